@@ -1,0 +1,137 @@
+// Package secrets is the one source of randomness and the one user of the master
+// key: it mints tokens and ids, and a Ring derives every other key and seals what
+// must be read back.
+package secrets
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+)
+
+// KeySize is the least length of a master key, in bytes.
+const KeySize = 32
+
+// ErrOpen is returned for anything that was not sealed by this ring for this
+// purpose and associated data, without saying which of them differs.
+var ErrOpen = errors.New("secrets: cannot open")
+
+// Token returns prefix followed by 256 random bits in base64url, 43 characters of
+// A-Z a-z 0-9 - _ (clients paste them into URLs and Basic headers unescaped).
+func Token(prefix string) string {
+	var b [32]byte
+	rand.Read(b[:]) // never fails since Go 1.24
+	return prefix + base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// ID returns prefix followed by 160 random bits in base64url: an identifier that
+// cannot be guessed but is not a credential.
+func ID(prefix string) string {
+	var b [20]byte
+	rand.Read(b[:])
+	return prefix + base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// Hash is the digest under which a token is stored. The tokens hashed here carry
+// 256 random bits, so neither salt nor stretching adds anything.
+func Hash(token string) [32]byte { return sha256.Sum256([]byte(token)) }
+
+// Ring seals and derives under one primary master key, and opens under that one
+// and any older ones. It is immutable and safe for concurrent use.
+type Ring struct {
+	masters [][]byte // primary first
+}
+
+// NewRing returns a ring of master keys, the primary first. Each must have at
+// least KeySize bytes.
+func NewRing(masters ...[]byte) (*Ring, error) {
+	if len(masters) == 0 {
+		return nil, errors.New("secrets: no master key")
+	}
+	for i, m := range masters {
+		if len(m) < KeySize {
+			return nil, fmt.Errorf("secrets: master key %d has %d bytes, want at least %d", i, len(m), KeySize)
+		}
+	}
+	return &Ring{masters: masters}, nil
+}
+
+// Key derives a key of n bytes for a purpose from the primary master key (HKDF,
+// RFC 5869). Equal purposes give equal keys.
+func (r *Ring) Key(purpose string, n int) []byte { return derive(r.masters[0], purpose, n) }
+
+// Keys derives a key for a purpose from every master key, the primary first, for
+// whoever must also accept what an older key made.
+func (r *Ring) Keys(purpose string, n int) [][]byte {
+	out := make([][]byte, len(r.masters))
+	for i, m := range r.masters {
+		out[i] = derive(m, purpose, n)
+	}
+	return out
+}
+
+// MAC returns HMAC-SHA256 of data under the primary key of a purpose.
+func (r *Ring) MAC(purpose string, data []byte) [32]byte {
+	return [32]byte(mac(derive(r.masters[0], purpose, 32), data))
+}
+
+// Fingerprint identifies the primary master key without revealing it.
+func (r *Ring) Fingerprint() []byte { return derive(r.masters[0], "fingerprint", 16) }
+
+// Seal encrypts plaintext with AES-256-GCM under a key derived for purpose and
+// binds it to ad: key tag (4 bytes), nonce, ciphertext.
+func (r *Ring) Seal(purpose string, plaintext, ad []byte) []byte {
+	tag := keyTag(r.masters[0])
+	return newAEAD(r.masters[0], purpose).Seal(tag[:], nil, plaintext, ad)
+}
+
+// Open reverses Seal for the same purpose and ad, under whichever master key of
+// the ring sealed it. Any failure is ErrOpen.
+func (r *Ring) Open(purpose string, sealed, ad []byte) ([]byte, error) {
+	if len(sealed) < 4 {
+		return nil, ErrOpen
+	}
+	for _, m := range r.masters {
+		if keyTag(m) != [4]byte(sealed) {
+			continue
+		}
+		if out, err := newAEAD(m, purpose).Open(nil, nil, sealed[4:], ad); err == nil {
+			return out, nil
+		}
+	}
+	return nil, ErrOpen
+}
+
+func newAEAD(master []byte, purpose string) cipher.AEAD {
+	block, err := aes.NewCipher(derive(master, "seal:"+purpose, 32))
+	if err != nil {
+		panic("secrets: " + err.Error()) // a 32 byte key is always valid
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		panic("secrets: " + err.Error())
+	}
+	return aead
+}
+
+func keyTag(master []byte) [4]byte { return [4]byte(derive(master, "key tag", 4)) }
+
+func derive(master []byte, purpose string, n int) []byte {
+	k, err := hkdf.Key(sha256.New, master, nil, "mcp-authd "+purpose, n)
+	if err != nil {
+		panic("secrets: " + err.Error()) // only for lengths beyond 255 hashes
+	}
+	return k
+}
+
+func mac(key, data []byte) []byte {
+	h := hmac.New(sha256.New, key)
+	h.Write(data)
+	return h.Sum(nil)
+}

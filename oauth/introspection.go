@@ -1,0 +1,20 @@
+package oauth
+
+// Introspection is the answer to "is this token active, and whose is it?"
+// (RFC 7662 §2.2), members in the order of the RFC. When Active is false no
+// other member is set.
+type Introspection struct {
+	Active    bool   `json:"active"`               // REQUIRED
+	Scope     string `json:"scope,omitempty"`      // OPTIONAL, space-delimited
+	ClientID  string `json:"client_id,omitempty"`  // OPTIONAL
+	Username  string `json:"username,omitempty"`   // OPTIONAL, for people
+	TokenType string `json:"token_type,omitempty"` // OPTIONAL, "Bearer" for an access token
+	Expires   int64  `json:"exp,omitempty"`        // OPTIONAL, seconds since the epoch
+	IssuedAt  int64  `json:"iat,omitempty"`        // OPTIONAL, seconds since the epoch
+	NotBefore int64  `json:"nbf,omitempty"`        // OPTIONAL, seconds since the epoch
+	Subject   string `json:"sub,omitempty"`        // OPTIONAL
+	Audience  string `json:"aud,omitempty"`        // OPTIONAL, the resource the token is for
+	Issuer    string `json:"iss,omitempty"`        // OPTIONAL
+	TokenID   string `json:"jti,omitempty"`        // OPTIONAL
+	GrantID   string `json:"gid,omitempty"`        // ours: the grant the token belongs to
+}

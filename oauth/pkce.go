@@ -1,0 +1,51 @@
+package oauth
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+)
+
+// S256 is the only code_challenge_method this project knows (RFC 7636 §4.2;
+// OAuth 2.1 §4.1.1). "plain", which an omitted method means, is refused.
+const S256 = "S256"
+
+// ValidChallenge reports whether c can be an S256 code_challenge: the unpadded
+// base64url form of a SHA-256 digest, 43 characters (RFC 7636 §4.2).
+func ValidChallenge(c string) bool {
+	if len(c) != 43 {
+		return false
+	}
+	_, err := base64.RawURLEncoding.DecodeString(c)
+	return err == nil
+}
+
+// ValidVerifier reports whether v is a code_verifier: 43 to 128 unreserved
+// characters (RFC 7636 §4.1).
+func ValidVerifier(v string) bool {
+	if len(v) < 43 || len(v) > 128 {
+		return false
+	}
+	for i := range len(v) {
+		switch c := v[i]; {
+		case c >= 'A' && c <= 'Z', c >= 'a' && c <= 'z', c >= '0' && c <= '9',
+			c == '-', c == '.', c == '_', c == '~':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// ChallengeS256 returns the challenge of a verifier (RFC 7636 §4.2).
+func ChallengeS256(verifier string) string {
+	d := sha256.Sum256([]byte(verifier))
+	return base64.RawURLEncoding.EncodeToString(d[:])
+}
+
+// VerifyS256 reports in constant time whether verifier belongs to challenge
+// (RFC 7636 §4.6).
+func VerifyS256(challenge, verifier string) bool {
+	return ValidVerifier(verifier) &&
+		subtle.ConstantTimeCompare([]byte(ChallengeS256(verifier)), []byte(challenge)) == 1
+}

@@ -1,0 +1,131 @@
+package oauth
+
+import (
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// MaxRedirectURILength bounds a redirect URI, in bytes.
+const MaxRedirectURILength = 2048
+
+// RedirectPolicy says which redirect URIs may be registered. The zero value
+// admits https anywhere and http on loopback only, the rule of the MCP
+// specification ("Communication Security").
+type RedirectPolicy struct {
+	// PrivateUseSchemes are the private-use URI schemes (RFC 8252 §7.1) that are
+	// admitted besides https and loopback http, in lower case.
+	PrivateUseSchemes []string
+	// DottedSchemes admits every private-use scheme that contains a dot, that is,
+	// one named after a domain its owner controls (OAuth 2.1 §8.4.3).
+	DottedSchemes bool
+}
+
+// DesktopSchemes are the private-use schemes that MCP desktop clients use today;
+// it is the default of the server's registration policy.
+var DesktopSchemes = []string{
+	"cursor", "vscode", "vscode-insiders", "claude", "warp", "warppreview", "windsurf",
+	"kiro", "com.raycast", "raycast", "zed", "goose", "lmstudio",
+}
+
+// refusedSchemes can never be registered: a browser runs or reads their content.
+var refusedSchemes = []string{"javascript", "data", "file", "vbscript", "blob", "about", "ftp", "ws", "wss", "view-source", "filesystem", "chrome", "intent"}
+
+// Check reports why raw cannot be registered as a redirect URI, or nil. It must
+// be absolute, without fragment (OAuth 2.1 §2.3), without user information,
+// control characters or white space, and of an admitted scheme.
+func (p RedirectPolicy) Check(raw string) error {
+	u, err := parseRedirect(raw)
+	if err != nil {
+		return err
+	}
+	scheme := strings.ToLower(u.Scheme)
+	switch {
+	case slices.Contains(refusedSchemes, scheme):
+		return errors.New("the scheme of the redirect URI is never permitted")
+	case scheme == "https":
+		if u.Hostname() == "" {
+			return errors.New("the redirect URI has no host")
+		}
+	case scheme == "http":
+		if !IsLoopbackHost(u.Hostname()) {
+			return errors.New("an http redirect URI must be on localhost, 127.0.0.1 or [::1]; use https")
+		}
+	case slices.Contains(p.PrivateUseSchemes, scheme):
+	case p.DottedSchemes && strings.Contains(scheme, "."):
+	default:
+		return errors.New("the scheme of the redirect URI is not permitted here")
+	}
+	return nil
+}
+
+func parseRedirect(raw string) (*url.URL, error) {
+	if raw == "" || len(raw) > MaxRedirectURILength {
+		return nil, errors.New("the redirect URI is empty or too long")
+	}
+	for i := range len(raw) {
+		if c := raw[i]; c <= 0x20 || c >= 0x7f || c == '\\' || c == '"' || c == '<' || c == '>' {
+			return nil, errors.New("the redirect URI has a character that a URI cannot have")
+		}
+	}
+	if strings.ContainsRune(raw, '#') {
+		return nil, errors.New("the redirect URI has a fragment")
+	}
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return nil, errors.New("the redirect URI cannot be parsed")
+	case !u.IsAbs():
+		return nil, errors.New("the redirect URI is not absolute")
+	case u.User != nil:
+		return nil, errors.New("the redirect URI has user information")
+	}
+	return u, nil
+}
+
+// MatchRedirectURI reports whether requested is registered. Comparison is by
+// exact string (OAuth 2.1 §4.1.1), with one exception: where a registered URI is
+// http on 127.0.0.1, [::1] or localhost, the port of the request is free (RFC
+// 8252 §7.3), all else being equal byte for byte. The three hosts are not
+// interchangeable.
+func MatchRedirectURI(registered []string, requested string) bool {
+	if slices.Contains(registered, requested) {
+		return true
+	}
+	req, ok := splitLoopback(requested)
+	if !ok {
+		return false
+	}
+	return slices.ContainsFunc(registered, func(r string) bool {
+		reg, ok := splitLoopback(r)
+		return ok && reg == req
+	})
+}
+
+// splitLoopback takes the port out of an http loopback URI.
+func splitLoopback(raw string) (withoutPort string, ok bool) {
+	u, err := parseRedirect(raw)
+	if err != nil || u.Scheme != "http" {
+		return "", false
+	}
+	switch u.Hostname() {
+	case "127.0.0.1", "::1", "localhost":
+	default:
+		return "", false
+	}
+	if p := u.Port(); p == "" && strings.HasSuffix(u.Host, ":") {
+		return "", false
+	}
+	rest := strings.TrimPrefix(raw, "http://"+u.Host)
+	if len(rest) == len(raw) {
+		return "", false
+	}
+	return u.Hostname() + rest, true
+}
+
+// IsLoopbackRedirect reports whether raw sends the browser to this machine.
+func IsLoopbackRedirect(raw string) bool {
+	u, err := parseRedirect(raw)
+	return err == nil && strings.EqualFold(u.Scheme, "http") && IsLoopbackHost(u.Hostname())
+}

@@ -1,0 +1,87 @@
+package oauth
+
+import (
+	"slices"
+	"strings"
+)
+
+// Scopes is an ordered set of scope tokens (RFC 6749 §3.3). Comparison is by
+// exact string: scopes are case-sensitive.
+type Scopes []string
+
+// OfflineAccess is the scope by which a client asks for a refresh token
+// (OpenID Connect Core §11; MCP 2026-07-28 "Refresh Tokens"). It belongs to the
+// authorization server and never to a resource.
+const OfflineAccess = "offline_access"
+
+// ParseScopes splits a space-delimited scope value. Duplicates and tokens with
+// characters outside RFC 6749 §3.3 are dropped, order is kept.
+func ParseScopes(s string) Scopes {
+	var out Scopes
+	for _, t := range strings.Fields(s) {
+		if ValidScope(t) && !slices.Contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// ValidScope reports whether t is a scope-token: one or more of
+// %x21 / %x23-5B / %x5D-7E (RFC 6749 §3.3).
+func ValidScope(t string) bool {
+	if t == "" {
+		return false
+	}
+	for i := range len(t) {
+		if c := t[i]; c < 0x21 || c > 0x7e || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
+// String joins the scopes with single spaces.
+func (s Scopes) String() string { return strings.Join(s, " ") }
+
+// Has reports whether every one of want is in s.
+func (s Scopes) Has(want ...string) bool {
+	for _, w := range want {
+		if !slices.Contains(s, w) {
+			return false
+		}
+	}
+	return true
+}
+
+// Intersect returns the members of s that are in other, in the order of s.
+func (s Scopes) Intersect(other Scopes) Scopes {
+	var out Scopes
+	for _, t := range s {
+		if slices.Contains(other, t) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// Union returns s followed by the members of other that s lacks.
+func (s Scopes) Union(other Scopes) Scopes {
+	out := slices.Clone(s)
+	for _, t := range other {
+		if !slices.Contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// Without returns the members of s that are not in other, in the order of s.
+func (s Scopes) Without(other Scopes) Scopes {
+	var out Scopes
+	for _, t := range s {
+		if !slices.Contains(other, t) {
+			out = append(out, t)
+		}
+	}
+	return out
+}

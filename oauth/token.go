@@ -1,0 +1,28 @@
+package oauth
+
+// AccessTokenType is the "typ" header of an RFC 9068 access token (§2.1).
+const AccessTokenType = "at+jwt"
+
+// AccessTokenClaims are the claims of our access tokens (RFC 9068 §2.2), in the
+// order of the RFC.
+type AccessTokenClaims struct {
+	Issuer   string `json:"iss"`
+	Expires  int64  `json:"exp"` // seconds since the epoch
+	Audience string `json:"aud"` // the canonical resource indicator
+	Subject  string `json:"sub"` // a user id ("usr_..."), or the client id for a machine (RFC 9068 §5)
+	ClientID string `json:"client_id"`
+	IssuedAt int64  `json:"iat"` // seconds since the epoch
+	TokenID  string `json:"jti"`
+	AuthTime int64  `json:"auth_time,omitempty"` // when the person signed in, seconds since the epoch
+	Scope    string `json:"scope,omitempty"`
+	GrantID  string `json:"gid,omitempty"` // ours: cuts off all tokens of one grant
+}
+
+// TokenResponse is the success answer of the token endpoint (RFC 6749 §5.1).
+type TokenResponse struct {
+	AccessToken  string `json:"access_token"`            // REQUIRED
+	TokenType    string `json:"token_type"`              // REQUIRED, "Bearer"
+	ExpiresIn    int64  `json:"expires_in"`              // RECOMMENDED, seconds
+	RefreshToken string `json:"refresh_token,omitempty"` // OPTIONAL
+	Scope        string `json:"scope,omitempty"`         // always sent by us
+}

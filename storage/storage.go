@@ -1,0 +1,433 @@
+// Package storage declares what the authorization server remembers and the verbs
+// by which it changes: the records, the roles and their contracts. The verbs are
+// protocol verbs, each of them atomic: a caller never reads, decides and writes.
+//
+// # Contract of every verb
+//
+//   - One verb is one transaction. When it returns nil the change is durable; when
+//     it returns an error nothing has changed, unless the verb says otherwise.
+//   - A one-way transition (a code is redeemed, a refresh token is rotated, a
+//     grant is revoked) is one conditional UPDATE whose row count decides. Of N
+//     concurrent callers exactly one wins.
+//   - Time comes from the caller as Now. A record is valid while Now is before its
+//     expiry: at the very instant of expiry it is expired.
+//   - Times are kept in whole milliseconds, UTC.
+//   - Errors are the sentinels below, wrapped; anything else means that the store
+//     failed. A store never returns a protocol error.
+//   - A cancelled context ends the verb with the context's error; whether the
+//     change happened is then unknown to the caller, as with any lost reply.
+//
+// Codes, tokens and secrets come as a Hash; the store never sees one in clear.
+// Anything that must be read back arrives sealed (authenticated encryption) and is
+// opaque to the store.
+//
+// Backends are storage/sqlite and storage/postgres; storage/storagetest is this
+// contract as code, and both run it.
+package storage
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// The sentinels of the contract. Test with errors.Is.
+var (
+	ErrNotFound = errors.New("storage: not found")
+	ErrExists   = errors.New("storage: already exists")
+	ErrExpired  = errors.New("storage: expired")
+	// ErrMismatch: the record exists but was bound to something else (another
+	// client, redirect URI or challenge).
+	ErrMismatch = errors.New("storage: bound to something else")
+	// ErrSpent: a single-use record was used before.
+	ErrSpent = errors.New("storage: already used")
+	// ErrRevoked: the grant, session or account behind the record was cut off.
+	ErrRevoked = errors.New("storage: revoked")
+	// ErrSchema: the database was written by a newer version, or is not migrated.
+	ErrSchema = errors.New("storage: schema does not fit this version")
+)
+
+// Hash is the SHA-256 digest under which a code, token or secret is stored.
+type Hash [32]byte
+
+// Client is a registered OAuth client.
+type Client struct {
+	ID           string
+	SecretHash   *Hash // nil for a public client
+	Name         string
+	RedirectURIs []string
+	GrantTypes   []string     // authorization_code, refresh_token, client_credentials
+	AuthMethod   string       // token_endpoint_auth_method: none, client_secret_basic, client_secret_post
+	Scopes       oauth.Scopes // advisory for people; the limit for client_credentials
+	Resources    []string     // canonical; the resources a client_credentials client may name, empty: every one
+	Source       ClientSource
+	Metadata     []byte // the rest of the RFC 7591 metadata as JSON, for display and echo; may be nil
+	CreatedAt    time.Time
+	LastUsedAt   time.Time // the last approval, redemption or refresh known; zero: never
+}
+
+// ClientSource says how a client came to be; it decides how far it is trusted.
+type ClientSource string
+
+// The sources of clients.
+const (
+	SourceStatic  ClientSource = "static"  // created by the operator: trusted
+	SourceDynamic ClientSource = "dynamic" // registered itself (RFC 7591): unknown
+	SourceCIMD    ClientSource = "cimd"    // a client id metadata document
+)
+
+// Public reports whether the client has no credential of its own.
+func (c *Client) Public() bool { return c.AuthMethod == "none" }
+
+// User is a local account.
+type User struct {
+	ID           string // "usr_" + random
+	Name         string // what is typed at login; unique without regard to case
+	PasswordHash string // argon2id in PHC form; empty: no password sign-in
+	Admin        bool
+	Disabled     bool
+	CreatedAt    time.Time
+	LastLoginAt  time.Time // zero: never
+}
+
+// Session is a person's sign-in in one browser.
+type Session struct {
+	Hash      Hash // of the cookie's random value
+	UserID    string
+	AuthTime  time.Time // when the password was last checked
+	CreatedAt time.Time
+	ExpiresAt time.Time
+}
+
+// Grant is what a person, or the operator for a machine, allowed one client for
+// one resource. Every code and refresh token descends from a grant, and ends with it.
+type Grant struct {
+	ID        string
+	ClientID  string
+	UserID    string
+	Scopes    oauth.Scopes
+	Resource  string // canonical
+	AuthTime  time.Time
+	CreatedAt time.Time
+	ExpiresAt time.Time // absolute end of the grant, whatever is refreshed
+	RevokedAt time.Time // zero: live
+}
+
+// Resource is a protected resource (an MCP server) that tokens can be issued for.
+type Resource struct {
+	URI       string      `json:"uri"` // canonical
+	Name      string      `json:"name"`
+	Scopes    []ScopeText `json:"scopes"`
+	Config    bool        `json:"config,omitempty"` // comes from the configuration file, not from the store
+	CreatedAt time.Time   `json:"created_at,omitzero"`
+}
+
+// ScopeText is a scope of a resource and what it means, in plain words.
+type ScopeText struct {
+	Name        string   `json:"name" yaml:"name"`
+	Description string   `json:"description" yaml:"description"`   // completes "The application will be able to ..."
+	Default     bool     `json:"default,omitempty" yaml:"default"` // granted when a request names no known scope
+	Implies     []string `json:"implies,omitempty" yaml:"implies"` // scopes this one includes
+}
+
+// SigningKey is a key pair of the token signer. Private is sealed.
+type SigningKey struct {
+	ID        string // kid
+	Algorithm string // ES256, EdDSA, RS256
+	State     KeyState
+	Public    []byte // JWK, JSON
+	Private   []byte // sealed PKCS #8
+	CreatedAt time.Time
+	RetiredAt time.Time // zero unless retired
+	ExpiresAt time.Time // when a retired key leaves the JWKS; zero unless retired
+}
+
+// KeyState is the place of a key in its one-way life.
+type KeyState string
+
+// The states of a signing key, in order.
+const (
+	KeyNext    KeyState = "next"    // published, not yet signing
+	KeyActive  KeyState = "active"  // signing; exactly one per algorithm
+	KeyRetired KeyState = "retired" // verifying what it signed, until it expires
+)
+
+// Clients holds registered clients.
+type Clients interface {
+	// PutClient creates a client. ErrExists when the id is taken, also by a deleted client.
+	PutClient(ctx context.Context, c Client) error
+	// Client returns a client. ErrNotFound when there is none, ErrRevoked when it was deleted.
+	Client(ctx context.Context, id string) (Client, error)
+	// ListClients returns up to limit clients with an id greater than after, by id.
+	ListClients(ctx context.Context, after string, limit int) ([]Client, error)
+	// DeleteClient removes a client, leaves a tombstone for its id (also when the
+	// client was never stored) and revokes its grants and consents, all at once.
+	DeleteClient(ctx context.Context, id string, now time.Time) error
+}
+
+// Users holds local accounts. Names are compared without regard to case.
+type Users interface {
+	// UserByName returns the account of that name, or ErrNotFound.
+	UserByName(ctx context.Context, name string) (User, error)
+	// User returns an account by id, or ErrNotFound.
+	User(ctx context.Context, id string) (User, error)
+	// ListUsers returns up to limit users with a name greater than after, by name.
+	ListUsers(ctx context.Context, after string, limit int) ([]User, error)
+}
+
+// Accounts changes local accounts.
+type Accounts interface {
+	// CreateUser adds an account. ErrExists when the name or id is taken.
+	CreateUser(ctx context.Context, u User) error
+	// SetPassword replaces the password hash and, at once, ends every session of
+	// the user. With revokeGrants it also revokes every grant (OAuth 2.1 §4.3.3).
+	SetPassword(ctx context.Context, userID, passwordHash string, revokeGrants bool, now time.Time) error
+	// SetUserDisabled disables or enables an account. Disabling ends every session
+	// and revokes every grant of the user at once.
+	SetUserDisabled(ctx context.Context, userID string, disabled bool, now time.Time) error
+	// DeleteUser removes an account with its sessions and consents and revokes its grants.
+	DeleteUser(ctx context.Context, userID string, now time.Time) error
+	// TouchLogin records a sign-in.
+	TouchLogin(ctx context.Context, userID string, now time.Time) error
+}
+
+// Setup creates the first administrator through a one-time link.
+type Setup interface {
+	// PutSetupToken stores the hash of the one valid setup token, replacing an
+	// earlier one. ErrExists when an administrator exists already.
+	PutSetupToken(ctx context.Context, h Hash, expires, now time.Time) error
+	// SetupOpen reports whether no administrator exists yet.
+	SetupOpen(ctx context.Context) (bool, error)
+	// CreateFirstAdmin spends the setup token and creates u, in one transaction.
+	// ErrNotFound for an unknown token, ErrExpired, ErrExists when there is an administrator.
+	CreateFirstAdmin(ctx context.Context, h Hash, u User, now time.Time) error
+}
+
+// Sessions holds browser sign-ins.
+type Sessions interface {
+	// PutSession stores a new session.
+	PutSession(ctx context.Context, s Session) error
+	// Visit answers, in one round trip, who a browser belongs to and what that
+	// person has consented to for one client and resource.
+	Visit(ctx context.Context, v VisitKey) (Visit, error)
+	// EndSession removes a session. No error when there is none.
+	EndSession(ctx context.Context, h Hash) error
+}
+
+// VisitKey names the browser session, and the client and canonical resource whose
+// consent is asked for (both may be empty).
+type VisitKey struct {
+	Session  Hash
+	ClientID string
+	Resource string
+	Now      time.Time
+}
+
+// Visit is a live session with its account. Visit returns ErrNotFound when the
+// session is unknown or expired, or its account is disabled or gone.
+type Visit struct {
+	Session   Session
+	User      User
+	Consented oauth.Scopes // nil: no consent for this client and resource
+	Known     bool         // the person has consented to this client for some resource
+}
+
+// Approvals turns a person's approval into a code.
+type Approvals interface {
+	// Approve remembers the consent (the union with what was consented before),
+	// stores the client when a.Client is not nil and the id is not yet stored,
+	// and creates the grant and its code, in one round trip. ErrNotFound when the
+	// session is not live or its account is disabled or is not a.Grant.UserID;
+	// ErrRevoked when the client was deleted.
+	Approve(ctx context.Context, a Approval) error
+}
+
+// Approval is what Approve stores.
+type Approval struct {
+	Session Hash // the session that approves
+	Client  *Client
+	Grant   Grant
+	Code    Code
+	Now     time.Time
+}
+
+// Code is an authorization code, bound to all that must be presented with it.
+type Code struct {
+	Hash        Hash
+	RedirectURI string // as sent in the authorization request
+	Challenge   string // S256
+	ExpiresAt   time.Time
+}
+
+// Redemptions exchanges codes and refresh tokens, each of them once.
+type Redemptions interface {
+	// RedeemCode consumes a code and stores the first refresh token of the grant,
+	// in one round trip on the way of success. Of N concurrent calls one succeeds.
+	//
+	// Errors: ErrNotFound; ErrMismatch when client, challenge or (if given) redirect
+	// URI differ, in which case the code stays untouched, so that whoever guesses
+	// cannot burn it; ErrExpired; ErrSpent when a matching request comes a second
+	// time, in which case the grant has been revoked (OAuth 2.1 §4.1.3) and the
+	// returned Grant names it; ErrRevoked when the grant was cut off.
+	RedeemCode(ctx context.Context, r RedeemCode) (Grant, error)
+	// RotateRefresh exchanges a refresh token for its successor, in one round trip
+	// on the way of success. Of N concurrent calls exactly one gets a Rotation with
+	// Replayed false. Within Grace after that rotation the same token gets the same
+	// successor again (Replayed true, with the Sealed of the winner).
+	//
+	// Errors: ErrNotFound; ErrMismatch (another client's token; untouched);
+	// ErrExpired (idle or absolute); ErrRevoked; ErrSpent when it was rotated more
+	// than Grace ago, in which case the grant has been revoked (OAuth 2.1 §4.3.1)
+	// and the returned Rotation names it.
+	RotateRefresh(ctx context.Context, r RotateRefresh) (Rotation, error)
+}
+
+// RedeemCode is a request to exchange a code.
+type RedeemCode struct {
+	Hash        Hash
+	ClientID    string
+	Challenge   string // computed from the presented verifier
+	RedirectURI string // "" when the token request has none (OAuth 2.1 §10.2)
+	Refresh     *Refresh
+	Now         time.Time
+}
+
+// Refresh is a refresh token about to be stored. The store cuts ExpiresAt to the
+// absolute end of the grant.
+type Refresh struct {
+	Hash      Hash
+	ExpiresAt time.Time // idle expiry
+}
+
+// RotateRefresh is a request to exchange a refresh token.
+type RotateRefresh struct {
+	Hash     Hash
+	ClientID string
+	Next     Refresh
+	Sealed   []byte        // the successor in clear, sealed, for replies within Grace
+	Grace    time.Duration // zero: the second use is reuse
+	Now      time.Time
+}
+
+// Rotation is the outcome of RotateRefresh.
+type Rotation struct {
+	Grant     Grant
+	RotatedAt time.Time // when the token was first rotated
+	Sealed    []byte    // the winner's sealed successor
+	Replayed  bool
+}
+
+// Revocations cuts access.
+type Revocations interface {
+	// RevokeGrant ends a grant: its code, refresh tokens and introspection. No error
+	// when it is unknown or ended already.
+	RevokeGrant(ctx context.Context, grantID string, now time.Time) error
+	// RevokeRefresh ends the grant of a refresh token, spent or not, when it belongs
+	// to the client. ErrNotFound when unknown, ErrMismatch for another client's.
+	RevokeRefresh(ctx context.Context, h Hash, clientID string, now time.Time) error
+	// DenyToken makes one access token without a grant inactive until expires.
+	DenyToken(ctx context.Context, tokenID string, expires time.Time) error
+}
+
+// Lookups answers introspection.
+type Lookups interface {
+	// TokenActive reports whether an access token is still good: its grant (if any)
+	// is live and known, its client not deleted, its user enabled, its id not denied.
+	TokenActive(ctx context.Context, t TokenKey) (bool, error)
+	// RefreshToken returns an unspent, unexpired refresh token's grant and expiry. ErrNotFound
+	// for anything else.
+	RefreshToken(ctx context.Context, h Hash, now time.Time) (Grant, time.Time, error)
+}
+
+// TokenKey names an access token.
+type TokenKey struct {
+	TokenID  string
+	GrantID  string // "" for client credentials
+	ClientID string
+	Now      time.Time
+}
+
+// Grants lists grants for people and operators.
+type Grants interface {
+	// ListGrants returns up to limit live grants with an id greater than after, by
+	// id. Empty userID or clientID: any.
+	ListGrants(ctx context.Context, userID, clientID, after string, limit int) ([]Grant, error)
+	// ForgetConsent removes a remembered consent and revokes its grants.
+	ForgetConsent(ctx context.Context, userID, clientID, resource string, now time.Time) error
+}
+
+// Resources holds the resources added at run time.
+type Resources interface {
+	// PutResource creates or replaces a resource.
+	PutResource(ctx context.Context, r Resource) error
+	// ListResources returns all stored resources, oldest first.
+	ListResources(ctx context.Context) ([]Resource, error)
+	// RemoveResource removes a resource and revokes its grants. ErrNotFound when there is none.
+	RemoveResource(ctx context.Context, uri string, now time.Time) error
+}
+
+// Keys holds the signing keys.
+type Keys interface {
+	// Keys returns every key that has not expired at now, oldest first.
+	Keys(ctx context.Context, now time.Time) ([]SigningKey, error)
+	// PutFirstKey stores k when no key of its algorithm is active, and otherwise
+	// does nothing: of N replicas starting together one stores. It reports whether it did.
+	PutFirstKey(ctx context.Context, k SigningKey) (stored bool, err error)
+	// RotateKey makes next the active key of its algorithm and retires the active
+	// key with the id from, until expires. ErrSpent when from is no longer active.
+	RotateKey(ctx context.Context, from string, next SigningKey, now, expires time.Time) error
+}
+
+// Once records single-use identifiers, such as the jti of a client assertion.
+type Once interface {
+	// Spend records (purpose, id) until expires. ErrSpent when it was recorded before.
+	Spend(ctx context.Context, purpose, id string, expires time.Time) error
+}
+
+// Failures counts failed sign-ins, shared by all replicas.
+type Failures interface {
+	// RecordFailure adds one failure to key and returns the count within window:
+	// a count whose first failure is older than window starts again at one.
+	RecordFailure(ctx context.Context, key Hash, now time.Time, window time.Duration) (int, error)
+	// FailureCount returns the count within window and the time of the last failure.
+	FailureCount(ctx context.Context, key Hash, now time.Time, window time.Duration) (int, time.Time, error)
+	// ClearFailures forgets a key.
+	ClearFailures(ctx context.Context, key Hash) error
+}
+
+// Housekeeping keeps a store healthy.
+type Housekeeping interface {
+	// Ready reports nil when the store is reachable and its schema is this version's;
+	// ErrSchema, wrapped, when it is not.
+	Ready(ctx context.Context) error
+	// Sweep removes up to limit records of each kind that can no longer matter and
+	// erases sealed successors older than grace; it reports how many it touched.
+	// Spent codes and refresh tokens stay while their grant lives, for reuse detection.
+	Sweep(ctx context.Context, now time.Time, grace time.Duration, limit int) (int, error)
+	// Fingerprint stores fp when none is stored, and returns the stored one. The
+	// server compares it with its secret key, so that a replica with another key refuses to start.
+	Fingerprint(ctx context.Context, fp []byte) ([]byte, error)
+	Close() error
+}
+
+// Store is all roles together: what a backend implements and what cmd wires. A
+// consumer declares only the roles it uses.
+type Store interface {
+	Clients
+	Users
+	Accounts
+	Setup
+	Sessions
+	Approvals
+	Redemptions
+	Revocations
+	Lookups
+	Grants
+	Resources
+	Keys
+	Once
+	Failures
+	Housekeeping
+}
