@@ -41,6 +41,8 @@ var (
 	// ErrMismatch: the record exists but was bound to something else (another
 	// client, redirect URI or challenge).
 	ErrMismatch = errors.New("storage: bound to something else")
+	// ErrResource: the grant is for another resource than the one named (RFC 8707 §2.2).
+	ErrResource = errors.New("storage: granted for another resource")
 	// ErrSpent: a single-use record was used before.
 	ErrSpent = errors.New("storage: already used")
 	// ErrRevoked: the grant, session or account behind the record was cut off.
@@ -267,8 +269,8 @@ type Redemptions interface {
 	// in one round trip on the way of success. Of N concurrent calls one succeeds.
 	//
 	// Errors: ErrNotFound; ErrMismatch when client, challenge or (if given) redirect
-	// URI differ, in which case the code stays untouched, so that whoever guesses
-	// cannot burn it; ErrExpired; ErrSpent when a matching request comes a second
+	// URI differ and ErrResource when a given resource does, in which cases the code
+	// stays untouched, so that whoever guesses cannot burn it; ErrExpired; ErrSpent when a matching request comes a second
 	// time, in which case the grant has been revoked (OAuth 2.1 §4.1.3) and the
 	// returned Grant names it; ErrRevoked when the grant was cut off.
 	RedeemCode(ctx context.Context, r RedeemCode) (Grant, error)
@@ -277,7 +279,8 @@ type Redemptions interface {
 	// Replayed false. Within Grace after that rotation the same token gets the same
 	// successor again (Replayed true, with the Sealed of the winner).
 	//
-	// Errors: ErrNotFound; ErrMismatch (another client's token; untouched);
+	// Errors: ErrNotFound; ErrMismatch (another client's token; untouched); ErrResource
+	// (a given resource is not the grant's; untouched);
 	// ErrExpired (idle or absolute); ErrRevoked; ErrSpent when it was rotated more
 	// than Grace ago, in which case the grant has been revoked (OAuth 2.1 §4.3.1)
 	// and the returned Rotation names it.
@@ -290,6 +293,7 @@ type RedeemCode struct {
 	ClientID    string
 	Challenge   string // computed from the presented verifier
 	RedirectURI string // "" when the token request has none (OAuth 2.1 §10.2)
+	Resource    string // canonical; "" when the token request names none
 	Refresh     *Refresh
 	Now         time.Time
 }
@@ -305,6 +309,7 @@ type Refresh struct {
 type RotateRefresh struct {
 	Hash     Hash
 	ClientID string
+	Resource string // canonical; "" when the request names none
 	Next     Refresh
 	Sealed   []byte        // the successor in clear, sealed, for replies within Grace
 	Grace    time.Duration // zero: the second use is reuse

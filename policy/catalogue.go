@@ -1,0 +1,111 @@
+// Package policy holds the decisions of the authorization server as pure
+// functions: which resource a request means, which scopes it can have, whether a
+// person must be asked. Nothing here reads a clock, a store or a request.
+package policy
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Catalogue is the set of resources that tokens can be issued for. It is immutable.
+type Catalogue struct {
+	resources []storage.Resource
+	byURI     map[string]int
+	byOrigin  map[string]int // -1: several resources share the origin
+}
+
+// NewCatalogue returns a catalogue of resources; the first is the default. Of two
+// with the same canonical URI the first counts, so that the configuration goes
+// before what was added at run time.
+func NewCatalogue(resources []storage.Resource) (*Catalogue, error) {
+	c := &Catalogue{byURI: map[string]int{}, byOrigin: map[string]int{}}
+	for _, r := range resources {
+		uri, err := oauth.CanonicalResource(r.URI)
+		if err != nil {
+			return nil, fmt.Errorf("resource %q: %w", r.URI, err)
+		}
+		if _, dup := c.byURI[uri]; dup {
+			continue
+		}
+		r.URI = uri
+		if r.Name == "" {
+			r.Name = uri
+		}
+		i := len(c.resources)
+		c.resources = append(c.resources, r)
+		c.byURI[uri] = i
+		if _, shared := c.byOrigin[oauth.ResourceOrigin(uri)]; shared {
+			i = -1
+		}
+		c.byOrigin[oauth.ResourceOrigin(uri)] = i
+	}
+	return c, nil
+}
+
+// Resources returns all resources, the default first.
+func (c *Catalogue) Resources() []storage.Resource { return slices.Clone(c.resources) }
+
+// Resolve returns the one resource that the resource parameters of a request mean
+// (RFC 8707 §2). None means the default resource: clients of MCP 2025-03-26 send
+// none, and their tokens must have a concrete audience all the same (AS-109). The
+// bare origin means the resource on it when there is just one (AS-110). Repeating
+// one resource, in whatever spelling, is tolerated; two different ones, unknown and
+// malformed ones are invalid_target.
+func (c *Catalogue) Resolve(requested []string) (storage.Resource, error) {
+	if len(c.resources) == 0 {
+		return storage.Resource{}, oauth.NewError(oauth.InvalidTarget, "No protected resource is known to this authorization server.")
+	}
+	if len(requested) == 0 {
+		return c.resources[0], nil
+	}
+	found := -1
+	for _, raw := range requested {
+		i, err := c.find(raw)
+		switch {
+		case err != nil:
+			return storage.Resource{}, err
+		case found >= 0 && found != i:
+			return storage.Resource{}, oauth.NewError(oauth.InvalidTarget, "A token can be issued for one resource at a time.")
+		}
+		found = i
+	}
+	return c.resources[found], nil
+}
+
+func (c *Catalogue) find(raw string) (int, error) {
+	uri, err := oauth.CanonicalResource(raw)
+	if err != nil {
+		return 0, oauth.NewError(oauth.InvalidTarget, "The resource parameter is not an absolute URI without fragment.").Because(err)
+	}
+	if i, ok := c.byURI[uri]; ok {
+		return i, nil
+	}
+	if i, ok := c.byOrigin[uri]; ok && i >= 0 {
+		return i, nil
+	}
+	return 0, oauth.NewError(oauth.InvalidTarget, "The requested resource is not known to this authorization server.")
+}
+
+// Lookup returns the resource with a canonical URI.
+func (c *Catalogue) Lookup(uri string) (storage.Resource, bool) {
+	i, ok := c.byURI[uri]
+	if !ok {
+		return storage.Resource{}, false
+	}
+	return c.resources[i], true
+}
+
+// DefaultScopes returns the scopes that clients should ask for first, over all
+// resources: many ask for everything that the metadata lists, so that list is the
+// minimal useful set and the rest is found by step-up.
+func (c *Catalogue) DefaultScopes() oauth.Scopes {
+	var out oauth.Scopes
+	for _, r := range c.resources {
+		out = out.Union(DefaultScopes(r))
+	}
+	return out
+}

@@ -1,0 +1,108 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// ResourceScopes returns every scope of a resource.
+func ResourceScopes(r storage.Resource) oauth.Scopes {
+	out := make(oauth.Scopes, 0, len(r.Scopes))
+	for _, s := range r.Scopes {
+		out = append(out, s.Name)
+	}
+	return out
+}
+
+// DefaultScopes returns the scopes of a resource that are granted when a request
+// names none it knows: those marked as default, or else the first.
+func DefaultScopes(r storage.Resource) oauth.Scopes {
+	var out oauth.Scopes
+	for _, s := range r.Scopes {
+		if s.Default {
+			out = append(out, s.Name)
+		}
+	}
+	if out == nil && len(r.Scopes) > 0 {
+		out = oauth.Scopes{r.Scopes[0].Name}
+	}
+	return out
+}
+
+// Requestable returns the scopes that a request for a resource is about: the
+// requested ones that the resource knows, plus offline_access if asked. Unknown
+// scopes are dropped, never refused: real clients add scopes of their own, and the
+// answer says what was granted (RFC 6749 §3.3). When nothing known remains, the
+// defaults are used.
+func Requestable(r storage.Resource, requested oauth.Scopes) oauth.Scopes {
+	out := requested.Intersect(ResourceScopes(r))
+	if len(out) == 0 {
+		out = slices.Clone(DefaultScopes(r))
+	}
+	if requested.Has(oauth.OfflineAccess) {
+		out = append(out, oauth.OfflineAccess)
+	}
+	return out
+}
+
+// Narrow returns the scopes of a refresh: all that was granted when the request
+// names none, else the granted ones among the requested. Asking for a scope that
+// the resource has and the grant has not is invalid_scope (OAuth 2.1 §4.3.1);
+// scopes that nobody knows are dropped, since clients add offline_access and others
+// of their own accord.
+func Narrow(granted, requested, known oauth.Scopes) (oauth.Scopes, error) {
+	if len(requested) == 0 {
+		return granted, nil
+	}
+	if wider := requested.Intersect(known).Without(granted); len(wider) > 0 {
+		return nil, oauth.NewError(oauth.InvalidScope, "The requested scope exceeds the scope granted.")
+	}
+	out := granted.Intersect(requested)
+	if len(out.Without(oauth.Scopes{oauth.OfflineAccess})) == 0 {
+		return granted, nil // only unknown scopes were named: the same as none
+	}
+	return out, nil
+}
+
+// Machine returns the scopes of a client_credentials token: what the client is
+// registered for among the requested, or all of that. A client without registered
+// scopes gets the defaults of the resource. Nothing left is invalid_scope.
+func Machine(r storage.Resource, registered, requested oauth.Scopes) (oauth.Scopes, error) {
+	allowed := ResourceScopes(r)
+	if len(registered) > 0 {
+		allowed = registered.Intersect(allowed)
+	} else {
+		allowed = DefaultScopes(r)
+	}
+	requested = requested.Without(oauth.Scopes{oauth.OfflineAccess})
+	if len(requested) == 0 {
+		return allowed, nil
+	}
+	out := requested.Intersect(allowed)
+	if len(out) == 0 {
+		return nil, oauth.NewError(oauth.InvalidScope, "The client is not allowed any of the requested scopes.")
+	}
+	return out, nil
+}
+
+// Implied returns s with every scope that its members include, by the hierarchy of
+// the resource.
+func Implied(r storage.Resource, s oauth.Scopes) oauth.Scopes {
+	out := slices.Clone(s)
+	for i := 0; i < len(out); i++ {
+		for _, t := range r.Scopes {
+			if t.Name == out[i] {
+				out = out.Union(t.Implies)
+			}
+		}
+	}
+	return out
+}
+
+// NeedsConsent reports whether a person must be asked: when something requested is
+// not covered by what the person consented to for this client and resource.
+func NeedsConsent(r storage.Resource, consented, requested oauth.Scopes) bool {
+	return consented == nil || !Implied(r, consented).Has(requested...)
+}
