@@ -1,0 +1,99 @@
+package metadata
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+)
+
+// AuthorizationServer is authorization server metadata, members in the order of
+// RFC 8414 §2, then those of later documents. A member without value is omitted,
+// never null and never an empty array (RFC 8414 §3.2): several clients fail on
+// either.
+type AuthorizationServer struct {
+	Issuer                string `json:"issuer"`                             // issuer: REQUIRED, byte for byte what the client built the URL from
+	AuthorizationEndpoint string `json:"authorization_endpoint"`             // authorization_endpoint: REQUIRED here; without query, because clients append "?"
+	TokenEndpoint         string `json:"token_endpoint"`                     // token_endpoint: REQUIRED here
+	JWKSURI               string `json:"jwks_uri,omitempty"`                 // jwks_uri: OPTIONAL, REQUIRED by OpenID Connect Discovery; keys of access tokens
+	RegistrationEndpoint  string `json:"registration_endpoint,omitempty"`    // registration_endpoint: OPTIONAL, present while RFC 7591 registration is on
+	ScopesSupported       Values `json:"scopes_supported,omitempty"`         // scopes_supported: RECOMMENDED; several clients request all of it
+	ResponseTypes         Values `json:"response_types_supported"`           // response_types_supported: REQUIRED
+	ResponseModes         Values `json:"response_modes_supported,omitempty"` // response_modes_supported: OPTIONAL
+	GrantTypes            Values `json:"grant_types_supported,omitempty"`    // grant_types_supported: OPTIONAL; absent would mean implicit
+
+	TokenAuthMethods    Values `json:"token_endpoint_auth_methods_supported,omitempty"`            // token_endpoint_auth_methods_supported: OPTIONAL; "none" first, some clients take the first
+	TokenAuthAlgorithms Values `json:"token_endpoint_auth_signing_alg_values_supported,omitempty"` // token_endpoint_auth_signing_alg_values_supported: REQUIRED with a JWT method
+
+	ServiceDocumentation string `json:"service_documentation,omitempty"` // service_documentation: OPTIONAL, for developers
+	UILocales            Values `json:"ui_locales_supported,omitempty"`  // ui_locales_supported: OPTIONAL, BCP 47
+	PolicyURI            string `json:"op_policy_uri,omitempty"`         // op_policy_uri: OPTIONAL
+	TermsURI             string `json:"op_tos_uri,omitempty"`            // op_tos_uri: OPTIONAL
+
+	RevocationEndpoint       string `json:"revocation_endpoint,omitempty"`                           // revocation_endpoint: OPTIONAL, RFC 7009
+	RevocationAuthMethods    Values `json:"revocation_endpoint_auth_methods_supported,omitempty"`    // revocation_endpoint_auth_methods_supported: OPTIONAL
+	IntrospectionEndpoint    string `json:"introspection_endpoint,omitempty"`                        // introspection_endpoint: OPTIONAL, RFC 7662
+	IntrospectionAuthMethods Values `json:"introspection_endpoint_auth_methods_supported,omitempty"` // introspection_endpoint_auth_methods_supported: OPTIONAL
+
+	CodeChallengeMethods Values `json:"code_challenge_methods_supported,omitempty"` // code_challenge_methods_supported: REQUIRED by MCP 2025-11-25; without it clients stop
+
+	// OpenID Connect Discovery 1.0 §3, for the openid-configuration copy only.
+	SubjectTypes      Values `json:"subject_types_supported,omitempty"`               // subject_types_supported: REQUIRED there
+	IDTokenAlgorithms Values `json:"id_token_signing_alg_values_supported,omitempty"` // id_token_signing_alg_values_supported: REQUIRED there, with RS256
+
+	AuthorizationResponseIss bool   `json:"authorization_response_iss_parameter_supported,omitempty"` // authorization_response_iss_parameter_supported: RFC 9207 §3; true if and only if iss is sent
+	ClientIDMetadataDocument bool   `json:"client_id_metadata_document_supported,omitempty"`          // client_id_metadata_document_supported: true if such client ids are accepted
+	ProtectedResources       Values `json:"protected_resources,omitempty"`                            // protected_resources: OPTIONAL, RFC 9728 §4
+}
+
+// Values is a list member of a document.
+type Values []string
+
+// OpenIDConfiguration returns the copy of m to serve as openid-configuration: the
+// same document with the members that OpenID Connect Discovery requires, because
+// clients that check it against that schema reject an incomplete one (AS-33).
+// RS256 stands for ID tokens, which nobody can ask for here: §3 of that document
+// demands the value.
+func (m AuthorizationServer) OpenIDConfiguration() AuthorizationServer {
+	if len(m.SubjectTypes) == 0 {
+		m.SubjectTypes = Values{"public"}
+	}
+	if len(m.IDTokenAlgorithms) == 0 {
+		m.IDTokenAlgorithms = Values{"RS256"}
+	}
+	return m
+}
+
+// Validate reports what a conforming client would refuse m for, or nil.
+func (m AuthorizationServer) Validate() error {
+	if err := ValidateIssuer(m.Issuer); err != nil {
+		return err
+	}
+	required := map[string]string{"authorization_endpoint": m.AuthorizationEndpoint, "token_endpoint": m.TokenEndpoint}
+	for member, value := range required {
+		if err := checkEndpoint(member, value); err != nil {
+			return err
+		}
+	}
+	switch {
+	case !slices.Contains(m.ResponseTypes, "code"):
+		return errors.New("metadata: response_types_supported lacks code")
+	case len(m.GrantTypes) == 0:
+		return errors.New("metadata: grant_types_supported is empty, which would mean implicit") // AS-25
+	case !slices.Contains(m.CodeChallengeMethods, "S256"):
+		return errors.New("metadata: code_challenge_methods_supported lacks S256") // AS-24
+	case slices.Contains(m.TokenAuthMethods, "private_key_jwt") && len(m.TokenAuthAlgorithms) == 0:
+		return errors.New("metadata: private_key_jwt without token_endpoint_auth_signing_alg_values_supported") // AS-27
+	case len(m.SubjectTypes) > 0 && m.JWKSURI == "":
+		return errors.New("metadata: an openid-configuration needs jwks_uri") // AS-33
+	}
+	return nil
+}
+
+func checkEndpoint(member, value string) error {
+	u, err := url.Parse(value)
+	if err != nil || u.Host == "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+		return fmt.Errorf("metadata: %s %q is not an absolute URL without query and fragment", member, value)
+	}
+	return checkTransport(member, u)
+}

@@ -1,0 +1,71 @@
+package metadata
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// ValidateIssuer reports why issuer cannot be the identifier of an authorization
+// server, or nil. RFC 8414 §2 asks for https without query and fragment; http is
+// permitted on loopback, for development. The rest keeps the one spelling that
+// survives every URL library, because clients compare issuers as plain strings
+// (RFC 8414 §3.3): no trailing slash, lower case scheme and host, no default
+// port, and a path of plain characters.
+func ValidateIssuer(issuer string) error {
+	u, err := url.Parse(issuer)
+	switch {
+	case err != nil || u.Host == "" || u.Hostname() == "" || u.Opaque != "":
+		return fmt.Errorf("metadata: issuer %q is not an absolute URL", issuer)
+	case u.RawQuery != "" || u.ForceQuery || strings.ContainsRune(issuer, '#'):
+		return fmt.Errorf("metadata: issuer %q has a query or a fragment", issuer)
+	case u.User != nil:
+		return fmt.Errorf("metadata: issuer %q has user information", issuer)
+	case strings.HasSuffix(issuer, "/"):
+		return fmt.Errorf("metadata: issuer %q ends with a slash; use %q", issuer, strings.TrimRight(issuer, "/"))
+	}
+	if err := checkTransport("issuer", u); err != nil {
+		return err
+	}
+	if err := checkIssuerPath(u.EscapedPath()); err != nil {
+		return fmt.Errorf("metadata: issuer %q: %w", issuer, err)
+	}
+	if canonical, err := oauth.CanonicalResource(issuer); err != nil || canonical != issuer {
+		return fmt.Errorf("metadata: issuer %q is not in its canonical spelling; use %q", issuer, canonical)
+	}
+	return nil
+}
+
+// checkIssuerPath keeps to unreserved characters: such a path is the same before
+// and after any escaping, in a URL, a mux pattern and a well-known location.
+func checkIssuerPath(path string) error {
+	for segment := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
+		if path != "" && (segment == "" || segment == "." || segment == "..") {
+			return fmt.Errorf("the path segment %q is not permitted", segment)
+		}
+		for _, c := range segment {
+			if !isUnreserved(c) {
+				return fmt.Errorf("the path has the character %q; use letters, digits, '-', '.', '_' and '~'", c)
+			}
+		}
+	}
+	return nil
+}
+
+func isUnreserved(c rune) bool {
+	return c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || strings.ContainsRune("-._~", c)
+}
+
+// checkTransport admits https, and http on loopback: there no network carries it
+// (MCP "Communication Security").
+func checkTransport(what string, u *url.URL) error {
+	switch {
+	case u.Scheme == "https":
+		return nil
+	case u.Scheme == "http" && oauth.IsLoopbackHost(u.Hostname()):
+		return nil
+	}
+	return fmt.Errorf("metadata: %s %q must be https (http is for localhost, 127.0.0.1 and [::1] only)", what, u)
+}

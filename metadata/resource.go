@@ -1,0 +1,39 @@
+package metadata
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// ProtectedResource is protected resource metadata, members in the order of RFC
+// 9728 §2. A member without value is omitted (RFC 9728 §3.2).
+type ProtectedResource struct {
+	Resource             string `json:"resource"`                           // resource: REQUIRED, the identifier the location was built from
+	AuthorizationServers Values `json:"authorization_servers,omitempty"`    // authorization_servers: REQUIRED by MCP; most clients read the first only
+	JWKSURI              string `json:"jwks_uri,omitempty"`                 // jwks_uri: OPTIONAL, keys of the resource itself, not of the tokens
+	ScopesSupported      Values `json:"scopes_supported,omitempty"`         // scopes_supported: RECOMMENDED, the least useful set; clients request all of it
+	BearerMethods        Values `json:"bearer_methods_supported,omitempty"` // bearer_methods_supported: OPTIONAL; MCP permits "header" alone
+	ResourceName         string `json:"resource_name,omitempty"`            // resource_name: RECOMMENDED, for people
+	Documentation        string `json:"resource_documentation,omitempty"`   // resource_documentation: OPTIONAL, for developers
+	PolicyURI            string `json:"resource_policy_uri,omitempty"`      // resource_policy_uri: OPTIONAL
+	TermsURI             string `json:"resource_tos_uri,omitempty"`         // resource_tos_uri: OPTIONAL
+}
+
+// Validate reports what a conforming client would refuse r for, or nil.
+func (r ProtectedResource) Validate() error {
+	if _, err := oauth.CanonicalResource(r.Resource); err != nil { // RS-03
+		return errors.New("metadata: " + err.Error())
+	}
+	if len(r.AuthorizationServers) == 0 { // RS-02
+		return errors.New("metadata: authorization_servers is empty")
+	}
+	for _, s := range r.ScopesSupported {
+		// RS-09: it is the authorization server's, no resource demands it.
+		if s == oauth.OfflineAccess || !oauth.ValidScope(s) || strings.ContainsRune(s, ' ') {
+			return errors.New("metadata: the scope " + s + " cannot belong to a resource")
+		}
+	}
+	return nil
+}
