@@ -116,14 +116,14 @@ func TestHandler(t *testing.T) {
 			}
 		}
 	})
-	t.Run("RS-12: any MCP-Protocol-Version and any Accept", func(t *testing.T) {
+	t.Run("AS-13 RS-12: any MCP-Protocol-Version and any Accept", func(t *testing.T) {
 		for _, v := range []string{"2024-11-05", "2026-07-28", "nonsense", ""} {
 			if got := do(t, h, "GET", "MCP-Protocol-Version", v, "Accept", "text/html").StatusCode; got != 200 {
 				t.Errorf("MCP-Protocol-Version %q: got %d, want 200", v, got)
 			}
 		}
 	})
-	t.Run("RS-12: a browser client may read it", func(t *testing.T) {
+	t.Run("AS-11 RS-12: a browser client may read it", func(t *testing.T) {
 		if got := do(t, h, "GET", "Origin", "https://x").Header.Get("Access-Control-Allow-Origin"); got != "*" {
 			t.Errorf("Access-Control-Allow-Origin: got %q, want *", got)
 		}

@@ -64,10 +64,8 @@ func parseRedirect(raw string) (*url.URL, error) {
 	if raw == "" || len(raw) > MaxRedirectURILength {
 		return nil, errors.New("the redirect URI is empty or too long")
 	}
-	for i := range len(raw) {
-		if c := raw[i]; c <= 0x20 || c >= 0x7f || c == '\\' || c == '"' || c == '<' || c == '>' {
-			return nil, errors.New("the redirect URI has a character that a URI cannot have")
-		}
+	if !uriCharacters(raw) {
+		return nil, errors.New("the redirect URI has a character that a URI cannot have")
 	}
 	if strings.ContainsRune(raw, '#') {
 		return nil, errors.New("the redirect URI has a fragment")

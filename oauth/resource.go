@@ -14,9 +14,10 @@ const MaxResourceLength = 2048
 // CanonicalResource returns the one spelling under which a resource indicator is
 // stored, compared and put into "aud". It must be an absolute http or https URI
 // without fragment and without user information (RFC 8707 §2). Scheme and host
-// are lower-cased, a default port is dropped and one trailing slash of the path
-// is dropped, because real clients add and remove it (MCP "Canonical Server
-// URI"); path and query are otherwise kept byte for byte.
+// are lower-cased, a default port is dropped and so are trailing slashes of the
+// path, because real clients add and remove them (MCP "Canonical Server URI");
+// path and query are otherwise kept byte for byte. The canonical spelling of a
+// canonical spelling is itself.
 //
 // Use it for resource indicators only: issuers, redirect URIs and client ids are
 // compared as plain strings.
@@ -26,6 +27,9 @@ func CanonicalResource(raw string) (string, error) {
 	}
 	if strings.ContainsRune(raw, '#') {
 		return "", errors.New("resource has a fragment")
+	}
+	if !uriCharacters(raw) {
+		return "", errors.New("resource has a character that a URI cannot have")
 	}
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -41,17 +45,31 @@ func CanonicalResource(raw string) (string, error) {
 		return "", errors.New("resource has user information")
 	}
 	host := strings.ToLower(u.Hostname())
+	if strings.Contains(host, "%") || !uriCharacters(host) {
+		return "", errors.New("resource has a host with escapes; use its ASCII form")
+	}
 	if strings.Contains(host, ":") {
 		host = "[" + host + "]"
 	}
 	if p := u.Port(); p != "" && !(scheme == "https" && p == "443") && !(scheme == "http" && p == "80") {
 		host += ":" + p
 	}
-	out := scheme + "://" + host + strings.TrimSuffix(u.EscapedPath(), "/")
+	out := scheme + "://" + host + strings.TrimRight(u.EscapedPath(), "/")
 	if u.RawQuery != "" {
 		out += "?" + u.RawQuery
 	}
 	return out, nil
+}
+
+// uriCharacters reports whether s keeps to printable ASCII without those that RFC
+// 3986 leaves out and that would break a header or an attribute.
+func uriCharacters(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c <= 0x20 || c >= 0x7f || c == '\\' || c == '"' || c == '<' || c == '>' {
+			return false
+		}
+	}
+	return true
 }
 
 // ResourceOrigin returns scheme://host[:port] of a canonical resource.
