@@ -1,0 +1,166 @@
+package policy
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+var notes = storage.Resource{
+	URI: "https://mcp.example.com/mcp", Name: "Notes",
+	Scopes: []storage.ScopeText{
+		{Name: "mcp", Description: "use the server", Default: true},
+		{Name: "notes:read", Description: "read notes"},
+		{Name: "notes:write", Description: "write notes", Implies: []string{"notes:read"}},
+		{Name: "admin", Description: "everything", Implies: []string{"notes:write"}},
+	},
+}
+
+func catalogueOf(t *testing.T, resources ...storage.Resource) *Catalogue {
+	t.Helper()
+	c, err := NewCatalogue(resources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestResolve(t *testing.T) {
+	other := storage.Resource{URI: "https://other.example.com/a"}
+	twin := storage.Resource{URI: "https://other.example.com/b"}
+	c := catalogueOf(t, notes, other, twin)
+	for _, tt := range []struct {
+		name string
+		in   []string
+		want string // "" for invalid_target
+	}{
+		{"AS-109 no resource means the default", nil, notes.URI},
+		{"AS-107 exact", []string{notes.URI}, notes.URI},
+		{"AS-106 upper-case scheme and host", []string{"HTTPS://MCP.Example.com/mcp"}, notes.URI},
+		{"CL-48 trailing slash", []string{notes.URI + "/"}, notes.URI},
+		{"CL-48 default port", []string{"https://mcp.example.com:443/mcp"}, notes.URI},
+		{"AS-110 origin of the only resource on it", []string{"https://mcp.example.com/"}, notes.URI},
+		{"AS-110 origin shared by two is ambiguous", []string{"https://other.example.com"}, ""},
+		{"AS-09 the same twice is tolerated", []string{notes.URI, notes.URI + "/"}, notes.URI},
+		{"AS-09 two different are refused", []string{notes.URI, other.URI}, ""},
+		{"AS-105 unknown", []string{"https://evil.example.com/mcp"}, ""},
+		{"AS-105 another path on the host", []string{"https://other.example.com/c"}, ""},
+		{"AS-104 not absolute", []string{"mcp.example.com"}, ""},
+		{"AS-104 fragment", []string{notes.URI + "#x"}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := c.Resolve(tt.in)
+			if tt.want == "" {
+				if !errors.Is(err, oauth.NewError(oauth.InvalidTarget, "")) {
+					t.Fatalf("got %q, %v, want invalid_target", got.URI, err)
+				}
+				return
+			}
+			if err != nil || got.URI != tt.want {
+				t.Fatalf("got %q, %v, want %q", got.URI, err, tt.want)
+			}
+		})
+	}
+	t.Run("AS-105 an empty catalogue has no default", func(t *testing.T) {
+		if _, err := catalogueOf(t).Resolve(nil); err == nil {
+			t.Fatal("got nil, want invalid_target")
+		}
+	})
+	t.Run("the configuration goes before the store", func(t *testing.T) {
+		c := catalogueOf(t, notes, storage.Resource{URI: notes.URI + "/", Name: "Impostor"})
+		if r, _ := c.Lookup(notes.URI); r.Name != "Notes" || len(c.Resources()) != 1 {
+			t.Fatalf("got %+v", c.Resources())
+		}
+	})
+}
+
+func TestScopes(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		in   string
+		want string
+	}{
+		{"AS-51 none means the defaults", "", "mcp"},
+		{"AS-112 unknown ones are dropped", "openid email mcp", "mcp"},
+		{"AS-112 only unknown ones mean the defaults", "openid profile", "mcp"},
+		{"AS-113 a union with implied scopes is kept", "admin notes:read", "admin notes:read"},
+		{"AS-31 offline_access comes along", "notes:read offline_access", "notes:read offline_access"},
+		{"AS-31 offline_access alone is not a resource scope", "offline_access", "mcp offline_access"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := Requestable(notes, oauth.ParseScopes(tt.in)).String(); got != tt.want {
+				t.Fatalf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+	t.Run("AS-115 without a marked default the first scope is it", func(t *testing.T) {
+		r := storage.Resource{Scopes: []storage.ScopeText{{Name: "a"}, {Name: "b"}}}
+		if got := DefaultScopes(r); !slices.Equal(got, oauth.Scopes{"a"}) {
+			t.Fatalf("got %v", got)
+		}
+	})
+}
+
+func TestNarrow(t *testing.T) {
+	granted, known := oauth.Scopes{"mcp", "notes:read"}, ResourceScopes(notes)
+	for _, tt := range []struct {
+		name, in, want string // want "" for invalid_scope
+	}{
+		{"AS-98 none means all", "", "mcp notes:read"},
+		{"AS-98 fewer", "mcp", "mcp"},
+		{"AS-98 wider is refused", "mcp admin", ""},
+		{"AS-98 an unknown one is dropped", "mcp offline_access openid", "mcp"},
+		{"AS-98 only unknown ones mean all", "offline_access", "mcp notes:read"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := Narrow(granted, oauth.ParseScopes(tt.in), known)
+			if (err != nil) != (tt.want == "") || got.String() != tt.want {
+				t.Fatalf("got %q, %v, want %q", got, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestMachine(t *testing.T) {
+	for _, tt := range []struct {
+		name, registered, requested, want string
+	}{
+		{"AS-176 registered scopes without a request", "mcp notes:read", "", "mcp notes:read"},
+		{"AS-176 a subset", "mcp notes:read", "notes:read", "notes:read"},
+		{"AS-176 nothing of what is registered", "mcp", "admin", ""},
+		{"AS-176 unregistered clients get the defaults only", "", "admin", ""},
+		{"AS-177 offline_access is no scope of a machine", "mcp", "mcp offline_access", "mcp"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := Machine(notes, oauth.ParseScopes(tt.registered), oauth.ParseScopes(tt.requested))
+			if (err != nil) != (tt.want == "") || got.String() != tt.want {
+				t.Fatalf("got %q, %v, want %q", got, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestNeedsConsent(t *testing.T) {
+	for _, tt := range []struct {
+		name, consented, requested string
+		none, want                 bool
+	}{
+		{"AS-74 nothing consented asks", "", "mcp", true, true},
+		{"AS-74 the same does not ask again", "mcp", "mcp", false, false},
+		{"AS-114 more asks again", "mcp", "mcp notes:write", false, true},
+		{"AS-113 an implied scope does not", "admin", "notes:read", false, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			consented := oauth.ParseScopes(tt.consented)
+			if tt.none {
+				consented = nil
+			}
+			if got := NeedsConsent(notes, consented, oauth.ParseScopes(tt.requested)); got != tt.want {
+				t.Fatalf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
