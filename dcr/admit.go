@@ -1,0 +1,180 @@
+package dcr
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// The values of token_endpoint_auth_method that can be registered. Their order is
+// part of the sealed form: append only.
+var authMethods = []string{"none", "client_secret_post", "client_secret_basic"}
+
+// The grants that a client may register for itself. Their order is part of the
+// sealed form and of every answer: authorization_code comes first, some clients
+// take the first. client_credentials is missing on purpose: whoever may have
+// access without a person is the operator's to decide (AS-178).
+var selfServiceGrants = []string{grantCode, grantRefresh}
+
+const (
+	grantCode    = "authorization_code"
+	grantRefresh = "refresh_token"
+	grantMachine = "client_credentials"
+)
+
+// Metadata is what a client says about itself for people, in the order of RFC 7591
+// §2. It is unverified, decides nothing, and is kept as the JSON of storage.Client.Metadata.
+type Metadata struct {
+	ClientURI       string   `json:"client_uri,omitempty"`       // client_uri: OPTIONAL, the client's home page
+	LogoURI         string   `json:"logo_uri,omitempty"`         // logo_uri: OPTIONAL; never loaded by our pages (AS-147)
+	Contacts        []string `json:"contacts,omitempty"`         // contacts: OPTIONAL, usually mail addresses
+	TermsURI        string   `json:"tos_uri,omitempty"`          // tos_uri: OPTIONAL
+	PolicyURI       string   `json:"policy_uri,omitempty"`       // policy_uri: OPTIONAL
+	SoftwareID      string   `json:"software_id,omitempty"`      // software_id: OPTIONAL, the same for all installations
+	SoftwareVersion string   `json:"software_version,omitempty"` // software_version: OPTIONAL
+	ApplicationType string   `json:"application_type,omitempty"` // application_type: OPTIONAL, "native" or "web"
+}
+
+// admit decides what is registered of what is asked: the intersection with what we
+// offer, or an error. Surplus never leads to a refusal, because one refused value
+// locks a client out for good.
+func (r *Registry) admit(ctx context.Context, m request) (storage.Client, error) {
+	if m.JWKS && m.JWKSURI != "" {
+		return storage.Client{}, badMetadata("jwks and jwks_uri cannot both be given.") // RFC 7591 §2
+	}
+	method, err := admitMethod(m.AuthMethod)
+	if err != nil {
+		return storage.Client{}, err
+	}
+	grants, err := admitGrants(m.GrantTypes, m.ResponseTypes)
+	if err != nil {
+		return storage.Client{}, err
+	}
+	if err := admitRedirects(r.cfg.Redirects, m.RedirectURIs); err != nil {
+		return storage.Client{}, err
+	}
+	scopes := oauth.ParseScopes(m.Scope)
+	if r.cfg.KnownScopes != nil {
+		scopes = scopes.Intersect(r.cfg.KnownScopes(ctx))
+	}
+	return storage.Client{
+		Name: cleanText(m.Name, maxNameLength), RedirectURIs: m.RedirectURIs, GrantTypes: grants,
+		AuthMethod: method, Scopes: scopes, Metadata: m.display().encode(),
+	}, nil
+}
+
+// admitMethod makes an absent method "none", not the client_secret_basic of RFC 7591
+// §2: the clients that leave it out are public ones, and the answer says so.
+func admitMethod(asked string) (string, error) {
+	switch {
+	case asked == "":
+		return "none", nil
+	case slices.Contains(authMethods, asked):
+		return asked, nil
+	}
+	return "", badMetadata("token_endpoint_auth_method must be one of " + strings.Join(authMethods, ", ") + ".")
+}
+
+// admitGrants drops grants that are not offered to a client that registers itself.
+// What remains must be of use with the one response type there is (RFC 7591 §2.1).
+func admitGrants(grants, responses []string) ([]string, error) {
+	if len(responses) > 0 && !slices.Contains(responses, "code") {
+		return nil, badMetadata("response_types must include code.")
+	}
+	if len(grants) == 0 {
+		return slices.Clone(selfServiceGrants), nil
+	}
+	if !slices.Contains(grants, grantCode) {
+		return nil, badMetadata("grant_types must include authorization_code; clients that act without a person are created by the operator.")
+	}
+	return grantsOf(grantBits(grants)), nil
+}
+
+func admitRedirects(policy oauth.RedirectPolicy, uris []string) error {
+	switch {
+	case len(uris) == 0:
+		return oauth.NewError(oauth.InvalidRedirectURI, "redirect_uris must have at least one entry.")
+	case len(uris) > maxRedirects:
+		return oauth.NewError(oauth.InvalidRedirectURI, fmt.Sprintf("redirect_uris has more than %d entries.", maxRedirects))
+	}
+	for i, u := range uris {
+		if err := policy.Check(u); err != nil {
+			return oauth.NewError(oauth.InvalidRedirectURI, fmt.Sprintf("Entry %d of redirect_uris: %v.", i+1, err))
+		}
+	}
+	return nil
+}
+
+// display is what is kept for people. A link that is none, or a value out of range,
+// is left out rather than refused: it decides nothing.
+func (m request) display() Metadata {
+	d := Metadata{
+		ClientURI: webURL(m.ClientURI), LogoURI: webURL(m.LogoURI),
+		TermsURI: webURL(m.TermsURI), PolicyURI: webURL(m.PolicyURI),
+		SoftwareID:      cleanText(m.SoftwareID, maxTextLength),
+		SoftwareVersion: cleanText(m.SoftwareVersion, maxTextLength),
+	}
+	for _, c := range m.Contacts {
+		if c = cleanText(c, maxTextLength); c != "" {
+			d.Contacts = append(d.Contacts, c)
+		}
+	}
+	if m.ApplicationType == "native" || m.ApplicationType == "web" {
+		d.ApplicationType = m.ApplicationType // AS-140: recorded, no rule depends on it
+	}
+	return d
+}
+
+// encode returns the JSON of m, nil when there is nothing in it.
+func (m Metadata) encode() []byte {
+	b, err := json.Marshal(m)
+	if err != nil || string(b) == "{}" {
+		return nil // strings alone cannot fail to encode
+	}
+	return b
+}
+
+// webURL returns raw if a page may link to it: an absolute http or https URL in
+// ASCII, without user information, which could pass for another host.
+func webURL(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil {
+		return ""
+	}
+	if strings.ContainsFunc(raw, func(c rune) bool { return c <= ' ' || c >= 0x7f }) {
+		return ""
+	}
+	return raw
+}
+
+// cleanText makes text of a stranger fit to be shown to people, on a terminal too:
+// no control or format characters, which could reverse, hide or rewrite what stands
+// beside it, single spaces, at most limit bytes.
+func cleanText(s string, limit int) string {
+	s = strings.Map(func(c rune) rune {
+		switch {
+		case unicode.IsSpace(c):
+			return ' '
+		case !unicode.IsGraphic(c), c == utf8.RuneError:
+			return -1
+		}
+		return c
+	}, s)
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) <= limit {
+		return s
+	}
+	s = s[:limit]
+	for !utf8.ValidString(s) {
+		s = s[:len(s)-1]
+	}
+	return strings.TrimSpace(s)
+}

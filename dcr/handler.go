@@ -1,0 +1,176 @@
+package dcr
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// maxBody bounds a registration request, in bytes.
+const maxBody = 64 << 10
+
+// origin says where a registration comes from, for the limit and the audit log.
+type origin struct {
+	network   string
+	userAgent string
+}
+
+// ServeHTTP is the client registration endpoint (RFC 7591 §3). Clients that run in a
+// browser may use it from any origin: it takes no credentials.
+func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	h := w.Header()
+	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Access-Control-Expose-Headers", "Retry-After")
+	switch req.Method {
+	case http.MethodPost:
+		r.post(w, req)
+	case http.MethodOptions:
+		h.Set("Allow", "POST, OPTIONS")
+		h.Set("Access-Control-Allow-Methods", "POST, OPTIONS")
+		h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, MCP-Protocol-Version")
+		h.Set("Access-Control-Max-Age", "86400")
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		h.Set("Allow", "POST, OPTIONS")
+		writeError(w, refusal{http.StatusMethodNotAllowed, oauth.NewError(oauth.InvalidRequest, "Register a client with POST.")})
+	}
+}
+
+func (r *Registry) post(w http.ResponseWriter, req *http.Request) {
+	from := origin{network: networkOf(r.cfg.ClientAddr(req)), userAgent: truncate(req.UserAgent(), maxTextLength)}
+	out, err := r.answer(req, from)
+	if err != nil {
+		r.refused(req.Context(), from, err)
+		writeError(w, err)
+		return
+	}
+	writeJSON(w, http.StatusCreated, out)
+}
+
+// answer is a registration from the request to the response. The limit comes before
+// the body is read, so that what is refused costs least.
+func (r *Registry) answer(req *http.Request, from origin) (response, error) {
+	if r.cfg.Disabled {
+		return response{}, oauth.NewError(oauth.AccessDenied, "Registration is turned off. Ask the operator of this server for a client id.")
+	}
+	if err := r.limiter.take(from.network, 1); err != nil {
+		return response{}, err
+	}
+	body, err := readBody(req)
+	if err != nil {
+		return response{}, err
+	}
+	m, err := parseRequest(body)
+	if err != nil {
+		return response{}, err
+	}
+	reg, err := r.register(req.Context(), m, from)
+	if err != nil {
+		return response{}, err
+	}
+	r.registered(req.Context(), from, reg)
+	return newResponse(reg.client, reg.secret)
+}
+
+// refusal is a protocol error whose HTTP status is not that of its code.
+type refusal struct {
+	status int
+	err    *oauth.Error
+}
+
+func (r refusal) Error() string { return r.err.Error() }
+func (r refusal) Unwrap() error { return r.err }
+
+func readBody(req *http.Request) ([]byte, error) {
+	if t, _, err := mime.ParseMediaType(req.Header.Get("Content-Type")); err != nil || t != "application/json" {
+		return nil, refusal{http.StatusUnsupportedMediaType, badMetadata("The Content-Type must be application/json.")}
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(nil, req.Body, maxBody))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, refusal{http.StatusRequestEntityTooLarge, badMetadata("The request body is too large.")}
+	case err != nil:
+		return nil, badMetadata("The request body could not be read.").Because(err)
+	}
+	return body, nil
+}
+
+// registered records a registration: who the client says it is, and where it will
+// send people.
+func (r *Registry) registered(ctx context.Context, from origin, reg registration) {
+	c := reg.client
+	r.cfg.Audit.Record(ctx, audit.ClientRegistered,
+		slog.String("client_id", c.ID), slog.String("client_name", c.Name),
+		slog.String("redirects", strings.Join(redirectTargets(c.RedirectURIs), " ")),
+		slog.String("auth_method", c.AuthMethod), slog.Bool("stored", reg.stored),
+		slog.String("network", from.network), slog.String("user_agent", from.userAgent))
+}
+
+// refused records a refusal with its reason, and the cause when we are to blame.
+func (r *Registry) refused(ctx context.Context, from origin, err error) {
+	e := oauth.AsError(err)
+	r.cfg.Audit.Record(ctx, audit.ClientRefused,
+		slog.String("error", string(e.Code)), slog.String("reason", e.Description),
+		slog.String("network", from.network), slog.String("user_agent", from.userAgent))
+	if e.Status() >= http.StatusInternalServerError {
+		r.cfg.Logger.ErrorContext(ctx, "client registration failed", "error", err)
+	}
+}
+
+// redirectTargets shortens redirect URIs to scheme and host: paths may hold ids.
+func redirectTargets(uris []string) []string {
+	var out []string
+	for _, raw := range uris {
+		if u, err := url.Parse(raw); err == nil {
+			out = append(out, u.Scheme+"://"+u.Host)
+		}
+	}
+	return out
+}
+
+func writeError(w http.ResponseWriter, err error) {
+	e := oauth.AsError(err)
+	status := e.Status()
+	var r refusal
+	if errors.As(err, &r) {
+		status = r.status
+	}
+	if e.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int((e.RetryAfter+time.Second-1)/time.Second)))
+	}
+	writeJSON(w, status, errorResponse{e.Code, oauth.SafeDescription(e.Description)})
+}
+
+// writeJSON writes an answer that nobody may keep: it can hold a secret.
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		status, body = http.StatusInternalServerError, []byte(`{"error":"server_error"}`)
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Pragma", "no-cache")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	w.Write(append(body, '\n'))
+}
+
+func truncate(s string, n int) string {
+	if len(s) > n {
+		return s[:n]
+	}
+	return s
+}

@@ -1,0 +1,126 @@
+package dcr
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Spec describes a client that an operator creates (requirement AS-169). Everything
+// but Now has a default.
+type Spec struct {
+	ID           string   // default: random
+	Name         string   // shown to people at consent
+	RedirectURIs []string // needed for authorization_code
+	// GrantTypes default to authorization_code and refresh_token with redirect URIs,
+	// and to client_credentials without.
+	GrantTypes []string
+	// AuthMethod defaults to none, and to client_secret_basic with client_credentials.
+	AuthMethod string
+	Scopes     oauth.Scopes // the limit for client_credentials
+	Resources  []string     // the resources client_credentials may name; empty: every one
+	Redirects  oauth.RedirectPolicy
+	Now        time.Time
+}
+
+// Mint validates s and returns the client with its secret, which is empty for a
+// public client and cannot be had again. It stores nothing: pass the client to
+// storage.Clients.PutClient. Errors are sentences for the operator.
+func Mint(s Spec) (storage.Client, string, error) {
+	s = s.withDefaults()
+	if err := s.check(); err != nil {
+		return storage.Client{}, "", err
+	}
+	resources, err := canonicalResources(s.Resources)
+	if err != nil {
+		return storage.Client{}, "", err
+	}
+	c := storage.Client{
+		ID: s.ID, Name: cleanText(s.Name, maxNameLength), RedirectURIs: s.RedirectURIs, GrantTypes: s.GrantTypes, AuthMethod: s.AuthMethod,
+		Scopes: s.Scopes, Resources: resources, Source: storage.SourceStatic, CreatedAt: s.Now.UTC().Truncate(time.Millisecond),
+	}
+	return c, issueSecret(&c), nil
+}
+
+func (s Spec) withDefaults() Spec {
+	if s.ID == "" {
+		s.ID = secrets.ID(idPrefix)
+	}
+	if len(s.GrantTypes) == 0 {
+		s.GrantTypes = []string{grantMachine}
+		if len(s.RedirectURIs) > 0 {
+			s.GrantTypes = slices.Clone(selfServiceGrants)
+		}
+	}
+	if s.AuthMethod == "" {
+		s.AuthMethod = "none"
+		if slices.Contains(s.GrantTypes, grantMachine) {
+			s.AuthMethod = "client_secret_basic"
+		}
+	}
+	return s
+}
+
+func (s Spec) check() error {
+	if err := checkID(s.ID); err != nil {
+		return err
+	}
+	if !slices.Contains(authMethods, s.AuthMethod) {
+		return fmt.Errorf("authentication method %q is not one of %s", s.AuthMethod, strings.Join(authMethods, ", "))
+	}
+	for _, g := range s.GrantTypes {
+		if g != grantCode && g != grantRefresh && g != grantMachine {
+			return fmt.Errorf("grant type %q is not one of %s, %s, %s", g, grantCode, grantRefresh, grantMachine)
+		}
+	}
+	code, machine := slices.Contains(s.GrantTypes, grantCode), slices.Contains(s.GrantTypes, grantMachine)
+	switch {
+	case !code && !machine:
+		return fmt.Errorf("the grant types need %s or %s", grantCode, grantMachine)
+	case machine && s.AuthMethod == "none": // OAuth 2.1 §4.2
+		return fmt.Errorf("%s needs a client secret: use client_secret_basic or client_secret_post", grantMachine)
+	case !code && len(s.RedirectURIs) > 0:
+		return fmt.Errorf("redirect URIs are of no use without %s", grantCode)
+	case code:
+		if err := admitRedirects(s.Redirects, s.RedirectURIs); err != nil {
+			return errors.New(oauth.AsError(err).Description)
+		}
+	}
+	for _, t := range s.Scopes {
+		if !oauth.ValidScope(t) {
+			return fmt.Errorf("%q is not a scope: no spaces, quotes or backslashes", t)
+		}
+	}
+	return nil
+}
+
+// checkID keeps ids to characters that need no escaping in a URL or a Basic header,
+// and away from the ids of users, which share the "sub" claim with them (AS-120).
+func checkID(id string) error {
+	if len(id) > maxNameLength || strings.HasPrefix(id, "usr_") {
+		return fmt.Errorf("client id %q is too long or begins with usr_", id)
+	}
+	for _, c := range id {
+		if !(c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || strings.ContainsRune("-._", c)) {
+			return fmt.Errorf("client id %q has the character %q: use letters, digits, '-', '.' and '_'", id, c)
+		}
+	}
+	return nil
+}
+
+func canonicalResources(in []string) (out []string, err error) {
+	for _, raw := range in {
+		uri, err := oauth.CanonicalResource(raw)
+		if err != nil {
+			return nil, fmt.Errorf("resource %q: %w", raw, err)
+		}
+		out = append(out, uri)
+	}
+	return out, nil
+}

@@ -1,0 +1,157 @@
+package dcr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// maxIDLength bounds every client id that is looked up, in bytes.
+const maxIDLength = 512
+
+// Config is what a Registry needs. Store and SecretKeys are required.
+type Config struct {
+	// Store holds the clients that have a row, and the tombstones.
+	Store storage.Clients
+	// SecretKeys are the master keys, the primary first. Ids sealed under any of
+	// them open; new ones are sealed under the primary.
+	SecretKeys [][]byte
+	// Redirects says which redirect URIs may be registered besides https and
+	// loopback http. PrivateUseSchemes nil means oauth.DesktopSchemes; empty, none.
+	Redirects oauth.RedirectPolicy
+	// KnownScopes returns the scopes that can be granted at all; others are left
+	// out of what is registered and echoed. Nil: whatever is asked.
+	KnownScopes func(context.Context) oauth.Scopes
+	// Limits bounds registrations of one client network.
+	Limits Limits
+	// ClientAddr returns the address that a request comes from, behind trusted
+	// proxies too. Nil: the peer.
+	ClientAddr func(*http.Request) netip.Addr
+	// Disabled refuses new registrations; registered clients stay.
+	Disabled bool
+
+	Audit  *audit.Recorder  // nil: discarded
+	Logger *slog.Logger     // nil: discarded
+	Now    func() time.Time // nil: time.Now
+}
+
+// Registry registers clients and resolves their ids. It is safe for concurrent use.
+type Registry struct {
+	cfg     Config
+	sealer  *sealer
+	clients *cache
+	limiter *limiter
+}
+
+// New returns a registry, or an error that says what in c is wrong.
+func New(c Config) (*Registry, error) {
+	if c.Store == nil {
+		return nil, errors.New("dcr: Config.Store is nil")
+	}
+	sealer, err := newSealer(c.SecretKeys)
+	if err != nil {
+		return nil, fmt.Errorf("dcr: Config.SecretKeys: %w", err)
+	}
+	if c.Redirects.PrivateUseSchemes == nil {
+		c.Redirects.PrivateUseSchemes = slices.Clone(oauth.DesktopSchemes)
+	}
+	if c.ClientAddr == nil {
+		c.ClientAddr = peer
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return &Registry{cfg: c, sealer: sealer, clients: newCache(c.Now), limiter: newLimiter(c.Limits, c.Now)}, nil
+}
+
+// Client resolves a client id: a stored row first, else the sealed id itself.
+// storage.ErrNotFound when it is neither, storage.ErrRevoked when the client was
+// deleted. An answer is kept for a few seconds; until then a deletion on another
+// replica may not show here, but no verb of the store acts for a deleted client.
+// The slices of the returned client are shared: do not change them.
+func (r *Registry) Client(ctx context.Context, id string) (storage.Client, error) {
+	if id == "" || len(id) > maxIDLength {
+		return storage.Client{}, fmt.Errorf("client id of %d bytes: %w", len(id), storage.ErrNotFound)
+	}
+	if c, ok := r.clients.get(id); ok {
+		return c, nil
+	}
+	c, err := r.lookup(ctx, id)
+	if err != nil {
+		return storage.Client{}, fmt.Errorf("resolve client: %w", err)
+	}
+	r.clients.put(id, c)
+	return c, nil
+}
+
+// Forget drops what is kept of a client, for whoever has just deleted it.
+func (r *Registry) Forget(id string) { r.clients.drop(id) }
+
+// lookup asks the store first, because only it knows about deletion.
+func (r *Registry) lookup(ctx context.Context, id string) (storage.Client, error) {
+	c, err := r.cfg.Store.Client(ctx, id)
+	if !errors.Is(err, storage.ErrNotFound) || !strings.HasPrefix(id, idPrefix) {
+		return c, err
+	}
+	sealed, openErr := r.sealer.open(id)
+	if openErr != nil {
+		return c, err // an id that was never ours is simply not found
+	}
+	return sealed, nil
+}
+
+// registration is a client that has just been created.
+type registration struct {
+	client storage.Client
+	secret string // "" for a public client
+	stored bool   // in a row, because it does not fit into an id
+}
+
+// register creates a client of what is admitted of m. Errors are protocol errors.
+func (r *Registry) register(ctx context.Context, m request, from origin) (registration, error) {
+	c, err := r.admit(ctx, m)
+	if err != nil {
+		return registration{}, err
+	}
+	c.Source, c.CreatedAt = storage.SourceDynamic, r.cfg.Now().UTC().Truncate(time.Second)
+	if sealed, secret, ok := r.sealer.seal(c); ok {
+		return registration{client: sealed, secret: secret}, nil
+	}
+	// What needs a row costs more of the allowance.
+	if err := r.limiter.take(from.network, storedCost-1); err != nil {
+		return registration{}, err
+	}
+	c.ID = secrets.ID(idPrefix)
+	secret := issueSecret(&c)
+	if err := r.cfg.Store.PutClient(ctx, c); err != nil {
+		e := oauth.NewError(oauth.TemporarilyUnavailable, "The registration could not be stored. Please try again.").Because(err)
+		e.RetryAfter = 2 * time.Second
+		return registration{}, e
+	}
+	return registration{client: c, secret: secret, stored: true}, nil
+}
+
+// issueSecret gives a confidential client a random secret and returns it.
+func issueSecret(c *storage.Client) string {
+	if c.Public() {
+		return ""
+	}
+	secret := secrets.Token("")
+	h := storage.Hash(secrets.Hash(secret))
+	c.SecretHash = &h
+	return secret
+}

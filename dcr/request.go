@@ -1,0 +1,169 @@
+package dcr
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"unicode/utf8"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// request is the client metadata of a registration, in the order of RFC 7591 §2.
+// An absent, null or empty member is the zero value.
+type request struct {
+	RedirectURIs    []string // redirect_uris
+	AuthMethod      string   // token_endpoint_auth_method
+	GrantTypes      []string // grant_types
+	ResponseTypes   []string // response_types
+	Name            string   // client_name
+	ClientURI       string   // client_uri
+	LogoURI         string   // logo_uri
+	Scope           string   // scope
+	Contacts        []string // contacts
+	TermsURI        string   // tos_uri
+	PolicyURI       string   // policy_uri
+	JWKSURI         string   // jwks_uri
+	JWKS            bool     // jwks was given
+	SoftwareID      string   // software_id
+	SoftwareVersion string   // software_version
+	ApplicationType string   // application_type (OpenID Connect Registration §2)
+}
+
+// Bounds on what is registered, in bytes and items. They are far above what any
+// known client sends.
+const (
+	maxRedirects   = 16
+	maxListItems   = 32
+	maxNameLength  = 200
+	maxTextLength  = 256
+	maxURILength   = 2048
+	maxScopeLength = 4096
+)
+
+// parseRequest reads a registration request. Unknown members are ignored (RFC 7591
+// §2); a wrong type and a member given twice are not, because two readers could
+// understand two different clients.
+func parseRequest(body []byte) (request, error) {
+	members, err := parseObject(body)
+	if err != nil {
+		return request{}, err
+	}
+	r := reader{members: members}
+	m := request{
+		RedirectURIs:    r.list("redirect_uris", maxListItems, oauth.MaxRedirectURILength),
+		AuthMethod:      r.text("token_endpoint_auth_method", maxTextLength),
+		GrantTypes:      r.list("grant_types", maxListItems, maxTextLength),
+		ResponseTypes:   r.list("response_types", maxListItems, maxTextLength),
+		Name:            r.text("client_name", 4*maxNameLength),
+		ClientURI:       r.text("client_uri", maxURILength),
+		LogoURI:         r.text("logo_uri", maxURILength),
+		Scope:           r.text("scope", maxScopeLength),
+		Contacts:        r.list("contacts", maxListItems, maxTextLength),
+		TermsURI:        r.text("tos_uri", maxURILength),
+		PolicyURI:       r.text("policy_uri", maxURILength),
+		JWKSURI:         r.text("jwks_uri", maxURILength),
+		JWKS:            r.object("jwks"),
+		SoftwareID:      r.text("software_id", maxTextLength),
+		SoftwareVersion: r.text("software_version", maxTextLength),
+		ApplicationType: r.text("application_type", maxTextLength),
+	}
+	if r.err != nil {
+		return request{}, r.err
+	}
+	return m, nil
+}
+
+// parseObject splits a JSON object into its members, by exact name and each once.
+func parseObject(body []byte) (map[string]json.RawMessage, error) {
+	if !utf8.Valid(body) {
+		return nil, badMetadata("The request body is not UTF-8.")
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, badMetadata("The request body must be a JSON object.")
+	}
+	members := map[string]json.RawMessage{}
+	for d.More() {
+		key, err := d.Token()
+		name, ok := key.(string)
+		if err != nil || !ok {
+			return nil, badMetadata("The request body is not valid JSON.")
+		}
+		if _, twice := members[name]; twice {
+			return nil, badMetadata("The request body has a member twice.")
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return nil, badMetadata("The request body is not valid JSON.")
+		}
+		members[name] = value
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, badMetadata("The request body is not valid JSON.")
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, badMetadata("The request body has text after the JSON object.")
+	}
+	return members, nil
+}
+
+// reader takes typed members out of an object and keeps the first error.
+type reader struct {
+	members map[string]json.RawMessage
+	err     error
+}
+
+func (r *reader) text(name string, limit int) string {
+	var s string
+	r.decode(name, &s, "a string")
+	if len(s) > limit {
+		r.fail(fmt.Sprintf("The member %s is longer than %d bytes.", name, limit))
+		return ""
+	}
+	return s
+}
+
+func (r *reader) list(name string, items, limit int) []string {
+	var l []string
+	r.decode(name, &l, "a list of strings")
+	if len(l) > items {
+		r.fail(fmt.Sprintf("The member %s has more than %d entries.", name, items))
+		return nil
+	}
+	for _, s := range l {
+		if len(s) > limit {
+			r.fail(fmt.Sprintf("The member %s has an entry longer than %d bytes.", name, limit))
+			return nil
+		}
+	}
+	return l
+}
+
+// object reports whether a member is there, which must be a JSON object.
+func (r *reader) object(name string) bool {
+	var o map[string]json.RawMessage
+	r.decode(name, &o, "an object")
+	return o != nil
+}
+
+func (r *reader) decode(name string, into any, want string) {
+	raw, ok := r.members[name]
+	if !ok {
+		return
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		r.fail(fmt.Sprintf("The member %s must be %s.", name, want))
+	}
+}
+
+func (r *reader) fail(description string) {
+	if r.err == nil {
+		r.err = badMetadata(description)
+	}
+}
+
+func badMetadata(description string) *oauth.Error {
+	return oauth.NewError(oauth.InvalidClientMetadata, description)
+}

@@ -1,0 +1,47 @@
+package dcr
+
+import (
+	"encoding/json"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// response is the client information response (RFC 7591 §3.2.1): what was issued,
+// then all registered metadata as they are now in force. Members that have no value
+// are omitted, never null: several clients fail on null.
+type response struct {
+	ClientID              string   `json:"client_id"`                          // client_id: REQUIRED
+	ClientSecret          string   `json:"client_secret,omitempty"`            // client_secret: OPTIONAL, confidential clients only
+	ClientIDIssuedAt      int64    `json:"client_id_issued_at"`                // client_id_issued_at: OPTIONAL, seconds since the epoch
+	ClientSecretExpiresAt *int64   `json:"client_secret_expires_at,omitempty"` // client_secret_expires_at: REQUIRED with a secret; 0: never
+	RedirectURIs          []string `json:"redirect_uris"`                      // redirect_uris: verbatim
+	AuthMethod            string   `json:"token_endpoint_auth_method"`         // token_endpoint_auth_method
+	GrantTypes            []string `json:"grant_types"`                        // grant_types: authorization_code first
+	ResponseTypes         []string `json:"response_types"`                     // response_types: ["code"]
+	ClientName            string   `json:"client_name,omitempty"`              // client_name
+	Scope                 string   `json:"scope,omitempty"`                    // scope: advisory, requests may name others
+	Metadata
+}
+
+func newResponse(c storage.Client, secret string) (response, error) {
+	out := response{
+		ClientID: c.ID, ClientSecret: secret, ClientIDIssuedAt: c.CreatedAt.Unix(),
+		RedirectURIs: c.RedirectURIs, AuthMethod: c.AuthMethod, GrantTypes: c.GrantTypes,
+		ResponseTypes: []string{"code"}, ClientName: c.Name, Scope: c.Scopes.String(),
+	}
+	if secret != "" {
+		out.ClientSecretExpiresAt = new(int64)
+	}
+	var err error
+	if c.Metadata != nil {
+		err = json.Unmarshal(c.Metadata, &out.Metadata)
+	}
+	return out, err
+}
+
+// errorResponse is the client registration error response (RFC 7591 §3.2.2).
+type errorResponse struct {
+	Error       oauth.Code `json:"error"`                       // error: REQUIRED
+	Description string     `json:"error_description,omitempty"` // error_description: OPTIONAL
+}
