@@ -1,0 +1,111 @@
+package archtest
+
+import (
+	"go/parser"
+	"go/token"
+	"strings"
+	"testing"
+)
+
+// rules are all rules, each with a module that breaks it in as many ways as the rule
+// tells apart: a rule that cannot fail is none.
+var rules = []struct {
+	name   string
+	check  func(module) []string
+	broken module
+	wrong  int // findings in broken
+}{
+	{"imports follow the table of the design", importTable, module{packages: []pkg{
+		{path: "oauth", ours: []string{"storage"}},
+		{path: "storage", ours: []string{"oauth", "storage/sqlite"}},
+		{path: "storage/sqlite", ours: []string{"storage", "storage/postgres", "migrations", "internal/secrets"}},
+		{path: "dcr", ours: []string{"oauth", "metadata"}},
+		{path: "authserver", ours: []string{"cmd/mcp-authd", "internal/users", "metadata"}},
+		{path: "mcpresource", ours: []string{"oauth", "mcpresource/gosdk"}},
+		{path: "internal/anything", ours: []string{"internal/secrets", "authserver"}},
+		{path: "newcomer"},
+		{path: "cmd/mcp-authd", ours: []string{"storage/sqlite", "authserver"}},
+	}}, 8},
+	{"only the assembly imports a storage backend", storageBackends, module{packages: []pkg{
+		{path: "authserver", ours: []string{"storage/sqlite"}},
+		{path: "internal/anything", ours: []string{"storage/postgres"}},
+		{path: "examples/embed", ours: []string{"storage/sqlite"}},
+	}}, 2},
+	{"authserver, dcr and thirdparty do not reach each other", threeServers, module{packages: []pkg{
+		{path: "authserver", reaches: []string{modulePath + "/dcr", modulePath + "/oauth"}},
+		{path: "dcr", reaches: []string{modulePath + "/authserver", modulePath + "/thirdparty"}},
+		{path: "thirdparty", reaches: []string{modulePath + "/thirdparty"}},
+	}}, 3},
+	{"mcpresource stays light", lightResource, module{packages: []pkg{
+		{path: "mcpresource", foreign: []string{"github.com/go-jose/go-jose/v4/jwt", "golang.org/x/sync/singleflight"},
+			reaches: []string{modulePath + "/storage", "github.com/modelcontextprotocol/go-sdk/mcp", "github.com/jackc/pgx/v5", "net/http"}},
+		{path: "mcpresource/gosdk", reaches: []string{"github.com/modelcontextprotocol/go-sdk/mcp", "github.com/ory/fosite"}},
+	}}, 5},
+	{"vocabulary, contracts and pages are standard library only", standardOnly, module{packages: []pkg{
+		{path: "oauth", foreign: []string{"github.com/x/y"}}, {path: "storage/sqlite", foreign: []string{"modernc.org/sqlite"}},
+	}}, 1},
+	{"each library stays behind its package, go-jose v3 and cgo drivers nowhere", libraryOwners, module{packages: []pkg{
+		{path: "dcr", foreign: []string{"github.com/ory/fosite/token/jwt"}},
+		{path: "keys", foreign: []string{"github.com/go-jose/go-jose/v3", "github.com/go-jose/go-jose/v4"}},
+		{path: "authserver", foreign: []string{"github.com/ory/fosite"}},
+	}}, 2},
+	{"no cgo", noCgo, module{packages: []pkg{{path: "storage/sqlite", cgo: true}}}, 1},
+	{"no package util, common, helpers, types or models", namedPackages, module{packages: []pkg{
+		{path: "internal/util", name: "util"}, {path: "x", name: "helpers"}, {path: "oauth", name: "oauth"},
+	}}, 2},
+	{"no file over 400 lines", shortFiles, module{files: []file{
+		source("a/long.go", "package a"+strings.Repeat("\n", 500)), source("a/long_test.go", "package a"+strings.Repeat("\n", 500)),
+	}}, 1},
+	{"no func init", noInit, module{files: []file{
+		source("a/a.go", "package a\nfunc init() {}"), source("a/b.go", "package a\ntype t struct{}\nfunc (t) init() {}"),
+	}}, 1},
+	{"no replace in go.mod", noReplace, module{gomod: "module x // replace\nreplace a => ../a\nreplace (\n b => c\n)\n"}, 2},
+	{"no fosite type in an exported signature of authserver", hiddenFosite, module{files: []file{
+		source("authserver/a.go", `package authserver
+			import "github.com/ory/fosite"
+			import h "github.com/ory/fosite/handler/oauth2"
+			func A(fosite.Client) {}
+			func a(fosite.Client) {}
+			type B struct { C []fosite.Client; d fosite.Client; h.CoreStrategy }
+			type e struct { F fosite.Client }
+			func (e) G() fosite.Client { return nil }
+			func (*B) H() map[string]fosite.Client { return nil }
+			var I = fosite.ErrInvalidClient
+			type J interface { K(fosite.Client) }
+			type L = fosite.Client`),
+		source("dcr/a.go", "package dcr\nimport \"github.com/ory/fosite\"\nvar A fosite.Client"),
+	}}, 7},
+}
+
+func source(path, text string) file {
+	fset := token.NewFileSet()
+	syntax, err := parser.ParseFile(fset, path, text, parser.SkipObjectResolution)
+	if err != nil {
+		panic(err) // a mistake in the table above
+	}
+	return file{path: path, lines: fset.File(syntax.FileStart).LineCount(), syntax: syntax}
+}
+
+func TestArchitecture(t *testing.T) {
+	m := load(t)
+	if len(m.packages) < 5 || len(m.files) < 20 {
+		t.Fatalf("read %d packages and %d files, the rules would hold for lack of either", len(m.packages), len(m.files))
+	}
+	for _, r := range rules {
+		t.Run(r.name, func(t *testing.T) {
+			for _, finding := range r.check(m) {
+				t.Error(finding)
+			}
+		})
+	}
+}
+
+func TestRulesCanFail(t *testing.T) {
+	for _, r := range rules {
+		t.Run(r.name, func(t *testing.T) {
+			if got := r.check(r.broken); len(got) != r.wrong {
+				t.Errorf("got %d findings, want %d:\n%s", len(got), r.wrong, strings.Join(got, "\n"))
+			}
+		})
+	}
+}

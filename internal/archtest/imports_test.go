@@ -1,0 +1,201 @@
+package archtest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// mayImport is the import table: what each tree of packages may import of ours,
+// itself apart. The longest matching tree counts. Data flows one way, from the HTTP
+// edge to the protocol to the store, and imports go the same way.
+var mayImport = map[string][]string{
+	"oauth":      {},
+	"web":        {},
+	"migrations": {},
+	"storage":    {"oauth"},
+	"metadata":   {"oauth"},
+	"audit":      {"storage"},
+	"policy":     {"oauth", "storage"},
+	"session":    {"oauth", "storage", "internal"},
+	"keys":       {"oauth", "storage", "audit", "internal"},
+
+	"storage/sqlite":      {"oauth", "storage", "migrations", "internal"},
+	"storage/postgres":    {"oauth", "storage", "migrations", "internal"},
+	"storage/storagetest": {"oauth", "storage", "internal"},
+
+	"authserver": {"oauth", "storage", "policy", "keys", "session", "audit", "web", "metadata", "internal"},
+	"dcr":        {"oauth", "storage", "policy", "audit", "internal"},
+	"thirdparty": {"oauth", "storage", "session", "audit", "internal"},
+
+	"mcpresource":         {"oauth", "metadata"},
+	"mcpresource/gosdk":   {"oauth", "metadata", "mcpresource"},
+	"mcpresource/mcpgo":   {"oauth", "metadata", "mcpresource"},
+	"internal":            {"oauth", "storage", "audit", "policy", "keys", "session", "metadata", "mcpresource", "internal"},
+	"internal/secrets":    {},
+	"internal/users":      {"oauth", "storage", "audit", "internal/secrets"},
+	"internal/archtest":   {},
+	"internal/demoserver": {"oauth", "storage", "mcpresource", "mcpresource/gosdk"},
+}
+
+// assembly is where the parts are put together: it may import anything. So may what
+// only tests import, internal packages whose name ends in "test".
+var assembly = []string{"cmd", "test", "bench", "examples"}
+
+func assembles(path string) bool {
+	return anyWithin(path, assembly) || within(path, "internal") && strings.HasSuffix(path, "test")
+}
+
+func anyWithin(path string, trees []string) bool {
+	return slices.ContainsFunc(trees, func(t string) bool { return within(path, t) })
+}
+
+// rowOf returns the tree of the import table that a package belongs to.
+func rowOf(path string) (tree string) {
+	for t := range mayImport {
+		if within(path, t) && len(t) > len(tree) {
+			tree = t
+		}
+	}
+	return tree
+}
+
+// importTable checks every import of ours against the table.
+func importTable(m module) (bad []string) {
+	for _, p := range m.packages {
+		if assembles(p.path) || p.path == "" {
+			continue
+		}
+		row := rowOf(p.path)
+		if row == "" {
+			bad = append(bad, fmt.Sprintf("%s has no row in the import table", p.path))
+			continue
+		}
+		for _, i := range p.ours {
+			// A tree may import itself, but storage not its own backends.
+			if rowOf(i) != row && !slices.Contains(mayImport[row], rowOf(i)) && !anyInternal(row, i) {
+				bad = append(bad, fmt.Sprintf("%s imports %s", p.path, i))
+			}
+		}
+	}
+	return bad
+}
+
+// anyInternal reports whether row may import all of internal and i is there.
+func anyInternal(row, i string) bool {
+	return within(i, "internal") && slices.Contains(mayImport[row], "internal")
+}
+
+// storageBackends: only the assembly chooses a database.
+func storageBackends(m module) (bad []string) {
+	for _, p := range m.packages {
+		for _, i := range p.ours {
+			if (i == "storage/sqlite" || i == "storage/postgres") && !assembles(p.path) {
+				bad = append(bad, fmt.Sprintf("%s imports %s", p.path, i))
+			}
+		}
+	}
+	return bad
+}
+
+// threeServers: authserver, dcr and thirdparty meet at small interfaces that the
+// consumer declares, so none reaches another, not even through a third package.
+func threeServers(m module) (bad []string) {
+	three := []string{"authserver", "dcr", "thirdparty"}
+	for _, p := range m.packages {
+		if !slices.Contains(three, p.path) {
+			continue
+		}
+		for _, dep := range p.reaches {
+			if other := inside(dep); within(dep, modulePath) && other != p.path && slices.Contains(three, other) {
+				bad = append(bad, fmt.Sprintf("%s reaches %s", p.path, other))
+			}
+		}
+	}
+	return bad
+}
+
+// What the author of a tool must never link, directly or not.
+var (
+	heavy = []string{
+		modulePath + "/storage", modulePath + "/authserver", modulePath + "/web", modulePath + "/keys", modulePath + "/session",
+		modulePath + "/internal", modulePath + "/migrations", "github.com/ory", "github.com/jackc", "modernc.org",
+	}
+	toolkits = []string{"github.com/modelcontextprotocol", "github.com/mark3labs"}
+)
+
+// lightResource: mcpresource is the standard library, go-jose and two packages of
+// ours; an adapter adds its SDK and nothing of the server.
+func lightResource(m module) (bad []string) {
+	for _, p := range m.packages {
+		if !within(p.path, "mcpresource") {
+			continue
+		}
+		refused := heavy
+		if p.path == "mcpresource" {
+			refused = append(slices.Clone(heavy), toolkits...)
+			for _, i := range p.foreign {
+				if !within(i, "github.com/go-jose/go-jose/v4") {
+					bad = append(bad, fmt.Sprintf("%s imports %s", p.path, i))
+				}
+			}
+		}
+		for _, dep := range p.reaches {
+			if anyWithin(dep, refused) {
+				bad = append(bad, fmt.Sprintf("%s reaches %s", p.path, dep))
+			}
+		}
+	}
+	return bad
+}
+
+// standardOnly: the vocabulary, the contracts and the pages need no library.
+func standardOnly(m module) (bad []string) {
+	plain := []string{"oauth", "metadata", "storage", "policy", "audit", "web", "migrations"}
+	for _, p := range m.packages {
+		if slices.Contains(plain, p.path) && len(p.foreign) > 0 {
+			bad = append(bad, fmt.Sprintf("%s imports %s", p.path, strings.Join(p.foreign, ", ")))
+		}
+	}
+	return bad
+}
+
+// owners says which trees may import a library; every other import of it is refused.
+var owners = map[string][]string{
+	"github.com/ory/fosite":           {"authserver"},
+	"modernc.org":                     {"storage/sqlite"},
+	"github.com/jackc":                {"storage/postgres", "internal/pgtest"},
+	"github.com/gorilla/securecookie": {"session"},
+	"github.com/spf13/cobra":          {"cmd"},
+	"github.com/go-jose/go-jose/v3":   {}, // v4 does all of our JOSE work; v3 is fosite's
+	"github.com/modelcontextprotocol": {"mcpresource/gosdk", "internal/demoserver", "cmd", "test", "bench", "examples"},
+	"github.com/mark3labs":            {"mcpresource/mcpgo", "test", "bench", "examples"},
+	"github.com/redis":                {}, // what replicas share is in PostgreSQL
+	"github.com/dgrijalva/jwt-go":     {},
+	"github.com/golang-jwt":           {},
+	"github.com/mattn/go-sqlite3":     {}, // needs cgo
+}
+
+// libraryOwners keeps each library behind the package that was built around it.
+func libraryOwners(m module) (bad []string) {
+	for _, p := range m.packages {
+		for _, i := range p.foreign {
+			for library, trees := range owners {
+				if within(i, library) && !anyWithin(p.path, trees) {
+					bad = append(bad, fmt.Sprintf("%s imports %s", p.path, i))
+				}
+			}
+		}
+	}
+	return bad
+}
+
+// noCgo: one static binary, cross-compiled.
+func noCgo(m module) (bad []string) {
+	for _, p := range m.packages {
+		if p.cgo {
+			bad = append(bad, p.path+" uses cgo")
+		}
+	}
+	return bad
+}

@@ -1,0 +1,150 @@
+package archtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const modulePath = "github.com/mcp-authd/mcp-authd"
+
+// module is what the rules look at.
+type module struct {
+	gomod    string
+	packages []pkg
+	files    []file
+}
+
+// pkg is a package of this module, by its path inside the module; ours and foreign
+// are what its non-test files import.
+type pkg struct {
+	path    string // "authserver", "storage/sqlite"
+	name    string
+	ours    []string // "oauth"
+	foreign []string // "github.com/ory/fosite"; not the standard library
+	reaches []string // whatever is linked with it, full import paths
+	cgo     bool
+}
+
+// file is a Go file of this module.
+type file struct {
+	path   string // "authserver/code.go"
+	lines  int
+	syntax *ast.File
+}
+
+func (f file) test() bool { return strings.HasSuffix(f.path, "_test.go") }
+func (f file) dir() string {
+	if i := strings.LastIndexByte(f.path, '/'); i >= 0 {
+		return f.path[:i]
+	}
+	return ""
+}
+
+// load reads the module that this test belongs to. Packages that do not compile are
+// read all the same: their imports are still a fact.
+func load(t *testing.T) module {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gomod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return module{gomod: string(gomod), packages: listPackages(t, root), files: parseFiles(t, root)}
+}
+
+func listPackages(t *testing.T, root string) (out []pkg) {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Name,Imports,Deps,CgoFiles", "./...")
+	cmd.Dir = root
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	raw, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.String())
+	}
+	for d := json.NewDecoder(bytes.NewReader(raw)); ; {
+		var listed struct {
+			ImportPath, Name        string
+			Imports, Deps, CgoFiles []string
+		}
+		err := d.Decode(&listed)
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := pkg{path: inside(listed.ImportPath), name: listed.Name, reaches: listed.Deps, cgo: len(listed.CgoFiles) > 0}
+		for _, i := range listed.Imports {
+			switch {
+			case within(i, modulePath):
+				p.ours = append(p.ours, inside(i))
+			case !standard(i):
+				p.foreign = append(p.foreign, i)
+			}
+		}
+		out = append(out, p)
+	}
+}
+
+func parseFiles(t *testing.T, root string) (out []file) {
+	t.Helper()
+	fset := token.NewFileSet()
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name := e.Name(); e.IsDir() && path != root && (name == "testdata" || name[0] == '.' || name[0] == '_') {
+			return filepath.SkipDir
+		}
+		if e.IsDir() || !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		syntax, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		lines := fset.File(syntax.FileStart).LineCount()
+		out = append(out, file{path: filepath.ToSlash(rel), lines: lines, syntax: syntax})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// inside returns the path of one of our packages inside the module.
+func inside(importPath string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(importPath, modulePath), "/")
+}
+
+// within reports whether path is tree or below it.
+func within(path, tree string) bool {
+	return path == tree || strings.HasPrefix(path, tree+"/")
+}
+
+// standard reports whether an import path is the standard library's: no dot in its
+// first element.
+func standard(importPath string) bool {
+	first, _, _ := strings.Cut(importPath, "/")
+	return !strings.Contains(first, ".")
+}

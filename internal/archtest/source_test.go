@@ -1,0 +1,165 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const maxLines = 400
+
+// shortFiles: a file is named for one thing of the protocol and can be read in one go.
+func shortFiles(m module) (bad []string) {
+	for _, f := range m.files {
+		if !f.test() && !ast.IsGenerated(f.syntax) && f.lines > maxLines {
+			bad = append(bad, fmt.Sprintf("%s has %d lines, the limit is %d", f.path, f.lines, maxLines))
+		}
+	}
+	return bad
+}
+
+// namedPackages: a function without a home belongs to the type that it serves.
+func namedPackages(m module) (bad []string) {
+	refused := []string{"util", "utils", "common", "helper", "helpers", "types", "models", "misc", "shared"}
+	for _, p := range m.packages {
+		last := p.path[strings.LastIndexByte(p.path, '/')+1:]
+		if slices.Contains(refused, p.name) || slices.Contains(refused, last) {
+			bad = append(bad, fmt.Sprintf("%s (package %s)", p.path, p.name))
+		}
+	}
+	return bad
+}
+
+// noInit: what happens at start is in main, in order, with its errors.
+func noInit(m module) (bad []string) {
+	for _, f := range m.files {
+		for _, d := range f.syntax.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
+				bad = append(bad, f.path+" has func init")
+			}
+		}
+	}
+	return bad
+}
+
+// noReplace: a replace directive breaks "go install ...@version".
+func noReplace(m module) (bad []string) {
+	for line := range strings.Lines(m.gomod) {
+		code, _, _ := strings.Cut(line, "//")
+		if fields := strings.Fields(code); len(fields) > 0 && (fields[0] == "replace" || fields[0] == "exclude") {
+			bad = append(bad, "go.mod: "+strings.TrimSpace(line))
+		}
+	}
+	return bad
+}
+
+// hiddenFosite: fosite is how authserver works, not what it is; its types in an
+// exported signature would tie every embedding program to it.
+func hiddenFosite(m module) (bad []string) {
+	for _, f := range m.files {
+		if f.test() || !within(f.dir(), "authserver") {
+			continue
+		}
+		local := importedAs(f.syntax, "github.com/ory/fosite")
+		if len(local) == 0 {
+			continue
+		}
+		for name, expr := range exportedSurface(f.syntax) {
+			ast.Inspect(expr, func(n ast.Node) bool {
+				s, ok := n.(*ast.SelectorExpr)
+				if !ok {
+					return true
+				}
+				if x, ok := s.X.(*ast.Ident); ok && slices.Contains(local, x.Name) {
+					bad = append(bad, fmt.Sprintf("%s: %s mentions %s.%s", f.path, name, x.Name, s.Sel.Name))
+				}
+				return true
+			})
+		}
+	}
+	return bad
+}
+
+// importedAs returns the names under which a file imports packages of a tree.
+func importedAs(f *ast.File, tree string) (names []string) {
+	for _, i := range f.Imports {
+		path, err := strconv.Unquote(i.Path.Value)
+		if err != nil || !within(path, tree) {
+			continue
+		}
+		name := path[strings.LastIndexByte(path, '/')+1:]
+		if i.Name != nil {
+			name = i.Name.Name
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// exportedSurface returns the types in all that a user of the file's package can
+// see: signatures of exported functions and methods, exported types with their
+// exported fields, declared types of exported variables and constants.
+func exportedSurface(f *ast.File) map[string]ast.Node {
+	out := map[string]ast.Node{}
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Name.IsExported() && (d.Recv == nil || ast.IsExported(receiver(d))) {
+				out[receiver(d)+"."+d.Name.Name] = d.Type
+			}
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				surfaceOfSpec(s, out)
+			}
+		}
+	}
+	return out
+}
+
+func surfaceOfSpec(s ast.Spec, out map[string]ast.Node) {
+	switch s := s.(type) {
+	case *ast.ValueSpec:
+		for i, n := range s.Names {
+			if n.IsExported() && s.Type != nil {
+				out[n.Name] = s.Type
+			}
+			if n.IsExported() && i < len(s.Values) {
+				out[n.Name+" ="] = s.Values[i]
+			}
+		}
+	case *ast.TypeSpec:
+		if !s.Name.IsExported() {
+			return
+		}
+		st, ok := s.Type.(*ast.StructType)
+		if !ok {
+			out[s.Name.Name] = s.Type
+			return
+		}
+		for _, field := range st.Fields.List {
+			if len(field.Names) == 0 || slices.ContainsFunc(field.Names, (*ast.Ident).IsExported) {
+				out[s.Name.Name+"."+fmt.Sprint(field.Names)] = field.Type
+			}
+		}
+	}
+}
+
+// receiver is the name of a method's type, "" for a function.
+func receiver(d *ast.FuncDecl) string {
+	if d.Recv == nil || len(d.Recv.List) == 0 {
+		return ""
+	}
+	t := d.Recv.List[0].Type
+	if p, ok := t.(*ast.StarExpr); ok {
+		t = p.X
+	}
+	if g, ok := t.(*ast.IndexExpr); ok {
+		t = g.X
+	}
+	if id, ok := t.(*ast.Ident); ok {
+		return id.Name
+	}
+	return ""
+}

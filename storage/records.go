@@ -1,0 +1,112 @@
+package storage
+
+import (
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// Hash is the SHA-256 digest under which a code, token or secret is stored.
+type Hash [32]byte
+
+// Client is a registered OAuth client.
+type Client struct {
+	ID           string
+	SecretHash   *Hash // nil for a public client
+	Name         string
+	RedirectURIs []string
+	GrantTypes   []string     // authorization_code, refresh_token, client_credentials
+	AuthMethod   string       // token_endpoint_auth_method: none, client_secret_basic, client_secret_post
+	Scopes       oauth.Scopes // advisory for people; the limit for client_credentials
+	Resources    []string     // canonical; the resources a client_credentials client may name, empty: every one
+	Source       ClientSource
+	Metadata     []byte // the rest of the RFC 7591 metadata as JSON, for display and echo; may be nil
+	CreatedAt    time.Time
+	LastUsedAt   time.Time // the last approval, redemption or refresh known; zero: never
+}
+
+// ClientSource says how a client came to be; it decides how far it is trusted.
+type ClientSource string
+
+// The sources of clients.
+const (
+	SourceStatic  ClientSource = "static"  // created by the operator: trusted
+	SourceDynamic ClientSource = "dynamic" // registered itself (RFC 7591): unknown
+	SourceCIMD    ClientSource = "cimd"    // a client id metadata document
+)
+
+// Public reports whether the client has no credential of its own.
+func (c *Client) Public() bool { return c.AuthMethod == "none" }
+
+// User is a local account.
+type User struct {
+	ID           string // "usr_" + random
+	Name         string // what is typed at login; unique without regard to case
+	PasswordHash string // argon2id in PHC form; empty: no password sign-in
+	Admin        bool
+	Disabled     bool
+	CreatedAt    time.Time
+	LastLoginAt  time.Time // zero: never
+}
+
+// Session is a person's sign-in in one browser.
+type Session struct {
+	Hash      Hash // of the cookie's random value
+	UserID    string
+	AuthTime  time.Time // when the password was last checked
+	CreatedAt time.Time
+	ExpiresAt time.Time
+}
+
+// Grant is what a person, or the operator for a machine, allowed one client for
+// one resource. Every code and refresh token descends from a grant, and ends with it.
+type Grant struct {
+	ID        string
+	ClientID  string
+	UserID    string
+	Scopes    oauth.Scopes
+	Resource  string // canonical
+	AuthTime  time.Time
+	CreatedAt time.Time
+	ExpiresAt time.Time // absolute end of the grant, whatever is refreshed
+	RevokedAt time.Time // zero: live
+}
+
+// Resource is a protected resource (an MCP server) that tokens can be issued for.
+type Resource struct {
+	URI       string      `json:"uri"` // canonical
+	Name      string      `json:"name"`
+	Scopes    []ScopeText `json:"scopes"`
+	Config    bool        `json:"config,omitempty"` // comes from the configuration file, not from the store
+	CreatedAt time.Time   `json:"created_at,omitzero"`
+}
+
+// ScopeText is a scope of a resource and what it means, in plain words.
+type ScopeText struct {
+	Name        string   `json:"name" yaml:"name"`
+	Description string   `json:"description" yaml:"description"`   // completes "The application will be able to ..."
+	Default     bool     `json:"default,omitempty" yaml:"default"` // granted when a request names no known scope
+	Implies     []string `json:"implies,omitempty" yaml:"implies"` // scopes this one includes
+}
+
+// SigningKey is a key pair of the token signer. Private is sealed.
+type SigningKey struct {
+	ID        string // kid
+	Algorithm string // ES256, EdDSA, RS256
+	State     KeyState
+	Public    []byte // JWK, JSON
+	Private   []byte // sealed PKCS #8
+	CreatedAt time.Time
+	RetiredAt time.Time // zero unless retired
+	ExpiresAt time.Time // when a retired key leaves the JWKS; zero unless retired
+}
+
+// KeyState is the place of a key in its one-way life.
+type KeyState string
+
+// The states of a signing key, in order.
+const (
+	KeyNext    KeyState = "next"    // published, not yet signing
+	KeyActive  KeyState = "active"  // signing; exactly one per algorithm
+	KeyRetired KeyState = "retired" // verifying what it signed, until it expires
+)
