@@ -227,6 +227,18 @@ func TestSealedIDs(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a client has one id only, whatever the length of its last group", func(t *testing.T) {
+		r := newRig(t)
+		for _, name := range []string{"a", "aa", "aaa"} {
+			id := r.register(t, `{`+loopback+`,"client_name":"`+name+`"}`)["client_id"].(string)
+			for c := range strings.SplitSeq("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", "") {
+				other := id[:len(id)-1] + c
+				if _, err := r.Client(t.Context(), other); other != id && !errors.Is(err, storage.ErrNotFound) {
+					t.Errorf("last character %s for %s: got %v, want ErrNotFound", c, id[len(id)-1:], err)
+				}
+			}
+		}
+	})
 	t.Run("a deleted client stays deleted", func(t *testing.T) {
 		r := newRig(t)
 		id := r.register(t, full)["client_id"].(string)

@@ -19,12 +19,10 @@ func ValidateIssuer(issuer string) error {
 	switch {
 	case err != nil || u.Host == "" || u.Hostname() == "" || u.Opaque != "":
 		return fmt.Errorf("metadata: issuer %q is not an absolute URL", issuer)
-	case u.RawQuery != "" || u.ForceQuery || strings.ContainsRune(issuer, '#'):
+	case u.RawQuery != "" || strings.ContainsRune(issuer, '#'):
 		return fmt.Errorf("metadata: issuer %q has a query or a fragment", issuer)
 	case u.User != nil:
 		return fmt.Errorf("metadata: issuer %q has user information", issuer)
-	case strings.HasSuffix(issuer, "/"):
-		return fmt.Errorf("metadata: issuer %q ends with a slash; use %q", issuer, strings.TrimRight(issuer, "/"))
 	}
 	if err := checkTransport("issuer", u); err != nil {
 		return err
