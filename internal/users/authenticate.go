@@ -1,0 +1,90 @@
+package users
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Attempt is somebody trying to sign in.
+type Attempt struct {
+	Name, Password string
+	// Network is the part of the client address by which failures are counted, such
+	// as its /24 or /64.
+	Network string
+	// KnownDevice says that this person has signed in from this browser before.
+	// Failures elsewhere then do not slow it down.
+	KnownDevice bool
+}
+
+// ThrottledError says that too many attempts were made; none was checked.
+type ThrottledError struct{ RetryAfter time.Duration }
+
+// Error implements error.
+func (e *ThrottledError) Error() string {
+	return fmt.Sprintf("users: too many attempts, try again in %s", e.RetryAfter)
+}
+
+// Authenticate checks a name and password: ErrWrong or a *ThrottledError when they
+// are not accepted. An unknown account takes as long as a wrong password.
+func (u *Users) Authenticate(ctx context.Context, a Attempt) (storage.User, error) {
+	release, err := u.throttle.enter(ctx, a)
+	if err != nil {
+		u.recordRefusal(ctx, a, err)
+		return storage.User{}, err
+	}
+	defer release()
+	account, err := u.cfg.Store.UserByName(ctx, a.Name)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return storage.User{}, fmt.Errorf("users: authenticate: %w", err)
+	}
+	hash := account.PasswordHash
+	if account.Disabled {
+		hash = ""
+	}
+	ok, stale, err := u.hasher.matches(ctx, a.Password, hash)
+	switch {
+	case err != nil:
+		return storage.User{}, err
+	case !ok:
+		u.cfg.Audit.Record(ctx, audit.LoginFailed, slog.String("name", quoted(a.Name)), slog.String("network", a.Network))
+		if err := u.throttle.failed(ctx, a); err != nil {
+			return storage.User{}, fmt.Errorf("users: authenticate: %w", err)
+		}
+		return storage.User{}, ErrWrong
+	}
+	u.succeeded(ctx, a, account, stale)
+	return account, nil
+}
+
+// succeeded does what follows a sign-in. None of it may stop the sign-in.
+func (u *Users) succeeded(ctx context.Context, a Attempt, account storage.User, stale bool) {
+	u.cfg.Audit.Record(ctx, audit.LoginSucceeded, slog.String("user", account.ID), slog.String("name", account.Name), slog.String("network", a.Network))
+	if err := errors.Join(u.throttle.cleared(ctx, a), u.cfg.Store.TouchLogin(ctx, account.ID, u.cfg.Now())); err != nil {
+		u.cfg.Logger.WarnContext(ctx, "sign-in not recorded", "user", account.ID, "error", err)
+	}
+	if stale {
+		u.cfg.Logger.InfoContext(ctx, "password hash has another cost than configured; it is renewed when the password is set", "user", account.ID)
+	}
+}
+
+func (u *Users) recordRefusal(ctx context.Context, a Attempt, err error) {
+	var throttled *ThrottledError
+	if errors.As(err, &throttled) {
+		u.cfg.Audit.Record(ctx, audit.LoginThrottled, slog.String("name", quoted(a.Name)), slog.String("network", a.Network))
+	}
+}
+
+// quoted bounds what a stranger can write into the log as a name. People type
+// passwords into the wrong field: what cannot be a name is not logged at all.
+func quoted(name string) string {
+	if !validName(name) {
+		return "(not a name)"
+	}
+	return name
+}

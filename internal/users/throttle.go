@@ -1,0 +1,135 @@
+package users
+
+import (
+	"context"
+	"crypto/sha256"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// throttle slows down guessing without letting anybody lock anybody else out.
+//
+// Failures are counted in the store, so that all replicas count together, under two
+// keys: the account with the network of the caller, and, for browsers in which the
+// person has never signed in, the account alone. Past a few failures each further
+// attempt under that key first waits, one after the other; when too many wait, the
+// rest is turned away. So guessing from one place is slow however parallel it is, and
+// someone who finally types the right password gets in after a short wait. A known
+// browser has a key of its own, which no stranger can touch.
+type throttle struct {
+	store storage.Failures
+	now   func() time.Time
+	sleep func(context.Context, time.Duration) error
+
+	mu      sync.Mutex // guards waiting
+	waiting map[storage.Hash]*line
+}
+
+// line is the queue of the attempts under one key; its turn is held by the one that
+// waits or is checked.
+type line struct {
+	length int
+	turn   chan struct{}
+}
+
+const (
+	failureWindow = 15 * time.Minute
+	nearFree      = 5  // failures under account and network before waiting begins
+	farFree       = 50 // failures under the account alone, from anywhere
+	pause         = time.Second
+	maxPause      = 2 * time.Second
+	maxLine       = 4
+)
+
+func newThrottle(c Config) *throttle {
+	return &throttle{store: c.Store, now: c.Now, sleep: c.Sleep, waiting: map[storage.Hash]*line{}}
+}
+
+// limit is a key with the failures that are free under it.
+type limit struct {
+	key  storage.Hash
+	free int
+}
+
+func limits(a Attempt) []limit {
+	name := strings.ToLower(a.Name)
+	if a.KnownDevice {
+		return []limit{{key("known", name), nearFree}}
+	}
+	return []limit{{key("near", name, a.Network), nearFree}, {key("far", name), farFree}}
+}
+
+// key hides names and networks: the store need not know who fails to sign in.
+func key(parts ...string) storage.Hash {
+	return sha256.Sum256([]byte("login failures\x00" + strings.Join(parts, "\x00")))
+}
+
+// enter waits for the attempt's turn. The caller releases it when the password has
+// been checked and the failure, if any, counted.
+func (t *throttle) enter(ctx context.Context, a Attempt) (release func(), err error) {
+	for _, l := range limits(a) {
+		count, _, err := t.store.FailureCount(ctx, l.key, t.now(), failureWindow)
+		if err != nil {
+			return nil, err
+		}
+		if count >= l.free {
+			return t.queue(ctx, l.key, min(pause*time.Duration(1+(count-l.free)/5), maxPause))
+		}
+	}
+	return func() {}, nil
+}
+
+// queue takes a place in the line of key, waits for the turn and then for d.
+func (t *throttle) queue(ctx context.Context, k storage.Hash, d time.Duration) (func(), error) {
+	t.mu.Lock()
+	l := t.waiting[k]
+	if l == nil {
+		l = &line{turn: make(chan struct{}, 1)}
+		t.waiting[k] = l
+	}
+	if l.length >= maxLine {
+		t.mu.Unlock()
+		return nil, &ThrottledError{RetryAfter: maxLine * maxPause}
+	}
+	l.length++
+	t.mu.Unlock()
+
+	leave := func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if l.length--; l.length == 0 {
+			delete(t.waiting, k)
+		}
+	}
+	select {
+	case l.turn <- struct{}{}:
+	case <-ctx.Done():
+		leave()
+		return nil, ctx.Err()
+	}
+	release := func() { <-l.turn; leave() }
+	if err := t.sleep(ctx, d); err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
+// failed counts a failure under every key of the attempt.
+func (t *throttle) failed(ctx context.Context, a Attempt) error {
+	for _, l := range limits(a) {
+		if _, err := t.store.RecordFailure(ctx, l.key, t.now(), failureWindow); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cleared forgets the failures from where the person has now signed in. Those under
+// the account alone stay: they may be an attack that goes on elsewhere.
+func (t *throttle) cleared(ctx context.Context, a Attempt) error {
+	return t.store.ClearFailures(ctx, limits(a)[0].key)
+}

@@ -1,0 +1,224 @@
+// Package users keeps the local accounts: it checks passwords, slows down whoever
+// guesses them, and makes the first administrator through a one-time link.
+package users
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/alexedwards/argon2id"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// The errors that a caller tells apart.
+var (
+	// ErrWrong is every failed sign-in: no such account, wrong password, disabled.
+	ErrWrong = errors.New("users: wrong name or password")
+	// ErrName: a name has 1 to 64 letters, digits or . _ - @ +
+	ErrName = errors.New("users: a name has 1 to 64 letters, digits or . _ - @ +")
+	// ErrPassword: a password has 8 to 1024 bytes.
+	ErrPassword = errors.New("users: a password has 8 to 1024 bytes")
+	// ErrExists: the name is taken.
+	ErrExists = errors.New("users: the name is taken")
+	// ErrUnknown: there is no such account.
+	ErrUnknown = errors.New("users: no such account")
+)
+
+// Store is what this package needs of a store.
+type Store interface {
+	storage.Users
+	storage.Accounts
+	storage.Setup
+	storage.Failures
+}
+
+// Config configures Users. Store is required.
+type Config struct {
+	Store Store
+	// Params are the cost of argon2id. Default: 19 MiB, two passes, one lane, the
+	// OWASP recommendation; about 30 ms.
+	Params *argon2id.Params
+	// MaxConcurrent bounds how many passwords are hashed at once, and with it the
+	// memory that a burst of sign-ins takes. Default: 4.
+	MaxConcurrent int
+	Now           func() time.Time
+	// Sleep waits, or returns the context's error. Default: a timer.
+	Sleep  func(context.Context, time.Duration) error
+	Audit  *audit.Recorder
+	Logger *slog.Logger
+}
+
+// Users is the set of local accounts. It is safe for concurrent use.
+type Users struct {
+	cfg      Config
+	hasher   *hasher
+	throttle *throttle
+}
+
+// New returns Users.
+func New(c Config) (*Users, error) {
+	if c.Store == nil {
+		return nil, errors.New("users: no store")
+	}
+	if c.Params == nil {
+		c.Params = &argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
+	}
+	if c.MaxConcurrent <= 0 {
+		c.MaxConcurrent = 4
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Sleep == nil {
+		c.Sleep = sleep
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Users{cfg: c, hasher: newHasher(c.Params, c.MaxConcurrent), throttle: newThrottle(c)}, nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// Create adds an account. ErrName, ErrPassword, ErrExists.
+func (u *Users) Create(ctx context.Context, name, password string, admin bool) (storage.User, error) {
+	account, err := u.prepare(ctx, name, password, admin)
+	if err != nil {
+		return storage.User{}, err
+	}
+	switch err := u.cfg.Store.CreateUser(ctx, account); {
+	case errors.Is(err, storage.ErrExists):
+		return storage.User{}, ErrExists
+	case err != nil:
+		return storage.User{}, fmt.Errorf("users: create: %w", err)
+	}
+	u.cfg.Audit.Record(ctx, audit.UserCreated, slog.String("user", account.ID), slog.String("name", name))
+	return account, nil
+}
+
+// prepare checks a new account and hashes its password.
+func (u *Users) prepare(ctx context.Context, name, password string, admin bool) (storage.User, error) {
+	if !validName(name) {
+		return storage.User{}, ErrName
+	}
+	hash, err := u.hash(ctx, password)
+	if err != nil {
+		return storage.User{}, err
+	}
+	return storage.User{ID: secrets.ID("usr_"), Name: name, PasswordHash: hash, Admin: admin, CreatedAt: u.cfg.Now()}, nil
+}
+
+func (u *Users) hash(ctx context.Context, password string) (string, error) {
+	if len(password) < minPassword || len(password) > maxPassword {
+		return "", ErrPassword
+	}
+	return u.hasher.hash(ctx, password)
+}
+
+const (
+	minPassword = 8
+	maxPassword = 1024
+	maxName     = 64
+)
+
+func validName(name string) bool {
+	if name == "" || len(name) > maxName {
+		return false
+	}
+	for _, c := range name {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("._-@+", c)) {
+			return false
+		}
+	}
+	return true
+}
+
+// Find returns the account of a name, or ErrUnknown.
+func (u *Users) Find(ctx context.Context, name string) (storage.User, error) {
+	account, err := u.cfg.Store.UserByName(ctx, name)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return account, ErrUnknown
+	case err != nil:
+		return account, fmt.Errorf("users: find: %w", err)
+	}
+	return account, nil
+}
+
+// List returns up to limit accounts with a name after the given one.
+func (u *Users) List(ctx context.Context, after string, limit int) ([]storage.User, error) {
+	return u.cfg.Store.ListUsers(ctx, after, limit)
+}
+
+// SetPassword replaces a password and ends the user's sessions; unless keepGrants, it
+// also revokes what the user allowed applications (OAuth 2.1 §4.3.3).
+func (u *Users) SetPassword(ctx context.Context, name, password string, keepGrants bool) error {
+	account, err := u.Find(ctx, name)
+	if err != nil {
+		return err
+	}
+	hash, err := u.hash(ctx, password)
+	if err != nil {
+		return err
+	}
+	return u.changed(ctx, account, "password", u.cfg.Store.SetPassword(ctx, account.ID, hash, !keepGrants, u.cfg.Now()))
+}
+
+// Disable ends every session and grant of an account and refuses its sign-ins.
+func (u *Users) Disable(ctx context.Context, name string) error {
+	return u.setDisabled(ctx, name, true)
+}
+
+// Enable lets an account sign in again.
+func (u *Users) Enable(ctx context.Context, name string) error {
+	return u.setDisabled(ctx, name, false)
+}
+
+func (u *Users) setDisabled(ctx context.Context, name string, disabled bool) error {
+	account, err := u.Find(ctx, name)
+	if err != nil {
+		return err
+	}
+	what := "enabled"
+	if disabled {
+		what = "disabled"
+	}
+	return u.changed(ctx, account, what, u.cfg.Store.SetUserDisabled(ctx, account.ID, disabled, u.cfg.Now()))
+}
+
+// Delete removes an account with all that hangs on it.
+func (u *Users) Delete(ctx context.Context, name string) error {
+	account, err := u.Find(ctx, name)
+	if err != nil {
+		return err
+	}
+	if err := u.cfg.Store.DeleteUser(ctx, account.ID, u.cfg.Now()); err != nil {
+		return fmt.Errorf("users: delete: %w", err)
+	}
+	u.cfg.Audit.Record(ctx, audit.UserDeleted, slog.String("user", account.ID), slog.String("name", account.Name))
+	return nil
+}
+
+func (u *Users) changed(ctx context.Context, account storage.User, what string, err error) error {
+	if err != nil {
+		return fmt.Errorf("users: change: %w", err)
+	}
+	u.cfg.Audit.Record(ctx, audit.UserChanged, slog.String("user", account.ID), slog.String("name", account.Name), slog.String("what", what))
+	return nil
+}

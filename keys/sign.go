@@ -1,0 +1,125 @@
+package keys
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/asn1"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+// ErrVerify is returned for every token that is not one of ours: malformed, of
+// another type or algorithm, of an unknown key, or not signed by it.
+var ErrVerify = errors.New("keys: token is not valid")
+
+// Sign returns claims as a signed JWT in compact form whose header has alg, kid and
+// typ, in this order. Signatures are deterministic (RFC 6979 for ES256), so that
+// equal claims under the same key give the same token: a refresh that is repeated
+// can be answered with the same reply without keeping it.
+//
+// The JWS is assembled here and not by go-jose, because go-jose signs ECDSA with
+// fresh randomness and cannot be told otherwise.
+func (m *Manager) Sign(ctx context.Context, typ string, claims any) (string, error) {
+	s, err := m.load(ctx)
+	if err != nil {
+		return "", fmt.Errorf("keys: sign: %w", err)
+	}
+	if s.active == nil {
+		return "", errors.New("keys: sign: no active key")
+	}
+	header, err := json.Marshal(struct {
+		Algorithm string `json:"alg"`
+		KeyID     string `json:"kid"`
+		Type      string `json:"typ"`
+	}{s.active.alg, s.active.id, typ})
+	if err != nil {
+		return "", fmt.Errorf("keys: sign: %w", err)
+	}
+	payload, err := json.Marshal(claims)
+	if err != nil {
+		return "", fmt.Errorf("keys: sign: %w", err)
+	}
+	b64 := base64.RawURLEncoding
+	token := make([]byte, 0, b64.EncodedLen(len(header))+b64.EncodedLen(len(payload))+345)
+	token = append(b64.AppendEncode(token, header), '.')
+	token = b64.AppendEncode(token, payload)
+	signature, err := s.active.sign(token)
+	if err != nil {
+		return "", fmt.Errorf("keys: sign: %w", err)
+	}
+	token = append(token, '.')
+	return string(b64.AppendEncode(token, signature)), nil
+}
+
+// sign returns the JWS signature of the signing input (RFC 7515 §5.1, RFC 7518 §3).
+func (s *signer) sign(input []byte) ([]byte, error) {
+	switch key := s.key.(type) {
+	case ed25519.PrivateKey:
+		return ed25519.Sign(key, input), nil
+	case *ecdsa.PrivateKey:
+		digest := sha256.Sum256(input)
+		der, err := key.Sign(nil, digest[:], crypto.SHA256) // without randomness: RFC 6979
+		if err != nil {
+			return nil, err
+		}
+		return rawECDSA(der, 32)
+	}
+	digest := sha256.Sum256(input)
+	return s.key.Sign(nil, digest[:], crypto.SHA256) // PKCS #1 v1.5 needs no randomness
+}
+
+// rawECDSA turns an ASN.1 signature into the concatenation of R and S, each of size
+// bytes (RFC 7518 §3.4).
+func rawECDSA(der []byte, size int) ([]byte, error) {
+	var sig struct{ R, S *big.Int }
+	if rest, err := asn1.Unmarshal(der, &sig); err != nil || len(rest) != 0 {
+		return nil, errors.New("malformed ECDSA signature")
+	}
+	out := make([]byte, 2*size)
+	sig.R.FillBytes(out[:size])
+	sig.S.FillBytes(out[size:])
+	return out, nil
+}
+
+// Verify returns the payload of a JWT of type typ that this server signed. It looks
+// at no claim: an expired token verifies. Anything that is not ours is ErrVerify.
+func (m *Manager) Verify(ctx context.Context, token, typ string) ([]byte, error) {
+	jws, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.ES256, jose.EdDSA, jose.RS256})
+	if err != nil {
+		return nil, ErrVerify
+	}
+	h := jws.Signatures[0].Protected
+	if got, _ := h.ExtraHeaders[jose.HeaderType].(string); got != typ {
+		return nil, ErrVerify
+	}
+	s, err := m.load(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("keys: verify: %w", err)
+	}
+	pub, ok := s.public[h.KeyID]
+	if !ok || pub.Algorithm != h.Algorithm { // the key says which algorithm it is for, not the token
+		return nil, ErrVerify
+	}
+	payload, err := jws.Verify(pub)
+	if err != nil {
+		return nil, ErrVerify
+	}
+	return payload, nil
+}
+
+// JWKS returns the published keys as a JWK Set with its ETag.
+func (m *Manager) JWKS(ctx context.Context) (jwks []byte, etag string, err error) {
+	s, err := m.load(ctx)
+	if err != nil {
+		return nil, "", fmt.Errorf("keys: %w", err)
+	}
+	return s.jwks, s.etag, nil
+}

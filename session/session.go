@@ -1,0 +1,218 @@
+// Package session keeps a person signed in in a browser and carries the state of a
+// sign-in from page to page.
+//
+// The session cookie holds a random id whose hash names a row in the store; nothing
+// can be read from it or derived from it. A second cookie, the browser id, exists
+// before anybody signs in: every form is sealed to it, so that a form made for one
+// browser is worthless in another (login CSRF, consent CSRF). Both are encoded with
+// gorilla/securecookie under keys derived from the master keys.
+package session
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gorilla/securecookie"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Config configures a Manager. SecretKeys and Issuer are required.
+type Config struct {
+	SecretKeys [][]byte
+	// Issuer decides the cookies: https makes them Secure with the __Host- prefix;
+	// http, which is for loopback only, leaves both out, because not every client
+	// returns Secure cookies over http.
+	Issuer string
+	TTL    time.Duration    // how long a sign-in lasts; default 14 days
+	Now    func() time.Time // default time.Now
+}
+
+// Manager makes and reads cookies and sealed steps. It touches no store: what must
+// be stored it returns. It is safe for concurrent use.
+type Manager struct {
+	secure                   bool
+	session, browser, device string // cookie names
+	ttl                      time.Duration
+	now                      func() time.Time
+	cookies                  []securecookie.Codec
+	steps                    []securecookie.Codec
+}
+
+const (
+	deviceTTL     = 365 * 24 * time.Hour
+	stepTTL       = time.Hour
+	maxStepLength = 32 << 10 // bytes, encoded; a request of 6 KiB fits
+)
+
+// New returns a manager.
+func New(c Config) (*Manager, error) {
+	ring, err := secrets.NewRing(c.SecretKeys...)
+	if err != nil {
+		return nil, fmt.Errorf("session: %w", err)
+	}
+	m := &Manager{
+		secure: strings.HasPrefix(c.Issuer, "https://"), ttl: c.TTL, now: c.Now,
+		session: "mcp-authd-session", browser: "mcp-authd-browser", device: "mcp-authd-device",
+	}
+	if m.secure {
+		m.session, m.browser, m.device = "__Host-"+m.session, "__Host-"+m.browser, "__Host-"+m.device
+	}
+	if m.ttl == 0 {
+		m.ttl = 14 * 24 * time.Hour
+	}
+	if m.now == nil {
+		m.now = time.Now
+	}
+	m.cookies = codecs(ring, "cookie", int(deviceTTL/time.Second), 4096)
+	m.steps = codecs(ring, "step", 0, maxStepLength)
+	return m, nil
+}
+
+// codecs returns one codec for each master key, the primary first, so that a change
+// of the master key signs nobody out.
+func codecs(ring *secrets.Ring, purpose string, maxAge, maxLength int) []securecookie.Codec {
+	hash, block := ring.Keys(purpose+" mac", 32), ring.Keys(purpose+" encryption", 32)
+	out := make([]securecookie.Codec, len(hash))
+	for i := range hash {
+		c := securecookie.New(hash[i], block[i])
+		c.SetSerializer(securecookie.JSONEncoder{}) // the default, gob, is slow and harder to bound
+		c.MaxAge(maxAge)
+		c.MaxLength(maxLength)
+		out[i] = c
+	}
+	return out
+}
+
+// Minted is a session that has been minted but not stored, with the cookie value to
+// send once it is.
+type Minted struct {
+	Session storage.Session
+	value   string
+}
+
+// Mint makes a session for a user. The id is always fresh, so that one planted in
+// the browser before the sign-in is worth nothing (session fixation).
+func (m *Manager) Mint(userID string) Minted {
+	token := secrets.Token("")
+	now := m.now()
+	return Minted{storage.Session{
+		Hash: secrets.Hash(token), UserID: userID, AuthTime: now, CreatedAt: now, ExpiresAt: now.Add(m.ttl),
+	}, token}
+}
+
+// SetCookie sends the cookie of a session that has been stored.
+func (m *Manager) SetCookie(w http.ResponseWriter, s Minted) {
+	m.set(w, m.session, s.value, m.ttl)
+}
+
+// Clear removes the session cookie.
+func (m *Manager) Clear(w http.ResponseWriter) {
+	http.SetCookie(w, m.cookie(m.session, "", -time.Second))
+}
+
+// Token returns the hash of the session id that the browser presents.
+func (m *Manager) Token(r *http.Request) (storage.Hash, bool) {
+	token, ok := m.read(r, m.session)
+	if !ok {
+		return storage.Hash{}, false
+	}
+	return secrets.Hash(token), true
+}
+
+// Browser returns the id of the browser and gives it one when it has none. It can be
+// called any number of times for one request.
+func (m *Manager) Browser(w http.ResponseWriter, r *http.Request) string {
+	if id, ok := m.read(r, m.browser); ok {
+		return id
+	}
+	id := secrets.ID("")
+	m.set(w, m.browser, id, 0) // until the browser is closed
+	r.AddCookie(&http.Cookie{Name: m.browser, Value: m.encode(m.browser, id)})
+	return id
+}
+
+// Remember notes that a person has signed in from this browser.
+func (m *Manager) Remember(w http.ResponseWriter, name string) {
+	m.set(w, m.device, strings.ToLower(name), deviceTTL)
+}
+
+// Knows reports whether that person has signed in from this browser before.
+func (m *Manager) Knows(r *http.Request, name string) bool {
+	known, ok := m.read(r, m.device)
+	return ok && known != "" && known == strings.ToLower(name)
+}
+
+func (m *Manager) read(r *http.Request, name string) (value string, ok bool) {
+	c, err := r.Cookie(name)
+	if err != nil {
+		return "", false
+	}
+	if err := securecookie.DecodeMulti(name, c.Value, &value, m.cookies...); err != nil {
+		return "", false
+	}
+	return value, true
+}
+
+func (m *Manager) set(w http.ResponseWriter, name, value string, ttl time.Duration) {
+	http.SetCookie(w, m.cookie(name, m.encode(name, value), ttl))
+}
+
+func (m *Manager) encode(name, value string) string {
+	s, err := m.cookies[0].Encode(name, value)
+	if err != nil {
+		panic("session: " + err.Error()) // a short string always encodes
+	}
+	return s
+}
+
+// cookie has Path=/ also below an issuer with a path, as the __Host- prefix demands.
+func (m *Manager) cookie(name, value string, ttl time.Duration) *http.Cookie {
+	return &http.Cookie{
+		Name: name, Value: value, Path: "/", MaxAge: int(ttl / time.Second),
+		Secure: m.secure, HttpOnly: true, SameSite: http.SameSiteLaxMode,
+	}
+}
+
+// ErrStep means that a sealed step is not genuine, is for another browser or
+// purpose, or is too old. It does not say which.
+var ErrStep = errors.New("session: step is not valid")
+
+// ErrStepSize means that a state is too large to be carried in a form.
+var ErrStepSize = errors.New("session: state is too large")
+
+// step is what is sealed: the state with what it is bound to.
+type step[T any] struct {
+	Browser string `json:"b"`
+	Expires int64  `json:"e"`
+	State   T      `json:"s"`
+}
+
+// SealStep encrypts and signs the state of a page for its form. It opens again for
+// the same purpose, in the same browser, for an hour.
+func (m *Manager) SealStep(purpose, browser string, state any) (string, error) {
+	s, err := m.steps[0].Encode(purpose, step[any]{browser, m.now().Add(stepTTL).Unix(), state})
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrStepSize, err)
+	}
+	return s, nil
+}
+
+// OpenStep reads what SealStep made into state, or returns ErrStep.
+func (m *Manager) OpenStep(purpose, browser, sealed string, state any) error {
+	s := step[any]{State: state}
+	if sealed == "" || len(sealed) > maxStepLength {
+		return ErrStep
+	}
+	if err := securecookie.DecodeMulti(purpose, sealed, &s, m.steps...); err != nil {
+		return ErrStep
+	}
+	if s.Browser != browser || s.Expires <= m.now().Unix() {
+		return ErrStep
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package session
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+type state struct {
+	Query string `json:"q"`
+}
+
+func manager(t testing.TB, issuer string, now func() time.Time, keys ...byte) *Manager {
+	t.Helper()
+	if keys == nil {
+		keys = []byte{1}
+	}
+	var masters [][]byte
+	for _, k := range keys {
+		masters = append(masters, bytes.Repeat([]byte{k}, 32))
+	}
+	m, err := New(Config{SecretKeys: masters, Issuer: issuer, Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// carry returns a request with the cookies that a response has set.
+func carry(w *httptest.ResponseRecorder) *http.Request {
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	for _, c := range w.Result().Cookies() {
+		r.AddCookie(c)
+	}
+	return r
+}
+
+func TestCookies(t *testing.T) {
+	for issuer, wantSecure := range map[string]bool{"https://auth.example.com/t": true, "http://127.0.0.1:8414": false} {
+		t.Run("AS-75 "+issuer, func(t *testing.T) {
+			m := manager(t, issuer, nil)
+			w := httptest.NewRecorder()
+			minted := m.Mint("usr_1")
+			m.SetCookie(w, minted)
+			m.Browser(w, httptest.NewRequest(http.MethodGet, "/", nil))
+			m.Remember(w, "Alice")
+			for _, c := range w.Result().Cookies() {
+				if c.Secure != wantSecure || strings.HasPrefix(c.Name, "__Host-") != wantSecure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" {
+					t.Errorf("got %+v", c)
+				}
+				if strings.Contains(c.Value, minted.value) {
+					t.Errorf("%s shows the session id in clear", c.Name)
+				}
+			}
+			r := carry(w)
+			if h, ok := m.Token(r); !ok || h != minted.Session.Hash {
+				t.Errorf("got %x %v, want the minted session", h, ok)
+			}
+			if !m.Knows(r, "aLICE") || m.Knows(r, "bob") || m.Knows(r, "") {
+				t.Error("the device is known to the wrong people")
+			}
+		})
+	}
+	t.Run("SP-14 every session has a fresh id", func(t *testing.T) {
+		m := manager(t, "http://localhost", nil)
+		if a, b := m.Mint("u"), m.Mint("u"); a.Session.Hash == b.Session.Hash {
+			t.Error("two sessions share an id")
+		}
+	})
+	t.Run("AS-47 a forged cookie is nobody", func(t *testing.T) {
+		m := manager(t, "http://localhost", nil)
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.AddCookie(&http.Cookie{Name: m.session, Value: "forged"})
+		if _, ok := m.Token(r); ok {
+			t.Error("accepted")
+		}
+	})
+	t.Run("a cookie of one name is no good under another", func(t *testing.T) {
+		m := manager(t, "http://localhost", nil)
+		w := httptest.NewRecorder()
+		m.Browser(w, httptest.NewRequest(http.MethodGet, "/", nil))
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.AddCookie(&http.Cookie{Name: m.session, Value: w.Result().Cookies()[0].Value})
+		if _, ok := m.Token(r); ok {
+			t.Error("a browser id passed for a session")
+		}
+	})
+	t.Run("the browser id is given once and stays", func(t *testing.T) {
+		m := manager(t, "http://localhost", nil)
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		a := m.Browser(w, r)
+		if b := m.Browser(w, r); a != b || len(w.Result().Cookies()) != 1 {
+			t.Errorf("got %q then %q with %d cookies", a, b, len(w.Result().Cookies()))
+		}
+		if c := m.Browser(httptest.NewRecorder(), carry(w)); c != a {
+			t.Errorf("got %q, want %q", c, a)
+		}
+	})
+	t.Run("an older master key still opens, a stranger's does not", func(t *testing.T) {
+		w := httptest.NewRecorder()
+		manager(t, "http://localhost", nil, 1).SetCookie(w, manager(t, "http://localhost", nil, 1).Mint("u"))
+		if _, ok := manager(t, "http://localhost", nil, 2, 1).Token(carry(w)); !ok {
+			t.Error("signed out by a key change")
+		}
+		if _, ok := manager(t, "http://localhost", nil, 2).Token(carry(w)); ok {
+			t.Error("opened under a foreign key")
+		}
+	})
+}
+
+func TestStep(t *testing.T) {
+	now := time.Now()
+	m := manager(t, "http://localhost", func() time.Time { return now })
+	seal := func() string {
+		s, err := m.SealStep("login", "browser-1", state{"a=b"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	t.Run("AS-47 it opens for its purpose in its browser", func(t *testing.T) {
+		var got state
+		if err := m.OpenStep("login", "browser-1", seal(), &got); err != nil || got.Query != "a=b" {
+			t.Errorf("got %+v, %v", got, err)
+		}
+	})
+	for _, tt := range []struct{ name, purpose, browser, sealed string }{
+		{"another browser", "login", "browser-2", seal()},
+		{"no browser", "login", "", seal()},
+		{"another purpose", "consent", "browser-1", seal()},
+		{"altered", "login", "browser-1", "A" + seal()},
+		{"empty", "login", "browser-1", ""},
+		{"huge", "login", "browser-1", strings.Repeat("A", maxStepLength+1)},
+	} {
+		t.Run("AS-47 refused: "+tt.name, func(t *testing.T) {
+			if err := m.OpenStep(tt.purpose, tt.browser, tt.sealed, &state{}); !errors.Is(err, ErrStep) {
+				t.Errorf("got %v, want ErrStep", err)
+			}
+		})
+	}
+	t.Run("AS-47 refused: an hour old", func(t *testing.T) {
+		s := seal()
+		now = now.Add(stepTTL)
+		if err := m.OpenStep("login", "browser-1", s, &state{}); !errors.Is(err, ErrStep) {
+			t.Errorf("got %v, want ErrStep", err)
+		}
+	})
+	t.Run("a request of six kilobytes fits, an endless one does not", func(t *testing.T) {
+		if _, err := m.SealStep("login", "b", state{strings.Repeat("%41", 2<<10)}); err != nil {
+			t.Error(err)
+		}
+		if _, err := m.SealStep("login", "b", state{strings.Repeat("x", 64<<10)}); !errors.Is(err, ErrStepSize) {
+			t.Errorf("got %v, want ErrStepSize", err)
+		}
+	})
+}
+
+func FuzzOpenStep(f *testing.F) {
+	m := manager(f, "http://localhost", nil)
+	good, _ := m.SealStep("login", "b", state{"q"})
+	f.Add(good)
+	f.Add("")
+	f.Add("MTcwMDAwMDAwMHxhYmM=")
+	f.Fuzz(func(t *testing.T, sealed string) {
+		var s state
+		if err := m.OpenStep("login", "b", sealed, &s); err == nil && s.Query != "q" {
+			t.Errorf("opened %q to %+v", sealed, s)
+		}
+	})
+}
