@@ -1,0 +1,129 @@
+// Package migrations holds the versioned schema of both databases and decides
+// which steps are due. How a step is run, and under which lock, is the business
+// of the backend.
+//
+// A step is a file NNNN_name.sql; its number is its version, without gaps. A step
+// that has been released is never edited. Steps expand first and contract a
+// release later, so that the previous version keeps working during an upgrade.
+package migrations
+
+import (
+	"cmp"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+//go:embed sqlite/*.sql postgres/*.sql
+var files embed.FS
+
+// ErrNewer means that the database was migrated by a newer version of the program.
+var ErrNewer = errors.New("the database was written by a newer version of mcp-authd: install that version, or restore the backup made before the upgrade")
+
+// ErrPending means that the database lacks steps of this version.
+var ErrPending = errors.New("the database is not migrated: run `mcp-authd migrate up`")
+
+// Engine names a database engine.
+type Engine string
+
+// The engines that have migrations.
+const (
+	SQLite   Engine = "sqlite"
+	Postgres Engine = "postgres"
+)
+
+// Step is one migration.
+type Step struct {
+	Version int
+	Name    string
+	SQL     string
+}
+
+// Status is a step and when it was applied.
+type Status struct {
+	Version   int       `json:"version"`
+	Name      string    `json:"name"`
+	AppliedAt time.Time `json:"applied_at,omitzero"` // zero: pending
+}
+
+// Steps returns the migrations of an engine in order of version. It fails only
+// when the embedded files are misnamed.
+func Steps(e Engine) ([]Step, error) {
+	names, err := fs.Glob(files, string(e)+"/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	steps := make([]Step, 0, len(names))
+	for _, path := range names {
+		s, err := step(path)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, s)
+	}
+	slices.SortFunc(steps, func(a, b Step) int { return cmp.Compare(a.Version, b.Version) })
+	for i, s := range steps {
+		if s.Version != i+1 {
+			return nil, fmt.Errorf("migrations: %s has version %d where %d was expected", s.Name, s.Version, i+1)
+		}
+	}
+	return steps, nil
+}
+
+func step(path string) (Step, error) {
+	base := strings.TrimSuffix(path[strings.LastIndexByte(path, '/')+1:], ".sql")
+	number, name, ok := strings.Cut(base, "_")
+	version, err := strconv.Atoi(number)
+	if !ok || err != nil {
+		return Step{}, fmt.Errorf("migrations: %s is not named NNNN_name.sql", path)
+	}
+	sql, err := files.ReadFile(path)
+	return Step{Version: version, Name: name, SQL: string(sql)}, err
+}
+
+// Due returns the steps that are not applied. ErrNewer, wrapped, when the database
+// has a step that this version does not know.
+func Due(steps []Step, applied []Status) ([]Step, error) {
+	have := make(map[int]bool, len(applied))
+	for _, a := range applied {
+		if a.Version > len(steps) {
+			return nil, fmt.Errorf("%w (it is at version %d, this program knows %d)", ErrNewer, a.Version, len(steps))
+		}
+		have[a.Version] = true
+	}
+	return slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { return have[s.Version] }), nil
+}
+
+// Current reports nil when exactly the steps of this version are applied, and
+// otherwise ErrNewer or ErrPending, wrapped.
+func Current(steps []Step, applied []Status) error {
+	due, err := Due(steps, applied)
+	if err == nil && len(due) > 0 {
+		err = fmt.Errorf("%w (version %d, %s, is missing)", ErrPending, due[0].Version, due[0].Name)
+	}
+	return err
+}
+
+// Merge lists every step with the time at which it was applied, and after them
+// what the database has and this version does not know.
+func Merge(steps []Step, applied []Status) []Status {
+	out := make([]Status, 0, max(len(steps), len(applied)))
+	for _, s := range steps {
+		st := Status{Version: s.Version, Name: s.Name}
+		if i := slices.IndexFunc(applied, func(a Status) bool { return a.Version == s.Version }); i >= 0 {
+			st.AppliedAt = applied[i].AppliedAt
+		}
+		out = append(out, st)
+	}
+	for _, a := range applied {
+		if a.Version > len(steps) {
+			out = append(out, a)
+		}
+	}
+	return out
+}

@@ -1,0 +1,82 @@
+// Package column says how a Go value is kept in a column, the same for every
+// backend: times as whole milliseconds, lists as JSON text, hashes as 32 bytes.
+package column
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// UsedEvery is how exactly the last use of a client is kept: a row that was
+// touched more recently is left alone, so that a busy client does not turn every
+// refresh into a write to one shared row.
+const UsedEvery = time.Minute
+
+// RevokedFor is how long a revoked grant is kept, so that its tokens are refused
+// as revoked, and its reuse is seen, before they are merely unknown.
+const RevokedFor = 24 * time.Hour
+
+// UnusedFor is how long after its expiry a code that nobody redeemed is kept.
+const UnusedFor = time.Hour
+
+// Millis returns t in milliseconds since 1970.
+func Millis(t time.Time) int64 { return t.UnixMilli() }
+
+// Time is the reverse of Millis.
+func Time(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
+
+// OptMillis returns t in milliseconds, nil (NULL) for the zero time.
+func OptMillis(t time.Time) *int64 {
+	if t.IsZero() {
+		return nil
+	}
+	ms := t.UnixMilli()
+	return &ms
+}
+
+// OptTime is the reverse of OptMillis.
+func OptTime(ms *int64) time.Time {
+	if ms == nil {
+		return time.Time{}
+	}
+	return Time(*ms)
+}
+
+// List returns a list as JSON text, "[]" for none.
+func List[S ~[]E, E any](l S) string {
+	if len(l) == 0 {
+		return "[]"
+	}
+	b, err := json.Marshal(l)
+	if err != nil {
+		panic("column: " + err.Error()) // lists of strings and plain structs always encode
+	}
+	return string(b)
+}
+
+// ParseList is the reverse of List; an empty list gives nil.
+func ParseList[E any](text string) ([]E, error) {
+	if text == "[]" {
+		return nil, nil
+	}
+	var out []E
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		return nil, fmt.Errorf("a list in the database is not JSON: %w", err)
+	}
+	return out, nil
+}
+
+// Hash returns a hash from its column.
+func Hash(b []byte) (h storage.Hash, err error) {
+	if len(b) != len(h) {
+		return h, fmt.Errorf("a hash in the database has %d bytes", len(b))
+	}
+	return storage.Hash(b), nil
+}
+
+// NameKey is the form of a user's name that is compared.
+func NameKey(name string) string { return strings.ToLower(name) }

@@ -1,0 +1,176 @@
+package column
+
+import (
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// The columns of the records, in the order in which the rows below read them.
+const (
+	ClientColumns = "id, secret_hash, name, redirect_uris, grant_types, auth_method, scopes, resources, source, metadata, created_at, last_used_at"
+	UserColumns   = "id, name, password_hash, admin, disabled, created_at, last_login_at"
+	GrantColumns  = "id, client_id, user_id, resource, scopes, auth_time, created_at, expires_at, revoked_at"
+	KeyColumns    = "id, algorithm, state, public, private, created_at, retired_at, expires_at"
+)
+
+// ClientRow reads ClientColumns.
+type ClientRow struct {
+	c                                   storage.Client
+	secret                              []byte
+	redirects, grants, scopes, resource string
+	source                              string
+	created                             int64
+	used                                *int64
+}
+
+// Dest is what to scan into.
+func (r *ClientRow) Dest() []any {
+	return []any{&r.c.ID, &r.secret, &r.c.Name, &r.redirects, &r.grants, &r.c.AuthMethod,
+		&r.scopes, &r.resource, &r.source, &r.c.Metadata, &r.created, &r.used}
+}
+
+// Client is the record that was read.
+func (r *ClientRow) Client() (storage.Client, error) {
+	c := r.c
+	var err error
+	if r.secret != nil {
+		h, err := Hash(r.secret)
+		if err != nil {
+			return c, err
+		}
+		c.SecretHash = &h
+	}
+	var scopes []string
+	for _, l := range []struct {
+		text string
+		to   *[]string
+	}{{r.redirects, &c.RedirectURIs}, {r.grants, &c.GrantTypes}, {r.scopes, &scopes}, {r.resource, &c.Resources}} {
+		if *l.to, err = ParseList[string](l.text); err != nil {
+			return c, err
+		}
+	}
+	c.Scopes = scopes
+	c.Source = storage.ClientSource(r.source)
+	c.CreatedAt, c.LastUsedAt = Time(r.created), OptTime(r.used)
+	return c, nil
+}
+
+// ClientValues are the values of ClientColumns.
+func ClientValues(c storage.Client) []any {
+	var secret []byte
+	if c.SecretHash != nil {
+		secret = c.SecretHash[:]
+	}
+	return []any{c.ID, Bytes(secret), c.Name, List(c.RedirectURIs), List(c.GrantTypes), c.AuthMethod,
+		List(c.Scopes), List(c.Resources), string(c.Source), Bytes(c.Metadata), Millis(c.CreatedAt), OptMillis(c.LastUsedAt)}
+}
+
+// Bytes makes an absent blob NULL, whatever the driver thinks of an empty slice.
+func Bytes(b []byte) any {
+	if len(b) == 0 {
+		return nil
+	}
+	return b
+}
+
+// UserRow reads UserColumns.
+type UserRow struct {
+	u       storage.User
+	created int64
+	login   *int64
+}
+
+// Dest is what to scan into.
+func (r *UserRow) Dest() []any {
+	return []any{&r.u.ID, &r.u.Name, &r.u.PasswordHash, &r.u.Admin, &r.u.Disabled, &r.created, &r.login}
+}
+
+// User is the record that was read.
+func (r *UserRow) User() storage.User {
+	u := r.u
+	u.CreatedAt, u.LastLoginAt = Time(r.created), OptTime(r.login)
+	return u
+}
+
+// UserValues are the values of UserColumns, then the key of the name.
+func UserValues(u storage.User) []any {
+	return []any{u.ID, u.Name, u.PasswordHash, u.Admin, u.Disabled,
+		Millis(u.CreatedAt), OptMillis(u.LastLoginAt), NameKey(u.Name)}
+}
+
+// GrantRow reads GrantColumns.
+type GrantRow struct {
+	g                      storage.Grant
+	scopes                 string
+	auth, created, expires int64
+	revoked                *int64
+}
+
+// Dest is what to scan into.
+func (r *GrantRow) Dest() []any {
+	return []any{&r.g.ID, &r.g.ClientID, &r.g.UserID, &r.g.Resource, &r.scopes,
+		&r.auth, &r.created, &r.expires, &r.revoked}
+}
+
+// Grant is the record that was read.
+func (r *GrantRow) Grant() (storage.Grant, error) {
+	g := r.g
+	scopes, err := ParseList[string](r.scopes)
+	g.Scopes = oauth.Scopes(scopes)
+	g.AuthTime, g.CreatedAt = Time(r.auth), Time(r.created)
+	g.ExpiresAt, g.RevokedAt = Time(r.expires), OptTime(r.revoked)
+	return g, err
+}
+
+// GrantValues are the values of GrantColumns.
+func GrantValues(g storage.Grant) []any {
+	return []any{g.ID, g.ClientID, g.UserID, g.Resource, List(g.Scopes), Millis(g.AuthTime),
+		Millis(g.CreatedAt), Millis(g.ExpiresAt), OptMillis(g.RevokedAt)}
+}
+
+// KeyRow reads KeyColumns.
+type KeyRow struct {
+	k                storage.SigningKey
+	state            string
+	created          int64
+	retired, expires *int64
+}
+
+// Dest is what to scan into.
+func (r *KeyRow) Dest() []any {
+	return []any{&r.k.ID, &r.k.Algorithm, &r.state, &r.k.Public, &r.k.Private, &r.created, &r.retired, &r.expires}
+}
+
+// Key is the record that was read.
+func (r *KeyRow) Key() storage.SigningKey {
+	k := r.k
+	k.State = storage.KeyState(r.state)
+	k.CreatedAt, k.RetiredAt, k.ExpiresAt = Time(r.created), OptTime(r.retired), OptTime(r.expires)
+	return k
+}
+
+// KeyValues are the values of KeyColumns.
+func KeyValues(k storage.SigningKey) []any {
+	return []any{k.ID, k.Algorithm, string(k.State), k.Public, k.Private,
+		Millis(k.CreatedAt), OptMillis(k.RetiredAt), OptMillis(k.ExpiresAt)}
+}
+
+// Consented turns the stored scopes of a consent, among them the empty one that
+// marks it, into the scopes; nil when there is no consent at all.
+func Consented(stored []string) oauth.Scopes {
+	if len(stored) == 0 {
+		return nil
+	}
+	out := make(oauth.Scopes, 0, len(stored))
+	for _, s := range stored {
+		if s != "" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Consents is the reverse of Consented.
+func Consents(scopes oauth.Scopes) []string {
+	return append([]string{""}, scopes...)
+}

@@ -1,0 +1,84 @@
+// Package verdict says why a code or refresh token was not accepted. Backends
+// decide acceptance in the WHERE clause of one UPDATE; when that touches no row
+// they read the row and ask here, so that both name the same cause.
+package verdict
+
+import (
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Code is a stored code with its grant.
+type Code struct {
+	storage.Code
+	Grant  storage.Grant
+	UsedAt time.Time
+	Cut    bool // the client is deleted, or the user is gone or disabled
+}
+
+// Judge names the cause for which r was refused. ErrSpent means that the grant is
+// to be revoked. Nil means that nothing is wrong, so something changed in between:
+// try again.
+func (c Code) Judge(r storage.RedeemCode) error {
+	switch {
+	case c.Grant.ClientID != r.ClientID, c.Challenge != r.Challenge,
+		r.RedirectURI != "" && c.RedirectURI != r.RedirectURI:
+		return storage.ErrMismatch
+	case r.Resource != "" && c.Grant.Resource != r.Resource:
+		return storage.ErrResource
+	case !c.Grant.RevokedAt.IsZero(), c.Cut:
+		return storage.ErrRevoked
+	case !c.UsedAt.IsZero():
+		return storage.ErrSpent
+	case over(c.ExpiresAt, r.Now), over(c.Grant.ExpiresAt, r.Now):
+		return storage.ErrExpired
+	}
+	return nil
+}
+
+// Refresh is a stored refresh token with its grant.
+type Refresh struct {
+	storage.Refresh
+	Grant     storage.Grant
+	RotatedAt time.Time
+	Sealed    []byte
+	Cut       bool // the client is deleted, or the user is gone or disabled
+}
+
+// Judge names the cause for which r was refused, or grants a replay. ErrSpent means
+// that the grant is to be revoked. No replay and no error means that nothing is
+// wrong, so something changed in between: try again.
+func (t Refresh) Judge(r storage.RotateRefresh) (replay bool, err error) {
+	switch {
+	case t.Grant.ClientID != r.ClientID:
+		return false, storage.ErrMismatch
+	case r.Resource != "" && t.Grant.Resource != r.Resource:
+		return false, storage.ErrResource
+	case !t.Grant.RevokedAt.IsZero(), t.Cut:
+		return false, storage.ErrRevoked
+	case over(t.Grant.ExpiresAt, r.Now):
+		return false, storage.ErrExpired
+	case !t.RotatedAt.IsZero():
+		// A successor that was swept away cannot be repeated: then it is reuse.
+		if len(t.Sealed) > 0 && r.Now.Before(t.RotatedAt.Add(r.Grace)) {
+			return true, nil
+		}
+		return false, storage.ErrSpent
+	case over(t.ExpiresAt, r.Now):
+		return false, storage.ErrExpired
+	}
+	return false, nil
+}
+
+// Rotation describes the token's rotation.
+func (t Refresh) Rotation(replayed bool) storage.Rotation {
+	out := storage.Rotation{Grant: t.Grant, RotatedAt: t.RotatedAt, Replayed: replayed}
+	if replayed {
+		out.Sealed = t.Sealed
+	}
+	return out
+}
+
+// over compares in whole milliseconds, as the database does.
+func over(expires, now time.Time) bool { return expires.UnixMilli() <= now.UnixMilli() }

@@ -1,0 +1,79 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+const (
+	liveSession = `SELECT u.id FROM sessions s JOIN users u ON u.id = s.user_id
+WHERE s.hash = ? AND s.expires_at > ? AND u.id = ? AND NOT u.disabled`
+
+	addConsents = `INSERT INTO consents (user_id, client_id, resource, scope, created_at)
+SELECT ?1, ?2, ?3, value, ?4 FROM json_each(?5) WHERE true ON CONFLICT DO NOTHING`
+
+	insertGrant = "INSERT INTO grants (" + column.GrantColumns + `,
+	code_hash, code_redirect, code_challenge, code_expires_at, sweep_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)`
+)
+
+// Approve implements storage.Approvals.
+func (s *Store) Approve(ctx context.Context, a storage.Approval) error {
+	if a.Client != nil && a.Client.ID != a.Grant.ClientID {
+		return fmt.Errorf("sqlite: approve: client %q with a grant for %q", a.Client.ID, a.Grant.ClientID)
+	}
+	return s.write(ctx, "approve", func(c *conn) error {
+		var user string
+		err := c.one([]any{&user}, liveSession, a.Session[:], column.Millis(a.Now), a.Grant.UserID)
+		if err != nil {
+			return err
+		}
+		if err := approvedClient(c, a); err != nil {
+			return err
+		}
+		return all(
+			run(c, addConsents, user, a.Grant.ClientID, a.Grant.Resource, column.Millis(a.Now), column.List(column.Consents(a.Grant.Scopes))),
+			run(c, insertGrant, append(column.GrantValues(a.Grant), a.Code.Hash[:], a.Code.RedirectURI, a.Code.Challenge,
+				column.Millis(a.Code.ExpiresAt), column.Millis(a.Code.ExpiresAt.Add(column.UnusedFor)))...),
+		)
+	})
+}
+
+// approvedClient refuses a deleted client, stores a new one and notes its use.
+func approvedClient(c *conn, a storage.Approval) error {
+	var used, deleted *int64
+	err := c.one([]any{&used, &deleted}, "SELECT last_used_at, deleted_at FROM clients WHERE id = ?", a.Grant.ClientID)
+	switch {
+	case err == nil && deleted != nil:
+		return storage.ErrRevoked
+	case err == nil:
+		return touchClient(c, a.Grant.ClientID, used, a.Now)
+	case !errors.Is(err, storage.ErrNotFound) || a.Client == nil:
+		return ignore(err, storage.ErrNotFound)
+	}
+	cl := *a.Client
+	cl.LastUsedAt = a.Now
+	_, err = c.exec(insertClient, column.ClientValues(cl)...)
+	return err
+}
+
+// touchClient notes the use of a client whose last use is used, no more often than
+// column.UsedEvery.
+func touchClient(c *conn, id string, used *int64, now time.Time) error {
+	if used != nil && *used > column.Millis(now.Add(-column.UsedEvery)) {
+		return nil
+	}
+	_, err := c.exec("UPDATE clients SET last_used_at = ? WHERE id = ? AND deleted_at IS NULL", column.Millis(now), id)
+	return err
+}
+
+func ignore(err, harmless error) error {
+	if errors.Is(err, harmless) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,101 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+const insertClient = "INSERT INTO clients (" + column.ClientColumns + ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING"
+
+// PutClient implements storage.Clients.
+func (s *Store) PutClient(ctx context.Context, cl storage.Client) error {
+	return s.write(ctx, "put client", func(c *conn) error {
+		return changed(storage.ErrExists)(c.exec(insertClient, column.ClientValues(cl)...))
+	})
+}
+
+// Client implements storage.Clients.
+func (s *Store) Client(ctx context.Context, id string) (out storage.Client, err error) {
+	err = s.read(ctx, "client", func(c *conn) (err error) {
+		var r column.ClientRow
+		var deleted *int64
+		err = c.one(append(r.Dest(), &deleted), "SELECT "+column.ClientColumns+", deleted_at FROM clients WHERE id = ?", id)
+		if err != nil {
+			return err
+		}
+		if deleted != nil {
+			return storage.ErrRevoked
+		}
+		out, err = r.Client()
+		return err
+	})
+	return out, err
+}
+
+// ListClients implements storage.Clients.
+func (s *Store) ListClients(ctx context.Context, after string, limit int) (out []storage.Client, err error) {
+	err = s.read(ctx, "list clients", func(c *conn) error {
+		return c.each(func(row scanner) error {
+			var r column.ClientRow
+			if err := row.Scan(r.Dest()...); err != nil {
+				return err
+			}
+			cl, err := r.Client()
+			out = append(out, cl)
+			return err
+		}, "SELECT "+column.ClientColumns+" FROM clients WHERE id > ? AND deleted_at IS NULL ORDER BY id LIMIT ?", after, max(limit, 0))
+	})
+	return out, err
+}
+
+const tombstone = `INSERT INTO clients (id, created_at, deleted_at) VALUES (?1, ?2, ?2)
+ON CONFLICT (id) DO UPDATE SET secret_hash = NULL, name = '', redirect_uris = '[]', grant_types = '[]',
+	scopes = '[]', resources = '[]', metadata = NULL, deleted_at = coalesce(deleted_at, excluded.deleted_at)`
+
+// DeleteClient implements storage.Clients.
+func (s *Store) DeleteClient(ctx context.Context, id string, now time.Time) error {
+	return s.write(ctx, "delete client", func(c *conn) error {
+		return all(
+			run(c, tombstone, id, column.Millis(now)),
+			run(c, "DELETE FROM consents WHERE client_id = ?", id),
+			revoke(c, "client_id = ?3", now, id),
+		)
+	})
+}
+
+// revoke ends the live grants that match where, whose parameters begin at ?3.
+func revoke(c *conn, where string, now time.Time, args ...any) func() error {
+	return run(c, "UPDATE grants SET revoked_at = ?1, sweep_at = min(sweep_at, ?2) WHERE revoked_at IS NULL AND "+where,
+		append([]any{column.Millis(now), column.Millis(now.Add(column.RevokedFor))}, args...)...)
+}
+
+// run is a statement whose row count does not matter.
+func run(c *conn, query string, args ...any) func() error {
+	return func() error {
+		_, err := c.exec(query, args...)
+		return err
+	}
+}
+
+// all runs the statements until one fails.
+func all(steps ...func() error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changed returns missed when a statement changed no row.
+func changed(missed error) func(int64, error) error {
+	return func(n int64, err error) error {
+		if err == nil && n == 0 {
+			return missed
+		}
+		return err
+	}
+}

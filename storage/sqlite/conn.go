@@ -1,0 +1,120 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	driver "modernc.org/sqlite"
+	lib "modernc.org/sqlite/lib"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+var errClosed = errors.New("the database is closed")
+
+// conn is one connection with the statements prepared on it. It serves one
+// goroutine at a time.
+//
+// Its statements run without a context: they take microseconds, and interrupting
+// one would roll back the verbs of other callers in the same transaction.
+type conn struct {
+	c     *sql.Conn
+	stmts map[string]*sql.Stmt
+}
+
+type scanner interface{ Scan(dest ...any) error }
+
+func newConn(ctx context.Context, db *sql.DB) (*conn, error) {
+	c, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &conn{c: c, stmts: make(map[string]*sql.Stmt)}, nil
+}
+
+func (c *conn) prepare(query string) (*sql.Stmt, error) {
+	if st, ok := c.stmts[query]; ok {
+		return st, nil
+	}
+	st, err := c.c.PrepareContext(context.Background(), query)
+	if err == nil {
+		c.stmts[query] = st
+	}
+	return st, err
+}
+
+// exec runs a statement and returns the number of rows that it changed.
+func (c *conn) exec(query string, args ...any) (int64, error) {
+	st, err := c.prepare(query)
+	if err != nil {
+		return 0, err
+	}
+	r, err := st.Exec(args...)
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
+}
+
+// one scans the first row into dest. storage.ErrNotFound when there is none.
+func (c *conn) one(dest []any, query string, args ...any) error {
+	st, err := c.prepare(query)
+	if err != nil {
+		return err
+	}
+	err = st.QueryRow(args...).Scan(dest...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return storage.ErrNotFound
+	}
+	return err
+}
+
+// each calls f for every row.
+func (c *conn) each(f func(scanner) error, query string, args ...any) (err error) {
+	st, err := c.prepare(query)
+	if err != nil {
+		return err
+	}
+	rows, err := st.Query(args...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = joinErr(err, rows.Close()) }()
+	for rows.Next() {
+		if err := f(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func (c *conn) close() error {
+	var err error
+	for _, st := range c.stmts {
+		err = joinErr(err, st.Close())
+	}
+	return joinErr(err, c.c.Close())
+}
+
+// wrap names the verb, and turns a broken UNIQUE into the sentinel for it.
+func wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var e *driver.Error
+	if errors.As(err, &e) && (e.Code() == lib.SQLITE_CONSTRAINT_UNIQUE || e.Code() == lib.SQLITE_CONSTRAINT_PRIMARYKEY) {
+		err = storage.ErrExists
+	}
+	return fmt.Errorf("sqlite: %s: %w", what, err)
+}
+
+func joinErr(a, b error) error {
+	if a == nil {
+		return b
+	}
+	return errors.Join(a, b)
+}
+
+func joinClose(err error, s *Store) error { return joinErr(err, s.Close()) }

@@ -1,0 +1,57 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+// Spend implements storage.Once.
+func (s *Store) Spend(ctx context.Context, purpose, id string, expires time.Time) error {
+	return s.write(ctx, "spend", func(c *conn) error {
+		return changed(storage.ErrSpent)(c.exec("INSERT INTO spent (purpose, id, expires_at) VALUES (?,?,?) ON CONFLICT DO NOTHING",
+			purpose, id, column.Millis(expires)))
+	})
+}
+
+const recordFailure = `INSERT INTO failures (key, count, first_at, last_at, expires_at) VALUES (?1, 1, ?2, ?2, ?2 + ?3)
+ON CONFLICT (key) DO UPDATE SET
+	count = CASE WHEN first_at + ?3 <= ?2 THEN 1 ELSE count + 1 END,
+	first_at = CASE WHEN first_at + ?3 <= ?2 THEN ?2 ELSE first_at END,
+	last_at = ?2,
+	expires_at = max(expires_at, ?2 + ?3)
+RETURNING count`
+
+// RecordFailure implements storage.Failures.
+func (s *Store) RecordFailure(ctx context.Context, key storage.Hash, now time.Time, window time.Duration) (n int, err error) {
+	err = s.write(ctx, "record failure", func(c *conn) error {
+		return c.one([]any{&n}, recordFailure, key[:], column.Millis(now), window.Milliseconds())
+	})
+	return n, err
+}
+
+// FailureCount implements storage.Failures.
+func (s *Store) FailureCount(ctx context.Context, key storage.Hash, now time.Time, window time.Duration) (n int, last time.Time, err error) {
+	err = s.read(ctx, "failure count", func(c *conn) error {
+		var at int64
+		err := c.one([]any{&n, &at}, "SELECT count, last_at FROM failures WHERE key = ? AND first_at + ? > ?",
+			key[:], window.Milliseconds(), column.Millis(now))
+		if errors.Is(err, storage.ErrNotFound) {
+			return nil
+		}
+		last = column.Time(at)
+		return err
+	})
+	return n, last, err
+}
+
+// ClearFailures implements storage.Failures.
+func (s *Store) ClearFailures(ctx context.Context, key storage.Hash) error {
+	return s.write(ctx, "clear failures", func(c *conn) error {
+		_, err := c.exec("DELETE FROM failures WHERE key = ?", key[:])
+		return err
+	})
+}

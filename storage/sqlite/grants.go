@@ -1,0 +1,89 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+// ListGrants implements storage.Grants.
+func (s *Store) ListGrants(ctx context.Context, userID, clientID, after string, limit int) (out []storage.Grant, err error) {
+	// One text for each set of filters, so that each can walk its own index.
+	query := "SELECT " + column.GrantColumns + " FROM grants WHERE id > ?1 AND revoked_at IS NULL"
+	args := []any{after, max(limit, 0)}
+	if userID != "" {
+		query += " AND user_id = ?3"
+		args = append(args, userID)
+	}
+	if clientID != "" {
+		query += " AND client_id = ?" + map[bool]string{true: "4", false: "3"}[userID != ""]
+		args = append(args, clientID)
+	}
+	err = s.read(ctx, "list grants", func(c *conn) error {
+		return c.each(func(row scanner) error {
+			var r column.GrantRow
+			if err := row.Scan(r.Dest()...); err != nil {
+				return err
+			}
+			g, err := r.Grant()
+			out = append(out, g)
+			return err
+		}, query+" ORDER BY id LIMIT ?2", args...)
+	})
+	return out, err
+}
+
+// ForgetConsent implements storage.Grants.
+func (s *Store) ForgetConsent(ctx context.Context, userID, clientID, resource string, now time.Time) error {
+	return s.write(ctx, "forget consent", func(c *conn) error {
+		return all(
+			run(c, "DELETE FROM consents WHERE user_id = ? AND client_id = ? AND resource = ?", userID, clientID, resource),
+			revoke(c, "user_id = ?3 AND client_id = ?4 AND resource = ?5", now, userID, clientID, resource),
+		)
+	})
+}
+
+// PutResource implements storage.Resources.
+func (s *Store) PutResource(ctx context.Context, r storage.Resource) error {
+	return s.write(ctx, "put resource", func(c *conn) error {
+		_, err := c.exec(`INSERT INTO resources (uri, name, scopes, created_at) VALUES (?,?,?,?)
+			ON CONFLICT (uri) DO UPDATE SET name = excluded.name, scopes = excluded.scopes`,
+			r.URI, r.Name, column.List(r.Scopes), column.Millis(r.CreatedAt))
+		return err
+	})
+}
+
+// ListResources implements storage.Resources.
+func (s *Store) ListResources(ctx context.Context) (out []storage.Resource, err error) {
+	err = s.read(ctx, "list resources", func(c *conn) error {
+		return c.each(func(row scanner) error {
+			var r storage.Resource
+			var scopes string
+			var created int64
+			err := row.Scan(&r.URI, &r.Name, &scopes, &created)
+			if err != nil {
+				return err
+			}
+			r.CreatedAt = column.Time(created)
+			r.Scopes, err = column.ParseList[storage.ScopeText](scopes)
+			out = append(out, r)
+			return err
+		}, "SELECT uri, name, scopes, created_at FROM resources ORDER BY created_at, uri")
+	})
+	return out, err
+}
+
+// RemoveResource implements storage.Resources.
+func (s *Store) RemoveResource(ctx context.Context, uri string, now time.Time) error {
+	return s.write(ctx, "remove resource", func(c *conn) error {
+		if err := changed(storage.ErrNotFound)(c.exec("DELETE FROM resources WHERE uri = ?", uri)); err != nil {
+			return err
+		}
+		return all(
+			run(c, "DELETE FROM consents WHERE resource = ?", uri),
+			revoke(c, "resource = ?3", now, uri),
+		)
+	})
+}

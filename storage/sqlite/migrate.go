@@ -1,0 +1,104 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mcp-authd/mcp-authd/migrations"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+const versionTable = `CREATE TABLE IF NOT EXISTS schema_version (
+	version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT`
+
+// Migrate applies the steps that are missing, each in a transaction of its own.
+// BEGIN IMMEDIATE is the lock: of several processes one applies a step and the
+// others find it applied.
+func (s *Store) Migrate(ctx context.Context) error {
+	for {
+		var done migrations.Step
+		err := s.write(ctx, "migrate", func(c *conn) (err error) {
+			done, err = s.step(c)
+			return err
+		})
+		if err != nil || done.Version == 0 {
+			return err
+		}
+		s.log.Info("schema migrated", "version", done.Version, "name", done.Name)
+	}
+}
+
+// step applies the first step that is due and returns it, the zero Step when none is.
+func (s *Store) step(c *conn) (migrations.Step, error) {
+	if _, err := c.exec(versionTable); err != nil {
+		return migrations.Step{}, err
+	}
+	applied, err := applied(c)
+	if err != nil {
+		return migrations.Step{}, err
+	}
+	due, err := migrations.Due(s.steps, applied)
+	if err != nil {
+		return migrations.Step{}, schema(err)
+	}
+	if len(due) == 0 {
+		return migrations.Step{}, nil
+	}
+	d := due[0]
+	if _, err := c.c.ExecContext(context.Background(), d.SQL); err != nil {
+		return d, fmt.Errorf("step %d, %s: %w", d.Version, d.Name, err)
+	}
+	_, err = c.exec("INSERT INTO schema_version (version, name, applied_at) VALUES (?, ?, ?)",
+		d.Version, d.Name, column.Millis(s.now()))
+	return d, err
+}
+
+// MigrationStatus lists the steps of this version, and those that only the
+// database knows.
+func (s *Store) MigrationStatus(ctx context.Context) ([]migrations.Status, error) {
+	got, err := s.applied(ctx)
+	return migrations.Merge(s.steps, got), err
+}
+
+// Ready implements storage.Housekeeping.
+func (s *Store) Ready(ctx context.Context) error {
+	got, err := s.applied(ctx)
+	if err != nil {
+		return err
+	}
+	return wrap("ready", schema(migrations.Current(s.steps, got)))
+}
+
+func (s *Store) applied(ctx context.Context) (out []migrations.Status, err error) {
+	err = s.read(ctx, "read the schema version", func(c *conn) (err error) {
+		var tables int
+		err = c.one([]any{&tables}, "SELECT count(*) FROM sqlite_schema WHERE name = 'schema_version'")
+		if err != nil || tables == 0 {
+			return err
+		}
+		out, err = applied(c)
+		return err
+	})
+	return out, err
+}
+
+func applied(c *conn) (out []migrations.Status, err error) {
+	err = c.each(func(r scanner) error {
+		var st migrations.Status
+		var at int64
+		err := r.Scan(&st.Version, &st.Name, &at)
+		st.AppliedAt = column.Time(at)
+		out = append(out, st)
+		return err
+	}, "SELECT version, name, applied_at FROM schema_version ORDER BY version")
+	return out, err
+}
+
+func schema(err error) error {
+	if errors.Is(err, migrations.ErrNewer) || errors.Is(err, migrations.ErrPending) {
+		return fmt.Errorf("%w: %w", storage.ErrSchema, err)
+	}
+	return err
+}

@@ -1,0 +1,68 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+// RevokeGrant implements storage.Revocations.
+func (s *Store) RevokeGrant(ctx context.Context, grantID string, now time.Time) error {
+	return s.write(ctx, "revoke grant", func(c *conn) error {
+		return revoke(c, "id = ?3", now, grantID)()
+	})
+}
+
+// RevokeRefresh implements storage.Revocations.
+func (s *Store) RevokeRefresh(ctx context.Context, h storage.Hash, clientID string, now time.Time) error {
+	return s.write(ctx, "revoke refresh token", func(c *conn) error {
+		t, err := loadRefresh(c, h)
+		if err != nil {
+			return err
+		}
+		if t.Grant.ClientID != clientID {
+			return storage.ErrMismatch
+		}
+		return revoke(c, "id = ?3", now, t.Grant.ID)()
+	})
+}
+
+// DenyToken implements storage.Revocations.
+func (s *Store) DenyToken(ctx context.Context, tokenID string, expires time.Time) error {
+	return s.write(ctx, "deny token", func(c *conn) error {
+		_, err := c.exec(`INSERT INTO denied_tokens (id, expires_at) VALUES (?, ?)
+			ON CONFLICT (id) DO UPDATE SET expires_at = max(expires_at, excluded.expires_at)`, tokenID, column.Millis(expires))
+		return err
+	})
+}
+
+const tokenActive = `SELECT NOT EXISTS (SELECT 1 FROM denied_tokens WHERE id = ?1 AND expires_at > ?4)
+	AND NOT EXISTS (SELECT 1 FROM clients WHERE id = ?3 AND deleted_at IS NOT NULL)
+	AND (?2 = '' OR EXISTS (SELECT 1 FROM grants g WHERE g.id = ?2 AND g.revoked_at IS NULL AND g.expires_at > ?4 AND NOT ` + isCut + `))`
+
+// TokenActive implements storage.Lookups.
+func (s *Store) TokenActive(ctx context.Context, t storage.TokenKey) (active bool, err error) {
+	err = s.read(ctx, "token active", func(c *conn) error {
+		return c.one([]any{&active}, tokenActive, t.TokenID, t.GrantID, t.ClientID, column.Millis(t.Now))
+	})
+	return active, err
+}
+
+// RefreshToken implements storage.Lookups.
+func (s *Store) RefreshToken(ctx context.Context, h storage.Hash, now time.Time) (g storage.Grant, expires time.Time, err error) {
+	err = s.read(ctx, "refresh token", func(c *conn) error {
+		t, err := loadRefresh(c, h)
+		if err != nil {
+			return err
+		}
+		_, refused := t.Judge(storage.RotateRefresh{ClientID: t.Grant.ClientID, Now: now})
+		if refused != nil {
+			return storage.ErrNotFound
+		}
+		g, expires = t.Grant, t.ExpiresAt
+		return nil
+	})
+	return g, expires, err
+}

@@ -1,0 +1,54 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+// PutSession implements storage.Sessions.
+func (s *Store) PutSession(ctx context.Context, se storage.Session) error {
+	return s.write(ctx, "put session", func(c *conn) error {
+		_, err := c.exec("INSERT INTO sessions (hash, user_id, auth_time, created_at, expires_at) VALUES (?,?,?,?,?)",
+			se.Hash[:], se.UserID, column.Millis(se.AuthTime), column.Millis(se.CreatedAt), column.Millis(se.ExpiresAt))
+		return err
+	})
+}
+
+const visit = `SELECT u.id, u.name, u.password_hash, u.admin, u.disabled, u.created_at, u.last_login_at,
+	s.auth_time, s.created_at, s.expires_at,
+	(SELECT json_group_array(scope) FROM (SELECT scope FROM consents
+		WHERE user_id = u.id AND client_id = ?2 AND resource = ?3 ORDER BY created_at, scope)),
+	EXISTS (SELECT 1 FROM consents WHERE user_id = u.id AND client_id = ?2)
+FROM sessions s JOIN users u ON u.id = s.user_id
+WHERE s.hash = ?1 AND s.expires_at > ?4 AND NOT u.disabled`
+
+// Visit implements storage.Sessions.
+func (s *Store) Visit(ctx context.Context, k storage.VisitKey) (out storage.Visit, err error) {
+	err = s.read(ctx, "visit", func(c *conn) error {
+		var u column.UserRow
+		var auth, created, expires int64
+		var scopes string
+		var known bool
+		err := c.one(append(u.Dest(), &auth, &created, &expires, &scopes, &known), visit,
+			k.Session[:], k.ClientID, k.Resource, column.Millis(k.Now))
+		if err != nil {
+			return err
+		}
+		consented, err := column.ParseList[string](scopes)
+		out = storage.Visit{User: u.User(), Known: known, Consented: column.Consented(consented)}
+		out.Session = storage.Session{Hash: k.Session, UserID: out.User.ID, AuthTime: column.Time(auth),
+			CreatedAt: column.Time(created), ExpiresAt: column.Time(expires)}
+		return err
+	})
+	return out, err
+}
+
+// EndSession implements storage.Sessions.
+func (s *Store) EndSession(ctx context.Context, h storage.Hash) error {
+	return s.write(ctx, "end session", func(c *conn) error {
+		_, err := c.exec("DELETE FROM sessions WHERE hash = ?", h[:])
+		return err
+	})
+}

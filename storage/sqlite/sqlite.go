@@ -1,0 +1,155 @@
+// Package sqlite keeps the store in one SQLite file: the default, for a single
+// process of the server. It needs no C compiler.
+//
+// All writes go through one connection and one goroutine (see writer.go), which
+// commits what has gathered meanwhile in one transaction: full durability then
+// costs one fsync for many verbs. Reads have connections of their own and never
+// wait for a write. Other processes (the command line) may use the same file.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"github.com/mcp-authd/mcp-authd/migrations"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Memory is the path of a database that lives and dies with its Store.
+const Memory = ":memory:"
+
+// Options are the options of Open.
+type Options struct {
+	Now         func() time.Time // stamps migrations; nil: time.Now
+	Logger      *slog.Logger     // nil: silent
+	SkipMigrate bool             // leave the schema alone; Ready tells whether it fits
+}
+
+// Store is a storage.Store in SQLite.
+type Store struct {
+	writer *writer
+	reads  *pool // nil: reads go through the writer (a database in memory)
+	steps  []migrations.Step
+	now    func() time.Time
+	log    *slog.Logger
+}
+
+var _ storage.Store = (*Store)(nil)
+
+// Open opens or creates the database at path and migrates it. A file that it
+// creates is readable by the owner alone. storage.ErrSchema, wrapped, when the file
+// was written by a newer version.
+func Open(ctx context.Context, path string, o Options) (*Store, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	steps, err := migrations.Steps(migrations.SQLite)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{steps: steps, now: o.Now, log: o.Logger}
+	if err := s.open(ctx, path); err != nil {
+		return nil, fmt.Errorf("sqlite: open %s: %w", path, err)
+	}
+	if !o.SkipMigrate {
+		if err := s.Migrate(ctx); err != nil {
+			return nil, joinClose(err, s)
+		}
+	}
+	return s, nil
+}
+
+func (s *Store) open(ctx context.Context, path string) error {
+	name := Memory
+	if path != Memory {
+		abs, err := filepath.Abs(path)
+		if err != nil {
+			return err
+		}
+		if err := create(abs); err != nil {
+			return err
+		}
+		name = fileURI(abs)
+	}
+	w, err := sql.Open("sqlite", dsn(name, false))
+	if err != nil {
+		return err
+	}
+	if s.writer, err = startWriter(ctx, w); err != nil {
+		return err
+	}
+	if path == Memory {
+		return nil
+	}
+	r, err := sql.Open("sqlite", dsn(name, true))
+	if err != nil {
+		return joinClose(err, s)
+	}
+	s.reads = newPool(r, min(max(runtime.GOMAXPROCS(0), 2), 8))
+	return nil
+}
+
+// create makes the file before SQLite does, because SQLite would let the umask
+// decide who reads it; the journal files take its mode.
+func create(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// fileURI quotes what is special in a SQLite URI file name: %, ? and #.
+func fileURI(abs string) string {
+	p := filepath.ToSlash(abs)
+	if !strings.HasPrefix(p, "/") {
+		p = "/" + p // a drive letter
+	}
+	return (&url.URL{Scheme: "file", Path: p, OmitHost: true}).String()
+}
+
+func dsn(name string, readOnly bool) string {
+	q := url.Values{"_txlock": {"immediate"}, "_pragma": {
+		"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
+	}}
+	if readOnly {
+		q["_pragma"] = []string{"busy_timeout(5000)", "query_only(1)"}
+	}
+	return name + "?" + q.Encode()
+}
+
+// write runs fn as one verb in a transaction; when it returns nil, the change is
+// durable. What names the verb in an error.
+func (s *Store) write(ctx context.Context, what string, fn func(c *conn) error) error {
+	return wrap(what, s.writer.do(ctx, fn))
+}
+
+// read runs fn, which only reads, on a connection that no write delays.
+func (s *Store) read(ctx context.Context, what string, fn func(c *conn) error) error {
+	if s.reads == nil {
+		return wrap(what, s.writer.do(ctx, fn))
+	}
+	return wrap(what, s.reads.do(ctx, fn))
+}
+
+// Close ends the verbs that run and closes the database.
+func (s *Store) Close() error {
+	err := s.writer.close()
+	if s.reads != nil {
+		err = joinErr(err, s.reads.close())
+	}
+	return err
+}

@@ -1,0 +1,104 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+// UserByName implements storage.Users.
+func (s *Store) UserByName(ctx context.Context, name string) (storage.User, error) {
+	return s.user(ctx, "name_key = ?", column.NameKey(name))
+}
+
+// User implements storage.Users.
+func (s *Store) User(ctx context.Context, id string) (storage.User, error) {
+	return s.user(ctx, "id = ?", id)
+}
+
+func (s *Store) user(ctx context.Context, where, arg string) (storage.User, error) {
+	var r column.UserRow
+	err := s.read(ctx, "user", func(c *conn) error {
+		r = column.UserRow{}
+		return c.one(r.Dest(), "SELECT "+column.UserColumns+" FROM users WHERE "+where, arg)
+	})
+	if err != nil {
+		return storage.User{}, err
+	}
+	return r.User(), nil
+}
+
+// ListUsers implements storage.Users.
+func (s *Store) ListUsers(ctx context.Context, after string, limit int) (out []storage.User, err error) {
+	err = s.read(ctx, "list users", func(c *conn) error {
+		return c.each(func(row scanner) error {
+			var r column.UserRow
+			err := row.Scan(r.Dest()...)
+			out = append(out, r.User())
+			return err
+		}, "SELECT "+column.UserColumns+" FROM users WHERE name_key > ? ORDER BY name_key LIMIT ?", column.NameKey(after), max(limit, 0))
+	})
+	return out, err
+}
+
+const insertUser = "INSERT INTO users (" + column.UserColumns + ", name_key) VALUES (?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING"
+
+// CreateUser implements storage.Accounts.
+func (s *Store) CreateUser(ctx context.Context, u storage.User) error {
+	return s.write(ctx, "create user", func(c *conn) error {
+		return changed(storage.ErrExists)(c.exec(insertUser, column.UserValues(u)...))
+	})
+}
+
+// SetPassword implements storage.Accounts.
+func (s *Store) SetPassword(ctx context.Context, userID, hash string, revokeGrants bool, now time.Time) error {
+	return s.write(ctx, "set password", func(c *conn) error {
+		err := changed(storage.ErrNotFound)(c.exec("UPDATE users SET password_hash = ? WHERE id = ?", hash, userID))
+		if err != nil {
+			return err
+		}
+		return cutOff(c, userID, revokeGrants, now)
+	})
+}
+
+// SetUserDisabled implements storage.Accounts.
+func (s *Store) SetUserDisabled(ctx context.Context, userID string, disabled bool, now time.Time) error {
+	return s.write(ctx, "disable user", func(c *conn) error {
+		err := changed(storage.ErrNotFound)(c.exec("UPDATE users SET disabled = ? WHERE id = ?", disabled, userID))
+		if err != nil || !disabled {
+			return err
+		}
+		return cutOff(c, userID, true, now)
+	})
+}
+
+// DeleteUser implements storage.Accounts.
+func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) error {
+	return s.write(ctx, "delete user", func(c *conn) error {
+		err := changed(storage.ErrNotFound)(c.exec("DELETE FROM users WHERE id = ?", userID))
+		if err != nil {
+			return err
+		}
+		return all(
+			run(c, "DELETE FROM consents WHERE user_id = ?", userID),
+			func() error { return cutOff(c, userID, true, now) },
+		)
+	})
+}
+
+// cutOff ends the sessions of a user, and their grants when asked to.
+func cutOff(c *conn, userID string, grants bool, now time.Time) error {
+	if _, err := c.exec("DELETE FROM sessions WHERE user_id = ?", userID); err != nil || !grants {
+		return err
+	}
+	return revoke(c, "user_id = ?3", now, userID)()
+}
+
+// TouchLogin implements storage.Accounts.
+func (s *Store) TouchLogin(ctx context.Context, userID string, now time.Time) error {
+	return s.write(ctx, "touch login", func(c *conn) error {
+		return changed(storage.ErrNotFound)(c.exec("UPDATE users SET last_login_at = ? WHERE id = ?", column.Millis(now), userID))
+	})
+}

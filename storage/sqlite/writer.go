@@ -1,0 +1,152 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"sync"
+	"sync/atomic"
+)
+
+// maxBatch bounds how many verbs share one transaction, and so how long the first
+// of them waits for the last.
+const maxBatch = 64
+
+// writer owns the one connection that writes. Its goroutine takes the verbs that
+// wait, runs each of them within a savepoint, commits once, and only then answers:
+// concurrent verbs share one fsync, and nil always means durable.
+type writer struct {
+	db     *sql.DB
+	conn   *conn
+	jobs   chan *job // unbuffered, so that no verb can be left behind at the end
+	quit   chan struct{}
+	closed chan struct{}
+	once   sync.Once
+	err    error // of closing
+}
+
+// job is a verb on its way. Its error is nil only after the COMMIT.
+type job struct {
+	run   func(*conn) error
+	taken atomic.Bool // by the writer, to run it, or by the caller, to give up
+	err   error
+	done  chan struct{}
+}
+
+func startWriter(ctx context.Context, db *sql.DB) (*writer, error) {
+	db.SetMaxOpenConns(1)
+	c, err := newConn(ctx, db)
+	if err != nil {
+		return nil, joinErr(err, db.Close())
+	}
+	w := &writer{db: db, conn: c, jobs: make(chan *job), quit: make(chan struct{}), closed: make(chan struct{})}
+	go w.loop()
+	return w, nil
+}
+
+// do runs fn in a transaction. A caller whose context ends before its verb began
+// leaves, and the verb is not carried out; later the caller gets the true outcome,
+// which is then a matter of one commit.
+func (w *writer) do(ctx context.Context, fn func(*conn) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	j := &job{run: fn, done: make(chan struct{})}
+	select {
+	case w.jobs <- j:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-w.quit:
+		return errClosed
+	}
+	select {
+	case <-j.done:
+	case <-ctx.Done():
+		if j.taken.CompareAndSwap(false, true) {
+			return ctx.Err()
+		}
+		<-j.done
+	}
+	return j.err
+}
+
+func (w *writer) loop() {
+	defer close(w.closed)
+	batch := make([]*job, 0, maxBatch)
+	for {
+		select {
+		case j := <-w.jobs:
+			batch = w.gather(append(batch[:0], j))
+			w.commit(batch)
+		case <-w.quit:
+			return
+		}
+	}
+}
+
+// gather adds the verbs that wait now. It never waits for more: under load they
+// have come while the last batch was written.
+func (w *writer) gather(batch []*job) []*job {
+	for len(batch) < maxBatch {
+		select {
+		case j := <-w.jobs:
+			batch = append(batch, j)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+func (w *writer) commit(batch []*job) {
+	if err := w.transact(batch); err != nil {
+		w.conn.exec("ROLLBACK") // fails when SQLite has rolled back by itself
+		for _, j := range batch {
+			j.err = err
+		}
+	}
+	for _, j := range batch {
+		close(j.done)
+	}
+}
+
+// transact runs the batch. Its error is that of the transaction and concerns every
+// verb; the error of one verb stays with it.
+func (w *writer) transact(batch []*job) error {
+	if _, err := w.conn.exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	for _, j := range batch {
+		if !j.taken.CompareAndSwap(false, true) {
+			continue // the caller has gone
+		}
+		if err := w.savepoint(j); err != nil {
+			return err
+		}
+	}
+	_, err := w.conn.exec("COMMIT")
+	return err
+}
+
+// savepoint runs one verb so that its failure undoes nothing of the others.
+func (w *writer) savepoint(j *job) error {
+	if _, err := w.conn.exec("SAVEPOINT verb"); err != nil {
+		return err
+	}
+	if j.err = j.run(w.conn); j.err != nil {
+		if _, err := w.conn.exec("ROLLBACK TO verb"); err != nil {
+			return err
+		}
+	}
+	_, err := w.conn.exec("RELEASE verb")
+	return err
+}
+
+// close waits for the batch that runs.
+func (w *writer) close() error {
+	w.once.Do(func() {
+		close(w.quit)
+		<-w.closed
+		w.err = joinErr(w.conn.close(), w.db.Close())
+	})
+	return w.err
+}
