@@ -13,7 +13,7 @@ func BenchmarkRegister(b *testing.B) {
 			b.Fatal(w.Code)
 		}
 	}
-	if n := r.store.size(); n != 0 {
+	if n := r.store.size(b); n != 0 {
 		b.Fatalf("%d rows", n)
 	}
 }

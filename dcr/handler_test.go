@@ -220,7 +220,7 @@ func TestEndpoint(t *testing.T) {
 	})
 	t.Run("a failing store is 503 and says when to come back", func(t *testing.T) {
 		r := newRig(t)
-		r.store.err = errors.New("disk on fire at /var/lib")
+		r.store.fail(errors.New("disk on fire at /var/lib"))
 		w := r.send("POST", `{"redirect_uris":["https://a.example/`+strings.Repeat("x", 600)+`"]}`)
 		if w.Code != 503 || w.Header().Get("Retry-After") != "2" || strings.Contains(w.Body.String(), "disk") {
 			t.Errorf("got %d %v %s", w.Code, w.Header(), w.Body)
@@ -279,8 +279,8 @@ func TestRateLimit(t *testing.T) {
 		if got := []int{r.send("POST", big).Code, r.send("POST", big).Code}; !slices.Equal(got, []int{201, 429}) {
 			t.Errorf("got %v, want 201, 429", got)
 		}
-		if r.store.size() != 1 {
-			t.Errorf("%d rows, want 1", r.store.size())
+		if r.store.size(t) != 1 {
+			t.Errorf("%d rows, want 1", r.store.size(t))
 		}
 	})
 	t.Run("AS-144: by default 120 at once and one a second", func(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -20,6 +19,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/dcr"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 var (
@@ -51,7 +51,7 @@ func (r *rig) pass(d time.Duration) {
 
 func newRig(t testing.TB, edit ...func(*dcr.Config)) *rig {
 	t.Helper()
-	r := &rig{store: newClients(), log: &syncBuffer{}, now: epoch}
+	r := &rig{store: newClients(t), log: &syncBuffer{}, now: epoch}
 	log := slog.New(slog.NewJSONHandler(r.log, nil))
 	c := dcr.Config{Store: r.store, SecretKeys: [][]byte{master}, Audit: audit.New(log), Logger: log, Now: r.clock}
 	for _, e := range edit {
@@ -139,7 +139,7 @@ func TestEveryKnownClientRegisters(t *testing.T) {
 			if _, expires := got["client_secret_expires_at"]; confidential == (method == "none") || expires != confidential {
 				t.Errorf("method %s: secret %v, client_secret_expires_at %v", method, confidential, expires)
 			}
-			if r.store.size() != 0 {
+			if r.store.size(t) != 0 {
 				t.Error("registration stored a row")
 			}
 
@@ -252,7 +252,7 @@ func TestSealedIDs(t *testing.T) {
 	t.Run("a failing store is neither unknown nor known", func(t *testing.T) {
 		r := newRig(t)
 		id := r.register(t, full)["client_id"].(string)
-		r.store.err = errors.New("disk on fire")
+		r.store.fail(errors.New("disk on fire"))
 		if _, err := r.Client(t.Context(), id); err == nil || errors.Is(err, storage.ErrNotFound) {
 			t.Errorf("got %v, want the store's error", err)
 		}
@@ -263,8 +263,8 @@ func TestSealedIDs(t *testing.T) {
 			long := "https://app.example/" + strings.Repeat("x", 600)
 			got := r.register(t, `{"redirect_uris":["`+long+`"],"token_endpoint_auth_method":"`+method+`"}`)
 			id := got["client_id"].(string)
-			if len(id) > 64 || r.store.size() != 1 {
-				t.Errorf("id of %d characters, %d rows", len(id), r.store.size())
+			if len(id) > 64 || r.store.size(t) != 1 {
+				t.Errorf("id of %d characters, %d rows", len(id), r.store.size(t))
 			}
 			c, err := r.Client(t.Context(), id)
 			if err != nil || c.RedirectURIs[0] != long {
@@ -278,7 +278,7 @@ func TestSealedIDs(t *testing.T) {
 	t.Run("a stored row goes before the sealed id", func(t *testing.T) {
 		r := newRig(t)
 		id := r.register(t, full)["client_id"].(string)
-		if err := r.store.PutClient(t.Context(), storage.Client{ID: id, Name: "stored", AuthMethod: "none"}); err != nil {
+		if err := r.store.PutClient(t.Context(), storage.Client{ID: id, Name: "stored", AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: epoch}); err != nil {
 			t.Fatal(err)
 		}
 		if c, err := r.Client(t.Context(), id); err != nil || c.Name != "stored" {
@@ -287,7 +287,7 @@ func TestSealedIDs(t *testing.T) {
 	})
 	t.Run("ids of the operator resolve", func(t *testing.T) {
 		r := newRig(t)
-		if err := r.store.PutClient(t.Context(), storage.Client{ID: "ci", AuthMethod: "none"}); err != nil {
+		if err := r.store.PutClient(t.Context(), storage.Client{ID: "ci", AuthMethod: "none", Source: storage.SourceStatic, CreatedAt: epoch}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := r.Client(t.Context(), "ci"); err != nil {
@@ -326,7 +326,7 @@ func TestClientCache(t *testing.T) {
 		if _, err := r.Client(t.Context(), "later"); !errors.Is(err, storage.ErrNotFound) {
 			t.Fatal(err)
 		}
-		r.store.PutClient(t.Context(), storage.Client{ID: "later", AuthMethod: "none"})
+		r.store.PutClient(t.Context(), storage.Client{ID: "later", AuthMethod: "none", Source: storage.SourceStatic, CreatedAt: epoch})
 		if _, err := r.Client(t.Context(), "later"); err != nil {
 			t.Error(err)
 		}
@@ -336,9 +336,9 @@ func TestClientCache(t *testing.T) {
 func TestNew(t *testing.T) {
 	for name, c := range map[string]dcr.Config{
 		"no store":      {SecretKeys: [][]byte{master}},
-		"no key":        {Store: newClients()},
-		"short key":     {Store: newClients(), SecretKeys: [][]byte{master[:31]}},
-		"short old key": {Store: newClients(), SecretKeys: [][]byte{master, master[:31]}},
+		"no key":        {Store: newClients(t)},
+		"short key":     {Store: newClients(t), SecretKeys: [][]byte{master[:31]}},
+		"short old key": {Store: newClients(t), SecretKeys: [][]byte{master, master[:31]}},
 	} {
 		if _, err := dcr.New(c); err == nil {
 			t.Errorf("%s: got a registry", name)
@@ -364,65 +364,58 @@ func TestConcurrentUse(t *testing.T) {
 	wg.Wait()
 }
 
-// clients is a storage.Clients in memory that counts reads and can fail.
+// clients is a real store that counts reads and can be made to fail.
 type clients struct {
-	mu    sync.Mutex
-	rows  map[string]storage.Client
-	gone  map[string]bool
+	storage.Clients
+	mu    sync.Mutex // guards reads and err
 	reads int
 	err   error
 }
 
-func newClients() *clients {
-	return &clients{rows: map[string]storage.Client{}, gone: map[string]bool{}}
-}
-
-func (s *clients) size() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.rows)
-}
-
-func (s *clients) PutClient(_ context.Context, c storage.Client) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, taken := s.rows[c.ID]; taken || s.gone[c.ID] {
-		return storage.ErrExists
+func newClients(t testing.TB) *clients {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if s.err == nil {
-		s.rows[c.ID] = c
-	}
-	return s.err
+	t.Cleanup(func() { s.Close() })
+	return &clients{Clients: s}
 }
 
-func (s *clients) Client(_ context.Context, id string) (storage.Client, error) {
+func (s *clients) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.err = err
+}
+
+func (s *clients) size(t testing.TB) int {
+	t.Helper()
+	rows, err := s.ListClients(t.Context(), "", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(rows)
+}
+
+func (s *clients) PutClient(ctx context.Context, c storage.Client) error {
+	s.mu.Lock()
+	err := s.err
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return s.Clients.PutClient(ctx, c)
+}
+
+func (s *clients) Client(ctx context.Context, id string) (storage.Client, error) {
+	s.mu.Lock()
 	s.reads++
-	c, ok := s.rows[id]
-	switch {
-	case s.err != nil:
-		return c, s.err
-	case s.gone[id]:
-		return c, storage.ErrRevoked
-	case !ok:
-		return c, storage.ErrNotFound
+	err := s.err
+	s.mu.Unlock()
+	if err != nil {
+		return storage.Client{}, err
 	}
-	return c, nil
-}
-
-func (s *clients) ListClients(context.Context, string, int) ([]storage.Client, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Collect(maps.Values(s.rows)), s.err
-}
-
-func (s *clients) DeleteClient(_ context.Context, id string, _ time.Time) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.rows, id)
-	s.gone[id] = true
-	return s.err
+	return s.Clients.Client(ctx, id)
 }
 
 type syncBuffer struct {
