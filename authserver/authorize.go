@@ -1,0 +1,184 @@
+package authserver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ory/fosite"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// maxQueryBytes bounds an authorization request. It leaves room for a state of two
+// kilobytes and more, which real clients send.
+const maxQueryBytes = 6 << 10
+
+// identified is an authorization request of which we know who asks and where the
+// answer goes. Only with it may the browser be sent to a client.
+type identified struct {
+	client storage.Client
+	// redirectURI is where the answer goes; sent is what the request said, "" when
+	// it named none and the client has just one.
+	redirectURI, sent string
+	state             string
+}
+
+// authorization is a valid authorization request.
+type authorization struct {
+	identified
+	resource  storage.Resource
+	scopes    oauth.Scopes
+	challenge string
+	prompt    []string
+	maxAge    time.Duration // negative: not asked for
+	query     string        // the request itself, to come back to
+}
+
+// identify finds out who asks and where the answer goes. Its failures are shown to
+// the person on a page and never redirected (OAuth 2.1 §4.1.2.1).
+func (s *Server) identify(ctx context.Context, p params) (identified, error) {
+	for _, k := range []string{"client_id", "redirect_uri"} {
+		if len(p.values[k]) > 1 {
+			return identified{}, oauth.NewError(oauth.InvalidRequest, "The parameter '"+k+"' is repeated.")
+		}
+	}
+	id := p.get("client_id")
+	if id == "" {
+		return identified{}, oauth.NewError(oauth.InvalidRequest, "The parameter 'client_id' is missing.")
+	}
+	c, err := s.findClient(ctx, id)
+	if err != nil {
+		return identified{}, err
+	}
+	who := identified{client: c, sent: p.get("redirect_uri"), state: p.get("state")}
+	switch {
+	case who.sent == "" && len(c.RedirectURIs) == 1: // OAuth 2.1 §2.3.2
+		who.redirectURI = c.RedirectURIs[0]
+	case who.sent == "":
+		return who, oauth.NewError(oauth.InvalidRequest, "The parameter 'redirect_uri' is missing.")
+	case !oauth.MatchRedirectURI(c.RedirectURIs, who.sent):
+		return who, oauth.NewError(oauth.InvalidRequest, "The redirect URI is not registered for this client.")
+	default:
+		who.redirectURI = who.sent
+	}
+	return who, nil
+}
+
+// validate checks the rest of the request. Its failures go to the redirect URI.
+func (s *Server) validate(ctx context.Context, who identified, p params) (authorization, error) {
+	a := authorization{identified: who, maxAge: -1, challenge: p.get("code_challenge"), query: p.values.Encode()}
+	if err := checkAuthorizeParams(p); err != nil {
+		return a, err
+	}
+	if !slices.Contains(who.client.GrantTypes, grantCode) {
+		return a, oauth.NewError(oauth.UnauthorizedClient, "The client is not registered for the authorization code grant.")
+	}
+	catalog, err := s.catalog.load(ctx)
+	if err != nil {
+		return a, unavailable(err)
+	}
+	if a.resource, err = catalog.Resolve(p.resources()); err != nil {
+		return a, err
+	}
+	a.scopes = policy.Requestable(a.resource, oauth.ParseScopes(p.get("scope")))
+	a.prompt = strings.Fields(p.get("prompt"))
+	if age, err := strconv.Atoi(p.get("max_age")); err == nil && age >= 0 {
+		a.maxAge = time.Duration(min(age, 1<<30)) * time.Second
+	}
+	_, err = s.shellRequest(ctx, a, p)
+	return a, err
+}
+
+// checkAuthorizeParams holds the rules that need nothing but the parameters.
+func checkAuthorizeParams(p params) error {
+	if err := p.checkRepeated(); err != nil {
+		return err
+	}
+	switch {
+	case p.get("request") != "" || p.get("request_uri") != "":
+		return oauth.NewError(oauth.InvalidRequest, "Request objects are not supported.")
+	case p.get("response_type") == "": // OAuth 2.1 §4.1.1
+		return oauth.NewError(oauth.InvalidRequest, "The parameter 'response_type' is missing.")
+	case p.get("response_type") != "code":
+		return oauth.NewError(oauth.UnsupportedResponseType, "Only the response type 'code' is supported.")
+	case p.get("code_challenge") == "": // OAuth 2.1 §4.1.1, §7.5.2
+		return oauth.NewError(oauth.InvalidRequest, "PKCE is required: the parameter 'code_challenge' is missing.")
+	case p.get("code_challenge_method") != oauth.S256: // an omitted method means plain
+		return oauth.NewError(oauth.InvalidRequest, "The parameter 'code_challenge_method' must be S256.")
+	case !oauth.ValidChallenge(p.get("code_challenge")):
+		return oauth.NewError(oauth.InvalidRequest, "The parameter 'code_challenge' is not an S256 challenge.")
+	}
+	return nil
+}
+
+// shellRequest has fosite validate the request, with the client, redirect URI and
+// scopes that we have already decided on.
+func (s *Server) shellRequest(ctx context.Context, a authorization, p params) (fosite.AuthorizeRequester, error) {
+	form := url.Values{
+		"client_id": {a.client.ID}, "redirect_uri": {a.redirectURI}, "state": {a.state},
+		"response_type": {p.get("response_type")}, "scope": {a.scopes.String()},
+	}
+	if mode := p.get("response_mode"); mode != "" {
+		form.Set("response_mode", mode)
+	}
+	ctx = context.WithValue(ctx, shellClientKey{}, &shellClient{Client: a.client, redirect: a.redirectURI, scopes: a.scopes})
+	r := (&http.Request{Method: http.MethodGet, URL: &url.URL{Path: "/authorize"}, Header: http.Header{}, Form: form}).WithContext(ctx)
+	ar, err := s.fosite.NewAuthorizeRequest(ctx, r)
+	// fosite demands a state; with PKCE it is optional (OAuth 2.1 §4.1.1). That check
+	// is its last one, so what it returns beside this error is complete.
+	if err != nil && !errors.Is(err, fosite.ErrInvalidState) {
+		return nil, fromShell(err)
+	}
+	return ar, nil
+}
+
+// issueCode turns an approval into the parameters of the authorization response.
+func (s *Server) issueCode(ctx context.Context, ap *approval) (url.Values, error) {
+	ar, err := s.shellRequest(ctx, ap.authorization, newParams(ap.values()))
+	if err != nil {
+		return nil, err
+	}
+	resp, err := s.fosite.NewAuthorizeResponse(ctx, ar, &shellSession{ap})
+	if err != nil {
+		return nil, fromShell(err)
+	}
+	return resp.GetParameters(), nil
+}
+
+func (a authorization) values() url.Values {
+	v, _ := url.ParseQuery(a.query) // it is our own encoding
+	return v
+}
+
+// redirectTarget is the redirect URI with the response parameters added to its own
+// query (OAuth 2.1 §2.3), and always with iss (RFC 9207 §2) and with state exactly
+// when there was one.
+func (s *Server) redirectTarget(who identified, response url.Values) string {
+	response.Set("iss", s.cfg.Issuer)
+	response.Del("state")
+	if who.state != "" {
+		response.Set("state", who.state)
+	}
+	sep := "?"
+	switch i := strings.IndexByte(who.redirectURI, '?'); {
+	case i == len(who.redirectURI)-1:
+		sep = ""
+	case i >= 0:
+		sep = "&"
+	}
+	return who.redirectURI + sep + response.Encode()
+}
+
+// refusal is the error response at the redirect URI (OAuth 2.1 §4.1.2.1).
+func refusal(err error) url.Values {
+	e := oauth.AsError(err)
+	return url.Values{"error": {string(e.Code)}, "error_description": {oauth.SafeDescription(e.Description)}}
+}

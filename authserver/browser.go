@@ -1,0 +1,111 @@
+package authserver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// handleAuthorize serves GET /authorize. It changes nothing, however often it is
+// fetched, but for the one case in which the answer is a code.
+func (s *Server) handleAuthorize(w http.ResponseWriter, r *http.Request) {
+	if len(r.URL.RawQuery) > maxQueryBytes {
+		s.showError(w, r, http.StatusRequestURITooLong, oauth.NewError(oauth.InvalidRequest, "The request is too long."))
+		return
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		s.showError(w, r, http.StatusBadRequest, oauth.NewError(oauth.InvalidRequest, "The request is not well-formed."))
+		return
+	}
+	token, _ := s.sessions.Token(r)
+	decision := s.decide(r.Context(), newParams(query), token)
+	s.writeDecision(w, r, decision)
+}
+
+// decision is what /authorize answers.
+type decision struct {
+	step  step
+	auth  authorization
+	visit *storage.Visit
+	err   error // for stepRefuse, or why there is no request at all
+	// identified: the answer may go to the redirect URI. direct: without asking first.
+	identified, direct bool
+	response           url.Values // for stepIssue
+}
+
+// decide runs a request through its phases: identify, validate, dispatch.
+func (s *Server) decide(ctx context.Context, p params, token storage.Hash) decision {
+	who, err := s.identify(ctx, p)
+	if err != nil {
+		return decision{auth: authorization{identified: who}, err: err}
+	}
+	a, err := s.validate(ctx, who, p)
+	v, visitErr := s.visit(ctx, token, who.client.ID, a.resource.URI)
+	d := decision{auth: a, visit: v, identified: true, direct: mayRedirectErrors(who.client, v)}
+	switch {
+	case visitErr != nil:
+		d.err, d.direct = visitErr, false
+	case err != nil:
+		d.err = err
+	default:
+		d.step, d.err = next(a, v, s.cfg.Now())
+	}
+	if d.step == stepIssue && d.err == nil {
+		d.response, d.err = s.issueCode(ctx, &approval{a, v.Session.Hash, v.User.ID, v.Session.AuthTime})
+		if errors.Is(d.err, storage.ErrNotFound) { // the session ended in between
+			d.step, d.err, d.visit = stepLogin, nil, nil
+		}
+	}
+	return d
+}
+
+// visit returns who the browser belongs to, nil for nobody.
+func (s *Server) visit(ctx context.Context, token storage.Hash, clientID, resource string) (*storage.Visit, error) {
+	if token == (storage.Hash{}) {
+		return nil, nil
+	}
+	v, err := s.cfg.Store.Visit(ctx, storage.VisitKey{Session: token, ClientID: clientID, Resource: resource, Now: s.cfg.Now()})
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, unavailable(err)
+	}
+	return &v, nil
+}
+
+func (s *Server) writeDecision(w http.ResponseWriter, r *http.Request, d decision) {
+	switch {
+	case d.err != nil && !d.identified:
+		s.showIdentifyError(w, r, d)
+	case d.err != nil:
+		s.writeRefusal(w, r, d.auth.identified, d.err, d.direct)
+	case d.step == stepLogin:
+		s.showLogin(w, r, http.StatusOK, d.auth, loginState{Query: resumed(d.auth)}, "", "")
+	case d.step == stepConsent:
+		s.showConsent(w, r, d.auth, d.visit)
+	default:
+		s.sendToClient(w, r, d.auth.identified, d.response)
+	}
+}
+
+// writeRefusal answers a request that cannot be fulfilled: at the redirect URI, or
+// on a page that offers the way there.
+func (s *Server) writeRefusal(w http.ResponseWriter, r *http.Request, who identified, err error, direct bool) {
+	e := oauth.AsError(err)
+	noteError(r, e)
+	s.cfg.Audit.Record(r.Context(), audit.AuthorizeRefused,
+		slog.String("client_id", who.client.ID), slog.String("reason", string(e.Code)), slog.String("detail", e.Description))
+	if direct {
+		s.sendToClient(w, r, who, refusal(e))
+		return
+	}
+	s.showStopped(w, r, who, e)
+}

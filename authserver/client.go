@@ -1,0 +1,67 @@
+package authserver
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"slices"
+
+	"github.com/ory/fosite"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// The grant types that this server implements.
+const (
+	grantCode    = "authorization_code"
+	grantRefresh = "refresh_token"
+	grantMachine = "client_credentials"
+)
+
+// findClient resolves a client id.
+func (s *Server) findClient(ctx context.Context, id string) (storage.Client, error) {
+	c, err := s.cfg.Clients.Client(ctx, id)
+	switch {
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrRevoked):
+		return c, oauth.NewError(oauth.InvalidClient, "The client is not known to this authorization server. Register again.").Because(err)
+	case err != nil:
+		return c, unavailable(err)
+	case c.Public() && s.cfg.ConfidentialOnly:
+		return c, oauth.NewError(oauth.InvalidClient, "Public clients are not accepted by this authorization server.")
+	}
+	return c, nil
+}
+
+// secretMatches compares a presented secret with the stored hash in constant time.
+// A client without a secret matches nothing.
+func secretMatches(c storage.Client, secret string) bool {
+	if c.SecretHash == nil {
+		return false
+	}
+	h := secrets.Hash(secret)
+	return subtle.ConstantTimeCompare(h[:], c.SecretHash[:]) == 1
+}
+
+// shellClient shows a client to fosite. For one authorization request, redirect
+// holds the single URI that we have matched ourselves and scopes what we have
+// decided to be requestable, so that fosite can only agree.
+type shellClient struct {
+	storage.Client
+	redirect string
+	scopes   []string
+}
+
+func (c *shellClient) GetID() string                    { return c.ID }
+func (c *shellClient) GetHashedSecret() []byte          { return nil }
+func (c *shellClient) GetRedirectURIs() []string        { return []string{c.redirect} }
+func (c *shellClient) GetGrantTypes() fosite.Arguments  { return c.GrantTypes }
+func (*shellClient) GetResponseTypes() fosite.Arguments { return fosite.Arguments{"code"} }
+func (c *shellClient) GetScopes() fosite.Arguments      { return c.scopes }
+func (c *shellClient) IsPublic() bool                   { return c.Public() }
+func (c *shellClient) GetAudience() fosite.Arguments    { return nil }
+func (c *shellClient) may(grantType string) bool        { return slices.Contains(c.GrantTypes, grantType) }
+func (*shellClient) GetResponseModes() []fosite.ResponseModeType {
+	return []fosite.ResponseModeType{fosite.ResponseModeDefault, fosite.ResponseModeQuery}
+}

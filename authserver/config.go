@@ -1,0 +1,140 @@
+package authserver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/metadata"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Store is what the authorization server needs of a store: every role that a
+// request, a page or the housekeeping uses. storage/sqlite and storage/postgres
+// satisfy it.
+type Store interface {
+	storage.Clients
+	storage.Users
+	storage.Accounts
+	storage.Setup
+	storage.Sessions
+	storage.Approvals
+	storage.Redemptions
+	storage.Revocations
+	storage.Lookups
+	storage.Resources
+	storage.Keys
+	storage.Failures
+	storage.Housekeeping
+}
+
+// Clients finds a client by its id: storage.ErrNotFound when nobody knows it,
+// storage.ErrRevoked when it was deleted. dcr.Registry is the usual one.
+type Clients interface {
+	Client(ctx context.Context, id string) (storage.Client, error)
+}
+
+// Config says what an authorization server is. Issuer, Store and SecretKeys are
+// required; every other zero value is a safe default.
+type Config struct {
+	// Issuer is the issuer identifier: an https URL (or http on loopback) without
+	// query, fragment and trailing slash. It is published and compared as this very
+	// string and never derived from a request.
+	Issuer string
+	Store  Store
+	// SecretKeys are the master keys, the primary first, each of at least 32 bytes.
+	SecretKeys [][]byte
+
+	// Resources are the protected resources known from the start; more may be in
+	// the store. The first of all is the default.
+	Resources []storage.Resource
+	// Clients resolves client ids. Default: the store.
+	Clients Clients
+	// Registration answers POST /register (RFC 7591). Default: not offered.
+	Registration http.Handler
+	// ConfidentialOnly withdraws public clients: "none" is neither advertised nor accepted.
+	ConfidentialOnly bool
+
+	Tokens TokenPolicy
+	// SessionTTL is how long a browser stays signed in. Default: 14 days.
+	SessionTTL time.Duration
+	// ProductName is what pages call this server. Default: "mcp-authd".
+	ProductName string
+	// TrustedProxies may name the client in X-Forwarded-For. Default: none.
+	TrustedProxies []netip.Prefix
+
+	Logger *slog.Logger    // default: discard
+	Audit  *audit.Recorder // default: discard
+	Now    func() time.Time
+}
+
+// TokenPolicy holds lifetimes. Zero fields take the defaults named here.
+type TokenPolicy struct {
+	// CodeTTL: 60 seconds.
+	CodeTTL time.Duration
+	// AccessTTL: 15 minutes. Clients that refresh five minutes ahead of time would
+	// refresh before every request with less.
+	AccessTTL time.Duration
+	// RefreshIdleTTL ends a refresh token that is not used: 30 days.
+	RefreshIdleTTL time.Duration
+	// RefreshMaxTTL ends a grant whatever is refreshed: 180 days.
+	RefreshMaxTTL time.Duration
+	// RefreshGrace is how long a spent refresh token gets its successor again, for
+	// parallel and retried refreshes: 60 seconds. Negative: never.
+	RefreshGrace time.Duration
+	// Algorithm signs access tokens: ES256 (default), EdDSA or RS256.
+	Algorithm string
+}
+
+func (c Config) withDefaults() (Config, error) {
+	setDefault(&c.Tokens.CodeTTL, time.Minute)
+	setDefault(&c.Tokens.AccessTTL, 15*time.Minute)
+	setDefault(&c.Tokens.RefreshIdleTTL, 30*24*time.Hour)
+	setDefault(&c.Tokens.RefreshMaxTTL, 180*24*time.Hour)
+	setDefault(&c.Tokens.RefreshGrace, time.Minute)
+	setDefault(&c.Tokens.Algorithm, "ES256")
+	setDefault(&c.SessionTTL, 14*24*time.Hour)
+	setDefault(&c.ProductName, "mcp-authd")
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	c.Tokens.RefreshGrace = max(c.Tokens.RefreshGrace, 0)
+	if c.Store != nil && c.Clients == nil {
+		c.Clients = c.Store
+	}
+	return c, c.validate()
+}
+
+func (c Config) validate() error {
+	var errs []error
+	if err := metadata.ValidateIssuer(c.Issuer); err != nil {
+		errs = append(errs, err)
+	}
+	if c.Store == nil {
+		errs = append(errs, errors.New("no store"))
+	}
+	if c.Tokens.CodeTTL < 0 || c.Tokens.CodeTTL > 10*time.Minute {
+		errs = append(errs, errors.New("a code may live ten minutes at most (OAuth 2.1 §4.1.2)"))
+	}
+	if c.Tokens.AccessTTL < time.Second || c.Tokens.AccessTTL > 24*time.Hour {
+		errs = append(errs, errors.New("an access token must live between one second and a day"))
+	}
+	if c.Tokens.RefreshGrace > 10*time.Minute {
+		errs = append(errs, errors.New("the refresh grace window may be ten minutes at most"))
+	}
+	return errors.Join(errs...)
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

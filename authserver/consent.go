@@ -1,0 +1,84 @@
+package authserver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// consentState is what the consent form carries along, sealed and bound to the
+// browser: the request that was shown, and to whom.
+type consentState struct {
+	Query    string `json:"q"`
+	UserID   string `json:"u"`
+	AuthTime int64  `json:"t"` // when that person signed in, seconds since the epoch
+}
+
+// approval is a person's yes to one authorization request.
+type approval struct {
+	authorization
+	session  storage.Hash
+	userID   string
+	authTime time.Time
+}
+
+// handleConsent serves POST /consent.
+func (s *Server) handleConsent(w http.ResponseWriter, r *http.Request) {
+	form, ok := s.readPageForm(w, r)
+	if !ok {
+		return
+	}
+	var state consentState
+	if err := s.sessions.OpenStep(purposeConsent, s.sessions.Browser(w, r), form.Get("step"), &state); err != nil {
+		s.showStale(w, r)
+		return
+	}
+	token, _ := s.sessions.Token(r)
+	d := s.consent(r.Context(), state, token, form.Get("decision"))
+	s.writeDecision(w, r, d)
+}
+
+// consent carries out what the person decided. The request is identified and
+// validated anew: what was shown is what is granted, under the rules of now.
+func (s *Server) consent(ctx context.Context, state consentState, token storage.Hash, verdict string) decision {
+	query, err := url.ParseQuery(state.Query)
+	if err != nil {
+		return decision{err: err}
+	}
+	p := newParams(query)
+	who, err := s.identify(ctx, p)
+	if err != nil {
+		return decision{auth: authorization{identified: who}, err: err}
+	}
+	a, err := s.validate(ctx, who, p)
+	if err != nil {
+		return decision{auth: a, err: err, identified: true}
+	}
+	switch verdict {
+	case "approve":
+		return s.approve(ctx, &approval{a, token, state.UserID, time.Unix(state.AuthTime, 0)})
+	case "deny":
+		s.cfg.Audit.Record(ctx, audit.ConsentDenied, slog.String("user", state.UserID), slog.String("client_id", who.client.ID), slog.String("resource", a.resource.URI))
+		return decision{auth: a, identified: true, direct: true,
+			err: oauth.NewError(oauth.AccessDenied, "The person denied the request.")}
+	}
+	return decision{err: oauth.NewError(oauth.InvalidRequest, "The form was not complete.")}
+}
+
+// approve issues the code. The store checks once more, in the same statement, that
+// the session is live and belongs to the person who was asked.
+func (s *Server) approve(ctx context.Context, ap *approval) decision {
+	response, err := s.issueCode(ctx, ap)
+	d := decision{auth: ap.authorization, identified: true, direct: true, step: stepIssue, response: response, err: err}
+	if errors.Is(err, storage.ErrNotFound) {
+		d.step, d.err = stepLogin, nil
+	}
+	return d
+}

@@ -1,0 +1,72 @@
+package authserver
+
+import (
+	"slices"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// step is what comes next for an authorization request.
+type step int
+
+const (
+	stepRefuse  step = iota // send an error to the client
+	stepLogin               // show the login page
+	stepConsent             // show the consent page
+	stepIssue               // issue a code
+)
+
+// next decides the next step of a valid request from what is known about the
+// browser; v is nil when nobody is signed in. It is the only place that decides,
+// and it is pure: each step, when done, comes back to it.
+func next(a authorization, v *storage.Visit, now time.Time) (step, error) {
+	silent := slices.Contains(a.prompt, "none") // OpenID Connect Core §3.1.2.1
+	if mustLogin(a, v, now) {
+		if silent {
+			return stepRefuse, oauth.NewError(oauth.LoginRequired, "The person is not signed in.")
+		}
+		return stepLogin, nil
+	}
+	if mustConsent(a, v) {
+		if silent {
+			return stepRefuse, oauth.NewError(oauth.ConsentRequired, "The person has not consented to this request.")
+		}
+		return stepConsent, nil
+	}
+	return stepIssue, nil
+}
+
+func mustLogin(a authorization, v *storage.Visit, now time.Time) bool {
+	return v == nil || slices.Contains(a.prompt, "login") ||
+		a.maxAge >= 0 && now.Sub(v.Session.AuthTime) > a.maxAge
+}
+
+func mustConsent(a authorization, v *storage.Visit) bool {
+	return slices.Contains(a.prompt, "consent") || slices.Contains(a.prompt, "select_account") ||
+		policy.NeedsConsent(a.resource, v.Consented, a.scopes)
+}
+
+// mayRedirectErrors reports whether an error may be sent to the client without
+// asking the person: to clients of the operator, and to those that this person has
+// allowed before. Anybody can register a client with a redirect URI of their
+// choice, and must not get an open redirector that way (OAuth 2.1 §7.12.2).
+func mayRedirectErrors(c storage.Client, v *storage.Visit) bool {
+	return c.Source == storage.SourceStatic || v != nil && v.Known
+}
+
+// resumed is the request to come back to after a login: what demanded the login is
+// fulfilled by it.
+func resumed(a authorization) string {
+	v := a.values()
+	v.Del("max_age")
+	if slices.Contains(a.prompt, "login") {
+		v.Del("prompt")
+		if slices.Contains(a.prompt, "consent") {
+			v.Set("prompt", "consent")
+		}
+	}
+	return v.Encode()
+}

@@ -1,0 +1,72 @@
+package authserver
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+func TestNext(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	resource := storage.Resource{Scopes: []storage.ScopeText{{Name: "mcp", Default: true}, {Name: "write"}}}
+	request := func(scope string, prompt ...string) authorization {
+		return authorization{resource: resource, scopes: oauth.ParseScopes(scope), prompt: prompt, maxAge: -1}
+	}
+	visit := func(consented oauth.Scopes, age time.Duration) *storage.Visit {
+		return &storage.Visit{Session: storage.Session{AuthTime: now.Add(-age)}, Consented: consented, Known: consented != nil}
+	}
+	stale := request("mcp")
+	stale.maxAge = time.Minute
+	for _, tt := range []struct {
+		name string
+		a    authorization
+		v    *storage.Visit
+		want step
+		code oauth.Code
+	}{
+		{"AS-39 nobody signed in", request("mcp"), nil, stepLogin, ""},
+		{"AS-70 signed in, never asked", request("mcp"), visit(nil, 0), stepConsent, ""},
+		{"AS-74 consented", request("mcp"), visit(oauth.Scopes{"mcp"}, time.Hour), stepIssue, ""},
+		{"AS-114 more scopes ask again", request("mcp write"), visit(oauth.Scopes{"mcp"}, 0), stepConsent, ""},
+		{"OIDC 3.1.2.1 prompt=login", request("mcp", "login"), visit(oauth.Scopes{"mcp"}, 0), stepLogin, ""},
+		{"OIDC 3.1.2.1 prompt=consent", request("mcp", "consent"), visit(oauth.Scopes{"mcp"}, 0), stepConsent, ""},
+		{"OIDC 3.1.2.1 prompt=select_account shows who is signed in", request("mcp", "select_account"), visit(oauth.Scopes{"mcp"}, 0), stepConsent, ""},
+		{"OIDC 3.1.2.1 max_age passed", stale, visit(oauth.Scopes{"mcp"}, time.Hour), stepLogin, ""},
+		{"OIDC 3.1.2.1 max_age kept", stale, visit(oauth.Scopes{"mcp"}, time.Second), stepIssue, ""},
+		{"OIDC 3.1.2.6 prompt=none, nobody", request("mcp", "none"), nil, stepRefuse, oauth.LoginRequired},
+		{"OIDC 3.1.2.6 prompt=none, not consented", request("mcp", "none"), visit(nil, 0), stepRefuse, oauth.ConsentRequired},
+		{"OIDC 3.1.2.6 prompt=none, consented", request("mcp", "none"), visit(oauth.Scopes{"mcp"}, 0), stepIssue, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := next(tt.a, tt.v, now)
+			if got != tt.want {
+				t.Errorf("got step %d, want %d", got, tt.want)
+			}
+			if tt.code == "" && err != nil || tt.code != "" && oauth.AsError(err).Code != tt.code {
+				t.Errorf("got %v, want %q", err, tt.code)
+			}
+		})
+	}
+}
+
+func TestMayRedirectErrors(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		c    storage.ClientSource
+		v    *storage.Visit
+		want bool
+	}{
+		{"AS-60 a self-registered client, nobody signed in", storage.SourceDynamic, nil, false},
+		{"AS-60 a self-registered client this person never allowed", storage.SourceDynamic, &storage.Visit{}, false},
+		{"AS-41 one this person has allowed", storage.SourceDynamic, &storage.Visit{Known: true}, true},
+		{"AS-41 a client of the operator", storage.SourceStatic, nil, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := mayRedirectErrors(storage.Client{Source: tt.c}, tt.v); got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}

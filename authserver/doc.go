@@ -1,0 +1,29 @@
+// Package authserver is an OAuth 2.1 authorization server for the Model Context
+// Protocol, as an embeddable library: New builds it, Register mounts it on a mux.
+//
+// # One request, from edge to store
+//
+// Every handler does three things: it parses the request into a typed value, calls
+// the core, and writes the outcome. A function that holds an http.ResponseWriter
+// never touches the store, and one that touches the store never sees a writer.
+//
+//	routes.go            which path goes where; body limits, CORS, request log
+//	authorize.go         GET /authorize: identify (can only fail to a page), validate
+//	                     (can only fail to the redirect URI), then the dispatcher
+//	dispatch.go          what comes next, as a pure function: login, consent, code
+//	login.go, consent.go the two steps; each returns to /authorize, never to another step
+//	token.go             POST /token: client authentication (clientauth.go), then the
+//	                     grant handlers in code.go, refresh.go and machine.go
+//	mint.go              the RFC 9068 access token
+//	revoke.go            RFC 7009
+//	introspect.go        RFC 7662
+//	wellknown.go         RFC 8414, OpenID discovery, JWKS
+//
+// The state of an authorization is the authorization URL itself: login and consent
+// carry it along sealed and bound to the browser, so that nothing is stored before
+// a person approves, and any replica can take the next step.
+//
+// github.com/ory/fosite is the protocol shell inside (shell.go): it validates
+// requests in the order of the specifications and dispatches to our own handlers.
+// None of its types appear in this package's API.
+package authserver

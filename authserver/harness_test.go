@@ -1,0 +1,285 @@
+package authserver
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+)
+
+const (
+	testResource = "https://mcp.example.com/mcp"
+	testRedirect = "http://127.0.0.1:33418/callback"
+	testVerifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk" // RFC 7636 appendix B
+	testSecret   = "s3cr3t-of-the-machine-client-0123456789ab"
+)
+
+// rig is a server over a real store, with a clock that the test moves, a person,
+// and one client of each kind.
+type rig struct {
+	*Server
+	t     *testing.T
+	http  *httptest.Server
+	store *sqlite.Store
+	log   *bytes.Buffer
+
+	mu   sync.Mutex // guards now
+	time time.Time
+}
+
+func (r *rig) now() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.time
+}
+
+func (r *rig) advance(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.time = r.time.Add(d)
+}
+
+func newRig(t *testing.T, change ...func(*Config)) *rig {
+	t.Helper()
+	ctx := context.Background()
+	r := &rig{t: t, time: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), log: &bytes.Buffer{}}
+	store, err := sqlite.Open(ctx, ":memory:", sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	r.store = store
+	mux := http.NewServeMux()
+	r.http = httptest.NewServer(mux)
+	t.Cleanup(r.http.Close)
+	log := slog.New(slog.NewJSONHandler(&lockedWriter{w: r.log}, nil))
+	c := Config{
+		Issuer: r.http.URL, Store: store, SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)},
+		Resources: []storage.Resource{{URI: testResource, Name: "Notes", Scopes: []storage.ScopeText{
+			{Name: "mcp", Description: "use the server", Default: true},
+			{Name: "notes:write", Description: "add notes"},
+		}}},
+		Now: r.now, Logger: log, Audit: audit.New(log),
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	if r.Server, err = New(ctx, c); err != nil {
+		t.Fatal(err)
+	}
+	r.Register(mux)
+	if _, err := r.Users().Create(ctx, "alice", "correct horse battery", false); err != nil {
+		t.Fatal(err)
+	}
+	hash := storage.Hash(secrets.Hash(testSecret))
+	for _, c := range []storage.Client{
+		{ID: "app", Name: "An App", RedirectURIs: []string{testRedirect}, GrantTypes: []string{grantCode, grantRefresh}, AuthMethod: "none", Source: storage.SourceDynamic},
+		{ID: "static", Name: "Our App", RedirectURIs: []string{testRedirect, "https://app.example.com/cb?a=1"}, GrantTypes: []string{grantCode, grantRefresh}, AuthMethod: "client_secret_basic", SecretHash: &hash, Source: storage.SourceStatic},
+		{ID: "machine", Name: "Robot", GrantTypes: []string{grantMachine}, AuthMethod: "client_secret_basic", SecretHash: &hash, Scopes: []string{"mcp"}, Resources: []string{testResource}, Source: storage.SourceStatic},
+	} {
+		c.CreatedAt = r.now()
+		if err := store.PutClient(ctx, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+type lockedWriter struct {
+	mu sync.Mutex // guards w
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(b)
+}
+
+// person is a browser with a cookie jar that does not follow redirects.
+type person struct {
+	*rig
+	client *http.Client
+}
+
+func (r *rig) person() *person {
+	jar, _ := cookiejar.New(nil)
+	return &person{r, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+}
+
+type page struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (p *person) do(req *http.Request) page {
+	p.t.Helper()
+	resp, err := p.client.Do(req)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body)
+	return page{resp.StatusCode, resp.Header, string(body)}
+}
+
+func (p *person) get(target string, header ...string) page {
+	p.t.Helper()
+	if !strings.HasPrefix(target, "http") {
+		target = p.http.URL + target
+	}
+	req, _ := http.NewRequest(http.MethodGet, target, nil)
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	return p.do(req)
+}
+
+func (p *person) post(path string, form url.Values, header ...string) page {
+	p.t.Helper()
+	req, _ := http.NewRequest(http.MethodPost, p.http.URL+path, strings.NewReader(form.Encode()))
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	return p.do(req)
+}
+
+var stepField = regexp.MustCompile(`name="step" value="([^"]+)"`)
+
+// step is the sealed state of the page's main form.
+func (pg page) step(t *testing.T) string {
+	t.Helper()
+	m := stepField.FindStringSubmatch(pg.body)
+	if m == nil {
+		t.Fatalf("no form in the page (status %d): %.600s", pg.status, pg.body)
+	}
+	return m[1]
+}
+
+func authorizeQuery(change ...string) url.Values {
+	d := sha256.Sum256([]byte(testVerifier))
+	v := url.Values{
+		"response_type": {"code"}, "client_id": {"app"}, "redirect_uri": {testRedirect}, "state": {"st-1"},
+		"code_challenge": {base64.RawURLEncoding.EncodeToString(d[:])}, "code_challenge_method": {"S256"},
+		"resource": {testResource}, "scope": {"mcp"},
+	}
+	for i := 0; i+1 < len(change); i += 2 {
+		if change[i+1] == "" {
+			v.Del(change[i])
+		} else {
+			v.Set(change[i], change[i+1])
+		}
+	}
+	return v
+}
+
+// login goes through the login page of an authorization request and returns the
+// page after it.
+func (p *person) login(query url.Values) page {
+	p.t.Helper()
+	pg := p.get("/authorize?" + query.Encode())
+	pg = p.post("/login", url.Values{"step": {pg.step(p.t)}, "username": {"alice"}, "password": {"correct horse battery"}})
+	if pg.status != http.StatusSeeOther {
+		p.t.Fatalf("login: got status %d, want 303: %.300s", pg.status, pg.body)
+	}
+	return p.get(pg.header.Get("Location"))
+}
+
+// approve signs in if needed, approves, and returns the response parameters.
+func (p *person) approve(query url.Values) url.Values {
+	p.t.Helper()
+	pg := p.get("/authorize?" + query.Encode())
+	if strings.Contains(pg.body, `name="password"`) {
+		pg = p.login(query)
+	}
+	if pg.status == http.StatusOK {
+		pg = p.post("/consent", url.Values{"step": {consentStep(p.t, pg)}, "decision": {"approve"}})
+	}
+	return responseOf(p.t, pg)
+}
+
+var consentForm = regexp.MustCompile(`(?s)<form[^>]*action="[^"]*/consent".*?</form>`)
+
+func consentStep(t *testing.T, pg page) string {
+	t.Helper()
+	return page{body: consentForm.FindString(pg.body), status: pg.status}.step(t)
+}
+
+func responseOf(t *testing.T, pg page) url.Values {
+	t.Helper()
+	if pg.status != http.StatusSeeOther {
+		t.Fatalf("got status %d, want 303: %.400s", pg.status, pg.body)
+	}
+	u, err := url.Parse(pg.header.Get("Location"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Query()
+}
+
+// token posts a token request and decodes the answer.
+func (p *person) token(form url.Values, header ...string) (int, map[string]any) {
+	p.t.Helper()
+	pg := p.post("/token", form, header...)
+	var out map[string]any
+	if err := json.Unmarshal([]byte(pg.body), &out); err != nil {
+		p.t.Fatalf("token answer %d is not JSON: %s", pg.status, pg.body)
+	}
+	return pg.status, out
+}
+
+func codeForm(code string, change ...string) url.Values {
+	v := url.Values{
+		"grant_type": {"authorization_code"}, "code": {code}, "client_id": {"app"},
+		"redirect_uri": {testRedirect}, "code_verifier": {testVerifier}, "resource": {testResource},
+	}
+	for i := 0; i+1 < len(change); i += 2 {
+		if change[i+1] == "" {
+			v.Del(change[i])
+		} else {
+			v.Set(change[i], change[i+1])
+		}
+	}
+	return v
+}
+
+// signIn runs the whole flow and returns the token answer.
+func (p *person) signIn() map[string]any {
+	p.t.Helper()
+	status, out := p.token(codeForm(p.approve(authorizeQuery()).Get("code")))
+	if status != http.StatusOK {
+		p.t.Fatalf("token: got %d %v", status, out)
+	}
+	return out
+}
+
+func refreshForm(token any, change ...string) url.Values {
+	v := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {token.(string)}, "client_id": {"app"}}
+	for i := 0; i+1 < len(change); i += 2 {
+		v.Set(change[i], change[i+1])
+	}
+	return v
+}
+
+func basic(id, secret string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(id+":"+secret))
+}

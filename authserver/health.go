@@ -1,0 +1,28 @@
+package authserver
+
+import "net/http"
+
+// handleHealthz says that the process is alive; it depends on nothing.
+func (s *Server) handleHealthz(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+}
+
+// handleReadyz says whether to send requests here: the store is reachable, its
+// schema fits, keys are loaded, and the server is not about to stop. The reason for
+// a no is in the log.
+func (s *Server) handleReadyz(w http.ResponseWriter, r *http.Request) {
+	if s.draining.Load() {
+		writeJSON(w, http.StatusServiceUnavailable, map[string]string{"status": "draining"})
+		return
+	}
+	if err := s.Ready(r.Context()); err != nil {
+		s.log.WarnContext(r.Context(), "not ready", "error", err)
+		writeJSON(w, http.StatusServiceUnavailable, map[string]string{"status": "not ready"})
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string]string{"status": "ready"})
+}
+
+// Drain makes readiness fail from now on, so that a load balancer sends no new
+// requests while the open ones finish.
+func (s *Server) Drain() { s.draining.Store(true) }

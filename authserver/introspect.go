@@ -1,0 +1,104 @@
+package authserver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// handleIntrospect serves POST /introspect (RFC 7662). The caller is a confidential
+// client, usually the one that the operator made for a resource server.
+func (s *Server) handleIntrospect(w http.ResponseWriter, r *http.Request) {
+	p, err := readForm(r)
+	if err != nil {
+		s.writeParseError(w, r, err)
+		return
+	}
+	answer, err := s.introspectFor(r, p)
+	if err != nil {
+		s.writeError(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, answer)
+}
+
+func (s *Server) introspectFor(r *http.Request, p params) (oauth.Introspection, error) {
+	client, err := s.authenticateForm(r, p)
+	if err != nil {
+		return oauth.Introspection{}, err
+	}
+	if client.Public() { // RFC 7662 §2.1: the endpoint must require authorization
+		return oauth.Introspection{}, oauth.NewError(oauth.InvalidClient, "Introspection needs a client with credentials.")
+	}
+	token := p.get("token")
+	if token == "" {
+		return oauth.Introspection{}, oauth.NewError(oauth.InvalidRequest, "The parameter 'token' is missing.")
+	}
+	answer, err := s.introspect(r.Context(), token)
+	if err != nil {
+		return oauth.Introspection{}, err
+	}
+	if answer.Active && !maySee(client, answer) {
+		return oauth.Introspection{}, nil // RFC 7662 §4: not your token, so not active for you
+	}
+	return answer, nil
+}
+
+// maySee reports whether a caller may learn about a token: its own, or one for a
+// resource that the operator has assigned to it.
+func maySee(c storage.Client, t oauth.Introspection) bool {
+	return t.ClientID == c.ID || c.Source == storage.SourceStatic && slices.Contains(c.Resources, t.Audience)
+}
+
+// Introspect reports whether an access token is active, seeing revocation at once.
+// It is the in-process form of the introspection endpoint, for a resource server in
+// the same program; unlike the endpoint it takes access tokens only. An error means
+// that the store could not be asked.
+func (s *Server) Introspect(ctx context.Context, token string) (oauth.Introspection, error) {
+	claims, ok := s.ownToken(ctx, token)
+	if !ok || claims.Expires <= s.cfg.Now().Unix() {
+		return oauth.Introspection{}, nil
+	}
+	active, err := s.cfg.Store.TokenActive(ctx, storage.TokenKey{
+		TokenID: claims.TokenID, GrantID: claims.GrantID, ClientID: claims.ClientID, Now: s.cfg.Now(),
+	})
+	if err != nil {
+		return oauth.Introspection{}, unavailable(err)
+	}
+	if !active {
+		return oauth.Introspection{}, nil
+	}
+	return oauth.Introspection{
+		Active: true, Scope: claims.Scope, ClientID: claims.ClientID, TokenType: "Bearer",
+		Expires: claims.Expires, IssuedAt: claims.IssuedAt, NotBefore: claims.IssuedAt,
+		Subject: claims.Subject, Audience: claims.Audience, Issuer: claims.Issuer,
+		TokenID: claims.TokenID, GrantID: claims.GrantID,
+	}, nil
+}
+
+func (s *Server) introspect(ctx context.Context, token string) (oauth.Introspection, error) {
+	answer, err := s.Introspect(ctx, token)
+	if err != nil || answer.Active {
+		return answer, err
+	}
+	return s.introspectRefresh(ctx, token)
+}
+
+func (s *Server) introspectRefresh(ctx context.Context, token string) (oauth.Introspection, error) {
+	grant, expires, err := s.cfg.Store.RefreshToken(ctx, secrets.Hash(token), s.cfg.Now())
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return oauth.Introspection{}, nil
+	case err != nil:
+		return oauth.Introspection{}, unavailable(err)
+	}
+	return oauth.Introspection{
+		Active: true, Scope: grant.Scopes.String(), ClientID: grant.ClientID, Expires: expires.Unix(),
+		Subject: grant.UserID, Audience: grant.Resource, Issuer: s.cfg.Issuer, GrantID: grant.ID,
+	}, nil
+}

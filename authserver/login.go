@@ -1,0 +1,146 @@
+package authserver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/users"
+	"github.com/mcp-authd/mcp-authd/session"
+)
+
+// loginState is what the login form carries along, sealed and bound to the browser.
+type loginState struct {
+	Query string `json:"q,omitempty"` // the authorization request to come back to; "" for the home page
+}
+
+const (
+	purposeLogin   = "login"
+	purposeConsent = "consent"
+	purposeLogout  = "logout"
+	purposeSetup   = "setup"
+)
+
+// handleLogin serves POST /login: it checks a password, begins a session and goes
+// back to where the person came from.
+func (s *Server) handleLogin(w http.ResponseWriter, r *http.Request) {
+	form, ok := s.readPageForm(w, r)
+	if !ok {
+		return
+	}
+	var state loginState
+	if err := s.sessions.OpenStep(purposeLogin, s.sessions.Browser(w, r), form.Get("step"), &state); err != nil {
+		s.showStale(w, r)
+		return
+	}
+	attempt := users.Attempt{
+		Name: form.Get("username"), Password: form.Get("password"),
+		Network: network(s.clientAddr(r)), KnownDevice: s.sessions.Knows(r, form.Get("username")),
+	}
+	begun, err := s.login(r.Context(), attempt)
+	if err != nil {
+		s.showLoginProblem(w, r, state, attempt.Name, err)
+		return
+	}
+	s.sessions.SetCookie(w, begun)
+	s.sessions.Remember(w, attempt.Name)
+	target := s.paths.home
+	if state.Query != "" {
+		target = s.paths.authorize + "?" + state.Query
+	}
+	http.Redirect(w, r, target, http.StatusSeeOther)
+}
+
+// login authenticates a person and stores the new session. The session is always a
+// new one, so that an id planted before the login is worth nothing.
+func (s *Server) login(ctx context.Context, a users.Attempt) (session.Minted, error) {
+	u, err := s.users.Authenticate(ctx, a)
+	if err != nil {
+		return session.Minted{}, err
+	}
+	fresh := s.sessions.Mint(u.ID)
+	if err := s.cfg.Store.PutSession(ctx, fresh.Session); err != nil {
+		return session.Minted{}, unavailable(err)
+	}
+	return fresh, nil
+}
+
+func (s *Server) showLoginProblem(w http.ResponseWriter, r *http.Request, state loginState, name string, err error) {
+	var throttled *users.ThrottledError
+	switch {
+	case errors.As(err, &throttled):
+		w.Header().Set("Retry-After", retryAfter(throttled.RetryAfter))
+		s.showLoginAgain(w, r, http.StatusTooManyRequests, state, name,
+			"Too many attempts for this account. Please wait "+humanWait(throttled.RetryAfter)+" and try again.")
+	case errors.Is(err, users.ErrWrong):
+		s.showLoginAgain(w, r, http.StatusUnauthorized, state, name, "The username or password is not right. Please try again.")
+	default:
+		s.showError(w, r, http.StatusServiceUnavailable, err)
+	}
+}
+
+// showLoginAgain renders the login page for the request that it belongs to.
+func (s *Server) showLoginAgain(w http.ResponseWriter, r *http.Request, status int, state loginState, name, problem string) {
+	var a authorization
+	if state.Query != "" {
+		query, _ := url.ParseQuery(state.Query) // we sealed it
+		p := newParams(query)
+		who, err := s.identify(r.Context(), p)
+		if err == nil {
+			a, err = s.validate(r.Context(), who, p)
+		}
+		if err != nil {
+			s.showError(w, r, http.StatusBadRequest, err)
+			return
+		}
+	}
+	s.showLogin(w, r, status, a, state, name, problem)
+}
+
+// handleLogout serves POST /logout.
+func (s *Server) handleLogout(w http.ResponseWriter, r *http.Request) {
+	form, ok := s.readPageForm(w, r)
+	if !ok {
+		return
+	}
+	var state loginState
+	if err := s.sessions.OpenStep(purposeLogout, s.sessions.Browser(w, r), form.Get("step"), &state); err != nil {
+		s.showStale(w, r)
+		return
+	}
+	if token, ok := s.sessions.Token(r); ok {
+		if err := s.cfg.Store.EndSession(r.Context(), token); err != nil {
+			s.showError(w, r, http.StatusServiceUnavailable, unavailable(err))
+			return
+		}
+	}
+	s.sessions.Clear(w)
+	if state.Query != "" {
+		http.Redirect(w, r, s.paths.authorize+"?"+state.Query, http.StatusSeeOther)
+		return
+	}
+	s.pages.SignedOut(w)
+}
+
+// network is the part of a client address that failed sign-ins are counted by.
+func network(a netip.Addr) string {
+	bits := 24
+	if a.Is6() && !a.Is4In6() {
+		bits = 64
+	}
+	p, err := a.Unmap().Prefix(bits)
+	if err != nil {
+		return "unknown"
+	}
+	return p.String()
+}
+
+func humanWait(d time.Duration) string {
+	if d <= time.Minute {
+		return "a minute"
+	}
+	return d.Round(time.Minute).String()
+}

@@ -1,0 +1,71 @@
+package authserver
+
+import (
+	"context"
+	"slices"
+
+	"github.com/ory/fosite"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// machineGrant is the client credentials grant (OAuth 2.1 §4.2): a confidential
+// client acts for itself, within what the operator registered. There is no refresh
+// token and nothing is stored.
+type machineGrant struct{ *Server }
+
+// CanSkipClientAuth implements fosite.TokenEndpointHandler.
+func (*machineGrant) CanSkipClientAuth(context.Context, fosite.AccessRequester) bool { return false }
+
+// CanHandleTokenEndpointRequest implements fosite.TokenEndpointHandler.
+func (*machineGrant) CanHandleTokenEndpointRequest(_ context.Context, r fosite.AccessRequester) bool {
+	return r.GetGrantTypes().ExactOne(grantMachine)
+}
+
+// HandleTokenEndpointRequest decides what the client may have.
+func (g *machineGrant) HandleTokenEndpointRequest(ctx context.Context, r fosite.AccessRequester) error {
+	client := r.GetClient().(*shellClient)
+	if client.Public() || !client.may(grantMachine) {
+		return oauth.NewError(oauth.UnauthorizedClient, "The client is not registered for the client credentials grant.")
+	}
+	p := newParams(r.GetRequestForm())
+	resource, err := g.machineResource(ctx, client, p)
+	if err != nil {
+		return err
+	}
+	scopes, err := policy.Machine(resource, client.Scopes, oauth.ParseScopes(p.get("scope")))
+	if err != nil {
+		return err
+	}
+	now := g.cfg.Now()
+	return g.issue(ctx, issuance{
+		grant:  storage.Grant{ClientID: client.ID, Resource: resource.URI, ExpiresAt: now.Add(g.cfg.Tokens.AccessTTL)},
+		scopes: scopes, issuedAt: now, event: audit.TokenIssued,
+	})
+}
+
+// machineResource is the resource that the request means, within those the client
+// is registered for; when it names none, the first of those.
+func (g *machineGrant) machineResource(ctx context.Context, client *shellClient, p params) (storage.Resource, error) {
+	catalog, err := g.catalog.load(ctx)
+	if err != nil {
+		return storage.Resource{}, unavailable(err)
+	}
+	requested := p.resources()
+	if len(requested) == 0 && len(client.Resources) > 0 {
+		requested = client.Resources[:1]
+	}
+	resource, err := catalog.Resolve(requested)
+	if err == nil && len(client.Resources) > 0 && !slices.Contains(client.Resources, resource.URI) {
+		err = oauth.NewError(oauth.InvalidTarget, "The client is not registered for the requested resource.")
+	}
+	return resource, err
+}
+
+// PopulateTokenEndpointResponse implements fosite.TokenEndpointHandler.
+func (g *machineGrant) PopulateTokenEndpointResponse(ctx context.Context, r fosite.AccessRequester, resp fosite.AccessResponder) error {
+	return populate(ctx, g.CanHandleTokenEndpointRequest(ctx, r), resp)
+}

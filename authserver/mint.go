@@ -1,0 +1,73 @@
+package authserver
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/keys"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// minter makes access tokens (RFC 9068).
+type minter struct {
+	issuer string
+	keys   *keys.Manager
+	ttl    time.Duration
+	now    func() time.Time
+}
+
+// issuance is a decision to issue tokens.
+type issuance struct {
+	grant    storage.Grant // ID and UserID are empty for a machine
+	scopes   oauth.Scopes
+	refresh  string    // "" for none
+	issuedAt time.Time // of a replay: of the first reply
+	tokenID  string    // "" for a random one
+	event    string    // audit event
+}
+
+// reply mints the access token and composes the token response. Equal issuances
+// give equal replies, but for the remaining lifetime: signatures are deterministic.
+func (m *minter) reply(ctx context.Context, i issuance) (*oauth.TokenResponse, error) {
+	expires := i.issuedAt.Add(m.ttl)
+	if expires.After(i.grant.ExpiresAt) {
+		expires = i.grant.ExpiresAt
+	}
+	if i.tokenID == "" {
+		i.tokenID = secrets.ID("")
+	}
+	claims := oauth.AccessTokenClaims{
+		Issuer: m.issuer, Expires: expires.Unix(), Audience: i.grant.Resource,
+		Subject: i.grant.UserID, ClientID: i.grant.ClientID, IssuedAt: i.issuedAt.Unix(), TokenID: i.tokenID,
+		Scope: i.scopes.Without(oauth.Scopes{oauth.OfflineAccess}).String(), GrantID: i.grant.ID,
+	}
+	if claims.Subject == "" {
+		claims.Subject = i.grant.ClientID // a machine acts for itself (RFC 9068 §2.2)
+	}
+	if !i.grant.AuthTime.IsZero() {
+		claims.AuthTime = i.grant.AuthTime.Unix()
+	}
+	token, err := m.keys.Sign(ctx, oauth.AccessTokenType, claims)
+	if err != nil {
+		return nil, err
+	}
+	return &oauth.TokenResponse{
+		AccessToken: token, TokenType: "Bearer", ExpiresIn: max(0, expires.Unix()-m.now().Unix()),
+		RefreshToken: i.refresh, Scope: i.scopes.String(),
+	}, nil
+}
+
+// issue mints the tokens and leaves the reply for populate.
+func (s *Server) issue(ctx context.Context, i issuance) error {
+	reply, err := s.minter.reply(ctx, i)
+	if err != nil {
+		return err
+	}
+	outcomeOf(ctx).reply = reply
+	s.cfg.Audit.Record(ctx, i.event, slog.String("client_id", i.grant.ClientID), slog.String("user", i.grant.UserID),
+		slog.String("resource", i.grant.Resource), slog.String("scope", i.scopes.String()), slog.String("grant", i.grant.ID))
+	return nil
+}

@@ -1,0 +1,121 @@
+package authserver
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/felixge/httpsnoop"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// requestNote collects, while a request is handled, what its one log line will say.
+type requestNote struct {
+	id  string
+	err *oauth.Error
+}
+
+type requestNoteKey struct{}
+
+// noteError remembers the protocol error that a request was answered with.
+func noteError(r *http.Request, e *oauth.Error) {
+	if n, ok := r.Context().Value(requestNoteKey{}).(*requestNote); ok {
+		n.err = e
+	}
+}
+
+// requestID names a request in the log and on error pages.
+func requestID(r *http.Request) string {
+	if n, ok := r.Context().Value(requestNoteKey{}).(*requestNote); ok {
+		return n.id
+	}
+	return ""
+}
+
+// observe writes one log event for each request, after it: who asked for what, how
+// it ended and why. The query and the body are never logged, because codes, states
+// and secrets travel there; of the parameters only the client id is. A panic
+// becomes a 500 and is logged with its stack.
+func (s *Server) observe(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		note := &requestNote{id: secrets.ID("")[:12]}
+		r = r.WithContext(context.WithValue(r.Context(), requestNoteKey{}, note))
+		w.Header().Set("X-Request-Id", note.id)
+		m := httpsnoop.CaptureMetrics(s.recovered(h), w, r)
+		s.logRequest(r, note, m)
+	})
+}
+
+func (s *Server) logRequest(r *http.Request, note *requestNote, m httpsnoop.Metrics) {
+	level := slog.LevelInfo
+	attrs := []slog.Attr{
+		slog.String("request_id", note.id), slog.String("method", r.Method), slog.String("path", r.URL.Path),
+		slog.Int("status", m.Code), slog.Duration("duration", m.Duration.Round(time.Microsecond)),
+		slog.String("remote", s.clientAddr(r).String()), slog.String("user_agent", cut(r.UserAgent(), 200)),
+	}
+	if note.err != nil {
+		attrs = append(attrs, slog.String("error", string(note.err.Code)), slog.String("reason", note.err.Description))
+		if m.Code >= 500 {
+			level = slog.LevelError
+			attrs = append(attrs, slog.String("cause", note.err.Error()))
+		}
+	}
+	s.log.LogAttrs(r.Context(), level, "request", attrs...)
+}
+
+func (s *Server) recovered(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			v := recover()
+			if v == nil {
+				return
+			}
+			if v == http.ErrAbortHandler {
+				panic(v)
+			}
+			s.log.ErrorContext(r.Context(), "panic", "request_id", requestID(r), "panic", v, "stack", string(debug.Stack()))
+			s.writeError(w, r, oauth.AsError(nil))
+		}()
+		h.ServeHTTP(w, r)
+	})
+}
+
+// clientAddr is the address that a request comes from: the peer, or, when the peer
+// is a trusted proxy, the last address in X-Forwarded-For that is not one.
+func (s *Server) clientAddr(r *http.Request) netip.Addr {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	addr := peer.Addr().Unmap()
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for _, hop := range slices.Backward(hops) {
+		if !s.trusts(addr) {
+			break
+		}
+		next, err := netip.ParseAddr(strings.TrimSpace(hop))
+		if err != nil {
+			break
+		}
+		addr = next.Unmap()
+	}
+	return addr
+}
+
+func (s *Server) trusts(a netip.Addr) bool {
+	return slices.ContainsFunc(s.cfg.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+func cut(s string, n int) string {
+	if len(s) > n {
+		return s[:n]
+	}
+	return s
+}

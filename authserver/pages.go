@@ -1,0 +1,204 @@
+package authserver
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// readPageForm reads the form of one of our pages; when it cannot, it has answered.
+func (s *Server) readPageForm(w http.ResponseWriter, r *http.Request) (url.Values, bool) {
+	form, err := readBody(r)
+	switch {
+	case err == errTooLarge:
+		s.showError(w, r, http.StatusRequestEntityTooLarge, oauth.NewError(oauth.InvalidRequest, "The form is too large."))
+	case err != nil:
+		s.showError(w, r, http.StatusBadRequest, err)
+	}
+	return form, err == nil
+}
+
+func (s *Server) showLogin(w http.ResponseWriter, r *http.Request, status int, a authorization, state loginState, name, problem string) {
+	step, err := s.sessions.SealStep(purposeLogin, s.sessions.Browser(w, r), state)
+	if err != nil {
+		s.showError(w, r, http.StatusBadRequest, err)
+		return
+	}
+	v := web.Login{Action: s.paths.login, Step: step, Username: name, Problem: problem}
+	if a.client.ID != "" {
+		v.Client, v.Resource = clientParty(a.client), resourceParty(a.resource)
+		v.FormTargets = formTargets(a.redirectURI)
+	}
+	s.pages.Login(w, status, v)
+}
+
+func (s *Server) showConsent(w http.ResponseWriter, r *http.Request, a authorization, v *storage.Visit) {
+	browser := s.sessions.Browser(w, r)
+	step, err := s.sessions.SealStep(purposeConsent, browser, consentState{
+		Query: answered(a), UserID: v.User.ID, AuthTime: v.Session.AuthTime.Unix(),
+	})
+	if err != nil {
+		s.showError(w, r, http.StatusBadRequest, err)
+		return
+	}
+	signOut, err := s.sessions.SealStep(purposeLogout, browser, loginState{Query: a.query})
+	if err != nil {
+		s.showError(w, r, http.StatusBadRequest, err)
+		return
+	}
+	s.pages.Consent(w, http.StatusOK, web.Consent{
+		Action: s.paths.consent, Step: step,
+		Client: clientParty(a.client), SelfRegistered: a.client.Source != storage.SourceStatic,
+		RedirectHost: redirectHost(a.redirectURI), RedirectIsLoopback: oauth.IsLoopbackRedirect(a.redirectURI), RedirectURI: a.redirectURI,
+		Resource: resourceParty(a.resource), Scopes: scopeViews(a.resource, a.scopes, v.Consented),
+		StaySignedIn: a.scopes.Has(oauth.OfflineAccess) || slices.Contains(a.client.GrantTypes, grantRefresh),
+		Username:     v.User.Name, SignOutAction: s.paths.logout, SignOutStep: signOut,
+		FormTargets: formTargets(a.redirectURI),
+	})
+}
+
+// answered is the request as it is carried past the consent page: what demanded the
+// page is fulfilled by it.
+func answered(a authorization) string {
+	v := a.values()
+	v.Del("prompt")
+	return v.Encode()
+}
+
+// showStopped tells a person that a client's request was not right, and offers the
+// way back to it, instead of sending the browser there unasked.
+func (s *Server) showStopped(w http.ResponseWriter, r *http.Request, who identified, e *oauth.Error) {
+	target := s.redirectTarget(who, refusal(e))
+	s.pages.Stopped(w, pageStatus(e), web.Stopped{
+		Title: "This request cannot be completed", Message: e.Description, Code: string(e.Code),
+		Client: clientParty(who.client), RedirectHost: redirectHost(who.redirectURI), ReturnURL: target,
+		ReturnIsCustomScheme: !strings.HasPrefix(target, "http://") && !strings.HasPrefix(target, "https://"),
+	})
+}
+
+// showIdentifyError answers a request of which we do not know whose it is or where
+// the answer would go. Programs that ask for JSON get JSON: some clients probe this
+// way whether their registration is still good.
+func (s *Server) showIdentifyError(w http.ResponseWriter, r *http.Request, d decision) {
+	e := oauth.AsError(d.err)
+	status := pageStatus(e)
+	if e.Code == oauth.InvalidClient {
+		status = http.StatusBadRequest
+	}
+	if wantsJSON(r) {
+		noteError(r, e)
+		writeJSON(w, status, errorBody{e.Code, oauth.SafeDescription(e.Description)})
+		return
+	}
+	s.showError(w, r, status, e)
+}
+
+func wantsJSON(r *http.Request) bool {
+	accept := r.Header.Get("Accept")
+	return strings.Contains(accept, "application/json") && !strings.Contains(accept, "text/html")
+}
+
+// showError shows the error page. Only a protocol error's own words reach it.
+func (s *Server) showError(w http.ResponseWriter, r *http.Request, status int, err error) {
+	e := oauth.AsError(err)
+	noteError(r, e)
+	v := web.Error{Title: "Something is not right", Message: e.Description, Code: string(e.Code), RequestID: requestID(r)}
+	switch {
+	case e.Code == oauth.InvalidClient:
+		v.Title = "This application is not known here"
+		v.Advice = "Remove this server from the application, or clear its saved sign-in, and connect again: it will then register anew."
+	case e.Code == oauth.TemporarilyUnavailable:
+		v.Title = "The server is busy"
+		v.Advice = "Nothing was lost. Please try again in a moment."
+	case status >= 500:
+		v.Advice = "Please try again. If it happens again, tell the operator of this server the number below."
+	default:
+		v.Advice = "Go back to the application and start signing in again. If it happens again, the application is at fault; tell its makers what this page says."
+	}
+	s.pages.Error(w, status, v)
+}
+
+// showStale answers a form that was not made for this browser, or too long ago.
+func (s *Server) showStale(w http.ResponseWriter, r *http.Request) {
+	noteError(r, oauth.NewError(oauth.InvalidRequest, "stale or foreign form"))
+	s.pages.Error(w, http.StatusBadRequest, web.Error{
+		Title: "This page is out of date", Message: "The form was opened in another browser, or more than an hour ago, or cookies are turned off.",
+		Advice: "Go back to the application and start signing in again.", RequestID: requestID(r),
+	})
+}
+
+// sendToClient sends the browser to the redirect URI with the response. 303 makes it
+// a GET that repeats no form (OAuth 2.1 §7.5.4).
+func (s *Server) sendToClient(w http.ResponseWriter, r *http.Request, who identified, response url.Values) {
+	h := w.Header()
+	h.Set("Location", s.redirectTarget(who, response))
+	h.Set("Cache-Control", "no-store")
+	h.Set("Referrer-Policy", "no-referrer")
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+func pageStatus(e *oauth.Error) int {
+	if e.Status() == http.StatusUnauthorized {
+		return http.StatusBadRequest // 401 would promise a challenge that a page has not
+	}
+	return e.Status()
+}
+
+func clientParty(c storage.Client) web.Party {
+	p := web.Party{Name: c.Name, URL: c.ID}
+	if p.Name == "" {
+		p.Name = "An application without a name"
+	}
+	return p
+}
+
+func resourceParty(r storage.Resource) web.Party {
+	p := web.Party{Name: r.Name, URL: r.URI}
+	if u, err := url.Parse(r.URI); err == nil {
+		p.Host = u.Host
+	}
+	return p
+}
+
+func scopeViews(r storage.Resource, requested, consented oauth.Scopes) []web.Scope {
+	var out []web.Scope
+	covered := policy.Implied(r, consented)
+	for _, t := range r.Scopes {
+		if !requested.Has(t.Name) {
+			continue
+		}
+		out = append(out, web.Scope{Name: t.Name, Description: t.Description, New: consented != nil && !covered.Has(t.Name)})
+	}
+	return out
+}
+
+func redirectHost(raw string) string {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return ""
+	case u.Scheme == "http" || u.Scheme == "https":
+		return u.Host
+	}
+	return u.Scheme + ":"
+}
+
+// formTargets are the sources that the page's Content-Security-Policy must allow its
+// form to end at: browsers hold the redirect after a form post against it too. CSP
+// has no way to write an IPv6 address, so [::1] is covered by its scheme.
+func formTargets(redirectURI string) []string {
+	u, err := url.Parse(redirectURI)
+	switch {
+	case err != nil:
+		return nil
+	case (u.Scheme == "http" || u.Scheme == "https") && !strings.Contains(u.Host, "["):
+		return []string{u.Scheme + "://" + u.Host}
+	}
+	return []string{u.Scheme + ":"}
+}

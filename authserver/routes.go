@@ -1,0 +1,98 @@
+package authserver
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/rs/cors"
+
+	"github.com/mcp-authd/mcp-authd/metadata"
+)
+
+// paths are the URL paths of the pages, below the path of the issuer.
+type paths struct {
+	prefix, home, authorize, login, consent, logout, setup string
+}
+
+func newPaths(issuer string) paths {
+	prefix := ""
+	if u, err := url.Parse(issuer); err == nil {
+		prefix = strings.TrimSuffix(u.EscapedPath(), "/")
+	}
+	return paths{
+		prefix: prefix, home: prefix + "/", authorize: prefix + "/authorize", login: prefix + "/login",
+		consent: prefix + "/consent", logout: prefix + "/logout", setup: prefix + "/setup",
+	}
+}
+
+// Register mounts every endpoint below the issuer's path on mux, the discovery
+// documents at all their well-known locations, and a JSON 404 for every other
+// well-known location that nobody else has registered.
+func (s *Server) Register(mux *http.ServeMux) {
+	p := s.paths.prefix
+	handle := func(path string, h http.Handler, methods ...string) {
+		mux.Handle(path, s.observe(allow(h, methods...)))
+	}
+	api := func(path string, h http.HandlerFunc, methods ...string) {
+		handle(p+path, browserClients(h), append(methods, http.MethodOptions)...)
+	}
+	api("/token", s.handleToken, http.MethodPost)
+	api("/revoke", s.handleRevoke, http.MethodPost)
+	api("/jwks.json", s.handleJWKS, http.MethodGet, http.MethodHead)
+	handle(p+"/introspect", http.HandlerFunc(s.handleIntrospect), http.MethodPost)
+	if s.cfg.Registration != nil {
+		mux.Handle(p+"/register", s.observe(s.cfg.Registration))
+	}
+	s.registerPages(handle)
+	docs := &discovery{server: s}
+	metadata.Mount(mux, s.observe(docs), metadata.AuthorizationServerPaths(s.cfg.Issuer)...)
+	mux.Handle("/.well-known/", s.observe(metadata.NotFound()))
+	handle(p+"/healthz", http.HandlerFunc(s.handleHealthz), http.MethodGet, http.MethodHead)
+	handle(p+"/readyz", http.HandlerFunc(s.handleReadyz), http.MethodGet, http.MethodHead)
+}
+
+func (s *Server) registerPages(handle func(string, http.Handler, ...string)) {
+	// Posts from another site are refused by the browser's own word (Sec-Fetch-Site,
+	// Origin), and every form carries a sealed step that is bound to the browser.
+	sameSite := http.NewCrossOriginProtection()
+	post := func(path string, h http.HandlerFunc) { handle(path, sameSite.Handler(h), http.MethodPost) }
+	get := func(path string, h http.HandlerFunc) { handle(path, h, http.MethodGet, http.MethodHead) }
+
+	handle(s.paths.authorize, http.HandlerFunc(s.handleAuthorize), http.MethodGet) // no HEAD: it could issue a code
+	post(s.paths.login, s.handleLogin)
+	post(s.paths.consent, s.handleConsent)
+	post(s.paths.logout, s.handleLogout)
+	handle(s.paths.setup, sameSite.Handler(http.HandlerFunc(s.handleSetup)), http.MethodGet, http.MethodHead, http.MethodPost)
+	get(s.paths.home+"{$}", s.handleHome)
+	handle(s.paths.prefix+"/assets/", http.StripPrefix(s.paths.prefix, s.pages.Assets()), http.MethodGet, http.MethodHead)
+}
+
+// allow answers any other method with 405 and Allow (RFC 9110 §15.5.6). It stands
+// here and not in the mux pattern, because beside a catch-all pattern of an
+// embedding program the mux would send other methods there.
+func allow(h http.Handler, methods ...string) http.Handler {
+	list := strings.Join(methods, ", ")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, m := range methods {
+			if r.Method == m {
+				h.ServeHTTP(w, r)
+				return
+			}
+		}
+		w.Header().Set("Allow", list)
+		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+	})
+}
+
+// browserClients lets MCP clients that run in a browser reach an endpoint: any
+// origin, no cookies. The pages and /authorize never get it (OAuth 2.1 §3.1).
+func browserClients(h http.HandlerFunc) http.Handler {
+	return cors.New(cors.Options{
+		AllowedOrigins: []string{"*"},
+		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost},
+		AllowedHeaders: []string{"Authorization", "Content-Type", "MCP-Protocol-Version", "DPoP"},
+		ExposedHeaders: []string{"WWW-Authenticate", "Retry-After"},
+		MaxAge:         600,
+	}).Handler(h)
+}

@@ -1,0 +1,133 @@
+package authserver
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/ory/fosite"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/users"
+	"github.com/mcp-authd/mcp-authd/keys"
+	"github.com/mcp-authd/mcp-authd/session"
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// Server is an authorization server. It is safe for concurrent use.
+type Server struct {
+	cfg      Config
+	log      *slog.Logger
+	ring     *secrets.Ring
+	keys     *keys.Manager
+	sessions *session.Manager
+	users    *users.Users
+	pages    *web.Pages
+	catalog  *catalogue
+	minter   *minter
+	fosite   fosite.OAuth2Provider
+	failures *failureLimiter
+	paths    paths
+	draining atomic.Bool
+}
+
+// New returns a server over a store that is open and migrated. It generates the
+// first signing key when there is none.
+func New(ctx context.Context, c Config) (*Server, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("authserver: %w", err)
+	}
+	s := &Server{cfg: c, log: c.Logger, paths: newPaths(c.Issuer), failures: newFailureLimiter(c.Now)}
+	if s.ring, err = secrets.NewRing(c.SecretKeys...); err != nil {
+		return nil, fmt.Errorf("authserver: %w", err)
+	}
+	if err := s.buildParts(ctx); err != nil {
+		return nil, fmt.Errorf("authserver: %w", err)
+	}
+	s.minter = &minter{issuer: c.Issuer, keys: s.keys, ttl: c.Tokens.AccessTTL, now: c.Now}
+	s.fosite = newShell(s)
+	return s, nil
+}
+
+func (s *Server) buildParts(ctx context.Context) (err error) {
+	c := s.cfg
+	if s.keys, err = keys.New(ctx, keys.Config{
+		Store: c.Store, SecretKeys: c.SecretKeys, Algorithm: c.Tokens.Algorithm,
+		AccessTTL: c.Tokens.AccessTTL, Now: c.Now, Audit: c.Audit, Logger: c.Logger,
+	}); err != nil {
+		return err
+	}
+	if s.sessions, err = session.New(session.Config{
+		SecretKeys: c.SecretKeys, Issuer: c.Issuer, TTL: c.SessionTTL, Now: c.Now,
+	}); err != nil {
+		return err
+	}
+	if s.users, err = users.New(users.Config{Store: c.Store, Now: c.Now, Audit: c.Audit, Logger: c.Logger}); err != nil {
+		return err
+	}
+	if s.pages, err = web.New(web.Config{ProductName: c.ProductName}); err != nil {
+		return err
+	}
+	s.catalog, err = newCatalogue(ctx, c.Resources, c.Store, c.Now)
+	return err
+}
+
+// Issuer returns the issuer identifier.
+func (s *Server) Issuer() string { return s.cfg.Issuer }
+
+// Users manages the local accounts.
+func (s *Server) Users() *users.Users { return s.users }
+
+// Keys manages the signing keys.
+func (s *Server) Keys() *keys.Manager { return s.keys }
+
+// Ready reports nil when the store is reachable, its schema is this version's and
+// a signing key is loaded.
+func (s *Server) Ready(ctx context.Context) error {
+	if err := s.cfg.Store.Ready(ctx); err != nil {
+		return err
+	}
+	_, _, err := s.keys.JWKS(ctx)
+	return err
+}
+
+// Run does the housekeeping until ctx ends: it removes expired records in small
+// batches once a minute. Any number of replicas may run it at once.
+func (s *Server) Run(ctx context.Context) {
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			s.sweep(ctx)
+		}
+	}
+}
+
+const sweepBatch = 500
+
+func (s *Server) sweep(ctx context.Context) {
+	for ctx.Err() == nil {
+		n, err := s.cfg.Store.Sweep(ctx, s.cfg.Now(), s.cfg.Tokens.RefreshGrace, sweepBatch)
+		if err != nil {
+			s.log.WarnContext(ctx, "sweep failed", "error", err)
+			return
+		}
+		if n < sweepBatch {
+			return
+		}
+	}
+}
+
+// Handler returns the whole server as one handler, with nothing beside it.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	s.Register(mux)
+	return mux
+}

@@ -1,0 +1,100 @@
+package authserver
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/mcp-authd/mcp-authd/internal/users"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// handleSetup serves GET and POST /setup, by which the first administrator is made
+// with the one-time token of the setup link. Once there is one it is 404 for ever.
+func (s *Server) handleSetup(w http.ResponseWriter, r *http.Request) {
+	open, err := s.cfg.Store.SetupOpen(r.Context())
+	switch {
+	case err != nil:
+		s.showError(w, r, http.StatusServiceUnavailable, unavailable(err))
+	case !open:
+		s.showError(w, r, http.StatusNotFound, oauth.NewError(oauth.InvalidRequest, "This server is set up already."))
+	case r.Method == http.MethodPost:
+		s.completeSetup(w, r)
+	default:
+		s.showSetup(w, r, http.StatusOK, "", "")
+	}
+}
+
+func (s *Server) showSetup(w http.ResponseWriter, r *http.Request, status int, name, problem string) {
+	step, err := s.sessions.SealStep(purposeSetup, s.sessions.Browser(w, r), loginState{})
+	if err != nil {
+		s.showError(w, r, http.StatusInternalServerError, err)
+		return
+	}
+	s.pages.Setup(w, status, web.Setup{Action: s.paths.setup, Step: step, Username: name, Problem: problem})
+}
+
+func (s *Server) completeSetup(w http.ResponseWriter, r *http.Request) {
+	form, ok := s.readPageForm(w, r)
+	if !ok {
+		return
+	}
+	if err := s.sessions.OpenStep(purposeSetup, s.sessions.Browser(w, r), form.Get("step"), &loginState{}); err != nil {
+		s.showStale(w, r)
+		return
+	}
+	name := form.Get("username")
+	u, err := s.users.CompleteSetup(r.Context(), form.Get("token"), name, form.Get("password"))
+	if err == nil {
+		s.pages.SetupDone(w, web.SetupDone{Username: u.Name, Issuer: s.cfg.Issuer})
+		return
+	}
+	problem, status := setupProblem(err)
+	if problem == "" {
+		s.showError(w, r, http.StatusServiceUnavailable, unavailable(err))
+		return
+	}
+	s.showSetup(w, r, status, name, problem)
+}
+
+func setupProblem(err error) (string, int) {
+	switch {
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrExpired):
+		return "The setup link is not valid or no longer valid. Make a new one with: mcp-authd setup-link", http.StatusForbidden
+	case errors.Is(err, users.ErrExists), errors.Is(err, storage.ErrExists):
+		return "An administrator exists already.", http.StatusConflict
+	case errors.Is(err, users.ErrName):
+		return "A username has 1 to 64 letters, digits or . _ - @ +", http.StatusBadRequest
+	case errors.Is(err, users.ErrPassword):
+		return "A password needs at least 8 characters.", http.StatusBadRequest
+	}
+	return "", 0
+}
+
+// handleHome serves the start page.
+func (s *Server) handleHome(w http.ResponseWriter, r *http.Request) {
+	token, _ := s.sessions.Token(r)
+	visit, err := s.visit(r.Context(), token, "", "")
+	if err != nil {
+		s.showError(w, r, http.StatusServiceUnavailable, err)
+		return
+	}
+	catalog, err := s.catalog.load(r.Context())
+	if err != nil {
+		s.showError(w, r, http.StatusServiceUnavailable, unavailable(err))
+		return
+	}
+	v := web.Home{Issuer: s.cfg.Issuer, SignOutAction: s.paths.logout}
+	for _, res := range catalog.Resources() {
+		v.Resources = append(v.Resources, resourceParty(res))
+	}
+	if visit != nil {
+		v.Username = visit.User.Name
+		if v.Step, err = s.sessions.SealStep(purposeLogout, s.sessions.Browser(w, r), loginState{}); err != nil {
+			s.showError(w, r, http.StatusInternalServerError, err)
+			return
+		}
+	}
+	s.pages.Home(w, v)
+}

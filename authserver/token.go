@@ -1,0 +1,85 @@
+package authserver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/ory/fosite"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+var errOtherResource = oauth.NewError(oauth.InvalidTarget, "The requested resource is not the one that was granted.")
+
+// handleToken serves POST /token (OAuth 2.1 §3.2).
+func (s *Server) handleToken(w http.ResponseWriter, r *http.Request) {
+	p, err := readForm(r)
+	if err != nil {
+		s.writeParseError(w, r, err)
+		return
+	}
+	reply, err := s.token(r.Context(), r.Header, p)
+	if err != nil {
+		s.writeError(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, reply)
+}
+
+// token runs a token request through the shell, which authenticates the client and
+// dispatches to the handler of the grant type.
+func (s *Server) token(ctx context.Context, header http.Header, p params) (*oauth.TokenResponse, error) {
+	if p.get("grant_type") == "" {
+		return nil, oauth.NewError(oauth.InvalidRequest, "The parameter 'grant_type' is missing.")
+	}
+	ctx, out := withOutcome(ctx)
+	r := (&http.Request{Method: http.MethodPost, Header: header.Clone(), Form: p.values, PostForm: p.values}).WithContext(ctx)
+	r.Header.Del("Content-Type") // the form is parsed already
+	req, err := s.fosite.NewAccessRequest(ctx, r, &shellSession{})
+	if req == nil && errors.Is(err, fosite.ErrInvalidRequest) {
+		err = oauth.NewError(oauth.UnsupportedGrantType, "The grant type is not supported.") // fosite's way of saying that no handler applies
+	}
+	if err == nil {
+		_, err = s.fosite.NewAccessResponse(ctx, req)
+	}
+	if err != nil {
+		err = fromShell(err)
+		s.cfg.Audit.Record(ctx, audit.TokenRefused, slog.String("grant_type", p.get("grant_type")),
+			slog.String("client_id", p.get("client_id")), slog.String("reason", string(oauth.AsError(err).Code)))
+		return nil, err
+	}
+	return out.reply, nil
+}
+
+// populate shows fosite the reply that its handler has left, so that it knows the
+// request was answered; what goes on the wire is the reply itself.
+func populate(ctx context.Context, mine bool, resp fosite.AccessResponder) error {
+	if !mine {
+		return fosite.ErrUnknownRequest
+	}
+	reply := outcomeOf(ctx).reply
+	if reply == nil {
+		return errors.New("authserver: grant handler left no reply")
+	}
+	resp.SetAccessToken(reply.AccessToken)
+	resp.SetTokenType(reply.TokenType)
+	return nil
+}
+
+// tokenResource is the canonical resource that a token request names, "" when it
+// names none (RFC 8707 §2.2).
+func (s *Server) tokenResource(ctx context.Context, p params) (string, error) {
+	requested := p.resources()
+	if len(requested) == 0 {
+		return "", nil
+	}
+	catalog, err := s.catalog.load(ctx)
+	if err != nil {
+		return "", unavailable(err)
+	}
+	resource, err := catalog.Resolve(requested)
+	return resource.URI, err
+}

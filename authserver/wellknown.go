@@ -1,0 +1,98 @@
+package authserver
+
+import (
+	"net/http"
+	"sync"
+
+	"github.com/mcp-authd/mcp-authd/metadata"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
+)
+
+// discovery serves the metadata documents. They name scopes and resources, so they
+// are composed anew when the catalogue changes, and served as fixed bytes otherwise.
+type discovery struct {
+	server *Server
+
+	mu      sync.Mutex // guards from and mux
+	from    *policy.Catalogue
+	current http.Handler
+}
+
+func (d *discovery) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h, err := d.handler(r)
+	if err != nil {
+		d.server.writeError(w, r, err)
+		return
+	}
+	h.ServeHTTP(w, r)
+}
+
+func (d *discovery) handler(r *http.Request) (http.Handler, error) {
+	catalog, err := d.server.catalog.load(r.Context())
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.from == catalog {
+		return d.current, nil
+	}
+	mux := http.NewServeMux()
+	if err := metadata.MountAuthorizationServer(mux, d.server.metadata(catalog)); err != nil {
+		return nil, err
+	}
+	d.from, d.current = catalog, mux
+	return mux, nil
+}
+
+// metadata is the RFC 8414 document.
+func (s *Server) metadata(catalog *policy.Catalogue) metadata.AuthorizationServer {
+	endpoint := func(path string) string { return s.cfg.Issuer + path }
+	m := metadata.AuthorizationServer{
+		Issuer:                   s.cfg.Issuer,
+		AuthorizationEndpoint:    endpoint("/authorize"),
+		TokenEndpoint:            endpoint("/token"),
+		JWKSURI:                  endpoint("/jwks.json"),
+		ScopesSupported:          metadata.Values(catalog.DefaultScopes().Union(oauth.Scopes{oauth.OfflineAccess})),
+		ResponseTypes:            metadata.Values{"code"},
+		ResponseModes:            metadata.Values{"query"},
+		GrantTypes:               metadata.Values{grantCode, grantRefresh, grantMachine},
+		TokenAuthMethods:         metadata.Values{"none", "client_secret_post", "client_secret_basic"},
+		RevocationEndpoint:       endpoint("/revoke"),
+		IntrospectionEndpoint:    endpoint("/introspect"),
+		IntrospectionAuthMethods: metadata.Values{"client_secret_basic", "client_secret_post"},
+		CodeChallengeMethods:     metadata.Values{oauth.S256},
+		AuthorizationResponseIss: true,
+	}
+	if s.cfg.ConfidentialOnly {
+		m.TokenAuthMethods = m.TokenAuthMethods[1:]
+	}
+	m.RevocationAuthMethods = m.TokenAuthMethods
+	if s.cfg.Registration != nil {
+		m.RegistrationEndpoint = endpoint("/register")
+	}
+	for _, r := range catalog.Resources() {
+		m.ProtectedResources = append(m.ProtectedResources, r.URI)
+	}
+	return m
+}
+
+// handleJWKS serves the public signing keys (RFC 7517 §5). A resource server that
+// meets an unknown key asks again, so a short life is enough.
+func (s *Server) handleJWKS(w http.ResponseWriter, r *http.Request) {
+	body, etag, err := s.keys.JWKS(r.Context())
+	if err != nil {
+		s.writeError(w, r, unavailable(err))
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "public, max-age=300")
+	h.Set("ETag", etag)
+	if r.Header.Get("If-None-Match") == etag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	w.Write(body)
+}
