@@ -1,0 +1,242 @@
+package keys
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+)
+
+var master = bytes.Repeat([]byte{9}, 32)
+
+func openStore(t testing.TB) storage.Keys {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func newManager(t testing.TB, c Config) *Manager {
+	t.Helper()
+	if c.Store == nil {
+		c.Store = openStore(t)
+	}
+	if c.SecretKeys == nil {
+		c.SecretKeys = [][]byte{master}
+	}
+	m, err := New(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+type claims struct {
+	Subject string `json:"sub"`
+}
+
+func sign(t testing.TB, m *Manager) string {
+	t.Helper()
+	token, err := m.Sign(t.Context(), "at+jwt", claims{"alice"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// published verifies as a resource server does, by the JWK Set alone.
+func published(t *testing.T, m *Manager, token string) error {
+	t.Helper()
+	body, _, err := m.JWKS(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(body, []byte(`"d"`)) {
+		t.Fatal("the JWK Set holds a private key")
+	}
+	var set jose.JSONWebKeySet
+	if err := json.Unmarshal(body, &set); err != nil {
+		t.Fatal(err)
+	}
+	jws, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.ES256, jose.EdDSA, jose.RS256})
+	if err != nil {
+		return err
+	}
+	keys := set.Key(jws.Signatures[0].Header.KeyID)
+	if len(keys) != 1 {
+		return errors.New("unknown key")
+	}
+	_, err = jws.Verify(keys[0])
+	return err
+}
+
+func TestSign(t *testing.T) {
+	for _, alg := range []string{"ES256", "EdDSA", "RS256"} {
+		t.Run("AS-32 AS-119 "+alg+" verifies by the published keys, and equal claims give equal tokens", func(t *testing.T) {
+			m := newManager(t, Config{Algorithm: alg})
+			token := sign(t, m)
+			if err := published(t, m, token); err != nil {
+				t.Error(err)
+			}
+			if again := sign(t, m); again != token {
+				t.Error("two signatures of the same claims differ")
+			}
+			payload, err := m.Verify(t.Context(), token, "at+jwt")
+			if err != nil || string(payload) != `{"sub":"alice"}` {
+				t.Errorf("got %s, %v", payload, err)
+			}
+		})
+	}
+	t.Run("an unknown algorithm stops the start", func(t *testing.T) {
+		if _, err := New(t.Context(), Config{Store: openStore(t), SecretKeys: [][]byte{master}, Algorithm: "HS256"}); err == nil {
+			t.Error("got nil")
+		}
+	})
+	t.Run("another master key stops the start and says why", func(t *testing.T) {
+		store := openStore(t)
+		newManager(t, Config{Store: store})
+		_, err := New(t.Context(), Config{Store: store, SecretKeys: [][]byte{bytes.Repeat([]byte{8}, 32)}})
+		if err == nil || !strings.Contains(err.Error(), "secret key") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestVerifyRefuses(t *testing.T) {
+	m := newManager(t, Config{})
+	token := sign(t, m)
+	header, rest, _ := strings.Cut(token, ".")
+	payload, signature, _ := strings.Cut(rest, ".")
+	enc := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
+	kid := strings.Split(func() string { b, _ := base64.RawURLEncoding.DecodeString(header); return string(b) }(), `"`)[7]
+	for name, forged := range map[string]string{
+		"RS-42 alg none":           enc(`{"alg":"none","typ":"at+jwt","kid":"`+kid+`"}`) + "." + payload + ".",
+		"RS-42 HMAC with the JWKS": enc(`{"alg":"HS256","typ":"at+jwt","kid":"`+kid+`"}`) + "." + payload + "." + signature,
+		"RS-42 another algorithm":  enc(`{"alg":"RS256","typ":"at+jwt","kid":"`+kid+`"}`) + "." + payload + "." + signature,
+		"RS-42 another type":       enc(`{"alg":"ES256","kid":"`+kid+`","typ":"JWT"}`) + "." + payload + "." + signature,
+		"RS-42 an unknown key":     enc(`{"alg":"ES256","kid":"nobody","typ":"at+jwt"}`) + "." + payload + "." + signature,
+		"RS-42 an altered payload": header + "." + enc(`{"sub":"mallory"}`) + "." + signature,
+		"RS-42 a cut signature":    header + "." + payload + "." + signature[:10],
+		"RS-42 a stranger's token": sign(t, newManager(t, Config{})),
+		"RS-42 nothing":            "",
+		"RS-42 an endless token":   strings.Repeat("a.", 100_000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := m.Verify(t.Context(), forged, "at+jwt"); !errors.Is(err, ErrVerify) {
+				t.Errorf("got %v, want ErrVerify", err)
+			}
+		})
+	}
+}
+
+func TestRotation(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	store := openStore(t)
+	m := newManager(t, Config{Store: store, Now: func() time.Time { return now }})
+	old := sign(t, m)
+	if err := m.Rotate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fresh := sign(t, m)
+	t.Run("AS-121 a new kid signs, the old token still verifies", func(t *testing.T) {
+		if strings.Split(old, ".")[0] == strings.Split(fresh, ".")[0] {
+			t.Error("the key did not change")
+		}
+		for _, token := range []string{old, fresh} {
+			if err := published(t, m, token); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	t.Run("AS-121 the old key leaves when its last token has expired and caches are stale", func(t *testing.T) {
+		now = now.Add(15*time.Minute + publishedCache)
+		if err := published(t, m, old); err == nil {
+			t.Error("the retired key is still published")
+		}
+		if _, err := m.Verify(t.Context(), old, "at+jwt"); !errors.Is(err, ErrVerify) {
+			t.Errorf("got %v", err)
+		}
+		if err := published(t, m, fresh); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestManyReplicas(t *testing.T) {
+	store := openStore(t)
+	var mu sync.Mutex
+	ids := map[string]bool{}
+	replicas := make([]*Manager, 32)
+	var wg sync.WaitGroup
+	for i := range replicas {
+		wg.Go(func() {
+			m, err := New(t.Context(), Config{Store: store, SecretKeys: [][]byte{master}})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			token, err := m.Sign(t.Context(), "at+jwt", claims{"x"})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			replicas[i], ids[token] = m, true
+		})
+	}
+	wg.Wait()
+	if len(ids) != 1 {
+		t.Errorf("32 replicas started with %d different keys, want 1", len(ids))
+	}
+	t.Run("AS-121 32 rotations at once are one", func(t *testing.T) {
+		for _, m := range replicas {
+			wg.Go(func() {
+				if err := m.Rotate(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		all, err := replicas[0].List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		active := 0
+		for _, k := range all {
+			if k.State == storage.KeyActive {
+				active++
+			}
+			if k.Private != nil {
+				t.Error("List shows a private key")
+			}
+		}
+		if active != 1 {
+			t.Errorf("got %d active keys of %d, want 1", active, len(all))
+		}
+	})
+}
+
+func BenchmarkSign(b *testing.B) {
+	for _, alg := range []string{"ES256", "EdDSA", "RS256"} {
+		b.Run(alg, func(b *testing.B) {
+			m := newManager(b, Config{Algorithm: alg})
+			b.ReportAllocs()
+			for b.Loop() {
+				sign(b, m)
+			}
+		})
+	}
+}
