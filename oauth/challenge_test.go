@@ -1,0 +1,90 @@
+package oauth
+
+import (
+	"reflect"
+	"testing"
+)
+
+func TestBearerChallenge(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		c    BearerChallenge
+		want string
+	}{
+		{"RS-16 RS-18 no credentials, no error", BearerChallenge{Scope: Scopes{"mcp"}, ResourceMetadata: "https://h/.well-known/oauth-protected-resource/mcp"},
+			`Bearer scope="mcp", resource_metadata="https://h/.well-known/oauth-protected-resource/mcp"`},
+		{"RS-28 insufficient scope", BearerChallenge{InsufficientScope, "More is needed.", Scopes{"a", "b"}, "https://h/x"},
+			`Bearer error="insufficient_scope", error_description="More is needed.", scope="a b", resource_metadata="https://h/x"`},
+		{"RS-19 values stay inside the permitted characters", BearerChallenge{Error: InvalidToken, Description: "a \"b\", c\\\n"},
+			`Bearer error="invalid_token", error_description="a 'b'; c'?"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.c.String(); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestParseChallenges(t *testing.T) {
+	p := func(kv ...string) map[string]string {
+		m := map[string]string{}
+		for i := 0; i < len(kv); i += 2 {
+			m[kv[i]] = kv[i+1]
+		}
+		return m
+	}
+	for _, tt := range []struct {
+		name string
+		in   []string
+		want []Challenge // nil for an error
+	}{
+		{"CL-01 one", []string{`Bearer scope="a b", resource_metadata="https://h/x"`}, []Challenge{{"Bearer", "", p("scope", "a b", "resource_metadata", "https://h/x")}}},
+		{"CL-01 any order, any case, odd white space", []string{"bearer  RESOURCE_METADATA = \"u\" ,\terror=invalid_token"}, []Challenge{{"bearer", "", p("resource_metadata", "u", "error", "invalid_token")}}},
+		{"CL-01 quoted commas and escapes", []string{`Bearer error_description="a, \"b\" = c", error="x"`}, []Challenge{{"Bearer", "", p("error_description", `a, "b" = c`, "error", "x")}}},
+		{"CL-01 several in one value", []string{`Basic realm="r", Bearer error="x", DPoP algs="ES256"`}, []Challenge{{"Basic", "", p("realm", "r")}, {"Bearer", "", p("error", "x")}, {"DPoP", "", p("algs", "ES256")}}},
+		{"CL-01 several values", []string{`Negotiate`, `Bearer`}, []Challenge{{"Negotiate", "", p()}, {"Bearer", "", p()}}},
+		{"CL-01 token68", []string{`Negotiate YWJj==, Bearer error=x`}, []Challenge{{"Negotiate", "YWJj==", p()}, {"Bearer", "", p("error", "x")}}},
+		{"CL-01 empty list elements", []string{`, ,Bearer error="x",,`}, []Challenge{{"Bearer", "", p("error", "x")}}},
+		{"CL-01 repeated parameter", []string{`Bearer error="x", error="y"`}, nil},
+		{"CL-01 open quote", []string{`Bearer error="x`}, nil},
+		{"CL-01 no scheme", []string{`="x"`}, nil},
+		{"CL-01 garbage after a value", []string{`Bearer error="x" y`}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := ParseChallenges(tt.in)
+			if (err != nil) != (tt.want == nil) || tt.want != nil && !reflect.DeepEqual(got, tt.want) {
+				t.Errorf("got  %+v, %v\nwant %+v", got, err, tt.want)
+			}
+		})
+	}
+}
+
+func FuzzParseChallenges(f *testing.F) {
+	f.Add(`Basic realm="r", Bearer error="x", DPoP algs="ES256"`)
+	f.Add(`Negotiate YWJj==`)
+	f.Add(`Bearer a="\"`)
+	f.Fuzz(func(t *testing.T, in string) {
+		list, err := ParseChallenges([]string{in})
+		if err != nil {
+			return
+		}
+		for _, c := range list {
+			if c.Scheme == "" || c.Token != "" && len(c.Params) > 0 {
+				t.Errorf("%q gives %+v", in, c)
+			}
+		}
+	})
+}
+
+// FuzzBearerChallenge: whatever is put in, the header parses back to one challenge.
+func FuzzBearerChallenge(f *testing.F) {
+	f.Add("invalid_token", "desc, \"quoted\"", "a b")
+	f.Fuzz(func(t *testing.T, code, desc, scope string) {
+		c := BearerChallenge{Code(code), desc, ParseScopes(scope), "https://h/x"}
+		got, err := ParseChallenges([]string{c.String()})
+		if err != nil || len(got) != 1 || got[0].Params["resource_metadata"] != "https://h/x" || got[0].Params["scope"] != c.Scope.String() {
+			t.Errorf("%s: got %+v, %v", c, got, err)
+		}
+	})
+}
