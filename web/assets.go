@@ -1,0 +1,92 @@
+package web
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"path"
+	"strings"
+)
+
+//go:embed assets
+var assetFiles embed.FS
+
+// assets are the embedded files by the path under which they are served, and that
+// path by their source name.
+type assets struct {
+	prefix string
+	files  map[string]asset
+	paths  map[string]string
+}
+
+type asset struct {
+	contentType string
+	body        []byte
+}
+
+func loadAssets(prefix string) (assets, error) {
+	a := assets{prefix: prefix, files: make(map[string]asset), paths: make(map[string]string)}
+	entries, err := assetFiles.ReadDir("assets")
+	if err != nil {
+		return a, fmt.Errorf("web: list the assets: %w", err)
+	}
+	for _, e := range entries {
+		body, err := assetFiles.ReadFile("assets/" + e.Name())
+		if err != nil {
+			return a, fmt.Errorf("web: read asset %s: %w", e.Name(), err)
+		}
+		sum, ext := sha256.Sum256(body), path.Ext(e.Name())
+		served := "/assets/" + strings.TrimSuffix(e.Name(), ext) + "." + hex.EncodeToString(sum[:6]) + ext
+		a.files[served] = asset{contentType(ext), body}
+		a.paths[e.Name()] = served
+	}
+	return a, nil
+}
+
+// url is where the pages find an asset. An unknown name is a mistake in a template.
+func (a assets) url(name string) (string, error) {
+	served, ok := a.paths[name]
+	if !ok {
+		return "", fmt.Errorf("no asset named %q", name)
+	}
+	return a.prefix + served, nil
+}
+
+func (a assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	file, ok := a.files[r.URL.Path]
+	if !ok {
+		h.Set("Cache-Control", "no-store") // an older page must not teach a cache that a name is missing
+		http.Error(w, "There is no such file.", http.StatusNotFound)
+		return
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		h.Set("Allow", "GET, HEAD")
+		http.Error(w, "Use GET.", http.StatusMethodNotAllowed)
+		return
+	}
+	h.Set("Content-Type", file.contentType)
+	h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Content-Length", fmt.Sprint(len(file.body)))
+	if r.Method == http.MethodGet {
+		_, _ = w.Write(file.body)
+	}
+}
+
+// contentType does not ask the machine's MIME table for what we know.
+func contentType(ext string) string {
+	switch ext {
+	case ".css":
+		return "text/css; charset=utf-8"
+	case ".js":
+		return "text/javascript; charset=utf-8"
+	case ".svg":
+		return "image/svg+xml"
+	}
+	return "application/octet-stream"
+}

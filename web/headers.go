@@ -1,0 +1,53 @@
+package web
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+)
+
+// policy is in what the headers of one page differ from those of another.
+type policy struct {
+	// formTargets are allowed besides our own origin as the end of a form post.
+	// Chromium holds every redirect after a form post against form-action too, so the
+	// pages that end in a redirect to the client must name where it goes; without
+	// this, approving would silently do nothing.
+	formTargets []string
+	script      bool // the page has a script file
+	// keepOpener leaves out Cross-Origin-Opener-Policy. Web clients open the
+	// authorization in a popup and wait for a message from their own callback page in
+	// it; isolating our page would cut that window off from them for good.
+	keepOpener bool
+}
+
+// formTarget is what may stand in form-action: a private-use scheme or an http(s)
+// origin. Anything else, above all space, comma and semicolon, could add
+// directives to the header.
+var formTarget = regexp.MustCompile(`^(https?://[A-Za-z0-9._-]+(:[0-9]{1,5})?|[A-Za-z][A-Za-z0-9+.-]*:)$`)
+
+func (p policy) set(h http.Header) {
+	h.Set("Content-Security-Policy", p.contentSecurity())
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+	if !p.keepOpener {
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	}
+}
+
+func (p policy) contentSecurity() string {
+	directives := []string{"default-src 'none'", "style-src 'self'", "img-src 'self'"}
+	if p.script {
+		directives = append(directives, "script-src 'self'")
+	}
+	form := []string{"form-action", "'self'"}
+	for _, t := range p.formTargets {
+		if formTarget.MatchString(t) && !executable(t) {
+			form = append(form, t)
+		}
+	}
+	directives = append(directives, strings.Join(form, " "), "base-uri 'none'", "frame-ancestors 'none'")
+	return strings.Join(directives, "; ")
+}
