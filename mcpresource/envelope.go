@@ -1,0 +1,181 @@
+package mcpresource
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// ErrAmbiguousBody means that a JSON-RPC body is malformed, or that two JSON decoders
+// could read different requests out of it.
+var ErrAmbiguousBody = errors.New("mcpresource: malformed or ambiguous JSON-RPC body")
+
+const (
+	maxBatch = 100
+	maxDepth = 200
+)
+
+// envelope is what the guard needs of a body.
+type envelope struct {
+	ops   []Operation
+	batch bool
+	id    json.RawMessage // of a single request, for errors; nil otherwise
+}
+
+// parseEnvelope reads the operations of a JSON-RPC body. Decoders differ in what they
+// do with duplicate keys, keys in another case, a second value after the first and
+// invalid UTF-8; each of these has been used to show a guard one tool and the server
+// another, so each is refused, in the envelope and in params.
+func parseEnvelope(body []byte) (envelope, error) {
+	if !utf8.Valid(body) {
+		return envelope{}, ambiguous("invalid UTF-8")
+	}
+	body = bytes.Trim(body, " \t\r\n")
+	if err := checkDepth(body); err != nil {
+		return envelope{}, err
+	}
+	if len(body) > 0 && body[0] == '[' {
+		return parseBatch(body)
+	}
+	op, id, err := parseMessage(body)
+	if err != nil {
+		return envelope{}, err
+	}
+	return envelope{ops: []Operation{op}, id: id}, nil
+}
+
+func parseBatch(body []byte) (envelope, error) {
+	var list []json.RawMessage
+	if err := json.Unmarshal(body, &list); err != nil {
+		return envelope{}, ambiguous("not JSON")
+	}
+	if len(list) == 0 || len(list) > maxBatch {
+		return envelope{}, ambiguous("a batch has 1 to 100 messages")
+	}
+	e := envelope{batch: true}
+	for _, m := range list {
+		op, _, err := parseMessage(m)
+		if err != nil {
+			return envelope{}, err
+		}
+		e.ops = append(e.ops, op)
+	}
+	return e, nil
+}
+
+func parseMessage(b []byte) (Operation, json.RawMessage, error) {
+	top, err := object(b, "jsonrpc", "id", "method", "params", "result", "error")
+	if err != nil {
+		return Operation{}, nil, err
+	}
+	var op Operation
+	if m, ok := top["method"]; ok { // without one it is a response
+		if op.Method, ok = plainString(m); !ok || op.Method == "" {
+			return Operation{}, nil, ambiguous("method is not a string")
+		}
+	}
+	if p, ok := top["params"]; ok && len(p) > 0 && p[0] == '{' {
+		if err := parseParams(&op, p); err != nil {
+			return Operation{}, nil, err
+		}
+	}
+	return op, top["id"], nil
+}
+
+func parseParams(op *Operation, b []byte) error {
+	params, err := object(b, "name", "uri", "arguments", "_meta", "cursor", "ref", "argument", "taskId", "requestState", "inputResponses")
+	if err != nil {
+		return err
+	}
+	key := "name"
+	if strings.HasPrefix(op.Method, "resources/") {
+		key = "uri"
+	}
+	if v, ok := params[key]; ok && op.Method != "" {
+		if op.Name, ok = plainString(v); !ok {
+			return ambiguous(key + " is not a string")
+		}
+	}
+	op.Arguments = params["arguments"]
+	return nil
+}
+
+// plainString decodes a JSON string. A NUL or a lone surrogate, which decoders treat
+// differently, makes it no plain string.
+func plainString(raw json.RawMessage) (string, bool) {
+	if len(raw) == 0 || raw[0] != '"' {
+		return "", false
+	}
+	var s string
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return "", false
+	}
+	return s, !strings.ContainsRune(s, 0) && !strings.ContainsRune(s, utf8.RuneError)
+}
+
+// object decodes exactly one JSON object. No key may occur twice, nor differ from a
+// known one in case alone; EqualFold covers the two characters outside ASCII that
+// fold into it (U+017F and U+212A).
+func object(b []byte, known ...string) (map[string]json.RawMessage, error) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, ambiguous("not a JSON object")
+	}
+	out := map[string]json.RawMessage{}
+	for d.More() {
+		t, err := d.Token()
+		k, ok := t.(string)
+		if err != nil || !ok {
+			return nil, ambiguous("not JSON")
+		}
+		if _, dup := out[k]; dup {
+			return nil, ambiguous("a key occurs twice")
+		}
+		for _, n := range known {
+			if k != n && strings.EqualFold(k, n) {
+				return nil, ambiguous("a key differs from a known one in case alone")
+			}
+		}
+		var v json.RawMessage
+		if err := d.Decode(&v); err != nil {
+			return nil, ambiguous("not JSON")
+		}
+		out[k] = v
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, ambiguous("not JSON")
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, ambiguous("something follows the JSON value")
+	}
+	return out, nil
+}
+
+// checkDepth bounds nesting without decoding, so that a hostile body costs one pass.
+func checkDepth(b []byte) error {
+	depth, inString, escaped := 0, false, false
+	for _, c := range b {
+		switch {
+		case escaped:
+			escaped = false
+		case inString && c == '\\':
+			escaped = true
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return ambiguous("nested too deeply")
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return nil
+}
+
+func ambiguous(why string) error { return fmt.Errorf("%w: %s", ErrAmbiguousBody, why) }

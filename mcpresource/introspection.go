@@ -1,0 +1,190 @@
+package mcpresource
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// IntrospectionConfig configures a validator that asks the authorization server
+// about each token (RFC 7662). Issuer, ClientID and ClientSecret are required.
+type IntrospectionConfig struct {
+	Issuer   string // stands in for iss when the answer has none
+	Endpoint string // found by discovery when empty
+	// ClientID and ClientSecret are this resource server's own credentials, sent by
+	// HTTP Basic. Do not reuse those of a client that people sign in with.
+	ClientID, ClientSecret string
+	// CacheTTL bounds how long an answer counts, and with it how long a revoked token
+	// is still accepted. Default: 30 seconds; negative: ask every time.
+	CacheTTL   time.Duration
+	HTTPClient *http.Client
+	Now        func() time.Time
+}
+
+const (
+	introspectionCache = 30 * time.Second
+	negativeCache      = 10 * time.Second
+	introspectionSize  = 4096
+)
+
+// NewIntrospectionValidator returns a validator for opaque or JWT access tokens that
+// sees revocation within CacheTTL.
+func NewIntrospectionValidator(c IntrospectionConfig) (Validator, error) {
+	if err := checkEndpoint(c.Issuer); err != nil {
+		return nil, fmt.Errorf("mcpresource: issuer %w", err)
+	}
+	if c.Endpoint != "" {
+		if err := checkEndpoint(c.Endpoint); err != nil {
+			return nil, fmt.Errorf("mcpresource: introspection endpoint %w", err)
+		}
+	}
+	if c.ClientID == "" || c.ClientSecret == "" {
+		return nil, errors.New("mcpresource: introspection needs ClientID and ClientSecret")
+	}
+	if c.CacheTTL == 0 {
+		c.CacheTTL = introspectionCache
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	c.HTTPClient = defaultClient(c.HTTPClient)
+	size := introspectionSize
+	if c.CacheTTL < 0 {
+		size = -1
+	}
+	return &introspector{c: c, seen: newTokenCache(size, c.Now)}, nil
+}
+
+type introspector struct {
+	c      IntrospectionConfig
+	seen   *tokenCache
+	flight singleflight.Group
+
+	mu       sync.Mutex // guards endpoint
+	endpoint string
+}
+
+// Validate implements Validator. Requests with the same token share one question.
+func (v *introspector) Validate(ctx context.Context, c Credential) (*Principal, error) {
+	if e, ok := v.seen.lookup(c.Token); ok {
+		if e.principal == nil {
+			return nil, invalid("not active")
+		}
+		return e.principal, nil
+	}
+	if len(c.Token) > maxToken {
+		return nil, invalid("too long")
+	}
+	p, err, _ := v.flight.Do(c.Token, func() (any, error) { return v.ask(context.WithoutCancel(ctx), c.Token) })
+	if err != nil {
+		return nil, err
+	}
+	return p.(*Principal), nil
+}
+
+func (v *introspector) ask(ctx context.Context, token string) (*Principal, error) {
+	endpoint, err := v.locate(ctx)
+	if err != nil {
+		return nil, errors.Join(ErrUnavailable, err)
+	}
+	body, err := v.post(ctx, endpoint, token)
+	if err != nil {
+		return nil, errors.Join(ErrUnavailable, err)
+	}
+	var answer introspectionAnswer
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return nil, errors.Join(ErrUnavailable, err)
+	}
+	now := v.c.Now()
+	if !answer.Active {
+		v.seen.putUntil(token, cached{nil, now.Add(min(negativeCache, max(v.c.CacheTTL, 0)))})
+		return nil, invalid("not active")
+	}
+	p := answer.principal(v.c.Issuer, body)
+	until := now.Add(v.c.CacheTTL)
+	if !p.ExpiresAt.IsZero() && p.ExpiresAt.Before(until) {
+		until = p.ExpiresAt
+	}
+	v.seen.putUntil(token, cached{p, until})
+	return p, nil
+}
+
+// introspectionAnswer reads the answers of other servers too: aud may be an array.
+type introspectionAnswer struct {
+	Active   bool        `json:"active"`
+	Scope    scopeClaim  `json:"scope"`
+	ClientID string      `json:"client_id"`
+	Expires  json.Number `json:"exp"`
+	IssuedAt json.Number `json:"iat"`
+	Subject  string      `json:"sub"`
+	Audience audience    `json:"aud"`
+	Issuer   string      `json:"iss"`
+	TokenID  string      `json:"jti"`
+}
+
+func (a introspectionAnswer) principal(issuer string, claims []byte) *Principal {
+	if a.Issuer == "" {
+		a.Issuer = issuer
+	}
+	return &Principal{
+		Issuer: a.Issuer, Subject: a.Subject, ClientID: a.ClientID, TokenID: a.TokenID, Scopes: oauth.Scopes(a.Scope),
+		Audience: a.Audience, ExpiresAt: numeric(a.Expires), IssuedAt: numeric(a.IssuedAt), Claims: claims,
+	}
+}
+
+func (v *introspector) locate(ctx context.Context) (string, error) {
+	if v.c.Endpoint != "" {
+		return v.c.Endpoint, nil
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.endpoint != "" {
+		return v.endpoint, nil
+	}
+	m, err := discover(ctx, v.c.HTTPClient, v.c.Issuer)
+	if err != nil {
+		return "", err
+	}
+	if err := checkEndpoint(m.Introspection); err != nil {
+		return "", fmt.Errorf("introspection endpoint: %w", err)
+	}
+	v.endpoint = m.Introspection
+	return v.endpoint, nil
+}
+
+func (v *introspector) post(ctx context.Context, endpoint, token string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	form := url.Values{"token": {token}, "token_type_hint": {"access_token"}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, err
+	}
+	req.SetBasicAuth(url.QueryEscape(v.c.ClientID), url.QueryEscape(v.c.ClientSecret)) // RFC 6749 §2.3.1
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Accept", "application/json")
+	resp, err := v.c.HTTPClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case resp.StatusCode != http.StatusOK || len(body) > maxDocument:
+		return nil, fmt.Errorf("introspection answered %s", resp.Status)
+	}
+	return body, nil
+}

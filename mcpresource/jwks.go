@@ -1,0 +1,129 @@
+package mcpresource
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"golang.org/x/sync/singleflight"
+)
+
+const (
+	// refreshAfter is when a key set is read again, in the background.
+	refreshAfter = 15 * time.Minute
+	// refreshPause is the least time between two readings, also for unknown keys:
+	// forged tokens must not become requests to the authorization server.
+	refreshPause = 10 * time.Second
+	// retryPause is the same while there are no keys at all, as when both servers start.
+	retryPause = time.Second
+	// staleFor is how long keys serve on when they cannot be read again.
+	staleFor = 24 * time.Hour
+)
+
+// keySet is the key set of an issuer. It is read when first needed, so that servers
+// may start in any order.
+type keySet struct {
+	issuer, location string // location "": found by discovery
+	client           *http.Client
+	now              func() time.Time
+	log              *slog.Logger
+	flight           singleflight.Group
+
+	mu     sync.Mutex // guards what follows
+	keys   map[string]jose.JSONWebKey
+	only   *jose.JSONWebKey // the one key of a set of one, for tokens without kid
+	readAt time.Time
+	tried  time.Time
+}
+
+var errNoKey = errors.New("no such key")
+
+// key returns the key with an id. An unknown id has the set read again, at most once
+// every refreshPause; a known id never does, whatever the signature looks like.
+func (s *keySet) key(ctx context.Context, kid string) (jose.JSONWebKey, error) {
+	k, ok, age, tried := s.lookup(kid)
+	fresh := age < staleFor
+	switch {
+	case ok && age < refreshAfter:
+		return k, nil
+	case ok && fresh:
+		if tried >= refreshPause {
+			go s.refresh(context.WithoutCancel(ctx)) // the present request need not wait
+		}
+		return k, nil
+	case fresh && tried < refreshPause:
+		return k, errNoKey
+	case !fresh && tried < retryPause:
+		return k, ErrUnavailable
+	}
+	if err := s.refresh(ctx); err != nil && !fresh {
+		return k, errors.Join(ErrUnavailable, err)
+	}
+	if k, ok, _, _ := s.lookup(kid); ok {
+		return k, nil
+	}
+	return k, errNoKey
+}
+
+// lookup finds a key and says how old the set is and how long ago it was last asked for.
+func (s *keySet) lookup(kid string) (k jose.JSONWebKey, ok bool, age, tried time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	age, tried = now.Sub(s.readAt), now.Sub(s.tried)
+	if kid == "" && s.only != nil {
+		return *s.only, true, age, tried
+	}
+	k, ok = s.keys[kid]
+	return k, ok, age, tried
+}
+
+// refresh reads the set; any number of callers share one reading.
+func (s *keySet) refresh(ctx context.Context) error {
+	_, err, _ := s.flight.Do("", func() (any, error) {
+		s.mu.Lock()
+		s.tried = s.now()
+		s.mu.Unlock()
+		return nil, s.read(context.WithoutCancel(ctx))
+	})
+	if err != nil {
+		s.log.WarnContext(ctx, "keys of the authorization server not read", "issuer", s.issuer, "error", err)
+	}
+	return err
+}
+
+func (s *keySet) read(ctx context.Context) error {
+	location := s.location
+	if location == "" {
+		m, err := discover(ctx, s.client, s.issuer)
+		if err != nil {
+			return err
+		}
+		if location = m.JWKSURI; location == "" {
+			return errors.New("the metadata names no jwks_uri")
+		}
+	}
+	var set jose.JSONWebKeySet
+	if err := fetchJSON(ctx, s.client, location, &set); err != nil {
+		return err
+	}
+	keys := map[string]jose.JSONWebKey{}
+	for _, k := range set.Keys {
+		if k.Valid() && k.IsPublic() && (k.Use == "" || k.Use == "sig") {
+			keys[k.KeyID] = k
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keys, s.only, s.readAt = keys, nil, s.now()
+	if len(keys) == 1 {
+		for _, k := range keys {
+			s.only = &k
+		}
+	}
+	return nil
+}

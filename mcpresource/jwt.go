@@ -1,0 +1,213 @@
+package mcpresource
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// JWTConfig configures a validator of RFC 9068 access tokens. Issuer is required.
+type JWTConfig struct {
+	Issuer  string // the issuer identifier; iss must be this very string
+	JWKSURL string // where its keys are; found by discovery when empty
+	// Algorithms are the accepted signature algorithms. Default: ES256, EdDSA, RS256,
+	// PS256. "none" and HMAC are never accepted.
+	Algorithms []string
+	// InsecureAllowUntyped accepts a "typ" other than at+jwt, for authorization
+	// servers that do not follow RFC 9068. An ID token may then pass for an access
+	// token of the same audience.
+	InsecureAllowUntyped bool
+	// CacheSize bounds how many validated tokens are remembered until they expire, so
+	// that the signature of a token is checked once. Default: 4096; negative: none.
+	CacheSize  int
+	ClockSkew  time.Duration    // default 30 seconds
+	HTTPClient *http.Client     // default: 5 seconds, no redirects
+	Now        func() time.Time // default time.Now
+	Logger     *slog.Logger     // default: discard
+}
+
+// NewJWTValidator returns a validator that checks tokens by the published keys of
+// their issuer. The keys are read when the first token comes.
+func NewJWTValidator(c JWTConfig) (Validator, error) {
+	if err := checkEndpoint(c.Issuer); err != nil {
+		return nil, fmt.Errorf("mcpresource: issuer %w", err)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.ClockSkew == 0 {
+		c.ClockSkew = defaultSkew
+	}
+	if c.CacheSize == 0 {
+		c.CacheSize = 4096
+	}
+	v := &jwtValidator{c: c, seen: newTokenCache(c.CacheSize, c.Now)}
+	for _, a := range c.Algorithms {
+		if a == "none" || strings.HasPrefix(a, "HS") {
+			return nil, fmt.Errorf("mcpresource: algorithm %q is never accepted", a)
+		}
+		v.algorithms = append(v.algorithms, jose.SignatureAlgorithm(a))
+	}
+	if v.algorithms == nil {
+		v.algorithms = []jose.SignatureAlgorithm{jose.ES256, jose.EdDSA, jose.RS256, jose.PS256}
+	}
+	v.keys = &keySet{issuer: c.Issuer, location: c.JWKSURL, client: defaultClient(c.HTTPClient), now: c.Now, log: c.Logger}
+	return v, nil
+}
+
+// Discover returns a JWT validator for an issuer after reading its metadata, so that
+// a wrong issuer shows at the start. client may be nil.
+func Discover(ctx context.Context, issuer string, client *http.Client) (Validator, error) {
+	m, err := discover(ctx, defaultClient(client), issuer)
+	if err != nil {
+		return nil, fmt.Errorf("mcpresource: %w", err)
+	}
+	if m.JWKSURI == "" {
+		return nil, fmt.Errorf("mcpresource: issuer %q publishes no keys; use NewIntrospectionValidator", issuer)
+	}
+	return NewJWTValidator(JWTConfig{Issuer: issuer, HTTPClient: client})
+}
+
+type jwtValidator struct {
+	c          JWTConfig
+	algorithms []jose.SignatureAlgorithm
+	keys       *keySet
+	seen       *tokenCache
+}
+
+const (
+	defaultSkew = 30 * time.Second
+	maxToken    = 16 << 10 // bytes
+)
+
+// tokenClaims are the claims that decide (RFC 9068 §2.2).
+type tokenClaims struct {
+	Issuer    string      `json:"iss"`
+	Subject   string      `json:"sub"`
+	Audience  audience    `json:"aud"`
+	ClientID  string      `json:"client_id"`
+	TokenID   string      `json:"jti"`
+	Scope     scopeClaim  `json:"scope"`
+	Scp       scopeClaim  `json:"scp"`
+	Expires   json.Number `json:"exp"`
+	NotBefore json.Number `json:"nbf"`
+	IssuedAt  json.Number `json:"iat"`
+}
+
+// audience is a string or an array of strings (RFC 7519 §4.1.3).
+type audience []string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *audience) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '"' {
+		*a = make(audience, 1)
+		return json.Unmarshal(b, &(*a)[0])
+	}
+	return json.Unmarshal(b, (*[]string)(a))
+}
+
+// scopeClaim is a space-delimited string, or the array that some servers send.
+type scopeClaim oauth.Scopes
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *scopeClaim) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '[' {
+		var list []string
+		err := json.Unmarshal(b, &list)
+		*s = scopeClaim(oauth.ParseScopes(strings.Join(list, " ")))
+		return err
+	}
+	var one string
+	err := json.Unmarshal(b, &one)
+	*s = scopeClaim(oauth.ParseScopes(one))
+	return err
+}
+
+// Validate implements Validator. The cheap checks of header and claims come before
+// the key is looked up, and the signature before anything is believed.
+func (v *jwtValidator) Validate(ctx context.Context, c Credential) (*Principal, error) {
+	if p, ok := v.seen.get(c.Token); ok {
+		return p, nil
+	}
+	if len(c.Token) > maxToken {
+		return nil, invalid("too long")
+	}
+	jws, err := jose.ParseSignedCompact(c.Token, v.algorithms)
+	if err != nil {
+		return nil, invalid("not a signed JWT of an accepted algorithm")
+	}
+	h := jws.Signatures[0].Protected
+	if typ, _ := h.ExtraHeaders[jose.HeaderType].(string); !v.c.InsecureAllowUntyped && !isAccessToken(typ) {
+		return nil, invalid("not an access token") // RFC 9068 §4
+	}
+	p, err := v.principal(jws.UnsafePayloadWithoutVerification())
+	if err != nil {
+		return nil, err
+	}
+	key, err := v.keys.key(ctx, h.KeyID)
+	switch {
+	case errors.Is(err, errNoKey):
+		return nil, invalid("signed by an unknown key")
+	case err != nil:
+		return nil, err
+	case key.Algorithm != "" && key.Algorithm != h.Algorithm:
+		return nil, invalid("the key is for another algorithm")
+	}
+	if _, err := jws.Verify(key); err != nil {
+		return nil, invalid("the signature is wrong")
+	}
+	v.seen.put(c.Token, p)
+	return p, nil
+}
+
+func isAccessToken(typ string) bool {
+	return strings.EqualFold(strings.TrimPrefix(strings.ToLower(typ), "application/"), oauth.AccessTokenType)
+}
+
+func (v *jwtValidator) principal(payload []byte) (*Principal, error) {
+	var c tokenClaims
+	if err := json.Unmarshal(payload, &c); err != nil {
+		return nil, invalid("the claims cannot be read")
+	}
+	p := &Principal{
+		Issuer: c.Issuer, Subject: c.Subject, ClientID: c.ClientID, TokenID: c.TokenID,
+		Scopes: oauth.Scopes(c.Scope).Union(oauth.Scopes(c.Scp)), Audience: c.Audience,
+		ExpiresAt: numeric(c.Expires), IssuedAt: numeric(c.IssuedAt), Claims: slices.Clone(payload),
+	}
+	now := v.c.Now()
+	switch {
+	case c.Issuer != v.c.Issuer: // RFC 9068 §4
+		return nil, invalid("issued by another server")
+	case p.ExpiresAt.IsZero() || !now.Before(p.ExpiresAt.Add(v.c.ClockSkew)):
+		return nil, invalid("expired")
+	case numeric(c.NotBefore).After(now.Add(v.c.ClockSkew)) || p.IssuedAt.After(now.Add(v.c.ClockSkew)):
+		return nil, invalid("not valid yet")
+	case c.Subject == "":
+		return nil, invalid("no subject")
+	}
+	return p, nil
+}
+
+// numeric reads a NumericDate (RFC 7519 §2). What is none counts as absent.
+func numeric(n json.Number) time.Time {
+	f, err := n.Float64()
+	if err != nil || f <= 0 || f > 1<<40 {
+		return time.Time{}
+	}
+	return time.Unix(int64(f), 0)
+}
+
+func invalid(why string) error { return fmt.Errorf("%w: %s", ErrInvalidToken, why) }

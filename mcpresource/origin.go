@@ -1,0 +1,94 @@
+package mcpresource
+
+import (
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// checkOrigin defends against DNS rebinding and foreign web pages (MCP, Streamable
+// HTTP, "Security Warning"), for every method. That Origin and Host agree proves
+// nothing: in a rebinding attack they do.
+func (g *Guard) checkOrigin(r *http.Request) *refusal {
+	if !g.isHost(r.Host) {
+		return &refusal{outcome: "host", status: http.StatusForbidden, text: "This host name is not served here."}
+	}
+	values := r.Header.Values("Origin")
+	if len(values) == 0 {
+		return nil // not a browser
+	}
+	if len(values) > 1 || !g.isOrigin(values[0]) {
+		return &refusal{outcome: "origin", status: http.StatusForbidden, text: "This origin is not permitted."}
+	}
+	return nil
+}
+
+func (g *Guard) isHost(host string) bool {
+	host = strings.ToLower(host)
+	if slices.Contains(g.hosts, host) {
+		return true
+	}
+	return g.anyLocal && oauth.IsLoopbackHost(hostname(host))
+}
+
+func hostname(hostport string) string {
+	if h, _, err := net.SplitHostPort(hostport); err == nil {
+		return h
+	}
+	return strings.Trim(hostport, "[]")
+}
+
+func (g *Guard) isOrigin(origin string) bool {
+	canonical, err := oauth.CanonicalResource(origin)
+	if err != nil || oauth.ResourceOrigin(canonical) != canonical {
+		return false // "null", too
+	}
+	if slices.Contains(g.origins, canonical) {
+		return true
+	}
+	scheme, host, _ := strings.Cut(canonical, "://")
+	return g.anyLocal && scheme == "http" && oauth.IsLoopbackHost(hostname(host))
+}
+
+// The headers that browser clients of MCP send and read.
+const (
+	allowHeaders  = "Authorization, Content-Type, Accept, Last-Event-ID, MCP-Protocol-Version, Mcp-Session-Id, Mcp-Method, Mcp-Name, DPoP"
+	exposeHeaders = "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After"
+)
+
+// crossOrigin sets the CORS headers for a permitted origin and answers its preflight.
+// The origin has been checked.
+func (g *Guard) crossOrigin(w http.ResponseWriter, r *http.Request) (answered bool) {
+	origin := r.Header.Get("Origin")
+	if !g.c.CORS || origin == "" {
+		return false
+	}
+	h := w.Header()
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Add("Vary", "Origin")
+	h.Set("Access-Control-Expose-Headers", exposeHeaders)
+	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
+		return false
+	}
+	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
+	h.Set("Access-Control-Allow-Headers", requestedHeaders(r))
+	h.Set("Access-Control-Max-Age", "600")
+	w.WriteHeader(http.StatusNoContent)
+	return true
+}
+
+// requestedHeaders are the ones we allow, and those for mirrored parameters, whose
+// names only the tools know.
+func requestedHeaders(r *http.Request) string {
+	out := allowHeaders
+	for name := range strings.SplitSeq(r.Header.Get("Access-Control-Request-Headers"), ",") {
+		name = strings.TrimSpace(name)
+		if strings.HasPrefix(strings.ToLower(name), "mcp-param-") && len(name) < 100 && !strings.ContainsAny(name, "\r\n") {
+			out += ", " + name
+		}
+	}
+	return out
+}

@@ -1,0 +1,136 @@
+package mcpresource
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// Principal is the verified caller of one request.
+type Principal struct {
+	Issuer    string       // the authorization server that says so
+	Subject   string       // the person, or the client itself for a machine
+	ClientID  string       // the application that calls
+	TokenID   string       // jti, for logs; "" when the token has none
+	Scopes    oauth.Scopes // what the token allows
+	Audience  []string     // the resources the token is for
+	IssuedAt  time.Time    // zero when the token does not say
+	ExpiresAt time.Time
+	Claims    json.RawMessage // everything the token or the introspection says, as JSON
+}
+
+// Key identifies the caller for sessions and limits: the same person through another
+// application, or by another issuer, is another caller.
+func (p *Principal) Key() string {
+	if p == nil {
+		return ""
+	}
+	return p.Issuer + "\x00" + p.Subject + "\x00" + p.ClientID
+}
+
+type principalKey struct{}
+
+// NewContext returns a context that carries p; nil takes any earlier one away. The
+// guard calls it for every request, and adapters for calls inside a session.
+func NewContext(ctx context.Context, p *Principal) context.Context {
+	return context.WithValue(ctx, principalKey{}, p)
+}
+
+// FromContext returns the verified caller of the request that ctx belongs to.
+func FromContext(ctx context.Context) (*Principal, bool) {
+	p, ok := ctx.Value(principalKey{}).(*Principal)
+	return p, ok && p != nil
+}
+
+// Credential is what a request presents.
+type Credential struct {
+	Scheme  string        // "Bearer", as sent
+	Token   string        // the credential itself; never log it
+	Request *http.Request // for validators that look at more; its body must not be read
+}
+
+// Validator judges a credential. It returns an error that wraps ErrInvalidToken for a
+// token that is not good (answered 401), and ErrUnavailable when it cannot judge now
+// (answered 503); any other error is treated as unavailable, and its text never
+// reaches the client. The Guard checks issuer, audience and times itself afterwards.
+type Validator interface {
+	Validate(ctx context.Context, c Credential) (*Principal, error)
+}
+
+// ValidatorFunc is a function that is a Validator.
+type ValidatorFunc func(ctx context.Context, c Credential) (*Principal, error)
+
+// Validate calls f.
+func (f ValidatorFunc) Validate(ctx context.Context, c Credential) (*Principal, error) {
+	return f(ctx, c)
+}
+
+// The errors of validators.
+var (
+	ErrInvalidToken = errors.New("mcpresource: token is not valid")
+	ErrUnavailable  = errors.New("mcpresource: token cannot be checked now")
+	// ErrNoCaller is returned by Guard.Authorize when there is no verified caller.
+	ErrNoCaller = errors.New("mcpresource: no verified caller")
+)
+
+// AnyOf tries validators in turn until one knows the token. When none does and one
+// could not be asked, the token counts as not judged.
+func AnyOf(validators ...Validator) Validator {
+	return ValidatorFunc(func(ctx context.Context, c Credential) (*Principal, error) {
+		failed := ErrInvalidToken
+		for _, v := range validators {
+			p, err := v.Validate(ctx, c)
+			if err == nil {
+				return p, nil
+			}
+			if !errors.Is(err, ErrInvalidToken) {
+				failed = err
+			}
+		}
+		return nil, failed
+	})
+}
+
+// Introspector answers whether a token is active. authserver.Server is one.
+type Introspector interface {
+	Introspect(ctx context.Context, token string) (oauth.Introspection, error)
+}
+
+// Local validates tokens with an authorization server in the same process: without
+// network, and seeing revocation at once.
+func Local(i Introspector) Validator {
+	return ValidatorFunc(func(ctx context.Context, c Credential) (*Principal, error) {
+		answer, err := i.Introspect(ctx, c.Token)
+		if err != nil {
+			return nil, errors.Join(ErrUnavailable, err)
+		}
+		return principalOf(answer)
+	})
+}
+
+// principalOf turns an introspection into a Principal; an inactive token is invalid.
+func principalOf(a oauth.Introspection) (*Principal, error) {
+	if !a.Active {
+		return nil, ErrInvalidToken
+	}
+	claims, err := json.Marshal(a)
+	if err != nil {
+		return nil, err
+	}
+	p := &Principal{
+		Issuer: a.Issuer, Subject: a.Subject, ClientID: a.ClientID, TokenID: a.TokenID,
+		Scopes: oauth.ParseScopes(a.Scope), Audience: []string{a.Audience}, ExpiresAt: unix(a.Expires), IssuedAt: unix(a.IssuedAt), Claims: claims,
+	}
+	return p, nil
+}
+
+func unix(seconds int64) time.Time {
+	if seconds == 0 {
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0)
+}

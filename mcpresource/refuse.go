@@ -1,0 +1,102 @@
+package mcpresource
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// The JSON-RPC error codes of refusals. Authorization errors use one outside the
+// ranges that MCP allocates.
+const (
+	codeParseError     = -32700
+	codeHeaderMismatch = -32020
+	codeRefused        = -32000
+)
+
+// refusal is an answer instead of the handler's.
+type refusal struct {
+	outcome   string // for Event
+	status    int
+	code      int             // JSON-RPC; 0: codeRefused
+	id        json.RawMessage // of the request, when it could be read
+	text      string          // public
+	challenge *oauth.BearerChallenge
+	retry     time.Duration
+	err       error // for the log
+}
+
+// challenged is a refusal that tells the client how to get in.
+func (g *Guard) challenged(outcome string, status int, code oauth.Code, text string, err error) *refusal {
+	c := &oauth.BearerChallenge{Error: code, Description: text}
+	if status == http.StatusUnauthorized {
+		c.Scope = g.base
+	}
+	return &refusal{outcome: outcome, status: status, text: text, challenge: c, err: err}
+}
+
+// rpcError is a JSON-RPC error response.
+type rpcError struct {
+	Version string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Error   struct {
+		Code    int               `json:"code"`
+		Message string            `json:"message"`
+		Data    map[string]string `json:"data,omitempty"`
+	} `json:"error"`
+}
+
+// refuse writes a refusal. The body says no more than header and status do.
+func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *passage, no *refusal) {
+	g.record(r, p, Event{Outcome: no.outcome, Status: no.status, Err: no.err})
+	h := w.Header()
+	body := rpcError{Version: "2.0", ID: no.id}
+	if body.ID == nil {
+		body.ID = json.RawMessage("null")
+	}
+	body.Error.Code, body.Error.Message = no.code, no.text
+	if no.code == 0 {
+		body.Error.Code = codeRefused
+	}
+	if no.challenge != nil {
+		no.challenge.ResourceMetadata = g.metadata
+		h.Set("WWW-Authenticate", no.challenge.String())
+		if no.challenge.Error != "" {
+			body.Error.Data = map[string]string{"error": string(no.challenge.Error)}
+			if s := no.challenge.Scope.String(); s != "" {
+				body.Error.Data["scope"] = s
+			}
+		}
+	}
+	if no.retry > 0 {
+		h.Set("Retry-After", strconv.Itoa(int((no.retry+time.Second-1)/time.Second)))
+	}
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(no.status)
+	if r.Method == http.MethodHead {
+		return
+	}
+	json.NewEncoder(w).Encode(body) // the client is gone when this fails
+}
+
+func (g *Guard) record(r *http.Request, p *passage, e Event) {
+	if e.Status >= http.StatusInternalServerError {
+		g.c.Logger.WarnContext(r.Context(), "request refused", "outcome", e.Outcome, "error", e.Err)
+	}
+	if g.c.Audit == nil {
+		return
+	}
+	e.Time, e.Method, e.RemoteAddr = g.c.Now(), r.Method, r.RemoteAddr
+	if p != nil {
+		e.Principal = p.principal
+		for _, op := range p.envelope.ops {
+			e.Operations = append(e.Operations, Operation{Method: op.Method, Name: op.Name})
+		}
+	}
+	g.c.Audit(e)
+}
