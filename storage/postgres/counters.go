@@ -1,0 +1,60 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+// Spend implements storage.Once.
+func (s *Store) Spend(ctx context.Context, purpose, id string, expires time.Time) error {
+	return s.do(ctx, "spend", func(ctx context.Context, q querier) error {
+		return changed(storage.ErrSpent)(exec(ctx, q, "INSERT INTO spent (purpose, id, expires_at) VALUES ($1,$2,$3) ON CONFLICT DO NOTHING",
+			purpose, id, column.Millis(expires)))
+	})
+}
+
+const recordFailure = `INSERT INTO failures AS f (key, count, first_at, last_at, expires_at)
+VALUES ($1, 1, $2, $2, $2 + $3::bigint)
+ON CONFLICT (key) DO UPDATE SET
+	count = CASE WHEN f.first_at + $3 <= $2 THEN 1 ELSE f.count + 1 END,
+	first_at = CASE WHEN f.first_at + $3 <= $2 THEN $2 ELSE f.first_at END,
+	last_at = $2,
+	expires_at = greatest(f.expires_at, $2 + $3)
+RETURNING count`
+
+// RecordFailure implements storage.Failures.
+func (s *Store) RecordFailure(ctx context.Context, key storage.Hash, now time.Time, window time.Duration) (n int, err error) {
+	err = s.do(ctx, "record failure", func(ctx context.Context, q querier) error {
+		return one(ctx, q, []any{&n}, recordFailure, key[:], column.Millis(now), window.Milliseconds())
+	})
+	return n, err
+}
+
+// FailureCount implements storage.Failures.
+func (s *Store) FailureCount(ctx context.Context, key storage.Hash, now time.Time, window time.Duration) (n int, last time.Time, err error) {
+	err = s.do(ctx, "failure count", func(ctx context.Context, q querier) error {
+		var at int64
+		err := one(ctx, q, []any{&n, &at}, "SELECT count, last_at FROM failures WHERE key = $1 AND first_at + $2::bigint > $3",
+			key[:], window.Milliseconds(), column.Millis(now))
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		last = column.Time(at)
+		return err
+	})
+	return n, last, err
+}
+
+// ClearFailures implements storage.Failures.
+func (s *Store) ClearFailures(ctx context.Context, key storage.Hash) error {
+	return s.do(ctx, "clear failures", func(ctx context.Context, q querier) error {
+		_, err := q.Exec(ctx, "DELETE FROM failures WHERE key = $1", key[:])
+		return err
+	})
+}

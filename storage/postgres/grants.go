@@ -1,0 +1,89 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+// ListGrants implements storage.Grants.
+func (s *Store) ListGrants(ctx context.Context, userID, clientID, after string, limit int) (out []storage.Grant, err error) {
+	// One text for each set of filters, so that each can walk its own index.
+	sql := "SELECT " + column.GrantColumns + " FROM grants WHERE id > $1 AND revoked_at IS NULL"
+	args := []any{after, max(limit, 0)}
+	for _, f := range []struct{ column, value string }{{"user_id", userID}, {"client_id", clientID}} {
+		if f.value != "" {
+			args = append(args, f.value)
+			sql += fmt.Sprintf(" AND %s = $%d", f.column, len(args))
+		}
+	}
+	err = s.do(ctx, "list grants", func(ctx context.Context, q querier) (err error) {
+		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.Grant, error) {
+			var r column.GrantRow
+			if err := row.Scan(r.Dest()...); err != nil {
+				return storage.Grant{}, err
+			}
+			return r.Grant()
+		}, sql+" ORDER BY id LIMIT $2", args...)
+		return err
+	})
+	return out, err
+}
+
+// ForgetConsent implements storage.Grants.
+func (s *Store) ForgetConsent(ctx context.Context, userID, clientID, resource string, now time.Time) error {
+	return s.tx(ctx, "forget consent", func(ctx context.Context, q querier) error {
+		return all(ctx, q,
+			statement{"DELETE FROM consents WHERE user_id = $1 AND client_id = $2 AND resource = $3", []any{userID, clientID, resource}},
+			revoke("user_id = $3 AND client_id = $4 AND resource = $5", now, userID, clientID, resource),
+		)
+	})
+}
+
+// PutResource implements storage.Resources.
+func (s *Store) PutResource(ctx context.Context, r storage.Resource) error {
+	return s.do(ctx, "put resource", func(ctx context.Context, q querier) error {
+		_, err := q.Exec(ctx, `INSERT INTO resources (uri, name, scopes, created_at) VALUES ($1,$2,$3,$4)
+			ON CONFLICT (uri) DO UPDATE SET name = excluded.name, scopes = excluded.scopes`,
+			r.URI, r.Name, column.List(r.Scopes), column.Millis(r.CreatedAt))
+		return err
+	})
+}
+
+// ListResources implements storage.Resources.
+func (s *Store) ListResources(ctx context.Context) (out []storage.Resource, err error) {
+	err = s.do(ctx, "list resources", func(ctx context.Context, q querier) (err error) {
+		out, err = each(ctx, q, resource, "SELECT uri, name, scopes, created_at FROM resources ORDER BY created_at, uri")
+		return err
+	})
+	return out, err
+}
+
+func resource(row pgx.CollectableRow) (r storage.Resource, err error) {
+	var scopes string
+	var created int64
+	if err := row.Scan(&r.URI, &r.Name, &scopes, &created); err != nil {
+		return r, err
+	}
+	r.CreatedAt = column.Time(created)
+	r.Scopes, err = column.ParseList[storage.ScopeText](scopes)
+	return r, err
+}
+
+// RemoveResource implements storage.Resources.
+func (s *Store) RemoveResource(ctx context.Context, uri string, now time.Time) error {
+	return s.tx(ctx, "remove resource", func(ctx context.Context, q querier) error {
+		if err := changed(storage.ErrNotFound)(exec(ctx, q, "DELETE FROM resources WHERE uri = $1", uri)); err != nil {
+			return err
+		}
+		return all(ctx, q,
+			statement{"DELETE FROM consents WHERE resource = $1", []any{uri}},
+			revoke("resource = $3", now, uri),
+		)
+	})
+}

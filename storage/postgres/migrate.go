@@ -1,0 +1,142 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mcp-authd/mcp-authd/migrations"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+const (
+	versionTable = `CREATE TABLE IF NOT EXISTS schema_version (
+	version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL)`
+
+	// Row 0 is the lock of migrations. A row lock belongs to the transaction, so it
+	// holds behind a transaction pooler, where a session's lock would not.
+	lockRow  = "INSERT INTO schema_version (version, name, applied_at) VALUES (0, 'lock', 0) ON CONFLICT DO NOTHING"
+	takeLock = "SELECT version FROM schema_version WHERE version = 0 FOR UPDATE"
+
+	migrateTimeout = 10 * time.Minute
+)
+
+// Migrate applies the steps that are missing, each in a transaction of its own. Of
+// several replicas one applies a step; the others wait and find it applied. A
+// schema that fits is not touched, and no right to change it is needed.
+func (s *Store) Migrate(ctx context.Context) error {
+	slow := *s
+	slow.timeout = migrateTimeout
+	applied, err := slow.applied(ctx)
+	if err != nil {
+		return err
+	}
+	due, err := migrations.Due(s.steps, applied)
+	if err != nil || len(due) == 0 {
+		return schema(err)
+	}
+	if err := slow.prepareMigrations(ctx); err != nil {
+		return err
+	}
+	for {
+		var done migrations.Step
+		err := slow.tx(ctx, "migrate", func(ctx context.Context, q querier) (err error) {
+			done, err = s.step(ctx, q.(pgx.Tx))
+			return err
+		})
+		if err != nil || done.Version == 0 {
+			return err
+		}
+		s.log.Info("schema migrated", "version", done.Version, "name", done.Name)
+	}
+}
+
+// prepareMigrations makes the table of versions. IF NOT EXISTS does not keep two
+// replicas from colliding in the catalogue; the loser tries again and finds it.
+func (s *Store) prepareMigrations(ctx context.Context) error {
+	return s.do(ctx, "prepare migrations", func(ctx context.Context, q querier) error {
+		_, err := q.Exec(ctx, versionTable)
+		switch state(err) {
+		case uniqueViolation, duplicateTable, duplicateObject:
+			return errAgain
+		}
+		if err != nil {
+			return err
+		}
+		_, err = q.Exec(ctx, lockRow)
+		return err
+	})
+}
+
+// step applies the first step that is due and returns it, the zero Step when none is.
+func (s *Store) step(ctx context.Context, tx pgx.Tx) (none migrations.Step, err error) {
+	if _, err := tx.Exec(ctx, takeLock); err != nil {
+		return none, err
+	}
+	got, err := applied(ctx, tx)
+	if err != nil {
+		return none, err
+	}
+	due, err := migrations.Due(s.steps, got)
+	if err != nil || len(due) == 0 {
+		return none, schema(err)
+	}
+	d := due[0]
+	// The simple protocol runs a script of many statements.
+	if _, err := tx.Conn().PgConn().Exec(ctx, d.SQL).ReadAll(); err != nil {
+		return none, fmt.Errorf("step %d, %s: %w", d.Version, d.Name, err)
+	}
+	_, err = tx.Exec(ctx, "INSERT INTO schema_version (version, name, applied_at) VALUES ($1, $2, $3)",
+		d.Version, d.Name, column.Millis(s.now()))
+	return d, err
+}
+
+// MigrationStatus lists the steps of this version, and those that only the
+// database knows.
+func (s *Store) MigrationStatus(ctx context.Context) ([]migrations.Status, error) {
+	got, err := s.applied(ctx)
+	return migrations.Merge(s.steps, got), err
+}
+
+// Ready implements storage.Housekeeping.
+func (s *Store) Ready(ctx context.Context) error {
+	got, err := s.applied(ctx)
+	if err != nil {
+		return err
+	}
+	if err := migrations.Current(s.steps, got); err != nil {
+		return fmt.Errorf("postgres: ready: %w", schema(err))
+	}
+	return nil
+}
+
+func (s *Store) applied(ctx context.Context) (out []migrations.Status, err error) {
+	err = s.do(ctx, "read the schema version", func(ctx context.Context, q querier) (err error) {
+		out, err = applied(ctx, q)
+		if state(err) == undefinedTable {
+			return nil
+		}
+		return err
+	})
+	return out, err
+}
+
+func applied(ctx context.Context, q querier) ([]migrations.Status, error) {
+	return each(ctx, q, func(r pgx.CollectableRow) (st migrations.Status, err error) {
+		var at int64
+		err = r.Scan(&st.Version, &st.Name, &at)
+		st.AppliedAt = column.Time(at)
+		return st, err
+	}, "SELECT version, name, applied_at FROM schema_version WHERE version > 0 ORDER BY version")
+}
+
+func schema(err error) error {
+	if errors.Is(err, migrations.ErrNewer) || errors.Is(err, migrations.ErrPending) {
+		return fmt.Errorf("%w: %w", storage.ErrSchema, err)
+	}
+	return err
+}

@@ -1,0 +1,112 @@
+// Package postgres keeps the store in PostgreSQL, for any number of replicas.
+//
+// What a person or a client waits for (Visit, Approve, RedeemCode, RotateRefresh) is
+// one statement and so one round trip; only a refusal costs another, to name its
+// cause. The SQL works at READ COMMITTED and above, behind a transaction pooler, and
+// leaves out what other servers of the protocol lack (see portable_test.go).
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/mcp-authd/mcp-authd/migrations"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Options are the options of Open.
+type Options struct {
+	Now         func() time.Time // stamps migrations; nil: time.Now
+	Logger      *slog.Logger     // nil: silent
+	SkipMigrate bool             // leave the schema alone; Ready tells whether it fits
+	MaxConns    int32            // 0: pool_max_conns of the URL, or four for each processor, at least eight
+	Timeout     time.Duration    // of one verb with its retries; 0: ten seconds
+}
+
+// Store is a storage.Store in PostgreSQL.
+type Store struct {
+	pool    *pgxpool.Pool
+	steps   []migrations.Step
+	timeout time.Duration
+	now     func() time.Time
+	log     *slog.Logger
+}
+
+var _ storage.Store = (*Store)(nil)
+
+// Open connects to the database of a postgres:// URL and migrates it.
+// storage.ErrSchema, wrapped, when a newer version wrote it. The URL may carry the
+// parameters of pgx, such as pool_max_conns, statement_timeout, or
+// default_query_exec_mode=cache_describe for a PgBouncer older than 1.21.
+func Open(ctx context.Context, url string, o Options) (*Store, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 10 * time.Second
+	}
+	steps, err := migrations.Steps(migrations.Postgres)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := connect(ctx, url, o)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: open: %w", err)
+	}
+	s := &Store{pool: pool, steps: steps, timeout: o.Timeout, now: o.Now, log: o.Logger}
+	if err := s.begin(ctx, o.SkipMigrate); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Store) begin(ctx context.Context, skipMigrate bool) error {
+	if !skipMigrate {
+		return s.Migrate(ctx)
+	}
+	if err := s.pool.Ping(ctx); err != nil {
+		return fmt.Errorf("postgres: open: %w", err)
+	}
+	return nil
+}
+
+func connect(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) {
+	c, err := pgxpool.ParseConfig(url) // its errors hide the password
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case o.MaxConns > 0:
+		c.MaxConns = o.MaxConns
+	case !strings.Contains(url, "pool_max_conns"):
+		c.MaxConns = max(8, 4*int32(runtime.NumCPU()))
+	}
+	params := c.ConnConfig.RuntimeParams
+	if params["application_name"] == "" {
+		params["application_name"] = "mcp-authd"
+	}
+	// A verb that is given up is cancelled on the server too: a statement left
+	// running there would hold its locks.
+	c.ConnConfig.BuildContextWatcherHandler = func(p *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: p, DeadlineDelay: time.Second}
+	}
+	return pgxpool.NewWithConfig(ctx, c)
+}
+
+// Close waits for the verbs that run and closes the connections.
+func (s *Store) Close() error {
+	s.pool.Close()
+	return nil
+}

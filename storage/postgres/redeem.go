@@ -1,0 +1,94 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+	"github.com/mcp-authd/mcp-authd/storage/internal/verdict"
+)
+
+const (
+	// takeCode is the single use of a code: the UPDATE changes the row for one of N
+	// callers; the others wait for its lock and then find the condition false. All
+	// that the code is bound to stands in the condition, so a wrong guess leaves it
+	// as it is. The refresh token descends from the changed row or not at all.
+	takeCode = `WITH took AS (
+	UPDATE grants AS g SET code_used_at = $1, sweep_at = expires_at
+	WHERE code_hash = $2 AND client_id = $3 AND code_challenge = $4 AND ($5 = '' OR code_redirect = $5)
+		AND ($6 = '' OR resource = $6) AND code_used_at IS NULL AND code_expires_at > $1 AND expires_at > $1
+		AND revoked_at IS NULL AND NOT ` + isCut + `
+	RETURNING ` + column.GrantColumns + `),
+next AS (INSERT INTO refresh_tokens (hash, grant_id, created_at, expires_at)
+	SELECT $7::bytea, id, $1, least($8::bigint, expires_at) FROM took WHERE $7::bytea IS NOT NULL),
+used AS (UPDATE clients SET last_used_at = $1
+	WHERE id = $3 AND deleted_at IS NULL AND (last_used_at IS NULL OR last_used_at <= $9) AND EXISTS (SELECT 1 FROM took))
+SELECT ` + column.GrantColumns + ` FROM took`
+
+	readCode = "SELECT " + column.GrantColumns + `, code_redirect, code_challenge, code_expires_at, code_used_at, ` + isCut + `
+FROM grants g WHERE code_hash = $1`
+
+	// isCut tells whether the user or client of the grant g has been cut off.
+	isCut = `(g.user_id <> '' AND NOT EXISTS (SELECT 1 FROM users u WHERE u.id = g.user_id AND NOT u.disabled)
+	OR EXISTS (SELECT 1 FROM clients c WHERE c.id = g.client_id AND c.deleted_at IS NOT NULL))`
+)
+
+// RedeemCode implements storage.Redemptions.
+func (s *Store) RedeemCode(ctx context.Context, r storage.RedeemCode) (out storage.Grant, err error) {
+	var hash any // NULL: no refresh token
+	var expires int64
+	if r.Refresh != nil {
+		hash, expires = r.Refresh.Hash[:], column.Millis(r.Refresh.ExpiresAt)
+	}
+	err = s.do(ctx, "redeem code", func(ctx context.Context, q querier) error {
+		var row column.GrantRow
+		err := one(ctx, q, row.Dest(), takeCode, column.Millis(r.Now), r.Hash[:], r.ClientID, r.Challenge,
+			r.RedirectURI, r.Resource, hash, expires, column.Millis(r.Now.Add(-column.UsedEvery)))
+		if errors.Is(err, pgx.ErrNoRows) {
+			out, err = refuseCode(ctx, q, r)
+			return err
+		}
+		if err == nil {
+			out, err = row.Grant()
+		}
+		return err
+	})
+	return out, err
+}
+
+// refuseCode names the cause, and revokes the grant of a code used a second time.
+func refuseCode(ctx context.Context, q querier, r storage.RedeemCode) (storage.Grant, error) {
+	var row column.GrantRow
+	var code verdict.Code
+	var expires int64
+	var used *int64
+	err := one(ctx, q, append(row.Dest(), &code.RedirectURI, &code.Challenge, &expires, &used, &code.Cut), readCode, r.Hash[:])
+	if err != nil {
+		return storage.Grant{}, err
+	}
+	if code.Grant, err = row.Grant(); err != nil {
+		return storage.Grant{}, err
+	}
+	code.ExpiresAt, code.UsedAt = column.Time(expires), column.OptTime(used)
+	return carryOut(ctx, q, code.Judge(r), code.Grant, column.Millis(r.Now))
+}
+
+// carryOut revokes the grant of what was used again. It shows the grant only to a
+// caller to whom the code or token belongs.
+func carryOut(ctx context.Context, q querier, refused error, g storage.Grant, now int64) (storage.Grant, error) {
+	switch {
+	case refused == nil:
+		return storage.Grant{}, errAgain
+	case errors.Is(refused, storage.ErrMismatch), errors.Is(refused, storage.ErrResource):
+		return storage.Grant{}, refused
+	case errors.Is(refused, storage.ErrSpent):
+		g.RevokedAt = column.Time(now)
+		if err := all(ctx, q, revoke("id = $3", g.RevokedAt, g.ID)); err != nil {
+			return storage.Grant{}, err
+		}
+	}
+	return g, refused
+}

@@ -1,0 +1,68 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+// RevokeGrant implements storage.Revocations.
+func (s *Store) RevokeGrant(ctx context.Context, grantID string, now time.Time) error {
+	return s.do(ctx, "revoke grant", func(ctx context.Context, q querier) error {
+		return all(ctx, q, revoke("id = $3", now, grantID))
+	})
+}
+
+// RevokeRefresh implements storage.Revocations.
+func (s *Store) RevokeRefresh(ctx context.Context, h storage.Hash, clientID string, now time.Time) error {
+	return s.do(ctx, "revoke refresh token", func(ctx context.Context, q querier) error {
+		t, err := loadRefresh(ctx, q, h) // a token never changes its grant, nor a grant its client
+		if err != nil {
+			return err
+		}
+		if t.Grant.ClientID != clientID {
+			return storage.ErrMismatch
+		}
+		return all(ctx, q, revoke("id = $3", now, t.Grant.ID))
+	})
+}
+
+// DenyToken implements storage.Revocations.
+func (s *Store) DenyToken(ctx context.Context, tokenID string, expires time.Time) error {
+	return s.do(ctx, "deny token", func(ctx context.Context, q querier) error {
+		_, err := q.Exec(ctx, `INSERT INTO denied_tokens (id, expires_at) VALUES ($1, $2)
+			ON CONFLICT (id) DO UPDATE SET expires_at = greatest(denied_tokens.expires_at, excluded.expires_at)`,
+			tokenID, column.Millis(expires))
+		return err
+	})
+}
+
+const tokenActive = `SELECT NOT EXISTS (SELECT 1 FROM denied_tokens WHERE id = $1 AND expires_at > $4)
+	AND NOT EXISTS (SELECT 1 FROM clients WHERE id = $3 AND deleted_at IS NOT NULL)
+	AND ($2 = '' OR EXISTS (SELECT 1 FROM grants g WHERE g.id = $2 AND g.revoked_at IS NULL AND g.expires_at > $4 AND NOT ` + isCut + `))`
+
+// TokenActive implements storage.Lookups.
+func (s *Store) TokenActive(ctx context.Context, t storage.TokenKey) (active bool, err error) {
+	err = s.do(ctx, "token active", func(ctx context.Context, q querier) error {
+		return one(ctx, q, []any{&active}, tokenActive, t.TokenID, t.GrantID, t.ClientID, column.Millis(t.Now))
+	})
+	return active, err
+}
+
+// RefreshToken implements storage.Lookups.
+func (s *Store) RefreshToken(ctx context.Context, h storage.Hash, now time.Time) (g storage.Grant, expires time.Time, err error) {
+	err = s.do(ctx, "refresh token", func(ctx context.Context, q querier) error {
+		t, err := loadRefresh(ctx, q, h)
+		if err != nil {
+			return err
+		}
+		if _, refused := t.Judge(storage.RotateRefresh{ClientID: t.Grant.ClientID, Now: now}); refused != nil {
+			return storage.ErrNotFound
+		}
+		g, expires = t.Grant, t.ExpiresAt
+		return nil
+	})
+	return g, expires, err
+}

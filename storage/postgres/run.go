@@ -1,0 +1,148 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// querier is the pool, where each statement is its own transaction, or a transaction.
+type querier interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// SQLSTATE codes (PostgreSQL manual, appendix A).
+const (
+	serializationFailure = "40001"
+	deadlockDetected     = "40P01"
+	uniqueViolation      = "23505"
+	notInRepertoire      = "22021" // text with a NUL or broken UTF-8
+	undefinedTable       = "42P01"
+	duplicateTable       = "42P07"
+	duplicateObject      = "42710"
+)
+
+const maxTries = 12
+
+// errAgain makes a verb start over: the row that refused it has changed since.
+var errAgain = errors.New("changed meanwhile")
+
+// do runs fn on the pool: for verbs of one statement, and those whose further
+// statements need no common transaction. fn may run several times.
+func (s *Store) do(ctx context.Context, what string, fn func(ctx context.Context, q querier) error) error {
+	return s.retry(ctx, what, func(ctx context.Context) error { return fn(ctx, s.pool) })
+}
+
+// tx runs fn in a transaction. fn may run several times.
+func (s *Store) tx(ctx context.Context, what string, fn func(ctx context.Context, q querier) error) error {
+	return s.retry(ctx, what, func(ctx context.Context) error {
+		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return fn(ctx, tx) })
+	})
+}
+
+// retry repeats what failed because of a concurrent transaction, or never reached
+// the server. It bounds the whole by the timeout of a verb.
+func (s *Store) retry(ctx context.Context, what string, fn func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	for try := 1; ; try++ {
+		err := fn(ctx)
+		if err == nil {
+			return nil
+		}
+		if try == maxTries || !again(err) || ctx.Err() != nil {
+			return fmt.Errorf("postgres: %s: %w", what, cause(ctx, err))
+		}
+		pause := time.Duration(rand.Int64N(int64(time.Millisecond) << min(try, 8)))
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func again(err error) bool {
+	switch state(err) {
+	case serializationFailure, deadlockDetected:
+		return true
+	}
+	return errors.Is(err, errAgain) || pgconn.SafeToRetry(err)
+}
+
+func state(err error) string {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}
+
+// cause turns an error of the database into the one that the contract promises.
+func cause(ctx context.Context, err error) error {
+	switch {
+	case state(err) == uniqueViolation:
+		return storage.ErrExists
+	case state(err) == notInRepertoire, errors.Is(err, pgx.ErrNoRows):
+		// No record can carry text that the database cannot hold.
+		return storage.ErrNotFound
+	case ctx.Err() != nil && !errors.Is(err, ctx.Err()):
+		return errors.Join(ctx.Err(), err) // the server names a cancelled statement otherwise
+	}
+	return err
+}
+
+// exec returns the number of rows that a statement changed.
+func exec(ctx context.Context, q querier, sql string, args ...any) (int64, error) {
+	tag, err := q.Exec(ctx, sql, args...)
+	return tag.RowsAffected(), err
+}
+
+// one scans the first row into dest. pgx.ErrNoRows, and so storage.ErrNotFound from
+// the verb, when there is none.
+func one(ctx context.Context, q querier, dest []any, sql string, args ...any) error {
+	return q.QueryRow(ctx, sql, args...).Scan(dest...)
+}
+
+// each collects what f makes of every row.
+func each[T any](ctx context.Context, q querier, f func(pgx.CollectableRow) (T, error), sql string, args ...any) ([]T, error) {
+	rows, err := q.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, f)
+}
+
+// changed returns missed when a statement changed no row.
+func changed(missed error) func(int64, error) error {
+	return func(n int64, err error) error {
+		if err == nil && n == 0 {
+			return missed
+		}
+		return err
+	}
+}
+
+// statement is one of several that a verb runs in a transaction.
+type statement struct {
+	sql  string
+	args []any
+}
+
+// all runs statements whose row counts do not matter.
+func all(ctx context.Context, q querier, statements ...statement) error {
+	for _, st := range statements {
+		if _, err := q.Exec(ctx, st.sql, st.args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}

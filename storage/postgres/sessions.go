@@ -1,0 +1,53 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+// PutSession implements storage.Sessions.
+func (s *Store) PutSession(ctx context.Context, se storage.Session) error {
+	return s.do(ctx, "put session", func(ctx context.Context, q querier) error {
+		_, err := q.Exec(ctx, "INSERT INTO sessions (hash, user_id, auth_time, created_at, expires_at) VALUES ($1,$2,$3,$4,$5)",
+			se.Hash[:], se.UserID, column.Millis(se.AuthTime), column.Millis(se.CreatedAt), column.Millis(se.ExpiresAt))
+		return err
+	})
+}
+
+const visit = `SELECT u.id, u.name, u.password_hash, u.admin, u.disabled, u.created_at, u.last_login_at,
+	s.auth_time, s.created_at, s.expires_at,
+	(SELECT array_agg(scope ORDER BY created_at, scope) FROM consents
+		WHERE user_id = u.id AND client_id = $2 AND resource = $3),
+	EXISTS (SELECT 1 FROM consents WHERE user_id = u.id AND client_id = $2)
+FROM sessions s JOIN users u ON u.id = s.user_id
+WHERE s.hash = $1 AND s.expires_at > $4 AND NOT u.disabled`
+
+// Visit implements storage.Sessions.
+func (s *Store) Visit(ctx context.Context, k storage.VisitKey) (out storage.Visit, err error) {
+	err = s.do(ctx, "visit", func(ctx context.Context, q querier) error {
+		var u column.UserRow
+		var auth, created, expires int64
+		var scopes []string
+		var known bool
+		err := one(ctx, q, append(u.Dest(), &auth, &created, &expires, &scopes, &known), visit,
+			k.Session[:], k.ClientID, k.Resource, column.Millis(k.Now))
+		if err != nil {
+			return err
+		}
+		out = storage.Visit{User: u.User(), Known: known, Consented: column.Consented(scopes)}
+		out.Session = storage.Session{Hash: k.Session, UserID: out.User.ID, AuthTime: column.Time(auth),
+			CreatedAt: column.Time(created), ExpiresAt: column.Time(expires)}
+		return nil
+	})
+	return out, err
+}
+
+// EndSession implements storage.Sessions.
+func (s *Store) EndSession(ctx context.Context, h storage.Hash) error {
+	return s.do(ctx, "end session", func(ctx context.Context, q querier) error {
+		_, err := q.Exec(ctx, "DELETE FROM sessions WHERE hash = $1", h[:])
+		return err
+	})
+}

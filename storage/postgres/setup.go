@@ -1,0 +1,81 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+const (
+	noAdmin = "SELECT NOT EXISTS (SELECT 1 FROM users WHERE admin)"
+
+	setupRow  = "INSERT INTO settings (name) VALUES ('setup_token') ON CONFLICT DO NOTHING"
+	setupLock = "SELECT value, expires_at FROM settings WHERE name = 'setup_token' FOR UPDATE"
+	setupPut  = "UPDATE settings SET value = $1, expires_at = $2 WHERE name = 'setup_token'"
+)
+
+// setupToken is the stored token; no value when there is none.
+type setupToken struct {
+	value   []byte
+	expires *int64
+	open    bool // there is no administrator
+}
+
+// lockSetup lets one transaction at a time decide about the first administrator.
+func lockSetup(ctx context.Context, q querier) (t setupToken, err error) {
+	if _, err := q.Exec(ctx, setupRow); err != nil {
+		return t, err
+	}
+	if err := one(ctx, q, []any{&t.value, &t.expires}, setupLock); err != nil {
+		return t, err
+	}
+	return t, one(ctx, q, []any{&t.open}, noAdmin)
+}
+
+// PutSetupToken implements storage.Setup.
+func (s *Store) PutSetupToken(ctx context.Context, h storage.Hash, expires, _ time.Time) error {
+	return s.tx(ctx, "put setup token", func(ctx context.Context, q querier) error {
+		t, err := lockSetup(ctx, q)
+		if err != nil {
+			return err
+		}
+		if !t.open {
+			return storage.ErrExists
+		}
+		_, err = q.Exec(ctx, setupPut, h[:], column.Millis(expires))
+		return err
+	})
+}
+
+// SetupOpen implements storage.Setup.
+func (s *Store) SetupOpen(ctx context.Context) (open bool, err error) {
+	err = s.do(ctx, "setup open", func(ctx context.Context, q querier) error {
+		return one(ctx, q, []any{&open}, noAdmin)
+	})
+	return open, err
+}
+
+// CreateFirstAdmin implements storage.Setup.
+func (s *Store) CreateFirstAdmin(ctx context.Context, h storage.Hash, u storage.User, now time.Time) error {
+	u.Admin = true
+	return s.tx(ctx, "create the first administrator", func(ctx context.Context, q querier) error {
+		t, err := lockSetup(ctx, q)
+		switch {
+		case err != nil:
+			return err
+		case !t.open:
+			return storage.ErrExists
+		case !bytes.Equal(t.value, h[:]):
+			return storage.ErrNotFound
+		case *t.expires <= column.Millis(now):
+			return storage.ErrExpired
+		}
+		if _, err := q.Exec(ctx, setupPut, nil, nil); err != nil {
+			return err
+		}
+		return changed(storage.ErrExists)(exec(ctx, q, insertUser, column.UserValues(u)...))
+	})
+}

@@ -1,0 +1,63 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+// sweeps remove what can no longer matter, $1 being now and $2 the limit. Tokens
+// go before their grants: a grant leaves when its last token has left. What another
+// replica sweeps, or a verb holds, is passed over.
+var sweeps = [...]string{
+	"DELETE FROM sessions WHERE hash IN (SELECT hash FROM sessions WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
+	`DELETE FROM refresh_tokens WHERE hash IN (SELECT t.hash FROM grants g JOIN refresh_tokens t ON t.grant_id = g.id
+		WHERE g.sweep_at <= $1 LIMIT $2 FOR UPDATE OF t SKIP LOCKED)`,
+	`DELETE FROM grants WHERE id IN (SELECT id FROM grants g WHERE sweep_at <= $1
+		AND NOT EXISTS (SELECT 1 FROM refresh_tokens t WHERE t.grant_id = g.id) LIMIT $2 FOR UPDATE SKIP LOCKED)`,
+	"DELETE FROM denied_tokens WHERE id IN (SELECT id FROM denied_tokens WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
+	"DELETE FROM spent WHERE (purpose, id) IN (SELECT purpose, id FROM spent WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
+	"DELETE FROM failures WHERE key IN (SELECT key FROM failures WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
+	"DELETE FROM signing_keys WHERE id IN (SELECT id FROM signing_keys WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
+}
+
+const eraseSealed = `UPDATE refresh_tokens SET sealed = NULL WHERE hash IN (SELECT hash FROM refresh_tokens
+	WHERE sealed IS NOT NULL AND rotated_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`
+
+// Sweep implements storage.Housekeeping. Each kind is a transaction of its own.
+func (s *Store) Sweep(ctx context.Context, now time.Time, grace time.Duration, limit int) (total int, err error) {
+	one := func(query string, before time.Time) error {
+		return s.do(ctx, "sweep", func(ctx context.Context, q querier) error {
+			n, err := exec(ctx, q, query, column.Millis(before), max(limit, 0))
+			total += int(n)
+			return err
+		})
+	}
+	for _, query := range sweeps {
+		if err := one(query, now); err != nil {
+			return total, err
+		}
+	}
+	return total, one(eraseSealed, now.Add(-grace))
+}
+
+// Fingerprint implements storage.Housekeeping.
+func (s *Store) Fingerprint(ctx context.Context, fp []byte) (out []byte, err error) {
+	err = s.do(ctx, "fingerprint", func(ctx context.Context, q querier) error {
+		if len(fp) > 0 {
+			if _, err := q.Exec(ctx, "INSERT INTO settings (name, value) VALUES ('fingerprint', $1) ON CONFLICT DO NOTHING", fp); err != nil {
+				return err
+			}
+		}
+		err := one(ctx, q, []any{&out}, "SELECT value FROM settings WHERE name = 'fingerprint'")
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	return out, err
+}

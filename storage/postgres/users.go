@@ -1,0 +1,114 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+// UserByName implements storage.Users.
+func (s *Store) UserByName(ctx context.Context, name string) (storage.User, error) {
+	return s.user(ctx, "name_key = $1", column.NameKey(name))
+}
+
+// User implements storage.Users.
+func (s *Store) User(ctx context.Context, id string) (storage.User, error) {
+	return s.user(ctx, "id = $1", id)
+}
+
+func (s *Store) user(ctx context.Context, where, arg string) (out storage.User, err error) {
+	err = s.do(ctx, "user", func(ctx context.Context, q querier) error {
+		var r column.UserRow
+		err := one(ctx, q, r.Dest(), "SELECT "+column.UserColumns+" FROM users WHERE "+where, arg)
+		if err == nil {
+			out = r.User()
+		}
+		return err
+	})
+	return out, err
+}
+
+// ListUsers implements storage.Users.
+func (s *Store) ListUsers(ctx context.Context, after string, limit int) (out []storage.User, err error) {
+	err = s.do(ctx, "list users", func(ctx context.Context, q querier) (err error) {
+		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.User, error) {
+			var r column.UserRow
+			err := row.Scan(r.Dest()...)
+			return r.User(), err
+		}, "SELECT "+column.UserColumns+" FROM users WHERE name_key > $1 ORDER BY name_key LIMIT $2", column.NameKey(after), max(limit, 0))
+		return err
+	})
+	return out, err
+}
+
+const insertUser = "INSERT INTO users (" + column.UserColumns + ", name_key) VALUES ($1,$2,$3,$4,$5,$6,$7,$8) ON CONFLICT DO NOTHING"
+
+// CreateUser implements storage.Accounts. An administrator is created under the
+// setup's lock, so that no setup link can still be used behind its back.
+func (s *Store) CreateUser(ctx context.Context, u storage.User) error {
+	return s.tx(ctx, "create user", func(ctx context.Context, q querier) error {
+		if u.Admin {
+			if _, err := lockSetup(ctx, q); err != nil {
+				return err
+			}
+		}
+		return changed(storage.ErrExists)(exec(ctx, q, insertUser, column.UserValues(u)...))
+	})
+}
+
+// SetPassword implements storage.Accounts.
+func (s *Store) SetPassword(ctx context.Context, userID, hash string, revokeGrants bool, now time.Time) error {
+	return s.tx(ctx, "set password", func(ctx context.Context, q querier) error {
+		err := changed(storage.ErrNotFound)(exec(ctx, q, "UPDATE users SET password_hash = $1 WHERE id = $2", hash, userID))
+		if err != nil {
+			return err
+		}
+		return cutOff(ctx, q, userID, revokeGrants, now)
+	})
+}
+
+// SetUserDisabled implements storage.Accounts.
+func (s *Store) SetUserDisabled(ctx context.Context, userID string, disabled bool, now time.Time) error {
+	return s.tx(ctx, "disable user", func(ctx context.Context, q querier) error {
+		err := changed(storage.ErrNotFound)(exec(ctx, q, "UPDATE users SET disabled = $1 WHERE id = $2", disabled, userID))
+		if err != nil || !disabled {
+			return err
+		}
+		return cutOff(ctx, q, userID, true, now)
+	})
+}
+
+// DeleteUser implements storage.Accounts.
+func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) error {
+	return s.tx(ctx, "delete user", func(ctx context.Context, q querier) error {
+		err := changed(storage.ErrNotFound)(exec(ctx, q, "DELETE FROM users WHERE id = $1", userID))
+		if err != nil {
+			return err
+		}
+		if _, err := q.Exec(ctx, "DELETE FROM consents WHERE user_id = $1", userID); err != nil {
+			return err
+		}
+		return cutOff(ctx, q, userID, true, now)
+	})
+}
+
+// cutOff ends the sessions of a user, and their grants when asked to. The order
+// matters: an approval that runs holds its session, so when the sessions are gone
+// every grant that they made is there to be revoked.
+func cutOff(ctx context.Context, q querier, userID string, grants bool, now time.Time) error {
+	if _, err := q.Exec(ctx, "DELETE FROM sessions WHERE user_id = $1", userID); err != nil || !grants {
+		return err
+	}
+	return all(ctx, q, revoke("user_id = $3", now, userID))
+}
+
+// TouchLogin implements storage.Accounts.
+func (s *Store) TouchLogin(ctx context.Context, userID string, now time.Time) error {
+	return s.do(ctx, "touch login", func(ctx context.Context, q querier) error {
+		return changed(storage.ErrNotFound)(exec(ctx, q, "UPDATE users SET last_login_at = $1 WHERE id = $2", column.Millis(now), userID))
+	})
+}

@@ -1,0 +1,27 @@
+package sqlite
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/storagetest"
+)
+
+func open(t testing.TB, path string) *Store {
+	t.Helper()
+	s, err := Open(context.Background(), path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestContractInFile(t *testing.T) {
+	storagetest.Run(t, func(t *testing.T) storage.Store { return open(t, filepath.Join(t.TempDir(), "db")) })
+}
+
+func TestContractInMemory(t *testing.T) {
+	storagetest.Run(t, func(t *testing.T) storage.Store { return open(t, Memory) })
+}

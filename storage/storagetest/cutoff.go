@@ -1,0 +1,161 @@
+package storagetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// cutOffs checks that whatever ends access ends all of it at once.
+func cutOffs(t *testing.T, e *env) {
+	for _, c := range []struct {
+		name     string
+		cut      func(a storage.Approval) error
+		sessions bool // end too
+	}{
+		{"RevokeGrant", func(a storage.Approval) error { return e.s.RevokeGrant(e.ctx, a.Grant.ID, e.now) }, false},
+		{"SetPassword with grants (OAuth 2.1 4.3.3)", func(a storage.Approval) error {
+			return e.s.SetPassword(e.ctx, a.Grant.UserID, "$new", true, e.now)
+		}, true},
+		{"SetUserDisabled", func(a storage.Approval) error {
+			return e.s.SetUserDisabled(e.ctx, a.Grant.UserID, true, e.now)
+		}, true},
+		{"disabled and enabled again", func(a storage.Approval) error {
+			if err := e.s.SetUserDisabled(e.ctx, a.Grant.UserID, true, e.now); err != nil {
+				return err
+			}
+			return e.s.SetUserDisabled(e.ctx, a.Grant.UserID, false, e.now)
+		}, true},
+		{"DeleteUser", func(a storage.Approval) error { return e.s.DeleteUser(e.ctx, a.Grant.UserID, e.now) }, true},
+		{"DeleteClient", func(a storage.Approval) error { return e.s.DeleteClient(e.ctx, a.Grant.ClientID, e.now) }, false},
+		{"ForgetConsent", func(a storage.Approval) error {
+			return e.s.ForgetConsent(e.ctx, a.Grant.UserID, a.Grant.ClientID, a.Grant.Resource, e.now)
+		}, false},
+	} {
+		t.Run(c.name+" ends tokens and codes, and nobody else's", func(t *testing.T) {
+			a, refresh := e.granted(t)
+			other, otherRefresh := e.granted(t)
+			pending := e.approval(person{User: storage.User{ID: a.Grant.UserID}, session: a.Session})
+			pending.Client, pending.Grant.ClientID = nil, a.Grant.ClientID
+			if c.name != "RevokeGrant" {
+				check(t, e.s.Approve(e.ctx, pending))
+			}
+			check(t, c.cut(a))
+			e.wantLive(t, a, false)
+			e.wantRefreshRefused(t, a, refresh)
+			if c.name != "RevokeGrant" {
+				_, err := e.s.RedeemCode(e.ctx, e.redemption(pending))
+				wantErr(t, err, storage.ErrRevoked)
+			}
+			_, err := e.s.Visit(e.ctx, storage.VisitKey{Session: a.Session, Now: e.now})
+			if c.sessions {
+				wantErr(t, err, storage.ErrNotFound)
+			} else {
+				check(t, err)
+			}
+			e.wantLive(t, other, true)
+			e.rotate(t, e.rotation(other, otherRefresh))
+		})
+	}
+	t.Run("SetPassword without grants ends the sessions only", func(t *testing.T) {
+		a, refresh := e.granted(t)
+		check(t, e.s.SetPassword(e.ctx, a.Grant.UserID, "$new", false, e.now))
+		_, err := e.s.Visit(e.ctx, storage.VisitKey{Session: a.Session, Now: e.now})
+		wantErr(t, err, storage.ErrNotFound)
+		e.wantLive(t, a, true)
+		e.rotate(t, e.rotation(a, refresh))
+	})
+	t.Run("ForgetConsent of one resource keeps the others", func(t *testing.T) {
+		a, _ := e.granted(t)
+		b := e.approval(person{User: storage.User{ID: a.Grant.UserID}, session: a.Session})
+		b.Client, b.Grant.ClientID, b.Grant.Resource = nil, a.Grant.ClientID, "https://other.example/"
+		check(t, e.s.Approve(e.ctx, b))
+		check(t, e.s.ForgetConsent(e.ctx, a.Grant.UserID, a.Grant.ClientID, a.Grant.Resource, e.now))
+		e.wantLive(t, b, true)
+		v, err := e.s.Visit(e.ctx, storage.VisitKey{Session: a.Session, ClientID: a.Grant.ClientID, Resource: a.Grant.Resource, Now: e.now})
+		check(t, err)
+		if v.Consented != nil || !v.Known {
+			t.Errorf("got consent %v, known %v; want none, true", v.Consented, v.Known)
+		}
+	})
+	t.Run("a deleted client's consents are forgotten", func(t *testing.T) {
+		a, _ := e.granted(t)
+		check(t, e.s.DeleteClient(e.ctx, a.Grant.ClientID, e.now))
+		v, err := e.s.Visit(e.ctx, storage.VisitKey{Session: a.Session, ClientID: a.Grant.ClientID, Resource: a.Grant.Resource, Now: e.now})
+		check(t, err)
+		if v.Known {
+			t.Error("the consent is still there")
+		}
+	})
+}
+
+func revocations(t *testing.T, e *env) {
+	t.Run("RFC 7009 2.1: a refresh token, live or spent, ends its grant", func(t *testing.T) {
+		for _, spent := range []bool{false, true} {
+			a, refresh := e.granted(t)
+			if spent {
+				e.rotate(t, e.rotation(a, refresh))
+			}
+			check(t, e.s.RevokeRefresh(e.ctx, refresh, a.Grant.ClientID, e.now))
+			check(t, e.s.RevokeRefresh(e.ctx, refresh, a.Grant.ClientID, e.now))
+			e.wantLive(t, a, false)
+			e.wantRefreshRefused(t, a, refresh)
+		}
+	})
+	t.Run("RFC 7009 2.1: another client cannot revoke it", func(t *testing.T) {
+		a, refresh := e.granted(t)
+		wantErr(t, e.s.RevokeRefresh(e.ctx, refresh, "other", e.now), storage.ErrMismatch)
+		wantErr(t, e.s.RevokeRefresh(e.ctx, randomHash(), a.Grant.ClientID, e.now), storage.ErrNotFound)
+		e.wantLive(t, a, true)
+	})
+	t.Run("revoking an unknown or revoked grant is no error, and keeps the first time", func(t *testing.T) {
+		check(t, e.s.RevokeGrant(e.ctx, "none", e.now))
+		a := e.approved(t)
+		check(t, e.s.RevokeGrant(e.ctx, a.Grant.ID, e.now))
+		check(t, e.s.RevokeGrant(e.ctx, a.Grant.ID, e.now.Add(time.Hour)))
+		g, err := e.s.RedeemCode(e.ctx, e.redemption(a))
+		wantErr(t, err, storage.ErrRevoked)
+		same(t, g.RevokedAt, e.now)
+	})
+	active := func(t *testing.T, k storage.TokenKey) bool {
+		t.Helper()
+		ok, err := e.s.TokenActive(e.ctx, k)
+		check(t, err)
+		return ok
+	}
+	t.Run("a token of an unknown or expired grant is inactive", func(t *testing.T) {
+		a, _ := e.granted(t)
+		k := storage.TokenKey{TokenID: "t", GrantID: a.Grant.ID, ClientID: a.Grant.ClientID, Now: a.Grant.ExpiresAt.Add(-time.Millisecond)}
+		if !active(t, k) {
+			t.Error("a millisecond before the end: inactive")
+		}
+		k.Now = a.Grant.ExpiresAt
+		if active(t, k) {
+			t.Error("at the end: active")
+		}
+		k.Now, k.GrantID = e.now, "none"
+		if active(t, k) {
+			t.Error("unknown grant: active")
+		}
+	})
+	t.Run("a machine's token is active until it is denied or its client deleted", func(t *testing.T) {
+		k := storage.TokenKey{TokenID: "jti", ClientID: "machine", Now: e.now}
+		if !active(t, k) {
+			t.Error("at first: inactive")
+		}
+		check(t, e.s.DenyToken(e.ctx, "jti", e.now.Add(time.Hour)))
+		check(t, e.s.DenyToken(e.ctx, "jti", e.now.Add(time.Minute)))
+		if active(t, k) {
+			t.Error("denied: active")
+		}
+		k.TokenID = "another"
+		if !active(t, k) {
+			t.Error("another token of the client: inactive")
+		}
+		check(t, e.s.DeleteClient(e.ctx, "machine", e.now))
+		if active(t, k) {
+			t.Error("client deleted: active")
+		}
+	})
+}

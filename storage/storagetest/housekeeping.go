@@ -1,0 +1,127 @@
+package storagetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+func housekeeping(t *testing.T, e *env) {
+	t.Run("a new store is ready", func(t *testing.T) { check(t, e.s.Ready(e.ctx)) })
+	t.Run("the first fingerprint stays", func(t *testing.T) {
+		for _, fp := range []string{"", "one", "two"} {
+			want := map[string]string{"": ""}[fp]
+			if fp != "" {
+				want = "one"
+			}
+			got, err := e.s.Fingerprint(e.ctx, []byte(fp))
+			check(t, err)
+			same(t, string(got), want)
+		}
+	})
+	sweep := func(t *testing.T, now time.Time, grace time.Duration, limit, want int) {
+		t.Helper()
+		n, err := e.s.Sweep(e.ctx, now, grace, limit)
+		check(t, err)
+		if n != want {
+			t.Errorf("swept at +%v: got %d, want %d", now.Sub(e.now), n, want)
+		}
+	}
+	t.Run("what is alive is not swept", func(t *testing.T) {
+		a, refresh := e.granted(t)
+		r := e.rotation(a, refresh)
+		e.rotate(t, r)
+		check(t, e.s.Spend(e.ctx, "jti", "x", e.now.Add(time.Minute)))
+		check(t, e.s.DenyToken(e.ctx, "x", e.now.Add(time.Minute)))
+		_, err := e.s.RecordFailure(e.ctx, randomHash(), e.now, time.Minute)
+		check(t, err)
+		sweep(t, e.now, time.Minute, 100, 0)
+		e.wantLive(t, a, true)
+	})
+	t.Run("what has expired is swept: a jti, a denial, a failure, a sealed successor", func(t *testing.T) {
+		sweep(t, e.now.Add(time.Minute), time.Minute, 100, 4)
+		check(t, e.s.Spend(e.ctx, "jti", "x", e.now.Add(time.Minute)))
+		sweep(t, e.now.Add(time.Minute), time.Minute, 100, 1)
+	})
+	t.Run("AS-95 reuse is still seen when the sealed successor is erased", func(t *testing.T) {
+		a, refresh := e.granted(t)
+		e.rotate(t, e.rotation(a, refresh))
+		sweep(t, e.now.Add(time.Hour), time.Minute, 100, 1)
+		reuse := e.rotation(a, refresh)
+		reuse.Grace = 24 * time.Hour
+		_, err := e.s.RotateRefresh(e.ctx, reuse)
+		wantErr(t, err, storage.ErrSpent)
+		e.wantLive(t, a, false)
+	})
+	t.Run("a sweep is bounded, and what is dead goes in the end", func(t *testing.T) {
+		far := e.now.Add(1000 * 24 * time.Hour)
+		for total, rounds := 0, 0; ; rounds++ {
+			n, err := e.s.Sweep(e.ctx, far, time.Minute, 1)
+			check(t, err)
+			if n > 8 {
+				t.Errorf("got %d in one sweep, want at most one of each kind", n)
+			}
+			if total += n; n == 0 {
+				break
+			}
+			if rounds > 1000 {
+				t.Fatal("it never ends")
+			}
+		}
+		left, err := e.s.ListGrants(e.ctx, "", "", "", 100)
+		check(t, err)
+		if len(left) > 0 {
+			t.Errorf("%d grants are left", len(left))
+		}
+	})
+	t.Run("a code that nobody redeemed takes its grant along, an hour after its expiry", func(t *testing.T) {
+		a := e.approved(t)
+		sweep(t, a.Code.ExpiresAt, 0, 100, 0)
+		sweep(t, a.Code.ExpiresAt.Add(time.Hour), 0, 100, 1)
+		_, err := e.s.RedeemCode(e.ctx, e.redemption(a))
+		wantErr(t, err, storage.ErrNotFound)
+	})
+	t.Run("a revoked grant is known as revoked for a day", func(t *testing.T) {
+		a, refresh := e.granted(t)
+		check(t, e.s.RevokeGrant(e.ctx, a.Grant.ID, e.now))
+		sweep(t, e.now.Add(24*time.Hour-time.Millisecond), 0, 100, 0) // every session lasts a day
+		e.wantRefreshRefused(t, a, refresh)
+		n, err := e.s.Sweep(e.ctx, e.now.Add(24*time.Hour), 0, 100)
+		check(t, err)
+		if n < 2 {
+			t.Errorf("got %d, want the grant and its token", n)
+		}
+		_, err = e.s.RotateRefresh(e.ctx, e.rotation(a, refresh))
+		wantErr(t, err, storage.ErrNotFound)
+	})
+}
+
+func contexts(t *testing.T, e *env) {
+	a, refresh := e.granted(t)
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	late, cancelLate := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
+	defer cancelLate()
+
+	for name, verb := range map[string]func(context.Context) error{
+		"a read": func(ctx context.Context) error { _, err := e.s.Client(ctx, a.Grant.ClientID); return err },
+		"a verb": func(ctx context.Context) error {
+			_, err := e.s.RotateRefresh(ctx, e.rotation(a, refresh))
+			return err
+		},
+		"a transaction": func(ctx context.Context) error { return e.s.DeleteUser(ctx, a.Grant.UserID, e.now) },
+	} {
+		t.Run(name+" under a cancelled context ends with its error", func(t *testing.T) {
+			wantErr(t, verb(gone), context.Canceled)
+			wantErr(t, verb(late), context.DeadlineExceeded)
+		})
+	}
+	t.Run("and has changed nothing", func(t *testing.T) {
+		e.wantLive(t, a, true)
+		if r := e.rotate(t, e.rotation(a, refresh)); r.Replayed {
+			t.Error("the token had been rotated")
+		}
+	})
+}

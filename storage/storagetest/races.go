@@ -1,0 +1,196 @@
+package storagetest
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+func raceRedeem(t *testing.T, e *env) {
+	a := e.approved(t)
+	var c tally
+	compete(func(int) {
+		_, err := e.s.RedeemCode(e.ctx, e.redemption(a))
+		c.add(err, storage.ErrSpent, storage.ErrRevoked)
+	})
+	c.want(t, 1)
+	e.wantLive(t, a, false)
+}
+
+func raceRotate(t *testing.T, e *env) {
+	a, refresh := e.granted(t)
+	var c tally
+	compete(func(int) {
+		r := e.rotation(a, refresh)
+		r.Grace = 0
+		_, err := e.s.RotateRefresh(e.ctx, r)
+		c.add(err, storage.ErrSpent, storage.ErrRevoked)
+	})
+	c.want(t, 1)
+	e.wantLive(t, a, false)
+}
+
+func raceReplay(t *testing.T, e *env) {
+	a, refresh := e.granted(t)
+	var c tally
+	var mu sync.Mutex
+	sealed := map[string]int{}
+	first := 0
+	compete(func(int) {
+		out, err := e.s.RotateRefresh(e.ctx, e.rotation(a, refresh))
+		c.add(err)
+		mu.Lock()
+		defer mu.Unlock()
+		sealed[string(out.Sealed)]++
+		if !out.Replayed {
+			first++
+		}
+	})
+	c.want(t, racers)
+	if first != 1 {
+		t.Errorf("got %d rotations that are no replay, want 1", first)
+	}
+	if len(sealed) != 1 {
+		t.Errorf("got %d different successors, want 1", len(sealed))
+	}
+	e.wantLive(t, a, true)
+}
+
+func raceFirstKey(t *testing.T, e *env) {
+	var c tally
+	compete(func(i int) {
+		stored, err := e.s.PutFirstKey(e.ctx, signingKey(e, fmt.Sprint("k", i)))
+		if err == nil && !stored {
+			err = storage.ErrExists
+		}
+		c.add(err, storage.ErrExists)
+	})
+	c.want(t, 1)
+	wantKeys(t, e, 1)
+}
+
+func raceRotateKey(t *testing.T, e *env) {
+	_, err := e.s.PutFirstKey(e.ctx, signingKey(e, "first"))
+	check(t, err)
+	var c tally
+	compete(func(i int) {
+		c.add(e.s.RotateKey(e.ctx, "first", signingKey(e, fmt.Sprint("k", i)), e.now, e.now.Add(time.Hour)), storage.ErrSpent)
+	})
+	c.want(t, 1)
+	wantKeys(t, e, 2)
+}
+
+func wantKeys(t *testing.T, e *env, want int) {
+	t.Helper()
+	all, err := e.s.Keys(e.ctx, e.now)
+	check(t, err)
+	active := 0
+	for _, k := range all {
+		if k.State == storage.KeyActive {
+			active++
+		}
+	}
+	if len(all) != want || active != 1 {
+		t.Errorf("got %d keys, %d active; want %d, 1", len(all), active, want)
+	}
+}
+
+func raceFirstAdmin(t *testing.T, e *env) {
+	h := randomHash()
+	check(t, e.s.PutSetupToken(e.ctx, h, e.now.Add(time.Hour), e.now))
+	var c tally
+	compete(func(i int) {
+		u := storage.User{ID: fmt.Sprint("usr_", i), Name: fmt.Sprint("name", i), Admin: true, CreatedAt: e.now}
+		c.add(e.s.CreateFirstAdmin(e.ctx, h, u, e.now), storage.ErrExists, storage.ErrNotFound)
+	})
+	c.want(t, 1)
+	all, err := e.s.ListUsers(e.ctx, "", racers)
+	check(t, err)
+	if len(all) != 1 {
+		t.Errorf("got %d accounts, want 1", len(all))
+	}
+}
+
+func raceSpend(t *testing.T, e *env) {
+	var c tally
+	compete(func(int) { c.add(e.s.Spend(e.ctx, "jti", "x", e.now.Add(time.Hour)), storage.ErrSpent) })
+	c.want(t, 1)
+}
+
+func raceFailures(t *testing.T, e *env) {
+	key := randomHash()
+	var c tally
+	compete(func(int) {
+		_, err := e.s.RecordFailure(e.ctx, key, e.now, time.Minute)
+		c.add(err)
+	})
+	c.want(t, racers)
+	n, _, err := e.s.FailureCount(e.ctx, key, e.now, time.Minute)
+	check(t, err)
+	if n != racers {
+		t.Errorf("counted %d of %d", n, racers)
+	}
+}
+
+// raceApprove has one person approve one new client in many tabs: no scope of the
+// consent is lost, and every code is good.
+func raceApprove(t *testing.T, e *env) {
+	p := e.person(t)
+	cl := e.client()
+	var c tally
+	compete(func(i int) {
+		a := e.approval(p)
+		a.Client, a.Grant.ClientID = &cl, cl.ID
+		a.Grant.Scopes = oauth.Scopes{"mcp", fmt.Sprint("scope", i)}
+		err := e.s.Approve(e.ctx, a)
+		if err == nil {
+			_, err = e.s.RedeemCode(e.ctx, e.redemption(a))
+		}
+		c.add(err)
+	})
+	c.want(t, racers)
+	v, err := e.s.Visit(e.ctx, storage.VisitKey{Session: p.session, ClientID: cl.ID, Resource: "https://mcp.example/mcp", Now: e.now})
+	check(t, err)
+	if len(v.Consented) != racers+1 {
+		t.Errorf("got %d scopes, want %d", len(v.Consented), racers+1)
+	}
+}
+
+// raceCutOff disables accounts while they approve. Whoever came first, no grant may
+// be live afterwards.
+func raceCutOff(t *testing.T, e *env) {
+	people := make([]person, racers)
+	for i := range people {
+		people[i] = e.person(t)
+	}
+	var c tally
+	var wg sync.WaitGroup
+	compete(func(i int) {
+		p := people[i]
+		wg.Go(func() {
+			c.add(e.s.SetUserDisabled(e.ctx, p.ID, true, e.now))
+			c.add(e.s.SetUserDisabled(e.ctx, p.ID, false, e.now))
+		})
+		for range 3 {
+			a := e.approval(p)
+			a.Grant.ID = secrets.ID("gr_")
+			if err := e.s.Approve(e.ctx, a); err != nil {
+				wantErr(t, err, storage.ErrNotFound)
+			}
+		}
+	})
+	wg.Wait()
+	c.want(t, 2*racers)
+	for _, p := range people {
+		live, err := e.s.ListGrants(e.ctx, p.ID, "", "", 10)
+		check(t, err)
+		if len(live) > 0 {
+			t.Errorf("%d grants of %s outlived the account's disabling", len(live), p.ID)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package storagetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+func redemptions(t *testing.T, e *env) {
+	redeem := func(r storage.RedeemCode) (storage.Grant, error) { return e.s.RedeemCode(e.ctx, r) }
+
+	t.Run("AS-49 a matching request gets the grant and its first refresh token", func(t *testing.T) {
+		a := e.approved(t)
+		r := e.redemption(a)
+		got, err := redeem(r)
+		check(t, err)
+		same(t, got, a.Grant)
+		g, expires, err := e.s.RefreshToken(e.ctx, r.Refresh.Hash, e.now)
+		check(t, err)
+		same(t, g, a.Grant)
+		same(t, expires, r.Refresh.ExpiresAt)
+	})
+	t.Run("AS-93 without a refresh token none is stored", func(t *testing.T) {
+		r := e.redemption(e.approved(t))
+		r.Refresh = nil
+		_, err := redeem(r)
+		check(t, err)
+	})
+	t.Run("AS-92 OAuth 2.1 10.2: the redirect URI may be left out", func(t *testing.T) {
+		r := e.redemption(e.approved(t))
+		r.RedirectURI = ""
+		_, err := redeem(r)
+		check(t, err)
+	})
+	t.Run("RFC 8707 2.2: the resource may be left out", func(t *testing.T) {
+		r := e.redemption(e.approved(t))
+		r.Resource = ""
+		_, err := redeem(r)
+		check(t, err)
+	})
+	t.Run("an unknown code is ErrNotFound", func(t *testing.T) {
+		r := e.redemption(e.approved(t))
+		r.Hash = randomHash()
+		_, err := redeem(r)
+		wantErr(t, err, storage.ErrNotFound)
+	})
+	for _, m := range []struct {
+		name string
+		want error
+		edit func(*storage.RedeemCode)
+	}{
+		{"AS-90 another client", storage.ErrMismatch, func(r *storage.RedeemCode) { r.ClientID = "other" }},
+		{"AS-64 another verifier", storage.ErrMismatch, func(r *storage.RedeemCode) { r.Challenge = "other" }},
+		{"AS-64 no verifier", storage.ErrMismatch, func(r *storage.RedeemCode) { r.Challenge = "" }},
+		{"AS-92 another redirect URI", storage.ErrMismatch, func(r *storage.RedeemCode) { r.RedirectURI = "http://127.0.0.1:9/cb" }},
+		{"RFC 8707 2.2: another resource", storage.ErrResource, func(r *storage.RedeemCode) { r.Resource = "https://other.example/" }},
+	} {
+		t.Run(m.name+" is refused and the code stays good", func(t *testing.T) {
+			a := e.approved(t)
+			r := e.redemption(a)
+			m.edit(&r)
+			g, err := redeem(r)
+			wantErr(t, err, m.want)
+			same(t, g, storage.Grant{})
+			_, err = redeem(e.redemption(a))
+			check(t, err)
+		})
+		t.Run("AS-91 OAuth 2.1 4.1.3: replay by "+m.name+" does not revoke", func(t *testing.T) {
+			a, refresh := e.granted(t)
+			r := e.redemption(a)
+			m.edit(&r)
+			_, err := redeem(r)
+			wantErr(t, err, m.want)
+			e.wantLive(t, a, true)
+			e.rotate(t, e.rotation(a, refresh))
+		})
+	}
+	t.Run("AS-49 at its expiry a code is expired", func(t *testing.T) {
+		a := e.approved(t)
+		r := e.redemption(a)
+		r.Now = a.Code.ExpiresAt
+		_, err := redeem(r)
+		wantErr(t, err, storage.ErrExpired)
+		r.Now = a.Code.ExpiresAt.Add(-time.Millisecond)
+		_, err = redeem(r)
+		check(t, err)
+	})
+	t.Run("a code of an expired grant is expired", func(t *testing.T) {
+		a := e.approval(e.person(t))
+		a.Grant.ExpiresAt = e.now.Add(time.Second)
+		check(t, e.s.Approve(e.ctx, a))
+		r := e.redemption(a)
+		r.Now = a.Grant.ExpiresAt
+		_, err := redeem(r)
+		wantErr(t, err, storage.ErrExpired)
+	})
+	t.Run("AS-90 AS-91 OAuth 2.1 4.1.3: a matching second use is ErrSpent and revokes the grant", func(t *testing.T) {
+		for _, after := range []time.Duration{0, time.Second, time.Hour} { // also when the code has expired
+			a, refresh := e.granted(t)
+			r := e.redemption(a)
+			r.Now = e.now.Add(after)
+			got, err := redeem(r)
+			wantErr(t, err, storage.ErrSpent)
+			want := a.Grant
+			want.RevokedAt = r.Now
+			same(t, got, want)
+			e.wantLive(t, a, false)
+			e.wantRefreshRefused(t, a, refresh)
+			_, _, err = e.s.RefreshToken(e.ctx, r.Refresh.Hash, e.now)
+			wantErr(t, err, storage.ErrNotFound)
+		}
+	})
+	t.Run("a revoked grant's code is ErrRevoked", func(t *testing.T) {
+		a := e.approved(t)
+		check(t, e.s.RevokeGrant(e.ctx, a.Grant.ID, e.now))
+		got, err := redeem(e.redemption(a))
+		wantErr(t, err, storage.ErrRevoked)
+		same(t, got.ID, a.Grant.ID)
+	})
+	t.Run("the first refresh token never outlives the grant", func(t *testing.T) {
+		a := e.approved(t)
+		r := e.redemption(a)
+		r.Refresh.ExpiresAt = a.Grant.ExpiresAt.Add(time.Hour)
+		_, err := redeem(r)
+		check(t, err)
+		_, expires, err := e.s.RefreshToken(e.ctx, r.Refresh.Hash, e.now)
+		check(t, err)
+		same(t, expires, a.Grant.ExpiresAt)
+	})
+	t.Run("a refresh token cannot be stored over another, and the code stays good", func(t *testing.T) {
+		_, taken := e.granted(t)
+		a := e.approved(t)
+		r := e.redemption(a)
+		r.Refresh.Hash = taken
+		_, err := redeem(r)
+		wantErr(t, err, storage.ErrExists)
+		_, err = redeem(e.redemption(a))
+		check(t, err)
+	})
+}

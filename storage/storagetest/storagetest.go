@@ -1,0 +1,251 @@
+// Package storagetest is the contract of package storage as code. Both backends
+// run it; the names of its tests are the rules, with the requirement where one applies.
+package storagetest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// racers is how many goroutines compete where one may win.
+const racers = 32
+
+// Run runs the contract. open returns an empty store, which the suite closes.
+func Run(t *testing.T, open func(t *testing.T) storage.Store) {
+	for _, suite := range []struct {
+		name string
+		run  func(t *testing.T, e *env)
+	}{
+		{"Clients", clients},
+		{"Users", users},
+		{"Setup", setup},
+		{"Sessions", sessions},
+		{"Approve", approvals},
+		{"RedeemCode", redemptions},
+		{"RotateRefresh", rotations},
+		{"CutOff", cutOffs},
+		{"Revocations", revocations},
+		{"Grants", grants},
+		{"Resources", resources},
+		{"Keys", keys},
+		{"Once", once},
+		{"Failures", failures},
+		{"Housekeeping", housekeeping},
+		{"Contexts", contexts},
+		{"HostileText", hostileText},
+	} {
+		t.Run(suite.name, func(t *testing.T) { suite.run(t, newEnv(t, open(t))) })
+	}
+	for _, race := range []struct {
+		name string
+		run  func(t *testing.T, e *env)
+	}{
+		{"AS-90 one code, 32 redeemers", raceRedeem},
+		{"AS-94 one refresh token, 32 rotations without grace", raceRotate},
+		{"AS-96 one refresh token, 32 rotations within the grace", raceReplay},
+		{"32 replicas store their first key", raceFirstKey},
+		{"32 rotations of one signing key", raceRotateKey},
+		{"32 visitors of one setup link", raceFirstAdmin},
+		{"32 uses of one jti", raceSpend},
+		{"32 failures are counted", raceFailures},
+		{"approvals of one client by one person", raceApprove},
+		{"an approval and the end of its session", raceCutOff},
+	} {
+		t.Run("Race/"+race.name, func(t *testing.T) { race.run(t, newEnv(t, open(t))) })
+	}
+}
+
+// env is a store and what the tests put into it.
+type env struct {
+	s   storage.Store
+	ctx context.Context
+	now time.Time
+}
+
+func newEnv(t *testing.T, s storage.Store) *env {
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return &env{s: s, ctx: context.Background(), now: time.Date(2026, 3, 1, 12, 0, 0, 123e6, time.UTC)}
+}
+
+func randomHash() storage.Hash { return secrets.Hash(secrets.Token("")) }
+
+// person is an account with a session.
+type person struct {
+	storage.User
+	session storage.Hash
+}
+
+func (e *env) person(t testing.TB) person {
+	t.Helper()
+	id := secrets.ID("usr_")
+	p := person{User: storage.User{ID: id, Name: "Name" + id, CreatedAt: e.now}, session: randomHash()}
+	check(t, e.s.CreateUser(e.ctx, p.User))
+	e.signIn(t, p)
+	return p
+}
+
+func (e *env) signIn(t testing.TB, p person) {
+	t.Helper()
+	check(t, e.s.PutSession(e.ctx, storage.Session{Hash: p.session, UserID: p.ID,
+		AuthTime: e.now, CreatedAt: e.now, ExpiresAt: e.now.Add(24 * time.Hour)}))
+}
+
+func (e *env) client() storage.Client {
+	return storage.Client{ID: secrets.ID("mcp_"), Name: "An app", RedirectURIs: []string{"http://127.0.0.1/cb"},
+		GrantTypes: []string{"authorization_code", "refresh_token"}, AuthMethod: "none",
+		Source: storage.SourceDynamic, CreatedAt: e.now}
+}
+
+// approval is a person's approval of a new client, not stored yet.
+func (e *env) approval(p person) storage.Approval {
+	cl := e.client()
+	return storage.Approval{
+		Session: p.session, Client: &cl, Now: e.now,
+		Grant: storage.Grant{ID: secrets.ID("gr_"), ClientID: cl.ID, UserID: p.ID, Scopes: oauth.Scopes{"mcp", "notes:write"},
+			Resource: "https://mcp.example/mcp", AuthTime: e.now, CreatedAt: e.now, ExpiresAt: e.now.Add(100 * 24 * time.Hour)},
+		Code: storage.Code{Hash: randomHash(), RedirectURI: "http://127.0.0.1:3210/cb", Challenge: "challenge", ExpiresAt: e.now.Add(time.Minute)},
+	}
+}
+
+// approved stores an approval by a new person.
+func (e *env) approved(t testing.TB) storage.Approval {
+	t.Helper()
+	a := e.approval(e.person(t))
+	check(t, e.s.Approve(e.ctx, a))
+	return a
+}
+
+// redemption is the request that matches an approval.
+func (e *env) redemption(a storage.Approval) storage.RedeemCode {
+	return storage.RedeemCode{Hash: a.Code.Hash, ClientID: a.Grant.ClientID, Challenge: a.Code.Challenge,
+		RedirectURI: a.Code.RedirectURI, Resource: a.Grant.Resource, Now: e.now,
+		Refresh: &storage.Refresh{Hash: randomHash(), ExpiresAt: e.now.Add(30 * 24 * time.Hour)}}
+}
+
+// granted redeems a new approval and returns it with its first refresh token.
+func (e *env) granted(t testing.TB) (storage.Approval, storage.Hash) {
+	t.Helper()
+	a := e.approved(t)
+	r := e.redemption(a)
+	_, err := e.s.RedeemCode(e.ctx, r)
+	check(t, err)
+	return a, r.Refresh.Hash
+}
+
+// rotation is the request that rotates a refresh token of an approval.
+func (e *env) rotation(a storage.Approval, h storage.Hash) storage.RotateRefresh {
+	return storage.RotateRefresh{Hash: h, ClientID: a.Grant.ClientID, Resource: a.Grant.Resource,
+		Next:   storage.Refresh{Hash: randomHash(), ExpiresAt: e.now.Add(30 * 24 * time.Hour)},
+		Sealed: []byte(secrets.Token("sealed ")), Grace: time.Minute, Now: e.now}
+}
+
+func (e *env) rotate(t testing.TB, r storage.RotateRefresh) storage.Rotation {
+	t.Helper()
+	out, err := e.s.RotateRefresh(e.ctx, r)
+	check(t, err)
+	return out
+}
+
+// wantLive checks that a grant is, or is not, good: for introspection and refresh.
+func (e *env) wantLive(t testing.TB, a storage.Approval, live bool) {
+	t.Helper()
+	got, err := e.s.TokenActive(e.ctx, storage.TokenKey{TokenID: "t", GrantID: a.Grant.ID, ClientID: a.Grant.ClientID, Now: e.now})
+	check(t, err)
+	if got != live {
+		t.Errorf("the grant is active: got %v, want %v", got, live)
+	}
+}
+
+func (e *env) wantRefreshRefused(t testing.TB, a storage.Approval, h storage.Hash) {
+	t.Helper()
+	_, err := e.s.RotateRefresh(e.ctx, e.rotation(a, h))
+	wantErr(t, err, storage.ErrRevoked)
+	_, _, err = e.s.RefreshToken(e.ctx, h, e.now)
+	wantErr(t, err, storage.ErrNotFound)
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantErr(t testing.TB, got, want error) {
+	t.Helper()
+	if !errors.Is(got, want) {
+		t.Errorf("got error %v, want %v", got, want)
+	}
+}
+
+// same compares records; an empty list equals none.
+func same(t testing.TB, got, want any) {
+	t.Helper()
+	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
+		t.Errorf("differs (-want +got):\n%s", d)
+	}
+}
+
+// compete runs f in racers goroutines that start together.
+func compete(f func(i int)) {
+	var ready, done sync.WaitGroup
+	start := make(chan struct{})
+	for i := range racers {
+		ready.Add(1)
+		done.Go(func() {
+			ready.Done()
+			<-start
+			f(i)
+		})
+	}
+	ready.Wait()
+	close(start)
+	done.Wait()
+}
+
+// tally counts outcomes of concurrent verbs.
+type tally struct {
+	mu  sync.Mutex
+	won int
+	odd []error
+}
+
+// add counts a success; an error must be one of allowed.
+func (c *tally) add(err error, allowed ...error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil {
+		c.won++
+		return
+	}
+	for _, a := range allowed {
+		if errors.Is(err, a) {
+			return
+		}
+	}
+	c.odd = append(c.odd, err)
+}
+
+func (c *tally) want(t *testing.T, won int) {
+	t.Helper()
+	if c.won != won {
+		t.Errorf("got %d winners of %d, want %d", c.won, racers, won)
+	}
+	for _, err := range c.odd {
+		t.Errorf("unexpected error: %v", err)
+	}
+}
