@@ -58,7 +58,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 // prepareMigrations makes the table of versions. IF NOT EXISTS does not keep two
 // replicas from colliding in the catalogue; the loser tries again and finds it.
 func (s *Store) prepareMigrations(ctx context.Context) error {
-	return s.do(ctx, "prepare migrations", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "create schema_version", func(ctx context.Context, q querier) error {
 		_, err := q.Exec(ctx, versionTable)
 		switch state(err) {
 		case uniqueViolation, duplicateTable, duplicateObject:

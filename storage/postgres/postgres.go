@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -29,6 +30,8 @@ type Options struct {
 	SkipMigrate bool             // leave the schema alone; Ready tells whether it fits
 	MaxConns    int32            // 0: pool_max_conns of the URL, or four for each processor, at least eight
 	Timeout     time.Duration    // of one verb with its retries; 0: ten seconds
+
+	tracer pgx.QueryTracer // counts statements in tests
 }
 
 // Store is a storage.Store in PostgreSQL.
@@ -82,7 +85,7 @@ func (s *Store) begin(ctx context.Context, skipMigrate bool) error {
 	return nil
 }
 
-func connect(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) {
+func config(url string, o Options) (*pgxpool.Config, error) {
 	c, err := pgxpool.ParseConfig(url) // its errors hide the password
 	if err != nil {
 		return nil, err
@@ -101,6 +104,15 @@ func connect(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) 
 	// running there would hold its locks.
 	c.ConnConfig.BuildContextWatcherHandler = func(p *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: p, DeadlineDelay: time.Second}
+	}
+	c.ConnConfig.Tracer = o.tracer
+	return c, nil
+}
+
+func connect(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) {
+	c, err := config(url, o)
+	if err != nil {
+		return nil, err
 	}
 	return pgxpool.NewWithConfig(ctx, c)
 }

@@ -2,7 +2,15 @@ package postgres
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/mcp-authd/mcp-authd/internal/pgtest"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -21,4 +29,174 @@ func open(t testing.TB, url string, o Options) *Store {
 func TestContract(t *testing.T) {
 	server := pgtest.Start(t)
 	storagetest.Run(t, func(t *testing.T) storage.Store { return open(t, server.Database(t), Options{}) })
+}
+
+// TestContractSerializable stands for servers that know no weaker isolation: there
+// a conflict is an error 40001, and the verb must start over.
+func TestContractSerializable(t *testing.T) {
+	server := pgtest.Start(t)
+	storagetest.Run(t, func(t *testing.T) storage.Store {
+		return open(t, server.Database(t)+"&default_transaction_isolation=serializable", Options{})
+	})
+}
+
+// TestContractBehindAPooler runs without prepared statements, as an old PgBouncer
+// in transaction mode requires.
+func TestContractBehindAPooler(t *testing.T) {
+	server := pgtest.Start(t)
+	storagetest.Run(t, func(t *testing.T) storage.Store {
+		return open(t, server.Database(t)+"&default_query_exec_mode=cache_describe", Options{})
+	})
+}
+
+func BenchmarkPostgres(b *testing.B) {
+	server := pgtest.Start(b)
+	storagetest.Bench(b, func(b *testing.B) storage.Store { return open(b, server.Database(b), Options{}) })
+}
+
+// statements counts what is sent.
+type statements struct{ n atomic.Int64 }
+
+func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	s.n.Add(1)
+	return ctx
+}
+
+func (s *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func TestTheHotVerbsAreOneStatement(t *testing.T) {
+	ctx, now := context.Background(), time.Now()
+	sent := &statements{}
+	s := open(t, pgtest.Start(t).Database(t), Options{tracer: sent})
+	defer s.Close()
+	session, code, first, second := storage.Hash{1}, storage.Hash{2}, storage.Hash{3}, storage.Hash{4}
+	soon := now.Add(time.Hour)
+	for _, v := range []struct {
+		name string
+		want int64
+		do   func() error
+	}{
+		{"user", 0, func() error { return s.CreateUser(ctx, storage.User{ID: "u", Name: "u", CreatedAt: now}) }},
+		{"session", 1, func() error {
+			return s.PutSession(ctx, storage.Session{Hash: session, UserID: "u", CreatedAt: now, ExpiresAt: soon})
+		}},
+		{"Visit", 1, func() error {
+			_, err := s.Visit(ctx, storage.VisitKey{Session: session, Now: now})
+			return err
+		}},
+		{"Approve", 1, func() error {
+			return s.Approve(ctx, storage.Approval{Session: session, Client: &storage.Client{ID: "c", CreatedAt: now}, Now: now,
+				Grant: storage.Grant{ID: "g", ClientID: "c", UserID: "u", CreatedAt: now, ExpiresAt: soon},
+				Code:  storage.Code{Hash: code, ExpiresAt: soon}})
+		}},
+		{"RedeemCode", 1, func() error {
+			_, err := s.RedeemCode(ctx, storage.RedeemCode{Hash: code, ClientID: "c", Now: now, Refresh: &storage.Refresh{Hash: first, ExpiresAt: soon}})
+			return err
+		}},
+		{"RotateRefresh", 1, func() error {
+			_, err := s.RotateRefresh(ctx, storage.RotateRefresh{Hash: first, ClientID: "c", Now: now, Next: storage.Refresh{Hash: second, ExpiresAt: soon}})
+			return err
+		}},
+		{"TokenActive", 1, func() error {
+			ok, err := s.TokenActive(ctx, storage.TokenKey{TokenID: "t", GrantID: "g", ClientID: "c", Now: now})
+			if err == nil && !ok {
+				err = errors.New("inactive")
+			}
+			return err
+		}},
+	} {
+		before := sent.n.Load()
+		if err := v.do(); err != nil {
+			t.Fatalf("%s: %v", v.name, err)
+		}
+		if got := sent.n.Load() - before; v.want > 0 && got != v.want {
+			t.Errorf("%s: sent %d statements, want %d", v.name, got, v.want)
+		}
+	}
+}
+
+func TestEightReplicasOpenOneEmptyDatabase(t *testing.T) {
+	url := pgtest.Start(t).Database(t)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			s, err := Open(context.Background(), url, Options{MaxConns: 2})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := errors.Join(s.Ready(context.Background()), s.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestANewerSchemaIsRefusedWithAdvice(t *testing.T) {
+	ctx, url := context.Background(), pgtest.Start(t).Database(t)
+	s := open(t, url, Options{})
+	defer s.Close()
+	if _, err := s.pool.Exec(ctx, "INSERT INTO schema_version (version, name, applied_at) VALUES (999, 'future', 0)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Ready(ctx); !errors.Is(err, storage.ErrSchema) {
+		t.Errorf("Ready: got %v, want ErrSchema", err)
+	}
+	_, err := Open(ctx, url, Options{})
+	if !errors.Is(err, storage.ErrSchema) || !strings.Contains(err.Error(), "install that version") {
+		t.Errorf("Open: got %v, want ErrSchema with advice", err)
+	}
+}
+
+func TestWithoutMigrationsItIsNotReady(t *testing.T) {
+	ctx := context.Background()
+	s := open(t, pgtest.Start(t).Database(t), Options{SkipMigrate: true})
+	defer s.Close()
+	if err := s.Ready(ctx); !errors.Is(err, storage.ErrSchema) || !strings.Contains(err.Error(), "migrate up") {
+		t.Errorf("got %v, want ErrSchema with advice", err)
+	}
+	if st, err := s.MigrationStatus(ctx); err != nil || len(st) == 0 || !st[0].AppliedAt.IsZero() {
+		t.Errorf("before: got %v, %v; want pending steps", st, err)
+	}
+	if err := errors.Join(s.Migrate(ctx), s.Migrate(ctx), s.Ready(ctx)); err != nil {
+		t.Error(err)
+	}
+	if st, err := s.MigrationStatus(ctx); err != nil || st[0].AppliedAt.IsZero() {
+		t.Errorf("after: got %v, %v; want applied steps", st, err)
+	}
+}
+
+func TestAVerbThatWaitsTooLongEndsHereAndOnTheServer(t *testing.T) {
+	ctx, url := context.Background(), pgtest.Start(t).Database(t)
+	s := open(t, url, Options{Timeout: 200 * time.Millisecond})
+	defer s.Close()
+	if err := s.CreateUser(ctx, storage.User{ID: "u", Name: "u", CreatedAt: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := s.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(ctx)
+	if _, err := tx.Exec(ctx, "UPDATE users SET disabled = true"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.TouchLogin(ctx, "u", time.Now()); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want DeadlineExceeded", err)
+	}
+	var waiting int
+	err = tx.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waiting)
+	if err != nil || waiting != 0 {
+		t.Errorf("got %d statements waiting on the server, %v; want none", waiting, err)
+	}
+}
+
+func TestAWrongURLDoesNotShowItsPassword(t *testing.T) {
+	for _, url := range []string{"postgres://u:hunter2@127.0.0.1:1/db?connect_timeout=1", "postgres://u:hunter2@%zz/db"} {
+		_, err := Open(context.Background(), url, Options{})
+		if err == nil || strings.Contains(fmt.Sprint(err), "hunter2") {
+			t.Errorf("got %v, want an error without the password", err)
+		}
+	}
 }

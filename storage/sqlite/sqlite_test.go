@@ -25,3 +25,7 @@ func TestContractInFile(t *testing.T) {
 func TestContractInMemory(t *testing.T) {
 	storagetest.Run(t, func(t *testing.T) storage.Store { return open(t, Memory) })
 }
+
+func BenchmarkFile(b *testing.B) {
+	storagetest.Bench(b, func(b *testing.B) storage.Store { return open(b, filepath.Join(b.TempDir(), "db")) })
+}

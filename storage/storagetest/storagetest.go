@@ -78,8 +78,11 @@ func newEnv(t *testing.T, s storage.Store) *env {
 			t.Errorf("Close: %v", err)
 		}
 	})
-	return &env{s: s, ctx: context.Background(), now: time.Date(2026, 3, 1, 12, 0, 0, 123e6, time.UTC)}
+	return &env{s: s, ctx: context.Background(), now: today()}
 }
+
+// today is when the tests take place.
+func today() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 123e6, time.UTC) }
 
 func randomHash() storage.Hash { return secrets.Hash(secrets.Token("")) }
 

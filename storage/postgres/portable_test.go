@@ -1,0 +1,85 @@
+package postgres
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/migrations"
+)
+
+// forbidden is what fails behind a transaction pooler, or is unknown to other
+// servers of the PostgreSQL protocol.
+func forbidden() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(pg_(try_)?advisory\w*|LISTEN|NOTIFY|(BIG|SMALL)?SERIAL|NEXTVAL|SEQUENCE|UNLOGGED|` +
+		`EXTENSION|TRIGGER|PLPGSQL|FUNCTION|PROCEDURE|DO\s*\$|ctid|xmin|LOCK\s+TABLE|TEMP(ORARY)?\s+TABLE|` +
+		`SET\s+(SESSION|statement_timeout|lock_timeout)|PREPARE|DECLARE)\b`)
+}
+
+func TestTheSQLIsPortable(t *testing.T) {
+	re := forbidden()
+	steps, err := migrations.Steps(migrations.Postgres)
+	if err != nil {
+		t.Fatal(err)
+	}
+	comment := regexp.MustCompile(`--.*`)
+	for _, s := range steps {
+		if found := re.FindString(comment.ReplaceAllString(s.SQL, "")); found != "" {
+			t.Errorf("migration %d: %s is not portable", s.Version, found)
+		}
+		if regexp.MustCompile(`(?im)^\s*(INSERT|UPDATE|DELETE)\b`).MatchString(s.SQL) {
+			t.Errorf("migration %d mixes data with definitions", s.Version)
+		}
+	}
+	n := 0
+	for _, text := range literals(t) {
+		if n++; re.MatchString(text) {
+			t.Errorf("%q: %s is not portable", text, re.FindString(text))
+		}
+	}
+	if n < 50 {
+		t.Errorf("looked at %d literals: the scan misses the SQL", n)
+	}
+}
+
+func TestTheScanFindsWhatIsForbidden(t *testing.T) {
+	for _, sql := range []string{"SELECT pg_advisory_xact_lock(1)", "select PG_TRY_ADVISORY_LOCK(1)", "LISTEN x", "id bigserial",
+		"CREATE UNLOGGED TABLE x ()", "create trigger x", "WHERE ctid = $1", "SET statement_timeout = 1"} {
+		if !forbidden().MatchString(sql) {
+			t.Errorf("%q was not found", sql)
+		}
+	}
+}
+
+// literals returns the strings in the code of this package.
+func literals(t *testing.T) (out []string) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
+				text, err := strconv.Unquote(l.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				out = append(out, text)
+			}
+			return true
+		})
+	}
+	return out
+}

@@ -1,0 +1,125 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// hold occupies the writer until release is called, so that verbs gather behind it.
+func hold(t *testing.T, s *Store) (release func()) {
+	t.Helper()
+	begun, end := make(chan struct{}), make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := s.write(context.Background(), "hold", func(*conn) error { close(begun); <-end; return nil }); err != nil {
+			t.Error(err)
+		}
+	})
+	<-begun
+	return func() { close(end); wg.Wait() }
+}
+
+func later() time.Time { return time.Now().Add(time.Hour) }
+
+func TestAFailedVerbOfABatchUndoesOnlyItself(t *testing.T) {
+	ctx, s := context.Background(), open(t, filepath.Join(t.TempDir(), "db"))
+	defer s.Close()
+	release := hold(t, s)
+	broken := errors.New("broken")
+	var wg sync.WaitGroup
+	for i := range 2 * maxBatch {
+		wg.Go(func() {
+			err := s.write(ctx, "test", func(c *conn) error {
+				if _, err := c.exec("INSERT INTO spent (purpose, id, expires_at) VALUES ('batch', ?, 0)", fmt.Sprint(i)); err != nil {
+					return err
+				}
+				if i%2 == 0 {
+					return broken
+				}
+				return nil
+			})
+			if want := map[bool]error{true: broken}[i%2 == 0]; !errors.Is(err, want) {
+				t.Errorf("verb %d: got %v, want %v", i, err, want)
+			}
+		})
+	}
+	release()
+	wg.Wait()
+	var n int
+	err := s.read(ctx, "count", func(c *conn) error { return c.one([]any{&n}, "SELECT count(*) FROM spent") })
+	if err != nil || n != maxBatch {
+		t.Errorf("got %d rows, %v; want %d", n, err, maxBatch)
+	}
+}
+
+func TestAVerbGivenUpBeforeItBeganIsNotCarriedOut(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "db"))
+	defer s.Close()
+	release := hold(t, s)
+	ctx, cancel := context.WithCancel(context.Background())
+	got := make(chan error)
+	go func() { got <- s.Spend(ctx, "p", "x", later()) }()
+	time.Sleep(10 * time.Millisecond) // whether it waits already or not, the outcome is the same
+	cancel()
+	if err := <-got; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want context.Canceled", err)
+	}
+	release()
+	if err := s.Spend(context.Background(), "p", "x", later()); err != nil {
+		t.Errorf("it was carried out: %v", err)
+	}
+}
+
+func TestCloseAnswersThoseWhoWait(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "db"))
+	release := hold(t, s)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			if err := s.Spend(context.Background(), "p", fmt.Sprint(i), later()); err != nil && !errors.Is(err, errClosed) {
+				t.Error(err)
+			}
+		})
+	}
+	closed := make(chan error)
+	go func() { closed <- s.Close() }()
+	release()
+	wg.Wait()
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("second Close: %v", err)
+	}
+	if _, err := s.User(context.Background(), "x"); !errors.Is(err, errClosed) {
+		t.Errorf("a read afterwards: got %v, want errClosed", err)
+	}
+}
+
+// TestTwoProcessesShareAFile stands for the command line beside a running server.
+func TestTwoProcessesShareAFile(t *testing.T) {
+	ctx, path := context.Background(), filepath.Join(t.TempDir(), "db")
+	a, b := open(t, path), open(t, path)
+	defer a.Close()
+	defer b.Close()
+	var wg sync.WaitGroup
+	for i := range 200 {
+		wg.Go(func() {
+			s := []*Store{a, b}[i%2]
+			if err := s.CreateUser(ctx, storage.User{ID: fmt.Sprint(i), Name: fmt.Sprint("u", i), CreatedAt: time.Now()}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if all, err := a.ListUsers(ctx, "", 1000); err != nil || len(all) != 200 {
+		t.Errorf("got %d users, %v; want 200", len(all), err)
+	}
+}
