@@ -1,0 +1,138 @@
+package web
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// sample is one page as a person may meet it.
+type sample struct {
+	name string
+	show func(p *Pages, w http.ResponseWriter)
+}
+
+var (
+	claude = Party{Name: "Claude", URL: "mcp_kD93jfkw0d"}
+	notes  = Party{Name: "Team notes", Host: "notes.example.com", URL: "https://notes.example.com/mcp"}
+)
+
+func sampleConsent() Consent {
+	return Consent{
+		Action: "/consent", Step: "sealed-step", Client: claude, SelfRegistered: true,
+		RedirectHost: "claude.ai", RedirectURI: "https://claude.ai/api/mcp/auth_callback", Resource: notes,
+		Scopes:   []Scope{{Name: "mcp", Description: "Use the tools of this server"}, {Name: "notes:read", Description: "Read your notes"}},
+		Username: "alice", SignOutAction: "/logout", SignOutStep: "sealed-sign-out",
+		FormTargets: []string{"https://claude.ai"}, StaySignedIn: true,
+	}
+}
+
+func (c Consent) with(change func(*Consent)) func(*Pages, http.ResponseWriter) {
+	change(&c)
+	return func(p *Pages, w http.ResponseWriter) { p.Consent(w, http.StatusOK, c) }
+}
+
+// samples are all pages in every state that looks different.
+func samples() []sample {
+	login := Login{Action: "/login", Step: "sealed-step", Client: claude, Resource: notes, FormTargets: []string{"https://claude.ai"}}
+	failed := login
+	failed.Username, failed.Problem = "alice", "The username or password is not right. Please try again."
+	stopped := Stopped{
+		Title: "This request cannot be completed", Message: "The application asked for a permission that this server does not have.", Code: "invalid_scope",
+		Client: claude, RedirectHost: "claude.ai", ReturnURL: "https://claude.ai/api/mcp/auth_callback?error=invalid_scope",
+	}
+	setup := Setup{Action: "/setup", Step: "sealed-step"}
+	setupFailed := Setup{Action: "/setup", Step: "sealed-step", Username: "alice", Problem: "A password needs at least 8 characters.", Token: "tok"}
+	long := strings.Repeat("Averylongnamewithoutanyspace", 20)
+	return []sample{
+		{"login", func(p *Pages, w http.ResponseWriter) { p.Login(w, 200, login) }},
+		{"login-own", func(p *Pages, w http.ResponseWriter) { p.Login(w, 200, Login{Action: "/login", Step: "sealed-step"}) }},
+		{"login-problem", func(p *Pages, w http.ResponseWriter) { p.Login(w, 401, failed) }},
+		{"consent", sampleConsent().with(func(*Consent) {})},
+		{"consent-loopback", sampleConsent().with(func(c *Consent) {
+			c.Client.Name, c.RedirectHost, c.RedirectIsLoopback = "Visual Studio Code", "127.0.0.1:33418", true
+			c.RedirectURI, c.StaySignedIn = "http://127.0.0.1:33418/", false
+		})},
+		{"consent-scheme", sampleConsent().with(func(c *Consent) {
+			c.Client.Name, c.RedirectHost, c.RedirectURI = "Cursor", "cursor:", "cursor://anysphere.cursor-mcp/oauth/callback"
+		})},
+		{"consent-more", sampleConsent().with(func(c *Consent) {
+			c.SelfRegistered, c.Client.Host = false, "claude.ai"
+			c.Scopes = append(c.Scopes, Scope{Name: "notes:write", Description: "Add and change notes", New: true})
+		})},
+		{"consent-bare", sampleConsent().with(func(c *Consent) {
+			c.Client, c.Scopes, c.StaySignedIn, c.Resource.Name, c.SignOutAction = Party{}, nil, false, "", ""
+		})},
+		{"consent-long", sampleConsent().with(func(c *Consent) {
+			c.Client.Name, c.Username, c.Resource.Name, c.RedirectHost = long, long, long, long+".example"
+			c.Resource.URL, c.RedirectURI = "https://"+long, "https://"+long
+			c.Scopes = []Scope{{Name: long, Description: long, New: true}}
+		})},
+		{"error", func(p *Pages, w http.ResponseWriter) {
+			p.Error(w, 400, Error{
+				Title: "This application is not known here", Message: "No client has this id.", Code: "invalid_client", RequestID: "0192f3c1a7",
+				Advice: "Remove this server from the application, or clear its saved sign-in, and connect again: it will then register anew.",
+			})
+		}},
+		{"error-empty", func(p *Pages, w http.ResponseWriter) { p.Error(w, 500, Error{}) }},
+		{"stopped", func(p *Pages, w http.ResponseWriter) { p.Stopped(w, 400, stopped) }},
+		{"handoff", func(p *Pages, w http.ResponseWriter) {
+			p.Handoff(w, Handoff{Client: Party{Name: "Cursor"}, URL: "cursor://anysphere.cursor-mcp/oauth/callback?code=c", Scheme: "cursor:"})
+		}},
+		{"setup", func(p *Pages, w http.ResponseWriter) { p.Setup(w, 200, setup) }},
+		{"setup-problem", func(p *Pages, w http.ResponseWriter) { p.Setup(w, 400, setupFailed) }},
+		{"setupdone", func(p *Pages, w http.ResponseWriter) {
+			p.SetupDone(w, SetupDone{Username: "alice", Issuer: "https://auth.example.com"})
+		}},
+		{"home", func(p *Pages, w http.ResponseWriter) {
+			p.Home(w, Home{Issuer: "https://auth.example.com", Username: "alice", SignOutAction: "/logout", Step: "sealed-step",
+				Resources: []Party{notes, {Name: "Calendar", URL: "https://calendar.example.com/mcp"}}})
+		}},
+		{"home-empty", func(p *Pages, w http.ResponseWriter) { p.Home(w, Home{Issuer: "https://auth.example.com"}) }},
+		{"signedout", func(p *Pages, w http.ResponseWriter) { p.SignedOut(w) }},
+	}
+}
+
+func newPages(t testing.TB, c Config) *Pages {
+	t.Helper()
+	p, err := New(c)
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	return p
+}
+
+func record(p *Pages, show func(*Pages, http.ResponseWriter)) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	show(p, w)
+	return w
+}
+
+// TestRenderGallery writes all pages into WEB_GALLERY_DIR, to be looked at under any
+// static file server, and into a temporary directory when it is not set.
+func TestRenderGallery(t *testing.T) {
+	dir := os.Getenv("WEB_GALLERY_DIR")
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	p := newPages(t, Config{})
+	for path, file := range p.assets.files {
+		write(t, filepath.Join(dir, path), file.body)
+	}
+	for _, s := range samples() {
+		write(t, filepath.Join(dir, s.name+".html"), record(p, s.show).Body.Bytes())
+	}
+}
+
+func write(t *testing.T, path string, body []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, body, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

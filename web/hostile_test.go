@@ -1,0 +1,176 @@
+package web
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// hostile is what a client may call itself, or send in place of an address.
+var hostile = map[string]string{
+	"script":       `<script>alert(1)</script>`,
+	"double quote": `" autofocus onfocus="alert(1)`,
+	"single quote": `' onmouseover='alert(1)`,
+	"tag":          `</bdi></strong></dd></dl></main><h1>Approved</h1>`,
+	"comment":      `<!--`,
+	"template":     `{{.Step}}`,
+	"override":     "safe\u202Efdp.exe\u2066x\u200B\u200F\uFEFF",
+	"control":      "a\x00b\x1b[31m\r\nSet-Cookie: x=y\u2028\u0085",
+	"not UTF-8":    "a\xff\xfe<b",
+	"marks":        "Z" + strings.Repeat("\u0335\u0489", 200),
+	"tags":         "\U000E0041\U000E0042",
+	"javascript":   "javascript:alert(1)",
+	"5 kB":         strings.Repeat("<b>W", 1280),
+}
+
+// hostilePages are all pages with evil in every field that anyone but the operator
+// may have a hand in.
+func hostilePages(evil string) []sample {
+	party := Party{Name: evil, Host: evil, URL: evil}
+	return []sample{
+		{"login", func(p *Pages, w http.ResponseWriter) {
+			p.Login(w, 200, Login{Action: "/login", Step: evil, Username: evil, Problem: evil, Client: party, Resource: party, FormTargets: []string{evil}})
+		}},
+		{"consent", func(p *Pages, w http.ResponseWriter) {
+			p.Consent(w, 200, Consent{Action: "/consent", Step: evil, Client: party, SelfRegistered: true, RedirectHost: evil, RedirectURI: evil,
+				Resource: party, Scopes: []Scope{{evil, evil, true}, {evil, "", false}}, Username: evil, SignOutAction: "/logout", SignOutStep: evil,
+				FormTargets: []string{evil}})
+		}},
+		{"error", func(p *Pages, w http.ResponseWriter) { p.Error(w, 400, Error{evil, evil, evil, evil, evil}) }},
+		{"stopped", func(p *Pages, w http.ResponseWriter) {
+			p.Stopped(w, 400, Stopped{Title: evil, Message: evil, Code: evil, Client: party, RedirectHost: evil, ReturnURL: evil})
+		}},
+		{"handoff", func(p *Pages, w http.ResponseWriter) { p.Handoff(w, Handoff{Client: party, URL: evil, Scheme: evil}) }},
+		{"setup", func(p *Pages, w http.ResponseWriter) { p.Setup(w, 200, Setup{"/setup", evil, evil, evil, evil}) }},
+		{"setupdone", func(p *Pages, w http.ResponseWriter) { p.SetupDone(w, SetupDone{evil, evil}) }},
+		{"home", func(p *Pages, w http.ResponseWriter) {
+			p.Home(w, Home{Username: evil, Issuer: evil, Resources: []Party{party}, SignOutAction: "/logout", Step: evil})
+		}},
+	}
+}
+
+var (
+	openingTag = regexp.MustCompile(`<([a-z0-9]+)`)
+	fieldValue = regexp.MustCompile(` value="[^"]*"`) // inputs return what was typed, unchanged
+)
+
+func TestHostileText(t *testing.T) {
+	p := newPages(t, Config{})
+	harmless := hostilePages("harmless")
+	for name, evil := range hostile {
+		for i, page := range hostilePages(evil) {
+			t.Run("AS-48 OAuth 2.1 7.11: "+page.name+" with "+name+" is inert", func(t *testing.T) {
+				body := record(p, page.show).Body.String()
+				if evil != "javascript:alert(1)" && strings.ContainsAny(evil, "<\"'") && strings.Contains(body, evil) {
+					t.Error("the text stands unescaped in the page")
+				}
+				assertElements(t, body, record(p, harmless[i].show).Body.String())
+				shown := fieldValue.ReplaceAllString(body, "")
+				if bad := strings.IndexFunc(strings.ReplaceAll(shown, "\n", ""), invisible); bad >= 0 {
+					t.Errorf("an invisible character is shown: %.40q", strings.ReplaceAll(shown, "\n", "")[bad:])
+				}
+				if strings.Contains(shown, strings.Repeat("\u0335", 3)) || len(shown) > 20_000 {
+					t.Errorf("the text is not limited: %d bytes", len(shown))
+				}
+			})
+		}
+	}
+}
+
+// assertElements compares the elements of two pages: supplied text must add none. A
+// text of nothing but invisible characters may leave some out.
+func assertElements(t *testing.T, body, want string) {
+	t.Helper()
+	count := func(s string) map[string]int {
+		m := make(map[string]int)
+		for _, tag := range openingTag.FindAllStringSubmatch(s, -1) {
+			m[tag[1]]++
+		}
+		return m
+	}
+	wanted := count(want)
+	wanted["a"]++ // a harmless word is no address; what may be a link is told below
+	wanted["span"]++
+	wanted["div"]++ // the place of the link, or of why there is none
+	wanted["p"]++
+	for tag, n := range count(body) {
+		if n > wanted[tag] {
+			t.Errorf("got %d <%s>, want %d", n, tag, wanted[tag])
+		}
+	}
+}
+
+func TestLink(t *testing.T) {
+	p := newPages(t, Config{})
+	live := func(target string) bool {
+		a := record(p, func(p *Pages, w http.ResponseWriter) { p.Stopped(w, 400, Stopped{ReturnURL: target}) }).Body.String()
+		b := record(p, func(p *Pages, w http.ResponseWriter) { p.Handoff(w, Handoff{URL: target}) }).Body.String()
+		if strings.Contains(a, `class="button"`) != strings.Contains(b, `class="button primary wide"`) {
+			t.Errorf("the pages disagree about %q", target)
+		}
+		return strings.Contains(a, "<a ")
+	}
+	for _, target := range []string{
+		"javascript:alert(1)", "JaVaScRiPt:alert(1)", " javascript:alert(1)", "java\nscript:alert(1)", "\x01javascript:alert(1)",
+		"data:text/html,<script>alert(1)</script>", "vbscript:x", "file:///etc/passwd", "blob:https://x/y", "about:blank",
+		"view-source:https://x", "filesystem:https://x", "//evil.example", "/relative", "", "https:", "http:///x", "https://x/ y", "https://x/\u202E",
+		"intent://x#Intent;end", "ms-msdt:/id",
+	} {
+		t.Run("AS-48 AS-60: "+target+" is never a live link", func(t *testing.T) {
+			if live(target) {
+				t.Errorf("%q is a link", target)
+			}
+		})
+	}
+	for _, target := range []string{
+		"https://claude.ai/cb?error=access_denied&state=a%20b", "http://127.0.0.1:33418/?code=x", "http://[::1]:1/", "cursor://x.y/cb?code=1&iss=z",
+		"com.example.app:/cb?code=1", "vscode://vscode.github-authentication/did-authenticate?a=b",
+	} {
+		t.Run("AS-60: "+target+" leads back", func(t *testing.T) {
+			if !live(target) {
+				t.Errorf("%q is no link", target)
+			}
+		})
+	}
+}
+
+func TestClean(t *testing.T) {
+	for _, c := range []struct{ name, in, want string }{
+		{"plain text stays", "Claude Code (my laptop) é 日本 ✓", "Claude Code (my laptop) é 日本 ✓"},
+		{"white space becomes one space", " a\t\n\u00a0\u3000 b ", "a b"},
+		{"blank letters are spaces", "\u3164\u2800a\uFFA0b", "a b"},
+		{"bidirectional controls go", "a\u202Eb\u2067c\u200Fd", "abcd"},
+		{"nothing visible is no name", "\u200b\u3164\u0301\x00", ""},
+		{"marks are limited", "e\u0301\u0301\u0301\u0301x", "e\u0301\u0301x"},
+		{"a long name ends in an ellipsis", strings.Repeat("é", 81), strings.Repeat("é", 79) + "…"},
+		{"80 characters fit", strings.Repeat("é", 80), strings.Repeat("é", 80)},
+	} {
+		t.Run("AS-48: "+c.name, func(t *testing.T) {
+			if got := cleanName(c.in); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func FuzzClientName(f *testing.F) {
+	for _, evil := range hostile {
+		f.Add(evil)
+	}
+	p := newPages(f, Config{})
+	f.Fuzz(func(t *testing.T, name string) {
+		shown := cleanName(name)
+		if utf8.RuneCountInString(shown) > maxName || !utf8.ValidString(shown) || strings.ContainsFunc(shown, invisible) {
+			t.Errorf("cleanName(%q) = %q", name, shown)
+		}
+		if again := cleanName(shown); again != shown {
+			t.Errorf("cleaning again changes %q to %q", shown, again)
+		}
+		body := record(p, sampleConsent().with(func(c *Consent) { c.Client.Name = name })).Body.String()
+		if strings.Count(body, "<strong") > 5 || strings.Count(body, "<button") != 3 || strings.Count(body, "<") != strings.Count(body, ">") {
+			t.Errorf("the name %q changes the page", name)
+		}
+	})
+}

@@ -1,0 +1,203 @@
+package web
+
+import (
+	"flag"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+var contentHash = regexp.MustCompile(`\.[0-9a-f]{12}\.`)
+
+func TestGolden(t *testing.T) {
+	p := newPages(t, Config{})
+	for _, s := range samples() {
+		t.Run("AS-70: the page "+s.name+" reads as agreed", func(t *testing.T) {
+			got := contentHash.ReplaceAllString(record(p, s.show).Body.String(), ".HASH.")
+			file := "testdata/" + s.name + ".golden.html"
+			if *update {
+				write(t, file, []byte(got))
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatalf("%v; make it with: go test ./web -run TestGolden -update", err)
+			}
+			if got != string(want) {
+				t.Errorf("differs from %s; look at it, then run with -update. Got:\n%s", file, got)
+			}
+		})
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	p := newPages(t, Config{})
+	for _, s := range samples() {
+		h := record(p, s.show).Header()
+		csp := h.Get("Content-Security-Policy")
+		t.Run("AS-46 OAuth 2.1 7.10: "+s.name+" refuses framing", func(t *testing.T) {
+			if !strings.Contains(csp, "frame-ancestors 'none'") || h.Get("X-Frame-Options") != "DENY" {
+				t.Errorf("got %q and %q", csp, h.Get("X-Frame-Options"))
+			}
+		})
+		t.Run("SP-26: "+s.name+" allows our style, and script on the setup page alone", func(t *testing.T) {
+			if !strings.HasPrefix(csp, "default-src 'none'; style-src 'self'; ") || strings.Contains(csp, "unsafe") {
+				t.Errorf("got %q", csp)
+			}
+			if want := strings.HasPrefix(s.name, "setup") && s.name != "setupdone"; strings.Contains(csp, "script-src 'self'") != want {
+				t.Errorf("script allowed: %v, want %v", !want, want)
+			}
+		})
+		t.Run(s.name+" is not kept, sniffed or told on", func(t *testing.T) {
+			for name, want := range map[string]string{
+				"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Content-Type": "text/html; charset=utf-8",
+			} {
+				if got := h.Get(name); got != want {
+					t.Errorf("%s: got %q, want %q", name, got, want)
+				}
+			}
+		})
+	}
+}
+
+// A popup that a web client opened must still be able to report to it afterwards.
+func TestOpener(t *testing.T) {
+	p := newPages(t, Config{})
+	for _, s := range samples() {
+		kept := strings.HasPrefix(s.name, "login") || strings.HasPrefix(s.name, "consent") || s.name == "stopped" || s.name == "handoff"
+		want := "same-origin"
+		if kept {
+			want = ""
+		}
+		if got := record(p, s.show).Header().Get("Cross-Origin-Opener-Policy"); got != want {
+			t.Errorf("%s: got %q, want %q", s.name, got, want)
+		}
+	}
+}
+
+func TestFormAction(t *testing.T) {
+	p := newPages(t, Config{})
+	for _, c := range []struct {
+		name    string
+		targets []string
+		want    string
+	}{
+		{"AS-46: nothing but our own forms", nil, "form-action 'self';"},
+		{"AS-43: the client's origin and scheme", []string{"https://claude.ai", "http://127.0.0.1:33418", "http://localhost:1", "cursor:", "http:"},
+			"form-action 'self' https://claude.ai http://127.0.0.1:33418 http://localhost:1 cursor: http:;"},
+		{"AS-48: no target adds a directive", []string{"https://x; script-src *", "https://x *", "*", "'unsafe-inline'", "https://x,y", "a:\r\nX: y", "https://x/p", ""},
+			"form-action 'self';"},
+		{"AS-48: no target that runs", []string{"javascript:", "data:"}, "form-action 'self';"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, show := range []func(*Pages, http.ResponseWriter){
+				func(p *Pages, w http.ResponseWriter) { p.Login(w, 200, Login{FormTargets: c.targets}) },
+				func(p *Pages, w http.ResponseWriter) { p.Consent(w, 200, Consent{FormTargets: c.targets}) },
+			} {
+				if csp := record(p, show).Header().Get("Content-Security-Policy"); !strings.Contains(csp, c.want) {
+					t.Errorf("got %q, want %q", csp, c.want)
+				}
+			}
+		})
+	}
+}
+
+func TestConsentText(t *testing.T) {
+	p := newPages(t, Config{})
+	body := func(change func(*Consent)) string { return record(p, sampleConsent().with(change)).Body.String() }
+	const unverified, careful = "has not been verified", "Approve only if you just started"
+	loopback := body(func(c *Consent) { c.RedirectIsLoopback, c.RedirectHost = true, "localhost:1" })
+	for _, c := range []struct {
+		name, body, text string
+		want             bool
+	}{
+		{"AS-71: names the redirect host", body(func(*Consent) {}), `<strong class="host"><bdi>claude.ai</bdi>`, true},
+		{"AS-71: names the loopback host", loopback, `localhost:1`, true},
+		{"AS-72 SP-27: warns of loopback", loopback, careful, true},
+		{"AS-72: warns of a private-use scheme", body(func(c *Consent) { c.RedirectHost = "cursor:" }), careful, true},
+		{"AS-72: does not cry wolf", body(func(*Consent) {}), careful, false},
+		{"AS-73: names the host of a client document", body(func(c *Consent) { c.Client.Host = "docs.example" }), `<bdi class="host">docs.example</bdi>`, true},
+		{"AS-70: a name that the client chose is called so", body(func(*Consent) {}), unverified, true},
+		{"AS-70: a name from the operator is not", body(func(c *Consent) { c.SelfRegistered = false }), unverified, false},
+		{"AS-48: a client's name stands in its own element", body(func(*Consent) {}), `<strong class="claimed">“<bdi>Claude</bdi>”</strong>`, true},
+		{"AS-70: names scopes in plain words", body(func(*Consent) {}), "Read your notes", true},
+		{"AS-70: marks what is new", body(func(c *Consent) { c.Scopes[0].New = true }), `class="new"`, true},
+		{"AS-70: offers to deny", body(func(*Consent) {}), `<button name="decision" value="deny">`, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := strings.Contains(c.body, c.text); got != c.want {
+				t.Errorf("%q on the page: got %v, want %v", c.text, got, c.want)
+			}
+		})
+	}
+}
+
+func TestSelfContained(t *testing.T) {
+	p := newPages(t, Config{Prefix: "/auth"})
+	reference := regexp.MustCompile(`(?:src|href)="([^"]*)"`)
+	inline := regexp.MustCompile(`(?i)<style|\sstyle=|\son[a-z]+=|<script(?:>| [^s])`)
+	served := http.StripPrefix("/auth", p.Assets())
+	for _, s := range samples() {
+		body := record(p, s.show).Body.String()
+		if found := inline.FindString(body); found != "" {
+			t.Errorf("%s has inline style or script: %q", s.name, found)
+		}
+		for _, ref := range reference.FindAllStringSubmatch(body, -1) {
+			if !strings.HasPrefix(ref[1], "/auth/assets/") {
+				continue
+			}
+			w := httptest.NewRecorder()
+			served.ServeHTTP(w, httptest.NewRequest(http.MethodGet, ref[1], nil))
+			if w.Code != http.StatusOK || w.Header().Get("Cache-Control") != "public, max-age=31536000, immutable" {
+				t.Errorf("%s: %s got %d, %q", s.name, ref[1], w.Code, w.Header().Get("Cache-Control"))
+			}
+		}
+		if !strings.Contains(body, `href="/auth/assets/style.`) {
+			t.Errorf("%s does not link the style under the prefix", s.name)
+		}
+	}
+}
+
+func TestAssets(t *testing.T) {
+	p := newPages(t, Config{})
+	for name, path := range p.assets.paths {
+		if !contentHash.MatchString(path) {
+			t.Errorf("%s is served as %s, without the hash of its content", name, path)
+		}
+	}
+	for _, c := range []struct {
+		method, path string
+		want         int
+	}{
+		{"GET", p.assets.paths["style.css"], 200}, {"HEAD", p.assets.paths["style.css"], 200}, {"POST", p.assets.paths["style.css"], 405},
+		{"GET", "/assets/style.css", 404}, {"GET", "/assets/style.000000000000.css", 404}, {"GET", "/assets/../pages.go", 404}, {"GET", "/assets/", 404},
+	} {
+		w := httptest.NewRecorder()
+		p.Assets().ServeHTTP(w, httptest.NewRequest(c.method, c.path, nil))
+		if w.Code != c.want {
+			t.Errorf("%s %s: got %d, want %d", c.method, c.path, w.Code, c.want)
+		}
+		if w.Code == 404 && w.Header().Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: an answer of 404 may be kept", c.path)
+		}
+		if got := w.Header().Get("X-Content-Type-Options"); got != "nosniff" {
+			t.Errorf("%s: X-Content-Type-Options %q", c.path, got)
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
+	for _, prefix := range []string{"auth", "/", "/auth/"} {
+		if _, err := New(Config{Prefix: prefix}); err == nil {
+			t.Errorf("New took the prefix %q", prefix)
+		}
+	}
+	body := record(newPages(t, Config{ProductName: "Acme <ID>"}), samples()[0].show).Body.String()
+	if !strings.Contains(body, "<title>Sign in · Acme &lt;ID&gt;</title>") {
+		t.Error("the page does not bear the product's name")
+	}
+}
