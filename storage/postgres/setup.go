@@ -15,6 +15,7 @@ const (
 	setupRow  = "INSERT INTO settings (name) VALUES ('setup_token') ON CONFLICT DO NOTHING"
 	setupLock = "SELECT value, expires_at FROM settings WHERE name = 'setup_token' FOR UPDATE"
 	setupPut  = "UPDATE settings SET value = $1, expires_at = $2 WHERE name = 'setup_token'"
+	setupTake = "UPDATE settings SET value = NULL, expires_at = NULL WHERE name = 'setup_token' AND value = $1"
 )
 
 // setupToken is the stored token; no value when there is none.
@@ -73,7 +74,7 @@ func (s *Store) CreateFirstAdmin(ctx context.Context, h storage.Hash, u storage.
 		case *t.expires <= column.Millis(now):
 			return storage.ErrExpired
 		}
-		if _, err := q.Exec(ctx, setupPut, nil, nil); err != nil {
+		if err := changed(storage.ErrNotFound)(exec(ctx, q, setupTake, h[:])); err != nil {
 			return err
 		}
 		return changed(storage.ErrExists)(exec(ctx, q, insertUser, column.UserValues(u)...))
