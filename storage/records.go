@@ -22,7 +22,7 @@ type Client struct {
 	Source       ClientSource
 	Metadata     []byte // the rest of the RFC 7591 metadata as JSON, for display and echo; may be nil
 	CreatedAt    time.Time
-	LastUsedAt   time.Time // the last approval, redemption or refresh known; zero: never
+	LastUsedAt   time.Time // the last approval, redemption or refresh, to the minute; zero: never
 }
 
 // ClientSource says how a client came to be; it decides how far it is trusted.

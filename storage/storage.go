@@ -167,7 +167,8 @@ type Redemptions interface {
 	// URI differ and ErrResource when a given resource does, in which cases the code
 	// stays untouched, so that whoever guesses cannot burn it; ErrExpired; ErrSpent when a matching request comes a second
 	// time, in which case the grant has been revoked (OAuth 2.1 §4.1.3) and the
-	// returned Grant names it; ErrRevoked when the grant was cut off.
+	// returned Grant names it; ErrRevoked when the grant was cut off, be it by an
+	// earlier second use.
 	RedeemCode(ctx context.Context, r RedeemCode) (Grant, error)
 	// RotateRefresh exchanges a refresh token for its successor, in one round trip
 	// on the way of success. Of N concurrent calls exactly one gets a Rotation with
@@ -178,7 +179,8 @@ type Redemptions interface {
 	// (a given resource is not the grant's; untouched);
 	// ErrExpired (idle or absolute); ErrRevoked; ErrSpent when it was rotated more
 	// than Grace ago, in which case the grant has been revoked (OAuth 2.1 §4.3.1)
-	// and the returned Rotation names it.
+	// and the returned Rotation names it. A grant that was revoked before is
+	// ErrRevoked, so ErrSpent always means that this call has found the reuse.
 	RotateRefresh(ctx context.Context, r RotateRefresh) (Rotation, error)
 }
 
@@ -251,8 +253,9 @@ type TokenKey struct {
 
 // Grants lists grants for people and operators.
 type Grants interface {
-	// ListGrants returns up to limit live grants with an id greater than after, by
-	// id. Empty userID or clientID: any.
+	// ListGrants returns up to limit grants that are not revoked, with an id greater
+	// than after, by id. Empty userID or clientID: any. One that has expired, or
+	// whose code nobody redeemed, is among them until it is swept.
 	ListGrants(ctx context.Context, userID, clientID, after string, limit int) ([]Grant, error)
 	// ForgetConsent removes a remembered consent and revokes its grants.
 	ForgetConsent(ctx context.Context, userID, clientID, resource string, now time.Time) error
@@ -272,7 +275,7 @@ type Resources interface {
 type Keys interface {
 	// Keys returns every key that has not expired at now, oldest first.
 	Keys(ctx context.Context, now time.Time) ([]SigningKey, error)
-	// PutFirstKey stores k when no key of its algorithm is active, and otherwise
+	// PutFirstKey stores k as active when no key of its algorithm is, and otherwise
 	// does nothing: of N replicas starting together one stores. It reports whether it did.
 	PutFirstKey(ctx context.Context, k SigningKey) (stored bool, err error)
 	// RotateKey makes next the active key of its algorithm and retires the active
@@ -304,7 +307,9 @@ type Housekeeping interface {
 	Ready(ctx context.Context) error
 	// Sweep removes up to limit records of each kind that can no longer matter and
 	// erases sealed successors older than grace; it reports how many it touched.
-	// Spent codes and refresh tokens stay while their grant lives, for reuse detection.
+	// Spent codes and refresh tokens stay while their grant lives, for reuse detection;
+	// a revoked grant stays known as revoked for a day, an unredeemed code as expired
+	// for an hour.
 	Sweep(ctx context.Context, now time.Time, grace time.Duration, limit int) (int, error)
 	// Fingerprint stores fp when none is stored, and returns the stored one. The
 	// server compares it with its secret key, so that a replica with another key refuses to start.
