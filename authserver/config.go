@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
@@ -65,7 +64,7 @@ type Config struct {
 	// ProductName is what pages call this server. Default: "mcp-authd".
 	ProductName string
 	// TrustedProxies may name the client in X-Forwarded-For. Default: none.
-	TrustedProxies []netip.Prefix
+	TrustedProxies TrustedProxies
 
 	Logger *slog.Logger    // default: discard
 	Audit  *audit.Recorder // default: discard

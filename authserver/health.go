@@ -2,15 +2,15 @@ package authserver
 
 import "net/http"
 
-// handleHealthz says that the process is alive; it depends on nothing.
-func (s *Server) handleHealthz(w http.ResponseWriter, _ *http.Request) {
+// Healthz says that the process is alive; it depends on nothing.
+func (s *Server) Healthz(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
-// handleReadyz says whether to send requests here: the store is reachable, its
+// Readyz says whether to send requests here: the store is reachable, its
 // schema fits, keys are loaded, and the server is not about to stop. The reason for
 // a no is in the log.
-func (s *Server) handleReadyz(w http.ResponseWriter, r *http.Request) {
+func (s *Server) Readyz(w http.ResponseWriter, r *http.Request) {
 	if s.draining.Load() {
 		writeJSON(w, http.StatusServiceUnavailable, map[string]string{"status": "draining"})
 		return

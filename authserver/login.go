@@ -38,7 +38,7 @@ func (s *Server) handleLogin(w http.ResponseWriter, r *http.Request) {
 	}
 	attempt := users.Attempt{
 		Name: form.Get("username"), Password: form.Get("password"),
-		Network: network(s.clientAddr(r)), KnownDevice: s.sessions.Knows(r, form.Get("username")),
+		Network: network(s.cfg.TrustedProxies.ClientAddr(r)), KnownDevice: s.sessions.Knows(r, form.Get("username")),
 	}
 	begun, err := s.login(r.Context(), attempt)
 	if err != nil {

@@ -4,10 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"runtime/debug"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/felixge/httpsnoop"
@@ -58,7 +55,7 @@ func (s *Server) logRequest(r *http.Request, note *requestNote, m httpsnoop.Metr
 	attrs := []slog.Attr{
 		slog.String("request_id", note.id), slog.String("method", r.Method), slog.String("path", r.URL.Path),
 		slog.Int("status", m.Code), slog.Duration("duration", m.Duration.Round(time.Microsecond)),
-		slog.String("remote", s.clientAddr(r).String()), slog.String("user_agent", cut(r.UserAgent(), 200)),
+		slog.String("remote", s.cfg.TrustedProxies.ClientAddr(r).String()), slog.String("user_agent", cut(r.UserAgent(), 200)),
 	}
 	if note.err != nil {
 		attrs = append(attrs, slog.String("error", string(note.err.Code)), slog.String("reason", note.err.Description))
@@ -85,32 +82,6 @@ func (s *Server) recovered(h http.Handler) http.Handler {
 		}()
 		h.ServeHTTP(w, r)
 	})
-}
-
-// clientAddr is the address that a request comes from: the peer, or, when the peer
-// is a trusted proxy, the last address in X-Forwarded-For that is not one.
-func (s *Server) clientAddr(r *http.Request) netip.Addr {
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return netip.Addr{}
-	}
-	addr := peer.Addr().Unmap()
-	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	for _, hop := range slices.Backward(hops) {
-		if !s.trusts(addr) {
-			break
-		}
-		next, err := netip.ParseAddr(strings.TrimSpace(hop))
-		if err != nil {
-			break
-		}
-		addr = next.Unmap()
-	}
-	return addr
-}
-
-func (s *Server) trusts(a netip.Addr) bool {
-	return slices.ContainsFunc(s.cfg.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 func cut(s string, n int) string {

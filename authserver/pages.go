@@ -150,13 +150,7 @@ func pageStatus(e *oauth.Error) int {
 	return e.Status()
 }
 
-func clientParty(c storage.Client) web.Party {
-	p := web.Party{Name: c.Name, URL: c.ID}
-	if p.Name == "" {
-		p.Name = "An application without a name"
-	}
-	return p
-}
+func clientParty(c storage.Client) web.Party { return web.Party{Name: c.Name, URL: c.ID} }
 
 func resourceParty(r storage.Resource) web.Party {
 	p := web.Party{Name: r.Name, URL: r.URI}

@@ -48,8 +48,8 @@ func (s *Server) Register(mux *http.ServeMux) {
 	docs := &discovery{server: s}
 	metadata.Mount(mux, s.observe(docs), metadata.AuthorizationServerPaths(s.cfg.Issuer)...)
 	mux.Handle("/.well-known/", s.observe(metadata.NotFound()))
-	handle(p+"/healthz", http.HandlerFunc(s.handleHealthz), http.MethodGet, http.MethodHead)
-	handle(p+"/readyz", http.HandlerFunc(s.handleReadyz), http.MethodGet, http.MethodHead)
+	handle(p+"/healthz", http.HandlerFunc(s.Healthz), http.MethodGet, http.MethodHead)
+	handle(p+"/readyz", http.HandlerFunc(s.Readyz), http.MethodGet, http.MethodHead)
 }
 
 func (s *Server) registerPages(handle func(string, http.Handler, ...string)) {

@@ -69,7 +69,7 @@ func (s *Server) buildParts(ctx context.Context) (err error) {
 	if s.users, err = users.New(users.Config{Store: c.Store, Now: c.Now, Audit: c.Audit, Logger: c.Logger}); err != nil {
 		return err
 	}
-	if s.pages, err = web.New(web.Config{ProductName: c.ProductName}); err != nil {
+	if s.pages, err = web.New(web.Config{ProductName: c.ProductName, Prefix: s.paths.prefix}); err != nil {
 		return err
 	}
 	s.catalog, err = newCatalogue(ctx, c.Resources, c.Store, c.Now)

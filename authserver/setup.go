@@ -22,17 +22,18 @@ func (s *Server) handleSetup(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPost:
 		s.completeSetup(w, r)
 	default:
-		s.showSetup(w, r, http.StatusOK, "", "")
+		s.showSetup(w, r, http.StatusOK, web.Setup{})
 	}
 }
 
-func (s *Server) showSetup(w http.ResponseWriter, r *http.Request, status int, name, problem string) {
+func (s *Server) showSetup(w http.ResponseWriter, r *http.Request, status int, v web.Setup) {
 	step, err := s.sessions.SealStep(purposeSetup, s.sessions.Browser(w, r), loginState{})
 	if err != nil {
 		s.showError(w, r, http.StatusInternalServerError, err)
 		return
 	}
-	s.pages.Setup(w, status, web.Setup{Action: s.paths.setup, Step: step, Username: name, Problem: problem})
+	v.Action, v.Step = s.paths.setup, step
+	s.pages.Setup(w, status, v)
 }
 
 func (s *Server) completeSetup(w http.ResponseWriter, r *http.Request) {
@@ -55,7 +56,7 @@ func (s *Server) completeSetup(w http.ResponseWriter, r *http.Request) {
 		s.showError(w, r, http.StatusServiceUnavailable, unavailable(err))
 		return
 	}
-	s.showSetup(w, r, status, name, problem)
+	s.showSetup(w, r, status, web.Setup{Username: name, Problem: problem, Token: form.Get("token")})
 }
 
 func setupProblem(err error) (string, int) {

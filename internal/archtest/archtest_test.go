@@ -37,7 +37,7 @@ var rules = []struct {
 		{path: "thirdparty", reaches: []string{modulePath + "/thirdparty"}},
 	}}, 3},
 	{"mcpresource stays light", lightResource, module{packages: []pkg{
-		{path: "mcpresource", foreign: []string{"github.com/go-jose/go-jose/v4/jwt", "golang.org/x/sync/singleflight"},
+		{path: "mcpresource", foreign: []string{"github.com/go-jose/go-jose/v4/jwt", "golang.org/x/sync/singleflight", "golang.org/x/text/language"},
 			reaches: []string{modulePath + "/storage", "github.com/modelcontextprotocol/go-sdk/mcp", "github.com/jackc/pgx/v5", "net/http"}},
 		{path: "mcpresource/gosdk", reaches: []string{"github.com/modelcontextprotocol/go-sdk/mcp", "github.com/ory/fosite"}},
 	}}, 5},

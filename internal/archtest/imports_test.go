@@ -122,10 +122,12 @@ var (
 		modulePath + "/internal", modulePath + "/migrations", "github.com/ory", "github.com/jackc", "modernc.org",
 	}
 	toolkits = []string{"github.com/modelcontextprotocol", "github.com/mark3labs"}
+	// light is what mcpresource may link besides the standard library.
+	light = []string{"github.com/go-jose/go-jose/v4", "golang.org/x/sync/singleflight", "golang.org/x/time/rate"}
 )
 
-// lightResource: mcpresource is the standard library, go-jose and two packages of
-// ours; an adapter adds its SDK and nothing of the server.
+// lightResource: mcpresource is the standard library, go-jose, two small packages of
+// golang.org/x and two of ours; an adapter adds its SDK and nothing of the server.
 func lightResource(m module) (bad []string) {
 	for _, p := range m.packages {
 		if !within(p.path, "mcpresource") {
@@ -135,7 +137,7 @@ func lightResource(m module) (bad []string) {
 		if p.path == "mcpresource" {
 			refused = append(slices.Clone(heavy), toolkits...)
 			for _, i := range p.foreign {
-				if !within(i, "github.com/go-jose/go-jose/v4") {
+				if !anyWithin(i, light) {
 					bad = append(bad, fmt.Sprintf("%s imports %s", p.path, i))
 				}
 			}

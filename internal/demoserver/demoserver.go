@@ -44,10 +44,11 @@ func Rules() *mcpresource.Rules {
 	}
 }
 
-// Handler returns the demo server behind a guard.
-func Handler(g *mcpresource.Guard) http.Handler {
+// Server returns the demo server, to stand behind g.Protect. It lists all tools, so
+// that add_note can be seen and stepped up to.
+func Server(g *mcpresource.Guard) http.Handler {
 	n := &notebook{pages: map[string][]string{}}
-	return gosdk.NewHandler(g, n.server(), &gosdk.Options{ShowAll: true}) // so that add_note can be seen and stepped up to
+	return gosdk.Unguarded(g, n.server(), &gosdk.Options{ShowAll: true})
 }
 
 const (

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/dcr"
+	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"log/slog"
+)
+
+func newClientCommand(s std) *cobra.Command {
+	return group("client", "Manage clients", newClientAdd(s), newClientList(s), newClientShow(s), newClientDelete(s))
+}
+
+// redirectPolicy is what an operator's client may redirect to.
+func redirectPolicy(l *config.Loaded) oauth.RedirectPolicy {
+	return oauth.RedirectPolicy{PrivateUseSchemes: l.Registration.PrivateUseSchemes, DottedSchemes: true}
+}
+
+// mintClient makes a client of the operator. A given secret takes the place of a
+// random one; it must be as hard to guess.
+func mintClient(spec dcr.Spec, secret string) (storage.Client, string, error) {
+	client, random, err := dcr.Mint(spec)
+	switch {
+	case err != nil || secret == "":
+		return client, random, err
+	case client.Public():
+		return client, "", errors.New("a client with the authentication method none has no secret")
+	case len(secret) < secrets.KeySize:
+		return client, "", fmt.Errorf("a client secret has at least %d characters; leave it out to get a random one", secrets.KeySize)
+	}
+	h := storage.Hash(secrets.Hash(secret))
+	client.SecretHash = &h
+	return client, secret, nil
+}
+
+// clientView is a client as commands show it.
+type clientView struct {
+	ID           string    `json:"id"`
+	Name         string    `json:"name,omitempty"`
+	Source       string    `json:"source"`
+	AuthMethod   string    `json:"auth_method"`
+	RedirectURIs []string  `json:"redirect_uris,omitempty"`
+	GrantTypes   []string  `json:"grant_types"`
+	Scopes       []string  `json:"scopes,omitempty"`
+	Resources    []string  `json:"resources,omitempty"`
+	CreatedAt    time.Time `json:"created_at"`
+	LastUsedAt   time.Time `json:"last_used_at,omitzero"`
+	Secret       string    `json:"secret,omitempty"` // only in the answer to client add
+}
+
+func viewClient(c storage.Client) clientView {
+	return clientView{c.ID, c.Name, string(c.Source), c.AuthMethod, c.RedirectURIs, c.GrantTypes, c.Scopes, c.Resources, c.CreatedAt, c.LastUsedAt, ""}
+}
+
+func newClientAdd(s std) *cobra.Command {
+	var spec dcr.Spec
+	var scopes []string
+	var asJSON bool
+	return storeCommand(s, &cobra.Command{
+		Use: "add", Short: "Create a client and print its id and secret, once",
+		Long: "Creates a client of the operator. With redirect URIs it is for people who sign in; without, it\n" +
+			"acts for itself with client credentials. The secret cannot be shown again.",
+		Example: "  mcp-authd client add --name \"Our app\" --redirect-uri https://app.example.com/cb\n" +
+			"  mcp-authd client add --name Robot --grant client_credentials --resource https://mcp.example.com/mcp\n" +
+			"  mcp-authd client add --name \"Notes server\" --grant client_credentials --resource https://mcp.example.com/mcp  # may introspect tokens for it",
+		Args: cobra.NoArgs,
+	}, func(c *cobra.Command) {
+		f := c.Flags()
+		f.StringVar(&spec.ID, "id", "", "client id (default: random)")
+		f.StringVar(&spec.Name, "name", "", "name that people are shown")
+		f.StringArrayVar(&spec.RedirectURIs, "redirect-uri", nil, "redirect URI; repeat for more")
+		f.StringArrayVar(&spec.GrantTypes, "grant", nil, "grant type: authorization_code, refresh_token, client_credentials; repeat for more")
+		f.StringVar(&spec.AuthMethod, "auth-method", "", "none, client_secret_basic or client_secret_post")
+		f.StringArrayVar(&scopes, "scope", nil, "scope that client credentials may have; repeat for more")
+		f.StringArrayVar(&spec.Resources, "resource", nil, "resource it may name and introspect for; repeat for more")
+		f.BoolVar(&asJSON, "json", false, "print JSON")
+	}, func(c *cobra.Command, a *app, _ []string) error {
+		spec.Scopes, spec.Now, spec.Redirects = scopes, time.Now(), redirectPolicy(a.config)
+		client, secret, err := mintClient(spec, "")
+		if err != nil {
+			return err
+		}
+		if err := a.store.PutClient(c.Context(), client); errors.Is(err, storage.ErrExists) {
+			return fmt.Errorf("the client id %q is taken; choose another with --id", client.ID)
+		} else if err != nil {
+			return err
+		}
+		a.audit.Record(c.Context(), audit.ClientRegistered, slog.String("client_id", client.ID), slog.String("client_name", client.Name), slog.String("by", "operator"))
+		v := viewClient(client)
+		v.Secret = secret
+		if asJSON {
+			return printJSON(s.out, v)
+		}
+		fmt.Fprintf(s.out, "client_id      %s\n", v.ID)
+		if secret != "" {
+			fmt.Fprintf(s.out, "client_secret  %s\n", secret)
+		}
+		return nil
+	})
+}
+
+func newClientList(s std) *cobra.Command {
+	var asJSON bool
+	return storeCommand(s, &cobra.Command{
+		Use: "list", Short: "List clients", Args: cobra.NoArgs,
+		Long:    "Lists the clients that are stored: the operator's, and those that have registered themselves\nand been approved by somebody at least once.",
+		Example: "  mcp-authd client list --json",
+	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
+		func(c *cobra.Command, a *app, _ []string) error {
+			all, err := pages(func(after string) ([]storage.Client, string, error) {
+				page, err := a.store.ListClients(c.Context(), after, pageSize)
+				if len(page) > 0 {
+					after = page[len(page)-1].ID
+				}
+				return page, after, err
+			})
+			if err != nil {
+				return err
+			}
+			views := make([]clientView, 0, len(all))
+			for _, cl := range all {
+				views = append(views, viewClient(cl))
+			}
+			if asJSON {
+				return printJSON(s.out, views)
+			}
+			t := newTable(s.out, "ID", "NAME", "SOURCE", "AUTH", "REDIRECTS")
+			for _, v := range views {
+				t.row(v.ID, v.Name, v.Source, v.AuthMethod, strings.Join(v.RedirectURIs, " "))
+			}
+			return t.flush()
+		})
+}
+
+func newClientShow(s std) *cobra.Command {
+	return storeCommand(s, &cobra.Command{
+		Use: "show ID", Short: "Show one client as JSON", Example: "  mcp-authd client show mcp_...", Args: cobra.ExactArgs(1),
+	}, nil, func(c *cobra.Command, a *app, args []string) error {
+		registry, err := a.newRegistry()
+		if err != nil {
+			return err
+		}
+		client, err := registry.Client(c.Context(), args[0])
+		switch {
+		case errors.Is(err, storage.ErrRevoked):
+			return fmt.Errorf("the client %q was deleted", args[0])
+		case errors.Is(err, storage.ErrNotFound):
+			return fmt.Errorf("there is no client %q; see: mcp-authd client list", args[0])
+		case err != nil:
+			return err
+		}
+		return printJSON(s.out, viewClient(client))
+	})
+}
+
+func newClientDelete(s std) *cobra.Command {
+	return storeCommand(s, &cobra.Command{
+		Use: "delete ID", Short: "Delete a client and revoke everything it was granted",
+		Long:    "Deletes a client, revokes its grants, and keeps its id from being used again, also when the\nclient registered itself and was never stored.",
+		Example: "  mcp-authd client delete mcp_...", Args: cobra.ExactArgs(1),
+	}, nil, func(c *cobra.Command, a *app, args []string) error {
+		if err := a.store.DeleteClient(c.Context(), args[0], time.Now()); err != nil {
+			return err
+		}
+		a.audit.Record(c.Context(), audit.ClientDeleted, slog.String("client_id", args[0]), slog.String("by", "operator"))
+		_, err := fmt.Fprintf(s.out, "deleted %s\n", args[0])
+		return err
+	})
+}

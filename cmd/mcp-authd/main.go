@@ -1,0 +1,119 @@
+// Command mcp-authd is an OAuth 2.1 authorization server for the Model Context
+// Protocol.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit codes. Scripts rely on them.
+const (
+	exitOK      = 0
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], std{os.Stdin, os.Stdout, os.Stderr, os.Environ()}))
+}
+
+// std is what a command touches of the world.
+type std struct {
+	in       io.Reader
+	out, err io.Writer
+	environ  []string
+}
+
+// run is main without the process around it.
+func run(ctx context.Context, args []string, s std) int {
+	root := newRootCommand(s)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &usage):
+		fmt.Fprintf(s.err, "mcp-authd: %s (see: %s --help)\n", oneLine(err), usage.command)
+		return exitUsage
+	case errors.Is(err, errSilent):
+		return exitFailure
+	}
+	fmt.Fprintf(s.err, "mcp-authd: %s\n", strings.TrimSpace(err.Error()))
+	return exitFailure
+}
+
+// errSilent ends a command with a failure that it has already told about.
+var errSilent = errors.New("failed")
+
+// usageError is a wrong use of a command.
+type usageError struct {
+	error
+	command string
+}
+
+func oneLine(err error) string { return strings.SplitN(strings.TrimSpace(err.Error()), "\n", 2)[0] }
+
+func newRootCommand(s std) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "mcp-authd",
+		Short: "Sign-in for MCP servers: an OAuth 2.1 authorization server",
+		Long: "mcp-authd is an OAuth 2.1 authorization server for the Model Context Protocol.\n" +
+			"Start with: mcp-authd demo",
+		SilenceUsage: true, SilenceErrors: true,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.AddCommand(
+		newDemoCommand(s), newServeCommand(s), newLoginCommand(), newCheckCommand(),
+		newUserCommand(s), newClientCommand(s), newResourceCommand(s), newGrantCommand(s), newKeysCommand(s),
+		newSetupLinkCommand(s), newMigrateCommand(s), newConfigCommand(s), newHealthcheckCommand(s), newVersionCommand(),
+	)
+	markUsageErrors(root)
+	return root
+}
+
+// markUsageErrors makes wrong flags and arguments of every command usage errors, and
+// a command group without a subcommand show its help.
+func markUsageErrors(c *cobra.Command) {
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError{err, c.CommandPath()} })
+	check := c.Args
+	c.Args = func(c *cobra.Command, args []string) error {
+		if check == nil {
+			check = cobra.ArbitraryArgs
+		}
+		if err := check(c, args); err != nil {
+			return usageError{err, c.CommandPath()}
+		}
+		return nil
+	}
+	for _, sub := range c.Commands() {
+		markUsageErrors(sub)
+	}
+}
+
+// group is a command that only holds others.
+func group(use, short string, subs ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{
+		Use: use, Short: short, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return usageError{errors.New("a subcommand is needed"), c.CommandPath()}
+		},
+	}
+	c.AddCommand(subs...)
+	return c
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/users"
+)
+
+func newServeCommand(s std) *cobra.Command {
+	var flags settings
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the authorization server",
+		Long: "Runs the authorization server. Without a configuration file it uses SQLite in the data\n" +
+			"directory, generated keys and the issuer http://localhost:8414, and prints a one-time link\n" +
+			"to make the first administrator.",
+		Example: "  mcp-authd serve\n  mcp-authd serve --config /etc/mcp-authd/config.yaml",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			a, err := flags.open(c.Context(), s)
+			if err != nil {
+				return err
+			}
+			return errors.Join(a.serve(c.Context()), a.Close())
+		},
+	}
+	flags.add(c)
+	return c
+}
+
+func (a *app) serve(ctx context.Context) error {
+	as, err := a.newServer(ctx)
+	if err != nil {
+		return err
+	}
+	cert, err := a.certificate()
+	if err != nil {
+		return err
+	}
+	public, err := listen(ctx, a.config.Listen, "listen")
+	if err != nil {
+		return err
+	}
+	defer public.Close()
+	listeners := []listener{{public, as.Handler(), cert}}
+	if addr := a.config.Management.Listen; addr != "" {
+		m, err := listen(ctx, addr, "management.listen")
+		if err != nil {
+			return err
+		}
+		defer m.Close()
+		listeners = append(listeners, listener{m, management(as), nil})
+	}
+	if err := a.banner(ctx, as); err != nil {
+		return err
+	}
+	return serveAll(ctx, a.log, as, listeners...)
+}
+
+// banner tells the operator what is running and, on a new installation, how to begin.
+func (a *app) banner(ctx context.Context, as *authserver.Server) error {
+	file, database := a.config.File, "sqlite ("+a.config.SQLitePath()+")"
+	if file == "" {
+		file = "none (defaults)"
+	}
+	if a.config.Postgres() {
+		database = "postgres"
+	}
+	out := a.std.out
+	fmt.Fprintf(out, "mcp-authd %s   issuer %s   database %s   config: %s\n", version(), as.Issuer(), database, file)
+	fmt.Fprintf(out, "listening on %s\n", a.config.Listen)
+	link, err := a.setupLink(ctx, as.Users())
+	switch {
+	case errors.Is(err, users.ErrExists):
+	case err != nil:
+		return err
+	default:
+		fmt.Fprintf(out, "Set up the first administrator (valid 1 h, once):\n  %s        again: mcp-authd setup-link\n", link)
+	}
+	if len(a.config.Resources) == 0 {
+		fmt.Fprintf(out, "Then protect a server:  mcp-authd resource add http://localhost:3000/mcp   and check it:  mcp-authd check http://localhost:3000/mcp\n")
+	}
+	return nil
+}
+
+const setupFile = "setup-link"
+
+// setupLink makes a setup link and keeps it in the data directory, readable to the
+// operator alone.
+func (a *app) setupLink(ctx context.Context, u *users.Users) (string, error) {
+	link, _, err := u.SetupLink(ctx, a.config.Issuer)
+	path := filepath.Join(a.config.DataDir, setupFile)
+	if errors.Is(err, users.ErrExists) {
+		_ = os.Remove(path) // of an earlier start; it is good for nothing now
+	}
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(a.config.DataDir, 0o700); err != nil {
+		return "", fmt.Errorf("the data directory cannot be made: %w; choose another with --data", err)
+	}
+	return link, os.WriteFile(path, []byte(link+"\n"), 0o600)
+}
+
+func newSetupLinkCommand(s std) *cobra.Command {
+	var flags settings
+	c := &cobra.Command{
+		Use:     "setup-link",
+		Short:   "Print a new one-time link to make the first administrator",
+		Example: "  mcp-authd setup-link",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			a, err := flags.open(c.Context(), s)
+			if err != nil {
+				return err
+			}
+			defer a.Close()
+			u, err := a.accounts()
+			if err != nil {
+				return err
+			}
+			link, err := a.setupLink(c.Context(), u)
+			if errors.Is(err, users.ErrExists) {
+				return errors.New("there is an administrator already; add accounts with: mcp-authd user add NAME")
+			}
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(s.out, link)
+			return err
+		},
+	}
+	flags.add(c)
+	return c
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/dcr"
+	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/migrations"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// migrating is a store with its migrations, as both backends are.
+type migrating interface {
+	storage.Store
+	Migrate(ctx context.Context) error
+	MigrationStatus(ctx context.Context) ([]migrations.Status, error)
+}
+
+// newServer wires the authorization server from the configuration.
+func (a *app) newServer(ctx context.Context) (*authserver.Server, error) {
+	if err := a.storeClients(ctx); err != nil {
+		return nil, err
+	}
+	registry, err := a.newRegistry()
+	if err != nil {
+		return nil, err
+	}
+	c := a.config
+	cfg := authserver.Config{
+		Issuer: c.Issuer, Store: a.store, SecretKeys: a.keys, Resources: c.StorageResources(), Clients: registry,
+		ConfidentialOnly: !c.Registration.PublicClients,
+		Tokens: authserver.TokenPolicy{
+			CodeTTL: time.Duration(c.Tokens.CodeTTL), AccessTTL: time.Duration(c.Tokens.AccessTTL),
+			RefreshIdleTTL: time.Duration(c.Tokens.RefreshIdleTTL), RefreshMaxTTL: time.Duration(c.Tokens.RefreshMaxTTL),
+			RefreshGrace: time.Duration(c.Tokens.RefreshGrace), Algorithm: c.Tokens.Algorithm,
+		},
+		SessionTTL: time.Duration(c.Sessions.TTL), TrustedProxies: c.Proxies(), Logger: a.log, Audit: a.audit,
+	}
+	if c.Tokens.RefreshGrace == 0 {
+		cfg.Tokens.RefreshGrace = -1 // configured as none, not left out
+	}
+	if c.Registration.Enabled {
+		cfg.Registration = registry
+	}
+	return authserver.New(ctx, cfg)
+}
+
+func (a *app) newRegistry() (*dcr.Registry, error) {
+	r := a.config.Registration
+	schemes := r.PrivateUseSchemes
+	if schemes == nil {
+		schemes = []string{} // none, which is not the default
+	}
+	proxies := authserver.TrustedProxies(a.config.Proxies())
+	return dcr.New(dcr.Config{
+		Store: a.store, SecretKeys: a.keys, Disabled: !r.Enabled, ClientAddr: proxies.ClientAddr,
+		Redirects: oauth.RedirectPolicy{PrivateUseSchemes: schemes, DottedSchemes: r.DottedSchemes},
+		Limits:    dcr.Limits{PerMinute: float64(r.RatePerMinute), Burst: 2 * r.RatePerMinute},
+		Audit:     a.audit, Logger: a.log,
+	})
+}
+
+// storeClients stores the clients of the configuration that are not stored yet. An
+// existing one is left as it is: delete it to have it made again.
+func (a *app) storeClients(ctx context.Context) error {
+	for i, c := range a.config.Clients {
+		client, err := configuredClient(c, a.config)
+		if err != nil {
+			return fmt.Errorf("clients[%d]: %w", i, err)
+		}
+		if err := a.store.PutClient(ctx, client); err != nil && !errors.Is(err, storage.ErrExists) {
+			return fmt.Errorf("clients[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// listener is one address that is served.
+type listener struct {
+	net.Listener
+	handler http.Handler
+	cert    *tls.Certificate
+}
+
+func listen(ctx context.Context, address, key string) (net.Listener, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %s; choose another address with %s", address, cause(err), key)
+	}
+	return l, nil
+}
+
+// cause is the system's own words for a network error.
+func cause(err error) string {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		err = op.Err
+	}
+	return err.Error()
+}
+
+const (
+	drainTime  = 500 * time.Millisecond // for load balancers to see /readyz turn red
+	finishTime = 20 * time.Second       // for open requests
+)
+
+// serveAll serves until ctx ends, then drains: readiness turns red, open requests
+// finish, and nil is returned.
+func serveAll(ctx context.Context, log *slog.Logger, as *authserver.Server, listeners ...listener) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go as.Run(ctx)
+	requests, abort := context.WithCancel(context.WithoutCancel(ctx))
+	defer abort()
+	var servers []*http.Server
+	for _, l := range listeners {
+		s := &http.Server{
+			Handler: l.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
+			BaseContext: func(net.Listener) context.Context { return requests },
+			ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		}
+		servers = append(servers, s)
+		go func() {
+			var err error
+			if l.cert != nil {
+				s.TLSConfig = &tls.Config{Certificates: []tls.Certificate{*l.cert}, MinVersion: tls.VersionTLS12}
+				err = s.ServeTLS(l, "", "")
+			} else {
+				err = s.Serve(l)
+			}
+			if !errors.Is(err, http.ErrServerClosed) {
+				cancel(err)
+			}
+		}()
+	}
+	<-ctx.Done()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	log.Info("stopping")
+	as.Drain()
+	time.Sleep(drainTime)
+	// Streams of MCP servers last as long as their clients like; end them, then wait.
+	time.AfterFunc(time.Second, abort)
+	done, stop := context.WithTimeout(context.Background(), finishTime)
+	defer stop()
+	var errs []error
+	for _, s := range servers {
+		errs = append(errs, s.Shutdown(done))
+	}
+	return errors.Join(errs...)
+}
+
+func (a *app) certificate() (*tls.Certificate, error) {
+	t := a.config.TLS
+	if t.Cert == "" {
+		return nil, nil
+	}
+	c, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	if err != nil {
+		return nil, fmt.Errorf("tls: %w", err)
+	}
+	return &c, nil
+}
+
+// management is what the management listener serves.
+func management(as *authserver.Server) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", as.Healthz)
+	mux.HandleFunc("GET /readyz", as.Readyz)
+	return mux
+}
+
+// configuredClient checks a client of the configuration.
+func configuredClient(c config.Client, cfg *config.Loaded) (storage.Client, error) {
+	client, _, err := mintClient(dcr.Spec{
+		ID: c.ID, Name: c.Name, RedirectURIs: c.RedirectURIs, GrantTypes: c.GrantTypes, AuthMethod: c.AuthMethod,
+		Scopes: c.Scopes, Resources: c.Resources, Redirects: redirectPolicy(cfg), Now: time.Now(),
+	}, string(c.Secret))
+	return client, err
+}

@@ -1,0 +1,310 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-authd/mcp-authd/keys"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+func newGrantCommand(s std) *cobra.Command {
+	var user, client string
+	var asJSON bool
+	list := storeCommand(s, &cobra.Command{Use: "list", Short: "List live grants", Args: cobra.NoArgs, Example: "  mcp-authd grant list --user usr_... --json"},
+		func(c *cobra.Command) {
+			c.Flags().StringVar(&user, "user", "", "only of this user id")
+			c.Flags().StringVar(&client, "client", "", "only of this client id")
+			c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+		}, func(c *cobra.Command, a *app, _ []string) error {
+			all, err := pages(func(after string) ([]storage.Grant, string, error) {
+				page, err := a.store.ListGrants(c.Context(), user, client, after, pageSize)
+				if len(page) > 0 {
+					after = page[len(page)-1].ID
+				}
+				return page, after, err
+			})
+			if err != nil {
+				return err
+			}
+			return printGrants(s, all, asJSON)
+		})
+	revoke := storeCommand(s, &cobra.Command{Use: "revoke ID", Short: "End a grant", Args: cobra.ExactArgs(1), Example: "  mcp-authd grant revoke grt_..."},
+		nil, func(c *cobra.Command, a *app, args []string) error {
+			if err := a.store.RevokeGrant(c.Context(), args[0], time.Now()); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(s.out, "revoked %s\n", args[0])
+			return err
+		})
+	return group("grant", "Look at and end what people allowed", list, revoke)
+}
+
+// grantView is a grant as commands show it.
+type grantView struct {
+	ID        string    `json:"id"`
+	User      string    `json:"user"`
+	Client    string    `json:"client"`
+	Resource  string    `json:"resource"`
+	Scope     string    `json:"scope"`
+	CreatedAt time.Time `json:"created_at"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+func printGrants(s std, all []storage.Grant, asJSON bool) error {
+	views := make([]grantView, 0, len(all))
+	for _, g := range all {
+		views = append(views, grantView{g.ID, g.UserID, g.ClientID, g.Resource, g.Scopes.String(), g.CreatedAt, g.ExpiresAt})
+	}
+	if asJSON {
+		return printJSON(s.out, views)
+	}
+	t := newTable(s.out, "ID", "USER", "CLIENT", "RESOURCE", "SCOPE", "SINCE")
+	for _, v := range views {
+		t.row(v.ID, v.User, v.Client, v.Resource, v.Scope, v.CreatedAt.Format(time.RFC3339))
+	}
+	return t.flush()
+}
+
+func newKeysCommand(s std) *cobra.Command {
+	var asJSON bool
+	manager := func(ctx context.Context, a *app) (*keys.Manager, error) {
+		return keys.New(ctx, keys.Config{
+			Store: a.store, SecretKeys: a.keys, Algorithm: a.config.Tokens.Algorithm,
+			AccessTTL: time.Duration(a.config.Tokens.AccessTTL), Audit: a.audit, Logger: a.log,
+		})
+	}
+	list := storeCommand(s, &cobra.Command{Use: "list", Short: "List signing keys", Args: cobra.NoArgs, Example: "  mcp-authd keys list --json"},
+		func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
+		func(c *cobra.Command, a *app, _ []string) error {
+			m, err := manager(c.Context(), a)
+			if err != nil {
+				return err
+			}
+			all, err := m.List(c.Context())
+			if err != nil {
+				return err
+			}
+			return printKeys(s, all, asJSON)
+		})
+	rotate := storeCommand(s, &cobra.Command{
+		Use: "rotate", Short: "Make a new signing key and retire the present one", Args: cobra.NoArgs, Example: "  mcp-authd keys rotate",
+		Long: "Makes a new signing key. The present one stays published until every token that it signed\nhas expired. Running servers follow within seconds.",
+	}, nil, func(c *cobra.Command, a *app, _ []string) error {
+		m, err := manager(c.Context(), a)
+		if err != nil {
+			return err
+		}
+		if err := m.Rotate(c.Context()); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(s.out, "rotated")
+		return err
+	})
+	return group("keys", "Manage the signing keys", list, rotate)
+}
+
+// keyView is a signing key as commands show it.
+type keyView struct {
+	ID        string    `json:"kid"`
+	Algorithm string    `json:"alg"`
+	State     string    `json:"state"`
+	CreatedAt time.Time `json:"created_at"`
+	ExpiresAt time.Time `json:"expires_at,omitzero"`
+}
+
+func printKeys(s std, all []storage.SigningKey, asJSON bool) error {
+	views := make([]keyView, 0, len(all))
+	for _, k := range all {
+		views = append(views, keyView{k.ID, k.Algorithm, string(k.State), k.CreatedAt, k.ExpiresAt})
+	}
+	if asJSON {
+		return printJSON(s.out, views)
+	}
+	t := newTable(s.out, "KID", "ALG", "STATE", "CREATED")
+	for _, v := range views {
+		t.row(v.ID, v.Algorithm, v.State, v.CreatedAt.Format(time.RFC3339))
+	}
+	return t.flush()
+}
+
+func newMigrateCommand(s std) *cobra.Command {
+	// Migrations are what this command is about, so the store is opened without them.
+	open := func(c *cobra.Command, where settings) (*app, migrating, error) {
+		a, err := where.load(s)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := a.loadKeys(); err != nil {
+			return nil, nil, err
+		}
+		m, err := a.openDatabase(c.Context(), false)
+		if err != nil {
+			return nil, nil, err
+		}
+		a.store = m
+		return a, m, nil
+	}
+	var whereUp, whereStatus settings
+	up := &cobra.Command{
+		Use: "up", Short: "Bring the database to this version", Args: cobra.NoArgs, Example: "  mcp-authd migrate up",
+		RunE: func(c *cobra.Command, _ []string) error {
+			a, m, err := open(c, whereUp)
+			if err != nil {
+				return err
+			}
+			defer a.Close()
+			if err := m.Migrate(c.Context()); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(s.out, "the database is up to date")
+			return err
+		},
+	}
+	var asJSON bool
+	status := &cobra.Command{
+		Use: "status", Short: "List migrations and when they were applied", Args: cobra.NoArgs, Example: "  mcp-authd migrate status --json",
+		RunE: func(c *cobra.Command, _ []string) error {
+			a, m, err := open(c, whereStatus)
+			if err != nil {
+				return err
+			}
+			defer a.Close()
+			all, err := m.MigrationStatus(c.Context())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(s.out, all)
+			}
+			t := newTable(s.out, "VERSION", "NAME", "APPLIED")
+			for _, st := range all {
+				applied := "pending"
+				if !st.AppliedAt.IsZero() {
+					applied = st.AppliedAt.Format(time.RFC3339)
+				}
+				t.row(fmt.Sprint(st.Version), st.Name, applied)
+			}
+			return t.flush()
+		},
+	}
+	whereUp.add(up)
+	whereStatus.add(status)
+	status.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return group("migrate", "Manage the database schema", up, status)
+}
+
+func newConfigCommand(s std) *cobra.Command {
+	var whereValidate, wherePrint settings
+	var origin, asJSON bool
+	validate := &cobra.Command{
+		Use: "validate", Short: "Check the configuration", Args: cobra.NoArgs, Example: "  mcp-authd config validate --config mcp-authd.yaml",
+		RunE: func(*cobra.Command, []string) error {
+			a, err := whereValidate.load(s)
+			if err != nil {
+				return err
+			}
+			file := a.config.File
+			if file == "" {
+				file = "no file, defaults and environment"
+			}
+			_, err = fmt.Fprintf(s.out, "the configuration is valid (%s)\n", file)
+			return err
+		},
+	}
+	show := &cobra.Command{
+		Use: "print", Short: "Print every setting, secrets masked", Args: cobra.NoArgs, Example: "  mcp-authd config print --origin",
+		RunE: func(*cobra.Command, []string) error {
+			a, err := wherePrint.load(s)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(s.out, a.config.Values())
+			}
+			a.config.Print(s.out, origin)
+			return nil
+		},
+	}
+	whereValidate.add(validate)
+	wherePrint.add(show)
+	show.Flags().BoolVar(&origin, "origin", false, "say where each value comes from")
+	show.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return group("config", "Check and print the configuration", validate, show)
+}
+
+func newHealthcheckCommand(s std) *cobra.Command {
+	var where settings
+	c := &cobra.Command{
+		Use: "healthcheck", Short: "Ask the running server whether it is ready; for containers", Args: cobra.NoArgs, Example: "  mcp-authd healthcheck",
+		RunE: func(c *cobra.Command, _ []string) error {
+			a, err := where.load(s)
+			if err != nil {
+				return err
+			}
+			address, scheme := a.config.Management.Listen, "http"
+			if address == "" {
+				if address = a.config.Listen; a.config.TLS.Cert != "" {
+					return errors.New("set management.listen: the public listener speaks TLS for another name")
+				}
+			}
+			return checkReady(c.Context(), scheme, address)
+		},
+	}
+	where.add(c)
+	return c
+}
+
+func checkReady(ctx context.Context, scheme, address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+net.JoinHostPort(host, port)+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("not reachable: %s", cause(err))
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		var body struct{ Status string }
+		_ = json.NewDecoder(resp.Body).Decode(&body) // the status code says enough
+		return fmt.Errorf("not ready: %s %s", resp.Status, body.Status)
+	}
+	return nil
+}
+
+func newVersionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs, Example: "  mcp-authd version",
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(c.OutOrStdout(), "mcp-authd", version())
+			return err
+		},
+	}
+}
+
+// version is the module version that the binary was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
+		return "devel"
+	}
+	return info.Main.Version
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/mcp-authd/mcp-authd/internal/users"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+func newUserCommand(s std) *cobra.Command {
+	change := func(use, short string, do func(*users.Users, *cobra.Command, string) error, done string) *cobra.Command {
+		return userCommand(s, &cobra.Command{
+			Use: use + " NAME", Short: short, Example: "  mcp-authd user " + use + " alice", Args: cobra.ExactArgs(1),
+		}, nil, func(c *cobra.Command, u *users.Users, args []string) error {
+			if err := do(u, c, args[0]); err != nil {
+				return explainUser(err, args[0])
+			}
+			_, err := fmt.Fprintf(s.out, "%s %s\n", done, args[0])
+			return err
+		})
+	}
+	return group("user", "Manage local accounts", newUserAdd(s), newUserList(s), newUserPasswd(s),
+		change("disable", "Refuse an account, and end its sessions and grants", func(u *users.Users, c *cobra.Command, n string) error { return u.Disable(c.Context(), n) }, "disabled"),
+		change("enable", "Let a disabled account sign in again", func(u *users.Users, c *cobra.Command, n string) error { return u.Enable(c.Context(), n) }, "enabled"),
+		change("delete", "Remove an account with its sessions and grants", func(u *users.Users, c *cobra.Command, n string) error { return u.Delete(c.Context(), n) }, "deleted"),
+	)
+}
+
+func userCommand(s std, c *cobra.Command, flags func(*cobra.Command), run func(*cobra.Command, *users.Users, []string) error) *cobra.Command {
+	return storeCommand(s, c, flags, func(c *cobra.Command, a *app, args []string) error {
+		u, err := a.accounts()
+		if err != nil {
+			return err
+		}
+		return run(c, u, args)
+	})
+}
+
+func newUserAdd(s std) *cobra.Command {
+	var fromStdin, admin bool
+	return userCommand(s, &cobra.Command{
+		Use: "add NAME", Short: "Create an account", Args: cobra.ExactArgs(1),
+		Example: "  mcp-authd user add alice\n  printf %s \"$PASSWORD\" | mcp-authd user add alice --password-stdin",
+	}, func(c *cobra.Command) {
+		c.Flags().BoolVar(&fromStdin, "password-stdin", false, "read the password from standard input")
+		c.Flags().BoolVar(&admin, "admin", false, "make it an administrator")
+	}, func(c *cobra.Command, u *users.Users, args []string) error {
+		password, err := readPassword(s, fromStdin)
+		if err != nil {
+			return err
+		}
+		created, err := u.Create(c.Context(), args[0], password, admin)
+		if err != nil {
+			return explainUser(err, args[0])
+		}
+		_, err = fmt.Fprintf(s.out, "created %s (%s)\n", created.Name, created.ID)
+		return err
+	})
+}
+
+func newUserPasswd(s std) *cobra.Command {
+	var fromStdin, keep bool
+	return userCommand(s, &cobra.Command{
+		Use: "passwd NAME", Short: "Set a new password; ends the user's sessions and grants", Args: cobra.ExactArgs(1),
+		Example: "  mcp-authd user passwd alice",
+	}, func(c *cobra.Command) {
+		c.Flags().BoolVar(&fromStdin, "password-stdin", false, "read the password from standard input")
+		c.Flags().BoolVar(&keep, "keep-grants", false, "leave applications signed in")
+	}, func(c *cobra.Command, u *users.Users, args []string) error {
+		password, err := readPassword(s, fromStdin)
+		if err != nil {
+			return err
+		}
+		if err := u.SetPassword(c.Context(), args[0], password, keep); err != nil {
+			return explainUser(err, args[0])
+		}
+		_, err = fmt.Fprintf(s.out, "changed the password of %s\n", args[0])
+		return err
+	})
+}
+
+func newUserList(s std) *cobra.Command {
+	var asJSON bool
+	return userCommand(s, &cobra.Command{Use: "list", Short: "List accounts", Args: cobra.NoArgs, Example: "  mcp-authd user list --json"},
+		func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
+		func(c *cobra.Command, u *users.Users, _ []string) error {
+			all, err := pages(func(after string) ([]storage.User, string, error) {
+				page, err := u.List(c.Context(), after, pageSize)
+				if len(page) > 0 {
+					after = page[len(page)-1].Name
+				}
+				return page, after, err
+			})
+			if err != nil {
+				return err
+			}
+			return printUsers(s, all, asJSON)
+		})
+}
+
+// userView is an account as commands show it.
+type userView struct {
+	ID          string    `json:"id"`
+	Name        string    `json:"name"`
+	Admin       bool      `json:"admin"`
+	Disabled    bool      `json:"disabled"`
+	CreatedAt   time.Time `json:"created_at"`
+	LastLoginAt time.Time `json:"last_login_at,omitzero"`
+}
+
+func printUsers(s std, all []storage.User, asJSON bool) error {
+	views := make([]userView, 0, len(all))
+	for _, u := range all {
+		views = append(views, userView{u.ID, u.Name, u.Admin, u.Disabled, u.CreatedAt, u.LastLoginAt})
+	}
+	if asJSON {
+		return printJSON(s.out, views)
+	}
+	t := newTable(s.out, "NAME", "ID", "STATE", "LAST SIGN-IN")
+	for _, v := range views {
+		var state []string
+		if v.Admin {
+			state = append(state, "admin")
+		}
+		if v.Disabled {
+			state = append(state, "disabled")
+		}
+		last := "never"
+		if !v.LastLoginAt.IsZero() {
+			last = v.LastLoginAt.Format(time.RFC3339)
+		}
+		t.row(v.Name, v.ID, strings.Join(state, ","), last)
+	}
+	return t.flush()
+}
+
+// readPassword reads a password from standard input, or asks for it on a terminal,
+// twice and without echo.
+func readPassword(s std, fromStdin bool) (string, error) {
+	if fromStdin {
+		line, err := bufio.NewReader(s.in).ReadString('\n')
+		if line == "" && err != nil {
+			return "", errors.New("no password on standard input")
+		}
+		return strings.TrimRight(line, "\r\n"), nil
+	}
+	f, ok := s.in.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return "", errors.New("no terminal to ask for a password; use --password-stdin")
+	}
+	var typed [2]string
+	for i, prompt := range []string{"Password: ", "Again: "} {
+		fmt.Fprint(s.err, prompt)
+		b, err := term.ReadPassword(int(f.Fd()))
+		fmt.Fprintln(s.err)
+		if err != nil {
+			return "", fmt.Errorf("the password could not be read: %w", err)
+		}
+		typed[i] = string(b)
+	}
+	if typed[0] != typed[1] {
+		return "", errors.New("the two passwords differ; nothing was changed")
+	}
+	return typed[0], nil
+}
+
+// explainUser says what to do about an error of an account.
+func explainUser(err error, name string) error {
+	switch {
+	case errors.Is(err, users.ErrExists):
+		return fmt.Errorf("the name %q is taken", name)
+	case errors.Is(err, users.ErrUnknown):
+		return fmt.Errorf("there is no user %q; see: mcp-authd user list", name)
+	case errors.Is(err, users.ErrName), errors.Is(err, users.ErrPassword):
+		return errors.New(strings.TrimPrefix(err.Error(), "users: "))
+	}
+	return err
+}

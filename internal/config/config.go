@@ -1,0 +1,299 @@
+// Package config is the configuration of mcp-authd: one struct, filled from defaults,
+// then a strict YAML file, then the environment, then flags. One walk over the struct
+// serves the environment, the printed form and the origins, so that they cannot
+// disagree.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/metadata"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Config is the whole configuration. The comments are its reference; docs/operating.md
+// shows it as a table.
+type Config struct {
+	// Issuer is the public URL of this server: https (http on localhost only), no
+	// trailing slash. Clients compare it byte for byte.
+	Issuer string `yaml:"issuer"`
+	// Listen is the address of the public listener.
+	Listen string `yaml:"listen"`
+	// Management is the listener for health checks that the public need not reach.
+	Management Management `yaml:"management"`
+	TLS        TLS        `yaml:"tls"`
+	// TrustedProxies are the networks whose X-Forwarded-For is believed.
+	TrustedProxies []string `yaml:"trusted_proxies"`
+	// DataDir holds the SQLite database and what is generated.
+	DataDir  string   `yaml:"data_dir"`
+	Database Database `yaml:"database"`
+	// SecretKey is the master key, at least 32 bytes, as base64 or hex. With SQLite it
+	// is generated into the data directory when not given.
+	SecretKey Secret `yaml:"secret_key"`
+	// SecretKeyOld are earlier master keys, which still open what they sealed.
+	SecretKeyOld []Secret     `yaml:"secret_key_old"`
+	Resources    []Resource   `yaml:"resources"`
+	Tokens       Tokens       `yaml:"tokens"`
+	Sessions     Sessions     `yaml:"sessions"`
+	Registration Registration `yaml:"registration"`
+	Clients      []Client     `yaml:"clients"`
+	Log          Log          `yaml:"log"`
+
+	origins map[string]string
+}
+
+// Secret is a string that is never printed.
+type Secret string
+
+// Management configures the management listener.
+type Management struct {
+	Listen string `yaml:"listen"`
+}
+
+// TLS names certificate and key; both or neither.
+type TLS struct {
+	Cert string `yaml:"cert"`
+	Key  string `yaml:"key"`
+}
+
+// Database says where the store is.
+type Database struct {
+	// URL is postgres://..., or the path of a SQLite file; empty: mcp-authd.db in the
+	// data directory.
+	URL Secret `yaml:"url"`
+	// Migrate is auto, or off for whoever runs "mcp-authd migrate up".
+	Migrate string `yaml:"migrate"`
+}
+
+// Resource is a protected MCP server.
+type Resource struct {
+	URI    string              `yaml:"uri"`
+	Name   string              `yaml:"name"`
+	Scopes []storage.ScopeText `yaml:"scopes"`
+}
+
+// Tokens holds lifetimes and the signature algorithm.
+type Tokens struct {
+	AccessTTL      Duration `yaml:"access_ttl"`
+	CodeTTL        Duration `yaml:"code_ttl"`
+	RefreshIdleTTL Duration `yaml:"refresh_idle_ttl"`
+	RefreshMaxTTL  Duration `yaml:"refresh_max_ttl"`
+	RefreshGrace   Duration `yaml:"refresh_grace"`
+	Algorithm      string   `yaml:"algorithm"`
+}
+
+// Sessions configures browser sign-ins.
+type Sessions struct {
+	TTL Duration `yaml:"ttl"`
+}
+
+// Registration configures dynamic client registration (RFC 7591).
+type Registration struct {
+	Enabled           bool     `yaml:"enabled"`
+	RatePerMinute     int      `yaml:"rate_per_minute"`
+	PrivateUseSchemes []string `yaml:"private_use_schemes"`
+	DottedSchemes     bool     `yaml:"dotted_schemes"`
+	// PublicClients may be turned off to accept clients with a secret only.
+	PublicClients bool `yaml:"public_clients"`
+}
+
+// Client is a client of the operator.
+type Client struct {
+	ID           string   `yaml:"id"`
+	Name         string   `yaml:"name"`
+	Secret       Secret   `yaml:"secret"`
+	RedirectURIs []string `yaml:"redirect_uris"`
+	GrantTypes   []string `yaml:"grant_types"`
+	AuthMethod   string   `yaml:"auth_method"`
+	Scopes       []string `yaml:"scopes"`
+	Resources    []string `yaml:"resources"`
+}
+
+// Log configures logging.
+type Log struct {
+	Level  string `yaml:"level"`  // debug, info, warn, error
+	Format string `yaml:"format"` // auto, text, json
+}
+
+// Default returns the configuration of a server that was told nothing.
+func Default(getenv func(string) string) *Config {
+	day := 24 * time.Hour
+	return &Config{
+		Issuer: "http://localhost:8414", Listen: "127.0.0.1:8414",
+		Management: Management{Listen: "127.0.0.1:9414"},
+		DataDir:    defaultDataDir(getenv),
+		Database:   Database{Migrate: "auto"},
+		Tokens: Tokens{
+			AccessTTL: Duration(15 * time.Minute), CodeTTL: Duration(time.Minute), RefreshIdleTTL: Duration(30 * day),
+			RefreshMaxTTL: Duration(180 * day), RefreshGrace: Duration(time.Minute), Algorithm: "ES256",
+		},
+		Sessions:     Sessions{TTL: Duration(14 * day)},
+		Registration: Registration{Enabled: true, PublicClients: true, RatePerMinute: 60, PrivateUseSchemes: slices.Clone(oauth.DesktopSchemes)},
+		Log:          Log{Level: "info", Format: "auto"},
+		origins:      map[string]string{},
+	}
+}
+
+func defaultDataDir(getenv func(string) string) string {
+	if d := getenv("STATE_DIRECTORY"); d != "" {
+		return d
+	}
+	if d := getenv("XDG_DATA_HOME"); d != "" {
+		return filepath.Join(d, "mcp-authd")
+	}
+	return filepath.Join(getenv("HOME"), ".local", "share", "mcp-authd")
+}
+
+// Postgres reports whether the store is PostgreSQL.
+func (c *Config) Postgres() bool {
+	return strings.HasPrefix(string(c.Database.URL), "postgres://") || strings.HasPrefix(string(c.Database.URL), "postgresql://")
+}
+
+// SQLitePath is the path of the SQLite file.
+func (c *Config) SQLitePath() string {
+	if c.Database.URL != "" {
+		return strings.TrimPrefix(string(c.Database.URL), "sqlite:")
+	}
+	return filepath.Join(c.DataDir, "mcp-authd.db")
+}
+
+// Proxies returns the trusted proxies. Validate has checked them.
+func (c *Config) Proxies() []netip.Prefix {
+	var out []netip.Prefix
+	for _, s := range c.TrustedProxies {
+		if p, err := parseNetwork(s); err == nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func parseNetwork(s string) (netip.Prefix, error) {
+	if a, err := netip.ParseAddr(s); err == nil {
+		return netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	return netip.ParsePrefix(s)
+}
+
+// Validate reports everything that is wrong, in terms of the keys.
+func (c *Config) Validate() error {
+	var errs []error
+	add := func(key, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: "+format, append([]any{key}, args...)...))
+	}
+	if err := metadata.ValidateIssuer(c.Issuer); err != nil {
+		add("issuer", "%s", strings.TrimPrefix(err.Error(), "metadata: "))
+	}
+	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
+		add("tls", "set both cert and key, or neither")
+	}
+	for i, p := range c.TrustedProxies {
+		if _, err := parseNetwork(p); err != nil {
+			add(fmt.Sprintf("trusted_proxies[%d]", i), "%q is not an address or network such as 10.0.0.0/8", p)
+		}
+	}
+	oneOf := func(key, value string, allowed ...string) {
+		if !slices.Contains(allowed, value) {
+			add(key, "%q is not one of %s", value, strings.Join(allowed, ", "))
+		}
+	}
+	oneOf("database.migrate", c.Database.Migrate, "auto", "off")
+	oneOf("tokens.algorithm", c.Tokens.Algorithm, "ES256", "EdDSA", "RS256")
+	oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
+	oneOf("log.format", c.Log.Format, "auto", "text", "json")
+	c.validateTokens(add)
+	c.validateResources(add)
+	for i, cl := range c.Clients {
+		if cl.ID == "" {
+			add(fmt.Sprintf("clients[%d].id", i), "is missing")
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) validateTokens(add func(string, string, ...any)) {
+	between := func(key string, d Duration, low, high time.Duration) {
+		if time.Duration(d) < low || time.Duration(d) > high {
+			add(key, "%s is not between %s and %s", d, Duration(low), Duration(high))
+		}
+	}
+	day := 24 * time.Hour
+	between("tokens.access_ttl", c.Tokens.AccessTTL, time.Second, day)
+	between("tokens.code_ttl", c.Tokens.CodeTTL, time.Second, 10*time.Minute)
+	between("tokens.refresh_idle_ttl", c.Tokens.RefreshIdleTTL, time.Second, 3650*day)
+	between("tokens.refresh_max_ttl", c.Tokens.RefreshMaxTTL, time.Second, 3650*day)
+	between("tokens.refresh_grace", c.Tokens.RefreshGrace, 0, 10*time.Minute)
+	between("sessions.ttl", c.Sessions.TTL, time.Minute, 365*day)
+	if c.Registration.RatePerMinute < 0 {
+		add("registration.rate_per_minute", "is negative")
+	}
+}
+
+func (c *Config) validateResources(add func(string, string, ...any)) {
+	seen := map[string]bool{}
+	for i, r := range c.Resources {
+		key := fmt.Sprintf("resources[%d]", i)
+		uri, err := oauth.CanonicalResource(r.URI)
+		switch {
+		case err != nil:
+			add(key+".uri", "%q: %v", r.URI, err)
+		case seen[uri]:
+			add(key+".uri", "%q is listed twice", r.URI)
+		}
+		seen[uri] = true
+		for j, s := range r.Scopes {
+			if !oauth.ValidScope(s.Name) {
+				add(fmt.Sprintf("%s.scopes[%d].name", key, j), "%q is not a scope (no spaces, quotes or backslashes)", s.Name)
+			}
+		}
+	}
+}
+
+// StorageResources returns the configured resources as records.
+func (c *Config) StorageResources() []storage.Resource {
+	var out []storage.Resource
+	for _, r := range c.Resources {
+		out = append(out, storage.Resource{URI: r.URI, Name: r.Name, Scopes: r.Scopes, Config: true})
+	}
+	return out
+}
+
+// Duration is a time.Duration that is also written in days, as "30d".
+type Duration time.Duration
+
+// String implements fmt.Stringer.
+func (d Duration) String() string {
+	if day := 24 * time.Hour; d != 0 && time.Duration(d)%day == 0 {
+		return fmt.Sprintf("%dd", time.Duration(d)/day)
+	}
+	return time.Duration(d).String()
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler, which YAML and the environment use.
+func (d *Duration) UnmarshalText(b []byte) error {
+	s := string(b)
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		n, err := time.ParseDuration(days + "h")
+		if err != nil {
+			return fmt.Errorf("%q is not a duration such as 15m, 12h or 30d", s)
+		}
+		*d = Duration(24 * n)
+		return nil
+	}
+	n, err := time.ParseDuration(s)
+	if err != nil {
+		return fmt.Errorf("%q is not a duration such as 15m, 12h or 30d", s)
+	}
+	*d = Duration(n)
+	return nil
+}

@@ -1,0 +1,208 @@
+package config
+
+import (
+	"encoding"
+	"fmt"
+	"iter"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const prefix = "MCP_AUTHD_"
+
+// environ is the environment with a record of what was looked at.
+type environ struct {
+	values map[string]string
+	known  map[string]bool
+}
+
+func newEnviron(list []string) *environ {
+	e := &environ{values: map[string]string{}, known: map[string]bool{prefix + "CONFIG": true}}
+	for _, kv := range list {
+		k, v, _ := strings.Cut(kv, "=")
+		e.values[k] = v
+	}
+	return e
+}
+
+func (e *environ) get(name string) string { return e.values[name] }
+
+func (e *environ) look(name string) (string, bool) {
+	e.known[name] = true
+	v, ok := e.values[name]
+	return v, ok
+}
+
+// field is a field of a configuration struct with its YAML key.
+type field struct {
+	reflect.StructField
+	key   string
+	index int
+}
+
+func fields(t reflect.Type) iter.Seq[field] {
+	return func(yield func(field) bool) {
+		for i := range t.NumField() {
+			f := t.Field(i)
+			key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+			if f.IsExported() && key != "" && !yield(field{f, key, i}) {
+				return
+			}
+		}
+	}
+}
+
+// readEnv overlays the environment. A variable is MCP_AUTHD_ and the key in capitals
+// with underscores; items of lists are numbered, or plain lists separated by commas;
+// a secret may also be read from the file that the variable with _FILE names.
+func (l *Loaded) readEnv(e *environ) ([]string, error) {
+	if err := l.overlay(e, reflect.ValueOf(l.Config).Elem(), ""); err != nil {
+		return nil, err
+	}
+	return e.unknown(), nil
+}
+
+func (l *Loaded) overlay(e *environ, v reflect.Value, path string) error {
+	for f := range fields(v.Type()) {
+		if err := l.overlayField(e, v.Field(f.index), join(path, f.key)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Loaded) overlayField(e *environ, v reflect.Value, path string) error {
+	name := prefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(path))
+	switch {
+	case v.Kind() == reflect.Struct:
+		return l.overlay(e, v, path)
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct:
+		return l.overlayItems(e, v, path, name)
+	case v.Kind() == reflect.Slice:
+		if text, ok := e.look(name); ok {
+			l.origins[path] = "$" + name
+			return setList(v, text)
+		}
+		return nil
+	}
+	text, ok, err := e.lookSecret(name, v.Type() == reflect.TypeFor[Secret]())
+	if err != nil || !ok {
+		return err
+	}
+	l.origins[path] = "$" + name
+	if err := set(v, text); err != nil {
+		return fmt.Errorf("$%s: %w", name, err)
+	}
+	return nil
+}
+
+// overlayItems sets items that exist, and appends further ones as long as the
+// environment has something for the next number.
+func (l *Loaded) overlayItems(e *environ, v reflect.Value, path, name string) error {
+	for i := 0; ; i++ {
+		if i >= v.Len() {
+			if !e.hasPrefix(fmt.Sprintf("%s_%d_", name, i)) {
+				return nil
+			}
+			v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
+		}
+		if err := l.overlay(e, v.Index(i), fmt.Sprintf("%s.%d", path, i)); err != nil {
+			return err
+		}
+	}
+}
+
+func (e *environ) hasPrefix(p string) bool {
+	for k := range e.values {
+		if strings.HasPrefix(k, p) {
+			return true
+		}
+	}
+	return false
+}
+
+func (e *environ) lookSecret(name string, secret bool) (string, bool, error) {
+	text, ok := e.look(name)
+	if !secret {
+		return text, ok, nil
+	}
+	file, fromFile := e.look(name + "_FILE")
+	switch {
+	case ok && fromFile:
+		return "", false, fmt.Errorf("$%s and $%s_FILE are both set; set one", name, name)
+	case ok || !fromFile:
+		return text, ok, nil
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", false, fmt.Errorf("$%s_FILE: %w", name, err)
+	}
+	return strings.TrimRight(string(b), "\r\n"), true, nil
+}
+
+func setList(v reflect.Value, text string) error {
+	v.SetZero()
+	for item := range strings.SplitSeq(text, ",") {
+		if item = strings.TrimSpace(item); item == "" {
+			continue
+		}
+		e := reflect.New(v.Type().Elem()).Elem()
+		if err := set(e, item); err != nil {
+			return err
+		}
+		v.Set(reflect.Append(v, e))
+	}
+	return nil
+}
+
+func set(v reflect.Value, text string) error {
+	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		return u.UnmarshalText([]byte(text))
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+	case reflect.Bool:
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			return fmt.Errorf("%q is not true or false", text)
+		}
+		v.SetBool(b)
+	case reflect.Int:
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return fmt.Errorf("%q is not a number", text)
+		}
+		v.SetInt(int64(n))
+	default:
+		return fmt.Errorf("cannot be set from the environment")
+	}
+	return nil
+}
+
+// unknown returns a warning for each variable of ours that means nothing. Kubernetes
+// makes variables of a Service's name; those of one called mcp-authd are not meant
+// for us.
+func (e *environ) unknown() []string {
+	var out []string
+	known := make([]string, 0, len(e.known))
+	for k := range e.known {
+		known = append(known, k)
+	}
+	for k := range e.values {
+		rest, ours := strings.CutPrefix(k, prefix)
+		if !ours || e.known[k] || rest == "PORT" || strings.HasPrefix(rest, "PORT_") || strings.HasPrefix(rest, "SERVICE_") {
+			continue
+		}
+		w := fmt.Sprintf("environment variable %s is not known", k)
+		if near := nearest(k, known); near != "" {
+			w += "; did you mean " + near + "?"
+		}
+		out = append(out, w)
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,94 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+)
+
+// Value is one setting as it is printed.
+type Value struct {
+	Key    string `json:"key"`
+	Value  string `json:"value"`
+	Origin string `json:"origin"`
+}
+
+// Values returns every setting, secrets masked, with where it came from.
+func (c *Config) Values() []Value {
+	var out []Value
+	c.walk(reflect.ValueOf(c).Elem(), "", &out)
+	return out
+}
+
+func (c *Config) walk(v reflect.Value, path string, out *[]Value) {
+	for f := range fields(v.Type()) {
+		c.walkField(v.Field(f.index), join(path, f.key), out)
+	}
+}
+
+func (c *Config) walkField(v reflect.Value, path string, out *[]Value) {
+	switch {
+	case v.Kind() == reflect.Struct:
+		c.walk(v, path, out)
+		return
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct:
+		for i := range v.Len() {
+			c.walkField(v.Index(i), fmt.Sprintf("%s.%d", path, i), out)
+		}
+		return
+	}
+	*out = append(*out, Value{path, show(v), c.origin(path)})
+}
+
+// origin looks for the setting itself, or for the list that it stands in.
+func (c *Config) origin(path string) string {
+	for p := path; p != ""; {
+		if o, ok := c.origins[p]; ok {
+			return o
+		}
+		i := strings.LastIndexByte(p, '.')
+		if i < 0 {
+			break
+		}
+		p = p[:i]
+	}
+	return "default"
+}
+
+func show(v reflect.Value) string {
+	switch x := v.Interface().(type) {
+	case Secret:
+		return x.masked()
+	case []Secret:
+		return fmt.Sprintf("(%d secrets)", len(x))
+	case []string:
+		return "[" + strings.Join(x, ", ") + "]"
+	default:
+		return fmt.Sprint(x)
+	}
+}
+
+func (s Secret) masked() string {
+	if s == "" {
+		return ""
+	}
+	return "(set)"
+}
+
+// String masks the secret, so that printing a configuration by mistake shows nothing.
+func (s Secret) String() string { return s.masked() }
+
+// SetOrigin records that a flag has set a key.
+func (c *Config) SetOrigin(key, origin string) { c.origins[key] = origin }
+
+// Print writes every setting, one a line.
+func (c *Config) Print(w io.Writer, withOrigin bool) {
+	for _, v := range c.Values() {
+		if withOrigin {
+			fmt.Fprintf(w, "%-36s %-40s # %s\n", v.Key, v.Value, v.Origin)
+			continue
+		}
+		fmt.Fprintf(w, "%-36s %s\n", v.Key, v.Value)
+	}
+}

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Installs what the tests need and this machine lacks: PostgreSQL and Chromium from
+# Debian packages, Node 22 and the clients from npm. It may do so as root on Debian and
+# Ubuntu; elsewhere it names the command, and the tests that need it are skipped. With
+# CI=true nothing is skipped, so a missing part is a failure.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+missing=()
+have() { command -v "$1" >/dev/null 2>&1; }
+compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || have initdb || missing+=(postgresql)
+have chromium || have chromium-browser || have google-chrome || missing+=(chromium)
+
+if ((${#missing[@]})); then
+  if [ "$(id -u)" = 0 ] && have apt-get; then
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -q >/dev/null && apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null
+  fi
+  if [ $? -ne 0 ] || [ "$(id -u)" != 0 ] || ! have apt-get; then
+    echo "missing: ${missing[*]} (on Debian or Ubuntu: sudo apt-get install ${missing[*]})" >&2
+    [ "${CI:-}" = true ] && exit 1
+  fi
+fi
+exit 0
