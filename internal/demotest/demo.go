@@ -1,0 +1,160 @@
+// Package demotest runs the real binary's demo for tests, and plays the person who
+// signs in: it opens the authorization URL, fills the forms, and stops where the
+// browser would go back to the client.
+package demotest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var build struct {
+	once sync.Once
+	path string
+	err  error
+}
+
+// Binary returns the path of mcp-authd, built once for the test process.
+func Binary(tb testing.TB) string {
+	tb.Helper()
+	build.once.Do(func() {
+		dir, err := os.MkdirTemp("", "mcp-authd-bin-")
+		if err != nil {
+			build.err = err
+			return
+		}
+		build.path = filepath.Join(dir, "mcp-authd")
+		out, err := exec.Command("go", "build", "-o", build.path, "github.com/mcp-authd/mcp-authd/cmd/mcp-authd").CombinedOutput()
+		if err != nil {
+			build.err = fmt.Errorf("%w\n%s", err, out)
+		}
+	})
+	if build.err != nil {
+		tb.Fatalf("build: %v", build.err)
+	}
+	return build.path
+}
+
+// Cleanup removes the binary; call it from TestMain after the tests.
+func Cleanup() {
+	if build.path != "" {
+		os.RemoveAll(filepath.Dir(build.path))
+	}
+}
+
+// Options change how the demo runs.
+type Options struct {
+	Args []string // further arguments, such as "--data", dir
+	Env  []string // further environment, such as "MCP_AUTHD_TOKENS_ACCESS_TTL=15s"
+}
+
+// Demo is a running demo.
+type Demo struct {
+	Issuer   string `json:"issuer"`
+	MCPURL   string `json:"mcp_url"`
+	Username string `json:"username"`
+	Password string `json:"password"`
+
+	cmd  *exec.Cmd
+	log  *lockedBuffer
+	once sync.Once
+	err  error
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex // guards b
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// Start runs the demo on a free port and waits until it is ready. It ends with the test.
+func Start(tb testing.TB, o Options) *Demo {
+	tb.Helper()
+	d := &Demo{log: &lockedBuffer{}}
+	d.cmd = exec.Command(Binary(tb), append([]string{"demo", "--listen", "127.0.0.1:0", "--json"}, o.Args...)...)
+	d.cmd.Env = append(os.Environ(), o.Env...)
+	d.cmd.Stderr = d.log
+	out, err := d.cmd.StdoutPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := d.cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { d.Stop(tb) })
+	ready := make(chan error, 1)
+	go func() {
+		line, err := bufio.NewReader(out).ReadBytes('\n')
+		if err == nil {
+			err = json.Unmarshal(line, d)
+		}
+		ready <- err
+	}()
+	select {
+	case err := <-ready:
+		if err != nil {
+			tb.Fatalf("demo did not get ready: %v\n%s", err, d.log)
+		}
+	case <-time.After(30 * time.Second):
+		tb.Fatalf("demo did not get ready in 30 seconds\n%s", d.log)
+	}
+	return d
+}
+
+// Stop sends SIGTERM and fails the test unless the demo exits with 0.
+func (d *Demo) Stop(tb testing.TB) {
+	tb.Helper()
+	d.once.Do(func() {
+		_ = d.cmd.Process.Signal(syscall.SIGTERM) // it may have ended; Wait tells
+		d.err = d.wait()
+	})
+	if d.err != nil {
+		tb.Errorf("demo did not exit with 0: %v\n%s", d.err, d.Log())
+	}
+}
+
+// Kill ends the demo with SIGKILL, as a power cut would.
+func (d *Demo) Kill() {
+	d.once.Do(func() {
+		_ = d.cmd.Process.Kill()
+		_ = d.cmd.Wait() // the kill is the result
+	})
+}
+
+func (d *Demo) wait() error {
+	done := make(chan error, 1)
+	go func() { done <- d.cmd.Wait() }()
+	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
+	defer cancel()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		_ = d.cmd.Process.Kill()
+		return ctx.Err()
+	}
+}
+
+// Log returns what the demo has logged so far.
+func (d *Demo) Log() string { return d.log.String() }

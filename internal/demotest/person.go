@@ -1,0 +1,144 @@
+package demotest
+
+import (
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Person is somebody with a browser: a cookie jar, and the patience to fill forms.
+type Person struct {
+	Username, Password string
+	// Decision is what the person presses on the consent page: approve, unless set.
+	Decision string
+	Pages    []string // what was shown, for tests that look
+
+	browser *http.Client
+}
+
+// Person returns the demo user with a fresh browser.
+func (d *Demo) Person() *Person { return NewPerson(d.Username, d.Password) }
+
+// NewPerson returns a person with a fresh browser.
+func NewPerson(username, password string) *Person {
+	jar, _ := cookiejar.New(nil) // without options it cannot fail
+	return &Person{Username: username, Password: password, Decision: "approve", browser: &http.Client{
+		Jar: jar, Timeout: 20 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+var (
+	formTag   = regexp.MustCompile(`(?s)<form[^>]*>.*?</form>`)
+	actionTag = regexp.MustCompile(`action="([^"]*)"`)
+	inputTag  = regexp.MustCompile(`<input[^>]*>`)
+	nameAttr  = regexp.MustCompile(`name="([^"]*)"`)
+	valueAttr = regexp.MustCompile(`value="([^"]*)"`)
+)
+
+// errNoWay means that the pages did not lead back to the client.
+var errNoWay = errors.New("demotest: the pages do not lead to the client")
+
+// Visit opens an authorization URL, signs in and decides as far as the pages ask for
+// it, and returns the URL at the client that the browser would go to, unfetched.
+func (p *Person) Visit(authorizeURL string) (*url.URL, error) {
+	at, err := url.Parse(authorizeURL)
+	if err != nil {
+		return nil, err
+	}
+	home := at.Host
+	resp, body, err := p.get(at)
+	for range 10 {
+		if err != nil {
+			return nil, err
+		}
+		if resp.StatusCode >= 300 && resp.StatusCode < 400 {
+			next, err := at.Parse(resp.Header.Get("Location"))
+			if err != nil {
+				return nil, err
+			}
+			if next.Host != home || next.Scheme != at.Scheme {
+				return next, nil
+			}
+			at = next
+			if resp, body, err = p.get(at); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		p.Pages = append(p.Pages, body)
+		resp, body, err = p.submit(at, body)
+	}
+	return nil, errNoWay
+}
+
+// submit fills the first form of a page.
+func (p *Person) submit(at *url.URL, body string) (*http.Response, string, error) {
+	form := formTag.FindString(body)
+	action := actionTag.FindStringSubmatch(form)
+	if action == nil {
+		return nil, "", fmt.Errorf("%w: %.500s", errNoWay, body)
+	}
+	values := url.Values{}
+	for _, in := range inputTag.FindAllString(form, -1) {
+		if name := nameAttr.FindStringSubmatch(in); name != nil {
+			value := ""
+			if v := valueAttr.FindStringSubmatch(in); v != nil {
+				value = html.UnescapeString(v[1])
+			}
+			values.Set(name[1], value)
+		}
+	}
+	if values.Has("password") {
+		values.Set("username", p.Username)
+		values.Set("password", p.Password)
+	} else {
+		values.Set("decision", p.Decision)
+	}
+	target, err := at.Parse(html.UnescapeString(action[1]))
+	if err != nil {
+		return nil, "", err
+	}
+	req, err := http.NewRequest(http.MethodPost, target.String(), strings.NewReader(values.Encode()))
+	if err != nil {
+		return nil, "", err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Origin", target.Scheme+"://"+target.Host)
+	req.Header.Set("Sec-Fetch-Site", "same-origin")
+	resp, answer, err := p.do(req)
+	if err == nil && resp.StatusCode >= 400 {
+		err = fmt.Errorf("%s answered %s: %.500s", target.Path, resp.Status, answer)
+	}
+	return resp, answer, err
+}
+
+func (p *Person) get(u *url.URL) (*http.Response, string, error) {
+	req, err := http.NewRequest(http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, "", err
+	}
+	req.Header.Set("Accept", "text/html")
+	resp, body, err := p.do(req)
+	if err == nil && resp.StatusCode >= 400 {
+		err = fmt.Errorf("%s answered %s: %.500s", u.Path, resp.Status, body)
+	}
+	return resp, body, err
+}
+
+func (p *Person) do(req *http.Request) (*http.Response, string, error) {
+	resp, err := p.browser.Do(req)
+	if err != nil {
+		return nil, "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	return resp, string(body), err
+}
