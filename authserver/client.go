@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/ory/fosite"
 
@@ -26,9 +27,11 @@ func (s *Server) findClient(ctx context.Context, id string) (storage.Client, err
 	switch {
 	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrRevoked):
 		return c, oauth.NewError(oauth.InvalidClient, "The client is not known to this authorization server. Register again.").Because(err)
-	case err != nil:
-		return c, unavailable(err)
-	case c.Public() && s.cfg.ConfidentialOnly:
+	case err != nil: // the store, or the document that the client is identified by
+		e := oauth.NewError(oauth.TemporarilyUnavailable, "The client cannot be looked up now. Please try again.").Because(err)
+		e.RetryAfter = 2 * time.Second
+		return c, e
+	case c.Public() && s.cfg.ConfidentialOnly && c.Source != storage.SourceCIMD:
 		return c, oauth.NewError(oauth.InvalidClient, "Public clients are not accepted by this authorization server.")
 	}
 	return c, nil

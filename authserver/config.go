@@ -55,7 +55,11 @@ type Config struct {
 	Clients Clients
 	// Registration answers POST /register (RFC 7591). Default: not offered.
 	Registration http.Handler
-	// ConfidentialOnly withdraws public clients: "none" is neither advertised nor accepted.
+	// MetadataDocuments says that Clients accepts client id metadata documents.
+	MetadataDocuments bool
+	// ConfidentialOnly demands a secret of every registered client: "none" is neither
+	// advertised nor accepted, but for clients that are identified by a document, which
+	// says how they authenticate.
 	ConfidentialOnly bool
 
 	Tokens TokenPolicy

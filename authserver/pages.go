@@ -150,7 +150,15 @@ func pageStatus(e *oauth.Error) int {
 	return e.Status()
 }
 
-func clientParty(c storage.Client) web.Party { return web.Party{Name: c.Name, URL: c.ID} }
+// clientParty shows a client. The host of its metadata document is what has been
+// verified about it; everything else is its own word.
+func clientParty(c storage.Client) web.Party {
+	p := web.Party{Name: c.Name, URL: c.ID}
+	if u, err := url.Parse(c.ID); err == nil && c.Source == storage.SourceCIMD {
+		p.Host = u.Host
+	}
+	return p
+}
 
 func resourceParty(r storage.Resource) web.Party {
 	p := web.Party{Name: r.Name, URL: r.URI}

@@ -64,6 +64,7 @@ func (s *Server) metadata(catalog *policy.Catalogue) metadata.AuthorizationServe
 		IntrospectionAuthMethods: metadata.Values{"client_secret_basic", "client_secret_post"},
 		CodeChallengeMethods:     metadata.Values{oauth.S256},
 		AuthorizationResponseIss: true,
+		ClientIDMetadataDocument: s.cfg.MetadataDocuments,
 	}
 	if s.cfg.ConfidentialOnly {
 		m.TokenAuthMethods = m.TokenAuthMethods[1:]

@@ -40,6 +40,8 @@ type Config struct {
 	ClientAddr func(*http.Request) netip.Addr
 	// Disabled refuses new registrations; registered clients stay.
 	Disabled bool
+	// Documents accepts clients that are identified by a metadata document.
+	Documents Documents
 
 	Audit  *audit.Recorder  // nil: discarded
 	Logger *slog.Logger     // nil: discarded
@@ -52,6 +54,7 @@ type Registry struct {
 	sealer  *sealer
 	clients *cache
 	limiter *limiter
+	docs    *documents
 }
 
 // New returns a registry, or an error that says what in c is wrong.
@@ -75,7 +78,8 @@ func New(c Config) (*Registry, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Registry{cfg: c, sealer: sealer, clients: newCache(c.Now), limiter: newLimiter(c.Limits, c.Now)}, nil
+	return &Registry{cfg: c, sealer: sealer, clients: newCache(c.Now), limiter: newLimiter(c.Limits, c.Now),
+		docs: newDocuments(c.Documents, c.Redirects, c.Now)}, nil
 }
 
 // Client resolves a client id: a stored row first, else the sealed id itself.
@@ -84,6 +88,9 @@ func New(c Config) (*Registry, error) {
 // replica may not show here, but no verb of the store acts for a deleted client.
 // The slices of the returned client are shared: do not change them.
 func (r *Registry) Client(ctx context.Context, id string) (storage.Client, error) {
+	if r.docs.handles(id) && len(id) <= maxURILength {
+		return r.documented(ctx, id)
+	}
 	if id == "" || len(id) > maxIDLength {
 		return storage.Client{}, fmt.Errorf("client id of %d bytes: %w", len(id), storage.ErrNotFound)
 	}
@@ -96,6 +103,25 @@ func (r *Registry) Client(ctx context.Context, id string) (storage.Client, error
 	}
 	r.clients.put(id, c)
 	return c, nil
+}
+
+// documented resolves a client that is identified by a document. Its row, which the
+// first approval makes, tells whether it was deleted, and stands in while the document
+// cannot be had, so that an outage elsewhere ends nobody's session; a document that
+// can be had and is no good ends them.
+func (r *Registry) documented(ctx context.Context, id string) (storage.Client, error) {
+	row, err := r.cfg.Store.Client(ctx, id)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return storage.Client{}, fmt.Errorf("resolve client: %w", err)
+	}
+	c, docErr := r.docs.client(ctx, id)
+	switch {
+	case docErr == nil:
+		return c, nil
+	case errors.Is(docErr, errDocument) || err != nil:
+		return storage.Client{}, fmt.Errorf("resolve client: %w", docErr)
+	}
+	return row, nil
 }
 
 // Forget drops what is kept of a client, for whoever has just deleted it.

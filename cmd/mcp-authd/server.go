@@ -37,7 +37,7 @@ func (a *app) newServer(ctx context.Context) (*authserver.Server, error) {
 	c := a.config
 	cfg := authserver.Config{
 		Issuer: c.Issuer, Store: a.store, SecretKeys: a.keys, Resources: c.StorageResources(), Clients: registry,
-		ConfidentialOnly: !c.Registration.PublicClients,
+		ConfidentialOnly: !c.Registration.PublicClients, MetadataDocuments: c.Registration.ClientIDMetadataDocuments,
 		Tokens: authserver.TokenPolicy{
 			CodeTTL: time.Duration(c.Tokens.CodeTTL), AccessTTL: time.Duration(c.Tokens.AccessTTL),
 			RefreshIdleTTL: time.Duration(c.Tokens.RefreshIdleTTL), RefreshMaxTTL: time.Duration(c.Tokens.RefreshMaxTTL),
@@ -60,11 +60,15 @@ func (a *app) newRegistry() (*dcr.Registry, error) {
 	if schemes == nil {
 		schemes = []string{} // none, which is not the default
 	}
+	if r.InsecureLoopbackDocuments {
+		a.log.Warn("registration.insecure_loopback_documents is on: client metadata documents are fetched from this machine")
+	}
 	proxies := authserver.TrustedProxies(a.config.Proxies())
 	return dcr.New(dcr.Config{
 		Store: a.store, SecretKeys: a.keys, Disabled: !r.Enabled, ClientAddr: proxies.ClientAddr,
 		Redirects: oauth.RedirectPolicy{PrivateUseSchemes: schemes, DottedSchemes: r.DottedSchemes},
 		Limits:    dcr.Limits{PerMinute: float64(r.RatePerMinute), Burst: 2 * r.RatePerMinute},
+		Documents: dcr.Documents{Enabled: r.ClientIDMetadataDocuments, InsecureLoopback: r.InsecureLoopbackDocuments},
 		Audit:     a.audit, Logger: a.log,
 	})
 }

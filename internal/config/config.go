@@ -100,7 +100,13 @@ type Registration struct {
 	RatePerMinute     int      `yaml:"rate_per_minute"`
 	PrivateUseSchemes []string `yaml:"private_use_schemes"`
 	DottedSchemes     bool     `yaml:"dotted_schemes"`
-	// PublicClients may be turned off to accept clients with a secret only.
+	// ClientIDMetadataDocuments accepts clients whose id is the https URL of a document
+	// about them.
+	ClientIDMetadataDocuments bool `yaml:"client_id_metadata_documents"`
+	// InsecureLoopbackDocuments accepts such documents from this machine, for
+	// development.
+	InsecureLoopbackDocuments bool `yaml:"insecure_loopback_documents"`
+	// PublicClients may be turned off to demand a secret of every registered client.
 	PublicClients bool `yaml:"public_clients"`
 }
 
@@ -135,7 +141,7 @@ func Default(getenv func(string) string) *Config {
 			RefreshMaxTTL: Duration(180 * day), RefreshGrace: Duration(time.Minute), Algorithm: "ES256",
 		},
 		Sessions:     Sessions{TTL: Duration(14 * day)},
-		Registration: Registration{Enabled: true, PublicClients: true, RatePerMinute: 60, PrivateUseSchemes: slices.Clone(oauth.DesktopSchemes)},
+		Registration: Registration{Enabled: true, PublicClients: true, ClientIDMetadataDocuments: true, RatePerMinute: 60, PrivateUseSchemes: slices.Clone(oauth.DesktopSchemes)},
 		Log:          Log{Level: "info", Format: "auto"},
 		origins:      map[string]string{},
 	}

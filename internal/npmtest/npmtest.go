@@ -1,0 +1,44 @@
+// Package npmtest finds the npm packages that tests run: Node 22 and real MCP clients,
+// pinned by test/package-lock.json and installed by test/install-deps.sh.
+package npmtest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+// Dir returns the folder with package.json and node_modules. Where the packages are
+// not installed the test is skipped; with CI=true that is a failure.
+func Dir(tb testing.TB) string {
+	tb.Helper()
+	_, file, _, _ := runtime.Caller(0)
+	dir := filepath.Join(filepath.Dir(file), "..", "..", "test")
+	if _, err := os.Stat(filepath.Join(dir, "node_modules", ".bin", "node")); err != nil {
+		if os.Getenv("CI") == "true" {
+			tb.Fatal("npm packages are not installed: npm ci --prefix test")
+		}
+		tb.Skip("npm packages are not installed: npm ci --prefix test")
+	}
+	return dir
+}
+
+// Command returns a command that runs with the installed Node and the installed
+// programs first on PATH, in a home of its own.
+func Command(tb testing.TB, name string, args ...string) *exec.Cmd {
+	tb.Helper()
+	dir := Dir(tb)
+	bin := filepath.Join(dir, "node_modules", ".bin")
+	path := filepath.Join(bin, name)
+	if _, err := os.Stat(path); err != nil {
+		path = name
+	}
+	cmd := exec.CommandContext(tb.Context(), path, args...)
+	home := tb.TempDir()
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
+		"HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_DATA_HOME="+home, "XDG_CACHE_HOME="+home, "NO_COLOR=1")
+	return cmd
+}
