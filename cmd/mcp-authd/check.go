@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-authd/mcp-authd/internal/mcpclient"
+)
+
+func newCheckCommand(s std) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "check MCP_URL",
+		Short: "Look at a protected MCP server from outside",
+		Long: "Looks at an MCP server as a client sees it, without signing in: challenge, metadata, audience,\n" +
+			"headers lost on the way. Ends with 1 when something is wrong.",
+		Example: "  mcp-authd check https://mcp.example.com/mcp",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
+			defer cancel()
+			findings := mcpclient.New().Check(ctx, args[0])
+			if asJSON {
+				if err := printJSON(s.out, findings); err != nil {
+					return err
+				}
+			}
+			failed := false
+			for _, f := range findings {
+				failed = failed || f.Level == "fail"
+				if !asJSON {
+					printFinding(s, f)
+				}
+			}
+			if failed {
+				return errSilent
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func printFinding(s std, f mcpclient.Finding) {
+	mark := map[string]string{"ok": "✓", "warning": "!", "fail": "✗"}[f.Level]
+	fmt.Fprintf(s.out, "%s %-7s %s\n", mark, f.Requirement, f.What)
+	if f.Advice != "" {
+		fmt.Fprintf(s.out, "          %s\n", f.Advice)
+	}
+}

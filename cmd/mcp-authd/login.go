@@ -1,0 +1,269 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-authd/mcp-authd/internal/mcpclient"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// loginFlags are the flags of login.
+type loginFlags struct {
+	noBrowser, asJSON, secretStdin bool
+	clientID, tool                 string
+	scopes, args                   []string
+	timeout                        time.Duration
+}
+
+func newLoginCommand(s std) *cobra.Command {
+	var f loginFlags
+	c := &cobra.Command{
+		Use:   "login MCP_URL",
+		Short: "Be an MCP client: discover, register, sign in, list tools",
+		Long: "Signs in to an MCP server as any client does, prints each step, and says which one failed\n" +
+			"and why. Nothing is kept.",
+		Example: "  mcp-authd login http://127.0.0.1:8414/mcp\n  mcp-authd login --call add_note --arg text=hello http://127.0.0.1:8414/mcp",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			l, err := newLogin(s, f, args[0])
+			if err != nil {
+				return usageError{err, c.CommandPath()}
+			}
+			ctx, cancel := context.WithTimeout(c.Context(), f.timeout)
+			defer cancel()
+			return l.report(l.run(ctx))
+		},
+	}
+	fl := c.Flags()
+	fl.BoolVar(&f.noBrowser, "no-browser", false, "print the URL and open nothing")
+	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object for each step")
+	fl.StringVar(&f.clientID, "client-id", "", "use this client instead of registering one")
+	fl.BoolVar(&f.secretStdin, "client-secret-stdin", false, "read the secret of --client-id from standard input")
+	fl.StringSliceVar(&f.scopes, "scope", nil, "scopes to ask for (default: what the server asks for)")
+	fl.StringVar(&f.tool, "call", "", "call this tool after listing; steps up once if it needs more scope")
+	fl.StringArrayVar(&f.args, "arg", nil, "argument of the tool as name=value; repeat for more")
+	fl.DurationVar(&f.timeout, "timeout", 5*time.Minute, "how long to wait for everything")
+	return c
+}
+
+// login is one run of the command.
+type login struct {
+	std    std
+	flags  loginFlags
+	url    string
+	cred   mcpclient.Credentials
+	call   mcpclient.Call
+	client *mcpclient.Client
+	n      int
+}
+
+func newLogin(s std, f loginFlags, mcpURL string) (*login, error) {
+	l := &login{std: s, flags: f, url: mcpURL, client: mcpclient.New(), cred: mcpclient.Credentials{ID: f.clientID}}
+	if f.secretStdin {
+		if f.clientID == "" {
+			return nil, errors.New("--client-secret-stdin needs --client-id")
+		}
+		line, err := bufio.NewReader(s.in).ReadString('\n')
+		if line == "" && err != nil {
+			return nil, errors.New("no secret on standard input")
+		}
+		l.cred.Secret = strings.TrimRight(line, "\r\n")
+	}
+	l.call = mcpclient.Call{Tool: f.tool, Args: map[string]any{}}
+	for _, a := range f.args {
+		name, value, ok := strings.Cut(a, "=")
+		if !ok {
+			return nil, fmt.Errorf("--arg %q is not name=value", a)
+		}
+		l.call.Args[name] = value
+	}
+	return l, nil
+}
+
+// run goes through the steps, and once more through the browser if a tool needs more.
+func (l *login) run(ctx context.Context) error {
+	ch, err := l.client.Challenge(ctx, l.url)
+	if err != nil {
+		return err
+	}
+	l.step(mcpclient.StepChallenge, ch, "401 from %s, scope %q", l.url, ch.Scope)
+	r, err := l.client.Resource(ctx, l.url, ch)
+	if err != nil {
+		return err
+	}
+	if r.Location == "" {
+		l.step(mcpclient.StepResource, r, "no RFC 9728 document: a server of MCP 2025-03-26")
+	} else {
+		l.step(mcpclient.StepResource, r, "%s, resource matches", r.Location)
+	}
+	server, err := l.client.Metadata(ctx, l.url, r)
+	if err != nil {
+		return err
+	}
+	l.step(mcpclient.StepMetadata, server, "%s, issuer matches, PKCE S256%s", server.Issuer, ifText(server.AuthorizationResponseIss, ", iss"))
+	callback, err := mcpclient.Listen()
+	if err != nil {
+		return err
+	}
+	defer callback.Close()
+	if err := l.identify(ctx, server, callback.URI); err != nil {
+		return err
+	}
+	return l.signIn(ctx, server, r, callback, l.firstScopes(ch, r))
+}
+
+// firstScopes are the ones that the person names, else those of the challenge, else
+// those of the document (CL-18).
+func (l *login) firstScopes(ch mcpclient.Challenge, r mcpclient.Resource) oauth.Scopes {
+	switch {
+	case len(l.flags.scopes) > 0:
+		return l.flags.scopes
+	case len(ch.Scope) > 0:
+		return ch.Scope
+	}
+	return oauth.Scopes(r.ScopesSupported)
+}
+
+func (l *login) identify(ctx context.Context, server mcpclient.Server, redirectURI string) (err error) {
+	if l.cred.ID != "" {
+		l.step(mcpclient.StepRegistration, l.cred, "using the client %s", l.cred.ID)
+		return nil
+	}
+	if l.cred, err = l.client.Register(ctx, server, redirectURI); err != nil {
+		return err
+	}
+	l.step(mcpclient.StepRegistration, l.cred, "registered as %s (%s)", short(l.cred.ID), ifText(l.cred.Secret == "", "public")+ifText(l.cred.Secret != "", "with a secret"))
+	return nil
+}
+
+func (l *login) signIn(ctx context.Context, server mcpclient.Server, r mcpclient.Resource, callback *mcpclient.Callback, scopes oauth.Scopes) error {
+	resource := r.ProtectedResource.Resource
+	if resource == "" {
+		resource = l.url
+	}
+	for attempt := 0; ; attempt++ {
+		token, err := l.browse(ctx, server, callback, resource, scopes)
+		if err != nil {
+			return err
+		}
+		tools, err := l.client.Tools(ctx, l.url, token.AccessToken, l.call)
+		var more *mcpclient.NeedScopes
+		if errors.As(err, &more) && attempt == 0 {
+			l.step(mcpclient.StepTools, map[string]any{"need_scope": more.Scopes}, "%s needs more scope (%s): signing in again", l.call.Tool, more.Scopes)
+			scopes = oauth.ParseScopes(token.Scope).Union(more.Scopes) // CL-20
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		l.step(mcpclient.StepTools, tools, "%s", strings.Join(tools.Names, ", "))
+		if l.call.Tool != "" && !l.flags.asJSON {
+			return printJSON(l.std.out, tools.Result)
+		}
+		return nil
+	}
+}
+
+func (l *login) browse(ctx context.Context, server mcpclient.Server, callback *mcpclient.Callback, resource string, scopes oauth.Scopes) (oauth.TokenResponse, error) {
+	request, err := mcpclient.Authorize(server, l.cred, callback.URI, resource, scopes)
+	if err != nil {
+		return oauth.TokenResponse{}, err
+	}
+	l.step(mcpclient.StepBrowser, map[string]string{"url": request.URL}, "open this URL and approve (waiting for %s):\n\n%s\n", callback.URI, request.URL)
+	if !l.flags.noBrowser {
+		openBrowser(ctx, request.URL)
+	}
+	code, err := callback.Wait(ctx, server, request)
+	if err != nil {
+		return oauth.TokenResponse{}, err
+	}
+	token, err := l.client.Token(ctx, server, l.cred, request, callback.URI, resource, code)
+	if err != nil {
+		return token, err
+	}
+	l.step(mcpclient.StepToken, map[string]any{"token_type": token.TokenType, "expires_in": token.ExpiresIn, "scope": token.Scope, "refresh_token": token.RefreshToken != ""},
+		"%s, expires in %s, scope %q, refresh token %s", token.TokenType, time.Duration(token.ExpiresIn)*time.Second, token.Scope, ifText(token.RefreshToken != "", "yes")+ifText(token.RefreshToken == "", "no"))
+	return token, nil
+}
+
+// step prints a step that went well. Tokens and secrets are never part of it.
+func (l *login) step(name string, data any, format string, args ...any) {
+	l.n++
+	if !l.flags.asJSON {
+		fmt.Fprintf(l.std.out, "✓ %d %-13s %s\n", l.n, name, fmt.Sprintf(format, args...))
+		return
+	}
+	line := map[string]any{}
+	if b, err := json.Marshal(data); err == nil {
+		_ = json.Unmarshal(b, &line) // what we have just encoded
+	}
+	line["step"] = name
+	json.NewEncoder(l.std.out).Encode(line)
+}
+
+// report prints the step that failed.
+func (l *login) report(err error) error {
+	var e *mcpclient.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	if l.flags.asJSON {
+		json.NewEncoder(l.std.out).Encode(e)
+		return errSilent
+	}
+	printFailure(l.std.err, e)
+	return errSilent
+}
+
+func printFailure(w io.Writer, e *mcpclient.Error) {
+	fmt.Fprintf(w, "✗ %s: %s\n", e.Step, e.Why)
+	if e.Advice != "" {
+		fmt.Fprintf(w, "  %s\n", e.Advice)
+	}
+}
+
+// openBrowser opens a URL with the desktop's own opener: without a shell, and only
+// what a browser may be given (MCP Security Best Practices). That it fails is no
+// matter: the URL is printed.
+func openBrowser(ctx context.Context, raw string) {
+	if mcpclient.CheckURL(raw) != nil {
+		return
+	}
+	name, args := "xdg-open", []string{raw}
+	switch runtime.GOOS {
+	case "darwin":
+		name = "open"
+	case "windows":
+		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", raw}
+	}
+	cmd := exec.CommandContext(ctx, name, args...)
+	if cmd.Start() == nil {
+		go cmd.Wait()
+	}
+}
+
+func ifText(cond bool, text string) string {
+	if cond {
+		return text
+	}
+	return ""
+}
+
+// short keeps a self-contained client id, which may have 500 characters, readable.
+func short(id string) string {
+	if len(id) > 40 {
+		return id[:36] + "..."
+	}
+	return id
+}

@@ -1,0 +1,268 @@
+// Package mcpclient is the MCP client behind `mcp-authd login` and `mcp-authd check`:
+// it discovers, registers and signs in step by step, as MCP 2026-07-28 says and with
+// the fallbacks for earlier revisions, and can say of each step what it found or why
+// it failed.
+package mcpclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/metadata"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// Error says which step failed, why, and what to do about it.
+type Error struct {
+	Step   string `json:"step"`
+	Why    string `json:"error"`
+	Advice string `json:"advice,omitempty"`
+}
+
+// Error implements error.
+func (e *Error) Error() string { return e.Step + ": " + e.Why }
+
+func fail(step, advice, format string, args ...any) error {
+	return &Error{Step: step, Why: fmt.Sprintf(format, args...), Advice: advice}
+}
+
+// The steps, in order.
+const (
+	StepChallenge    = "challenge"
+	StepResource     = "resource"
+	StepMetadata     = "metadata"
+	StepRegistration = "registration"
+	StepBrowser      = "browser"
+	StepToken        = "token"
+	StepTools        = "tools"
+)
+
+const (
+	protocolVersion = "2026-07-28"
+	maxBody         = 512 << 10
+)
+
+// Client does the HTTP of every step. The zero value is not usable; call New.
+type Client struct{ http *http.Client }
+
+// New returns a client: 15 seconds for each request, no redirects, so that metadata
+// and tokens come from where they were asked for.
+func New() *Client {
+	return &Client{&http.Client{
+		Timeout:       15 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// do sends a request and reads a bounded answer.
+func (c *Client) do(req *http.Request) (*http.Response, []byte, error) {
+	resp, err := c.http.Do(req)
+	if err != nil {
+		var u *url.Error
+		if errors.As(err, &u) {
+			err = u.Err // without the URL, which the caller names
+		}
+		return nil, nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	if err == nil && len(body) > maxBody {
+		err = fmt.Errorf("the answer is larger than %d bytes", maxBody)
+	}
+	return resp, body, err
+}
+
+// getJSON reads a metadata document. found is false for a clean "there is none".
+func (c *Client) getJSON(ctx context.Context, location string, out any) (found bool, err error) {
+	if err := CheckURL(location); err != nil {
+		return false, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, location, nil)
+	if err != nil {
+		return false, err
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("MCP-Protocol-Version", protocolVersion)
+	resp, body, err := c.do(req)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("%s: %w", location, err)
+	case resp.StatusCode >= 400 && resp.StatusCode < 500:
+		return false, nil
+	case resp.StatusCode != http.StatusOK:
+		return false, fmt.Errorf("%s answered %s", location, resp.Status)
+	}
+	if err := json.Unmarshal(body, out); err != nil {
+		return false, fmt.Errorf("%s is not JSON", location)
+	}
+	return true, nil
+}
+
+// CheckURL admits https anywhere and http on loopback: everything else would carry
+// tokens in clear, or is no web address at all.
+func CheckURL(raw string) error {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || u.Host == "":
+		return fmt.Errorf("%q is not a URL", raw)
+	case u.Scheme == "https", u.Scheme == "http" && oauth.IsLoopbackHost(u.Hostname()):
+		return nil
+	}
+	return fmt.Errorf("%s is neither https nor on this machine", raw)
+}
+
+// Challenge is what an MCP server answers to a request without a token.
+type Challenge struct {
+	Status           int          `json:"status"`
+	ResourceMetadata string       `json:"resource_metadata,omitempty"`
+	Scope            oauth.Scopes `json:"scope,omitempty"`
+}
+
+// Challenge asks the MCP server for something without a token and reads its challenge
+// (MCP "Protected Resource Metadata Discovery").
+func (c *Client) Challenge(ctx context.Context, mcpURL string) (Challenge, error) {
+	if err := CheckURL(mcpURL); err != nil {
+		return Challenge{}, fail(StepChallenge, "Give the https URL of an MCP server.", "%v", err)
+	}
+	body := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"mcp-authd","version":"1"}}}`
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, mcpURL, strings.NewReader(body))
+	if err != nil {
+		return Challenge{}, fail(StepChallenge, "Check the URL.", "%v", err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	resp, _, err := c.do(req)
+	switch {
+	case err != nil:
+		return Challenge{}, fail(StepChallenge, "Is the server running, and is the URL right?", "%s cannot be reached: %v", mcpURL, err)
+	case resp.StatusCode >= 200 && resp.StatusCode < 300:
+		return Challenge{}, fail(StepChallenge, "Put a guard in front of it if it should be protected.", "%s answered %s without a token: it is not protected", mcpURL, resp.Status)
+	case resp.StatusCode != http.StatusUnauthorized:
+		return Challenge{}, fail(StepChallenge, "Check the path of the URL: MCP endpoints often end with /mcp.", "%s answered %s, want 401", mcpURL, resp.Status)
+	}
+	return readChallenge(resp)
+}
+
+func readChallenge(resp *http.Response) (Challenge, error) {
+	out := Challenge{Status: resp.StatusCode}
+	list, err := oauth.ParseChallenges(resp.Header.Values("WWW-Authenticate"))
+	if err != nil {
+		return out, fail(StepChallenge, "The server, or a proxy before it, sends a broken header.", "WWW-Authenticate is not well-formed: %q", resp.Header.Values("WWW-Authenticate"))
+	}
+	for _, ch := range list {
+		if strings.EqualFold(ch.Scheme, "Bearer") {
+			out.ResourceMetadata, out.Scope = ch.Params["resource_metadata"], oauth.ParseScopes(ch.Params["scope"])
+			break
+		}
+	}
+	return out, nil
+}
+
+// Resource is what a protected resource says about itself.
+type Resource struct {
+	metadata.ProtectedResource
+	Location string `json:"-"` // where the document was; "" when there is none
+}
+
+// Resource reads the RFC 9728 document: where the challenge points to, else at the
+// path-inserted location, else at the root (CL-02). It must be about the URL that is
+// being signed in to (CL-03), or its authorization server would be anybody's choice.
+func (c *Client) Resource(ctx context.Context, mcpURL string, ch Challenge) (Resource, error) {
+	origin := originOf(mcpURL)
+	places := []string{metadata.ProtectedResourceURL(mcpURL), origin + metadata.ProtectedResourceWellKnown}
+	if ch.ResourceMetadata != "" {
+		places = []string{ch.ResourceMetadata}
+	}
+	for _, place := range places {
+		var r Resource
+		found, err := c.getJSON(ctx, place, &r.ProtectedResource)
+		if err != nil {
+			return r, fail(StepResource, "The document must be reachable for clients without a token.", "%v", err)
+		}
+		if !found {
+			continue
+		}
+		r.Location = place
+		if !matches(r.ProtectedResource.Resource, mcpURL) {
+			return r, fail(StepResource, "Set the resource of the server to the very URL that people are given.", "%s is about %q and not about %s", place, r.ProtectedResource.Resource, mcpURL)
+		}
+		return r, nil
+	}
+	if ch.ResourceMetadata != "" {
+		return Resource{}, fail(StepResource, "The challenge points to a document that does not exist.", "there is no document at %s", ch.ResourceMetadata)
+	}
+	return Resource{}, nil // before 2025-06-18 there was none: the server's origin is the authorization server
+}
+
+func matches(resource, mcpURL string) bool {
+	a, err := oauth.CanonicalResource(resource)
+	b, err2 := oauth.CanonicalResource(mcpURL)
+	return err == nil && err2 == nil && (a == b || a == oauth.ResourceOrigin(b))
+}
+
+func originOf(raw string) string {
+	canonical, err := oauth.CanonicalResource(raw)
+	if err != nil {
+		return raw
+	}
+	return oauth.ResourceOrigin(canonical)
+}
+
+// Server is the metadata of an authorization server.
+type Server struct {
+	metadata.AuthorizationServer
+	Legacy bool `json:"-"` // no document: the default endpoints of MCP 2025-03-26
+}
+
+// Metadata reads the metadata of the authorization server, in the order of CL-04, and
+// checks that its issuer is the very identifier that was asked for (CL-05) and that
+// PKCE with S256 is offered (CL-08).
+func (c *Client) Metadata(ctx context.Context, mcpURL string, r Resource) (Server, error) {
+	issuer := originOf(mcpURL)
+	if len(r.AuthorizationServers) > 0 {
+		issuer = r.AuthorizationServers[0]
+	} else if r.Location != "" {
+		return Server{}, fail(StepMetadata, "Name the issuer in authorization_servers.", "%s names no authorization server", r.Location)
+	}
+	for _, path := range metadata.AuthorizationServerPaths(issuer) {
+		if strings.HasSuffix(path, "/") && !strings.HasSuffix(issuer, "/") {
+			continue
+		}
+		var s Server
+		found, err := c.getJSON(ctx, originOf(issuer)+path, &s.AuthorizationServer)
+		if err != nil {
+			return s, fail(StepMetadata, "Is the authorization server running, and reachable from here?", "%v", err)
+		}
+		if found {
+			return s, s.check(issuer)
+		}
+	}
+	if r.Location != "" {
+		return Server{}, fail(StepMetadata, "Is the issuer right? Its metadata must be at "+metadata.AuthorizationServerWellKnown+".", "there is no metadata of the issuer %s", issuer)
+	}
+	s := Server{Legacy: true}
+	s.Issuer, s.AuthorizationEndpoint, s.TokenEndpoint, s.RegistrationEndpoint = issuer, issuer+"/authorize", issuer+"/token", issuer+"/register"
+	return s, nil
+}
+
+func (s Server) check(issuer string) error {
+	switch {
+	case s.Issuer != issuer:
+		return fail(StepMetadata, "Clients compare the issuer byte for byte; make both the same.", "the metadata of %s names the issuer %q", issuer, s.Issuer)
+	case len(s.CodeChallengeMethods) == 0:
+		return fail(StepMetadata, "Publish code_challenge_methods_supported with S256.", "the metadata does not say that PKCE is supported")
+	}
+	for _, m := range s.CodeChallengeMethods {
+		if m == oauth.S256 {
+			return errors.Join(CheckURL(s.AuthorizationEndpoint), CheckURL(s.TokenEndpoint))
+		}
+	}
+	return fail(StepMetadata, "Support S256.", "PKCE is offered with %s only", strings.Join(s.CodeChallengeMethods, ", "))
+}

@@ -1,0 +1,207 @@
+package mcpclient
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// Credentials identify this client to an authorization server.
+type Credentials struct {
+	ID     string `json:"client_id"`
+	Secret string `json:"-"` // "" for a public client
+}
+
+// Register registers this client (RFC 7591), as a native one with a loopback redirect.
+func (c *Client) Register(ctx context.Context, s Server, redirectURI string) (Credentials, error) {
+	if s.RegistrationEndpoint == "" {
+		return Credentials{}, fail(StepRegistration, "Ask the operator for a client id and pass it with --client-id.", "the authorization server does not let clients register themselves")
+	}
+	body, err := json.Marshal(map[string]any{
+		"client_name": "mcp-authd login", "redirect_uris": []string{redirectURI}, "application_type": "native",
+		"grant_types": []string{"authorization_code", "refresh_token"}, "response_types": []string{"code"}, "token_endpoint_auth_method": "none",
+	})
+	if err != nil {
+		return Credentials{}, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.RegistrationEndpoint, bytes.NewReader(body))
+	if err != nil {
+		return Credentials{}, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, answer, err := c.do(req)
+	if err != nil {
+		return Credentials{}, fail(StepRegistration, "Is the authorization server reachable?", "%v", err)
+	}
+	var out struct {
+		ID     string `json:"client_id"`
+		Secret string `json:"client_secret"`
+	}
+	if resp.StatusCode != http.StatusCreated && resp.StatusCode != http.StatusOK {
+		return Credentials{}, fail(StepRegistration, "Ask the operator for a client id and pass it with --client-id.", "registration was refused: %s", describe(resp, answer))
+	}
+	if err := json.Unmarshal(answer, &out); err != nil || out.ID == "" {
+		return Credentials{}, fail(StepRegistration, "The server's answer is broken.", "the answer to the registration has no client_id")
+	}
+	return Credentials(out), nil
+}
+
+// describe puts an OAuth error answer into words.
+func describe(resp *http.Response, body []byte) string {
+	var e struct {
+		Error       string `json:"error"`
+		Description string `json:"error_description"`
+	}
+	if json.Unmarshal(body, &e) == nil && e.Error != "" {
+		return strings.TrimSuffix(fmt.Sprintf("%s: %s", e.Error, e.Description), ": ")
+	}
+	return resp.Status
+}
+
+// Callback is the loopback listener that the browser comes back to. It exists only
+// while a sign-in is under way.
+type Callback struct {
+	URI     string
+	answers chan url.Values
+	server  *http.Server
+}
+
+// Listen opens a callback on a free port.
+func Listen() (*Callback, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fail(StepBrowser, "This machine permits no listener on 127.0.0.1.", "%v", err)
+	}
+	c := &Callback{URI: "http://" + l.Addr().String() + "/callback", answers: make(chan url.Values, 1)}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /callback", c.receive)
+	c.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	go c.server.Serve(l)
+	return c, nil
+}
+
+const callbackPage = `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Signed in</title><style>body{font:1.1rem system-ui;display:grid;place-items:center;min-height:90vh;color-scheme:light dark}</style>
+<main><h1>Back to the terminal</h1><p>You can close this window.</p></main></html>`
+
+func (c *Callback) receive(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	fmt.Fprint(w, callbackPage)
+	select {
+	case c.answers <- r.URL.Query():
+	default: // only the first answer counts
+	}
+}
+
+// Close ends the listener.
+func (c *Callback) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if c.server.Shutdown(ctx) != nil {
+		c.server.Close()
+	}
+}
+
+// Request is an authorization request under way.
+type Request struct {
+	URL      string
+	state    string
+	verifier string
+}
+
+// Authorize composes the authorization request (CL-17, CL-23).
+func Authorize(s Server, cred Credentials, redirectURI, resource string, scopes oauth.Scopes) (Request, error) {
+	u, err := url.Parse(s.AuthorizationEndpoint)
+	if err != nil {
+		return Request{}, fail(StepBrowser, "The server's metadata is broken.", "authorization_endpoint: %v", err)
+	}
+	r := Request{state: secrets.Token(""), verifier: secrets.Token("")}
+	q := u.Query()
+	for k, v := range map[string]string{
+		"response_type": "code", "client_id": cred.ID, "redirect_uri": redirectURI, "state": r.state, "resource": resource,
+		"code_challenge": oauth.ChallengeS256(r.verifier), "code_challenge_method": oauth.S256, "scope": scopes.String(),
+	} {
+		if v != "" {
+			q.Set(k, v)
+		}
+	}
+	u.RawQuery = q.Encode()
+	r.URL = u.String()
+	return r, nil
+}
+
+// Wait waits for the browser and returns the code. The issuer is checked before
+// anything else of the answer is believed (RFC 9207 §2.4, CL-24).
+func (c *Callback) Wait(ctx context.Context, s Server, r Request) (code string, err error) {
+	var q url.Values
+	select {
+	case q = <-c.answers:
+	case <-ctx.Done():
+		return "", fail(StepBrowser, "Open the URL again, or give more time with --timeout.", "nobody came back from the browser")
+	}
+	iss, sent := q.Get("iss"), q.Has("iss")
+	switch {
+	case q.Get("state") != r.state:
+		return "", fail(StepBrowser, "Start again; if it repeats, somebody interferes.", "the answer is not to this request (state differs)")
+	case s.AuthorizationResponseIss && !sent:
+		return "", fail(StepBrowser, "The server must send iss with every answer, since it says it does.", "the answer has no iss")
+	case sent && iss != s.Issuer:
+		return "", fail(StepBrowser, "The answer may come from another server (mix-up); do not go on.", "the answer names another issuer than %s", s.Issuer)
+	case q.Get("error") != "":
+		return "", fail(StepBrowser, advise(q.Get("error")), "%s", strings.TrimSuffix(q.Get("error")+": "+q.Get("error_description"), ": "))
+	case q.Get("code") == "":
+		return "", fail(StepBrowser, "The server's answer is broken.", "the answer has no code")
+	}
+	return q.Get("code"), nil
+}
+
+func advise(code string) string {
+	if code == string(oauth.AccessDenied) {
+		return "The request was denied on the consent page. Run the command again to approve it."
+	}
+	return "The authorization server refused the request."
+}
+
+// Token exchanges the code.
+func (c *Client) Token(ctx context.Context, s Server, cred Credentials, r Request, redirectURI, resource, code string) (oauth.TokenResponse, error) {
+	form := url.Values{
+		"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {redirectURI}, "code_verifier": {r.verifier},
+		"client_id": {cred.ID}, "resource": {resource},
+	}
+	inBody := slices.Contains(s.TokenAuthMethods, "client_secret_post")
+	if cred.Secret != "" && inBody {
+		form.Set("client_secret", cred.Secret)
+	}
+	var token oauth.TokenResponse
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.TokenEndpoint, strings.NewReader(form.Encode()))
+	if err != nil {
+		return token, fail(StepToken, "The server's metadata is broken.", "%v", err)
+	}
+	if cred.Secret != "" && !inBody {
+		req.SetBasicAuth(url.QueryEscape(cred.ID), url.QueryEscape(cred.Secret)) // RFC 6749 §2.3.1
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp, body, err := c.do(req)
+	switch {
+	case err != nil:
+		return token, fail(StepToken, "Is the authorization server reachable?", "%v", err)
+	case resp.StatusCode != http.StatusOK:
+		return token, fail(StepToken, "The authorization server refused the code.", "%s", describe(resp, body))
+	}
+	if err := json.Unmarshal(body, &token); err != nil || token.AccessToken == "" || !strings.EqualFold(token.TokenType, "Bearer") {
+		return token, fail(StepToken, "The server's answer is broken.", "the answer holds no bearer token")
+	}
+	return token, nil
+}

@@ -1,0 +1,112 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"net/http"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/internal/demotest"
+)
+
+// runLogin runs the login command, has the person visit each URL that it prints, and
+// returns its steps.
+func runLogin(t *testing.T, p *demotest.Person, args ...string) (steps []map[string]any, err error) {
+	t.Helper()
+	cmd := exec.Command(demotest.Binary(t), append([]string{"login", "--no-browser", "--json"}, args...)...)
+	out, pipeErr := cmd.StdoutPipe()
+	if pipeErr != nil {
+		t.Fatal(pipeErr)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		var step map[string]any
+		if err := json.Unmarshal(lines.Bytes(), &step); err != nil {
+			t.Fatalf("%q: %v", lines.Text(), err)
+		}
+		steps = append(steps, step)
+		if link, ok := step["url"].(string); ok {
+			back, err := p.Visit(link)
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			resp, err := http.Get(back.String())
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			resp.Body.Close()
+		}
+	}
+	return steps, cmd.Wait()
+}
+
+func names(steps []map[string]any) (out []string) {
+	for _, s := range steps {
+		out = append(out, s["step"].(string))
+	}
+	return out
+}
+
+func TestLogin(t *testing.T) {
+	d := demotest.Start(t, demotest.Options{})
+	all := []string{"challenge", "resource", "metadata", "registration", "browser", "token", "tools"}
+	t.Run("CL-02 CL-04 CL-17 CL-23 every step, and the tools", func(t *testing.T) {
+		steps, err := runLogin(t, d.Person(), d.MCPURL)
+		if err != nil || !slices.Equal(names(steps), all) {
+			t.Fatalf("got %v, %v", steps, err)
+		}
+		if tools := steps[6]["tools"].([]any); len(tools) != 4 {
+			t.Errorf("got %v", tools)
+		}
+	})
+	t.Run("CL-20 a tool that needs more scope is stepped up to", func(t *testing.T) {
+		steps, err := runLogin(t, d.Person(), "--call", "add_note", "--arg", "text=hello", d.MCPURL)
+		if err != nil || !slices.Equal(names(steps), append(append([]string{}, all...), "browser", "token", "tools")) {
+			t.Fatalf("got %v, %v", steps, err)
+		}
+		result, _ := json.Marshal(steps[len(steps)-1]["result"])
+		if string(result) != `{"notes":["hello"]}` {
+			t.Errorf("got %s", result)
+		}
+	})
+	t.Run("denied, it says so and exits with 1", func(t *testing.T) {
+		p := d.Person()
+		p.Decision = "deny"
+		steps, err := runLogin(t, p, d.MCPURL)
+		last := steps[len(steps)-1]
+		if err == nil || last["step"] != "browser" || !strings.Contains(last["error"].(string), "access_denied") || last["advice"] == "" {
+			t.Errorf("got %v, %v", last, err)
+		}
+	})
+	t.Run("AS-06 no token is printed", func(t *testing.T) {
+		steps, _ := runLogin(t, d.Person(), d.MCPURL)
+		if b, _ := json.Marshal(steps); strings.Contains(string(b), "mcprt_") || strings.Contains(string(b), "eyJ") {
+			t.Errorf("got %s", b)
+		}
+	})
+	t.Run("check finds nothing wrong with the demo", func(t *testing.T) {
+		out, err := exec.Command(demotest.Binary(t), "check", "--json", d.MCPURL).Output()
+		var findings []map[string]string
+		if json.Unmarshal(out, &findings) != nil || err != nil || len(findings) < 15 {
+			t.Fatalf("got %s, %v", out, err)
+		}
+		for _, f := range findings {
+			if f["level"] != "ok" {
+				t.Errorf("%v", f)
+			}
+		}
+	})
+	t.Run("check fails for what is not protected", func(t *testing.T) {
+		if out, err := exec.Command(demotest.Binary(t), "check", d.Issuer+"/healthz").Output(); err == nil {
+			t.Errorf("got %s", out)
+		}
+	})
+}
