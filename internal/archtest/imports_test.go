@@ -170,7 +170,7 @@ var owners = map[string][]string{
 	"github.com/gorilla/securecookie": {"session"},
 	"github.com/spf13/cobra":          {"cmd"},
 	"github.com/go-jose/go-jose/v3":   {}, // v4 does all of our JOSE work; v3 is fosite's
-	"github.com/modelcontextprotocol": {"mcpresource/gosdk", "internal/demoserver", "cmd", "test", "bench", "examples"},
+	"github.com/modelcontextprotocol": {"mcpresource/gosdk", "internal/demoserver", "internal/mcpclient", "cmd", "test", "bench", "examples"},
 	"github.com/mark3labs":            {"mcpresource/mcpgo", "test", "bench", "examples"},
 	"github.com/redis":                {}, // what replicas share is in PostgreSQL
 	"github.com/dgrijalva/jwt-go":     {},

@@ -1,0 +1,257 @@
+package mcpclient
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+// world is an MCP server and its authorization server on one origin; each test breaks
+// one thing.
+type world struct {
+	*httptest.Server
+	challenge string
+	prm, as   map[string]any
+	register  http.HandlerFunc
+	token     http.HandlerFunc
+	back      func(url.Values) url.Values // what the authorization server answers, given the request
+	requests  []url.Values
+}
+
+func newWorld(t *testing.T, change func(*world)) *world {
+	w := &world{}
+	mux := http.NewServeMux()
+	w.Server = httptest.NewServer(mux)
+	t.Cleanup(w.Close)
+	w.challenge = `Bearer scope="mcp", resource_metadata="` + w.URL + `/.well-known/oauth-protected-resource/mcp"`
+	w.prm = map[string]any{"resource": w.URL + "/mcp", "authorization_servers": []string{w.URL}}
+	w.as = map[string]any{
+		"issuer": w.URL, "authorization_endpoint": w.URL + "/authorize", "token_endpoint": w.URL + "/token", "registration_endpoint": w.URL + "/register",
+		"response_types_supported": []string{"code"}, "code_challenge_methods_supported": []string{"S256"}, "authorization_response_iss_parameter_supported": true,
+	}
+	w.register = func(rw http.ResponseWriter, _ *http.Request) {
+		rw.WriteHeader(http.StatusCreated)
+		fmt.Fprint(rw, `{"client_id":"c1"}`)
+	}
+	w.token = func(rw http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(rw, `{"access_token":"t","token_type":"Bearer","expires_in":60}`)
+	}
+	w.back = func(q url.Values) url.Values {
+		return url.Values{"code": {"code1"}, "state": {q.Get("state")}, "iss": {w.URL}}
+	}
+	doc := func(d *map[string]any) http.HandlerFunc {
+		return func(rw http.ResponseWriter, r *http.Request) {
+			if *d == nil {
+				http.NotFound(rw, r)
+				return
+			}
+			json.NewEncoder(rw).Encode(*d)
+		}
+	}
+	mux.HandleFunc("/mcp", func(rw http.ResponseWriter, _ *http.Request) {
+		if w.challenge != "" {
+			rw.Header().Set("WWW-Authenticate", w.challenge)
+		}
+		rw.WriteHeader(http.StatusUnauthorized)
+	})
+	mux.HandleFunc("/open", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("/.well-known/oauth-protected-resource/mcp", doc(&w.prm))
+	mux.HandleFunc("/.well-known/oauth-authorization-server", doc(&w.as))
+	mux.HandleFunc("/register", func(rw http.ResponseWriter, r *http.Request) { w.register(rw, r) })
+	mux.HandleFunc("/token", func(rw http.ResponseWriter, r *http.Request) {
+		r.ParseForm()
+		w.requests = append(w.requests, r.PostForm)
+		w.token(rw, r)
+	})
+	if change != nil {
+		change(w)
+	}
+	return w
+}
+
+// signIn runs all steps up to the token.
+func signIn(t *testing.T, w *world, mcpURL string) error {
+	c := New()
+	ch, err := c.Challenge(t.Context(), mcpURL)
+	if err != nil {
+		return err
+	}
+	r, err := c.Resource(t.Context(), mcpURL, ch)
+	if err != nil {
+		return err
+	}
+	s, err := c.Metadata(t.Context(), mcpURL, r)
+	if err != nil {
+		return err
+	}
+	cb, err := Listen()
+	if err != nil {
+		return err
+	}
+	defer cb.Close()
+	cred, err := c.Register(t.Context(), s, cb.URI)
+	if err != nil {
+		return err
+	}
+	req, err := Authorize(s, cred, cb.URI, mcpURL, ch.Scope)
+	if err != nil {
+		return err
+	}
+	u, err := url.Parse(req.URL)
+	if err != nil {
+		return err
+	}
+	w.requests = append(w.requests, u.Query())
+	resp, err := http.Get(cb.URI + "?" + w.back(u.Query()).Encode())
+	if err != nil {
+		return err
+	}
+	resp.Body.Close()
+	code, err := cb.Wait(t.Context(), s, req)
+	if err != nil {
+		return err
+	}
+	_, err = c.Token(t.Context(), s, cred, req, cb.URI, mcpURL, code)
+	return err
+}
+
+func TestSteps(t *testing.T) {
+	set := func(m map[string]any, k string, v any) { m[k] = v }
+	for _, tt := range []struct {
+		name   string
+		change func(*world)
+		step   string // "" when it succeeds
+		why    string
+	}{
+		{"CL-02 CL-17 everything is right", nil, "", ""},
+		{"CL-02 no pointer: the well-known location", func(w *world) { w.challenge = "Bearer" }, "", ""},
+		{"CL-06 no document: the origin is the authorization server", func(w *world) { w.challenge, w.prm = "Bearer", nil }, "", ""},
+		{"CL-06 no documents at all: the default endpoints", func(w *world) {
+			w.challenge, w.prm, w.as = "", nil, nil
+			w.back = func(q url.Values) url.Values { return url.Values{"code": {"c"}, "state": {q.Get("state")}} }
+		}, "", ""},
+		{"CL-01 a broken challenge", func(w *world) { w.challenge = `Bearer scope="` }, StepChallenge, "well-formed"},
+		{"CL-02 the pointer leads nowhere", func(w *world) { w.prm = nil }, StepResource, "no document"},
+		{"CL-03 the document is about another server", func(w *world) { set(w.prm, "resource", "https://other.example/mcp") }, StepResource, "not about"},
+		{"CL-09 no authorization server named", func(w *world) { delete(w.prm, "authorization_servers") }, StepMetadata, "names no authorization server"},
+		{"CL-04 no metadata of the named issuer", func(w *world) { w.as = nil }, StepMetadata, "no metadata"},
+		{"CL-05 CL-24 the metadata names another issuer", func(w *world) { set(w.as, "issuer", w.URL+"/") }, StepMetadata, "names the issuer"},
+		{"CL-08 no PKCE", func(w *world) { delete(w.as, "code_challenge_methods_supported") }, StepMetadata, "PKCE"},
+		{"CL-08 plain PKCE only", func(w *world) { set(w.as, "code_challenge_methods_supported", []string{"plain"}) }, StepMetadata, "plain"},
+		{"CL-31 an endpoint in clear", func(w *world) { set(w.as, "authorization_endpoint", "http://auth.example/authorize") }, "", "neither https"},
+		{"CL-13 registration is refused, with the server's words", func(w *world) {
+			w.register = func(rw http.ResponseWriter, _ *http.Request) {
+				rw.WriteHeader(400)
+				fmt.Fprint(rw, `{"error":"invalid_redirect_uri","error_description":"no loopback here"}`)
+			}
+		}, StepRegistration, "invalid_redirect_uri: no loopback here"},
+		{"CL-10 registration is not offered", func(w *world) { delete(w.as, "registration_endpoint") }, StepRegistration, "register themselves"},
+		{"CL-23 a forged state", func(w *world) {
+			w.back = func(url.Values) url.Values { return url.Values{"code": {"c"}, "state": {"x"}, "iss": {w.URL}} }
+		}, StepBrowser, "state differs"},
+		{"CL-24 iss advertised and missing", func(w *world) {
+			w.back = func(q url.Values) url.Values { return url.Values{"code": {"c"}, "state": {q.Get("state")}} }
+		}, StepBrowser, "no iss"},
+		{"CL-24 another iss, and nothing of the answer is shown", func(w *world) {
+			w.back = func(q url.Values) url.Values {
+				return url.Values{"error": {"SECRET"}, "state": {q.Get("state")}, "iss": {"https://evil.example"}}
+			}
+		}, StepBrowser, "another issuer"},
+		{"CL-24 a wrong iss also when not advertised", func(w *world) {
+			delete(w.as, "authorization_response_iss_parameter_supported")
+			w.back = func(q url.Values) url.Values {
+				return url.Values{"code": {"c"}, "state": {q.Get("state")}, "iss": {"https://evil.example"}}
+			}
+		}, StepBrowser, "another issuer"},
+		{"CL-24 a right iss when not advertised", func(w *world) { delete(w.as, "authorization_response_iss_parameter_supported") }, "", ""},
+		{"denied", func(w *world) {
+			w.back = func(q url.Values) url.Values {
+				return url.Values{"error": {"access_denied"}, "state": {q.Get("state")}, "iss": {w.URL}}
+			}
+		}, StepBrowser, "access_denied"},
+		{"the code is refused", func(w *world) {
+			w.token = func(rw http.ResponseWriter, _ *http.Request) {
+				rw.WriteHeader(400)
+				fmt.Fprint(rw, `{"error":"invalid_grant"}`)
+			}
+		}, StepToken, "invalid_grant"},
+		{"a token of another kind", func(w *world) {
+			w.token = func(rw http.ResponseWriter, _ *http.Request) {
+				fmt.Fprint(rw, `{"access_token":"t","token_type":"mac"}`)
+			}
+		}, StepToken, "no bearer token"},
+		{"an endless answer", func(w *world) {
+			w.token = func(rw http.ResponseWriter, _ *http.Request) { fmt.Fprint(rw, strings.Repeat(" ", maxBody+1)) }
+		}, StepToken, "larger than"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t, tt.change)
+			err := signIn(t, w, w.URL+"/mcp")
+			if tt.step == "" && tt.why == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, q := range w.requests { // authorize and token
+					if q.Get("resource") != w.URL+"/mcp" {
+						t.Errorf("CL-17: a request without resource: %v", q)
+					}
+				}
+				return
+			}
+			var e *Error
+			if errors.As(err, &e) != (tt.step != "") || e != nil && (e.Step != tt.step || e.Advice == "") || err == nil || !strings.Contains(err.Error(), tt.why) {
+				t.Errorf("got %v, want step %q with %q", err, tt.step, tt.why)
+			}
+			if err != nil && strings.Contains(err.Error(), "SECRET") {
+				t.Error("CL-24: the answer of another issuer is shown")
+			}
+		})
+	}
+	t.Run("an unprotected server", func(t *testing.T) {
+		w := newWorld(t, nil)
+		if err := signIn(t, w, w.URL+"/open"); err == nil || !strings.Contains(err.Error(), "not protected") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("no server", func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.Close()
+		if err := signIn(t, w, w.URL+"/mcp"); err == nil || !strings.Contains(err.Error(), "cannot be reached") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestCheckURL(t *testing.T) {
+	for raw, good := range map[string]bool{
+		"https://example.com/x": true, "http://127.0.0.1:1/x": true, "http://localhost/x": true, "http://[::1]/x": true,
+		"http://example.com/x": false, "javascript:alert(1)": false, "file:///etc/passwd": false, "": false, "https://": false,
+	} {
+		t.Run("CL-31 SP-25 "+raw, func(t *testing.T) {
+			if err := CheckURL(raw); (err == nil) != good {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestWaitEnds(t *testing.T) {
+	cb, err := Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cb.Close()
+	t.Run("CL-31 the listener is gone after the sign-in", func(t *testing.T) {
+		c := &http.Client{Timeout: time.Second}
+		if resp, err := c.Get(cb.URI); err == nil {
+			resp.Body.Close()
+			t.Error("it still answers")
+		}
+	})
+}
