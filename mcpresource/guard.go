@@ -99,6 +99,11 @@ func New(c Config) (*Guard, error) {
 	case c.Validator == nil:
 		return nil, errors.New("mcpresource: Validator is nil")
 	}
+	for _, issuer := range c.AuthorizationServers {
+		if err := checkEndpoint(issuer); err != nil {
+			return nil, fmt.Errorf("mcpresource: AuthorizationServers: %w", err)
+		}
+	}
 	g := &Guard{c: c.withDefaults(), resource: canonical, audiences: []string{canonical}}
 	g.hierarchic = func(s oauth.Scopes) oauth.Scopes { return s }
 	if r, ok := c.Policy.(*Rules); ok {

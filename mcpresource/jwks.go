@@ -85,10 +85,11 @@ func (s *keySet) lookup(kid string) (k jose.JSONWebKey, ok bool, age, tried time
 // refresh reads the set; any number of callers share one reading.
 func (s *keySet) refresh(ctx context.Context) error {
 	_, err, _ := s.flight.Do("", func() (any, error) {
+		err := s.read(context.WithoutCancel(ctx))
 		s.mu.Lock()
-		s.tried = s.now()
-		s.mu.Unlock()
-		return nil, s.read(context.WithoutCancel(ctx))
+		defer s.mu.Unlock()
+		s.tried = s.now() // at the end: who comes meanwhile waits for this reading
+		return nil, err
 	})
 	if err != nil {
 		s.log.WarnContext(ctx, "keys of the authorization server not read", "issuer", s.issuer, "error", err)
