@@ -12,12 +12,22 @@ compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || have initdb || missi
 have chromium || have chromium-browser || have google-chrome || missing+=(chromium)
 
 if ((${#missing[@]})); then
-  if [ "$(id -u)" = 0 ] && have apt-get; then
-    export DEBIAN_FRONTEND=noninteractive
-    apt-get update -q >/dev/null && apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null
-  fi
-  if [ $? -ne 0 ] || [ "$(id -u)" != 0 ] || ! have apt-get; then
+  export DEBIAN_FRONTEND=noninteractive
+  if ! { [ "$(id -u)" = 0 ] && have apt-get && apt-get update -q >/dev/null &&
+    apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null; }; then
     echo "missing: ${missing[*]} (on Debian or Ubuntu: sudo apt-get install ${missing[*]})" >&2
+    [ "${CI:-}" = true ] && exit 1
+  fi
+fi
+
+# Node 22 and the clients, as pinned by the lock file; a stamp says which one is installed.
+stamp=test/node_modules/.installed
+sum=$(cksum <test/package-lock.json)
+if [ "$(cat "$stamp" 2>/dev/null)" != "$sum" ]; then
+  if have npm && npm ci --prefix test --no-audit --no-fund --loglevel=error >/dev/null; then
+    printf '%s' "$sum" >"$stamp"
+  else
+    echo "missing: npm packages (install Node.js with npm, then: npm ci --prefix test)" >&2
     [ "${CI:-}" = true ] && exit 1
   fi
 fi
