@@ -187,10 +187,17 @@ func (a *app) link(d *demotest.Demo, change ...string) string {
 	return d.Issuer + "/authorize?" + q.Encode()
 }
 
-func (a *app) answer(t *testing.T) url.Values {
+// answer waits until the browser is back at the application and has shown its page.
+func (a *app) answer(t *testing.T, b *tab) url.Values {
 	t.Helper()
 	select {
 	case q := <-a.back:
+		for range 100 {
+			if done, _ := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("document.readyState == 'complete' && document.title == 'back'")); done {
+				break
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
 		return q
 	case <-time.After(10 * time.Second):
 		t.Fatal("the browser did not come back to the application")
@@ -219,11 +226,11 @@ func TestSignIn(t *testing.T) {
 			b.do(chromedp.SendKeys(chromedp.CSS("input[name=password]"), d.Password+"\r"), chromedp.WaitVisible(chromedp.CSS("button[value=approve]")))
 			b.inspect("consent")
 			b.do(chromedp.Click(chromedp.CSS("button[value=approve]")))
-			if q := a.answer(t); q.Get("code") == "" || q.Get("state") != "s" || q.Get("iss") != d.Issuer {
+			if q := a.answer(t, b); q.Get("code") == "" || q.Get("state") != "s" || q.Get("iss") != d.Issuer {
 				t.Errorf("got %v", q)
 			}
 			b.do(chromedp.Navigate(a.link(d))) // the second time there is nothing to click
-			if q := a.answer(t); q.Get("code") == "" {
+			if q := a.answer(t, b); q.Get("code") == "" {
 				t.Errorf("AS-74: got %v", q)
 			}
 			b.do(chromedp.Navigate(d.Issuer + "/"))
@@ -258,7 +265,7 @@ func TestWithoutScript(t *testing.T) {
 	b.do(chromedp.Navigate(a.link(d)))
 	b.login(d.Username, d.Password)
 	b.do(chromedp.WaitVisible(chromedp.CSS("button[value=deny]")), chromedp.Click(chromedp.CSS("button[value=deny]")))
-	if q := a.answer(t); q.Get("error") != "access_denied" || q.Get("iss") != d.Issuer {
+	if q := a.answer(t, b); q.Get("error") != "access_denied" || q.Get("iss") != d.Issuer {
 		t.Errorf("AS-41: got %v", q)
 	}
 }
