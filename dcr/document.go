@@ -110,6 +110,9 @@ func (d *documents) keep(id string, e document) {
 // load fetches and checks a document. What is good is kept for as long as its headers
 // say, within bounds; what is not, for a moment, so that it is not fetched in a loop.
 func (d *documents) load(ctx context.Context, id string) (storage.Client, error) {
+	if e, ok := d.kept(id); ok { // somebody else has just finished
+		return e.client, e.err
+	}
 	if !d.rate.Allow() {
 		return storage.Client{}, errors.New("too many client metadata documents at once")
 	}

@@ -98,7 +98,7 @@ type listener struct {
 func listen(ctx context.Context, address, key string) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s: %s; choose another address with %s", address, cause(err), key)
+		return nil, fmt.Errorf("cannot listen on %s: %s; set another address with %s", address, cause(err), key)
 	}
 	return l, nil
 }

@@ -101,13 +101,8 @@ const testToken = "the-suite-cannot-send-one"
 // send a token, so a side door, which exists in this test alone, adds it.
 func protected(t *testing.T, mcp http.Handler) string {
 	t.Helper()
-	var inner http.Handler
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") == "" {
-			r.Header.Set("Authorization", "Bearer "+testToken)
-		}
-		inner.ServeHTTP(w, r)
-	}))
+	mux := http.NewServeMux()
+	s := httptest.NewServer(mux)
 	t.Cleanup(s.CloseClientConnections)
 	g, err := mcpresource.New(mcpresource.Config{
 		Resource: s.URL + "/", AuthorizationServers: []string{"https://auth.example.com"},
@@ -125,7 +120,13 @@ func protected(t *testing.T, mcp http.Handler) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inner = g.Protect(mcp)
+	inner := g.Protect(mcp)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == "" {
+			r.Header.Set("Authorization", "Bearer "+testToken)
+		}
+		inner.ServeHTTP(w, r)
+	})
 	return s.URL
 }
 

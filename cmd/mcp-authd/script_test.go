@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"mcp-authd": main})
+}
+
+// TestScripts runs the command as people type it: testdata/script/*.txtar.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			taken, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				return err
+			}
+			e.Defer(func() { taken.Close() })
+			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("TAKEN", taken.Addr().String())
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			// exits CODE COMMAND...: the command ends with just this code.
+			"exits": func(ts *testscript.TestScript, neg bool, args []string) {
+				var out, errs strings.Builder
+				var environ []string
+				for _, k := range []string{"HOME", "TAKEN", "MCP_AUTHD_DATABASE_URL", "MCP_AUTHD_LISTEN", "MCP_AUTHD_SECRET_KEY", "MCP_AUTHD_SECRET_KEY_FILE", "MCP_AUTHD_TOKENS_ACCES_TTL", "MCP_AUTHD_PORT"} {
+					if v := ts.Getenv(k); v != "" {
+						environ = append(environ, k+"="+v)
+					}
+				}
+				code := run(t.Context(), args[1:], std{strings.NewReader(""), &out, &errs, environ})
+				fmt.Fprint(ts.Stdout(), out.String())
+				fmt.Fprint(ts.Stderr(), errs.String())
+				if fmt.Sprint(code) != args[0] {
+					ts.Fatalf("%v ended with %d, want %s\n%s", args[1:], code, args[0], errs.String())
+				}
+			},
+		},
+	})
+}
