@@ -53,7 +53,7 @@ func (s *Server) observe(h http.Handler) http.Handler {
 func (s *Server) logRequest(r *http.Request, note *requestNote, m httpsnoop.Metrics) {
 	level := slog.LevelInfo
 	attrs := []slog.Attr{
-		slog.String("request_id", note.id), slog.String("method", r.Method), slog.String("path", r.URL.Path),
+		slog.String("request_id", note.id), slog.String("method", r.Method), slog.String("path", cut(r.URL.Path, 300)),
 		slog.Int("status", m.Code), slog.Duration("duration", m.Duration.Round(time.Microsecond)),
 		slog.String("remote", s.cfg.TrustedProxies.ClientAddr(r).String()), slog.String("user_agent", cut(r.UserAgent(), 200)),
 	}

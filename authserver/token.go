@@ -47,8 +47,8 @@ func (s *Server) token(ctx context.Context, header http.Header, p params) (*oaut
 	}
 	if err != nil {
 		err = fromShell(err)
-		s.cfg.Audit.Record(ctx, audit.TokenRefused, slog.String("grant_type", p.get("grant_type")),
-			slog.String("client_id", p.get("client_id")), slog.String("reason", string(oauth.AsError(err).Code)))
+		s.cfg.Audit.Record(ctx, audit.TokenRefused, slog.String("grant_type", cut(p.get("grant_type"), 100)),
+			slog.String("client_id", cut(p.get("client_id"), 600)), slog.String("reason", string(oauth.AsError(err).Code)))
 		return nil, err
 	}
 	return out.reply, nil
