@@ -24,7 +24,7 @@ unit: ## all Go tests with the race detector, both databases
 	$(GO) test -race -timeout 20m ./...
 
 bench: ## benchmarks; figures are in docs/performance.md
-	$(GO) test -run '^$$' -bench . -benchmem ./bench ./keys ./mcpresource ./dcr
+	$(GO) test -run '^$$' -bench . -benchmem ./bench ./keys ./mcpresource ./dcr ./storage/sqlite ./storage/postgres
 
 fuzz: ## each fuzz target for a short time
 	@test/fuzz.sh

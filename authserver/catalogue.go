@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -53,4 +54,18 @@ func (c *catalogue) load(ctx context.Context) (*policy.Catalogue, error) {
 	}
 	c.current, c.readAt = fresh, c.now()
 	return fresh, nil
+}
+
+// KnownScopes returns every scope that can be granted at all: those of every resource,
+// and offline_access. It is empty when the resources cannot be read.
+func (s *Server) KnownScopes(ctx context.Context) oauth.Scopes {
+	catalog, err := s.catalog.load(ctx)
+	if err != nil {
+		return nil
+	}
+	out := oauth.Scopes{oauth.OfflineAccess}
+	for _, r := range catalog.Resources() {
+		out = out.Union(policy.ResourceScopes(r))
+	}
+	return out
 }

@@ -118,7 +118,7 @@ func (a *app) openDatabase(ctx context.Context, migrate bool) (migrating, error)
 	case errors.Is(err, storage.ErrSchema):
 		return nil, fmt.Errorf("%s: %s", where, oneLine(err))
 	case err != nil:
-		return nil, fmt.Errorf("%s cannot be opened: %s; check database.url and that the server is running", where, oneLine(err))
+		return nil, fmt.Errorf("%s cannot be opened: %s; check database.url and that the server is running", where, strings.Join(strings.Fields(err.Error()), " "))
 	}
 	return store, nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -14,7 +15,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
-	"log/slog"
 )
 
 func newClientCommand(s std) *cobra.Command {
@@ -146,7 +146,7 @@ func newClientShow(s std) *cobra.Command {
 	return storeCommand(s, &cobra.Command{
 		Use: "show ID", Short: "Show one client as JSON", Example: "  mcp-authd client show mcp_...", Args: cobra.ExactArgs(1),
 	}, nil, func(c *cobra.Command, a *app, args []string) error {
-		registry, err := a.newRegistry()
+		registry, err := a.newRegistry(nil)
 		if err != nil {
 			return err
 		}

@@ -30,7 +30,10 @@ func (a *app) newServer(ctx context.Context) (*authserver.Server, error) {
 	if err := a.storeClients(ctx); err != nil {
 		return nil, err
 	}
-	registry, err := a.newRegistry()
+	// The registry echoes only scopes that the server knows, and the server resolves
+	// clients by the registry: the one that is made second is filled in when it is.
+	var as *authserver.Server
+	registry, err := a.newRegistry(func(ctx context.Context) oauth.Scopes { return as.KnownScopes(ctx) })
 	if err != nil {
 		return nil, err
 	}
@@ -51,10 +54,13 @@ func (a *app) newServer(ctx context.Context) (*authserver.Server, error) {
 	if c.Registration.Enabled {
 		cfg.Registration = registry
 	}
-	return authserver.New(ctx, cfg)
+	as, err = authserver.New(ctx, cfg)
+	return as, err
 }
 
-func (a *app) newRegistry() (*dcr.Registry, error) {
+// newRegistry wires the registry; knownScopes may be nil for whoever only looks
+// clients up.
+func (a *app) newRegistry(knownScopes func(context.Context) oauth.Scopes) (*dcr.Registry, error) {
 	r := a.config.Registration
 	schemes := r.PrivateUseSchemes
 	if schemes == nil {
@@ -65,7 +71,7 @@ func (a *app) newRegistry() (*dcr.Registry, error) {
 	}
 	proxies := authserver.TrustedProxies(a.config.Proxies())
 	return dcr.New(dcr.Config{
-		Store: a.store, SecretKeys: a.keys, Disabled: !r.Enabled, ClientAddr: proxies.ClientAddr,
+		Store: a.store, SecretKeys: a.keys, Disabled: !r.Enabled, ClientAddr: proxies.ClientAddr, KnownScopes: knownScopes,
 		Redirects: oauth.RedirectPolicy{PrivateUseSchemes: schemes, DottedSchemes: r.DottedSchemes},
 		Limits:    dcr.Limits{PerMinute: float64(r.RatePerMinute), Burst: 2 * r.RatePerMinute},
 		Documents: dcr.Documents{Enabled: r.ClientIDMetadataDocuments, InsecureLoopback: r.InsecureLoopbackDocuments},

@@ -1,0 +1,121 @@
+package e2e
+
+import (
+	"bytes"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/pgtest"
+)
+
+// replica is one of several servers on one PostgreSQL.
+type replica struct {
+	address string
+	cmd     *exec.Cmd
+	log     bytes.Buffer
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func startReplica(t *testing.T, config, address string) *replica {
+	t.Helper()
+	r := &replica{address: address}
+	r.cmd = exec.Command(demotest.Binary(t), "serve", "--config", config)
+	r.cmd.Env = append(os.Environ(), "MCP_AUTHD_LISTEN="+address, "MCP_AUTHD_MANAGEMENT_LISTEN=")
+	r.cmd.Stderr = &r.log
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = r.cmd.Process.Signal(syscall.SIGTERM)
+		if err := r.cmd.Wait(); err != nil {
+			t.Errorf("a replica did not exit with 0: %v\n%s", err, r.log.String())
+		}
+	})
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if resp, err := http.Get("http://" + address + "/readyz"); err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return r
+			}
+		}
+	}
+	t.Fatalf("a replica did not get ready\n%s", r.log.String())
+	return nil
+}
+
+// TestReplicas: two servers start at once on an empty PostgreSQL; what is begun at one
+// is finished at the other.
+func TestReplicas(t *testing.T) {
+	database := pgtest.Start(t).Database(t)
+	first, second := freeAddress(t), freeAddress(t)
+	issuer := "http://" + first
+	config := filepath.Join(t.TempDir(), "mcp-authd.yaml")
+	yaml := "issuer: " + issuer + "\ndata_dir: " + t.TempDir() + "\nsecret_key: " + strings.Repeat("k", 40) + "\ndatabase: {url: \"" + database + "\"}\n" +
+		"resources: [{uri: \"http://127.0.0.1:9/mcp\", name: R, scopes: [{name: mcp, description: use it, default: true}]}]\n"
+	if err := os.WriteFile(config, []byte(yaml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	add := exec.Command(demotest.Binary(t), "user", "add", "alice", "--password-stdin", "--config", config)
+	add.Stdin = strings.NewReader("correct horse battery")
+	if out, err := add.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	startReplica(t, config, first)
+	startReplica(t, config, second)
+
+	d := &demotest.Demo{Issuer: issuer, MCPURL: "http://127.0.0.1:9/mcp"}
+	id := register(t, d)
+	back, err := demotest.NewPerson("alice", "correct horse battery").Visit(issuer + "/authorize?" + authorizeQuery(t, d, id).Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	exchange := url.Values{"grant_type": {"authorization_code"}, "client_id": {id}, "code": {back.Query().Get("code")}, "code_verifier": {verifier}}
+	status, tokens := post(t, "http://"+second+"/token", exchange)
+	t.Run("AS-49 a code of one replica is redeemed at the other, once", func(t *testing.T) {
+		if status != http.StatusOK {
+			t.Fatalf("got %d %v", status, tokens)
+		}
+	})
+	refresh := url.Values{"grant_type": {"refresh_token"}, "client_id": {id}, "refresh_token": {tokens["refresh_token"].(string)}}
+	t.Run("AS-96 the same refresh token at both gives the same reply", func(t *testing.T) {
+		_, a := post(t, "http://"+first+"/token", refresh)
+		_, b := post(t, "http://"+second+"/token", refresh)
+		if a["refresh_token"] == nil || a["refresh_token"] != b["refresh_token"] || a["access_token"] != b["access_token"] {
+			t.Errorf("got %v and %v", a, b)
+		}
+	})
+	t.Run("AS-32 both sign with one key", func(t *testing.T) {
+		var sets [2]string
+		for i, address := range []string{first, second} {
+			resp, err := http.Get("http://" + address + "/jwks.json")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var b bytes.Buffer
+			b.ReadFrom(resp.Body)
+			resp.Body.Close()
+			sets[i] = b.String()
+		}
+		if sets[0] != sets[1] || !strings.Contains(sets[0], "ES256") {
+			t.Errorf("got %s and %s", sets[0], sets[1])
+		}
+	})
+}
