@@ -24,8 +24,17 @@ type throttle struct {
 	now   func() time.Time
 	sleep func(context.Context, time.Duration) error
 
-	mu      sync.Mutex // guards waiting
+	mu      sync.Mutex // guards waiting and gates
 	waiting map[storage.Hash]*line
+	gates   map[storage.Hash]*gate
+}
+
+// gate bounds the attempts of one key that are under way at once, because a failure
+// counts only when its password has been checked: without it, all of a burst would
+// pass before the first of them counts.
+type gate struct {
+	slots chan struct{}
+	users int // under way or waiting
 }
 
 // line is the queue of the attempts under one key; its turn is held by the one that
@@ -42,10 +51,12 @@ const (
 	pause         = time.Second
 	maxPause      = 2 * time.Second
 	maxLine       = 4
+	maxUnderWay   = 8  // attempts of one key being checked
+	maxUsers      = 64 // and waiting for that
 )
 
 func newThrottle(c Config) *throttle {
-	return &throttle{store: c.Store, now: c.Now, sleep: c.Sleep, waiting: map[storage.Hash]*line{}}
+	return &throttle{store: c.Store, now: c.Now, sleep: c.Sleep, waiting: map[storage.Hash]*line{}, gates: map[storage.Hash]*gate{}}
 }
 
 // limit is a key with the failures that are free under it.
@@ -70,16 +81,59 @@ func key(parts ...string) storage.Hash {
 // enter waits for the attempt's turn. The caller releases it when the password has
 // been checked and the failure, if any, counted.
 func (t *throttle) enter(ctx context.Context, a Attempt) (release func(), err error) {
-	for _, l := range limits(a) {
+	all := limits(a)
+	leave, err := t.pass(ctx, all[0].key)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range all {
 		count, _, err := t.store.FailureCount(ctx, l.key, t.now(), failureWindow)
 		if err != nil {
+			leave()
 			return nil, err
 		}
-		if count >= l.free {
-			return t.queue(ctx, l.key, min(pause*time.Duration(1+(count-l.free)/5), maxPause))
+		if count < l.free {
+			continue
+		}
+		next, err := t.queue(ctx, l.key, min(pause*time.Duration(1+(count-l.free)/5), maxPause))
+		if err != nil {
+			leave()
+			return nil, err
+		}
+		return func() { next(); leave() }, nil
+	}
+	return leave, nil
+}
+
+// pass takes a slot of the gate of key, and waits for one if need be.
+func (t *throttle) pass(ctx context.Context, k storage.Hash) (leave func(), err error) {
+	t.mu.Lock()
+	g := t.gates[k]
+	if g == nil {
+		g = &gate{slots: make(chan struct{}, maxUnderWay)}
+		t.gates[k] = g
+	}
+	if g.users >= maxUsers {
+		t.mu.Unlock()
+		return nil, &ThrottledError{RetryAfter: maxLine * maxPause}
+	}
+	g.users++
+	t.mu.Unlock()
+
+	out := func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if g.users--; g.users == 0 {
+			delete(t.gates, k)
 		}
 	}
-	return func() {}, nil
+	select {
+	case g.slots <- struct{}{}:
+		return func() { <-g.slots; out() }, nil
+	case <-ctx.Done():
+		out()
+		return nil, ctx.Err()
+	}
 }
 
 // queue takes a place in the line of key, waits for the turn and then for d.

@@ -187,6 +187,41 @@ func TestThrottle(t *testing.T) {
 			t.Error("the line is not empty afterwards")
 		}
 	})
+	t.Run("AS-05 a burst is not checked before its failures count", func(t *testing.T) {
+		hold := make(chan struct{})
+		r := newRig(t, func(c *Config) {
+			c.Sleep = func(ctx context.Context, _ time.Duration) error { <-hold; return nil }
+		})
+		var checked atomic.Int64
+		var wg sync.WaitGroup
+		for range 500 {
+			wg.Go(func() {
+				if errors.Is(r.try(t, "alice", "wrong", "net"), ErrWrong) {
+					checked.Add(1)
+				}
+			})
+		}
+		time.AfterFunc(300*time.Millisecond, func() { close(hold) })
+		wg.Wait()
+		if n := checked.Load(); n > nearFree+maxUnderWay+maxUsers {
+			t.Errorf("%d of 500 guesses at once were checked", n)
+		}
+		if len(r.throttle.gates) != 0 {
+			t.Error("a gate is left behind")
+		}
+	})
+	t.Run("AS-05 many sign-ins of one person at once all succeed", func(t *testing.T) {
+		r := newRig(t)
+		var wg sync.WaitGroup
+		for range 40 {
+			wg.Go(func() {
+				if err := r.try(t, "alice", good, "net"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	})
 	t.Run("AS-05 failures are forgotten after the window", func(t *testing.T) {
 		r := newRig(t)
 		for range 10 {
