@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 
@@ -50,11 +51,11 @@ func (a *app) serve(ctx context.Context) error {
 	}
 	defer public.Close()
 	listeners := []listener{{public, as.Handler(), cert}}
-	if addr := a.config.Management.Listen; addr != "" {
-		m, err := listen(ctx, addr, "management.listen")
-		if err != nil {
-			return err
-		}
+	m, err := a.listenManagement(ctx)
+	if err != nil {
+		return err
+	}
+	if m != nil {
 		defer m.Close()
 		listeners = append(listeners, listener{m, management(as), nil})
 	}
@@ -62,6 +63,21 @@ func (a *app) serve(ctx context.Context) error {
 		return err
 	}
 	return serveAll(ctx, a.log, as, listeners...)
+}
+
+// listenManagement opens the management listener. That another instance has the
+// default address is no reason not to start: nobody asked for it.
+func (a *app) listenManagement(ctx context.Context) (net.Listener, error) {
+	addr := a.config.Management.Listen
+	if addr == "" {
+		return nil, nil
+	}
+	l, err := listen(ctx, addr, "management.listen")
+	if err != nil && a.config.IsDefault("management.listen") {
+		a.log.Warn("no management listener: " + err.Error())
+		return nil, nil
+	}
+	return l, err
 }
 
 // banner tells the operator what is running and, on a new installation, how to begin.

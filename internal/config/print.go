@@ -79,6 +79,9 @@ func (s Secret) masked() string {
 // String masks the secret, so that printing a configuration by mistake shows nothing.
 func (s Secret) String() string { return s.masked() }
 
+// IsDefault reports whether nobody has set a key.
+func (c *Config) IsDefault(key string) bool { return c.origin(key) == "default" }
+
 // SetOrigin records that a flag has set a key.
 func (c *Config) SetOrigin(key, origin string) { c.origins[key] = origin }
 

@@ -3,9 +3,11 @@
 package browser
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -13,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -267,5 +270,59 @@ func TestWithoutScript(t *testing.T) {
 	b.do(chromedp.WaitVisible(chromedp.CSS("button[value=deny]")), chromedp.Click(chromedp.CSS("button[value=deny]")))
 	if q := a.answer(t, b); q.Get("error") != "access_denied" || q.Get("iss") != d.Issuer {
 		t.Errorf("AS-41: got %v", q)
+	}
+}
+
+// serve starts a server that nobody has set up and returns its one-time link.
+func serve(t *testing.T) (link string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	cmd := exec.Command(demotest.Binary(t), "serve", "--data", t.TempDir())
+	cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "MCP_AUTHD_LISTEN="+address, "MCP_AUTHD_ISSUER=http://"+address, "MCP_AUTHD_MANAGEMENT_LISTEN=")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("serve did not exit with 0: %v", err)
+		}
+	})
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if _, after, ok := strings.Cut(lines.Text(), "http://"+address+"/setup#token="); ok {
+			return "http://" + address + "/setup#token=" + strings.Fields(after)[0]
+		}
+	}
+	t.Fatal("serve printed no setup link")
+	return ""
+}
+
+func TestSetup(t *testing.T) {
+	for _, l := range looks {
+		t.Run("the first administrator: "+l.name, func(t *testing.T) {
+			link := serve(t)
+			b := open(t, l)
+			b.do(chromedp.Navigate(link))
+			b.inspect("setup")
+			if at := b.location(); strings.Contains(at, "token") {
+				t.Errorf("the token stays in the address: %s", at)
+			}
+			b.do(chromedp.SendKeys(chromedp.CSS("input[name=username]"), "root"), chromedp.SendKeys(chromedp.CSS("input[name=password]"), "correct horse battery\r"),
+				chromedp.WaitNotPresent(chromedp.CSS("input[name=password]")))
+			b.inspect("setup-done")
+			b.do(chromedp.Navigate(link))
+			if title, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("document.querySelector('input[name=password]') === null")); err != nil || !title {
+				t.Errorf("setup is open a second time (%v)", err)
+			}
+		})
 	}
 }
