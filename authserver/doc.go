@@ -8,10 +8,12 @@
 // never touches the store, and one that touches the store never sees a writer.
 //
 //	routes.go            which path goes where; body limits, CORS, request log
-//	authorize.go         GET /authorize: identify (can only fail to a page), validate
-//	                     (can only fail to the redirect URI), then the dispatcher
+//	browser.go           GET /authorize: runs the phases and writes what they decide
+//	authorize.go         identify (can only fail to a page), then validate (can only fail
+//	                     to the redirect URI)
 //	dispatch.go          what comes next, as a pure function: login, consent, code
 //	login.go, consent.go the two steps; each returns to /authorize, never to another step
+//	pages.go             what the pages of package web are told
 //	token.go             POST /token: client authentication (clientauth.go), then the
 //	                     grant handlers in code.go, refresh.go and machine.go
 //	mint.go              the RFC 9068 access token
