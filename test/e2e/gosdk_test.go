@@ -32,6 +32,7 @@ const redirect = "http://localhost:3142" // without a path, as the SDK's example
 // client is the SDK's own client with its own OAuth handler; only the browser is ours.
 type client struct {
 	*mcp.ClientSession
+	oauth    auth.OAuthHandler
 	logins   atomic.Int32
 	scopes   []string // of the last authorization request
 	progress atomic.Int32
@@ -65,6 +66,7 @@ func connect(t *testing.T, d *demotest.Demo, p *demotest.Person) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.oauth = handler
 	m := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1"}, &mcp.ClientOptions{
 		ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) { c.progress.Add(1) },
 	})
@@ -134,6 +136,24 @@ func TestGoSDKClient(t *testing.T) {
 		}
 		if n := c.progress.Load(); n != 3 {
 			t.Errorf("got %d progress messages, want 3", n)
+		}
+	})
+	t.Run("RS-44 AS-226 after revocation the client signs in again", func(t *testing.T) {
+		source, err := c.oauth.TokenSource(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		token, err := source.Token()
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := c.logins.Load()
+		if status, out := post(t, d.Issuer+"/revoke", url.Values{"token": {token.AccessToken}, "client_id": {who.Client}}); status != http.StatusOK {
+			t.Fatalf("revoke: %d %v", status, out)
+		}
+		c.call(t, "whoami", nil, &who)
+		if n := c.logins.Load(); n != before+1 {
+			t.Errorf("signed in %d times after revocation, want once", n-before)
 		}
 	})
 	t.Run("AS-06 the log holds no password", func(t *testing.T) {
