@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/go-jose/go-jose/v4"
+
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -28,6 +30,7 @@ type Store interface {
 	storage.Resources
 	storage.Keys
 	storage.Failures
+	storage.Once
 	storage.Housekeeping
 }
 
@@ -35,6 +38,21 @@ type Store interface {
 // storage.ErrRevoked when it was deleted. dcr.Registry is the usual one.
 type Clients interface {
 	Client(ctx context.Context, id string) (storage.Client, error)
+}
+
+// Documents reads client id metadata documents. dcr.Registry is the usual one.
+type Documents interface {
+	// Fetch reads the document at id, anew if need be. It is called on behalf of people
+	// who have signed in. storage.ErrNotFound when the document is no good.
+	Fetch(ctx context.Context, id string) (storage.Client, error)
+	// Vouched reports whether the operator knows the client.
+	Vouched(c storage.Client) bool
+}
+
+// ClientKeys finds the public keys that may verify an assertion of a client whose header
+// names kid, or names none. dcr.Registry is the usual one.
+type ClientKeys interface {
+	ClientKeys(ctx context.Context, c storage.Client, kid string) ([]jose.JSONWebKey, error)
 }
 
 // Config says what an authorization server is. Issuer, Store and SecretKeys are
@@ -53,10 +71,20 @@ type Config struct {
 	Resources []storage.Resource
 	// Clients resolves client ids. Default: the store.
 	Clients Clients
-	// Registration answers POST /register (RFC 7591). Default: not offered.
+	// Registration answers /register (RFC 7591) and /register/{client} (RFC 7592).
+	// Default: not offered.
 	Registration http.Handler
-	// MetadataDocuments says that Clients accepts client id metadata documents.
-	MetadataDocuments bool
+	// Documents reads client id metadata documents. Default: such clients are unknown.
+	Documents Documents
+	// ClientKeys finds the public keys of clients that authenticate by private_key_jwt.
+	// Default: that method is not offered.
+	ClientKeys ClientKeys
+	// ClientUnusedTTL is how long a stored registration may wait for its first
+	// sign-in: 7 days.
+	ClientUnusedTTL time.Duration
+	// ClientIdleTTL is how long a client without a live grant may go unused before it
+	// is forgotten: 90 days. Only clients that registered themselves are.
+	ClientIdleTTL time.Duration
 	// ConfidentialOnly demands a secret of every registered client: "none" is neither
 	// advertised nor accepted, but for clients that are identified by a document, which
 	// says how they authenticate.
@@ -101,6 +129,8 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.Tokens.RefreshGrace, time.Minute)
 	setDefault(&c.Tokens.Algorithm, "ES256")
 	setDefault(&c.SessionTTL, 14*24*time.Hour)
+	setDefault(&c.ClientUnusedTTL, 7*24*time.Hour)
+	setDefault(&c.ClientIdleTTL, 90*24*time.Hour)
 	setDefault(&c.ProductName, "mcp-authd")
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

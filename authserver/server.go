@@ -14,6 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/keys"
 	"github.com/mcp-authd/mcp-authd/session"
+	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
@@ -114,7 +115,11 @@ const sweepBatch = 500
 
 func (s *Server) sweep(ctx context.Context) {
 	for ctx.Err() == nil {
-		n, err := s.cfg.Store.Sweep(ctx, s.cfg.Now(), s.cfg.Tokens.RefreshGrace, sweepBatch)
+		now := s.cfg.Now()
+		n, err := s.cfg.Store.Sweep(ctx, storage.Retention{
+			Now: now, Rotated: now.Add(-s.cfg.Tokens.RefreshGrace),
+			ClientUnused: now.Add(-s.cfg.ClientUnusedTTL), ClientIdle: now.Add(-s.cfg.ClientIdleTTL),
+		}, sweepBatch)
 		if err != nil {
 			s.log.WarnContext(ctx, "sweep failed", "error", err)
 			return

@@ -16,7 +16,9 @@ type Client struct {
 	Name         string
 	RedirectURIs []string
 	GrantTypes   []string     // authorization_code, refresh_token, client_credentials
-	AuthMethod   string       // token_endpoint_auth_method: none, client_secret_basic, client_secret_post
+	AuthMethod   string       // token_endpoint_auth_method: none, client_secret_basic, client_secret_post, private_key_jwt
+	JWKS         []byte       // public keys of private_key_jwt, a JSON Web Key Set; nil: none, or at JWKSURI
+	JWKSURI      string       // where the public keys are published; "" or JWKS nil
 	Scopes       oauth.Scopes // advisory for people; the limit for client_credentials
 	Resources    []string     // canonical; the resources a client_credentials client may name, empty: every one
 	Source       ClientSource
@@ -32,11 +34,21 @@ type ClientSource string
 const (
 	SourceStatic  ClientSource = "static"  // created by the operator: trusted
 	SourceDynamic ClientSource = "dynamic" // registered itself (RFC 7591): unknown
+	SourceManaged ClientSource = "managed" // registered itself, and changed its registration (RFC 7592)
 	SourceCIMD    ClientSource = "cimd"    // a client id metadata document
+	SourceConfig  ClientSource = "config"  // in the configuration: trusted for as long as it stands there
 )
+
+// Operated reports whether the operator created the client.
+func (c *Client) Operated() bool { return c.Source == SourceStatic || c.Source == SourceConfig }
 
 // Public reports whether the client has no credential of its own.
 func (c *Client) Public() bool { return c.AuthMethod == "none" }
+
+// HasSecret reports whether the client authenticates by a secret.
+func (c *Client) HasSecret() bool {
+	return c.AuthMethod == "client_secret_basic" || c.AuthMethod == "client_secret_post"
+}
 
 // User is a local account.
 type User struct {

@@ -55,6 +55,9 @@ var (
 type Clients interface {
 	// PutClient creates a client. ErrExists when the id is taken, also by a deleted client.
 	PutClient(ctx context.Context, c Client) error
+	// ReplaceClient stores a client in place of the one with its id, or as a new one;
+	// the time of the last use stays. ErrRevoked when the client was deleted.
+	ReplaceClient(ctx context.Context, c Client) error
 	// Client returns a client. ErrNotFound when there is none, ErrRevoked when it was deleted.
 	Client(ctx context.Context, id string) (Client, error)
 	// ListClients returns up to limit clients with an id greater than after, by id.
@@ -306,15 +309,24 @@ type Housekeeping interface {
 	// ErrSchema, wrapped, when it is not.
 	Ready(ctx context.Context) error
 	// Sweep removes up to limit records of each kind that can no longer matter and
-	// erases sealed successors older than grace; it reports how many it touched.
+	// erases sealed successors older than the grace; it reports how many it touched.
 	// Spent codes and refresh tokens stay while their grant lives, for reuse detection;
 	// a revoked grant stays known as revoked for a day, an unredeemed code as expired
-	// for an hour.
-	Sweep(ctx context.Context, now time.Time, grace time.Duration, limit int) (int, error)
+	// for an hour. A client that the operator did not create goes, with its consents,
+	// when it has no grant and nobody has used it for the times in r.
+	Sweep(ctx context.Context, r Retention, limit int) (int, error)
 	// Fingerprint stores fp when none is stored, and returns the stored one. The
 	// server compares it with its secret key, so that a replica with another key refuses to start.
 	Fingerprint(ctx context.Context, fp []byte) ([]byte, error)
 	Close() error
+}
+
+// Retention says from when on records can no longer matter. A zero time keeps them.
+type Retention struct {
+	Now          time.Time // what has expired by then
+	Rotated      time.Time // sealed successors of refresh tokens rotated until then
+	ClientUnused time.Time // clients registered until then that nobody ever signed in with
+	ClientIdle   time.Time // clients last used until then
 }
 
 // Store is all roles together: what a backend implements and what cmd wires. A

@@ -32,8 +32,8 @@ used AS (UPDATE clients SET last_used_at = $2
 	// approveClient stores a client with its first grant.
 	approveClient = `,
 stored AS (INSERT INTO clients (` + column.ClientColumns + `)
-	SELECT $19::text, $20::bytea, $21::text, $22::text, $23::text, $24::text, $25::text, $26::text, $27::text,
-		$28::bytea, $29::bigint, $30::bigint FROM ok
+	SELECT $19::text, $20::bytea, $21::text, $22::text, $23::text, $24::text, $25::bytea, $26::text, $27::text, $28::text, $29::text,
+		$30::bytea, $31::bigint, $32::bigint FROM ok
 	ON CONFLICT DO NOTHING)`
 
 	approveTail = `

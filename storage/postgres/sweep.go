@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
@@ -25,24 +26,41 @@ var sweeps = [...]string{
 	"DELETE FROM signing_keys WHERE id IN (SELECT id FROM signing_keys WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
 }
 
+// The clients that nobody uses and that have no grant, with their consents, $1 being
+// the time up to which they went unused. The operator's clients stay.
+const (
+	forgetUnused = forgetHead + "last_used_at IS NULL AND created_at <= $1 ORDER BY created_at" + forgetTail
+	forgetIdle   = forgetHead + "last_used_at <= $1 ORDER BY last_used_at" + forgetTail
+
+	forgetHead = `WITH idle AS (SELECT id FROM clients c WHERE deleted_at IS NULL AND source IN ` + column.ForgottenSources + `
+	AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.client_id = c.id) AND `
+	forgetTail = ` LIMIT $2 FOR UPDATE SKIP LOCKED),
+forgotten AS (DELETE FROM consents WHERE client_id IN (SELECT id FROM idle))
+DELETE FROM clients WHERE id IN (SELECT id FROM idle)`
+)
+
 const eraseSealed = `UPDATE refresh_tokens SET sealed = NULL WHERE hash IN (SELECT hash FROM refresh_tokens
 	WHERE sealed IS NOT NULL AND rotated_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`
 
 // Sweep implements storage.Housekeeping. Each kind is a transaction of its own.
-func (s *Store) Sweep(ctx context.Context, now time.Time, grace time.Duration, limit int) (total int, err error) {
-	one := func(query string, before time.Time) error {
-		return s.do(ctx, "sweep", func(ctx context.Context, q querier) error {
+func (s *Store) Sweep(ctx context.Context, r storage.Retention, limit int) (total int, err error) {
+	one := func(before time.Time, query string) {
+		if err != nil || before.IsZero() {
+			return
+		}
+		err = s.do(ctx, "sweep", func(ctx context.Context, q querier) error {
 			n, err := exec(ctx, q, query, column.Millis(before), max(limit, 0))
 			total += int(n)
 			return err
 		})
 	}
 	for _, query := range sweeps {
-		if err := one(query, now); err != nil {
-			return total, err
-		}
+		one(r.Now, query)
 	}
-	return total, one(eraseSealed, now.Add(-grace))
+	one(r.Rotated, eraseSealed)
+	one(r.ClientUnused, forgetUnused)
+	one(r.ClientIdle, forgetIdle)
+	return total, err
 }
 
 // Fingerprint implements storage.Housekeeping.

@@ -8,12 +8,22 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-const insertClient = "INSERT INTO clients (" + column.ClientColumns + ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING"
+const insertClient = "INSERT INTO clients (" + column.ClientColumns + ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING"
 
 // PutClient implements storage.Clients.
 func (s *Store) PutClient(ctx context.Context, cl storage.Client) error {
 	return s.write(ctx, "put client", func(c *conn) error {
 		return changed(storage.ErrExists)(c.exec(insertClient, column.ClientValues(cl)...))
+	})
+}
+
+const replaceClient = "INSERT INTO clients (" + column.ClientColumns + `) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)
+ON CONFLICT (id) DO UPDATE SET ` + column.ClientReplacement + " WHERE deleted_at IS NULL"
+
+// ReplaceClient implements storage.Clients.
+func (s *Store) ReplaceClient(ctx context.Context, cl storage.Client) error {
+	return s.write(ctx, "replace client", func(c *conn) error {
+		return changed(storage.ErrRevoked)(c.exec(replaceClient, column.ClientValues(cl)...))
 	})
 }
 
@@ -53,7 +63,7 @@ func (s *Store) ListClients(ctx context.Context, after string, limit int) (out [
 
 const tombstone = `INSERT INTO clients (id, created_at, deleted_at) VALUES (?1, ?2, ?2)
 ON CONFLICT (id) DO UPDATE SET secret_hash = NULL, name = '', redirect_uris = '[]', grant_types = '[]',
-	scopes = '[]', resources = '[]', metadata = NULL, deleted_at = coalesce(deleted_at, excluded.deleted_at)`
+	jwks = NULL, jwks_uri = '', scopes = '[]', resources = '[]', metadata = NULL, deleted_at = coalesce(deleted_at, excluded.deleted_at)`
 
 // DeleteClient implements storage.Clients.
 func (s *Store) DeleteClient(ctx context.Context, id string, now time.Time) error {

@@ -22,25 +22,55 @@ var sweeps = [...]string{
 	"DELETE FROM signing_keys WHERE id IN (SELECT id FROM signing_keys WHERE expires_at <= ?1 LIMIT ?2)",
 }
 
+// sweeper removes up to limit records of one kind that can no longer matter.
+type sweeper func(c *conn, before int64, limit int) (int64, error)
+
+func statement(query string) sweeper {
+	return func(c *conn, before int64, limit int) (int64, error) { return c.exec(query, before, limit) }
+}
+
+// The clients that nobody uses and that have no grant, with their consents. The
+// operator's clients stay.
+var (
+	forgetUnused = forget("last_used_at IS NULL AND created_at <= ?1", "created_at")
+	forgetIdle   = forget("last_used_at <= ?1", "last_used_at")
+)
+
+func forget(where, order string) sweeper {
+	idle := `SELECT id FROM clients c WHERE ` + where + ` AND deleted_at IS NULL AND source IN ` + column.ForgottenSources + `
+		AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.client_id = c.id) ORDER BY ` + order + `, id LIMIT ?2`
+	return func(c *conn, before int64, limit int) (int64, error) {
+		if _, err := c.exec("DELETE FROM consents WHERE client_id IN ("+idle+")", before, limit); err != nil {
+			return 0, err
+		}
+		return c.exec("DELETE FROM clients WHERE id IN ("+idle+")", before, limit)
+	}
+}
+
 const eraseSealed = `UPDATE refresh_tokens SET sealed = NULL WHERE hash IN (
 	SELECT hash FROM refresh_tokens WHERE sealed IS NOT NULL AND rotated_at <= ?1 LIMIT ?2)`
 
 // Sweep implements storage.Housekeeping. Each kind is a transaction of its own, so
 // that people's verbs come in between.
-func (s *Store) Sweep(ctx context.Context, now time.Time, grace time.Duration, limit int) (total int, err error) {
-	one := func(query string, before time.Time) error {
-		return s.write(ctx, "sweep", func(c *conn) error {
-			n, err := c.exec(query, column.Millis(before), max(limit, 0))
+func (s *Store) Sweep(ctx context.Context, r storage.Retention, limit int) (total int, err error) {
+	limit = max(limit, 0)
+	one := func(before time.Time, sweep sweeper) {
+		if err != nil || before.IsZero() {
+			return
+		}
+		err = s.write(ctx, "sweep", func(c *conn) error {
+			n, err := sweep(c, column.Millis(before), limit)
 			total += int(n)
 			return err
 		})
 	}
 	for _, query := range sweeps {
-		if err := one(query, now); err != nil {
-			return total, err
-		}
+		one(r.Now, statement(query))
 	}
-	return total, one(eraseSealed, now.Add(-grace))
+	one(r.Rotated, statement(eraseSealed))
+	one(r.ClientUnused, forgetUnused)
+	one(r.ClientIdle, forgetIdle)
+	return total, err
 }
 
 // Fingerprint implements storage.Housekeeping.

@@ -12,7 +12,7 @@ import (
 func clients(t *testing.T, e *env) {
 	secret := randomHash()
 	full := storage.Client{ID: "full", SecretHash: &secret, Name: "Näme", RedirectURIs: []string{"a", "b"},
-		GrantTypes: []string{"client_credentials"}, AuthMethod: "client_secret_basic", Scopes: oauth.Scopes{"x", "y"},
+		GrantTypes: []string{"client_credentials"}, AuthMethod: "client_secret_basic", JWKS: []byte(`{"keys":[]}`), JWKSURI: "https://k", Scopes: oauth.Scopes{"x", "y"},
 		Resources: []string{"https://r"}, Source: storage.SourceStatic, Metadata: []byte(`{"k":1}`), CreatedAt: e.now, LastUsedAt: e.now}
 
 	t.Run("what was put is what is returned", func(t *testing.T) {
@@ -25,6 +25,29 @@ func clients(t *testing.T, e *env) {
 	})
 	t.Run("a taken id is ErrExists", func(t *testing.T) {
 		wantErr(t, e.s.PutClient(e.ctx, storage.Client{ID: "full", CreatedAt: e.now}), storage.ErrExists)
+	})
+	t.Run("AS-150 a replacement changes all but the last use, and creates what was never stored", func(t *testing.T) {
+		c := full
+		c.ID = "replaced"
+		check(t, e.s.PutClient(e.ctx, c))
+		next := storage.Client{ID: c.ID, Name: "New", RedirectURIs: []string{"c"}, AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: c.CreatedAt}
+		check(t, e.s.ReplaceClient(e.ctx, next))
+		next.LastUsedAt = c.LastUsedAt
+		got, err := e.s.Client(e.ctx, c.ID)
+		check(t, err)
+		same(t, got, next)
+
+		next.ID, next.LastUsedAt = "replaced, never stored", time.Time{}
+		check(t, e.s.ReplaceClient(e.ctx, next))
+		got, err = e.s.Client(e.ctx, next.ID)
+		check(t, err)
+		same(t, got, next)
+
+		for _, id := range []string{c.ID, next.ID} {
+			check(t, e.s.DeleteClient(e.ctx, id, e.now))
+			next.ID = id
+			wantErr(t, e.s.ReplaceClient(e.ctx, next), storage.ErrRevoked)
+		}
 	})
 	t.Run("an unknown id is ErrNotFound", func(t *testing.T) {
 		_, err := e.s.Client(e.ctx, "unknown")

@@ -2,6 +2,7 @@ package storagetest
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ func housekeeping(t *testing.T, e *env) {
 	})
 	sweep := func(t *testing.T, now time.Time, grace time.Duration, limit, want int) {
 		t.Helper()
-		n, err := e.s.Sweep(e.ctx, now, grace, limit)
+		n, err := e.s.Sweep(e.ctx, storage.Retention{Now: now, Rotated: now.Add(-grace)}, limit)
 		check(t, err)
 		if n != want {
 			t.Errorf("swept at +%v: got %d, want %d", now.Sub(e.now), n, want)
@@ -58,9 +59,9 @@ func housekeeping(t *testing.T, e *env) {
 	t.Run("a sweep is bounded, and what is dead goes in the end", func(t *testing.T) {
 		far := e.now.Add(1000 * 24 * time.Hour)
 		for total, rounds := 0, 0; ; rounds++ {
-			n, err := e.s.Sweep(e.ctx, far, time.Minute, 1)
+			n, err := e.s.Sweep(e.ctx, storage.Retention{Now: far, Rotated: far, ClientUnused: far, ClientIdle: far}, 1)
 			check(t, err)
-			if n > 8 {
+			if n > 10 {
 				t.Errorf("got %d in one sweep, want at most one of each kind", n)
 			}
 			if total += n; n == 0 {
@@ -76,6 +77,7 @@ func housekeeping(t *testing.T, e *env) {
 			t.Errorf("%d grants are left", len(left))
 		}
 	})
+	t.Run("AS-145 clients that nobody uses are forgotten, by idleness and never with a grant", func(t *testing.T) { forgetting(t, e) })
 	t.Run("a code that nobody redeemed takes its grant along, an hour after its expiry", func(t *testing.T) {
 		a := e.approved(t)
 		sweep(t, a.Code.ExpiresAt, 0, 100, 0)
@@ -88,7 +90,7 @@ func housekeeping(t *testing.T, e *env) {
 		check(t, e.s.RevokeGrant(e.ctx, a.Grant.ID, e.now))
 		sweep(t, e.now.Add(24*time.Hour-time.Millisecond), 0, 100, 0) // every session lasts a day
 		e.wantRefreshRefused(t, a, refresh)
-		n, err := e.s.Sweep(e.ctx, e.now.Add(24*time.Hour), 0, 100)
+		n, err := e.s.Sweep(e.ctx, storage.Retention{Now: e.now.Add(24 * time.Hour), Rotated: e.now.Add(24 * time.Hour)}, 100)
 		check(t, err)
 		if n < 2 {
 			t.Errorf("got %d, want the grant and its token", n)
@@ -96,6 +98,49 @@ func housekeeping(t *testing.T, e *env) {
 		_, err = e.s.RotateRefresh(e.ctx, e.rotation(a, refresh))
 		wantErr(t, err, storage.ErrNotFound)
 	})
+}
+
+func forgetting(t *testing.T, e *env) {
+	put := func(id string, source storage.ClientSource, created, used time.Duration) {
+		c := storage.Client{ID: id, Source: source, CreatedAt: e.now.Add(created)}
+		if used != 0 {
+			c.LastUsedAt = e.now.Add(used)
+		}
+		check(t, e.s.PutClient(e.ctx, c))
+	}
+	const day = 24 * time.Hour
+	put("dynamic, never used, new", storage.SourceDynamic, -6*day, 0)
+	put("dynamic, never used, old", storage.SourceDynamic, -8*day, 0)
+	put("dynamic, old but used", storage.SourceDynamic, -300*day, -89*day)
+	put("dynamic, idle", storage.SourceDynamic, -300*day, -91*day)
+	put("document, idle", storage.SourceCIMD, -300*day, -91*day)
+	put("static, idle", storage.SourceStatic, -300*day, -91*day)
+	put("static, never used", storage.SourceStatic, -300*day, 0)
+	check(t, e.s.DeleteClient(e.ctx, "deleted", e.now.Add(-300*day)))
+	a, _ := e.granted(t) // its client has a grant, so it stays however idle it is
+
+	r := storage.Retention{ClientUnused: e.now.Add(-7 * day), ClientIdle: e.now.Add(-90 * day)}
+	n, err := e.s.Sweep(e.ctx, r, 100)
+	check(t, err)
+	if n != 3 {
+		t.Errorf("forgot %d clients, want 3", n)
+	}
+	for id, want := range map[string]error{
+		"dynamic, never used, new": nil, "dynamic, never used, old": storage.ErrNotFound, "dynamic, old but used": nil,
+		"dynamic, idle": storage.ErrNotFound, "document, idle": storage.ErrNotFound, "static, idle": nil,
+		"static, never used": nil, "deleted": storage.ErrRevoked,
+	} {
+		if _, err := e.s.Client(e.ctx, id); !errors.Is(err, want) {
+			t.Errorf("%s: got %v, want %v", id, err, want)
+		}
+	}
+	far := e.now.Add(50 * day)
+	_, err = e.s.Sweep(e.ctx, storage.Retention{ClientUnused: far, ClientIdle: far}, 100)
+	check(t, err)
+	if _, err := e.s.Client(e.ctx, a.Grant.ClientID); err != nil {
+		t.Errorf("a client with a grant: %v", err)
+	}
+	e.wantLive(t, a, true)
 }
 
 func contexts(t *testing.T, e *env) {

@@ -7,11 +7,21 @@ import (
 
 // The columns of the records, in the order in which the rows below read them.
 const (
-	ClientColumns = "id, secret_hash, name, redirect_uris, grant_types, auth_method, scopes, resources, source, metadata, created_at, last_used_at"
+	ClientColumns = "id, secret_hash, name, redirect_uris, grant_types, auth_method, jwks, jwks_uri, scopes, resources, source, metadata, created_at, last_used_at"
 	UserColumns   = "id, name, password_hash, admin, disabled, created_at, last_login_at"
 	GrantColumns  = "id, client_id, user_id, resource, scopes, auth_time, created_at, expires_at, revoked_at"
 	KeyColumns    = "id, algorithm, state, public, private, created_at, retired_at, expires_at"
 )
+
+// ForgottenSources are the sources of the clients that may be forgotten when nobody
+// uses them: those that came by themselves.
+const ForgottenSources = "('" + string(storage.SourceDynamic) + "', '" + string(storage.SourceCIMD) + "')"
+
+// ClientReplacement sets every column that a replacement changes, in a statement that
+// knows the new row as "excluded".
+const ClientReplacement = `secret_hash = excluded.secret_hash, name = excluded.name, redirect_uris = excluded.redirect_uris,
+	grant_types = excluded.grant_types, auth_method = excluded.auth_method, jwks = excluded.jwks, jwks_uri = excluded.jwks_uri,
+	scopes = excluded.scopes, resources = excluded.resources, source = excluded.source, metadata = excluded.metadata`
 
 // ClientRow reads ClientColumns.
 type ClientRow struct {
@@ -25,7 +35,7 @@ type ClientRow struct {
 
 // Dest is what to scan into.
 func (r *ClientRow) Dest() []any {
-	return []any{&r.c.ID, &r.secret, &r.c.Name, &r.redirects, &r.grants, &r.c.AuthMethod,
+	return []any{&r.c.ID, &r.secret, &r.c.Name, &r.redirects, &r.grants, &r.c.AuthMethod, &r.c.JWKS, &r.c.JWKSURI,
 		&r.scopes, &r.resource, &r.source, &r.c.Metadata, &r.created, &r.used}
 }
 
@@ -61,7 +71,7 @@ func ClientValues(c storage.Client) []any {
 	if c.SecretHash != nil {
 		secret = c.SecretHash[:]
 	}
-	return []any{c.ID, Bytes(secret), c.Name, List(c.RedirectURIs), List(c.GrantTypes), c.AuthMethod,
+	return []any{c.ID, Bytes(secret), c.Name, List(c.RedirectURIs), List(c.GrantTypes), c.AuthMethod, Bytes(c.JWKS), c.JWKSURI,
 		List(c.Scopes), List(c.Resources), string(c.Source), Bytes(c.Metadata), Millis(c.CreatedAt), OptMillis(c.LastUsedAt)}
 }
 
