@@ -3,6 +3,7 @@ package authserver
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -34,7 +35,7 @@ type identified struct {
 // authorization is a valid authorization request.
 type authorization struct {
 	identified
-	resource  storage.Resource
+	resource  policy.Resolution
 	scopes    oauth.Scopes
 	challenge string
 	prompt    []string
@@ -42,9 +43,16 @@ type authorization struct {
 	query     string        // the request itself, to come back to
 }
 
+// finder resolves a client id.
+type finder func(ctx context.Context, id string) (storage.Client, error)
+
 // identify finds out who asks and where the answer goes. Its failures are shown to
 // the person on a page and never redirected (OAuth 2.1 §4.1.2.1).
-func (s *Server) identify(ctx context.Context, p params) (identified, error) {
+//
+// find resolves the client: findClient, or fetchClient once somebody has signed in, so
+// that a stranger's word makes us fetch nothing (AS-154). A redirect URI that a metadata
+// document does not have may be new in it, so it is read again before we refuse.
+func (s *Server) identify(ctx context.Context, p params, find finder) (identified, error) {
 	for _, k := range []string{"client_id", "redirect_uri"} {
 		if len(p.values[k]) > 1 {
 			return identified{}, oauth.NewError(oauth.InvalidRequest, "The parameter '"+k+"' is repeated.")
@@ -54,9 +62,15 @@ func (s *Server) identify(ctx context.Context, p params) (identified, error) {
 	if id == "" {
 		return identified{}, oauth.NewError(oauth.InvalidRequest, "The parameter 'client_id' is missing.")
 	}
-	c, err := s.findClient(ctx, id)
+	note(ctx, slog.String("client_id", cut(id, 512)), slog.String("redirect", redirectHost(p.get("redirect_uri"))))
+	c, err := find(ctx, id)
 	if err != nil {
-		return identified{}, err
+		return identified{client: storage.Client{ID: id}, sent: p.get("redirect_uri")}, err
+	}
+	if c.Source == storage.SourceCIMD && s.mayFetch(id) && !oauth.MatchRedirectURI(c.RedirectURIs, p.get("redirect_uri")) {
+		if fresh, err := s.fetchClient(ctx, id); err == nil {
+			c = fresh
+		}
 	}
 	who := identified{client: c, sent: p.get("redirect_uri"), state: p.get("state")}
 	switch {
@@ -88,7 +102,8 @@ func (s *Server) validate(ctx context.Context, who identified, p params) (author
 	if a.resource, err = catalog.Resolve(p.resources()); err != nil {
 		return a, err
 	}
-	a.scopes = policy.Requestable(a.resource, oauth.ParseScopes(p.get("scope")))
+	a.scopes = policy.Requestable(a.resource.Resource, oauth.ParseScopes(p.get("scope")))
+	note(ctx, slog.String("resource", a.resource.URI), slog.String("resource_match", a.resource.Match), slog.String("scope", a.scopes.String()))
 	a.prompt = strings.Fields(p.get("prompt"))
 	if age, err := strconv.Atoi(p.get("max_age")); err == nil && age >= 0 {
 		a.maxAge = time.Duration(min(age, 1<<30)) * time.Second

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -38,11 +39,24 @@ type decision struct {
 	// identified: the answer may go to the redirect URI. direct: without asking first.
 	identified, direct bool
 	response           url.Values // for stepIssue
+	// stranger is who asks, by their own word, when the login page comes first.
+	stranger identified
 }
 
 // decide runs a request through its phases: identify, validate, dispatch.
 func (s *Server) decide(ctx context.Context, p params, token storage.Hash) decision {
-	who, err := s.identify(ctx, p)
+	who, err := s.identify(ctx, p, s.findClient)
+	if errors.Is(err, errUnknown) && s.mayFetch(who.client.ID) {
+		v, visitErr := s.visit(ctx, token, "", "")
+		switch {
+		case visitErr != nil:
+			err = visitErr
+		case v == nil: // nothing is known of the client before somebody signs in
+			return decision{step: stepLogin, auth: authorization{query: p.values.Encode(), prompt: strings.Fields(p.get("prompt"))}, stranger: who}
+		default:
+			who, err = s.identify(ctx, p, s.fetchClient)
+		}
+	}
 	if err != nil {
 		return decision{auth: authorization{identified: who}, err: err}
 	}
@@ -88,7 +102,7 @@ func (s *Server) writeDecision(w http.ResponseWriter, r *http.Request, d decisio
 	case d.err != nil:
 		s.writeRefusal(w, r, d.auth.identified, d.err, d.direct)
 	case d.step == stepLogin:
-		s.showLogin(w, r, http.StatusOK, d.auth, loginState{Query: resumed(d.auth)}, "", "")
+		s.showLogin(w, r, http.StatusOK, d, loginState{Query: resumed(d.auth)}, "", "")
 	case d.step == stepConsent:
 		s.showConsent(w, r, d.auth, d.visit)
 	default:

@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ory/fosite"
@@ -24,9 +25,39 @@ const (
 // findClient resolves a client id.
 func (s *Server) findClient(ctx context.Context, id string) (storage.Client, error) {
 	c, err := s.cfg.Clients.Client(ctx, id)
+	return s.found(c, err)
+}
+
+// fetchClient resolves a client id that is the URL of a metadata document by reading
+// the document.
+func (s *Server) fetchClient(ctx context.Context, id string) (storage.Client, error) {
+	c, err := s.cfg.Documents.Fetch(ctx, id)
+	return s.found(c, err)
+}
+
+// vouched reports whether the operator knows a client, so that people need no warning.
+func (s *Server) vouched(c storage.Client) bool {
+	return c.Operated() || s.cfg.Documents != nil && s.cfg.Documents.Vouched(c)
+}
+
+// mayFetch reports whether an id is the URL of a document that may be read.
+func (s *Server) mayFetch(id string) bool {
+	return s.cfg.Documents != nil && (strings.HasPrefix(id, "https://") || strings.HasPrefix(id, "http://"))
+}
+
+// errUnknown is the cause of a refusal when nothing is known of a client id, rather than
+// something that is wrong with it.
+var errUnknown = errors.New("authserver: no such client is known")
+
+// found translates what a lookup has found. A protocol error is the resolver's own word
+// to the people who run the client.
+func (s *Server) found(c storage.Client, err error) (storage.Client, error) {
+	var ours *oauth.Error
 	switch {
+	case errors.As(err, &ours):
+		return c, ours
 	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrRevoked):
-		return c, oauth.NewError(oauth.InvalidClient, "The client is not known to this authorization server. Register again.").Because(err)
+		return c, oauth.NewError(oauth.InvalidClient, "The client is not known to this authorization server. Register again.").Because(errors.Join(errUnknown, err))
 	case err != nil: // the store, or the document that the client is identified by
 		e := oauth.NewError(oauth.TemporarilyUnavailable, "The client cannot be looked up now. Please try again.").Because(err)
 		e.RetryAfter = 2 * time.Second

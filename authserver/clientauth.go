@@ -14,10 +14,13 @@ import (
 
 // credentials are what a request presents to authenticate a client.
 type credentials struct {
-	id     string
-	secret string // "" when none was presented
-	basic  bool   // in the Authorization header
+	id        string
+	secret    string // "" when none was presented
+	basic     bool   // in the Authorization header
+	assertion string // a signed statement of who asks, "" when none was presented
 }
+
+var errClientAuth = oauth.NewError(oauth.InvalidClient, "Client authentication failed.")
 
 var errNoClient = oauth.NewError(oauth.InvalidClient, "Client authentication failed: no client was named.")
 
@@ -26,11 +29,14 @@ var errNoClient = oauth.NewError(oauth.InvalidClient, "Client authentication fai
 // by client_id in the body are accepted, an empty client_secret is none at all. Two
 // secrets are two methods (OAuth 2.1 §2.4), two identities are nobody.
 func readCredentials(r *http.Request, p params) (credentials, error) {
-	if p.get("client_assertion") != "" || p.get("client_assertion_type") != "" {
-		return credentials{}, oauth.NewError(oauth.InvalidClient, "Client authentication by assertion is not offered.")
-	}
 	c := credentials{id: p.get("client_id"), secret: p.get("client_secret")}
 	header := r.Header.Values("Authorization")
+	if p.get("client_assertion") != "" || p.get("client_assertion_type") != "" {
+		if c.secret != "" || len(header) > 0 {
+			return c, oauth.NewError(oauth.InvalidRequest, "More than one client authentication method was used.")
+		}
+		return readAssertion(c, p)
+	}
 	if len(header) == 0 {
 		if c.id == "" {
 			return c, errNoClient
@@ -75,16 +81,26 @@ func formDecode(s string) string {
 }
 
 // authenticate returns the client that a request comes from. A client with a
-// secret must present it, by whichever of the two methods; a client without one
-// must not pretend to have one. Nothing is consumed on failure, so that a client
-// may try again with the same code.
+// secret must present it, by whichever of the two methods; one with a key must sign;
+// one without either must not pretend to have one. Nothing of the request is consumed
+// on failure, so that a client may try again with the same code.
 func (s *Server) authenticate(ctx context.Context, cred credentials) (storage.Client, error) {
+	note(ctx, slog.String("client_id", cut(cred.id, 512)))
 	c, err := s.findClient(ctx, cred.id)
 	if err != nil {
 		return c, err
 	}
-	if c.Public() && cred.secret == "" || !c.Public() && secretMatches(c, cred.secret) {
-		return c, nil
+	err = errClientAuth
+	switch {
+	case cred.assertion != "":
+		err = s.checkAssertion(ctx, c, cred.assertion)
+	case c.Public() && cred.secret == "", c.HasSecret() && secretMatches(c, cred.secret):
+		err = nil
+	case c.AuthMethod == privateKeyJWT:
+		err = oauth.NewError(oauth.InvalidClient, "Client authentication failed: this client is registered for private_key_jwt.")
+	}
+	if err == nil || oauth.AsError(err).Code != oauth.InvalidClient {
+		return c, err
 	}
 	if s.failures.exceeded(c.ID) {
 		// The right secret always passes, so nobody can lock a client out.
@@ -92,6 +108,7 @@ func (s *Server) authenticate(ctx context.Context, cred credentials) (storage.Cl
 		e.RetryAfter = failureWindow / failureBurst
 		return storage.Client{}, e
 	}
-	s.cfg.Audit.Record(ctx, audit.ClientAuthFailed, slog.String("client_id", c.ID), slog.Bool("basic", cred.basic))
-	return c, oauth.NewError(oauth.InvalidClient, "Client authentication failed.")
+	s.cfg.Audit.Record(ctx, audit.ClientAuthFailed, slog.String("client_id", c.ID), slog.Bool("basic", cred.basic),
+		slog.String("reason", oauth.AsError(err).Description))
+	return c, err
 }

@@ -53,7 +53,7 @@ func (s *Server) consent(ctx context.Context, state consentState, token storage.
 		return decision{err: err}
 	}
 	p := newParams(query)
-	who, err := s.identify(ctx, p)
+	who, err := s.identify(ctx, p, s.findClient)
 	if err != nil {
 		return decision{auth: authorization{identified: who}, err: err}
 	}

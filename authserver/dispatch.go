@@ -46,7 +46,7 @@ func mustLogin(a authorization, v *storage.Visit, now time.Time) bool {
 
 func mustConsent(a authorization, v *storage.Visit) bool {
 	return slices.Contains(a.prompt, "consent") || slices.Contains(a.prompt, "select_account") ||
-		policy.NeedsConsent(a.resource, v.Consented, a.scopes)
+		policy.NeedsConsent(a.resource.Resource, v.Consented, a.scopes)
 }
 
 // mayRedirectErrors reports whether an error may be sent to the client without
@@ -54,7 +54,7 @@ func mustConsent(a authorization, v *storage.Visit) bool {
 // allowed before. Anybody can register a client with a redirect URI of their
 // choice, and must not get an open redirector that way (OAuth 2.1 §7.12.2).
 func mayRedirectErrors(c storage.Client, v *storage.Visit) bool {
-	return c.Source == storage.SourceStatic || v != nil && v.Known
+	return c.Operated() || v != nil && v.Known
 }
 
 // resumed is the request to come back to after a login: what demanded the login is

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -12,7 +13,7 @@ func TestNext(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	resource := storage.Resource{Scopes: []storage.ScopeText{{Name: "mcp", Default: true}, {Name: "write"}}}
 	request := func(scope string, prompt ...string) authorization {
-		return authorization{resource: resource, scopes: oauth.ParseScopes(scope), prompt: prompt, maxAge: -1}
+		return authorization{resource: policy.Resolution{Resource: resource}, scopes: oauth.ParseScopes(scope), prompt: prompt, maxAge: -1}
 	}
 	visit := func(consented oauth.Scopes, age time.Duration) *storage.Visit {
 		return &storage.Visit{Session: storage.Session{AuthTime: now.Add(-age)}, Consented: consented, Known: consented != nil}

@@ -52,7 +52,7 @@ func (s *Server) introspectFor(r *http.Request, p params) (oauth.Introspection, 
 // maySee reports whether a caller may learn about a token: its own, or one for a
 // resource that the operator has assigned to it.
 func maySee(c storage.Client, t oauth.Introspection) bool {
-	return t.ClientID == c.ID || c.Source == storage.SourceStatic && slices.Contains(c.Resources, t.Audience)
+	return t.ClientID == c.ID || c.Operated() && slices.Contains(c.Resources, t.Audience)
 }
 
 // Introspect reports whether an access token is active, seeing revocation at once.

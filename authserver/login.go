@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/session"
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // loginState is what the login form carries along, sealed and bound to the browser.
@@ -82,22 +83,20 @@ func (s *Server) showLoginProblem(w http.ResponseWriter, r *http.Request, state 
 	}
 }
 
-// showLoginAgain renders the login page for the request that it belongs to.
+// showLoginAgain renders the login page for the request that it belongs to, as far as
+// that can be known before somebody has signed in.
 func (s *Server) showLoginAgain(w http.ResponseWriter, r *http.Request, status int, state loginState, name, problem string) {
-	var a authorization
-	if state.Query != "" {
-		query, _ := url.ParseQuery(state.Query) // we sealed it
-		p := newParams(query)
-		who, err := s.identify(r.Context(), p)
-		if err == nil {
-			a, err = s.validate(r.Context(), who, p)
-		}
-		if err != nil {
-			s.showError(w, r, http.StatusBadRequest, err)
-			return
-		}
+	if state.Query == "" {
+		s.showLogin(w, r, status, decision{}, state, name, problem)
+		return
 	}
-	s.showLogin(w, r, status, a, state, name, problem)
+	query, _ := url.ParseQuery(state.Query) // we sealed it
+	d := s.decide(r.Context(), newParams(query), storage.Hash{})
+	if d.err != nil {
+		s.writeDecision(w, r, d)
+		return
+	}
+	s.showLogin(w, r, status, d, state, name, problem)
 }
 
 // handleLogout serves POST /logout.

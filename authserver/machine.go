@@ -2,6 +2,7 @@ package authserver
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 
 	"github.com/ory/fosite"
@@ -36,7 +37,11 @@ func (g *machineGrant) HandleTokenEndpointRequest(ctx context.Context, r fosite.
 	if err != nil {
 		return err
 	}
-	scopes, err := policy.Machine(resource, client.Scopes, oauth.ParseScopes(p.get("scope")))
+	registered := client.Scopes
+	if !client.Operated() {
+		registered = nil // what it claims for itself is no limit; it gets the defaults
+	}
+	scopes, err := policy.Machine(resource.Resource, registered, oauth.ParseScopes(p.get("scope")))
 	if err != nil {
 		return err
 	}
@@ -49,10 +54,10 @@ func (g *machineGrant) HandleTokenEndpointRequest(ctx context.Context, r fosite.
 
 // machineResource is the resource that the request means, within those the client
 // is registered for; when it names none, the first of those.
-func (g *machineGrant) machineResource(ctx context.Context, client *shellClient, p params) (storage.Resource, error) {
+func (g *machineGrant) machineResource(ctx context.Context, client *shellClient, p params) (policy.Resolution, error) {
 	catalog, err := g.catalog.load(ctx)
 	if err != nil {
-		return storage.Resource{}, unavailable(err)
+		return policy.Resolution{}, unavailable(err)
 	}
 	requested := p.resources()
 	if len(requested) == 0 && len(client.Resources) > 0 {
@@ -62,6 +67,7 @@ func (g *machineGrant) machineResource(ctx context.Context, client *shellClient,
 	if err == nil && len(client.Resources) > 0 && !slices.Contains(client.Resources, resource.URI) {
 		err = oauth.NewError(oauth.InvalidTarget, "The client is not registered for the requested resource.")
 	}
+	note(ctx, slog.String("resource", resource.URI), slog.String("resource_match", resource.Match))
 	return resource, err
 }
 

@@ -15,8 +15,16 @@ import (
 
 // requestNote collects, while a request is handled, what its one log line will say.
 type requestNote struct {
-	id  string
-	err *oauth.Error
+	id    string
+	err   *oauth.Error
+	attrs []slog.Attr
+}
+
+// note adds to the log line of the request that ctx belongs to.
+func note(ctx context.Context, attrs ...slog.Attr) {
+	if n, ok := ctx.Value(requestNoteKey{}).(*requestNote); ok {
+		n.attrs = append(n.attrs, attrs...)
+	}
 }
 
 type requestNoteKey struct{}
@@ -38,7 +46,8 @@ func requestID(r *http.Request) string {
 
 // observe writes one log event for each request, after it: who asked for what, how
 // it ended and why. The query and the body are never logged, because codes, states
-// and secrets travel there; of the parameters only the client id is. A panic
+// and secrets travel there; of the parameters only those are that say who asked for what.
+// A panic
 // becomes a 500 and is logged with its stack.
 func (s *Server) observe(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -57,6 +66,7 @@ func (s *Server) logRequest(r *http.Request, note *requestNote, m httpsnoop.Metr
 		slog.Int("status", m.Code), slog.Duration("duration", m.Duration.Round(time.Microsecond)),
 		slog.String("remote", s.cfg.TrustedProxies.ClientAddr(r).String()), slog.String("user_agent", cut(r.UserAgent(), 200)),
 	}
+	attrs = append(attrs, note.attrs...)
 	if note.err != nil {
 		attrs = append(attrs, slog.String("error", string(note.err.Code)), slog.String("reason", note.err.Description))
 		if m.Code >= 500 {

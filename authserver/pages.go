@@ -24,16 +24,23 @@ func (s *Server) readPageForm(w http.ResponseWriter, r *http.Request) (url.Value
 	return form, err == nil
 }
 
-func (s *Server) showLogin(w http.ResponseWriter, r *http.Request, status int, a authorization, state loginState, name, problem string) {
+func (s *Server) showLogin(w http.ResponseWriter, r *http.Request, status int, d decision, state loginState, name, problem string) {
 	step, err := s.sessions.SealStep(purposeLogin, s.sessions.Browser(w, r), state)
 	if err != nil {
 		s.showError(w, r, http.StatusBadRequest, err)
 		return
 	}
 	v := web.Login{Action: s.paths.login, Step: step, Username: name, Problem: problem}
-	if a.client.ID != "" {
-		v.Client, v.Resource = clientParty(a.client), resourceParty(a.resource)
+	switch a := d.auth; {
+	case a.client.ID != "":
+		v.Client, v.Resource = clientParty(a.client), resourceParty(a.resource.Resource)
 		v.FormTargets = formTargets(a.redirectURI)
+	case d.stranger.client.ID != "":
+		// All that is known is where its document would be. The form may end where the
+		// request says, or a person who has consented before would be stuck; whether the
+		// browser is sent there is decided when the document is read.
+		v.Client = clientParty(storage.Client{ID: d.stranger.client.ID, Source: storage.SourceCIMD})
+		v.FormTargets = formTargets(d.stranger.sent)
 	}
 	s.pages.Login(w, status, v)
 }
@@ -54,9 +61,9 @@ func (s *Server) showConsent(w http.ResponseWriter, r *http.Request, a authoriza
 	}
 	s.pages.Consent(w, http.StatusOK, web.Consent{
 		Action: s.paths.consent, Step: step,
-		Client: clientParty(a.client), SelfRegistered: a.client.Source != storage.SourceStatic,
+		Client: clientParty(a.client), SelfRegistered: !s.vouched(a.client),
 		RedirectHost: redirectHost(a.redirectURI), RedirectIsLoopback: oauth.IsLoopbackRedirect(a.redirectURI), RedirectURI: a.redirectURI,
-		Resource: resourceParty(a.resource), Scopes: scopeViews(a.resource, a.scopes, v.Consented),
+		Resource: resourceParty(a.resource.Resource), Scopes: scopeViews(a.resource.Resource, a.scopes, v.Consented),
 		StaySignedIn: a.scopes.Has(oauth.OfflineAccess) || slices.Contains(a.client.GrantTypes, grantRefresh),
 		Username:     v.User.Name, SignOutAction: s.paths.logout, SignOutStep: signOut,
 		FormTargets: formTargets(a.redirectURI),

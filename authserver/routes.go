@@ -43,6 +43,7 @@ func (s *Server) Register(mux *http.ServeMux) {
 	handle(p+"/introspect", http.HandlerFunc(s.handleIntrospect), http.MethodPost)
 	if s.cfg.Registration != nil {
 		mux.Handle(p+"/register", s.observe(s.cfg.Registration))
+		mux.Handle(p+"/register/{client}", s.observe(s.cfg.Registration))
 	}
 	s.registerPages(handle)
 	docs := &discovery{server: s}

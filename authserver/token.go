@@ -35,6 +35,7 @@ func (s *Server) token(ctx context.Context, header http.Header, p params) (*oaut
 	if p.get("grant_type") == "" {
 		return nil, oauth.NewError(oauth.InvalidRequest, "The parameter 'grant_type' is missing.")
 	}
+	note(ctx, slog.String("grant_type", cut(p.get("grant_type"), 100)))
 	ctx, out := withOutcome(ctx)
 	r := (&http.Request{Method: http.MethodPost, Header: header.Clone(), Form: p.values, PostForm: p.values}).WithContext(ctx)
 	r.Header.Del("Content-Type") // the form is parsed already
@@ -81,5 +82,6 @@ func (s *Server) tokenResource(ctx context.Context, p params) (string, error) {
 		return "", unavailable(err)
 	}
 	resource, err := catalog.Resolve(requested)
+	note(ctx, slog.String("resource", resource.URI), slog.String("resource_match", resource.Match))
 	return resource.URI, err
 }

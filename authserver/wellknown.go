@@ -64,7 +64,12 @@ func (s *Server) metadata(catalog *policy.Catalogue) metadata.AuthorizationServe
 		IntrospectionAuthMethods: metadata.Values{"client_secret_basic", "client_secret_post"},
 		CodeChallengeMethods:     metadata.Values{oauth.S256},
 		AuthorizationResponseIss: true,
-		ClientIDMetadataDocument: s.cfg.MetadataDocuments,
+		ClientIDMetadataDocument: s.cfg.Documents != nil,
+	}
+	if s.cfg.ClientKeys != nil {
+		m.TokenAuthMethods = append(m.TokenAuthMethods, privateKeyJWT)
+		m.IntrospectionAuthMethods = append(m.IntrospectionAuthMethods, privateKeyJWT)
+		m.TokenAuthAlgorithms = assertionAlgorithmNames()
 	}
 	if s.cfg.ConfidentialOnly {
 		m.TokenAuthMethods = m.TokenAuthMethods[1:]

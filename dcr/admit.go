@@ -16,12 +16,17 @@ import (
 
 // The values of token_endpoint_auth_method that can be registered. Their order is
 // part of the sealed form: append only.
-var authMethods = []string{"none", "client_secret_post", "client_secret_basic"}
+var authMethods = []string{"none", "client_secret_post", "client_secret_basic", privateKeyJWT}
 
-// The grants that a client may register for itself. Their order is part of the
-// sealed form and of every answer: authorization_code comes first, some clients
-// take the first. client_credentials is missing on purpose: whoever may have
-// access without a person is the operator's to decide (AS-178).
+const privateKeyJWT = "private_key_jwt"
+
+// Every grant that a client may be registered for. The order is part of the sealed form
+// (append only) and of every answer: authorization_code comes first, some clients take
+// the first.
+var allGrants = []string{grantCode, grantRefresh, grantMachine}
+
+// The grants that a client may register for itself. client_credentials is missing on
+// purpose: whoever may have access without a person is the operator's to decide (AS-178).
 var selfServiceGrants = []string{grantCode, grantRefresh}
 
 const (
@@ -47,28 +52,61 @@ type Metadata struct {
 // offer, or an error. Surplus never leads to a refusal, because one refused value
 // locks a client out for good.
 func (r *Registry) admit(ctx context.Context, m request) (storage.Client, error) {
-	if m.JWKS && m.JWKSURI != "" {
-		return storage.Client{}, badMetadata("jwks and jwks_uri cannot both be given.") // RFC 7591 §2
-	}
 	method, err := admitMethod(m.AuthMethod)
 	if err != nil {
 		return storage.Client{}, err
 	}
-	grants, err := admitGrants(m.GrantTypes, m.ResponseTypes)
+	grants, err := r.admitGrants(m, method)
 	if err != nil {
 		return storage.Client{}, err
 	}
-	if err := admitRedirects(r.cfg.Redirects, m.RedirectURIs); err != nil {
-		return storage.Client{}, err
+	if slices.Contains(grants, grantCode) || len(m.RedirectURIs) > 0 {
+		if err := admitRedirects(r.cfg.Redirects, m.RedirectURIs); err != nil {
+			return storage.Client{}, err
+		}
 	}
 	scopes := oauth.ParseScopes(m.Scope)
 	if r.cfg.KnownScopes != nil {
 		scopes = scopes.Intersect(r.cfg.KnownScopes(ctx))
 	}
-	return storage.Client{
+	c := storage.Client{
 		Name: cleanText(m.Name, maxNameLength), RedirectURIs: m.RedirectURIs, GrantTypes: grants,
 		AuthMethod: method, Scopes: scopes, Metadata: m.display().encode(),
-	}, nil
+	}
+	if method == privateKeyJWT {
+		err = admitKeys(&c, m)
+	} else if m.JWKS != nil && m.JWKSURI != "" {
+		err = errTwoKeySets
+	}
+	return c, err
+}
+
+var errTwoKeySets = badMetadata("jwks and jwks_uri cannot both be given.") // RFC 7591 §2
+
+// admitKeys gives a private_key_jwt client its public keys, or the place of them.
+func admitKeys(c *storage.Client, m request) error {
+	switch {
+	case m.JWKS != nil && m.JWKSURI != "":
+		return errTwoKeySets
+	case m.JWKS != nil:
+		keys, err := checkKeys(m.JWKS)
+		if err != nil {
+			return badMetadata("jwks: " + err.Error() + ".")
+		}
+		c.JWKS = keys
+	case webURL(m.JWKSURI) == "" || !strings.HasPrefix(m.JWKSURI, "https://") && !loopbackURL(m.JWKSURI):
+		return badMetadata("private_key_jwt needs jwks, or jwks_uri with an https URL.")
+	default:
+		c.JWKSURI = m.JWKSURI
+	}
+	return nil
+}
+
+// loopbackURL reports whether raw is on this machine; whether it may be fetched is
+// decided when it is.
+func loopbackURL(raw string) bool {
+	u, err := url.Parse(raw)
+	return err == nil && u.Scheme == "http" && oauth.IsLoopbackHost(u.Hostname())
 }
 
 // admitMethod makes an absent method "none", not the client_secret_basic of RFC 7591
@@ -85,17 +123,23 @@ func admitMethod(asked string) (string, error) {
 
 // admitGrants drops grants that are not offered to a client that registers itself.
 // What remains must be of use with the one response type there is (RFC 7591 §2.1).
-func admitGrants(grants, responses []string) ([]string, error) {
-	if len(responses) > 0 && !slices.Contains(responses, "code") {
+func (r *Registry) admitGrants(m request, method string) ([]string, error) {
+	offered := selfServiceGrants
+	if r.cfg.MachineClients && method != "none" { // OAuth 2.1 §4.2: confidential clients only
+		offered = allGrants
+	}
+	grants := slices.Clone(selfServiceGrants)
+	if len(m.GrantTypes) > 0 {
+		grants = grantsOf(grantBits(m.GrantTypes, offered), offered)
+	}
+	machine, code := slices.Contains(grants, grantMachine), slices.Contains(grants, grantCode)
+	switch {
+	case !code && !machine:
+		return nil, badMetadata("grant_types must include authorization_code; clients that act without a person are created by the operator.")
+	case code && len(m.ResponseTypes) > 0 && !slices.Contains(m.ResponseTypes, "code"):
 		return nil, badMetadata("response_types must include code.")
 	}
-	if len(grants) == 0 {
-		return slices.Clone(selfServiceGrants), nil
-	}
-	if !slices.Contains(grants, grantCode) {
-		return nil, badMetadata("grant_types must include authorization_code; clients that act without a person are created by the operator.")
-	}
-	return grantsOf(grantBits(grants)), nil
+	return grants, nil
 }
 
 func admitRedirects(policy oauth.RedirectPolicy, uris []string) error {

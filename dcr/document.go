@@ -3,7 +3,6 @@ package dcr
 import (
 	"context"
 	"errors"
-	"fmt"
 	"mime"
 	"net/http"
 	"net/url"
@@ -26,6 +25,10 @@ import (
 type Documents struct {
 	// Enabled accepts such ids.
 	Enabled bool
+	// Trust decides by where a document is.
+	Trust TrustPolicy
+	// Proxy is the outbound proxy for documents and key sets; nil: none.
+	Proxy *url.URL
 	// InsecureLoopback also accepts documents from this machine, over http as well, for
 	// development and tests.
 	InsecureLoopback bool
@@ -33,15 +36,19 @@ type Documents struct {
 
 const (
 	documentMinTTL   = 5 * time.Minute // however short the document says it may be kept
+	documentNoStore  = time.Minute     // if it says not to keep it: long enough for one sign-in
 	documentMaxTTL   = 24 * time.Hour
-	documentRetry    = 10 * time.Second // a document that is no good is not asked for again sooner
+	documentRetry    = 10 * time.Second // no document is asked for again sooner
 	maxDocuments     = 1000
 	documentsAllowed = 5 // fetches a second, over all clients, with a burst of ten times that
 )
 
-// errDocument means that an id or its document is no good, whoever asks and however
-// often. It is a kind of not found: no such client can be used here.
-var errDocument = fmt.Errorf("client id metadata document: %w", storage.ErrNotFound)
+// badDocument is the refusal of an id or its document that is no good, whoever asks and
+// however often: to the store's eyes no such client. The reason is for the people who
+// publish the document; it says nothing about the network that we fetch from.
+func badDocument(reason string, cause error) error {
+	return oauth.NewError(oauth.InvalidClient, "The client metadata document cannot be used: "+reason+".").Because(errors.Join(storage.ErrNotFound, cause))
+}
 
 // documents fetches, checks and keeps client metadata documents.
 type documents struct {
@@ -57,16 +64,17 @@ type documents struct {
 }
 
 type document struct {
-	client  storage.Client
-	err     error
-	expires time.Time
+	client     storage.Client
+	err        error // why the document is no good
+	validators safehttp.Validators
+	fetched    time.Time
+	expires    time.Time
 }
 
-func newDocuments(c Documents, redirects oauth.RedirectPolicy, now func() time.Time) *documents {
+func newDocuments(c Documents, redirects oauth.RedirectPolicy, fetch *safehttp.Client, now func() time.Time) *documents {
 	return &documents{
-		cfg: c, redirects: redirects, now: now, entries: map[string]document{},
-		fetch: safehttp.New(safehttp.Options{InsecureLoopback: c.InsecureLoopback}),
-		rate:  rate.NewLimiter(documentsAllowed, 10*documentsAllowed),
+		cfg: c, redirects: redirects, fetch: fetch, now: now, entries: map[string]document{},
+		rate: rate.NewLimiter(documentsAllowed, 10*documentsAllowed),
 	}
 }
 
@@ -75,14 +83,21 @@ func (d *documents) handles(id string) bool {
 	return d.cfg.Enabled && (strings.HasPrefix(id, "https://") || d.cfg.InsecureLoopback && strings.HasPrefix(id, "http://"))
 }
 
-// client returns the client that a document describes: errDocument when the document
-// is no good, another error when it cannot be had now.
-func (d *documents) client(ctx context.Context, id string) (storage.Client, error) {
-	if e, ok := d.kept(id); ok {
+// known returns what is kept of a document and still fresh.
+func (d *documents) known(id string) (document, bool) {
+	e, ok := d.kept(id)
+	return e, ok && d.now().Before(e.expires)
+}
+
+// client returns the client that a document describes, not older than its headers allow,
+// or than documentRetry if fresh is asked for. The error is that of badDocument, or says
+// that the document cannot be had now.
+func (d *documents) client(ctx context.Context, id string, fresh bool) (storage.Client, error) {
+	if e, ok := d.known(id); ok && !(fresh && d.now().Sub(e.fetched) >= documentRetry) {
 		return e.client, e.err
 	}
 	if err := d.checkID(id); err != nil { // before anything is fetched
-		return storage.Client{}, fmt.Errorf("%w: %w", errDocument, err)
+		return storage.Client{}, err
 	}
 	v, err, _ := d.flight.Do(id, func() (any, error) { return d.load(context.WithoutCancel(ctx), id) })
 	if err != nil {
@@ -95,7 +110,7 @@ func (d *documents) kept(id string) (document, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	e, ok := d.entries[id]
-	return e, ok && d.now().Before(e.expires)
+	return e, ok
 }
 
 func (d *documents) keep(id string, e document) {
@@ -110,106 +125,163 @@ func (d *documents) keep(id string, e document) {
 // load fetches and checks a document. What is good is kept for as long as its headers
 // say, within bounds; what is not, for a moment, so that it is not fetched in a loop.
 func (d *documents) load(ctx context.Context, id string) (storage.Client, error) {
-	if e, ok := d.kept(id); ok { // somebody else has just finished
-		return e.client, e.err
+	now := d.now()
+	old, ok := d.kept(id)
+	if ok && now.Sub(old.fetched) < documentRetry { // somebody else has just finished
+		return old.client, old.err
 	}
-	if !d.rate.Allow() {
+	if !d.rate.AllowN(now, 1) {
 		return storage.Client{}, errors.New("too many client metadata documents at once")
 	}
-	header, body, err := d.fetch.Get(ctx, id)
-	if err != nil && !safehttp.Refused(err) && !errors.Is(err, safehttp.ErrStatus) && !errors.Is(err, safehttp.ErrTooLarge) {
-		return storage.Client{}, fmt.Errorf("client metadata document cannot be fetched: %w", err)
+	answer, err := d.fetch.Get(ctx, id, old.validators)
+	e := document{fetched: now, validators: answer.Validators(), expires: now.Add(lifetime(answer.Header))}
+	switch {
+	case errors.Is(err, safehttp.ErrNotModified):
+		e.client, e.validators = old.client, old.validators
+	case err != nil:
+		if e.err = fetchError(err); e.err == nil {
+			return storage.Client{}, err
+		}
+	default:
+		e.client, e.err = d.read(id, answer)
 	}
-	var c storage.Client
-	if err == nil {
-		c, err = d.read(id, header, body)
+	if e.err != nil {
+		e = document{err: e.err, fetched: now, expires: now.Add(documentRetry)}
 	}
-	if err != nil {
-		err = fmt.Errorf("%w: %w", errDocument, err)
-		d.keep(id, document{err: err, expires: d.now().Add(documentRetry)})
-		return storage.Client{}, err
-	}
-	d.keep(id, document{client: c, expires: d.now().Add(lifetime(header))})
-	return c, nil
+	d.keep(id, e)
+	return e.client, e.err
 }
 
-// lifetime is how long a document may be kept, by Cache-Control (RFC 9111 §5.2).
+// fetchError is the refusal if a failed fetch is the fault of the document, nil when it
+// may be another time.
+func fetchError(err error) error {
+	var status safehttp.StatusError
+	switch {
+	case errors.Is(err, safehttp.ErrRefused):
+		return badDocument("its address is not one that can be fetched from here", err)
+	case errors.Is(err, safehttp.ErrTooLarge):
+		return badDocument("it is too large", err)
+	case errors.As(err, &status) && !status.Temporary():
+		return badDocument("its server answers "+strconv.Itoa(int(status))+" where 200 is needed, and redirects are not followed", err)
+	}
+	return nil
+}
+
+// lifetime is how long an answer may be kept, by Cache-Control (RFC 9111 §5.2), less its
+// Age, within our bounds.
 func lifetime(h http.Header) time.Duration {
 	for directive := range strings.SplitSeq(h.Get("Cache-Control"), ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(directive), "=")
-		if !strings.EqualFold(name, "max-age") {
-			continue
-		}
-		if seconds, err := strconv.Atoi(strings.Trim(value, `"`)); err == nil && seconds > 0 {
-			return min(max(time.Duration(min(seconds, 1<<30))*time.Second, documentMinTTL), documentMaxTTL)
+		switch strings.ToLower(name) {
+		case "no-store", "no-cache":
+			return documentNoStore
+		case "max-age":
+			age, _ := strconv.Atoi(h.Get("Age"))
+			if seconds, err := strconv.Atoi(strings.Trim(value, `"`)); err == nil && seconds > 0 {
+				return min(max(time.Duration(min(seconds, 1<<30)-max(min(age, 1<<30), 0))*time.Second, documentMinTTL), documentMaxTTL)
+			}
 		}
 	}
 	return documentMinTTL
 }
 
 // checkID holds the rules for the URL itself (CIMD §3): https with a path, no
-// fragment, no user information, no dot segments.
+// fragment, no user information, no dot segments; and the operator's.
 func (d *documents) checkID(id string) error {
 	u, err := url.Parse(id)
 	switch {
 	case err != nil || u.Hostname() == "" || strings.ContainsRune(id, '#') || u.User != nil:
-		return errors.New("the client id is not an https URL without fragment and user")
+		return badDocument("the client id is not an https URL without fragment and user", err)
 	case u.Scheme != "https" && !(d.cfg.InsecureLoopback && u.Scheme == "http" && oauth.IsLoopbackHost(u.Hostname())):
-		return errors.New("the client id is not an https URL")
+		return badDocument("the client id is not an https URL", nil)
 	case u.Path == "" || u.Path == "/":
-		return errors.New("the client id URL has no path")
+		return badDocument("the client id URL has no path", nil)
 	}
 	for segment := range strings.SplitSeq(u.Path, "/") {
 		if segment == "." || segment == ".." {
-			return errors.New("the client id URL has dot segments")
+			return badDocument("the client id URL has dot segments", nil)
 		}
+	}
+	if d.cfg.Trust.Of(id) == TrustDeny {
+		return badDocument("clients of "+u.Host+" are not accepted by this server", nil)
 	}
 	return nil
 }
 
 // read checks a document (CIMD §4.1) and returns its client.
-func (d *documents) read(id string, header http.Header, body []byte) (storage.Client, error) {
-	media, _, err := mime.ParseMediaType(header.Get("Content-Type"))
-	if err != nil || media != "application/json" && !(strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json")) {
-		return storage.Client{}, errors.New("the document is not JSON")
+func (d *documents) read(id string, answer safehttp.Answer) (storage.Client, error) {
+	c, err := d.parse(id, answer)
+	if err != nil {
+		reason := err.Error()
+		var e *oauth.Error
+		if errors.As(err, &e) { // of the rules that it shares with registration
+			reason = strings.TrimSuffix(e.Description, ".")
+		}
+		return storage.Client{}, badDocument(reason, err)
 	}
-	members, err := parseObject(body)
+	return c, nil
+}
+
+func (d *documents) parse(id string, answer safehttp.Answer) (storage.Client, error) {
+	media, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	if err != nil || media != "application/json" && !(strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json")) {
+		return storage.Client{}, errors.New("it is not served as JSON")
+	}
+	members, err := parseObject(answer.Body)
 	if err != nil {
 		return storage.Client{}, err
 	}
 	r := reader{members: members}
 	if r.text("client_id", maxURILength) != id { // simple string comparison
-		return storage.Client{}, errors.New("client_id in the document is not its URL")
+		return storage.Client{}, errors.New("the client_id in it is not its URL")
 	}
 	for _, secret := range []string{"client_secret", "client_secret_expires_at"} {
 		if _, ok := members[secret]; ok {
-			return storage.Client{}, errors.New("the document has a client secret")
+			return storage.Client{}, errors.New("it has a client secret")
 		}
 	}
 	methods := r.list("token_endpoint_auth_methods_supported", maxListItems, maxTextLength)
-	m, err := parseRequest(body)
+	m, err := parseRequest(answer.Body)
 	switch {
 	case err != nil:
 		return storage.Client{}, err
 	case r.err != nil:
 		return storage.Client{}, r.err
 	case m.Name == "":
-		return storage.Client{}, errors.New("the document has no client_name")
-	case m.AuthMethod != "" && m.AuthMethod != "none" && !slices.Contains(methods, "none"):
-		return storage.Client{}, errors.New("the document asks for a way of client authentication that is not offered: " + m.AuthMethod)
+		return storage.Client{}, errors.New("it has no client_name")
+	}
+	return d.admit(id, m, methods)
+}
+
+// admit makes a client of what a document says. It registers what we offer of what is
+// asked, as a registration does.
+func (d *documents) admit(id string, m request, methods []string) (storage.Client, error) {
+	c := storage.Client{
+		ID: id, Name: cleanText(m.Name, maxNameLength), RedirectURIs: m.RedirectURIs, GrantTypes: slices.Clone(selfServiceGrants),
+		AuthMethod: "none", Source: storage.SourceCIMD, Metadata: m.display().encode(), CreatedAt: d.now().UTC().Truncate(time.Second),
+	}
+	// A client that says it can do either may come either way: public, and whatever it
+	// signs is verified.
+	public := m.AuthMethod == "" || m.AuthMethod == "none" || slices.Contains(methods, "none")
+	switch keyless := m.JWKS == nil && m.JWKSURI == ""; {
+	case m.AuthMethod == privateKeyJWT && !(public && keyless):
+		if err := admitKeys(&c, m); err != nil {
+			return c, err
+		}
+		if !public {
+			c.AuthMethod = privateKeyJWT
+		}
+	case !public: // CIMD §4.1
+		return c, errors.New("its token_endpoint_auth_method is neither none nor private_key_jwt")
 	}
 	if err := admitRedirects(d.redirects, m.RedirectURIs); err != nil {
-		return storage.Client{}, err
+		return c, err
 	}
-	grants := selfServiceGrants
 	if len(m.GrantTypes) > 0 {
-		grants = grantsOf(grantBits(m.GrantTypes))
+		c.GrantTypes = grantsOf(grantBits(m.GrantTypes, selfServiceGrants), selfServiceGrants)
 	}
-	if !slices.Contains(grants, grantCode) {
-		return storage.Client{}, errors.New("grant_types of the document lacks authorization_code")
+	if !slices.Contains(c.GrantTypes, grantCode) {
+		return c, errors.New("its grant_types lack authorization_code")
 	}
-	return storage.Client{
-		ID: id, Name: cleanText(m.Name, maxNameLength), RedirectURIs: m.RedirectURIs, GrantTypes: slices.Clone(grants),
-		AuthMethod: "none", Source: storage.SourceCIMD, Metadata: m.display().encode(), CreatedAt: d.now().UTC().Truncate(time.Second),
-	}, nil
+	return c, nil
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/safehttp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
@@ -57,6 +58,8 @@ func (s *site) say(members string, header ...string) {
 	})
 }
 
+const goodJWKS = `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}` // RFC 8037 appendix A.2
+
 const goodDocument = `"client_name":"Doc","redirect_uris":["http://localhost/callback","https://app.example.com/cb"]`
 
 func documentRegistry(t *testing.T, now func() time.Time) (*Registry, *sqlite.Store) {
@@ -78,7 +81,7 @@ func TestDocument(t *testing.T) {
 	t.Run("AS-151 AS-155 AS-156 a good document is a public client", func(t *testing.T) {
 		r, _ := documentRegistry(t, nil)
 		s.say(goodDocument + `,"grant_types":["authorization_code","refresh_token","urn:ietf:params:oauth:grant-type:jwt-bearer"],"unknown":1`)
-		c, err := r.Client(t.Context(), s.id())
+		c, err := r.Fetch(t.Context(), s.id())
 		if err != nil || !c.Public() || c.Source != storage.SourceCIMD || c.Name != "Doc" || len(c.RedirectURIs) != 2 || c.ID != s.id() {
 			t.Fatalf("got %+v, %v", c, err)
 		}
@@ -89,17 +92,25 @@ func TestDocument(t *testing.T) {
 	t.Run("AS-164 a JSON media type with a suffix", func(t *testing.T) {
 		r, _ := documentRegistry(t, nil)
 		s.say(goodDocument, "Content-Type", "application/client+json; charset=utf-8")
-		if _, err := r.Client(t.Context(), s.id()); err != nil {
+		if _, err := r.Fetch(t.Context(), s.id()); err != nil {
 			t.Error(err)
 		}
 	})
-	t.Run("AS-159 private_key_jwt beside none is used as none, alone it is refused", func(t *testing.T) {
-		r, _ := documentRegistry(t, nil)
-		s.say(goodDocument + `,"token_endpoint_auth_method":"private_key_jwt","token_endpoint_auth_methods_supported":["none","private_key_jwt"]`)
-		if c, err := r.Client(t.Context(), s.id()); err != nil || !c.Public() {
-			t.Errorf("got %+v, %v", c, err)
-		}
-	})
+	for name, tt := range map[string]struct{ members, method, keys string }{
+		"AS-159 private_key_jwt with a key set":             {`"token_endpoint_auth_method":"private_key_jwt","jwks":` + goodJWKS, "private_key_jwt", goodJWKS},
+		"AS-159 private_key_jwt with the place of one":      {`"token_endpoint_auth_method":"private_key_jwt","jwks_uri":"https://app.example.com/jwks"`, "private_key_jwt", "https://app.example.com/jwks"},
+		"AS-159 private_key_jwt or none: either":            {`"token_endpoint_auth_method":"private_key_jwt","token_endpoint_auth_methods_supported":["none","private_key_jwt"],"jwks_uri":"https://app.example.com/jwks"`, "none", "https://app.example.com/jwks"},
+		"AS-159 private_key_jwt or none without keys":       {`"token_endpoint_auth_method":"private_key_jwt","token_endpoint_auth_methods_supported":["none"]`, "none", ""},
+		"AS-158 a symmetric method beside none is not used": {`"token_endpoint_auth_method":"client_secret_post","token_endpoint_auth_methods_supported":["none"]`, "none", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := documentRegistry(t, nil)
+			s.say(goodDocument + "," + tt.members)
+			if c, err := r.Fetch(t.Context(), s.id()); err != nil || c.AuthMethod != tt.method || string(c.JWKS)+c.JWKSURI != tt.keys {
+				t.Errorf("got %+v, %v", c, err)
+			}
+		})
+	}
 	for name, members := range map[string]string{
 		"AS-156 no name":                  `"redirect_uris":["https://a.example/cb"]`,
 		"AS-156 no redirect URIs":         `"client_name":"x"`,
@@ -107,6 +118,10 @@ func TestDocument(t *testing.T) {
 		"AS-158 the expiry of a secret":   goodDocument + `,"client_secret_expires_at":0`,
 		"AS-158 a symmetric method":       goodDocument + `,"token_endpoint_auth_method":"client_secret_basic"`,
 		"AS-159 private_key_jwt alone":    goodDocument + `,"token_endpoint_auth_method":"private_key_jwt"`,
+		"AS-143 two key sets":             goodDocument + `,"token_endpoint_auth_method":"private_key_jwt","jwks_uri":"https://app.example.com/jwks","jwks":` + goodJWKS,
+		"AS-130 a private key":            goodDocument + `,"token_endpoint_auth_method":"private_key_jwt","jwks":{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A"}]}`,
+		"AS-130 a symmetric key":          goodDocument + `,"token_endpoint_auth_method":"private_key_jwt","jwks":{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}`,
+		"AS-143 key set over http":        goodDocument + `,"token_endpoint_auth_method":"private_key_jwt","jwks_uri":"http://app.example.com/jwks"`,
 		"AS-56 a dangerous redirect URI":  `"client_name":"x","redirect_uris":["javascript:alert(1)"]`,
 		"AS-155 client_id twice":          goodDocument + `,"client_id":"https://other.example/c"`,
 		"AS-156 a member of another type": `"client_name":7,"redirect_uris":["https://a.example/cb"]`,
@@ -114,7 +129,7 @@ func TestDocument(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, _ := documentRegistry(t, nil)
 			s.say(members)
-			if c, err := r.Client(t.Context(), s.id()); !errors.Is(err, storage.ErrNotFound) {
+			if c, err := r.Fetch(t.Context(), s.id()); !errors.Is(err, storage.ErrNotFound) {
 				t.Errorf("got %+v, %v", c, err)
 			}
 		})
@@ -140,7 +155,7 @@ func TestDocument(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, _ := documentRegistry(t, nil)
 			s.serve(answer)
-			if c, err := r.Client(t.Context(), s.id()); !errors.Is(err, storage.ErrNotFound) {
+			if c, err := r.Fetch(t.Context(), s.id()); !errors.Is(err, storage.ErrNotFound) {
 				t.Errorf("got %+v, %v", c, err)
 			}
 		})
@@ -194,25 +209,27 @@ func TestDocumentCache(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 20 {
 			wg.Go(func() {
-				if _, err := r.Client(t.Context(), s.id()); err != nil {
+				if _, err := r.Fetch(t.Context(), s.id()); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		wg.Wait()
 		now = now.Add(59 * time.Minute)
-		r.Client(t.Context(), s.id())
+		if _, err := r.Client(t.Context(), s.id()); err != nil {
+			t.Error(err)
+		}
 		if n := s.fetches.Load(); n != 1 {
 			t.Errorf("got %d fetches, want 1", n)
 		}
 		now = now.Add(2 * time.Minute)
-		r.Client(t.Context(), s.id())
+		r.Fetch(t.Context(), s.id())
 		if n := s.fetches.Load(); n != 2 {
 			t.Errorf("got %d fetches, want 2", n)
 		}
 	})
 	t.Run("AS-163 bounded above and below", func(t *testing.T) {
-		for header, want := range map[string]time.Duration{"": documentMinTTL, "no-store": documentMinTTL, "max-age=1": documentMinTTL, "max-age=99999999999": documentMinTTL, "max-age=999999": documentMaxTTL, "max-age=-1": documentMinTTL} {
+		for header, want := range map[string]time.Duration{"": documentMinTTL, "no-store": documentNoStore, "no-cache, max-age=9000": documentNoStore, "max-age=1": documentMinTTL, "max-age=99999999999": documentMinTTL, "max-age=999999": documentMaxTTL, "max-age=-1": documentMinTTL} {
 			if got := lifetime(http.Header{"Cache-Control": {header}}); got != want && !(header == "max-age=99999999999" && got == documentMaxTTL) {
 				t.Errorf("%q: got %s, want %s", header, got, want)
 			}
@@ -223,26 +240,26 @@ func TestDocumentCache(t *testing.T) {
 		s.serve(http.NotFound)
 		before := s.fetches.Load()
 		for range 5 {
-			r.Client(t.Context(), s.id())
+			r.Fetch(t.Context(), s.id())
 		}
 		if n := s.fetches.Load() - before; n != 1 {
 			t.Errorf("got %d fetches, want 1", n)
 		}
 		s.say(goodDocument)
 		now = now.Add(documentRetry)
-		if _, err := r.Client(t.Context(), s.id()); err != nil {
+		if _, err := r.Fetch(t.Context(), s.id()); err != nil {
 			t.Error(err)
 		}
 	})
 	t.Run("AS-165 while the site is down an approved client goes on, an unknown one waits", func(t *testing.T) {
 		now = now.Add(25 * time.Hour)
-		c, err := r.Client(t.Context(), s.id())
+		c, err := r.Fetch(t.Context(), s.id())
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.Close()
 		now = now.Add(25 * time.Hour)
-		if _, err := r.Client(t.Context(), s.id()); err == nil || errors.Is(err, storage.ErrNotFound) {
+		if _, err := r.Fetch(t.Context(), s.id()); err == nil || errors.Is(err, storage.ErrNotFound) {
 			t.Errorf("unknown: got %v, want a passing failure", err)
 		}
 		if err := store.PutClient(t.Context(), c); err != nil {
@@ -254,19 +271,111 @@ func TestDocumentCache(t *testing.T) {
 		if err := store.DeleteClient(t.Context(), s.id(), now); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.Client(t.Context(), s.id()); !errors.Is(err, storage.ErrRevoked) {
+		if _, err := r.Fetch(t.Context(), s.id()); !errors.Is(err, storage.ErrRevoked) {
 			t.Errorf("deleted: got %v", err)
 		}
 	})
 }
 
+func TestDocumentIsReadForPeople(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	s := newSite(t)
+	r, store := documentRegistry(t, func() time.Time { return now })
+	s.say(goodDocument, "ETag", `"v1"`)
+	if _, err := r.Client(t.Context(), s.id()); !errors.Is(err, ErrUnread) || !errors.Is(err, storage.ErrNotFound) || s.fetches.Load() != 0 {
+		t.Fatalf("AS-154 a stranger's word: got %v and %d fetches", err, s.fetches.Load())
+	}
+	c, err := r.Fetch(t.Context(), s.id())
+	if err != nil || s.fetches.Load() != 1 {
+		t.Fatalf("AS-153: %v, %d fetches", err, s.fetches.Load())
+	}
+	if _, err := r.Client(t.Context(), s.id()); err != nil || s.fetches.Load() != 1 {
+		t.Errorf("AS-163 once read it is known: %v, %d fetches", err, s.fetches.Load())
+	}
+	t.Run("AS-163 read again on demand, not twice within seconds, and only if it has changed", func(t *testing.T) {
+		s.serve(func(w http.ResponseWriter, req *http.Request) {
+			if req.Header.Get("If-None-Match") != `"v1"` {
+				t.Errorf("asked without the validator")
+			}
+			w.WriteHeader(http.StatusNotModified)
+		})
+		r.Fetch(t.Context(), s.id())
+		now = now.Add(documentRetry)
+		if got, err := r.Fetch(t.Context(), s.id()); err != nil || got.Name != "Doc" || s.fetches.Load() != 2 {
+			t.Errorf("%v, %d fetches", err, s.fetches.Load())
+		}
+	})
+	t.Run("AS-165 a server's passing failure does not end what was approved", func(t *testing.T) {
+		if err := store.PutClient(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(25 * time.Hour)
+		for _, status := range []int{500, 503, 429} {
+			s.serve(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
+			now = now.Add(time.Minute)
+			if got, err := r.Client(t.Context(), s.id()); err != nil || got.Name != "Doc" {
+				t.Errorf("%d: got %+v, %v", status, got, err)
+			}
+		}
+		s.serve(http.NotFound)
+		now = now.Add(time.Minute)
+		if _, err := r.Client(t.Context(), s.id()); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("404: got %v", err)
+		}
+	})
+}
+
+func TestTrust(t *testing.T) {
+	p := TrustPolicy{
+		Allow: []string{"claude.ai", "*.good.example", "https://chatgpt.com/oauth/*/client.json"},
+		Deny:  []string{"evil.good.example", "*.bad.example", "https://github.com/x/y"},
+	}
+	if err := p.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]Trust{
+		"https://claude.ai/oauth/x": TrustAllow, "https://CLAUDE.ai/x": TrustAllow, "https://claude.ai:8443/x": TrustAllow, "https://claude.ai./x": TrustAllow,
+		"https://claude.ai.evil.example/x": TrustAsk, "https://notclaude.ai/x": TrustAsk, "https://x/claude.ai": TrustAsk,
+		"https://a.good.example/x": TrustAllow, "https://good.example/x": TrustAsk, "https://evil.good.example/x": TrustDeny, "https://EVIL.good.example./x": TrustDeny,
+		"https://a.bad.example/x": TrustDeny, "https://github.com/x/y": TrustDeny, "https://github.com/x/z": TrustAsk,
+		"https://chatgpt.com/oauth/a1/client.json": TrustAllow, "https://chatgpt.com/oauth/a/b/client.json": TrustAsk, "https://chatgpt.com/oauth/a1/client.json?x": TrustAsk,
+		"http://chatgpt.com/oauth/a1/client.json": TrustAsk, "https://chatgpt.com:444/oauth/a1/client.json": TrustAsk,
+	} {
+		t.Run("AS-166 SP-27 "+id, func(t *testing.T) {
+			if got := p.Of(id); got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		})
+	}
+	if got := (TrustPolicy{Others: TrustDeny}).Of("https://a.example/x"); got != TrustDeny {
+		t.Errorf("AS-166 others: got %s", got)
+	}
+	for _, bad := range []TrustPolicy{{Allow: []string{"https://a.example"}}, {Deny: []string{"*"}}, {Allow: []string{"a.*.example"}}, {Allow: []string{"a.example/x"}}, {Others: "perhaps"}} {
+		if bad.Check() == nil {
+			t.Errorf("%+v passes", bad)
+		}
+	}
+	if err := (TrustPolicy{Allow: KnownDocuments}).Check(); err != nil {
+		t.Error(err)
+	}
+	t.Run("AS-166 a denied place is never asked", func(t *testing.T) {
+		s := newSite(t)
+		s.say(goodDocument)
+		r, _ := documentRegistry(t, nil)
+		r.docs.cfg.Trust = TrustPolicy{Deny: []string{"127.0.0.1"}}
+		if _, err := r.Fetch(t.Context(), s.id()); !errors.Is(err, storage.ErrNotFound) || s.fetches.Load() != 0 {
+			t.Errorf("got %v, %d fetches", err, s.fetches.Load())
+		}
+	})
+}
+
 func FuzzDocument(f *testing.F) {
-	d := newDocuments(Documents{Enabled: true}, oauth.RedirectPolicy{}, time.Now)
+	d := newDocuments(Documents{Enabled: true}, oauth.RedirectPolicy{}, nil, time.Now)
 	const id = "https://example.com/client.json"
 	f.Add(`{"client_id":"` + id + `",` + goodDocument + `}`)
 	f.Add(`{"client_id":"` + id + `"}`)
 	f.Fuzz(func(t *testing.T, body string) {
-		c, err := d.read(id, http.Header{"Content-Type": {"application/json"}}, []byte(body))
+		c, err := d.read(id, safehttp.Answer{Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(body)})
 		if err == nil && (c.ID != id || !c.Public() || len(c.RedirectURIs) == 0 || c.Name == "" && !strings.Contains(body, "client_name")) {
 			t.Errorf("%q gives %+v", body, c)
 		}

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,32 +25,45 @@ const maxBody = 64 << 10
 // origin says where a registration comes from, for the limit and the audit log.
 type origin struct {
 	network   string
+	shared    bool // the network of a service, with many people behind it
 	userAgent string
 }
 
-// ServeHTTP is the client registration endpoint (RFC 7591 §3). Clients that run in a
-// browser may use it from any origin: it takes no credentials.
+func (r *Registry) origin(req *http.Request) origin {
+	network, shared := r.limiter.network(r.cfg.ClientAddr(req))
+	return origin{network: network, shared: shared, userAgent: truncate(req.UserAgent(), maxTextLength)}
+}
+
+// ServeHTTP is the client registration endpoint (RFC 7591 §3) and, one segment below it,
+// the client configuration endpoint (RFC 7592 §2); mount it at both. Clients that run in
+// a browser may use it from any origin: it takes no cookies.
 func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Origin", "*")
-	h.Set("Access-Control-Expose-Headers", "Retry-After")
-	switch req.Method {
-	case http.MethodPost:
-		r.post(w, req)
-	case http.MethodOptions:
-		h.Set("Allow", "POST, OPTIONS")
-		h.Set("Access-Control-Allow-Methods", "POST, OPTIONS")
+	h.Set("Access-Control-Expose-Headers", "Retry-After, WWW-Authenticate")
+	id, methods := managed(req), map[string]http.HandlerFunc{http.MethodPost: r.post}
+	if id != "" {
+		methods = map[string]http.HandlerFunc{http.MethodGet: r.manage(id), http.MethodPut: r.manage(id), http.MethodDelete: r.manage(id)}
+	}
+	allowed := strings.Join(slices.Sorted(maps.Keys(methods)), ", ") + ", OPTIONS"
+	handler := methods[req.Method]
+	switch {
+	case handler != nil:
+		handler(w, req)
+	case req.Method == http.MethodOptions:
+		h.Set("Allow", allowed)
+		h.Set("Access-Control-Allow-Methods", allowed)
 		h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, MCP-Protocol-Version")
 		h.Set("Access-Control-Max-Age", "86400")
 		w.WriteHeader(http.StatusNoContent)
 	default:
-		h.Set("Allow", "POST, OPTIONS")
-		writeError(w, refusal{http.StatusMethodNotAllowed, oauth.NewError(oauth.InvalidRequest, "Register a client with POST.")})
+		h.Set("Allow", allowed)
+		writeError(w, refusal{http.StatusMethodNotAllowed, oauth.NewError(oauth.InvalidRequest, "This endpoint takes "+allowed+".")})
 	}
 }
 
 func (r *Registry) post(w http.ResponseWriter, req *http.Request) {
-	from := origin{network: networkOf(r.cfg.ClientAddr(req)), userAgent: truncate(req.UserAgent(), maxTextLength)}
+	from := r.origin(req)
 	out, err := r.answer(req, from)
 	if err != nil {
 		r.refused(req.Context(), from, err)
@@ -58,13 +73,15 @@ func (r *Registry) post(w http.ResponseWriter, req *http.Request) {
 	writeJSON(w, http.StatusCreated, out)
 }
 
+var errDisabled = oauth.NewError(oauth.AccessDenied, "Registration is turned off. Ask the operator of this server for a client id.")
+
 // answer is a registration from the request to the response. The limit comes before
 // the body is read, so that what is refused costs least.
 func (r *Registry) answer(req *http.Request, from origin) (response, error) {
 	if r.cfg.Disabled {
-		return response{}, oauth.NewError(oauth.AccessDenied, "Registration is turned off. Ask the operator of this server for a client id.")
+		return response{}, errDisabled
 	}
-	if err := r.limiter.take(from.network, 1); err != nil {
+	if err := r.limiter.take(from, 1); err != nil {
 		return response{}, err
 	}
 	body, err := readBody(req)
@@ -80,7 +97,7 @@ func (r *Registry) answer(req *http.Request, from origin) (response, error) {
 		return response{}, err
 	}
 	r.registered(req.Context(), from, reg)
-	return newResponse(reg.client, reg.secret)
+	return r.response(reg.client, reg.secret)
 }
 
 // refusal is a protocol error whose HTTP status is not that of its code.
@@ -114,7 +131,7 @@ func (r *Registry) registered(ctx context.Context, from origin, reg registration
 	r.cfg.Audit.Record(ctx, audit.ClientRegistered,
 		slog.String("client_id", c.ID), slog.String("client_name", c.Name),
 		slog.String("redirects", strings.Join(redirectTargets(c.RedirectURIs), " ")),
-		slog.String("auth_method", c.AuthMethod), slog.Bool("stored", reg.stored),
+		slog.String("auth_method", c.AuthMethod), slog.Bool("stored", reg.stored), slog.Bool("replaced", reg.replaced),
 		slog.String("network", from.network), slog.String("user_agent", from.userAgent))
 }
 

@@ -17,7 +17,16 @@ import (
 type Limits struct {
 	PerMinute float64 // sustained; default 60
 	Burst     int     // at once; default 120
+	// Shared are networks through which a service sends all its users. They count as
+	// one each, with sharedFactor times the allowance.
+	Shared []netip.Prefix
 }
+
+// SharedNetworks are the published egress networks of hosted MCP clients; it is the
+// default of the server's configuration.
+var SharedNetworks = []netip.Prefix{netip.MustParsePrefix("160.79.104.0/21")} // Anthropic
+
+const sharedFactor = 20
 
 const (
 	storedCost  = 10 // what a registration that needs a row counts as
@@ -28,6 +37,7 @@ const (
 type limiter struct {
 	perSecond rate.Limit
 	burst     int
+	shared    []netip.Prefix
 	now       func() time.Time
 
 	mu      sync.Mutex // guards buckets
@@ -41,25 +51,49 @@ func newLimiter(l Limits, now func() time.Time) *limiter {
 	if l.Burst <= 0 {
 		l.Burst = 120
 	}
-	return &limiter{perSecond: rate.Limit(l.PerMinute / 60), burst: l.Burst, now: now, buckets: map[string]*rate.Limiter{}}
+	return &limiter{perSecond: rate.Limit(l.PerMinute / 60), burst: l.Burst, shared: l.Shared, now: now, buckets: map[string]*rate.Limiter{}}
 }
 
-// take counts n registrations of network, or returns the error that says how long
+// network is what an address is counted by: the shared network that it is in, else a
+// /24, or the /64 that one IPv6 subscriber has to themselves.
+func (l *limiter) network(a netip.Addr) (name string, shared bool) {
+	a = a.Unmap().WithZone("")
+	for _, p := range l.shared {
+		if p.Contains(a) {
+			return p.String(), true
+		}
+	}
+	bits := 24
+	if a.Is6() {
+		bits = 64
+	}
+	p, err := a.Prefix(bits)
+	if err != nil {
+		return "unknown", false
+	}
+	return p.String(), false
+}
+
+// take counts n registrations from somewhere, or returns the error that says how long
 // to wait.
-func (l *limiter) take(network string, n int) error {
-	n = min(n, l.burst) // more could never be had
+func (l *limiter) take(from origin, n int) error {
+	factor := 1
+	if from.shared {
+		factor = sharedFactor
+	}
+	n = min(n, factor*l.burst) // more could never be had
 	now := l.now()
-	b := l.bucket(network, now)
+	b := l.bucket(from.network, factor, now)
 	if b.AllowN(now, n) {
 		return nil
 	}
 	e := oauth.NewError(oauth.SlowDown, "Too many registrations from this network. Please try again later.")
 	missing := float64(n) - b.TokensAt(now)
-	e.RetryAfter = max(time.Second, time.Duration(missing/float64(l.perSecond)*float64(time.Second)))
+	e.RetryAfter = max(time.Second, time.Duration(missing/float64(b.Limit())*float64(time.Second)))
 	return e
 }
 
-func (l *limiter) bucket(network string, now time.Time) *rate.Limiter {
+func (l *limiter) bucket(network string, factor int, now time.Time) *rate.Limiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b, ok := l.buckets[network]
@@ -67,7 +101,7 @@ func (l *limiter) bucket(network string, now time.Time) *rate.Limiter {
 		if len(l.buckets) >= maxNetworks {
 			l.shrink(now)
 		}
-		b = rate.NewLimiter(l.perSecond, l.burst)
+		b = rate.NewLimiter(rate.Limit(factor)*l.perSecond, factor*l.burst)
 		l.buckets[network] = b
 	}
 	return b
@@ -78,7 +112,7 @@ func (l *limiter) bucket(network string, now time.Time) *rate.Limiter {
 // commands ten thousand networks is not stopped by counting them.
 func (l *limiter) shrink(now time.Time) {
 	for network, b := range l.buckets {
-		if b.TokensAt(now) >= float64(l.burst) {
+		if b.TokensAt(now) >= float64(b.Burst()) {
 			delete(l.buckets, network)
 		}
 	}
@@ -88,21 +122,6 @@ func (l *limiter) shrink(now time.Time) {
 		}
 		delete(l.buckets, network)
 	}
-}
-
-// networkOf is the part of an address that is counted: a /24, or the /64 that one
-// IPv6 subscriber has to themselves.
-func networkOf(a netip.Addr) string {
-	a = a.Unmap().WithZone("")
-	bits := 24
-	if a.Is6() {
-		bits = 64
-	}
-	p, err := a.Prefix(bits)
-	if err != nil {
-		return "unknown"
-	}
-	return p.String()
 }
 
 // peer is the address of the other end of the connection.

@@ -23,6 +23,8 @@ type Spec struct {
 	GrantTypes []string
 	// AuthMethod defaults to none, and to client_secret_basic with client_credentials.
 	AuthMethod string
+	JWKS       []byte       // public keys for private_key_jwt, a JSON Web Key Set
+	JWKSURI    string       // or where they are published
 	Scopes     oauth.Scopes // the limit for client_credentials
 	Resources  []string     // the resources client_credentials may name; empty: every one
 	Redirects  oauth.RedirectPolicy
@@ -42,8 +44,13 @@ func Mint(s Spec) (storage.Client, string, error) {
 		return storage.Client{}, "", err
 	}
 	c := storage.Client{
-		ID: s.ID, Name: cleanText(s.Name, maxNameLength), RedirectURIs: s.RedirectURIs, GrantTypes: s.GrantTypes, AuthMethod: s.AuthMethod,
+		JWKSURI: s.JWKSURI, ID: s.ID, Name: cleanText(s.Name, maxNameLength), RedirectURIs: s.RedirectURIs, GrantTypes: s.GrantTypes, AuthMethod: s.AuthMethod,
 		Scopes: s.Scopes, Resources: resources, Source: storage.SourceStatic, CreatedAt: s.Now.UTC().Truncate(time.Millisecond),
+	}
+	if len(s.JWKS) > 0 {
+		if c.JWKS, err = checkKeys(s.JWKS); err != nil {
+			return storage.Client{}, "", err
+		}
 	}
 	return c, issueSecret(&c), nil
 }
@@ -60,7 +67,9 @@ func (s Spec) withDefaults() Spec {
 	}
 	if s.AuthMethod == "" {
 		s.AuthMethod = "none"
-		if slices.Contains(s.GrantTypes, grantMachine) {
+		if len(s.JWKS) > 0 || s.JWKSURI != "" {
+			s.AuthMethod = privateKeyJWT
+		} else if slices.Contains(s.GrantTypes, grantMachine) {
 			s.AuthMethod = "client_secret_basic"
 		}
 	}
@@ -84,7 +93,11 @@ func (s Spec) check() error {
 	case !code && !machine:
 		return fmt.Errorf("the grant types need %s or %s", grantCode, grantMachine)
 	case machine && s.AuthMethod == "none": // OAuth 2.1 §4.2
-		return fmt.Errorf("%s needs a client secret: use client_secret_basic or client_secret_post", grantMachine)
+		return fmt.Errorf("%s needs a client that authenticates: use client_secret_basic, client_secret_post or private_key_jwt", grantMachine)
+	case (s.AuthMethod == privateKeyJWT) != (len(s.JWKS) > 0 || s.JWKSURI != "") || len(s.JWKS) > 0 && s.JWKSURI != "":
+		return fmt.Errorf("%s needs the client's public keys, either as a key set or the https URL of one, and other methods have none", privateKeyJWT)
+	case s.JWKSURI != "" && !strings.HasPrefix(s.JWKSURI, "https://") && !loopbackURL(s.JWKSURI):
+		return fmt.Errorf("the key set URL %q is not an https URL", s.JWKSURI)
 	case !code && len(s.RedirectURIs) > 0:
 		return fmt.Errorf("redirect URIs are of no use without %s", grantCode)
 	case code:

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/safehttp"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -38,8 +39,18 @@ type Config struct {
 	// ClientAddr returns the address that a request comes from, behind trusted
 	// proxies too. Nil: the peer.
 	ClientAddr func(*http.Request) netip.Addr
+	// Clients are those of the configuration. They are known for as long as they stand
+	// there, whatever the store has of them, unless deleted.
+	Clients []storage.Client
 	// Disabled refuses new registrations; registered clients stay.
 	Disabled bool
+	// MachineClients lets confidential clients register themselves for
+	// client_credentials, which gives whoever can reach the server a token without a
+	// person (AS-178). Off unless the server is on a closed network.
+	MachineClients bool
+	// Endpoint is the URL of the registration endpoint, for the URLs at which clients
+	// manage their registrations (RFC 7592 §3). Empty: not offered.
+	Endpoint string
 	// Documents accepts clients that are identified by a metadata document.
 	Documents Documents
 
@@ -52,9 +63,11 @@ type Config struct {
 type Registry struct {
 	cfg     Config
 	sealer  *sealer
+	static  map[string]storage.Client
 	clients *cache
 	limiter *limiter
 	docs    *documents
+	keys    *keySets
 }
 
 // New returns a registry, or an error that says what in c is wrong.
@@ -78,8 +91,19 @@ func New(c Config) (*Registry, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Registry{cfg: c, sealer: sealer, clients: newCache(c.Now), limiter: newLimiter(c.Limits, c.Now),
-		docs: newDocuments(c.Documents, c.Redirects, c.Now)}, nil
+	if err := c.Documents.Trust.Check(); err != nil {
+		return nil, fmt.Errorf("dcr: Config.Documents.Trust: %w", err)
+	}
+	fetch := safehttp.New(safehttp.Options{InsecureLoopback: c.Documents.InsecureLoopback, Proxy: c.Documents.Proxy})
+	static := map[string]storage.Client{}
+	for _, client := range c.Clients {
+		client.Source = storage.SourceConfig
+		static[client.ID] = client
+	}
+	return &Registry{
+		cfg: c, sealer: sealer, static: static, clients: newCache(c.Now), limiter: newLimiter(c.Limits, c.Now),
+		docs: newDocuments(c.Documents, c.Redirects, fetch, c.Now), keys: newKeySets(fetch, c.Now),
+	}, nil
 }
 
 // Client resolves a client id: a stored row first, else the sealed id itself.
@@ -108,20 +132,48 @@ func (r *Registry) Client(ctx context.Context, id string) (storage.Client, error
 // documented resolves a client that is identified by a document. Its row, which the
 // first approval makes, tells whether it was deleted, and stands in while the document
 // cannot be had, so that an outage elsewhere ends nobody's session; a document that
-// can be had and is no good ends them.
+// can be had and is no good ends them. A document that nobody here knows is not fetched
+// because a stranger names it (AS-154): that is for Fetch.
 func (r *Registry) documented(ctx context.Context, id string) (storage.Client, error) {
 	row, err := r.cfg.Store.Client(ctx, id)
+	stored := err == nil
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return storage.Client{}, fmt.Errorf("resolve client: %w", err)
 	}
-	c, docErr := r.docs.client(ctx, id)
-	switch {
-	case docErr == nil:
-		return c, nil
-	case errors.Is(docErr, errDocument) || err != nil:
-		return storage.Client{}, fmt.Errorf("resolve client: %w", docErr)
+	if _, known := r.docs.known(id); !known && !stored && r.docs.cfg.Trust.Of(id) == TrustAsk {
+		if err := r.docs.checkID(id); err != nil {
+			return storage.Client{}, err
+		}
+		return storage.Client{}, fmt.Errorf("resolve client: %w", ErrUnread)
 	}
-	return row, nil
+	c, docErr := r.docs.client(ctx, id, false)
+	if docErr != nil && !errors.Is(docErr, storage.ErrNotFound) && stored {
+		return row, nil
+	}
+	return c, docErr
+}
+
+// ErrUnread means that an id is the URL of a document that has not been read here: Fetch
+// does. It is storage.ErrNotFound.
+var ErrUnread = fmt.Errorf("client metadata document not read yet: %w", storage.ErrNotFound)
+
+// Fetch reads the document of a client whose id is a URL, again if what is kept of it is
+// not from these seconds. Ask for it only on behalf of somebody who has signed in. Errors
+// are those of Client.
+func (r *Registry) Fetch(ctx context.Context, id string) (storage.Client, error) {
+	if !r.docs.handles(id) || len(id) > maxURILength {
+		return storage.Client{}, fmt.Errorf("client id %.100q is no document: %w", id, storage.ErrNotFound)
+	}
+	if _, err := r.cfg.Store.Client(ctx, id); err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return storage.Client{}, fmt.Errorf("resolve client: %w", err)
+	}
+	return r.docs.client(ctx, id, true)
+}
+
+// Vouched reports whether the operator knows a client: by having created it, or by
+// allowing the place of its metadata document.
+func (r *Registry) Vouched(c storage.Client) bool {
+	return c.Operated() || c.Source == storage.SourceCIMD && r.docs.cfg.Trust.Of(c.ID) == TrustAllow
 }
 
 // Forget drops what is kept of a client, for whoever has just deleted it.
@@ -130,7 +182,15 @@ func (r *Registry) Forget(id string) { r.clients.drop(id) }
 // lookup asks the store first, because only it knows about deletion.
 func (r *Registry) lookup(ctx context.Context, id string) (storage.Client, error) {
 	c, err := r.cfg.Store.Client(ctx, id)
-	if !errors.Is(err, storage.ErrNotFound) || !strings.HasPrefix(id, idPrefix) {
+	static, configured := r.static[id]
+	switch {
+	case errors.Is(err, storage.ErrRevoked):
+		return c, err
+	case configured:
+		return static, nil
+	case err == nil && c.Source == storage.SourceConfig:
+		return storage.Client{}, fmt.Errorf("it is no longer in the configuration: %w", storage.ErrNotFound)
+	case !errors.Is(err, storage.ErrNotFound) || !strings.HasPrefix(id, idPrefix):
 		return c, err
 	}
 	sealed, openErr := r.sealer.open(id)
@@ -145,6 +205,8 @@ type registration struct {
 	client storage.Client
 	secret string // "" for a public client
 	stored bool   // in a row, because it does not fit into an id
+
+	replaced bool // it took the place of an earlier one
 }
 
 // register creates a client of what is admitted of m. Errors are protocol errors.
@@ -158,22 +220,20 @@ func (r *Registry) register(ctx context.Context, m request, from origin) (regist
 		return registration{client: sealed, secret: secret}, nil
 	}
 	// What needs a row costs more of the allowance.
-	if err := r.limiter.take(from.network, storedCost-1); err != nil {
+	if err := r.limiter.take(from, storedCost-1); err != nil {
 		return registration{}, err
 	}
 	c.ID = secrets.ID(idPrefix)
 	secret := issueSecret(&c)
 	if err := r.cfg.Store.PutClient(ctx, c); err != nil {
-		e := oauth.NewError(oauth.TemporarilyUnavailable, "The registration could not be stored. Please try again.").Because(err)
-		e.RetryAfter = 2 * time.Second
-		return registration{}, e
+		return registration{}, unavailable(err)
 	}
 	return registration{client: c, secret: secret, stored: true}, nil
 }
 
 // issueSecret gives a confidential client a random secret and returns it.
 func issueSecret(c *storage.Client) string {
-	if c.Public() {
+	if !c.HasSecret() {
 		return ""
 	}
 	secret := secrets.Token("")

@@ -25,7 +25,7 @@ type request struct {
 	TermsURI        string   // tos_uri
 	PolicyURI       string   // policy_uri
 	JWKSURI         string   // jwks_uri
-	JWKS            bool     // jwks was given
+	JWKS            []byte   // jwks, an object; nil: absent
 	SoftwareID      string   // software_id
 	SoftwareVersion string   // software_version
 	ApplicationType string   // application_type (OpenID Connect Registration §2)
@@ -64,7 +64,7 @@ func parseRequest(body []byte) (request, error) {
 		TermsURI:        r.text("tos_uri", maxURILength),
 		PolicyURI:       r.text("policy_uri", maxURILength),
 		JWKSURI:         r.text("jwks_uri", maxURILength),
-		JWKS:            r.object("jwks"),
+		JWKS:            r.object("jwks", maxJWKS),
 		SoftwareID:      r.text("software_id", maxTextLength),
 		SoftwareVersion: r.text("software_version", maxTextLength),
 		ApplicationType: r.text("application_type", maxTextLength),
@@ -141,11 +141,18 @@ func (r *reader) list(name string, items, limit int) []string {
 	return l
 }
 
-// object reports whether a member is there, which must be a JSON object.
-func (r *reader) object(name string) bool {
+// object returns a member that must be a JSON object, as it stands.
+func (r *reader) object(name string, limit int) []byte {
 	var o map[string]json.RawMessage
 	r.decode(name, &o, "an object")
-	return o != nil
+	switch {
+	case o == nil:
+		return nil
+	case len(r.members[name]) > limit:
+		r.fail(fmt.Sprintf("The member %s is longer than %d bytes.", name, limit))
+		return nil
+	}
+	return r.members[name]
 }
 
 func (r *reader) decode(name string, into any, want string) {

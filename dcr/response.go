@@ -2,6 +2,8 @@ package dcr
 
 import (
 	"encoding/json"
+	"net/url"
+	"slices"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -11,24 +13,37 @@ import (
 // then all registered metadata as they are now in force. Members that have no value
 // are omitted, never null: several clients fail on null.
 type response struct {
-	ClientID              string   `json:"client_id"`                          // client_id: REQUIRED
-	ClientSecret          string   `json:"client_secret,omitempty"`            // client_secret: OPTIONAL, confidential clients only
-	ClientIDIssuedAt      int64    `json:"client_id_issued_at"`                // client_id_issued_at: OPTIONAL, seconds since the epoch
-	ClientSecretExpiresAt *int64   `json:"client_secret_expires_at,omitempty"` // client_secret_expires_at: REQUIRED with a secret; 0: never
-	RedirectURIs          []string `json:"redirect_uris"`                      // redirect_uris: verbatim
-	AuthMethod            string   `json:"token_endpoint_auth_method"`         // token_endpoint_auth_method
-	GrantTypes            []string `json:"grant_types"`                        // grant_types: authorization_code first
-	ResponseTypes         []string `json:"response_types"`                     // response_types: ["code"]
-	ClientName            string   `json:"client_name,omitempty"`              // client_name
-	Scope                 string   `json:"scope,omitempty"`                    // scope: advisory, requests may name others
+	ClientID              string `json:"client_id"`                          // client_id: REQUIRED
+	ClientSecret          string `json:"client_secret,omitempty"`            // client_secret: OPTIONAL, confidential clients only
+	ClientIDIssuedAt      int64  `json:"client_id_issued_at"`                // client_id_issued_at: OPTIONAL, seconds since the epoch
+	ClientSecretExpiresAt *int64 `json:"client_secret_expires_at,omitempty"` // client_secret_expires_at: REQUIRED with a secret; 0: never
+	// Where the client manages its registration, and by which token (RFC 7592 §3).
+	RegistrationURI   string          `json:"registration_client_uri,omitempty"`   // registration_client_uri: both or neither
+	RegistrationToken string          `json:"registration_access_token,omitempty"` // registration_access_token
+	RedirectURIs      []string        `json:"redirect_uris,omitempty"`             // redirect_uris: verbatim
+	JWKS              json.RawMessage `json:"jwks,omitempty"`                      // jwks: private_key_jwt only, one of the two
+	JWKSURI           string          `json:"jwks_uri,omitempty"`                  // jwks_uri
+	AuthMethod        string          `json:"token_endpoint_auth_method"`          // token_endpoint_auth_method
+	GrantTypes        []string        `json:"grant_types"`                         // grant_types: authorization_code first
+	ResponseTypes     []string        `json:"response_types,omitempty"`            // response_types: ["code"]
+	ClientName        string          `json:"client_name,omitempty"`               // client_name
+	Scope             string          `json:"scope,omitempty"`                     // scope: advisory, requests may name others
 	Metadata
 }
 
-func newResponse(c storage.Client, secret string) (response, error) {
+// response describes a client; secret is "" but in the answer that issues it.
+func (r *Registry) response(c storage.Client, secret string) (response, error) {
 	out := response{
+		JWKS: c.JWKS, JWKSURI: c.JWKSURI,
 		ClientID: c.ID, ClientSecret: secret, ClientIDIssuedAt: c.CreatedAt.Unix(),
 		RedirectURIs: c.RedirectURIs, AuthMethod: c.AuthMethod, GrantTypes: c.GrantTypes,
-		ResponseTypes: []string{"code"}, ClientName: c.Name, Scope: c.Scopes.String(),
+		ClientName: c.Name, Scope: c.Scopes.String(),
+	}
+	if slices.Contains(c.GrantTypes, grantCode) {
+		out.ResponseTypes = []string{"code"}
+	}
+	if r.cfg.Endpoint != "" {
+		out.RegistrationURI, out.RegistrationToken = r.cfg.Endpoint+"/"+url.PathEscape(c.ID), r.sealer.managementToken(c.ID)
 	}
 	if secret != "" {
 		out.ClientSecretExpiresAt = new(int64)

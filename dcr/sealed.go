@@ -1,6 +1,7 @@
 package dcr
 
 import (
+	"crypto/subtle"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
@@ -85,7 +86,7 @@ func (s *sealer) open(id string) (storage.Client, error) {
 
 // deriveSecret sets the secret hash of a confidential client and returns the secret.
 func deriveSecret(ring *secrets.Ring, c *storage.Client) string {
-	if c.Public() {
+	if !c.HasSecret() {
 		return ""
 	}
 	sum := ring.MAC(secretPurpose, []byte(c.ID))
@@ -95,10 +96,32 @@ func deriveSecret(ring *secrets.Ring, c *storage.Client) string {
 	return secret
 }
 
+const managementPurpose, managementPrefix = "registration access token", "mcpra_"
+
+// managementToken is the registration access token of a client (RFC 7592 §3). It is
+// derived like the secret, so it needs no row and survives the loss of all rows.
+func (s *sealer) managementToken(id string) string { return managementToken(s.rings[0], id) }
+
+func managementToken(ring *secrets.Ring, id string) string {
+	sum := ring.MAC(managementPurpose, []byte(id))
+	return managementPrefix + base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// manages reports whether token is the registration access token of a client, under any
+// of the master keys.
+func (s *sealer) manages(id, token string) bool {
+	given, found := secrets.Hash(token), 0
+	for _, ring := range s.rings {
+		want := secrets.Hash(managementToken(ring, id))
+		found |= subtle.ConstantTimeCompare(given[:], want[:])
+	}
+	return found == 1
+}
+
 // The sealed form: version, method, grants, creation in seconds, then length-prefixed
 // strings. It is a tenth smaller than JSON would be, and an id has no room to waste.
 func encodeClient(c storage.Client) []byte {
-	b := []byte{sealVersion, byte(slices.Index(authMethods, c.AuthMethod)), grantBits(c.GrantTypes)}
+	b := []byte{sealVersion, byte(slices.Index(authMethods, c.AuthMethod)), grantBits(c.GrantTypes, allGrants)}
 	b = binary.AppendUvarint(b, uint64(c.CreatedAt.Unix()))
 	b = appendString(b, c.Name)
 	b = appendString(b, c.Scopes.String())
@@ -106,6 +129,9 @@ func encodeClient(c storage.Client) []byte {
 	b = binary.AppendUvarint(b, uint64(len(c.RedirectURIs)))
 	for _, u := range c.RedirectURIs {
 		b = appendString(b, u)
+	}
+	if c.AuthMethod == privateKeyJWT {
+		b = appendString(appendString(b, string(c.JWKS)), c.JWKSURI)
 	}
 	return b
 }
@@ -115,7 +141,7 @@ func decodeClient(b []byte) (storage.Client, error) {
 		return storage.Client{}, errSealed
 	}
 	d := decoder{rest: b[3:]}
-	c := storage.Client{AuthMethod: authMethods[b[1]], GrantTypes: grantsOf(b[2]), Source: storage.SourceDynamic}
+	c := storage.Client{AuthMethod: authMethods[b[1]], GrantTypes: grantsOf(b[2], allGrants), Source: storage.SourceDynamic}
 	c.CreatedAt = time.Unix(int64(d.uvarint()), 0).UTC()
 	c.Name = d.string()
 	c.Scopes = oauth.ParseScopes(d.string())
@@ -124,6 +150,12 @@ func decodeClient(b []byte) (storage.Client, error) {
 	}
 	for n := d.uvarint(); n > 0 && !d.failed; n-- {
 		c.RedirectURIs = append(c.RedirectURIs, d.string())
+	}
+	if c.AuthMethod == privateKeyJWT {
+		if set := d.string(); set != "" {
+			c.JWKS = []byte(set)
+		}
+		c.JWKSURI = d.string()
 	}
 	if d.failed || len(d.rest) > 0 {
 		return storage.Client{}, errSealed
@@ -135,9 +167,9 @@ func appendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// grantBits packs grants into one bit each, in the order of selfServiceGrants.
-func grantBits(grants []string) (bits byte) {
-	for i, g := range selfServiceGrants {
+// grantBits packs those of grants that are offered into one bit each, in their order.
+func grantBits(grants, offered []string) (bits byte) {
+	for i, g := range offered {
 		if slices.Contains(grants, g) {
 			bits |= 1 << i
 		}
@@ -145,8 +177,8 @@ func grantBits(grants []string) (bits byte) {
 	return bits
 }
 
-func grantsOf(bits byte) (grants []string) {
-	for i, g := range selfServiceGrants {
+func grantsOf(bits byte, offered []string) (grants []string) {
+	for i, g := range offered {
 		if bits&(1<<i) != 0 {
 			grants = append(grants, g)
 		}

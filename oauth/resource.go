@@ -61,6 +61,19 @@ func CanonicalResource(raw string) (string, error) {
 	return out, nil
 }
 
+// LowerOrigin returns raw with scheme and host in lower case.
+func LowerOrigin(raw string) string {
+	i := strings.Index(raw, "://")
+	if i < 0 {
+		return raw
+	}
+	end := len(raw)
+	if j := strings.IndexAny(raw[i+3:], "/?"); j >= 0 {
+		end = i + 3 + j
+	}
+	return strings.ToLower(raw[:end]) + raw[end:]
+}
+
 // uriCharacters reports whether s keeps to printable ASCII without those that RFC
 // 3986 leaves out and that would break a header or an attribute.
 func uriCharacters(s string) bool {

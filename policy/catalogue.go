@@ -6,6 +6,7 @@ package policy
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -49,31 +50,72 @@ func NewCatalogue(resources []storage.Resource) (*Catalogue, error) {
 // Resources returns all resources, the default first.
 func (c *Catalogue) Resources() []storage.Resource { return slices.Clone(c.resources) }
 
+// Resolution is the resource that a request means, and how its parameters were read as
+// that: "exact", or the differences that were overlooked, for the log.
+type Resolution struct {
+	storage.Resource
+	Match string
+}
+
 // Resolve returns the one resource that the resource parameters of a request mean
 // (RFC 8707 §2). None means the default resource: clients of MCP 2025-03-26 send
 // none, and their tokens must have a concrete audience all the same (AS-109). The
 // bare origin means the resource on it when there is just one (AS-110). Repeating
 // one resource, in whatever spelling, is tolerated; two different ones, unknown and
 // malformed ones are invalid_target.
-func (c *Catalogue) Resolve(requested []string) (storage.Resource, error) {
+func (c *Catalogue) Resolve(requested []string) (Resolution, error) {
 	if len(c.resources) == 0 {
-		return storage.Resource{}, oauth.NewError(oauth.InvalidTarget, "No protected resource is known to this authorization server.")
+		return Resolution{}, oauth.NewError(oauth.InvalidTarget, "No protected resource is known to this authorization server.")
 	}
 	if len(requested) == 0 {
-		return c.resources[0], nil
+		return Resolution{c.resources[0], "absent: the default"}, nil
 	}
 	found := -1
+	var differences []string
 	for _, raw := range requested {
 		i, err := c.find(raw)
 		switch {
 		case err != nil:
-			return storage.Resource{}, err
+			return Resolution{}, err
 		case found >= 0 && found != i:
-			return storage.Resource{}, oauth.NewError(oauth.InvalidTarget, "A token can be issued for one resource at a time.")
+			return Resolution{}, oauth.NewError(oauth.InvalidTarget, "A token can be issued for one resource at a time.")
+		case found >= 0:
+			differences = append(differences, "named twice")
 		}
 		found = i
+		differences = append(differences, difference(raw, c.resources[i].URI)...)
 	}
-	return c.resources[found], nil
+	slices.Sort(differences)
+	match := strings.Join(slices.Compact(differences), ", ")
+	if match == "" {
+		match = "exact"
+	}
+	return Resolution{c.resources[found], match}, nil
+}
+
+// difference says what was overlooked when raw was taken for the canonical URI.
+func difference(raw, uri string) (out []string) {
+	if raw == uri {
+		return nil
+	}
+	trimmed := strings.TrimRight(raw, "/")
+	if trimmed != raw {
+		out = append(out, "trailing slash")
+	}
+	folded, err := oauth.CanonicalResource(raw)
+	switch {
+	case err != nil || folded != uri:
+		return append(out, "origin of the resource")
+	case trimmed == uri:
+		return out
+	}
+	if lower := oauth.LowerOrigin(trimmed); lower != trimmed {
+		out, trimmed = append(out, "upper case"), lower
+	}
+	if trimmed != uri {
+		out = append(out, "default port")
+	}
+	return out
 }
 
 func (c *Catalogue) find(raw string) (int, error) {

@@ -33,23 +33,25 @@ func TestResolve(t *testing.T) {
 	twin := storage.Resource{URI: "https://other.example.com/b"}
 	c := catalogueOf(t, notes, other, twin)
 	for _, tt := range []struct {
-		name string
-		in   []string
-		want string // "" for invalid_target
+		name  string
+		in    []string
+		want  string // "" for invalid_target
+		match string
 	}{
-		{"AS-109 no resource means the default", nil, notes.URI},
-		{"AS-107 exact", []string{notes.URI}, notes.URI},
-		{"AS-106 upper-case scheme and host", []string{"HTTPS://MCP.Example.com/mcp"}, notes.URI},
-		{"CL-48 trailing slash", []string{notes.URI + "/"}, notes.URI},
-		{"CL-48 default port", []string{"https://mcp.example.com:443/mcp"}, notes.URI},
-		{"AS-110 origin of the only resource on it", []string{"https://mcp.example.com/"}, notes.URI},
-		{"AS-110 origin shared by two is ambiguous", []string{"https://other.example.com"}, ""},
-		{"AS-09 the same twice is tolerated", []string{notes.URI, notes.URI + "/"}, notes.URI},
-		{"AS-09 two different are refused", []string{notes.URI, other.URI}, ""},
-		{"AS-105 unknown", []string{"https://evil.example.com/mcp"}, ""},
-		{"AS-105 another path on the host", []string{"https://other.example.com/c"}, ""},
-		{"AS-104 not absolute", []string{"mcp.example.com"}, ""},
-		{"AS-104 fragment", []string{notes.URI + "#x"}, ""},
+		{"AS-109 no resource means the default", nil, notes.URI, "absent: the default"},
+		{"CL-48 all at once", []string{"HTTPS://MCP.Example.com:443/mcp/"}, notes.URI, "default port, trailing slash, upper case"},
+		{"AS-107 exact", []string{notes.URI}, notes.URI, "exact"},
+		{"AS-106 upper-case scheme and host", []string{"HTTPS://MCP.Example.com/mcp"}, notes.URI, "upper case"},
+		{"CL-48 trailing slash", []string{notes.URI + "/"}, notes.URI, "trailing slash"},
+		{"CL-48 default port", []string{"https://mcp.example.com:443/mcp"}, notes.URI, "default port"},
+		{"AS-110 origin of the only resource on it", []string{"https://mcp.example.com/"}, notes.URI, "origin of the resource, trailing slash"},
+		{"AS-110 origin shared by two is ambiguous", []string{"https://other.example.com"}, "", ""},
+		{"AS-09 the same twice is tolerated", []string{notes.URI, notes.URI + "/"}, notes.URI, "named twice, trailing slash"},
+		{"AS-09 two different are refused", []string{notes.URI, other.URI}, "", ""},
+		{"AS-105 unknown", []string{"https://evil.example.com/mcp"}, "", ""},
+		{"AS-105 another path on the host", []string{"https://other.example.com/c"}, "", ""},
+		{"AS-104 not absolute", []string{"mcp.example.com"}, "", ""},
+		{"AS-104 fragment", []string{notes.URI + "#x"}, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := c.Resolve(tt.in)
@@ -59,8 +61,8 @@ func TestResolve(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || got.URI != tt.want {
-				t.Fatalf("got %q, %v, want %q", got.URI, err, tt.want)
+			if err != nil || got.URI != tt.want || got.Match != tt.match {
+				t.Fatalf("got %q, %q, %v, want %q, %q", got.URI, got.Match, err, tt.want, tt.match)
 			}
 		})
 	}

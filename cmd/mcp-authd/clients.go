@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
@@ -49,6 +50,7 @@ type clientView struct {
 	Name         string    `json:"name,omitempty"`
 	Source       string    `json:"source"`
 	AuthMethod   string    `json:"auth_method"`
+	JWKSURI      string    `json:"jwks_uri,omitempty"`
 	RedirectURIs []string  `json:"redirect_uris,omitempty"`
 	GrantTypes   []string  `json:"grant_types"`
 	Scopes       []string  `json:"scopes,omitempty"`
@@ -59,18 +61,20 @@ type clientView struct {
 }
 
 func viewClient(c storage.Client) clientView {
-	return clientView{c.ID, c.Name, string(c.Source), c.AuthMethod, c.RedirectURIs, c.GrantTypes, c.Scopes, c.Resources, c.CreatedAt, c.LastUsedAt, ""}
+	return clientView{c.ID, c.Name, string(c.Source), c.AuthMethod, c.JWKSURI, c.RedirectURIs, c.GrantTypes, c.Scopes, c.Resources, c.CreatedAt, c.LastUsedAt, ""}
 }
 
 func newClientAdd(s std) *cobra.Command {
 	var spec dcr.Spec
 	var scopes []string
 	var asJSON bool
+	var keyFile string
 	return storeCommand(s, &cobra.Command{
 		Use: "add", Short: "Create a client and print its id and secret, once",
 		Long: "Creates a client of the operator. With redirect URIs it is for people who sign in; without, it\n" +
 			"acts for itself with client credentials. The secret cannot be shown again.",
 		Example: "  mcp-authd client add --name \"Our app\" --redirect-uri https://app.example.com/cb\n" +
+			"  mcp-authd client add --name Robot --grant client_credentials --jwks robot-keys.json\n" +
 			"  mcp-authd client add --name Robot --grant client_credentials --resource https://mcp.example.com/mcp\n" +
 			"  mcp-authd client add --name \"Notes server\" --grant client_credentials --resource https://mcp.example.com/mcp  # may introspect tokens for it",
 		Args: cobra.NoArgs,
@@ -80,12 +84,21 @@ func newClientAdd(s std) *cobra.Command {
 		f.StringVar(&spec.Name, "name", "", "name that people are shown")
 		f.StringArrayVar(&spec.RedirectURIs, "redirect-uri", nil, "redirect URI; repeat for more")
 		f.StringArrayVar(&spec.GrantTypes, "grant", nil, "grant type: authorization_code, refresh_token, client_credentials; repeat for more")
-		f.StringVar(&spec.AuthMethod, "auth-method", "", "none, client_secret_basic or client_secret_post")
+		f.StringVar(&spec.AuthMethod, "auth-method", "", "none, client_secret_basic, client_secret_post or private_key_jwt")
+		f.StringVar(&keyFile, "jwks", "", "file with the public keys of private_key_jwt, as a JSON Web Key Set")
+		f.StringVar(&spec.JWKSURI, "jwks-uri", "", "https URL at which they are published instead")
 		f.StringArrayVar(&scopes, "scope", nil, "scope that client credentials may have; repeat for more")
 		f.StringArrayVar(&spec.Resources, "resource", nil, "resource it may name and introspect for; repeat for more")
 		f.BoolVar(&asJSON, "json", false, "print JSON")
 	}, func(c *cobra.Command, a *app, _ []string) error {
 		spec.Scopes, spec.Now, spec.Redirects = scopes, time.Now(), redirectPolicy(a.config)
+		if keyFile != "" {
+			keys, err := os.ReadFile(keyFile)
+			if err != nil {
+				return err
+			}
+			spec.JWKS = keys
+		}
 		client, secret, err := mintClient(spec, "")
 		if err != nil {
 			return err
@@ -113,7 +126,7 @@ func newClientList(s std) *cobra.Command {
 	var asJSON bool
 	return storeCommand(s, &cobra.Command{
 		Use: "list", Short: "List clients", Args: cobra.NoArgs,
-		Long:    "Lists the clients that are stored: the operator's, and those that have registered themselves\nand been approved by somebody at least once.",
+		Long:    "Lists the clients of the operator, from the configuration and the store,\nand those that have registered themselves and been approved by somebody at least once.",
 		Example: "  mcp-authd client list --json",
 	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
 		func(c *cobra.Command, a *app, _ []string) error {
@@ -127,8 +140,15 @@ func newClientList(s std) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			views := make([]clientView, 0, len(all))
-			for _, cl := range all {
+			configured, err := a.configuredClients()
+			if err != nil {
+				return err
+			}
+			views := make([]clientView, 0, len(configured)+len(all))
+			for _, cl := range append(configured, all...) {
+				if cl.Source == storage.SourceConfig && len(views) >= len(configured) {
+					continue // the row of a configured client, or of one that was
+				}
 				views = append(views, viewClient(cl))
 			}
 			if asJSON {
@@ -151,9 +171,15 @@ func newClientShow(s std) *cobra.Command {
 			return err
 		}
 		client, err := registry.Client(c.Context(), args[0])
+		if errors.Is(err, dcr.ErrUnread) {
+			client, err = registry.Fetch(c.Context(), args[0])
+		}
+		var refused *oauth.Error
 		switch {
 		case errors.Is(err, storage.ErrRevoked):
 			return fmt.Errorf("the client %q was deleted", args[0])
+		case errors.As(err, &refused): // its metadata document
+			return errors.New(refused.Description)
 		case errors.Is(err, storage.ErrNotFound):
 			return fmt.Errorf("there is no client %q; see: mcp-authd client list", args[0])
 		case err != nil:

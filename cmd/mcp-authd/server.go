@@ -12,7 +12,6 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/dcr"
-	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/migrations"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -27,9 +26,6 @@ type migrating interface {
 
 // newServer wires the authorization server from the configuration.
 func (a *app) newServer(ctx context.Context) (*authserver.Server, error) {
-	if err := a.storeClients(ctx); err != nil {
-		return nil, err
-	}
 	// The registry echoes only scopes that the server knows, and the server resolves
 	// clients by the registry: the one that is made second is filled in when it is.
 	var as *authserver.Server
@@ -40,7 +36,8 @@ func (a *app) newServer(ctx context.Context) (*authserver.Server, error) {
 	c := a.config
 	cfg := authserver.Config{
 		Issuer: c.Issuer, Store: a.store, SecretKeys: a.keys, Resources: c.StorageResources(), Clients: registry,
-		ConfidentialOnly: !c.Registration.PublicClients, MetadataDocuments: c.Registration.ClientIDMetadataDocuments,
+		ClientKeys: registry, ConfidentialOnly: !c.Registration.PublicClients,
+		ClientUnusedTTL: time.Duration(c.Registration.UnusedTTL), ClientIdleTTL: time.Duration(c.Registration.IdleTTL),
 		Tokens: authserver.TokenPolicy{
 			CodeTTL: time.Duration(c.Tokens.CodeTTL), AccessTTL: time.Duration(c.Tokens.AccessTTL),
 			RefreshIdleTTL: time.Duration(c.Tokens.RefreshIdleTTL), RefreshMaxTTL: time.Duration(c.Tokens.RefreshMaxTTL),
@@ -50,6 +47,9 @@ func (a *app) newServer(ctx context.Context) (*authserver.Server, error) {
 	}
 	if c.Tokens.RefreshGrace == 0 {
 		cfg.Tokens.RefreshGrace = -1 // configured as none, not left out
+	}
+	if c.Registration.ClientIDMetadataDocuments {
+		cfg.Documents = registry
 	}
 	if c.Registration.Enabled {
 		cfg.Registration = registry
@@ -69,29 +69,43 @@ func (a *app) newRegistry(knownScopes func(context.Context) oauth.Scopes) (*dcr.
 	if r.InsecureLoopbackDocuments {
 		a.log.Warn("registration.insecure_loopback_documents is on: client metadata documents are fetched from this machine")
 	}
+	if r.MachineClients {
+		a.log.Warn("registration.machine_clients is on: whoever reaches this server can get tokens without a person")
+	}
+	clients, err := a.configuredClients()
+	if err != nil {
+		return nil, err
+	}
 	proxies := authserver.TrustedProxies(a.config.Proxies())
-	return dcr.New(dcr.Config{
+	c := dcr.Config{
 		Store: a.store, SecretKeys: a.keys, Disabled: !r.Enabled, ClientAddr: proxies.ClientAddr, KnownScopes: knownScopes,
-		Redirects: oauth.RedirectPolicy{PrivateUseSchemes: schemes, DottedSchemes: r.DottedSchemes},
-		Limits:    dcr.Limits{PerMinute: float64(r.RatePerMinute), Burst: 2 * r.RatePerMinute},
-		Documents: dcr.Documents{Enabled: r.ClientIDMetadataDocuments, InsecureLoopback: r.InsecureLoopbackDocuments},
-		Audit:     a.audit, Logger: a.log,
-	})
+		Redirects: oauth.RedirectPolicy{PrivateUseSchemes: schemes, DottedSchemes: r.DottedSchemes}, Clients: clients,
+		Limits: r.Limits(), Documents: r.Documents(), MachineClients: r.MachineClients, Audit: a.audit, Logger: a.log,
+	}
+	if r.Enabled {
+		c.Endpoint = a.config.Issuer + "/register"
+	}
+	return dcr.New(c)
 }
 
-// storeClients stores the clients of the configuration that are not stored yet. An
-// existing one is left as it is: delete it to have it made again.
-func (a *app) storeClients(ctx context.Context) error {
+// configuredClients are the clients of the configuration.
+func (a *app) configuredClients() (out []storage.Client, err error) {
 	for i, c := range a.config.Clients {
-		client, err := configuredClient(c, a.config)
-		if err != nil {
-			return fmt.Errorf("clients[%d]: %w", i, err)
+		client, _, err := mintClient(dcr.Spec{
+			ID: c.ID, Name: c.Name, RedirectURIs: c.RedirectURIs, GrantTypes: c.GrantTypes, AuthMethod: c.AuthMethod,
+			JWKS: []byte(c.JWKS), JWKSURI: c.JWKSURI, Scopes: c.Scopes, Resources: c.Resources,
+			Redirects: redirectPolicy(a.config), Now: time.Now(),
+		}, string(c.Secret))
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("clients[%d]: %w", i, err)
+		case client.HasSecret() && c.Secret == "":
+			return nil, fmt.Errorf("clients[%d]: %s needs a secret", i, client.AuthMethod)
 		}
-		if err := a.store.PutClient(ctx, client); err != nil && !errors.Is(err, storage.ErrExists) {
-			return fmt.Errorf("clients[%d]: %w", i, err)
-		}
+		client.Source = storage.SourceConfig
+		out = append(out, client)
 	}
-	return nil
+	return out, nil
 }
 
 // listener is one address that is served.
@@ -188,13 +202,4 @@ func management(as *authserver.Server) http.Handler {
 	mux.HandleFunc("GET /healthz", as.Healthz)
 	mux.HandleFunc("GET /readyz", as.Readyz)
 	return mux
-}
-
-// configuredClient checks a client of the configuration.
-func configuredClient(c config.Client, cfg *config.Loaded) (storage.Client, error) {
-	client, _, err := mintClient(dcr.Spec{
-		ID: c.ID, Name: c.Name, RedirectURIs: c.RedirectURIs, GrantTypes: c.GrantTypes, AuthMethod: c.AuthMethod,
-		Scopes: c.Scopes, Resources: c.Resources, Redirects: redirectPolicy(cfg), Now: time.Now(),
-	}, string(c.Secret))
-	return client, err
 }

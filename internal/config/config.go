@@ -94,27 +94,13 @@ type Sessions struct {
 	TTL Duration `yaml:"ttl"`
 }
 
-// Registration configures dynamic client registration (RFC 7591).
-type Registration struct {
-	Enabled           bool     `yaml:"enabled"`
-	RatePerMinute     int      `yaml:"rate_per_minute"`
-	PrivateUseSchemes []string `yaml:"private_use_schemes"`
-	DottedSchemes     bool     `yaml:"dotted_schemes"`
-	// ClientIDMetadataDocuments accepts clients whose id is the https URL of a document
-	// about them.
-	ClientIDMetadataDocuments bool `yaml:"client_id_metadata_documents"`
-	// InsecureLoopbackDocuments accepts such documents from this machine, for
-	// development.
-	InsecureLoopbackDocuments bool `yaml:"insecure_loopback_documents"`
-	// PublicClients may be turned off to demand a secret of every registered client.
-	PublicClients bool `yaml:"public_clients"`
-}
-
 // Client is a client of the operator.
 type Client struct {
 	ID           string   `yaml:"id"`
 	Name         string   `yaml:"name"`
 	Secret       Secret   `yaml:"secret"`
+	JWKS         string   `yaml:"jwks"`     // public keys for private_key_jwt, as JSON
+	JWKSURI      string   `yaml:"jwks_uri"` // or where they are published
 	RedirectURIs []string `yaml:"redirect_uris"`
 	GrantTypes   []string `yaml:"grant_types"`
 	AuthMethod   string   `yaml:"auth_method"`
@@ -141,7 +127,7 @@ func Default(getenv func(string) string) *Config {
 			RefreshMaxTTL: Duration(180 * day), RefreshGrace: Duration(time.Minute), Algorithm: "ES256",
 		},
 		Sessions:     Sessions{TTL: Duration(14 * day)},
-		Registration: Registration{Enabled: true, PublicClients: true, ClientIDMetadataDocuments: true, RatePerMinute: 60, PrivateUseSchemes: slices.Clone(oauth.DesktopSchemes)},
+		Registration: defaultRegistration(),
 		Log:          Log{Level: "info", Format: "auto"},
 		origins:      map[string]string{},
 	}
@@ -215,6 +201,7 @@ func (c *Config) Validate() error {
 	oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	oneOf("log.format", c.Log.Format, "auto", "text", "json")
 	c.validateTokens(add)
+	c.Registration.validate(add)
 	c.validateResources(add)
 	for i, cl := range c.Clients {
 		if cl.ID == "" {
@@ -225,11 +212,7 @@ func (c *Config) Validate() error {
 }
 
 func (c *Config) validateTokens(add func(string, string, ...any)) {
-	between := func(key string, d Duration, low, high time.Duration) {
-		if time.Duration(d) < low || time.Duration(d) > high {
-			add(key, "%s is not between %s and %s", d, Duration(low), Duration(high))
-		}
-	}
+	between := func(key string, d Duration, low, high time.Duration) { checkBetween(add, key, d, low, high) }
 	day := 24 * time.Hour
 	between("tokens.access_ttl", c.Tokens.AccessTTL, time.Second, day)
 	between("tokens.code_ttl", c.Tokens.CodeTTL, time.Second, 10*time.Minute)
@@ -237,8 +220,11 @@ func (c *Config) validateTokens(add func(string, string, ...any)) {
 	between("tokens.refresh_max_ttl", c.Tokens.RefreshMaxTTL, time.Second, 3650*day)
 	between("tokens.refresh_grace", c.Tokens.RefreshGrace, 0, 10*time.Minute)
 	between("sessions.ttl", c.Sessions.TTL, time.Minute, 365*day)
-	if c.Registration.RatePerMinute < 0 {
-		add("registration.rate_per_minute", "is negative")
+}
+
+func checkBetween(add func(string, string, ...any), key string, d Duration, low, high time.Duration) {
+	if time.Duration(d) < low || time.Duration(d) > high {
+		add(key, "%s is not between %s and %s", d, Duration(low), Duration(high))
 	}
 }
 

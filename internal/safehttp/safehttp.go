@@ -11,6 +11,9 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
 	"time"
 
 	"code.dny.dev/ssrf"
@@ -22,20 +25,41 @@ type Options struct {
 	MaxBytes int64         // of a body; default 64 KiB
 	// InsecureLoopback admits servers on this machine, for development and tests.
 	InsecureLoopback bool
+	// Proxy is the operator's outbound proxy; nil: none. It resolves the names, so it
+	// has to keep requests away from the inner network; hosts that are addresses, or
+	// names without a dot, are refused here.
+	Proxy *url.URL
+	// Resolver resolves names; nil: the system's.
+	Resolver *net.Resolver
 }
 
 // Client fetches documents. It follows no redirects, keeps no cookies, uses no proxy
-// from the environment and connects to public addresses only.
+// from the environment and, without a proxy, connects to public addresses only.
 type Client struct {
-	http *http.Client
-	max  int64
+	http    *http.Client
+	max     int64
+	proxied bool
 }
 
-// ErrStatus means that the server answered with something else than 200.
-var ErrStatus = errors.New("safehttp: status is not 200")
+var (
+	// ErrStatus means that the server answered with something else than 200.
+	ErrStatus = errors.New("safehttp: status is not 200")
+	// ErrTooLarge means that the body is larger than permitted.
+	ErrTooLarge = errors.New("safehttp: body is too large")
+	// ErrNotModified means that the copy that the Validators belong to is still good.
+	ErrNotModified = errors.New("safehttp: not modified")
+	// ErrRefused means that the address is not one to connect to.
+	ErrRefused = errors.New("safehttp: address refused")
+)
 
-// ErrTooLarge means that the body is larger than permitted.
-var ErrTooLarge = errors.New("safehttp: body is too large")
+// StatusError is an ErrStatus that says which.
+type StatusError int
+
+func (e StatusError) Error() string        { return fmt.Sprintf("%v but %d", ErrStatus, int(e)) }
+func (e StatusError) Is(target error) bool { return target == ErrStatus }
+
+// Temporary reports whether the server may well answer otherwise soon.
+func (e StatusError) Temporary() bool { return e >= 500 || e == http.StatusTooManyRequests }
 
 // New returns a client.
 func New(o Options) *Client {
@@ -45,45 +69,93 @@ func New(o Options) *Client {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = 64 << 10
 	}
-	guard := []ssrf.Option{ssrf.WithAnyPort()}
-	if o.InsecureLoopback {
-		guard = append(guard, ssrf.WithAllowedV4Prefixes(netip.MustParsePrefix("127.0.0.0/8")), ssrf.WithAllowedV6Prefixes(netip.MustParsePrefix("::1/128")))
+	t := &http.Transport{
+		DialContext: (&net.Dialer{Timeout: o.Timeout, Control: guard(o), Resolver: o.Resolver}).DialContext,
+		// A connection is used once: what was checked is what is spoken to.
+		DisableKeepAlives: true, ForceAttemptHTTP2: true,
+		TLSHandshakeTimeout: o.Timeout, ResponseHeaderTimeout: o.Timeout, MaxResponseHeaderBytes: 16 << 10,
 	}
-	dialer := &net.Dialer{Timeout: o.Timeout, Control: ssrf.New(guard...).Safe}
-	return &Client{max: o.MaxBytes, http: &http.Client{
-		Timeout: o.Timeout,
-		Transport: &http.Transport{
-			DialContext: dialer.DialContext, TLSHandshakeTimeout: o.Timeout, ResponseHeaderTimeout: o.Timeout,
-			DisableKeepAlives: true, MaxResponseHeaderBytes: 16 << 10, ForceAttemptHTTP2: true,
-		},
+	if o.Proxy != nil {
+		t.Proxy = http.ProxyURL(o.Proxy)
+		t.DialContext = (&net.Dialer{Timeout: o.Timeout}).DialContext // the proxy may well be inside
+	}
+	return &Client{max: o.MaxBytes, proxied: o.Proxy != nil, http: &http.Client{
+		Timeout: o.Timeout, Transport: t,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// Get returns the headers and the body of a document. ErrStatus and ErrTooLarge are
-// the document's fault; any other error means that it could not be had.
-func (c *Client) Get(ctx context.Context, location string) (http.Header, []byte, error) {
+func guard(o Options) func(network, address string, conn syscall.RawConn) error {
+	options := []ssrf.Option{ssrf.WithAnyPort()}
+	if o.InsecureLoopback {
+		options = append(options, ssrf.WithAllowedV4Prefixes(netip.MustParsePrefix("127.0.0.0/8")), ssrf.WithAllowedV6Prefixes(netip.MustParsePrefix("::1/128")))
+	}
+	return ssrf.New(options...).Safe
+}
+
+// Validators let a server say that a copy is still good (RFC 9110 §13.1).
+type Validators struct{ ETag, LastModified string }
+
+// Answer is a document.
+type Answer struct {
+	Header http.Header
+	Body   []byte
+}
+
+// Validators returns what to ask with next time.
+func (a Answer) Validators() Validators {
+	return Validators{ETag: a.Header.Get("ETag"), LastModified: a.Header.Get("Last-Modified")}
+}
+
+// Get returns a document. ErrStatus, ErrTooLarge and ErrRefused are its own fault;
+// ErrNotModified comes with the headers; any other error means that it could not be had.
+func (c *Client) Get(ctx context.Context, location string, v Validators) (Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, location, nil)
 	if err != nil {
-		return nil, nil, err
+		return Answer{}, err
+	}
+	if c.proxied && !publicName(req.URL.Hostname()) {
+		return Answer{}, fmt.Errorf("%w: %s", ErrRefused, req.URL.Host)
 	}
 	req.Header.Set("Accept", "application/json")
+	for name, value := range map[string]string{"If-None-Match": v.ETag, "If-Modified-Since": v.LastModified} {
+		if value != "" {
+			req.Header.Set(name, value)
+		}
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, nil, err
+		if errors.Is(err, ssrf.ErrProhibitedIP) || errors.Is(err, ssrf.ErrProhibitedNetwork) || errors.Is(err, ssrf.ErrProhibitedPort) {
+			err = fmt.Errorf("%w: %w", ErrRefused, err)
+		}
+		return Answer{}, err
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return nil, nil, fmt.Errorf("%w: %s", ErrStatus, resp.Status)
+	switch {
+	case resp.StatusCode == http.StatusNotModified && v != Validators{}:
+		return Answer{Header: resp.Header}, ErrNotModified
+	case resp.StatusCode != http.StatusOK:
+		return Answer{}, StatusError(resp.StatusCode)
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, c.max+1))
 	if err == nil && int64(len(body)) > c.max {
 		err = ErrTooLarge
 	}
-	return resp.Header, body, err
+	return Answer{resp.Header, body}, err
 }
 
-// Refused reports whether err means that the address is not one to connect to.
-func Refused(err error) bool {
-	return errors.Is(err, ssrf.ErrProhibitedIP) || errors.Is(err, ssrf.ErrProhibitedNetwork) || errors.Is(err, ssrf.ErrProhibitedPort)
+// publicName reports whether a host may be a name in the public DNS: not an address in
+// any of its spellings, and with a dot in it.
+func publicName(host string) bool {
+	host = strings.TrimSuffix(host, ".")
+	i := strings.LastIndexByte(host, '.')
+	if i < 0 || strings.ContainsRune(host, ':') {
+		return false
+	}
+	switch last := strings.ToLower(host[i+1:]); {
+	case last == "localhost", last == "local", last == "internal", last == "":
+		return false
+	default: // 127.0.0.1, 0x7f.1: no top-level domain begins with a digit
+		return last[0] < '0' || last[0] > '9'
+	}
 }

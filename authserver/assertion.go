@@ -1,0 +1,165 @@
+package authserver
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+const (
+	privateKeyJWT = "private_key_jwt"
+	assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer" // RFC 7523 §2.2
+
+	maxAssertion  = 8 << 10          // bytes
+	assertionSkew = 30 * time.Second // that the client's clock may differ from ours
+	assertionTTL  = time.Hour        // that an assertion may be valid, so that its jti is kept no longer
+	spendPurpose  = "client assertion"
+)
+
+// assertionAlgorithms are asymmetric only: with HS256 among them, a public key could
+// pass for a secret (RFC 8725 §3.1).
+var assertionAlgorithms = []jose.SignatureAlgorithm{jose.ES256, jose.EdDSA, jose.RS256}
+
+func assertionAlgorithmNames() (names []string) {
+	for _, a := range assertionAlgorithms {
+		names = append(names, string(a))
+	}
+	return names
+}
+
+// assertionTypes are the values that an explicit typ may have. A token made for another
+// purpose must not authenticate anybody (RFC 8725 §3.11).
+var assertionTypes = []string{"", "jwt", "client-authentication+jwt"}
+
+func badAssertion(why string) *oauth.Error {
+	return oauth.NewError(oauth.InvalidClient, "Client authentication failed: the client assertion "+why+".")
+}
+
+// readAssertion takes the client's identity from an assertion (RFC 7523 §2.2). Nothing in
+// it is believed yet; its subject says whose keys to try.
+func readAssertion(c credentials, p params) (credentials, error) {
+	c.assertion = p.get("client_assertion")
+	switch {
+	case p.get("client_assertion_type") != assertionType:
+		return c, oauth.NewError(oauth.InvalidClient, "The parameter 'client_assertion_type' must be "+assertionType+".")
+	case c.assertion == "":
+		return c, oauth.NewError(oauth.InvalidClient, "The parameter 'client_assertion' is missing.")
+	case len(c.assertion) > maxAssertion:
+		return c, badAssertion("is too long")
+	}
+	parts := strings.Split(c.assertion, ".")
+	if len(parts) != 3 {
+		return c, badAssertion("is not a signed JWT")
+	}
+	var claims struct {
+		Subject string `json:"sub"`
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil || json.Unmarshal(payload, &claims) != nil || claims.Subject == "" {
+		return c, badAssertion("has no subject")
+	}
+	if c.id != "" && c.id != claims.Subject { // RFC 7521 §4.2
+		return c, oauth.NewError(oauth.InvalidClient, "Client authentication failed: two different clients are named.")
+	}
+	c.id = claims.Subject
+	return c, nil
+}
+
+// checkAssertion verifies that c has signed an assertion for this server, now, and that
+// it has not been used before (RFC 7523 §3).
+func (s *Server) checkAssertion(ctx context.Context, c storage.Client, raw string) error {
+	if s.cfg.ClientKeys == nil || c.JWKS == nil && c.JWKSURI == "" {
+		return oauth.NewError(oauth.InvalidClient, "Client authentication failed: this client has no keys registered.")
+	}
+	token, err := jwt.ParseSigned(raw, assertionAlgorithms)
+	if err != nil || len(token.Headers) != 1 {
+		return badAssertion("is not a JWT signed with " + strings.Join(assertionAlgorithmNames(), ", ")).Because(err)
+	}
+	header := token.Headers[0]
+	if typ, _ := header.ExtraHeaders[jose.HeaderType].(string); !slices.Contains(assertionTypes, strings.TrimPrefix(strings.ToLower(typ), "application/")) {
+		return badAssertion("is a token of another type")
+	}
+	keys, err := s.cfg.ClientKeys.ClientKeys(ctx, c, header.KeyID)
+	if err != nil {
+		e := oauth.NewError(oauth.TemporarilyUnavailable, "The keys of the client cannot be had now. Please try again.").Because(err)
+		e.RetryAfter = 10 * time.Second
+		return e
+	}
+	claims, err := verifyAssertion(token, header, keys)
+	if err != nil {
+		return err
+	}
+	if err := s.checkClaims(c.ID, claims); err != nil {
+		return err
+	}
+	return s.spendAssertion(ctx, c.ID, raw, claims)
+}
+
+// verifyAssertion finds the key that signed. A key that is bound to an algorithm verifies
+// no other (RFC 7517 §4.4).
+func verifyAssertion(token *jwt.JSONWebToken, header jose.Header, keys []jose.JSONWebKey) (jwt.Claims, error) {
+	for _, k := range keys {
+		if k.Algorithm != "" && k.Algorithm != header.Algorithm {
+			continue
+		}
+		var claims jwt.Claims
+		if err := token.Claims(k.Key, &claims); err == nil {
+			return claims, nil
+		}
+	}
+	return jwt.Claims{}, badAssertion("is not signed by a registered key of this client")
+}
+
+// checkClaims holds the rules of RFC 7523 §3. Every audience must be this server, as
+// issuer or, for the clients written to the older text, as token endpoint: an assertion
+// that names another server as well could have been replayed by it.
+func (s *Server) checkClaims(clientID string, c jwt.Claims) error {
+	now := s.cfg.Now()
+	ours := func(aud string) bool {
+		return aud == s.cfg.Issuer || aud == s.cfg.Issuer+"/" || aud == s.cfg.Issuer+"/token"
+	}
+	switch {
+	case c.Issuer != clientID || c.Subject != clientID:
+		return badAssertion("must have the client id as issuer and subject")
+	case len(c.Audience) == 0 || slices.ContainsFunc(c.Audience, func(a string) bool { return !ours(a) }):
+		return badAssertion("must have this server's issuer identifier as its only audience")
+	case c.Expiry == nil:
+		return badAssertion("does not expire")
+	case !now.Before(c.Expiry.Time().Add(assertionSkew)):
+		return badAssertion("has expired")
+	case c.Expiry.Time().After(now.Add(assertionTTL + assertionSkew)):
+		return badAssertion("is valid for more than an hour")
+	case c.NotBefore != nil && c.NotBefore.Time().After(now.Add(assertionSkew)), c.IssuedAt != nil && c.IssuedAt.Time().After(now.Add(assertionSkew)):
+		return badAssertion("is not valid yet")
+	}
+	return nil
+}
+
+// spendAssertion makes it the last time that an assertion is accepted (RFC 7523 §3). One
+// without a jti is known by its own digest.
+func (s *Server) spendAssertion(ctx context.Context, clientID, raw string, c jwt.Claims) error {
+	id := c.ID
+	if id == "" {
+		id = raw[:strings.LastIndexByte(raw, '.')] // without the signature, which has two forms with ES256
+	}
+	digest := secrets.Hash(clientID + "\x00" + id)
+	err := s.cfg.Store.Spend(ctx, spendPurpose, base64.RawURLEncoding.EncodeToString(digest[:]), c.Expiry.Time().Add(assertionSkew))
+	switch {
+	case errors.Is(err, storage.ErrSpent):
+		return badAssertion("was used before")
+	case err != nil:
+		return unavailable(err)
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+package dcr
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// managed is the client id that a request below the registration endpoint names, ""
+// for the endpoint itself. The mux has bound it as {client}.
+func managed(req *http.Request) string { return req.PathValue("client") }
+
+// errManage is the one answer to whoever does not hold the registration access token of
+// a client that exists (RFC 7592 §2): nobody learns which ids are registered.
+var errManage = oauth.NewError(oauth.InvalidToken, "The registration access token is missing, or is not that of this client.")
+
+// manage is the client configuration endpoint (RFC 7592 §2) of one client.
+func (r *Registry) manage(id string) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
+		out, err := r.configure(req, id)
+		switch {
+		case errors.Is(err, errManage):
+			w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+			writeError(w, err)
+		case err != nil:
+			r.refused(req.Context(), r.origin(req), err)
+			writeError(w, err)
+		case out == nil:
+			w.Header().Set("Cache-Control", "no-store")
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			writeJSON(w, http.StatusOK, out)
+		}
+	}
+}
+
+// configure carries a request out. The token is checked before anything is read.
+func (r *Registry) configure(req *http.Request, id string) (*response, error) {
+	scheme, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
+	if len(id) > maxIDLength || !strings.EqualFold(scheme, "Bearer") || !r.sealer.manages(id, strings.TrimSpace(token)) {
+		return nil, errManage
+	}
+	c, err := r.lookup(req.Context(), id)
+	switch {
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrRevoked):
+		return nil, errManage
+	case err != nil:
+		return nil, unavailable(err)
+	case c.Source != storage.SourceDynamic && c.Source != storage.SourceManaged: // the operator's
+		return nil, errManage
+	}
+	secret := ""
+	switch req.Method {
+	case http.MethodDelete:
+		return nil, r.delete(req.Context(), c)
+	case http.MethodPut:
+		if c, secret, err = r.replace(req, c); err != nil {
+			return nil, err
+		}
+	}
+	out, err := r.response(c, secret)
+	return &out, err
+}
+
+// delete removes a client for good and ends its grants (RFC 7592 §2.3).
+func (r *Registry) delete(ctx context.Context, c storage.Client) error {
+	if err := r.cfg.Store.DeleteClient(ctx, c.ID, r.cfg.Now()); err != nil {
+		return unavailable(err)
+	}
+	r.Forget(c.ID)
+	r.cfg.Audit.Record(ctx, audit.ClientDeleted, slog.String("client_id", c.ID), slog.String("by", "client"))
+	return nil
+}
+
+// replace registers c anew under its id (RFC 7592 §2.2): what the request does not name
+// takes its default. From then on the client has a row, which goes before what its id
+// says; that row is kept until the client is deleted, since forgetting it would bring
+// back redirect URIs that the client has given up.
+func (r *Registry) replace(req *http.Request, c storage.Client) (storage.Client, string, error) {
+	from := r.origin(req)
+	if r.cfg.Disabled {
+		return c, "", errDisabled
+	}
+	if err := r.limiter.take(from, storedCost); err != nil {
+		return c, "", err
+	}
+	body, err := readBody(req)
+	if err != nil {
+		return c, "", err
+	}
+	if err := checkReplacement(body, c); err != nil {
+		return c, "", err
+	}
+	m, err := parseRequest(body)
+	if err != nil {
+		return c, "", err
+	}
+	next, err := r.admit(req.Context(), m)
+	if err != nil {
+		return c, "", err
+	}
+	next.ID, next.CreatedAt, next.Source, next.SecretHash = c.ID, c.CreatedAt, storage.SourceManaged, c.SecretHash
+	secret := ""
+	if !next.HasSecret() {
+		next.SecretHash = nil
+	} else if next.SecretHash == nil {
+		secret = issueSecret(&next)
+	}
+	if err := r.cfg.Store.ReplaceClient(req.Context(), next); err != nil {
+		if errors.Is(err, storage.ErrRevoked) {
+			return c, "", errManage
+		}
+		return c, "", unavailable(err)
+	}
+	r.Forget(c.ID)
+	r.registered(req.Context(), from, registration{client: next, stored: true, replaced: true})
+	return next, secret, nil
+}
+
+// checkReplacement holds the rules for the members that only an update has (RFC 7592
+// §2.2).
+func checkReplacement(body []byte, c storage.Client) error {
+	members, err := parseObject(body)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"registration_access_token", "registration_client_uri", "client_secret_expires_at", "client_id_issued_at"} {
+		if _, ok := members[name]; ok {
+			return oauth.NewError(oauth.InvalidRequest, "The member "+name+" cannot be set.")
+		}
+	}
+	r := reader{members: members}
+	id, secret := r.text("client_id", maxIDLength), r.text("client_secret", maxTextLength)
+	switch {
+	case r.err != nil:
+		return r.err
+	case id != c.ID:
+		return oauth.NewError(oauth.InvalidRequest, "The member client_id must be the id of this client.")
+	case secret != "" && !holds(c, secret):
+		return oauth.NewError(oauth.InvalidRequest, "The member client_secret is not the secret of this client.")
+	}
+	return nil
+}
+
+func holds(c storage.Client, secret string) bool {
+	h := secrets.Hash(secret)
+	return c.SecretHash != nil && subtle.ConstantTimeCompare(h[:], c.SecretHash[:]) == 1
+}
+
+func unavailable(err error) error {
+	e := oauth.NewError(oauth.TemporarilyUnavailable, "The registration could not be stored. Please try again.").Because(err)
+	e.RetryAfter = 2 * time.Second
+	return e
+}

@@ -1,0 +1,120 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/dcr"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// Registration configures dynamic client registration (RFC 7591).
+type Registration struct {
+	Enabled           bool     `yaml:"enabled"`
+	RatePerMinute     int      `yaml:"rate_per_minute"`
+	PrivateUseSchemes []string `yaml:"private_use_schemes"`
+	DottedSchemes     bool     `yaml:"dotted_schemes"`
+	// ClientIDMetadataDocuments accepts clients whose id is the https URL of a document
+	// about them.
+	ClientIDMetadataDocuments bool `yaml:"client_id_metadata_documents"`
+	// DocumentsAllow and DocumentsDeny are hosts, *.domains or URLs of such documents that
+	// are known to be good, or refused; the others are shown with a warning (ask), or
+	// allowed or denied as well, by DocumentsOthers.
+	DocumentsAllow  []string `yaml:"documents_allow"`
+	DocumentsDeny   []string `yaml:"documents_deny"`
+	DocumentsOthers string   `yaml:"documents_others"`
+	// DocumentsProxy is the http or https URL of the outbound proxy to fetch them through.
+	DocumentsProxy Secret `yaml:"documents_proxy"`
+	// InsecureLoopbackDocuments accepts such documents from this machine, for
+	// development.
+	InsecureLoopbackDocuments bool `yaml:"insecure_loopback_documents"`
+	// SharedNetworks are networks through which a hosted client sends all its users, with
+	// twenty times the rate.
+	SharedNetworks []string `yaml:"shared_networks"`
+	// MachineClients lets clients register themselves for client_credentials, which gives
+	// whoever reaches the server a token without a person.
+	MachineClients bool `yaml:"machine_clients"`
+	// UnusedTTL and IdleTTL say when a client that registered itself is forgotten: one that
+	// nobody ever signed in with, and one without a grant that nobody uses any more.
+	UnusedTTL Duration `yaml:"unused_ttl"`
+	IdleTTL   Duration `yaml:"idle_ttl"`
+	// PublicClients may be turned off to demand a secret of every registered client.
+	PublicClients bool `yaml:"public_clients"`
+}
+
+func defaultRegistration() Registration {
+	const day = 24 * time.Hour
+	return Registration{
+		Enabled: true, PublicClients: true, RatePerMinute: 60, PrivateUseSchemes: slices.Clone(oauth.DesktopSchemes),
+		ClientIDMetadataDocuments: true, DocumentsAllow: slices.Clone(dcr.KnownDocuments), DocumentsOthers: string(dcr.TrustAsk),
+		SharedNetworks: prefixes(dcr.SharedNetworks), UnusedTTL: Duration(7 * day), IdleTTL: Duration(90 * day),
+	}
+}
+
+func prefixes(in []netip.Prefix) (out []string) {
+	for _, p := range in {
+		out = append(out, p.String())
+	}
+	return out
+}
+
+// Limits is the bound on registrations. Validate has checked the networks.
+func (r Registration) Limits() dcr.Limits {
+	l := dcr.Limits{PerMinute: float64(r.RatePerMinute), Burst: 2 * r.RatePerMinute}
+	for _, s := range r.SharedNetworks {
+		if p, err := parseNetwork(s); err == nil {
+			l.Shared = append(l.Shared, p)
+		}
+	}
+	return l
+}
+
+// Documents says which client metadata documents are accepted. Validate has checked the
+// proxy.
+func (r Registration) Documents() dcr.Documents {
+	d := dcr.Documents{
+		Enabled: r.ClientIDMetadataDocuments, InsecureLoopback: r.InsecureLoopbackDocuments,
+		Trust: dcr.TrustPolicy{Allow: r.DocumentsAllow, Deny: r.DocumentsDeny, Others: dcr.Trust(r.DocumentsOthers)},
+	}
+	if r.DocumentsProxy != "" {
+		d.Proxy, _ = proxyURL(string(r.DocumentsProxy))
+	}
+	return d
+}
+
+func proxyURL(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return nil, fmt.Errorf("it is not a URL such as http://proxy.example.com:3128") // never repeat it: it may hold a password
+	}
+	return u, nil
+}
+
+func (r Registration) validate(add func(string, string, ...any)) {
+	if r.RatePerMinute < 0 {
+		add("registration.rate_per_minute", "is negative")
+	}
+	for i, s := range r.SharedNetworks {
+		if _, err := parseNetwork(s); err != nil {
+			add(fmt.Sprintf("registration.shared_networks[%d]", i), "%q is not a network such as 192.0.2.0/24", s)
+		}
+	}
+	for key, p := range map[string]dcr.TrustPolicy{
+		"allow": {Allow: r.DocumentsAllow}, "deny": {Deny: r.DocumentsDeny}, "others": {Others: dcr.Trust(r.DocumentsOthers)},
+	} {
+		if err := p.Check(); err != nil {
+			add("registration.documents_"+key, "%v", err)
+		}
+	}
+	if r.DocumentsProxy != "" {
+		if _, err := proxyURL(string(r.DocumentsProxy)); err != nil {
+			add("registration.documents_proxy", "%v", err)
+		}
+	}
+	const year = 365 * 24 * time.Hour
+	checkBetween(add, "registration.unused_ttl", r.UnusedTTL, time.Hour, 10*year)
+	checkBetween(add, "registration.idle_ttl", r.IdleTTL, 24*time.Hour, 10*year)
+}
