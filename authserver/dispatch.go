@@ -2,6 +2,7 @@ package authserver
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -45,8 +46,16 @@ func mustLogin(a authorization, v *storage.Visit, now time.Time) bool {
 }
 
 func mustConsent(a authorization, v *storage.Visit) bool {
-	return slices.Contains(a.prompt, "consent") || slices.Contains(a.prompt, "select_account") ||
+	return anybodyCouldAsk(a) || slices.Contains(a.prompt, "consent") || slices.Contains(a.prompt, "select_account") ||
 		policy.NeedsConsent(a.resource.Resource, v.Consented, a.scopes)
+}
+
+// anybodyCouldAsk reports whether every program on the person's computer could make this
+// very request and get the answer: the id of a metadata document is public, and so is a
+// loopback port or a private-use scheme. Such a client is asked about each time (RFC 8252
+// §8.6). An id that was registered is known to one installation only.
+func anybodyCouldAsk(a authorization) bool {
+	return a.client.Source == storage.SourceCIMD && a.client.Public() && !strings.HasPrefix(a.redirectURI, "https://")
 }
 
 // mayRedirectErrors reports whether an error may be sent to the client without

@@ -18,6 +18,12 @@ func TestNext(t *testing.T) {
 	visit := func(consented oauth.Scopes, age time.Duration) *storage.Visit {
 		return &storage.Visit{Session: storage.Session{AuthTime: now.Add(-age)}, Consented: consented, Known: consented != nil}
 	}
+	document := func(method, redirect string, prompt ...string) authorization {
+		a := request("mcp", prompt...)
+		a.client = storage.Client{ID: "https://c.example/id", Source: storage.SourceCIMD, AuthMethod: method}
+		a.redirectURI = redirect
+		return a
+	}
 	stale := request("mcp")
 	stale.maxAge = time.Minute
 	for _, tt := range []struct {
@@ -38,6 +44,11 @@ func TestNext(t *testing.T) {
 		{"OIDC 3.1.2.1 max_age kept", stale, visit(oauth.Scopes{"mcp"}, time.Second), stepIssue, ""},
 		{"OIDC 3.1.2.6 prompt=none, nobody", request("mcp", "none"), nil, stepRefuse, oauth.LoginRequired},
 		{"OIDC 3.1.2.6 prompt=none, not consented", request("mcp", "none"), visit(nil, 0), stepRefuse, oauth.ConsentRequired},
+		{"SP-27 RFC 8252 8.6: a public document on loopback could be anybody", document("none", "http://127.0.0.1:6666/cb"), visit(oauth.Scopes{"mcp"}, 0), stepConsent, ""},
+		{"SP-27 RFC 8252 8.6: and by a private-use scheme", document("none", "claude://cb"), visit(oauth.Scopes{"mcp"}, 0), stepConsent, ""},
+		{"SP-27 RFC 8252 8.6: and not silently", document("none", "http://localhost/cb", "none"), visit(oauth.Scopes{"mcp"}, 0), stepRefuse, oauth.ConsentRequired},
+		{"AS-74 a document on https gets its answer itself", document("none", "https://c.example/cb"), visit(oauth.Scopes{"mcp"}, 0), stepIssue, ""},
+		{"AS-74 a document with keys proves itself", document("private_key_jwt", "http://127.0.0.1/cb"), visit(oauth.Scopes{"mcp"}, 0), stepIssue, ""},
 		{"OIDC 3.1.2.6 prompt=none, consented", request("mcp", "none"), visit(oauth.Scopes{"mcp"}, 0), stepIssue, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

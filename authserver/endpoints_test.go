@@ -90,9 +90,17 @@ func TestIntrospection(t *testing.T) {
 			t.Errorf("got %d %+v", status, out)
 		}
 	})
-	t.Run("AS-227 a refresh token has its own expiry", func(t *testing.T) {
-		_, out, _ := introspect(tokens["refresh_token"].(string), rs)
-		if !out.Active || out.Expires != r.now().Add(r.cfg.Tokens.RefreshIdleTTL).Unix() || out.TokenType != "" {
+	t.Run("AS-227 RS-68 a refresh token is not active for a resource server, which might take it for an access token", func(t *testing.T) {
+		if status, _, body := introspect(tokens["refresh_token"].(string), rs); status != 200 || body != `{"active":false}` {
+			t.Errorf("got %d %s", status, body)
+		}
+	})
+	t.Run("AS-227 its client may ask about it, and is told what it is", func(t *testing.T) {
+		p := r.person()
+		code := p.approve(authorizeQuery("client_id", "static")).Get("code")
+		_, own := p.token(codeForm(code, "client_id", ""), "Authorization", basic("static", testSecret))
+		_, out, _ := introspect(own["refresh_token"].(string), basic("static", testSecret))
+		if !out.Active || out.Expires != r.now().Add(r.cfg.Tokens.RefreshIdleTTL).Unix() || out.TokenType != "refresh_token" {
 			t.Errorf("got %+v", out)
 		}
 	})

@@ -43,11 +43,17 @@ func (s *Server) introspectFor(r *http.Request, p params) (oauth.Introspection, 
 	if err != nil {
 		return oauth.Introspection{}, err
 	}
-	if answer.Active && !maySee(client, answer) {
+	// A refresh token is nobody's business but its client's: a resource server that was
+	// told it is active might take it for an access token.
+	if answer.Active && !maySee(client, answer) || answer.TokenType == typeRefresh && answer.ClientID != client.ID {
 		return oauth.Introspection{}, nil // RFC 7662 §4: not your token, so not active for you
 	}
 	return answer, nil
 }
+
+// typeRefresh is the token_type of a refresh token, so that it cannot pass for a Bearer
+// token.
+const typeRefresh = "refresh_token"
 
 // maySee reports whether a caller may learn about a token: its own, or one for a
 // resource that the operator has assigned to it.
@@ -98,7 +104,7 @@ func (s *Server) introspectRefresh(ctx context.Context, token string) (oauth.Int
 		return oauth.Introspection{}, unavailable(err)
 	}
 	return oauth.Introspection{
-		Active: true, Scope: grant.Scopes.String(), ClientID: grant.ClientID, Expires: expires.Unix(),
+		Active: true, Scope: grant.Scopes.String(), ClientID: grant.ClientID, TokenType: typeRefresh, Expires: expires.Unix(),
 		Subject: grant.UserID, Audience: grant.Resource, Issuer: s.cfg.Issuer, GrantID: grant.ID,
 	}, nil
 }

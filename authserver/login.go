@@ -63,7 +63,10 @@ func (s *Server) login(ctx context.Context, a users.Attempt) (session.Minted, er
 		return session.Minted{}, err
 	}
 	fresh := s.sessions.Mint(u.ID)
-	if err := s.cfg.Store.PutSession(ctx, fresh.Session); err != nil {
+	switch err := s.cfg.Store.PutSession(ctx, fresh.Session, u.PasswordHash); {
+	case errors.Is(err, storage.ErrNotFound): // the password was changed in between
+		return session.Minted{}, users.ErrWrong
+	case err != nil:
 		return session.Minted{}, unavailable(err)
 	}
 	return fresh, nil

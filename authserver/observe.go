@@ -29,6 +29,9 @@ func note(ctx context.Context, attrs ...slog.Attr) {
 
 type requestNoteKey struct{}
 
+// bodyTimeout bounds the reading of a request, of which the largest has 64 KiB.
+const bodyTimeout = 30 * time.Second
+
 // noteError remembers the protocol error that a request was answered with.
 func noteError(r *http.Request, e *oauth.Error) {
 	if n, ok := r.Context().Value(requestNoteKey{}).(*requestNote); ok {
@@ -51,6 +54,9 @@ func requestID(r *http.Request) string {
 // becomes a 500 and is logged with its stack.
 func (s *Server) observe(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Whoever sends a body byte by byte does not hold a connection for long. Not every
+		// writer has deadlines; net/http's do.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 		note := &requestNote{id: secrets.ID("")[:12]}
 		r = r.WithContext(context.WithValue(r.Context(), requestNoteKey{}, note))
 		w.Header().Set("X-Request-Id", note.id)

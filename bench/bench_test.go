@@ -81,7 +81,7 @@ func newRig(b *testing.B, store storage.Store) *rig {
 	}
 	r.user, r.session = u.ID, secrets.Hash("session")
 	for _, err := range []error{
-		store.PutSession(ctx, storage.Session{Hash: r.session, UserID: u.ID, AuthTime: now, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}),
+		store.PutSession(ctx, storage.Session{Hash: r.session, UserID: u.ID, AuthTime: now, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}, ""),
 		store.PutClient(ctx, storage.Client{ID: "app", RedirectURIs: []string{redirect}, GrantTypes: []string{"authorization_code", "refresh_token"}, AuthMethod: "none", Source: storage.SourceStatic, CreatedAt: now}),
 		store.PutClient(ctx, storage.Client{ID: "robot", GrantTypes: []string{"client_credentials"}, AuthMethod: "client_secret_basic", SecretHash: &hash, Resources: []string{resource}, Source: storage.SourceStatic, CreatedAt: now}),
 	} {

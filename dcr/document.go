@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -39,7 +38,7 @@ const (
 	documentNoStore  = time.Minute     // if it says not to keep it: long enough for one sign-in
 	documentMaxTTL   = 24 * time.Hour
 	documentRetry    = 10 * time.Second // no document is asked for again sooner
-	maxDocuments     = 1000
+	maxDocuments     = 2000
 	documentsAllowed = 5 // fetches a second, over all clients, with a burst of ten times that
 )
 
@@ -57,10 +56,10 @@ type documents struct {
 	fetch     *safehttp.Client
 	now       func() time.Time
 	flight    singleflight.Group
-	rate      *rate.Limiter
-
-	mu      sync.Mutex // guards entries
-	entries map[string]document
+	// Strangers and people who have signed in have an allowance each, and good and bad
+	// documents a place each, so that the former cannot use up what the latter need.
+	strangers, people *rate.Limiter
+	good, bad         *bounded[document]
 }
 
 type document struct {
@@ -73,8 +72,9 @@ type document struct {
 
 func newDocuments(c Documents, redirects oauth.RedirectPolicy, fetch *safehttp.Client, now func() time.Time) *documents {
 	return &documents{
-		cfg: c, redirects: redirects, fetch: fetch, now: now, entries: map[string]document{},
-		rate: rate.NewLimiter(documentsAllowed, 10*documentsAllowed),
+		cfg: c, redirects: redirects, fetch: fetch, now: now,
+		good: newBounded[document](maxDocuments), bad: newBounded[document](maxDocuments),
+		strangers: rate.NewLimiter(documentsAllowed, 10*documentsAllowed), people: rate.NewLimiter(documentsAllowed, 10*documentsAllowed),
 	}
 }
 
@@ -90,7 +90,7 @@ func (d *documents) known(id string) (document, bool) {
 }
 
 // client returns the client that a document describes, not older than its headers allow,
-// or than documentRetry if fresh is asked for. The error is that of badDocument, or says
+// or than documentRetry if fresh is asked for, which is for people who have signed in. The error is that of badDocument, or says
 // that the document cannot be had now.
 func (d *documents) client(ctx context.Context, id string, fresh bool) (storage.Client, error) {
 	if e, ok := d.known(id); ok && !(fresh && d.now().Sub(e.fetched) >= documentRetry) {
@@ -99,38 +99,44 @@ func (d *documents) client(ctx context.Context, id string, fresh bool) (storage.
 	if err := d.checkID(id); err != nil { // before anything is fetched
 		return storage.Client{}, err
 	}
-	v, err, _ := d.flight.Do(id, func() (any, error) { return d.load(context.WithoutCancel(ctx), id) })
+	v, err, _ := d.flight.Do(id, func() (any, error) { return d.load(context.WithoutCancel(ctx), id, fresh) })
 	if err != nil {
 		return storage.Client{}, err
 	}
 	return v.(storage.Client), nil
 }
 
+// kept returns the latest that is known of a document, however old.
 func (d *documents) kept(id string) (document, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	e, ok := d.entries[id]
-	return e, ok
+	if e, ok := d.bad.get(id); ok {
+		return e, true
+	}
+	return d.good.get(id)
 }
 
 func (d *documents) keep(id string, e document) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.entries) >= maxDocuments {
-		clear(d.entries) // each is one fetch to have again
+	if e.err != nil {
+		d.good.drop(id)
+		d.bad.put(id, e)
+		return
 	}
-	d.entries[id] = e
+	d.bad.drop(id)
+	d.good.put(id, e)
 }
 
 // load fetches and checks a document. What is good is kept for as long as its headers
 // say, within bounds; what is not, for a moment, so that it is not fetched in a loop.
-func (d *documents) load(ctx context.Context, id string) (storage.Client, error) {
+func (d *documents) load(ctx context.Context, id string, signedIn bool) (storage.Client, error) {
 	now := d.now()
 	old, ok := d.kept(id)
 	if ok && now.Sub(old.fetched) < documentRetry { // somebody else has just finished
 		return old.client, old.err
 	}
-	if !d.rate.AllowN(now, 1) {
+	allowance := d.strangers
+	if signedIn {
+		allowance = d.people
+	}
+	if !allowance.AllowN(now, 1) {
 		return storage.Client{}, errors.New("too many client metadata documents at once")
 	}
 	answer, err := d.fetch.Get(ctx, id, old.validators)
@@ -194,6 +200,8 @@ func (d *documents) checkID(id string) error {
 		return badDocument("the client id is not an https URL without fragment and user", err)
 	case u.Scheme != "https" && !(d.cfg.InsecureLoopback && u.Scheme == "http" && oauth.IsLoopbackHost(u.Hostname())):
 		return badDocument("the client id is not an https URL", nil)
+	case !oauth.PlainHost(u.Hostname()):
+		return badDocument("the client id has a host that is not written in plain ASCII", nil)
 	case u.Path == "" || u.Path == "/":
 		return badDocument("the client id URL has no path", nil)
 	}

@@ -168,7 +168,7 @@ func TestDocumentID(t *testing.T) {
 	r, _ := documentRegistry(t, nil)
 	for name, id := range map[string]string{
 		"no path": "https://example.com", "only a slash": "https://example.com/", "a fragment": "https://example.com/c#x", "a user": "https://u@example.com/c",
-		"dot segments": "https://example.com/a/../c", "http elsewhere": "http://example.com/c", "endless": "https://example.com/" + strings.Repeat("a", 3000),
+		"dot segments": "https://example.com/a/../c", "escaped dot segments": "https://example.com/a/%2e%2e/c", "a host that looks like another": "https://сlaude.ai/c", "an escaped host": "https://%D1%81laude.ai/c", "http elsewhere": "http://example.com/c", "endless": "https://example.com/" + strings.Repeat("a", 3000),
 	} {
 		t.Run("AS-152 refused before any fetch: "+name, func(t *testing.T) {
 			if _, err := r.Client(t.Context(), id); !errors.Is(err, storage.ErrNotFound) {

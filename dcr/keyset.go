@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -24,13 +23,11 @@ const (
 // keySets finds the public keys of clients that authenticate by private_key_jwt. Those
 // at a jwks_uri are fetched under the same rules as documents, and kept.
 type keySets struct {
-	fetch  *safehttp.Client
-	now    func() time.Time
-	flight singleflight.Group
-	rate   *rate.Limiter
-
-	mu      sync.Mutex // guards entries
-	entries map[string]keySet
+	fetch   *safehttp.Client
+	now     func() time.Time
+	flight  singleflight.Group
+	rate    *rate.Limiter
+	entries *bounded[keySet]
 }
 
 type keySet struct {
@@ -41,7 +38,7 @@ type keySet struct {
 }
 
 func newKeySets(fetch *safehttp.Client, now func() time.Time) *keySets {
-	return &keySets{fetch: fetch, now: now, entries: map[string]keySet{}, rate: rate.NewLimiter(documentsAllowed, 10*documentsAllowed)}
+	return &keySets{fetch: fetch, now: now, entries: newBounded[keySet](maxKeySets), rate: rate.NewLimiter(documentsAllowed, 10*documentsAllowed)}
 }
 
 // ClientKeys returns the public keys that may verify an assertion of c whose header
@@ -62,7 +59,7 @@ func (s *keySets) of(ctx context.Context, c storage.Client, kid string) ([]jose.
 	case c.JWKSURI == "":
 		return nil, errors.New("the client has no keys")
 	}
-	e, ok := s.kept(c.JWKSURI)
+	e, ok := s.entries.get(c.JWKSURI)
 	known := kid == "" || slices.ContainsFunc(e.keys, func(k jose.JSONWebKey) bool { return k.KeyID == kid })
 	now := s.now()
 	if ok && now.Before(e.expires) && (known || now.Sub(e.fetched) < keySetRetry) {
@@ -92,30 +89,14 @@ func (s *keySets) load(ctx context.Context, uri string) ([]jose.JSONWebKey, erro
 	}
 	if err != nil {
 		err = fmt.Errorf("key set of the client: %w", err)
-		if old, ok := s.kept(uri); ok && old.err == nil {
+		if old, ok := s.entries.get(uri); ok && old.err == nil {
 			old.fetched = now // good keys outlive a bad answer
-			s.keep(uri, old)
+			s.entries.put(uri, old)
 			return nil, err
 		}
-		s.keep(uri, keySet{err: err, fetched: now, expires: now.Add(documentRetry)})
+		s.entries.put(uri, keySet{err: err, fetched: now, expires: now.Add(documentRetry)})
 		return nil, err
 	}
-	s.keep(uri, keySet{keys: keys, fetched: now, expires: now.Add(lifetime(answer.Header))})
+	s.entries.put(uri, keySet{keys: keys, fetched: now, expires: now.Add(lifetime(answer.Header))})
 	return keys, nil
-}
-
-func (s *keySets) kept(uri string) (keySet, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e, ok := s.entries[uri]
-	return e, ok
-}
-
-func (s *keySets) keep(uri string, e keySet) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.entries) >= maxKeySets {
-		clear(s.entries) // each is one fetch to have again
-	}
-	s.entries[uri] = e
 }

@@ -78,8 +78,24 @@ func parseRedirect(raw string) (*url.URL, error) {
 		return nil, errors.New("the redirect URI is not absolute")
 	case u.User != nil:
 		return nil, errors.New("the redirect URI has user information")
+	case !PlainHost(u.Hostname()):
+		return nil, errors.New("the redirect URI has a host that is not written in plain ASCII; use its xn-- form")
 	}
 	return u, nil
+}
+
+// PlainHost reports whether a host consists of the characters of a domain name or an
+// address alone, so that what people are shown is what they would type: no escapes, and
+// no letters that look like others.
+func PlainHost(host string) bool {
+	for i := range len(host) {
+		switch c := host[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '.', c == '-', c == '_', c == ':':
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // MatchRedirectURI reports whether requested is registered. Comparison is by

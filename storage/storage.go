@@ -107,8 +107,11 @@ type Setup interface {
 
 // Sessions holds browser sign-ins.
 type Sessions interface {
-	// PutSession stores a new session.
-	PutSession(ctx context.Context, s Session) error
+	// PutSession stores a new session. ErrNotFound when the account is gone or disabled,
+	// or when its password hash is no longer the one that was checked: whoever sets a
+	// password ends also the sign-ins that are under way. An empty passwordHash: the
+	// sign-in had no password.
+	PutSession(ctx context.Context, s Session, passwordHash string) error
 	// Visit answers, in one round trip, who a browser belongs to and what that
 	// person has consented to for one client and resource.
 	Visit(ctx context.Context, v VisitKey) (Visit, error)

@@ -47,12 +47,12 @@ func (u *Users) Authenticate(ctx context.Context, a Attempt) (storage.User, erro
 	if account.Disabled {
 		hash = ""
 	}
-	ok, stale, err := u.hasher.matches(ctx, a.Password, hash)
+	ok, stale, err := u.hasher.matches(ctx, a.Password, hash, a.KnownDevice)
 	switch {
 	case err != nil:
 		return storage.User{}, err
 	case !ok:
-		u.cfg.Audit.Record(ctx, audit.LoginFailed, slog.String("name", quoted(a.Name)), slog.String("network", a.Network))
+		u.cfg.Audit.Record(ctx, audit.LoginFailed, slog.String("name", loggable(account)), slog.String("network", a.Network))
 		if err := u.throttle.failed(ctx, a); err != nil {
 			return storage.User{}, fmt.Errorf("users: authenticate: %w", err)
 		}
@@ -76,15 +76,16 @@ func (u *Users) succeeded(ctx context.Context, a Attempt, account storage.User, 
 func (u *Users) recordRefusal(ctx context.Context, a Attempt, err error) {
 	var throttled *ThrottledError
 	if errors.As(err, &throttled) {
-		u.cfg.Audit.Record(ctx, audit.LoginThrottled, slog.String("name", quoted(a.Name)), slog.String("network", a.Network))
+		account, _ := u.cfg.Store.UserByName(ctx, a.Name) // for the log only
+		u.cfg.Audit.Record(ctx, audit.LoginThrottled, slog.String("name", loggable(account)), slog.String("network", a.Network))
 	}
 }
 
-// quoted bounds what a stranger can write into the log as a name. People type
-// passwords into the wrong field: what cannot be a name is not logged at all.
-func quoted(name string) string {
-	if !validName(name) {
-		return "(not a name)"
+// loggable is the name of the account that was tried. What a stranger typed that is no
+// account stays out of the log: people type passwords into the wrong field.
+func loggable(account storage.User) string {
+	if account.ID == "" {
+		return "(no such account)"
 	}
-	return name
+	return account.Name
 }

@@ -9,39 +9,53 @@ import (
 )
 
 // hasher hashes passwords, a bounded number at once: each takes tens of megabytes,
-// and a hundred sign-ins at once must not take gigabytes.
+// and a hundred sign-ins at once must not take gigabytes. One slot is kept for known
+// browsers, so that strangers cannot keep everybody waiting.
 type hasher struct {
-	params *argon2id.Params
-	slots  chan struct{}
-	dummy  string
+	params    *argon2id.Params
+	slots     chan struct{}
+	strangers chan struct{}
+	dummy     string
 }
 
 func newHasher(params *argon2id.Params, concurrent int) *hasher {
-	h := &hasher{params: params, slots: make(chan struct{}, concurrent)}
+	h := &hasher{params: params, slots: make(chan struct{}, concurrent), strangers: make(chan struct{}, max(concurrent-1, 1))}
 	// The hash that unknown accounts are compared with, so that they cost as much
 	// time as known ones. Nobody knows a password for it.
 	h.dummy, _ = argon2id.CreateHash("no password has this hash", params)
 	return h
 }
 
-func (h *hasher) acquire(ctx context.Context) error {
-	select {
-	case h.slots <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(10 * time.Second):
-		return &ThrottledError{RetryAfter: 5 * time.Second}
+// acquire takes a slot. The caller releases it.
+func (h *hasher) acquire(ctx context.Context, known bool) (release func(), err error) {
+	lines := []chan struct{}{h.strangers, h.slots}
+	if known {
+		lines = lines[1:]
 	}
+	release = func() {}
+	late := time.After(10 * time.Second)
+	for _, line := range lines {
+		before := release
+		select {
+		case line <- struct{}{}:
+			release = func() { <-line; before() }
+		case <-ctx.Done():
+			before()
+			return nil, ctx.Err()
+		case <-late:
+			before()
+			return nil, &ThrottledError{RetryAfter: 5 * time.Second}
+		}
+	}
+	return release, nil
 }
 
-func (h *hasher) release() { <-h.slots }
-
 func (h *hasher) hash(ctx context.Context, password string) (string, error) {
-	if err := h.acquire(ctx); err != nil {
+	release, err := h.acquire(ctx, true)
+	if err != nil {
 		return "", err
 	}
-	defer h.release()
+	defer release()
 	hash, err := argon2id.CreateHash(password, h.params)
 	if err != nil {
 		return "", fmt.Errorf("users: hash password: %w", err)
@@ -51,11 +65,12 @@ func (h *hasher) hash(ctx context.Context, password string) (string, error) {
 
 // matches compares in constant time and reports whether the hash was made with
 // other parameters than ours. An empty hash costs the same and matches nothing.
-func (h *hasher) matches(ctx context.Context, password, hash string) (ok, stale bool, err error) {
-	if err := h.acquire(ctx); err != nil {
+func (h *hasher) matches(ctx context.Context, password, hash string, known bool) (ok, stale bool, err error) {
+	release, err := h.acquire(ctx, known)
+	if err != nil {
 		return false, false, err
 	}
-	defer h.release()
+	defer release()
 	if hash == "" || len(password) > maxPassword {
 		_, _, err := argon2id.CheckHash("", h.dummy)
 		return false, false, err

@@ -3,6 +3,7 @@ package users
 import (
 	"context"
 	"crypto/sha256"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -12,13 +13,14 @@ import (
 
 // throttle slows down guessing without letting anybody lock anybody else out.
 //
-// Failures are counted in the store, so that all replicas count together, under two
-// keys: the account with the network of the caller, and, for browsers in which the
-// person has never signed in, the account alone. Past a few failures each further
-// attempt under that key first waits, one after the other; when too many wait, the
-// rest is turned away. So guessing from one place is slow however parallel it is, and
-// someone who finally types the right password gets in after a short wait. A known
-// browser has a key of its own, which no stranger can touch.
+// Failures are counted in the store, so that all replicas count together, under the
+// account with the network of the caller, under the account alone, and under the network
+// alone. Past a few failures under any of them each further attempt first waits, one
+// after the other; when too many wait, the rest is turned away. So guessing from one
+// place is slow however parallel it is and however many accounts it tries, and someone
+// who finally types the right password gets in after a short wait. People wait only in
+// lines with others of their own network: strangers elsewhere can make an account slow,
+// never full. A known browser has a key of its own, which no stranger can touch.
 type throttle struct {
 	store storage.Failures
 	now   func() time.Time
@@ -46,8 +48,9 @@ type line struct {
 
 const (
 	failureWindow = 15 * time.Minute
-	nearFree      = 5  // failures under account and network before waiting begins
-	farFree       = 50 // failures under the account alone, from anywhere
+	nearFree      = 5   // failures under account and network before waiting begins
+	farFree       = 50  // failures under the account alone, from anywhere
+	networkFree   = 100 // failures under the network alone, whatever the account
 	pause         = time.Second
 	maxPause      = 2 * time.Second
 	maxLine       = 4
@@ -59,18 +62,22 @@ func newThrottle(c Config) *throttle {
 	return &throttle{store: c.Store, now: c.Now, sleep: c.Sleep, waiting: map[storage.Hash]*line{}, gates: map[storage.Hash]*gate{}}
 }
 
-// limit is a key with the failures that are free under it.
+// limit is a key with the failures that are free under it, and the key of the line in
+// which to wait beyond them.
 type limit struct {
-	key  storage.Hash
-	free int
+	key, line storage.Hash
+	free      int
 }
 
+// limits are those of an attempt. The first is also the gate, with that of the network.
 func limits(a Attempt) []limit {
 	name := strings.ToLower(a.Name)
 	if a.KnownDevice {
-		return []limit{{key("known", name), nearFree}}
+		known := key("known", name)
+		return []limit{{known, known, nearFree}}
 	}
-	return []limit{{key("near", name, a.Network), nearFree}, {key("far", name), farFree}}
+	near, network := key("near", name, a.Network), key("network", a.Network)
+	return []limit{{near, near, nearFree}, {key("far", name), near, farFree}, {network, network, networkFree}}
 }
 
 // key hides names and networks: the store need not know who fails to sign in.
@@ -81,28 +88,45 @@ func key(parts ...string) storage.Hash {
 // enter waits for the attempt's turn. The caller releases it when the password has
 // been checked and the failure, if any, counted.
 func (t *throttle) enter(ctx context.Context, a Attempt) (release func(), err error) {
+	var held []func()
+	release = func() {
+		for _, leave := range slices.Backward(held) {
+			leave()
+		}
+	}
 	all := limits(a)
-	leave, err := t.pass(ctx, all[0].key)
-	if err != nil {
-		return nil, err
+	take := func(leave func(), err error) bool {
+		if err == nil {
+			held = append(held, leave)
+		}
+		return err == nil
+	}
+	for _, l := range all {
+		if l.key != l.line { // the gate of its line is passed already
+			continue
+		}
+		leave, err := t.pass(ctx, l.key)
+		if !take(leave, err) {
+			release()
+			return nil, err
+		}
 	}
 	for _, l := range all {
 		count, _, err := t.store.FailureCount(ctx, l.key, t.now(), failureWindow)
-		if err != nil {
-			leave()
-			return nil, err
-		}
-		if count < l.free {
+		if err == nil && count < l.free {
 			continue
 		}
-		next, err := t.queue(ctx, l.key, min(pause*time.Duration(1+(count-l.free)/5), maxPause))
-		if err != nil {
-			leave()
-			return nil, err
+		var leave func()
+		if err == nil {
+			leave, err = t.queue(ctx, l.line, min(pause*time.Duration(1+(count-l.free)/5), maxPause))
 		}
-		return func() { next(); leave() }, nil
+		if take(leave, err) {
+			break // one wait is enough
+		}
+		release()
+		return nil, err
 	}
-	return leave, nil
+	return release, nil
 }
 
 // pass takes a slot of the gate of key, and waits for one if need be.

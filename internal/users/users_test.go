@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -238,13 +239,87 @@ func TestThrottle(t *testing.T) {
 
 func TestHashingIsBounded(t *testing.T) {
 	h := newHasher(cheap, 1)
-	if err := h.acquire(t.Context()); err != nil {
+	if _, err := h.acquire(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := h.hash(ctx, good); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want a wait for the slot that ends with the context", err)
+	}
+}
+
+func TestStrangersLeaveASlot(t *testing.T) {
+	h := newHasher(cheap, 2)
+	release, err := h.acquire(t.Context(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := h.acquire(ctx, false); err == nil {
+		t.Error("AS-05: strangers take every slot")
+	}
+	known, err := h.acquire(t.Context(), true)
+	if err != nil {
+		t.Fatalf("AS-05: a known browser waits for strangers: %v", err)
+	}
+	known()
+	release()
+	if len(h.slots)+len(h.strangers) != 0 {
+		t.Error("a slot is lost")
+	}
+}
+
+func TestSpraying(t *testing.T) {
+	r := newRig(t)
+	for i := range networkFree {
+		r.try(t, fmt.Sprintf("nobody%d", i), "wrong", "sprayer")
+	}
+	if r.slept.Load() != 0 {
+		t.Fatal("slowed down too early")
+	}
+	r.try(t, "another", "wrong", "sprayer")
+	if r.slept.Load() == 0 {
+		t.Error("AS-05: one network may try any number of accounts at full speed")
+	}
+	before := r.slept.Load()
+	if err := r.try(t, "alice", good, "elsewhere"); err != nil || r.slept.Load() != before {
+		t.Errorf("AS-05: somebody elsewhere is slowed down: %v", err)
+	}
+}
+
+// Sixteen strangers on ever new networks keep failing for one account; its owner, on a
+// new browser of a network of their own, gets in after one wait.
+func TestStrangersCannotFillTheLine(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Sleep = sleep })
+	for i := range farFree {
+		r.try(t, "alice", "wrong", fmt.Sprint("net", i/4))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			for j := 0; ctx.Err() == nil; j++ {
+				r.Authenticate(ctx, Attempt{Name: "alice", Password: "wrong", Network: fmt.Sprint("far", i, "-", j/4)})
+			}
+		})
+	}
+	for range 2 {
+		if err := r.try(t, "alice", good, "home"); err != nil {
+			t.Errorf("AS-05: locked out: %v", err)
+		}
+	}
+	cancel()
+	wg.Wait()
+}
+
+func TestNothingTypedIsLogged(t *testing.T) {
+	r := newRig(t)
+	r.try(t, "Tr0ub4dor-and-3", "x", "net")
+	r.try(t, "alice", "wrong", "net")
+	if log := r.log.String(); strings.Contains(log, "Tr0ub4dor") || !strings.Contains(log, `"name":"Alice"`) {
+		t.Errorf("SP-28: the log has what was typed, or lacks the account:\n%s", log)
 	}
 }
 

@@ -78,7 +78,7 @@ func TestTheHotVerbsAreOneStatement(t *testing.T) {
 	}{
 		{"user", 0, func() error { return s.CreateUser(ctx, storage.User{ID: "u", Name: "u", CreatedAt: now}) }},
 		{"session", 1, func() error {
-			return s.PutSession(ctx, storage.Session{Hash: session, UserID: "u", CreatedAt: now, ExpiresAt: soon})
+			return s.PutSession(ctx, storage.Session{Hash: session, UserID: "u", CreatedAt: now, ExpiresAt: soon}, "")
 		}},
 		{"Visit", 1, func() error {
 			_, err := s.Visit(ctx, storage.VisitKey{Session: session, Now: now})

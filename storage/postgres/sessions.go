@@ -7,12 +7,18 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
+// putSession holds the account against a change of its password or its state until the
+// session is there to be ended by it.
+const putSession = `WITH account AS (SELECT id FROM users
+	WHERE id = $2 AND NOT disabled AND ($6::text = '' OR password_hash = $6) FOR SHARE)
+INSERT INTO sessions (hash, user_id, auth_time, created_at, expires_at)
+SELECT $1::bytea, id, $3::bigint, $4::bigint, $5::bigint FROM account`
+
 // PutSession implements storage.Sessions.
-func (s *Store) PutSession(ctx context.Context, se storage.Session) error {
+func (s *Store) PutSession(ctx context.Context, se storage.Session, passwordHash string) error {
 	return s.do(ctx, "put session", func(ctx context.Context, q querier) error {
-		_, err := q.Exec(ctx, "INSERT INTO sessions (hash, user_id, auth_time, created_at, expires_at) VALUES ($1,$2,$3,$4,$5)",
-			se.Hash[:], se.UserID, column.Millis(se.AuthTime), column.Millis(se.CreatedAt), column.Millis(se.ExpiresAt))
-		return err
+		return changed(storage.ErrNotFound)(exec(ctx, q, putSession, se.Hash[:], se.UserID,
+			column.Millis(se.AuthTime), column.Millis(se.CreatedAt), column.Millis(se.ExpiresAt), passwordHash))
 	})
 }
 

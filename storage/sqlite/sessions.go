@@ -7,12 +7,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
+const putSession = `INSERT INTO sessions (hash, user_id, auth_time, created_at, expires_at)
+SELECT ?1, id, ?3, ?4, ?5 FROM users WHERE id = ?2 AND NOT disabled AND (?6 = '' OR password_hash = ?6)`
+
 // PutSession implements storage.Sessions.
-func (s *Store) PutSession(ctx context.Context, se storage.Session) error {
+func (s *Store) PutSession(ctx context.Context, se storage.Session, passwordHash string) error {
 	return s.write(ctx, "put session", func(c *conn) error {
-		_, err := c.exec("INSERT INTO sessions (hash, user_id, auth_time, created_at, expires_at) VALUES (?,?,?,?,?)",
-			se.Hash[:], se.UserID, column.Millis(se.AuthTime), column.Millis(se.CreatedAt), column.Millis(se.ExpiresAt))
-		return err
+		return changed(storage.ErrNotFound)(c.exec(putSession, se.Hash[:], se.UserID,
+			column.Millis(se.AuthTime), column.Millis(se.CreatedAt), column.Millis(se.ExpiresAt), passwordHash))
 	})
 }
 
