@@ -38,17 +38,29 @@ const (
 )
 
 // Recorder writes events. The zero value and nil discard them.
-type Recorder struct{ log *slog.Logger }
+type Recorder struct {
+	log      *slog.Logger
+	counters []Counter
+}
+
+// Counter sees every event, to count it. It must not keep attrs.
+type Counter func(event string, attrs []slog.Attr)
 
 // New returns a recorder that writes each event to log, as a record whose message
-// is the event name and whose "event" attribute repeats it for filters.
-func New(log *slog.Logger) *Recorder { return &Recorder{log: log} }
+// is the event name and whose "event" attribute repeats it for filters, and shows it
+// to the counters.
+func New(log *slog.Logger, counters ...Counter) *Recorder {
+	return &Recorder{log: log, counters: counters}
+}
 
 // Record writes one event. Attributes name who (user, client_id), what (resource,
-// scope, grant) and why (reason).
+// scope, grant), the protocol's code for a refusal (error) and why (reason).
 func (r *Recorder) Record(ctx context.Context, event string, attrs ...slog.Attr) {
 	if r == nil || r.log == nil {
 		return
+	}
+	for _, count := range r.counters {
+		count(event, attrs)
 	}
 	r.log.LogAttrs(ctx, slog.LevelInfo, event, append([]slog.Attr{slog.String("event", event)}, attrs...)...)
 }

@@ -65,7 +65,8 @@ func (s *Server) identify(ctx context.Context, p params, find finder) (identifie
 	note(ctx, slog.String("client_id", cut(id, 512)), slog.String("redirect", redirectHost(p.get("redirect_uri"))))
 	c, err := find(ctx, id)
 	if err != nil {
-		return identified{client: storage.Client{ID: id}, sent: p.get("redirect_uri")}, err
+		c.ID = id // whatever else may still be known of it, for the page
+		return identified{client: c, sent: p.get("redirect_uri")}, err
 	}
 	if c.Source == storage.SourceCIMD && s.mayFetch(id) && !oauth.MatchRedirectURI(c.RedirectURIs, p.get("redirect_uri")) {
 		if fresh, err := s.fetchClient(ctx, id); err == nil {

@@ -116,7 +116,7 @@ func (s *Server) writeRefusal(w http.ResponseWriter, r *http.Request, who identi
 	e := oauth.AsError(err)
 	noteError(r, e)
 	s.cfg.Audit.Record(r.Context(), audit.AuthorizeRefused,
-		slog.String("client_id", who.client.ID), slog.String("reason", string(e.Code)), slog.String("detail", e.Description))
+		slog.String("client_id", who.client.ID), slog.String("error", string(e.Code)), slog.String("reason", e.Description))
 	if direct {
 		s.sendToClient(w, r, who, refusal(e))
 		return

@@ -103,7 +103,33 @@ func (s *Server) showIdentifyError(w http.ResponseWriter, r *http.Request, d dec
 		writeJSON(w, status, errorBody{e.Code, oauth.SafeDescription(e.Description)})
 		return
 	}
+	if e.Code == oauth.InvalidClient && d.auth.client.ID != "" {
+		noteError(r, e)
+		s.pages.Error(w, status, strangerError(d.auth.identified, e, requestID(r)))
+		return
+	}
 	s.showError(w, r, status, e)
+}
+
+// strangerError tells a person that we do not know the application that sent them, and
+// how to make it register again. The name is that of its registration, if we can still
+// read it, or of the kind of application that the request looks like.
+func strangerError(who identified, e *oauth.Error, requestID string) web.Error {
+	v := web.Error{
+		Title: "This application is not known here", Message: e.Description, Code: string(e.Code), RequestID: requestID,
+		Advice: "Remove this server from the application, or clear its saved sign-in, and connect again: it will then register anew.",
+	}
+	f, known := familyOf(who.client.ID, who.sent)
+	if known {
+		v.Advice = f.steps
+	}
+	switch {
+	case who.client.Name != "":
+		v.Client = who.client.Name
+	case known:
+		v.Client = f.name
+	}
+	return v
 }
 
 func wantsJSON(r *http.Request) bool {
@@ -142,9 +168,17 @@ func (s *Server) showStale(w http.ResponseWriter, r *http.Request) {
 
 // sendToClient sends the browser to the redirect URI with the response. 303 makes it
 // a GET that repeats no form (OAuth 2.1 §7.5.4).
+//
+// A browser that is sent to a private-use scheme gets a page with a button instead;
+// whoever is no browser gets the redirect all the same.
 func (s *Server) sendToClient(w http.ResponseWriter, r *http.Request, who identified, response url.Values) {
+	target := s.redirectTarget(who, response)
+	if strings.HasSuffix(redirectHost(who.redirectURI), ":") && r.Header.Get("Sec-Fetch-Dest") == "document" {
+		s.pages.Handoff(w, web.Handoff{Client: clientParty(who.client), URL: target, Scheme: redirectHost(who.redirectURI)})
+		return
+	}
 	h := w.Header()
-	h.Set("Location", s.redirectTarget(who, response))
+	h.Set("Location", target)
 	h.Set("Cache-Control", "no-store")
 	h.Set("Referrer-Policy", "no-referrer")
 	w.WriteHeader(http.StatusSeeOther)

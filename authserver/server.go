@@ -130,9 +130,21 @@ func (s *Server) sweep(ctx context.Context) {
 	}
 }
 
-// Handler returns the whole server as one handler, with nothing beside it.
+// Handler returns the whole server as one handler, with nothing beside it. If the issuer
+// has a path, the endpoints also answer at the root of its origin, where clients of MCP
+// 2025-03-26 look for them when they find no metadata (AS-16).
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	s.Register(mux)
+	if s.paths.prefix == "" {
+		return mux
+	}
+	for _, path := range []string{"/authorize", "/token", "/register"} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			r = r.Clone(r.Context())
+			r.URL.Path, r.URL.RawPath = s.paths.prefix+path, ""
+			mux.ServeHTTP(w, r)
+		})
+	}
 	return mux
 }

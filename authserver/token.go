@@ -49,7 +49,7 @@ func (s *Server) token(ctx context.Context, header http.Header, p params) (*oaut
 	if err != nil {
 		err = fromShell(err)
 		s.cfg.Audit.Record(ctx, audit.TokenRefused, slog.String("grant_type", cut(p.get("grant_type"), 100)),
-			slog.String("client_id", cut(p.get("client_id"), 600)), slog.String("reason", string(oauth.AsError(err).Code)))
+			slog.String("client_id", cut(p.get("client_id"), 600)), slog.String("error", string(oauth.AsError(err).Code)), slog.String("reason", oauth.AsError(err).Description))
 		return nil, err
 	}
 	return out.reply, nil

@@ -185,6 +185,9 @@ func (r *Registry) lookup(ctx context.Context, id string) (storage.Client, error
 	static, configured := r.static[id]
 	switch {
 	case errors.Is(err, storage.ErrRevoked):
+		if sealed, openErr := r.sealer.open(id); openErr == nil {
+			return sealed, err // for its name; it is refused all the same
+		}
 		return c, err
 	case configured:
 		return static, nil

@@ -38,7 +38,7 @@ func hostilePages(evil string) []sample {
 				Resource: party, Scopes: []Scope{{evil, evil, true}, {evil, "", false}}, Username: evil, SignOutAction: "/logout", SignOutStep: evil,
 				FormTargets: []string{evil}})
 		}},
-		{"error", func(p *Pages, w http.ResponseWriter) { p.Error(w, 400, Error{evil, evil, evil, evil, evil}) }},
+		{"error", func(p *Pages, w http.ResponseWriter) { p.Error(w, 400, Error{evil, evil, evil, evil, evil, evil}) }},
 		{"stopped", func(p *Pages, w http.ResponseWriter) {
 			p.Stopped(w, 400, Stopped{Title: evil, Message: evil, Code: evil, Client: party, RedirectHost: evil, ReturnURL: evil})
 		}},

@@ -95,9 +95,13 @@ func (p *Pages) Stopped(w http.ResponseWriter, status int, v Stopped) {
 	p.show(w, status, "stopped", v, policy{keepOpener: true})
 }
 
-// Handoff shows the button that opens an application by its private-use scheme.
-// Browsers may refuse a redirect to one that no click caused.
+// Handoff opens an application by its private-use scheme. A redirect alone would leave
+// the person before a form that is spent, and browsers may refuse one that no click
+// caused: so this page comes first, tries at once, and has a button.
 func (p *Pages) Handoff(w http.ResponseWriter, v Handoff) {
+	if target := link(v.URL); target != "" {
+		w.Header().Set("Refresh", "0; url="+string(target))
+	}
 	p.show(w, http.StatusOK, "handoff", v, policy{keepOpener: true})
 }
 

@@ -58,6 +58,7 @@ type Consent struct {
 // Error is the view of the error page.
 type Error struct {
 	Title, Message string
+	Client         string // what the application calls itself, or looks like; may be empty
 	Advice         string // what to do next
 	Code           string // the protocol's name for it, such as invalid_client
 	RequestID      string // finds the event in the operator's log

@@ -29,12 +29,13 @@ import (
 // app is what every command that touches the installation stands on: configuration,
 // log, store and master keys.
 type app struct {
-	std    std
-	config *config.Loaded
-	log    *slog.Logger
-	audit  *audit.Recorder
-	store  storage.Store
-	keys   [][]byte // master keys, the primary first
+	std     std
+	config  *config.Loaded
+	log     *slog.Logger
+	audit   *audit.Recorder
+	metrics *metrics
+	store   storage.Store
+	keys    [][]byte // master keys, the primary first
 }
 
 // settings are the flags by which a command finds the configuration.
@@ -69,7 +70,8 @@ func (a *app) ready() error {
 		return fmt.Errorf("%s:\n  %s", from, strings.ReplaceAll(err.Error(), "\n", "\n  "))
 	}
 	a.log = newLogger(a.std, a.config.Log)
-	a.audit = audit.New(a.log)
+	a.metrics = newMetrics()
+	a.audit = audit.New(a.log, a.metrics.count)
 	for _, w := range a.config.Warnings {
 		a.log.Warn(w)
 	}

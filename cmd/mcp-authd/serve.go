@@ -57,7 +57,7 @@ func (a *app) serve(ctx context.Context) error {
 	}
 	if m != nil {
 		defer m.Close()
-		listeners = append(listeners, listener{m, management(as), nil})
+		listeners = append(listeners, listener{m, a.management(as), nil})
 	}
 	if err := a.banner(ctx, as); err != nil {
 		return err

@@ -197,9 +197,10 @@ func (a *app) certificate() (*tls.Certificate, error) {
 }
 
 // management is what the management listener serves.
-func management(as *authserver.Server) http.Handler {
+func (a *app) management(as *authserver.Server) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", as.Healthz)
 	mux.HandleFunc("GET /readyz", as.Readyz)
+	mux.Handle("GET /metrics", a.metrics.handler())
 	return mux
 }

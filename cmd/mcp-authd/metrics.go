@@ -1,0 +1,66 @@
+package main
+
+import (
+	"log/slog"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+)
+
+// metrics counts what the audit log tells, for /metrics on the management listener. The
+// labels come from closed sets: events, and the error codes of the protocol.
+type metrics struct {
+	registry      *prometheus.Registry
+	events        *prometheus.CounterVec
+	registrations *prometheus.CounterVec
+}
+
+func newMetrics() *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		events: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcp_authd_events_total", Help: "Audit events, by event and, for refusals, the protocol's error code.",
+		}, []string{"event", "error"}),
+		registrations: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcp_authd_registrations_total",
+			Help: "Client registrations: sealed into the id, stored in a row, replaced by the client, or refused with an error code.",
+		}, []string{"outcome", "error"}),
+	}
+	m.registry.MustRegister(m.events, m.registrations, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewBuildInfoCollector())
+	return m
+}
+
+// count is an audit.Counter.
+func (m *metrics) count(event string, attrs []slog.Attr) {
+	code, outcome := "", "sealed"
+	for _, a := range attrs {
+		switch a.Key {
+		case "error":
+			code = a.Value.String()
+		case "stored":
+			if a.Value.Bool() && outcome == "sealed" {
+				outcome = "stored"
+			}
+		case "replaced":
+			if a.Value.Bool() {
+				outcome = "replaced"
+			}
+		}
+	}
+	m.events.WithLabelValues(event, code).Inc()
+	switch event {
+	case audit.ClientRegistered:
+		m.registrations.WithLabelValues(outcome, "").Inc()
+	case audit.ClientRefused:
+		m.registrations.WithLabelValues("refused", code).Inc()
+	}
+}
+
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
