@@ -56,6 +56,16 @@ func (c *catalogue) load(ctx context.Context) (*policy.Catalogue, error) {
 	return fresh, nil
 }
 
+// DefaultScopes returns the scopes that a client should ask for first, over all
+// resources. It is empty when they cannot be read.
+func (s *Server) DefaultScopes(ctx context.Context) oauth.Scopes {
+	catalog, err := s.catalog.load(ctx)
+	if err != nil {
+		return nil
+	}
+	return catalog.DefaultScopes()
+}
+
 // KnownScopes returns every scope that can be granted at all: those of every resource,
 // and offline_access. It is empty when the resources cannot be read.
 func (s *Server) KnownScopes(ctx context.Context) oauth.Scopes {

@@ -97,7 +97,7 @@ func (r *Registry) answer(req *http.Request, from origin) (response, error) {
 		return response{}, err
 	}
 	r.registered(req.Context(), from, reg)
-	return r.response(reg.client, reg.secret)
+	return r.response(req.Context(), reg.client, reg.secret)
 }
 
 // refusal is a protocol error whose HTTP status is not that of its code.

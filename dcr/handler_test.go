@@ -92,12 +92,15 @@ func TestRegistered(t *testing.T) {
 	t.Run("AS-112: only scopes that can be granted are registered", func(t *testing.T) {
 		r := newRig(t, func(c *dcr.Config) {
 			c.KnownScopes = func(context.Context) oauth.Scopes { return oauth.Scopes{"mcp", "offline_access"} }
+			c.DefaultScopes = func(context.Context) oauth.Scopes { return oauth.Scopes{"mcp"} }
 		})
 		if got := r.register(t, `{`+loopback+`,"scope":"openid offline_access mcp"}`)["scope"]; got != "offline_access mcp" {
 			t.Errorf("got %v, want offline_access mcp", got)
 		}
-		if got, ok := r.register(t, `{`+loopback+`,"scope":"openid email profile"}`)["scope"]; ok {
-			t.Errorf("got %v, want no scope", got)
+		for _, asked := range []string{``, `,"scope":""`, `,"scope":"openid email profile"`} {
+			if got := r.register(t, `{`+loopback+asked+`}`)["scope"]; got != "mcp" {
+				t.Errorf("asked for %s: got %v, want the default", asked, got)
+			}
 		}
 	})
 }

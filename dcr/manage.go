@@ -67,7 +67,7 @@ func (r *Registry) configure(req *http.Request, id string) (*response, error) {
 			return nil, err
 		}
 	}
-	out, err := r.response(c, secret)
+	out, err := r.response(req.Context(), c, secret)
 	return &out, err
 }
 

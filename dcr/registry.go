@@ -34,6 +34,9 @@ type Config struct {
 	// KnownScopes returns the scopes that can be granted at all; others are left
 	// out of what is registered and echoed. Nil: whatever is asked.
 	KnownScopes func(context.Context) oauth.Scopes
+	// DefaultScopes returns the scopes that a client is told when it has asked for none
+	// that is known; it is held to them no more than to others. Nil: none.
+	DefaultScopes func(context.Context) oauth.Scopes
 	// Limits bounds registrations of one client network.
 	Limits Limits
 	// ClientAddr returns the address that a request comes from, behind trusted

@@ -1,6 +1,7 @@
 package dcr
 
 import (
+	"context"
 	"encoding/json"
 	"net/url"
 	"slices"
@@ -32,7 +33,7 @@ type response struct {
 }
 
 // response describes a client; secret is "" but in the answer that issues it.
-func (r *Registry) response(c storage.Client, secret string) (response, error) {
+func (r *Registry) response(ctx context.Context, c storage.Client, secret string) (response, error) {
 	out := response{
 		JWKS: c.JWKS, JWKSURI: c.JWKSURI,
 		ClientID: c.ID, ClientSecret: secret, ClientIDIssuedAt: c.CreatedAt.Unix(),
@@ -41,6 +42,9 @@ func (r *Registry) response(c storage.Client, secret string) (response, error) {
 	}
 	if slices.Contains(c.GrantTypes, grantCode) {
 		out.ResponseTypes = []string{"code"}
+		if out.Scope == "" && r.cfg.DefaultScopes != nil {
+			out.Scope = r.cfg.DefaultScopes(ctx).String() // RFC 7591 §2; some clients then ask for these
+		}
 	}
 	if r.cfg.Endpoint != "" {
 		out.RegistrationURI, out.RegistrationToken = r.cfg.Endpoint+"/"+url.PathEscape(c.ID), r.sealer.managementToken(c.ID)

@@ -29,7 +29,7 @@ func (a *app) newServer(ctx context.Context) (*authserver.Server, error) {
 	// The registry echoes only scopes that the server knows, and the server resolves
 	// clients by the registry: the one that is made second is filled in when it is.
 	var as *authserver.Server
-	registry, err := a.newRegistry(func(ctx context.Context) oauth.Scopes { return as.KnownScopes(ctx) })
+	registry, err := a.newRegistry(func() scopeCatalogue { return as })
 	if err != nil {
 		return nil, err
 	}
@@ -58,9 +58,14 @@ func (a *app) newServer(ctx context.Context) (*authserver.Server, error) {
 	return as, err
 }
 
-// newRegistry wires the registry; knownScopes may be nil for whoever only looks
-// clients up.
-func (a *app) newRegistry(knownScopes func(context.Context) oauth.Scopes) (*dcr.Registry, error) {
+// scopeCatalogue knows the scopes that there are.
+type scopeCatalogue interface {
+	KnownScopes(ctx context.Context) oauth.Scopes
+	DefaultScopes(ctx context.Context) oauth.Scopes
+}
+
+// newRegistry wires the registry; scopes may be nil for whoever only looks clients up.
+func (a *app) newRegistry(scopes func() scopeCatalogue) (*dcr.Registry, error) {
 	r := a.config.Registration
 	schemes := r.PrivateUseSchemes
 	if schemes == nil {
@@ -78,9 +83,13 @@ func (a *app) newRegistry(knownScopes func(context.Context) oauth.Scopes) (*dcr.
 	}
 	proxies := authserver.TrustedProxies(a.config.Proxies())
 	c := dcr.Config{
-		Store: a.store, SecretKeys: a.keys, Disabled: !r.Enabled, ClientAddr: proxies.ClientAddr, KnownScopes: knownScopes,
+		Store: a.store, SecretKeys: a.keys, Disabled: !r.Enabled, ClientAddr: proxies.ClientAddr,
 		Redirects: oauth.RedirectPolicy{PrivateUseSchemes: schemes, DottedSchemes: r.DottedSchemes}, Clients: clients,
 		Limits: r.Limits(), Documents: r.Documents(), MachineClients: r.MachineClients, Audit: a.audit, Logger: a.log,
+	}
+	if scopes != nil {
+		c.KnownScopes = func(ctx context.Context) oauth.Scopes { return scopes().KnownScopes(ctx) }
+		c.DefaultScopes = func(ctx context.Context) oauth.Scopes { return scopes().DefaultScopes(ctx) }
 	}
 	if r.Enabled {
 		c.Endpoint = a.config.Issuer + "/register"
