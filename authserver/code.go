@@ -100,18 +100,19 @@ func (g *codeGrant) HandleTokenEndpointRequest(ctx context.Context, r fosite.Acc
 	return g.issue(ctx, issuance{grant: grant, scopes: grant.Scopes, refresh: refresh, issuedAt: now, event: audit.TokenIssued})
 }
 
+var errCode = oauth.NewError(oauth.InvalidGrant, "The authorization code is not valid: it is unknown, expired, used, or was issued for another request.")
+
 // redeemError tells a client that its code is no good, without saying why: whoever
 // presents a wrong code must not learn which part was wrong.
 func (g *codeGrant) redeemError(ctx context.Context, clientID string, grant storage.Grant, err error) error {
-	invalid := oauth.NewError(oauth.InvalidGrant, "The authorization code is not valid: it is unknown, expired, used, or was issued for another request.")
 	switch {
 	case errors.Is(err, storage.ErrSpent):
 		g.cfg.Audit.Record(ctx, audit.TokenReuse, slog.String("kind", "code"), slog.String("client_id", clientID), slog.String("grant", grant.ID))
-		return invalid.Because(err)
+		return errCode.Because(err)
 	case errors.Is(err, storage.ErrResource):
 		return errOtherResource.Because(err)
 	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrMismatch), errors.Is(err, storage.ErrExpired), errors.Is(err, storage.ErrRevoked):
-		return invalid.Because(err)
+		return errCode.Because(err)
 	}
 	return unavailable(err)
 }

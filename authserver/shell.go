@@ -72,6 +72,17 @@ func (s *Server) authenticateShell(ctx context.Context, r *http.Request, form ur
 		return nil, err
 	}
 	c, err := s.authenticate(ctx, cred)
+	if errors.Is(err, errUnknown) && s.mayFetch(cred.id) {
+		// Whatever was granted to a client, the client is remembered with. One that is
+		// identified by a document has nothing to register again: what ails it is the
+		// grant, and the clients of this kind recover from that only.
+		switch form.Get("grant_type") {
+		case grantCode:
+			err = errCode
+		case grantRefresh:
+			err = errRefresh
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

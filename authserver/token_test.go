@@ -1,6 +1,7 @@
 package authserver
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 func wantError(t *testing.T, status int, out map[string]any, wantStatus int, code oauth.Code) {
@@ -145,6 +147,26 @@ func concurrently(n int, call func() int) (won int) {
 
 // verified checks an access token with nothing but the published keys, as any
 // resource server would, and returns its claims.
+// unread is a web of documents that nobody has read yet.
+type unread struct{}
+
+func (unread) Fetch(context.Context, string) (storage.Client, error) {
+	return storage.Client{}, storage.ErrNotFound
+}
+func (unread) Vouched(storage.Client) bool { return false }
+
+// TestUnreadDocument: after the database was lost, a client that is identified by a
+// document has lost its grant and not its registration.
+func TestUnreadDocument(t *testing.T) {
+	p := newRig(t, func(c *Config) { c.Documents = unread{} }).person()
+	for grant, want := range map[string]string{grantRefresh: "invalid_grant", grantCode: "invalid_grant", grantMachine: "invalid_client"} {
+		pg := p.post("/token", url.Values{"grant_type": {grant}, "client_id": {"https://client.example/oauth.json"}, "refresh_token": {"x"}, "code": {"x"}})
+		if !strings.Contains(pg.body, `"error":"`+want+`"`) {
+			t.Errorf("%s: got %d %s, want %s", grant, pg.status, pg.body, want)
+		}
+	}
+}
+
 func (r *rig) verified(t *testing.T, token string) (claims oauth.AccessTokenClaims) {
 	t.Helper()
 	var set jose.JSONWebKeySet
