@@ -3,6 +3,7 @@ package authserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -80,11 +81,25 @@ func (s *Server) identify(ctx context.Context, p params, find finder) (identifie
 	case who.sent == "":
 		return who, oauth.NewError(oauth.InvalidRequest, "The parameter 'redirect_uri' is missing.")
 	case !oauth.MatchRedirectURI(c.RedirectURIs, who.sent):
-		return who, oauth.NewError(oauth.InvalidRequest, "The redirect URI is not registered for this client.")
+		return who, errRedirect(c, who.sent)
 	default:
 		who.redirectURI = who.sent
 	}
 	return who, nil
+}
+
+// errRedirect names both sides, since whoever sees it has to compare them. It is shown
+// as text, never as a link. What an operator has registered is not for strangers.
+func errRedirect(c storage.Client, sent string) error {
+	what := fmt.Sprintf("The redirect URI %+q is not registered for this client", cut(sent, 200))
+	if c.Operated() || len(c.RedirectURIs) == 0 {
+		return oauth.NewError(oauth.InvalidRequest, what+".")
+	}
+	var have []string
+	for _, u := range c.RedirectURIs[:min(len(c.RedirectURIs), 4)] {
+		have = append(have, fmt.Sprintf("%+q", cut(u, 200)))
+	}
+	return oauth.NewError(oauth.InvalidRequest, what+", which has "+strings.Join(have, ", ")+".")
 }
 
 // validate checks the rest of the request. Its failures go to the redirect URI.

@@ -49,6 +49,17 @@ func TestIdentifyFailsToAPage(t *testing.T) {
 			}
 		}
 	})
+	t.Run("AS-53 the page names what was sent and what is registered, of the operator's clients only what was sent", func(t *testing.T) {
+		const sent = "http://127.0.0.1:1/other"
+		pg := p.get("/authorize?" + static("client_id", "app", "redirect_uri", sent).Encode())
+		if !strings.Contains(pg.body, sent) || !strings.Contains(pg.body, testRedirect) {
+			t.Errorf("got %s", pg.body)
+		}
+		pg = p.get("/authorize?" + static("redirect_uri", sent).Encode())
+		if !strings.Contains(pg.body, sent) || strings.Contains(pg.body, testRedirect) {
+			t.Errorf("got %s", pg.body)
+		}
+	})
 	t.Run("AS-40 a program that asks for JSON gets invalid_client as JSON", func(t *testing.T) {
 		pg := p.get("/authorize?"+static("client_id", "nobody").Encode(), "Accept", "application/json")
 		if pg.status != 400 || !strings.Contains(pg.body, `"error":"invalid_client"`) {
