@@ -1,0 +1,175 @@
+package zoo
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+)
+
+// row is what became of a client: "" for what was not tried, yes, or no with the
+// reason.
+type row struct{ registers, signsIn, calls, refreshes, survives string }
+
+// step runs one step and notes its outcome. What depends on a failed step is not tried.
+func (*row) step(t *testing.T, outcome *string, name string, run func(*testing.T)) {
+	if t.Failed() {
+		return
+	}
+	*outcome = "no"
+	if t.Run(name, run) {
+		*outcome = "yes"
+	}
+}
+
+const (
+	tablePath = "../../docs/clients.md"
+	liveBegin = "<!-- live -->"
+	liveEnd   = "<!-- /live -->"
+)
+
+const introduction = `# Clients
+
+This table is written by ` + "`go test ./test/zoo -update`" + `; the test fails when it no longer says what the run
+yields. Each client is replayed against the built server with the requests that it is known to send: it registers,
+a person signs in and approves, the code and then the refresh token are exchanged, a tool is called with each access
+token. Then the server loses its database but not its secret key, and the client, which has noticed nothing, comes
+back with its old id. Evidence says where the requests are from: *executed* are those of the released client,
+recorded; *read* are from its source; *issue* are from captures and reports of others; a *hypothesis* is a plausible
+shape for a client that nobody has recorded; the word behind it is our confidence. What stands behind a client's
+name is a variation of its requests that it is known to make. A document is published by the test at its real URL; one
+that is *reconstructed* could not be had and was derived from what its client sends.
+
+`
+
+// compareTable fails when docs/clients.md is not what this run yields.
+func compareTable(t *testing.T, replays []*replay) {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString(introduction)
+	b.WriteString("| Client | Version | Evidence | Registers by | Redirect URI | Client authentication | `resource` sent | Registers | Signs in | Calls a tool | Refreshes | Survives a lost database |\n")
+	b.WriteString("|" + strings.Repeat("---|", 12) + "\n")
+	for _, r := range replays {
+		if r.row.registers == "" {
+			t.Logf("%s was not replayed: %s is not compared", r.Name, tablePath)
+			return
+		}
+		b.WriteString("| " + strings.Join(r.cells(), " | ") + " |\n")
+	}
+	old, err := os.ReadFile(tablePath)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	want := b.String() + live(string(old))
+	switch {
+	case want == string(old):
+	case *update && !t.Failed():
+		if err := os.WriteFile(tablePath, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("%s is not what this run yields; write it with: go test ./test/zoo -update\n%s", tablePath, want)
+	}
+}
+
+// live is the part that another test writes.
+func live(file string) string {
+	begin, end := strings.Index(file, liveBegin), strings.Index(file, liveEnd)
+	if begin < 0 || end < begin {
+		return ""
+	}
+	return "\n" + file[begin:end+len(liveEnd)] + "\n"
+}
+
+func (r *replay) cells() []string {
+	name := r.Name
+	if r.variant != "" {
+		name += ", " + r.variant
+	}
+	cells := []string{
+		name, r.Version, r.Evidence + ", " + r.Confidence, r.registersBy(), r.redirectForm(), r.authentication(), r.resourceSent(),
+		r.row.registers, r.row.signsIn, r.row.calls, r.row.refreshes, r.row.survives,
+	}
+	for i, c := range cells {
+		if c == "" {
+			cells[i] = "-"
+		}
+		cells[i] = strings.ReplaceAll(cells[i], "|", `\|`)
+	}
+	return cells
+}
+
+func (r *replay) registersBy() string {
+	switch r.mode {
+	case "dcr":
+		return "registration"
+	case "preregistered":
+		return "operator"
+	case "none":
+		return ""
+	}
+	by := "document"
+	if r.DocumentReconstructed {
+		by += " (reconstructed)"
+	}
+	if documentsWithout[r.Name] != nil {
+		by += " (client_name added)"
+	}
+	return by
+}
+
+// redirectForm is scheme and host, which is what an operator's policy is about.
+func (r *replay) redirectForm() string {
+	u, err := url.Parse(r.RedirectURI)
+	switch {
+	case err != nil || r.RedirectURI == "":
+		return ""
+	case u.Scheme == "http":
+		return fmt.Sprintf("`http://%s:*`", u.Hostname())
+	case u.Scheme == "https":
+		return "`https://" + u.Host + "`"
+	}
+	return "`" + u.Scheme + ":`"
+}
+
+func (r *replay) authentication() string {
+	if r.Token == nil {
+		return ""
+	}
+	secret, posted := r.Token.Body["client_secret"]
+	switch {
+	case r.sign:
+		return "private_key_jwt"
+	case r.method == "none" && posted && secret != "":
+		return "none, with an empty `client_secret`"
+	case r.method == "none" && r.Token.Authorization != "":
+		return "none, as Basic with an empty password"
+	case r.method == "":
+		return "none"
+	}
+	return r.method
+}
+
+func (r *replay) resourceSent() string {
+	if r.Token == nil {
+		return ""
+	}
+	var at []string
+	note := func(where, value string) {
+		switch {
+		case value == "":
+		case strings.HasSuffix(value, "{RESOURCE_SLASH}"):
+			at = append(at, where+" (with a slash)")
+		default:
+			at = append(at, where)
+		}
+	}
+	note("authorize", r.Authorize["resource"])
+	note("token", r.Token.Body["resource"])
+	note("refresh", r.Refresh.Body["resource"])
+	if len(at) == 0 {
+		return "never"
+	}
+	return strings.Join(at, ", ")
+}

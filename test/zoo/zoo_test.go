@@ -1,0 +1,276 @@
+// Package zoo replays what the MCP clients in use send, each from a fixture that was
+// recorded from it or read in its source, against the built binary. Only the person who
+// signs in, and the web that documents come from, are ours.
+package zoo
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/json"
+	"flag"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/mcp-authd/mcp-authd/internal/demotest"
+)
+
+var update = flag.Bool("update", false, "write docs/clients.md")
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	code := m.Run()
+	demotest.Cleanup()
+	os.Exit(code)
+}
+
+// An exception is a client that cannot get in, and must not: what happens instead is
+// tested, and the reason is in the table.
+type exception struct {
+	row   row
+	check func(r *replay, t *testing.T, s server, w *web)
+}
+
+var exceptions = map[string]exception{
+	"roo-code":         {row{registers: "no: it has no OAuth; use mcp-remote"}, (*replay).challenged},
+	"copilot-cli-cimd": {row{registers: "yes", signsIn: "no: it sends the path /callback, its document lists only /"}, (*replay).refused},
+}
+
+// TestClients replays every client, then loses the database and replays what a client
+// does that still has its id and its refresh token.
+func TestClients(t *testing.T) {
+	fixtures := readFixtures(t)
+	if len(fixtures) != 55 {
+		t.Fatalf("got %d fixtures, want 55", len(fixtures))
+	}
+	w := newWeb(t)
+	key := publishKey(t, w)
+	var replays []*replay
+	for _, way := range ways(fixtures) {
+		replays = append(replays, &replay{way: way, row: &row{}, key: key})
+		publishDocument(t, w, way)
+	}
+	data := t.TempDir()
+	demo := startDemo(t, w, fixtures, data, "127.0.0.1:0")
+	s := of(demo)
+
+	t.Run("with a new server", func(t *testing.T) {
+		for _, r := range replays {
+			t.Run(r.title(), func(t *testing.T) {
+				t.Parallel()
+				r.first(t, s, w, data)
+			})
+		}
+	})
+	demo.Stop(t)
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if err := os.Remove(filepath.Join(data, "mcp-authd.db"+suffix)); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+	}
+	startDemo(t, w, fixtures, data, strings.TrimPrefix(s.issuer, "http://"))
+	t.Run("after the database was lost", func(t *testing.T) {
+		for _, r := range replays {
+			t.Run(r.title(), func(t *testing.T) {
+				t.Parallel()
+				r.again(t, s, w)
+			})
+		}
+	})
+	compareTable(t, replays)
+}
+
+// first is the life of a client until its first refresh.
+func (r *replay) first(t *testing.T, s server, w *web, data string) {
+	if e, ok := exceptions[r.Name]; ok {
+		*r.row = e.row
+		e.check(r, t, s, w)
+		return
+	}
+	r.row.step(t, &r.row.registers, "registers", func(t *testing.T) { r.identify(t, s, data) })
+	r.row.step(t, &r.row.signsIn, "AS-67 AS-68 signs in", func(t *testing.T) {
+		if r.Name == "mcp-remote" {
+			r.preflight(t, s)
+		}
+		r.signIn(t, s)
+		if r.mode == "cimd" && w.fetches(r.DocumentURL) == 0 {
+			t.Errorf("%s was never fetched", r.DocumentURL)
+		}
+	})
+	r.row.step(t, &r.row.calls, "AS-81 AS-122 gets tokens and calls a tool", func(t *testing.T) {
+		r.exchange(t, s)
+		r.call(t, s)
+		if r.sign && w.fetches(jwksURL) == 0 {
+			t.Errorf("%s was never fetched: nothing can have been verified", jwksURL)
+		}
+	})
+	r.row.step(t, &r.row.refreshes, "AS-94 refreshes", func(t *testing.T) {
+		for range 2 { // the rotated one is as good
+			r.renew(t, s)
+			r.call(t, s)
+		}
+	})
+}
+
+// identify gives the client its id.
+func (r *replay) identify(t *testing.T, s server, data string) {
+	t.Helper()
+	r.method = "none"
+	switch r.mode {
+	case "dcr":
+		if r.Name == "opencode" || r.Name == "claude-ai-dcr" {
+			r.register(t, s) // they register twice, and use the second
+		}
+		r.register(t, s)
+	case "cimd":
+		r.clientID = r.DocumentURL
+	case "preregistered":
+		r.addClient(t, data)
+	default:
+		t.Fatalf("unknown mode %q", r.mode)
+	}
+}
+
+// again is what a client does that has not noticed that the server lost its database.
+func (r *replay) again(t *testing.T, s server, w *web) {
+	if _, ok := exceptions[r.Name]; ok {
+		return // it never had anything to lose
+	}
+	if r.refresh == "" {
+		t.Skip("it did not get in") // which has failed the test already
+	}
+	if r.mode == "preregistered" {
+		if r.configured(t); !t.Failed() {
+			r.row.survives = "yes, when it is in the configuration"
+		}
+		return
+	}
+	r.row.step(t, &r.row.survives, "signs in with the old id", func(t *testing.T) {
+		r.deadRefresh(t, s)
+		r.signIn(t, s)
+		r.exchange(t, s)
+		r.call(t, s)
+	})
+}
+
+// challenged: a client without OAuth is told what it lacks, not left hanging.
+func (r *replay) challenged(t *testing.T, s server, _ *web) {
+	got := r.post(t, s, nil, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`)
+	if got.status != http.StatusUnauthorized || !strings.HasPrefix(got.header.Get("WWW-Authenticate"), "Bearer ") {
+		t.Errorf("got %d with %q, want 401 with a challenge", got.status, got.header.Get("WWW-Authenticate"))
+	}
+}
+
+// refused: the redirect URI is not in the document. There must be no redirect, and the
+// page must say what was expected.
+func (r *replay) refused(t *testing.T, s server, w *web) {
+	r.clientID = r.DocumentURL
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, r.authorizeURL(s), nil)
+	req.Header.Set("Accept", "text/html")
+	got := do(t, req)
+	if got.status != http.StatusBadRequest || got.header.Get("Location") != "" {
+		t.Errorf("got %d to %q, want 400 and no redirect", got.status, got.header.Get("Location"))
+	}
+	if w.fetches(r.DocumentURL) == 0 {
+		t.Errorf("%s was never fetched", r.DocumentURL)
+	}
+	for _, want := range []string{r.RedirectURI, "http://127.0.0.1:33418/"} {
+		if !strings.Contains(string(got.raw), want) {
+			t.Errorf("the page does not name %s:\n%s", want, got.raw)
+		}
+	}
+}
+
+// preflight: mcp-remote looks at the authorization URL before it opens a browser.
+func (r *replay) preflight(t *testing.T, s server) {
+	t.Helper()
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, r.authorizeURL(s), nil)
+	req.Header.Set("Accept", "application/json")
+	if got := do(t, req); got.status >= 400 {
+		t.Fatalf("its preflight got %d %s", got.status, got.raw)
+	}
+}
+
+// startDemo starts the demo on a port that no client uses for itself: the person takes
+// whatever leads elsewhere for the client.
+func startDemo(t *testing.T, w *web, fixtures []fixture, data, listen string) *demotest.Demo {
+	t.Helper()
+	taken := map[string]bool{}
+	for _, f := range fixtures {
+		if u, err := url.Parse(f.RedirectURI); err == nil {
+			taken[u.Port()] = true
+		}
+	}
+	for {
+		l, err := net.Listen("tcp", listen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		address := l.Addr().String()
+		l.Close()
+		if _, port, _ := net.SplitHostPort(address); !taken[port] {
+			return demotest.Start(t, demotest.Options{Args: []string{"--data", data, "--listen", address}, Env: serverEnv(w)})
+		}
+	}
+}
+
+func serverEnv(w *web) []string {
+	return []string{
+		"MCP_AUTHD_REGISTRATION_RATE_PER_MINUTE=100000", "MCP_AUTHD_REGISTRATION_DOCUMENTS_PROXY=" + w.ProxyURL, "SSL_CERT_FILE=" + w.CAFile,
+	}
+}
+
+// publishDocument puts a client's document where its id says that it is.
+func publishDocument(t *testing.T, w *web, client *way) {
+	t.Helper()
+	if client.mode != "cimd" {
+		return
+	}
+	if client.Document == nil {
+		t.Fatalf("%s has no document", client.Name)
+	}
+	w.publish(client.DocumentURL, withMembers(client.Document, documentsWithout[client.Name]))
+}
+
+// jwksURL is where the documents of the clients that sign say that their keys are.
+const jwksURL = "https://chatgpt.com/oauth/jwks.json"
+
+// publishKey makes the key of the clients that sign, and publishes it.
+func publishKey(t *testing.T, w *web) *rsa.PrivateKey {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: &key.PublicKey, KeyID: keyID, Algorithm: "RS256", Use: "sig"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.publish(jwksURL, set)
+	return key
+}
+
+// addClient has the operator make the client, for Basic: claude.ai posts its secret
+// whatever it is told.
+func (r *replay) addClient(t *testing.T, data string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), demotest.Binary(t), "client", "add", "--name", "Claude", "--redirect-uri", r.RedirectURI, "--auth-method", "client_secret_basic", "--json", "--data", data)
+	cmd.Stderr = io.Discard
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var made struct{ ID, Secret string }
+	if err := json.Unmarshal(out, &made); err != nil || made.Secret == "" {
+		t.Fatalf("client add: %v %s", err, out)
+	}
+	r.clientID, r.secret, r.method = made.ID, made.Secret, "client_secret_post"
+}
