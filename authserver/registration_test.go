@@ -112,7 +112,7 @@ func TestDocumentRefused(t *testing.T) {
 		d.known = false
 		before := d.fetches
 		status, out := p.token(codeForm("x", "client_id", d.doc.ID))
-		if status != 401 || out["error"] != "invalid_client" || d.fetches != before {
+		if status != 400 || out["error"] != "invalid_grant" || d.fetches != before {
 			t.Errorf("got %d %v, %d fetches", status, out, d.fetches-before)
 		}
 	})

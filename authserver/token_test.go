@@ -145,8 +145,6 @@ func concurrently(n int, call func() int) (won int) {
 	return won
 }
 
-// verified checks an access token with nothing but the published keys, as any
-// resource server would, and returns its claims.
 // unread is a web of documents that nobody has read yet.
 type unread struct{}
 
@@ -167,6 +165,8 @@ func TestUnreadDocument(t *testing.T) {
 	}
 }
 
+// verified checks an access token with nothing but the published keys, as any
+// resource server would, and returns its claims.
 func (r *rig) verified(t *testing.T, token string) (claims oauth.AccessTokenClaims) {
 	t.Helper()
 	var set jose.JSONWebKeySet

@@ -100,6 +100,9 @@ func (a *app) newRegistry(scopes func() scopeCatalogue) (*dcr.Registry, error) {
 // configuredClients are the clients of the configuration.
 func (a *app) configuredClients() (out []storage.Client, err error) {
 	for i, c := range a.config.Clients {
+		if c.AuthMethod == "" && c.Secret != "" {
+			c.AuthMethod = "client_secret_basic" // RFC 7591 §2
+		}
 		client, _, err := mintClient(dcr.Spec{
 			ID: c.ID, Name: c.Name, RedirectURIs: c.RedirectURIs, GrantTypes: c.GrantTypes, AuthMethod: c.AuthMethod,
 			JWKS: []byte(c.JWKS), JWKSURI: c.JWKSURI, Scopes: c.Scopes, Resources: c.Resources,
