@@ -52,7 +52,7 @@ func (s *Server) decide(ctx context.Context, p params, token storage.Hash) decis
 		case visitErr != nil:
 			err = visitErr
 		case v == nil: // nothing is known of the client before somebody signs in
-			return decision{step: stepLogin, auth: authorization{query: p.values.Encode(), prompt: strings.Fields(p.get("prompt"))}, stranger: who}
+			return s.greet(ctx, who, p)
 		default:
 			who, err = s.identify(ctx, p, s.fetchClient)
 		}
@@ -76,6 +76,15 @@ func (s *Server) decide(ctx context.Context, p params, token storage.Hash) decis
 		if errors.Is(d.err, storage.ErrNotFound) { // the session ended in between
 			d.step, d.err, d.visit = stepLogin, nil, nil
 		}
+	}
+	return d
+}
+
+// greet is the login page for a client of which only the id is known, a URL.
+func (s *Server) greet(ctx context.Context, who identified, p params) decision {
+	d := decision{step: stepLogin, stranger: who, auth: authorization{query: p.values.Encode(), prompt: strings.Fields(p.get("prompt"))}}
+	if catalog, err := s.catalog.load(ctx); err == nil {
+		d.auth.resource, _ = catalog.Resolve(p.resources()) // for the page; it is validated with the client
 	}
 	return d
 }

@@ -40,6 +40,7 @@ func (s *Server) showLogin(w http.ResponseWriter, r *http.Request, status int, d
 		// request says, or a person who has consented before would be stuck; whether the
 		// browser is sent there is decided when the document is read.
 		v.Client = clientParty(storage.Client{ID: d.stranger.client.ID, Source: storage.SourceCIMD})
+		v.Resource = resourceParty(a.resource.Resource)
 		v.FormTargets = formTargets(d.stranger.sent)
 	}
 	s.pages.Login(w, status, v)

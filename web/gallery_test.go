@@ -50,6 +50,9 @@ func samples() []sample {
 	return []sample{
 		{"login", func(p *Pages, w http.ResponseWriter) { p.Login(w, 200, login) }},
 		{"login-own", func(p *Pages, w http.ResponseWriter) { p.Login(w, 200, Login{Action: "/login", Step: "sealed-step"}) }},
+		{"login-unread", func(p *Pages, w http.ResponseWriter) {
+			p.Login(w, 200, Login{Action: "/login", Step: "sealed-step", Client: Party{Host: "app.example.com", URL: "https://app.example.com/client.json"}, Resource: notes})
+		}},
 		{"login-problem", func(p *Pages, w http.ResponseWriter) { p.Login(w, 401, failed) }},
 		{"consent", sampleConsent().with(func(*Consent) {})},
 		{"consent-loopback", sampleConsent().with(func(c *Consent) {
