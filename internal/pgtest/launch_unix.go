@@ -3,6 +3,7 @@
 package pgtest
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -23,11 +24,25 @@ import (
 
 // keeper runs the server until its standard input ends, which it does when the test
 // process ends for whatever reason; then it stops the server and removes its files.
-const keeper = `"$@" & pid=$!; read _; kill -INT $pid; wait $pid; rm -rf "$0"`
+// Until then it stops and starts the server as it is told, and answers each line when
+// that is done.
+const keeper = `start() { "$@" >&2 & pid=$!; }
+start "$@"
+while read -r word; do
+	case $word in
+	start) start "$@" ;;
+	*) kill -s "$word" $pid; wait $pid ;;
+	esac
+	echo done
+done
+kill -INT $pid; wait $pid; rm -rf "$0"`
 
-// launch makes a cluster in a temporary directory and starts it. Nothing of it needs
-// to survive, so it never waits for the disk.
-func launch() (*Server, error) {
+// throwaway: nothing of a cluster needs to survive a power cut, so it never waits for
+// the disk.
+var throwaway = []string{"fsync=off", "full_page_writes=off"}
+
+// launch makes a cluster in a temporary directory and starts it with settings.
+func launch(settings ...string) (*Server, error) {
 	bin, err := binaries()
 	if err != nil {
 		return nil, err
@@ -40,14 +55,14 @@ func launch() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := boot(bin, dir, attr)
+	s, err := boot(bin, dir, attr, append(settings, throwaway...))
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return s, nil
 }
 
-func boot(bin, dir string, attr *syscall.SysProcAttr) (*Server, error) {
+func boot(bin, dir string, attr *syscall.SysProcAttr, settings []string) (*Server, error) {
 	if c := attr.Credential; c != nil {
 		if err := os.Chown(dir, int(c.Uid), int(c.Gid)); err != nil {
 			return nil, err
@@ -64,31 +79,52 @@ func boot(bin, dir string, attr *syscall.SysProcAttr) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	alive, err := serve(dir, attr, filepath.Join(bin, "postgres"), "-D", data, "-p", port, "-k", dir,
-		"-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200", "-c", "fsync=off",
-		"-c", "synchronous_commit=off", "-c", "full_page_writes=off")
+	command := []string{filepath.Join(bin, "postgres"), "-D", data, "-p", port, "-k", dir, "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200"}
+	for _, setting := range settings {
+		command = append(command, "-c", setting)
+	}
+	keeper, err := keep(dir, attr, command...)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{alive: alive, url: &url.URL{Scheme: "postgres", User: url.User("postgres"), Host: "127.0.0.1:" + port,
+	s := &Server{keeper: keeper, url: &url.URL{Scheme: "postgres", User: url.User("postgres"), Host: "127.0.0.1:" + port,
 		Path: "/postgres", RawQuery: "sslmode=disable"}}
 	return s, s.wait()
 }
 
-// serve starts the command under the keeper and returns the pipe to it. Nobody
-// closes the pipe: the operating system does when this process is gone.
-func serve(dir string, attr *syscall.SysProcAttr, command ...string) (alive io.Closer, err error) {
+// pipes lead to a keeper. Nobody closes them: the operating system does when this
+// process is gone.
+type pipes struct {
+	io.Writer
+	answers *bufio.Reader
+}
+
+// keep starts the command under the keeper.
+func keep(dir string, attr *syscall.SysProcAttr, command ...string) (*pipes, error) {
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
 	c := exec.Command("/bin/sh", append([]string{"-c", keeper, dir}, command...)...)
-	c.Dir, c.SysProcAttr, c.Stdout, c.Stderr = dir, attr, log, log
-	if alive, err = c.StdinPipe(); err != nil {
+	c.Dir, c.SysProcAttr, c.Stderr = dir, attr, log
+	in, err := c.StdinPipe()
+	if err != nil {
 		return nil, err
 	}
-	return alive, c.Start()
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	return &pipes{in, bufio.NewReader(out)}, c.Start()
+}
+
+func (p *pipes) tell(word string) error {
+	if _, err := fmt.Fprintln(p, word); err != nil {
+		return err
+	}
+	_, err := p.answers.ReadString('\n')
+	return err
 }
 
 func (s *Server) wait() error {

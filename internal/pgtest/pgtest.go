@@ -9,7 +9,6 @@ package pgtest
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"sync"
@@ -23,8 +22,8 @@ import (
 
 // Server is a running PostgreSQL.
 type Server struct {
-	url   *url.URL  // of a database from which others can be created
-	alive io.Closer // the server runs until this is closed, also by the collector: keep it
+	url    *url.URL // of a database from which others can be created
+	keeper *pipes   // the server runs until these are closed, also by the collector: keep them
 }
 
 // shared starts the server of this process once. It ends with the process (see launch).
@@ -35,6 +34,19 @@ var shared = sync.OnceValues(start)
 func Start(tb testing.TB) *Server {
 	tb.Helper()
 	s, err := shared()
+	return s.orSkip(tb, err)
+}
+
+// StartOwn returns a server that only the caller uses, so that it may be stopped and
+// started. What was committed survives every kind of stop. It ends with the process.
+func StartOwn(tb testing.TB) *Server {
+	tb.Helper()
+	s, err := launch()
+	return s.orSkip(tb, err)
+}
+
+func (s *Server) orSkip(tb testing.TB, err error) *Server {
+	tb.Helper()
 	switch {
 	case err == nil:
 		return s
@@ -46,6 +58,33 @@ func Start(tb testing.TB) *Server {
 	return nil
 }
 
+// Mode is how a server of StartOwn is stopped, as of pg_ctl: the signal.
+type Mode string
+
+const (
+	Fast      Mode = "INT"  // transactions are rolled back and clients told
+	Immediate Mode = "QUIT" // as in a crash; the next start recovers
+)
+
+// Stop stops a server of StartOwn and returns when its processes are gone.
+func (s *Server) Stop(m Mode) error { return s.keeper.tell(string(m)) }
+
+// Start starts it again, on the same port, and returns when it answers.
+func (s *Server) Start() error {
+	if err := s.keeper.tell("start"); err != nil {
+		return err
+	}
+	return s.wait()
+}
+
+// Restart stops and starts it.
+func (s *Server) Restart(m Mode) error {
+	if err := s.Stop(m); err != nil {
+		return err
+	}
+	return s.Start()
+}
+
 func start() (*Server, error) {
 	if given := os.Getenv("TEST_DATABASE_URL"); given != "" {
 		u, err := url.Parse(given)
@@ -54,7 +93,7 @@ func start() (*Server, error) {
 		}
 		return &Server{url: u}, nil
 	}
-	return launch()
+	return launch("synchronous_commit=off")
 }
 
 // Database creates an empty database, which goes when the test ends, and returns

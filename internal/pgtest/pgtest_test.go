@@ -22,3 +22,37 @@ func TestEachDatabaseIsEmptyAndItsOwn(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatWasCommittedSurvivesAStop(t *testing.T) {
+	ctx, s := context.Background(), StartOwn(t)
+	url := s.Database(t)
+	run := func(sql string) int {
+		t.Helper()
+		c, err := pgx.Connect(ctx, url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close(ctx)
+		tag, err := c.Exec(ctx, sql)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return int(tag.RowsAffected())
+	}
+	run("CREATE TABLE kept (id INTEGER)")
+	for _, mode := range []Mode{Fast, Immediate} {
+		run("INSERT INTO kept VALUES (1)")
+		if err := s.Stop(mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pgx.Connect(ctx, url); err == nil {
+			t.Errorf("%s: the server still answers", mode)
+		}
+		if err := s.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := run("SELECT id FROM kept"); got != 2 {
+		t.Errorf("got %d rows, want 2", got)
+	}
+}
