@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the tests need and this machine lacks: PostgreSQL and Chromium from
-# Debian packages, Node 22 and the clients from npm. It may do so as root on Debian and
+# Installs what the tests need and this machine lacks: PostgreSQL, PgBouncer and
+# Chromium from Debian packages, Node 22 and the clients from npm. It may do so as root on Debian and
 # Ubuntu; elsewhere it names the command, and the tests that need it are skipped. With
 # CI=true nothing is skipped, so a missing part is a failure.
 set -uo pipefail
@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.."
 missing=()
 have() { command -v "$1" >/dev/null 2>&1; }
 compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || have initdb || missing+=(postgresql)
+have pgbouncer || [ -x /usr/sbin/pgbouncer ] || missing+=(pgbouncer)
 have chromium || have chromium-browser || have google-chrome || missing+=(chromium)
 
 if ((${#missing[@]})); then

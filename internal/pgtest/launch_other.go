@@ -2,7 +2,10 @@
 
 package pgtest
 
-import "errors"
+import (
+	"errors"
+	"testing"
+)
 
 func launch(...string) (*Server, error) {
 	return nil, errors.New("a PostgreSQL is started on Unix only")
@@ -13,3 +16,9 @@ type pipes struct{}
 func (*pipes) tell(string) error { return errors.ErrUnsupported }
 
 func (*Server) wait() error { return errors.ErrUnsupported }
+
+// Bouncer skips the test.
+func (*Server) Bouncer(tb testing.TB) func(string) string {
+	tb.Skip("pgtest: a PgBouncer is started on Unix only")
+	return nil
+}

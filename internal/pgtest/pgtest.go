@@ -22,8 +22,9 @@ import (
 
 // Server is a running PostgreSQL.
 type Server struct {
-	url    *url.URL // of a database from which others can be created
-	keeper *pipes   // the server runs until these are closed, also by the collector: keep them
+	url     *url.URL // of a database from which others can be created
+	keeper  *pipes   // the server runs until these are closed, also by the collector: keep them
+	bouncer *pipes   // likewise
 }
 
 // shared starts the server of this process once. It ends with the process (see launch).

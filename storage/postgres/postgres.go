@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -37,6 +38,7 @@ type Options struct {
 // Store is a storage.Store in PostgreSQL.
 type Store struct {
 	pool    *pgxpool.Pool
+	bare    *atomic.Bool // prepare no statements; see unprepared
 	steps   []migrations.Step
 	timeout time.Duration
 	now     func() time.Time
@@ -47,8 +49,9 @@ var _ storage.Store = (*Store)(nil)
 
 // Open connects to the database of a postgres:// URL and migrates it.
 // storage.ErrSchema, wrapped, when a newer version wrote it. The URL may carry the
-// parameters of pgx, such as pool_max_conns, statement_timeout, or
-// default_query_exec_mode=cache_describe for a PgBouncer older than 1.21.
+// parameters of pgx, such as pool_max_conns or statement_timeout. A pooler that loses
+// prepared statements, as PgBouncer in transaction mode before 1.21, is noticed;
+// default_query_exec_mode=cache_describe says so at once.
 func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -63,11 +66,12 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool, err := connect(ctx, url, o)
+	bare := &atomic.Bool{}
+	pool, err := connect(ctx, url, o, bare)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: open: %w", err)
 	}
-	s := &Store{pool: pool, steps: steps, timeout: o.Timeout, now: o.Now, log: o.Logger}
+	s := &Store{pool: pool, bare: bare, steps: steps, timeout: o.Timeout, now: o.Now, log: o.Logger}
 	if err := s.begin(ctx, o.SkipMigrate); err != nil {
 		pool.Close()
 		return nil, err
@@ -109,12 +113,30 @@ func config(url string, o Options) (*pgxpool.Config, error) {
 	return c, nil
 }
 
-func connect(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) {
+func connect(ctx context.Context, url string, o Options, bare *atomic.Bool) (*pgxpool.Pool, error) {
 	c, err := config(url, o)
 	if err != nil {
 		return nil, err
 	}
+	c.BeforeConnect = func(_ context.Context, cc *pgx.ConnConfig) error {
+		if bare.Load() {
+			cc.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+		}
+		return nil
+	}
 	return pgxpool.NewWithConfig(ctx, c)
+}
+
+// unprepared stops preparing statements, for good: err shows that they do not stay
+// with the connection. Whatever prepared them has run nothing, so the verb starts over.
+func (s *Store) unprepared(err error) {
+	switch state(err) {
+	case noSuchStatement, statementExists:
+		if s.bare.CompareAndSwap(false, true) {
+			s.log.Info("the database is behind a pooler that loses prepared statements: going on without them")
+			s.pool.Reset()
+		}
+	}
 }
 
 // Close waits for the verbs that run and closes the connections.

@@ -49,6 +49,16 @@ func TestContractBehindAPooler(t *testing.T) {
 	})
 }
 
+// TestContractBehindPgBouncer runs through a real PgBouncer in transaction mode, of
+// which the URL says nothing: migrations and every verb.
+func TestContractBehindPgBouncer(t *testing.T) {
+	server := pgtest.Start(t)
+	through := server.Bouncer(t)
+	storagetest.Run(t, func(t *testing.T) storage.Store {
+		return open(t, through(server.Database(t)), Options{})
+	})
+}
+
 func BenchmarkPostgres(b *testing.B) {
 	server := pgtest.Start(b)
 	storagetest.Bench(b, func(b *testing.B) storage.Store { return open(b, server.Database(b), Options{}) })

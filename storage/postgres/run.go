@@ -26,6 +26,8 @@ const (
 	deadlockDetected     = "40P01"
 	uniqueViolation      = "23505"
 	notInRepertoire      = "22021" // text with a NUL or broken UTF-8
+	noSuchStatement      = "26000"
+	statementExists      = "42P05"
 	undefinedTable       = "42P01"
 	duplicateTable       = "42P07"
 	duplicateObject      = "42710"
@@ -49,8 +51,8 @@ func (s *Store) tx(ctx context.Context, what string, fn func(ctx context.Context
 	})
 }
 
-// retry repeats what failed because of a concurrent transaction, or never reached
-// the server. It bounds the whole by the timeout of a verb.
+// retry repeats what failed because of a concurrent transaction, found its prepared
+// statement gone, or never reached the server. It bounds the whole by the timeout of a verb.
 func (s *Store) retry(ctx context.Context, what string, fn func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -59,6 +61,7 @@ func (s *Store) retry(ctx context.Context, what string, fn func(context.Context)
 		if err == nil {
 			return nil
 		}
+		s.unprepared(err)
 		if try == maxTries || !again(err) || ctx.Err() != nil {
 			return fmt.Errorf("postgres: %s: %w", what, cause(ctx, err))
 		}
@@ -72,7 +75,7 @@ func (s *Store) retry(ctx context.Context, what string, fn func(context.Context)
 
 func again(err error) bool {
 	switch state(err) {
-	case serializationFailure, deadlockDetected:
+	case serializationFailure, deadlockDetected, noSuchStatement, statementExists:
 		return true
 	}
 	return errors.Is(err, errAgain) || pgconn.SafeToRetry(err)

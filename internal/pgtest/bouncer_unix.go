@@ -1,0 +1,103 @@
+//go:build unix
+
+package pgtest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// bouncerConfig: few connections to the server, so that every transaction may find
+// itself on another one.
+const bouncerConfig = `[databases]
+* = host=127.0.0.1 port=%s user=postgres
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = %s
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+default_pool_size = 4
+max_client_conn = 500
+server_lifetime = 2
+`
+
+// Bouncer puts a PgBouncer in transaction mode before the server and returns what
+// turns the URL of a database into the one through it. It ends with the process.
+// Where there is none the test is skipped; with CI=true that is a failure.
+func (s *Server) Bouncer(tb testing.TB) func(database string) string {
+	tb.Helper()
+	host, err := s.bounce()
+	switch {
+	case err == nil:
+	case os.Getenv("CI") == "true":
+		tb.Fatalf("pgtest: %v", err)
+	default:
+		tb.Skipf("pgtest: %v (apt-get install pgbouncer)", err)
+	}
+	return func(database string) string {
+		u, err := url.Parse(database)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		u.Host = host
+		return u.String()
+	}
+}
+
+func (s *Server) bounce() (host string, err error) {
+	bin, err := exec.LookPath("pgbouncer")
+	if err != nil {
+		if bin, err = exec.LookPath("/usr/sbin/pgbouncer"); err != nil {
+			return "", errors.New("no PgBouncer on this machine")
+		}
+	}
+	attr, err := unprivileged()
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp("", "pgtest")
+	if err != nil {
+		return "", err
+	}
+	if s.bouncer, host, err = s.startBouncer(bin, dir, attr); err != nil {
+		return "", errors.Join(err, os.RemoveAll(dir))
+	}
+	return host, nil
+}
+
+func (s *Server) startBouncer(bin, dir string, attr *syscall.SysProcAttr) (*pipes, string, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, "", err
+	}
+	ini := filepath.Join(dir, "pgbouncer.ini")
+	if err := os.WriteFile(ini, fmt.Appendf(nil, bouncerConfig, s.url.Port(), port), 0o644); err != nil {
+		return nil, "", err
+	}
+	if c := attr.Credential; c != nil {
+		if err := os.Chown(dir, int(c.Uid), int(c.Gid)); err != nil {
+			return nil, "", err
+		}
+	}
+	keeper, err := keep(dir, attr, bin, ini)
+	if err != nil {
+		return nil, "", err
+	}
+	host := net.JoinHostPort("127.0.0.1", port)
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if c, err := net.Dial("tcp", host); err == nil {
+			return keeper, host, c.Close()
+		}
+	}
+	log, _ := os.ReadFile(filepath.Join(dir, "log"))
+	return nil, "", fmt.Errorf("PgBouncer does not answer\n%s", log)
+}
