@@ -145,10 +145,26 @@ func TestRotation(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	store := openStore(t)
 	m := newManager(t, Config{Store: store, Now: func() time.Time { return now }})
+	other := newManager(t, Config{Store: store, Now: func() time.Time { return now }})
 	old := sign(t, m)
-	if err := m.Rotate(t.Context()); err != nil {
-		t.Fatal(err)
+	for range 2 {
+		now = now.Add(time.Second)
+		if err := m.Rotate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
+	t.Run("AS-121 a new key signs nothing before every replica publishes it", func(t *testing.T) {
+		for range 2 * known / time.Second {
+			token := sign(t, m)
+			if err := published(t, other, token); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := other.Verify(t.Context(), token, "at+jwt"); err != nil {
+				t.Fatal(err)
+			}
+			now = now.Add(time.Second)
+		}
+	})
 	fresh := sign(t, m)
 	t.Run("AS-121 a new kid signs, the old token still verifies", func(t *testing.T) {
 		if strings.Split(old, ".")[0] == strings.Split(fresh, ".")[0] {

@@ -25,7 +25,7 @@ const sealPurpose = "signing key"
 // set is what was read from the store at one moment, ready for use.
 type set struct {
 	readAt time.Time
-	active *signer // of the configured algorithm; nil when there is none yet
+	active *signer // to sign with; nil when there is none of the configured algorithm yet
 	public map[string]jose.JSONWebKey
 	jwks   []byte
 	etag   string
@@ -42,6 +42,7 @@ type signer struct {
 func (m *Manager) newSet(stored []storage.SigningKey, now time.Time) (*set, error) {
 	s := &set{readAt: now, public: map[string]jose.JSONWebKey{}}
 	list := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{}}
+	signing := m.signing(stored, now)
 	for _, k := range stored {
 		var pub jose.JSONWebKey
 		if err := json.Unmarshal(k.Public, &pub); err != nil {
@@ -49,7 +50,7 @@ func (m *Manager) newSet(stored []storage.SigningKey, now time.Time) (*set, erro
 		}
 		s.public[k.ID] = pub
 		list.Keys = append(list.Keys, pub)
-		if k.State == storage.KeyActive && k.Algorithm == m.cfg.Algorithm {
+		if k.ID == signing {
 			key, err := m.open(k)
 			if err != nil {
 				return nil, err
@@ -64,6 +65,26 @@ func (m *Manager) newSet(stored []storage.SigningKey, now time.Time) (*set, erro
 	sum := sha256.Sum256(s.jwks)
 	s.etag = `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
 	return s, nil
+}
+
+// known is how long after its creation every replica publishes a key, with some time
+// for clocks that differ.
+const known = 2 * cacheTTL
+
+// signing is the id of the key to sign with: the newest that every replica publishes, or
+// a resource server that asks another replica would not find the key of a token that it
+// was just shown, and that replica would not know the token when it is to be revoked.
+// Until then the key that was replaced goes on.
+func (m *Manager) signing(stored []storage.SigningKey, now time.Time) (id string) {
+	for _, k := range stored { // oldest first
+		if k.Algorithm != m.cfg.Algorithm || k.State == storage.KeyNext {
+			continue
+		}
+		if id == "" || !now.Before(k.CreatedAt.Add(known)) {
+			id = k.ID
+		}
+	}
+	return id
 }
 
 // generate makes a key pair of the configured algorithm.
