@@ -130,5 +130,9 @@ func (s *Server) writeRefusal(w http.ResponseWriter, r *http.Request, who identi
 		s.sendToClient(w, r, who, refusal(e))
 		return
 	}
+	if e.Code == oauth.TemporarilyUnavailable { // loading the page again is all it takes
+		s.showError(w, r, pageStatus(e), e)
+		return
+	}
 	s.showStopped(w, r, who, e)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -194,8 +195,23 @@ func TestHealth(t *testing.T) {
 	if pg := p.get("/healthz"); pg.status != 200 {
 		t.Errorf("healthz: got %d", pg.status)
 	}
+	p.login(authorizeQuery())
+	form := p.get("/authorize?" + authorizeQuery("prompt", "login").Encode())
 	r.store.Close()
-	if pg := p.post("/token", refreshForm("x")); pg.status != 503 || pg.header.Get("Retry-After") == "" {
-		t.Errorf("without a store: got %d %s, want 503 with Retry-After", pg.status, pg.body)
+	r.advance(time.Minute) // whatever was kept of the store is too old
+	for name, get := range map[string]func() page{
+		"token":   func() page { return p.post("/token", refreshForm("x")) },
+		"page":    func() page { return p.get("/authorize?" + authorizeQuery().Encode()) },
+		"unknown": func() page { return p.get("/authorize?" + authorizeQuery("client_id", "x").Encode()) },
+		"unknown JSON": func() page {
+			return p.get("/authorize?"+authorizeQuery("client_id", "x").Encode(), "Accept", "application/json")
+		},
+		"login": func() page {
+			return p.post("/login", url.Values{"step": {form.step(t)}, "username": {"alice"}, "password": {"correct horse battery"}})
+		},
+	} {
+		if pg := get(); pg.status != 503 || pg.header.Get("Retry-After") == "" {
+			t.Errorf("without a store: %s: got %d %.300s, want 503 with Retry-After", name, pg.status, pg.body)
+		}
 	}
 }

@@ -101,6 +101,7 @@ func (s *Server) showIdentifyError(w http.ResponseWriter, r *http.Request, d dec
 	}
 	if wantsJSON(r) {
 		noteError(r, e)
+		setRetryAfter(w, e, status)
 		writeJSON(w, status, errorBody{e.Code, oauth.SafeDescription(e.Description)})
 		return
 	}
@@ -142,6 +143,7 @@ func wantsJSON(r *http.Request) bool {
 func (s *Server) showError(w http.ResponseWriter, r *http.Request, status int, err error) {
 	e := oauth.AsError(err)
 	noteError(r, e)
+	setRetryAfter(w, e, status)
 	v := web.Error{Title: "Something is not right", Message: e.Description, Code: string(e.Code), RequestID: requestID(r)}
 	switch {
 	case e.Code == oauth.InvalidClient:

@@ -36,9 +36,7 @@ type errorBody struct {
 func (s *Server) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	e := oauth.AsError(err)
 	noteError(r, e)
-	if e.RetryAfter > 0 {
-		w.Header().Set("Retry-After", retryAfter(e.RetryAfter))
-	}
+	setRetryAfter(w, e, e.Status())
 	if e.Code == oauth.InvalidClient && r.Header.Get("Authorization") != "" {
 		// RFC 6749 §5.2: the scheme that the client used must be named.
 		w.Header().Set("WWW-Authenticate", `Basic realm="`+s.cfg.ProductName+`", charset="UTF-8"`)
@@ -65,8 +63,20 @@ func (s *Server) writeParseError(w http.ResponseWriter, r *http.Request, err err
 // that was acknowledged, and the client should try again.
 func unavailable(err error) error {
 	e := oauth.NewError(oauth.TemporarilyUnavailable, "The server cannot reach its storage. Please try again.").Because(err)
-	e.RetryAfter = 2 * time.Second
+	e.RetryAfter = storageRetry
 	return e
+}
+
+const storageRetry = 2 * time.Second
+
+// setRetryAfter says when to try again, which a 503 always does.
+func setRetryAfter(w http.ResponseWriter, e *oauth.Error, status int) {
+	switch {
+	case e.RetryAfter > 0:
+		w.Header().Set("Retry-After", retryAfter(e.RetryAfter))
+	case status == http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", retryAfter(storageRetry))
+	}
 }
 
 func retryAfter(d time.Duration) string {
