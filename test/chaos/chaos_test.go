@@ -1,0 +1,338 @@
+// Package chaos runs three replicas of the built server on one PostgreSQL, lets many
+// clients use them, and breaks what can break meanwhile: replicas are killed,
+// PostgreSQL is stopped, keys are rotated, access is revoked. What the clients were
+// told must stay true.
+//
+// MCP_AUTHD_CHAOS=long runs for minutes instead of seconds; MCP_AUTHD_CHAOS_SEED
+// repeats the order of events of an earlier run.
+package chaos
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/pgtest"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	demotest.Cleanup()
+	os.Exit(code)
+}
+
+// plan is how much is done.
+type plan struct {
+	clients, people, kills int
+	lasts                  time.Duration
+	pause                  time.Duration // of a client between two steps, at most
+}
+
+func newPlan() plan {
+	if os.Getenv("MCP_AUTHD_CHAOS") == "long" {
+		return plan{clients: 300, people: 8, kills: 40, lasts: 150 * time.Second, pause: 3 * time.Second}
+	}
+	return plan{clients: 100, people: 5, kills: 6, lasts: 22 * time.Second, pause: 1500 * time.Millisecond}
+}
+
+func newSeed(t *testing.T) uint64 {
+	seed := rand.Uint64()
+	if given := os.Getenv("MCP_AUTHD_CHAOS_SEED"); given != "" {
+		var err error
+		if seed, err = strconv.ParseUint(given, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("MCP_AUTHD_CHAOS_SEED=%d", seed)
+	return seed
+}
+
+// run is one run.
+type run struct {
+	*cluster
+	plan
+	seed   uint64
+	people []*person
+	wg     sync.WaitGroup // what goes on beside the events
+	doomed *person        // whose account is disabled
+	over   chan struct{}
+
+	mu   sync.Mutex // guards what follows
+	live []*client  // whose grants stand
+	dead []*client  // whose grants were ended
+}
+
+func TestChaos(t *testing.T) {
+	x := &run{cluster: newCluster(t), plan: newPlan(), seed: newSeed(t), over: make(chan struct{})}
+	for i := range x.plan.people + 1 {
+		name := fmt.Sprintf("person%d", i)
+		if err := x.command(password, "user", "add", name, "--password-stdin"); err != nil {
+			t.Fatal(err)
+		}
+		x.people = append(x.people, &person{Person: demotest.NewPerson(name, password)})
+	}
+	x.people, x.doomed = x.people[1:], x.people[0]
+	x.start()
+	x.ledger.started = time.Now()
+
+	for i := range x.clients {
+		x.wg.Go(func() { x.life(i) })
+	}
+	x.wg.Go(x.cohort)
+	x.events()
+	close(x.over)
+	x.wg.Wait()
+	x.settle()
+	t.Log(x.ledger)
+	for _, name := range invariants {
+		t.Run(name, func(t *testing.T) {
+			for i, what := range x.broken[name] {
+				if i == reported {
+					t.Errorf("and %d more", len(x.broken[name])-i)
+					break
+				}
+				t.Error(what)
+			}
+		})
+	}
+}
+
+func (x *run) rand(stream int) *rand.Rand { return rand.New(rand.NewPCG(x.seed, uint64(stream))) }
+
+func (x *run) isOver() bool {
+	select {
+	case <-x.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// begin signs a new client in; nil when that failed, which is noted.
+func (x *run) begin(p *person, r *rand.Rand) *client {
+	c := &client{cluster: x.cluster, person: p, rand: r}
+	err := c.register()
+	if err == nil {
+		err = c.signIn()
+	}
+	if err != nil {
+		x.breach(signedIn, "a client could not sign in: %v", err)
+		return nil
+	}
+	return c
+}
+
+// life is the work of one client until the run is over. When its grant is revoked it
+// signs in as a new one.
+func (x *run) life(i int) {
+	r := x.rand(i)
+	var c *client
+	for !x.isOver() {
+		time.Sleep(time.Duration(r.Int64N(int64(x.pause))))
+		if c == nil {
+			if c = x.begin(x.people[i%len(x.people)], r); c == nil {
+				return
+			}
+			continue
+		}
+		switch n := r.IntN(1000); {
+		case n < 15:
+			if err := c.revoke(r.IntN(8)); err != nil {
+				x.breach(cutOff, "not revoked: %v", err)
+				return
+			}
+			x.keep(&x.dead, c)
+			c = nil
+		case n < 25:
+			if err := c.race(); err != nil {
+				x.breach(weather, "a race: %v", err)
+			}
+		default:
+			if err := c.step(); err != nil {
+				return // it was noted
+			}
+		}
+	}
+	if c != nil {
+		x.keep(&x.live, c)
+	}
+}
+
+func (x *run) keep(list *[]*client, c *client) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	*list = append(*list, c)
+}
+
+// cohort are the clients of one person whose account is disabled half-way.
+func (x *run) cohort() {
+	r := x.rand(-1)
+	var all []*client
+	for range 4 {
+		if c := x.begin(x.doomed, r); c != nil {
+			all = append(all, c)
+		}
+	}
+	for time.Since(x.started) < x.lasts/2 {
+		for _, c := range all {
+			if c.step() != nil {
+				return
+			}
+		}
+		time.Sleep(x.pause / 4)
+	}
+	if err := x.command("", "user", "disable", x.doomed.Username); err != nil {
+		x.breach(cutOff, "not disabled: %v", err)
+		return
+	}
+	x.revoked.Add(int64(len(all)))
+	for _, c := range all {
+		c.mustBeDead(cutOff)
+		x.keep(&x.dead, c)
+	}
+}
+
+// events breaks things, in an order that the seed decides.
+func (x *run) events() {
+	r := x.rand(-2)
+	what := []func(*rand.Rand){
+		func(r *rand.Rand) { x.restart(pgtest.Fast, r) }, func(r *rand.Rand) { x.restart(pgtest.Immediate, r) }, x.rotate, x.rotate,
+	}
+	for range x.kills {
+		what = append(what, x.crash)
+	}
+	r.Shuffle(len(what), func(i, j int) { what[i], what[j] = what[j], what[i] })
+	for i, event := range what {
+		due := x.started.Add(x.lasts * time.Duration(i+1) / time.Duration(len(what)+1))
+		time.Sleep(time.Until(due.Add(-time.Duration(r.Int64N(int64(x.lasts) / int64(len(what)+1))))))
+		event(r)
+	}
+	time.Sleep(time.Until(x.started.Add(x.lasts)))
+}
+
+// crash kills a replica; of three at least one is left.
+func (x *run) crash(r *rand.Rand) {
+	up := x.up()
+	if len(up) < 2 {
+		return
+	}
+	x.kill(up[r.IntN(len(up))], r)
+}
+
+func (x *run) kill(one *replica, r *rand.Rand) {
+	x.ledger.kills.Add(1)
+	one.kill(time.Duration(r.IntN(1500)) * time.Millisecond)
+}
+
+func (x *run) up() (out []*replica) {
+	for _, r := range x.replicas {
+		if r.ready() == http.StatusOK {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// restart stops PostgreSQL until every replica has noticed, and starts it again.
+func (x *run) restart(mode pgtest.Mode, r *rand.Rand) {
+	up := x.up()
+	pids := map[*replica]int{}
+	x.leave()
+	x.restarts.Add(1)
+	if err := x.db.Stop(mode); err != nil {
+		x.t.Error(err)
+	}
+	if len(up) > 1 && r.IntN(2) == 0 {
+		x.kill(up[0], r) // it cannot start until PostgreSQL is back
+		up = up[1:]
+	}
+	for _, one := range up {
+		pids[one] = one.pid()
+		if !within(5*time.Second, func() bool { return one.ready() == http.StatusServiceUnavailable }) {
+			x.breach(weather, "%s does not say that it is not ready: %d", one.address, one.ready())
+		}
+	}
+	time.Sleep(time.Duration(r.IntN(1000)) * time.Millisecond)
+	if err := x.db.Start(); err != nil {
+		x.t.Error(err)
+	}
+	x.arrive()
+	for _, one := range up {
+		if !within(5*time.Second, func() bool { return one.ready() == http.StatusOK }) || one.pid() != pids[one] {
+			x.breach(weather, "%s did not get ready again by itself", one.address)
+		}
+	}
+}
+
+// rotate makes a new signing key, and looks closely for as long as replicas may differ
+// about it: a token of any of them is at once known, verified and revoked at all.
+func (x *run) rotate(r *rand.Rand) {
+	if err := x.command("", "keys", "rotate"); err != nil {
+		x.breach(verified, "%v", err)
+		return
+	}
+	x.rotations.Add(1)
+	p, seed := x.people[r.IntN(len(x.people))], r.Int()
+	for i := range 12 {
+		x.wg.Go(func() {
+			time.Sleep(time.Duration(i+1) * time.Second)
+			c := x.begin(p, x.rand(seed+i))
+			if c == nil {
+				return
+			}
+			for range x.replicas {
+				if c.verify(c.access) != nil || c.introspect(c.access) != nil {
+					return
+				}
+			}
+			if err := c.revoke(2); err != nil { // by its access token
+				x.breach(cutOff, "not revoked: %v", err)
+				return
+			}
+			x.keep(&x.dead, c)
+		})
+	}
+}
+
+// settle looks at everything again when the weather is fine.
+func (x *run) settle() {
+	for _, r := range x.replicas {
+		if !within(20*time.Second, func() bool { return r.ready() == http.StatusOK }) {
+			x.breach(weather, "%s is not ready at the end: %d", r.address, r.ready())
+		}
+	}
+	var wg sync.WaitGroup
+	for i, c := range x.live {
+		wg.Go(func() {
+			for _, r := range x.replicas { // each replica continues what another said
+				a, err := x.ask(c.rotation(c.refresh), r)
+				if err != nil {
+					x.breach(kept, "%v", err)
+					return
+				}
+				out, err := c.told(c.refresh, a)
+				if err != nil {
+					x.breach(kept, "the last refresh token that a client was told: %v", err)
+					return
+				}
+				x.refreshes.Add(1)
+				c.keep(out)
+			}
+			_ = c.introspect(c.access) // it notes what is wrong
+			_ = c.verify(c.access)
+			if i%10 == 0 {
+				c.reuseLate()
+			}
+		})
+	}
+	wg.Wait()
+	for _, c := range x.dead {
+		c.mustBeDead(kept)
+	}
+}

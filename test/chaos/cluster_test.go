@@ -1,0 +1,249 @@
+package chaos
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/pgtest"
+)
+
+const (
+	resource = "http://127.0.0.1:9/mcp"
+	password = "correct horse battery"
+	// grace is long enough for a client that sits out a restart of PostgreSQL, and
+	// short enough to be outlived by the run.
+	grace = 20 * time.Second
+)
+
+var resourceServer = url.UserPassword("resource-server", strings.Repeat("s", 40))
+
+// cluster is three replicas on one PostgreSQL behind a load balancer.
+type cluster struct {
+	*ledger
+	t        *testing.T
+	db       *pgtest.Server
+	binary   string
+	config   string
+	issuer   string
+	host     string
+	http     *http.Client
+	replicas []*replica
+}
+
+const settings = `issuer: %s
+data_dir: %s
+secret_key: %s
+database: {url: "%s"}
+resources: [{uri: "%s", name: R, scopes: [{name: mcp, description: use it, default: true}]}]
+clients: [{id: %s, name: RS, secret: %s, auth_method: client_secret_basic, grant_types: [client_credentials], resources: ["%s"]}]
+tokens: {refresh_grace: %s}
+registration: {rate_per_minute: 1000000}
+log: {level: warn, format: json}
+`
+
+func newCluster(t *testing.T) *cluster {
+	db := pgtest.StartOwn(t)
+	dir := t.TempDir()
+	c := &cluster{ledger: newLedger(), t: t, db: db, binary: demotest.Binary(t), config: filepath.Join(dir, "mcp-authd.yaml")}
+	c.http = &http.Client{
+		Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	front := httptest.NewServer(c)
+	t.Cleanup(front.Close)
+	c.issuer, c.host = front.URL, strings.TrimPrefix(front.URL, "http://")
+	secret, _ := resourceServer.Password()
+	yaml := fmt.Sprintf(settings, c.issuer, dir, strings.Repeat("k", 40), db.Database(t), resource, resourceServer.Username(), secret, resource, grace)
+	if err := os.WriteFile(c.config, []byte(yaml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		log, err := os.Create(filepath.Join(dir, fmt.Sprintf("replica-%d.log", i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { log.Close() })
+		c.replicas = append(c.replicas, &replica{cluster: c, address: freeAddress(t), log: log})
+	}
+	return c
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// start starts the replicas, all at once on an empty database, and waits for them.
+func (c *cluster) start() {
+	for _, r := range c.replicas {
+		r.done = make(chan struct{})
+		go r.supervise()
+	}
+	c.t.Cleanup(c.stop)
+	for _, r := range c.replicas {
+		if !within(20*time.Second, func() bool { return r.ready() == http.StatusOK }) {
+			c.t.Fatalf("a replica did not get ready\n%s", r.errors())
+		}
+	}
+}
+
+// stop ends the replicas as a deployment would, and they must end well.
+func (c *cluster) stop() {
+	for _, r := range c.replicas {
+		r.end()
+	}
+	for _, r := range c.replicas {
+		<-r.done
+		if c.t.Failed() {
+			c.t.Logf("errors of %s:\n%s", r.address, r.errors())
+		}
+	}
+}
+
+// command runs mcp-authd on the same installation, again until it succeeds: then it was
+// acknowledged.
+func (c *cluster) command(in string, args ...string) (err error) {
+	within(patience, func() bool {
+		began := time.Now()
+		cmd := exec.Command(c.binary, append(args, "--config", c.config)...)
+		cmd.Stdin = strings.NewReader(in)
+		out, failed := cmd.CombinedOutput()
+		if err = failed; err != nil {
+			err = fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, out)
+		}
+		return err == nil || !c.stormy(began)
+	})
+	return err
+}
+
+// within repeats until f holds, and reports whether it did in time.
+func within(d time.Duration, f func() bool) bool {
+	for end := time.Now().Add(d); ; time.Sleep(50 * time.Millisecond) {
+		if f() {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+	}
+}
+
+// replica is one server, started again whenever it ends.
+type replica struct {
+	*cluster
+	address string
+	log     *os.File
+	done    chan struct{}
+
+	mu     sync.Mutex // guards what follows
+	cmd    *exec.Cmd
+	killed bool
+	pause  time.Duration // until it is started again
+	ending bool
+}
+
+func (r *replica) supervise() {
+	defer close(r.done)
+	for {
+		began := time.Now()
+		cmd := exec.Command(r.binary, "serve", "--config", r.config)
+		cmd.Env = append(os.Environ(), "MCP_AUTHD_LISTEN="+r.address, "MCP_AUTHD_MANAGEMENT_LISTEN=")
+		cmd.Stderr = r.log
+		r.mu.Lock()
+		if r.ending {
+			r.mu.Unlock()
+			return
+		}
+		err := cmd.Start()
+		r.cmd, r.killed = cmd, false
+		r.mu.Unlock()
+		if err == nil {
+			err = cmd.Wait()
+		}
+		r.mu.Lock()
+		killed, pause, ending := r.killed, r.pause, r.ending
+		r.mu.Unlock()
+		switch {
+		case ending && err != nil && !killed:
+			r.t.Errorf("replica %s did not exit with 0: %v\n%s", r.address, err, r.errors())
+			return
+		case ending:
+			return
+		case killed:
+			time.Sleep(pause)
+		default: // it may give up at its start, but not while it serves
+			if !r.stormy(began) {
+				r.breach(weather, "replica %s ended by itself: %v\n%s", r.address, err, r.errors())
+			}
+			time.Sleep(300 * time.Millisecond)
+		}
+	}
+}
+
+// kill ends the replica as a power cut would; it comes back after the pause.
+func (r *replica) kill(pause time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.killed, r.pause = true, pause
+	_ = r.cmd.Process.Kill() // it may have ended already
+}
+
+func (r *replica) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ending = true
+	if r.cmd != nil && r.cmd.Process != nil {
+		_ = r.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
+	}
+}
+
+func (r *replica) pid() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.cmd.Process.Pid
+}
+
+// ready is the status of /readyz, 0 when nobody answers.
+func (r *replica) ready() int {
+	resp, err := r.http.Get("http://" + r.address + "/readyz")
+	if err != nil {
+		return 0
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode
+}
+
+// errors are the last lines that the replica logged at level error, but for what came of
+// PostgreSQL being away.
+func (r *replica) errors() string {
+	b, err := os.ReadFile(r.log.Name())
+	if err != nil {
+		return errors.Join(errors.New("no log"), err).Error()
+	}
+	var out [][]byte
+	for line := range bytes.Lines(b) {
+		if bytes.Contains(line, []byte(`"level":"ERROR"`)) && !bytes.Contains(line, []byte(`"status":503`)) || !bytes.HasPrefix(line, []byte("{")) {
+			out = append(out, line)
+		}
+	}
+	return string(bytes.Join(out[max(0, len(out)-20):], nil))
+}

@@ -1,0 +1,126 @@
+package chaos
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// The invariants. What breaks one is noted while the run goes on and fails its subtest
+// at the end.
+const (
+	signedIn  = "AS-96 nobody whose grant stands is asked to sign in again"
+	oneWinner = "AS-90 AS-94 no code and no refresh token has two winners"
+	cutOff    = "AS-226 AS-227 what is revoked is dead at once at every replica"
+	reuse     = "AS-95 a refresh token used again after the grace ends its grant"
+	kept      = "what was acknowledged is still true after every crash"
+	weather   = "without PostgreSQL: 503 with Retry-After and not ready, and ready again without a restart"
+	verified  = "AS-121 an access token verifies with the keys of every replica"
+)
+
+var invariants = []string{signedIn, oneWinner, cutOff, reuse, kept, weather, verified}
+
+// reported bounds what is printed of one invariant.
+const reported = 10
+
+// ledger is what the clients were told, and what should not have been.
+type ledger struct {
+	started time.Time
+
+	mu      sync.Mutex // guards what follows
+	broken  map[string][]string
+	winners map[string]winner // by what was presented
+	away    []span            // when PostgreSQL was stopped
+
+	registered, signIns, refreshes, parallel, lost, late, raced, repeated, introspected, checked, revoked,
+	kills, restarts, rotations, unavailable, doubtful, slowest atomic.Int64
+}
+
+// winner is what a code or refresh token was turned into.
+type winner struct{ refresh, tokenID string }
+
+// span is a time without PostgreSQL; open while it lasts.
+type span struct{ from, to time.Time }
+
+func newLedger() *ledger {
+	return &ledger{started: time.Now(), broken: map[string][]string{}, winners: map[string]winner{}}
+}
+
+// breach notes that an invariant does not hold.
+func (l *ledger) breach(invariant, format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := time.Since(l.started).Round(time.Millisecond)
+	l.broken[invariant] = append(l.broken[invariant], fmt.Sprintf("%s: "+format, append([]any{at}, args...)...))
+}
+
+// won notes what a code or refresh token was turned into, however often it is told.
+func (l *ledger) won(presented string, w winner) {
+	l.mu.Lock()
+	before, known := l.winners[presented]
+	l.winners[presented] = w
+	l.mu.Unlock()
+	if known && before != w {
+		l.breach(oneWinner, "%.12s... was turned into %v and into %v", presented, before, w)
+	}
+}
+
+// leave and arrive bound the time without PostgreSQL.
+func (l *ledger) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.away = append(l.away, span{from: time.Now()})
+}
+
+func (l *ledger) arrive() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.away[len(l.away)-1].to = time.Now()
+}
+
+// recovery is how long after PostgreSQL is back connections to the old one may still be
+// found broken.
+const recovery = 3 * time.Second
+
+// stormy reports whether PostgreSQL was away at some time since.
+func (l *ledger) stormy(since time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.away {
+		if s.to.IsZero() || since.Before(s.to.Add(recovery)) {
+			return true
+		}
+	}
+	return false
+}
+
+// answered judges the status of one answer.
+func (l *ledger) answered(r request, a answer, took time.Duration, began time.Time) {
+	switch {
+	case a.status == 503 && !l.stormy(began):
+		l.breach(weather, "%s %s: 503 although PostgreSQL is there: %s", r.method, r.path, a.body)
+	case a.status == 503 && a.header.Get("Retry-After") == "":
+		l.breach(weather, "%s %s: 503 without Retry-After: %.200s", r.method, r.path, a.body)
+	case a.status == 503:
+		l.unavailable.Add(1)
+	case a.status >= 500:
+		l.breach(weather, "%s %s: %d %.200s", r.method, r.path, a.status, a.body)
+	case !l.stormy(began):
+		for ms := took.Milliseconds(); ; {
+			before := l.slowest.Load()
+			if ms <= before || l.slowest.CompareAndSwap(before, ms) {
+				return
+			}
+		}
+	}
+}
+
+func (l *ledger) String() string {
+	return fmt.Sprintf("%d registrations, %d sign-ins (%d begun again without being asked), %d refreshes (%d in parallel groups, %d replies lost, %d laggards), "+
+		"%d codes raced, %d introspections, %d tokens verified, %d revocations; %d replicas killed, PostgreSQL stopped %d times, keys rotated %d times; "+
+		"%d answers were 503, %d requests repeated without knowing how the first ended; slowest answer %d ms",
+		l.registered.Load(), l.signIns.Load(), l.repeated.Load(), l.refreshes.Load(), l.parallel.Load(), l.lost.Load(), l.late.Load(),
+		l.raced.Load(), l.introspected.Load(), l.checked.Load(), l.revoked.Load(), l.kills.Load(), l.restarts.Load(), l.rotations.Load(),
+		l.unavailable.Load(), l.doubtful.Load(), l.slowest.Load())
+}
