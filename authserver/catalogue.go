@@ -21,9 +21,9 @@ type catalogue struct {
 	store      storage.Resources
 	now        func() time.Time
 
-	mu      sync.Mutex // guards current and readAt
+	mu      sync.Mutex // guards what follows; held while it is read anew
 	current *policy.Catalogue
-	readAt  time.Time
+	askedAt time.Time // when it was read, or could not be
 }
 
 func newCatalogue(ctx context.Context, configured []storage.Resource, store storage.Resources, now func() time.Time) (*catalogue, error) {
@@ -37,12 +37,19 @@ func newCatalogue(ctx context.Context, configured []storage.Resource, store stor
 func (c *catalogue) load(ctx context.Context) (*policy.Catalogue, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.current != nil && c.now().Sub(c.readAt) < catalogueTTL {
-		return c.current, nil
+	if c.current != nil {
+		if c.now().Sub(c.askedAt) < catalogueTTL {
+			return c.current, nil
+		}
+		// Whoever waits behind this reading could do with what is known.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, catalogueTTL)
+		defer cancel()
 	}
 	stored, err := c.store.ListResources(ctx)
 	if err != nil {
 		if c.current != nil {
+			c.askedAt = c.now()
 			return c.current, nil
 		}
 		return nil, err
@@ -52,7 +59,7 @@ func (c *catalogue) load(ctx context.Context) (*policy.Catalogue, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.current, c.readAt = fresh, c.now()
+	c.current, c.askedAt = fresh, c.now()
 	return fresh, nil
 }
 

@@ -37,6 +37,9 @@ type Config struct {
 const (
 	// cacheTTL bounds how long a rotation by another replica stays unseen.
 	cacheTTL = 5 * time.Second
+	// rereadTimeout bounds reading what is known already, and how often that is tried in
+	// vain: whoever waits for it waits for nothing that is needed now.
+	rereadTimeout = 2 * time.Second
 	// publishedCache is how long resource servers may keep a JWK Set.
 	publishedCache = time.Hour
 )
@@ -46,8 +49,9 @@ type Manager struct {
 	cfg  Config
 	ring *secrets.Ring
 
-	mu      sync.Mutex // guards current; held while it is read anew, so that one caller asks the store
-	current *set
+	mu       sync.Mutex // guards what follows; held while it is read anew, so that one caller asks the store
+	current  *set
+	failedAt time.Time // when it could not be read anew
 }
 
 // New returns a manager and makes the first signing key if there is none. Of
@@ -156,12 +160,21 @@ func (m *Manager) load(ctx context.Context) (*set, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.cfg.Now()
-	if m.current != nil && now.Sub(m.current.readAt) < cacheTTL && !now.Before(m.current.readAt) {
-		return m.current, nil
+	if m.current != nil {
+		if age := now.Sub(m.current.readAt); age >= 0 && age < cacheTTL {
+			return m.current, nil
+		}
+		if age := now.Sub(m.failedAt); age >= 0 && age < rereadTimeout {
+			return m.current, nil
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, rereadTimeout)
+		defer cancel()
 	}
 	stored, err := m.cfg.Store.Keys(ctx, now)
 	if err != nil {
 		if m.current != nil {
+			m.failedAt = m.cfg.Now()
 			m.cfg.Logger.WarnContext(ctx, "signing keys not read again, using those known", "error", err)
 			return m.current, nil
 		}

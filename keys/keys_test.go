@@ -2,11 +2,13 @@ package keys
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -188,6 +190,42 @@ func TestRotation(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// hanging is a store that answers nothing any more once it hangs.
+type hanging struct {
+	keyStore
+	hangs atomic.Bool
+}
+
+type keyStore = storage.Keys
+
+func (h *hanging) Keys(ctx context.Context, now time.Time) ([]storage.SigningKey, error) {
+	if h.hangs.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return h.keyStore.Keys(ctx, now)
+}
+
+func TestAStoreThatHangsHoldsNobodyUp(t *testing.T) {
+	store, later := &hanging{keyStore: openStore(t)}, time.Duration(0)
+	m := newManager(t, Config{Store: store, Now: func() time.Time { return time.Now().Add(later) }})
+	store.hangs.Store(true)
+	later = time.Minute
+	began := time.Now()
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			if _, _, err := m.JWKS(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if got := time.Since(began); got > 2*rereadTimeout {
+		t.Errorf("20 callers waited %s, want about %s", got, rereadTimeout)
+	}
 }
 
 func TestManyReplicas(t *testing.T) {
