@@ -32,13 +32,14 @@ type plan struct {
 	clients, people, kills int
 	lasts                  time.Duration
 	pause                  time.Duration // of a client between two steps, at most
+	hung                   time.Duration // how long PostgreSQL hangs
 }
 
 func newPlan() plan {
 	if os.Getenv("MCP_AUTHD_CHAOS") == "long" {
-		return plan{clients: 300, people: 8, kills: 40, lasts: 150 * time.Second, pause: 3 * time.Second}
+		return plan{clients: 300, people: 8, kills: 40, lasts: 150 * time.Second, pause: 3 * time.Second, hung: 13 * time.Second}
 	}
-	return plan{clients: 100, people: 5, kills: 6, lasts: 22 * time.Second, pause: 1500 * time.Millisecond}
+	return plan{clients: 100, people: 5, kills: 6, lasts: 20 * time.Second, pause: 1500 * time.Millisecond, hung: 5 * time.Second}
 }
 
 func newSeed(t *testing.T) uint64 {
@@ -202,7 +203,7 @@ func (x *run) cohort() {
 func (x *run) events() {
 	r := x.rand(-2)
 	what := []func(*rand.Rand){
-		func(r *rand.Rand) { x.restart(pgtest.Fast, r) }, func(r *rand.Rand) { x.restart(pgtest.Immediate, r) }, x.rotate, x.rotate,
+		func(r *rand.Rand) { x.restart(pgtest.Fast, r) }, func(r *rand.Rand) { x.restart(pgtest.Immediate, r) }, x.rotate, x.rotate, x.hang,
 	}
 	for range x.kills {
 		what = append(what, x.crash)
@@ -258,16 +259,45 @@ func (x *run) restart(mode pgtest.Mode, r *rand.Rand) {
 			x.breach(weather, "%s does not say that it is not ready: %d", one.address, one.ready())
 		}
 	}
+	for _, one := range up {
+		one.cached()
+	}
 	time.Sleep(time.Duration(r.IntN(1000)) * time.Millisecond)
 	if err := x.db.Start(); err != nil {
 		x.t.Error(err)
 	}
 	x.arrive()
-	for _, one := range up {
-		if !within(5*time.Second, func() bool { return one.ready() == http.StatusOK }) || one.pid() != pids[one] {
+	x.recovered(pids)
+}
+
+func (x *run) recovered(pids map[*replica]int) {
+	for one, pid := range pids {
+		if !within(5*time.Second, func() bool { return one.ready() == http.StatusOK }) || one.pid() != pid {
 			x.breach(weather, "%s did not get ready again by itself", one.address)
 		}
 	}
+}
+
+// hang lets PostgreSQL hang for a while: nothing is refused, nothing is answered.
+func (x *run) hang(*rand.Rand) {
+	pids := map[*replica]int{}
+	for _, one := range x.up() {
+		pids[one] = one.pid()
+	}
+	x.leave()
+	x.hangs.Add(1)
+	x.valve.shut()
+	over := time.After(x.hung)
+	time.Sleep(x.hung / 5) // until requests have queued up
+	var wg sync.WaitGroup
+	for one := range pids {
+		wg.Go(one.cached)
+	}
+	wg.Wait()
+	<-over
+	x.valve.open()
+	x.arrive()
+	x.recovered(pids)
 }
 
 // rotate makes a new signing key, and looks closely for as long as replicas may differ

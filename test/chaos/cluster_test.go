@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -36,6 +37,7 @@ type cluster struct {
 	*ledger
 	t        *testing.T
 	db       *pgtest.Server
+	valve    *valve // before db
 	binary   string
 	config   string
 	issuer   string
@@ -66,8 +68,14 @@ func newCluster(t *testing.T) *cluster {
 	front := httptest.NewServer(c)
 	t.Cleanup(front.Close)
 	c.issuer, c.host = front.URL, strings.TrimPrefix(front.URL, "http://")
+	database, err := url.Parse(db.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.valve = newValve(t, database.Host)
+	database.Host = c.valve.Addr().String()
 	secret, _ := resourceServer.Password()
-	yaml := fmt.Sprintf(settings, c.issuer, dir, strings.Repeat("k", 40), db.Database(t), resource, resourceServer.Username(), secret, resource, grace)
+	yaml := fmt.Sprintf(settings, c.issuer, dir, strings.Repeat("k", 40), database, resource, resourceServer.Username(), secret, resource, grace)
 	if err := os.WriteFile(c.config, []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -230,6 +238,18 @@ func (r *replica) ready() int {
 	}
 	defer resp.Body.Close()
 	return resp.StatusCode
+}
+
+// cached checks what is answered without PostgreSQL: what resource servers and clients
+// need before they send anything that counts.
+func (r *replica) cached() {
+	for _, path := range []string{"/healthz", "/jwks.json", "/.well-known/oauth-authorization-server"} {
+		began := time.Now()
+		a, _, err := r.attempt(context.Background(), request{method: http.MethodGet, path: path}, r)
+		if took := time.Since(began); err != nil || a.status != http.StatusOK || took > 5*time.Second {
+			r.breach(weather, "%s at %s: %d, %v after %s", path, r.address, a.status, err, took)
+		}
+	}
 }
 
 // errors are the last lines that the replica logged at level error, but for what came of
