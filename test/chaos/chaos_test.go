@@ -91,6 +91,9 @@ func TestChaos(t *testing.T) {
 	x.wg.Wait()
 	x.settle()
 	t.Log(x.ledger)
+	if x.refreshes.Load() < int64(3*x.clients) || len(x.live) == 0 || len(x.dead) == 0 || x.rotations.Load() != 2 {
+		t.Errorf("too little happened to show anything: %d clients were left", len(x.live))
+	}
 	for _, name := range invariants {
 		t.Run(name, func(t *testing.T) {
 			for i, what := range x.broken[name] {
