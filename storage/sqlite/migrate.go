@@ -47,6 +47,7 @@ func (s *Store) step(c *conn) (migrations.Step, error) {
 		return migrations.Step{}, nil
 	}
 	d := due[0]
+	c.dirty = true // the script is run behind the connection's back
 	if _, err := c.c.ExecContext(context.Background(), d.SQL); err != nil {
 		return d, fmt.Errorf("step %d, %s: %w", d.Version, d.Name, err)
 	}
