@@ -55,6 +55,9 @@ func (g *Guard) judge(w http.ResponseWriter, r *http.Request) (*passage, *refusa
 		return p, no
 	}
 	anonymous := no
+	if no := checkMethod(r); no != nil {
+		return p, no
+	}
 	if no := g.readMessage(w, r, p); no != nil {
 		if anonymous != nil {
 			return p, anonymous // nothing is said about a body to somebody unknown
@@ -256,6 +259,11 @@ func (g *Guard) forward(w http.ResponseWriter, r *http.Request, p *passage, next
 	}
 	out := r.Clone(ctx)
 	out.Header.Del("Authorization")
+	for _, h := range overrides {
+		out.Header.Del(h)
+	}
+	// Only what has been judged goes on: no body but that of a POST.
+	out.Body, out.ContentLength, out.TransferEncoding, out.Trailer = http.NoBody, 0, nil, nil
 	if p.body != nil {
 		out.Body = io.NopCloser(bytes.NewReader(p.body))
 		out.ContentLength = int64(len(p.body))
