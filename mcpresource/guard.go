@@ -217,8 +217,12 @@ func (g *Guard) Handler(mcp http.Handler) http.Handler {
 }
 
 // Authorize checks once more, for adapters that see the decoded call, whether the
-// caller in ctx may do op. Nil means yes; otherwise a *ScopeError, or ErrNoCaller.
+// caller in ctx may do op. Nil means yes; otherwise a *ScopeError, ErrNoCaller, or
+// ErrResourceURI for a resource that nobody may name so.
 func (g *Guard) Authorize(ctx context.Context, op Operation) error {
+	if err := op.check(); err != nil {
+		return err
+	}
 	need := g.c.Policy.Require(op)
 	if need.Public {
 		return nil

@@ -155,6 +155,11 @@ func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) 
 	if p.envelope, err = parseEnvelope(body); err != nil {
 		return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: codeParseError, text: "The request body is malformed or ambiguous.", err: err}
 	}
+	for _, op := range p.envelope.ops {
+		if err := op.check(); err != nil {
+			return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: codeInvalidParams, id: p.envelope.id, text: "The resource URI is not in its canonical form.", err: err}
+		}
+	}
 	return g.decodeName(r, p)
 }
 
