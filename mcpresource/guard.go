@@ -35,10 +35,13 @@ type Config struct {
 	Hosts []string
 	// CORS answers the preflights of permitted origins and lets them read responses.
 	CORS     bool
-	Limiter  Limiter          // default: none; see PerPrincipal
-	Sessions SessionBinder    // default: bounded, in memory
-	Audit    func(Event)      // called once for each decision; must not block
-	Now      func() time.Time // default time.Now
+	Limiter  Limiter       // default: none; see PerPrincipal
+	Sessions SessionBinder // default: bounded, in memory
+	// MaxSessions bounds the sessions of one caller that were used in the last half hour.
+	// Default: 100; negative: any number.
+	MaxSessions int
+	Audit       func(Event)      // called once for each decision; must not block
+	Now         func() time.Time // default time.Now
 	// ClockSkew is allowed between this clock and the issuer's. Default: 30 seconds.
 	ClockSkew time.Duration
 	// MaxBodyBytes bounds the body of a request. Default: 4 MiB.
@@ -69,7 +72,7 @@ type Event struct {
 	Err        error
 }
 
-// Guard protects one MCP endpoint. It is immutable and safe for concurrent use.
+// Guard protects one MCP endpoint. It is safe for concurrent use.
 type Guard struct {
 	c          Config
 	resource   string   // canonical
@@ -82,6 +85,7 @@ type Guard struct {
 	anyLocal   bool
 	origins    []string
 	hierarchic func(oauth.Scopes) oauth.Scopes
+	opening    openings
 }
 
 // New returns a guard, or an error that says what in c is wrong.
@@ -119,11 +123,14 @@ func (c Config) withDefaults() Config {
 	if c.Policy == nil {
 		c.Policy = &Rules{}
 	}
-	if c.Sessions == nil {
-		c.Sessions = NewMemorySessions(0)
-	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Sessions == nil {
+		c.Sessions = newMemory(0, c.Now)
+	}
+	if c.MaxSessions == 0 {
+		c.MaxSessions = 100
 	}
 	if c.ClockSkew == 0 {
 		c.ClockSkew = defaultSkew

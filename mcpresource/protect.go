@@ -20,6 +20,7 @@ import (
 func (g *Guard) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		pass, refused := g.judge(w, r)
+		defer g.release(pass)
 		if refused != nil {
 			g.refuse(w, r, pass, refused)
 			return
@@ -38,6 +39,8 @@ type passage struct {
 	envelope  envelope
 	body      []byte
 	session   string
+	claimed   bool   // this request has bound the session
+	reserved  string // Key of the caller for whom a session is reserved
 }
 
 // judge takes a request through every check. It returns nil, nil when it has
@@ -70,7 +73,7 @@ func (g *Guard) judge(w http.ResponseWriter, r *http.Request) (*passage, *refusa
 	if no := g.limit(r.Context(), p); no != nil {
 		return p, no
 	}
-	return p, g.checkSession(r, p)
+	return p, g.checkSession(r.Context(), p)
 }
 
 // mayBePublic reports whether a request without a token is worth reading: only a
@@ -232,22 +235,6 @@ func (g *Guard) limit(ctx context.Context, p *passage) *refusal {
 		if wait, ok := g.c.Limiter.Allow(ctx, p.principal, op); !ok {
 			return &refusal{outcome: "limited", status: http.StatusTooManyRequests, id: p.envelope.id, text: "Too many requests.", retry: max(wait, time.Second)}
 		}
-	}
-	return nil
-}
-
-// checkSession refuses a session that belongs to somebody else as if there were none
-// (MCP Security Best Practices, "Session Hijacking").
-func (g *Guard) checkSession(r *http.Request, p *passage) *refusal {
-	if p.session == "" {
-		return nil
-	}
-	owner, ok, err := g.c.Sessions.Owner(r.Context(), p.session)
-	switch {
-	case err != nil:
-		return &refusal{outcome: "unavailable", status: http.StatusServiceUnavailable, id: p.envelope.id, text: "The session cannot be checked now.", retry: time.Second, err: err}
-	case ok && owner != p.principal.Key():
-		return &refusal{outcome: "session", status: http.StatusNotFound, id: p.envelope.id, text: "Session not found."}
 	}
 	return nil
 }
