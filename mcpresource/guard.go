@@ -63,7 +63,7 @@ type Metadata struct {
 // Event is one decision of the guard. It never holds a token.
 type Event struct {
 	Time       time.Time
-	Outcome    string // allowed, or the reason: host, origin, unauthenticated, malformed, method, invalid_token, unavailable, ambiguous, too_large, insufficient_scope, limited, session
+	Outcome    string // allowed, or the reason: host, origin, unauthenticated, malformed, method, invalid_token, unavailable, ambiguous, too_large, too_slow, insufficient_scope, limited, session
 	Status     int    // of the refusal; 0 when allowed
 	Principal  *Principal
 	Operations []Operation // methods and names; arguments are left out
@@ -86,6 +86,7 @@ type Guard struct {
 	origins    []string
 	hierarchic func(oauth.Scopes) oauth.Scopes
 	opening    openings
+	bodyTime   time.Duration
 }
 
 // New returns a guard, or an error that says what in c is wrong.
@@ -108,7 +109,7 @@ func New(c Config) (*Guard, error) {
 			return nil, fmt.Errorf("mcpresource: AuthorizationServers: %w", err)
 		}
 	}
-	g := &Guard{c: c.withDefaults(), resource: canonical, audiences: []string{canonical}}
+	g := &Guard{c: c.withDefaults(), resource: canonical, audiences: []string{canonical}, bodyTime: bodyTime}
 	g.hierarchic = func(s oauth.Scopes) oauth.Scopes { return s }
 	if r, ok := c.Policy.(*Rules); ok {
 		g.base, g.hierarchic = r.Base, r.expand
@@ -238,11 +239,14 @@ func (g *Guard) Authorize(ctx context.Context, op Operation) error {
 	if !ok {
 		return ErrNoCaller
 	}
-	return g.sufficient(p, need)
+	if scope := g.sufficient(p, need); scope != nil {
+		return scope
+	}
+	return nil
 }
 
 // sufficient compares what is needed with what the caller has, by the hierarchy.
-func (g *Guard) sufficient(p *Principal, need Requirement) error {
+func (g *Guard) sufficient(p *Principal, need Requirement) *ScopeError {
 	if need.Deny {
 		return &ScopeError{Denied: true}
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ import (
 // buffers a response, and passes on Flush and the like.
 func (g *Guard) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		hurried := g.hurry(w, r)
 		pass, refused := g.judge(w, r)
 		defer g.release(pass)
 		if refused != nil {
@@ -27,6 +29,9 @@ func (g *Guard) Protect(next http.Handler) http.Handler {
 		}
 		if pass == nil {
 			return // a preflight, answered
+		}
+		if hurried {
+			relax(w)
 		}
 		g.record(r, pass, Event{Outcome: "allowed"})
 		g.forward(w, r, pass, next)
@@ -144,6 +149,7 @@ func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) 
 		}
 	}
 	if r.Method != http.MethodPost {
+		leave(r)
 		return nil
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.c.MaxBodyBytes))
@@ -151,6 +157,8 @@ func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) 
 	switch {
 	case errors.As(err, &tooLarge):
 		return &refusal{outcome: "too_large", status: http.StatusRequestEntityTooLarge, text: "The request body is too large."}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &refusal{outcome: "too_slow", status: http.StatusRequestTimeout, text: "The request body took too long."}
 	case err != nil:
 		return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: codeParseError, text: "The request body could not be read."}
 	}
@@ -208,12 +216,12 @@ func (g *Guard) authorize(p *passage, anonymous *refusal) *refusal {
 		if anonymous != nil {
 			return anonymous
 		}
-		need = need.Union(want.Scopes)
-		var scope *ScopeError
-		if err := g.sufficient(p.principal, want); errors.As(err, &scope) {
-			if lacking == nil || scope.Denied {
-				lacking = scope
-			}
+		if !need.Has(want.Scopes...) {
+			need = need.Union(want.Scopes)
+		}
+		scope := g.sufficient(p.principal, want)
+		if scope != nil && (lacking == nil || scope.Denied) {
+			lacking = scope
 		}
 	}
 	switch {
