@@ -81,7 +81,7 @@ func TestSlowBody(t *testing.T) {
 			}
 		})
 	}
-	t.Run("RS-75 a client that leaves is noticed as before", func(t *testing.T) {
+	t.Run("RS-164 a client that leaves is noticed as before", func(t *testing.T) {
 		gone := make(chan bool, 1)
 		c := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			select {
