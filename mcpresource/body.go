@@ -10,8 +10,8 @@ const bodyTime = 30 * time.Second
 
 // hurry sets a deadline for the body, if there is one, so that nobody holds a
 // connection by sending slowly; with or without a token, because net/http waits for
-// what a handler has left. It reports whether there is a deadline to lift: a stream
-// would end at it. A shorter timeout of the server stays.
+// what a handler has left. It reports whether there is a deadline to lift, so that no
+// stream ends at it. A shorter timeout of the server stays.
 func (g *Guard) hurry(w http.ResponseWriter, r *http.Request) bool {
 	if r.ContentLength == 0 {
 		return false

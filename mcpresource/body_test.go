@@ -109,10 +109,36 @@ func TestSlowBody(t *testing.T) {
 			t.Errorf("got %v, %v after %s", resp, err, time.Since(began))
 		}
 	})
+	t.Run("RS-98 the deadline is lifted before the handler runs", func(t *testing.T) {
+		r := newRig(t, nil)
+		w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+		r.next = func(http.ResponseWriter, *http.Request) {
+			if len(w.set) != 2 || w.set[0].IsZero() || !w.set[1].IsZero() {
+				t.Errorf("got %v", w.set)
+			}
+		}
+		req := httptest.NewRequest(http.MethodPost, resource, strings.NewReader(tool("read")))
+		req.Header.Set("Authorization", "Bearer alice")
+		r.h.ServeHTTP(w, req)
+		if len(r.seen) != 1 {
+			t.Errorf("got %d", w.Code)
+		}
+	})
 	t.Run("RS-196 a writer without deadlines serves", func(t *testing.T) {
 		r := newRig(t, nil)
 		if w := r.call("alice", tool("read")); w.Code != 200 || !strings.Contains(r.bodies[0], "read") {
 			t.Errorf("got %d", w.Code)
 		}
 	})
+}
+
+// deadlines is a writer that remembers what is set.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	set []time.Time
+}
+
+func (d *deadlines) SetReadDeadline(at time.Time) error {
+	d.set = append(d.set, at)
+	return nil
 }

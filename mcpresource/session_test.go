@@ -76,6 +76,16 @@ func TestSessionOpenedByNobody(t *testing.T) {
 			t.Errorf("alice passed %d times and bob %d times, want 16 and 0", a, b)
 		}
 	})
+	t.Run("RS-112 the binder has the last word about who was first", func(t *testing.T) {
+		m := NewMemorySessions(0)
+		r := newRig(t, func(c *Config) { c.Sessions = &overtaken{SessionBinder: m} })
+		if w := r.call("alice", tool("read"), "Mcp-Session-Id", "s"); w.Code != 404 || len(r.seen) != 0 {
+			t.Errorf("got %d", w.Code)
+		}
+		if owner, _, _ := m.Owner(t.Context(), "s"); owner != "bob" {
+			t.Errorf("it belongs to %q now", owner)
+		}
+	})
 	t.Run("RS-51 an id of any length is not kept", func(t *testing.T) {
 		r := newRig(t, nil)
 		if w := r.call("alice", tool("read"), "Mcp-Session-Id", strings.Repeat("x", maxSessionID+1)); w.Code != 404 || len(r.seen) != 0 {
@@ -90,6 +100,20 @@ func TestSessionOpenedByNobody(t *testing.T) {
 			t.Error("it is bound")
 		}
 	})
+}
+
+// overtaken binds the session to bob between the look and the claim of somebody else.
+type overtaken struct {
+	SessionBinder
+	looked bool
+}
+
+func (o *overtaken) Owner(ctx context.Context, id string) (string, bool, error) {
+	if !o.looked {
+		o.looked = true
+		return "", false, o.Bind(ctx, id, "bob")
+	}
+	return o.SessionBinder.Owner(ctx, id)
 }
 
 // status sends one request without the rig, which is not safe for concurrent use.

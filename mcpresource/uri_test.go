@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 // TestResourceURI: what the tables see is what a server opens, however it decodes.
@@ -57,6 +59,10 @@ func TestResourceURI(t *testing.T) {
 			if got := rules.Require(Operation{Method: "resources/read", Name: uri}); strings.Join(got.Scopes, " ") != want {
 				t.Errorf("%s: got %v, want %s", uri, got.Scopes, want)
 			}
+		}
+		rules.Resources = map[string][]string{"repo://Both/*": {"one"}, "repo://both/*": {"two"}}
+		if got := oauth.Scopes(rules.Require(Operation{Method: "resources/read", Name: "repo://both/x"}).Scopes); !got.Has("one", "two") {
+			t.Errorf("keys that differ in case alone: got %v, want the scopes of both", got)
 		}
 	})
 }
