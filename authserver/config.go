@@ -29,6 +29,7 @@ type Store interface {
 	storage.Lookups
 	storage.Resources
 	storage.Keys
+	storage.KeyCustody
 	storage.Failures
 	storage.Once
 	storage.Housekeeping

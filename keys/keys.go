@@ -23,9 +23,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
+// Store is what a Manager needs of a store.
+type Store interface {
+	storage.Keys
+	storage.KeyCustody
+}
+
 // Config configures a Manager. Store and SecretKeys are required.
 type Config struct {
-	Store      storage.Keys
+	Store      Store
 	SecretKeys [][]byte
 	Algorithm  string        // ES256 (default), EdDSA or RS256
 	AccessTTL  time.Duration // how long a token lives; default 15 minutes

@@ -18,7 +18,7 @@ import (
 
 var master = bytes.Repeat([]byte{9}, 32)
 
-func openStore(t testing.TB) storage.Keys {
+func openStore(t testing.TB) storage.Store {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
 	if err != nil {
