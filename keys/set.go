@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -24,23 +25,27 @@ const sealPurpose = "signing key"
 
 // set is what was read from the store at one moment, ready for use.
 type set struct {
-	readAt time.Time
-	active *signer // of the configured algorithm; nil when there is none yet
-	public map[string]jose.JSONWebKey
-	jwks   []byte
-	etag   string
+	readAt  time.Time
+	stored  []storage.SigningKey // oldest first
+	signer  *signer              // nil: see signErr
+	signErr error
+	public  map[string]jose.JSONWebKey
+	jwks    []byte
+	etag    string
 }
 
-// signer is the active key.
+// signer is the key that signs.
 type signer struct {
 	id  string
 	alg string
 	key crypto.Signer
 }
 
-// newSet opens the active key and publishes them all.
-func (m *Manager) newSet(stored []storage.SigningKey, now time.Time) (*set, error) {
-	s := &set{readAt: now, public: map[string]jose.JSONWebKey{}}
+var errNoActive = errors.New("no active signing key")
+
+// newSet publishes the keys and opens the one that signs.
+func (m *Manager) newSet(ctx context.Context, stored []storage.SigningKey, now time.Time) (*set, error) {
+	s := &set{readAt: now, stored: stored, public: map[string]jose.JSONWebKey{}}
 	list := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{}}
 	for _, k := range stored {
 		var pub jose.JSONWebKey
@@ -49,14 +54,8 @@ func (m *Manager) newSet(stored []storage.SigningKey, now time.Time) (*set, erro
 		}
 		s.public[k.ID] = pub
 		list.Keys = append(list.Keys, pub)
-		if k.State == storage.KeyActive && k.Algorithm == m.cfg.Algorithm {
-			key, err := m.open(k)
-			if err != nil {
-				return nil, err
-			}
-			s.active = &signer{k.ID, k.Algorithm, key}
-		}
 	}
+	s.signer, s.signErr = m.chooseSigner(ctx, s)
 	var err error
 	if s.jwks, err = json.Marshal(list); err != nil {
 		return nil, err
@@ -66,7 +65,63 @@ func (m *Manager) newSet(stored []storage.SigningKey, now time.Time) (*set, erro
 	return s, nil
 }
 
-// generate makes a key pair of the configured algorithm.
+// chooseSigner opens the key to sign with: the active one of the algorithm or, while
+// replicas are configured with different algorithms, the youngest active one there is.
+// A replica that cannot open it, because it lacks the master key, signs on with the key
+// before for as long as that is published, and says so.
+func (m *Manager) chooseSigner(ctx context.Context, s *set) (*signer, error) {
+	k := m.activeOf(s)
+	for i := range s.stored {
+		if o := &s.stored[i]; m.activeOf(s) == nil && o.State == storage.KeyActive && (k == nil || since(*o).After(since(*k))) {
+			k = o
+		}
+	}
+	if k == nil {
+		return nil, errNoActive
+	}
+	var before *signer
+	if m.current != nil {
+		before = m.current.signer
+	}
+	if before != nil && before.id == k.ID {
+		return before, nil
+	}
+	key, err := m.open(*k)
+	if err == nil {
+		return &signer{k.ID, k.Algorithm, key}, nil
+	}
+	if before != nil {
+		if _, published := s.public[before.id]; published {
+			m.cfg.Logger.ErrorContext(ctx, "signing with an older key", "kid", before.id, "error", err)
+			return before, nil
+		}
+	}
+	return nil, err
+}
+
+// activeOf returns the active key of the configured algorithm, or nil.
+func (m *Manager) activeOf(s *set) *storage.SigningKey {
+	return s.find(m.cfg.Algorithm, storage.KeyActive)
+}
+
+func (s *set) find(algorithm string, state storage.KeyState) *storage.SigningKey {
+	for i := range s.stored {
+		if k := &s.stored[i]; k.Algorithm == algorithm && k.State == state {
+			return k
+		}
+	}
+	return nil
+}
+
+// since is when a key came into its state, for one that is next or active.
+func since(k storage.SigningKey) time.Time {
+	if k.ActivatedAt.IsZero() {
+		return k.CreatedAt
+	}
+	return k.ActivatedAt
+}
+
+// generate makes a key pair of the configured algorithm, to be active at once.
 func (m *Manager) generate() (storage.SigningKey, error) {
 	key, err := generateKey(m.cfg.Algorithm)
 	if err != nil {
@@ -86,9 +141,10 @@ func (m *Manager) generate() (storage.SigningKey, error) {
 	if err != nil {
 		return storage.SigningKey{}, err
 	}
+	now := m.cfg.Now()
 	return storage.SigningKey{
 		ID: pub.KeyID, Algorithm: m.cfg.Algorithm, State: storage.KeyActive, Public: public,
-		Private: m.ring.Seal(sealPurpose, private, []byte(pub.KeyID)), CreatedAt: m.cfg.Now(),
+		Private: m.ring.Seal(sealPurpose, private, []byte(pub.KeyID)), CreatedAt: now, ActivatedAt: now,
 	}, nil
 }
 

@@ -132,6 +132,20 @@ func (m master) aead(purpose string) cipher.AEAD {
 	return a.(cipher.AEAD)
 }
 
+// Reseal opens what Seal made and, unless the primary key sealed it, seals it again
+// under that one. It reports whether it did; sealed is returned as it is otherwise.
+func (r *Ring) Reseal(purpose string, sealed, ad []byte) (out []byte, changed bool, err error) {
+	primary := Ring{masters: r.masters[:1]}
+	if _, err := primary.Open(purpose, sealed, ad); err == nil {
+		return sealed, false, nil
+	}
+	plain, err := r.Open(purpose, sealed, ad)
+	if err != nil {
+		return nil, false, err
+	}
+	return r.Seal(purpose, plain, ad), true, nil
+}
+
 func newAEAD(master []byte, purpose string) cipher.AEAD {
 	block, err := aes.NewCipher(derive(master, "seal:"+purpose, 32))
 	if err != nil {
