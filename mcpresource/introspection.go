@@ -81,8 +81,8 @@ type introspector struct {
 
 // Validate implements Validator. Requests with the same token share one question.
 func (v *introspector) Validate(ctx context.Context, c Credential) (*Principal, error) {
-	if p, ok := v.seen.get(c.Token); ok {
-		return p, nil
+	if e, ok := v.seen.lookup(c.Token); ok {
+		return e.principal, nil
 	}
 	if _, ok := v.refused.lookup(c.Token); ok {
 		return nil, invalid("not active")
@@ -120,7 +120,7 @@ func (v *introspector) ask(ctx context.Context, token string) (*Principal, error
 	}
 	now := v.c.Now()
 	if !answer.Active || !isAccess(answer.TokenType) {
-		v.remember(token, cached{nil, now.Add(min(negativeCache, max(v.c.CacheTTL, 0)))})
+		v.remember(token, cached{until: now.Add(min(negativeCache, max(v.c.CacheTTL, 0)))})
 		return nil, invalid("not active, or no access token")
 	}
 	p := answer.principal(v.c.Issuer, body)
@@ -128,16 +128,16 @@ func (v *introspector) ask(ctx context.Context, token string) (*Principal, error
 	if !p.ExpiresAt.IsZero() && p.ExpiresAt.Before(until) {
 		until = p.ExpiresAt
 	}
-	v.remember(token, cached{p, until})
+	v.remember(token, cached{principal: p, until: until})
 	return p, nil
 }
 
 func (v *introspector) remember(token string, e cached) {
 	if e.principal == nil {
-		v.refused.putUntil(token, e)
+		v.refused.put(token, e)
 		return
 	}
-	v.seen.putUntil(token, e)
+	v.seen.put(token, e)
 }
 
 // introspectionAnswer reads the answers of other servers too: aud may be an array.

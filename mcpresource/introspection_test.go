@@ -38,7 +38,7 @@ func TestIntrospectionFlood(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range 2 * introspectionSize {
-			v.remember(fmt.Sprint("junk", i), cached{nil, time.Now().Add(negativeCache)})
+			v.remember(fmt.Sprint("junk", i), cached{principal: nil, until: time.Now().Add(negativeCache)})
 		}
 		before := s.asked.Load()
 		if _, err := validate(v, "good"); err != nil || s.asked.Load() != before {
