@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/dcr"
+	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/migrations"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -43,12 +44,10 @@ func (a *app) newServer(ctx context.Context) (*authserver.Server, error) {
 		Tokens: authserver.TokenPolicy{
 			CodeTTL: time.Duration(c.Tokens.CodeTTL), AccessTTL: time.Duration(c.Tokens.AccessTTL),
 			RefreshIdleTTL: time.Duration(c.Tokens.RefreshIdleTTL), RefreshMaxTTL: time.Duration(c.Tokens.RefreshMaxTTL),
-			RefreshGrace: time.Duration(c.Tokens.RefreshGrace), Algorithm: c.Tokens.Algorithm,
+			RefreshGrace: orNone(c.Tokens.RefreshGrace), Algorithm: c.Tokens.Algorithm,
 		},
+		Keys:       authserver.KeyPolicy{RotateEvery: orNone(c.Keys.RotateEvery), PublishAhead: orNone(c.Keys.PublishAhead)},
 		SessionTTL: time.Duration(c.Sessions.TTL), TrustedProxies: c.Proxies(), Logger: a.log, Audit: a.audit,
-	}
-	if c.Tokens.RefreshGrace == 0 {
-		cfg.Tokens.RefreshGrace = -1 // configured as none, not left out
 	}
 	if c.Registration.ClientIDMetadataDocuments {
 		cfg.Documents = registry
@@ -58,6 +57,15 @@ func (a *app) newServer(ctx context.Context) (*authserver.Server, error) {
 	}
 	as, err = authserver.New(ctx, cfg)
 	return as, err
+}
+
+// orNone makes a duration that was configured as none what it is to packages for which
+// zero means the default.
+func orNone(d config.Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return time.Duration(d)
 }
 
 // scopeCatalogue knows the scopes that there are.
