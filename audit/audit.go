@@ -11,30 +11,34 @@ import (
 
 // The events. A name is never reused for another meaning.
 const (
-	ClientRegistered  = "client.registered"
-	ClientRefused     = "client.refused" // a registration was turned down; reason says why
-	ClientDeleted     = "client.deleted"
-	ClientAuthFailed  = "client.auth_failed"
-	AuthorizeRefused  = "authorize.refused"
-	LoginSucceeded    = "login.succeeded"
-	LoginFailed       = "login.failed"
-	LoginThrottled    = "login.throttled"
-	LoggedOut         = "session.ended"
-	ConsentApproved   = "consent.approved"
-	ConsentDenied     = "consent.denied"
-	TokenIssued       = "token.issued"
-	TokenRefreshed    = "token.refreshed"
-	TokenReplayed     = "token.replayed" // a refresh token came again within the grace window
-	TokenRefused      = "token.refused"
-	TokenReuse        = "token.reuse" // a spent code or refresh token: the grant was revoked
-	TokenRevoked      = "token.revoked"
-	UserCreated       = "user.created"
-	UserChanged       = "user.changed"
-	UserDeleted       = "user.deleted"
-	SetupCompleted    = "setup.completed"
-	SigningKeyCreated = "key.created"
-	SigningKeyRotated = "key.rotated"
-	ResourceChanged   = "resource.changed"
+	ClientRegistered    = "client.registered"
+	ClientRefused       = "client.refused" // a registration was turned down; reason says why
+	ClientDeleted       = "client.deleted"
+	ClientAuthFailed    = "client.auth_failed"
+	AuthorizeRefused    = "authorize.refused"
+	LoginSucceeded      = "login.succeeded"
+	LoginFailed         = "login.failed"
+	LoginThrottled      = "login.throttled"
+	LoggedOut           = "session.ended"
+	ConsentApproved     = "consent.approved"
+	ConsentDenied       = "consent.denied"
+	TokenIssued         = "token.issued"
+	TokenRefreshed      = "token.refreshed"
+	TokenReplayed       = "token.replayed" // a refresh token came again within the grace window
+	TokenRefused        = "token.refused"
+	TokenReuse          = "token.reuse" // a spent code or refresh token: the grant was revoked
+	TokenRevoked        = "token.revoked"
+	UserCreated         = "user.created"
+	UserChanged         = "user.changed"
+	UserDeleted         = "user.deleted"
+	SetupCompleted      = "setup.completed"
+	SigningKeyCreated   = "key.created"
+	SigningKeyPublished = "key.published" // it will sign later
+	SigningKeyRotated   = "key.rotated"
+	SigningKeyRetired   = "key.retired" // with its algorithm
+	SigningKeyRevoked   = "key.revoked" // taken out at once
+	MasterKeyChanged    = "key.master_changed"
+	ResourceChanged     = "resource.changed"
 )
 
 // Recorder writes events. The zero value and nil discard them.

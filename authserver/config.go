@@ -29,6 +29,7 @@ type Store interface {
 	storage.Lookups
 	storage.Resources
 	storage.Keys
+	storage.KeyCustody
 	storage.Failures
 	storage.Once
 	storage.Housekeeping
@@ -91,6 +92,7 @@ type Config struct {
 	ConfidentialOnly bool
 
 	Tokens TokenPolicy
+	Keys   KeyPolicy
 	// SessionTTL is how long a browser stays signed in. Default: 14 days.
 	SessionTTL time.Duration
 	// ProductName is what pages call this server. Default: "mcp-authd".
@@ -121,6 +123,17 @@ type TokenPolicy struct {
 	Algorithm string
 }
 
+// KeyPolicy says when the signing key changes. Zero fields take the defaults named here.
+// Run carries it out.
+type KeyPolicy struct {
+	// RotateEvery is how long a key signs: 90 days. Negative: for ever.
+	RotateEvery time.Duration
+	// PublishAhead is how long a key is published before it signs, and so known to every
+	// resource server that reads the JWK Set as often as it should: 10 minutes.
+	// Negative: not at all.
+	PublishAhead time.Duration
+}
+
 func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.Tokens.CodeTTL, time.Minute)
 	setDefault(&c.Tokens.AccessTTL, 15*time.Minute)
@@ -128,6 +141,8 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.Tokens.RefreshMaxTTL, 180*24*time.Hour)
 	setDefault(&c.Tokens.RefreshGrace, time.Minute)
 	setDefault(&c.Tokens.Algorithm, "ES256")
+	setDefault(&c.Keys.RotateEvery, 90*24*time.Hour)
+	setDefault(&c.Keys.PublishAhead, 10*time.Minute)
 	setDefault(&c.SessionTTL, 14*24*time.Hour)
 	setDefault(&c.ClientUnusedTTL, 7*24*time.Hour)
 	setDefault(&c.ClientIdleTTL, 90*24*time.Hour)
@@ -139,6 +154,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Now = time.Now
 	}
 	c.Tokens.RefreshGrace = max(c.Tokens.RefreshGrace, 0)
+	c.Keys.RotateEvery = max(c.Keys.RotateEvery, 0)
 	if c.Store != nil && c.Clients == nil {
 		c.Clients = c.Store
 	}
@@ -158,6 +174,9 @@ func (c Config) validate() error {
 	}
 	if c.Tokens.AccessTTL < time.Second || c.Tokens.AccessTTL > 24*time.Hour {
 		errs = append(errs, errors.New("an access token must live between one second and a day"))
+	}
+	if c.Keys.RotateEvery > 0 && c.Keys.RotateEvery <= c.Keys.PublishAhead {
+		errs = append(errs, errors.New("a key must sign for longer than it is published ahead"))
 	}
 	if c.Tokens.RefreshGrace > 10*time.Minute {
 		errs = append(errs, errors.New("the refresh grace window may be ten minutes at most"))

@@ -67,6 +67,12 @@ func (s *Server) observe(h http.Handler) http.Handler {
 
 func (s *Server) logRequest(r *http.Request, note *requestNote, m httpsnoop.Metrics) {
 	level := slog.LevelInfo
+	if note.err != nil && m.Code >= 500 {
+		level = slog.LevelError
+	}
+	if !s.log.Enabled(r.Context(), level) {
+		return
+	}
 	attrs := []slog.Attr{
 		slog.String("request_id", note.id), slog.String("method", r.Method), slog.String("path", cut(r.URL.Path, 300)),
 		slog.Int("status", m.Code), slog.Duration("duration", m.Duration.Round(time.Microsecond)),
@@ -76,7 +82,6 @@ func (s *Server) logRequest(r *http.Request, note *requestNote, m httpsnoop.Metr
 	if note.err != nil {
 		attrs = append(attrs, slog.String("error", string(note.err.Code)), slog.String("reason", note.err.Description))
 		if m.Code >= 500 {
-			level = slog.LevelError
 			attrs = append(attrs, slog.String("cause", note.err.Error()))
 		}
 	}

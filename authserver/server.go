@@ -58,7 +58,7 @@ func (s *Server) buildParts(ctx context.Context) (err error) {
 	c := s.cfg
 	if s.keys, err = keys.New(ctx, keys.Config{
 		Store: c.Store, SecretKeys: c.SecretKeys, Algorithm: c.Tokens.Algorithm,
-		AccessTTL: c.Tokens.AccessTTL, Now: c.Now, Audit: c.Audit, Logger: c.Logger,
+		AccessTTL: c.Tokens.AccessTTL, RotateEvery: c.Keys.RotateEvery, PublishAhead: c.Keys.PublishAhead, Now: c.Now, Audit: c.Audit, Logger: c.Logger,
 	}); err != nil {
 		return err
 	}
@@ -92,21 +92,29 @@ func (s *Server) Ready(ctx context.Context) error {
 	if err := s.cfg.Store.Ready(ctx); err != nil {
 		return err
 	}
-	_, _, err := s.keys.JWKS(ctx)
-	return err
+	return s.keys.Ready(ctx)
 }
 
+// keyInterval is how often it is asked whether a key is due. It costs one small read.
+const keyInterval = 5 * time.Second
+
 // Run does the housekeeping until ctx ends: it removes expired records in small
-// batches once a minute. Any number of replicas may run it at once.
+// batches once a minute, and rotates the signing key when it is due. Any number of
+// replicas may run it at once.
 func (s *Server) Run(ctx context.Context) {
-	tick := time.NewTicker(time.Minute)
-	defer tick.Stop()
+	sweep, keys := time.NewTicker(time.Minute), time.NewTicker(keyInterval)
+	defer sweep.Stop()
+	defer keys.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-sweep.C:
 			s.sweep(ctx)
+		case <-keys.C:
+			if err := s.keys.Tend(ctx); err != nil {
+				s.log.WarnContext(ctx, "keys not tended", "error", err)
+			}
 		}
 	}
 }

@@ -37,8 +37,11 @@ func (s *Server) token(ctx context.Context, header http.Header, p params) (*oaut
 	}
 	note(ctx, slog.String("grant_type", cut(p.get("grant_type"), 100)))
 	ctx, out := withOutcome(ctx)
-	r := (&http.Request{Method: http.MethodPost, Header: header.Clone(), Form: p.values, PostForm: p.values}).WithContext(ctx)
-	r.Header.Del("Content-Type") // the form is parsed already
+	// The form is parsed already; of the header, only what authenticates matters.
+	r := (&http.Request{Method: http.MethodPost, Header: http.Header{}, Form: p.values, PostForm: p.values}).WithContext(ctx)
+	if credentials := header.Values("Authorization"); credentials != nil {
+		r.Header["Authorization"] = credentials
+	}
 	req, err := s.fosite.NewAccessRequest(ctx, r, &shellSession{})
 	if req == nil && errors.Is(err, fosite.ErrInvalidRequest) {
 		err = oauth.NewError(oauth.UnsupportedGrantType, "The grant type is not supported.") // fosite's way of saying that no handler applies

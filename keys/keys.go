@@ -2,10 +2,12 @@
 // signs, publishes the public halves as a JWK Set (RFC 7517), rotates, and verifies
 // this server's own tokens.
 //
-// A key is next, then active, then retired (storage.KeyState). A retired key stays
-// published until the last token that it signed has expired, plus the time that
-// resource servers may keep an old JWK Set. Private keys are stored sealed under the
-// master key and bound to their id.
+// A key is next, then active, then retired (storage.KeyState). A next key is published
+// but signs nothing yet, so that every resource server has it before it meets a token of
+// it. A retired key stays published until the last token that it signed has expired, plus
+// the time that resource servers may keep an old JWK Set. Tend moves keys along; any
+// number of replicas may do so, since each step is a conditional statement that one of
+// them wins. Private keys are stored sealed under the master key and bound to their id.
 package keys
 
 import (
@@ -23,15 +25,27 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
+// Store is what a Manager needs of a store.
+type Store interface {
+	storage.Keys
+	storage.KeyCustody
+	Fingerprint(ctx context.Context, fp []byte) ([]byte, error) // see storage.Housekeeping
+}
+
 // Config configures a Manager. Store and SecretKeys are required.
 type Config struct {
-	Store      storage.Keys
-	SecretKeys [][]byte
+	Store      Store
+	SecretKeys [][]byte      // the master keys, the primary first
 	Algorithm  string        // ES256 (default), EdDSA or RS256
 	AccessTTL  time.Duration // how long a token lives; default 15 minutes
-	Now        func() time.Time
-	Audit      *audit.Recorder
-	Logger     *slog.Logger
+	// RotateEvery is how long a key signs before Tend replaces it. Zero: for ever.
+	RotateEvery time.Duration
+	// PublishAhead is how long a key is published before it signs: the time for which
+	// JWK Sets are cached, and some. Default: 10 minutes. Negative: not at all.
+	PublishAhead time.Duration
+	Now          func() time.Time
+	Audit        *audit.Recorder
+	Logger       *slog.Logger
 }
 
 const (
@@ -40,9 +54,15 @@ const (
 	// rereadTimeout bounds reading what is known already, and how often that is tried in
 	// vain: whoever waits for it waits for nothing that is needed now.
 	rereadTimeout = 2 * time.Second
-	// publishedCache is how long resource servers may keep a JWK Set.
+	// publishedCache is how long resource servers may keep a JWK Set. It also covers
+	// the replicas that sign on for cacheTTL, and clocks that differ.
 	publishedCache = time.Hour
+	// publishAhead is twice the max-age of the JWK Set.
+	publishAhead = 10 * time.Minute
 )
+
+// ErrNotFound is returned for a key that is not published.
+var ErrNotFound = errors.New("keys: no such key")
 
 // Manager signs and publishes. It is safe for concurrent use.
 type Manager struct {
@@ -63,6 +83,10 @@ func New(ctx context.Context, c Config) (*Manager, error) {
 	if c.AccessTTL == 0 {
 		c.AccessTTL = 15 * time.Minute
 	}
+	if c.PublishAhead == 0 {
+		c.PublishAhead = publishAhead
+	}
+	c.PublishAhead = max(c.PublishAhead, 0)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -80,57 +104,30 @@ func New(ctx context.Context, c Config) (*Manager, error) {
 	return m, nil
 }
 
-// ensure makes the first key of the algorithm when none is active.
+// ensure makes the first key of the algorithm when none is active, and sees to it that
+// there is a key to sign with.
 func (m *Manager) ensure(ctx context.Context) error {
 	s, err := m.load(ctx)
-	if err != nil || s.active != nil {
-		return err
-	}
-	k, err := m.generate()
 	if err != nil {
 		return err
 	}
-	stored, err := m.cfg.Store.PutFirstKey(ctx, k)
-	if err != nil {
-		return err
+	if m.activeOf(s) == nil {
+		k, err := m.generate()
+		if err != nil {
+			return err
+		}
+		stored, err := m.cfg.Store.PutFirstKey(ctx, k)
+		if err != nil {
+			return err
+		}
+		if stored {
+			m.cfg.Audit.Record(ctx, audit.SigningKeyCreated, slog.String("kid", k.ID), slog.String("algorithm", k.Algorithm))
+		}
+		if s, err = m.reload(ctx); err != nil {
+			return err
+		}
 	}
-	if stored {
-		m.cfg.Audit.Record(ctx, audit.SigningKeyCreated, slog.String("kid", k.ID), slog.String("algorithm", k.Algorithm))
-	}
-	m.invalidate()
-	if s, err = m.load(ctx); err == nil && s.active == nil {
-		err = errors.New("no active signing key")
-	}
-	return err
-}
-
-// Rotate makes a new active key and retires the present one, which stays published
-// until every token that it signed has expired. Of N callers at once one rotates;
-// the others find it done and return nil as well.
-func (m *Manager) Rotate(ctx context.Context) error {
-	m.invalidate()
-	s, err := m.load(ctx)
-	if err != nil {
-		return fmt.Errorf("keys: rotate: %w", err)
-	}
-	if s.active == nil {
-		return m.ensure(ctx)
-	}
-	k, err := m.generate()
-	if err != nil {
-		return fmt.Errorf("keys: rotate: %w", err)
-	}
-	now := m.cfg.Now()
-	err = m.cfg.Store.RotateKey(ctx, s.active.id, k, now, now.Add(m.cfg.AccessTTL+publishedCache))
-	m.invalidate()
-	switch {
-	case errors.Is(err, storage.ErrSpent):
-		return nil
-	case err != nil:
-		return fmt.Errorf("keys: rotate: %w", err)
-	}
-	m.cfg.Audit.Record(ctx, audit.SigningKeyRotated, slog.String("from", s.active.id), slog.String("kid", k.ID))
-	return nil
+	return s.signErr
 }
 
 // List returns the keys that are published, oldest first, without their private parts.
@@ -148,10 +145,38 @@ func (m *Manager) List(ctx context.Context) ([]storage.SigningKey, error) {
 // Algorithms returns the JWS algorithms of the published keys.
 func (m *Manager) Algorithms() []string { return []string{m.cfg.Algorithm} }
 
-func (m *Manager) invalidate() {
+// PublishAhead returns how long a key is published before it signs.
+func (m *Manager) PublishAhead() time.Duration { return m.cfg.PublishAhead }
+
+// Ready reports nil when there is a key to sign with.
+func (m *Manager) Ready(ctx context.Context) error {
+	s, err := m.load(ctx)
+	if err != nil {
+		return err
+	}
+	return s.signErr
+}
+
+// reload reads the keys from the store, whatever is known of them. Unlike load it fails
+// when the store does: it is for decisions, not for service.
+func (m *Manager) reload(ctx context.Context) (*set, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.current = nil
+	now := m.cfg.Now()
+	stored, err := m.cfg.Store.Keys(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	return m.adopt(ctx, stored, now)
+}
+
+// adopt makes what was read the current keys.
+func (m *Manager) adopt(ctx context.Context, stored []storage.SigningKey, now time.Time) (*set, error) {
+	s, err := m.newSet(ctx, stored, now)
+	if err == nil {
+		m.current = s
+	}
+	return s, err
 }
 
 // load returns the current keys. When the store fails, the ones read before go on
@@ -180,10 +205,5 @@ func (m *Manager) load(ctx context.Context) (*set, error) {
 		}
 		return nil, err
 	}
-	s, err := m.newSet(stored, now)
-	if err != nil {
-		return nil, err
-	}
-	m.current = s
-	return s, nil
+	return m.adopt(ctx, stored, now)
 }

@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -24,25 +25,28 @@ const sealPurpose = "signing key"
 
 // set is what was read from the store at one moment, ready for use.
 type set struct {
-	readAt time.Time
-	active *signer // to sign with; nil when there is none of the configured algorithm yet
-	public map[string]jose.JSONWebKey
-	jwks   []byte
-	etag   string
+	readAt  time.Time
+	stored  []storage.SigningKey // oldest first
+	signer  *signer              // nil: see signErr
+	signErr error
+	public  map[string]jose.JSONWebKey
+	jwks    []byte
+	etag    string
 }
 
-// signer is the active key.
+// signer is the key that signs.
 type signer struct {
 	id  string
 	alg string
 	key crypto.Signer
 }
 
-// newSet opens the active key and publishes them all.
-func (m *Manager) newSet(stored []storage.SigningKey, now time.Time) (*set, error) {
-	s := &set{readAt: now, public: map[string]jose.JSONWebKey{}}
+var errNoActive = errors.New("no active signing key")
+
+// newSet publishes the keys and opens the one that signs.
+func (m *Manager) newSet(ctx context.Context, stored []storage.SigningKey, now time.Time) (*set, error) {
+	s := &set{readAt: now, stored: stored, public: map[string]jose.JSONWebKey{}}
 	list := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{}}
-	signing := m.signing(stored, now)
 	for _, k := range stored {
 		var pub jose.JSONWebKey
 		if err := json.Unmarshal(k.Public, &pub); err != nil {
@@ -50,14 +54,8 @@ func (m *Manager) newSet(stored []storage.SigningKey, now time.Time) (*set, erro
 		}
 		s.public[k.ID] = pub
 		list.Keys = append(list.Keys, pub)
-		if k.ID == signing {
-			key, err := m.open(k)
-			if err != nil {
-				return nil, err
-			}
-			s.active = &signer{k.ID, k.Algorithm, key}
-		}
 	}
+	s.signer, s.signErr = m.chooseSigner(ctx, s)
 	var err error
 	if s.jwks, err = json.Marshal(list); err != nil {
 		return nil, err
@@ -67,27 +65,89 @@ func (m *Manager) newSet(stored []storage.SigningKey, now time.Time) (*set, erro
 	return s, nil
 }
 
+// chooseSigner opens the key to sign with: the active one of the algorithm or, while
+// replicas are configured with different algorithms, the youngest active one there is.
+// A replica that cannot open it, because it lacks the master key, signs on with the key
+// before for as long as that is published, and says so.
+func (m *Manager) chooseSigner(ctx context.Context, s *set) (*signer, error) {
+	k := m.activeOf(s)
+	for i := range s.stored {
+		if o := &s.stored[i]; m.activeOf(s) == nil && o.State == storage.KeyActive && (k == nil || since(*o).After(since(*k))) {
+			k = o
+		}
+	}
+	if k == nil {
+		return nil, errNoActive
+	}
+	k = s.settled(k)
+	var before *signer
+	if m.current != nil {
+		before = m.current.signer
+	}
+	if before != nil && before.id == k.ID {
+		return before, nil
+	}
+	key, err := m.open(*k)
+	if err == nil {
+		return &signer{k.ID, k.Algorithm, key}, nil
+	}
+	if before != nil {
+		if _, published := s.public[before.id]; published {
+			m.cfg.Logger.ErrorContext(ctx, "signing with an older key", "kid", before.id, "error", err)
+			return before, nil
+		}
+	}
+	return nil, err
+}
+
+// activeOf returns the active key of the configured algorithm, or nil.
+func (m *Manager) activeOf(s *set) *storage.SigningKey {
+	return s.find(m.cfg.Algorithm, storage.KeyActive)
+}
+
+func (s *set) find(algorithm string, state storage.KeyState) *storage.SigningKey {
+	for i := range s.stored {
+		if k := &s.stored[i]; k.Algorithm == algorithm && k.State == state {
+			return k
+		}
+	}
+	return nil
+}
+
 // known is how long after its creation every replica publishes a key, with some time
 // for clocks that differ.
 const known = 2 * cacheTTL
 
-// signing is the id of the key to sign with: the newest that every replica publishes, or
-// a resource server that asks another replica would not find the key of a token that it
+// settled is k, or while it is younger than known the newest key it can stand back for: a
+// resource server that asks another replica would not find the key of a token that it
 // was just shown, and that replica would not know the token when it is to be revoked.
-// Until then the key that was replaced goes on.
-func (m *Manager) signing(stored []storage.SigningKey, now time.Time) (id string) {
-	for _, k := range stored { // oldest first
-		if k.Algorithm != m.cfg.Algorithm || k.State == storage.KeyNext {
+// A key that was published ahead, and one that stands alone, signs at once.
+func (s *set) settled(k *storage.SigningKey) *storage.SigningKey {
+	out := k
+	for i := range s.stored { // oldest first
+		o := &s.stored[i]
+		if o.Algorithm != k.Algorithm || o.State == storage.KeyNext || o.CreatedAt.After(k.CreatedAt) {
 			continue
 		}
-		if id == "" || !now.Before(k.CreatedAt.Add(known)) {
-			id = k.ID
+		if settled := !s.readAt.Before(o.CreatedAt.Add(known)); settled || out == k {
+			out = o
+		}
+		if o == k {
+			break
 		}
 	}
-	return id
+	return out
 }
 
-// generate makes a key pair of the configured algorithm.
+// since is when a key came into its state, for one that is next or active.
+func since(k storage.SigningKey) time.Time {
+	if k.ActivatedAt.IsZero() {
+		return k.CreatedAt
+	}
+	return k.ActivatedAt
+}
+
+// generate makes a key pair of the configured algorithm, to be active at once.
 func (m *Manager) generate() (storage.SigningKey, error) {
 	key, err := generateKey(m.cfg.Algorithm)
 	if err != nil {
@@ -107,9 +167,10 @@ func (m *Manager) generate() (storage.SigningKey, error) {
 	if err != nil {
 		return storage.SigningKey{}, err
 	}
+	now := m.cfg.Now()
 	return storage.SigningKey{
 		ID: pub.KeyID, Algorithm: m.cfg.Algorithm, State: storage.KeyActive, Public: public,
-		Private: m.ring.Seal(sealPurpose, private, []byte(pub.KeyID)), CreatedAt: m.cfg.Now(),
+		Private: m.ring.Seal(sealPurpose, private, []byte(pub.KeyID)), CreatedAt: now, ActivatedAt: now,
 	}, nil
 }
 

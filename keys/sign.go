@@ -32,14 +32,14 @@ func (m *Manager) Sign(ctx context.Context, typ string, claims any) (string, err
 	if err != nil {
 		return "", fmt.Errorf("keys: sign: %w", err)
 	}
-	if s.active == nil {
-		return "", errors.New("keys: sign: no active key")
+	if s.signer == nil {
+		return "", fmt.Errorf("keys: sign: %w", s.signErr)
 	}
 	header, err := json.Marshal(struct {
 		Algorithm string `json:"alg"`
 		KeyID     string `json:"kid"`
 		Type      string `json:"typ"`
-	}{s.active.alg, s.active.id, typ})
+	}{s.signer.alg, s.signer.id, typ})
 	if err != nil {
 		return "", fmt.Errorf("keys: sign: %w", err)
 	}
@@ -51,7 +51,7 @@ func (m *Manager) Sign(ctx context.Context, typ string, claims any) (string, err
 	token := make([]byte, 0, b64.EncodedLen(len(header))+b64.EncodedLen(len(payload))+345)
 	token = append(b64.AppendEncode(token, header), '.')
 	token = b64.AppendEncode(token, payload)
-	signature, err := s.active.sign(token)
+	signature, err := s.signer.sign(token)
 	if err != nil {
 		return "", fmt.Errorf("keys: sign: %w", err)
 	}

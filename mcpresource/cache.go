@@ -20,15 +20,11 @@ type tokenCache struct {
 type cached struct {
 	principal *Principal // nil: known to be invalid
 	until     time.Time
+	kid       string // of the key that signed it, if that was checked here
 }
 
 func newTokenCache(size int, now func() time.Time) *tokenCache {
 	return &tokenCache{size: size, now: now, entries: map[string]cached{}}
-}
-
-func (c *tokenCache) get(token string) (*Principal, bool) {
-	e, ok := c.lookup(token)
-	return e.principal, ok && e.principal != nil
 }
 
 func (c *tokenCache) lookup(token string) (cached, bool) {
@@ -38,11 +34,7 @@ func (c *tokenCache) lookup(token string) (cached, bool) {
 	return e, ok && c.now().Before(e.until)
 }
 
-func (c *tokenCache) put(token string, p *Principal) {
-	c.putUntil(token, cached{p, p.ExpiresAt})
-}
-
-func (c *tokenCache) putUntil(token string, e cached) {
+func (c *tokenCache) put(token string, e cached) {
 	if c.size <= 0 {
 		return
 	}

@@ -22,10 +22,12 @@
 //
 // In this order, each step with one answer: Host and Origin (403), CORS preflight,
 // the Authorization header (401, 400), the token (401; 503 when it cannot be judged),
-// issuer, audience and times (401), duplicated MCP headers (400), the size of the body
-// (413), its envelope (400), the scopes of the operation (403 with all of them), the
-// rate (429), the owner of the session (404). Then the Authorization header is
-// removed and the handler runs, with a context that ends when the token does.
+// issuer, audience and times (401), the method (405), duplicated MCP headers (400), the
+// size of the body (413) and its time (408), its envelope (400), the scopes of the
+// operation (403 with all of them), the rate (429), the owner of the session (404), how
+// many sessions the caller has (429). Then the Authorization header is removed and the
+// handler runs, with a context that ends when the token does. It gets the body of a
+// POST, and of no other method.
 //
 // The envelope is parsed strictly, because parsers differ: a body in which another
 // JSON decoder could see another method or name is refused. A check behind the

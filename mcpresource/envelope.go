@@ -41,11 +41,11 @@ func parseEnvelope(body []byte) (envelope, error) {
 	if len(body) > 0 && body[0] == '[' {
 		return parseBatch(body)
 	}
-	op, id, err := parseMessage(body)
+	ops, id, err := parseMessage(body)
 	if err != nil {
 		return envelope{}, err
 	}
-	return envelope{ops: []Operation{op}, id: id}, nil
+	return envelope{ops: ops, id: id}, nil
 }
 
 func parseBatch(body []byte) (envelope, error) {
@@ -58,38 +58,40 @@ func parseBatch(body []byte) (envelope, error) {
 	}
 	e := envelope{batch: true}
 	for _, m := range list {
-		op, _, err := parseMessage(m)
+		ops, _, err := parseMessage(m)
 		if err != nil {
 			return envelope{}, err
 		}
-		e.ops = append(e.ops, op)
+		e.ops = append(e.ops, ops...)
 	}
 	return e, nil
 }
 
-func parseMessage(b []byte) (Operation, json.RawMessage, error) {
+// parseMessage returns the operation of a message, and after it those it implies.
+func parseMessage(b []byte) ([]Operation, json.RawMessage, error) {
 	top, err := object(b, "jsonrpc", "id", "method", "params", "result", "error")
 	if err != nil {
-		return Operation{}, nil, err
+		return nil, nil, err
 	}
 	var op Operation
 	if m, ok := top["method"]; ok { // without one it is a response
 		if op.Method, ok = plainString(m); !ok || op.Method == "" {
-			return Operation{}, nil, ambiguous("method is not a string")
+			return nil, nil, ambiguous("method is not a string")
 		}
 	}
+	var more []Operation
 	if p, ok := top["params"]; ok && len(p) > 0 && p[0] == '{' {
-		if err := parseParams(&op, p); err != nil {
-			return Operation{}, nil, err
+		if more, err = parseParams(&op, p); err != nil {
+			return nil, nil, err
 		}
 	}
-	return op, top["id"], nil
+	return append([]Operation{op}, more...), top["id"], nil
 }
 
-func parseParams(op *Operation, b []byte) error {
-	params, err := object(b, "name", "uri", "arguments", "_meta", "cursor", "ref", "argument", "taskId", "requestState", "inputResponses")
+func parseParams(op *Operation, b []byte) ([]Operation, error) {
+	params, err := object(b, "name", "uri", "arguments", "_meta", "cursor", "ref", "argument", "notifications", "taskId", "requestState", "inputResponses")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	key := "name"
 	if strings.HasPrefix(op.Method, "resources/") {
@@ -97,11 +99,11 @@ func parseParams(op *Operation, b []byte) error {
 	}
 	if v, ok := params[key]; ok && op.Method != "" {
 		if op.Name, ok = plainString(v); !ok {
-			return ambiguous(key + " is not a string")
+			return nil, ambiguous(key + " is not a string")
 		}
 	}
 	op.Arguments = params["arguments"]
-	return nil
+	return implied(op.Method, params)
 }
 
 // plainString decodes a JSON string. A NUL or a lone surrogate, which decoders treat

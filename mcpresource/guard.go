@@ -35,10 +35,13 @@ type Config struct {
 	Hosts []string
 	// CORS answers the preflights of permitted origins and lets them read responses.
 	CORS     bool
-	Limiter  Limiter          // default: none; see PerPrincipal
-	Sessions SessionBinder    // default: bounded, in memory
-	Audit    func(Event)      // called once for each decision; must not block
-	Now      func() time.Time // default time.Now
+	Limiter  Limiter       // default: none; see PerPrincipal
+	Sessions SessionBinder // default: bounded, in memory
+	// MaxSessions bounds the sessions of one caller that were used in the last half hour.
+	// Default: 100; negative: any number.
+	MaxSessions int
+	Audit       func(Event)      // called once for each decision; must not block
+	Now         func() time.Time // default time.Now
 	// ClockSkew is allowed between this clock and the issuer's. Default: 30 seconds.
 	ClockSkew time.Duration
 	// MaxBodyBytes bounds the body of a request. Default: 4 MiB.
@@ -60,7 +63,7 @@ type Metadata struct {
 // Event is one decision of the guard. It never holds a token.
 type Event struct {
 	Time       time.Time
-	Outcome    string // allowed, or the reason: host, origin, unauthenticated, malformed, invalid_token, unavailable, ambiguous, too_large, insufficient_scope, limited, session
+	Outcome    string // allowed, or the reason: host, origin, unauthenticated, malformed, method, invalid_token, unavailable, ambiguous, too_large, too_slow, insufficient_scope, limited, session
 	Status     int    // of the refusal; 0 when allowed
 	Principal  *Principal
 	Operations []Operation // methods and names; arguments are left out
@@ -69,7 +72,7 @@ type Event struct {
 	Err        error
 }
 
-// Guard protects one MCP endpoint. It is immutable and safe for concurrent use.
+// Guard protects one MCP endpoint. It is safe for concurrent use.
 type Guard struct {
 	c          Config
 	resource   string   // canonical
@@ -82,6 +85,8 @@ type Guard struct {
 	anyLocal   bool
 	origins    []string
 	hierarchic func(oauth.Scopes) oauth.Scopes
+	opening    openings
+	bodyTime   time.Duration
 }
 
 // New returns a guard, or an error that says what in c is wrong.
@@ -104,7 +109,7 @@ func New(c Config) (*Guard, error) {
 			return nil, fmt.Errorf("mcpresource: AuthorizationServers: %w", err)
 		}
 	}
-	g := &Guard{c: c.withDefaults(), resource: canonical, audiences: []string{canonical}}
+	g := &Guard{c: c.withDefaults(), resource: canonical, audiences: []string{canonical}, bodyTime: bodyTime}
 	g.hierarchic = func(s oauth.Scopes) oauth.Scopes { return s }
 	if r, ok := c.Policy.(*Rules); ok {
 		g.base, g.hierarchic = r.Base, r.expand
@@ -119,11 +124,14 @@ func (c Config) withDefaults() Config {
 	if c.Policy == nil {
 		c.Policy = &Rules{}
 	}
-	if c.Sessions == nil {
-		c.Sessions = NewMemorySessions(0)
-	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Sessions == nil {
+		c.Sessions = newMemory(0, c.Now)
+	}
+	if c.MaxSessions == 0 {
+		c.MaxSessions = 100
 	}
 	if c.ClockSkew == 0 {
 		c.ClockSkew = defaultSkew
@@ -217,8 +225,12 @@ func (g *Guard) Handler(mcp http.Handler) http.Handler {
 }
 
 // Authorize checks once more, for adapters that see the decoded call, whether the
-// caller in ctx may do op. Nil means yes; otherwise a *ScopeError, or ErrNoCaller.
+// caller in ctx may do op. Nil means yes; otherwise a *ScopeError, ErrNoCaller, or
+// ErrResourceURI for a resource that nobody may name so.
 func (g *Guard) Authorize(ctx context.Context, op Operation) error {
+	if err := op.check(); err != nil {
+		return err
+	}
 	need := g.c.Policy.Require(op)
 	if need.Public {
 		return nil
@@ -227,11 +239,14 @@ func (g *Guard) Authorize(ctx context.Context, op Operation) error {
 	if !ok {
 		return ErrNoCaller
 	}
-	return g.sufficient(p, need)
+	if scope := g.sufficient(p, need); scope != nil {
+		return scope
+	}
+	return nil
 }
 
 // sufficient compares what is needed with what the caller has, by the hierarchy.
-func (g *Guard) sufficient(p *Principal, need Requirement) error {
+func (g *Guard) sufficient(p *Principal, need Requirement) *ScopeError {
 	if need.Deny {
 		return &ScopeError{Denied: true}
 	}

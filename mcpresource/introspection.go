@@ -36,6 +36,8 @@ const (
 	introspectionCache = 30 * time.Second
 	negativeCache      = 10 * time.Second
 	introspectionSize  = 4096
+	negativeSize       = 512
+	introspectionCalls = 64 // at once; beyond it tokens count as not judged
 )
 
 // NewIntrospectionValidator returns a validator for opaque or JWT access tokens that
@@ -59,17 +61,19 @@ func NewIntrospectionValidator(c IntrospectionConfig) (Validator, error) {
 		c.Now = time.Now
 	}
 	c.HTTPClient = defaultClient(c.HTTPClient)
-	size := introspectionSize
+	size, refused := introspectionSize, negativeSize
 	if c.CacheTTL < 0 {
-		size = -1
+		size, refused = -1, -1
 	}
-	return &introspector{c: c, seen: newTokenCache(size, c.Now)}, nil
+	return &introspector{c: c, seen: newTokenCache(size, c.Now), refused: newTokenCache(refused, c.Now), calls: make(chan struct{}, introspectionCalls)}, nil
 }
 
 type introspector struct {
-	c      IntrospectionConfig
-	seen   *tokenCache
-	flight singleflight.Group
+	c       IntrospectionConfig
+	seen    *tokenCache
+	refused *tokenCache // apart, or junk would push the good ones out
+	flight  singleflight.Group
+	calls   chan struct{} // one place for each call under way
 
 	mu       sync.Mutex // guards endpoint
 	endpoint string
@@ -78,10 +82,10 @@ type introspector struct {
 // Validate implements Validator. Requests with the same token share one question.
 func (v *introspector) Validate(ctx context.Context, c Credential) (*Principal, error) {
 	if e, ok := v.seen.lookup(c.Token); ok {
-		if e.principal == nil {
-			return nil, invalid("not active")
-		}
 		return e.principal, nil
+	}
+	if _, ok := v.refused.lookup(c.Token); ok {
+		return nil, invalid("not active")
 	}
 	if len(c.Token) > maxToken {
 		return nil, invalid("too long")
@@ -93,7 +97,15 @@ func (v *introspector) Validate(ctx context.Context, c Credential) (*Principal, 
 	return p.(*Principal), nil
 }
 
+// ask puts the question, unless so many are under way that those who send junk would
+// take the authorization server down through us.
 func (v *introspector) ask(ctx context.Context, token string) (*Principal, error) {
+	select {
+	case v.calls <- struct{}{}:
+		defer func() { <-v.calls }()
+	default:
+		return nil, fmt.Errorf("%w: too many introspections at once", ErrUnavailable)
+	}
 	endpoint, err := v.locate(ctx)
 	if err != nil {
 		return nil, errors.Join(ErrUnavailable, err)
@@ -107,30 +119,45 @@ func (v *introspector) ask(ctx context.Context, token string) (*Principal, error
 		return nil, errors.Join(ErrUnavailable, err)
 	}
 	now := v.c.Now()
-	if !answer.Active {
-		v.seen.putUntil(token, cached{nil, now.Add(min(negativeCache, max(v.c.CacheTTL, 0)))})
-		return nil, invalid("not active")
+	if !answer.Active || !isAccess(answer.TokenType) {
+		v.remember(token, cached{until: now.Add(min(negativeCache, max(v.c.CacheTTL, 0)))})
+		return nil, invalid("not active, or no access token")
 	}
 	p := answer.principal(v.c.Issuer, body)
 	until := now.Add(v.c.CacheTTL)
 	if !p.ExpiresAt.IsZero() && p.ExpiresAt.Before(until) {
 		until = p.ExpiresAt
 	}
-	v.seen.putUntil(token, cached{p, until})
+	v.remember(token, cached{principal: p, until: until})
 	return p, nil
+}
+
+func (v *introspector) remember(token string, e cached) {
+	if e.principal == nil {
+		v.refused.put(token, e)
+		return
+	}
+	v.seen.put(token, e)
 }
 
 // introspectionAnswer reads the answers of other servers too: aud may be an array.
 type introspectionAnswer struct {
-	Active   bool        `json:"active"`
-	Scope    scopeClaim  `json:"scope"`
-	ClientID string      `json:"client_id"`
-	Expires  json.Number `json:"exp"`
-	IssuedAt json.Number `json:"iat"`
-	Subject  string      `json:"sub"`
-	Audience audience    `json:"aud"`
-	Issuer   string      `json:"iss"`
-	TokenID  string      `json:"jti"`
+	Active    bool        `json:"active"`
+	Scope     scopeClaim  `json:"scope"`
+	ClientID  string      `json:"client_id"`
+	TokenType string      `json:"token_type"`
+	Expires   json.Number `json:"exp"`
+	IssuedAt  json.Number `json:"iat"`
+	Subject   string      `json:"sub"`
+	Audience  audience    `json:"aud"`
+	Issuer    string      `json:"iss"`
+	TokenID   string      `json:"jti"`
+}
+
+// isAccess reports whether a token of this type opens anything. Servers answer for
+// refresh tokens as well (RFC 7662 §2.1), some of them under a type of their own.
+func isAccess(tokenType string) bool {
+	return tokenType == "" || strings.EqualFold(tokenType, "Bearer") || strings.EqualFold(tokenType, "DPoP")
 }
 
 func (a introspectionAnswer) principal(issuer string, claims []byte) *Principal {

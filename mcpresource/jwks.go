@@ -14,7 +14,10 @@ import (
 
 const (
 	// refreshAfter is when a key set is read again, in the background.
-	refreshAfter = 15 * time.Minute
+	refreshAfter = 5 * time.Minute
+	// waitAfter is when a request waits for that, since nobody has asked for so long: a
+	// key that was withdrawn meanwhile must not pass even once.
+	waitAfter = 15 * time.Minute
 	// refreshPause is the least time between two readings, also for unknown keys:
 	// forged tokens must not become requests to the authorization server.
 	refreshPause = 10 * time.Second
@@ -38,19 +41,21 @@ type keySet struct {
 	only   *jose.JSONWebKey // the one key of a set of one, for tokens without kid
 	readAt time.Time
 	tried  time.Time
+	failed bool // the last reading
 }
 
 var errNoKey = errors.New("no such key")
 
 // key returns the key with an id. An unknown id has the set read again, at most once
-// every refreshPause; a known id never does, whatever the signature looks like.
+// every refreshPause; a known id never does for as long as the set is young, whatever the
+// signature looks like.
 func (s *keySet) key(ctx context.Context, kid string) (jose.JSONWebKey, error) {
 	k, ok, age, tried := s.lookup(kid)
 	fresh := age < staleFor
 	switch {
 	case ok && age < refreshAfter:
 		return k, nil
-	case ok && fresh:
+	case ok && (age < waitAfter || fresh && s.failing()):
 		if tried >= refreshPause {
 			go s.refresh(context.WithoutCancel(ctx)) // the present request need not wait
 		}
@@ -82,12 +87,21 @@ func (s *keySet) lookup(kid string) (k jose.JSONWebKey, ok bool, age, tried time
 	return k, ok, age, tried
 }
 
+// failing reports whether the last reading failed: then requests go on with what is
+// known, and none waits for the next one.
+func (s *keySet) failing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed
+}
+
 // refresh reads the set; any number of callers share one reading.
 func (s *keySet) refresh(ctx context.Context) error {
 	_, err, _ := s.flight.Do("", func() (any, error) {
 		err := s.read(context.WithoutCancel(ctx))
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		s.failed = err != nil
 		s.tried = s.now() // at the end: who comes meanwhile waits for this reading
 		return nil, err
 	})

@@ -139,8 +139,11 @@ func (s *scopeClaim) UnmarshalJSON(b []byte) error {
 // Validate implements Validator. The cheap checks of header and claims come before
 // the key is looked up, and the signature before anything is believed.
 func (v *jwtValidator) Validate(ctx context.Context, c Credential) (*Principal, error) {
-	if p, ok := v.seen.get(c.Token); ok {
-		return p, nil
+	if e, ok := v.seen.lookup(c.Token); ok {
+		if _, err := v.key(ctx, e.kid); err != nil { // whoever stole a key chooses when its tokens expire
+			return nil, err
+		}
+		return e.principal, nil
 	}
 	if len(c.Token) > maxToken {
 		return nil, invalid("too long")
@@ -157,10 +160,8 @@ func (v *jwtValidator) Validate(ctx context.Context, c Credential) (*Principal, 
 	if err != nil {
 		return nil, err
 	}
-	key, err := v.keys.key(ctx, h.KeyID)
+	key, err := v.key(ctx, h.KeyID)
 	switch {
-	case errors.Is(err, errNoKey):
-		return nil, invalid("signed by an unknown key")
 	case err != nil:
 		return nil, err
 	case key.Algorithm != "" && key.Algorithm != h.Algorithm:
@@ -169,8 +170,17 @@ func (v *jwtValidator) Validate(ctx context.Context, c Credential) (*Principal, 
 	if _, err := jws.Verify(key); err != nil {
 		return nil, invalid("the signature is wrong")
 	}
-	v.seen.put(c.Token, p)
+	v.seen.put(c.Token, cached{p, p.ExpiresAt, h.KeyID})
 	return p, nil
+}
+
+// key finds a key of the issuer.
+func (v *jwtValidator) key(ctx context.Context, kid string) (jose.JSONWebKey, error) {
+	key, err := v.keys.key(ctx, kid)
+	if errors.Is(err, errNoKey) {
+		err = invalid("signed by an unknown key")
+	}
+	return key, err
 }
 
 func isAccessToken(typ string) bool {

@@ -17,9 +17,9 @@ type Limiter interface {
 
 const limitedCallers = 10_000
 
-// PerPrincipal limits the tool calls and completions of each caller (issuer, subject
-// and client together, never a session or a header) to perSecond, with a burst. What
-// it remembers is bounded.
+// PerPrincipal limits the tool calls, completions and new sessions of each caller
+// (issuer, subject and client together, never a session or a header) to perSecond,
+// with a burst. What it remembers is bounded.
 func PerPrincipal(perSecond float64, burst int) Limiter {
 	return &perPrincipal{rate: rate.Limit(perSecond), burst: burst, callers: map[string]*rate.Limiter{}}
 }
@@ -33,7 +33,9 @@ type perPrincipal struct {
 }
 
 func (l *perPrincipal) Allow(_ context.Context, p *Principal, op Operation) (time.Duration, bool) {
-	if op.Method != "tools/call" && op.Method != "completion/complete" {
+	switch op.Method {
+	case "tools/call", "completion/complete", "initialize":
+	default:
 		return 0, true
 	}
 	r := l.of(p.Key()).Reserve()

@@ -8,7 +8,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Operation is one JSON-RPC request or notification as the policy sees it.
+// Operation is one JSON-RPC request or notification as the policy sees it. What leads
+// to a prompt or resource by another way counts as both: after completion/complete
+// comes the prompts/get or resources/read of what it completes, and after
+// subscriptions/listen the resources/subscribe of each URI.
 type Operation struct {
 	Method    string          // such as "tools/call"; "" for a response or a GET
 	Name      string          // params.name, or params.uri of resource methods
@@ -67,7 +70,11 @@ func (r *Rules) Require(op Operation) Requirement {
 	if op.Method == "tools/call" && slices.ContainsFunc(r.Deny, func(d string) bool { return matches(d, op.Name) }) {
 		return Requirement{Deny: true}
 	}
-	own, ok := lookup(table, op.Name)
+	find := lookup
+	if isResource(op.Method) {
+		find = lookupURI
+	}
+	own, ok := find(table, op.Name)
 	if !ok {
 		own = r.Default
 	}
@@ -80,7 +87,7 @@ func (r *Rules) table(method string) (table map[string][]string, named bool) {
 		return r.Tools, true
 	case method == "prompts/get":
 		return r.Prompts, true
-	case method == "resources/read" || method == "resources/subscribe" || method == "resources/unsubscribe":
+	case isResource(method):
 		return r.Resources, true
 	}
 	return nil, false

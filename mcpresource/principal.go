@@ -112,9 +112,10 @@ func Local(i Introspector) Validator {
 	})
 }
 
-// principalOf turns an introspection into a Principal; an inactive token is invalid.
+// principalOf turns an introspection into a Principal; an inactive token is invalid,
+// and so is what is no access token.
 func principalOf(a oauth.Introspection) (*Principal, error) {
-	if !a.Active {
+	if !a.Active || !isAccess(a.TokenType) {
 		return nil, ErrInvalidToken
 	}
 	claims, err := json.Marshal(a)

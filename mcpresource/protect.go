@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -19,13 +20,18 @@ import (
 // buffers a response, and passes on Flush and the like.
 func (g *Guard) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		hurried := g.hurry(w, r)
 		pass, refused := g.judge(w, r)
+		defer g.release(pass)
 		if refused != nil {
 			g.refuse(w, r, pass, refused)
 			return
 		}
 		if pass == nil {
 			return // a preflight, answered
+		}
+		if hurried {
+			relax(w)
 		}
 		g.record(r, pass, Event{Outcome: "allowed"})
 		g.forward(w, r, pass, next)
@@ -38,6 +44,8 @@ type passage struct {
 	envelope  envelope
 	body      []byte
 	session   string
+	claimed   bool   // this request has bound the session
+	reserved  string // Key of the caller for whom a session is reserved
 }
 
 // judge takes a request through every check. It returns nil, nil when it has
@@ -55,6 +63,9 @@ func (g *Guard) judge(w http.ResponseWriter, r *http.Request) (*passage, *refusa
 		return p, no
 	}
 	anonymous := no
+	if no := checkMethod(r); no != nil {
+		return p, no
+	}
 	if no := g.readMessage(w, r, p); no != nil {
 		if anonymous != nil {
 			return p, anonymous // nothing is said about a body to somebody unknown
@@ -67,7 +78,7 @@ func (g *Guard) judge(w http.ResponseWriter, r *http.Request) (*passage, *refusa
 	if no := g.limit(r.Context(), p); no != nil {
 		return p, no
 	}
-	return p, g.checkSession(r, p)
+	return p, g.checkSession(r.Context(), p)
 }
 
 // mayBePublic reports whether a request without a token is worth reading: only a
@@ -138,6 +149,7 @@ func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) 
 		}
 	}
 	if r.Method != http.MethodPost {
+		leave(r)
 		return nil
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.c.MaxBodyBytes))
@@ -145,12 +157,19 @@ func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) 
 	switch {
 	case errors.As(err, &tooLarge):
 		return &refusal{outcome: "too_large", status: http.StatusRequestEntityTooLarge, text: "The request body is too large."}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &refusal{outcome: "too_slow", status: http.StatusRequestTimeout, text: "The request body took too long."}
 	case err != nil:
 		return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: codeParseError, text: "The request body could not be read."}
 	}
 	p.body = body
 	if p.envelope, err = parseEnvelope(body); err != nil {
 		return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: codeParseError, text: "The request body is malformed or ambiguous.", err: err}
+	}
+	for _, op := range p.envelope.ops {
+		if err := op.check(); err != nil {
+			return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: codeInvalidParams, id: p.envelope.id, text: "The resource URI is not in its canonical form.", err: err}
+		}
 	}
 	return g.decodeName(r, p)
 }
@@ -197,12 +216,12 @@ func (g *Guard) authorize(p *passage, anonymous *refusal) *refusal {
 		if anonymous != nil {
 			return anonymous
 		}
-		need = need.Union(want.Scopes)
-		var scope *ScopeError
-		if err := g.sufficient(p.principal, want); errors.As(err, &scope) {
-			if lacking == nil || scope.Denied {
-				lacking = scope
-			}
+		if !need.Has(want.Scopes...) {
+			need = need.Union(want.Scopes)
+		}
+		scope := g.sufficient(p.principal, want)
+		if scope != nil && (lacking == nil || scope.Denied) {
+			lacking = scope
 		}
 	}
 	switch {
@@ -228,22 +247,6 @@ func (g *Guard) limit(ctx context.Context, p *passage) *refusal {
 	return nil
 }
 
-// checkSession refuses a session that belongs to somebody else as if there were none
-// (MCP Security Best Practices, "Session Hijacking").
-func (g *Guard) checkSession(r *http.Request, p *passage) *refusal {
-	if p.session == "" {
-		return nil
-	}
-	owner, ok, err := g.c.Sessions.Owner(r.Context(), p.session)
-	switch {
-	case err != nil:
-		return &refusal{outcome: "unavailable", status: http.StatusServiceUnavailable, id: p.envelope.id, text: "The session cannot be checked now.", retry: time.Second, err: err}
-	case ok && owner != p.principal.Key():
-		return &refusal{outcome: "session", status: http.StatusNotFound, id: p.envelope.id, text: "Session not found."}
-	}
-	return nil
-}
-
 // forward hands the request on: with the caller in the context, without the token,
 // and with a deadline at the end of the token, so that no stream outlives it.
 func (g *Guard) forward(w http.ResponseWriter, r *http.Request, p *passage, next http.Handler) {
@@ -256,6 +259,11 @@ func (g *Guard) forward(w http.ResponseWriter, r *http.Request, p *passage, next
 	}
 	out := r.Clone(ctx)
 	out.Header.Del("Authorization")
+	for _, h := range overrides {
+		out.Header.Del(h)
+	}
+	// Only what has been judged goes on: no body but that of a POST.
+	out.Body, out.ContentLength, out.TransferEncoding, out.Trailer = http.NoBody, 0, nil, nil
 	if p.body != nil {
 		out.Body = io.NopCloser(bytes.NewReader(p.body))
 		out.ContentLength = int64(len(p.body))

@@ -13,6 +13,7 @@ import (
 // ranges that MCP allocates.
 const (
 	codeParseError     = -32700
+	codeInvalidParams  = -32602
 	codeHeaderMismatch = -32020
 	codeRefused        = -32000
 )
@@ -26,7 +27,8 @@ type refusal struct {
 	text      string          // public
 	challenge *oauth.BearerChallenge
 	retry     time.Duration
-	err       error // for the log
+	allow     string // RFC 9110 §15.5.6
+	err       error  // for the log
 }
 
 // challenged is a refusal that tells the client how to get in.
@@ -73,6 +75,9 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *passage, no *r
 	}
 	if no.retry > 0 {
 		h.Set("Retry-After", strconv.Itoa(int((no.retry+time.Second-1)/time.Second)))
+	}
+	if no.allow != "" {
+		h.Set("Allow", no.allow)
 	}
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")

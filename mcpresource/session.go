@@ -3,8 +3,6 @@ package mcpresource
 import (
 	"container/list"
 	"context"
-	"net/http"
-	"strings"
 	"sync"
 	"time"
 )
@@ -12,10 +10,14 @@ import (
 // SessionBinder remembers whom a session of the protocol belongs to. A server with
 // several replicas and sticky sessions needs no other than the one in memory.
 type SessionBinder interface {
-	// Bind records the owner of a session that a response has just opened.
+	// Bind records the owner of a session, unless it has one: of two that bind the same
+	// session at once one stays the owner, and neither gets an error.
 	Bind(ctx context.Context, sessionID, owner string) error
-	// Owner returns the owner, and false for a session it does not know.
+	// Owner returns the owner, and false for a session it does not know. It counts as a
+	// use of the session.
 	Owner(ctx context.Context, sessionID string) (owner string, ok bool, err error)
+	// Live returns how many sessions of owner have been used in the last half hour.
+	Live(ctx context.Context, owner string) (int, error)
 	// Release forgets a session that its owner has ended.
 	Release(ctx context.Context, sessionID string) error
 }
@@ -23,24 +25,30 @@ type SessionBinder interface {
 const (
 	memorySessions = 10_000
 	sessionIdle    = 24 * time.Hour
+	sessionLive    = 30 * time.Minute
 )
 
 // NewMemorySessions returns a binder that remembers up to size sessions (default
-// 10,000), the most recently used ones, for a day after their last use. A forgotten
-// session is not open to others: the MCP library holds its own record of the user.
-func NewMemorySessions(size int) SessionBinder {
+// 10,000) for a day after their last use. When there are more, whoever has most loses
+// the one that rests longest, so that nobody can push out the sessions of others by
+// opening many. A forgotten session is bound again to whoever uses it next; an MCP
+// library that holds its own record of the user, as the Go SDK does, refuses others.
+func NewMemorySessions(size int) SessionBinder { return newMemory(size, time.Now) }
+
+func newMemory(size int, now func() time.Time) *memory {
 	if size <= 0 {
 		size = memorySessions
 	}
-	return &memory{size: size, order: list.New(), byID: map[string]*list.Element{}}
+	return &memory{size: size, now: now, byID: map[string]*list.Element{}, owners: map[string]*list.List{}}
 }
 
 type memory struct {
 	size int
+	now  func() time.Time
 
-	mu    sync.Mutex // guards what follows
-	order *list.List // of *binding, the most recently used first
-	byID  map[string]*list.Element
+	mu     sync.Mutex               // guards what follows
+	byID   map[string]*list.Element // of *binding
+	owners map[string]*list.List    // of *binding, the most recently used first; none is empty
 }
 
 type binding struct {
@@ -51,12 +59,15 @@ type binding struct {
 func (m *memory) Bind(_ context.Context, id, owner string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, known := m.byID[id]; known {
+	if m.find(id) != nil {
 		return nil // the first owner stays
 	}
-	m.byID[id] = m.order.PushFront(&binding{id, owner, time.Now()})
-	for m.order.Len() > m.size {
-		m.drop(m.order.Back())
+	if m.owners[owner] == nil {
+		m.owners[owner] = list.New()
+	}
+	m.byID[id] = m.owners[owner].PushFront(&binding{id, owner, m.now()})
+	if len(m.byID) > m.size {
+		m.evict()
 	}
 	return nil
 }
@@ -64,79 +75,66 @@ func (m *memory) Bind(_ context.Context, id, owner string) error {
 func (m *memory) Owner(_ context.Context, id string) (string, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e, ok := m.byID[id]
-	if !ok {
+	e := m.find(id)
+	if e == nil {
 		return "", false, nil
 	}
 	b := e.Value.(*binding)
-	if time.Since(b.used) > sessionIdle {
-		m.drop(e)
-		return "", false, nil
-	}
-	b.used = time.Now()
-	m.order.MoveToFront(e)
+	b.used = m.now()
+	m.owners[b.owner].MoveToFront(e)
 	return b.owner, true, nil
+}
+
+func (m *memory) Live(_ context.Context, owner string) (n int, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	own := m.owners[owner]
+	if own == nil {
+		return 0, nil
+	}
+	since := m.now().Add(-sessionLive)
+	for e := own.Front(); e != nil && e.Value.(*binding).used.After(since); e = e.Next() {
+		n++
+	}
+	return n, nil
 }
 
 func (m *memory) Release(_ context.Context, id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e, ok := m.byID[id]; ok {
+	if e := m.byID[id]; e != nil {
 		m.drop(e)
 	}
 	return nil
 }
 
+// find drops a session that nobody has used for too long.
+func (m *memory) find(id string) *list.Element {
+	e := m.byID[id]
+	if e != nil && m.now().Sub(e.Value.(*binding).used) > sessionIdle {
+		m.drop(e)
+		return nil
+	}
+	return e
+}
+
+// evict looks at every owner, which only a full table costs.
+func (m *memory) evict() {
+	var most *list.List
+	rests := func(l *list.List) time.Time { return l.Back().Value.(*binding).used }
+	for _, l := range m.owners {
+		if most == nil || l.Len() > most.Len() || l.Len() == most.Len() && rests(l).Before(rests(most)) {
+			most = l
+		}
+	}
+	m.drop(most.Back())
+}
+
 func (m *memory) drop(e *list.Element) {
-	m.order.Remove(e)
-	delete(m.byID, e.Value.(*binding).id)
-}
-
-// watcher looks at the headers of a response before they are sent: it learns the id
-// of a new session, and keeps proxies from holding back a stream. It passes
-// everything on at once.
-type watcher struct {
-	http.ResponseWriter
-	guard   *Guard
-	request *http.Request
-	passage *passage
-	sent    bool
-}
-
-func (w *watcher) WriteHeader(status int) {
-	w.before()
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w *watcher) Write(b []byte) (int, error) {
-	w.before()
-	return w.ResponseWriter.Write(b)
-}
-
-// Flush implements http.Flusher, which some MCP libraries ask for by assertion.
-func (w *watcher) Flush() {
-	w.before()
-	_ = http.NewResponseController(w.ResponseWriter).Flush() // a writer that cannot flush has nothing buffered
-}
-
-// Unwrap lets http.ResponseController reach the writer below.
-func (w *watcher) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-func (w *watcher) before() {
-	if w.sent {
-		return
-	}
-	w.sent = true
-	h := w.Header()
-	if strings.HasPrefix(h.Get("Content-Type"), "text/event-stream") {
-		h.Set("X-Accel-Buffering", "no")
-	}
-	id := h.Get("Mcp-Session-Id")
-	if id == "" || w.passage.principal == nil {
-		return
-	}
-	ctx := w.request.Context()
-	if err := w.guard.c.Sessions.Bind(ctx, id, w.passage.principal.Key()); err != nil {
-		w.guard.c.Logger.WarnContext(ctx, "session not bound", "error", err)
+	b := e.Value.(*binding)
+	delete(m.byID, b.id)
+	own := m.owners[b.owner]
+	if own.Remove(e); own.Len() == 0 {
+		delete(m.owners, b.owner)
 	}
 }

@@ -251,6 +251,48 @@ func TestJWKS(t *testing.T) {
 			t.Errorf("after it: got %v", err)
 		}
 	})
+	t.Run("AS-121 a withdrawn key ends its tokens, those known before too, however late they expire", func(t *testing.T) {
+		v, err := NewJWTValidator(JWTConfig{Issuer: s.URL, Now: clock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stolen, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		s.rotate(stolen)
+		forged := s.token(t, "ES256", stolen, s.claims("exp", clock().Add(1000*time.Hour).Unix()), "kid", "ES256-2")
+		if _, err := validate(v, forged); err != nil {
+			t.Fatal(err)
+		}
+		s.rotate(nil)
+		advance(refreshAfter)
+		validate(v, forged) // has the set read
+		for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			if _, err = validate(v, forged); err != nil {
+				break
+			}
+		}
+		if !errors.Is(err, ErrInvalidToken) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("AS-121 a withdrawn key passes not even once when nobody has asked for long", func(t *testing.T) {
+		for _, size := range []int{0, -1} {
+			v, err := NewJWTValidator(JWTConfig{Issuer: s.URL, Now: clock, CacheSize: size})
+			if err != nil {
+				t.Fatal(err)
+			}
+			stolen, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+			s.rotate(stolen)
+			forged := s.token(t, "ES256", stolen, s.claims("exp", clock().Add(1000*time.Hour).Unix()), "kid", "ES256-2")
+			if _, err := validate(v, forged); err != nil {
+				t.Fatal(err)
+			}
+			s.rotate(nil)
+			advance(waitAfter)
+			if _, err := validate(v, forged); !errors.Is(err, ErrInvalidToken) {
+				t.Errorf("cache %d: got %v", size, err)
+			}
+		}
+	})
 	t.Run("RS-46 an outage: keys serve on for a day, then the answer is unavailable", func(t *testing.T) {
 		v := fresh(t)
 		validate(v, good)
@@ -391,16 +433,16 @@ func TestTokenCache(t *testing.T) {
 	now := time.Now()
 	c := newTokenCache(10, func() time.Time { return now })
 	for i := range 100 {
-		c.put(fmt.Sprint(i), &Principal{ExpiresAt: now.Add(time.Minute)})
+		c.put(fmt.Sprint(i), cached{until: now.Add(time.Minute)})
 	}
 	if len(c.entries) > 10 {
 		t.Errorf("RS-51: %d tokens are kept, want 10 at most", len(c.entries))
 	}
-	if _, ok := c.get("99"); !ok {
+	if _, ok := c.lookup("99"); !ok {
 		t.Error("the newest is gone")
 	}
 	now = now.Add(time.Minute)
-	if _, ok := c.get("99"); ok {
+	if _, ok := c.lookup("99"); ok {
 		t.Error("RS-41: an expired token is found")
 	}
 }

@@ -4,7 +4,9 @@
 //
 // A step is a file NNNN_name.sql; its number is its version, without gaps. A step
 // that has been released is never edited. Steps expand first and contract a
-// release later, so that the previous version keeps working during an upgrade.
+// release later, so that the previous version keeps working during an upgrade: a step
+// whose first line is "-- needs N" leaves the schema fit for programs that know the steps
+// up to N only; without that line, it needs the program that brings it.
 package migrations
 
 import (
@@ -42,6 +44,31 @@ type Step struct {
 	Version int
 	Name    string
 	SQL     string
+	Needs   int // the last step that a program must know to work with the schema after this one
+}
+
+// Applied is what a database says of itself.
+type Applied struct {
+	Steps []Status
+	Needs int // of the last step; 0: the last step itself
+}
+
+// Note is what a step leaves in the database about what it needs; ReadNote reads it back
+// for the last step that is applied. A note about another step says nothing.
+func (s Step) Note() []byte { return fmt.Appendf(nil, "%d needs %d", s.Version, s.Needs) }
+
+// ReadNote returns the Needs of the last of the applied steps, 0 when note does not tell.
+func ReadNote(applied []Status, note []byte) int {
+	var version, needs int
+	if _, err := fmt.Sscanf(string(note), "%d needs %d", &version, &needs); err != nil {
+		return 0
+	}
+	for _, a := range applied {
+		if a.Version > version {
+			return 0
+		}
+	}
+	return needs
 }
 
 // Status is a step and when it was applied.
@@ -83,25 +110,40 @@ func step(path string) (Step, error) {
 		return Step{}, fmt.Errorf("migrations: %s is not named NNNN_name.sql", path)
 	}
 	sql, err := files.ReadFile(path)
-	return Step{Version: version, Name: name, SQL: string(sql)}, err
+	if err != nil {
+		return Step{}, err
+	}
+	s := Step{Version: version, Name: name, SQL: string(sql), Needs: version}
+	first, _, _ := strings.Cut(s.SQL, "\n")
+	if n, ok := strings.CutPrefix(first, "-- needs "); ok {
+		if s.Needs, err = strconv.Atoi(n); err != nil || s.Needs < 1 || s.Needs > version {
+			return Step{}, fmt.Errorf("migrations: %s needs a step from 1 to %d, not %q", path, version, n)
+		}
+	}
+	return s, nil
 }
 
 // Due returns the steps that are not applied. ErrNewer, wrapped, when the database
-// has a step that this version does not know.
-func Due(steps []Step, applied []Status) ([]Step, error) {
-	have := make(map[int]bool, len(applied))
-	for _, a := range applied {
-		if a.Version > len(steps) {
-			return nil, fmt.Errorf("%w (it is at version %d, this program knows %d)", ErrNewer, a.Version, len(steps))
-		}
-		have[a.Version] = true
+// needs a program that knows more steps than these; further steps that it has and that
+// need no more than these are none of our business.
+func Due(steps []Step, applied Applied) ([]Step, error) {
+	have, last := make(map[int]bool, len(applied.Steps)), 0
+	for _, a := range applied.Steps {
+		have[a.Version], last = true, max(last, a.Version)
+	}
+	needs := applied.Needs
+	if needs == 0 {
+		needs = last
+	}
+	if last > len(steps) && needs > len(steps) {
+		return nil, fmt.Errorf("%w (it is at version %d and needs %d, this program knows %d)", ErrNewer, last, needs, len(steps))
 	}
 	return slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { return have[s.Version] }), nil
 }
 
-// Current reports nil when exactly the steps of this version are applied, and
-// otherwise ErrNewer or ErrPending, wrapped.
-func Current(steps []Step, applied []Status) error {
+// Current reports nil when the steps of this version are applied, and otherwise
+// ErrNewer or ErrPending, wrapped.
+func Current(steps []Step, applied Applied) error {
 	due, err := Due(steps, applied)
 	if err == nil && len(due) > 0 {
 		err = fmt.Errorf("%w (version %d, %s, is missing)", ErrPending, due[0].Version, due[0].Name)

@@ -32,21 +32,24 @@ func TestDueCurrentAndMerge(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		applied []Status
+		needs   int
 		due     int
 		current error
 		listed  int
 	}{
-		{"empty database", nil, 2, ErrPending, 2},
-		{"half way", []Status{one}, 1, ErrPending, 2},
-		{"current", []Status{one, two}, 0, nil, 2},
-		{"newer", []Status{one, two, {Version: 3, Name: "c", AppliedAt: at}}, 0, ErrNewer, 3},
+		{"empty database", nil, 0, 2, ErrPending, 2},
+		{"half way", []Status{one}, 0, 1, ErrPending, 2},
+		{"current", []Status{one, two}, 0, 0, nil, 2},
+		{"newer", []Status{one, two, {Version: 3, Name: "c", AppliedAt: at}}, 0, 0, ErrNewer, 3},
+		{"newer, and it needs the newer program", []Status{one, two, {Version: 3, Name: "c", AppliedAt: at}}, 3, 0, ErrNewer, 3},
+		{"newer by a step that only adds: an upgrade is under way", []Status{one, two, {Version: 3, Name: "c", AppliedAt: at}}, 2, 0, nil, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			due, err := Due(steps, c.applied)
+			due, err := Due(steps, Applied{c.applied, c.needs})
 			if len(due) != c.due || errors.Is(err, ErrNewer) != (c.current == ErrNewer) {
 				t.Errorf("Due: got %d, %v; want %d", len(due), err, c.due)
 			}
-			if err := Current(steps, c.applied); !errors.Is(err, c.current) {
+			if err := Current(steps, Applied{c.applied, c.needs}); !errors.Is(err, c.current) {
 				t.Errorf("Current: got %v, want %v", err, c.current)
 			}
 			if got := Merge(steps, c.applied); len(got) != c.listed {

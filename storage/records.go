@@ -103,14 +103,15 @@ type ScopeText struct {
 
 // SigningKey is a key pair of the token signer. Private is sealed.
 type SigningKey struct {
-	ID        string // kid
-	Algorithm string // ES256, EdDSA, RS256
-	State     KeyState
-	Public    []byte // JWK, JSON
-	Private   []byte // sealed PKCS #8
-	CreatedAt time.Time
-	RetiredAt time.Time // zero unless retired
-	ExpiresAt time.Time // when a retired key leaves the JWKS; zero unless retired
+	ID          string // kid
+	Algorithm   string // ES256, EdDSA, RS256
+	State       KeyState
+	Public      []byte // JWK, JSON
+	Private     []byte // sealed PKCS #8
+	CreatedAt   time.Time
+	ActivatedAt time.Time // when it began to sign; zero for a next key
+	RetiredAt   time.Time // zero unless retired
+	ExpiresAt   time.Time // when a retired key leaves the JWKS; zero unless retired
 }
 
 // KeyState is the place of a key in its one-way life.
@@ -118,7 +119,7 @@ type KeyState string
 
 // The states of a signing key, in order.
 const (
-	KeyNext    KeyState = "next"    // published, not yet signing
+	KeyNext    KeyState = "next"    // published, not yet signing; one per algorithm at most
 	KeyActive  KeyState = "active"  // signing; exactly one per algorithm
 	KeyRetired KeyState = "retired" // verifying what it signed, until it expires
 )

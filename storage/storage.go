@@ -277,16 +277,43 @@ type Resources interface {
 	RemoveResource(ctx context.Context, uri string, now time.Time) error
 }
 
-// Keys holds the signing keys.
+// Keys holds the signing keys and moves them through their life.
 type Keys interface {
 	// Keys returns every key that has not expired at now, oldest first.
 	Keys(ctx context.Context, now time.Time) ([]SigningKey, error)
 	// PutFirstKey stores k as active when no key of its algorithm is, and otherwise
 	// does nothing: of N replicas starting together one stores. It reports whether it did.
 	PutFirstKey(ctx context.Context, k SigningKey) (stored bool, err error)
-	// RotateKey makes next the active key of its algorithm and retires the active
+	// PutNextKey stores k as next when the key with the id active is active and no key of
+	// k's algorithm is next, and otherwise does nothing. It reports whether it did. A
+	// replica that comes late, when the rotation is over, so begins no second one.
+	PutNextKey(ctx context.Context, active string, k SigningKey) (stored bool, err error)
+	// PromoteKey makes the next key with the id to active, and retires the active key
+	// with the id from until expires. ErrSpent when from is no longer active or to no
+	// longer next; then nothing has changed.
+	PromoteKey(ctx context.Context, from, to string, now, expires time.Time) error
+	// RetireKey retires an active or next key that is needed no longer, until expires.
+	// ErrSpent when it is neither, or when no other key is active.
+	RetireKey(ctx context.Context, id string, now, expires time.Time) error
+}
+
+// KeyCustody is for what cannot wait for a key's ordinary life: a key in the wrong
+// hands, and another master key.
+type KeyCustody interface {
+	// RotateKey stores next as the active key of its algorithm and retires the active
 	// key with the id from, until expires. ErrSpent when from is no longer active.
+	// ErrExists when next is stored already, so that a key that was taken out cannot
+	// come back.
 	RotateKey(ctx context.Context, from string, next SigningKey, now, expires time.Time) error
+	// RevokeKey removes a key in any state, at once. ErrNotFound when there is none.
+	// ErrSpent for the only active key: replace it first.
+	RevokeKey(ctx context.Context, id string) error
+	// ResealKey replaces the sealed private key of a key, if it still is old. ErrSpent
+	// when it is not, or when there is no such key.
+	ResealKey(ctx context.Context, id string, old, sealed []byte) error
+	// MoveFingerprint replaces the stored fingerprint from by to. ErrSpent when another
+	// one is stored.
+	MoveFingerprint(ctx context.Context, from, to []byte) error
 }
 
 // Once records single-use identifiers, such as the jti of a client assertion.
@@ -347,6 +374,7 @@ type Store interface {
 	Grants
 	Resources
 	Keys
+	KeyCustody
 	Once
 	Failures
 	Housekeeping

@@ -125,8 +125,8 @@ func (a *app) openDatabase(ctx context.Context, migrate bool) (migrating, error)
 	return store, nil
 }
 
-// checkFingerprint refuses to go on with another master key than the one that the
-// database was made with: nothing sealed in it could be opened.
+// checkFingerprint refuses to go on without the master key that the database belongs to,
+// be it the primary or an older one: nothing sealed in it could be opened.
 func (a *app) checkFingerprint(ctx context.Context, store storage.Store) error {
 	var first []byte
 	for i, k := range a.keys {
@@ -147,7 +147,8 @@ func (a *app) checkFingerprint(ctx context.Context, store storage.Store) error {
 			return nil
 		}
 	}
-	return errors.New("the secret key is not the one this database was made with; set secret_key to that one, or use another database")
+	return errors.New("the secret key is not the one this database was made with; set secret_key to that one, or use another database " +
+		"(to change it, keep the old one in secret_key_old until after: mcp-authd secret rotate)")
 }
 
 const keyFile = "secret.key"

@@ -80,7 +80,7 @@ func newRootCommand(s std) *cobra.Command {
 	root.SetErr(s.err)
 	root.AddCommand(
 		newDemoCommand(s), newServeCommand(s), newLoginCommand(s), newCheckCommand(s),
-		newUserCommand(s), newClientCommand(s), newResourceCommand(s), newGrantCommand(s), newKeysCommand(s),
+		newUserCommand(s), newClientCommand(s), newResourceCommand(s), newGrantCommand(s), newKeysCommand(s), newSecretCommand(s),
 		newSetupLinkCommand(s), newMigrateCommand(s), newConfigCommand(s), newHealthcheckCommand(s), newVersionCommand(),
 	)
 	markUsageErrors(root)

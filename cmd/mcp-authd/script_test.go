@@ -25,9 +25,17 @@ func TestScripts(t *testing.T) {
 			e.Defer(func() { taken.Close() })
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("TAKEN", taken.Addr().String())
+			free, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				return err
+			}
+			e.Setenv("FREE", free.Addr().String())
+			free.Close()
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"ready": scriptReady, "token": scriptToken, "accepts": scriptAccepts, "inactive": scriptInactive,
+			"published": scriptPublished, "signs": scriptSigns, "kid": scriptKid,
 			// exits CODE COMMAND...: the command ends with just this code.
 			"exits": func(ts *testscript.TestScript, neg bool, args []string) {
 				var out, errs strings.Builder

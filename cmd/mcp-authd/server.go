@@ -8,10 +8,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/dcr"
+	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/migrations"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -41,12 +44,10 @@ func (a *app) newServer(ctx context.Context) (*authserver.Server, error) {
 		Tokens: authserver.TokenPolicy{
 			CodeTTL: time.Duration(c.Tokens.CodeTTL), AccessTTL: time.Duration(c.Tokens.AccessTTL),
 			RefreshIdleTTL: time.Duration(c.Tokens.RefreshIdleTTL), RefreshMaxTTL: time.Duration(c.Tokens.RefreshMaxTTL),
-			RefreshGrace: time.Duration(c.Tokens.RefreshGrace), Algorithm: c.Tokens.Algorithm,
+			RefreshGrace: orNone(c.Tokens.RefreshGrace), Algorithm: c.Tokens.Algorithm,
 		},
+		Keys:       authserver.KeyPolicy{RotateEvery: orNone(c.Keys.RotateEvery), PublishAhead: orNone(c.Keys.PublishAhead)},
 		SessionTTL: time.Duration(c.Sessions.TTL), TrustedProxies: c.Proxies(), Logger: a.log, Audit: a.audit,
-	}
-	if c.Tokens.RefreshGrace == 0 {
-		cfg.Tokens.RefreshGrace = -1 // configured as none, not left out
 	}
 	if c.Registration.ClientIDMetadataDocuments {
 		cfg.Documents = registry
@@ -56,6 +57,15 @@ func (a *app) newServer(ctx context.Context) (*authserver.Server, error) {
 	}
 	as, err = authserver.New(ctx, cfg)
 	return as, err
+}
+
+// orNone makes a duration that was configured as none what it is to packages for which
+// zero means the default.
+func orNone(d config.Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return time.Duration(d)
 }
 
 // scopeCatalogue knows the scopes that there are.
@@ -149,9 +159,20 @@ const (
 	finishTime = 20 * time.Second       // for open requests
 )
 
+// settleMemory trades memory that is there for less work: what lives is a few megabytes, so
+// collecting at its double, as Go does by default, is collecting all the time. What the
+// start has used goes back first. GOGC overrides it.
+func settleMemory() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
+	debug.FreeOSMemory()
+}
+
 // serveAll serves until ctx ends, then drains: readiness turns red, open requests
 // finish, and nil is returned.
 func serveAll(ctx context.Context, log *slog.Logger, as *authserver.Server, listeners ...listener) error {
+	settleMemory()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go as.Run(ctx)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcp-authd/mcp-authd/keys"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -70,68 +69,6 @@ func printGrants(s std, all []storage.Grant, asJSON bool) error {
 	t := newTable(s.out, "ID", "USER", "CLIENT", "RESOURCE", "SCOPE", "SINCE")
 	for _, v := range views {
 		t.row(v.ID, v.User, v.Client, v.Resource, v.Scope, v.CreatedAt.Format(time.RFC3339))
-	}
-	return t.flush()
-}
-
-func newKeysCommand(s std) *cobra.Command {
-	var asJSON bool
-	manager := func(ctx context.Context, a *app) (*keys.Manager, error) {
-		return keys.New(ctx, keys.Config{
-			Store: a.store, SecretKeys: a.keys, Algorithm: a.config.Tokens.Algorithm,
-			AccessTTL: time.Duration(a.config.Tokens.AccessTTL), Audit: a.audit, Logger: a.log,
-		})
-	}
-	list := storeCommand(s, &cobra.Command{Use: "list", Short: "List signing keys", Args: cobra.NoArgs, Example: "  mcp-authd keys list --json"},
-		func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
-		func(c *cobra.Command, a *app, _ []string) error {
-			m, err := manager(c.Context(), a)
-			if err != nil {
-				return err
-			}
-			all, err := m.List(c.Context())
-			if err != nil {
-				return err
-			}
-			return printKeys(s, all, asJSON)
-		})
-	rotate := storeCommand(s, &cobra.Command{
-		Use: "rotate", Short: "Make a new signing key and retire the present one", Args: cobra.NoArgs, Example: "  mcp-authd keys rotate",
-		Long: "Makes a new signing key. The present one stays published until every token that it signed\nhas expired. Running servers follow within seconds.",
-	}, nil, func(c *cobra.Command, a *app, _ []string) error {
-		m, err := manager(c.Context(), a)
-		if err != nil {
-			return err
-		}
-		if err := m.Rotate(c.Context()); err != nil {
-			return err
-		}
-		_, err = fmt.Fprintln(s.out, "rotated")
-		return err
-	})
-	return group("keys", "Manage the signing keys", list, rotate)
-}
-
-// keyView is a signing key as commands show it.
-type keyView struct {
-	ID        string    `json:"kid"`
-	Algorithm string    `json:"alg"`
-	State     string    `json:"state"`
-	CreatedAt time.Time `json:"created_at"`
-	ExpiresAt time.Time `json:"expires_at,omitzero"`
-}
-
-func printKeys(s std, all []storage.SigningKey, asJSON bool) error {
-	views := make([]keyView, 0, len(all))
-	for _, k := range all {
-		views = append(views, keyView{k.ID, k.Algorithm, string(k.State), k.CreatedAt, k.ExpiresAt})
-	}
-	if asJSON {
-		return printJSON(s.out, views)
-	}
-	t := newTable(s.out, "KID", "ALG", "STATE", "CREATED")
-	for _, v := range views {
-		t.row(v.ID, v.Algorithm, v.State, v.CreatedAt.Format(time.RFC3339))
 	}
 	return t.flush()
 }

@@ -41,6 +41,7 @@ type Config struct {
 	SecretKeyOld []Secret     `yaml:"secret_key_old"`
 	Resources    []Resource   `yaml:"resources"`
 	Tokens       Tokens       `yaml:"tokens"`
+	Keys         Keys         `yaml:"keys"`
 	Sessions     Sessions     `yaml:"sessions"`
 	Registration Registration `yaml:"registration"`
 	Clients      []Client     `yaml:"clients"`
@@ -89,6 +90,12 @@ type Tokens struct {
 	Algorithm      string   `yaml:"algorithm"`
 }
 
+// Keys says when the signing key changes.
+type Keys struct {
+	RotateEvery  Duration `yaml:"rotate_every"`  // 0: never
+	PublishAhead Duration `yaml:"publish_ahead"` // how long a key is published before it signs
+}
+
 // Sessions configures browser sign-ins.
 type Sessions struct {
 	TTL Duration `yaml:"ttl"`
@@ -126,6 +133,7 @@ func Default(getenv func(string) string) *Config {
 			AccessTTL: Duration(15 * time.Minute), CodeTTL: Duration(time.Minute), RefreshIdleTTL: Duration(30 * day),
 			RefreshMaxTTL: Duration(180 * day), RefreshGrace: Duration(time.Minute), Algorithm: "ES256",
 		},
+		Keys:         Keys{RotateEvery: Duration(90 * day), PublishAhead: Duration(10 * time.Minute)},
 		Sessions:     Sessions{TTL: Duration(14 * day)},
 		Registration: defaultRegistration(),
 		Log:          Log{Level: "info", Format: "auto"},
@@ -219,6 +227,11 @@ func (c *Config) validateTokens(add func(string, string, ...any)) {
 	between("tokens.refresh_idle_ttl", c.Tokens.RefreshIdleTTL, time.Second, 3650*day)
 	between("tokens.refresh_max_ttl", c.Tokens.RefreshMaxTTL, time.Second, 3650*day)
 	between("tokens.refresh_grace", c.Tokens.RefreshGrace, 0, 10*time.Minute)
+	between("keys.rotate_every", c.Keys.RotateEvery, 0, 3650*day)
+	between("keys.publish_ahead", c.Keys.PublishAhead, 0, day)
+	if c.Keys.RotateEvery != 0 && c.Keys.RotateEvery <= c.Keys.PublishAhead {
+		add("keys.rotate_every", "%s is not longer than keys.publish_ahead (%s)", c.Keys.RotateEvery, c.Keys.PublishAhead)
+	}
 	between("sessions.ttl", c.Sessions.TTL, time.Minute, 365*day)
 }
 

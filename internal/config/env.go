@@ -56,7 +56,7 @@ func fields(t reflect.Type) iter.Seq[field] {
 }
 
 // readEnv overlays the environment. A variable is MCP_AUTHD_ and the key in capitals
-// with underscores; items of lists are numbered, or plain lists separated by commas;
+// with underscores; items of lists are numbered, or plain lists separated by commas or line ends;
 // a secret may also be read from the file that the variable with _FILE names.
 func (l *Loaded) readEnv(e *environ) ([]string, error) {
 	if err := l.overlay(e, reflect.ValueOf(l.Config).Elem(), ""); err != nil {
@@ -82,11 +82,12 @@ func (l *Loaded) overlayField(e *environ, v reflect.Value, path string) error {
 	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct:
 		return l.overlayItems(e, v, path, name)
 	case v.Kind() == reflect.Slice:
-		if text, ok := e.look(name); ok {
-			l.origins[path] = "$" + name
-			return setList(v, text)
+		text, ok, err := e.lookSecret(name, v.Type().Elem() == reflect.TypeFor[Secret]())
+		if err != nil || !ok {
+			return err
 		}
-		return nil
+		l.origins[path] = "$" + name
+		return setList(v, text)
 	}
 	text, ok, err := e.lookSecret(name, v.Type() == reflect.TypeFor[Secret]())
 	if err != nil || !ok {
@@ -130,6 +131,7 @@ func (e *environ) lookSecret(name string, secret bool) (string, bool, error) {
 		return text, ok, nil
 	}
 	file, fromFile := e.look(name + "_FILE")
+	fromFile = fromFile && file != ""
 	switch {
 	case ok && fromFile:
 		return "", false, fmt.Errorf("$%s and $%s_FILE are both set; set one", name, name)
@@ -145,7 +147,7 @@ func (e *environ) lookSecret(name string, secret bool) (string, bool, error) {
 
 func setList(v reflect.Value, text string) error {
 	v.SetZero()
-	for item := range strings.SplitSeq(text, ",") {
+	for item := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == '\n' }) {
 		if item = strings.TrimSpace(item); item == "" {
 			continue
 		}

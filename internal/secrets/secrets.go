@@ -13,6 +13,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"sync"
 )
 
 // KeySize is the least length of a master key, in bytes.
@@ -43,9 +44,17 @@ func ID(prefix string) string {
 func Hash(token string) [32]byte { return sha256.Sum256([]byte(token)) }
 
 // Ring seals and derives under one primary master key, and opens under that one
-// and any older ones. It is immutable and safe for concurrent use.
+// and any older ones. It is safe for concurrent use.
 type Ring struct {
-	masters [][]byte // primary first
+	masters []master // primary first
+}
+
+// master is a master key with what has been derived from it: the purposes are few and
+// fixed, and deriving costs more than using.
+type master struct {
+	key  []byte
+	tag  [4]byte
+	kept *sync.Map // purpose to cipher.AEAD, or to a MAC key
 }
 
 // NewRing returns a ring of master keys, the primary first. Each must have at
@@ -54,41 +63,48 @@ func NewRing(masters ...[]byte) (*Ring, error) {
 	if len(masters) == 0 {
 		return nil, errors.New("secrets: no master key")
 	}
+	r := &Ring{}
 	for i, m := range masters {
 		if len(m) < KeySize {
 			return nil, fmt.Errorf("secrets: master key %d has %d bytes, want at least %d", i, len(m), KeySize)
 		}
+		r.masters = append(r.masters, master{key: m, tag: keyTag(m), kept: &sync.Map{}})
 	}
-	return &Ring{masters: masters}, nil
+	return r, nil
 }
 
 // Key derives a key of n bytes for a purpose from the primary master key (HKDF,
 // RFC 5869). Equal purposes give equal keys.
-func (r *Ring) Key(purpose string, n int) []byte { return derive(r.masters[0], purpose, n) }
+func (r *Ring) Key(purpose string, n int) []byte { return derive(r.masters[0].key, purpose, n) }
 
 // Keys derives a key for a purpose from every master key, the primary first, for
 // whoever must also accept what an older key made.
 func (r *Ring) Keys(purpose string, n int) [][]byte {
 	out := make([][]byte, len(r.masters))
 	for i, m := range r.masters {
-		out[i] = derive(m, purpose, n)
+		out[i] = derive(m.key, purpose, n)
 	}
 	return out
 }
 
 // MAC returns HMAC-SHA256 of data under the primary key of a purpose.
 func (r *Ring) MAC(purpose string, data []byte) [32]byte {
-	return [32]byte(mac(derive(r.masters[0], purpose, 32), data))
+	m := r.masters[0]
+	key, ok := m.kept.Load("mac:" + purpose)
+	if !ok {
+		key, _ = m.kept.LoadOrStore("mac:"+purpose, derive(m.key, purpose, 32))
+	}
+	return [32]byte(mac(key.([]byte), data))
 }
 
 // Fingerprint identifies the primary master key without revealing it.
-func (r *Ring) Fingerprint() []byte { return derive(r.masters[0], "fingerprint", 16) }
+func (r *Ring) Fingerprint() []byte { return derive(r.masters[0].key, "fingerprint", 16) }
 
 // Seal encrypts plaintext with AES-256-GCM under a key derived for purpose and
 // binds it to ad: key tag (4 bytes), nonce, ciphertext.
 func (r *Ring) Seal(purpose string, plaintext, ad []byte) []byte {
-	tag := keyTag(r.masters[0])
-	return newAEAD(r.masters[0], purpose).Seal(tag[:], nil, plaintext, ad)
+	m := r.masters[0]
+	return m.aead(purpose).Seal(m.tag[:], nil, plaintext, ad)
 }
 
 // Open reverses Seal for the same purpose and ad, under whichever master key of
@@ -98,14 +114,36 @@ func (r *Ring) Open(purpose string, sealed, ad []byte) ([]byte, error) {
 		return nil, ErrOpen
 	}
 	for _, m := range r.masters {
-		if keyTag(m) != [4]byte(sealed) {
+		if m.tag != [4]byte(sealed) {
 			continue
 		}
-		if out, err := newAEAD(m, purpose).Open(nil, nil, sealed[4:], ad); err == nil {
+		if out, err := m.aead(purpose).Open(nil, nil, sealed[4:], ad); err == nil {
 			return out, nil
 		}
 	}
 	return nil, ErrOpen
+}
+
+func (m master) aead(purpose string) cipher.AEAD {
+	a, ok := m.kept.Load("seal:" + purpose)
+	if !ok {
+		a, _ = m.kept.LoadOrStore("seal:"+purpose, newAEAD(m.key, purpose))
+	}
+	return a.(cipher.AEAD)
+}
+
+// Reseal opens what Seal made and, unless the primary key sealed it, seals it again
+// under that one. It reports whether it did; sealed is returned as it is otherwise.
+func (r *Ring) Reseal(purpose string, sealed, ad []byte) (out []byte, changed bool, err error) {
+	primary := Ring{masters: r.masters[:1]}
+	if _, err := primary.Open(purpose, sealed, ad); err == nil {
+		return sealed, false, nil
+	}
+	plain, err := r.Open(purpose, sealed, ad)
+	if err != nil {
+		return nil, false, err
+	}
+	return r.Seal(purpose, plain, ad), true, nil
 }
 
 func newAEAD(master []byte, purpose string) cipher.AEAD {

@@ -3,6 +3,7 @@ package users
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/alexedwards/argon2id"
@@ -15,14 +16,18 @@ type hasher struct {
 	params    *argon2id.Params
 	slots     chan struct{}
 	strangers chan struct{}
-	dummy     string
+	dummy     func() string
 }
 
 func newHasher(params *argon2id.Params, concurrent int) *hasher {
 	h := &hasher{params: params, slots: make(chan struct{}, concurrent), strangers: make(chan struct{}, max(concurrent-1, 1))}
 	// The hash that unknown accounts are compared with, so that they cost as much
-	// time as known ones. Nobody knows a password for it.
-	h.dummy, _ = argon2id.CreateHash("no password has this hash", params)
+	// time as known ones. Nobody knows a password for it. It is made for the first
+	// sign-in, whoever tries it: a server that nobody signs in to needs no 19 MiB.
+	h.dummy = sync.OnceValue(func() string {
+		hash, _ := argon2id.CreateHash("no password has this hash", params)
+		return hash
+	})
 	return h
 }
 
@@ -71,8 +76,9 @@ func (h *hasher) matches(ctx context.Context, password, hash string, known bool)
 		return false, false, err
 	}
 	defer release()
+	dummy := h.dummy()
 	if hash == "" || len(password) > maxPassword {
-		_, _, err := argon2id.CheckHash("", h.dummy)
+		_, _, err := argon2id.CheckHash("", dummy)
 		return false, false, err
 	}
 	ok, used, err := argon2id.CheckHash(password, hash)

@@ -13,9 +13,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// codeForbidden is the JSON-RPC code of an authorization error. It is outside the
+// The JSON-RPC codes of refusals. That of an authorization error is outside the
 // range that MCP allocates.
-const codeForbidden = -32000
+const (
+	codeForbidden     = -32000
+	codeInvalidParams = -32602
+)
 
 // Middleware checks the scope of every call once more, on what the SDK decoded, and
 // filters lists by what the caller may use. It refuses whatever it cannot attribute
@@ -30,8 +33,10 @@ func Middleware(g *mcpresource.Guard, o *Options) mcp.Middleware {
 			// Without a caller in this request there is none in the context either: what
 			// stands there may be the one who opened the session.
 			ctx = mcpresource.NewContext(ctx, p)
-			if err := g.Authorize(ctx, operation(method, req)); err != nil {
-				return nil, forbidden(err)
+			for _, op := range operations(method, req) {
+				if err := g.Authorize(ctx, op); err != nil {
+					return nil, forbidden(err)
+				}
 			}
 			result, err := next(ctx, method, req)
 			if err != nil || result == nil {
@@ -46,9 +51,11 @@ func Middleware(g *mcpresource.Guard, o *Options) mcp.Middleware {
 	}
 }
 
-// operation says what a decoded request does, in the terms of the policy.
-func operation(method string, req mcp.Request) mcpresource.Operation {
+// operations says what a decoded request does, in the terms of the policy: first its
+// own method, then what that amounts to.
+func operations(method string, req mcp.Request) []mcpresource.Operation {
 	op := mcpresource.Operation{Method: method}
+	var more []mcpresource.Operation
 	switch p := req.GetParams().(type) {
 	case *mcp.CallToolParamsRaw:
 		if p != nil {
@@ -70,12 +77,36 @@ func operation(method string, req mcp.Request) mcpresource.Operation {
 		if p != nil {
 			op.Name = p.URI
 		}
+	case *mcp.CompleteParams:
+		if p != nil {
+			more = completed(p.Ref)
+		}
+	case *mcp.SubscriptionsListenParams:
+		if p != nil && p.Notifications != nil {
+			for _, uri := range p.Notifications.ResourceSubscriptions {
+				more = append(more, mcpresource.Operation{Method: "resources/subscribe", Name: uri})
+			}
+		}
 	}
-	return op
+	return append([]mcpresource.Operation{op}, more...)
+}
+
+// completed goes by the members and not by the type, as the guard does.
+func completed(ref *mcp.CompleteReference) (ops []mcpresource.Operation) {
+	if ref != nil && ref.Name != "" {
+		ops = append(ops, mcpresource.Operation{Method: "prompts/get", Name: ref.Name})
+	}
+	if ref != nil && ref.URI != "" {
+		ops = append(ops, mcpresource.Operation{Method: "resources/read", Name: ref.URI})
+	}
+	return ops
 }
 
 // forbidden is the JSON-RPC form of a refusal.
 func forbidden(err error) error {
+	if errors.Is(err, mcpresource.ErrResourceURI) {
+		return &jsonrpc.Error{Code: codeInvalidParams, Message: "The resource URI is not in its canonical form."}
+	}
 	data := map[string]string{"error": "invalid_token"}
 	message := "Authentication is required."
 	var scope *mcpresource.ScopeError

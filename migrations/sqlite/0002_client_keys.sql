@@ -1,3 +1,4 @@
+-- needs 1
 -- Clients that authenticate by a key of their own (private_key_jwt), and what it takes
 -- to find the registrations that nobody uses.
 

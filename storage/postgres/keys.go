@@ -23,29 +23,105 @@ func (s *Store) Keys(ctx context.Context, now time.Time) (out []storage.SigningK
 	return out, err
 }
 
-const insertKey = "INSERT INTO signing_keys (" + column.KeyColumns + ") VALUES ($1,$2,$3,$4,$5,$6,$7,$8) "
+const insertKey = "INSERT INTO signing_keys (" + column.KeyColumns + ") "
 
 // PutFirstKey implements storage.Keys.
 func (s *Store) PutFirstKey(ctx context.Context, k storage.SigningKey) (stored bool, err error) {
 	k.State = storage.KeyActive
 	err = s.do(ctx, "put first key", func(ctx context.Context, q querier) error {
-		n, err := exec(ctx, q, insertKey+"ON CONFLICT (algorithm) WHERE state = 'active' DO NOTHING", column.KeyValues(k)...)
+		n, err := exec(ctx, q, insertKey+"VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9) ON CONFLICT (algorithm) WHERE state = 'active' DO NOTHING",
+			column.KeyValues(k)...)
 		stored = n == 1
 		return err
 	})
 	return stored && err == nil, err
 }
 
-// RotateKey implements storage.Keys.
+// PutNextKey implements storage.Keys. The lock makes it wait for a promotion that is
+// under way, and see that the active key is active no longer.
+func (s *Store) PutNextKey(ctx context.Context, active string, k storage.SigningKey) (stored bool, err error) {
+	k.State = storage.KeyNext
+	err = s.do(ctx, "put next key", func(ctx context.Context, q querier) error {
+		n, err := exec(ctx, q, insertKey+`SELECT $1::text, $2::text, $3::text, $4::bytea, $5::bytea, $6::bigint, $7::bigint, $8::bigint, $9::bigint
+			FROM (SELECT 1 FROM signing_keys WHERE id = $10 AND state = 'active' FOR UPDATE) AS still
+			ON CONFLICT (algorithm) WHERE state = 'next' DO NOTHING`, append(column.KeyValues(k), active)...)
+		stored = n == 1
+		return err
+	})
+	return stored && err == nil, err
+}
+
+const (
+	retireKey = `UPDATE signing_keys SET state = 'retired', retired_at = $1, expires_at = $2 WHERE id = $3 AND state = 'active'`
+	// lockActive comes before a statement that must leave one key active: whatever
+	// rotates at the same time has then ended, and the statement sees how.
+	lockActive = "SELECT id FROM signing_keys WHERE state = 'active' ORDER BY id FOR UPDATE"
+)
+
+// PromoteKey implements storage.Keys.
+func (s *Store) PromoteKey(ctx context.Context, from, to string, now, expires time.Time) error {
+	spent := changed(storage.ErrSpent)
+	return s.tx(ctx, "promote key", func(ctx context.Context, q querier) error {
+		if err := spent(exec(ctx, q, retireKey, column.Millis(now), column.Millis(expires), from)); err != nil {
+			return err
+		}
+		return spent(exec(ctx, q, "UPDATE signing_keys SET state = 'active', activated_at = $1 WHERE id = $2 AND state = 'next'", column.Millis(now), to))
+	})
+}
+
+// RetireKey implements storage.Keys.
+func (s *Store) RetireKey(ctx context.Context, id string, now, expires time.Time) error {
+	return s.tx(ctx, "retire key", func(ctx context.Context, q querier) error {
+		if _, err := q.Exec(ctx, lockActive); err != nil {
+			return err
+		}
+		return changed(storage.ErrSpent)(exec(ctx, q, `UPDATE signing_keys SET state = 'retired', retired_at = $2, expires_at = $3
+			WHERE id = $1 AND state IN ('active', 'next') AND EXISTS (SELECT 1 FROM signing_keys o WHERE o.state = 'active' AND o.id <> $1)`,
+			id, column.Millis(now), column.Millis(expires)))
+	})
+}
+
+// RotateKey implements storage.KeyCustody.
 func (s *Store) RotateKey(ctx context.Context, from string, next storage.SigningKey, now, expires time.Time) error {
 	next.State = storage.KeyActive
 	return s.tx(ctx, "rotate key", func(ctx context.Context, q querier) error {
-		err := changed(storage.ErrSpent)(exec(ctx, q, `UPDATE signing_keys SET state = 'retired', retired_at = $1, expires_at = $2
-			WHERE id = $3 AND algorithm = $4 AND state = 'active'`, column.Millis(now), column.Millis(expires), from, next.Algorithm))
+		err := changed(storage.ErrSpent)(exec(ctx, q, retireKey+" AND algorithm = $4", column.Millis(now), column.Millis(expires), from, next.Algorithm))
 		if err != nil {
 			return err
 		}
-		return changed(storage.ErrExists)(exec(ctx, q, insertKey+`ON CONFLICT (id) DO UPDATE SET state = 'active'
-			WHERE signing_keys.state = 'next'`, column.KeyValues(next)...))
+		_, err = exec(ctx, q, insertKey+"VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9)", column.KeyValues(next)...)
+		return err
+	})
+}
+
+// RevokeKey implements storage.KeyCustody.
+func (s *Store) RevokeKey(ctx context.Context, id string) error {
+	return s.tx(ctx, "revoke key", func(ctx context.Context, q querier) error {
+		if _, err := q.Exec(ctx, lockActive); err != nil {
+			return err
+		}
+		n, err := exec(ctx, q, `DELETE FROM signing_keys WHERE id = $1 AND NOT (state = 'active'
+			AND NOT EXISTS (SELECT 1 FROM signing_keys o WHERE o.state = 'active' AND o.id <> $1))`, id)
+		if err != nil || n > 0 {
+			return err
+		}
+		if err := one(ctx, q, []any{&n}, "SELECT 1 FROM signing_keys WHERE id = $1", id); err != nil {
+			return err
+		}
+		return storage.ErrSpent
+	})
+}
+
+// ResealKey implements storage.KeyCustody.
+func (s *Store) ResealKey(ctx context.Context, id string, old, sealed []byte) error {
+	return s.do(ctx, "reseal key", func(ctx context.Context, q querier) error {
+		return changed(storage.ErrSpent)(exec(ctx, q, "UPDATE signing_keys SET private = $1 WHERE id = $2 AND private = $3", sealed, id, old))
+	})
+}
+
+// MoveFingerprint implements storage.KeyCustody.
+func (s *Store) MoveFingerprint(ctx context.Context, from, to []byte) error {
+	return s.do(ctx, "move fingerprint", func(ctx context.Context, q querier) error {
+		return changed(storage.ErrSpent)(exec(ctx, q, "UPDATE settings SET value = $1 WHERE name = 'fingerprint' AND value = $2", to, from))
 	})
 }

@@ -90,16 +90,17 @@ func (s *Store) step(ctx context.Context, tx pgx.Tx) (none migrations.Step, err 
 	if _, err := tx.Conn().PgConn().Exec(ctx, d.SQL).ReadAll(); err != nil {
 		return none, fmt.Errorf("step %d, %s: %w", d.Version, d.Name, err)
 	}
-	_, err = tx.Exec(ctx, "INSERT INTO schema_version (version, name, applied_at) VALUES ($1, $2, $3)",
-		d.Version, d.Name, column.Millis(s.now()))
-	return d, err
+	return d, all(ctx, tx,
+		statement{"INSERT INTO schema_version (version, name, applied_at) VALUES ($1, $2, $3)", []any{d.Version, d.Name, column.Millis(s.now())}},
+		statement{"INSERT INTO settings (name, value) VALUES ('schema_needs', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value", []any{d.Note()}},
+	)
 }
 
 // MigrationStatus lists the steps of this version, and those that only the
 // database knows.
 func (s *Store) MigrationStatus(ctx context.Context) ([]migrations.Status, error) {
 	got, err := s.applied(ctx)
-	return migrations.Merge(s.steps, got), err
+	return migrations.Merge(s.steps, got.Steps), err
 }
 
 // Ready implements storage.Housekeeping.
@@ -114,7 +115,7 @@ func (s *Store) Ready(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) applied(ctx context.Context) (out []migrations.Status, err error) {
+func (s *Store) applied(ctx context.Context) (out migrations.Applied, err error) {
 	err = s.do(ctx, "read the schema version", func(ctx context.Context, q querier) (err error) {
 		out, err = applied(ctx, q)
 		if state(err) == undefinedTable {
@@ -125,13 +126,23 @@ func (s *Store) applied(ctx context.Context) (out []migrations.Status, err error
 	return out, err
 }
 
-func applied(ctx context.Context, q querier) ([]migrations.Status, error) {
-	return each(ctx, q, func(r pgx.CollectableRow) (st migrations.Status, err error) {
+func applied(ctx context.Context, q querier) (out migrations.Applied, err error) {
+	out.Steps, err = each(ctx, q, func(r pgx.CollectableRow) (st migrations.Status, err error) {
 		var at int64
 		err = r.Scan(&st.Version, &st.Name, &at)
 		st.AppliedAt = column.Time(at)
 		return st, err
 	}, "SELECT version, name, applied_at FROM schema_version WHERE version > 0 ORDER BY version")
+	if err != nil || len(out.Steps) == 0 {
+		return out, err // the first step makes the settings
+	}
+	var note []byte
+	err = one(ctx, q, []any{&note}, "SELECT value FROM settings WHERE name = 'schema_needs'")
+	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, pgx.ErrNoRows) {
+		err = nil // written by an earlier version
+	}
+	out.Needs = migrations.ReadNote(out.Steps, note)
+	return out, err
 }
 
 func schema(err error) error {

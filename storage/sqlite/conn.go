@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 
 	driver "modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
@@ -22,6 +23,7 @@ var errClosed = errors.New("the database is closed")
 type conn struct {
 	c     *sql.Conn
 	stmts map[string]*sql.Stmt
+	dirty bool // something may have been changed; for the writer
 }
 
 type scanner interface{ Scan(dest ...any) error }
@@ -55,7 +57,9 @@ func (c *conn) exec(query string, args ...any) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return r.RowsAffected()
+	n, err := r.RowsAffected()
+	c.dirty = c.dirty || n > 0
+	return n, err
 }
 
 // one scans the first row into dest. storage.ErrNotFound when there is none.
@@ -68,6 +72,7 @@ func (c *conn) one(dest []any, query string, args ...any) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return storage.ErrNotFound
 	}
+	c.dirty = c.dirty || !strings.HasPrefix(query, "SELECT") // UPDATE ... RETURNING
 	return err
 }
 

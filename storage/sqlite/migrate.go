@@ -47,19 +47,21 @@ func (s *Store) step(c *conn) (migrations.Step, error) {
 		return migrations.Step{}, nil
 	}
 	d := due[0]
+	c.dirty = true // the script is run behind the connection's back
 	if _, err := c.c.ExecContext(context.Background(), d.SQL); err != nil {
 		return d, fmt.Errorf("step %d, %s: %w", d.Version, d.Name, err)
 	}
-	_, err = c.exec("INSERT INTO schema_version (version, name, applied_at) VALUES (?, ?, ?)",
-		d.Version, d.Name, column.Millis(s.now()))
-	return d, err
+	return d, all(
+		run(c, "INSERT INTO schema_version (version, name, applied_at) VALUES (?, ?, ?)", d.Version, d.Name, column.Millis(s.now())),
+		run(c, "INSERT INTO settings (name, value) VALUES ('schema_needs', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", d.Note()),
+	)
 }
 
 // MigrationStatus lists the steps of this version, and those that only the
 // database knows.
 func (s *Store) MigrationStatus(ctx context.Context) ([]migrations.Status, error) {
 	got, err := s.applied(ctx)
-	return migrations.Merge(s.steps, got), err
+	return migrations.Merge(s.steps, got.Steps), err
 }
 
 // Ready implements storage.Housekeeping.
@@ -71,7 +73,7 @@ func (s *Store) Ready(ctx context.Context) error {
 	return wrap("ready", schema(migrations.Current(s.steps, got)))
 }
 
-func (s *Store) applied(ctx context.Context) (out []migrations.Status, err error) {
+func (s *Store) applied(ctx context.Context) (out migrations.Applied, err error) {
 	err = s.read(ctx, "read the schema version", func(c *conn) (err error) {
 		var tables int
 		err = c.one([]any{&tables}, "SELECT count(*) FROM sqlite_schema WHERE name = 'schema_version'")
@@ -84,15 +86,21 @@ func (s *Store) applied(ctx context.Context) (out []migrations.Status, err error
 	return out, err
 }
 
-func applied(c *conn) (out []migrations.Status, err error) {
+func applied(c *conn) (out migrations.Applied, err error) {
 	err = c.each(func(r scanner) error {
 		var st migrations.Status
 		var at int64
 		err := r.Scan(&st.Version, &st.Name, &at)
 		st.AppliedAt = column.Time(at)
-		out = append(out, st)
+		out.Steps = append(out.Steps, st)
 		return err
 	}, "SELECT version, name, applied_at FROM schema_version ORDER BY version")
+	if err != nil || len(out.Steps) == 0 {
+		return out, err // the first step makes the settings
+	}
+	var note []byte
+	err = ignore(c.one([]any{&note}, "SELECT value FROM settings WHERE name = 'schema_needs'"), storage.ErrNotFound)
+	out.Needs = migrations.ReadNote(out.Steps, note)
 	return out, err
 }
 

@@ -2,13 +2,16 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/mcp-authd/mcp-authd/migrations"
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
 
 func TestEightOpenersOfOneNewFile(t *testing.T) {
@@ -27,6 +30,32 @@ func TestEightOpenersOfOneNewFile(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// A replica of this version goes on, and starts again, while a newer one has added what
+// this version need not know.
+func TestANewerSchemaThatOnlyAddsIsServed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	s := open(t, path)
+	next := migrations.Step{Version: len(s.steps) + 1, Needs: len(s.steps)}
+	err := s.write(context.Background(), "test", func(c *conn) error {
+		return all(
+			run(c, "INSERT INTO schema_version (version, name, applied_at) VALUES (?, 'next', 0)", next.Version),
+			run(c, "UPDATE settings SET value = ? WHERE name = 'schema_needs'", next.Note()),
+		)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Ready(context.Background()); err != nil {
+		t.Errorf("Ready: %v", err)
+	}
+	s.Close()
+	again, err := Open(context.Background(), path, Options{})
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	again.Close()
 }
 
 func TestANewerSchemaIsRefusedWithAdvice(t *testing.T) {
@@ -72,4 +101,31 @@ func TestWithoutMigrationsItIsNotReady(t *testing.T) {
 	if st, err := s.MigrationStatus(ctx); err != nil || st[0].AppliedAt.IsZero() {
 		t.Errorf("after: got %v, %v; want applied steps", st, err)
 	}
+}
+
+func TestUpgradeFromTheFirstSchema(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec := func(query string, args ...any) {
+		t.Helper()
+		if _, err := db.Exec(query, args...); err != nil {
+			t.Fatalf("%v: %s", err, query)
+		}
+	}
+	steps, err := migrations.Steps(migrations.SQLite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(versionTable)
+	exec(steps[0].SQL)
+	exec("INSERT INTO schema_version (version, name, applied_at) VALUES (1, 'init', 0)")
+	storagetest.Upgrade(t, exec, func() storage.Store {
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return open(t, path)
+	})
 }

@@ -58,11 +58,12 @@ func (s *Store) Sweep(ctx context.Context, r storage.Retention, limit int) (tota
 		if err != nil || before.IsZero() {
 			return
 		}
-		err = s.write(ctx, "sweep", func(c *conn) error {
-			n, err := sweep(c, column.Millis(before), limit)
-			total += int(n)
+		var n int64
+		err = s.write(ctx, "sweep", func(c *conn) (err error) {
+			n, err = sweep(c, column.Millis(before), limit)
 			return err
 		})
+		total += int(n)
 	}
 	for _, query := range sweeps {
 		one(r.Now, statement(query))

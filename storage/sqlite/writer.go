@@ -3,8 +3,11 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"sync"
 	"sync/atomic"
+
+	driver "modernc.org/sqlite"
 )
 
 // maxBatch bounds how many verbs share one transaction, and so how long the first
@@ -12,8 +15,9 @@ import (
 const maxBatch = 64
 
 // writer owns the one connection that writes. Its goroutine takes the verbs that
-// wait, runs each of them within a savepoint, commits once, and only then answers:
-// concurrent verbs share one fsync, and nil always means durable.
+// wait, runs them in one transaction, commits once, and only then answers: concurrent
+// verbs share one fsync, and nil always means durable. A verb may be run twice, when
+// another of its batch has failed half-way; what it returns is that of the last run.
 type writer struct {
 	db     *sql.DB
 	conn   *conn
@@ -97,34 +101,65 @@ func (w *writer) gather(batch []*job) []*job {
 	return batch
 }
 
+// commit runs the verbs whose callers still wait and answers them. It tries without
+// savepoints first, which cost two statements a verb: a verb that fails has seldom
+// changed anything by then, and only one that has must be undone.
 func (w *writer) commit(batch []*job) {
-	if err := w.transact(batch); err != nil {
+	live := batch[:0]
+	for _, j := range batch {
+		if j.taken.CompareAndSwap(false, true) {
+			live = append(live, j)
+		} else {
+			close(j.done) // the caller has gone
+		}
+	}
+	if len(live) == 0 {
+		return
+	}
+	err := w.transact(live, w.run)
+	if errors.Is(err, errUndo) {
+		w.conn.exec("ROLLBACK")
+		err = w.transact(live, w.savepoint)
+	}
+	if err != nil {
 		w.conn.exec("ROLLBACK") // fails when SQLite has rolled back by itself
-		for _, j := range batch {
+		for _, j := range live {
 			j.err = err
 		}
 	}
-	for _, j := range batch {
+	for _, j := range live {
 		close(j.done)
 	}
 }
 
 // transact runs the batch. Its error is that of the transaction and concerns every
 // verb; the error of one verb stays with it.
-func (w *writer) transact(batch []*job) error {
+func (w *writer) transact(batch []*job, run func(*job) error) error {
 	if _, err := w.conn.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
 	for _, j := range batch {
-		if !j.taken.CompareAndSwap(false, true) {
-			continue // the caller has gone
-		}
-		if err := w.savepoint(j); err != nil {
+		if err := run(j); err != nil {
 			return err
 		}
 	}
 	_, err := w.conn.exec("COMMIT")
 	return err
+}
+
+// errUndo: a verb has failed and left changes in a transaction that it shares.
+var errUndo = errors.New("sqlite: a verb of the batch must be undone")
+
+// run runs one verb in the transaction of all. After an error of SQLite itself it is
+// not sure that there still is a transaction.
+func (w *writer) run(j *job) error {
+	w.conn.dirty = false
+	j.err = j.run(w.conn)
+	var broken *driver.Error
+	if j.err != nil && (w.conn.dirty || errors.As(j.err, &broken)) {
+		return errUndo
+	}
+	return nil
 }
 
 // savepoint runs one verb so that its failure undoes nothing of the others.

@@ -59,6 +59,53 @@ func TestAFailedVerbOfABatchUndoesOnlyItself(t *testing.T) {
 	}
 }
 
+// A verb that a constraint stops, among others that go on, and one that decides
+// against itself without having changed anything.
+func TestABatchWithEveryKindOfFailure(t *testing.T) {
+	ctx, s := context.Background(), open(t, filepath.Join(t.TempDir(), "db"))
+	defer s.Close()
+	release := hold(t, s)
+	insert := func(c *conn, id string) error {
+		_, err := c.exec("INSERT INTO spent (purpose, id, expires_at) VALUES ('kinds', ?, 0)", id)
+		return err
+	}
+	var wg sync.WaitGroup
+	for i := range 32 {
+		wg.Go(func() {
+			err := s.write(ctx, "test", func(c *conn) error {
+				switch i % 4 {
+				case 0: // decided, nothing changed
+					return storage.ErrNotFound
+				case 1: // changed, then stopped by a constraint
+					if err := insert(c, fmt.Sprint(i)); err != nil {
+						return err
+					}
+					return insert(c, fmt.Sprint(i))
+				case 2: // changed by RETURNING, then decided
+					var n int
+					if err := c.one([]any{&n}, "INSERT INTO spent (purpose, id, expires_at) VALUES ('kinds', ?, 0) RETURNING expires_at", fmt.Sprint(i)); err != nil {
+						return err
+					}
+					return storage.ErrSpent
+				}
+				return insert(c, fmt.Sprint(i))
+			})
+			if want := []error{storage.ErrNotFound, storage.ErrExists, storage.ErrSpent, nil}[i%4]; !errors.Is(err, want) {
+				t.Errorf("verb %d: got %v, want %v", i, err, want)
+			}
+		})
+	}
+	release()
+	wg.Wait()
+	var n int
+	err := s.read(ctx, "count", func(c *conn) error {
+		return c.one([]any{&n}, "SELECT count(*) FROM spent WHERE purpose = 'kinds'")
+	})
+	if err != nil || n != 8 {
+		t.Errorf("got %d rows, %v; want those of the 8 that succeeded", n, err)
+	}
+}
+
 func TestAVerbGivenUpBeforeItBeganIsNotCarriedOut(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "db"))
 	defer s.Close()

@@ -61,45 +61,6 @@ func raceReplay(t *testing.T, e *env) {
 	e.wantLive(t, a, true)
 }
 
-func raceFirstKey(t *testing.T, e *env) {
-	var c tally
-	compete(func(i int) {
-		stored, err := e.s.PutFirstKey(e.ctx, signingKey(e, fmt.Sprint("k", i)))
-		if err == nil && !stored {
-			err = storage.ErrExists
-		}
-		c.add(err, storage.ErrExists)
-	})
-	c.want(t, 1)
-	wantKeys(t, e, 1)
-}
-
-func raceRotateKey(t *testing.T, e *env) {
-	_, err := e.s.PutFirstKey(e.ctx, signingKey(e, "first"))
-	check(t, err)
-	var c tally
-	compete(func(i int) {
-		c.add(e.s.RotateKey(e.ctx, "first", signingKey(e, fmt.Sprint("k", i)), e.now, e.now.Add(time.Hour)), storage.ErrSpent)
-	})
-	c.want(t, 1)
-	wantKeys(t, e, 2)
-}
-
-func wantKeys(t *testing.T, e *env, want int) {
-	t.Helper()
-	all, err := e.s.Keys(e.ctx, e.now)
-	check(t, err)
-	active := 0
-	for _, k := range all {
-		if k.State == storage.KeyActive {
-			active++
-		}
-	}
-	if len(all) != want || active != 1 {
-		t.Errorf("got %d keys, %d active; want %d, 1", len(all), active, want)
-	}
-}
-
 func raceFirstAdmin(t *testing.T, e *env) {
 	compete(func(int) { // opens the connections, whose making would else keep the racers apart
 		_, err := e.s.SetupOpen(e.ctx)

@@ -94,57 +94,6 @@ func resources(t *testing.T, e *env) {
 	})
 }
 
-func signingKey(e *env, id string) storage.SigningKey {
-	return storage.SigningKey{ID: id, Algorithm: "ES256", State: storage.KeyActive,
-		Public: []byte(`{"kid":"` + id + `"}`), Private: []byte("sealed"), CreatedAt: e.now}
-}
-
-func keys(t *testing.T, e *env) {
-	first, second := signingKey(e, "k1"), signingKey(e, "k2")
-	second.CreatedAt = e.now.Add(time.Hour)
-	until := e.now.Add(2 * time.Hour)
-
-	t.Run("only the first key of an algorithm is stored", func(t *testing.T) {
-		for i, want := range []bool{true, false} {
-			stored, err := e.s.PutFirstKey(e.ctx, signingKey(e, []string{"k1", "k1b"}[i]))
-			check(t, err)
-			if stored != want {
-				t.Errorf("try %d: stored %v, want %v", i, stored, want)
-			}
-		}
-		other := signingKey(e, "ed1")
-		other.Algorithm = "EdDSA"
-		stored, err := e.s.PutFirstKey(e.ctx, other)
-		check(t, err)
-		if !stored {
-			t.Error("the first key of another algorithm was not stored")
-		}
-		got, err := e.s.Keys(e.ctx, e.now)
-		check(t, err)
-		same(t, got, []storage.SigningKey{other, first})
-	})
-	t.Run("a rotation retires the active key and keeps it until it expires", func(t *testing.T) {
-		check(t, e.s.RotateKey(e.ctx, "k1", second, second.CreatedAt, until))
-		retired := first
-		retired.State, retired.RetiredAt, retired.ExpiresAt = storage.KeyRetired, second.CreatedAt, until
-		got, err := e.s.Keys(e.ctx, until.Add(-time.Millisecond))
-		check(t, err)
-		same(t, got[1:], []storage.SigningKey{retired, second})
-		got, err = e.s.Keys(e.ctx, until)
-		check(t, err)
-		same(t, got[1:], []storage.SigningKey{second})
-	})
-	t.Run("who is late finds the key no longer active, and changes nothing", func(t *testing.T) {
-		wantErr(t, e.s.RotateKey(e.ctx, "k1", signingKey(e, "k3"), e.now, until), storage.ErrSpent)
-		wantErr(t, e.s.RotateKey(e.ctx, "none", signingKey(e, "k3"), e.now, until), storage.ErrSpent)
-		wantErr(t, e.s.RotateKey(e.ctx, "ed1", signingKey(e, "k3"), e.now, until), storage.ErrSpent)
-		wantErr(t, e.s.RotateKey(e.ctx, "k2", signingKey(e, "k1"), e.now, until), storage.ErrExists)
-		got, err := e.s.Keys(e.ctx, until)
-		check(t, err)
-		same(t, got[1:], []storage.SigningKey{second})
-	})
-}
-
 func once(t *testing.T, e *env) {
 	t.Run("an identifier is spent once for each purpose", func(t *testing.T) {
 		check(t, e.s.Spend(e.ctx, "jti", "x", e.now.Add(time.Minute)))

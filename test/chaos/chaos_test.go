@@ -306,7 +306,7 @@ func (x *run) hang(*rand.Rand) {
 // rotate makes a new signing key, and looks closely for as long as replicas may differ
 // about it: a token of any of them is at once known, verified and revoked at all.
 func (x *run) rotate(r *rand.Rand) {
-	if err := x.command("", "keys", "rotate"); err != nil {
+	if err := x.command("", "keys", "rotate", "--now"); err != nil {
 		x.breach(verified, "%v", err)
 		return
 	}

@@ -10,7 +10,7 @@ const (
 	ClientColumns = "id, secret_hash, name, redirect_uris, grant_types, auth_method, jwks, jwks_uri, scopes, resources, source, metadata, created_at, last_used_at"
 	UserColumns   = "id, name, password_hash, admin, disabled, created_at, last_login_at"
 	GrantColumns  = "id, client_id, user_id, resource, scopes, auth_time, created_at, expires_at, revoked_at"
-	KeyColumns    = "id, algorithm, state, public, private, created_at, retired_at, expires_at"
+	KeyColumns    = "id, algorithm, state, public, private, created_at, activated_at, retired_at, expires_at"
 )
 
 // ForgottenSources are the sources of the clients that may be forgotten when nobody
@@ -140,29 +140,30 @@ func GrantValues(g storage.Grant) []any {
 
 // KeyRow reads KeyColumns.
 type KeyRow struct {
-	k                storage.SigningKey
-	state            string
-	created          int64
-	retired, expires *int64
+	k                           storage.SigningKey
+	state                       string
+	created                     int64
+	activated, retired, expires *int64
 }
 
 // Dest is what to scan into.
 func (r *KeyRow) Dest() []any {
-	return []any{&r.k.ID, &r.k.Algorithm, &r.state, &r.k.Public, &r.k.Private, &r.created, &r.retired, &r.expires}
+	return []any{&r.k.ID, &r.k.Algorithm, &r.state, &r.k.Public, &r.k.Private, &r.created, &r.activated, &r.retired, &r.expires}
 }
 
 // Key is the record that was read.
 func (r *KeyRow) Key() storage.SigningKey {
 	k := r.k
 	k.State = storage.KeyState(r.state)
-	k.CreatedAt, k.RetiredAt, k.ExpiresAt = Time(r.created), OptTime(r.retired), OptTime(r.expires)
+	k.CreatedAt, k.ActivatedAt = Time(r.created), OptTime(r.activated)
+	k.RetiredAt, k.ExpiresAt = OptTime(r.retired), OptTime(r.expires)
 	return k
 }
 
 // KeyValues are the values of KeyColumns.
 func KeyValues(k storage.SigningKey) []any {
 	return []any{k.ID, k.Algorithm, string(k.State), k.Public, k.Private,
-		Millis(k.CreatedAt), OptMillis(k.RetiredAt), OptMillis(k.ExpiresAt)}
+		Millis(k.CreatedAt), OptMillis(k.ActivatedAt), OptMillis(k.RetiredAt), OptMillis(k.ExpiresAt)}
 }
 
 // Consented turns the stored scopes of a consent, among them the empty one that

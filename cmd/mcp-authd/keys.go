@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-authd/mcp-authd/keys"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+func newKeysCommand(s std) *cobra.Command {
+	return group("keys", "Manage the signing keys", newKeysList(s), newKeysRotate(s), newKeysRevoke(s))
+}
+
+// keyManager manages the signing keys, for commands that do not run the server.
+func (a *app) keyManager(ctx context.Context) (*keys.Manager, error) {
+	return keys.New(ctx, keys.Config{
+		Store: a.store, SecretKeys: a.keys, Algorithm: a.config.Tokens.Algorithm, PublishAhead: orNone(a.config.Keys.PublishAhead),
+		AccessTTL: time.Duration(a.config.Tokens.AccessTTL), Audit: a.audit, Logger: a.log,
+	})
+}
+
+// keysCommand is a command that works on the signing keys.
+func keysCommand(s std, c *cobra.Command, flags func(*cobra.Command), run func(*cobra.Command, *keys.Manager, []string) error) *cobra.Command {
+	return storeCommand(s, c, flags, func(c *cobra.Command, a *app, args []string) error {
+		m, err := a.keyManager(c.Context())
+		if err != nil {
+			return err
+		}
+		return run(c, m, args)
+	})
+}
+
+func newKeysList(s std) *cobra.Command {
+	var asJSON bool
+	return keysCommand(s, &cobra.Command{
+		Use: "list", Short: "List the signing keys that are published", Args: cobra.NoArgs, Example: "  mcp-authd keys list --json",
+		Long: "Lists the signing keys that are published: a next key signs nothing yet, the active one signs,\n" +
+			"a retired one is there for the tokens that it signed.",
+	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
+		func(c *cobra.Command, m *keys.Manager, _ []string) error {
+			all, err := m.List(c.Context())
+			if err != nil {
+				return err
+			}
+			return printKeys(s, all, m.PublishAhead(), asJSON)
+		})
+}
+
+func newKeysRotate(s std) *cobra.Command {
+	var now, revoke bool
+	c := keysCommand(s, &cobra.Command{
+		Use: "rotate", Short: "Replace the signing key", Args: cobra.NoArgs,
+		Example: "  mcp-authd keys rotate\n  mcp-authd keys rotate --now --revoke",
+		Long: "Publishes the next signing key, with which a running server begins to sign when resource servers\n" +
+			"have had time to fetch it (keys.publish_ahead). The present one then stays published until every\n" +
+			"token that it signed has expired.\n\n" +
+			"With --now the new key signs as soon as every replica knows it, in ten seconds. With --now --revoke,\n" +
+			"for a key in the wrong hands, every other key is taken out as well and the new one signs at once:\n" +
+			"all access tokens end, and clients refresh theirs.",
+	}, func(c *cobra.Command) {
+		c.Flags().BoolVar(&now, "now", false, "sign with the new key in ten seconds")
+		c.Flags().BoolVar(&revoke, "revoke", false, "with --now: take out all other keys")
+	}, func(c *cobra.Command, m *keys.Manager, _ []string) error {
+		switch {
+		case revoke:
+			if err := m.RevokeAll(c.Context()); err != nil {
+				return err
+			}
+			fmt.Fprintln(s.out, "rotated, and revoked all other keys; resource servers follow when they fetch the key set again")
+		case now:
+			if err := m.Rotate(c.Context()); err != nil {
+				return err
+			}
+			fmt.Fprintln(s.out, "rotated")
+		default:
+			next, err := m.Publish(c.Context())
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(s.out, "published %s; a running server signs with it from %s on\n", next.ID, next.CreatedAt.Add(m.PublishAhead()).Format(time.RFC3339))
+		}
+		return nil
+	})
+	c.PreRunE = func(c *cobra.Command, _ []string) error {
+		if revoke && !now {
+			return usageError{errors.New("--revoke needs --now: a key that may be known to others must not go on signing"), c.CommandPath()}
+		}
+		return nil
+	}
+	return c
+}
+
+func newKeysRevoke(s std) *cobra.Command {
+	return keysCommand(s, &cobra.Command{
+		Use: "revoke KID...", Short: "Take signing keys out at once", Args: cobra.MinimumNArgs(1), Example: "  mcp-authd keys revoke 5Xq1Jm0cZr8",
+		Long: "Takes signing keys out of the published set at once, because others may know them. If the active key\n" +
+			"is among them, a new one replaces it. Access tokens that they signed end; clients refresh theirs.",
+	}, nil, func(c *cobra.Command, m *keys.Manager, args []string) error {
+		for _, id := range args {
+			err := m.Revoke(c.Context(), id)
+			if errors.Is(err, keys.ErrNotFound) {
+				return fmt.Errorf("no key %q is published; see: mcp-authd keys list", id)
+			}
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(s.out, "revoked %s\n", id)
+		}
+		return nil
+	})
+}
+
+// keyView is a signing key as commands show it.
+type keyView struct {
+	ID          string    `json:"kid"`
+	Algorithm   string    `json:"alg"`
+	State       string    `json:"state"`
+	CreatedAt   time.Time `json:"created_at"`
+	ActivatesAt time.Time `json:"activates_at,omitzero"` // a next key, at the earliest
+	ActivatedAt time.Time `json:"activated_at,omitzero"`
+	RetiredAt   time.Time `json:"retired_at,omitzero"`
+	ExpiresAt   time.Time `json:"expires_at,omitzero"`
+}
+
+// then says what comes next in the life of a key.
+func (v keyView) then() string {
+	switch {
+	case !v.ExpiresAt.IsZero():
+		return "gone at " + v.ExpiresAt.Format(time.RFC3339)
+	case !v.ActivatesAt.IsZero():
+		return "signs from " + v.ActivatesAt.Format(time.RFC3339)
+	}
+	return ""
+}
+
+func printKeys(s std, all []storage.SigningKey, ahead time.Duration, asJSON bool) error {
+	views := make([]keyView, 0, len(all))
+	for _, k := range all {
+		v := keyView{k.ID, k.Algorithm, string(k.State), k.CreatedAt, time.Time{}, k.ActivatedAt, k.RetiredAt, k.ExpiresAt}
+		if k.State == storage.KeyNext {
+			v.ActivatesAt = k.CreatedAt.Add(ahead)
+		}
+		views = append(views, v)
+	}
+	if asJSON {
+		return printJSON(s.out, views)
+	}
+	t := newTable(s.out, "KID", "ALG", "STATE", "CREATED", "THEN")
+	for _, v := range views {
+		t.row(v.ID, v.Algorithm, v.State, v.CreatedAt.Format(time.RFC3339), v.then())
+	}
+	return t.flush()
+}
+
+func newSecretCommand(s std) *cobra.Command {
+	rotate := storeCommand(s, &cobra.Command{
+		Use: "rotate", Short: "Move the database to the present secret_key", Args: cobra.NoArgs, Example: "  mcp-authd secret rotate",
+		Long: "Seals what is kept in the database anew under secret_key, in place, while servers run. Give every\n" +
+			"replica the new key first, as secret_key, and the old one in secret_key_old; afterwards the old one can\n" +
+			"go. May be repeated.",
+	}, nil, func(c *cobra.Command, a *app, _ []string) error {
+		m, err := a.keyManager(c.Context())
+		if err != nil {
+			return err
+		}
+		n, err := m.Reseal(c.Context())
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(s.out, "the database belongs to secret_key; signing keys sealed anew: %d\n", n)
+		return err
+	})
+	return group("secret", "Change the master key", rotate)
+}

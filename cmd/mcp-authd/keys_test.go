@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+)
+
+// The commands of scripts that look at a running server from outside. Their first
+// argument is its URL. The client "robot" and its secret stand in the script's
+// configuration.
+
+// eventually waits for what replicas do within seconds.
+func eventually(ts *testscript.TestScript, what string, f func() error) {
+	var err error
+	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(250 * time.Millisecond) {
+		if err = f(); err == nil {
+			return
+		}
+	}
+	ts.Fatalf("%s: %v", what, err)
+}
+
+func scriptReady(ts *testscript.TestScript, _ bool, args []string) {
+	eventually(ts, "ready", func() error { _, err := fetch(http.Get(args[0] + "/readyz")); return err })
+}
+
+// fetch returns the body of an answer that is 200.
+func fetch(resp *http.Response, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", resp.Status, body)
+	}
+	return string(body), err
+}
+
+// robot posts a form with the credentials of the client.
+func robot(target string, form url.Values) (map[string]any, error) {
+	form.Set("client_id", "robot")
+	form.Set("client_secret", "the-secret-of-the-robot-in-the-test")
+	body, err := fetch(http.PostForm(target, form))
+	if err != nil {
+		return nil, err
+	}
+	var out map[string]any
+	return out, json.Unmarshal([]byte(body), &out)
+}
+
+func accessToken(issuer string) (string, error) {
+	out, err := robot(issuer+"/token", url.Values{"grant_type": {"client_credentials"}})
+	if err != nil {
+		return "", err
+	}
+	return out["access_token"].(string), nil
+}
+
+// token VAR URL: an access token.
+func scriptToken(ts *testscript.TestScript, _ bool, args []string) {
+	token, err := accessToken(args[1])
+	ts.Check(err)
+	ts.Setenv(args[0], token)
+}
+
+// accepts URL TOKEN: a resource server that has just fetched the keys accepts the token.
+func scriptAccepts(ts *testscript.TestScript, neg bool, args []string) {
+	v, err := mcpresource.NewJWTValidator(mcpresource.JWTConfig{Issuer: args[0]})
+	ts.Check(err)
+	_, err = v.Validate(context.Background(), mcpresource.Credential{Token: args[1]})
+	if neg != errors.Is(err, mcpresource.ErrInvalidToken) || !neg && err != nil {
+		ts.Fatalf("the token was judged %v", err)
+	}
+}
+
+// inactive URL TOKEN: introspection says so, within seconds.
+func scriptInactive(ts *testscript.TestScript, _ bool, args []string) {
+	eventually(ts, "introspection", func() error {
+		out, err := robot(args[0]+"/introspect", url.Values{"token": {args[1]}})
+		if err == nil && out["active"] != false {
+			err = fmt.Errorf("got %v", out)
+		}
+		return err
+	})
+}
+
+// published URL KID: the key is in the key set, within seconds; or is not.
+func scriptPublished(ts *testscript.TestScript, neg bool, args []string) {
+	eventually(ts, "key set", func() error {
+		body, err := fetch(http.Get(args[0] + "/jwks.json"))
+		if err == nil && strings.Contains(body, args[1]) == neg {
+			err = errors.New(body)
+		}
+		return err
+	})
+}
+
+// signs URL KID: the server signs with the key, within seconds.
+func scriptSigns(ts *testscript.TestScript, _ bool, args []string) {
+	eventually(ts, "signature", func() error {
+		token, err := accessToken(args[0])
+		if err != nil {
+			return err
+		}
+		header, _, _ := strings.Cut(token, ".")
+		b, err := base64.RawURLEncoding.DecodeString(header)
+		if err == nil && !strings.Contains(string(b), args[1]) {
+			err = errors.New(string(b))
+		}
+		return err
+	})
+}
+
+// kid VAR STATE: the id of the key in that state, in the output of keys list --json.
+func scriptKid(ts *testscript.TestScript, _ bool, args []string) {
+	var all []keyView
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &all))
+	for _, k := range all {
+		if k.State == args[1] {
+			ts.Setenv(args[0], k.ID)
+			return
+		}
+	}
+	ts.Fatalf("no key is %s", args[1])
+}

@@ -1,0 +1,79 @@
+package keys
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Reseal moves the store to the primary master key: every signing key that an older
+// master key sealed is sealed anew in its place, and then the fingerprint names the
+// primary. It returns how many keys it sealed. It may be repeated, and interrupted;
+// servers that sign meanwhile go on, provided that they know the primary too.
+func (m *Manager) Reseal(ctx context.Context) (n int, err error) {
+	fp, err := m.cfg.Store.Fingerprint(ctx, m.ring.Fingerprint())
+	if err != nil {
+		return 0, fmt.Errorf("keys: reseal: %w", err)
+	}
+	for range tries {
+		again, err := m.resealAll(ctx, &n)
+		if err != nil {
+			return n, fmt.Errorf("keys: reseal: %w", err)
+		}
+		if again {
+			continue
+		}
+		return n, m.moveFingerprint(ctx, fp, n)
+	}
+	return n, errContended
+}
+
+// resealAll seals every key anew that needs it, and reports whether to look again,
+// because somebody has put or changed keys meanwhile.
+func (m *Manager) resealAll(ctx context.Context, n *int) (again bool, err error) {
+	s, err := m.reload(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, k := range s.stored {
+		sealed, changed, err := m.ring.Reseal(sealPurpose, k.Private, []byte(k.ID))
+		if err != nil {
+			return false, fmt.Errorf("signing key %s cannot be opened: add the master key that sealed it to the old ones", k.ID)
+		}
+		if !changed {
+			continue
+		}
+		again = true
+		switch err := m.cfg.Store.ResealKey(ctx, k.ID, k.Private, sealed); {
+		case errors.Is(err, storage.ErrSpent):
+		case err != nil:
+			return false, err
+		default:
+			*n++
+		}
+	}
+	return again, nil
+}
+
+func (m *Manager) moveFingerprint(ctx context.Context, from []byte, n int) error {
+	to := m.ring.Fingerprint()
+	if bytes.Equal(from, to) {
+		return nil
+	}
+	switch err := m.cfg.Store.MoveFingerprint(ctx, from, to); {
+	case errors.Is(err, storage.ErrSpent): // somebody else did, perhaps to yet another key
+		if now, err := m.cfg.Store.Fingerprint(ctx, to); err != nil || !bytes.Equal(now, to) {
+			return errors.Join(errContended, err)
+		}
+		return nil
+	case err != nil:
+		return fmt.Errorf("keys: reseal: %w", err)
+	}
+	m.cfg.Audit.Record(ctx, audit.MasterKeyChanged, slog.Int("signing_keys", n))
+	return nil
+}

@@ -1,0 +1,144 @@
+package mcpresource
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestSlowBody speaks by hand to a server without timeouts of its own.
+func TestSlowBody(t *testing.T) {
+	const patience = 200 * time.Millisecond
+	serve := func(t *testing.T, h http.Handler, readTimeout time.Duration) net.Conn {
+		g, err := New(Config{
+			Resource: "http://127.0.0.1/mcp", AuthorizationServers: []string{issuer}, Validator: newRig(t, nil).c.Validator,
+			Now: func() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.audiences, g.bodyTime = append(g.audiences, resource), patience
+		s := httptest.NewUnstartedServer(g.Protect(h))
+		s.Config.ReadTimeout = readTimeout
+		s.Start()
+		t.Cleanup(s.Close)
+		c, err := net.Dial("tcp", s.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		c.SetDeadline(time.Now().Add(5 * time.Second))
+		return c
+	}
+	begin := func(c net.Conn, method, token string, length int) {
+		fmt.Fprintf(c, "%s /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n", method, token, length)
+	}
+	none := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	for _, tt := range []struct {
+		name, method, token string
+		want                int
+	}{
+		{"RS-196 a body that does not come is given up", "POST", "alice", 408},
+		{"RS-196 nor is one waited for that nobody reads", "POST", "nonsense", 401},
+		{"RS-196 nor that of a GET", "GET", "alice", 200},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := serve(t, none, 0)
+			begin(c, tt.method, tt.token, 100)
+			began := time.Now()
+			resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil || resp.StatusCode != tt.want || time.Since(began) > 20*patience {
+				t.Errorf("got %v, %v after %s", resp, err, time.Since(began))
+			}
+		})
+	}
+	for timeout, name := range map[time.Duration]string{0: "none", patience: "as short as ours"} {
+		t.Run("RS-98 a stream outlives the deadline; read timeout of the server: "+name, func(t *testing.T) {
+			c := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				time.Sleep(2 * patience)
+				if r.Context().Err() != nil {
+					t.Error("the request was cancelled")
+				}
+				io.WriteString(w, "late")
+			}), timeout)
+			body := tool("read")
+			for range 2 { // and the connection serves on
+				begin(c, "POST", "alice", len(body))
+				io.WriteString(c, body)
+				resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if b, _ := io.ReadAll(resp.Body); string(b) != "late" {
+					t.Errorf("got %d %q", resp.StatusCode, b)
+				}
+			}
+		})
+	}
+	t.Run("RS-164 a client that leaves is noticed as before", func(t *testing.T) {
+		gone := make(chan bool, 1)
+		c := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			select {
+			case <-r.Context().Done():
+				gone <- true
+			case <-time.After(5 * time.Second):
+				gone <- false
+			}
+		}), 0)
+		body := tool("read")
+		begin(c, "POST", "alice", len(body))
+		io.WriteString(c, body)
+		time.Sleep(2 * patience)
+		c.Close()
+		if !<-gone {
+			t.Error("it was not")
+		}
+	})
+	t.Run("RS-196 a shorter timeout of the server stays", func(t *testing.T) {
+		c := serve(t, none, patience/4)
+		begin(c, "POST", "alice", 100)
+		began := time.Now()
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil || resp.StatusCode != 408 || time.Since(began) >= patience {
+			t.Errorf("got %v, %v after %s", resp, err, time.Since(began))
+		}
+	})
+	t.Run("RS-98 the deadline is lifted before the handler runs", func(t *testing.T) {
+		r := newRig(t, nil)
+		w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+		r.next = func(http.ResponseWriter, *http.Request) {
+			if len(w.set) != 2 || w.set[0].IsZero() || !w.set[1].IsZero() {
+				t.Errorf("got %v", w.set)
+			}
+		}
+		req := httptest.NewRequest(http.MethodPost, resource, strings.NewReader(tool("read")))
+		req.Header.Set("Authorization", "Bearer alice")
+		r.h.ServeHTTP(w, req)
+		if len(r.seen) != 1 {
+			t.Errorf("got %d", w.Code)
+		}
+	})
+	t.Run("RS-196 a writer without deadlines serves", func(t *testing.T) {
+		r := newRig(t, nil)
+		if w := r.call("alice", tool("read")); w.Code != 200 || !strings.Contains(r.bodies[0], "read") {
+			t.Errorf("got %d", w.Code)
+		}
+	})
+}
+
+// deadlines is a writer that remembers what is set.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	set []time.Time
+}
+
+func (d *deadlines) SetReadDeadline(at time.Time) error {
+	d.set = append(d.set, at)
+	return nil
+}

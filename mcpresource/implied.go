@@ -1,0 +1,62 @@
+package mcpresource
+
+import "encoding/json"
+
+// maxURIs bounds the resources that one message may listen to.
+const maxURIs = 1000
+
+// implied returns what a message amounts to besides its own method: the completions
+// of a prompt tell what it would, and listening to a resource is to subscribe to it.
+func implied(method string, params map[string]json.RawMessage) ([]Operation, error) {
+	switch method {
+	case "completion/complete":
+		if ref, ok := params["ref"]; ok {
+			return completed(ref)
+		}
+	case "subscriptions/listen":
+		if n, ok := params["notifications"]; ok {
+			return listened(n)
+		}
+	}
+	return nil, nil
+}
+
+// completed goes by the members and not by the type, which a server may disregard.
+func completed(b json.RawMessage) (ops []Operation, err error) {
+	ref, err := object(b, "type", "name", "uri")
+	if err != nil {
+		return nil, err
+	}
+	for _, to := range [][2]string{{"name", "prompts/get"}, {"uri", "resources/read"}} {
+		v, ok := ref[to[0]]
+		if !ok {
+			continue
+		}
+		op := Operation{Method: to[1]}
+		if op.Name, ok = plainString(v); !ok {
+			return nil, ambiguous(to[0] + " is not a string")
+		}
+		ops = append(ops, op)
+	}
+	return ops, nil
+}
+
+func listened(b json.RawMessage) ([]Operation, error) {
+	wanted, err := object(b, "resourceSubscriptions")
+	if err != nil || wanted["resourceSubscriptions"] == nil {
+		return nil, err
+	}
+	var uris []json.RawMessage
+	if err := json.Unmarshal(wanted["resourceSubscriptions"], &uris); err != nil || len(uris) > maxURIs {
+		return nil, ambiguous("resourceSubscriptions is not an array of up to 1000 URIs")
+	}
+	ops := make([]Operation, len(uris))
+	for i, raw := range uris {
+		uri, ok := plainString(raw)
+		if !ok {
+			return nil, ambiguous("a URI is not a string")
+		}
+		ops[i] = Operation{Method: "resources/subscribe", Name: uri}
+	}
+	return ops, nil
+}

@@ -1,0 +1,125 @@
+package mcpresource
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+func newIntrospector(t *testing.T, s *signerServer) *introspector {
+	t.Helper()
+	v, err := NewIntrospectionValidator(IntrospectionConfig{Issuer: s.URL, ClientID: "rs", ClientSecret: "s+1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.(*introspector)
+}
+
+func active(more string) string {
+	return fmt.Sprintf(`{"active":true,"sub":"alice","client_id":"app","aud":%q,"exp":%d%s}`, resource, time.Now().Add(time.Hour).Unix(), more)
+}
+
+func TestIntrospectionFlood(t *testing.T) {
+	s := newSignerServer(t)
+	s.answer = func(token string) string {
+		if token == "good" {
+			return active("")
+		}
+		return `{"active":false}`
+	}
+	t.Run("RS-45 RS-51 junk does not push good answers out", func(t *testing.T) {
+		v := newIntrospector(t, s)
+		if _, err := validate(v, "good"); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 2 * introspectionSize {
+			v.remember(fmt.Sprint("junk", i), cached{principal: nil, until: time.Now().Add(negativeCache)})
+		}
+		before := s.asked.Load()
+		if _, err := validate(v, "good"); err != nil || s.asked.Load() != before {
+			t.Errorf("got %v, asked %d times more", err, s.asked.Load()-before)
+		}
+		if n := len(v.refused.entries); n > negativeSize {
+			t.Errorf("%d refused tokens are kept", n)
+		}
+	})
+	t.Run("RS-45 RS-196 so many questions at once, and 503 beyond", func(t *testing.T) {
+		v := newIntrospector(t, s)
+		if _, err := validate(v, "good"); err != nil {
+			t.Fatal(err)
+		}
+		before, hold, more := s.asked.Load(), make(chan struct{}), s.answer
+		s.answer = func(token string) string { <-hold; return more(token) }
+		defer func() { s.answer = more }()
+		r := newRig(t, func(c *Config) {
+			c.AuthorizationServers, c.Validator, c.Audit, c.Now = []string{s.URL}, v, nil, time.Now
+		})
+		h := r.Protect(http.NotFoundHandler())
+		results := make(chan int, 2*introspectionCalls)
+		var wg sync.WaitGroup
+		for i := range 2 * introspectionCalls {
+			wg.Go(func() { results <- status(h, fmt.Sprint("junk", i), tool("read"), "") })
+		}
+		for range introspectionCalls {
+			if got := <-results; got != 503 {
+				t.Errorf("beyond: got %d", got)
+			}
+		}
+		if w := r.do("POST", "/mcp", tool("read"), "Authorization", "Bearer one-more"); w.Code != 503 || w.Header().Get("Retry-After") == "" {
+			t.Errorf("got %d %v", w.Code, w.Header())
+		}
+		if got := status(h, "good", tool("read"), ""); got == 503 {
+			t.Error("a known token is not judged either")
+		}
+		close(hold)
+		wg.Wait()
+		for range introspectionCalls {
+			if got := <-results; got != 401 {
+				t.Errorf("within: got %d", got)
+			}
+		}
+		if n := s.asked.Load() - before; n != introspectionCalls {
+			t.Errorf("asked %d times, want %d", n, introspectionCalls)
+		}
+	})
+}
+
+func TestIntrospectedType(t *testing.T) {
+	s := newSignerServer(t)
+	s.answer = func(token string) string {
+		if token == "none" {
+			return active("")
+		}
+		return active(fmt.Sprintf(`,"token_type":%q`, token))
+	}
+	v := newIntrospector(t, s)
+	for kind, want := range map[string]error{
+		"none": nil, "Bearer": nil, "bearer": nil, "DPoP": nil, "dpop": nil,
+		"refresh_token": ErrInvalidToken, "Refresh": ErrInvalidToken, "N_A": ErrInvalidToken, "mac": ErrInvalidToken, " ": ErrInvalidToken,
+	} {
+		t.Run("RS-45 token_type "+kind, func(t *testing.T) {
+			for range 2 {
+				if _, err := validate(v, kind); !errors.Is(err, want) {
+					t.Errorf("got %v, want %v", err, want)
+				}
+			}
+			if kind == "none" {
+				return
+			}
+			local := Local(inProcess{"t": oauth.Introspection{Active: true, TokenType: kind}})
+			if _, err := validate(local, "t"); !errors.Is(err, want) {
+				t.Errorf("in the same process: got %v, want %v", err, want)
+			}
+		})
+	}
+	t.Run("RS-45 a refused type is asked about once", func(t *testing.T) {
+		if n := s.asked.Load(); n != 10 {
+			t.Errorf("asked %d times", n)
+		}
+	})
+}

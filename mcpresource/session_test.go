@@ -1,0 +1,279 @@
+package mcpresource
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`
+
+// opensSessions answers as an MCP library: a new id for each initialize.
+func opensSessions(w http.ResponseWriter, req *http.Request) {
+	if req.Method == http.MethodPost && req.Header.Get("Mcp-Session-Id") == "" {
+		w.Header().Set("Mcp-Session-Id", fmt.Sprint("s", opened.Add(1)))
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
+var opened atomic.Int64
+
+// publicly lets anybody open a session.
+func publicly(c *Config) { c.Policy.(*Rules).Public, c.Audit = []string{"initialize", "ping"}, nil }
+
+func TestSessionOpenedByNobody(t *testing.T) {
+	open := func(t *testing.T) (*rig, string) {
+		r := newRig(t, publicly)
+		r.next = opensSessions
+		id := r.do("POST", "/mcp", initialize).Header().Get("Mcp-Session-Id")
+		if id == "" {
+			t.Fatal("no session")
+		}
+		return r, id
+	}
+	t.Run("RS-112 SP-14 it is of the first who uses it with a token, and of no other", func(t *testing.T) {
+		r, id := open(t)
+		if w := r.do("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Mcp-Session-Id", id); w.Code != 200 {
+			t.Errorf("before: got %d", w.Code)
+		}
+		for _, step := range []struct {
+			token string
+			want  int
+		}{{"alice", 200}, {"bob", 404}, {"alice", 200}} {
+			if w := r.call(step.token, tool("read"), "Mcp-Session-Id", id); w.Code != step.want {
+				t.Errorf("%s: got %d, want %d", step.token, w.Code, step.want)
+			}
+		}
+	})
+	t.Run("RS-112 RS-113 once bound it is closed to anonymous use", func(t *testing.T) {
+		r, id := open(t)
+		r.call("alice", tool("read"), "Mcp-Session-Id", id)
+		if w := r.do("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Mcp-Session-Id", id); w.Code != 404 {
+			t.Errorf("got %d", w.Code)
+		}
+	})
+	t.Run("RS-112 of two at once one wins", func(t *testing.T) {
+		r, id := open(t)
+		h := r.Protect(http.HandlerFunc(opensSessions))
+		var wg sync.WaitGroup
+		won := map[string]*atomic.Int64{"alice": {}, "bob": {}}
+		for i := range 32 {
+			token := []string{"alice", "bob"}[i%2]
+			wg.Go(func() {
+				if status(h, token, tool("read"), id) == 200 {
+					won[token].Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		if a, b := won["alice"].Load(), won["bob"].Load(); a+b != 16 || a*b != 0 {
+			t.Errorf("alice passed %d times and bob %d times, want 16 and 0", a, b)
+		}
+	})
+	t.Run("RS-112 the binder has the last word about who was first", func(t *testing.T) {
+		m := NewMemorySessions(0)
+		r := newRig(t, func(c *Config) { c.Sessions = &overtaken{SessionBinder: m} })
+		if w := r.call("alice", tool("read"), "Mcp-Session-Id", "s"); w.Code != 404 || len(r.seen) != 0 {
+			t.Errorf("got %d", w.Code)
+		}
+		if owner, _, _ := m.Owner(t.Context(), "s"); owner != "bob" {
+			t.Errorf("it belongs to %q now", owner)
+		}
+	})
+	t.Run("RS-51 an id of any length is not kept", func(t *testing.T) {
+		r := newRig(t, nil)
+		if w := r.call("alice", tool("read"), "Mcp-Session-Id", strings.Repeat("x", maxSessionID+1)); w.Code != 404 || len(r.seen) != 0 {
+			t.Errorf("got %d", w.Code)
+		}
+	})
+	t.Run("RS-110 an id that the server does not know is not kept", func(t *testing.T) {
+		r := newRig(t, nil)
+		r.next = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }
+		r.call("alice", tool("read"), "Mcp-Session-Id", "invented")
+		if _, ok, _ := r.c.Sessions.Owner(t.Context(), "invented"); ok {
+			t.Error("it is bound")
+		}
+	})
+}
+
+// overtaken binds the session to bob between the look and the claim of somebody else.
+type overtaken struct {
+	SessionBinder
+	looked bool
+}
+
+func (o *overtaken) Owner(ctx context.Context, id string) (string, bool, error) {
+	if !o.looked {
+		o.looked = true
+		return "", false, o.Bind(ctx, id, "bob")
+	}
+	return o.SessionBinder.Owner(ctx, id)
+}
+
+// status sends one request without the rig, which is not safe for concurrent use.
+func status(h http.Handler, token, body, session string) int {
+	req, w := httptest.NewRequest(http.MethodPost, resource, strings.NewReader(body)), httptest.NewRecorder()
+	req.Header.Set("Authorization", "Bearer "+token)
+	if session != "" {
+		req.Header.Set("Mcp-Session-Id", session)
+	}
+	h.ServeHTTP(w, req)
+	return w.Code
+}
+
+func TestSessionTable(t *testing.T) {
+	ctx := context.Background()
+	known := func(m SessionBinder, id string) bool {
+		_, ok, _ := m.Owner(ctx, id)
+		return ok
+	}
+	t.Run("SP-14 who floods it loses their own sessions", func(t *testing.T) {
+		m := NewMemorySessions(10)
+		m.Bind(ctx, "victim", "alice")
+		for i := range 1000 {
+			m.Bind(ctx, fmt.Sprint("flood", i), "mallory")
+		}
+		if !known(m, "victim") {
+			t.Error("somebody else's session is unbound")
+		}
+		if !known(m, "flood999") || known(m, "flood0") {
+			t.Error("not the least recently used one of the most is gone")
+		}
+	})
+	t.Run("SP-14 of several with as many, the one that rests longest goes", func(t *testing.T) {
+		now := time.Now()
+		m := newMemory(3, func() time.Time { now = now.Add(time.Second); return now })
+		for _, who := range []string{"a", "b", "c"} {
+			m.Bind(ctx, who, who)
+		}
+		known(m, "a")
+		m.Bind(ctx, "d", "d")
+		if !known(m, "a") || known(m, "b") || !known(m, "c") || !known(m, "d") {
+			t.Error("b was the one to go")
+		}
+	})
+	t.Run("SP-14 what nobody used for a day is free", func(t *testing.T) {
+		now := time.Now()
+		m := newMemory(3, func() time.Time { return now })
+		m.Bind(ctx, "s", "a")
+		now = now.Add(sessionIdle + time.Second)
+		m.Bind(ctx, "s", "b")
+		if o, _, _ := m.Owner(ctx, "s"); o != "b" || len(m.owners) != 1 {
+			t.Errorf("got %q, %d owners", o, len(m.owners))
+		}
+	})
+}
+
+func TestSessionLimit(t *testing.T) {
+	limited := func(t *testing.T, max int) *rig {
+		r := newRig(t, func(c *Config) { c.MaxSessions, c.Audit = max, nil })
+		r.next = opensSessions
+		return r
+	}
+	t.Run("RS-189 RS-197 one caller has so many sessions at once", func(t *testing.T) {
+		r := limited(t, 2)
+		var ids []string
+		for range 2 {
+			ids = append(ids, r.call("alice", initialize).Header().Get("Mcp-Session-Id"))
+		}
+		for _, body := range []string{initialize, "[" + initialize + "]"} {
+			w := r.call("alice", body)
+			if w.Code != 429 || w.Header().Get("Retry-After") == "" || len(r.seen) != 2 {
+				t.Errorf("the third: got %d %v %s", w.Code, w.Header(), w.Body)
+			}
+		}
+		if w := r.call("alice", tool("read"), "Mcp-Session-Id", ids[0]); w.Code != 200 {
+			t.Errorf("in one that is open: got %d", w.Code)
+		}
+		if w := r.call("bob", initialize); w.Code != 200 {
+			t.Errorf("somebody else: got %d", w.Code)
+		}
+		r.do("DELETE", "/mcp", "", "Authorization", "Bearer alice", "Mcp-Session-Id", ids[0])
+		if w := r.call("alice", initialize); w.Code != 200 {
+			t.Errorf("after one has ended: got %d", w.Code)
+		}
+		r.now = r.now.Add(sessionLive + time.Second)
+		if w := r.call("alice", initialize); w.Code != 200 {
+			t.Errorf("after they rested: got %d", w.Code)
+		}
+	})
+	t.Run("RS-189 taking over what nobody owns counts", func(t *testing.T) {
+		r := limited(t, 2)
+		for i, want := range []int{200, 200, 429} {
+			if w := r.call("alice", tool("read"), "Mcp-Session-Id", fmt.Sprint("theirs", i)); w.Code != want {
+				t.Errorf("%d: got %d, want %d", i, w.Code, want)
+			}
+		}
+	})
+	t.Run("RS-189 100 unless told, and any number when told", func(t *testing.T) {
+		for max, want := range map[int]int{0: 429, -1: 200} {
+			r := limited(t, max)
+			for range 100 {
+				r.call("alice", initialize)
+			}
+			if w := r.call("alice", initialize); w.Code != want {
+				t.Errorf("%d: got %d, want %d", max, w.Code, want)
+			}
+		}
+	})
+	t.Run("RS-189 of many at once no more pass", func(t *testing.T) {
+		r := limited(t, 3)
+		release := make(chan struct{})
+		h := r.Protect(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			select {
+			case <-release:
+			case <-time.After(5 * time.Second):
+			}
+			opensSessions(w, req)
+		}))
+		var wg sync.WaitGroup
+		var passed, refused atomic.Int64
+		for range 32 {
+			wg.Go(func() {
+				if status(h, "alice", initialize, "") == 200 {
+					passed.Add(1)
+				} else if refused.Add(1) == 29 {
+					close(release)
+				}
+			})
+		}
+		wg.Wait()
+		if passed.Load() != 3 {
+			t.Errorf("%d passed, want 3", passed.Load())
+		}
+	})
+	t.Run("RS-160 a server without sessions is not limited, nor one that fails", func(t *testing.T) {
+		r := limited(t, 1)
+		r.next = func(http.ResponseWriter, *http.Request) {}
+		for range 5 {
+			if w := r.call("alice", initialize); w.Code != 200 {
+				t.Fatalf("got %d", w.Code)
+			}
+		}
+		r.next = func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+		for range 2 {
+			func() {
+				defer func() { recover() }()
+				r.call("alice", initialize)
+			}()
+		}
+		r.next = opensSessions
+		if w := r.call("alice", initialize); w.Code != 200 {
+			t.Errorf("after aborted ones: got %d", w.Code)
+		}
+	})
+	t.Run("RS-189 initialize counts in the rate", func(t *testing.T) {
+		r := newRig(t, func(c *Config) { c.Limiter = PerPrincipal(0.001, 2) })
+		for i, want := range []int{200, 200, 429} {
+			if w := r.call("alice", initialize); w.Code != want {
+				t.Errorf("%d: got %d, want %d", i, w.Code, want)
+			}
+		}
+	})
+}

@@ -1,0 +1,139 @@
+package mcpresource
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// TestResourceURI: what the tables see is what a server opens, however it decodes.
+func TestResourceURI(t *testing.T) {
+	for _, uri := range []string{
+		"file:///public/../private/x", "file:///public/./x", "file:///public/..", "file:///..", "../private/x",
+		"file:///public/%2e%2e/private/x", "file:///public/.%2E/x", "file:///public/%2E./x", "file:///public/%252e%252e/x", "file:///public/%25252525252e/x",
+		"file:///public%2f..%2fprivate/x", "file:///public%2Fx", "file:///public/..%5cprivate", `file:///public\..\private`, `x://public\a`,
+		"file:///public/..;v=1/private", "file:///public/.. /private", "file:///public/x?/../../private", "file:///public/x#/../../private",
+		"file:///public/.\t./private", "file:///public/x\n", " file:///private/x", "file:///private/x ", "file:///public/x%00", "file:///public/%c0%ae%c0%ae/x", "file:///public/100%",
+		"file:///%70rivate/x", "file:////private/x", "file:///public//x", "file:/private/x", "file://localhost/private/x",
+		"FILE:///private/x", "File:///private/x", "https://Mcp.example.com/x", "https://user@mcp.example.com/x", "https://user:pw@mcp.example.com/x", "npm://@scope/x",
+		"https://mcp.example.com:443/x", "http://mcp.example.com:80/x", "https://mcp.example.com:/x", "https://mcp.example.com./x", "https://mcp%2Eexample.com/x", "https:mcp.example.com/x",
+		"https://mcp.ex\u0430mple.com/x", "x y://a/b", "1x://a",
+	} {
+		t.Run("RS-194 refused: "+uri, func(t *testing.T) {
+			if err := checkURI(uri); !errors.Is(err, ErrResourceURI) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	for _, uri := range []string{
+		"file:///public/a", "file:///public/", "file:///C:/a", "file:///public/a..b", "file:///public/.hidden", "file:///public/My%20File", "file:///public/100%25", "file://server/share/x",
+		"https://mcp.example.com", "https://mcp.example.com:8443/A?p=../x&q=%2Fa", "https://[::1]:9/x", "urn:ISBN:123", "repo://Microsoft/vs%2Fcode", "users://{userId}/profile", "file:///{+path}", "ui://widget/a.html", "notes", "a/b", "",
+		"x://a//b", "x://~u/~v", "x:y", "db://t/\u00fc",
+	} {
+		t.Run("RS-194 accepted: "+uri, func(t *testing.T) {
+			if err := checkURI(uri); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Run("RS-194 by HTTP it is 400 and -32602 with the id, before the table", func(t *testing.T) {
+		r := newRig(t, nil)
+		for _, method := range []string{"resources/read", "resources/subscribe", "resources/unsubscribe"} {
+			w := r.call("admin", `{"jsonrpc":"2.0","id":9,"method":"`+method+`","params":{"uri":"file:///public/%2e%2E/private/x"}}`)
+			if w.Code != 400 || !strings.Contains(w.Body.String(), `"id":9,"error":{"code":-32602`) || len(r.seen) != 0 {
+				t.Errorf("%s: got %d %s", method, w.Code, w.Body)
+			}
+		}
+		if w := r.call("admin", `[`+tool("read")+`,{"jsonrpc":"2.0","id":9,"method":"resources/read","params":{"uri":"file:///public/.."}}]`); w.Code != 400 {
+			t.Errorf("in a batch: got %d", w.Code)
+		}
+		if err := r.Authorize(NewContext(t.Context(), people(r.now)["alice"]), Operation{Method: "resources/read", Name: "file:///public/../x"}); !errors.Is(err, ErrResourceURI) {
+			t.Errorf("Authorize: got %v", err)
+		}
+	})
+	t.Run("RS-195 the host of any scheme is matched in any case", func(t *testing.T) {
+		rules := &Rules{Resources: map[string][]string{"repo://private/*": {"admin"}, "repo://MyOrg/*": {"org"}, "repo://myorg/a": {"one"}, "repo://*": {"any"}}}
+		for uri, want := range map[string]string{"repo://private/x": "admin", "repo://PRIVATE/x": "admin", "repo://myorg/x": "org", "repo://MyOrg/x": "org", "repo://MYORG/a": "one", "repo://MyOrg/A": "org", "repo://other/x": "any"} {
+			if got := rules.Require(Operation{Method: "resources/read", Name: uri}); strings.Join(got.Scopes, " ") != want {
+				t.Errorf("%s: got %v, want %s", uri, got.Scopes, want)
+			}
+		}
+		rules.Resources = map[string][]string{"repo://Both/*": {"one"}, "repo://both/*": {"two"}}
+		if got := oauth.Scopes(rules.Require(Operation{Method: "resources/read", Name: "repo://both/x"}).Scopes); !got.Has("one", "two") {
+			t.Errorf("keys that differ in case alone: got %v, want the scopes of both", got)
+		}
+	})
+}
+
+// TestImplied: whatever leads to a prompt or a resource needs what getting it needs.
+func TestImplied(t *testing.T) {
+	r := newRig(t, nil)
+	complete := func(ref string) string {
+		return `{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":` + ref + `,"argument":{"name":"a","value":""}}}`
+	}
+	listen := func(notifications string) string {
+		return `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":` + notifications + `}}`
+	}
+	for _, tt := range []struct {
+		name, body string
+		status     int
+	}{
+		{"RS-190 completion of a prompt that may be got", complete(`{"type":"ref/prompt","name":"hello"}`), 200},
+		{"RS-190 completion of another prompt", complete(`{"type":"ref/prompt","name":"secret"}`), 403},
+		{"RS-190 completion of a resource that may be read", complete(`{"type":"ref/resource","uri":"file:///public/{name}"}`), 200},
+		{"RS-190 completion of another resource", complete(`{"type":"ref/resource","uri":"file:///private/{name}"}`), 403},
+		{"RS-190 each of two", complete(`{"type":"ref/prompt","name":"hello","uri":"file:///private/x"}`), 403},
+		{"RS-190 no type helps", complete(`{"name":"secret"}`), 403},
+		{"RS-194 completion by another spelling", complete(`{"type":"ref/resource","uri":"file:///public/../private/{name}"}`), 400},
+		{"RS-103 a ref that decoders read differently", complete(`{"type":"ref/prompt","name":"hello","Name":"secret"}`), 400},
+		{"RS-103 a ref in another case", `{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"Ref":{"type":"ref/prompt","name":"secret"}}}`, 400},
+		{"RS-103 a ref that is no object", complete(`"secret"`), 400},
+		{"RS-190 in a batch", `[` + tool("read") + `,` + complete(`{"type":"ref/prompt","name":"secret"}`) + `]`, 403},
+		{"RS-195 listening to lists", listen(`{"toolsListChanged":true}`), 200},
+		{"RS-195 listening to a resource that may be read", listen(`{"resourceSubscriptions":["file:///public/a","file:///public/b"]}`), 200},
+		{"RS-195 listening to another one among them", listen(`{"resourceSubscriptions":["file:///public/a","file:///private/x"]}`), 403},
+		{"RS-194 listening by another spelling", listen(`{"resourceSubscriptions":["file:///public/../private/x"]}`), 400},
+		{"RS-103 in another case", listen(`{"ResourceSubscriptions":["file:///private/x"]}`), 400},
+		{"RS-103 not strings", listen(`{"resourceSubscriptions":[7]}`), 400},
+		{"RS-103 not an array", listen(`{"resourceSubscriptions":"file:///private/x"}`), 400},
+		{"RS-103 notifications in another case", `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"Notifications":{"resourceSubscriptions":["file:///private/x"]}}}`, 400},
+		{"RS-196 beyond any need", listen(`{"resourceSubscriptions":["file:///public/a"` + strings.Repeat(`,"file:///public/a"`, maxURIs) + `]}`), 400},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			before := len(r.seen)
+			if w := r.call("alice", tt.body); w.Code != tt.status || (len(r.seen) > before) != (tt.status == 200) {
+				t.Errorf("got %d %s, want %d", w.Code, w.Body, tt.status)
+			}
+		})
+	}
+	t.Run("SP-07 the event names what it amounts to", func(t *testing.T) {
+		r.events = nil
+		r.call("alice", listen(`{"resourceSubscriptions":["file:///public/a"]}`))
+		if ops := r.events[0].Operations; len(ops) != 2 || ops[0].Method != "subscriptions/listen" || ops[1].Method != "resources/subscribe" || ops[1].Name != "file:///public/a" {
+			t.Errorf("got %+v", ops)
+		}
+	})
+}
+
+// FuzzURI: no accepted URI has a dot segment, however often it is decoded.
+func FuzzURI(f *testing.F) {
+	f.Add("file:///public/%2e%2e/x")
+	f.Add("https://a/%252e./x")
+	f.Fuzz(func(t *testing.T, uri string) {
+		if checkURI(uri) != nil {
+			return
+		}
+		for range 3 {
+			for _, s := range strings.FieldsFunc(uri, func(c rune) bool { return c == '/' || c == '\\' }) {
+				if s == "." || s == ".." {
+					t.Fatalf("%q", uri)
+				}
+			}
+			uri = decoded.Replace(uri)
+		}
+	})
+}
+
+var decoded = strings.NewReplacer("%2e", ".", "%2E", ".", "%2f", "/", "%2F", "/", "%5c", `\`, "%5C", `\`, "%25", "%")

@@ -1,0 +1,74 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mcp-authd/mcp-authd/internal/pgtest"
+	"github.com/mcp-authd/mcp-authd/migrations"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/storagetest"
+)
+
+func TestUpgradeFromTheFirstSchema(t *testing.T) {
+	ctx, url := context.Background(), pgtest.Start(t).Database(t)
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec := func(query string, args ...any) {
+		t.Helper()
+		for i := range args {
+			query = strings.Replace(query, "?", fmt.Sprintf("$%d", i+1), 1)
+		}
+		if _, err := conn.Exec(ctx, query, args...); err != nil {
+			t.Fatalf("%v: %s", err, query)
+		}
+	}
+	steps, err := migrations.Steps(migrations.Postgres)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(versionTable)
+	exec(lockRow)
+	exec(steps[0].SQL)
+	exec("INSERT INTO schema_version (version, name, applied_at) VALUES (1, 'init', 0)")
+	storagetest.Upgrade(t, exec, func() storage.Store {
+		if err := conn.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+		return open(t, url, Options{})
+	})
+}
+
+// A replica of this version goes on, and starts again, while a newer one has added what
+// this version need not know.
+func TestANewerSchemaThatOnlyAddsIsServed(t *testing.T) {
+	ctx, url := context.Background(), pgtest.Start(t).Database(t)
+	s := open(t, url, Options{})
+	defer s.Close()
+	next := migrations.Step{Version: len(s.steps) + 1, Needs: len(s.steps)}
+	for _, q := range []struct {
+		sql string
+		arg any
+	}{
+		{"INSERT INTO schema_version (version, name, applied_at) VALUES ($1, 'next', 0)", next.Version},
+		{"UPDATE settings SET value = $1 WHERE name = 'schema_needs'", next.Note()},
+	} {
+		if _, err := s.pool.Exec(ctx, q.sql, q.arg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Ready(ctx); err != nil {
+		t.Errorf("Ready: %v", err)
+	}
+	again, err := Open(ctx, url, Options{})
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	again.Close()
+}
