@@ -204,8 +204,10 @@ func TestAssertion(t *testing.T) {
 	})
 	t.Run("AS-27 the method and its algorithms are published", func(t *testing.T) {
 		pg := p.get("/.well-known/oauth-authorization-server")
-		if !strings.Contains(pg.body, `"private_key_jwt"`) || !strings.Contains(pg.body, `"token_endpoint_auth_signing_alg_values_supported":["ES256","EdDSA","Ed25519","RS256"]`) {
-			t.Errorf("got %s", pg.body)
+		for _, at := range []string{"token", "revocation", "introspection"} {
+			if !strings.Contains(pg.body, `"private_key_jwt"`) || !strings.Contains(pg.body, `"`+at+`_endpoint_auth_signing_alg_values_supported":["ES256","EdDSA","Ed25519","RS256"]`) {
+				t.Errorf("%s: got %s", at, pg.body)
+			}
 		}
 	})
 	t.Run("SP-28 no assertion is logged", func(t *testing.T) {
