@@ -21,7 +21,7 @@ import (
 func sdkV1(t *testing.T, l *life) {
 	l.sdk(t, "sdk-v1.mjs")
 	const lack = "no: it refreshes, which gives no new scope"
-	l.lacks(t, &l.row.stepsUp, lack, "CL-21 is refused what needs another scope, and stops", func(t *testing.T) {
+	l.lacks(t, &l.row.stepsUp, lack, "is refused what needs another scope, and stops", func(t *testing.T) {
 		p := newPerson(t, l.Demo)
 		before := l.events("token.refreshed")
 		_, err := tryRun(t, p, l.script(t, "sdk-v1.mjs", "add_note"))
@@ -163,7 +163,7 @@ func inspector(t *testing.T, l *life) {
 	})
 	if l.document == "" {
 		const lack = "by document only: else it refreshes, and stops"
-		l.lacks(t, &l.row.stepsUp, lack, "CL-21 does not step up, and stops", func(t *testing.T) {
+		l.lacks(t, &l.row.stepsUp, lack, "does not step up, and stops", func(t *testing.T) {
 			before := l.events("token.refreshed")
 			_, p, err := command(t, "add_note", "--tool-arg", "text=from a test")
 			if err == nil || p.signIns() != 0 || l.events("token.refreshed") == before || !strings.Contains(p.output(), "auth() returned AUTHORIZED without authorization code") {

@@ -33,10 +33,10 @@ func strict(t *testing.T, l *life) {
 		return
 	}
 	for _, v := range append(documentMethods, secretMethods...) {
-		t.Run(v.name, func(t *testing.T) { l.strictByRequest(t, v) })
+		t.Run("AS-118 AS-132 AS-150 AS-226 "+v.name, func(t *testing.T) { l.strictByRequest(t, v) })
 	}
 	for _, v := range append(documentMethods[1:], secretMethods...) {
-		t.Run("AS-171 AS-177 without people: "+v.name, func(t *testing.T) { l.strictMachine(t, v) })
+		t.Run("AS-171 AS-177 AS-227 without people: "+v.name, func(t *testing.T) { l.strictMachine(t, v) })
 	}
 }
 
