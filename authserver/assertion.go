@@ -2,6 +2,7 @@ package authserver
 
 import (
 	"context"
+	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -28,8 +29,12 @@ const (
 )
 
 // assertionAlgorithms are asymmetric only: with HS256 among them, a public key could
-// pass for a secret (RFC 8725 §3.1).
-var assertionAlgorithms = []jose.SignatureAlgorithm{jose.ES256, jose.EdDSA, jose.RS256}
+// pass for a secret (RFC 8725 §3.1). EdDSA has two names: clients written since RFC 9864
+// use the new one only.
+var assertionAlgorithms = []jose.SignatureAlgorithm{jose.ES256, jose.EdDSA, ed25519Name, jose.RS256}
+
+// ed25519Name is what RFC 9864 §2.2 calls EdDSA with the curve Ed25519.
+const ed25519Name jose.SignatureAlgorithm = "Ed25519"
 
 func assertionAlgorithmNames() (names []string) {
 	for _, a := range assertionAlgorithms {
@@ -110,15 +115,37 @@ func (s *Server) checkAssertion(ctx context.Context, c storage.Client, raw strin
 // no other (RFC 7517 §4.4).
 func verifyAssertion(token *jwt.JSONWebToken, header jose.Header, keys []jose.JSONWebKey) (jwt.Claims, error) {
 	for _, k := range keys {
-		if k.Algorithm != "" && k.Algorithm != header.Algorithm {
+		if k.Algorithm != "" && oldName(k.Algorithm) != oldName(header.Algorithm) {
 			continue
 		}
+		key := k.Key
+		if ed, ok := key.(ed25519.PublicKey); ok && header.Algorithm == string(ed25519Name) {
+			key = ed25519Verifier(ed)
+		}
 		var claims jwt.Claims
-		if err := token.Claims(k.Key, &claims); err == nil {
+		if err := token.Claims(key, &claims); err == nil {
 			return claims, nil
 		}
 	}
 	return jwt.Claims{}, badAssertion("is not signed by a registered key of this client")
+}
+
+func oldName(algorithm string) string {
+	if algorithm == string(ed25519Name) {
+		return string(jose.EdDSA)
+	}
+	return algorithm
+}
+
+// ed25519Verifier verifies under the new name, which go-jose does not know yet.
+type ed25519Verifier ed25519.PublicKey
+
+// VerifyPayload implements jose.OpaqueVerifier.
+func (k ed25519Verifier) VerifyPayload(payload, signature []byte, alg jose.SignatureAlgorithm) error {
+	if alg != ed25519Name || !ed25519.Verify(ed25519.PublicKey(k), payload, signature) {
+		return jose.ErrCryptoFailure
+	}
+	return nil
 }
 
 // checkClaims holds the rules of RFC 7523 §3. Every audience must be this server, as

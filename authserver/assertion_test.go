@@ -8,6 +8,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -203,8 +204,10 @@ func TestAssertion(t *testing.T) {
 	})
 	t.Run("AS-27 the method and its algorithms are published", func(t *testing.T) {
 		pg := p.get("/.well-known/oauth-authorization-server")
-		if !strings.Contains(pg.body, `"private_key_jwt"`) || !strings.Contains(pg.body, `"token_endpoint_auth_signing_alg_values_supported":["ES256","EdDSA","RS256"]`) {
-			t.Errorf("got %s", pg.body)
+		for _, at := range []string{"token", "revocation", "introspection"} {
+			if !strings.Contains(pg.body, `"private_key_jwt"`) || !strings.Contains(pg.body, `"`+at+`_endpoint_auth_signing_alg_values_supported":["ES256","EdDSA","Ed25519","RS256"]`) {
+				t.Errorf("%s: got %s", at, pg.body)
+			}
 		}
 	})
 	t.Run("SP-28 no assertion is logged", func(t *testing.T) {
@@ -310,4 +313,39 @@ func FuzzBasic(f *testing.F) {
 			t.Errorf("%q and a secret in the body present another", header)
 		}
 	})
+}
+
+// TestAssertionRFC9864 signs as clients do that know the new name of EdDSA only, among
+// them oauth4webapi. go-jose cannot make such a JWT.
+func TestAssertionRFC9864(t *testing.T) {
+	r, signers := newAssertionRig(t)
+	p := r.person()
+	ed := signers["keyed-ed"] // its key is published with the old name
+	signed := func(id, jti string) string {
+		payload, _ := json.Marshal(r.claims(id, jti))
+		input := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"Ed25519","kid":"k1"}`)) + "." + base64.RawURLEncoding.EncodeToString(payload)
+		signature, err := ed.key.Sign(nil, []byte(input), crypto.Hash(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return input + "." + base64.RawURLEncoding.EncodeToString(signature)
+	}
+	t.Run("AS-123 RFC 9864 2.2: Ed25519 is EdDSA", func(t *testing.T) {
+		if status, out := p.token(machineForm(signed(ed.id, "a"))); status != 200 {
+			t.Errorf("got %d %v", status, out)
+		}
+	})
+	one, another := strings.Split(signed(ed.id, "b"), "."), strings.Split(signed(ed.id, "c"), ".")
+	for name, assertion := range map[string]string{
+		"AS-128 again":                              signed(ed.id, "a"),
+		"AS-130 with the signature of another":      one[0] + "." + one[1] + "." + another[2],
+		"AS-130 without a signature":                one[0] + "." + one[1] + ".",
+		"AS-130 for a client whose key is of ES256": signed("keyed-es", "d"),
+	} {
+		t.Run("refused: "+name, func(t *testing.T) {
+			if status, out := p.token(machineForm(assertion)); status != 401 || out["error"] != "invalid_client" {
+				t.Errorf("got %d %v", status, out)
+			}
+		})
+	}
 }

@@ -17,6 +17,8 @@ type minter struct {
 	keys   *keys.Manager
 	ttl    time.Duration
 	now    func() time.Time
+	// statusTTL is how long resource servers keep a status list; zero: there is none.
+	statusTTL time.Duration
 }
 
 // issuance is a decision to issue tokens.
@@ -43,6 +45,7 @@ func (m *minter) reply(ctx context.Context, i issuance) (*oauth.TokenResponse, e
 		Issuer: m.issuer, Expires: expires.Unix(), Audience: i.grant.Resource,
 		Subject: i.grant.UserID, ClientID: i.grant.ClientID, IssuedAt: i.issuedAt.Unix(), TokenID: i.tokenID,
 		Scope: i.scopes.Without(oauth.Scopes{oauth.OfflineAccess}).String(), GrantID: i.grant.ID,
+		Status: m.statusOf(i.grant),
 	}
 	if claims.Subject == "" {
 		claims.Subject = i.grant.ClientID // a machine acts for itself (RFC 9068 §2.2)

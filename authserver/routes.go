@@ -40,6 +40,9 @@ func (s *Server) Register(mux *http.ServeMux) {
 	api("/token", s.handleToken, http.MethodPost)
 	api("/revoke", s.handleRevoke, http.MethodPost)
 	api("/jwks.json", s.handleJWKS, http.MethodGet, http.MethodHead)
+	if s.cfg.Tokens.StatusTTL > 0 {
+		api("/status/{list}", s.handleStatus, http.MethodGet, http.MethodHead)
+	}
 	handle(p+"/introspect", http.HandlerFunc(s.handleIntrospect), http.MethodPost)
 	if s.cfg.Registration != nil {
 		mux.Handle(p+"/register", s.observe(s.cfg.Registration))

@@ -29,6 +29,7 @@ type Server struct {
 	pages    *web.Pages
 	catalog  *catalogue
 	minter   *minter
+	status   *statusLists
 	fosite   fosite.OAuth2Provider
 	failures *failureLimiter
 	paths    paths
@@ -49,7 +50,8 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	if err := s.buildParts(ctx); err != nil {
 		return nil, fmt.Errorf("authserver: %w", err)
 	}
-	s.minter = &minter{issuer: c.Issuer, keys: s.keys, ttl: c.Tokens.AccessTTL, now: c.Now}
+	s.minter = &minter{issuer: c.Issuer, keys: s.keys, ttl: c.Tokens.AccessTTL, now: c.Now, statusTTL: c.Tokens.StatusTTL}
+	s.status = &statusLists{issuer: c.Issuer, store: c.Store, keys: s.keys, ttl: c.Tokens.StatusTTL, now: c.Now, entries: map[int64]*statusList{}}
 	s.fosite = newShell(s)
 	return s, nil
 }

@@ -70,6 +70,7 @@ func (s *Server) metadata(catalog *policy.Catalogue) metadata.AuthorizationServe
 		m.TokenAuthMethods = append(m.TokenAuthMethods, privateKeyJWT)
 		m.IntrospectionAuthMethods = append(m.IntrospectionAuthMethods, privateKeyJWT)
 		m.TokenAuthAlgorithms = assertionAlgorithmNames()
+		m.RevocationAuthAlgorithms, m.IntrospectionAuthAlgorithms = m.TokenAuthAlgorithms, m.TokenAuthAlgorithms
 	}
 	if s.cfg.ConfidentialOnly {
 		m.TokenAuthMethods = m.TokenAuthMethods[1:]

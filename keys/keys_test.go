@@ -197,3 +197,37 @@ func BenchmarkSign(b *testing.B) {
 		})
 	}
 }
+
+// TestVerifiedIsRemembered: a token that was verified is good for as long as its key is
+// published, and under its own type.
+func TestVerifiedIsRemembered(t *testing.T) {
+	m := newManager(t, Config{})
+	token := sign(t, m)
+	for range 2 {
+		if _, err := m.Verify(t.Context(), token, "at+jwt"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(m.current.verified.tokens); n != 1 {
+		t.Errorf("%d tokens are remembered", n)
+	}
+	if _, err := m.Verify(t.Context(), token, "statuslist+jwt"); !errors.Is(err, ErrVerify) {
+		t.Errorf("RS-42 another type: got %v", err)
+	}
+	if _, err := m.Verify(t.Context(), token+"A", "at+jwt"); !errors.Is(err, ErrVerify) {
+		t.Errorf("RS-42 another signature: got %v", err)
+	}
+	if err := m.Revoke(t.Context(), m.current.signer.id); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Verify(t.Context(), token, "at+jwt"); !errors.Is(err, ErrVerify) {
+		t.Errorf("the key was withdrawn: got %v", err)
+	}
+	v := newVerified()
+	for i := range 2 * maxVerified {
+		v.put(verifiedKey(strings.Repeat("x", i), ""), nil)
+	}
+	if len(v.tokens) > maxVerified {
+		t.Errorf("%d tokens are remembered", len(v.tokens))
+	}
+}

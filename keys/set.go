@@ -32,6 +32,8 @@ type set struct {
 	public  map[string]jose.JSONWebKey
 	jwks    []byte
 	etag    string
+	// verified goes on from set to set as long as the published keys are the same.
+	verified *verified
 }
 
 // signer is the key that signs.

@@ -91,7 +91,17 @@ func rawECDSA(der []byte, size int) ([]byte, error) {
 
 // Verify returns the payload of a JWT of type typ that this server signed. It looks
 // at no claim: an expired token verifies. Anything that is not ours is ErrVerify.
+//
+// The payload is shared: do not change it.
 func (m *Manager) Verify(ctx context.Context, token, typ string) ([]byte, error) {
+	s, err := m.load(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("keys: verify: %w", err)
+	}
+	key := verifiedKey(token, typ)
+	if payload, ok := s.verified.get(key); ok {
+		return payload, nil
+	}
 	jws, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.ES256, jose.EdDSA, jose.RS256})
 	if err != nil {
 		return nil, ErrVerify
@@ -99,10 +109,6 @@ func (m *Manager) Verify(ctx context.Context, token, typ string) ([]byte, error)
 	h := jws.Signatures[0].Protected
 	if got, _ := h.ExtraHeaders[jose.HeaderType].(string); got != typ {
 		return nil, ErrVerify
-	}
-	s, err := m.load(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("keys: verify: %w", err)
 	}
 	pub, ok := s.public[h.KeyID]
 	if !ok || pub.Algorithm != h.Algorithm { // the key says which algorithm it is for, not the token
@@ -112,6 +118,7 @@ func (m *Manager) Verify(ctx context.Context, token, typ string) ([]byte, error)
 	if err != nil {
 		return nil, ErrVerify
 	}
+	s.verified.put(key, payload)
 	return payload, nil
 }
 

@@ -30,10 +30,12 @@ type AuthorizationServer struct {
 	PolicyURI            string `json:"op_policy_uri,omitempty"`         // op_policy_uri: OPTIONAL
 	TermsURI             string `json:"op_tos_uri,omitempty"`            // op_tos_uri: OPTIONAL
 
-	RevocationEndpoint       string `json:"revocation_endpoint,omitempty"`                           // revocation_endpoint: OPTIONAL, RFC 7009
-	RevocationAuthMethods    Values `json:"revocation_endpoint_auth_methods_supported,omitempty"`    // revocation_endpoint_auth_methods_supported: OPTIONAL
-	IntrospectionEndpoint    string `json:"introspection_endpoint,omitempty"`                        // introspection_endpoint: OPTIONAL, RFC 7662
-	IntrospectionAuthMethods Values `json:"introspection_endpoint_auth_methods_supported,omitempty"` // introspection_endpoint_auth_methods_supported: OPTIONAL
+	RevocationEndpoint          string `json:"revocation_endpoint,omitempty"`                                      // revocation_endpoint: OPTIONAL, RFC 7009
+	RevocationAuthMethods       Values `json:"revocation_endpoint_auth_methods_supported,omitempty"`               // revocation_endpoint_auth_methods_supported: OPTIONAL
+	RevocationAuthAlgorithms    Values `json:"revocation_endpoint_auth_signing_alg_values_supported,omitempty"`    // revocation_endpoint_auth_signing_alg_values_supported: REQUIRED with a JWT method
+	IntrospectionEndpoint       string `json:"introspection_endpoint,omitempty"`                                   // introspection_endpoint: OPTIONAL, RFC 7662
+	IntrospectionAuthMethods    Values `json:"introspection_endpoint_auth_methods_supported,omitempty"`            // introspection_endpoint_auth_methods_supported: OPTIONAL
+	IntrospectionAuthAlgorithms Values `json:"introspection_endpoint_auth_signing_alg_values_supported,omitempty"` // introspection_endpoint_auth_signing_alg_values_supported: REQUIRED with a JWT method
 
 	CodeChallengeMethods Values `json:"code_challenge_methods_supported,omitempty"` // code_challenge_methods_supported: REQUIRED by MCP 2025-11-25; without it clients stop
 
@@ -82,12 +84,21 @@ func (m AuthorizationServer) Validate() error {
 		return errors.New("metadata: grant_types_supported is empty, which would mean implicit") // AS-25
 	case !slices.Contains(m.CodeChallengeMethods, "S256"):
 		return errors.New("metadata: code_challenge_methods_supported lacks S256") // AS-24
-	case slices.Contains(m.TokenAuthMethods, "private_key_jwt") && len(m.TokenAuthAlgorithms) == 0:
+	case unsigned(m.TokenAuthMethods, m.TokenAuthAlgorithms):
 		return errors.New("metadata: private_key_jwt without token_endpoint_auth_signing_alg_values_supported") // AS-27
+	case unsigned(m.RevocationAuthMethods, m.RevocationAuthAlgorithms):
+		return errors.New("metadata: private_key_jwt without revocation_endpoint_auth_signing_alg_values_supported") // RFC 8414 §2
+	case unsigned(m.IntrospectionAuthMethods, m.IntrospectionAuthAlgorithms):
+		return errors.New("metadata: private_key_jwt without introspection_endpoint_auth_signing_alg_values_supported") // RFC 8414 §2
 	case len(m.SubjectTypes) > 0 && m.JWKSURI == "":
 		return errors.New("metadata: an openid-configuration needs jwks_uri") // AS-33
 	}
 	return nil
+}
+
+// unsigned reports whether an endpoint takes assertions but does not say how signed.
+func unsigned(methods, algorithms Values) bool {
+	return slices.Contains(methods, "private_key_jwt") && len(algorithms) == 0
 }
 
 func checkEndpoint(member, value string) error {

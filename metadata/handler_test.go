@@ -195,6 +195,8 @@ func TestValidate(t *testing.T) {
 		"AS-24: no S256":                             edit(func(m *AS) { m.CodeChallengeMethods = metadata.Values{"plain"} }),
 		"AS-25: no grant types":                      edit(func(m *AS) { m.GrantTypes = nil }),
 		"AS-27: private_key_jwt without algorithms":  edit(func(m *AS) { m.TokenAuthMethods = metadata.Values{"private_key_jwt"} }),
+		"AS-27: the same at the revocation endpoint": edit(func(m *AS) { m.RevocationAuthMethods = metadata.Values{"private_key_jwt"} }),
+		"AS-27: and for introspection":               edit(func(m *AS) { m.IntrospectionAuthMethods = metadata.Values{"private_key_jwt"} }),
 		"AS-33: openid-configuration without a JWKS": edit(func(m *AS) { m.JWKSURI = ""; *m = m.OpenIDConfiguration() }),
 		"RS-02: no authorization server":             pr(func(r *PR) { r.AuthorizationServers = nil }),
 		"RS-03: resource with fragment":              pr(func(r *PR) { r.Resource += "#x" }),

@@ -16,6 +16,19 @@ type AccessTokenClaims struct {
 	AuthTime int64  `json:"auth_time,omitempty"` // when the person signed in, seconds since the epoch
 	Scope    string `json:"scope,omitempty"`
 	GrantID  string `json:"gid,omitempty"` // ours: cuts off all tokens of one grant
+	// Where to see that the grant was revoked (OAuth Token Status List §6.2).
+	Status *Status `json:"status,omitempty"`
+}
+
+// Status is the status claim of a token (OAuth Token Status List §6.2).
+type Status struct {
+	List StatusReference `json:"status_list"`
+}
+
+// StatusReference is the place of a token in a status list.
+type StatusReference struct {
+	Index int64  `json:"idx"` // REQUIRED
+	URI   string `json:"uri"` // REQUIRED: where the list is
 }
 
 // TokenResponse is the success answer of the token endpoint (RFC 6749 §5.1).

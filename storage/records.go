@@ -82,6 +82,9 @@ type Grant struct {
 	CreatedAt time.Time
 	ExpiresAt time.Time // absolute end of the grant, whatever is refreshed
 	RevokedAt time.Time // zero: live
+	// StatusIndex is the place of the grant in the status lists; the store assigns it. No
+	// two grants whose tokens may live have the same. 0: none, of a grant of an old schema.
+	StatusIndex int64
 }
 
 // Resource is a protected resource (an MCP server) that tokens can be issued for.

@@ -244,6 +244,9 @@ type Lookups interface {
 	// TokenActive reports whether an access token is still good: its grant (if any)
 	// is live and known, its client not deleted, its user enabled, its id not denied.
 	TokenActive(ctx context.Context, t TokenKey) (bool, error)
+	// RevokedGrants returns the status indexes, from (included) to (excluded), of the
+	// grants that are revoked and not yet swept, in order.
+	RevokedGrants(ctx context.Context, from, to int64) ([]int64, error)
 	// RefreshToken returns an unspent, unexpired refresh token's grant and expiry. ErrNotFound
 	// for anything else.
 	RefreshToken(ctx context.Context, h Hash, now time.Time) (Grant, time.Time, error)

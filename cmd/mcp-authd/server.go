@@ -44,7 +44,7 @@ func (a *app) newServer(ctx context.Context) (*authserver.Server, error) {
 		Tokens: authserver.TokenPolicy{
 			CodeTTL: time.Duration(c.Tokens.CodeTTL), AccessTTL: time.Duration(c.Tokens.AccessTTL),
 			RefreshIdleTTL: time.Duration(c.Tokens.RefreshIdleTTL), RefreshMaxTTL: time.Duration(c.Tokens.RefreshMaxTTL),
-			RefreshGrace: orNone(c.Tokens.RefreshGrace), Algorithm: c.Tokens.Algorithm,
+			RefreshGrace: orNone(c.Tokens.RefreshGrace), StatusTTL: orNone(c.Tokens.StatusTTL), Algorithm: c.Tokens.Algorithm,
 		},
 		Keys:       authserver.KeyPolicy{RotateEvery: orNone(c.Keys.RotateEvery), PublishAhead: orNone(c.Keys.PublishAhead)},
 		SessionTTL: time.Duration(c.Sessions.TTL), TrustedProxies: c.Proxies(), Logger: a.log, Audit: a.audit,

@@ -87,6 +87,7 @@ type Tokens struct {
 	RefreshIdleTTL Duration `yaml:"refresh_idle_ttl"`
 	RefreshMaxTTL  Duration `yaml:"refresh_max_ttl"`
 	RefreshGrace   Duration `yaml:"refresh_grace"`
+	StatusTTL      Duration `yaml:"status_ttl"`
 	Algorithm      string   `yaml:"algorithm"`
 }
 
@@ -131,7 +132,7 @@ func Default(getenv func(string) string) *Config {
 		Database:   Database{Migrate: "auto"},
 		Tokens: Tokens{
 			AccessTTL: Duration(15 * time.Minute), CodeTTL: Duration(time.Minute), RefreshIdleTTL: Duration(30 * day),
-			RefreshMaxTTL: Duration(180 * day), RefreshGrace: Duration(time.Minute), Algorithm: "ES256",
+			RefreshMaxTTL: Duration(180 * day), RefreshGrace: Duration(time.Minute), StatusTTL: Duration(15 * time.Second), Algorithm: "ES256",
 		},
 		Keys:         Keys{RotateEvery: Duration(90 * day), PublishAhead: Duration(10 * time.Minute)},
 		Sessions:     Sessions{TTL: Duration(14 * day)},
@@ -232,6 +233,7 @@ func (c *Config) validateTokens(add func(string, string, ...any)) {
 	if c.Keys.RotateEvery != 0 && c.Keys.RotateEvery <= c.Keys.PublishAhead {
 		add("keys.rotate_every", "%s is not longer than keys.publish_ahead (%s)", c.Keys.RotateEvery, c.Keys.PublishAhead)
 	}
+	between("tokens.status_ttl", c.Tokens.StatusTTL, 0, time.Hour)
 	between("sessions.ttl", c.Sessions.TTL, time.Minute, 365*day)
 }
 

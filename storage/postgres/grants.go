@@ -14,7 +14,7 @@ import (
 // ListGrants implements storage.Grants.
 func (s *Store) ListGrants(ctx context.Context, userID, clientID, after string, limit int) (out []storage.Grant, err error) {
 	// One text for each set of filters, so that each can walk its own index.
-	sql := "SELECT " + column.GrantColumns + " FROM grants WHERE id > $1 AND revoked_at IS NULL"
+	sql := "SELECT " + column.GrantRead + " FROM grants WHERE id > $1 AND revoked_at IS NULL"
 	args := []any{after, max(limit, 0)}
 	for _, f := range []struct{ column, value string }{{"user_id", userID}, {"client_id", clientID}} {
 		if f.value != "" {

@@ -21,14 +21,14 @@ const (
 	WHERE code_hash = $2 AND client_id = $3 AND code_challenge = $4 AND ($5 = '' OR code_redirect = $5)
 		AND ($6 = '' OR resource = $6) AND code_used_at IS NULL AND code_expires_at > $1 AND expires_at > $1
 		AND revoked_at IS NULL AND NOT ` + isCut + `
-	RETURNING ` + column.GrantColumns + `),
+	RETURNING ` + column.GrantRead + `),
 next AS (INSERT INTO refresh_tokens (hash, grant_id, created_at, expires_at)
 	SELECT $7::bytea, id, $1, least($8::bigint, expires_at) FROM took WHERE $7::bytea IS NOT NULL),
 used AS (UPDATE clients SET last_used_at = $1
 	WHERE id = $3 AND deleted_at IS NULL AND (last_used_at IS NULL OR last_used_at <= $9) AND EXISTS (SELECT 1 FROM took))
-SELECT ` + column.GrantColumns + ` FROM took`
+SELECT ` + column.GrantRead + ` FROM took`
 
-	readCode = "SELECT " + column.GrantColumns + `, code_redirect, code_challenge, code_expires_at, code_used_at, ` + isCut + `
+	readCode = "SELECT " + column.GrantRead + `, code_redirect, code_challenge, code_expires_at, code_used_at, ` + isCut + `
 FROM grants g WHERE code_hash = $1`
 
 	// isCut tells whether the user or client of the grant g has been cut off.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
@@ -13,6 +15,16 @@ func (s *Store) RevokeGrant(ctx context.Context, grantID string, now time.Time) 
 	return s.do(ctx, "revoke grant", func(ctx context.Context, q querier) error {
 		return all(ctx, q, revoke("id = $3", now, grantID))
 	})
+}
+
+// RevokedGrants implements storage.Lookups.
+func (s *Store) RevokedGrants(ctx context.Context, from, to int64) (out []int64, err error) {
+	err = s.do(ctx, "revoked grants", func(ctx context.Context, q querier) (err error) {
+		out, err = each(ctx, q, pgx.RowTo[int64],
+			"SELECT status_index FROM grants WHERE revoked_at IS NOT NULL AND status_index >= $1 AND status_index < $2 ORDER BY status_index", from, to)
+		return err
+	})
+	return out, err
 }
 
 // RevokeRefresh implements storage.Revocations.

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	grantOfG = "g.id, g.client_id, g.user_id, g.resource, g.scopes, g.auth_time, g.created_at, g.expires_at, g.revoked_at"
+	grantOfG = "g.id, g.client_id, g.user_id, g.resource, g.scopes, g.auth_time, g.created_at, g.expires_at, g.revoked_at, g.status_index"
 
 	// takeRefresh is the compare-and-swap of rotation, with the successor and the
 	// grant in the same statement.
@@ -26,7 +26,7 @@ next AS (INSERT INTO refresh_tokens (hash, grant_id, created_at, expires_at)
 	SELECT $6::bytea, id, $1, least($7::bigint, expires_at) FROM took),
 used AS (UPDATE clients SET last_used_at = $1
 	WHERE id = $4 AND deleted_at IS NULL AND (last_used_at IS NULL OR last_used_at <= $8) AND EXISTS (SELECT 1 FROM took))
-SELECT ` + column.GrantColumns + ` FROM took`
+SELECT ` + column.GrantRead + ` FROM took`
 
 	readRefresh = "SELECT " + grantOfG + ", t.expires_at, t.rotated_at, t.sealed, " + isCut + `
 FROM refresh_tokens t JOIN grants g ON g.id = t.grant_id WHERE t.hash = $1`

@@ -18,7 +18,8 @@ WHERE s.hash = ? AND s.expires_at > ? AND u.id = ? AND NOT u.disabled`
 SELECT ?1, ?2, ?3, value, ?4 FROM json_each(?5) WHERE true ON CONFLICT DO NOTHING`
 
 	insertGrant = "INSERT INTO grants (" + column.GrantColumns + `,
-	code_hash, code_redirect, code_challenge, code_expires_at, sweep_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)`
+	code_hash, code_redirect, code_challenge, code_expires_at, sweep_at, status_index)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?, (SELECT coalesce(max(status_index), 0) + 1 FROM grants))`
 )
 
 // Approve implements storage.Approvals.

@@ -11,7 +11,7 @@ import (
 // ListGrants implements storage.Grants.
 func (s *Store) ListGrants(ctx context.Context, userID, clientID, after string, limit int) (out []storage.Grant, err error) {
 	// One text for each set of filters, so that each can walk its own index.
-	query := "SELECT " + column.GrantColumns + " FROM grants WHERE id > ?1 AND revoked_at IS NULL"
+	query := "SELECT " + column.GrantRead + " FROM grants WHERE id > ?1 AND revoked_at IS NULL"
 	args := []any{after, max(limit, 0)}
 	if userID != "" {
 		query += " AND user_id = ?3"

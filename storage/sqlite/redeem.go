@@ -17,9 +17,9 @@ const (
 WHERE code_hash = ?2 AND client_id = ?3 AND code_challenge = ?4 AND (?5 = '' OR code_redirect = ?5)
 	AND (?6 = '' OR resource = ?6) AND code_used_at IS NULL AND code_expires_at > ?1 AND expires_at > ?1
 	AND revoked_at IS NULL AND NOT ` + isCut + `
-RETURNING ` + column.GrantColumns + ", (SELECT last_used_at FROM clients c WHERE c.id = client_id)"
+RETURNING ` + column.GrantRead + ", (SELECT last_used_at FROM clients c WHERE c.id = client_id)"
 
-	readCode = "SELECT " + column.GrantColumns + `, code_redirect, code_challenge, code_expires_at, code_used_at, ` + isCut + `
+	readCode = "SELECT " + column.GrantRead + `, code_redirect, code_challenge, code_expires_at, code_used_at, ` + isCut + `
 FROM grants g WHERE code_hash = ?`
 
 	// isCut tells whether the user or client of the grant g has been cut off.

@@ -15,6 +15,19 @@ func (s *Store) RevokeGrant(ctx context.Context, grantID string, now time.Time) 
 	})
 }
 
+// RevokedGrants implements storage.Lookups.
+func (s *Store) RevokedGrants(ctx context.Context, from, to int64) (out []int64, err error) {
+	err = s.read(ctx, "revoked grants", func(c *conn) error {
+		return c.each(func(row scanner) error {
+			var i int64
+			err := row.Scan(&i)
+			out = append(out, i)
+			return err
+		}, "SELECT status_index FROM grants WHERE revoked_at IS NOT NULL AND status_index >= ? AND status_index < ? ORDER BY status_index", from, to)
+	})
+	return out, err
+}
+
 // RevokeRefresh implements storage.Revocations.
 func (s *Store) RevokeRefresh(ctx context.Context, h storage.Hash, clientID string, now time.Time) error {
 	return s.write(ctx, "revoke refresh token", func(c *conn) error {

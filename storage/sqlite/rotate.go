@@ -17,10 +17,10 @@ WHERE hash = ?3 AND rotated_at IS NULL AND expires_at > ?1 AND EXISTS (SELECT 1 
 		AND g.revoked_at IS NULL AND g.expires_at > ?1 AND NOT ` + isCut + `)
 RETURNING grant_id`
 
-	grantAndUse = "SELECT " + column.GrantColumns + `, (SELECT last_used_at FROM clients c WHERE c.id = client_id)
+	grantAndUse = "SELECT " + column.GrantRead + `, (SELECT last_used_at FROM clients c WHERE c.id = client_id)
 FROM grants WHERE id = ?`
 
-	readRefresh = `SELECT g.id, g.client_id, g.user_id, g.resource, g.scopes, g.auth_time, g.created_at, g.expires_at, g.revoked_at,
+	readRefresh = `SELECT g.id, g.client_id, g.user_id, g.resource, g.scopes, g.auth_time, g.created_at, g.expires_at, g.revoked_at, g.status_index,
 	t.expires_at, t.rotated_at, t.sealed, ` + isCut + `
 FROM refresh_tokens t JOIN grants g ON g.id = t.grant_id WHERE t.hash = ?`
 )

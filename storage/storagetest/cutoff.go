@@ -159,3 +159,40 @@ func revocations(t *testing.T, e *env) {
 		}
 	})
 }
+
+func statusIndexes(t *testing.T, e *env) {
+	seen, grants := map[int64]string{}, []storage.Grant{}
+	for range 3 {
+		a, refresh := e.granted(t)
+		r := e.rotation(a, refresh)
+		out, err := e.s.RotateRefresh(e.ctx, r)
+		check(t, err)
+		again, err := e.s.RotateRefresh(e.ctx, r)
+		check(t, err)
+		if i := out.Grant.StatusIndex; i <= 0 || seen[i] != "" || again.Grant.StatusIndex != i {
+			t.Errorf("grant %s has the index %d, its replay %d, of %v", out.Grant.ID, i, again.Grant.StatusIndex, seen)
+		}
+		seen[out.Grant.StatusIndex] = out.Grant.ID
+		grants = append(grants, out.Grant)
+	}
+	revoked := func(from, to int64) []int64 {
+		t.Helper()
+		out, err := e.s.RevokedGrants(e.ctx, from, to)
+		check(t, err)
+		return out
+	}
+	first, last := grants[0].StatusIndex, grants[2].StatusIndex
+	if got := revoked(0, 1<<40); len(got) != 0 {
+		t.Errorf("nothing is revoked: got %v", got)
+	}
+	check(t, e.s.RevokeGrant(e.ctx, grants[2].ID, e.now))
+	check(t, e.s.RevokeGrant(e.ctx, grants[0].ID, e.now))
+	same(t, revoked(0, 1<<40), []int64{first, last})
+	same(t, revoked(first, last), []int64{first})
+	same(t, revoked(first+1, last+1), []int64{last})
+	t.Run("it is seen as long as a token can live", func(t *testing.T) {
+		_, err := e.s.Sweep(e.ctx, storage.Retention{Now: e.now.Add(24*time.Hour - time.Second)}, 100)
+		check(t, err)
+		same(t, revoked(0, 1<<40), []int64{first, last})
+	})
+}

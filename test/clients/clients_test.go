@@ -1,191 +1,160 @@
-// Package clients runs real MCP clients from npm against the built binary: each
-// discovers, registers, signs in and calls a tool. Only the person is ours.
+// Package clients runs real MCP clients against the built binary: each discovers,
+// registers by request and by document, signs in, calls a tool, and does what else it
+// can. Only the person, and the web that documents come from, are ours.
 package clients
 
 import (
-	"bufio"
 	"encoding/json"
-	"io"
-	"net/http"
+	"flag"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/mcp-authd/mcp-authd/internal/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/npmtest"
+	"github.com/mcp-authd/mcp-authd/internal/proxytest"
 )
 
+var update = flag.Bool("update", false, "write the table of live runs into docs/clients.md")
+
 func TestMain(m *testing.M) {
+	flag.Parse()
 	code := m.Run()
 	demotest.Cleanup()
 	os.Exit(code)
 }
 
-var authorizeURL = regexp.MustCompile(`https?://[^\s"]*/authorize\?[^\s"\x1b]*`)
-
-// person watches what a client prints for authorization URLs and visits each of them
-// once, as somebody would whose browser does not open by itself.
-type person struct {
-	t *testing.T
-	*demotest.Person
-
-	mu   sync.Mutex // guards what follows
-	seen map[string]bool
-	text strings.Builder
-	wg   sync.WaitGroup
+// A client is a program or a library that we did not write.
+type client struct {
+	name     string
+	npm      string // its package, "" for Go's SDK
+	redirect string // the redirect URI that its document lists, without the port
+	live     func(t *testing.T, l *life)
+	row      row
 }
 
-func newPerson(t *testing.T, d *demotest.Demo) *person {
-	return &person{t: t, Person: d.Person(), seen: map[string]bool{}}
-}
-
-// watch reads a stream to its end.
-func (p *person) watch(r io.Reader) {
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		p.line(lines.Text())
+// TestClients runs each client by request and by document, each time with a server of
+// its own.
+func TestClients(t *testing.T) {
+	all := []*client{
+		{name: "TypeScript SDK v1", npm: "@modelcontextprotocol/sdk", redirect: "http://127.0.0.1/callback", live: sdkV1},
+		{name: "TypeScript SDK v2", npm: "@modelcontextprotocol/client", redirect: "http://127.0.0.1/callback", live: sdkV2},
+		{name: "mcp-remote", npm: "mcp-remote", redirect: "http://localhost/oauth/callback", live: mcpRemote},
+		{name: "Inspector CLI", npm: "@modelcontextprotocol/inspector", redirect: "http://127.0.0.1/oauth/callback", live: inspector},
+		{name: "go-sdk", redirect: "http://localhost/callback", live: goSDK},
+		{name: "oauth4webapi", npm: "oauth4webapi", redirect: "http://127.0.0.1/callback", live: strict},
 	}
+	w := proxytest.Start(t)
+	t.Run("live", func(t *testing.T) {
+		for _, c := range all {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				if c.npm != "" {
+					npmtest.Dir(t) // or skip
+				}
+				t.Run("by request", func(t *testing.T) { c.live(t, newLife(t, c, w, "")) })
+				t.Run("AS-151 AS-153 by document", func(t *testing.T) { c.live(t, newLife(t, c, w, c.documentURL())) })
+			})
+		}
+	})
+	compareTable(t, all)
 }
 
-func (p *person) line(text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.text.WriteString(text + "\n")
-	link := authorizeURL.FindString(text)
-	if link == "" || p.seen[link] {
+func (c *client) documentURL() string {
+	return "https://" + strings.ReplaceAll(strings.ToLower(c.name), " ", "-") + ".example/oauth/client.json"
+}
+
+// accessTTL is so short that refreshing can be seen, and outlived is longer, in seconds.
+const (
+	accessTTL = "5s"
+	outlived  = 6
+	callLimit = time.Minute // for a call, with the sign-in that it may take
+)
+
+// life is one client at one server, registered in one way.
+type life struct {
+	*client
+	*demotest.Demo
+	web      *proxytest.Web
+	document string // its URL, "" for a client that registers by request
+	data     string
+}
+
+func newLife(t *testing.T, c *client, w *proxytest.Web, document string) *life {
+	t.Helper()
+	l := &life{client: c, web: w, document: document, data: t.TempDir()}
+	if document != "" {
+		l.publish(t, document, map[string]any{"token_endpoint_auth_method": "none"})
+	}
+	l.Demo = demotest.Start(t, demotest.Options{Args: []string{"--data", l.data}, Env: append(w.Env(), "MCP_AUTHD_TOKENS_ACCESS_TTL="+accessTTL)})
+	return l
+}
+
+// publish puts a metadata document for this client at a URL.
+func (l *life) publish(t *testing.T, url string, more map[string]any) {
+	t.Helper()
+	document := map[string]any{
+		"client_id": url, "client_name": l.name, "redirect_uris": []string{l.redirect},
+		"grant_types": []string{"authorization_code", "refresh_token"}, "response_types": []string{"code"},
+	}
+	for name, value := range more {
+		document[name] = value
+	}
+	b, err := json.Marshal(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.web.Publish(url, b)
+}
+
+// registers is the step in which the client gets its identity and a person signs in.
+func (l *life) registers(t *testing.T, run func(*testing.T) string) (whoami string) {
+	t.Helper()
+	cell, name := &l.row.byRequest, "AS-131 CL-17 registers and signs in"
+	if l.document != "" {
+		cell, name = &l.row.byDocument, "CL-10 signs in without registering"
+	}
+	l.step(t, cell, name, func(t *testing.T) {
+		whoami = run(t)
+		l.checkIdentity(t, whoami, l.document)
+	})
+	l.step(t, &l.row.calls, "calls a tool", func(t *testing.T) {
+		if !strings.Contains(whoami, "usr_") || !strings.Contains(whoami, l.Issuer) {
+			t.Errorf("got %s", whoami)
+		}
+	})
+	return whoami
+}
+
+// registerRequest matches the log of any request to the registration endpoint.
+var registerRequest = regexp.MustCompile(`"path":"/register"|client\.registered`)
+
+// whoamiClient is the client in the answer of the tool, which some clients print as JSON
+// in JSON.
+var whoamiClient = regexp.MustCompile(`\\?"client\\?":\s*\\?"([^"\\]+)\\?"`)
+
+// checkIdentity holds the client to the way in that it was told to take.
+func (l *life) checkIdentity(t *testing.T, whoami, document string) {
+	t.Helper()
+	id := ""
+	if m := whoamiClient.FindStringSubmatch(whoami); m != nil {
+		id = m[1]
+	}
+	registered := registerRequest.MatchString(l.Log())
+	if document == "" {
+		if !registered || !strings.HasPrefix(id, "mcp_") {
+			t.Errorf("it is %q, and a registration in the log is %t", id, registered)
+		}
 		return
 	}
-	p.seen[link] = true
-	p.wg.Go(func() {
-		back, err := p.Visit(link)
-		if err != nil {
-			p.t.Errorf("sign-in: %v", err)
-			return
-		}
-		resp, err := http.Get(back.String())
-		if err != nil {
-			p.t.Errorf("callback: %v", err)
-			return
-		}
-		resp.Body.Close()
-	})
-}
-
-func (p *person) output() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.text.String()
-}
-
-func (p *person) signIns() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.seen)
-}
-
-// quietBrowser puts an opener first on PATH that opens nothing: the URL is printed as
-// well, and two visits would race.
-func quietBrowser(t *testing.T, cmd *exec.Cmd) {
-	t.Helper()
-	dir := t.TempDir()
-	for _, name := range []string{"xdg-open", "open"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\nexit 0\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for i, kv := range cmd.Env {
-		if path, ok := strings.CutPrefix(kv, "PATH="); ok {
-			cmd.Env[i] = "PATH=" + dir + string(os.PathListSeparator) + path
-		}
-	}
-	cmd.Env = append(cmd.Env, "BROWSER="+filepath.Join(dir, "xdg-open"))
-}
-
-// run runs a client to its end and returns what it printed.
-func run(t *testing.T, p *person, cmd *exec.Cmd) (stdout string) {
-	t.Helper()
-	quietBrowser(t, cmd)
-	var out strings.Builder
-	outR, outW := io.Pipe()
-	errR, errW := io.Pipe()
-	cmd.Stdout, cmd.Stderr = io.MultiWriter(&out, outW), errW
-	var wg sync.WaitGroup
-	wg.Go(func() { p.watch(outR) })
-	wg.Go(func() { p.watch(errR) })
-	stop := time.AfterFunc(90*time.Second, func() { _ = cmd.Process.Kill() })
-	err := cmd.Run()
-	stop.Stop()
-	outW.Close()
-	errW.Close()
-	wg.Wait()
-	p.wg.Wait()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, p.output())
-	}
-	return out.String()
-}
-
-// TestTypeScriptSDKs: v1 cannot step up (it has no notion of it); v2 does.
-func TestTypeScriptSDKs(t *testing.T) {
-	d := demotest.Start(t, demotest.Options{})
-	for _, tt := range []struct {
-		name, script, call, want string
-		signIns                  int
-	}{
-		{"CL-47 TypeScript SDK v1: whoami", "sdk-v1.mjs", "whoami", "usr_", 1},
-		{"CL-17 TypeScript SDK v2: whoami", "sdk-v2.mjs", "whoami", "usr_", 1},
-		{"CL-20 TypeScript SDK v2: step-up", "sdk-v2.mjs", "add_note", "from a test", 2},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			p := newPerson(t, d)
-			out := run(t, p, npmtest.Command(t, "node", "clients/"+tt.script, d.MCPURL, tt.call))
-			if !strings.Contains(out, tt.want) || p.signIns() != tt.signIns {
-				t.Errorf("got %d sign-ins and\n%s", p.signIns(), p.output())
-			}
-		})
+	if registered || id != document || l.web.Fetches(document) == 0 {
+		t.Errorf("it is %q, a registration in the log is %t, and its document was fetched %d times", id, registered, l.web.Fetches(document))
 	}
 }
 
-// TestMCPRemote: the proxy for clients that speak stdio only.
-func TestMCPRemote(t *testing.T) {
-	d := demotest.Start(t, demotest.Options{})
-	p := newPerson(t, d)
-	cmd := npmtest.Command(t, "mcp-remote", d.MCPURL)
-	quietBrowser(t, cmd)
-	r, w := io.Pipe()
-	cmd.Stderr = w
-	go p.watch(r)
-	client := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1"}, nil)
-	session, err := client.Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, p.output())
-	}
-	defer session.Close()
-	result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "whoami"})
-	if err != nil || result.IsError {
-		t.Fatalf("%+v, %v\n%s", result, err, p.output())
-	}
-	if b, _ := json.Marshal(result.StructuredContent); !strings.Contains(string(b), "usr_") || !strings.Contains(string(b), d.Issuer) {
-		t.Errorf("got %s", b)
-	}
-}
-
-// TestInspectorCLI: the official Inspector on the command line.
-func TestInspectorCLI(t *testing.T) {
-	d := demotest.Start(t, demotest.Options{})
-	p := newPerson(t, d)
-	cmd := npmtest.Command(t, "mcp-inspector", "--cli", d.MCPURL, "--transport", "http", "--method", "tools/call", "--tool-name", "whoami")
-	cmd.Env = append(cmd.Env, "MCP_AUTO_OPEN_ENABLED=true") // it refuses to sign in without a terminal otherwise
-	out := run(t, p, cmd)
-	if !strings.Contains(out, "usr_") || p.signIns() != 1 {
-		t.Errorf("got %d sign-ins and\n%s", p.signIns(), p.output())
-	}
+// events counts an event in the log.
+func (l *life) events(name string) int {
+	return strings.Count(l.Log(), `"event":"`+name+`"`)
 }

@@ -1,28 +1,20 @@
-// The TypeScript SDK v1: sign in, then call a tool.
+// The TypeScript SDK v1: sign in, then call tools.
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { UnauthorizedError } from "@modelcontextprotocol/sdk/client/auth.js";
-import { Provider } from "./provider.mjs";
+import { run } from "./provider.mjs";
 
-const [, , url, tool] = process.argv;
-const authProvider = new Provider();
-await authProvider.listen();
-
-const connect = async () => {
+await run(async (authProvider, url, fn) => {
   const client = new Client({ name: "sdk-v1", version: "1" });
-  const transport = new StreamableHTTPClientTransport(new URL(url), { authProvider });
+  const transport = new StreamableHTTPClientTransport(url, { authProvider });
   try {
     await client.connect(transport);
-    return client;
+    return await fn(client);
   } catch (e) {
     if (!(e instanceof UnauthorizedError)) throw e;
     const back = await authProvider.answer();
     await transport.finishAuth(back.get("code"));
-    return null;
+  } finally {
+    await client.close();
   }
-};
-
-const client = (await connect()) ?? (await connect());
-console.log(JSON.stringify(await client.callTool({ name: tool, arguments: {} })));
-await client.close();
-authProvider.close();
+});

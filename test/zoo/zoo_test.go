@@ -21,6 +21,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/mcp-authd/mcp-authd/internal/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/proxytest"
 )
 
 var update = flag.Bool("update", false, "write docs/clients.md")
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 // tested, and the reason is in the table.
 type exception struct {
 	row   row
-	check func(r *replay, t *testing.T, s server, w *web)
+	check func(r *replay, t *testing.T, s server, w *proxytest.Web)
 }
 
 var exceptions = map[string]exception{
@@ -51,7 +52,7 @@ func TestClients(t *testing.T) {
 	if len(fixtures) != 55 {
 		t.Fatalf("got %d fixtures, want 55", len(fixtures))
 	}
-	w := newWeb(t)
+	w := proxytest.Start(t)
 	key := publishKey(t, w)
 	var replays []*replay
 	for _, way := range ways(fixtures) {
@@ -89,7 +90,7 @@ func TestClients(t *testing.T) {
 }
 
 // first is the life of a client until its first refresh.
-func (r *replay) first(t *testing.T, s server, w *web, data string) {
+func (r *replay) first(t *testing.T, s server, w *proxytest.Web, data string) {
 	if e, ok := exceptions[r.Name]; ok {
 		*r.row = e.row
 		e.check(r, t, s, w)
@@ -101,14 +102,14 @@ func (r *replay) first(t *testing.T, s server, w *web, data string) {
 			r.preflight(t, s)
 		}
 		r.signIn(t, s)
-		if r.mode == "cimd" && w.fetches(r.DocumentURL) == 0 {
+		if r.mode == "cimd" && w.Fetches(r.DocumentURL) == 0 {
 			t.Errorf("%s was never fetched", r.DocumentURL)
 		}
 	})
 	r.row.step(t, &r.row.calls, "AS-81 AS-122 gets tokens and calls a tool", func(t *testing.T) {
 		r.exchange(t, s)
 		r.call(t, s)
-		if r.sign && w.fetches(jwksURL) == 0 {
+		if r.sign && w.Fetches(jwksURL) == 0 {
 			t.Errorf("%s was never fetched: nothing can have been verified", jwksURL)
 		}
 	})
@@ -140,7 +141,7 @@ func (r *replay) identify(t *testing.T, s server, data string) {
 }
 
 // again is what a client does that has not noticed that the server lost its database.
-func (r *replay) again(t *testing.T, s server, w *web) {
+func (r *replay) again(t *testing.T, s server, w *proxytest.Web) {
 	if _, ok := exceptions[r.Name]; ok {
 		return // it never had anything to lose
 	}
@@ -162,7 +163,7 @@ func (r *replay) again(t *testing.T, s server, w *web) {
 }
 
 // challenged: a client without OAuth is told what it lacks, not left hanging.
-func (r *replay) challenged(t *testing.T, s server, _ *web) {
+func (r *replay) challenged(t *testing.T, s server, _ *proxytest.Web) {
 	got := r.post(t, s, nil, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`)
 	if got.status != http.StatusUnauthorized || !strings.HasPrefix(got.header.Get("WWW-Authenticate"), "Bearer ") {
 		t.Errorf("got %d with %q, want 401 with a challenge", got.status, got.header.Get("WWW-Authenticate"))
@@ -171,7 +172,7 @@ func (r *replay) challenged(t *testing.T, s server, _ *web) {
 
 // refused: the redirect URI is not in the document. There must be no redirect, and the
 // page must say what was expected.
-func (r *replay) refused(t *testing.T, s server, w *web) {
+func (r *replay) refused(t *testing.T, s server, w *proxytest.Web) {
 	r.clientID = r.DocumentURL
 	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, r.authorizeURL(s), nil)
 	req.Header.Set("Accept", "text/html")
@@ -179,7 +180,7 @@ func (r *replay) refused(t *testing.T, s server, w *web) {
 	if got.status != http.StatusBadRequest || got.header.Get("Location") != "" {
 		t.Errorf("got %d to %q, want 400 and no redirect", got.status, got.header.Get("Location"))
 	}
-	if w.fetches(r.DocumentURL) == 0 {
+	if w.Fetches(r.DocumentURL) == 0 {
 		t.Errorf("%s was never fetched", r.DocumentURL)
 	}
 	for _, want := range []string{r.RedirectURI, "http://127.0.0.1:33418/"} {
@@ -201,7 +202,7 @@ func (r *replay) preflight(t *testing.T, s server) {
 
 // startDemo starts the demo on a port that no client uses for itself: the person takes
 // whatever leads elsewhere for the client.
-func startDemo(t *testing.T, w *web, fixtures []fixture, data, listen string) *demotest.Demo {
+func startDemo(t *testing.T, w *proxytest.Web, fixtures []fixture, data, listen string) *demotest.Demo {
 	t.Helper()
 	taken := map[string]bool{}
 	for _, f := range fixtures {
@@ -222,14 +223,12 @@ func startDemo(t *testing.T, w *web, fixtures []fixture, data, listen string) *d
 	}
 }
 
-func serverEnv(w *web) []string {
-	return []string{
-		"MCP_AUTHD_REGISTRATION_RATE_PER_MINUTE=100000", "MCP_AUTHD_REGISTRATION_DOCUMENTS_PROXY=" + w.ProxyURL, "SSL_CERT_FILE=" + w.CAFile,
-	}
+func serverEnv(w *proxytest.Web) []string {
+	return append(w.Env(), "MCP_AUTHD_REGISTRATION_RATE_PER_MINUTE=100000")
 }
 
 // publishDocument puts a client's document where its id says that it is.
-func publishDocument(t *testing.T, w *web, client *way) {
+func publishDocument(t *testing.T, w *proxytest.Web, client *way) {
 	t.Helper()
 	if client.mode != "cimd" {
 		return
@@ -237,14 +236,14 @@ func publishDocument(t *testing.T, w *web, client *way) {
 	if client.Document == nil {
 		t.Fatalf("%s has no document", client.Name)
 	}
-	w.publish(client.DocumentURL, withMembers(client.Document, documentsWithout[client.Name]))
+	w.Publish(client.DocumentURL, withMembers(client.Document, documentsWithout[client.Name]))
 }
 
 // jwksURL is where the documents of the clients that sign say that their keys are.
 const jwksURL = "https://chatgpt.com/oauth/jwks.json"
 
 // publishKey makes the key of the clients that sign, and publishes it.
-func publishKey(t *testing.T, w *web) *rsa.PrivateKey {
+func publishKey(t *testing.T, w *proxytest.Web) *rsa.PrivateKey {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -254,7 +253,7 @@ func publishKey(t *testing.T, w *web) *rsa.PrivateKey {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.publish(jwksURL, set)
+	w.Publish(jwksURL, set)
 	return key
 }
 

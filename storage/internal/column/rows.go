@@ -10,6 +10,7 @@ const (
 	ClientColumns = "id, secret_hash, name, redirect_uris, grant_types, auth_method, jwks, jwks_uri, scopes, resources, source, metadata, created_at, last_used_at"
 	UserColumns   = "id, name, password_hash, admin, disabled, created_at, last_login_at"
 	GrantColumns  = "id, client_id, user_id, resource, scopes, auth_time, created_at, expires_at, revoked_at"
+	GrantRead     = GrantColumns + ", status_index"
 	KeyColumns    = "id, algorithm, state, public, private, created_at, activated_at, retired_at, expires_at"
 )
 
@@ -108,18 +109,18 @@ func UserValues(u storage.User) []any {
 		Millis(u.CreatedAt), OptMillis(u.LastLoginAt), NameKey(u.Name)}
 }
 
-// GrantRow reads GrantColumns.
+// GrantRow reads GrantRead.
 type GrantRow struct {
 	g                      storage.Grant
 	scopes                 string
 	auth, created, expires int64
-	revoked                *int64
+	revoked, status        *int64
 }
 
 // Dest is what to scan into.
 func (r *GrantRow) Dest() []any {
 	return []any{&r.g.ID, &r.g.ClientID, &r.g.UserID, &r.g.Resource, &r.scopes,
-		&r.auth, &r.created, &r.expires, &r.revoked}
+		&r.auth, &r.created, &r.expires, &r.revoked, &r.status}
 }
 
 // Grant is the record that was read.
@@ -129,6 +130,9 @@ func (r *GrantRow) Grant() (storage.Grant, error) {
 	g.Scopes = oauth.Scopes(scopes)
 	g.AuthTime, g.CreatedAt = Time(r.auth), Time(r.created)
 	g.ExpiresAt, g.RevokedAt = Time(r.expires), OptTime(r.revoked)
+	if r.status != nil {
+		g.StatusIndex = *r.status
+	}
 	return g, err
 }
 

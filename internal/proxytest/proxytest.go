@@ -1,4 +1,6 @@
-package zoo
+// Package proxytest gives the server a web of the test's own: documents at real https
+// URLs, behind an outbound proxy, with certificates that the server is told to trust.
+package proxytest
 
 import (
 	"crypto/ecdsa"
@@ -20,11 +22,11 @@ import (
 	"time"
 )
 
-// web is the part of the internet that the server fetches from: an outbound proxy that
+// Web is the part of the internet that the server fetches from: an outbound proxy that
 // tunnels every https host to one server, which has a certificate for each.
-type web struct {
-	ProxyURL string
-	CAFile   string // for SSL_CERT_FILE
+type Web struct {
+	proxyURL string
+	caFile   string
 
 	caCert *x509.Certificate
 	caKey  *ecdsa.PrivateKey
@@ -35,35 +37,41 @@ type web struct {
 	leaves    map[string]*tls.Certificate
 }
 
-func newWeb(t *testing.T) *web {
-	t.Helper()
-	w := &web{documents: map[string][]byte{}, fetched: map[string]int{}, leaves: map[string]*tls.Certificate{}}
-	w.newAuthority(t)
+// Start returns an empty Web, which ends with the test.
+func Start(tb testing.TB) *Web {
+	tb.Helper()
+	w := &Web{documents: map[string][]byte{}, fetched: map[string]int{}, leaves: map[string]*tls.Certificate{}}
+	w.newAuthority(tb)
 	origin := httptest.NewUnstartedServer(http.HandlerFunc(w.serve))
 	origin.TLS = &tls.Config{GetCertificate: w.leaf}
 	origin.StartTLS()
-	t.Cleanup(origin.Close)
+	tb.Cleanup(origin.Close)
 	proxy := httptest.NewServer(tunnel(origin.Listener.Addr().String()))
-	t.Cleanup(proxy.Close)
-	w.ProxyURL = proxy.URL
+	tb.Cleanup(proxy.Close)
+	w.proxyURL = proxy.URL
 	return w
 }
 
-// publish puts a JSON document at an https URL.
-func (w *web) publish(url string, document []byte) {
+// Env is the environment of a server that fetches documents from here.
+func (w *Web) Env() []string {
+	return []string{"MCP_AUTHD_REGISTRATION_DOCUMENTS_PROXY=" + w.proxyURL, "SSL_CERT_FILE=" + w.caFile}
+}
+
+// Publish puts a JSON document at an https URL.
+func (w *Web) Publish(url string, document []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.documents[url] = document
 }
 
-// fetches says how often a URL was asked for.
-func (w *web) fetches(url string) int {
+// Fetches says how often a URL was asked for.
+func (w *Web) Fetches(url string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.fetched[url]
 }
 
-func (w *web) serve(rw http.ResponseWriter, r *http.Request) {
+func (w *Web) serve(rw http.ResponseWriter, r *http.Request) {
 	url := "https://" + r.Host + r.URL.RequestURI()
 	w.mu.Lock()
 	document, ok := w.documents[url]
@@ -104,11 +112,11 @@ func tunnel(target string) http.HandlerFunc {
 	}
 }
 
-func (w *web) newAuthority(t *testing.T) {
-	t.Helper()
+func (w *Web) newAuthority(tb testing.TB) {
+	tb.Helper()
 	var err error
 	if w.caKey, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "mcp-authd test"}, IsCA: true, BasicConstraintsValid: true,
@@ -116,19 +124,19 @@ func (w *web) newAuthority(t *testing.T) {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &w.caKey.PublicKey, w.caKey)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if w.caCert, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	w.CAFile = filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(w.CAFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
+	w.caFile = filepath.Join(tb.TempDir(), "ca.pem")
+	if err := os.WriteFile(w.caFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+		tb.Fatal(err)
 	}
 }
 
 // leaf makes a certificate for the host that is asked for.
-func (w *web) leaf(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+func (w *Web) leaf(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c := w.leaves[hello.ServerName]; c != nil {

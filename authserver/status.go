@@ -1,0 +1,186 @@
+package authserver
+
+import (
+	"bytes"
+	"compress/zlib"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/mcp-authd/mcp-authd/keys"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// The status lists let resource servers that validate tokens by themselves see that a
+// grant was revoked (OAuth Token Status List). Each access token names its place, a bit
+// in a list; a resource server fetches the list now and then. A list costs a query of an
+// index that holds the revoked grants alone, and is mostly zeros.
+const (
+	statusListSize = 1 << 17 // grants in a list: 16 KB before compression
+	statusListMax  = 1 << 32 // lists, as far as an index goes
+	statusKept     = 64      // lists kept
+	statusFresh    = time.Second
+	statusType     = "statuslist+jwt"
+)
+
+// statusOf is the status claim of a token, nil for a grant that has no place.
+func (m *minter) statusOf(g storage.Grant) *oauth.Status {
+	if m.statusTTL <= 0 || g.StatusIndex <= 0 {
+		return nil
+	}
+	return &oauth.Status{List: oauth.StatusReference{
+		Index: g.StatusIndex % statusListSize, URI: statusURI(m.issuer, g.StatusIndex/statusListSize),
+	}}
+}
+
+func statusURI(issuer string, list int64) string {
+	return issuer + "/status/" + strconv.FormatInt(list, 10)
+}
+
+// statusLists makes and keeps the lists.
+type statusLists struct {
+	issuer string
+	store  storage.Lookups
+	keys   *keys.Manager
+	ttl    time.Duration // how long a resource server keeps a list
+	now    func() time.Time
+	flight singleflight.Group
+
+	mu      sync.Mutex // guards entries
+	entries map[int64]*statusList
+}
+
+// statusList is a signed list. It is served again as long as neither its bits nor the
+// published keys have changed and half of its life is left.
+type statusList struct {
+	token          []byte
+	etag           string
+	content, keys  string // digests
+	checked, renew time.Time
+}
+
+// statusClaims are the claims of a status list token, in the order of the draft (§5.1).
+type statusClaims struct {
+	Subject  string     `json:"sub"` // REQUIRED: the URI of the list
+	IssuedAt int64      `json:"iat"` // REQUIRED
+	Expires  int64      `json:"exp"` // RECOMMENDED: no copy is good beyond it
+	TTL      int64      `json:"ttl"` // RECOMMENDED: seconds until it should be asked for again
+	Issuer   string     `json:"iss"`
+	List     statusBits `json:"status_list"` // REQUIRED
+}
+
+type statusBits struct {
+	Bits int    `json:"bits"` // REQUIRED: 1 for each grant, 0: valid, 1: invalid
+	List string `json:"lst"`  // REQUIRED: zlib, base64url; the lowest bit of a byte is the first
+}
+
+// get returns a list that is at most statusFresh old.
+func (l *statusLists) get(ctx context.Context, n int64) (*statusList, error) {
+	l.mu.Lock()
+	e := l.entries[n]
+	l.mu.Unlock()
+	if e != nil && l.now().Sub(e.checked) < statusFresh {
+		return e, nil
+	}
+	v, err, _ := l.flight.Do(strconv.FormatInt(n, 10), func() (any, error) {
+		fresh, err := l.load(context.WithoutCancel(ctx), n, e)
+		if err == nil {
+			l.keep(n, fresh)
+		}
+		return fresh, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return v.(*statusList), nil
+}
+
+func (l *statusLists) keep(n int64, e *statusList) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.entries) >= statusKept {
+		clear(l.entries) // each is one query and one signature
+	}
+	l.entries[n] = e
+}
+
+// load makes a list, or confirms the old one.
+func (l *statusLists) load(ctx context.Context, n int64, old *statusList) (*statusList, error) {
+	now := l.now()
+	from := n * statusListSize
+	revoked, err := l.store.RevokedGrants(ctx, from, from+statusListSize)
+	if err != nil {
+		return nil, err
+	}
+	_, published, err := l.keys.JWKS(ctx)
+	if err != nil {
+		return nil, err
+	}
+	bits := make([]byte, statusListSize/8)
+	for _, i := range revoked {
+		bits[(i-from)/8] |= 1 << ((i - from) % 8)
+	}
+	sum := sha256.Sum256(bits)
+	if content := string(sum[:]); old != nil && old.content == content && old.keys == published && now.Before(old.renew) {
+		again := *old
+		again.checked = now
+		return &again, nil
+	}
+	life := max(10*l.ttl, 10*time.Minute)
+	token, err := l.sign(ctx, n, bits, now, now.Add(life))
+	if err != nil {
+		return nil, err
+	}
+	tag := sha256.Sum256([]byte(token))
+	return &statusList{
+		token: []byte(token), etag: `"` + base64.RawURLEncoding.EncodeToString(tag[:16]) + `"`,
+		content: string(sum[:]), keys: published, checked: now, renew: now.Add(life / 2),
+	}, nil
+}
+
+func (l *statusLists) sign(ctx context.Context, n int64, bits []byte, now, expires time.Time) (string, error) {
+	var packed bytes.Buffer
+	z := zlib.NewWriter(&packed)
+	if _, err := z.Write(bits); err != nil {
+		return "", fmt.Errorf("status list: %w", err)
+	}
+	if err := z.Close(); err != nil {
+		return "", fmt.Errorf("status list: %w", err)
+	}
+	return l.keys.Sign(ctx, statusType, statusClaims{
+		Subject: statusURI(l.issuer, n), IssuedAt: now.Unix(), Expires: expires.Unix(), TTL: int64(l.ttl / time.Second), Issuer: l.issuer,
+		List: statusBits{1, base64.RawURLEncoding.EncodeToString(packed.Bytes())},
+	})
+}
+
+// handleStatus serves GET /status/{list}. It is public: a list says how many grants were
+// revoked of late, and nothing of whose.
+func (s *Server) handleStatus(w http.ResponseWriter, r *http.Request) {
+	n, err := strconv.ParseInt(r.PathValue("list"), 10, 64)
+	if err != nil || n < 0 || n >= statusListMax {
+		http.NotFound(w, r)
+		return
+	}
+	list, err := s.status.get(r.Context(), n)
+	if err != nil {
+		s.writeError(w, r, unavailable(err))
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/"+statusType)
+	h.Set("Cache-Control", "max-age="+strconv.FormatInt(int64(s.cfg.Tokens.StatusTTL/time.Second), 10))
+	h.Set("ETag", list.etag)
+	if r.Header.Get("If-None-Match") == list.etag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	w.Write(list.token)
+}

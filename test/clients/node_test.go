@@ -1,0 +1,199 @@
+package clients
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-authd/mcp-authd/internal/npmtest"
+)
+
+// sdkV1 cannot step up: at a 403 it refreshes, which gives it the same scopes again.
+func sdkV1(t *testing.T, l *life) {
+	l.sdk(t, "sdk-v1.mjs")
+	const lack = "no: it refreshes, which gives no new scope"
+	l.lacks(t, &l.row.stepsUp, lack, "is refused what needs another scope, and stops", func(t *testing.T) {
+		p := newPerson(t, l.Demo)
+		before := l.events("token.refreshed")
+		_, err := tryRun(t, p, l.script(t, "sdk-v1.mjs", "add_note"))
+		if err == nil || l.events("token.refreshed") == before || !strings.Contains(p.output(), "403 after trying upscoping") {
+			t.Errorf("got %v and\n%s", err, p.output())
+		}
+	})
+}
+
+func sdkV2(t *testing.T, l *life) {
+	l.sdk(t, "sdk-v2.mjs")
+	l.step(t, &l.row.stepsUp, "CL-20 AS-114 steps up", func(t *testing.T) {
+		p := newPerson(t, l.Demo)
+		out := run(t, p, l.script(t, "sdk-v2.mjs", "add_note"))
+		if !strings.Contains(out, "from a test") || p.signIns() != 2 {
+			t.Errorf("got %d sign-ins and\n%s", p.signIns(), p.output())
+		}
+	})
+}
+
+func (l *life) sdk(t *testing.T, script string) {
+	l.registers(t, func(t *testing.T) string {
+		p := newPerson(t, l.Demo)
+		out := run(t, p, l.script(t, script, "whoami"))
+		if p.signIns() != 1 {
+			t.Errorf("got %d sign-ins and\n%s", p.signIns(), p.output())
+		}
+		return out
+	})
+	l.step(t, &l.row.refreshes, "AS-94 refreshes", func(t *testing.T) {
+		p := newPerson(t, l.Demo)
+		before := l.events("token.refreshed")
+		out := run(t, p, l.script(t, script, "whoami", strconv.Itoa(outlived), "whoami"))
+		if p.signIns() != 1 || strings.Count(out, `"structuredContent"`) != 2 || l.events("token.refreshed") == before {
+			t.Errorf("got %d sign-ins, %d refreshes and\n%s", p.signIns(), l.events("token.refreshed")-before, p.output())
+		}
+	})
+}
+
+func (l *life) script(t *testing.T, script string, steps ...string) *exec.Cmd {
+	t.Helper()
+	return npmtest.Command(t, "node", append([]string{"clients/" + script, l.MCPURL, l.document}, steps...)...)
+}
+
+// mcpRemote is the proxy for clients that speak stdio only, so we speak stdio to it.
+func mcpRemote(t *testing.T, l *life) {
+	p := newPerson(t, l.Demo)
+	args := []string{l.MCPURL}
+	if l.document != "" {
+		args = append(args, "--client-metadata-url", l.document)
+	}
+	cmd := npmtest.Command(t, "mcp-remote", args...)
+	quietBrowser(t, cmd)
+	r, w := io.Pipe()
+	cmd.Stderr = w
+	go p.watch(r)
+	var session *mcp.ClientSession
+	t.Cleanup(func() {
+		if session != nil {
+			session.Close()
+		}
+	})
+	call := func(t *testing.T, tool string, args map[string]any) string {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), callLimit)
+		defer cancel()
+		result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: args})
+		if err != nil || result.IsError {
+			t.Fatalf("%+v, %v\n%s", result, err, p.output())
+		}
+		b, err := json.Marshal(result.StructuredContent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	ctx := t.Context() // of the whole life, not of the first step
+	l.registers(t, func(t *testing.T) string {
+		c := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1"}, nil)
+		var err error
+		if session, err = c.Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil); err != nil {
+			t.Fatalf("%v\n%s", err, p.output())
+		}
+		return call(t, "whoami", nil)
+	})
+	l.step(t, &l.row.refreshes, "AS-94 refreshes", func(t *testing.T) {
+		before := l.events("token.refreshed")
+		time.Sleep(outlived * time.Second)
+		call(t, "whoami", nil)
+		if p.signIns() != 1 || l.events("token.refreshed") == before {
+			t.Errorf("got %d sign-ins and\n%s", p.signIns(), p.output())
+		}
+	})
+	l.step(t, &l.row.stepsUp, "CL-20 AS-114 steps up", func(t *testing.T) {
+		if out := call(t, "add_note", map[string]any{"text": "from a test"}); !strings.Contains(out, "from a test") || p.signIns() != 2 {
+			t.Errorf("got %s, %d sign-ins and\n%s", out, p.signIns(), p.output())
+		}
+	})
+}
+
+// inspector is the official Inspector on the command line, which keeps what it learns in
+// its home from one command to the next.
+func inspector(t *testing.T, l *life) {
+	home := t.TempDir()
+	callback := fmt.Sprintf("http://127.0.0.1:%d/oauth/callback", freePort(t))
+	command := func(t *testing.T, tool string, more ...string) (string, *person, error) {
+		t.Helper()
+		args := []string{"--cli", l.MCPURL, "--transport", "http", "--callback-url", callback, "--method", "tools/call", "--tool-name", tool}
+		if l.document != "" {
+			args = append(args, "--client-metadata-url", l.document)
+		}
+		cmd := npmtest.Command(t, "mcp-inspector", append(args, more...)...)
+		cmd.Stdin = strings.NewReader("y\n") // it asks before it steps up
+		for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"} {
+			cmd.Env = append(cmd.Env, name+"="+home)
+		}
+		cmd.Env = append(cmd.Env,
+			"MCP_AUTO_OPEN_ENABLED=true",      // it refuses to sign in without a terminal otherwise
+			"MCP_INSPECTOR_SECRET_STORE=file", // there is no keychain here
+		)
+		p := newPerson(t, l.Demo)
+		out, err := tryRun(t, p, cmd)
+		return out, p, err
+	}
+	l.registers(t, func(t *testing.T) string {
+		out, p, err := command(t, "whoami")
+		if err != nil || p.signIns() != 1 {
+			t.Errorf("got %v, %d sign-ins and\n%s", err, p.signIns(), p.output())
+		}
+		return out
+	})
+	l.step(t, &l.row.refreshes, "AS-94 refreshes", func(t *testing.T) {
+		before := l.events("token.refreshed")
+		time.Sleep(outlived * time.Second)
+		out, p, err := command(t, "whoami")
+		if err != nil || !strings.Contains(out, "usr_") || p.signIns() != 0 || l.events("token.refreshed") == before {
+			t.Errorf("got %v, %d sign-ins and\n%s", err, p.signIns(), p.output())
+		}
+	})
+	if l.document == "" {
+		const lack = "by document only: else it refreshes, and stops"
+		l.lacks(t, &l.row.stepsUp, lack, "does not step up, and stops", func(t *testing.T) {
+			before := l.events("token.refreshed")
+			_, p, err := command(t, "add_note", "--tool-arg", "text=from a test")
+			if err == nil || p.signIns() != 0 || l.events("token.refreshed") == before || !strings.Contains(p.output(), "auth() returned AUTHORIZED without authorization code") {
+				t.Errorf("got %v, %d sign-ins and\n%s", err, p.signIns(), p.output())
+			}
+		})
+	} else {
+		l.step(t, &l.row.stepsUp, "CL-20 AS-114 steps up", func(t *testing.T) {
+			out, p, err := command(t, "add_note", "--tool-arg", "text=from a test")
+			if err != nil || !strings.Contains(out, "from a test") || p.signIns() != 1 {
+				t.Errorf("got %v, %d sign-ins and\n%s", err, p.signIns(), p.output())
+			}
+		})
+	}
+	const lack = "no: `--relogin` sends no revocation"
+	l.lacks(t, &l.row.revokes, lack, "signs in anew, without revoking", func(t *testing.T) {
+		before := l.events("token.revoked")
+		out, p, err := command(t, "whoami", "--relogin")
+		if err != nil || !strings.Contains(out, "usr_") || p.signIns() != 1 || l.events("token.revoked") != before {
+			t.Errorf("got %v, %d sign-ins, %d revocations and\n%s", err, p.signIns(), l.events("token.revoked")-before, p.output())
+		}
+	})
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
+}

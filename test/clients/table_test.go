@@ -1,0 +1,144 @@
+package clients
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/internal/npmtest"
+)
+
+// row is what became of a client: "" for what it does not do, yes, or no with the reason.
+type row struct{ byRequest, byDocument, calls, stepsUp, refreshes, revokes string }
+
+// step runs one step and notes its outcome, which is yes when it was that by every way
+// in. What depends on a failed step is not tried.
+func (*row) step(t *testing.T, outcome *string, name string, run func(*testing.T)) {
+	t.Helper()
+	if t.Failed() {
+		return
+	}
+	switch ok := t.Run(name, run); {
+	case !ok:
+		*outcome = "no"
+	case *outcome == "":
+		*outcome = "yes"
+	}
+}
+
+func (l *life) step(t *testing.T, outcome *string, name string, run func(*testing.T)) {
+	t.Helper()
+	l.row.step(t, outcome, name, run)
+}
+
+// lacks is step for what a client is known not to manage: run shows what happens
+// instead, and fails once that changes. The table gives the reason.
+func (l *life) lacks(t *testing.T, outcome *string, reason, name string, run func(*testing.T)) {
+	t.Helper()
+	was := t.Failed()
+	var shown string
+	if l.row.step(t, &shown, name, run); !was && shown == "yes" {
+		*outcome = reason
+	}
+}
+
+const (
+	tablePath = "../../docs/clients.md"
+	liveBegin = "<!-- live -->"
+	liveEnd   = "<!-- /live -->"
+)
+
+const introduction = `
+## Live runs
+
+This table is written by ` + "`go test ./test/clients -update`" + `, which runs the released clients themselves against the
+built server, with access tokens that live for five seconds; a dash is what a client does not do.
+
+| Client | Version | Registers by request | Registers by document | Calls a tool | Steps up | Refreshes | Revokes |
+|---|---|---|---|---|---|---|---|
+`
+
+// compareTable fails when docs/clients.md is not what this run yields.
+func compareTable(t *testing.T, all []*client) {
+	t.Helper()
+	for _, name := range []string{"test.run", "test.skip"} {
+		if f := flag.Lookup(name); f != nil && f.Value.String() != "" {
+			t.Logf("only a part was run: %s is not compared", tablePath)
+			return
+		}
+	}
+	var b strings.Builder
+	b.WriteString(liveBegin + "\n" + introduction)
+	for _, c := range all {
+		if c.row == (row{}) {
+			t.Logf("%s was not run: %s is not compared", c.name, tablePath)
+			return
+		}
+		r := c.row
+		cells := []string{c.name, c.version(t), r.byRequest, r.byDocument, r.calls, r.stepsUp, r.refreshes, r.revokes}
+		for i, cell := range cells {
+			if cell == "" {
+				cells[i] = "-"
+			}
+		}
+		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+	}
+	b.WriteString("\n" + liveEnd)
+	old, err := os.ReadFile(tablePath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := withLive(string(old), b.String())
+	switch {
+	case want == string(old):
+	case *update && !t.Failed():
+		if err := os.WriteFile(tablePath, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("%s is not what this run yields; write it with: go test ./test/clients -update\n%s", tablePath, b.String())
+	}
+}
+
+// withLive replaces the part of the file that is ours; the rest is of another test.
+func withLive(file, live string) string {
+	begin, end := strings.Index(file, liveBegin), strings.Index(file, liveEnd)
+	if begin < 0 || end < begin {
+		return file + "\n" + live + "\n"
+	}
+	return file[:begin] + live + file[end+len(liveEnd):]
+}
+
+var goSDKVersion = regexp.MustCompile(`(?m)^\s*(?:require )?github\.com/modelcontextprotocol/go-sdk (v\S+)`)
+
+// version is the one that is pinned.
+func (c *client) version(t *testing.T) string {
+	t.Helper()
+	if c.npm == "" {
+		gomod, err := os.ReadFile("../../go.mod")
+		m := goSDKVersion.FindSubmatch(gomod)
+		if err != nil || m == nil {
+			t.Fatalf("go-sdk is not in go.mod: %v", err)
+		}
+		return string(m[1])
+	}
+	b, err := os.ReadFile(filepath.Join(npmtest.Dir(t), "package-lock.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lock struct {
+		Packages map[string]struct{ Version string }
+	}
+	if err := json.Unmarshal(b, &lock); err != nil {
+		t.Fatal(err)
+	}
+	version := lock.Packages["node_modules/"+c.npm].Version
+	if version == "" {
+		t.Fatalf("%s is not in package-lock.json", c.npm)
+	}
+	return c.npm + " " + version
+}
