@@ -54,6 +54,8 @@ const (
 	// rereadTimeout bounds reading what is known already, and how often that is tried in
 	// vain: whoever waits for it waits for nothing that is needed now.
 	rereadTimeout = 2 * time.Second
+	// rereadPause is the least between two readings that strange tokens cause.
+	rereadPause = 200 * time.Millisecond
 	// publishedCache is how long resource servers may keep a JWK Set. It also covers
 	// the replicas that sign on for cacheTTL, and clocks that differ.
 	publishedCache = time.Hour
@@ -209,4 +211,26 @@ func (m *Manager) load(ctx context.Context) (*set, error) {
 		return nil, err
 	}
 	return m.adopt(ctx, stored, now)
+}
+
+// newer returns the keys as they are now, for whoever has met one that s lacks. Whoever
+// sends tokens of keys that never were costs one small read in rereadPause.
+func (m *Manager) newer(ctx context.Context, s *set) *set {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.cfg.Now()
+	if m.current != s || now.Sub(s.readAt) < rereadPause || now.Sub(m.failedAt) < rereadTimeout {
+		return m.current
+	}
+	ctx, cancel := context.WithTimeout(ctx, rereadTimeout)
+	defer cancel()
+	stored, err := m.cfg.Store.Keys(ctx, now)
+	if err != nil {
+		m.failedAt = m.cfg.Now()
+		return s
+	}
+	if fresh, err := m.adopt(ctx, stored, now); err == nil {
+		return fresh
+	}
+	return s
 }

@@ -231,6 +231,14 @@ func TestRevoke(t *testing.T) {
 			t.Error("the next key was promoted ahead of its time")
 		}
 	})
+	t.Run("AS-226 a token of the key that replaced it is known to every replica at once", func(t *testing.T) {
+		other := newManager(t, Config{Store: m.cfg.Store, Now: c.now})
+		c.advance(time.Second)
+		must(t, m.RevokeAll(t.Context()))
+		if _, err := other.Verify(t.Context(), sign(t, m), "at+jwt"); err != nil {
+			t.Errorf("got %v", err)
+		}
+	})
 	t.Run("a retired key goes", func(t *testing.T) {
 		old := sign(t, m)
 		id := kids(t, m)

@@ -111,6 +111,10 @@ func (m *Manager) Verify(ctx context.Context, token, typ string) ([]byte, error)
 		return nil, ErrVerify
 	}
 	pub, ok := s.public[h.KeyID]
+	if !ok { // one that another replica signs with at once, because the others were revoked
+		s = m.newer(ctx, s)
+		pub, ok = s.public[h.KeyID]
+	}
 	if !ok || pub.Algorithm != h.Algorithm { // the key says which algorithm it is for, not the token
 		return nil, ErrVerify
 	}
