@@ -123,6 +123,7 @@ func (c *client) reuseLate() {
 	if _, err := c.renew(c.refresh); err != nil { // the grant stands until then
 		return
 	}
+	c.reused.Add(1)
 	a, err := c.send(c.rotation(c.spent))
 	if err != nil || a.status != http.StatusBadRequest {
 		c.breach(reuse, "got %d %.200s, %v", a.status, a.body, err)
