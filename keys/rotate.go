@@ -22,26 +22,28 @@ const (
 	stepRetire       // a key of another algorithm is needed no longer
 )
 
+// rollout is how long replicas with different algorithms may run side by side. For that
+// time after one of them has made its key active, those with another algorithm leave
+// everything as it is, or they would retire each other's keys.
+const rollout = 24 * time.Hour
+
 // due is the next step for the keys of a set, and the key that it concerns.
 func (m *Manager) due(s *set, now time.Time) (step, storage.SigningKey) {
-	active, next := m.activeOf(s), s.find(m.cfg.Algorithm, storage.KeyNext)
+	active, next, other := m.activeOf(s), s.find(m.cfg.Algorithm, storage.KeyNext), m.otherActive(s)
+	yield := other != nil && (active == nil || since(*other).After(since(*active))) && now.Before(since(*other).Add(rollout))
 	switch {
-	case active == nil && errors.Is(s.signErr, errNoActive):
+	case yield:
+	case active == nil:
 		return stepFirst, storage.SigningKey{}
-	case active == nil: // other replicas have moved on to another algorithm
-		return stepNone, storage.SigningKey{}
 	case next != nil && !now.Before(next.CreatedAt.Add(m.cfg.PublishAhead)):
 		return stepPromote, *next
 	case next == nil && m.cfg.RotateEvery > 0 && !now.Before(since(*active).Add(m.cfg.RotateEvery-m.cfg.PublishAhead)):
 		return stepPublish, *active
-	case now.Before(since(*active).Add(m.cfg.PublishAhead)):
-		return stepNone, storage.SigningKey{}
-	}
-	// Replicas with different algorithms must not retire each other's keys: the algorithm
-	// that came last stays.
-	for _, k := range s.stored {
-		if k.State != storage.KeyRetired && k.Algorithm != m.cfg.Algorithm && since(k).Before(since(*active)) {
-			return stepRetire, k
+	case !now.Before(since(*active).Add(m.cfg.PublishAhead)):
+		for _, k := range s.stored {
+			if k.State != storage.KeyRetired && k.Algorithm != m.cfg.Algorithm {
+				return stepRetire, k
+			}
 		}
 	}
 	return stepNone, storage.SigningKey{}

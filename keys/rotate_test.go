@@ -295,6 +295,7 @@ func TestAnotherAlgorithm(t *testing.T) {
 	t.Run("AS-119 the old ones retire when replicas have had time to follow, not the new one", func(t *testing.T) {
 		want(t, tend(t, after), "active active next")
 		c.advance(publishAhead)
+		want(t, tend(t, before), "active active next")
 		for range 3 {
 			tend(t, after)
 			tend(t, before)
@@ -313,6 +314,21 @@ func TestAnotherAlgorithm(t *testing.T) {
 		token := sign(t, before)
 		must(t, published(t, after, token))
 		if !strings.Contains(header(t, token), "EdDSA") {
+			t.Errorf("got %s", header(t, token))
+		}
+	})
+	t.Run("the configuration that all have at last wins, whatever was rotated meanwhile", func(t *testing.T) {
+		late := newManager(t, Config{Store: store, Now: c.now})
+		must(t, late.Rotate(t.Context()))
+		c.advance(rollout - time.Second)
+		tend(t, late)
+		want(t, tend(t, late), "active retired") // the keys from before are gone
+		want(t, tend(t, after), "active retired")
+		c.advance(time.Second)
+		want(t, tend(t, after), "active active retired")
+		c.advance(publishAhead)
+		want(t, tend(t, after), "active retired retired")
+		if token := sign(t, after); !strings.Contains(header(t, token), "EdDSA") {
 			t.Errorf("got %s", header(t, token))
 		}
 	})

@@ -73,10 +73,8 @@ func (m *Manager) newSet(ctx context.Context, stored []storage.SigningKey, now t
 // before for as long as that is published, and says so.
 func (m *Manager) chooseSigner(ctx context.Context, s *set) (*signer, error) {
 	k := m.activeOf(s)
-	for i := range s.stored {
-		if o := &s.stored[i]; m.activeOf(s) == nil && o.State == storage.KeyActive && (k == nil || since(*o).After(since(*k))) {
-			k = o
-		}
+	if k == nil {
+		k = m.otherActive(s)
 	}
 	if k == nil {
 		return nil, errNoActive
@@ -105,6 +103,17 @@ func (m *Manager) chooseSigner(ctx context.Context, s *set) (*signer, error) {
 // activeOf returns the active key of the configured algorithm, or nil.
 func (m *Manager) activeOf(s *set) *storage.SigningKey {
 	return s.find(m.cfg.Algorithm, storage.KeyActive)
+}
+
+// otherActive returns the youngest active key of another algorithm, or nil.
+func (m *Manager) otherActive(s *set) (other *storage.SigningKey) {
+	for i := range s.stored {
+		k := &s.stored[i]
+		if k.State == storage.KeyActive && k.Algorithm != m.cfg.Algorithm && (other == nil || since(*k).After(since(*other))) {
+			other = k
+		}
+	}
+	return other
 }
 
 func (s *set) find(algorithm string, state storage.KeyState) *storage.SigningKey {

@@ -202,6 +202,65 @@ func TestAVerbThatWaitsTooLongEndsHereAndOnTheServer(t *testing.T) {
 	}
 }
 
+// TestKeyVerbsWaitForAPromotion: what comes while a promotion is under way must see how it
+// ends, not how things stood before.
+func TestKeyVerbsWaitForAPromotion(t *testing.T) {
+	ctx, now := context.Background(), time.Now()
+	key := func(id string) storage.SigningKey {
+		return storage.SigningKey{ID: id, Algorithm: "ES256", Public: []byte("{}"), Private: []byte("x"), CreatedAt: now}
+	}
+	for name, verb := range map[string]func(s *Store) error{
+		"PutNextKey": func(s *Store) error {
+			if stored, err := s.PutNextKey(ctx, "first", key("third")); err != nil || stored {
+				return fmt.Errorf("stored %v, %w", stored, err)
+			}
+			return nil
+		},
+		"RevokeKey": func(s *Store) error {
+			if err := s.RevokeKey(ctx, "second"); !errors.Is(err, storage.ErrSpent) {
+				return fmt.Errorf("got %v, want ErrSpent", err)
+			}
+			return nil
+		},
+		"RetireKey": func(s *Store) error {
+			if err := s.RetireKey(ctx, "second", now, now.Add(time.Hour)); !errors.Is(err, storage.ErrSpent) {
+				return fmt.Errorf("got %v, want ErrSpent", err)
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, pgtest.Start(t).Database(t), Options{})
+			defer s.Close()
+			if _, err := s.PutFirstKey(ctx, key("first")); err != nil {
+				t.Fatal(err)
+			}
+			if stored, err := s.PutNextKey(ctx, "first", key("second")); err != nil || !stored {
+				t.Fatalf("stored %v, %v", stored, err)
+			}
+			tx, err := s.pool.Begin(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tx.Rollback(ctx)
+			for _, sql := range []string{"UPDATE signing_keys SET state = 'retired' WHERE id = 'first'", "UPDATE signing_keys SET state = 'active' WHERE id = 'second'"} {
+				if _, err := tx.Exec(ctx, sql); err != nil {
+					t.Fatal(err)
+				}
+			}
+			done := make(chan error)
+			go func() { done <- verb(s) }()
+			time.Sleep(100 * time.Millisecond) // the verb waits for the lock
+			if err := tx.Commit(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestAWrongURLDoesNotShowItsPassword(t *testing.T) {
 	for _, url := range []string{"postgres://u:hunter2@127.0.0.1:1/db?connect_timeout=1", "postgres://u:hunter2@%zz/db"} {
 		_, err := Open(context.Background(), url, Options{})
