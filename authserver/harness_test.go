@@ -38,7 +38,7 @@ type rig struct {
 	t     *testing.T
 	http  *httptest.Server
 	store *sqlite.Store
-	log   *bytes.Buffer
+	log   *logBuffer
 
 	mu   sync.Mutex // guards now
 	time time.Time
@@ -59,7 +59,7 @@ func (r *rig) advance(d time.Duration) {
 func newRig(t *testing.T, change ...func(*Config)) *rig {
 	t.Helper()
 	ctx := context.Background()
-	r := &rig{t: t, time: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), log: &bytes.Buffer{}}
+	r := &rig{t: t, time: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), log: &logBuffer{}}
 	store, err := sqlite.Open(ctx, ":memory:", sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func newRig(t *testing.T, change ...func(*Config)) *rig {
 	mux := http.NewServeMux()
 	r.http = httptest.NewServer(mux)
 	t.Cleanup(r.http.Close)
-	log := slog.New(slog.NewJSONHandler(&lockedWriter{w: r.log}, nil))
+	log := slog.New(slog.NewJSONHandler(r.log, nil))
 	c := Config{
 		Issuer: r.http.URL, Store: store, SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)},
 		Resources: []storage.Resource{{URI: testResource, Name: "Notes", Scopes: []storage.ScopeText{
@@ -102,15 +102,28 @@ func newRig(t *testing.T, change ...func(*Config)) *rig {
 	return r
 }
 
-type lockedWriter struct {
-	mu sync.Mutex // guards w
-	w  io.Writer
+// logBuffer is what the server has logged; a request may still log while a test reads.
+type logBuffer struct {
+	mu sync.Mutex // guards b
+	b  bytes.Buffer
 }
 
-func (l *lockedWriter) Write(b []byte) (int, error) {
+func (l *logBuffer) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.w.Write(b)
+	return l.b.Write(b)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func (l *logBuffer) Reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.b.Reset()
 }
 
 // person is a browser with a cookie jar that does not follow redirects.
