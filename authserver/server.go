@@ -2,9 +2,11 @@ package authserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -112,7 +114,9 @@ func (s *Server) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-sweep.C:
-			s.sweep(ctx)
+			if s.sweeps(ctx) {
+				s.sweep(ctx)
+			}
 		case <-keys.C:
 			if err := s.keys.Tend(ctx); err != nil {
 				s.log.WarnContext(ctx, "keys not tended", "error", err)
@@ -122,6 +126,16 @@ func (s *Server) Run(ctx context.Context) {
 }
 
 const sweepBatch = 500
+
+// sweeps reports whether it is this replica that sweeps this minute: the first to say so.
+func (s *Server) sweeps(ctx context.Context) bool {
+	now := s.cfg.Now()
+	err := s.cfg.Store.Spend(ctx, "sweep", strconv.FormatInt(now.Unix()/60, 10), now.Add(time.Hour))
+	if err != nil && !errors.Is(err, storage.ErrSpent) {
+		s.log.WarnContext(ctx, "sweep put off", "error", err)
+	}
+	return err == nil
+}
 
 func (s *Server) sweep(ctx context.Context) {
 	for ctx.Err() == nil {

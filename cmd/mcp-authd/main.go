@@ -81,7 +81,7 @@ func newRootCommand(s std) *cobra.Command {
 	root.AddCommand(
 		newDemoCommand(s), newServeCommand(s), newLoginCommand(s), newCheckCommand(s),
 		newUserCommand(s), newClientCommand(s), newResourceCommand(s), newGrantCommand(s), newKeysCommand(s), newSecretCommand(s),
-		newSetupLinkCommand(s), newMigrateCommand(s), newConfigCommand(s), newHealthcheckCommand(s), newVersionCommand(),
+		newSetupLinkCommand(s), newMigrateCommand(s), newBackupCommand(s), newConfigCommand(s), newHealthcheckCommand(s), newVersionCommand(),
 	)
 	markUsageErrors(root)
 	return root

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"runtime/debug"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 func newGrantCommand(s std) *cobra.Command {
@@ -71,6 +73,38 @@ func printGrants(s std, all []storage.Grant, asJSON bool) error {
 		t.row(v.ID, v.User, v.Client, v.Resource, v.Scope, v.CreatedAt.Format(time.RFC3339))
 	}
 	return t.flush()
+}
+
+func newBackupCommand(s std) *cobra.Command {
+	var where settings
+	c := &cobra.Command{
+		Use: "backup FILE", Short: "Copy the SQLite database while servers use it",
+		Long: "Writes a copy of the SQLite database to a new file that only you can read. Keep it with the secret\n" +
+			"key (" + keyFile + " in the data directory): without the key it is of no use. To restore, stop the server and\n" +
+			"put the copy in the place of the database. For PostgreSQL use pg_dump.",
+		Example: "  mcp-authd backup /var/backups/mcp-authd-$(date +%F).db", Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			a, err := where.load(s)
+			switch {
+			case err != nil:
+				return err
+			case a.config.Postgres():
+				return errors.New("the database is PostgreSQL: back it up with pg_dump")
+			}
+			switch err := sqlite.Backup(c.Context(), a.config.SQLitePath(), args[0]); {
+			case errors.Is(err, fs.ErrExist):
+				return fmt.Errorf("%s exists already; choose another name", args[0])
+			case errors.Is(err, fs.ErrNotExist):
+				return fmt.Errorf("there is nothing to copy: %w", err)
+			case err != nil:
+				return err
+			}
+			_, err = fmt.Fprintf(s.out, "copied %s to %s\n", a.config.SQLitePath(), args[0])
+			return err
+		},
+	}
+	where.add(c)
+	return c
 }
 
 func newMigrateCommand(s std) *cobra.Command {
