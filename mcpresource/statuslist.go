@@ -1,0 +1,131 @@
+package mcpresource
+
+import (
+	"bytes"
+	"compress/zlib"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+)
+
+const (
+	// maxStatusToken and maxStatusList bound a status list as it comes and unpacked, in
+	// bytes: a few of them compressed can become a thousand times as many.
+	maxStatusToken = 1 << 20
+	maxStatusList  = 1 << 20 // eight million tokens of one bit
+
+	statusListType   = "statuslist+jwt"
+	defaultStatusTTL = 15 * time.Second
+	minStatusTTL     = time.Second
+	maxStatusTTL     = time.Hour
+)
+
+// statusClaims are the claims of a status list token (OAuth Token Status List §5.1).
+type statusClaims struct {
+	Subject  string      `json:"sub"` // REQUIRED, the URI of the list
+	IssuedAt json.Number `json:"iat"` // REQUIRED
+	Expires  json.Number `json:"exp"`
+	TTL      json.Number `json:"ttl"` // seconds
+	Issuer   *string     `json:"iss"`
+	List     *struct {   // REQUIRED, §4.2
+		Bits int    `json:"bits"` // 1, 2, 4 or 8 for each token
+		List string `json:"lst"`  // zlib, base64url
+	} `json:"status_list"`
+}
+
+// bitmap is the status of many tokens, unpacked. It never changes.
+type bitmap struct {
+	bytes []byte
+	width uint64 // bits for each token
+	count uint64 // tokens
+}
+
+// valid reports the status of a token; index must be below count. The lowest bits of a
+// byte are the first (§4.1), and any value but 0 means not valid (§7.1).
+func (b bitmap) valid(index uint64) bool {
+	at := index * b.width
+	return b.bytes[at/8]>>(at%8)&(1<<b.width-1) == 0
+}
+
+// statusList is what a status list token says.
+type statusList struct {
+	bitmap
+	ttl     time.Duration // between two questions, bounded
+	issued  time.Time
+	expires time.Time // zero: never
+}
+
+// readStatusList reads the claims of a list whose signature is right (§8.3). uri is
+// where it was asked for; a list that names another place could stand in for it.
+func readStatusList(payload []byte, issuer, uri string, now time.Time, skew time.Duration) (*statusList, error) {
+	var c statusClaims
+	if err := json.Unmarshal(payload, &c); err != nil {
+		return nil, fmt.Errorf("the claims of the status list cannot be read: %w", err)
+	}
+	l := &statusList{ttl: statusTTL(c.TTL), issued: numeric(c.IssuedAt), expires: numeric(c.Expires)}
+	switch {
+	case c.Subject != uri:
+		return nil, fmt.Errorf("the status list is for %q", c.Subject)
+	case c.Issuer != nil && *c.Issuer != issuer:
+		return nil, fmt.Errorf("the status list is by %q", *c.Issuer)
+	case l.issued.IsZero() || l.issued.After(now.Add(skew)):
+		return nil, errors.New("the status list is not issued yet")
+	case c.Expires != "" && !now.Before(l.expires):
+		return nil, errors.New("the status list has expired")
+	case c.List == nil:
+		return nil, errors.New("the token has no status list")
+	}
+	switch c.List.Bits {
+	case 1, 2, 4, 8:
+	default:
+		return nil, fmt.Errorf("the status list has %d bits for each token", c.List.Bits)
+	}
+	packed, err := inflate(c.List.List)
+	if err != nil {
+		return nil, fmt.Errorf("the status list cannot be unpacked: %w", err)
+	}
+	width := uint64(c.List.Bits)
+	l.bitmap = bitmap{packed, width, uint64(len(packed)) * 8 / width}
+	return l, nil
+}
+
+// statusTTL keeps an issuer from making us ask all the time, or hardly ever.
+func statusTTL(n json.Number) time.Duration {
+	if n == "" {
+		return defaultStatusTTL
+	}
+	seconds, err := n.Float64()
+	if math.IsInf(seconds, 1) {
+		err = nil
+	}
+	if err != nil {
+		return minStatusTTL
+	}
+	return time.Duration(min(max(seconds, minStatusTTL.Seconds()), maxStatusTTL.Seconds()) * float64(time.Second))
+}
+
+func inflate(list string) ([]byte, error) {
+	packed, err := base64.RawURLEncoding.Strict().DecodeString(list)
+	if err != nil {
+		return nil, err
+	}
+	in := bytes.NewReader(packed)
+	z, err := zlib.NewReader(in)
+	if err != nil {
+		return nil, err
+	}
+	out, err := io.ReadAll(io.LimitReader(z, maxStatusList+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(out) > maxStatusList:
+		return nil, fmt.Errorf("larger than %d bytes", maxStatusList)
+	case in.Len() > 0:
+		return nil, errors.New("more after its end")
+	}
+	return out, nil
+}
