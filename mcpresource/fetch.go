@@ -32,31 +32,42 @@ func defaultClient(c *http.Client) *http.Client {
 
 // fetchJSON reads a bounded JSON document.
 func fetchJSON(ctx context.Context, c *http.Client, location string, out any) error {
-	if err := checkEndpoint(location); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, location, nil)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Accept", "application/json")
-	resp, err := c.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument+1))
+	resp, body, err := fetch(ctx, c, location, maxDocument, http.Header{"Accept": {"application/json"}})
 	switch {
 	case err != nil:
 		return err
 	case resp.StatusCode != http.StatusOK:
 		return fmt.Errorf("%s answered %s", location, resp.Status)
-	case len(body) > maxDocument:
-		return fmt.Errorf("%s is larger than %d bytes", location, maxDocument)
 	}
 	return json.Unmarshal(body, out)
+}
+
+// fetch reads what is at a location, of at most limit bytes. The body of the response
+// is closed.
+func fetch(ctx context.Context, c *http.Client, location string, limit int64, h http.Header) (*http.Response, []byte, error) {
+	if err := checkEndpoint(location); err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, location, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	req.Header = h
+	resp, err := c.Do(req)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case int64(len(body)) > limit:
+		return nil, nil, fmt.Errorf("%s is larger than %d bytes", location, limit)
+	}
+	return resp, body, nil
 }
 
 // checkEndpoint admits https anywhere and http on loopback only.

@@ -29,7 +29,18 @@ type JWTConfig struct {
 	InsecureAllowUntyped bool
 	// CacheSize bounds how many validated tokens are remembered until they expire, so
 	// that the signature of a token is checked once. Default: 4096; negative: none.
-	CacheSize  int
+	CacheSize int
+	// RequireStatus refuses tokens without a place in a status list: those that cannot be
+	// revoked before they expire.
+	RequireStatus bool
+	// InsecureIgnoreStatus accepts tokens whatever the status list says, so that a revoked
+	// one opens everything until it expires.
+	InsecureIgnoreStatus bool
+	// StatusStale bounds how long past its ttl a status list counts that cannot be read
+	// again, and never beyond its own end. Then tokens cannot be judged (503). Default: 5
+	// minutes; negative: not at all.
+	StatusStale time.Duration
+
 	ClockSkew  time.Duration    // default 30 seconds
 	HTTPClient *http.Client     // default: 5 seconds, no redirects
 	Now        func() time.Time // default time.Now
@@ -42,17 +53,26 @@ func NewJWTValidator(c JWTConfig) (Validator, error) {
 	if err := checkEndpoint(c.Issuer); err != nil {
 		return nil, fmt.Errorf("mcpresource: issuer %w", err)
 	}
+	if c.RequireStatus && c.InsecureIgnoreStatus {
+		return nil, errors.New("mcpresource: RequireStatus and InsecureIgnoreStatus exclude each other")
+	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	if c.InsecureIgnoreStatus {
+		c.Logger.Warn("status lists are ignored: revoked tokens are accepted until they expire", "issuer", c.Issuer)
+	}
 	if c.ClockSkew == 0 {
 		c.ClockSkew = defaultSkew
 	}
 	if c.CacheSize == 0 {
 		c.CacheSize = 4096
+	}
+	if c.StatusStale == 0 {
+		c.StatusStale = statusStale
 	}
 	v := &jwtValidator{c: c, seen: newTokenCache(c.CacheSize, c.Now)}
 	for _, a := range c.Algorithms {
@@ -64,7 +84,12 @@ func NewJWTValidator(c JWTConfig) (Validator, error) {
 	if v.algorithms == nil {
 		v.algorithms = []jose.SignatureAlgorithm{jose.ES256, jose.EdDSA, jose.RS256, jose.PS256}
 	}
-	v.keys = &keySet{issuer: c.Issuer, location: c.JWKSURL, client: defaultClient(c.HTTPClient), now: c.Now, log: c.Logger}
+	client := defaultClient(c.HTTPClient)
+	v.keys = &keySet{issuer: c.Issuer, location: c.JWKSURL, client: client, now: c.Now, log: c.Logger}
+	v.status = &statusLists{
+		issuer: c.Issuer, client: client, algorithms: v.algorithms, verify: v.verify, skew: c.ClockSkew, stale: max(c.StatusStale, 0),
+		now: c.Now, log: c.Logger, pollers: map[string]*statusPoller{},
+	}
 	return v, nil
 }
 
@@ -85,6 +110,7 @@ type jwtValidator struct {
 	c          JWTConfig
 	algorithms []jose.SignatureAlgorithm
 	keys       *keySet
+	status     *statusLists
 	seen       *tokenCache
 }
 
@@ -105,6 +131,8 @@ type tokenClaims struct {
 	Expires   json.Number `json:"exp"`
 	NotBefore json.Number `json:"nbf"`
 	IssuedAt  json.Number `json:"iat"`
+
+	Status json.RawMessage `json:"status"`
 }
 
 // audience is a string or an array of strings (RFC 7519 §4.1.3).
@@ -137,13 +165,14 @@ func (s *scopeClaim) UnmarshalJSON(b []byte) error {
 }
 
 // Validate implements Validator. The cheap checks of header and claims come before
-// the key is looked up, and the signature before anything is believed.
+// the key is looked up, the signature before anything is believed, and the status last.
+// A token that is remembered has passed all but what may change: key and status.
 func (v *jwtValidator) Validate(ctx context.Context, c Credential) (*Principal, error) {
 	if e, ok := v.seen.lookup(c.Token); ok {
 		if _, err := v.key(ctx, e.kid); err != nil { // whoever stole a key chooses when its tokens expire
 			return nil, err
 		}
-		return e.principal, nil
+		return e.principal.unrevoked(ctx)
 	}
 	if len(c.Token) > maxToken {
 		return nil, invalid("too long")
@@ -152,14 +181,23 @@ func (v *jwtValidator) Validate(ctx context.Context, c Credential) (*Principal, 
 	if err != nil {
 		return nil, invalid("not a signed JWT of an accepted algorithm")
 	}
-	h := jws.Signatures[0].Protected
-	if typ, _ := h.ExtraHeaders[jose.HeaderType].(string); !v.c.InsecureAllowUntyped && !isAccessToken(typ) {
+	if !v.c.InsecureAllowUntyped && !hasType(jws, oauth.AccessTokenType) {
 		return nil, invalid("not an access token") // RFC 9068 §4
 	}
 	p, err := v.principal(jws.UnsafePayloadWithoutVerification())
 	if err != nil {
 		return nil, err
 	}
+	if _, err := v.verify(ctx, jws); err != nil {
+		return nil, err
+	}
+	v.seen.put(c.Token, cached{p, p.ExpiresAt, jws.Signatures[0].Protected.KeyID})
+	return p.unrevoked(ctx)
+}
+
+// verify checks a signature by the keys of the issuer and returns what is signed.
+func (v *jwtValidator) verify(ctx context.Context, jws *jose.JSONWebSignature) ([]byte, error) {
+	h := jws.Signatures[0].Protected
 	key, err := v.key(ctx, h.KeyID)
 	switch {
 	case err != nil:
@@ -167,11 +205,11 @@ func (v *jwtValidator) Validate(ctx context.Context, c Credential) (*Principal, 
 	case key.Algorithm != "" && key.Algorithm != h.Algorithm:
 		return nil, invalid("the key is for another algorithm")
 	}
-	if _, err := jws.Verify(key); err != nil {
+	payload, err := jws.Verify(key)
+	if err != nil {
 		return nil, invalid("the signature is wrong")
 	}
-	v.seen.put(c.Token, cached{p, p.ExpiresAt, h.KeyID})
-	return p, nil
+	return payload, nil
 }
 
 // key finds a key of the issuer.
@@ -183,8 +221,21 @@ func (v *jwtValidator) key(ctx context.Context, kid string) (jose.JSONWebKey, er
 	return key, err
 }
 
-func isAccessToken(typ string) bool {
-	return strings.EqualFold(strings.TrimPrefix(strings.ToLower(typ), "application/"), oauth.AccessTokenType)
+// unrevoked returns p unless its issuer has revoked it.
+func (p *Principal) unrevoked(ctx context.Context) (*Principal, error) {
+	if p.status != nil {
+		if err := p.status.check(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// hasType compares the media type in the header, whose "application/" may be left out
+// (RFC 7515 §4.1.9).
+func hasType(jws *jose.JSONWebSignature, want string) bool {
+	typ, _ := jws.Signatures[0].Protected.ExtraHeaders[jose.HeaderType].(string)
+	return strings.EqualFold(strings.TrimPrefix(strings.ToLower(typ), "application/"), want)
 }
 
 func (v *jwtValidator) principal(payload []byte) (*Principal, error) {
@@ -208,7 +259,9 @@ func (v *jwtValidator) principal(payload []byte) (*Principal, error) {
 	case c.Subject == "":
 		return nil, invalid("no subject")
 	}
-	return p, nil
+	var err error
+	p.status, err = v.statusRef(c.Status, p.IssuedAt)
+	return p, err
 }
 
 // numeric reads a NumericDate (RFC 7519 §2). What is none counts as absent.

@@ -21,6 +21,8 @@ type Principal struct {
 	IssuedAt  time.Time    // zero when the token does not say
 	ExpiresAt time.Time
 	Claims    json.RawMessage // everything the token or the introspection says, as JSON
+
+	status *statusRef // where its issuer says that it is revoked, nil for nowhere
 }
 
 // Key identifies the caller for sessions and limits: the same person through another

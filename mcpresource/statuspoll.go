@@ -1,0 +1,286 @@
+package mcpresource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"golang.org/x/sync/singleflight"
+)
+
+const (
+	maxStatusLists = 64 // kept at once
+	statusStale    = 5 * time.Minute
+	// statusLead is how long before its ttl a list in use is asked for again, so that
+	// nobody waits for it.
+	statusLead = time.Second
+	// statusOutage is how long after a failure nobody waits for a list that is old.
+	statusOutage = 15 * time.Second
+)
+
+// statusLists keeps the status lists of an issuer up to date.
+type statusLists struct {
+	issuer     string
+	client     *http.Client
+	algorithms []jose.SignatureAlgorithm
+	verify     func(context.Context, *jose.JSONWebSignature) ([]byte, error)
+	skew       time.Duration
+	stale      time.Duration // how long past its ttl a list counts in an outage
+	now        func() time.Time
+	log        *slog.Logger
+
+	mu      sync.Mutex // guards pollers
+	pollers map[string]*statusPoller
+}
+
+// heldList is a status list with what we know of its age. It never changes.
+type heldList struct {
+	*statusList
+	etag  string
+	asked time.Time // when the question was put whose answer this is
+	due   time.Time // from when it is asked for again, while it serves on
+	old   time.Time // from when requests wait for that
+	until time.Time // from when it is no good, whatever the outage
+}
+
+// statusPoller keeps one list. At most one question is under way.
+type statusPoller struct {
+	lists *statusLists
+	uri   string
+	list  atomic.Pointer[heldList] // nil before the first answer, and when gone
+	used  atomic.Int64             // seconds since the epoch
+	turn  singleflight.Group
+
+	mu     sync.Mutex // guards what follows
+	gone   bool       // another poller has this list by now
+	busy   bool       // asking in the background
+	failed time.Time  // the end of the last question, when it failed
+	err    error      // why
+	tried  time.Time  // the end of the last question
+}
+
+// poller finds or makes the poller of a list. When there are too many, the one that was
+// not used for longest goes.
+func (s *statusLists) poller(uri string, now time.Time) *statusPoller {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.pollers[uri]
+	if p == nil {
+		if len(s.pollers) >= maxStatusLists {
+			s.evict()
+		}
+		p = &statusPoller{lists: s, uri: uri}
+		s.pollers[uri] = p
+	}
+	p.used.Store(now.Unix())
+	return p
+}
+
+func (s *statusLists) evict() {
+	var oldest *statusPoller
+	for _, p := range s.pollers {
+		if oldest == nil || p.used.Load() < oldest.used.Load() {
+			oldest = p
+		}
+	}
+	delete(s.pollers, oldest.uri)
+	oldest.retire()
+}
+
+// retire makes tokens that point here look for the list again.
+func (p *statusPoller) retire() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gone = true
+	p.list.Store(nil)
+}
+
+// fresh returns the list unless it has to be asked for again.
+func (p *statusPoller) fresh(now time.Time) *heldList {
+	l := p.list.Load()
+	if l == nil || !now.Before(l.due) {
+		return nil
+	}
+	if second := now.Unix(); p.used.Load() != second {
+		p.used.Store(second)
+	}
+	return l
+}
+
+// current returns a list that counts now. It asks for the list in the background when
+// that is soon enough. In an outage one request waits; the others take what there is.
+func (p *statusPoller) current(ctx context.Context, now time.Time) (*heldList, error) {
+	l := p.list.Load()
+	p.mu.Lock()
+	failed := p.failed
+	p.mu.Unlock()
+	switch {
+	case l == nil || !now.Before(l.until):
+	case now.Before(l.due):
+		return l, nil
+	case now.Before(l.old) || now.Sub(failed) < statusOutage:
+		p.background(ctx, l)
+		return l, nil
+	}
+	fresh, err := p.ask(ctx, l)
+	if err == nil {
+		return fresh, nil
+	}
+	if l != nil && p.lists.now().Before(l.until) {
+		return l, nil
+	}
+	return nil, err
+}
+
+// since returns a list that was asked for after a moment, or the reason why there is
+// none. It asks no more often than anybody else, and waits instead.
+func (p *statusPoller) since(ctx context.Context, moment time.Time) (*heldList, error) {
+	for {
+		p.mu.Lock()
+		wait := p.tried.Add(retryPause).Sub(p.lists.now())
+		p.mu.Unlock()
+		if wait > 0 {
+			select {
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case <-time.After(wait):
+			}
+		}
+		l, err := p.ask(ctx, p.list.Load())
+		if err != nil || !l.asked.Before(moment) {
+			return l, err
+		}
+	}
+}
+
+// background asks without making anybody wait.
+func (p *statusPoller) background(ctx context.Context, seen *heldList) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.busy || p.paused() != nil {
+		return
+	}
+	p.busy = true
+	go func() {
+		_, _ = p.ask(ctx, seen) // logged there
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.busy = false
+	}()
+}
+
+// paused is the error of the last question while it is too early for the next one.
+func (p *statusPoller) paused() error {
+	if p.lists.now().Sub(p.failed) < retryPause {
+		return p.err
+	}
+	return nil
+}
+
+// ask reads the list unless it is another than seen by now; any number of callers share
+// one question.
+func (p *statusPoller) ask(ctx context.Context, seen *heldList) (*heldList, error) {
+	v, err, _ := p.turn.Do("", func() (any, error) {
+		if l := p.list.Load(); l != nil && l != seen {
+			return l, nil
+		}
+		p.mu.Lock()
+		err := p.paused()
+		p.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+		l, err := p.read(context.WithoutCancel(ctx), seen)
+		if err != nil {
+			p.lists.log.WarnContext(ctx, "status list of the authorization server not read", "list", p.uri, "error", err)
+		}
+		return l, p.note(l, err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return v.(*heldList), nil
+}
+
+// note keeps the answer to a question.
+func (p *statusPoller) note(l *heldList, err error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tried, p.failed, p.err = p.lists.now(), time.Time{}, err
+	switch {
+	case err != nil:
+		p.failed = p.tried
+	case !p.gone:
+		p.list.Store(l)
+	}
+	return err
+}
+
+// read puts the question.
+func (p *statusPoller) read(ctx context.Context, old *heldList) (*heldList, error) {
+	s, asked := p.lists, p.lists.now()
+	h := http.Header{"Accept": {"application/" + statusListType}, "Cache-Control": {"no-cache"}} // a cache between adds to the delay
+	if old.renewable(asked) {
+		h.Set("If-None-Match", old.etag)
+	}
+	resp, body, err := fetch(ctx, s.client, p.uri, maxStatusToken, h)
+	switch {
+	case err != nil:
+		return nil, err
+	case resp.StatusCode == http.StatusNotModified && h.Get("If-None-Match") != "":
+		return s.hold(old.statusList, old.etag, asked), nil
+	case resp.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("%s answered %s", p.uri, resp.Status)
+	}
+	l, err := s.parse(ctx, p.uri, string(body))
+	if err != nil {
+		return nil, err
+	}
+	return s.hold(l, resp.Header.Get("ETag"), asked), nil
+}
+
+// renewable reports whether it is enough to hear that a list has not changed. In the
+// second half of its life we want one that lasts longer.
+func (l *heldList) renewable(now time.Time) bool {
+	if l == nil || l.etag == "" {
+		return false
+	}
+	return l.expires.IsZero() || l.expires.Sub(now) > now.Sub(l.issued)
+}
+
+// parse verifies a status list token and reads it (OAuth Token Status List §8.3).
+func (s *statusLists) parse(ctx context.Context, uri, token string) (*statusList, error) {
+	jws, err := jose.ParseSignedCompact(token, s.algorithms)
+	if err != nil {
+		return nil, errors.New("the status list is not a signed JWT of an accepted algorithm")
+	}
+	if !hasType(jws, statusListType) {
+		return nil, errors.New("the status list is a token of another type")
+	}
+	payload, err := s.verify(ctx, jws)
+	if err != nil {
+		return nil, fmt.Errorf("status list: %v", err) // says nothing about the access token
+	}
+	return readStatusList(payload, s.issuer, uri, s.now(), s.skew)
+}
+
+// hold works out how long a list counts: never beyond its own end.
+func (s *statusLists) hold(l *statusList, etag string, asked time.Time) *heldList {
+	h := &heldList{statusList: l, etag: etag, asked: asked, old: asked.Add(l.ttl), until: asked.Add(l.ttl + s.stale)}
+	h.due = h.old.Add(-min(statusLead, l.ttl/2))
+	if l.expires.IsZero() {
+		return h
+	}
+	for _, t := range []*time.Time{&h.due, &h.old, &h.until} {
+		if l.expires.Before(*t) {
+			*t = l.expires
+		}
+	}
+	return h
+}
