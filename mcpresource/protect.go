@@ -247,15 +247,14 @@ func (g *Guard) limit(ctx context.Context, p *passage) *refusal {
 	return nil
 }
 
-// forward hands the request on: with the caller in the context, without the token,
-// and with a deadline at the end of the token, so that no stream outlives it.
+// forward hands the request on: with the caller in the context, without the token, and
+// for as long as the token lasts.
 func (g *Guard) forward(w http.ResponseWriter, r *http.Request, p *passage, next http.Handler) {
 	ctx := NewContext(r.Context(), p.principal)
 	if p.principal != nil {
-		left := p.principal.ExpiresAt.Add(g.c.ClockSkew).Sub(g.c.Now())
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, left)
-		defer cancel()
+		var done func()
+		ctx, done = g.lifetime(ctx, p.principal)
+		defer done()
 	}
 	out := r.Clone(ctx)
 	out.Header.Del("Authorization")
@@ -269,6 +268,9 @@ func (g *Guard) forward(w http.ResponseWriter, r *http.Request, p *passage, next
 		out.ContentLength = int64(len(p.body))
 	}
 	next.ServeHTTP(&watcher{ResponseWriter: w, guard: g, request: r, passage: p}, out)
+	if err := endedEarly(ctx); err != nil {
+		g.record(r, p, Event{Outcome: "ended", Err: err})
+	}
 	if r.Method == http.MethodDelete && p.session != "" {
 		if err := g.c.Sessions.Release(ctx, p.session); err != nil {
 			g.c.Logger.WarnContext(ctx, "session not released", "error", err)

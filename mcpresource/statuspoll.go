@@ -17,8 +17,8 @@ import (
 const (
 	maxStatusLists = 64 // kept at once
 	statusStale    = 5 * time.Minute
-	// statusLead is how long before its ttl a list in use is asked for again, so that
-	// nobody waits for it.
+	// statusLead is how long before its ttl a list in use is asked for again at most, so
+	// that nobody waits for it.
 	statusLead = time.Second
 	// statusOutage is how long after a failure nobody waits for a list that is old.
 	statusOutage = 15 * time.Second
@@ -57,16 +57,18 @@ type statusPoller struct {
 	used  atomic.Int64             // seconds since the epoch
 	turn  singleflight.Group
 
-	mu     sync.Mutex // guards what follows
-	gone   bool       // another poller has this list by now
-	busy   bool       // asking in the background
-	failed time.Time  // the end of the last question, when it failed
-	err    error      // why
-	tried  time.Time  // the end of the last question
+	mu      sync.Mutex // guards what follows
+	gone    bool       // another poller has this list by now
+	busy    bool       // asking in the background
+	failed  time.Time  // the end of the last question, when it failed
+	err     error      // why
+	tried   time.Time  // the end of the last question
+	watches map[*watch]struct{}
+	timer   *time.Timer // nil when nothing was watched of late
 }
 
 // poller finds or makes the poller of a list. When there are too many, the one that was
-// not used for longest goes.
+// not used for longest goes; if possible one without a stream.
 func (s *statusLists) poller(uri string, now time.Time) *statusPoller {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +77,7 @@ func (s *statusLists) poller(uri string, now time.Time) *statusPoller {
 		if len(s.pollers) >= maxStatusLists {
 			s.evict()
 		}
-		p = &statusPoller{lists: s, uri: uri}
+		p = &statusPoller{lists: s, uri: uri, watches: map[*watch]struct{}{}}
 		s.pollers[uri] = p
 	}
 	p.used.Store(now.Unix())
@@ -84,21 +86,21 @@ func (s *statusLists) poller(uri string, now time.Time) *statusPoller {
 
 func (s *statusLists) evict() {
 	var oldest *statusPoller
+	watched := false
 	for _, p := range s.pollers {
-		if oldest == nil || p.used.Load() < oldest.used.Load() {
-			oldest = p
+		w := p.watched()
+		if oldest == nil || watched && !w || watched == w && p.used.Load() < oldest.used.Load() {
+			oldest, watched = p, w
 		}
 	}
 	delete(s.pollers, oldest.uri)
 	oldest.retire()
 }
 
-// retire makes tokens that point here look for the list again.
-func (p *statusPoller) retire() {
+func (p *statusPoller) watched() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.gone = true
-	p.list.Store(nil)
+	return len(p.watches) > 0
 }
 
 // fresh returns the list unless it has to be asked for again.
@@ -218,6 +220,9 @@ func (p *statusPoller) note(l *heldList, err error) error {
 		p.failed = p.tried
 	case !p.gone:
 		p.list.Store(l)
+		for w := range p.watches {
+			p.sift(w, l.status(w.index))
+		}
 	}
 	return err
 }
@@ -273,7 +278,7 @@ func (s *statusLists) parse(ctx context.Context, uri, token string) (*statusList
 // hold works out how long a list counts: never beyond its own end.
 func (s *statusLists) hold(l *statusList, etag string, asked time.Time) *heldList {
 	h := &heldList{statusList: l, etag: etag, asked: asked, old: asked.Add(l.ttl), until: asked.Add(l.ttl + s.stale)}
-	h.due = h.old.Add(-min(statusLead, l.ttl/2))
+	h.due = h.old.Add(-min(statusLead, l.ttl/10))
 	if l.expires.IsZero() {
 		return h
 	}

@@ -1,0 +1,138 @@
+package mcpresource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+var errUnknownStatus = fmt.Errorf("%w: its status list is out of reach", ErrUnavailable)
+
+// watch is a request under way, which ends when its token is not valid any more.
+type watch struct {
+	index uint64
+	end   context.CancelCauseFunc
+}
+
+// watch has end called as soon as the token is revoked, or nobody can say for too long
+// whether it is. While anything is watched the list is polled without requests.
+func (r *statusRef) watch(end context.CancelCauseFunc) (stop func()) {
+	w := &watch{r.index, end}
+	for {
+		p := r.poller.Load()
+		if p != nil && p.add(w) {
+			return func() { p.remove(w) }
+		}
+		r.poller.Store(r.lists.poller(r.uri, r.lists.now()))
+	}
+}
+
+// add reports false when another poller has the list by now.
+func (p *statusPoller) add(w *watch) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.gone {
+		return false
+	}
+	p.watches[w] = struct{}{}
+	l := p.list.Load()
+	if l != nil {
+		p.sift(w, l.status(w.index)) // another may have come since it was judged
+	}
+	if p.timer == nil {
+		var wait time.Duration
+		if l != nil {
+			wait = l.due.Sub(p.lists.now())
+		}
+		p.timer = time.AfterFunc(wait, p.tick)
+	}
+	return true
+}
+
+func (p *statusPoller) remove(w *watch) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.watches, w)
+}
+
+// sift ends a watch when there is a reason.
+func (p *statusPoller) sift(w *watch, reason error) {
+	if reason != nil {
+		delete(p.watches, w)
+		w.end(reason)
+	}
+}
+
+// tick polls for what is watched. It comes again until nothing is.
+func (p *statusPoller) tick() {
+	p.mu.Lock()
+	if p.gone || len(p.watches) == 0 {
+		p.timer = nil
+		p.mu.Unlock()
+		return
+	}
+	p.mu.Unlock()
+	if l := p.list.Load(); l == nil || !p.lists.now().Before(l.due) {
+		_, _ = p.ask(context.Background(), l) // logged there
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.gone {
+		p.timer.Reset(p.rest())
+	}
+}
+
+// rest is how long until the next tick. When there is no list that counts, nothing that
+// is watched may go on.
+func (p *statusPoller) rest() time.Duration {
+	l, now := p.list.Load(), p.lists.now()
+	switch {
+	case l == nil || !now.Before(l.until):
+		for w := range p.watches {
+			p.sift(w, errUnknownStatus)
+		}
+		return retryPause
+	case now.Before(l.due):
+		return l.due.Sub(now)
+	}
+	return min(retryPause, l.until.Sub(now))
+}
+
+// retire makes tokens that point here look for the list again, and ends what is watched.
+func (p *statusPoller) retire() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gone = true
+	p.list.Store(nil)
+	for w := range p.watches {
+		p.sift(w, errUnknownStatus)
+	}
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+}
+
+// lifetime returns the context of a request, so that no stream outlives its token: it
+// ends when the token does, or is revoked.
+func (g *Guard) lifetime(ctx context.Context, p *Principal) (context.Context, func()) {
+	ctx, cancel := context.WithTimeout(ctx, p.ExpiresAt.Add(g.c.ClockSkew).Sub(g.c.Now()))
+	if p.status == nil {
+		return ctx, cancel
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	stop := p.status.watch(end)
+	return ctx, func() {
+		stop()
+		end(nil)
+		cancel()
+	}
+}
+
+// endedEarly is why a request had to end before its token expired, or nil.
+func endedEarly(ctx context.Context) error {
+	if err := context.Cause(ctx); errors.Is(err, ErrInvalidToken) || errors.Is(err, ErrUnavailable) {
+		return err
+	}
+	return nil
+}
