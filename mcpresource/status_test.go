@@ -332,8 +332,9 @@ func TestStatusPolling(t *testing.T) {
 			wg.Wait()
 		}
 		many(nil)
-		if n := s.polls.Load(); n != 1 {
-			t.Errorf("asked %d times", n)
+		late, err := v.status.poller(s.URL+"/status/0", time.Now()).ask(t.Context(), nil) // looked before the answer came
+		if n := s.polls.Load(); n != 1 || late == nil || err != nil {
+			t.Errorf("asked %d times; %v", n, err)
 		}
 		time.Sleep(time.Minute)
 		s.set(3, true)
