@@ -63,7 +63,7 @@ type Metadata struct {
 // Event is one decision of the guard. It never holds a token.
 type Event struct {
 	Time       time.Time
-	Outcome    string // allowed, or the reason: host, origin, unauthenticated, malformed, method, invalid_token, unavailable, ambiguous, too_large, too_slow, insufficient_scope, limited, session; ended: was allowed, and its token was revoked meanwhile
+	Outcome    string // allowed, or the reason: host, origin, unauthenticated, malformed, method, invalid_token, unavailable, ambiguous, too_large, too_slow, insufficient_scope, limited, session; ended when it had begun and its token was revoked, or its status was out of reach
 	Status     int    // of the refusal; 0 when allowed
 	Principal  *Principal
 	Operations []Operation // methods and names; arguments are left out

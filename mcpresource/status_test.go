@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -468,15 +469,45 @@ func TestStatusPolling(t *testing.T) {
 			t.Errorf("took %s, asked %d times", d, s.polls.Load())
 		}
 	})
+	run("RS-196 while a list is asked for in the background, requests are no goroutines", func(t *testing.T, s *listServer) {
+		v := s.validator(t)
+		token := s.with(t, 3)
+		expect(t, v, token, nil)
+		s.slow = time.Hour
+		time.Sleep(14*time.Second + 500*time.Millisecond)
+		before := runtime.NumGoroutine()
+		for range 1000 {
+			expect(t, v, token, nil)
+		}
+		if n := runtime.NumGoroutine() - before; n > 5 {
+			t.Errorf("%d goroutines", n)
+		}
+	})
+	run("RS-51 a list that is not kept any more stays forgotten", func(t *testing.T, s *listServer) {
+		v := s.validator(t)
+		s.slow = time.Second
+		p := v.status.poller(s.URL+"/status/0", time.Now())
+		go func() {
+			time.Sleep(s.slow / 2)
+			p.retire()
+		}()
+		if l, err := p.current(t.Context(), time.Now()); l == nil || err != nil {
+			t.Errorf("who waits for it: got %v", err)
+		}
+		if p.list.Load() != nil {
+			t.Error("it was kept")
+		}
+	})
 	run("RS-44 RS-51 so many lists are kept", func(t *testing.T, s *listServer) {
 		v := s.validator(t)
 		token := func(n int) string {
 			return s.token(t, "ES256", nil, s.claims("status", s.place(3, fmt.Sprint(n))))
 		}
 		first, second := token(0), token(1)
+		expect(t, v, first, nil)
+		time.Sleep(time.Second)
 		expect(t, v, second, nil)
 		time.Sleep(time.Second)
-		expect(t, v, first, nil)
 		for n := 2; n < maxStatusLists+1; n++ {
 			time.Sleep(time.Second / 10)
 			expect(t, v, first, nil)

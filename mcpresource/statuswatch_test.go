@@ -171,6 +171,9 @@ func TestStatusStreams(t *testing.T) {
 		if a.lasted < 6*time.Minute || a.lasted > 6*time.Minute+15*time.Second || !errors.Is(a.cause, ErrUnavailable) {
 			t.Errorf("ended after %s, %v", a.lasted, a.cause)
 		}
+		if last := g.events[len(g.events)-1]; last.Outcome != "ended" || !errors.Is(last.Err, ErrUnavailable) {
+			t.Errorf("recorded %+v", last)
+		}
 		time.Sleep(time.Minute)
 	})
 	run("RS-44 RS-98 an outage in between is survived, and a revocation in it is seen after", func(t *testing.T, s *listServer) {
