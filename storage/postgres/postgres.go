@@ -29,7 +29,7 @@ type Options struct {
 	Now         func() time.Time // stamps migrations; nil: time.Now
 	Logger      *slog.Logger     // nil: silent
 	SkipMigrate bool             // leave the schema alone; Ready tells whether it fits
-	MaxConns    int32            // 0: pool_max_conns of the URL, or four for each processor, at least eight
+	MaxConns    int32            // 0: pool_max_conns of the URL, or four for each processor, at least sixteen
 	Timeout     time.Duration    // of one verb with its retries; 0: ten seconds
 
 	tracer pgx.QueryTracer // counts statements in tests
@@ -98,7 +98,7 @@ func config(url string, o Options) (*pgxpool.Config, error) {
 	case o.MaxConns > 0:
 		c.MaxConns = o.MaxConns
 	case !strings.Contains(url, "pool_max_conns"):
-		c.MaxConns = max(8, 4*int32(runtime.NumCPU()))
+		c.MaxConns = max(16, 4*int32(runtime.NumCPU()))
 	}
 	params := c.ConnConfig.RuntimeParams
 	if params["application_name"] == "" {

@@ -1,0 +1,53 @@
+package e2e
+
+import (
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/demotest"
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+)
+
+// TestRevocationReachesResourceServers: a resource server that validates tokens by itself,
+// and asks nobody about each, refuses a token soon after its grant was revoked.
+func TestRevocationReachesResourceServers(t *testing.T) {
+	dir := t.TempDir()
+	d := demotest.Start(t, demotest.Options{Args: []string{"--data", dir}, Env: []string{"MCP_AUTHD_TOKENS_STATUS_TTL=1s"}})
+	tokens := signIn(t, d, d.Person(), register(t, d))
+	token, _ := tokens["access_token"].(string)
+	v, err := mcpresource.NewJWTValidator(mcpresource.JWTConfig{Issuer: d.Issuer, RequireStatus: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := v.Validate(t.Context(), token); err != nil {
+			t.Fatalf("a live token: %v", err)
+		}
+	}
+	out, err := exec.Command(demotest.Binary(t), "grant", "list", "--json", "--data", dir).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(out), `"id": "`)
+	id, _, _ := strings.Cut(rest, `"`)
+	if out, err := exec.Command(demotest.Binary(t), "grant", "revoke", id, "--data", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	revoked := time.Now()
+	for {
+		_, err := v.Validate(t.Context(), token)
+		if errors.Is(err, mcpresource.ErrInvalidToken) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if time.Since(revoked) > 5*time.Second { // one second of the list, one of the server, and a slow machine
+			t.Fatal("AS-226 RS-51: the token outlives its grant")
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
