@@ -23,7 +23,7 @@ func TestRevocationReachesResourceServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if _, err := v.Validate(t.Context(), token); err != nil {
+		if _, err := v.Validate(t.Context(), mcpresource.Credential{Token: token}); err != nil {
 			t.Fatalf("a live token: %v", err)
 		}
 	}
@@ -38,7 +38,7 @@ func TestRevocationReachesResourceServers(t *testing.T) {
 	}
 	revoked := time.Now()
 	for {
-		_, err := v.Validate(t.Context(), token)
+		_, err := v.Validate(t.Context(), mcpresource.Credential{Token: token})
 		if errors.Is(err, mcpresource.ErrInvalidToken) {
 			break
 		}
