@@ -59,8 +59,8 @@
 //
 // Tokens without a status claim are good until they expire, unless RequireStatus is set.
 // InsecureIgnoreStatus turns the check off. Other ways to see revocations are
-// [NewIntrospectionValidator], within CacheTTL, and [Local], at once; neither ends
-// streams before the token expires.
+// [NewIntrospectionValidator], within CacheTTL, and [Local], at once; with them, the token
+// of a stream is validated again every 15 seconds.
 //
 // The package depends on the standard library and go-jose, and on no MCP SDK.
 package mcpresource

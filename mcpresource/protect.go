@@ -41,6 +41,7 @@ func (g *Guard) Protect(next http.Handler) http.Handler {
 // passage is what has been found out about a request.
 type passage struct {
 	principal *Principal // nil for a public method
+	presented Credential // what the principal was judged by
 	envelope  envelope
 	body      []byte
 	session   string
@@ -100,7 +101,8 @@ func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
 	if len(values) > 1 || token == "" || strings.ContainsAny(token, " \t,") || !strings.EqualFold(scheme, "Bearer") {
 		return g.challenged("malformed", http.StatusBadRequest, oauth.InvalidRequest, "The Authorization header is malformed.", nil)
 	}
-	principal, err := g.c.Validator.Validate(r.Context(), Credential{Scheme: scheme, Token: token, Request: r})
+	p.presented = Credential{Scheme: scheme, Token: token, Request: r}
+	principal, err := g.c.Validator.Validate(r.Context(), p.presented)
 	switch {
 	case errors.Is(err, ErrInvalidToken):
 		return g.challenged("invalid_token", http.StatusUnauthorized, oauth.InvalidToken, "The access token is not valid.", err)
@@ -253,7 +255,7 @@ func (g *Guard) forward(w http.ResponseWriter, r *http.Request, p *passage, next
 	ctx := NewContext(r.Context(), p.principal)
 	if p.principal != nil {
 		var done func()
-		ctx, done = g.lifetime(ctx, p.principal)
+		ctx, done = g.lifetime(ctx, p)
 		defer done()
 	}
 	out := r.Clone(ctx)

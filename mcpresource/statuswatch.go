@@ -113,20 +113,45 @@ func (p *statusPoller) retire() {
 	}
 }
 
+// judgeAgain is how often the token of a request under way is validated again when it
+// names no status list: so that a stream ends, too, where revocation is seen otherwise.
+const judgeAgain = 15 * time.Second
+
 // lifetime returns the context of a request, so that no stream outlives its token: it
 // ends when the token does, or is revoked.
-func (g *Guard) lifetime(ctx context.Context, p *Principal) (context.Context, func()) {
-	ctx, cancel := context.WithTimeout(ctx, p.ExpiresAt.Add(g.c.ClockSkew).Sub(g.c.Now()))
-	if p.status == nil {
-		return ctx, cancel
-	}
+func (g *Guard) lifetime(ctx context.Context, p *passage) (context.Context, func()) {
+	ctx, cancel := context.WithTimeout(ctx, p.principal.ExpiresAt.Add(g.c.ClockSkew).Sub(g.c.Now()))
 	ctx, end := context.WithCancelCause(ctx)
-	stop := p.status.watch(end)
+	var stop func()
+	if p.principal.status != nil {
+		stop = p.principal.status.watch(end)
+	} else {
+		stop = g.judgeOften(ctx, p.presented, end)
+	}
 	return ctx, func() {
 		stop()
 		end(nil)
 		cancel()
 	}
+}
+
+// judgeOften validates a credential again and again until stop is called, and ends the
+// request when it is no longer good. An outage ends nothing: the next request will see it.
+func (g *Guard) judgeOften(ctx context.Context, c Credential, end context.CancelCauseFunc) (stop func()) {
+	var t *time.Timer
+	ready := make(chan struct{})
+	t = time.AfterFunc(judgeAgain, func() {
+		<-ready
+		if _, err := g.c.Validator.Validate(ctx, c); errors.Is(err, ErrInvalidToken) {
+			end(err)
+			return
+		}
+		if ctx.Err() == nil {
+			t.Reset(judgeAgain)
+		}
+	})
+	close(ready)
+	return func() { t.Stop() }
 }
 
 // endedEarly is why a request had to end before its token expired, or nil.

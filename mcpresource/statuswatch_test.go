@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -346,4 +347,44 @@ func BenchmarkGuardStatus(b *testing.B) {
 			}
 		})
 	}
+}
+
+// TestStreamWithoutStatus: where the validator sees revocation by other means than a
+// status list, a stream that is open ends all the same.
+func TestStreamWithoutStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var verdict atomic.Pointer[error]
+		var asked atomic.Int32
+		v := ValidatorFunc(func(context.Context, Credential) (*Principal, error) {
+			asked.Add(1)
+			if err := verdict.Load(); err != nil {
+				return nil, *err
+			}
+			return &Principal{Issuer: "https://as.example.com", Subject: "alice", ClientID: "c", Audience: []string{resource}, ExpiresAt: time.Now().Add(time.Hour)}, nil
+		})
+		g := &streams{}
+		guard, err := New(Config{Resource: resource, AuthorizationServers: []string{"https://as.example.com"}, Validator: v})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Guard = guard
+		s := g.open(t, "token")
+		time.Sleep(time.Minute)
+		verdict.Store(&ErrUnavailable)
+		time.Sleep(time.Minute)
+		if s.ended() {
+			t.Fatalf("RS-44: an outage ends a stream: %v", s.cause)
+		}
+		verdict.Store(&ErrInvalidToken)
+		at := time.Now()
+		<-s.done
+		if d := time.Since(at); d > judgeAgain || !errors.Is(s.cause, ErrInvalidToken) {
+			t.Errorf("RS-44 RS-98: ended after %s, %v", d, s.cause)
+		}
+		n := asked.Load()
+		time.Sleep(time.Hour)
+		if more := asked.Load() - n; more != 0 {
+			t.Errorf("asked %d times with nothing open", more)
+		}
+	})
 }
