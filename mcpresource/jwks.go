@@ -98,6 +98,9 @@ func (s *keySet) failing() bool {
 // refresh reads the set; any number of callers share one reading.
 func (s *keySet) refresh(ctx context.Context) error {
 	_, err, _ := s.flight.Do("", func() (any, error) {
+		if s.justRead() {
+			return nil, nil // by a reading that ended between the caller's look and this one
+		}
 		err := s.read(context.WithoutCancel(ctx))
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -109,6 +112,12 @@ func (s *keySet) refresh(ctx context.Context) error {
 		s.log.WarnContext(ctx, "keys of the authorization server not read", "issuer", s.issuer, "error", err)
 	}
 	return err
+}
+
+func (s *keySet) justRead() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.failed && s.now().Sub(s.tried) < retryPause
 }
 
 func (s *keySet) read(ctx context.Context) error {
