@@ -91,6 +91,19 @@ type Config struct {
 	// says how they authenticate.
 	ConfidentialOnly bool
 
+	// Delegation signs people in at upstream providers. Default: nobody does.
+	Delegation Delegation
+	// Bindings checks the upstream sessions that grants rest on. Without it such grants are
+	// not honoured.
+	Bindings Bindings
+	// Broker hands upstream tokens to resource servers. Default: token exchange is not offered.
+	Broker Broker
+	// NoLocalLogin takes accounts with a password out of the login page. It needs a Delegation.
+	NoLocalLogin bool
+	// DefaultProvider is where people are sent who were not asked which provider they
+	// want; "": they are asked, unless there is only one way to sign in.
+	DefaultProvider string
+
 	Tokens TokenPolicy
 	Keys   KeyPolicy
 	// SessionTTL is how long a browser stays signed in. Default: 14 days.
