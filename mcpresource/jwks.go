@@ -2,6 +2,7 @@ package mcpresource
 
 import (
 	"context"
+	"crypto"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -37,11 +38,17 @@ type keySet struct {
 	flight           singleflight.Group
 
 	mu     sync.Mutex // guards what follows
-	keys   map[string]jose.JSONWebKey
-	only   *jose.JSONWebKey // the one key of a set of one, for tokens without kid
+	keys   map[string]publicKey
+	only   *publicKey // the one key of a set of one, for tokens without kid
 	readAt time.Time
 	tried  time.Time
 	failed bool // the last reading
+}
+
+// publicKey is a key with its thumbprint (RFC 7638), which costs more than to look it up.
+type publicKey struct {
+	jose.JSONWebKey
+	print string
 }
 
 var errNoKey = errors.New("no such key")
@@ -49,7 +56,7 @@ var errNoKey = errors.New("no such key")
 // key returns the key with an id. An unknown id has the set read again, at most once
 // every refreshPause; a known id never does for as long as the set is young, whatever the
 // signature looks like.
-func (s *keySet) key(ctx context.Context, kid string) (jose.JSONWebKey, error) {
+func (s *keySet) key(ctx context.Context, kid string) (publicKey, error) {
 	k, ok, age, tried := s.lookup(kid)
 	fresh := age < staleFor
 	switch {
@@ -75,7 +82,7 @@ func (s *keySet) key(ctx context.Context, kid string) (jose.JSONWebKey, error) {
 }
 
 // lookup finds a key and says how old the set is and how long ago it was last asked for.
-func (s *keySet) lookup(kid string) (k jose.JSONWebKey, ok bool, age, tried time.Duration) {
+func (s *keySet) lookup(kid string) (k publicKey, ok bool, age, tried time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
@@ -135,10 +142,13 @@ func (s *keySet) read(ctx context.Context) error {
 	if err := fetchJSON(ctx, s.client, location, &set); err != nil {
 		return err
 	}
-	keys := map[string]jose.JSONWebKey{}
+	keys := map[string]publicKey{}
 	for _, k := range set.Keys {
-		if k.Valid() && k.IsPublic() && (k.Use == "" || k.Use == "sig") {
-			keys[k.KeyID] = k
+		if !k.Valid() || !k.IsPublic() || k.Use != "" && k.Use != "sig" {
+			continue
+		}
+		if sum, err := k.Thumbprint(crypto.SHA256); err == nil {
+			keys[k.KeyID] = publicKey{k, string(sum)}
 		}
 	}
 	s.mu.Lock()

@@ -128,6 +128,12 @@ func (s *signerServer) claims(change ...any) map[string]any {
 	return c
 }
 
+// roundTrip is a server without a network.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 func validate(v Validator, token string) (*Principal, error) {
 	return v.Validate(context.Background(), Credential{Scheme: "Bearer", Token: token})
 }
@@ -290,6 +296,38 @@ func TestJWKS(t *testing.T) {
 			advance(waitAfter)
 			if _, err := validate(v, forged); !errors.Is(err, ErrInvalidToken) {
 				t.Errorf("cache %d: got %v", size, err)
+			}
+		}
+	})
+	t.Run("AS-121 a withdrawn key ends its tokens also where the next key has its name", func(t *testing.T) {
+		for _, kid := range []string{"ES256-2", ""} {
+			var key crypto.Signer
+			publish := func() crypto.Signer {
+				key, _ = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+				return key
+			}
+			v, err := NewJWTValidator(JWTConfig{Issuer: s.URL, Now: clock, HTTPClient: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+				w := httptest.NewRecorder()
+				json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: kid, Algorithm: "ES256", Use: "sig"}}})
+				return w.Result(), nil
+			})}, JWKSURL: s.URL + "/jwks"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			stolen := publish()
+			forged := s.token(t, "ES256", stolen, s.claims("exp", clock().Add(1000*time.Hour).Unix()), "kid", kid)
+			for range 2 {
+				if _, err := validate(v, forged); err != nil {
+					t.Fatal(err)
+				}
+			}
+			good := s.token(t, "ES256", publish(), s.claims("exp", clock().Add(1000*time.Hour).Unix()), "kid", kid)
+			advance(waitAfter)
+			if _, err := validate(v, forged); !errors.Is(err, ErrInvalidToken) {
+				t.Errorf("kid %q: got %v", kid, err)
+			}
+			if _, err := validate(v, good); err != nil {
+				t.Errorf("kid %q: a token of the next key: got %v", kid, err)
 			}
 		}
 	})
