@@ -43,6 +43,7 @@ type keySet struct {
 	readAt time.Time
 	tried  time.Time
 	failed bool // the last reading
+	busy   bool // reading in the background
 }
 
 // publicKey is a key with its thumbprint (RFC 7638), which costs more than to look it up.
@@ -64,7 +65,7 @@ func (s *keySet) key(ctx context.Context, kid string) (publicKey, error) {
 		return k, nil
 	case ok && (age < waitAfter || fresh && s.failing()):
 		if tried >= refreshPause {
-			go s.refresh(context.WithoutCancel(ctx)) // the present request need not wait
+			s.background(ctx) // the present request need not wait
 		}
 		return k, nil
 	case fresh && tried < refreshPause:
@@ -102,6 +103,23 @@ func (s *keySet) failing() bool {
 	return s.failed
 }
 
+// background reads the set without making anybody wait. However many requests come
+// meanwhile, they are no goroutines that wait for a server that is out of order.
+func (s *keySet) background(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy {
+		return
+	}
+	s.busy = true
+	go func() {
+		_ = s.refresh(context.WithoutCancel(ctx)) // logged there
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.busy = false
+	}()
+}
+
 // refresh reads the set; any number of callers share one reading.
 func (s *keySet) refresh(ctx context.Context) error {
 	_, err, _ := s.flight.Do("", func() (any, error) {
@@ -109,15 +127,15 @@ func (s *keySet) refresh(ctx context.Context) error {
 			return nil, nil // by a reading that ended between the caller's look and this one
 		}
 		err := s.read(context.WithoutCancel(ctx))
+		if err != nil {
+			s.log.WarnContext(ctx, "keys of the authorization server not read", "issuer", s.issuer, "error", err)
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.failed = err != nil
 		s.tried = s.now() // at the end: who comes meanwhile waits for this reading
 		return nil, err
 	})
-	if err != nil {
-		s.log.WarnContext(ctx, "keys of the authorization server not read", "issuer", s.issuer, "error", err)
-	}
 	return err
 }
 
