@@ -192,6 +192,9 @@ func (v *jwtValidator) Validate(ctx context.Context, c Credential) (*Principal, 
 	if err != nil {
 		return nil, err
 	}
+	if p.status != nil {
+		p.status.signed = func(ctx context.Context) error { return v.published(ctx, by) }
+	}
 	v.seen.put(c.Token, cached{p, p.ExpiresAt, by})
 	return p.unrevoked(ctx)
 }
