@@ -237,6 +237,26 @@ func TestClientKeys(t *testing.T) {
 	})
 }
 
+func TestKeysOfTheOperatorsClients(t *testing.T) {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"keys":[`+edKey+`]}`) }))
+	defer site.Close()
+	r := newRig(t, func(c *dcr.Config) { c.Documents = dcr.Documents{InsecureLoopback: true} })
+	keys := func(source storage.ClientSource, place string) int {
+		got, _ := r.ClientKeys(t.Context(), storage.Client{ID: "x", AuthMethod: "private_key_jwt", JWKSURI: site.URL + place, Source: source}, "k")
+		return len(got)
+	}
+	fetched := 0
+	for i := range 100 {
+		fetched += keys(storage.SourceDynamic, fmt.Sprint("/stranger", i))
+	}
+	if fetched == 100 {
+		t.Error("AS-143 strangers have fetches without end")
+	}
+	if keys(storage.SourceStatic, "/operator") != 1 {
+		t.Error("AS-143 clients that registered themselves have used up the fetches that a client of the operator needs")
+	}
+}
+
 func TestSharedNetworks(t *testing.T) {
 	from := "192.0.2.1"
 	r := newRig(t, func(c *dcr.Config) {
