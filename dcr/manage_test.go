@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,17 @@ func TestManage(t *testing.T) {
 	t.Run("AS-149 only where it is offered", func(t *testing.T) {
 		if out := newRig(t).register(t, `{`+loopback+`}`); out["registration_client_uri"] != nil || out["registration_access_token"] != nil {
 			t.Errorf("got %v", out)
+		}
+	})
+	t.Run("AS-145 a deletion, which leaves a row for ever, costs as much as one", func(t *testing.T) {
+		r := newRig(t, managing, func(c *dcr.Config) { c.Limits = dcr.Limits{PerMinute: 1, Burst: 25} })
+		var codes []int
+		for range 3 {
+			made := r.register(t, `{`+loopback+`}`)
+			codes = append(codes, r.configure("DELETE", text(made["client_id"]), text(made["registration_access_token"]), "").Code)
+		}
+		if !slices.Equal(codes, []int{204, 204, 429}) {
+			t.Errorf("got %d", codes)
 		}
 	})
 	t.Run("AS-150 read", func(t *testing.T) {
@@ -115,6 +127,7 @@ func TestManage(t *testing.T) {
 		}
 	})
 	t.Run("AS-150 deleted: 204, and then nobody", func(t *testing.T) {
+		r.pass(time.Minute) // the updates have used up the allowance
 		if w := r.configure("DELETE", id, token, ""); w.Code != 204 || w.Body.Len() != 0 {
 			t.Fatalf("got %d %s", w.Code, w.Body)
 		}
