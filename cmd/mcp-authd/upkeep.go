@@ -183,6 +183,14 @@ func newConfigCommand(s std) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if _, err := a.configuredClients(); err != nil {
+				return err
+			}
+			if a.config.SecretKey != "" { // else it is none of this file's business
+				if err := a.loadKeys(); err != nil {
+					return err
+				}
+			}
 			file := a.config.File
 			if file == "" {
 				file = "no file, defaults and environment"
