@@ -9,8 +9,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -255,20 +257,23 @@ func newHealthcheckCommand(s std) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			address, scheme := a.config.Management.Listen, "http"
+			address, path := a.config.Management.Listen, "/readyz"
 			if address == "" {
 				if address = a.config.Listen; a.config.TLS.Cert != "" {
 					return errors.New("set management.listen: the public listener speaks TLS for another name")
 				}
+				if issuer, err := url.Parse(a.config.Issuer); err == nil { // validated
+					path = issuer.Path + path
+				}
 			}
-			return checkReady(c.Context(), scheme, address)
+			return checkReady(c.Context(), address, path)
 		},
 	}
 	where.add(c)
 	return c
 }
 
-func checkReady(ctx context.Context, scheme, address string) error {
+func checkReady(ctx context.Context, address, path string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return err
@@ -278,20 +283,20 @@ func checkReady(ctx context.Context, scheme, address string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	url := scheme + "://" + net.JoinHostPort(host, port) + "/readyz"
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	at := "http://" + net.JoinHostPort(host, port) + path
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
 		return err
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("%s is not reachable: %s; is the server running, with this configuration?", url, cause(err))
+		return fmt.Errorf("%s is not reachable: %s; is the server running, with this configuration?", at, cause(err))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		var body struct{ Status string }
 		_ = json.NewDecoder(resp.Body).Decode(&body) // the status code says enough
-		return fmt.Errorf("%s answered %s %s; the log of the server says why", url, resp.Status, body.Status)
+		return fmt.Errorf("%s answered %s; the log of the server says why", at, strings.TrimSpace(resp.Status+" "+body.Status))
 	}
 	return nil
 }
