@@ -72,10 +72,13 @@ func (r *Registry) configure(req *http.Request, id string) (*response, error) {
 }
 
 // delete removes a client for good and ends its grants (RFC 7592 §2.3). The row that
-// remembers it stays for ever, also of a client that had none, so it costs as one.
+// remembers it stays for ever, so it costs as one, unless the client had a row of its own
+// and paid for it.
 func (r *Registry) delete(ctx context.Context, c storage.Client, from origin) error {
-	if err := r.limiter.take(from, storedCost); err != nil {
-		return err
+	if c.Source != storage.SourceManaged {
+		if err := r.limiter.take(from, storedCost); err != nil {
+			return err
+		}
 	}
 	if err := r.cfg.Store.DeleteClient(ctx, c.ID, r.cfg.Now()); err != nil {
 		return unavailable(err)

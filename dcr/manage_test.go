@@ -49,7 +49,7 @@ func TestManage(t *testing.T) {
 			t.Errorf("got %v", out)
 		}
 	})
-	t.Run("AS-145 a deletion, which leaves a row for ever, costs as much as one", func(t *testing.T) {
+	t.Run("AS-145 a deletion that leaves a row for ever costs as much as one", func(t *testing.T) {
 		r := newRig(t, managing, func(c *dcr.Config) { c.Limits = dcr.Limits{PerMinute: 1, Burst: 25} })
 		var codes []int
 		for range 3 {
