@@ -28,6 +28,7 @@ const (
 	TokenRefused        = "token.refused"
 	TokenReuse          = "token.reuse" // a spent code or refresh token: the grant was revoked
 	TokenRevoked        = "token.revoked"
+	GrantRevoked        = "grant.revoked" // by the operator
 	UserCreated         = "user.created"
 	UserChanged         = "user.changed"
 	UserDeleted         = "user.deleted"
