@@ -248,7 +248,7 @@ func (d *Delegation) postpone(ctx context.Context, c *connector, u storage.Upstr
 	d.unwell(ctx, c, cause)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	u.DueAt = d.later(c, u)
+	u.DueAt, u.Sealed = d.later(c, u), d.current(u)
 	if err := d.cfg.Store.SaveUpstream(ctx, u); err != nil && !errors.Is(err, storage.ErrSpent) {
 		d.cfg.Logger.WarnContext(ctx, "upstream session could not be postponed", "connector", c.ID, "upstream", u.ID, "error", err)
 	}

@@ -55,3 +55,12 @@ func (d *Delegation) resealAll(ctx context.Context, n *int) (missed int, err err
 		}
 	}
 }
+
+// current is what a row holds, sealed under the primary master key if it can be: Reseal
+// may have been there since the row was read, and must not be undone by storing it again.
+func (d *Delegation) current(u storage.Upstream) []byte {
+	if sealed, _, err := d.vault.reseal(u.ID, u.Sealed); err == nil {
+		return sealed
+	}
+	return u.Sealed
+}

@@ -33,8 +33,7 @@ func (d *Delegation) Return(ctx context.Context, r session.Return) (session.Arri
 		d.refused(ctx, c, away, err)
 		return out, err
 	}
-	out.User, out.Upstream, err = d.arrive(ctx, c, away, held, r.Session)
-	if err != nil {
+	if err := d.arrive(ctx, c, away, held, r.Session, &out); err != nil {
 		d.refused(ctx, c, away, err)
 		return out, err
 	}
@@ -94,23 +93,24 @@ func (d *Delegation) vet(c *connector, away trip, p profile) error {
 const leeway = time.Minute
 
 // arrive stores who came back.
-func (d *Delegation) arrive(ctx context.Context, c *connector, away trip, held holding, s storage.Session) (storage.User, string, error) {
+func (d *Delegation) arrive(ctx context.Context, c *connector, away trip, held holding, s storage.Session, out *session.Arrival) error {
 	a, err := d.arrival(c, away, held, s)
 	if err != nil {
-		return storage.User{}, "", err
+		return err
 	}
 	user, err := d.cfg.Store.Arrive(ctx, a)
 	if err != nil {
 		d.abandon(ctx, c, a.Upstream.ID, held.Tokens)
-		return storage.User{}, "", c.turnedAway(err)
+		return c.turnedAway(err)
 	}
+	out.User, out.Upstream, out.AuthTime = user, a.Upstream.ID, held.Profile.since(a.Now)
 	event := audit.UpstreamSignedIn
 	if away.Errand != session.ErrandSignIn {
 		event = audit.UpstreamLinked
 	}
 	d.record(ctx, event, c, slog.String("user", user.ID), slog.String("name", user.Name),
 		slog.String("subject", a.Identity.Subject), slog.String("upstream", a.Upstream.ID), slog.String("scope", a.Upstream.Scopes.String()))
-	return user, a.Upstream.ID, nil
+	return nil
 }
 
 func (d *Delegation) arrival(c *connector, away trip, held holding, s storage.Session) (storage.Arrival, error) {
@@ -128,13 +128,19 @@ func (d *Delegation) arrival(c *connector, away trip, held holding, s storage.Se
 		Connector: c.ID, Subject: p.Subject, UserID: away.UserID, Label: p.Label, CreatedAt: now, LastUsedAt: now,
 	}}
 	if away.Errand == session.ErrandSignIn {
-		if !p.AuthTime.IsZero() && p.AuthTime.Before(s.AuthTime) { // signed in there before, and not asked again
-			s.AuthTime = p.AuthTime
-		}
-		s.UpstreamID = u.ID
+		s.AuthTime, s.UpstreamID = p.since(s.AuthTime), u.ID
 		a.NewUser, a.Session = d.newcomer(c, p, now), &s
 	}
 	return a, nil
+}
+
+// since is when the person last proved who they are: earlier than now if they were signed
+// in at the provider already.
+func (p profile) since(now time.Time) time.Time {
+	if p.AuthTime.IsZero() || p.AuthTime.After(now) {
+		return now
+	}
+	return p.AuthTime
 }
 
 // turnedAway translates why a person who is who they say could not be let in.

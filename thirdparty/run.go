@@ -80,6 +80,6 @@ func (d *Delegation) shelve(ctx context.Context, u storage.Upstream) error {
 	if err := d.take(ctx, u); err != nil {
 		return err
 	}
-	u.DueAt = d.now().Add(unknownAgain)
+	u.DueAt, u.Sealed = d.now().Add(unknownAgain), d.current(u)
 	return d.cfg.Store.SaveUpstream(ctx, u)
 }
