@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -26,6 +27,9 @@ func (s *Store) EndUpstreams(ctx context.Context, k storage.UpstreamKey, reason 
 		out, err = endUpstreams(ctx, q, strings.Join(where, " AND "), args, reason, now)
 		return err
 	})
+	if errors.Is(err, storage.ErrNotFound) {
+		err = nil // a provider has named what no record can be
+	}
 	return out, err
 }
 
