@@ -61,7 +61,7 @@ func New(c Config) (*Delegation, error) {
 }
 
 func (d *Delegation) connect() error {
-	around := surroundings{issuer: d.cfg.Issuer, productName: d.cfg.ProductName, now: d.cfg.Now}
+	around := surroundings{issuer: d.cfg.Issuer, productName: d.cfg.ProductName, now: d.cfg.Now, log: d.cfg.Logger}
 	var errs []error
 	for _, configured := range d.cfg.Connectors {
 		c, err := newConnector(configured, around)

@@ -248,7 +248,8 @@ func links(t *testing.T, e *env) {
 
 func unlinks(t *testing.T, e *env) {
 	unlink := func(userID string, i storage.Identity) error {
-		return e.s.Unlink(e.ctx, userID, i.Connector, i.Subject, "disconnected", e.now)
+		_, err := e.s.Unlink(e.ctx, userID, i.Connector, i.Subject, "disconnected", e.now)
+		return err
 	}
 	t.Run("lists oldest first", func(t *testing.T) {
 		a, u := e.arrived(t)
