@@ -108,7 +108,13 @@ type profile struct {
 // Claims are personal data and stay out of logs, too.
 
 // LogValue implements slog.LogValuer.
-func (p profile) LogValue() slog.Value { return slog.StringValue(redacted) }
+func (profile) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String implements fmt.Stringer.
+func (profile) String() string { return redacted }
+
+// GoString implements fmt.GoStringer.
+func (profile) GoString() string { return redacted }
 
 // over returns the earlier profile brought up to date by p: what p heard of a source
 // replaces what that source said before and wins over the others, which are believed as
