@@ -76,6 +76,9 @@ type tokens struct {
 	Type    string       `json:"type,omitempty"` // "Bearer"
 	Expires time.Time    `json:"expires,omitzero"`
 	Scopes  oauth.Scopes `json:"scopes,omitempty"` // granted, as far as the provider says
+	// assumed: the provider did not say which scopes it granted, which means all that
+	// were asked for (RFC 6749 §5.1); Scopes are those of the configuration.
+	assumed bool
 }
 
 const redacted = "[redacted]"
