@@ -3,7 +3,9 @@ package config
 import (
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -64,6 +66,12 @@ func show(v reflect.Value) string {
 		return fmt.Sprintf("(%d secrets)", len(x))
 	case []string:
 		return "[" + strings.Join(x, ", ") + "]"
+	case map[string]string:
+		var items []string
+		for _, k := range slices.Sorted(maps.Keys(x)) {
+			items = append(items, k+": "+x[k])
+		}
+		return "{" + strings.Join(items, ", ") + "}"
 	default:
 		return fmt.Sprint(x)
 	}
