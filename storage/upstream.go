@@ -62,11 +62,12 @@ type Arrival struct {
 	// user; without, whoever has the identity signs in, and NewUser when nobody has.
 	Identity Identity
 	NewUser  *User
-	// Upstream is the new session there. Its UserID is filled in. It replaces earlier
-	// sessions with the same connector, user and Linked, if it is Linked.
+	// Upstream is the new session there. Its UserID is filled in and its Version is 1. If
+	// it is Linked it replaces the user's earlier linked sessions at the connector, which
+	// end as by EndUpstreams, with the reason "replaced".
 	Upstream Upstream
 	// Session is the browser session that begins; nil: none does. Its UserID is filled
-	// in, and its UpstreamID is Upstream.ID.
+	// in, and its UpstreamID is Upstream.ID. The user's last sign-in is then Now.
 	Session *Session
 	Now     time.Time
 }
@@ -75,10 +76,14 @@ type Arrival struct {
 type Arrivals interface {
 	// Arrive stores all of an arrival, or nothing, and returns the user. When the name of
 	// NewUser is taken it is stored as the name followed by "-" and the last six
-	// characters of its id. A NewUser whose id is stored already is that user.
+	// characters of its id. Of concurrent arrivals of one new identity one creates the
+	// user, and the others are that user.
 	//
-	// ErrRevoked: the account is disabled. ErrExists: the identity is another user's (only
-	// with Identity.UserID). ErrNotFound: the user of Identity.UserID is gone.
+	// ErrRevoked: the account is disabled. ErrExists: the identity is another user's (with
+	// Identity.UserID), or the id of NewUser is stored and has not, or no more, the
+	// identity: whoever unties an account at a provider, because it is in wrong hands,
+	// keeps those out. ErrNotFound: the user of Identity.UserID is gone, or nobody has
+	// the identity and there is no NewUser.
 	Arrive(ctx context.Context, a Arrival) (User, error)
 }
 
@@ -108,7 +113,7 @@ type Upstreams interface {
 	// SaveUpstream stores what the provider answered (Sealed, Scopes, SessionID, CheckedAt,
 	// DueAt, of u), if the session is live and still has u.Version, makes the version one
 	// more, and gives up the claim. ErrSpent when the version is another one; ErrRevoked
-	// when it has ended.
+	// when it has ended; ErrNotFound.
 	SaveUpstream(ctx context.Context, u Upstream) error
 	// DueUpstreams returns up to limit live sessions that are due at now and that nobody
 	// holds, the longest due first.
