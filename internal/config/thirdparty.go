@@ -172,6 +172,7 @@ func (l *Loaded) readSecretFiles() error {
 				return fmt.Errorf("thirdparty[%d].%s_file: %w", i, s.key, err)
 			}
 			*s.value = Secret(strings.TrimRight(string(b), "\r\n"))
+			l.origins[fmt.Sprintf("thirdparty.%d.%s", i, s.key)] = s.key + "_file"
 		}
 	}
 	return nil
