@@ -63,6 +63,9 @@ type Arrival struct {
 	User storage.User
 	// Upstream is the id of the session at the provider.
 	Upstream string
+	// AuthTime is when the person last proved to the provider who they are, as far as it
+	// says; else when they came back. The session that was stored has it too.
+	AuthTime time.Time
 }
 
 // TokenRequest asks for a token of an upstream provider, for a resource server that holds

@@ -91,10 +91,11 @@ type Arrivals interface {
 type Identities interface {
 	// Identities returns the identities of a user, oldest first.
 	Identities(ctx context.Context, userID string) ([]Identity, error)
-	// Unlink removes an identity of a user and ends its sessions as EndUpstreams does.
+	// Unlink removes an identity of a user, ends its sessions as EndUpstreams does and
+	// returns them as they were before.
 	// ErrNotFound when the user has no such identity. ErrSpent when it is the last one of
 	// a user without a password, who could not sign in any more.
-	Unlink(ctx context.Context, userID, connector, subject, reason string, now time.Time) error
+	Unlink(ctx context.Context, userID, connector, subject, reason string, now time.Time) ([]Upstream, error)
 }
 
 // Upstreams keeps the sessions at upstream providers fresh. Only the holder of a claim

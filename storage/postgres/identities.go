@@ -31,8 +31,8 @@ const (
 )
 
 // Unlink implements storage.Identities.
-func (s *Store) Unlink(ctx context.Context, userID, connector, subject, reason string, now time.Time) error {
-	return s.tx(ctx, "unlink", func(ctx context.Context, q querier) error {
+func (s *Store) Unlink(ctx context.Context, userID, connector, subject, reason string, now time.Time) (ended []storage.Upstream, err error) {
+	err = s.tx(ctx, "unlink", func(ctx context.Context, q querier) error {
 		var password bool
 		if err := one(ctx, q, []any{&password}, holdUser, userID); err != nil {
 			return err
@@ -51,7 +51,8 @@ func (s *Store) Unlink(ctx context.Context, userID, connector, subject, reason s
 		if err != nil {
 			return err
 		}
-		_, err = endUpstreams(ctx, q, "user_id = $1 AND connector = $2 AND subject = $3", []any{userID, connector, subject}, reason, now)
+		ended, err = endUpstreams(ctx, q, "user_id = $1 AND connector = $2 AND subject = $3", []any{userID, connector, subject}, reason, now)
 		return err
 	})
+	return ended, err
 }

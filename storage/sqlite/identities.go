@@ -26,8 +26,8 @@ const waysIn = `SELECT u.password_hash <> '', count(*) FILTER (WHERE i.connector
 FROM users u JOIN identities i ON i.user_id = u.id WHERE u.id = ?1 GROUP BY u.id`
 
 // Unlink implements storage.Identities.
-func (s *Store) Unlink(ctx context.Context, userID, connector, subject, reason string, now time.Time) error {
-	return s.write(ctx, "unlink", func(c *conn) error {
+func (s *Store) Unlink(ctx context.Context, userID, connector, subject, reason string, now time.Time) (ended []storage.Upstream, err error) {
+	err = s.write(ctx, "unlink", func(c *conn) error {
 		var password bool
 		var this, all int
 		err := c.one([]any{&password, &this, &all}, waysIn, userID, connector, subject)
@@ -43,7 +43,8 @@ func (s *Store) Unlink(ctx context.Context, userID, connector, subject, reason s
 		if err != nil {
 			return err
 		}
-		_, err = endUpstreams(c, "user_id = ? AND connector = ? AND subject = ?", []any{userID, connector, subject}, reason, now)
+		ended, err = endUpstreams(c, "user_id = ? AND connector = ? AND subject = ?", []any{userID, connector, subject}, reason, now)
 		return err
 	})
+	return ended, err
 }
