@@ -62,7 +62,7 @@ func (a *app) serve(ctx context.Context) error {
 	if err := a.banner(ctx, as); err != nil {
 		return err
 	}
-	return serveAll(ctx, a.log, as, listeners...)
+	return a.serveAll(ctx, as, listeners...)
 }
 
 // listenManagement opens the management listener. That another instance has the
