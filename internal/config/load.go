@@ -54,7 +54,6 @@ func Load(s Source) (*Loaded, error) {
 	if l.Warnings, err = l.readEnv(env); err != nil {
 		return nil, err
 	}
-	l.fillConnectors()
 	return l, l.readSecretFiles()
 }
 

@@ -2,10 +2,7 @@ package config
 
 import (
 	"fmt"
-	"net/url"
 	"os"
-	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -39,10 +36,16 @@ type Connector struct {
 	KeyID            string `yaml:"key_id"`
 	TeamID           string `yaml:"team_id"`
 
-	Issuer     string            `yaml:"issuer"`
-	BaseURL    string            `yaml:"base_url"`
-	Tenant     string            `yaml:"tenant"`
-	Endpoints  Endpoints         `yaml:"endpoints"`
+	Issuer  string `yaml:"issuer"`
+	BaseURL string `yaml:"base_url"`
+	Tenant  string `yaml:"tenant"`
+	// The endpoints of plain OAuth 2.0; they go before what is discovered.
+	AuthorizationURL string `yaml:"authorization_url"`
+	TokenURL         string `yaml:"token_url"`
+	UserInfoURL      string `yaml:"user_info_url"`
+	RevocationURL    string `yaml:"revocation_url"`
+	IntrospectionURL string `yaml:"introspection_url"`
+
 	Claims     map[string]string `yaml:"claims"`
 	Scopes     []string          `yaml:"scopes"`
 	Parameters map[string]string `yaml:"parameters"`
@@ -56,15 +59,6 @@ type Connector struct {
 	CheckEvery Duration `yaml:"check_every"`
 	Outage     Duration `yaml:"outage"`
 	Detached   bool     `yaml:"detached"`
-}
-
-// Endpoints are those of plain OAuth 2.0.
-type Endpoints struct {
-	Authorization string `yaml:"authorization"`
-	Token         string `yaml:"token"`
-	UserInfo      string `yaml:"userinfo"`
-	Revocation    string `yaml:"revocation"`
-	Introspection string `yaml:"introspection"`
 }
 
 // Allow says who may sign in. Every kind that is given must hold; within one kind, one
@@ -108,8 +102,8 @@ func (p Connector) connector() thirdparty.Connector {
 		ClientID: p.ClientID, ClientSecret: string(p.ClientSecret), ClientAuth: p.ClientAuth,
 		Key: string(p.Key), KeyID: p.KeyID, TeamID: p.TeamID,
 		Issuer: p.Issuer, BaseURL: p.BaseURL, Tenant: p.Tenant,
-		AuthorizationURL: p.Endpoints.Authorization, TokenURL: p.Endpoints.Token, UserInfoURL: p.Endpoints.UserInfo,
-		RevocationURL: p.Endpoints.Revocation, IntrospectionURL: p.Endpoints.Introspection,
+		AuthorizationURL: p.AuthorizationURL, TokenURL: p.TokenURL, UserInfoURL: p.UserInfoURL,
+		RevocationURL: p.RevocationURL, IntrospectionURL: p.IntrospectionURL,
 		Claims: p.Claims, Scopes: p.Scopes, Parameters: p.Parameters, Domains: p.Domains, Allow: thirdparty.Rules(p.Allow),
 		CheckEvery: time.Duration(p.CheckEvery), Outage: time.Duration(p.Outage), Detached: p.Detached,
 	}
@@ -178,44 +172,17 @@ func (l *Loaded) readSecretFiles() error {
 	return nil
 }
 
-// fillConnectors puts in the defaults that an item of a list cannot have beforehand.
-func (l *Loaded) fillConnectors() {
-	for i := range l.ThirdParty {
-		p := &l.ThirdParty[i]
-		if p.CheckEvery == 0 {
-			p.CheckEvery = Duration(5 * time.Minute)
-		}
-		if p.Outage == 0 {
-			p.Outage = Duration(time.Hour)
-		}
-	}
-}
-
-var connectorID = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$`)
-
 func (c *Config) validateConnectors(add func(string, string, ...any)) {
 	ids := map[string]bool{}
 	for i, p := range c.ThirdParty {
 		key := fmt.Sprintf("thirdparty[%d]", i)
-		said := false
-		at := func(sub, format string, args ...any) {
-			said = true
-			add(key+"."+sub, format, args...)
-		}
-		switch {
-		case p.ID == "":
-			at("id", "is missing")
-		case !connectorID.MatchString(p.ID):
-			at("id", "%q has other characters than lower case letters, digits and hyphens; it becomes part of the redirect URI", p.ID)
-		case ids[p.ID]:
-			at("id", "%q is listed twice", p.ID)
+		if p.ID != "" && ids[p.ID] {
+			add(key+".id", "%q is listed twice", p.ID)
 		}
 		ids[p.ID] = true
-		p.validate(at)
-		if !said { // what only the connector itself knows
-			if err := thirdparty.Check(p.connector()); err != nil {
-				add(key, "%s", strings.ReplaceAll(strings.TrimPrefix(err.Error(), thirdparty.ErrConfig.Error()+": "), "\n", "; "))
-			}
+		p.validate(func(sub, format string, args ...any) { add(key+"."+sub, format, args...) })
+		if err := thirdparty.Check(p.connector()); err != nil {
+			add(key, "%s", ofConnector(err))
 		}
 	}
 	if d := c.Login.DefaultProvider; d != "" && !ids[d] {
@@ -226,67 +193,20 @@ func (c *Config) validateConnectors(add func(string, string, ...any)) {
 	}
 }
 
+// ofConnector is what an error of a connector says, without what the key says already.
+func ofConnector(err error) string {
+	text := strings.TrimPrefix(err.Error(), thirdparty.ErrConfig.Error()+": ")
+	if strings.HasPrefix(text, "thirdparty \"") {
+		_, text, _ = strings.Cut(text, "\": ")
+	}
+	return text
+}
+
+// validate checks what is parsed here; the connector itself knows the rest.
 func (p Connector) validate(add func(string, string, ...any)) {
-	if types := thirdparty.Types(); !slices.Contains(types, p.Type) {
-		hint := ""
-		if near := nearest(p.Type, types); near != "" {
-			hint = fmt.Sprintf("; did you mean %q?", near)
-		}
-		add("type", "%q is not one of %s%s", p.Type, strings.Join(types, ", "), hint)
-	}
-	if p.ClientID == "" {
-		add("client_id", "is missing")
-	}
-	for _, u := range []struct{ key, value string }{
-		{"issuer", p.Issuer}, {"base_url", p.BaseURL}, {"endpoints.authorization", p.Endpoints.Authorization}, {"endpoints.token", p.Endpoints.Token},
-		{"endpoints.userinfo", p.Endpoints.UserInfo}, {"endpoints.revocation", p.Endpoints.Revocation}, {"endpoints.introspection", p.Endpoints.Introspection},
-	} {
-		if u.value != "" && !secureURL(u.value) {
-			add(u.key, "%q is not an https URL (http is for localhost only)", u.value)
-		}
-	}
 	for i, n := range p.Networks {
 		if _, err := parseNetwork(n); err != nil {
 			add(fmt.Sprintf("networks[%d]", i), "%q is not an address or network such as 10.0.0.0/8", n)
-		}
-	}
-	for i, d := range append(slices.Clone(p.Domains), p.Allow.Domains...) {
-		if d == "" || strings.ContainsAny(d, "@*/ ") {
-			add(within("domains", i, len(p.Domains), "allow.domains"), "%q is not a domain such as example.com", d)
-		}
-	}
-	for i, e := range p.Allow.Emails {
-		if strings.Count(e, "@") != 1 {
-			add(fmt.Sprintf("allow.emails[%d]", i), "%q is not an e-mail address", e)
-		}
-	}
-	for i, t := range p.Allow.Teams {
-		if strings.Count(t, "/") != 1 {
-			add(fmt.Sprintf("allow.teams[%d]", i), "%q is not of the form organisation/team", t)
-		}
-	}
-	p.validateRules(add)
-	checkBetween(add, "check_every", p.CheckEvery, time.Second, 24*time.Hour)
-	checkBetween(add, "outage", p.Outage, time.Second, 7*24*time.Hour)
-}
-
-// within names item i of two lists that are looked at as one.
-func within(first string, i, n int, second string) string {
-	if i < n {
-		return fmt.Sprintf("%s[%d]", first, i)
-	}
-	return fmt.Sprintf("%s[%d]", second, i-n)
-}
-
-func (p Connector) validateRules(add func(string, string, ...any)) {
-	scopes := func(key string, list []string, needed bool) {
-		if needed && len(list) == 0 {
-			add(key, "is missing")
-		}
-		for i, s := range list {
-			if !oauth.ValidScope(s) {
-				add(fmt.Sprintf("%s[%d]", key, i), "%q is not a scope (no spaces, quotes or backslashes)", s)
-			}
 		}
 	}
 	resource := func(key, uri string) {
@@ -294,25 +214,18 @@ func (p Connector) validateRules(add func(string, string, ...any)) {
 			add(key, "%q: %v", uri, err)
 		}
 	}
-	scopes("scopes", p.Scopes, false)
 	for i, r := range p.ScopeRules {
-		key := fmt.Sprintf("scope_rules[%d]", i)
-		scopes(key+".scopes", r.Scopes, true)
 		if r.Resource != "" {
-			resource(key+".resource", r.Resource)
-		}
-		if len(r.Groups) == 0 && r.Expression == "" {
-			add(key, "has neither groups nor an expression, so it would keep its scopes from everybody")
+			resource(fmt.Sprintf("scope_rules[%d].resource", i), r.Resource)
 		}
 	}
 	for i, r := range p.Broker {
 		resource(fmt.Sprintf("broker[%d].resource", i), r.Resource)
-		scopes(fmt.Sprintf("broker[%d].scopes", i), r.Scopes, false)
 	}
-}
-
-// secureURL admits https anywhere and http on this machine.
-func secureURL(raw string) bool {
-	u, err := url.Parse(raw)
-	return err == nil && u.Host != "" && u.User == nil && (u.Scheme == "https" || u.Scheme == "http" && oauth.IsLoopbackHost(u.Hostname()))
+	if p.CheckEvery != 0 { // else the type's own
+		checkBetween(add, "check_every", p.CheckEvery, time.Second, 24*time.Hour)
+	}
+	if p.Outage != 0 {
+		checkBetween(add, "outage", p.Outage, time.Second, 7*24*time.Hour)
+	}
 }
