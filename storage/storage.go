@@ -144,9 +144,8 @@ type Approvals interface {
 	// Approve remembers the consent (the union with what was consented before),
 	// stores the client when a.Client is not nil and the id is not yet stored,
 	// and creates the grant, with the UpstreamID of the session, and its code, in one
-	// round trip. ErrNotFound when the
-	// session is not live or its account is disabled or is not a.Grant.UserID;
-	// ErrRevoked when the client was deleted.
+	// round trip. ErrNotFound when the session is not live or its account is disabled
+	// or is not a.Grant.UserID; ErrRevoked when the client was deleted.
 	Approve(ctx context.Context, a Approval) error
 }
 

@@ -107,7 +107,7 @@ func (d *Delegation) judge(c *connector, u storage.Upstream, cause error) error 
 
 // unavailable is the protocol error for what nobody can tell now.
 func (c *connector) unavailable(cause error) *oauth.Error {
-	e := c.say(oauth.TemporarilyUnavailable, sayUnreachable)
+	e := c.say(oauth.TemporarilyUnavailable, sayUnknown)
 	e.RetryAfter = retryAfter
 	return e.Because(cause)
 }

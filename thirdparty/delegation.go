@@ -61,7 +61,7 @@ func New(c Config) (*Delegation, error) {
 }
 
 func (d *Delegation) connect() error {
-	around := surroundings{issuer: d.cfg.Issuer, productName: d.cfg.ProductName, now: d.cfg.Now}
+	around := surroundings{issuer: d.cfg.Issuer, productName: d.cfg.ProductName, now: d.cfg.Now, log: d.cfg.Logger}
 	var errs []error
 	for _, configured := range d.cfg.Connectors {
 		c, err := newConnector(configured, around)
@@ -117,6 +117,7 @@ func (d *Delegation) record(ctx context.Context, event string, c *connector, att
 // What people and clients are told. NAME stands for the provider.
 const (
 	sayUnreachable = "NAME could not be reached. Please try again in a minute."
+	sayUnknown     = "Whether NAME still vouches for this sign-in cannot be told now. Please try again in a minute."
 	sayGarbage     = "NAME gave an answer that cannot be used. Please try again, and tell the operator of this server if it happens again."
 	sayConfig      = "NAME does not accept this server. Please tell its operator: the registration of this server there needs attention."
 	sayNotGranted  = "The sign-in at NAME was not completed. Please try again."

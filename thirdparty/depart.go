@@ -33,6 +33,12 @@ type trip struct {
 // LogValue implements slog.LogValuer.
 func (trip) LogValue() slog.Value { return slog.StringValue(redacted) }
 
+// String implements fmt.Stringer.
+func (trip) String() string { return redacted }
+
+// GoString implements fmt.GoStringer.
+func (trip) GoString() string { return redacted }
+
 // Depart prepares a trip to a provider and stores what has to be known when the browser
 // returns. Nothing is stored when the provider cannot be reached. An *oauth.Error says
 // what the person is told.

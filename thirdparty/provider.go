@@ -1,6 +1,7 @@
 package thirdparty
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -106,32 +107,44 @@ type profile struct {
 // LogValue implements slog.LogValuer.
 func (p profile) LogValue() slog.Value { return slog.StringValue(redacted) }
 
-// over returns the earlier profile brought up to date by p: sources that p heard replace
-// what they said before, the others are believed as before.
+// over returns the earlier profile brought up to date by p: what p heard of a source
+// replaces what that source said before and wins over the others, which are believed as
+// before. A claim that its source has dropped is gone, wherever else it was said.
 func (p profile) over(earlier profile) profile {
-	parts := maps.Clone(earlier.Parts)
-	if parts == nil {
-		parts = map[string]map[string]any{}
+	parts := map[string]map[string]any{}
+	for source, claims := range earlier.Parts {
+		parts[source] = maps.Clone(claims)
+	}
+	for source, claims := range p.Parts {
+		for name := range earlier.Parts[source] {
+			if _, still := claims[name]; !still {
+				for _, other := range parts {
+					delete(other, name)
+				}
+			}
+		}
 	}
 	maps.Copy(parts, p.Parts)
-	out := profile{Subject: p.Subject, Label: p.Label, SessionID: p.SessionID, AuthTime: p.AuthTime, Claims: map[string]any{}, Parts: parts}
-	for _, source := range sources {
-		maps.Copy(out.Claims, parts[source])
+	out := profile{Subject: p.Subject, SessionID: cmp.Or(p.SessionID, earlier.SessionID), AuthTime: p.AuthTime, Claims: map[string]any{}, Parts: parts}
+	if len(earlier.Parts) == 0 {
+		maps.Copy(out.Claims, earlier.Claims)
 	}
-	if out.Label == "" {
-		out.Label = earlier.Label
-	}
-	if out.SessionID == "" {
-		out.SessionID = earlier.SessionID
+	for _, fresh := range []bool{false, true} {
+		for _, source := range sources {
+			if _, is := p.Parts[source]; is == fresh {
+				maps.Copy(out.Claims, parts[source])
+			}
+		}
 	}
 	if out.AuthTime.IsZero() {
 		out.AuthTime = earlier.AuthTime
 	}
+	out.Label = cmp.Or(label(out.Claims), p.Label, earlier.Label)
 	return out
 }
 
 // sources of claims, the more trusted later.
-var sources = []string{"introspection", "userinfo", "id_token"}
+var sources = []string{"userinfo", "id_token"}
 
 // logout is the content of a good logout token. At least one of Subject and SessionID is set.
 type logout struct {

@@ -89,9 +89,6 @@ func (d *Delegation) vet(c *connector, away trip, p profile) error {
 	return nil
 }
 
-// leeway is what two clocks may differ by.
-const leeway = time.Minute
-
 // arrive stores who came back.
 func (d *Delegation) arrive(ctx context.Context, c *connector, away trip, held holding, s storage.Session, out *session.Arrival) error {
 	a, err := d.arrival(c, away, held, s)

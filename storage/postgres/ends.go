@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -26,6 +27,9 @@ func (s *Store) EndUpstreams(ctx context.Context, k storage.UpstreamKey, reason 
 		out, err = endUpstreams(ctx, q, strings.Join(where, " AND "), args, reason, now)
 		return err
 	})
+	if errors.Is(err, storage.ErrNotFound) {
+		err = nil // a provider has named what no record can be
+	}
 	return out, err
 }
 
@@ -59,8 +63,9 @@ func endUpstreams(ctx context.Context, q querier, where string, args []any, reas
 }
 
 // eraseOfUser ends the sessions at providers of a user whose browser sessions and grants
-// end anyway.
+// end anyway. It locks them in the order of endUpstreams.
 func eraseOfUser(userID string, now time.Time) statement {
-	return statement{`UPDATE upstreams SET sealed = NULL, claimed_until = NULL, ended_at = $1, end_reason = $2
-		WHERE user_id = $3 AND ended_at IS NULL`, []any{column.Millis(now), column.Disabled, userID}}
+	return statement{`WITH live AS (SELECT id FROM upstreams WHERE user_id = $3 AND ended_at IS NULL ORDER BY id FOR UPDATE)
+UPDATE upstreams AS u SET sealed = NULL, claimed_until = NULL, ended_at = $1, end_reason = $2 FROM live WHERE u.id = live.id`,
+		[]any{column.Millis(now), column.Disabled, userID}}
 }

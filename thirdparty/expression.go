@@ -1,0 +1,87 @@
+package thirdparty
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/vm"
+)
+
+// Bounds of a condition. It is the operator's, but the claims that it runs over are not:
+// without loops inside loops and ranges, its time is bounded by their size.
+const (
+	maxExpression = 4096 // bytes
+	maxNodes      = 512
+	memoryBudget  = 1 << 16 // values
+)
+
+// functions are what a condition may call: nothing that makes large values of small ones,
+// and nothing that depends on anything but the claims.
+var functions = []string{
+	"all", "none", "any", "one", "filter", "count", "len", "lower", "upper", "trim", "split", "indexOf", "hasPrefix", "hasSuffix",
+	"int", "float", "string", "get", "first", "last", "keys", "values", "max", "min", "type",
+}
+
+// condition is a compiled expression over claims.
+type condition struct{ program *vm.Program }
+
+func compile(source string) (*condition, error) {
+	if len(source) > maxExpression {
+		return nil, fmt.Errorf("is longer than %d bytes", maxExpression)
+	}
+	flat := &flatness{}
+	options := []expr.Option{
+		expr.Env(map[string]any{"claims": map[string]any{}}), expr.AsBool(), expr.MaxNodes(maxNodes), expr.DisableAllBuiltins(), expr.Patch(flat),
+	}
+	for _, f := range functions {
+		options = append(options, expr.EnableBuiltin(f))
+	}
+	program, err := expr.Compile(source, options...)
+	if err != nil {
+		return nil, errors.New(strings.TrimSpace(err.Error()))
+	}
+	if flat.problem != "" {
+		return nil, errors.New(flat.problem)
+	}
+	return &condition{program}, nil
+}
+
+// flatness finds what could take long or much.
+type flatness struct{ problem string }
+
+// Visit implements ast.Visitor. It is called for inner nodes first, and for the whole
+// expression last.
+func (f *flatness) Visit(node *ast.Node) {
+	switch n := (*node).(type) {
+	case *ast.BinaryNode:
+		if n.Operator == ".." {
+			f.problem = "has a range (..), which conditions do not need"
+		}
+	case *ast.PredicateNode:
+		inner := &loops{}
+		ast.Walk(&n.Node, inner)
+		if inner.found {
+			f.problem = "has a loop inside a loop"
+		}
+	}
+}
+
+type loops struct{ found bool }
+
+// Visit implements ast.Visitor.
+func (l *loops) Visit(node *ast.Node) {
+	if _, ok := (*node).(*ast.PredicateNode); ok {
+		l.found = true
+	}
+}
+
+// holds reports whether the condition is true of the claims. What fails is not true.
+func (c *condition) holds(claims map[string]any) bool {
+	machine := vm.VM{MemoryBudget: memoryBudget}
+	out, err := machine.Run(c.program, map[string]any{"claims": claims})
+	truth, ok := out.(bool)
+	return err == nil && ok && truth
+}
