@@ -109,6 +109,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, fmt.Errorf("%w: %w", errUnreachable, err)
 	}
+	noteDate(req.Context(), resp.Header)
 	return bounded(req, resp)
 }
 

@@ -37,7 +37,7 @@ func (a *app) delegate(cfg *authserver.Config) error {
 		return err
 	}
 	a.delegation = d
-	cfg.Delegation, cfg.Bindings = d, d
+	cfg.Delegation, cfg.Bindings, cfg.Accounts, cfg.BackchannelLogout = d, d, d, d.Logout()
 	cfg.NoLocalLogin, cfg.DefaultProvider = !a.config.Login.Local, a.config.Login.DefaultProvider
 	for _, c := range a.config.ThirdParty {
 		if c.Detached {

@@ -55,6 +55,7 @@ type doctor struct {
 	now      func() time.Time
 
 	app     *app
+	current bool     // the store is open and its schema is this version's
 	kids    []string // of the keys that are published, by the database
 	running bool     // somebody listens where the server would
 }

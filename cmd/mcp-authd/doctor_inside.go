@@ -129,6 +129,7 @@ func (d *doctor) database(ctx context.Context) {
 		d.fail("database", "mcp-authd migrate up", "%d migrations are pending, and database.migrate is off", pending)
 	default:
 		d.ok("database", "reachable, its schema is current (%d)", len(status))
+		d.current = true
 		d.signingKeys(ctx)
 	}
 }
