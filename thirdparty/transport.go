@@ -109,7 +109,6 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, fmt.Errorf("%w: %w", errUnreachable, err)
 	}
-	noteDate(req.Context(), resp.Header)
 	return bounded(req, resp)
 }
 
