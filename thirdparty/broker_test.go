@@ -121,4 +121,34 @@ func TestBroker(t *testing.T) {
 			t.Errorf("what was granted before is not asked for: %s", b.URL)
 		}
 	})
+	t.Run("RFC 6749 5.1: a provider that does not say which scopes it granted has granted all that were asked", func(t *testing.T) {
+		r := newRig(t, brokering)
+		r.up.Behave(func(b *fakeupstream.Behaviour) { b.NoScope = true })
+		a, _ := r.signIn("")
+		if _, err := r.Token(t.Context(), ask(a, "calendar")); code(err) != oauth.InteractionRequired {
+			t.Errorf("before: %v", err)
+		}
+		b := r.leave(session.Trip{Provider: "corp", Errand: session.ErrandExtend, UserID: a.User.ID, Scopes: oauth.Scopes{"calendar"}})
+		if _, err := r.come(b, "corp"); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // and still after a renewal
+			if got, err := r.Token(t.Context(), ask(a, "calendar", "profile")); err != nil || !got.Scopes.Has("calendar", "profile") {
+				t.Errorf("got %v, %v", got.Scopes, err)
+			}
+			r.clock.pass(time.Hour)
+		}
+	})
+	t.Run("RS-202: what was asked for and not granted stays missing", func(t *testing.T) {
+		r := newRig(t, brokering)
+		r.up.Behave(func(b *fakeupstream.Behaviour) { b.Grant = []string{"openid", "profile", "offline_access"} })
+		a, _ := r.signIn("")
+		b := r.leave(session.Trip{Provider: "corp", Errand: session.ErrandExtend, UserID: a.User.ID, Scopes: oauth.Scopes{"calendar"}})
+		if _, err := r.come(b, "corp"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Token(t.Context(), ask(a, "calendar")); code(err) != oauth.InteractionRequired {
+			t.Errorf("got %v", err)
+		}
+	})
 }

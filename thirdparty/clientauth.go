@@ -167,7 +167,10 @@ func refusal(status int, code string) error {
 	if code == "" && status != http.StatusUnauthorized && status != http.StatusForbidden {
 		return fmt.Errorf("%w: status %d without an error code", errGarbage, status)
 	}
-	return fmt.Errorf("%w: %s (%d)", errMisconfigured, printable(code, 64), status)
+	if len(code) > 64 || strings.ContainsFunc(code, func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') }) {
+		code = "an error code that is none" // and may be anything
+	}
+	return fmt.Errorf("%w: %s (%d)", errMisconfigured, code, status)
 }
 
 // printable makes foreign text fit for a log.

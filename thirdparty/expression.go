@@ -1,6 +1,7 @@
 package thirdparty
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -49,32 +50,41 @@ func compile(source string) (*condition, error) {
 	return &condition{program}, nil
 }
 
-// flatness finds what could take long or much.
+// flatness finds what could take long: in all, a condition looks at each claim a fixed
+// number of times.
 type flatness struct{ problem string }
 
-// Visit implements ast.Visitor. It is called for inner nodes first, and for the whole
-// expression last.
+// Visit implements ast.Visitor.
 func (f *flatness) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
+	case *ast.IdentifierNode:
+		if n.Value == "$env" {
+			f.problem = "names $env; all there is are claims"
+		}
 	case *ast.BinaryNode:
 		if n.Operator == ".." {
 			f.problem = "has a range (..), which conditions do not need"
 		}
-	case *ast.PredicateNode:
-		inner := &loops{}
-		ast.Walk(&n.Node, inner)
-		if inner.found {
-			f.problem = "has a loop inside a loop"
+		if _, fixed := n.Right.(*ast.StringNode); n.Operator == "matches" && !fixed {
+			f.problem = "matches a pattern that is not written in it"
 		}
+	case *ast.PredicateNode:
+		inner := &insideLoop{}
+		ast.Walk(&n.Node, inner)
+		f.problem = cmp.Or(inner.problem, f.problem)
 	}
 }
 
-type loops struct{ found bool }
+// insideLoop permits what is about the element (#) alone.
+type insideLoop struct{ problem string }
 
 // Visit implements ast.Visitor.
-func (l *loops) Visit(node *ast.Node) {
-	if _, ok := (*node).(*ast.PredicateNode); ok {
-		l.found = true
+func (l *insideLoop) Visit(node *ast.Node) {
+	switch n := (*node).(type) {
+	case *ast.PredicateNode:
+		l.problem = "has a loop inside a loop"
+	case *ast.IdentifierNode:
+		l.problem = fmt.Sprintf("names %s inside a loop, where only # is at hand", n.Value)
 	}
 }
 

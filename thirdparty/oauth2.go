@@ -181,7 +181,7 @@ func (u *upstream) received(answer *oauth2.Token, before tokens) (tokens, error)
 	if !strings.EqualFold(answer.Type(), "Bearer") {
 		return tokens{}, fmt.Errorf("%w: token_type is %q", errGarbage, printable(answer.TokenType, 20))
 	}
-	t := tokens{Access: answer.AccessToken, Refresh: answer.RefreshToken, Type: "Bearer", Scopes: before.Scopes}
+	t := tokens{Access: answer.AccessToken, Refresh: answer.RefreshToken, Type: "Bearer", Scopes: before.Scopes, assumed: true}
 	if !answer.Expiry.IsZero() {
 		t.Expires = u.now().Add(time.Until(answer.Expiry)).Truncate(time.Second)
 	}
@@ -189,7 +189,7 @@ func (u *upstream) received(answer *oauth2.Token, before tokens) (tokens, error)
 		if u.preset.commaScopes {
 			scope = strings.ReplaceAll(scope, ",", " ")
 		}
-		t.Scopes = oauth.ParseScopes(scope)
+		t.Scopes, t.assumed = oauth.ParseScopes(scope), false
 	}
 	return t, nil
 }

@@ -76,6 +76,9 @@ type tokens struct {
 	Type    string       `json:"type,omitempty"` // "Bearer"
 	Expires time.Time    `json:"expires,omitzero"`
 	Scopes  oauth.Scopes `json:"scopes,omitempty"` // granted, as far as the provider says
+	// assumed: the provider did not say which scopes it granted, which means all that
+	// were asked for (RFC 6749 §5.1); Scopes are those of the configuration.
+	assumed bool
 }
 
 const redacted = "[redacted]"
@@ -105,7 +108,13 @@ type profile struct {
 // Claims are personal data and stay out of logs, too.
 
 // LogValue implements slog.LogValuer.
-func (p profile) LogValue() slog.Value { return slog.StringValue(redacted) }
+func (profile) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String implements fmt.Stringer.
+func (profile) String() string { return redacted }
+
+// GoString implements fmt.GoStringer.
+func (profile) GoString() string { return redacted }
 
 // over returns the earlier profile brought up to date by p: what p heard of a source
 // replaces what that source said before and wins over the others, which are believed as

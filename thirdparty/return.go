@@ -64,8 +64,8 @@ func (d *Delegation) collect(ctx context.Context, c *connector, away trip, param
 		return holding{}, c.told(err)
 	}
 	d.well(c)
-	if len(t.Scopes) == 0 { // RFC 6749 §5.1: left out when it is what was asked
-		t.Scopes = away.Asked
+	if t.assumed {
+		t.Scopes = t.Scopes.Union(away.Extra)
 	}
 	held := holding{Tokens: t, Profile: p}
 	if err := d.vet(c, away, p); err != nil {

@@ -113,6 +113,8 @@ func Start(tb testing.TB) *Upstream {
 func (u *Upstream) routes() {
 	u.mux = http.NewServeMux()
 	u.handle(Discovery, "GET /.well-known/openid-configuration", u.discovery)
+	// Entra has a path for each tenant, or for many; the issuer is EditMetadata's business.
+	u.handle(Discovery, "GET /{tenant}/v2.0/.well-known/openid-configuration", u.discovery)
 	u.handle(Keys, "GET /keys", u.publish)
 	u.handle(Authorize, "GET /authorize", u.authorize)
 	u.handle(Authorize, "POST /authorize", u.authorize)
