@@ -83,10 +83,14 @@ func (s *Server) permit(ctx context.Context, upstreamID, resource string, scopes
 	return scopes.Intersect(append(oauth.Scopes{oauth.OfflineAccess}, permitted...)), nil
 }
 
-// permitted narrows a request to what policy gives the person.
+// permitted narrows a request to what policy gives the person. storage.ErrNotFound when
+// the session at the provider, and with it the sign-in, has ended.
 func (s *Server) permitted(ctx context.Context, upstreamID string, a authorization) (authorization, error) {
 	scopes, err := s.permit(ctx, upstreamID, a.resource.URI, a.scopes)
-	if err == nil {
+	switch {
+	case errors.Is(err, storage.ErrRevoked):
+		err = storage.ErrNotFound
+	case err == nil:
 		a.scopes = scopes
 	}
 	return a, err
@@ -105,10 +109,7 @@ func (s *Server) narrowed(ctx context.Context, token storage.Hash, a authorizati
 	case v == nil:
 		return a, storage.ErrNotFound
 	}
-	if a, err = s.permitted(ctx, v.Session.UpstreamID, a); errors.Is(err, storage.ErrRevoked) {
-		err = storage.ErrNotFound
-	}
-	return a, err
+	return s.permitted(ctx, v.Session.UpstreamID, a)
 }
 
 // farewell tells why a browser is no longer signed in, if a provider has ended it.

@@ -67,7 +67,7 @@ func (s *Server) decide(ctx context.Context, p params, token storage.Hash) decis
 	a, err := s.validate(ctx, who, p)
 	v, visitErr := s.visitor(ctx, token, who.client.ID, a.resource.URI)
 	if err == nil && v != nil {
-		if a, err = s.permitted(ctx, v.Session.UpstreamID, a); errors.Is(err, storage.ErrRevoked) {
+		if a, err = s.permitted(ctx, v.Session.UpstreamID, a); errors.Is(err, storage.ErrNotFound) {
 			v, err = nil, nil
 		}
 	}

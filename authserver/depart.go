@@ -67,6 +67,9 @@ func (s *Server) consentToLeave(ctx context.Context, state departState, verdict 
 	case verdict == "deny":
 		s.cfg.Audit.Record(ctx, audit.ConsentDenied, slog.String("client_id", d.clientID()), slog.String("resource", d.auth.resource.URI))
 		d.err = oauth.NewError(oauth.AccessDenied, "The person denied the request.")
+		if !d.identified {
+			d.err = oauth.NewError(oauth.AccessDenied, "You did not continue, so nothing was approved.")
+		}
 		return d
 	case verdict != "approve":
 		return decision{err: oauth.NewError(oauth.InvalidRequest, "The form was not complete.")}

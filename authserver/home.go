@@ -50,7 +50,7 @@ func (s *Server) home(ctx context.Context, token storage.Hash) (h home, err erro
 
 func (s *Server) showHome(w http.ResponseWriter, r *http.Request, h home) {
 	browser := s.sessions.Browser(w, r)
-	v := web.Home{Issuer: s.cfg.Issuer, SignOutAction: s.paths.logout, Farewell: h.farewell}
+	v := web.Home{Issuer: s.cfg.Issuer, SignOutAction: s.paths.logout, Farewell: h.farewell, FormTargets: s.ways().targets()}
 	for _, res := range h.resources {
 		v.Resources = append(v.Resources, resourceParty(res))
 	}

@@ -36,6 +36,8 @@ func (s *Server) showLogin(w http.ResponseWriter, r *http.Request, status int, d
 		return
 	}
 	switch a := d.auth; {
+	case state.Query == "":
+		v.FormTargets = s.ways().targets()
 	case a.client.ID != "":
 		v.Client, v.Resource = clientParty(a.client), resourceParty(a.resource.Resource)
 		v.FormTargets = formTargets(a.redirectURI)

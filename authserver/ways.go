@@ -100,6 +100,14 @@ func (s *Server) authorizeAt(query, provider string) string {
 	return s.paths.authorize + "?" + v.Encode()
 }
 
+// targets are the providerTargets of a page that has a form for each provider.
+func (w ways) targets() (out []string) {
+	for _, p := range w.providers {
+		out = append(out, providerTargets(p)...)
+	}
+	return out
+}
+
 func providerView(p session.Provider) web.Provider {
 	return web.Provider{Name: p.Name, Icon: p.Icon, Host: p.Host}
 }

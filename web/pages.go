@@ -160,7 +160,9 @@ func (p *Pages) SetupDone(w http.ResponseWriter, v SetupDone) {
 }
 
 // Home shows the start page: who is signed in, and which MCP servers there are.
-func (p *Pages) Home(w http.ResponseWriter, v Home) { p.show(w, http.StatusOK, "home", v, policy{}) }
+func (p *Pages) Home(w http.ResponseWriter, v Home) {
+	p.show(w, http.StatusOK, "home", v, policy{formTargets: v.FormTargets})
+}
 
 // SignedOut shows that the session has ended.
 func (p *Pages) SignedOut(w http.ResponseWriter) {

@@ -188,4 +188,5 @@ type Home struct {
 	Connect   []Choice  // what else could be
 	// SignOutAction and Step are the sign-out form.
 	SignOutAction, Step string
+	FormTargets         []string
 }
