@@ -4,16 +4,14 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"sync"
-	"time"
+	"strings"
 
-	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
-// providers looks at each upstream provider, all at once.
+// providers looks at each upstream provider.
 func (d *doctor) providers(ctx context.Context) {
 	a := d.app
 	if len(a.config.ThirdParty) == 0 {
@@ -29,68 +27,37 @@ func (d *doctor) providers(ctx context.Context) {
 		d.fail("config", "", "%s", err)
 		return
 	}
-	looks := make([]thirdparty.Look, len(a.config.ThirdParty))
-	var group sync.WaitGroup
-	for i, c := range a.config.ThirdParty {
-		group.Go(func() { looks[i], _ = delegation.Probe(ctx, c.ID) }) // it is one of the configuration
-	}
-	group.Wait()
-	for i, c := range a.config.ThirdParty {
-		d.provider(ctx, c, looks[i])
+	for _, r := range delegation.Probe(ctx) {
+		d.provider(ctx, r)
 	}
 }
 
 // noStore is for a delegation that only looks.
 type noStore struct{ thirdparty.Store }
 
-func (d *doctor) provider(ctx context.Context, c config.Connector, l thirdparty.Look) {
-	check := "provider " + c.ID
-	d.add(check, "ok", logoutAdvice(l), "register this redirect URI at %s: %s", l.Name, l.RedirectURI)
-	if l.Problem != "" {
-		d.fail(check, l.Advice+"; see docs/"+l.Guide, "nobody can sign in at %s: %s", l.Name, l.Problem)
-	} else {
-		d.ok(check, "%s can be reached and accepts client_id and client_secret", l.Name)
+func (d *doctor) provider(ctx context.Context, r thirdparty.ProbeResult) {
+	check, logout := "provider "+r.Connector, ""
+	if r.LogoutURI != "" {
+		logout = "and, if it offers back-channel logout: " + r.LogoutURI
 	}
-	if l.ClockKnown {
-		d.clock(l)
+	d.add(check, "ok", logout, "register this redirect URI at %s: %s", r.Name, r.RedirectURI)
+	for _, f := range r.Findings {
+		level, advice := string(f.Verdict), f.Advice
+		if f.Verdict == thirdparty.Problem {
+			level, advice = "fail", strings.TrimSpace(advice+" See docs/providers/"+r.Type+".md.")
+		}
+		d.add(check, level, advice, "%s", f.What)
 	}
-	d.callback(ctx, check, l)
-}
-
-func logoutAdvice(l thirdparty.Look) string {
-	if l.LogoutURI == "" {
-		return ""
-	}
-	return "and, if it offers back-channel logout: " + l.LogoutURI
-}
-
-// What two clocks may differ by: ID tokens are given a minute.
-const (
-	clockWarning = 15 * time.Second
-	clockFailure = time.Minute
-)
-
-// clock compares our clock with that of a provider.
-func (d *doctor) clock(l thirdparty.Look) {
-	off := l.Clock.Abs().Round(time.Second)
-	const advice = "set the clock of this machine by NTP; sign-ins fail when the two differ by more than a minute"
-	switch {
-	case off > clockFailure:
-		d.fail("clock", advice, "the clock of %s and ours differ by %s", l.Name, off)
-	case off > clockWarning:
-		d.warn("clock", advice, "the clock of %s and ours differ by %s", l.Name, off)
-	default:
-		d.ok("clock", "agrees with that of %s", l.Name)
-	}
+	d.callback(ctx, check, r.RedirectURI)
 }
 
 // callback sees whether the redirect URI leads to this server, as configured now. Without
 // a state there is nothing to come back to, which the server says with a page.
-func (d *doctor) callback(ctx context.Context, check string, l thirdparty.Look) {
+func (d *doctor) callback(ctx context.Context, check, redirectURI string) {
 	if !d.running {
 		return
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.RedirectURI, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, redirectURI, nil)
 	if err != nil {
 		d.fail(check, "", "%s", err)
 		return
@@ -103,9 +70,9 @@ func (d *doctor) callback(ctx context.Context, check string, l thirdparty.Look) 
 	switch resp.StatusCode {
 	case http.StatusBadRequest:
 	case http.StatusNotFound:
-		d.fail(check, "restart the server if this provider is new; else let the proxy forward everything below the issuer's path", "the running server knows no %s", l.RedirectURI)
+		d.fail(check, "restart the server if this provider is new; else let the proxy forward everything below the issuer's path", "the running server knows no %s", redirectURI)
 	default:
-		d.warn(check, "let the proxy forward everything below the issuer's path, unchanged", "%s answers %s, and should say that nobody is under way", l.RedirectURI, resp.Status)
+		d.warn(check, "let the proxy forward everything below the issuer's path, unchanged", "%s answers %s, and should say that nobody is under way", redirectURI, resp.Status)
 	}
 }
 

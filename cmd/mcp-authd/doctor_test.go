@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/config"
-	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
 // testDoctor is a doctor with a configuration.
@@ -108,11 +107,6 @@ func TestDoctorOnTime(t *testing.T) {
 	d.expiry("it", &x509.Certificate{NotBefore: now.Add(time.Hour), NotAfter: now.Add(24 * time.Hour)})
 	if !strings.HasPrefix(d.last(), "fail tls it is not valid before") {
 		t.Errorf("got %q", d.last())
-	}
-	for off, want := range map[time.Duration]string{0: "ok clock", -10 * time.Second: "ok clock", 20 * time.Second: "warning clock", -61 * time.Second: "fail clock", time.Hour: "fail clock"} {
-		if d.clock(thirdparty.Look{Name: "X", Clock: off}); !strings.HasPrefix(d.last(), want) {
-			t.Errorf("%s: got %q, want %q", off, d.last(), want)
-		}
 	}
 }
 
