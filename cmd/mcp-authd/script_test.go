@@ -40,7 +40,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"ready": scriptReady, "token": scriptToken, "accepts": scriptAccepts, "inactive": scriptInactive,
 			"published": scriptPublished, "signs": scriptSigns, "kid": scriptKid,
-			"signin": scriptSignIn(upstream), "brokered": scriptBrokered, "active": scriptActive,
+			"signin": scriptSignIn(upstream), "signout": scriptSignOut(upstream), "brokered": scriptBrokered, "active": scriptActive,
 			// exits CODE COMMAND...: the command ends with just this code.
 			"exits": func(ts *testscript.TestScript, neg bool, args []string) {
 				var out, errs strings.Builder

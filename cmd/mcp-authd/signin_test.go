@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -71,6 +72,9 @@ func signIn(u *fakeupstream.Upstream, issuer string) (string, error) {
 	if err != nil || at.Query().Get("code") == "" {
 		return "", errors.Join(err, fmt.Errorf("no code in %s", done))
 	}
+	if home, err := fetch(browser.Get(issuer + "/")); err != nil || !strings.Contains(home, "Connected accounts") {
+		return "", errors.Join(err, fmt.Errorf("the start page does not show the account: %s", home))
+	}
 	body, err := fetch(http.PostForm(issuer+"/token", url.Values{
 		"grant_type": {"authorization_code"}, "client_id": {"app"}, "redirect_uri": {appRedirect}, "code": {at.Query().Get("code")}, "code_verifier": {appVerifier},
 	}))
@@ -112,5 +116,16 @@ func scriptActive(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	if out["active"] != true {
 		ts.Fatalf("got %v", out)
+	}
+}
+
+// signout URL: the provider says that its person has signed out there.
+func scriptSignOut(u *fakeupstream.Upstream) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, _ bool, args []string) {
+		status, err := u.SendLogout(context.Background(), args[0]+"/callback/corp/logout", u.LogoutToken(fakeupstream.Alice.Subject, "", nil))
+		ts.Check(err)
+		if status != http.StatusOK {
+			ts.Fatalf("the logout was answered %d", status)
+		}
 	}
 }
