@@ -198,6 +198,28 @@ func TestOutage(t *testing.T) {
 	})
 }
 
+// hostile is a provider whose answers trip us up.
+type hostile struct{ provider }
+
+func (hostile) inspect(context.Context, tokens) (*profile, error) {
+	panic("a document that nobody foresaw")
+}
+
+func TestPanic(t *testing.T) {
+	r := newRig(t, nil)
+	a, g := r.signIn("")
+	c := r.byID["corp"]
+	c.provider = hostile{c.provider}
+	r.clock.pass(6 * time.Minute)
+	if err := r.Check(t.Context(), a.Upstream, 0); err != nil || !r.active(g) {
+		t.Errorf("AS-223: got %v", err)
+	}
+	r.clock.pass(time.Hour)
+	if err := r.Check(t.Context(), a.Upstream, 0); code(err) != oauth.TemporarilyUnavailable {
+		t.Errorf("AS-223: later: got %v", err)
+	}
+}
+
 func TestFreshness(t *testing.T) {
 	t.Run("AS-218: the provider is asked again when its word is older than asked for, and not before", func(t *testing.T) {
 		r := newRig(t, nil)

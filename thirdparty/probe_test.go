@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
 )
 
-func TestProbe(t *testing.T) {
+func TestDoctor(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		edit    func(*Connector)

@@ -241,6 +241,27 @@ func TestStoreFails(t *testing.T) {
 	})
 }
 
+func TestListenHoldsTheClaim(t *testing.T) {
+	r := newRig(t, nil)
+	r.up.Behave(func(b *fakeupstream.Behaviour) { b.AccessTTL, b.NoIDTokenAtRefresh = 2*time.Minute, true })
+	a, _ := r.signIn("")
+	r.clock.pass(90 * time.Second)
+	r.up.Forget()
+	r.up.Fail(fakeupstream.UserInfo, fakeupstream.Slow(500*time.Millisecond))
+	done := make(chan error, 1)
+	go func() { done <- r.Check(t.Context(), a.Upstream, time.Second) }()
+	for r.up.Calls(fakeupstream.UserInfo) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	u, now := r.upstream(a.Upstream), r.clock.Now()
+	if err := r.store.ClaimUpstream(t.Context(), u.ID, u.Version, now, now.Add(time.Second)); !errors.Is(err, storage.ErrSpent) {
+		t.Errorf("AS-219: somebody else may renew while an answer is about to be stored: %v", err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestLostReply(t *testing.T) {
 	r := newRig(t, nil)
 	a, _ := r.signIn("")

@@ -16,7 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-func TestSignIn(t *testing.T) {
+func TestArrival(t *testing.T) {
 	t.Run("AS-217 AS-225: a person comes back, and all is stored at once", func(t *testing.T) {
 		r := newRig(t, nil)
 		b := r.leave(signIn)

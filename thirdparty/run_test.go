@@ -3,12 +3,14 @@ package thirdparty
 import (
 	"bytes"
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/session"
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 func TestRun(t *testing.T) {
@@ -89,13 +91,41 @@ func TestRun(t *testing.T) {
 		for range 5 {
 			alone.round(t.Context())
 		}
-		if n := alone.round(t.Context()); n != 0 {
-			t.Errorf("%d are due for ever", n)
+		if due, err := r.store.DueUpstreams(t.Context(), r.clock.Now(), 1); err != nil || len(due) != 0 {
+			t.Errorf("%d are due for ever, %v", len(due), err)
 		}
 		if n := r.rows("farewells"); n != 1 { // of the one that was ended
 			t.Errorf("%d browser sessions ended, want 1", n)
 		}
 	})
+}
+
+// sulky is a store that lets nobody claim anything.
+type sulky struct {
+	storage.Store
+	claims atomic.Int32
+}
+
+func (s *sulky) ClaimUpstream(context.Context, string, int64, time.Time, time.Time) error {
+	s.claims.Add(1)
+	return errAway
+}
+
+func TestRunIsPatient(t *testing.T) {
+	r := newRig(t, nil)
+	for range batch {
+		r.signIn("")
+	}
+	r.clock.pass(5 * time.Minute)
+	store := &sulky{Store: r.store}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if err := r.another(store, nil).Run(ctx); err != nil {
+		t.Error(err)
+	}
+	if n := store.claims.Load(); n != batch {
+		t.Errorf("AS-223: a store in trouble was asked %d times at once, want %d", n, batch)
+	}
 }
 
 func TestReseal(t *testing.T) {
