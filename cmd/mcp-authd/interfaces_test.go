@@ -9,5 +9,6 @@ import (
 var (
 	_ authserver.Delegation = (*thirdparty.Delegation)(nil)
 	_ authserver.Bindings   = (*thirdparty.Delegation)(nil)
+	_ authserver.Accounts   = (*thirdparty.Delegation)(nil)
 	_ authserver.Broker     = (*thirdparty.Delegation)(nil)
 )
