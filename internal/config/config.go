@@ -233,11 +233,8 @@ func (c *Config) Validate() error {
 	c.validateTokens(add)
 	c.Registration.validate(add)
 	c.validateResources(add)
-<<<<<<< HEAD
-	ids := map[string]bool{}
-=======
 	c.validateConnectors(add)
->>>>>>> aae342ba1171b5019ae3791b42db2241625bb530
+	ids := map[string]bool{}
 	for i, cl := range c.Clients {
 		switch {
 		case cl.ID == "":
