@@ -103,7 +103,7 @@ func serve(h http.Handler, fault chan<- error) (address string, err error) {
 func (c config) store(logger *slog.Logger) (storage.Storage, error) {
 	var passwords []storage.Password
 	for _, u := range c.Users {
-		hash, err := bcrypt.GenerateFromPassword([]byte(u.Password), bcrypt.MinCost)
+		hash, err := bcrypt.GenerateFromPassword([]byte(u.Password), bcrypt.DefaultCost) // Dex refuses a lower one
 		if err != nil {
 			return nil, err
 		}

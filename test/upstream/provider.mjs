@@ -59,7 +59,8 @@ const provider = new Provider(config.issuer, {
   interactions: { url: (ctx, interaction) => `/interaction/${interaction.uid}` },
   findAccount: (ctx, id) => {
     const user = users.get(id);
-    return user && !user.disabled && {
+    if (!user || user.disabled) return undefined;
+    return {
       accountId: id,
       claims: () => ({
         sub: id, name: user.name, preferred_username: user.name, email: user.email, email_verified: true, groups: user.groups ?? [],
