@@ -2,12 +2,14 @@ package upstreamtest
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,6 +24,7 @@ type Request struct {
 	Form         url.Values // the body, if it is a form
 	Status       int
 	Location     string // where the answer redirects to
+	Answer       string // its body, if it is JSON
 }
 
 // front stands before a provider: its address is the provider's.
@@ -94,21 +97,29 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	kept.Form, _ = url.ParseQuery(kept.Body) // what is no form has no fields that anybody looks for
 	seen := &watched{ResponseWriter: w}
 	f.proxy.ServeHTTP(seen, r)
-	kept.Status, kept.Location = seen.status, w.Header().Get("Location")
+	kept.Status, kept.Location, kept.Answer = seen.status, w.Header().Get("Location"), seen.body.String()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.requests = append(f.requests, kept)
 }
 
-// watched remembers the status of an answer.
+// watched remembers an answer.
 type watched struct {
 	http.ResponseWriter
 	status int
+	body   bytes.Buffer
 }
 
 func (w *watched) WriteHeader(status int) {
 	w.status = status
 	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *watched) Write(b []byte) (int, error) {
+	if strings.HasPrefix(w.Header().Get("Content-Type"), "application/json") {
+		w.body.Write(b)
+	}
+	return w.ResponseWriter.Write(b)
 }
 
 func (f *front) down() {
@@ -158,4 +169,23 @@ func (p *Provider) TokenCalls(grantType string) (n int) {
 		}
 	}
 	return n
+}
+
+// Tokens returns every token that the provider has given out so far, by the names of
+// RFC 6749: access_token, refresh_token and id_token.
+func (p *Provider) Tokens() (out []map[string]string) {
+	for _, r := range p.Requests() {
+		var answer map[string]any
+		if r.Path != "/token" || r.Status != http.StatusOK || json.Unmarshal([]byte(r.Answer), &answer) != nil {
+			continue
+		}
+		given := map[string]string{}
+		for _, name := range []string{"access_token", "refresh_token", "id_token"} {
+			if token, ok := answer[name].(string); ok {
+				given[name] = token
+			}
+		}
+		out = append(out, given)
+	}
+	return out
 }

@@ -123,6 +123,9 @@ func TestProviders(t *testing.T) {
 			if got := rp.TokenCalls("refresh_token"); got != 1 {
 				t.Errorf("counted %d refreshes, want 1", got)
 			}
+			if got := rp.Tokens(); len(got) != 2 || got[0]["refresh_token"] != token.RefreshToken || got[1]["access_token"] != next.AccessToken {
+				t.Errorf("recorded %d answers with tokens", len(got))
+			}
 			if !rp.active(t, next.RefreshToken) || !rp.active(t, next.AccessToken) {
 				t.Error("a live token is not active")
 			}
