@@ -50,6 +50,10 @@ type Options struct {
 	BackChannelLogout string
 	// Scopes are offered beyond the usual ones. The person is asked about each.
 	Scopes []string
+	// Offline makes it give refresh tokens only for the scope offline_access, and that only
+	// with the person's consent each time (OpenID Connect Core §11). Without, it gives them
+	// to everybody and knows no such scope.
+	Offline bool
 	// NoIntrospection leaves a client userinfo and refreshing to ask by.
 	NoIntrospection bool
 }
@@ -130,7 +134,7 @@ func (p *Provider) start(tb testing.TB, o Options, cmd *exec.Cmd) {
 	config, err := json.Marshal(map[string]any{
 		"issuer": p.Issuer, "client_id": p.ClientID, "client_secret": p.ClientSecret, "redirect_uris": o.RedirectURIs,
 		"users": []User{Alice, Bob}, "token_ttl": int(o.TokenTTL / time.Second),
-		"backchannel_logout": o.BackChannelLogout, "scopes": o.Scopes, "introspection": !o.NoIntrospection,
+		"backchannel_logout": o.BackChannelLogout, "scopes": o.Scopes, "introspection": !o.NoIntrospection, "offline": o.Offline,
 	})
 	if err != nil {
 		tb.Fatal(err)

@@ -45,15 +45,18 @@ func newParty(t *testing.T, start func(testing.TB, Options) *Provider, o Options
 		t.Fatalf("%v\n%s", err, rp.Log())
 	}
 	rp.Config = oauth2.Config{ClientID: rp.Provider.ClientID, ClientSecret: rp.Provider.ClientSecret, Endpoint: rp.oidc.Endpoint(), RedirectURL: s.URL + "/callback",
-		Scopes: append([]string{"openid", "email", "offline_access"}, o.Scopes...)}
+		Scopes: append([]string{"openid", "email"}, o.Scopes...)}
+	if rp.Kind == "Dex" || o.Offline {
+		rp.Scopes = append(rp.Scopes, "offline_access")
+	}
 	return rp
 }
 
 // signIn returns a person's tokens and the claims of their ID token.
-func (rp *relyingParty) signIn(t *testing.T, p *Person) (*oauth2.Token, map[string]any) {
+func (rp *relyingParty) signIn(t *testing.T, p *Person, more ...oauth2.AuthCodeOption) (*oauth2.Token, map[string]any) {
 	t.Helper()
 	verifier := oauth2.GenerateVerifier()
-	back, err := p.Visit(rp.AuthCodeURL("s", oauth2.S256ChallengeOption(verifier), oidc.Nonce("n")), rp.RedirectURL)
+	back, err := p.Visit(rp.AuthCodeURL("s", append(more, oauth2.S256ChallengeOption(verifier), oidc.Nonce("n"))...), rp.RedirectURL)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, rp.Log())
 	}
@@ -215,6 +218,17 @@ func TestNode(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+func TestOfflineAccess(t *testing.T) {
+	rp := newParty(t, Node, Options{Offline: true})
+	alice := NewPerson(Alice)
+	if token, _ := rp.signIn(t, alice); token.RefreshToken != "" {
+		t.Error("a refresh token without consent")
+	}
+	if token, _ := rp.signIn(t, alice, oauth2.SetAuthURLParam("prompt", "consent")); token.RefreshToken == "" {
+		t.Error("no refresh token with consent")
+	}
 }
 
 func TestDownAndUp(t *testing.T) {

@@ -33,7 +33,7 @@ const provider = new Provider(config.issuer, {
       backchannel_logout_session_required: true,
     }),
   }],
-  scopes: ["openid", "offline_access", ...(config.scopes ?? [])],
+  scopes: ["openid", ...(config.offline ? ["offline_access"] : []), ...(config.scopes ?? [])],
   claims: {
     openid: ["sub"],
     email: ["email", "email_verified"],
@@ -49,7 +49,7 @@ const provider = new Provider(config.issuer, {
   },
   pkce: { required: () => true },
   rotateRefreshToken: () => true,
-  issueRefreshToken: async (ctx, client) => client.grantTypeAllowed("refresh_token"),
+  issueRefreshToken: async (ctx, client, code) => client.grantTypeAllowed("refresh_token") && (!config.offline || code.scopes.has("offline_access")),
   expiresWithSession: async () => true,
   cookies: { keys: ["only for tests"] },
   ttl: {
