@@ -26,9 +26,9 @@ func asked(up *upstreamtest.Provider) (n int) {
 }
 
 // traps counts the cookies of trips.
-func (p *person) trips(i *installation) (n int) {
-	p.t.Helper()
-	for _, name := range p.cookies(i.issuer + "/callback/node") {
+func (p *person) trips(t *testing.T, i *installation) (n int) {
+	t.Helper()
+	for _, name := range p.cookies(t, i.issuer+"/callback/node") {
 		if strings.Contains(name, "trip") {
 			n++
 		}
@@ -49,10 +49,10 @@ func TestConfusedDeputy(t *testing.T) {
 	// third-party API. During this flow, the third-party authorization server sets a cookie
 	// on the user agent indicating consent for the static client ID."
 	honest := newApp(t)
-	honestID := i.register("An honest application", honest.redirect())
-	victim.visit(i.link(honestID, honest.redirect()))
-	i.redeem(honestID, honest.redirect(), honest.answer(t).Get("code"))
-	if len(victim.cookies(up.Issuer+"/")) == 0 {
+	honestID := i.register(t, "An honest application", honest.redirect())
+	victim.visit(t, i.link(honestID, honest.redirect()))
+	i.redeem(t, honestID, honest.redirect(), honest.answer(t).Get("code"))
+	if len(victim.cookies(t, up.Issuer+"/")) == 0 {
 		t.Fatal("the provider set no cookie, so this is not the attack")
 	}
 
@@ -60,7 +60,7 @@ func TestConfusedDeputy(t *testing.T) {
 	// request which contains a malicious redirect URI along with a new dynamically
 	// registered client ID."
 	evil := newApp(t)
-	evilID := i.register("An honest application", evil.redirect())
+	evilID := i.register(t, "An honest application", evil.redirect())
 	attack := func(t *testing.T) {
 		t.Helper()
 		for name, change := range map[string][]string{
@@ -69,8 +69,8 @@ func TestConfusedDeputy(t *testing.T) {
 			"no less fresh": {"max_age", "100000"},
 		} {
 			before := asked(up)
-			shown := victim.glance(i.link(evilID, evil.redirect(), change...))
-			if asked(up) != before || victim.trips(i) != 0 {
+			shown := victim.glance(t, i.link(evilID, evil.redirect(), change...))
+			if asked(up) != before || victim.trips(t, i) != 0 {
 				t.Errorf("%s: the browser went to the provider, or got a state", name)
 			}
 			if shown.Back || !shown.Approve && !strings.Contains(strings.ToLower(shown.Text), "error") {
@@ -87,7 +87,7 @@ func TestConfusedDeputy(t *testing.T) {
 	// and skips the consent screen."
 	t.Run("SP-01 AS-222 the victim is signed in here: our page, and nothing silent", attack)
 	t.Run("SP-01 without a page there is no code", func(t *testing.T) {
-		victim.glance(i.link(evilID, evil.redirect(), "prompt", "none"))
+		victim.glance(t, i.link(evilID, evil.redirect(), "prompt", "none"))
 		if q := evil.answer(t); q.Has("code") || q.Get("error") == "" {
 			t.Errorf("got %v", q)
 		}
@@ -96,7 +96,7 @@ func TestConfusedDeputy(t *testing.T) {
 		forgery(t, i, up, victim, evil, evilID)
 	})
 	t.Run("SP-01 AS-222 the victim is signed in at the provider only", func(t *testing.T) {
-		victim.glance(i.issuer + "/")
+		victim.glance(t, i.issuer+"/")
 		if _, err := victim.press("form[action$='/logout'] button"); err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func TestConfusedDeputy(t *testing.T) {
 			i.callback("node"), strings.Replace(honest.redirect(), "127.0.0.1", "127.0.0.2", 1), honest.redirect() + "@" + hostOf(evil.URL),
 		} {
 			before := asked(up)
-			if shown := victim.glance(i.link(honestID, redirect, "provider", "node")); shown.Approve || shown.Back || hostOf(shown.URL) != hostOf(i.issuer) || asked(up) != before {
+			if shown := victim.glance(t, i.link(honestID, redirect, "provider", "node")); shown.Approve || shown.Back || hostOf(shown.URL) != hostOf(i.issuer) || asked(up) != before {
 				t.Errorf("%s: the browser shows %s:\n%s", redirect, shown.URL, shown.Text)
 			}
 		}
@@ -119,7 +119,7 @@ func TestConfusedDeputy(t *testing.T) {
 	t.Run("the victim says no, and the attacker gets that", func(t *testing.T) {
 		victim.refuses = "mcp-authd"
 		before := asked(up)
-		victim.visit(i.link(evilID, evil.redirect()))
+		victim.visit(t, i.link(evilID, evil.redirect()))
 		if q := evil.answer(t); q.Get("error") != "access_denied" || q.Has("code") || asked(up) != before {
 			t.Errorf("got %v", q)
 		}
@@ -149,12 +149,12 @@ func forgery(t *testing.T, i *installation, up *upstreamtest.Provider, victim *p
 			fmt.Fprintf(w, `<!doctype html><form method=post action="%s"><input name=step value="%s"><input name=decision value=approve><button>Win a prize</button></form>`, i.issuer+path, step[1])
 		}))
 		before := asked(up)
-		victim.glance(page.URL)
+		victim.glance(t, page.URL)
 		shown, err := victim.press("button")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if asked(up) != before || shown.Back || victim.trips(i) != 0 {
+		if asked(up) != before || shown.Back || victim.trips(t, i) != 0 {
 			t.Errorf("%s: the browser shows %s", path, shown.URL)
 		}
 		page.Close()
@@ -170,7 +170,7 @@ func TestLoginCSRF(t *testing.T) {
 	up := i.node("node", upstreamtest.Options{}, nil)
 	i.start()
 	a, attacker, victim := newApp(t), upstreamtest.NewPerson(upstreamtest.Bob), newPerson(t, upstreamtest.Alice)
-	id := i.register("An application", a.redirect())
+	id := i.register(t, "An application", a.redirect())
 	callback, err := attacker.Visit(i.link(id, a.redirect()), i.callback("node"))
 	if err != nil {
 		t.Fatal(err)
@@ -178,20 +178,20 @@ func TestLoginCSRF(t *testing.T) {
 	refused := func(t *testing.T, link string) {
 		t.Helper()
 		before := up.TokenCalls("authorization_code")
-		shown := victim.glance(link)
+		shown := victim.glance(t, link)
 		if shown.Back || hostOf(shown.URL) != hostOf(i.issuer) || up.TokenCalls("authorization_code") != before {
 			t.Errorf("the browser shows %s:\n%s", shown.URL, shown.Text)
 		}
 		a.quiet(t)
-		if home := victim.glance(i.issuer + "/"); strings.Contains(home.Text, "Signed in as") {
+		if home := victim.glance(t, i.issuer+"/"); strings.Contains(home.Text, "Signed in as") {
 			t.Errorf("the victim is signed in: %s", home.Text)
 		}
 	}
 	t.Run("AS-220 SP-04 a callback of somebody else's browser signs nobody in", func(t *testing.T) { refused(t, callback.String()) })
 	t.Run("AS-220 nor with a trip of the victim's own under way", func(t *testing.T) {
-		victim.glance(i.link(id, a.redirect()))
-		if _, err := victim.press("button[value=approve]"); err != nil || victim.trips(i) != 1 {
-			t.Fatalf("%d trips, %v", victim.trips(i), err)
+		victim.glance(t, i.link(id, a.redirect()))
+		if _, err := victim.press("button[value=approve]"); err != nil || victim.trips(t, i) != 1 {
+			t.Fatalf("%d trips, %v", victim.trips(t, i), err)
 		}
 		refused(t, callback.String())
 	})
@@ -279,10 +279,10 @@ func TestMixUp(t *testing.T) {
 	i.connect("rogue", &upstreamtest.Provider{Kind: "Rogue", Issuer: r.URL, ClientID: "at-the-rogue", ClientSecret: "a secret of at least 32 characters, of the rogue"})
 	i.start()
 	a, alice := newApp(t), newPerson(t, upstreamtest.Alice)
-	id := i.register("An application", a.redirect())
-	alice.visit(i.link(id, a.redirect(), "provider", "node")) // so that the honest provider knows her
+	id := i.register(t, "An application", a.redirect())
+	alice.visit(t, i.link(id, a.redirect(), "provider", "node")) // so that the honest provider knows her
 	a.answer(t)
-	alice.glance(i.issuer + "/")
+	alice.glance(t, i.issuer+"/")
 	if _, err := alice.press("form[action$='/logout'] button"); err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +295,7 @@ func TestMixUp(t *testing.T) {
 			r.mu.Lock()
 			r.trick = trick
 			r.mu.Unlock()
-			shown := alice.see(i.link(id, a.redirect(), "provider", "rogue"))
+			shown := alice.see(t, i.link(id, a.redirect(), "provider", "rogue"))
 			if shown.Back { // the application may be told that it did not work
 				if q := a.answer(t); q.Has("code") || q.Get("error") == "" {
 					t.Errorf("the application got %v", q)
@@ -309,7 +309,7 @@ func TestMixUp(t *testing.T) {
 			if len(got) != 0 || honest.TokenCalls("authorization_code") != calls {
 				t.Errorf("the rogue was sent %v, and the honest one %d codes, before %d", got, honest.TokenCalls("authorization_code"), calls)
 			}
-			if home := alice.glance(i.issuer + "/"); strings.Contains(home.Text, "Signed in as") {
+			if home := alice.glance(t, i.issuer+"/"); strings.Contains(home.Text, "Signed in as") {
 				t.Errorf("somebody is signed in: %s", home.Text)
 			}
 		})

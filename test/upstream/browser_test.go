@@ -150,44 +150,44 @@ func (p *person) goOn(shown page) (page, error) {
 
 // visit opens a link and does what the pages ask for. It fails the test unless that leads
 // to the application.
-func (p *person) visit(link string) page {
-	p.t.Helper()
-	shown := p.see(link)
+func (p *person) visit(t *testing.T, link string) page {
+	t.Helper()
+	shown := p.see(t, link)
 	if !shown.Back {
-		p.t.Fatalf("the browser is not at the application but at %s:\n%s", shown.URL, shown.Text)
+		t.Fatalf("the browser is not at the application but at %s:\n%s", shown.URL, shown.Text)
 	}
 	return shown
 }
 
 // see opens a link, does what the pages ask for, and returns the last of them.
-func (p *person) see(link string) page {
-	p.t.Helper()
+func (p *person) see(t *testing.T, link string) page {
+	t.Helper()
 	shown, err := p.open(link)
 	if err == nil {
 		shown, err = p.goOn(shown)
 	}
 	if err != nil {
-		p.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return shown
 }
 
 // glance opens a link and presses nothing.
-func (p *person) glance(link string) page {
-	p.t.Helper()
+func (p *person) glance(t *testing.T, link string) page {
+	t.Helper()
 	shown, err := p.open(link)
 	if err != nil {
-		p.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return shown
 }
 
 // cookies returns the names of the cookies that the browser has for a URL.
-func (p *person) cookies(link string) (names []string) {
-	p.t.Helper()
+func (p *person) cookies(t *testing.T, link string) (names []string) {
+	t.Helper()
 	out, err := chromedp.Call(p.ctx, network.GetCookies, network.GetCookiesParams{URLs: []string{link}})
 	if err != nil {
-		p.t.Fatal(err)
+		t.Fatal(err)
 	}
 	for _, c := range out.Cookies {
 		names = append(names, c.Name)

@@ -29,9 +29,9 @@ type client struct {
 }
 
 // connect has an application discover, register, sign a person in and open a session.
-func (i *installation) connectClient(p *person) *client {
-	i.t.Helper()
-	c := &client{app: newApp(i.t)}
+func (i *installation) connectClient(t *testing.T, p *person) *client {
+	t.Helper()
+	c := &client{app: newApp(t)}
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
 		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
 			ClientName: "An application", RedirectURIs: []string{c.app.redirect()}, GrantTypes: []string{"authorization_code", "refresh_token"},
@@ -55,7 +55,7 @@ func (i *installation) connectClient(p *person) *client {
 		},
 	})
 	if err != nil {
-		i.t.Fatal(err)
+		t.Fatal(err)
 	}
 	c.oauth = handler
 	m := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
@@ -65,11 +65,11 @@ func (i *installation) connectClient(p *person) *client {
 			return &mcp.ElicitResult{Action: "decline"}, nil
 		},
 	})
-	c.ClientSession, err = m.Connect(i.t.Context(), &mcp.StreamableClientTransport{Endpoint: i.mcpURL, OAuthHandler: handler}, nil)
+	c.ClientSession, err = m.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: i.mcpURL, OAuthHandler: handler}, nil)
 	if err != nil {
-		i.t.Fatal(err)
+		t.Fatal(err)
 	}
-	i.t.Cleanup(func() { c.Close() })
+	t.Cleanup(func() { c.Close() })
 	return c
 }
 
@@ -108,19 +108,19 @@ func (c *client) token(t *testing.T) string {
 const verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk" // RFC 7636 appendix B
 
 // register registers a public client and returns its id.
-func (i *installation) register(name, redirect string) string {
-	i.t.Helper()
+func (i *installation) register(t *testing.T, name, redirect string) string {
+	t.Helper()
 	body, _ := json.Marshal(map[string]any{"client_name": name, "redirect_uris": []string{redirect}, "token_endpoint_auth_method": "none"})
 	resp, err := http.Post(i.issuer+"/register", "application/json", strings.NewReader(string(body)))
 	if err != nil {
-		i.t.Fatal(err)
+		t.Fatal(err)
 	}
 	defer resp.Body.Close()
 	var out struct {
 		ClientID string `json:"client_id"`
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil || out.ClientID == "" {
-		i.t.Fatalf("register: %s %v", resp.Status, err)
+		t.Fatalf("register: %s %v", resp.Status, err)
 	}
 	return out.ClientID
 }
@@ -156,15 +156,15 @@ func post(t *testing.T, target string, form url.Values) (int, map[string]any) {
 type grant struct{ clientID, access, refresh string }
 
 // redeem exchanges a code.
-func (i *installation) redeem(clientID, redirect, code string) grant {
-	i.t.Helper()
-	status, out := post(i.t, i.issuer+"/token", url.Values{
+func (i *installation) redeem(t *testing.T, clientID, redirect, code string) grant {
+	t.Helper()
+	status, out := post(t, i.issuer+"/token", url.Values{
 		"grant_type": {"authorization_code"}, "client_id": {clientID}, "code": {code}, "code_verifier": {verifier}, "redirect_uri": {redirect},
 	})
 	access, _ := out["access_token"].(string)
 	refresh, _ := out["refresh_token"].(string)
 	if status != http.StatusOK || access == "" || refresh == "" {
-		i.t.Fatalf("token: %d %v", status, out)
+		t.Fatalf("token: %d %v", status, out)
 	}
 	return grant{clientID, access, refresh}
 }
@@ -181,8 +181,8 @@ func (g *grant) refreshed(t *testing.T, server string) (int, map[string]any) {
 }
 
 // whoami calls a tool with any token and returns the status.
-func (i *installation) whoami(token string) int {
-	i.t.Helper()
+func (i *installation) whoami(t *testing.T, token string) int {
+	t.Helper()
 	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
 	req, _ := http.NewRequest(http.MethodPost, i.mcpURL, strings.NewReader(body))
 	for k, v := range map[string]string{
@@ -193,7 +193,7 @@ func (i *installation) whoami(token string) int {
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		i.t.Fatal(err)
+		t.Fatal(err)
 	}
 	defer resp.Body.Close()
 	_, _ = io.Copy(io.Discard, resp.Body)
@@ -201,17 +201,17 @@ func (i *installation) whoami(token string) int {
 }
 
 // dies waits until a token is refused, and returns how long that took.
-func (i *installation) dies(token string, within time.Duration) time.Duration {
-	i.t.Helper()
+func (i *installation) dies(t *testing.T, token string, within time.Duration) time.Duration {
+	t.Helper()
 	began := time.Now()
 	for {
-		switch status := i.whoami(token); {
+		switch status := i.whoami(t, token); {
 		case status == http.StatusUnauthorized:
 			return time.Since(began)
 		case status != http.StatusOK:
-			i.t.Fatalf("got %d", status)
+			t.Fatalf("got %d", status)
 		case time.Since(began) > within:
-			i.t.Fatalf("the token is still good after %s", time.Since(began))
+			t.Fatalf("the token is still good after %s", time.Since(began))
 		}
 		time.Sleep(50 * time.Millisecond)
 	}

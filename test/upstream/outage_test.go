@@ -16,12 +16,12 @@ func TestOutage(t *testing.T) {
 	up := i.node("node", upstreamtest.Options{TokenTTL: 30 * time.Second}, nil)
 	i.start()
 	a, alice := newApp(t), newPerson(t, upstreamtest.Alice)
-	id := i.register("An application", a.redirect())
+	id := i.register(t, "An application", a.redirect())
 	link := i.link(id, a.redirect())
 
 	up.Down()
 	t.Run("AS-223 the person sees what happened, and can go back: the client gets an OAuth error", func(t *testing.T) {
-		shown := alice.see(link)
+		shown := alice.see(t, link)
 		if shown.Back || !strings.Contains(shown.Text, up.Kind+" could not be reached") {
 			t.Fatalf("the browser shows %s:\n%s", shown.URL, shown.Text)
 		}
@@ -42,7 +42,7 @@ func TestOutage(t *testing.T) {
 	})
 	var g grant
 	t.Run("AS-223 it is back, and trying again works", func(t *testing.T) {
-		shown := alice.see(link)
+		shown := alice.see(t, link)
 		up.Up(t)
 		for n := 0; !shown.Back; n++ {
 			if n > 20 {
@@ -57,7 +57,7 @@ func TestOutage(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		g = i.redeem(id, a.redirect(), a.answer(t).Get("code"))
+		g = i.redeem(t, id, a.redirect(), a.answer(t).Get("code"))
 	})
 	if t.Failed() {
 		return
@@ -65,7 +65,7 @@ func TestOutage(t *testing.T) {
 	t.Run("AS-219 an outage ends nothing", func(t *testing.T) {
 		up.Down()
 		for end := time.Now().Add(3 * checkEvery); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
-			if status := i.whoami(g.access); status != http.StatusOK {
+			if status := i.whoami(t, g.access); status != http.StatusOK {
 				t.Fatalf("got %d", status)
 			}
 		}
@@ -76,7 +76,7 @@ func TestOutage(t *testing.T) {
 	t.Run("AS-218 and when it is over the provider's word counts again", func(t *testing.T) {
 		up.Up(t)
 		up.Revoke(t, upstreamtest.Alice)
-		took := i.dies(g.access, statedDelay+15*time.Second) // it is asked ever more seldom while it is away
+		took := i.dies(t, g.access, statedDelay+15*time.Second) // it is asked ever more seldom while it is away
 		t.Logf("it took %s", took)
 	})
 }
@@ -95,11 +95,11 @@ func TestDeclined(t *testing.T) {
 	up := i.node("node", upstreamtest.Options{}, nil)
 	i.start()
 	a, bob := newApp(t), newPerson(t, upstreamtest.Bob)
-	id := i.register("An application", a.redirect())
+	id := i.register(t, "An application", a.redirect())
 	for _, where := range []string{"mcp-authd", "provider"} {
 		t.Run("AS-223 at the "+where, func(t *testing.T) {
 			bob.refuses = where
-			bob.visit(i.link(id, a.redirect()))
+			bob.visit(t, i.link(id, a.redirect()))
 			if q := a.answer(t); q.Get("error") != "access_denied" || q.Get("state") != "s" || q.Get("iss") != i.issuer || q.Has("code") {
 				t.Errorf("got %v", q)
 			}

@@ -29,12 +29,12 @@ func TestReplicas(t *testing.T) {
 		servers = append(servers, "http://"+address)
 	}
 	a, alice := newApp(t), upstreamtest.NewPerson(upstreamtest.Alice)
-	id := i.register("An application", a.redirect())
+	id := i.register(t, "An application", a.redirect())
 	back, err := alice.Visit(i.link(id, a.redirect()), a.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := i.redeem(id, a.redirect(), back.Query().Get("code"))
+	g := i.redeem(t, id, a.redirect(), back.Query().Get("code"))
 
 	up.Slow(300 * time.Millisecond)
 	const lasts = 10 * time.Second
@@ -83,7 +83,7 @@ func TestReplicas(t *testing.T) {
 	t.Run("AS-218 revoked, it ends at all of them", func(t *testing.T) {
 		up.Slow(0)
 		up.Revoke(t, upstreamtest.Alice)
-		i.dies(g.access, statedDelay)
+		i.dies(t, g.access, statedDelay)
 		for _, server := range servers {
 			if status, active := i.introspect(t, server, g.access); status != http.StatusOK || active {
 				t.Errorf("introspection: got %d, active: %t", status, active)

@@ -36,11 +36,11 @@ func fullCircle(t *testing.T, i *installation, up *upstreamtest.Provider) {
 	alice := newPerson(t, upstreamtest.Alice)
 	t.Run("AS-220 AS-221 AS-222 SP-01 before our approval nothing leaves, and the browser holds no state", func(t *testing.T) {
 		a := newApp(t)
-		shown := alice.glance(i.link(i.register("A stranger", a.redirect()), a.redirect()))
+		shown := alice.glance(t, i.link(i.register(t, "A stranger", a.redirect()), a.redirect()))
 		if !shown.Approve || !strings.Contains(shown.Text, "A stranger") || !strings.Contains(shown.Text, up.Kind) || !strings.Contains(shown.Text, hostOf(a.URL)) {
 			t.Errorf("got %s", shown.Text)
 		}
-		if names := alice.cookies(i.issuer + "/"); slices.ContainsFunc(names, func(n string) bool { return strings.Contains(n, "trip") }) {
+		if names := alice.cookies(t, i.issuer+"/"); slices.ContainsFunc(names, func(n string) bool { return strings.Contains(n, "trip") }) {
 			t.Errorf("there are cookies %q", names)
 		}
 		for _, r := range up.Requests() {
@@ -52,7 +52,7 @@ func fullCircle(t *testing.T, i *installation, up *upstreamtest.Provider) {
 	var first *client
 	var who caller
 	t.Run("a tool call after two clicks: ours, and the provider's", func(t *testing.T) {
-		first = i.connectClient(alice)
+		first = i.connectClient(t, alice)
 		who = call[caller](t, first, "whoami", nil)
 		if !strings.HasPrefix(who.Subject, "usr_") || !slices.Equal(who.Scopes, []string{"mcp"}) {
 			t.Errorf("got %+v", who)
@@ -69,27 +69,27 @@ func fullCircle(t *testing.T, i *installation, up *upstreamtest.Provider) {
 	var second grant
 	t.Run("SP-02 AS-74 a second application, with a live session: our consent, and the provider is not asked", func(t *testing.T) {
 		a, before, calls := newApp(t), len(alice.clicks), up.TokenCalls("authorization_code")
-		id := i.register("Another", a.redirect())
-		alice.visit(i.link(id, a.redirect()))
-		second = i.redeem(id, a.redirect(), a.answer(t).Get("code"))
+		id := i.register(t, "Another", a.redirect())
+		alice.visit(t, i.link(id, a.redirect()))
+		second = i.redeem(t, id, a.redirect(), a.answer(t).Get("code"))
 		if got := hostsOf(alice.clicks[before:]); !slices.Equal(got, []string{hostOf(i.issuer)}) || up.TokenCalls("authorization_code") != calls {
 			t.Errorf("clicked %q, and the provider redeemed %d codes, before %d", alice.clicks[before:], up.TokenCalls("authorization_code"), calls)
 		}
-		alice.visit(i.link(id, a.redirect()))
+		alice.visit(t, i.link(id, a.redirect()))
 		if len(alice.clicks) != before+1 || a.answer(t).Get("code") == "" {
 			t.Errorf("AS-74: clicked %q", alice.clicks[before+1:])
 		}
 	})
 	t.Run("AS-219 the provider's tokens are renewed ahead of their end", func(t *testing.T) {
 		until(t, statedDelay, func() bool { return up.TokenCalls("refresh_token") >= 2 })
-		if status := i.whoami(second.access); status != http.StatusOK {
+		if status := i.whoami(t, second.access); status != http.StatusOK {
 			t.Errorf("got %d", status)
 		}
 	})
 	t.Run("AS-218 AS-219 revoked at the provider, every token that rests on it is refused within the stated delay", func(t *testing.T) {
 		up.Revoke(t, upstreamtest.Alice)
-		took := i.dies(second.access, statedDelay)
-		i.dies(first.token(t), time.Second)
+		took := i.dies(t, second.access, statedDelay)
+		i.dies(t, first.token(t), time.Second)
 		t.Logf("it took %s", took)
 		if status, out := second.refreshed(t, i.issuer); status != http.StatusBadRequest || out["error"] != "invalid_grant" {
 			t.Errorf("refresh: got %d %v", status, out)
@@ -165,7 +165,7 @@ func checkSeparation(t *testing.T, i *installation, up *upstreamtest.Provider, c
 			if strings.Contains(stored.String(), theirs) || strings.Contains(i.log.String(), theirs) || strings.Contains(mine, theirs) {
 				t.Errorf("the provider's %s is stored in clear, logged, or in our token", name)
 			}
-			if status := i.whoami(theirs); status != http.StatusUnauthorized {
+			if status := i.whoami(t, theirs); status != http.StatusUnauthorized {
 				t.Errorf("the MCP server accepts the provider's %s: %d", name, status)
 			}
 		}
@@ -180,18 +180,18 @@ func TestBackChannelLogout(t *testing.T) {
 	up := i.node("node", upstreamtest.Options{}, map[string]any{"check_every": "1h"})
 	i.start()
 	a, alice := newApp(t), newPerson(t, upstreamtest.Alice)
-	id := i.register("An application", a.redirect())
-	alice.visit(i.link(id, a.redirect()))
-	g := i.redeem(id, a.redirect(), a.answer(t).Get("code"))
-	if status := i.whoami(g.access); status != http.StatusOK {
+	id := i.register(t, "An application", a.redirect())
+	alice.visit(t, i.link(id, a.redirect()))
+	g := i.redeem(t, id, a.redirect(), a.answer(t).Get("code"))
+	if status := i.whoami(t, g.access); status != http.StatusOK {
 		t.Fatalf("got %d", status)
 	}
-	alice.glance(up.SessionEnd)
+	alice.glance(t, up.SessionEnd)
 	if _, err := alice.press("button[name=logout]"); err != nil {
 		t.Fatal(err)
 	}
 	t.Run("AS-219 signed out at the provider, tokens are refused at once, but for the status lists", func(t *testing.T) {
-		took := i.dies(g.access, statusTTL+time.Second+slack)
+		took := i.dies(t, g.access, statusTTL+time.Second+slack)
 		t.Logf("it took %s", took)
 		if status, out := g.refreshed(t, i.issuer); status != http.StatusBadRequest || out["error"] != "invalid_grant" {
 			t.Errorf("refresh: got %d %v", status, out)
@@ -199,7 +199,7 @@ func TestBackChannelLogout(t *testing.T) {
 	})
 	t.Run("the person is told, and has to sign in at both", func(t *testing.T) {
 		before := len(alice.clicks)
-		alice.visit(i.link(id, a.redirect()))
+		alice.visit(t, i.link(id, a.redirect()))
 		if a.answer(t).Get("code") == "" || !slices.Equal(hostsOf(alice.clicks[before:]), []string{hostOf(i.issuer), hostOf(up.Issuer)}) {
 			t.Errorf("clicked %q", alice.clicks[before:])
 		}
@@ -217,14 +217,14 @@ func TestClosedAccount(t *testing.T) {
 	i.start()
 	a := newApp(t)
 	bob := upstreamtest.NewPerson(upstreamtest.Bob)
-	id := i.register("An application", a.redirect())
+	id := i.register(t, "An application", a.redirect())
 	back, err := bob.Visit(i.link(id, a.redirect()), a.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := i.redeem(id, a.redirect(), back.Query().Get("code"))
+	g := i.redeem(t, id, a.redirect(), back.Query().Get("code"))
 	up.Disable(t, upstreamtest.Bob)
-	t.Run("AS-218 a closed account ends its tokens", func(t *testing.T) { i.dies(g.access, statedDelay) })
+	t.Run("AS-218 a closed account ends its tokens", func(t *testing.T) { i.dies(t, g.access, statedDelay) })
 }
 
 func until(t *testing.T, within time.Duration, done func() bool) {
