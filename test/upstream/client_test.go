@@ -65,7 +65,9 @@ func (i *installation) connectClient(t *testing.T, p *person) *client {
 			return &mcp.ElicitResult{Action: "decline"}, nil
 		},
 	})
-	c.ClientSession, err = m.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: i.mcpURL, OAuthHandler: handler}, nil)
+	// Its stream for messages from the server ends with the token, and would have the
+	// person sign in behind the test's back.
+	c.ClientSession, err = m.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: i.mcpURL, OAuthHandler: handler, DisableStandaloneSSE: true}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
