@@ -26,8 +26,8 @@ func (d *Delegation) Token(ctx context.Context, r session.TokenRequest) (session
 		return session.UpstreamToken{}, err
 	}
 	held, err := d.choose(ctx, c, r, want)
-	if err != nil {
-		return session.UpstreamToken{}, err
+	if err != nil { // the scopes are what the person would be asked for
+		return session.UpstreamToken{Scopes: want}, err
 	}
 	t := held.Tokens
 	d.record(ctx, audit.UpstreamBrokered, c, slog.String("user", r.UserID), slog.String("resource", r.Resource), slog.String("scope", t.Scopes.String()))
