@@ -127,6 +127,32 @@ func TestExpression(t *testing.T) {
 	}
 }
 
+// TestClaimsElsewhere: what is kept from a condition must not make it true by its absence.
+func TestClaimsElsewhere(t *testing.T) {
+	const elsewhere = `"_claim_names":{"groups":"src1"},"_claim_sources":{"src1":{"endpoint":"https://graph.example.com"}}`
+	for _, tt := range []struct {
+		name, source, claims string
+		want                 bool
+	}{
+		{"not in a group, of which there are too many", `!("contractors" in claims.groups)`, `{` + elsewhere + `}`, false},
+		{"the same in Entra's short form", `"contractors" not in claims.groups`, `{"hasgroups":true}`, false},
+		{"the same in words", `"contractors" not in claims.groups`, `{"hasgroups":"true"}`, false},
+		{"of which there are none", `"contractors" not in claims.groups`, `{}`, true},
+		{"which are there after all", `"contractors" not in claims.groups`, `{"groups":["staff"],` + elsewhere + `}`, true},
+		{"another claim", `claims.level == 5`, `{"level":5,` + elsewhere + `}`, true},
+	} {
+		t.Run("AS-224 OIDC 5.6.2 "+tt.name, func(t *testing.T) {
+			c, err := compile(tt.source)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := c.holds(claimsOf(t, tt.claims)); got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
 // TestExpressionTime: the claims are not the operator's.
 func TestExpressionTime(t *testing.T) {
 	many := make([]any, maxClaims/4)
