@@ -47,6 +47,8 @@ func TestRules(t *testing.T) {
 		{"gmail.com", "google", Rules{Domains: []string{"gmail.com"}}, `{"email":"a@gmail.com","email_verified":true}`, true},
 
 		{"address", "oidc", Rules{Emails: []string{"A@example.com"}}, `{"email":"a@example.com","email_verified":true}`, true},
+		{"another address that folds to it", "oidc", Rules{Emails: []string{"sk@example.com"}}, `{"email":"\u017f\u212a@example.com","email_verified":true}`, false},
+		{"domain that folds to it", "oidc", Rules{Domains: []string{"example.sk"}}, `{"email":"a@example.\u017f\u212a","email_verified":true}`, false},
 		{"address, not verified", "oidc", Rules{Emails: []string{"a@example.com"}}, `{"email":"a@example.com"}`, false},
 
 		{"group", "oidc", Rules{Groups: []string{"staff", "admin"}}, `{"groups":["users","staff"]}`, true},
