@@ -2,6 +2,7 @@ package thirdparty
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net/url"
 	"strings"
@@ -83,6 +84,30 @@ func TestArrival(t *testing.T) {
 }
 
 // TestReturnRefused: what must fail, with what the client is told, and nothing left.
+// hurried notes by when a provider has to have told who came.
+type hurried struct {
+	provider
+	until time.Time
+}
+
+func (h *hurried) exchange(ctx context.Context, code, verifier, nonce, redirectURI string) (tokens, profile, error) {
+	h.until, _ = ctx.Deadline()
+	return h.provider.exchange(ctx, code, verifier, nonce, redirectURI)
+}
+
+func TestSlowArrival(t *testing.T) {
+	r := newRig(t, nil)
+	h := &hurried{provider: r.byID["corp"].provider}
+	r.byID["corp"].provider = h
+	began := time.Now()
+	r.signIn("")
+	t.Run("AS-223 a provider that takes its time over each of many questions does not hold a browser for minutes", func(t *testing.T) {
+		if took := h.until.Sub(began); h.until.IsZero() || took > time.Minute {
+			t.Errorf("got %v", took)
+		}
+	})
+}
+
 func TestReturnRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
