@@ -88,7 +88,7 @@ func wantError(t *testing.T, err, want error) {
 	}
 }
 
-func TestSignIn(t *testing.T) {
+func TestOpenIDSignIn(t *testing.T) {
 	u := fakeupstream.Start(t)
 	u.EditPerson(fakeupstream.Alice.Subject, func(p *fakeupstream.Person) {
 		p.UserInfoOnly = map[string]any{"groups": []string{"staff"}, "id": 9007199254740993}

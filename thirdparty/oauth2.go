@@ -128,8 +128,18 @@ func (u *upstream) exchange(ctx context.Context, code, verifier, _, redirectURI 
 	if err != nil {
 		return tokens{}, profile{}, err
 	}
-	p, err := u.ask(ctx, e, t)
+	p, err := u.ask(ctx, e, u.supposed(e, t))
 	return t, p, err
+}
+
+// supposed are tokens with the scopes that they most likely have when the answer does not
+// say: those that were asked for at every sign-in. What was asked for in addition only
+// the caller knows.
+func (u *upstream) supposed(e *endpoints, t tokens) tokens {
+	if len(t.Scopes) == 0 {
+		t.Scopes = u.asked(e)
+	}
+	return t
 }
 
 // redeem makes the token request for a code. It returns the whole answer besides.
@@ -142,7 +152,7 @@ func (u *upstream) redeem(ctx context.Context, e *endpoints, code, verifier, red
 	if err != nil {
 		return tokens{}, nil, tokenFailure(err)
 	}
-	t, err := u.received(answer, tokens{Scopes: u.asked(e)})
+	t, err := u.received(answer, tokens{})
 	return t, answer, err
 }
 

@@ -21,7 +21,8 @@ type provider interface {
 	// checkIssuer compares the iss parameter of an authorization response, "" when there
 	// is none, with who was asked (RFC 9207 §2.4). errGarbage: it was somebody else.
 	checkIssuer(ctx context.Context, iss string) error
-	// exchange redeems a code and learns who came: token request, ID token, user info.
+	// exchange redeems a code and learns who came: token request, ID token, user info. No
+	// scopes: the provider does not say, so they are those that were asked for.
 	exchange(ctx context.Context, code, verifier, nonce, redirectURI string) (tokens, profile, error)
 	// refresh renews tokens. What it returns replaces t, whose refresh token is still in it
 	// when the provider gave no other. The profile is nil when the answer says nothing about
