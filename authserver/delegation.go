@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/session"
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // Delegation signs people in at upstream identity providers (MCP 2025-03-26
@@ -22,6 +23,16 @@ type Delegation interface {
 	// the trip is in the arrival as soon as it is known. On success the session of the
 	// return is stored.
 	Return(ctx context.Context, r session.Return) (session.Arrival, error)
+}
+
+// Accounts lists and unties the accounts at providers that are tied to a user.
+// thirdparty.Delegation is the usual one.
+type Accounts interface {
+	// Identities returns them, oldest first.
+	Identities(ctx context.Context, userID string) ([]storage.Identity, error)
+	// Disconnect unties one and ends what rests on it. storage.ErrNotFound when there is
+	// none; storage.ErrSpent when the person could not sign in any more.
+	Disconnect(ctx context.Context, userID, connector, subject string) error
 }
 
 // Bindings knows whether the upstream sessions that grants rest on still stand
@@ -47,5 +58,6 @@ type Broker interface {
 	// An *oauth.Error says why not: invalid_target when no policy gives the resource tokens
 	// of the provider, invalid_scope when not with these scopes, interaction_required when
 	// the person has to grant something at the provider first, temporarily_unavailable.
+	// Beside interaction_required the token has the scopes to ask for, and nothing else.
 	Token(ctx context.Context, r session.TokenRequest) (session.UpstreamToken, error)
 }

@@ -30,8 +30,14 @@ func (s *Server) showLogin(w http.ResponseWriter, r *http.Request, status int, d
 		s.showError(w, r, http.StatusBadRequest, err)
 		return
 	}
-	v := web.Login{Action: s.paths.login, Step: step, Username: name, Problem: problem}
+	v := web.Login{Action: s.paths.login, Step: step, Username: name, Problem: problem, Farewell: d.farewell, NoPassword: s.cfg.NoLocalLogin}
+	if v.Choices, err = s.choices(s.sessions.Browser(w, r), state); err != nil {
+		s.showError(w, r, http.StatusBadRequest, err)
+		return
+	}
 	switch a := d.auth; {
+	case state.Query == "":
+		v.FormTargets = s.ways().targets()
 	case a.client.ID != "":
 		v.Client, v.Resource = clientParty(a.client), resourceParty(a.resource.Resource)
 		v.FormTargets = formTargets(a.redirectURI)
@@ -61,14 +67,20 @@ func (s *Server) showConsent(w http.ResponseWriter, r *http.Request, a authoriza
 		return
 	}
 	s.pages.Consent(w, http.StatusOK, web.Consent{
-		Action: s.paths.consent, Step: step,
-		Client: clientParty(a.client), SelfRegistered: !s.vouched(a.client),
-		RedirectHost: redirectHost(a.redirectURI), RedirectIsLoopback: oauth.IsLoopbackRedirect(a.redirectURI), RedirectURI: a.redirectURI,
-		Resource: resourceParty(a.resource.Resource), Scopes: scopeViews(a.resource.Resource, a.scopes, v.Consented),
-		StaySignedIn: a.scopes.Has(oauth.OfflineAccess) || slices.Contains(a.client.GrantTypes, grantRefresh),
-		Username:     v.User.Name, SignOutAction: s.paths.logout, SignOutStep: signOut,
+		Action: s.paths.consent, Step: step, Request: s.requestView(a, v.Consented),
+		Username: v.User.Name, SignOutAction: s.paths.logout, SignOutStep: signOut,
 		FormTargets: formTargets(a.redirectURI),
 	})
+}
+
+// requestView is what an application asks for; consented is what it has been allowed before.
+func (s *Server) requestView(a authorization, consented oauth.Scopes) web.Request {
+	return web.Request{
+		Client: clientParty(a.client), SelfRegistered: !s.vouched(a.client),
+		RedirectHost: redirectHost(a.redirectURI), RedirectIsLoopback: oauth.IsLoopbackRedirect(a.redirectURI), RedirectURI: a.redirectURI,
+		Resource: resourceParty(a.resource.Resource), Scopes: scopeViews(a.resource.Resource, a.scopes, consented),
+		StaySignedIn: a.scopes.Has(oauth.OfflineAccess) || slices.Contains(a.client.GrantTypes, grantRefresh),
+	}
 }
 
 // answered is the request as it is carried past the consent page: what demanded the
@@ -76,6 +88,7 @@ func (s *Server) showConsent(w http.ResponseWriter, r *http.Request, a authoriza
 func answered(a authorization) string {
 	v := a.values()
 	v.Del("prompt")
+	v.Del(paramProvider)
 	return v.Encode()
 }
 

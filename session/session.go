@@ -37,6 +37,7 @@ type Config struct {
 type Manager struct {
 	secure                   bool
 	session, browser, device string // cookie names
+	trip                     string // what the names of its cookies begin with
 	ttl                      time.Duration
 	now                      func() time.Time
 	cookies                  []securecookie.Codec
@@ -57,10 +58,12 @@ func New(c Config) (*Manager, error) {
 	}
 	m := &Manager{
 		secure: strings.HasPrefix(c.Issuer, "https://"), ttl: c.TTL, now: c.Now,
-		session: "mcp-authd-session", browser: "mcp-authd-browser", device: "mcp-authd-device",
+		session: "mcp-authd-session", browser: "mcp-authd-browser", device: "mcp-authd-device", trip: "mcp-authd-trip-",
 	}
 	if m.secure {
-		m.session, m.browser, m.device = "__Host-"+m.session, "__Host-"+m.browser, "__Host-"+m.device
+		for _, name := range []*string{&m.session, &m.browser, &m.device, &m.trip} {
+			*name = "__Host-" + *name
+		}
 	}
 	if m.ttl == 0 {
 		m.ttl = 14 * 24 * time.Hour

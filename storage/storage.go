@@ -244,8 +244,9 @@ type Revocations interface {
 // Lookups answers introspection.
 type Lookups interface {
 	// TokenActive reports whether an access token is still good: its grant (if any)
-	// is live and known, its client not deleted, its user enabled, its id not denied.
-	TokenActive(ctx context.Context, t TokenKey) (bool, error)
+	// is live and known, its client not deleted, its user enabled, its id not denied. It
+	// also returns the session at an upstream provider that the grant rests on, "" for none.
+	TokenActive(ctx context.Context, t TokenKey) (active bool, upstreamID string, err error)
 	// RevokedGrants returns the status indexes, from (included) to (excluded), of the
 	// grants that are revoked and not yet swept, in order.
 	RevokedGrants(ctx context.Context, from, to int64) ([]int64, error)

@@ -74,6 +74,29 @@ func TestBroker(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+	t.Run("AS-218: a detached sign-in stays, but its token is gone when the provider renews no more", func(t *testing.T) {
+		r := newRig(t, func(c *Config) { brokering(c); c.Connectors[0].Detached = true })
+		r.up.Behave(func(b *fakeupstream.Behaviour) { b.AccessTTL = 2 * time.Minute })
+		a, g := r.signIn("")
+		first, err := r.Token(t.Context(), ask(a, "profile"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.clock.pass(90 * time.Second)
+		if got, err := r.Token(t.Context(), ask(a, "profile")); err != nil || got.Token == first.Token {
+			t.Errorf("not renewed: %v", err)
+		}
+		r.up.RevokeAll(fakeupstream.Alice.Subject)
+		r.clock.pass(90 * time.Second)
+		for range 2 {
+			if _, err := r.Token(t.Context(), ask(a, "profile")); code(err) != oauth.InteractionRequired {
+				t.Errorf("got %v", err)
+			}
+		}
+		if err := r.Check(t.Context(), a.Upstream, time.Second); err != nil || !r.active(g) {
+			t.Errorf("the sign-in: %v", err)
+		}
+	})
 	t.Run("AS-219: a token that is about to end is renewed first", func(t *testing.T) {
 		r := newRig(t, brokering)
 		r.up.Behave(func(b *fakeupstream.Behaviour) { b.AccessTTL = 4 * time.Minute })
@@ -119,6 +142,36 @@ func TestBroker(t *testing.T) {
 		b = r.leave(session.Trip{Provider: "corp", Errand: session.ErrandExtend, UserID: a.User.ID, Scopes: oauth.Scopes{"tasks"}})
 		if !strings.Contains(b.URL, "calendar") || !strings.Contains(b.URL, "tasks") {
 			t.Errorf("what was granted before is not asked for: %s", b.URL)
+		}
+	})
+	t.Run("RFC 6749 5.1: a provider that does not say which scopes it granted has granted all that were asked", func(t *testing.T) {
+		r := newRig(t, brokering)
+		r.up.Behave(func(b *fakeupstream.Behaviour) { b.NoScope = true })
+		a, _ := r.signIn("")
+		if _, err := r.Token(t.Context(), ask(a, "calendar")); code(err) != oauth.InteractionRequired {
+			t.Errorf("before: %v", err)
+		}
+		b := r.leave(session.Trip{Provider: "corp", Errand: session.ErrandExtend, UserID: a.User.ID, Scopes: oauth.Scopes{"calendar"}})
+		if _, err := r.come(b, "corp"); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // and still after a renewal
+			if got, err := r.Token(t.Context(), ask(a, "calendar", "profile")); err != nil || !got.Scopes.Has("calendar", "profile") {
+				t.Errorf("got %v, %v", got.Scopes, err)
+			}
+			r.clock.pass(time.Hour)
+		}
+	})
+	t.Run("RS-202: what was asked for and not granted stays missing", func(t *testing.T) {
+		r := newRig(t, brokering)
+		r.up.Behave(func(b *fakeupstream.Behaviour) { b.Grant = []string{"openid", "profile", "offline_access"} })
+		a, _ := r.signIn("")
+		b := r.leave(session.Trip{Provider: "corp", Errand: session.ErrandExtend, UserID: a.User.ID, Scopes: oauth.Scopes{"calendar"}})
+		if _, err := r.come(b, "corp"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Token(t.Context(), ask(a, "calendar")); code(err) != oauth.InteractionRequired {
+			t.Errorf("got %v", err)
 		}
 	})
 }

@@ -141,11 +141,32 @@ func TestOutage(t *testing.T) {
 				t.Error(err)
 			}
 		}
+		if u := r.upstream(ids[7]); u.Version != 1 {
+			t.Error("the last one was claimed although nobody was to be asked")
+		}
 		if n := r.up.Calls(fakeupstream.UserInfo); n > tolerated*2 { // a connection that breaks is tried twice by the HTTP client
 			t.Errorf("asked %d times", n)
 		}
 		if n := r.log.events(audit.UpstreamUnreachable); n != 1 {
 			t.Errorf("%d events, want 1", n)
+		}
+	})
+	t.Run("AS-217: an answer about somebody else is none", func(t *testing.T) {
+		r := newRig(t, nil)
+		a, g := r.signIn("")
+		r.up.Behave(func(b *fakeupstream.Behaviour) {
+			b.EditUserInfo = func(claims map[string]any) { claims["sub"] = fakeupstream.Bob.Subject }
+		})
+		r.clock.pass(6 * time.Minute)
+		if err := r.Check(t.Context(), a.Upstream, 0); err != nil || !r.active(g) {
+			t.Errorf("got %v", err)
+		}
+		r.clock.pass(time.Hour)
+		if err := r.Check(t.Context(), a.Upstream, 0); code(err) != oauth.TemporarilyUnavailable {
+			t.Errorf("later: %v", err)
+		}
+		if held, err := r.open(r.upstream(a.Upstream)); err != nil || held.Profile.Subject != fakeupstream.Alice.Subject {
+			t.Errorf("got %s, %v", held.Profile.Subject, err)
 		}
 	})
 	t.Run("AS-223: our client is refused there (invalid_client): nobody is signed out for it", func(t *testing.T) {
@@ -175,6 +196,28 @@ func TestOutage(t *testing.T) {
 			t.Errorf("the answer was lost: %+v", u)
 		}
 	})
+}
+
+// hostile is a provider whose answers trip us up.
+type hostile struct{ provider }
+
+func (hostile) inspect(context.Context, tokens) (*profile, error) {
+	panic("a document that nobody foresaw")
+}
+
+func TestPanic(t *testing.T) {
+	r := newRig(t, nil)
+	a, g := r.signIn("")
+	c := r.byID["corp"]
+	c.provider = hostile{c.provider}
+	r.clock.pass(6 * time.Minute)
+	if err := r.Check(t.Context(), a.Upstream, 0); err != nil || !r.active(g) {
+		t.Errorf("AS-223: got %v", err)
+	}
+	r.clock.pass(time.Hour)
+	if err := r.Check(t.Context(), a.Upstream, 0); code(err) != oauth.TemporarilyUnavailable {
+		t.Errorf("AS-223: later: got %v", err)
+	}
 }
 
 func TestFreshness(t *testing.T) {

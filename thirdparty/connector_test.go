@@ -88,7 +88,7 @@ func wantError(t *testing.T, err, want error) {
 	}
 }
 
-func TestOpenIDSignIn(t *testing.T) {
+func TestSignInOfConnector(t *testing.T) {
 	u := fakeupstream.Start(t)
 	u.EditPerson(fakeupstream.Alice.Subject, func(p *fakeupstream.Person) {
 		p.UserInfoOnly = map[string]any{"groups": []string{"staff"}, "id": 9007199254740993}
@@ -255,7 +255,7 @@ func TestErrorsHoldNoSecrets(t *testing.T) {
 	}
 }
 
-func TestProbe(t *testing.T) {
+func TestProbeOfConnector(t *testing.T) {
 	u := fakeupstream.Start(t)
 	if err := connect(t, toFake(u)).probe(t.Context()); err != nil {
 		t.Errorf("a good configuration: %v", err)

@@ -26,7 +26,7 @@ type trip struct {
 	session.Trip
 	Nonce    string       `json:"nonce"`
 	Verifier string       `json:"verifier"` // RFC 7636
-	Asked    oauth.Scopes `json:"asked"`
+	Extra    oauth.Scopes `json:"extra"`    // asked for besides those of the configuration
 	LeftAt   time.Time    `json:"left_at"`
 }
 
@@ -60,7 +60,7 @@ func (d *Delegation) Depart(ctx context.Context, t session.Trip) (session.Depart
 	out := session.Departure{State: secrets.Token(""), Binding: secrets.Token(""), ExpiresAt: d.now().Add(tripTTL)}
 	away := trip{
 		Trip: t, Nonce: secrets.Token(""), Verifier: secrets.Token(""),
-		Asked: c.Scopes.Union(extra), LeftAt: d.now(),
+		Extra: extra, LeftAt: d.now(),
 	}
 	out.URL, err = c.authorizeURL(ctx, authorizeRequest{
 		State: out.State, Nonce: away.Nonce, Verifier: away.Verifier, RedirectURI: c.redirectURI(),

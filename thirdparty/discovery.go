@@ -27,7 +27,8 @@ type endpoints struct {
 	authMethods []string
 	scopes      []string // scopes_supported
 	algorithms  []string
-	namesIssuer bool // authorization_response_iss_parameter_supported
+	namesIssuer bool     // authorization_response_iss_parameter_supported
+	challenges  []string // code_challenge_methods_supported
 
 	keys oidc.KeySet
 }
@@ -103,6 +104,7 @@ func (d *discovery) fetch(ctx context.Context) (*endpoints, error) {
 		Algorithms  []string `json:"id_token_signing_alg_values_supported"`
 		AuthMethods []string `json:"token_endpoint_auth_methods_supported"`
 		NamesIssuer bool     `json:"authorization_response_iss_parameter_supported"`
+		Challenges  []string `json:"code_challenge_methods_supported"`
 	}
 	if err := p.Claims(&m); err != nil {
 		return nil, unusable(err)
@@ -114,7 +116,7 @@ func (d *discovery) fetch(ctx context.Context) (*endpoints, error) {
 	}
 	e := &endpoints{
 		issuer: m.Issuer, authorize: p.Endpoint().AuthURL, token: p.Endpoint().TokenURL, userInfo: m.UserInfo, revoke: m.Revoke, introspect: m.Introspect,
-		authMethods: m.AuthMethods, scopes: m.Scopes, algorithms: signing(m.Algorithms), namesIssuer: m.NamesIssuer,
+		authMethods: m.AuthMethods, scopes: m.Scopes, algorithms: signing(m.Algorithms), namesIssuer: m.NamesIssuer, challenges: m.Challenges,
 	}
 	for name, at := range map[string]string{"authorization_endpoint": e.authorize, "token_endpoint": e.token, "jwks_uri": m.Keys} {
 		if err := webURL(at); err != nil {

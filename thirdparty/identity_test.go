@@ -92,7 +92,7 @@ func TestLink(t *testing.T) {
 	})
 }
 
-func TestRules(t *testing.T) {
+func TestRulesApplied(t *testing.T) {
 	t.Run("AS-223: whom the rules do not admit gets no account, and the tokens are given back", func(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.Connectors[0].Allow.Groups = []string{"staff"} })
 		_, err := r.come(r.leave(signIn), "corp")

@@ -134,9 +134,6 @@ func (d *Delegation) renew(ctx context.Context, c *connector, u storage.Upstream
 		return d.postpone(ctx, c, u, err)
 	}
 	d.well(c)
-	if len(t.Scopes) == 0 { // RFC 6749 §6: left out when it stays
-		t.Scopes = held.Tokens.Scopes
-	}
 	complete := p != nil && heardAll(held.Profile, *p)
 	held.Tokens = t
 	if err := d.confirm(ctx, c, u, held, p); err != nil || complete {

@@ -128,18 +128,8 @@ func (u *upstream) exchange(ctx context.Context, code, verifier, _, redirectURI 
 	if err != nil {
 		return tokens{}, profile{}, err
 	}
-	p, err := u.ask(ctx, e, u.supposed(e, t))
+	p, err := u.ask(ctx, e, t)
 	return t, p, err
-}
-
-// supposed are tokens with the scopes that they most likely have when the answer does not
-// say: those that were asked for at every sign-in. What was asked for in addition only
-// the caller knows.
-func (u *upstream) supposed(e *endpoints, t tokens) tokens {
-	if len(t.Scopes) == 0 {
-		t.Scopes = u.asked(e)
-	}
-	return t
 }
 
 // redeem makes the token request for a code. It returns the whole answer besides.
@@ -152,7 +142,7 @@ func (u *upstream) redeem(ctx context.Context, e *endpoints, code, verifier, red
 	if err != nil {
 		return tokens{}, nil, tokenFailure(err)
 	}
-	t, err := u.received(answer, tokens{})
+	t, err := u.received(answer, tokens{Scopes: u.asked(e)})
 	return t, answer, err
 }
 
@@ -191,7 +181,7 @@ func (u *upstream) received(answer *oauth2.Token, before tokens) (tokens, error)
 	if !strings.EqualFold(answer.Type(), "Bearer") {
 		return tokens{}, fmt.Errorf("%w: token_type is %q", errGarbage, printable(answer.TokenType, 20))
 	}
-	t := tokens{Access: answer.AccessToken, Refresh: answer.RefreshToken, Type: "Bearer", Scopes: before.Scopes}
+	t := tokens{Access: answer.AccessToken, Refresh: answer.RefreshToken, Type: "Bearer", Scopes: before.Scopes, assumed: true}
 	if !answer.Expiry.IsZero() {
 		t.Expires = u.now().Add(time.Until(answer.Expiry)).Truncate(time.Second)
 	}
@@ -199,7 +189,7 @@ func (u *upstream) received(answer *oauth2.Token, before tokens) (tokens, error)
 		if u.preset.commaScopes {
 			scope = strings.ReplaceAll(scope, ",", " ")
 		}
-		t.Scopes = oauth.ParseScopes(scope)
+		t.Scopes, t.assumed = oauth.ParseScopes(scope), false
 	}
 	return t, nil
 }

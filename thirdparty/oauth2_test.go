@@ -220,9 +220,7 @@ func TestRefresh(t *testing.T) {
 				t.Error("a profile out of nothing")
 			}
 		}},
-		{name: "no scope: as before", before: func(u *fakeupstream.Upstream, _ *tokens) {
-			u.Behave(func(b *fakeupstream.Behaviour) { b.NoScope = true })
-		}, check: func(t *testing.T, old, renewed tokens, _ *profile) {
+		{name: "no scope: as before", edit: func(b *fakeupstream.Behaviour) { b.NoScope = true }, check: func(t *testing.T, old, renewed tokens, _ *profile) {
 			if !reflect.DeepEqual(renewed.Scopes, old.Scopes) || len(old.Scopes) == 0 {
 				t.Errorf("got %q, had %q", renewed.Scopes, old.Scopes)
 			}
@@ -273,19 +271,6 @@ func TestRefresh(t *testing.T) {
 			wantError(t, err, tt.want)
 			if tt.want == nil {
 				tt.check(t, have, renewed, p)
-			}
-		})
-	}
-}
-
-func TestScopesThatNobodyNames(t *testing.T) {
-	for name, to := range map[string]func(*fakeupstream.Upstream) Connector{"OpenID Connect": toFake, "OAuth 2.0": plainTo} {
-		t.Run("RFC 6749 5.1: left out, they are those that were asked for, which the caller knows: "+name, func(t *testing.T) {
-			u := fakeupstream.Start(t)
-			u.Behave(func(b *fakeupstream.Behaviour) { b.NoScope = true })
-			have, _, err := travel(t, connect(t, to(u)), u, func(q *authorizeRequest) { q.Scopes = oauth.Scopes{"repo"} })
-			if err != nil || len(have.Scopes) != 0 {
-				t.Errorf("got %q, %v", have.Scopes, err)
 			}
 		})
 	}

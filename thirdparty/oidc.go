@@ -80,7 +80,7 @@ func (p *openID) exchange(ctx context.Context, code, verifier, nonce, redirectUR
 	case e.userInfo == "":
 		return t, said, nil
 	}
-	more, err := p.ask(ctx, e, p.supposed(e, t))
+	more, err := p.ask(ctx, e, t)
 	if err != nil {
 		return t, profile{}, aboutNew(err)
 	}

@@ -21,8 +21,7 @@ type provider interface {
 	// checkIssuer compares the iss parameter of an authorization response, "" when there
 	// is none, with who was asked (RFC 9207 §2.4). errGarbage: it was somebody else.
 	checkIssuer(ctx context.Context, iss string) error
-	// exchange redeems a code and learns who came: token request, ID token, user info. No
-	// scopes: the provider does not say, so they are those that were asked for.
+	// exchange redeems a code and learns who came: token request, ID token, user info.
 	exchange(ctx context.Context, code, verifier, nonce, redirectURI string) (tokens, profile, error)
 	// refresh renews tokens. What it returns replaces t, whose refresh token is still in it
 	// when the provider gave no other. The profile is nil when the answer says nothing about
@@ -77,6 +76,9 @@ type tokens struct {
 	Type    string       `json:"type,omitempty"` // "Bearer"
 	Expires time.Time    `json:"expires,omitzero"`
 	Scopes  oauth.Scopes `json:"scopes,omitempty"` // granted, as far as the provider says
+	// assumed: the provider did not say which scopes it granted, which means all that
+	// were asked for (RFC 6749 §5.1); Scopes are those of the configuration.
+	assumed bool
 }
 
 const redacted = "[redacted]"

@@ -195,6 +195,28 @@ func TestStoreFails(t *testing.T) {
 			t.Errorf("%d token requests, want 1", n)
 		}
 	})
+	t.Run("AS-223: who waited for another replica that got no answer does not ask as well", func(t *testing.T) {
+		r := newRig(t, nil)
+		a, _ := r.signIn("")
+		other := r.another(r.store, nil)
+		r.clock.pass(6 * time.Minute)
+		r.up.Forget()
+		r.up.Fail(fakeupstream.UserInfo, fakeupstream.Fault{Delay: 300 * time.Millisecond, Status: 503, Body: "{}"})
+		done := make(chan error, 1)
+		go func() { done <- r.Check(t.Context(), a.Upstream, 0) }()
+		for r.up.Calls(fakeupstream.UserInfo) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		if err := other.Check(t.Context(), a.Upstream, 0); err != nil {
+			t.Error(err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if n := r.up.Calls(fakeupstream.UserInfo); n != 1 {
+			t.Errorf("asked %d times, want 1", n)
+		}
+	})
 	t.Run("AS-219: the session ended here meanwhile: the new tokens are given back", func(t *testing.T) {
 		r := newRig(t, nil)
 		r.up.Behave(func(b *fakeupstream.Behaviour) { b.AccessTTL = 2 * time.Minute })
@@ -217,6 +239,43 @@ func TestStoreFails(t *testing.T) {
 			t.Errorf("%v live on at the provider", left)
 		}
 	})
+}
+
+func TestListenHoldsTheClaim(t *testing.T) {
+	r := newRig(t, nil)
+	r.up.Behave(func(b *fakeupstream.Behaviour) { b.AccessTTL, b.NoIDTokenAtRefresh = 2*time.Minute, true })
+	a, _ := r.signIn("")
+	r.clock.pass(90 * time.Second)
+	r.up.Forget()
+	r.up.Fail(fakeupstream.UserInfo, fakeupstream.Slow(500*time.Millisecond))
+	done := make(chan error, 1)
+	go func() { done <- r.Check(t.Context(), a.Upstream, time.Second) }()
+	for r.up.Calls(fakeupstream.UserInfo) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	u, now := r.upstream(a.Upstream), r.clock.Now()
+	if err := r.store.ClaimUpstream(t.Context(), u.ID, u.Version, now, now.Add(time.Second)); !errors.Is(err, storage.ErrSpent) {
+		t.Errorf("AS-219: somebody else may renew while an answer is about to be stored: %v", err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLostReply(t *testing.T) {
+	r := newRig(t, nil)
+	a, _ := r.signIn("")
+	store := newFlaky(r.store)
+	store.deaf.Store(1)
+	d := r.another(store, nil)
+	u := r.upstream(a.Upstream)
+	if err := d.save(t.Context(), u); err != nil {
+		t.Errorf("AS-219: our own answer is taken for somebody else's: %v", err)
+	}
+	u.Sealed = []byte("another answer")
+	if err := d.save(t.Context(), u); !errors.Is(err, errHeld) {
+		t.Errorf("AS-219: with an old version: got %v, want %v", err, errHeld)
+	}
 }
 
 // TestReplicaDies: a claim whose holder is gone is taken over when it has lapsed.

@@ -64,8 +64,8 @@ func (d *Delegation) collect(ctx context.Context, c *connector, away trip, param
 		return holding{}, c.told(err)
 	}
 	d.well(c)
-	if len(t.Scopes) == 0 { // RFC 6749 §5.1: left out when it is what was asked
-		t.Scopes = away.Asked
+	if t.assumed {
+		t.Scopes = t.Scopes.Union(away.Extra)
 	}
 	held := holding{Tokens: t, Profile: p}
 	if err := d.vet(c, away, p); err != nil {
@@ -173,8 +173,11 @@ func (c *connector) refusal(params url.Values) *oauth.Error {
 // which the reader of the audit events may not see.
 func (d *Delegation) refused(ctx context.Context, c *connector, away trip, err error) {
 	e := oauth.AsError(err)
-	d.record(ctx, audit.UpstreamRefused, c, slog.String("errand", string(away.Errand)), slog.String("user", away.UserID),
-		slog.String("error", string(e.Code)), slog.String("reason", e.Description))
+	attrs := []slog.Attr{slog.String("errand", string(away.Errand)), slog.String("error", string(e.Code)), slog.String("reason", e.Description)}
+	if away.UserID != "" {
+		attrs = append(attrs, slog.String("user", away.UserID))
+	}
+	d.record(ctx, audit.UpstreamRefused, c, attrs...)
 	d.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "upstream sign-in refused", slog.String("connector", c.ID), slog.Any("cause", e.Unwrap()))
 }
 

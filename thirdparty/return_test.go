@@ -16,7 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-func TestSignIn(t *testing.T) {
+func TestArrival(t *testing.T) {
 	t.Run("AS-217 AS-225: a person comes back, and all is stored at once", func(t *testing.T) {
 		r := newRig(t, nil)
 		b := r.leave(signIn)
@@ -237,6 +237,25 @@ func TestMixUp(t *testing.T) {
 		}
 		r.nothingMade()
 	})
+	t.Run("AS-224: ... also where neither provider names itself in its answers", func(t *testing.T) {
+		evil := fakeupstream.Start(t)
+		r := newRig(t, func(c *Config) {
+			other := c.Connectors[0]
+			other.ID, other.Issuer = "evil", evil.URL
+			c.Connectors = append(c.Connectors, other)
+		})
+		for _, u := range []*fakeupstream.Upstream{r.up, evil} {
+			u.Behave(func(b *fakeupstream.Behaviour) { b.NoResponseIssuer = true })
+		}
+		b := r.leave(signIn)
+		if _, err := r.come(b, "evil"); code(err) != oauth.ServerError {
+			t.Errorf("got %v", err)
+		}
+		if n := evil.Calls(fakeupstream.Token); n != 0 {
+			t.Errorf("SP-06: the code of one provider went to another, %d times", n)
+		}
+		r.nothingMade()
+	})
 	t.Run("AS-224: an unknown connector", func(t *testing.T) {
 		r := newRig(t, nil)
 		if _, err := r.come(browser{}, "nobody"); code(err) != oauth.InvalidRequest {
@@ -322,4 +341,47 @@ func TestKeysChangeMidFlow(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+func TestAuthTime(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		fresh bool
+		ago   time.Duration // when the person proved who they are; negative: the provider does not say
+		code  oauth.Code
+	}{
+		{"AS-217: the session is as old as the proof at the provider", false, time.Hour, ""},
+		{"AS-217: a provider that does not say vouches for now", false, -1, ""},
+		{"AS-217: proof anew was demanded, and given", true, 0, ""},
+		{"AS-217: proof anew was demanded, and the provider gives an old one", true, time.Hour, oauth.AccessDenied},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, nil)
+			now := r.clock.Now().Truncate(time.Second)
+			r.up.Behave(func(b *fakeupstream.Behaviour) {
+				b.EditIDToken = func(_, claims map[string]any) {
+					claims["auth_time"] = now.Add(-tt.ago).Unix()
+					if tt.ago < 0 {
+						delete(claims, "auth_time")
+					}
+				}
+			})
+			trip := signIn
+			trip.Fresh = tt.fresh
+			b, s := r.leave(trip), r.minted()
+			a, err := r.Return(t.Context(), session.Return{Provider: "corp", Params: b.back, Binding: b.Binding, Session: s})
+			if code(err) != tt.code {
+				t.Fatalf("got %v, want %q", err, tt.code)
+			}
+			if err != nil {
+				r.nothingMade()
+				return
+			}
+			v, err := r.store.Visit(t.Context(), storage.VisitKey{Session: s.Hash, Now: r.clock.Now()})
+			want := now.Add(-max(tt.ago, 0))
+			if err != nil || v.Session.AuthTime.Sub(want).Abs() > time.Second || a.AuthTime.Sub(want).Abs() > time.Second {
+				t.Errorf("got %v and %v, want %v; %v", v.Session.AuthTime, a.AuthTime, want, err)
+			}
+		})
+	}
 }

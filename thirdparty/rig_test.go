@@ -275,7 +275,7 @@ func (r *rig) approve(s storage.Session, userID string) storage.Grant {
 // active reports whether tokens of a grant are honoured.
 func (r *rig) active(g storage.Grant) bool {
 	r.t.Helper()
-	ok, err := r.store.TokenActive(r.t.Context(), storage.TokenKey{TokenID: "t", GrantID: g.ID, ClientID: g.ClientID, Now: r.clock.Now()})
+	ok, _, err := r.store.TokenActive(r.t.Context(), storage.TokenKey{TokenID: "t", GrantID: g.ID, ClientID: g.ClientID, Now: r.clock.Now()})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func claimsOf(t *testing.T, text string) map[string]any {
 	return out
 }
 
-func TestAllowRules(t *testing.T) {
+func TestRules(t *testing.T) {
 	const tenant = "11111111-2222-3333-4444-555555555555"
 	for _, tt := range []struct {
 		name   string

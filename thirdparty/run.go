@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -35,7 +36,9 @@ func (d *Delegation) Run(ctx context.Context) error {
 	}
 }
 
-// round checks up to a batch of sessions that are due and returns how many there were.
+// round checks up to a batch of sessions that are due and returns how many it has settled:
+// not those that others hold, or that a store in trouble did not let it claim, which would
+// be found again at once.
 func (d *Delegation) round(ctx context.Context) int {
 	due, err := d.cfg.Store.DueUpstreams(ctx, d.now(), batch)
 	if err != nil {
@@ -47,20 +50,24 @@ func (d *Delegation) round(ctx context.Context) int {
 	// Replicas find the same sessions; in another order they rarely want the same one.
 	rand.Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
 	var group sync.WaitGroup
+	var settled atomic.Int64
 	slots := make(chan struct{}, workers)
 	for _, u := range due {
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
-			d.tend(ctx, u)
+			if d.tend(ctx, u) {
+				settled.Add(1)
+			}
 		})
 	}
 	group.Wait()
-	return len(due)
+	return int(settled.Load())
 }
 
-// tend checks one session. What it finds is stored, or logged where it was found.
-func (d *Delegation) tend(ctx context.Context, u storage.Upstream) {
+// tend checks one session and reports whether something was found out. What it finds is
+// stored, or logged where it was found.
+func (d *Delegation) tend(ctx context.Context, u storage.Upstream) bool {
 	var err error
 	if c, known := d.byID[u.Connector]; known {
 		err = d.inquire(context.WithoutCancel(ctx), c, u)
@@ -68,10 +75,12 @@ func (d *Delegation) tend(ctx context.Context, u storage.Upstream) {
 		err = d.shelve(ctx, u)
 	}
 	switch {
-	case err == nil, errors.Is(err, errHeld), errors.Is(err, errUnanswered), errors.Is(err, storage.ErrRevoked):
-	default:
+	case err == nil, errors.Is(err, errUnanswered), errors.Is(err, storage.ErrRevoked):
+		return true
+	case !errors.Is(err, errHeld):
 		d.cfg.Logger.WarnContext(ctx, "upstream session could not be checked", "connector", u.Connector, "upstream", u.ID, "error", err)
 	}
+	return false
 }
 
 // shelve puts a session off whose connector is not in the configuration, or it would be

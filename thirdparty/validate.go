@@ -75,6 +75,10 @@ func (c *Connector) enriches() bool {
 		slices.ContainsFunc(c.ScopeRules, func(s ScopeRule) bool { return len(s.Groups) > 0 || about(s.Expression) })
 }
 
+// Check reports what is wrong with the configuration of a connector, as New would, and
+// talks to nobody. Its error wraps ErrConfig and names the field.
+func Check(c Connector) error { return c.validate() }
+
 // validate checks a configuration as it was given. Errors wrap ErrConfig and name the
 // field as it is called in the configuration file.
 func (given Connector) validate() error {

@@ -1,7 +1,6 @@
 package thirdparty
 
 import (
-	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
@@ -66,9 +65,7 @@ func (v vault) open(id string, sealed []byte) (h holding, err error) {
 	if err != nil {
 		return h, secrets.ErrOpen
 	}
-	d := json.NewDecoder(bytes.NewReader(plain))
-	d.UseNumber() // a numeric id beyond 2^53 stays what it is
-	if err := d.Decode(&h); err != nil {
+	if err := json.Unmarshal(plain, &h); err != nil {
 		return h, secrets.ErrOpen
 	}
 	return h, nil

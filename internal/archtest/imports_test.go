@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"mcpresource/gosdk":     {"oauth", "metadata", "mcpresource"},
 	"mcpresource/mcpgo":     {"oauth", "metadata", "mcpresource"},
 	"internal":              {"oauth", "storage", "audit", "policy", "keys", "session", "metadata", "mcpresource", "internal"},
-	"internal/config":       {"oauth", "storage", "metadata", "dcr", "internal"},
+	"internal/config":       {"oauth", "storage", "metadata", "dcr", "thirdparty", "internal"},
 	"internal/secrets":      {},
 	"internal/users":        {"oauth", "storage", "audit", "internal/secrets"},
 	"internal/archtest":     {},

@@ -54,7 +54,7 @@ func Load(s Source) (*Loaded, error) {
 	if l.Warnings, err = l.readEnv(env); err != nil {
 		return nil, err
 	}
-	return l, nil
+	return l, l.readSecretFiles()
 }
 
 // find returns the file to read, "" when there is none.

@@ -24,6 +24,8 @@ type Options struct {
 	// the caller's scopes cover. A client can then find out by calling what further
 	// scope it needs.
 	ShowAll bool
+
+	interactionPoll time.Duration // default: interactionPoll, for tests
 }
 
 // stateless is the first protocol version without sessions. Versions are dates and

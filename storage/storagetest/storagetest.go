@@ -196,7 +196,7 @@ func (e *env) rotate(t testing.TB, r storage.RotateRefresh) storage.Rotation {
 // wantLive checks that a grant is, or is not, good: for introspection and refresh.
 func (e *env) wantLive(t testing.TB, a storage.Approval, live bool) {
 	t.Helper()
-	got, err := e.s.TokenActive(e.ctx, storage.TokenKey{TokenID: "t", GrantID: a.Grant.ID, ClientID: a.Grant.ClientID, Now: e.now})
+	got, _, err := e.s.TokenActive(e.ctx, storage.TokenKey{TokenID: "t", GrantID: a.Grant.ID, ClientID: a.Grant.ClientID, Now: e.now})
 	check(t, err)
 	if got != live {
 		t.Errorf("the grant is active: got %v, want %v", got, live)
