@@ -30,6 +30,7 @@ const (
 	TokenRevoked        = "token.revoked"
 	TokenExchanged      = "token.exchanged" // a resource server got a provider's token for one of ours
 	ConnectRefused      = "connect.refused" // a person opened the link of another one
+	GrantRevoked        = "grant.revoked"   // by the operator
 	UserCreated         = "user.created"
 	UserChanged         = "user.changed"
 	UserDeleted         = "user.deleted"

@@ -53,7 +53,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 		return nil, fmt.Errorf("authserver: %w", err)
 	}
 	s.minter = &minter{issuer: c.Issuer, keys: s.keys, ttl: c.Tokens.AccessTTL, now: c.Now, statusTTL: c.Tokens.StatusTTL}
-	s.status = &statusLists{issuer: c.Issuer, store: c.Store, keys: s.keys, ttl: c.Tokens.StatusTTL, now: c.Now, entries: map[int64]*statusList{}}
+	s.status = newStatusLists(c, s.keys)
 	s.fosite = newShell(s)
 	return s, nil
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"fmt"
 	"net/http"
 	"strconv"
 	"sync"
@@ -53,9 +52,19 @@ type statusLists struct {
 	ttl    time.Duration // how long a resource server keeps a list
 	now    func() time.Time
 	flight singleflight.Group
+	// empty is a packed list in which nobody is revoked. Packing takes most of a megabyte,
+	// and anybody may ask for lists in which there is nobody at all.
+	empty func() string
 
 	mu      sync.Mutex // guards entries
 	entries map[int64]*statusList
+}
+
+func newStatusLists(c Config, k *keys.Manager) *statusLists {
+	return &statusLists{
+		issuer: c.Issuer, store: c.Store, keys: k, ttl: c.Tokens.StatusTTL, now: c.Now, entries: map[int64]*statusList{},
+		empty: sync.OnceValue(func() string { return pack(make([]byte, statusListSize/8)) }),
+	}
 }
 
 // statusList is a signed list. It is served again as long as neither its bits nor the
@@ -64,6 +73,7 @@ type statusList struct {
 	token          []byte
 	etag           string
 	content, keys  string // digests
+	quiet          bool   // nobody in it is revoked
 	checked, renew time.Time
 }
 
@@ -106,10 +116,22 @@ func (l *statusLists) get(ctx context.Context, n int64) (*statusList, error) {
 func (l *statusLists) keep(n int64, e *statusList) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.entries) >= statusKept {
-		clear(l.entries) // each is one query and one signature
+	if l.entries[n] == nil && len(l.entries) >= statusKept {
+		l.evict()
 	}
 	l.entries[n] = e
+}
+
+// evict makes room. The lists in which nobody is revoked go first: strangers can ask for
+// any number of them, and they cost least to make.
+func (l *statusLists) evict() {
+	var goes int64
+	for n, e := range l.entries {
+		if goes = n; e.quiet {
+			break
+		}
+	}
+	delete(l.entries, goes)
 }
 
 // load makes a list, or confirms the old one.
@@ -135,29 +157,34 @@ func (l *statusLists) load(ctx context.Context, n int64, old *statusList) (*stat
 		return &again, nil
 	}
 	life := max(10*l.ttl, 10*time.Minute)
-	token, err := l.sign(ctx, n, bits, now, now.Add(life))
+	packed := l.empty()
+	if len(revoked) > 0 {
+		packed = pack(bits)
+	}
+	token, err := l.sign(ctx, n, packed, now, now.Add(life))
 	if err != nil {
 		return nil, err
 	}
 	tag := sha256.Sum256([]byte(token))
 	return &statusList{
 		token: []byte(token), etag: `"` + base64.RawURLEncoding.EncodeToString(tag[:16]) + `"`,
-		content: string(sum[:]), keys: published, checked: now, renew: now.Add(life / 2),
+		content: string(sum[:]), keys: published, quiet: len(revoked) == 0, checked: now, renew: now.Add(life / 2),
 	}, nil
 }
 
-func (l *statusLists) sign(ctx context.Context, n int64, bits []byte, now, expires time.Time) (string, error) {
+// pack compresses a list as its token has it.
+func pack(bits []byte) string {
 	var packed bytes.Buffer
 	z := zlib.NewWriter(&packed)
-	if _, err := z.Write(bits); err != nil {
-		return "", fmt.Errorf("status list: %w", err)
-	}
-	if err := z.Close(); err != nil {
-		return "", fmt.Errorf("status list: %w", err)
-	}
+	z.Write(bits) // into memory, which never fails
+	z.Close()
+	return base64.RawURLEncoding.EncodeToString(packed.Bytes())
+}
+
+func (l *statusLists) sign(ctx context.Context, n int64, packed string, now, expires time.Time) (string, error) {
 	return l.keys.Sign(ctx, statusType, statusClaims{
 		Subject: statusURI(l.issuer, n), IssuedAt: now.Unix(), Expires: expires.Unix(), TTL: int64(l.ttl / time.Second), Issuer: l.issuer,
-		List: statusBits{1, base64.RawURLEncoding.EncodeToString(packed.Bytes())},
+		List: statusBits{1, packed},
 	})
 }
 

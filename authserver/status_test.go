@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/url"
+	"runtime"
 	"testing"
 	"time"
 
@@ -100,6 +101,33 @@ func TestStatusList(t *testing.T) {
 	}
 	if pg := p.get("/status/77"); pg.status != 200 {
 		t.Errorf("a list without grants: got %d", pg.status)
+	}
+}
+
+func TestStatusListsOfStrangers(t *testing.T) {
+	r := newRig(t)
+	p := r.person()
+	claims := r.verified(t, p.signIn()["access_token"].(string))
+	if err := r.store.RevokeGrant(t.Context(), claims.GrantID, r.now()); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := r.status.get(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for n := range int64(200) {
+		if _, err := r.status.get(t.Context(), 1000+n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / 200; each > 100<<10 {
+		t.Errorf("AS-145 a list of nobody costs %d KB", each>>10)
+	}
+	if again, err := r.status.get(t.Context(), 0); again != kept || err != nil {
+		t.Errorf("AS-145 who asks for lists of nobody makes us forget the one that matters: %v", err)
 	}
 }
 

@@ -45,7 +45,11 @@ func newKeySets(fetch *safehttp.Client, now func() time.Time) *keySets {
 // names kid, or none. A key id that the kept set does not have makes it look again, at
 // most every half minute, so that a client can change its keys at any time.
 func (r *Registry) ClientKeys(ctx context.Context, c storage.Client, kid string) ([]jose.JSONWebKey, error) {
-	keys, err := r.keys.of(ctx, c, kid)
+	sets := r.keys
+	if r.Vouched(c) {
+		sets = r.vouched
+	}
+	keys, err := sets.of(ctx, c, kid)
 	if err != nil || kid == "" {
 		return keys, err
 	}

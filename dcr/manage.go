@@ -61,7 +61,7 @@ func (r *Registry) configure(req *http.Request, id string) (*response, error) {
 	secret := ""
 	switch req.Method {
 	case http.MethodDelete:
-		return nil, r.delete(req.Context(), c)
+		return nil, r.delete(req.Context(), c, r.origin(req))
 	case http.MethodPut:
 		if c, secret, err = r.replace(req, c); err != nil {
 			return nil, err
@@ -71,8 +71,15 @@ func (r *Registry) configure(req *http.Request, id string) (*response, error) {
 	return &out, err
 }
 
-// delete removes a client for good and ends its grants (RFC 7592 §2.3).
-func (r *Registry) delete(ctx context.Context, c storage.Client) error {
+// delete removes a client for good and ends its grants (RFC 7592 §2.3). The row that
+// remembers it stays for ever, so it costs as one, unless the client had a row of its own
+// and paid for it.
+func (r *Registry) delete(ctx context.Context, c storage.Client, from origin) error {
+	if c.Source != storage.SourceManaged {
+		if err := r.limiter.take(from, storedCost); err != nil {
+			return err
+		}
+	}
 	if err := r.cfg.Store.DeleteClient(ctx, c.ID, r.cfg.Now()); err != nil {
 		return unavailable(err)
 	}

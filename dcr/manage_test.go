@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,17 @@ func TestManage(t *testing.T) {
 	t.Run("AS-149 only where it is offered", func(t *testing.T) {
 		if out := newRig(t).register(t, `{`+loopback+`}`); out["registration_client_uri"] != nil || out["registration_access_token"] != nil {
 			t.Errorf("got %v", out)
+		}
+	})
+	t.Run("AS-145 a deletion that leaves a row for ever costs as much as one", func(t *testing.T) {
+		r := newRig(t, managing, func(c *dcr.Config) { c.Limits = dcr.Limits{PerMinute: 1, Burst: 25} })
+		var codes []int
+		for range 3 {
+			made := r.register(t, `{`+loopback+`}`)
+			codes = append(codes, r.configure("DELETE", text(made["client_id"]), text(made["registration_access_token"]), "").Code)
+		}
+		if !slices.Equal(codes, []int{204, 204, 429}) {
+			t.Errorf("got %d", codes)
 		}
 	})
 	t.Run("AS-150 read", func(t *testing.T) {
@@ -115,6 +127,7 @@ func TestManage(t *testing.T) {
 		}
 	})
 	t.Run("AS-150 deleted: 204, and then nobody", func(t *testing.T) {
+		r.pass(time.Minute) // the updates have used up the allowance
 		if w := r.configure("DELETE", id, token, ""); w.Code != 204 || w.Body.Len() != 0 {
 			t.Fatalf("got %d %s", w.Code, w.Body)
 		}
@@ -235,6 +248,26 @@ func TestClientKeys(t *testing.T) {
 			t.Errorf("got %v, %d fetches", err, fetches)
 		}
 	})
+}
+
+func TestKeysOfTheOperatorsClients(t *testing.T) {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"keys":[`+edKey+`]}`) }))
+	defer site.Close()
+	r := newRig(t, func(c *dcr.Config) { c.Documents = dcr.Documents{InsecureLoopback: true} })
+	keys := func(source storage.ClientSource, place string) int {
+		got, _ := r.ClientKeys(t.Context(), storage.Client{ID: "x", AuthMethod: "private_key_jwt", JWKSURI: site.URL + place, Source: source}, "k")
+		return len(got)
+	}
+	fetched := 0
+	for i := range 100 {
+		fetched += keys(storage.SourceDynamic, fmt.Sprint("/stranger", i))
+	}
+	if fetched == 100 {
+		t.Error("AS-143 strangers have fetches without end")
+	}
+	if keys(storage.SourceStatic, "/operator") != 1 {
+		t.Error("AS-143 clients that registered themselves have used up the fetches that a client of the operator needs")
+	}
 }
 
 func TestSharedNetworks(t *testing.T) {

@@ -20,7 +20,7 @@ type tokenCache struct {
 type cached struct {
 	principal *Principal // nil: known to be invalid
 	until     time.Time
-	kid       string // of the key that signed it, if that was checked here
+	signed    signer // zero unless that was checked here
 }
 
 func newTokenCache(size int, now func() time.Time) *tokenCache {

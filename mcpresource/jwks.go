@@ -2,6 +2,7 @@ package mcpresource
 
 import (
 	"context"
+	"crypto"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -37,11 +38,18 @@ type keySet struct {
 	flight           singleflight.Group
 
 	mu     sync.Mutex // guards what follows
-	keys   map[string]jose.JSONWebKey
-	only   *jose.JSONWebKey // the one key of a set of one, for tokens without kid
+	keys   map[string]publicKey
+	only   *publicKey // the one key of a set of one, for tokens without kid
 	readAt time.Time
 	tried  time.Time
 	failed bool // the last reading
+	busy   bool // reading in the background
+}
+
+// publicKey is a key with its thumbprint (RFC 7638), which costs more than to look it up.
+type publicKey struct {
+	jose.JSONWebKey
+	print string
 }
 
 var errNoKey = errors.New("no such key")
@@ -49,7 +57,7 @@ var errNoKey = errors.New("no such key")
 // key returns the key with an id. An unknown id has the set read again, at most once
 // every refreshPause; a known id never does for as long as the set is young, whatever the
 // signature looks like.
-func (s *keySet) key(ctx context.Context, kid string) (jose.JSONWebKey, error) {
+func (s *keySet) key(ctx context.Context, kid string) (publicKey, error) {
 	k, ok, age, tried := s.lookup(kid)
 	fresh := age < staleFor
 	switch {
@@ -57,7 +65,7 @@ func (s *keySet) key(ctx context.Context, kid string) (jose.JSONWebKey, error) {
 		return k, nil
 	case ok && (age < waitAfter || fresh && s.failing()):
 		if tried >= refreshPause {
-			go s.refresh(context.WithoutCancel(ctx)) // the present request need not wait
+			s.background(ctx) // the present request need not wait
 		}
 		return k, nil
 	case fresh && tried < refreshPause:
@@ -75,7 +83,7 @@ func (s *keySet) key(ctx context.Context, kid string) (jose.JSONWebKey, error) {
 }
 
 // lookup finds a key and says how old the set is and how long ago it was last asked for.
-func (s *keySet) lookup(kid string) (k jose.JSONWebKey, ok bool, age, tried time.Duration) {
+func (s *keySet) lookup(kid string) (k publicKey, ok bool, age, tried time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
@@ -95,6 +103,23 @@ func (s *keySet) failing() bool {
 	return s.failed
 }
 
+// background reads the set without making anybody wait. However many requests come
+// meanwhile, they are no goroutines that wait for a server that is out of order.
+func (s *keySet) background(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy {
+		return
+	}
+	s.busy = true
+	go func() {
+		_ = s.refresh(context.WithoutCancel(ctx)) // logged there
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.busy = false
+	}()
+}
+
 // refresh reads the set; any number of callers share one reading.
 func (s *keySet) refresh(ctx context.Context) error {
 	_, err, _ := s.flight.Do("", func() (any, error) {
@@ -102,15 +127,15 @@ func (s *keySet) refresh(ctx context.Context) error {
 			return nil, nil // by a reading that ended between the caller's look and this one
 		}
 		err := s.read(context.WithoutCancel(ctx))
+		if err != nil {
+			s.log.WarnContext(ctx, "keys of the authorization server not read", "issuer", s.issuer, "error", err)
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.failed = err != nil
 		s.tried = s.now() // at the end: who comes meanwhile waits for this reading
 		return nil, err
 	})
-	if err != nil {
-		s.log.WarnContext(ctx, "keys of the authorization server not read", "issuer", s.issuer, "error", err)
-	}
 	return err
 }
 
@@ -135,10 +160,13 @@ func (s *keySet) read(ctx context.Context) error {
 	if err := fetchJSON(ctx, s.client, location, &set); err != nil {
 		return err
 	}
-	keys := map[string]jose.JSONWebKey{}
+	keys := map[string]publicKey{}
 	for _, k := range set.Keys {
-		if k.Valid() && k.IsPublic() && (k.Use == "" || k.Use == "sig") {
-			keys[k.KeyID] = k
+		if !k.Valid() || !k.IsPublic() || k.Use != "" && k.Use != "sig" {
+			continue
+		}
+		if sum, err := k.Thumbprint(crypto.SHA256); err == nil {
+			keys[k.KeyID] = publicKey{k, string(sum)}
 		}
 	}
 	s.mu.Lock()

@@ -169,7 +169,7 @@ func (s *scopeClaim) UnmarshalJSON(b []byte) error {
 // A token that is remembered has passed all but what may change: key and status.
 func (v *jwtValidator) Validate(ctx context.Context, c Credential) (*Principal, error) {
 	if e, ok := v.seen.lookup(c.Token); ok {
-		if _, err := v.key(ctx, e.kid); err != nil { // whoever stole a key chooses when its tokens expire
+		if err := v.published(ctx, e.signed); err != nil {
 			return nil, err
 		}
 		return e.principal.unrevoked(ctx)
@@ -188,32 +188,53 @@ func (v *jwtValidator) Validate(ctx context.Context, c Credential) (*Principal, 
 	if err != nil {
 		return nil, err
 	}
-	if _, err := v.verify(ctx, jws); err != nil {
+	_, by, err := v.verify(ctx, jws)
+	if err != nil {
 		return nil, err
 	}
-	v.seen.put(c.Token, cached{p, p.ExpiresAt, jws.Signatures[0].Protected.KeyID})
+	if p.status != nil {
+		p.status.signed = func(ctx context.Context) error { return v.published(ctx, by) }
+	}
+	v.seen.put(c.Token, cached{p, p.ExpiresAt, by})
 	return p.unrevoked(ctx)
 }
 
-// verify checks a signature by the keys of the issuer and returns what is signed.
-func (v *jwtValidator) verify(ctx context.Context, jws *jose.JSONWebSignature) ([]byte, error) {
+// signer says which key has signed something.
+type signer struct {
+	kid   string // as the header names it, maybe not at all
+	print string // the thumbprint, since another key may have the name one day
+}
+
+// verify checks a signature by the keys of the issuer and returns what is signed, and by
+// which.
+func (v *jwtValidator) verify(ctx context.Context, jws *jose.JSONWebSignature) ([]byte, signer, error) {
 	h := jws.Signatures[0].Protected
 	key, err := v.key(ctx, h.KeyID)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, signer{}, err
 	case key.Algorithm != "" && key.Algorithm != h.Algorithm:
-		return nil, invalid("the key is for another algorithm")
+		return nil, signer{}, invalid("the key is for another algorithm")
 	}
-	payload, err := jws.Verify(key)
+	payload, err := jws.Verify(key.JSONWebKey)
 	if err != nil {
-		return nil, invalid("the signature is wrong")
+		return nil, signer{}, invalid("the signature is wrong")
 	}
-	return payload, nil
+	return payload, signer{h.KeyID, key.print}, nil
+}
+
+// published returns nil while the issuer stands by a key: whoever stole it chooses when
+// its tokens expire.
+func (v *jwtValidator) published(ctx context.Context, s signer) error {
+	key, err := v.key(ctx, s.kid)
+	if err == nil && key.print != s.print {
+		err = invalid("signed by a key that another one has replaced")
+	}
+	return err
 }
 
 // key finds a key of the issuer.
-func (v *jwtValidator) key(ctx context.Context, kid string) (jose.JSONWebKey, error) {
+func (v *jwtValidator) key(ctx context.Context, kid string) (publicKey, error) {
 	key, err := v.keys.key(ctx, kid)
 	if errors.Is(err, errNoKey) {
 		err = invalid("signed by an unknown key")

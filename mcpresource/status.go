@@ -21,7 +21,8 @@ type statusRef struct {
 	lists  *statusLists
 	uri    string
 	index  uint64
-	issued time.Time // the token, zero when it does not say
+	issued time.Time                   // the token, zero when it does not say
+	signed func(context.Context) error // nil while the key of the token is good
 	poller atomic.Pointer[statusPoller]
 }
 

@@ -27,7 +27,7 @@ type statusLists struct {
 	issuer     string
 	client     *http.Client
 	algorithms []jose.SignatureAlgorithm
-	verify     func(context.Context, *jose.JSONWebSignature) ([]byte, error)
+	verify     func(context.Context, *jose.JSONWebSignature) ([]byte, signer, error)
 	skew       time.Duration
 	stale      time.Duration // how long past its ttl a list counts in an outage
 	now        func() time.Time

@@ -61,7 +61,7 @@ func (s *statusLists) parse(ctx context.Context, uri, token string) (*statusList
 	if !hasType(jws, statusListType) {
 		return nil, errors.New("the status list is a token of another type")
 	}
-	payload, err := s.verify(ctx, jws)
+	payload, _, err := s.verify(ctx, jws)
 	if err != nil {
 		return nil, fmt.Errorf("status list: %v", err) // says nothing about the access token
 	}

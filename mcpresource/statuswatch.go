@@ -115,6 +115,7 @@ func (p *statusPoller) retire() {
 
 // judgeAgain is how often the token of a request under way is validated again when it
 // names no status list: so that a stream ends, too, where revocation is seen otherwise.
+// Of one that does, it is the key: whoever stole it names a place that nobody revokes.
 const judgeAgain = 15 * time.Second
 
 // lifetime returns the context of a request, so that no stream outlives its token: it
@@ -122,27 +123,34 @@ const judgeAgain = 15 * time.Second
 func (g *Guard) lifetime(ctx context.Context, p *passage) (context.Context, func()) {
 	ctx, cancel := context.WithTimeout(ctx, p.principal.ExpiresAt.Add(g.c.ClockSkew).Sub(g.c.Now()))
 	ctx, end := context.WithCancelCause(ctx)
-	var stop func()
-	if p.principal.status != nil {
-		stop = p.principal.status.watch(end)
-	} else {
-		stop = g.judgeOften(ctx, p.presented, end)
+	judge, leave := g.validateAgain(p.presented), func() {}
+	if status := p.principal.status; status != nil {
+		judge, leave = status.signed, status.watch(end)
 	}
+	rest := judgeOften(ctx, judge, end)
 	return ctx, func() {
-		stop()
+		rest()
+		leave()
 		end(nil)
 		cancel()
 	}
 }
 
-// judgeOften validates a credential again and again until stop is called, and ends the
-// request when it is no longer good. An outage ends nothing: the next request will see it.
-func (g *Guard) judgeOften(ctx context.Context, c Credential, end context.CancelCauseFunc) (stop func()) {
+func (g *Guard) validateAgain(c Credential) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := g.c.Validator.Validate(ctx, c)
+		return err
+	}
+}
+
+// judgeOften judges a token again and again until stop is called, and ends the request
+// when it is no longer good. An outage ends nothing: the next request will see it.
+func judgeOften(ctx context.Context, judge func(context.Context) error, end context.CancelCauseFunc) (stop func()) {
 	var t *time.Timer
 	ready := make(chan struct{})
 	t = time.AfterFunc(judgeAgain, func() {
 		<-ready
-		if _, err := g.c.Validator.Validate(ctx, c); errors.Is(err, ErrInvalidToken) {
+		if err := judge(ctx); errors.Is(err, ErrInvalidToken) {
 			end(err)
 			return
 		}

@@ -3,6 +3,9 @@ package mcpresource
 import (
 	"bufio"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -128,6 +131,23 @@ func TestStatusStreams(t *testing.T) {
 		if len(g.events) != 3 {
 			t.Errorf("a client that leaves is recorded: %+v", g.events)
 		}
+	})
+	run("RS-44 AS-121 a stream ends when the key of its token is withdrawn, whatever the status list says", func(t *testing.T, s *listServer) {
+		stolen, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		s.rotate(stolen)
+		g := newStreams(t, s, s.validator(t))
+		forged := s.token(t, "ES256", stolen, s.claims("exp", time.Now().Add(1000*time.Hour).Unix(), "status", s.place(3, "0")), "kid", "ES256-2")
+		a, b := g.open(t, forged), g.open(t, s.with(t, 3))
+		s.rotate(nil)
+		time.Sleep(refreshAfter + 3*judgeAgain)
+		if !a.ended() || !errors.Is(a.cause, ErrInvalidToken) {
+			t.Errorf("goes on: %v", a.cause)
+		}
+		if b.ended() {
+			t.Errorf("so did one of another key: %v", b.cause)
+		}
+		a.leave()
+		b.leave()
 	})
 	run("RS-44 RS-98 one that is revoked between check and start ends at once", func(t *testing.T, s *listServer) {
 		v := s.validator(t)

@@ -1,6 +1,7 @@
 package mcpresource
 
 import (
+	"bytes"
 	"context"
 	"crypto"
 	"crypto/ecdsa"
@@ -11,11 +12,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -127,6 +131,12 @@ func (s *signerServer) claims(change ...any) map[string]any {
 	}
 	return c
 }
+
+// roundTrip is a server without a network.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func validate(v Validator, token string) (*Principal, error) {
 	return v.Validate(context.Background(), Credential{Scheme: "Bearer", Token: token})
@@ -292,6 +302,74 @@ func TestJWKS(t *testing.T) {
 				t.Errorf("cache %d: got %v", size, err)
 			}
 		}
+	})
+	t.Run("AS-121 a withdrawn key ends its tokens also where the next key has its name", func(t *testing.T) {
+		for _, kid := range []string{"ES256-2", ""} {
+			var key crypto.Signer
+			publish := func() crypto.Signer {
+				key, _ = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+				return key
+			}
+			v, err := NewJWTValidator(JWTConfig{Issuer: s.URL, Now: clock, HTTPClient: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+				w := httptest.NewRecorder()
+				json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: kid, Algorithm: "ES256", Use: "sig"}}})
+				return w.Result(), nil
+			})}, JWKSURL: s.URL + "/jwks"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			stolen := publish()
+			forged := s.token(t, "ES256", stolen, s.claims("exp", clock().Add(1000*time.Hour).Unix()), "kid", kid)
+			for range 2 {
+				if _, err := validate(v, forged); err != nil {
+					t.Fatal(err)
+				}
+			}
+			good := s.token(t, "ES256", publish(), s.claims("exp", clock().Add(1000*time.Hour).Unix()), "kid", kid)
+			advance(waitAfter)
+			if _, err := validate(v, forged); !errors.Is(err, ErrInvalidToken) {
+				t.Errorf("kid %q: got %v", kid, err)
+			}
+			if _, err := validate(v, good); err != nil {
+				t.Errorf("kid %q: a token of the next key: got %v", kid, err)
+			}
+		}
+	})
+	t.Run("RS-46 RS-196 while the keys are read again, requests are neither goroutines nor lines in the log", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var fetches atomic.Int32
+			var lines bytes.Buffer
+			client := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+				if fetches.Add(1) > 1 {
+					time.Sleep(time.Second)
+					return nil, errors.New("dial tcp 10.0.0.7:443: connection refused")
+				}
+				w := httptest.NewRecorder()
+				json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: s.keys["ES256"].Public(), KeyID: "ES256", Algorithm: "ES256"}}})
+				return w.Result(), nil
+			})}
+			v, err := NewJWTValidator(JWTConfig{Issuer: s.URL, JWKSURL: s.URL + "/jwks", HTTPClient: client, Logger: slog.New(slog.NewTextHandler(&lines, nil))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			token := s.token(t, "ES256", nil, s.claims())
+			validate(v, token)
+			time.Sleep(refreshAfter)
+			before := runtime.NumGoroutine()
+			for range 1000 {
+				if _, err := validate(v, token); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n := runtime.NumGoroutine() - before; n > 5 {
+				t.Errorf("%d goroutines", n)
+			}
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+			if n := bytes.Count(lines.Bytes(), []byte("\n")); n != 1 {
+				t.Errorf("%d lines for one reading", n)
+			}
+		})
 	})
 	t.Run("RS-46 an outage: keys serve on for a day, then the answer is unavailable", func(t *testing.T) {
 		v := fresh(t)

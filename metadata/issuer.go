@@ -1,6 +1,7 @@
 package metadata
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -39,6 +40,9 @@ func ValidateIssuer(issuer string) error {
 // checkIssuerPath keeps to unreserved characters: such a path is the same before
 // and after any escaping, in a URL, a mux pattern and a well-known location.
 func checkIssuerPath(path string) error {
+	if strings.HasSuffix(path, "/") {
+		return errors.New("leave out the slash at the end")
+	}
 	for segment := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
 		if path != "" && (segment == "" || segment == "." || segment == "..") {
 			return fmt.Errorf("the path segment %q is not permitted", segment)

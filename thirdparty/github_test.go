@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 func gitHub(t *testing.T, edit func(*Connector)) (*connector, *fakeupstream.Upstream) {
@@ -126,6 +127,32 @@ func TestGitHubAddresses(t *testing.T) {
 	} {
 		if got := gitHubAPI(&Connector{BaseURL: base}); got != want {
 			t.Errorf("%s: got %s", base, got)
+		}
+	}
+}
+
+// TestGitHubSaysItself: what an account says of itself is no rule's business.
+func TestGitHubSaysItself(t *testing.T) {
+	world := web{
+		"https://api.github.com/user": says(map[string]any{
+			"id": 7, "login": "mallory", "email": "boss@example.com", "email_verified": true, "verified_emails": []string{"boss@example.com"},
+			"organizations": []string{"acme"}, "teams": []string{"acme/core"}, "groups": []string{"acme"},
+		}),
+		"https://api.github.com/user/emails": says([]any{map[string]any{"email": "boss@example.com", "verified": false, "primary": true}}),
+	}
+	c := connectIn(t, Connector{ID: "github", Type: "github", ClientID: "c", ClientSecret: "s"}, surroundings{transport: world})
+	for _, scopes := range []oauth.Scopes{{"read:user", "user:email"}, {"read:user"}} {
+		p, err := c.inspect(t.Context(), tokens{Access: "a", Scopes: scopes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"email", "email_verified", "organizations", "teams", "groups"} {
+			if _, ok := p.Claims[name]; ok {
+				t.Errorf("AS-224 with %q: %s is %v", scopes, name, p.Claims[name])
+			}
+		}
+		if len(c.preset.addresses(p.Claims)) != 0 {
+			t.Errorf("AS-224: verified addresses %q", c.preset.addresses(p.Claims))
 		}
 	}
 }

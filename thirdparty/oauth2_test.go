@@ -335,7 +335,7 @@ func TestInspect(t *testing.T) {
 		u := fakeupstream.Start(t)
 		c := connect(t, toFake(u))
 		have, _ := signedIn(t, c, u)
-		u.Fail(fakeupstream.UserInfo, fakeupstream.OAuthError(403, "insufficient_scope"))
+		u.Fail(fakeupstream.UserInfo, fakeupstream.Fault{Status: 403, Body: `{"error":"insufficient_scope","error_description":"suspended"}`})
 		_, err := c.inspect(t.Context(), have)
 		wantError(t, err, errMisconfigured)
 	})

@@ -75,6 +75,9 @@ func TestIDToken(t *testing.T) {
 		{"user info about nobody", func(b *fakeupstream.Behaviour) {
 			b.EditUserInfo = func(c map[string]any) { delete(c, "sub") }
 		}, errGarbage},
+		{"user info with more claims than anybody has", func(b *fakeupstream.Behaviour) {
+			b.EditUserInfo = func(c map[string]any) { c["x"] = strings.Repeat("x", maxClaims) }
+		}, errGarbage},
 		{"signed user info", func(b *fakeupstream.Behaviour) { b.SignedUserInfo = true }, nil},
 	} {
 		t.Run("AS-223 AS-225 OIDC Core 3.1.3.7: "+tt.name, func(t *testing.T) {

@@ -263,7 +263,10 @@ func TestEntra(t *testing.T) {
 					delete(m, "authorization_response_iss_parameter_supported")
 				}
 				b.EditIDToken = func(_, c map[string]any) { c["iss"], c["tid"] = at(tt.iss), tt.tid }
-				b.ResponseIssuer = at(tt.iss)
+				b.NoResponseIssuer = tt.want != nil // what is wrong is wrong in the token
+				if tt.want == nil {
+					b.ResponseIssuer = at(tt.iss)
+				}
 			})
 			c := connect(t, Connector{ID: "up", Type: "entra", Tenant: tt.tenant, BaseURL: u.URL, ClientID: u.ClientID, ClientSecret: u.ClientSecret})
 			have, p, err := travel(t, c, u, nil)
@@ -425,6 +428,9 @@ func TestDiscord(t *testing.T) {
 			}
 			if p.Subject != "80351110224678912" || p.Label != "nelly" || (c.admit(*p) == nil) != tt.want || asked != tt.asks {
 				t.Errorf("got %q %q, %v, asked %d times", p.Subject, p.Label, c.admit(*p), asked)
+			}
+			if slices.Contains(list(p.Claims, "organizations"), "forged") {
+				t.Errorf("got %v", p.Claims)
 			}
 		})
 	}

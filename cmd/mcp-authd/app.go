@@ -141,8 +141,8 @@ func (a *app) checkFingerprint(ctx context.Context, store storage.Store) error {
 		fp := ring.Fingerprint()
 		if i == 0 {
 			if first, err = store.Fingerprint(ctx, fp); err != nil {
-				if errors.Is(err, storage.ErrSchema) {
-					return nil // not migrated yet; whoever needs more will say so
+				if schema := store.Ready(ctx); errors.Is(schema, storage.ErrSchema) {
+					err = schema // there is no table to read, and it says what to run
 				}
 				return fmt.Errorf("the database cannot be read: %s", oneLine(err))
 			}

@@ -37,7 +37,7 @@ func mintClient(spec dcr.Spec, secret string) (storage.Client, string, error) {
 	case client.Public():
 		return client, "", errors.New("a client with the authentication method none has no secret")
 	case len(secret) < secrets.KeySize:
-		return client, "", fmt.Errorf("a client secret has at least %d characters; leave it out to get a random one", secrets.KeySize)
+		return client, "", fmt.Errorf("a client secret has at least %d characters; make one with: openssl rand -base64 32", secrets.KeySize)
 	}
 	h := storage.Hash(secrets.Hash(secret))
 	client.SecretHash = &h
@@ -95,7 +95,7 @@ func newClientAdd(s std) *cobra.Command {
 		if keyFile != "" {
 			keys, err := os.ReadFile(keyFile)
 			if err != nil {
-				return err
+				return fmt.Errorf("--jwks: %w", err)
 			}
 			spec.JWKS = keys
 		}

@@ -99,7 +99,8 @@ func newKeysRevoke(s std) *cobra.Command {
 	return keysCommand(s, &cobra.Command{
 		Use: "revoke KID...", Short: "Take signing keys out at once", Args: cobra.MinimumNArgs(1), Example: "  mcp-authd keys revoke 5Xq1Jm0cZr8",
 		Long: "Takes signing keys out of the published set at once, because others may know them. If the active key\n" +
-			"is among them, a new one replaces it. Access tokens that they signed end; clients refresh theirs.",
+			"is among them, a new one replaces it; for ten seconds, until every replica knows that one, a retired\n" +
+			"key that is still published may sign. Access tokens that revoked keys signed end; clients refresh theirs.",
 	}, nil, func(c *cobra.Command, m *keys.Manager, args []string) error {
 		for _, id := range args {
 			err := m.Revoke(c.Context(), id)

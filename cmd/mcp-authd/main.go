@@ -97,13 +97,30 @@ func markUsageErrors(c *cobra.Command) {
 			check = cobra.ArbitraryArgs
 		}
 		if err := check(c, args); err != nil {
-			return usageError{err, c.CommandPath()}
+			return usageError{explainArgs(c, args, err), c.CommandPath()}
 		}
 		return nil
 	}
 	for _, sub := range c.Commands() {
 		markUsageErrors(sub)
 	}
+}
+
+// explainArgs says what a command wants, in place of how many arguments it counted.
+func explainArgs(c *cobra.Command, args []string, err error) error {
+	_, want, _ := strings.Cut(c.Use, " ")
+	switch {
+	case c.HasSubCommands() && len(args) > 0:
+		if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+			return fmt.Errorf("unknown command %q for %q; did you mean %s?", args[0], c.CommandPath(), strings.Join(near, " or "))
+		}
+		return err
+	case want != "":
+		return fmt.Errorf("it is used as %s %s, not with %d arguments", c.CommandPath(), want, len(args))
+	case len(args) > 0:
+		return fmt.Errorf("%s takes no arguments, not %q", c.CommandPath(), args[0])
+	}
+	return err
 }
 
 // group is a command that only holds others.

@@ -6,13 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
+	"os"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
@@ -40,13 +45,32 @@ func newGrantCommand(s std) *cobra.Command {
 		})
 	revoke := storeCommand(s, &cobra.Command{Use: "revoke ID", Short: "End a grant", Args: cobra.ExactArgs(1), Example: "  mcp-authd grant revoke grt_..."},
 		nil, func(c *cobra.Command, a *app, args []string) error {
+			live, err := a.grantIsLive(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
 			if err := a.store.RevokeGrant(c.Context(), args[0], time.Now()); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(s.out, "revoked %s\n", args[0])
+			if !live {
+				return fmt.Errorf("there is no live grant %q; see: mcp-authd grant list", args[0])
+			}
+			a.audit.Record(c.Context(), audit.GrantRevoked, slog.String("grant", args[0]), slog.String("by", "operator"))
+			_, err = fmt.Fprintf(s.out, "revoked %s\n", args[0])
 			return err
 		})
 	return group("grant", "Look at and end what people allowed", list, revoke)
+}
+
+// grantIsLive reports whether there is a grant to revoke: who mistypes its id in a hurry
+// must not read that it is gone.
+func (a *app) grantIsLive(ctx context.Context, id string) (bool, error) {
+	if id == "" {
+		return false, nil
+	}
+	// Ids are random: the first one after all but its last character is it.
+	page, err := a.store.ListGrants(ctx, "", "", id[:len(id)-1], 1)
+	return len(page) > 0 && page[0].ID == id, err
 }
 
 // grantView is a grant as commands show it.
@@ -87,8 +111,9 @@ func newBackupCommand(s std) *cobra.Command {
 	c := &cobra.Command{
 		Use: "backup FILE", Short: "Copy the SQLite database while servers use it",
 		Long: "Writes a copy of the SQLite database to a new file that only you can read. Keep it with the secret\n" +
-			"key (" + keyFile + " in the data directory): without the key it is of no use. To restore, stop the server and\n" +
-			"put the copy in the place of the database. For PostgreSQL use pg_dump.",
+			"key (" + keyFile + " in the data directory): without the key it is of no use. To restore, stop the server,\n" +
+			"remove the files of the database that end in -wal and -shm, if a crash left them, and put the copy in\n" +
+			"the place of the database. For PostgreSQL use pg_dump.",
 		Example: "  mcp-authd backup /var/backups/mcp-authd-$(date +%F).db", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			a, err := where.load(s)
@@ -102,7 +127,10 @@ func newBackupCommand(s std) *cobra.Command {
 			case errors.Is(err, fs.ErrExist):
 				return fmt.Errorf("%s exists already; choose another name", args[0])
 			case errors.Is(err, fs.ErrNotExist):
-				return fmt.Errorf("there is nothing to copy: %w", err)
+				if _, missing := os.Stat(a.config.SQLitePath()); missing == nil {
+					return fmt.Errorf("the directory of %s does not exist; make it first", args[0])
+				}
+				return fmt.Errorf("there is nothing to copy: %s does not exist; choose the installation with --data or --config", a.config.SQLitePath())
 			case err != nil:
 				return err
 			}
@@ -190,6 +218,14 @@ func newConfigCommand(s std) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if _, err := a.configuredClients(); err != nil {
+				return err
+			}
+			if a.config.SecretKey != "" { // else it is none of this file's business
+				if err := a.loadKeys(); err != nil {
+					return err
+				}
+			}
 			file := a.config.File
 			if file == "" {
 				file = "no file, defaults and environment"
@@ -228,20 +264,23 @@ func newHealthcheckCommand(s std) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			address, scheme := a.config.Management.Listen, "http"
+			address, path := a.config.Management.Listen, "/readyz"
 			if address == "" {
 				if address = a.config.Listen; a.config.TLS.Cert != "" {
 					return errors.New("set management.listen: the public listener speaks TLS for another name")
 				}
+				if issuer, err := url.Parse(a.config.Issuer); err == nil { // validated
+					path = issuer.Path + path
+				}
 			}
-			return checkReady(c.Context(), scheme, address)
+			return checkReady(c.Context(), address, path)
 		},
 	}
 	where.add(c)
 	return c
 }
 
-func checkReady(ctx context.Context, scheme, address string) error {
+func checkReady(ctx context.Context, address, path string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return err
@@ -251,19 +290,20 @@ func checkReady(ctx context.Context, scheme, address string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+net.JoinHostPort(host, port)+"/readyz", nil)
+	at := "http://" + net.JoinHostPort(host, port) + path
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
 		return err
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("not reachable: %s", cause(err))
+		return fmt.Errorf("%s is not reachable: %s; is the server running, with this configuration?", at, cause(err))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		var body struct{ Status string }
 		_ = json.NewDecoder(resp.Body).Decode(&body) // the status code says enough
-		return fmt.Errorf("not ready: %s %s", resp.Status, body.Status)
+		return fmt.Errorf("%s answered %s; the log of the server says why", at, strings.TrimSpace(resp.Status+" "+body.Status))
 	}
 	return nil
 }

@@ -7,11 +7,15 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -161,6 +165,10 @@ func (c *Config) Postgres() bool {
 	return strings.HasPrefix(string(c.Database.URL), "postgres://") || strings.HasPrefix(string(c.Database.URL), "postgresql://")
 }
 
+// foreignDatabase is what would be taken for a path by mistake: the URL of another
+// database, or the other form in which PostgreSQL clients are told where to connect.
+var foreignDatabase = regexp.MustCompile(`^\w+(://|=)`)
+
 // SQLitePath is the path of the SQLite file.
 func (c *Config) SQLitePath() string {
 	if c.Database.URL != "" {
@@ -196,6 +204,15 @@ func (c *Config) Validate() error {
 	if err := metadata.ValidateIssuer(c.Issuer); err != nil {
 		add("issuer", "%s", strings.TrimPrefix(err.Error(), "metadata: "))
 	}
+	if foreignDatabase.MatchString(string(c.Database.URL)) && !c.Postgres() {
+		add("database.url", "it is neither a URL such as postgres://user@host/name nor the path of a SQLite file") // never repeat it: it may hold a password
+	}
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		add("listen", "%q is not an address such as 127.0.0.1:8414", c.Listen)
+	}
+	if _, _, err := net.SplitHostPort(c.Management.Listen); err != nil && c.Management.Listen != "" {
+		add("management.listen", "%q is not an address such as 127.0.0.1:9414", c.Management.Listen)
+	}
 	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
 		add("tls", "set both cert and key, or neither")
 	}
@@ -217,10 +234,15 @@ func (c *Config) Validate() error {
 	c.Registration.validate(add)
 	c.validateResources(add)
 	c.validateConnectors(add)
+	ids := map[string]bool{}
 	for i, cl := range c.Clients {
-		if cl.ID == "" {
+		switch {
+		case cl.ID == "":
 			add(fmt.Sprintf("clients[%d].id", i), "is missing")
+		case ids[cl.ID]:
+			add(fmt.Sprintf("clients[%d].id", i), "%q is listed twice", cl.ID)
 		}
+		ids[cl.ID] = true
 	}
 	return errors.Join(errs...)
 }
@@ -260,9 +282,28 @@ func (c *Config) validateResources(add func(string, string, ...any)) {
 			add(key+".uri", "%q is listed twice", r.URI)
 		}
 		seen[uri] = true
-		for j, s := range r.Scopes {
-			if !oauth.ValidScope(s.Name) {
-				add(fmt.Sprintf("%s.scopes[%d].name", key, j), "%q is not a scope (no spaces, quotes or backslashes)", s.Name)
+		validateScopes(add, key, r.Scopes)
+	}
+}
+
+func validateScopes(add func(string, string, ...any), resource string, scopes []storage.ScopeText) {
+	names := map[string]bool{}
+	for j, s := range scopes {
+		key := fmt.Sprintf("%s.scopes[%d].name", resource, j)
+		switch {
+		case !oauth.ValidScope(s.Name):
+			add(key, "%q is not a scope (no spaces, quotes or backslashes)", s.Name)
+		case s.Name == oauth.OfflineAccess:
+			add(key, "%s is the server's own", s.Name)
+		case names[s.Name]:
+			add(key, "%q is listed twice", s.Name)
+		}
+		names[s.Name] = true
+	}
+	for j, s := range scopes {
+		for _, implied := range s.Implies {
+			if !names[implied] {
+				add(fmt.Sprintf("%s.scopes[%d].implies", resource, j), "%q is not a scope of this resource", implied)
 			}
 		}
 	}
@@ -291,7 +332,19 @@ func (d Duration) String() string {
 // MarshalText implements encoding.TextMarshaler.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler, which YAML and the environment use.
+// UnmarshalYAML implements yaml.Unmarshaler. The library would leave out the line.
+func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
+	err := fmt.Errorf("%q is not a duration such as 15m, 12h or 30d", n.Value)
+	if n.Kind == yaml.ScalarNode {
+		err = d.UnmarshalText([]byte(n.Value))
+	}
+	if err != nil {
+		return fmt.Errorf("line %d: %w", n.Line, err)
+	}
+	return nil
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler, which the environment uses.
 func (d *Duration) UnmarshalText(b []byte) error {
 	s := string(b)
 	if days, ok := strings.CutSuffix(s, "d"); ok {

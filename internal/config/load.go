@@ -93,6 +93,9 @@ func (l *Loaded) readYAML(name string, text []byte) error {
 	case err != nil:
 		return explain(name, text, err)
 	}
+	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: it has a second document, after a line ---, which would not be read; join the two", name)
+	}
 	var tree yaml.Node
 	if err := yaml.Unmarshal(text, &tree); err == nil && len(tree.Content) == 1 {
 		note(l.origins, "", tree.Content[0], name)
@@ -122,6 +125,8 @@ func join(path, key string) string {
 var (
 	yamlLine  = regexp.MustCompile(`line (\d+): (.*)`)
 	yamlField = regexp.MustCompile(`field (\S+) not found in type`)
+	// secretLine finds values that are not shown: also where the key is misspelled a little.
+	secretLine = regexp.MustCompile(`(?i)(\w*(?:secret|url|proxy|jwks)\w*["']?:).*`)
 )
 
 // explain turns the YAML library's message into file:line, what is wrong, the line
@@ -145,10 +150,41 @@ func explain(name string, text []byte, err error) error {
 		}
 		column = max(0, strings.Index(line, f[1]))
 	} else {
-		what = regexp.MustCompile(` into \S+`).ReplaceAllString(what, "")
+		what = plain(what)
 		column = len(line) - len(strings.TrimLeft(line, " "))
 	}
+	line = secretLine.ReplaceAllString(line, "$1 (not shown)")
 	return fmt.Errorf("%s:%d: %s\n  %s\n  %s^", name, n, what, line, strings.Repeat(" ", column))
+}
+
+var yamlType = regexp.MustCompile(`^cannot unmarshal !!(\w+)(?: (.*))? into (\S+)$`)
+
+// plain says what was found and what was expected in words of YAML, not of Go.
+func plain(what string) string {
+	m := yamlType.FindStringSubmatch(what)
+	if m == nil {
+		return what
+	}
+	found, want := "a group of keys", "a group of keys"
+	switch {
+	case m[2] != "" && strings.HasSuffix(m[3], "config.Secret"):
+		found = "a single value" // never repeat it
+	case m[2] != "":
+		found = strconv.Quote(strings.Trim(m[2], "`"))
+	case m[1] == "seq":
+		found = "a list"
+	}
+	switch kind := m[3]; {
+	case strings.HasPrefix(kind, "[]"):
+		want = "a list"
+	case kind == "bool":
+		want = "true or false"
+	case kind == "int":
+		want = "a number"
+	case kind == "string", kind == "config.Secret":
+		want = "a single value"
+	}
+	return fmt.Sprintf("%s where %s is expected", found, want)
 }
 
 // allKeys are the last parts of every key, for suggestions.

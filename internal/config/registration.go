@@ -94,8 +94,8 @@ func proxyURL(raw string) (*url.URL, error) {
 }
 
 func (r Registration) validate(add func(string, string, ...any)) {
-	if r.RatePerMinute < 0 {
-		add("registration.rate_per_minute", "is negative")
+	if r.RatePerMinute < 1 { // to whom it is passed on, 0 is the default
+		add("registration.rate_per_minute", "%d is not at least 1; to turn registration off, set registration.enabled to false", r.RatePerMinute)
 	}
 	for i, s := range r.SharedNetworks {
 		if _, err := parseNetwork(s); err != nil {

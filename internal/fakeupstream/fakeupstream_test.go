@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -107,5 +108,32 @@ func TestFaults(t *testing.T) {
 	}
 	if want := []int{500, 500, 0, 200}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestInteractive(t *testing.T) {
+	u := Start(t)
+	u.Behave(func(b *Behaviour) { b.Interactive = true })
+	sum := sha256.Sum256([]byte(verifier))
+	q := url.Values{
+		"client_id": {u.ClientID}, "redirect_uri": {"http://127.0.0.1:1/callback"}, "response_type": {"code"}, "state": {"s"}, "login_hint": {"bob"},
+		"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"},
+	}
+	resp, err := http.Get(u.URL + "/authorize?" + q.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	page, _ := io.ReadAll(resp.Body)
+	bob, alice := strings.Index(string(page), "Bob Example"), strings.Index(string(page), "Alice Example")
+	if resp.StatusCode != http.StatusOK || bob < 0 || alice < bob || !strings.Contains(string(page), `value="deny"`) {
+		t.Errorf("got %d %s", resp.StatusCode, page)
+	}
+	if got := signIn(t, u, nil); got.Get("code") == "" || got.Get("iss") != u.URL {
+		t.Errorf("approved: got %v", got)
+	}
+	u.Behave(func(b *Behaviour) { b.Deny = "access_denied" })
+	if got := signIn(t, u, nil); got.Get("error") != "access_denied" || got.Get("state") != "s" {
+		t.Errorf("denied: got %v", got)
 	}
 }

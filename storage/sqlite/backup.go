@@ -20,6 +20,10 @@ func Backup(ctx context.Context, path, to string) (err error) {
 	if err != nil {
 		return fmt.Errorf("sqlite: backup: %w", err)
 	}
+	// An absolute name is no URI to SQLite, which would write to what it names.
+	if to, err = filepath.Abs(to); err != nil {
+		return fmt.Errorf("sqlite: backup: %w", err)
+	}
 	// SQLite accepts an empty file as target and keeps its mode; with one of its own, the
 	// umask would decide who reads the keys.
 	f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -40,13 +44,9 @@ func Backup(ctx context.Context, path, to string) (err error) {
 	return check(ctx, to)
 }
 
-// check has SQLite read all of a copy.
+// check has SQLite read all of a copy, whose name is absolute.
 func check(ctx context.Context, path string) error {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return fmt.Errorf("sqlite: check the backup: %w", err)
-	}
-	db, err := sql.Open("sqlite", fileURI(abs)+"?mode=ro")
+	db, err := sql.Open("sqlite", fileURI(path)+"?mode=ro")
 	if err != nil {
 		return fmt.Errorf("sqlite: check the backup: %w", err)
 	}

@@ -57,6 +57,16 @@ func TestBackup(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "x.db")); err == nil {
 		t.Error("a copy of nothing is left behind")
 	}
+	t.Chdir(dir)
+	if err := Backup(ctx, path, "file:uri.db?mode=rwc"); err != nil {
+		t.Error(err)
+	}
+	if info, err := os.Stat("file:uri.db?mode=rwc"); err != nil || info.Size() == 0 || info.Mode().Perm() != 0o600 {
+		t.Errorf("AS-06 a name that SQLite could take for a URI: %v, %v", info, err)
+	}
+	if _, err := os.Stat("uri.db"); err == nil {
+		t.Error("AS-06 the copy is in another file, which others can read")
+	}
 	c := open(t, to)
 	defer c.Close()
 	for i := range 100 {
