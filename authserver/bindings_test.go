@@ -227,6 +227,11 @@ func TestBindingsGone(t *testing.T) {
 		status, answer := p.token(refreshForm(out["refresh_token"]))
 		wantError(t, status, answer, 400, oauth.InvalidGrant)
 	})
+	t.Run("AS-218 the start page", func(t *testing.T) {
+		if pg := p.get("/"); !strings.Contains(pg.body, "You are not signed in") {
+			t.Errorf("got %s", pg.body)
+		}
+	})
 	t.Run("AS-218 browser sessions", func(t *testing.T) {
 		if pg := p.get("/authorize?" + authorizeQuery().Encode()); pg.status != 200 || !strings.Contains(pg.body, `name="password"`) {
 			t.Errorf("got %d", pg.status)

@@ -223,6 +223,10 @@ func TestHomeDeparture(t *testing.T) {
 		if pg := r.person().post("/disconnect", url.Values{"step": {step}}); pg.status != 400 {
 			t.Errorf("another browser: got %d", pg.status)
 		}
+		p.post("/logout", url.Values{"step": {choice(p.get("/"), "Sign out")}})
+		if pg := p.post("/disconnect", url.Values{"step": {step}}); pg.status != 403 || len(f.untied) != 2 {
+			t.Errorf("signed out: got %d", pg.status)
+		}
 	})
 }
 

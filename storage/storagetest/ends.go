@@ -176,6 +176,8 @@ func boundGrants(t *testing.T, e *env) {
 		all, err := e.s.ListGrants(e.ctx, u.ID, "", "", 10)
 		check(t, err)
 		want(t, all[0], nil)
+		_, upstream, err := e.s.TokenActive(e.ctx, storage.TokenKey{GrantID: g.ID, ClientID: g.ClientID, Now: e.now})
+		want(t, storage.Grant{UpstreamID: upstream}, err)
 		g, err = e.s.RedeemCode(e.ctx, r)
 		wantErr(t, err, storage.ErrSpent)
 		want(t, g, nil)
