@@ -191,12 +191,20 @@ func TestBackChannelLogout(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run("AS-219 signed out at the provider, tokens are refused at once, but for the status lists", func(t *testing.T) {
+		defer func() {
+			if t.Failed() {
+				t.Logf("the provider's log:\n%s", up.Log())
+			}
+		}()
 		took := i.dies(t, g.access, statusTTL+time.Second+slack)
 		t.Logf("it took %s", took)
 		if status, out := g.refreshed(t, i.issuer); status != http.StatusBadRequest || out["error"] != "invalid_grant" {
 			t.Errorf("refresh: got %d %v", status, out)
 		}
 	})
+	if t.Failed() {
+		return
+	}
 	t.Run("the person is told, and has to sign in at both", func(t *testing.T) {
 		before := len(alice.clicks)
 		alice.visit(t, i.link(id, a.redirect()))
