@@ -25,13 +25,15 @@ type client struct {
 	app    *app
 	oauth  auth.OAuthHandler
 	logins int
-	asked  []mcp.ElicitParams // links that it was told to show
+	asked  []mcp.ElicitParams      // links that it was told to show
+	follow func(link string) error // what the person does with them; nil: decline
 }
 
-// connect has an application discover, register, sign a person in and open a session.
+// connectClient has an application discover, register, sign a person in and open a
+// session, which lasts as long as the installation.
 func (i *installation) connectClient(t *testing.T, p *person) *client {
 	t.Helper()
-	c := &client{app: newApp(t)}
+	c := &client{app: newApp(i.t)}
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
 		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
 			ClientName: "An application", RedirectURIs: []string{c.app.redirect()}, GrantTypes: []string{"authorization_code", "refresh_token"},
@@ -62,16 +64,19 @@ func (i *installation) connectClient(t *testing.T, p *person) *client {
 		Capabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{URL: &mcp.URLElicitationCapabilities{}}},
 		ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			c.asked = append(c.asked, *r.Params)
-			return &mcp.ElicitResult{Action: "decline"}, nil
+			if c.follow == nil {
+				return &mcp.ElicitResult{Action: "decline"}, nil
+			}
+			return &mcp.ElicitResult{Action: "accept"}, c.follow(r.Params.URL)
 		},
 	})
 	// Its stream for messages from the server ends with the token, and would have the
 	// person sign in behind the test's back.
-	c.ClientSession, err = m.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: i.mcpURL, OAuthHandler: handler, DisableStandaloneSSE: true}, nil)
+	c.ClientSession, err = m.Connect(i.t.Context(), &mcp.StreamableClientTransport{Endpoint: i.mcpURL, OAuthHandler: handler, DisableStandaloneSSE: true}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.Close() })
+	i.t.Cleanup(func() { c.Close() })
 	return c
 }
 
@@ -217,4 +222,8 @@ func (i *installation) dies(t *testing.T, token string, within time.Duration) ti
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+}
+
+func toolCall(tool string, args any) *mcp.CallToolParams {
+	return &mcp.CallToolParams{Name: tool, Arguments: args}
 }
