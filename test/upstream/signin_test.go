@@ -104,7 +104,7 @@ func fullCircle(t *testing.T, i *installation, up *upstreamtest.Provider) {
 		if first.logins != 2 || again.Subject != who.Subject {
 			t.Errorf("after %d sign-ins the subject is %q, before %q", first.logins, again.Subject, who.Subject)
 		}
-		if len(alice.pages) == before || !strings.Contains(alice.pages[before].Text, up.Kind+" ") || !strings.Contains(strings.ToLower(alice.pages[before].Text), "ended") {
+		if len(alice.pages) == before || !strings.Contains(alice.pages[before].Text, up.Kind+" has withdrawn your sign-in") {
 			t.Errorf("the page did not say why: %s", alice.pages[before].Text)
 		}
 	})
