@@ -207,6 +207,14 @@ func (i *installation) whoami(t *testing.T, token string) int {
 	return resp.StatusCode
 }
 
+// lives fails the test unless a token is good.
+func (i *installation) lives(t *testing.T, token string) {
+	t.Helper()
+	if status := i.whoami(t, token); status != http.StatusOK {
+		t.Fatalf("the token is not good: %d", status)
+	}
+}
+
 // dies waits until a token is refused, and returns how long that took.
 func (i *installation) dies(t *testing.T, token string, within time.Duration) time.Duration {
 	t.Helper()

@@ -252,6 +252,7 @@ func TestLinking(t *testing.T) {
 			t.Fatal(err)
 		}
 		g := i.redeem(t, id, a.redirect(), back.Query().Get("code"))
+		i.lives(t, g.access)
 		root.glance(t, i.issuer+"/")
 		for range 2 { // in the order in which they are listed
 			if _, err := root.press("form[action$='/disconnect'] button"); err != nil {

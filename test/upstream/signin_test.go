@@ -82,11 +82,11 @@ func fullCircle(t *testing.T, i *installation, up *upstreamtest.Provider) {
 	})
 	t.Run("AS-219 the provider's tokens are renewed ahead of their end", func(t *testing.T) {
 		until(t, statedDelay, func() bool { return up.TokenCalls("refresh_token") >= 2 })
-		if status := i.whoami(t, second.access); status != http.StatusOK {
-			t.Errorf("got %d", status)
-		}
+		i.lives(t, second.access)
 	})
 	t.Run("AS-218 AS-219 revoked at the provider, every token that rests on it is refused within the stated delay", func(t *testing.T) {
+		i.lives(t, second.access)
+		i.lives(t, first.token(t))
 		up.Revoke(t, upstreamtest.Alice)
 		took := i.dies(t, second.access, statedDelay)
 		i.dies(t, first.token(t), time.Second)
@@ -183,9 +183,7 @@ func TestBackChannelLogout(t *testing.T) {
 	id := i.register(t, "An application", a.redirect())
 	alice.visit(t, i.link(id, a.redirect()))
 	g := i.redeem(t, id, a.redirect(), a.answer(t).Get("code"))
-	if status := i.whoami(t, g.access); status != http.StatusOK {
-		t.Fatalf("got %d", status)
-	}
+	i.lives(t, g.access)
 	alice.glance(t, up.SessionEnd)
 	if _, err := alice.press("button[name=logout]"); err != nil {
 		t.Fatal(err)
@@ -217,6 +215,26 @@ func TestBackChannelLogout(t *testing.T) {
 	})
 }
 
+// TestFormPost: the provider answers by a form that its page posts from another site, so
+// that the browser leaves our Lax cookies out.
+func TestFormPost(t *testing.T) {
+	t.Parallel()
+	i := plan(t)
+	up := i.node("node", upstreamtest.Options{}, map[string]any{"parameters": map[string]string{"response_mode": "form_post"}})
+	i.start()
+	a, alice := newApp(t), newPerson(t, upstreamtest.Alice)
+	id := i.register(t, "An application", a.redirect())
+	t.Run("AS-220 the state is found all the same", func(t *testing.T) {
+		alice.visit(t, i.link(id, a.redirect()))
+		if q := a.answer(t); q.Get("code") == "" || up.TokenCalls("authorization_code") != 1 {
+			t.Errorf("got %v", q)
+		}
+		if !strings.Contains(i.log.String(), `"method":"POST","path":"/callback/node"`) {
+			t.Error("nothing was posted")
+		}
+	})
+}
+
 // TestClosedAccount: deprovisioning at the provider removes access here.
 func TestClosedAccount(t *testing.T) {
 	t.Parallel()
@@ -231,6 +249,7 @@ func TestClosedAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := i.redeem(t, id, a.redirect(), back.Query().Get("code"))
+	i.lives(t, g.access)
 	up.Disable(t, upstreamtest.Bob)
 	t.Run("AS-218 a closed account ends its tokens", func(t *testing.T) { i.dies(t, g.access, statedDelay) })
 }
