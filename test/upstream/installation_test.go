@@ -49,6 +49,7 @@ const (
 // installation is mcp-authd with its providers and one MCP server.
 type installation struct {
 	t      *testing.T
+	place  net.Listener // where the server is going to be
 	issuer string
 	mcpURL string
 	data   string
@@ -74,14 +75,16 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-func freeAddress(t *testing.T) string {
+// reserve takes a free address, which is given up when a server is about to take it over:
+// much runs beside this test.
+func reserve(t *testing.T) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Cleanup(func() { l.Close() })
+	return l
 }
 
 const (
@@ -93,10 +96,11 @@ const (
 // sign in at yet.
 func plan(t *testing.T) *installation {
 	t.Helper()
-	i := &installation{t: t, issuer: "http://" + freeAddress(t), data: t.TempDir(), log: &lockedBuffer{}}
+	place := reserve(t)
+	i := &installation{t: t, place: place, issuer: "http://" + place.Addr().String(), data: t.TempDir(), log: &lockedBuffer{}}
 	i.serveMCP()
 	i.config = map[string]any{
-		"issuer": i.issuer, "listen": strings.TrimPrefix(i.issuer, "http://"), "data_dir": i.data, "management": map[string]any{"listen": ""},
+		"issuer": i.issuer, "data_dir": i.data, "management": map[string]any{"listen": ""},
 		"secret_key": strings.Repeat("k", 40),
 		"resources": []any{map[string]any{"uri": i.mcpURL, "name": "Notes", "scopes": []any{
 			map[string]any{"name": "mcp", "description": "use it", "default": true},
@@ -147,12 +151,14 @@ func (i *installation) connect(id string, p *upstreamtest.Provider, settings ...
 // start runs the server, and returns when it is ready.
 func (i *installation) start() {
 	i.t.Helper()
-	i.replica(strings.TrimPrefix(i.issuer, "http://"))
+	i.replica(i.place)
 }
 
-// replica runs a server at an address.
-func (i *installation) replica(address string) {
+// replica runs a server at an address that was reserved for it.
+func (i *installation) replica(place net.Listener) {
 	i.t.Helper()
+	address := place.Addr().String()
+	place.Close()
 	cmd := exec.Command(demotest.Binary(i.t), "serve", "--config", i.configFile())
 	cmd.Env = append(os.Environ(), "HOME="+i.t.TempDir(), "MCP_AUTHD_LISTEN="+address)
 	cmd.Stderr, cmd.Stdout = i.log, i.log

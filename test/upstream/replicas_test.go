@@ -24,9 +24,9 @@ func TestReplicas(t *testing.T) {
 	servers := []string{i.issuer}
 	i.start()
 	for range 2 {
-		address := freeAddress(t)
-		i.replica(address)
-		servers = append(servers, "http://"+address)
+		place := reserve(t)
+		i.replica(place)
+		servers = append(servers, "http://"+place.Addr().String())
 	}
 	a, alice := newApp(t), upstreamtest.NewPerson(upstreamtest.Alice)
 	id := i.register(t, "An application", a.redirect())
