@@ -49,15 +49,16 @@ func TestExtend(t *testing.T) {
 		return
 	}
 	t.Run("RS-200 somebody else opens it: refused, signed in or not", func(t *testing.T) {
-		before := asked(up)
 		if shown := bob.glance(t, link); shown.Approve && strings.Contains(shown.Text, "calendar") {
 			t.Errorf("whoever is not signed in sees %s", shown.Text)
 		}
 		i.connectClient(t, bob)
-		before = asked(up)
-		shown := bob.see(t, link)
-		if asked(up) != before || shown.Approve || strings.Contains(shown.Text, "Signed in as Alice") {
+		before := asked(up)
+		if shown := bob.glance(t, link); shown.Approve || !strings.Contains(shown.Text, "another") {
 			t.Errorf("the browser shows %s:\n%s", shown.URL, shown.Text)
+		}
+		if shown := bob.see(t, link); asked(up) != before {
+			t.Errorf("the browser went to the provider, and shows %s:\n%s", shown.URL, shown.Text)
 		}
 		for _, changed := range []string{link[:len(link)-1], link + "A", i.issuer + "/connect/x"} {
 			if shown := alice.glance(t, changed); shown.Approve {

@@ -65,8 +65,9 @@ func TestOutage(t *testing.T) {
 	t.Run("AS-219 an outage ends nothing", func(t *testing.T) {
 		up.Down()
 		for end := time.Now().Add(3 * checkEvery); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
-			if status := i.whoami(t, g.access); status != http.StatusOK {
-				t.Fatalf("got %d", status)
+			i.lives(t, g.access)
+			if status, active := i.introspect(t, i.issuer, g.access); status != http.StatusOK || !active {
+				t.Fatalf("introspection: got %d, active: %t", status, active)
 			}
 		}
 		if status, out := g.refreshed(t, i.issuer); status != http.StatusOK {
