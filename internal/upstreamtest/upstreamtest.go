@@ -30,8 +30,8 @@ type User struct {
 
 // The people that every provider knows.
 var (
-	Alice = User{ID: "a-1", Name: "Alice", Email: "alice@example.org", Password: "alice's password", Groups: []string{"staff"}}
-	Bob   = User{ID: "b-2", Name: "Bob", Email: "bob@example.net", Password: "bob's password"}
+	Alice = User{ID: "person-alice-1", Name: "Alice", Email: "alice@example.org", Password: "alice's password", Groups: []string{"staff"}}
+	Bob   = User{ID: "person-bob-2", Name: "Bob", Email: "bob@example.net", Password: "bob's password"}
 )
 
 // Options say what a provider should be.

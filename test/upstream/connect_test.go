@@ -28,11 +28,9 @@ func TestExtend(t *testing.T) {
 
 	var link string
 	t.Run("RS-198 RS-201 the client is told to show a link that says nothing about anybody", func(t *testing.T) {
-		if _, err := first.CallTool(t.Context(), toolCall("calendar", want)); err == nil && len(first.asked) == 0 {
-			t.Fatal("the tool got a token")
-		}
+		result, err := first.CallTool(t.Context(), toolCall("calendar", want))
 		if len(first.asked) != 1 || first.asked[0].Mode != "url" {
-			t.Fatalf("asked %+v", first.asked)
+			t.Fatalf("asked %+v, and got %+v, %v", first.asked, result, err)
 		}
 		link = first.asked[0].URL
 		who := call[caller](t, first, "whoami", nil)
