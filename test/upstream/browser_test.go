@@ -66,9 +66,10 @@ func newPerson(t *testing.T, u upstreamtest.User) *person {
 	return &person{t: t, ctx: ctx, User: u}
 }
 
-// look is null between two pages, and for our page that sends the browser on to a provider
-// by itself.
-const look = `JSON.stringify(document.readyState != 'complete' || window.left || document.title.startsWith('Continue at ') ? null : {
+// look is null between two pages, and for those that send the browser on by themselves:
+// ours on the way to a provider, and a form with the provider's answer.
+const look = `JSON.stringify(document.readyState != 'complete' || window.left || document.title.startsWith('Continue at ')
+	|| document.querySelector('form[action*="/callback/"] input[name=state]') ? null : {
 	url: location.href, title: document.title, text: document.body.innerText,
 	login: !!document.querySelector('input[name=login]'), allow: !!document.querySelector('button[value=allow]'),
 	approve: !!document.querySelector('button[value=approve]'), back: document.title == 'back at the application',
