@@ -55,7 +55,7 @@ func (s *Server) writeFailure(w http.ResponseWriter, r *http.Request, d decision
 	noteError(r, e)
 	told := forClient(e)
 	if d.identified {
-		s.cfg.Audit.Record(r.Context(), audit.AuthorizeRefused, slog.String("client_id", d.auth.client.ID), slog.String("provider", d.away.provider.ID),
+		s.cfg.Audit.Record(r.Context(), audit.AuthorizeRefused, slog.String("client_id", d.auth.client.ID), slog.String("connector", d.away.provider.ID),
 			slog.String("error", string(e.Code)), slog.String("reason", e.Description))
 		if d.away.declined && e.Code == oauth.AccessDenied || !isDocument(r) {
 			s.sendToClient(w, r, d.auth.identified, refusal(told))
