@@ -121,7 +121,7 @@ func (s *Server) handleDepart(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var state departState
-	if err := s.sessions.OpenStep(purposeSetOut, s.sessions.Browser(w, r), form.Get("step"), &state); err != nil {
+	if err := s.sessions.OpenStep(purposeDepart, s.sessions.Browser(w, r), form.Get("step"), &state); err != nil {
 		s.showStale(w, r)
 		return
 	}

@@ -40,7 +40,7 @@ func (s *Server) showDeparture(w http.ResponseWriter, r *http.Request, d decisio
 		v.OtherURL = s.authorizeAt(a.query, anyProvider)
 	}
 	var err error
-	if v.Step, err = s.sessions.SealStep(purposeDepart, s.sessions.Browser(w, r), state); err != nil {
+	if v.Step, err = s.sessions.SealStep(purposeLeave, s.sessions.Browser(w, r), state); err != nil {
 		s.showError(w, r, http.StatusBadRequest, err)
 		return
 	}
