@@ -74,9 +74,10 @@
 // # Checks
 //
 // Check answers from what is stored while the provider's last word is younger than the
-// caller demands: check_every at introspection, ten seconds at a refresh. Else it asks: by
-// refresh if the access token is about to end, else by user info or introspection; what
-// the provider says no to is refreshed before it counts as a no. One process asks once for
+// caller demands: CheckEvery at introspection, ten seconds at a refresh. Else it asks: by
+// refresh if the access token is about to end (always, with CheckBy), else by
+// introspection or user info; a no to the access token is asked again by refresh before
+// it counts. One process asks once for
 // all its callers (singleflight), and one replica for all replicas: ClaimUpstream gives it
 // the session for thirty seconds and the version of the row decides whose answer is
 // stored. The others wait up to ten seconds for that answer. Renewed tokens are stored

@@ -198,12 +198,18 @@ func (c *Connector) checkClientAuth() error {
 	return nil
 }
 
+const checkByRefresh = "refresh"
+
 func (c *Connector) checkTimes() error {
 	switch {
 	case c.CheckEvery < 0:
 		return errors.New("check_every: must not be negative")
 	case c.Outage < 0:
 		return errors.New("outage: must not be negative")
+	case c.CheckBy != "" && c.CheckBy != checkByRefresh:
+		return fmt.Errorf("check_by: %q is not refresh", c.CheckBy)
+	case c.CheckBy != "" && c.Detached:
+		return errors.New("check_by: a detached sign-in is not checked")
 	}
 	return nil
 }
