@@ -48,7 +48,8 @@
 //	oauth2.go, oidc.go         the two protocols; discovery.go: metadata and keys
 //	clientauth.go, claims.go   how requests are made, and answers read
 //	transport.go               to which addresses, how large, how long
-//	presets.go, providers.go   the types: what each provider does in its own way
+//	presets.go                 the types, and what each does in its own way; more of it in
+//	                           entra.go, slack.go, discord.go, github.go, lists.go
 //	health.go                  a provider that does not answer is left alone for a while
 //
 // # Binding
@@ -76,22 +77,22 @@
 // Check answers from what is stored while the provider's last word is younger than the
 // caller demands: CheckEvery at introspection, ten seconds at a refresh. Else it asks: by
 // refresh if the access token is about to end (always, with CheckBy), else by
-// introspection or user info; a no to the access token is asked again by refresh before
-// it counts. One process asks once for
-// all its callers (singleflight), and one replica for all replicas: ClaimUpstream gives it
-// the session for thirty seconds and the version of the row decides whose answer is
-// stored. The others wait up to ten seconds for that answer. Renewed tokens are stored
-// before anybody uses them, for the refresh token that brought them may be worth nothing by
-// now; Close waits for that. Run asks the same for sessions that nobody presents. With
-// every answer the rules of the connector are applied anew.
+// introspection or user info; a no to the access token counts only when a refresh is
+// refused, too. One process asks once for all its callers (singleflight), and one replica
+// for all replicas: ClaimUpstream gives it the session for thirty seconds, and the version
+// of the row decides whose answer is stored. The others wait up to ten seconds for that
+// answer. Renewed tokens are stored before anybody uses them, for the refresh token that
+// brought them may be worth nothing by now; Close waits for that. Run asks the same for
+// sessions that nobody presents. With every answer the rules of the connector are applied
+// anew.
 //
 // # The broker
 //
 // Token gives a resource server the access token of a person who calls it, if a BrokerRule
 // of the connector names both the server and the scopes. It takes the session that the MCP
-// token rests on, else a linked one of the same user, else the newest. Scopes
-// that the person has not granted yet are interaction_required, which authserver turns into
-// a link for that person alone.
+// token rests on, else a linked one of the same user, else the newest. Scopes that the
+// person has not granted yet are interaction_required, which authserver turns into a link
+// for that person alone.
 //
 // # When a provider fails
 //
@@ -103,8 +104,8 @@
 //	errMisconfigured  the provider refuses this client        server_error
 //	errUnsupported    the provider does not offer this        server_error
 //
-// The last column is the error code of a sign-in that fails so; what the provider said
-// goes to the log only. At a check everything but errDenied leaves the session as it is: its last
+// The last column is the error code of a sign-in that fails so; what the provider said goes
+// to the log only. At a check everything but errDenied leaves the session as it is: its last
 // confirmation holds for the connector's Outage, after which Check answers
 // temporarily_unavailable, with Retry-After, and nothing is spent or ended. After three
 // failures in a row a provider is left alone for ten seconds, so that no request waits for
