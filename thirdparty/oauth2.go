@@ -17,8 +17,8 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// upstream is what both protocols have in common. It is a provider of plain OAuth 2.0;
-// openID adds the rest.
+// upstream is a provider that speaks plain OAuth 2.0, and what both protocols have in
+// common; openID adds the rest. Sessions there are storage.Upstream.
 type upstream struct {
 	*Connector
 	preset *preset

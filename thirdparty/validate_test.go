@@ -87,7 +87,7 @@ func TestValidate(t *testing.T) {
 	} {
 		t.Run("AS-223 configuration: "+tt.name, func(t *testing.T) {
 			tt.edit(&tt.c)
-			err := tt.c.validate()
+			err := tt.c.Validate()
 			if tt.field == "" {
 				if err != nil {
 					t.Errorf("got %v", err)

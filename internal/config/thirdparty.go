@@ -182,7 +182,7 @@ func (c *Config) validateConnectors(add func(string, string, ...any)) {
 		}
 		ids[p.ID] = true
 		p.validate(func(sub, format string, args ...any) { add(key+"."+sub, format, args...) })
-		if err := thirdparty.Check(p.connector()); err != nil {
+		if err := p.connector().Validate(); err != nil {
 			add(key, "%s", ofConnector(err))
 		}
 	}
