@@ -43,11 +43,10 @@ const (
 	MasterKeyChanged    = "key.master_changed"
 	ResourceChanged     = "resource.changed"
 	UpstreamSignedIn    = "upstream.signed_in"
-	UpstreamLinked      = "upstream.linked"         // an account at a provider was tied to a user
-	UpstreamRefused     = "upstream.refused"        // a person came back from a provider, and not in
-	UpstreamEnded       = "upstream.ended"          // with its grants and browser sessions; reason says why
-	UpstreamUnreachable = "upstream.unreachable"    // a provider stopped answering
-	UpstreamBrokered    = "upstream.token_brokered" // a resource server got a provider's token
+	UpstreamLinked      = "upstream.linked"      // an account at a provider was tied to a user
+	UpstreamRefused     = "upstream.refused"     // a person came back from a provider, and not in
+	UpstreamEnded       = "upstream.ended"       // with its grants and browser sessions; reason says why
+	UpstreamUnreachable = "upstream.unreachable" // a provider stopped answering
 )
 
 // Recorder writes events. The zero value and nil discard them.

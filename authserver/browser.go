@@ -156,5 +156,5 @@ func (s *Server) writeRefusal(w http.ResponseWriter, r *http.Request, who identi
 		s.showError(w, r, pageStatus(e), e)
 		return
 	}
-	s.showStopped(w, r, who, e)
+	s.showStopped(w, who, e)
 }

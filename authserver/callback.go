@@ -20,7 +20,7 @@ var responseParams = []string{"state", "code", "iss", "error", "error_descriptio
 // handleCallback serves /callback/{provider}, where the browser comes back to.
 func (s *Server) handleCallback(w http.ResponseWriter, r *http.Request) {
 	provider, ok := s.ways().provider(r.PathValue("provider"))
-	note(r.Context(), slog.String("provider", cut(r.PathValue("provider"), 100)))
+	note(r.Context(), slog.String("connector", cut(r.PathValue("provider"), 100)))
 	switch {
 	case !ok:
 		s.showError(w, r, http.StatusNotFound, oauth.NewError(oauth.InvalidRequest, "There is no such way to sign in here."))

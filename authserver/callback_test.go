@@ -246,7 +246,7 @@ func TestReturnFails(t *testing.T) {
 				t.Errorf("the log holds %q", s)
 			}
 		}
-		if !strings.Contains(r.log.String(), `"provider":"google"`) {
+		if !strings.Contains(r.log.String(), `"connector":"google"`) {
 			t.Error("the log does not name the provider")
 		}
 	})

@@ -100,7 +100,7 @@ func (s *Server) handleConnect(w http.ResponseWriter, r *http.Request) {
 // an account of theirs to that person's.
 func (s *Server) refuseConnect(ctx context.Context, req connectRequest, v *storage.Visit) {
 	s.cfg.Audit.Record(ctx, audit.ConnectRefused, slog.String("user", v.User.ID), slog.String("for_user", req.UserID),
-		slog.String("provider", req.Provider), slog.String("resource", req.Resource))
+		slog.String("connector", req.Provider), slog.String("resource", req.Resource))
 }
 
 func (s *Server) decideConnect(w http.ResponseWriter, r *http.Request, sealed string, req connectRequest) {

@@ -71,7 +71,7 @@ func TestConnect(t *testing.T) {
 				t.Errorf("got %d", pg.status)
 			}
 		}
-		if !strings.Contains(r.log.String(), `"event":"connect.refused"`) {
+		if !strings.Contains(r.log.String(), `"event":"connect.refused","user":"usr_googlebob","for_user":"usr_googleada","connector":"google"`) {
 			t.Error("not audited")
 		}
 	})

@@ -10,7 +10,8 @@ import (
 )
 
 // Delegation signs people in at upstream identity providers (MCP 2025-03-26
-// authorization §2.10). thirdparty.Delegation is the usual one.
+// authorization §2.10). A provider is named by its id throughout. thirdparty.Delegation is
+// the usual one.
 type Delegation interface {
 	// Providers lists the providers in the order in which people are offered them.
 	Providers() []session.Provider
@@ -30,7 +31,8 @@ type Delegation interface {
 type Accounts interface {
 	// Identities returns them, oldest first.
 	Identities(ctx context.Context, userID string) ([]storage.Identity, error)
-	// Disconnect unties one and ends what rests on it. storage.ErrNotFound when there is
+	// Disconnect unties one, named by its connector (the id of the provider) and subject,
+	// and ends what rests on it. storage.ErrNotFound when there is
 	// none; storage.ErrSpent when the person could not sign in any more.
 	Disconnect(ctx context.Context, userID, connector, subject string) error
 }
@@ -43,7 +45,7 @@ type Bindings interface {
 	// with temporarily_unavailable: nobody can tell now.
 	Check(ctx context.Context, upstreamID string, maxAge time.Duration) error
 	// Permit returns which of the scopes of a resource the person may have, by what the
-	// provider last said about them.
+	// provider last said about them. Errors are as with Check.
 	Permit(ctx context.Context, upstreamID, resource string, scopes oauth.Scopes) (oauth.Scopes, error)
 	// Farewell tells a person why the provider ended a sign-in, in one or two sentences;
 	// "" for no such reason.

@@ -121,7 +121,7 @@ func (s *Server) handleDepart(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var state departState
-	if err := s.sessions.OpenStep(purposeSetOut, s.sessions.Browser(w, r), form.Get("step"), &state); err != nil {
+	if err := s.sessions.OpenStep(purposeDepart, s.sessions.Browser(w, r), form.Get("step"), &state); err != nil {
 		s.showStale(w, r)
 		return
 	}
@@ -166,7 +166,7 @@ func (s *Server) depart(ctx context.Context, d decision, state departState, netw
 	if !d.identified {
 		d.away.state.Approved = nil
 	}
-	note(ctx, slog.String("provider", state.Provider), slog.String("errand", string(state.Errand)))
+	note(ctx, slog.String("connector", state.Provider), slog.String("errand", string(state.Errand)))
 	t.Provider, t.Errand, t.UserID = state.Provider, state.Errand, state.UserID
 	var err error
 	if t.Payload, err = json.Marshal(d.away.state); err == nil {

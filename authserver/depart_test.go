@@ -192,7 +192,7 @@ func TestHomeDeparture(t *testing.T) {
 	})
 	t.Run("RS-203 AS-220 somebody else who uses the browser meanwhile is not tied to the account", func(t *testing.T) {
 		// Ada goes to tie another account to hers; before the browser is back, Bob signs in.
-		step, err := r.sessions.SealStep(purposeSetOut, browserOf(t, r, p), departState{Provider: "google", Errand: "link", UserID: "usr_githubada"})
+		step, err := r.sessions.SealStep(purposeDepart, browserOf(t, r, p), departState{Provider: "google", Errand: "link", UserID: "usr_githubada"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -89,13 +89,13 @@ func (s *Server) exchange(ctx context.Context, client storage.Client, p params) 
 		Provider: p.get("audience"), UserID: subject.Subject, UpstreamID: upstreamID,
 		Resource: subject.Audience, Scopes: oauth.ParseScopes(p.get("scope")),
 	}
-	note(ctx, slog.String("provider", cut(want.Provider, 100)), slog.String("user", want.UserID), slog.String("resource", want.Resource))
+	note(ctx, slog.String("connector", cut(want.Provider, 100)), slog.String("user", want.UserID), slog.String("resource", want.Resource))
 	token, err := s.cfg.Broker.Token(ctx, want)
 	if err != nil {
 		return exchange{request: s.newConnect(want, token.Scopes)}, brokerError(err)
 	}
 	s.cfg.Audit.Record(ctx, audit.TokenExchanged, slog.String("client_id", client.ID), slog.String("user", want.UserID),
-		slog.String("resource", want.Resource), slog.String("provider", want.Provider), slog.String("scope", token.Scopes.String()), slog.String("grant", subject.GrantID))
+		slog.String("resource", want.Resource), slog.String("connector", want.Provider), slog.String("scope", token.Scopes.String()), slog.String("grant", subject.GrantID))
 	return exchange{token: token}, nil
 }
 

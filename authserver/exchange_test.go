@@ -58,7 +58,7 @@ func TestExchange(t *testing.T) {
 		pg := p.post("/token", exchangeForm(subject), rs...)
 		log := r.log.String()
 		if pg.header.Get("Cache-Control") != "no-store" || strings.Contains(log, upstreamToken) || strings.Contains(log, subject.(string)) ||
-			!strings.Contains(log, `"event":"token.exchanged","client_id":"machine","user":"usr_googleada"`) {
+			!strings.Contains(log, `"event":"token.exchanged","client_id":"machine","user":"usr_googleada","resource":"`+testResource+`","connector":"google"`) {
 			t.Errorf("got %v %.300s", pg.header, log)
 		}
 	})

@@ -26,8 +26,8 @@ const (
 	purposeConsent    = "consent"
 	purposeLogout     = "logout"
 	purposeSetup      = "setup"
-	purposeDepart     = "depart"     // with a client, at /consent
-	purposeSetOut     = "set out"    // without one, at /depart
+	purposeLeave      = "leave"      // for a provider, with a client that asks: at /consent
+	purposeDepart     = "depart"     // for a provider, without one: at /depart
 	purposeConnect    = "connect"    // a request of a resource server
 	purposeDisconnect = "disconnect" // an account at a provider
 )

@@ -40,7 +40,7 @@ func (s *Server) showDeparture(w http.ResponseWriter, r *http.Request, d decisio
 		v.OtherURL = s.authorizeAt(a.query, anyProvider)
 	}
 	var err error
-	if v.Step, err = s.sessions.SealStep(purposeDepart, s.sessions.Browser(w, r), state); err != nil {
+	if v.Step, err = s.sessions.SealStep(purposeLeave, s.sessions.Browser(w, r), state); err != nil {
 		s.showError(w, r, http.StatusBadRequest, err)
 		return
 	}
@@ -55,7 +55,7 @@ func (s *Server) writeFailure(w http.ResponseWriter, r *http.Request, d decision
 	noteError(r, e)
 	told := forClient(e)
 	if d.identified {
-		s.cfg.Audit.Record(r.Context(), audit.AuthorizeRefused, slog.String("client_id", d.auth.client.ID), slog.String("provider", d.away.provider.ID),
+		s.cfg.Audit.Record(r.Context(), audit.AuthorizeRefused, slog.String("client_id", d.auth.client.ID), slog.String("connector", d.away.provider.ID),
 			slog.String("error", string(e.Code)), slog.String("reason", e.Description))
 		if d.away.declined && e.Code == oauth.AccessDenied || !isDocument(r) {
 			s.sendToClient(w, r, d.auth.identified, refusal(told))

@@ -89,7 +89,7 @@ func (s *Server) choices(browser string, state loginState) (out []web.Choice, er
 // choice is a form that sends the browser to a provider.
 func (s *Server) choice(browser string, p session.Provider, state departState) (web.Choice, error) {
 	state.Provider = p.ID
-	step, err := s.sessions.SealStep(purposeSetOut, browser, state)
+	step, err := s.sessions.SealStep(purposeDepart, browser, state)
 	return web.Choice{Provider: providerView(p), Action: s.paths.depart, Step: step}, err
 }
 

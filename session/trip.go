@@ -1,6 +1,7 @@
 package session
 
 import (
+	"log/slog"
 	"net/url"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 
 // Provider is an upstream identity provider as people see it.
 type Provider struct {
-	ID   string // in paths and in the configuration: letters, digits and hyphens
+	ID   string // that of its connector: in paths, and in the configuration; letters, digits and hyphens
 	Name string // "Google"
 	Icon string // the name of a built-in icon, "" for none
 	Host string // where the browser goes: "accounts.google.com"
@@ -29,7 +30,7 @@ const (
 // Trip is a request to send a browser to an upstream provider. It is made only after the
 // person has approved (AS-220).
 type Trip struct {
-	Provider  string
+	Provider  string // its id
 	Errand    Errand
 	UserID    string       // who is signed in; "" for ErrandSignIn
 	LoginHint string       // what the client knows about the person; may be empty
@@ -61,7 +62,7 @@ type Return struct {
 type Arrival struct {
 	Trip Trip
 	User storage.User
-	// Upstream is the id of the session at the provider.
+	// Upstream is the id of the upstream session, the one at the provider.
 	Upstream string
 	// AuthTime is when the person last proved to the provider who they are, as far as it
 	// says; else when they came back. The session that was stored has it too.
@@ -71,9 +72,9 @@ type Arrival struct {
 // TokenRequest asks for a token of an upstream provider, for a resource server that holds
 // an MCP token of the user.
 type TokenRequest struct {
-	Provider   string
+	Provider   string // its id
 	UserID     string
-	UpstreamID string       // the session that the MCP token's grant rests on; "": none
+	UpstreamID string       // the upstream session that the MCP token's grant rests on; "": none
 	Resource   string       // canonical; who is to get the token
 	Scopes     oauth.Scopes // upstream scopes; none: what the policy gives the resource
 }
@@ -81,7 +82,18 @@ type TokenRequest struct {
 // UpstreamToken is a token of an upstream provider, for a resource server.
 type UpstreamToken struct {
 	Token     string
-	Type      string // "Bearer"
-	Scopes    oauth.Scopes
-	ExpiresAt time.Time // zero: the provider does not say
+	Type      string       // "Bearer"
+	Scopes    oauth.Scopes // what it allows, as far as the provider says; may be more than was asked for
+	ExpiresAt time.Time    // zero: the provider does not say
 }
+
+const redacted = "[redacted]"
+
+// String implements fmt.Stringer, and does not show the token.
+func (UpstreamToken) String() string { return redacted }
+
+// GoString implements fmt.GoStringer.
+func (UpstreamToken) GoString() string { return redacted }
+
+// LogValue implements slog.LogValuer.
+func (UpstreamToken) LogValue() slog.Value { return slog.StringValue(redacted) }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 
-	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -15,7 +13,8 @@ import (
 // Token returns a token of a provider for the user of an MCP token, to a resource server
 // that the policy of the connector names (RS-202, SP-06). A provider gives one token for
 // all that the person has granted, so the token may do more than was asked; its scopes say
-// what. An *oauth.Error says why there is none: see authserver.Broker.
+// what. An *oauth.Error says why there is none: see authserver.Broker, whose server also
+// records who got a token for whom (audit.TokenExchanged).
 func (d *Delegation) Token(ctx context.Context, r session.TokenRequest) (session.UpstreamToken, error) {
 	c, ok := d.byID[r.Provider]
 	if !ok {
@@ -30,7 +29,6 @@ func (d *Delegation) Token(ctx context.Context, r session.TokenRequest) (session
 		return session.UpstreamToken{Scopes: want}, err
 	}
 	t := held.Tokens
-	d.record(ctx, audit.UpstreamBrokered, c, slog.String("user", r.UserID), slog.String("resource", r.Resource), slog.String("scope", t.Scopes.String()))
 	kind := t.Type
 	if kind == "" {
 		kind = "Bearer"

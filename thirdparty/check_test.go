@@ -37,6 +37,11 @@ func TestEnds(t *testing.T) {
 			end:    func(r *rig) { r.up.RevokeAll(fakeupstream.Alice.Subject) }, reason: reasonRevoked},
 		{name: "AS-219: no refresh token, and the access token has expired", before: func(b *fakeupstream.Behaviour) { b.NoRefresh, b.AccessTTL = true, 3*time.Minute },
 			end: func(*rig) {}, reason: reasonExpired},
+		{name: "AS-218: user info believes the token until it expires, and refresh says no",
+			edit: func(c *Connector) { c.CheckBy = checkByRefresh },
+			end: func(r *rig) {
+				r.up.Behave(func(b *fakeupstream.Behaviour) { b.RefreshDenied = "invalid_grant" })
+			}, reason: reasonRevoked},
 		{name: "AS-218: introspection says that it is not active",
 			edit: func(c *Connector) { c.IntrospectionURL = "introspect" },
 			end:  func(r *rig) { r.up.RevokeAll(fakeupstream.Alice.Subject) }, reason: reasonRevoked},

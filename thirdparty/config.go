@@ -87,6 +87,11 @@ type Connector struct {
 	// CheckEvery is how old the provider's last word about a session may be when tokens
 	// that rest on it are honoured: 5 minutes.
 	CheckEvery time.Duration
+	// CheckBy is how the provider is asked: "refresh" uses the refresh token each time, for
+	// providers whose user info believes an access token until it expires (Dex). Default:
+	// by introspection if there is an IntrospectionURL, else by user info, and by a refresh
+	// when the access token is about to expire or neither is to be had.
+	CheckBy string
 	// Outage is how long that word holds while the provider cannot be reached: 1 hour.
 	Outage time.Duration
 	// Detached: sign-ins do not end with the session at the provider; it only says who

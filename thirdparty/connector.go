@@ -26,11 +26,12 @@ type connector struct {
 	Connector
 	provider
 
-	preset     *preset
-	ownIssuer  string // ours
-	known      func() string
-	allow      *rules
-	scopeRules []scopeRule
+	base                  *upstream // the part of the provider that both protocols have in common
+	preset                *preset
+	ownIssuer             string        // ours
+	authorizationEndpoint func() string // of the provider; "" until the metadata have been read
+	allow                 *rules
+	scopeRules            []scopeRule
 }
 
 // surroundings are what connectors share.
@@ -47,7 +48,7 @@ type surroundings struct {
 // newConnector checks a configuration and makes it ready. It talks to nobody. Errors
 // wrap ErrConfig and name the field.
 func newConnector(c Connector, s surroundings) (*connector, error) {
-	if err := c.validate(); err != nil {
+	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	c = c.withDefaults()
@@ -62,7 +63,7 @@ func newConnector(c Connector, s surroundings) (*connector, error) {
 	}
 	p := presetOf(c.Type)
 	out := &connector{Connector: c, preset: p, ownIssuer: s.issuer}
-	// validate has compiled them once already
+	// Validate has compiled them once already
 	out.allow, _ = newRules("allow", c.Allow, p)
 	out.scopeRules, _ = newScopeRules(c.ScopeRules, p)
 	out.speak(s)
@@ -78,7 +79,7 @@ func (c *connector) speak(s surroundings) {
 		u.fixed = c.overridden(c.preset.places(&c.Connector))
 		u.fixed.issuer = c.Issuer
 		u.locate = u.places
-		c.provider, c.known = &u, func() string { return u.fixed.authorize }
+		c.provider, c.base, c.authorizationEndpoint = &u, &u, func() string { return u.fixed.authorize }
 		return
 	}
 	p := &openID{upstream: u}
@@ -87,7 +88,7 @@ func (c *connector) speak(s surroundings) {
 		p.directory.issuer = c.preset.issuerIs(&c.Connector)
 	}
 	p.locate = p.places
-	c.provider, c.known = p, func() string {
+	c.provider, c.base, c.authorizationEndpoint = p, &p.upstream, func() string {
 		if found, _ := p.directory.cached(); found != nil && c.AuthorizationURL == "" {
 			return found.authorize
 		}
@@ -117,7 +118,7 @@ func (c *connector) redirectURI() string { return c.ownIssuer + "/callback/" + c
 // have been read.
 func (c *connector) public() session.Provider {
 	p := session.Provider{ID: c.ID, Name: c.Name, Icon: c.Icon}
-	for _, at := range []string{c.known(), c.Issuer, c.BaseURL} {
+	for _, at := range []string{c.authorizationEndpoint(), c.Issuer, c.BaseURL} {
 		if u, err := url.Parse(at); err == nil && u.Host != "" {
 			p.Host = u.Host
 			break

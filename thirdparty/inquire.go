@@ -95,7 +95,7 @@ func (d *Delegation) take(ctx context.Context, u storage.Upstream) error {
 func (d *Delegation) ask(ctx context.Context, c *connector, u storage.Upstream, held holding) error {
 	t, now := held.Tokens, d.now()
 	switch {
-	case t.Refresh != "" && t.expiring(now):
+	case t.Refresh != "" && (t.expiring(now) || c.CheckBy == checkByRefresh):
 		return d.renew(ctx, c, u, held)
 	case c.Detached: // it only said who somebody is
 		return d.confirm(ctx, c, u, held, nil)

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// upstream is what both protocols have in common. It is a provider of plain OAuth 2.0;
-// openID adds the rest.
+// upstream is a provider that speaks plain OAuth 2.0, and what both protocols have in
+// common; openID adds the rest. Sessions there are storage.Upstream.
 type upstream struct {
 	*Connector
 	preset *preset
@@ -165,10 +165,22 @@ func (u *upstream) renew(ctx context.Context, e *endpoints, t tokens) (tokens, *
 	}
 	answer, err := conf.TokenSource(u.context(ctx), &oauth2.Token{RefreshToken: t.Refresh}).Token()
 	if err != nil {
-		return tokens{}, nil, tokenFailure(err)
+		return tokens{}, nil, renewalFailure(err)
 	}
 	renewed, err := u.received(answer, t)
 	return renewed, answer, err
+}
+
+// renewalFailure is tokenFailure for a renewal. Dex calls a refresh token that was revoked
+// or has expired an invalid request, against RFC 6749 §5.2, and says only in words that it
+// is about the token; not believed, such a session would be asked about for ever.
+func renewalFailure(err error) error {
+	var r *oauth2.RetrieveError
+	if errors.As(err, &r) && r.Response.StatusCode == http.StatusBadRequest && r.ErrorCode == string(oauth.InvalidRequest) &&
+		strings.HasPrefix(strings.ToLower(r.ErrorDescription), "refresh token ") {
+		return fmt.Errorf("%w: %s about the refresh token", errDenied, r.ErrorCode)
+	}
+	return tokenFailure(err)
 }
 
 func (u *upstream) context(ctx context.Context) context.Context {

@@ -181,6 +181,16 @@ func TestTokenErrors(t *testing.T) {
 			wantError(t, err, tt.want)
 		})
 	}
+	for _, description := range []string{"Refresh token is invalid or has already been claimed by another client.", "Refresh token expired."} {
+		t.Run("AS-218 Dex calls it an invalid request: "+description, func(t *testing.T) {
+			u := fakeupstream.Start(t)
+			c := connect(t, toFake(u))
+			got, _ := signedIn(t, c, u)
+			u.Fail(fakeupstream.Token, fakeupstream.Fault{Status: 400, Body: `{"error":"invalid_request","error_description":"` + description + `"}`})
+			_, _, err := c.refresh(t.Context(), got)
+			wantError(t, err, errDenied)
+		})
+	}
 	t.Run("AS-223 401 without a code says nothing about the person", func(t *testing.T) {
 		u := fakeupstream.Start(t)
 		c := connect(t, toFake(u))

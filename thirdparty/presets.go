@@ -133,7 +133,7 @@ var presets = []*preset{
 		},
 		places: func(*Connector) endpoints { return endpoints{} }, rules: []string{"organizations", "teams"},
 	},
-	google, githubPreset, gitlab, entra, okta, auth0, keycloak, slack, discord, apple,
+	google, github, gitlab, entra, okta, auth0, keycloak, slack, discord, apple,
 }
 
 var google = &preset{

@@ -206,7 +206,7 @@ func TestTypes(t *testing.T) {
 		for _, need := range typ.Needs {
 			full[need](&c)
 		}
-		if err := c.validate(); err != nil {
+		if err := c.Validate(); err != nil {
 			t.Errorf("%s with all that it needs: %v", typ.ID, err)
 		}
 		for _, need := range typ.Needs { // and one thing less
@@ -216,7 +216,7 @@ func TestTypes(t *testing.T) {
 					full[other](&c)
 				}
 			}
-			if err := c.validate(); err == nil || !strings.Contains(err.Error(), need+":") {
+			if err := c.Validate(); err == nil || !strings.Contains(err.Error(), need+":") {
 				t.Errorf("%s without %s: got %v", typ.ID, need, err)
 			}
 		}

@@ -55,15 +55,12 @@ func (d *Delegation) Probe(ctx context.Context) []ProbeResult {
 	return out
 }
 
-// base is the part of a provider that both protocols have in common.
-func (u *upstream) base() *upstream { return u }
-
 func (c *connector) examine(ctx context.Context) ProbeResult {
 	r := ProbeResult{Connector: c.ID, Name: c.Name, Type: c.Type, RedirectURI: c.redirectURI()}
 	if c.preset.openID {
 		r.LogoutURI = c.redirectURI() + "/logout"
 	}
-	u := c.provider.(interface{ base() *upstream }).base()
+	u := c.base
 	e, err := u.locate(ctx)
 	if err != nil {
 		r.add(c.unlocated(err))

@@ -11,7 +11,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// provider is a configured upstream, speaking either OpenID Connect or plain OAuth 2.0.
+// provider is an identity provider as a connector speaks to it, by OpenID Connect or plain
+// OAuth 2.0.
 // Its methods are safe for concurrent use, take no longer than about ten seconds for one
 // request, and fail with one of the errors below.
 type provider interface {

@@ -174,8 +174,8 @@ func TestExpressionTime(t *testing.T) {
 		go func() { done <- c.holds(claims) }()
 		select {
 		case <-done:
-		case <-time.After(10 * time.Second):
-			t.Errorf("%s takes longer than 10 seconds", source)
+		case <-time.After(time.Minute):
+			t.Errorf("%s takes longer than a minute", source)
 		}
 	}
 }

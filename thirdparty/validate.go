@@ -75,18 +75,14 @@ func (c *Connector) enriches() bool {
 		slices.ContainsFunc(c.ScopeRules, func(s ScopeRule) bool { return len(s.Groups) > 0 || about(s.Expression) })
 }
 
-// Check reports what is wrong with the configuration of a connector, as New would, and
-// talks to nobody. Its error wraps ErrConfig and names the field.
-func Check(c Connector) error { return c.validate() }
-
-// validate checks a configuration as it was given. Errors wrap ErrConfig and name the
-// field as it is called in the configuration file.
-func (given Connector) validate() error {
-	c := given.withDefaults()
-	if err := given.checkNames(); err != nil {
-		return fmt.Errorf("%w: thirdparty %q: %w", ErrConfig, given.ID, err)
+// Validate reports what is wrong with a connector as it was given, as New would, and talks
+// to nobody. Its error wraps ErrConfig and names the field as the configuration file does.
+func (c Connector) Validate() error {
+	if err := c.checkNames(); err != nil {
+		return fmt.Errorf("%w: thirdparty %q: %w", ErrConfig, c.ID, err)
 	}
-	for _, check := range []func() error{given.checkNeeds, c.checkURLs, c.checkRequest, c.checkClientAuth, c.checkTimes, c.checkRules} {
+	full := c.withDefaults()
+	for _, check := range []func() error{c.checkNeeds, full.checkURLs, full.checkRequest, full.checkClientAuth, full.checkTimes, full.checkRules} {
 		if err := check(); err != nil {
 			return fmt.Errorf("%w: thirdparty %q: %w", ErrConfig, c.ID, err)
 		}
@@ -202,12 +198,18 @@ func (c *Connector) checkClientAuth() error {
 	return nil
 }
 
+const checkByRefresh = "refresh"
+
 func (c *Connector) checkTimes() error {
 	switch {
 	case c.CheckEvery < 0:
 		return errors.New("check_every: must not be negative")
 	case c.Outage < 0:
 		return errors.New("outage: must not be negative")
+	case c.CheckBy != "" && c.CheckBy != checkByRefresh:
+		return fmt.Errorf("check_by: %q is not refresh", c.CheckBy)
+	case c.CheckBy != "" && c.Detached:
+		return errors.New("check_by: a detached sign-in is not checked")
 	}
 	return nil
 }

@@ -80,12 +80,14 @@ func TestValidate(t *testing.T) {
 		{"token URL without TLS", plain, func(c *Connector) { c.TokenURL = "http://a.example.com/t" }, "token_url"},
 		{"authorization URL that is script", plain, func(c *Connector) { c.AuthorizationURL = "javascript:alert(1)" }, "authorization_url"},
 		{"revocation URL that is none", plain, func(c *Connector) { c.RevocationURL = "/revoke" }, "revocation_url"},
+		{"no way to check", good, func(c *Connector) { c.CheckBy = "hope" }, "check_by"},
+		{"check what is detached", good, func(c *Connector) { c.CheckBy, c.Detached = "refresh", true }, "check_by"},
 		{"negative interval", good, func(c *Connector) { c.CheckEvery = -time.Second }, "check_every"},
 		{"negative outage", good, func(c *Connector) { c.Outage = -time.Second }, "outage"},
 	} {
 		t.Run("AS-223 configuration: "+tt.name, func(t *testing.T) {
 			tt.edit(&tt.c)
-			err := tt.c.validate()
+			err := tt.c.Validate()
 			if tt.field == "" {
 				if err != nil {
 					t.Errorf("got %v", err)

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -38,6 +39,9 @@ const (
 	dataKeySize = 32
 	layout      = 1 // the first byte of an envelope
 )
+
+// errUnopened: no master key that we have sealed it.
+var errUnopened = errors.New("the tokens cannot be opened: add the master key that sealed them to the old ones")
 
 // seal makes the envelope of a row, under a new data key:
 // layout (1 byte), length of the sealed key (2), sealed key, sealed content.

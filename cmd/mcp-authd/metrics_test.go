@@ -17,6 +17,7 @@ func TestMetricsOfProviders(t *testing.T) {
 	r.Record(ctx, audit.UpstreamSignedIn, slog.String("connector", "corp"), slog.String("user", "usr_secret"))
 	r.Record(ctx, audit.UpstreamEnded, slog.String("connector", "corp"), slog.String("reason", "revoked"))
 	r.Record(ctx, audit.UpstreamRefused, slog.String("connector", "corp"), slog.String("error", "access_denied"), slog.String("reason", "Prose about Corp."))
+	r.Record(ctx, audit.TokenExchanged, slog.String("client_id", "tools"), slog.String("connector", "corp"))
 	r.Record(ctx, audit.TokenIssued, slog.String("reason", "prose"))
 	w := httptest.NewRecorder()
 	m.handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
@@ -24,6 +25,7 @@ func TestMetricsOfProviders(t *testing.T) {
 		`mcp_authd_upstream_events_total{connector="corp",event="upstream.signed_in",reason=""} 1`,
 		`mcp_authd_upstream_events_total{connector="corp",event="upstream.ended",reason="revoked"} 1`,
 		`mcp_authd_upstream_events_total{connector="corp",event="upstream.refused",reason="access_denied"} 1`,
+		`mcp_authd_upstream_events_total{connector="corp",event="token.exchanged",reason=""} 1`,
 		`mcp_authd_events_total{error="access_denied",event="upstream.refused"} 1`,
 	} {
 		if !strings.Contains(w.Body.String(), want) {

@@ -57,6 +57,7 @@ type Connector struct {
 	Broker     []BrokerRule `yaml:"broker"`
 
 	CheckEvery Duration `yaml:"check_every"`
+	CheckBy    string   `yaml:"check_by"`
 	Outage     Duration `yaml:"outage"`
 	Detached   bool     `yaml:"detached"`
 }
@@ -105,7 +106,7 @@ func (p Connector) connector() thirdparty.Connector {
 		AuthorizationURL: p.AuthorizationURL, TokenURL: p.TokenURL, UserInfoURL: p.UserInfoURL,
 		RevocationURL: p.RevocationURL, IntrospectionURL: p.IntrospectionURL,
 		Claims: p.Claims, Scopes: p.Scopes, Parameters: p.Parameters, Domains: p.Domains, Allow: thirdparty.Rules(p.Allow),
-		CheckEvery: time.Duration(p.CheckEvery), Outage: time.Duration(p.Outage), Detached: p.Detached,
+		CheckEvery: time.Duration(p.CheckEvery), CheckBy: p.CheckBy, Outage: time.Duration(p.Outage), Detached: p.Detached,
 	}
 	for _, n := range p.Networks {
 		if prefix, err := parseNetwork(n); err == nil {
@@ -181,7 +182,7 @@ func (c *Config) validateConnectors(add func(string, string, ...any)) {
 		}
 		ids[p.ID] = true
 		p.validate(func(sub, format string, args ...any) { add(key+"."+sub, format, args...) })
-		if err := thirdparty.Check(p.connector()); err != nil {
+		if err := p.connector().Validate(); err != nil {
 			add(key, "%s", ofConnector(err))
 		}
 	}

@@ -5,7 +5,7 @@ go 1.26.0
 
 require (
 	github.com/AppsFlyer/go-sundheit v0.6.0
-	github.com/dexidp/dex v0.0.0-20240807174518-43956db7fd75
+	github.com/dexidp/dex v0.0.0-20240807174518-43956db7fd75 // v2.41.1: a tag of Dex is no version of its module
 	github.com/dexidp/dex/api/v2 v2.2.0
 	golang.org/x/crypto v0.25.0
 	google.golang.org/protobuf v1.34.2

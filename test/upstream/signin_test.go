@@ -15,12 +15,12 @@ import (
 )
 
 // TestDex and TestNode: an MCP client, mcp-authd, a real provider and back, a tool call,
-// and the end of it all when the provider says so. The access tokens of the provider are
-// so short-lived that each check is a refresh: Dex gives no other answer that means
-// anything.
+// and the end of it all when the provider says so. Each check is a refresh: of Dex because
+// its user info believes an access token until it expires, of the other because its access
+// tokens are so short-lived.
 func TestDex(t *testing.T) {
 	i := plan(t)
-	up := i.dex("dex", upstreamtest.Options{TokenTTL: 30 * time.Second}, nil)
+	up := i.dex("dex", upstreamtest.Options{TokenTTL: 10 * time.Minute}, map[string]any{"check_by": "refresh"})
 	fullCircle(t, i, up)
 }
 
@@ -104,7 +104,10 @@ func fullCircle(t *testing.T, i *installation, up *upstreamtest.Provider) {
 		if first.logins != 2 || again.Subject != who.Subject {
 			t.Errorf("after %d sign-ins the subject is %q, before %q", first.logins, again.Subject, who.Subject)
 		}
-		if len(alice.pages) == before || !strings.Contains(alice.pages[before].Text, up.Kind+" has withdrawn your sign-in") {
+		if len(alice.pages) == before {
+			t.Fatal("no page was shown")
+		}
+		if !strings.Contains(alice.pages[before].Text, up.Kind+" has withdrawn your sign-in") {
 			t.Errorf("the page did not say why: %s", alice.pages[before].Text)
 		}
 	})
