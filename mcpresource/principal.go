@@ -22,7 +22,8 @@ type Principal struct {
 	ExpiresAt time.Time
 	Claims    json.RawMessage // everything the token or the introspection says, as JSON
 
-	status *statusRef // where its issuer says that it is revoked, nil for nowhere
+	status *statusRef                  // where its issuer says that it is revoked, nil for nowhere
+	check  func(context.Context) error // judges it again; nil when no guard has judged it
 }
 
 // Key identifies the caller for sessions and limits: the same person through another

@@ -112,7 +112,7 @@ func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
 	if err := g.meant(principal); err != nil {
 		return g.challenged("invalid_token", http.StatusUnauthorized, oauth.InvalidToken, "The access token is not valid for this server.", err)
 	}
-	p.principal = principal
+	p.principal = g.checkable(principal, p.presented)
 	return nil
 }
 
