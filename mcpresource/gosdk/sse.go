@@ -2,6 +2,7 @@ package gosdk
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -169,8 +170,6 @@ func (c *sseConn) accept(r *http.Request, p *mcpresource.Principal, text []byte)
 		return no
 	case b.batch:
 		return invalid(nil, "Batches are not part of this revision.")
-	case b.messages[0].metaVersion() >= stateless:
-		return invalid(b.id(), "2026-07-28 has no such transport.")
 	}
 	m := b.messages[0]
 	msg, err := jsonrpc.DecodeMessage(text)
@@ -178,6 +177,9 @@ func (c *sseConn) accept(r *http.Request, p *mcpresource.Principal, text []byte)
 		return invalid(m.ID, "The message is not valid JSON-RPC 2.0.")
 	}
 	if q, ok := msg.(*jsonrpc.Request); ok {
+		if v := m.metaVersion(); v >= stateless && q.IsCall() {
+			return c.tooNew(q.ID, v)
+		}
 		header := r.Header.Clone()
 		header.Del("Authorization")
 		q.Extra = &mcp.RequestExtra{TokenInfo: tokenInfo(p), Header: header}
@@ -194,6 +196,20 @@ func (c *sseConn) accept(r *http.Request, p *mcpresource.Principal, text []byte)
 	case <-c.closed:
 		return &refusal{http.StatusNotFound, codeForbidden, "Session not found.", nil}
 	}
+}
+
+// tooNew tells a client that tries the newest revision first to use an older one, where
+// clients of this transport expect answers: on the stream.
+func (c *sseConn) tooNew(id jsonrpc.ID, version string) *refusal {
+	older := slices.DeleteFunc(mcp.SupportedProtocolVersions(), func(v string) bool { return v >= stateless })
+	data, _ := json.Marshal(mcp.UnsupportedProtocolVersionData{Supported: older, Requested: version}) // strings
+	answer, err := jsonrpc.EncodeMessage(&jsonrpc.Response{ID: id, Error: &jsonrpc.Error{
+		Code: mcp.CodeUnsupportedProtocolVersion, Message: "This transport is older than that revision.", Data: data,
+	}})
+	if err != nil || c.event("message", answer) != nil {
+		return &refusal{http.StatusNotFound, codeForbidden, "Session not found.", nil}
+	}
+	return nil
 }
 
 // Read implements mcp.Connection.
