@@ -119,6 +119,9 @@ type Adapter struct {
 	// sessionless is set when the server hands out no session ids, so that none can be
 	// asked for.
 	sessionless atomic.Bool
+
+	closing sync.Once
+	closed  chan struct{}
 }
 
 // New joins g and s, to which it adds middleware: call it once for a server, after
@@ -132,7 +135,7 @@ func New(g *mcpresource.Guard, s *mcp.Server, o *Options) *Adapter {
 }
 
 func newAdapter(g *mcpresource.Guard, s *mcp.Server, o *Options) *Adapter {
-	return &Adapter{guard: g, server: s, o: o.withDefaults(), sessions: newSessions(), schemas: newSchemas(), running: newRunning()}
+	return &Adapter{guard: g, server: s, o: o.withDefaults(), sessions: newSessions(), schemas: newSchemas(), running: newRunning(), closed: make(chan struct{})}
 }
 
 // NewHandler returns the guarded server with its RFC 9728 documents, ready to mount at
@@ -185,12 +188,17 @@ func (a *Adapter) HTTP() http.Handler {
 }
 
 // Close ends every session and every stream of the server: subscribers of 2026-07-28
-// get the result that ends their subscription. Call it before http.Server.Shutdown,
-// which waits for streams and does not end them. It returns when they have ended, or
-// the error of ctx.
+// get the result that ends their subscription, other calls of it are waited for. Call it
+// before http.Server.Shutdown, which waits for streams and does not end them. It
+// returns when all have ended, or the error of ctx.
 func (a *Adapter) Close(ctx context.Context) error {
+	a.closing.Do(func() { close(a.closed) })
 	var all sync.WaitGroup
 	for s := range a.server.Sessions() {
+		if s.ID() == "" { // it lasts as long as its one request
+			all.Go(func() { _ = s.Wait() })
+			continue
+		}
 		all.Go(func() { _ = s.Close() }) // whose client has gone needs no goodbye
 	}
 	ended := make(chan struct{})
@@ -201,6 +209,21 @@ func (a *Adapter) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// untilClosed ends a subscription when the adapter is closed, so that its handler
+// returns a result; the SDK would drop that with the session.
+func (a *Adapter) untilClosed(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	returned := make(chan struct{})
+	go func() {
+		select {
+		case <-a.closed:
+			cancel()
+		case <-returned:
+		}
+	}()
+	return ctx, func() { close(returned); cancel() }
 }
 
 // send bounds the time that the server waits for a client.

@@ -56,6 +56,11 @@ func (x *exchange) serve(ctx context.Context) (mcp.Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if x.method == "subscriptions/listen" {
+		var returned func()
+		ctx, returned = x.untilClosed(ctx)
+		defer returned()
+	}
 	var result mcp.Result
 	if call, ok := x.req.(*mcp.CallToolRequest); ok && call.Params != nil {
 		result, err = x.callTool(ctx, call)

@@ -76,9 +76,11 @@ func (t *stdio) Connect(ctx context.Context) (mcp.Connection, error) {
 		if err != nil {
 			return nil, err
 		}
-		info := tokenInfo(p)
-		info.Extra[heldKey] = true
-		c.extra = &mcp.RequestExtra{TokenInfo: info}
+		if p != nil {
+			info := tokenInfo(p)
+			info.Extra[heldKey] = true
+			c.extra = &mcp.RequestExtra{TokenInfo: info}
+		}
 	}
 	if c.in == nil {
 		c.in = os.Stdin

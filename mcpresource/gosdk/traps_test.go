@@ -30,21 +30,14 @@ func (s sends) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// whoami says who the caller is by req, and by ctx as one would do it without an adapter.
-func whoami(_ context.Context, req *mcp.CallToolRequest) string {
-	if req.Extra != nil && req.Extra.TokenInfo != nil {
-		return req.Extra.TokenInfo.UserID
-	}
-	return "nobody"
-}
-
-// alone is the SDK with its own middleware: a token names its user.
+// alone is the SDK with its own middleware: a token names its user and a scope.
 func alone(t *testing.T, tool mcp.ToolHandlerFor[struct{}, any], handler func(*mcp.Server) http.Handler) *httptest.Server {
 	t.Helper()
 	s := mcp.NewServer(&mcp.Implementation{Name: "alone", Version: "1"}, nil)
 	mcp.AddTool(s, &mcp.Tool{Name: "whoami"}, tool)
 	verify := func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
-		return &auth.TokenInfo{UserID: token, Expiration: time.Now().Add(time.Hour)}, nil
+		user, scope, _ := strings.Cut(token, "-")
+		return &auth.TokenInfo{UserID: user, Scopes: []string{scope}, Expiration: time.Now().Add(time.Hour)}, nil
 	}
 	srv := httptest.NewServer(auth.RequireBearerToken(verify, nil)(handler(s)))
 	t.Cleanup(srv.CloseClientConnections)
@@ -62,12 +55,11 @@ func textTool(f func(context.Context, *mcp.CallToolRequest) string) mcp.ToolHand
 func TestStaleIdentity(t *testing.T) {
 	t.Run("the SDK alone hands on the first token", func(t *testing.T) {
 		srv := alone(t, textTool(func(ctx context.Context, _ *mcp.CallToolRequest) string {
-			return strings.Join([]string{auth.TokenInfoFromContext(ctx).UserID, time.Now().Format("")}, "")
+			return auth.TokenInfoFromContext(ctx).Scopes[0]
 		}), func(s *mcp.Server) http.Handler {
 			return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil)
 		})
-		// Without a user there is no binding either, so the second caller gets in.
-		if got := secondCall(t, srv.URL, "", "first", "first"); !strings.Contains(got, "i am first") {
+		if got := secondCall(t, srv.URL, "", "alice-wide", "alice-narrow"); !strings.Contains(got, "i am wide") {
 			t.Errorf("got %s", got)
 		}
 	})
@@ -234,10 +226,10 @@ const (
 // somebody's messages acts as that somebody.
 func TestSessionMixUp(t *testing.T) {
 	byContext := textTool(func(ctx context.Context, req *mcp.CallToolRequest) string {
-		if info := auth.TokenInfoFromContext(ctx); info != nil {
-			return info.UserID
+		if req.Extra != nil { // the SDK hands on nothing of the message's own request
+			return req.Extra.TokenInfo.UserID
 		}
-		return whoami(ctx, req)
+		return auth.TokenInfoFromContext(ctx).UserID
 	})
 	t.Run("the SDK alone runs bob's message as alice", func(t *testing.T) {
 		srv := alone(t, byContext, func(s *mcp.Server) http.Handler {
