@@ -34,7 +34,7 @@ func look(b []byte) (body, *refusal) {
 	}
 	var list []json.RawMessage
 	if err := json.Unmarshal(b, &list); err != nil {
-		return body{}, &refusal{http.StatusBadRequest, jsonrpc.CodeParseError, "The request body is not JSON.", nil}
+		return body{}, &refusal{http.StatusBadRequest, jsonrpc.CodeParseError, "The message is not JSON.", nil}
 	}
 	if len(list) == 0 {
 		return body{}, invalid(nil, "A batch has at least one message.")
@@ -53,7 +53,7 @@ func look(b []byte) (body, *refusal) {
 func lookAt(b []byte) (m message, no *refusal) {
 	if err := json.Unmarshal(b, &m); err != nil {
 		if !json.Valid(b) {
-			return m, &refusal{http.StatusBadRequest, jsonrpc.CodeParseError, "The request body is not JSON.", nil}
+			return m, &refusal{http.StatusBadRequest, jsonrpc.CodeParseError, "The message is not JSON.", nil}
 		}
 		if len(b) == 0 || b[0] != '{' {
 			return m, invalid(nil, "A message is a JSON object.")
