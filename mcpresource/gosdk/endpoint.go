@@ -150,19 +150,15 @@ func (e *endpoint) checkSession(b body, r *http.Request) *refusal {
 		case version != known && known >= rev20250618:
 			return invalid(b.id(), "The header MCP-Protocol-Version differs from what the session has negotiated.")
 		}
-		version = known
 	}
-	if b.batch {
-		return b.checkBatch(version)
-	}
-	return nil
+	return b.checkBatch()
 }
 
 // checkBatch: 2025-03-26 has batches of requests and notifications or of responses;
-// initialize is never part of one.
-func (b body) checkBatch(version string) *refusal {
-	if version > rev20250326 {
-		return invalid(nil, "Batches are not part of this revision.")
+// initialize is never part of one. That other revisions have none, the SDK knows.
+func (b body) checkBatch() *refusal {
+	if !b.batch {
+		return nil
 	}
 	for _, m := range b.messages {
 		if m.isRequest() != b.messages[0].isRequest() {

@@ -100,6 +100,15 @@ func TestSSE(t *testing.T) {
 			t.Errorf("got %s", got)
 		}
 	})
+	t.Run("RS-142 a request of 2026-07-28 is told what there is", func(t *testing.T) {
+		post, events := oldStream(t, r.URL+"/sse", "alice-mcp")
+		if status := postOld(t, post, "alice-mcp", modern("tools/call", `"name":"whoami","arguments":{}`)); status != http.StatusAccepted {
+			t.Errorf("got %d", status)
+		}
+		if got := next(t, events); !strings.Contains(got, "-32022") || !strings.Contains(got, `"2025-11-25"`) {
+			t.Errorf("got %s", got)
+		}
+	})
 	t.Run("RS-96 a POST to the stream is 405, so that newer clients look elsewhere", func(t *testing.T) {
 		if got := do(http.MethodPost, r.URL+"/sse"); got.StatusCode != 405 || got.Header.Get("Allow") != "GET" {
 			t.Errorf("got %d %q", got.StatusCode, got.Header.Get("Allow"))

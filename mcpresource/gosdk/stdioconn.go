@@ -99,7 +99,7 @@ func (c *stdioConn) acceptBatch(b body, text []byte) error {
 	if c.inflight.negotiated() != rev20250326 {
 		return c.refuse(invalid(nil, "Batches are not part of this revision."))
 	}
-	if no := b.checkBatch(rev20250326); no != nil {
+	if no := b.checkBatch(); no != nil {
 		return c.refuse(no)
 	}
 	var raw []json.RawMessage
