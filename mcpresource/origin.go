@@ -27,11 +27,19 @@ func (g *Guard) checkOrigin(r *http.Request) *refusal {
 }
 
 func (g *Guard) isHost(host string) bool {
-	host = strings.ToLower(host)
+	host = canonicalHost(g.scheme, host)
 	if slices.Contains(g.hosts, host) {
 		return true
 	}
 	return g.anyLocal && oauth.IsLoopbackHost(hostname(host))
+}
+
+// canonicalHost is the one spelling of a Host value: names regard no case, and the port
+// that a scheme implies may be there or not (RFC 9110 §4.2.3).
+func canonicalHost(scheme, host string) string {
+	host = strings.ToLower(host)
+	port, _ := defaultPort(scheme)
+	return strings.TrimSuffix(host, ":"+port)
 }
 
 func hostname(hostport string) string {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -23,6 +24,9 @@ type Principal struct {
 	Claims    json.RawMessage // everything the token or the introspection says, as JSON
 
 	status *statusRef // where its issuer says that it is revoked, nil for nowhere
+
+	again    func(context.Context) error // judges the token once more; nil outside a guard
+	reported *atomic.Bool                // whether the handler reports the calls of the request
 }
 
 // Key identifies the caller for sessions and limits: the same person through another

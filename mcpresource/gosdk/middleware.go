@@ -107,6 +107,9 @@ func forbidden(err error) error {
 	if errors.Is(err, mcpresource.ErrResourceURI) {
 		return &jsonrpc.Error{Code: codeInvalidParams, Message: "The resource URI is not in its canonical form."}
 	}
+	if errors.Is(err, mcpresource.ErrForbidden) || errors.Is(err, mcpresource.ErrUnavailable) {
+		return &jsonrpc.Error{Code: codeForbidden, Message: "This operation is not permitted."}
+	}
 	data := map[string]string{"error": "invalid_token"}
 	message := "Authentication is required."
 	var scope *mcpresource.ScopeError
@@ -121,7 +124,7 @@ func forbidden(err error) error {
 // filter leaves in a list what the caller may use. The slices are fresh for each call.
 func filter(ctx context.Context, g *mcpresource.Guard, result mcp.Result) {
 	hidden := func(method, name string) bool {
-		return g.Authorize(ctx, mcpresource.Operation{Method: method, Name: name}) != nil
+		return !g.Covers(ctx, mcpresource.Operation{Method: method, Name: name})
 	}
 	switch r := result.(type) {
 	case *mcp.ListToolsResult:
