@@ -36,7 +36,9 @@ type Config struct {
 	// resource is on loopback, every loopback name with any port is.
 	Hosts []string
 	// CORS answers the preflights of permitted origins and lets them read responses.
-	CORS   bool
+	CORS bool
+	// DPoP offers tokens that are bound to a key. Such a token is judged in any case.
+	DPoP   *DPoP
 	Limits Limits // the zero value is limits that nobody meets who does nothing odd
 	// Limiter takes the place of the rates in Limits, as where replicas share a count.
 	Limiter  Limiter

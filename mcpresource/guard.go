@@ -22,6 +22,7 @@ type Guard struct {
 	metadata   string       // URL of the RFC 9728 document
 	documents  map[string]http.Handler
 	hosts      []string
+	dpop       dpopConfig
 	scheme     string
 	anyLocal   bool
 	origins    []string
@@ -60,6 +61,9 @@ func New(c Config) (*Guard, error) {
 		g.base, g.hierarchic = r.Base, r.expand
 	}
 	if err := g.admit(); err != nil {
+		return nil, err
+	}
+	if err := g.bindDPoP(); err != nil {
 		return nil, err
 	}
 	return g, g.document()
@@ -105,8 +109,13 @@ func (g *Guard) document() error {
 		scopes = g.c.FirstScopes
 	}
 	scopes = scopes.Without(oauth.Scopes{oauth.OfflineAccess})
+	var proofs metadata.Values
+	if g.dpop.offered {
+		proofs = dpopNames
+	}
 	add := func(resource string) error {
 		h, err := metadata.Handler(metadata.ProtectedResource{
+			DPoPAlgorithms: proofs, DPoPRequired: g.dpop.Required,
 			Resource: resource, AuthorizationServers: g.c.AuthorizationServers, ScopesSupported: metadata.Values(scopes),
 			BearerMethods: metadata.Values{"header"}, ResourceName: g.c.Metadata.Name, Documentation: g.c.Metadata.Documentation,
 			PolicyURI: g.c.Metadata.Policy, TermsURI: g.c.Metadata.Terms,

@@ -51,6 +51,8 @@ type passage struct {
 	reserved  string      // who has a session reserved
 	underway  string      // who has this request counted
 	calls     atomic.Bool // are reported by the handler
+	bound     bool        // the token is, and was refused for that, or should be
+	nonce     string      // for the next proof
 }
 
 // judge takes a request through every check. It returns nil, nil when it has
@@ -64,6 +66,9 @@ func (g *Guard) judge(w http.ResponseWriter, r *http.Request) (*passage, *refusa
 		return nil, nil
 	}
 	no := g.authenticate(r, p)
+	if p.nonce != "" {
+		w.Header().Set("DPoP-Nonce", p.nonce)
+	}
 	if no != nil && !g.mayBePublic(r, no) {
 		return p, g.estrange(r, p, no)
 	}
@@ -105,7 +110,8 @@ func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
 	}
 	scheme, token, _ := strings.Cut(strings.TrimSpace(values[0]), " ")
 	token = strings.TrimSpace(token)
-	if len(values) > 1 || token == "" || strings.ContainsAny(token, " \t,") || !strings.EqualFold(scheme, "Bearer") {
+	known := strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "DPoP")
+	if len(values) > 1 || token == "" || strings.ContainsAny(token, " \t,") || !known {
 		return g.challenged("malformed", http.StatusBadRequest, oauth.InvalidRequest, "The Authorization header is malformed.", nil)
 	}
 	p.presented = Credential{Scheme: scheme, Token: token, Request: r}
@@ -118,6 +124,9 @@ func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
 	}
 	if err := g.meant(principal); err != nil {
 		return g.challenged("invalid_token", http.StatusUnauthorized, oauth.InvalidToken, "The access token is not valid for this server.", err)
+	}
+	if no := g.confirm(r, p, principal); no != nil {
+		return no
 	}
 	own := *principal // that of a validator is shared
 	own.again, own.reported = g.validateAgain(p.presented), &p.calls

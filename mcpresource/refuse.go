@@ -65,8 +65,7 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *passage, no *r
 		body.Error.Code = codeRefused
 	}
 	if no.challenge != nil {
-		no.challenge.ResourceMetadata = g.metadata
-		h.Set("WWW-Authenticate", no.challenge.String())
+		h["Www-Authenticate"] = g.challenges(*no.challenge, p)
 		if no.challenge.Error != "" {
 			body.Error.Data = map[string]string{"error": string(no.challenge.Error)}
 			if s := no.challenge.Scope.String(); s != "" {
