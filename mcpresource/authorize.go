@@ -146,10 +146,10 @@ func (g *Guard) Recheck(ctx context.Context, op Operation) error {
 
 // judged is the error of a validator; what is no verdict is an outage.
 func judged(err error) error {
-	if errors.Is(err, ErrInvalidToken) || errors.Is(err, ErrUnavailable) {
-		return err
+	if outage(err) {
+		return fmt.Errorf("%w: %v", ErrUnavailable, err)
 	}
-	return errors.Join(ErrUnavailable, err)
+	return err
 }
 
 // sufficient compares what is needed with what the caller has, by the hierarchy.

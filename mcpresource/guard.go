@@ -83,7 +83,8 @@ func (g *Guard) admit() error {
 	g.hosts = []string{canonicalHost(g.scheme, u.Host)}
 	for _, h := range g.c.Hosts {
 		host := canonicalHost(g.scheme, h)
-		if c, err := oauth.CanonicalResource(g.scheme + "://" + host); err != nil || c != g.scheme+"://"+host {
+		c, err := oauth.CanonicalResource(g.scheme + "://" + host)
+		if err != nil || oauth.ResourceOrigin(c) != g.scheme+"://"+host || strings.Contains(host, "*") { // a star stands for nothing
 			return fmt.Errorf("mcpresource: Hosts: %q is not a host such as mcp.example.com or 10.0.0.7:8080", h)
 		}
 		g.hosts = append(g.hosts, host)

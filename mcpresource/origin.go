@@ -67,20 +67,24 @@ const (
 	exposeHeaders = "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After, DPoP-Nonce"
 )
 
-// crossOrigin sets the CORS headers for a permitted origin and answers its preflight.
-// The origin has been checked.
+// crossOrigin sets the CORS headers for a permitted origin and answers its preflight,
+// which has no token. The origin has been checked, and is named: never "*". There is no
+// Access-Control-Allow-Credentials, since nobody is known by a cookie here.
 func (g *Guard) crossOrigin(w http.ResponseWriter, r *http.Request) (answered bool) {
-	origin := r.Header.Get("Origin")
-	if !g.c.CORS || origin == "" {
+	if !g.c.CORS {
 		return false
 	}
-	h := w.Header()
+	h, origin := w.Header(), r.Header.Get("Origin")
+	h.Add("Vary", "Origin") // without one, too: a cache must not keep an answer for all
+	if origin == "" {
+		return false
+	}
 	h.Set("Access-Control-Allow-Origin", origin)
-	h.Add("Vary", "Origin")
 	h.Set("Access-Control-Expose-Headers", exposeHeaders)
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return false
 	}
+	h.Add("Vary", "Access-Control-Request-Headers")
 	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
 	h.Set("Access-Control-Allow-Headers", requestedHeaders(r))
 	h.Set("Access-Control-Max-Age", "600")

@@ -87,24 +87,6 @@ var (
 	ErrNoCaller = errors.New("mcpresource: no verified caller")
 )
 
-// AnyOf tries validators in turn until one knows the token. When none does and one
-// could not be asked, the token counts as not judged.
-func AnyOf(validators ...Validator) Validator {
-	return ValidatorFunc(func(ctx context.Context, c Credential) (*Principal, error) {
-		failed := ErrInvalidToken
-		for _, v := range validators {
-			p, err := v.Validate(ctx, c)
-			if err == nil {
-				return p, nil
-			}
-			if !errors.Is(err, ErrInvalidToken) {
-				failed = err
-			}
-		}
-		return nil, failed
-	})
-}
-
 // Introspector answers whether a token is active. authserver.Server is one.
 type Introspector interface {
 	Introspect(ctx context.Context, token string) (oauth.Introspection, error)

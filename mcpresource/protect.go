@@ -117,10 +117,10 @@ func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
 	p.presented = Credential{Scheme: scheme, Token: token, Request: r}
 	principal, err := g.c.Validator.Validate(r.Context(), p.presented)
 	switch {
-	case errors.Is(err, ErrInvalidToken):
-		return g.challenged("invalid_token", http.StatusUnauthorized, oauth.InvalidToken, "The access token is not valid.", err)
-	case err != nil || principal == nil:
+	case (err != nil || principal == nil) && outage(err):
 		return &refusal{outcome: "unavailable", status: http.StatusServiceUnavailable, text: "The access token cannot be checked now.", retry: time.Second, err: err}
+	case err != nil:
+		return g.challenged("invalid_token", http.StatusUnauthorized, oauth.InvalidToken, "The access token is not valid.", err)
 	}
 	if err := g.meant(principal); err != nil {
 		return g.challenged("invalid_token", http.StatusUnauthorized, oauth.InvalidToken, "The access token is not valid for this server.", err)

@@ -165,7 +165,7 @@ func judgeOften(ctx context.Context, judge func(context.Context) error, end cont
 	ready := make(chan struct{})
 	t = time.AfterFunc(judgeAgain, func() {
 		<-ready
-		if err := judge(ctx); errors.Is(err, ErrInvalidToken) {
+		if err := judge(ctx); err != nil && !outage(err) {
 			end(err)
 			return
 		}
