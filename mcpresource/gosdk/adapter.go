@@ -45,7 +45,7 @@ type Options struct {
 	// such as an elicitation. Default: 10 minutes; negative: for ever.
 	AskTimeout time.Duration
 	// MaxCalls bounds the tool calls of one caller that run at once. Default: 64;
-	// negative: any number. How often is up to the Limiter of the Guard.
+	// negative: any number. How often is up to the Limits of the Guard.
 	MaxCalls int
 
 	// UncheckedInput leaves it to tools to check their arguments. Otherwise those of
@@ -61,11 +61,6 @@ type Options struct {
 	// RawOutput lets the results of tools and prompts pass as they are: with terminal
 	// escape sequences, control characters, any link and any size.
 	RawOutput bool
-
-	// Audit is called once for each request, when it has been answered. It must not block.
-	Audit func(Call)
-	// AuditArguments adds the arguments to the events. They may hold personal data.
-	AuditArguments bool
 
 	Logger *slog.Logger // default: discard
 }

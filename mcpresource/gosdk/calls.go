@@ -2,7 +2,6 @@ package gosdk
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -15,38 +14,20 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// Call is one request that has been answered.
-type Call struct {
-	Time      time.Time // when it came
-	Duration  time.Duration
-	Principal *mcpresource.Principal // nil for a method that the policy leaves open
-	Method    string
-	Name      string // of the tool or prompt, or the URI of the resource
-	Version   string // the revision that it follows
-	Session   string // "" since 2026-07-28
-	// Outcome is ok, tool_error, input_required, or why there was no result: error,
-	// invalid_token, insufficient_scope, unknown_method, invalid_state, invalid_input,
-	// limited, timeout, panic, or too_large.
-	Outcome   string
-	Err       error           // as the client sees it
-	Arguments json.RawMessage // nil unless AuditArguments is set
-}
-
-func (x *exchange) audit(began time.Time, result mcp.Result, err error) {
-	if x.o.Audit == nil {
+// report tells the audit of the guard what became of a request: Config.Calls and
+// Config.CallArguments say who hears what. The guard would know the HTTP status alone,
+// and nothing of stdio. The outcome is ok, tool_error, input_required, or why there was
+// no result: error, invalid_token, insufficient_scope, unknown_method, invalid_state,
+// invalid_input, limited, timeout, panic, or too_large.
+func (x *exchange) report(ctx context.Context, began time.Time, result mcp.Result, err error) {
+	if x.caller == nil { // the guard reports what it lets pass without one
 		return
 	}
-	c := Call{Time: began, Duration: time.Since(began), Principal: x.caller, Method: x.method, Name: x.ops[0].Name, Version: x.version, Outcome: x.outcome, Err: err}
-	if s := x.req.GetSession(); s != nil {
-		c.Session = s.ID()
+	e := mcpresource.CallEvent{Time: began, Duration: time.Since(began), Principal: x.caller, Method: x.method, Name: x.ops[0].Name, Arguments: x.ops[0].Arguments, Outcome: x.outcome, Err: err}
+	if e.Outcome == "" {
+		e.Outcome = outcome(result, err)
 	}
-	if x.o.AuditArguments {
-		c.Arguments = x.ops[0].Arguments
-	}
-	if c.Outcome == "" {
-		c.Outcome = outcome(result, err)
-	}
-	x.o.Audit(c)
+	x.guard.Report(ctx, e)
 }
 
 func outcome(result mcp.Result, err error) string {

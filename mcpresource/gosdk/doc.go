@@ -26,8 +26,8 @@
 //
 // What depends on the object only a handler can decide: [mcpresource.Guard.Require] asks
 // for further scopes, [Own] for an owner, and [Refusal] makes of their errors what a
-// client understands. A handler that works for long asks [mcpresource.Principal.Check]
-// before each step that matters whether its caller is still good.
+// client understands. A handler that works for long asks [mcpresource.Guard.Recheck]
+// before each step that matters whether its caller is still good and still may.
 //
 // # What a client brings back
 //
@@ -47,11 +47,11 @@
 // answered for even when the tool does not stop; a caller has MaxCalls at once; a panic
 // ends one call. Text in results loses terminal escape sequences and control characters,
 // links of dangerous schemes are left out, and results of more than MaxResult bytes are
-// not sent. Each has its option. Rates are up to the Limiter of the guard, which can
-// answer 429.
+// not sent. Each has its option. Rates are up to the Limits of the guard, which can
+// answer 429, and which count the calls of stdio too.
 //
-// Options.Audit is called once for each request: who, by which application, what, with
-// which outcome, for how long.
+// The audit of the guard, Config.Calls, hears of each request once: who, by which
+// application, what, with which outcome, for how long.
 //
 // # What else the SDK leaves open
 //

@@ -197,9 +197,8 @@ func ExampleOwn() {
 			if err := guard.Require(ctx, "files:delete"); err != nil {
 				return nil, nil, gosdk.Refusal(err) // insufficient_scope, with what is needed
 			}
-			caller, _ := gosdk.Principal(req)
 			for range 3 { // long work
-				if err := caller.Check(ctx); err != nil {
+				if err := guard.Recheck(ctx, mcpresource.Operation{Method: "tools/call", Name: "delete"}); err != nil {
 					return nil, nil, gosdk.Refusal(err) // revoked since
 				}
 			}

@@ -32,20 +32,26 @@ type rig struct {
 // newRig serves two tools, open and secret, and what more adds.
 func newRig(t *testing.T, o *Options, more ...func(*mcp.Server)) *rig {
 	t.Helper()
+	return newRigOf(t, func(*mcpresource.Config) {}, o, more...)
+}
+
+func newRigOf(t *testing.T, change func(*mcpresource.Config), o *Options, more ...func(*mcp.Server)) *rig {
+	t.Helper()
 	r := &rig{}
 	mux := http.NewServeMux()
 	r.Server = httptest.NewServer(mux)
 	t.Cleanup(r.Close)
-	var err error
-	r.guard, err = mcpresource.New(mcpresource.Config{
+	c := mcpresource.Config{
 		Resource: r.URL + "/mcp", AuthorizationServers: []string{issuer},
 		Policy: &mcpresource.Rules{Base: []string{"mcp"}, Tools: map[string][]string{"secret": {"deep"}}},
 		Validator: mcpresource.ValidatorFunc(func(_ context.Context, c mcpresource.Credential) (*mcpresource.Principal, error) {
 			parts := strings.Split(c.Token, "-")
 			return r.principal(parts[0], parts[1:]...), nil
 		}),
-	})
-	if err != nil {
+	}
+	change(&c)
+	var err error
+	if r.guard, err = mcpresource.New(c); err != nil {
 		t.Fatal(err)
 	}
 	s := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)

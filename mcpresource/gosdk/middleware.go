@@ -2,6 +2,7 @@ package gosdk
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"slices"
 	"time"
@@ -38,11 +39,12 @@ func (a *Adapter) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		// Without a caller in this request there is none in the context either: what
 		// stands there may be the one who opened the session.
 		ctx = mcpresource.NewContext(ctx, x.caller)
+		mcpresource.TakeCalls(ctx)
 		result, err := x.serve(ctx)
 		if err != nil {
 			result, err = nil, x.coded(err)
 		}
-		x.audit(began, result, err)
+		x.report(ctx, began, result, err)
 		return result, err
 	}
 }
@@ -51,6 +53,14 @@ func (a *Adapter) receive(next mcp.MethodHandler) mcp.MethodHandler {
 func (x *exchange) serve(ctx context.Context) (mcp.Result, error) {
 	if err := x.admit(ctx); err != nil {
 		return nil, err
+	}
+	if held(x.req) { // the guard has counted what came through it
+		release, err := x.guard.Admit(ctx, x.ops[0])
+		if err != nil {
+			x.outcome = "limited"
+			return nil, refusalOf("Too many requests.", "error", "limited")
+		}
+		defer release()
 	}
 	state, err := x.openState()
 	if err != nil {
@@ -82,21 +92,31 @@ func (x *exchange) serve(ctx context.Context) (mcp.Result, error) {
 
 // admit is everything that is decided before the handler.
 func (x *exchange) admit(ctx context.Context) error {
-	if x.caller != nil && held(x.req) {
-		if err := x.caller.Check(ctx); err != nil {
-			return x.refused("invalid_token", err)
-		}
+	judge := x.guard.Authorize
+	if held(x.req) {
+		judge = x.guard.Recheck
 	}
 	for _, op := range x.ops {
-		if err := x.guard.Authorize(ctx, op); err != nil {
-			return x.refused("insufficient_scope", err)
+		if err := judge(ctx, op); err != nil {
+			return x.refused(err)
 		}
 	}
 	return x.advertised(ctx)
 }
 
-func (x *exchange) refused(outcome string, err error) error {
-	x.outcome = outcome
+func (x *exchange) refused(err error) error {
+	switch {
+	case errors.Is(err, mcpresource.ErrUnavailable):
+		x.outcome = "unavailable"
+	case errors.Is(err, mcpresource.ErrInvalidToken), errors.Is(err, mcpresource.ErrNoCaller):
+		x.outcome = "invalid_token"
+	case errors.Is(err, mcpresource.ErrForbidden):
+		x.outcome = "forbidden"
+	case errors.Is(err, mcpresource.ErrResourceURI):
+		x.outcome = "invalid_input"
+	default:
+		x.outcome = "insufficient_scope"
+	}
 	return forbidden(err)
 }
 

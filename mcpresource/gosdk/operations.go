@@ -63,7 +63,7 @@ func completed(ref *mcp.CompleteReference) (ops []mcpresource.Operation) {
 // filter leaves in a list what the caller may use. The slices are fresh for each call.
 func filter(ctx context.Context, g *mcpresource.Guard, result mcp.Result) {
 	hidden := func(method, name string) bool {
-		return g.Authorize(ctx, mcpresource.Operation{Method: method, Name: name}) != nil
+		return !g.Covers(ctx, mcpresource.Operation{Method: method, Name: name})
 	}
 	switch r := result.(type) {
 	case *mcp.ListToolsResult:

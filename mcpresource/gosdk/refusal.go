@@ -23,7 +23,7 @@ func Own(req mcp.Request, owner string) error {
 }
 
 // Refusal is the JSON-RPC form of an error of Guard.Require, Guard.Authorize or
-// Principal.Check, for handlers that check more than the policy can know:
+// Guard.Recheck, for handlers that check more than the policy can know:
 //
 //	if err := guard.Require(ctx, "files:delete"); err != nil {
 //		return nil, nil, gosdk.Refusal(err)
@@ -32,7 +32,7 @@ func Own(req mcp.Request, owner string) error {
 // Other errors, and nil, are returned as they are.
 func Refusal(err error) error {
 	var scope *mcpresource.ScopeError
-	for _, known := range []error{mcpresource.ErrNoCaller, mcpresource.ErrInvalidToken, mcpresource.ErrUnavailable, mcpresource.ErrResourceURI} {
+	for _, known := range []error{mcpresource.ErrNoCaller, mcpresource.ErrInvalidToken, mcpresource.ErrUnavailable, mcpresource.ErrForbidden, mcpresource.ErrResourceURI} {
 		if errors.Is(err, known) {
 			return forbidden(err)
 		}
@@ -50,7 +50,9 @@ func forbidden(err error) error {
 	case errors.Is(err, mcpresource.ErrResourceURI):
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "The resource URI is not in its canonical form."}
 	case errors.Is(err, mcpresource.ErrUnavailable):
-		return refusalOf("The access token cannot be checked now.", "error", "temporarily_unavailable")
+		return refusalOf("This cannot be decided now: try again.", "error", "temporarily_unavailable")
+	case errors.Is(err, mcpresource.ErrForbidden):
+		return refusalOf("This operation is not permitted.", "error", "forbidden")
 	case errors.As(err, &scope) && scope.Denied:
 		return refusalOf("This operation is not permitted.", "error", "insufficient_scope")
 	case errors.As(err, &scope):

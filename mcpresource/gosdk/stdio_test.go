@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,6 +34,11 @@ func newPipe(t *testing.T, o *StdioOptions, more ...func(*mcp.Server)) *pipe {
 			return nil, nil, ctx.Err()
 		})
 	})...)
+	return newPipeTo(t, r, o)
+}
+
+func newPipeTo(t *testing.T, r *rig, o *StdioOptions) *pipe {
+	t.Helper()
 	if o == nil {
 		o = &StdioOptions{}
 	}
@@ -211,23 +217,22 @@ func TestStdioCaller(t *testing.T) {
 			t.Errorf("got %s", got)
 		}
 	})
-	good := true
-	guard, err := mcpresource.New(mcpresource.Config{
-		Resource: "http://localhost/mcp", AuthorizationServers: []string{issuer}, Policy: &mcpresource.Rules{Base: []string{"mcp"}},
-		Validator: mcpresource.ValidatorFunc(func(_ context.Context, c mcpresource.Credential) (*mcpresource.Principal, error) {
-			if c.Token != "the-token" || !good {
+	var good atomic.Bool
+	good.Store(true)
+	var r *rig
+	r = newRigOf(t, func(c *mcpresource.Config) {
+		c.Validator = mcpresource.ValidatorFunc(func(_ context.Context, c mcpresource.Credential) (*mcpresource.Principal, error) {
+			if c.Token != "the-token" || !good.Load() {
 				return nil, mcpresource.ErrInvalidToken
 			}
-			return &mcpresource.Principal{Issuer: issuer, Subject: "alice", ClientID: "app", Scopes: []string{"mcp"}, Audience: []string{"http://localhost/mcp"}, ExpiresAt: time.Now().Add(time.Hour)}, nil
-		}),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	from := FromEnv(guard, "GOSDK_TEST_TOKEN")
+			return r.principal("alice", "mcp"), nil
+		})
+		c.Limits.Calls = mcpresource.Rate{PerSecond: 0.001, Burst: 5}
+	}, nil)
+	from := FromEnv(r.guard, "GOSDK_TEST_TOKEN")
 	t.Run("RS-80 the credential comes from the environment, and does not stay there", func(t *testing.T) {
 		t.Setenv("GOSDK_TEST_TOKEN", "the-token")
-		p := newPipe(t, &StdioOptions{Caller: from}).open("2025-11-25")
+		p := newPipeTo(t, r, &StdioOptions{Caller: from}).open("2025-11-25")
 		if _, still := os.LookupEnv("GOSDK_TEST_TOKEN"); still {
 			t.Error("tools can read it")
 		}
@@ -235,12 +240,19 @@ func TestStdioCaller(t *testing.T) {
 		if got := p.next(); !strings.Contains(got, "alice mcp") {
 			t.Errorf("got %s", got)
 		}
-		good = false // revoked
+		good.Store(false) // revoked
 		p.send(strings.Replace(call, "%", "open", 1))
 		if got := p.next(); !strings.Contains(got, "invalid_token") {
 			t.Errorf("RS-44: after revocation: got %s", got)
 		}
-		good = true
+		good.Store(true)
+		for range 5 { // the rate of the guard counts here too, where it answers nothing itself
+			p.send(strings.Replace(call, "%", "open", 1))
+			if got := p.next(); strings.Contains(got, "limited") {
+				return
+			}
+		}
+		t.Error("RS-189: no limit")
 	})
 	for name, token := range map[string]string{"RS-80 no token": "", "RS-80 a token that is not good": "another"} {
 		t.Run(name, func(t *testing.T) {

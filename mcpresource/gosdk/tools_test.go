@@ -11,6 +11,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
 func okTool(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -190,35 +192,38 @@ func TestToolLimits(t *testing.T) {
 
 func TestAudit(t *testing.T) {
 	var mu sync.Mutex
-	var calls []Call
-	record := func(c Call) { mu.Lock(); defer mu.Unlock(); calls = append(calls, c) }
+	var calls []mcpresource.CallEvent
+	record := func(c *mcpresource.Config) {
+		c.Calls = func(_ context.Context, e mcpresource.CallEvent) {
+			mu.Lock()
+			defer mu.Unlock()
+			calls = append(calls, e)
+		}
+	}
 	failing := raw("fails", string(anyObject), func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return nil, errors.New("broken")
 	})
-	r := newRig(t, &Options{Audit: record}, failing)
+	r := newRigOf(t, record, nil, failing)
 	r.call(t, "alice-mcp", "open", `{"unknown":"value"}`)
 	r.call(t, "alice-mcp-deep", "open", `{}`)
 	r.call(t, "alice-mcp", "fails", `{}`)
+	r.call(t, "alice-mcp", "secret", `{}`)                                                                                                     // the guard refuses it
+	r.ask(t, "alice-mcp", ask{body: modern("tools/list", ""), headers: hdr("Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call")}) // the SDK does
 	mu.Lock()
 	defer mu.Unlock()
-	// SP-07: who did what by which application, for each call.
-	for i, want := range []struct{ name, outcome string }{{"open", "invalid_input"}, {"open", "ok"}, {"fails", "error"}} {
+	// SP-07: who did what by which application, for each call, and once.
+	for i, want := range []struct{ method, name, outcome string }{
+		{"tools/call", "open", "invalid_input"}, {"tools/call", "open", "ok"}, {"tools/call", "fails", "error"}, {"tools/call", "secret", "insufficient_scope"}, {"tools/list", "", "error"},
+	} {
+		if i >= len(calls) {
+			t.Fatalf("SP-07: got %d events, want %v too", len(calls), want)
+		}
 		c := calls[i]
-		if c.Name != want.name || c.Outcome != want.outcome || c.Method != "tools/call" || c.Principal.Subject != "alice" || c.Principal.ClientID != "app" || c.Duration <= 0 || c.Time.IsZero() || c.Version != "2026-07-28" {
+		if c.Method != want.method || c.Name != want.name || c.Outcome != want.outcome || c.Principal.Subject != "alice" || c.Principal.ClientID != "app" || c.Duration <= 0 || c.Time.IsZero() || c.Arguments != nil {
 			t.Errorf("SP-07: got %+v, want %v", c, want)
 		}
-		if c.Arguments != nil {
-			t.Errorf("arguments were recorded: %s", c.Arguments)
-		}
 	}
-	if len(calls) != 3 {
+	if len(calls) != 5 {
 		t.Errorf("got %d events: looking up a tool is none", len(calls))
 	}
-	t.Run("arguments when they are asked for", func(t *testing.T) {
-		var got json.RawMessage
-		newRig(t, &Options{AuditArguments: true, Audit: func(c Call) { got = c.Arguments }}).call(t, "alice-mcp", "open", `{"a":1}`)
-		if string(got) != `{"a":1}` {
-			t.Errorf("got %s", got)
-		}
-	})
 }

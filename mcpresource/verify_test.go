@@ -4,80 +4,74 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 )
 
-// TestCheck: a task that runs for long can ask whether its caller is still good.
-func TestCheck(t *testing.T) {
+// TestVerify: a token that comes without a request is judged as one that comes with it,
+// and can be judged again.
+func TestVerify(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	var judged error
+	good := Principal{Issuer: "https://as.example", Subject: "alice", Audience: []string{"http://localhost/mcp"}, Scopes: []string{"mcp", "admin"}, ExpiresAt: time.Unix(1_800_000_060, 0)}
+	answer := good
 	g, err := New(Config{
 		Resource: "http://localhost/mcp", AuthorizationServers: []string{"https://as.example"}, Now: func() time.Time { return now }, ClockSkew: time.Nanosecond,
-		Policy: &Rules{Base: []string{"mcp"}, Implies: map[string][]string{"admin": {"files:write"}}},
-		Validator: ValidatorFunc(func(context.Context, Credential) (*Principal, error) {
-			return &Principal{Issuer: "https://as.example", Subject: "alice", Audience: []string{"http://localhost/mcp"}, Scopes: []string{"mcp", "admin"}, ExpiresAt: time.Unix(1_800_000_060, 0)}, judged
-		}),
+		Policy:    &Rules{Base: []string{"mcp"}, Implies: map[string][]string{"admin": {"files:write"}}},
+		Validator: ValidatorFunc(func(context.Context, Credential) (*Principal, error) { return &answer, judged }),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var p *Principal
-	var require [2]error
-	h := g.Protect(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		p, _ = FromContext(r.Context())
-		require = [2]error{g.Require(r.Context(), "files:write"), g.Require(r.Context(), "other")}
-	}))
-	r := httptest.NewRequest(http.MethodPost, "http://localhost/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
-	r.Header.Set("Authorization", "Bearer the-token")
-	h.ServeHTTP(httptest.NewRecorder(), r)
-	var lacking *ScopeError
-	if require[0] != nil || !errors.As(require[1], &lacking) || lacking.Missing.String() != "other" {
-		t.Errorf("RS-192 Require: got %v", require)
-	}
-	if err := g.Require(t.Context(), "mcp"); !errors.Is(err, ErrNoCaller) {
-		t.Errorf("RS-192 Require of nobody: got %v", err)
+	c := Credential{Scheme: "Bearer", Token: "the-token"}
+	p, err := g.Verify(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
 	}
 	if text := fmt.Sprintf("%+v %#v", p, p); strings.Contains(text, "the-token") {
 		t.Errorf("SP-28: printing a caller shows the token: %s", text)
 	}
+	ctx := NewContext(t.Context(), p)
+	var lacking *ScopeError
+	if err := g.Require(ctx, "files:write"); err != nil {
+		t.Errorf("RS-192 Require: got %v", err)
+	}
+	if err := g.Require(ctx, "other"); !errors.As(err, &lacking) || lacking.Missing.String() != "other" {
+		t.Errorf("RS-192 Require: got %v", err)
+	}
+	if err := g.Require(t.Context(), "mcp"); !errors.Is(err, ErrNoCaller) {
+		t.Errorf("RS-192 Require of nobody: got %v", err)
+	}
+	other := func(change func(*Principal)) Principal { p := good; change(&p); return p }
 	for _, tt := range []struct {
 		name   string
+		answer Principal
 		judged error
 		after  time.Duration
 		want   error
 	}{
-		{"RS-44 still good", nil, 0, nil},
-		{"RS-44 revoked", fmt.Errorf("%w: gone", ErrInvalidToken), 0, ErrInvalidToken},
-		{"RS-48 nobody can say", errors.New("connection refused"), 0, ErrUnavailable},
-		{"RS-41 expired", nil, 2 * time.Minute, ErrInvalidToken},
+		{"RS-44 good", good, nil, 0, nil},
+		{"RS-44 revoked", good, fmt.Errorf("%w: gone", ErrInvalidToken), 0, ErrInvalidToken},
+		{"RS-48 nobody can say", good, ErrUnavailable, 0, ErrUnavailable},
+		{"RS-41 expired", good, nil, 2 * time.Minute, ErrInvalidToken},
+		{"RS-39 for another resource", other(func(p *Principal) { p.Audience = []string{"http://localhost/other"} }), nil, 0, ErrInvalidToken},
+		{"RS-40 of another issuer", other(func(p *Principal) { p.Issuer = "https://evil.example" }), nil, 0, ErrInvalidToken},
+		{"RS-80 bound to a key", other(func(p *Principal) { p.Thumbprint = "x" }), nil, 0, ErrInvalidToken},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			judged, now = tt.judged, time.Unix(1_800_000_000, 0).Add(tt.after)
-			if err := p.Check(t.Context()); !errors.Is(err, tt.want) || tt.want == nil && err != nil {
-				t.Errorf("Check: got %v, want %v", err, tt.want)
+			answer, judged, now = tt.answer, tt.judged, time.Unix(1_800_000_000, 0).Add(tt.after)
+			if _, err := g.Verify(t.Context(), c); !errors.Is(err, tt.want) || tt.want == nil && err != nil {
+				t.Errorf("got %v, want %v", err, tt.want)
 			}
-			if _, err := g.Verify(t.Context(), Credential{Scheme: "Bearer", Token: "x"}); !errors.Is(err, tt.want) || tt.want == nil && err != nil {
-				t.Errorf("Verify: got %v, want %v", err, tt.want)
+			if tt.judged == nil && tt.after == 0 {
+				return
+			}
+			if err := g.Recheck(ctx, Operation{Method: "ping"}); !errors.Is(err, tt.want) {
+				t.Errorf("Recheck: got %v, want %v", err, tt.want)
 			}
 		})
 	}
-	t.Run("RS-41 a caller that no guard has seen", func(t *testing.T) {
-		if err := (&Principal{ExpiresAt: time.Now().Add(time.Hour)}).Check(t.Context()); err != nil {
-			t.Errorf("got %v", err)
-		}
-		for _, p := range []*Principal{{}, {ExpiresAt: time.Now().Add(-time.Second)}} {
-			if err := p.Check(t.Context()); !errors.Is(err, ErrInvalidToken) {
-				t.Errorf("got %v", err)
-			}
-		}
-		if err := (*Principal)(nil).Check(t.Context()); !errors.Is(err, ErrNoCaller) {
-			t.Errorf("got %v", err)
-		}
-	})
 }
 
 func TestSealer(t *testing.T) {
