@@ -24,7 +24,7 @@ unit: ## all Go tests with the race detector, both databases
 	$(GO) test -race -timeout 20m ./...
 
 bench: ## benchmarks; figures are in docs/performance.md
-	$(GO) test -run '^$$' -bench . -benchmem ./bench ./keys ./mcpresource ./dcr ./storage/sqlite ./storage/postgres
+	$(GO) test -run '^$$' -bench . -benchmem ./bench ./keys ./mcpresource ./mcpresource/gosdk ./dcr ./storage/sqlite ./storage/postgres
 
 chaos: ## three minutes of crashes: replicas, PostgreSQL, keys (seconds of it are in the tests)
 	MCP_AUTHD_CHAOS=long $(GO) test -count 1 -v -timeout 10m ./test/chaos

@@ -85,6 +85,9 @@ func parseMessage(b []byte) ([]Operation, json.RawMessage, error) {
 			return nil, nil, err
 		}
 	}
+	for i := range more {
+		more[i].implied = true
+	}
 	return append([]Operation{op}, more...), top["id"], nil
 }
 
