@@ -178,7 +178,7 @@ func TestScopes(t *testing.T) {
 		{"RS-43 a tool that needs no more", "alice", tool("read"), 200, ""},
 		{"RS-28 RS-33 a glob", "alice", tool("write_file"), 403, "mcp files:write"},
 		{"RS-43 with the scope", "writer", tool("write_file"), 200, ""},
-		{"RS-43 the exact name goes before the glob", "writer", tool("write_logs"), 403, "mcp logs:write"},
+		{"RS-43 RS-30 the exact name goes before the glob", "writer", tool("write_logs"), 403, "mcp logs:write files:write"},
 		{"RS-29 every scope at once", "writer", tool("both"), 403, "mcp files:write logs:write"},
 		{"RS-32 the hierarchy counts", "admin", tool("write_file"), 200, ""},
 		{"RS-43 an unknown tool needs the default", "alice", tool("new"), 403, "mcp unlisted"},

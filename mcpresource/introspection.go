@@ -119,11 +119,11 @@ func (v *introspector) ask(ctx context.Context, token string) (*Principal, error
 		return nil, errors.Join(ErrUnavailable, err)
 	}
 	now := v.c.Now()
-	if !answer.Active || !isAccess(answer.TokenType) {
+	p, err := answer.principal(v.c.Issuer, body)
+	if !answer.Active || !isAccess(answer.TokenType) || err != nil {
 		v.remember(token, cached{until: now.Add(min(negativeCache, max(v.c.CacheTTL, 0)))})
-		return nil, invalid("not active, or no access token")
+		return nil, errors.Join(invalid("not active, or no access token"), err)
 	}
-	p := answer.principal(v.c.Issuer, body)
 	until := now.Add(v.c.CacheTTL)
 	if !p.ExpiresAt.IsZero() && p.ExpiresAt.Before(until) {
 		until = p.ExpiresAt
@@ -152,6 +152,8 @@ type introspectionAnswer struct {
 	Audience  audience    `json:"aud"`
 	Issuer    string      `json:"iss"`
 	TokenID   string      `json:"jti"`
+
+	Confirmation json.RawMessage `json:"cnf"`
 }
 
 // isAccess reports whether a token of this type opens anything. Servers answer for
@@ -160,14 +162,18 @@ func isAccess(tokenType string) bool {
 	return tokenType == "" || strings.EqualFold(tokenType, "Bearer") || strings.EqualFold(tokenType, "DPoP")
 }
 
-func (a introspectionAnswer) principal(issuer string, claims []byte) *Principal {
+func (a introspectionAnswer) principal(issuer string, claims []byte) (*Principal, error) {
+	thumbprint, err := boundTo(a.Confirmation)
+	if err != nil || thumbprint == "" && strings.EqualFold(a.TokenType, "DPoP") {
+		return nil, invalid("bound to what cannot be checked")
+	}
 	if a.Issuer == "" {
 		a.Issuer = issuer
 	}
 	return &Principal{
 		Issuer: a.Issuer, Subject: a.Subject, ClientID: a.ClientID, TokenID: a.TokenID, Scopes: oauth.Scopes(a.Scope),
-		Audience: a.Audience, ExpiresAt: numeric(a.Expires), IssuedAt: numeric(a.IssuedAt), Claims: claims,
-	}
+		Audience: a.Audience, ExpiresAt: numeric(a.Expires), IssuedAt: numeric(a.IssuedAt), Thumbprint: thumbprint, Claims: claims,
+	}, nil
 }
 
 func (v *introspector) locate(ctx context.Context) (string, error) {

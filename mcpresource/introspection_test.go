@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -95,30 +96,43 @@ func TestIntrospectedType(t *testing.T) {
 		if token == "none" {
 			return active("")
 		}
-		return active(fmt.Sprintf(`,"token_type":%q`, token))
+		kind, bound := strings.CutSuffix(token, " bound")
+		if bound {
+			return active(fmt.Sprintf(`,"token_type":%q,"cnf":{"jkt":"thumb"}`, kind))
+		}
+		return active(fmt.Sprintf(`,"token_type":%q`, kind))
 	}
 	v := newIntrospector(t, s)
 	for kind, want := range map[string]error{
-		"none": nil, "Bearer": nil, "bearer": nil, "DPoP": nil, "dpop": nil,
+		"none": nil, "Bearer": nil, "bearer": nil, "DPoP bound": nil, "dpop bound": nil, "Bearer bound": nil, "DPoP": ErrInvalidToken,
 		"refresh_token": ErrInvalidToken, "Refresh": ErrInvalidToken, "N_A": ErrInvalidToken, "mac": ErrInvalidToken, " ": ErrInvalidToken,
 	} {
 		t.Run("RS-45 token_type "+kind, func(t *testing.T) {
 			for range 2 {
-				if _, err := validate(v, kind); !errors.Is(err, want) {
+				p, err := validate(v, kind)
+				if !errors.Is(err, want) {
 					t.Errorf("got %v, want %v", err, want)
+				}
+				if err == nil && strings.HasSuffix(kind, "bound") != (p.Thumbprint == "thumb") {
+					t.Errorf("RS-207: bound to %q", p.Thumbprint)
 				}
 			}
 			if kind == "none" {
 				return
 			}
-			local := Local(inProcess{"t": oauth.Introspection{Active: true, TokenType: kind}})
-			if _, err := validate(local, "t"); !errors.Is(err, want) {
-				t.Errorf("in the same process: got %v, want %v", err, want)
+			answer := oauth.Introspection{Active: true}
+			var bound bool
+			if answer.TokenType, bound = strings.CutSuffix(kind, " bound"); bound {
+				answer.Confirmation = &oauth.Confirmation{Thumbprint: "thumb"}
+			}
+			p, err := validate(Local(inProcess{"t": answer}), "t")
+			if !errors.Is(err, want) || err == nil && bound != (p.Thumbprint == "thumb") {
+				t.Errorf("in the same process: got %+v, %v, want %v", p, err, want)
 			}
 		})
 	}
 	t.Run("RS-45 a refused type is asked about once", func(t *testing.T) {
-		if n := s.asked.Load(); n != 10 {
+		if n := s.asked.Load(); n != 12 {
 			t.Errorf("asked %d times", n)
 		}
 	})

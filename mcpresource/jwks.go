@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -69,7 +70,7 @@ func (s *keySet) key(ctx context.Context, kid string) (publicKey, error) {
 		}
 		return k, nil
 	case fresh && tried < refreshPause:
-		return k, errNoKey
+		return k, s.missing()
 	case !fresh && tried < retryPause:
 		return k, ErrUnavailable
 	}
@@ -79,7 +80,16 @@ func (s *keySet) key(ctx context.Context, kid string) (publicKey, error) {
 	if k, ok, _, _ := s.lookup(kid); ok {
 		return k, nil
 	}
-	return k, errNoKey
+	return k, s.missing()
+}
+
+// missing is the error for an unknown key: while the set cannot be read, a new one may
+// be good as well.
+func (s *keySet) missing() error {
+	if s.failing() {
+		return fmt.Errorf("%w: unknown key, and the keys could not be read again", ErrUnavailable)
+	}
+	return errNoKey
 }
 
 // lookup finds a key and says how old the set is and how long ago it was last asked for.

@@ -132,7 +132,8 @@ type tokenClaims struct {
 	NotBefore json.Number `json:"nbf"`
 	IssuedAt  json.Number `json:"iat"`
 
-	Status json.RawMessage `json:"status"`
+	Confirmation json.RawMessage `json:"cnf"`
+	Status       json.RawMessage `json:"status"`
 }
 
 // audience is a string or an array of strings (RFC 7519 §4.1.3).
@@ -281,6 +282,9 @@ func (v *jwtValidator) principal(payload []byte) (*Principal, error) {
 		return nil, invalid("no subject")
 	}
 	var err error
+	if p.Thumbprint, err = boundTo(c.Confirmation); err != nil {
+		return nil, err
+	}
 	p.status, err = v.statusRef(c.Status, p.IssuedAt)
 	return p, err
 }

@@ -2,11 +2,43 @@ package mcpresource
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/netip"
+	"slices"
 	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 )
+
+// Limits bounds what each caller may do, which MCP demands for tool calls and
+// completions. A caller is issuer, subject and client together, never a session or a
+// header. A zero member is its default, a negative one no limit. What is remembered
+// does not grow with the number of callers.
+type Limits struct {
+	// Calls bounds tool calls, completions and new sessions together. Default: 100 a
+	// second, 500 at once. Beyond it: 429 with Retry-After.
+	Calls Rate
+	// Tools bounds those tools besides, by name or pattern as in Rules; the tools of a
+	// pattern share what it allows.
+	Tools map[string]Rate
+	// Concurrent bounds the requests under way, open streams among them. Default: 200.
+	// Beyond it: 429.
+	Concurrent int
+	// Timeout ends the context of a POST, unless it is subscriptions/listen; when nothing
+	// has been answered by then the answer is 504. Default: none but the end of the token.
+	Timeout time.Duration
+	// Strangers bounds the requests without a good token from one address (of IPv6 the
+	// /64), which get 429 instead of 401. Default: none, because behind a proxy everybody
+	// has its address: have the server set Request.RemoteAddr first.
+	Strangers Rate
+}
+
+// Rate is how often something may happen.
+type Rate struct {
+	PerSecond float64 // negative: any number
+	Burst     int     // at once, after a rest. Default: five seconds' worth, at least 1
+}
 
 // Limiter bounds how often a caller may do things.
 type Limiter interface {
@@ -15,58 +47,157 @@ type Limiter interface {
 	Allow(ctx context.Context, p *Principal, op Operation) (retryAfter time.Duration, ok bool)
 }
 
-const limitedCallers = 10_000
+// LimitError is returned by Guard.Admit when a caller does too much.
+type LimitError struct{ RetryAfter time.Duration }
 
-// PerPrincipal limits the tool calls, completions and new sessions of each caller
-// (issuer, subject and client together, never a session or a header) to perSecond,
-// with a burst. What it remembers is bounded.
+// Error implements error.
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("mcpresource: too many requests, wait %s", e.RetryAfter)
+}
+
+const (
+	defaultRate       = 100
+	defaultConcurrent = 200
+	burstSeconds      = 5
+)
+
+func (l Limits) withDefaults() Limits {
+	if l.Calls.PerSecond == 0 {
+		l.Calls.PerSecond = defaultRate
+	}
+	if l.Concurrent == 0 {
+		l.Concurrent = defaultConcurrent
+	}
+	return l
+}
+
+// PerPrincipal limits the tool calls, completions and new sessions of each caller to
+// perSecond, with a burst, as Limits.Calls does.
 func PerPrincipal(perSecond float64, burst int) Limiter {
-	return &perPrincipal{rate: rate.Limit(perSecond), burst: burst, callers: map[string]*rate.Limiter{}}
+	return newRates(Limits{Calls: Rate{PerSecond: max(perSecond, slowest), Burst: burst}}, time.Now)
 }
 
-type perPrincipal struct {
-	rate  rate.Limit
-	burst int
-
-	mu      sync.Mutex // guards callers
-	callers map[string]*rate.Limiter
+// rates is the limiter in memory.
+type rates struct {
+	Limits
+	patterns []string // of Tools, what says most first
+	buckets  *buckets
 }
 
-func (l *perPrincipal) Allow(_ context.Context, p *Principal, op Operation) (time.Duration, bool) {
+func newRates(l Limits, now func() time.Time) *rates {
+	byLength := func(a, b string) int { return len(b) - len(a) }
+	return &rates{l, slices.SortedStableFunc(slices.Values(slices.Sorted(maps.Keys(l.Tools))), byLength), newBuckets(now)}
+}
+
+// Allow implements Limiter. An operation that one of the two rates refuses counts in
+// neither.
+func (l *rates) Allow(_ context.Context, p *Principal, op Operation) (time.Duration, bool) {
+	var wanted [2]draw
+	draws := wanted[:0]
 	switch op.Method {
-	case "tools/call", "completion/complete", "initialize":
+	case "tools/call":
+		if name, ok := l.tool(op.Name); ok {
+			draws = append(draws, draw{bucket{p.Key(), name}, l.Tools[name]})
+		}
+	case "completion/complete", "initialize":
 	default:
 		return 0, true
 	}
-	r := l.of(p.Key()).Reserve()
-	if !r.OK() {
-		return time.Minute, false
-	}
-	if d := r.Delay(); d > 0 {
-		r.Cancel()
-		return d, false
-	}
-	return 0, true
+	wait := l.buckets.take(append(draws, draw{bucket{who: p.Key()}, l.Calls})...)
+	return wait, wait == 0
 }
 
-func (l *perPrincipal) of(key string) *rate.Limiter {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c, ok := l.callers[key]
-	if ok {
-		return c
+func (l *rates) tool(name string) (pattern string, ok bool) {
+	if _, ok := l.Tools[name]; ok {
+		return name, true
 	}
-	if len(l.callers) >= limitedCallers {
-		for k, old := range l.callers { // those with a full bucket lose nothing
-			if old.Tokens() >= float64(l.burst) {
-				delete(l.callers, k)
-			}
-		}
-		if len(l.callers) >= limitedCallers {
-			clear(l.callers)
+	i := slices.IndexFunc(l.patterns, func(p string) bool { return matches(p, name) })
+	if i < 0 {
+		return "", false
+	}
+	return l.patterns[i], true
+}
+
+// limit counts the operations of a message, and the message itself until release.
+func (g *Guard) limit(ctx context.Context, p *passage) *refusal {
+	if p.principal == nil {
+		return nil
+	}
+	for _, op := range p.envelope.ops {
+		if wait, ok := g.c.Limiter.Allow(ctx, p.principal, op); !ok {
+			return p.limited("Too many requests.", max(wait, time.Second))
 		}
 	}
-	c = rate.NewLimiter(l.rate, l.burst)
-	l.callers[key] = c
-	return c
+	if g.c.Limits.Concurrent > 0 {
+		p.underway = p.principal.Key()
+		if g.underway.add(p.underway, 1) > g.c.Limits.Concurrent {
+			return p.limited("Too many requests at once.", time.Second)
+		}
+	}
+	return nil
+}
+
+func (p *passage) limited(text string, wait time.Duration) *refusal {
+	return &refusal{outcome: "limited", status: http.StatusTooManyRequests, id: p.envelope.id, text: text, retry: wait}
+}
+
+// Admit counts op for the caller in ctx in the limits of the guard. It is for adapters
+// of transports that have no HTTP request, as stdio; a request that came through
+// Protect has been counted. Call release when op has ended. The error is a *LimitError
+// or ErrNoCaller.
+func (g *Guard) Admit(ctx context.Context, op Operation) (release func(), err error) {
+	p, ok := FromContext(ctx)
+	if !ok {
+		return nil, ErrNoCaller
+	}
+	pass := &passage{principal: p, envelope: envelope{ops: []Operation{op}}}
+	if no := g.limit(ctx, pass); no != nil {
+		g.release(pass)
+		return nil, &LimitError{no.retry}
+	}
+	return sync.OnceFunc(func() { g.release(pass) }), nil
+}
+
+// estrange turns the 401 of somebody who has had too many of them into a 429.
+func (g *Guard) estrange(r *http.Request, p *passage, no *refusal) *refusal {
+	if no.status != http.StatusUnauthorized || g.c.Limits.Strangers.PerSecond <= 0 {
+		return no
+	}
+	if wait := g.refusals.take(draw{bucket{who: network(r.RemoteAddr)}, g.c.Limits.Strangers}); wait > 0 {
+		return p.limited("Too many requests.", max(wait, time.Second))
+	}
+	return no
+}
+
+// network is the address that somebody can be told by: of IPv6 everybody has a /64.
+func network(remote string) string {
+	a, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return cut(remote, 64)
+	}
+	ip := a.Addr().Unmap()
+	if ip.Is6() {
+		prefix, _ := ip.WithZone("").Prefix(64) // 64 is a length that IPv6 has
+		return prefix.String()
+	}
+	return ip.String()
+}
+
+// tally counts what is under way, for each caller.
+type tally struct {
+	mu sync.Mutex // guards n
+	n  map[string]int
+}
+
+func (t *tally) add(key string, d int) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.n == nil {
+		t.n = map[string]int{}
+	}
+	n := t.n[key] + d
+	if t.n[key] = n; n == 0 {
+		delete(t.n, key)
+	}
+	return n
 }

@@ -27,11 +27,19 @@ func (g *Guard) checkOrigin(r *http.Request) *refusal {
 }
 
 func (g *Guard) isHost(host string) bool {
-	host = strings.ToLower(host)
+	host = canonicalHost(g.scheme, host)
 	if slices.Contains(g.hosts, host) {
 		return true
 	}
 	return g.anyLocal && oauth.IsLoopbackHost(hostname(host))
+}
+
+// canonicalHost is the one spelling of a Host value: names regard no case, and the port
+// that a scheme implies may be there or not (RFC 9110 §4.2.3).
+func canonicalHost(scheme, host string) string {
+	host = strings.ToLower(host)
+	port, _ := defaultPort(scheme)
+	return strings.TrimSuffix(host, ":"+port)
 }
 
 func hostname(hostport string) string {
@@ -56,23 +64,27 @@ func (g *Guard) isOrigin(origin string) bool {
 // The headers that browser clients of MCP send and read.
 const (
 	allowHeaders  = "Authorization, Content-Type, Accept, Last-Event-ID, MCP-Protocol-Version, Mcp-Session-Id, Mcp-Method, Mcp-Name, DPoP"
-	exposeHeaders = "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After"
+	exposeHeaders = "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After, DPoP-Nonce"
 )
 
-// crossOrigin sets the CORS headers for a permitted origin and answers its preflight.
-// The origin has been checked.
+// crossOrigin sets the CORS headers for a permitted origin and answers its preflight,
+// which has no token. The origin has been checked, and is named: never "*". There is no
+// Access-Control-Allow-Credentials, since nobody is known by a cookie here.
 func (g *Guard) crossOrigin(w http.ResponseWriter, r *http.Request) (answered bool) {
-	origin := r.Header.Get("Origin")
-	if !g.c.CORS || origin == "" {
+	if !g.c.CORS {
 		return false
 	}
-	h := w.Header()
+	h, origin := w.Header(), r.Header.Get("Origin")
+	h.Add("Vary", "Origin") // without one, too: a cache must not keep an answer for all
+	if origin == "" {
+		return false
+	}
 	h.Set("Access-Control-Allow-Origin", origin)
-	h.Add("Vary", "Origin")
 	h.Set("Access-Control-Expose-Headers", exposeHeaders)
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return false
 	}
+	h.Add("Vary", "Access-Control-Request-Headers")
 	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
 	h.Set("Access-Control-Allow-Headers", requestedHeaders(r))
 	h.Set("Access-Control-Max-Age", "600")

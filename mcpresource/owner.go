@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -21,8 +20,11 @@ func (g *Guard) checkSession(ctx context.Context, p *passage) *refusal {
 		return p.notFound()
 	}
 	owner, known, err := g.c.Sessions.Owner(ctx, p.session)
-	if err == nil && !known && p.principal != nil {
-		return g.claim(ctx, p)
+	if err == nil && !known {
+		if p.principal != nil {
+			return g.claim(ctx, p)
+		}
+		_, _, err = g.strangers.Owner(ctx, p.session) // counts as a use
 	}
 	switch {
 	case err != nil:
@@ -37,13 +39,13 @@ func (g *Guard) checkSession(ctx context.Context, p *passage) *refusal {
 // token. The binder has the last word about who was first.
 func (g *Guard) claim(ctx context.Context, p *passage) *refusal {
 	key := p.principal.Key()
-	if no := g.reserve(ctx, p); no != nil {
+	if no := g.reserve(ctx, p, key, g.c.Sessions, g.c.MaxSessions); no != nil {
 		return no
 	}
 	if err := g.c.Sessions.Bind(ctx, p.session, key); err != nil {
 		return p.unchecked(err)
 	}
-	g.release(p)
+	g.settle(p)
 	owner, known, err := g.c.Sessions.Owner(ctx, p.session)
 	switch {
 	case err != nil:
@@ -52,42 +54,70 @@ func (g *Guard) claim(ctx context.Context, p *passage) *refusal {
 		return p.notFound()
 	}
 	p.claimed = true
+	_ = g.strangers.Release(ctx, p.session) // in memory
 	return nil
 }
 
-// mayOpen stops a caller with too many sessions before the MCP library makes another.
+// anonymous owns the sessions that nobody with a token has used. No Key is like it.
+const anonymous = "\x00"
+
+// mayOpen stops a caller with too many sessions before the MCP library makes another,
+// and all those together who have no token.
 func (g *Guard) mayOpen(ctx context.Context, p *passage) *refusal {
 	opens := func(op Operation) bool { return op.Method == "initialize" }
-	if p.principal == nil || !slices.ContainsFunc(p.envelope.ops, opens) {
+	switch {
+	case !slices.ContainsFunc(p.envelope.ops, opens):
 		return nil
+	case p.principal == nil:
+		return g.reserve(ctx, p, anonymous, g.strangers, g.c.MaxAnonymousSessions)
 	}
-	return g.reserve(ctx, p)
+	return g.reserve(ctx, p, p.principal.Key(), g.c.Sessions, g.c.MaxSessions)
 }
 
-// reserve counts a session that is about to be bound, until release. It counts before
+// reserve counts a session that is about to be bound, until settle. It counts before
 // it looks, so that of many at once no more pass than may.
-func (g *Guard) reserve(ctx context.Context, p *passage) *refusal {
-	if g.c.MaxSessions < 0 {
+func (g *Guard) reserve(ctx context.Context, p *passage, owner string, table SessionBinder, most int) *refusal {
+	if most < 0 {
 		return nil
 	}
-	key := p.principal.Key()
-	p.reserved = key
-	opening := g.opening.add(key, 1)
-	live, err := g.c.Sessions.Live(ctx, key)
+	p.reserved = owner
+	opening := g.opening.add(owner, 1)
+	live, err := table.Live(ctx, owner)
 	switch {
 	case err != nil:
 		return p.unchecked(err)
-	case live+opening > g.c.MaxSessions:
-		return &refusal{outcome: "limited", status: http.StatusTooManyRequests, id: p.envelope.id, text: "Too many sessions.", retry: time.Minute}
+	case live+opening > most:
+		return p.limited("Too many sessions.", time.Minute)
 	}
 	return nil
 }
 
-// release ends what reserve began.
-func (g *Guard) release(p *passage) {
-	if p != nil && p.reserved != "" {
+// bind records whose session it is that the server has opened.
+func (g *Guard) bind(ctx context.Context, p *passage, id string) error {
+	defer g.settle(p)
+	if p.principal == nil {
+		return g.strangers.Bind(ctx, id, anonymous)
+	}
+	return g.c.Sessions.Bind(ctx, id, p.principal.Key())
+}
+
+// settle ends what reserve began.
+func (g *Guard) settle(p *passage) {
+	if p.reserved != "" {
 		g.opening.add(p.reserved, -1)
 		p.reserved = ""
+	}
+}
+
+// release gives back what a request holds while it is under way.
+func (g *Guard) release(p *passage) {
+	if p == nil {
+		return
+	}
+	g.settle(p)
+	if p.underway != "" {
+		g.underway.add(p.underway, -1)
+		p.underway = ""
 	}
 }
 
@@ -96,24 +126,5 @@ func (p *passage) notFound() *refusal {
 }
 
 func (p *passage) unchecked(err error) *refusal {
-	return &refusal{outcome: "unavailable", status: http.StatusServiceUnavailable, id: p.envelope.id, text: "The session cannot be checked now.", retry: time.Second, err: err}
-}
-
-// openings counts the sessions that each caller is about to open.
-type openings struct {
-	mu sync.Mutex // guards n
-	n  map[string]int
-}
-
-func (o *openings) add(key string, d int) int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.n == nil {
-		o.n = map[string]int{}
-	}
-	n := o.n[key] + d
-	if o.n[key] = n; n == 0 {
-		delete(o.n, key)
-	}
-	return n
+	return &refusal{outcome: "unavailable", status: http.StatusServiceUnavailable, id: p.envelope.id, text: "This cannot be checked now.", retry: time.Second, err: err}
 }

@@ -15,10 +15,12 @@ import (
 type Operation struct {
 	Method    string          // such as "tools/call"; "" for a response or a GET
 	Name      string          // params.name, or params.uri of resource methods
-	Arguments json.RawMessage // params.arguments, nil when absent
+	Arguments json.RawMessage // params.arguments, nil when absent; see Args
+
+	implied bool // by the operation before it
 }
 
-// Requirement is what an operation needs.
+// Requirement is what an operation needs. The zero value is any good token.
 type Requirement struct {
 	Scopes []string // all of them
 	Deny   bool     // nobody may, whatever their scopes
@@ -34,8 +36,10 @@ type PolicyFunc func(Operation) Requirement
 // Require calls f.
 func (f PolicyFunc) Require(op Operation) Requirement { return f(op) }
 
-// Rules is a Policy made of tables. A key is an exact name, or a prefix that ends in
-// "*"; the exact name goes first, then the longest prefix. Do not change it after New.
+// Rules is a Policy made of tables. A key is an exact name or a pattern in which "*"
+// stands for any text, for resources at the end alone. The exact name goes first, then
+// the pattern that says most, by its characters other than "*"; of those that say as
+// much, the scopes of all are needed. Do not change it after New.
 type Rules struct {
 	// Base is needed for everything that is not Public, and is what a client is told
 	// to ask for first.
@@ -45,18 +49,33 @@ type Rules struct {
 	Default []string
 	// Methods, Tools, Prompts and Resources (by URI) name what is needed beyond Base.
 	Methods, Tools, Prompts, Resources map[string][]string
-	// Deny lists tools that nobody may call.
-	Deny []string
+	// Deny lists the tools that nobody may call, by name or pattern, and the others what
+	// else nobody may do. Neither Public nor the tables go before them, Refine does.
+	Deny, DenyMethods, DenyPrompts, DenyResources []string
 	// Implies is the scope hierarchy: who holds the key holds the values, and what
 	// these imply in turn.
 	Implies map[string][]string
 	// Public methods need no token; they should show nothing about anybody.
 	Public []string
+	// Refine, when not nil, has the last word: it is told what the tables say, and may
+	// look at the arguments with Operation.Args.
+	Refine func(op Operation, need Requirement) Requirement
 }
 
 // Require implements Policy.
 func (r *Rules) Require(op Operation) Requirement {
-	if slices.Contains(r.Public, op.Method) {
+	need := r.byTables(op)
+	if r.Refine != nil {
+		return r.Refine(op, need)
+	}
+	return need
+}
+
+func (r *Rules) byTables(op Operation) Requirement {
+	switch {
+	case r.denied(op):
+		return Requirement{Deny: true}
+	case slices.Contains(r.Public, op.Method):
 		return Requirement{Public: true}
 	}
 	need := oauth.Scopes(r.Base)
@@ -66,9 +85,6 @@ func (r *Rules) Require(op Operation) Requirement {
 	table, named := r.table(op.Method)
 	if !named {
 		return Requirement{Scopes: need}
-	}
-	if op.Method == "tools/call" && slices.ContainsFunc(r.Deny, func(d string) bool { return matches(d, op.Name) }) {
-		return Requirement{Deny: true}
 	}
 	find := lookup
 	if isResource(op.Method) {
@@ -93,23 +109,68 @@ func (r *Rules) table(method string) (table map[string][]string, named bool) {
 	return nil, false
 }
 
+func (r *Rules) denied(op Operation) bool {
+	any := func(patterns []string, name string) bool {
+		return slices.ContainsFunc(patterns, func(d string) bool { return matches(d, name) })
+	}
+	switch {
+	case any(r.DenyMethods, op.Method):
+		return true
+	case op.Method == "tools/call":
+		return any(r.Deny, op.Name)
+	case op.Method == "prompts/get":
+		return any(r.DenyPrompts, op.Name)
+	case isResource(op.Method):
+		return slices.ContainsFunc(r.DenyResources, func(d string) bool { return matches(foldHost(d), foldHost(op.Name)) })
+	}
+	return false
+}
+
 func lookup(table map[string][]string, name string) ([]string, bool) {
 	if s, ok := table[name]; ok {
 		return s, true
 	}
 	best := -1
 	var found []string
-	for key, s := range table {
-		if prefix, glob := strings.CutSuffix(key, "*"); glob && strings.HasPrefix(name, prefix) && len(prefix) > best {
-			best, found = len(prefix), s
+	for key, scopes := range table {
+		if says := len(key) - strings.Count(key, "*"); matches(key, name) {
+			best, found = better(best, found, says, scopes)
 		}
 	}
 	return found, best >= 0
 }
 
+// better keeps the scopes of the key that says more. Those of equals are put in order,
+// because that of a map changes and a challenge must not.
+func better(best int, found []string, says int, scopes []string) (int, []string) {
+	switch {
+	case says > best:
+		return says, scopes
+	case says == best:
+		found = slices.Concat(found, scopes)
+		slices.Sort(found)
+	}
+	return best, found
+}
+
+// matches reports whether a name fits a pattern, in which "*" is any text.
 func matches(pattern, name string) bool {
-	prefix, glob := strings.CutSuffix(pattern, "*")
-	return pattern == name || glob && strings.HasPrefix(name, prefix)
+	before, after, glob := strings.Cut(pattern, "*")
+	if !glob || !strings.HasPrefix(name, before) {
+		return pattern == name
+	}
+	name = name[len(before):]
+	for {
+		part, rest, more := strings.Cut(after, "*")
+		if !more {
+			return strings.HasSuffix(name, part)
+		}
+		i := strings.Index(name, part)
+		if i < 0 {
+			return false
+		}
+		name, after = name[i+len(part):], rest
+	}
 }
 
 // expand returns the scopes that a holder of s has by the hierarchy.

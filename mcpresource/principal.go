@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -20,10 +22,15 @@ type Principal struct {
 	Audience  []string     // the resources the token is for
 	IssuedAt  time.Time    // zero when the token does not say
 	ExpiresAt time.Time
-	Claims    json.RawMessage // everything the token or the introspection says, as JSON
+	// Thumbprint is that of the key the token is bound to (RFC 7638, base64url), for which
+	// the guard demands a proof; "" for a bearer token.
+	Thumbprint string
+	Claims     json.RawMessage // everything the token or the introspection says, as JSON
 
-	status    *statusRef // where its issuer says that it is revoked, nil for nowhere
-	presented *presented // for Broker; nil but in a request that the guard has let through
+	status    *statusRef                  // where its issuer says that it is revoked, nil for nowhere
+	presented *presented                  // for Broker; nil but in a request that the guard has let through
+	again     func(context.Context) error // judges the token once more; nil outside a guard
+	reported  *atomic.Bool                // whether the handler reports the calls of the request
 }
 
 // Key identifies the caller for sessions and limits: the same person through another
@@ -51,7 +58,7 @@ func FromContext(ctx context.Context) (*Principal, bool) {
 
 // Credential is what a request presents.
 type Credential struct {
-	Scheme  string        // "Bearer", as sent
+	Scheme  string        // "Bearer" or "DPoP", as sent
 	Token   string        // the credential itself; never log it
 	Request *http.Request // for validators that look at more; its body must not be read
 }
@@ -80,24 +87,6 @@ var (
 	ErrNoCaller = errors.New("mcpresource: no verified caller")
 )
 
-// AnyOf tries validators in turn until one knows the token. When none does and one
-// could not be asked, the token counts as not judged.
-func AnyOf(validators ...Validator) Validator {
-	return ValidatorFunc(func(ctx context.Context, c Credential) (*Principal, error) {
-		failed := ErrInvalidToken
-		for _, v := range validators {
-			p, err := v.Validate(ctx, c)
-			if err == nil {
-				return p, nil
-			}
-			if !errors.Is(err, ErrInvalidToken) {
-				failed = err
-			}
-		}
-		return nil, failed
-	})
-}
-
 // Introspector answers whether a token is active. authserver.Server is one.
 type Introspector interface {
 	Introspect(ctx context.Context, token string) (oauth.Introspection, error)
@@ -121,13 +110,20 @@ func principalOf(a oauth.Introspection) (*Principal, error) {
 	if !a.Active || !isAccess(a.TokenType) {
 		return nil, ErrInvalidToken
 	}
+	var thumbprint string
+	switch {
+	case a.Confirmation != nil && a.Confirmation.Thumbprint != "":
+		thumbprint = a.Confirmation.Thumbprint
+	case a.Confirmation != nil || strings.EqualFold(a.TokenType, "DPoP"):
+		return nil, invalid("bound to what cannot be checked")
+	}
 	claims, err := json.Marshal(a)
 	if err != nil {
 		return nil, err
 	}
 	p := &Principal{
 		Issuer: a.Issuer, Subject: a.Subject, ClientID: a.ClientID, TokenID: a.TokenID,
-		Scopes: oauth.ParseScopes(a.Scope), Audience: []string{a.Audience}, ExpiresAt: unix(a.Expires), IssuedAt: unix(a.IssuedAt), Claims: claims,
+		Thumbprint: thumbprint, Scopes: oauth.ParseScopes(a.Scope), Audience: []string{a.Audience}, ExpiresAt: unix(a.Expires), IssuedAt: unix(a.IssuedAt), Claims: claims,
 	}
 	return p, nil
 }

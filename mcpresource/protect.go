@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -40,19 +41,24 @@ func (g *Guard) Protect(next http.Handler) http.Handler {
 
 // passage is what has been found out about a request.
 type passage struct {
+	began     time.Time
 	principal *Principal // nil for a public method
 	presented Credential // what the principal was judged by
 	envelope  envelope
 	body      []byte
 	session   string
-	claimed   bool   // this request has bound the session
-	reserved  string // Key of the caller for whom a session is reserved
+	claimed   bool        // this request has bound the session
+	reserved  string      // who has a session reserved
+	underway  string      // who has this request counted
+	calls     atomic.Bool // are reported by the handler
+	bound     bool        // the token is, and was refused for that, or should be
+	nonce     string      // for the next proof
 }
 
 // judge takes a request through every check. It returns nil, nil when it has
 // answered itself.
 func (g *Guard) judge(w http.ResponseWriter, r *http.Request) (*passage, *refusal) {
-	p := &passage{session: r.Header.Get("Mcp-Session-Id")}
+	p := &passage{began: g.c.Now(), session: r.Header.Get("Mcp-Session-Id")}
 	if no := g.checkOrigin(r); no != nil {
 		return p, no
 	}
@@ -60,8 +66,11 @@ func (g *Guard) judge(w http.ResponseWriter, r *http.Request) (*passage, *refusa
 		return nil, nil
 	}
 	no := g.authenticate(r, p)
+	if p.nonce != "" {
+		w.Header().Set("DPoP-Nonce", p.nonce)
+	}
 	if no != nil && !g.mayBePublic(r, no) {
-		return p, no
+		return p, g.estrange(r, p, no)
 	}
 	anonymous := no
 	if no := checkMethod(r); no != nil {
@@ -69,14 +78,17 @@ func (g *Guard) judge(w http.ResponseWriter, r *http.Request) (*passage, *refusa
 	}
 	if no := g.readMessage(w, r, p); no != nil {
 		if anonymous != nil {
-			return p, anonymous // nothing is said about a body to somebody unknown
+			return p, g.estrange(r, p, anonymous) // nothing is said about a body to somebody unknown
 		}
 		return p, no
 	}
-	if no := g.authorize(p, anonymous); no != nil {
-		return p, no
+	if no := g.authorize(r, p, anonymous); no != nil {
+		return p, g.estrange(r, p, no)
 	}
 	if no := g.limit(r.Context(), p); no != nil {
+		return p, no
+	}
+	if no := g.check(r.Context(), p); no != nil {
 		return p, no
 	}
 	return p, g.checkSession(r.Context(), p)
@@ -86,7 +98,7 @@ func (g *Guard) judge(w http.ResponseWriter, r *http.Request) (*passage, *refusa
 // POST can be an operation that the policy leaves open.
 func (g *Guard) mayBePublic(r *http.Request, no *refusal) bool {
 	rules, ok := g.c.Policy.(*Rules)
-	return no.outcome == "unauthenticated" && r.Method == http.MethodPost && (!ok || len(rules.Public) > 0)
+	return no.outcome == "unauthenticated" && r.Method == http.MethodPost && (!ok || len(rules.Public) > 0 || rules.Refine != nil)
 }
 
 // authenticate finds the caller (OAuth 2.1 §5.1). A token anywhere but in the header
@@ -94,25 +106,31 @@ func (g *Guard) mayBePublic(r *http.Request, no *refusal) bool {
 func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
 	values := r.Header.Values("Authorization")
 	if len(values) == 0 {
-		return &refusal{outcome: "unauthenticated", status: http.StatusUnauthorized, text: "Authentication is required.", challenge: &oauth.BearerChallenge{Scope: g.base}}
+		return &refusal{outcome: "unauthenticated", status: http.StatusUnauthorized, text: "Authentication is required.", challenge: &oauth.BearerChallenge{Scope: g.c.FirstScopes}}
 	}
 	scheme, token, _ := strings.Cut(strings.TrimSpace(values[0]), " ")
 	token = strings.TrimSpace(token)
-	if len(values) > 1 || token == "" || strings.ContainsAny(token, " \t,") || !strings.EqualFold(scheme, "Bearer") {
+	known := strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "DPoP")
+	if len(values) > 1 || token == "" || strings.ContainsAny(token, " \t,") || !known {
 		return g.challenged("malformed", http.StatusBadRequest, oauth.InvalidRequest, "The Authorization header is malformed.", nil)
 	}
 	p.presented = Credential{Scheme: scheme, Token: token, Request: r}
 	principal, err := g.c.Validator.Validate(r.Context(), p.presented)
 	switch {
-	case errors.Is(err, ErrInvalidToken):
-		return g.challenged("invalid_token", http.StatusUnauthorized, oauth.InvalidToken, "The access token is not valid.", err)
-	case err != nil || principal == nil:
+	case (err != nil || principal == nil) && outage(err):
 		return &refusal{outcome: "unavailable", status: http.StatusServiceUnavailable, text: "The access token cannot be checked now.", retry: time.Second, err: err}
+	case err != nil:
+		return g.challenged("invalid_token", http.StatusUnauthorized, oauth.InvalidToken, "The access token is not valid.", err)
 	}
 	if err := g.meant(principal); err != nil {
 		return g.challenged("invalid_token", http.StatusUnauthorized, oauth.InvalidToken, "The access token is not valid for this server.", err)
 	}
-	p.principal = principal
+	if no := g.confirm(r, p, principal); no != nil {
+		return no
+	}
+	own := *principal // that of a validator is shared
+	own.again, own.reported = g.validateAgain(p.presented), &p.calls
+	p.principal = &own
 	return nil
 }
 
@@ -200,66 +218,14 @@ func (g *Guard) decodeName(r *http.Request, p *passage) *refusal {
 	return nil
 }
 
-// authorize asks the policy about every operation of the message. One challenge names
-// every scope of all of them, so that one step-up is enough, and, for clients that
-// replace their scopes instead of adding to them, the relevant ones they hold already.
-func (g *Guard) authorize(p *passage, anonymous *refusal) *refusal {
-	need := oauth.Scopes(g.base)
-	var lacking *ScopeError
-	ops := p.envelope.ops
-	if len(ops) == 0 {
-		ops = []Operation{{}} // a GET or DELETE: what every operation needs
-	}
-	for _, op := range ops {
-		want := g.c.Policy.Require(op)
-		if want.Public {
-			continue
-		}
-		if anonymous != nil {
-			return anonymous
-		}
-		if !need.Has(want.Scopes...) {
-			need = need.Union(want.Scopes)
-		}
-		scope := g.sufficient(p.principal, want)
-		if scope != nil && (lacking == nil || scope.Denied) {
-			lacking = scope
-		}
-	}
-	switch {
-	case lacking == nil:
-		return nil
-	case lacking.Denied:
-		return &refusal{outcome: "insufficient_scope", status: http.StatusForbidden, id: p.envelope.id, text: "This operation is not permitted.", err: lacking}
-	}
-	no := g.challenged("insufficient_scope", http.StatusForbidden, oauth.InsufficientScope, "This operation needs more scope.", lacking)
-	no.challenge.Scope, no.id = need, p.envelope.id
-	return no
-}
-
-func (g *Guard) limit(ctx context.Context, p *passage) *refusal {
-	if g.c.Limiter == nil || p.principal == nil {
-		return nil
-	}
-	for _, op := range p.envelope.ops {
-		if wait, ok := g.c.Limiter.Allow(ctx, p.principal, op); !ok {
-			return &refusal{outcome: "limited", status: http.StatusTooManyRequests, id: p.envelope.id, text: "Too many requests.", retry: max(wait, time.Second)}
-		}
-	}
-	return nil
-}
-
 // forward hands the request on: with the caller in the context, without the token, and
 // for as long as the token lasts.
 func (g *Guard) forward(w http.ResponseWriter, r *http.Request, p *passage, next http.Handler) {
-	ctx := NewContext(r.Context(), p.principal.holding(p.presented))
-	if p.principal != nil {
-		var done func()
-		ctx, done = g.lifetime(ctx, p)
-		defer done()
-	}
+	ctx, done := g.lifetime(NewContext(r.Context(), p.principal.holding(p.presented)), p)
+	defer done()
 	out := r.Clone(ctx)
 	out.Header.Del("Authorization")
+	out.Header.Del("DPoP")
 	for _, h := range overrides {
 		out.Header.Del(h)
 	}
@@ -269,13 +235,18 @@ func (g *Guard) forward(w http.ResponseWriter, r *http.Request, p *passage, next
 		out.Body = io.NopCloser(bytes.NewReader(p.body))
 		out.ContentLength = int64(len(p.body))
 	}
-	next.ServeHTTP(&watcher{ResponseWriter: w, guard: g, request: r, passage: p}, out)
-	if err := endedEarly(ctx); err != nil {
-		g.record(r, p, Event{Outcome: "ended", Err: err})
-	}
+	g.serve(ctx, &watcher{ResponseWriter: w, guard: g, request: r, passage: p}, out, next)
 	if r.Method == http.MethodDelete && p.session != "" {
 		if err := g.c.Sessions.Release(ctx, p.session); err != nil {
 			g.c.Logger.WarnContext(ctx, "session not released", "error", err)
 		}
 	}
+}
+
+// serve runs the handler and says how that ended.
+func (g *Guard) serve(ctx context.Context, w *watcher, out *http.Request, next http.Handler) {
+	finished := false
+	defer func() { g.conclude(ctx, w, finished) }()
+	next.ServeHTTP(w, out)
+	finished = true
 }

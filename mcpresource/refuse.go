@@ -35,7 +35,7 @@ type refusal struct {
 func (g *Guard) challenged(outcome string, status int, code oauth.Code, text string, err error) *refusal {
 	c := &oauth.BearerChallenge{Error: code, Description: text}
 	if status == http.StatusUnauthorized {
-		c.Scope = g.base
+		c.Scope = g.c.FirstScopes
 	}
 	return &refusal{outcome: outcome, status: status, text: text, challenge: c, err: err}
 }
@@ -54,6 +54,7 @@ type rpcError struct {
 // refuse writes a refusal. The body says no more than header and status do.
 func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *passage, no *refusal) {
 	g.record(r, p, Event{Outcome: no.outcome, Status: no.status, Err: no.err})
+	g.called(r, p, no.outcome, no.status, no.err)
 	h := w.Header()
 	body := rpcError{Version: "2.0", ID: no.id}
 	if body.ID == nil {
@@ -64,8 +65,7 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *passage, no *r
 		body.Error.Code = codeRefused
 	}
 	if no.challenge != nil {
-		no.challenge.ResourceMetadata = g.metadata
-		h.Set("WWW-Authenticate", no.challenge.String())
+		h["Www-Authenticate"] = g.challenges(*no.challenge, p)
 		if no.challenge.Error != "" {
 			body.Error.Data = map[string]string{"error": string(no.challenge.Error)}
 			if s := no.challenge.Scope.String(); s != "" {
@@ -97,11 +97,9 @@ func (g *Guard) record(r *http.Request, p *passage, e Event) {
 		return
 	}
 	e.Time, e.Method, e.RemoteAddr = g.c.Now(), r.Method, r.RemoteAddr
-	if p != nil {
-		e.Principal = p.principal
-		for _, op := range p.envelope.ops {
-			e.Operations = append(e.Operations, Operation{Method: op.Method, Name: op.Name})
-		}
+	e.Principal = p.principal
+	for _, op := range p.envelope.ops {
+		e.Operations = append(e.Operations, op.record(false))
 	}
 	g.c.Audit(e)
 }

@@ -121,9 +121,13 @@ const judgeAgain = 15 * time.Second
 // lifetime returns the context of a request, so that no stream outlives its token: it
 // ends when the token does, or is revoked.
 func (g *Guard) lifetime(ctx context.Context, p *passage) (context.Context, func()) {
+	if p.principal == nil {
+		return g.timed(ctx, p)
+	}
 	ctx, cancel := context.WithTimeout(ctx, p.principal.ExpiresAt.Add(g.c.ClockSkew).Sub(g.c.Now()))
+	ctx, untime := g.timed(ctx, p)
 	ctx, end := context.WithCancelCause(ctx)
-	judge, leave := g.validateAgain(p.presented), func() {}
+	judge, leave := p.principal.again, func() {}
 	if status := p.principal.status; status != nil {
 		judge, leave = status.signed, status.watch(end)
 	}
@@ -132,8 +136,19 @@ func (g *Guard) lifetime(ctx context.Context, p *passage) (context.Context, func
 		rest()
 		leave()
 		end(nil)
+		untime()
 		cancel()
 	}
+}
+
+var errTimeout = errors.New("mcpresource: the operation took too long")
+
+// timed bounds the time of what is no stream.
+func (g *Guard) timed(ctx context.Context, p *passage) (context.Context, context.CancelFunc) {
+	if g.c.Limits.Timeout <= 0 || p.body == nil || p.envelope.streams() {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, g.c.Limits.Timeout, errTimeout)
 }
 
 func (g *Guard) validateAgain(c Credential) func(context.Context) error {
@@ -150,7 +165,7 @@ func judgeOften(ctx context.Context, judge func(context.Context) error, end cont
 	ready := make(chan struct{})
 	t = time.AfterFunc(judgeAgain, func() {
 		<-ready
-		if err := judge(ctx); errors.Is(err, ErrInvalidToken) {
+		if err := judge(ctx); err != nil && !outage(err) {
 			end(err)
 			return
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -150,12 +149,7 @@ func lookupURI(table map[string][]string, uri string) (found []string, ok bool) 
 		case !glob || !strings.HasPrefix(uri, prefix):
 			continue
 		}
-		switch {
-		case length > best:
-			best, found = length, scopes
-		case length == best:
-			found = slices.Concat(found, scopes)
-		}
+		best, found = better(best, found, length, scopes)
 	}
 	return found, best >= 0
 }

@@ -14,7 +14,7 @@ type watcher struct {
 	guard   *Guard
 	request *http.Request
 	passage *passage
-	sent    bool
+	status  int // what was sent, 0 before
 }
 
 func (w *watcher) WriteHeader(status int) {
@@ -37,10 +37,10 @@ func (w *watcher) Flush() {
 func (w *watcher) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *watcher) before(status int) {
-	if w.sent || status < http.StatusOK { // 1xx come before the answer
+	if w.status != 0 || status < http.StatusOK { // 1xx come before the answer
 		return
 	}
-	w.sent = true
+	w.status = status
 	h, ctx := w.Header(), w.request.Context()
 	if strings.HasPrefix(h.Get("Content-Type"), "text/event-stream") {
 		h.Set("X-Accel-Buffering", "no")
@@ -50,13 +50,12 @@ func (w *watcher) before(status int) {
 		return
 	}
 	id := h.Get("Mcp-Session-Id")
-	if id == "" || w.passage.principal == nil {
+	if id == "" {
 		return
 	}
-	if err := w.guard.c.Sessions.Bind(ctx, id, w.passage.principal.Key()); err != nil {
+	if err := w.guard.bind(ctx, w.passage, id); err != nil {
 		w.guard.c.Logger.WarnContext(ctx, "session not bound", "error", err)
 	}
-	w.guard.release(w.passage)
 }
 
 // forget takes back the claim to a session that the server does not know either, or

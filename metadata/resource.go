@@ -19,6 +19,9 @@ type ProtectedResource struct {
 	Documentation        string `json:"resource_documentation,omitempty"`   // resource_documentation: OPTIONAL, for developers
 	PolicyURI            string `json:"resource_policy_uri,omitempty"`      // resource_policy_uri: OPTIONAL
 	TermsURI             string `json:"resource_tos_uri,omitempty"`         // resource_tos_uri: OPTIONAL
+
+	DPoPAlgorithms Values `json:"dpop_signing_alg_values_supported,omitempty"` // dpop_signing_alg_values_supported: OPTIONAL
+	DPoPRequired   bool   `json:"dpop_bound_access_tokens_required,omitempty"` // dpop_bound_access_tokens_required: OPTIONAL, default false
 }
 
 // Validate reports what a conforming client would refuse r for, or nil.

@@ -17,9 +17,23 @@ type BearerChallenge struct {
 
 // String composes the header value. It begins with exactly "Bearer " and values hold
 // neither quotes nor backslashes, because clients parse it naively.
-func (c BearerChallenge) String() string {
+func (c BearerChallenge) String() string { return c.compose("Bearer", "") }
+
+// DPoPChallenge is the same for tokens that are bound to a key of the client
+// (RFC 9449 §7.1). A server that takes both sends both, each in a header of its own.
+type DPoPChallenge struct {
+	BearerChallenge
+	Algorithms []string // of proofs, in the order of preference
+}
+
+// String composes the header value.
+func (c DPoPChallenge) String() string {
+	return c.compose("DPoP", strings.Join(c.Algorithms, " "))
+}
+
+func (c BearerChallenge) compose(scheme, algorithms string) string {
 	var b strings.Builder
-	b.WriteString("Bearer ")
+	b.WriteString(scheme + " ")
 	sep := ""
 	add := func(name, value string) {
 		if value == "" {
@@ -31,6 +45,7 @@ func (c BearerChallenge) String() string {
 	add("error", string(c.Error))
 	add("error_description", strings.ReplaceAll(c.Description, ",", ";"))
 	add("scope", c.Scope.String())
+	add("algs", algorithms)
 	add("resource_metadata", c.ResourceMetadata)
 	return b.String()
 }

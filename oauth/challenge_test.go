@@ -26,6 +26,14 @@ func TestBearerChallenge(t *testing.T) {
 	}
 }
 
+func TestDPoPChallenge(t *testing.T) {
+	c := DPoPChallenge{BearerChallenge{InvalidDPoPProof, "The proof is not valid.", Scopes{"a", "b"}, "https://h/x"}, []string{"ES256", "EdDSA"}}
+	const want = `DPoP error="invalid_dpop_proof", error_description="The proof is not valid.", scope="a b", algs="ES256 EdDSA", resource_metadata="https://h/x"`
+	if got := c.String(); got != want {
+		t.Errorf("RS-206: got  %s\nwant %s", got, want)
+	}
+}
+
 func TestParseChallenges(t *testing.T) {
 	p := func(kv ...string) map[string]string {
 		m := map[string]string{}

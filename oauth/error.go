@@ -28,6 +28,10 @@ const (
 	InvalidToken      Code = "invalid_token"
 	InsufficientScope Code = "insufficient_scope"
 
+	// RFC 9449 §7.1 and §8.
+	InvalidDPoPProof Code = "invalid_dpop_proof"
+	UseDPoPNonce     Code = "use_dpop_nonce"
+
 	// RFC 7009 §2.2.1.
 	UnsupportedTokenType Code = "unsupported_token_type"
 
@@ -64,6 +68,8 @@ var status = map[Code]int{
 	TemporarilyUnavailable:   http.StatusServiceUnavailable,
 	InvalidToken:             http.StatusUnauthorized, // RFC 6750 §3.1
 	InsufficientScope:        http.StatusForbidden,    // RFC 6750 §3.1
+	InvalidDPoPProof:         http.StatusBadRequest, // RFC 9449 §5; a resource server answers 401
+	UseDPoPNonce:             http.StatusBadRequest, // RFC 9449 §8; a resource server answers 401
 	UnsupportedTokenType:     http.StatusBadRequest,
 	InvalidRedirectURI:       http.StatusBadRequest,
 	InvalidClientMetadata:    http.StatusBadRequest,

@@ -17,4 +17,11 @@ type Introspection struct {
 	Issuer    string `json:"iss,omitempty"`        // OPTIONAL
 	TokenID   string `json:"jti,omitempty"`        // OPTIONAL
 	GrantID   string `json:"gid,omitempty"`        // ours: the grant the token belongs to
+
+	Confirmation *Confirmation `json:"cnf,omitempty"` // OPTIONAL, nil for a bearer token
+}
+
+// Confirmation is the key that a token is bound to (RFC 7800 §3.1).
+type Confirmation struct {
+	Thumbprint string `json:"jkt,omitempty"` // of the JWK (RFC 7638), base64url; RFC 9449 §6.2
 }

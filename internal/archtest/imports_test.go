@@ -125,10 +125,10 @@ var (
 	}
 	toolkits = []string{"github.com/modelcontextprotocol", "github.com/mark3labs"}
 	// light is what mcpresource may link besides the standard library.
-	light = []string{"github.com/go-jose/go-jose/v4", "golang.org/x/sync/singleflight", "golang.org/x/time/rate"}
+	light = []string{"github.com/go-jose/go-jose/v4", "golang.org/x/sync/singleflight"}
 )
 
-// lightResource: mcpresource is the standard library, go-jose, two small packages of
+// lightResource: mcpresource is the standard library, go-jose, one small package of
 // golang.org/x and two of ours; an adapter adds its SDK and nothing of the server.
 func lightResource(m module) (bad []string) {
 	for _, p := range m.packages {

@@ -3,12 +3,16 @@ package gosdk_test
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
@@ -113,6 +117,127 @@ func Example_embedded() {
 	fmt.Println(resp.StatusCode, strings.ReplaceAll(resp.Header.Get("WWW-Authenticate"), base, "BASE"))
 	// Output:
 	// 401 Bearer scope="mcp", resource_metadata="BASE/.well-known/oauth-protected-resource/mcp"
+}
+
+// A server that its client starts. The access token comes in the environment; the
+// guard's rules apply as they do over HTTP.
+func ExampleStdio() {
+	guard, err := mcpresource.New(mcpresource.Config{
+		Resource:             "http://127.0.0.1/mcp",
+		AuthorizationServers: []string{"https://auth.example.com"},
+		Validator:            aliceAt("http://127.0.0.1/mcp"),
+		Policy:               &mcpresource.Rules{Base: []string{"mcp"}},
+	})
+	if err != nil {
+		panic(err)
+	}
+	server := mcp.NewServer(&mcp.Implementation{Name: "files", Version: "1.0.0"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "greet"}, func(_ context.Context, req *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+		caller, _ := gosdk.Principal(req)
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "hello " + caller.Subject}}}, nil, nil
+	})
+	gosdk.New(guard, server, nil)
+
+	os.Setenv("FILES_TOKEN", "alices-token") // whoever starts the server does that
+	in := io.NopCloser(strings.NewReader("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n{bad\n"))
+	err = server.Run(context.Background(), gosdk.Stdio(&gosdk.StdioOptions{
+		Caller: gosdk.FromEnv(guard, "FILES_TOKEN"),
+		Reader: in, Writer: os.Stdout, // yours: leave both out
+	}))
+	fmt.Println("ended:", err)
+	// Unordered output:
+	// {"jsonrpc":"2.0","id":1,"result":{}}
+	// {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"The message is not JSON."}}
+	// ended: <nil>
+}
+
+// HTTP+SSE of 2024-11-05 beside the endpoint of today, for clients that know nothing
+// else. It is a resource of its own, because clients compare its URL with its metadata.
+func ExampleAdapter_SSE() {
+	mux := http.NewServeMux()
+	host := httptest.NewServer(mux)
+	defer host.Close()
+	guard := func(resource string) *mcpresource.Guard {
+		g, err := mcpresource.New(mcpresource.Config{
+			Resource: resource, AuthorizationServers: []string{"https://auth.example.com"}, Validator: aliceAt(resource),
+			Policy:   &mcpresource.Rules{Base: []string{"mcp"}},
+			Metadata: mcpresource.Metadata{PathOnly: true}, // two resources on one host
+		})
+		if err != nil {
+			panic(err)
+		}
+		return g
+	}
+	today, old := guard(host.URL+"/mcp"), guard(host.URL+"/sse")
+	server := mcp.NewServer(&mcp.Implementation{Name: "files", Version: "1.0.0"}, nil)
+	adapter := gosdk.New(today, server, nil)
+	today.Register(mux, adapter.HTTP())
+	old.Register(mux, adapter.SSE())
+
+	client := mcp.NewClient(&mcp.Implementation{Name: "old", Version: "1"}, nil)
+	session, err := client.Connect(context.Background(), &mcp.SSEClientTransport{Endpoint: host.URL + "/sse", HTTPClient: &http.Client{Transport: bearer("alices-token")}}, nil)
+	if err != nil {
+		panic(err)
+	}
+	defer session.Close()
+	fmt.Println(session.InitializeResult().ServerInfo.Name)
+	// Output:
+	// files
+}
+
+// What depends on the object only the tool can decide, and what takes long it decides
+// more than once.
+func ExampleOwn() {
+	owners := map[string]string{} // of documents: the Key of whoever made them
+	remove := func(guard *mcpresource.Guard) mcp.ToolHandlerFor[struct{ ID string }, any] {
+		return func(ctx context.Context, req *mcp.CallToolRequest, in struct{ ID string }) (*mcp.CallToolResult, any, error) {
+			if err := gosdk.Own(req, owners[in.ID]); err != nil {
+				return nil, nil, err // as if it did not exist
+			}
+			if err := guard.Require(ctx, "files:delete"); err != nil {
+				return nil, nil, gosdk.Refusal(err) // insufficient_scope, with what is needed
+			}
+			for range 3 { // long work
+				if err := guard.Recheck(ctx, mcpresource.Operation{Method: "tools/call", Name: "delete"}); err != nil {
+					return nil, nil, gosdk.Refusal(err) // revoked since
+				}
+			}
+			return nil, nil, nil
+		}
+	}
+	guard, err := mcpresource.New(mcpresource.Config{
+		Resource: "http://127.0.0.1/mcp", AuthorizationServers: []string{"https://auth.example.com"},
+		Validator: aliceAt("http://127.0.0.1/mcp"), Policy: &mcpresource.Rules{Base: []string{"mcp"}},
+	})
+	if err != nil {
+		panic(err)
+	}
+	server := mcp.NewServer(&mcp.Implementation{Name: "files", Version: "1.0.0"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "delete"}, remove(guard))
+	host := httptest.NewServer(gosdk.NewHandler(guard, server, nil))
+	defer host.Close()
+	session := connect(host.URL+"/mcp", "alices-token")
+	defer session.Close()
+	for _, owner := range []string{"somebody else", "https://auth.example.com\x00alice\x00app"} {
+		owners["report"] = owner
+		_, err := session.CallTool(context.Background(), &mcp.CallToolParams{Name: "delete", Arguments: map[string]string{"ID": "report"}})
+		var refusal *jsonrpc.Error
+		errors.As(err, &refusal)
+		fmt.Println(refusal.Message)
+	}
+	// Output:
+	// Not found.
+	// This operation needs more scope.
+}
+
+// aliceAt takes any token for one of alice's for a resource. Yours: mcpresource.Discover.
+func aliceAt(resource string) mcpresource.Validator {
+	return mcpresource.ValidatorFunc(func(context.Context, mcpresource.Credential) (*mcpresource.Principal, error) {
+		return &mcpresource.Principal{
+			Issuer: "https://auth.example.com", Subject: "alice", ClientID: "app", Scopes: []string{"mcp"},
+			Audience: []string{resource}, ExpiresAt: time.Now().Add(time.Hour),
+		}, nil
+	})
 }
 
 // connect is an SDK client that sends one token.

@@ -22,28 +22,36 @@ const issuer = "https://auth.example.com"
 type rig struct {
 	*httptest.Server
 	guard   *mcpresource.Guard
+	adapter *Adapter
 	handler http.Handler
 
 	mu      sync.Mutex // guards headers
 	headers []http.Header
 }
 
-func newRig(t *testing.T, o *Options) *rig {
+// newRig serves two tools, open and secret, and what more adds.
+func newRig(t *testing.T, o *Options, more ...func(*mcp.Server)) *rig {
+	t.Helper()
+	return newRigOf(t, func(*mcpresource.Config) {}, o, more...)
+}
+
+func newRigOf(t *testing.T, change func(*mcpresource.Config), o *Options, more ...func(*mcp.Server)) *rig {
 	t.Helper()
 	r := &rig{}
 	mux := http.NewServeMux()
 	r.Server = httptest.NewServer(mux)
 	t.Cleanup(r.Close)
-	var err error
-	r.guard, err = mcpresource.New(mcpresource.Config{
+	c := mcpresource.Config{
 		Resource: r.URL + "/mcp", AuthorizationServers: []string{issuer},
 		Policy: &mcpresource.Rules{Base: []string{"mcp"}, Tools: map[string][]string{"secret": {"deep"}}},
 		Validator: mcpresource.ValidatorFunc(func(_ context.Context, c mcpresource.Credential) (*mcpresource.Principal, error) {
 			parts := strings.Split(c.Token, "-")
 			return r.principal(parts[0], parts[1:]...), nil
 		}),
-	})
-	if err != nil {
+	}
+	change(&c)
+	var err error
+	if r.guard, err = mcpresource.New(c); err != nil {
 		t.Fatal(err)
 	}
 	s := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
@@ -59,7 +67,11 @@ func newRig(t *testing.T, o *Options) *rig {
 	}
 	mcp.AddTool(s, &mcp.Tool{Name: "open"}, answer)
 	mcp.AddTool(s, &mcp.Tool{Name: "secret"}, answer)
-	r.handler = Unguarded(r.guard, s, o)
+	for _, add := range more {
+		add(s)
+	}
+	r.adapter = New(r.guard, s, o)
+	r.handler = r.adapter.HTTP()
 	r.guard.Register(mux, r.handler)
 	return r
 }
@@ -103,11 +115,16 @@ const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-
 
 func (r *rig) initialize(t *testing.T, token string) (session string) {
 	t.Helper()
-	status, body, session := r.post(t, token, "", "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	return r.initializeAt(t, token, "2025-11-25")
+}
+
+func (r *rig) initializeAt(t *testing.T, token, version string) (session string) {
+	t.Helper()
+	status, body, session := r.post(t, token, "", "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"`+version+`","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
 	if status != 200 || session == "" {
 		t.Fatalf("initialize: %d %s", status, body)
 	}
-	r.post(t, token, "2025-11-25", session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	r.post(t, token, version, session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	return session
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // urlRequired is the one revision that has the error URLElicitationRequired (-32042).
-const urlRequired = "2025-11-25"
+const urlRequired = rev20251125
 
 // How a call of 2026-07-28 that comes back with the person's consent waits for the person
 // to be done in the browser, which the client cannot know.
@@ -27,19 +27,19 @@ const (
 // (mcpresource.InteractionRequiredError) into a question by the client, if the client has
 // said that it can show links; else the answer holds the link as text. The page is not the
 // way to sign in to this server, which the guard asks for by 401 (RS-199).
-func (o *Options) interact(ctx context.Context, req mcp.Request, result mcp.Result, err error, again func() (mcp.Result, error)) (mcp.Result, error) {
+func (x *exchange) interact(ctx context.Context, result mcp.Result, err error, again func() (mcp.Result, error)) (mcp.Result, error) {
 	need := interaction(result, err)
 	if need == nil {
 		return result, err
 	}
 	switch {
-	case version(req) >= stateless && answered(req, need) == "accept":
-		if result, err = o.await(ctx, again); interaction(result, err) == nil {
+	case x.version >= stateless && answered(x.req, need) == "accept":
+		if result, err = x.o.await(ctx, again); interaction(result, err) == nil {
 			return result, err
 		}
-	case version(req) >= stateless && answered(req, need) == "" && showsLinks(req):
-		return ask(req, need), nil
-	case version(req) == urlRequired && showsLinks(req):
+	case x.version >= stateless && answered(x.req, need) == "" && showsLinks(x.req):
+		return inquiry(x.req, need), nil
+	case x.version == urlRequired && showsLinks(x.req):
 		return nil, mcp.URLElicitationRequiredError([]*mcp.ElicitParams{question(need, rand.Text())})
 	}
 	if tool, ok := result.(*mcp.CallToolResult); ok && tool != nil {
@@ -96,9 +96,9 @@ func questionKey(need *mcpresource.InteractionRequiredError) string {
 	return "connect-" + need.Provider
 }
 
-// ask is the result of 2026-07-28 that has the client put the question and call again.
+// inquiry is the result of 2026-07-28 that has the client put the question and call again.
 // The state of a tool that is itself in the middle of such a conversation is kept.
-func ask(req mcp.Request, need *mcpresource.InteractionRequiredError) mcp.Result {
+func inquiry(req mcp.Request, need *mcpresource.InteractionRequiredError) mcp.Result {
 	return &inputRequired{&mcp.CallToolResult{
 		InputRequests: mcp.InputRequestMap{questionKey(need): question(need, "")}, RequestState: state(req),
 	}}
@@ -119,20 +119,7 @@ func (r *inputRequired) MarshalJSON() ([]byte, error) {
 
 // asked is any of the requests that may be answered by a question.
 type asked interface {
-	ProtocolVersion() string
 	ClientCapabilities() *mcp.ClientCapabilities
-}
-
-// version is the one of this request, which its header names: what a client proposed when
-// it opened a session may have been another.
-func version(req mcp.Request) string {
-	if extra := req.GetExtra(); extra != nil && extra.Header.Get("Mcp-Protocol-Version") != "" {
-		return extra.Header.Get("Mcp-Protocol-Version")
-	}
-	if r, ok := req.(asked); ok {
-		return r.ProtocolVersion()
-	}
-	return ""
 }
 
 // showsLinks reports whether the client can show a link to the person (RS-180).

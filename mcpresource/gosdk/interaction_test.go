@@ -20,6 +20,9 @@ import (
 
 const connectURL = "https://auth.example.com/connect/abc"
 
+// needySealer has the tests look into the state of conversations.
+var needySealer, _ = mcpresource.NewSealer()
+
 // needy is a server whose tool, prompt and resource need an upstream token that is there
 // after so many calls.
 func needy(t *testing.T, patience int64) (url string, calls *atomic.Int64) {
@@ -53,7 +56,7 @@ func needy(t *testing.T, patience int64) (url string, calls *atomic.Int64) {
 	s.AddResource(&mcp.Resource{URI: "repo:///x", Name: "x"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: "repo:///x", Text: "x"}}}, token()
 	})
-	g.Register(mux, Unguarded(g, s, &Options{interactionPoll: time.Millisecond}))
+	g.Register(mux, Unguarded(g, s, &Options{interactionPoll: time.Millisecond, State: needySealer}))
 	return host.URL + "/mcp", calls
 }
 
@@ -182,19 +185,32 @@ func TestInteractionOf20260728(t *testing.T) {
 	})
 	t.Run("RS-171 RS-179 the form on the wire", func(t *testing.T) {
 		url, _ := needy(t, 1<<40)
-		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"repos","arguments":{},"requestState":"the tool's own","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"url":{}}}}}}`
+		alice := &mcpresource.Principal{Issuer: issuer, Subject: "alice", ClientID: "app"}
+		const call = `["tools/call","repos",{}]`
+		sealed := needySealer.Seal(alice, call, []byte("the tool's own"), time.Minute)
+		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"repos","arguments":{},"requestState":"` + sealed + `","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"url":{}}}}}}`
 		r := &rig{Server: &httptest.Server{URL: strings.TrimSuffix(url, "/mcp")}}
 		_, out, _ := r.post(t, "alice", stateless, "", body)
 		if i := strings.Index(out, "data: {"); i >= 0 {
 			out = out[i+len("data: "):]
 		}
-		var m struct{ Result json.RawMessage }
+		var m struct {
+			Result struct {
+				Type     string          `json:"resultType"`
+				Requests json.RawMessage `json:"inputRequests"`
+				State    string          `json:"requestState"`
+			}
+		}
 		if err := json.NewDecoder(strings.NewReader(out)).Decode(&m); err != nil {
 			t.Fatalf("%s: %v", out, err)
 		}
-		want := `{"resultType":"input_required","inputRequests":{"connect-github":{"method":"elicitation/create","params":{"mode":"url","message":"Access to your github account is needed. Please allow it in your browser.","url":"` + connectURL + `"}}},"requestState":"the tool's own"}`
-		if string(m.Result) != want {
-			t.Errorf("got  %s\nwant %s", m.Result, want)
+		want := `{"connect-github":{"method":"elicitation/create","params":{"mode":"url","message":"Access to your github account is needed. Please allow it in your browser.","url":"` + connectURL + `"}}}`
+		if m.Result.Type != "input_required" || string(m.Result.Requests) != want {
+			t.Errorf("got  %s %s\nwant input_required %s", m.Result.Type, m.Result.Requests, want)
+		}
+		// The state of the tool goes back as it came: sealed.
+		if state, err := needySealer.Open(alice, call, m.Result.State); err != nil || string(state) != "the tool's own" {
+			t.Errorf("got state %q of %q: %v", state, m.Result.State, err)
 		}
 	})
 }

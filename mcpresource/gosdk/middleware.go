@@ -2,158 +2,151 @@ package gosdk
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"reflect"
 	"slices"
-	"strings"
+	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// The JSON-RPC codes of refusals. That of an authorization error is outside the
-// range that MCP allocates.
-const (
-	codeForbidden     = -32000
-	codeInvalidParams = -32602
-)
+// codeForbidden is the JSON-RPC code of refusals: outside the range that MCP allocates.
+const codeForbidden = -32000
 
-// Middleware checks the scope of every call once more, on what the SDK decoded, and
-// filters lists by what the caller may use. It refuses whatever it cannot attribute
-// to a caller, unless the policy leaves the method open. A tool, prompt or resource that
+// exchange is one request on its way through the adapter.
+type exchange struct {
+	*Adapter
+	next    mcp.MethodHandler
+	method  string
+	req     mcp.Request
+	caller  *mcpresource.Principal // nil for a public method
+	version string                 // the revision that it follows
+	ops     []mcpresource.Operation
+	outcome string // "" until something decides it
+}
+
+// receive checks the scope of every call once more, on what the SDK decoded, and
+// filters lists by what the caller may use. It refuses whatever it cannot attribute to
+// a caller, unless the policy leaves the method open. A tool, prompt or resource that
 // fails because the person has to visit a page first (mcpresource.InteractionRequiredError)
 // makes the client ask the person to.
-func Middleware(g *mcpresource.Guard, o *Options) mcp.Middleware {
-	if o == nil {
-		o = &Options{}
-	}
-	return func(next mcp.MethodHandler) mcp.MethodHandler {
-		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-			p, _ := Principal(req)
-			// Without a caller in this request there is none in the context either: what
-			// stands there may be the one who opened the session.
-			ctx = mcpresource.NewContext(ctx, p)
-			for _, op := range operations(method, req) {
-				if err := g.Authorize(ctx, op); err != nil {
-					return nil, forbidden(err)
-				}
-			}
-			call := func() (mcp.Result, error) { return next(ctx, method, req) }
-			result, err := call()
-			result, err = o.interact(ctx, req, result, err, call)
-			if err != nil || result == nil {
-				return result, err
-			}
-			if !o.ShowAll {
-				filter(ctx, g, result)
-			}
-			private(result)
-			return result, nil
+func (a *Adapter) receive(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		began := time.Now()
+		x := &exchange{Adapter: a, next: next, method: method, req: req, ops: operations(method, req)}
+		x.caller, _ = Principal(req)
+		x.version = a.version(req)
+		// Without a caller in this request there is none in the context either: what
+		// stands there may be the one who opened the session.
+		ctx = mcpresource.NewContext(ctx, x.caller)
+		mcpresource.TakeCalls(ctx)
+		result, err := x.serve(ctx)
+		if err != nil {
+			result, err = nil, x.coded(err)
 		}
+		x.report(ctx, began, result, err)
+		return result, err
 	}
 }
 
-// operations says what a decoded request does, in the terms of the policy: first its
-// own method, then what that amounts to.
-func operations(method string, req mcp.Request) []mcpresource.Operation {
-	op := mcpresource.Operation{Method: method}
-	var more []mcpresource.Operation
-	switch p := req.GetParams().(type) {
-	case *mcp.CallToolParamsRaw:
-		if p != nil {
-			op.Name, op.Arguments = p.Name, p.Arguments
-		}
-	case *mcp.GetPromptParams:
-		if p != nil {
-			op.Name = p.Name
-		}
-	case *mcp.ReadResourceParams:
-		if p != nil {
-			op.Name = p.URI
-		}
-	case *mcp.SubscribeParams:
-		if p != nil {
-			op.Name = p.URI
-		}
-	case *mcp.UnsubscribeParams:
-		if p != nil {
-			op.Name = p.URI
-		}
-	case *mcp.CompleteParams:
-		if p != nil {
-			more = completed(p.Ref)
-		}
-	case *mcp.SubscriptionsListenParams:
-		if p != nil && p.Notifications != nil {
-			for _, uri := range p.Notifications.ResourceSubscriptions {
-				more = append(more, mcpresource.Operation{Method: "resources/subscribe", Name: uri})
-			}
-		}
+// serve takes the request through every check, and the answer through every filter.
+func (x *exchange) serve(ctx context.Context) (mcp.Result, error) {
+	if err := x.admit(ctx); err != nil {
+		return nil, err
 	}
-	return append([]mcpresource.Operation{op}, more...)
+	if held(x.req) { // the guard has counted what came through it
+		release, err := x.guard.Admit(ctx, x.ops[0])
+		if err != nil {
+			x.outcome = "limited"
+			return nil, refusalOf("Too many requests.", "error", "limited")
+		}
+		defer release()
+	}
+	state, err := x.openState()
+	if err != nil {
+		return nil, err
+	}
+	if x.method == "subscriptions/listen" {
+		var returned func()
+		ctx, returned = x.untilClosed(ctx)
+		defer returned()
+	}
+	var result mcp.Result
+	if call, ok := x.req.(*mcp.CallToolRequest); ok && call.Params != nil {
+		result, err = x.callTool(ctx, call)
+	} else {
+		result, err = x.recovered(ctx)
+	}
+	if err != nil || result == nil {
+		return nil, err
+	}
+	if opened, ok := result.(*mcp.InitializeResult); ok {
+		x.sessions.negotiated(x.req.GetSession().ID(), opened.ProtocolVersion)
+	}
+	if !x.o.ShowAll {
+		filter(ctx, x.guard, result)
+	}
+	private(result)
+	return x.sealState(x.clean(result), state), nil
 }
 
-// completed goes by the members and not by the type, as the guard does.
-func completed(ref *mcp.CompleteReference) (ops []mcpresource.Operation) {
-	if ref != nil && ref.Name != "" {
-		ops = append(ops, mcpresource.Operation{Method: "prompts/get", Name: ref.Name})
+// admit is everything that is decided before the handler.
+func (x *exchange) admit(ctx context.Context) error {
+	judge := x.guard.Authorize
+	if held(x.req) {
+		judge = x.guard.Recheck
 	}
-	if ref != nil && ref.URI != "" {
-		ops = append(ops, mcpresource.Operation{Method: "resources/read", Name: ref.URI})
+	for _, op := range x.ops {
+		if err := judge(ctx, op); err != nil {
+			return x.refused(err)
+		}
 	}
-	return ops
+	return x.advertised(ctx)
 }
 
-// forbidden is the JSON-RPC form of a refusal.
-func forbidden(err error) error {
-	if errors.Is(err, mcpresource.ErrResourceURI) {
-		return &jsonrpc.Error{Code: codeInvalidParams, Message: "The resource URI is not in its canonical form."}
+func (x *exchange) refused(err error) error {
+	switch {
+	case errors.Is(err, mcpresource.ErrUnavailable):
+		x.outcome = "unavailable"
+	case errors.Is(err, mcpresource.ErrInvalidToken), errors.Is(err, mcpresource.ErrNoCaller):
+		x.outcome = "invalid_token"
+	case errors.Is(err, mcpresource.ErrForbidden):
+		x.outcome = "forbidden"
+	case errors.Is(err, mcpresource.ErrResourceURI):
+		x.outcome = "invalid_input"
+	default:
+		x.outcome = "insufficient_scope"
 	}
-	data := map[string]string{"error": "invalid_token"}
-	message := "Authentication is required."
-	var scope *mcpresource.ScopeError
-	if errors.As(err, &scope) {
-		data = map[string]string{"error": "insufficient_scope", "scope": strings.Join(scope.Required, " ")}
-		message = "This operation needs more scope."
-	}
-	raw, _ := json.Marshal(data) // a map of strings always encodes
-	return &jsonrpc.Error{Code: codeForbidden, Message: message, Data: raw}
+	return forbidden(err)
 }
 
-// filter leaves in a list what the caller may use. The slices are fresh for each call.
-func filter(ctx context.Context, g *mcpresource.Guard, result mcp.Result) {
-	hidden := func(method, name string) bool {
-		return g.Authorize(ctx, mcpresource.Operation{Method: method, Name: name}) != nil
+// version is the revision that a request follows: what it says itself, what its session
+// has negotiated, or else what the SDK knows, which is what the client asked for.
+func (a *Adapter) version(req mcp.Request) string {
+	if own := metaVersion(req.GetParams()); own >= stateless {
+		return own
 	}
-	switch r := result.(type) {
-	case *mcp.ListToolsResult:
-		r.Tools = slices.DeleteFunc(r.Tools, func(t *mcp.Tool) bool { return hidden("tools/call", t.Name) })
-	case *mcp.ListPromptsResult:
-		r.Prompts = slices.DeleteFunc(r.Prompts, func(p *mcp.Prompt) bool { return hidden("prompts/get", p.Name) })
-	case *mcp.ListResourcesResult:
-		r.Resources = slices.DeleteFunc(r.Resources, func(s *mcp.Resource) bool { return hidden("resources/read", s.URI) })
-	case *mcp.ListResourceTemplatesResult:
-		r.ResourceTemplates = slices.DeleteFunc(r.ResourceTemplates, func(s *mcp.ResourceTemplate) bool { return hidden("resources/read", s.URITemplate) })
+	if s := req.GetSession(); s != nil {
+		if v := a.sessions.version(s.ID()); v != "" {
+			return v
+		}
 	}
+	v := ""
+	if r, ok := req.(interface{ ProtocolVersion() string }); ok {
+		v = r.ProtocolVersion()
+	}
+	if v == "" || v >= stateless || !slices.Contains(mcp.SupportedProtocolVersions(), v) {
+		return rev20251125 // what initialize answers then
+	}
+	return v
 }
 
-// private marks what depends on the caller as not to be shared by caches. The SDK's
-// default is public, which would let one person's list be served to another.
-func private(result mcp.Result) {
-	switch r := result.(type) {
-	case *mcp.ListToolsResult:
-		r.CacheScope = "private"
-	case *mcp.ListPromptsResult:
-		r.CacheScope = "private"
-	case *mcp.ListResourcesResult:
-		r.CacheScope = "private"
-	case *mcp.ListResourceTemplatesResult:
-		r.CacheScope = "private"
-	case *mcp.ReadResourceResult:
-		r.CacheScope = "private"
-	case *mcp.DiscoverResult:
-		r.CacheScope = "private"
+func metaVersion(p mcp.Params) string {
+	if v := reflect.ValueOf(p); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return ""
 	}
+	v, _ := p.GetMeta()[mcp.MetaKeyProtocolVersion].(string)
+	return v
 }

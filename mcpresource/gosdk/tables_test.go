@@ -40,6 +40,11 @@ func TestSecondCheckOfTables(t *testing.T) {
 	s.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: "file:///{+path}", Name: "f"}, func(_ context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.Params.URI, Text: "reached"}}}, nil
 	})
+	for _, name := range []string{"hello", "secret"} {
+		s.AddPrompt(&mcp.Prompt{Name: name}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+			return &mcp.GetPromptResult{Description: "reached"}, nil
+		})
+	}
 	h := Unguarded(g, s, nil)
 	serve := func(method, params string) string {
 		var named struct{ Name, URI string }
@@ -63,6 +68,9 @@ func TestSecondCheckOfTables(t *testing.T) {
 		{"RS-190 completion of another prompt", "completion/complete", `"ref":{"type":"ref/prompt","name":"secret"},"argument":{"name":"a","value":""}`, "insufficient_scope"},
 		{"RS-190 completion of a resource that may be read", "completion/complete", `"ref":{"type":"ref/resource","uri":"file:///public/{x}"},"argument":{"name":"x","value":""}`, "reached"},
 		{"RS-190 completion of another resource", "completion/complete", `"ref":{"type":"ref/resource","uri":"file:///{+path}"},"argument":{"name":"path","value":""}`, "insufficient_scope"},
+		{"RS-43 a prompt that may be got", "prompts/get", `"name":"hello"`, "reached"},
+		{"RS-43 another prompt", "prompts/get", `"name":"secret"`, "insufficient_scope"},
+		{"RS-43 a tool that no table names", "tools/call", `"name":"none","arguments":{}`, "insufficient_scope"},
 		{"RS-195 listening to a resource that may be read", "subscriptions/listen", `"notifications":{"resourceSubscriptions":["file:///public/a"]}`, "acknowledged"},
 		{"RS-195 listening to another one among them", "subscriptions/listen", `"notifications":{"resourceSubscriptions":["file:///public/a","file:///private/x"]}`, "insufficient_scope"},
 		{"RS-194 reading by another spelling", "resources/read", `"uri":"file:///public/%2E./private/x"`, "-32602"},

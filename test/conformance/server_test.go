@@ -35,24 +35,11 @@ func TestMain(m *testing.M) {
 func everything(t *testing.T) (sessions, stateless *url.URL) {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "everything-server")
-	build := exec.Command("go", "build", "-o", bin, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
+	build := exec.Command("go", "build", "-o", bin, fixture)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
-	start := func(era string) *url.URL {
-		address := freeAddress(t)
-		cmd := exec.Command(bin, "-http="+address, "-stateless="+era)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait() // killed
-		})
-		waitFor(t, address)
-		return &url.URL{Scheme: "http", Host: address}
-	}
-	return start("false"), start("true")
+	return start(t, bin, "-stateless=false"), start(t, bin, "-stateless=true")
 }
 
 func freeAddress(t *testing.T) string {
@@ -144,7 +131,12 @@ var scenarioLine = regexp.MustCompile(`(?m)^\s*(\S+) (\S+): (\d+) passed, (\d+) 
 // scenario, and whether the release gate is green.
 func suite(t *testing.T, target, revision string) (scenarios map[string][2]int, output string, green bool) {
 	t.Helper()
-	cmd := npmtest.Command(t, "conformance", "server", "--url", target, "--requirements", revision, "-o", t.TempDir())
+	return runSuite(t, target, "--requirements", revision)
+}
+
+func runSuite(t *testing.T, target string, args ...string) (scenarios map[string][2]int, output string, green bool) {
+	t.Helper()
+	cmd := npmtest.Command(t, "conformance", append([]string{"server", "--url", target, "-o", t.TempDir()}, args...)...)
 	out, err := cmd.CombinedOutput()
 	scenarios = map[string][2]int{}
 	for _, m := range scenarioLine.FindAllStringSubmatch(string(out), -1) {

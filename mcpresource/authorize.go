@@ -1,0 +1,165 @@
+package mcpresource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// ErrForbidden means that the Check of the guard refuses an operation that the scopes
+// allow. What else the error says is for the log.
+var ErrForbidden = errors.New("mcpresource: operation is not permitted")
+
+// authorize asks the policy about every operation of the message. One challenge names
+// every scope of all of them, so that one step-up is enough.
+func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refusal {
+	need := oauth.Scopes(g.base)
+	var lacking *ScopeError
+	ops := p.envelope.ops
+	if len(ops) == 0 {
+		ops = []Operation{{}} // a GET or DELETE: what every operation needs
+	}
+	for _, op := range ops {
+		want := g.c.Policy.Require(op)
+		switch {
+		case want.Deny && anonymous == nil:
+			lacking = &ScopeError{Denied: true}
+			continue
+		case want.Public && !want.Deny:
+			continue
+		case anonymous != nil:
+			return anonymous
+		}
+		if !need.Has(want.Scopes...) {
+			need = need.Union(want.Scopes)
+		}
+		if scope := g.sufficient(p.principal, want); scope != nil && lacking == nil {
+			lacking = scope
+		}
+	}
+	switch {
+	case lacking == nil:
+		return nil
+	case lacking.Denied:
+		return &refusal{outcome: "insufficient_scope", status: http.StatusForbidden, id: p.envelope.id, text: "This operation is not permitted.", err: lacking}
+	}
+	no := g.challenged("insufficient_scope", http.StatusForbidden, oauth.InsufficientScope, "This operation needs more scope.", lacking)
+	no.challenge.Scope, no.id = g.stepUp(r, need, p.principal.Scopes), p.envelope.id
+	return no
+}
+
+// stepUp is what a client is told to ask for. Nobody is told of offline_access, which is
+// between the client and the authorization server.
+func (g *Guard) stepUp(r *http.Request, need, granted oauth.Scopes) oauth.Scopes {
+	if g.c.StepUp == StepUpOperation || g.c.StepUp == StepUpByRevision && r.Header.Get("Mcp-Protocol-Version") >= addsScopes {
+		return need
+	}
+	return need.Union(granted).Without(oauth.Scopes{oauth.OfflineAccess})
+}
+
+// addsScopes is the revision from which on clients add to their scopes. Revisions are
+// dates and compare as strings.
+const addsScopes = "2026-07-28"
+
+// check asks about the objects of the message.
+func (g *Guard) check(ctx context.Context, p *passage) *refusal {
+	if g.c.Check == nil || p.principal == nil {
+		return nil
+	}
+	for _, op := range p.envelope.ops {
+		err := g.c.Check(ctx, p.principal, op)
+		switch {
+		case errors.Is(err, ErrUnavailable):
+			return p.unchecked(err)
+		case err != nil:
+			return &refusal{outcome: "forbidden", status: http.StatusForbidden, id: p.envelope.id, text: "This operation is not permitted.", err: err}
+		}
+	}
+	return nil
+}
+
+// Authorize checks once more, for adapters that see the decoded call, whether the
+// caller in ctx may do op. Nil means yes; otherwise a *ScopeError, ErrNoCaller, an error
+// that wraps ErrForbidden or ErrUnavailable and comes of Check, or ErrResourceURI for a
+// resource that nobody may name so.
+func (g *Guard) Authorize(ctx context.Context, op Operation) error {
+	p, err := g.covered(ctx, op)
+	if err != nil || p == nil || g.c.Check == nil {
+		return err
+	}
+	err = g.c.Check(ctx, p, op)
+	if err != nil && !errors.Is(err, ErrUnavailable) {
+		err = fmt.Errorf("%w: %w", ErrForbidden, err)
+	}
+	return err
+}
+
+// Covers reports whether the scopes of the caller in ctx are enough for op, whatever
+// its arguments and Check say: what a list should show.
+func (g *Guard) Covers(ctx context.Context, op Operation) bool {
+	_, err := g.covered(ctx, op)
+	return err == nil
+}
+
+// covered returns the caller, or nil where none is needed.
+func (g *Guard) covered(ctx context.Context, op Operation) (*Principal, error) {
+	if err := op.check(); err != nil {
+		return nil, err
+	}
+	need := g.c.Policy.Require(op)
+	if need.Public && !need.Deny {
+		return nil, nil
+	}
+	p, ok := FromContext(ctx)
+	if !ok {
+		return nil, ErrNoCaller
+	}
+	if scope := g.sufficient(p, need); scope != nil {
+		return nil, scope
+	}
+	return p, nil
+}
+
+// Recheck is Authorize for work that goes on after its request, as a task does: it
+// judges the token again as well, and the caller in ctx has to be the one who began.
+// Its errors are those of Authorize, and such that wrap ErrInvalidToken or
+// ErrUnavailable.
+func (g *Guard) Recheck(ctx context.Context, op Operation) error {
+	p, ok := FromContext(ctx)
+	if !ok {
+		return ErrNoCaller
+	}
+	if err := g.meant(p); err != nil {
+		return err
+	}
+	if p.again != nil {
+		if err := p.again(ctx); err != nil {
+			return judged(err)
+		}
+	}
+	return g.Authorize(ctx, op)
+}
+
+// judged is the error of a validator; what is no verdict is an outage.
+func judged(err error) error {
+	if outage(err) {
+		return fmt.Errorf("%w: %v", ErrUnavailable, err)
+	}
+	return err
+}
+
+// sufficient compares what is needed with what the caller has, by the hierarchy.
+func (g *Guard) sufficient(p *Principal, need Requirement) *ScopeError {
+	if need.Deny {
+		return &ScopeError{Denied: true}
+	}
+	held := g.hierarchic(p.Scopes)
+	if held.Has(need.Scopes...) {
+		return nil
+	}
+	return &ScopeError{Required: slices.Clone(need.Scopes), Missing: oauth.Scopes(need.Scopes).Without(held)}
+}

@@ -1,0 +1,146 @@
+package mcpresource
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// CallEvent is one call, as the audit keeps it: who did what, by which application, and
+// how it ended. It never holds a token.
+type CallEvent struct {
+	Time       time.Time       // when it began
+	Duration   time.Duration   // until the answer was complete
+	Principal  *Principal      // nil for a method that needs no token
+	Method     string          // such as "tools/call"
+	Name       string          // of the tool or prompt, or the URI; cut after 256 bytes
+	Arguments  json.RawMessage // nil unless Config.CallArguments
+	Outcome    string          // ok; error when the server answered so; aborted, ended, timeout; or why it was refused, as in Event
+	Status     int             // HTTP; 0 when nothing was answered, or an adapter reports
+	RemoteAddr string
+	Err        error // of a refusal, for the log
+}
+
+// LogCalls returns what Config.Calls is by default when there is a Logger: a line of
+// level Info for each call.
+func LogCalls(log *slog.Logger) func(context.Context, CallEvent) {
+	return func(ctx context.Context, e CallEvent) {
+		if !log.Enabled(ctx, slog.LevelInfo) {
+			return
+		}
+		log.LogAttrs(ctx, slog.LevelInfo, "call", e.attributes()...)
+	}
+}
+
+// LogValue implements slog.LogValuer.
+func (e CallEvent) LogValue() slog.Value { return slog.GroupValue(e.attributes()...) }
+
+func (e CallEvent) attributes() []slog.Attr {
+	out := []slog.Attr{
+		slog.String("method", e.Method), slog.String("name", e.Name), slog.String("outcome", e.Outcome),
+		slog.Int("status", e.Status), slog.Duration("duration", e.Duration), slog.String("remote", e.RemoteAddr),
+	}
+	if p := e.Principal; p != nil {
+		out = append(out, slog.String("issuer", p.Issuer), slog.String("subject", p.Subject), slog.String("client_id", p.ClientID), slog.String("jti", p.TokenID))
+	}
+	if e.Arguments != nil {
+		out = append(out, slog.String("arguments", string(e.Arguments)))
+	}
+	if e.Err != nil {
+		out = append(out, slog.Any("error", e.Err))
+	}
+	return out
+}
+
+// Report tells the audit of a call, for adapters: they know whether a tool failed, which
+// the HTTP status does not say. The caller is that of ctx unless e names one; Arguments
+// are dropped unless Config.CallArguments. See TakeCalls.
+func (g *Guard) Report(ctx context.Context, e CallEvent) {
+	if g.c.Calls == nil {
+		return
+	}
+	if e.Principal == nil {
+		e.Principal, _ = FromContext(ctx)
+	}
+	if e.Time.IsZero() {
+		e.Time = g.c.Now().Add(-e.Duration)
+	}
+	kept := Operation{Method: e.Method, Name: e.Name, Arguments: e.Arguments}.record(g.c.CallArguments)
+	e.Method, e.Name, e.Arguments = kept.Method, kept.Name, kept.Arguments
+	g.c.Calls(ctx, e)
+}
+
+// TakeCalls tells the guard that whoever handles this request, which has passed it,
+// reports its calls by Report; ctx is that of the request.
+func TakeCalls(ctx context.Context) {
+	if p, ok := FromContext(ctx); ok && p.reported != nil {
+		p.reported.Store(true)
+	}
+}
+
+// called reports the calls of a message. What a call amounts to besides is none.
+func (g *Guard) called(r *http.Request, p *passage, outcome string, status int, err error) {
+	if g.c.Calls == nil || p.calls.Load() {
+		return
+	}
+	for _, op := range p.envelope.ops {
+		if op.Method == "" || op.implied {
+			continue
+		}
+		g.Report(r.Context(), CallEvent{
+			Time: p.began, Duration: g.c.Now().Sub(p.began), Principal: p.principal, Method: op.Method, Name: op.Name, Arguments: op.Arguments,
+			Outcome: outcome, Status: status, RemoteAddr: r.RemoteAddr, Err: err,
+		})
+	}
+}
+
+// conclude reports how a request ended that has passed the guard, and answers where the
+// handler gave up in silence because the guard had ended its context.
+func (g *Guard) conclude(ctx context.Context, w *watcher, finished bool) {
+	r, p, cause := w.request, w.passage, context.Cause(ctx)
+	if no := g.interrupted(cause); no != nil && finished && w.status == 0 {
+		no.id = p.envelope.id
+		g.refuse(w.ResponseWriter, r, p, no)
+		return
+	}
+	outcome, status := "ok", w.status
+	if finished && status == 0 {
+		status = http.StatusOK // what net/http sends then
+	}
+	switch {
+	case !finished:
+		outcome = "aborted"
+	case errors.Is(cause, errTimeout):
+		outcome = "timeout"
+	case endedEarly(ctx) != nil:
+		outcome = "ended"
+		g.record(r, p, Event{Outcome: outcome, Err: cause})
+	case status >= http.StatusBadRequest:
+		outcome = "error"
+	}
+	g.called(r, p, outcome, status, nil)
+}
+
+// interrupted is the answer to a request that the guard has ended, nil for another.
+func (g *Guard) interrupted(cause error) *refusal {
+	switch {
+	case errors.Is(cause, errTimeout):
+		return &refusal{outcome: "timeout", status: http.StatusGatewayTimeout, text: "The operation took too long.", err: cause}
+	case errors.Is(cause, ErrInvalidToken):
+		return g.challenged("ended", http.StatusUnauthorized, oauth.InvalidToken, "The access token is not valid.", cause)
+	case errors.Is(cause, ErrUnavailable):
+		return &refusal{outcome: "ended", status: http.StatusServiceUnavailable, text: "The access token cannot be checked now.", retry: time.Second, err: cause}
+	}
+	return nil
+}
+
+// streams reports whether the message opens a stream that is meant to stay.
+func (e envelope) streams() bool {
+	return slices.ContainsFunc(e.ops, func(op Operation) bool { return op.Method == "subscriptions/listen" })
+}

@@ -1,0 +1,124 @@
+package mcpresource
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestCalls(t *testing.T) {
+	var calls []CallEvent
+	listening := func(change func(*Config)) *rig {
+		calls = nil
+		return newRig(t, func(c *Config) {
+			c.Calls = func(_ context.Context, e CallEvent) { calls = append(calls, e) }
+			if change != nil {
+				change(c)
+			}
+		})
+	}
+	one := func(t *testing.T) CallEvent {
+		t.Helper()
+		if len(calls) != 1 {
+			t.Fatalf("got %d events: %+v", len(calls), calls)
+		}
+		return calls[0]
+	}
+	t.Run("SP-07 who, by what, what, how it ended, how long", func(t *testing.T) {
+		r := listening(nil)
+		r.next = func(http.ResponseWriter, *http.Request) { r.now = r.now.Add(3 * time.Second) }
+		began := r.now
+		r.call("alice", tool("read"))
+		e := one(t)
+		if p := e.Principal; p.Subject != "alice" || p.ClientID != "app" || p.TokenID != "jti" || p.Issuer != issuer {
+			t.Errorf("who: %+v", p)
+		}
+		if e.Method != "tools/call" || e.Name != "read" || e.Outcome != "ok" || e.Status != 200 || e.Duration != 3*time.Second || !e.Time.Equal(began) || e.RemoteAddr == "" {
+			t.Errorf("what: %+v", e)
+		}
+		if e.Arguments != nil {
+			t.Errorf("RS-191 the arguments: %s", e.Arguments)
+		}
+	})
+	t.Run("SP-07 arguments when asked", func(t *testing.T) {
+		r := listening(func(c *Config) { c.CallArguments = true })
+		if r.call("alice", tool("read")); string(one(t).Arguments) != `{"a":1}` {
+			t.Errorf("got %s", calls[0].Arguments)
+		}
+	})
+	for _, tt := range []struct {
+		name, token, body, outcome string
+		status, events             int
+		change                     func(*Config)
+		next                       http.HandlerFunc
+	}{
+		{"SP-07 RS-35 a scope that lacks", "alice", tool("write_file"), "insufficient_scope", 403, 1, nil, nil},
+		{"SP-07 denied", "alice", tool("danger"), "insufficient_scope", 403, 1, nil, nil},
+		{"SP-07 too often", "alice", "[" + tool("read") + "," + tool("read") + "]", "limited", 429, 2, func(c *Config) { c.Limits.Calls = Rate{1, 1} }, nil},
+		{"SP-07 the server's own error", "alice", tool("read"), "error", 418, 1, nil, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(418) }},
+		{"SP-07 without a token, in public", "", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "ok", 200, 1, nil, nil},
+		{"SP-07 what a call amounts to besides is none", "alice", `{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"hello"}}}`, "ok", 200, 1, nil, nil},
+		{"SP-07 nor is an answer", "alice", `{"jsonrpc":"2.0","id":1,"result":{}}`, "", 0, 0, nil, nil},
+		{"SP-07 nor what nobody could read", "alice", `{`, "", 0, 0, nil, nil},
+		{"SP-07 the handler reports itself", "alice", tool("read"), "", 0, 0, nil, func(_ http.ResponseWriter, r *http.Request) { TakeCalls(r.Context()) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := listening(tt.change)
+			r.next = tt.next
+			if tt.token == "" {
+				r.do("POST", "/mcp", tt.body)
+			} else {
+				r.call(tt.token, tt.body)
+			}
+			if len(calls) != tt.events || tt.events > 0 && (calls[0].Outcome != tt.outcome || calls[0].Status != tt.status) {
+				t.Errorf("got %+v", calls)
+			}
+		})
+	}
+	t.Run("SP-07 one that breaks off", func(t *testing.T) {
+		r := listening(nil)
+		r.next = func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+		func() {
+			defer func() { recover() }()
+			r.call("alice", tool("read"))
+		}()
+		if one(t).Outcome != "aborted" {
+			t.Errorf("got %+v", calls[0])
+		}
+	})
+	t.Run("SP-07 an adapter says more", func(t *testing.T) {
+		r := listening(nil)
+		r.next = func(_ http.ResponseWriter, req *http.Request) {
+			TakeCalls(req.Context())
+			r.Report(req.Context(), CallEvent{Method: "tools/call", Name: strings.Repeat("n", 300), Arguments: json.RawMessage(`{"secret":1}`), Outcome: "tool_error", Duration: time.Second})
+		}
+		r.call("alice", tool("read"))
+		if e := one(t); e.Outcome != "tool_error" || e.Principal.Subject != "alice" || e.Arguments != nil || len(e.Name) > 260 || !e.Time.Equal(r.now.Add(-time.Second)) {
+			t.Errorf("got %+v", e)
+		}
+	})
+}
+
+func TestLogCalls(t *testing.T) {
+	var out bytes.Buffer
+	r := newRig(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&out, nil)) })
+	r.call("alice", tool("read"))
+	line := out.String()
+	for _, want := range []string{"msg=call", "method=tools/call", "name=read", "outcome=ok", "status=200", "subject=alice", "client_id=app", "jti=jti", "issuer=" + issuer} {
+		if !strings.Contains(line, want) {
+			t.Errorf("SP-07: %s is not in %s", want, line)
+		}
+	}
+	if strings.Contains(line, "Bearer") || strings.Contains(line, "arguments") {
+		t.Errorf("RS-191 SP-28: got %s", line)
+	}
+	out.Reset()
+	if r.call("alice", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a\nlevel=ERROR msg=forged"}}`); strings.Count(out.String(), "\n") != 1 {
+		t.Errorf("RS-191 a name made a line of its own: %s", out.String())
+	}
+}

@@ -1,0 +1,193 @@
+package mcpresource
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// DPoP is about tokens that are bound to a key of the client (RFC 9449), which nobody
+// can use who merely has seen them. A guard judges such a token whenever one comes, and
+// never takes it for a bearer token. With a DPoP in Config, the zero value too, it says
+// so in challenges and metadata.
+type DPoP struct {
+	// Required refuses bearer tokens.
+	Required bool
+	// NonceKey has every proof carry a nonce that this guard has made, so that no proof
+	// is of use that was made ahead of time (RFC 9449 §9). It is secret, of 32 bytes at
+	// least, and the same in all replicas. A nonce is good for two to five minutes.
+	NonceKey []byte
+	// Replays remembers the proofs that were used. Default: in memory, which several
+	// replicas want to replace.
+	Replays Replays
+}
+
+const (
+	// proofWindow is how far the clock of a client may be off, either way.
+	proofWindow = 5 * time.Minute
+	// nonceTime is how long one nonce is given out; it is taken as long again.
+	nonceTime = 150 * time.Second
+	minNonce  = 32
+)
+
+// dpopConfig is what the guard goes by, whether DPoP is offered or not.
+type dpopConfig struct {
+	DPoP
+	offered bool
+	target  string // the resource without its query
+}
+
+func (g *Guard) bindDPoP() error {
+	if g.c.DPoP != nil {
+		g.dpop = dpopConfig{DPoP: *g.c.DPoP, offered: true}
+	}
+	if n := len(g.dpop.NonceKey); n > 0 && n < minNonce {
+		return errors.New("mcpresource: DPoP: NonceKey is shorter than 32 bytes")
+	}
+	if g.dpop.Replays == nil {
+		g.dpop.Replays = newMemoryReplays(0, g.c.Now)
+	}
+	g.dpop.target, _, _ = strings.Cut(g.resource, "?")
+	return nil
+}
+
+// confirm checks that whoever presents a token may: a bound one needs a proof of its
+// key, and one that is not bound none (RFC 9449 §7).
+func (g *Guard) confirm(r *http.Request, p *passage, principal *Principal) *refusal {
+	by := strings.EqualFold(p.presented.Scheme, "DPoP")
+	switch {
+	case principal.Thumbprint == "" && !by && !g.dpop.Required:
+		return nil
+	case principal.Thumbprint == "":
+		p.bound = true
+		return g.challenged("invalid_token", http.StatusUnauthorized, oauth.InvalidToken, "The access token is not bound to a key.", nil)
+	case !by: // RFC 9449 §7.2
+		p.bound = true
+		return g.challenged("invalid_token", http.StatusUnauthorized, oauth.InvalidToken, "The access token is bound to a key and needs a proof.", nil)
+	}
+	if len(g.dpop.NonceKey) > 0 {
+		p.nonce = g.dpop.nonce(g.c.Now())
+	}
+	err := g.prove(r, p.presented.Token, principal.Thumbprint)
+	switch {
+	case errors.Is(err, errNonce):
+		return g.challenged("invalid_token", http.StatusUnauthorized, oauth.UseDPoPNonce, "The DPoP proof needs the nonce of this server.", err)
+	case errors.Is(err, ErrInvalidToken):
+		return g.challenged("invalid_token", http.StatusUnauthorized, oauth.InvalidDPoPProof, "The DPoP proof is not valid.", err)
+	case err != nil:
+		return &refusal{outcome: "unavailable", status: http.StatusServiceUnavailable, text: "The access token cannot be checked now.", retry: time.Second, err: err}
+	}
+	return nil
+}
+
+// prove checks the proof of a request (RFC 9449 §4.3), what costs least first, but
+// nothing that is stored before all else is right.
+func (g *Guard) prove(r *http.Request, token, thumbprint string) error {
+	headers := r.Header.Values("DPoP")
+	if len(headers) != 1 {
+		return invalid("not exactly one proof")
+	}
+	proof, err := parseProof(headers[0])
+	if err != nil {
+		return err
+	}
+	now := g.c.Now()
+	hash := sha256.Sum256([]byte(token))
+	switch {
+	case proof.Method != r.Method:
+		return invalid("the proof is for another method")
+	case !g.isTarget(r, proof.URI):
+		return invalid("the proof is for another URI")
+	case proof.TokenHash != base64.RawURLEncoding.EncodeToString(hash[:]):
+		return invalid("the proof is for another token")
+	case proof.issued.Before(now.Add(-proofWindow)) || proof.issued.After(now.Add(proofWindow)):
+		return invalid("the proof was not made now")
+	case proof.thumbprint != thumbprint:
+		return invalid("the proof is by another key")
+	case len(g.dpop.NonceKey) > 0 && !g.dpop.knows(proof.Nonce, now):
+		return errNonce
+	}
+	if err := proof.verify(); err != nil {
+		return err
+	}
+	first, err := g.dpop.Replays.Use(r.Context(), proof.id(), proof.issued.Add(proofWindow))
+	switch {
+	case err != nil:
+		return errors.Join(ErrUnavailable, err)
+	case !first:
+		return invalid("the proof was used before")
+	}
+	return nil
+}
+
+// isTarget compares htu with the public URL of the request, without query and fragment
+// (RFC 9449 §4.3): a proxy may have changed what arrives here.
+func (g *Guard) isTarget(r *http.Request, uri string) bool {
+	uri, _, _ = strings.Cut(uri, "#")
+	uri, _, _ = strings.Cut(uri, "?")
+	canonical, err := oauth.CanonicalResource(uri)
+	return err == nil && (canonical == g.dpop.target ||
+		canonical == strings.TrimRight(oauth.ResourceOrigin(g.resource)+r.URL.EscapedPath(), "/"))
+}
+
+var errNonce = errors.New("mcpresource: the proof has not the nonce of this server")
+
+// nonce is what proofs carry now: made of the time, so that there is nothing to store.
+func (d *dpopConfig) nonce(now time.Time) string {
+	mac := hmac.New(sha256.New, d.NonceKey)
+	mac.Write([]byte("mcpresource DPoP nonce"))
+	mac.Write(binary.BigEndian.AppendUint64(nil, uint64(now.Unix()/int64(nonceTime/time.Second))))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
+}
+
+// knows reports whether a nonce is the present one or the one before.
+func (d *dpopConfig) knows(nonce string, now time.Time) bool {
+	same := func(at time.Time) bool { return hmac.Equal([]byte(nonce), []byte(d.nonce(at))) }
+	return same(now) || same(now.Add(-nonceTime))
+}
+
+// challenges are the values of WWW-Authenticate: one for each scheme that is taken, the
+// one that the request used first (RFC 9110 §11.6.1, RFC 9449 §7.1).
+func (g *Guard) challenges(c oauth.BearerChallenge, p *passage) []string {
+	c.ResourceMetadata = g.metadata
+	used := strings.EqualFold(p.presented.Scheme, "DPoP")
+	proof := c.Error == oauth.InvalidDPoPProof || c.Error == oauth.UseDPoPNonce
+	var out []string
+	if !g.dpop.Required && !proof {
+		out = append(out, c.String())
+	}
+	if !g.dpop.offered && !used && !p.bound {
+		return out
+	}
+	if !used && !g.dpop.Required {
+		c.Error, c.Description = "", "" // of what was not tried
+	}
+	out = append(out, oauth.DPoPChallenge{BearerChallenge: c, Algorithms: dpopNames}.String())
+	if used {
+		slices.Reverse(out)
+	}
+	return out
+}
+
+// boundTo reads a cnf claim (RFC 7800 §3.1). What a token is bound to besides a key for
+// DPoP cannot be checked here, so such a token is not taken at all: as a bearer token it
+// would be worth more than its issuer meant.
+func boundTo(claim json.RawMessage) (thumbprint string, err error) {
+	if claim == nil || string(claim) == "null" {
+		return "", nil
+	}
+	var members map[string]string
+	if json.Unmarshal(claim, &members) != nil || len(members) != 1 || members["jkt"] == "" {
+		return "", invalid("bound to what cannot be checked")
+	}
+	return members["jkt"], nil
+}

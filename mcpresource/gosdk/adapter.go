@@ -1,0 +1,236 @@
+package gosdk
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+)
+
+// Options adjust an Adapter. The zero value, and nil, are safe defaults.
+type Options struct {
+	// Sessions configures the era up to 2025-11-25. Stateless and
+	// DisableLocalhostProtection are set for it; EventStore defaults to a bounded one
+	// in memory, SessionTimeout to 30 minutes. Whatever the store, it sees keys that
+	// begin with the caller, and replays to nobody else.
+	Sessions mcp.StreamableHTTPOptions
+	// Stateless configures the era from 2026-07-28. Stateless,
+	// PropagateRequestCancellation and DisableLocalhostProtection are set for it.
+	Stateless mcp.StreamableHTTPOptions
+
+	// ShowAll lists every tool, prompt and resource to every caller instead of those
+	// the caller's scopes cover. A client can then find out by calling what further
+	// scope it needs.
+	ShowAll bool
+
+	// State seals the requestState of multi round-trip requests for the caller, the
+	// operation and its arguments. Default: a key of this process; several replicas
+	// behind one URL need a Sealer with a key that they share.
+	State *mcpresource.Sealer
+	// StateLife is how long a client may take to bring a requestState back.
+	// Default: 10 minutes.
+	StateLife time.Duration
+
+	// ToolTimeout is how long a tool may run. Default: 10 minutes; negative: for ever.
+	// ToolTimeouts has other values for some tools, by exact name.
+	ToolTimeout  time.Duration
+	ToolTimeouts map[string]time.Duration
+	// AskTimeout is how long the server waits for a client that it has asked something,
+	// such as an elicitation. Default: 10 minutes; negative: for ever.
+	AskTimeout time.Duration
+	// MaxCalls bounds the tool calls of one caller that run at once. Default: 64;
+	// negative: any number. How often is up to the Limits of the Guard.
+	MaxCalls int
+
+	// UncheckedInput leaves it to tools to check their arguments. Otherwise those of
+	// every tool are checked against its schema, also of tools that were added with
+	// Server.AddTool, for which the SDK checks nothing.
+	UncheckedInput bool
+	// MaxResult bounds the text and data of a result of a tool or prompt, in bytes.
+	// Default: 10 MiB; negative: any size.
+	MaxResult int
+	// URISchemes are the schemes that links in results may have. Default: all but those
+	// that run something or hide it: javascript, vbscript and data.
+	URISchemes []string
+	// RawOutput lets the results of tools and prompts pass as they are: with terminal
+	// escape sequences, control characters, any link and any size.
+	RawOutput bool
+
+	Logger *slog.Logger // default: discard
+
+	interactionPoll time.Duration // default: interactionPoll, for tests
+}
+
+const (
+	sessionTimeout = 30 * time.Minute
+	stateLife      = 10 * time.Minute
+	toolTimeout    = 10 * time.Minute
+	askTimeout     = 10 * time.Minute
+	maxCalls       = 64
+	maxResult      = 10 << 20
+)
+
+func (o *Options) withDefaults() Options {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	if c.State == nil {
+		c.State, _ = mcpresource.NewSealer() // fails for keys alone
+	}
+	if c.StateLife == 0 {
+		c.StateLife = stateLife
+	}
+	if c.ToolTimeout == 0 {
+		c.ToolTimeout = toolTimeout
+	}
+	if c.AskTimeout == 0 {
+		c.AskTimeout = askTimeout
+	}
+	if c.MaxCalls == 0 {
+		c.MaxCalls = maxCalls
+	}
+	if c.MaxResult == 0 {
+		c.MaxResult = maxResult
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Adapter joins one guard and one server. It is safe for concurrent use.
+type Adapter struct {
+	guard    *mcpresource.Guard
+	server   *mcp.Server
+	o        Options
+	sessions *sessions
+	schemas  *schemas
+	running  *running
+	// sessionless is set when the server hands out no session ids, so that none can be
+	// asked for.
+	sessionless atomic.Bool
+
+	closing sync.Once
+	closed  chan struct{}
+}
+
+// New joins g and s, to which it adds middleware: call it once for a server, after
+// adding middleware that should see what the SDK does, and before any that should see
+// what clients do.
+func New(g *mcpresource.Guard, s *mcp.Server, o *Options) *Adapter {
+	a := newAdapter(g, s, o)
+	s.AddReceivingMiddleware(a.receive)
+	s.AddSendingMiddleware(a.send)
+	return a
+}
+
+func newAdapter(g *mcpresource.Guard, s *mcp.Server, o *Options) *Adapter {
+	return &Adapter{guard: g, server: s, o: o.withDefaults(), sessions: newSessions(), schemas: newSchemas(), running: newRunning(), closed: make(chan struct{})}
+}
+
+// NewHandler returns the guarded server with its RFC 9728 documents, ready to mount at
+// the root of a host: New and Handler in one.
+func NewHandler(g *mcpresource.Guard, s *mcp.Server, o *Options) http.Handler {
+	return New(g, s, o).Handler()
+}
+
+// Unguarded returns the server without the guard in front, for programs that mount
+// guard and documents themselves: New and HTTP in one.
+func Unguarded(g *mcpresource.Guard, s *mcp.Server, o *Options) http.Handler {
+	return New(g, s, o).HTTP()
+}
+
+// Middleware is what New adds to a server, for programs that do without the rest of an
+// Adapter: the second check of scopes, filtered lists, sealed state, and what Options
+// say about tools.
+func Middleware(g *mcpresource.Guard, o *Options) mcp.Middleware {
+	return newAdapter(g, nil, o).receive
+}
+
+// Handler returns the guarded server with its RFC 9728 documents.
+func (a *Adapter) Handler() http.Handler { return a.guard.Handler(a.HTTP()) }
+
+// HTTP returns the Streamable HTTP endpoint of every revision from 2025-03-26. It must
+// stand behind Guard.Protect: a request without a verified caller is refused.
+func (a *Adapter) HTTP() http.Handler {
+	server := func(*http.Request) *mcp.Server { return a.server }
+
+	sessions := a.o.Sessions
+	sessions.Stateless = false
+	sessions.DisableLocalhostProtection = true // the guard owns Host and Origin; behind a local proxy the SDK's check would refuse every request
+	if sessions.EventStore == nil {
+		sessions.EventStore = mcp.NewMemoryEventStore(nil)
+	}
+	sessions.EventStore = &events{inner: sessions.EventStore, sessions: a.sessions}
+	if sessions.SessionTimeout == 0 {
+		sessions.SessionTimeout = sessionTimeout
+	}
+	modern := a.o.Stateless
+	modern.Stateless = true
+	modern.DisableLocalhostProtection = true
+	modern.PropagateRequestCancellation = true // 2026-07-28: closing the stream cancels
+
+	return &endpoint{
+		adapter:   a,
+		sessions:  bridge(mcp.NewStreamableHTTPHandler(server, &sessions)),
+		stateless: bridge(mcp.NewStreamableHTTPHandler(server, &modern)),
+	}
+}
+
+// Close ends every session and every stream of the server: subscribers of 2026-07-28
+// get the result that ends their subscription, other calls of it are waited for. Call it
+// before http.Server.Shutdown, which waits for streams and does not end them. It
+// returns when all have ended, or the error of ctx.
+func (a *Adapter) Close(ctx context.Context) error {
+	a.closing.Do(func() { close(a.closed) })
+	var all sync.WaitGroup
+	for s := range a.server.Sessions() {
+		if s.ID() == "" { // it lasts as long as its one request
+			all.Go(func() { _ = s.Wait() })
+			continue
+		}
+		all.Go(func() { _ = s.Close() }) // whose client has gone needs no goodbye
+	}
+	ended := make(chan struct{})
+	go func() { all.Wait(); close(ended) }()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// untilClosed ends a subscription when the adapter is closed, so that its handler
+// returns a result; the SDK would drop that with the session.
+func (a *Adapter) untilClosed(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	returned := make(chan struct{})
+	go func() {
+		select {
+		case <-a.closed:
+			cancel()
+		case <-returned:
+		}
+	}()
+	return ctx, func() { close(returned); cancel() }
+}
+
+// send bounds the time that the server waits for a client.
+func (a *Adapter) send(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if a.o.AskTimeout > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, a.o.AskTimeout)
+			defer cancel()
+		}
+		return next(ctx, method, req)
+	}
+}

@@ -1,0 +1,69 @@
+package gosdk
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+)
+
+// principalKey is where the principal travels in auth.TokenInfo.Extra.
+const principalKey = "github.com/mcp-authd/mcp-authd/mcpresource.Principal"
+
+// heldKey marks a principal that was not judged for this request: its token was
+// presented once for all, as to a stdio server.
+const heldKey = "github.com/mcp-authd/mcp-authd/mcpresource.held"
+
+// bridge hands the caller that the guard has verified to the SDK. The SDK takes
+// token information only from its own bearer middleware, so that runs with a
+// placeholder for the token, which is gone again before the SDK reads the headers. It
+// also makes the SDK bind sessions to the whole identity: issuer, subject and client.
+func bridge(next http.Handler) http.Handler {
+	verify := func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
+		p, ok := mcpresource.FromContext(ctx)
+		if !ok {
+			return nil, auth.ErrInvalidToken
+		}
+		return tokenInfo(p), nil
+	}
+	bare := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Header.Del("Authorization")
+		next.ServeHTTP(w, r)
+	})
+	// The guard has judged the times already, with its own allowance for clocks.
+	bearer := auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true, ClockSkew: time.Hour})(bare)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, ok := mcpresource.FromContext(r.Context()); !ok {
+			bare.ServeHTTP(w, r) // a method that the policy leaves open; Middleware lets nothing else pass
+			return
+		}
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer verified")
+		bearer.ServeHTTP(w, r)
+	})
+}
+
+func tokenInfo(p *mcpresource.Principal) *auth.TokenInfo {
+	return &auth.TokenInfo{Scopes: p.Scopes, Expiration: p.ExpiresAt, UserID: p.Key(), Extra: map[string]any{principalKey: p}}
+}
+
+// Principal returns the verified caller of a request, in tools, prompts, resources
+// and middleware. It is the caller of this request also inside a session.
+func Principal(r mcp.Request) (*mcpresource.Principal, bool) {
+	extra := r.GetExtra()
+	if extra == nil || extra.TokenInfo == nil {
+		return nil, false
+	}
+	p, ok := extra.TokenInfo.Extra[principalKey].(*mcpresource.Principal)
+	return p, ok
+}
+
+// held reports whether the caller has to be judged again before this request.
+func held(r mcp.Request) bool {
+	extra := r.GetExtra()
+	return extra != nil && extra.TokenInfo != nil && extra.TokenInfo.Extra[heldKey] != nil
+}

@@ -1,0 +1,159 @@
+package gosdk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+)
+
+// report tells the audit of the guard what became of a request: Config.Calls and
+// Config.CallArguments say who hears what. The guard would know the HTTP status alone,
+// and nothing of stdio. The outcome is ok, tool_error, input_required, or why there was
+// no result: error, invalid_token, insufficient_scope, unknown_method, invalid_state,
+// invalid_input, limited, timeout, panic, or too_large.
+func (x *exchange) report(ctx context.Context, began time.Time, result mcp.Result, err error) {
+	if x.caller == nil { // the guard reports what it lets pass without one
+		return
+	}
+	e := mcpresource.CallEvent{Time: began, Duration: time.Since(began), Principal: x.caller, Method: x.method, Name: x.ops[0].Name, Arguments: x.ops[0].Arguments, Outcome: x.outcome, Err: err}
+	if e.Outcome == "" {
+		e.Outcome = outcome(result, err)
+	}
+	x.guard.Report(ctx, e)
+}
+
+func outcome(result mcp.Result, err error) string {
+	if err != nil {
+		return "error"
+	}
+	needs, _ := result.(interface{ NeedsInput() bool })
+	tool, _ := result.(*mcp.CallToolResult)
+	switch {
+	case needs != nil && needs.NeedsInput():
+		return "input_required"
+	case tool != nil && tool.IsError:
+		return "tool_error"
+	}
+	return "ok"
+}
+
+// callTool runs a tool within the limits of Options.
+func (x *exchange) callTool(ctx context.Context, call *mcp.CallToolRequest) (mcp.Result, error) {
+	leave, ok := x.running.enter(x.caller.Key(), x.o.MaxCalls)
+	if !ok {
+		x.outcome = "limited"
+		return nil, refusalOf("Too many calls of yours are running: wait for one to end.", "error", "limited")
+	}
+	if !x.o.UncheckedInput {
+		if bad, err := x.checkInput(ctx, call); bad != nil || err != nil {
+			leave()
+			if bad != nil {
+				return bad, nil
+			}
+			return nil, err
+		}
+	}
+	limit, own := x.o.ToolTimeouts[call.Params.Name]
+	if !own {
+		limit = x.o.ToolTimeout
+	}
+	if limit <= 0 {
+		defer leave()
+		return x.recovered(ctx)
+	}
+	return x.timed(ctx, limit, leave)
+}
+
+var errTimeout = errors.New("gosdk: the tool took too long")
+
+// timed answers in time also for a tool that does not heed its context. Such a one goes
+// on, and counts as running.
+func (x *exchange) timed(ctx context.Context, limit time.Duration, leave func()) (mcp.Result, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
+	type answer struct {
+		result mcp.Result
+		err    error
+		panics bool
+	}
+	done := make(chan answer, 1)
+	go func() {
+		defer cancel()
+		defer leave()
+		result, err, panics := protected(ctx, x)
+		done <- answer{result, err, panics}
+	}()
+	late := ctx.Done()
+	for {
+		select {
+		case a := <-done:
+			if a.panics {
+				x.outcome = "panic"
+			}
+			return a.result, a.err
+		case <-late:
+			if context.Cause(ctx) == errTimeout {
+				x.outcome = "timeout"
+				slow := &mcp.CallToolResult{}
+				slow.SetError(fmt.Errorf("the tool was stopped: it took longer than %v", limit))
+				return slow, nil
+			}
+			late = nil // cancelled by the client, or just done: the tool has the last word
+		}
+	}
+}
+
+// recovered calls the handler.
+func (x *exchange) recovered(ctx context.Context) (mcp.Result, error) {
+	result, err, panics := protected(ctx, x)
+	if panics {
+		x.outcome = "panic"
+	}
+	return result, err
+}
+
+// protected keeps the panic of one handler from ending the process: the SDK runs them
+// outside the reach of net/http.
+func protected(ctx context.Context, x *exchange) (result mcp.Result, err error, panics bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			x.o.Logger.ErrorContext(ctx, "a handler panicked", "method", x.method, "panic", p, "stack", string(debug.Stack()))
+			result, err, panics = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "Internal error."}, true
+		}
+	}()
+	call := func() (mcp.Result, error) { return x.next(ctx, x.method, x.req) }
+	result, err = call()
+	result, err = x.interact(ctx, result, err, call)
+	return result, err, false
+}
+
+// running counts the calls of each caller that run now.
+type running struct {
+	mu sync.Mutex // guards n
+	n  map[string]int
+}
+
+func newRunning() *running { return &running{n: map[string]int{}} }
+
+func (r *running) enter(caller string, most int) (leave func(), ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if most >= 0 && r.n[caller] >= most {
+		return nil, false
+	}
+	r.n[caller]++
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.n[caller]--; r.n[caller] == 0 {
+			delete(r.n, caller)
+		}
+	}, true
+}

@@ -1,0 +1,75 @@
+package gosdk
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// The codes that are not the same in every revision.
+const (
+	codeMissingResource = -32002 // up to 2025-11-25; -32602 since
+	codeURLElicitation  = -32042 // of 2025-11-25 alone
+)
+
+// coded gives an error the code that the revision has for it. A failure that says
+// nothing of itself is an internal error; the SDK would send the code 0.
+func (x *exchange) coded(err error) error {
+	var rpc *jsonrpc.Error
+	if !errors.As(err, &rpc) {
+		if strings.HasPrefix(err.Error(), "JSON RPC not handled") {
+			return err // the SDK makes -32601 of it
+		}
+		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
+	}
+	code := rpc.Code
+	switch {
+	case x.version >= stateless && code == codeMissingResource:
+		code = jsonrpc.CodeInvalidParams
+	case x.version >= stateless && code == codeURLElicitation:
+		code = jsonrpc.CodeInternalError // there it is asked for in a result
+	case x.version < stateless && x.method == "resources/read" && missing(rpc):
+		code = codeMissingResource
+	}
+	if code == rpc.Code {
+		return err
+	}
+	return &jsonrpc.Error{Code: code, Message: err.Error(), Data: rpc.Data}
+}
+
+// missing recognises mcp.ResourceNotFoundError.
+func missing(e *jsonrpc.Error) bool {
+	known, ok := mcp.ResourceNotFoundError("").(*jsonrpc.Error)
+	return ok && e.Code == known.Code && e.Message == known.Message
+}
+
+// advertised refuses methods of features that the server does not have (MCP 2026-07-28,
+// server features, "Capabilities"). The SDK answers them with empty lists, which older
+// clients may count on.
+func (x *exchange) advertised(ctx context.Context) error {
+	feature, _, _ := strings.Cut(x.method, "/")
+	if x.version < stateless || feature != "prompts" && feature != "resources" && feature != "completion" && x.method != "tools/list" {
+		return nil
+	}
+	s, ok := x.req.GetSession().(*mcp.ServerSession)
+	if !ok {
+		return nil
+	}
+	result, err := x.next(ctx, "server/discover", &mcp.ServerRequest[*mcp.DiscoverParams]{Session: s, Params: &mcp.DiscoverParams{}, Extra: x.req.GetExtra()})
+	d, ok := result.(*mcp.DiscoverResult)
+	if err != nil || !ok || d.Capabilities == nil {
+		return nil // then nothing is known against it
+	}
+	has := map[string]bool{
+		"prompts": d.Capabilities.Prompts != nil, "resources": d.Capabilities.Resources != nil,
+		"completion": d.Capabilities.Completions != nil, "tools": d.Capabilities.Tools != nil,
+	}
+	if has[feature] {
+		return nil
+	}
+	x.outcome = "unknown_method"
+	return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "This server has no " + feature + "."}
+}

@@ -1,0 +1,172 @@
+package gosdk
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// The revisions at which something changed.
+const (
+	rev20250326 = "2025-03-26" // the only one with batches
+	rev20250618 = "2025-06-18" // the version header
+	rev20251125 = "2025-11-25" // bad input is a result of the tool
+	stateless   = "2026-07-28" // no sessions
+)
+
+// Versions are dates and compare as strings.
+const (
+	versionHeader = "Mcp-Protocol-Version"
+	sessionHeader = "Mcp-Session-Id"
+	methodHeader  = "Mcp-Method"
+	paramPrefix   = "Mcp-Param-"
+)
+
+// endpoint is one URL for both eras. It refuses what the SDK lets pass and should not,
+// and says it in JSON-RPC.
+type endpoint struct {
+	adapter             *Adapter
+	sessions, stateless http.Handler
+}
+
+func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	out := &rpcErrors{ResponseWriter: w}
+	if r.Method != http.MethodPost {
+		e.serveOther(out, r)
+		return
+	}
+	body, err := e.read(w, r)
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		refuse(w, &refusal{http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, "The request body is too large.", nil})
+		return
+	case err != nil:
+		refuse(w, &refusal{http.StatusBadRequest, jsonrpc.CodeParseError, "The request body could not be read.", nil})
+		return
+	}
+	b, no := look(body)
+	if no == nil && b.modern(r) {
+		no = b.checkModern(r)
+	} else if no == nil {
+		no = e.checkSession(b, r)
+	}
+	if no != nil {
+		refuse(w, no)
+		return
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	if r.Header.Get("Accept") == "" {
+		r.Header.Set("Accept", "*/*") // RFC 9110 §12.5.1: so it means; the SDK refuses it
+	}
+	out.id = b.id()
+	if b.modern(r) {
+		e.stateless.ServeHTTP(out, r)
+		return
+	}
+	e.sessions.ServeHTTP(out, r)
+	if b.opens() && !out.failed && out.Header().Get(sessionHeader) == "" {
+		e.adapter.sessionless.Store(true)
+	}
+}
+
+// serveOther is for GET and DELETE, which are about sessions.
+func (e *endpoint) serveOther(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get(versionHeader) >= stateless {
+		e.stateless.ServeHTTP(w, r)
+		return
+	}
+	if v := e.adapter.sessions.version(r.Header.Get(sessionHeader)); v != "" && r.Header.Get(versionHeader) == "" {
+		r.Header.Set(versionHeader, v)
+	}
+	e.sessions.ServeHTTP(w, r)
+}
+
+// read is bounded by the guard too, which may have a larger bound.
+func (e *endpoint) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	most := e.adapter.o.Sessions.MaxRequestBodyBytes
+	switch {
+	case most < 0:
+		return io.ReadAll(r.Body)
+	case most == 0:
+		most = mcp.DefaultMaxRequestBodyBytes
+	}
+	return io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+}
+
+// modern reports whether a request is of the stateless era: by its _meta, or its header.
+// With _meta and no header it is one too, and refused for it (MCP 2026-07-28, Streamable
+// HTTP, "Protocol Version Header").
+func (b body) modern(r *http.Request) bool {
+	if r.Header.Get(versionHeader) >= stateless {
+		return true
+	}
+	for _, m := range b.messages {
+		if m.metaVersion() >= stateless {
+			return true
+		}
+	}
+	return false
+}
+
+// checkModern refuses what 2026-07-28 does and the SDK does not.
+func (b body) checkModern(r *http.Request) *refusal {
+	m := b.messages[0]
+	switch {
+	case b.batch:
+		return invalid(nil, "The body has to be one request or notification.")
+	case !m.isRequest():
+		return invalid(nil, "The body has to be a request or notification: servers of this revision ask nothing.")
+	}
+	// Of two headers a proxy and the server might each believe another.
+	for name, values := range r.Header {
+		if len(values) > 1 && (strings.HasPrefix(name, paramPrefix) || name == methodHeader || name == "Mcp-Name" || name == versionHeader) {
+			return &refusal{http.StatusBadRequest, mcp.CodeHeaderMismatch, "The header " + name + " is repeated.", m.ID}
+		}
+	}
+	if m.ID == nil && r.Header.Get(methodHeader) == "" {
+		r.Header.Set(methodHeader, *m.Method) // required of requests alone; the SDK asks for it here too
+	}
+	return nil
+}
+
+// checkSession refuses what the revisions with sessions do and the SDK does not.
+func (e *endpoint) checkSession(b body, r *http.Request) *refusal {
+	id := r.Header.Get(sessionHeader)
+	if id == "" && !b.opens() && !e.adapter.sessionless.Load() {
+		// Otherwise the SDK opens a session for it, and answers 200 with the code 0.
+		return invalid(b.id(), "The header Mcp-Session-Id is required.")
+	}
+	version := r.Header.Get(versionHeader)
+	if known := e.adapter.sessions.version(id); id != "" && known != "" && !b.opens() {
+		switch {
+		case version == "":
+			r.Header.Set(versionHeader, known)
+		case version != known && known >= rev20250618:
+			return invalid(b.id(), "The header MCP-Protocol-Version differs from what the session has negotiated.")
+		}
+	}
+	return b.checkBatch()
+}
+
+// checkBatch: 2025-03-26 has batches of requests and notifications or of responses;
+// initialize is never part of one. That other revisions have none, the SDK knows.
+func (b body) checkBatch() *refusal {
+	if !b.batch {
+		return nil
+	}
+	for _, m := range b.messages {
+		if m.isRequest() != b.messages[0].isRequest() {
+			return invalid(nil, "A batch has requests or responses, not both.")
+		}
+		if m.isRequest() && *m.Method == "initialize" {
+			return invalid(nil, "initialize must not be part of a batch.")
+		}
+	}
+	return nil
+}

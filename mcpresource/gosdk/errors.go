@@ -1,0 +1,97 @@
+package gosdk
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// refusal is an answer instead of the SDK's.
+type refusal struct {
+	status int
+	code   int64
+	text   string
+	id     json.RawMessage // nil when there is none
+}
+
+func invalid(id json.RawMessage, text string) *refusal {
+	return &refusal{http.StatusBadRequest, jsonrpc.CodeInvalidRequest, text, id}
+}
+
+func refuse(w http.ResponseWriter, no *refusal) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Del("Content-Length")
+	w.WriteHeader(no.status)
+	_, _ = w.Write(errorMessage(no.id, no.code, no.text)) // fails when the client has gone
+}
+
+// errorMessage is a JSON-RPC error response. The package jsonrpc cannot write one
+// without an id.
+func errorMessage(id json.RawMessage, code int64, text string) []byte {
+	if id == nil {
+		id = json.RawMessage("null")
+	}
+	type rpcError struct {
+		Code    int64  `json:"code"`
+		Message string `json:"message"`
+	}
+	b, _ := json.Marshal(struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Error   rpcError        `json:"error"`
+	}{"2.0", id, rpcError{code, text}}) // the id has been decoded
+	return b
+}
+
+// rpcErrors turns the SDK's errors in plain text into JSON-RPC errors, by which a
+// client knows that the server speaks MCP, and which request it was.
+type rpcErrors struct {
+	http.ResponseWriter
+	id     json.RawMessage
+	failed bool
+	held   int // status of an error whose text is to come
+}
+
+func (w *rpcErrors) WriteHeader(status int) {
+	w.failed = status >= http.StatusBadRequest
+	if w.failed && strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
+		w.held = status
+		return
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *rpcErrors) Write(b []byte) (int, error) {
+	if w.held == 0 {
+		return w.ResponseWriter.Write(b)
+	}
+	refuse(w.ResponseWriter, translate(w.held, strings.TrimSpace(string(b)), w.id))
+	w.held = 0
+	return len(b), nil
+}
+
+// Flush implements http.Flusher.
+func (w *rpcErrors) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
+
+// Unwrap lets http.ResponseController reach the writer below.
+func (w *rpcErrors) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// translate gives an error of the SDK the status and code it should have.
+func translate(status int, text string, id json.RawMessage) *refusal {
+	no := &refusal{status, jsonrpc.CodeInvalidRequest, text, id}
+	switch {
+	case strings.HasPrefix(text, "JSON RPC not handled") && id != nil:
+		no.status, no.code, no.text = http.StatusOK, jsonrpc.CodeMethodNotFound, "Method not found."
+	case strings.HasPrefix(text, "Accept must contain"):
+		no.status = http.StatusNotAcceptable
+	case strings.HasPrefix(text, "malformed payload"):
+		no.code, no.text = jsonrpc.CodeParseError, "The request body is malformed."
+	case status == http.StatusNotFound || strings.HasPrefix(text, "session user mismatch"):
+		no.status, no.code, no.text = http.StatusNotFound, codeForbidden, "Session not found." // whose it is, nobody learns
+	case status >= http.StatusInternalServerError:
+		no.code, no.text = jsonrpc.CodeInternalError, "Internal error."
+	}
+	return no
+}

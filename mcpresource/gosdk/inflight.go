@@ -1,0 +1,144 @@
+package gosdk
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// inflight keeps account of the calls of one connection, for transports of ours.
+type inflight struct {
+	mu      sync.Mutex // guards what follows
+	calls   map[jsonrpc.ID]*pending
+	opening jsonrpc.ID     // of initialize
+	version string         // "" until it is negotiated
+	muted   map[string]int // progress tokens of cancelled calls
+}
+
+// pending is a call that has not been answered.
+type pending struct {
+	batch     *batch // nil for a call of its own
+	token     string // of progress, as JSON
+	listens   bool
+	cancelled bool
+}
+
+// batch collects the answers to the calls of one line.
+type batch struct {
+	left    int
+	answers []json.RawMessage
+}
+
+func newInflight() *inflight {
+	return &inflight{calls: map[jsonrpc.ID]*pending{}, muted: map[string]int{}}
+}
+
+// begin reports false for an id that is in use.
+func (f *inflight) begin(r *jsonrpc.Request, m message, b *batch) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.calls[r.ID] != nil {
+		return false
+	}
+	f.calls[r.ID] = &pending{batch: b, token: string(m.Params.Meta["progressToken"]), listens: r.Method == "subscriptions/listen"}
+	if b != nil {
+		b.left++
+	}
+	if r.Method == "initialize" {
+		f.opening = r.ID
+	}
+	return true
+}
+
+// cancel marks a call to which no answer is expected any more.
+func (f *inflight) cancel(m message) {
+	var raw any
+	if json.Unmarshal(m.Params.Request, &raw) != nil {
+		return
+	}
+	id, err := jsonrpc.MakeID(raw)
+	if err != nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p := f.calls[id]
+	if p == nil || p.cancelled {
+		return
+	}
+	p.cancelled = true
+	if p.token != "" {
+		f.muted[p.token]++
+	}
+}
+
+// end takes the answer to a call, and returns the line that has to be sent: none to a
+// cancelled call, and one for a batch when all its calls have been answered. The answer
+// that ends a subscription is sent although it was cancelled.
+func (f *inflight) end(r *jsonrpc.Response) ([]byte, error) {
+	line, err := jsonrpc.EncodeMessage(r)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a response: %w", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if r.ID == f.opening && r.Result != nil {
+		var opened struct {
+			Version string `json:"protocolVersion"`
+		}
+		_ = json.Unmarshal(r.Result, &opened) // the SDK has written it
+		f.version = opened.Version
+	}
+	p := f.calls[r.ID]
+	delete(f.calls, r.ID)
+	if p == nil {
+		return line, nil
+	}
+	if p.cancelled && p.token != "" {
+		if f.muted[p.token]--; f.muted[p.token] <= 0 {
+			delete(f.muted, p.token)
+		}
+	}
+	switch {
+	case p.batch != nil:
+		p.batch.left--
+		return p.batch.add(line), nil
+	case p.cancelled && !p.listens:
+		return nil, nil
+	}
+	return line, nil
+}
+
+// add returns the whole answer when nothing is left. The lock is held.
+func (b *batch) add(answer []byte) []byte {
+	b.answers = append(b.answers, answer)
+	if b.left > 0 {
+		return nil
+	}
+	line, _ := json.Marshal(b.answers) // each has just been encoded
+	return line
+}
+
+// mutes reports whether a notification is about a cancelled call.
+func (f *inflight) mutes(r *jsonrpc.Request) bool {
+	if r.Method != "notifications/progress" {
+		return false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.muted) == 0 {
+		return false
+	}
+	var p struct {
+		Token json.RawMessage `json:"progressToken"`
+	}
+	return json.Unmarshal(r.Params, &p) == nil && f.muted[string(p.Token)] > 0
+}
+
+func (f *inflight) negotiated() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.version
+}

@@ -1,0 +1,123 @@
+package gosdk
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// checkInput checks the arguments of a call against the schema of its tool. The SDK
+// does that for tools that were added with mcp.AddTool; whether one was cannot be seen
+// from here. A bad argument is a protocol error up to 2025-06-18, and since then a
+// result, which the model can learn from (SEP-1303).
+func (x *exchange) checkInput(ctx context.Context, call *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	tool := x.find(ctx, call)
+	if tool == nil {
+		return nil, nil // the SDK says that it knows none
+	}
+	schema, err := x.schemas.of(tool)
+	if err != nil {
+		x.outcome = "error"
+		x.o.Logger.ErrorContext(ctx, "the input schema of a tool cannot be used", "tool", tool.Name, "error", err)
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("The input schema of %q cannot be used: it has to be JSON Schema 2020-12 without references to elsewhere.", tool.Name)}
+	}
+	err = validate(schema, call.Params.Arguments)
+	if err == nil {
+		return nil, nil
+	}
+	x.outcome = "invalid_input"
+	if x.version <= rev20250618 {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "validating \"arguments\": " + err.Error()}
+	}
+	bad := &mcp.CallToolResult{}
+	bad.SetError(fmt.Errorf("validating \"arguments\": %w", err))
+	return bad, nil
+}
+
+// validate treats missing arguments and defaults as the SDK does.
+func validate(schema *jsonschema.Resolved, raw json.RawMessage) error {
+	arguments := map[string]any{}
+	if len(raw) > 0 {
+		if err := json.Unmarshal(raw, &arguments); err != nil {
+			return fmt.Errorf("they have to be an object")
+		}
+	}
+	if arguments == nil { // null
+		arguments = map[string]any{}
+	}
+	var v any = arguments
+	if err := schema.ApplyDefaults(&v); err != nil {
+		return err
+	}
+	return schema.Validate(v)
+}
+
+// find asks the server for its tools, because it has no method for one. The answer is
+// never kept: a tool may be replaced at any time.
+func (x *exchange) find(ctx context.Context, call *mcp.CallToolRequest) *mcp.Tool {
+	for cursor := ""; ; {
+		result, err := x.next(ctx, "tools/list", &mcp.ListToolsRequest{Session: call.Session, Params: &mcp.ListToolsParams{Cursor: cursor}, Extra: call.Extra})
+		list, ok := result.(*mcp.ListToolsResult)
+		if err != nil || !ok {
+			return nil
+		}
+		for _, tool := range list.Tools {
+			if tool.Name == call.Params.Name {
+				return tool
+			}
+		}
+		if cursor = list.NextCursor; cursor == "" {
+			return nil
+		}
+	}
+}
+
+// maxSchemas bounds the schemas that are kept ready, for servers that replace tools.
+const maxSchemas = 1000
+
+// schemas are the schemas of tools, ready for use. A tool must not be changed after it
+// was added.
+type schemas struct {
+	mu     sync.Mutex // guards byTool
+	byTool map[*mcp.Tool]*readySchema
+}
+
+type readySchema struct {
+	schema *jsonschema.Resolved
+	err    error
+}
+
+func newSchemas() *schemas { return &schemas{byTool: map[*mcp.Tool]*readySchema{}} }
+
+func (s *schemas) of(tool *mcp.Tool) (*jsonschema.Resolved, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ready := s.byTool[tool]; ready != nil {
+		return ready.schema, ready.err
+	}
+	if len(s.byTool) >= maxSchemas {
+		clear(s.byTool)
+	}
+	ready := &readySchema{}
+	ready.schema, ready.err = resolve(tool.InputSchema)
+	s.byTool[tool] = ready
+	return ready.schema, ready.err
+}
+
+// resolve works on a copy. Nothing is fetched: a reference to elsewhere is an error.
+func resolve(schema any) (*jsonschema.Resolved, error) {
+	b, err := json.Marshal(schema)
+	if err != nil {
+		return nil, err
+	}
+	var own jsonschema.Schema
+	if err := json.Unmarshal(b, &own); err != nil {
+		return nil, err
+	}
+	return own.Resolve(nil)
+}

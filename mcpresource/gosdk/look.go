@@ -1,0 +1,102 @@
+package gosdk
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// body is what has to be known of a body before the SDK reads it. The guard has made
+// sure that no two decoders read it differently.
+type body struct {
+	messages []message // at least one
+	batch    bool
+}
+
+type message struct {
+	ID     json.RawMessage `json:"id"` // nil when absent
+	Method *string         `json:"method"`
+	Params struct {
+		Meta    map[string]json.RawMessage `json:"_meta"`
+		Request json.RawMessage            `json:"requestId"` // of notifications/cancelled
+	} `json:"params"`
+}
+
+// look reads a body. Params that are no object are left for the SDK to refuse.
+func look(b []byte) (body, *refusal) {
+	b = bytes.TrimLeft(b, " \t\r\n")
+	if len(b) == 0 || b[0] != '[' {
+		m, no := lookAt(b)
+		return body{messages: []message{m}}, no
+	}
+	var list []json.RawMessage
+	if err := json.Unmarshal(b, &list); err != nil {
+		return body{}, &refusal{http.StatusBadRequest, jsonrpc.CodeParseError, "The message is not JSON.", nil}
+	}
+	if len(list) == 0 {
+		return body{}, invalid(nil, "A batch has at least one message.")
+	}
+	out := body{batch: true}
+	for _, raw := range list {
+		m, no := lookAt(raw)
+		if no != nil {
+			return body{}, no
+		}
+		out.messages = append(out.messages, m)
+	}
+	return out, nil
+}
+
+func lookAt(b []byte) (m message, no *refusal) {
+	if err := json.Unmarshal(b, &m); err != nil {
+		if !json.Valid(b) {
+			return m, &refusal{http.StatusBadRequest, jsonrpc.CodeParseError, "The message is not JSON.", nil}
+		}
+		if len(b) == 0 || b[0] != '{' {
+			return m, invalid(nil, "A message is a JSON object.")
+		}
+		m.Params.Meta = nil // some member has another type; the SDK says which
+	}
+	if !m.validID() {
+		return m, invalid(nil, "The id has to be a string or an integer.")
+	}
+	return m, nil
+}
+
+func (m message) isRequest() bool { return m.Method != nil }
+
+// validID: the SDK takes a request whose id is null for a notification, and cuts the
+// fraction off a number.
+func (m message) validID() bool {
+	switch {
+	case m.ID == nil || m.ID[0] == '"':
+		return true
+	case m.ID[0] != '-' && (m.ID[0] < '0' || m.ID[0] > '9'):
+		return false
+	}
+	var n int64
+	return json.Unmarshal(m.ID, &n) == nil
+}
+
+func (m message) metaVersion() (v string) {
+	if raw := m.Params.Meta[mcp.MetaKeyProtocolVersion]; raw != nil {
+		_ = json.Unmarshal(raw, &v) // no string names no version
+	}
+	return v
+}
+
+// id is that of a single request, for errors.
+func (b body) id() json.RawMessage {
+	if b.batch || !b.messages[0].isRequest() {
+		return nil
+	}
+	return b.messages[0].ID
+}
+
+// opens reports whether the body opens a session.
+func (b body) opens() bool {
+	return !b.batch && b.messages[0].isRequest() && *b.messages[0].Method == "initialize"
+}

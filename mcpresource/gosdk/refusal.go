@@ -1,0 +1,74 @@
+package gosdk
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+)
+
+// Own is the check for an object that belongs to somebody: owner is the
+// [mcpresource.Principal.Key] of whoever made it, as the tool has kept it. Nil means
+// that it is the caller's. Anybody else gets the error of an object that does not exist,
+// so that nobody learns which do (MCP Security Best Practices, "State Handle Hijacking").
+func Own(req mcp.Request, owner string) error {
+	if p, ok := Principal(req); ok && owner != "" && p.Key() == owner {
+		return nil
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Not found."}
+}
+
+// Refusal is the JSON-RPC form of an error of Guard.Require, Guard.Authorize or
+// Guard.Recheck, for handlers that check more than the policy can know:
+//
+//	if err := guard.Require(ctx, "files:delete"); err != nil {
+//		return nil, nil, gosdk.Refusal(err)
+//	}
+//
+// Other errors, and nil, are returned as they are.
+func Refusal(err error) error {
+	var scope *mcpresource.ScopeError
+	for _, known := range []error{mcpresource.ErrNoCaller, mcpresource.ErrInvalidToken, mcpresource.ErrUnavailable, mcpresource.ErrForbidden, mcpresource.ErrResourceURI} {
+		if errors.Is(err, known) {
+			return forbidden(err)
+		}
+	}
+	if errors.As(err, &scope) {
+		return forbidden(err)
+	}
+	return err
+}
+
+// forbidden is the JSON-RPC form of a refusal.
+func forbidden(err error) error {
+	var scope *mcpresource.ScopeError
+	switch {
+	case errors.Is(err, mcpresource.ErrResourceURI):
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "The resource URI is not in its canonical form."}
+	case errors.Is(err, mcpresource.ErrUnavailable):
+		return refusalOf("This cannot be decided now: try again.", "error", "temporarily_unavailable")
+	case errors.Is(err, mcpresource.ErrForbidden):
+		return refusalOf("This operation is not permitted.", "error", "forbidden")
+	case errors.As(err, &scope) && scope.Denied:
+		return refusalOf("This operation is not permitted.", "error", "insufficient_scope")
+	case errors.As(err, &scope):
+		return refusalOf("This operation needs more scope.", "error", "insufficient_scope", "scope", strings.Join(scope.Required, " "))
+	case errors.Is(err, mcpresource.ErrInvalidToken):
+		return refusalOf("The access token is not valid any more.", "error", "invalid_token")
+	}
+	return refusalOf("Authentication is required.", "error", "invalid_token")
+}
+
+// refusalOf takes data as pairs of name and value.
+func refusalOf(text string, data ...string) *jsonrpc.Error {
+	m := map[string]string{}
+	for i := 0; i < len(data); i += 2 {
+		m[data[i]] = data[i+1]
+	}
+	raw, _ := json.Marshal(m) // a map of strings always encodes
+	return &jsonrpc.Error{Code: codeForbidden, Message: text, Data: raw}
+}

@@ -1,0 +1,279 @@
+package gosdk
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+)
+
+// spy records the keys that a store sees.
+type spy struct {
+	*mcp.MemoryEventStore
+	mu   sync.Mutex
+	keys map[string]bool
+}
+
+func (s *spy) Open(ctx context.Context, session, stream string) error {
+	s.mu.Lock()
+	s.keys[session] = true
+	s.mu.Unlock()
+	return s.MemoryEventStore.Open(ctx, session, stream)
+}
+
+func (s *spy) SessionClosed(ctx context.Context, session string) error {
+	s.mu.Lock()
+	delete(s.keys, session)
+	s.mu.Unlock()
+	return s.MemoryEventStore.SessionClosed(ctx, session)
+}
+
+func (s *spy) seen() (keys []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k := range s.keys {
+		keys = append(keys, k)
+	}
+	return keys
+}
+
+func newSpy() *spy {
+	return &spy{MemoryEventStore: mcp.NewMemoryEventStore(nil), keys: map[string]bool{}}
+}
+
+func TestEvents(t *testing.T) {
+	store := newSpy()
+	r := newRig(t, &Options{Sessions: mcp.StreamableHTTPOptions{EventStore: store}})
+	session := r.initialize(t, "alice-mcp")
+	first := r.ask(t, "alice-mcp", ask{body: `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"open","arguments":{}}}`, headers: hdr("Mcp-Session-Id", session)})
+	_, after, _ := strings.Cut(first.text, "id: ")
+	event, _, _ := strings.Cut(after, "\n")
+	resume := func(token string) reply {
+		return r.ask(t, token, ask{method: http.MethodGet, headers: hdr("Mcp-Session-Id", session, "Last-Event-ID", event)})
+	}
+	t.Run("RS-115 RS-129 a stream of a POST is resumed by GET", func(t *testing.T) {
+		if got := resume("alice-mcp"); got.status != 200 || !strings.Contains(got.text, "alice mcp") {
+			t.Errorf("got %d %s", got.status, got.text)
+		}
+	})
+	t.Run("RS-116 RS-112 somebody else resumes nothing", func(t *testing.T) {
+		if got := resume("bob-mcp"); got.status != 404 || strings.Contains(got.text, "alice") {
+			t.Errorf("got %d %s", got.status, got.text)
+		}
+	})
+	t.Run("RS-113 nor does nobody", func(t *testing.T) {
+		if got := r.ask(t, "x", ask{method: http.MethodGet, headers: hdr("Authorization", "-", "Mcp-Session-Id", session, "Last-Event-ID", event)}); got.status != 401 {
+			t.Errorf("got %d", got.status)
+		}
+	})
+	t.Run("SP-16 RS-116 the store sees keys that carry the caller, and two callers never the same", func(t *testing.T) {
+		bobs := r.initialize(t, "bob-mcp")
+		keys := store.seen()
+		for owner, id := range map[string]string{r.principal("alice").Key(): session, r.principal("bob").Key(): bobs} {
+			if !slices.Contains(keys, eventKey(owner, id)) {
+				t.Errorf("got %v", keys)
+			}
+		}
+		if eventKey("alice", session) == eventKey("bob", session) {
+			t.Error("one key for two")
+		}
+	})
+	t.Run("SP-16 without the guard in front it holds too", func(t *testing.T) {
+		e := &events{inner: store, sessions: r.adapter.sessions}
+		ctx := mcpresource.NewContext(t.Context(), r.principal("bob", "mcp"))
+		if got, err := collect(e.After(ctx, session, strings.Split(event, "_")[0], -1)); err == nil || len(got) > 0 {
+			t.Errorf("got %q %v", got, err)
+		}
+		ctx = mcpresource.NewContext(t.Context(), r.principal("alice", "mcp"))
+		if got, err := collect(e.After(ctx, session, strings.Split(event, "_")[0], -1)); err != nil || len(got) == 0 {
+			t.Errorf("the owner: got %q %v", got, err)
+		}
+	})
+	t.Run("RS-110 RS-111 after DELETE there is nothing left", func(t *testing.T) {
+		if got := r.ask(t, "alice-mcp", ask{method: http.MethodDelete, headers: hdr("Mcp-Session-Id", session)}); got.status != 204 {
+			t.Errorf("got %d", got.status)
+		}
+		if got := resume("alice-mcp"); got.status != 404 {
+			t.Errorf("got %d", got.status)
+		}
+		if r.adapter.sessions.version(session) != "" || slices.Contains(store.seen(), eventKey(r.principal("alice").Key(), session)) {
+			t.Error("it is still known")
+		}
+	})
+}
+
+func collect(seq iter.Seq2[[]byte, error]) (all []string, err error) {
+	for b, e := range seq {
+		if e != nil {
+			return all, e
+		}
+		all = append(all, string(b))
+	}
+	return all, nil
+}
+
+// TestSessionOfNobody: what a public method opens belongs to the first caller who uses it.
+func TestSessionOfNobody(t *testing.T) {
+	s := newSessions()
+	as := func(name string) context.Context {
+		return mcpresource.NewContext(t.Context(), &mcpresource.Principal{Subject: name})
+	}
+	key := s.open(t.Context(), "id")
+	if got := s.open(as("alice"), "id"); got != key {
+		t.Errorf("SP-14: the key has changed")
+	}
+	if _, ok := s.owned(as("bob"), "id"); ok {
+		t.Error("SP-14: a second owner")
+	}
+	if _, ok := s.owned(as("alice"), "id"); !ok {
+		t.Error("SP-14: the owner is shut out")
+	}
+}
+
+// TestListen: streams of 2026-07-28.
+func TestListen(t *testing.T) {
+	var server *mcp.Server
+	started, stopped := make(chan struct{}, 1), make(chan error, 1)
+	r := newRig(t, nil, func(s *mcp.Server) {
+		server = s
+		mcp.AddTool(s, &mcp.Tool{Name: "wait"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+			started <- struct{}{}
+			<-ctx.Done()
+			stopped <- ctx.Err()
+			return nil, nil, ctx.Err()
+		})
+	})
+	open := func(ctx context.Context, body, method, name string) *http.Response {
+		req, _ := http.NewRequestWithContext(ctx, http.MethodPost, r.URL+"/mcp", strings.NewReader(body))
+		for k, v := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": "Bearer alice-mcp", "Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": method, "Mcp-Name": name} {
+			if v != "" {
+				req.Header.Set(k, v)
+			}
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { resp.Body.Close() })
+		return resp
+	}
+	listen := modern("subscriptions/listen", `"notifications":{"toolsListChanged":true}`)
+	t.Run("RS-164 closing the stream cancels the call", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { <-started; cancel() }()
+		req, _ := http.NewRequestWithContext(ctx, http.MethodPost, r.URL+"/mcp", strings.NewReader(modern("tools/call", `"name":"wait","arguments":{}`)))
+		for k, v := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": "Bearer alice-mcp", "Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "wait"} {
+			req.Header.Set(k, v)
+		}
+		if resp, err := http.DefaultClient.Do(req); err == nil {
+			resp.Body.Close()
+		}
+		select {
+		case <-stopped:
+		case <-time.After(10 * time.Second):
+			t.Error("it goes on")
+		}
+	})
+	t.Run("RS-168 RS-163 RS-161 acknowledged, then told of changes", func(t *testing.T) {
+		resp := open(t.Context(), listen, "subscriptions/listen", "")
+		if resp.Header.Get("X-Accel-Buffering") != "no" {
+			t.Error("proxies may hold it back")
+		}
+		read := reader(resp)
+		if got := next(t, read); !strings.Contains(got, "acknowledged") {
+			t.Errorf("got %s", got)
+		}
+		server.AddTool(&mcp.Tool{Name: "new", InputSchema: anyObject}, okTool)
+		if got := next(t, read); !strings.Contains(got, "notifications/tools/list_changed") || !strings.Contains(got, "subscriptionId") {
+			t.Errorf("got %s", got)
+		}
+	})
+	t.Run("RS-169 Close ends a subscription with its result", func(t *testing.T) {
+		read := reader(open(t.Context(), listen, "subscriptions/listen", ""))
+		next(t, read)
+		if err := r.adapter.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := next(t, read); !strings.Contains(got, `"result"`) || !strings.Contains(got, "subscriptionId") {
+			t.Errorf("got %s", got)
+		}
+	})
+	t.Run("RS-114 Close ends sessions", func(t *testing.T) {
+		session := r.initialize(t, "alice-mcp")
+		if err := r.adapter.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.ask(t, "alice-mcp", ask{body: listTools, headers: hdr("Mcp-Session-Id", session)}); got.status != 404 {
+			t.Errorf("got %d", got.status)
+		}
+	})
+}
+
+// reader returns the data of the events of a response.
+func reader(resp *http.Response) <-chan string {
+	out := make(chan string, 20)
+	go func() {
+		defer close(out)
+		buffer := make([]byte, 64<<10)
+		for {
+			n, err := resp.Body.Read(buffer)
+			for _, e := range strings.Split(string(buffer[:n]), "\n\n") {
+				if _, data, ok := strings.Cut(e, "data: "); ok {
+					out <- data
+				}
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return out
+}
+
+// TestDisconnect: RS-75 up to 2025-11-25 a lost connection is no cancellation, and the
+// result is there to be resumed.
+func TestDisconnect(t *testing.T) {
+	started, release := make(chan struct{}), make(chan struct{})
+	r := newRig(t, nil, func(s *mcp.Server) {
+		mcp.AddTool(s, &mcp.Tool{Name: "late"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+			close(started)
+			<-release
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "here after all"}}}, nil, ctx.Err()
+		})
+	})
+	session := r.initialize(t, "alice-mcp")
+	ctx, drop := context.WithCancel(t.Context())
+	req, _ := http.NewRequestWithContext(ctx, http.MethodPost, r.URL+"/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"late","arguments":{}}}`))
+	for k, v := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": "Bearer alice-mcp", "Mcp-Session-Id": session} {
+		req.Header.Set(k, v)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := make([]byte, 200)
+	n, _ := resp.Body.Read(head)
+	_, after, _ := strings.Cut(string(head[:n]), "id: ")
+	event, _, _ := strings.Cut(after, "\n")
+	<-started
+	drop()
+	resp.Body.Close()
+	close(release)
+	for end := time.Now().Add(10 * time.Second); ; {
+		got := r.ask(t, "alice-mcp", ask{method: http.MethodGet, headers: hdr("Mcp-Session-Id", session, "Last-Event-ID", event)})
+		if strings.Contains(got.text, "here after all") {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("got %d %s", got.status, got.text)
+		}
+	}
+}

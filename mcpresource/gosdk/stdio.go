@@ -1,0 +1,150 @@
+package gosdk
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+)
+
+// StdioOptions adjust Stdio. The zero value, and nil, are standard input and output.
+type StdioOptions struct {
+	Reader io.ReadCloser // default: standard input
+	Writer io.Writer     // default: standard output
+	// Caller says who is at the other end; see FromEnv. It is asked once, at Connect,
+	// which fails when it does. What it returns is judged again before each request.
+	// Without it there is no caller, which the middleware of an Adapter refuses.
+	Caller func(context.Context) (*mcpresource.Principal, error)
+	// MaxLine bounds a line, in bytes. Default: that of the SDK, 16 MiB.
+	MaxLine int
+}
+
+// Stdio is the stdio transport for a server:
+//
+//	err := server.Run(ctx, gosdk.Stdio(nil))
+//
+// Unlike mcp.StdioTransport it answers batches where the revision has them (2025-03-26),
+// answers malformed lines and goes on, is not ended by an id that is in use, and sends
+// nothing more for a cancelled request. With the default Writer it also turns
+// os.Stdout to standard error, so that a stray fmt.Println of a tool is no protocol
+// message.
+func Stdio(o *StdioOptions) mcp.Transport {
+	t := &stdio{}
+	if o != nil {
+		t.o = *o
+	}
+	if t.o.MaxLine <= 0 {
+		t.o.MaxLine = mcp.DefaultMaxLineLength
+	}
+	return t
+}
+
+// FromEnv returns the caller of a stdio server by the access token in an environment
+// variable: stdio has no sign-in of its own (MCP, Authorization, "Protocol
+// Requirements"). The token is judged as the guard judges those of requests. The variable
+// is removed, so that neither tools nor the programs they start can read it.
+func FromEnv(g *mcpresource.Guard, name string) func(context.Context) (*mcpresource.Principal, error) {
+	return func(ctx context.Context) (*mcpresource.Principal, error) {
+		token := os.Getenv(name)
+		if token == "" {
+			return nil, fmt.Errorf("gosdk: no access token: set the environment variable %s", name)
+		}
+		if err := os.Unsetenv(name); err != nil {
+			return nil, fmt.Errorf("gosdk: removing %s from the environment: %w", name, err)
+		}
+		p, err := g.Verify(ctx, mcpresource.Credential{Scheme: "Bearer", Token: token})
+		if err != nil {
+			return nil, fmt.Errorf("gosdk: the access token in %s: %w", name, err)
+		}
+		return p, nil
+	}
+}
+
+type stdio struct{ o StdioOptions }
+
+// Connect implements mcp.Transport.
+func (t *stdio) Connect(ctx context.Context) (mcp.Connection, error) {
+	c := &stdioConn{in: t.o.Reader, out: t.o.Writer, most: t.o.MaxLine, id: newID(), lines: make(chan line), closed: make(chan struct{}), inflight: newInflight()}
+	if t.o.Caller != nil {
+		p, err := t.o.Caller(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if p != nil {
+			info := tokenInfo(p)
+			info.Extra[heldKey] = true
+			c.extra = &mcp.RequestExtra{TokenInfo: info}
+		}
+	}
+	if c.in == nil {
+		c.in = os.Stdin
+	}
+	if c.out == nil {
+		c.out, os.Stdout = os.Stdout, os.Stderr
+	}
+	go c.scan()
+	return c, nil
+}
+
+// line is what has been read: text, or why there is none.
+type line struct {
+	text []byte
+	err  error
+}
+
+var errLongLine = errors.New("gosdk: the line is too long")
+
+// scan reads lines until there are none, or Close. It stays behind when the reader does
+// not end at Close, as standard input may not.
+func (c *stdioConn) scan() {
+	r := bufio.NewReader(c.in)
+	for {
+		text, err := c.readLine(r)
+		if err == nil || errors.Is(err, errLongLine) || len(text) > 0 {
+			if !c.pass(line{text, err}) {
+				return
+			}
+		}
+		if err != nil && !errors.Is(err, errLongLine) {
+			c.pass(line{err: err})
+			return
+		}
+	}
+}
+
+func (c *stdioConn) pass(l line) bool {
+	if l.text != nil && !errors.Is(l.err, errLongLine) {
+		l.err = nil // the last line may lack its end
+	}
+	select {
+	case c.lines <- l:
+		return true
+	case <-c.closed:
+		return false
+	}
+}
+
+// readLine reads over the rest of a line that is too long.
+func (c *stdioConn) readLine(r *bufio.Reader) ([]byte, error) {
+	var text []byte
+	long := false
+	for {
+		part, err := r.ReadSlice('\n')
+		if long = long || len(text)+len(part) > c.most; !long {
+			text = append(text, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case long:
+			return nil, errLongLine // the end of input, if it is that, comes again
+		}
+		return text, err
+	}
+}

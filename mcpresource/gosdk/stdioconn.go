@@ -1,0 +1,187 @@
+package gosdk
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// stdioConn is a connection by lines.
+type stdioConn struct {
+	in    io.ReadCloser
+	most  int
+	id    string
+	extra *mcp.RequestExtra // nil without a caller
+	lines chan line
+
+	closing sync.Once
+	closed  chan struct{}
+
+	queue    []jsonrpc.Message // of a batch; Read is not called twice at once
+	inflight *inflight
+
+	writing sync.Mutex // guards out
+	out     io.Writer
+}
+
+func newID() string { return rand.Text() }
+
+// SessionID implements mcp.Connection.
+func (c *stdioConn) SessionID() string { return c.id }
+
+// Close implements mcp.Connection.
+func (c *stdioConn) Close() (err error) {
+	c.closing.Do(func() {
+		close(c.closed)
+		err = c.in.Close()
+	})
+	return err
+}
+
+// Read implements mcp.Connection. Nothing that comes in ends the connection but its end.
+func (c *stdioConn) Read(ctx context.Context) (jsonrpc.Message, error) {
+	for {
+		if len(c.queue) > 0 {
+			m := c.queue[0]
+			c.queue = c.queue[1:]
+			return m, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-c.closed:
+			return nil, io.EOF
+		case l := <-c.lines:
+			if err := c.accept(l); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// accept queues the messages of a line, and answers what is none. Its error ends the
+// connection.
+func (c *stdioConn) accept(l line) error {
+	switch {
+	case errors.Is(l.err, errLongLine):
+		return c.refuse(&refusal{code: jsonrpc.CodeParseError, text: fmt.Sprintf("A line has at most %d bytes.", c.most)})
+	case l.err != nil:
+		return l.err
+	}
+	text := bytes.TrimSpace(l.text)
+	if len(text) == 0 {
+		return nil
+	}
+	b, no := look(text)
+	if no != nil {
+		return c.refuse(no)
+	}
+	if b.batch {
+		return c.acceptBatch(b, text)
+	}
+	if no := c.take(b.messages[0], text, nil); no != nil {
+		return c.refuse(no)
+	}
+	return nil
+}
+
+// acceptBatch: 2025-03-26 has batches, no other revision (JSON-RPC 2.0 §6).
+func (c *stdioConn) acceptBatch(b body, text []byte) error {
+	if c.inflight.negotiated() != rev20250326 {
+		return c.refuse(invalid(nil, "Batches are not part of this revision."))
+	}
+	if no := b.checkBatch(); no != nil {
+		return c.refuse(no)
+	}
+	var raw []json.RawMessage
+	if err := json.Unmarshal(text, &raw); err != nil {
+		return c.refuse(&refusal{http.StatusBadRequest, jsonrpc.CodeParseError, "The line is not JSON.", nil})
+	}
+	own := &batch{left: 1} // held until every message has been taken
+	for i, m := range b.messages {
+		if no := c.take(m, raw[i], own); no != nil {
+			c.inflight.mu.Lock()
+			own.answers = append(own.answers, errorMessage(no.id, no.code, no.text))
+			c.inflight.mu.Unlock()
+		}
+	}
+	c.inflight.mu.Lock()
+	own.left--
+	var answer []byte
+	if own.left == 0 && len(own.answers) > 0 { // all were refused
+		answer, _ = json.Marshal(own.answers)
+	}
+	c.inflight.mu.Unlock()
+	return c.send(answer)
+}
+
+// take queues one message.
+func (c *stdioConn) take(m message, raw []byte, b *batch) *refusal {
+	msg, err := jsonrpc.DecodeMessage(raw)
+	if err != nil {
+		return invalid(m.ID, "The message is not valid JSON-RPC 2.0.")
+	}
+	if r, ok := msg.(*jsonrpc.Request); ok {
+		if c.extra != nil {
+			own := *c.extra
+			r.Extra = &own
+		}
+		if r.Method == "notifications/cancelled" {
+			c.inflight.cancel(m)
+		}
+		if r.IsCall() && !c.inflight.begin(r, m, b) {
+			// Without the id: the answer to that is still to come.
+			return invalid(nil, fmt.Sprintf("The id %s is in use.", m.ID))
+		}
+	}
+	c.queue = append(c.queue, msg)
+	return nil
+}
+
+// Write implements mcp.Connection.
+func (c *stdioConn) Write(ctx context.Context, msg jsonrpc.Message) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	switch m := msg.(type) {
+	case *jsonrpc.Response:
+		text, err := c.inflight.end(m)
+		if err != nil {
+			return err
+		}
+		return c.send(text)
+	case *jsonrpc.Request:
+		if c.inflight.mutes(m) {
+			return nil
+		}
+	}
+	text, err := jsonrpc.EncodeMessage(msg)
+	if err != nil {
+		return fmt.Errorf("encoding a message: %w", err)
+	}
+	return c.send(text)
+}
+
+func (c *stdioConn) refuse(no *refusal) error {
+	return c.send(errorMessage(no.id, no.code, no.text))
+}
+
+// send writes one line; JSON has no line break of its own.
+func (c *stdioConn) send(text []byte) error {
+	if text == nil {
+		return nil
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	_, err := c.out.Write(append(text, '\n'))
+	return err
+}

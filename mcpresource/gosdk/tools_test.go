@@ -1,0 +1,229 @@
+package gosdk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+)
+
+func okTool(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "ran"}}}, nil
+}
+
+func okTyped(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "ran"}}}, nil, nil
+}
+
+func legacyMissing(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	return nil, &jsonrpc.Error{Code: -32002, Message: "no such thing"}
+}
+
+var anyObject = json.RawMessage(`{"type":"object"}`)
+
+// raw adds a tool as Server.AddTool does, for which the SDK checks nothing.
+func raw(name, schema string, h mcp.ToolHandler) func(*mcp.Server) {
+	return func(s *mcp.Server) {
+		s.AddTool(&mcp.Tool{Name: name, InputSchema: json.RawMessage(schema)}, h)
+	}
+}
+
+// call calls a tool at 2026-07-28 and returns the whole answer.
+func (r *rig) call(t *testing.T, token, name, args string) reply {
+	t.Helper()
+	return r.ask(t, token, ask{body: modern("tools/call", `"name":"`+name+`","arguments":`+args),
+		headers: hdr("Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", name)})
+}
+
+func TestInput(t *testing.T) {
+	schema := `{"type":"object","properties":{"n":{"type":"integer","minimum":1},"d":{"type":"string","default":"x"}},"required":["n"],"additionalProperties":false}`
+	with := func(o *Options) *rig {
+		return newRig(t, o, raw("raw", schema, okTool), raw("remote", `{"type":"object","$ref":"http://127.0.0.1:1/schema"}`, okTool))
+	}
+	r := with(nil)
+	for _, tt := range []struct{ name, args, want string }{
+		{"RS-192 arguments that fit", `{"n":1}`, "ran"},
+		{"RS-192 of another type", `{"n":"1"}`, "isError"},
+		{"RS-192 out of range", `{"n":0}`, "isError"},
+		{"RS-192 missing", `{}`, "isError"},
+		{"RS-192 with one too many", `{"n":1,"x":2}`, "isError"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := r.call(t, "alice-mcp", "raw", tt.args).text; !strings.Contains(got, tt.want) || tt.want != "ran" && strings.Contains(got, "ran") {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+	t.Run("RS-134 RS-172 a schema that points elsewhere is never fetched, and said to be of no use", func(t *testing.T) {
+		if got := r.call(t, "alice-mcp", "remote", `{}`); got.code != -32603 || !strings.Contains(got.text, "input schema") {
+			t.Errorf("got %s", got.text)
+		}
+	})
+	t.Run("RS-77 up to 2025-06-18 bad input is a protocol error, then a result", func(t *testing.T) {
+		body := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"raw","arguments":{"n":0}}}`
+		for version, want := range map[string]int64{"2025-03-26": -32602, "2025-06-18": -32602, "2025-11-25": 0} {
+			session := r.initializeAt(t, "alice-mcp", version)
+			got := r.ask(t, "alice-mcp", ask{body: body, headers: hdr("Mcp-Session-Id", session)})
+			if got.code != want || want == 0 && !strings.Contains(got.text, `"isError":true`) {
+				t.Errorf("%s: got %s", version, got.text)
+			}
+		}
+	})
+	t.Run("RS-192 UncheckedInput leaves it to the tool", func(t *testing.T) {
+		if got := with(&Options{UncheckedInput: true}).call(t, "alice-mcp", "raw", `{"n":0}`).text; !strings.Contains(got, "ran") {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
+func TestOutput(t *testing.T) {
+	content := []mcp.Content{
+		&mcp.TextContent{Text: "a\x1b[31mred\x1b[0m\x1b]0;title\x07\x1b]52;c;cm0gLXJm\x1b\\ b\u009b2Jc\rd\x00e\x7f\tf\ng\u0085\u061c"},
+		&mcp.ResourceLink{URI: "java\tscript:alert(1)", Name: "x"},
+		&mcp.ResourceLink{URI: "https://example.com/a", Name: "fi\x1b[2Kne"},
+		&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "data:text/html,x", Text: "y"}},
+	}
+	shared := &mcp.CallToolResult{Content: content, StructuredContent: map[string]any{"k": "v\x1b[31m", "n": json.Number("12345678901234567890")}}
+	tool := raw("show", string(anyObject), func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return shared, nil })
+	read := func(r *rig) *mcp.CallToolResult {
+		text := r.call(t, "alice-mcp", "show", `{}`).text
+		var m struct{ Result *mcp.CallToolResult }
+		if err := json.Unmarshal([]byte(strings.TrimSpace(text[strings.Index(text, "data: {")+6:])), &m); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+		return m.Result
+	}
+	t.Run("RS-192 escape sequences, control characters and dangerous links go", func(t *testing.T) {
+		got := read(newRig(t, nil, tool))
+		if text := got.Content[0].(*mcp.TextContent).Text; text != "ared bcde\tf\ng\u061c" {
+			t.Errorf("got %q", text)
+		}
+		for _, i := range []int{1, 3} {
+			if c, ok := got.Content[i].(*mcp.TextContent); !ok || !strings.Contains(c.Text, "not permitted") {
+				t.Errorf("got %#v", got.Content[i])
+			}
+		}
+		if c := got.Content[2].(*mcp.ResourceLink); c.Name != "fine" {
+			t.Errorf("got %q", c.Name)
+		}
+		if b, _ := json.Marshal(got.StructuredContent); !strings.Contains(string(b), `"k":"v"`) {
+			t.Errorf("got %s", b)
+		}
+		if shared.Content[0].(*mcp.TextContent).Text[1] != 0x1b {
+			t.Error("the tool's own result was changed")
+		}
+	})
+	t.Run("RS-192 RawOutput passes it on", func(t *testing.T) {
+		if got := read(newRig(t, &Options{RawOutput: true}, tool)); !strings.Contains(got.Content[0].(*mcp.TextContent).Text, "\x1b[31m") {
+			t.Errorf("got %#v", got.Content[0])
+		}
+	})
+	t.Run("RS-192 only the schemes that are listed", func(t *testing.T) {
+		if _, ok := read(newRig(t, &Options{URISchemes: []string{"ftp"}}, tool)).Content[2].(*mcp.TextContent); !ok {
+			t.Error("https was let pass")
+		}
+	})
+	t.Run("RS-192 a result that is too large", func(t *testing.T) {
+		if got := read(newRig(t, &Options{MaxResult: 20}, tool)); !got.IsError || len(got.Content) != 1 {
+			t.Errorf("got %#v", got)
+		}
+	})
+	t.Run("RS-73 older revisions get words for content they do not know", func(t *testing.T) {
+		sound := raw("sound", string(anyObject), func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.ResourceLink{URI: "x://y", Name: "why"}, &mcp.AudioContent{Data: []byte("x"), MIMEType: "audio/wav"}}}, nil
+		})
+		r := newRig(t, nil, sound)
+		for version, want := range map[string][2]bool{"2024-11-05": {false, false}, "2025-03-26": {false, true}, "2025-06-18": {true, true}} {
+			got := r.ask(t, "alice-mcp", ask{body: `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"sound","arguments":{}}}`, headers: hdr("Mcp-Session-Id", r.initializeAt(t, "alice-mcp", version))})
+			if link, audio := strings.Contains(got.text, `"resource_link"`), strings.Contains(got.text, `"audio"`); link != want[0] || audio != want[1] || !strings.Contains(got.text, "x://y") {
+				t.Errorf("%s: got %s", version, got.text)
+			}
+		}
+	})
+}
+
+func TestToolLimits(t *testing.T) {
+	t.Run("RS-76 a tool that takes too long is answered for, though it does not stop", func(t *testing.T) {
+		release := make(chan struct{})
+		defer close(release)
+		r := newRig(t, &Options{ToolTimeouts: map[string]time.Duration{"slow": time.Millisecond}, MaxCalls: 1}, raw("slow", string(anyObject), func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			<-release
+			return &mcp.CallToolResult{}, nil
+		}))
+		if got := r.call(t, "alice-mcp", "slow", `{}`); !strings.Contains(got.text, "took longer") {
+			t.Errorf("got %s", got.text)
+		}
+		if got := r.call(t, "alice-mcp", "open", `{}`); got.code != -32000 || !strings.Contains(got.text, "limited") {
+			t.Errorf("RS-189: what runs still counts: got %s", got.text)
+		}
+		if got := r.call(t, "bob-mcp", "open", `{}`); got.code != 0 {
+			t.Errorf("RS-197: and for its caller alone: got %s", got.text)
+		}
+	})
+	t.Run("RS-76 a tool sees its deadline", func(t *testing.T) {
+		r := newRig(t, nil, raw("when", string(anyObject), func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			if _, ok := ctx.Deadline(); !ok {
+				return nil, errors.New("no deadline")
+			}
+			return &mcp.CallToolResult{}, nil
+		}))
+		if got := r.call(t, "alice-mcp", "when", `{}`); got.code != 0 {
+			t.Errorf("got %s", got.text)
+		}
+	})
+	t.Run("RS-196 a panic ends one call and not the process", func(t *testing.T) {
+		boom := func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { panic("secret") }
+		for _, timeout := range []time.Duration{0, -1} {
+			r := newRig(t, &Options{ToolTimeout: timeout}, raw("boom", string(anyObject), boom))
+			if got := r.call(t, "alice-mcp", "boom", `{}`); got.code != -32603 || strings.Contains(got.text, "secret") {
+				t.Errorf("got %s", got.text)
+			}
+		}
+	})
+}
+
+func TestAudit(t *testing.T) {
+	var mu sync.Mutex
+	var calls []mcpresource.CallEvent
+	record := func(c *mcpresource.Config) {
+		c.Calls = func(_ context.Context, e mcpresource.CallEvent) {
+			mu.Lock()
+			defer mu.Unlock()
+			calls = append(calls, e)
+		}
+	}
+	failing := raw("fails", string(anyObject), func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return nil, errors.New("broken")
+	})
+	r := newRigOf(t, record, nil, failing)
+	r.call(t, "alice-mcp", "open", `{"unknown":"value"}`)
+	r.call(t, "alice-mcp-deep", "open", `{}`)
+	r.call(t, "alice-mcp", "fails", `{}`)
+	r.call(t, "alice-mcp", "secret", `{}`)                                                                                                     // the guard refuses it
+	r.ask(t, "alice-mcp", ask{body: modern("tools/list", ""), headers: hdr("Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call")}) // the SDK does
+	mu.Lock()
+	defer mu.Unlock()
+	// SP-07: who did what by which application, for each call, and once.
+	for i, want := range []struct{ method, name, outcome string }{
+		{"tools/call", "open", "invalid_input"}, {"tools/call", "open", "ok"}, {"tools/call", "fails", "error"}, {"tools/call", "secret", "insufficient_scope"}, {"tools/list", "", "error"},
+	} {
+		if i >= len(calls) {
+			t.Fatalf("SP-07: got %d events, want %v too", len(calls), want)
+		}
+		c := calls[i]
+		if c.Method != want.method || c.Name != want.name || c.Outcome != want.outcome || c.Principal.Subject != "alice" || c.Principal.ClientID != "app" || c.Duration <= 0 || c.Time.IsZero() || c.Arguments != nil {
+			t.Errorf("SP-07: got %+v, want %v", c, want)
+		}
+	}
+	if len(calls) != 5 {
+		t.Errorf("got %d events: looking up a tool is none", len(calls))
+	}
+}

@@ -1,0 +1,268 @@
+package mcpresource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestRates(t *testing.T) {
+	limited := func(l Limits) *rig { return newRig(t, func(c *Config) { c.Limits, c.Audit = l, nil }) }
+	count := func(t *testing.T, r *rig, n int, token, body string) (passed int) {
+		t.Helper()
+		for range n {
+			switch w := r.call(token, body); {
+			case w.Code == 200:
+				passed++
+			case w.Code != 429 || w.Header().Get("Retry-After") == "":
+				t.Fatalf("got %d %v", w.Code, w.Header())
+			}
+		}
+		return passed
+	}
+	t.Run("RS-189 there is a limit unless told otherwise", func(t *testing.T) {
+		if got := count(t, limited(Limits{}), 600, "alice", tool("read")); got != defaultRate*burstSeconds {
+			t.Errorf("%d passed", got)
+		}
+		if got := count(t, limited(Limits{Calls: Rate{PerSecond: -1}}), 600, "alice", tool("read")); got != 600 {
+			t.Errorf("without a limit %d passed", got)
+		}
+	})
+	t.Run("RS-189 a tool has its own, each caller too", func(t *testing.T) {
+		r := limited(Limits{Calls: Rate{1, 100}, Tools: map[string]Rate{"write_*": {1, 5}, "write_logs": {1, 2}}})
+		for _, step := range []struct {
+			token, tool string
+			want        int
+		}{{"admin", "write_file", 5}, {"admin", "write_other", 0}, {"writer", "write_file", 5}, {"admin", "read", 95}} {
+			if got := count(t, r, 200, step.token, tool(step.tool)); got != step.want {
+				t.Errorf("%s %s: %d passed, want %d", step.token, step.tool, got, step.want)
+			}
+		}
+	})
+	t.Run("RS-189 what is refused costs nothing, and time gives back", func(t *testing.T) {
+		r := limited(Limits{Calls: Rate{2, 4}})
+		if got := count(t, r, 100, "alice", tool("read")); got != 4 {
+			t.Errorf("%d passed", got)
+		}
+		r.now = r.now.Add(time.Second)
+		if got := count(t, r, 100, "alice", tool("read")); got != 2 {
+			t.Errorf("a second later %d passed", got)
+		}
+		if w := r.call("alice", tool("read")); w.Header().Get("Retry-After") != "1" {
+			t.Errorf("got Retry-After %s", w.Header().Get("Retry-After"))
+		}
+		r.now = r.now.Add(time.Minute)
+		if got := count(t, r, 100, "alice", tool("read")); got != 4 {
+			t.Errorf("a minute later %d passed", got)
+		}
+	})
+	t.Run("RS-190 completion counts, a list does not", func(t *testing.T) {
+		r := limited(Limits{Calls: Rate{1, 3}})
+		if got := count(t, r, 9, "alice", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`); got != 9 {
+			t.Errorf("%d lists passed", got)
+		}
+		if got := count(t, r, 9, "alice", `{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"hello"}}}`); got != 3 {
+			t.Errorf("%d completions passed", got)
+		}
+	})
+	t.Run("RS-196 strangers, by address", func(t *testing.T) {
+		r := limited(Limits{Strangers: Rate{1, 3}})
+		try := func(remote, token string) int {
+			req := httptest.NewRequest("POST", resource, strings.NewReader(tool("read")))
+			req.RemoteAddr = remote
+			if token != "" {
+				req.Header.Set("Authorization", "Bearer "+token)
+			}
+			w := httptest.NewRecorder()
+			r.h.ServeHTTP(w, req)
+			return w.Code
+		}
+		for _, step := range []struct {
+			remote, token string
+			want          int
+		}{
+			{"192.0.2.1:1", "", 401}, {"192.0.2.1:2", "junk", 401}, {"192.0.2.1:3", "", 401}, {"192.0.2.1:4", "junk", 429}, {"192.0.2.1:5", "", 429},
+			{"192.0.2.1:6", "alice", 200}, {"192.0.2.2:1", "", 401},
+			{"[2001:db8::1]:1", "", 401}, {"[2001:db8::2]:1", "", 401}, {"[2001:db8::3]:1", "", 401}, {"[2001:db8::4]:1", "", 429}, {"[2001:db8:0:1::1]:1", "", 401},
+		} {
+			if got := try(step.remote, step.token); got != step.want {
+				t.Errorf("%+v: got %d", step, got)
+			}
+		}
+	})
+}
+
+func TestBucketsAreBounded(t *testing.T) {
+	now := time.Now()
+	b := newBuckets(func() time.Time { return now })
+	slow := Rate{PerSecond: 0.001, Burst: 1}
+	for i := range 3 * maxBuckets {
+		b.take(draw{bucket{who: fmt.Sprint(i)}, slow})
+	}
+	if len(b.fullAt) > maxBuckets {
+		t.Errorf("RS-51 RS-196: %d callers are kept", len(b.fullAt))
+	}
+	if b.take(draw{bucket{who: fmt.Sprint(3*maxBuckets - 1)}, slow}) == 0 {
+		t.Error("RS-189: the newest has been forgotten")
+	}
+	for _, r := range []Rate{{PerSecond: 1e-30, Burst: 1 << 60}, {PerSecond: 1e30}, {PerSecond: 1e-30}} {
+		if wait := b.take(draw{bucket{who: "extreme"}, r}); wait != 0 {
+			t.Errorf("%+v: the first waits %s", r, wait)
+		}
+		delete(b.fullAt, bucket{who: "extreme"})
+	}
+}
+
+func TestConcurrency(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Limits.Concurrent, c.Audit, c.Limits.Calls.PerSecond = 3, nil, -1 })
+	begun, finish := make(chan bool), make(chan bool)
+	h := r.Protect(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		late := time.After(10 * time.Second) // one too many would wait for ever
+		select {
+		case begun <- true:
+			<-finish
+		case <-late:
+		}
+	}))
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() { status(h, "alice", tool("read"), "") })
+		<-begun
+	}
+	if got := status(h, "alice", tool("read"), ""); got != 429 {
+		t.Errorf("RS-189 the fourth at once: got %d", got)
+	}
+	wg.Go(func() {
+		if got := status(h, "bob", tool("read"), ""); got != 200 {
+			t.Errorf("RS-197 somebody else: got %d", got)
+		}
+	})
+	<-begun
+	close(finish)
+	wg.Wait()
+	go func() { <-begun }()
+	if got := status(h, "alice", tool("read"), ""); got != 200 {
+		t.Errorf("RS-189 after they ended: got %d", got)
+	}
+	if len(r.underway.n) != 0 {
+		t.Errorf("RS-51 still counted: %v", r.underway.n)
+	}
+	panics := r.Protect(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	for range 5 {
+		func() {
+			defer func() { recover() }()
+			status(panics, "alice", tool("read"), "")
+		}()
+	}
+	if len(r.underway.n) != 0 {
+		t.Errorf("RS-51 aborted ones are still counted: %v", r.underway.n)
+	}
+}
+
+func TestAdmit(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Limits = Limits{Calls: Rate{1, 2}, Concurrent: 1} })
+	ctx := NewContext(t.Context(), people(r.now)["alice"])
+	op := Operation{Method: "tools/call", Name: "read"}
+	var limit *LimitError
+	release, err := r.Admit(ctx, op)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Admit(ctx, op); !errors.As(err, &limit) {
+		t.Errorf("RS-189 a second at once: got %v", err)
+	}
+	release()
+	release() // once is enough
+	if _, err := r.Admit(ctx, op); !errors.As(err, &limit) || limit.RetryAfter <= 0 {
+		t.Errorf("RS-189 the third in a second: got %v", err)
+	}
+	if _, err := r.Admit(context.Background(), op); !errors.Is(err, ErrNoCaller) {
+		t.Errorf("got %v", err)
+	}
+	if len(r.underway.n) != 0 {
+		t.Errorf("still counted: %v", r.underway.n)
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(c *Config) { c.Limits.Timeout, c.Now = 10*time.Second, time.Now })
+		r.next = func(_ http.ResponseWriter, req *http.Request) {
+			select {
+			case <-req.Context().Done():
+			case <-time.After(time.Minute):
+			}
+		}
+		for _, tt := range []struct {
+			name, body string
+			want       int
+			lasts      time.Duration
+		}{
+			{"RS-196 a call", tool("read"), 504, 10 * time.Second},
+			{"RS-196 a call without a token", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, 504, 10 * time.Second},
+			{"RS-170 a stream that is meant to stay", `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{}}`, 200, time.Minute},
+		} {
+			began, token := time.Now(), []string{"Authorization", "Bearer alice"}
+			if strings.Contains(tt.body, "ping") {
+				token = nil
+			}
+			if w := r.do("POST", "/mcp", tt.body, token...); w.Code != tt.want || time.Since(began) != tt.lasts {
+				t.Errorf("%s: got %d after %s", tt.name, w.Code, time.Since(began))
+			}
+		}
+		began := time.Now()
+		if w := r.do("GET", "/mcp", "", "Authorization", "Bearer alice"); w.Code != 200 || time.Since(began) != time.Minute {
+			t.Errorf("RS-98 a GET: got %d after %s", w.Code, time.Since(began))
+		}
+	})
+}
+
+func TestAnonymousSessions(t *testing.T) {
+	r := newRig(t, func(c *Config) { publicly(c); c.MaxAnonymousSessions = 3 })
+	r.next = opensSessions
+	open := func(token string) (int, string) {
+		var header []string
+		if token != "" {
+			header = []string{"Authorization", "Bearer " + token}
+		}
+		w := r.do("POST", "/mcp", initialize, header...)
+		return w.Code, w.Header().Get("Mcp-Session-Id")
+	}
+	var last string
+	for i, want := range []int{200, 200, 200, 429, 429} {
+		code, id := open("")
+		if code != want {
+			t.Errorf("RS-196 %d: got %d, want %d", i, code, want)
+		}
+		if id != "" {
+			last = id
+		}
+	}
+	if code, _ := open("alice"); code != 200 {
+		t.Errorf("got %d", code)
+	}
+	t.Run("RS-112 one that somebody takes over is nobody's no more", func(t *testing.T) {
+		if w := r.call("alice", tool("read"), "Mcp-Session-Id", last); w.Code != 200 {
+			t.Fatalf("got %d", w.Code)
+		}
+		if code, _ := open(""); code != 200 {
+			t.Errorf("got %d", code)
+		}
+		if code, _ := open(""); code != 429 {
+			t.Errorf("and another: got %d", code)
+		}
+	})
+	t.Run("RS-114 those that rest make room", func(t *testing.T) {
+		r.now = r.now.Add(sessionLive + time.Second)
+		if code, _ := open(""); code != 200 {
+			t.Errorf("got %d", code)
+		}
+	})
+}

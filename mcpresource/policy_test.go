@@ -1,0 +1,263 @@
+package mcpresource
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func arguments(name, args string) string {
+	return `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"` + name + `","arguments":` + args + `}}`
+}
+
+func TestRules(t *testing.T) {
+	rules := &Rules{
+		Base:  []string{"mcp"},
+		Tools: map[string][]string{"*": {"any"}, "*_delete": {"delete"}, "files_*": {"files"}, "files_*_delete": {"files:delete"}, "a*c": {"2"}, "ab*": {"1"}},
+		Deny:  []string{"*_secret", "danger*"}, DenyMethods: []string{"logging/*"}, DenyPrompts: []string{"root_*"}, DenyResources: []string{"HTTPS://Private.example/*"},
+		Prompts: map[string][]string{"*": {}}, Resources: map[string][]string{"https://*": {}}, Public: []string{"ping", "logging/setLevel"},
+	}
+	for _, tt := range []struct {
+		method, name string
+		want         string // "deny", "public" or the scopes
+	}{
+		{"tools/call", "other", "mcp any"},
+		{"tools/call", "notes_delete", "mcp delete"},
+		{"tools/call", "files_read", "mcp files"},
+		{"tools/call", "files_x_delete", "mcp files:delete"},
+		{"tools/call", "files_delete", "mcp delete"}, // "files_*_delete" has one underscore more
+		{"tools/call", "abc", "mcp 1 2"},             // two patterns say as much
+		{"tools/call", "files_secret", "deny"},
+		{"tools/call", "dangerous", "deny"},
+		{"prompts/get", "root_x", "deny"},
+		{"prompts/get", "x", "mcp"},
+		{"resources/read", "https://private.example/x", "deny"},
+		{"resources/subscribe", "https://private.example/x", "deny"},
+		{"resources/read", "https://open.example/x", "mcp"},
+		{"logging/setLevel", "", "deny"},
+		{"ping", "", "public"},
+	} {
+		t.Run("RS-43 "+tt.method+" "+tt.name, func(t *testing.T) {
+			for range 20 { // the order of a map must not show
+				need := rules.Require(Operation{Method: tt.method, Name: tt.name})
+				got := strings.Join(need.Scopes, " ")
+				if need.Deny {
+					got = "deny"
+				} else if need.Public {
+					got = "public"
+				}
+				if got != tt.want {
+					t.Fatalf("got %q, want %q", got, tt.want)
+				}
+			}
+		})
+	}
+}
+
+func TestPatterns(t *testing.T) {
+	for _, tt := range []struct {
+		pattern, name string
+		want          bool
+	}{
+		{"a", "a", true}, {"a", "ab", false}, {"*", "", true}, {"a*", "a", true}, {"a*", "ba", false}, {"*a", "ba", true}, {"*a", "ab", false},
+		{"a*a", "a", false}, {"a*a", "aa", true}, {"a*b*c", "a-b-c", true}, {"a*b*c", "a-c-b", false}, {"a**b", "ab", true}, {"*b*", "abc", true}, {"", "a", false},
+	} {
+		t.Run("RS-43 "+tt.pattern+" "+tt.name, func(t *testing.T) {
+			if got := matches(tt.pattern, tt.name); got != tt.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
+func TestArguments(t *testing.T) {
+	t.Run("RS-43 RS-192 a policy sees what the call is about", func(t *testing.T) {
+		r := newRig(t, func(c *Config) {
+			c.Policy.(*Rules).Refine = func(op Operation, need Requirement) Requirement {
+				args, err := op.Args("path")
+				if path, _ := args["path"].(string); err != nil || strings.HasPrefix(path, "/etc/") {
+					return Requirement{Deny: true}
+				}
+				return need
+			}
+		})
+		for body, want := range map[string]int{
+			arguments("read", `{"path":"/home/a"}`):                    200,
+			arguments("read", `{"path":"/etc/passwd"}`):                403,
+			arguments("read", `{"path":"/\u0065tc/passwd"}`):           403,
+			arguments("read", `{"path":"/home","path":"/etc/passwd"}`): 403,
+			arguments("read", `{"path":"/home","Path":"/etc/passwd"}`): 403,
+			arguments("read", `["/etc/passwd"]`):                       403,
+			arguments("write_file", `{"path":"/home/a"}`):              403, // the tables go first
+			tool("read"): 200,
+		} {
+			if w := r.call("alice", body); w.Code != want {
+				t.Errorf("%s: got %d, want %d", body, w.Code, want)
+			}
+		}
+	})
+	for name, args := range map[string]string{
+		"a key twice, further in":   `{"a":{"b":1,"b":2}}`,
+		"a key twice in an array":   `{"a":[{"b":1,"b":2}]}`,
+		"a known key in other case": `{"PATH":"x"}`,
+		"the long s":                `{"u\u017fer":"x"}`,
+		"more than can be meant":    `{"a":[` + strings.Repeat("0,", maxValues) + `0]}`,
+		"nesting without end":       `{"a":` + strings.Repeat("[", 10_000),
+		"a string":                  `"path"`,
+		"something after it":        `{} {}`,
+		"no JSON":                   `{"a":`,
+	} {
+		t.Run("RS-103 RS-196 refused: "+name, func(t *testing.T) {
+			if got, err := (Operation{Arguments: json.RawMessage(args)}).Args("path", "user"); !errors.Is(err, ErrAmbiguousBody) {
+				t.Errorf("got %v, %v", got, err)
+			}
+		})
+	}
+	t.Run("RS-192 values are what was sent", func(t *testing.T) {
+		got, err := Operation{Arguments: json.RawMessage(`{"n":12345678901234567890,"l":[1,"a",null,true,{}],"o":{"Path":1,"PATH":2}}`)}.Args("path")
+		if s := fmt.Sprint(got); err != nil || s != "map[l:[1 a <nil> true map[]] n:12345678901234567890 o:map[PATH:2 Path:1]]" {
+			t.Errorf("got %s, %v", s, err)
+		}
+	})
+}
+
+func TestStepUp(t *testing.T) {
+	for _, tt := range []struct {
+		name, version string
+		strategy      StepUp
+		want          string
+	}{
+		{"RS-30 an older client keeps what it has", "2025-11-25", StepUpByRevision, "mcp logs:write files:write"},
+		{"RS-30 a client that says nothing is an older one", "", StepUpByRevision, "mcp logs:write files:write"},
+		{"RS-30 a newer one adds to it", "2026-07-28", StepUpByRevision, "mcp logs:write"},
+		{"RS-31 operation only, whoever asks", "2025-11-25", StepUpOperation, "mcp logs:write"},
+		{"RS-31 with the granted ones, whoever asks", "2026-07-28", StepUpGranted, "mcp logs:write files:write"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, func(c *Config) { c.StepUp = tt.strategy })
+			want := `scope="` + tt.want + `"`
+			for range 3 {
+				w := r.call("writer", tool("write_logs"), "Mcp-Protocol-Version", tt.version)
+				if w.Code != 403 || !strings.Contains(w.Header().Get("WWW-Authenticate"), want) {
+					t.Errorf("got %d %s, want %s", w.Code, w.Header().Get("WWW-Authenticate"), want)
+				}
+			}
+		})
+	}
+	t.Run("RS-17 RS-21 the first challenge names what it is told, and never offline_access", func(t *testing.T) {
+		r := newRig(t, func(c *Config) { c.FirstScopes = []string{"mcp", "files:read", "offline_access"} })
+		if w := r.do("POST", "/mcp", tool("read")); !strings.Contains(w.Header().Get("WWW-Authenticate"), `scope="mcp files:read"`) {
+			t.Errorf("got %s", w.Header().Get("WWW-Authenticate"))
+		}
+		if w := r.do("GET", "/.well-known/oauth-protected-resource/mcp", ""); !strings.Contains(w.Body.String(), `"scopes_supported":["mcp","files:read"]`) {
+			t.Errorf("RS-08: got %s", w.Body)
+		}
+	})
+}
+
+func TestObjects(t *testing.T) {
+	mine := func(_ context.Context, p *Principal, op Operation) error {
+		args, err := op.Args("owner")
+		switch {
+		case err != nil:
+			return err
+		case args["owner"] == "nobody-knows":
+			return fmt.Errorf("%w: database at 10.0.0.7 is gone", ErrUnavailable)
+		case op.Method == "tools/call" && args["owner"] != p.Subject:
+			return errors.New("belongs to somebody else, in table notes")
+		}
+		return nil
+	}
+	r := newRig(t, func(c *Config) { c.Check = mine })
+	for _, tt := range []struct {
+		name, body string
+		want       int
+	}{
+		{"RS-36 one's own", arguments("read", `{"owner":"alice"}`), 200},
+		{"RS-36 right scope, foreign object", arguments("read", `{"owner":"bob"}`), 403},
+		{"RS-36 one of a batch", "[" + arguments("read", `{"owner":"alice"}`) + "," + arguments("read", `{"owner":"bob"}`) + "]", 403},
+		{"RS-36 nobody can say", arguments("read", `{"owner":"nobody-knows"}`), 503},
+		{"RS-36 a public method is nobody's", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, 200},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			before := len(r.seen)
+			w := r.call("alice", tt.body)
+			if w.Code != tt.want || len(r.seen) > before != (tt.want == 200) {
+				t.Errorf("got %d", w.Code)
+			}
+			if w.Header().Get("WWW-Authenticate") != "" || strings.Contains(w.Body.String(), "notes") || strings.Contains(w.Body.String(), "10.0.0.7") {
+				t.Errorf("it says %v %s", w.Header(), w.Body)
+			}
+		})
+	}
+	t.Run("RS-36 RS-56 adapters ask the same; lists go by scope alone", func(t *testing.T) {
+		ctx := NewContext(t.Context(), people(r.now)["alice"])
+		foreign := Operation{Method: "tools/call", Name: "read", Arguments: json.RawMessage(`{"owner":"bob"}`)}
+		if err := r.Authorize(ctx, foreign); !errors.Is(err, ErrForbidden) {
+			t.Errorf("got %v", err)
+		}
+		foreign.Arguments = json.RawMessage(`{"owner":"nobody-knows"}`)
+		if err := r.Authorize(ctx, foreign); !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrForbidden) {
+			t.Errorf("got %v", err)
+		}
+		if !r.Covers(ctx, Operation{Method: "tools/call", Name: "read"}) || r.Covers(ctx, Operation{Method: "tools/call", Name: "write_file"}) {
+			t.Error("a list would show something else")
+		}
+	})
+}
+
+// TestRecheck: a task goes on after its request, and asks again before it acts.
+func TestRecheck(t *testing.T) {
+	read := Operation{Method: "tools/call", Name: "read"}
+	revoked, outage := false, false
+	var r *rig
+	r = newRig(t, func(c *Config) {
+		validator := c.Validator
+		c.Validator = ValidatorFunc(func(ctx context.Context, cred Credential) (*Principal, error) {
+			switch {
+			case revoked:
+				return nil, ErrInvalidToken
+			case outage:
+				return nil, errors.New("dial tcp: refused")
+			}
+			return validator.Validate(ctx, cred)
+		})
+	})
+	var task context.Context
+	r.next = func(_ http.ResponseWriter, req *http.Request) { task = context.WithoutCancel(req.Context()) }
+	if r.call("alice", tool("read")); task == nil {
+		t.Fatal("not handled")
+	}
+	for _, tt := range []struct {
+		name   string
+		change func()
+		op     Operation
+		want   error
+	}{
+		{"RS-38 all is as it was", func() {}, read, nil},
+		{"RS-43 another operation has its own scopes", func() {}, Operation{Method: "tools/call", Name: "write_file"}, &ScopeError{}},
+		{"RS-44 it has been revoked", func() { revoked = true }, read, ErrInvalidToken},
+		{"RS-44 nobody can say", func() { revoked, outage = false, true }, read, ErrUnavailable},
+		{"RS-41 it has expired", func() { outage = false; r.now = r.now.Add(2 * 3600e9) }, read, ErrInvalidToken},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.change()
+			err := r.Recheck(task, tt.op)
+			var scope *ScopeError
+			if errors.As(tt.want, &scope) {
+				if !errors.As(err, &scope) {
+					t.Errorf("got %v", err)
+				}
+			} else if !errors.Is(err, tt.want) {
+				t.Errorf("got %v, want %v", err, tt.want)
+			}
+		})
+	}
+	if err := r.Recheck(t.Context(), read); !errors.Is(err, ErrNoCaller) {
+		t.Errorf("without a caller: got %v", err)
+	}
+}

@@ -1,0 +1,104 @@
+package mcpresource
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"time"
+)
+
+// ErrState means that a state was not sealed here, has been changed, belongs to somebody
+// else or to another operation, or has expired. It does not say which.
+var ErrState = errors.New("mcpresource: state is not valid")
+
+const (
+	minSealKey  = 32
+	maxSealed   = 1 << 20
+	sealPurpose = "mcp-authd state 1"
+)
+
+// Sealer protects what a server gives a client to bring back: the requestState of MCP
+// 2026-07-28 ("Multi Round-Trip Requests"), handles of objects, cursors. The client can
+// neither read nor change it, nobody else can use it, and it ends. It can be used again
+// until then: an effect that must happen once has to be recorded by the server.
+type Sealer struct {
+	keys []cipher.AEAD // the first seals
+	now  func() time.Time
+}
+
+// NewSealer returns a Sealer whose keys have 32 bytes or more: the first seals, all
+// open, so that keys can be replaced. Every replica needs the same. Without any it makes
+// a key for the life of this process.
+func NewSealer(keys ...[]byte) (*Sealer, error) {
+	if len(keys) == 0 {
+		key := make([]byte, minSealKey)
+		rand.Read(key) // never fails
+		keys = [][]byte{key}
+	}
+	s := &Sealer{now: time.Now}
+	for _, k := range keys {
+		if len(k) < minSealKey {
+			return nil, errors.New("mcpresource: a key of a Sealer has fewer than 32 bytes")
+		}
+		aead, err := newAEAD(k)
+		if err != nil {
+			return nil, err
+		}
+		s.keys = append(s.keys, aead)
+	}
+	return s, nil
+}
+
+// newAEAD derives the key, so that one that serves other purposes too may be given.
+func newAEAD(secret []byte) (cipher.AEAD, error) {
+	key, err := hkdf.Key(sha256.New, secret, nil, sealPurpose, 32)
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}
+
+// Seal encrypts state for p and for an operation, such as "tools/call" with its name and
+// arguments. It ends after life.
+func (s *Sealer) Seal(p *Principal, operation string, state []byte, life time.Duration) string {
+	plain := binary.BigEndian.AppendUint64(nil, uint64(s.now().Add(life).UnixMilli()))
+	plain = append(plain, state...)
+	return base64.RawURLEncoding.EncodeToString(s.keys[0].Seal(nil, nil, plain, bound(p, operation)))
+}
+
+// Open returns the state that was sealed for p and operation, or ErrState.
+func (s *Sealer) Open(p *Principal, operation, sealed string) ([]byte, error) {
+	if len(sealed) > maxSealed {
+		return nil, ErrState
+	}
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(sealed)
+	if err != nil {
+		return nil, ErrState
+	}
+	for _, key := range s.keys {
+		plain, err := key.Open(nil, nil, raw, bound(p, operation))
+		if err != nil || len(plain) < 8 {
+			continue
+		}
+		if until := int64(binary.BigEndian.Uint64(plain)); s.now().UnixMilli() >= until {
+			return nil, ErrState
+		}
+		return plain[8:], nil
+	}
+	return nil, ErrState
+}
+
+// bound is what a state is bound to, of fixed length so that no two pairs look alike.
+func bound(p *Principal, operation string) []byte {
+	who, what := sha256.Sum256([]byte(p.Key())), sha256.Sum256([]byte(operation))
+	return append(who[:], what[:]...)
+}

@@ -1,0 +1,149 @@
+package conformance
+
+import (
+	"encoding/json"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/internal/npmtest"
+)
+
+const fixture = "github.com/modelcontextprotocol/go-sdk/conformance/everything-server"
+
+// plainTransport is what the SDK's fixture serves with.
+const plainTransport = `mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server {
+			return server
+		}, &mcp.StreamableHTTPOptions{Stateless: *stateless})`
+
+// buildAdapted builds the SDK's fixture with our adapter for its transport, by an
+// overlay that adds it to testdata/adapted: its tools, prompts and resources are untouched, and none of its code is here.
+func buildAdapted(t *testing.T) (binary string) {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", fixture).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, tmp := strings.TrimSpace(string(out)), t.TempDir()
+	source, err := os.ReadFile(filepath.Join(dir, "main.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(string(source), plainTransport, "protected(server)", 1)
+	if changed == string(source) {
+		t.Fatal("the fixture of this SDK serves in another way: adjust plainTransport")
+	}
+	patched := filepath.Join(tmp, "main.go")
+	if err := os.WriteFile(patched, []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ours, err := filepath.Abs("testdata/adapted")
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(ours, "main.go"): patched}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := filepath.Join(tmp, "overlay.json")
+	if err := os.WriteFile(list, overlay, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	binary = filepath.Join(tmp, "adapted-server")
+	if out, err := exec.Command("go", "build", "-overlay", list, "-o", binary, "./testdata/adapted").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return binary
+}
+
+func start(t *testing.T, binary string, flags ...string) *url.URL {
+	t.Helper()
+	address := freeAddress(t)
+	cmd := exec.Command(binary, append([]string{"-http=" + address}, flags...)...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // killed
+	})
+	waitFor(t, address)
+	return &url.URL{Scheme: "http", Host: address}
+}
+
+// expected are the scenarios that fail, by revision: those of an extension that the SDK
+// does not have, which no release gate counts.
+var expected = map[string][]string{
+	"2026-07-28": {
+		"tasks-capability-negotiation", "tasks-dispatch-and-envelope", "tasks-lifecycle", "tasks-mrtr-composition", "tasks-mrtr-input",
+		"tasks-request-headers", "tasks-request-state-removal", "tasks-required-task-error", "tasks-wire-fields",
+	},
+}
+
+// TestAdapter: behind guard and adapter, the server of the SDK fails in what is
+// expected and in nothing else, and in nothing that it does not fail in without them.
+func TestAdapter(t *testing.T) {
+	npmtest.Dir(t)
+	adapted := start(t, buildAdapted(t)).String()
+	sessions, stateless := everything(t)
+	unguarded := plain(t, eras(sessions, stateless))
+	for _, tt := range []struct {
+		name, revision string
+		args           []string
+		least          int // checks that pass
+	}{
+		{"RS-117 RS-120 the suite of 2025-03-26", "2025-03-26", []string{"--suite", "all", "--spec-version", "2025-03-26"}, 3},
+		{"RS-121 RS-122 the suite of 2025-06-18", "2025-06-18", []string{"--suite", "all", "--spec-version", "2025-06-18"}, 56},
+		{"RS-127 RS-128 RS-129 the requirements of 2025-11-25", "2025-11-25", []string{"--requirements", "2025-11-25"}, 84},
+		{"RS-135 RS-136 RS-165 RS-167 the requirements of 2026-07-28", "2026-07-28", []string{"--requirements", "2026-07-28"}, 165},
+		{"RS-146 RS-148 RS-151 the whole suite of 2026-07-28", "2026-07-28 all", []string{"--suite", "all", "--spec-version", "2026-07-28"}, 153},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			want, _, _ := runSuite(t, unguarded, tt.args...)
+			got, output, green := runSuite(t, adapted, tt.args...)
+			if worse(got, want) != "" {
+				// Progress and elicitation of the fixture are flaky by themselves, also
+				// without a guard: what fails twice is ours.
+				got, output, green = runSuite(t, adapted, tt.args...)
+			}
+			if len(got) == 0 || len(got) != len(want) {
+				t.Fatalf("%d scenarios ran without the adapter and %d with it:\n%s", len(want), len(got), output)
+			}
+			if failed := failures(got); !slices.Equal(failed, expected[tt.revision]) {
+				t.Errorf("failed: %q, want %q\n%s", failed, expected[tt.revision], output)
+			}
+			if bad := worse(got, want); bad != "" {
+				t.Errorf("fails with the adapter and not without it: %s\n%s", bad, output)
+			}
+			if n := passed(got); n < tt.least {
+				t.Errorf("%d checks passed, want %d:\n%s", n, tt.least, output)
+			}
+			if !green {
+				t.Errorf("the gate is not green:\n%s", output)
+			}
+			t.Log(regexp.MustCompile(`Total: .*`).FindString(output))
+		})
+	}
+}
+
+func failures(scenarios map[string][2]int) (names []string) {
+	for name, n := range scenarios {
+		if n[1] > 0 {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func passed(scenarios map[string][2]int) (n int) {
+	for _, s := range scenarios {
+		n += s[0]
+	}
+	return n
+}
