@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"unicode/utf8"
 )
@@ -120,44 +119,6 @@ func plainString(raw json.RawMessage) (string, bool) {
 		return "", false
 	}
 	return s, !strings.ContainsRune(s, 0) && !strings.ContainsRune(s, utf8.RuneError)
-}
-
-// object decodes exactly one JSON object. No key may occur twice, nor differ from a
-// known one in case alone; EqualFold covers the two characters outside ASCII that
-// fold into it (U+017F and U+212A).
-func object(b []byte, known ...string) (map[string]json.RawMessage, error) {
-	d := json.NewDecoder(bytes.NewReader(b))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil, ambiguous("not a JSON object")
-	}
-	out := map[string]json.RawMessage{}
-	for d.More() {
-		t, err := d.Token()
-		k, ok := t.(string)
-		if err != nil || !ok {
-			return nil, ambiguous("not JSON")
-		}
-		if _, dup := out[k]; dup {
-			return nil, ambiguous("a key occurs twice")
-		}
-		for _, n := range known {
-			if k != n && strings.EqualFold(k, n) {
-				return nil, ambiguous("a key differs from a known one in case alone")
-			}
-		}
-		var v json.RawMessage
-		if err := d.Decode(&v); err != nil {
-			return nil, ambiguous("not JSON")
-		}
-		out[k] = v
-	}
-	if _, err := d.Token(); err != nil {
-		return nil, ambiguous("not JSON")
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, ambiguous("something follows the JSON value")
-	}
-	return out, nil
 }
 
 // checkDepth bounds nesting without decoding, so that a hostile body costs one pass.

@@ -123,7 +123,14 @@ func TestBucketsAreBounded(t *testing.T) {
 func TestConcurrency(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Limits.Concurrent, c.Audit, c.Limits.Calls.PerSecond = 3, nil, -1 })
 	begun, finish := make(chan bool), make(chan bool)
-	h := r.Protect(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { begun <- true; <-finish }))
+	h := r.Protect(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		late := time.After(10 * time.Second) // one too many would wait for ever
+		select {
+		case begun <- true:
+			<-finish
+		case <-late:
+		}
+	}))
 	var wg sync.WaitGroup
 	for range 3 {
 		wg.Go(func() { status(h, "alice", tool("read"), "") })
