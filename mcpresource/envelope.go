@@ -114,11 +114,8 @@ func plainString(raw json.RawMessage) (string, bool) {
 	if len(raw) == 0 || raw[0] != '"' {
 		return "", false
 	}
-	var s string
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return "", false
-	}
-	return s, !strings.ContainsRune(s, 0) && !strings.ContainsRune(s, utf8.RuneError)
+	s, ok := unquote(raw)
+	return s, ok && !strings.ContainsRune(s, 0) && !strings.ContainsRune(s, utf8.RuneError)
 }
 
 // checkDepth bounds nesting without decoding, so that a hostile body costs one pass.

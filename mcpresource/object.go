@@ -10,7 +10,7 @@ import (
 // object splits exactly one JSON object into its members. No key may occur twice, nor
 // differ from a known one in case alone; EqualFold covers the two characters outside
 // ASCII that fold into it (U+017F and U+212A). It goes through the text once more after
-// it has been found valid, which costs a tenth of decoding it by tokens.
+// it has been found valid, which costs a ninth of decoding it by tokens.
 func object(b []byte, known ...string) (map[string]json.RawMessage, error) {
 	if !json.Valid(b) || !utf8.Valid(b) {
 		return nil, ambiguous("not JSON, or something follows it")
@@ -25,7 +25,7 @@ func object(b []byte, known ...string) (map[string]json.RawMessage, error) {
 			w.pos++
 			w.next()
 		}
-		key, ok := unquote(w.value())
+		key, ok := keyOf(w.value(), known)
 		if !ok {
 			return nil, ambiguous("a key is no text")
 		}
@@ -43,6 +43,16 @@ func object(b []byte, known ...string) (map[string]json.RawMessage, error) {
 		out[key] = w.value()
 	}
 	return out, nil
+}
+
+// keyOf decodes a key; one that is known needs no copy.
+func keyOf(raw []byte, known []string) (string, bool) {
+	for _, n := range known {
+		if string(raw[1:len(raw)-1]) == n {
+			return n, true
+		}
+	}
+	return unquote(raw)
 }
 
 // unquote decodes a JSON string.
