@@ -4,7 +4,7 @@ GO      ?= go
 BIN     := bin/mcp-authd
 export CGO_ENABLED ?= 1
 
-.PHONY: all build test unit lint bench chaos fuzz install-test-deps clean
+.PHONY: all build test unit lint bench chaos soak fuzz install-test-deps clean
 
 all: build
 
@@ -28,6 +28,9 @@ bench: ## benchmarks; figures are in docs/performance.md
 
 chaos: ## three minutes of crashes: replicas, PostgreSQL, keys (seconds of it are in the tests)
 	MCP_AUTHD_CHAOS=long $(GO) test -count 1 -v -timeout 10m ./test/chaos
+
+soak: ## four minutes of a thousand streams at a time (seconds of it are in the tests)
+	MCP_AUTHD_SOAK=long $(GO) test -count 1 -v -run TestSoak -timeout 15m ./mcpresource
 
 fuzz: ## each fuzz target for a short time
 	@test/fuzz.sh

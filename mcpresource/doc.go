@@ -22,16 +22,57 @@
 //
 // In this order, each step with one answer: Host and Origin (403), CORS preflight,
 // the Authorization header (401, 400), the token (401; 503 when it cannot be judged),
-// issuer, audience and times (401), the method (405), duplicated MCP headers (400), the
-// size of the body (413) and its time (408), its envelope (400), the scopes of the
-// operation (403 with all of them), the rate (429), the owner of the session (404), how
-// many sessions the caller has (429). Then the Authorization header is removed and the
-// handler runs, with a context that ends when the token expires or is revoked. It gets
-// the body of a POST, and of no other method.
+// issuer, audience and times (401), the proof of a bound token (401), the method (405),
+// duplicated MCP headers (400), the size of the body (413) and its time (408), its
+// envelope (400), the scopes of the operation (403 with all of them), the rate and what
+// is under way (429), Check (403), the owner of the session (404), how many sessions the
+// caller has (429). Then the Authorization header is removed and the handler runs, with a
+// context that ends when the token expires or is revoked. It gets the body of a POST, and
+// of no other method.
 //
 // The envelope is parsed strictly, because parsers differ: a body in which another
 // JSON decoder could see another method or name is refused. A check behind the
 // decoder of the MCP library in use, as in package gosdk, remains the boundary.
+//
+// # Who may do what
+//
+// [Rules] say it in tables, by method, tool, prompt and resource; a [PolicyFunc] or
+// Rules.Refine looks at the arguments too, which [Operation.Args] decodes without leaving
+// room for another reading. Config.Check then asks whether the thing is theirs. A caller
+// who lacks a scope is told of all that the message needs at once, and, if the client is
+// of a revision before 2026-07-28, of those it has as well ([StepUp]).
+//
+// What goes on after its request, as a task does, asks [Guard.Recheck] before it acts.
+//
+// # Limits
+//
+// [Limits] are on unless turned off: how often and how much at once each caller may do.
+// Their memory is bounded: a caller counts for as long as there is something to give
+// back, and of more than 50,000 such the one with least to lose is forgotten. Sessions
+// are bounded for each caller (MaxSessions), for those without a token together
+// (MaxAnonymousSessions) and in all ([NewMemorySessions]).
+//
+// # The audit
+//
+// Config.Calls gets a [CallEvent] for each call when it has ended: who, by which
+// application, by which token (jti), what, how it ended, how long it took. With a Logger
+// and no Calls it is a line in the log. Arguments are left out unless CallArguments is
+// set. Config.Audit gets an [Event] for each decision, when it is made.
+//
+// # Several authorization servers
+//
+// [AnyOf] takes a validator for each. A token that one of them has seen costs no more
+// than with one alone.
+//
+// # Outages
+//
+// The keys of an authorization server are read again every five minutes, without making
+// anybody wait, and when a token names one that is unknown. When they cannot be read they
+// serve on for 24 hours. Then, at once for a token by a key that is unknown, and when there
+// were none yet, the answer is 503 with Retry-After: a 401 would make clients throw away good
+// tokens and ask people to sign in at a server that is down. Introspection serves on
+// for CacheTTL. Streams that are open go on until their token expires, or its status
+// list is too old.
 //
 // # Revoked tokens
 //
@@ -61,6 +102,19 @@
 // InsecureIgnoreStatus turns the check off. Other ways to see revocations are
 // [NewIntrospectionValidator], within CacheTTL, and [Local], at once; with them, the token
 // of a stream is validated again every 15 seconds.
+//
+// # Tokens that are bound to a key
+//
+// A token with a cnf claim (RFC 9449, DPoP) is good together with a proof of its key in
+// the DPoP header, and the guard demands one: for this method, this URL, this token, made
+// within five minutes and never used before. Config.DPoP has the guard offer that, demand
+// it, demand nonces, or share the memory of proofs between replicas ([Replays]).
+//
+// # Browsers
+//
+// Every request is refused whose Host is not the resource's or in Hosts, or whose Origin,
+// if there is one, is not its own or in Origins: no other page, and no name that somebody
+// binds to this address, gets further. CORS lets those that may call read the answers.
 //
 // The package depends on the standard library and go-jose, and on no MCP SDK.
 package mcpresource

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"unicode/utf8"
 )
@@ -92,7 +91,7 @@ func parseMessage(b []byte) ([]Operation, json.RawMessage, error) {
 }
 
 func parseParams(op *Operation, b []byte) ([]Operation, error) {
-	params, err := object(b, "name", "uri", "arguments", "_meta", "cursor", "ref", "argument", "notifications", "taskId", "requestState", "inputResponses")
+	params, err := members(b, "name", "uri", "arguments", "_meta", "cursor", "ref", "argument", "notifications", "taskId", "requestState", "inputResponses")
 	if err != nil {
 		return nil, err
 	}
@@ -115,49 +114,8 @@ func plainString(raw json.RawMessage) (string, bool) {
 	if len(raw) == 0 || raw[0] != '"' {
 		return "", false
 	}
-	var s string
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return "", false
-	}
-	return s, !strings.ContainsRune(s, 0) && !strings.ContainsRune(s, utf8.RuneError)
-}
-
-// object decodes exactly one JSON object. No key may occur twice, nor differ from a
-// known one in case alone; EqualFold covers the two characters outside ASCII that
-// fold into it (U+017F and U+212A).
-func object(b []byte, known ...string) (map[string]json.RawMessage, error) {
-	d := json.NewDecoder(bytes.NewReader(b))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil, ambiguous("not a JSON object")
-	}
-	out := map[string]json.RawMessage{}
-	for d.More() {
-		t, err := d.Token()
-		k, ok := t.(string)
-		if err != nil || !ok {
-			return nil, ambiguous("not JSON")
-		}
-		if _, dup := out[k]; dup {
-			return nil, ambiguous("a key occurs twice")
-		}
-		for _, n := range known {
-			if k != n && strings.EqualFold(k, n) {
-				return nil, ambiguous("a key differs from a known one in case alone")
-			}
-		}
-		var v json.RawMessage
-		if err := d.Decode(&v); err != nil {
-			return nil, ambiguous("not JSON")
-		}
-		out[k] = v
-	}
-	if _, err := d.Token(); err != nil {
-		return nil, ambiguous("not JSON")
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, ambiguous("something follows the JSON value")
-	}
-	return out, nil
+	s, ok := unquote(raw)
+	return s, ok && !strings.ContainsRune(s, 0) && !strings.ContainsRune(s, utf8.RuneError)
 }
 
 // checkDepth bounds nesting without decoding, so that a hostile body costs one pass.

@@ -2,9 +2,11 @@ package mcpresource_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/mcpresource"
@@ -51,4 +53,170 @@ func Example() {
 	// 401 Bearer scope="mcp", resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
 	// handled for alice
 	// 200
+}
+
+// exampleGuard is a guard with a person who has the scope "mcp", for the examples.
+func exampleGuard(c mcpresource.Config) *mcpresource.Guard {
+	c.Resource, c.AuthorizationServers = "https://mcp.example.com/mcp", []string{"https://auth.example.com"}
+	c.Validator = mcpresource.ValidatorFunc(func(_ context.Context, cred mcpresource.Credential) (*mcpresource.Principal, error) {
+		return &mcpresource.Principal{
+			Issuer: "https://auth.example.com", Subject: cred.Token, ClientID: "editor", TokenID: "7", Scopes: []string{"mcp"},
+			Audience: []string{"https://mcp.example.com/mcp"}, ExpiresAt: time.Now().Add(time.Hour),
+		}, nil
+	})
+	guard, err := mcpresource.New(c)
+	if err != nil {
+		panic(err)
+	}
+	return guard
+}
+
+// exampleCall calls a tool and prints the answer.
+func exampleCall(guard *mcpresource.Guard, who, tool, arguments string) {
+	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + arguments + `}}`
+	r := httptest.NewRequest("POST", "https://mcp.example.com/mcp", strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+who)
+	w := httptest.NewRecorder()
+	guard.Protect(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r)
+	fmt.Println(who, tool, w.Code)
+}
+
+// A policy may depend on the arguments.
+func ExampleOperation_Args() {
+	guard := exampleGuard(mcpresource.Config{Policy: &mcpresource.Rules{
+		Refine: func(op mcpresource.Operation, need mcpresource.Requirement) mcpresource.Requirement {
+			args, err := op.Args("path")
+			path, _ := args["path"].(string)
+			if err != nil || strings.HasPrefix(path, "/etc/") {
+				need.Scopes = append(need.Scopes, "root")
+			}
+			return need
+		},
+	}})
+	exampleCall(guard, "alice", "read", `{"path":"/home/alice"}`)
+	exampleCall(guard, "alice", "read", `{"path":"/etc/passwd"}`)
+	exampleCall(guard, "alice", "read", `{"path":"/home/alice","Path":"/etc/passwd"}`)
+	// Output:
+	// alice read 200
+	// alice read 403
+	// alice read 403
+}
+
+// A scope says what somebody may do; whose things they are is another question.
+func ExampleConfig_check() {
+	owners := map[string]string{"7": "alice"}
+	guard := exampleGuard(mcpresource.Config{
+		Check: func(_ context.Context, p *mcpresource.Principal, op mcpresource.Operation) error {
+			args, err := op.Args("note")
+			if note, _ := args["note"].(string); err != nil || owners[note] != p.Subject {
+				return errors.New("not theirs")
+			}
+			return nil
+		},
+	})
+	exampleCall(guard, "alice", "delete_note", `{"note":"7"}`)
+	exampleCall(guard, "bob", "delete_note", `{"note":"7"}`)
+	// Output:
+	// alice delete_note 200
+	// bob delete_note 403
+}
+
+// A tool that costs much has a rate of its own.
+func ExampleLimits() {
+	guard := exampleGuard(mcpresource.Config{Limits: mcpresource.Limits{
+		Calls: mcpresource.Rate{PerSecond: 10},
+		Tools: map[string]mcpresource.Rate{"render_*": {PerSecond: 0.1, Burst: 1}},
+	}})
+	exampleCall(guard, "alice", "render_page", `{}`)
+	exampleCall(guard, "alice", "render_page", `{}`)
+	exampleCall(guard, "alice", "read", `{}`)
+	exampleCall(guard, "bob", "render_page", `{}`)
+	// Output:
+	// alice render_page 200
+	// alice render_page 429
+	// alice read 200
+	// bob render_page 200
+}
+
+// The audit learns of each call when it has ended.
+func ExampleCallEvent() {
+	guard := exampleGuard(mcpresource.Config{
+		Policy: &mcpresource.Rules{Tools: map[string][]string{"delete_*": {"write"}}},
+		Calls: func(_ context.Context, e mcpresource.CallEvent) {
+			fmt.Println(e.Principal.Subject, "by", e.Principal.ClientID, "with token", e.Principal.TokenID, e.Method, e.Name, e.Outcome)
+		},
+	})
+	exampleCall(guard, "alice", "read", `{}`)
+	exampleCall(guard, "alice", "delete_note", `{}`)
+	// Output:
+	// alice by editor with token 7 tools/call read ok
+	// alice read 200
+	// alice by editor with token 7 tools/call delete_note insufficient_scope
+	// alice delete_note 403
+}
+
+// A client that could use either kind of token is told of both.
+func ExampleDPoP() {
+	guard := exampleGuard(mcpresource.Config{DPoP: &mcpresource.DPoP{}, FirstScopes: []string{"mcp"}})
+	w := httptest.NewRecorder()
+	guard.Handler(nil).ServeHTTP(w, httptest.NewRequest("POST", "https://mcp.example.com/mcp", nil))
+	for _, challenge := range w.Header().Values("WWW-Authenticate") {
+		fmt.Println(challenge)
+	}
+	// Output:
+	// Bearer scope="mcp", resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
+	// DPoP scope="mcp", algs="ES256 EdDSA ES384 PS256 RS256", resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
+}
+
+// Pages of one origin may call from a browser.
+func ExampleConfig_cORS() {
+	guard := exampleGuard(mcpresource.Config{Origins: []string{"https://app.example.com"}, CORS: true})
+	for _, origin := range []string{"https://app.example.com", "https://evil.example"} {
+		r := httptest.NewRequest("OPTIONS", "https://mcp.example.com/mcp", nil)
+		r.Header.Set("Origin", origin)
+		r.Header.Set("Access-Control-Request-Method", "POST")
+		w := httptest.NewRecorder()
+		guard.Handler(nil).ServeHTTP(w, r)
+		fmt.Println(w.Code, w.Header().Get("Access-Control-Allow-Origin"))
+	}
+	// Output:
+	// 204 https://app.example.com
+	// 403
+}
+
+// Two authorization servers, one of which is asked about each token.
+func ExampleAnyOf() {
+	ours, err := mcpresource.NewJWTValidator(mcpresource.JWTConfig{Issuer: "https://auth.example.com"})
+	if err != nil {
+		panic(err)
+	}
+	theirs, err := mcpresource.NewIntrospectionValidator(mcpresource.IntrospectionConfig{
+		Issuer: "https://login.example.org", ClientID: "mcp", ClientSecret: "from a secret store",
+	})
+	if err != nil {
+		panic(err)
+	}
+	_, err = mcpresource.New(mcpresource.Config{
+		Resource: "https://mcp.example.com/mcp", AuthorizationServers: []string{"https://auth.example.com", "https://login.example.org"},
+		Validator: mcpresource.AnyOf(ours, theirs),
+	})
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+// A task goes on when its request has ended, and asks before each step.
+func ExampleGuard_Recheck() {
+	guard := exampleGuard(mcpresource.Config{})
+	step := mcpresource.Operation{Method: "tools/call", Name: "build"}
+	done := make(chan error)
+	h := guard.Protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		task := context.WithoutCancel(r.Context())
+		go func() { done <- guard.Recheck(task, step) }()
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	r := httptest.NewRequest("POST", "https://mcp.example.com/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"build"}}`))
+	r.Header.Set("Authorization", "Bearer alice")
+	h.ServeHTTP(httptest.NewRecorder(), r)
+	fmt.Println(<-done)
+	// Output: <nil>
 }

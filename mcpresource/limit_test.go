@@ -123,7 +123,14 @@ func TestBucketsAreBounded(t *testing.T) {
 func TestConcurrency(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Limits.Concurrent, c.Audit, c.Limits.Calls.PerSecond = 3, nil, -1 })
 	begun, finish := make(chan bool), make(chan bool)
-	h := r.Protect(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { begun <- true; <-finish }))
+	h := r.Protect(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		late := time.After(10 * time.Second) // one too many would wait for ever
+		select {
+		case begun <- true:
+			<-finish
+		case <-late:
+		}
+	}))
 	var wg sync.WaitGroup
 	for range 3 {
 		wg.Go(func() { status(h, "alice", tool("read"), "") })
@@ -250,6 +257,18 @@ func TestAnonymousSessions(t *testing.T) {
 		}
 		if code, _ := open(""); code != 429 {
 			t.Errorf("and another: got %d", code)
+		}
+	})
+	t.Run("RS-114 one that is in use stays counted", func(t *testing.T) {
+		r := newRig(t, func(c *Config) { publicly(c); c.MaxAnonymousSessions = 1 })
+		r.next = opensSessions
+		id := r.do("POST", "/mcp", initialize).Header().Get("Mcp-Session-Id")
+		for range 2 {
+			r.now = r.now.Add(sessionLive - time.Second)
+			r.do("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Mcp-Session-Id", id)
+		}
+		if w := r.do("POST", "/mcp", initialize); w.Code != 429 {
+			t.Errorf("got %d", w.Code)
 		}
 	})
 	t.Run("RS-114 those that rest make room", func(t *testing.T) {

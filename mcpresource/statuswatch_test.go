@@ -302,7 +302,7 @@ func TestRevokedStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := New(Config{Resource: "http://127.0.0.1/mcp", AuthorizationServers: []string{s.URL}, Validator: v, Limits: Limits{Concurrent: -1}})
+	g, err := New(Config{Resource: "http://127.0.0.1/mcp", AuthorizationServers: []string{s.URL}, Validator: v, Limits: Limits{Concurrent: -1, Calls: Rate{PerSecond: 1e9}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,6 +355,7 @@ func BenchmarkGuardStatus(b *testing.B) {
 	v := s.validator(b)
 	r := newRig(b, func(c *Config) {
 		c.AuthorizationServers, c.Validator, c.Audit, c.Now = []string{s.URL}, v, nil, time.Now
+		c.Limits.Calls.PerSecond = 1e9
 	})
 	r.h = r.Protect(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for name, token := range map[string]string{"none": s.token(b, "ES256", nil, s.claims()), "listed": s.with(b, 3)} {
@@ -383,7 +384,7 @@ func TestStreamWithoutStatus(t *testing.T) {
 			return &Principal{Issuer: "https://as.example.com", Subject: "alice", ClientID: "c", Audience: []string{resource}, ExpiresAt: time.Now().Add(time.Hour)}, nil
 		})
 		g := &streams{}
-		guard, err := New(Config{Resource: resource, AuthorizationServers: []string{"https://as.example.com"}, Validator: v, Limits: Limits{Concurrent: -1}})
+		guard, err := New(Config{Resource: resource, AuthorizationServers: []string{"https://as.example.com"}, Validator: v, Limits: Limits{Concurrent: -1, Calls: Rate{PerSecond: 1e9}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,121 @@
+package mcpresource
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/json"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// FuzzHeaders: whatever a client sends, nobody gets in without a token of theirs, no
+// token gets through, and every refusal can be read.
+func FuzzHeaders(f *testing.F) {
+	f.Add("Bearer alice", "", "read", "2026-07-28", "s1", "", "mcp.example.com")
+	f.Add("DPoP bound-alice", "a.b.c", "=?base64?cmVhZA==?=", "", "", "https://mcp.example.com", "MCP.example.com:443")
+	f.Add("bearer  alice ,", "x", "=?base64?\xff?=", "zzz", "\x00", "null", "[::1]:80")
+	f.Add("Basic YTpi", "", "", "", strings.Repeat("s", 5000), "http://a@b", "")
+	h := newECHolder(f)
+	r := boundRig(f, h, func(c *Config) {
+		c.Audit, c.CORS, c.Limits.Calls.PerSecond = nil, true, -1
+		c.DPoP = &DPoP{NonceKey: make([]byte, 32)}
+	})
+	var reached *http.Request
+	guarded := r.Protect(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { reached = req }))
+	statuses := []int{200, 204, 400, 401, 403, 404, 429, 503}
+	f.Fuzz(func(t *testing.T, authorization, proof, name, version, session, origin, host string) {
+		reached = nil
+		req := httptest.NewRequest(http.MethodPost, resource, strings.NewReader(tool("read")))
+		req.Host = host
+		for k, v := range map[string]string{"Authorization": authorization, "DPoP": proof, "Mcp-Name": name, "Mcp-Protocol-Version": version, "Mcp-Session-Id": session, "Origin": origin} {
+			if v != "" {
+				req.Header.Set(k, v)
+			}
+		}
+		w := httptest.NewRecorder()
+		guarded.ServeHTTP(w, req)
+		if !slices.Contains(statuses, w.Code) {
+			t.Errorf("got %d", w.Code)
+		}
+		if c, err := oauth.ParseChallenges(w.Header().Values("WWW-Authenticate")); err != nil || w.Code == 401 && len(c) == 0 {
+			t.Errorf("%d %q: %v", w.Code, w.Header().Values("WWW-Authenticate"), err)
+		}
+		if reached == nil {
+			return
+		}
+		p, ok := FromContext(reached.Context())
+		fields := strings.Fields(authorization)
+		if !ok || len(fields) != 2 || !strings.EqualFold(fields[0], "Bearer") || people(r.now)[fields[1]] == nil || p.Key() != people(r.now)[fields[1]].Key() {
+			t.Errorf("%q let %+v in", authorization, p)
+		}
+		if len(reached.Header.Values("Authorization"))+len(reached.Header.Values("DPoP")) > 0 {
+			t.Errorf("the handler sees %v", reached.Header)
+		}
+	})
+}
+
+// FuzzProof: what is read of a proof has a key of use, and says what was signed.
+func FuzzProof(f *testing.F) {
+	h := newECHolder(f)
+	f.Add(h.sign(f, h.claims("POST", resource, "t", time.Unix(1_800_000_000, 0)), nil))
+	f.Add(h.sign(f, h.claims("POST", resource, "t", time.Unix(1_800_000_000, 0)), map[string]any{"jwk": nil}))
+	f.Add("e30.e30.e30")
+	f.Fuzz(func(t *testing.T, header string) {
+		p, err := parseProof(header)
+		if err != nil {
+			return
+		}
+		if len(p.thumbprint) != 43 || p.ID == "" || p.issued.IsZero() || len(p.id()) != 32 {
+			t.Errorf("got %+v", p)
+		}
+		_ = p.verify()
+	})
+}
+
+// FuzzArguments: what a policy sees is what any decoder sees that takes the text at all.
+func FuzzArguments(f *testing.F) {
+	for _, in := range objects {
+		f.Add(in)
+	}
+	f.Fuzz(func(t *testing.T, in string) {
+		got, err := Operation{Arguments: json.RawMessage(in)}.Args("path")
+		if err != nil {
+			return
+		}
+		d := json.NewDecoder(bytes.NewReader([]byte(in)))
+		d.UseNumber()
+		var want map[string]any
+		if err := d.Decode(&want); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: got %v, want %v (%v)", in, got, want, err)
+		}
+	})
+}
+
+// TestProofKeys: the key comes with the request, so what it costs is bounded before
+// anything is computed with it.
+func TestProofKeys(t *testing.T) {
+	for bits, want := range map[int]bool{1024: false, 2047: false, 2048: true, 4096: true, 4097: false, 8192: false} {
+		n := new(big.Int).Lsh(big.NewInt(1), uint(bits-1))
+		if got := isProofKey(&jose.JSONWebKey{Key: &rsa.PublicKey{N: n, E: 65537}}, "RS256"); got != want {
+			t.Errorf("RS-205: %d bits: got %v", bits, got)
+		}
+	}
+	k, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if isProofKey(&jose.JSONWebKey{Key: k}, "RS256") || isProofKey(&jose.JSONWebKey{Key: []byte("secret")}, "HS256") {
+		t.Error("RS-205: a key that is not public")
+	}
+}

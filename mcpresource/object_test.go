@@ -1,0 +1,96 @@
+package mcpresource
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"maps"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// objectByTokens is what object does, by the decoder of the standard library.
+func objectByTokens(b []byte) (map[string]string, bool) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, false
+	}
+	out := map[string]string{}
+	for d.More() {
+		t, err := d.Token()
+		k, ok := t.(string)
+		if _, dup := out[k]; err != nil || !ok || dup {
+			return nil, false
+		}
+		var v json.RawMessage
+		if d.Decode(&v) != nil {
+			return nil, false
+		}
+		out[k] = string(v)
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, false
+	}
+	_, err := d.Token()
+	return out, err == io.EOF && utf8.Valid(b)
+}
+
+var objects = []string{
+	`{}`, ` { } `, `{"a":1}`, "{\t\"a\"\r\n:\n1 ,\"b\" : [1, {\"c\":\"]}\"} ] ,\"d\":null}", `{"a":"\"\\","b":{}}`, `{"\u0061":"\ud83d\ude00","é":-1.5e9}`, `{"":""}`, `{"a":{"a":[[],{}]},"b":true}`,
+	``, ` `, `{`, `}`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{,}`, `{"a":1 "b":2}`, `{"a":1}}`, `{"a":1}{}`, `{"a":1,"a":2}`, `{"a":1,"\u0061":2}`, `[]`, `"a"`, `1`, `{1:2}`, `{"a":"`, `{"a":"\`, "{\"\xff\":1}", `{"\ud800":1}`,
+}
+
+func TestObject(t *testing.T) {
+	for _, in := range objects {
+		t.Run("RS-103 "+in, func(t *testing.T) { sameObject(t, []byte(in)) })
+	}
+}
+
+func sameObject(t *testing.T, in []byte) {
+	t.Helper()
+	want, valid := objectByTokens(in)
+	members, err := object(in)
+	if (err == nil) != valid {
+		t.Fatalf("%q: got %v, want valid %v", in, err, valid)
+	}
+	got := map[string]string{}
+	for k, v := range members {
+		got[k] = string(v)
+	}
+	if err == nil && !maps.Equal(got, want) {
+		t.Errorf("%q: got %q, want %q", in, got, want)
+	}
+}
+
+// FuzzObject: the walk finds what the decoder of the standard library finds.
+func FuzzObject(f *testing.F) {
+	for _, in := range objects {
+		f.Add([]byte(in))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		if len(in) < 10_000 && checkDepth(in) == nil { // the envelope is bounded before
+			sameObject(t, in)
+		}
+	})
+}
+
+func BenchmarkObject(b *testing.B) {
+	in := []byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"read","arguments":{"text":"` + strings.Repeat("lorem ipsum ", 20) + `"}}}`)
+	b.Run("walk", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := object(in, "method", "params"); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("tokens", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, ok := objectByTokens(in); !ok {
+				b.Fatal("refused")
+			}
+		}
+	})
+}
