@@ -280,6 +280,9 @@ func newHealthcheckCommand(s std) *cobra.Command {
 	return c
 }
 
+// errNotReachable is a server that nobody can be asked at.
+var errNotReachable = errors.New("not reachable")
+
 func checkReady(ctx context.Context, address, path string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -297,7 +300,7 @@ func checkReady(ctx context.Context, address, path string) error {
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("%s is not reachable: %s; is the server running, with this configuration?", at, cause(err))
+		return fmt.Errorf("%s is %w: %s; is the server running, with this configuration?", at, errNotReachable, cause(err))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
