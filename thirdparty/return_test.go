@@ -130,7 +130,7 @@ func TestReturnRefused(t *testing.T) {
 		{name: "AS-225 RFC 9207: another issuer", cause: func(b *fakeupstream.Behaviour) { b.ResponseIssuer = "https://evil.example" }, code: oauth.ServerError},
 		{name: "AS-225 RFC 9207: the issuer that was promised is missing", do: func(_ *rig, b *browser) { b.back.Del("iss") }, code: oauth.ServerError},
 		{name: "AS-225 RFC 9207: another issuer beside an error", cause: func(b *fakeupstream.Behaviour) { b.ResponseIssuer, b.Deny = "https://evil.example", "access_denied" }, code: oauth.ServerError},
-		{name: "AS-223: denied", cause: func(b *fakeupstream.Behaviour) { b.Deny = "access_denied" }, code: oauth.AccessDenied, says: "declined at Corp"},
+		{name: "AS-223: denied", cause: func(b *fakeupstream.Behaviour) { b.Deny = "access_denied" }, code: oauth.AccessDenied, says: "At Corp, access was declined"},
 		{name: "AS-223: it is busy", cause: func(b *fakeupstream.Behaviour) { b.Deny = "temporarily_unavailable" }, code: oauth.TemporarilyUnavailable, says: "try again"},
 		{name: "AS-223: it broke", cause: func(b *fakeupstream.Behaviour) { b.Deny = "server_error" }, code: oauth.ServerError},
 		{name: "AS-223: it does not take our client", cause: func(b *fakeupstream.Behaviour) { b.Deny = "unauthorized_client" }, code: oauth.ServerError, says: "operator"},
