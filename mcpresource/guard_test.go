@@ -576,3 +576,20 @@ func FuzzEnvelope(f *testing.F) {
 		}
 	})
 }
+
+func TestTwoGuards(t *testing.T) {
+	inner, outer := newRig(t, nil), newRig(t, nil)
+	outer.next = inner.h.ServeHTTP
+	t.Run("a guard behind another one says so, and not that a token is missing", func(t *testing.T) {
+		req := httptest.NewRequest("GET", resource, nil)
+		req.Header.Set("Authorization", "Bearer alice")
+		w := httptest.NewRecorder()
+		outer.h.ServeHTTP(w, req)
+		if w.Code != http.StatusInternalServerError || w.Header().Get("WWW-Authenticate") != "" || len(inner.seen) != 0 {
+			t.Errorf("got %d %v", w.Code, w.Header())
+		}
+		if last := inner.events[len(inner.events)-1]; !errors.Is(last.Err, errTwoGuards) {
+			t.Errorf("got %+v", last)
+		}
+	})
+}

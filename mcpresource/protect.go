@@ -101,10 +101,16 @@ func (g *Guard) mayBePublic(r *http.Request, no *refusal) bool {
 	return no.outcome == "unauthenticated" && r.Method == http.MethodPost && (!ok || len(rules.Public) > 0 || rules.Refine != nil)
 }
 
+// errTwoGuards would otherwise look like a missing token, for every request.
+var errTwoGuards = errors.New("this guard stands behind another one, which has taken the token out of the request: take one of them away")
+
 // authenticate finds the caller (OAuth 2.1 §5.1). A token anywhere but in the header
 // is not looked at.
 func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
 	values := r.Header.Values("Authorization")
+	if _, guarded := FromContext(r.Context()); guarded && len(values) == 0 {
+		return &refusal{outcome: "misconfigured", status: http.StatusInternalServerError, text: "The server is not set up right.", err: errTwoGuards}
+	}
 	if len(values) == 0 {
 		return &refusal{outcome: "unauthenticated", status: http.StatusUnauthorized, text: "Authentication is required.", challenge: &oauth.BearerChallenge{Scope: g.c.FirstScopes}}
 	}
