@@ -201,7 +201,7 @@ func TestLinking(t *testing.T) {
 			if err == nil {
 				shown, err = root.goOn(shown)
 			}
-			if err != nil || !strings.Contains(shown.Text, "Signed in as root") || strings.Count(shown.Text, "Disconnect") != n+1 {
+			if err != nil || !strings.Contains(shown.Text, "Signed in as root") || strings.Count(shown.Text, "Disconnect\n") != n+1 {
 				t.Fatalf("%s: %v\n%s", p.Kind, err, shown.Text)
 			}
 		}
