@@ -31,7 +31,8 @@ const (
 // Fault is an answer in place of the MCP server's.
 type Fault struct {
 	Status  int
-	Code    int // JSON-RPC
+	Code    int             // JSON-RPC
+	ID      json.RawMessage // of the request; nil: null
 	Message string
 	Data    any
 	Retry   int // seconds; 0: not said
@@ -74,11 +75,13 @@ func (u *Upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
 		err = fmt.Errorf("%w: %w", errEnded, ended) // its token has expired, or was revoked
 	}
 	u.c.Logger.WarnContext(r.Context(), "upstream failed", "resource", u.c.Resource, "upstream", u.target.Redacted(), "error", err)
-	fault(err).Write(w, r)
+	f := fault(err)
+	f.ID = requestID(r)
+	f.Write(w)
 }
 
-// Write answers r with the fault, as a JSON-RPC error to the request in its body.
-func (f Fault) Write(w http.ResponseWriter, r *http.Request) {
+// Write sends the fault as a JSON-RPC error.
+func (f Fault) Write(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
@@ -87,8 +90,8 @@ func (f Fault) Write(w http.ResponseWriter, r *http.Request) {
 		h.Set("Retry-After", strconv.Itoa(f.Retry))
 	}
 	w.WriteHeader(f.Status)
-	if r.Method == http.MethodHead {
-		return
+	if len(f.ID) == 0 {
+		f.ID = json.RawMessage("null")
 	}
 	type rpcError struct {
 		Code    int    `json:"code"`
@@ -99,29 +102,28 @@ func (f Fault) Write(w http.ResponseWriter, r *http.Request) {
 		Version string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id"`
 		Error   rpcError        `json:"error"`
-	}{"2.0", requestID(r), rpcError{f.Code, f.Message, f.Data}})
+	}{"2.0", f.ID, rpcError{f.Code, f.Message, f.Data}})
 }
 
-// requestID is the id of the request in the body, null for anything but one call.
+// requestID is the id of the request in the body, nil for anything but one call.
 func requestID(r *http.Request) json.RawMessage {
-	null := json.RawMessage("null")
 	if r.GetBody == nil {
-		return null
+		return nil
 	}
 	body, err := r.GetBody()
 	if err != nil {
-		return null
+		return nil
 	}
 	raw, err := io.ReadAll(body)
 	if err != nil {
-		return null
+		return nil
 	}
 	var call struct {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
 	}
 	if json.Unmarshal(raw, &call) != nil || call.Method == "" || len(call.ID) == 0 {
-		return null
+		return nil
 	}
 	return call.ID
 }
