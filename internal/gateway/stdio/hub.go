@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 )
@@ -13,11 +14,12 @@ import (
 // is shared, everybody. It has told the program of no capabilities, so the program asks
 // clients nothing; what it says to nobody in particular goes to those whom it concerns.
 type hub struct {
-	server *Server
-	key    string // of the caller, "" for everybody
-	link   *link
-	modern bool            // the program speaks MCP 2026-07-28
-	hello  json.RawMessage // its answer to initialize
+	server  *Server
+	key     string // of the caller, "" for everybody
+	link    *link
+	modern  bool            // the program speaks MCP 2026-07-28
+	hello   json.RawMessage // its answer to initialize
+	mirrors mirrors
 
 	mu        sync.Mutex // guards the rest
 	sessions  map[*session]bool
@@ -68,28 +70,32 @@ func (h *hub) exchange(ctx context.Context, method string, params any) (frame, e
 	}
 }
 
+var gatewayInfo = map[string]string{"name": "mcp-authd gateway", "version": "1"}
+
+// meta is what each request of MCP 2026-07-28 says about itself.
+func meta() map[string]any {
+	return map[string]any{metaVersion: modern, metaClient: gatewayInfo, metaCapabilities: struct{}{}}
+}
+
 // greet finds out what the program speaks. Where sessions of older clients may share it,
 // that is what they speak.
 func (h *hub) greet(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, greeting)
 	defer cancel()
-	info := map[string]string{"name": "mcp-authd gateway", "version": "1"}
 	if !h.server.c.Shared {
-		f, err := h.exchange(ctx, "server/discover", map[string]any{"_meta": map[string]any{
-			metaVersion: modern, metaClient: info, metaCapabilities: struct{}{},
-		}})
+		f, err := h.exchange(ctx, "server/discover", map[string]any{"_meta": meta()})
 		if err != nil {
 			return err
 		}
 		var found struct {
 			Supported []string `json:"supportedVersions"`
 		}
-		if f.Error == nil && json.Unmarshal(f.Result, &found) == nil && contains(found.Supported, modern) {
+		if f.Error == nil && json.Unmarshal(f.Result, &found) == nil && slices.Contains(found.Supported, modern) {
 			h.modern = true
 			return nil
 		}
 	}
-	f, err := h.exchange(ctx, "initialize", map[string]any{"protocolVersion": legacy, "capabilities": struct{}{}, "clientInfo": info})
+	f, err := h.exchange(ctx, "initialize", map[string]any{"protocolVersion": legacy, "capabilities": struct{}{}, "clientInfo": gatewayInfo})
 	if err != nil {
 		return err
 	}
@@ -112,6 +118,9 @@ func (h *hub) ask(f frame) {
 
 // note implements peer.
 func (h *hub) note(f frame) {
+	if f.Method == "notifications/tools/list_changed" {
+		go h.mirrors.forget() // a question may be under way, which waits for what is read here
+	}
 	if f.Method == "notifications/message" {
 		h.remark(f)
 		return
@@ -190,13 +199,4 @@ func (h *hub) busy() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.sessions) > 0 || len(h.listeners) > 0
-}
-
-func contains(list []string, s string) bool {
-	for _, v := range list {
-		if v == s {
-			return true
-		}
-	}
-	return false
 }

@@ -58,6 +58,13 @@ func (s *Server) serveModern(w http.ResponseWriter, r *http.Request, p *mcpresou
 	}
 	h.idle.enter()
 	defer h.idle.leave()
+	if f.Method == "tools/call" {
+		tool := text(at(f.Params, "name"))
+		if !agree(r.Header, at(f.Params, "arguments"), h.mirrored(r.Context(), tool)) {
+			refuse(w, f.ID, http.StatusBadRequest, codeMismatch, "A Mcp-Param header does not match the arguments.")
+			return
+		}
+	}
 	(&turn{hub: h, w: w, r: r, call: f}).take()
 }
 
