@@ -25,6 +25,7 @@ func (e statusError) Error() string { return fmt.Sprintf("the MCP server answers
 // The JSON-RPC codes of what goes wrong between gateway and MCP server.
 const (
 	codeInternal    = -32603
+	codeRefused     = -32000
 	codeInteraction = -32042 // MCP 2025-11-25, URLElicitationRequiredError
 )
 
@@ -66,6 +67,14 @@ func elicitation(i *InteractionRequired) any {
 	return map[string]any{"elicitations": []map[string]string{{"mode": "url", "url": i.URL, "message": i.Message, "elicitationId": i.URL}}}
 }
 
+func interactionURL(err error) string {
+	var i *InteractionRequired
+	if errors.As(err, &i) {
+		return i.URL
+	}
+	return ""
+}
+
 // fail answers for an MCP server that did not. It is the proxy's ErrorHandler.
 func (u *Upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if ended := context.Cause(r.Context()); ended != nil {
@@ -77,6 +86,10 @@ func (u *Upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
 	u.c.Logger.WarnContext(r.Context(), "upstream failed", "resource", u.c.Resource, "upstream", u.target.Redacted(), "error", err)
 	f := fault(err)
 	f.ID = requestID(r)
+	if f.Code == codeInteraction && r.Header.Get("Mcp-Protocol-Version") != "2025-11-25" { // the one revision that has it
+		f.Code, f.Message = codeRefused, f.Message+" Open: "+interactionURL(err)
+		f.Data = nil
+	}
 	f.Write(w)
 }
 

@@ -28,9 +28,9 @@ type Server interface {
 // Sites serves the authorization server and any number of MCP servers, told apart by
 // host and path. Add everything before the first request.
 type Sites struct {
-	home    string // of the authorization server
-	main    *http.ServeMux
-	others  map[string]*http.ServeMux
+	home    string // the host of the authorization server
+	main    http.Handler
+	muxes   map[string]*http.ServeMux
 	servers []served
 }
 
@@ -39,14 +39,14 @@ type served struct {
 	Server
 }
 
-// NewSites returns sites on which main, with the authorization server's own routes,
-// answers for the host of issuer and for every host that is not known.
-func NewSites(issuer string, main *http.ServeMux) (*Sites, error) {
+// NewSites returns sites on which main, the authorization server, answers for whatever no
+// MCP server is mounted for.
+func NewSites(issuer string, main http.Handler) (*Sites, error) {
 	u, err := url.Parse(issuer)
 	if err != nil {
 		return nil, fmt.Errorf("gateway: issuer: %w", err)
 	}
-	return &Sites{home: site(u.Host), main: main, others: map[string]*http.ServeMux{}}, nil
+	return &Sites{home: site(u.Host), main: main, muxes: map[string]*http.ServeMux{}}, nil
 }
 
 // site is what tells hosts apart. On loopback they are all one, as for the guard.
@@ -68,16 +68,20 @@ func (s *Sites) Add(resource string, g *mcpresource.Guard, server Server) (err e
 	if err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
-	mux := s.main
-	if host := site(u.Host); host != s.home {
-		if mux = s.others[host]; mux == nil {
-			mux = http.NewServeMux()
-			s.others[host] = mux
+	host := site(u.Host)
+	if host == s.home && s.taken(u) {
+		return fmt.Errorf("gateway: the path of %s is the authorization server's own", resource)
+	}
+	mux := s.muxes[host]
+	if mux == nil {
+		mux = http.NewServeMux()
+		if s.muxes[host] = mux; host == s.home {
+			mux.Handle("/", s.main)
 		}
 	}
 	defer func() {
 		if recover() != nil { // how ServeMux says that a pattern is taken
-			err = fmt.Errorf("gateway: the path of %s is taken by another server, or by the authorization server itself", resource)
+			err = fmt.Errorf("gateway: another MCP server is at the path of %s", resource)
 		}
 	}()
 	g.Register(mux, server)
@@ -85,13 +89,23 @@ func (s *Sites) Add(resource string, g *mcpresource.Guard, server Server) (err e
 	return nil
 }
 
+// taken reports whether main serves the path of an MCP server itself.
+func (s *Sites) taken(u *url.URL) bool {
+	mux, ok := s.main.(interface {
+		Handler(*http.Request) (http.Handler, string)
+	})
+	if !ok {
+		return false
+	}
+	_, pattern := mux.Handler(&http.Request{Method: http.MethodGet, URL: u, Host: u.Host})
+	return pattern != ""
+}
+
 // ServeHTTP implements http.Handler.
 func (s *Sites) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if len(s.others) > 0 {
-		if mux, ok := s.others[site(r.Host)]; ok {
-			mux.ServeHTTP(w, r)
-			return
-		}
+	if mux, ok := s.muxes[site(r.Host)]; ok {
+		mux.ServeHTTP(w, r)
+		return
 	}
 	s.main.ServeHTTP(w, r)
 }

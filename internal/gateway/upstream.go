@@ -168,7 +168,6 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Upgrade") != "" {
 		r.Header = r.Header.Clone()
 		r.Header.Del("Upgrade")
-		r.Header.Del("Connection")
 	}
 	defer u.endStream(r, x)
 	u.proxy.ServeHTTP(w, r)
@@ -192,7 +191,8 @@ func (u *Upstream) introduce(r *http.Request, x *exchange) (err error) {
 }
 
 // repeatable lets the transport send a request again whose connection was closed before
-// anything was written to it: MCP servers close idle ones after a few seconds.
+// anything was written to it, as MCP servers do with idle ones. What was written is not
+// sent twice: a tool may have been called.
 func repeatable(r *http.Request) error {
 	if r.GetBody != nil || r.Body == nil || r.Body == http.NoBody {
 		return nil

@@ -133,10 +133,13 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, p *mcpresource.Pri
 	}
 	x.idle.enter()
 	defer x.idle.leave()
-	var calls int
+	var calls, answers int
 	for _, f := range frames {
 		if f.isCall() {
 			calls++
+		}
+		if f.isAnswer() {
+			answers++
 		}
 		if f.Method == "initialize" {
 			refuse(w, f.ID, http.StatusBadRequest, codeInvalid, "The session is initialized.")
@@ -145,6 +148,10 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, p *mcpresource.Pri
 	}
 	if version := x.negotiated(); batch && version >= "2025-06-18" {
 		refuse(w, nil, http.StatusBadRequest, codeInvalid, "There are no batches in MCP "+version+".")
+		return
+	}
+	if answers > 0 && answers < len(frames) {
+		refuse(w, nil, http.StatusBadRequest, codeInvalid, "A batch has requests or responses, not both.")
 		return
 	}
 	if calls == 0 {
@@ -171,8 +178,8 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, p *mcpresource.
 		return nil
 	}
 	// MCP 2025-06-18, "Protocol Version Header".
-	if v := r.Header.Get("Mcp-Protocol-Version"); v != "" && v != x.negotiated() && !slices.Contains(revisions, v) {
-		refuse(w, nil, http.StatusBadRequest, codeRefused, "This protocol version is not supported.")
+	if v, agreed := r.Header.Get("Mcp-Protocol-Version"), x.negotiated(); v != "" && agreed != "" && v != agreed {
+		refuse(w, nil, http.StatusBadRequest, codeRefused, "This is not the protocol version of the session.")
 		return nil
 	}
 	return x
