@@ -31,6 +31,7 @@ type link struct {
 	shared bool
 	ready  chan struct{} // closed when proc is set
 	proc   *process
+	onEnd  func() // called first when the program has ended
 
 	mu    sync.Mutex // guards the rest
 	last  int64
@@ -240,6 +241,7 @@ func (l *link) ended(*process) {
 	l.mu.Lock()
 	l.over = true
 	l.mu.Unlock()
+	l.onEnd()
 	l.fail("The MCP server has ended.")
 	l.peer.lost()
 }

@@ -306,7 +306,7 @@ func (l *listener) wants(method, uri string) bool {
 
 func (l *listener) deliver(f *frame, final bool) {
 	g := *f
-	if g.Params == nil {
+	if members(g.Params) == nil {
 		g.Params = json.RawMessage("{}")
 	}
 	if at(g.Params, "_meta") == nil {

@@ -35,12 +35,13 @@ type receiver interface {
 
 // process is a running program.
 type process struct {
-	cmd   *exec.Cmd
-	stdin io.WriteCloser
-	queue chan []byte
-	ended chan struct{} // closed when it has ended and nothing is left of it
-	begun time.Time
-	log   *slog.Logger
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	queue  chan []byte
+	ended  chan struct{} // closed when it has ended and nothing is left of it
+	wanted bool          // that it has ended; set before
+	begun  time.Time
+	log    *slog.Logger
 
 	stopping atomic.Bool
 }
@@ -69,6 +70,7 @@ func start(c *Config, env []string, to receiver) (*process, error) {
 	go p.feed()
 	go func() {
 		err := p.cmd.Wait()
+		p.wanted = p.stopping.Load()
 		kill(p.cmd) // what it has left behind
 		p.log.Debug("an MCP server has ended", "pid", p.cmd.Process.Pid, "error", err)
 		close(p.ended)
@@ -142,6 +144,3 @@ func (p *process) stop() {
 		}
 	}()
 }
-
-// wanted reports whether the end of the program was asked for.
-func (p *process) wanted() bool { return p.stopping.Load() }

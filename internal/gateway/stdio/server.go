@@ -124,7 +124,7 @@ func (s *Server) makeRoom(key string) bool {
 }
 
 // release gives the place back when the process has ended, and remembers how it went.
-func (s *Server) release(key string, l *link, wanted bool) {
+func (s *Server) release(key string, well bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all.Done()
@@ -132,7 +132,7 @@ func (s *Server) release(key string, l *link, wanted bool) {
 	if s.running[key]--; s.running[key] <= 0 {
 		delete(s.running, key)
 	}
-	if wanted || l != nil && l.proc != nil && time.Since(l.proc.begun) > quickEnd {
+	if well {
 		delete(s.gates, key)
 		return
 	}
@@ -154,14 +154,11 @@ func (s *Server) connect(p *mcpresource.Principal, l *link, to peer) error {
 	if err := s.reserve(key); err != nil {
 		return err
 	}
+	l.onEnd = func() { s.release(key, l.proc.wanted || time.Since(l.proc.begun) > quickEnd) }
 	if err := l.start(s.c.env(p), to); err != nil {
-		s.release(key, nil, false)
+		s.release(key, false)
 		return err
 	}
-	go func() {
-		<-l.proc.ended
-		s.release(key, l, l.proc.wanted())
-	}()
 	return nil
 }
 
