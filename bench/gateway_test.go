@@ -16,7 +16,6 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
-	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 const toolCall = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"search","arguments":{"query":"what there is to know about gateways","limit":10}}}`
@@ -48,7 +47,7 @@ func reverseProxy(b *testing.B, to string) http.Handler {
 		b.Fatal(err)
 	}
 	return &httputil.ReverseProxy{
-		FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(u) },
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(u) },
 		Transport: &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true},
 	}
 }
@@ -57,10 +56,10 @@ func reverseProxy(b *testing.B, to string) http.Handler {
 // up at the authorization server in the same process.
 func guardedGateway(b *testing.B, to string) (http.Handler, string) {
 	r := newRig(b, stores[0].open(b))
-	token := r.token(b)
+	token := r.redeem(b, r.approve(b)).AccessToken
 	g, err := mcpresource.New(mcpresource.Config{
-		Resource: resource, AuthorizationServers: []string{issuer}, Validator: mcpresource.Local(r.server), Hosts: []string{"127.0.0.1"},
-		Policy: &mcpresource.Rules{Base: oauth.Scopes{"mcp"}},
+		Resource: resource, AuthorizationServers: []string{issuer}, Validator: gateway.Remember(mcpresource.Local(r.server), time.Second), Hosts: []string{"127.0.0.1"},
+		Policy: &mcpresource.Rules{Base: []string{"mcp"}},
 	})
 	if err != nil {
 		b.Fatal(err)

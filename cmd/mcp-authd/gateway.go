@@ -52,10 +52,14 @@ func (a *app) addSite(sites *gateway.Sites, as *authserver.Server, r *config.Res
 	return sites.Add(r.URI, guard, server)
 }
 
-// guard stands before one MCP server, and sees revocation at once.
+// revoked is how long after a revocation a token may still count: what an MCP server in
+// this process would see at once costs a query for each request.
+const revoked = time.Second
+
+// guard stands before one MCP server.
 func (a *app) guard(as *authserver.Server, r *config.Resource) (*mcpresource.Guard, error) {
 	c := mcpresource.Config{
-		Resource: r.URI, AuthorizationServers: []string{as.Issuer()}, Validator: mcpresource.Local(as), Policy: rules(r),
+		Resource: r.URI, AuthorizationServers: []string{as.Issuer()}, Validator: gateway.Remember(mcpresource.Local(as), revoked), Policy: rules(r),
 		Metadata: mcpresource.Metadata{Name: r.Name, PathOnly: a.sharesOrigin(r)}, Origins: r.Upstream.Origins, CORS: true,
 		MaxBodyBytes: int64(r.Upstream.MaxBody), Audit: a.recordCall(r.URI), Logger: a.log,
 	}

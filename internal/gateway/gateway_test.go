@@ -538,3 +538,38 @@ func TestHealth(t *testing.T) {
 		}
 	}
 }
+
+// TestRemember: a good bearer token is asked about once a second, anything else each time.
+func TestRemember(t *testing.T) {
+	var asked int
+	var fault error
+	now := time.Now()
+	v := Remember(mcpresource.ValidatorFunc(func(context.Context, mcpresource.Credential) (*mcpresource.Principal, error) {
+		asked++
+		return alice, fault
+	}), time.Second).(*memory)
+	v.now = func() time.Time { return now }
+	ask := func(scheme, token string) error {
+		_, err := v.Validate(t.Context(), mcpresource.Credential{Scheme: scheme, Token: token})
+		return err
+	}
+	count := func(what string, want int, n int) {
+		if n != want {
+			t.Errorf("%s: asked %d times, want %d", what, n, want)
+		}
+	}
+	ask("Bearer", "a")
+	ask("bearer", "a")
+	count("the same token", 1, asked)
+	ask("Bearer", "b")
+	count("another token", 2, asked)
+	ask("DPoP", "a")
+	ask("DPoP", "a")
+	count("RS-205: a token with a proof", 4, asked)
+	fault = mcpresource.ErrInvalidToken
+	now = now.Add(time.Second)
+	if ask("Bearer", "a") == nil || ask("Bearer", "a") == nil {
+		t.Error("RS-44: a revoked token is good after a second")
+	}
+	count("what is not good", 6, asked)
+}

@@ -39,6 +39,8 @@ type Identity struct {
 	Issuer   string // iss, whose keys are published
 	Audience string // aud; default: the URL of the upstream, or the public one without
 	Now      func() time.Time
+
+	own map[string]bool // names that clients may not use, as plain and as http.Header have them
 }
 
 // Signer signs claims as a JWT of type typ. keys.Manager is one.
@@ -57,6 +59,10 @@ func (i Identity) withDefaults() Identity {
 	}
 	if i.Now == nil {
 		i.Now = time.Now
+	}
+	i.own = map[string]bool{}
+	for _, n := range append(i.names(), HeaderSubject, HeaderClient, HeaderScope, HeaderToken) {
+		i.own[plain(n)], i.own[http.CanonicalHeaderKey(n)] = true, true
 	}
 	return i
 }
@@ -102,13 +108,7 @@ func token(s string) bool {
 // speaks reports whether a header of a client would be taken for the gateway's word: the
 // names in use, and the default ones also when they are not.
 func (i *Identity) speaks(name string) bool {
-	name = plain(name)
-	for _, own := range []string{HeaderSubject, HeaderClient, HeaderScope, HeaderToken, i.Subject, i.Client, i.Scope, i.Token} {
-		if name == plain(own) {
-			return true
-		}
-	}
-	return false
+	return i.own[name] || strings.Contains(name, "_") && i.own[plain(name)]
 }
 
 // fits reports whether a caller can be named in headers at all. An MCP server that finds
@@ -126,11 +126,11 @@ func (i *Identity) set(h http.Header, x *exchange) {
 	if x.principal == nil {
 		return
 	}
-	for name, value := range map[string]string{
-		i.Subject: x.principal.Subject, i.Client: x.principal.ClientID, i.Scope: x.principal.Scopes.String(), i.Token: x.identity,
+	for _, own := range [...]struct{ name, value string }{
+		{i.Subject, x.principal.Subject}, {i.Client, x.principal.ClientID}, {i.Scope, x.principal.Scopes.String()}, {i.Token, x.identity},
 	} {
-		if name != none && value != "" {
-			h.Set(name, value)
+		if own.name != none && own.value != "" {
+			h.Set(own.name, own.value)
 		}
 	}
 }

@@ -100,9 +100,11 @@ func New(c Config) (*Upstream, error) {
 	}
 	u := &Upstream{c: c, target: target, public: public, signer: newSigner(c.Identity, c.Resource, c.URL)}
 	transport := u.transport()
+	// What has no length, such as a stream, is flushed at once without FlushInterval; the
+	// rest arrives sooner when its head does not go alone.
 	u.proxy = &httputil.ReverseProxy{
 		Rewrite: u.rewrite, ModifyResponse: u.receive, ErrorHandler: u.fail, Transport: transport,
-		FlushInterval: -1, BufferPool: newBuffers(), ErrorLog: slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
+		BufferPool: newBuffers(), ErrorLog: slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
 	}
 	if u.health, err = newHealth(c, target, transport); err != nil {
 		return nil, err
@@ -220,13 +222,10 @@ func (u *Upstream) endStream(r *http.Request, x *exchange) {
 // rewrite makes the request that goes to the MCP server.
 func (u *Upstream) rewrite(pr *httputil.ProxyRequest) {
 	x, out := exchangeOf(pr.In.Context()), pr.Out
-	query := pr.In.URL.Query()
-	query.Del("access_token") // RFC 6750 §2.3: never looked at, and a secret all the same
-	for k, v := range u.target.Query() {
-		query[k] = v // the operator's word counts
-	}
 	target := *u.target
-	target.RawQuery = query.Encode()
+	if pr.In.URL.RawQuery != "" {
+		target.RawQuery = u.query(pr.In.URL)
+	}
 	out.URL, out.Host = &target, target.Host
 	out.GetBody = pr.In.GetBody
 
@@ -243,6 +242,16 @@ func (u *Upstream) rewrite(pr *httputil.ProxyRequest) {
 	if x.authorization != "" {
 		out.Header.Set("Authorization", x.authorization)
 	}
+}
+
+// query is the client's with the operator's, whose word counts.
+func (u *Upstream) query(in *url.URL) string {
+	query := in.Query()
+	query.Del("access_token") // RFC 6750 §2.3: never looked at, and a secret all the same
+	for k, v := range u.target.Query() {
+		query[k] = v
+	}
+	return query.Encode()
 }
 
 // receive judges the head of a response. Its errors reach fail.

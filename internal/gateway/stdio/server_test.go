@@ -332,7 +332,14 @@ func TestOwnStream(t *testing.T) {
 	s := serve(t, "good", Config{})
 	h := s.open("2025-11-25")
 	s.post(toolCall("1", "change", ""), h...) // nobody listens yet
+	held := func() bool {
+		x := s.sessionOf(h)
+		x.own.mu.Lock()
+		defer x.own.mu.Unlock()
+		return x.own.reader != nil
+	}
 	read := func(header ...string) (string, error) {
+		eventually(t, "nobody reads", func() bool { return !held() })
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
 		a, err := s.do(ctx, http.MethodGet, "", append(h, header...)...)
@@ -350,15 +357,10 @@ func TestOwnStream(t *testing.T) {
 	if body, _ := read("Last-Event-Id", "own_0"); strings.Contains(body, "list_changed") {
 		t.Errorf("RS-115: what was seen came again: %q", body)
 	}
+	eventually(t, "nobody reads", func() bool { return !held() })
 	ctx, cancel := context.WithCancel(t.Context())
 	go s.do(ctx, http.MethodGet, "", h...)
-	for x := s.sessionOf(h); ; time.Sleep(time.Millisecond) {
-		if x.own.mu.Lock(); x.own.reader != nil {
-			x.own.mu.Unlock()
-			break
-		}
-		x.own.mu.Unlock()
-	}
+	eventually(t, "somebody reads", held)
 	if a, err := s.do(t.Context(), http.MethodGet, "", h...); err != nil || a.status != 409 {
 		t.Errorf("RS-106: a second stream of a session: %v %+v", err, a)
 	}
