@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -113,7 +114,11 @@ func (p *protection) run(ctx context.Context, s std) (err error) {
 	if err := p.print(s, ready); err != nil {
 		return err
 	}
-	return serveAll(ctx, a.log, as, listener{l, sites, cert})
+	// There is one listener, so it tells of the MCP server as well.
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /readyz", sites.Readyz(as.Readyz))
+	mux.Handle("/", sites)
+	return serveAll(ctx, a.log, as, listener{l, mux, cert})
 }
 
 // app is the configuration: the environment counts, as for serve, but no file, and what
