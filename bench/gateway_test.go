@@ -52,9 +52,9 @@ func reverseProxy(b *testing.B, to string) http.Handler {
 	}
 }
 
-// guardedGateway is the gateway behind the guard, as protect runs it: the token is looked
-// up at the authorization server in the same process.
-func guardedGateway(b *testing.B, to string) (http.Handler, string) {
+// guarded puts the guard before what next makes, as protect does: the token is looked up
+// at the authorization server in the same process.
+func guarded(b *testing.B, next func(r *rig) http.Handler) (http.Handler, string) {
 	r := newRig(b, stores[0].open(b))
 	token := r.redeem(b, r.approve(b)).AccessToken
 	g, err := mcpresource.New(mcpresource.Config{
@@ -64,29 +64,37 @@ func guardedGateway(b *testing.B, to string) (http.Handler, string) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	h := g.Protect(next(r))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Host = "mcp.example.com"
+		h.ServeHTTP(w, r)
+	}), token
+}
+
+func proxied(b *testing.B, r *rig, to string) http.Handler {
 	u, err := gateway.New(gateway.Config{URL: to, Resource: resource, Identity: gateway.Identity{Signer: r.server.Keys(), Issuer: issuer}})
 	if err != nil {
 		b.Fatal(err)
 	}
-	return g.Protect(u), token
+	return u
 }
 
+// fronts runs a benchmark through a bare proxy, through one behind the guard, which says
+// how much of the difference is whose, and through the gateway.
 func fronts(b *testing.B, run func(b *testing.B, url, token string)) {
 	inner := mcpServer(b)
-	b.Run("reverseproxy", func(b *testing.B) {
-		s := httptest.NewServer(reverseProxy(b, inner.URL))
-		defer s.Close()
-		run(b, s.URL, "none")
-	})
-	b.Run("gateway", func(b *testing.B) {
-		h, token := guardedGateway(b, inner.URL)
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			r.Host = "mcp.example.com"
-			h.ServeHTTP(w, r)
-		}))
-		defer s.Close()
-		run(b, s.URL, token)
-	})
+	front := func(name string, h http.Handler, token string) {
+		b.Run(name, func(b *testing.B) {
+			s := httptest.NewServer(h)
+			defer s.Close()
+			run(b, s.URL, token)
+		})
+	}
+	front("reverseproxy", reverseProxy(b, inner.URL), "none")
+	h, token := guarded(b, func(*rig) http.Handler { return reverseProxy(b, inner.URL) })
+	front("guard+reverseproxy", h, token)
+	h, token = guarded(b, func(r *rig) http.Handler { return proxied(b, r, inner.URL) })
+	front("gateway", h, token)
 }
 
 func request(ctx context.Context, method, url, token string) *http.Request {

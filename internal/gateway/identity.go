@@ -56,6 +56,9 @@ func (i Identity) withDefaults() Identity {
 		if *d.name == "" {
 			*d.name = d.value
 		}
+		if *d.name != none {
+			*d.name = http.CanonicalHeaderKey(*d.name)
+		}
 	}
 	if i.Now == nil {
 		i.Now = time.Now
@@ -130,7 +133,7 @@ func (i *Identity) set(h http.Header, x *exchange) {
 		{i.Subject, x.principal.Subject}, {i.Client, x.principal.ClientID}, {i.Scope, x.principal.Scopes.String()}, {i.Token, x.identity},
 	} {
 		if own.name != none && own.value != "" {
-			h.Set(own.name, own.value)
+			h[own.name] = []string{own.value} // canonical
 		}
 	}
 }

@@ -78,10 +78,11 @@ const (
 type Upstream struct {
 	c      Config
 	target *url.URL
-	public *url.URL
-	proxy  *httputil.ReverseProxy
-	health *health
-	signer *signer
+	// What X-Forwarded-* say: the public address, also when a proxy before us hides it.
+	forwarded struct{ host, proto []string }
+	proxy     *httputil.ReverseProxy
+	health    *health
+	signer    *signer
 }
 
 // New returns an upstream, or an error that says what in c is wrong.
@@ -98,7 +99,8 @@ func New(c Config) (*Upstream, error) {
 	if err := c.Identity.check(); err != nil {
 		return nil, err
 	}
-	u := &Upstream{c: c, target: target, public: public, signer: newSigner(c.Identity, c.Resource, c.URL)}
+	u := &Upstream{c: c, target: target, signer: newSigner(c.Identity, c.Resource, c.URL)}
+	u.forwarded.host, u.forwarded.proto = []string{public.Host}, []string{public.Scheme}
 	transport := u.transport()
 	// What has no length, such as a stream, is flushed at once without FlushInterval; the
 	// rest arrives sooner when its head does not go alone.
@@ -230,8 +232,7 @@ func (u *Upstream) rewrite(pr *httputil.ProxyRequest) {
 	out.GetBody = pr.In.GetBody
 
 	u.clean(out.Header)
-	out.Header.Set("X-Forwarded-Host", u.public.Host)
-	out.Header.Set("X-Forwarded-Proto", u.public.Scheme)
+	out.Header["X-Forwarded-Host"], out.Header["X-Forwarded-Proto"] = u.forwarded.host, u.forwarded.proto
 	if ip, _, err := net.SplitHostPort(pr.In.RemoteAddr); err == nil {
 		out.Header.Set("X-Forwarded-For", ip)
 	}
