@@ -398,7 +398,11 @@ func alive(pid int) bool {
 	if err == nil {
 		return !strings.Contains(string(stat), ") Z ")
 	}
-	return !os.IsNotExist(err) || (runtime.GOOS != "linux" && syscall.Kill(pid, 0) == nil)
+	if runtime.GOOS == "linux" {
+		return false
+	}
+	p, err := os.FindProcess(pid)
+	return err == nil && p.Signal(syscall.Signal(0)) == nil
 }
 
 func eventually(t *testing.T, what string, is func() bool) {
