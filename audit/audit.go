@@ -28,7 +28,9 @@ const (
 	TokenRefused        = "token.refused"
 	TokenReuse          = "token.reuse" // a spent code or refresh token: the grant was revoked
 	TokenRevoked        = "token.revoked"
-	GrantRevoked        = "grant.revoked" // by the operator
+	GrantRevoked        = "grant.revoked"   // by the operator
+	TokenExchanged      = "token.exchanged" // a resource server got a provider's token for one of ours
+	ConnectRefused      = "connect.refused" // a person opened the link of another one
 	UserCreated         = "user.created"
 	UserChanged         = "user.changed"
 	UserDeleted         = "user.deleted"
@@ -40,6 +42,11 @@ const (
 	SigningKeyRevoked   = "key.revoked" // taken out at once
 	MasterKeyChanged    = "key.master_changed"
 	ResourceChanged     = "resource.changed"
+	UpstreamSignedIn    = "upstream.signed_in"
+	UpstreamLinked      = "upstream.linked"      // an account at a provider was tied to a user
+	UpstreamRefused     = "upstream.refused"     // a person came back from a provider, and not in
+	UpstreamEnded       = "upstream.ended"       // with its grants and browser sessions; reason says why
+	UpstreamUnreachable = "upstream.unreachable" // a provider stopped answering
 )
 
 // Recorder writes events. The zero value and nil discard them.

@@ -42,6 +42,7 @@ type authorization struct {
 	prompt    []string
 	maxAge    time.Duration // negative: not asked for
 	query     string        // the request itself, to come back to
+	provider  string        // where to sign in, "" for the page on which people choose
 }
 
 // finder resolves a client id.
@@ -121,6 +122,7 @@ func (s *Server) validate(ctx context.Context, who identified, p params) (author
 	a.scopes = policy.Requestable(a.resource.Resource, oauth.ParseScopes(p.get("scope")))
 	note(ctx, slog.String("resource", a.resource.URI), slog.String("resource_match", a.resource.Match), slog.String("scope", a.scopes.String()))
 	a.prompt = strings.Fields(p.get("prompt"))
+	a.provider = s.pickProvider(p)
 	if age, err := strconv.Atoi(p.get("max_age")); err == nil && age >= 0 {
 		a.maxAge = time.Duration(min(age, 1<<30)) * time.Second
 	}

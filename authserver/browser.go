@@ -41,18 +41,22 @@ type decision struct {
 	response           url.Values // for stepIssue
 	// stranger is who asks, by their own word, when the login page comes first.
 	stranger identified
+	farewell string // why the person is no longer signed in, "" for no special reason
+	away     *away  // the trip to a provider that begins, or that came to nothing
 }
 
 // decide runs a request through its phases: identify, validate, dispatch.
 func (s *Server) decide(ctx context.Context, p params, token storage.Hash) decision {
 	who, err := s.identify(ctx, p, s.findClient)
 	if errors.Is(err, errUnknown) && s.mayFetch(who.client.ID) {
-		v, visitErr := s.visit(ctx, token, "", "")
+		v, visitErr := s.visitor(ctx, token, "", "")
 		switch {
 		case visitErr != nil:
 			err = visitErr
 		case v == nil: // nothing is known of the client before somebody signs in
-			return s.greet(ctx, who, p)
+			d := s.greet(ctx, who, p)
+			d.farewell = s.farewell(ctx, token)
+			return d
 		default:
 			who, err = s.identify(ctx, p, s.fetchClient)
 		}
@@ -61,7 +65,12 @@ func (s *Server) decide(ctx context.Context, p params, token storage.Hash) decis
 		return decision{auth: authorization{identified: who}, err: err}
 	}
 	a, err := s.validate(ctx, who, p)
-	v, visitErr := s.visit(ctx, token, who.client.ID, a.resource.URI)
+	v, visitErr := s.visitor(ctx, token, who.client.ID, a.resource.URI)
+	if err == nil && v != nil {
+		if a, err = s.permitted(ctx, v.Session.UpstreamID, a); errors.Is(err, storage.ErrNotFound) {
+			v, err = nil, nil
+		}
+	}
 	d := decision{auth: a, visit: v, identified: true, direct: mayRedirectErrors(who.client, v)}
 	switch {
 	case visitErr != nil:
@@ -74,15 +83,19 @@ func (s *Server) decide(ctx context.Context, p params, token storage.Hash) decis
 	if d.step == stepIssue && d.err == nil {
 		d.response, d.err = s.issueCode(ctx, &approval{a, v.Session.Hash, v.User.ID, v.Session.AuthTime})
 		if errors.Is(d.err, storage.ErrNotFound) { // the session ended in between
-			d.step, d.err, d.visit = stepLogin, nil, nil
+			d.step, d.err, d.visit = signInStep(a), nil, nil
 		}
+	}
+	if v == nil {
+		d.farewell = s.farewell(ctx, token)
 	}
 	return d
 }
 
 // greet is the login page for a client of which only the id is known, a URL.
 func (s *Server) greet(ctx context.Context, who identified, p params) decision {
-	d := decision{step: stepLogin, stranger: who, auth: authorization{query: p.values.Encode(), prompt: strings.Fields(p.get("prompt"))}}
+	a := authorization{query: p.values.Encode(), prompt: strings.Fields(p.get("prompt")), provider: s.pickProvider(p), maxAge: -1}
+	d := decision{step: signInStep(a), stranger: who, auth: a}
 	if catalog, err := s.catalog.load(ctx); err == nil {
 		d.auth.resource, _ = catalog.Resolve(p.resources()) // for the page; it is validated with the client
 	}
@@ -101,17 +114,26 @@ func (s *Server) visit(ctx context.Context, token storage.Hash, clientID, resour
 	case err != nil:
 		return nil, unavailable(err)
 	}
+	if v.Session.UpstreamID != "" && s.cfg.Bindings == nil {
+		return nil, nil // its provider was taken out of the configuration
+	}
 	return &v, nil
 }
 
 func (s *Server) writeDecision(w http.ResponseWriter, r *http.Request, d decision) {
 	switch {
+	case d.err != nil && d.away != nil:
+		s.writeFailure(w, r, d)
 	case d.err != nil && !d.identified:
 		s.showIdentifyError(w, r, d)
 	case d.err != nil:
 		s.writeRefusal(w, r, d.auth.identified, d.err, d.direct)
 	case d.step == stepLogin:
-		s.showLogin(w, r, http.StatusOK, d, loginState{Query: resumed(d.auth)}, "", "")
+		s.showLogin(w, r, http.StatusOK, d, loginState{Query: d.auth.query}, "", "")
+	case d.step == stepDepart:
+		s.showDeparture(w, r, d)
+	case d.step == stepLeave:
+		s.sendAway(w, r, d.away)
 	case d.step == stepConsent:
 		s.showConsent(w, r, d.auth, d.visit)
 	default:
@@ -134,5 +156,5 @@ func (s *Server) writeRefusal(w http.ResponseWriter, r *http.Request, who identi
 		s.showError(w, r, pageStatus(e), e)
 		return
 	}
-	s.showStopped(w, r, who, e)
+	s.showStopped(w, who, e)
 }

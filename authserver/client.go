@@ -20,6 +20,8 @@ const (
 	grantCode    = "authorization_code"
 	grantRefresh = "refresh_token"
 	grantMachine = "client_credentials"
+	// RFC 8693; with a Broker only.
+	grantExchange = "urn:ietf:params:oauth:grant-type:token-exchange" // #nosec G101 -- a name
 )
 
 // findClient resolves a client id.

@@ -94,6 +94,9 @@ func (g *codeGrant) HandleTokenEndpointRequest(ctx context.Context, r fosite.Acc
 	if err != nil {
 		return g.redeemError(ctx, client.ID, grant, err)
 	}
+	if !g.honours(grant.UpstreamID) {
+		return errCode
+	}
 	if !client.may(grantRefresh) && !grant.Scopes.Has(oauth.OfflineAccess) {
 		refresh = "" // stored but never handed out: what the scope is, only the code knew
 	}

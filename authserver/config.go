@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -33,6 +34,8 @@ type Store interface {
 	storage.Failures
 	storage.Once
 	storage.Housekeeping
+	// Farewell is that of storage.UpstreamEnds.
+	Farewell(ctx context.Context, session storage.Hash, now time.Time) (connector, reason string, err error)
 }
 
 // Clients finds a client by its id: storage.ErrNotFound when nobody knows it,
@@ -90,6 +93,27 @@ type Config struct {
 	// advertised nor accepted, but for clients that are identified by a document, which
 	// says how they authenticate.
 	ConfidentialOnly bool
+
+	// Delegation signs people in at upstream providers. Default: nobody does.
+	Delegation Delegation
+	// Bindings checks the upstream sessions that grants rest on. Without it such grants are
+	// not honoured. A Delegation needs it.
+	Bindings Bindings
+	// Accounts lets people see and untie their accounts at providers on the start page.
+	// Default: they are not shown.
+	Accounts Accounts
+	// BackchannelLogout answers POST /callback/{provider}/logout, by which a provider says
+	// that a session there is over (OpenID Connect Back-Channel Logout 1.0). Default: not
+	// offered.
+	BackchannelLogout http.Handler
+	// Broker hands upstream tokens to resource servers. Default: token exchange is not offered.
+	Broker Broker
+	// NoLocalLogin takes accounts with a password out of the login page, and the setup page
+	// that makes the first of them away. It needs a Delegation.
+	NoLocalLogin bool
+	// DefaultProvider is where people are sent who were not asked which provider they
+	// want; "": they are asked, unless there is only one way to sign in.
+	DefaultProvider string
 
 	Tokens TokenPolicy
 	Keys   KeyPolicy
@@ -186,6 +210,27 @@ func (c Config) validate() error {
 	}
 	if c.Tokens.RefreshGrace > 10*time.Minute {
 		errs = append(errs, errors.New("the refresh grace window may be ten minutes at most"))
+	}
+	return errors.Join(append(errs, c.validateDelegation())...)
+}
+
+func (c Config) validateDelegation() error {
+	if c.Delegation == nil {
+		if c.NoLocalLogin || c.DefaultProvider != "" {
+			return errors.New("without a provider nobody could sign in")
+		}
+		return nil
+	}
+	var errs []error
+	w := ways{local: !c.NoLocalLogin, providers: c.Delegation.Providers()}
+	if c.Bindings == nil {
+		errs = append(errs, errors.New("sign-ins at providers need somebody who checks them: set Bindings"))
+	}
+	if !w.local && len(w.providers) == 0 {
+		errs = append(errs, errors.New("without a provider nobody could sign in"))
+	}
+	if _, ok := w.provider(c.DefaultProvider); !ok && c.DefaultProvider != "" {
+		errs = append(errs, errors.New("the default provider "+strconv.Quote(c.DefaultProvider)+" is not one of the providers"))
 	}
 	return errors.Join(errs...)
 }

@@ -35,8 +35,14 @@ func (s *Server) handleConsent(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	browser := s.sessions.Browser(w, r)
+	var leaving departState
+	if err := s.sessions.OpenStep(purposeLeave, browser, form.Get("step"), &leaving); err == nil {
+		s.writeDecision(w, r, s.consentToLeave(r.Context(), leaving, form.Get("decision"), s.network(r)))
+		return
+	}
 	var state consentState
-	if err := s.sessions.OpenStep(purposeConsent, s.sessions.Browser(w, r), form.Get("step"), &state); err != nil {
+	if err := s.sessions.OpenStep(purposeConsent, browser, form.Get("step"), &state); err != nil {
 		s.showStale(w, r)
 		return
 	}
@@ -63,6 +69,10 @@ func (s *Server) consent(ctx context.Context, state consentState, token storage.
 	}
 	switch verdict {
 	case "approve":
+		a, err := s.narrowed(ctx, token, a)
+		if err != nil {
+			return s.answer(ctx, a, token, nil, err)
+		}
 		return s.approve(ctx, &approval{a, token, state.UserID, time.Unix(state.AuthTime, 0)})
 	case "deny":
 		s.cfg.Audit.Record(ctx, audit.ConsentDenied, slog.String("user", state.UserID), slog.String("client_id", who.client.ID), slog.String("resource", a.resource.URI))
@@ -76,9 +86,15 @@ func (s *Server) consent(ctx context.Context, state consentState, token storage.
 // the session is live and belongs to the person who was asked.
 func (s *Server) approve(ctx context.Context, ap *approval) decision {
 	response, err := s.issueCode(ctx, ap)
-	d := decision{auth: ap.authorization, identified: true, direct: true, step: stepIssue, response: response, err: err}
+	return s.answer(ctx, ap.authorization, ap.session, response, err)
+}
+
+// answer is what an approval has come to. When its session has ended meanwhile, the person
+// signs in again.
+func (s *Server) answer(ctx context.Context, a authorization, token storage.Hash, response url.Values, err error) decision {
+	d := decision{auth: a, identified: true, direct: true, step: stepIssue, response: response, err: err}
 	if errors.Is(err, storage.ErrNotFound) {
-		d.step, d.err = stepLogin, nil
+		d.step, d.err, d.farewell = signInStep(a), nil, s.farewell(ctx, token)
 	}
 	return d
 }

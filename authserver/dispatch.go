@@ -16,8 +16,10 @@ type step int
 const (
 	stepRefuse  step = iota // send an error to the client
 	stepLogin               // show the login page
+	stepDepart              // show the consent page of somebody who then signs in at a provider
 	stepConsent             // show the consent page
 	stepIssue               // issue a code
+	stepLeave               // send the browser to a provider; only an approval leads here, never next
 )
 
 // next decides the next step of a valid request from what is known about the
@@ -29,7 +31,7 @@ func next(a authorization, v *storage.Visit, now time.Time) (step, error) {
 		if silent {
 			return stepRefuse, oauth.NewError(oauth.LoginRequired, "The person is not signed in.")
 		}
-		return stepLogin, nil
+		return signInStep(a), nil
 	}
 	if mustConsent(a, v) {
 		if silent {
@@ -38,6 +40,15 @@ func next(a authorization, v *storage.Visit, now time.Time) (step, error) {
 		return stepConsent, nil
 	}
 	return stepIssue, nil
+}
+
+// signInStep is how somebody signs in for a request: at the provider it leads to, or on
+// the page on which people choose.
+func signInStep(a authorization) step {
+	if a.provider != "" {
+		return stepDepart
+	}
+	return stepLogin
 }
 
 func mustLogin(a authorization, v *storage.Visit, now time.Time) bool {
@@ -71,6 +82,7 @@ func mayRedirectErrors(c storage.Client, v *storage.Visit) bool {
 func resumed(a authorization) string {
 	v := a.values()
 	v.Del("max_age")
+	v.Del(paramProvider)
 	if slices.Contains(a.prompt, "login") {
 		v.Del("prompt")
 		if slices.Contains(a.prompt, "consent") {

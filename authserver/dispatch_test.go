@@ -63,6 +63,21 @@ func TestNext(t *testing.T) {
 	}
 }
 
+func TestResumed(t *testing.T) {
+	t.Run("AS-222 coming back from signing in does not demand it again", func(t *testing.T) {
+		for query, want := range map[string]string{
+			"client_id=a&provider=google":             "client_id=a",
+			"client_id=a&max_age=0&prompt=login":      "client_id=a",
+			"client_id=a&prompt=login+consent":        "client_id=a&prompt=consent",
+			"client_id=a&prompt=consent&provider=%2A": "client_id=a&prompt=consent",
+		} {
+			if got := resumed(requested(query)); got != want {
+				t.Errorf("%s: got %q, want %q", query, got, want)
+			}
+		}
+	})
+}
+
 func TestMayRedirectErrors(t *testing.T) {
 	for _, tt := range []struct {
 		name string

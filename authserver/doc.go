@@ -13,17 +13,43 @@
 //	                     to the redirect URI)
 //	dispatch.go          what comes next, as a pure function: login, consent, code
 //	login.go, consent.go the two steps; each returns to /authorize, never to another step
-//	pages.go             what the pages of package web are told
+//	ways.go              how somebody may sign in: with a password, or at which provider
+//	depart.go            the step of whoever signs in at a provider: consent, then away
+//	callback.go          and back again; answers the request that was approved
+//	delegation.go        what this package needs of whoever talks to providers
+//	bindings.go          what rests on a session at a provider, and whether that stands
+//	pages.go             what the pages of package web are told; providerpages.go those
+//	                     about providers, home.go the start page
 //	token.go             POST /token: client authentication (clientauth.go), then the
 //	                     grant handlers in code.go, refresh.go and machine.go
 //	mint.go              the RFC 9068 access token
+//	exchange.go          RFC 8693: a provider's token for a resource server
+//	connect.go           where a person grants what such a token lacks
 //	revoke.go            RFC 7009
 //	introspect.go        RFC 7662
 //	wellknown.go         RFC 8414, OpenID discovery, JWKS
 //
 // The state of an authorization is the authorization URL itself: login and consent
 // carry it along sealed and bound to the browser, so that nothing is stored before
-// a person approves, and any replica can take the next step.
+// a person approves, and any replica can take the next step. Only while a browser is at a
+// provider something is stored; it is found by what the provider sends back together with
+// a cookie of that trip.
+//
+// # One sign-in at a provider
+//
+//	GET /authorize      decide says stepDepart; showDeparture asks the person. Nothing is
+//	                    stored yet, and no cookie of the trip is set
+//	POST /consent       consentToLeave, then depart: Delegation.Depart stores the departure;
+//	                    sendAway sets the cookie and sends the browser off
+//	GET /callback/ID    comeBack finds the cookie by the state; arrive: Delegation.Return
+//	                    takes the departure, redeems the provider's code, and stores person
+//	                    and sessions at once; land and resume answer the request that was
+//	                    approved, with a code of ours
+//	POST /token         as ever; refresh.go and introspect.go ask Bindings.Check whether the
+//	                    session at the provider stands
+//
+// POST /depart is the same way without a client, to sign in on the start page or to connect
+// a further account; /connect/REQUEST the one to which a token exchange sends a person.
 //
 // github.com/ory/fosite is the protocol shell inside (shell.go): it validates
 // requests in the order of the specifications and dispatches to our own handlers.

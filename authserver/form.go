@@ -29,6 +29,7 @@ var knownParams = []string{
 	"code_challenge", "code_challenge_method", "prompt", "max_age", "request", "request_uri",
 	"grant_type", "code", "code_verifier", "refresh_token", "client_secret",
 	"client_assertion", "client_assertion_type", "token", "token_type_hint",
+	"subject_token", "subject_token_type", "requested_token_type", "actor_token", "actor_token_type",
 }
 
 func newParams(values url.Values) params {
@@ -69,7 +70,7 @@ func (p params) checkRepeated() error {
 }
 
 // credentialParams must never travel in a URL: it is logged on the way.
-var credentialParams = []string{"client_secret", "client_assertion", "code", "code_verifier", "refresh_token", "token", "grant_type"}
+var credentialParams = []string{"client_secret", "client_assertion", "code", "code_verifier", "refresh_token", "token", "subject_token", "grant_type"}
 
 // readForm reads the form of a direct request. Only the body counts; credentials in
 // the query are refused, not ignored, so that a client that leaks them finds out.

@@ -76,3 +76,48 @@ func TestNothingBreaks(t *testing.T) {
 		})
 	}
 }
+
+// TestNothingBreaksWithProviders is TestNothingBreaks for what there is with providers.
+func TestNothingBreaksWithProviders(t *testing.T) {
+	r, f := delegated(t)
+	p := r.person()
+	values := []string{
+		"", " ", "\x00", "\xff\xfe", "a\r\nSet-Cookie: x=y", "%", "../../etc/passwd", strings.Repeat("a", 5000), "http://evil.example/", "//evil.example",
+		"javascript:alert(1)", "\u202e", `{"a":1}`, strings.Repeat(".", 3000), "*",
+	}
+	for _, v := range values {
+		name := v[:min(len(v), 20)]
+		t.Run("AS-83 AS-220 "+url.QueryEscape(name), func(t *testing.T) {
+			e := url.QueryEscape(v)
+			answers := []page{
+				p.get("/authorize?" + authorizeQuery("provider", v).Encode()), p.get("/authorize?" + authorizeQuery("login_hint", v+"@hub.example").Encode()),
+				p.get("/callback/google?state=" + e + "&code=" + e), p.get("/callback/google?error=" + e + "&state=" + e), p.get("/callback/" + url.PathEscape("x"+v)),
+				p.get("/connect/" + url.PathEscape("x"+v)), p.post("/connect/"+url.PathEscape("x"+v), url.Values{"step": {v}}),
+				p.post("/callback/google", url.Values{"state": {v}, "code": {v}}), p.post("/depart", url.Values{"step": {v}}), p.post("/disconnect", url.Values{"step": {v}}),
+				p.post("/token", exchangeForm("x", "audience", v, "scope", v, "subject_token", v), "Authorization", basic("machine", testSecret)),
+			}
+			for i, pg := range answers {
+				to := pg.header.Get("Location")
+				if pg.status >= 500 || to != "" && !strings.HasPrefix(to, "/callback/google?") || pg.header.Get("Refresh") != "" || pg.header.Get("Set-Cookie") == "x=y" {
+					t.Errorf("%d: got %d %q", i, pg.status, to)
+				}
+			}
+		})
+	}
+	if len(f.departed) != 0 || f.returns != 0 {
+		t.Errorf("%d left and %d came back", len(f.departed), f.returns)
+	}
+	for _, path := range []string{"/depart", "/disconnect", "/callback/google", "/connect/x"} {
+		t.Run("RS-66 RS-196 "+path, func(t *testing.T) {
+			if pg := p.post(path, url.Values{"x": {strings.Repeat("a", maxFormBytes)}}); pg.status != http.StatusRequestEntityTooLarge && path != "/connect/x" {
+				t.Errorf("a body over the limit: got %d", pg.status)
+			}
+			for _, method := range []string{"PUT", "DELETE", "HEAD", "TRACE"} {
+				req, _ := http.NewRequest(method, p.http.URL+path, nil)
+				if pg := p.do(req); pg.status != http.StatusMethodNotAllowed || pg.header.Get("Allow") == "" {
+					t.Errorf("%s: got %d", method, pg.status)
+				}
+			}
+		})
+	}
+}

@@ -64,27 +64,36 @@ func maySee(c storage.Client, t oauth.Introspection) bool {
 // Introspect reports whether an access token is active, seeing revocation at once.
 // It is the in-process form of the introspection endpoint, for a resource server in
 // the same program; unlike the endpoint it takes access tokens only. An error means
-// that the store could not be asked.
+// that the store, or the provider that the person signed in at, could not be asked.
 func (s *Server) Introspect(ctx context.Context, token string) (oauth.Introspection, error) {
+	answer, _, err := s.introspectAccess(ctx, token)
+	return answer, err
+}
+
+// introspectAccess also returns the session at a provider that the token rests on.
+func (s *Server) introspectAccess(ctx context.Context, token string) (oauth.Introspection, string, error) {
 	claims, ok := s.ownToken(ctx, token)
 	if !ok || claims.Expires <= s.cfg.Now().Unix() {
-		return oauth.Introspection{}, nil
+		return oauth.Introspection{}, "", nil
 	}
-	active, err := s.cfg.Store.TokenActive(ctx, storage.TokenKey{
+	active, upstreamID, err := s.cfg.Store.TokenActive(ctx, storage.TokenKey{
 		TokenID: claims.TokenID, GrantID: claims.GrantID, ClientID: claims.ClientID, Now: s.cfg.Now(),
 	})
 	if err != nil {
-		return oauth.Introspection{}, unavailable(err)
+		return oauth.Introspection{}, "", unavailable(err)
 	}
 	if !active {
-		return oauth.Introspection{}, nil
+		return oauth.Introspection{}, "", nil
+	}
+	if active, err = s.stands(ctx, upstreamID); err != nil || !active {
+		return oauth.Introspection{}, "", err
 	}
 	return oauth.Introspection{
 		Active: true, Scope: claims.Scope, ClientID: claims.ClientID, TokenType: "Bearer",
 		Expires: claims.Expires, IssuedAt: claims.IssuedAt, NotBefore: claims.IssuedAt,
 		Subject: claims.Subject, Audience: claims.Audience, Issuer: claims.Issuer,
 		TokenID: claims.TokenID, GrantID: claims.GrantID,
-	}, nil
+	}, upstreamID, nil
 }
 
 func (s *Server) introspect(ctx context.Context, token string) (oauth.Introspection, error) {
@@ -102,6 +111,9 @@ func (s *Server) introspectRefresh(ctx context.Context, token string) (oauth.Int
 		return oauth.Introspection{}, nil
 	case err != nil:
 		return oauth.Introspection{}, unavailable(err)
+	}
+	if active, err := s.stands(ctx, grant.UpstreamID); err != nil || !active {
+		return oauth.Introspection{}, err
 	}
 	return oauth.Introspection{
 		Active: true, Scope: grant.Scopes.String(), ClientID: grant.ClientID, TokenType: typeRefresh, Expires: expires.Unix(),

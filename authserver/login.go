@@ -6,23 +6,30 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/users"
+	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // loginState is what the login form carries along, sealed and bound to the browser.
 type loginState struct {
-	Query string `json:"q,omitempty"` // the authorization request to come back to; "" for the home page
+	Query   string `json:"q,omitempty"` // the authorization request to come back to
+	Connect string `json:"c,omitempty"` // or the request at /connect; both "": the home page
 }
 
 const (
-	purposeLogin   = "login"
-	purposeConsent = "consent"
-	purposeLogout  = "logout"
-	purposeSetup   = "setup"
+	purposeLogin      = "login"
+	purposeConsent    = "consent"
+	purposeLogout     = "logout"
+	purposeSetup      = "setup"
+	purposeLeave      = "leave"      // for a provider, with a client that asks: at /consent
+	purposeDepart     = "depart"     // for a provider, without one: at /depart
+	purposeConnect    = "connect"    // a request of a resource server
+	purposeDisconnect = "disconnect" // an account at a provider
 )
 
 // handleLogin serves POST /login: it checks a password, begins a session and goes
@@ -37,9 +44,13 @@ func (s *Server) handleLogin(w http.ResponseWriter, r *http.Request) {
 		s.showStale(w, r)
 		return
 	}
+	if s.cfg.NoLocalLogin {
+		s.showError(w, r, http.StatusForbidden, errNoPasswords)
+		return
+	}
 	attempt := users.Attempt{
 		Name: form.Get("username"), Password: form.Get("password"),
-		Network: network(s.cfg.TrustedProxies.ClientAddr(r)), KnownDevice: s.sessions.Knows(r, form.Get("username")),
+		Network: s.network(r), KnownDevice: s.sessions.Knows(r, form.Get("username")),
 	}
 	begun, err := s.login(r.Context(), attempt)
 	if err != nil {
@@ -48,11 +59,27 @@ func (s *Server) handleLogin(w http.ResponseWriter, r *http.Request) {
 	}
 	s.sessions.SetCookie(w, begun)
 	s.sessions.Remember(w, attempt.Name)
-	target := s.paths.home
-	if state.Query != "" {
-		target = s.paths.authorize + "?" + state.Query
+	http.Redirect(w, r, s.destination(state), http.StatusSeeOther)
+}
+
+var errNoPasswords = oauth.NewError(oauth.AccessDenied, "Signing in with a password is turned off on this server.")
+
+// destination is where somebody who has signed in was going.
+func (s *Server) destination(state loginState) string {
+	switch {
+	case state.Query != "":
+		return s.paths.authorize + "?" + resumed(requested(state.Query))
+	case state.Connect != "":
+		return s.paths.connect + state.Connect
 	}
-	http.Redirect(w, r, target, http.StatusSeeOther)
+	return s.paths.home
+}
+
+// requested is as much of an authorization request as coming back to it takes.
+func requested(query string) authorization {
+	a := authorization{query: query}
+	a.prompt = strings.Fields(a.values().Get("prompt"))
+	return a
 }
 
 // login authenticates a person and stores the new session. The session is always a
@@ -120,14 +147,32 @@ func (s *Server) handleLogout(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	s.sessions.Clear(w)
-	if state.Query != "" {
-		http.Redirect(w, r, s.paths.authorize+"?"+state.Query, http.StatusSeeOther)
-		return
+	switch {
+	case state.Query != "":
+		http.Redirect(w, r, s.paths.authorize+"?"+s.asSomebodyElse(state.Query), http.StatusSeeOther)
+	case state.Connect != "":
+		http.Redirect(w, r, s.paths.connect+state.Connect, http.StatusSeeOther)
+	default:
+		s.pages.SignedOut(w)
 	}
-	s.pages.SignedOut(w)
 }
 
-// network is the part of a client address that failed sign-ins are counted by.
+// asSomebodyElse is a request for which another person signs in. A provider has a session
+// of its own and would send the same one back, if it were not told to ask.
+func (s *Server) asSomebodyElse(query string) string {
+	if s.cfg.Delegation == nil {
+		return query
+	}
+	v := requested(query).values()
+	v.Set(paramProvider, anyProvider)
+	v.Set("prompt", "login")
+	return v.Encode()
+}
+
+// network is where a request comes from, as it is counted.
+func (s *Server) network(r *http.Request) string { return network(s.cfg.TrustedProxies.ClientAddr(r)) }
+
+// network is the part of a client address that sign-ins are counted by.
 func network(a netip.Addr) string {
 	bits := 24
 	if a.Is6() && !a.Is4In6() {

@@ -30,8 +30,14 @@ func (s *Server) showLogin(w http.ResponseWriter, r *http.Request, status int, d
 		s.showError(w, r, http.StatusBadRequest, err)
 		return
 	}
-	v := web.Login{Action: s.paths.login, Step: step, Username: name, Problem: problem}
+	v := web.Login{Action: s.paths.login, Step: step, Username: name, Problem: problem, Farewell: d.farewell, NoPassword: s.cfg.NoLocalLogin}
+	if v.Choices, err = s.choices(s.sessions.Browser(w, r), state); err != nil {
+		s.showError(w, r, http.StatusBadRequest, err)
+		return
+	}
 	switch a := d.auth; {
+	case state.Query == "":
+		v.FormTargets = s.ways().targets()
 	case a.client.ID != "":
 		v.Client, v.Resource = clientParty(a.client), resourceParty(a.resource.Resource)
 		v.FormTargets = formTargets(a.redirectURI)
@@ -61,14 +67,20 @@ func (s *Server) showConsent(w http.ResponseWriter, r *http.Request, a authoriza
 		return
 	}
 	s.pages.Consent(w, http.StatusOK, web.Consent{
-		Action: s.paths.consent, Step: step,
-		Client: clientParty(a.client), SelfRegistered: !s.vouched(a.client),
-		RedirectHost: redirectHost(a.redirectURI), RedirectIsLoopback: oauth.IsLoopbackRedirect(a.redirectURI), RedirectURI: a.redirectURI,
-		Resource: resourceParty(a.resource.Resource), Scopes: scopeViews(a.resource.Resource, a.scopes, v.Consented),
-		StaySignedIn: a.scopes.Has(oauth.OfflineAccess) || slices.Contains(a.client.GrantTypes, grantRefresh),
-		Username:     v.User.Name, SignOutAction: s.paths.logout, SignOutStep: signOut,
+		Action: s.paths.consent, Step: step, Request: s.requestView(a, v.Consented),
+		Username: v.User.Name, SignOutAction: s.paths.logout, SignOutStep: signOut,
 		FormTargets: formTargets(a.redirectURI),
 	})
+}
+
+// requestView is what an application asks for; consented is what it has been allowed before.
+func (s *Server) requestView(a authorization, consented oauth.Scopes) web.Request {
+	return web.Request{
+		Client: clientParty(a.client), SelfRegistered: !s.vouched(a.client),
+		RedirectHost: redirectHost(a.redirectURI), RedirectIsLoopback: oauth.IsLoopbackRedirect(a.redirectURI), RedirectURI: a.redirectURI,
+		Resource: resourceParty(a.resource.Resource), Scopes: scopeViews(a.resource.Resource, a.scopes, consented),
+		StaySignedIn: a.scopes.Has(oauth.OfflineAccess) || slices.Contains(a.client.GrantTypes, grantRefresh),
+	}
 }
 
 // answered is the request as it is carried past the consent page: what demanded the
@@ -76,12 +88,13 @@ func (s *Server) showConsent(w http.ResponseWriter, r *http.Request, a authoriza
 func answered(a authorization) string {
 	v := a.values()
 	v.Del("prompt")
+	v.Del(paramProvider)
 	return v.Encode()
 }
 
 // showStopped tells a person that a client's request was not right, and offers the
 // way back to it, instead of sending the browser there unasked.
-func (s *Server) showStopped(w http.ResponseWriter, r *http.Request, who identified, e *oauth.Error) {
+func (s *Server) showStopped(w http.ResponseWriter, who identified, e *oauth.Error) {
 	target := s.redirectTarget(who, refusal(e))
 	s.pages.Stopped(w, pageStatus(e), web.Stopped{
 		Title: "This request cannot be completed", Message: e.Description, Code: string(e.Code),
@@ -149,7 +162,7 @@ func (s *Server) showError(w http.ResponseWriter, r *http.Request, status int, e
 	case e.Code == oauth.InvalidClient:
 		v.Title = "This application is not known here"
 		v.Advice = "Remove this server from the application, or clear its saved sign-in, and connect again: it will then register anew."
-	case e.Code == oauth.TemporarilyUnavailable:
+	case e.Code == oauth.TemporarilyUnavailable, e.Code == oauth.SlowDown:
 		v.Title = "The server is busy"
 		v.Advice = "Nothing was lost. Please try again in a moment."
 	case status >= 500:

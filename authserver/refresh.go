@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/ory/fosite"
 
@@ -36,8 +37,8 @@ func (*refreshGrant) CanHandleTokenEndpointRequest(_ context.Context, r fosite.A
 }
 
 // HandleTokenEndpointRequest rotates the token, in one storage call. Only a request
-// that names scopes costs a read before it, so that asking for too much does not
-// spend the token.
+// that names scopes, or may rest on a session at a provider, costs a read before it, so
+// that asking for too much, or at the wrong time, does not spend the token.
 func (g *refreshGrant) HandleTokenEndpointRequest(ctx context.Context, r fosite.AccessRequester) error {
 	client := r.GetClient().(*shellClient)
 	p := newParams(r.GetRequestForm())
@@ -53,15 +54,20 @@ func (g *refreshGrant) HandleTokenEndpointRequest(ctx context.Context, r fosite.
 		return err
 	}
 	hash := secrets.Hash(token)
-	if err := g.checkNarrowing(ctx, hash, client.ID, p); err != nil {
+	if err := g.precheck(ctx, hash, client.ID, p); err != nil {
 		return err
 	}
 	return g.rotate(ctx, client.ID, hash, resource, p)
 }
 
-// checkNarrowing refuses a request for scopes beyond the grant before anything is spent.
-func (g *refreshGrant) checkNarrowing(ctx context.Context, hash storage.Hash, clientID string, p params) error {
-	if p.get("scope") == "" {
+// refreshMaxAge is how old a provider's last word may be when tokens are refreshed
+// (AS-218). Parallel refreshes share one answer.
+const refreshMaxAge = 10 * time.Second
+
+// precheck refuses, before anything is spent, a request for scopes beyond the grant, and
+// one whose session at a provider has ended or cannot be asked about.
+func (g *refreshGrant) precheck(ctx context.Context, hash storage.Hash, clientID string, p params) error {
+	if p.get("scope") == "" && g.cfg.Bindings == nil {
 		return nil
 	}
 	grant, _, err := g.cfg.Store.RefreshToken(ctx, hash, g.cfg.Now())
@@ -72,6 +78,12 @@ func (g *refreshGrant) checkNarrowing(ctx context.Context, hash storage.Hash, cl
 		return unavailable(err)
 	case grant.ClientID != clientID:
 		return nil
+	}
+	switch err := g.checkBinding(ctx, grant.UpstreamID, refreshMaxAge); {
+	case errors.Is(err, storage.ErrRevoked):
+		return errRefresh.Because(err)
+	case err != nil:
+		return err
 	}
 	_, err = g.narrow(ctx, grant, p)
 	return err
@@ -86,7 +98,15 @@ func (g *refreshGrant) narrow(ctx context.Context, grant storage.Grant, p params
 	if !ok {
 		return nil, errRefresh // the resource was removed
 	}
-	return policy.Narrow(grant.Scopes, oauth.ParseScopes(p.get("scope")), policy.ResourceScopes(resource))
+	scopes, err := policy.Narrow(grant.Scopes, oauth.ParseScopes(p.get("scope")), policy.ResourceScopes(resource))
+	if err != nil {
+		return nil, err
+	}
+	// Nothing left means that the person has to ask anew, and is told why there.
+	if scopes, err = g.permit(ctx, grant.UpstreamID, grant.Resource, scopes); errors.Is(err, errNoScopes) || errors.Is(err, storage.ErrRevoked) {
+		return nil, errRefresh.Because(err)
+	}
+	return scopes, err
 }
 
 func (g *refreshGrant) rotate(ctx context.Context, clientID string, hash storage.Hash, resource string, p params) error {

@@ -13,6 +13,8 @@ import (
 // paths are the URL paths of the pages, below the path of the issuer.
 type paths struct {
 	prefix, home, authorize, login, consent, logout, setup string
+	// With providers to sign in at: callback and connect end in a slash.
+	callback, connect, depart, disconnect string
 }
 
 func newPaths(issuer string) paths {
@@ -23,6 +25,7 @@ func newPaths(issuer string) paths {
 	return paths{
 		prefix: prefix, home: prefix + "/", authorize: prefix + "/authorize", login: prefix + "/login",
 		consent: prefix + "/consent", logout: prefix + "/logout", setup: prefix + "/setup",
+		callback: prefix + "/callback/", connect: prefix + "/connect/", depart: prefix + "/depart", disconnect: prefix + "/disconnect",
 	}
 }
 
@@ -69,6 +72,16 @@ func (s *Server) registerPages(handle func(string, http.Handler, ...string)) {
 	post(s.paths.logout, s.handleLogout)
 	handle(s.paths.setup, sameSite.Handler(http.HandlerFunc(s.handleSetup)), http.MethodGet, http.MethodHead, http.MethodPost)
 	get(s.paths.home+"{$}", s.handleHome)
+	if s.cfg.Delegation != nil {
+		post(s.paths.depart, s.handleDepart)
+		post(s.paths.disconnect, s.handleDisconnect)
+		handle(s.paths.connect+"{request}", sameSite.Handler(http.HandlerFunc(s.handleConnect)), http.MethodGet, http.MethodPost)
+		// Providers send the browser here, some by a form: what guards this path is the state.
+		handle(s.paths.callback+"{provider}", http.HandlerFunc(s.handleCallback), http.MethodGet, http.MethodPost)
+	}
+	if s.cfg.BackchannelLogout != nil {
+		handle(s.paths.callback+"{provider}/logout", s.cfg.BackchannelLogout, http.MethodPost)
+	}
 	handle(s.paths.prefix+"/assets/", http.StripPrefix(s.paths.prefix, s.pages.Assets()), http.MethodGet, http.MethodHead)
 }
 

@@ -15,6 +15,8 @@ import (
 func (s *Server) handleSetup(w http.ResponseWriter, r *http.Request) {
 	open, err := s.cfg.Store.SetupOpen(r.Context())
 	switch {
+	case s.cfg.NoLocalLogin: // the administrator could not sign in
+		s.showError(w, r, http.StatusNotFound, errNoPasswords)
 	case err != nil:
 		s.showError(w, r, http.StatusServiceUnavailable, unavailable(err))
 	case !open:
@@ -71,31 +73,4 @@ func setupProblem(err error) (string, int) {
 		return "A password needs at least 8 characters.", http.StatusBadRequest
 	}
 	return "", 0
-}
-
-// handleHome serves the start page.
-func (s *Server) handleHome(w http.ResponseWriter, r *http.Request) {
-	token, _ := s.sessions.Token(r)
-	visit, err := s.visit(r.Context(), token, "", "")
-	if err != nil {
-		s.showError(w, r, http.StatusServiceUnavailable, err)
-		return
-	}
-	catalog, err := s.catalog.load(r.Context())
-	if err != nil {
-		s.showError(w, r, http.StatusServiceUnavailable, unavailable(err))
-		return
-	}
-	v := web.Home{Issuer: s.cfg.Issuer, SignOutAction: s.paths.logout}
-	for _, res := range catalog.Resources() {
-		v.Resources = append(v.Resources, resourceParty(res))
-	}
-	if visit != nil {
-		v.Username = visit.User.Name
-		if v.Step, err = s.sessions.SealStep(purposeLogout, s.sessions.Browser(w, r), loginState{}); err != nil {
-			s.showError(w, r, http.StatusInternalServerError, err)
-			return
-		}
-	}
-	s.pages.Home(w, v)
 }

@@ -21,6 +21,10 @@ func (s *Server) handleToken(w http.ResponseWriter, r *http.Request) {
 		s.writeParseError(w, r, err)
 		return
 	}
+	if s.cfg.Broker != nil && p.get("grant_type") == grantExchange {
+		s.handleExchange(w, r, p)
+		return
+	}
 	reply, err := s.token(r.Context(), r.Header, p)
 	if err != nil {
 		s.writeError(w, r, err)

@@ -72,6 +72,9 @@ func (s *Server) metadata(catalog *policy.Catalogue) metadata.AuthorizationServe
 		m.TokenAuthAlgorithms = assertionAlgorithmNames()
 		m.RevocationAuthAlgorithms, m.IntrospectionAuthAlgorithms = m.TokenAuthAlgorithms, m.TokenAuthAlgorithms
 	}
+	if s.cfg.Broker != nil {
+		m.GrantTypes = append(m.GrantTypes, grantExchange)
+	}
 	if s.cfg.ConfidentialOnly {
 		m.TokenAuthMethods = m.TokenAuthMethods[1:]
 	}

@@ -62,5 +62,12 @@
 // [NewIntrospectionValidator], within CacheTTL, and [Local], at once; with them, the token
 // of a stream is validated again every 15 seconds.
 //
+// # Upstream tokens
+//
+// A tool that works with the caller's account at GitHub, Google and the like gets a token of
+// that provider from a [Broker], which shows the caller's MCP token to the authorization
+// server that issued it (RFC 8693) and to nobody else. When the person has to allow that
+// first, the error is an [InteractionRequiredError] with the page to visit.
+//
 // The package depends on the standard library and go-jose, and on no MCP SDK.
 package mcpresource

@@ -82,6 +82,7 @@ func checkEndpoint(location string) error {
 // serverMetadata is what we need of an authorization server's metadata.
 type serverMetadata struct {
 	Issuer        string `json:"issuer"`
+	Token         string `json:"token_endpoint"`
 	JWKSURI       string `json:"jwks_uri"`
 	Introspection string `json:"introspection_endpoint"`
 }

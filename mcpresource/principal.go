@@ -22,7 +22,8 @@ type Principal struct {
 	ExpiresAt time.Time
 	Claims    json.RawMessage // everything the token or the introspection says, as JSON
 
-	status *statusRef // where its issuer says that it is revoked, nil for nowhere
+	status    *statusRef // where its issuer says that it is revoked, nil for nowhere
+	presented *presented // for Broker; nil but in a request that the guard has let through
 }
 
 // Key identifies the caller for sessions and limits: the same person through another

@@ -252,7 +252,7 @@ func (g *Guard) limit(ctx context.Context, p *passage) *refusal {
 // forward hands the request on: with the caller in the context, without the token, and
 // for as long as the token lasts.
 func (g *Guard) forward(w http.ResponseWriter, r *http.Request, p *passage, next http.Handler) {
-	ctx := NewContext(r.Context(), p.principal)
+	ctx := NewContext(r.Context(), p.principal.holding(p.presented))
 	if p.principal != nil {
 		var done func()
 		ctx, done = g.lifetime(ctx, p)

@@ -39,9 +39,11 @@ const (
 	// RFC 8707 §2.
 	InvalidTarget Code = "invalid_target"
 
-	// OpenID Connect Core §3.1.2.6, for prompt=none.
-	LoginRequired   Code = "login_required"
-	ConsentRequired Code = "consent_required"
+	// OpenID Connect Core §3.1.2.6, for prompt=none; the last one also for a token of an
+	// upstream provider that the person has to grant first.
+	LoginRequired       Code = "login_required"
+	ConsentRequired     Code = "consent_required"
+	InteractionRequired Code = "interaction_required"
 
 	// Not registered: what an overloaded or rate-limited endpoint answers with 429.
 	SlowDown Code = "slow_down"
@@ -57,6 +59,7 @@ var status = map[Code]int{
 	UnsupportedResponseType:  http.StatusBadRequest,
 	InvalidScope:             http.StatusBadRequest,
 	AccessDenied:             http.StatusForbidden,
+	InteractionRequired:      http.StatusBadRequest,
 	ServerError:              http.StatusInternalServerError,
 	TemporarilyUnavailable:   http.StatusServiceUnavailable,
 	InvalidToken:             http.StatusUnauthorized, // RFC 6750 §3.1

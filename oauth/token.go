@@ -39,3 +39,12 @@ type TokenResponse struct {
 	RefreshToken string `json:"refresh_token,omitempty"` // OPTIONAL
 	Scope        string `json:"scope,omitempty"`         // always sent by us
 }
+
+// ExchangeResponse is a successful answer to a token exchange (RFC 8693 §2.2.1).
+type ExchangeResponse struct {
+	AccessToken     string `json:"access_token"`         // REQUIRED: the provider's token
+	IssuedTokenType string `json:"issued_token_type"`    // REQUIRED: that of an access token
+	TokenType       string `json:"token_type"`           // REQUIRED
+	ExpiresIn       int64  `json:"expires_in,omitempty"` // RECOMMENDED, seconds; absent when the provider does not say
+	Scope           string `json:"scope,omitempty"`      // OPTIONAL: what the token can really do
+}

@@ -6,6 +6,21 @@
 // before anybody signs in: every form is sealed to it, so that a form made for one
 // browser is worthless in another (login CSRF, consent CSRF). Both are encoded with
 // gorilla/securecookie under keys derived from the master keys.
+//
+// # Trips
+//
+// A trip is a browser's way to an upstream identity provider and back: one authorization
+// code flow in which we are the client. These are the types by which authserver, which
+// asks the person, and thirdparty, which talks to the provider, know of it (trip.go):
+//
+//	Trip       what the person has approved, and what comes back with them
+//	Departure  the authorization request: where the browser goes, and what binds it
+//	Return     the authorization response, with what this browser brought back
+//	Arrival    who came, and the session at the provider that was stored for them
+//
+// A third cookie, one for each trip and set at the departure, is what only that browser
+// holds (tripcookie.go). A Provider is named by the id of its connector, the
+// configuration of sign-in there; package thirdparty has the rest of the words.
 package session
 
 import (
@@ -37,6 +52,7 @@ type Config struct {
 type Manager struct {
 	secure                   bool
 	session, browser, device string // cookie names
+	trip                     string // what the names of its cookies begin with
 	ttl                      time.Duration
 	now                      func() time.Time
 	cookies                  []securecookie.Codec
@@ -57,10 +73,12 @@ func New(c Config) (*Manager, error) {
 	}
 	m := &Manager{
 		secure: strings.HasPrefix(c.Issuer, "https://"), ttl: c.TTL, now: c.Now,
-		session: "mcp-authd-session", browser: "mcp-authd-browser", device: "mcp-authd-device",
+		session: "mcp-authd-session", browser: "mcp-authd-browser", device: "mcp-authd-device", trip: "mcp-authd-trip-",
 	}
 	if m.secure {
-		m.session, m.browser, m.device = "__Host-"+m.session, "__Host-"+m.browser, "__Host-"+m.device
+		for _, name := range []*string{&m.session, &m.browser, &m.device, &m.trip} {
+			*name = "__Host-" + *name
+		}
 	}
 	if m.ttl == 0 {
 		m.ttl = 14 * 24 * time.Hour

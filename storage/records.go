@@ -68,6 +68,9 @@ type Session struct {
 	AuthTime  time.Time // when the password was last checked
 	CreatedAt time.Time
 	ExpiresAt time.Time
+	// UpstreamID is the session at an upstream provider that this one began with, "" when
+	// the person gave a password.
+	UpstreamID string
 }
 
 // Grant is what a person, or the operator for a machine, allowed one client for
@@ -85,6 +88,9 @@ type Grant struct {
 	// StatusIndex is the place of the grant in the status lists; the store assigns it. No
 	// two grants whose tokens may live have the same. 0: none, of a grant of an old schema.
 	StatusIndex int64
+	// UpstreamID is the session at an upstream provider that the grant rests on; the store
+	// takes it from the browser session that approves. "": none.
+	UpstreamID string
 }
 
 // Resource is a protected resource (an MCP server) that tokens can be issued for.

@@ -84,10 +84,11 @@ type Accounts interface {
 	// SetPassword replaces the password hash and, at once, ends every session of
 	// the user. With revokeGrants it also revokes every grant (OAuth 2.1 §4.3.3).
 	SetPassword(ctx context.Context, userID, passwordHash string, revokeGrants bool, now time.Time) error
-	// SetUserDisabled disables or enables an account. Disabling ends every session
-	// and revokes every grant of the user at once.
+	// SetUserDisabled disables or enables an account. Disabling ends every session, also
+	// those at upstream providers, and revokes every grant of the user at once.
 	SetUserDisabled(ctx context.Context, userID string, disabled bool, now time.Time) error
-	// DeleteUser removes an account with its sessions and consents and revokes its grants.
+	// DeleteUser removes an account with its sessions, consents and identities, ends its
+	// sessions at upstream providers and revokes its grants.
 	DeleteUser(ctx context.Context, userID string, now time.Time) error
 	// TouchLogin records a sign-in.
 	TouchLogin(ctx context.Context, userID string, now time.Time) error
@@ -110,7 +111,8 @@ type Sessions interface {
 	// PutSession stores a new session. ErrNotFound when the account is gone or disabled,
 	// or when its password hash is no longer the one that was checked: whoever sets a
 	// password ends also the sign-ins that are under way. An empty passwordHash: the
-	// sign-in had no password.
+	// sign-in had no password. ErrNotFound also when the session names one at an upstream
+	// provider that has ended or is not the user's.
 	PutSession(ctx context.Context, s Session, passwordHash string) error
 	// Visit answers, in one round trip, who a browser belongs to and what that
 	// person has consented to for one client and resource.
@@ -141,9 +143,9 @@ type Visit struct {
 type Approvals interface {
 	// Approve remembers the consent (the union with what was consented before),
 	// stores the client when a.Client is not nil and the id is not yet stored,
-	// and creates the grant and its code, in one round trip. ErrNotFound when the
-	// session is not live or its account is disabled or is not a.Grant.UserID;
-	// ErrRevoked when the client was deleted.
+	// and creates the grant, with the UpstreamID of the session, and its code, in one
+	// round trip. ErrNotFound when the session is not live or its account is disabled
+	// or is not a.Grant.UserID; ErrRevoked when the client was deleted.
 	Approve(ctx context.Context, a Approval) error
 }
 
@@ -242,8 +244,9 @@ type Revocations interface {
 // Lookups answers introspection.
 type Lookups interface {
 	// TokenActive reports whether an access token is still good: its grant (if any)
-	// is live and known, its client not deleted, its user enabled, its id not denied.
-	TokenActive(ctx context.Context, t TokenKey) (bool, error)
+	// is live and known, its client not deleted, its user enabled, its id not denied. It
+	// also returns the session at an upstream provider that the grant rests on, "" for none.
+	TokenActive(ctx context.Context, t TokenKey) (active bool, upstreamID string, err error)
 	// RevokedGrants returns the status indexes, from (included) to (excluded), of the
 	// grants that are revoked and not yet swept, in order.
 	RevokedGrants(ctx context.Context, from, to int64) ([]int64, error)
@@ -346,7 +349,9 @@ type Housekeeping interface {
 	// Spent codes and refresh tokens stay while their grant lives, for reuse detection;
 	// a revoked grant stays known as revoked for a day, an unredeemed code as expired
 	// for an hour. A client that the operator did not create goes, with its consents,
-	// when it has no grant and nobody has used it for the times in r.
+	// when it has no grant and nobody has used it for the times in r. A session at an
+	// upstream provider goes 30 days after its end, or when it is a day old, not linked,
+	// and no live session or grant rests on it.
 	Sweep(ctx context.Context, r Retention, limit int) (int, error)
 	// Fingerprint stores fp when none is stored, and returns the stored one. The
 	// server compares it with its secret key, so that a replica with another key refuses to start.
@@ -381,4 +386,10 @@ type Store interface {
 	Once
 	Failures
 	Housekeeping
+	Departures
+	Arrivals
+	Identities
+	Upstreams
+	UpstreamEnds
+	UpstreamCustody
 }

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs what the tests need and this machine lacks: PostgreSQL, PgBouncer and
-# Chromium from Debian packages, Node 22 and the clients from npm. It may do so as root on Debian and
-# Ubuntu; elsewhere it names the command, and the tests that need it are skipped. With
-# CI=true nothing is skipped, so a missing part is a failure.
+# Chromium from Debian packages, Node 22, the clients and an OpenID provider from npm, and Dex from
+# Go modules. It may do so as root on Debian and Ubuntu; elsewhere it names the command,
+# and the tests that need it are skipped. With CI=true nothing is skipped, so a missing
+# part is a failure.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,7 +22,7 @@ if ((${#missing[@]})); then
   fi
 fi
 
-# Node 22 and the clients, as pinned by the lock file; a stamp says which one is installed.
+# Node 22, the clients and the provider, as pinned by the lock file; a stamp says which one is installed.
 stamp=test/node_modules/.installed
 sum=$(cksum <test/package-lock.json)
 if [ "$(cat "$stamp" 2>/dev/null)" != "$sum" ]; then
@@ -31,5 +32,11 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$sum" ]; then
     echo "missing: npm packages (install Node.js with npm, then: npm ci --prefix test)" >&2
     [ "${CI:-}" = true ] && exit 1
   fi
+fi
+
+# Dex, as pinned by a module of its own: compiled here, so that no test waits for it.
+if ! "${GO:-go}" build -C test/dex -o /dev/null .; then
+  echo "missing: Dex (with access to Go modules: go build -C test/dex -o /dev/null .)" >&2
+  [ "${CI:-}" = true ] && exit 1
 fi
 exit 0

@@ -22,17 +22,109 @@ var (
 
 func sampleConsent() Consent {
 	return Consent{
-		Action: "/consent", Step: "sealed-step", Client: claude, SelfRegistered: true,
-		RedirectHost: "claude.ai", RedirectURI: "https://claude.ai/api/mcp/auth_callback", Resource: notes,
-		Scopes:   []Scope{{Name: "mcp", Description: "Use the tools of this server"}, {Name: "notes:read", Description: "Read your notes"}},
+		Action: "/consent", Step: "sealed-step", Request: sampleRequest(),
 		Username: "alice", SignOutAction: "/logout", SignOutStep: "sealed-sign-out",
-		FormTargets: []string{"https://claude.ai"}, StaySignedIn: true,
+		FormTargets: []string{"https://claude.ai"},
+	}
+}
+
+func sampleRequest() Request {
+	return Request{
+		Client: claude, SelfRegistered: true,
+		RedirectHost: "claude.ai", RedirectURI: "https://claude.ai/api/mcp/auth_callback", Resource: notes,
+		Scopes:       []Scope{{Name: "mcp", Description: "Use the tools of this server"}, {Name: "notes:read", Description: "Read your notes"}},
+		StaySignedIn: true,
 	}
 }
 
 func (c Consent) with(change func(*Consent)) func(*Pages, http.ResponseWriter) {
 	change(&c)
 	return func(p *Pages, w http.ResponseWriter) { p.Consent(w, http.StatusOK, c) }
+}
+
+var (
+	google  = Provider{Name: "Google", Icon: "google", Host: "accounts.google.com"}
+	company = Provider{Name: "Example Company Directory", Host: "login.example.com"}
+)
+
+func sampleDeparture() Departure {
+	return Departure{
+		Action: "/consent", Step: "sealed-step", Request: sampleRequest(), Provider: google,
+		OtherURL: "/authorize?client_id=x&provider=*", FormTargets: []string{"https://claude.ai", "https://accounts.google.com"},
+	}
+}
+
+func (d Departure) with(change func(*Departure)) func(*Pages, http.ResponseWriter) {
+	change(&d)
+	return func(p *Pages, w http.ResponseWriter) { p.Departure(w, http.StatusOK, d) }
+}
+
+// sampleChoices are every icon there is, as links or as forms.
+func sampleChoices(step string) (out []Choice) {
+	for _, name := range []string{"Google", "GitHub", "GitLab", "Microsoft", "Okta", "Auth0", "Keycloak", "Slack", "Discord", "Apple", "Company"} {
+		out = append(out, Choice{
+			Provider: Provider{Name: name, Icon: strings.ToLower(name), Host: "idp.example.com"},
+			URL:      "/authorize?client_id=x&provider=" + strings.ToLower(name), Action: "/depart", Step: step,
+		})
+	}
+	return out
+}
+
+// delegated are the pages of people who sign in at a provider.
+func delegated() []sample {
+	login := Login{Action: "/login", Step: "sealed-step", Client: claude, Resource: notes, Choices: sampleChoices("")[:3]}
+	chooser := login
+	chooser.Choices, chooser.NoPassword, chooser.Farewell = sampleChoices(""), true, "Google has ended your sign-in. Please sign in again."
+	failed := Failed{
+		Message: "Google could not be reached. Please try again in a minute.", Code: "temporarily_unavailable", RequestID: "0192f3c1a7", Provider: google,
+		Client: claude, RetryURL: "/authorize?client_id=x&provider=google", ReturnURL: "https://claude.ai/api/mcp/auth_callback?error=temporarily_unavailable",
+	}
+	alone := Failed{Title: "Signing in did not work", Message: "Your account is not allowed to sign in here.", Code: "access_denied", Provider: google, RetryURL: "/"}
+	connect := Connect{
+		Action: "/connect/sealed", Step: "sealed-step", Resource: notes, Provider: google, Scopes: []string{"https://www.googleapis.com/auth/calendar.readonly", "openid"},
+		Username: "alice", SignOutAction: "/logout", SignOutStep: "sealed-sign-out",
+	}
+	home := Home{
+		Issuer: "https://auth.example.com", Username: "alice@google", SignOutAction: "/logout", Step: "sealed-step", Resources: []Party{notes},
+		Accounts: []Account{
+			{Provider: google, Label: "alice@example.com", Action: "/disconnect", Step: "sealed-1"},
+			{Provider: Provider{Name: "GitHub", Icon: "github"}, Label: "alice-with-a-rather-long-name-over-there", Action: "/disconnect", Step: "sealed-2"},
+		},
+		Connect: sampleChoices("sealed-3")[2:4],
+	}
+	only := home
+	only.Accounts = []Account{{Provider: google, Label: "alice@example.com"}}
+	return []sample{
+		{"login-providers", func(p *Pages, w http.ResponseWriter) { p.Login(w, 200, login) }},
+		{"login-chooser", func(p *Pages, w http.ResponseWriter) { p.Login(w, 200, chooser) }},
+		{"login-forms", func(p *Pages, w http.ResponseWriter) {
+			p.Login(w, 200, Login{Action: "/login", Step: "sealed-step", Choices: sampleChoices("sealed-3")[:2]})
+		}},
+		{"departure", sampleDeparture().with(func(*Departure) {})},
+		{"departure-loopback", sampleDeparture().with(func(d *Departure) {
+			d.Provider, d.OtherURL, d.Farewell = company, "", "Example Company Directory has ended your sign-in. Please sign in again."
+			d.RedirectHost, d.RedirectURI, d.RedirectIsLoopback = "127.0.0.1:33418", "http://127.0.0.1:33418/", true
+		})},
+		{"departure-unread", sampleDeparture().with(func(d *Departure) {
+			d.Unread, d.Request = true, Request{Client: Party{Host: "app.example.com", URL: "https://app.example.com/client.json"}, Resource: notes}
+		})},
+		{"leaving", func(p *Pages, w http.ResponseWriter) {
+			p.Leaving(w, Leaving{Provider: google, URL: "https://accounts.google.com/o/oauth2/v2/auth?client_id=x&state=y"})
+		}},
+		{"failed", func(p *Pages, w http.ResponseWriter) { p.Failed(w, 503, failed) }},
+		{"failed-alone", func(p *Pages, w http.ResponseWriter) { p.Failed(w, 403, alone) }},
+		{"connect", func(p *Pages, w http.ResponseWriter) { p.Connect(w, connect) }},
+		{"connected", func(p *Pages, w http.ResponseWriter) { p.Connected(w, Connected{Provider: google, Resource: notes}) }},
+		{"connected-declined", func(p *Pages, w http.ResponseWriter) {
+			p.Connected(w, Connected{Provider: google, Resource: notes, Declined: true})
+		}},
+		{"home-accounts", func(p *Pages, w http.ResponseWriter) { p.Home(w, home) }},
+		{"home-only", func(p *Pages, w http.ResponseWriter) { p.Home(w, only) }},
+		{"home-choices", func(p *Pages, w http.ResponseWriter) {
+			p.Home(w, Home{Issuer: "https://auth.example.com", Resources: []Party{notes}, SignIn: sampleChoices("sealed-3")[:2],
+				Farewell: "Google has ended your sign-in. Please sign in again."})
+		}},
+	}
 }
 
 // samples are all pages in every state that looks different.
@@ -47,7 +139,7 @@ func samples() []sample {
 	setup := Setup{Action: "/setup", Step: "sealed-step"}
 	setupFailed := Setup{Action: "/setup", Step: "sealed-step", Username: "alice", Problem: "A password needs at least 8 characters.", Token: "tok"}
 	long := strings.Repeat("Averylongnamewithoutanyspace", 20)
-	return []sample{
+	return append(delegated(), []sample{
 		{"login", func(p *Pages, w http.ResponseWriter) { p.Login(w, 200, login) }},
 		{"login-own", func(p *Pages, w http.ResponseWriter) { p.Login(w, 200, Login{Action: "/login", Step: "sealed-step"}) }},
 		{"login-unread", func(p *Pages, w http.ResponseWriter) {
@@ -96,7 +188,7 @@ func samples() []sample {
 		}},
 		{"home-empty", func(p *Pages, w http.ResponseWriter) { p.Home(w, Home{Issuer: "https://auth.example.com"}) }},
 		{"signedout", func(p *Pages, w http.ResponseWriter) { p.SignedOut(w) }},
-	}
+	}...)
 }
 
 func newPages(t testing.TB, c Config) *Pages {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -29,15 +30,31 @@ var hostile = map[string]string{
 // may have a hand in.
 func hostilePages(evil string) []sample {
 	party := Party{Name: evil, Host: evil, URL: evil}
+	request := Request{Client: party, SelfRegistered: true, RedirectHost: evil, RedirectURI: evil, Resource: party, Scopes: []Scope{{evil, evil, true}, {evil, "", false}}}
+	provider := Provider{evil, evil, evil}
+	ours := "/authorize?" + url.QueryEscape(evil[:min(len(evil), 100)]) // a page of ours, with the request of the client
+	choices := []Choice{{Provider: provider, URL: ours}, {Provider: provider, Action: "/depart", Step: evil}}
 	return []sample{
 		{"login", func(p *Pages, w http.ResponseWriter) {
-			p.Login(w, 200, Login{Action: "/login", Step: evil, Username: evil, Problem: evil, Client: party, Resource: party, FormTargets: []string{evil}})
+			p.Login(w, 200, Login{Action: "/login", Step: evil, Username: evil, Problem: evil, Farewell: evil, Choices: choices, Client: party, Resource: party, FormTargets: []string{evil}})
 		}},
 		{"consent", func(p *Pages, w http.ResponseWriter) {
-			p.Consent(w, 200, Consent{Action: "/consent", Step: evil, Client: party, SelfRegistered: true, RedirectHost: evil, RedirectURI: evil,
-				Resource: party, Scopes: []Scope{{evil, evil, true}, {evil, "", false}}, Username: evil, SignOutAction: "/logout", SignOutStep: evil,
-				FormTargets: []string{evil}})
+			p.Consent(w, 200, Consent{Action: "/consent", Step: evil, Request: request, Username: evil, SignOutAction: "/logout", SignOutStep: evil, FormTargets: []string{evil}})
 		}},
+		{"departure", func(p *Pages, w http.ResponseWriter) {
+			p.Departure(w, 200, Departure{Action: "/consent", Step: evil, Request: request, Provider: provider, OtherURL: ours, Farewell: evil, FormTargets: []string{evil}})
+		}},
+		{"departure unread", func(p *Pages, w http.ResponseWriter) {
+			p.Departure(w, 200, Departure{Action: "/consent", Step: evil, Request: request, Unread: true, Provider: provider})
+		}},
+		{"leaving", func(p *Pages, w http.ResponseWriter) { p.Leaving(w, Leaving{provider, evil}) }},
+		{"failed", func(p *Pages, w http.ResponseWriter) {
+			p.Failed(w, 400, Failed{evil, evil, evil, evil, provider, party, ours, evil, true})
+		}},
+		{"connect", func(p *Pages, w http.ResponseWriter) {
+			p.Connect(w, Connect{Action: "/connect/x", Step: evil, Resource: party, Provider: provider, Scopes: []string{evil}, Username: evil, SignOutAction: "/logout", SignOutStep: evil, FormTargets: []string{evil}})
+		}},
+		{"connected", func(p *Pages, w http.ResponseWriter) { p.Connected(w, Connected{provider, party, true}) }},
 		{"error", func(p *Pages, w http.ResponseWriter) { p.Error(w, 400, Error{evil, evil, evil, evil, evil, evil}) }},
 		{"stopped", func(p *Pages, w http.ResponseWriter) {
 			p.Stopped(w, 400, Stopped{Title: evil, Message: evil, Code: evil, Client: party, RedirectHost: evil, ReturnURL: evil})
@@ -46,7 +63,8 @@ func hostilePages(evil string) []sample {
 		{"setup", func(p *Pages, w http.ResponseWriter) { p.Setup(w, 200, Setup{"/setup", evil, evil, evil, evil}) }},
 		{"setupdone", func(p *Pages, w http.ResponseWriter) { p.SetupDone(w, SetupDone{evil, evil}) }},
 		{"home", func(p *Pages, w http.ResponseWriter) {
-			p.Home(w, Home{Username: evil, Issuer: evil, Resources: []Party{party}, SignOutAction: "/logout", Step: evil})
+			p.Home(w, Home{Username: evil, Issuer: evil, Resources: []Party{party}, Farewell: evil, SignIn: choices, Accounts: []Account{{provider, evil, "/disconnect", evil}}, Connect: choices,
+				SignOutAction: "/logout", Step: evil})
 		}},
 	}
 }
@@ -107,8 +125,16 @@ func TestLink(t *testing.T) {
 	live := func(target string) bool {
 		a := record(p, func(p *Pages, w http.ResponseWriter) { p.Stopped(w, 400, Stopped{ReturnURL: target}) }).Body.String()
 		b := record(p, func(p *Pages, w http.ResponseWriter) { p.Handoff(w, Handoff{URL: target}) }).Body.String()
-		if strings.Contains(a, `class="button"`) != strings.Contains(b, `class="button primary wide"`) {
-			t.Errorf("the pages disagree about %q", target)
+		c := record(p, func(p *Pages, w http.ResponseWriter) { p.Leaving(w, Leaving{URL: target}) })
+		d := record(p, func(p *Pages, w http.ResponseWriter) { p.Failed(w, 400, Failed{ReturnURL: target}) })
+		is := strings.Contains(a, `class="button"`)
+		for _, other := range []bool{
+			strings.Contains(b, `class="button primary wide"`), strings.Contains(c.Body.String(), `class="button primary wide"`), strings.Contains(d.Body.String(), `class="button"`),
+			c.Header().Get("Refresh") == "0; url="+target, d.Header().Get("Refresh") == "8; url="+target,
+		} {
+			if is != other {
+				t.Errorf("the pages disagree about %q", target)
+			}
 		}
 		return strings.Contains(a, "<a ")
 	}

@@ -31,6 +31,7 @@ type Pages struct {
 // pageNames are the templates that fill the layout, one file each.
 var pageNames = [...]string{
 	"login", "consent", "error", "stopped", "handoff", "setup", "setupdone", "home", "signedout",
+	"departure", "leaving", "failed", "connect", "connected",
 }
 
 // New parses the templates and prepares the assets. An error means that a template
@@ -54,7 +55,7 @@ func New(c Config) (*Pages, error) {
 		"name":    cleanName, "text": cleanText, "address": cleanAddress,
 		"link": link, "scheme": privateScheme,
 	})
-	if base, err = base.ParseFS(templateFiles, "templates/layout.html", "templates/parts.html"); err != nil {
+	if base, err = base.ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/icons.html"); err != nil {
 		return nil, fmt.Errorf("web: parse the layout: %w", err)
 	}
 	for _, name := range pageNames {
@@ -105,6 +106,48 @@ func (p *Pages) Handoff(w http.ResponseWriter, v Handoff) {
 	p.show(w, http.StatusOK, "handoff", v, policy{keepOpener: true})
 }
 
+// Departure shows who asks for what, and at which provider the person will sign in. Its
+// form posts decision (approve or deny) and step.
+func (p *Pages) Departure(w http.ResponseWriter, status int, v Departure) {
+	p.show(w, status, "departure", v, policy{formTargets: v.FormTargets, keepOpener: true})
+}
+
+// Leaving sends the browser to a provider. It stands between the form that approves and
+// the provider, because Chromium holds every redirect after a form post against
+// form-action until a page has loaded, and nobody can list where a provider redirects to
+// before it shows one, or none at all: to the identity provider of a company, and back
+// through us to the client.
+func (p *Pages) Leaving(w http.ResponseWriter, v Leaving) {
+	if target := link(v.URL); target != "" {
+		w.Header().Set("Refresh", "0; url="+string(target))
+	}
+	p.show(w, http.StatusOK, "leaving", v, policy{keepOpener: true})
+}
+
+// failedDelay is how long, in seconds, a person has to read what went wrong before the
+// application is told.
+const failedDelay = "8"
+
+// Failed shows why a sign-in at a provider did not work out, and what to do. A waiting
+// application gets the browser back after a while.
+func (p *Pages) Failed(w http.ResponseWriter, status int, v Failed) {
+	if target := link(v.ReturnURL); target != "" {
+		w.Header().Set("Refresh", failedDelay+"; url="+string(target))
+	}
+	p.show(w, status, "failed", v, policy{keepOpener: true})
+}
+
+// Connect shows which MCP server wants what of the person's account at a provider. Its
+// form posts decision (approve or deny) and step.
+func (p *Pages) Connect(w http.ResponseWriter, v Connect) {
+	p.show(w, http.StatusOK, "connect", v, policy{formTargets: v.FormTargets, keepOpener: true})
+}
+
+// Connected shows what has become of that.
+func (p *Pages) Connected(w http.ResponseWriter, v Connected) {
+	p.show(w, http.StatusOK, "connected", v, policy{keepOpener: true})
+}
+
 // Setup shows the form that makes the first administrator. It posts username,
 // password, token and step.
 func (p *Pages) Setup(w http.ResponseWriter, status int, v Setup) {
@@ -117,7 +160,9 @@ func (p *Pages) SetupDone(w http.ResponseWriter, v SetupDone) {
 }
 
 // Home shows the start page: who is signed in, and which MCP servers there are.
-func (p *Pages) Home(w http.ResponseWriter, v Home) { p.show(w, http.StatusOK, "home", v, policy{}) }
+func (p *Pages) Home(w http.ResponseWriter, v Home) {
+	p.show(w, http.StatusOK, "home", v, policy{formTargets: v.FormTargets})
+}
 
 // SignedOut shows that the session has ended.
 func (p *Pages) SignedOut(w http.ResponseWriter) {

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -68,7 +69,7 @@ func TestHeaders(t *testing.T) {
 func TestOpener(t *testing.T) {
 	p := newPages(t, Config{})
 	for _, s := range samples() {
-		kept := strings.HasPrefix(s.name, "login") || strings.HasPrefix(s.name, "consent") || s.name == "stopped" || s.name == "handoff"
+		kept := !slices.Contains([]string{"error", "error-empty", "setup", "setup-problem", "setupdone", "signedout"}, s.name) && !strings.HasPrefix(s.name, "home")
 		want := "same-origin"
 		if kept {
 			want = ""
@@ -97,6 +98,8 @@ func TestFormAction(t *testing.T) {
 			for _, show := range []func(*Pages, http.ResponseWriter){
 				func(p *Pages, w http.ResponseWriter) { p.Login(w, 200, Login{FormTargets: c.targets}) },
 				func(p *Pages, w http.ResponseWriter) { p.Consent(w, 200, Consent{FormTargets: c.targets}) },
+				func(p *Pages, w http.ResponseWriter) { p.Departure(w, 200, Departure{FormTargets: c.targets}) },
+				func(p *Pages, w http.ResponseWriter) { p.Connect(w, Connect{FormTargets: c.targets}) },
 			} {
 				if csp := record(p, show).Header().Get("Content-Security-Policy"); !strings.Contains(csp, c.want) {
 					t.Errorf("got %q, want %q", csp, c.want)

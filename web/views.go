@@ -18,6 +18,21 @@ type Scope struct {
 	New bool
 }
 
+// Provider is an identity provider that people sign in with.
+type Provider struct {
+	Name string
+	Icon string // "google", "github", ...; any other word: a neutral one
+	Host string // where the browser goes
+}
+
+// Choice is a provider that a person can pick: by a link to URL, or else by a form that
+// posts Step to Action.
+type Choice struct {
+	Provider
+	URL          string
+	Action, Step string
+}
+
 // Login is the view of the sign-in page.
 type Login struct {
 	Action string // where the form is posted
@@ -26,6 +41,11 @@ type Login struct {
 	Username string
 	// Problem is what was wrong with the last attempt, "" at first.
 	Problem string
+	// Farewell says why the person is no longer signed in, "" for no special reason.
+	Farewell string
+	// Choices are the providers to sign in with instead of a password.
+	Choices    []Choice
+	NoPassword bool // accounts with a password are not offered
 	// Client and Resource say what the person signs in for; both empty: for this
 	// server itself.
 	Client, Resource Party
@@ -34,10 +54,9 @@ type Login struct {
 	FormTargets []string
 }
 
-// Consent is the view of the approval page.
-type Consent struct {
-	Action, Step string
-	Client       Party
+// Request is what an application asks for, on the pages where a person decides about it.
+type Request struct {
+	Client Party
 	// SelfRegistered says that nobody but the client itself vouches for its name.
 	SelfRegistered bool
 	// RedirectHost is the host the answer goes to, or a private-use scheme with its
@@ -49,10 +68,67 @@ type Consent struct {
 	Scopes             []Scope
 	// StaySignedIn says that the application keeps its access while the person is away.
 	StaySignedIn bool
+}
+
+// Consent is the view of the approval page.
+type Consent struct {
+	Action, Step string
+	Request
+	Username string
+	// SignOutAction and SignOutStep are the form behind "Not you?".
+	SignOutAction, SignOutStep string
+	FormTargets                []string
+}
+
+// Departure is the view of the approval page of somebody who then signs in at a provider.
+type Departure struct {
+	Action, Step string
+	Request
+	// Unread says that nothing is known of the application but the address of its
+	// metadata document; the approval then is to sign in, and another one follows.
+	Unread   bool
+	Provider Provider
+	// OtherURL leads to the other ways to sign in, "" when there is none.
+	OtherURL    string
+	Farewell    string // see Login
+	FormTargets []string
+}
+
+// Leaving is the view of the page that sends the browser to a provider.
+type Leaving struct {
+	Provider Provider
+	URL      string
+}
+
+// Failed is the view of a sign-in at a provider that did not work out.
+type Failed struct {
+	Title, Message, Code, RequestID string
+	Provider                        Provider
+	Client                          Party  // empty: no application was waiting
+	RetryURL                        string // our own page to begin again at
+	// ReturnURL is the redirect URI with the error response; see Stopped.
+	ReturnURL            string
+	ReturnIsCustomScheme bool
+}
+
+// Connect is the view of the page on which a person lets an MCP server have more of their
+// account at a provider.
+type Connect struct {
+	Action, Step string
+	Resource     Party
+	Provider     Provider
+	Scopes       []string // as the provider calls them
 	Username     string
 	// SignOutAction and SignOutStep are the form behind "Not you?".
 	SignOutAction, SignOutStep string
 	FormTargets                []string
+}
+
+// Connected is the view of the page after Connect.
+type Connected struct {
+	Provider Provider
+	Resource Party
+	Declined bool // the person did not want to
 }
 
 // Error is the view of the error page.
@@ -93,11 +169,24 @@ type Setup struct {
 // SetupDone is the view of the page after setup.
 type SetupDone struct{ Username, Issuer string }
 
+// Account is a person's account at a provider. The form that disconnects it posts Step to
+// Action; without Step it cannot be.
+type Account struct {
+	Provider
+	Label        string // what the person is called there
+	Action, Step string
+}
+
 // Home is the view of the start page.
 type Home struct {
 	Username  string // "" when nobody is signed in
 	Issuer    string
 	Resources []Party
+	Farewell  string    // see Login
+	SignIn    []Choice  // the providers to sign in with, when nobody is
+	Accounts  []Account // what is connected
+	Connect   []Choice  // what else could be
 	// SignOutAction and Step are the sign-out form.
 	SignOutAction, Step string
+	FormTargets         []string
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/postgres"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
 // app is what every command that touches the installation stands on: configuration,
@@ -36,6 +37,9 @@ type app struct {
 	metrics *metrics
 	store   storage.Store
 	keys    [][]byte // master keys, the primary first
+	// delegation signs people in at upstream providers; nil while no server is wired, or
+	// no provider configured.
+	delegation *thirdparty.Delegation
 }
 
 // settings are the flags by which a command finds the configuration.

@@ -86,7 +86,7 @@ func demo(ctx context.Context, s std, address, data string, asJSON bool) (err er
 	if err := r.print(s, asJSON); err != nil {
 		return err
 	}
-	return serveAll(ctx, a.log, as, listener{l, handler, nil})
+	return a.serveAll(ctx, as, listener{l, handler, nil})
 }
 
 // demoApp is the configuration of the demo: the environment counts, as for serve, but

@@ -117,7 +117,12 @@ func (a *app) upstream(as *authserver.Server, r *config.Resource) (gateway.Serve
 			MaxProcesses: u.MaxProcesses, MaxPerCaller: u.MaxPerCaller, Logger: a.log.With("resource", r.URI),
 		})
 	}
+	tokens, err := a.broker(as, u.Broker)
+	if err != nil {
+		return nil, err
+	}
 	return gateway.New(gateway.Config{
+		Tokens: tokens, Provider: u.Broker.Provider, Scopes: u.Broker.Scopes,
 		URL: u.URL, Resource: r.URI, Headers: u.Header(), Cookies: u.Cookies, Timeout: time.Duration(u.Timeout), Health: u.Health, Logger: a.log,
 		Identity: gateway.Identity{
 			Subject: u.ID.Subject, Client: u.ID.Client, Scope: u.ID.Scope, Token: u.ID.Token, Audience: u.ID.Audience,

@@ -169,11 +169,20 @@ func newSecretCommand(s std) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		d, err := a.newDelegation()
+		if err != nil {
+			return err
+		}
+		// The signing keys come last: with them the database says that it belongs to the new key.
+		sessions, err := d.Reseal(c.Context())
+		if err != nil {
+			return err
+		}
 		n, err := m.Reseal(c.Context())
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(s.out, "the database belongs to secret_key; signing keys sealed anew: %d\n", n)
+		_, err = fmt.Fprintf(s.out, "the database belongs to secret_key; signing keys sealed anew: %d, sessions at providers: %d\n", n, sessions)
 		return err
 	})
 	return group("secret", "Change the master key", rotate)

@@ -17,6 +17,7 @@ type metrics struct {
 	registry      *prometheus.Registry
 	events        *prometheus.CounterVec
 	registrations *prometheus.CounterVec
+	upstreams     *prometheus.CounterVec
 }
 
 func newMetrics() *metrics {
@@ -29,19 +30,27 @@ func newMetrics() *metrics {
 			Name: "mcp_authd_registrations_total",
 			Help: "Client registrations: sealed into the id, stored in a row, replaced by the client, or refused with an error code.",
 		}, []string{"outcome", "error"}),
+		upstreams: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcp_authd_upstream_events_total",
+			Help: "What happened at upstream providers, by event and connector; the reason is why a session ended, or the error code of a refusal.",
+		}, []string{"event", "connector", "reason"}),
 	}
-	m.registry.MustRegister(m.events, m.registrations, collectors.NewGoCollector(),
+	m.registry.MustRegister(m.events, m.registrations, m.upstreams, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewBuildInfoCollector())
 	return m
 }
 
 // count is an audit.Counter.
 func (m *metrics) count(event string, attrs []slog.Attr) {
-	code, outcome := "", "sealed"
+	code, outcome, connector, reason := "", "sealed", "", ""
 	for _, a := range attrs {
 		switch a.Key {
 		case "error":
 			code = a.Value.String()
+		case "connector":
+			connector = a.Value.String()
+		case "reason":
+			reason = a.Value.String()
 		case "stored":
 			if a.Value.Bool() && outcome == "sealed" {
 				outcome = "stored"
@@ -58,6 +67,10 @@ func (m *metrics) count(event string, attrs []slog.Attr) {
 		m.registrations.WithLabelValues(outcome, "").Inc()
 	case audit.ClientRefused:
 		m.registrations.WithLabelValues("refused", code).Inc()
+	case audit.UpstreamEnded: // its reasons are a closed set, those of others prose
+		m.upstreams.WithLabelValues(event, connector, reason).Inc()
+	case audit.UpstreamSignedIn, audit.UpstreamLinked, audit.UpstreamRefused, audit.UpstreamUnreachable, audit.TokenExchanged:
+		m.upstreams.WithLabelValues(event, connector, code).Inc()
 	}
 }
 

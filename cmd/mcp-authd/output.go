@@ -67,14 +67,19 @@ func newTable(w io.Writer, columns ...string) *table {
 // do not reach the terminal.
 func (t *table) row(cells ...string) {
 	for i, c := range cells {
-		cells[i] = strings.Map(func(r rune) rune {
-			if !unicode.IsPrint(r) {
-				return -1
-			}
-			return r
-		}, c)
+		cells[i] = printable(c)
 	}
 	fmt.Fprintln(t.w, strings.Join(cells, "\t"))
+}
+
+// printable leaves out what a terminal might take for commands.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, s)
 }
 
 func (t *table) flush() error { return t.w.Flush() }

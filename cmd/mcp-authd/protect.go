@@ -118,7 +118,7 @@ func (p *protection) run(ctx context.Context, s std) (err error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /readyz", sites.Readyz(as.Readyz))
 	mux.Handle("/", sites)
-	return serveAll(ctx, a.log, as, listener{l, mux, cert})
+	return a.serveAll(ctx, as, listener{l, mux, cert})
 }
 
 // app is the configuration: the environment counts, as for serve, but no file, and what

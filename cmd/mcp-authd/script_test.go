@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
 )
 
 func TestMain(m *testing.M) {
@@ -15,6 +17,7 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs the command as people type it: testdata/script/*.txtar.
 func TestScripts(t *testing.T) {
+	upstream := fakeupstream.Start(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
@@ -24,6 +27,7 @@ func TestScripts(t *testing.T) {
 			}
 			e.Defer(func() { taken.Close() })
 			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("UPSTREAM", upstream.URL)
 			e.Setenv("TAKEN", taken.Addr().String())
 			free, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
@@ -36,6 +40,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"ready": scriptReady, "token": scriptToken, "accepts": scriptAccepts, "inactive": scriptInactive,
 			"published": scriptPublished, "signs": scriptSigns, "kid": scriptKid,
+			"signin": scriptSignIn(upstream), "signout": scriptSignOut(upstream), "brokered": scriptBrokered, "active": scriptActive,
 			// exits CODE COMMAND...: the command ends with just this code.
 			"exits": func(ts *testscript.TestScript, neg bool, args []string) {
 				var out, errs strings.Builder

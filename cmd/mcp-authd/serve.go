@@ -67,7 +67,7 @@ func (a *app) serve(ctx context.Context) error {
 	if err := a.banner(ctx, as); err != nil {
 		return err
 	}
-	return serveAll(ctx, a.log, as, listeners...)
+	return a.serveAll(ctx, as, listeners...)
 }
 
 // listenManagement opens the management listener. That another instance has the
@@ -97,7 +97,14 @@ func (a *app) banner(ctx context.Context, as *authserver.Server) error {
 	out := a.std.out
 	fmt.Fprintf(out, "mcp-authd %s   issuer %s   database %s   config: %s\n", version(), as.Issuer(), database, file)
 	fmt.Fprintf(out, "listening on %s\n", a.config.Listen)
-	link, err := a.setupLink(ctx, as.Users())
+	for _, c := range a.config.ThirdParty {
+		fmt.Fprintf(out, "sign-in at %s: redirect URI %s/callback/%s   check it: mcp-authd doctor\n", c.ID, as.Issuer(), c.ID)
+	}
+	var link string
+	err := users.ErrExists
+	if a.config.Login.Local {
+		link, err = a.setupLink(ctx, as.Users())
+	}
 	switch {
 	case errors.Is(err, users.ErrExists):
 	case err != nil:
@@ -143,6 +150,9 @@ func newSetupLinkCommand(s std) *cobra.Command {
 				return err
 			}
 			defer a.Close()
+			if !a.config.Login.Local {
+				return errors.New("login.local is false: nobody signs in with a password, so there is none to set up")
+			}
 			u, err := a.accounts()
 			if err != nil {
 				return err

@@ -56,6 +56,9 @@ func (a *app) newServer(ctx context.Context) (*authserver.Server, error) {
 	if c.Registration.Enabled {
 		cfg.Registration = registry
 	}
+	if err := a.delegate(&cfg); err != nil {
+		return nil, err
+	}
 	as, err = authserver.New(ctx, cfg)
 	return as, err
 }
@@ -176,11 +179,12 @@ func settleMemory() {
 
 // serveAll serves until ctx ends, then drains: readiness turns red, open requests
 // finish, and nil is returned.
-func serveAll(ctx context.Context, log *slog.Logger, as *authserver.Server, listeners ...listener) error {
+func (a *app) serveAll(ctx context.Context, as *authserver.Server, listeners ...listener) error {
 	settleMemory()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go as.Run(ctx)
+	defer a.runDelegation(ctx)()
 	requests, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
 	var servers []*http.Server
@@ -188,7 +192,7 @@ func serveAll(ctx context.Context, log *slog.Logger, as *authserver.Server, list
 		s := &http.Server{
 			Handler: l.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
 			BaseContext: func(net.Listener) context.Context { return requests },
-			ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+			ErrorLog:    slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
 		}
 		servers = append(servers, s)
 		go func() {
@@ -208,7 +212,7 @@ func serveAll(ctx context.Context, log *slog.Logger, as *authserver.Server, list
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return err
 	}
-	log.Info("stopping")
+	a.log.Info("stopping")
 	as.Drain()
 	time.Sleep(drainTime)
 	// Streams of MCP servers last as long as their clients like; end them, then wait.

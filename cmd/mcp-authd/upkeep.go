@@ -41,7 +41,7 @@ func newGrantCommand(s std) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printGrants(s, all, asJSON)
+			return printGrants(c.Context(), s, a.store, all, asJSON)
 		})
 	revoke := storeCommand(s, &cobra.Command{Use: "revoke ID", Short: "End a grant", Args: cobra.ExactArgs(1), Example: "  mcp-authd grant revoke grt_..."},
 		nil, func(c *cobra.Command, a *app, args []string) error {
@@ -80,21 +80,28 @@ type grantView struct {
 	Client    string    `json:"client"`
 	Resource  string    `json:"resource"`
 	Scope     string    `json:"scope"`
+	Connector string    `json:"connector,omitempty"` // on whose session it rests, and with which it ends
+	Upstream  string    `json:"upstream,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-func printGrants(s std, all []storage.Grant, asJSON bool) error {
+func printGrants(ctx context.Context, s std, store storage.Upstreams, all []storage.Grant, asJSON bool) error {
 	views := make([]grantView, 0, len(all))
+	rest := foundations{store, map[string]string{}}
 	for _, g := range all {
-		views = append(views, grantView{g.ID, g.UserID, g.ClientID, g.Resource, g.Scopes.String(), g.CreatedAt, g.ExpiresAt})
+		connector, err := rest.of(ctx, g)
+		if err != nil {
+			return err
+		}
+		views = append(views, grantView{g.ID, g.UserID, g.ClientID, g.Resource, g.Scopes.String(), connector, g.UpstreamID, g.CreatedAt, g.ExpiresAt})
 	}
 	if asJSON {
 		return printJSON(s.out, views)
 	}
-	t := newTable(s.out, "ID", "USER", "CLIENT", "RESOURCE", "SCOPE", "SINCE")
+	t := newTable(s.out, "ID", "USER", "CLIENT", "RESOURCE", "SCOPE", "RESTS ON", "SINCE")
 	for _, v := range views {
-		t.row(v.ID, v.User, v.Client, v.Resource, v.Scope, v.CreatedAt.Format(time.RFC3339))
+		t.row(v.ID, v.User, v.Client, v.Resource, v.Scope, v.Connector, v.CreatedAt.Format(time.RFC3339))
 	}
 	return t.flush()
 }
@@ -273,6 +280,9 @@ func newHealthcheckCommand(s std) *cobra.Command {
 	return c
 }
 
+// errNotReachable is a server that nobody can be asked at.
+var errNotReachable = errors.New("not reachable")
+
 func checkReady(ctx context.Context, address, path string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -290,7 +300,7 @@ func checkReady(ctx context.Context, address, path string) error {
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("%s is not reachable: %s; is the server running, with this configuration?", at, cause(err))
+		return fmt.Errorf("%s is %w: %s; is the server running, with this configuration?", at, errNotReachable, cause(err))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {

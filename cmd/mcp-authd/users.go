@@ -27,7 +27,7 @@ func newUserCommand(s std) *cobra.Command {
 			return err
 		})
 	}
-	return group("user", "Manage local accounts", newUserAdd(s), newUserList(s), newUserPasswd(s),
+	return group("user", "Manage local accounts", newUserAdd(s), newUserList(s), newUserIdentities(s), newUserPasswd(s),
 		change("disable", "Refuse an account, and end its sessions and grants", func(u *users.Users, c *cobra.Command, n string) error { return u.Disable(c.Context(), n) }, "disabled"),
 		change("enable", "Let a disabled account sign in again", func(u *users.Users, c *cobra.Command, n string) error { return u.Enable(c.Context(), n) }, "enabled"),
 		change("delete", "Remove an account with its sessions and grants", func(u *users.Users, c *cobra.Command, n string) error { return u.Delete(c.Context(), n) }, "deleted"),

@@ -28,15 +28,16 @@ var mayImport = map[string][]string{
 	"dcr":        {"oauth", "storage", "policy", "audit", "internal"},
 	"thirdparty": {"oauth", "storage", "session", "audit", "internal"},
 
-	"mcpresource":         {"oauth", "metadata"},
-	"mcpresource/gosdk":   {"oauth", "metadata", "mcpresource"},
-	"mcpresource/mcpgo":   {"oauth", "metadata", "mcpresource"},
-	"internal":            {"oauth", "storage", "audit", "policy", "keys", "session", "metadata", "mcpresource", "internal"},
-	"internal/config":     {"oauth", "storage", "metadata", "dcr", "internal"},
-	"internal/secrets":    {},
-	"internal/users":      {"oauth", "storage", "audit", "internal/secrets"},
-	"internal/archtest":   {},
-	"internal/demoserver": {"oauth", "storage", "mcpresource", "mcpresource/gosdk"},
+	"mcpresource":           {"oauth", "metadata"},
+	"mcpresource/gosdk":     {"oauth", "metadata", "mcpresource"},
+	"mcpresource/mcpgo":     {"oauth", "metadata", "mcpresource"},
+	"internal":              {"oauth", "storage", "audit", "policy", "keys", "session", "metadata", "mcpresource", "internal"},
+	"internal/config":       {"oauth", "storage", "metadata", "dcr", "thirdparty", "internal"},
+	"internal/secrets":      {},
+	"internal/users":        {"oauth", "storage", "audit", "internal/secrets"},
+	"internal/archtest":     {},
+	"internal/fakeupstream": {},
+	"internal/demoserver":   {"oauth", "storage", "mcpresource", "mcpresource/gosdk"},
 }
 
 // assembly is where the parts are put together: it may import anything. So may what
@@ -173,6 +174,9 @@ var owners = map[string][]string{
 	"github.com/go-jose/go-jose/v3":   {}, // v4 does all of our JOSE work; v3 is fosite's
 	"github.com/modelcontextprotocol": {"mcpresource/gosdk", "internal/demoserver", "internal/mcpclient", "cmd", "test", "bench", "examples"},
 	"github.com/mark3labs":            {"mcpresource/mcpgo", "test", "bench", "examples"},
+	"github.com/coreos/go-oidc":       {"thirdparty"},
+	"github.com/expr-lang/expr":       {"thirdparty"},
+	"golang.org/x/oauth2":             {"thirdparty"},
 	"github.com/redis":                {}, // what replicas share is in PostgreSQL
 	"github.com/dgrijalva/jwt-go":     {},
 	"github.com/golang-jwt":           {},

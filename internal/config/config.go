@@ -47,11 +47,14 @@ type Config struct {
 	Tokens       Tokens       `yaml:"tokens"`
 	Keys         Keys         `yaml:"keys"`
 	Sessions     Sessions     `yaml:"sessions"`
+	Login        Login        `yaml:"login"`
+	ThirdParty   []Connector  `yaml:"thirdparty"`
 	Registration Registration `yaml:"registration"`
 	Clients      []Client     `yaml:"clients"`
 	Log          Log          `yaml:"log"`
 
-	origins map[string]string
+	origins     map[string]string
+	secretFiles map[string]string // that the environment names, by variable
 }
 
 // Secret is a string that is never printed.
@@ -144,6 +147,7 @@ func Default(getenv func(string) string) *Config {
 		},
 		Keys:         Keys{RotateEvery: Duration(90 * day), PublishAhead: Duration(10 * time.Minute)},
 		Sessions:     Sessions{TTL: Duration(14 * day)},
+		Login:        Login{Local: true},
 		Registration: defaultRegistration(),
 		Log:          Log{Level: "info", Format: "auto"},
 		origins:      map[string]string{},
@@ -233,6 +237,7 @@ func (c *Config) Validate() error {
 	c.validateTokens(add)
 	c.Registration.validate(add)
 	c.validateResources(add)
+	c.validateConnectors(add)
 	ids := map[string]bool{}
 	for i, cl := range c.Clients {
 		switch {

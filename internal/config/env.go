@@ -17,10 +17,11 @@ const prefix = "MCP_AUTHD_"
 type environ struct {
 	values map[string]string
 	known  map[string]bool
+	files  map[string]string // that secrets were read from, by variable
 }
 
 func newEnviron(list []string) *environ {
-	e := &environ{values: map[string]string{}, known: map[string]bool{prefix + "CONFIG": true}}
+	e := &environ{values: map[string]string{}, known: map[string]bool{prefix + "CONFIG": true}, files: map[string]string{}}
 	for _, kv := range list {
 		k, v, _ := strings.Cut(kv, "=")
 		e.values[k] = v
@@ -62,11 +63,15 @@ func (l *Loaded) readEnv(e *environ) ([]string, error) {
 	if err := l.overlay(e, reflect.ValueOf(l.Config).Elem(), ""); err != nil {
 		return nil, err
 	}
+	l.secretFiles = e.files
 	return e.unknown(), nil
 }
 
 func (l *Loaded) overlay(e *environ, v reflect.Value, path string) error {
 	for f := range fields(v.Type()) {
+		if f.Tag.Get("env") == "-" {
+			continue
+		}
 		if err := l.overlayField(e, v.Field(f.index), join(path, f.key)); err != nil {
 			return err
 		}
@@ -142,6 +147,7 @@ func (e *environ) lookSecret(name string, secret bool) (string, bool, error) {
 	if err != nil {
 		return "", false, fmt.Errorf("$%s_FILE: %w", name, err)
 	}
+	e.files["$"+name+"_FILE"] = file
 	return strings.TrimRight(string(b), "\r\n"), true, nil
 }
 
@@ -173,6 +179,8 @@ func set(v reflect.Value, text string) error {
 			return fmt.Errorf("%q is not true or false", text)
 		}
 		v.SetBool(b)
+	case reflect.Map:
+		return setMap(v, text)
 	case reflect.Int:
 		n, err := strconv.Atoi(text)
 		if err != nil {
@@ -182,6 +190,20 @@ func set(v reflect.Value, text string) error {
 	default:
 		return fmt.Errorf("cannot be set from the environment")
 	}
+	return nil
+}
+
+// setMap reads name=value, separated by commas or line ends.
+func setMap(v reflect.Value, text string) error {
+	out := map[string]string{}
+	for item := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == '\n' }) {
+		name, value, ok := strings.Cut(strings.TrimSpace(item), "=")
+		if !ok {
+			return fmt.Errorf("%q is not name=value", item)
+		}
+		out[strings.TrimSpace(name)] = strings.TrimSpace(value)
+	}
+	v.Set(reflect.ValueOf(out))
 	return nil
 }
 

@@ -54,7 +54,7 @@ func Load(s Source) (*Loaded, error) {
 	if l.Warnings, err = l.readEnv(env); err != nil {
 		return nil, err
 	}
-	return l, nil
+	return l, l.readSecretFiles()
 }
 
 // find returns the file to read, "" when there is none.
@@ -126,7 +126,7 @@ var (
 	yamlLine  = regexp.MustCompile(`line (\d+): (.*)`)
 	yamlField = regexp.MustCompile(`field (\S+) not found in type`)
 	// secretLine finds values that are not shown: also where the key is misspelled a little.
-	secretLine = regexp.MustCompile(`(?i)(\w*(?:secret|url|proxy|jwks)\w*["']?:).*`)
+	secretLine = regexp.MustCompile(`(?i)((?:\w*(?:secret|url|proxy|jwks)\w*|\bkey)["']?:).*`)
 )
 
 // explain turns the YAML library's message into file:line, what is wrong, the line

@@ -3,7 +3,10 @@ package config
 import (
 	"fmt"
 	"io"
+	"maps"
+	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -64,6 +67,12 @@ func show(v reflect.Value) string {
 		return fmt.Sprintf("(%d secrets)", len(x))
 	case []string:
 		return "[" + strings.Join(x, ", ") + "]"
+	case map[string]string:
+		var items []string
+		for _, k := range slices.Sorted(maps.Keys(x)) {
+			items = append(items, k+": "+x[k])
+		}
+		return "{" + strings.Join(items, ", ") + "}"
 	default:
 		return fmt.Sprint(x)
 	}
@@ -94,4 +103,45 @@ func (c *Config) Print(w io.Writer, withOrigin bool) {
 		}
 		fmt.Fprintf(w, "%-36s %s\n", v.Key, v.Value)
 	}
+}
+
+// HoldsSecrets reports whether a secret stands in the configuration file itself.
+func (c *Config) HoldsSecrets() bool {
+	return c.secretInside(reflect.ValueOf(c).Elem(), "")
+}
+
+func (c *Config) secretInside(v reflect.Value, path string) bool {
+	o := c.origin(path)
+	inFile := o != "default" && !strings.HasPrefix(o, "$") && !strings.HasSuffix(o, "_file")
+	switch x := v.Interface().(type) {
+	case Secret:
+		return x != "" && inFile && !x.plainURL()
+	case []Secret:
+		return len(x) > 0 && inFile
+	}
+	switch {
+	case v.Kind() == reflect.Struct:
+		for f := range fields(v.Type()) {
+			if c.secretInside(v.Field(f.index), join(path, f.key)) {
+				return true
+			}
+		}
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct:
+		for i := range v.Len() {
+			if c.secretInside(v.Index(i), fmt.Sprintf("%s.%d", path, i)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// plainURL reports whether a secret is only the address of something.
+func (s Secret) plainURL() bool {
+	u, err := url.Parse(string(s))
+	if err != nil || u.Scheme == "" || u.Host == "" {
+		return false
+	}
+	_, password := u.User.Password()
+	return !password && !u.Query().Has("password")
 }

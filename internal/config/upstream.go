@@ -31,6 +31,7 @@ type Upstream struct {
 	Timeout Duration         `yaml:"timeout"` // until a response begins
 	Health  string           `yaml:"health"`  // a path that answers 2xx
 	ID      UpstreamIdentity `yaml:"identity"`
+	Broker  UpstreamBroker   `yaml:"broker"`
 
 	Dir          string   `yaml:"dir"`
 	Env          []Secret `yaml:"env"`      // "NAME=value"
@@ -52,6 +53,14 @@ type UpstreamIdentity struct {
 	Scope    string `yaml:"scope"`
 	Token    string `yaml:"token"`
 	Audience string `yaml:"audience"`
+}
+
+// UpstreamBroker has the MCP server get the caller's token of a provider.
+type UpstreamBroker struct {
+	Provider     string   `yaml:"provider"` // id in thirdparty
+	Scopes       []string `yaml:"scopes"`
+	ClientID     string   `yaml:"client_id"` // of a client in clients that names the resource
+	ClientSecret Secret   `yaml:"client_secret"`
 }
 
 // Set reports whether the gateway serves the resource.
@@ -123,11 +132,22 @@ func (r *Resource) validateUpstream(add func(string, string, ...any), key string
 			add(fmt.Sprintf("%s.env[%d]", key, i), "is not of the form NAME=value")
 		}
 	}
+	switch b := u.Broker; {
+	case b.Provider == "" && (b.ClientID != "" || b.ClientSecret != "" || len(b.Scopes) > 0):
+		add(key+".broker.provider", "is missing")
+	case b.Provider != "" && (b.ClientID == "" || b.ClientSecret == ""):
+		add(key+".broker", "needs client_id and client_secret of a client in clients that names the resource")
+	case b.Provider != "" && u.URL == "":
+		add(key+".broker", "is for an MCP server with a url: a program has no place for a token that changes")
+	}
 	checkBetween(add, key+".timeout", u.Timeout, 0, 24*time.Hour)
 	checkBetween(add, key+".idle", u.Idle, 0, 30*24*time.Hour)
-	for name, n := range map[string]int{"max_processes": u.MaxProcesses, "max_per_principal": u.MaxPerCaller, "max_body": u.MaxBody} {
-		if n < 0 {
-			add(key+"."+name, "%d is negative", n)
+	for _, n := range []struct {
+		name  string
+		value int
+	}{{"max_processes", u.MaxProcesses}, {"max_per_principal", u.MaxPerCaller}, {"max_body", u.MaxBody}} {
+		if n.value < 0 {
+			add(key+"."+n.name, "%d is negative", n.value)
 		}
 	}
 }

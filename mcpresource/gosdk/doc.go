@@ -14,5 +14,8 @@
 //   - Lists show what the caller may use, and are marked private to caches.
 //   - [Principal] is the caller of this very request. The context of a tool in a
 //     session carries the identity of the request that opened the session; do not use it.
-//   - Tools never see the token.
+//   - Tools never see the token. For a service at which the caller has an account they
+//     get its token from a [mcpresource.Broker]. When the person has to allow that first,
+//     return the error as it is: the client is told to open the page (URL mode
+//     elicitation), or shown the link as text if it knows no such thing.
 package gosdk

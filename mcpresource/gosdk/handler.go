@@ -24,6 +24,8 @@ type Options struct {
 	// the caller's scopes cover. A client can then find out by calling what further
 	// scope it needs.
 	ShowAll bool
+
+	interactionPoll time.Duration // default: interactionPoll, for tests
 }
 
 // stateless is the first protocol version without sessions. Versions are dates and
@@ -33,7 +35,9 @@ const stateless = "2026-07-28"
 const sessionTimeout = 30 * time.Minute
 
 // NewHandler returns the guarded server with its RFC 9728 documents, ready to mount
-// at the root of a host. It adds Middleware to s: call it once for a server.
+// at the root of a host. It adds Middleware to s: call it once for a server. Do not put
+// it behind g.Register or g.Protect: the guard takes the token out of the request, and a
+// second one answers 401. Those take Unguarded.
 func NewHandler(g *mcpresource.Guard, s *mcp.Server, o *Options) http.Handler {
 	return g.Handler(Unguarded(g, s, o))
 }

@@ -22,7 +22,9 @@ const (
 
 // Middleware checks the scope of every call once more, on what the SDK decoded, and
 // filters lists by what the caller may use. It refuses whatever it cannot attribute
-// to a caller, unless the policy leaves the method open.
+// to a caller, unless the policy leaves the method open. A tool, prompt or resource that
+// fails because the person has to visit a page first (mcpresource.InteractionRequiredError)
+// makes the client ask the person to.
 func Middleware(g *mcpresource.Guard, o *Options) mcp.Middleware {
 	if o == nil {
 		o = &Options{}
@@ -38,7 +40,9 @@ func Middleware(g *mcpresource.Guard, o *Options) mcp.Middleware {
 					return nil, forbidden(err)
 				}
 			}
-			result, err := next(ctx, method, req)
+			call := func() (mcp.Result, error) { return next(ctx, method, req) }
+			result, err := call()
+			result, err = o.interact(ctx, req, result, err, call)
 			if err != nil || result == nil {
 				return result, err
 			}

@@ -10,22 +10,22 @@ import (
 
 // The statement of an approval. live holds the session against its deletion until
 // the grant is there, so that whoever ends the sessions of a user and then revokes
-// the grants misses none. It needs no lock on the user or the client, which are
+// the grants misses none; the grant rests on what the session rests on. It needs no lock on the user or the client, which are
 // rows that many share.
 const (
 	approveHead = `WITH live AS (
-	SELECT u.id FROM sessions s JOIN users u ON u.id = s.user_id
+	SELECT u.id, s.upstream_id FROM sessions s JOIN users u ON u.id = s.user_id
 	WHERE s.hash = $1 AND s.expires_at > $2 AND u.id = $6 AND NOT u.disabled
 	FOR KEY SHARE OF s),
 gone AS (SELECT id FROM clients WHERE id = $5 AND deleted_at IS NOT NULL),
-ok AS (SELECT id FROM live WHERE NOT EXISTS (SELECT 1 FROM gone)),
+ok AS (SELECT id, upstream_id FROM live WHERE NOT EXISTS (SELECT 1 FROM gone)),
 consented AS (INSERT INTO consents (user_id, client_id, resource, scope, created_at)
 	SELECT ok.id, $5, $7, s.scope, $2 FROM ok, unnest($18::text[]) AS s (scope)
 	ON CONFLICT DO NOTHING),
 granted AS (INSERT INTO grants (` + column.GrantColumns + `,
-		code_hash, code_redirect, code_challenge, code_expires_at, sweep_at)
+		code_hash, code_redirect, code_challenge, code_expires_at, sweep_at, upstream_id)
 	SELECT $4::text, $5::text, $6::text, $7::text, $8::text, $9::bigint, $10::bigint, $11::bigint, $12::bigint,
-		$13::bytea, $14::text, $15::text, $16::bigint, $17::bigint FROM ok),
+		$13::bytea, $14::text, $15::text, $16::bigint, $17::bigint, ok.upstream_id FROM ok),
 used AS (UPDATE clients SET last_used_at = $2
 	WHERE id = $5 AND deleted_at IS NULL AND (last_used_at IS NULL OR last_used_at <= $3) AND EXISTS (SELECT 1 FROM ok))`
 

@@ -108,7 +108,7 @@ func TestTheHotVerbsAreOneStatement(t *testing.T) {
 			return err
 		}},
 		{"TokenActive", 1, func() error {
-			ok, err := s.TokenActive(ctx, storage.TokenKey{TokenID: "t", GrantID: "g", ClientID: "c", Now: now})
+			ok, _, err := s.TokenActive(ctx, storage.TokenKey{TokenID: "t", GrantID: "g", ClientID: "c", Now: now})
 			if err == nil && !ok {
 				err = errors.New("inactive")
 			}

@@ -53,14 +53,15 @@ func (s *Store) DenyToken(ctx context.Context, tokenID string, expires time.Time
 
 const tokenActive = `SELECT NOT EXISTS (SELECT 1 FROM denied_tokens WHERE id = $1 AND expires_at > $4)
 	AND NOT EXISTS (SELECT 1 FROM clients WHERE id = $3 AND deleted_at IS NOT NULL)
-	AND ($2 = '' OR EXISTS (SELECT 1 FROM grants g WHERE g.id = $2 AND g.revoked_at IS NULL AND g.expires_at > $4 AND NOT ` + isCut + `))`
+	AND ($2 = '' OR EXISTS (SELECT 1 FROM grants g WHERE g.id = $2 AND g.revoked_at IS NULL AND g.expires_at > $4 AND NOT ` + isCut + `)),
+	COALESCE((SELECT upstream_id FROM grants WHERE id = $2), '')`
 
 // TokenActive implements storage.Lookups.
-func (s *Store) TokenActive(ctx context.Context, t storage.TokenKey) (active bool, err error) {
+func (s *Store) TokenActive(ctx context.Context, t storage.TokenKey) (active bool, upstreamID string, err error) {
 	err = s.do(ctx, "token active", func(ctx context.Context, q querier) error {
-		return one(ctx, q, []any{&active}, tokenActive, t.TokenID, t.GrantID, t.ClientID, column.Millis(t.Now))
+		return one(ctx, q, []any{&active, &upstreamID}, tokenActive, t.TokenID, t.GrantID, t.ClientID, column.Millis(t.Now))
 	})
-	return active, err
+	return active, upstreamID, err
 }
 
 // RefreshToken implements storage.Lookups.

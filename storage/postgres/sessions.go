@@ -7,23 +7,24 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-// putSession holds the account against a change of its password or its state until the
-// session is there to be ended by it.
+// putSession holds the account against a change of its password or its state, and the
+// session at a provider against its end, until the session is there to be ended by it.
 const putSession = `WITH account AS (SELECT id FROM users
-	WHERE id = $2 AND NOT disabled AND ($6::text = '' OR password_hash = $6) FOR SHARE)
-INSERT INTO sessions (hash, user_id, auth_time, created_at, expires_at)
-SELECT $1::bytea, id, $3::bigint, $4::bigint, $5::bigint FROM account`
+	WHERE id = $2 AND NOT disabled AND ($6::text = '' OR password_hash = $6) FOR SHARE),
+upstream AS (SELECT id FROM upstreams WHERE id = $7 AND user_id = $2 AND ended_at IS NULL FOR KEY SHARE)
+INSERT INTO sessions (hash, user_id, auth_time, created_at, expires_at, upstream_id)
+SELECT $1::bytea, id, $3::bigint, $4::bigint, $5::bigint, $7 FROM account WHERE $7::text IS NULL OR EXISTS (SELECT 1 FROM upstream)`
 
 // PutSession implements storage.Sessions.
 func (s *Store) PutSession(ctx context.Context, se storage.Session, passwordHash string) error {
 	return s.do(ctx, "put session", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrNotFound)(exec(ctx, q, putSession, se.Hash[:], se.UserID,
-			column.Millis(se.AuthTime), column.Millis(se.CreatedAt), column.Millis(se.ExpiresAt), passwordHash))
+			column.Millis(se.AuthTime), column.Millis(se.CreatedAt), column.Millis(se.ExpiresAt), passwordHash, column.Text(se.UpstreamID)))
 	})
 }
 
 const visit = `SELECT u.id, u.name, u.password_hash, u.admin, u.disabled, u.created_at, u.last_login_at,
-	s.auth_time, s.created_at, s.expires_at,
+	s.auth_time, s.created_at, s.expires_at, s.upstream_id,
 	(SELECT array_agg(scope ORDER BY created_at, scope) FROM consents
 		WHERE user_id = u.id AND client_id = $2 AND resource = $3),
 	EXISTS (SELECT 1 FROM consents WHERE user_id = u.id AND client_id = $2)
@@ -35,16 +36,17 @@ func (s *Store) Visit(ctx context.Context, k storage.VisitKey) (out storage.Visi
 	err = s.do(ctx, "visit", func(ctx context.Context, q querier) error {
 		var u column.UserRow
 		var auth, created, expires int64
+		var upstream *string
 		var scopes []string
 		var known bool
-		err := one(ctx, q, append(u.Dest(), &auth, &created, &expires, &scopes, &known), visit,
+		err := one(ctx, q, append(u.Dest(), &auth, &created, &expires, &upstream, &scopes, &known), visit,
 			k.Session[:], k.ClientID, k.Resource, column.Millis(k.Now))
 		if err != nil {
 			return err
 		}
 		out = storage.Visit{User: u.User(), Known: known, Consented: column.Consented(scopes)}
 		out.Session = storage.Session{Hash: k.Session, UserID: out.User.ID, AuthTime: column.Time(auth),
-			CreatedAt: column.Time(created), ExpiresAt: column.Time(expires)}
+			CreatedAt: column.Time(created), ExpiresAt: column.Time(expires), UpstreamID: column.OptText(upstream)}
 		return nil
 	})
 	return out, err

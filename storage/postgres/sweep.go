@@ -24,6 +24,13 @@ var sweeps = [...]string{
 	"DELETE FROM spent WHERE (purpose, id) IN (SELECT purpose, id FROM spent WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM failures WHERE key IN (SELECT key FROM failures WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM signing_keys WHERE id IN (SELECT id FROM signing_keys WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
+	"DELETE FROM departures WHERE key IN (SELECT key FROM departures WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
+	"DELETE FROM farewells WHERE hash IN (SELECT hash FROM farewells WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
+	"DELETE FROM upstreams WHERE id IN (SELECT id FROM upstreams WHERE ended_at <= $1::bigint" + column.Before(column.EndedFor) + " LIMIT $2 FOR UPDATE SKIP LOCKED)",
+	"DELETE FROM upstreams WHERE id IN (SELECT id FROM upstreams u WHERE created_at <= $1::bigint" + column.Before(column.OrphanedFor) + ` AND ended_at IS NULL AND NOT linked
+		AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.upstream_id = u.id AND s.expires_at > $1)
+		AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.upstream_id = u.id AND g.revoked_at IS NULL AND g.expires_at > $1)
+		LIMIT $2 FOR UPDATE SKIP LOCKED)`,
 }
 
 // The clients that nobody uses and that have no grant, with their consents, $1 being

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -14,12 +15,19 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
 
-func TestUpgradeFromTheFirstSchema(t *testing.T) {
+func TestUpgradeFromEarlierSchemas(t *testing.T) {
+	for _, from := range []int{1, 4} {
+		t.Run(strconv.Itoa(from), func(t *testing.T) { upgradeFrom(t, from) })
+	}
+}
+
+func upgradeFrom(t *testing.T, from int) {
 	ctx, url := context.Background(), pgtest.Start(t).Database(t)
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer conn.Close(ctx)
 	exec := func(query string, args ...any) {
 		t.Helper()
 		for i := range args {
@@ -35,14 +43,11 @@ func TestUpgradeFromTheFirstSchema(t *testing.T) {
 	}
 	exec(versionTable)
 	exec(lockRow)
-	exec(steps[0].SQL)
-	exec("INSERT INTO schema_version (version, name, applied_at) VALUES (1, 'init', 0)")
-	storagetest.Upgrade(t, exec, func() storage.Store {
-		if err := conn.Close(ctx); err != nil {
-			t.Fatal(err)
-		}
-		return open(t, url, Options{})
-	})
+	for _, s := range steps[:from] {
+		exec(s.SQL)
+		exec("INSERT INTO schema_version (version, name, applied_at) VALUES (?, ?, 0)", s.Version, s.Name)
+	}
+	storagetest.Upgrade(t, exec, func() storage.Store { return open(t, url, Options{}) })
 }
 
 // A replica of this version goes on, and starts again, while a newer one has added what

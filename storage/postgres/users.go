@@ -78,6 +78,9 @@ func (s *Store) SetUserDisabled(ctx context.Context, userID string, disabled boo
 		if err != nil || !disabled {
 			return err
 		}
+		if err := all(ctx, q, eraseOfUser(userID, now)); err != nil {
+			return err
+		}
 		return cutOff(ctx, q, userID, true, now)
 	})
 }
@@ -89,7 +92,14 @@ func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) er
 		if err != nil {
 			return err
 		}
-		if _, err := q.Exec(ctx, "DELETE FROM consents WHERE user_id = $1", userID); err != nil {
+		err = all(ctx, q,
+			statement{"DELETE FROM consents WHERE user_id = $1", []any{userID}},
+			statement{"DELETE FROM identities WHERE user_id = $1", []any{userID}},
+			eraseOfUser(userID, now),
+			// What they are called at a provider is not kept for those who are gone.
+			statement{"UPDATE upstreams SET subject = '', session_id = NULL WHERE user_id = $1", []any{userID}},
+		)
+		if err != nil {
 			return err
 		}
 		return cutOff(ctx, q, userID, true, now)

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	liveSession = `SELECT u.id FROM sessions s JOIN users u ON u.id = s.user_id
+	liveSession = `SELECT u.id, s.upstream_id FROM sessions s JOIN users u ON u.id = s.user_id
 WHERE s.hash = ? AND s.expires_at > ? AND u.id = ? AND NOT u.disabled`
 
 	addConsents = `INSERT INTO consents (user_id, client_id, resource, scope, created_at)
 SELECT ?1, ?2, ?3, value, ?4 FROM json_each(?5) WHERE true ON CONFLICT DO NOTHING`
 
 	insertGrant = "INSERT INTO grants (" + column.GrantColumns + `,
-	code_hash, code_redirect, code_challenge, code_expires_at, sweep_at, status_index)
-VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?, (SELECT coalesce(max(status_index), 0) + 1 FROM grants))`
+	code_hash, code_redirect, code_challenge, code_expires_at, sweep_at, upstream_id, status_index)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?, (SELECT coalesce(max(status_index), 0) + 1 FROM grants))`
 )
 
 // Approve implements storage.Approvals.
@@ -29,7 +29,8 @@ func (s *Store) Approve(ctx context.Context, a storage.Approval) error {
 	}
 	return s.write(ctx, "approve", func(c *conn) error {
 		var user string
-		err := c.one([]any{&user}, liveSession, a.Session[:], column.Millis(a.Now), a.Grant.UserID)
+		var upstream *string // what the session rests on, the grant rests on
+		err := c.one([]any{&user, &upstream}, liveSession, a.Session[:], column.Millis(a.Now), a.Grant.UserID)
 		if err != nil {
 			return err
 		}
@@ -39,7 +40,7 @@ func (s *Store) Approve(ctx context.Context, a storage.Approval) error {
 		return all(
 			run(c, addConsents, user, a.Grant.ClientID, a.Grant.Resource, column.Millis(a.Now), column.List(column.Consents(a.Grant.Scopes))),
 			run(c, insertGrant, append(column.GrantValues(a.Grant), a.Code.Hash[:], a.Code.RedirectURI, a.Code.Challenge,
-				column.Millis(a.Code.ExpiresAt), column.Millis(a.Code.ExpiresAt.Add(column.UnusedFor)))...),
+				column.Millis(a.Code.ExpiresAt), column.Millis(a.Code.ExpiresAt.Add(column.UnusedFor)), upstream)...),
 		)
 	})
 }

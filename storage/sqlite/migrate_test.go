@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -103,12 +104,19 @@ func TestWithoutMigrationsItIsNotReady(t *testing.T) {
 	}
 }
 
-func TestUpgradeFromTheFirstSchema(t *testing.T) {
+func TestUpgradeFromEarlierSchemas(t *testing.T) {
+	for _, from := range []int{1, 4} {
+		t.Run(strconv.Itoa(from), func(t *testing.T) { upgradeFrom(t, from) })
+	}
+}
+
+func upgradeFrom(t *testing.T, from int) {
 	path := filepath.Join(t.TempDir(), "db")
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer db.Close()
 	exec := func(query string, args ...any) {
 		t.Helper()
 		if _, err := db.Exec(query, args...); err != nil {
@@ -120,12 +128,9 @@ func TestUpgradeFromTheFirstSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec(versionTable)
-	exec(steps[0].SQL)
-	exec("INSERT INTO schema_version (version, name, applied_at) VALUES (1, 'init', 0)")
-	storagetest.Upgrade(t, exec, func() storage.Store {
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return open(t, path)
-	})
+	for _, s := range steps[:from] {
+		exec(s.SQL)
+		exec("INSERT INTO schema_version (version, name, applied_at) VALUES (?, ?, 0)", s.Version, s.Name)
+	}
+	storagetest.Upgrade(t, exec, func() storage.Store { return open(t, path) })
 }

@@ -20,7 +20,7 @@ RETURNING grant_id`
 	grantAndUse = "SELECT " + column.GrantRead + `, (SELECT last_used_at FROM clients c WHERE c.id = client_id)
 FROM grants WHERE id = ?`
 
-	readRefresh = `SELECT g.id, g.client_id, g.user_id, g.resource, g.scopes, g.auth_time, g.created_at, g.expires_at, g.revoked_at, g.status_index,
+	readRefresh = `SELECT g.id, g.client_id, g.user_id, g.resource, g.scopes, g.auth_time, g.created_at, g.expires_at, g.revoked_at, g.status_index, g.upstream_id,
 	t.expires_at, t.rotated_at, t.sealed, ` + isCut + `
 FROM refresh_tokens t JOIN grants g ON g.id = t.grant_id WHERE t.hash = ?`
 )

@@ -7,19 +7,20 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-const putSession = `INSERT INTO sessions (hash, user_id, auth_time, created_at, expires_at)
-SELECT ?1, id, ?3, ?4, ?5 FROM users WHERE id = ?2 AND NOT disabled AND (?6 = '' OR password_hash = ?6)`
+const putSession = `INSERT INTO sessions (hash, user_id, auth_time, created_at, expires_at, upstream_id)
+SELECT ?1, id, ?3, ?4, ?5, ?7 FROM users WHERE id = ?2 AND NOT disabled AND (?6 = '' OR password_hash = ?6)
+	AND (?7 IS NULL OR EXISTS (SELECT 1 FROM upstreams p WHERE p.id = ?7 AND p.user_id = ?2 AND p.ended_at IS NULL))`
 
 // PutSession implements storage.Sessions.
 func (s *Store) PutSession(ctx context.Context, se storage.Session, passwordHash string) error {
 	return s.write(ctx, "put session", func(c *conn) error {
 		return changed(storage.ErrNotFound)(c.exec(putSession, se.Hash[:], se.UserID,
-			column.Millis(se.AuthTime), column.Millis(se.CreatedAt), column.Millis(se.ExpiresAt), passwordHash))
+			column.Millis(se.AuthTime), column.Millis(se.CreatedAt), column.Millis(se.ExpiresAt), passwordHash, column.Text(se.UpstreamID)))
 	})
 }
 
 const visit = `SELECT u.id, u.name, u.password_hash, u.admin, u.disabled, u.created_at, u.last_login_at,
-	s.auth_time, s.created_at, s.expires_at,
+	s.auth_time, s.created_at, s.expires_at, s.upstream_id,
 	(SELECT json_group_array(scope) FROM (SELECT scope FROM consents
 		WHERE user_id = u.id AND client_id = ?2 AND resource = ?3 ORDER BY created_at, scope)),
 	EXISTS (SELECT 1 FROM consents WHERE user_id = u.id AND client_id = ?2)
@@ -31,9 +32,10 @@ func (s *Store) Visit(ctx context.Context, k storage.VisitKey) (out storage.Visi
 	err = s.read(ctx, "visit", func(c *conn) error {
 		var u column.UserRow
 		var auth, created, expires int64
+		var upstream *string
 		var scopes string
 		var known bool
-		err := c.one(append(u.Dest(), &auth, &created, &expires, &scopes, &known), visit,
+		err := c.one(append(u.Dest(), &auth, &created, &expires, &upstream, &scopes, &known), visit,
 			k.Session[:], k.ClientID, k.Resource, column.Millis(k.Now))
 		if err != nil {
 			return err
@@ -41,7 +43,7 @@ func (s *Store) Visit(ctx context.Context, k storage.VisitKey) (out storage.Visi
 		consented, err := column.ParseList[string](scopes)
 		out = storage.Visit{User: u.User(), Known: known, Consented: column.Consented(consented)}
 		out.Session = storage.Session{Hash: k.Session, UserID: out.User.ID, AuthTime: column.Time(auth),
-			CreatedAt: column.Time(created), ExpiresAt: column.Time(expires)}
+			CreatedAt: column.Time(created), ExpiresAt: column.Time(expires), UpstreamID: column.OptText(upstream)}
 		return err
 	})
 	return out, err

@@ -70,7 +70,10 @@ func (s *Store) SetUserDisabled(ctx context.Context, userID string, disabled boo
 		if err != nil || !disabled {
 			return err
 		}
-		return cutOff(c, userID, true, now)
+		return all(
+			eraseOfUser(c, userID, now),
+			func() error { return cutOff(c, userID, true, now) },
+		)
 	})
 }
 
@@ -83,6 +86,10 @@ func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) er
 		}
 		return all(
 			run(c, "DELETE FROM consents WHERE user_id = ?", userID),
+			run(c, "DELETE FROM identities WHERE user_id = ?", userID),
+			eraseOfUser(c, userID, now),
+			// What they are called at a provider is not kept for those who are gone.
+			run(c, "UPDATE upstreams SET subject = '', session_id = NULL WHERE user_id = ?", userID),
 			func() error { return cutOff(c, userID, true, now) },
 		)
 	})

@@ -120,7 +120,7 @@ func revocations(t *testing.T, e *env) {
 	})
 	active := func(t *testing.T, k storage.TokenKey) bool {
 		t.Helper()
-		ok, err := e.s.TokenActive(e.ctx, k)
+		ok, _, err := e.s.TokenActive(e.ctx, k)
 		check(t, err)
 		return ok
 	}

@@ -43,6 +43,19 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"KeyCustody", keyCustody},
 		{"Once", once},
 		{"Failures", failures},
+		{"Departures", departures},
+		{"Arrivals", arrivals},
+		{"Links", links},
+		{"Unlinks", unlinks},
+		{"Claims", claims},
+		{"DueUpstreams", dueUpstreams},
+		{"Preferences", preferences},
+		{"UpstreamCustody", upstreamCustody},
+		{"UpstreamEnds", upstreamEnds},
+		{"UpstreamKeys", upstreamKeys},
+		{"BoundGrants", boundGrants},
+		{"AccountEnds", accountEnds},
+		{"ForgottenUpstreams", forgottenUpstreams},
 		{"Housekeeping", housekeeping},
 		{"Contexts", contexts},
 		{"HostileText", hostileText},
@@ -67,6 +80,16 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"32 failures are counted", raceFailures},
 		{"approvals of one client by one person", raceApprove},
 		{"an approval and the end of its session", raceCutOff},
+		{"AS-220 one departure, 32 returns", raceDeparture},
+		{"AS-219 32 replicas claim one session at a provider", raceClaim},
+		{"32 replicas save one session at a provider", raceSave},
+		{"a new person arrives in 32 browsers", raceArrive},
+		{"32 new people of one name", raceNames},
+		{"32 users ask for one account at a provider", raceLink},
+		{"a person unties all accounts at once", raceUnlink},
+		{"32 learn of one end at the provider", raceEnd},
+		{"AS-219 an approval and the end of the session at the provider", raceEndApprove},
+		{"AS-219 an arrival and the end of the account", raceArriveCutOff},
 	} {
 		t.Run("Race/"+race.name, func(t *testing.T) { race.run(t, newEnv(t, open(t))) })
 	}
@@ -173,7 +196,7 @@ func (e *env) rotate(t testing.TB, r storage.RotateRefresh) storage.Rotation {
 // wantLive checks that a grant is, or is not, good: for introspection and refresh.
 func (e *env) wantLive(t testing.TB, a storage.Approval, live bool) {
 	t.Helper()
-	got, err := e.s.TokenActive(e.ctx, storage.TokenKey{TokenID: "t", GrantID: a.Grant.ID, ClientID: a.Grant.ClientID, Now: e.now})
+	got, _, err := e.s.TokenActive(e.ctx, storage.TokenKey{TokenID: "t", GrantID: a.Grant.ID, ClientID: a.Grant.ClientID, Now: e.now})
 	check(t, err)
 	if got != live {
 		t.Errorf("the grant is active: got %v, want %v", got, live)

@@ -8,9 +8,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Upgrade checks that what the first schema held is served by this version. exec runs a
-// statement, with ? for each argument, on a database with the first step alone; open then
-// opens and migrates it.
+// Upgrade checks that what an earlier schema held is served by this version. exec runs a
+// statement, with ? for each argument, on a database with some of the first steps; open
+// then opens and migrates it, and exec stands for a replica of the version before.
 func Upgrade(t *testing.T, exec func(query string, args ...any), open func() storage.Store) {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	at, far := now.UnixMilli(), now.Add(24*time.Hour).UnixMilli()
@@ -50,4 +50,36 @@ func Upgrade(t *testing.T, exec func(query string, args ...any), open func() sto
 	}
 	_, err = s.RotateRefresh(ctx, storage.RotateRefresh{Hash: next, ClientID: "old client", Now: now, Next: storage.Refresh{Hash: randomHash(), ExpiresAt: now.Add(time.Hour)}})
 	check(t, err)
+	same(t, v.Session.UpstreamID+r.Grant.UpstreamID, "")
+	upgradedArrivals(t, &env{s: s, ctx: ctx, now: now}, exec, session)
+}
+
+// upgradedArrivals ties an account at a provider to a user of an earlier schema, whom then
+// a replica of the version before deletes: it knows of no identities.
+func upgradedArrivals(t *testing.T, e *env, exec func(query string, args ...any), session storage.Hash) {
+	old := person{User: storage.User{ID: "usr_1"}, session: session}
+	before := e.approval(old)
+	check(t, e.s.Approve(e.ctx, before))
+	link := e.link("acme", old.ID)
+	e.arrive(t, link)
+	signIn := e.arrival()
+	signIn.Identity = link.Identity
+	signIn.Identity.UserID = ""
+	same(t, e.arrive(t, signIn).ID, old.ID)
+	after := e.approval(person{User: old.User, session: signIn.Session.Hash})
+	check(t, e.s.Approve(e.ctx, after))
+
+	same(t, e.end(t, storage.UpstreamKey{ID: signIn.Upstream.ID}, "revoked"), []string{signIn.Upstream.ID})
+	e.wantLive(t, before, true)
+	e.wantLive(t, after, false)
+
+	exec("INSERT INTO sessions (hash, user_id, auth_time, created_at, expires_at) VALUES (?, 'usr_1', 0, 0, ?)", hashBytes(), e.now.Add(time.Hour).UnixMilli())
+	exec("DELETE FROM users WHERE id = 'usr_1'")
+	back := e.again(signIn)
+	same(t, e.arrive(t, back).ID, back.NewUser.ID)
+}
+
+func hashBytes() []byte {
+	h := randomHash()
+	return h[:]
 }

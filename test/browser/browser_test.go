@@ -153,8 +153,8 @@ type app struct {
 	back chan url.Values
 }
 
-func newApp(t *testing.T, d *demotest.Demo, name string) *app {
-	t.Helper()
+// serveApp serves an application that is not registered anywhere yet.
+func serveApp(t *testing.T) *app {
 	a := &app{back: make(chan url.Values, 10)}
 	a.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/callback" {
@@ -163,6 +163,12 @@ func newApp(t *testing.T, d *demotest.Demo, name string) *app {
 		fmt.Fprint(w, "<!doctype html><title>back</title><main>back at the application</main>")
 	}))
 	t.Cleanup(a.Close)
+	return a
+}
+
+func newApp(t *testing.T, d *demotest.Demo, name string) *app {
+	t.Helper()
+	a := serveApp(t)
 	body, _ := json.Marshal(map[string]any{"client_name": name, "redirect_uris": []string{a.URL + "/callback"}})
 	resp, err := http.Post(d.Issuer+"/register", "application/json", strings.NewReader(string(body)))
 	if err != nil {

@@ -20,6 +20,14 @@ const UsedEvery = time.Minute
 // as revoked, and its reuse is seen, before they are merely unknown.
 const RevokedFor = 24 * time.Hour
 
+// EndedFor is how long an ended session at an upstream provider is kept, with its
+// reason and without its tokens.
+const EndedFor = 30 * 24 * time.Hour
+
+// OrphanedFor is how old a session at an upstream provider is kept in any case, though
+// nothing rests on it.
+const OrphanedFor = 24 * time.Hour
+
 // UnusedFor is how long after its expiry a code that nobody redeemed is kept.
 const UnusedFor = time.Hour
 
@@ -28,6 +36,9 @@ func Millis(t time.Time) int64 { return t.UnixMilli() }
 
 // Time is the reverse of Millis.
 func Time(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
+
+// Before goes behind a time in a statement: so much earlier.
+func Before(d time.Duration) string { return fmt.Sprintf(" - %d", d.Milliseconds()) }
 
 // OptMillis returns t in milliseconds, nil (NULL) for the zero time.
 func OptMillis(t time.Time) *int64 {
@@ -44,6 +55,22 @@ func OptTime(ms *int64) time.Time {
 		return time.Time{}
 	}
 	return Time(*ms)
+}
+
+// OptText returns the text of a column, "" for NULL.
+func OptText(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// Text is the reverse of OptText.
+func Text(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
 }
 
 // List returns a list as JSON text, "[]" for none.

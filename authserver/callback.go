@@ -1,0 +1,203 @@
+package authserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/session"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// responseParams are the parameters of an authorization response that mean anything to us
+// (RFC 6749 §4.1.2, RFC 9207 §2).
+var responseParams = []string{"state", "code", "iss", "error", "error_description"}
+
+// handleCallback serves /callback/{provider}, where the browser comes back to.
+func (s *Server) handleCallback(w http.ResponseWriter, r *http.Request) {
+	provider, ok := s.ways().provider(r.PathValue("provider"))
+	note(r.Context(), slog.String("connector", cut(r.PathValue("provider"), 100)))
+	switch {
+	case !ok:
+		s.showError(w, r, http.StatusNotFound, oauth.NewError(oauth.InvalidRequest, "There is no such way to sign in here."))
+	case r.Method == http.MethodPost:
+		s.turnIntoGet(w, r)
+	case len(r.URL.RawQuery) > maxQueryBytes:
+		s.showError(w, r, http.StatusRequestURITooLong, oauth.NewError(oauth.InvalidRequest, "The request is too long."))
+	default:
+		s.comeBack(w, r, provider)
+	}
+}
+
+// turnIntoGet answers an authorization response that comes by a form of the provider's
+// (response_mode=form_post). Our cookies are not sent with a post from another site, but
+// are with the GET that follows.
+func (s *Server) turnIntoGet(w http.ResponseWriter, r *http.Request) {
+	form, ok := s.readPageForm(w, r)
+	if !ok {
+		return
+	}
+	query := responseOnly(form).Encode()
+	if len(query) > maxQueryBytes {
+		s.showError(w, r, http.StatusRequestEntityTooLarge, oauth.NewError(oauth.InvalidRequest, "The request is too long."))
+		return
+	}
+	h := w.Header()
+	h.Set("Location", s.paths.callback+r.PathValue("provider")+"?"+query)
+	h.Set("Cache-Control", "no-store")
+	h.Set("Referrer-Policy", "no-referrer")
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+// responseOnly drops what is not an authorization response, and what is there twice.
+func responseOnly(values url.Values) url.Values {
+	out := url.Values{}
+	for _, k := range responseParams {
+		if v := values[k]; len(v) == 1 {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+func (s *Server) comeBack(w http.ResponseWriter, r *http.Request, provider session.Provider) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		s.showError(w, r, http.StatusBadRequest, oauth.NewError(oauth.InvalidRequest, "The request is not well-formed."))
+		return
+	}
+	params := responseOnly(values)
+	carried, ok := s.sessions.Trip(r, params.Get("state"))
+	if !ok {
+		// Who has only the state, from a log or a link, touches nothing (AS-220).
+		s.showLost(w, r)
+		return
+	}
+	token, _ := s.sessions.Token(r)
+	fresh := s.sessions.Mint("") // always a new one: see login
+	l := s.arrive(r.Context(), provider, carried, token, session.Return{
+		Provider: provider.ID, Params: params, Binding: carried.Binding, Session: fresh.Session,
+	})
+	if l.over {
+		s.sessions.EndTrip(w, params.Get("state"))
+	}
+	if l.signedIn {
+		s.sessions.SetCookie(w, fresh)
+	}
+	s.writeLanding(w, r, l)
+}
+
+// landing is what a callback answers.
+type landing struct {
+	decision
+	over     bool            // the trip cannot be completed again
+	signedIn bool            // the session has begun
+	to       string          // our own page to go on to, "" when decision or done says it
+	done     *connectRequest // what was connected
+}
+
+func (s *Server) writeLanding(w http.ResponseWriter, r *http.Request, l landing) {
+	switch {
+	case l.err == nil && l.done != nil:
+		s.showConnected(w, r, *l.done, false)
+	case l.err == nil && l.to != "":
+		w.Header().Set("Referrer-Policy", "no-referrer")
+		http.Redirect(w, r, l.to, http.StatusSeeOther)
+	default:
+		s.writeDecision(w, r, l.decision)
+	}
+}
+
+// arrive completes a trip. Who departed as a user must still be that user: somebody else
+// who uses the browser meanwhile would get their account there tied to the wrong one here
+// (RS-203).
+func (s *Server) arrive(ctx context.Context, p session.Provider, c session.Carried, token storage.Hash, r session.Return) landing {
+	if c.UserID != "" {
+		if err := s.isStill(ctx, token, c.UserID); err != nil {
+			return landing{decision: decision{err: err}}
+		}
+	}
+	arrival, err := s.cfg.Delegation.Return(ctx, r)
+	err = protocolError(err)
+	l := landing{over: err == nil || arrival.Trip.Provider != "" || oauth.AsError(err).Code != oauth.TemporarilyUnavailable}
+	if err != nil && arrival.Trip.Provider == "" {
+		l.err = err
+		return l
+	}
+	var state tripState
+	if bad := json.Unmarshal(arrival.Trip.Payload, &state); bad != nil {
+		l.err = errors.Join(err, bad)
+		return l
+	}
+	if err != nil {
+		l.decision = s.leftBehind(ctx, state)
+		l.err, l.away = err, &away{provider: p, state: state, declined: r.Params.Has("error")}
+		return l
+	}
+	note(ctx, slog.String("user", arrival.User.ID))
+	l.signedIn = arrival.Trip.Errand == session.ErrandSignIn
+	return s.land(ctx, l, state, arrival, r.Session)
+}
+
+// land goes on to where the person was going.
+func (s *Server) land(ctx context.Context, l landing, state tripState, arrival session.Arrival, fresh storage.Session) landing {
+	switch {
+	case arrival.Trip.Errand == session.ErrandExtend:
+		if req, err := s.openConnect(state.Connect); req.Provider != "" {
+			l.done = &req // it may have expired on the way
+		} else {
+			l.err = err
+		}
+	case state.Query == "" || state.Approved == nil: // consent, if it is needed, comes now
+		l.to = s.destination(loginState{Query: state.Query, Connect: state.Connect})
+	default:
+		if !arrival.AuthTime.IsZero() {
+			fresh.AuthTime = arrival.AuthTime
+		}
+		l.decision = s.resume(ctx, state, arrival, fresh)
+	}
+	return l
+}
+
+// leftBehind is the client of a trip that came to nothing, if the person approved that its
+// answer goes there.
+func (s *Server) leftBehind(ctx context.Context, state tripState) decision {
+	if state.Approved == nil {
+		return decision{}
+	}
+	who, err := s.identify(ctx, newParams(requested(state.Query).values()), s.findClient)
+	if err != nil || who.redirectURI != state.Approved.RedirectURI {
+		return decision{}
+	}
+	return decision{auth: authorization{identified: who, query: state.Query}, identified: true, direct: true}
+}
+
+// resume answers the request that the person approved before signing in: with a code at
+// once, also for clients that ask each time. The request is identified and validated anew;
+// if it has become another one, the person is asked again.
+func (s *Server) resume(ctx context.Context, state tripState, arrival session.Arrival, fresh storage.Session) decision {
+	p := newParams(requested(state.Query).values())
+	who, err := s.identify(ctx, p, s.findClient)
+	if errors.Is(err, errUnknown) && s.mayFetch(who.client.ID) {
+		who, err = s.identify(ctx, p, s.fetchClient)
+	}
+	if err != nil {
+		return decision{auth: authorization{identified: who}, err: err}
+	}
+	a, err := s.validate(ctx, who, p)
+	if err != nil {
+		return decision{auth: a, err: err, identified: true}
+	}
+	if !state.Approved.covers(a) {
+		again, _ := url.ParseQuery(resumed(a))
+		return s.decide(ctx, newParams(again), fresh.Hash)
+	}
+	if a, err = s.permitted(ctx, arrival.Upstream, a); err != nil {
+		return s.answer(ctx, a, fresh.Hash, nil, err)
+	}
+	return s.approve(ctx, &approval{a, fresh.Hash, arrival.User.ID, fresh.AuthTime})
+}

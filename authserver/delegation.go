@@ -1,0 +1,65 @@
+package authserver
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/session"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Delegation signs people in at upstream identity providers (MCP 2025-03-26
+// authorization §2.10). A provider is named by its id throughout. thirdparty.Delegation is
+// the usual one.
+type Delegation interface {
+	// Providers lists the providers in the order in which people are offered them.
+	Providers() []session.Provider
+	// Route returns the provider for whoever a login_hint names, by its domain, or "".
+	Route(loginHint string) string
+	// Depart prepares a trip to a provider and stores what has to be known when the
+	// browser returns. An *oauth.Error says what the person is told.
+	Depart(ctx context.Context, t session.Trip) (session.Departure, error)
+	// Return completes a trip, once. An *oauth.Error says what client and person are told;
+	// the trip is in the arrival as soon as it is known. On success the session of the
+	// return is stored.
+	Return(ctx context.Context, r session.Return) (session.Arrival, error)
+}
+
+// Accounts lists and unties the accounts at providers that are tied to a user.
+// thirdparty.Delegation is the usual one.
+type Accounts interface {
+	// Identities returns them, oldest first.
+	Identities(ctx context.Context, userID string) ([]storage.Identity, error)
+	// Disconnect unties one, named by its connector (the id of the provider) and subject,
+	// and ends what rests on it. storage.ErrNotFound when there is
+	// none; storage.ErrSpent when the person could not sign in any more.
+	Disconnect(ctx context.Context, userID, connector, subject string) error
+}
+
+// Bindings knows whether the upstream sessions that grants rest on still stand
+// (AS-218). thirdparty.Delegation is the usual one.
+type Bindings interface {
+	// Check asks the provider, unless it has confirmed the session within maxAge.
+	// storage.ErrRevoked: the session has ended, and with it its grants. An *oauth.Error
+	// with temporarily_unavailable: nobody can tell now.
+	Check(ctx context.Context, upstreamID string, maxAge time.Duration) error
+	// Permit returns which of the scopes of a resource the person may have, by what the
+	// provider last said about them. Errors are as with Check.
+	Permit(ctx context.Context, upstreamID, resource string, scopes oauth.Scopes) (oauth.Scopes, error)
+	// Farewell tells a person why the provider ended a sign-in, in one or two sentences;
+	// "" for no such reason.
+	Farewell(provider, reason string) string
+}
+
+// Broker hands tokens of upstream providers to resource servers (RFC 8693).
+// thirdparty.Delegation is the usual one.
+type Broker interface {
+	// Token returns a token of a provider for the user of an MCP token.
+	//
+	// An *oauth.Error says why not: invalid_target when no policy gives the resource tokens
+	// of the provider, invalid_scope when not with these scopes, interaction_required when
+	// the person has to grant something at the provider first, temporarily_unavailable.
+	// Beside interaction_required the token has the scopes to ask for, and nothing else.
+	Token(ctx context.Context, r session.TokenRequest) (session.UpstreamToken, error)
+}

@@ -1,0 +1,335 @@
+package authserver
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/session"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// providers stands for a delegation and the providers behind it. Trips and sessions are
+// those of the real store; what a provider says, the test decides.
+type providers struct {
+	rig  *rig
+	list []session.Provider
+
+	mu         sync.Mutex // guards what follows
+	trips      map[string]session.Trip
+	departed   []session.Trip
+	departErr  error
+	returnErr  error // beside a known trip
+	takeErr    error // before the trip is known
+	person     string
+	returns    int
+	checkErr   error
+	checkedAge []time.Duration
+	permitted  oauth.Scopes // nil: everything
+	asked      []session.TokenRequest
+	token      session.UpstreamToken
+	tokenErr   error
+	untied     []string
+	untieErr   error
+}
+
+var (
+	google = session.Provider{ID: "google", Name: "Google", Icon: "google", Host: "accounts.google.com"}
+	github = session.Provider{ID: "github", Name: "GitHub", Icon: "github", Host: "github.com"}
+)
+
+// delegated is a rig with providers; those given, or both.
+func delegated(t *testing.T, change ...func(*Config)) (*rig, *providers) {
+	t.Helper()
+	f := &providers{list: []session.Provider{google, github}, trips: map[string]session.Trip{}, person: "ada"}
+	with := func(c *Config) { c.Delegation, c.Bindings, c.Broker, c.Accounts = f, f, f, f }
+	f.rig = newRig(t, append([]func(*Config){with}, change...)...)
+	return f.rig, f
+}
+
+func (f *providers) Providers() []session.Provider { return f.list }
+
+func (f *providers) Route(hint string) string {
+	if strings.HasSuffix(hint, "@hub.example") {
+		return "github"
+	}
+	return ""
+}
+
+func (f *providers) Depart(_ context.Context, t session.Trip) (session.Departure, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.departErr != nil {
+		return session.Departure{}, f.departErr
+	}
+	d := session.Departure{State: secrets.Token(""), Binding: secrets.Token(""), ExpiresAt: f.rig.now().Add(10 * time.Minute)}
+	d.URL = "https://idp.example.com/authorize?state=" + d.State
+	f.trips[d.State+"."+d.Binding] = t
+	f.departed = append(f.departed, t)
+	return d, nil
+}
+
+func (f *providers) Return(ctx context.Context, r session.Return) (session.Arrival, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.returns++
+	key := r.Params.Get("state") + "." + r.Binding
+	trip, ok := f.trips[key]
+	switch {
+	case f.takeErr != nil:
+		return session.Arrival{}, f.takeErr
+	case !ok:
+		return session.Arrival{}, oauth.NewError(oauth.InvalidRequest, "No such trip.")
+	}
+	delete(f.trips, key)
+	out := session.Arrival{Trip: trip}
+	switch {
+	case f.returnErr != nil:
+		return out, f.returnErr
+	case trip.Provider != r.Provider:
+		return out, oauth.NewError(oauth.ServerError, "The answer came from another provider than the one that was asked.")
+	case r.Params.Get("error") != "":
+		return out, oauth.NewError(oauth.AccessDenied, "You did not sign in at Google.")
+	}
+	return f.arrive(ctx, out, r)
+}
+
+func (f *providers) arrive(ctx context.Context, out session.Arrival, r session.Return) (session.Arrival, error) {
+	now, connector := f.rig.now(), out.Trip.Provider
+	a := storage.Arrival{
+		Identity: storage.Identity{Connector: connector, Subject: f.person, UserID: out.Trip.UserID, Label: f.person + "@example.com", CreatedAt: now, LastUsedAt: now},
+		Upstream: storage.Upstream{ID: secrets.ID("ups_"), Connector: connector, Subject: f.person, Linked: out.Trip.UserID != "", Sealed: []byte("x"), Version: 1, CreatedAt: now, CheckedAt: now, DueAt: now},
+		Now:      now,
+	}
+	if out.Trip.UserID == "" {
+		a.NewUser = &storage.User{ID: "usr_" + connector + f.person, Name: f.person + "@" + connector, CreatedAt: now}
+		a.Session = &r.Session
+	}
+	var err error
+	out.User, err = f.rig.store.Arrive(ctx, a)
+	out.Upstream, out.AuthTime = a.Upstream.ID, now
+	return out, err
+}
+
+func (f *providers) Check(ctx context.Context, id string, maxAge time.Duration) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.checkedAge = append(f.checkedAge, maxAge)
+	u, err := f.rig.store.Upstream(ctx, id)
+	switch {
+	case err != nil:
+		return err
+	case !u.EndedAt.IsZero():
+		return storage.ErrRevoked
+	}
+	return f.checkErr
+}
+
+func (f *providers) Permit(_ context.Context, _, _ string, scopes oauth.Scopes) (oauth.Scopes, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.permitted == nil {
+		return scopes, nil
+	}
+	return scopes.Intersect(f.permitted), nil
+}
+
+func (f *providers) Farewell(provider, reason string) string {
+	return "Farewell from " + provider + ": " + reason + "."
+}
+
+func (f *providers) Token(_ context.Context, r session.TokenRequest) (session.UpstreamToken, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked = append(f.asked, r)
+	return f.token, f.tokenErr
+}
+
+func (f *providers) Identities(ctx context.Context, userID string) ([]storage.Identity, error) {
+	return f.rig.store.Identities(ctx, userID)
+}
+
+func (f *providers) Disconnect(_ context.Context, userID, connector, subject string) error {
+	f.untied = append(f.untied, userID+" "+connector+" "+subject)
+	return f.untieErr
+}
+
+// set changes what the providers do while a server runs on them.
+func (f *providers) set(change func(*providers)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(f)
+}
+
+// end ends all sessions at a provider, as it does when somebody signs out there.
+func (f *providers) end(t *testing.T, connector string) {
+	t.Helper()
+	if _, err := f.rig.store.EndUpstreams(t.Context(), storage.UpstreamKey{Connector: connector}, "logged-out", f.rig.now()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// leave approves on the departure page of a request and returns the answer, which sends
+// the browser to the provider.
+func (p *person) leave(query url.Values) page {
+	p.t.Helper()
+	pg := p.get("/authorize?" + query.Encode())
+	return p.post("/consent", url.Values{"step": {consentStep(p.t, pg)}, "decision": {"approve"}})
+}
+
+// callback is where a provider sends a browser back to after a page that led there.
+func callback(t *testing.T, provider string, pg page, change ...string) string {
+	t.Helper()
+	q := url.Values{"state": {responseOf(t, pg).Get("state")}, "code": {"the-code"}}
+	for i := 0; i+1 < len(change); i += 2 {
+		q.Set(change[i], change[i+1])
+	}
+	return "/callback/" + provider + "?" + q.Encode()
+}
+
+// signInAt runs the whole flow with a provider and returns the token answer.
+func (p *person) signInAt(provider string, change ...string) map[string]any {
+	p.t.Helper()
+	back := p.get(callback(p.t, provider, p.leave(authorizeQuery(append(change, "provider", provider)...))))
+	status, out := p.token(codeForm(responseOf(p.t, back).Get("code")))
+	if status != http.StatusOK {
+		p.t.Fatalf("token: got %d %v", status, out)
+	}
+	return out
+}
+
+// tripCookies are the cookies of trips that an answer sets.
+func tripCookies(pg page) (out []string) {
+	for _, c := range pg.header.Values("Set-Cookie") {
+		if strings.HasPrefix(c, "mcp-authd-trip-") {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func TestPick(t *testing.T) {
+	both := []session.Provider{google, github}
+	for _, tt := range []struct {
+		name          string
+		w             ways
+		asked, routed string
+		want          string
+	}{
+		{"several ways and nothing said: people choose", ways{local: true, providers: both}, "", "", ""},
+		{"the request says", ways{local: true, providers: both}, "github", "google", "github"},
+		{"else what is known about the person", ways{local: true, providers: both, fallback: "google"}, "", "github", "github"},
+		{"else the default", ways{local: true, providers: both, fallback: "google"}, "", "", "google"},
+		{"people may ask to choose", ways{local: true, providers: both, fallback: "google"}, anyProvider, "github", ""},
+		{"an unknown provider is no answer", ways{local: true, providers: both}, "evil", "nobody", ""},
+		{"the only way there is", ways{providers: both[:1]}, "", "", "google"},
+		{"also for whoever wants to choose", ways{providers: both[:1]}, anyProvider, "", "google"},
+		{"a password is a way too", ways{local: true, providers: both[:1]}, "", "", ""},
+		{"a password is the only way", ways{local: true}, "google", "google", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.w.pick(tt.asked, tt.routed); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestDelegationConfig(t *testing.T) {
+	f := &providers{list: []session.Provider{google}}
+	for _, tt := range []struct {
+		name   string
+		change func(*Config)
+		want   string // "": it is in order
+	}{
+		{"in order", func(c *Config) { c.Delegation, c.Bindings, c.NoLocalLogin, c.DefaultProvider = f, f, true, "google" }, ""},
+		{"nobody could sign in", func(c *Config) { c.NoLocalLogin = true }, "nobody could sign in"},
+		{"nor without a provider", func(c *Config) { c.Delegation, c.Bindings, c.NoLocalLogin = &providers{}, f, true }, "nobody could sign in"},
+		{"a default that is none", func(c *Config) { c.Delegation, c.Bindings, c.DefaultProvider = f, f, "github" }, `"github" is not one of the providers`},
+		{"a default of nothing", func(c *Config) { c.DefaultProvider = "google" }, "nobody could sign in"},
+		{"AS-218 nobody would check", func(c *Config) { c.Delegation = f }, "set Bindings"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var c Config
+			tt.change(&c)
+			err := c.validateDelegation()
+			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestChooser(t *testing.T) {
+	r, f := delegated(t)
+	t.Run("the login page offers every provider, and the password", func(t *testing.T) {
+		pg := r.person().get("/authorize?" + authorizeQuery().Encode())
+		for _, want := range []string{"Continue with <bdi>Google", "Continue with <bdi>GitHub", `name="password"`, "provider=google", "provider=github"} {
+			if !strings.Contains(pg.body, want) {
+				t.Errorf("no %q in the page", want)
+			}
+		}
+	})
+	for _, tt := range []struct{ name, key, value, want string }{
+		{"a request that says which", "provider", "github", "github.com"},
+		{"a login_hint that says which", "login_hint", "ada@hub.example", "github.com"},
+	} {
+		t.Run(tt.name+" leads to the departure page", func(t *testing.T) {
+			pg := r.person().get("/authorize?" + authorizeQuery(tt.key, tt.value).Encode())
+			if strings.Contains(pg.body, `name="password"`) || !strings.Contains(pg.body, tt.want) || !strings.Contains(pg.body, "Sign in another way") {
+				t.Errorf("got %d %s", pg.status, pg.body)
+			}
+		})
+	}
+	t.Run("prompt=none never leads to a provider", func(t *testing.T) {
+		got := responseOf(t, r.person().get("/authorize?"+static("prompt", "none", "provider", "google").Encode()))
+		if got.Get("error") != "login_required" || len(f.departed) != 0 {
+			t.Errorf("got %v", got)
+		}
+	})
+	t.Run("without passwords the login page has none, and nobody signs in with one", func(t *testing.T) {
+		r, _ := delegated(t, func(c *Config) { c.NoLocalLogin = true })
+		p := r.person()
+		pg := p.get("/authorize?" + authorizeQuery().Encode())
+		if strings.Contains(pg.body, "password") || !strings.Contains(pg.body, "Continue with <bdi>Google") {
+			t.Errorf("got %s", pg.body)
+		}
+		step, err := r.sessions.SealStep(purposeLogin, browserOf(t, r, p), loginState{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pg = p.post("/login", url.Values{"step": {step}, "username": {"alice"}, "password": {"correct horse battery"}})
+		if pg.status != 403 || strings.Contains(strings.Join(pg.header.Values("Set-Cookie"), ""), "session") {
+			t.Errorf("got %d %v", pg.status, pg.header)
+		}
+		if pg := p.get("/setup"); pg.status != 404 {
+			t.Errorf("setup: got %d", pg.status)
+		}
+	})
+}
+
+// browserOf is the browser id of a person who has been to a page.
+func browserOf(t *testing.T, r *rig, p *person) string {
+	t.Helper()
+	req, _ := http.NewRequest(http.MethodGet, p.http.URL, nil)
+	for _, c := range p.client.Jar.Cookies(req.URL) {
+		req.AddCookie(c)
+	}
+	return r.sessions.Browser(nil, req)
+}
+
+func tripOf(t *testing.T, trip session.Trip) tripState {
+	t.Helper()
+	var s tripState
+	if err := json.Unmarshal(trip.Payload, &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

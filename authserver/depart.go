@@ -1,0 +1,193 @@
+package authserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/session"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// departState is what the forms that send a browser to a provider carry along, sealed and
+// bound to the browser.
+type departState struct {
+	Provider string         `json:"p"`
+	Errand   session.Errand `json:"e"`
+	UserID   string         `json:"u,omitempty"` // who was signed in, "" for nobody
+	Trip     tripState      `json:"t"`
+}
+
+// tripState is what comes back with the browser: where it was going.
+type tripState struct {
+	Query string `json:"q,omitempty"` // an authorization request
+	// Approved is what the person approved of it, nil when that comes after signing in.
+	Approved *shown `json:"a,omitempty"`
+	Connect  string `json:"c,omitempty"` // or a request at /connect; neither: the start page
+}
+
+// shown is what an approval is bound to: as much of a request as the person was shown and
+// could be another when they come back.
+type shown struct {
+	RedirectURI string       `json:"r"`
+	Resource    string       `json:"u"`
+	Scopes      oauth.Scopes `json:"s"`
+}
+
+func shownOf(a authorization) *shown { return &shown{a.redirectURI, a.resource.URI, a.scopes} }
+
+// covers reports whether a request is no more than what was shown.
+func (x *shown) covers(a authorization) bool {
+	return x != nil && x.RedirectURI == a.redirectURI && x.Resource == a.resource.URI && x.Scopes.Has(a.scopes...)
+}
+
+// away is a trip to a provider: where the browser goes, or what was left behind.
+type away struct {
+	provider  session.Provider
+	userID    string
+	state     tripState
+	departure session.Departure
+	declined  bool // the person said no at the provider
+}
+
+// consentToLeave carries out what the person decided on the departure page. The request is
+// identified and validated anew, as after the consent page. Nothing about the trip exists
+// before this (AS-220, AS-222, SP-01).
+func (s *Server) consentToLeave(ctx context.Context, state departState, verdict, network string) decision {
+	d := s.leaving(ctx, state)
+	switch {
+	case d.err != nil:
+		return d
+	case verdict == "deny":
+		s.cfg.Audit.Record(ctx, audit.ConsentDenied, slog.String("client_id", d.clientID()), slog.String("resource", d.auth.resource.URI))
+		d.err = oauth.NewError(oauth.AccessDenied, "The person denied the request.")
+		if !d.identified {
+			d.err = oauth.NewError(oauth.AccessDenied, "You did not continue, so nothing was approved.")
+		}
+		return d
+	case verdict != "approve":
+		return decision{err: oauth.NewError(oauth.InvalidRequest, "The form was not complete.")}
+	case d.identified && !state.Trip.Approved.covers(d.auth):
+		return d // something has changed since: show it
+	}
+	p := requested(state.Trip.Query).values()
+	return s.depart(ctx, d, state, network, session.Trip{
+		LoginHint: p.Get("login_hint"),
+		Fresh:     p.Has("max_age") || slices.Contains(d.auth.prompt, "login"),
+	})
+}
+
+// leaving is the request of a departure page.
+func (s *Server) leaving(ctx context.Context, state departState) decision {
+	query, err := url.ParseQuery(state.Trip.Query)
+	if err != nil {
+		return decision{err: err}
+	}
+	p := newParams(query)
+	who, err := s.identify(ctx, p, s.findClient)
+	if errors.Is(err, errUnknown) && s.mayFetch(who.client.ID) {
+		state.Trip.Approved = nil
+		d := s.greet(ctx, who, p)
+		d.step, d.auth.provider = stepDepart, state.Provider
+		return d
+	}
+	if err != nil {
+		return decision{auth: authorization{identified: who}, err: err}
+	}
+	a, err := s.validate(ctx, who, p)
+	a.provider = state.Provider
+	return decision{auth: a, err: err, identified: true, direct: err == nil, step: stepDepart}
+}
+
+// clientID is who asks, known or by their own word.
+func (d decision) clientID() string {
+	if d.stranger.client.ID != "" {
+		return d.stranger.client.ID
+	}
+	return d.auth.client.ID
+}
+
+// handleDepart serves POST /depart: the person wants to sign in at a provider, or to tie an
+// account there to theirs, without an application that asks for it.
+func (s *Server) handleDepart(w http.ResponseWriter, r *http.Request) {
+	form, ok := s.readPageForm(w, r)
+	if !ok {
+		return
+	}
+	var state departState
+	if err := s.sessions.OpenStep(purposeDepart, s.sessions.Browser(w, r), form.Get("step"), &state); err != nil {
+		s.showStale(w, r)
+		return
+	}
+	token, _ := s.sessions.Token(r)
+	s.writeDecision(w, r, s.setOut(r.Context(), state, token, s.network(r)))
+}
+
+func (s *Server) setOut(ctx context.Context, state departState, token storage.Hash, network string) decision {
+	if state.UserID != "" {
+		if err := s.isStill(ctx, token, state.UserID); err != nil {
+			return decision{err: err}
+		}
+	}
+	return s.depart(ctx, decision{}, state, network, session.Trip{})
+}
+
+var errSomebodyElse = oauth.NewError(oauth.AccessDenied, "Somebody else is signed in in this browser, or nobody is any more. Sign in and begin again.")
+
+// isStill returns nil when a browser session belongs to the user.
+func (s *Server) isStill(ctx context.Context, token storage.Hash, userID string) error {
+	v, err := s.visitor(ctx, token, "", "")
+	switch {
+	case err != nil:
+		return err
+	case v == nil || v.User.ID != userID:
+		return errSomebodyElse
+	}
+	return nil
+}
+
+// depart prepares the trip. t says what is not in state.
+func (s *Server) depart(ctx context.Context, d decision, state departState, network string, t session.Trip) decision {
+	if err := s.departures.take(network, state.UserID != ""); err != nil {
+		return decision{err: err} // for the person, whose form stays good
+	}
+	d.away = &away{state: state.Trip, userID: state.UserID}
+	var known bool
+	if d.away.provider, known = s.ways().provider(state.Provider); !known {
+		d.away, d.err = nil, oauth.NewError(oauth.InvalidRequest, "This way to sign in is not offered any more.")
+		return d
+	}
+	if !d.identified {
+		d.away.state.Approved = nil
+	}
+	note(ctx, slog.String("connector", state.Provider), slog.String("errand", string(state.Errand)))
+	t.Provider, t.Errand, t.UserID = state.Provider, state.Errand, state.UserID
+	var err error
+	if t.Payload, err = json.Marshal(d.away.state); err == nil {
+		d.away.departure, err = s.cfg.Delegation.Depart(ctx, t)
+	}
+	d.step, d.err = stepLeave, protocolError(err)
+	return d
+}
+
+// sendAway sets the cookie of the trip and sends the browser to the provider (AS-221). A
+// browser gets there by a page of ours, see web.Pages.Leaving; whoever is none is
+// redirected.
+func (s *Server) sendAway(w http.ResponseWriter, r *http.Request, t *away) {
+	s.sessions.SetTrip(w, r, t.departure, t.userID)
+	if isDocument(r) {
+		s.pages.Leaving(w, leavingView(t))
+		return
+	}
+	h := w.Header()
+	h.Set("Location", t.departure.URL)
+	h.Set("Cache-Control", "no-store")
+	h.Set("Referrer-Policy", "no-referrer")
+	w.WriteHeader(http.StatusSeeOther)
+}

@@ -1,0 +1,266 @@
+package authserver
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+func TestDeparture(t *testing.T) {
+	r, f := delegated(t)
+	atGoogle := func(change ...string) string {
+		return "/authorize?" + authorizeQuery(append(change, "provider", "google")...).Encode()
+	}
+	t.Run("AS-222 AS-70 SP-01 our own consent comes first, and names everything", func(t *testing.T) {
+		pg := r.person().get(atGoogle())
+		for _, want := range []string{"An App", "127.0.0.1:33418", "https://mcp.example.com/mcp", "use the server", "Google", "accounts.google.com", `value="approve"`, `value="deny"`} {
+			if !strings.Contains(pg.body, want) {
+				t.Errorf("no %q in the page", want)
+			}
+		}
+	})
+	t.Run("AS-220 AS-221 SP-04 before the approval there is no state and no cookie of it", func(t *testing.T) {
+		pg := r.person().get(atGoogle())
+		if len(f.departed) != 0 || len(tripCookies(pg)) != 0 || pg.header.Get("Location") != "" || pg.header.Get("Refresh") != "" {
+			t.Errorf("got %v, %v", f.departed, pg.header)
+		}
+	})
+	t.Run("AS-220 AS-221 the approval sets the cookie and sends the browser away", func(t *testing.T) {
+		p := r.person()
+		pg := p.leave(authorizeQuery("provider", "google", "login_hint", "ada@example.com"))
+		if pg.status != 303 || !strings.HasPrefix(pg.header.Get("Location"), "https://idp.example.com/authorize?state=") || len(tripCookies(pg)) != 1 {
+			t.Fatalf("got %d %v", pg.status, pg.header)
+		}
+		c := tripCookies(pg)[0]
+		if !strings.Contains(c, "HttpOnly") || !strings.Contains(c, "SameSite=Lax") || !strings.Contains(c, "Max-Age=600") || strings.Contains(c, responseOf(t, pg).Get("state")) {
+			t.Errorf("got %s", c)
+		}
+		if trip := f.departed[len(f.departed)-1]; trip.Provider != "google" || trip.UserID != "" || trip.LoginHint != "ada@example.com" || trip.Fresh {
+			t.Errorf("got %+v", trip)
+		}
+	})
+	t.Run("AS-46 a browser gets there by a page, past which form-action does not reach", func(t *testing.T) {
+		p := r.person()
+		step := consentStep(t, p.get(atGoogle()))
+		pg := p.post("/consent", url.Values{"step": {step}, "decision": {"approve"}}, "Sec-Fetch-Dest", "document")
+		if pg.status != 200 || !strings.HasPrefix(pg.header.Get("Refresh"), "0; url=https://idp.example.com/authorize?state=") || len(tripCookies(pg)) != 1 {
+			t.Errorf("got %d %v", pg.status, pg.header)
+		}
+	})
+	t.Run("AS-46 for others form-action names the provider and the client", func(t *testing.T) {
+		csp := r.person().get(atGoogle()).header.Get("Content-Security-Policy")
+		if !strings.Contains(csp, "form-action 'self' http://127.0.0.1:33418 https://accounts.google.com;") {
+			t.Errorf("got %s", csp)
+		}
+	})
+	t.Run("AS-41 SP-01 a denial goes to the client and nothing leaves", func(t *testing.T) {
+		p, before := r.person(), len(f.departed)
+		pg := p.post("/consent", url.Values{"step": {consentStep(t, p.get(atGoogle()))}, "decision": {"deny"}})
+		if got := responseOf(t, pg); got.Get("error") != "access_denied" || got.Get("state") != "st-1" || len(f.departed) != before || len(tripCookies(pg)) != 0 {
+			t.Errorf("got %v", got)
+		}
+	})
+	t.Run("AS-47 login CSRF: the approval of another browser, or from another site, is none", func(t *testing.T) {
+		before := len(f.departed)
+		attackers := consentStep(t, r.person().get(atGoogle()))
+		victim := r.person()
+		own := consentStep(t, victim.get(atGoogle()))
+		if pg := victim.post("/consent", url.Values{"step": {attackers}, "decision": {"approve"}}); pg.status != 400 {
+			t.Errorf("got %d", pg.status)
+		}
+		if pg := victim.post("/consent", url.Values{"step": {own}, "decision": {"approve"}}, "Sec-Fetch-Site", "cross-site"); pg.status != 403 {
+			t.Errorf("got %d", pg.status)
+		}
+		if pg := victim.post("/depart", url.Values{"step": {own}}); pg.status != 400 {
+			t.Errorf("the step of another form: got %d", pg.status)
+		}
+		if len(f.departed) != before {
+			t.Error("somebody left")
+		}
+	})
+	t.Run("OIDC 3.1.2.1 prompt=login and max_age are for the provider to fulfil", func(t *testing.T) {
+		for _, change := range [][]string{{"prompt", "login"}, {"max_age", "60"}} {
+			r.person().leave(authorizeQuery(append(change, "provider", "google")...))
+			if trip := f.departed[len(f.departed)-1]; !trip.Fresh {
+				t.Errorf("%v: got %+v", change, trip)
+			}
+		}
+	})
+	t.Run("SP-01 a changed request is shown again, not carried on", func(t *testing.T) {
+		p, before := r.person(), len(f.departed)
+		pg := p.get("/authorize?" + authorizeQuery("provider", "google", "redirect_uri", "", "client_id", "changing").Encode())
+		if pg.status != 400 {
+			t.Fatalf("got %d", pg.status)
+		}
+		c := storage.Client{ID: "changing", Name: "Changing", RedirectURIs: []string{testRedirect}, GrantTypes: []string{grantCode}, AuthMethod: "none", Source: storage.SourceStatic, CreatedAt: r.now()}
+		if err := r.store.PutClient(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		step := consentStep(t, p.get("/authorize?"+authorizeQuery("provider", "google", "redirect_uri", "", "client_id", "changing").Encode()))
+		c.RedirectURIs = []string{"https://evil.example.com/cb"}
+		if err := r.store.ReplaceClient(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		pg = p.post("/consent", url.Values{"step": {step}, "decision": {"approve"}})
+		if pg.status != 200 || !strings.Contains(pg.body, "evil.example.com") || len(f.departed) != before {
+			t.Errorf("got %d", pg.status)
+		}
+	})
+}
+
+func TestConfusedDeputy(t *testing.T) {
+	r, f := delegated(t)
+	p := r.person()
+	p.signInAt("google")
+	evil := storage.Client{ID: "evil", Name: "Totally Your App", RedirectURIs: []string{"https://evil.example.com/cb"},
+		GrantTypes: []string{grantCode}, AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: r.now()}
+	if err := r.store.PutClient(t.Context(), evil); err != nil {
+		t.Fatal(err)
+	}
+	query := authorizeQuery("client_id", "evil", "redirect_uri", "https://evil.example.com/cb", "provider", "google")
+	t.Run("SP-01 SP-02 somebody signed in, and at the provider too, is asked for a new client", func(t *testing.T) {
+		pg := p.get("/authorize?" + query.Encode())
+		if pg.status != 200 || pg.header.Get("Location") != "" || !strings.Contains(pg.body, "evil.example.com") {
+			t.Errorf("got %d %v", pg.status, pg.header)
+		}
+	})
+	t.Run("SP-01 SP-02 AS-222 somebody whose session here is over is asked before anything leaves", func(t *testing.T) {
+		before := len(f.departed)
+		pg := r.person().get("/authorize?" + query.Encode())
+		if pg.status != 200 || pg.header.Get("Location") != "" || pg.header.Get("Refresh") != "" || !strings.Contains(pg.body, "evil.example.com") || len(f.departed) != before {
+			t.Errorf("got %d %v", pg.status, pg.header)
+		}
+	})
+	t.Run("AS-224 SP-03 a redirect URI that is not registered never gets as far", func(t *testing.T) {
+		for _, uri := range []string{"https://evil.example.com/cb2", "https://evil.example.com/cb/", "https://evil.example.com.attacker.example/cb", "javascript:alert(1)"} {
+			q := authorizeQuery("client_id", "evil", "redirect_uri", uri, "provider", "google")
+			if pg := r.person().get("/authorize?" + q.Encode()); pg.status != 400 || pg.header.Get("Location") != "" {
+				t.Errorf("%s: got %d", uri, pg.status)
+			}
+		}
+	})
+	t.Run("AS-74 SP-02 a client that the person has allowed is answered without leaving again", func(t *testing.T) {
+		before := len(f.departed)
+		if got := responseOf(t, p.get("/authorize?"+authorizeQuery("provider", "google").Encode())); !got.Has("code") || len(f.departed) != before {
+			t.Errorf("got %v", got)
+		}
+	})
+}
+
+func TestHomeDeparture(t *testing.T) {
+	r, f := delegated(t)
+	p := r.person()
+	choice := func(pg page, label string) string {
+		t.Helper()
+		for _, form := range strings.Split(pg.body, "<form")[1:] {
+			if strings.Contains(form, label) {
+				return page{body: form}.step(t)
+			}
+		}
+		t.Fatalf("no form %q in %s", label, pg.body)
+		return ""
+	}
+	t.Run("somebody signs in on the start page and comes back to it", func(t *testing.T) {
+		pg := p.post("/depart", url.Values{"step": {choice(p.get("/"), "Continue with <bdi>GitHub")}})
+		back := p.get(callback(t, "github", pg))
+		if back.status != 303 || back.header.Get("Location") != "/" {
+			t.Fatalf("got %d %v", back.status, back.header)
+		}
+		if home := p.get("/"); !strings.Contains(home.body, "ada@github") || !strings.Contains(home.body, "Your only way to sign in") || strings.Contains(home.body, "Disconnect") {
+			t.Errorf("got %s", home.body)
+		}
+	})
+	t.Run("a linked account is tied to whoever is signed in, and proven by signing in there", func(t *testing.T) {
+		pg := p.post("/depart", url.Values{"step": {choice(p.get("/"), "Connect <bdi>Google")}})
+		trip := f.departed[len(f.departed)-1]
+		if trip.Errand != "link" || trip.UserID != "usr_githubada" {
+			t.Fatalf("got %+v", trip)
+		}
+		before := sessionCookie(p)
+		if back := p.get(callback(t, "google", pg)); back.status != 303 || back.header.Get("Location") != "/" {
+			t.Fatalf("got %d %v", back.status, back.header)
+		}
+		ids, err := r.store.Identities(t.Context(), "usr_githubada")
+		if err != nil || len(ids) != 2 || sessionCookie(p) != before {
+			t.Errorf("got %v, %v", ids, err)
+		}
+	})
+	t.Run("RS-203 AS-220 somebody else who uses the browser meanwhile is not tied to the account", func(t *testing.T) {
+		// Ada goes to tie another account to hers; before the browser is back, Bob signs in.
+		step, err := r.sessions.SealStep(purposeDepart, browserOf(t, r, p), departState{Provider: "google", Errand: "link", UserID: "usr_githubada"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := p.post("/depart", url.Values{"step": {step}})
+		p.post("/logout", url.Values{"step": {choice(p.get("/"), "Sign out")}})
+		f.set(func(f *providers) { f.person = "bob" })
+		defer f.set(func(f *providers) { f.person = "ada" })
+		p.get(callback(t, "google", p.post("/depart", url.Values{"step": {choice(p.get("/"), "Continue with <bdi>Google")}})))
+		before := f.returns
+		if pg := p.get(callback(t, "google", left)); pg.status != 403 || f.returns != before {
+			t.Errorf("got %d, returns %d", pg.status, f.returns-before)
+		}
+		if pg := p.post("/depart", url.Values{"step": {step}}); pg.status != 403 {
+			t.Errorf("a form of the one before: got %d", pg.status)
+		}
+	})
+	t.Run("accounts are untied by whoever they belong to", func(t *testing.T) {
+		p := r.person()
+		p.get(callback(t, "github", p.post("/depart", url.Values{"step": {choice(p.get("/"), "Continue with <bdi>GitHub")}})))
+		step := choice(p.get("/"), "Disconnect<span")
+		if pg := p.post("/disconnect", url.Values{"step": {step}}); pg.status != 303 || !slices.Equal(f.untied, []string{"usr_githubada github ada"}) {
+			t.Errorf("got %d %v", pg.status, f.untied)
+		}
+		f.untieErr = storage.ErrSpent
+		if pg := p.post("/disconnect", url.Values{"step": {step}}); pg.status != 403 || !strings.Contains(pg.body, "only way") {
+			t.Errorf("got %d", pg.status)
+		}
+		if pg := r.person().post("/disconnect", url.Values{"step": {step}}); pg.status != 400 {
+			t.Errorf("another browser: got %d", pg.status)
+		}
+		p.post("/logout", url.Values{"step": {choice(p.get("/"), "Sign out")}})
+		if pg := p.post("/disconnect", url.Values{"step": {step}}); pg.status != 403 || len(f.untied) != 2 {
+			t.Errorf("signed out: got %d", pg.status)
+		}
+	})
+}
+
+func sessionCookie(p *person) string {
+	u, _ := url.Parse(p.http.URL)
+	for _, c := range p.client.Jar.Cookies(u) {
+		if c.Name == "mcp-authd-session" {
+			return c.Value
+		}
+	}
+	return ""
+}
+
+func TestDepartureFails(t *testing.T) {
+	r, f := delegated(t)
+	f.departErr = oauth.NewError(oauth.TemporarilyUnavailable, "Google could not be reached. Please try again in a minute.")
+	t.Run("AS-223 a provider that cannot be reached is an error for the client", func(t *testing.T) {
+		got := responseOf(t, r.person().leave(authorizeQuery("provider", "google")))
+		if got.Get("error") != "temporarily_unavailable" || got.Get("state") != "st-1" || got.Get("iss") != r.Issuer() {
+			t.Errorf("got %v", got)
+		}
+	})
+	t.Run("AS-223 and a page for the person, which goes to the client by itself", func(t *testing.T) {
+		p := r.person()
+		step := consentStep(t, p.get("/authorize?"+authorizeQuery("provider", "google").Encode()))
+		pg := p.post("/consent", url.Values{"step": {step}, "decision": {"approve"}}, "Sec-Fetch-Dest", "document")
+		if pg.status != http.StatusServiceUnavailable || pg.header.Get("Retry-After") == "" || len(tripCookies(pg)) != 0 ||
+			!strings.HasPrefix(pg.header.Get("Refresh"), "8; url="+testRedirect+"?error=temporarily_unavailable") {
+			t.Errorf("got %d %v", pg.status, pg.header)
+		}
+		for _, want := range []string{"Google could not be reached", "Try again", "provider=google", "Return to", "An App"} {
+			if !strings.Contains(pg.body, want) {
+				t.Errorf("no %q in the page", want)
+			}
+		}
+	})
+}

@@ -1,0 +1,151 @@
+package authserver
+
+import (
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/session"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// isDocument reports whether a browser will show the answer.
+func isDocument(r *http.Request) bool { return r.Header.Get("Sec-Fetch-Dest") == "document" }
+
+func leavingView(t *away) web.Leaving {
+	return web.Leaving{Provider: providerView(t.provider), URL: t.departure.URL}
+}
+
+// showDeparture shows the consent page of somebody who is not signed in and will do so at a
+// provider. Nothing has left by then, and nothing is stored (AS-221, AS-222).
+func (s *Server) showDeparture(w http.ResponseWriter, r *http.Request, d decision) {
+	a, ways := d.auth, s.ways()
+	p, _ := ways.provider(a.provider)
+	state := departState{Provider: a.provider, Errand: session.ErrandSignIn, Trip: tripState{Query: a.query}}
+	v := web.Departure{Action: s.paths.consent, Provider: providerView(p), Farewell: d.farewell}
+	if d.stranger.client.ID != "" {
+		v.Unread = true
+		v.Client = clientParty(storage.Client{ID: d.stranger.client.ID, Source: storage.SourceCIMD})
+		v.Resource = resourceParty(a.resource.Resource)
+	} else {
+		state.Trip.Approved = shownOf(a)
+		v.Request, v.FormTargets = s.requestView(a, nil), formTargets(a.redirectURI)
+	}
+	v.FormTargets = append(v.FormTargets, providerTargets(p)...)
+	if ways.several() {
+		v.OtherURL = s.authorizeAt(a.query, anyProvider)
+	}
+	var err error
+	if v.Step, err = s.sessions.SealStep(purposeLeave, s.sessions.Browser(w, r), state); err != nil {
+		s.showError(w, r, http.StatusBadRequest, err)
+		return
+	}
+	s.pages.Departure(w, http.StatusOK, v)
+}
+
+// writeFailure tells of a trip that came to nothing. The client gets an OAuth error at the
+// redirect URI that the person approved: at once when the person has said no, or nobody
+// looks, and after a page that says what happened otherwise.
+func (s *Server) writeFailure(w http.ResponseWriter, r *http.Request, d decision) {
+	e := oauth.AsError(d.err)
+	noteError(r, e)
+	told := forClient(e)
+	if d.identified {
+		s.cfg.Audit.Record(r.Context(), audit.AuthorizeRefused, slog.String("client_id", d.auth.client.ID), slog.String("connector", d.away.provider.ID),
+			slog.String("error", string(e.Code)), slog.String("reason", e.Description))
+		if d.away.declined && e.Code == oauth.AccessDenied || !isDocument(r) {
+			s.sendToClient(w, r, d.auth.identified, refusal(told))
+			return
+		}
+	}
+	s.showFailed(w, r, d, told)
+}
+
+// forClient is an error of a provider as a client understands it (RFC 6749 §4.1.2.1): the
+// client's own request was in order.
+func forClient(e *oauth.Error) *oauth.Error {
+	if slices.Contains([]oauth.Code{oauth.AccessDenied, oauth.ServerError, oauth.TemporarilyUnavailable}, e.Code) {
+		return e
+	}
+	told := *e
+	told.Code = oauth.ServerError
+	return &told
+}
+
+func (s *Server) showFailed(w http.ResponseWriter, r *http.Request, d decision, e *oauth.Error) {
+	v := web.Failed{
+		Message: e.Description, Code: string(e.Code), RequestID: requestID(r), Provider: providerView(d.away.provider), RetryURL: s.paths.home,
+	}
+	switch state := d.away.state; {
+	case state.Query != "" && e.Code == oauth.AccessDenied: // the same account would be refused again
+		v.RetryURL = s.paths.authorize + "?" + s.asSomebodyElse(state.Query)
+	case state.Query != "":
+		v.RetryURL = s.authorizeAt(state.Query, d.away.provider.ID)
+	case state.Connect != "":
+		v.RetryURL = s.paths.connect + state.Connect
+	}
+	if d.identified {
+		v.Client, v.ReturnURL = clientParty(d.auth.client), s.redirectTarget(d.auth.identified, refusal(e))
+		v.ReturnIsCustomScheme = !strings.HasPrefix(v.ReturnURL, "http://") && !strings.HasPrefix(v.ReturnURL, "https://")
+	}
+	status := pageStatus(e)
+	setRetryAfter(w, e, status)
+	s.pages.Failed(w, status, v)
+}
+
+// showLost answers a browser that comes from a provider and did not go there from here.
+func (s *Server) showLost(w http.ResponseWriter, r *http.Request) {
+	noteError(r, oauth.NewError(oauth.InvalidRequest, "unknown, used or foreign state"))
+	s.pages.Error(w, http.StatusBadRequest, web.Error{
+		Title: "This sign-in cannot be continued", Message: "It was begun in another browser, or is finished already, or has taken more than ten minutes.",
+		Advice: "Nothing was changed. Go back to the application and start signing in again.", RequestID: requestID(r),
+	})
+}
+
+func (s *Server) showConnect(w http.ResponseWriter, r *http.Request, sealed string, req connectRequest, v *storage.Visit) {
+	p, ok := s.ways().provider(req.Provider)
+	if !ok {
+		s.showLink(w, r, http.StatusBadRequest, errConnectLink)
+		return
+	}
+	browser := s.sessions.Browser(w, r)
+	step, err := s.sessions.SealStep(purposeConnect, browser, connectState{sealed, v.User.ID})
+	var signOut string
+	if err == nil {
+		signOut, err = s.sessions.SealStep(purposeLogout, browser, loginState{Connect: sealed})
+	}
+	if err != nil {
+		s.showError(w, r, http.StatusBadRequest, err)
+		return
+	}
+	s.pages.Connect(w, web.Connect{
+		Action: s.paths.connect + sealed, Step: step, Resource: resourceParty(s.resourceNamed(r.Context(), req.Resource)), Provider: providerView(p),
+		Scopes: req.Scopes, Username: v.User.Name, SignOutAction: s.paths.logout, SignOutStep: signOut, FormTargets: providerTargets(p),
+	})
+}
+
+func (s *Server) showConnected(w http.ResponseWriter, r *http.Request, req connectRequest, declined bool) {
+	p, _ := s.ways().provider(req.Provider)
+	s.pages.Connected(w, web.Connected{Provider: providerView(p), Resource: resourceParty(s.resourceNamed(r.Context(), req.Resource)), Declined: declined})
+}
+
+// showLink answers a link that is no good.
+func (s *Server) showLink(w http.ResponseWriter, r *http.Request, status int, err error) {
+	e := oauth.AsError(err)
+	noteError(r, e)
+	s.pages.Error(w, status, web.Error{Title: "This link does not work any more", Message: e.Description, RequestID: requestID(r)})
+}
+
+// showNotYours answers somebody who opened another person's link (RS-200).
+func (s *Server) showNotYours(w http.ResponseWriter, r *http.Request) {
+	noteError(r, oauth.NewError(oauth.AccessDenied, "the link is another person's"))
+	s.pages.Error(w, http.StatusForbidden, web.Error{
+		Title: "This link is for another account", Message: "It was made for somebody else, or for another account of yours.",
+		Advice:    "If somebody sent it to you, do not use it. If it is yours, sign out on the start page and open it again with the account that your application uses.",
+		RequestID: requestID(r),
+	})
+}

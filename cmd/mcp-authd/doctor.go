@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/config"
+)
+
+func newDoctorCommand(s std) *cobra.Command {
+	var where settings
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look at this installation and say what is wrong with it",
+		Long: "Looks at this installation: the configuration, the issuer as the outside sees it, TLS, the clock, the\n" +
+			"database, the keys, who may read the secrets, and each provider, with the redirect URI to register\n" +
+			"there. It changes nothing, and works with the server running or not. Ends with 1 when something is wrong.",
+		Example: "  mcp-authd doctor\n  mcp-authd doctor --config /etc/mcp-authd/config.yaml --json",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			ctx, cancel := context.WithTimeout(c.Context(), 2*time.Minute)
+			defer cancel()
+			d := newDoctor(s)
+			d.examine(ctx, where)
+			return d.report(asJSON)
+		},
+	}
+	where.add(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// finding is one thing that was looked at.
+type finding struct {
+	Check  string `json:"check"` // what it is about: config, files, database, keys, server, issuer, tls, provider ID, broker
+	Level  string `json:"level"` // ok, warning, fail, or skipped: it could not be looked at
+	What   string `json:"what"`
+	Advice string `json:"advice,omitempty"`
+}
+
+// doctor collects findings. What a later part needs of an earlier one is nil when that
+// found it missing.
+type doctor struct {
+	std      std
+	findings []finding
+	http     *http.Client
+	now      func() time.Time
+
+	app     *app
+	current bool     // the store is open and its schema is this version's
+	kids    []string // of the keys that are published, by the database
+	running bool     // somebody listens where the server would
+}
+
+func newDoctor(s std) *doctor {
+	return &doctor{std: s, now: time.Now, http: &http.Client{
+		Timeout:       10 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+func (d *doctor) add(check, level, advice, what string, args ...any) {
+	d.findings = append(d.findings, finding{check, level, fmt.Sprintf(what, args...), advice})
+}
+
+func (d *doctor) ok(check, what string, args ...any) { d.add(check, "ok", "", what, args...) }
+
+func (d *doctor) warn(check, advice, what string, args ...any) {
+	d.add(check, "warning", advice, what, args...)
+}
+
+func (d *doctor) fail(check, advice, what string, args ...any) {
+	d.add(check, "fail", advice, what, args...)
+}
+
+func (d *doctor) skip(check, what string, args ...any) { d.add(check, "skipped", "", what, args...) }
+
+// examine looks at everything, from the inside out.
+func (d *doctor) examine(ctx context.Context, where settings) {
+	if !d.configuration(where) {
+		return
+	}
+	d.files()
+	d.database(ctx)
+	defer d.app.Close()
+	d.server(ctx)
+	d.issuer(ctx)
+	d.certificate()
+	d.providers(ctx)
+	d.brokers(ctx)
+}
+
+// configuration reports whether there is one to go on with.
+func (d *doctor) configuration(where settings) bool {
+	l, err := config.Load(config.Source{File: where.file, Environ: d.std.environ})
+	if err != nil {
+		d.fail("config", "", "%s", err)
+		return false
+	}
+	if where.data != "" {
+		l.DataDir = where.data
+		l.SetOrigin("data_dir", "--data")
+	}
+	for _, w := range l.Warnings {
+		d.warn("config", "", "%s", w)
+	}
+	if err := l.Validate(); err != nil {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			d.fail("config", "", "%s", line)
+		}
+		return false
+	}
+	from := l.File
+	if from == "" {
+		from = "no file, defaults and environment"
+	}
+	d.ok("config", "the configuration is valid (%s)", from)
+	log := slog.New(slog.DiscardHandler)
+	d.app = &app{std: d.std, config: l, log: log, audit: audit.New(log), metrics: newMetrics()}
+	return true
+}
+
+func (d *doctor) report(asJSON bool) error {
+	if asJSON {
+		if err := printJSON(d.std.out, d.findings); err != nil {
+			return err
+		}
+	}
+	failed := false
+	for _, f := range d.findings {
+		failed = failed || f.Level == "fail"
+		if !asJSON {
+			f.print(d.std)
+		}
+	}
+	if failed {
+		return errSilent
+	}
+	return nil
+}
+
+func (f finding) print(s std) {
+	mark := map[string]string{"ok": "✓", "warning": "!", "fail": "✗", "skipped": "-"}[f.Level]
+	lines := strings.Split(f.What, "\n")
+	fmt.Fprintf(s.out, "%s %-9s %s\n", mark, f.Check, printable(lines[0]))
+	for _, line := range append(lines[1:], f.Advice) {
+		if line != "" {
+			fmt.Fprintf(s.out, "            %s\n", printable(line))
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// files looks at who may read what is secret.
+func (d *doctor) files() {
+	if runtime.GOOS == "windows" {
+		d.skip("files", "file modes mean nothing on this system")
+		return
+	}
+	c, before := d.app.config, len(d.findings)
+	d.directory(c.DataDir)
+	secret := map[string]string{
+		"the secret key": filepath.Join(c.DataDir, keyFile), "the setup link": filepath.Join(c.DataDir, setupFile), "tls.key": c.TLS.Key,
+	}
+	if !c.Postgres() {
+		for _, suffix := range []string{"", "-wal", "-shm"} {
+			secret["the database"+suffix] = c.SQLitePath() + suffix
+		}
+	}
+	if c.File != "" && c.HoldsSecrets() {
+		secret["the configuration, which holds secrets,"] = c.File
+	}
+	maps.Copy(secret, c.SecretFiles())
+	for _, what := range slices.Sorted(maps.Keys(secret)) {
+		if secret[what] != "" {
+			d.private(what, secret[what])
+		}
+	}
+	if len(d.findings) == before {
+		d.ok("files", "what is secret is readable to its owner alone")
+	}
+}
+
+func (d *doctor) directory(path string) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		d.fail("files", "give the user that runs the server access to it", "the data directory cannot be looked at: %s", err)
+	case !info.IsDir():
+		d.fail("files", "choose another with data_dir", "the data directory %s is a file", path)
+	case info.Mode().Perm()&0o022 != 0:
+		d.fail("files", "chmod 0700 "+path, "others may write to the data directory %s (%s)", path, info.Mode().Perm())
+	}
+}
+
+func (d *doctor) private(what, path string) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		d.fail("files", "give the user that runs the server access to it", "%s cannot be looked at: %s", what, err)
+	case info.Mode().Perm()&0o007 == 0:
+	case sheltered(path):
+		d.warn("files", "chmod 0600 "+path, "only its directory keeps others from %s: %s (%s)", what, path, info.Mode().Perm())
+	case mounted(path):
+		d.warn("files", "set the mode of the mount to 0400 or 0440", "%s is readable to every user in the container: %s (%s)", what, path, info.Mode().Perm())
+	default:
+		d.fail("files", "chmod 0600 "+path, "%s is readable to every user of this machine: %s (%s)", what, path, info.Mode().Perm())
+	}
+}
+
+// sheltered reports whether a directory above keeps others out.
+func sheltered(path string) bool {
+	path, err := filepath.Abs(path)
+	for err == nil && path != filepath.Dir(path) {
+		path = filepath.Dir(path)
+		info, statErr := os.Stat(path)
+		if statErr == nil && info.Mode().Perm()&0o001 == 0 {
+			return true
+		}
+		err = statErr
+	}
+	return false
+}
+
+// mounted reports whether a file was put there by a container's runtime, whose secrets
+// are readable to all in the container by default: those of Docker are in /run/secrets,
+// those of Kubernetes links into a hidden directory beside them.
+func mounted(path string) bool {
+	real, err := filepath.EvalSymlinks(path)
+	return strings.HasPrefix(path, "/run/secrets/") || err == nil && strings.Contains(real, "/..")
+}
+
+// database looks at store and keys, and makes neither.
+func (d *doctor) database(ctx context.Context) {
+	a := d.app
+	_, err := os.Stat(a.config.SQLitePath())
+	fresh := !a.config.Postgres() && errors.Is(err, fs.ErrNotExist)
+	if !d.masterKey(fresh) {
+		return
+	}
+	if fresh {
+		d.skip("database", "there is no database yet: the first start makes %s", a.config.SQLitePath())
+		return
+	}
+	store, err := a.openDatabase(ctx, false)
+	if err != nil {
+		d.fail("database", "", "%s", err)
+		return
+	}
+	a.store = store
+	pending := 0
+	status, err := store.MigrationStatus(ctx)
+	if err != nil {
+		d.fail("database", "check database.url and what its user may do there", "the state of the schema cannot be read: %s", oneLine(err))
+		return
+	}
+	for _, m := range status {
+		if m.AppliedAt.IsZero() {
+			pending++
+		}
+	}
+	switch {
+	case pending > 0 && a.config.Database.Migrate == "auto":
+		d.warn("database", "the next start applies them; to do it beforehand: mcp-authd migrate up", "%d migrations are pending", pending)
+	case pending > 0:
+		d.fail("database", "mcp-authd migrate up", "%d migrations are pending, and database.migrate is off", pending)
+	default:
+		d.ok("database", "reachable, its schema is current (%d)", len(status))
+		d.current = true
+		d.signingKeys(ctx)
+	}
+}
+
+// masterKey reports whether there is one.
+func (d *doctor) masterKey(fresh bool) bool {
+	a := d.app
+	if !a.hasKey() && !a.config.Postgres() {
+		path := filepath.Join(a.config.DataDir, keyFile)
+		if fresh {
+			d.skip("keys", "there is no secret key yet: the first start makes %s", path)
+			return true
+		}
+		d.fail("keys", "put it back from where it is kept, or set secret_key: nothing that is sealed in the database can be opened without it",
+			"there is a database, and no secret key: %s is missing", path)
+		return false
+	}
+	if err := a.loadKeys(); err != nil {
+		d.fail("keys", "", "%s", err)
+		return false
+	}
+	return true
+}
+
+// hasKey reports whether a secret key is there, so that loadKeys makes none.
+func (a *app) hasKey() bool {
+	if a.config.SecretKey != "" {
+		return true
+	}
+	paths := []string{filepath.Join(a.config.DataDir, keyFile)}
+	if dir := lookup(a.std.environ, "CREDENTIALS_DIRECTORY"); dir != "" {
+		paths = append(paths, filepath.Join(dir, "secret_key"))
+	}
+	return slices.ContainsFunc(paths, func(p string) bool { _, err := os.Stat(p); return err == nil })
+}
+
+// signingKeys sees whether the keys that are there can be used. A manager makes a first
+// one if there is none, so it is asked only when there is.
+func (d *doctor) signingKeys(ctx context.Context) {
+	a := d.app
+	stored, err := a.store.Keys(ctx, d.now())
+	if err != nil {
+		d.fail("keys", "", "the signing keys cannot be read: %s", oneLine(err))
+		return
+	}
+	active := false
+	for _, k := range stored {
+		d.kids = append(d.kids, k.ID)
+		active = active || k.State == "active" && k.Algorithm == a.config.Tokens.Algorithm
+	}
+	if !active {
+		d.skip("keys", "there is no %s signing key yet: the next start makes one", a.config.Tokens.Algorithm)
+		return
+	}
+	if err := a.checkFingerprint(ctx, a.store); err != nil {
+		d.fail("keys", "", "%s", err)
+		return
+	}
+	if _, err := a.keyManager(ctx); err != nil {
+		d.fail("keys", "keep earlier master keys in secret_key_old until after: mcp-authd secret rotate", "the signing keys cannot be used: %s", oneLine(err))
+		return
+	}
+	d.ok("keys", "the secret key opens the database, %d signing keys are published", len(stored))
+}

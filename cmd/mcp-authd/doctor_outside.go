@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/metadata"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// server finds out whether the server runs.
+func (d *doctor) server(ctx context.Context) {
+	c := d.app.config
+	conn, err := (&net.Dialer{Timeout: 3 * time.Second}).DialContext(ctx, "tcp", reachable(c.Listen))
+	if err != nil {
+		d.skip("server", "nobody listens on %s: the server does not run here", c.Listen)
+		return
+	}
+	conn.Close()
+	d.running = true
+	if c.Management.Listen == "" {
+		d.ok("server", "somebody listens on %s", c.Listen)
+		return
+	}
+	switch err := checkReady(ctx, c.Management.Listen, "/readyz"); {
+	case errors.Is(err, errNotReachable):
+		d.warn("server", "another process may have that address; see the log of the server", "somebody listens on %s, and nobody on management.listen (%s)", c.Listen, c.Management.Listen)
+	case err != nil:
+		d.fail("server", "", "it runs and is not ready: %s", err)
+	default:
+		d.ok("server", "it runs on %s and is ready", c.Listen)
+	}
+}
+
+// reachable is a listening address as one to connect to.
+func reachable(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return address
+}
+
+// issuer reads our own metadata as clients do, and sees whether it is ours.
+func (d *doctor) issuer(ctx context.Context) {
+	issuer := d.app.config.Issuer
+	if u, err := url.Parse(issuer); err == nil && oauth.IsLoopbackHost(u.Hostname()) {
+		d.warn("issuer", "for anything but a try-out, set issuer to the public https URL", "%s can be reached from this machine only", issuer)
+	}
+	paths := metadata.AuthorizationServerPaths(issuer)
+	location := oauth.ResourceOrigin(issuer) + paths[0]
+	var m struct {
+		Issuer string `json:"issuer"`
+		JWKS   string `json:"jwks_uri"`
+	}
+	resp, err := d.read(ctx, location, &m)
+	switch {
+	case err != nil && !d.running:
+		d.skip("issuer", "the server does not run, so nothing answers at %s", issuer)
+		return
+	case err != nil:
+		d.fail("issuer", d.adviseOnReaching(err), "clients cannot read %s: %s", location, cause(err))
+		return
+	case m.Issuer != issuer:
+		d.fail("issuer", "let the proxy send this host to "+d.app.config.Listen+", or correct issuer", "%s is answered by another issuer, %q", location, m.Issuer)
+		return
+	}
+	d.ok("issuer", "%s answers with its metadata", location)
+	d.lifetime(resp)
+	d.published(ctx, m.JWKS)
+}
+
+// published compares the keys that the outside sees with those of the database.
+func (d *doctor) published(ctx context.Context, location string) {
+	var set struct {
+		Keys []struct {
+			ID string `json:"kid"`
+		} `json:"keys"`
+	}
+	if _, err := d.read(ctx, location, &set); err != nil {
+		d.fail("issuer", "forward everything below the issuer's path, without caching", "the key set %s cannot be read: %s", location, cause(err))
+		return
+	}
+	if len(d.kids) == 0 {
+		return // not looked at
+	}
+	for _, k := range set.Keys {
+		if slices.Contains(d.kids, k.ID) {
+			d.ok("issuer", "its key set is the one of this database")
+			return
+		}
+	}
+	d.fail("issuer", "see that the proxy leads here, and that database.url is the server's", "%s has none of the keys of this database: another installation answers, or a cache", location)
+}
+
+// read reads a JSON document without following redirects, as clients do.
+func (d *doctor) read(ctx context.Context, location string, into any) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, location, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/json")
+	resp, err := d.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	switch {
+	case err != nil:
+		return nil, err
+	case resp.StatusCode >= 300 && resp.StatusCode < 400:
+		return nil, fmt.Errorf("it redirects to %s", resp.Header.Get("Location"))
+	case resp.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("the answer is %s", resp.Status)
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return nil, errors.New("the answer is not JSON")
+	}
+	return resp, nil
+}
+
+func (d *doctor) adviseOnReaching(err error) string {
+	var name *net.DNSError
+	var authority x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.As(err, &name):
+		return "the host of issuer has no address: make a DNS record, or correct issuer"
+	case errors.As(err, &authority):
+		return "the certificate is of an authority that this machine does not know; most clients will not either, and often the chain is incomplete"
+	case errors.As(err, &host):
+		return "the certificate is for another name: get one for the host of issuer"
+	case errors.As(err, &invalid):
+		return "renew the certificate"
+	}
+	return "let the TLS proxy send everything below the issuer's path and /.well-known/ to " + d.app.config.Listen + ", unchanged"
+}
+
+const soon = 14 * 24 * time.Hour
+
+// lifetime looks at the certificate that the outside sees.
+func (d *doctor) lifetime(resp *http.Response) {
+	if resp.TLS == nil || len(resp.TLS.PeerCertificates) == 0 {
+		return
+	}
+	d.expiry("the certificate of the issuer", resp.TLS.PeerCertificates[0])
+}
+
+func (d *doctor) expiry(what string, c *x509.Certificate) {
+	left := c.NotAfter.Sub(d.now())
+	switch {
+	case left <= 0:
+		d.fail("tls", "renew it", "%s expired on %s", what, c.NotAfter.Format(time.DateOnly))
+	case d.now().Before(c.NotBefore):
+		d.fail("tls", "check the clock of this machine", "%s is not valid before %s", what, c.NotBefore.Format(time.DateTime))
+	case left < soon:
+		d.warn("tls", "renew it", "%s expires on %s", what, c.NotAfter.Format(time.DateOnly))
+	default:
+		d.ok("tls", "%s is good until %s", what, c.NotAfter.Format(time.DateOnly))
+	}
+}
+
+// certificate looks at the one that the server itself serves.
+func (d *doctor) certificate() {
+	t := d.app.config.TLS
+	if t.Cert == "" {
+		return
+	}
+	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	if err != nil {
+		d.fail("tls", "check tls.cert and tls.key", "%s", err)
+		return
+	}
+	d.expiry("tls.cert", pair.Leaf)
+	u, err := url.Parse(d.app.config.Issuer)
+	if err != nil {
+		return
+	}
+	if err := pair.Leaf.VerifyHostname(u.Hostname()); err != nil {
+		d.warn("tls", "get one for that name, unless a proxy with another certificate stands in front", "tls.cert is not for the host of issuer: %s", err)
+	}
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/thirdparty"
+)
+
+// providers looks at each upstream provider.
+func (d *doctor) providers(ctx context.Context) {
+	a := d.app
+	if len(a.config.ThirdParty) == 0 {
+		return
+	}
+	if len(a.keys) == 0 { // none yet; it seals nothing here
+		a.keys = [][]byte{make([]byte, 32)}
+	}
+	delegation, err := thirdparty.New(thirdparty.Config{
+		Issuer: a.config.Issuer, Store: noStore{}, SecretKeys: a.keys, Connectors: a.config.Connectors(), Logger: a.log, Audit: a.audit,
+	})
+	if err != nil {
+		d.fail("config", "", "%s", err)
+		return
+	}
+	for _, r := range delegation.Probe(ctx) {
+		d.provider(ctx, r)
+	}
+}
+
+// noStore is for a delegation that only looks.
+type noStore struct{ thirdparty.Store }
+
+func (d *doctor) provider(ctx context.Context, r thirdparty.ProbeResult) {
+	check, logout := "provider "+r.Connector, ""
+	if r.LogoutURI != "" {
+		logout = "and, if it offers back-channel logout: " + r.LogoutURI
+	}
+	d.add(check, "skipped", logout, "make sure that this redirect URI is registered at %s: %s", r.Name, r.RedirectURI)
+	for _, f := range r.Findings {
+		level, advice := string(f.Verdict), f.Advice
+		if f.Verdict == thirdparty.Problem {
+			level, advice = "fail", strings.TrimSpace(advice+" See docs/providers/"+r.Type+".md.")
+		}
+		d.add(check, level, advice, "%s", f.What)
+	}
+	d.callback(ctx, check, r.RedirectURI)
+}
+
+// callback sees whether the redirect URI leads to this server, as configured now. Without
+// a state there is nothing to come back to, which the server says with a page.
+func (d *doctor) callback(ctx context.Context, check, redirectURI string) {
+	if !d.running {
+		return
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, redirectURI, nil)
+	if err != nil {
+		d.fail(check, "", "%s", err)
+		return
+	}
+	resp, err := d.http.Do(req)
+	if err != nil {
+		return // the issuer has told about it
+	}
+	resp.Body.Close()
+	switch resp.StatusCode {
+	case http.StatusBadRequest:
+	case http.StatusNotFound:
+		d.fail(check, "restart the server if this provider is new; else let the proxy forward everything below the issuer's path", "the running server knows no %s", redirectURI)
+	default:
+		d.warn(check, "let the proxy forward everything below the issuer's path, unchanged", "%s answers %s, and should say that nobody is under way", redirectURI, resp.Status)
+	}
+}
+
+// brokers sees whether those that may have upstream tokens are there to ask for them.
+func (d *doctor) brokers(ctx context.Context) {
+	var wanted []string
+	for _, c := range d.app.config.Connectors() {
+		for _, b := range c.Broker {
+			if !slices.Contains(wanted, b.Resource) {
+				wanted = append(wanted, b.Resource)
+			}
+		}
+	}
+	if len(wanted) == 0 {
+		return
+	}
+	able, err := d.operated(ctx)
+	if err != nil {
+		d.fail("broker", "", "%s", err)
+		return
+	}
+	for _, resource := range wanted {
+		if slices.Contains(able, resource) {
+			d.ok("broker", "a client may ask for upstream tokens for %s", resource)
+			continue
+		}
+		d.warn("broker", "mcp-authd client add --grant client_credentials --resource "+resource,
+			"no confidential client names the resource %s, so nobody can ask for its upstream tokens", resource)
+	}
+}
+
+// operated returns the resources that confidential clients of the operator name.
+func (d *doctor) operated(ctx context.Context) (resources []string, err error) {
+	a := d.app
+	clients, err := a.configuredClients()
+	if err != nil {
+		return nil, err
+	}
+	if d.current {
+		stored, err := pages(func(after string) ([]storage.Client, string, error) {
+			page, err := a.store.ListClients(ctx, after, pageSize)
+			if len(page) > 0 {
+				after = page[len(page)-1].ID
+			}
+			return page, after, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		clients = append(clients, stored...)
+	}
+	for _, c := range clients {
+		if c.Public() || !c.Operated() {
+			continue
+		}
+		for _, r := range c.Resources {
+			if uri, err := oauth.CanonicalResource(r); err == nil {
+				resources = append(resources, uri)
+			}
+		}
+	}
+	return resources, nil
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"crypto/x509"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/config"
+)
+
+// testDoctor is a doctor with a configuration.
+func testDoctor(t *testing.T, text string) *doctor {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := config.Load(config.Source{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newDoctor(std{})
+	d.app = &app{config: l, log: slog.New(slog.DiscardHandler)}
+	return d
+}
+
+// last returns the last finding as text.
+func (d *doctor) last() string {
+	if len(d.findings) == 0 {
+		return ""
+	}
+	f := d.findings[len(d.findings)-1]
+	return f.Level + " " + f.Check + " " + f.What
+}
+
+func TestDoctorOnFiles(t *testing.T) {
+	dir := t.TempDir()
+	for _, d := range []string{dir, filepath.Dir(dir)} {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	private := filepath.Join(dir, "private")
+	if err := os.Mkdir(private, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	mount := filepath.Join(dir, "..2026_11_21")
+	if err := os.Mkdir(mount, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		path string
+		mode os.FileMode
+		want string
+	}{
+		{filepath.Join(dir, "a"), 0o600, ""},
+		{filepath.Join(dir, "b"), 0o640, ""},
+		{filepath.Join(dir, "c"), 0o644, "fail files it is readable to every user of this machine"},
+		{filepath.Join(private, "d"), 0o644, "warning files only its directory keeps others from it"},
+		{filepath.Join(mount, "e"), 0o644, "warning files it is readable to every user in the container"},
+	} {
+		t.Run(filepath.Base(tt.path), func(t *testing.T) {
+			if err := os.WriteFile(tt.path, nil, tt.mode); err != nil {
+				t.Fatal(err)
+			}
+			d := newDoctor(std{})
+			if d.private("it", tt.path); !strings.HasPrefix(d.last(), tt.want) || tt.want == "" && d.last() != "" {
+				t.Errorf("got %q, want %q", d.last(), tt.want)
+			}
+		})
+	}
+	for text, want := range map[string]bool{
+		"issuer: https://auth.example.com":                                         false,
+		"database: {url: postgres://authd@db/authd}":                               false,
+		"database: {url: postgres://authd:pw@db/authd}":                            true,
+		"secret_key: a-very-secret-key-of-more-than-32-bytes":                      true,
+		"thirdparty: [{id: a, type: google, client_id: x, client_secret: y}]":      true,
+		"clients: [{id: a, secret: b}]":                                            true,
+		"thirdparty: [{id: a, type: google, client_id: x, scopes: [openid]}]":      false,
+		"registration: {documents_proxy: 'http://proxy.example.com:3128'}":         false,
+		"registration: {documents_proxy: 'http://user:pw@proxy.example.com:3128'}": true,
+	} {
+		if got := testDoctor(t, text).app.config.HoldsSecrets(); got != want {
+			t.Errorf("%s: holds secrets: got %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestDoctorOnTime(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	d := newDoctor(std{})
+	d.now = func() time.Time { return now }
+	for left, want := range map[time.Duration]string{
+		-time.Hour: "fail tls it expired on 2026-11-21", time.Hour: "warning tls it expires on 2026-11-21", 90 * 24 * time.Hour: "ok tls it is good until 2027-02-19",
+	} {
+		d.expiry("it", &x509.Certificate{NotBefore: now.Add(-time.Hour), NotAfter: now.Add(left)})
+		if d.last() != want {
+			t.Errorf("%s: got %q, want %q", left, d.last(), want)
+		}
+	}
+	d.expiry("it", &x509.Certificate{NotBefore: now.Add(time.Hour), NotAfter: now.Add(24 * time.Hour)})
+	if !strings.HasPrefix(d.last(), "fail tls it is not valid before") {
+		t.Errorf("got %q", d.last())
+	}
+}
+
+// TestDoctorOnIssuer looks at what may stand where the server should.
+func TestDoctorOnIssuer(t *testing.T) {
+	var answer func(w http.ResponseWriter, r *http.Request)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r) }))
+	defer s.Close()
+	says := func(status int, body string) func(http.ResponseWriter, *http.Request) {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", "https://elsewhere.example.com/")
+			w.WriteHeader(status)
+			w.Write([]byte(strings.ReplaceAll(body, "ISSUER", s.URL)))
+		}
+	}
+	for name, tt := range map[string]struct {
+		answer func(http.ResponseWriter, *http.Request)
+		want   string
+	}{
+		"a redirect":     {says(302, ""), "fail issuer clients cannot read " + s.URL + "/.well-known/oauth-authorization-server: it redirects to https://elsewhere.example.com/"},
+		"a page":         {says(200, "<html>"), "fail issuer clients cannot read " + s.URL + "/.well-known/oauth-authorization-server: the answer is not JSON"},
+		"an error":       {says(502, ""), "fail issuer clients cannot read " + s.URL + "/.well-known/oauth-authorization-server: the answer is 502 Bad Gateway"},
+		"another issuer": {says(200, `{"issuer":"https://auth.example.com"}`), "fail issuer " + s.URL + `/.well-known/oauth-authorization-server is answered by another issuer, "https://auth.example.com"`},
+		"no key set":     {says(200, `{"issuer":"ISSUER","jwks_uri":"http://127.0.0.1:1/"}`), "fail issuer the key set http://127.0.0.1:1/ cannot be read: connect: connection refused"},
+		"other keys":     {says(200, `{"issuer":"ISSUER","jwks_uri":"ISSUER/keys","keys":[{"kid":"b"}]}`), "fail issuer " + s.URL + "/keys has none of the keys of this database: another installation answers, or a cache"},
+		"our keys":       {says(200, `{"issuer":"ISSUER","jwks_uri":"ISSUER/keys","keys":[{"kid":"a"}]}`), "ok issuer its key set is the one of this database"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer = tt.answer
+			d := testDoctor(t, "issuer: "+s.URL)
+			d.running, d.kids = true, []string{"a"}
+			if d.issuer(t.Context()); d.last() != tt.want {
+				t.Errorf("got  %q\nwant %q", d.last(), tt.want)
+			}
+		})
+	}
+}
+
+// TestDoctorOnServer looks at what the management listener says.
+func TestDoctorOnServer(t *testing.T) {
+	status := http.StatusOK
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/readyz" {
+			w.WriteHeader(status)
+		}
+	}))
+	defer s.Close()
+	address := s.Listener.Addr().String()
+	for _, tt := range []struct {
+		name, management string
+		status           int
+		want             string
+	}{
+		{"ready", address, 200, "ok server it runs on " + address + " and is ready"},
+		{"not ready", address, 503, "fail server it runs and is not ready: http://" + address + "/readyz answered 503 Service Unavailable; the log of the server says why"},
+		{"nobody there", "127.0.0.1:1", 200, "warning server somebody listens on " + address + ", and nobody on management.listen (127.0.0.1:1)"},
+		{"none", `""`, 200, "ok server somebody listens on " + address},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			status = tt.status
+			d := testDoctor(t, "listen: "+address+"\nmanagement: {listen: "+tt.management+"}")
+			if d.server(t.Context()); d.last() != tt.want {
+				t.Errorf("got  %q\nwant %q", d.last(), tt.want)
+			}
+		})
+	}
+}

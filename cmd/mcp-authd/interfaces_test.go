@@ -1,0 +1,14 @@
+package main
+
+import (
+	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/thirdparty"
+)
+
+// The authorization server and the delegation know each other by these interfaces only.
+var (
+	_ authserver.Delegation = (*thirdparty.Delegation)(nil)
+	_ authserver.Bindings   = (*thirdparty.Delegation)(nil)
+	_ authserver.Accounts   = (*thirdparty.Delegation)(nil)
+	_ authserver.Broker     = (*thirdparty.Delegation)(nil)
+)

@@ -1,0 +1,191 @@
+package upstreamtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Request is what was sent to a provider, by whomever, and what it answered.
+type Request struct {
+	Method, Path string
+	Query        url.Values
+	Header       http.Header
+	Body         string
+	Form         url.Values // the body, if it is a form
+	Status       int
+	Location     string // where the answer redirects to
+	Answer       string // its body, if it is JSON
+}
+
+// front stands before a provider: its address is the provider's.
+type front struct {
+	host    string // as in the issuer
+	address string
+	proxy   *httputil.ReverseProxy
+
+	mu       sync.Mutex // guards what follows
+	server   *http.Server
+	listener net.Listener
+	slow     time.Duration
+	requests []Request
+}
+
+func newFront(tb testing.TB, name string) *front {
+	tb.Helper()
+	bind := name
+	if name == "localhost" {
+		bind = "127.0.0.1"
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(bind, "0"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	f := &front{host: net.JoinHostPort(name, port), address: l.Addr().String(), listener: l}
+	tb.Cleanup(f.down)
+	return f
+}
+
+// open begins to serve what is at an address. The Host header stays: providers build
+// their URLs with it.
+func (f *front) open(tb testing.TB, address string) {
+	tb.Helper()
+	f.proxy = &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(&url.URL{Scheme: "http", Host: address})
+		r.Out.Host = r.In.Host
+	}}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.serve()
+}
+
+// serve is called under the lock.
+func (f *front) serve() {
+	f.server = &http.Server{Handler: f, ReadHeaderTimeout: 10 * time.Second}
+	go f.server.Serve(f.listener)
+}
+
+// ServeHTTP records a request and passes it on.
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+	if err != nil {
+		http.Error(w, "the body ended early", http.StatusBadRequest)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	f.mu.Lock()
+	slow := f.slow
+	f.mu.Unlock()
+	select {
+	case <-time.After(slow):
+	case <-r.Context().Done():
+	}
+	kept := Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(), Header: r.Header.Clone(), Body: string(body)}
+	kept.Form, _ = url.ParseQuery(kept.Body) // what is no form has no fields that anybody looks for
+	seen := &watched{ResponseWriter: w}
+	f.proxy.ServeHTTP(seen, r)
+	kept.Status, kept.Location, kept.Answer = seen.status, w.Header().Get("Location"), seen.body.String()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.requests = append(f.requests, kept)
+}
+
+// watched remembers an answer.
+type watched struct {
+	http.ResponseWriter
+	status int
+	body   bytes.Buffer
+}
+
+func (w *watched) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *watched) Write(b []byte) (int, error) {
+	if strings.HasPrefix(w.Header().Get("Content-Type"), "application/json") {
+		w.body.Write(b)
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+func (f *front) down() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.listener.Close()
+	if f.server != nil {
+		f.server.Close()
+	}
+}
+
+// Down makes the provider unreachable, with all connections cut; Up brings it back.
+func (p *Provider) Down() { p.front.down() }
+
+// Up makes the provider reachable again, with all that it knew.
+func (p *Provider) Up(tb testing.TB) {
+	tb.Helper()
+	p.front.mu.Lock()
+	defer p.front.mu.Unlock()
+	l, err := net.Listen("tcp", p.front.address)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p.front.listener = l
+	p.front.serve()
+}
+
+// Slow makes every answer take longer by d.
+func (p *Provider) Slow(d time.Duration) {
+	p.front.mu.Lock()
+	defer p.front.mu.Unlock()
+	p.front.slow = d
+}
+
+// Requests returns all that was sent to the provider so far, in the order of the answers.
+func (p *Provider) Requests() []Request {
+	p.front.mu.Lock()
+	defer p.front.mu.Unlock()
+	return slices.Clone(p.front.requests)
+}
+
+// TokenCalls counts the requests to the token endpoint with a grant type.
+func (p *Provider) TokenCalls(grantType string) (n int) {
+	for _, r := range p.Requests() {
+		if r.Method == http.MethodPost && r.Path == "/token" && r.Form.Get("grant_type") == grantType {
+			n++
+		}
+	}
+	return n
+}
+
+// Tokens returns every token that the provider has given out so far, by the names of
+// RFC 6749: access_token, refresh_token and id_token.
+func (p *Provider) Tokens() (out []map[string]string) {
+	for _, r := range p.Requests() {
+		var answer map[string]any
+		if r.Path != "/token" || r.Status != http.StatusOK || json.Unmarshal([]byte(r.Answer), &answer) != nil {
+			continue
+		}
+		given := map[string]string{}
+		for _, name := range []string{"access_token", "refresh_token", "id_token"} {
+			if token, ok := answer[name].(string); ok {
+				given[name] = token
+			}
+		}
+		out = append(out, given)
+	}
+	return out
+}

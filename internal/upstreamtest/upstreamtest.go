@@ -1,0 +1,214 @@
+// Package upstreamtest runs real OpenID providers for tests: Dex, built from the module
+// in test/dex, and node-oidc-provider from npm (test/upstream/provider.mjs). Each runs
+// behind a front on this machine that records what is sent to it, and that can be slow
+// or away.
+package upstreamtest
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/npmtest"
+)
+
+// User is somebody with an account at the provider. They sign in with Email and Password.
+type User struct {
+	ID       string   `json:"id"`
+	Name     string   `json:"name"`
+	Email    string   `json:"email"`
+	Password string   `json:"password"`
+	Groups   []string `json:"groups,omitempty"` // node-oidc-provider's only
+}
+
+// The people that every provider knows.
+var (
+	Alice = User{ID: "person-alice-1", Name: "Alice", Email: "alice@example.org", Password: "alice's password", Groups: []string{"staff"}}
+	Bob   = User{ID: "person-bob-2", Name: "Bob", Email: "bob@example.net", Password: "bob's password"}
+)
+
+// Options say what a provider should be.
+type Options struct {
+	// RedirectURIs are those of the one client, mcp-authd.
+	RedirectURIs []string
+	// TokenTTL is how long access tokens live. Default: one hour.
+	TokenTTL time.Duration
+	// Host is where it is: "localhost" unless another name of this machine is given.
+	// Browsers keep cookies by host and not by port.
+	Host string
+
+	// What follows is for node-oidc-provider only.
+
+	// BackChannelLogout is where it says that a session has ended; "": nowhere.
+	BackChannelLogout string
+	// Scopes are offered beyond the usual ones. The person is asked about each.
+	Scopes []string
+	// Offline makes it give refresh tokens only for the scope offline_access, and that only
+	// with the person's consent each time (OpenID Connect Core §11). Without, it gives them
+	// to everybody and knows no such scope.
+	Offline bool
+	// NoIntrospection leaves a client userinfo and refreshing to ask by.
+	NoIntrospection bool
+}
+
+// Provider is a running provider. It ends with the test.
+type Provider struct {
+	Kind                         string // "Dex" or "node-oidc-provider"
+	Issuer                       string
+	ClientID, ClientSecret       string
+	LoginField, PasswordField    string // of its login form
+	SessionEnd                   string // where a browser ends its session; "": nowhere
+	RevokesAccess, KeepsSessions bool   // it withdraws access tokens too; it has a session cookie
+
+	front *front
+	admin string
+	log   *lockedBuffer
+}
+
+// Dex starts Dex. It has no session of its own, so people sign in every time; its
+// access tokens are JWTs that it does not take back; refresh tokens rotate, and need the
+// scope offline_access.
+func Dex(tb testing.TB, o Options) *Provider {
+	tb.Helper()
+	p := &Provider{Kind: "Dex", LoginField: "login", PasswordField: "password"}
+	p.start(tb, o, exec.Command(dex(tb)))
+	return p
+}
+
+// Node starts node-oidc-provider. It demands PKCE, remembers people by a cookie, rotates
+// refresh tokens and revokes everything when a spent one is used again.
+func Node(tb testing.TB, o Options) *Provider {
+	tb.Helper()
+	p := &Provider{Kind: "node-oidc-provider", LoginField: "login", PasswordField: "password", RevokesAccess: true, KeepsSessions: true}
+	p.start(tb, o, npmtest.Command(tb, "node", "upstream/provider.mjs"))
+	p.SessionEnd = p.Issuer + "/session/end"
+	return p
+}
+
+// Revoke takes back, at the provider, what a person has granted to mcp-authd.
+func (p *Provider) Revoke(tb testing.TB, u User) {
+	tb.Helper()
+	p.administer(tb, "/revoke", u)
+}
+
+// Disable closes a person's account. node-oidc-provider only.
+func (p *Provider) Disable(tb testing.TB, u User) {
+	tb.Helper()
+	p.administer(tb, "/disable", u)
+}
+
+func (p *Provider) administer(tb testing.TB, path string, u User) {
+	tb.Helper()
+	resp, err := http.Post("http://"+p.admin+path+"?user="+url.QueryEscape(u.ID), "", nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(resp.Body)
+		tb.Fatalf("%s: %s answered %s: %s", p.Kind, path, resp.Status, body)
+	}
+}
+
+// Log returns what the provider has printed so far.
+func (p *Provider) Log() string { return p.log.String() }
+
+func (p *Provider) start(tb testing.TB, o Options, cmd *exec.Cmd) {
+	tb.Helper()
+	if o.TokenTTL == 0 {
+		o.TokenTTL = time.Hour
+	}
+	if o.Host == "" {
+		o.Host = "localhost"
+	}
+	p.front = newFront(tb, o.Host)
+	p.Issuer = "http://" + p.front.host
+	p.ClientID, p.ClientSecret = "mcp-authd", "a secret of at least 32 characters, for tests"
+	config, err := json.Marshal(map[string]any{
+		"issuer": p.Issuer, "client_id": p.ClientID, "client_secret": p.ClientSecret, "redirect_uris": o.RedirectURIs,
+		"users": []User{Alice, Bob}, "token_ttl": int(o.TokenTTL / time.Second),
+		"backchannel_logout": o.BackChannelLogout, "scopes": o.Scopes, "introspection": !o.NoIntrospection, "offline": o.Offline,
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p.log = &lockedBuffer{}
+	cmd.Stderr = p.log
+	address := p.run(tb, cmd, config)
+	p.front.open(tb, address)
+}
+
+// run starts the program, which ends when its standard input does: with the test, or
+// with this process whatever becomes of it.
+func (p *Provider) run(tb testing.TB, cmd *exec.Cmd, config []byte) (address string) {
+	tb.Helper()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	ended := make(chan struct{})
+	tb.Cleanup(func() {
+		in.Close()
+		select {
+		case <-ended:
+		case <-time.After(10 * time.Second):
+			_ = cmd.Process.Kill()
+			tb.Errorf("%s did not end\n%s", p.Kind, p.Log())
+		}
+	})
+	var ready struct{ Address, Admin string }
+	answer := make(chan error, 1)
+	go func() {
+		line, err := bufio.NewReader(out).ReadBytes('\n')
+		if err == nil {
+			err = json.Unmarshal(line, &ready)
+		}
+		answer <- err
+		_ = cmd.Wait() // how it ends is of no interest
+		close(ended)
+	}()
+	if _, err := in.Write(append(config, '\n')); err != nil {
+		tb.Fatal(err)
+	}
+	select {
+	case err := <-answer:
+		if err != nil {
+			tb.Fatalf("%s did not start: %v\n%s", p.Kind, err, p.Log())
+		}
+	case <-time.After(30 * time.Second):
+		tb.Fatalf("%s did not start in 30 seconds\n%s", p.Kind, p.Log())
+	}
+	p.admin = ready.Admin
+	return ready.Address
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex // guards b
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

@@ -1,0 +1,229 @@
+package mcpresource
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// RFC 8693 §2.1 and §3.
+const (
+	grantTokenExchange = "urn:ietf:params:oauth:grant-type:token-exchange"
+	typeAccessToken    = "urn:ietf:params:oauth:token-type:access_token"
+)
+
+// fetch exchanges and remembers, unless so many exchanges are under way that a crowd of
+// callers would take the authorization server down through us.
+func (b *Broker) fetch(ctx context.Context, ask exchange) (UpstreamToken, error) {
+	select {
+	case b.calls <- struct{}{}:
+		defer func() { <-b.calls }()
+	default:
+		return UpstreamToken{}, fmt.Errorf("%w: too many are being fetched", ErrBrokerUnavailable)
+	}
+	endpoint, err := b.locate(ctx)
+	if err != nil {
+		return UpstreamToken{}, fmt.Errorf("%w: %w", ErrBrokerUnavailable, err)
+	}
+	asked := b.c.Now()
+	status, body, err := b.post(ctx, endpoint, ask)
+	switch {
+	case err != nil:
+		return UpstreamToken{}, fmt.Errorf("%w: %w", ErrBrokerUnavailable, err)
+	case status != http.StatusOK:
+		return UpstreamToken{}, b.refused(status, body, ask.provider)
+	}
+	t, err := readToken(body, asked)
+	if err != nil {
+		return UpstreamToken{}, fmt.Errorf("%w: %w", ErrBrokerUnavailable, err)
+	}
+	b.cache.put(ask.key, t, b.until(t, asked))
+	return t, nil
+}
+
+func (b *Broker) until(t UpstreamToken, now time.Time) time.Time {
+	until := now.Add(b.c.CacheTTL)
+	if last := t.Expiry.Add(-brokerMargin); !t.Expiry.IsZero() && last.Before(until) {
+		return last
+	}
+	return until
+}
+
+func (b *Broker) locate(ctx context.Context) (string, error) {
+	if b.c.Endpoint != "" {
+		return b.c.Endpoint, nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.endpoint != "" {
+		return b.endpoint, nil
+	}
+	m, err := discover(ctx, b.c.HTTPClient, b.c.Issuer)
+	if err != nil {
+		return "", err
+	}
+	if err := checkEndpoint(m.Token); err != nil {
+		return "", fmt.Errorf("token endpoint: %w", err)
+	}
+	b.endpoint = m.Token
+	return b.endpoint, nil
+}
+
+// post sends an RFC 8693 §2.1 request. The audience is the provider, which is where the
+// token is to be used.
+func (b *Broker) post(ctx context.Context, endpoint string, ask exchange) (int, []byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, exchangeTimeout)
+	defer cancel()
+	form := url.Values{
+		"grant_type": {grantTokenExchange}, "audience": {ask.provider},
+		"subject_token": {ask.subject}, "subject_token_type": {typeAccessToken},
+	}
+	if len(ask.scopes) > 0 {
+		form.Set("scope", ask.scopes.String())
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(form.Encode()))
+	if err != nil {
+		return 0, nil, err
+	}
+	req.SetBasicAuth(url.QueryEscape(b.c.ClientID), url.QueryEscape(b.c.ClientSecret)) // RFC 6749 §2.3.1
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Accept", "application/json")
+	resp, err := b.c.HTTPClient.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument+1))
+	if err == nil && len(body) > maxDocument {
+		err = errors.New("the answer is too large")
+	}
+	return resp.StatusCode, body, err
+}
+
+// exchangeTimeout leaves the authorization server time to refresh at the provider.
+const exchangeTimeout = 20 * time.Second
+
+// readToken reads an RFC 8693 §2.2.1 answer.
+func readToken(body []byte, now time.Time) (UpstreamToken, error) {
+	var answer struct {
+		AccessToken string     `json:"access_token"`
+		IssuedType  string     `json:"issued_token_type"`
+		TokenType   string     `json:"token_type"`
+		ExpiresIn   int64      `json:"expires_in"`
+		Scope       scopeClaim `json:"scope"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return UpstreamToken{}, errors.New("the answer is not JSON") // never repeat it
+	}
+	if answer.AccessToken == "" || answer.IssuedType != "" && answer.IssuedType != typeAccessToken {
+		return UpstreamToken{}, errors.New("the answer holds no access token")
+	}
+	t := UpstreamToken{AccessToken: answer.AccessToken, TokenType: answer.TokenType, Scopes: oauth.Scopes(answer.Scope)}
+	if t.TokenType == "" || strings.EqualFold(t.TokenType, "bearer") {
+		t.TokenType = "Bearer"
+	}
+	if answer.ExpiresIn > 0 {
+		t.Expiry = now.Add(time.Duration(answer.ExpiresIn) * time.Second)
+	}
+	return t, nil
+}
+
+// refused reads an RFC 6749 §5.2 answer. A link counts only within the issuer, since a
+// person is going to be shown it as coming from there.
+func (b *Broker) refused(status int, body []byte, provider string) error {
+	var answer struct {
+		Code        oauth.Code `json:"error"`
+		Description string     `json:"error_description"`
+		Interaction string     `json:"interaction_uri"`
+	}
+	if json.Unmarshal(body, &answer) != nil || answer.Code == "" {
+		return fmt.Errorf("%w: the token endpoint answered %d", ErrBrokerUnavailable, status)
+	}
+	err := oauth.NewError(answer.Code, oauth.SafeDescription(answer.Description))
+	switch {
+	case answer.Code == oauth.InteractionRequired && strings.HasPrefix(answer.Interaction, b.c.Issuer+"/"):
+		return &InteractionRequiredError{Provider: provider, URL: answer.Interaction}
+	case status >= http.StatusInternalServerError || status == http.StatusTooManyRequests:
+		return fmt.Errorf("%w: %w", ErrBrokerUnavailable, err)
+	}
+	return fmt.Errorf("mcpresource: no token of %s: %w", provider, err)
+}
+
+// tokens remembers upstream tokens. It is bounded; when full, an arbitrary entry goes,
+// which costs one more exchange.
+type tokens struct {
+	size int
+	now  func() time.Time
+
+	mu      sync.Mutex // guards entries
+	entries map[string]keptToken
+}
+
+type keptToken struct {
+	token UpstreamToken
+	until time.Time
+}
+
+func newTokens(size int, now func() time.Time) *tokens {
+	return &tokens{size: size, now: now, entries: map[string]keptToken{}}
+}
+
+func (c *tokens) lookup(key string) (UpstreamToken, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.entries[key]
+	if ok && !c.now().Before(e.until) {
+		delete(c.entries, key)
+		ok = false
+	}
+	return e.token, ok
+}
+
+func (c *tokens) put(key string, t UpstreamToken, until time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.now()
+	if !now.Before(until) {
+		return
+	}
+	if len(c.entries) >= c.size {
+		c.evict(now)
+	}
+	c.entries[key] = keptToken{t, until}
+}
+
+// evict makes room: of a few entries it drops the expired ones, or else one.
+func (c *tokens) evict(now time.Time) {
+	looked, dropped := 0, 0
+	for k, e := range c.entries {
+		if looked++; looked > 16 {
+			break
+		}
+		if !now.Before(e.until) {
+			delete(c.entries, k)
+			dropped++
+		}
+	}
+	for k := range c.entries {
+		if dropped > 0 {
+			return
+		}
+		delete(c.entries, k)
+		dropped++
+	}
+}
+
+func (c *tokens) drop(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.entries, key)
+}

@@ -1,0 +1,200 @@
+package gosdk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+)
+
+const connectURL = "https://auth.example.com/connect/abc"
+
+// needy is a server whose tool, prompt and resource need an upstream token that is there
+// after so many calls.
+func needy(t *testing.T, patience int64) (url string, calls *atomic.Int64) {
+	t.Helper()
+	calls = &atomic.Int64{}
+	token := func() error {
+		if calls.Add(1) > patience {
+			return nil
+		}
+		return fmt.Errorf("reading the list: %w", &mcpresource.InteractionRequiredError{Provider: "github", URL: connectURL})
+	}
+	mux := http.NewServeMux()
+	host := httptest.NewServer(mux)
+	t.Cleanup(host.Close)
+	g, err := mcpresource.New(mcpresource.Config{
+		Resource: host.URL + "/mcp", AuthorizationServers: []string{issuer},
+		Validator: mcpresource.ValidatorFunc(func(_ context.Context, c mcpresource.Credential) (*mcpresource.Principal, error) {
+			return &mcpresource.Principal{Issuer: issuer, Subject: "alice", ClientID: "app", Audience: []string{host.URL + "/mcp"}, ExpiresAt: time.Now().Add(time.Hour)}, nil
+		}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	mcp.AddTool(s, &mcp.Tool{Name: "repos"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "three repositories"}}}, nil, token()
+	})
+	s.AddPrompt(&mcp.Prompt{Name: "repos"}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+		return &mcp.GetPromptResult{}, token()
+	})
+	s.AddResource(&mcp.Resource{URI: "repo:///x", Name: "x"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: "repo:///x", Text: "x"}}}, token()
+	})
+	g.Register(mux, Unguarded(g, s, &Options{interactionPoll: time.Millisecond}))
+	return host.URL + "/mcp", calls
+}
+
+// person is a client whose user says one thing to every question; "": it cannot show links.
+func person(t *testing.T, url, version, says string, questions *[]mcp.ElicitParams) *mcp.ClientSession {
+	t.Helper()
+	o := &mcp.ClientOptions{}
+	if says != "" {
+		o.Capabilities = &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{URL: &mcp.URLElicitationCapabilities{}}}
+		o.ElicitationHandler = func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			*questions = append(*questions, *r.Params)
+			return &mcp.ElicitResult{Action: says}, nil
+		}
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, o)
+	cs, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{
+		Endpoint: url, HTTPClient: &http.Client{Transport: withToken{}}, DisableStandaloneSSE: true, MaxRetries: -1,
+	}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cs.Close() })
+	return cs
+}
+
+type withToken struct{}
+
+func (withToken) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer alice")
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func TestInteractionOf20251125(t *testing.T) {
+	url, _ := needy(t, 1<<40)
+	t.Run("RS-79 RS-198 a client that shows links gets URLElicitationRequired", func(t *testing.T) {
+		var asked []mcp.ElicitParams
+		cs := person(t, url, urlRequired, "accept", &asked)
+		_, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "repos"})
+		var rpc *jsonrpc.Error
+		if !errors.As(err, &rpc) || rpc.Code != -32042 {
+			t.Fatalf("got %v", err)
+		}
+		var data struct{ Elicitations []mcp.ElicitParams }
+		if json.Unmarshal(rpc.Data, &data) != nil || len(data.Elicitations) != 1 {
+			t.Fatalf("got %s", rpc.Data)
+		}
+		q := data.Elicitations[0]
+		if q.Mode != "url" || q.URL != connectURL || len(q.ElicitationID) < 20 || !strings.Contains(q.Message, "github") {
+			t.Errorf("got %+v", q)
+		}
+		for _, err := range []error{
+			second(cs.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "repos"})),
+			second(cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "repo:///x"})),
+		} {
+			if !errors.As(err, &rpc) || rpc.Code != -32042 {
+				t.Errorf("got %v", err)
+			}
+		}
+	})
+	for _, version := range []string{urlRequired, "2025-06-18"} {
+		t.Run("RS-125 RS-79 another client gets the link as text: "+version, func(t *testing.T) {
+			var asked []mcp.ElicitParams
+			cs := person(t, url, version, "", &asked)
+			checkText(t, cs)
+			if err := second(cs.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "repos"})); err == nil || !strings.Contains(err.Error(), connectURL) || strings.Contains(err.Error(), "-32042") {
+				t.Errorf("a prompt: got %v", err)
+			}
+		})
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func checkText(t *testing.T, cs *mcp.ClientSession) {
+	t.Helper()
+	result, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "repos"})
+	if err != nil || !result.IsError || len(result.Content) != 1 || !strings.Contains(result.Content[0].(*mcp.TextContent).Text, connectURL) {
+		t.Errorf("got %+v %v", result, err)
+	}
+}
+
+func TestInteractionOf20260728(t *testing.T) {
+	t.Run("RS-178 RS-184 RS-204 the client asks, comes back, and the call waits for the person", func(t *testing.T) {
+		var asked []mcp.ElicitParams
+		url, calls := needy(t, 5)
+		cs := person(t, url, stateless, "accept", &asked)
+		result, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "repos"})
+		if err != nil || result.IsError || result.Content[0].(*mcp.TextContent).Text != "three repositories" {
+			t.Fatalf("got %+v %v", result, err)
+		}
+		if len(asked) != 1 || asked[0].URL != connectURL || asked[0].Mode != "url" || asked[0].ElicitationID != "" || calls.Load() != 6 {
+			t.Errorf("asked %+v, %d calls", asked, calls.Load())
+		}
+	})
+	t.Run("RS-178 prompts and resources too", func(t *testing.T) {
+		var asked []mcp.ElicitParams
+		url, _ := needy(t, 1)
+		cs := person(t, url, stateless, "accept", &asked)
+		if err := second(cs.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "repos"})); err != nil {
+			t.Error(err)
+		}
+		url, _ = needy(t, 1)
+		cs = person(t, url, stateless, "accept", &asked)
+		if err := second(cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "repo:///x"})); err != nil {
+			t.Error(err)
+		}
+		if len(asked) != 2 {
+			t.Errorf("asked %+v", asked)
+		}
+	})
+	for _, says := range []string{"decline", "cancel"} {
+		t.Run("RS-184 a person who does not want to is asked once: "+says, func(t *testing.T) {
+			var asked []mcp.ElicitParams
+			url, _ := needy(t, 1<<40)
+			checkText(t, person(t, url, stateless, says, &asked))
+			if len(asked) != 1 {
+				t.Errorf("asked %d times", len(asked))
+			}
+		})
+	}
+	t.Run("RS-180 a client that shows no links gets text", func(t *testing.T) {
+		var asked []mcp.ElicitParams
+		url, _ := needy(t, 1<<40)
+		checkText(t, person(t, url, stateless, "", &asked))
+	})
+	t.Run("RS-171 RS-179 the form on the wire", func(t *testing.T) {
+		url, _ := needy(t, 1<<40)
+		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"repos","arguments":{},"requestState":"the tool's own","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"url":{}}}}}}`
+		r := &rig{Server: &httptest.Server{URL: strings.TrimSuffix(url, "/mcp")}}
+		_, out, _ := r.post(t, "alice", stateless, "", body)
+		if i := strings.Index(out, "data: {"); i >= 0 {
+			out = out[i+len("data: "):]
+		}
+		var m struct{ Result json.RawMessage }
+		if err := json.NewDecoder(strings.NewReader(out)).Decode(&m); err != nil {
+			t.Fatalf("%s: %v", out, err)
+		}
+		want := `{"resultType":"input_required","inputRequests":{"connect-github":{"method":"elicitation/create","params":{"mode":"url","message":"Access to your github account is needed. Please allow it in your browser.","url":"` + connectURL + `"}}},"requestState":"the tool's own"}`
+		if string(m.Result) != want {
+			t.Errorf("got  %s\nwant %s", m.Result, want)
+		}
+	})
+}

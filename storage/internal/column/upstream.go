@@ -1,0 +1,106 @@
+package column
+
+import (
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// The columns of what is kept about upstream providers.
+const (
+	IdentityColumns = "connector, subject, user_id, label, created_at, last_used_at"
+	UpstreamColumns = "id, connector, subject, user_id, session_id, linked, sealed, scopes, version, created_at, checked_at, due_at, ended_at, end_reason"
+)
+
+// Replaced is the reason for which a linked session ends when there is a new one.
+const Replaced = "replaced"
+
+// Disabled is the reason for which the sessions of a disabled or deleted account end.
+const Disabled = "disabled"
+
+// IdentityRow reads IdentityColumns.
+type IdentityRow struct {
+	i             storage.Identity
+	created, used int64
+}
+
+// Dest is what to scan into.
+func (r *IdentityRow) Dest() []any {
+	return []any{&r.i.Connector, &r.i.Subject, &r.i.UserID, &r.i.Label, &r.created, &r.used}
+}
+
+// Identity is the record that was read.
+func (r *IdentityRow) Identity() storage.Identity {
+	i := r.i
+	i.CreatedAt, i.LastUsedAt = Time(r.created), Time(r.used)
+	return i
+}
+
+// IdentityValues are the values of IdentityColumns for an identity of a user that is
+// used now. It was created now unless it says otherwise.
+func IdentityValues(i storage.Identity, userID string, now time.Time) []any {
+	if i.CreatedAt.IsZero() {
+		i.CreatedAt = now
+	}
+	return []any{i.Connector, i.Subject, userID, i.Label, Millis(i.CreatedAt), Millis(now)}
+}
+
+// UpstreamRow reads UpstreamColumns.
+type UpstreamRow struct {
+	u                   storage.Upstream
+	sid                 *string
+	scopes              string
+	created             int64
+	checked, due, ended *int64
+}
+
+// Dest is what to scan into.
+func (r *UpstreamRow) Dest() []any {
+	return []any{&r.u.ID, &r.u.Connector, &r.u.Subject, &r.u.UserID, &r.sid, &r.u.Linked, &r.u.Sealed, &r.scopes,
+		&r.u.Version, &r.created, &r.checked, &r.due, &r.ended, &r.u.EndReason}
+}
+
+// Upstream is the record that was read.
+func (r *UpstreamRow) Upstream() (storage.Upstream, error) {
+	u := r.u
+	scopes, err := ParseList[string](r.scopes)
+	u.SessionID, u.Scopes = OptText(r.sid), oauth.Scopes(scopes)
+	u.CreatedAt, u.CheckedAt = Time(r.created), OptTime(r.checked)
+	u.DueAt, u.EndedAt = OptTime(r.due), OptTime(r.ended)
+	return u, err
+}
+
+// UpstreamValues are the values of UpstreamColumns for a new session.
+func UpstreamValues(u storage.Upstream) []any {
+	return []any{u.ID, u.Connector, u.Subject, u.UserID, Text(u.SessionID), u.Linked, Bytes(u.Sealed), List(u.Scopes), 1,
+		Millis(u.CreatedAt), OptMillis(u.CheckedAt), OptMillis(u.DueAt), nil, ""}
+}
+
+// KeyField is a field of an UpstreamKey that is not empty.
+type KeyField struct {
+	Column, Value string
+	orUnknown     bool // NULL will do
+}
+
+// Where is the condition, with the parameter that stands for the value.
+func (f KeyField) Where(parameter string) string {
+	if f.orUnknown {
+		return "(" + f.Column + " = " + parameter + " OR " + f.Column + " IS NULL)"
+	}
+	return f.Column + " = " + parameter
+}
+
+// KeyFields are the columns that a key names.
+func KeyFields(k storage.UpstreamKey) (out []KeyField) {
+	for _, f := range []KeyField{{Column: "id", Value: k.ID}, {Column: "connector", Value: k.Connector}, {Column: "subject", Value: k.Subject},
+		{"session_id", k.SessionID, k.Subject != ""}, {Column: "user_id", Value: k.UserID}} {
+		if f.Value != "" {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// OtherName is what a new user is called whose name is taken.
+func OtherName(u storage.User) string { return u.Name + "-" + u.ID[max(0, len(u.ID)-6):] }

@@ -1,0 +1,143 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+const (
+	// An identity whose user is gone is nobody's: the version before deletes users and
+	// knows of no identities.
+	whose = `SELECT i.user_id FROM identities i JOIN users u ON u.id = i.user_id WHERE i.connector = $1 AND i.subject = $2`
+
+	// admit holds the account against its deletion and its disabling until what is to
+	// end with it is there, and records the sign-in.
+	admit = "UPDATE users SET last_login_at = coalesce($2, last_login_at) WHERE id = $1 AND NOT disabled RETURNING " + column.UserColumns
+
+	tie = "INSERT INTO identities AS i (" + column.IdentityColumns + `) VALUES ($1,$2,$3,$4,$5,$6)
+ON CONFLICT (connector, subject) DO UPDATE SET user_id = excluded.user_id, label = excluded.label, last_used_at = excluded.last_used_at
+WHERE i.user_id = excluded.user_id OR NOT EXISTS (SELECT 1 FROM users u WHERE u.id = i.user_id)`
+
+	insertUpstream = "INSERT INTO upstreams (" + column.UpstreamColumns + ") VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14)"
+
+	insertSession = "INSERT INTO sessions (hash, user_id, auth_time, created_at, expires_at, upstream_id) VALUES ($1,$2,$3,$4,$5,$6)"
+)
+
+// Arrive implements storage.Arrivals. Everything comes under the lock of the account, and
+// in the order of a deletion: account, identity, sessions at providers, browser sessions.
+func (s *Store) Arrive(ctx context.Context, a storage.Arrival) (out storage.User, err error) {
+	err = s.tx(ctx, "arrive", func(ctx context.Context, q querier) error {
+		id, err := arriving(ctx, q, a)
+		if err != nil {
+			return err
+		}
+		if out, err = admitted(ctx, q, a, id); err != nil {
+			return err
+		}
+		if err := changed(errAgain)(exec(ctx, q, tie, column.IdentityValues(a.Identity, id, a.Now)...)); err != nil {
+			return err
+		}
+		return begin(ctx, q, a, id)
+	})
+	if err != nil {
+		return storage.User{}, err
+	}
+	return out, nil
+}
+
+// arriving returns the id of the user who arrives, whom it creates when nobody has the
+// identity.
+func arriving(ctx context.Context, q querier, a storage.Arrival) (string, error) {
+	var owner string
+	err := one(ctx, q, []any{&owner}, whose, a.Identity.Connector, a.Identity.Subject)
+	unknown := errors.Is(err, pgx.ErrNoRows)
+	switch wanted := a.Identity.UserID; {
+	case err != nil && !unknown:
+		return "", err
+	case wanted == "" && !unknown:
+		return owner, nil
+	case wanted != "" && !unknown && owner != wanted:
+		return "", storage.ErrExists
+	case wanted != "":
+		return wanted, nil
+	case a.NewUser == nil:
+		return "", storage.ErrNotFound
+	}
+	return a.NewUser.ID, createArrival(ctx, q, a)
+}
+
+// createArrival creates the new user, under another name when theirs is taken. The id of a
+// new user belongs to the identity; when it is stored although nobody has the identity,
+// its owner has untied it, and whoever comes with it is not let in.
+func createArrival(ctx context.Context, q querier, a storage.Arrival) error {
+	u := *a.NewUser
+	if u.Admin {
+		if _, err := lockSetup(ctx, q); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{u.Name, column.OtherName(u)} {
+		u.Name = name
+		if n, err := exec(ctx, q, insertUser, column.UserValues(u)...); err != nil || n > 0 {
+			return err
+		}
+		var known, tied bool
+		err := one(ctx, q, []any{&known, &tied}, "SELECT EXISTS (SELECT 1 FROM users WHERE id = $3), EXISTS ("+whose+")",
+			a.Identity.Connector, a.Identity.Subject, u.ID)
+		switch {
+		case err != nil:
+			return err
+		case tied:
+			return errAgain // by somebody who arrived at the same moment
+		case known:
+			return storage.ErrExists
+		}
+	}
+	return storage.ErrExists
+}
+
+func admitted(ctx context.Context, q querier, a storage.Arrival, id string) (storage.User, error) {
+	var r column.UserRow
+	var login *int64
+	if a.Session != nil {
+		login = column.OptMillis(a.Now)
+	}
+	err := one(ctx, q, r.Dest(), admit, id, login)
+	if !errors.Is(err, pgx.ErrNoRows) {
+		return r.User(), err
+	}
+	var disabled bool
+	err = one(ctx, q, []any{&disabled}, "SELECT disabled FROM users WHERE id = $1", id)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows) && a.Identity.UserID != "":
+		return storage.User{}, storage.ErrNotFound
+	case errors.Is(err, pgx.ErrNoRows), err == nil && !disabled:
+		return storage.User{}, errAgain // deleted or enabled at this moment
+	case err != nil:
+		return storage.User{}, err
+	}
+	return storage.User{}, storage.ErrRevoked
+}
+
+// begin stores the session at the provider and the browser session.
+func begin(ctx context.Context, q querier, a storage.Arrival, userID string) error {
+	u := a.Upstream
+	u.UserID = userID
+	if u.Linked {
+		_, err := endUpstreams(ctx, q, "linked AND connector = $1 AND user_id = $2", []any{u.Connector, userID}, column.Replaced, a.Now)
+		if err != nil {
+			return err
+		}
+	}
+	if _, err := q.Exec(ctx, insertUpstream, column.UpstreamValues(u)...); err != nil || a.Session == nil {
+		return err
+	}
+	se := a.Session
+	_, err := q.Exec(ctx, insertSession, se.Hash[:], userID, column.Millis(se.AuthTime), column.Millis(se.CreatedAt), column.Millis(se.ExpiresAt), u.ID)
+	return err
+}

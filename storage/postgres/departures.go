@@ -1,0 +1,44 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+// PutDeparture implements storage.Departures.
+func (s *Store) PutDeparture(ctx context.Context, d storage.Departure) error {
+	return s.do(ctx, "put departure", func(ctx context.Context, q querier) error {
+		return changed(storage.ErrExists)(exec(ctx, q, "INSERT INTO departures (key, sealed, expires_at) VALUES ($1,$2,$3) ON CONFLICT DO NOTHING",
+			d.Key[:], column.Bytes(d.Sealed), column.Millis(d.ExpiresAt)))
+	})
+}
+
+// TakeDeparture implements storage.Departures: of N callers one deletes the row.
+func (s *Store) TakeDeparture(ctx context.Context, key storage.Hash, now time.Time) (out storage.Departure, err error) {
+	err = s.do(ctx, "take departure", func(ctx context.Context, q querier) error {
+		var sealed []byte
+		var expires int64
+		err := one(ctx, q, []any{&sealed, &expires}, "DELETE FROM departures WHERE key = $1 RETURNING sealed, expires_at", key[:])
+		switch {
+		case err != nil:
+			return err
+		case expires <= column.Millis(now):
+			return storage.ErrExpired
+		}
+		out = storage.Departure{Key: key, Sealed: sealed, ExpiresAt: column.Time(expires)}
+		return nil
+	})
+	return out, err
+}
+
+// Farewell implements storage.UpstreamEnds.
+func (s *Store) Farewell(ctx context.Context, session storage.Hash, now time.Time) (connector, reason string, err error) {
+	err = s.do(ctx, "farewell", func(ctx context.Context, q querier) error {
+		return one(ctx, q, []any{&connector, &reason}, "SELECT connector, reason FROM farewells WHERE hash = $1 AND expires_at > $2",
+			session[:], column.Millis(now))
+	})
+	return connector, reason, err
+}

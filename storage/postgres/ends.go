@@ -1,0 +1,71 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+// EndUpstreams implements storage.UpstreamEnds.
+func (s *Store) EndUpstreams(ctx context.Context, k storage.UpstreamKey, reason string, now time.Time) (out []storage.Upstream, err error) {
+	fields := column.KeyFields(k)
+	if len(fields) == 0 {
+		return nil, nil
+	}
+	var where []string
+	var args []any
+	for _, f := range fields {
+		args = append(args, f.Value)
+		where = append(where, f.Where("$"+strconv.Itoa(len(args))))
+	}
+	err = s.tx(ctx, "end upstreams", func(ctx context.Context, q querier) (err error) {
+		out, err = endUpstreams(ctx, q, strings.Join(where, " AND "), args, reason, now)
+		return err
+	})
+	if errors.Is(err, storage.ErrNotFound) {
+		err = nil // a provider has named what no record can be
+	}
+	return out, err
+}
+
+const (
+	eraseUpstreams = `UPDATE upstreams SET sealed = NULL, claimed_until = NULL, ended_at = $1, end_reason = $2 WHERE id = ANY($3)`
+
+	// endSessions leaves a word for each browser.
+	endSessions = `WITH gone AS (DELETE FROM sessions WHERE upstream_id IS NOT NULL AND upstream_id = ANY($1) RETURNING hash, upstream_id, expires_at)
+INSERT INTO farewells (hash, connector, reason, expires_at)
+SELECT g.hash, u.connector, $2, g.expires_at FROM gone g JOIN upstreams u ON u.id = g.upstream_id
+ON CONFLICT DO NOTHING`
+)
+
+// endUpstreams ends the live sessions at providers that match where, and what rests on
+// them. They are locked in order, so that two that end the same do not wait for each
+// other. The browser sessions go before the grants, as in cutOff, and for its reason.
+func endUpstreams(ctx context.Context, q querier, where string, args []any, reason string, now time.Time) ([]storage.Upstream, error) {
+	out, err := each(ctx, q, upstream, selectUpstream+where+" AND ended_at IS NULL ORDER BY id FOR UPDATE", args...)
+	if err != nil || len(out) == 0 {
+		return nil, err
+	}
+	ids := make([]string, len(out))
+	for i, u := range out {
+		ids[i] = u.ID
+	}
+	return out, all(ctx, q,
+		statement{eraseUpstreams, []any{column.Millis(now), reason, ids}},
+		statement{endSessions, []any{ids, reason}},
+		revoke("upstream_id IS NOT NULL AND upstream_id = ANY($3)", now, ids),
+	)
+}
+
+// eraseOfUser ends the sessions at providers of a user whose browser sessions and grants
+// end anyway. It locks them in the order of endUpstreams.
+func eraseOfUser(userID string, now time.Time) statement {
+	return statement{`WITH live AS (SELECT id FROM upstreams WHERE user_id = $3 AND ended_at IS NULL ORDER BY id FOR UPDATE)
+UPDATE upstreams AS u SET sealed = NULL, claimed_until = NULL, ended_at = $1, end_reason = $2 FROM live WHERE u.id = live.id`,
+		[]any{column.Millis(now), column.Disabled, userID}}
+}

@@ -1,0 +1,116 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+const (
+	// An identity whose user is gone is nobody's: the version before deletes users and
+	// knows of no identities.
+	whose = `SELECT i.user_id FROM identities i JOIN users u ON u.id = i.user_id WHERE i.connector = ? AND i.subject = ?`
+
+	// admit records the sign-in, if it is one.
+	admit = "UPDATE users SET last_login_at = coalesce(?2, last_login_at) WHERE id = ?1 AND NOT disabled RETURNING " + column.UserColumns
+
+	tie = "INSERT INTO identities (" + column.IdentityColumns + `) VALUES (?,?,?,?,?,?)
+ON CONFLICT (connector, subject) DO UPDATE SET user_id = excluded.user_id, label = excluded.label, last_used_at = excluded.last_used_at`
+
+	insertUpstream = "INSERT INTO upstreams (" + column.UpstreamColumns + ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+
+	insertSession = "INSERT INTO sessions (hash, user_id, auth_time, created_at, expires_at, upstream_id) VALUES (?,?,?,?,?,?)"
+)
+
+// Arrive implements storage.Arrivals.
+func (s *Store) Arrive(ctx context.Context, a storage.Arrival) (storage.User, error) {
+	var out storage.User
+	err := s.write(ctx, "arrive", func(c *conn) error {
+		id, err := arriving(c, a)
+		if err != nil {
+			return err
+		}
+		if out, err = admitted(c, a, id); err != nil {
+			return err
+		}
+		return all(
+			run(c, tie, column.IdentityValues(a.Identity, id, a.Now)...),
+			func() error { return begin(c, a, id) },
+		)
+	})
+	if err != nil {
+		return storage.User{}, err
+	}
+	return out, nil
+}
+
+// arriving returns the id of the user who arrives, whom it creates when nobody has the
+// identity.
+func arriving(c *conn, a storage.Arrival) (string, error) {
+	var owner string
+	err := c.one([]any{&owner}, whose, a.Identity.Connector, a.Identity.Subject)
+	unknown := errors.Is(err, storage.ErrNotFound)
+	switch wanted := a.Identity.UserID; {
+	case err != nil && !unknown:
+		return "", err
+	case wanted == "" && !unknown:
+		return owner, nil
+	case wanted != "" && !unknown && owner != wanted:
+		return "", storage.ErrExists
+	case wanted != "":
+		return wanted, nil
+	case a.NewUser == nil:
+		return "", storage.ErrNotFound
+	}
+	return a.NewUser.ID, createArrival(c, *a.NewUser)
+}
+
+// createArrival creates the new user, under another name when theirs is taken. The id of a
+// new user belongs to the identity; when it is stored although nobody has the identity,
+// its owner has untied it, and whoever comes with it is not let in.
+func createArrival(c *conn, u storage.User) error {
+	for _, name := range []string{u.Name, column.OtherName(u)} {
+		u.Name = name
+		if n, err := c.exec(insertUser, column.UserValues(u)...); err != nil || n > 0 {
+			return err
+		}
+	}
+	return storage.ErrExists
+}
+
+func admitted(c *conn, a storage.Arrival, id string) (storage.User, error) {
+	var r column.UserRow
+	var login *int64
+	if a.Session != nil {
+		login = column.OptMillis(a.Now)
+	}
+	err := c.one(r.Dest(), admit, id, login)
+	if !errors.Is(err, storage.ErrNotFound) {
+		return r.User(), err
+	}
+	var disabled bool
+	if err := c.one([]any{&disabled}, "SELECT disabled FROM users WHERE id = ?", id); err != nil {
+		return storage.User{}, err
+	}
+	return storage.User{}, storage.ErrRevoked
+}
+
+// begin stores the session at the provider and the browser session.
+func begin(c *conn, a storage.Arrival, userID string) error {
+	u := a.Upstream
+	u.UserID = userID
+	if u.Linked {
+		_, err := endUpstreams(c, "linked AND connector = ? AND user_id = ?", []any{u.Connector, userID}, column.Replaced, a.Now)
+		if err != nil {
+			return err
+		}
+	}
+	if _, err := c.exec(insertUpstream, column.UpstreamValues(u)...); err != nil || a.Session == nil {
+		return err
+	}
+	se := a.Session
+	_, err := c.exec(insertSession, se.Hash[:], userID, column.Millis(se.AuthTime), column.Millis(se.CreatedAt), column.Millis(se.ExpiresAt), u.ID)
+	return err
+}

@@ -1,0 +1,42 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+// PutDeparture implements storage.Departures.
+func (s *Store) PutDeparture(ctx context.Context, d storage.Departure) error {
+	return s.write(ctx, "put departure", func(c *conn) error {
+		return changed(storage.ErrExists)(c.exec("INSERT INTO departures (key, sealed, expires_at) VALUES (?,?,?) ON CONFLICT DO NOTHING",
+			d.Key[:], column.Bytes(d.Sealed), column.Millis(d.ExpiresAt)))
+	})
+}
+
+// TakeDeparture implements storage.Departures: of N callers one deletes the row.
+func (s *Store) TakeDeparture(ctx context.Context, key storage.Hash, now time.Time) (storage.Departure, error) {
+	var sealed []byte
+	var expires int64
+	err := s.write(ctx, "take departure", func(c *conn) error {
+		return c.one([]any{&sealed, &expires}, "DELETE FROM departures WHERE key = ? RETURNING sealed, expires_at", key[:])
+	})
+	switch {
+	case err != nil:
+		return storage.Departure{}, err
+	case expires <= column.Millis(now): // and gone: the transaction stands
+		return storage.Departure{}, wrap("take departure", storage.ErrExpired)
+	}
+	return storage.Departure{Key: key, Sealed: sealed, ExpiresAt: column.Time(expires)}, nil
+}
+
+// Farewell implements storage.UpstreamEnds.
+func (s *Store) Farewell(ctx context.Context, session storage.Hash, now time.Time) (connector, reason string, err error) {
+	err = s.read(ctx, "farewell", func(c *conn) error {
+		return c.one([]any{&connector, &reason}, "SELECT connector, reason FROM farewells WHERE hash = ? AND expires_at > ?",
+			session[:], column.Millis(now))
+	})
+	return connector, reason, err
+}

@@ -1,0 +1,151 @@
+package storage
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// Identity ties a person's account at an upstream provider to a user. Connector and
+// Subject are its key: an e-mail address never is, for it can be given to somebody else.
+type Identity struct {
+	Connector  string // the id of the connector in the configuration
+	Subject    string // the provider's own, stable identifier of the person
+	UserID     string
+	Label      string // what the person is called there, for people to read; never compared
+	CreatedAt  time.Time
+	LastUsedAt time.Time
+}
+
+// Upstream is a session at an upstream provider: the tokens that a sign-in there brought
+// (AS-217). Browser sessions and grants that began with it name it, and end with it.
+type Upstream struct {
+	ID        string // "ups_" + random
+	Connector string
+	Subject   string
+	UserID    string
+	SessionID string // the provider's name for its session (sid), "" when it has none
+	// Linked: it belongs to the account rather than to a sign-in, and is kept although no
+	// grant and no browser session names it.
+	Linked    bool
+	Sealed    []byte // tokens and claims, sealed; nil once the session has ended
+	Scopes    oauth.Scopes
+	Version   int64 // how often Sealed was written; the first is 1
+	CreatedAt time.Time
+	CheckedAt time.Time // when the provider last confirmed it
+	DueAt     time.Time // when to ask the provider next
+	EndedAt   time.Time // zero: live
+	EndReason string    // a word of the contract of thirdparty, "" while live
+}
+
+// Departure is a browser on its way to an upstream provider and back (AS-220). Its key
+// is a digest of the state parameter together with what only that browser holds.
+type Departure struct {
+	Key       Hash
+	Sealed    []byte
+	ExpiresAt time.Time
+}
+
+// Departures holds the browsers that are under way.
+type Departures interface {
+	// PutDeparture stores a departure. ErrExists when the key is taken.
+	PutDeparture(ctx context.Context, d Departure) error
+	// TakeDeparture removes a departure and returns it: of N concurrent calls one gets it.
+	// ErrNotFound when there is none, or no more; ErrExpired, with it gone.
+	TakeDeparture(ctx context.Context, key Hash, now time.Time) (Departure, error)
+}
+
+// Arrival is a person who has come back from an upstream provider.
+type Arrival struct {
+	// Identity is who the provider says it is. With a UserID it is to be tied to that
+	// user; without, whoever has the identity signs in, and NewUser when nobody has.
+	Identity Identity
+	NewUser  *User
+	// Upstream is the new session there. Its UserID is filled in and its Version is 1. If
+	// it is Linked it replaces the user's earlier linked sessions at the connector, which
+	// end as by EndUpstreams, with the reason "replaced".
+	Upstream Upstream
+	// Session is the browser session that begins; nil: none does. Its UserID is filled
+	// in, and its UpstreamID is Upstream.ID. The user's last sign-in is then Now.
+	Session *Session
+	Now     time.Time
+}
+
+// Arrivals signs people in who come from an upstream provider.
+type Arrivals interface {
+	// Arrive stores all of an arrival, or nothing, and returns the user. When the name of
+	// NewUser is taken it is stored as the name followed by "-" and the last six
+	// characters of its id. Of concurrent arrivals of one new identity one creates the
+	// user, and the others are that user.
+	//
+	// ErrRevoked: the account is disabled. ErrExists: the identity is another user's (with
+	// Identity.UserID), or the id of NewUser is stored and has not, or no more, the
+	// identity: whoever unties an account at a provider, because it is in wrong hands,
+	// keeps those out. ErrNotFound: the user of Identity.UserID is gone, or nobody has
+	// the identity and there is no NewUser.
+	Arrive(ctx context.Context, a Arrival) (User, error)
+}
+
+// Identities lists and unties accounts at upstream providers.
+type Identities interface {
+	// Identities returns the identities of a user, oldest first.
+	Identities(ctx context.Context, userID string) ([]Identity, error)
+	// Unlink removes an identity of a user, ends its sessions as EndUpstreams does and
+	// returns them as they were before.
+	// ErrNotFound when the user has no such identity. ErrSpent when it is the last one of
+	// a user without a password, who could not sign in any more.
+	Unlink(ctx context.Context, userID, connector, subject, reason string, now time.Time) ([]Upstream, error)
+}
+
+// Upstreams keeps the sessions at upstream providers fresh. Only the holder of a claim
+// talks to the provider about a session, so that of N replicas one uses a refresh token
+// that can be used once.
+type Upstreams interface {
+	// Upstream returns a session, live or ended. ErrNotFound when there is none, or no more.
+	Upstream(ctx context.Context, id string) (Upstream, error)
+	// UpstreamFor returns a live session of a user at a connector: the one with the id
+	// prefer if it is among them, else a linked one, else the newest. ErrNotFound.
+	UpstreamFor(ctx context.Context, userID, connector, prefer string) (Upstream, error)
+	// ClaimUpstream gives the caller the session until the time until, if it is live, still
+	// has the version and nobody holds it; the version stays. ErrSpent when somebody
+	// holds it or the version is another one; ErrRevoked when it has ended; ErrNotFound.
+	ClaimUpstream(ctx context.Context, id string, version int64, now, until time.Time) error
+	// SaveUpstream stores what the provider answered (Sealed, Scopes, SessionID, CheckedAt,
+	// DueAt, of u), if the session is live and still has u.Version, makes the version one
+	// more, and gives up the claim. ErrSpent when the version is another one; ErrRevoked
+	// when it has ended; ErrNotFound.
+	SaveUpstream(ctx context.Context, u Upstream) error
+	// DueUpstreams returns up to limit live sessions that are due at now and that nobody
+	// holds, the longest due first.
+	DueUpstreams(ctx context.Context, now time.Time, limit int) ([]Upstream, error)
+}
+
+// UpstreamKey selects sessions: every field that is not empty must match. With both a
+// Subject and a SessionID, sessions of the subject whose SessionID is not known match, too:
+// any of them may be the one that is meant.
+type UpstreamKey struct {
+	ID, Connector, Subject, SessionID, UserID string
+}
+
+// UpstreamEnds cuts what rests on a session at an upstream provider (AS-219).
+type UpstreamEnds interface {
+	// EndUpstreams ends every live session that k selects: erases its tokens, revokes
+	// its grants and ends its browser sessions, all at once, and returns them as they
+	// were before. A key without any field selects none. What is ended stays known, with
+	// its reason, for 30 days, and to each browser for as long as its session would have
+	// lasted.
+	EndUpstreams(ctx context.Context, k UpstreamKey, reason string, now time.Time) ([]Upstream, error)
+	// Farewell returns the connector and the reason for which a browser session was
+	// ended by EndUpstreams. ErrNotFound when it was not.
+	Farewell(ctx context.Context, session Hash, now time.Time) (connector, reason string, err error)
+}
+
+// UpstreamCustody is for another master key.
+type UpstreamCustody interface {
+	// ListUpstreams returns up to limit live sessions with an id greater than after, by id.
+	ListUpstreams(ctx context.Context, after string, limit int) ([]Upstream, error)
+	// ResealUpstream replaces what is sealed, if it still is old. ErrSpent when it is
+	// not, or when there is no such live session. The version stays.
+	ResealUpstream(ctx context.Context, id string, old, sealed []byte) error
+}

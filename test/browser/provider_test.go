@@ -1,0 +1,189 @@
+package browser
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/session"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+)
+
+// provider is an identity provider on origins of its own, and the delegation that knows
+// it. It shows no page, like one where the person is signed in already: the browser goes
+// from the first origin to the second, which nobody can know of, and comes back.
+type provider struct {
+	authserver.Bindings
+	store *sqlite.Store
+	front string // where it is
+	back  string // and where it really is
+	home  string // our callback
+	form  bool   // it answers by a form instead
+	trips map[string]session.Trip
+	fail  error
+}
+
+func (p *provider) Providers() []session.Provider {
+	return []session.Provider{{ID: "company", Name: "Example Company", Icon: "keycloak", Host: strings.TrimPrefix(p.front, "http://")}}
+}
+func (p *provider) Route(string) string { return "" }
+func (p *provider) Depart(_ context.Context, t session.Trip) (session.Departure, error) {
+	d := session.Departure{State: secrets.Token(""), Binding: secrets.Token(""), ExpiresAt: time.Now().Add(10 * time.Minute)}
+	d.URL = p.front + "/authorize?state=" + d.State
+	p.trips[d.State+d.Binding] = t
+	return d, nil
+}
+func (p *provider) Return(ctx context.Context, r session.Return) (session.Arrival, error) {
+	key := r.Params.Get("state") + r.Binding
+	trip, ok := p.trips[key]
+	if !ok {
+		return session.Arrival{}, oauth.NewError(oauth.InvalidRequest, "No such trip.")
+	}
+	delete(p.trips, key)
+	if p.fail != nil {
+		return session.Arrival{Trip: trip}, p.fail
+	}
+	now := time.Now()
+	u, err := p.store.Arrive(ctx, storage.Arrival{
+		Identity: storage.Identity{Connector: "company", Subject: "ada", UserID: trip.UserID, Label: "ada@example.com", CreatedAt: now, LastUsedAt: now},
+		NewUser:  &storage.User{ID: "usr_ada", Name: "ada@company", CreatedAt: now},
+		Upstream: storage.Upstream{ID: secrets.ID("ups_"), Connector: "company", Subject: "ada", Sealed: []byte("x"), Version: 1, CreatedAt: now, CheckedAt: now, DueAt: now.Add(time.Hour)},
+		Session:  &r.Session, Now: now,
+	})
+	return session.Arrival{Trip: trip, User: u}, err
+}
+func (p *provider) Check(context.Context, string, time.Duration) error { return nil }
+func (p *provider) Permit(_ context.Context, _, _ string, s oauth.Scopes) (oauth.Scopes, error) {
+	return s, nil
+}
+func (p *provider) Identities(ctx context.Context, user string) ([]storage.Identity, error) {
+	return p.store.Identities(ctx, user)
+}
+func (p *provider) Disconnect(context.Context, string, string, string) error { return storage.ErrSpent }
+
+func (p *provider) answer(w http.ResponseWriter, r *http.Request) {
+	q := url.Values{"state": {r.URL.Query().Get("state")}, "code": {"c"}}
+	if !p.form {
+		http.Redirect(w, r, p.home+"?"+q.Encode(), http.StatusFound)
+		return
+	}
+	fmt.Fprintf(w, `<!doctype html><title>provider</title><main><form method="post" action="%s"><input type="hidden" name="state" value="%s"><input type="hidden" name="code" value="c"><button id="go">Go</button></form></main>`, p.home, q.Get("state"))
+}
+
+// newProvider serves an authorization server with passwords and one provider. It is told
+// of as the demo is, so that the application of the other tests can use it.
+func newProvider(t *testing.T) (*provider, *demotest.Demo) {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	mux := http.NewServeMux()
+	ours := httptest.NewServer(mux)
+	t.Cleanup(ours.Close)
+	p := &provider{store: store, home: ours.URL + "/callback/company", trips: map[string]session.Trip{}}
+	p.back = elsewhere(t, p.answer)
+	p.front = elsewhere(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, p.back+"/?"+r.URL.RawQuery, http.StatusFound)
+	})
+	const mcp = "https://notes.example.com/mcp"
+	as, err := authserver.New(t.Context(), authserver.Config{
+		Issuer: ours.URL, Store: store, SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}, Delegation: p, Bindings: p, Accounts: p,
+		Resources: []storage.Resource{{URI: mcp, Name: "Team notes", Scopes: []storage.ScopeText{{Name: "mcp", Description: "Use the tools of this server", Default: true}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	as.Register(mux)
+	return p, &demotest.Demo{Issuer: ours.URL, MCPURL: mcp}
+}
+
+// elsewhere serves on another site than ours: to a browser, localhost and 127.0.0.1 are two.
+func elsewhere(t *testing.T, h http.HandlerFunc) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
+}
+
+// application is one that the store knows under the id "app".
+func (p *provider) application(t *testing.T) *app {
+	t.Helper()
+	a := serveApp(t)
+	a.id = "app-" + secrets.ID("")[:6]
+	if err := p.store.PutClient(t.Context(), storage.Client{ID: a.id, Name: "An App", RedirectURIs: []string{a.URL + "/callback"}, GrantTypes: []string{"authorization_code"},
+		AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestProvider(t *testing.T) {
+	for _, l := range looks {
+		t.Run("AS-43 AS-46 AS-222 sign in at a provider that redirects through hosts nobody knows of: "+l.name, func(t *testing.T) {
+			p, d := newProvider(t)
+			a, b := p.application(t), open(t, l)
+			b.do(chromedp.Navigate(a.link(d)))
+			b.inspect("provider-login")
+			b.do(chromedp.Click(chromedp.CSS("a.choice")), chromedp.WaitVisible(chromedp.CSS("button[value=approve]")))
+			b.inspect("provider-departure")
+			b.do(chromedp.Click(chromedp.CSS("button[value=approve]")))
+			if q := a.answer(t, b); q.Get("code") == "" || q.Get("state") != "s" || q.Get("iss") != d.Issuer {
+				t.Errorf("got %v", q)
+			}
+			b.do(chromedp.Navigate(d.Issuer + "/"))
+			b.inspect("provider-home")
+		})
+	}
+	l := looks[0]
+	t.Run("AS-220 a provider that answers by a form: the cookie of the trip comes along", func(t *testing.T) {
+		p, d := newProvider(t)
+		p.form = true
+		a, b := p.application(t), open(t, l)
+		b.do(chromedp.Navigate(a.link(d, "provider", "company")), chromedp.Click(chromedp.CSS("button[value=approve]")),
+			chromedp.WaitVisible(chromedp.CSS("#go")), chromedp.Click(chromedp.CSS("#go")))
+		if q := a.answer(t, b); q.Get("code") == "" {
+			t.Errorf("got %v", q)
+		}
+	})
+	t.Run("AS-41 a denial before anything leaves", func(t *testing.T) {
+		p, d := newProvider(t)
+		a, b := p.application(t), open(t, l)
+		b.do(chromedp.Navigate(a.link(d, "provider", "company")), chromedp.Click(chromedp.CSS("button[value=deny]")))
+		if q := a.answer(t, b); q.Get("error") != "access_denied" || len(p.trips) != 0 {
+			t.Errorf("got %v", q)
+		}
+	})
+	t.Run("AS-223 a failure is told, and after a while to the application too", func(t *testing.T) {
+		p, d := newProvider(t)
+		p.fail = oauth.NewError(oauth.TemporarilyUnavailable, "Example Company could not be reached. Please try again in a minute.")
+		a, b := p.application(t), open(t, l)
+		b.do(chromedp.Navigate(a.link(d, "provider", "company")), chromedp.Click(chromedp.CSS("button[value=approve]")), chromedp.WaitVisible(chromedp.CSS("[role=alert]")))
+		b.inspect("provider-failed")
+		if q := a.answer(t, b); q.Get("error") != "temporarily_unavailable" {
+			t.Errorf("got %v", q)
+		}
+	})
+	t.Run("the start page signs in too", func(t *testing.T) {
+		_, d := newProvider(t)
+		b := open(t, l)
+		b.do(chromedp.Navigate(d.Issuer+"/"), chromedp.Click(chromedp.CSS("button.choice")), chromedp.WaitVisible(chromedp.CSS("ul.accounts")))
+		if !strings.HasPrefix(b.location(), d.Issuer+"/") {
+			t.Errorf("at %s", b.location())
+		}
+	})
+}

@@ -1,0 +1,115 @@
+package upstream
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/upstreamtest"
+)
+
+// TestOutage: the provider is away when somebody signs in, and while somebody is signed in.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	i := plan(t)
+	up := i.node("node", upstreamtest.Options{TokenTTL: 30 * time.Second}, nil)
+	i.start()
+	a, alice := newApp(t), newPerson(t, upstreamtest.Alice)
+	id := i.register(t, "An application", a.redirect())
+	link := i.link(id, a.redirect())
+
+	up.Down()
+	t.Run("AS-223 the person sees what happened, and can go back: the client gets an OAuth error", func(t *testing.T) {
+		shown := alice.see(t, link)
+		if shown.Back || !strings.Contains(shown.Text, up.Kind+" could not be reached") {
+			t.Fatalf("the browser shows %s:\n%s", shown.URL, shown.Text)
+		}
+		a.quiet(t) // not at once: there is time to read
+		if shown, err := alice.press("a[rel=noreferrer]"); err != nil || !shown.Back {
+			t.Fatalf("the browser shows %+v, %v", shown, err)
+		}
+		checkUnavailable(t, i, a)
+	})
+	t.Run("AS-223 whoever is no browser is sent back at once", func(t *testing.T) {
+		back, err := upstreamtest.NewPerson(upstreamtest.Alice).Visit(link, a.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if q := back.Query(); q.Get("error") != "temporarily_unavailable" || q.Get("state") != "s" || q.Get("iss") != i.issuer || q.Has("code") {
+			t.Errorf("got %s", back)
+		}
+	})
+	var g grant
+	t.Run("AS-223 it is back, and trying again works", func(t *testing.T) {
+		shown := alice.see(t, link)
+		up.Up(t)
+		for n := 0; !shown.Back; n++ {
+			if n > 20 {
+				t.Fatalf("the browser shows %s:\n%s", shown.URL, shown.Text)
+			}
+			time.Sleep(time.Second / 2) // it is not asked at each attempt
+			var err error
+			if shown, err = alice.press("a.primary"); err == nil {
+				shown, err = alice.goOn(shown)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		g = i.redeem(t, id, a.redirect(), a.answer(t).Get("code"))
+	})
+	if t.Failed() {
+		return
+	}
+	t.Run("AS-219 an outage ends nothing", func(t *testing.T) {
+		up.Down()
+		for end := time.Now().Add(3 * checkEvery); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+			i.lives(t, g.access)
+			if status, active := i.introspect(t, i.issuer, g.access); status != http.StatusOK || !active {
+				t.Fatalf("introspection: got %d, active: %t", status, active)
+			}
+		}
+		if status, out := g.refreshed(t, i.issuer); status != http.StatusOK {
+			t.Errorf("refresh: got %d %v", status, out)
+		}
+	})
+	t.Run("AS-218 and when it is over the provider's word counts again", func(t *testing.T) {
+		up.Up(t)
+		up.Revoke(t, upstreamtest.Alice)
+		took := i.dies(t, g.access, statedDelay+15*time.Second) // it is asked ever more seldom while it is away
+		t.Logf("it took %s", took)
+	})
+}
+
+func checkUnavailable(t *testing.T, i *installation, a *app) {
+	t.Helper()
+	if q := a.answer(t); q.Get("error") != "temporarily_unavailable" || q.Get("state") != "s" || q.Get("iss") != i.issuer || q.Get("error_description") == "" || q.Has("code") {
+		t.Errorf("got %v", q)
+	}
+}
+
+// TestDeclined: the person says no, here or there.
+func TestDeclined(t *testing.T) {
+	t.Parallel()
+	i := plan(t)
+	up := i.node("node", upstreamtest.Options{}, nil)
+	i.start()
+	a, bob := newApp(t), newPerson(t, upstreamtest.Bob)
+	id := i.register(t, "An application", a.redirect())
+	for _, where := range []string{"mcp-authd", "provider"} {
+		t.Run("AS-223 at the "+where, func(t *testing.T) {
+			bob.refuses = where
+			bob.visit(t, i.link(id, a.redirect()))
+			if q := a.answer(t); q.Get("error") != "access_denied" || q.Get("state") != "s" || q.Get("iss") != i.issuer || q.Has("code") {
+				t.Errorf("got %v", q)
+			}
+			if want := map[string]int{"mcp-authd": 0, "provider": 1}[where]; asked(up) != want {
+				t.Errorf("the provider was asked %d times, want %d", asked(up), want)
+			}
+		})
+	}
+	if i.events("upstream.signed_in") != 0 {
+		t.Error("somebody was signed in")
+	}
+}

@@ -1,0 +1,113 @@
+package upstream
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/pgtest"
+	"github.com/mcp-authd/mcp-authd/internal/upstreamtest"
+)
+
+// TestReplicas: three servers on one PostgreSQL hold one session at a provider whose
+// refresh tokens are good for once, and which revokes everything when one comes twice.
+// Each of its access tokens is about to end from the start, so that every check is a
+// refresh; the provider is slow, so that the servers have time to get in each other's way.
+func TestReplicas(t *testing.T) {
+	t.Parallel()
+	i := plan(t)
+	i.config["database"] = map[string]any{"url": pgtest.Start(t).Database(t)}
+	up := i.node("node", upstreamtest.Options{TokenTTL: 30 * time.Second}, nil)
+	servers := []string{i.issuer}
+	i.start()
+	for range 2 {
+		place := reserve(t)
+		i.replica(place)
+		servers = append(servers, "http://"+place.Addr().String())
+	}
+	a, alice := newApp(t), upstreamtest.NewPerson(upstreamtest.Alice)
+	id := i.register(t, "An application", a.redirect())
+	back, err := alice.Visit(i.link(id, a.redirect()), a.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := i.redeem(t, id, a.redirect(), back.Query().Get("code"))
+
+	up.Slow(300 * time.Millisecond)
+	const lasts = 10 * time.Second
+	began := time.Now()
+	var wg sync.WaitGroup
+	for _, server := range servers {
+		for range 4 {
+			wg.Go(func() {
+				for time.Since(began) < lasts {
+					if status, active := i.introspect(t, server, g.access); status != http.StatusOK || !active {
+						t.Errorf("introspection: got %d, active: %t", status, active)
+						return
+					}
+					time.Sleep(30 * time.Millisecond)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	if t.Failed() {
+		return
+	}
+	t.Run("AS-219 every refresh token of the provider is used once, by one of the servers, and none is lost", func(t *testing.T) {
+		used := map[string]int{}
+		for _, r := range up.Requests() {
+			if token := r.Form.Get("refresh_token"); r.Path == "/token" && token != "" {
+				used[token]++
+				if used[token] > 1 || r.Status != http.StatusOK {
+					t.Errorf("refresh %d of a token: %d", used[token], r.Status)
+				}
+			}
+		}
+		most, least := int(lasts/(checkEvery*9/10))+1, int(lasts/(checkEvery+2*time.Second))
+		if n := len(used); n > most || n < least {
+			t.Errorf("%d refreshes in %s, want %d to %d", n, lasts, least, most)
+		}
+		t.Logf("%d refreshes in %s by %d servers", len(used), lasts, len(servers))
+	})
+	t.Run("AS-96 the client's own refreshes at all of them", func(t *testing.T) {
+		for _, server := range servers {
+			if status, out := g.refreshed(t, server); status != http.StatusOK {
+				t.Fatalf("got %d %v", status, out)
+			}
+		}
+	})
+	t.Run("AS-218 revoked, it ends at all of them", func(t *testing.T) {
+		up.Slow(0)
+		up.Revoke(t, upstreamtest.Alice)
+		i.dies(t, g.access, statedDelay)
+		for _, server := range servers {
+			if status, active := i.introspect(t, server, g.access); status != http.StatusOK || active {
+				t.Errorf("introspection: got %d, active: %t", status, active)
+			}
+		}
+		if i.events("upstream.ended") != 1 {
+			t.Errorf("the end is in the logs %d times", i.events("upstream.ended"))
+		}
+	})
+}
+
+// introspect asks one of the servers about a token, as the MCP server.
+func (i *installation) introspect(t *testing.T, server, token string) (status int, active bool) {
+	t.Helper()
+	req, _ := http.NewRequest(http.MethodPost, server+"/introspect", strings.NewReader(url.Values{"token": {token}}.Encode()))
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.SetBasicAuth(resourceClient, url.QueryEscape(resourceSecret))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Error(err)
+		return 0, false
+	}
+	defer resp.Body.Close()
+	var body strings.Builder
+	_ = resp.Write(&body)
+	return resp.StatusCode, strings.Contains(body.String(), `"active":true`)
+}

@@ -1,0 +1,136 @@
+package thirdparty
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+const (
+	logoutPurpose  = "upstream logout"
+	maxLogout      = 16 << 10 // bytes of a request; a logout token has about one thousand
+	logoutsAllowed = 20       // a second and connector, with ten times that at once
+	logoutTries    = 3
+)
+
+// Logout receives the logout tokens of OpenID Connect Back-Channel Logout 1.0 at
+// POST {issuer}/callback/{connector}/logout, and ends what rests on the session that they
+// name. It answers 200 when that is done, also when there was nothing to end, and 400
+// for a token that is not good (§2.8).
+func (d *Delegation) Logout() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store") // §2.8
+		status := d.serveLogout(w, r)
+		if status == http.StatusTooManyRequests {
+			w.Header().Set("Retry-After", "1")
+		}
+		w.WriteHeader(status)
+	})
+}
+
+func (d *Delegation) serveLogout(w http.ResponseWriter, r *http.Request) (status int) {
+	c, ok := d.byID[connectorOf(r.URL.Path)]
+	switch {
+	case !ok:
+		return http.StatusNotFound
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		return http.StatusMethodNotAllowed
+	case !d.logouts.allow(c.ID):
+		return http.StatusTooManyRequests
+	}
+	token, ok := logoutToken(w, r)
+	if !ok {
+		return http.StatusBadRequest
+	}
+	err := d.logOut(r.Context(), c, token)
+	switch {
+	case err == nil:
+		return http.StatusOK
+	case errors.Is(err, errUnreachable): // its keys could not be had: let it try again
+		return http.StatusServiceUnavailable
+	}
+	d.cfg.Logger.LogAttrs(r.Context(), slog.LevelInfo, "logout token refused", slog.String("connector", c.ID), slog.Any("cause", err))
+	return http.StatusBadRequest
+}
+
+// connectorOf is the id in .../callback/{connector}/logout.
+func connectorOf(path string) string {
+	path = strings.TrimSuffix(path, "/logout")
+	return path[strings.LastIndexByte(path, '/')+1:]
+}
+
+// logoutToken reads the one parameter of the request (§2.5).
+func logoutToken(w http.ResponseWriter, r *http.Request) (token string, ok bool) {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/x-www-form-urlencoded" {
+		return "", false
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLogout))
+	if err != nil {
+		return "", false
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return "", false
+	}
+	token = single(form, "logout_token")
+	return token, token != ""
+}
+
+// logOut ends what a logout token names. It is recorded as used first, so that a copy of
+// it does nothing once the person has signed in again.
+func (d *Delegation) logOut(ctx context.Context, c *connector, token string) error {
+	l, err := c.verifyLogout(ctx, token)
+	if err != nil {
+		return err
+	}
+	if err := d.cfg.Store.Spend(ctx, logoutPurpose, c.ID+" "+l.ID, l.ForgetAt); err != nil {
+		return err
+	}
+	key := storage.UpstreamKey{Connector: c.ID, Subject: l.Subject, SessionID: l.SessionID}
+	for pause := 100 * time.Millisecond; ; pause *= 2 {
+		err = d.end(ctx, key, reasonLoggedOut)
+		if err == nil || pause >= 100<<logoutTries*time.Millisecond {
+			return err
+		}
+		if waited := wait(context.WithoutCancel(ctx), pause); waited != nil {
+			return waited
+		}
+	}
+}
+
+// limits bounds how often each connector's logout endpoint is used: a signature is checked
+// each time.
+type limits struct {
+	now func() time.Time
+
+	mu      sync.Mutex // guards buckets
+	buckets map[string]*rate.Limiter
+}
+
+func newLimits(now func() time.Time) *limits {
+	return &limits{now: now, buckets: map[string]*rate.Limiter{}}
+}
+
+func (l *limits) allow(connector string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b, ok := l.buckets[connector]
+	if !ok {
+		b = rate.NewLimiter(logoutsAllowed, 10*logoutsAllowed)
+		l.buckets[connector] = b
+	}
+	return b.AllowN(l.now(), 1)
+}

@@ -1,0 +1,111 @@
+package thirdparty
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/session"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Token returns a token of a provider for the user of an MCP token, to a resource server
+// that the policy of the connector names (RS-202, SP-06). A provider gives one token for
+// all that the person has granted, so the token may do more than was asked; its scopes say
+// what. An *oauth.Error says why there is none: see authserver.Broker, whose server also
+// records who got a token for whom (audit.TokenExchanged).
+func (d *Delegation) Token(ctx context.Context, r session.TokenRequest) (session.UpstreamToken, error) {
+	c, ok := d.byID[r.Provider]
+	if !ok {
+		return session.UpstreamToken{}, errNoTarget
+	}
+	want, err := c.brokered(r)
+	if err != nil {
+		return session.UpstreamToken{}, err
+	}
+	held, err := d.choose(ctx, c, r, want)
+	if err != nil { // the scopes are what the person would be asked for
+		return session.UpstreamToken{Scopes: want}, err
+	}
+	t := held.Tokens
+	kind := t.Type
+	if kind == "" {
+		kind = "Bearer"
+	}
+	return session.UpstreamToken{Token: t.Access, Type: kind, Scopes: t.Scopes, ExpiresAt: t.Expires}, nil
+}
+
+// brokered returns the scopes that a resource server asks for, if it may have them.
+func (c *connector) brokered(r session.TokenRequest) (oauth.Scopes, error) {
+	var allowed oauth.Scopes
+	found := false
+	for _, rule := range c.Broker {
+		if rule.Resource == r.Resource {
+			found, allowed = true, allowed.Union(rule.Scopes)
+		}
+	}
+	switch {
+	case !found:
+		return nil, errNoTarget
+	case len(r.Scopes) == 0:
+		return allowed, nil
+	case !allowed.Has(r.Scopes...):
+		return nil, c.say(oauth.InvalidScope, "This resource server may not have a token of NAME with these scopes.")
+	}
+	return r.Scopes, nil
+}
+
+// choose finds a session of the user whose token has the scopes: the one that the MCP
+// token rests on, else the one that was made for the purpose.
+func (d *Delegation) choose(ctx context.Context, c *connector, r session.TokenRequest, want oauth.Scopes) (holding, error) {
+	missing := c.say(oauth.InteractionRequired, "The person has to allow this at NAME first.")
+	seen := ""
+	for _, prefer := range []string{r.UpstreamID, ""} {
+		u, err := d.cfg.Store.UpstreamFor(ctx, r.UserID, c.ID, prefer)
+		switch {
+		case errors.Is(err, storage.ErrNotFound):
+			return holding{}, missing
+		case err != nil:
+			return holding{}, fmt.Errorf("thirdparty: broker: %w", err)
+		case u.ID == seen || !u.Scopes.Has(want...):
+			seen = u.ID
+			continue
+		}
+		seen = u.ID
+		held, err := d.fresh(ctx, u.ID)
+		switch {
+		case errors.Is(err, storage.ErrRevoked):
+			continue
+		case err != nil:
+			return holding{}, err
+		case held.Tokens.Access == "" || held.Tokens.expired(d.now()) || !held.Tokens.Scopes.Has(want...):
+			continue
+		}
+		return held, nil
+	}
+	return holding{}, missing
+}
+
+// fresh returns what a session holds, checked as before every use, and renewed if it ends
+// within a minute.
+func (d *Delegation) fresh(ctx context.Context, id string) (holding, error) {
+	u, c, err := d.stand(ctx, id, func(c *connector, u storage.Upstream) bool {
+		held, err := d.open(u)
+		if err != nil {
+			return true // asking does not help; it is told below
+		}
+		renewable := held.Tokens.Refresh != "" && held.Tokens.expiring(d.now())
+		return !renewable && (c.Detached || d.now().Sub(u.CheckedAt) < c.CheckEvery)
+	})
+	if err != nil {
+		return holding{}, err
+	}
+	held, err := d.open(u)
+	if err != nil {
+		return holding{}, c.unavailable(err)
+	}
+	return held, nil
+}
+
+var errNoTarget = oauth.NewError(oauth.InvalidTarget, "This resource server may not have tokens of this provider.")

@@ -1,0 +1,360 @@
+package thirdparty
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// TestEnds: whatever ends a session at the provider ends what rests on it here.
+func TestEnds(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		edit   func(*Connector)
+		before func(*fakeupstream.Behaviour)
+		end    func(r *rig)
+		reason string
+	}{
+		{name: "AS-218 AS-219: the account is disabled there (user info says no, and so does refresh)",
+			end: func(r *rig) { r.up.RevokeAll(fakeupstream.Alice.Subject) }, reason: reasonRevoked},
+		{name: "AS-218 AS-219: the account is gone there",
+			end: func(r *rig) { r.up.SetPeople(fakeupstream.Bob) }, reason: reasonRevoked},
+		{name: "AS-218: invalid_grant when renewing", before: func(b *fakeupstream.Behaviour) { b.AccessTTL = 2 * time.Minute },
+			end: func(r *rig) {
+				r.up.Behave(func(b *fakeupstream.Behaviour) { b.RefreshDenied = "invalid_grant" })
+			}, reason: reasonRevoked},
+		{name: "AS-218: no refresh token, and user info says no", before: func(b *fakeupstream.Behaviour) { b.NoRefresh = true },
+			end: func(r *rig) { r.up.RevokeAll(fakeupstream.Alice.Subject) }, reason: reasonRevoked},
+		{name: "AS-218: tokens without an end, and user info says no",
+			before: func(b *fakeupstream.Behaviour) { b.NoRefresh, b.AccessTTL = true, -1 },
+			end:    func(r *rig) { r.up.RevokeAll(fakeupstream.Alice.Subject) }, reason: reasonRevoked},
+		{name: "AS-219: no refresh token, and the access token has expired", before: func(b *fakeupstream.Behaviour) { b.NoRefresh, b.AccessTTL = true, 3*time.Minute },
+			end: func(*rig) {}, reason: reasonExpired},
+		{name: "AS-218: user info believes the token until it expires, and refresh says no",
+			edit: func(c *Connector) { c.CheckBy = checkByRefresh },
+			end: func(r *rig) {
+				r.up.Behave(func(b *fakeupstream.Behaviour) { b.RefreshDenied = "invalid_grant" })
+			}, reason: reasonRevoked},
+		{name: "AS-218: introspection says that it is not active",
+			edit: func(c *Connector) { c.IntrospectionURL = "introspect" },
+			end:  func(r *rig) { r.up.RevokeAll(fakeupstream.Alice.Subject) }, reason: reasonRevoked},
+		{name: "AS-219: the rules do not hold any more", edit: func(c *Connector) { c.Allow.Groups = []string{"staff"} },
+			end: func(r *rig) {
+				r.up.EditPerson(fakeupstream.Alice.Subject, func(p *fakeupstream.Person) { p.Claims = map[string]any{"groups": []string{"guests"}} })
+			}, reason: reasonNotAllowed},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, func(c *Config) {
+				if tt.edit != nil {
+					tt.edit(&c.Connectors[0])
+				}
+				if at := &c.Connectors[0].IntrospectionURL; *at != "" {
+					*at = c.Connectors[0].Issuer + "/introspect"
+				}
+			})
+			r.up.SetPeople(withGroups(fakeupstream.Alice, "staff"), fakeupstream.Bob)
+			if tt.before != nil {
+				r.up.Behave(tt.before)
+			}
+			a, g := r.signIn(fakeupstream.Alice.Email)
+			if err := r.Check(t.Context(), a.Upstream, 0); err != nil || !r.active(g) {
+				t.Fatalf("before: %v", err)
+			}
+			tt.end(r)
+			r.clock.pass(4 * time.Minute)
+			if err := r.Check(t.Context(), a.Upstream, time.Second); !errors.Is(err, storage.ErrRevoked) {
+				t.Fatalf("got %v, want %v", err, storage.ErrRevoked)
+			}
+			u := r.upstream(a.Upstream)
+			if u.EndReason != tt.reason || len(u.Sealed) != 0 {
+				t.Errorf("ended for %q with %d bytes sealed, want %q and none", u.EndReason, len(u.Sealed), tt.reason)
+			}
+			if r.active(g) || r.rows("sessions") != 0 {
+				t.Error("AS-219: grant or browser session live on")
+			}
+			if r.log.events(audit.UpstreamEnded) != 1 {
+				t.Error("no audit event")
+			}
+			if r.Farewell("corp", u.EndReason) == "" {
+				t.Error("nothing to tell the person")
+			}
+			if err := r.Check(t.Context(), a.Upstream, time.Hour); !errors.Is(err, storage.ErrRevoked) {
+				t.Errorf("asked again: %v", err)
+			}
+			if _, err := r.Permit(t.Context(), a.Upstream, resource, oauth.Scopes{"mcp"}); !errors.Is(err, storage.ErrRevoked) {
+				t.Errorf("Permit: %v", err)
+			}
+		})
+	}
+}
+
+func withGroups(p fakeupstream.Person, groups ...string) fakeupstream.Person {
+	p.Claims = map[string]any{"groups": groups}
+	return p
+}
+
+func TestOutage(t *testing.T) {
+	for name, fault := range map[string]fakeupstream.Fault{
+		"down": fakeupstream.Down, "500": fakeupstream.Error500, "429": fakeupstream.Error429, "a page": fakeupstream.HTML, "huge": fakeupstream.Huge,
+	} {
+		t.Run("AS-223: an outage ("+name+") ends nothing: the last word holds for a while, then nobody can tell", func(t *testing.T) {
+			r := newRig(t, nil)
+			a, g := r.signIn("")
+			r.up.FailAll(fault)
+			r.clock.pass(30 * time.Minute)
+			if err := r.Check(t.Context(), a.Upstream, 0); err != nil {
+				t.Errorf("within the time for outages: %v", err)
+			}
+			r.clock.pass(31 * time.Minute)
+			err := r.Check(t.Context(), a.Upstream, 0)
+			if code(err) != oauth.TemporarilyUnavailable || oauth.AsError(err).RetryAfter == 0 {
+				t.Errorf("got %v", err)
+			}
+			r.clock.pass(24 * time.Hour)
+			if err := r.Check(t.Context(), a.Upstream, 0); code(err) != oauth.TemporarilyUnavailable {
+				t.Errorf("a day later: got %v", err)
+			}
+			if !r.active(g) || !r.upstream(a.Upstream).EndedAt.IsZero() {
+				t.Error("it was ended")
+			}
+			r.up.Heal()
+			r.clock.pass(time.Minute)
+			if err := r.Check(t.Context(), a.Upstream, 0); err != nil {
+				t.Errorf("healed: %v", err)
+			}
+		})
+	}
+	t.Run("AS-223: a provider that is down is left alone after a few attempts, and one event says so", func(t *testing.T) {
+		r := newRig(t, nil)
+		var ids []string
+		for range 8 {
+			a, _ := r.signIn("")
+			ids = append(ids, a.Upstream)
+		}
+		r.clock.pass(10 * time.Minute)
+		r.up.Forget()
+		r.up.FailAll(fakeupstream.Down)
+		for _, id := range ids {
+			if err := r.Check(t.Context(), id, 0); err != nil {
+				t.Error(err)
+			}
+		}
+		if u := r.upstream(ids[7]); u.Version != 1 {
+			t.Error("the last one was claimed although nobody was to be asked")
+		}
+		if n := r.up.Calls(fakeupstream.UserInfo); n > tolerated*2 { // a connection that breaks is tried twice by the HTTP client
+			t.Errorf("asked %d times", n)
+		}
+		if n := r.log.events(audit.UpstreamUnreachable); n != 1 {
+			t.Errorf("%d events, want 1", n)
+		}
+	})
+	t.Run("AS-217: an answer about somebody else is none", func(t *testing.T) {
+		r := newRig(t, nil)
+		a, g := r.signIn("")
+		r.up.Behave(func(b *fakeupstream.Behaviour) {
+			b.EditUserInfo = func(claims map[string]any) { claims["sub"] = fakeupstream.Bob.Subject }
+		})
+		r.clock.pass(6 * time.Minute)
+		if err := r.Check(t.Context(), a.Upstream, 0); err != nil || !r.active(g) {
+			t.Errorf("got %v", err)
+		}
+		r.clock.pass(time.Hour)
+		if err := r.Check(t.Context(), a.Upstream, 0); code(err) != oauth.TemporarilyUnavailable {
+			t.Errorf("later: %v", err)
+		}
+		if held, err := r.open(r.upstream(a.Upstream)); err != nil || held.Profile.Subject != fakeupstream.Alice.Subject {
+			t.Errorf("got %s, %v", held.Profile.Subject, err)
+		}
+	})
+	t.Run("AS-223: our client is refused there (invalid_client): nobody is signed out for it", func(t *testing.T) {
+		r := newRig(t, nil)
+		r.up.Behave(func(b *fakeupstream.Behaviour) { b.AccessTTL = 2 * time.Minute })
+		a, g := r.signIn("")
+		r.up.Fail(fakeupstream.Token, fakeupstream.OAuthError(401, "invalid_client"))
+		r.clock.pass(4 * time.Minute)
+		if err := r.Check(t.Context(), a.Upstream, time.Second); err != nil || !r.active(g) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("AS-223: a slow provider does not hold whoever gives up, and its answer is kept", func(t *testing.T) {
+		r := newRig(t, nil)
+		r.up.Behave(func(b *fakeupstream.Behaviour) { b.AccessTTL = 2 * time.Minute })
+		a, _ := r.signIn("")
+		r.up.Fail(fakeupstream.Token, fakeupstream.Slow(500*time.Millisecond))
+		r.clock.pass(4 * time.Minute)
+		before := r.upstream(a.Upstream)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if err := r.Check(ctx, a.Upstream, time.Second); code(err) != oauth.TemporarilyUnavailable {
+			t.Errorf("got %v", err)
+		}
+		r.Close() // returns when the answer is stored
+		if u := r.upstream(a.Upstream); u.Version == before.Version || !u.CheckedAt.After(before.CheckedAt) {
+			t.Errorf("the answer was lost: %+v", u)
+		}
+	})
+}
+
+// hostile is a provider whose answers trip us up.
+type hostile struct{ provider }
+
+func (hostile) inspect(context.Context, tokens) (*profile, error) {
+	panic("a document that nobody foresaw")
+}
+
+func TestPanic(t *testing.T) {
+	r := newRig(t, nil)
+	a, g := r.signIn("")
+	c := r.byID["corp"]
+	c.provider = hostile{c.provider}
+	r.clock.pass(6 * time.Minute)
+	if err := r.Check(t.Context(), a.Upstream, 0); err != nil || !r.active(g) {
+		t.Errorf("AS-223: got %v", err)
+	}
+	r.clock.pass(time.Hour)
+	if err := r.Check(t.Context(), a.Upstream, 0); code(err) != oauth.TemporarilyUnavailable {
+		t.Errorf("AS-223: later: got %v", err)
+	}
+}
+
+func TestFreshness(t *testing.T) {
+	t.Run("AS-218: the provider is asked again when its word is older than asked for, and not before", func(t *testing.T) {
+		r := newRig(t, nil)
+		a, _ := r.signIn("")
+		r.up.Forget()
+		asked := func(maxAge time.Duration, want int) {
+			t.Helper()
+			if err := r.Check(t.Context(), a.Upstream, maxAge); err != nil {
+				t.Fatal(err)
+			}
+			if n := r.up.Calls(fakeupstream.UserInfo); n != want {
+				t.Errorf("asked %d times, want %d", n, want)
+			}
+		}
+		asked(0, 0)
+		r.clock.pass(11 * time.Second)
+		asked(0, 0)
+		asked(10*time.Second, 1)
+		asked(10*time.Second, 1)
+		r.clock.pass(5 * time.Minute)
+		asked(0, 2)
+	})
+	t.Run("AS-219: tokens are renewed ahead of their end", func(t *testing.T) {
+		r := newRig(t, nil)
+		a, _ := r.signIn("")
+		r.clock.pass(59*time.Minute + time.Second)
+		if err := r.Check(t.Context(), a.Upstream, 0); err != nil {
+			t.Fatal(err)
+		}
+		held, err := r.open(r.upstream(a.Upstream))
+		if err != nil || held.Tokens.Expires.Sub(r.clock.Now()) < 59*time.Minute {
+			t.Errorf("got %v, %v", held.Tokens.Expires, err)
+		}
+		for range 5 { // and again, each time with the new refresh token
+			r.clock.pass(time.Hour)
+			if err := r.Check(t.Context(), a.Upstream, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	t.Run("AS-219: an access token that was withdrawn early is renewed, not the end", func(t *testing.T) {
+		r := newRig(t, nil)
+		a, g := r.signIn("")
+		r.up.ExpireAccess()
+		r.clock.pass(6 * time.Minute)
+		if err := r.Check(t.Context(), a.Upstream, 0); err != nil || !r.active(g) {
+			t.Error(err)
+		}
+	})
+	t.Run("AS-219: rules see what user info says after a renewal that says nothing", func(t *testing.T) {
+		r := newRig(t, func(c *Config) { c.Connectors[0].Allow.Groups = []string{"staff"} })
+		r.up.Behave(func(b *fakeupstream.Behaviour) { b.AccessTTL, b.NoIDTokenAtRefresh = 2*time.Minute, true })
+		p := fakeupstream.Alice
+		p.UserInfoOnly = map[string]any{"groups": []string{"staff"}}
+		r.up.SetPeople(p)
+		a, g := r.signIn("")
+		r.up.EditPerson(p.Subject, func(p *fakeupstream.Person) { p.UserInfoOnly = nil })
+		r.clock.pass(2 * time.Minute)
+		if err := r.Check(t.Context(), a.Upstream, time.Second); !errors.Is(err, storage.ErrRevoked) || r.active(g) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("AS-218: of many requests at once one asks", func(t *testing.T) {
+		r := newRig(t, nil)
+		r.up.Behave(func(b *fakeupstream.Behaviour) { b.AccessTTL = 2 * time.Minute })
+		a, _ := r.signIn("")
+		r.clock.pass(4 * time.Minute)
+		r.up.Forget()
+		r.up.Fail(fakeupstream.Token, fakeupstream.Slow(200*time.Millisecond))
+		var group sync.WaitGroup
+		for range 32 {
+			group.Go(func() {
+				if err := r.Check(t.Context(), a.Upstream, time.Second); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		if n := r.up.Calls(fakeupstream.Token); n != 1 {
+			t.Errorf("%d token requests, want 1", n)
+		}
+	})
+	t.Run("AS-217: a session that nobody knows, or of a connector that was taken out, is not honoured", func(t *testing.T) {
+		r := newRig(t, nil)
+		a, _ := r.signIn("")
+		if err := r.Check(t.Context(), "ups_unknown", 0); !errors.Is(err, storage.ErrRevoked) {
+			t.Errorf("got %v", err)
+		}
+		other := r.another(r.store, func(c *Config) { c.Connectors[0].ID = "another" })
+		if err := other.Check(t.Context(), a.Upstream, time.Hour); !errors.Is(err, storage.ErrRevoked) {
+			t.Errorf("got %v", err)
+		}
+		if err := r.Check(t.Context(), a.Upstream, time.Hour); err != nil {
+			t.Errorf("it was ended: %v", err)
+		}
+	})
+	t.Run("AS-218: detached sign-ins outlive the session at the provider", func(t *testing.T) {
+		r := newRig(t, func(c *Config) { c.Connectors[0].Detached = true })
+		a, g := r.signIn("")
+		r.up.RevokeAll(fakeupstream.Alice.Subject)
+		r.clock.pass(2 * time.Hour)
+		r.up.Forget()
+		if err := r.Check(t.Context(), a.Upstream, time.Second); err != nil || !r.active(g) {
+			t.Error(err)
+		}
+		if n := len(r.up.Requests("")); n != 0 {
+			t.Errorf("asked %d times", n)
+		}
+		r.clock.pass(24 * time.Hour)
+		r.round(t.Context())
+		if err := r.Check(t.Context(), a.Upstream, time.Second); err != nil || !r.active(g) {
+			t.Errorf("after the background check: %v", err)
+		}
+	})
+	t.Run("AS-223: a row that was copied over another one does not open, and ends nothing", func(t *testing.T) {
+		r := newRig(t, nil)
+		alice, _ := r.signIn("")
+		bob, _ := r.signIn(fakeupstream.Bob.Email)
+		if _, err := r.db.Exec("UPDATE upstreams SET sealed = (SELECT sealed FROM upstreams WHERE id = ?) WHERE id = ?", alice.Upstream, bob.Upstream); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Permit(t.Context(), bob.Upstream, resource, oauth.Scopes{"mcp"}); code(err) != oauth.TemporarilyUnavailable {
+			t.Errorf("Permit: %v", err)
+		}
+		r.clock.pass(2 * time.Hour)
+		if err := r.Check(t.Context(), bob.Upstream, 0); code(err) != oauth.TemporarilyUnavailable {
+			t.Errorf("Check: %v", err)
+		}
+		if err := r.Check(t.Context(), alice.Upstream, 0); err != nil {
+			t.Errorf("the other one: %v", err)
+		}
+	})
+}

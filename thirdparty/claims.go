@@ -1,0 +1,242 @@
+package thirdparty
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// maxClaims bounds what is kept of a person, as JSON.
+const maxClaims = 64 << 10
+
+// object parses a JSON object. Numbers stay as they were written, for identifiers may be
+// larger than a float64 can tell apart.
+func object(body []byte) (map[string]any, error) {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	var out map[string]any
+	if err := d.Decode(&out); err != nil || out == nil {
+		return nil, fmt.Errorf("%w: not a JSON object", errGarbage)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, fmt.Errorf("%w: more than a JSON object", errGarbage)
+	}
+	return out, nil
+}
+
+// plain makes numbers float64, as they are after having been stored.
+func plain(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		f, _ := v.Float64()
+		return f
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, m := range v {
+			out[k] = plain(m)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, m := range v {
+			out[i] = plain(m)
+		}
+		return out
+	}
+	return v
+}
+
+// member follows a path of member names joined by dots; a member whose name has dots in
+// it is found as well.
+func member(from map[string]any, path string) (any, bool) {
+	if v, ok := from[path]; ok {
+		return v, true
+	}
+	for i := range len(path) {
+		if path[i] != '.' {
+			continue
+		}
+		if inner, ok := from[path[:i]].(map[string]any); ok {
+			if v, ok := member(inner, path[i+1:]); ok {
+				return v, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// mapped renames members to the claims that they stand for. A claim that is mapped to
+// nothing is removed, for what a provider lets people write themselves.
+func mapped(raw map[string]any, names map[string]string) map[string]any {
+	out := maps.Clone(raw)
+	for claim, path := range names {
+		delete(out, claim)
+		if v, ok := member(raw, path); ok && path != "" && v != nil {
+			out[claim] = v
+		}
+	}
+	return out
+}
+
+// text returns a claim that is a string, or a number where providers number people.
+func text(claims map[string]any, name string) string {
+	switch v := claims[name].(type) {
+	case string:
+		return v
+	case json.Number:
+		if _, err := strconv.ParseInt(v.String(), 10, 64); err == nil {
+			return v.String()
+		}
+	}
+	return ""
+}
+
+// truth returns a claim that is true, or "true" as Apple and others write it.
+func truth(claims map[string]any, name string) bool {
+	switch v := claims[name].(type) {
+	case bool:
+		return v
+	case string:
+		return v == "true"
+	}
+	return false
+}
+
+// list returns a claim that is a list of strings, or one string.
+func list(claims map[string]any, name string) []string {
+	switch v := claims[name].(type) {
+	case string:
+		return []string{v}
+	case []string:
+		return v
+	case []any:
+		var out []string
+		for _, m := range v {
+			if s, ok := m.(string); ok {
+				out = append(out, s)
+			}
+		}
+		return out
+	}
+	return nil
+}
+
+// elsewhere are the claims that exist, but that a provider does not tell here (OpenID Connect
+// Core §5.6.2); Entra has a short form for groups.
+func elsewhere(claims map[string]any) (names []string) {
+	references, _ := claims["_claim_names"].(map[string]any)
+	names = slices.Collect(maps.Keys(references))
+	if truth(claims, "hasgroups") {
+		names = append(names, "groups")
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" || claims[name] != nil })
+}
+
+// validSubject: OpenID Connect Core §2 has up to 255 ASCII characters.
+func validSubject(s string) error {
+	if s == "" || len(s) > 255 || strings.ContainsFunc(s, func(r rune) bool { return r < 0x21 || r > 0x7e }) {
+		return fmt.Errorf("%w: sub is missing or malformed", errGarbage)
+	}
+	return nil
+}
+
+// label is what people call the account.
+func label(claims map[string]any) string {
+	for _, name := range []string{"preferred_username", "email", "name", "sub"} {
+		s := strings.Map(func(r rune) rune {
+			if !unicode.IsPrint(r) {
+				return -1
+			}
+			return r
+		}, strings.TrimSpace(text(claims, name)))
+		if s == "" {
+			continue
+		}
+		if r := []rune(s); len(r) > 100 {
+			s = string(r[:100])
+		}
+		return s
+	}
+	return ""
+}
+
+// ofTheToken are the claims of an ID token that are about the token and not the person.
+var ofTheToken = []string{"aud", "azp", "exp", "iat", "nbf", "jti", "nonce", "at_hash", "c_hash", "s_hash"}
+
+// part makes claims of one source into a profile.
+func (u *upstream) part(source string, raw map[string]any) (profile, error) {
+	if u.preset.complete != nil {
+		u.preset.complete(raw)
+	}
+	subject := text(raw, "sub")
+	if err := validSubject(subject); err != nil {
+		return profile{}, err
+	}
+	if u.preset.subject != nil {
+		if subject = u.preset.subject(raw, subject); subject == "" {
+			return profile{}, fmt.Errorf("%w: it does not say to which organisation the account belongs", errGarbage)
+		}
+	}
+	claims := plain(raw).(map[string]any)
+	claims["sub"] = text(raw, "sub")
+	for _, name := range ofTheToken {
+		delete(claims, name)
+	}
+	if encoded, err := json.Marshal(claims); err != nil || len(encoded) > maxClaims {
+		return profile{}, fmt.Errorf("%w: more than %d bytes of claims", errGarbage, maxClaims)
+	}
+	p := profile{Subject: subject, Label: label(raw), SessionID: text(raw, "sid"), Claims: claims, Parts: map[string]map[string]any{source: claims}}
+	if at, ok := claims["auth_time"].(float64); ok && at > 0 && at < 1<<40 {
+		p.AuthTime = time.Unix(int64(at), 0)
+	}
+	return p, nil
+}
+
+// get asks for a document with an access token.
+func (u *upstream) get(ctx context.Context, at, access string) (body []byte, mediaType string, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return nil, "", fmt.Errorf("%w: %w", errGarbage, err)
+	}
+	req.Header.Set("Authorization", "Bearer "+access)
+	req.Header.Set("Accept", u.preset.accept)
+	resp, err := u.client.Do(req)
+	if err != nil {
+		return nil, "", failed(err)
+	}
+	defer resp.Body.Close()
+	if body, err = io.ReadAll(resp.Body); err != nil {
+		return nil, "", failed(err)
+	}
+	where := req.URL.Host + req.URL.Path
+	switch resp.StatusCode {
+	case http.StatusOK:
+		return body, resp.Header.Get("Content-Type"), nil
+	case http.StatusUnauthorized:
+		return nil, "", fmt.Errorf("%w: %s answers 401", errDenied, where)
+	case http.StatusForbidden:
+		return nil, "", u.forbidden(where, resp.Header, body)
+	}
+	return nil, "", fmt.Errorf("%w: %s answers %d", errGarbage, where, resp.StatusCode)
+}
+
+// forbidden tells apart why a provider answers 403: GitHub does so when it is asked too
+// often, and when an account is suspended; others when a scope is missing.
+func (u *upstream) forbidden(where string, h http.Header, body []byte) error {
+	switch {
+	case h.Get("X-RateLimit-Remaining") == "0" || h.Get("Retry-After") != "":
+		return fmt.Errorf("%w: %s: asked too often", errUnreachable, where)
+	case u.preset.github && bytes.Contains(body, []byte("suspended")):
+		return fmt.Errorf("%w: %s: the account is suspended", errDenied, where)
+	}
+	return fmt.Errorf("%w: %s answers 403", errMisconfigured, where)
+}

@@ -1,0 +1,188 @@
+package thirdparty
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+	"golang.org/x/oauth2"
+)
+
+// The ways to authenticate at the token endpoint.
+const (
+	authBasic = "basic"
+	authPost  = "post"
+	authJWT   = "jwt"
+	authNone  = "none"
+)
+
+// authMethod is how we authenticate at a provider that supports the methods, by their
+// names of OpenID Connect Core §9. We never try one after the other: a code can be
+// redeemed once.
+func (u *upstream) authMethod(supported []string) string {
+	switch {
+	case u.ClientAuth != "":
+		return u.ClientAuth
+	case u.ClientSecret == "":
+		return authNone
+	case len(supported) > 0 && !slices.Contains(supported, "client_secret_basic") && slices.Contains(supported, "client_secret_post"):
+		return authPost
+	}
+	return authBasic
+}
+
+// secret returns the client secret, which for Apple is a signed statement.
+func (u *upstream) secret(method string) (string, error) {
+	switch method {
+	case authNone:
+		return "", nil
+	case authJWT:
+		return u.signedSecret()
+	}
+	return u.ClientSecret, nil
+}
+
+// signedSecret is the client secret of Sign in with Apple: a JWT good for five minutes.
+func (u *upstream) signedSecret() (string, error) {
+	key, err := parseKey(u.Key)
+	if err != nil {
+		return "", fmt.Errorf("%w: key: %w", errMisconfigured, err)
+	}
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, (&jose.SignerOptions{}).WithHeader("kid", u.KeyID))
+	if err != nil {
+		return "", fmt.Errorf("%w: key: %w", errMisconfigured, err)
+	}
+	now := u.now()
+	return jwt.Signed(signer).Claims(jwt.Claims{
+		Issuer: u.TeamID, Subject: u.ClientID, Audience: jwt.Audience{u.preset.secretAudience},
+		IssuedAt: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(now.Add(5 * time.Minute)),
+	}).Serialize()
+}
+
+func parseKey(text string) (*ecdsa.PrivateKey, error) {
+	block, _ := pem.Decode([]byte(text))
+	if block == nil {
+		return nil, errors.New("is not PEM")
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, errors.New("is not PKCS #8")
+	}
+	key, ok := parsed.(*ecdsa.PrivateKey)
+	if !ok || key.Curve.Params().BitSize != 256 {
+		return nil, errors.New("is not a P-256 key")
+	}
+	return key, nil
+}
+
+// oauthConfig is the client as x/oauth2 sees it.
+func (u *upstream) oauthConfig(e *endpoints, redirectURI string) (*oauth2.Config, error) {
+	method := u.authMethod(e.authMethods)
+	secret, err := u.secret(method)
+	if err != nil {
+		return nil, err
+	}
+	style := oauth2.AuthStyleInParams
+	if method == authBasic {
+		style = oauth2.AuthStyleInHeader
+	}
+	return &oauth2.Config{
+		ClientID: u.ClientID, ClientSecret: secret, RedirectURL: redirectURI,
+		Endpoint: oauth2.Endpoint{AuthURL: e.authorize, TokenURL: e.token, AuthStyle: style},
+	}, nil
+}
+
+// post sends a form with client authentication, to the endpoints that x/oauth2 does not
+// know, and returns the answer, which is 200.
+func (u *upstream) post(ctx context.Context, e *endpoints, to string, form url.Values) ([]byte, error) {
+	method := u.authMethod(e.authMethods)
+	secret, err := u.secret(method)
+	if err != nil {
+		return nil, err
+	}
+	if method != authBasic {
+		form.Set("client_id", u.ClientID)
+		if secret != "" {
+			form.Set("client_secret", secret)
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errGarbage, err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if method == authBasic {
+		req.SetBasicAuth(url.QueryEscape(u.ClientID), url.QueryEscape(secret))
+	}
+	resp, err := u.client.Do(req)
+	if err != nil {
+		return nil, failed(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, failed(err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		var answer struct {
+			Error string `json:"error"`
+		}
+		_ = json.Unmarshal(body, &answer)
+		return nil, refusal(resp.StatusCode, answer.Error)
+	}
+	return body, nil
+}
+
+// refusals are the error codes of token endpoints, those of GitHub and Slack among them,
+// and what each means to us. Descriptions are not passed on: nobody knows what is in them.
+var refusals = map[string]error{
+	"invalid_grant": errDenied, "access_denied": errDenied, "unauthorized": errDenied,
+	"interaction_required": errDenied, "login_required": errDenied, "consent_required": errDenied,
+	"bad_verification_code": errDenied, "bad_refresh_token": errDenied,
+	"invalid_code": errDenied, "code_already_used": errDenied, "code_expired": errDenied, "invalid_refresh_token": errDenied, "invalid_auth": errDenied,
+	"token_revoked": errDenied, "token_expired": errDenied, "account_inactive": errDenied, "user_removed_from_team": errDenied, "not_authed": errDenied,
+
+	"server_error": errUnreachable, "temporarily_unavailable": errUnreachable, "slow_down": errUnreachable,
+	"ratelimited": errUnreachable, "internal_error": errUnreachable, "fatal_error": errUnreachable, "service_unavailable": errUnreachable,
+}
+
+// refusal is the error for an answer with an error code, or without one. Every code that
+// is not known says that something is wrong with the client, not with the person.
+func refusal(status int, code string) error {
+	if err, ok := refusals[code]; ok {
+		return fmt.Errorf("%w: %s (%d)", err, code, status)
+	}
+	if code == "" && status != http.StatusUnauthorized && status != http.StatusForbidden {
+		return fmt.Errorf("%w: status %d without an error code", errGarbage, status)
+	}
+	if len(code) > 64 || strings.ContainsFunc(code, func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') }) {
+		code = "an error code that is none" // and may be anything
+	}
+	return fmt.Errorf("%w: %s (%d)", errMisconfigured, code, status)
+}
+
+// printable makes foreign text fit for a log.
+func printable(s string, limit int) string {
+	s = strings.Map(func(r rune) rune {
+		if r < 0x20 || r > 0x7e {
+			return '?'
+		}
+		return r
+	}, s)
+	if len(s) > limit {
+		s = s[:limit] + "..."
+	}
+	return s
+}

@@ -1,0 +1,150 @@
+package thirdparty
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/session"
+)
+
+// Delegation signs people in at upstream providers and keeps what came of it. It is what
+// authserver knows as its Delegation, its Bindings and its Broker, and it is safe for
+// concurrent use.
+type Delegation struct {
+	cfg        Config
+	ring       *secrets.Ring
+	vault      vault
+	connectors []*connector // in the order of the configuration
+	byID       map[string]*connector
+	health     map[string]*health // of the providers, by connector
+	logouts    *limits
+
+	// flights makes one question of many that are asked about one session at once.
+	flights singleflight.Group
+	// pending are the questions under way, which outlive the requests that asked them.
+	pending sync.WaitGroup
+}
+
+// New checks a configuration and makes it ready. It talks to nobody: a provider that
+// cannot be reached stops no start. Errors about a connector wrap ErrConfig.
+func New(c Config) (*Delegation, error) {
+	if c.Store == nil {
+		return nil, fmt.Errorf("%w: no store", ErrConfig)
+	}
+	if c.ProductName == "" {
+		c.ProductName = "mcp-authd"
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	ring, err := secrets.NewRing(c.SecretKeys...)
+	if err != nil {
+		return nil, fmt.Errorf("thirdparty: %w", err)
+	}
+	d := &Delegation{
+		cfg: c, ring: ring, vault: vault{ring},
+		byID: map[string]*connector{}, health: map[string]*health{}, logouts: newLimits(c.Now),
+	}
+	return d, d.connect()
+}
+
+func (d *Delegation) connect() error {
+	around := surroundings{issuer: d.cfg.Issuer, productName: d.cfg.ProductName, now: d.cfg.Now, log: d.cfg.Logger}
+	var errs []error
+	for _, configured := range d.cfg.Connectors {
+		c, err := newConnector(configured, around)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case d.byID[c.ID] != nil:
+			errs = append(errs, fmt.Errorf("%w: two connectors have the id %q", ErrConfig, c.ID))
+		default:
+			d.connectors = append(d.connectors, c)
+			d.byID[c.ID], d.health[c.ID] = c, &health{}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Close returns when the questions to providers that are under way are answered and
+// their answers stored: a rotated refresh token that is on its way to us exists nowhere
+// else. Call it after the last request.
+func (d *Delegation) Close() { d.pending.Wait() }
+
+// Providers lists the providers in the order of the configuration.
+func (d *Delegation) Providers() []session.Provider {
+	out := make([]session.Provider, len(d.connectors))
+	for i, c := range d.connectors {
+		out[i] = c.public()
+	}
+	return out
+}
+
+// Route returns the provider for whoever a login_hint names, by its domain, or "".
+func (d *Delegation) Route(loginHint string) string {
+	_, domain, ok := strings.Cut(loginHint, "@")
+	if !ok || strings.Contains(domain, "@") {
+		return ""
+	}
+	domain = strings.ToLower(strings.TrimSpace(domain))
+	for _, c := range d.connectors {
+		if c.routes(domain) {
+			return c.ID
+		}
+	}
+	return ""
+}
+
+// now is the time in the resolution of the store.
+func (d *Delegation) now() time.Time { return d.cfg.Now() }
+
+func (d *Delegation) record(ctx context.Context, event string, c *connector, attrs ...slog.Attr) {
+	d.cfg.Audit.Record(ctx, event, append([]slog.Attr{slog.String("connector", c.ID)}, attrs...)...)
+}
+
+// What people and clients are told. NAME stands for the provider.
+const (
+	sayUnreachable = "NAME could not be reached. Please try again in a minute."
+	sayUnknown     = "Whether NAME still vouches for this sign-in cannot be told now. Please try again in a minute."
+	sayGarbage     = "NAME gave an answer that cannot be used. Please try again, and tell the operator of this server if it happens again."
+	sayConfig      = "NAME does not accept this server. Please tell its operator: the registration of this server there needs attention."
+	sayNotGranted  = "The sign-in at NAME was not completed. Please try again."
+	sayDeclined    = "At NAME, access was declined."
+)
+
+// told is the protocol error for what a provider did. The cause, which may quote the
+// provider, stays in the log.
+func (c *connector) told(err error) *oauth.Error {
+	code, text := oauth.ServerError, sayGarbage
+	switch {
+	case errors.Is(err, errUnreachable):
+		e := c.say(oauth.TemporarilyUnavailable, sayUnreachable)
+		e.RetryAfter = retryAfter
+		return e.Because(err)
+	case errors.Is(err, errDenied):
+		code, text = oauth.AccessDenied, sayNotGranted
+	case errors.Is(err, errMisconfigured), errors.Is(err, errUnsupported):
+		text = sayConfig
+	}
+	return c.say(code, text).Because(err)
+}
+
+// say puts the provider's name into a text.
+func (c *connector) say(code oauth.Code, text string) *oauth.Error {
+	return oauth.NewError(code, oauth.SafeDescription(strings.ReplaceAll(text, "NAME", c.public().Name)))
+}
+
+// retryAfter is when a client may try again what failed because a provider did.
+const retryAfter = 15 * time.Second

@@ -1,0 +1,144 @@
+package thirdparty
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/session"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+const (
+	// tripTTL is how long a browser may be away (AS-220).
+	tripTTL     = 10 * time.Minute
+	tripPurpose = "departure"
+)
+
+// trip is what has to be known when a browser returns.
+type trip struct {
+	session.Trip
+	Nonce    string       `json:"nonce"`
+	Verifier string       `json:"verifier"` // RFC 7636
+	Extra    oauth.Scopes `json:"extra"`    // asked for besides those of the configuration
+	LeftAt   time.Time    `json:"left_at"`
+}
+
+// LogValue implements slog.LogValuer.
+func (trip) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String implements fmt.Stringer.
+func (trip) String() string { return redacted }
+
+// GoString implements fmt.GoStringer.
+func (trip) GoString() string { return redacted }
+
+// Depart prepares a trip to a provider and stores what has to be known when the browser
+// returns. Nothing is stored when the provider cannot be reached. An *oauth.Error says
+// what the person is told.
+func (d *Delegation) Depart(ctx context.Context, t session.Trip) (session.Departure, error) {
+	c, ok := d.byID[t.Provider]
+	if !ok {
+		return session.Departure{}, errNoProvider
+	}
+	if signedIn := t.UserID != ""; signedIn == (t.Errand == session.ErrandSignIn) {
+		return session.Departure{}, fmt.Errorf("thirdparty: errand %q with user %q", t.Errand, t.UserID)
+	}
+	extra, err := d.extra(ctx, c, t)
+	if err != nil {
+		return session.Departure{}, err
+	}
+	// SP-04: fresh for each trip. Whoever learns the state alone, from a Referer or a log,
+	// can do nothing with it, and a browser that was sent here with a state has not got
+	// the binding (login CSRF).
+	out := session.Departure{State: secrets.Token(""), Binding: secrets.Token(""), ExpiresAt: d.now().Add(tripTTL)}
+	away := trip{
+		Trip: t, Nonce: secrets.Token(""), Verifier: secrets.Token(""),
+		Extra: extra, LeftAt: d.now(),
+	}
+	out.URL, err = c.authorizeURL(ctx, authorizeRequest{
+		State: out.State, Nonce: away.Nonce, Verifier: away.Verifier, RedirectURI: c.redirectURI(),
+		LoginHint: t.LoginHint, Fresh: t.Fresh, Scopes: extra,
+	})
+	if err != nil {
+		d.unwell(ctx, c, err)
+		return session.Departure{}, c.told(err)
+	}
+	return out, d.putDeparture(ctx, out, away)
+}
+
+// extra are the scopes that a trip asks for besides those of the configuration. The tokens
+// that it brings take the place of the earlier ones, so what these could do is asked for
+// again.
+func (d *Delegation) extra(ctx context.Context, c *connector, t session.Trip) (oauth.Scopes, error) {
+	if t.Errand != session.ErrandExtend {
+		return t.Scopes, nil
+	}
+	u, err := d.cfg.Store.UpstreamFor(ctx, t.UserID, c.ID, "")
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return t.Scopes, nil
+	case err != nil:
+		return nil, fmt.Errorf("thirdparty: depart: %w", err)
+	}
+	return t.Scopes.Union(u.Scopes.Without(c.Scopes)), nil
+}
+
+func (d *Delegation) putDeparture(ctx context.Context, out session.Departure, away trip) error {
+	content, err := json.Marshal(away)
+	if err != nil {
+		return fmt.Errorf("thirdparty: depart: %w", err)
+	}
+	key := departureKey(out.State, out.Binding)
+	err = d.cfg.Store.PutDeparture(ctx, storage.Departure{
+		Key: key, Sealed: d.ring.Seal(tripPurpose, content, key[:]), ExpiresAt: out.ExpiresAt,
+	})
+	if err != nil {
+		return fmt.Errorf("thirdparty: depart: %w", err)
+	}
+	return nil
+}
+
+// takeDeparture returns the trip that a browser comes back from, once. Only who has both
+// halves reaches it, so nobody can burn it for somebody else.
+func (d *Delegation) takeDeparture(ctx context.Context, state, binding string) (trip, error) {
+	var away trip
+	if state == "" || binding == "" {
+		return away, errNoTrip
+	}
+	key := departureKey(state, binding)
+	found, err := d.cfg.Store.TakeDeparture(ctx, key, d.now())
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return away, errNoTrip
+	case errors.Is(err, storage.ErrExpired):
+		return away, errTripExpired
+	case err != nil:
+		return away, fmt.Errorf("thirdparty: return: %w", err)
+	}
+	content, err := d.ring.Open(tripPurpose, found.Sealed, key[:])
+	if err != nil { // the master key that sealed it was taken out meanwhile
+		return away, errTripExpired.Because(err)
+	}
+	if err := json.Unmarshal(content, &away); err != nil {
+		return away, fmt.Errorf("thirdparty: return: %w", err)
+	}
+	return away, nil
+}
+
+func departureKey(state, binding string) storage.Hash {
+	return sha256.Sum256([]byte(state + "." + binding))
+}
+
+// What people are told about a trip that cannot be completed.
+var (
+	errNoProvider  = oauth.NewError(oauth.InvalidRequest, "There is no such way to sign in here.")
+	errNoTrip      = oauth.NewError(oauth.InvalidRequest, "This sign-in was not begun in this browser, or it was completed already. Please start again from your application.")
+	errTripExpired = oauth.NewError(oauth.InvalidRequest, "This sign-in took too long. Please start again from your application.")
+)

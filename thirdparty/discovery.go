@@ -1,0 +1,190 @@
+package thirdparty
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/sync/singleflight"
+	"golang.org/x/time/rate"
+)
+
+const (
+	metadataFresh = time.Hour
+	metadataStale = 24 * time.Hour // while the provider cannot be reached
+)
+
+// endpoints are where a provider offers what. Empty: it does not.
+type endpoints struct {
+	issuer, authorize, token, userInfo, revoke, introspect string
+
+	authMethods []string
+	scopes      []string // scopes_supported
+	algorithms  []string
+	namesIssuer bool     // authorization_response_iss_parameter_supported
+	challenges  []string // code_challenge_methods_supported
+
+	keys oidc.KeySet
+}
+
+// discovery reads a provider's metadata when they are needed, once for many at a time,
+// and keeps them for an hour. While the provider cannot be reached, older ones do.
+type discovery struct {
+	at      string                   // the issuer identifier that was configured
+	issuer  func(found string) error // nil: must be at
+	client  *http.Client
+	now     func() time.Time
+	flights singleflight.Group
+
+	mu    sync.Mutex // guards what follows
+	found *endpoints
+	read  time.Time
+}
+
+func (d *discovery) get(ctx context.Context) (*endpoints, error) {
+	if found, age := d.cached(); found != nil && age < metadataFresh {
+		return found, nil
+	}
+	// The flight outlives a caller that gives up; the client bounds it.
+	flight := d.flights.DoChan("", func() (any, error) { return d.renew(context.WithoutCancel(ctx)) })
+	select {
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", errUnreachable, ctx.Err())
+	case r := <-flight:
+		if r.Err == nil {
+			return r.Val.(*endpoints), nil
+		}
+		if found, age := d.cached(); found != nil && age < metadataStale && errors.Is(r.Err, errUnreachable) {
+			return found, nil
+		}
+		return nil, r.Err
+	}
+}
+
+// cached returns the metadata that are known, if any, and how old they are.
+func (d *discovery) cached() (*endpoints, time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.found, d.now().Sub(d.read)
+}
+
+func (d *discovery) renew(ctx context.Context) (*endpoints, error) {
+	e, err := d.fetch(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("metadata of %s: %w", d.at, err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.found, d.read = e, d.now()
+	return e, nil
+}
+
+func (d *discovery) fetch(ctx context.Context) (*endpoints, error) {
+	ctx = oidc.ClientContext(ctx, d.client)
+	if d.issuer != nil { // checked below
+		ctx = oidc.InsecureIssuerURLContext(ctx, d.at)
+	}
+	p, err := oidc.NewProvider(ctx, d.at)
+	if err != nil {
+		return nil, unusable(err)
+	}
+	var m struct {
+		Issuer      string   `json:"issuer"`
+		UserInfo    string   `json:"userinfo_endpoint"`
+		Keys        string   `json:"jwks_uri"`
+		Revoke      string   `json:"revocation_endpoint"`
+		Introspect  string   `json:"introspection_endpoint"`
+		Scopes      []string `json:"scopes_supported"`
+		Algorithms  []string `json:"id_token_signing_alg_values_supported"`
+		AuthMethods []string `json:"token_endpoint_auth_methods_supported"`
+		NamesIssuer bool     `json:"authorization_response_iss_parameter_supported"`
+		Challenges  []string `json:"code_challenge_methods_supported"`
+	}
+	if err := p.Claims(&m); err != nil {
+		return nil, unusable(err)
+	}
+	if d.issuer != nil {
+		if err := d.issuer(m.Issuer); err != nil {
+			return nil, err
+		}
+	}
+	e := &endpoints{
+		issuer: m.Issuer, authorize: p.Endpoint().AuthURL, token: p.Endpoint().TokenURL, userInfo: m.UserInfo, revoke: m.Revoke, introspect: m.Introspect,
+		authMethods: m.AuthMethods, scopes: m.Scopes, algorithms: signing(m.Algorithms), namesIssuer: m.NamesIssuer, challenges: m.Challenges,
+	}
+	for name, at := range map[string]string{"authorization_endpoint": e.authorize, "token_endpoint": e.token, "jwks_uri": m.Keys} {
+		if err := webURL(at); err != nil {
+			return nil, fmt.Errorf("%w: %s %w", errGarbage, name, err)
+		}
+	}
+	e.keys = oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), d.keyClient()), m.Keys)
+	return e, nil
+}
+
+// signing returns the asymmetric ones of the algorithms. None of them: RS256, which
+// every provider has to support.
+func signing(offered []string) (out []string) {
+	for _, a := range offered {
+		switch a {
+		case oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.EdDSA:
+			out = append(out, a)
+		}
+	}
+	if out == nil {
+		out = []string{oidc.RS256}
+	}
+	return out
+}
+
+// keyClient reads the keys again for each token whose key is not known; anybody can send
+// a logout token with such a key, so it may not do so often.
+func (d *discovery) keyClient() *http.Client {
+	c := *d.client
+	c.Transport = seldom{c.Transport, rate.NewLimiter(rate.Every(10*time.Second), 6)}
+	return &c
+}
+
+type seldom struct {
+	http.RoundTripper
+	limit *rate.Limiter
+}
+
+func (s seldom) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !s.limit.Allow() {
+		return nil, fmt.Errorf("%w: its keys were read just now", errUnreachable)
+	}
+	return s.RoundTripper.RoundTrip(r)
+}
+
+// unusable is the error for an answer that a library could not use, unless it never came.
+func unusable(err error) error {
+	for _, known := range []error{errUnreachable, errGarbage} {
+		if errors.Is(err, known) {
+			return err
+		}
+	}
+	if u := (*url.Error)(nil); errors.As(err, &u) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", errUnreachable, err)
+	}
+	return fmt.Errorf("%w: %s", errGarbage, printable(err.Error(), 200)) // may quote the answer
+}
+
+// webURL accepts an https URL without a fragment, and http on loopback.
+func webURL(s string) error {
+	u, err := url.Parse(s)
+	switch {
+	case s == "":
+		return errors.New("is missing")
+	case err != nil || u.Host == "" || u.User != nil || strings.Contains(s, "#"):
+		return errors.New("is not the URL of a server")
+	case u.Scheme != "https" && !(u.Scheme == "http" && isLoopback(u.Hostname())):
+		return errors.New("is not https")
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package thirdparty
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// The reasons for which sessions end. They are stored, and a contract with operators.
+const (
+	reasonRevoked      = "revoked"      // the provider says that it is over
+	reasonExpired      = "expired"      // the provider's token expired and cannot be renewed
+	reasonLoggedOut    = "logged-out"   // signed out at the provider, which told us
+	reasonNotAllowed   = "not-allowed"  // the rules of the connector do not hold any more
+	reasonDisconnected = "disconnected" // the person untied the account
+	reasonDisabled     = "disabled"     // the operator disabled the user here
+)
+
+// Farewell tells a person why the provider ended a sign-in, in one or two sentences; ""
+// for no such reason.
+func (d *Delegation) Farewell(provider, reason string) string {
+	name := "your provider"
+	if c, ok := d.byID[provider]; ok {
+		name = c.public().Name
+	}
+	text := map[string]string{
+		reasonRevoked:      "NAME has withdrawn your sign-in. Please sign in again.",
+		reasonExpired:      "Your sign-in at NAME has expired. Please sign in again.",
+		reasonLoggedOut:    "You have signed out at NAME, and so here. Please sign in again.",
+		reasonNotAllowed:   "Your account at NAME may not use this server any more. If it should, please ask the operator of this server.",
+		reasonDisconnected: "Your account at NAME was disconnected from this server. Please sign in again.",
+		reasonDisabled:     "Your account on this server was disabled. Please ask its operator.",
+	}[reason]
+	return strings.ReplaceAll(text, "NAME", name)
+}
+
+// end cuts whatever rests on the sessions that k selects.
+func (d *Delegation) end(ctx context.Context, k storage.UpstreamKey, reason string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	ended, err := d.cfg.Store.EndUpstreams(ctx, k, reason, d.now())
+	if err != nil {
+		return fmt.Errorf("thirdparty: end: %w", err)
+	}
+	d.afterEnd(ctx, ended, reason)
+	return nil
+}
+
+// afterEnd records the end of sessions and, unless it was the provider who ended them,
+// gives their tokens back.
+func (d *Delegation) afterEnd(ctx context.Context, ended []storage.Upstream, reason string) {
+	for _, u := range ended {
+		d.cfg.Audit.Record(ctx, audit.UpstreamEnded, slog.String("connector", u.Connector), slog.String("user", u.UserID),
+			slog.String("subject", u.Subject), slog.String("upstream", u.ID), slog.String("reason", reason))
+		c, known := d.byID[u.Connector]
+		if !known || reason == reasonRevoked || reason == reasonExpired {
+			continue
+		}
+		if held, err := d.vault.open(u.ID, u.Sealed); err == nil {
+			d.giveBack(ctx, c, held.Tokens)
+		}
+	}
+}
+
+// errEnded: the session is over, and so is what rests on it.
+func errEnded(reason string) error {
+	if reason == "" {
+		return fmt.Errorf("thirdparty: %w", storage.ErrRevoked)
+	}
+	return fmt.Errorf("thirdparty: %w: %s", storage.ErrRevoked, reason)
+}

@@ -1,0 +1,79 @@
+package thirdparty
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+const (
+	consumersTenant = "9188040d-6c67-4c5b-b112-36a304b66dad" // of personal accounts
+	tenantPlace     = "{tenantid}"                           // in the issuer that stands for all tenants
+)
+
+var guid = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+
+// entra is Microsoft Entra: one issuer for each tenant, behind one address for all of them.
+var entra = &preset{
+	Type: Type{
+		ID: "entra", Name: "Microsoft", Needs: []string{"client_id", "client_secret", "tenant"}, Takes: []string{"base_url"}, Refresh: "scope offline_access",
+		Checks: byRefresh, FreshLogin: "prompt=login",
+	},
+	openID: true, baseURL: "https://login.microsoftonline.com", scopes: openIDScopes, offlineScope: true, clientAuth: authPost,
+	issuer:   func(c *Connector) string { return c.BaseURL + "/" + c.Tenant + "/v2.0" },
+	issuerIs: entraIssuer,
+	tenantOf: func(template string, claims map[string]any) string {
+		tid := text(claims, "tid")
+		if !guid.MatchString(tid) {
+			return "" // is nobody's issuer
+		}
+		return strings.ReplaceAll(template, tenantPlace, tid)
+	},
+	// User info is Microsoft Graph's: it says no more than the ID token, refuses tokens
+	// for other resources, and believes a token until it expires.
+	noUserInfo: true, noInspection: true,
+	fresh: map[string]string{"prompt": "login"}, loginHint: "login_hint",
+	rules: []string{"tenants"},
+	subject: func(raw map[string]any, sub string) string {
+		if tid := text(raw, "tid"); tid != "" {
+			return tid + "/" + sub
+		}
+		return ""
+	},
+	// Whoever runs a tenant can write any address into an account of theirs; this claim
+	// says that the domain of the address is the tenant's.
+	complete: func(raw map[string]any) {
+		raw["email_verified"] = truth(raw, "xms_edov") || text(raw, "xms_edov") == "1"
+	},
+}
+
+// entraIssuer accepts the issuer of the tenant, and the template where there are many.
+func entraIssuer(c *Connector) func(string) error {
+	return func(found string) error {
+		tenant, ok := strings.CutPrefix(found, c.BaseURL+"/")
+		tenant, ok2 := strings.CutSuffix(tenant, "/v2.0")
+		switch {
+		case !ok || !ok2:
+		case c.Tenant == "common" || c.Tenant == "organizations":
+			if tenant == tenantPlace {
+				return nil
+			}
+		case c.Tenant == "consumers":
+			if tenant == consumersTenant {
+				return nil
+			}
+		case tenant == c.Tenant, !guid.MatchString(c.Tenant) && guid.MatchString(tenant): // named by a domain
+			return nil
+		}
+		return fmt.Errorf("%w: the issuer is %q", errGarbage, printable(found, 200))
+	}
+}
+
+// matchesTemplate reports whether an issuer is one of those that a template stands for.
+func matchesTemplate(template, iss string) bool {
+	before, after, ok := strings.Cut(template, tenantPlace)
+	if !ok || len(iss) < len(before)+len(after) {
+		return template == iss
+	}
+	return strings.HasPrefix(iss, before) && strings.HasSuffix(iss, after) && guid.MatchString(iss[len(before):len(iss)-len(after)])
+}

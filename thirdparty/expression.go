@@ -1,0 +1,106 @@
+package thirdparty
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/vm"
+)
+
+// Bounds of a condition. It is the operator's, but the claims that it runs over are not:
+// without loops inside loops and ranges, its time is bounded by their size.
+const (
+	maxExpression = 4096 // bytes
+	maxNodes      = 512
+	memoryBudget  = 1 << 16 // values
+)
+
+// functions are what a condition may call: nothing that makes large values of small ones,
+// and nothing that depends on anything but the claims.
+var functions = []string{
+	"all", "none", "any", "one", "filter", "count", "len", "lower", "upper", "trim", "split", "indexOf", "hasPrefix", "hasSuffix",
+	"int", "float", "string", "get", "first", "last", "keys", "values", "max", "min", "type",
+}
+
+// condition is a compiled expression over claims.
+type condition struct {
+	program *vm.Program
+	source  string
+}
+
+func compile(source string) (*condition, error) {
+	if len(source) > maxExpression {
+		return nil, fmt.Errorf("is longer than %d bytes", maxExpression)
+	}
+	flat := &flatness{}
+	options := []expr.Option{
+		expr.Env(map[string]any{"claims": map[string]any{}}), expr.AsBool(), expr.MaxNodes(maxNodes), expr.DisableAllBuiltins(), expr.Patch(flat),
+	}
+	for _, f := range functions {
+		options = append(options, expr.EnableBuiltin(f))
+	}
+	program, err := expr.Compile(source, options...)
+	if err != nil {
+		return nil, errors.New(strings.TrimSpace(err.Error()))
+	}
+	if flat.problem != "" {
+		return nil, errors.New(flat.problem)
+	}
+	return &condition{program, source}, nil
+}
+
+// flatness finds what could take long: in all, a condition looks at each claim a fixed
+// number of times.
+type flatness struct{ problem string }
+
+// Visit implements ast.Visitor.
+func (f *flatness) Visit(node *ast.Node) {
+	switch n := (*node).(type) {
+	case *ast.IdentifierNode:
+		if n.Value == "$env" {
+			f.problem = "names $env; all there is are claims"
+		}
+	case *ast.BinaryNode:
+		if n.Operator == ".." {
+			f.problem = "has a range (..), which conditions do not need"
+		}
+		if _, fixed := n.Right.(*ast.StringNode); n.Operator == "matches" && !fixed {
+			f.problem = "matches a pattern that is not written in it"
+		}
+	case *ast.PredicateNode:
+		inner := &insideLoop{}
+		ast.Walk(&n.Node, inner)
+		f.problem = cmp.Or(inner.problem, f.problem)
+	}
+}
+
+// insideLoop permits what is about the element (#) alone.
+type insideLoop struct{ problem string }
+
+// Visit implements ast.Visitor.
+func (l *insideLoop) Visit(node *ast.Node) {
+	switch n := (*node).(type) {
+	case *ast.PredicateNode:
+		l.problem = "has a loop inside a loop"
+	case *ast.IdentifierNode:
+		l.problem = fmt.Sprintf("names %s inside a loop, where only # is at hand", n.Value)
+	}
+}
+
+// holds reports whether the condition is true of the claims. What fails is not true, and
+// neither is what looks at a claim that is kept from us: whoever is in more groups than a
+// token names would else be in none of those that are shut out.
+func (c *condition) holds(claims map[string]any) bool {
+	if slices.ContainsFunc(elsewhere(claims), func(name string) bool { return strings.Contains(c.source, name) }) {
+		return false
+	}
+	machine := vm.VM{MemoryBudget: memoryBudget}
+	out, err := machine.Run(c.program, map[string]any{"claims": claims})
+	truth, ok := out.(bool)
+	return err == nil && ok && truth
+}

@@ -1,0 +1,64 @@
+package thirdparty
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// newcomer is the user that a person becomes who signs in for the first time. The id is
+// derived from what the provider calls the person, never from an e-mail address, which can
+// be given to somebody else: whoever comes back after the database was lost is the same
+// user to the resource servers.
+func (d *Delegation) newcomer(c *connector, p profile, now time.Time) *storage.User {
+	mac := d.ring.MAC("identity", []byte(c.ID+"\x00"+c.Issuer+"\x00"+p.Subject))
+	return &storage.User{
+		ID:   "usr_" + base64.RawURLEncoding.EncodeToString(mac[:20]),
+		Name: userName(p.Label, c.ID), CreatedAt: now, LastLoginAt: now,
+	}
+}
+
+const maxUserName = 64 // as of internal/users, whose alphabet is below
+
+// userName makes a name out of what a person is called at a provider: "ada@github".
+func userName(label, connector string) string {
+	clean := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("._-@+", r):
+			return r
+		case r == ' ':
+			return '.'
+		}
+		return -1
+	}, label)
+	if clean == "" {
+		clean = "user"
+	}
+	suffix := "@" + connector
+	return clean[:min(len(clean), max(1, maxUserName-len(suffix)))] + suffix[:min(len(suffix), maxUserName-1)]
+}
+
+// Identities lists the accounts at providers that are tied to a user, oldest first.
+func (d *Delegation) Identities(ctx context.Context, userID string) ([]storage.Identity, error) {
+	out, err := d.cfg.Store.Identities(ctx, userID)
+	if err != nil {
+		return nil, fmt.Errorf("thirdparty: identities: %w", err)
+	}
+	return out, nil
+}
+
+// Disconnect unties an account at a provider from a user, ends what rests on it, and
+// gives the tokens back to the provider as well as it takes them. storage.ErrNotFound when
+// the user has no such account; storage.ErrSpent when the user could not sign in any more.
+func (d *Delegation) Disconnect(ctx context.Context, userID, connector, subject string) error {
+	ended, err := d.cfg.Store.Unlink(ctx, userID, connector, subject, reasonDisconnected, d.now())
+	if err != nil {
+		return fmt.Errorf("thirdparty: disconnect: %w", err)
+	}
+	d.afterEnd(ctx, ended, reasonDisconnected)
+	return nil
+}

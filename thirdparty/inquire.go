@@ -1,0 +1,311 @@
+package thirdparty
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+const (
+	// claimTTL is how long one replica has a session for itself: for the questions to the
+	// provider, and then to store the answer.
+	claimTTL = 30 * time.Second
+	// questionTTL is what of it each of at most two questions may take.
+	questionTTL = 12 * time.Second
+	// refreshAhead is how long before its end an access token is renewed.
+	refreshAhead = time.Minute
+	// keepTrying is for how long a store that fails is offered a refresh token that can be
+	// had only once. Beyond claimTTL the version still keeps two answers apart.
+	keepTrying = time.Minute
+)
+
+var (
+	// errHeld: another replica is asking.
+	errHeld = errors.New("another replica asks the provider")
+	// errUnanswered: the provider was asked, and we are none the wiser.
+	errUnanswered = errors.New("the provider gave no answer")
+	// errResting: the provider is not asked, because it has not answered lately.
+	errResting = errors.New("the provider has not answered lately")
+)
+
+// inquire asks the provider about a session and stores the answer. Of all callers, in
+// this process and in others, one asks: within the process the others share its answer,
+// elsewhere they get errHeld. The question goes on when the request that asked it ends.
+//
+// errUnanswered: nothing is known. storage.ErrRevoked: the session has ended.
+func (d *Delegation) inquire(ctx context.Context, c *connector, u storage.Upstream) error {
+	lasting := context.WithoutCancel(ctx)
+	shared := d.flights.DoChan(u.ID, func() (any, error) { return nil, d.claim(lasting, c, u) })
+	answer := make(chan error, 1)
+	d.pending.Go(func() { answer <- (<-shared).Err })
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return c.unavailable(ctx.Err())
+	}
+}
+
+// claim takes the session for this replica and asks.
+func (d *Delegation) claim(ctx context.Context, c *connector, u storage.Upstream) (err error) {
+	defer func() { // hostile answers are parsed below; none of them may end the process
+		if p := recover(); p != nil {
+			d.cfg.Logger.ErrorContext(ctx, "panic while asking a provider", "connector", c.ID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = fmt.Errorf("%w: panic", errUnanswered)
+		}
+	}()
+	if err := d.take(ctx, u); err != nil {
+		return err
+	}
+	if d.health[c.ID].resting(d.now()) {
+		return d.postpone(ctx, c, u, errResting)
+	}
+	held, err := d.open(u)
+	if err != nil {
+		d.cfg.Logger.ErrorContext(ctx, "upstream session cannot be checked", "connector", c.ID, "error", err)
+		return d.postpone(ctx, c, u, err)
+	}
+	return d.ask(ctx, c, u, held)
+}
+
+// take makes the session this replica's for a while. Nothing about a session may be stored
+// without, or the answer that somebody else is about to store would be lost.
+func (d *Delegation) take(ctx context.Context, u storage.Upstream) error {
+	now := d.now()
+	switch err := d.cfg.Store.ClaimUpstream(ctx, u.ID, u.Version, now, now.Add(claimTTL)); {
+	case err == nil:
+		return nil
+	case errors.Is(err, storage.ErrSpent):
+		return errHeld
+	case errors.Is(err, storage.ErrRevoked), errors.Is(err, storage.ErrNotFound):
+		return errEnded("")
+	default:
+		return fmt.Errorf("thirdparty: claim: %w", err)
+	}
+}
+
+// ask asks in the way that the state of the tokens demands.
+func (d *Delegation) ask(ctx context.Context, c *connector, u storage.Upstream, held holding) error {
+	t, now := held.Tokens, d.now()
+	switch {
+	case t.Refresh != "" && (t.expiring(now) || c.CheckBy == checkByRefresh):
+		return d.renew(ctx, c, u, held)
+	case c.Detached: // it only said who somebody is
+		return d.confirm(ctx, c, u, held, nil)
+	case t.Refresh == "" && t.expired(now): // nobody can be asked any more
+		return d.over(ctx, u, reasonExpired)
+	}
+	limited, cancel := context.WithTimeout(ctx, questionTTL)
+	p, err := c.inspect(limited, t)
+	cancel()
+	switch {
+	case err == nil:
+		d.well(c)
+		return d.confirm(ctx, c, u, held, p)
+	case (errors.Is(err, errDenied) || errors.Is(err, errUnsupported)) && t.Refresh != "":
+		return d.renew(ctx, c, u, held) // which has the last word
+	case errors.Is(err, errUnsupported):
+		return d.confirm(ctx, c, u, held, nil)
+	case errors.Is(err, errDenied):
+		d.well(c)
+		return d.over(ctx, u, reasonRevoked)
+	}
+	return d.postpone(ctx, c, u, err)
+}
+
+// renew renews the tokens. The new ones are stored before anybody uses them: the old
+// refresh token may be worth nothing by now (AS-219).
+func (d *Delegation) renew(ctx context.Context, c *connector, u storage.Upstream, held holding) error {
+	limited, cancel := context.WithTimeout(ctx, questionTTL)
+	t, p, err := c.refresh(limited, held.Tokens)
+	cancel()
+	switch {
+	case errors.Is(err, errDenied):
+		d.well(c)
+		return d.denied(ctx, c, u, held)
+	case err != nil:
+		return d.postpone(ctx, c, u, err)
+	}
+	d.well(c)
+	complete := p != nil && heardAll(held.Profile, *p)
+	held.Tokens = t
+	if err := d.confirm(ctx, c, u, held, p); err != nil || complete {
+		if errors.Is(err, storage.ErrRevoked) {
+			d.giveBack(ctx, c, t)
+		}
+		return err
+	}
+	return d.listen(ctx, c, u.ID)
+}
+
+// listen asks with new tokens what the answer to a renewal left open, so that the rules
+// are held against what is true now. No answer is no harm: the session stands.
+func (d *Delegation) listen(ctx context.Context, c *connector, id string) error {
+	u, _, err := d.live(ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := d.take(ctx, u); errors.Is(err, errHeld) { // somebody goes on from here
+		return nil
+	} else if err != nil {
+		return err
+	}
+	held, err := d.open(u)
+	if err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, questionTTL)
+	p, err := c.inspect(limited, held.Tokens)
+	cancel()
+	if err != nil {
+		p = nil
+	}
+	return d.confirm(ctx, c, u, held, p)
+}
+
+// heardAll reports whether p comes from every source that the earlier profile came from.
+func heardAll(earlier, p profile) bool {
+	for source := range earlier.Parts {
+		if _, ok := p.Parts[source]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// confirm stores that the session stands, with what the provider said.
+func (d *Delegation) confirm(ctx context.Context, c *connector, u storage.Upstream, held holding, p *profile) error {
+	if p != nil {
+		if p.Subject != u.Subject {
+			return d.postpone(ctx, c, u, fmt.Errorf("%w: it speaks of somebody else", errGarbage))
+		}
+		held.Profile = p.over(held.Profile)
+	}
+	admitted, now := c.admit(held.Profile), d.now()
+	if admitted == nil {
+		u.CheckedAt = now
+	}
+	u.SessionID, u.Scopes, u.DueAt = held.Profile.SessionID, held.Tokens.Scopes, c.nextCheck(held.Tokens, now)
+	var err error
+	if u.Sealed, err = d.vault.seal(u.ID, held); err != nil {
+		return err
+	}
+	if err := d.save(ctx, u); err != nil {
+		return err
+	}
+	if admitted != nil {
+		d.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "upstream session is not allowed any more", slog.String("connector", c.ID), slog.Any("cause", admitted))
+		key := storage.UpstreamKey{Connector: u.Connector, Subject: u.Subject, UserID: u.UserID}
+		return errors.Join(errEnded(reasonNotAllowed), d.end(ctx, key, reasonNotAllowed))
+	}
+	return nil
+}
+
+// save stores an answer, and does not give up at once: a refresh token that was rotated
+// exists nowhere else. errHeld: somebody else stored another answer.
+func (d *Delegation) save(ctx context.Context, u storage.Upstream) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTrying)
+	defer cancel()
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		err := d.cfg.Store.SaveUpstream(ctx, u)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, storage.ErrSpent):
+			return d.saved(ctx, u)
+		case errors.Is(err, storage.ErrRevoked), errors.Is(err, storage.ErrNotFound):
+			return errEnded("")
+		}
+		d.cfg.Logger.WarnContext(ctx, "upstream session could not be stored, trying again", "connector", u.Connector, "upstream", u.ID, "error", err)
+		if wait(ctx, pause) != nil {
+			return fmt.Errorf("thirdparty: save: %w", err)
+		}
+	}
+}
+
+// saved tells a lost reply, after which the version is another one because of us, from
+// the answer of somebody else.
+func (d *Delegation) saved(ctx context.Context, u storage.Upstream) error {
+	now, _, err := d.live(ctx, u.ID)
+	if err != nil || now.Version == u.Version+1 && bytes.Equal(now.Sealed, u.Sealed) {
+		return err
+	}
+	return errHeld
+}
+
+// postpone gives the session up until later, after a question that brought nothing.
+func (d *Delegation) postpone(ctx context.Context, c *connector, u storage.Upstream, cause error) error {
+	d.unwell(ctx, c, cause)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	u.DueAt, u.Sealed = d.later(c, u), d.current(u)
+	if err := d.cfg.Store.SaveUpstream(ctx, u); err != nil && !errors.Is(err, storage.ErrSpent) {
+		d.cfg.Logger.WarnContext(ctx, "upstream session could not be postponed", "connector", c.ID, "upstream", u.ID, "error", err)
+	}
+	return fmt.Errorf("%w: %w", errUnanswered, cause)
+}
+
+// denied: the provider renews no more.
+func (d *Delegation) denied(ctx context.Context, c *connector, u storage.Upstream, held holding) error {
+	if c.Detached { // the sign-in stays; what is lost is the token for resource servers
+		held.Tokens = tokens{}
+		return d.confirm(ctx, c, u, held, nil)
+	}
+	return d.over(ctx, u, reasonRevoked)
+}
+
+// over ends a session.
+func (d *Delegation) over(ctx context.Context, u storage.Upstream, reason string) error {
+	if err := d.end(ctx, storage.UpstreamKey{ID: u.ID}, reason); err != nil {
+		return err
+	}
+	return errEnded(reason)
+}
+
+// nextCheck is when the provider is asked next. Sessions that began together drift apart.
+func (c *connector) nextCheck(t tokens, now time.Time) time.Time {
+	every := c.CheckEvery
+	if c.Detached {
+		every = 24 * time.Hour // only the rules are looked at
+	}
+	due := now.Add(every - spread(every))
+	if c.Detached || t.Expires.IsZero() {
+		return due
+	}
+	end := t.Expires
+	if t.Refresh != "" {
+		end = end.Add(-min(refreshAhead, end.Sub(now)/2))
+	}
+	if floor := now.Add(time.Second); end.Before(floor) {
+		end = floor
+	}
+	if end.Before(due) {
+		return end
+	}
+	return due
+}
+
+// later is when to ask again after a question that brought nothing: soon at first, and the
+// less often the longer it lasts.
+func (d *Delegation) later(c *connector, u storage.Upstream) time.Time {
+	now := d.now()
+	pause := max(retryAfter, min(now.Sub(u.CheckedAt)/4, c.CheckEvery))
+	return now.Add(pause + spread(pause))
+}
+
+// spread is up to a tenth of a time.
+func spread(d time.Duration) time.Duration { return rand.N(d/10 + 1) }
+
+// expiring reports whether the access token is about to end.
+func (t tokens) expiring(now time.Time) bool {
+	return !t.Expires.IsZero() && t.Expires.Sub(now) <= refreshAhead
+}
+
+func (t tokens) expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }

@@ -1,0 +1,66 @@
+package thirdparty
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// What is read of a list: the pages that we count ourselves, for a link could lead
+// anywhere. Whoever is in more organisations than that is not known to be in the last ones.
+const (
+	pageSize = 100
+	maxPages = 10
+	paged    = "?per_page=100&page="
+)
+
+// pages calls each with every object of a list; at ends where the number of the page goes.
+func pages(ctx context.Context, u *upstream, t tokens, at string, each func(map[string]any)) error {
+	ctx = listing(ctx)
+	for page := 1; page <= maxPages; page++ {
+		body, _, err := u.get(ctx, at+strconv.Itoa(page), t.Access)
+		if err != nil {
+			return err
+		}
+		d := json.NewDecoder(bytes.NewReader(body))
+		d.UseNumber()
+		var found []map[string]any
+		if err := d.Decode(&found); err != nil {
+			return fmt.Errorf("%w: not a list of objects", errGarbage)
+		}
+		if _, err := d.Token(); !errors.Is(err, io.EOF) {
+			return fmt.Errorf("%w: more than a list", errGarbage)
+		}
+		for _, m := range found {
+			each(m)
+		}
+		if len(found) != pageSize {
+			break
+		}
+	}
+	return nil
+}
+
+// names returns members of every object of a list, joined by slashes.
+func names(ctx context.Context, u *upstream, t tokens, at string, paths ...string) ([]any, error) {
+	out := []any{}
+	err := pages(ctx, u, t, at, func(m map[string]any) {
+		var parts []string
+		for _, path := range paths {
+			if v, ok := member(m, path); ok {
+				if s := text(map[string]any{"": v}, ""); s != "" {
+					parts = append(parts, s)
+				}
+			}
+		}
+		if len(parts) == len(paths) {
+			out = append(out, strings.Join(parts, "/"))
+		}
+	})
+	return out, err
+}

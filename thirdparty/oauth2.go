@@ -1,0 +1,314 @@
+package thirdparty
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"golang.org/x/oauth2"
+)
+
+// upstream is a provider that speaks plain OAuth 2.0, and what both protocols have in
+// common; openID adds the rest. Sessions there are storage.Upstream.
+type upstream struct {
+	*Connector
+	preset *preset
+	client *http.Client
+	now    func() time.Time
+	log    *slog.Logger
+	fixed  endpoints // of plain OAuth 2.0, or those that take precedence over discovery
+	scopes oauth.Scopes
+	enrich bool // rules need what only further questions tell: organisations, teams, guilds
+	locate func(ctx context.Context) (*endpoints, error)
+}
+
+// places of plain OAuth 2.0 are all configured.
+func (u *upstream) places(context.Context) (*endpoints, error) { return &u.fixed, nil }
+
+func (u *upstream) authorizeURL(ctx context.Context, q authorizeRequest) (string, error) {
+	e, err := u.locate(ctx)
+	if err != nil {
+		return "", err
+	}
+	conf, err := u.oauthConfig(e, q.RedirectURI)
+	if err != nil {
+		return "", err
+	}
+	p := u.parameters(e, q)
+	conf.Scopes = u.asked(e).Union(q.Scopes)
+	options := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(q.Verifier)}
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		if p[name] != "" {
+			options = append(options, oauth2.SetAuthURLParam(name, p[name]))
+		}
+	}
+	return conf.AuthCodeURL(q.State, options...), nil
+}
+
+// asked are the scopes of every sign-in: offline_access among them where the provider
+// knows it, for without a refresh token a sign-in ends with its first access token.
+func (u *upstream) asked(e *endpoints) oauth.Scopes {
+	if u.offline(e) {
+		return u.scopes.Union(oauth.Scopes{oauth.OfflineAccess})
+	}
+	return u.scopes
+}
+
+func (u *upstream) offline(e *endpoints) bool {
+	return !u.Detached && u.preset.offlineScope && slices.Contains(e.scopes, oauth.OfflineAccess) || u.scopes.Has(oauth.OfflineAccess)
+}
+
+// parameters of the authorization request beyond those of every OAuth client: the
+// preset's, those of the request, and last the operator's, of which an empty one removes.
+// There is no "resource" among them, ever (AS-225): it is for our own tokens.
+func (u *upstream) parameters(e *endpoints, q authorizeRequest) map[string]string {
+	p := map[string]string{}
+	maps.Copy(p, u.preset.parameters)
+	if !u.Detached {
+		maps.Copy(p, u.preset.offlineParameters)
+	}
+	if u.preset.openID {
+		p["nonce"] = q.Nonce
+		if u.preset.consentForOffline && u.offline(e) {
+			p["prompt"] = "consent" // OpenID Connect Core §11
+		}
+	}
+	if hint := u.preset.loginHint; hint != "" && q.LoginHint != "" && len(q.LoginHint) <= 256 {
+		p[hint] = q.LoginHint
+	}
+	if len(q.Scopes) > 0 {
+		maps.Copy(p, u.preset.extending)
+	}
+	if u.preset.narrow != nil {
+		u.preset.narrow(u.Allow, p)
+	}
+	maps.Copy(p, u.Parameters)
+	if q.Fresh { // is what a request demands, not what an operator prefers
+		for name, value := range u.preset.fresh {
+			if name == "prompt" && p["prompt"] == "consent" && value != "consent" {
+				value += " consent"
+			}
+			p[name] = value
+		}
+	}
+	return p
+}
+
+func (u *upstream) checkIssuer(ctx context.Context, iss string) error {
+	e, err := u.locate(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case iss == "" && e.namesIssuer:
+		return fmt.Errorf("%w: the answer does not say whose it is, as %s promises", errGarbage, e.issuer)
+	case iss == "" || iss == e.issuer:
+		return nil
+	case e.issuer == "": // plain OAuth 2.0: what it calls itself was not configured
+		return nil
+	}
+	return fmt.Errorf("%w: the answer is by %q", errGarbage, printable(iss, 200))
+}
+
+func (u *upstream) exchange(ctx context.Context, code, verifier, _, redirectURI string) (tokens, profile, error) {
+	e, err := u.locate(ctx)
+	if err != nil {
+		return tokens{}, profile{}, err
+	}
+	t, _, err := u.redeem(ctx, e, code, verifier, redirectURI)
+	if err != nil {
+		return tokens{}, profile{}, err
+	}
+	p, err := u.ask(ctx, e, t)
+	return t, p, err
+}
+
+// redeem makes the token request for a code. It returns the whole answer besides.
+func (u *upstream) redeem(ctx context.Context, e *endpoints, code, verifier, redirectURI string) (tokens, *oauth2.Token, error) {
+	conf, err := u.oauthConfig(e, redirectURI)
+	if err != nil {
+		return tokens{}, nil, err
+	}
+	answer, err := conf.Exchange(u.context(ctx), code, oauth2.VerifierOption(verifier))
+	if err != nil {
+		return tokens{}, nil, tokenFailure(err)
+	}
+	t, err := u.received(answer, tokens{Scopes: u.asked(e)})
+	return t, answer, err
+}
+
+func (u *upstream) refresh(ctx context.Context, t tokens) (tokens, *profile, error) {
+	e, err := u.locate(ctx)
+	if err != nil {
+		return tokens{}, nil, err
+	}
+	renewed, _, err := u.renew(ctx, e, t)
+	return renewed, nil, err
+}
+
+func (u *upstream) renew(ctx context.Context, e *endpoints, t tokens) (tokens, *oauth2.Token, error) {
+	if t.Refresh == "" {
+		return tokens{}, nil, fmt.Errorf("%w: no refresh token", errUnsupported)
+	}
+	conf, err := u.oauthConfig(e, "")
+	if err != nil {
+		return tokens{}, nil, err
+	}
+	answer, err := conf.TokenSource(u.context(ctx), &oauth2.Token{RefreshToken: t.Refresh}).Token()
+	if err != nil {
+		return tokens{}, nil, renewalFailure(err)
+	}
+	renewed, err := u.received(answer, t)
+	return renewed, answer, err
+}
+
+// renewalFailure is tokenFailure for a renewal. Dex calls a refresh token that was revoked
+// or has expired an invalid request, against RFC 6749 §5.2, and says only in words that it
+// is about the token; not believed, such a session would be asked about for ever.
+func renewalFailure(err error) error {
+	var r *oauth2.RetrieveError
+	if errors.As(err, &r) && r.Response.StatusCode == http.StatusBadRequest && r.ErrorCode == string(oauth.InvalidRequest) &&
+		strings.HasPrefix(strings.ToLower(r.ErrorDescription), "refresh token ") {
+		return fmt.Errorf("%w: %s about the refresh token", errDenied, r.ErrorCode)
+	}
+	return tokenFailure(err)
+}
+
+func (u *upstream) context(ctx context.Context) context.Context {
+	return context.WithValue(ctx, oauth2.HTTPClient, u.client)
+}
+
+// received makes an answer of the token endpoint into tokens. What it does not say is as
+// before.
+func (u *upstream) received(answer *oauth2.Token, before tokens) (tokens, error) {
+	if !strings.EqualFold(answer.Type(), "Bearer") {
+		return tokens{}, fmt.Errorf("%w: token_type is %q", errGarbage, printable(answer.TokenType, 20))
+	}
+	t := tokens{Access: answer.AccessToken, Refresh: answer.RefreshToken, Type: "Bearer", Scopes: before.Scopes, assumed: true}
+	if !answer.Expiry.IsZero() {
+		t.Expires = u.now().Add(time.Until(answer.Expiry)).Truncate(time.Second)
+	}
+	if scope, ok := answer.Extra("scope").(string); ok && scope != "" {
+		if u.preset.commaScopes {
+			scope = strings.ReplaceAll(scope, ",", " ")
+		}
+		t.Scopes, t.assumed = oauth.ParseScopes(scope), false
+	}
+	return t, nil
+}
+
+// tokenFailure is the error of a token request. The answer itself is not in it.
+func tokenFailure(err error) error {
+	var r *oauth2.RetrieveError
+	if errors.As(err, &r) {
+		return refusal(r.Response.StatusCode, r.ErrorCode)
+	}
+	var web *url.Error
+	if errors.As(err, &web) {
+		return failed(err)
+	}
+	return fmt.Errorf("%w: the token endpoint's answer is none", errGarbage) // err may quote it
+}
+
+// ask asks who a token belongs to.
+func (u *upstream) ask(ctx context.Context, e *endpoints, t tokens) (profile, error) {
+	body, _, err := u.get(ctx, e.userInfo, t.Access)
+	if err != nil {
+		return profile{}, err
+	}
+	raw, err := object(body)
+	if err != nil {
+		return profile{}, err
+	}
+	return u.describe(ctx, raw, t)
+}
+
+// describe makes user info, and what else the provider tells on demand, into a profile.
+func (u *upstream) describe(ctx context.Context, raw map[string]any, t tokens) (profile, error) {
+	if err := u.slackFailure(raw); err != nil {
+		return profile{}, err
+	}
+	raw = mapped(raw, u.preset.claims)
+	raw = mapped(raw, u.Claims)
+	if u.preset.lookup != nil {
+		if err := u.preset.lookup(ctx, u, t, raw); err != nil {
+			return profile{}, err
+		}
+	}
+	return u.part("userinfo", raw)
+}
+
+func (u *upstream) inspect(ctx context.Context, t tokens) (*profile, error) {
+	e, err := u.locate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case u.IntrospectionURL != "":
+		return u.introspect(ctx, e, t)
+	case e.userInfo != "":
+		p, err := u.ask(ctx, e, t)
+		if err != nil {
+			return nil, err
+		}
+		return &p, nil
+	case e.introspect != "":
+		return u.introspect(ctx, e, t)
+	}
+	return nil, fmt.Errorf("%w: neither user info nor introspection", errUnsupported)
+}
+
+// introspect asks about the access token (RFC 7662).
+func (u *upstream) introspect(ctx context.Context, e *endpoints, t tokens) (*profile, error) {
+	body, err := u.post(ctx, e, e.introspect, url.Values{"token": {t.Access}, "token_type_hint": {"access_token"}})
+	if err != nil {
+		if errors.Is(err, errDenied) { // it speaks of us, not of the token
+			err = fmt.Errorf("%w: introspection: %s", errMisconfigured, err.Error())
+		}
+		return nil, err
+	}
+	var answer struct {
+		Active *bool `json:"active"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil || answer.Active == nil {
+		return nil, fmt.Errorf("%w: introspection does not say whether the token is active", errGarbage)
+	}
+	if !*answer.Active {
+		return nil, fmt.Errorf("%w: the token is not active", errDenied)
+	}
+	return nil, nil
+}
+
+// revoke gives back the refresh token, and with it what came from it, or else the
+// access token.
+func (u *upstream) revoke(ctx context.Context, t tokens) error {
+	if u.preset.revoke != nil {
+		return u.preset.revoke(ctx, u, t)
+	}
+	e, err := u.locate(ctx)
+	if err != nil {
+		return err
+	}
+	if e.revoke == "" {
+		return fmt.Errorf("%w: no revocation", errUnsupported)
+	}
+	form := url.Values{"token": {t.Refresh}, "token_type_hint": {"refresh_token"}}
+	if t.Refresh == "" {
+		form = url.Values{"token": {t.Access}, "token_type_hint": {"access_token"}}
+	}
+	_, err = u.post(ctx, e, e.revoke, form)
+	return err
+}
+
+func (u *upstream) verifyLogout(context.Context, string) (logout, error) {
+	return logout{}, fmt.Errorf("%w: back-channel logout", errUnsupported)
+}

@@ -1,0 +1,422 @@
+package thirdparty
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// plainTo is the configuration of plain OAuth 2.0 to a fake upstream.
+func plainTo(u *fakeupstream.Upstream) Connector {
+	return Connector{
+		ID: "plain", Type: "oauth2", Name: "Plain", ClientID: u.ClientID, ClientSecret: u.ClientSecret, Scopes: oauth.Scopes{"profile"},
+		AuthorizationURL: u.URL + "/authorize", TokenURL: u.URL + "/token", UserInfoURL: u.URL + "/userinfo", RevocationURL: u.URL + "/revoke",
+	}
+}
+
+func TestPlainOAuth(t *testing.T) {
+	u := fakeupstream.Start(t)
+	u.Behave(func(b *fakeupstream.Behaviour) {
+		b.EditUserInfo = func(c map[string]any) {
+			clear(c)
+			c["id"], c["login"], c["email_verified"] = json.Number("9007199254740993"), "alice", true
+			c["contact"] = map[string]any{"mail": "alice@example.com", "ok": true}
+			c["teams.of"] = []string{"a", "b"}
+		}
+	})
+	c := plainTo(u)
+	c.Claims = map[string]string{"sub": "id", "preferred_username": "login", "email": "contact.mail", "email_verified": "", "groups": "teams.of", "x": "contact.missing"}
+	got, p := signedIn(t, connect(t, c), u)
+	if p.Subject != "9007199254740993" || p.Label != "alice" {
+		t.Errorf("got %q %q, want the number as it was written", p.Subject, p.Label)
+	}
+	if text(p.Claims, "email") != "alice@example.com" || !slices.Equal(list(p.Claims, "groups"), []string{"a", "b"}) {
+		t.Errorf("got %v", p.Claims)
+	}
+	for _, gone := range []string{"email_verified", "x"} {
+		if _, ok := p.Claims[gone]; ok {
+			t.Errorf("%s is there", gone)
+		}
+	}
+	if got.Access == "" || !slices.Equal(got.Scopes, oauth.Scopes{"profile"}) || len(u.Violations()) != 0 {
+		t.Errorf("got scopes %q, violations %q", got.Scopes, u.Violations())
+	}
+	if u.Calls(fakeupstream.Discovery) != 0 {
+		t.Error("plain OAuth 2.0 has no discovery")
+	}
+	_, err := connect(t, c).verifyLogout(t.Context(), u.LogoutToken("sub-alice", "", nil))
+	wantError(t, err, errUnsupported)
+}
+
+// TestFailures: whatever an upstream does, we know whether it is over, away, or broken.
+func TestFailures(t *testing.T) {
+	internal := fakeupstream.Start(t)
+	steps := map[string]func(t *testing.T, c *connector, u *fakeupstream.Upstream, have tokens) error{
+		"sign-in": func(t *testing.T, c *connector, u *fakeupstream.Upstream, _ tokens) error {
+			_, _, err := travel(t, c, u, nil)
+			return err
+		},
+		"refresh": func(t *testing.T, c *connector, _ *fakeupstream.Upstream, have tokens) error {
+			_, _, err := c.refresh(t.Context(), have)
+			return err
+		},
+		"inspect": func(t *testing.T, c *connector, _ *fakeupstream.Upstream, have tokens) error {
+			_, err := c.inspect(t.Context(), have)
+			return err
+		},
+		"introspect": func(t *testing.T, c *connector, u *fakeupstream.Upstream, have tokens) error {
+			c.IntrospectionURL = u.URL + "/introspect"
+			_, err := c.inspect(t.Context(), have)
+			return err
+		},
+		"revoke": func(t *testing.T, c *connector, _ *fakeupstream.Upstream, have tokens) error {
+			return c.revoke(t.Context(), have)
+		},
+	}
+	faults := []struct {
+		name  string
+		fault fakeupstream.Fault
+		want  error
+	}{
+		{"down", fakeupstream.Down, errUnreachable},
+		{"500", fakeupstream.Error500, errUnreachable},
+		{"503 with an OAuth error", fakeupstream.OAuthError(503, "invalid_grant"), errUnreachable},
+		{"429", fakeupstream.Error429, errUnreachable},
+		{"garbage", fakeupstream.Garbage, errGarbage},
+		{"HTML", fakeupstream.HTML, errGarbage},
+		{"not an object", fakeupstream.NotJSON, errGarbage},
+		{"huge", fakeupstream.Huge, errGarbage},
+		{"a redirect to this machine", fakeupstream.Redirect(internal.URL + "/userinfo"), errGarbage},
+		{"a redirect to the metadata service", fakeupstream.Redirect("http://169.254.169.254/latest/meta-data/"), errGarbage},
+		{"404", fakeupstream.Fault{Status: 404, Body: "{}"}, errGarbage},
+		{"an empty object", fakeupstream.Fault{Body: "{}"}, errGarbage},
+		{"cut off", fakeupstream.Fault{Body: "{}", Header: http.Header{"Content-Length": {"100"}}}, errUnreachable},
+	}
+	for _, on := range []struct {
+		step string
+		at   fakeupstream.Endpoint
+		lax  bool // the answer is not looked at
+	}{
+		{"sign-in", fakeupstream.Discovery, false}, {"sign-in", fakeupstream.Keys, false}, {"sign-in", fakeupstream.Token, false}, {"sign-in", fakeupstream.UserInfo, false},
+		{"refresh", fakeupstream.Token, false}, {"inspect", fakeupstream.UserInfo, false}, {"introspect", fakeupstream.Introspect, false}, {"revoke", fakeupstream.Revoke, true},
+	} {
+		for _, f := range faults {
+			t.Run(fmt.Sprintf("AS-223 SP-10 SP-12 %s, %s: %s", on.step, on.at, f.name), func(t *testing.T) {
+				u := fakeupstream.Start(t)
+				have := tokens{}
+				if on.step != "sign-in" {
+					have, _ = signedIn(t, connect(t, toFake(u)), u)
+				}
+				c := connect(t, toFake(u))
+				if on.at != fakeupstream.Discovery {
+					wantError(t, c.checkIssuer(t.Context(), u.URL), nil) // discovered
+				}
+				u.Fail(on.at, f.fault)
+				want := f.want
+				if on.lax && want == errGarbage && (f.fault.Status == 0 && f.fault.Huge == 0) {
+					want = nil
+				}
+				wantError(t, steps[on.step](t, c, u, have), want)
+			})
+		}
+	}
+	if n := len(internal.Requests("")); n != 0 {
+		t.Errorf("SP-10: a redirect was followed %d times", n)
+	}
+}
+
+func TestSlowUpstream(t *testing.T) {
+	u := fakeupstream.Start(t)
+	c := connect(t, toFake(u))
+	got, _ := signedIn(t, c, u)
+	u.FailAll(fakeupstream.Slow(time.Minute))
+	start := time.Now()
+	_, _, err := c.refresh(timeout(t, 100*time.Millisecond), got)
+	wantError(t, err, errUnreachable)
+	_, err = c.inspect(timeout(t, 100*time.Millisecond), got)
+	wantError(t, err, errUnreachable)
+	_, err = connect(t, toFake(u)).authorizeURL(timeout(t, 100*time.Millisecond), authorizeRequest{})
+	wantError(t, err, errUnreachable)
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("AS-223 took %v", took)
+	}
+}
+
+// TestTokenErrors: an error code about the client must never end anybody's session.
+func TestTokenErrors(t *testing.T) {
+	for _, tt := range []struct {
+		status int
+		code   string
+		want   error
+	}{
+		{400, "invalid_grant", errDenied},
+		{401, "invalid_grant", errDenied},
+		{200, "bad_refresh_token", errDenied},
+		{403, "access_denied", errDenied},
+		{400, "interaction_required", errDenied},
+		{401, "invalid_client", errMisconfigured},
+		{400, "unauthorized_client", errMisconfigured},
+		{400, "invalid_scope", errMisconfigured},
+		{400, "invalid_request", errMisconfigured},
+		{400, "unsupported_grant_type", errMisconfigured},
+		{200, "incorrect_client_credentials", errMisconfigured},
+		{400, "temporarily_unavailable", errUnreachable},
+		{400, "slow_down", errUnreachable},
+		{400, "never-heard-of", errMisconfigured},
+	} {
+		t.Run(fmt.Sprintf("AS-218 AS-223 RFC 6749 5.2: %s with %d", tt.code, tt.status), func(t *testing.T) {
+			u := fakeupstream.Start(t)
+			c := connect(t, toFake(u))
+			got, _ := signedIn(t, c, u)
+			u.Fail(fakeupstream.Token, fakeupstream.OAuthError(tt.status, tt.code))
+			_, _, err := c.refresh(t.Context(), got)
+			wantError(t, err, tt.want)
+		})
+	}
+	for _, description := range []string{"Refresh token is invalid or has already been claimed by another client.", "Refresh token expired."} {
+		t.Run("AS-218 Dex calls it an invalid request: "+description, func(t *testing.T) {
+			u := fakeupstream.Start(t)
+			c := connect(t, toFake(u))
+			got, _ := signedIn(t, c, u)
+			u.Fail(fakeupstream.Token, fakeupstream.Fault{Status: 400, Body: `{"error":"invalid_request","error_description":"` + description + `"}`})
+			_, _, err := c.refresh(t.Context(), got)
+			wantError(t, err, errDenied)
+		})
+	}
+	t.Run("AS-223 401 without a code says nothing about the person", func(t *testing.T) {
+		u := fakeupstream.Start(t)
+		c := connect(t, toFake(u))
+		got, _ := signedIn(t, c, u)
+		u.Fail(fakeupstream.Token, fakeupstream.Fault{Status: 401, Body: "no"})
+		_, _, err := c.refresh(t.Context(), got)
+		wantError(t, err, errMisconfigured)
+	})
+	t.Run("AS-223 a token that is no bearer token", func(t *testing.T) {
+		u := fakeupstream.Start(t)
+		u.Fail(fakeupstream.Token, fakeupstream.Fault{Body: `{"access_token":"a","token_type":"DPoP"}`})
+		_, _, err := travel(t, connect(t, plainTo(u)), u, nil)
+		wantError(t, err, errGarbage)
+	})
+}
+
+func TestRefresh(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		edit   func(*fakeupstream.Behaviour)
+		before func(u *fakeupstream.Upstream, have *tokens)
+		want   error
+		check  func(t *testing.T, old, renewed tokens, p *profile)
+	}{
+		{name: "rotating", check: func(t *testing.T, old, renewed tokens, p *profile) {
+			if renewed.Refresh == old.Refresh || renewed.Access == old.Access || p == nil || p.Subject != fakeupstream.Alice.Subject {
+				t.Errorf("rotated %v, profile %v", renewed.Refresh != old.Refresh, p != nil)
+			}
+		}},
+		{name: "the same again", edit: func(b *fakeupstream.Behaviour) { b.StaticRefresh = true }, check: func(t *testing.T, old, renewed tokens, _ *profile) {
+			if renewed.Refresh != old.Refresh {
+				t.Error("the refresh token was lost")
+			}
+		}},
+		{name: "no ID token", edit: func(b *fakeupstream.Behaviour) { b.NoIDTokenAtRefresh = true }, check: func(t *testing.T, _, _ tokens, p *profile) {
+			if p != nil {
+				t.Error("a profile out of nothing")
+			}
+		}},
+		{name: "no scope: as before", edit: func(b *fakeupstream.Behaviour) { b.NoScope = true }, check: func(t *testing.T, old, renewed tokens, _ *profile) {
+			if !reflect.DeepEqual(renewed.Scopes, old.Scopes) || len(old.Scopes) == 0 {
+				t.Errorf("got %q, had %q", renewed.Scopes, old.Scopes)
+			}
+		}},
+		{name: "fewer scopes", before: func(u *fakeupstream.Upstream, _ *tokens) {
+			u.Behave(func(b *fakeupstream.Behaviour) { b.Grant = []string{"openid"} })
+		}, check: func(t *testing.T, _, renewed tokens, _ *profile) {
+			if !slices.Equal(renewed.Scopes, oauth.Scopes{"openid"}) {
+				t.Errorf("got %q", renewed.Scopes)
+			}
+		}},
+		{name: "an ID token that is not good: the new tokens are not lost", before: func(u *fakeupstream.Upstream, _ *tokens) {
+			u.Behave(func(b *fakeupstream.Behaviour) { b.Sign = fakeupstream.SignWrongKey })
+		}, check: func(t *testing.T, old, renewed tokens, p *profile) {
+			if renewed.Refresh == "" || renewed.Refresh == old.Refresh || p != nil {
+				t.Error("lost, or believed")
+			}
+		}},
+		{name: "keys that cannot be read: the new tokens are not lost", before: func(u *fakeupstream.Upstream, _ *tokens) {
+			u.RotateKeys()
+			u.Fail(fakeupstream.Keys, fakeupstream.Down)
+		}, check: func(t *testing.T, old, renewed tokens, p *profile) {
+			if renewed.Refresh == "" || renewed.Refresh == old.Refresh || p != nil {
+				t.Error("lost, or believed")
+			}
+		}},
+		{name: "tokens that do not expire", edit: func(b *fakeupstream.Behaviour) { b.AccessTTL = -1 }, check: func(t *testing.T, _, renewed tokens, _ *profile) {
+			if !renewed.Expires.IsZero() {
+				t.Errorf("expires %v", renewed.Expires)
+			}
+		}},
+		{name: "no refresh token", edit: func(b *fakeupstream.Behaviour) { b.NoRefresh = true }, want: errUnsupported},
+		{name: "revoked", before: func(u *fakeupstream.Upstream, _ *tokens) { u.RevokeAll(fakeupstream.Alice.Subject) }, want: errDenied},
+		{name: "the account is gone", before: func(u *fakeupstream.Upstream, _ *tokens) { u.SetPeople(fakeupstream.Bob) }, want: errDenied},
+		{name: "a token that was used", before: func(_ *fakeupstream.Upstream, have *tokens) { have.Refresh = "rt-made-up" }, want: errDenied},
+	} {
+		t.Run("AS-218 AS-219 refresh: "+tt.name, func(t *testing.T) {
+			u := fakeupstream.Start(t)
+			if tt.edit != nil {
+				u.Behave(tt.edit)
+			}
+			c := connect(t, toFake(u))
+			have, _ := signedIn(t, c, u)
+			if tt.before != nil {
+				tt.before(u, &have)
+			}
+			renewed, p, err := c.refresh(t.Context(), have)
+			wantError(t, err, tt.want)
+			if tt.want == nil {
+				tt.check(t, have, renewed, p)
+			}
+		})
+	}
+}
+
+func TestInspect(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		c    func(u *fakeupstream.Upstream) Connector
+	}{
+		{"user info", toFake},
+		{"user info of plain OAuth 2.0", plainTo},
+		{"introspection", func(u *fakeupstream.Upstream) Connector {
+			c := toFake(u)
+			c.IntrospectionURL = u.URL + "/introspect"
+			return c
+		}},
+		{"introspection of plain OAuth 2.0, secret in the form", func(u *fakeupstream.Upstream) Connector {
+			c := plainTo(u)
+			c.IntrospectionURL, c.ClientAuth = u.URL+"/introspect", "post"
+			return c
+		}},
+	} {
+		t.Run("AS-218 "+tt.name, func(t *testing.T) {
+			u := fakeupstream.Start(t)
+			configuration := tt.c(u)
+			c := connect(t, configuration)
+			if configuration.Type == "oauth2" {
+				u.Behave(func(b *fakeupstream.Behaviour) { b.NoIDToken = true })
+			}
+			have, p := signedIn(t, c, u)
+			now, err := c.inspect(t.Context(), have)
+			wantError(t, err, nil)
+			if now != nil && now.Subject != p.Subject {
+				t.Errorf("got %q", now.Subject)
+			}
+			wantIntrospection := 0
+			if configuration.IntrospectionURL != "" {
+				wantIntrospection = 1
+			}
+			if n := u.Calls(fakeupstream.Introspect); n != wantIntrospection {
+				t.Errorf("introspected %d times", n)
+			}
+			u.RevokeSession(u.Sessions(fakeupstream.Alice.Subject)[0])
+			_, err = c.inspect(t.Context(), have)
+			wantError(t, err, errDenied)
+		})
+	}
+	t.Run("AS-218 introspection that does not know us ends nothing", func(t *testing.T) {
+		u := fakeupstream.Start(t)
+		configuration := toFake(u)
+		configuration.IntrospectionURL = u.URL + "/introspect"
+		c := connect(t, configuration)
+		have, _ := signedIn(t, c, u)
+		u.Fail(fakeupstream.Introspect, fakeupstream.OAuthError(401, "invalid_client"), fakeupstream.OAuthError(400, "access_denied"))
+		for range 2 {
+			_, err := c.inspect(t.Context(), have)
+			wantError(t, err, errMisconfigured)
+		}
+	})
+	t.Run("AS-218 403 is about a scope, not about the end", func(t *testing.T) {
+		u := fakeupstream.Start(t)
+		c := connect(t, toFake(u))
+		have, _ := signedIn(t, c, u)
+		u.Fail(fakeupstream.UserInfo, fakeupstream.Fault{Status: 403, Body: `{"error":"insufficient_scope","error_description":"suspended"}`})
+		_, err := c.inspect(t.Context(), have)
+		wantError(t, err, errMisconfigured)
+	})
+}
+
+func TestRevoke(t *testing.T) {
+	u := fakeupstream.Start(t)
+	for _, configuration := range []Connector{toFake(u), plainTo(u)} {
+		c := connect(t, configuration)
+		have, _ := signedIn(t, c, u)
+		if err := c.revoke(t.Context(), have); err != nil || len(u.Sessions(fakeupstream.Alice.Subject)) != 0 {
+			t.Errorf("AS-219 %s: %v, live %q", c.Type, err, u.Sessions(fakeupstream.Alice.Subject))
+		}
+		sent := u.Requests(fakeupstream.Revoke)
+		if got := sent[len(sent)-1].Form; got.Get("token") != have.Refresh || got.Get("token_type_hint") != "refresh_token" {
+			t.Error("RFC 7009 2.1: want the refresh token to be given back")
+		}
+	}
+	none := plainTo(u)
+	none.RevocationURL = ""
+	wantError(t, connect(t, none).revoke(t.Context(), tokens{Access: "a"}), errUnsupported)
+}
+
+func TestClientAuthentication(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		edit      func(*Connector)
+		supported []string
+		basic     bool
+	}{
+		{"by default", func(*Connector) {}, nil, true},
+		{"only post is supported", func(*Connector) {}, []string{"client_secret_post", "private_key_jwt"}, false},
+		{"configured", func(c *Connector) { c.ClientAuth = "post" }, nil, false},
+		{"special characters", func(c *Connector) { c.ClientSecret = "a:b%c+d e/ü&=" }, nil, true},
+	} {
+		t.Run("RFC 6749 2.3.1: "+tt.name, func(t *testing.T) {
+			u := fakeupstream.Start(t)
+			if tt.supported != nil {
+				u.Behave(func(b *fakeupstream.Behaviour) {
+					b.EditMetadata = func(m map[string]any) { m["token_endpoint_auth_methods_supported"] = tt.supported }
+				})
+			}
+			configuration := toFake(u)
+			tt.edit(&configuration)
+			u.ClientSecret = configuration.ClientSecret
+			c := connect(t, configuration)
+			have, _ := signedIn(t, c, u)
+			if _, _, err := c.refresh(t.Context(), have); err != nil {
+				t.Error(err)
+			}
+			if err := c.revoke(t.Context(), have); err != nil {
+				t.Error(err)
+			}
+			for _, r := range append(u.Requests(fakeupstream.Token), u.Requests(fakeupstream.Revoke)...) {
+				if basic := strings.HasPrefix(r.Header.Get("Authorization"), "Basic "); basic != tt.basic || r.Form.Has("client_secret") == tt.basic {
+					t.Errorf("%s: basic %v, in the form %v", r.Endpoint, basic, r.Form.Has("client_secret"))
+				}
+			}
+			if v := u.Violations(); len(v) != 0 {
+				t.Errorf("violations: %q", v)
+			}
+		})
+	}
+	t.Run("AS-223 a wrong secret costs one request, not the code", func(t *testing.T) {
+		u := fakeupstream.Start(t)
+		configuration := toFake(u)
+		configuration.ClientSecret = "wrong"
+		_, _, err := travel(t, connect(t, configuration), u, nil)
+		wantError(t, err, errMisconfigured)
+		if n := u.Calls(fakeupstream.Token); n != 1 {
+			t.Errorf("asked %d times", n)
+		}
+	})
+}

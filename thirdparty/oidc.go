@@ -1,0 +1,304 @@
+package thirdparty
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+)
+
+const (
+	leeway = time.Minute // by which clocks may differ
+	// logoutAge is how old a logout token may be. Providers try again for a while.
+	logoutAge    = 10 * time.Minute
+	logoutEvent  = "http://schemas.openid.net/event/backchannel-logout"
+	maxTokenSize = 64 << 10
+)
+
+// openID is a provider of OpenID Connect.
+type openID struct {
+	upstream
+	directory *discovery
+}
+
+// places are discovered; configured ones take precedence.
+func (p *openID) places(ctx context.Context) (*endpoints, error) {
+	found, err := p.directory.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e := p.overridden(*found)
+	if p.preset.noUserInfo && p.UserInfoURL == "" {
+		e.userInfo = ""
+	}
+	return &e, nil
+}
+
+// checkIssuer knows that a template stands for the issuer of each tenant.
+func (p *openID) checkIssuer(ctx context.Context, iss string) error {
+	err := p.upstream.checkIssuer(ctx, iss)
+	if err == nil || !errors.Is(err, errGarbage) || iss == "" || p.preset.tenantOf == nil {
+		return err
+	}
+	e, failure := p.locate(ctx)
+	if failure != nil {
+		return failure
+	}
+	if !matchesTemplate(e.issuer, iss) {
+		return err
+	}
+	return nil
+}
+
+func (p *openID) exchange(ctx context.Context, code, verifier, nonce, redirectURI string) (tokens, profile, error) {
+	e, err := p.locate(ctx)
+	if err != nil {
+		return tokens{}, profile{}, err
+	}
+	t, answer, err := p.redeem(ctx, e, code, verifier, redirectURI)
+	if err != nil {
+		return tokens{}, profile{}, err
+	}
+	raw, _ := answer.Extra("id_token").(string)
+	if raw == "" {
+		return t, profile{}, fmt.Errorf("%w: no ID token", errGarbage)
+	}
+	said, token, err := p.identify(ctx, e, raw, t.Access)
+	switch {
+	case err != nil:
+		return t, profile{}, err
+	case nonce == "" || token.Nonce != nonce: // OpenID Connect Core §3.1.3.7, 11
+		return t, profile{}, fmt.Errorf("%w: the ID token has another nonce", errGarbage)
+	case e.userInfo == "":
+		return t, said, nil
+	}
+	more, err := p.ask(ctx, e, t)
+	if err != nil {
+		return t, profile{}, aboutNew(err)
+	}
+	if more.Subject != said.Subject { // OpenID Connect Core §5.3.2
+		return t, profile{}, fmt.Errorf("%w: user info is about somebody else than the ID token", errGarbage)
+	}
+	return t, said.over(more), nil
+}
+
+// aboutNew: a token that is refused although it was just given says nothing about the
+// person, but that the provider is confused.
+func aboutNew(err error) error {
+	if errors.Is(err, errDenied) {
+		return fmt.Errorf("%w: a token that it has just given: %s", errGarbage, err.Error())
+	}
+	return err
+}
+
+func (p *openID) refresh(ctx context.Context, t tokens) (tokens, *profile, error) {
+	e, err := p.locate(ctx)
+	if err != nil {
+		return tokens{}, nil, err
+	}
+	renewed, answer, err := p.renew(ctx, e, t)
+	if err != nil {
+		return tokens{}, nil, err
+	}
+	raw, _ := answer.Extra("id_token").(string)
+	if raw == "" {
+		return renewed, nil, nil
+	}
+	said, _, err := p.identify(ctx, e, raw, renewed.Access)
+	if err != nil {
+		// The old refresh token may be gone: nothing must keep the new ones from being
+		// stored. What cannot be verified says nothing.
+		p.log.WarnContext(ctx, "an ID token at refresh is not good", "connector", p.ID, "error", err)
+		return renewed, nil, nil
+	}
+	return renewed, &said, nil
+}
+
+// identify verifies an ID token (OpenID Connect Core §3.1.3.7) and returns what it says.
+func (p *openID) identify(ctx context.Context, e *endpoints, raw, access string) (profile, *oidc.IDToken, error) {
+	token, claims, err := p.verify(ctx, e, raw, oidc.Config{ClientID: p.ClientID, Now: func() time.Time { return p.now().Add(-leeway) }})
+	if err != nil {
+		return profile{}, nil, err
+	}
+	if azp, ok := claims["azp"]; ok && azp != p.ClientID || !ok && len(token.Audience) > 1 {
+		return profile{}, nil, fmt.Errorf("%w: the ID token was issued to another client", errGarbage)
+	}
+	if token.AccessTokenHash != "" {
+		if err := token.VerifyAccessToken(access); err != nil {
+			return profile{}, nil, fmt.Errorf("%w: the ID token belongs to another access token", errGarbage)
+		}
+	}
+	said, err := p.part("id_token", claims)
+	return said, token, err
+}
+
+// verify checks signature, issuer and times of a token of the provider, and what config
+// says besides.
+func (p *openID) verify(ctx context.Context, e *endpoints, raw string, config oidc.Config) (*oidc.IDToken, map[string]any, error) {
+	if len(raw) > maxTokenSize {
+		return nil, nil, fmt.Errorf("%w: a token of %d bytes", errGarbage, len(raw))
+	}
+	config.SupportedSigningAlgs = e.algorithms
+	optional := config.SkipIssuerCheck
+	config.SkipIssuerCheck = optional || p.preset.tenantOf != nil // checked below
+	keys := &witness{KeySet: e.keys}
+	token, err := oidc.NewVerifier(e.issuer, keys, &config).Verify(ctx, raw)
+	if err != nil {
+		if keys.err != nil {
+			err = keys.err
+		}
+		return nil, nil, unusable(err)
+	}
+	var payload json.RawMessage
+	if err := token.Claims(&payload); err != nil {
+		return nil, nil, unusable(err)
+	}
+	claims, err := object(payload)
+	if err != nil {
+		return nil, nil, err
+	}
+	if p.preset.tenantOf != nil && (token.Issuer == "" && !optional || token.Issuer != "" && token.Issuer != p.preset.tenantOf(e.issuer, claims)) {
+		return nil, nil, fmt.Errorf("%w: the token is by %q", errGarbage, printable(token.Issuer, 200))
+	}
+	latest := p.now().Add(leeway)
+	if notBefore, ok := instant(claims["nbf"]); token.IssuedAt.After(latest) || ok && notBefore.After(latest) {
+		return nil, nil, fmt.Errorf("%w: a token from the future; are the clocks right?", errGarbage)
+	}
+	return token, claims, nil
+}
+
+// witness keeps the error of reading keys, which the verifier turns into text.
+type witness struct {
+	oidc.KeySet
+	err error
+}
+
+// VerifySignature implements oidc.KeySet.
+func (w *witness) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {
+	payload, err := w.KeySet.VerifySignature(ctx, jwt)
+	if err != nil {
+		w.err = unusable(err)
+	}
+	return payload, err
+}
+
+func instant(v any) (time.Time, bool) {
+	n, ok := v.(json.Number)
+	if !ok {
+		return time.Time{}, false
+	}
+	f, err := n.Float64()
+	if err != nil || f < 0 || f > 1<<40 {
+		return time.Time{}, false
+	}
+	return time.Unix(int64(f), 0), true
+}
+
+// ask reads user info, which may be signed (OpenID Connect Core §5.3.2).
+func (p *openID) ask(ctx context.Context, e *endpoints, t tokens) (profile, error) {
+	body, mediaType, err := p.get(ctx, e.userInfo, t.Access)
+	if err != nil {
+		return profile{}, err
+	}
+	var raw map[string]any
+	if kind, _, _ := mime.ParseMediaType(mediaType); kind == "application/jwt" {
+		raw, err = p.signed(ctx, e, string(bytes.TrimSpace(body)))
+	} else {
+		raw, err = object(body)
+	}
+	if err != nil {
+		return profile{}, err
+	}
+	return p.describe(ctx, raw, t)
+}
+
+func (p *openID) signed(ctx context.Context, e *endpoints, raw string) (map[string]any, error) {
+	token, claims, err := p.verify(ctx, e, raw, oidc.Config{SkipClientIDCheck: true, SkipExpiryCheck: true, SkipIssuerCheck: true})
+	if err != nil {
+		return nil, err
+	}
+	if token.Issuer != "" && token.Issuer != e.issuer && p.preset.tenantOf == nil || len(token.Audience) > 0 && !slices.Contains(token.Audience, p.ClientID) {
+		return nil, fmt.Errorf("%w: user info by or for somebody else", errGarbage)
+	}
+	return claims, nil
+}
+
+func (p *openID) inspect(ctx context.Context, t tokens) (*profile, error) {
+	e, err := p.locate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if p.IntrospectionURL != "" || e.userInfo == "" {
+		if p.preset.noInspection && p.IntrospectionURL == "" {
+			return nil, fmt.Errorf("%w: access tokens are not asked about", errUnsupported)
+		}
+		return p.upstream.inspect(ctx, t)
+	}
+	said, err := p.ask(ctx, e, t)
+	if err != nil {
+		return nil, err
+	}
+	return &said, nil
+}
+
+func (p *openID) verifyLogout(ctx context.Context, logoutToken string) (logout, error) {
+	e, err := p.locate(ctx)
+	if err != nil {
+		return logout{}, err
+	}
+	if typ := headerType(logoutToken); typ != "" && typ != "jwt" && typ != "logout+jwt" {
+		return logout{}, fmt.Errorf("%w: a token of type %q", errGarbage, printable(typ, 40))
+	}
+	// go-oidc would insist on exp, which came late to the specification; and it is laxer
+	// about events.
+	token, claims, err := p.verify(ctx, e, logoutToken, oidc.Config{ClientID: p.ClientID, SkipExpiryCheck: true})
+	if err != nil {
+		return logout{}, err
+	}
+	out := logout{ID: text(claims, "jti"), Subject: text(claims, "sub"), SessionID: text(claims, "sid"), ForgetAt: token.IssuedAt.Add(logoutAge)}
+	if exp, ok := instant(claims["exp"]); ok && exp.Add(leeway).Before(out.ForgetAt) {
+		out.ForgetAt = exp.Add(leeway)
+	}
+	if p.preset.subject != nil && out.Subject != "" {
+		out.Subject = p.preset.subject(claims, out.Subject)
+	}
+	events, _ := claims["events"].(map[string]any)
+	_, isLogout := events[logoutEvent].(map[string]any)
+	_, nonce := claims["nonce"]
+	switch {
+	case !isLogout:
+		err = errors.New("it is about another event")
+	case nonce:
+		err = errors.New("it has a nonce, so it is an ID token")
+	case out.ID == "" || len(out.ID) > 256:
+		err = errors.New("it has no jti")
+	case out.Subject == "" && out.SessionID == "":
+		err = errors.New("it says neither who nor which session")
+	case !p.now().Before(out.ForgetAt):
+		err = errors.New("it has expired")
+	}
+	if err != nil {
+		return logout{}, fmt.Errorf("%w: logout token: %w", errGarbage, err)
+	}
+	return out, nil
+}
+
+// headerType returns the typ of a JWT, in lower case and without "application/".
+func headerType(jwt string) string {
+	first, _, _ := strings.Cut(jwt, ".")
+	var header struct {
+		Type string `json:"typ"`
+	}
+	if decoded, err := base64.RawURLEncoding.DecodeString(first); err == nil {
+		_ = json.Unmarshal(decoded, &header) // what is no header is no token either
+	}
+	return strings.TrimPrefix(strings.ToLower(header.Type), "application/")
+}

@@ -1,0 +1,221 @@
+package thirdparty
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/session"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// arrivalTTL is how long a provider may take to tell who came back. Each question has a
+// limit of its own, but there may be twenty: lists of organisations come in pages.
+const arrivalTTL = 30 * time.Second
+
+// Return completes a trip, once: it redeems the provider's code, looks at who came, and
+// stores person, session there and session here together, or nothing. An *oauth.Error says
+// what client and person are told; the trip is in the arrival as soon as it is known.
+func (d *Delegation) Return(ctx context.Context, r session.Return) (session.Arrival, error) {
+	c, ok := d.byID[r.Provider]
+	if !ok {
+		return session.Arrival{}, errNoProvider
+	}
+	away, err := d.takeDeparture(ctx, single(r.Params, "state"), r.Binding)
+	if err != nil {
+		return session.Arrival{}, err
+	}
+	out := session.Arrival{Trip: away.Trip}
+	limited, cancel := context.WithTimeout(ctx, arrivalTTL)
+	held, err := d.collect(limited, c, away, r.Params)
+	cancel()
+	if err != nil {
+		d.refused(ctx, c, away, err)
+		return out, err
+	}
+	if err := d.arrive(ctx, c, away, held, r.Session, &out); err != nil {
+		d.refused(ctx, c, away, err)
+		return out, err
+	}
+	return out, nil
+}
+
+// collect learns from an authorization response who came back.
+func (d *Delegation) collect(ctx context.Context, c *connector, away trip, params url.Values) (holding, error) {
+	// A provider that may not be trusted sends the browser to another one's callback, to
+	// have a code of that one redeemed, or ours sent to it (RFC 9700 §4.4).
+	if away.Provider != c.ID {
+		return holding{}, errMixedUp
+	}
+	if err := c.checkIssuer(ctx, single(params, "iss")); err != nil { // RFC 9207 §2.4, AS-225
+		d.unwell(ctx, c, err)
+		return holding{}, c.told(err)
+	}
+	if params.Has("error") {
+		return holding{}, c.refusal(params)
+	}
+	code := single(params, "code")
+	if code == "" {
+		return holding{}, c.told(fmt.Errorf("%w: no code in the authorization response", errGarbage))
+	}
+	t, p, err := c.exchange(ctx, code, away.Verifier, away.Nonce, c.redirectURI())
+	if err != nil {
+		d.unwell(ctx, c, err)
+		return holding{}, c.told(err)
+	}
+	d.well(c)
+	if t.assumed {
+		t.Scopes = t.Scopes.Union(away.Extra)
+	}
+	held := holding{Tokens: t, Profile: p}
+	if err := d.vet(c, away, p); err != nil {
+		d.giveBack(ctx, c, held.Tokens)
+		return holding{}, err
+	}
+	return held, nil
+}
+
+// vet decides whether the person may come in.
+func (d *Delegation) vet(c *connector, away trip, p profile) error {
+	if p.Subject == "" {
+		return c.told(fmt.Errorf("%w: no subject", errGarbage))
+	}
+	if away.Fresh && !p.AuthTime.IsZero() && p.AuthTime.Before(away.LeftAt.Add(-leeway)) {
+		return c.say(oauth.AccessDenied, "NAME did not ask you to sign in anew, as your application demands. Please sign out there and try again.")
+	}
+	if err := c.admit(p); err != nil {
+		return c.say(oauth.AccessDenied, "Your account at NAME may not use this server. If it should, please ask the operator of this server, or sign in with another account.").Because(err)
+	}
+	return nil
+}
+
+// arrive stores who came back.
+func (d *Delegation) arrive(ctx context.Context, c *connector, away trip, held holding, s storage.Session, out *session.Arrival) error {
+	a, err := d.arrival(c, away, held, s)
+	if err != nil {
+		return err
+	}
+	user, err := d.cfg.Store.Arrive(ctx, a)
+	if err != nil {
+		d.abandon(ctx, c, a.Upstream.ID, held.Tokens)
+		return c.turnedAway(err)
+	}
+	out.User, out.Upstream, out.AuthTime = user, a.Upstream.ID, held.Profile.since(a.Now)
+	event := audit.UpstreamSignedIn
+	if away.Errand != session.ErrandSignIn {
+		event = audit.UpstreamLinked
+	}
+	d.record(ctx, event, c, slog.String("user", user.ID), slog.String("name", user.Name),
+		slog.String("subject", a.Identity.Subject), slog.String("upstream", a.Upstream.ID), slog.String("scope", a.Upstream.Scopes.String()))
+	return nil
+}
+
+func (d *Delegation) arrival(c *connector, away trip, held holding, s storage.Session) (storage.Arrival, error) {
+	now, p := d.now(), held.Profile
+	u := storage.Upstream{
+		ID: secrets.ID("ups_"), Connector: c.ID, Subject: p.Subject, UserID: away.UserID, SessionID: p.SessionID,
+		Linked: away.Errand != session.ErrandSignIn, Scopes: held.Tokens.Scopes, Version: 1,
+		CreatedAt: now, CheckedAt: now, DueAt: c.nextCheck(held.Tokens, now),
+	}
+	var err error
+	if u.Sealed, err = d.vault.seal(u.ID, held); err != nil {
+		return storage.Arrival{}, err
+	}
+	a := storage.Arrival{Upstream: u, Now: now, Identity: storage.Identity{
+		Connector: c.ID, Subject: p.Subject, UserID: away.UserID, Label: p.Label, CreatedAt: now, LastUsedAt: now,
+	}}
+	if away.Errand == session.ErrandSignIn {
+		s.AuthTime, s.UpstreamID = p.since(s.AuthTime), u.ID
+		a.NewUser, a.Session = d.newcomer(c, p, now), &s
+	}
+	return a, nil
+}
+
+// since is when the person last proved who they are: earlier than now if they were signed
+// in at the provider already.
+func (p profile) since(now time.Time) time.Time {
+	if p.AuthTime.IsZero() || p.AuthTime.After(now) {
+		return now
+	}
+	return p.AuthTime
+}
+
+// turnedAway translates why a person who is who they say could not be let in.
+func (c *connector) turnedAway(err error) error {
+	switch {
+	case errors.Is(err, storage.ErrRevoked):
+		return oauth.NewError(oauth.AccessDenied, "Your account on this server is disabled. Please ask its operator.").Because(err)
+	case errors.Is(err, storage.ErrExists):
+		return c.say(oauth.AccessDenied, "This account at NAME belongs to another person on this server already. Sign in with it, or choose another one.").Because(err)
+	case errors.Is(err, storage.ErrNotFound):
+		return oauth.NewError(oauth.AccessDenied, "Your account on this server does not exist any more.").Because(err)
+	}
+	return fmt.Errorf("thirdparty: return: %w", err)
+}
+
+// refusal is the protocol error for an error response of a provider (RFC 6749 §4.1.2.1).
+func (c *connector) refusal(params url.Values) *oauth.Error {
+	code := oauth.Code(single(params, "error"))
+	cause := fmt.Errorf("the provider answered error=%.40q error_description=%.200q", string(code), single(params, "error_description"))
+	switch code {
+	case oauth.AccessDenied, oauth.LoginRequired, oauth.ConsentRequired, oauth.InteractionRequired, "account_selection_required",
+		"user_cancelled_login", "user_cancelled_authorize":
+		return c.say(oauth.AccessDenied, sayDeclined).Because(cause)
+	case oauth.TemporarilyUnavailable:
+		return c.told(fmt.Errorf("%w: %w", errUnreachable, cause))
+	case oauth.UnauthorizedClient, oauth.InvalidScope, oauth.InvalidRequest, oauth.InvalidClient, oauth.UnsupportedResponseType:
+		return c.told(fmt.Errorf("%w: %w", errMisconfigured, cause))
+	}
+	return c.told(fmt.Errorf("%w: %w", errGarbage, cause))
+}
+
+// refused leaves a trace of an arrival that came to nothing. The cause goes to the log,
+// which the reader of the audit events may not see.
+func (d *Delegation) refused(ctx context.Context, c *connector, away trip, err error) {
+	e := oauth.AsError(err)
+	attrs := []slog.Attr{slog.String("errand", string(away.Errand)), slog.String("error", string(e.Code)), slog.String("reason", e.Description)}
+	if away.UserID != "" {
+		attrs = append(attrs, slog.String("user", away.UserID))
+	}
+	d.record(ctx, audit.UpstreamRefused, c, attrs...)
+	d.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "upstream sign-in refused", slog.String("connector", c.ID), slog.Any("cause", e.Unwrap()))
+}
+
+// abandon gives tokens back after an arrival that failed, unless it was stored all the
+// same: a lost reply looks like a failure.
+func (d *Delegation) abandon(ctx context.Context, c *connector, id string, t tokens) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	if _, err := d.cfg.Store.Upstream(ctx, id); errors.Is(err, storage.ErrNotFound) {
+		d.giveBack(ctx, c, t)
+	}
+}
+
+// giveBack has the provider revoke tokens that nobody will use, as well as it can be had,
+// without anybody waiting for it.
+func (d *Delegation) giveBack(ctx context.Context, c *connector, t tokens) {
+	d.pending.Go(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTTL)
+		defer cancel()
+		if err := c.revoke(ctx, t); err != nil && !errors.Is(err, errUnsupported) {
+			d.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "upstream tokens could not be given back", slog.String("connector", c.ID), slog.Any("cause", err))
+		}
+	})
+}
+
+// errMixedUp: the browser comes from another provider than it went to.
+var errMixedUp = oauth.NewError(oauth.ServerError, "The answer came from another provider than the one that was asked. Please start again from your application.")
+
+// single is a parameter that must not be repeated (RFC 6749 §3.1): "" if it is.
+func single(params url.Values, name string) string {
+	if v := params[name]; len(v) == 1 {
+		return v[0]
+	}
+	return ""
+}

@@ -1,0 +1,300 @@
+package thirdparty
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	_ "modernc.org/sqlite"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/session"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+)
+
+const (
+	issuer   = "https://auth.example.com"
+	resource = "https://mcp.example.com/mcp"
+)
+
+var masterKey = bytes.Repeat([]byte{7}, secrets.KeySize)
+
+// rig is a delegation over a real store, with a fake upstream behind it. When its test
+// ends, no token may be in its log or, in clear, in its database, and the upstream may
+// have seen nothing that a good client would not do.
+type rig struct {
+	*Delegation
+	t     *testing.T
+	store storage.Store
+	up    *fakeupstream.Upstream
+	clock *clock
+	log   *lines
+	db    *sql.DB
+
+	reproached bool // violations are what the test is about
+}
+
+// clock is a clock that is set by hand, for us and for the upstream.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// lines is a log.
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// events counts the audit events of a name.
+func (l *lines) events(name string) int {
+	return strings.Count(l.String(), fmt.Sprintf(`"event":%q`, name))
+}
+
+func newRig(t *testing.T, edit func(*Config)) *rig {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "test.db")
+	r := &rig{t: t, up: fakeupstream.Start(t), clock: &clock{now: time.Now().Truncate(time.Millisecond)}, log: &lines{}}
+	r.up.Behave(func(b *fakeupstream.Behaviour) { b.Now = r.clock.Now })
+	store, err := sqlite.Open(t.Context(), path, sqlite.Options{Now: r.clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.store = store
+	if r.db, err = sql.Open("sqlite", path); err != nil {
+		t.Fatal(err)
+	}
+	r.Delegation = r.another(store, edit)
+	t.Cleanup(func() {
+		r.Close()
+		r.inspectSecrets()
+		r.db.Close()
+		store.Close()
+	})
+	return r
+}
+
+// another returns a delegation with the same keys, upstream, clock and log.
+func (r *rig) another(store Store, edit func(*Config)) *Delegation {
+	r.t.Helper()
+	logger := slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	c := Config{
+		Issuer: issuer, Store: store, SecretKeys: [][]byte{masterKey}, Connectors: []Connector{r.connector("corp")},
+		Logger: logger, Audit: audit.New(logger), Now: r.clock.Now,
+	}
+	if edit != nil {
+		edit(&c)
+	}
+	d, err := New(c)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return d
+}
+
+// connector is an OpenID Connect one of the fake upstream.
+func (r *rig) connector(id string) Connector {
+	return Connector{
+		ID: id, Type: "oidc", Name: "Corp", ClientID: r.up.ClientID, ClientSecret: r.up.ClientSecret, Issuer: r.up.URL,
+		Scopes: oauth.Scopes{"openid", "profile", "email", "offline_access"}, CheckEvery: 5 * time.Minute, Outage: time.Hour,
+	}
+}
+
+// inspectSecrets looks for tokens where none may be.
+func (r *rig) inspectSecrets() {
+	dump, log := r.dump(), r.log.String()
+	for _, secret := range r.up.Secrets() {
+		if strings.Contains(log, secret) {
+			r.t.Errorf("AS-223: %s is in the log:\n%s", secret, log)
+		}
+		if strings.Contains(dump, secret) {
+			r.t.Errorf("AS-223: %s is in the database in clear", secret)
+		}
+	}
+	if v := r.up.Violations(); len(v) > 0 && !r.reproached {
+		r.t.Errorf("the upstream reproaches us: %q", v)
+	}
+}
+
+// dump is the whole database as text.
+func (r *rig) dump() string {
+	r.t.Helper()
+	ctx := context.Background()
+	var out strings.Builder
+	for _, table := range []string{"users", "identities", "upstreams", "departures", "sessions", "grants", "farewells"} {
+		rows, err := r.db.QueryContext(ctx, "SELECT * FROM "+table)
+		if err != nil {
+			r.t.Error(err)
+			return ""
+		}
+		columns, _ := rows.Columns()
+		for rows.Next() {
+			values := make([]any, len(columns))
+			for i := range values {
+				values[i] = new(any)
+			}
+			if err := rows.Scan(values...); err != nil {
+				r.t.Error(err)
+			}
+			for i, v := range values {
+				fmt.Fprintf(&out, "%s.%s=%s\n", table, columns[i], printed(*v.(*any)))
+			}
+		}
+		rows.Close()
+	}
+	return out.String()
+}
+
+func printed(v any) string {
+	if b, ok := v.([]byte); ok {
+		return string(b)
+	}
+	return fmt.Sprint(v)
+}
+
+// rows counts the rows of a table.
+func (r *rig) rows(table string) (n int) {
+	r.t.Helper()
+	if err := r.db.QueryRowContext(context.Background(), "SELECT count(*) FROM "+table).Scan(&n); err != nil {
+		r.t.Fatal(err)
+	}
+	return n
+}
+
+// nothingMade fails unless every table that an arrival writes is empty.
+func (r *rig) nothingMade() {
+	r.t.Helper()
+	for _, table := range []string{"users", "identities", "upstreams", "departures", "sessions"} {
+		if n := r.rows(table); n != 0 {
+			r.t.Errorf("AS-223: %d rows in %s, nothing half-made may remain", n, table)
+		}
+	}
+}
+
+// trip is one browser on its way.
+type browser struct {
+	session.Departure
+	back url.Values
+}
+
+var signIn = session.Trip{Provider: "corp", Errand: session.ErrandSignIn, Payload: []byte("the request")}
+
+// leave sends a browser to the provider and returns it with what it is sent back with.
+func (r *rig) leave(t session.Trip) browser {
+	r.t.Helper()
+	left, err := r.Depart(r.t.Context(), t)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	back, err := r.up.Visit(left.URL)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return browser{left, back.Query()}
+}
+
+// come brings a browser back.
+func (r *rig) come(b browser, provider string) (session.Arrival, error) {
+	return r.Return(r.t.Context(), session.Return{Provider: provider, Params: b.back, Binding: b.Binding, Session: r.minted()})
+}
+
+func (r *rig) minted() storage.Session {
+	now := r.clock.Now()
+	return storage.Session{Hash: secrets.Hash(secrets.Token("")), AuthTime: now, CreatedAt: now, ExpiresAt: now.Add(24 * time.Hour)}
+}
+
+// signIn signs somebody in and returns them with a grant that rests on it.
+func (r *rig) signIn(hint string) (session.Arrival, storage.Grant) {
+	r.t.Helper()
+	trip := signIn
+	trip.LoginHint = hint
+	b := r.leave(trip)
+	s := r.minted()
+	a, err := r.Return(r.t.Context(), session.Return{Provider: "corp", Params: b.back, Binding: b.Binding, Session: s})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return a, r.approve(s, a.User.ID)
+}
+
+// approve makes a grant with a code.
+func (r *rig) approve(s storage.Session, userID string) storage.Grant {
+	r.t.Helper()
+	now := r.clock.Now()
+	g := storage.Grant{
+		ID: secrets.ID("grn_"), ClientID: "client", UserID: userID, Scopes: oauth.Scopes{"mcp"}, Resource: resource,
+		AuthTime: now, CreatedAt: now, ExpiresAt: now.Add(90 * 24 * time.Hour),
+	}
+	err := r.store.Approve(r.t.Context(), storage.Approval{
+		Session: s.Hash, Grant: g, Now: now,
+		Client: &storage.Client{ID: "client", Name: "Client", AuthMethod: "none", Source: storage.SourceStatic, CreatedAt: now},
+		Code:   storage.Code{Hash: secrets.Hash(secrets.Token("")), RedirectURI: "https://client.example/cb", Challenge: "c", ExpiresAt: now.Add(time.Minute)},
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return g
+}
+
+// active reports whether tokens of a grant are honoured.
+func (r *rig) active(g storage.Grant) bool {
+	r.t.Helper()
+	ok, _, err := r.store.TokenActive(r.t.Context(), storage.TokenKey{TokenID: "t", GrantID: g.ID, ClientID: g.ClientID, Now: r.clock.Now()})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return ok
+}
+
+func (r *rig) upstream(id string) storage.Upstream {
+	r.t.Helper()
+	u, err := r.store.Upstream(r.t.Context(), id)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return u
+}
+
+// code is the code of a protocol error, "" for none.
+func code(err error) oauth.Code {
+	if err == nil {
+		return ""
+	}
+	return oauth.AsError(err).Code
+}

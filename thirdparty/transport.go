@@ -1,0 +1,164 @@
+package thirdparty
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"code.dny.dev/ssrf"
+)
+
+const (
+	requestTimeout = 10 * time.Second
+	maxDocument    = 256 << 10 // discovery, keys, tokens, user info
+	maxList        = 1 << 20   // what an API lists
+)
+
+// transport carries all requests of one connector (SP-08..SP-12). The hosts that the
+// operator configured are admitted wherever they are; those that the provider's own
+// documents name must be public, or in the connector's networks. Addresses are checked
+// when connecting, so that a name cannot be rebound in between. It follows no redirects.
+type transport struct {
+	admitted   map[string]bool // host:port, of the configuration
+	configured http.RoundTripper
+	guarded    http.RoundTripper
+	userAgent  string
+}
+
+// private are the networks in which people run providers of their own. Link-local
+// addresses are not among them: metadata services of clouds live there.
+var private = []netip.Prefix{
+	netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"),
+	netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("198.18.0.0/15"),
+	netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("fc00::/7"),
+}
+
+func newTransport(c Connector, s surroundings) *transport {
+	t := &transport{admitted: map[string]bool{}, configured: s.transport, guarded: s.transport, userAgent: s.productName}
+	for _, u := range c.urls() {
+		if at, err := url.Parse(u); err == nil {
+			t.admitted[hostPort(at)] = true
+		}
+	}
+	if s.transport == nil {
+		t.configured, t.guarded = dialing(private), dialing(c.Networks)
+	}
+	return t
+}
+
+// dialing returns a transport that connects to public addresses and to the networks.
+func dialing(networks []netip.Prefix) http.RoundTripper {
+	var v4, v6 []netip.Prefix
+	for _, n := range networks {
+		if n.Addr().Is4() {
+			v4 = append(v4, n)
+		} else {
+			v6 = append(v6, n)
+		}
+	}
+	guard := ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
+	return &http.Transport{
+		DialContext:       (&net.Dialer{Timeout: requestTimeout / 2, Control: guard.Safe}).DialContext,
+		ForceAttemptHTTP2: true, TLSHandshakeTimeout: requestTimeout / 2, MaxResponseHeaderBytes: 64 << 10,
+		MaxIdleConnsPerHost: 4, IdleConnTimeout: 30 * time.Second,
+	}
+}
+
+// client returns a client on the transport.
+func (t *transport) client() *http.Client {
+	return &http.Client{
+		Timeout: requestTimeout, Transport: t,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+type listKey struct{}
+
+// listing permits the larger size of lists to the requests made with it.
+func listing(ctx context.Context) context.Context { return context.WithValue(ctx, listKey{}, true) }
+
+// RoundTrip implements http.RoundTripper. It reads the whole answer, so that one that is
+// cut off or too large is an error here, where the cause is known; a status that says
+// "later" or "elsewhere" is one, too.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	host := hostPort(req.URL)
+	if req.URL.Scheme != "https" && !(req.URL.Scheme == "http" && isLoopback(req.URL.Hostname()) && t.admitted[host]) {
+		return nil, fmt.Errorf("%w: %s is not https", errGarbage, host)
+	}
+	carrier := t.guarded
+	if t.admitted[host] {
+		carrier = t.configured
+	}
+	req = req.Clone(req.Context())
+	req.Header.Set("User-Agent", t.userAgent)
+	if req.Header.Get("Accept") == "" {
+		req.Header.Set("Accept", "application/json")
+	}
+	resp, err := carrier.RoundTrip(req)
+	if err != nil {
+		if errors.Is(err, ssrf.ErrProhibitedIP) || errors.Is(err, ssrf.ErrProhibitedNetwork) || errors.Is(err, ssrf.ErrInvalidHostPort) {
+			return nil, fmt.Errorf("%w: the address of %s is not one to connect to (see networks)", errGarbage, host)
+		}
+		return nil, fmt.Errorf("%w: %w", errUnreachable, err)
+	}
+	return bounded(req, resp)
+}
+
+func bounded(req *http.Request, resp *http.Response) (*http.Response, error) {
+	defer resp.Body.Close()
+	where := req.URL.Host + req.URL.Path
+	switch {
+	case resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests:
+		return nil, fmt.Errorf("%w: %s answers %d", errUnreachable, where, resp.StatusCode)
+	case resp.StatusCode >= 300 && resp.StatusCode < 400: // SP-10
+		return nil, fmt.Errorf("%w: %s redirects", errGarbage, where)
+	}
+	limit := int64(maxDocument)
+	if req.Context().Value(listKey{}) != nil {
+		limit = maxList
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %s: %w", errUnreachable, where, err)
+	case int64(len(body)) > limit:
+		return nil, fmt.Errorf("%w: %s answers more than %d bytes", errGarbage, where, limit)
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	resp.ContentLength = int64(len(body))
+	return resp, nil
+}
+
+func hostPort(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+}
+
+func isLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.IsLoopback()
+}
+
+// failed puts the error of an HTTP client into our terms.
+func failed(err error) error {
+	for _, known := range []error{errUnreachable, errGarbage, errDenied, errMisconfigured, errUnsupported} {
+		if errors.Is(err, known) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %w", errUnreachable, err)
+}

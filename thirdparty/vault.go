@@ -1,0 +1,117 @@
+package thirdparty
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+)
+
+// vault seals what providers gave us (AS-223). Each row is an envelope: a data key of its
+// own, sealed by the master key, and the content under the data key. Both are bound to the
+// id of the row, so that a row that is copied over another one does not open. Another
+// master key needs only the data key sealed anew.
+type vault struct{ ring *secrets.Ring }
+
+// holding is the content of an envelope.
+type holding struct {
+	Tokens  tokens  `json:"tokens"`
+	Profile profile `json:"profile"`
+}
+
+// LogValue implements slog.LogValuer.
+func (holding) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String implements fmt.Stringer.
+func (holding) String() string { return redacted }
+
+// GoString implements fmt.GoStringer.
+func (holding) GoString() string { return redacted }
+
+const (
+	keyPurpose  = "upstream key"
+	dataKeySize = 32
+	layout      = 1 // the first byte of an envelope
+)
+
+// errUnopened: no master key that we have sealed it.
+var errUnopened = errors.New("the tokens cannot be opened: add the master key that sealed them to the old ones")
+
+// seal makes the envelope of a row, under a new data key:
+// layout (1 byte), length of the sealed key (2), sealed key, sealed content.
+func (v vault) seal(id string, h holding) ([]byte, error) {
+	content, err := json.Marshal(h)
+	if err != nil {
+		return nil, fmt.Errorf("thirdparty: seal: %w", err)
+	}
+	var key [dataKeySize]byte
+	rand.Read(key[:]) // never fails since Go 1.24
+	return envelope(v.ring.Seal(keyPurpose, key[:], []byte(id)), dataCipher(key[:]).Seal(nil, nil, content, []byte(id))), nil
+}
+
+// open reverses seal. Any failure is secrets.ErrOpen.
+func (v vault) open(id string, sealed []byte) (h holding, err error) {
+	lock, content, err := split(sealed)
+	if err != nil {
+		return h, err
+	}
+	key, err := v.ring.Open(keyPurpose, lock, []byte(id))
+	if err != nil || len(key) != dataKeySize {
+		return h, secrets.ErrOpen
+	}
+	plain, err := dataCipher(key).Open(nil, nil, content, []byte(id))
+	if err != nil {
+		return h, secrets.ErrOpen
+	}
+	if err := json.Unmarshal(plain, &h); err != nil {
+		return h, secrets.ErrOpen
+	}
+	return h, nil
+}
+
+// reseal seals the data key under the primary master key, unless it is already.
+func (v vault) reseal(id string, sealed []byte) (out []byte, changed bool, err error) {
+	lock, content, err := split(sealed)
+	if err != nil {
+		return nil, false, err
+	}
+	lock, changed, err = v.ring.Reseal(keyPurpose, lock, []byte(id))
+	if err != nil || !changed {
+		return sealed, false, err
+	}
+	return envelope(lock, content), true, nil
+}
+
+func envelope(lock, content []byte) []byte {
+	out := binary.BigEndian.AppendUint16([]byte{layout}, uint16(len(lock)))
+	return append(append(out, lock...), content...)
+}
+
+func split(sealed []byte) (lock, content []byte, err error) {
+	if len(sealed) < 3 || sealed[0] != layout {
+		return nil, nil, secrets.ErrOpen
+	}
+	n, rest := int(binary.BigEndian.Uint16(sealed[1:])), sealed[3:]
+	if n > len(rest) {
+		return nil, nil, secrets.ErrOpen
+	}
+	return rest[:n], rest[n:], nil
+}
+
+func dataCipher(key []byte) cipher.AEAD {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		panic("thirdparty: " + err.Error()) // a 32 byte key is always valid
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		panic("thirdparty: " + err.Error())
+	}
+	return aead
+}
