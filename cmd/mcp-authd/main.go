@@ -79,7 +79,7 @@ func newRootCommand(s std) *cobra.Command {
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.AddCommand(
-		newDemoCommand(s), newServeCommand(s), newLoginCommand(s), newCheckCommand(s), newDoctorCommand(s),
+		newDemoCommand(s), newServeCommand(s), newProtectCommand(s), newLoginCommand(s), newCheckCommand(s), newDoctorCommand(s),
 		newUserCommand(s), newClientCommand(s), newResourceCommand(s), newGrantCommand(s), newKeysCommand(s), newSecretCommand(s),
 		newSetupLinkCommand(s), newMigrateCommand(s), newBackupCommand(s), newConfigCommand(s), newHealthcheckCommand(s), newVersionCommand(),
 	)

@@ -45,19 +45,24 @@ func (a *app) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	public, err := listen(ctx, a.config.Listen, "listen")
+	sites, err := a.sites(as)
 	if err != nil {
 		return err
 	}
-	defer public.Close()
-	listeners := []listener{{public, as.Handler(), cert}}
+	defer runSites(ctx, sites)()
+	l, err := listen(ctx, a.config.Listen, "listen")
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	listeners := []listener{{l, public(as, sites), cert}}
 	m, err := a.listenManagement(ctx)
 	if err != nil {
 		return err
 	}
 	if m != nil {
 		defer m.Close()
-		listeners = append(listeners, listener{m, a.management(as), nil})
+		listeners = append(listeners, listener{m, a.management(as, sites), nil})
 	}
 	if err := a.banner(ctx, as); err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/dcr"
 	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/gateway"
 	"github.com/mcp-authd/mcp-authd/migrations"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -238,10 +239,14 @@ func (a *app) certificate() (*tls.Certificate, error) {
 }
 
 // management is what the management listener serves.
-func (a *app) management(as *authserver.Server) http.Handler {
+func (a *app) management(as *authserver.Server, sites *gateway.Sites) http.Handler {
 	mux := http.NewServeMux()
+	readyz := as.Readyz
+	if sites != nil {
+		readyz = sites.Readyz(readyz)
+	}
 	mux.HandleFunc("GET /healthz", as.Healthz)
-	mux.HandleFunc("GET /readyz", as.Readyz)
+	mux.HandleFunc("GET /readyz", readyz)
 	mux.Handle("GET /metrics", a.metrics.handler())
 	return mux
 }

@@ -85,6 +85,10 @@ type Resource struct {
 	URI    string              `yaml:"uri"`
 	Name   string              `yaml:"name"`
 	Scopes []storage.ScopeText `yaml:"scopes"`
+	// Tools are the scopes that tools need beyond the default ones, where this server is
+	// also the gateway to the MCP server.
+	Tools    []ToolRule `yaml:"tools"`
+	Upstream Upstream   `yaml:"upstream"`
 }
 
 // Tokens holds lifetimes and the signature algorithm.
@@ -283,6 +287,7 @@ func (c *Config) validateResources(add func(string, string, ...any)) {
 		}
 		seen[uri] = true
 		validateScopes(add, key, r.Scopes)
+		r.validateUpstream(add, key)
 	}
 }
 

@@ -30,15 +30,22 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// everything is the SDK's own fixture for the suite, once for each era. It is built
-// from the module that we depend on anyway; none of its code is here.
-func everything(t *testing.T) (sessions, stateless *url.URL) {
+// buildFixture builds the SDK's own server for the suite, from the module that we depend on
+// anyway; none of its code is here.
+func buildFixture(t *testing.T) string {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "everything-server")
 	build := exec.Command("go", "build", "-o", bin, fixture)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
+	return bin
+}
+
+// everything is the fixture, once for each era.
+func everything(t *testing.T) (sessions, stateless *url.URL) {
+	t.Helper()
+	bin := buildFixture(t)
 	return start(t, bin, "-stateless=false"), start(t, bin, "-stateless=true")
 }
 
@@ -138,13 +145,18 @@ func runSuite(t *testing.T, target string, args ...string) (scenarios map[string
 	t.Helper()
 	cmd := npmtest.Command(t, "conformance", append([]string{"server", "--url", target, "-o", t.TempDir()}, args...)...)
 	out, err := cmd.CombinedOutput()
-	scenarios = map[string][2]int{}
-	for _, m := range scenarioLine.FindAllStringSubmatch(string(out), -1) {
+	return read(string(out)), string(out), err == nil
+}
+
+// read returns passed and failed checks by scenario.
+func read(output string) map[string][2]int {
+	scenarios := map[string][2]int{}
+	for _, m := range scenarioLine.FindAllStringSubmatch(output, -1) {
 		passed, _ := strconv.Atoi(m[3]) // digits, by the pattern
 		failed, _ := strconv.Atoi(m[4])
 		scenarios[m[2]] = [2]int{passed, failed}
 	}
-	return scenarios, string(out), err == nil
+	return scenarios
 }
 
 // worse names the scenarios in which got has more failures than want.

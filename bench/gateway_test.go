@@ -1,0 +1,185 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/gateway"
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+)
+
+const toolCall = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"search","arguments":{"query":"what there is to know about gateways","limit":10}}}`
+
+// mcpServer answers calls in 2 KiB, as JSON, or as a stream that stays open.
+func mcpServer(b *testing.B) *httptest.Server {
+	answer := append([]byte(`{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"`), bytes.Repeat([]byte("x"), 2<<10)...)
+	answer = append(answer, `"}]}}`...)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			w.Header().Set("Content-Type", "text/event-stream")
+			io.WriteString(w, "data: 1\n\n")
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+			return
+		}
+		io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		w.Write(answer)
+	}))
+	b.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+	return s
+}
+
+// reverseProxy is what there would be without us.
+func reverseProxy(b *testing.B, to string) http.Handler {
+	u, err := url.Parse(to)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return &httputil.ReverseProxy{
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(u) },
+		Transport: &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true},
+	}
+}
+
+// guarded puts the guard before what next makes, as protect does: the token is looked up
+// at the authorization server in the same process.
+func guarded(b *testing.B, next func(r *rig) http.Handler) (http.Handler, string) {
+	r := newRig(b, stores[0].open(b))
+	token := r.redeem(b, r.approve(b)).AccessToken
+	g, err := mcpresource.New(mcpresource.Config{
+		Resource: resource, AuthorizationServers: []string{issuer}, Validator: gateway.Remember(mcpresource.Local(r.server), time.Second), Hosts: []string{"127.0.0.1"},
+		Policy: &mcpresource.Rules{Base: []string{"mcp"}},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	h := g.Protect(next(r))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Host = "mcp.example.com"
+		h.ServeHTTP(w, r)
+	}), token
+}
+
+func proxied(b *testing.B, r *rig, to string) http.Handler {
+	u, err := gateway.New(gateway.Config{URL: to, Resource: resource, Identity: gateway.Identity{Signer: r.server.Keys(), Issuer: issuer}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return u
+}
+
+// fronts runs a benchmark through a bare proxy, through one behind the guard, which says
+// how much of the difference is whose, and through the gateway.
+func fronts(b *testing.B, run func(b *testing.B, url, token string)) {
+	inner := mcpServer(b)
+	front := func(name string, h http.Handler, token string) {
+		b.Run(name, func(b *testing.B) {
+			s := httptest.NewServer(h)
+			defer s.Close()
+			run(b, s.URL, token)
+		})
+	}
+	front("reverseproxy", reverseProxy(b, inner.URL), "none")
+	h, token := guarded(b, func(*rig) http.Handler { return reverseProxy(b, inner.URL) })
+	front("guard+reverseproxy", h, token)
+	h, token = guarded(b, func(r *rig) http.Handler { return proxied(b, r, inner.URL) })
+	front("gateway", h, token)
+}
+
+func request(ctx context.Context, method, url, token string) *http.Request {
+	var body io.Reader
+	if method == http.MethodPost {
+		body = bytes.NewReader([]byte(toolCall))
+	}
+	r, _ := http.NewRequestWithContext(ctx, method, url, body) // the URL is a test server's
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	r.Header.Set("Mcp-Protocol-Version", "2025-11-25")
+	return r
+}
+
+// BenchmarkGatewayCall is a tool call through the network, 32 at once.
+func BenchmarkGatewayCall(b *testing.B) {
+	fronts(b, func(b *testing.B, url, token string) {
+		client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
+		b.SetParallelism(16)
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				resp, err := client.Do(request(context.Background(), http.MethodPost, url, token))
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				if n, _ := io.Copy(io.Discard, resp.Body); resp.StatusCode != 200 || n < 2<<10 {
+					b.Errorf("%s, %d bytes", resp.Status, n)
+				}
+				resp.Body.Close()
+			}
+		})
+	})
+}
+
+// BenchmarkGatewayFirstByte is the time to the first event of a stream, one at a time.
+func BenchmarkGatewayFirstByte(b *testing.B) {
+	fronts(b, func(b *testing.B, url, token string) {
+		client := &http.Client{Transport: &http.Transport{}}
+		for b.Loop() {
+			ctx, cancel := context.WithCancel(context.Background())
+			resp, err := client.Do(request(ctx, http.MethodGet, url, token))
+			if err != nil {
+				b.Fatal(err)
+			}
+			if line, err := bufio.NewReader(resp.Body).ReadString('\n'); err != nil || line != "data: 1\n" {
+				b.Fatalf("%s %q %v", resp.Status, line, err)
+			}
+			cancel()
+			resp.Body.Close()
+		}
+	})
+}
+
+// BenchmarkGatewayStream is the memory of one open stream, client and MCP server in the
+// same process included, so only the difference between the two counts.
+func BenchmarkGatewayStream(b *testing.B) {
+	const streams = 500
+	fronts(b, func(b *testing.B, url, token string) {
+		client := &http.Client{Transport: &http.Transport{}}
+		for b.Loop() {
+			before := inUse()
+			ctx, cancel := context.WithCancel(context.Background())
+			for range streams {
+				resp, err := client.Do(request(ctx, http.MethodGet, url, token))
+				if err != nil || resp.StatusCode != 200 {
+					b.Fatal(fmt.Sprint(resp, err))
+				}
+				if _, err := io.ReadFull(resp.Body, make([]byte, 9)); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(inUse()-before)/streams/1024, "KiB/stream")
+			cancel()
+			time.Sleep(300 * time.Millisecond)
+		}
+	})
+}
+
+func inUse() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapInuse + m.StackInuse)
+}

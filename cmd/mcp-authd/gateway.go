@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/gateway"
+	"github.com/mcp-authd/mcp-authd/internal/gateway/stdio"
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+)
+
+// callRate is what a caller may do when nothing is configured.
+const callRate = 50
+
+// sites puts the MCP servers of the configuration that have an upstream behind guards,
+// beside the authorization server. It is nil when there is none.
+func (a *app) sites(as *authserver.Server) (*gateway.Sites, error) {
+	var sites *gateway.Sites
+	for i := range a.config.Resources {
+		r := &a.config.Resources[i]
+		if !r.Upstream.Set() {
+			continue
+		}
+		if sites == nil {
+			var err error
+			if sites, err = gateway.NewSites(as.Issuer(), as.Handler()); err != nil {
+				return nil, err
+			}
+		}
+		if err := a.addSite(sites, as, r); err != nil {
+			sites.Close()
+			return nil, err
+		}
+	}
+	return sites, nil
+}
+
+func (a *app) addSite(sites *gateway.Sites, as *authserver.Server, r *config.Resource) error {
+	guard, err := a.guard(as, r)
+	if err != nil {
+		return err
+	}
+	server, err := a.upstream(as, r)
+	if err != nil {
+		return err
+	}
+	return sites.Add(r.URI, guard, server)
+}
+
+// revoked is how long after a revocation a token may still count: what an MCP server in
+// this process would see at once costs a query for each request.
+const revoked = time.Second
+
+// guard stands before one MCP server.
+func (a *app) guard(as *authserver.Server, r *config.Resource) (*mcpresource.Guard, error) {
+	c := mcpresource.Config{
+		Resource: r.URI, AuthorizationServers: []string{as.Issuer()}, Validator: gateway.Remember(mcpresource.Local(as), revoked), Policy: rules(r),
+		Metadata: mcpresource.Metadata{Name: r.Name, PathOnly: a.sharesOrigin(r)}, Origins: r.Upstream.Origins, CORS: true,
+		MaxBodyBytes: int64(r.Upstream.MaxBody), Audit: a.recordCall(r.URI), Logger: a.log,
+	}
+	if n := r.Upstream.CallsPerSecond; n >= 0 {
+		if n == 0 {
+			n = callRate
+		}
+		c.Limiter = mcpresource.PerPrincipal(float64(n), 2*n)
+	}
+	return mcpresource.New(c)
+}
+
+func rules(r *config.Resource) *mcpresource.Rules {
+	out := &mcpresource.Rules{Base: r.Base(), Tools: map[string][]string{}, Implies: map[string][]string{}}
+	for _, t := range r.Tools {
+		if t.Deny {
+			out.Deny = append(out.Deny, t.Name)
+			continue
+		}
+		out.Tools[t.Name] = t.Scopes
+	}
+	for _, s := range r.Scopes {
+		if len(s.Implies) > 0 {
+			out.Implies[s.Name] = s.Implies
+		}
+	}
+	return out
+}
+
+// sharesOrigin reports whether another MCP server is at the same origin, so that neither
+// can have the document at its root.
+func (a *app) sharesOrigin(r *config.Resource) bool {
+	origin := func(raw string) string {
+		u, err := url.Parse(raw)
+		if err != nil {
+			return ""
+		}
+		return u.Scheme + "://" + u.Host
+	}
+	for i := range a.config.Resources {
+		other := &a.config.Resources[i]
+		if other != r && other.Upstream.Set() && origin(other.URI) == origin(r.URI) {
+			return true
+		}
+	}
+	return false
+}
+
+// upstream is what the guard lets requests through to.
+func (a *app) upstream(as *authserver.Server, r *config.Resource) (gateway.Server, error) {
+	u := &r.Upstream
+	if len(u.Command) > 0 {
+		return stdio.New(stdio.Config{
+			Command: u.Command, Dir: u.Dir, Env: u.Environment(), PassEnv: u.PassEnv, Shared: u.Shared(), Idle: time.Duration(u.Idle),
+			MaxProcesses: u.MaxProcesses, MaxPerCaller: u.MaxPerCaller, Logger: a.log.With("resource", r.URI),
+		})
+	}
+	tokens, err := a.broker(as, u.Broker)
+	if err != nil {
+		return nil, err
+	}
+	return gateway.New(gateway.Config{
+		Tokens: tokens, Provider: u.Broker.Provider, Scopes: u.Broker.Scopes,
+		URL: u.URL, Resource: r.URI, Headers: u.Header(), Cookies: u.Cookies, Timeout: time.Duration(u.Timeout), Health: u.Health, Logger: a.log,
+		Identity: gateway.Identity{
+			Subject: u.ID.Subject, Client: u.ID.Client, Scope: u.ID.Scope, Token: u.ID.Token, Audience: u.ID.Audience,
+			Issuer: as.Issuer(), Signer: as.Keys(),
+		},
+	})
+}
+
+// recordCall logs who calls which tool, and whoever is turned away; not what they say.
+func (a *app) recordCall(resource string) func(mcpresource.Event) {
+	return func(e mcpresource.Event) {
+		level := slog.LevelInfo
+		attrs := []slog.Attr{slog.String("resource", resource), slog.String("outcome", e.Outcome), slog.String("remote", e.RemoteAddr)}
+		if e.Principal != nil {
+			attrs = append(attrs, slog.String("subject", e.Principal.Subject), slog.String("client", e.Principal.ClientID))
+		}
+		for _, op := range e.Operations {
+			attrs = append(attrs, slog.String("method", op.Method))
+			if op.Name != "" {
+				attrs = append(attrs, slog.String("name", op.Name))
+			}
+		}
+		if e.Outcome == "unauthenticated" || e.Outcome == "allowed" && !callsTool(e.Operations) {
+			level = slog.LevelDebug // how every client begins, and what they do all the time
+		}
+		a.log.LogAttrs(context.Background(), level, "mcp request", attrs...)
+	}
+}
+
+func callsTool(ops []mcpresource.Operation) bool {
+	for _, op := range ops {
+		if op.Method == "tools/call" {
+			return true
+		}
+	}
+	return false
+}
+
+// runSites looks after the sites until ctx ends; the function that it returns ends what
+// they have begun.
+func runSites(ctx context.Context, sites *gateway.Sites) (stop func()) {
+	if sites == nil {
+		return func() {}
+	}
+	go sites.Run(ctx)
+	return func() { _ = sites.Close() }
+}
+
+// public is what the public listener serves.
+func public(as *authserver.Server, sites *gateway.Sites) http.Handler {
+	if sites == nil {
+		return as.Handler()
+	}
+	return sites
+}

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/users"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// protection is what protect was told.
+type protection struct {
+	listen, url, path, name, data, user string
+	scopes, tools                       []string
+	headers, env, passEnv               []string
+	shared, json                        bool
+	upstream                            []string
+	command                             bool
+}
+
+// protected is the line that protect --json prints when it can be used.
+type protected struct {
+	Issuer   string `json:"issuer"`
+	MCPURL   string `json:"mcp_url"`
+	SetupURL string `json:"setup_url,omitempty"`
+	Username string `json:"username,omitempty"`
+	Password string `json:"password,omitempty"`
+}
+
+func newProtectCommand(s std) *cobra.Command {
+	p := &protection{}
+	c := &cobra.Command{
+		Use:   "protect [flags] UPSTREAM_URL | -- COMMAND [ARG...]",
+		Short: "Run the server and a gateway in front of an MCP server",
+		Long: "Puts sign-in before an MCP server that has none: one that listens at a URL, or a program\n" +
+			"that speaks MCP on its standard input and output. Authorization server and gateway run in one\n" +
+			"process, at one origin, and need no configuration. Accounts, keys and clients are kept in the data\n" +
+			"directory. The MCP server is told who calls in the headers X-MCP-Subject, X-MCP-Client,\n" +
+			"X-MCP-Scope and, signed, X-MCP-Identity; let nobody else reach it.",
+		Example: "  mcp-authd protect http://127.0.0.1:3000/mcp\n" +
+			"  mcp-authd protect -- npx -y @modelcontextprotocol/server-everything\n" +
+			"  mcp-authd protect --url https://mcp.example.com --scope mcp=\"use it\" --scope admin=\"change things\" \\\n" +
+			"    --tool 'delete_*=admin' http://127.0.0.1:3000/mcp",
+		Args: func(c *cobra.Command, args []string) error {
+			p.upstream, p.command = args, c.ArgsLenAtDash() == 0 && len(args) > 0
+			if p.command || c.ArgsLenAtDash() < 0 && len(args) == 1 {
+				return nil
+			}
+			return errors.New("wrong arguments")
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return p.run(c.Context(), s) },
+	}
+	f := c.Flags()
+	f.StringVar(&p.listen, "listen", "127.0.0.1:8414", "address to listen on; port 0 takes a free one")
+	f.StringVar(&p.url, "url", "", "how clients reach it, such as https://mcp.example.com (default: the address)")
+	f.StringVar(&p.path, "path", "/mcp", "path of the MCP server there")
+	f.StringVar(&p.name, "name", "", "name that people are shown (default: the URL)")
+	f.StringArrayVar(&p.scopes, "scope", []string{"mcp=use this server"}, "scope and, after '=', what it allows; repeat for more; the first is needed for everything")
+	f.StringArrayVar(&p.tools, "tool", nil, "tool, or prefix with '*', and, after '=', the scopes it needs; repeat for more")
+	f.StringVar(&p.data, "data", "", "directory for accounts, keys and clients (default: 'protect' in the data directory)")
+	f.StringVar(&p.user, "user", "", "make this account, with a password that is printed, in place of the setup link")
+	f.StringArrayVar(&p.headers, "header", nil, "header for the MCP server, \"Name: value\"; repeat for more")
+	f.StringArrayVar(&p.env, "env", nil, "environment of the program, NAME=value; repeat for more")
+	f.StringArrayVar(&p.passEnv, "pass-env", nil, "variable of this environment that the program gets; repeat for more")
+	f.BoolVar(&p.shared, "shared", false, "have everybody use one process of the program")
+	f.BoolVar(&p.json, "json", false, "print one JSON object when ready")
+	return c
+}
+
+func (p *protection) run(ctx context.Context, s std) (err error) {
+	l, err := listen(ctx, p.listen, "--listen")
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	a, err := p.app(s, l.Addr())
+	if err != nil {
+		return err
+	}
+	if err := a.openStore(ctx, true); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, a.Close()) }()
+	as, err := a.newServer(ctx)
+	if err != nil {
+		return err
+	}
+	cert, err := a.certificate()
+	if err != nil {
+		return err
+	}
+	sites, err := a.sites(as)
+	if err != nil {
+		return err
+	}
+	defer runSites(ctx, sites)()
+	ready, err := p.people(ctx, a, as)
+	if err != nil {
+		return err
+	}
+	if err := p.print(s, ready); err != nil {
+		return err
+	}
+	// There is one listener, so it tells of the MCP server as well.
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /readyz", sites.Readyz(as.Readyz))
+	mux.Handle("/", sites)
+	return a.serveAll(ctx, as, listener{l, mux, cert})
+}
+
+// app is the configuration: the environment counts, as for serve, but no file, and what
+// the command line says is fixed.
+func (p *protection) app(s std, addr net.Addr) (*app, error) {
+	l, err := config.Load(config.Source{File: os.DevNull, Environ: s.environ})
+	if err != nil {
+		return nil, err
+	}
+	if l.Issuer, err = p.issuer(addr); err != nil {
+		return nil, err
+	}
+	if l.DataDir = filepath.Join(l.DataDir, "protect"); p.data != "" {
+		l.DataDir = p.data
+	}
+	r, err := newResource(l.Issuer+p.path, p.name, p.scopes)
+	if err != nil {
+		return nil, err
+	}
+	own := config.Resource{URI: l.Issuer + p.path, Name: r.Name, Scopes: r.Scopes}
+	if own.Tools, err = p.toolRules(); err != nil {
+		return nil, err
+	}
+	u := &own.Upstream
+	if u.PassEnv = p.passEnv; p.shared {
+		u.Process = "shared"
+	}
+	for _, h := range p.headers {
+		u.Headers = append(u.Headers, config.Secret(h))
+	}
+	for _, e := range p.env {
+		u.Env = append(u.Env, config.Secret(e))
+	}
+	if p.command {
+		u.Command = p.upstream
+	} else {
+		u.URL = p.upstream[0]
+	}
+	l.Resources = []config.Resource{own}
+	a := &app{std: s, config: l}
+	return a, a.ready()
+}
+
+// issuer is where clients find us. Only on loopback can it be guessed.
+func (p *protection) issuer(addr net.Addr) (string, error) {
+	if !strings.HasPrefix(p.path, "/") {
+		return "", fmt.Errorf("--path %q does not begin with a slash", p.path)
+	}
+	if p.url != "" {
+		u, err := url.Parse(p.url)
+		if err != nil || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
+			return "", fmt.Errorf("--url %q is not an origin such as https://mcp.example.com; the path of the MCP server there is --path", p.url)
+		}
+		return u.Scheme + "://" + u.Host, nil
+	}
+	host, port, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return "", err
+	}
+	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+		return "", fmt.Errorf("it listens on %s: say how clients reach it, for instance --url https://mcp.example.com (by way of a TLS proxy), or listen on 127.0.0.1:%s", addr, port)
+	}
+	return "http://" + net.JoinHostPort(host, port), nil
+}
+
+func (p *protection) toolRules() (out []config.ToolRule, err error) {
+	for _, t := range p.tools {
+		name, scopes, ok := strings.Cut(t, "=")
+		if !ok || name == "" || len(oauth.ParseScopes(scopes)) == 0 {
+			return nil, fmt.Errorf("--tool %q is not of the form NAME=SCOPE", t)
+		}
+		out = append(out, config.ToolRule{Name: name, Scopes: oauth.ParseScopes(scopes)})
+	}
+	return out, nil
+}
+
+// people makes the first account, or the link to make it.
+func (p *protection) people(ctx context.Context, a *app, as *authserver.Server) (out protected, err error) {
+	out = protected{Issuer: as.Issuer(), MCPURL: a.config.Resources[0].URI}
+	if p.user != "" {
+		password := secrets.Token("")[:16]
+		_, err = as.Users().Create(ctx, p.user, password, true)
+		switch {
+		case errors.Is(err, users.ErrExists):
+			return out, nil // with the password that was printed then
+		case err != nil:
+			return out, err
+		}
+		out.Username, out.Password = p.user, password
+		return out, nil
+	}
+	out.SetupURL, err = a.setupLink(ctx, as.Users())
+	if errors.Is(err, users.ErrExists) {
+		err = nil
+	}
+	return out, err
+}
+
+func (p *protection) print(s std, r protected) error {
+	if p.json {
+		return json.NewEncoder(s.out).Encode(r)
+	}
+	fmt.Fprintf(s.out, "%s is protected.\n\n  MCP URL    %s\n", strings.Join(p.upstream, " "), r.MCPURL)
+	switch {
+	case r.Password != "":
+		fmt.Fprintf(s.out, "  username   %s\n  password   %s   (not shown again)\n", r.Username, r.Password)
+	case r.SetupURL != "":
+		fmt.Fprintf(s.out, "\nMake your account first (valid 1 h, once):\n\n  %s\n", r.SetupURL)
+	}
+	_, err := fmt.Fprintf(s.out, `
+Then give the URL to any MCP client, for instance:
+
+  claude mcp add --transport http protected %[1]s
+  mcp-authd login %[1]s
+
+or, where servers are configured in a file:
+
+  {"mcpServers": {"protected": {"type": "http", "url": "%[1]s"}}}
+
+Further people get an account with: mcp-authd user add NAME --data %[2]s
+Stop with Ctrl-C.
+`, r.MCPURL, p.dataDir(s))
+	return err
+}
+
+func (p *protection) dataDir(s std) string {
+	if p.data != "" {
+		return p.data
+	}
+	l, err := config.Load(config.Source{File: os.DevNull, Environ: s.environ})
+	if err != nil {
+		return "DIR" // it was read a moment ago
+	}
+	return filepath.Join(l.DataDir, "protect")
+}

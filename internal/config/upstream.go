@@ -1,0 +1,175 @@
+package config
+
+import (
+	"fmt"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// ToolRule says what calling a tool needs.
+type ToolRule struct {
+	Name   string   `yaml:"name"` // exact, or a prefix that ends in "*"
+	Scopes []string `yaml:"scopes"`
+	Deny   bool     `yaml:"deny"` // nobody may
+}
+
+// Upstream is where the gateway finds an MCP server: URL, or a Command that speaks MCP on
+// its standard input and output. With neither there is no gateway for the resource.
+type Upstream struct {
+	URL     string   `yaml:"url"`
+	Command []string `yaml:"command"`
+
+	Headers []Secret         `yaml:"headers"` // "Name: value", sent with each request
+	Cookies []string         `yaml:"cookies"` // names that pass; none by default
+	Timeout Duration         `yaml:"timeout"` // until a response begins
+	Health  string           `yaml:"health"`  // a path that answers 2xx
+	ID      UpstreamIdentity `yaml:"identity"`
+	Broker  UpstreamBroker   `yaml:"broker"`
+
+	Dir          string   `yaml:"dir"`
+	Env          []Secret `yaml:"env"`      // "NAME=value"
+	PassEnv      []string `yaml:"pass_env"` // names of variables of this process
+	Process      string   `yaml:"process"`  // per_principal, shared
+	Idle         Duration `yaml:"idle"`
+	MaxProcesses int      `yaml:"max_processes"`
+	MaxPerCaller int      `yaml:"max_per_principal"`
+
+	Origins        []string `yaml:"origins"` // web origins that may call
+	MaxBody        int      `yaml:"max_body"`
+	CallsPerSecond int      `yaml:"calls_per_second"` // of each caller; negative: any number
+}
+
+// UpstreamIdentity names the headers that say who calls.
+type UpstreamIdentity struct {
+	Subject  string `yaml:"subject"`
+	Client   string `yaml:"client"`
+	Scope    string `yaml:"scope"`
+	Token    string `yaml:"token"`
+	Audience string `yaml:"audience"`
+}
+
+// UpstreamBroker has the MCP server get the caller's token of a provider.
+type UpstreamBroker struct {
+	Provider     string   `yaml:"provider"` // id in thirdparty
+	Scopes       []string `yaml:"scopes"`
+	ClientID     string   `yaml:"client_id"` // of a client in clients that names the resource
+	ClientSecret Secret   `yaml:"client_secret"`
+}
+
+// Set reports whether the gateway serves the resource.
+func (u *Upstream) Set() bool { return u.URL != "" || len(u.Command) > 0 }
+
+// Shared reports whether everybody uses one process.
+func (u *Upstream) Shared() bool { return u.Process == "shared" }
+
+// Header is Headers as they are sent. Validate has checked them.
+func (u *Upstream) Header() http.Header {
+	h := http.Header{}
+	for _, line := range u.Headers {
+		if name, value, ok := strings.Cut(string(line), ":"); ok {
+			h.Add(textproto.TrimString(name), textproto.TrimString(value))
+		}
+	}
+	return h
+}
+
+// Environment is Env in the clear.
+func (u *Upstream) Environment() []string {
+	var out []string
+	for _, e := range u.Env {
+		out = append(out, string(e))
+	}
+	return out
+}
+
+// Base returns the scopes that every operation at the resource needs: those that clients
+// get by default (as storage.ScopeText.Default has it).
+func (r *Resource) Base() []string {
+	var out []string
+	for _, s := range r.Scopes {
+		if s.Default {
+			out = append(out, s.Name)
+		}
+	}
+	if out == nil && len(r.Scopes) > 0 {
+		out = []string{r.Scopes[0].Name}
+	}
+	return out
+}
+
+func (r *Resource) validateUpstream(add func(string, string, ...any), key string) {
+	r.validateTools(add, key)
+	u, key := &r.Upstream, key+".upstream"
+	if !u.Set() {
+		if len(r.Tools) > 0 {
+			add(key, "is missing: tools are checked where this server is the gateway to the MCP server")
+		}
+		return
+	}
+	if u.URL != "" && len(u.Command) > 0 {
+		add(key, "set url or command, not both")
+	}
+	if target, err := url.Parse(u.URL); u.URL != "" && (err != nil || target.Host == "" || target.User != nil || target.Scheme != "http" && target.Scheme != "https") {
+		add(key+".url", "%q is not a URL such as http://127.0.0.1:3000/mcp", u.URL)
+	}
+	if !slices.Contains([]string{"", "per_principal", "shared"}, u.Process) {
+		add(key+".process", "%q is not one of per_principal, shared", u.Process)
+	}
+	for i, h := range u.Headers {
+		if name, value, ok := strings.Cut(string(h), ":"); !ok || textproto.TrimString(name) == "" || strings.ContainsAny(name+value, "\r\n") || strings.ContainsAny(textproto.TrimString(name), " \t") {
+			add(fmt.Sprintf("%s.headers[%d]", key, i), "is not of the form Name: value")
+		}
+	}
+	for i, e := range u.Env {
+		if name, _, ok := strings.Cut(string(e), "="); !ok || name == "" {
+			add(fmt.Sprintf("%s.env[%d]", key, i), "is not of the form NAME=value")
+		}
+	}
+	switch b := u.Broker; {
+	case b.Provider == "" && (b.ClientID != "" || b.ClientSecret != "" || len(b.Scopes) > 0):
+		add(key+".broker.provider", "is missing")
+	case b.Provider != "" && (b.ClientID == "" || b.ClientSecret == ""):
+		add(key+".broker", "needs client_id and client_secret of a client in clients that names the resource")
+	case b.Provider != "" && u.URL == "":
+		add(key+".broker", "is for an MCP server with a url: a program has no place for a token that changes")
+	}
+	checkBetween(add, key+".timeout", u.Timeout, 0, 24*time.Hour)
+	checkBetween(add, key+".idle", u.Idle, 0, 30*24*time.Hour)
+	for _, n := range []struct {
+		name  string
+		value int
+	}{{"max_processes", u.MaxProcesses}, {"max_per_principal", u.MaxPerCaller}, {"max_body", u.MaxBody}} {
+		if n.value < 0 {
+			add(key+"."+n.name, "%d is negative", n.value)
+		}
+	}
+}
+
+func (r *Resource) validateTools(add func(string, string, ...any), key string) {
+	known := func(scope string) bool {
+		return slices.ContainsFunc(r.Scopes, func(s storage.ScopeText) bool { return s.Name == scope })
+	}
+	for i, t := range r.Tools {
+		key := fmt.Sprintf("%s.tools[%d]", key, i)
+		switch {
+		case t.Name == "":
+			add(key+".name", "is missing")
+		case strings.Contains(strings.TrimSuffix(t.Name, "*"), "*"):
+			add(key+".name", "%q: a * stands at the end alone", t.Name)
+		case t.Deny == (len(t.Scopes) > 0):
+			add(key, "set scopes, or deny: true")
+		}
+		for _, s := range t.Scopes {
+			if !oauth.ValidScope(s) || !known(s) {
+				add(key+".scopes", "%q is not a scope of this resource", s)
+			}
+		}
+	}
+}

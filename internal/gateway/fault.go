@@ -1,0 +1,142 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+)
+
+var (
+	errUnspeakable = errors.New("the caller's name has characters that no header can hold")
+	errEnded       = errors.New("the request was ended")
+)
+
+// statusError is a failure that the MCP server, or what stands before it, tells in no
+// form that an MCP client reads.
+type statusError int
+
+func (e statusError) Error() string { return fmt.Sprintf("the MCP server answers %d", int(e)) }
+
+// The JSON-RPC codes of what goes wrong between gateway and MCP server.
+const (
+	codeInternal    = -32603
+	codeRefused     = -32000
+	codeInteraction = -32042 // MCP 2025-11-25, URLElicitationRequiredError
+)
+
+// Fault is an answer in place of the MCP server's.
+type Fault struct {
+	Status  int
+	Code    int             // JSON-RPC
+	ID      json.RawMessage // of the request; nil: null
+	Message string
+	Data    any
+	Retry   int // seconds; 0: not said
+}
+
+// fault says what a client is told about a failure. The cause is in the log; addresses
+// behind the gateway are nobody's business.
+func fault(err error) Fault {
+	var timeout net.Error
+	var status statusError
+	var interaction *InteractionRequired
+	switch {
+	case errors.As(err, &interaction):
+		return Fault{Status: http.StatusForbidden, Code: codeInteraction, Message: interaction.Message, Data: elicitation(interaction)}
+	case errors.As(err, &status):
+		return Fault{Status: int(status), Code: codeInternal, Message: "The MCP server has failed."}
+	case errors.Is(err, errCredentials):
+		return Fault{Status: http.StatusBadGateway, Code: codeInternal, Message: "The MCP server does not accept the gateway. Its operator has to look into it."}
+	case errors.Is(err, errRedirect):
+		return Fault{Status: http.StatusBadGateway, Code: codeInternal, Message: "The MCP server is elsewhere. Its operator has to look into it."}
+	case errors.Is(err, errEnded):
+		return Fault{Status: http.StatusServiceUnavailable, Code: codeInternal, Message: "The request was ended.", Retry: 1}
+	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
+		return Fault{Status: http.StatusGatewayTimeout, Code: codeInternal, Message: "The MCP server does not answer in time."}
+	}
+	return Fault{Status: http.StatusBadGateway, Code: codeInternal, Message: "The MCP server cannot be reached."}
+}
+
+// elicitation asks the client to open a page (MCP 2025-11-25, Elicitation, "URL mode").
+func elicitation(i *InteractionRequired) any {
+	return map[string]any{"elicitations": []map[string]string{{"mode": "url", "url": i.URL, "message": i.Message, "elicitationId": i.URL}}}
+}
+
+func interactionURL(err error) string {
+	var i *InteractionRequired
+	if errors.As(err, &i) {
+		return i.URL
+	}
+	return ""
+}
+
+// fail answers for an MCP server that did not. It is the proxy's ErrorHandler.
+func (u *Upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if ended := context.Cause(r.Context()); ended != nil {
+		if errors.Is(ended, context.Canceled) {
+			return // the client is gone
+		}
+		err = fmt.Errorf("%w: %w", errEnded, ended) // its token has expired, or was revoked
+	}
+	u.c.Logger.WarnContext(r.Context(), "upstream failed", "resource", u.c.Resource, "upstream", u.target.Redacted(), "error", err)
+	f := fault(err)
+	f.ID = requestID(r)
+	if f.Code == codeInteraction && r.Header.Get("Mcp-Protocol-Version") != "2025-11-25" { // the one revision that has it
+		f.Code, f.Message = codeRefused, f.Message+" Open: "+interactionURL(err)
+		f.Data = nil
+	}
+	f.Write(w)
+}
+
+// Write sends the fault as a JSON-RPC error.
+func (f Fault) Write(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	if f.Retry > 0 {
+		h.Set("Retry-After", strconv.Itoa(f.Retry))
+	}
+	w.WriteHeader(f.Status)
+	if len(f.ID) == 0 {
+		f.ID = json.RawMessage("null")
+	}
+	type rpcError struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+		Data    any    `json:"data,omitempty"`
+	}
+	json.NewEncoder(w).Encode(struct { // the client is gone when this fails
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Error   rpcError        `json:"error"`
+	}{"2.0", f.ID, rpcError{f.Code, f.Message, f.Data}})
+}
+
+// requestID is the id of the request in the body, nil for anything but one call.
+func requestID(r *http.Request) json.RawMessage {
+	if r.GetBody == nil {
+		return nil
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return nil
+	}
+	raw, err := io.ReadAll(body)
+	if err != nil {
+		return nil
+	}
+	var call struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+	}
+	if json.Unmarshal(raw, &call) != nil || call.Method == "" || len(call.ID) == 0 {
+		return nil
+	}
+	return call.ID
+}

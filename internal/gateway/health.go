@@ -1,0 +1,112 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+)
+
+const (
+	healthEvery = 15 * time.Second
+	healthFresh = 5 * time.Second // no upstream is asked more often
+	healthTime  = 3 * time.Second
+)
+
+// health knows whether an MCP server is well. It asks for a page where the operator has
+// named one, and connects otherwise: any request to an MCP endpoint would be noise in
+// its log, or a session.
+type health struct {
+	resource string
+	log      *slog.Logger
+	probe    func(ctx context.Context) error
+
+	mu    sync.Mutex // guards the rest, and lets one probe go at a time
+	last  error
+	asked time.Time
+}
+
+func newHealth(c Config, target *url.URL, t http.RoundTripper) (*health, error) {
+	h := &health{resource: c.Resource, log: c.Logger}
+	if c.Health == "" {
+		h.probe = func(ctx context.Context) error { return connect(ctx, target) }
+		return h, nil
+	}
+	page, err := target.Parse(c.Health)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: the health URL %q cannot be read", c.Health)
+	}
+	h.probe = func(ctx context.Context) error { return get(ctx, t, page.String()) }
+	return h, nil
+}
+
+func connect(ctx context.Context, target *url.URL) error {
+	port := target.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[target.Scheme]
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(target.Hostname(), port))
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+func get(ctx context.Context, t http.RoundTripper, page string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := t.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	_, _ = io.CopyN(io.Discard, resp.Body, 4096) // so that the connection can be used again
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return fmt.Errorf("it answers %s", resp.Status)
+	}
+	return nil
+}
+
+// check asks, unless it was asked a moment ago.
+func (h *health) check(ctx context.Context) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.asked.IsZero() && time.Since(h.asked) < healthFresh {
+		return h.last
+	}
+	ctx, cancel := context.WithTimeout(ctx, healthTime)
+	defer cancel()
+	err := h.probe(ctx)
+	if errors.Is(err, context.Canceled) {
+		return h.last // whoever asked has gone, which says nothing
+	}
+	switch {
+	case err != nil && (h.last == nil || h.asked.IsZero()):
+		h.log.WarnContext(ctx, "upstream is down", "resource", h.resource, "error", err)
+	case err == nil && h.last != nil:
+		h.log.InfoContext(ctx, "upstream is up again", "resource", h.resource)
+	}
+	h.last, h.asked = err, time.Now()
+	return err
+}
+
+func (h *health) run(ctx context.Context) {
+	every := time.NewTicker(healthEvery)
+	defer every.Stop()
+	for {
+		_ = h.check(ctx) // it has logged what changed
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+)
+
+// TokenType is the typ of identity tokens. It keeps them from being taken for access
+// tokens, whose typ is at+jwt, by anybody who looks (RFC 8725 §3.11).
+const TokenType = "mcp-identity+jwt"
+
+// TokenLifetime is how long an identity token is good for.
+const TokenLifetime = time.Minute
+
+// The default names of the identity headers.
+const (
+	HeaderSubject = "X-MCP-Subject"
+	HeaderClient  = "X-MCP-Client"
+	HeaderScope   = "X-MCP-Scope"
+	HeaderToken   = "X-MCP-Identity"
+)
+
+// none switches a header off.
+const none = "none"
+
+// Identity says how the MCP server is told who calls. The names of headers default to the
+// constants of this package; "none" switches one off.
+type Identity struct {
+	Subject, Client, Scope string
+	// Token is the header with the signed token. Without Signer there is none.
+	Token    string
+	Signer   Signer
+	Issuer   string // iss, whose keys are published
+	Audience string // aud; default: the URL of the upstream, or the public one without
+	Now      func() time.Time
+
+	own map[string]bool // names that clients may not use, as plain and as http.Header have them
+}
+
+// Signer signs claims as a JWT of type typ. keys.Manager is one.
+type Signer interface {
+	Sign(ctx context.Context, typ string, claims any) (string, error)
+}
+
+func (i Identity) withDefaults() Identity {
+	for _, d := range []struct {
+		name  *string
+		value string
+	}{{&i.Subject, HeaderSubject}, {&i.Client, HeaderClient}, {&i.Scope, HeaderScope}, {&i.Token, HeaderToken}} {
+		if *d.name == "" {
+			*d.name = d.value
+		}
+		if *d.name != none {
+			*d.name = http.CanonicalHeaderKey(*d.name)
+		}
+	}
+	if i.Now == nil {
+		i.Now = time.Now
+	}
+	i.own = map[string]bool{}
+	for _, n := range append(i.names(), HeaderSubject, HeaderClient, HeaderScope, HeaderToken) {
+		i.own[plain(n)], i.own[http.CanonicalHeaderKey(n)] = true, true
+	}
+	return i
+}
+
+// names are the headers of this identity that are on.
+func (i *Identity) names() (out []string) {
+	for _, n := range []string{i.Subject, i.Client, i.Scope, i.Token} {
+		if n != none {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func (i *Identity) check() error {
+	seen := map[string]bool{}
+	for _, n := range i.names() {
+		if !token(n) || reserved[plain(n)] {
+			return fmt.Errorf("gateway: %q cannot be the name of an identity header", n)
+		}
+		if seen[plain(n)] {
+			return fmt.Errorf("gateway: the identity header %q is used twice", n)
+		}
+		seen[plain(n)] = true
+	}
+	return nil
+}
+
+// reserved names mean something else between gateway and MCP server.
+var reserved = map[string]bool{
+	"authorization": true, "host": true, "content-type": true, "content-length": true, "connection": true, "transfer-encoding": true,
+	"accept": true, "mcp-session-id": true, "mcp-protocol-version": true, "mcp-method": true, "mcp-name": true, "last-event-id": true,
+	"cookie": true, "te": true, "upgrade": true, "trailer": true,
+}
+
+// token reports whether s is a token (RFC 9110 §5.6.2) that needs no care.
+func token(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-')
+	})
+}
+
+// speaks reports whether a header of a client would be taken for the gateway's word: the
+// names in use, and the default ones also when they are not.
+func (i *Identity) speaks(name string) bool {
+	return i.own[name] || strings.Contains(name, "_") && i.own[plain(name)]
+}
+
+// fits reports whether a caller can be named in headers at all. An MCP server that finds
+// no name must not take that for nobody, so there is no half of an identity.
+func (i *Identity) fits(p *mcpresource.Principal) error {
+	for _, v := range []string{p.Subject, p.ClientID, p.Scopes.String()} {
+		if strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r > '~' }) || strings.TrimSpace(v) != v {
+			return errUnspeakable
+		}
+	}
+	return nil
+}
+
+func (i *Identity) set(h http.Header, x *exchange) {
+	if x.principal == nil {
+		return
+	}
+	for _, own := range [...]struct{ name, value string }{
+		{i.Subject, x.principal.Subject}, {i.Client, x.principal.ClientID}, {i.Scope, x.principal.Scopes.String()}, {i.Token, x.identity},
+	} {
+		if own.name != none && own.value != "" {
+			h[own.name] = []string{own.value} // canonical
+		}
+	}
+}
+
+// claims of an identity token, in the order of RFC 7519 and RFC 9068.
+type claims struct {
+	Issuer   string `json:"iss"`
+	Subject  string `json:"sub"`
+	Audience string `json:"aud"`
+	Expires  int64  `json:"exp"`
+	Issued   int64  `json:"iat"`
+	ClientID string `json:"client_id,omitempty"`
+	Scope    string `json:"scope,omitempty"`
+	Resource string `json:"resource"`         // that the caller's token is for
+	Origin   string `json:"origin,omitempty"` // who vouches for the caller, when that is not iss
+}
+
+// signer makes identity tokens. One is used for half of its life, so that a caller costs
+// a signature every thirty seconds and not with every request.
+type signer struct {
+	identity           Identity
+	resource, audience string
+
+	mu   sync.Mutex // guards made
+	made map[caller]signed
+}
+
+// caller is everything that a token says.
+type caller struct{ issuer, subject, client, scope string }
+
+type signed struct {
+	token string
+	until time.Time
+}
+
+const maxSigned = 10_000
+
+func newSigner(i Identity, resource, upstream string) *signer {
+	audience := i.Audience
+	if audience == "" {
+		audience = upstream
+	}
+	return &signer{identity: i, resource: resource, audience: audience, made: map[caller]signed{}}
+}
+
+func (s *signer) sign(ctx context.Context, p *mcpresource.Principal) (string, error) {
+	if s.identity.Signer == nil || s.identity.Token == none {
+		return "", nil
+	}
+	who, now := caller{p.Issuer, p.Subject, p.ClientID, p.Scopes.String()}, s.identity.Now()
+	s.mu.Lock()
+	old, ok := s.made[who]
+	s.mu.Unlock()
+	if ok && now.Before(old.until) && now.After(old.until.Add(-TokenLifetime)) {
+		return old.token, nil
+	}
+	c := claims{
+		Issuer: s.identity.Issuer, Subject: p.Subject, Audience: s.audience, Expires: now.Add(TokenLifetime).Unix(), Issued: now.Unix(),
+		ClientID: p.ClientID, Scope: who.scope, Resource: s.resource,
+	}
+	if p.Issuer != s.identity.Issuer {
+		c.Origin = p.Issuer
+	}
+	t, err := s.identity.Signer.Sign(ctx, TokenType, c)
+	if err != nil {
+		return "", fmt.Errorf("gateway: identity: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.made) >= maxSigned {
+		clear(s.made)
+	}
+	s.made[who] = signed{t, now.Add(TokenLifetime / 2)}
+	return t, nil
+}

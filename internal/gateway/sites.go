@@ -1,0 +1,169 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// Server is an MCP server behind the gateway: an [Upstream], or a stdio server.
+type Server interface {
+	http.Handler
+	// Check reports whether it can serve.
+	Check(ctx context.Context) error
+	// Run looks after it until ctx ends.
+	Run(ctx context.Context)
+	// Close ends what it has begun.
+	Close() error
+}
+
+// Sites serves the authorization server and any number of MCP servers, told apart by
+// host and path. Add everything before the first request.
+type Sites struct {
+	home    string // the host of the authorization server
+	main    http.Handler
+	muxes   map[string]*http.ServeMux
+	servers []served
+}
+
+type served struct {
+	resource string
+	Server
+}
+
+// NewSites returns sites on which main, the authorization server, answers for whatever no
+// MCP server is mounted for.
+func NewSites(issuer string, main http.Handler) (*Sites, error) {
+	u, err := url.Parse(issuer)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: issuer: %w", err)
+	}
+	return &Sites{home: site(u.Host), main: main, muxes: map[string]*http.ServeMux{}}, nil
+}
+
+// site is what tells hosts apart. On loopback they are all one, as for the guard.
+func site(host string) string {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	if oauth.IsLoopbackHost(strings.Trim(name, "[]")) {
+		return "loopback"
+	}
+	return strings.ToLower(host)
+}
+
+// Add mounts an MCP server behind its guard. It fails when something else is at the path
+// already.
+func (s *Sites) Add(resource string, g *mcpresource.Guard, server Server) (err error) {
+	u, err := url.Parse(resource)
+	if err != nil {
+		return fmt.Errorf("gateway: %w", err)
+	}
+	host := site(u.Host)
+	if host == s.home && s.taken(u) {
+		return fmt.Errorf("gateway: the path of %s is the authorization server's own", resource)
+	}
+	mux := s.muxes[host]
+	if mux == nil {
+		mux = http.NewServeMux()
+		if s.muxes[host] = mux; host == s.home {
+			mux.Handle("/", s.main)
+		}
+	}
+	defer func() {
+		if recover() != nil { // how ServeMux says that a pattern is taken
+			err = fmt.Errorf("gateway: another MCP server is at the path of %s", resource)
+		}
+	}()
+	g.Register(mux, server)
+	s.servers = append(s.servers, served{resource, server})
+	return nil
+}
+
+// taken reports whether main serves the path of an MCP server itself.
+func (s *Sites) taken(u *url.URL) bool {
+	mux, ok := s.main.(interface {
+		Handler(*http.Request) (http.Handler, string)
+	})
+	if !ok {
+		return false
+	}
+	_, pattern := mux.Handler(&http.Request{Method: http.MethodGet, URL: u, Host: u.Host})
+	return pattern != ""
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Sites) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if mux, ok := s.muxes[site(r.Host)]; ok {
+		mux.ServeHTTP(w, r)
+		return
+	}
+	s.main.ServeHTTP(w, r)
+}
+
+// Run looks after every server until ctx ends.
+func (s *Sites) Run(ctx context.Context) {
+	for _, server := range s.servers {
+		go server.Run(ctx)
+	}
+	<-ctx.Done()
+}
+
+// Close ends every server.
+func (s *Sites) Close() error {
+	for _, server := range s.servers {
+		_ = server.Close() // what has ended by itself needs no end
+	}
+	return nil
+}
+
+// Readyz adds to the answer of next which MCP servers are up. One that is down does not
+// make the whole gateway unready: the others would be down with it.
+func (s *Sites) Readyz(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		answer := &held{header: http.Header{}, status: http.StatusOK}
+		next(answer, r)
+		body := map[string]any{}
+		if json.Unmarshal(answer.body.Bytes(), &body) != nil {
+			body = map[string]any{}
+		}
+		upstreams := map[string]string{}
+		for _, server := range s.servers {
+			upstreams[server.resource] = "up"
+			if server.Check(r.Context()) != nil {
+				upstreams[server.resource] = "down"
+			}
+		}
+		if len(upstreams) > 0 {
+			body["upstreams"] = upstreams
+		}
+		for name, v := range answer.header {
+			w.Header()[name] = v
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(answer.status)
+		if r.Method != http.MethodHead {
+			json.NewEncoder(w).Encode(body) // the client is gone when this fails
+		}
+	}
+}
+
+// held is a short answer that is looked at before it is sent.
+type held struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (h *held) Header() http.Header         { return h.header }
+func (h *held) WriteHeader(status int)      { h.status = status }
+func (h *held) Write(b []byte) (int, error) { return h.body.Write(b) }

@@ -1,0 +1,11 @@
+//go:build !unix
+
+package stdio
+
+import "os/exec"
+
+// There are no process groups here: what a program has started may outlive it.
+
+func isolate(*exec.Cmd)       {}
+func terminate(cmd *exec.Cmd) { _ = cmd.Process.Kill() }
+func kill(cmd *exec.Cmd)      { _ = cmd.Process.Kill() }

@@ -1,0 +1,332 @@
+package stdio
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/gateway"
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+)
+
+// The JSON-RPC codes of answers that are the gateway's own.
+const (
+	codeParse       = -32700
+	codeInvalid     = -32600
+	codeMethod      = -32601
+	codeParams      = -32602
+	codeInternal    = -32603
+	codeRefused     = -32000
+	codeMismatch    = -32020 // MCP 2026-07-28, HeaderMismatch
+	codeUnsupported = -32022 // MCP 2026-07-28, UnsupportedProtocolVersion
+)
+
+// modern is the first revision without sessions. Revisions are dates and compare as
+// strings.
+const modern = "2026-07-28"
+
+// revisions are those with sessions.
+var revisions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
+
+// ServeHTTP implements http.Handler: Streamable HTTP of every revision.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p, ok := mcpresource.FromContext(r.Context())
+	if !ok && !s.c.Shared {
+		refuse(w, nil, http.StatusForbidden, codeRefused, "This server serves nobody unknown.")
+		return
+	}
+	version := r.Header.Get("Mcp-Protocol-Version")
+	switch {
+	case version >= modern:
+		s.serveModern(w, r, p)
+	case r.Method == http.MethodPost:
+		s.post(w, r, p)
+	case r.Method == http.MethodGet:
+		s.get(w, r, p)
+	case r.Method == http.MethodDelete:
+		s.delete(w, r, p)
+	default:
+		w.Header().Set("Allow", "GET, POST, DELETE")
+		refuse(w, nil, http.StatusMethodNotAllowed, codeRefused, "This method is not served here.")
+	}
+}
+
+func refuse(w http.ResponseWriter, id json.RawMessage, status, code int, message string) {
+	gateway.Fault{Status: status, Code: code, ID: id, Message: message}.Write(w)
+}
+
+// unable answers a request that no program could be had for.
+func (s *Server) unable(w http.ResponseWriter, r *http.Request, id json.RawMessage, err error) {
+	if r.Context().Err() != nil {
+		return // the client is gone
+	}
+	s.c.Logger.WarnContext(r.Context(), "MCP server not started, or not asked", "command", s.c.Command[0], "error", err)
+	f := gateway.Fault{Status: http.StatusBadGateway, Code: codeInternal, ID: id, Message: "The MCP server cannot be started."}
+	var h held
+	switch {
+	case errors.As(err, &h):
+		f.Status, f.Message, f.Retry = http.StatusServiceUnavailable, "The MCP server has failed and is started again soon.", int(h.wait/time.Second)+1
+	case errors.Is(err, errFull):
+		f.Status, f.Message, f.Retry = http.StatusServiceUnavailable, "Too many sessions are open.", 30
+	case errors.Is(err, errPending), errors.Is(err, errBusy):
+		f.Status, f.Message, f.Retry = http.StatusServiceUnavailable, "Too many requests are waiting.", 1
+	case errors.Is(err, errClosed):
+		f.Status, f.Message, f.Retry = http.StatusServiceUnavailable, "The gateway is stopping.", 1
+	case errors.Is(err, errEnded):
+		f.Status, f.Message = http.StatusBadGateway, "The MCP server has ended."
+	}
+	f.Write(w)
+}
+
+// accepts reports whether a client takes a media type.
+func accepts(r *http.Request, kind string) bool {
+	general, _, _ := strings.Cut(kind, "/")
+	for _, line := range r.Header.Values("Accept") {
+		for part := range strings.SplitSeq(line, ",") {
+			part, _, _ = strings.Cut(part, ";")
+			if part = strings.ToLower(strings.TrimSpace(part)); part == kind || part == general+"/*" || part == "*/*" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// message reads the body of a POST; nil when it has answered.
+func message(w http.ResponseWriter, r *http.Request) (frames []frame, batch bool) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		refuse(w, nil, http.StatusUnsupportedMediaType, codeRefused, "Content-Type must be application/json.")
+		return nil, false
+	}
+	if !accepts(r, "application/json") || !accepts(r, "text/event-stream") {
+		refuse(w, nil, http.StatusNotAcceptable, codeRefused, "Accept must contain application/json and text/event-stream.")
+		return nil, false
+	}
+	body, err := io.ReadAll(r.Body) // the guard has bounded it
+	if err == nil {
+		frames, batch, err = decode(body)
+	}
+	if err != nil {
+		refuse(w, nil, http.StatusBadRequest, codeParse, "The body is not a JSON-RPC message.")
+		return nil, false
+	}
+	return frames, batch
+}
+
+func (s *Server) post(w http.ResponseWriter, r *http.Request, p *mcpresource.Principal) {
+	frames, batch := message(w, r)
+	if frames == nil {
+		return
+	}
+	if r.Header.Get("Mcp-Session-Id") == "" {
+		s.initialize(w, r, p, frames, batch)
+		return
+	}
+	x := s.session(w, r, p)
+	if x == nil {
+		return
+	}
+	x.idle.enter()
+	defer x.idle.leave()
+	var calls, answers int
+	for _, f := range frames {
+		if f.isCall() {
+			calls++
+		}
+		if f.isAnswer() {
+			answers++
+		}
+		if f.Method == "initialize" {
+			refuse(w, f.ID, http.StatusBadRequest, codeInvalid, "The session is initialized.")
+			return
+		}
+	}
+	if version := x.negotiated(); batch && version >= "2025-06-18" {
+		refuse(w, nil, http.StatusBadRequest, codeInvalid, "There are no batches in MCP "+version+".")
+		return
+	}
+	if answers > 0 && answers < len(frames) {
+		refuse(w, nil, http.StatusBadRequest, codeInvalid, "A batch has requests or responses, not both.")
+		return
+	}
+	if calls == 0 {
+		if err := x.forward(frames, nil); err != nil {
+			s.unable(w, r, nil, err)
+			return
+		}
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	x.serve(w, r, frames, calls)
+}
+
+// session finds the session that a request names; nil when it has answered.
+func (s *Server) session(w http.ResponseWriter, r *http.Request, p *mcpresource.Principal) *session {
+	id := r.Header.Get("Mcp-Session-Id")
+	if id == "" {
+		refuse(w, nil, http.StatusBadRequest, codeRefused, "The header Mcp-Session-Id is missing.")
+		return nil
+	}
+	x := s.find(id, p)
+	if x == nil {
+		refuse(w, nil, http.StatusNotFound, codeRefused, "Session not found.")
+		return nil
+	}
+	// MCP 2025-06-18, "Protocol Version Header".
+	if v, agreed := r.Header.Get("Mcp-Protocol-Version"), x.negotiated(); v != "" && agreed != "" && v != agreed {
+		refuse(w, nil, http.StatusBadRequest, codeRefused, "This is not the protocol version of the session.")
+		return nil
+	}
+	return x
+}
+
+// initialize opens a session. It is a message of its own (MCP 2025-03-26, Lifecycle).
+func (s *Server) initialize(w http.ResponseWriter, r *http.Request, p *mcpresource.Principal, frames []frame, batch bool) {
+	f := frames[0]
+	if batch || !f.isCall() || f.Method != "initialize" {
+		refuse(w, f.ID, http.StatusBadRequest, codeRefused, "A session begins with initialize; the header Mcp-Session-Id is missing.")
+		return
+	}
+	x, err := s.begin(r.Context(), p)
+	if err != nil {
+		s.unable(w, r, f.ID, err)
+		return
+	}
+	x.idle.enter()
+	defer x.idle.leave()
+	w.Header().Set("Mcp-Session-Id", x.id)
+	x.serve(w, r, frames, 1)
+	if x.negotiated() == "" {
+		x.close() // the program has refused, or nobody waited for its answer
+	}
+}
+
+// serve sends calls to the program and what comes of them to the client. That the client
+// goes away cancels nothing: it may come back for the rest.
+func (x *session) serve(w http.ResponseWriter, r *http.Request, frames []frame, calls int) {
+	out := x.open(calls)
+	until, _ := out.attach(false)
+	defer out.detach(until)
+	if err := x.forward(frames, out); err != nil {
+		out.close()
+		w.Header().Del("Mcp-Session-Id")
+		x.server.unable(w, r, frames[0].ID, err)
+		return
+	}
+	out.serve(r.Context(), w, 0, until)
+}
+
+// forward passes on what a client has sent, one message after the other: a batch of
+// MCP 2025-03-26 is no more than that, and many programs know none.
+func (x *session) forward(frames []frame, out *stream) error {
+	for i, f := range frames {
+		var err error
+		switch {
+		case f.isAnswer():
+			err = x.reply(f)
+		case f.isNote():
+			err = x.notify(f)
+		case x.hub != nil && x.local(f, out):
+		default:
+			_, err = x.link.call(f, x, out)
+		}
+		switch {
+		case err != nil && i == 0:
+			return err
+		case err != nil && f.isCall():
+			answer := failure(f.ID, codeInternal, "The MCP server cannot be asked now.")
+			out.deliver(&answer, true)
+		}
+	}
+	return nil
+}
+
+func (x *session) notify(f frame) error {
+	switch {
+	case f.Method == "notifications/cancelled":
+		x.link.cancel(f, x)
+		return nil
+	case x.hub != nil && f.Method == "notifications/initialized":
+		return nil // the program has had its own
+	}
+	return x.link.send(f)
+}
+
+// local answers what a program that others use too must not hear.
+func (x *session) local(f frame, out *stream) bool {
+	uri := text(at(f.Params, "uri"))
+	switch f.Method {
+	case "initialize":
+		hello := x.hub.hello
+		// The gateway speaks one revision with the program; older ones lack some of it.
+		if asked := text(at(f.Params, "protocolVersion")); slices.Contains(revisions, asked) {
+			hello = with(hello, at(f.Params, "protocolVersion"), "protocolVersion")
+		}
+		answer := frame{ID: f.ID, Result: hello}
+		x.answered(f.Method, answer)
+		out.deliver(&answer, true)
+		return true
+	case "resources/subscribe":
+		x.mu.Lock()
+		if len(x.subscribed) < maxSubscriptions {
+			x.subscribed[uri] = true
+		}
+		x.mu.Unlock()
+	case "resources/unsubscribe":
+		x.mu.Lock()
+		delete(x.subscribed, uri)
+		x.mu.Unlock()
+		if x.hub.subscribed(uri) {
+			answer := frame{ID: f.ID, Result: json.RawMessage("{}")}
+			out.deliver(&answer, true)
+			return true
+		}
+	}
+	return false
+}
+
+const maxSubscriptions = 1000
+
+// get opens a session's own stream, or takes any stream up again (MCP 2025-03-26,
+// Streamable HTTP, "Resumability and Redelivery").
+func (s *Server) get(w http.ResponseWriter, r *http.Request, p *mcpresource.Principal) {
+	if !accepts(r, "text/event-stream") {
+		refuse(w, nil, http.StatusNotAcceptable, codeRefused, "Accept must contain text/event-stream.")
+		return
+	}
+	x := s.session(w, r, p)
+	if x == nil {
+		return
+	}
+	x.idle.enter()
+	defer x.idle.leave()
+	out, from, polite := x.own, x.own.unsent(), true
+	if last := r.Header.Get("Last-Event-Id"); last != "" {
+		id, n, ok := position(last)
+		if out = x.stream(id); !ok || out == nil {
+			// 404 would say that there is no session.
+			refuse(w, nil, http.StatusBadRequest, codeRefused, "These events are no longer kept.")
+			return
+		}
+		from, polite = n+1, false
+	}
+	until, ok := out.attach(polite)
+	if !ok {
+		refuse(w, nil, http.StatusConflict, codeRefused, "This stream is open.")
+		return
+	}
+	defer out.detach(until)
+	out.serve(r.Context(), w, from, until)
+}
+
+func (s *Server) delete(w http.ResponseWriter, r *http.Request, p *mcpresource.Principal) {
+	if x := s.session(w, r, p); x != nil {
+		x.close()
+		w.WriteHeader(http.StatusNoContent)
+	}
+}

@@ -1,0 +1,202 @@
+package stdio
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+// hub is a process to which the gateway itself is the client, so that any number of
+// clients can use it: those of one caller without sessions (MCP 2026-07-28), or, when it
+// is shared, everybody. It has told the program of no capabilities, so the program asks
+// clients nothing; what it says to nobody in particular goes to those whom it concerns.
+type hub struct {
+	server  *Server
+	key     string // of the caller, "" for everybody
+	link    *link
+	modern  bool            // the program speaks MCP 2026-07-28
+	hello   json.RawMessage // its answer to initialize
+	mirrors mirrors
+
+	mu        sync.Mutex // guards the rest
+	sessions  map[*session]bool
+	listeners map[*listener]bool
+	gone      bool
+	idle      usage
+}
+
+// legacy is what the gateway speaks to programs.
+const legacy = "2025-11-25"
+
+const greeting = 30 * time.Second // npx may have to fetch the program first
+
+var errHandshake = errors.New("the program does not answer as an MCP server")
+
+// one is a sink for a single answer.
+type one chan frame
+
+func (o one) deliver(f *frame, final bool) {
+	if final && f != nil {
+		o <- *f
+	}
+	if final {
+		close(o)
+	}
+}
+
+// exchange sends a request of the gateway's own and waits for the answer.
+func (h *hub) exchange(ctx context.Context, method string, params any) (frame, error) {
+	raw, err := json.Marshal(params)
+	if err != nil {
+		return frame{}, err
+	}
+	answer := make(one, 1)
+	scope := new(int)
+	if _, err := h.link.call(frame{ID: json.RawMessage("0"), Method: method, Params: raw}, scope, answer); err != nil {
+		return frame{}, err
+	}
+	select {
+	case f, ok := <-answer:
+		if !ok {
+			return frame{}, errEnded
+		}
+		return f, nil
+	case <-ctx.Done():
+		h.link.drop(scope, "timeout")
+		return frame{}, ctx.Err()
+	}
+}
+
+var gatewayInfo = map[string]string{"name": "mcp-authd gateway", "version": "1"}
+
+// meta is what each request of MCP 2026-07-28 says about itself.
+func meta() map[string]any {
+	return map[string]any{metaVersion: modern, metaClient: gatewayInfo, metaCapabilities: struct{}{}}
+}
+
+// greet finds out what the program speaks. Where sessions of older clients may share it,
+// that is what they speak.
+func (h *hub) greet(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, greeting)
+	defer cancel()
+	if !h.server.c.Shared {
+		f, err := h.exchange(ctx, "server/discover", map[string]any{"_meta": meta()})
+		if err != nil {
+			return err
+		}
+		var found struct {
+			Supported []string `json:"supportedVersions"`
+		}
+		if f.Error == nil && json.Unmarshal(f.Result, &found) == nil && slices.Contains(found.Supported, modern) {
+			h.modern = true
+			return nil
+		}
+	}
+	f, err := h.exchange(ctx, "initialize", map[string]any{"protocolVersion": legacy, "capabilities": struct{}{}, "clientInfo": gatewayInfo})
+	if err != nil {
+		return err
+	}
+	if f.Error != nil || at(f.Result, "protocolVersion") == nil {
+		return errHandshake
+	}
+	h.hello = f.Result
+	return h.link.send(frame{Method: "notifications/initialized"})
+}
+
+// ask implements peer. A program that asks in spite of everything is told that nobody can
+// answer.
+func (h *hub) ask(f frame) {
+	answer := failure(f.ID, codeMethod, "This client answers no requests.")
+	if f.Method == "ping" {
+		answer = frame{ID: f.ID, Result: json.RawMessage("{}")}
+	}
+	_ = h.link.send(answer) // it does not read, or has ended
+}
+
+// note implements peer.
+func (h *hub) note(f frame) {
+	if f.Method == "notifications/tools/list_changed" {
+		go h.mirrors.forget() // a question may be under way, which waits for what is read here
+	}
+	if f.Method == "notifications/message" {
+		h.remark(f)
+		return
+	}
+	uri := text(at(f.Params, "uri"))
+	h.mu.Lock()
+	var out []sink
+	for x := range h.sessions {
+		x.mu.Lock()
+		if f.Method != "notifications/resources/updated" || x.subscribed[uri] {
+			out = append(out, x.own)
+		}
+		x.mu.Unlock()
+	}
+	for l := range h.listeners {
+		if l.wants(f.Method, uri) {
+			out = append(out, l)
+		}
+	}
+	h.mu.Unlock()
+	for _, o := range out {
+		o.deliver(&f, false)
+	}
+}
+
+// remark is a log message. In a process that callers share it may be about anybody's
+// call, so it goes to one only when no other has a call open.
+func (h *hub) remark(f frame) {
+	c := h.link.youngest(nil)
+	if c == nil {
+		return
+	}
+	if h.key != "" || h.link.find(func(other *call) bool { return other.scope != c.scope }) == nil {
+		c.out.deliver(&f, false)
+	}
+}
+
+// answered implements peer.
+func (h *hub) answered(string, frame) {}
+
+// lost implements peer.
+func (h *hub) lost() {
+	h.server.drop(h)
+	h.mu.Lock()
+	h.gone = true
+	sessions, listeners := h.sessions, h.listeners
+	h.sessions, h.listeners = nil, nil
+	h.mu.Unlock()
+	for x := range sessions {
+		x.close()
+	}
+	for l := range listeners {
+		l.end()
+	}
+}
+
+func (h *hub) join(x *session) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.gone {
+		return false
+	}
+	h.sessions[x] = true
+	return true
+}
+
+func (h *hub) leave(x *session) {
+	h.mu.Lock()
+	delete(h.sessions, x)
+	h.mu.Unlock()
+	h.link.drop(x, "the session has ended")
+}
+
+// busy reports whether sessions or listeners need the process.
+func (h *hub) busy() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.sessions) > 0 || len(h.listeners) > 0
+}

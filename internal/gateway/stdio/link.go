@@ -1,0 +1,267 @@
+package stdio
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+)
+
+// sink takes the messages that belong to a call. The last one is final; a call that is
+// given up ends with none, nil.
+type sink interface {
+	deliver(f *frame, final bool)
+}
+
+// peer takes what the program says to nobody's call, and hears when it ends.
+type peer interface {
+	ask(f frame)                     // a request to the client
+	note(f frame)                    // a notification
+	answered(method string, f frame) // a response, before the call's own sink has it
+	lost()                           // the program has ended
+}
+
+// link carries calls to a program and what it says back. Ids are exchanged for numbers
+// of our own, since several clients may use the same; progress tokens are exchanged
+// where several share the program.
+type link struct {
+	c      *Config
+	peer   peer
+	shared bool
+	ready  chan struct{} // closed when proc is set
+	proc   *process
+	onEnd  func() // called first when the program has ended
+
+	mu    sync.Mutex // guards the rest
+	last  int64
+	calls map[int64]*call
+	over  bool
+}
+
+// call is a request that the program has not answered.
+type call struct {
+	n      int64
+	id     json.RawMessage // as its client knows it
+	token  json.RawMessage // of its progress, as its client knows it
+	method string
+	scope  any // whose id it is
+	out    sink
+}
+
+var errPending = errors.New("too many requests wait for an answer")
+
+func newLink(c *Config, shared bool) *link {
+	return &link{c: c, shared: shared, ready: make(chan struct{}), calls: map[int64]*call{}}
+}
+
+// start runs the program.
+func (l *link) start(env []string, to peer) (err error) {
+	l.peer = to
+	l.proc, err = start(l.c, env, l)
+	close(l.ready)
+	return err
+}
+
+// call sends a request; what comes of it goes to out.
+func (l *link) call(f frame, scope any, out sink) (*call, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.over:
+		return nil, errEnded
+	case len(l.calls) >= l.c.MaxPending:
+		return nil, errPending
+	}
+	l.last++
+	c := &call{n: l.last, id: f.ID, method: f.Method, scope: scope, out: out, token: at(f.Params, "_meta", "progressToken")}
+	f.ID = c.number()
+	if l.shared && c.token != nil {
+		f.Params = with(f.Params, c.number(), "_meta", "progressToken")
+	}
+	if err := l.proc.send(f); err != nil {
+		return nil, err
+	}
+	l.calls[c.n] = c
+	return c, nil
+}
+
+func (c *call) number() json.RawMessage { return strconv.AppendInt(nil, c.n, 10) }
+
+// send passes on what needs no answer.
+func (l *link) send(f frame) error { return l.proc.send(f) }
+
+// cancel tells the program that its client no longer waits (MCP, Cancellation). The
+// program need not answer then, so nobody waits for that either.
+func (l *link) cancel(f frame, scope any) {
+	id := at(f.Params, "requestId")
+	l.mu.Lock()
+	var found *call
+	for _, c := range l.calls {
+		if c.scope == scope && same(c.id, id) && c.method != "initialize" {
+			found = c
+		}
+	}
+	if found != nil {
+		delete(l.calls, found.n)
+	}
+	l.mu.Unlock()
+	if found == nil {
+		return // it has been answered
+	}
+	f.Params = with(f.Params, found.number(), "requestId")
+	_ = l.proc.send(f) // it has ended, or does not read
+	found.out.deliver(nil, true)
+}
+
+// drop cancels the calls of a scope, whose client is gone.
+func (l *link) drop(scope any, reason string) {
+	l.mu.Lock()
+	var gone []*call
+	for n, c := range l.calls {
+		if c.scope == scope {
+			gone = append(gone, c)
+			delete(l.calls, n)
+		}
+	}
+	l.mu.Unlock()
+	for _, c := range gone {
+		params, _ := json.Marshal(map[string]any{"requestId": c.n, "reason": reason}) // always encodes
+		_ = l.proc.send(frame{Method: "notifications/cancelled", Params: params})     // likewise
+		c.out.deliver(nil, true)
+	}
+}
+
+// waiting counts the calls without an answer.
+func (l *link) waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.calls)
+}
+
+// youngest is the call that began last, of those in scope; nil for none.
+func (l *link) youngest(scope any) (last *call) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.calls {
+		if (scope == nil || c.scope == scope) && (last == nil || c.n > last.n) {
+			last = c
+		}
+	}
+	return last
+}
+
+// receive implements receiver. What is not a message is a mistake that many programs
+// make, such as a greeting, and no reason to end the conversation.
+func (l *link) receive(line []byte) {
+	<-l.ready // it may be quick
+	frames, _, err := decode(line)
+	if err != nil {
+		l.c.Logger.Warn("the MCP server has written what is no message to its standard output", "text", string(line[:min(len(line), 200)]))
+		return
+	}
+	for _, f := range frames {
+		switch {
+		case f.isAnswer():
+			l.answer(f)
+		case f.isCall():
+			l.peer.ask(f)
+		default:
+			l.note(f)
+		}
+	}
+}
+
+func (l *link) answer(f frame) {
+	n, err := strconv.ParseInt(string(f.ID), 10, 64)
+	if err != nil {
+		return
+	}
+	l.mu.Lock()
+	c := l.calls[n]
+	delete(l.calls, n)
+	l.mu.Unlock()
+	if c == nil {
+		return // it was cancelled
+	}
+	if at(f.Result, "_meta", metaSubscription) != nil {
+		f.Result = with(f.Result, c.id, "_meta", metaSubscription)
+	}
+	f.ID = c.id
+	l.peer.answered(c.method, f)
+	c.out.deliver(&f, true)
+}
+
+// note finds the call that a notification names.
+func (l *link) note(f frame) {
+	if id := at(f.Params, "_meta", metaSubscription); id != nil {
+		if c := l.find(func(c *call) bool { return same(c.number(), id) }); c != nil {
+			f.Params = with(f.Params, c.id, "_meta", metaSubscription)
+			c.out.deliver(&f, false)
+			return
+		}
+	}
+	if f.Method != "notifications/progress" {
+		l.peer.note(f)
+		return
+	}
+	token := at(f.Params, "progressToken")
+	c := l.find(func(c *call) bool {
+		if l.shared {
+			return same(c.number(), token)
+		}
+		return same(c.token, token)
+	})
+	if c == nil {
+		return // of a call that is over
+	}
+	if l.shared {
+		f.Params = with(f.Params, c.token, "progressToken")
+	}
+	c.out.deliver(&f, false)
+}
+
+func (l *link) find(is func(*call) bool) *call {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.calls {
+		if is(c) {
+			return c
+		}
+	}
+	return nil
+}
+
+// tooLarge implements receiver. Whose answer it was cannot be told.
+func (l *link) tooLarge() { l.fail("The answer of the MCP server is too large.") }
+
+// ended implements receiver.
+func (l *link) ended(*process) {
+	<-l.ready
+	l.mu.Lock()
+	l.over = true
+	l.mu.Unlock()
+	l.onEnd()
+	l.fail("The MCP server has ended.")
+	l.peer.lost()
+}
+
+// fail answers every call, in the order in which they came.
+func (l *link) fail(why string) {
+	l.mu.Lock()
+	calls := make([]*call, 0, len(l.calls))
+	for _, c := range l.calls {
+		calls = append(calls, c)
+	}
+	clear(l.calls)
+	l.mu.Unlock()
+	slices.SortFunc(calls, func(a, b *call) int { return int(a.n - b.n) })
+	for _, c := range calls {
+		f := failure(c.id, codeInternal, why)
+		l.peer.answered(c.method, f)
+		c.out.deliver(&f, true)
+	}
+}
+
+// close ends the program.
+func (l *link) close() { l.proc.stop() }

@@ -1,0 +1,246 @@
+package stdio
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// modern sends a request of MCP 2026-07-28.
+func (s *site) modern(method, name, params string, header ...string) *answer {
+	s.t.Helper()
+	body, h := modernCall("1", method, name, params)
+	return s.post(body, append(h, header...)...)
+}
+
+func modernCall(id, method, name, params string) (string, []string) {
+	if params != "" {
+		params = "," + params
+	}
+	key := "name"
+	if method == "resources/read" {
+		key = "uri"
+	}
+	if name != "" {
+		params = fmt.Sprintf(`,%q:%q`, key, name) + params
+	}
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":{"_meta":{"progressToken":5,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}%s}}`, id, method, params)
+	return body, []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", method, "Mcp-Name", name}
+}
+
+func TestModern(t *testing.T) {
+	s := serve(t, "good", Config{})
+	t.Run("RS-135: server/discover out of initialize", func(t *testing.T) {
+		r := s.modern("server/discover", "", "").result(t)
+		if fmt.Sprint(r["supportedVersions"]) != "[2026-07-28 2024-11-05 2025-03-26 2025-06-18 2025-11-25]" || r["resultType"] != "complete" || r["cacheScope"] != "private" {
+			t.Errorf("got %v", r)
+		}
+		if c := r["capabilities"].(map[string]any); c["logging"] != nil || c["tools"] == nil {
+			t.Errorf("RS-136: capabilities %v", c)
+		}
+	})
+	t.Run("RS-165 RS-166 RS-167: lists say how long they are good, for whom and of whom", func(t *testing.T) {
+		r := s.modern("tools/list", "", "").result(t)
+		if r["resultType"] != "complete" || r["ttlMs"] != 0.0 || r["cacheScope"] != "private" || fmt.Sprint(r["_meta"]) != "map[io.modelcontextprotocol/serverInfo:map[name:test version:1]]" {
+			t.Errorf("got %v", r)
+		}
+	})
+	t.Run("a call without more is one JSON document; what only this revision knows does not reach the program", func(t *testing.T) {
+		a := s.modern("tools/call", "echo", "")
+		if a.header.Get("Content-Type") != "application/json" || a.header.Get("Mcp-Session-Id") != "" || strings.Contains(fmt.Sprint(a.result(t)["params"]), "protocolVersion") {
+			t.Errorf("RS-160: got %v %s", a.header, a.body)
+		}
+	})
+	t.Run("RS-162: progress comes with the call, logs only when asked for", func(t *testing.T) {
+		a := s.modern("tools/call", "progress", "")
+		if len(a.events) != 4 || !strings.Contains(a.events[2].data, `"progressToken":5`) || a.events[0].id != "" {
+			t.Errorf("events %q", a.events)
+		}
+	})
+	t.Run("RS-78 RS-171: a missing resource is -32602", func(t *testing.T) {
+		if a := s.modern("resources/read", "x://y", ""); a.status != 400 || !strings.Contains(a.body, "-32602") {
+			t.Errorf("got %d %s", a.status, a.body)
+		}
+	})
+	for _, method := range []string{"initialize", "ping", "logging/setLevel", "resources/subscribe", "acme/unknown"} {
+		t.Run("RS-159: "+method, func(t *testing.T) {
+			if a := s.modern(method, "", ""); a.status != 404 || !strings.Contains(a.body, "-32601") {
+				t.Errorf("got %d %s", a.status, a.body)
+			}
+		})
+	}
+	t.Run("one process for a caller, another for another", func(t *testing.T) {
+		first, again, other := s.modern("tools/call", "echo", ""), s.modern("tools/call", "echo", ""), s.modern("tools/call", "echo", "", "Who", "bob")
+		if first.result(t)["pid"] != again.result(t)["pid"] || first.result(t)["pid"] == other.result(t)["pid"] {
+			t.Error("RS-89: processes are mixed up")
+		}
+	})
+}
+
+func TestModernHeaders(t *testing.T) {
+	s := serve(t, "good", Config{})
+	good, headers := modernCall("7", "tools/call", "echo", `"arguments":{"region":"eu"}`)
+	with := func(more ...string) []string { return append(append(headers[:6:6], "Mcp-Param-Region", "eu"), more...) }
+	cases := []struct {
+		name, body string
+		header     []string
+		status     int
+		want       string
+	}{
+		{"all is well", good, with(), 200, "result"},
+		{"RS-149: in Base64", good, with("Mcp-Param-Region", "=?base64?ZXU=?="), 200, "result"},
+		{"RS-153: a header of no parameter", good, with("Mcp-Param-Other", "x"), 200, "result"},
+		{"RS-146: no Mcp-Method", good, with("Mcp-Method", ""), 400, "-32020"},
+		{"RS-146: another Mcp-Method", good, with("Mcp-Method", "TOOLS/CALL"), 400, "-32020"},
+		{"RS-147: no Mcp-Name", good, with("Mcp-Name", ""), 400, "-32020"},
+		{"RS-147: another Mcp-Name", good, with("Mcp-Name", "other"), 400, "-32020"},
+		{"RS-151: no Mcp-Param", good, with("Mcp-Param-Region", ""), 400, "-32020"},
+		{"RS-151: another Mcp-Param", good, with("Mcp-Param-Region", "us"), 400, "-32020"},
+		{"RS-150: bad Base64", good, with("Mcp-Param-Region", "=?base64?ZXU?="), 400, "-32020"},
+		{"RS-151: a Mcp-Param without argument", strings.Replace(good, `"region":"eu"`, ``, 1), with(), 400, "-32020"},
+		{"RS-144: another version in the body", strings.Replace(good, "2026-07-28", "2025-11-25", 1), with(), 400, "-32020"},
+		{"RS-138: no version in the body", strings.Replace(good, "protocolVersion", "x", 1), with(), 400, "-32602"},
+		{"RS-138: no capabilities in the body", strings.Replace(good, "clientCapabilities", "x", 1), with(), 400, "-32602"},
+		{"RS-142: a version to come", strings.Replace(good, "2026-07-28", "2027-01-01", 1), with("Mcp-Protocol-Version", "2027-01-01"), 400, "-32022"},
+		{"RS-137: a batch", "[" + good + "]", with(), 400, "-32600"},
+		{"RS-137: a response", `{"jsonrpc":"2.0","id":7,"result":{}}`, with(), 400, "-32600"},
+		{"RS-154: a notification", `{"jsonrpc":"2.0","method":"notifications/x"}`, with("Mcp-Method", ""), 202, ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			a := s.post(c.body, c.header...)
+			if a.status != c.status || !strings.Contains(a.body, c.want) {
+				t.Errorf("got %d %s, want %d with %q", a.status, a.body, c.status, c.want)
+			}
+			if c.status == 400 && !strings.HasPrefix(c.name, "RS-137") && !strings.Contains(a.body, `"id":7`) {
+				t.Errorf("RS-155: the id is missing: %s", a.body)
+			}
+		})
+	}
+	for _, method := range []string{http.MethodGet, http.MethodDelete} {
+		if a, _ := s.do(t.Context(), method, "", headers...); a.status != 405 || a.header.Get("Allow") != "POST" {
+			t.Errorf("RS-160: %s: %d", method, a.status)
+		}
+	}
+}
+
+// TestHeaderValues: RS-152, and what is no primitive.
+func TestHeaderValues(t *testing.T) {
+	for _, c := range []struct {
+		header, body string
+		want         bool
+	}{
+		{"42.0", "42", true}, {"42", "42", true}, {"43", "42", false}, {"x", "42", false}, {"1.5", "1.5", false}, {"true", "true", true}, {"True", "true", false},
+		{"", `""`, true}, {"9007199254740993", "9007199254740993", false}, {"{}", "{}", false}, {"null", "null", false},
+		{"=?BASE64?eA==?=", `"x"`, false}, {"=?base64?eA==", `"=?base64?eA=="`, true},
+	} {
+		if got := equal(c.header, json.RawMessage(c.body)); got != c.want {
+			t.Errorf("%q and %s: %v", c.header, c.body, got)
+		}
+	}
+}
+
+// TestListen: RS-168.
+func TestListen(t *testing.T) {
+	s := serve(t, "good", Config{})
+	body, h := modernCall(`"sub"`, "subscriptions/listen", "", `"notifications":{"toolsListChanged":true,"resourceSubscriptions":["x://a"]}`)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan *answer)
+	go func() {
+		a, _ := s.do(ctx, http.MethodPost, body, h...)
+		done <- a
+	}()
+	var h0 *hub
+	eventually(t, "somebody listens", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		h0 = s.hubs[alice.Key()]
+		return h0 != nil && h0.busy()
+	})
+	s.modern("tools/call", "change", "")
+	time.Sleep(50 * time.Millisecond) // what must not come would come now
+	h0.link.close()
+	a := <-done
+	cancel()
+	if len(a.events) < 3 {
+		t.Fatalf("events %q", a.events)
+	}
+	first, last := a.events[0].data, a.events[len(a.events)-1].data
+	if !strings.Contains(first, "notifications/subscriptions/acknowledged") || !strings.Contains(first, `"resourceSubscriptions":["x://a"]`) {
+		t.Errorf("the first message is %s", first)
+	}
+	if !strings.Contains(last, `"resultType":"complete"`) {
+		t.Errorf("RS-169: the last message is %s", last)
+	}
+	for _, e := range a.events {
+		if !strings.Contains(e.data, `"io.modelcontextprotocol/subscriptionId":"sub"`) {
+			t.Errorf("a message has no subscriptionId: %s", e.data)
+		}
+	}
+}
+
+// TestGone: RS-164. The end of the connection reaches the program as a cancellation,
+// which this one tells everybody about.
+func TestGone(t *testing.T) {
+	s := serve(t, "good", Config{})
+	s.modern("tools/list", "", "")
+	ctx, cancel := context.WithCancel(t.Context())
+	body, h := modernCall("3", "tools/call", "hang", "")
+	go s.do(ctx, http.MethodPost, body, h...)
+	s.mu.Lock()
+	link := s.hubs[alice.Key()].link
+	s.mu.Unlock()
+	eventually(t, "the call is there", func() bool { return link.waiting() == 1 })
+	cancel()
+	eventually(t, "the call is gone", func() bool { return link.waiting() == 0 })
+}
+
+// TestShared: one process for everybody, who see nothing of one another.
+func TestShared(t *testing.T) {
+	s := serve(t, "good", Config{Shared: true})
+	mine, theirs := s.open("2025-11-25"), s.open("2025-06-18", "Who", "bob")
+	a, b := s.post(toolCall("1", "echo", ""), mine...).result(t), s.post(toolCall("1", "echo", ""), theirs...).result(t)
+	if a["pid"] != b["pid"] {
+		t.Error("there are two processes")
+	}
+	if strings.Contains(fmt.Sprint(a["env"]), "MCP_SUBJECT") {
+		t.Error("a shared process is told that it is somebody's")
+	}
+	hang := make(chan *answer)
+	go func() { hang <- s.post(toolCall(`"h"`, "hang", ""), theirs...) }()
+	eventually(t, "bob waits", func() bool { return s.sessionOf(theirs).link.waiting() == 1 })
+	p := s.post(toolCall("2", "progress", `,"_meta":{"progressToken":"t"},"arguments":{"who":"alice"}`), mine...)
+	if len(p.events) != 5 || !strings.Contains(p.events[1].data, `"progressToken":"t"`) {
+		t.Errorf("events %q", p.events)
+	}
+	if strings.Contains(p.body, "secret of") {
+		t.Error("a log line came although it might have been another's")
+	}
+	s.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"h"}}`, mine...)
+	if s.sessionOf(theirs).link.waiting() != 1 {
+		t.Error("alice has cancelled bob's call")
+	}
+	s.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"h"}}`, theirs...)
+	if a := <-hang; strings.Contains(a.body, "secret of") {
+		t.Error("bob has seen what alice's call has logged")
+	}
+	if q := s.post(toolCall("3", "ask", ""), mine...); !strings.Contains(q.body, `"heard":null`) {
+		t.Errorf("a question of a shared program: %s", q.body)
+	}
+	s.post(`{"jsonrpc":"2.0","id":4,"method":"resources/subscribe","params":{"uri":"x://a"}}`, mine...)
+	read := func(header []string) string {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		if a, _ := s.do(ctx, http.MethodGet, "", header...); a != nil {
+			return a.body
+		}
+		return ""
+	}
+	if !strings.Contains(read(mine), "resources/updated") || strings.Contains(read(theirs), "resources/updated") {
+		t.Error("who has subscribed hears nothing, or who has not does")
+	}
+}

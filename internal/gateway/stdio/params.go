@@ -1,0 +1,147 @@
+package stdio
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// mirror says which header repeats an argument of a tool (MCP 2026-07-28, Tools,
+// "x-mcp-header").
+type mirror struct {
+	path   []string
+	header string
+}
+
+// mirrors are those of every tool of a program, asked for when one is first called, and
+// again when the program says that its tools have changed.
+type mirrors struct {
+	mu    sync.Mutex // guards the rest, and lets one question go at a time
+	tools map[string][]mirror
+	asked time.Time
+}
+
+const (
+	mirrorsFresh = time.Minute
+	maxPages     = 50
+	listing      = 5 * time.Second
+)
+
+func (m *mirrors) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tools = nil
+}
+
+// mirrored returns the mirrors of a tool.
+func (h *hub) mirrored(ctx context.Context, tool string) []mirror {
+	m := &h.mirrors
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.tools == nil || time.Since(m.asked) > mirrorsFresh {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), listing)
+		defer cancel()
+		m.tools, m.asked = h.listMirrors(ctx), time.Now()
+	}
+	return m.tools[tool]
+}
+
+// listMirrors lists the program's tools. What it does not tell has no mirrors.
+func (h *hub) listMirrors(ctx context.Context) map[string][]mirror {
+	found := map[string][]mirror{}
+	params := map[string]any{}
+	if h.modern {
+		params["_meta"] = meta()
+	}
+	for range maxPages {
+		f, err := h.exchange(ctx, "tools/list", params)
+		var page struct {
+			Tools []struct {
+				Name   string          `json:"name"`
+				Schema json.RawMessage `json:"inputSchema"`
+			} `json:"tools"`
+			Next string `json:"nextCursor"`
+		}
+		if err != nil || json.Unmarshal(f.Result, &page) != nil {
+			return found
+		}
+		for _, t := range page.Tools {
+			if bytes.Contains(t.Schema, []byte(`"x-mcp-header"`)) {
+				found[t.Name] = annotated(t.Schema, nil)
+			}
+		}
+		if page.Next == "" {
+			return found
+		}
+		params["cursor"] = page.Next
+	}
+	return found
+}
+
+func annotated(schema json.RawMessage, path []string) (out []mirror) {
+	for name, property := range members(at(schema, "properties")) {
+		here := append(path[:len(path):len(path)], name)
+		if header := text(at(property, "x-mcp-header")); header != "" {
+			out = append(out, mirror{here, "Mcp-Param-" + header})
+		}
+		out = append(out, annotated(property, here)...)
+	}
+	return out
+}
+
+// agree compares the headers of a call with its arguments. A header without an argument
+// is as wrong as the contrary: whatever stands between reads the headers alone.
+func agree(h http.Header, arguments json.RawMessage, mirrors []mirror) bool {
+	for _, m := range mirrors {
+		values := h.Values(m.header)
+		raw := at(arguments, m.path...)
+		if raw == nil || string(raw) == "null" {
+			if len(values) > 0 {
+				return false
+			}
+			continue
+		}
+		if len(values) != 1 || !equal(values[0], raw) {
+			return false
+		}
+	}
+	return true
+}
+
+const (
+	base64Prefix = "=?base64?"
+	base64Suffix = "?="
+	maxInteger   = 1<<53 - 1 // JSON numbers are exact up to here
+)
+
+// equal reports whether a header says what a string, integer or boolean of the body does.
+func equal(header string, raw json.RawMessage) bool {
+	if encoded, ok := strings.CutPrefix(header, base64Prefix); ok && strings.HasSuffix(encoded, base64Suffix) {
+		b, err := base64.StdEncoding.DecodeString(strings.TrimSuffix(encoded, base64Suffix))
+		if err != nil {
+			return false
+		}
+		header = string(b)
+	}
+	var value any
+	if json.Unmarshal(raw, &value) != nil {
+		return false
+	}
+	switch v := value.(type) {
+	case string:
+		return header == v
+	case bool:
+		return header == strconv.FormatBool(v)
+	case float64:
+		n, err := strconv.ParseFloat(header, 64)
+		return err == nil && n == v && v == math.Trunc(v) && math.Abs(v) <= maxInteger
+	}
+	return false
+}

@@ -1,0 +1,146 @@
+package stdio
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os/exec"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+const (
+	queueSize  = 256             // messages that a program has not read yet
+	grace      = 2 * time.Second // for each step of ending a program
+	leftover   = time.Second     // for output that others hold open after it has ended
+	maxLogLine = 2 << 10
+	logRate    = 20 // lines a second of its standard error
+	logBurst   = 200
+)
+
+var (
+	errBusy  = errors.New("the program does not read its input")
+	errEnded = errors.New("the program has ended")
+)
+
+// receiver hears of a program, one thing at a time.
+type receiver interface {
+	receive(line []byte)
+	tooLarge() // a message was left out
+	ended(*process)
+}
+
+// process is a running program.
+type process struct {
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	queue  chan []byte
+	ended  chan struct{} // closed when it has ended and nothing is left of it
+	wanted bool          // that it has ended; set before
+	begun  time.Time
+	log    *slog.Logger
+
+	stopping atomic.Bool
+}
+
+// start runs the program.
+func start(c *Config, env []string, to receiver) (*process, error) {
+	p := &process{
+		cmd: exec.Command(c.Command[0], c.Command[1:]...), queue: make(chan []byte, queueSize), ended: make(chan struct{}),
+		begun: time.Now(), log: c.Logger,
+	}
+	p.cmd.Dir, p.cmd.Env, p.cmd.WaitDelay = c.Dir, env, leftover
+	isolate(p.cmd)
+	p.cmd.Stdout = &lines{limit: c.MaxMessage, emit: to.receive, tooLong: func() {
+		p.log.Warn("a message of the MCP server is too large and left out", "limit", c.MaxMessage)
+		to.tooLarge()
+	}}
+	p.cmd.Stderr = p.errorLog()
+	var err error
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("%s cannot be started: %w", c.Command[0], err)
+	}
+	p.log.Debug("started an MCP server", "pid", p.cmd.Process.Pid)
+	go p.feed()
+	go func() {
+		err := p.cmd.Wait()
+		p.wanted = p.stopping.Load()
+		kill(p.cmd) // what it has left behind
+		p.log.Debug("an MCP server has ended", "pid", p.cmd.Process.Pid, "error", err)
+		close(p.ended)
+		to.ended(p)
+	}()
+	return p, nil
+}
+
+// errorLog logs standard error line by line, and not more than a log can take.
+func (p *process) errorLog() io.Writer {
+	limit, dropped := rate.NewLimiter(logRate, logBurst), 0
+	return &lines{limit: maxLogLine, emit: func(line []byte) {
+		if !limit.Allow() {
+			dropped++
+			return
+		}
+		if dropped > 0 {
+			p.log.Info("MCP server", "stderr_lines_left_out", dropped)
+			dropped = 0
+		}
+		p.log.Info("MCP server", "stderr", string(line))
+	}}
+}
+
+func (p *process) feed() {
+	for {
+		select {
+		case line := <-p.queue:
+			if _, err := p.stdin.Write(append(line, '\n')); err != nil {
+				terminate(p.cmd) // it has closed its input, which is the end of the conversation
+				return
+			}
+		case <-p.ended:
+			return
+		}
+	}
+}
+
+// send queues a message. It never waits: a program that does not read is the caller's
+// problem, not that of others.
+func (p *process) send(f frame) error {
+	select {
+	case <-p.ended:
+		return errEnded
+	default:
+	}
+	select {
+	case p.queue <- f.encode():
+		return nil
+	default:
+		return errBusy
+	}
+}
+
+// stop ends the program as MCP wants it (2025-11-25, Lifecycle, "Shutdown"): its input is
+// closed, then it is asked, then it is killed, always with its whole group. It does not
+// wait for the end.
+func (p *process) stop() {
+	if p.stopping.Swap(true) {
+		return
+	}
+	_ = p.stdin.Close() // it may have ended
+	go func() {
+		for _, step := range []func(*exec.Cmd){terminate, kill} {
+			select {
+			case <-p.ended:
+				return
+			case <-time.After(grace):
+				step(p.cmd)
+			}
+		}
+	}()
+}

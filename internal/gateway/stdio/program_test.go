@@ -1,0 +1,144 @@
+package stdio
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestMain is the MCP server of the tests when it is started as one.
+func TestMain(m *testing.M) {
+	if mode := os.Getenv("TEST_PROGRAM"); mode != "" {
+		(&program{mode: mode, waiting: map[string]chan json.RawMessage{}}).run()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// program is a small MCP server of 2025-11-25 that does as it is told.
+type program struct {
+	mode    string
+	mu      sync.Mutex // guards stdout and waiting
+	waiting map[string]chan json.RawMessage
+	calls   sync.WaitGroup
+}
+
+func (p *program) say(v any) {
+	b, _ := json.Marshal(v)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	os.Stdout.Write(append(b, '\n'))
+}
+
+func (p *program) answer(id json.RawMessage, result any) {
+	p.say(map[string]any{"jsonrpc": "2.0", "id": id, "result": result})
+}
+
+func (p *program) note(method string, params any) {
+	p.say(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
+}
+
+func (p *program) run() {
+	if p.mode == "broken" {
+		fmt.Fprintln(os.Stderr, "it does not start")
+		os.Exit(1)
+	}
+	fmt.Fprintln(os.Stderr, "hello", strings.Repeat("x", 5000))
+	fmt.Println("Welcome to the server!") // a mistake that many make
+	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, 1<<24)
+	for in.Scan() {
+		var f frame
+		if json.Unmarshal(in.Bytes(), &f) != nil {
+			continue
+		}
+		if f.isAnswer() {
+			p.mu.Lock()
+			if c := p.waiting[string(f.ID)]; c != nil {
+				c <- f.Result
+			}
+			p.mu.Unlock()
+			continue
+		}
+		if f.isCall() {
+			go p.serve(f)
+		}
+		if f.Method == "notifications/cancelled" {
+			p.note("notifications/tools/list_changed", map[string]any{"because": f.Params})
+		}
+	}
+	if p.mode == "deaf" {
+		time.Sleep(time.Hour) // it does not mind that its input has ended
+	}
+}
+
+func (p *program) serve(f frame) {
+	switch f.Method {
+	case "initialize":
+		p.answer(f.ID, map[string]any{
+			"protocolVersion": at(f.Params, "protocolVersion"), "serverInfo": map[string]string{"name": "test", "version": "1"},
+			"capabilities": map[string]any{"tools": map[string]any{}, "logging": map[string]any{}, "resources": map[string]any{"subscribe": true}},
+		})
+	case "tools/list":
+		p.answer(f.ID, map[string]any{"tools": []any{map[string]any{"name": "echo", "inputSchema": map[string]any{
+			"type": "object", "properties": map[string]any{"region": map[string]any{"type": "string", "x-mcp-header": "Region"}},
+		}}}})
+	case "resources/read":
+		p.say(map[string]any{"jsonrpc": "2.0", "id": f.ID, "error": map[string]any{"code": -32002, "message": "no such resource"}})
+	case "resources/subscribe", "resources/unsubscribe":
+		p.answer(f.ID, map[string]any{})
+		p.note("notifications/resources/updated", map[string]any{"uri": at(f.Params, "uri"), "by": f.Method})
+	case "tools/call":
+		p.call(f, text(at(f.Params, "name")))
+	case "server/discover":
+		p.say(map[string]any{"jsonrpc": "2.0", "id": f.ID, "error": map[string]any{"code": -32601, "message": "what?"}})
+	default:
+		p.answer(f.ID, map[string]any{"method": f.Method, "params": f.Params})
+	}
+}
+
+func (p *program) call(f frame, tool string) {
+	switch tool {
+	case "ask":
+		c := make(chan json.RawMessage, 1)
+		id := `"ask-1"`
+		p.mu.Lock()
+		p.waiting[id] = c
+		p.mu.Unlock()
+		p.say(map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(id), "method": "sampling/createMessage", "params": map[string]any{"of": f.ID}})
+		p.answer(f.ID, map[string]any{"heard": <-c})
+	case "progress":
+		for i := range 3 {
+			p.note("notifications/progress", map[string]any{"progressToken": at(f.Params, "_meta", "progressToken"), "progress": i})
+		}
+		p.note("notifications/message", map[string]any{"level": "info", "data": "secret of " + text(at(f.Params, "arguments", "who"))})
+		p.answer(f.ID, map[string]any{"done": true})
+	case "hang":
+	case "slow":
+		time.Sleep(300 * time.Millisecond)
+		p.answer(f.ID, map[string]any{"slow": true})
+	case "crash":
+		os.Exit(3)
+	case "large":
+		p.answer(f.ID, map[string]any{"x": strings.Repeat("x", 1<<20)})
+	case "child":
+		cmd := exec.Command("sleep", "1000")
+		if err := cmd.Start(); err != nil {
+			p.answer(f.ID, map[string]any{"error": err.Error()})
+			return
+		}
+		p.answer(f.ID, map[string]any{"child": cmd.Process.Pid})
+	case "change":
+		p.note("notifications/tools/list_changed", nil)
+		p.answer(f.ID, map[string]any{})
+	default:
+		dir, _ := os.Getwd()
+		p.answer(f.ID, map[string]any{"pid": os.Getpid(), "env": os.Environ(), "dir": dir, "params": f.Params})
+	}
+}

@@ -1,0 +1,341 @@
+package stdio
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+)
+
+// Server serves one program. It is an http.Handler to stand behind a Guard; call Run for
+// as long as it is used, and Close after.
+type Server struct {
+	c Config
+
+	mu       sync.Mutex // guards the rest
+	sessions map[string]*session
+	hubs     map[string]*hub
+	starting map[string]*sync.Mutex // one start of a hub at a time
+	running  map[string]int         // processes of each caller
+	total    int
+	gates    map[string]*gate
+	closed   bool
+	all      sync.WaitGroup // processes
+}
+
+// New returns a server, or an error that says what in c is wrong. No process is started.
+func New(c Config) (*Server, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := exec.LookPath(c.Command[0]); err != nil {
+		return nil, err
+	}
+	return &Server{
+		c: c, sessions: map[string]*session{}, hubs: map[string]*hub{}, starting: map[string]*sync.Mutex{},
+		running: map[string]int{}, gates: map[string]*gate{},
+	}, nil
+}
+
+func newID() string { return rand.Text() }
+
+var (
+	errFull   = errors.New("as many processes run as may")
+	errClosed = errors.New("the gateway is stopping")
+)
+
+// gate holds back the start of a program that ends at once.
+type gate struct {
+	failures int
+	until    time.Time
+}
+
+const (
+	quickEnd = 5 * time.Second // what ends sooner, by itself, has failed
+	maxWait  = time.Minute
+	maxGates = 10_000
+)
+
+// held is returned while a gate is shut.
+type held struct{ wait time.Duration }
+
+func (h held) Error() string {
+	return "the program has failed, and is started again in " + h.wait.String()
+}
+
+// reserve takes a place for a process of the caller key, ending the one that has been
+// idle for longest when there is none.
+func (s *Server) reserve(key string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed
+	}
+	if g := s.gates[key]; g != nil {
+		if wait := time.Until(g.until); wait > 0 {
+			return held{wait}
+		}
+	}
+	if key != "" && s.running[key] >= s.c.MaxPerCaller {
+		if !s.makeRoom(key) {
+			return errFull
+		}
+	} else if s.total >= s.c.MaxProcesses && !s.makeRoom("") {
+		return errFull
+	}
+	s.running[key]++
+	s.total++
+	s.all.Add(1)
+	return nil
+}
+
+// makeRoom ends the session, or hub, that has been idle for longest, of one caller or, for
+// "", of all. mu is held.
+func (s *Server) makeRoom(key string) bool {
+	now, longest := time.Now(), time.Duration(0)
+	var oldest *session
+	var idle *hub
+	for _, x := range s.sessions {
+		if d := x.idle.since(now); x.hub == nil && (key == "" || x.owner == key) && d > longest {
+			longest, oldest = d, x
+		}
+	}
+	for k, h := range s.hubs {
+		if d := h.idle.since(now); (key == "" || k == key) && !h.busy() && d > longest {
+			longest, idle = d, h
+		}
+	}
+	switch {
+	case idle != nil:
+		delete(s.hubs, idle.key)
+		idle.link.close()
+	case oldest != nil:
+		delete(s.sessions, oldest.id)
+		go oldest.close()
+	default:
+		return false
+	}
+	return true
+}
+
+// release gives the place back when the process has ended, and remembers how it went.
+func (s *Server) release(key string, well bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all.Done()
+	s.total--
+	if s.running[key]--; s.running[key] <= 0 {
+		delete(s.running, key)
+	}
+	if well {
+		delete(s.gates, key)
+		return
+	}
+	if len(s.gates) >= maxGates {
+		clear(s.gates)
+	}
+	g := s.gates[key]
+	if g == nil {
+		g = &gate{}
+		s.gates[key] = g
+	}
+	g.failures++
+	g.until = time.Now().Add(min(time.Second<<min(g.failures-1, 10), maxWait))
+}
+
+// connect starts a process for p, nil for everybody, and has it counted until it ends.
+func (s *Server) connect(p *mcpresource.Principal, l *link, to peer) error {
+	key := p.Key()
+	if err := s.reserve(key); err != nil {
+		return err
+	}
+	l.onEnd = func() { s.release(key, l.proc.wanted || time.Since(l.proc.begun) > quickEnd) }
+	if err := l.start(s.c.env(p), to); err != nil {
+		s.release(key, false)
+		return err
+	}
+	return nil
+}
+
+// begin opens a session for p.
+func (s *Server) begin(ctx context.Context, p *mcpresource.Principal) (*session, error) {
+	x := newSession(s, newID(), p)
+	if s.c.Shared {
+		h, err := s.hub(ctx, nil)
+		if err != nil {
+			return nil, err
+		}
+		if x.hub, x.link = h, h.link; !h.join(x) {
+			return nil, errEnded
+		}
+	} else {
+		x.link = newLink(&s.c, false)
+		if err := s.connect(p, x.link, x); err != nil {
+			return nil, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		go x.close()
+		return nil, errClosed
+	}
+	s.sessions[x.id] = x
+	return x, nil
+}
+
+// hub returns the process that the callers without sessions use: that of p, or everybody's.
+func (s *Server) hub(ctx context.Context, p *mcpresource.Principal) (*hub, error) {
+	key := p.Key()
+	s.mu.Lock()
+	if h := s.hubs[key]; h != nil {
+		s.mu.Unlock()
+		return h, nil
+	}
+	first := s.starting[key]
+	if first == nil {
+		first = &sync.Mutex{}
+		s.starting[key] = first
+	}
+	s.mu.Unlock()
+	first.Lock()
+	defer first.Unlock()
+	s.mu.Lock()
+	h := s.hubs[key]
+	s.mu.Unlock()
+	if h != nil {
+		return h, nil
+	}
+	return s.newHub(ctx, p)
+}
+
+func (s *Server) newHub(ctx context.Context, p *mcpresource.Principal) (*hub, error) {
+	h := &hub{
+		server: s, key: p.Key(), link: newLink(&s.c, true), sessions: map[*session]bool{}, listeners: map[*listener]bool{},
+		idle: usage{last: time.Now()},
+	}
+	err := s.connect(p, h.link, h)
+	if err == nil {
+		// Whoever asked first may go away; others wait for the same process.
+		if err = h.greet(context.WithoutCancel(ctx)); err != nil {
+			h.link.close()
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.starting, h.key)
+	switch other := s.hubs[h.key]; {
+	case err != nil:
+		return nil, err
+	case s.closed:
+		h.link.close()
+		return nil, errClosed
+	case other != nil:
+		h.link.close()
+		return other, nil
+	}
+	s.hubs[h.key] = h
+	return h, nil
+}
+
+// find returns a caller's session.
+func (s *Server) find(id string, p *mcpresource.Principal) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if x := s.sessions[id]; x != nil && x.owner == p.Key() {
+		return x
+	}
+	return nil
+}
+
+func (s *Server) forget(x *session) {
+	s.mu.Lock()
+	delete(s.sessions, x.id)
+	s.mu.Unlock()
+	x.close()
+}
+
+func (s *Server) drop(h *hub) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hubs[h.key] == h {
+		delete(s.hubs, h.key)
+	}
+}
+
+// Check reports whether the program can be started.
+func (s *Server) Check(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed
+	}
+	if g := s.gates[""]; g != nil && time.Now().Before(g.until) {
+		return held{time.Until(g.until)}
+	}
+	_, err := exec.LookPath(s.c.Command[0])
+	return err
+}
+
+// Run ends what nobody uses, until ctx ends.
+func (s *Server) Run(ctx context.Context) {
+	every := time.NewTicker(min(s.c.Idle/4+time.Millisecond, 10*time.Second))
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-every.C:
+			s.sweep(now)
+		}
+	}
+}
+
+func (s *Server) sweep(now time.Time) {
+	s.mu.Lock()
+	var sessions []*session
+	for _, x := range s.sessions {
+		if x.idle.since(now) > s.c.Idle {
+			sessions = append(sessions, x)
+		}
+		x.mu.Lock()
+		x.trim(now)
+		x.mu.Unlock()
+	}
+	var hubs []*hub
+	for key, h := range s.hubs {
+		if h.idle.since(now) > s.c.Idle && !h.busy() {
+			hubs = append(hubs, h)
+			delete(s.hubs, key)
+		}
+	}
+	s.mu.Unlock()
+	for _, x := range sessions {
+		x.close()
+	}
+	for _, h := range hubs {
+		h.link.close()
+	}
+}
+
+// Close ends every session and every process, and waits until none is left.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	sessions, hubs := s.sessions, s.hubs
+	s.sessions, s.hubs = map[string]*session{}, map[string]*hub{}
+	s.mu.Unlock()
+	for _, x := range sessions {
+		x.close()
+	}
+	for _, h := range hubs {
+		h.link.close()
+	}
+	s.all.Wait()
+	return nil
+}

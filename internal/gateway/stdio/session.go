@@ -1,0 +1,206 @@
+package stdio
+
+import (
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+)
+
+const (
+	keepFinished = time.Minute // streams that have ended, for clients that lost the end
+	maxFinished  = 16          // of them
+	keptFinished = 4 << 20     // bytes of them
+)
+
+// session is what one client has opened with initialize (MCP up to 2025-11-25).
+type session struct {
+	id     string
+	owner  string // mcpresource.Principal.Key
+	person *mcpresource.Principal
+	server *Server
+	hub    *hub // that it shares a process with; nil: its process is its own
+	link   *link
+	own    *stream // messages of no request
+
+	mu         sync.Mutex // guards the rest
+	version    string     // negotiated, "" before
+	streams    map[string]*stream
+	asked      []json.RawMessage // ids of the program's requests to the client
+	subscribed map[string]bool   // resource URIs, where the process is shared
+	closed     bool
+	done       chan struct{}
+	idle       usage
+}
+
+// usage knows whether something is in use, and since when not.
+type usage struct {
+	mu     sync.Mutex // guards the rest
+	active int
+	last   time.Time
+}
+
+func (u *usage) enter() { u.change(1) }
+func (u *usage) leave() { u.change(-1) }
+
+func (u *usage) change(n int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.active += n
+	u.last = time.Now()
+}
+
+// since returns for how long nobody has used it, 0 when somebody does.
+func (u *usage) since(now time.Time) time.Duration {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.active > 0 {
+		return 0
+	}
+	return now.Sub(u.last)
+}
+
+func newSession(s *Server, id string, p *mcpresource.Principal) *session {
+	x := &session{
+		id: id, owner: p.Key(), person: p, server: s, own: newStream("own", 0), streams: map[string]*stream{}, subscribed: map[string]bool{},
+		done: make(chan struct{}), idle: usage{last: time.Now()},
+	}
+	x.streams[x.own.id] = x.own
+	return x
+}
+
+// open registers a stream for the answers to calls.
+func (x *session) open(calls int) *stream {
+	s := newStream(newID(), calls)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.trim(time.Now())
+	if x.version >= "2025-11-25" {
+		s.prime()
+	}
+	x.streams[s.id] = s
+	return s
+}
+
+// trim forgets streams that have ended, the oldest first.
+func (x *session) trim(now time.Time) {
+	n, size := 0, 0
+	for {
+		n, size = 0, 0
+		oldest, at := "", time.Time{}
+		for id, s := range x.streams {
+			ended, bytes, over := s.over()
+			if !over {
+				continue
+			}
+			n, size = n+1, size+bytes
+			if oldest == "" || ended.Before(at) {
+				oldest, at = id, ended
+			}
+		}
+		if n <= maxFinished && size <= keptFinished && (n == 0 || now.Sub(at) < keepFinished) {
+			return
+		}
+		delete(x.streams, oldest)
+	}
+}
+
+func (x *session) stream(id string) *stream {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.streams[id]
+}
+
+func (x *session) negotiated() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.version
+}
+
+// ask implements peer.
+func (x *session) ask(f frame) {
+	x.mu.Lock()
+	if len(x.asked) < x.server.c.MaxPending {
+		x.asked = append(x.asked, f.ID)
+	}
+	x.mu.Unlock()
+	x.related(f)
+}
+
+// related sends a message to the youngest call's stream: most programs ask, and log, for
+// the sake of a call.
+func (x *session) related(f frame) {
+	if c := x.link.youngest(x); c != nil {
+		c.out.deliver(&f, false)
+		return
+	}
+	x.own.deliver(&f, false)
+}
+
+// note implements peer.
+func (x *session) note(f frame) {
+	switch f.Method {
+	case "notifications/message", "notifications/cancelled":
+		x.related(f)
+	default:
+		x.own.deliver(&f, false)
+	}
+}
+
+// answered implements peer.
+func (x *session) answered(method string, f frame) {
+	if method != "initialize" || f.Error != nil {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.version = text(at(f.Result, "protocolVersion"))
+}
+
+// lost implements peer: the program has ended, and the session with it.
+func (x *session) lost() { x.server.forget(x) }
+
+// reply passes the client's answer to a question of the program. Answers that nobody
+// asked for are dropped.
+func (x *session) reply(f frame) error {
+	x.mu.Lock()
+	asked := false
+	for i, id := range x.asked {
+		if same(id, f.ID) {
+			f.ID, asked = id, true
+			x.asked = append(x.asked[:i], x.asked[i+1:]...)
+			break
+		}
+	}
+	x.mu.Unlock()
+	if !asked {
+		return nil
+	}
+	return x.link.send(f)
+}
+
+// close ends the session, and its process when nobody shares it.
+func (x *session) close() {
+	x.mu.Lock()
+	if x.closed {
+		x.mu.Unlock()
+		return
+	}
+	x.closed = true
+	close(x.done)
+	streams := make([]*stream, 0, len(x.streams))
+	for _, s := range x.streams {
+		streams = append(streams, s)
+	}
+	x.mu.Unlock()
+	if x.hub != nil {
+		x.hub.leave(x)
+	} else if x.link != nil {
+		x.link.close()
+	}
+	for _, s := range streams {
+		s.close()
+	}
+	x.server.forget(x)
+}

@@ -1,0 +1,303 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+)
+
+// Config describes one MCP server that is reached by HTTP. URL and Resource are
+// required; every other zero value is a safe default.
+type Config struct {
+	URL      string // of its MCP endpoint
+	Resource string // the public URL that clients use
+	Identity Identity
+	// Headers are sent with every request, in place of what the client sends under the
+	// same names: credentials of the gateway at the MCP server, for instance.
+	Headers http.Header
+	// Cookies are the names of cookies that pass in both directions, "*" for all.
+	// Default: none. The browser session of the authorization server may be among them.
+	Cookies []string
+	// Connect bounds dialing and the TLS handshake. Default: 5 seconds.
+	Connect time.Duration
+	// Timeout bounds the wait for the head of a response, which a server that answers
+	// without a stream sends when a tool has finished. Default: 5 minutes. What follows the
+	// head takes as long as it likes.
+	Timeout time.Duration
+	// Health is a URL, or a path at the server, that answers 2xx when it is well. Default:
+	// it is well when it can be connected to.
+	Health string
+	// Tokens, when set, gets the token of Provider for the caller, which goes to the MCP
+	// server as its Authorization.
+	Tokens   TokenSource
+	Provider string
+	Scopes   []string
+	Logger   *slog.Logger // default: discard
+}
+
+// TokenSource gets tokens of upstream providers, such as GitHub, for the caller in the
+// context of a request that the Guard has let through: the value of an Authorization
+// header. An [*InteractionRequired] among its errors is shown to the person.
+type TokenSource interface {
+	Token(ctx context.Context, provider string, scopes ...string) (authorization string, err error)
+}
+
+// InteractionRequired means that the person has to open a page first.
+type InteractionRequired struct{ Message, URL string }
+
+// Error implements error.
+func (e *InteractionRequired) Error() string { return e.Message }
+
+const (
+	defaultConnect = 5 * time.Second
+	defaultTimeout = 5 * time.Minute
+	// idleTime is shorter than the five seconds after which Node closes a connection, so
+	// that requests do not meet a closing one.
+	idleTime       = 4 * time.Second
+	maxIdle        = 256
+	maxHead        = 64 << 10 // of a response
+	bufferSize     = 16 << 10 // held by each stream for as long as it is open
+	connectionKeep = 15 * time.Second
+)
+
+// Upstream is a reverse proxy in front of one MCP server, to stand behind a Guard. It is
+// safe for concurrent use.
+type Upstream struct {
+	c      Config
+	target *url.URL
+	// What X-Forwarded-* say: the public address, also when a proxy before us hides it.
+	forwarded struct{ host, proto []string }
+	proxy     *httputil.ReverseProxy
+	health    *health
+	signer    *signer
+}
+
+// New returns an upstream, or an error that says what in c is wrong.
+func New(c Config) (*Upstream, error) {
+	target, err := url.Parse(c.URL)
+	if err != nil || target.Host == "" || target.User != nil || target.Fragment != "" || (target.Scheme != "http" && target.Scheme != "https") {
+		return nil, fmt.Errorf("gateway: %q is not the http or https URL of an MCP server", c.URL)
+	}
+	public, err := url.Parse(c.Resource)
+	if err != nil || public.Host == "" {
+		return nil, fmt.Errorf("gateway: %q is not the public URL of an MCP server", c.Resource)
+	}
+	c = c.withDefaults()
+	if err := c.Identity.check(); err != nil {
+		return nil, err
+	}
+	u := &Upstream{c: c, target: target, signer: newSigner(c.Identity, c.Resource, c.URL)}
+	u.forwarded.host, u.forwarded.proto = []string{public.Host}, []string{public.Scheme}
+	transport := u.transport()
+	// What has no length, such as a stream, is flushed at once without FlushInterval; the
+	// rest arrives sooner when its head does not go alone.
+	u.proxy = &httputil.ReverseProxy{
+		Rewrite: u.rewrite, ModifyResponse: u.receive, ErrorHandler: u.fail, Transport: transport,
+		BufferPool: newBuffers(), ErrorLog: slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
+	}
+	if u.health, err = newHealth(c, target, transport); err != nil {
+		return nil, err
+	}
+	return u, nil
+}
+
+func (c Config) withDefaults() Config {
+	if c.Connect <= 0 {
+		c.Connect = defaultConnect
+	}
+	if c.Timeout <= 0 {
+		c.Timeout = defaultTimeout
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	c.Identity = c.Identity.withDefaults()
+	return c
+}
+
+// transport asks for no compression of its own, and knows no proxy: an MCP server stands
+// beside the gateway.
+func (u *Upstream) transport() *http.Transport {
+	dialer := &net.Dialer{Timeout: u.c.Connect, KeepAlive: connectionKeep}
+	return &http.Transport{
+		DialContext: dialer.DialContext, TLSHandshakeTimeout: u.c.Connect, ResponseHeaderTimeout: u.c.Timeout,
+		MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleTime, MaxResponseHeaderBytes: maxHead,
+		DisableCompression: true, ForceAttemptHTTP2: true,
+	}
+}
+
+// exchange is what is known about one request on its way.
+type exchange struct {
+	principal     *mcpresource.Principal
+	identity      string // signed
+	authorization string // for the MCP server
+	stream        bool   // the response is an event stream
+}
+
+type exchangeKey struct{}
+
+func exchangeOf(ctx context.Context) *exchange {
+	x, _ := ctx.Value(exchangeKey{}).(*exchange)
+	return x
+}
+
+// ServeHTTP implements http.Handler.
+func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{}
+	x.principal, _ = mcpresource.FromContext(r.Context())
+	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
+	if err := repeatable(r); err != nil {
+		u.fail(w, r, err)
+		return
+	}
+	if err := u.introduce(r, x); err != nil {
+		u.fail(w, r, err)
+		return
+	}
+	// ReverseProxy carries an upgrade to another protocol through; nothing there would
+	// be judged by the guard.
+	if r.Header.Get("Upgrade") != "" {
+		r.Header = r.Header.Clone()
+		r.Header.Del("Upgrade")
+	}
+	defer u.endStream(r, x)
+	u.proxy.ServeHTTP(w, r)
+}
+
+// introduce finds out how the caller is presented to the MCP server.
+func (u *Upstream) introduce(r *http.Request, x *exchange) (err error) {
+	if x.principal == nil {
+		return nil // a method that the policy leaves open
+	}
+	if err := u.c.Identity.fits(x.principal); err != nil {
+		return err
+	}
+	if x.identity, err = u.signer.sign(r.Context(), x.principal); err != nil {
+		return err
+	}
+	if u.c.Tokens != nil {
+		x.authorization, err = u.c.Tokens.Token(r.Context(), u.c.Provider, u.c.Scopes...)
+	}
+	return err
+}
+
+// repeatable lets the transport send a request again whose connection was closed before
+// anything was written to it, as MCP servers do with idle ones. What was written is not
+// sent twice: a tool may have been called.
+func repeatable(r *http.Request) error {
+	if r.GetBody != nil || r.Body == nil || r.Body == http.NoBody {
+		return nil
+	}
+	body, err := io.ReadAll(r.Body) // the guard has bounded it
+	if err != nil {
+		return err
+	}
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return nil
+}
+
+// endStream ends an event stream whose token has ended as a stream ends, and not as a
+// broken connection; everything else stays as ReverseProxy leaves it.
+func (u *Upstream) endStream(r *http.Request, x *exchange) {
+	if !x.stream || context.Cause(r.Context()) == context.Canceled || r.Context().Err() == nil {
+		return
+	}
+	if v := recover(); v != nil && v != http.ErrAbortHandler {
+		panic(v)
+	}
+}
+
+// rewrite makes the request that goes to the MCP server.
+func (u *Upstream) rewrite(pr *httputil.ProxyRequest) {
+	x, out := exchangeOf(pr.In.Context()), pr.Out
+	target := *u.target
+	if pr.In.URL.RawQuery != "" {
+		target.RawQuery = u.query(pr.In.URL)
+	}
+	out.URL, out.Host = &target, target.Host
+	out.GetBody = pr.In.GetBody
+
+	u.clean(out.Header)
+	out.Header["X-Forwarded-Host"], out.Header["X-Forwarded-Proto"] = u.forwarded.host, u.forwarded.proto
+	if ip, _, err := net.SplitHostPort(pr.In.RemoteAddr); err == nil {
+		out.Header.Set("X-Forwarded-For", ip)
+	}
+	u.c.Identity.set(out.Header, x)
+	for name, values := range u.c.Headers {
+		out.Header[name] = slices.Clone(values)
+	}
+	if x.authorization != "" {
+		out.Header.Set("Authorization", x.authorization)
+	}
+}
+
+// query is the client's with the operator's, whose word counts.
+func (u *Upstream) query(in *url.URL) string {
+	query := in.Query()
+	query.Del("access_token") // RFC 6750 §2.3: never looked at, and a secret all the same
+	for k, v := range u.target.Query() {
+		query[k] = v
+	}
+	return query.Encode()
+}
+
+// receive judges the head of a response. Its errors reach fail.
+func (u *Upstream) receive(r *http.Response) error {
+	switch {
+	case r.StatusCode == http.StatusUnauthorized || r.StatusCode == http.StatusProxyAuthRequired:
+		return errCredentials // of the gateway: the client can do nothing about it, and its own were good
+	case r.StatusCode >= 300 && r.StatusCode < 400 && r.StatusCode != http.StatusNotModified:
+		return fmt.Errorf("%w to %s: set the upstream URL to that", errRedirect, r.Header.Get("Location"))
+	case r.StatusCode >= 500 && !isType(r.Header, "application/json", "text/event-stream"):
+		return statusError(r.StatusCode)
+	}
+	u.cleanResponse(r.Header)
+	exchangeOf(r.Request.Context()).stream = isType(r.Header, "text/event-stream")
+	return nil
+}
+
+func isType(h http.Header, types ...string) bool {
+	base, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+	return slices.Contains(types, strings.ToLower(strings.TrimSpace(base)))
+}
+
+var (
+	errCredentials = errors.New("the MCP server refuses the gateway's credentials")
+	errRedirect    = errors.New("the MCP server redirects")
+)
+
+// Check reports whether the MCP server is well, as of a few seconds ago at most.
+func (u *Upstream) Check(ctx context.Context) error { return u.health.check(ctx) }
+
+// Run looks after the health of the MCP server until ctx ends.
+func (u *Upstream) Run(ctx context.Context) { u.health.run(ctx) }
+
+// Close closes what is idle.
+func (u *Upstream) Close() error {
+	u.proxy.Transport.(*http.Transport).CloseIdleConnections()
+	return nil
+}
+
+// buffers lends the memory that bodies are copied through.
+type buffers struct{ pool sync.Pool }
+
+func newBuffers() *buffers {
+	return &buffers{sync.Pool{New: func() any { b := make([]byte, bufferSize); return &b }}}
+}
+
+func (b *buffers) Get() []byte  { return *b.pool.Get().(*[]byte) }
+func (b *buffers) Put(p []byte) { b.pool.Put(&p) }

@@ -1,0 +1,137 @@
+package conformance
+
+import (
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/internal/gateway"
+	"github.com/mcp-authd/mcp-authd/internal/gateway/stdio"
+	"github.com/mcp-authd/mcp-authd/internal/npmtest"
+)
+
+// everythingJS is the reference server of the TypeScript SDK, as a command.
+func everythingJS(t *testing.T, transport string) []string {
+	t.Helper()
+	modules := filepath.Join(npmtest.Dir(t), "node_modules")
+	return []string{filepath.Join(modules, ".bin", "node"), filepath.Join(modules, "@modelcontextprotocol", "server-everything", "dist", "index.js"), transport}
+}
+
+// listening starts it as an HTTP server.
+func listening(t *testing.T) string {
+	t.Helper()
+	address := freeAddress(t)
+	command := everythingJS(t, "streamableHttp")
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Env = append(os.Environ(), "PORT="+address[strings.LastIndexByte(address, ':')+1:])
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // killed
+	})
+	waitFor(t, address)
+	return "http://" + address + "/mcp"
+}
+
+func httpGateway(t *testing.T, upstream string) http.Handler {
+	t.Helper()
+	g, err := gateway.New(gateway.Config{URL: upstream, Resource: "http://127.0.0.1/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { g.Close() })
+	return g
+}
+
+func stdioGateway(t *testing.T, c stdio.Config) http.Handler {
+	t.Helper()
+	g, err := stdio.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { g.Close() })
+	return g
+}
+
+// TestGateway: in front of the TypeScript reference server, by HTTP and by standard input
+// and output, no scenario of any revision has a failure that the server has not when it
+// is asked directly.
+func TestGateway(t *testing.T) {
+	npmtest.Dir(t)
+	direct := listening(t)
+	gateways := []struct{ name, url string }{
+		{"HTTP", protected(t, httpGateway(t, direct))},
+		{"stdio", protected(t, stdioGateway(t, stdio.Config{Command: everythingJS(t, "stdio")}))},
+		{"stdio, shared", protected(t, stdioGateway(t, stdio.Config{Command: everythingJS(t, "stdio"), Shared: true}))},
+	}
+	for _, revision := range []string{"2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"} {
+		want, output := all(t, direct, revision)
+		if len(want) == 0 {
+			t.Fatalf("nothing ran: %s", output)
+		}
+		for _, g := range gateways {
+			t.Run("RS-01 "+revision+" over "+g.name, func(t *testing.T) { compare(t, g.url, revision, want) })
+		}
+	}
+}
+
+// TestGatewayFixture does the same with the fixture of the Go SDK, which knows every
+// scenario of the suite.
+func TestGatewayFixture(t *testing.T) {
+	npmtest.Dir(t)
+	sessions, stateless := everything(t)
+	direct := plain(t, eras(sessions, stateless))
+	command := []string{buildFixture(t)}
+	gateways := []struct{ name, url string }{
+		{"HTTP", protected(t, eraSwitch(httpGateway(t, sessions.String()), httpGateway(t, stateless.String())))},
+		{"stdio", protected(t, stdioGateway(t, stdio.Config{Command: command}))},
+	}
+	for _, revision := range []string{"2025-06-18", "2025-11-25", "2026-07-28"} {
+		want, output := all(t, direct, revision)
+		if len(want) == 0 {
+			t.Fatalf("nothing ran: %s", output)
+		}
+		for _, g := range gateways {
+			t.Run("RS-01 "+revision+" over "+g.name, func(t *testing.T) { compare(t, g.url, revision, want) })
+		}
+	}
+}
+
+// all runs every scenario of a revision.
+func all(t *testing.T, target, revision string) (map[string][2]int, string) {
+	t.Helper()
+	cmd := npmtest.Command(t, "conformance", "server", "--url", target, "--suite", "all", "--spec-version", revision, "-o", t.TempDir())
+	out, _ := cmd.CombinedOutput() // that scenarios fail is compared below
+	return read(string(out)), string(out)
+}
+
+func compare(t *testing.T, target, revision string, want map[string][2]int) {
+	t.Helper()
+	got, output := all(t, target, revision)
+	if len(got) != len(want) {
+		t.Fatalf("%d scenarios ran behind the gateway and %d without it:\n%s", len(got), len(want), output)
+	}
+	if worse(got, want) != "" { // the fixture is flaky by itself: what fails twice is ours
+		got, output = all(t, target, revision)
+	}
+	if bad := worse(got, want); bad != "" {
+		t.Errorf("fails behind the gateway and not without it: %s\n%s", bad, output)
+	}
+	t.Log(regexp.MustCompile(`Total: .*`).FindString(output))
+}
+
+func eraSwitch(sessions, stateless http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Mcp-Protocol-Version") >= "2026-07-28" {
+			stateless.ServeHTTP(w, r)
+			return
+		}
+		sessions.ServeHTTP(w, r)
+	})
+}
