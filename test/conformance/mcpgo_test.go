@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"encoding/json"
+	"maps"
 	"net/url"
 	"os"
 	"os/exec"
@@ -23,7 +24,7 @@ const (
 // with the hooks of our example.
 var guarded = strings.NewReplacer(
 	"server.WithElicitation(),", "server.WithElicitation(), mcpguard.With(guard, nil),",
-	"server.NewStreamableHTTPServer(mcpServer)", "protected(server.NewStreamableHTTPServer(mcpServer))",
+	"server.NewStreamableHTTPServer(mcpServer)", "protected(server.NewStreamableHTTPServer(mcpServer, server.WithStateful(true)))", // as in our example
 	`"github.com/mark3labs/mcp-go/server"`, "\"github.com/mark3labs/mcp-go/server\"\n\t\"github.com/mcp-authd/mcp-authd/examples/mcp-go/mcpguard\"",
 )
 
@@ -91,8 +92,35 @@ func startMCPGo(t *testing.T, binary string) string {
 	return (&url.URL{Scheme: "http", Host: address, Path: "/mcp"}).String()
 }
 
+// flakyOfMCPGo fail now and then, with a guard and without: mcp-go loses notifications,
+// and says so in its own list of expected failures (conformance/server).
+var flakyOfMCPGo = []string{"tools-call-with-logging", "tools-call-with-progress"}
+
 // expectedOfMCPGo are the scenarios in which mcp-go's own fixture fails, by revision.
-var expectedOfMCPGo = map[string][]string{}
+var expectedOfMCPGo = map[string][]string{
+	// A tool that the fixture lacks.
+	"2025-11-25": {"json-schema-2020-12"},
+	"2026-07-28": {
+		// Tools and prompts that the fixture lacks.
+		"http-custom-header-server-validation",
+		"input-required-result-basic-elicitation", "input-required-result-basic-list-roots", "input-required-result-basic-sampling",
+		"input-required-result-capability-check", "input-required-result-multi-round", "input-required-result-multiple-input-requests",
+		"input-required-result-non-tool-request", "input-required-result-request-state", "input-required-result-result-type",
+		"input-required-result-tampered-state", "json-schema-2020-12", "server-stateless",
+		// An extension that no release gate counts.
+		"tasks-capability-negotiation", "tasks-dispatch-and-envelope", "tasks-lifecycle", "tasks-mrtr-composition", "tasks-mrtr-input",
+		"tasks-request-headers", "tasks-request-state-removal", "tasks-required-task-error", "tasks-wire-fields",
+	},
+}
+
+// steady are the scenarios that failed and are not flaky.
+func steady(scenarios map[string][2]int) map[string][2]int {
+	out := maps.Clone(scenarios)
+	for _, name := range flakyOfMCPGo {
+		delete(out, name)
+	}
+	return out
+}
 
 // TestMCPGo: behind the guard, mcp-go's own fixture fails in nothing that it does not fail
 // in without one.
@@ -106,22 +134,19 @@ func TestMCPGo(t *testing.T) {
 		least          int // checks that pass
 	}{
 		{"RS-117 RS-120 the suite of 2025-03-26", "2025-03-26", []string{"--suite", "all", "--spec-version", "2025-03-26"}, 3},
-		{"RS-121 RS-122 the suite of 2025-06-18", "2025-06-18", []string{"--suite", "all", "--spec-version", "2025-06-18"}, 3},
-		{"RS-127 RS-128 the requirements of 2025-11-25", "2025-11-25", []string{"--requirements", "2025-11-25"}, 3},
-		{"RS-135 RS-136 the requirements of 2026-07-28", "2026-07-28", []string{"--requirements", "2026-07-28"}, 3},
+		{"RS-121 RS-122 the suite of 2025-06-18", "2025-06-18", []string{"--suite", "all", "--spec-version", "2025-06-18"}, 52},
+		{"RS-127 RS-128 the requirements of 2025-11-25", "2025-11-25", []string{"--requirements", "2025-11-25"}, 68},
+		{"RS-135 RS-136 the requirements of 2026-07-28", "2026-07-28", []string{"--requirements", "2026-07-28"}, 118},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			want, _, _ := runSuite(t, unguarded, tt.args...)
 			got, output, _ := runSuite(t, guarded, tt.args...)
-			for range 3 {
-				if worse(got, want) == "" && slices.Equal(failures(got), expectedOfMCPGo[tt.revision]) {
-					break
-				}
-				// mcp-go loses notifications now and then, also without a guard.
-				got, output, _ = runSuite(t, guarded, tt.args...)
-			}
 			if len(got) == 0 || len(got) != len(want) {
 				t.Fatalf("%d scenarios ran without the guard and %d with it:\n%s", len(want), len(got), output)
+			}
+			want, got = steady(want), steady(got)
+			if bad := worse(got, want); bad != "" {
+				t.Errorf("fails with the guard and not without it: %s\n%s", bad, output)
 			}
 			if failed := failures(got); !slices.Equal(failed, expectedOfMCPGo[tt.revision]) {
 				t.Errorf("failed: %q, want %q (without the guard: %q)\n%s", failed, expectedOfMCPGo[tt.revision], failures(want), output)
