@@ -58,7 +58,8 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	store, err := sqlite.Open(ctx, filepath.Join(*data, "notes.db"), sqlite.Options{})
+	// With these names the commands of mcp-authd work here, too: user add NAME --data DIR.
+	store, err := sqlite.Open(ctx, filepath.Join(*data, "mcp-authd.db"), sqlite.Options{})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -33,8 +34,8 @@ func TestEmbedded(t *testing.T) {
 	ada := demotest.NewPerson("ada", "correct horse battery staple")
 	app := run(t, binary, address, "-data", data)
 	base := "http://" + address
-	t.Run("RS-01 RS-05 AS-16 discovery at the root of the host and of the endpoint", func(t *testing.T) { checkDiscovery(t, base) })
-	t.Run("AS-05 the first account is made by the setup link, once", func(t *testing.T) {
+	t.Run("RS-01 RS-03 AS-16 discovery at the root of the host and of the endpoint", func(t *testing.T) { checkDiscovery(t, base) })
+	t.Run("the first account is made by the setup link, once", func(t *testing.T) {
 		link := setupLink.FindString(app.output())
 		if err := ada.SetUp(link); err != nil {
 			t.Fatalf("%v\n%s", err, app.output())
@@ -44,12 +45,20 @@ func TestEmbedded(t *testing.T) {
 		}
 	})
 	t.Run("keys and database are the owner's alone", func(t *testing.T) {
-		for path, want := range map[string]os.FileMode{data: 0o700, filepath.Join(data, "secret.key"): 0o600, filepath.Join(data, "notes.db"): 0o600} {
+		for path, want := range map[string]os.FileMode{data: 0o700, filepath.Join(data, "secret.key"): 0o600, filepath.Join(data, "mcp-authd.db"): 0o600} {
 			info, err := os.Stat(path)
 			if err != nil || info.Mode().Perm() != want {
 				t.Errorf("%s: got %v, %v, want %v", path, info.Mode().Perm(), err, want)
 			}
 		}
+	})
+	t.Run("the commands of mcp-authd work on its data", func(t *testing.T) {
+		add := exec.Command(demotest.Binary(t), "user", "add", "bob", "--password-stdin", "--data", data)
+		add.Stdin = strings.NewReader("a few words in a row\n")
+		if out, err := add.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		connect(t, base+"/mcp", demotest.NewPerson("bob", "a few words in a row")).call(t, "whoami", nil)
 	})
 	var c *client
 	t.Run("RS-28 AS-114 sign-in, a call, and step-up with the Go SDK", func(t *testing.T) {
@@ -79,7 +88,7 @@ func TestEmbedded(t *testing.T) {
 			t.Errorf("got %d sign-ins and %s", visits, out)
 		}
 	})
-	t.Run("RS-169 an open stream does not keep the program from ending", func(t *testing.T) {
+	t.Run("an open stream does not keep the program from ending", func(t *testing.T) {
 		stream := connect(t, base+"/mcp", ada) // go-sdk opens one
 		stream.call(t, "whoami", nil)
 		if err := app.stop(t); err != nil {

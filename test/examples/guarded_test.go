@@ -210,7 +210,7 @@ func TestNetHTTP(t *testing.T) {
 			t.Errorf("got %q, %v", got, err)
 		}
 	})
-	t.Run("RS-24 RS-40 no token, and one for another server", func(t *testing.T) {
+	t.Run("RS-38 RS-39 no token, and one for another server", func(t *testing.T) {
 		as.resource = "https://other.example.com/mcp"
 		for _, token := range []string{"none", as.token(t, "alice", "editor", "mcp")} {
 			if status, got := post(t, endpoint, token, hello); status != http.StatusUnauthorized {
