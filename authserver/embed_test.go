@@ -169,12 +169,16 @@ func TestServe(t *testing.T) {
 				break
 			}
 		}
-		<-polite
 		if _, err := io.ReadAll(stream.Body); err != nil {
 			t.Errorf("the stream: %v", err)
 		}
 		if err := <-ended; err != nil {
 			t.Errorf("got %v", err)
+		}
+		select {
+		case <-polite:
+		default:
+			t.Error("Ending was not called")
 		}
 	})
 }

@@ -68,8 +68,8 @@ var status = map[Code]int{
 	TemporarilyUnavailable:   http.StatusServiceUnavailable,
 	InvalidToken:             http.StatusUnauthorized, // RFC 6750 §3.1
 	InsufficientScope:        http.StatusForbidden,    // RFC 6750 §3.1
-	InvalidDPoPProof:         http.StatusBadRequest, // RFC 9449 §5; a resource server answers 401
-	UseDPoPNonce:             http.StatusBadRequest, // RFC 9449 §8; a resource server answers 401
+	InvalidDPoPProof:         http.StatusBadRequest,   // RFC 9449 §5; a resource server answers 401
+	UseDPoPNonce:             http.StatusBadRequest,   // RFC 9449 §8; a resource server answers 401
 	UnsupportedTokenType:     http.StatusBadRequest,
 	InvalidRedirectURI:       http.StatusBadRequest,
 	InvalidClientMetadata:    http.StatusBadRequest,
