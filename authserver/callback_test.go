@@ -202,6 +202,9 @@ func TestReturnFails(t *testing.T) {
 			if !strings.Contains(pg.body, "What happened, in words.") || !strings.HasPrefix(pg.header.Get("Refresh"), "8; url="+testRedirect+"?error="+want) || !strings.Contains(pg.body, "Try again") {
 				t.Errorf("got %d %v", pg.status, pg.header)
 			}
+			if asks := strings.Contains(pg.body, "prompt=login"); asks != (code == oauth.AccessDenied) { // else the same account comes back
+				t.Errorf("trying again asks for another account: %v, for %s", asks, code)
+			}
 		})
 	}
 	t.Run("AS-223 while the store is away the trip can be completed by loading the page again", func(t *testing.T) {

@@ -59,7 +59,7 @@ type away struct {
 // consentToLeave carries out what the person decided on the departure page. The request is
 // identified and validated anew, as after the consent page. Nothing about the trip exists
 // before this (AS-220, AS-222, SP-01).
-func (s *Server) consentToLeave(ctx context.Context, state departState, verdict string) decision {
+func (s *Server) consentToLeave(ctx context.Context, state departState, verdict, network string) decision {
 	d := s.leaving(ctx, state)
 	switch {
 	case d.err != nil:
@@ -77,7 +77,7 @@ func (s *Server) consentToLeave(ctx context.Context, state departState, verdict 
 		return d // something has changed since: show it
 	}
 	p := requested(state.Trip.Query).values()
-	return s.depart(ctx, d, state, session.Trip{
+	return s.depart(ctx, d, state, network, session.Trip{
 		LoginHint: p.Get("login_hint"),
 		Fresh:     p.Has("max_age") || slices.Contains(d.auth.prompt, "login"),
 	})
@@ -126,16 +126,16 @@ func (s *Server) handleDepart(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	token, _ := s.sessions.Token(r)
-	s.writeDecision(w, r, s.setOut(r.Context(), state, token))
+	s.writeDecision(w, r, s.setOut(r.Context(), state, token, s.network(r)))
 }
 
-func (s *Server) setOut(ctx context.Context, state departState, token storage.Hash) decision {
+func (s *Server) setOut(ctx context.Context, state departState, token storage.Hash, network string) decision {
 	if state.UserID != "" {
 		if err := s.isStill(ctx, token, state.UserID); err != nil {
 			return decision{err: err}
 		}
 	}
-	return s.depart(ctx, decision{}, state, session.Trip{})
+	return s.depart(ctx, decision{}, state, network, session.Trip{})
 }
 
 var errSomebodyElse = oauth.NewError(oauth.AccessDenied, "Somebody else is signed in in this browser, or nobody is any more. Sign in and begin again.")
@@ -153,7 +153,10 @@ func (s *Server) isStill(ctx context.Context, token storage.Hash, userID string)
 }
 
 // depart prepares the trip. t says what is not in state.
-func (s *Server) depart(ctx context.Context, d decision, state departState, t session.Trip) decision {
+func (s *Server) depart(ctx context.Context, d decision, state departState, network string, t session.Trip) decision {
+	if err := s.departures.take(network, state.UserID != ""); err != nil {
+		return decision{err: err} // for the person, whose form stays good
+	}
 	d.away = &away{state: state.Trip, userID: state.UserID}
 	var known bool
 	if d.away.provider, known = s.ways().provider(state.Provider); !known {

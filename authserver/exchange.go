@@ -78,6 +78,10 @@ func (s *Server) exchange(ctx context.Context, client storage.Client, p params) 
 	case !subject.Active || !slices.Contains(client.Resources, subject.Audience):
 		// Whether somebody else's token is good is nobody's business.
 		return exchange{}, errSubject
+	case subject.ClientID == client.ID:
+		// An MCP client that may also name the resource as a machine is no resource server:
+		// tokens of the provider are not for it (RS-202).
+		return exchange{}, errSubject
 	case subject.GrantID == "":
 		return exchange{}, oauth.NewError(oauth.InvalidRequest, "There is no person behind the subject token.")
 	}

@@ -73,6 +73,17 @@ func TestExchange(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	confidential := storage.Client{
+		ID: "agent", AuthMethod: "client_secret_basic", SecretHash: hash, Source: storage.SourceStatic, CreatedAt: r.now(),
+		RedirectURIs: []string{testRedirect}, GrantTypes: []string{grantCode, grantMachine}, Resources: []string{testResource},
+	}
+	if err := r.store.PutClient(t.Context(), confidential); err != nil {
+		t.Fatal(err)
+	}
+	agent := []string{"Authorization", basic("agent", testSecret)}
+	q := r.person()
+	back := q.get(callback(t, "google", q.leave(authorizeQuery("provider", "google", "client_id", "agent"))))
+	_, own := q.token(codeForm(responseOf(t, back).Get("code"), "client_id", ""), agent...)
 	_, machine := p.token(url.Values{"grant_type": {grantMachine}}, rs...)
 	before := len(f.asked)
 	for _, tt := range []struct {
@@ -90,6 +101,7 @@ func TestExchange(t *testing.T) {
 		{"AS-229 a client of no resource in particular", exchangeForm(subject), []string{"Authorization", basic("any-rs", testSecret)}, 400, oauth.InvalidRequest},
 		{"AS-229 no subject token", exchangeForm(subject, "subject_token", ""), rs, 400, oauth.InvalidRequest},
 		{"AS-229 SP-05 a token that is not ours", exchangeForm("x"), rs, 400, oauth.InvalidRequest},
+		{"RS-202 the MCP client itself, which may name the resource as a machine", exchangeForm(own["access_token"]), agent, 400, oauth.InvalidRequest},
 		{"AS-229 a refresh token", exchangeForm(out["refresh_token"]), rs, 400, oauth.InvalidRequest},
 		{"AS-229 a token of a machine", exchangeForm(machine["access_token"]), rs, 400, oauth.InvalidRequest},
 		{"AS-229 no type", exchangeForm(subject, "subject_token_type", ""), rs, 400, oauth.InvalidRequest},

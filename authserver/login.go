@@ -50,7 +50,7 @@ func (s *Server) handleLogin(w http.ResponseWriter, r *http.Request) {
 	}
 	attempt := users.Attempt{
 		Name: form.Get("username"), Password: form.Get("password"),
-		Network: network(s.cfg.TrustedProxies.ClientAddr(r)), KnownDevice: s.sessions.Knows(r, form.Get("username")),
+		Network: s.network(r), KnownDevice: s.sessions.Knows(r, form.Get("username")),
 	}
 	begun, err := s.login(r.Context(), attempt)
 	if err != nil {
@@ -169,7 +169,10 @@ func (s *Server) asSomebodyElse(query string) string {
 	return v.Encode()
 }
 
-// network is the part of a client address that failed sign-ins are counted by.
+// network is where a request comes from, as it is counted.
+func (s *Server) network(r *http.Request) string { return network(s.cfg.TrustedProxies.ClientAddr(r)) }
+
+// network is the part of a client address that sign-ins are counted by.
 func network(a netip.Addr) string {
 	bits := 24
 	if a.Is6() && !a.Is4In6() {

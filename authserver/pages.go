@@ -162,7 +162,7 @@ func (s *Server) showError(w http.ResponseWriter, r *http.Request, status int, e
 	case e.Code == oauth.InvalidClient:
 		v.Title = "This application is not known here"
 		v.Advice = "Remove this server from the application, or clear its saved sign-in, and connect again: it will then register anew."
-	case e.Code == oauth.TemporarilyUnavailable:
+	case e.Code == oauth.TemporarilyUnavailable, e.Code == oauth.SlowDown:
 		v.Title = "The server is busy"
 		v.Advice = "Nothing was lost. Please try again in a moment."
 	case status >= 500:

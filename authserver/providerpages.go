@@ -81,6 +81,8 @@ func (s *Server) showFailed(w http.ResponseWriter, r *http.Request, d decision, 
 		Message: e.Description, Code: string(e.Code), RequestID: requestID(r), Provider: providerView(d.away.provider), RetryURL: s.paths.home,
 	}
 	switch state := d.away.state; {
+	case state.Query != "" && e.Code == oauth.AccessDenied: // the same account would be refused again
+		v.RetryURL = s.paths.authorize + "?" + s.asSomebodyElse(state.Query)
 	case state.Query != "":
 		v.RetryURL = s.authorizeAt(state.Query, d.away.provider.ID)
 	case state.Connect != "":

@@ -22,20 +22,21 @@ import (
 
 // Server is an authorization server. It is safe for concurrent use.
 type Server struct {
-	cfg      Config
-	log      *slog.Logger
-	ring     *secrets.Ring
-	keys     *keys.Manager
-	sessions *session.Manager
-	users    *users.Users
-	pages    *web.Pages
-	catalog  *catalogue
-	minter   *minter
-	status   *statusLists
-	fosite   fosite.OAuth2Provider
-	failures *failureLimiter
-	paths    paths
-	draining atomic.Bool
+	cfg        Config
+	log        *slog.Logger
+	ring       *secrets.Ring
+	keys       *keys.Manager
+	sessions   *session.Manager
+	users      *users.Users
+	pages      *web.Pages
+	catalog    *catalogue
+	minter     *minter
+	status     *statusLists
+	fosite     fosite.OAuth2Provider
+	failures   *failureLimiter
+	departures *departureLimiter
+	paths      paths
+	draining   atomic.Bool
 }
 
 // New returns a server over a store that is open and migrated. It generates the
@@ -45,7 +46,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("authserver: %w", err)
 	}
-	s := &Server{cfg: c, log: c.Logger, paths: newPaths(c.Issuer), failures: newFailureLimiter(c.Now)}
+	s := &Server{cfg: c, log: c.Logger, paths: newPaths(c.Issuer), failures: newFailureLimiter(c.Now), departures: newDepartureLimiter(c.Now)}
 	if s.ring, err = secrets.NewRing(c.SecretKeys...); err != nil {
 		return nil, fmt.Errorf("authserver: %w", err)
 	}

@@ -121,7 +121,9 @@ type Upstreams interface {
 	DueUpstreams(ctx context.Context, now time.Time, limit int) ([]Upstream, error)
 }
 
-// UpstreamKey selects sessions: every field that is not empty must match.
+// UpstreamKey selects sessions: every field that is not empty must match. With both a
+// Subject and a SessionID, sessions of the subject whose SessionID is not known match, too:
+// any of them may be the one that is meant.
 type UpstreamKey struct {
 	ID, Connector, Subject, SessionID, UserID string
 }

@@ -53,6 +53,23 @@ func TestLogout(t *testing.T) {
 			t.Error("the wrong ones ended")
 		}
 	})
+	t.Run("AS-219: a session that we have no name for may be the one, if it is the person's", func(t *testing.T) {
+		r := newRig(t, nil)
+		r.up.Behave(func(b *fakeupstream.Behaviour) {
+			b.EditIDToken = func(_, c map[string]any) { delete(c, "sid") }
+		})
+		_, unnamed := r.signIn("")
+		_, bob := r.signIn(fakeupstream.Bob.Email)
+		r.up.Behave(func(b *fakeupstream.Behaviour) { b.EditIDToken = nil })
+		_, another := r.signIn("")
+		sid := r.up.Sessions(fakeupstream.Alice.Subject)[0]
+		if w := r.logout(r.up.LogoutToken(fakeupstream.Alice.Subject, sid, nil)); w.Code != http.StatusOK {
+			t.Errorf("got %d", w.Code)
+		}
+		if r.active(unnamed) || !r.active(another) || !r.active(bob) {
+			t.Errorf("unnamed %v, another %v, bob %v", r.active(unnamed), r.active(another), r.active(bob))
+		}
+	})
 	t.Run("AS-219: nothing to end is no error", func(t *testing.T) {
 		r := newRig(t, nil)
 		if w := r.logout(r.up.LogoutToken(fakeupstream.Alice.Subject, "", nil)); w.Code != http.StatusOK {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -127,6 +128,17 @@ func list(claims map[string]any, name string) []string {
 		return out
 	}
 	return nil
+}
+
+// elsewhere are the claims that exist, but that a provider does not tell here (OpenID Connect
+// Core §5.6.2); Entra has a short form for groups.
+func elsewhere(claims map[string]any) (names []string) {
+	references, _ := claims["_claim_names"].(map[string]any)
+	names = slices.Collect(maps.Keys(references))
+	if truth(claims, "hasgroups") {
+		names = append(names, "groups")
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" || claims[name] != nil })
 }
 
 // validSubject: OpenID Connect Core §2 has up to 255 ASCII characters.

@@ -301,6 +301,30 @@ func TestOver(t *testing.T) {
 	}
 }
 
+func TestVerifiedAddress(t *testing.T) {
+	first := profile{Subject: "s", Parts: map[string]map[string]any{
+		"id_token": {"sub": "s", "email": "me@example.com", "email_verified": true}, "userinfo": {"sub": "s", "email": "me@example.com"},
+	}}
+	first = first.over(profile{})
+	for _, tt := range []struct {
+		name     string
+		userInfo map[string]any
+		want     bool
+	}{
+		{"a new address of which nothing is said is not verified because the old one was", map[string]any{"sub": "s", "email": "boss@example.com"}, false},
+		{"the same address still is", map[string]any{"sub": "s", "email": "me@example.com"}, true},
+		{"a new one that is said to be", map[string]any{"sub": "s", "email": "boss@example.com", "email_verified": true}, true},
+		{"no address is said again", map[string]any{"sub": "s", "name": "Me", "email": nil}, false},
+	} {
+		t.Run("AS-224 "+tt.name, func(t *testing.T) {
+			got := (&profile{Subject: "s", Parts: map[string]map[string]any{"userinfo": tt.userInfo}}).over(first)
+			if truth(got.Claims, "email_verified") != tt.want {
+				t.Errorf("got %v", got.Claims)
+			}
+		})
+	}
+}
+
 func timeout(t *testing.T, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)

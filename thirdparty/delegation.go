@@ -121,7 +121,7 @@ const (
 	sayGarbage     = "NAME gave an answer that cannot be used. Please try again, and tell the operator of this server if it happens again."
 	sayConfig      = "NAME does not accept this server. Please tell its operator: the registration of this server there needs attention."
 	sayNotGranted  = "The sign-in at NAME was not completed. Please try again."
-	sayDeclined    = "Access was declined at NAME."
+	sayDeclined    = "At NAME, access was declined."
 )
 
 // told is the protocol error for what a provider did. The cause, which may quote the

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/expr-lang/expr"
@@ -27,7 +28,10 @@ var functions = []string{
 }
 
 // condition is a compiled expression over claims.
-type condition struct{ program *vm.Program }
+type condition struct {
+	program *vm.Program
+	source  string
+}
 
 func compile(source string) (*condition, error) {
 	if len(source) > maxExpression {
@@ -47,7 +51,7 @@ func compile(source string) (*condition, error) {
 	if flat.problem != "" {
 		return nil, errors.New(flat.problem)
 	}
-	return &condition{program}, nil
+	return &condition{program, source}, nil
 }
 
 // flatness finds what could take long: in all, a condition looks at each claim a fixed
@@ -88,8 +92,13 @@ func (l *insideLoop) Visit(node *ast.Node) {
 	}
 }
 
-// holds reports whether the condition is true of the claims. What fails is not true.
+// holds reports whether the condition is true of the claims. What fails is not true, and
+// neither is what looks at a claim that is kept from us: whoever is in more groups than a
+// token names would else be in none of those that are shut out.
 func (c *condition) holds(claims map[string]any) bool {
+	if slices.ContainsFunc(elsewhere(claims), func(name string) bool { return strings.Contains(c.source, name) }) {
+		return false
+	}
 	machine := vm.VM{MemoryBudget: memoryBudget}
 	out, err := machine.Run(c.program, map[string]any{"claims": claims})
 	truth, ok := out.(bool)

@@ -147,7 +147,8 @@ func (p *openID) verify(ctx context.Context, e *endpoints, raw string, config oi
 		return nil, nil, fmt.Errorf("%w: a token of %d bytes", errGarbage, len(raw))
 	}
 	config.SupportedSigningAlgs = e.algorithms
-	config.SkipIssuerCheck = config.SkipIssuerCheck || p.preset.tenantOf != nil // checked below
+	optional := config.SkipIssuerCheck
+	config.SkipIssuerCheck = optional || p.preset.tenantOf != nil // checked below
 	keys := &witness{KeySet: e.keys}
 	token, err := oidc.NewVerifier(e.issuer, keys, &config).Verify(ctx, raw)
 	if err != nil {
@@ -164,7 +165,7 @@ func (p *openID) verify(ctx context.Context, e *endpoints, raw string, config oi
 	if err != nil {
 		return nil, nil, err
 	}
-	if p.preset.tenantOf != nil && token.Issuer != "" && (token.Issuer != p.preset.tenantOf(e.issuer, claims)) {
+	if p.preset.tenantOf != nil && (token.Issuer == "" && !optional || token.Issuer != "" && token.Issuer != p.preset.tenantOf(e.issuer, claims)) {
 		return nil, nil, fmt.Errorf("%w: the token is by %q", errGarbage, printable(token.Issuer, 200))
 	}
 	latest := p.now().Add(leeway)

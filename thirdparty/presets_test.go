@@ -251,6 +251,8 @@ func TestEntra(t *testing.T) {
 		{"many tenants, issuer and tenant differ", "common", "%s/{tenantid}/v2.0", "%s/" + mine + "/v2.0", other, errGarbage},
 		{"many tenants, a tenant that is none", "common", "%s/{tenantid}/v2.0", "%s/x/../y/v2.0", "x/../y", errGarbage},
 		{"many tenants, no tenant", "common", "%s/{tenantid}/v2.0", "%s/{tenantid}/v2.0", "", errGarbage},
+		{"many tenants, a token of nobody", "common", "%s/{tenantid}/v2.0", "", mine, errGarbage},
+		{"single tenant, a token of nobody about another", mine, "%s/" + mine + "/v2.0", "", other, errGarbage},
 		{"many tenants, issuer elsewhere", "common", "https://evil.example.com/{tenantid}/v2.0", "https://evil.example.com/" + mine + "/v2.0", mine, errGarbage},
 		{"personal accounts", "consumers", "%s/" + consumersTenant + "/v2.0", "%s/" + consumersTenant + "/v2.0", consumersTenant, nil},
 	} {
@@ -262,7 +264,12 @@ func TestEntra(t *testing.T) {
 					m["issuer"] = at(tt.issuer)
 					delete(m, "authorization_response_iss_parameter_supported")
 				}
-				b.EditIDToken = func(_, c map[string]any) { c["iss"], c["tid"] = at(tt.iss), tt.tid }
+				b.EditIDToken = func(_, c map[string]any) {
+					c["iss"], c["tid"] = at(tt.iss), tt.tid
+					if tt.iss == "" {
+						delete(c, "iss")
+					}
+				}
 				b.NoResponseIssuer = tt.want != nil // what is wrong is wrong in the token
 				if tt.want == nil {
 					b.ResponseIssuer = at(tt.iss)

@@ -99,7 +99,7 @@ func (c *connector) unlocated(err error) Finding {
 	case strings.Contains(err.Error(), "networks"):
 		f.Advice = "The metadata name a host in a private network. If that is right, add the network to networks."
 	default:
-		f.Advice = "The issuer has to be spelled exactly as the provider's metadata do, at " + c.Issuer + "/.well-known/openid-configuration."
+		f.Advice = "The issuer has to be spelled exactly as the provider's metadata do, at " + strings.TrimSuffix(c.Issuer, "/") + "/.well-known/openid-configuration."
 	}
 	return f
 }

@@ -142,7 +142,7 @@ func (p profile) over(earlier profile) profile {
 	for _, fresh := range []bool{false, true} {
 		for _, source := range sources {
 			if _, is := p.Parts[source]; is == fresh {
-				maps.Copy(out.Claims, parts[source])
+				lay(parts[source], out.Claims)
 			}
 		}
 	}
@@ -151,6 +151,15 @@ func (p profile) over(earlier profile) profile {
 	}
 	out.Label = cmp.Or(label(out.Claims), p.Label, earlier.Label)
 	return out
+}
+
+// lay lays the claims of one source over those of others. That an address was verified
+// says nothing about another one.
+func lay(claims, over map[string]any) {
+	if _, said := claims["email"]; said && text(claims, "email") != text(over, "email") {
+		delete(over, "email_verified")
+	}
+	maps.Copy(over, claims)
 }
 
 // sources of claims, the more trusted later.

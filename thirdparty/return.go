@@ -15,6 +15,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
+// arrivalTTL is how long a provider may take to tell who came back. Each question has a
+// limit of its own, but there may be twenty: lists of organisations come in pages.
+const arrivalTTL = 30 * time.Second
+
 // Return completes a trip, once: it redeems the provider's code, looks at who came, and
 // stores person, session there and session here together, or nothing. An *oauth.Error says
 // what client and person are told; the trip is in the arrival as soon as it is known.
@@ -28,7 +32,9 @@ func (d *Delegation) Return(ctx context.Context, r session.Return) (session.Arri
 		return session.Arrival{}, err
 	}
 	out := session.Arrival{Trip: away.Trip}
-	held, err := d.collect(ctx, c, away, r.Params)
+	limited, cancel := context.WithTimeout(ctx, arrivalTTL)
+	held, err := d.collect(limited, c, away, r.Params)
+	cancel()
 	if err != nil {
 		d.refused(ctx, c, away, err)
 		return out, err

@@ -2,6 +2,7 @@ package thirdparty
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net/url"
 	"strings"
@@ -83,6 +84,30 @@ func TestArrival(t *testing.T) {
 }
 
 // TestReturnRefused: what must fail, with what the client is told, and nothing left.
+// hurried notes by when a provider has to have told who came.
+type hurried struct {
+	provider
+	until time.Time
+}
+
+func (h *hurried) exchange(ctx context.Context, code, verifier, nonce, redirectURI string) (tokens, profile, error) {
+	h.until, _ = ctx.Deadline()
+	return h.provider.exchange(ctx, code, verifier, nonce, redirectURI)
+}
+
+func TestSlowArrival(t *testing.T) {
+	r := newRig(t, nil)
+	h := &hurried{provider: r.byID["corp"].provider}
+	r.byID["corp"].provider = h
+	began := time.Now()
+	r.signIn("")
+	t.Run("AS-223 a provider that takes its time over each of many questions does not hold a browser for minutes", func(t *testing.T) {
+		if took := h.until.Sub(began); h.until.IsZero() || took > time.Minute {
+			t.Errorf("got %v", took)
+		}
+	})
+}
+
 func TestReturnRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -105,7 +130,7 @@ func TestReturnRefused(t *testing.T) {
 		{name: "AS-225 RFC 9207: another issuer", cause: func(b *fakeupstream.Behaviour) { b.ResponseIssuer = "https://evil.example" }, code: oauth.ServerError},
 		{name: "AS-225 RFC 9207: the issuer that was promised is missing", do: func(_ *rig, b *browser) { b.back.Del("iss") }, code: oauth.ServerError},
 		{name: "AS-225 RFC 9207: another issuer beside an error", cause: func(b *fakeupstream.Behaviour) { b.ResponseIssuer, b.Deny = "https://evil.example", "access_denied" }, code: oauth.ServerError},
-		{name: "AS-223: denied", cause: func(b *fakeupstream.Behaviour) { b.Deny = "access_denied" }, code: oauth.AccessDenied, says: "declined at Corp"},
+		{name: "AS-223: denied", cause: func(b *fakeupstream.Behaviour) { b.Deny = "access_denied" }, code: oauth.AccessDenied, says: "At Corp, access was declined"},
 		{name: "AS-223: it is busy", cause: func(b *fakeupstream.Behaviour) { b.Deny = "temporarily_unavailable" }, code: oauth.TemporarilyUnavailable, says: "try again"},
 		{name: "AS-223: it broke", cause: func(b *fakeupstream.Behaviour) { b.Deny = "server_error" }, code: oauth.ServerError},
 		{name: "AS-223: it does not take our client", cause: func(b *fakeupstream.Behaviour) { b.Deny = "unauthorized_client" }, code: oauth.ServerError, says: "operator"},

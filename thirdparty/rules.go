@@ -136,10 +136,11 @@ func anyOf(allowed, have []string) bool {
 	return slices.ContainsFunc(have, func(h string) bool { return slices.Contains(allowed, h) })
 }
 
-// anyFold compares names for which case does not matter.
+// anyFold compares names for which case does not matter. Two letters that are not ASCII
+// fold to k and s, and an address with one of them is another person's: they are longer.
 func anyFold(allowed, have []string) bool {
 	return slices.ContainsFunc(have, func(h string) bool {
-		return slices.ContainsFunc(allowed, func(a string) bool { return strings.EqualFold(a, h) })
+		return slices.ContainsFunc(allowed, func(a string) bool { return len(a) == len(h) && strings.EqualFold(a, h) })
 	})
 }
 

@@ -47,6 +47,8 @@ func TestRules(t *testing.T) {
 		{"gmail.com", "google", Rules{Domains: []string{"gmail.com"}}, `{"email":"a@gmail.com","email_verified":true}`, true},
 
 		{"address", "oidc", Rules{Emails: []string{"A@example.com"}}, `{"email":"a@example.com","email_verified":true}`, true},
+		{"another address that folds to it", "oidc", Rules{Emails: []string{"sk@example.com"}}, `{"email":"\u017f\u212a@example.com","email_verified":true}`, false},
+		{"domain that folds to it", "oidc", Rules{Domains: []string{"example.sk"}}, `{"email":"a@example.\u017f\u212a","email_verified":true}`, false},
 		{"address, not verified", "oidc", Rules{Emails: []string{"a@example.com"}}, `{"email":"a@example.com"}`, false},
 
 		{"group", "oidc", Rules{Groups: []string{"staff", "admin"}}, `{"groups":["users","staff"]}`, true},
@@ -122,6 +124,32 @@ func TestExpression(t *testing.T) {
 		t.Run("AS-224 refused: "+source[:min(len(source), 40)], func(t *testing.T) {
 			if c, err := compile(source); err == nil {
 				t.Errorf("compiled to %v", c)
+			}
+		})
+	}
+}
+
+// TestClaimsElsewhere: what is kept from a condition must not make it true by its absence.
+func TestClaimsElsewhere(t *testing.T) {
+	const elsewhere = `"_claim_names":{"groups":"src1"},"_claim_sources":{"src1":{"endpoint":"https://graph.example.com"}}`
+	for _, tt := range []struct {
+		name, source, claims string
+		want                 bool
+	}{
+		{"not in a group, of which there are too many", `!("contractors" in claims.groups)`, `{` + elsewhere + `}`, false},
+		{"the same in Entra's short form", `"contractors" not in claims.groups`, `{"hasgroups":true}`, false},
+		{"the same in words", `"contractors" not in claims.groups`, `{"hasgroups":"true"}`, false},
+		{"of which there are none", `"contractors" not in claims.groups`, `{}`, true},
+		{"which are there after all", `"contractors" not in claims.groups`, `{"groups":["staff"],` + elsewhere + `}`, true},
+		{"another claim", `claims.level == 5`, `{"level":5,` + elsewhere + `}`, true},
+	} {
+		t.Run("AS-224 OIDC 5.6.2 "+tt.name, func(t *testing.T) {
+			c, err := compile(tt.source)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := c.holds(claimsOf(t, tt.claims)); got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})
 	}

@@ -94,7 +94,7 @@ func newUserIdentities(s std) *cobra.Command {
 
 // identityView is an account at a provider as commands show it.
 type identityView struct {
-	Provider   string    `json:"provider"`
+	Connector  string    `json:"connector"`
 	Subject    string    `json:"subject"`
 	Label      string    `json:"label,omitempty"`
 	CreatedAt  time.Time `json:"created_at"`
@@ -109,9 +109,9 @@ func printIdentities(s std, all []storage.Identity, asJSON bool) error {
 	if asJSON {
 		return printJSON(s.out, views)
 	}
-	t := newTable(s.out, "PROVIDER", "ACCOUNT", "SUBJECT", "SINCE", "LAST SIGN-IN")
+	t := newTable(s.out, "CONNECTOR", "ACCOUNT", "SUBJECT", "SINCE", "LAST SIGN-IN")
 	for _, v := range views {
-		t.row(v.Provider, v.Label, v.Subject, v.CreatedAt.Format(time.RFC3339), v.LastUsedAt.Format(time.RFC3339))
+		t.row(v.Connector, v.Label, v.Subject, v.CreatedAt.Format(time.RFC3339), v.LastUsedAt.Format(time.RFC3339))
 	}
 	return t.flush()
 }
@@ -122,7 +122,7 @@ type foundations struct {
 	known map[string]string
 }
 
-// of returns the provider whose session a grant rests on: "" for none.
+// of returns the connector whose session a grant rests on: "" for none.
 func (f *foundations) of(ctx context.Context, g storage.Grant) (string, error) {
 	if g.UpstreamID == "" {
 		return "", nil

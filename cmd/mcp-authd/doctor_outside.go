@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/metadata"
@@ -33,11 +32,11 @@ func (d *doctor) server(ctx context.Context) {
 		d.ok("server", "somebody listens on %s", c.Listen)
 		return
 	}
-	switch err := checkReady(ctx, "http", c.Management.Listen); {
-	case err != nil && strings.HasPrefix(err.Error(), "not reachable"):
+	switch err := checkReady(ctx, c.Management.Listen, "/readyz"); {
+	case errors.Is(err, errNotReachable):
 		d.warn("server", "another process may have that address; see the log of the server", "somebody listens on %s, and nobody on management.listen (%s)", c.Listen, c.Management.Listen)
 	case err != nil:
-		d.fail("server", "see the log of the server", "it runs, and says: %s", err)
+		d.fail("server", "", "it runs and is not ready: %s", err)
 	default:
 		d.ok("server", "it runs on %s and is ready", c.Listen)
 	}

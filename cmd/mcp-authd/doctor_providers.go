@@ -40,7 +40,7 @@ func (d *doctor) provider(ctx context.Context, r thirdparty.ProbeResult) {
 	if r.LogoutURI != "" {
 		logout = "and, if it offers back-channel logout: " + r.LogoutURI
 	}
-	d.add(check, "ok", logout, "register this redirect URI at %s: %s", r.Name, r.RedirectURI)
+	d.add(check, "skipped", logout, "make sure that this redirect URI is registered at %s: %s", r.Name, r.RedirectURI)
 	for _, f := range r.Findings {
 		level, advice := string(f.Verdict), f.Advice
 		if f.Verdict == thirdparty.Problem {

@@ -144,3 +144,33 @@ func TestDoctorOnIssuer(t *testing.T) {
 		})
 	}
 }
+
+// TestDoctorOnServer looks at what the management listener says.
+func TestDoctorOnServer(t *testing.T) {
+	status := http.StatusOK
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/readyz" {
+			w.WriteHeader(status)
+		}
+	}))
+	defer s.Close()
+	address := s.Listener.Addr().String()
+	for _, tt := range []struct {
+		name, management string
+		status           int
+		want             string
+	}{
+		{"ready", address, 200, "ok server it runs on " + address + " and is ready"},
+		{"not ready", address, 503, "fail server it runs and is not ready: http://" + address + "/readyz answered 503 Service Unavailable; the log of the server says why"},
+		{"nobody there", "127.0.0.1:1", 200, "warning server somebody listens on " + address + ", and nobody on management.listen (127.0.0.1:1)"},
+		{"none", `""`, 200, "ok server somebody listens on " + address},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			status = tt.status
+			d := testDoctor(t, "listen: "+address+"\nmanagement: {listen: "+tt.management+"}")
+			if d.server(t.Context()); d.last() != tt.want {
+				t.Errorf("got  %q\nwant %q", d.last(), tt.want)
+			}
+		})
+	}
+}

@@ -80,7 +80,7 @@ type grantView struct {
 	Client    string    `json:"client"`
 	Resource  string    `json:"resource"`
 	Scope     string    `json:"scope"`
-	Provider  string    `json:"provider,omitempty"` // whose session it rests on, and ends with
+	Connector string    `json:"connector,omitempty"` // on whose session it rests, and with which it ends
 	Upstream  string    `json:"upstream,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at"`
@@ -90,18 +90,18 @@ func printGrants(ctx context.Context, s std, store storage.Upstreams, all []stor
 	views := make([]grantView, 0, len(all))
 	rest := foundations{store, map[string]string{}}
 	for _, g := range all {
-		provider, err := rest.of(ctx, g)
+		connector, err := rest.of(ctx, g)
 		if err != nil {
 			return err
 		}
-		views = append(views, grantView{g.ID, g.UserID, g.ClientID, g.Resource, g.Scopes.String(), provider, g.UpstreamID, g.CreatedAt, g.ExpiresAt})
+		views = append(views, grantView{g.ID, g.UserID, g.ClientID, g.Resource, g.Scopes.String(), connector, g.UpstreamID, g.CreatedAt, g.ExpiresAt})
 	}
 	if asJSON {
 		return printJSON(s.out, views)
 	}
 	t := newTable(s.out, "ID", "USER", "CLIENT", "RESOURCE", "SCOPE", "RESTS ON", "SINCE")
 	for _, v := range views {
-		t.row(v.ID, v.User, v.Client, v.Resource, v.Scope, v.Provider, v.CreatedAt.Format(time.RFC3339))
+		t.row(v.ID, v.User, v.Client, v.Resource, v.Scope, v.Connector, v.CreatedAt.Format(time.RFC3339))
 	}
 	return t.flush()
 }
@@ -280,6 +280,9 @@ func newHealthcheckCommand(s std) *cobra.Command {
 	return c
 }
 
+// errNotReachable is a server that nobody can be asked at.
+var errNotReachable = errors.New("not reachable")
+
 func checkReady(ctx context.Context, address, path string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -297,7 +300,7 @@ func checkReady(ctx context.Context, address, path string) error {
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("%s is not reachable: %s; is the server running, with this configuration?", at, cause(err))
+		return fmt.Errorf("%s is %w: %s; is the server running, with this configuration?", at, errNotReachable, cause(err))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {

@@ -169,7 +169,7 @@ func (c *Callback) Wait(ctx context.Context, s Server, r Request) (code string, 
 
 func advise(code string) string {
 	if code == string(oauth.AccessDenied) {
-		return "The request was denied on the consent page. Run the command again to approve it."
+		return "Nothing was approved. Run the command again to approve it, or to sign in with another account."
 	}
 	return "The authorization server refused the request."
 }

@@ -136,7 +136,9 @@ func newAdapter(g *mcpresource.Guard, s *mcp.Server, o *Options) *Adapter {
 }
 
 // NewHandler returns the guarded server with its RFC 9728 documents, ready to mount at
-// the root of a host: New and Handler in one.
+// the root of a host: New and Handler in one. Do not put it behind g.Register or
+// g.Protect: the guard takes the token out of the request, and a second one answers 401.
+// Those take Unguarded.
 func NewHandler(g *mcpresource.Guard, s *mcp.Server, o *Options) http.Handler {
 	return New(g, s, o).Handler()
 }

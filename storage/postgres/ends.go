@@ -3,7 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,7 +21,7 @@ func (s *Store) EndUpstreams(ctx context.Context, k storage.UpstreamKey, reason 
 	var args []any
 	for _, f := range fields {
 		args = append(args, f.Value)
-		where = append(where, fmt.Sprintf("%s = $%d", f.Column, len(args)))
+		where = append(where, f.Where("$"+strconv.Itoa(len(args))))
 	}
 	err = s.tx(ctx, "end upstreams", func(ctx context.Context, q querier) (err error) {
 		out, err = endUpstreams(ctx, q, strings.Join(where, " AND "), args, reason, now)

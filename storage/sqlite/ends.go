@@ -18,7 +18,7 @@ func (s *Store) EndUpstreams(ctx context.Context, k storage.UpstreamKey, reason 
 	var where []string
 	var args []any
 	for _, f := range fields {
-		where = append(where, f.Column+" = ?")
+		where = append(where, f.Where("?"))
 		args = append(args, f.Value)
 	}
 	err = s.write(ctx, "end upstreams", func(c *conn) (err error) {

@@ -127,8 +127,10 @@ func upstreamKeys(t *testing.T, e *env) {
 	second := e.again(a)
 	unnamed := e.again(a)
 	unnamed.Upstream.SessionID = ""
+	third, nameless := e.again(a), e.again(b)
+	nameless.Upstream.SessionID = ""
 	c.Upstream.SessionID = a.Upstream.SessionID // another provider may call its own the same
-	for _, x := range []storage.Arrival{a, b, c, second, unnamed} {
+	for _, x := range []storage.Arrival{a, b, c, second, third, unnamed, nameless} {
 		e.arrive(t, x)
 	}
 	for _, x := range []struct {
@@ -140,8 +142,9 @@ func upstreamKeys(t *testing.T, e *env) {
 		{"fields that do not all match", storage.UpstreamKey{ID: a.Upstream.ID, Connector: "other"}, nil},
 		{"another user's", storage.UpstreamKey{ID: a.Upstream.ID, UserID: b.NewUser.ID}, nil},
 		{"the session of a provider", storage.UpstreamKey{Connector: "acme", SessionID: a.Upstream.SessionID}, []string{a.Upstream.ID}},
-		{"the subject of a provider", storage.UpstreamKey{Connector: "acme", Subject: "1"}, []string{second.Upstream.ID, unnamed.Upstream.ID}},
-		{"the user", storage.UpstreamKey{UserID: b.NewUser.ID}, []string{b.Upstream.ID}},
+		{"a session of a subject, also one that may be it", storage.UpstreamKey{Connector: "acme", Subject: "1", SessionID: third.Upstream.SessionID}, []string{third.Upstream.ID, unnamed.Upstream.ID}},
+		{"the subject of a provider", storage.UpstreamKey{Connector: "acme", Subject: "1"}, []string{second.Upstream.ID}},
+		{"the user", storage.UpstreamKey{UserID: b.NewUser.ID}, []string{b.Upstream.ID, nameless.Upstream.ID}},
 		{"the provider", storage.UpstreamKey{Connector: "other"}, []string{c.Upstream.ID}},
 	} {
 		t.Run("selects by "+x.name, func(t *testing.T) {

@@ -78,12 +78,23 @@ func UpstreamValues(u storage.Upstream) []any {
 }
 
 // KeyField is a field of an UpstreamKey that is not empty.
-type KeyField struct{ Column, Value string }
+type KeyField struct {
+	Column, Value string
+	orUnknown     bool // NULL will do
+}
+
+// Where is the condition, with the parameter that stands for the value.
+func (f KeyField) Where(parameter string) string {
+	if f.orUnknown {
+		return "(" + f.Column + " = " + parameter + " OR " + f.Column + " IS NULL)"
+	}
+	return f.Column + " = " + parameter
+}
 
 // KeyFields are the columns that a key names.
 func KeyFields(k storage.UpstreamKey) (out []KeyField) {
-	for _, f := range []KeyField{{"id", k.ID}, {"connector", k.Connector}, {"subject", k.Subject},
-		{"session_id", k.SessionID}, {"user_id", k.UserID}} {
+	for _, f := range []KeyField{{Column: "id", Value: k.ID}, {Column: "connector", Value: k.Connector}, {Column: "subject", Value: k.Subject},
+		{"session_id", k.SessionID, k.Subject != ""}, {Column: "user_id", Value: k.UserID}} {
 		if f.Value != "" {
 			out = append(out, f)
 		}

@@ -1,0 +1,80 @@
+package authserver
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// How many browsers may leave for a provider. Nobody has to be signed in for it, and each
+// leaves a row behind for ten minutes. A company whose people all come from one address at
+// nine o'clock gets through: three thousand in ten minutes, and who has to wait, waits a
+// second. In total it takes ten such networks to be noticed by others, and the rows of one
+// process stay below some thirty thousand.
+const (
+	departuresOfNetwork = 5  // a second
+	departuresInTotal   = 50 // a second
+	departuresBurst     = 60 // times that at once
+	departureNetworks   = 10_000
+)
+
+// departureLimiter bounds the departures of each network, and those of all strangers. It
+// is per process and bounded.
+type departureLimiter struct {
+	now       func() time.Time
+	strangers *rate.Limiter
+
+	mu       sync.Mutex // guards networks
+	networks map[string]*rate.Limiter
+}
+
+func newDepartureLimiter(now func() time.Time) *departureLimiter {
+	return &departureLimiter{
+		now: now, strangers: rate.NewLimiter(departuresInTotal, departuresInTotal*departuresBurst), networks: map[string]*rate.Limiter{},
+	}
+}
+
+// take counts one departure, or returns the error that asks the person to wait. Whoever is
+// signed in does not stand in line with strangers.
+func (l *departureLimiter) take(network string, signedIn bool) error {
+	now := l.now()
+	if l.of(network, now).AllowN(now, 1) && (signedIn || l.strangers.AllowN(now, 1)) {
+		return nil
+	}
+	e := oauth.NewError(oauth.SlowDown, "Too many people are signing in at once.")
+	e.RetryAfter = time.Second
+	return e
+}
+
+func (l *departureLimiter) of(network string, now time.Time) *rate.Limiter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b, ok := l.networks[network]
+	if !ok {
+		if len(l.networks) >= departureNetworks {
+			l.shrink(now)
+		}
+		b = rate.NewLimiter(departuresOfNetwork, departuresOfNetwork*departuresBurst)
+		l.networks[network] = b
+	}
+	return b
+}
+
+// shrink forgets the networks whose bucket is full again, which loses nothing, and then
+// arbitrary ones: those who command so many are left to the total.
+func (l *departureLimiter) shrink(now time.Time) {
+	for network, b := range l.networks {
+		if b.TokensAt(now) >= float64(b.Burst()) {
+			delete(l.networks, network)
+		}
+	}
+	for network := range l.networks {
+		if len(l.networks) <= departureNetworks*3/4 {
+			return
+		}
+		delete(l.networks, network)
+	}
+}
