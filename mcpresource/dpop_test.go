@@ -335,10 +335,14 @@ func TestDPoPNonce(t *testing.T) {
 		}
 		return r.do("POST", "/mcp", tool("read"), "Authorization", "DPoP "+token, "DPoP", h.sign(t, claims, nil))
 	}
+	first := r.do("POST", "/mcp", tool("read"))
 	w := try("")
 	nonce := w.Header().Get("DPoP-Nonce")
 	if c := challengesOf(t, w)["DPoP"]; w.Code != 401 || c["error"] != "use_dpop_nonce" || len(nonce) < 20 {
 		t.Fatalf("RS-208: got %d %v", w.Code, w.Header())
+	}
+	if got := first.Header().Get("DPoP-Nonce"); got != nonce {
+		t.Errorf("RS-208: the first answer has the nonce %q, want %q", got, nonce)
 	}
 	if w := try(nonce); w.Code != 200 || w.Header().Get("DPoP-Nonce") == "" {
 		t.Errorf("RS-208 with it: got %d %v", w.Code, w.Header())
@@ -375,6 +379,9 @@ func TestDPoPOffered(t *testing.T) {
 		}
 		if w := r.call("alice", tool("read")); w.Code != 200 {
 			t.Errorf("a bearer token: got %d", w.Code)
+		}
+		if c := challengesOf(t, r.call("junk", tool("read"))); c["Bearer"]["error"] != "invalid_token" || c["DPoP"] == nil || c["DPoP"]["error"] != "" {
+			t.Errorf("a bad bearer token says nothing of proofs: got %v", c)
 		}
 	})
 	t.Run("RS-207 required: no bearer tokens, and no challenge that asks for one", func(t *testing.T) {
@@ -451,7 +458,7 @@ func BenchmarkDPoP(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	header := h.sign(b, h.claims("POST", resource, "bound-alice", r.now), nil)
+	header, made := h.sign(b, h.claims("POST", resource, "bound-alice", r.now), nil), 0
 	b.Run("parse and verify", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
@@ -463,8 +470,9 @@ func BenchmarkDPoP(b *testing.B) {
 	})
 	b.Run("replay", func(b *testing.B) {
 		b.ReportAllocs()
-		for i := 0; b.Loop(); i++ {
-			proof.ID = fmt.Sprint(i)
+		for b.Loop() {
+			made++
+			proof.ID = fmt.Sprint(made)
 			if first, _ := r.dpop.Replays.Use(b.Context(), proof.id(), r.now.Add(proofWindow)); !first {
 				b.Fatal("used")
 			}

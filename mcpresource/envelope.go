@@ -91,7 +91,7 @@ func parseMessage(b []byte) ([]Operation, json.RawMessage, error) {
 }
 
 func parseParams(op *Operation, b []byte) ([]Operation, error) {
-	params, err := object(b, "name", "uri", "arguments", "_meta", "cursor", "ref", "argument", "notifications", "taskId", "requestState", "inputResponses")
+	params, err := members(b, "name", "uri", "arguments", "_meta", "cursor", "ref", "argument", "notifications", "taskId", "requestState", "inputResponses")
 	if err != nil {
 		return nil, err
 	}

@@ -60,7 +60,7 @@ func New(c Config) (*Guard, error) {
 	if r, ok := c.Policy.(*Rules); ok {
 		g.base, g.hierarchic = r.Base, r.expand
 	}
-	if err := g.admit(); err != nil {
+	if err := errors.Join(g.c.Limits.check(), g.admit()); err != nil {
 		return nil, err
 	}
 	if err := g.bindDPoP(); err != nil {

@@ -522,6 +522,8 @@ func TestNewRefuses(t *testing.T) {
 		"no authorization server":  func(c *Config) { c.AuthorizationServers = nil },
 		"no validator":             func(c *Config) { c.Validator = nil },
 		"an origin with a path":    func(c *Config) { c.Origins = []string{"https://app.example.com/x"} },
+		"a tool without a rate":    func(c *Config) { c.Limits.Tools = map[string]Rate{"x": {Burst: 3}} },
+		"a host with a path":       func(c *Config) { c.Hosts = []string{"mcp.example.com/mcp"} },
 		"an issuer that is no URL": func(c *Config) { c.AuthorizationServers = []string{"auth"} },
 	} {
 		t.Run("RS-03 "+name, func(t *testing.T) {

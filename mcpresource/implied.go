@@ -23,7 +23,7 @@ func implied(method string, params map[string]json.RawMessage) ([]Operation, err
 
 // completed goes by the members and not by the type, which a server may disregard.
 func completed(b json.RawMessage) (ops []Operation, err error) {
-	ref, err := object(b, "type", "name", "uri")
+	ref, err := members(b, "type", "name", "uri")
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func completed(b json.RawMessage) (ops []Operation, err error) {
 }
 
 func listened(b json.RawMessage) ([]Operation, error) {
-	wanted, err := object(b, "resourceSubscriptions")
+	wanted, err := members(b, "resourceSubscriptions")
 	if err != nil || wanted["resourceSubscriptions"] == nil {
 		return nil, err
 	}

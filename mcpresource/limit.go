@@ -71,6 +71,16 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
+// check refuses a rate that would be none by oversight.
+func (l Limits) check() error {
+	for name, r := range l.Tools {
+		if r.PerSecond == 0 {
+			return fmt.Errorf("mcpresource: Limits: the rate of tool %q has no PerSecond", name)
+		}
+	}
+	return nil
+}
+
 // PerPrincipal limits the tool calls, completions and new sessions of each caller to
 // perSecond, with a burst, as Limits.Calls does.
 func PerPrincipal(perSecond float64, burst int) Limiter {

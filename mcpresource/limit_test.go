@@ -259,6 +259,18 @@ func TestAnonymousSessions(t *testing.T) {
 			t.Errorf("and another: got %d", code)
 		}
 	})
+	t.Run("RS-114 one that is in use stays counted", func(t *testing.T) {
+		r := newRig(t, func(c *Config) { publicly(c); c.MaxAnonymousSessions = 1 })
+		r.next = opensSessions
+		id := r.do("POST", "/mcp", initialize).Header().Get("Mcp-Session-Id")
+		for range 2 {
+			r.now = r.now.Add(sessionLive - time.Second)
+			r.do("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Mcp-Session-Id", id)
+		}
+		if w := r.do("POST", "/mcp", initialize); w.Code != 429 {
+			t.Errorf("got %d", w.Code)
+		}
+	})
 	t.Run("RS-114 those that rest make room", func(t *testing.T) {
 		r.now = r.now.Add(sessionLive + time.Second)
 		if code, _ := open(""); code != 200 {

@@ -66,6 +66,9 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *passage, no *r
 	}
 	if no.challenge != nil {
 		h["Www-Authenticate"] = g.challenges(*no.challenge, p)
+		if len(g.dpop.NonceKey) > 0 { // so that the next request is the last
+			h.Set("DPoP-Nonce", g.dpop.nonce(g.c.Now()))
+		}
 		if no.challenge.Error != "" {
 			body.Error.Data = map[string]string{"error": string(no.challenge.Error)}
 			if s := no.challenge.Scope.String(); s != "" {

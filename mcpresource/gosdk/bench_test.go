@@ -29,7 +29,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 	p := &mcpresource.Principal{Issuer: issuer, Subject: "alice", ClientID: "app", Scopes: []string{"mcp"}, Audience: []string{"http://localhost/mcp"}, ExpiresAt: time.Now().Add(time.Hour)}
 	guard, err := mcpresource.New(mcpresource.Config{
-		Resource: "http://localhost/mcp", AuthorizationServers: []string{issuer}, Policy: &mcpresource.Rules{Base: []string{"mcp"}},
+		Resource: "http://localhost/mcp", AuthorizationServers: []string{issuer}, Policy: &mcpresource.Rules{Base: []string{"mcp"}}, Limits: mcpresource.Limits{Calls: mcpresource.Rate{PerSecond: -1}},
 		Validator: mcpresource.ValidatorFunc(func(context.Context, mcpresource.Credential) (*mcpresource.Principal, error) { return p, nil }),
 	})
 	if err != nil {

@@ -246,3 +246,16 @@ func TestSessionless(t *testing.T) {
 		t.Errorf("got %d %s", got.status, got.text)
 	}
 }
+
+// TestNegotiated: RS-70 RS-77 what counts is the revision that the server chose.
+func TestNegotiated(t *testing.T) {
+	s := mcp.NewServer(&mcp.Implementation{Name: "t", Version: "1"}, &mcp.ServerOptions{SupportedProtocolVersions: []string{"2025-06-18"}})
+	mcp.AddTool(s, &mcp.Tool{Name: "open"}, okTyped)
+	r := newRig(t, nil)
+	r.Config.Handler = r.guard.Handler(New(r.guard, s, nil).HTTP())
+	opened := r.ask(t, "alice-mcp", ask{body: `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`})
+	got := r.ask(t, "alice-mcp", ask{body: `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"open","arguments":{"x":1}}}`, headers: hdr("Mcp-Session-Id", opened.header.Get("Mcp-Session-Id"))})
+	if got.code != -32602 {
+		t.Errorf("got %d %s", got.status, got.text)
+	}
+}

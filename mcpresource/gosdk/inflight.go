@@ -15,6 +15,7 @@ type inflight struct {
 	opening jsonrpc.ID     // of initialize
 	version string         // "" until it is negotiated
 	muted   map[string]int // progress tokens of cancelled calls
+	idle    chan struct{}  // closed when nothing is to be answered; nil when nobody waits
 }
 
 // pending is a call that has not been answered.
@@ -93,6 +94,7 @@ func (f *inflight) end(r *jsonrpc.Response) ([]byte, error) {
 	}
 	p := f.calls[r.ID]
 	delete(f.calls, r.ID)
+	f.rest()
 	if p == nil {
 		return line, nil
 	}
@@ -109,6 +111,31 @@ func (f *inflight) end(r *jsonrpc.Response) ([]byte, error) {
 		return nil, nil
 	}
 	return line, nil
+}
+
+// rested returns what is closed when every call has been answered but subscriptions,
+// which have no end of their own. One may wait at a time.
+func (f *inflight) rested() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	idle := make(chan struct{})
+	f.idle = idle
+	f.rest()
+	return idle
+}
+
+// rest wakes who waits. The lock is held.
+func (f *inflight) rest() {
+	if f.idle == nil {
+		return
+	}
+	for _, p := range f.calls {
+		if !p.listens {
+			return
+		}
+	}
+	close(f.idle)
+	f.idle = nil
 }
 
 // add returns the whole answer when nothing is left. The lock is held.

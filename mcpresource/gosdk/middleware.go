@@ -64,8 +64,7 @@ func (x *exchange) serve(ctx context.Context) (mcp.Result, error) {
 		}
 		defer release()
 	}
-	state, err := x.openState()
-	if err != nil {
+	if err := x.openState(); err != nil {
 		return nil, err
 	}
 	if x.method == "subscriptions/listen" {
@@ -74,6 +73,7 @@ func (x *exchange) serve(ctx context.Context) (mcp.Result, error) {
 		defer returned()
 	}
 	var result mcp.Result
+	var err error
 	if call, ok := x.req.(*mcp.CallToolRequest); ok && call.Params != nil {
 		result, err = x.callTool(ctx, call)
 	} else {
@@ -89,7 +89,7 @@ func (x *exchange) serve(ctx context.Context) (mcp.Result, error) {
 		filter(ctx, x.guard, result)
 	}
 	private(result)
-	return x.sealState(x.clean(result), state), nil
+	return x.sealState(x.clean(result)), nil
 }
 
 // admit is everything that is decided before the handler.

@@ -11,43 +11,55 @@ import (
 // openState gives the handler the requestState that it returned an exchange ago (MCP
 // 2026-07-28, "Multi Round-Trip Requests"). What the client brings is taken for nothing
 // else: it must have been sealed here, for this caller, this operation and these
-// arguments, not long ago. It returns what the state is bound to, "" where there is none.
-func (x *exchange) openState() (operation string, err error) {
-	var state *string
-	var arguments any
-	name := ""
+// arguments, not long ago.
+func (x *exchange) openState() error {
+	state := x.broughtState()
+	if state == nil || *state == "" {
+		return nil
+	}
+	opened, err := x.o.State.Open(x.caller, x.operation(), *state)
+	if err != nil {
+		x.outcome = "invalid_state"
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState is not valid: start again without it."}
+	}
+	*state = string(opened)
+	return nil
+}
+
+// broughtState is where a request has its state, nil for a method that has none.
+func (x *exchange) broughtState() *string {
 	switch p := x.req.GetParams().(type) {
 	case *mcp.CallToolParamsRaw:
 		if p != nil {
-			state, name, arguments = &p.RequestState, p.Name, canonical(p.Arguments)
+			return &p.RequestState
 		}
 	case *mcp.GetPromptParams:
 		if p != nil {
-			state, name, arguments = &p.RequestState, p.Name, p.Arguments
+			return &p.RequestState
 		}
 	case *mcp.ReadResourceParams:
 		if p != nil {
-			state, name = &p.RequestState, p.URI
+			return &p.RequestState
 		}
 	}
-	if state == nil {
-		return "", nil
+	return nil
+}
+
+// operation is what a state is bound to. It is worked out for the few requests that
+// have one.
+func (x *exchange) operation() string {
+	var arguments any
+	switch p := x.req.GetParams().(type) {
+	case *mcp.CallToolParamsRaw:
+		arguments = canonical(p.Arguments)
+	case *mcp.GetPromptParams:
+		arguments = p.Arguments
 	}
-	b, err := json.Marshal([]any{x.method, name, arguments}) // sorts the members of objects
+	b, err := json.Marshal([]any{x.method, x.ops[0].Name, arguments}) // sorts the members of objects
 	if err != nil {
-		return "", &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "The arguments are malformed."}
+		return x.method + "\x00" + x.ops[0].Name // no arguments that could be decoded are none
 	}
-	operation = string(b)
-	if *state == "" {
-		return operation, nil
-	}
-	opened, err := x.o.State.Open(x.caller, operation, *state)
-	if err != nil {
-		x.outcome = "invalid_state"
-		return "", &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState is not valid: start again without it."}
-	}
-	*state = string(opened)
-	return operation, nil
+	return string(b)
 }
 
 // canonical decodes arguments, so that a client may write them down in another order.
@@ -64,12 +76,12 @@ func canonical(raw json.RawMessage) any {
 // sealState seals what the handler wants back, in a copy, because a handler may return
 // the same result again. Clients of older revisions never see it: for them the SDK asks
 // itself, behind this middleware.
-func (x *exchange) sealState(result mcp.Result, operation string) mcp.Result {
+func (x *exchange) sealState(result mcp.Result) mcp.Result {
 	seal := func(state string) string {
 		if state == "" {
 			return ""
 		}
-		return x.o.State.Seal(x.caller, operation, []byte(state), x.o.StateLife)
+		return x.o.State.Seal(x.caller, x.operation(), []byte(state), x.o.StateLife)
 	}
 	switch r := result.(type) {
 	case *mcp.CallToolResult:

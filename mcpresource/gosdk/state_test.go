@@ -94,6 +94,12 @@ func TestRequestState(t *testing.T) {
 			}
 		}
 	})
+	t.Run("RS-182 for another method", func(t *testing.T) {
+		state := stateOf(t, r.retry(t, "alice-mcp", "tools/call", "asks", `"name":"asks"`, ""))
+		if got := r.retry(t, "alice-mcp", "prompts/get", "asks", `"name":"asks"`, state); got.code != -32602 {
+			t.Errorf("got %s", got.text)
+		}
+	})
 	t.Run("RS-182 it ends", func(t *testing.T) {
 		r := newRig(t, &Options{StateLife: time.Nanosecond}, asking)
 		if got := r.retry(t, "alice-mcp", "tools/call", "asks", args, stateOf(t, r.retry(t, "alice-mcp", "tools/call", "asks", args, ""))); got.code != -32602 {

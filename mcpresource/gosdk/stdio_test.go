@@ -77,6 +77,9 @@ func (p *pipe) next() string {
 		return l
 	case err := <-p.ended:
 		p.ended <- err
+		if l, ok := <-p.lines; ok { // written before
+			return l
+		}
 		p.t.Fatalf("the server ended: %v", err)
 	case <-time.After(10 * time.Second):
 		p.t.Fatal("no line came")
@@ -187,6 +190,36 @@ func TestStdioCalls(t *testing.T) {
 		p.send(modern("tools/call", `"name":"open","arguments":{}`))
 		if got := p.next(); !strings.Contains(got, "alice mcp") || !strings.Contains(got, `"resultType":"complete"`) {
 			t.Errorf("got %s", got)
+		}
+	})
+	t.Run("RS-70 RS-77 the revision is what the server answered, not what the client asked for", func(t *testing.T) {
+		for _, asked := range []string{"9.9.9", "1.0.0", "2026-07-28"} {
+			p := newPipe(t, nil)
+			p.send(strings.Replace(openOld, "2024-11-05", asked, 1))
+			if got := p.next(); !strings.Contains(got, `"protocolVersion":"2025-11-25"`) {
+				t.Errorf("%s: got %s", asked, got)
+			}
+			p.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"open","arguments":{"x":1}}}`)
+			if got := p.next(); !strings.Contains(got, `"isError":true`) {
+				t.Errorf("%s: got %s", asked, got)
+			}
+			p.send(`{"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"x://y"}}`)
+			if got := p.next(); !strings.Contains(got, "-32002") {
+				t.Errorf("%s: got %s", asked, got)
+			}
+		}
+	})
+	t.Run("RS-84 what was asked before the end of input is answered", func(t *testing.T) {
+		for range 50 { // without waiting, most are lost
+			p := newPipe(t, nil)
+			go func() {
+				_, _ = io.WriteString(p.in, openOld+"\n"+strings.Replace(callOld, "whoami", "open", 1)+"\n") // a failure shows below
+				p.in.Close()
+			}()
+			p.next()
+			if got := p.next(); !strings.Contains(got, "alice mcp") {
+				t.Fatalf("got %s", got)
+			}
 		}
 	})
 	t.Run("RS-84 it ends when its input does", func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -62,9 +63,29 @@ func (c *stdioConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 			return nil, io.EOF
 		case l := <-c.lines:
 			if err := c.accept(l); err != nil {
+				c.finish(ctx, err)
 				return nil, err
 			}
 		}
+	}
+}
+
+// lastAnswers is how long calls may go on after the end of input. A client that closes
+// the input wants the server to end, but not to lose what it has just asked.
+const lastAnswers = time.Second
+
+// finish waits for the last answers: the SDK cancels all calls when Read fails.
+func (c *stdioConn) finish(ctx context.Context, err error) {
+	if !errors.Is(err, io.EOF) {
+		return
+	}
+	late := time.NewTimer(lastAnswers)
+	defer late.Stop()
+	select {
+	case <-c.inflight.rested():
+	case <-late.C:
+	case <-c.closed:
+	case <-ctx.Done():
 	}
 }
 

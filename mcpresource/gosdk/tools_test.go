@@ -179,6 +179,29 @@ func TestToolLimits(t *testing.T) {
 			t.Errorf("got %s", got.text)
 		}
 	})
+	t.Run("RS-76 a client that is asked and says nothing", func(t *testing.T) {
+		r := newRig(t, &Options{AskTimeout: 20 * time.Millisecond}, raw("ask", string(anyObject), func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			_, err := req.Session.Elicit(ctx, &mcp.ElicitParams{Message: "?", RequestedSchema: json.RawMessage(anyObject)})
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v", err)
+			}
+			return &mcp.CallToolResult{}, nil
+		}))
+		release := make(chan struct{})
+		silent := mcp.NewClient(&mcp.Implementation{Name: "t", Version: "1"}, &mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			<-release
+			return nil, errors.New("too late")
+		}})
+		session, err := silent.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: r.URL + "/mcp", HTTPClient: r.client("alice-mcp")}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer session.Close()
+		defer close(release)
+		if _, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "ask", Arguments: map[string]any{}}); err != nil {
+			t.Error(err)
+		}
+	})
 	t.Run("RS-196 a panic ends one call and not the process", func(t *testing.T) {
 		boom := func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { panic("secret") }
 		for _, timeout := range []time.Duration{0, -1} {
