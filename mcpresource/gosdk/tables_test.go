@@ -3,6 +3,7 @@ package gosdk
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -25,6 +26,12 @@ func TestSecondCheckOfTables(t *testing.T) {
 		Policy: &mcpresource.Rules{
 			Base: []string{"mcp"}, Default: []string{"admin"}, Prompts: map[string][]string{"hello": {}},
 			Resources: map[string][]string{"file:///public/*": {}},
+		},
+		Check: func(_ context.Context, p *mcpresource.Principal, op mcpresource.Operation) error {
+			if op.Name == "file:///public/bobs" && p.Subject != "bob" {
+				return errors.New("bob keeps it in 10.0.0.7")
+			}
+			return nil
 		},
 	})
 	if err != nil {
@@ -75,6 +82,7 @@ func TestSecondCheckOfTables(t *testing.T) {
 		{"RS-195 listening to another one among them", "subscriptions/listen", `"notifications":{"resourceSubscriptions":["file:///public/a","file:///private/x"]}`, "insufficient_scope"},
 		{"RS-194 reading by another spelling", "resources/read", `"uri":"file:///public/%2E./private/x"`, "-32602"},
 		{"RS-194 listening by another spelling", "subscriptions/listen", `"notifications":{"resourceSubscriptions":["file:///public/../private/x"]}`, "-32602"},
+		{"RS-36 reading what is somebody else's", "resources/read", `"uri":"file:///public/bobs"`, `"This operation is not permitted."`},
 		{"RS-195 reading what may be read", "resources/read", `"uri":"file:///public/a"`, "reached"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
