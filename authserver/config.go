@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/metadata"
+	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -59,6 +61,19 @@ type ClientKeys interface {
 	ClientKeys(ctx context.Context, c storage.Client, kid string) ([]jose.JSONWebKey, error)
 }
 
+// Registry registers clients and finds them: Clients, Documents, ClientKeys and
+// Registration in one. dcr.Registry is the usual one.
+type Registry interface {
+	Clients
+	Documents
+	ClientKeys
+	http.Handler // answers /register and /register/{client}
+	// Attach is called once, by New, with what a registry wants to know of the server:
+	// its issuer, the scopes that can be granted and those that are by default, and the
+	// address that a request comes from.
+	Attach(issuer string, known, standard func(context.Context) oauth.Scopes, clientAddr func(*http.Request) netip.Addr)
+}
+
 // Config says what an authorization server is. Issuer, Store and SecretKeys are
 // required; every other zero value is a safe default.
 type Config struct {
@@ -73,6 +88,9 @@ type Config struct {
 	// Resources are the protected resources known from the start; more may be in
 	// the store. The first of all is the default.
 	Resources []storage.Resource
+	// Registry is the default of Clients, Documents, ClientKeys and Registration, which
+	// are for programs that want only some of them, or each from elsewhere.
+	Registry Registry
 	// Clients resolves client ids. Default: the store.
 	Clients Clients
 	// Registration answers /register (RFC 7591) and /register/{client} (RFC 7592).
@@ -185,10 +203,29 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.Tokens.RefreshGrace = max(c.Tokens.RefreshGrace, 0)
 	c.Keys.RotateEvery = max(c.Keys.RotateEvery, 0)
+	c.fromRegistry()
 	if c.Store != nil && c.Clients == nil {
 		c.Clients = c.Store
 	}
 	return c, c.validate()
+}
+
+func (c *Config) fromRegistry() {
+	if c.Registry == nil {
+		return
+	}
+	if c.Clients == nil {
+		c.Clients = c.Registry
+	}
+	if c.Documents == nil {
+		c.Documents = c.Registry
+	}
+	if c.ClientKeys == nil {
+		c.ClientKeys = c.Registry
+	}
+	if c.Registration == nil {
+		c.Registration = c.Registry
+	}
 }
 
 func (c Config) validate() error {

@@ -1,5 +1,11 @@
 // Package authserver is an OAuth 2.1 authorization server for the Model Context
-// Protocol, as an embeddable library: New builds it, Register mounts it on a mux.
+// Protocol, as an embeddable library: New builds it, Register mounts it on a mux, and
+// Serve runs it, with whatever else is on that mux, to an orderly end.
+//
+// It needs a store (storage/sqlite, storage/postgres), a master key (keys.SecretFile) and,
+// for clients that nobody has registered by hand, a Registry (dcr.New). The example below
+// is all there is to an MCP server that has its own login; examples/embedded is a whole
+// program.
 //
 // # One request, from edge to store
 //
@@ -28,6 +34,7 @@
 //	revoke.go            RFC 7009
 //	introspect.go        RFC 7662
 //	wellknown.go         RFC 8414, OpenID discovery, JWKS
+//	serve.go             listeners, timeouts, and the order in which all ends
 //
 // The state of an authorization is the authorization URL itself: login and consent
 // carry it along sealed and bound to the browser, so that nothing is stored before

@@ -56,6 +56,9 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	s.minter = &minter{issuer: c.Issuer, keys: s.keys, ttl: c.Tokens.AccessTTL, now: c.Now, statusTTL: c.Tokens.StatusTTL}
 	s.status = newStatusLists(c, s.keys)
 	s.fosite = newShell(s)
+	if c.Registry != nil {
+		c.Registry.Attach(c.Issuer, s.KnownScopes, s.DefaultScopes, c.TrustedProxies.ClientAddr)
+	}
 	return s, nil
 }
 

@@ -1,6 +1,7 @@
 package authserver
 
 import (
+	"context"
 	"errors"
 	"net/http"
 
@@ -9,6 +10,17 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
 )
+
+// SetupLink makes a new one-time link, good for an hour, by which the first administrator
+// is made, and makes earlier ones invalid. It is "" when there is one already. Show it to
+// the operator alone: whoever opens it first runs the server.
+func (s *Server) SetupLink(ctx context.Context) (link string, err error) {
+	link, _, err = s.users.SetupLink(ctx, s.cfg.Issuer)
+	if errors.Is(err, users.ErrExists) {
+		return "", nil
+	}
+	return link, err
+}
 
 // handleSetup serves GET and POST /setup, by which the first administrator is made
 // with the one-time token of the setup link. Once there is one it is 404 for ever.

@@ -30,7 +30,11 @@ type origin struct {
 }
 
 func (r *Registry) origin(req *http.Request) origin {
-	network, shared := r.limiter.network(r.cfg.ClientAddr(req))
+	addr := r.cfg.ClientAddr
+	if addr == nil {
+		addr = peer
+	}
+	network, shared := r.limiter.network(addr(req))
 	return origin{network: network, shared: shared, userAgent: truncate(req.UserAgent(), maxTextLength)}
 }
 

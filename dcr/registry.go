@@ -87,9 +87,6 @@ func New(c Config) (*Registry, error) {
 	if c.Redirects.PrivateUseSchemes == nil {
 		c.Redirects.PrivateUseSchemes = slices.Clone(oauth.DesktopSchemes)
 	}
-	if c.ClientAddr == nil {
-		c.ClientAddr = peer
-	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -109,6 +106,25 @@ func New(c Config) (*Registry, error) {
 		cfg: c, sealer: sealer, static: static, clients: newCache(c.Now), limiter: newLimiter(c.Limits, c.Now),
 		docs: newDocuments(c.Documents, c.Redirects, fetch, c.Now), keys: newKeySets(fetch, c.Now), vouched: newKeySets(fetch, c.Now),
 	}, nil
+}
+
+// Attach tells the registry of the authorization server that it belongs to: its issuer,
+// which scopes it knows and grants by default, and where requests come from. Each counts
+// only where Config is silent. authserver.New calls it, before anything is served; where
+// a Config says it all, nobody need.
+func (r *Registry) Attach(issuer string, known, standard func(context.Context) oauth.Scopes, clientAddr func(*http.Request) netip.Addr) {
+	if r.cfg.Endpoint == "" && !r.cfg.Disabled {
+		r.cfg.Endpoint = issuer + "/register"
+	}
+	if r.cfg.KnownScopes == nil {
+		r.cfg.KnownScopes = known
+	}
+	if r.cfg.DefaultScopes == nil {
+		r.cfg.DefaultScopes = standard
+	}
+	if r.cfg.ClientAddr == nil {
+		r.cfg.ClientAddr = clientAddr
+	}
 }
 
 // Client resolves a client id: a stored row first, else the sealed id itself.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests need and this machine lacks: PostgreSQL, PgBouncer and
-# Chromium from Debian packages, Node 22, the clients and an OpenID provider from npm, and Dex from
-# Go modules. It may do so as root on Debian and Ubuntu; elsewhere it names the command,
+# Chromium from Debian packages, Node 22, the clients and an OpenID provider from npm, and Dex and
+# mcp-go from Go modules. It may do so as root on Debian and Ubuntu; elsewhere it names the command,
 # and the tests that need it are skipped. With CI=true nothing is skipped, so a missing
 # part is a failure.
 set -uo pipefail
@@ -37,6 +37,13 @@ fi
 # Dex, as pinned by a module of its own: compiled here, so that no test waits for it.
 if ! "${GO:-go}" build -C test/dex -o /dev/null .; then
   echo "missing: Dex (with access to Go modules: go build -C test/dex -o /dev/null .)" >&2
+  [ "${CI:-}" = true ] && exit 1
+fi
+
+# The example with another MCP SDK, a module of its own too, and that SDK's fixture for the suites.
+if ! "${GO:-go}" build -C examples/mcp-go -o /dev/null . ||
+  ! "${GO:-go}" build -C examples/mcp-go -o /dev/null github.com/mark3labs/mcp-go/examples/conformance; then
+  echo "missing: mcp-go (with access to Go modules: go build -C examples/mcp-go -o /dev/null .)" >&2
   [ "${CI:-}" = true ] && exit 1
 fi
 exit 0

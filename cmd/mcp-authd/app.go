@@ -2,12 +2,8 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -166,87 +162,35 @@ func (a *app) loadKeys() error {
 			primary = strings.TrimSpace(string(b))
 		}
 	}
-	if primary == "" {
-		if a.config.Postgres() {
-			return errors.New("no secret key: with PostgreSQL set secret_key (or MCP_AUTHD_SECRET_KEY_FILE) to the same value on every replica; make one with: openssl rand -base64 32")
-		}
-		var err error
-		if primary, err = keptKey(filepath.Join(a.config.DataDir, keyFile)); err != nil {
+	switch {
+	case primary != "":
+		if err := a.addKey("secret_key", primary); err != nil {
 			return err
 		}
-	}
-	for i, s := range append([]config.Secret{config.Secret(primary)}, a.config.SecretKeyOld...) {
-		k, err := decodeKey(string(s))
+	case a.config.Postgres():
+		return errors.New("no secret key: with PostgreSQL set secret_key (or MCP_AUTHD_SECRET_KEY_FILE) to the same value on every replica; make one with: openssl rand -base64 32")
+	default:
+		kept, err := secrets.KeptKey(filepath.Join(a.config.DataDir, keyFile))
 		if err != nil {
-			name := "secret_key"
-			if i > 0 {
-				name = fmt.Sprintf("secret_key_old[%d]", i-1)
-			}
-			return fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%w; choose another directory with --data", err)
 		}
-		a.keys = append(a.keys, k)
+		a.keys = append(a.keys, kept)
+	}
+	for i, old := range a.config.SecretKeyOld {
+		if err := a.addKey(fmt.Sprintf("secret_key_old[%d]", i), string(old)); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// keptKey reads the key file, or makes it. Of two processes that start at once the one
-// that creates the file decides; a half-written file is never seen, because it gets
-// its name when it is complete.
-func keptKey(path string) (string, error) {
-	b, err := os.ReadFile(path)
-	if err == nil {
-		return strings.TrimSpace(string(b)), nil
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("the secret key cannot be read: %w", err)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", fmt.Errorf("the data directory cannot be made: %w; choose another with --data", err)
-	}
-	var raw [secrets.KeySize]byte
-	rand.Read(raw[:])
-	if err := writeOnce(path, base64.StdEncoding.EncodeToString(raw[:])+"\n"); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", fmt.Errorf("the secret key cannot be stored: %w; choose another directory with --data", err)
-	}
-	if b, err = os.ReadFile(path); err != nil {
-		return "", fmt.Errorf("the secret key cannot be read: %w", err)
-	}
-	return strings.TrimSpace(string(b)), nil
-}
-
-// writeOnce creates a private file with its whole content, durably, or fails with
-// fs.ErrExist.
-func writeOnce(path, content string) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
+func (a *app) addKey(name, text string) error {
+	k, err := secrets.ParseKey(text)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	defer os.Remove(f.Name())
-	if _, err := f.WriteString(content); err != nil {
-		f.Close()
-		return err
-	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Link(f.Name(), path)
-}
-
-// decodeKey accepts base64 (standard or URL), hex, or 32 and more raw bytes.
-func decodeKey(s string) ([]byte, error) {
-	s = strings.TrimSpace(s)
-	for _, decode := range []func(string) ([]byte, error){
-		hex.DecodeString, base64.StdEncoding.DecodeString, base64.RawStdEncoding.DecodeString,
-		base64.URLEncoding.DecodeString, base64.RawURLEncoding.DecodeString,
-	} {
-		if b, err := decode(s); err == nil && len(b) >= secrets.KeySize {
-			return b, nil
-		}
-	}
-	if len(s) >= secrets.KeySize {
-		return []byte(s), nil
-	}
-	return nil, fmt.Errorf("a secret key has at least %d bytes, as base64 or hex; make one with: openssl rand -base64 32", secrets.KeySize)
+	a.keys = append(a.keys, k)
+	return nil
 }
 
 func lookup(environ []string, name string) string {

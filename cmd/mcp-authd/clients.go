@@ -166,7 +166,7 @@ func newClientShow(s std) *cobra.Command {
 	return storeCommand(s, &cobra.Command{
 		Use: "show ID", Short: "Show one client as JSON", Example: "  mcp-authd client show mcp_...", Args: cobra.ExactArgs(1),
 	}, nil, func(c *cobra.Command, a *app, args []string) error {
-		registry, err := a.newRegistry(nil)
+		registry, err := a.newRegistry()
 		if err != nil {
 			return err
 		}

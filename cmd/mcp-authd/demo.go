@@ -143,7 +143,7 @@ func demoUser(ctx context.Context, u *users.Users, data string) (password string
 		password = strings.TrimSpace(string(b))
 	case errors.Is(err, fs.ErrNotExist):
 		password = secrets.Token("")[:16]
-		if err := writeOnce(path, password+"\n"); err != nil {
+		if err := secrets.WriteOnce(path, password+"\n"); err != nil {
 			return "", err
 		}
 	default:

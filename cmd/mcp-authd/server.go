@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -30,10 +29,7 @@ type migrating interface {
 
 // newServer wires the authorization server from the configuration.
 func (a *app) newServer(ctx context.Context) (*authserver.Server, error) {
-	// The registry echoes only scopes that the server knows, and the server resolves
-	// clients by the registry: the one that is made second is filled in when it is.
-	var as *authserver.Server
-	registry, err := a.newRegistry(func() scopeCatalogue { return as })
+	registry, err := a.newRegistry()
 	if err != nil {
 		return nil, err
 	}
@@ -59,8 +55,12 @@ func (a *app) newServer(ctx context.Context) (*authserver.Server, error) {
 	if err := a.delegate(&cfg); err != nil {
 		return nil, err
 	}
-	as, err = authserver.New(ctx, cfg)
-	return as, err
+	as, err := authserver.New(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	registry.Attach(as.Issuer(), as.KnownScopes, as.DefaultScopes, cfg.TrustedProxies.ClientAddr)
+	return as, nil
 }
 
 // orNone makes a duration that was configured as none what it is to packages for which
@@ -72,14 +72,8 @@ func orNone(d config.Duration) time.Duration {
 	return time.Duration(d)
 }
 
-// scopeCatalogue knows the scopes that there are.
-type scopeCatalogue interface {
-	KnownScopes(ctx context.Context) oauth.Scopes
-	DefaultScopes(ctx context.Context) oauth.Scopes
-}
-
-// newRegistry wires the registry; scopes may be nil for whoever only looks clients up.
-func (a *app) newRegistry(scopes func() scopeCatalogue) (*dcr.Registry, error) {
+// newRegistry makes the registry; the server that it belongs to is attached to it.
+func (a *app) newRegistry() (*dcr.Registry, error) {
 	r := a.config.Registration
 	schemes := r.PrivateUseSchemes
 	if schemes == nil {
@@ -95,20 +89,11 @@ func (a *app) newRegistry(scopes func() scopeCatalogue) (*dcr.Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	proxies := authserver.TrustedProxies(a.config.Proxies())
-	c := dcr.Config{
-		Store: a.store, SecretKeys: a.keys, Disabled: !r.Enabled, ClientAddr: proxies.ClientAddr,
+	return dcr.New(dcr.Config{
+		Store: a.store, SecretKeys: a.keys, Disabled: !r.Enabled,
 		Redirects: oauth.RedirectPolicy{PrivateUseSchemes: schemes, DottedSchemes: r.DottedSchemes}, Clients: clients,
 		Limits: r.Limits(), Documents: r.Documents(), MachineClients: r.MachineClients, Audit: a.audit, Logger: a.log,
-	}
-	if scopes != nil {
-		c.KnownScopes = func(ctx context.Context) oauth.Scopes { return scopes().KnownScopes(ctx) }
-		c.DefaultScopes = func(ctx context.Context) oauth.Scopes { return scopes().DefaultScopes(ctx) }
-	}
-	if r.Enabled {
-		c.Endpoint = a.config.Issuer + "/register"
-	}
-	return dcr.New(c)
+	})
 }
 
 // configuredClients are the clients of the configuration.
@@ -158,11 +143,6 @@ func cause(err error) string {
 	return err.Error()
 }
 
-const (
-	drainTime  = 500 * time.Millisecond // for load balancers to see /readyz turn red
-	finishTime = 20 * time.Second       // for open requests
-)
-
 // settleMemory trades memory that is there for less work: what lives is a few megabytes, so
 // collecting at its double, as Go does by default, is collecting all the time. A burst of
 // sign-ins takes 19 MiB for each password that is hashed; beyond the limit it is collected
@@ -181,49 +161,16 @@ func settleMemory() {
 // finish, and nil is returned.
 func (a *app) serveAll(ctx context.Context, as *authserver.Server, listeners ...listener) error {
 	settleMemory()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	go as.Run(ctx)
-	defer a.runDelegation(ctx)()
-	requests, abort := context.WithCancel(context.WithoutCancel(ctx))
-	defer abort()
-	var servers []*http.Server
+	ctx, cancel := context.WithCancel(ctx)
+	settle := a.runDelegation(ctx)
+	var sites []authserver.Site
 	for _, l := range listeners {
-		s := &http.Server{
-			Handler: l.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
-			BaseContext: func(net.Listener) context.Context { return requests },
-			ErrorLog:    slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
-		}
-		servers = append(servers, s)
-		go func() {
-			var err error
-			if l.cert != nil {
-				s.TLSConfig = &tls.Config{Certificates: []tls.Certificate{*l.cert}, MinVersion: tls.VersionTLS12}
-				err = s.ServeTLS(l, "", "")
-			} else {
-				err = s.Serve(l)
-			}
-			if !errors.Is(err, http.ErrServerClosed) {
-				cancel(err)
-			}
-		}()
+		sites = append(sites, authserver.Site{Listener: l.Listener, Handler: l.handler, Certificate: l.cert})
 	}
-	<-ctx.Done()
-	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
-		return err
-	}
-	a.log.Info("stopping")
-	as.Drain()
-	time.Sleep(drainTime)
-	// Streams of MCP servers last as long as their clients like; end them, then wait.
-	time.AfterFunc(time.Second, abort)
-	done, stop := context.WithTimeout(context.Background(), finishTime)
-	defer stop()
-	var errs []error
-	for _, s := range servers {
-		errs = append(errs, s.Shutdown(done))
-	}
-	return errors.Join(errs...)
+	err := as.Serve(ctx, sites...)
+	cancel()
+	settle()
+	return err
 }
 
 func (a *app) certificate() (*tls.Certificate, error) {

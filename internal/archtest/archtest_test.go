@@ -49,6 +49,10 @@ var rules = []struct {
 		{path: "keys", foreign: []string{"github.com/go-jose/go-jose/v3", "github.com/go-jose/go-jose/v4"}},
 		{path: "authserver", foreign: []string{"github.com/ory/fosite"}},
 	}}, 2},
+	{"examples import nothing internal", openExamples, module{packages: []pkg{
+		{path: "examples/embedded", ours: []string{"internal/users", "storage/internal/column", "authserver"}},
+		{path: "cmd/mcp-authd", ours: []string{"internal/users"}},
+	}}, 2},
 	{"no cgo", noCgo, module{packages: []pkg{{path: "storage/sqlite", cgo: true}}}, 1},
 	{"no package util, common, helpers, types or models", namedPackages, module{packages: []pkg{
 		{path: "internal/util", name: "util"}, {path: "x", name: "helpers"}, {path: "oauth", name: "oauth"},

@@ -197,6 +197,18 @@ func libraryOwners(m module) (bad []string) {
 	return bad
 }
 
+// openExamples: an example shows what everybody can import.
+func openExamples(m module) (bad []string) {
+	for _, p := range m.packages {
+		for _, i := range p.ours {
+			if within(p.path, "examples") && (within(i, "internal") || strings.Contains(i, "/internal/")) {
+				bad = append(bad, fmt.Sprintf("%s imports %s", p.path, i))
+			}
+		}
+	}
+	return bad
+}
+
 // noCgo: one static binary, cross-compiled.
 func noCgo(m module) (bad []string) {
 	for _, p := range m.packages {

@@ -20,7 +20,8 @@ type Person struct {
 	Decision string
 	Pages    []string // what was shown, for tests that look
 
-	browser *http.Client
+	browser    *http.Client
+	setupToken string
 }
 
 // Person returns the demo user with a fresh browser.
@@ -79,6 +80,23 @@ func (p *Person) Visit(authorizeURL string) (*url.URL, error) {
 	return nil, errNoWay
 }
 
+// SetUp opens a setup link and makes the account of the person.
+func (p *Person) SetUp(link string) error {
+	at, err := url.Parse(link)
+	if err != nil {
+		return err
+	}
+	p.setupToken = strings.TrimPrefix(at.Fragment, "token=") // by which the script of the page fills the field
+	at.Fragment = ""
+	_, body, err := p.get(at)
+	if err != nil {
+		return err
+	}
+	_, body, err = p.submit(at, body)
+	p.Pages = append(p.Pages, body)
+	return err
+}
+
 // submit fills the first form of a page.
 func (p *Person) submit(at *url.URL, body string) (*http.Response, string, error) {
 	form := formTag.FindString(body)
@@ -99,6 +117,9 @@ func (p *Person) submit(at *url.URL, body string) (*http.Response, string, error
 	if values.Has("password") {
 		values.Set("username", p.Username)
 		values.Set("password", p.Password)
+		if values.Has("token") {
+			values.Set("token", p.setupToken)
+		}
 	} else {
 		values.Set("decision", p.Decision)
 	}

@@ -1,0 +1,184 @@
+package authserver_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/dcr"
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+)
+
+// An authorization server and the MCP server that it is for, in one program on one origin.
+func Example() {
+	ctx := context.Background()
+	const base = "http://localhost:8080"
+	store, _ := sqlite.Open(ctx, ":memory:", sqlite.Options{}) // yours: a file, or storage/postgres
+	defer store.Close()
+	secret := bytes.Repeat([]byte{7}, 32) // yours: keys.SecretFile
+	registry, _ := dcr.New(dcr.Config{Store: store, SecretKeys: [][]byte{secret}})
+	as, err := authserver.New(ctx, authserver.Config{
+		Issuer: base, Store: store, SecretKeys: [][]byte{secret}, Registry: registry,
+		Resources: []storage.Resource{{URI: base + "/mcp", Name: "Notes", Scopes: []storage.ScopeText{
+			{Name: "mcp", Description: "read your notes", Default: true},
+		}}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	guard, _ := mcpresource.New(mcpresource.Config{
+		Resource: base + "/mcp", AuthorizationServers: []string{base}, Validator: mcpresource.Local(as),
+		Policy: &mcpresource.Rules{Base: []string{"mcp"}},
+	})
+	mux := http.NewServeMux()
+	as.Register(mux)
+	guard.Register(mux, http.NotFoundHandler()) // yours: an MCP server
+	// yours: as.Serve(ctx, authserver.Site{Address: "127.0.0.1:8080", Handler: mux})
+
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, httptest.NewRequest("POST", base+"/mcp", nil))
+	fmt.Println(w.Code, w.Header().Get("WWW-Authenticate"))
+	// Output:
+	// 401 Bearer scope="mcp", resource_metadata="http://localhost:8080/.well-known/oauth-protected-resource/mcp"
+}
+
+// embedded is a server with a registry in one field.
+func embedded(t *testing.T) (*authserver.Server, *sqlite.Store) {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	secret := [][]byte{bytes.Repeat([]byte{7}, 32)}
+	registry, err := dcr.New(dcr.Config{Store: store, SecretKeys: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	as, err := authserver.New(t.Context(), authserver.Config{
+		Issuer: "https://auth.example.com", Store: store, SecretKeys: secret, Registry: registry,
+		Resources: []storage.Resource{{URI: "https://mcp.example.com/mcp", Name: "M", Scopes: []storage.ScopeText{{Name: "mcp", Default: true}, {Name: "more"}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return as, store
+}
+
+func TestRegistryInOneField(t *testing.T) {
+	as, _ := embedded(t)
+	register := func(body string) map[string]any {
+		t.Helper()
+		r := httptest.NewRequest("POST", "https://auth.example.com/register", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		as.Handler().ServeHTTP(w, r)
+		var out map[string]any
+		if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil || w.Code != http.StatusCreated {
+			t.Fatalf("got %d %s, %v", w.Code, w.Body, err)
+		}
+		return out
+	}
+	t.Run("AS-131 registration is offered, managed below the issuer, and knows the scopes", func(t *testing.T) {
+		got := register(`{"redirect_uris":["http://127.0.0.1/cb"],"scope":"more unheard-of"}`)
+		at, _ := got["registration_client_uri"].(string)
+		if got["scope"] != "more" || !strings.HasPrefix(at, "https://auth.example.com/register/") {
+			t.Errorf("got %v", got)
+		}
+	})
+	t.Run("AS-131 who asks for no scope is told the default ones", func(t *testing.T) {
+		if got := register(`{"redirect_uris":["http://127.0.0.1/cb"]}`); got["scope"] != "mcp" {
+			t.Errorf("got %v", got["scope"])
+		}
+	})
+	t.Run("AS-151 documents and their keys are advertised", func(t *testing.T) {
+		w := httptest.NewRecorder()
+		as.Handler().ServeHTTP(w, httptest.NewRequest("GET", "https://auth.example.com/.well-known/oauth-authorization-server", nil))
+		for _, want := range []string{`"client_id_metadata_document_supported":true`, `"private_key_jwt"`, `"registration_endpoint":"https://auth.example.com/register"`} {
+			if !strings.Contains(strings.ReplaceAll(w.Body.String(), " ", ""), want) {
+				t.Errorf("no %s in %s", want, w.Body)
+			}
+		}
+	})
+}
+
+func TestSetupLink(t *testing.T) {
+	as, _ := embedded(t)
+	link, err := as.SetupLink(t.Context())
+	if err != nil || !strings.HasPrefix(link, "https://auth.example.com/setup#token=") {
+		t.Fatalf("got %q, %v", link, err)
+	}
+	if _, err := as.Users().Create(t.Context(), "ada", "a few words in a row", true); err != nil {
+		t.Fatal(err)
+	}
+	if link, err := as.SetupLink(t.Context()); link != "" || err != nil {
+		t.Errorf("with an administrator: got %q, %v", link, err)
+	}
+}
+
+func TestServe(t *testing.T) {
+	as, _ := embedded(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := "http://" + l.Addr().String()
+	t.Run("an address that is taken is an error", func(t *testing.T) {
+		if err := as.Serve(t.Context(), authserver.Site{Address: l.Addr().String()}); err == nil {
+			t.Error("got none")
+		}
+	})
+	mux := http.NewServeMux()
+	as.Register(mux)
+	mux.HandleFunc("GET /stream", func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).Flush() // the test would not go on
+		<-r.Context().Done()
+	})
+	polite := make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- as.Serve(ctx, authserver.Site{Listener: l, Handler: mux, Ending: func(context.Context) error { close(polite); return nil }})
+	}()
+	stream, err := http.Get(base + "/stream")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+	t.Run("the end is orderly: red, polite, and with open streams", func(t *testing.T) {
+		stop()
+		for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+			resp, err := http.Get(base + "/readyz")
+			if err != nil || time.Now().After(end) {
+				t.Fatalf("readiness never turned red: %v", err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusServiceUnavailable {
+				break
+			}
+		}
+		if _, err := io.ReadAll(stream.Body); err != nil {
+			t.Errorf("the stream: %v", err)
+		}
+		if err := <-ended; err != nil {
+			t.Errorf("got %v", err)
+		}
+		select {
+		case <-polite:
+		default:
+			t.Error("Ending was not called")
+		}
+	})
+}

@@ -1,0 +1,120 @@
+package authserver
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Site is one address that Serve serves.
+type Site struct {
+	// Address is where to listen, such as "127.0.0.1:8080". With a Listener it is not used.
+	Address  string
+	Listener net.Listener
+	// Handler is what is served. Default: Server.Handler.
+	Handler http.Handler
+	// Certificate makes it https. Without one it should be on loopback, or behind a proxy
+	// that terminates TLS.
+	Certificate *tls.Certificate
+	// Ending is called when the end has begun, to close streams politely before they are
+	// cut: gosdk.Adapter.Close is one.
+	Ending func(context.Context) error
+}
+
+const (
+	drainTime  = 500 * time.Millisecond // for load balancers to see /readyz turn red
+	politeTime = time.Second            // for streams to be closed, before they are cut
+	finishTime = 20 * time.Second       // for open requests
+)
+
+// Serve serves sites, with the housekeeping of Run, until ctx ends; then readiness turns
+// red, streams are ended, open requests finish, and nil is returned. Programs with an
+// http.Server of their own need none of it: they call Register, Run and Drain.
+func (s *Server) Serve(ctx context.Context, sites ...Site) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	requests, abort := context.WithCancel(context.WithoutCancel(ctx))
+	defer abort()
+	var servers []*http.Server
+	for _, site := range sites {
+		l, err := site.listen(ctx)
+		if err != nil {
+			return err // abort ends what others began
+		}
+		defer l.Close()
+		h := s.httpServer(site, requests)
+		servers = append(servers, h)
+		go func() {
+			if err := site.serve(h, l); !errors.Is(err, http.ErrServerClosed) {
+				cancel(err)
+			}
+		}()
+	}
+	go s.Run(ctx)
+	<-ctx.Done()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	s.log.Info("stopping")
+	s.Drain()
+	time.Sleep(drainTime)
+	return end(sites, servers, abort)
+}
+
+// httpServer has limits for requests, and none for responses: streams of MCP servers last
+// as long as their clients like.
+func (s *Server) httpServer(site Site, requests context.Context) *http.Server {
+	h := site.Handler
+	if h == nil {
+		h = s.Handler()
+	}
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
+		BaseContext: func(net.Listener) context.Context { return requests },
+		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+}
+
+func (site Site) listen(ctx context.Context) (net.Listener, error) {
+	if site.Listener != nil {
+		return site.Listener, nil
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", site.Address)
+	if err != nil {
+		return nil, fmt.Errorf("authserver: %w", err)
+	}
+	return l, nil
+}
+
+func (site Site) serve(h *http.Server, l net.Listener) error {
+	if site.Certificate == nil {
+		return h.Serve(l)
+	}
+	h.TLSConfig = &tls.Config{Certificates: []tls.Certificate{*site.Certificate}, MinVersion: tls.VersionTLS12}
+	return h.ServeTLS(l, "", "")
+}
+
+// end closes streams, cuts those that stay, and waits for the other requests.
+func end(sites []Site, servers []*http.Server, abort func()) error {
+	time.AfterFunc(politeTime, abort)
+	ctx, stop := context.WithTimeout(context.Background(), finishTime)
+	defer stop()
+	var errs []error
+	for _, site := range sites {
+		if site.Ending == nil {
+			continue
+		}
+		polite, done := context.WithTimeout(ctx, politeTime)
+		_ = site.Ending(polite) // what it did not end is cut
+		done()
+	}
+	for _, h := range servers {
+		errs = append(errs, h.Shutdown(ctx))
+	}
+	return errors.Join(errs...)
+}

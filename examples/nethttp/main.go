@@ -1,0 +1,73 @@
+// Command nethttp is an MCP server with no SDK at all, behind a guard of package
+// mcpresource: whatever is an http.Handler can be protected like this.
+//
+//	mcp-authd resource add http://127.0.0.1:8080/mcp --scope mcp
+//	go run . -listen 127.0.0.1:8080 -issuer http://localhost:8414
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"log"
+	"net/http"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+)
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:8080", "address to listen on")
+	issuer := flag.String("issuer", "http://localhost:8414", "authorization server")
+	flag.Parse()
+
+	v, err := mcpresource.Discover(context.Background(), *issuer, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	guard, err := mcpresource.New(mcpresource.Config{
+		Resource: "http://" + *listen + "/mcp", AuthorizationServers: []string{*issuer}, Validator: v,
+		Policy: &mcpresource.Rules{Base: []string{"mcp"}, Tools: map[string][]string{"delete_*": {"admin"}}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	guard.Register(mux, http.HandlerFunc(serveMCP)) // yours
+	srv := &http.Server{Addr: *listen, Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	log.Fatal(srv.ListenAndServe())
+}
+
+// serveMCP is the smallest MCP server there is: one tool, no sessions, no streams.
+func serveMCP(w http.ResponseWriter, r *http.Request) {
+	var call struct {
+		ID     json.RawMessage
+		Method string
+		Params struct{ Name, ProtocolVersion string }
+	}
+	if r.Method != http.MethodPost {
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	if err := json.NewDecoder(r.Body).Decode(&call); err != nil || call.ID == nil {
+		w.WriteHeader(http.StatusAccepted) // a notification; the guard has refused what is no JSON
+		return
+	}
+	caller, _ := mcpresource.FromContext(r.Context()) // the guard lets nobody in without one
+	answer := map[string]any{"jsonrpc": "2.0", "id": call.ID}
+	switch call.Method + " " + call.Params.Name {
+	case "initialize ":
+		answer["result"] = map[string]any{
+			"protocolVersion": call.Params.ProtocolVersion, "capabilities": map[string]any{"tools": map[string]any{}},
+			"serverInfo": map[string]any{"name": "smallest", "version": "1.0.0"},
+		}
+	case "tools/list ":
+		answer["result"] = map[string]any{"tools": []any{map[string]any{"name": "whoami", "inputSchema": map[string]any{"type": "object"}}}}
+	case "tools/call whoami":
+		answer["result"] = map[string]any{"content": []any{map[string]any{"type": "text", "text": caller.Subject}}}
+	default:
+		answer["error"] = map[string]any{"code": -32601, "message": "Method not found."}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer) // fails when the client has gone
+}

@@ -1,0 +1,81 @@
+package secrets
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// KeptKey reads the master key at path, or makes it there. Of two processes that start at
+// once the one that creates the file decides; a half-written file is never seen, because
+// it gets its name when it is complete.
+func KeptKey(path string) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if text, err = makeKey(path); err != nil {
+			return nil, err
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the secret key cannot be read: %w", err)
+	}
+	key, err := ParseKey(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return key, nil
+}
+
+func makeKey(path string) ([]byte, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("the data directory cannot be made: %w", err)
+	}
+	var raw [KeySize]byte
+	rand.Read(raw[:])
+	err := WriteOnce(path, base64.StdEncoding.EncodeToString(raw[:])+"\n")
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("the secret key cannot be stored: %w", err)
+	}
+	return os.ReadFile(path) // of whoever came first
+}
+
+// ParseKey reads a master key: base64 (standard or URL), hex, or 32 and more raw bytes.
+func ParseKey(s string) ([]byte, error) {
+	s = strings.TrimSpace(s)
+	for _, decode := range []func(string) ([]byte, error){
+		hex.DecodeString, base64.StdEncoding.DecodeString, base64.RawStdEncoding.DecodeString,
+		base64.URLEncoding.DecodeString, base64.RawURLEncoding.DecodeString,
+	} {
+		if b, err := decode(s); err == nil && len(b) >= KeySize {
+			return b, nil
+		}
+	}
+	if len(s) >= KeySize {
+		return []byte(s), nil
+	}
+	return nil, fmt.Errorf("a secret key has at least %d bytes, as base64 or hex; make one with: openssl rand -base64 32", KeySize)
+}
+
+// WriteOnce creates a private file with its whole content, durably, or fails with
+// fs.ErrExist.
+func WriteOnce(path, content string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	if _, err := f.WriteString(content); err != nil {
+		f.Close()
+		return err
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Link(f.Name(), path)
+}
