@@ -134,8 +134,8 @@ func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
 	return nil
 }
 
-// meant checks what no validator is trusted with: who issued the token, for whom, and
-// until when. A token for another server is 401 and not 403 (OAuth 2.1 §5.3.2).
+// meant checks what no validator is trusted with: who issued the token, to whom, for what
+// server, and until when. A token for another server is 401 and not 403 (OAuth 2.1 §5.3.2).
 func (g *Guard) meant(p *Principal) error {
 	now := g.c.Now()
 	switch {
@@ -145,6 +145,10 @@ func (g *Guard) meant(p *Principal) error {
 		return invalid("for another resource")
 	case p.ExpiresAt.IsZero() || !now.Before(p.ExpiresAt.Add(g.c.ClockSkew)):
 		return invalid("expired")
+	case p.Subject == "" && p.ClientID == "":
+		return invalid("nobody's: all such callers would be one")
+	case strings.IndexByte(p.Subject, 0) >= 0 || strings.IndexByte(p.ClientID, 0) >= 0:
+		return invalid("a name that could be two callers, see Key")
 	}
 	return nil
 }
