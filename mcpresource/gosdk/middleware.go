@@ -89,7 +89,10 @@ func (x *exchange) serve(ctx context.Context) (mcp.Result, error) {
 		filter(ctx, x.guard, result)
 	}
 	private(result)
-	return x.sealState(x.clean(result)), nil
+	if result, err = x.clean(result); err != nil {
+		return nil, err
+	}
+	return x.sealState(result), nil
 }
 
 // admit is everything that is decided before the handler.

@@ -301,3 +301,36 @@ func TestAuditOfBadInput(t *testing.T) {
 		t.Errorf("SP-28 the audit holds arguments that nobody asked for: %+v", said)
 	}
 }
+
+// TestOutputEverywhere: what is shown or counts is not in the text of tools alone.
+func TestOutputEverywhere(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	prompt := func(name, description, text string) func(*mcp.Server) {
+		return func(s *mcp.Server) {
+			s.AddPrompt(&mcp.Prompt{Name: name}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+				return &mcp.GetPromptResult{Description: description, Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: text}}}}, nil
+			})
+		}
+	}
+	tool := func(name string, result *mcp.CallToolResult) func(*mcp.Server) {
+		return raw(name, string(anyObject), func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return result, nil })
+	}
+	r := newRig(t, &Options{MaxResult: 1000}, prompt("long", "", long), prompt("escape", "\x1b[2Jfine", "x"),
+		tool("names", &mcp.CallToolResult{StructuredContent: map[string]any{"\x1b[2Jname": 1}}),
+		tool("links", &mcp.CallToolResult{Content: []mcp.Content{&mcp.ResourceLink{URI: "x://" + long, Name: "x"}}}))
+	get := func(name string) string {
+		return r.ask(t, "alice-mcp", ask{body: modern("prompts/get", `"name":"`+name+`"`), headers: hdr("Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "prompts/get", "Mcp-Name", name)}).text
+	}
+	for name, tt := range map[string]struct{ got, want string }{
+		"RS-193 a prompt that is too large":       {get("long"), "5000 bytes"},
+		"RS-193 what describes a prompt":          {get("escape"), `"description":"fine"`},
+		"RS-192 the names in structured content":  {r.call(t, "alice-mcp", "names", `{}`).text, `{"name":1}`},
+		"RS-192 links count by what they consist": {r.call(t, "alice-mcp", "links", `{}`).text, "5005 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !strings.Contains(tt.got, tt.want) || len(tt.got) > 2000 {
+				t.Errorf("got %s", tt.got)
+			}
+		})
+	}
+}
