@@ -126,8 +126,8 @@ func (g *Guard) covered(ctx context.Context, op Operation) (*Principal, error) {
 
 // Recheck is Authorize for work that goes on after its request, as a task does: it
 // judges the token again as well, and the caller in ctx has to be the one who began.
-// Its errors are those of Authorize, and such that wrap ErrInvalidToken or
-// ErrUnavailable.
+// What the token may do now counts. Its errors are those of Authorize, and such that
+// wrap ErrInvalidToken or ErrUnavailable.
 func (g *Guard) Recheck(ctx context.Context, op Operation) error {
 	p, ok := FromContext(ctx)
 	if !ok {
@@ -137,11 +137,30 @@ func (g *Guard) Recheck(ctx context.Context, op Operation) error {
 		return err
 	}
 	if p.again != nil {
-		if err := p.again(ctx); err != nil {
+		now, err := p.again(ctx)
+		if err == nil {
+			err = g.same(p, now)
+		}
+		if err != nil {
 			return judged(err)
 		}
+		own := *p // with what only the request has
+		own.Scopes, own.ExpiresAt, own.Claims = now.Scopes, now.ExpiresAt, now.Claims
+		ctx = NewContext(ctx, &own)
 	}
 	return g.Authorize(ctx, op)
+}
+
+// same returns nil when the token still says what it has said, but for scopes and times,
+// which a server that is asked about it may have changed.
+func (g *Guard) same(p, now *Principal) error {
+	switch {
+	case now == nil:
+		return ErrUnavailable
+	case now.Key() != p.Key() || now.Thumbprint != p.Thumbprint:
+		return invalid("somebody else's by now")
+	}
+	return g.meant(now)
 }
 
 // judged is the error of a validator; what is no verdict is an outage.

@@ -2,6 +2,7 @@ package mcpresource
 
 import (
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -33,4 +34,27 @@ func leave(r *http.Request) {
 	if r.Body != nil {
 		_ = r.Body.Close() // whatever remains, the server closes the connection
 	}
+}
+
+// isPlainText reports whether the body is for every server the text that is judged here.
+// In another charset the same bytes are another message: to a server that goes by the
+// header, as those with body-parser do, "+ACI-" in UTF-7 is a quote. JSON is UTF-8 (RFC 8259
+// §8.1). What follows a semicolon is looked at wherever it stands, because parsers
+// differ about quotes and repeated parameters.
+func isPlainText(h http.Header) bool {
+	for _, e := range h.Values("Content-Encoding") {
+		if e = strings.TrimSpace(e); e != "" && !strings.EqualFold(e, "identity") {
+			return false
+		}
+	}
+	for _, t := range h.Values("Content-Type") {
+		_, parameters, _ := strings.Cut(t, ";")
+		for parameter := range strings.SplitSeq(parameters, ";") {
+			name, value, _ := strings.Cut(strings.ToLower(parameter), "=")
+			if value = strings.Trim(value, " \t\""); strings.Contains(name, "charset") && value != "utf-8" && value != "utf8" {
+				return false
+			}
+		}
+	}
+	return true
 }

@@ -142,3 +142,57 @@ func (d *deadlines) SetReadDeadline(at time.Time) error {
 	d.set = append(d.set, at)
 	return nil
 }
+
+// TestCharset: the bytes below are one tool in UTF-8 and another in UTF-7, in which
+// servers in other languages read them when the header says so.
+func TestCharset(t *testing.T) {
+	const two = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read","x":"+ACIALAAiAG4AYQBtAGUAIgA6ACI-write_x"}}`
+	for _, tt := range []struct {
+		header, value string
+		status        int
+	}{
+		{"Content-Type", "application/json", 200},
+		{"Content-Type", "application/json; charset=utf-8", 200},
+		{"Content-Type", `application/json;CHARSET="UTF-8"`, 200},
+		{"Content-Type", "application/json; odata=x", 200},
+		{"Content-Type", "application/json; charset=utf-7", 415},
+		{"Content-Type", "application/json; charset=utf-16le", 415},
+		{"Content-Type", "application/json; charset=iso-8859-1", 415},
+		{"Content-Type", "application/json; charset = utf-7", 415},
+		{"Content-Type", `application/json; charset="utf-7"`, 415},
+		{"Content-Type", "application/json; charset=utf-8; charset=utf-7", 415},
+		{"Content-Type", "application/json; charset=utf-7; charset*0=utf-8", 415},
+		{"Content-Type", "application/json; charset*=utf-8''utf-7", 415},
+		{"Content-Type", `application/json; x=";charset=utf-8"; charset=utf-7`, 415},
+		{"Content-Encoding", "identity", 200},
+		{"Content-Encoding", "br", 415},
+		{"Content-Encoding", "identity, gzip", 415},
+	} {
+		t.Run("RS-103 "+tt.header+": "+tt.value, func(t *testing.T) {
+			r := newRig(t, nil)
+			w := r.call("alice", two, tt.header, tt.value)
+			if w.Code != tt.status || (len(r.seen) == 0) != (tt.status == 415) {
+				t.Errorf("got %d %s", w.Code, w.Body)
+			}
+		})
+	}
+}
+
+func TestInvalidRequests(t *testing.T) {
+	r := newRig(t, nil)
+	t.Run("RS-119 an empty array is -32600", func(t *testing.T) {
+		if w := r.call("alice", ` [ ] `); w.Code != 400 || !strings.Contains(w.Body.String(), `"id":null,"error":{"code":-32600`) {
+			t.Errorf("got %d %s", w.Code, w.Body)
+		}
+	})
+	t.Run("RS-155 the refusal of a repeated header names the request", func(t *testing.T) {
+		if w := r.call("alice", tool("read"), "Mcp-Name", "read", "Mcp-Name", "write_x"); w.Code != 400 || !strings.Contains(w.Body.String(), `"id":7,"error":{"code":-32020`) {
+			t.Errorf("got %d %s", w.Code, w.Body)
+		}
+	})
+	t.Run("RS-155 a GET has none", func(t *testing.T) {
+		if w := r.do("GET", "/mcp", "", "Authorization", "Bearer alice", "Last-Event-Id", "1", "Last-Event-Id", "2"); w.Code != 400 || !strings.Contains(w.Body.String(), `"id":null`) {
+			t.Errorf("got %d %s", w.Code, w.Body)
+		}
+	})
+}

@@ -13,6 +13,8 @@ import (
 // could read different requests out of it.
 var ErrAmbiguousBody = errors.New("mcpresource: malformed or ambiguous JSON-RPC body")
 
+var errEmptyBatch = ambiguous("an empty batch") // JSON-RPC 2.0 §6 has another code for it
+
 const (
 	maxBatch = 100
 	maxDepth = 200
@@ -52,8 +54,11 @@ func parseBatch(body []byte) (envelope, error) {
 	if err := json.Unmarshal(body, &list); err != nil {
 		return envelope{}, ambiguous("not JSON")
 	}
-	if len(list) == 0 || len(list) > maxBatch {
-		return envelope{}, ambiguous("a batch has 1 to 100 messages")
+	switch n := len(list); {
+	case n == 0:
+		return envelope{}, errEmptyBatch
+	case n > maxBatch:
+		return envelope{}, ambiguous("a batch has up to 100 messages")
 	}
 	e := envelope{batch: true}
 	for _, m := range list {

@@ -261,7 +261,6 @@ func TestParserDifferential(t *testing.T) {
 		"a method that is no string":     `{"jsonrpc":"2.0","id":1,"method":7}`,
 		"no JSON":                        `{"jsonrpc"`,
 		"nothing":                        ``,
-		"an empty batch":                 `[]`,
 		"nesting beyond any need":        strings.Repeat("[", 10_000),
 		"a batch inside a batch":         `[[` + tool("read") + `]]`,
 	} {

@@ -2,6 +2,7 @@ package mcpresource
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ import (
 // IntrospectionConfig configures a validator that asks the authorization server
 // about each token (RFC 7662). Issuer, ClientID and ClientSecret are required.
 type IntrospectionConfig struct {
-	Issuer   string // stands in for iss when the answer has none
+	Issuer   string // whose tokens these are; stands in for iss when the answer has none
 	Endpoint string // found by discovery when empty
 	// ClientID and ClientSecret are this resource server's own credentials, sent by
 	// HTTP Basic. Do not reuse those of a client that people sign in with.
@@ -89,6 +90,9 @@ func (v *introspector) Validate(ctx context.Context, c Credential) (*Principal, 
 	}
 	if len(c.Token) > maxToken {
 		return nil, invalid("too long")
+	}
+	if iss := claimedIssuer(c.Token); iss != "" && iss != v.c.Issuer {
+		return nil, invalid("issued by another server") // which alone should see it
 	}
 	p, err, _ := v.flight.Do(c.Token, func() (any, error) { return v.ask(context.WithoutCancel(ctx), c.Token) })
 	if err != nil {
@@ -162,13 +166,33 @@ func isAccess(tokenType string) bool {
 	return tokenType == "" || strings.EqualFold(tokenType, "Bearer") || strings.EqualFold(tokenType, "DPoP")
 }
 
+// claimedIssuer is who a token says has issued it, "" for one that is no JWT. Nothing is
+// believed for it.
+func claimedIssuer(token string) string {
+	_, rest, _ := strings.Cut(token, ".")
+	payload, _, _ := strings.Cut(rest, ".")
+	raw, err := base64.RawURLEncoding.DecodeString(payload)
+	if err != nil {
+		return ""
+	}
+	var claims struct {
+		Issuer string `json:"iss"`
+	}
+	_ = json.Unmarshal(raw, &claims) // what cannot be read names nobody
+	return claims.Issuer
+}
+
 func (a introspectionAnswer) principal(issuer string, claims []byte) (*Principal, error) {
 	thumbprint, err := boundTo(a.Confirmation)
 	if err != nil || thumbprint == "" && strings.EqualFold(a.TokenType, "DPoP") {
 		return nil, invalid("bound to what cannot be checked")
 	}
-	if a.Issuer == "" {
+	switch a.Issuer {
+	case "":
 		a.Issuer = issuer
+	case issuer:
+	default: // one server must not say who people are to another
+		return nil, invalid("issued by another server")
 	}
 	return &Principal{
 		Issuer: a.Issuer, Subject: a.Subject, ClientID: a.ClientID, TokenID: a.TokenID, Scopes: oauth.Scopes(a.Scope),

@@ -1,9 +1,11 @@
 package mcpresource
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -134,6 +136,48 @@ func TestIntrospectedType(t *testing.T) {
 	t.Run("RS-45 a refused type is asked about once", func(t *testing.T) {
 		if n := s.asked.Load(); n != 12 {
 			t.Errorf("asked %d times", n)
+		}
+	})
+}
+
+// TestIntrospectionIssuer: behind AnyOf every server is asked about tokens that are not
+// its own, and must neither learn them nor speak for another.
+func TestIntrospectionIssuer(t *testing.T) {
+	const partner = "https://partner.example"
+	var iss, asked string
+	v, err := NewIntrospectionValidator(IntrospectionConfig{
+		Issuer: partner, Endpoint: partner + "/introspect", ClientID: "rs", ClientSecret: "secret",
+		HTTPClient: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			asked = r.FormValue("token")
+			w := httptest.NewRecorder()
+			fmt.Fprintf(w, `{"active":true,"iss":%q,"sub":"alice","client_id":"app","aud":%q,"exp":%d}`, iss, resource, time.Now().Add(time.Hour).Unix())
+			return w.Result(), nil
+		})},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for said, want := range map[string]error{"": nil, partner: nil, issuer: ErrInvalidToken, partner + "/": ErrInvalidToken} {
+		t.Run("RS-40 it answers for "+said, func(t *testing.T) {
+			iss = said
+			if p, err := validate(v, "opaque "+said); !errors.Is(err, want) || err == nil && p.Issuer != partner {
+				t.Errorf("got %+v, %v", p, err)
+			}
+		})
+	}
+	jwt := func(iss string) string {
+		return "e30." + base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"iss":%q}`, iss)) + ".c2ln"
+	}
+	t.Run("RS-51 it never sees the token of another issuer", func(t *testing.T) {
+		asked = ""
+		if _, err := validate(v, jwt(issuer)); !errors.Is(err, ErrInvalidToken) || asked != "" {
+			t.Errorf("got %v, asked about %q", err, asked)
+		}
+	})
+	t.Run("RS-45 but its own", func(t *testing.T) {
+		iss = ""
+		if _, err := validate(v, jwt(partner)); err != nil || asked != jwt(partner) {
+			t.Errorf("got %v, asked about %q", err, asked)
 		}
 	})
 }

@@ -92,13 +92,19 @@ func (g *Guard) crossOrigin(w http.ResponseWriter, r *http.Request) (answered bo
 	return true
 }
 
+// maxParams bounds the mirrored parameters of one preflight: anybody may send one.
+const maxParams = 50
+
 // requestedHeaders are the ones we allow, and those for mirrored parameters, whose
 // names only the tools know.
 func requestedHeaders(r *http.Request) string {
-	out := allowHeaders
+	out, left := allowHeaders, maxParams
 	for name := range strings.SplitSeq(r.Header.Get("Access-Control-Request-Headers"), ",") {
 		name = strings.TrimSpace(name)
 		if strings.HasPrefix(strings.ToLower(name), "mcp-param-") && len(name) < 100 && !strings.ContainsAny(name, "\r\n") {
+			if left--; left < 0 {
+				break
+			}
 			out += ", " + name
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestRebinding goes through what a browser may send after a name was bound to us.
@@ -148,6 +149,13 @@ func TestCORS(t *testing.T) {
 	t.Run("RS-65 OPTIONS that is no preflight needs a token", func(t *testing.T) {
 		if w := on.do("OPTIONS", "/mcp", "", "Origin", app); w.Code != http.StatusUnauthorized {
 			t.Errorf("got %d", w.Code)
+		}
+	})
+	t.Run("RS-196 a preflight that names headers without end costs nobody anything", func(t *testing.T) {
+		began := time.Now()
+		w := on.do("OPTIONS", "/mcp", "", "Origin", app, "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", strings.Repeat("mcp-param-,", 90_000))
+		if n := len(w.Header().Get("Access-Control-Allow-Headers")); n > 8<<10 || time.Since(began) > time.Second {
+			t.Errorf("got %d bytes after %v", n, time.Since(began))
 		}
 	})
 }

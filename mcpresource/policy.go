@@ -86,15 +86,19 @@ func (r *Rules) byTables(op Operation) Requirement {
 	if !named {
 		return Requirement{Scopes: need}
 	}
-	find := lookup
-	if isResource(op.Method) {
-		find = lookupURI
+	if !isResource(op.Method) {
+		return Requirement{Scopes: need.Union(r.listed(lookup(table, op.Name)))}
 	}
-	own, ok := find(table, op.Name)
+	need = need.Union(r.listed(lookupURI(table, op.Name, foldHost)))
+	return Requirement{Scopes: need.Union(r.listed(lookupURI(table, op.Name, asOpened)))}
+}
+
+// listed is what a table says, or else Default.
+func (r *Rules) listed(scopes []string, ok bool) []string {
 	if !ok {
-		own = r.Default
+		return r.Default
 	}
-	return Requirement{Scopes: need.Union(own)}
+	return scopes
 }
 
 func (r *Rules) table(method string) (table map[string][]string, named bool) {
@@ -121,7 +125,7 @@ func (r *Rules) denied(op Operation) bool {
 	case op.Method == "prompts/get":
 		return any(r.DenyPrompts, op.Name)
 	case isResource(op.Method):
-		return slices.ContainsFunc(r.DenyResources, func(d string) bool { return matches(foldHost(d), foldHost(op.Name)) })
+		return slices.ContainsFunc(r.DenyResources, func(d string) bool { return deniesURI(d, op.Name) })
 	}
 	return false
 }

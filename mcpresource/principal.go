@@ -27,10 +27,10 @@ type Principal struct {
 	Thumbprint string
 	Claims     json.RawMessage // everything the token or the introspection says, as JSON
 
-	status    *statusRef                  // where its issuer says that it is revoked, nil for nowhere
-	presented *presented                  // for Broker; nil but in a request that the guard has let through
-	again     func(context.Context) error // judges the token once more; nil outside a guard
-	reported  *atomic.Bool                // whether the handler reports the calls of the request
+	status    *statusRef                                // where its issuer says that it is revoked, nil for nowhere
+	presented *presented                                // for Broker; nil but in a request that the guard has let through
+	again     func(context.Context) (*Principal, error) // judges the token once more; nil outside a guard
+	reported  *atomic.Bool                              // whether the handler reports the calls of the request
 }
 
 // Key identifies the caller for sessions and limits: the same person through another

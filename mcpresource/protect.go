@@ -140,8 +140,8 @@ func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
 	return nil
 }
 
-// meant checks what no validator is trusted with: who issued the token, for whom, and
-// until when. A token for another server is 401 and not 403 (OAuth 2.1 §5.3.2).
+// meant checks what no validator is trusted with: who issued the token, to whom, for what
+// server, and until when. A token for another server is 401 and not 403 (OAuth 2.1 §5.3.2).
 func (g *Guard) meant(p *Principal) error {
 	now := g.c.Now()
 	switch {
@@ -151,6 +151,10 @@ func (g *Guard) meant(p *Principal) error {
 		return invalid("for another resource")
 	case p.ExpiresAt.IsZero() || !now.Before(p.ExpiresAt.Add(g.c.ClockSkew)):
 		return invalid("expired")
+	case p.Subject == "" && p.ClientID == "":
+		return invalid("nobody's: all such callers would be one")
+	case strings.IndexByte(p.Subject, 0) >= 0 || strings.IndexByte(p.ClientID, 0) >= 0:
+		return invalid("a name that could be two callers, see Key")
 	}
 	return nil
 }
@@ -169,14 +173,12 @@ var singleHeaders = []string{"Mcp-Method", "Mcp-Name", "Mcp-Protocol-Version", "
 
 // readMessage reads headers and body of the message.
 func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) *refusal {
-	for _, h := range singleHeaders {
-		if len(r.Header.Values(h)) > 1 {
-			return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: codeHeaderMismatch, text: "The header " + h + " is repeated."}
-		}
-	}
 	if r.Method != http.MethodPost {
 		leave(r)
-		return nil
+		return repeated(r, p)
+	}
+	if !isPlainText(r.Header) {
+		return &refusal{outcome: "ambiguous", status: http.StatusUnsupportedMediaType, code: codeInvalidRequest, text: "The request body has to be UTF-8, without Content-Encoding."}
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.c.MaxBodyBytes))
 	var tooLarge *http.MaxBytesError
@@ -189,8 +191,15 @@ func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) 
 		return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: codeParseError, text: "The request body could not be read."}
 	}
 	p.body = body
-	if p.envelope, err = parseEnvelope(body); err != nil {
+	p.envelope, err = parseEnvelope(body)
+	switch {
+	case errors.Is(err, errEmptyBatch):
+		return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: codeInvalidRequest, text: "A batch has at least one message.", err: err}
+	case err != nil:
 		return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: codeParseError, text: "The request body is malformed or ambiguous.", err: err}
+	}
+	if no := repeated(r, p); no != nil {
+		return no
 	}
 	for _, op := range p.envelope.ops {
 		if err := op.check(); err != nil {
@@ -198,6 +207,17 @@ func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) 
 		}
 	}
 	return g.decodeName(r, p)
+}
+
+// repeated refuses a second value of what decides. It comes after the body because the
+// answer names the request (MCP 2026-07-28, Streamable HTTP, "Server Validation").
+func repeated(r *http.Request, p *passage) *refusal {
+	for _, h := range singleHeaders {
+		if len(r.Header.Values(h)) > 1 {
+			return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: codeHeaderMismatch, id: p.envelope.id, text: "The header " + h + " is repeated."}
+		}
+	}
+	return nil
 }
 
 const (

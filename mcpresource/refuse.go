@@ -13,6 +13,7 @@ import (
 // ranges that MCP allocates.
 const (
 	codeParseError     = -32700
+	codeInvalidRequest = -32600
 	codeInvalidParams  = -32602
 	codeHeaderMismatch = -32020
 	codeRefused        = -32000

@@ -127,7 +127,7 @@ func (g *Guard) lifetime(ctx context.Context, p *passage) (context.Context, func
 	ctx, cancel := context.WithTimeout(ctx, p.principal.ExpiresAt.Add(g.c.ClockSkew).Sub(g.c.Now()))
 	ctx, untime := g.timed(ctx, p)
 	ctx, end := context.WithCancelCause(ctx)
-	judge, leave := p.principal.again, func() {}
+	judge, leave := p.principal.still, func() {}
 	if status := p.principal.status; status != nil {
 		judge, leave = status.signed, status.watch(end)
 	}
@@ -151,11 +151,14 @@ func (g *Guard) timed(ctx context.Context, p *passage) (context.Context, context
 	return context.WithTimeoutCause(ctx, g.c.Limits.Timeout, errTimeout)
 }
 
-func (g *Guard) validateAgain(c Credential) func(context.Context) error {
-	return func(ctx context.Context) error {
-		_, err := g.c.Validator.Validate(ctx, c)
-		return err
-	}
+func (g *Guard) validateAgain(c Credential) func(context.Context) (*Principal, error) {
+	return func(ctx context.Context) (*Principal, error) { return g.c.Validator.Validate(ctx, c) }
+}
+
+// still returns nil while the token is good.
+func (p *Principal) still(ctx context.Context) error {
+	_, err := p.again(ctx)
+	return err
 }
 
 // judgeOften judges a token again and again until stop is called, and ends the request

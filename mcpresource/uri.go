@@ -134,13 +134,14 @@ func isResource(method string) bool {
 	return method == "resources/read" || method == "resources/subscribe" || method == "resources/unsubscribe"
 }
 
-// lookupURI is lookup for resources: the case of scheme and host does not matter, in
-// the keys neither. Of keys that differ in it alone the scopes of all are needed.
-func lookupURI(table map[string][]string, uri string) (found []string, ok bool) {
-	uri = foldHost(uri)
+// lookupURI is lookup for resources, of which as makes spellings alike: the case of scheme
+// and host does not matter, in the keys neither. Of keys that differ in it alone the scopes
+// of all are needed.
+func lookupURI(table map[string][]string, uri string, as func(string) string) (found []string, ok bool) {
+	uri = as(uri)
 	best := -1
 	for key, scopes := range table {
-		key = foldHost(key)
+		key = as(key)
 		prefix, glob := strings.CutSuffix(key, "*")
 		length := len(prefix)
 		switch {
@@ -164,4 +165,23 @@ func foldHost(uri string) string {
 		return strings.ToLower(uri)
 	}
 	return strings.ToLower(uri[:host+end]) + uri[host+end:]
+}
+
+// asOpened is a canonical URI, or a key, as a server opens it: a key "x://h/My Docs/*" is
+// meant for "My%20Docs" as well, and the other way round. What a URI needs in one form and
+// in the other is needed, because "a%2Fb" is one segment to some servers and two to others.
+func asOpened(uri string) string {
+	if plain, err := url.PathUnescape(uri); err == nil {
+		uri = plain
+	}
+	return foldHost(uri)
+}
+
+// deniesURI compares in both forms. It regards no case where a pattern does not say which
+// part is the host: what denies should deny too much rather than too little.
+func deniesURI(pattern, uri string) bool {
+	if !strings.Contains(pattern, "://") {
+		pattern, uri = strings.ToLower(pattern), strings.ToLower(uri)
+	}
+	return matches(foldHost(pattern), foldHost(uri)) || matches(asOpened(pattern), asOpened(uri))
 }

@@ -137,3 +137,30 @@ func FuzzURI(f *testing.F) {
 }
 
 var decoded = strings.NewReplacer("%2e", ".", "%2E", ".", "%2f", "/", "%2F", "/", "%5c", `\`, "%5C", `\`, "%25", "%")
+
+// TestResourceSpellings: a rule is for a resource, however its URI is written.
+func TestResourceSpellings(t *testing.T) {
+	rules := &Rules{
+		Default:       []string{"unlisted"},
+		Resources:     map[string][]string{"*": {}, "x://h/My Docs/*": {"docs"}, "x://h/a%2Cb": {"comma"}, "x://only/a": {}},
+		DenyResources: []string{"*Internal*", "file:///~root/*", "x://h/no,no", "x://h/Ü*", "x://h/so%2Cso", "x://h/No%20Go/*"},
+	}
+	for uri, want := range map[string]string{
+		"db://Internal/1": "deny", "db://internal/1": "deny", "x://h/Internal": "deny", "file:///~root/x": "deny", "file:///%7Eroot/x": "deny", "file:///%7eroot/x": "deny",
+		"x://h/no,no": "deny", "x://h/no%2Cno": "deny", "x://h/no%2cno": "deny", "x://h/%C3%9Cber": "deny", "x://h/Über": "deny", "x://h/yes": "",
+		"x://h/My%20Docs/1": "docs", "x://h/My Docs/1": "docs", "x://h/a%2Cb": "comma", "x://h/a,b": "comma", "x://h/so,so": "deny", "x://h/No Go/1": "deny",
+	} {
+		t.Run("RS-194 "+uri, func(t *testing.T) {
+			need := rules.Require(Operation{Method: "resources/read", Name: uri})
+			if got := strings.Join(need.Scopes, " "); need.Deny != (want == "deny") || !need.Deny && got != want {
+				t.Errorf("got %+v, want %q", need, want)
+			}
+		})
+	}
+	t.Run("RS-194 each spelling has to be let pass", func(t *testing.T) {
+		rules := &Rules{Default: []string{"unlisted"}, Resources: map[string][]string{"http://h/public/*": {}}}
+		if got := rules.Require(Operation{Method: "resources/read", Name: "http://h/public%2Fsecret"}); len(got.Scopes) != 1 {
+			t.Errorf("got %+v", got)
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -140,4 +141,84 @@ func FuzzSealer(f *testing.F) {
 			t.Errorf("opened %q", sealed)
 		}
 	})
+}
+
+// TestRecheckSays: what is judged again counts for what it says, not for being judged.
+func TestRecheckSays(t *testing.T) {
+	h := newECHolder(t)
+	for _, tt := range []struct {
+		name, token string
+		change      func(*Principal)
+		err         error
+		want        error
+	}{
+		{"RS-185 as it was", "alice", nil, nil, nil},
+		{"RS-185 RS-205 bound to a key, without another proof", "bound-alice", nil, nil, nil},
+		{"RS-185 RS-44 a bound one that is revoked", "bound-alice", nil, ErrInvalidToken, ErrInvalidToken},
+		{"RS-185 RS-48 a bound one of which nobody can say", "bound-alice", nil, ErrUnavailable, ErrUnavailable},
+		{"RS-185 RS-207 a bound one that is bound no more", "bound-alice", func(p *Principal) { p.Thumbprint = "" }, nil, ErrInvalidToken},
+		{"RS-185 RS-205 by now bound to another key", "bound-alice", func(p *Principal) { p.Thumbprint = "other" }, nil, ErrInvalidToken},
+		{"RS-185 its scope was taken away", "alice", func(p *Principal) { p.Scopes = []string{"other"} }, nil, &ScopeError{}},
+		{"RS-185 by now somebody else's", "alice", func(p *Principal) { p.Subject = "bob" }, nil, ErrInvalidToken},
+		{"RS-185 by now for another resource", "alice", func(p *Principal) { p.Audience = []string{"https://other.example"} }, nil, ErrInvalidToken},
+		{"RS-185 its end was brought forward", "alice", func(p *Principal) { p.ExpiresAt = p.ExpiresAt.Add(-2 * time.Hour) }, nil, ErrInvalidToken},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			begun := false
+			r := boundRig(t, h, func(c *Config) {
+				validator := c.Validator
+				c.Validator = ValidatorFunc(func(ctx context.Context, cred Credential) (*Principal, error) {
+					p, err := validator.Validate(ctx, cred)
+					if begun && tt.err != nil {
+						return nil, tt.err
+					}
+					own := *p
+					if begun && tt.change != nil {
+						tt.change(&own)
+					}
+					return &own, err
+				})
+			})
+			var got error
+			r.next = func(_ http.ResponseWriter, req *http.Request) {
+				begun = true
+				got = r.Recheck(req.Context(), Operation{Method: "tools/call", Name: "read"})
+			}
+			header := []string{"Authorization", "Bearer " + tt.token}
+			if strings.HasPrefix(tt.token, "bound-") {
+				header = []string{"Authorization", "DPoP " + tt.token, "DPoP", h.sign(t, h.claims("POST", resource, tt.token, r.now), nil)}
+			}
+			if w := r.do("POST", "/mcp", tool("read"), header...); w.Code != 200 || !begun {
+				t.Fatalf("got %d %s", w.Code, w.Body)
+			}
+			var lacking *ScopeError
+			if _, scope := tt.want.(*ScopeError); scope != errors.As(got, &lacking) || !scope && !errors.Is(got, tt.want) {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestNobody: who a session belongs to has to be one caller and no other.
+func TestNobody(t *testing.T) {
+	for name, change := range map[string]func(*Principal){
+		"nobody":               func(p *Principal) { p.Subject, p.ClientID = "", "" },
+		"a name that is two":   func(p *Principal) { p.Subject = "alice\x00app" },
+		"a client that is two": func(p *Principal) { p.ClientID = "x\x00app" },
+	} {
+		t.Run("RS-112 "+name, func(t *testing.T) {
+			r := newRig(t, func(c *Config) {
+				validator := c.Validator
+				c.Validator = ValidatorFunc(func(ctx context.Context, cred Credential) (*Principal, error) {
+					p, err := validator.Validate(ctx, cred)
+					own := *p
+					change(&own)
+					return &own, err
+				})
+			})
+			if w := r.call("alice", tool("read")); w.Code != 401 {
+				t.Errorf("got %d", w.Code)
+			}
+		})
+	}
 }

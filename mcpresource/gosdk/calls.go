@@ -27,8 +27,13 @@ func (x *exchange) report(ctx context.Context, began time.Time, result mcp.Resul
 	if e.Outcome == "" {
 		e.Outcome = outcome(result, err)
 	}
+	if e.Err != nil && e.Outcome == "invalid_input" && x.method == "tools/call" {
+		e.Err = errInput // what is wrong with the arguments quotes them
+	}
 	x.guard.Report(ctx, e)
 }
+
+var errInput = errors.New("gosdk: the arguments do not fit the schema of the tool")
 
 func outcome(result mcp.Result, err error) string {
 	if err != nil {
@@ -52,23 +57,27 @@ func (x *exchange) callTool(ctx context.Context, call *mcp.CallToolRequest) (mcp
 		x.outcome = "limited"
 		return nil, refusalOf("Too many calls of yours are running: wait for one to end.", "error", "limited")
 	}
-	if !x.o.UncheckedInput {
-		if bad, err := x.checkInput(ctx, call); bad != nil || err != nil {
-			leave()
-			if bad != nil {
-				return bad, nil
-			}
-			return nil, err
-		}
-	}
 	limit, own := x.o.ToolTimeouts[call.Params.Name]
 	if !own {
 		limit = x.o.ToolTimeout
 	}
-	if limit <= 0 {
-		defer leave()
-		return x.recovered(ctx)
+	handed := false
+	defer func() {
+		if !handed {
+			leave()
+		}
+	}()
+	if !x.o.UncheckedInput {
+		if bad, err := x.checkInput(ctx, call); err != nil {
+			return nil, err
+		} else if bad != nil {
+			return bad, nil
+		}
 	}
+	if limit <= 0 {
+		return x.handle(ctx)
+	}
+	handed = true
 	return x.timed(ctx, limit, leave)
 }
 
@@ -87,7 +96,7 @@ func (x *exchange) timed(ctx context.Context, limit time.Duration, leave func())
 	go func() {
 		defer cancel()
 		defer leave()
-		result, err, panics := protected(ctx, x)
+		result, err, panics := x.protected(ctx, x.handle)
 		done <- answer{result, err, panics}
 	}()
 	late := ctx.Done()
@@ -110,27 +119,32 @@ func (x *exchange) timed(ctx context.Context, limit time.Duration, leave func())
 	}
 }
 
-// recovered calls the handler.
-func (x *exchange) recovered(ctx context.Context) (mcp.Result, error) {
-	result, err, panics := protected(ctx, x)
+// handle calls the handler.
+func (x *exchange) handle(ctx context.Context) (mcp.Result, error) {
+	call := func() (mcp.Result, error) { return x.next(ctx, x.method, x.req) }
+	result, err := call()
+	return x.interact(ctx, result, err, call)
+}
+
+// survive is protected for the goroutine of the exchange.
+func (x *exchange) survive(ctx context.Context, do func(context.Context) (mcp.Result, error)) (mcp.Result, error) {
+	result, err, panics := x.protected(ctx, do)
 	if panics {
 		x.outcome = "panic"
 	}
 	return result, err
 }
 
-// protected keeps the panic of one handler from ending the process: the SDK runs them
-// outside the reach of net/http.
-func protected(ctx context.Context, x *exchange) (result mcp.Result, err error, panics bool) {
+// protected keeps a panic, of a handler or a policy, from ending the process: the SDK
+// runs them outside the reach of net/http.
+func (x *exchange) protected(ctx context.Context, do func(context.Context) (mcp.Result, error)) (result mcp.Result, err error, panics bool) {
 	defer func() {
 		if p := recover(); p != nil {
 			x.o.Logger.ErrorContext(ctx, "a handler panicked", "method", x.method, "panic", p, "stack", string(debug.Stack()))
 			result, err, panics = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "Internal error."}, true
 		}
 	}()
-	call := func() (mcp.Result, error) { return x.next(ctx, x.method, x.req) }
-	result, err = call()
-	result, err = x.interact(ctx, result, err, call)
+	result, err = do(ctx)
 	return result, err, false
 }
 

@@ -51,10 +51,46 @@ func validate(schema *jsonschema.Resolved, raw json.RawMessage) error {
 		arguments = map[string]any{}
 	}
 	var v any = arguments
+	if !unique(raw, v) {
+		return fmt.Errorf("a key occurs twice")
+	}
 	if err := schema.ApplyDefaults(&v); err != nil {
 		return err
 	}
 	return schema.Validate(v)
+}
+
+// unique reports whether no key occurs twice in an object of raw, of which v is what was
+// decoded: then there are as many keys in the one as in the other. Of two the tool might
+// see the first, or both as one.
+func unique(raw json.RawMessage, v any) bool {
+	colons, quoted := 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\\':
+			i++
+		case !quoted && c == ':':
+			colons++
+		}
+	}
+	return colons == keys(v)
+}
+
+func keys(v any) (n int) {
+	switch v := v.(type) {
+	case map[string]any:
+		n = len(v)
+		for _, member := range v {
+			n += keys(member)
+		}
+	case []any:
+		for _, element := range v {
+			n += keys(element)
+		}
+	}
+	return n
 }
 
 // find asks the server for its tools, because it has no method for one. The answer is

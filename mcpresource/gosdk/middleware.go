@@ -42,7 +42,7 @@ func (a *Adapter) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		// stands there may be the one who opened the session.
 		ctx = mcpresource.NewContext(ctx, x.caller)
 		mcpresource.TakeCalls(ctx)
-		result, err := x.serve(ctx)
+		result, err := x.survive(ctx, x.serve)
 		if err != nil {
 			result, err = nil, x.coded(err)
 		}
@@ -77,7 +77,7 @@ func (x *exchange) serve(ctx context.Context) (mcp.Result, error) {
 	if call, ok := x.req.(*mcp.CallToolRequest); ok && call.Params != nil {
 		result, err = x.callTool(ctx, call)
 	} else {
-		result, err = x.recovered(ctx)
+		result, err = x.handle(ctx)
 	}
 	if err != nil || result == nil {
 		return nil, err
@@ -89,7 +89,10 @@ func (x *exchange) serve(ctx context.Context) (mcp.Result, error) {
 		filter(ctx, x.guard, result)
 	}
 	private(result)
-	return x.sealState(x.clean(result)), nil
+	if result, err = x.clean(result); err != nil {
+		return nil, err
+	}
+	return x.sealState(result), nil
 }
 
 // admit is everything that is decided before the handler.

@@ -2,6 +2,7 @@ package gosdk
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -22,6 +23,9 @@ func operations(method string, req mcp.Request) []mcpresource.Operation {
 	case *mcp.GetPromptParams:
 		if p != nil {
 			op.Name = p.Name
+		}
+		if p != nil && p.Arguments != nil {
+			op.Arguments, _ = json.Marshal(p.Arguments) // strings
 		}
 	case *mcp.ReadResourceParams:
 		if p != nil {

@@ -9,29 +9,21 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // clean makes a result fit to be shown and read on: by people in terminals, by models,
 // by programs that follow links (MCP, Tools, "Security Considerations": servers MUST
 // sanitize tool outputs). Resources are data, and stay as they are.
-func (x *exchange) clean(result mcp.Result) mcp.Result {
+func (x *exchange) clean(result mcp.Result) (mcp.Result, error) {
 	switch r := result.(type) {
 	case *mcp.CallToolResult:
-		return x.cleanTool(r)
+		return x.cleanTool(r), nil
 	case *mcp.GetPromptResult:
-		out := *r
-		out.Messages = slices.Clone(r.Messages)
-		for i, m := range out.Messages {
-			if m != nil {
-				own := *m
-				own.Content = x.cleanContent(m.Content)
-				out.Messages[i] = &own
-			}
-		}
-		return &out
+		return x.cleanPrompt(r)
 	}
-	return result
+	return result, nil
 }
 
 func (x *exchange) cleanTool(r *mcp.CallToolResult) mcp.Result {
@@ -44,19 +36,45 @@ func (x *exchange) cleanTool(r *mcp.CallToolResult) mcp.Result {
 	if !x.o.RawOutput {
 		out.StructuredContent, size = cleanStructured(r.StructuredContent)
 	}
-	if x.o.RawOutput || x.o.MaxResult < 0 {
-		return &out
-	}
 	for _, c := range out.Content {
 		size += contentSize(c)
 	}
-	if size > x.o.MaxResult {
-		x.outcome = "too_large"
+	if x.tooLarge(size) {
 		large := &mcp.CallToolResult{}
 		large.SetError(fmt.Errorf("the result has %d bytes, more than the %d that this server sends: ask for less", size, x.o.MaxResult))
 		return large
 	}
 	return &out
+}
+
+// cleanPrompt: a prompt has no way to say in its result that it has failed.
+func (x *exchange) cleanPrompt(r *mcp.GetPromptResult) (mcp.Result, error) {
+	out := *r
+	if !x.o.RawOutput {
+		out.Description = plainText(r.Description)
+	}
+	out.Messages = slices.Clone(r.Messages)
+	size := len(out.Description)
+	for i, m := range out.Messages {
+		if m != nil {
+			own := *m
+			own.Content = x.cleanContent(m.Content)
+			out.Messages[i] = &own
+			size += contentSize(own.Content)
+		}
+	}
+	if x.tooLarge(size) {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("The prompt has %d bytes, more than the %d that this server sends.", size, x.o.MaxResult)}
+	}
+	return &out, nil
+}
+
+func (x *exchange) tooLarge(size int) bool {
+	if x.o.RawOutput || x.o.MaxResult < 0 || size <= x.o.MaxResult {
+		return false
+	}
+	x.outcome = "too_large"
+	return true
 }
 
 // cleanContent returns a copy where it changes something.
@@ -149,8 +167,10 @@ func contentSize(c mcp.Content) int {
 		return len(v.Data)
 	case *mcp.EmbeddedResource:
 		if v.Resource != nil {
-			return len(v.Resource.Text) + len(v.Resource.Blob)
+			return len(v.Resource.URI) + len(v.Resource.Text) + len(v.Resource.Blob)
 		}
+	case *mcp.ResourceLink:
+		return len(v.URI) + len(v.Name) + len(v.Title) + len(v.Description)
 	}
 	return 0
 }
@@ -182,7 +202,7 @@ func isControl(r rune) bool {
 	return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f
 }
 
-// cleanStructured cleans the strings of structured content, and says how large it is.
+// cleanStructured cleans the strings, and names, of structured content, and says how large it is.
 // The SDK has encoded that of typed tools.
 func cleanStructured(v any) (any, int) {
 	if v == nil {
@@ -228,9 +248,11 @@ func cleanTree(v any) any {
 			v[i] = cleanTree(v[i])
 		}
 	case map[string]any:
-		for k := range v {
-			v[k] = cleanTree(v[k])
+		out := make(map[string]any, len(v))
+		for k, member := range v {
+			out[plainText(k)] = cleanTree(member)
 		}
+		return out
 	}
 	return v
 }

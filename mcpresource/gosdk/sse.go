@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -29,14 +30,18 @@ import (
 // stream. A stream takes messages from the principal that opened it alone, and ends with
 // its token. The mcp.SSEHandler of the SDK does none of this.
 func (a *Adapter) SSE() http.Handler {
-	return &sse{adapter: a, byID: map[string]*sseConn{}, owners: map[string]int{}}
+	return &sse{adapter: a, patience: eventTime, byID: map[string]*sseConn{}, owners: map[string]int{}}
 }
 
 // maxStreams bounds the streams of one caller.
 const maxStreams = 32
 
+// eventTime is how long a client may take to accept one event.
+const eventTime = 30 * time.Second
+
 type sse struct {
-	adapter *Adapter
+	adapter  *Adapter
+	patience time.Duration // eventTime, but in tests
 
 	mu     sync.Mutex // guards what follows
 	byID   map[string]*sseConn
@@ -61,7 +66,7 @@ func (s *sse) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // open serves a stream until its client, its token or the server ends it.
 func (s *sse) open(w http.ResponseWriter, r *http.Request, p *mcpresource.Principal) {
-	c := &sseConn{id: newID(), owner: p.Key(), w: w, incoming: make(chan jsonrpc.Message), closed: make(chan struct{}), inflight: newInflight()}
+	c := &sseConn{id: newID(), owner: p.Key(), patience: s.patience, w: w, incoming: make(chan jsonrpc.Message), closed: make(chan struct{}), inflight: newInflight()}
 	if !s.enter(c) {
 		w.Header().Set("Retry-After", "60")
 		refuse(w, &refusal{http.StatusTooManyRequests, codeForbidden, "Too many streams.", nil})
@@ -140,6 +145,7 @@ func (s *sse) post(w http.ResponseWriter, r *http.Request, p *mcpresource.Princi
 // sseConn is one stream and the messages that are posted to it.
 type sseConn struct {
 	id, owner string
+	patience  time.Duration
 	incoming  chan jsonrpc.Message
 	inflight  *inflight
 
@@ -247,14 +253,21 @@ func (c *sseConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 
 var errStreamEnded = errors.New("gosdk: the stream has ended")
 
-// event writes one event; JSON and paths have no line break of their own.
+// event writes one event; JSON and paths have no line break of their own. A client that
+// does not read loses the stream, which could otherwise end neither with its token nor
+// with the server.
 func (c *sseConn) event(name string, data []byte) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	if c.done {
 		return errStreamEnded
 	}
+	deadline := http.NewResponseController(c.w).SetWriteDeadline
+	_ = deadline(time.Now().Add(c.patience)) // a writer without deadlines has none to lift
+	defer func() { _ = deadline(time.Time{}) }()
 	if _, err := fmt.Fprintf(c.w, "event: %s\ndata: %s\n\n", name, data); err != nil {
+		c.done = true
+		c.closing.Do(func() { close(c.closed) })
 		return err
 	}
 	_ = http.NewResponseController(c.w).Flush() // a writer that cannot flush has nothing buffered

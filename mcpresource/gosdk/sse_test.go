@@ -1,8 +1,12 @@
 package gosdk
 
 import (
+	"bufio"
 	"context"
+	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -160,5 +164,45 @@ func TestSSEClient(t *testing.T) {
 	got, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "whoami"})
 	if err != nil || got.Content[0].(*mcp.TextContent).Text != "i am alice mcp" {
 		t.Errorf("RS-90: got %+v %v", got, err)
+	}
+}
+
+// TestSSEStalls: a client that does not read what it has asked for.
+func TestSSEStalls(t *testing.T) {
+	big := strings.Repeat("x", 9<<20)
+	r := newRig(t, nil, raw("big", string(anyObject), func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: big}}}, nil
+	}))
+	h := r.adapter.SSE().(*sse)
+	h.patience = 200 * time.Millisecond
+	ended := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		h.ServeHTTP(w, req.WithContext(mcpresource.NewContext(req.Context(), r.principal("alice", "mcp"))))
+		if req.Method == http.MethodGet {
+			close(ended)
+		}
+	}))
+	t.Cleanup(s.Close)
+	conn, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	io.WriteString(conn, "GET /sse HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	lines := bufio.NewReaderSize(conn, 16) // reads no more than it has to
+	post := ""
+	for !strings.HasPrefix(post, "data: ") {
+		if post, err = lines.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	post = s.URL + strings.TrimSpace(strings.TrimPrefix(post, "data: "))
+	postOld(t, post, "", openOld)
+	postOld(t, post, "", strings.Replace(callOld, "whoami", "big", 1))
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		conn.Close() // or the server would wait as well
+		t.Error("RS-98 RS-196 it holds its stream for ever")
 	}
 }

@@ -62,13 +62,14 @@ func (x *exchange) operation() string {
 	return string(b)
 }
 
-// canonical decodes arguments, so that a client may write them down in another order.
+// canonical decodes arguments, so that a client may write them down in another order. When
+// a key occurs twice every byte counts: what was decoded is not all that the tool may see.
 func canonical(raw json.RawMessage) any {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber() // large integers stay apart
 	var v any
-	if d.Decode(&v) != nil {
-		return raw
+	if d.Decode(&v) != nil || !unique(raw, v) {
+		return string(raw)
 	}
 	return v
 }

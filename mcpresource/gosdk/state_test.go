@@ -74,6 +74,7 @@ func TestRequestState(t *testing.T) {
 		{"RS-182 RS-173 somebody else's", "bob-mcp", "asks", args, state, "-32602"},
 		{"RS-182 for another tool", "alice-mcp", "other", strings.Replace(args, "asks", "other", 1), state, "-32602"},
 		{"RS-182 for other arguments", "alice-mcp", "asks", strings.Replace(args, "90}", "91}", 1), state, "-32602"},
+		{"RS-182 for arguments that a decoder may see as others", "alice-mcp", "asks", strings.Replace(args, `"b":`, `"b":{"d":1},"b":`, 1), state, "-32602"},
 		{"RS-185 without the scope", "alice-x", "asks", args, state, "insufficient_scope"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

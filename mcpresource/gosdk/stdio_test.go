@@ -323,3 +323,26 @@ func TestStdout(t *testing.T) {
 		t.Error("prints go where the protocol does")
 	}
 }
+
+// TestStdioPromptArguments: over stdio the adapter's check is the only one.
+func TestStdioPromptArguments(t *testing.T) {
+	r := newRigOf(t, func(c *mcpresource.Config) {
+		c.Policy = &mcpresource.Rules{Base: []string{"mcp"}, Refine: func(op mcpresource.Operation, need mcpresource.Requirement) mcpresource.Requirement {
+			if args, err := op.Args("of"); err != nil || args["of"] == "board" {
+				need.Deny = true
+			}
+			return need
+		}}
+	}, nil, func(s *mcp.Server) {
+		s.AddPrompt(&mcp.Prompt{Name: "minutes", Arguments: []*mcp.PromptArgument{{Name: "of"}}}, func(_ context.Context, q *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+			return &mcp.GetPromptResult{Description: "minutes of " + q.Params.Arguments["of"]}, nil
+		})
+	})
+	p := newPipeTo(t, r, nil).open("2025-11-25")
+	for of, want := range map[string]string{"team": "minutes of team", "board": "insufficient_scope"} {
+		p.send(`{"jsonrpc":"2.0","id":5,"method":"prompts/get","params":{"name":"minutes","arguments":{"of":"` + of + `"}}}`)
+		if got := p.next(); !strings.Contains(got, want) {
+			t.Errorf("RS-43 RS-193 %s: got %s", of, got)
+		}
+	}
+}

@@ -55,6 +55,8 @@ func TestInput(t *testing.T) {
 		{"RS-192 out of range", `{"n":0}`, "isError"},
 		{"RS-192 missing", `{}`, "isError"},
 		{"RS-192 with one too many", `{"n":1,"x":2}`, "isError"},
+		{"RS-192 RS-103 the same key twice", `{"n":2,"n":1}`, "isError"},
+		{"RS-192 colons and quotes in text are no keys", `{"n":1,"d":"a:\"b\\\":"}`, "ran"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := r.call(t, "alice-mcp", "raw", tt.args).text; !strings.Contains(got, tt.want) || tt.want != "ran" && strings.Contains(got, "ran") {
@@ -248,5 +250,87 @@ func TestAudit(t *testing.T) {
 	}
 	if len(calls) != 5 {
 		t.Errorf("got %d events: looking up a tool is none", len(calls))
+	}
+}
+
+// TestMergedArguments: encoding/json makes one of two objects with the same key, and
+// validates the second alone.
+func TestMergedArguments(t *testing.T) {
+	r := newRig(t, nil, raw("show", `{"type":"object","properties":{"o":{"type":"object","properties":{"x":{"const":"ok"}}}}}`, okTool))
+	for args, want := range map[string]string{`{"o":{"x":"bad"},"o":{}}`: "isError", `{"o":{"x":"ok","y":[{"x":1},{"x":2}]}}`: "ran"} {
+		t.Run("RS-192 "+args, func(t *testing.T) {
+			if got := r.call(t, "alice-mcp", "show", args).text; !strings.Contains(got, want) {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+}
+
+// TestPolicyPanics: the SDK runs the middleware where no net/http recovers.
+func TestPolicyPanics(t *testing.T) {
+	on := ""
+	r := newRigOf(t, func(c *mcpresource.Config) {
+		c.Policy = &mcpresource.Rules{Base: []string{"mcp"}, Refine: func(op mcpresource.Operation, need mcpresource.Requirement) mcpresource.Requirement {
+			if op.Method == on {
+				_ = op.Arguments[0] // a list asks about a tool without arguments
+			}
+			return need
+		}}
+	}, &Options{MaxCalls: 1})
+	on = "tools/call"
+	for range 2 {
+		got := r.ask(t, "alice-mcp", ask{body: modern("tools/list", ``), headers: hdr("Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/list")})
+		if got.code != -32603 || strings.Contains(got.text, "index") {
+			t.Errorf("RS-192 got %s", got.text)
+		}
+	}
+	if got := r.call(t, "alice-mcp", "open", `{}`); !strings.Contains(got.text, "alice") {
+		t.Errorf("RS-192 afterwards: got %s", got.text)
+	}
+}
+
+func TestAuditOfBadInput(t *testing.T) {
+	var said []mcpresource.CallEvent
+	r := newRigOf(t, func(c *mcpresource.Config) {
+		c.Calls = func(_ context.Context, e mcpresource.CallEvent) { said = append(said, e) }
+	}, nil, raw("raw", `{"type":"object","properties":{"pin":{"const":"x"}}}`, okTool))
+	session := r.initializeAt(t, "alice-mcp", "2025-06-18")
+	said = nil
+	r.ask(t, "alice-mcp", ask{body: `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"raw","arguments":{"pin":"hunter2"}}}`, headers: hdr("Mcp-Session-Id", session)})
+	if len(said) != 1 || said[0].Outcome != "invalid_input" || said[0].Err == nil || strings.Contains(said[0].Err.Error(), "hunter2") {
+		t.Errorf("SP-28 the audit holds arguments that nobody asked for: %+v", said)
+	}
+}
+
+// TestOutputEverywhere: what is shown or counts is not in the text of tools alone.
+func TestOutputEverywhere(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	prompt := func(name, description, text string) func(*mcp.Server) {
+		return func(s *mcp.Server) {
+			s.AddPrompt(&mcp.Prompt{Name: name}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+				return &mcp.GetPromptResult{Description: description, Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: text}}}}, nil
+			})
+		}
+	}
+	tool := func(name string, result *mcp.CallToolResult) func(*mcp.Server) {
+		return raw(name, string(anyObject), func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return result, nil })
+	}
+	r := newRig(t, &Options{MaxResult: 1000}, prompt("long", "", long), prompt("escape", "\x1b[2Jfine", "x"),
+		tool("names", &mcp.CallToolResult{StructuredContent: map[string]any{"\x1b[2Jname": 1}}),
+		tool("links", &mcp.CallToolResult{Content: []mcp.Content{&mcp.ResourceLink{URI: "x://" + long, Name: "x"}}}))
+	get := func(name string) string {
+		return r.ask(t, "alice-mcp", ask{body: modern("prompts/get", `"name":"`+name+`"`), headers: hdr("Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "prompts/get", "Mcp-Name", name)}).text
+	}
+	for name, tt := range map[string]struct{ got, want string }{
+		"RS-193 a prompt that is too large":       {get("long"), "5000 bytes"},
+		"RS-193 what describes a prompt":          {get("escape"), `"description":"fine"`},
+		"RS-192 the names in structured content":  {r.call(t, "alice-mcp", "names", `{}`).text, `{"name":1}`},
+		"RS-192 links count by what they consist": {r.call(t, "alice-mcp", "links", `{}`).text, "5005 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !strings.Contains(tt.got, tt.want) || len(tt.got) > 2000 {
+				t.Errorf("got %s", tt.got)
+			}
+		})
 	}
 }
