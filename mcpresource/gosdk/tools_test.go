@@ -290,15 +290,20 @@ func TestPolicyPanics(t *testing.T) {
 }
 
 func TestAuditOfBadInput(t *testing.T) {
-	var said []mcpresource.CallEvent
+	said := make(chan mcpresource.CallEvent, 20)
 	r := newRigOf(t, func(c *mcpresource.Config) {
-		c.Calls = func(_ context.Context, e mcpresource.CallEvent) { said = append(said, e) }
+		c.Calls = func(_ context.Context, e mcpresource.CallEvent) { said <- e }
 	}, nil, raw("raw", `{"type":"object","properties":{"pin":{"const":"x"}}}`, okTool))
 	session := r.initializeAt(t, "alice-mcp", "2025-06-18")
-	said = nil
 	r.ask(t, "alice-mcp", ask{body: `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"raw","arguments":{"pin":"hunter2"}}}`, headers: hdr("Mcp-Session-Id", session)})
-	if len(said) != 1 || said[0].Outcome != "invalid_input" || said[0].Err == nil || strings.Contains(said[0].Err.Error(), "hunter2") {
-		t.Errorf("SP-28 the audit holds arguments that nobody asked for: %+v", said)
+	for e := range said {
+		if e.Method != "tools/call" {
+			continue
+		}
+		if e.Outcome != "invalid_input" || e.Err == nil || strings.Contains(e.Err.Error(), "hunter2") {
+			t.Errorf("SP-28 the audit holds arguments that nobody asked for: %+v", e)
+		}
+		return
 	}
 }
 
