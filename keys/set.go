@@ -169,7 +169,8 @@ func (m *Manager) generate() (storage.SigningKey, error) {
 	if err != nil {
 		return storage.SigningKey{}, err
 	}
-	pub.KeyID = base64.RawURLEncoding.EncodeToString(thumb[:16])
+	// A name that begins with a hyphen would be a flag on the command line.
+	pub.KeyID = "key_" + base64.RawURLEncoding.EncodeToString(thumb[:16])
 	public, err := json.Marshal(pub)
 	if err != nil {
 		return storage.SigningKey{}, err

@@ -58,6 +58,9 @@ func New(c Config) (*Guard, error) {
 	g.strangers, g.refusals = newMemory(g.c.MaxAnonymousSessions, g.c.Now), newBuckets(g.c.Now)
 	g.hierarchic = func(s oauth.Scopes) oauth.Scopes { return s }
 	if r, ok := c.Policy.(*Rules); ok {
+		if err := r.validate(); err != nil {
+			return nil, err
+		}
 		g.base, g.hierarchic = r.Base, r.expand
 	}
 	if err := errors.Join(g.c.Limits.check(), g.admit()); err != nil {

@@ -2,6 +2,8 @@ package mcpresource
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -111,6 +113,17 @@ func (r *Rules) table(method string) (table map[string][]string, named bool) {
 		return r.Resources, true
 	}
 	return nil, false
+}
+
+// validate refuses keys for resources that would never match, and so leave open what they
+// were meant to guard.
+func (r *Rules) validate() error {
+	for _, key := range slices.Concat(slices.Sorted(maps.Keys(r.Resources)), r.DenyResources) {
+		if strings.Contains(strings.TrimSuffix(key, "*"), "*") {
+			return fmt.Errorf("mcpresource: Rules: %q: for resources, * stands at the end alone", key)
+		}
+	}
+	return nil
 }
 
 func (r *Rules) denied(op Operation) bool {
