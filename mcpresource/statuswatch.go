@@ -127,11 +127,11 @@ func (g *Guard) lifetime(ctx context.Context, p *passage) (context.Context, func
 	ctx, cancel := context.WithTimeout(ctx, p.principal.ExpiresAt.Add(g.c.ClockSkew).Sub(g.c.Now()))
 	ctx, untime := g.timed(ctx, p)
 	ctx, end := context.WithCancelCause(ctx)
-	judge, leave := p.principal.still, func() {}
+	leave := func() {}
 	if status := p.principal.status; status != nil {
-		judge, leave = status.signed, status.watch(end)
+		leave = status.watch(end)
 	}
-	rest := judgeOften(ctx, judge, end)
+	rest := judgeOften(ctx, p.principal, end)
 	return ctx, func() {
 		rest()
 		leave()
@@ -155,20 +155,23 @@ func (g *Guard) validateAgain(c Credential) func(context.Context) (*Principal, e
 	return func(ctx context.Context) (*Principal, error) { return g.c.Validator.Validate(ctx, c) }
 }
 
-// still returns nil while the token is good.
+// still returns nil while the token is good, but for what its status list is watched for.
 func (p *Principal) still(ctx context.Context) error {
+	if p.status != nil {
+		return p.status.signed(ctx)
+	}
 	_, err := p.again(ctx)
 	return err
 }
 
 // judgeOften judges a token again and again until stop is called, and ends the request
 // when it is no longer good. An outage ends nothing: the next request will see it.
-func judgeOften(ctx context.Context, judge func(context.Context) error, end context.CancelCauseFunc) (stop func()) {
+func judgeOften(ctx context.Context, p *Principal, end context.CancelCauseFunc) (stop func()) {
 	var t *time.Timer
 	ready := make(chan struct{})
 	t = time.AfterFunc(judgeAgain, func() {
 		<-ready
-		if err := judge(ctx); err != nil && !outage(err) {
+		if err := p.still(ctx); err != nil && !outage(err) {
 			end(err)
 			return
 		}

@@ -48,7 +48,9 @@ func Stdio(o *StdioOptions) mcp.Transport {
 // FromEnv returns the caller of a stdio server by the access token in an environment
 // variable: stdio has no sign-in of its own (MCP, Authorization, "Protocol
 // Requirements"). The token is judged as the guard judges those of requests. The variable
-// is removed, so that neither tools nor the programs they start can read it.
+// is removed, so that neither tools nor the programs they start inherit it. What the
+// system keeps of the environment that a process began with, as in /proc of Linux,
+// stays: programs of the same user that look for it there find it.
 func FromEnv(g *mcpresource.Guard, name string) func(context.Context) (*mcpresource.Principal, error) {
 	return func(ctx context.Context) (*mcpresource.Principal, error) {
 		token := os.Getenv(name)
