@@ -6,8 +6,10 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	driver "modernc.org/sqlite"
+	lib "modernc.org/sqlite/lib"
 )
 
 // maxBatch bounds how many verbs share one transaction, and so how long the first
@@ -38,13 +40,31 @@ type job struct {
 
 func startWriter(ctx context.Context, db *sql.DB) (*writer, error) {
 	db.SetMaxOpenConns(1)
-	c, err := newConn(ctx, db)
+	c, err := firstConn(ctx, db)
 	if err != nil {
 		return nil, joinErr(err, db.Close())
 	}
 	w := &writer{db: db, conn: c, jobs: make(chan *job), quit: make(chan struct{}), closed: make(chan struct{})}
 	go w.loop()
 	return w, nil
+}
+
+// firstConn waits for others who open the same new file. Only one can make it a WAL
+// database, and SQLite tells the rest that it is busy without waiting busy_timeout: two
+// that waited for each other would wait for ever.
+func firstConn(ctx context.Context, db *sql.DB) (c *conn, err error) {
+	for range 100 {
+		var busy *driver.Error
+		if c, err = newConn(ctx, db); !errors.As(err, &busy) || busy.Code()&0xff != lib.SQLITE_BUSY {
+			return c, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return nil, err
 }
 
 // do runs fn in a transaction. A caller whose context ends before its verb began
