@@ -1,7 +1,9 @@
 package mcpresource
 
 import (
+	"mime"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -33,4 +35,22 @@ func leave(r *http.Request) {
 	if r.Body != nil {
 		_ = r.Body.Close() // whatever remains, the server closes the connection
 	}
+}
+
+// isPlain reports whether a server reads the bytes that the guard judges. Some MCP
+// libraries decode whatever charset a client names, and in UTF-7 or UTF-16 the same
+// bytes may call another tool; so they may when they are decompressed.
+func isPlain(h http.Header) bool {
+	for _, v := range h.Values("Content-Encoding") {
+		if !strings.EqualFold(strings.TrimSpace(v), "identity") {
+			return false
+		}
+	}
+	kind := h.Get("Content-Type")
+	if !strings.Contains(kind, ";") {
+		return true
+	}
+	_, params, err := mime.ParseMediaType(kind)
+	charset, named := params["charset"]
+	return err == nil && (!named || strings.EqualFold(charset, "utf-8") || strings.EqualFold(charset, "utf8"))
 }

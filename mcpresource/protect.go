@@ -154,6 +154,9 @@ func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) 
 		leave(r)
 		return nil
 	}
+	if !isPlain(r.Header) {
+		return &refusal{outcome: "ambiguous", status: http.StatusUnsupportedMediaType, text: "The request body must be UTF-8, without Content-Encoding."}
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.c.MaxBodyBytes))
 	var tooLarge *http.MaxBytesError
 	switch {
