@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
@@ -139,10 +140,10 @@ func (a *app) recordCall(resource string) func(mcpresource.Event) {
 		if e.Principal != nil {
 			attrs = append(attrs, slog.String("subject", e.Principal.Subject), slog.String("client", e.Principal.ClientID))
 		}
-		for _, op := range e.Operations {
-			attrs = append(attrs, slog.String("method", op.Method))
+		for _, op := range e.Operations[:min(len(e.Operations), maxLogged)] {
+			attrs = append(attrs, slog.String("method", brief(op.Method)))
 			if op.Name != "" {
-				attrs = append(attrs, slog.String("name", op.Name))
+				attrs = append(attrs, slog.String("name", brief(op.Name)))
 			}
 		}
 		if e.Outcome == "unauthenticated" || e.Outcome == "allowed" && !callsTool(e.Operations) {
@@ -150,6 +151,19 @@ func (a *app) recordCall(resource string) func(mcpresource.Event) {
 		}
 		a.log.LogAttrs(context.Background(), level, "mcp request", attrs...)
 	}
+}
+
+// Callers choose these texts, and their length; a refusal is logged as often as they like.
+const (
+	maxLogged = 20  // operations of a request
+	maxText   = 200 // bytes
+)
+
+func brief(s string) string {
+	if len(s) <= maxText {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxText], "") + "..."
 }
 
 func callsTool(ops []mcpresource.Operation) bool {

@@ -9,28 +9,30 @@ import (
 // requestOnly are headers of the client that end at the gateway: credentials, proofs of
 // their possession, what the guard has judged in the MCP server's place, and what would
 // only delay the request. Those between two hops (RFC 9110 §7.6.1) and X-Forwarded-* are
-// removed by ReverseProxy.
+// removed by ReverseProxy. The last ones make some frameworks serve another path than the
+// configured one.
 var requestOnly = []string{
 	"Authorization", "Dpop", "Cookie", "Origin", "Access-Control-Request-Method", "Access-Control-Request-Headers",
-	"Expect", "X-Real-Ip",
+	"Expect", "X-Real-Ip", "X-Original-Url", "X-Original-Uri", "X-Rewrite-Url", "X-Script-Name",
 }
 
 // responseOnly are headers of the MCP server that speak for its own origin and not for
 // ours.
 var responseOnly = []string{
 	"Www-Authenticate", "Proxy-Authenticate", "Set-Cookie", "Alt-Svc", "Clear-Site-Data", "Strict-Transport-Security",
-	"Public-Key-Pins", "Service-Worker-Allowed", "Refresh", "Location", "Content-Location",
+	"Public-Key-Pins", "Service-Worker-Allowed", "Refresh", "Location", "Content-Location", "Nel", "Report-To", "Reporting-Endpoints",
 }
 
 // clean removes from the request what is the client's own, and everything that would be
-// taken for the gateway's word.
+// taken for the gateway's word. CGI and its many children see hyphens and underscores
+// alike, so a name with an underscore may be any other's.
 func (u *Upstream) clean(h http.Header) {
 	cookies := h["Cookie"]
 	for _, name := range requestOnly {
 		delete(h, name)
 	}
 	for name := range h {
-		if u.c.Identity.speaks(name) {
+		if u.c.Identity.speaks(name) || strings.HasPrefix(name, "X-Forwarded-") {
 			delete(h, name)
 		}
 	}

@@ -40,7 +40,7 @@ type Identity struct {
 	Audience string // aud; default: the URL of the upstream, or the public one without
 	Now      func() time.Time
 
-	own map[string]bool // names that clients may not use, as plain and as http.Header have them
+	own map[string]bool // names that clients may not use, as http.Header has them
 }
 
 // Signer signs claims as a JWT of type typ. keys.Manager is one.
@@ -65,7 +65,7 @@ func (i Identity) withDefaults() Identity {
 	}
 	i.own = map[string]bool{}
 	for _, n := range append(i.names(), HeaderSubject, HeaderClient, HeaderScope, HeaderToken) {
-		i.own[plain(n)], i.own[http.CanonicalHeaderKey(n)] = true, true
+		i.own[http.CanonicalHeaderKey(n)] = true
 	}
 	return i
 }
@@ -109,9 +109,10 @@ func token(s string) bool {
 }
 
 // speaks reports whether a header of a client would be taken for the gateway's word: the
-// names in use, and the default ones also when they are not.
+// names in use, the default ones also when they are not, and what may be read as one of
+// them, of the configured headers or of X-Forwarded-*.
 func (i *Identity) speaks(name string) bool {
-	return i.own[name] || strings.Contains(name, "_") && i.own[plain(name)]
+	return i.own[name] || strings.Contains(name, "_")
 }
 
 // fits reports whether a caller can be named in headers at all. An MCP server that finds

@@ -233,7 +233,7 @@ func (x *session) forward(frames []frame, out *stream) error {
 			err = x.notify(f)
 		case x.hub != nil && x.local(f, out):
 		default:
-			_, err = x.link.call(f, x, out)
+			_, err = x.link.call(f, person(x.person), x, out)
 		}
 		switch {
 		case err != nil && i == 0:

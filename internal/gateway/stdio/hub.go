@@ -16,6 +16,7 @@ import (
 type hub struct {
 	server  *Server
 	key     string // of the caller, "" for everybody
+	person  string // the caller
 	link    *link
 	modern  bool            // the program speaks MCP 2026-07-28
 	hello   json.RawMessage // its answer to initialize
@@ -55,7 +56,7 @@ func (h *hub) exchange(ctx context.Context, method string, params any) (frame, e
 	}
 	answer := make(one, 1)
 	scope := new(int)
-	if _, err := h.link.call(frame{ID: json.RawMessage("0"), Method: method, Params: raw}, scope, answer); err != nil {
+	if _, err := h.link.call(frame{ID: json.RawMessage("0"), Method: method, Params: raw}, "", scope, answer); err != nil {
 		return frame{}, err
 	}
 	select {
@@ -121,9 +122,13 @@ func (h *hub) note(f frame) {
 	if f.Method == "notifications/tools/list_changed" {
 		go h.mirrors.forget() // a question may be under way, which waits for what is read here
 	}
-	if f.Method == "notifications/message" {
+	switch f.Method {
+	case "notifications/message":
 		h.remark(f)
 		return
+	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed", "notifications/resources/updated":
+	default:
+		return // of a task, for instance: whose it is cannot be told, and its id opens it
 	}
 	uri := text(at(f.Params, "uri"))
 	h.mu.Lock()
@@ -147,13 +152,14 @@ func (h *hub) note(f frame) {
 }
 
 // remark is a log message. In a process that callers share it may be about anybody's
-// call, so it goes to one only when no other has a call open.
+// call, so it goes to one only when no other has a call open, or has given one up that
+// the program may be busy with still.
 func (h *hub) remark(f frame) {
 	c := h.link.youngest(nil)
 	if c == nil {
 		return
 	}
-	if h.key != "" || h.link.find(func(other *call) bool { return other.scope != c.scope }) == nil {
+	if h.key != "" || !h.link.abandoned(c.scope) && h.link.find(func(other *call) bool { return other.scope != c.scope }) == nil {
 		c.out.deliver(&f, false)
 	}
 }

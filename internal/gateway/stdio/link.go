@@ -36,6 +36,7 @@ type link struct {
 	mu    sync.Mutex // guards the rest
 	last  int64
 	calls map[int64]*call
+	left  map[int64]any // scopes of calls that were given up and not answered
 	over  bool
 }
 
@@ -45,14 +46,15 @@ type call struct {
 	id     json.RawMessage // as its client knows it
 	token  json.RawMessage // of its progress, as its client knows it
 	method string
-	scope  any // whose id it is
+	person string // who waits; "" for the gateway
+	scope  any    // whose id it is
 	out    sink
 }
 
 var errPending = errors.New("too many requests wait for an answer")
 
 func newLink(c *Config, shared bool) *link {
-	return &link{c: c, shared: shared, ready: make(chan struct{}), calls: map[int64]*call{}}
+	return &link{c: c, shared: shared, ready: make(chan struct{}), calls: map[int64]*call{}, left: map[int64]any{}}
 }
 
 // start runs the program.
@@ -63,18 +65,18 @@ func (l *link) start(env []string, to peer) (err error) {
 	return err
 }
 
-// call sends a request; what comes of it goes to out.
-func (l *link) call(f frame, scope any, out sink) (*call, error) {
+// call sends a request of a person, "" for the gateway's own; what comes of it goes to out.
+func (l *link) call(f frame, person string, scope any, out sink) (*call, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.over:
 		return nil, errEnded
-	case len(l.calls) >= l.c.MaxPending:
-		return nil, errPending
+	case len(l.calls) >= l.c.MaxPending, l.c.Shared && person != "" && l.callsOf(person) >= max(l.c.MaxPending/4, 1):
+		return nil, errPending // one person cannot keep everybody waiting
 	}
 	l.last++
-	c := &call{n: l.last, id: f.ID, method: f.Method, scope: scope, out: out, token: at(f.Params, "_meta", "progressToken")}
+	c := &call{n: l.last, id: f.ID, method: f.Method, person: person, scope: scope, out: out, token: at(f.Params, "_meta", "progressToken")}
 	f.ID = c.number()
 	if l.shared && c.token != nil {
 		f.Params = with(f.Params, c.number(), "_meta", "progressToken")
@@ -84,6 +86,45 @@ func (l *link) call(f frame, scope any, out sink) (*call, error) {
 	}
 	l.calls[c.n] = c
 	return c, nil
+}
+
+// callsOf counts the calls of a person. mu is held.
+func (l *link) callsOf(person string) (n int) {
+	for _, c := range l.calls {
+		if c.person == person {
+			n++
+		}
+	}
+	return n
+}
+
+// abandon remembers a call that nobody waits for any more, where what the program still
+// says about it could reach somebody else. mu is held.
+func (l *link) abandon(c *call) {
+	delete(l.calls, c.n)
+	if !l.c.Shared {
+		return
+	}
+	if len(l.left) >= l.c.MaxPending { // so many unanswered are no news
+		for n := range l.left {
+			delete(l.left, n)
+			break
+		}
+	}
+	l.left[c.n] = c.scope
+}
+
+// abandoned reports whether a call of another scope was given up that the program has
+// not answered.
+func (l *link) abandoned(scope any) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, other := range l.left {
+		if other != scope {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *call) number() json.RawMessage { return strconv.AppendInt(nil, c.n, 10) }
@@ -103,7 +144,7 @@ func (l *link) cancel(f frame, scope any) {
 		}
 	}
 	if found != nil {
-		delete(l.calls, found.n)
+		l.abandon(found)
 	}
 	l.mu.Unlock()
 	if found == nil {
@@ -118,10 +159,10 @@ func (l *link) cancel(f frame, scope any) {
 func (l *link) drop(scope any, reason string) {
 	l.mu.Lock()
 	var gone []*call
-	for n, c := range l.calls {
+	for _, c := range l.calls {
 		if c.scope == scope {
 			gone = append(gone, c)
-			delete(l.calls, n)
+			l.abandon(c)
 		}
 	}
 	l.mu.Unlock()
@@ -180,6 +221,7 @@ func (l *link) answer(f frame) {
 	l.mu.Lock()
 	c := l.calls[n]
 	delete(l.calls, n)
+	delete(l.left, n)
 	l.mu.Unlock()
 	if c == nil {
 		return // it was cancelled

@@ -65,7 +65,7 @@ func (s *Server) serveModern(w http.ResponseWriter, r *http.Request, p *mcpresou
 			return
 		}
 	}
-	(&turn{hub: h, w: w, r: r, call: f}).take()
+	(&turn{hub: h, w: w, r: r, person: person(p), call: f}).take()
 }
 
 // checkModern compares headers and body (MCP 2026-07-28, Streamable HTTP, "Request
@@ -105,10 +105,11 @@ func checkModern(h http.Header, f frame) *gateway.Fault {
 
 // turn is one request without a session and its answer.
 type turn struct {
-	hub  *hub
-	w    http.ResponseWriter
-	r    *http.Request
-	call frame
+	hub    *hub
+	w      http.ResponseWriter
+	r      *http.Request
+	person string
+	call   frame
 }
 
 // bridged are the methods that a program of an older revision can answer, or, with a
@@ -143,7 +144,7 @@ func (t *turn) forward(f frame) {
 	out := newStream("", 1)
 	out.ids = false
 	scope := new(int)
-	if _, err := t.hub.link.call(f, scope, turnSink{t, out}); err != nil {
+	if _, err := t.hub.link.call(f, t.person, scope, turnSink{t, out}); err != nil {
 		t.hub.server.unable(t.w, t.r, f.ID, err)
 		return
 	}

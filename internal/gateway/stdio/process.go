@@ -14,6 +14,7 @@ import (
 
 const (
 	queueSize  = 256             // messages that a program has not read yet
+	queueBytes = 16 << 20        // of them
 	grace      = 2 * time.Second // for each step of ending a program
 	leftover   = time.Second     // for output that others hold open after it has ended
 	maxLogLine = 2 << 10
@@ -38,6 +39,7 @@ type process struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	queue  chan []byte
+	queued atomic.Int64  // bytes in it
 	ended  chan struct{} // closed when it has ended and nothing is left of it
 	wanted bool          // that it has ended; set before
 	begun  time.Time
@@ -99,7 +101,9 @@ func (p *process) feed() {
 	for {
 		select {
 		case line := <-p.queue:
-			if _, err := p.stdin.Write(append(line, '\n')); err != nil {
+			_, err := p.stdin.Write(append(line, '\n'))
+			p.queued.Add(-int64(len(line)))
+			if err != nil {
 				terminate(p.cmd) // it has closed its input, which is the end of the conversation
 				return
 			}
@@ -117,10 +121,17 @@ func (p *process) send(f frame) error {
 		return errEnded
 	default:
 	}
+	line := f.encode()
+	size := int64(len(line))
+	if n := p.queued.Add(size); n > queueBytes && n > size { // one alone may be larger
+		p.queued.Add(-size)
+		return errBusy
+	}
 	select {
-	case p.queue <- f.encode():
+	case p.queue <- line:
 		return nil
 	default:
+		p.queued.Add(-size)
 		return errBusy
 	}
 }

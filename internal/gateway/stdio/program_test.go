@@ -51,6 +51,9 @@ func (p *program) run() {
 	}
 	fmt.Fprintln(os.Stderr, "hello", strings.Repeat("x", 5000))
 	fmt.Println("Welcome to the server!") // a mistake that many make
+	if p.mode == "unread" {
+		time.Sleep(time.Hour)
+	}
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 1<<24)
 	for in.Scan() {
@@ -120,6 +123,12 @@ func (p *program) call(f frame, tool string) {
 		p.note("notifications/message", map[string]any{"level": "info", "data": "secret of " + text(at(f.Params, "arguments", "who"))})
 		p.answer(f.ID, map[string]any{"done": true})
 	case "hang":
+	case "late":
+		time.Sleep(300 * time.Millisecond)
+		p.note("notifications/message", map[string]any{"level": "info", "data": "secret of " + text(at(f.Params, "arguments", "who"))})
+	case "task":
+		p.note("notifications/tasks/status", map[string]any{"taskId": "task of " + text(at(f.Params, "arguments", "who")), "status": "working"})
+		p.answer(f.ID, map[string]any{})
 	case "slow":
 		time.Sleep(300 * time.Millisecond)
 		p.answer(f.ID, map[string]any{"slow": true})

@@ -20,7 +20,7 @@ type Server struct {
 	sessions map[string]*session
 	hubs     map[string]*hub
 	starting map[string]*sync.Mutex // one start of a hub at a time
-	running  map[string]int         // processes of each caller
+	running  map[string]int         // processes of each person
 	total    int
 	gates    map[string]*gate
 	closed   bool
@@ -68,8 +68,18 @@ func (h held) Error() string {
 	return "the program has failed, and is started again in " + h.wait.String()
 }
 
-// reserve takes a place for a process of the caller key, ending the one that has been
-// idle for longest when there is none.
+// person is whom processes are counted for: whoever signs in with another application is
+// no other person, and applications register themselves.
+func person(p *mcpresource.Principal) string {
+	if p == nil {
+		return ""
+	}
+	return p.Issuer + "\x00" + p.Subject
+}
+
+// reserve takes a place for a process of the person key, ending the one that has been
+// idle for longest when there is none. A program takes its time to end, so up to as many
+// more run meanwhile, and no more, however quickly callers come.
 func (s *Server) reserve(key string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,8 +91,11 @@ func (s *Server) reserve(key string) error {
 			return held{wait}
 		}
 	}
+	if s.total >= 2*s.c.MaxProcesses {
+		return errFull
+	}
 	if key != "" && s.running[key] >= s.c.MaxPerCaller {
-		if !s.makeRoom(key) {
+		if s.running[key] >= 2*s.c.MaxPerCaller || !s.makeRoom(key) {
 			return errFull
 		}
 	} else if s.total >= s.c.MaxProcesses && !s.makeRoom("") {
@@ -94,19 +107,19 @@ func (s *Server) reserve(key string) error {
 	return nil
 }
 
-// makeRoom ends the session, or hub, that has been idle for longest, of one caller or, for
+// makeRoom ends the session, or hub, that has been idle for longest, of one person or, for
 // "", of all. mu is held.
 func (s *Server) makeRoom(key string) bool {
 	now, longest := time.Now(), time.Duration(0)
 	var oldest *session
 	var idle *hub
 	for _, x := range s.sessions {
-		if d := x.idle.since(now); x.hub == nil && (key == "" || x.owner == key) && d > longest {
+		if d := x.idle.since(now); x.hub == nil && (key == "" || person(x.person) == key) && d > longest {
 			longest, oldest = d, x
 		}
 	}
-	for k, h := range s.hubs {
-		if d := h.idle.since(now); (key == "" || k == key) && !h.busy() && d > longest {
+	for _, h := range s.hubs {
+		if d := h.idle.since(now); (key == "" || h.person == key) && !h.busy() && d > longest {
 			longest, idle = d, h
 		}
 	}
@@ -150,7 +163,7 @@ func (s *Server) release(key string, well bool) {
 
 // connect starts a process for p, nil for everybody, and has it counted until it ends.
 func (s *Server) connect(p *mcpresource.Principal, l *link, to peer) error {
-	key := p.Key()
+	key := person(p)
 	if err := s.reserve(key); err != nil {
 		return err
 	}
@@ -216,7 +229,7 @@ func (s *Server) hub(ctx context.Context, p *mcpresource.Principal) (*hub, error
 
 func (s *Server) newHub(ctx context.Context, p *mcpresource.Principal) (*hub, error) {
 	h := &hub{
-		server: s, key: p.Key(), link: newLink(&s.c, true), sessions: map[*session]bool{}, listeners: map[*listener]bool{},
+		server: s, key: p.Key(), person: person(p), link: newLink(&s.c, true), sessions: map[*session]bool{}, listeners: map[*listener]bool{},
 		idle: usage{last: time.Now()},
 	}
 	err := s.connect(p, h.link, h)

@@ -1,0 +1,114 @@
+package stdio
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+)
+
+// TestSharedTasks: the id of a task opens its result, so no other hears it.
+func TestSharedTasks(t *testing.T) {
+	s := serve(t, "good", Config{Shared: true})
+	mine, theirs := s.open("2025-11-25"), s.open("2025-11-25", "Who", "bob")
+	s.post(toolCall("1", "task", `,"arguments":{"who":"alice"}`), mine...)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if a, _ := s.do(ctx, http.MethodGet, "", theirs...); a != nil && strings.Contains(a.body, "task of alice") {
+		t.Errorf("bob hears of alice's task: %s", a.body)
+	}
+}
+
+// TestSharedLate: a program goes on with a call that was cancelled, and logs.
+func TestSharedLate(t *testing.T) {
+	s := serve(t, "good", Config{Shared: true})
+	mine, theirs := s.open("2025-11-25"), s.open("2025-11-25", "Who", "bob")
+	late := make(chan struct{})
+	go func() {
+		defer close(late)
+		s.do(context.Background(), http.MethodPost, toolCall(`"l"`, "late", `,"arguments":{"who":"alice"}`), mine...)
+	}()
+	eventually(t, "alice waits", func() bool { return s.sessionOf(mine).link.waiting() == 1 })
+	s.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"l"}}`, mine...)
+	<-late
+	for i := range 3 {
+		if a := s.post(toolCall(fmt.Sprint(i), "slow", ""), theirs...); strings.Contains(a.body, "secret of alice") {
+			t.Errorf("bob has what alice's call logs: %s", a.body)
+		}
+	}
+}
+
+// TestSharedPending: one person's calls do not keep everybody else out.
+func TestSharedPending(t *testing.T) {
+	s := serve(t, "good", Config{Shared: true, MaxPending: 8})
+	mine, theirs := s.open("2025-11-25"), s.open("2025-11-25", "Who", "bob")
+	for i := range 20 {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+		s.do(ctx, http.MethodPost, toolCall(fmt.Sprint(i), "hang", ""), theirs...)
+		cancel()
+	}
+	if a := s.post(toolCall("1", "echo", ""), mine...); a.status != 200 {
+		t.Errorf("alice gets %d: %s", a.status, a.body)
+	}
+}
+
+// TestQueueBytes: what a program does not read is not kept without bounds.
+func TestQueueBytes(t *testing.T) {
+	s := serve(t, "unread", Config{})
+	l := newLink(&s.c, false)
+	if err := s.connect(alice, l, &session{server: s.Server, done: make(chan struct{})}); err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	note, size := frame{Method: "notifications/x", Params: []byte(`"` + strings.Repeat("x", 4<<20) + `"`)}, 0
+	for range 100 {
+		if l.send(note) == nil {
+			size += 4 << 20
+		}
+	}
+	if size > 32<<20 {
+		t.Errorf("%d MiB are kept for a program that does not read", size>>20)
+	}
+}
+
+// TestEnding: programs that take their time to end are no way around the bounds.
+func TestEnding(t *testing.T) {
+	s := serve(t, "deaf", Config{MaxPerCaller: 2, MaxProcesses: 8})
+	most := 0
+	for i := range 12 {
+		s.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`, i))
+		s.mu.Lock()
+		most = max(most, s.total)
+		s.mu.Unlock()
+	}
+	if most > 4 {
+		t.Errorf("%d processes of one caller, want at most twice 2", most)
+	}
+}
+
+// TestApplications: whoever registers many applications is still one person.
+func TestApplications(t *testing.T) {
+	s := serve(t, "good", Config{MaxPerCaller: 2, MaxProcesses: 8})
+	for i := range 6 {
+		p := *alice
+		p.ClientID = fmt.Sprint("app", i)
+		r, w := post(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`), httptest.NewRecorder()
+		s.ServeHTTP(w, r.WithContext(mcpresource.NewContext(t.Context(), &p)))
+	}
+	live := func() int { s.mu.Lock(); defer s.mu.Unlock(); return len(s.sessions) }
+	if n := live(); n > 2 {
+		t.Errorf("one person has %d processes, want 2", n)
+	}
+}
+
+func post(body string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	return r
+}
