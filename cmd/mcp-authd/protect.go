@@ -157,7 +157,7 @@ func (p *protection) app(s std, addr net.Addr) (*app, error) {
 	} else {
 		u.URL = p.upstream[0]
 	}
-	l.Resources = []config.Resource{own}
+	l.Resources, l.File = []config.Resource{own}, "protect" // what an error is about: no file was read
 	a := &app{std: s, config: l}
 	return a, a.ready()
 }
@@ -203,7 +203,8 @@ func (p *protection) people(ctx context.Context, a *app, as *authserver.Server) 
 		_, err = as.Users().Create(ctx, p.user, password, true)
 		switch {
 		case errors.Is(err, users.ErrExists):
-			return out, nil // with the password that was printed then
+			out.Username = p.user // with the password that was printed then
+			return out, nil
 		case err != nil:
 			return out, err
 		}
@@ -225,6 +226,8 @@ func (p *protection) print(s std, r protected) error {
 	switch {
 	case r.Password != "":
 		fmt.Fprintf(s.out, "  username   %s\n  password   %s   (not shown again)\n", r.Username, r.Password)
+	case r.Username != "":
+		fmt.Fprintf(s.out, "  username   %[1]s   (its password was printed when it was made; for another one: mcp-authd user passwd %[1]s --data %[2]s)\n", r.Username, p.dataDir(s))
 	case r.SetupURL != "":
 		fmt.Fprintf(s.out, "\nMake your account first (valid 1 h, once):\n\n  %s\n", r.SetupURL)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"os/exec"
 	"sync"
 	"time"
@@ -34,7 +35,7 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 	if _, err := exec.LookPath(c.Command[0]); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the program cannot be started: %w; install it, or give its full path", err)
 	}
 	return &Server{
 		c: c, sessions: map[string]*session{}, hubs: map[string]*hub{}, starting: map[string]*sync.Mutex{},
