@@ -61,7 +61,12 @@ func newProtectCommand(s std) *cobra.Command {
 			}
 			return errors.New("wrong arguments")
 		},
-		RunE: func(c *cobra.Command, _ []string) error { return p.run(c.Context(), s) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := p.checkFlags(); err != nil {
+				return usageError{err, c.CommandPath()}
+			}
+			return p.run(c.Context(), s)
+		},
 	}
 	f := c.Flags()
 	f.StringVar(&p.listen, "listen", "127.0.0.1:8414", "address to listen on; port 0 takes a free one")
@@ -78,6 +83,17 @@ func newProtectCommand(s std) *cobra.Command {
 	f.BoolVar(&p.shared, "shared", false, "have everybody use one process of the program")
 	f.BoolVar(&p.json, "json", false, "print one JSON object when ready")
 	return c
+}
+
+// checkFlags refuses what would be of no effect: somebody may rely on it.
+func (p *protection) checkFlags() error {
+	switch {
+	case p.command && len(p.headers) > 0:
+		return errors.New("--header is for an MCP server at a URL; a program is told things by --env")
+	case !p.command && (p.shared || len(p.env)+len(p.passEnv) > 0):
+		return errors.New("--env, --pass-env and --shared are for a program after --; an MCP server at a URL is told things by --header")
+	}
+	return nil
 }
 
 func (p *protection) run(ctx context.Context, s std) (err error) {
