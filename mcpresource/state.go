@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"strings"
 	"time"
 )
 
@@ -77,7 +78,9 @@ func (s *Sealer) Seal(p *Principal, operation string, state []byte, life time.Du
 
 // Open returns the state that was sealed for p and operation, or ErrState.
 func (s *Sealer) Open(p *Principal, operation, sealed string) ([]byte, error) {
-	if len(sealed) > maxSealed {
+	// The decoder passes over line breaks; a value has one spelling, or whoever remembers
+	// those that were used would not know it again.
+	if len(sealed) > maxSealed || strings.ContainsAny(sealed, "\r\n") {
 		return nil, ErrState
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(sealed)
