@@ -21,6 +21,9 @@ type Site struct {
 	// Certificate makes it https. Without one it should be on loopback, or behind a proxy
 	// that terminates TLS.
 	Certificate *tls.Certificate
+	// MaxConnections bounds the open connections. Beyond it, the one that has been without a
+	// request for the longest is closed for a new one. Default: 8192.
+	MaxConnections int
 	// Ending is called when the end has begun, to close streams politely before they are
 	// cut: gosdk.Adapter.Close is one.
 	Ending func(context.Context) error
@@ -66,17 +69,22 @@ func (s *Server) Serve(ctx context.Context, sites ...Site) error {
 	return end(sites, servers, abort)
 }
 
-// httpServer has limits for requests, and none for responses: streams of MCP servers last
-// as long as their clients like.
+// httpServer has limits for connections and for requests, whatever their path and method,
+// and none for responses: streams of MCP servers last as long as their clients like.
 func (s *Server) httpServer(site Site, requests context.Context) *http.Server {
 	h := site.Handler
 	if h == nil {
 		h = s.Handler()
 	}
+	setDefault(&site.MaxConnections, defaultConnections)
 	return &http.Server{
-		Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
-		BaseContext: func(net.Listener) context.Context { return requests },
-		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		Handler:           timely(h, bodyTimeout),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    32 << 10,
+		ConnState:         newConnections(site.MaxConnections).changed,
+		BaseContext:       func(net.Listener) context.Context { return requests },
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 }
 

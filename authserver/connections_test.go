@@ -1,0 +1,176 @@
+package authserver
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+)
+
+// deadlineWriter notes the read deadlines that a handler sets.
+type deadlineWriter struct {
+	*httptest.ResponseRecorder
+	set []time.Time
+}
+
+// SetReadDeadline is what http.ResponseController calls.
+func (w *deadlineWriter) SetReadDeadline(at time.Time) error {
+	w.set = append(w.set, at)
+	return nil
+}
+
+// Security M4: every request with a body has a deadline, also for paths and methods that
+// nobody serves, and on every listener.
+func TestEveryBodyHasADeadline(t *testing.T) {
+	r := newRig(t)
+	management := http.NewServeMux()
+	management.HandleFunc("GET /healthz", r.Healthz)
+	for name, site := range map[string]Site{"the server": {}, "another handler": {Handler: management}} {
+		h := r.httpServer(site, t.Context()).Handler
+		for _, request := range []string{"POST /nothing-here", "PUT /healthz", "GET /authorize", "DELETE /.well-known/nothing", "POST /mcp/other"} {
+			var method, path string
+			fmt.Sscan(request, &method, &path)
+			w := &deadlineWriter{ResponseRecorder: httptest.NewRecorder()}
+			body, _ := io.Pipe() // of which nothing ever comes
+			req := httptest.NewRequest(method, path, body)
+			h.ServeHTTP(w, req)
+			if len(w.set) == 0 || w.set[0].IsZero() || time.Until(w.set[0]) > bodyTimeout {
+				t.Errorf("%s: %s has the deadlines %v, want one within %s", name, request, w.set, bodyTimeout)
+			}
+		}
+	}
+	w := &deadlineWriter{ResponseRecorder: httptest.NewRecorder()}
+	timely(http.NotFoundHandler(), time.Second).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	if len(w.set) != 0 {
+		t.Errorf("a request without a body, which may be a stream, has the deadlines %v", w.set)
+	}
+}
+
+// Security M4: a connection on which a body is announced and does not come is ended; a
+// stream that follows its body is not.
+func TestUnsentBodies(t *testing.T) {
+	const short = 200 * time.Millisecond
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /stream", func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.ReadAll(r.Body)
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-r.Context().Done():
+			return
+		case <-time.After(3 * short):
+			fmt.Fprint(w, "still there")
+		}
+	})
+	s := httptest.NewServer(timely(mux, short))
+	defer s.Close()
+	for _, request := range []string{"POST /nothing-here", "PUT /stream"} {
+		conn, err := net.Dial("tcp", s.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n", request)
+		_ = conn.SetReadDeadline(time.Now().Add(20 * short))
+		if _, err := io.Copy(io.Discard, conn); err != nil {
+			t.Errorf("%s: the connection is open still: %v", request, err)
+		}
+	}
+	resp, err := http.Post(s.URL+"/stream", "text/plain", io.MultiReader(bufio.NewReader(http.NoBody), &oneByte{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if got, err := io.ReadAll(resp.Body); string(got) != "still there" {
+		t.Errorf("the stream ended with %q, %v", got, err)
+	}
+}
+
+type oneByte struct{ done bool }
+
+func (b *oneByte) Read(p []byte) (int, error) {
+	if b.done {
+		return 0, io.EOF
+	}
+	b.done, p[0] = true, 'x'
+	return 1, nil
+}
+
+// Security M4: a listener holds so many connections and no more, and those that ask nothing
+// keep nobody out.
+func TestConnectionsAreBounded(t *testing.T) {
+	release := make(chan struct{})
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /quick", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "here") })
+	mux.HandleFunc("GET /slow", func(http.ResponseWriter, *http.Request) { <-release })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const limit = 4
+	bound := newConnections(limit)
+	s := &http.Server{Handler: mux, ConnState: bound.changed, ReadHeaderTimeout: time.Minute}
+	go func() { _ = s.Serve(l) }()
+	defer s.Close()
+	dial := func(request string) net.Conn {
+		t.Helper()
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		fmt.Fprint(conn, request)
+		return conn
+	}
+	quick := func() error {
+		c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
+		resp, err := c.Get("http://" + l.Addr().String() + "/quick")
+		if err == nil {
+			resp.Body.Close()
+		}
+		return err
+	}
+	settled := func(open, idle int) {
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+			bound.mu.Lock()
+			o, i := bound.open, bound.idle.Len()
+			bound.mu.Unlock()
+			if o == open && i == idle {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%d connections are open and %d idle, want %d and %d", o, i, open, idle)
+			}
+		}
+	}
+	var silent []net.Conn
+	for range 3 * limit {
+		silent = append(silent, dial("GET /never-ends HTTP/1.1\r\n"))
+	}
+	settled(limit, limit)
+	if err := quick(); err != nil {
+		t.Errorf("silent connections keep others out: %v", err)
+	}
+	_ = silent[0].SetReadDeadline(time.Now().Add(10 * time.Second))
+	if _, err := silent[0].Read(make([]byte, 1)); err == nil {
+		t.Error("the longest idle connection is open still")
+	}
+	settled(limit-1, limit-1) // the quick one has closed its own
+	for range limit {
+		dial("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
+	}
+	settled(limit, 0)
+	if err := quick(); err == nil {
+		t.Error("more requests are under way than there may be connections")
+	}
+	settled(limit, 0)
+	close(release)
+	settled(limit, limit)
+	if err := quick(); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
