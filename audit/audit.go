@@ -66,11 +66,13 @@ func New(log *slog.Logger, counters ...Counter) *Recorder {
 }
 
 // Record writes one event. Attributes name who (user, client_id), what (resource,
-// scope, grant), the protocol's code for a refusal (error) and why (reason).
+// scope, grant), the protocol's code for a refusal (error) and why (reason). What is
+// known of the request of ctx (see Within) is added.
 func (r *Recorder) Record(ctx context.Context, event string, attrs ...slog.Attr) {
 	if r == nil || r.log == nil {
 		return
 	}
+	attrs = noted(ctx, attrs)
 	for _, count := range r.counters {
 		count(event, attrs)
 	}

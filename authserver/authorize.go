@@ -14,6 +14,7 @@ import (
 
 	"github.com/ory/fosite"
 
+	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -64,7 +65,7 @@ func (s *Server) identify(ctx context.Context, p params, find finder) (identifie
 	if id == "" {
 		return identified{}, oauth.NewError(oauth.InvalidRequest, "The parameter 'client_id' is missing.")
 	}
-	note(ctx, slog.String("client_id", cut(id, 512)), slog.String("redirect", redirectHost(p.get("redirect_uri"))))
+	audit.Note(ctx, slog.String("client_id", cut(id, 512)), slog.String("redirect", redirectHost(p.get("redirect_uri"))))
 	c, err := find(ctx, id)
 	if err != nil {
 		c.ID = id // whatever else may still be known of it, for the page
@@ -120,7 +121,7 @@ func (s *Server) validate(ctx context.Context, who identified, p params) (author
 		return a, err
 	}
 	a.scopes = policy.Requestable(a.resource.Resource, oauth.ParseScopes(p.get("scope")))
-	note(ctx, slog.String("resource", a.resource.URI), slog.String("resource_match", a.resource.Match), slog.String("scope", a.scopes.String()))
+	audit.Note(ctx, slog.String("resource", a.resource.URI), slog.String("resource_match", a.resource.Match), slog.String("scope", a.scopes.String()))
 	a.prompt = strings.Fields(p.get("prompt"))
 	a.provider = s.pickProvider(p)
 	if age, err := strconv.Atoi(p.get("max_age")); err == nil && age >= 0 {

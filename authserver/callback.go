@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -20,7 +21,7 @@ var responseParams = []string{"state", "code", "iss", "error", "error_descriptio
 // handleCallback serves /callback/{provider}, where the browser comes back to.
 func (s *Server) handleCallback(w http.ResponseWriter, r *http.Request) {
 	provider, ok := s.ways().provider(r.PathValue("provider"))
-	note(r.Context(), slog.String("connector", cut(r.PathValue("provider"), 100)))
+	audit.Note(r.Context(), slog.String("connector", cut(r.PathValue("provider"), 100)))
 	switch {
 	case !ok:
 		s.showError(w, r, http.StatusNotFound, oauth.NewError(oauth.InvalidRequest, "There is no such way to sign in here."))
@@ -138,7 +139,7 @@ func (s *Server) arrive(ctx context.Context, p session.Provider, c session.Carri
 		l.err, l.away = err, &away{provider: p, state: state, declined: r.Params.Has("error")}
 		return l
 	}
-	note(ctx, slog.String("user", arrival.User.ID))
+	audit.Note(ctx, slog.String("user", arrival.User.ID))
 	l.signedIn = arrival.Trip.Errand == session.ErrandSignIn
 	return s.land(ctx, l, state, arrival, r.Session)
 }

@@ -85,7 +85,7 @@ func formDecode(s string) string {
 // one without either must not pretend to have one. Nothing of the request is consumed
 // on failure, so that a client may try again with the same code.
 func (s *Server) authenticate(ctx context.Context, cred credentials) (storage.Client, error) {
-	note(ctx, slog.String("client_id", cut(cred.id, 512)))
+	audit.Note(ctx, slog.String("client_id", cut(cred.id, 512)))
 	c, err := s.findClient(ctx, cred.id)
 	if err != nil {
 		return c, err

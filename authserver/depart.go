@@ -166,7 +166,7 @@ func (s *Server) depart(ctx context.Context, d decision, state departState, netw
 	if !d.identified {
 		d.away.state.Approved = nil
 	}
-	note(ctx, slog.String("connector", state.Provider), slog.String("errand", string(state.Errand)))
+	audit.Note(ctx, slog.String("connector", state.Provider), slog.String("errand", string(state.Errand)))
 	t.Provider, t.Errand, t.UserID = state.Provider, state.Errand, state.UserID
 	var err error
 	if t.Payload, err = json.Marshal(d.away.state); err == nil {

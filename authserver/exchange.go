@@ -23,7 +23,7 @@ const (
 // presents the MCP token that it was called with, and gets a token of a provider for the
 // same person. The MCP token itself never leaves (SP-06).
 func (s *Server) handleExchange(w http.ResponseWriter, r *http.Request, p params) {
-	note(r.Context(), slog.String("grant_type", grantExchange))
+	audit.Note(r.Context(), slog.String("grant_type", grantExchange))
 	client, err := s.authenticateForm(r, p)
 	var x exchange
 	if err == nil {
@@ -89,7 +89,7 @@ func (s *Server) exchange(ctx context.Context, client storage.Client, p params) 
 		Provider: p.get("audience"), UserID: subject.Subject, UpstreamID: upstreamID,
 		Resource: subject.Audience, Scopes: oauth.ParseScopes(p.get("scope")),
 	}
-	note(ctx, slog.String("connector", cut(want.Provider, 100)), slog.String("user", want.UserID), slog.String("resource", want.Resource))
+	audit.Note(ctx, slog.String("connector", cut(want.Provider, 100)), slog.String("user", want.UserID), slog.String("resource", want.Resource))
 	token, err := s.cfg.Broker.Token(ctx, want)
 	if err != nil {
 		return exchange{request: s.newConnect(want, token.Scopes)}, brokerError(err)

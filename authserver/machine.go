@@ -67,7 +67,7 @@ func (g *machineGrant) machineResource(ctx context.Context, client *shellClient,
 	if err == nil && len(client.Resources) > 0 && !slices.Contains(client.Resources, resource.URI) {
 		err = oauth.NewError(oauth.InvalidTarget, "The client is not registered for the requested resource.")
 	}
-	note(ctx, slog.String("resource", resource.URI), slog.String("resource_match", resource.Match))
+	audit.Note(ctx, slog.String("resource", resource.URI), slog.String("resource_match", resource.Match))
 	return resource, err
 }
 

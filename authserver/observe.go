@@ -9,22 +9,16 @@ import (
 
 	"github.com/felixge/httpsnoop"
 
+	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// requestNote collects, while a request is handled, what its one log line will say.
+// requestNote is what the one log line of a request will say besides what is noted in its
+// audit.Request.
 type requestNote struct {
-	id    string
-	err   *oauth.Error
-	attrs []slog.Attr
-}
-
-// note adds to the log line of the request that ctx belongs to.
-func note(ctx context.Context, attrs ...slog.Attr) {
-	if n, ok := ctx.Value(requestNoteKey{}).(*requestNote); ok {
-		n.attrs = append(n.attrs, attrs...)
-	}
+	id  string
+	err *oauth.Error
 }
 
 type requestNoteKey struct{}
@@ -58,14 +52,15 @@ func (s *Server) observe(h http.Handler) http.Handler {
 		// writer has deadlines; net/http's do.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 		note := &requestNote{id: secrets.ID("")[:12]}
-		r = r.WithContext(context.WithValue(r.Context(), requestNoteKey{}, note))
+		known := audit.NewRequest(slog.String("request_id", note.id), audit.Remote(s.cfg.TrustedProxies.ClientAddr(r).String()))
+		r = r.WithContext(audit.Within(context.WithValue(r.Context(), requestNoteKey{}, note), known))
 		w.Header().Set("X-Request-Id", note.id)
 		m := httpsnoop.CaptureMetrics(s.recovered(h), w, r)
-		s.logRequest(r, note, m)
+		s.logRequest(r, note, known, m)
 	})
 }
 
-func (s *Server) logRequest(r *http.Request, note *requestNote, m httpsnoop.Metrics) {
+func (s *Server) logRequest(r *http.Request, note *requestNote, known *audit.Request, m httpsnoop.Metrics) {
 	level := slog.LevelInfo
 	if note.err != nil && m.Code >= 500 {
 		level = slog.LevelError
@@ -74,11 +69,10 @@ func (s *Server) logRequest(r *http.Request, note *requestNote, m httpsnoop.Metr
 		return
 	}
 	attrs := []slog.Attr{
-		slog.String("request_id", note.id), slog.String("method", r.Method), slog.String("path", cut(r.URL.Path, 300)),
-		slog.Int("status", m.Code), slog.Duration("duration", m.Duration.Round(time.Microsecond)),
-		slog.String("remote", s.cfg.TrustedProxies.ClientAddr(r).String()), slog.String("user_agent", cut(r.UserAgent(), 200)),
+		slog.String("method", r.Method), slog.String("path", cut(r.URL.Path, 300)),
+		slog.Int("status", m.Code), audit.Duration(m.Duration), slog.String("user_agent", cut(r.UserAgent(), 200)),
 	}
-	attrs = append(attrs, note.attrs...)
+	attrs = append(attrs, known.Attrs()...)
 	if note.err != nil {
 		attrs = append(attrs, slog.String("error", string(note.err.Code)), slog.String("reason", note.err.Description))
 		if m.Code >= 500 {

@@ -39,7 +39,7 @@ func (s *Server) token(ctx context.Context, header http.Header, p params) (*oaut
 	if p.get("grant_type") == "" {
 		return nil, oauth.NewError(oauth.InvalidRequest, "The parameter 'grant_type' is missing.")
 	}
-	note(ctx, slog.String("grant_type", cut(p.get("grant_type"), 100)))
+	audit.Note(ctx, slog.String("grant_type", cut(p.get("grant_type"), 100)))
 	ctx, out := withOutcome(ctx)
 	// The form is parsed already; of the header, only what authenticates matters.
 	r := (&http.Request{Method: http.MethodPost, Header: http.Header{}, Form: p.values, PostForm: p.values}).WithContext(ctx)
@@ -89,6 +89,6 @@ func (s *Server) tokenResource(ctx context.Context, p params) (string, error) {
 		return "", unavailable(err)
 	}
 	resource, err := catalog.Resolve(requested)
-	note(ctx, slog.String("resource", resource.URI), slog.String("resource_match", resource.Match))
+	audit.Note(ctx, slog.String("resource", resource.URI), slog.String("resource_match", resource.Match))
 	return resource.URI, err
 }

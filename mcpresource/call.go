@@ -6,7 +6,9 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -43,19 +45,45 @@ func (e CallEvent) LogValue() slog.Value { return slog.GroupValue(e.attributes()
 
 func (e CallEvent) attributes() []slog.Attr {
 	out := []slog.Attr{
-		slog.String("method", e.Method), slog.String("name", e.Name), slog.String("outcome", e.Outcome),
-		slog.Int("status", e.Status), slog.Duration("duration", e.Duration), slog.String("remote", e.RemoteAddr),
+		slog.String("method", e.Method), slog.String(nameOf(e.Method), e.Name), slog.String("outcome", e.Outcome), slog.Int("status", e.Status),
+		slog.Float64("duration_ms", float64(e.Duration.Microseconds())/1000), slog.String("remote", host(e.RemoteAddr)),
 	}
 	if p := e.Principal; p != nil {
-		out = append(out, slog.String("issuer", p.Issuer), slog.String("subject", p.Subject), slog.String("client_id", p.ClientID), slog.String("jti", p.TokenID))
+		out = append(out, slog.String("issuer", p.Issuer), slog.String("user", p.Subject), slog.String("client_id", p.ClientID), slog.String("jti", p.TokenID))
 	}
 	if e.Arguments != nil {
 		out = append(out, slog.String("arguments", string(e.Arguments)))
 	}
 	if e.Err != nil {
-		out = append(out, slog.Any("error", e.Err))
+		out = append(out, slog.String("reason", cutText(e.Err.Error())))
 	}
 	return out
+}
+
+// nameOf is the field that holds what a method is called with.
+func nameOf(method string) string {
+	if method == "tools/call" {
+		return "tool"
+	}
+	return "name"
+}
+
+// cutText bounds what a caller may have chosen.
+func cutText(s string) string {
+	if len(s) <= maxReason {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxReason], "") + "..."
+}
+
+const maxReason = 300 // bytes
+
+// host is an address without its port.
+func host(addr string) string {
+	if ap, err := netip.ParseAddrPort(addr); err == nil {
+		return ap.Addr().Unmap().String()
+	}
+	return addr
 }
 
 // Report tells the audit of a call, for adapters: they know whether a tool failed, which

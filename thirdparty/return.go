@@ -111,7 +111,7 @@ func (d *Delegation) arrive(ctx context.Context, c *connector, away trip, held h
 	if away.Errand != session.ErrandSignIn {
 		event = audit.UpstreamLinked
 	}
-	d.record(ctx, event, c, slog.String("user", user.ID), slog.String("name", user.Name),
+	d.record(ctx, event, c, audit.Person(user.ID, user.Name),
 		slog.String("subject", a.Identity.Subject), slog.String("upstream", a.Upstream.ID), slog.String("scope", a.Upstream.Scopes.String()))
 	return nil
 }

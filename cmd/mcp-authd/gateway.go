@@ -5,9 +5,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
@@ -62,7 +64,7 @@ func (a *app) guard(as *authserver.Server, r *config.Resource) (*mcpresource.Gua
 	c := mcpresource.Config{
 		Resource: r.URI, AuthorizationServers: []string{as.Issuer()}, Validator: gateway.Remember(mcpresource.Local(as), revoked), Policy: rules(r),
 		Metadata: mcpresource.Metadata{Name: r.Name, PathOnly: a.sharesOrigin(r)}, Origins: r.Upstream.Origins, CORS: true,
-		MaxBodyBytes: int64(r.Upstream.MaxBody), Audit: a.recordCall(r.URI), Logger: a.log,
+		MaxBodyBytes: int64(r.Upstream.MaxBody), Audit: a.recordCall(r.URI), Logger: a.log.With("resource", r.URI),
 	}
 	if n := r.Upstream.CallsPerSecond; n >= 0 {
 		if n == 0 {
@@ -132,47 +134,38 @@ func (a *app) upstream(as *authserver.Server, r *config.Resource) (gateway.Serve
 	})
 }
 
-// recordCall logs who calls which tool, and whoever is turned away; not what they say.
+// recordCall logs requests that are turned away before a method could be read from them.
+// All others have a line of their own for each call (mcpresource.LogCalls).
 func (a *app) recordCall(resource string) func(mcpresource.Event) {
 	return func(e mcpresource.Event) {
 		level := slog.LevelInfo
-		attrs := []slog.Attr{slog.String("resource", resource), slog.String("outcome", e.Outcome), slog.String("remote", e.RemoteAddr)}
-		if e.Principal != nil {
-			attrs = append(attrs, slog.String("subject", e.Principal.Subject), slog.String("client", e.Principal.ClientID))
-		}
-		for _, op := range e.Operations[:min(len(e.Operations), maxLogged)] {
-			attrs = append(attrs, slog.String("method", brief(op.Method)))
-			if op.Name != "" {
-				attrs = append(attrs, slog.String("name", brief(op.Name)))
-			}
-		}
-		if e.Outcome == "unauthenticated" || e.Outcome == "allowed" && !callsTool(e.Operations) {
+		if e.Outcome == "unauthenticated" || slices.ContainsFunc(e.Operations, named) {
 			level = slog.LevelDebug // how every client begins, and what they do all the time
+		}
+		attrs := []slog.Attr{slog.String("resource", resource), slog.String("outcome", e.Outcome), audit.Remote(e.RemoteAddr)}
+		if e.Principal != nil {
+			attrs = append(attrs, slog.String("user", e.Principal.Subject), slog.String("client_id", e.Principal.ClientID))
+		}
+		for _, op := range e.Operations[:min(len(e.Operations), 1)] {
+			attrs = append(attrs, slog.String("method", brief(op.Method)))
+		}
+		if e.Err != nil {
+			attrs = append(attrs, slog.String("reason", brief(e.Err.Error())))
 		}
 		a.log.LogAttrs(context.Background(), level, "mcp request", attrs...)
 	}
 }
 
+func named(op mcpresource.Operation) bool { return op.Method != "" }
+
 // Callers choose these texts, and their length; a refusal is logged as often as they like.
-const (
-	maxLogged = 20  // operations of a request
-	maxText   = 200 // bytes
-)
+const maxText = 200 // bytes
 
 func brief(s string) string {
 	if len(s) <= maxText {
 		return s
 	}
 	return strings.ToValidUTF8(s[:maxText], "") + "..."
-}
-
-func callsTool(ops []mcpresource.Operation) bool {
-	for _, op := range ops {
-		if op.Method == "tools/call" {
-			return true
-		}
-	}
-	return false
 }
 
 // runSites looks after the sites until ctx ends; the function that it returns ends what

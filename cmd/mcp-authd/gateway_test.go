@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -9,13 +10,18 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// TestRecordCall: a caller writes no megabytes into the log.
+// TestRecordCall: a caller writes no megabytes into the log, and what has a line of its own
+// for each call gets no second one.
 func TestRecordCall(t *testing.T) {
 	var log bytes.Buffer
 	a := &app{log: slog.New(slog.NewJSONHandler(&log, nil))}
-	op := mcpresource.Operation{Method: "tools/call", Name: strings.Repeat("x", 1<<20)}
-	a.recordCall("https://mcp.example.com/mcp")(mcpresource.Event{Outcome: "insufficient_scope", Operations: []mcpresource.Operation{op, op}})
-	if log.Len() > 2000 || !strings.Contains(log.String(), "tools/call") {
-		t.Errorf("one refusal is %d bytes of log", log.Len())
+	record := a.recordCall("https://mcp.example.com/mcp")
+	record(mcpresource.Event{Outcome: "insufficient_scope", Operations: []mcpresource.Operation{{Method: "tools/call", Name: "x"}}})
+	if log.Len() > 0 {
+		t.Errorf("a call is logged twice: %s", log.String())
+	}
+	record(mcpresource.Event{Outcome: "malformed", RemoteAddr: "192.0.2.7:1234", Err: errors.New(strings.Repeat("x", 1<<20))})
+	if log.Len() > 2000 || !strings.Contains(log.String(), `"outcome":"malformed","remote":"192.0.2.7"`) {
+		t.Errorf("one refusal is %d bytes of log: %.300s", log.Len(), log.String())
 	}
 }

@@ -52,7 +52,8 @@ func (u *Users) Authenticate(ctx context.Context, a Attempt) (storage.User, erro
 	case err != nil:
 		return storage.User{}, err
 	case !ok:
-		u.cfg.Audit.Record(ctx, audit.LoginFailed, slog.String("name", loggable(account)), slog.String("network", a.Network))
+		u.cfg.Audit.Record(ctx, audit.LoginFailed, audit.Person(account.ID, account.Name),
+			slog.String("network", a.Network), slog.String("reason", refusedFor(account)))
 		if err := u.throttle.failed(ctx, a); err != nil {
 			return storage.User{}, fmt.Errorf("users: authenticate: %w", err)
 		}
@@ -64,7 +65,7 @@ func (u *Users) Authenticate(ctx context.Context, a Attempt) (storage.User, erro
 
 // succeeded does what follows a sign-in. None of it may stop the sign-in.
 func (u *Users) succeeded(ctx context.Context, a Attempt, account storage.User, stale bool) {
-	u.cfg.Audit.Record(ctx, audit.LoginSucceeded, slog.String("user", account.ID), slog.String("name", account.Name), slog.String("network", a.Network))
+	u.cfg.Audit.Record(ctx, audit.LoginSucceeded, audit.Person(account.ID, account.Name), slog.String("network", a.Network))
 	if err := errors.Join(u.throttle.cleared(ctx, a), u.cfg.Store.TouchLogin(ctx, account.ID, u.cfg.Now())); err != nil {
 		u.cfg.Logger.WarnContext(ctx, "sign-in not recorded", "user", account.ID, "error", err)
 	}
@@ -77,15 +78,19 @@ func (u *Users) recordRefusal(ctx context.Context, a Attempt, err error) {
 	var throttled *ThrottledError
 	if errors.As(err, &throttled) {
 		account, _ := u.cfg.Store.UserByName(ctx, a.Name) // for the log only
-		u.cfg.Audit.Record(ctx, audit.LoginThrottled, slog.String("name", loggable(account)), slog.String("network", a.Network))
+		u.cfg.Audit.Record(ctx, audit.LoginThrottled, audit.Person(account.ID, account.Name), slog.String("network", a.Network))
 	}
 }
 
-// loggable is the name of the account that was tried. What a stranger typed that is no
-// account stays out of the log: people type passwords into the wrong field.
-func loggable(account storage.User) string {
-	if account.ID == "" {
-		return "(no such account)"
+// refusedFor is why a name and password were not accepted, for the log alone. What a
+// stranger typed that is no account stays out of it: people type passwords into the wrong
+// field.
+func refusedFor(account storage.User) string {
+	switch {
+	case account.ID == "":
+		return "unknown account"
+	case account.Disabled:
+		return "disabled"
 	}
-	return account.Name
+	return "wrong password"
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
@@ -50,6 +49,6 @@ func (u *Users) CompleteSetup(ctx context.Context, token, name, password string)
 	case err != nil:
 		return storage.User{}, fmt.Errorf("users: setup: %w", err)
 	}
-	u.cfg.Audit.Record(ctx, audit.SetupCompleted, slog.String("user", account.ID), slog.String("name", account.Name))
+	u.cfg.Audit.Record(ctx, audit.SetupCompleted, audit.Person(account.ID, account.Name))
 	return account, nil
 }

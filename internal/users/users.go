@@ -108,7 +108,7 @@ func (u *Users) Create(ctx context.Context, name, password string, admin bool) (
 	case err != nil:
 		return storage.User{}, fmt.Errorf("users: create: %w", err)
 	}
-	u.cfg.Audit.Record(ctx, audit.UserCreated, slog.String("user", account.ID), slog.String("name", name))
+	u.cfg.Audit.Record(ctx, audit.UserCreated, audit.Person(account.ID, name))
 	return account, nil
 }
 
@@ -211,7 +211,7 @@ func (u *Users) Delete(ctx context.Context, name string) error {
 	if err := u.cfg.Store.DeleteUser(ctx, account.ID, u.cfg.Now()); err != nil {
 		return fmt.Errorf("users: delete: %w", err)
 	}
-	u.cfg.Audit.Record(ctx, audit.UserDeleted, slog.String("user", account.ID), slog.String("name", account.Name))
+	u.cfg.Audit.Record(ctx, audit.UserDeleted, audit.Person(account.ID, account.Name))
 	return nil
 }
 
@@ -219,6 +219,6 @@ func (u *Users) changed(ctx context.Context, account storage.User, what string, 
 	if err != nil {
 		return fmt.Errorf("users: change: %w", err)
 	}
-	u.cfg.Audit.Record(ctx, audit.UserChanged, slog.String("user", account.ID), slog.String("name", account.Name), slog.String("what", what))
+	u.cfg.Audit.Record(ctx, audit.UserChanged, audit.Person(account.ID, account.Name), slog.String("what", what))
 	return nil
 }

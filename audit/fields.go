@@ -1,0 +1,41 @@
+package audit
+
+import (
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Person is who acts: the id of the account, and its name where it is known.
+func Person(id, name string) slog.Attr {
+	return slog.Group("", slog.String("user", id), slog.String("user_name", name))
+}
+
+// Client is the application that acts.
+func Client(c storage.Client) slog.Attr {
+	return slog.Group("", slog.String("client_id", c.ID), slog.String("client_name", c.Name))
+}
+
+// Grant is what a token rests on, with whose it is and how it ended.
+func Grant(g storage.Grant) slog.Attr {
+	attrs := []any{slog.String("grant", g.ID), slog.String("user", g.UserID), slog.String("resource", g.Resource)}
+	if !g.RevokedAt.IsZero() {
+		attrs = append(attrs, slog.Time("revoked_at", g.RevokedAt))
+	}
+	return slog.Group("", attrs...)
+}
+
+// Duration is how long something took, in milliseconds.
+func Duration(d time.Duration) slog.Attr {
+	return slog.Float64("duration_ms", float64(d.Round(time.Microsecond))/float64(time.Millisecond))
+}
+
+// Remote is the address that a request came from, without its port.
+func Remote(addr string) slog.Attr {
+	if ap, err := netip.ParseAddrPort(addr); err == nil {
+		addr = ap.Addr().Unmap().String()
+	}
+	return slog.String("remote", addr)
+}
