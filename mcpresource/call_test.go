@@ -109,7 +109,7 @@ func TestLogCalls(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&out, nil)) })
 	r.call("alice", tool("read"))
 	line := out.String()
-	for _, want := range []string{"msg=call", "method=tools/call", "name=read", "outcome=ok", "status=200", "user=alice", "tool=read", "remote=192.0.2.1 ", "client_id=app", "jti=jti", "issuer=" + issuer} {
+	for _, want := range []string{"msg=call", "method=tools/call", "outcome=ok", "status=200", "user=alice", "tool=read", "remote=192.0.2.1 ", "client_id=app", "jti=jti", "issuer=" + issuer} {
 		if !strings.Contains(line, want) {
 			t.Errorf("SP-07: %s is not in %s", want, line)
 		}
