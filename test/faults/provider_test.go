@@ -1,0 +1,123 @@
+package faults
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// depart is a browser that has approved on the departure page, and where it was sent.
+func (r *rig) depart() (*browser, answer) {
+	r.t.Helper()
+	b := r.browser()
+	action, form := b.get(link("provider", "corp")).form(r.t, "/consent")
+	form.Set("decision", "approve")
+	return b, b.post(action, form)
+}
+
+// returning is the URL at which a browser comes back from the provider.
+func (r *rig) returning(sent answer) string {
+	r.t.Helper()
+	back, err := r.up.Visit(sent.header.Get("Location"))
+	must(r.t, err)
+	return back.String()
+}
+
+// borrowed is the access token of a person who has signed in at the provider.
+func (r *rig) borrowed() (access, refresh string) {
+	r.t.Helper()
+	b, sent := r.depart()
+	got := b.get(r.returning(sent))
+	code := got.at().Query().Get("code")
+	if code == "" {
+		r.t.Fatalf("the provider's person: got %d %v %.300s", got.status, got.header, got.body)
+	}
+	out := b.post("/token", redeem(code))
+	return out.json("access_token"), out.json("refresh_token")
+}
+
+const triedAgain = "it is tried again, because what a provider has answered exists nowhere else"
+
+var providerScenarios = []scenario{
+	{
+		name: "POST /consent of the departure page",
+		prepare: func(r *rig) func() answer {
+			b := r.browser()
+			action, form := b.get(link("provider", "corp")).form(r.t, "/consent")
+			form.Set("decision", "approve")
+			return func() answer { return b.post(action, form) }
+		},
+		done: func(a answer) bool {
+			return a.status == http.StatusSeeOther && strings.Contains(a.at().Path, "/authorize")
+		},
+	},
+	{
+		// A person of the provider may not have notes:write: what the rule takes away stays
+		// away when the rule cannot be read.
+		name: "POST /consent for scopes that a rule narrows",
+		prepare: func(r *rig) func() answer {
+			b, sent := r.depart()
+			b.get(r.returning(sent))
+			action, form := b.get(link("scope", "mcp notes:write", "prompt", "consent")).form(r.t, "/consent")
+			form.Set("decision", "approve")
+			return func() answer {
+				got := b.post(action, form)
+				if code := got.at().Query().Get("code"); code != "" {
+					r.store.Pause(func() {
+						if scope := b.post("/token", redeem(code)).json("scope"); strings.Contains(scope, "notes:write") {
+							r.t.Errorf("granted %q", scope)
+						}
+					})
+				}
+				return got
+			}
+		},
+		done:     redirectsWith("code"),
+		harmless: map[string]string{"SaveUpstream": triedAgain},
+	},
+	{
+		name: "GET /callback/corp",
+		prepare: func(r *rig) func() answer {
+			b, sent := r.depart()
+			back := r.returning(sent)
+			return func() answer { return b.get(back) }
+		},
+		done:  redirectsWith("code"),
+		again: true, // the departure is good once
+	},
+	{
+		name: "POST /token, refresh token that rests on a session at the provider",
+		prepare: func(r *rig) func() answer {
+			_, refresh := r.borrowed()
+			b, form := r.browser(), url.Values{"grant_type": {"refresh_token"}, "refresh_token": {refresh}, "client_id": {"app"}}
+			return func() answer { return b.post("/token", form) }
+		},
+		done:     hasJSON("refresh_token"),
+		harmless: map[string]string{"SaveUpstream": triedAgain},
+	},
+	{
+		name: "POST /token, token exchange",
+		prepare: func(r *rig) func() answer {
+			access, _ := r.borrowed()
+			b, form := r.browser(), url.Values{
+				"grant_type": {"urn:ietf:params:oauth:grant-type:token-exchange"}, "subject_token": {access},
+				"subject_token_type": {"urn:ietf:params:oauth:token-type:access_token"}, "scope": {"openid"}, "audience": {"corp"},
+			}
+			return func() answer { return b.post("/token", form, "Authorization", basic("server")) }
+		},
+		done:     hasJSON("access_token"),
+		harmless: map[string]string{"SaveUpstream": triedAgain},
+	},
+	{
+		name: "POST /introspect of a token that rests on a session at the provider",
+		prepare: func(r *rig) func() answer {
+			access, _ := r.borrowed()
+			b := r.browser()
+			return func() answer {
+				return b.post("/introspect", url.Values{"token": {access}}, "Authorization", basic("server"))
+			}
+		},
+		done:     says(`"active":true`),
+		harmless: map[string]string{"SaveUpstream": triedAgain},
+	},
+}
