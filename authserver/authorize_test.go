@@ -292,6 +292,26 @@ func TestPagesAreSafe(t *testing.T) {
 	})
 }
 
+// AS-47, protocol 2.1: cookies of an earlier installation on the same host and port, or from
+// under another master key, stop nobody.
+func TestUnreadableCookies(t *testing.T) {
+	r := newRig(t)
+	p := r.person()
+	u, _ := url.Parse(r.http.URL)
+	var old []*http.Cookie
+	for _, name := range []string{"browser", "session", "device"} {
+		old = append(old, &http.Cookie{Name: "mcp-authd-" + name, Value: "x", Path: "/"})
+	}
+	p.client.Jar.SetCookies(u, old)
+	pg := p.get("/authorize?" + authorizeQuery().Encode())
+	if got := pg.header.Values("Set-Cookie"); len(got) != 1 {
+		t.Errorf("the page sets %d cookies, want 1: %v", len(got), got)
+	}
+	if code := p.approve(authorizeQuery()).Get("code"); code == "" {
+		t.Error("no code")
+	}
+}
+
 func TestLogin(t *testing.T) {
 	r := newRig(t)
 	p := r.person()

@@ -142,8 +142,9 @@ func (m *Manager) Token(r *http.Request) (storage.Hash, bool) {
 	return secrets.Hash(token), true
 }
 
-// Browser returns the id of the browser and gives it one when it has none. It can be
-// called any number of times for one request.
+// Browser returns the id of the browser and gives it one when it has none that can be read:
+// another server on this host, or this one under another master key, may have left a cookie
+// of the name. It can be called any number of times for one request.
 func (m *Manager) Browser(w http.ResponseWriter, r *http.Request) string {
 	if id, ok := m.read(r, m.browser); ok {
 		return id
@@ -165,15 +166,16 @@ func (m *Manager) Knows(r *http.Request, name string) bool {
 	return ok && known != "" && known == strings.ToLower(name)
 }
 
+// read returns what the first cookie of a name holds that is ours. A browser sends several
+// when others of its host have set one too, for a longer path perhaps, that cannot be
+// replaced from here (RFC 6265 §5.4).
 func (m *Manager) read(r *http.Request, name string) (value string, ok bool) {
-	c, err := r.Cookie(name)
-	if err != nil {
-		return "", false
+	for _, c := range r.CookiesNamed(name) {
+		if err := securecookie.DecodeMulti(name, c.Value, &value, m.cookies...); err == nil {
+			return value, true
+		}
 	}
-	if err := securecookie.DecodeMulti(name, c.Value, &value, m.cookies...); err != nil {
-		return "", false
-	}
-	return value, true
+	return "", false
 }
 
 func (m *Manager) set(w http.ResponseWriter, name, value string, ttl time.Duration) {

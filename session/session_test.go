@@ -101,6 +101,23 @@ func TestCookies(t *testing.T) {
 			t.Errorf("got %q, want %q", c, a)
 		}
 	})
+	t.Run("AS-47 a browser id that cannot be read is replaced exactly once", func(t *testing.T) {
+		m, w := manager(t, "http://localhost", nil), httptest.NewRecorder()
+		manager(t, "http://localhost", nil, 9).Browser(w, httptest.NewRequest(http.MethodGet, "/", nil))
+		for name, value := range map[string]string{"junk": "x", "under another master key": w.Result().Cookies()[0].Value} {
+			r, w := httptest.NewRequest(http.MethodGet, "/", nil), httptest.NewRecorder()
+			r.AddCookie(&http.Cookie{Name: m.browser, Value: value})
+			a := m.Browser(w, r)
+			if b := m.Browser(w, r); a != b || len(w.Result().Cookies()) != 1 {
+				t.Errorf("%s: got %q then %q with %d cookies", name, a, b, len(w.Result().Cookies()))
+			}
+			again := carry(w)
+			again.Header["Cookie"] = []string{m.browser + "=" + value + "; " + again.Header.Get("Cookie")} // of a longer path
+			if c := m.Browser(httptest.NewRecorder(), again); c != a {
+				t.Errorf("%s, beside ours: got %q, want %q", name, c, a)
+			}
+		}
+	})
 	t.Run("an older master key still opens, a stranger's does not", func(t *testing.T) {
 		w := httptest.NewRecorder()
 		manager(t, "http://localhost", nil, 1).SetCookie(w, manager(t, "http://localhost", nil, 1).Mint("u"))
