@@ -66,7 +66,7 @@ func demo(ctx context.Context, s std, address, data string, asJSON bool) (err er
 	if err != nil {
 		return err
 	}
-	if err := a.openStore(ctx, true); err != nil {
+	if err := a.makeStore(ctx, true); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()

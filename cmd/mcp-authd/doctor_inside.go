@@ -96,9 +96,12 @@ func mounted(path string) bool {
 // database looks at store and keys, and makes neither.
 func (d *doctor) database(ctx context.Context) {
 	a := d.app
-	_, err := os.Stat(a.config.SQLitePath())
-	fresh := !a.config.Postgres() && errors.Is(err, fs.ErrNotExist)
+	fresh := !a.config.Postgres() && !a.hasDatabase()
 	if !d.masterKey(fresh) {
+		return
+	}
+	if _, err := os.Stat(a.config.SQLitePath()); fresh && err == nil {
+		d.fail("database", "", "%s", a.databaseIsThere())
 		return
 	}
 	if fresh {
@@ -138,7 +141,7 @@ func (d *doctor) database(ctx context.Context) {
 func (d *doctor) masterKey(fresh bool) bool {
 	a := d.app
 	if !a.hasKey() && !a.config.Postgres() {
-		path := filepath.Join(a.config.DataDir, keyFile)
+		path := a.keyPath()
 		if fresh {
 			d.skip("keys", "there is no secret key yet: the first start makes %s", path)
 			return true
@@ -147,7 +150,7 @@ func (d *doctor) masterKey(fresh bool) bool {
 			"there is a database, and no secret key: %s is missing", path)
 		return false
 	}
-	if err := a.loadKeys(); err != nil {
+	if err := a.loadKeys(a.keptKey); err != nil {
 		d.fail("keys", "", "%s", err)
 		return false
 	}

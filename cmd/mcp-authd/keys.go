@@ -24,9 +24,12 @@ func (a *app) keyManager(ctx context.Context) (*keys.Manager, error) {
 	})
 }
 
-// keysCommand is a command that works on the signing keys.
+// keysCommand is a command that changes the signing keys.
 func keysCommand(s std, c *cobra.Command, flags func(*cobra.Command), run func(*cobra.Command, *keys.Manager, []string) error) *cobra.Command {
 	return storeCommand(s, c, flags, func(c *cobra.Command, a *app, args []string) error {
+		if err := a.claim(c.Context(), a.store); err != nil { // a first key is sealed under ours
+			return err
+		}
 		m, err := a.keyManager(c.Context())
 		if err != nil {
 			return err
@@ -37,17 +40,17 @@ func keysCommand(s std, c *cobra.Command, flags func(*cobra.Command), run func(*
 
 func newKeysList(s std) *cobra.Command {
 	var asJSON bool
-	return keysCommand(s, &cobra.Command{
+	return storeCommand(s, &cobra.Command{
 		Use: "list", Short: "List the signing keys that are published", Args: cobra.NoArgs, Example: "  mcp-authd keys list --json",
 		Long: "Lists the signing keys that are published: a next key signs nothing yet, the active one signs,\n" +
 			"a retired one is there for the tokens that it signed.",
 	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
-		func(c *cobra.Command, m *keys.Manager, _ []string) error {
-			all, err := m.List(c.Context())
+		func(c *cobra.Command, a *app, _ []string) error {
+			all, err := a.store.Keys(c.Context(), time.Now()) // a manager would make a first one
 			if err != nil {
 				return err
 			}
-			return printKeys(s, all, m.PublishAhead(), asJSON)
+			return printKeys(s, all, time.Duration(a.config.Keys.PublishAhead), asJSON)
 		})
 }
 
@@ -159,7 +162,7 @@ func printKeys(s std, all []storage.SigningKey, ahead time.Duration, asJSON bool
 }
 
 func newSecretCommand(s std) *cobra.Command {
-	rotate := storeCommand(s, &cobra.Command{
+	rotate := commandOn(settings.openWithNewKey, s, &cobra.Command{
 		Use: "rotate", Short: "Move the database to the present secret_key", Args: cobra.NoArgs, Example: "  mcp-authd secret rotate",
 		Long: "Seals what is kept in the database anew under secret_key, in place, while servers run. Give every\n" +
 			"replica the new key first, as secret_key, and the old one in secret_key_old; afterwards the old one can\n" +

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,16 +12,23 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// storeCommand completes a command that works on the store: it adds the flags that
-// find the installation, opens it, and closes it afterwards.
+// storeCommand completes a command that works on an installation: it adds the flags that
+// find it, opens it, and closes it afterwards. It makes none.
 func storeCommand(s std, c *cobra.Command, flags func(*cobra.Command), run func(*cobra.Command, *app, []string) error) *cobra.Command {
+	return commandOn(settings.open, s, c, flags, run)
+}
+
+// opener finds an installation and opens it.
+type opener func(settings, context.Context, std) (*app, error)
+
+func commandOn(open opener, s std, c *cobra.Command, flags func(*cobra.Command), run func(*cobra.Command, *app, []string) error) *cobra.Command {
 	var where settings
 	where.add(c)
 	if flags != nil {
 		flags(c)
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		a, err := where.open(c.Context(), s)
+		a, err := open(where, c.Context(), s)
 		if err != nil {
 			return err
 		}

@@ -106,7 +106,7 @@ func (p *protection) run(ctx context.Context, s std) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := a.openStore(ctx, true); err != nil {
+	if err := a.makeStore(ctx, true); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()

@@ -25,7 +25,7 @@ func newServeCommand(s std) *cobra.Command {
 		Example: "  mcp-authd serve\n  mcp-authd serve --config /etc/mcp-authd/config.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			a, err := flags.open(c.Context(), s)
+			a, err := flags.openOrMake(c.Context(), s)
 			if err != nil {
 				return err
 			}

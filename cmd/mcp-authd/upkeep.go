@@ -142,72 +142,6 @@ func newBackupCommand(s std) *cobra.Command {
 	return c
 }
 
-func newMigrateCommand(s std) *cobra.Command {
-	// Migrations are what this command is about, so the store is opened without them.
-	open := func(c *cobra.Command, where settings) (*app, migrating, error) {
-		a, err := where.load(s)
-		if err != nil {
-			return nil, nil, err
-		}
-		if err := a.loadKeys(); err != nil {
-			return nil, nil, err
-		}
-		m, err := a.openDatabase(c.Context(), false)
-		if err != nil {
-			return nil, nil, err
-		}
-		a.store = m
-		return a, m, nil
-	}
-	var whereUp, whereStatus settings
-	up := &cobra.Command{
-		Use: "up", Short: "Bring the database to this version", Args: cobra.NoArgs, Example: "  mcp-authd migrate up",
-		RunE: func(c *cobra.Command, _ []string) error {
-			a, m, err := open(c, whereUp)
-			if err != nil {
-				return err
-			}
-			defer a.Close()
-			if err := m.Migrate(c.Context()); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintln(s.out, "the database is up to date")
-			return err
-		},
-	}
-	var asJSON bool
-	status := &cobra.Command{
-		Use: "status", Short: "List migrations and when they were applied", Args: cobra.NoArgs, Example: "  mcp-authd migrate status --json",
-		RunE: func(c *cobra.Command, _ []string) error {
-			a, m, err := open(c, whereStatus)
-			if err != nil {
-				return err
-			}
-			defer a.Close()
-			all, err := m.MigrationStatus(c.Context())
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return printJSON(s.out, all)
-			}
-			t := newTable(s.out, "VERSION", "NAME", "APPLIED")
-			for _, st := range all {
-				applied := "pending"
-				if !st.AppliedAt.IsZero() {
-					applied = st.AppliedAt.Format(time.RFC3339)
-				}
-				t.row(fmt.Sprint(st.Version), st.Name, applied)
-			}
-			return t.flush()
-		},
-	}
-	whereUp.add(up)
-	whereStatus.add(status)
-	status.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return group("migrate", "Manage the database schema", up, status)
-}
-
 func newConfigCommand(s std) *cobra.Command {
 	var whereValidate, wherePrint settings
 	var origin, asJSON bool
@@ -222,7 +156,7 @@ func newConfigCommand(s std) *cobra.Command {
 				return err
 			}
 			if a.config.SecretKey != "" { // else it is none of this file's business
-				if err := a.loadKeys(); err != nil {
+				if err := a.loadKeys(a.keptKey); err != nil {
 					return err
 				}
 			}

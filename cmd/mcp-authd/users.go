@@ -35,24 +35,28 @@ func newUserCommand(s std) *cobra.Command {
 }
 
 func userCommand(s std, c *cobra.Command, flags func(*cobra.Command), run func(*cobra.Command, *users.Users, []string) error) *cobra.Command {
-	return storeCommand(s, c, flags, func(c *cobra.Command, a *app, args []string) error {
+	return storeCommand(s, c, flags, onAccounts(run))
+}
+
+func onAccounts(run func(*cobra.Command, *users.Users, []string) error) func(*cobra.Command, *app, []string) error {
+	return func(c *cobra.Command, a *app, args []string) error {
 		u, err := a.accounts()
 		if err != nil {
 			return err
 		}
 		return run(c, u, args)
-	})
+	}
 }
 
 func newUserAdd(s std) *cobra.Command {
 	var fromStdin, admin bool
-	return userCommand(s, &cobra.Command{
+	return commandOn(settings.openOrMake, s, &cobra.Command{
 		Use: "add NAME", Short: "Create an account", Args: cobra.ExactArgs(1),
 		Example: "  mcp-authd user add alice\n  printf %s \"$PASSWORD\" | mcp-authd user add alice --password-stdin",
 	}, func(c *cobra.Command) {
 		c.Flags().BoolVar(&fromStdin, "password-stdin", false, "read the password from standard input")
 		c.Flags().BoolVar(&admin, "admin", false, "make it an administrator")
-	}, func(c *cobra.Command, u *users.Users, args []string) error {
+	}, onAccounts(func(c *cobra.Command, u *users.Users, args []string) error {
 		password, err := readPassword(s, fromStdin)
 		if err != nil {
 			return err
@@ -63,7 +67,7 @@ func newUserAdd(s std) *cobra.Command {
 		}
 		_, err = fmt.Fprintf(s.out, "created %s (%s)\n", created.Name, created.ID)
 		return err
-	})
+	}))
 }
 
 func newUserPasswd(s std) *cobra.Command {

@@ -88,6 +88,10 @@ func (s Secret) masked() string {
 // String masks the secret, so that printing a configuration by mistake shows nothing.
 func (s Secret) String() string { return s.masked() }
 
+// Origin says where the value of a key comes from: a line of the file, a variable, a
+// flag, or "default".
+func (c *Config) Origin(key string) string { return c.origin(key) }
+
 // IsDefault reports whether nobody has set a key.
 func (c *Config) IsDefault(key string) bool { return c.origin(key) == "default" }
 

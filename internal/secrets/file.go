@@ -16,12 +16,19 @@ import (
 // once the one that creates the file decides; a half-written file is never seen, because
 // it gets its name when it is complete.
 func KeptKey(path string) ([]byte, error) {
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if text, err = makeKey(path); err != nil {
-			return nil, err
-		}
+	key, err := ReadKey(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return key, err
 	}
+	if err := makeKey(path); err != nil {
+		return nil, err
+	}
+	return ReadKey(path) // of whoever came first
+}
+
+// ReadKey reads the master key at path. fs.ErrNotExist, wrapped, when there is none.
+func ReadKey(path string) ([]byte, error) {
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("the secret key cannot be read: %w", err)
 	}
@@ -32,17 +39,17 @@ func KeptKey(path string) ([]byte, error) {
 	return key, nil
 }
 
-func makeKey(path string) ([]byte, error) {
+func makeKey(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, fmt.Errorf("the data directory cannot be made: %w", err)
+		return fmt.Errorf("the data directory cannot be made: %w", err)
 	}
 	var raw [KeySize]byte
 	rand.Read(raw[:])
 	err := WriteOnce(path, base64.StdEncoding.EncodeToString(raw[:])+"\n")
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("the secret key cannot be stored: %w", err)
+		return fmt.Errorf("the secret key cannot be stored: %w", err)
 	}
-	return os.ReadFile(path) // of whoever came first
+	return nil
 }
 
 // ParseKey reads a master key: base64 (standard or URL), hex, or 32 and more raw bytes.

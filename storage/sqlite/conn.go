@@ -15,6 +15,16 @@ import (
 
 var errClosed = errors.New("the database is closed")
 
+// What the operator alone can mend. Open and the verbs wrap them.
+var (
+	// ErrDamaged means that the file is no SQLite database, or a broken one.
+	ErrDamaged = errors.New("the file is damaged, or no SQLite database")
+	// ErrLocked means that another process holds the database for longer than verbs wait.
+	ErrLocked = errors.New("another process holds the database")
+	// ErrReadOnly means that the file or its directory cannot be written.
+	ErrReadOnly = errors.New("the database cannot be written")
+)
+
 // conn is one connection with the statements prepared on it. It serves one
 // goroutine at a time.
 //
@@ -103,16 +113,36 @@ func (c *conn) close() error {
 	return joinErr(err, c.c.Close())
 }
 
-// wrap names the verb, and turns a broken UNIQUE into the sentinel for it.
+// wrap names the verb, turns a broken UNIQUE into the sentinel for it, and says what is
+// wrong with the file.
 func wrap(what string, err error) error {
 	if err == nil {
 		return nil
 	}
 	var e *driver.Error
-	if errors.As(err, &e) && (e.Code() == lib.SQLITE_CONSTRAINT_UNIQUE || e.Code() == lib.SQLITE_CONSTRAINT_PRIMARYKEY) {
-		err = storage.ErrExists
+	if !errors.As(err, &e) {
+		return fmt.Errorf("sqlite: %s: %w", what, err)
+	}
+	if e.Code() == lib.SQLITE_CONSTRAINT_UNIQUE || e.Code() == lib.SQLITE_CONSTRAINT_PRIMARYKEY {
+		return fmt.Errorf("sqlite: %s: %w", what, storage.ErrExists)
+	}
+	if trouble := ofFile(e.Code()); trouble != nil {
+		return fmt.Errorf("sqlite: %s: %w: %w", what, trouble, err)
 	}
 	return fmt.Errorf("sqlite: %s: %w", what, err)
+}
+
+// ofFile is what a result code, extended or not, says about the file.
+func ofFile(code int) error {
+	switch code & 0xff {
+	case lib.SQLITE_NOTADB, lib.SQLITE_CORRUPT:
+		return ErrDamaged
+	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED:
+		return ErrLocked
+	case lib.SQLITE_READONLY, lib.SQLITE_CANTOPEN, lib.SQLITE_PERM:
+		return ErrReadOnly
+	}
+	return nil
 }
 
 func joinErr(a, b error) error {

@@ -10,7 +10,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"log/slog"
 	"net/url"
 	"os"
@@ -48,7 +47,8 @@ var _ storage.Store = (*Store)(nil)
 
 // Open opens or creates the database at path and migrates it. A file that it
 // creates is readable by the owner alone. storage.ErrSchema, wrapped, when the file
-// was written by a newer version.
+// was written by a newer version; ErrDamaged, ErrLocked and ErrReadOnly say what is wrong
+// with the file.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -62,7 +62,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	}
 	s := &Store{steps: steps, now: o.Now, log: o.Logger}
 	if err := s.open(ctx, path); err != nil {
-		return nil, fmt.Errorf("sqlite: open %s: %w", path, err)
+		return nil, wrap("open "+path, err)
 	}
 	if !o.SkipMigrate {
 		if err := s.Migrate(ctx); err != nil {

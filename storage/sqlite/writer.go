@@ -53,7 +53,8 @@ func startWriter(ctx context.Context, db *sql.DB) (*writer, error) {
 // database, and SQLite tells the rest that it is busy without waiting busy_timeout: two
 // that waited for each other would wait for ever.
 func firstConn(ctx context.Context, db *sql.DB) (c *conn, err error) {
-	for range 100 {
+	enough := time.After(5 * time.Second) // a start is over by then: it is a lock
+	for {
 		var busy *driver.Error
 		if c, err = newConn(ctx, db); !errors.As(err, &busy) || busy.Code()&0xff != lib.SQLITE_BUSY {
 			return c, err
@@ -61,10 +62,11 @@ func firstConn(ctx context.Context, db *sql.DB) (c *conn, err error) {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
+		case <-enough:
+			return nil, err
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	return nil, err
 }
 
 // do runs fn in a transaction. A caller whose context ends before its verb began

@@ -1,0 +1,286 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/postgres"
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+)
+
+// open loads the configuration and opens the installation that is there.
+func (s settings) open(ctx context.Context, std std) (*app, error) {
+	a, err := s.load(std)
+	if err != nil {
+		return nil, err
+	}
+	return a, a.openStore(ctx)
+}
+
+// openOrMake loads the configuration and opens the installation, or makes a new one.
+func (s settings) openOrMake(ctx context.Context, std std) (*app, error) {
+	a, err := s.load(std)
+	if err != nil {
+		return nil, err
+	}
+	migrate := a.config.Database.Migrate == "auto"
+	if err := a.databaseIsThere(); err != nil && !migrate {
+		return nil, fmt.Errorf("database.migrate is off, and %w; make it with: mcp-authd migrate up", err)
+	}
+	return a, a.makeStore(ctx, migrate)
+}
+
+// openWithNewKey loads the configuration and opens the installation that is there, also
+// where a new secret key has yet to be made to succeed secret_key_old.
+func (s settings) openWithNewKey(ctx context.Context, std std) (*app, error) {
+	a, err := s.load(std)
+	if err == nil {
+		err = a.databaseIsThere()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a, a.makeStore(ctx, false)
+}
+
+// openStore opens master keys and store where both are, and makes nothing: a command in
+// the wrong directory says so, and shows no empty installation that it has just made.
+func (a *app) openStore(ctx context.Context) error {
+	if err := a.loadKeys(a.keptKey); err != nil {
+		return err
+	}
+	if err := a.databaseIsThere(); err != nil {
+		return err
+	}
+	return a.use(ctx, false, a.checkFingerprint)
+}
+
+// makeStore opens master keys and store, and makes what a first start makes.
+func (a *app) makeStore(ctx context.Context, migrate bool) error {
+	if err := a.loadKeys(a.makeKey); err != nil {
+		return err
+	}
+	return a.use(ctx, migrate, a.claim)
+}
+
+// use opens the store and keeps it, if its schema fits and it belongs to our key.
+func (a *app) use(ctx context.Context, migrate bool, belongs func(context.Context, storage.Store) error) error {
+	store, err := a.openDatabase(ctx, migrate)
+	if err != nil {
+		return err
+	}
+	if !migrate {
+		err = store.Ready(ctx)
+	}
+	if err == nil {
+		err = belongs(ctx, store)
+	}
+	if err != nil {
+		store.Close()
+		return a.explainStore(err)
+	}
+	a.store = store
+	return nil
+}
+
+// openDatabase opens the database. It makes the file of a SQLite one that is not there.
+func (a *app) openDatabase(ctx context.Context, migrate bool) (migrating, error) {
+	var store migrating
+	var err error
+	if a.config.Postgres() {
+		store, err = postgres.Open(ctx, string(a.config.Database.URL), postgres.Options{SkipMigrate: !migrate, Logger: a.log})
+	} else {
+		if err := os.MkdirAll(filepath.Dir(a.config.SQLitePath()), 0o700); err != nil {
+			return nil, a.explainDirectory(fmt.Errorf("the data directory cannot be made: %w", err))
+		}
+		store, err = sqlite.Open(ctx, a.config.SQLitePath(), sqlite.Options{SkipMigrate: !migrate, Logger: a.log})
+	}
+	if err != nil {
+		return nil, a.explainStore(err)
+	}
+	return store, nil
+}
+
+// databaseIsThere returns an error when there is no SQLite database, or nothing in it.
+func (a *app) databaseIsThere() error {
+	if a.config.Postgres() || a.hasDatabase() {
+		return nil
+	}
+	path := a.config.SQLitePath()
+	if _, err := os.Stat(path); err == nil {
+		return fmt.Errorf("the database %s is empty (0 bytes): restore its backup, or start over with: mcp-authd serve", path)
+	}
+	return a.nothingHere()
+}
+
+// hasDatabase reports whether there is a SQLite database with something in it.
+func (a *app) hasDatabase() bool {
+	info, err := os.Stat(a.config.SQLitePath())
+	return err == nil && info.Size() > 0
+}
+
+func (a *app) nothingHere() error {
+	return fmt.Errorf("there is no installation: %s does not exist (configuration: %s; data_dir: %s); name one with --data or --config, "+
+		"or make a new one with: mcp-authd serve", a.config.SQLitePath(), a.configSource(), a.config.Origin("data_dir"))
+}
+
+// claim has a new database belong to our master key, and checks that it does.
+func (a *app) claim(ctx context.Context, store storage.Store) error {
+	ring, err := secrets.NewRing(a.keys[0])
+	if err != nil {
+		return err
+	}
+	if _, err := store.Fingerprint(ctx, ring.Fingerprint()); err != nil {
+		return fmt.Errorf("the database cannot be read: %w", err)
+	}
+	return a.checkFingerprint(ctx, store)
+}
+
+// checkFingerprint refuses to go on without the master key that the database belongs to,
+// be it the primary or an older one: nothing sealed in it could be opened.
+func (a *app) checkFingerprint(ctx context.Context, store storage.Store) error {
+	stored, err := store.Fingerprint(ctx, nil)
+	if err != nil || len(stored) == 0 {
+		return err
+	}
+	for _, k := range a.keys {
+		ring, err := secrets.NewRing(k)
+		if err != nil {
+			return err
+		}
+		if string(ring.Fingerprint()) == string(stored) {
+			return nil
+		}
+	}
+	return errOtherKey
+}
+
+var errOtherKey = errors.New("the secret key is not the one this database was made with; set secret_key to that one, or use another database " +
+	"(to change it, keep the old one in secret_key_old until after: mcp-authd secret rotate)")
+
+const keyFile = "secret.key"
+
+// loadKeys finds the master keys: configured, or handed over by systemd, or, with
+// SQLite, kept in the data directory.
+func (a *app) loadKeys(kept func() ([]byte, error)) error {
+	primary := string(a.config.SecretKey)
+	if dir := lookup(a.std.environ, "CREDENTIALS_DIRECTORY"); primary == "" && dir != "" {
+		if b, err := os.ReadFile(filepath.Join(dir, "secret_key")); err == nil {
+			primary = strings.TrimSpace(string(b))
+		}
+	}
+	switch {
+	case primary != "":
+		if err := a.addKey("secret_key", primary); err != nil {
+			return err
+		}
+	case a.config.Postgres():
+		return errors.New("no secret key: with PostgreSQL set secret_key (or MCP_AUTHD_SECRET_KEY_FILE) to the same value on every replica; make one with: openssl rand -base64 32")
+	default:
+		key, err := kept()
+		if err != nil {
+			return err
+		}
+		a.keys = append(a.keys, key)
+	}
+	for i, old := range a.config.SecretKeyOld {
+		if err := a.addKey(fmt.Sprintf("secret_key_old[%d]", i), string(old)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) addKey(name, text string) error {
+	k, err := secrets.ParseKey(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	a.keys = append(a.keys, k)
+	return nil
+}
+
+func (a *app) keyPath() string { return filepath.Join(a.config.DataDir, keyFile) }
+
+// keptKey reads the key that the data directory keeps.
+func (a *app) keptKey() ([]byte, error) {
+	key, err := secrets.ReadKey(a.keyPath())
+	switch {
+	case !errors.Is(err, fs.ErrNotExist):
+		return key, a.explainDirectory(err)
+	case a.hasDatabase():
+		return nil, fmt.Errorf("%[1]s is missing: put it back (%[2]s), from where it is kept with the backups, or set secret_key; "+
+			"nothing that is sealed in %[3]s can be opened without it", keyFile, a.keyPath(), a.config.SQLitePath())
+	}
+	return nil, a.databaseIsThere()
+}
+
+// makeKey reads the key that the data directory keeps, or makes it for a new database,
+// or to succeed secret_key_old. It looks for the database first: of two that start at
+// once, the other one makes the key before the database.
+func (a *app) makeKey() ([]byte, error) {
+	if a.hasDatabase() && len(a.config.SecretKeyOld) == 0 {
+		return a.keptKey()
+	}
+	_, missing := os.Stat(a.keyPath())
+	if !a.hasDatabase() && missing == nil {
+		a.log.Warn("there is a secret key, and its database is empty or gone: a new one begins; to go on with the earlier one, "+
+			"stop this server and restore the backup", "database", a.config.SQLitePath(), "secret_key", a.keyPath())
+	}
+	key, err := secrets.KeptKey(a.keyPath())
+	return key, a.explainDirectory(err)
+}
+
+// explainStore says what to do about a store that cannot be used.
+func (a *app) explainStore(err error) error {
+	where := "SQLite database " + a.config.SQLitePath()
+	if a.config.Postgres() {
+		where = "PostgreSQL"
+	}
+	flat := strings.Join(strings.Fields(err.Error()), " ")
+	switch {
+	case errors.Is(err, errOtherKey):
+		return err
+	case errors.Is(err, storage.ErrSchema):
+		return fmt.Errorf("%s: %s", where, oneLine(err))
+	case errors.Is(err, sqlite.ErrDamaged):
+		return fmt.Errorf("%s cannot be used: %s; stop the server, keep a copy of the file, and restore a backup", where, flat)
+	case errors.Is(err, sqlite.ErrLocked):
+		return fmt.Errorf("%s cannot be used: %s; end that process, such as a backup program or an open transaction of sqlite3, and try again", where, flat)
+	case errors.Is(err, sqlite.ErrReadOnly), errors.Is(err, fs.ErrPermission):
+		return a.explainDirectory(fmt.Errorf("%s cannot be used: %s: %w", where, flat, fs.ErrPermission))
+	case !a.config.Postgres():
+		return fmt.Errorf("%s cannot be used: %s", where, flat)
+	}
+	return fmt.Errorf("%s cannot be opened: %s; check database.url and that the server is running", where, flat)
+}
+
+// explainDirectory says who may not do what in the data directory.
+func (a *app) explainDirectory(err error) error {
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%w; choose another directory with --data", err)
+	}
+	dir, mode := a.config.DataDir, "does not exist"
+	if info, statErr := os.Stat(dir); statErr == nil {
+		mode = info.Mode().String()
+	}
+	return fmt.Errorf("%w; this runs as %s, and the data directory %s is %s: give that user access to it, or choose another with --data", err, currentUser(), dir, mode)
+}
+
+func currentUser() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return fmt.Sprintf("%s (uid %s)", u.Username, u.Uid)
+	}
+	return fmt.Sprintf("uid %d", os.Getuid())
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/pgtest"
+)
+
+// runs runs a command in this process, and returns its code and what it said.
+func runs(t *testing.T, environ []string, args ...string) (code int, out, errs string) {
+	t.Helper()
+	var o, e strings.Builder
+	code = run(t.Context(), args, std{strings.NewReader("correct horse battery\n"), &o, &e, environ})
+	return code, o.String(), e.String()
+}
+
+// TestLookingMakesNoSchema: issue 11, 4.4. A command that reads leaves an empty
+// PostgreSQL database empty.
+func TestLookingMakesNoSchema(t *testing.T) {
+	environ := []string{
+		"HOME=" + t.TempDir(), "MCP_AUTHD_DATABASE_URL=" + pgtest.Start(t).Database(t),
+		"MCP_AUTHD_SECRET_KEY=0123456789012345678901234567890123456789",
+	}
+	for range 2 { // the second one finds what the first one made
+		code, _, errs := runs(t, environ, "user", "list")
+		if code != exitFailure || !strings.Contains(errs, "PostgreSQL: ") || !strings.Contains(errs, "migrate up") {
+			t.Errorf("user list: got %d %q, want that it is not migrated", code, errs)
+		}
+	}
+	if _, out, _ := runs(t, environ, "migrate", "status"); strings.Contains(out, "20") || !strings.Contains(out, "pending") {
+		t.Errorf("migrate status: got %q, want pending steps alone", out)
+	}
+	if code, _, errs := runs(t, environ, "user", "add", "alice", "--password-stdin"); code != exitOK {
+		t.Fatalf("user add: got %d %s", code, errs)
+	}
+	if code, out, errs := runs(t, environ, "user", "list"); code != exitOK || !strings.Contains(out, "alice") {
+		t.Errorf("user list: got %d %q %q, want alice", code, out, errs)
+	}
+}
+
+// TestWhoMayNotWriteIsTold: issue 11, 4.4. The message names the user and the mode.
+func TestWhoMayNotWriteIsTold(t *testing.T) {
+	l, err := config.Load(config.Source{Environ: []string{"MCP_AUTHD_DATA_DIR=" + t.TempDir()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &app{config: l, log: slog.New(slog.DiscardHandler)}
+	got := a.explainDirectory(fmt.Errorf("open secret.key: %w", fs.ErrPermission)).Error()
+	for _, want := range []string{"this runs as " + currentUser(), l.DataDir + " is drwx", "--data"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got %q, want %q in it", got, want)
+		}
+	}
+}
