@@ -77,7 +77,7 @@ func (d *Delegation) stand(ctx context.Context, id string, enough func(*connecto
 		if enough(c, u) {
 			return u, c, nil
 		}
-		if awaited != 0 && awaited != u.Version || d.health[c.ID].resting(d.now()) || time.Since(began) > patience {
+		if awaited != 0 && awaited != u.Version || !d.health[c.ID].mayAsk(u.ID, d.now()) || time.Since(began) > patience {
 			return u, c, d.judge(c, u, errUnreachable)
 		}
 		switch err := d.inquire(ctx, c, u); {

@@ -224,18 +224,15 @@ func (u *upstream) get(ctx context.Context, at, access string) (body []byte, med
 	case http.StatusUnauthorized:
 		return nil, "", fmt.Errorf("%w: %s answers 401", errDenied, where)
 	case http.StatusForbidden:
-		return nil, "", u.forbidden(where, resp.Header, body)
+		return nil, "", u.forbidden(where, body)
 	}
 	return nil, "", fmt.Errorf("%w: %s answers %d", errGarbage, where, resp.StatusCode)
 }
 
-// forbidden tells apart why a provider answers 403: GitHub does so when it is asked too
-// often, and when an account is suspended; others when a scope is missing.
-func (u *upstream) forbidden(where string, h http.Header, body []byte) error {
-	switch {
-	case h.Get("X-RateLimit-Remaining") == "0" || h.Get("Retry-After") != "":
-		return fmt.Errorf("%w: %s: asked too often", errUnreachable, where)
-	case u.preset.github && bytes.Contains(body, []byte("suspended")):
+// forbidden tells apart why a provider answers 403: GitHub does so when an account is
+// suspended, others when a scope is missing.
+func (u *upstream) forbidden(where string, body []byte) error {
+	if u.preset.github && bytes.Contains(body, []byte("suspended")) {
 		return fmt.Errorf("%w: %s: the account is suspended", errDenied, where)
 	}
 	return fmt.Errorf("%w: %s answers 403", errMisconfigured, where)

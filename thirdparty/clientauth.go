@@ -154,8 +154,8 @@ var refusals = map[string]error{
 	"invalid_code": errDenied, "code_already_used": errDenied, "code_expired": errDenied, "invalid_refresh_token": errDenied, "invalid_auth": errDenied,
 	"token_revoked": errDenied, "token_expired": errDenied, "account_inactive": errDenied, "user_removed_from_team": errDenied, "not_authed": errDenied,
 
-	"server_error": errUnreachable, "temporarily_unavailable": errUnreachable, "slow_down": errUnreachable,
-	"ratelimited": errUnreachable, "internal_error": errUnreachable, "fatal_error": errUnreachable, "service_unavailable": errUnreachable,
+	"server_error": errUnreachable, "temporarily_unavailable": errUnreachable, "slow_down": &tooOften{},
+	"ratelimited": &tooOften{}, "internal_error": errUnreachable, "fatal_error": errUnreachable, "service_unavailable": errUnreachable,
 }
 
 // refusal is the error for an answer with an error code, or without one. Every code that

@@ -72,7 +72,7 @@ func (d *Delegation) connect() error {
 			errs = append(errs, fmt.Errorf("%w: two connectors have the id %q", ErrConfig, c.ID))
 		default:
 			d.connectors = append(d.connectors, c)
-			d.byID[c.ID], d.health[c.ID] = c, &health{}
+			d.byID[c.ID], d.health[c.ID] = c, newHealth()
 		}
 	}
 	return errors.Join(errs...)

@@ -67,7 +67,7 @@ func (d *Delegation) Depart(ctx context.Context, t session.Trip) (session.Depart
 		LoginHint: t.LoginHint, Fresh: t.Fresh, Scopes: extra,
 	})
 	if err != nil {
-		d.unwell(ctx, c, err)
+		d.complain(ctx, c, err)
 		return session.Departure{}, c.told(err)
 	}
 	return out, d.putDeparture(ctx, out, away)

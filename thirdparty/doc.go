@@ -50,7 +50,7 @@
 //	transport.go               to which addresses, how large, how long
 //	presets.go                 the types, and what each does in its own way; more of it in
 //	                           entra.go, slack.go, discord.go, github.go, lists.go
-//	health.go                  a provider that does not answer is left alone for a while
+//	health.go                  a provider that does not answer about sessions is left alone for a while
 //
 // # Binding
 //
@@ -107,7 +107,10 @@
 // The last column is the error code of a sign-in that fails so; what the provider said goes
 // to the log only. At a check everything but errDenied leaves the session as it is: its last
 // confirmation holds for the connector's Outage, after which Check answers
-// temporarily_unavailable, with Retry-After, and nothing is spent or ended. After three
-// failures in a row a provider is left alone for ten seconds, so that no request waits for
-// one that is down. A provider that is down at the start stops no start.
+// temporarily_unavailable, with Retry-After, and nothing is spent or ended. When three
+// sessions stay without an answer, and none gets one, their provider is left alone for ten
+// seconds, so that no request waits for one that is down; one question a second goes
+// through, and an answer ends the rest. Sign-ins do not count: strangers make them fail at
+// will. Nor does an answer that says "too often", which puts off that session alone. A
+// provider that is down at the start stops no start.
 package thirdparty

@@ -31,7 +31,8 @@ var (
 	errHeld = errors.New("another replica asks the provider")
 	// errUnanswered: the provider was asked, and we are none the wiser.
 	errUnanswered = errors.New("the provider gave no answer")
-	// errResting: the provider is not asked, because it has not answered lately.
+	// errResting: the provider is not asked, because it has not answered lately, or not yet
+	// again about this session.
 	errResting = errors.New("the provider has not answered lately")
 )
 
@@ -64,7 +65,7 @@ func (d *Delegation) claim(ctx context.Context, c *connector, u storage.Upstream
 	if err := d.take(ctx, u); err != nil {
 		return err
 	}
-	if d.health[c.ID].resting(d.now()) {
+	if !d.health[c.ID].ask(u.ID, d.now()) {
 		return d.postpone(ctx, c, u, errResting)
 	}
 	held, err := d.open(u)
@@ -107,14 +108,14 @@ func (d *Delegation) ask(ctx context.Context, c *connector, u storage.Upstream, 
 	cancel()
 	switch {
 	case err == nil:
-		d.well(c)
+		d.health[c.ID].answered(u.ID)
 		return d.confirm(ctx, c, u, held, p)
 	case (errors.Is(err, errDenied) || errors.Is(err, errUnsupported)) && t.Refresh != "":
 		return d.renew(ctx, c, u, held) // which has the last word
 	case errors.Is(err, errUnsupported):
 		return d.confirm(ctx, c, u, held, nil)
 	case errors.Is(err, errDenied):
-		d.well(c)
+		d.health[c.ID].answered(u.ID)
 		return d.over(ctx, u, reasonRevoked)
 	}
 	return d.postpone(ctx, c, u, err)
@@ -128,12 +129,12 @@ func (d *Delegation) renew(ctx context.Context, c *connector, u storage.Upstream
 	cancel()
 	switch {
 	case errors.Is(err, errDenied):
-		d.well(c)
+		d.health[c.ID].answered(u.ID)
 		return d.denied(ctx, c, u, held)
 	case err != nil:
 		return d.postpone(ctx, c, u, err)
 	}
-	d.well(c)
+	d.health[c.ID].answered(u.ID)
 	complete := p != nil && heardAll(held.Profile, *p)
 	held.Tokens = t
 	if err := d.confirm(ctx, c, u, held, p); err != nil || complete {
@@ -242,10 +243,10 @@ func (d *Delegation) saved(ctx context.Context, u storage.Upstream) error {
 
 // postpone gives the session up until later, after a question that brought nothing.
 func (d *Delegation) postpone(ctx context.Context, c *connector, u storage.Upstream, cause error) error {
-	d.unwell(ctx, c, cause)
+	d.unwell(ctx, c, u.ID, cause)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	u.DueAt, u.Sealed = d.later(c, u), d.current(u)
+	u.DueAt, u.Sealed = d.later(c, u, cause), d.current(u)
 	if err := d.cfg.Store.SaveUpstream(ctx, u); err != nil && !errors.Is(err, storage.ErrSpent) {
 		d.cfg.Logger.WarnContext(ctx, "upstream session could not be postponed", "connector", c.ID, "upstream", u.ID, "error", err)
 	}
@@ -293,10 +294,13 @@ func (c *connector) nextCheck(t tokens, now time.Time) time.Time {
 }
 
 // later is when to ask again after a question that brought nothing: soon at first, and the
-// less often the longer it lasts.
-func (d *Delegation) later(c *connector, u storage.Upstream) time.Time {
+// less often the longer it lasts; when the provider says if it does.
+func (d *Delegation) later(c *connector, u storage.Upstream, cause error) time.Time {
 	now := d.now()
 	pause := max(retryAfter, min(now.Sub(u.CheckedAt)/4, c.CheckEvery))
+	if often := (*tooOften)(nil); errors.As(cause, &often) {
+		pause = max(pause, often.pause(c))
+	}
 	return now.Add(pause + spread(pause))
 }
 

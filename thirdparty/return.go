@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
@@ -53,23 +54,22 @@ func (d *Delegation) collect(ctx context.Context, c *connector, away trip, param
 	if away.Provider != c.ID {
 		return holding{}, errMixedUp
 	}
+	code := single(params, "code")
+	if !params.Has("error") && !isCode(code) {
+		return holding{}, c.told(fmt.Errorf("%w: no code in the authorization response, or one that is none", errGarbage))
+	}
 	if err := c.checkIssuer(ctx, single(params, "iss")); err != nil { // RFC 9207 §2.4, AS-225
-		d.unwell(ctx, c, err)
+		d.complain(ctx, c, err)
 		return holding{}, c.told(err)
 	}
 	if params.Has("error") {
 		return holding{}, c.refusal(params)
 	}
-	code := single(params, "code")
-	if code == "" {
-		return holding{}, c.told(fmt.Errorf("%w: no code in the authorization response", errGarbage))
-	}
 	t, p, err := c.exchange(ctx, code, away.Verifier, away.Nonce, c.redirectURI())
 	if err != nil {
-		d.unwell(ctx, c, err)
+		d.complain(ctx, c, err)
 		return holding{}, c.told(err)
 	}
-	d.well(c)
 	if t.assumed {
 		t.Scopes = t.Scopes.Union(away.Extra)
 	}
@@ -79,6 +79,15 @@ func (d *Delegation) collect(ctx context.Context, c *connector, away trip, param
 		return holding{}, err
 	}
 	return held, nil
+}
+
+// maxCode is longer than any code that a provider is known to send.
+const maxCode = 2 << 10
+
+// isCode: RFC 6749 App. A.11 has 1*VSCHAR. Anything else can only be a stranger's, and a
+// provider's database may fail at it.
+func isCode(s string) bool {
+	return s != "" && len(s) <= maxCode && !strings.ContainsFunc(s, func(r rune) bool { return r < 0x20 || r > 0x7e })
 }
 
 // vet decides whether the person may come in.

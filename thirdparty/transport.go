@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -116,7 +117,9 @@ func bounded(req *http.Request, resp *http.Response) (*http.Response, error) {
 	defer resp.Body.Close()
 	where := req.URL.Host + req.URL.Path
 	switch {
-	case resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests:
+	case rateLimited(resp):
+		return nil, fmt.Errorf("%w: %s answers %d", askedTooOften(resp.Header), where, resp.StatusCode)
+	case resp.StatusCode >= 500:
 		return nil, fmt.Errorf("%w: %s answers %d", errUnreachable, where, resp.StatusCode)
 	case resp.StatusCode >= 300 && resp.StatusCode < 400: // SP-10
 		return nil, fmt.Errorf("%w: %s redirects", errGarbage, where)
@@ -135,6 +138,33 @@ func bounded(req *http.Request, resp *http.Response) (*http.Response, error) {
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	resp.ContentLength = int64(len(body))
 	return resp, nil
+}
+
+// rateLimited: GitHub says 403 where others say 429 (RFC 6585 §4).
+func rateLimited(resp *http.Response) bool {
+	switch resp.StatusCode {
+	case http.StatusTooManyRequests:
+		return true
+	case http.StatusForbidden:
+		return resp.Header.Get("X-RateLimit-Remaining") == "0" || resp.Header.Get("Retry-After") != ""
+	}
+	return false
+}
+
+// askedTooOften reads how long a provider wants to be left alone: from Retry-After (RFC
+// 9110 §10.2.3), or where GitHub says it.
+func askedTooOften(h http.Header) *tooOften {
+	said := h.Get("Retry-After")
+	if n, err := strconv.ParseUint(said, 10, 31); err == nil {
+		return &tooOften{time.Duration(n) * time.Second}
+	}
+	if at, err := http.ParseTime(said); err == nil {
+		return &tooOften{max(0, time.Until(at))}
+	}
+	if n, err := strconv.ParseInt(h.Get("X-RateLimit-Reset"), 10, 40); err == nil {
+		return &tooOften{max(0, time.Until(time.Unix(n, 0)))}
+	}
+	return &tooOften{}
 }
 
 func hostPort(u *url.URL) string {
