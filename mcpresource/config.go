@@ -60,7 +60,10 @@ type Config struct {
 	ClockSkew time.Duration
 	// MaxBodyBytes bounds the body of a request. Default: 4 MiB.
 	MaxBodyBytes int64
-	Logger       *slog.Logger // default: discard
+	// Bodies bounds what the bodies of all requests take together. Beyond it: 503. Default:
+	// one of this guard, of 128 MiB, or eight times MaxBodyBytes if that is more.
+	Bodies *Bodies
+	Logger *slog.Logger // default: discard
 }
 
 // Metadata adjusts the RFC 9728 document.
@@ -92,7 +95,7 @@ const (
 // Event is one decision of the guard. It never holds a token.
 type Event struct {
 	Time       time.Time
-	Outcome    string // allowed, or the reason: host, origin, unauthenticated, malformed, method, invalid_token, unavailable, ambiguous, too_large, too_slow, insufficient_scope, forbidden, limited, session, timeout; ended when it had begun and its token was revoked, or its status was out of reach
+	Outcome    string // allowed, or the reason: host, origin, unauthenticated, malformed, method, invalid_token, unavailable, ambiguous, too_large, too_slow, crowded, insufficient_scope, forbidden, limited, session, timeout; ended when it had begun and its token was revoked, or its status was out of reach
 	Status     int    // of the refusal; 0 when allowed
 	Principal  *Principal
 	Operations []Operation // methods and names; arguments are left out
@@ -135,6 +138,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxBodyBytes == 0 {
 		c.MaxBodyBytes = 4 << 20
+	}
+	if c.Bodies == nil {
+		c.Bodies = NewBodies(max(defaultBodies, 8*c.MaxBodyBytes))
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

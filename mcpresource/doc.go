@@ -22,11 +22,11 @@
 //
 // In this order, each step with one answer: Host and Origin (403), CORS preflight,
 // the Authorization header (401, 400), the token (401; 503 when it cannot be judged),
-// issuer, audience and times (401), the proof of a bound token (401), the method (405),
-// duplicated MCP headers (400), the size of the body (413) and its time (408), its
-// envelope (400), the scopes of the operation (403 with all of them), the rate and what
-// is under way (429), Check (403), the owner of the session (404), how many sessions the
-// caller has (429). Then the Authorization header is removed and the handler runs, with a
+// issuer, audience and times (401), the proof of a bound token (401), how much is under
+// way (429), the method (405), the size of the body (413) and its time (408), the memory of
+// all bodies (429, 503), duplicated MCP headers (400), its envelope (400), the scopes of the
+// operation (403 with all of them), the rate (429), Check (403), the owner of the session
+// (404), how many sessions the caller has (429). Then the Authorization header is removed and the handler runs, with a
 // context that ends when the token expires or is revoked. It gets the body of a POST, and
 // of no other method.
 //
@@ -46,11 +46,13 @@
 //
 // # Limits
 //
-// [Limits] are on unless turned off: how often and how much at once each caller may do.
-// Their memory is bounded: a caller counts for as long as there is something to give
-// back, and of more than 50,000 such the one with least to lose is forgotten. Sessions
-// are bounded for each caller (MaxSessions), for those without a token together
-// (MaxAnonymousSessions) and in all ([NewMemorySessions]).
+// [Limits] are on unless turned off: how often and how much at once each caller may do, a
+// person counting once through whichever applications. A request counts as under way before
+// its body is read, and its bytes count in [Bodies] until it is over. The memory of the
+// limits is bounded: a caller counts for as long as there is something to give back, and of
+// more than 50,000 such the one with least to lose is forgotten. Sessions are bounded for
+// each caller (MaxSessions), for those without a token together (MaxAnonymousSessions) and
+// in all ([NewMemorySessions]).
 //
 // # The audit
 //

@@ -63,6 +63,9 @@ func New(c Config) (*Guard, error) {
 		}
 		g.base, g.hierarchic = r.Base, r.expand
 	}
+	if g.c.Bodies.share < g.c.MaxBodyBytes {
+		return nil, errors.New("mcpresource: Bodies: no caller could send a body of MaxBodyBytes, which may be a quarter of it at most")
+	}
 	if err := errors.Join(g.c.Limits.check(), g.admit()); err != nil {
 		return nil, err
 	}

@@ -12,9 +12,9 @@ import (
 )
 
 // Limits bounds what each caller may do, which MCP demands for tool calls and
-// completions. A caller is issuer, subject and client together, never a session or a
-// header. A zero member is its default, a negative one no limit. What is remembered
-// does not grow with the number of callers.
+// completions. A caller is a person of an issuer through whichever applications, or a
+// machine ([Principal.Person]), never a session or a header. A zero member is its default,
+// a negative one no limit. What is remembered does not grow with the number of callers.
 type Limits struct {
 	// Calls bounds tool calls, completions and new sessions together. Default: 100 a
 	// second, 500 at once. Beyond it: 429 with Retry-After.
@@ -22,8 +22,8 @@ type Limits struct {
 	// Tools bounds those tools besides, by name or pattern as in Rules; the tools of a
 	// pattern share what it allows.
 	Tools map[string]Rate
-	// Concurrent bounds the requests under way, open streams among them. Default: 200.
-	// Beyond it: 429.
+	// Concurrent bounds the requests under way, open streams among them, and those whose
+	// bodies are still on their way. Default: 200. Beyond it: 429.
 	Concurrent int
 	// Timeout ends the context of a POST, unless it is subscriptions/listen; when nothing
 	// has been answered by then the answer is 504. Default: none but the end of the token.
@@ -107,13 +107,13 @@ func (l *rates) Allow(_ context.Context, p *Principal, op Operation) (time.Durat
 	switch op.Method {
 	case "tools/call":
 		if name, ok := l.tool(op.Name); ok {
-			draws = append(draws, draw{bucket{p.Key(), name}, l.Tools[name]})
+			draws = append(draws, draw{bucket{p.Person(), name}, l.Tools[name]})
 		}
 	case "completion/complete", "initialize":
 	default:
 		return 0, true
 	}
-	wait := l.buckets.take(append(draws, draw{bucket{who: p.Key()}, l.Calls})...)
+	wait := l.buckets.take(append(draws, draw{bucket{who: p.Person()}, l.Calls})...)
 	return wait, wait == 0
 }
 
@@ -128,8 +128,21 @@ func (l *rates) tool(name string) (pattern string, ok bool) {
 	return l.patterns[i], true
 }
 
-// limit counts the operations of a message, and the message itself until release.
-func (g *Guard) limit(ctx context.Context, p *passage) *refusal {
+// begin counts a request as under way until release. It comes before the body is read, or
+// one caller could have any number of them wait for theirs.
+func (g *Guard) begin(p *passage) *refusal {
+	if p.principal == nil || g.c.Limits.Concurrent <= 0 {
+		return nil
+	}
+	p.underway = p.person()
+	if g.underway.add(p.underway, 1) > g.c.Limits.Concurrent {
+		return p.limited("Too many requests at once.", time.Second)
+	}
+	return nil
+}
+
+// rate counts the operations of a message.
+func (g *Guard) rate(ctx context.Context, p *passage) *refusal {
 	if p.principal == nil {
 		return nil
 	}
@@ -138,13 +151,15 @@ func (g *Guard) limit(ctx context.Context, p *passage) *refusal {
 			return p.limited("Too many requests.", max(wait, time.Second))
 		}
 	}
-	if g.c.Limits.Concurrent > 0 {
-		p.underway = p.principal.Key()
-		if g.underway.add(p.underway, 1) > g.c.Limits.Concurrent {
-			return p.limited("Too many requests at once.", time.Second)
-		}
-	}
 	return nil
+}
+
+// person is whom a request counts for; those without a token are one.
+func (p *passage) person() string {
+	if p.principal == nil {
+		return anonymous
+	}
+	return p.principal.Person()
 }
 
 func (p *passage) limited(text string, wait time.Duration) *refusal {
@@ -161,7 +176,11 @@ func (g *Guard) Admit(ctx context.Context, op Operation) (release func(), err er
 		return nil, ErrNoCaller
 	}
 	pass := &passage{principal: p, envelope: envelope{ops: []Operation{op}}}
-	if no := g.limit(ctx, pass); no != nil {
+	no := g.begin(pass)
+	if no == nil {
+		no = g.rate(ctx, pass)
+	}
+	if no != nil {
 		g.release(pass)
 		return nil, &LimitError{no.retry}
 	}

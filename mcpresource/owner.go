@@ -115,6 +115,10 @@ func (g *Guard) release(p *passage) {
 		return
 	}
 	g.settle(p)
+	if p.held > 0 {
+		g.c.Bodies.give(p.person(), p.held)
+		p.held = 0
+	}
 	if p.underway != "" {
 		g.underway.add(p.underway, -1)
 		p.underway = ""

@@ -33,13 +33,26 @@ type Principal struct {
 	reported  *atomic.Bool                              // whether the handler reports the calls of the request
 }
 
-// Key identifies the caller for sessions and limits: the same person through another
-// application, or by another issuer, is another caller.
+// Key identifies the caller together with the application: the same person through another
+// one, or by another issuer, has another key.
 func (p *Principal) Key() string {
 	if p == nil {
 		return ""
 	}
 	return p.Issuer + "\x00" + p.Subject + "\x00" + p.ClientID
+}
+
+// Person identifies who calls, whichever application they use: issuer and subject, or the
+// client of a token that names no subject. Limits and sessions go by it, because
+// applications register themselves.
+func (p *Principal) Person() string {
+	switch {
+	case p == nil:
+		return ""
+	case p.Subject == "":
+		return p.Issuer + "\x00\x00" + p.ClientID
+	}
+	return p.Issuer + "\x00" + p.Subject
 }
 
 type principalKey struct{}

@@ -50,6 +50,7 @@ type passage struct {
 	claimed   bool        // this request has bound the session
 	reserved  string      // who has a session reserved
 	underway  string      // who has this request counted
+	held      int64       // bytes of the body that are counted
 	calls     atomic.Bool // are reported by the handler
 	bound     bool        // the token is, and was refused for that, or should be
 	nonce     string      // for the next proof
@@ -73,6 +74,9 @@ func (g *Guard) judge(w http.ResponseWriter, r *http.Request) (*passage, *refusa
 		return p, g.estrange(r, p, no)
 	}
 	anonymous := no
+	if no := g.begin(p); no != nil {
+		return p, no
+	}
 	if no := checkMethod(r); no != nil {
 		return p, no
 	}
@@ -85,7 +89,7 @@ func (g *Guard) judge(w http.ResponseWriter, r *http.Request) (*passage, *refusa
 	if no := g.authorize(r, p, anonymous); no != nil {
 		return p, g.estrange(r, p, no)
 	}
-	if no := g.limit(r.Context(), p); no != nil {
+	if no := g.rate(r.Context(), p); no != nil {
 		return p, no
 	}
 	if no := g.check(r.Context(), p); no != nil {
@@ -180,7 +184,10 @@ func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) 
 	if !isPlainText(r.Header) {
 		return &refusal{outcome: "ambiguous", status: http.StatusUnsupportedMediaType, code: codeInvalidRequest, text: "The request body has to be UTF-8, without Content-Encoding."}
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.c.MaxBodyBytes))
+	body, err := io.ReadAll(counted{http.MaxBytesReader(w, r.Body, g.c.MaxBodyBytes), g.c.Bodies, p})
+	if no := p.crowded(err); no != nil {
+		return no
+	}
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):

@@ -24,6 +24,7 @@ const callRate = 50
 // beside the authorization server. It is nil when there is none.
 func (a *app) sites(as *authserver.Server) (*gateway.Sites, error) {
 	var sites *gateway.Sites
+	bodies := a.bodies()
 	for i := range a.config.Resources {
 		r := &a.config.Resources[i]
 		if !r.Upstream.Set() {
@@ -35,7 +36,7 @@ func (a *app) sites(as *authserver.Server) (*gateway.Sites, error) {
 				return nil, err
 			}
 		}
-		if err := a.addSite(sites, as, r); err != nil {
+		if err := a.addSite(sites, as, r, bodies); err != nil {
 			sites.Close()
 			return nil, err
 		}
@@ -43,8 +44,8 @@ func (a *app) sites(as *authserver.Server) (*gateway.Sites, error) {
 	return sites, nil
 }
 
-func (a *app) addSite(sites *gateway.Sites, as *authserver.Server, r *config.Resource) error {
-	guard, err := a.guard(as, r)
+func (a *app) addSite(sites *gateway.Sites, as *authserver.Server, r *config.Resource, bodies *mcpresource.Bodies) error {
+	guard, err := a.guard(as, r, bodies)
 	if err != nil {
 		return err
 	}
@@ -60,11 +61,11 @@ func (a *app) addSite(sites *gateway.Sites, as *authserver.Server, r *config.Res
 const revoked = time.Second
 
 // guard stands before one MCP server.
-func (a *app) guard(as *authserver.Server, r *config.Resource) (*mcpresource.Guard, error) {
+func (a *app) guard(as *authserver.Server, r *config.Resource, bodies *mcpresource.Bodies) (*mcpresource.Guard, error) {
 	c := mcpresource.Config{
 		Resource: r.URI, AuthorizationServers: []string{as.Issuer()}, Validator: gateway.Remember(mcpresource.Local(as), revoked), Policy: rules(r),
 		Metadata: mcpresource.Metadata{Name: r.Name, PathOnly: a.sharesOrigin(r)}, Origins: r.Upstream.Origins, CORS: true,
-		MaxBodyBytes: int64(r.Upstream.MaxBody), Audit: a.recordCall(r.URI), Logger: a.log.With("resource", r.URI),
+		MaxBodyBytes: int64(r.Upstream.MaxBody), Bodies: bodies, Audit: a.recordCall(r.URI), Logger: a.log.With("resource", r.URI),
 	}
 	if n := r.Upstream.CallsPerSecond; n >= 0 {
 		if n == 0 {
@@ -73,6 +74,18 @@ func (a *app) guard(as *authserver.Server, r *config.Resource) (*mcpresource.Gua
 		c.Limiter = mcpresource.PerPrincipal(float64(n), 2*n)
 	}
 	return mcpresource.New(c)
+}
+
+// memory is what the bodies of requests for all MCP servers together may take.
+const memory = 128 << 20
+
+// bodies bounds them, with room for several of the largest.
+func (a *app) bodies() *mcpresource.Bodies {
+	most := int64(memory)
+	for _, r := range a.config.Resources {
+		most = max(most, 8*int64(r.Upstream.MaxBody))
+	}
+	return mcpresource.NewBodies(most)
 }
 
 func rules(r *config.Resource) *mcpresource.Rules {

@@ -44,7 +44,7 @@ type Options struct {
 	// AskTimeout is how long the server waits for a client that it has asked something,
 	// such as an elicitation. Default: 10 minutes; negative: for ever.
 	AskTimeout time.Duration
-	// MaxCalls bounds the tool calls of one caller that run at once. Default: 64;
+	// MaxCalls bounds the tool calls of one person that run at once. Default: 64;
 	// negative: any number. How often is up to the Limits of the Guard.
 	MaxCalls int
 

@@ -52,7 +52,7 @@ func outcome(result mcp.Result, err error) string {
 
 // callTool runs a tool within the limits of Options.
 func (x *exchange) callTool(ctx context.Context, call *mcp.CallToolRequest) (mcp.Result, error) {
-	leave, ok := x.running.enter(x.caller.Key(), x.o.MaxCalls)
+	leave, ok := x.running.enter(x.caller.Person(), x.o.MaxCalls)
 	if !ok {
 		x.outcome = "limited"
 		return nil, refusalOf("Too many calls of yours are running: wait for one to end.", "error", "limited")
@@ -148,7 +148,7 @@ func (x *exchange) protected(ctx context.Context, do func(context.Context) (mcp.
 	return result, err, false
 }
 
-// running counts the calls of each caller that run now.
+// running counts the calls of each person that run now.
 type running struct {
 	mu sync.Mutex // guards n
 	n  map[string]int
