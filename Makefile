@@ -4,7 +4,7 @@ GO      ?= go
 BIN     := bin/mcp-authd
 export CGO_ENABLED ?= 1
 
-.PHONY: all build test unit lint bench chaos soak fuzz install-test-deps clean
+.PHONY: all build test unit lint bench chaos soak fuzz mutate install-test-deps clean
 
 all: build
 
@@ -34,6 +34,9 @@ soak: ## four minutes of a thousand streams at a time (seconds of it are in the 
 
 fuzz: ## each fuzz target for a short time
 	@test/fuzz.sh
+
+mutate: ## can the tests fail? changes a sample of the security-critical lines, with a fixed seed (an hour)
+	$(GO) run ./test/mutate
 
 clean:
 	rm -rf bin .cache

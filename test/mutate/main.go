@@ -1,0 +1,176 @@
+// Command mutate measures whether the tests can fail. It changes one condition, one
+// operator, one constant or one statement of a package at a time, runs the tests that are to
+// notice, and lists the changes that none of them noticed.
+//
+//	go run ./test/mutate [-seed 42] [-sample 12] [-package authserver] [-list]
+//
+// The sample is drawn with a fixed seed, one change a line at most. A change that the compiler
+// refuses does not count. Survivors that are no defect stand in accepted.txt, each with the
+// reason; they count neither as killed nor as survived. The exit code is 1 when a change
+// survived that does not stand there.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// target is a package, and the tests that hold its rules: its own first, then those that
+// are run only for a change that its own have not noticed.
+type target struct {
+	dir    string
+	tests  []string
+	behind []string
+}
+
+// targets are the packages in which a rule that nobody checks is a hole.
+var targets = []target{
+	{"oauth", []string{"./oauth"}, []string{"./authserver", "./dcr"}},
+	{"policy", []string{"./policy"}, []string{"./authserver"}},
+	{"session", []string{"./session"}, []string{"./authserver"}},
+	{"keys", []string{"./keys"}, []string{"./authserver"}},
+	{"authserver", []string{"./authserver"}, []string{"./test/faults"}},
+	{"dcr", []string{"./dcr"}, []string{"./authserver", "./test/faults"}},
+	{"thirdparty", []string{"./thirdparty"}, []string{"./authserver", "./test/faults"}},
+	{"mcpresource", []string{"./mcpresource"}, []string{"./mcpresource/gosdk"}},
+	{"internal/gateway", []string{"./internal/gateway"}, nil},
+	{"internal/users", []string{"./internal/users"}, []string{"./authserver"}},
+	{"storage/sqlite", []string{"./storage/sqlite"}, nil},
+}
+
+func main() {
+	seed := flag.Uint64("seed", 42, "seed of the sample")
+	sample := flag.Int("sample", 12, "changes tried in each package")
+	only := flag.String("package", "", "one package only")
+	list := flag.Bool("list", false, "print the sample and try nothing")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	survived, err := run(ctx, *seed, *sample, *only, *list)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutate:", err)
+		os.Exit(2)
+	}
+	if survived > 0 {
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, seed uint64, sample int, only string, list bool) (survived int, err error) {
+	accepted, err := readAccepted("test/mutate/accepted.txt")
+	if err != nil {
+		return 0, fmt.Errorf("%w (run it from the top of the module)", err)
+	}
+	work, err := os.MkdirTemp("", "mutate")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(work)
+	fmt.Printf("%-18s %6s %6s %6s %8s\n", "package", "tried", "killed", "%", "accepted")
+	for _, t := range targets {
+		if only != "" && t.dir != only {
+			continue
+		}
+		changes, err := draw(t.dir, rand.New(rand.NewPCG(seed, uint64(len(t.dir)))))
+		if err != nil {
+			return survived, err
+		}
+		if list {
+			for _, c := range changes[:min(sample, len(changes))] {
+				fmt.Println(c)
+			}
+			continue
+		}
+		n, err := measure(ctx, t, changes, sample, accepted, work)
+		survived += n
+		if err != nil {
+			return survived, err
+		}
+	}
+	return survived, nil
+}
+
+// measure tries changes until sample of them have compiled, and prints the row of a package.
+func measure(ctx context.Context, t target, changes []change, sample int, accepted map[string]bool, work string) (int, error) {
+	var tried, killed, known int
+	var holes []change
+	for _, c := range changes {
+		if tried == sample {
+			break
+		}
+		outcome, err := try(ctx, t, c, work)
+		if err != nil {
+			return len(holes), err
+		}
+		switch {
+		case outcome == refused:
+			continue
+		case outcome == noticed:
+			killed++
+		case accepted[c.key()]:
+			known++
+		default:
+			holes = append(holes, c)
+		}
+		tried++
+	}
+	fmt.Printf("%-18s %6d %6d %6.0f %8d\n", t.dir, tried, killed, 100*float64(killed)/float64(max(tried-known, 1)), known)
+	for _, c := range holes {
+		fmt.Println("  survived:", c)
+	}
+	return len(holes), nil
+}
+
+// readAccepted reads the survivors that are no defect. A line is a change as it is printed, a
+// tab, and the reason; line numbers do not count.
+func readAccepted(name string) (map[string]bool, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		key, reason, ok := strings.Cut(line, "\t")
+		if !ok || reason == "" {
+			return nil, fmt.Errorf("%s: no reason in %q", name, line)
+		}
+		out[key] = true
+	}
+	return out, nil
+}
+
+// draw returns every change of a package's files, one a line, in the order of the sample.
+func draw(dir string, r *rand.Rand) ([]change, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	var all []change
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") || filepath.Base(name) == "doc.go" {
+			continue
+		}
+		found, err := changesOf(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	seen := map[string]bool{}
+	return slices.DeleteFunc(all, func(c change) bool {
+		at := fmt.Sprint(c.file, c.line)
+		defer func() { seen[at] = true }()
+		return seen[at]
+	}), nil
+}
