@@ -573,3 +573,16 @@ func TestRemember(t *testing.T) {
 	}
 	count("what is not good", 6, asked)
 }
+
+// TestAccept: RFC 9110 12.5.1. A client that does not say what it takes takes anything; MCP
+// servers refuse it unless that is said.
+func TestAccept(t *testing.T) {
+	var got string
+	g := front(t, Config{}, func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Get("Accept") })
+	if post(t, g.URL, ping, nil); got != "application/json, text/event-stream" {
+		t.Errorf("without Accept the MCP server gets %q", got)
+	}
+	if post(t, g.URL, ping, map[string]string{"Accept": "text/plain"}); got != "text/plain" {
+		t.Errorf("text/plain becomes %q", got)
+	}
+}

@@ -232,6 +232,10 @@ func (u *Upstream) rewrite(pr *httputil.ProxyRequest) {
 	out.GetBody = pr.In.GetBody
 
 	u.clean(out.Header)
+	if out.Method == http.MethodPost && out.Header.Get("Accept") == "" {
+		// RFC 9110 §12.5.1: a client that says nothing takes anything; MCP servers want it said.
+		out.Header.Set("Accept", "application/json, text/event-stream")
+	}
 	out.Header["X-Forwarded-Host"], out.Header["X-Forwarded-Proto"] = u.forwarded.host, u.forwarded.proto
 	if ip, _, err := net.SplitHostPort(pr.In.RemoteAddr); err == nil {
 		out.Header.Set("X-Forwarded-For", ip)

@@ -41,7 +41,25 @@ type client struct {
 func connect(t *testing.T, d *demotest.Demo, p *demotest.Person) *client {
 	t.Helper()
 	c := &client{}
-	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
+	handler, err := c.handler(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.oauth = handler
+	m := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1"}, &mcp.ClientOptions{
+		ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) { c.progress.Add(1) },
+	})
+	c.ClientSession, err = m.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: d.MCPURL, OAuthHandler: handler}, nil)
+	if err != nil {
+		t.Fatalf("connect: %v\n%s", err, d.Log())
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// handler signs in as p.
+func (c *client) handler(p *demotest.Person) (*auth.AuthorizationCodeHandler, error) {
+	return auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
 		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
 			ClientName: "go-sdk e2e", RedirectURIs: []string{redirect}, GrantTypes: []string{"authorization_code", "refresh_token"},
 			ResponseTypes: []string{"code"}, TokenEndpointAuthMethod: "none",
@@ -63,19 +81,6 @@ func connect(t *testing.T, d *demotest.Demo, p *demotest.Person) *client {
 			return &auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}, nil
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.oauth = handler
-	m := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1"}, &mcp.ClientOptions{
-		ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) { c.progress.Add(1) },
-	})
-	c.ClientSession, err = m.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: d.MCPURL, OAuthHandler: handler}, nil)
-	if err != nil {
-		t.Fatalf("connect: %v\n%s", err, d.Log())
-	}
-	t.Cleanup(func() { c.Close() })
-	return c
 }
 
 func (c *client) call(t *testing.T, tool string, args map[string]any, into any) {

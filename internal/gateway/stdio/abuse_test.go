@@ -2,6 +2,7 @@ package stdio
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -12,15 +13,46 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// TestSharedTasks: the id of a task opens its result, so no other hears it.
+// TestSharedTasks: the id of a task opens its result, so no other hears it, and nobody
+// lists them.
 func TestSharedTasks(t *testing.T) {
+	status := func(s *site, header ...string) string {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		a, err := s.do(ctx, http.MethodGet, "", header...)
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) || a != nil && a.status != 200 {
+			t.Fatalf("the stream: %v %+v", err, a)
+		}
+		if a == nil {
+			return ""
+		}
+		return a.body
+	}
+	task := func(s *site, header ...string) {
+		t.Helper()
+		if a := s.post(toolCall("1", "task", `,"arguments":{"who":"alice"}`), header...); a.status != 200 || !strings.Contains(a.body, `"result":{}`) {
+			t.Fatalf("the task was not begun: %d %s", a.status, a.body)
+		}
+	}
+	alone := serve(t, "good", Config{})
+	own := alone.open("2025-11-25")
+	task(alone, own...)
+	if body := status(alone, own...); !strings.Contains(body, "task of alice") {
+		t.Fatalf("alice does not hear of her own task, in a process of her own: %q", body)
+	}
 	s := serve(t, "good", Config{Shared: true})
 	mine, theirs := s.open("2025-11-25"), s.open("2025-11-25", "Who", "bob")
-	s.post(toolCall("1", "task", `,"arguments":{"who":"alice"}`), mine...)
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	if a, _ := s.do(ctx, http.MethodGet, "", theirs...); a != nil && strings.Contains(a.body, "task of alice") {
-		t.Errorf("bob hears of alice's task: %s", a.body)
+	task(s, mine...)
+	if body := status(s, theirs...); strings.Contains(body, "task of alice") {
+		t.Errorf("bob hears of alice's task: %s", body)
+	}
+	if a := s.post(`{"jsonrpc":"2.0","id":2,"method":"tasks/list"}`, theirs...); !strings.Contains(a.body, "-32601") {
+		t.Errorf("bob lists tasks: %s", a.body)
+	}
+	a := s.post(`{"jsonrpc":"2.0","id":3,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`)
+	if strings.Contains(a.body, `"tasks"`) || !strings.Contains(a.body, `"tools"`) {
+		t.Errorf("RS-136: tasks are advertised and not carried: %s", a.body)
 	}
 }
 

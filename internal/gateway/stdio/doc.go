@@ -19,11 +19,10 @@
 //
 // # The stateless revision
 //
-// For requests of MCP 2026-07-28 there is one process for each caller. A program that
-// knows the revision gets them as they are. To any other the gateway is a client of
-// 2025-11-25 without capabilities, and translates: server/discover, lists, calls, reads,
-// completions and subscriptions/listen work; what the older revision lacks is answered
-// with -32601.
+// For requests of MCP 2026-07-28 there is one process for each caller, of a program that
+// knows the revision, which gets them as they are. What any other can do depends on what
+// its client told it in initialize, so such requests are refused, and clients that know
+// older revisions too open a session.
 //
 // # Processes
 //

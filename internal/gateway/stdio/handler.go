@@ -40,12 +40,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, nil, http.StatusForbidden, codeRefused, "This server serves nobody unknown.")
 		return
 	}
-	version := r.Header.Get("Mcp-Protocol-Version")
 	switch {
-	case version >= modern:
-		s.serveModern(w, r, p)
 	case r.Method == http.MethodPost:
 		s.post(w, r, p)
+	case r.Header.Get("Mcp-Protocol-Version") >= modern:
+		w.Header().Set("Allow", "POST")
+		refuse(w, nil, http.StatusMethodNotAllowed, codeRefused, "This protocol version knows POST alone.")
 	case r.Method == http.MethodGet:
 		s.get(w, r, p)
 	case r.Method == http.MethodDelete:
@@ -103,7 +103,8 @@ func message(w http.ResponseWriter, r *http.Request) (frames []frame, batch bool
 		refuse(w, nil, http.StatusUnsupportedMediaType, codeRefused, "Content-Type must be application/json.")
 		return nil, false
 	}
-	if !accepts(r, "application/json") || !accepts(r, "text/event-stream") {
+	// RFC 9110 §12.5.1: without Accept a client takes anything.
+	if r.Header.Get("Accept") != "" && (!accepts(r, "application/json") || !accepts(r, "text/event-stream")) {
 		refuse(w, nil, http.StatusNotAcceptable, codeRefused, "Accept must contain application/json and text/event-stream.")
 		return nil, false
 	}
@@ -121,6 +122,10 @@ func message(w http.ResponseWriter, r *http.Request) (frames []frame, batch bool
 func (s *Server) post(w http.ResponseWriter, r *http.Request, p *mcpresource.Principal) {
 	frames, batch := message(w, r)
 	if frames == nil {
+		return
+	}
+	if isModern(r.Header, frames) {
+		s.postModern(w, r, p, frames, batch)
 		return
 	}
 	if r.Header.Get("Mcp-Session-Id") == "" {
@@ -260,9 +265,14 @@ func (x *session) notify(f frame) error {
 // local answers what a program that others use too must not hear.
 func (x *session) local(f frame, out *stream) bool {
 	uri := text(at(f.Params, "uri"))
+	if strings.HasPrefix(f.Method, "tasks/") {
+		answer := failure(f.ID, codeMethod, "There are no tasks in a process that callers share.")
+		out.deliver(&answer, true)
+		return true
+	}
 	switch f.Method {
 	case "initialize":
-		hello := x.hub.hello
+		hello := x.hub.welcome()
 		// The gateway speaks one revision with the program; older ones lack some of it.
 		if asked := text(at(f.Params, "protocolVersion")); slices.Contains(revisions, asked) {
 			hello = with(hello, at(f.Params, "protocolVersion"), "protocolVersion")

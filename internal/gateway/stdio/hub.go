@@ -10,31 +10,33 @@ import (
 )
 
 // hub is a process to which the gateway itself is the client, so that any number of
-// clients can use it: those of one caller without sessions (MCP 2026-07-28), or, when it
-// is shared, everybody. It has told the program of no capabilities, so the program asks
-// clients nothing; what it says to nobody in particular goes to those whom it concerns.
+// requests can use it: those of one caller without sessions (MCP 2026-07-28), of a program
+// that knows that revision, or, when it is shared, everybody's sessions. A shared program
+// is told of no capabilities, so it asks clients nothing; what it says to nobody in
+// particular goes to those whom it concerns.
 type hub struct {
 	server  *Server
 	key     string // of the caller, "" for everybody
 	person  string // the caller
 	link    *link
-	modern  bool            // the program speaks MCP 2026-07-28
-	hello   json.RawMessage // its answer to initialize
+	hello   json.RawMessage // the answer of a shared program to initialize
 	mirrors mirrors
 
-	mu        sync.Mutex // guards the rest
-	sessions  map[*session]bool
-	listeners map[*listener]bool
-	gone      bool
-	idle      usage
+	mu       sync.Mutex // guards the rest
+	sessions map[*session]bool
+	gone     bool
+	idle     usage
 }
 
-// legacy is what the gateway speaks to programs.
+// legacy is what the gateway speaks to programs that everybody shares.
 const legacy = "2025-11-25"
 
 const greeting = 30 * time.Second // npx may have to fetch the program first
 
-var errHandshake = errors.New("the program does not answer as an MCP server")
+var (
+	errHandshake = errors.New("the program does not answer as an MCP server")
+	errLegacy    = errors.New("the program does not know MCP " + modern)
+)
 
 // one is a sink for a single answer.
 type one chan frame
@@ -78,23 +80,13 @@ func meta() map[string]any {
 	return map[string]any{metaVersion: modern, metaClient: gatewayInfo, metaCapabilities: struct{}{}}
 }
 
-// greet finds out what the program speaks. Where sessions of older clients may share it,
-// that is what they speak.
+// greet begins the conversation. A program that everybody shares is initialized, for the
+// sessions of all; any other has to know the stateless revision.
 func (h *hub) greet(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, greeting)
 	defer cancel()
 	if !h.server.c.Shared {
-		f, err := h.exchange(ctx, "server/discover", map[string]any{"_meta": meta()})
-		if err != nil {
-			return err
-		}
-		var found struct {
-			Supported []string `json:"supportedVersions"`
-		}
-		if f.Error == nil && json.Unmarshal(f.Result, &found) == nil && slices.Contains(found.Supported, modern) {
-			h.modern = true
-			return nil
-		}
+		return h.discover(ctx)
 	}
 	f, err := h.exchange(ctx, "initialize", map[string]any{"protocolVersion": legacy, "capabilities": struct{}{}, "clientInfo": gatewayInfo})
 	if err != nil {
@@ -105,6 +97,38 @@ func (h *hub) greet(ctx context.Context) error {
 	}
 	h.hello = f.Result
 	return h.link.send(frame{Method: "notifications/initialized"})
+}
+
+// welcome is what a shared program answers to the initialize of a session, without what
+// the gateway does not carry: whose a task is cannot be told, and its id opens it.
+func (h *hub) welcome() json.RawMessage {
+	capabilities := members(at(h.hello, "capabilities"))
+	if capabilities["tasks"] == nil {
+		return h.hello
+	}
+	delete(capabilities, "tasks")
+	raw, err := json.Marshal(capabilities)
+	if err != nil {
+		return h.hello // it was JSON
+	}
+	return with(h.hello, raw, "capabilities")
+}
+
+// discover asks whether the program knows the stateless revision. One that refuses, says
+// nothing, or ends because initialize did not come first, does not (MCP 2026-07-28, stdio,
+// "Backward Compatibility": no one code says so).
+func (h *hub) discover(ctx context.Context) error {
+	f, err := h.exchange(ctx, "server/discover", map[string]any{"_meta": meta()})
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, errEnded) {
+		return err
+	}
+	var found struct {
+		Supported []string `json:"supportedVersions"`
+	}
+	if err != nil || f.Error != nil || json.Unmarshal(f.Result, &found) != nil || !slices.Contains(found.Supported, modern) {
+		return errLegacy
+	}
+	return nil
 }
 
 // ask implements peer. A program that asks in spite of everything is told that nobody can
@@ -140,11 +164,6 @@ func (h *hub) note(f frame) {
 		}
 		x.mu.Unlock()
 	}
-	for l := range h.listeners {
-		if l.wants(f.Method, uri) {
-			out = append(out, l)
-		}
-	}
 	h.mu.Unlock()
 	for _, o := range out {
 		o.deliver(&f, false)
@@ -172,14 +191,11 @@ func (h *hub) lost() {
 	h.server.drop(h)
 	h.mu.Lock()
 	h.gone = true
-	sessions, listeners := h.sessions, h.listeners
-	h.sessions, h.listeners = nil, nil
+	sessions := h.sessions
+	h.sessions = nil
 	h.mu.Unlock()
 	for x := range sessions {
 		x.close()
-	}
-	for l := range listeners {
-		l.end()
 	}
 }
 
@@ -200,9 +216,24 @@ func (h *hub) leave(x *session) {
 	h.link.drop(x, "the session has ended")
 }
 
-// busy reports whether sessions or listeners need the process.
+// busy reports whether sessions need the process.
 func (h *hub) busy() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.sessions) > 0 || len(h.listeners) > 0
+	return len(h.sessions) > 0
+}
+
+// subscribed reports whether a session wants to hear of a resource.
+func (h *hub) subscribed(uri string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for x := range h.sessions {
+		x.mu.Lock()
+		wants := x.subscribed[uri]
+		x.mu.Unlock()
+		if wants {
+			return true
+		}
+	}
+	return false
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 )
 
 // sink takes the messages that belong to a call. The last one is final; a call that is
@@ -32,6 +33,9 @@ type link struct {
 	ready  chan struct{} // closed when proc is set
 	proc   *process
 	onEnd  func() // called first when the program has ended
+	// probe is set while it is only asked what it speaks: a program that ends over that has
+	// not failed.
+	probe atomic.Bool
 
 	mu    sync.Mutex // guards the rest
 	last  int64

@@ -32,47 +32,46 @@ func modernCall(id, method, name, params string) (string, []string) {
 	return body, []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", method, "Mcp-Name", name}
 }
 
+// TestModern: what a program of 2026-07-28 is asked and says passes as it is.
 func TestModern(t *testing.T) {
-	s := serve(t, "good", Config{})
-	t.Run("RS-135: server/discover out of initialize", func(t *testing.T) {
-		r := s.modern("server/discover", "", "").result(t)
-		if fmt.Sprint(r["supportedVersions"]) != "[2026-07-28 2024-11-05 2025-03-26 2025-06-18 2025-11-25]" || r["resultType"] != "complete" || r["cacheScope"] != "private" {
-			t.Errorf("got %v", r)
-		}
-		if c := r["capabilities"].(map[string]any); c["logging"] != nil || c["tools"] == nil {
-			t.Errorf("RS-136: capabilities %v", c)
-		}
-	})
-	t.Run("RS-165 RS-166 RS-167: lists say how long they are good, for whom and of whom", func(t *testing.T) {
-		r := s.modern("tools/list", "", "").result(t)
-		if r["resultType"] != "complete" || r["ttlMs"] != 0.0 || r["cacheScope"] != "private" || fmt.Sprint(r["_meta"]) != "map[io.modelcontextprotocol/serverInfo:map[name:test version:1]]" {
+	s := serve(t, "modern", Config{})
+	t.Run("RS-135: server/discover", func(t *testing.T) {
+		if r := s.modern("server/discover", "", "").result(t); fmt.Sprint(r["supportedVersions"]) != "[2026-07-28]" {
 			t.Errorf("got %v", r)
 		}
 	})
-	t.Run("a call without more is one JSON document; what only this revision knows does not reach the program", func(t *testing.T) {
+	t.Run("a call without more is one JSON document, and opens no session", func(t *testing.T) {
 		a := s.modern("tools/call", "echo", "")
-		if a.header.Get("Content-Type") != "application/json" || a.header.Get("Mcp-Session-Id") != "" || strings.Contains(fmt.Sprint(a.result(t)["params"]), "protocolVersion") {
+		if a.header.Get("Content-Type") != "application/json" || a.header.Get("Mcp-Session-Id") != "" {
 			t.Errorf("RS-160: got %v %s", a.header, a.body)
 		}
+		if meta := fmt.Sprint(a.result(t)["params"]); !strings.Contains(meta, "io.modelcontextprotocol/protocolVersion:2026-07-28") {
+			t.Errorf("the program is not told the version: %s", meta)
+		}
 	})
-	t.Run("RS-162: progress comes with the call, logs only when asked for", func(t *testing.T) {
+	t.Run("RS-162: progress and logs come with the call", func(t *testing.T) {
 		a := s.modern("tools/call", "progress", "")
-		if len(a.events) != 4 || !strings.Contains(a.events[2].data, `"progressToken":5`) || a.events[0].id != "" {
+		if len(a.events) != 5 || !strings.Contains(a.events[2].data, `"progressToken":5`) || a.events[0].id != "" {
 			t.Errorf("events %q", a.events)
 		}
 	})
-	t.Run("RS-78 RS-171: a missing resource is -32602", func(t *testing.T) {
-		if a := s.modern("resources/read", "x://y", ""); a.status != 400 || !strings.Contains(a.body, "-32602") {
+	t.Run("RS-159: an unknown method is 404", func(t *testing.T) {
+		if a := s.modern("acme/unknown", "", ""); a.status != 404 || !strings.Contains(a.body, "-32601") {
 			t.Errorf("got %d %s", a.status, a.body)
 		}
 	})
-	for _, method := range []string{"initialize", "ping", "logging/setLevel", "resources/subscribe", "acme/unknown"} {
-		t.Run("RS-159: "+method, func(t *testing.T) {
-			if a := s.modern(method, "", ""); a.status != 404 || !strings.Contains(a.body, "-32601") {
-				t.Errorf("got %d %s", a.status, a.body)
+	t.Run("RS-168: what is subscribed to comes on its own stream, under the client's id", func(t *testing.T) {
+		body, h := modernCall(`"sub"`, "subscriptions/listen", "", "")
+		a := s.post(body, h...)
+		if len(a.events) != 3 || !strings.Contains(a.events[0].data, "acknowledged") {
+			t.Fatalf("events %q", a.events)
+		}
+		for _, e := range a.events {
+			if !strings.Contains(e.data, `"io.modelcontextprotocol/subscriptionId":"sub"`) {
+				t.Errorf("a message has another subscriptionId: %s", e.data)
 			}
-		})
-	}
+		}
+	})
 	t.Run("one process for a caller, another for another", func(t *testing.T) {
 		first, again, other := s.modern("tools/call", "echo", ""), s.modern("tools/call", "echo", ""), s.modern("tools/call", "echo", "", "Who", "bob")
 		if first.result(t)["pid"] != again.result(t)["pid"] || first.result(t)["pid"] == other.result(t)["pid"] {
@@ -81,8 +80,79 @@ func TestModern(t *testing.T) {
 	})
 }
 
+// TestModernBeforeOlderProgram: RS-142 RS-136. What a program of an older revision can do
+// depends on what its client can, so nothing is made up for it: its clients are told to
+// begin with initialize, and its sessions have all of it.
+func TestModernBeforeOlderProgram(t *testing.T) {
+	for _, c := range []struct {
+		name, mode string
+		c          Config
+	}{
+		{"it refuses server/discover", "good", Config{}},
+		{"it ends over server/discover", "strict", Config{}},
+		{"it is shared", "modern", Config{Shared: true}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := serve(t, c.mode, c.c)
+			for _, method := range []string{"server/discover", "tools/list", "initialize", "acme/unknown"} {
+				a := s.modern(method, "", "")
+				want := `"error":{"code":-32022,"message":"This protocol version is not supported.",` +
+					`"data":{"requested":"2026-07-28","supported":["2024-11-05","2025-03-26","2025-06-18","2025-11-25"]}}`
+				if a.status != 400 || !strings.Contains(a.body, want) || !strings.Contains(a.body, `"id":1`) {
+					t.Errorf("%s: got %d %s", method, a.status, a.body)
+				}
+			}
+			h := s.open("2025-11-25") // at once: that it has ended over the question was no failure
+			if a := s.post(toolCall("2", "echo", ""), h...); a.status != 200 {
+				t.Errorf("a session got %d %s", a.status, a.body)
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if !c.c.Shared && (s.total > 1 || len(s.hubs) > 0) {
+				t.Errorf("%d processes run, %d of them for requests that are refused", s.total, len(s.hubs))
+			}
+		})
+	}
+}
+
+// TestEra: RS-144. Of which revision a request is, all of it says.
+func TestEra(t *testing.T) {
+	s := serve(t, "modern", Config{})
+	session := s.open("2025-11-25")
+	body, h := modernCall("7", "tools/call", "echo", "")
+	for _, c := range []struct {
+		name   string
+		header []string
+		want   string
+	}{
+		{"without the version header", append(h[2:len(h):len(h)], "Mcp-Protocol-Version", ""), "-32020"},
+		{"with the header of an older version", append(h[2:len(h):len(h)], "Mcp-Protocol-Version", "2025-11-25"), "-32020"},
+		{"in a session", append(session, "Mcp-Method", "tools/call", "Mcp-Name", "echo"), "-32020"},
+		{"without any header", nil, "-32020"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if a := s.post(body, c.header...); a.status != 400 || !strings.Contains(a.body, c.want) || !strings.Contains(a.body, `"id":7`) {
+				t.Errorf("got %d %s, want %s", a.status, a.body, c.want)
+			}
+		})
+	}
+}
+
+// TestAccept: RFC 9110 12.5.1. A client that says nothing about what it takes takes
+// anything, as before the adapter of the Go SDK.
+func TestAccept(t *testing.T) {
+	s := serve(t, "modern", Config{})
+	if a := s.modern("tools/call", "echo", "", "Accept", ""); a.status != 200 {
+		t.Errorf("2026-07-28: %d %s", a.status, a.body)
+	}
+	h := s.open("2025-11-25", "Accept", "")
+	if a := s.post(toolCall("1", "echo", ""), h...); a.status != 200 {
+		t.Errorf("2025-11-25: %d %s", a.status, a.body)
+	}
+}
+
 func TestModernHeaders(t *testing.T) {
-	s := serve(t, "good", Config{})
+	s := serve(t, "modern", Config{})
 	good, headers := modernCall("7", "tools/call", "echo", `"arguments":{"region":"eu"}`)
 	with := func(more ...string) []string { return append(append(headers[:6:6], "Mcp-Param-Region", "eu"), more...) }
 	cases := []struct {
@@ -144,49 +214,10 @@ func TestHeaderValues(t *testing.T) {
 	}
 }
 
-// TestListen: RS-168.
-func TestListen(t *testing.T) {
-	s := serve(t, "good", Config{})
-	body, h := modernCall(`"sub"`, "subscriptions/listen", "", `"notifications":{"toolsListChanged":true,"resourceSubscriptions":["x://a"]}`)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan *answer)
-	go func() {
-		a, _ := s.do(ctx, http.MethodPost, body, h...)
-		done <- a
-	}()
-	var h0 *hub
-	eventually(t, "somebody listens", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		h0 = s.hubs[alice.Key()]
-		return h0 != nil && h0.busy()
-	})
-	s.modern("tools/call", "change", "")
-	time.Sleep(50 * time.Millisecond) // what must not come would come now
-	h0.link.close()
-	a := <-done
-	cancel()
-	if len(a.events) < 3 {
-		t.Fatalf("events %q", a.events)
-	}
-	first, last := a.events[0].data, a.events[len(a.events)-1].data
-	if !strings.Contains(first, "notifications/subscriptions/acknowledged") || !strings.Contains(first, `"resourceSubscriptions":["x://a"]`) {
-		t.Errorf("the first message is %s", first)
-	}
-	if !strings.Contains(last, `"resultType":"complete"`) {
-		t.Errorf("RS-169: the last message is %s", last)
-	}
-	for _, e := range a.events {
-		if !strings.Contains(e.data, `"io.modelcontextprotocol/subscriptionId":"sub"`) {
-			t.Errorf("a message has no subscriptionId: %s", e.data)
-		}
-	}
-}
-
 // TestGone: RS-164. The end of the connection reaches the program as a cancellation,
 // which this one tells everybody about.
 func TestGone(t *testing.T) {
-	s := serve(t, "good", Config{})
+	s := serve(t, "modern", Config{})
 	s.modern("tools/list", "", "")
 	ctx, cancel := context.WithCancel(t.Context())
 	body, h := modernCall("3", "tools/call", "hang", "")

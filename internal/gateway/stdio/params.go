@@ -56,10 +56,7 @@ func (h *hub) mirrored(ctx context.Context, tool string) []mirror {
 // listMirrors lists the program's tools. What it does not tell has no mirrors.
 func (h *hub) listMirrors(ctx context.Context) map[string][]mirror {
 	found := map[string][]mirror{}
-	params := map[string]any{}
-	if h.modern {
-		params["_meta"] = meta()
-	}
+	params := map[string]any{"_meta": meta()}
 	for range maxPages {
 		f, err := h.exchange(ctx, "tools/list", params)
 		var page struct {

@@ -21,7 +21,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// program is a small MCP server of 2025-11-25 that does as it is told.
+// program is a small MCP server of 2025-11-25, or of 2026-07-28 alone in the mode "modern",
+// that does as it is told.
 type program struct {
 	mode    string
 	mu      sync.Mutex // guards stdout and waiting
@@ -86,12 +87,19 @@ func (p *program) serve(f frame) {
 	case "initialize":
 		p.answer(f.ID, map[string]any{
 			"protocolVersion": at(f.Params, "protocolVersion"), "serverInfo": map[string]string{"name": "test", "version": "1"},
-			"capabilities": map[string]any{"tools": map[string]any{}, "logging": map[string]any{}, "resources": map[string]any{"subscribe": true}},
+			"capabilities": map[string]any{"tools": map[string]any{}, "logging": map[string]any{}, "tasks": map[string]any{}, "resources": map[string]any{"subscribe": true}},
 		})
 	case "tools/list":
 		p.answer(f.ID, map[string]any{"tools": []any{map[string]any{"name": "echo", "inputSchema": map[string]any{
 			"type": "object", "properties": map[string]any{"region": map[string]any{"type": "string", "x-mcp-header": "Region"}},
 		}}}})
+	case "subscriptions/listen":
+		meta := map[string]any{metaSubscription: f.ID}
+		p.note("notifications/subscriptions/acknowledged", map[string]any{"_meta": meta})
+		p.note("notifications/tools/list_changed", map[string]any{"_meta": meta})
+		p.answer(f.ID, map[string]any{"resultType": "complete", "_meta": meta})
+	case "acme/unknown":
+		p.say(map[string]any{"jsonrpc": "2.0", "id": f.ID, "error": map[string]any{"code": -32601, "message": "what?"}})
 	case "resources/read":
 		p.say(map[string]any{"jsonrpc": "2.0", "id": f.ID, "error": map[string]any{"code": -32002, "message": "no such resource"}})
 	case "resources/subscribe", "resources/unsubscribe":
@@ -100,6 +108,13 @@ func (p *program) serve(f frame) {
 	case "tools/call":
 		p.call(f, text(at(f.Params, "name")))
 	case "server/discover":
+		switch p.mode {
+		case "modern":
+			p.answer(f.ID, map[string]any{"resultType": "complete", "supportedVersions": []string{"2026-07-28"}, "capabilities": map[string]any{"tools": map[string]any{}}})
+			return
+		case "strict": // as servers of some SDKs, which end over what comes before initialize
+			os.Exit(1)
+		}
 		p.say(map[string]any{"jsonrpc": "2.0", "id": f.ID, "error": map[string]any{"code": -32601, "message": "what?"}})
 	default:
 		p.answer(f.ID, map[string]any{"method": f.Method, "params": f.Params})

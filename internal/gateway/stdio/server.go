@@ -24,6 +24,7 @@ type Server struct {
 	running  map[string]int         // processes of each person
 	total    int
 	gates    map[string]*gate
+	legacy   time.Time // until when the program is taken for one without the stateless revision
 	closed   bool
 	all      sync.WaitGroup // processes
 }
@@ -168,7 +169,7 @@ func (s *Server) connect(p *mcpresource.Principal, l *link, to peer) error {
 	if err := s.reserve(key); err != nil {
 		return err
 	}
-	l.onEnd = func() { s.release(key, l.proc.wanted || time.Since(l.proc.begun) > quickEnd) }
+	l.onEnd = func() { s.release(key, l.proc.wanted || l.probe.Load() || time.Since(l.proc.begun) > quickEnd) }
 	if err := l.start(s.c.env(p), to); err != nil {
 		s.release(key, false)
 		return err
@@ -203,7 +204,32 @@ func (s *Server) begin(ctx context.Context, p *mcpresource.Principal) (*session,
 	return x, nil
 }
 
-// hub returns the process that the callers without sessions use: that of p, or everybody's.
+// legacyFor is how long it is remembered that the program does not know the stateless
+// revision: asking costs a process.
+const legacyFor = 10 * time.Minute
+
+// modernHub returns the process that the requests of p without a session use, or errLegacy.
+// What such a program can do depends on what its client can, which only initialize tells
+// it; so those requests are refused, and clients begin with initialize, as they do before
+// such a server over HTTP.
+func (s *Server) modernHub(ctx context.Context, p *mcpresource.Principal) (*hub, error) {
+	s.mu.Lock()
+	known := s.c.Shared || time.Now().Before(s.legacy)
+	s.mu.Unlock()
+	if known {
+		return nil, errLegacy
+	}
+	h, err := s.hub(ctx, p)
+	if errors.Is(err, errLegacy) {
+		s.mu.Lock()
+		s.legacy = time.Now().Add(legacyFor)
+		s.mu.Unlock()
+	}
+	return h, err
+}
+
+// hub returns the process that the requests of p without a session use, or, for nil, the
+// sessions of everybody.
 func (s *Server) hub(ctx context.Context, p *mcpresource.Principal) (*hub, error) {
 	key := p.Key()
 	s.mu.Lock()
@@ -230,9 +256,10 @@ func (s *Server) hub(ctx context.Context, p *mcpresource.Principal) (*hub, error
 
 func (s *Server) newHub(ctx context.Context, p *mcpresource.Principal) (*hub, error) {
 	h := &hub{
-		server: s, key: p.Key(), person: person(p), link: newLink(&s.c, true), sessions: map[*session]bool{}, listeners: map[*listener]bool{},
+		server: s, key: p.Key(), person: person(p), link: newLink(&s.c, true), sessions: map[*session]bool{},
 		idle: usage{last: time.Now()},
 	}
+	h.link.probe.Store(!s.c.Shared)
 	err := s.connect(p, h.link, h)
 	if err == nil {
 		// Whoever asked first may go away; others wait for the same process.
@@ -240,6 +267,7 @@ func (s *Server) newHub(ctx context.Context, p *mcpresource.Principal) (*hub, er
 			h.link.close()
 		}
 	}
+	h.link.probe.Store(false)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.starting, h.key)

@@ -487,7 +487,7 @@ func TestBounds(t *testing.T) {
 }
 
 func TestIdle(t *testing.T) {
-	s := serve(t, "good", Config{Idle: 50 * time.Millisecond})
+	s := serve(t, "modern", Config{Idle: 50 * time.Millisecond})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go s.Run(ctx)
