@@ -45,6 +45,7 @@ const (
 	UpstreamSignedIn    = "upstream.signed_in"
 	UpstreamLinked      = "upstream.linked"      // an account at a provider was tied to a user
 	UpstreamRefused     = "upstream.refused"     // a person came back from a provider, and not in
+	UpstreamAbandoned   = "upstream.abandoned"   // a person left for a provider and did not come back in time
 	UpstreamEnded       = "upstream.ended"       // with its grants and browser sessions; reason says why
 	UpstreamUnreachable = "upstream.unreachable" // a provider stopped answering
 )

@@ -98,13 +98,17 @@ type landing struct {
 	over     bool            // the trip cannot be completed again
 	signedIn bool            // the session has begun
 	to       string          // our own page to go on to, "" when decision or done says it
-	done     *connectRequest // what was connected
+	done     *connectRequest // what was connected, or was not
+	declined bool
+	claim    *claimState // what the person is asked first
 }
 
 func (s *Server) writeLanding(w http.ResponseWriter, r *http.Request, l landing) {
 	switch {
+	case l.err == nil && l.claim != nil:
+		s.showClaim(w, r, *l.claim)
 	case l.err == nil && l.done != nil:
-		s.showConnected(w, r, *l.done, false)
+		s.showConnected(w, r, *l.done, l.declined)
 	case l.err == nil && l.to != "":
 		w.Header().Set("Referrer-Policy", "no-referrer")
 		http.Redirect(w, r, l.to, http.StatusSeeOther)
@@ -136,8 +140,13 @@ func (s *Server) arrive(ctx context.Context, p session.Provider, c session.Carri
 	}
 	if err != nil {
 		l.decision = s.leftBehind(ctx, state)
-		l.err, l.away = err, &away{provider: p, state: state, declined: r.Params.Has("error")}
+		l.err, l.away = err, &away{
+			provider: p, state: state, declined: r.Params.Has("error"), came: arrival.Came, expected: arrival.Expected,
+		}
 		return l
+	}
+	if arrival.Claim != nil {
+		return s.question(ctx, arrival, state, token)
 	}
 	audit.Note(ctx, slog.String("user", arrival.User.ID))
 	l.signedIn = arrival.Trip.Errand == session.ErrandSignIn
@@ -147,7 +156,7 @@ func (s *Server) arrive(ctx context.Context, p session.Provider, c session.Carri
 // land goes on to where the person was going.
 func (s *Server) land(ctx context.Context, l landing, state tripState, arrival session.Arrival, fresh storage.Session) landing {
 	switch {
-	case arrival.Trip.Errand == session.ErrandExtend:
+	case arrival.Trip.Errand == session.ErrandExtend || l.declined && state.Connect != "":
 		if req, err := s.openConnect(state.Connect); req.Provider != "" {
 			l.done = &req // it may have expired on the way
 		} else {

@@ -22,8 +22,13 @@ type Delegation interface {
 	Depart(ctx context.Context, t session.Trip) (session.Departure, error)
 	// Return completes a trip, once. An *oauth.Error says what client and person are told;
 	// the trip is in the arrival as soon as it is known. On success the session of the
-	// return is stored.
+	// return is stored; or nothing is, and the arrival has a claim to ask the person about.
 	Return(ctx context.Context, r session.Return) (session.Arrival, error)
+	// Claim ties the account of a claim to the user, who was shown it and said that it is
+	// theirs. Once; an *oauth.Error says what the person is told.
+	Claim(ctx context.Context, ticket, userID string) (session.Arrival, error)
+	// Disclaim gives the account of a claim up, and its tokens back to the provider.
+	Disclaim(ctx context.Context, ticket, userID string) error
 }
 
 // Accounts lists and unties the accounts at providers that are tied to a user.

@@ -3,6 +3,7 @@ package authserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -37,6 +38,9 @@ type providers struct {
 	token      session.UpstreamToken
 	tokenErr   error
 	untied     []string
+	claims     map[string]session.Arrival // by ticket and user
+	other      string                     // another account than this one came back
+	disclaimed []string
 	untieErr   error
 }
 
@@ -48,7 +52,7 @@ var (
 // delegated is a rig with providers; those given, or both.
 func delegated(t *testing.T, change ...func(*Config)) (*rig, *providers) {
 	t.Helper()
-	f := &providers{list: []session.Provider{google, github}, trips: map[string]session.Trip{}, person: "ada"}
+	f := &providers{list: []session.Provider{google, github}, trips: map[string]session.Trip{}, claims: map[string]session.Arrival{}, person: "ada"}
 	with := func(c *Config) { c.Delegation, c.Bindings, c.Broker, c.Accounts = f, f, f, f }
 	f.rig = newRig(t, append([]func(*Config){with}, change...)...)
 	return f.rig, f
@@ -97,23 +101,51 @@ func (f *providers) Return(ctx context.Context, r session.Return) (session.Arriv
 		return out, oauth.NewError(oauth.ServerError, "The answer came from another provider than the one that was asked.")
 	case r.Params.Get("error") != "":
 		return out, oauth.NewError(oauth.AccessDenied, "You did not sign in at Google.")
+	case f.other != "":
+		out.Came, out.Expected = f.person, f.other
+		return out, oauth.NewError(oauth.AccessDenied, "At Google another account is signed in.")
 	}
-	return f.arrive(ctx, out, r)
+	return f.arrive(ctx, out, r.Session, false)
 }
 
-func (f *providers) arrive(ctx context.Context, out session.Arrival, r session.Return) (session.Arrival, error) {
+func (f *providers) Claim(ctx context.Context, ticket, userID string) (session.Arrival, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	a, ok := f.claims[ticket+userID]
+	if !ok {
+		return session.Arrival{}, oauth.NewError(oauth.InvalidRequest, "This question was answered already.")
+	}
+	delete(f.claims, ticket+userID)
+	return f.arrive(ctx, session.Arrival{Trip: a.Trip}, storage.Session{}, true)
+}
+
+func (f *providers) Disclaim(_ context.Context, ticket, userID string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.disclaimed = append(f.disclaimed, ticket+userID)
+	delete(f.claims, ticket+userID)
+	return nil
+}
+
+func (f *providers) arrive(ctx context.Context, out session.Arrival, se storage.Session, asked bool) (session.Arrival, error) {
 	now, connector := f.rig.now(), out.Trip.Provider
 	a := storage.Arrival{
+		Asked:    asked,
 		Identity: storage.Identity{Connector: connector, Subject: f.person, UserID: out.Trip.UserID, Label: f.person + "@example.com", CreatedAt: now, LastUsedAt: now},
 		Upstream: storage.Upstream{ID: secrets.ID("ups_"), Connector: connector, Subject: f.person, Linked: out.Trip.UserID != "", Sealed: []byte("x"), Version: 1, CreatedAt: now, CheckedAt: now, DueAt: now},
 		Now:      now,
 	}
 	if out.Trip.UserID == "" {
 		a.NewUser = &storage.User{ID: "usr_" + connector + f.person, Name: f.person + "@" + connector, CreatedAt: now}
-		a.Session = &r.Session
+		a.Session = &se
 	}
 	var err error
 	out.User, err = f.rig.store.Arrive(ctx, a)
+	if errors.Is(err, storage.ErrUntied) {
+		out.Claim = &session.Claim{Ticket: secrets.Token(""), Label: a.Identity.Label, Subject: f.person}
+		f.claims[out.Claim.Ticket+out.Trip.UserID] = out
+		return out, nil
+	}
 	out.Upstream, out.AuthTime = a.Upstream.ID, now
 	return out, err
 }

@@ -54,6 +54,8 @@ type away struct {
 	state     tripState
 	departure session.Departure
 	declined  bool // the person said no at the provider
+	// came and expected are accounts there, when the wrong one came back.
+	came, expected string
 }
 
 // consentToLeave carries out what the person decided on the departure page. The request is
@@ -167,7 +169,7 @@ func (s *Server) depart(ctx context.Context, d decision, state departState, netw
 		d.away.state.Approved = nil
 	}
 	audit.Note(ctx, slog.String("connector", state.Provider), slog.String("errand", string(state.Errand)))
-	t.Provider, t.Errand, t.UserID = state.Provider, state.Errand, state.UserID
+	t.Provider, t.Errand, t.UserID, t.ClientID = state.Provider, state.Errand, state.UserID, d.clientID()
 	var err error
 	if t.Payload, err = json.Marshal(d.away.state); err == nil {
 		d.away.departure, err = s.cfg.Delegation.Depart(ctx, t)

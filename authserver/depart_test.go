@@ -182,7 +182,8 @@ func TestHomeDeparture(t *testing.T) {
 			t.Fatalf("got %+v", trip)
 		}
 		before := sessionCookie(p)
-		if back := p.get(callback(t, "google", pg)); back.status != 303 || back.header.Get("Location") != "/" {
+		asked := claimStep(t, p.get(callback(t, "google", pg))) // PM1
+		if back := p.post("/claim", url.Values{"step": {asked}, "decision": {"approve"}}); back.status != 303 || back.header.Get("Location") != "/" {
 			t.Fatalf("got %d %v", back.status, back.header)
 		}
 		ids, err := r.store.Identities(t.Context(), "usr_githubada")

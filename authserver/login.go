@@ -30,6 +30,7 @@ const (
 	purposeDepart     = "depart"     // for a provider, without one: at /depart
 	purposeConnect    = "connect"    // a request of a resource server
 	purposeDisconnect = "disconnect" // an account at a provider
+	purposeClaim      = "claim"      // an account at a provider that came back
 )
 
 // handleLogin serves POST /login: it checks a password, begins a session and goes

@@ -53,8 +53,9 @@ func (s *Server) showDeparture(w http.ResponseWriter, r *http.Request, d decisio
 func (s *Server) writeFailure(w http.ResponseWriter, r *http.Request, d decision) {
 	e := oauth.AsError(d.err)
 	noteError(r, e)
-	told := forClient(e)
+	told := e
 	if d.identified {
+		told = forClient(e)
 		s.cfg.Audit.Record(r.Context(), audit.AuthorizeRefused, slog.String("client_id", d.auth.client.ID), slog.String("connector", d.away.provider.ID),
 			slog.String("error", string(e.Code)), slog.String("reason", e.Description))
 		if d.away.declined && e.Code == oauth.AccessDenied || !isDocument(r) {
@@ -79,6 +80,7 @@ func forClient(e *oauth.Error) *oauth.Error {
 func (s *Server) showFailed(w http.ResponseWriter, r *http.Request, d decision, e *oauth.Error) {
 	v := web.Failed{
 		Message: e.Description, Code: string(e.Code), RequestID: requestID(r), Provider: providerView(d.away.provider), RetryURL: s.paths.home,
+		Came: d.away.came, Expected: d.away.expected,
 	}
 	switch state := d.away.state; {
 	case state.Query != "" && e.Code == oauth.AccessDenied: // the same account would be refused again

@@ -14,7 +14,7 @@ import (
 type paths struct {
 	prefix, home, authorize, login, consent, logout, setup string
 	// With providers to sign in at: callback and connect end in a slash.
-	callback, connect, depart, disconnect string
+	callback, connect, depart, disconnect, claim string
 }
 
 func newPaths(issuer string) paths {
@@ -25,7 +25,7 @@ func newPaths(issuer string) paths {
 	return paths{
 		prefix: prefix, home: prefix + "/", authorize: prefix + "/authorize", login: prefix + "/login",
 		consent: prefix + "/consent", logout: prefix + "/logout", setup: prefix + "/setup",
-		callback: prefix + "/callback/", connect: prefix + "/connect/", depart: prefix + "/depart", disconnect: prefix + "/disconnect",
+		callback: prefix + "/callback/", connect: prefix + "/connect/", depart: prefix + "/depart", disconnect: prefix + "/disconnect", claim: prefix + "/claim",
 	}
 }
 
@@ -75,6 +75,7 @@ func (s *Server) registerPages(handle func(string, http.Handler, ...string)) {
 	if s.cfg.Delegation != nil {
 		post(s.paths.depart, s.handleDepart)
 		post(s.paths.disconnect, s.handleDisconnect)
+		post(s.paths.claim, s.handleClaim)
 		handle(s.paths.connect+"{request}", sameSite.Handler(http.HandlerFunc(s.handleConnect)), http.MethodGet, http.MethodPost)
 		// Providers send the browser here, some by a form: what guards this path is the state.
 		handle(s.paths.callback+"{provider}", http.HandlerFunc(s.handleCallback), http.MethodGet, http.MethodPost)

@@ -36,6 +36,7 @@ type Trip struct {
 	LoginHint string       // what the client knows about the person; may be empty
 	Fresh     bool         // the person has to prove anew who they are
 	Scopes    oauth.Scopes // for ErrandExtend: the upstream scopes that are missing
+	ClientID  string       // the client that asks, for the log; may be empty
 	// Payload comes back with the arrival. It is stored sealed.
 	Payload []byte
 }
@@ -67,6 +68,20 @@ type Arrival struct {
 	// AuthTime is when the person last proved to the provider who they are, as far as it
 	// says; else when they came back. The session that was stored has it too.
 	AuthTime time.Time
+	// Claim is an account that nobody has here, for ErrandLink and ErrandExtend; nothing
+	// was stored. The person is asked whether it is theirs.
+	Claim *Claim
+	// Came and Expected are what the account that came back is called, and the one that
+	// should have, beside the error that says so.
+	Came, Expected string
+}
+
+// Claim is an account at a provider that can be tied to the user who came back with it,
+// once they were shown it and asked.
+type Claim struct {
+	Ticket  string // opens what waits, once, for that user, for ten minutes
+	Label   string // what the account calls itself; may be anything
+	Subject string // the provider's own identifier of it
 }
 
 // TokenRequest asks for a token of an upstream provider, for a resource server that holds

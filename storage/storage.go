@@ -47,6 +47,8 @@ var (
 	ErrSpent = errors.New("storage: already used")
 	// ErrRevoked: the grant, session or account behind the record was cut off.
 	ErrRevoked = errors.New("storage: revoked")
+	// ErrUntied: nobody has the identity, and the user whom it would be tied to was not asked.
+	ErrUntied = errors.New("storage: tied to nobody")
 	// ErrSchema: the database was written by a newer version, or is not migrated.
 	ErrSchema = errors.New("storage: schema does not fit this version")
 )

@@ -52,16 +52,22 @@ type Departures interface {
 	// PutDeparture stores a departure. ErrExists when the key is taken.
 	PutDeparture(ctx context.Context, d Departure) error
 	// TakeDeparture removes a departure and returns it: of N concurrent calls one gets it.
-	// ErrNotFound when there is none, or no more; ErrExpired, with it gone.
+	// ErrNotFound when there is none, or no more; ErrExpired, beside what was removed.
 	TakeDeparture(ctx context.Context, key Hash, now time.Time) (Departure, error)
+	// AbandonedDepartures removes up to limit departures that have expired and returns
+	// them: each goes to one of N concurrent callers. Sweep removes them an hour later.
+	AbandonedDepartures(ctx context.Context, now time.Time, limit int) ([]Departure, error)
 }
 
 // Arrival is a person who has come back from an upstream provider.
 type Arrival struct {
-	// Identity is who the provider says it is. With a UserID it is to be tied to that
-	// user; without, whoever has the identity signs in, and NewUser when nobody has.
+	// Identity is who the provider says it is. With a UserID it has to be that user's, or
+	// is tied to them if they were Asked; without, whoever has the identity signs in, and
+	// NewUser when nobody has.
 	Identity Identity
-	NewUser  *User
+	// Asked says that the user of Identity.UserID was shown this identity and wants it.
+	Asked   bool
+	NewUser *User
 	// Upstream is the new session there. Its UserID is filled in and its Version is 1. If
 	// it is Linked it replaces the user's earlier linked sessions at the connector, which
 	// end as by EndUpstreams, with the reason "replaced".
@@ -79,7 +85,8 @@ type Arrivals interface {
 	// characters of its id. Of concurrent arrivals of one new identity one creates the
 	// user, and the others are that user.
 	//
-	// ErrRevoked: the account is disabled. ErrExists: the identity is another user's (with
+	// ErrRevoked: the account is disabled. ErrUntied: nobody has the identity, and the user
+	// of Identity.UserID was not asked. ErrExists: the identity is another user's (with
 	// Identity.UserID), or the id of NewUser is stored and has not, or no more, the
 	// identity: whoever unties an account at a provider, because it is in wrong hands,
 	// keeps those out. ErrNotFound: the user of Identity.UserID is gone, or nobody has

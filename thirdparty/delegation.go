@@ -121,6 +121,7 @@ const (
 	sayGarbage     = "NAME gave an answer that cannot be used. Please try again, and tell the operator of this server if it happens again."
 	sayConfig      = "NAME does not accept this server. Please tell its operator: the registration of this server there needs attention."
 	sayNotGranted  = "The sign-in at NAME was not completed. Please try again."
+	sayNotAllowed  = "Your account at NAME may not use this server. If it should, please ask the operator of this server, or sign in with another account."
 	sayDeclined    = "At NAME, access was declined."
 )
 

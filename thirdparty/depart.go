@@ -1,6 +1,7 @@
 package thirdparty
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -28,6 +29,8 @@ type trip struct {
 	Verifier string       `json:"verifier"` // RFC 7636
 	Extra    oauth.Scopes `json:"extra"`    // asked for besides those of the configuration
 	LeftAt   time.Time    `json:"left_at"`
+	Accounts []account    `json:"accounts,omitempty"` // one of which has to come back; none: any
+	asked    bool         // the person was shown the account that came back, and said that it is theirs
 }
 
 // LogValue implements slog.LogValuer.
@@ -50,21 +53,26 @@ func (d *Delegation) Depart(ctx context.Context, t session.Trip) (session.Depart
 	if signedIn := t.UserID != ""; signedIn == (t.Errand == session.ErrandSignIn) {
 		return session.Departure{}, fmt.Errorf("thirdparty: errand %q with user %q", t.Errand, t.UserID)
 	}
-	extra, err := d.extra(ctx, c, t)
+	replaced, err := d.replaced(ctx, c, t)
 	if err != nil {
 		return session.Departure{}, err
 	}
+	accounts, hint, err := d.expected(ctx, c, t, replaced)
+	if err != nil {
+		return session.Departure{}, err
+	}
+	extra := t.Scopes.Union(replaced.Scopes.Without(c.Scopes))
 	// SP-04: fresh for each trip. Whoever learns the state alone, from a Referer or a log,
 	// can do nothing with it, and a browser that was sent here with a state has not got
 	// the binding (login CSRF).
 	out := session.Departure{State: secrets.Token(""), Binding: secrets.Token(""), ExpiresAt: d.now().Add(tripTTL)}
 	away := trip{
 		Trip: t, Nonce: secrets.Token(""), Verifier: secrets.Token(""),
-		Extra: extra, LeftAt: d.now(),
+		Extra: extra, LeftAt: d.now(), Accounts: accounts,
 	}
 	out.URL, err = c.authorizeURL(ctx, authorizeRequest{
 		State: out.State, Nonce: away.Nonce, Verifier: away.Verifier, RedirectURI: c.redirectURI(),
-		LoginHint: t.LoginHint, Fresh: t.Fresh, Scopes: extra,
+		LoginHint: cmp.Or(t.LoginHint, hint), Fresh: t.Fresh, Choose: c.choose(t, accounts), Scopes: extra,
 	})
 	if err != nil {
 		d.complain(ctx, c, err)
@@ -73,21 +81,24 @@ func (d *Delegation) Depart(ctx context.Context, t session.Trip) (session.Depart
 	return out, d.putDeparture(ctx, out, away)
 }
 
-// extra are the scopes that a trip asks for besides those of the configuration. The tokens
-// that it brings take the place of the earlier ones, so what these could do is asked for
-// again.
-func (d *Delegation) extra(ctx context.Context, c *connector, t session.Trip) (oauth.Scopes, error) {
+// replaced is the session whose tokens a trip replaces, if it does: what they could do is
+// asked for again.
+func (d *Delegation) replaced(ctx context.Context, c *connector, t session.Trip) (storage.Upstream, error) {
 	if t.Errand != session.ErrandExtend {
-		return t.Scopes, nil
+		return storage.Upstream{}, nil
 	}
 	u, err := d.cfg.Store.UpstreamFor(ctx, t.UserID, c.ID, "")
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		return t.Scopes, nil
-	case err != nil:
-		return nil, fmt.Errorf("thirdparty: depart: %w", err)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return storage.Upstream{}, fmt.Errorf("thirdparty: depart: %w", err)
 	}
-	return t.Scopes.Union(u.Scopes.Without(c.Scopes)), nil
+	return u, nil
+}
+
+// choose reports whether the provider has to let the person choose an account, for the one
+// that is signed in there need not be the one that is meant: when one is to be connected,
+// or when the provider cannot be told which one is expected.
+func (c *connector) choose(t session.Trip, expected []account) bool {
+	return t.Errand != session.ErrandSignIn && (len(expected) == 0 || c.preset.loginHint == "")
 }
 
 func (d *Delegation) putDeparture(ctx context.Context, out session.Departure, away trip) error {
@@ -118,6 +129,7 @@ func (d *Delegation) takeDeparture(ctx context.Context, state, binding string) (
 	case errors.Is(err, storage.ErrNotFound):
 		return away, errNoTrip
 	case errors.Is(err, storage.ErrExpired):
+		d.abandoned(ctx, found)
 		return away, errTripExpired
 	case err != nil:
 		return away, fmt.Errorf("thirdparty: return: %w", err)

@@ -32,7 +32,7 @@ var entra = &preset{
 	// User info is Microsoft Graph's: it says no more than the ID token, refuses tokens
 	// for other resources, and believes a token until it expires.
 	noUserInfo: true, noInspection: true,
-	fresh: map[string]string{"prompt": "login"}, loginHint: "login_hint",
+	fresh: map[string]string{"prompt": "login"}, choose: promptSelect, loginHint: "login_hint",
 	rules: []string{"tenants"},
 	subject: func(raw map[string]any, sub string) string {
 		if tid := text(raw, "tid"); tid != "" {

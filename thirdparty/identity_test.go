@@ -31,7 +31,7 @@ func TestLink(t *testing.T) {
 	t.Run("AS-217: an account there is tied to who is signed in here, and signs them in from then on", func(t *testing.T) {
 		r := newRig(t, nil)
 		u := r.local("usr_ada")
-		a, err := r.come(r.leave(link(u.ID)), "corp")
+		a, err := r.connect(r.leave(link(u.ID)))
 		if err != nil || a.User.ID != u.ID || !r.upstream(a.Upstream).Linked || r.rows("sessions") != 0 {
 			t.Fatalf("got %+v, %v", a, err)
 		}
@@ -133,7 +133,7 @@ func TestDisconnect(t *testing.T) {
 	t.Run("AS-219: what rests on an account that is untied ends, and its tokens are given back", func(t *testing.T) {
 		r := newRig(t, nil)
 		u := r.local("usr_ada")
-		if _, err := r.come(r.leave(link(u.ID)), "corp"); err != nil {
+		if _, err := r.connect(r.leave(link(u.ID))); err != nil {
 			t.Fatal(err)
 		}
 		a, g := r.signIn("")

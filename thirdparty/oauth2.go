@@ -92,15 +92,25 @@ func (u *upstream) parameters(e *endpoints, q authorizeRequest) map[string]strin
 		u.preset.narrow(u.Allow, p)
 	}
 	maps.Copy(p, u.Parameters)
-	if q.Fresh { // is what a request demands, not what an operator prefers
-		for name, value := range u.preset.fresh {
-			if name == "prompt" && p["prompt"] == "consent" && value != "consent" {
-				value += " consent"
-			}
-			p[name] = value
+	for name, value := range u.preset.demanded(q) { // not what an operator prefers
+		if name == "prompt" && p["prompt"] == "consent" && value != "consent" {
+			value += " consent"
 		}
+		p[name] = value
 	}
 	return p
+}
+
+// demanded are the parameters by which a request keeps a session at the provider from
+// deciding who comes back.
+func (p *preset) demanded(q authorizeRequest) map[string]string {
+	switch {
+	case q.Choose && !q.Fresh && p.choose != nil:
+		return p.choose
+	case q.Choose, q.Fresh:
+		return p.fresh
+	}
+	return nil
 }
 
 func (u *upstream) checkIssuer(ctx context.Context, iss string) error {

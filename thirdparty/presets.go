@@ -62,6 +62,7 @@ type preset struct {
 	consentForOffline bool              // ... and only with prompt=consent
 	extending         map[string]string // when further scopes are asked for
 	fresh             map[string]string // the person has to prove anew who they are
+	choose            map[string]string // the person chooses an account; default: fresh, at which they can
 	loginHint         string            // the parameter for it
 	narrow            func(r Rules, p map[string]string)
 
@@ -106,6 +107,7 @@ func configuredIssuer(c *Connector) string { return c.Issuer }
 var (
 	openIDScopes = oauth.Scopes{"openid", "profile", "email"}
 	promptLogin  = map[string]string{"prompt": "login", "max_age": "0"}
+	promptSelect = map[string]string{"prompt": "select_account"}
 	secretNeeded = []string{"client_id", "client_secret"}
 	issuerNeeded = []string{"client_id", "client_secret", "issuer"}
 )
@@ -146,7 +148,7 @@ var google = &preset{
 	// of a person brings a refresh token.
 	offlineParameters: map[string]string{"access_type": "offline", "prompt": "consent"},
 	extending:         map[string]string{"include_granted_scopes": "true"},
-	fresh:             map[string]string{"prompt": "select_account"}, loginHint: "login_hint",
+	fresh:             promptSelect, loginHint: "login_hint",
 	narrow: func(r Rules, p map[string]string) {
 		if len(r.Domains) == 1 {
 			p["hd"] = r.Domains[0] // for comfort; the rule is checked on what comes back

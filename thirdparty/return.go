@@ -36,15 +36,22 @@ func (d *Delegation) Return(ctx context.Context, r session.Return) (session.Arri
 	limited, cancel := context.WithTimeout(ctx, arrivalTTL)
 	held, err := d.collect(limited, c, away, r.Params)
 	cancel()
+	if errors.Is(err, errOtherAccount) {
+		out.Came, out.Expected = held.Profile.Label, away.Accounts[0].Label
+	}
 	if err != nil {
 		d.refused(ctx, c, away, err)
 		return out, err
 	}
-	if err := d.arrive(ctx, c, away, held, r.Session, &out); err != nil {
-		d.refused(ctx, c, away, err)
+	err = d.arrive(ctx, c, away, held, r.Session, &out)
+	if errors.Is(err, storage.ErrUntied) {
+		out.Claim, err = d.question(ctx, c, away, held)
 		return out, err
 	}
-	return out, nil
+	if err != nil {
+		d.refused(ctx, c, away, err)
+	}
+	return out, err
 }
 
 // collect learns from an authorization response who came back.
@@ -76,7 +83,7 @@ func (d *Delegation) collect(ctx context.Context, c *connector, away trip, param
 	held := holding{Tokens: t, Profile: p}
 	if err := d.vet(c, away, p); err != nil {
 		d.giveBack(ctx, c, held.Tokens)
-		return holding{}, err
+		return held, err
 	}
 	return held, nil
 }
@@ -99,9 +106,9 @@ func (d *Delegation) vet(c *connector, away trip, p profile) error {
 		return c.say(oauth.AccessDenied, "NAME did not ask you to sign in anew, as your application demands. Please sign out there and try again.")
 	}
 	if err := c.admit(p); err != nil {
-		return c.say(oauth.AccessDenied, "Your account at NAME may not use this server. If it should, please ask the operator of this server, or sign in with another account.").Because(err)
+		return c.say(oauth.AccessDenied, sayNotAllowed).Because(err)
 	}
-	return nil
+	return c.recognize(away, p)
 }
 
 // arrive stores who came back.
@@ -111,6 +118,9 @@ func (d *Delegation) arrive(ctx context.Context, c *connector, away trip, held h
 		return err
 	}
 	user, err := d.cfg.Store.Arrive(ctx, a)
+	if errors.Is(err, storage.ErrUntied) {
+		return err // the tokens wait for the answer
+	}
 	if err != nil {
 		d.abandon(ctx, c, a.Upstream.ID, held.Tokens)
 		return c.turnedAway(err)
@@ -136,9 +146,12 @@ func (d *Delegation) arrival(c *connector, away trip, held holding, s storage.Se
 	if u.Sealed, err = d.vault.seal(u.ID, held); err != nil {
 		return storage.Arrival{}, err
 	}
-	a := storage.Arrival{Upstream: u, Now: now, Identity: storage.Identity{
+	a := storage.Arrival{Upstream: u, Asked: away.asked, Now: now, Identity: storage.Identity{
 		Connector: c.ID, Subject: p.Subject, UserID: away.UserID, Label: p.Label, CreatedAt: now, LastUsedAt: now,
 	}}
+	if away.asked { // the provider may have ended it while it waited
+		a.Upstream.DueAt = now
+	}
 	if away.Errand == session.ErrandSignIn {
 		s.AuthTime, s.UpstreamID = p.since(s.AuthTime), u.ID
 		a.NewUser, a.Session = d.newcomer(c, p, now), &s

@@ -234,6 +234,16 @@ func (r *rig) come(b browser, provider string) (session.Arrival, error) {
 	return r.Return(r.t.Context(), session.Return{Provider: provider, Params: b.back, Binding: b.Binding, Session: r.minted()})
 }
 
+// connect brings a browser back whose person says, asked, that the account is theirs.
+func (r *rig) connect(b browser) (session.Arrival, error) {
+	r.t.Helper()
+	a, err := r.come(b, "corp")
+	if err != nil || a.Claim == nil {
+		r.t.Fatalf("the person is not asked: %+v, %v", a, err)
+	}
+	return r.Claim(r.t.Context(), a.Claim.Ticket, a.Trip.UserID)
+}
+
 func (r *rig) minted() storage.Session {
 	now := r.clock.Now()
 	return storage.Session{Hash: secrets.Hash(secrets.Token("")), AuthTime: now, CreatedAt: now, ExpiresAt: now.Add(24 * time.Hour)}

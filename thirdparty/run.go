@@ -25,6 +25,7 @@ const (
 // has begun is done.
 func (d *Delegation) Run(ctx context.Context) error {
 	for tick := time.NewTicker(rounds); ; {
+		d.collectAbandoned(ctx)
 		for d.round(ctx) == batch && ctx.Err() == nil {
 		}
 		select {

@@ -80,6 +80,13 @@ func delegated() []sample {
 		Client: claude, RetryURL: "/authorize?client_id=x&provider=google", ReturnURL: "https://claude.ai/api/mcp/auth_callback?error=temporarily_unavailable",
 	}
 	alone := Failed{Title: "Signing in did not work", Message: "Your account is not allowed to sign in here.", Code: "access_denied", Provider: google, RetryURL: "/"}
+	other := Failed{
+		Message: "At Google another account is signed in than the one that is connected here.", Code: "access_denied", Provider: google,
+		Came: "mallory@example.com", Expected: "alice@example.com", RetryURL: "/connect/sealed",
+	}
+	claim := Claim{
+		Action: "/claim", Step: "sealed-step", Provider: google, Label: "mallory@example.com", Subject: "110169484474386276334", Username: "alice",
+	}
 	connect := Connect{
 		Action: "/connect/sealed", Step: "sealed-step", Resource: notes, Provider: google, Scopes: []string{"https://www.googleapis.com/auth/calendar.readonly", "openid"},
 		Username: "alice", SignOutAction: "/logout", SignOutStep: "sealed-sign-out",
@@ -112,6 +119,8 @@ func delegated() []sample {
 			p.Leaving(w, Leaving{Provider: google, URL: "https://accounts.google.com/o/oauth2/v2/auth?client_id=x&state=y"})
 		}},
 		{"failed", func(p *Pages, w http.ResponseWriter) { p.Failed(w, 503, failed) }},
+		{"failed-other", func(p *Pages, w http.ResponseWriter) { p.Failed(w, 403, other) }},
+		{"claim", func(p *Pages, w http.ResponseWriter) { p.Claim(w, claim) }},
 		{"failed-alone", func(p *Pages, w http.ResponseWriter) { p.Failed(w, 403, alone) }},
 		{"connect", func(p *Pages, w http.ResponseWriter) { p.Connect(w, connect) }},
 		{"connected", func(p *Pages, w http.ResponseWriter) { p.Connected(w, Connected{Provider: google, Resource: notes}) }},

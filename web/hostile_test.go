@@ -49,7 +49,13 @@ func hostilePages(evil string) []sample {
 		}},
 		{"leaving", func(p *Pages, w http.ResponseWriter) { p.Leaving(w, Leaving{provider, evil}) }},
 		{"failed", func(p *Pages, w http.ResponseWriter) {
-			p.Failed(w, 400, Failed{evil, evil, evil, evil, provider, party, ours, evil, true})
+			p.Failed(w, 400, Failed{
+				Title: evil, Message: evil, Code: evil, RequestID: evil, Provider: provider, Came: evil, Expected: evil,
+				Client: party, RetryURL: ours, ReturnURL: evil, ReturnIsCustomScheme: true,
+			})
+		}},
+		{"claim", func(p *Pages, w http.ResponseWriter) {
+			p.Claim(w, Claim{Action: "/claim", Step: evil, Provider: provider, Label: evil, Subject: evil, Username: evil})
 		}},
 		{"connect", func(p *Pages, w http.ResponseWriter) {
 			p.Connect(w, Connect{Action: "/connect/x", Step: evil, Resource: party, Provider: provider, Scopes: []string{evil}, Username: evil, SignOutAction: "/logout", SignOutStep: evil, FormTargets: []string{evil}})

@@ -31,7 +31,7 @@ type Pages struct {
 // pageNames are the templates that fill the layout, one file each.
 var pageNames = [...]string{
 	"login", "consent", "error", "stopped", "handoff", "setup", "setupdone", "home", "signedout",
-	"departure", "leaving", "failed", "connect", "connected",
+	"departure", "leaving", "failed", "connect", "connected", "claim",
 }
 
 // New parses the templates and prepares the assets. An error means that a template
@@ -141,6 +141,12 @@ func (p *Pages) Failed(w http.ResponseWriter, status int, v Failed) {
 // form posts decision (approve or deny) and step.
 func (p *Pages) Connect(w http.ResponseWriter, v Connect) {
 	p.show(w, http.StatusOK, "connect", v, policy{formTargets: v.FormTargets, keepOpener: true})
+}
+
+// Claim asks whether an account at a provider is the person's. Its form posts decision
+// (approve or deny) and step.
+func (p *Pages) Claim(w http.ResponseWriter, v Claim) {
+	p.show(w, http.StatusOK, "claim", v, policy{keepOpener: true})
 }
 
 // Connected shows what has become of that.

@@ -104,8 +104,10 @@ type Leaving struct {
 type Failed struct {
 	Title, Message, Code, RequestID string
 	Provider                        Provider
-	Client                          Party  // empty: no application was waiting
-	RetryURL                        string // our own page to begin again at
+	// Came and Expected are accounts there, when another one came back than is connected.
+	Came, Expected string
+	Client         Party  // empty: no application was waiting
+	RetryURL       string // our own page to begin again at
 	// ReturnURL is the redirect URI with the error response; see Stopped.
 	ReturnURL            string
 	ReturnIsCustomScheme bool
@@ -122,6 +124,15 @@ type Connect struct {
 	// SignOutAction and SignOutStep are the form behind "Not you?".
 	SignOutAction, SignOutStep string
 	FormTargets                []string
+}
+
+// Claim is the view of the page that asks whether an account at a provider, which came back
+// from there, is the person's.
+type Claim struct {
+	Action, Step   string
+	Provider       Provider
+	Label, Subject string // what the account calls itself, and the provider's identifier of it
+	Username       string // who is signed in here
 }
 
 // Connected is the view of the page after Connect.

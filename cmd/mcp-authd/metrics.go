@@ -69,7 +69,7 @@ func (m *metrics) count(event string, attrs []slog.Attr) {
 		m.registrations.WithLabelValues("refused", code).Inc()
 	case audit.UpstreamEnded: // its reasons are a closed set, those of others prose
 		m.upstreams.WithLabelValues(event, connector, reason).Inc()
-	case audit.UpstreamSignedIn, audit.UpstreamLinked, audit.UpstreamRefused, audit.UpstreamUnreachable, audit.TokenExchanged:
+	case audit.UpstreamSignedIn, audit.UpstreamLinked, audit.UpstreamRefused, audit.UpstreamAbandoned, audit.UpstreamUnreachable, audit.TokenExchanged:
 		m.upstreams.WithLabelValues(event, connector, code).Inc()
 	}
 }

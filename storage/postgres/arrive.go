@@ -33,11 +33,15 @@ WHERE i.user_id = excluded.user_id OR NOT EXISTS (SELECT 1 FROM users u WHERE u.
 func (s *Store) Arrive(ctx context.Context, a storage.Arrival) (out storage.User, err error) {
 	err = s.tx(ctx, "arrive", func(ctx context.Context, q querier) error {
 		id, err := arriving(ctx, q, a)
-		if err != nil {
+		if err != nil && !errors.Is(err, storage.ErrUntied) {
 			return err
 		}
+		untied := err
 		if out, err = admitted(ctx, q, a, id); err != nil {
 			return err
+		}
+		if untied != nil {
+			return untied
 		}
 		if err := changed(errAgain)(exec(ctx, q, tie, column.IdentityValues(a.Identity, id, a.Now)...)); err != nil {
 			return err
@@ -51,7 +55,7 @@ func (s *Store) Arrive(ctx context.Context, a storage.Arrival) (out storage.User
 }
 
 // arriving returns the id of the user who arrives, whom it creates when nobody has the
-// identity.
+// identity; beside ErrUntied it is that of the user who has to be asked.
 func arriving(ctx context.Context, q querier, a storage.Arrival) (string, error) {
 	var owner string
 	err := one(ctx, q, []any{&owner}, whose, a.Identity.Connector, a.Identity.Subject)
@@ -63,6 +67,8 @@ func arriving(ctx context.Context, q querier, a storage.Arrival) (string, error)
 		return owner, nil
 	case wanted != "" && !unknown && owner != wanted:
 		return "", storage.ErrExists
+	case wanted != "" && unknown && !a.Asked:
+		return wanted, storage.ErrUntied
 	case wanted != "":
 		return wanted, nil
 	case a.NewUser == nil:

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
@@ -22,14 +24,32 @@ func (s *Store) TakeDeparture(ctx context.Context, key storage.Hash, now time.Ti
 		var sealed []byte
 		var expires int64
 		err := one(ctx, q, []any{&sealed, &expires}, "DELETE FROM departures WHERE key = $1 RETURNING sealed, expires_at", key[:])
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case expires <= column.Millis(now):
-			return storage.ErrExpired
 		}
 		out = storage.Departure{Key: key, Sealed: sealed, ExpiresAt: column.Time(expires)}
+		if expires <= column.Millis(now) {
+			return storage.ErrExpired
+		}
 		return nil
+	})
+	return out, err
+}
+
+// AbandonedDepartures implements storage.Departures. What another replica takes is passed over.
+func (s *Store) AbandonedDepartures(ctx context.Context, now time.Time, limit int) (out []storage.Departure, err error) {
+	err = s.do(ctx, "abandoned departures", func(ctx context.Context, q querier) (err error) {
+		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.Departure, error) {
+			var key, sealed []byte
+			var expires int64
+			if err := row.Scan(&key, &sealed, &expires); err != nil {
+				return storage.Departure{}, err
+			}
+			hash, err := column.Hash(key)
+			return storage.Departure{Key: hash, Sealed: sealed, ExpiresAt: column.Time(expires)}, err
+		}, `DELETE FROM departures WHERE key IN (SELECT key FROM departures WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
+			RETURNING key, sealed, expires_at`, column.Millis(now), max(limit, 0))
+		return err
 	})
 	return out, err
 }

@@ -29,11 +29,15 @@ func (s *Store) Arrive(ctx context.Context, a storage.Arrival) (storage.User, er
 	var out storage.User
 	err := s.write(ctx, "arrive", func(c *conn) error {
 		id, err := arriving(c, a)
-		if err != nil {
+		if err != nil && !errors.Is(err, storage.ErrUntied) {
 			return err
 		}
+		untied := err
 		if out, err = admitted(c, a, id); err != nil {
 			return err
+		}
+		if untied != nil {
+			return untied
 		}
 		return all(
 			run(c, tie, column.IdentityValues(a.Identity, id, a.Now)...),
@@ -47,7 +51,7 @@ func (s *Store) Arrive(ctx context.Context, a storage.Arrival) (storage.User, er
 }
 
 // arriving returns the id of the user who arrives, whom it creates when nobody has the
-// identity.
+// identity; beside ErrUntied it is that of the user who has to be asked.
 func arriving(c *conn, a storage.Arrival) (string, error) {
 	var owner string
 	err := c.one([]any{&owner}, whose, a.Identity.Connector, a.Identity.Subject)
@@ -59,6 +63,8 @@ func arriving(c *conn, a storage.Arrival) (string, error) {
 		return owner, nil
 	case wanted != "" && !unknown && owner != wanted:
 		return "", storage.ErrExists
+	case wanted != "" && unknown && !a.Asked:
+		return wanted, storage.ErrUntied
 	case wanted != "":
 		return wanted, nil
 	case a.NewUser == nil:

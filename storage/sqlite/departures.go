@@ -23,13 +23,39 @@ func (s *Store) TakeDeparture(ctx context.Context, key storage.Hash, now time.Ti
 	err := s.write(ctx, "take departure", func(c *conn) error {
 		return c.one([]any{&sealed, &expires}, "DELETE FROM departures WHERE key = ? RETURNING sealed, expires_at", key[:])
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return storage.Departure{}, err
-	case expires <= column.Millis(now): // and gone: the transaction stands
-		return storage.Departure{}, wrap("take departure", storage.ErrExpired)
 	}
-	return storage.Departure{Key: key, Sealed: sealed, ExpiresAt: column.Time(expires)}, nil
+	if expires <= column.Millis(now) { // and gone: the transaction stands
+		err = wrap("take departure", storage.ErrExpired)
+	}
+	return storage.Departure{Key: key, Sealed: sealed, ExpiresAt: column.Time(expires)}, err
+}
+
+// AbandonedDepartures implements storage.Departures.
+func (s *Store) AbandonedDepartures(ctx context.Context, now time.Time, limit int) (out []storage.Departure, err error) {
+	var some bool
+	err = s.read(ctx, "abandoned departures", func(c *conn) error { // rarely any, and a write would hold up others
+		return c.one([]any{&some}, "SELECT EXISTS (SELECT 1 FROM departures WHERE expires_at <= ?)", column.Millis(now))
+	})
+	if err != nil || !some {
+		return nil, err
+	}
+	err = s.write(ctx, "abandoned departures", func(c *conn) error {
+		out = nil
+		return c.each(func(row scanner) error {
+			var key, sealed []byte
+			var expires int64
+			if err := row.Scan(&key, &sealed, &expires); err != nil {
+				return err
+			}
+			hash, err := column.Hash(key)
+			out = append(out, storage.Departure{Key: hash, Sealed: sealed, ExpiresAt: column.Time(expires)})
+			return err
+		}, `DELETE FROM departures WHERE key IN (SELECT key FROM departures WHERE expires_at <= ? LIMIT ?) RETURNING key, sealed, expires_at`,
+			column.Millis(now), max(limit, 0))
+	})
+	return out, err
 }
 
 // Farewell implements storage.UpstreamEnds.

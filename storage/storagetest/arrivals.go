@@ -35,10 +35,10 @@ func (e *env) again(a storage.Arrival) storage.Arrival {
 	return a
 }
 
-// link ties a new account at a provider to a user.
+// link ties a new account at a provider to a user, who was asked.
 func (e *env) link(connector, userID string) storage.Arrival {
 	a := e.arrival()
-	a.Identity.Connector, a.Identity.UserID = connector, userID
+	a.Identity.Connector, a.Identity.UserID, a.Asked = connector, userID, true
 	a.Upstream.Connector, a.Upstream.Linked = connector, true
 	a.NewUser, a.Session = nil, nil
 	return a
@@ -222,6 +222,27 @@ func links(t *testing.T, e *env) {
 		_, err := e.s.Arrive(e.ctx, a)
 		wantErr(t, err, storage.ErrNotFound)
 		e.notStored(t, a)
+	})
+	t.Run("PH1 an account that nobody has is tied to no user who was not asked: ErrUntied, and nothing is stored", func(t *testing.T) {
+		p := e.person(t)
+		a := e.link("acme", p.ID)
+		a.Asked = false
+		_, err := e.s.Arrive(e.ctx, a)
+		wantErr(t, err, storage.ErrUntied)
+		e.notStored(t, a)
+		all, err := e.s.Identities(e.ctx, p.ID)
+		check(t, err)
+		if len(all) != 0 {
+			t.Errorf("got %+v", all)
+		}
+		a.Asked = true
+		e.arrive(t, a)
+		a.Asked, a.Upstream = false, e.upstream(a.Identity)
+		e.arrive(t, a) // it is theirs by now
+		gone := e.link("acme", "usr_gone")
+		gone.Asked = false
+		_, err = e.s.Arrive(e.ctx, gone)
+		wantErr(t, err, storage.ErrNotFound)
 	})
 	t.Run("a linked session replaces the one before it, and no other", func(t *testing.T) {
 		p, q := e.person(t), e.person(t)

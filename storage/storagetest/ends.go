@@ -294,11 +294,15 @@ func forgottenUpstreams(t *testing.T, e *env) {
 		gone(t, withGrant, true)
 		gone(t, linked, false)
 	})
-	t.Run("a departure goes when it has expired", func(t *testing.T) {
+	t.Run("a departure goes an hour after it has expired, if nobody took it for abandoned", func(t *testing.T) {
 		d := storage.Departure{Key: randomHash(), Sealed: []byte("x"), ExpiresAt: e.now.Add(time.Minute)}
 		check(t, e.s.PutDeparture(e.ctx, d))
-		sweep(t, time.Minute)
+		sweep(t, time.Hour)
 		_, err := e.s.TakeDeparture(e.ctx, d.Key, e.now)
+		check(t, err)
+		check(t, e.s.PutDeparture(e.ctx, d))
+		sweep(t, time.Hour+time.Minute)
+		_, err = e.s.TakeDeparture(e.ctx, d.Key, e.now)
 		wantErr(t, err, storage.ErrNotFound)
 	})
 }

@@ -34,9 +34,30 @@ func departures(t *testing.T, e *env) {
 		d := put(t)
 		got, err := e.s.TakeDeparture(e.ctx, d.Key, d.ExpiresAt)
 		wantErr(t, err, storage.ErrExpired)
-		same(t, got, storage.Departure{})
+		same(t, got, d) // who holds tokens in it gives them back
 		_, err = e.s.TakeDeparture(e.ctx, d.Key, e.now)
 		wantErr(t, err, storage.ErrNotFound)
+	})
+	t.Run("AS-220 the abandoned ones are handed out, each once, and those under way are not", func(t *testing.T) {
+		d, left := put(t), put(t)
+		left.ExpiresAt = d.ExpiresAt.Add(time.Minute)
+		_, err := e.s.TakeDeparture(e.ctx, left.Key, e.now)
+		check(t, err)
+		check(t, e.s.PutDeparture(e.ctx, left))
+		early, err := e.s.AbandonedDepartures(e.ctx, d.ExpiresAt.Add(-time.Millisecond), 100)
+		check(t, err)
+		none, err := e.s.AbandonedDepartures(e.ctx, d.ExpiresAt, 0)
+		check(t, err)
+		if len(early)+len(none) != 0 {
+			t.Errorf("got %v %v", early, none)
+		}
+		got, err := e.s.AbandonedDepartures(e.ctx, d.ExpiresAt, 100)
+		check(t, err)
+		same(t, got, []storage.Departure{d})
+		_, err = e.s.TakeDeparture(e.ctx, d.Key, e.now)
+		wantErr(t, err, storage.ErrNotFound)
+		_, err = e.s.TakeDeparture(e.ctx, left.Key, e.now)
+		check(t, err)
 	})
 	t.Run("a taken key is ErrExists, and what is there stays", func(t *testing.T) {
 		d := put(t)

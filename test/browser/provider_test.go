@@ -58,6 +58,7 @@ func (p *provider) Return(ctx context.Context, r session.Return) (session.Arriva
 	}
 	now := time.Now()
 	u, err := p.store.Arrive(ctx, storage.Arrival{
+		Asked:    true,
 		Identity: storage.Identity{Connector: "company", Subject: "ada", UserID: trip.UserID, Label: "ada@example.com", CreatedAt: now, LastUsedAt: now},
 		NewUser:  &storage.User{ID: "usr_ada", Name: "ada@company", CreatedAt: now},
 		Upstream: storage.Upstream{ID: secrets.ID("ups_"), Connector: "company", Subject: "ada", Sealed: []byte("x"), Version: 1, CreatedAt: now, CheckedAt: now, DueAt: now.Add(time.Hour)},
@@ -65,6 +66,10 @@ func (p *provider) Return(ctx context.Context, r session.Return) (session.Arriva
 	})
 	return session.Arrival{Trip: trip, User: u}, err
 }
+func (p *provider) Claim(context.Context, string, string) (session.Arrival, error) {
+	return session.Arrival{}, oauth.NewError(oauth.InvalidRequest, "No such claim.")
+}
+func (p *provider) Disclaim(context.Context, string, string) error     { return nil }
 func (p *provider) Check(context.Context, string, time.Duration) error { return nil }
 func (p *provider) Permit(_ context.Context, _, _ string, s oauth.Scopes) (oauth.Scopes, error) {
 	return s, nil

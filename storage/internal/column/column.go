@@ -28,6 +28,10 @@ const EndedFor = 30 * 24 * time.Hour
 // nothing rests on it.
 const OrphanedFor = 24 * time.Hour
 
+// AbandonedFor is how long a departure is kept after its end, for those who say what has
+// become of it.
+const AbandonedFor = time.Hour
+
 // UnusedFor is how long after its expiry a code that nobody redeemed is kept.
 const UnusedFor = time.Hour
 

@@ -1,0 +1,169 @@
+package thirdparty
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/session"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+const (
+	// claimWait is how long a person may take to say whether an account is theirs.
+	claimWait    = 10 * time.Minute
+	claimPurpose = "claim"
+)
+
+// account is an identity that the user had at the connector when the browser left.
+type account struct {
+	Subject string `json:"sub"`
+	Label   string `json:"label"`
+}
+
+// claim is an account that came back and that nobody has, until the person has said
+// whether it is theirs. Whose session the browser has at the provider is decided there: it
+// can be another person's, or be put there by somebody who then signs in here with it
+// (RFC 6749 §10.12).
+type claim struct {
+	Trip session.Trip `json:"trip"`
+	Held holding      `json:"held"`
+	At   time.Time    `json:"at"` // when the provider said so
+}
+
+// LogValue implements slog.LogValuer.
+func (claim) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// String implements fmt.Stringer.
+func (claim) String() string { return redacted }
+
+// GoString implements fmt.GoStringer.
+func (claim) GoString() string { return redacted }
+
+// expected returns the accounts that an errand may come back with: those that the user has
+// at the connector already, when it is to extend what one of them allows. The hint names
+// the one whose tokens would be replaced.
+func (d *Delegation) expected(ctx context.Context, c *connector, t session.Trip, replaced storage.Upstream) (all []account, hint string, err error) {
+	if t.Errand != session.ErrandExtend {
+		return nil, "", nil
+	}
+	ids, err := d.cfg.Store.Identities(ctx, t.UserID)
+	if err != nil {
+		return nil, "", fmt.Errorf("thirdparty: depart: %w", err)
+	}
+	for _, id := range ids {
+		if id.Connector != c.ID {
+			continue
+		}
+		all = append(all, account{id.Subject, id.Label})
+		if hint == "" || id.Subject == replaced.Subject {
+			hint = id.Label
+		}
+	}
+	return all, hint, nil
+}
+
+// errOtherAccount: somebody else came back than the user is at the connector.
+var errOtherAccount = errors.New("another account than the user's came back")
+
+// recognize refuses an account that is not one of those that were expected, if any were.
+func (c *connector) recognize(away trip, p profile) error {
+	if len(away.Accounts) == 0 || slices.ContainsFunc(away.Accounts, func(a account) bool { return a.Subject == p.Subject }) {
+		return nil
+	}
+	return c.say(oauth.AccessDenied, "At NAME another account is signed in than the one that is connected here.").Because(errOtherAccount)
+}
+
+// question keeps an account that nobody has until the person has said whether it is theirs.
+func (d *Delegation) question(ctx context.Context, c *connector, away trip, held holding) (*session.Claim, error) {
+	ticket, now := secrets.Token(""), d.now()
+	content, err := json.Marshal(claim{away.Trip, held, now})
+	if err != nil {
+		return nil, fmt.Errorf("thirdparty: claim: %w", err)
+	}
+	key := departureKey(ticket, away.UserID)
+	err = d.cfg.Store.PutDeparture(ctx, storage.Departure{
+		Key: key, Sealed: d.ring.Seal(claimPurpose, content, key[:]), ExpiresAt: now.Add(claimWait),
+	})
+	if err != nil {
+		d.giveBack(ctx, c, held.Tokens)
+		return nil, fmt.Errorf("thirdparty: claim: %w", err)
+	}
+	return &session.Claim{Ticket: ticket, Label: held.Profile.Label, Subject: held.Profile.Subject}, nil
+}
+
+// Claim ties the account that waits under a ticket to the user, who was shown it and said
+// that it is theirs. It can be done once. An *oauth.Error says what the person is told.
+func (d *Delegation) Claim(ctx context.Context, ticket, userID string) (session.Arrival, error) {
+	c, waiting, err := d.takeClaim(ctx, ticket, userID)
+	if err != nil {
+		return session.Arrival{}, err
+	}
+	away, out := trip{Trip: waiting.Trip, asked: true}, session.Arrival{Trip: waiting.Trip}
+	if err = c.admit(waiting.Held.Profile); err != nil { // another configuration, meanwhile
+		d.giveBack(ctx, c, waiting.Held.Tokens)
+		err = c.say(oauth.AccessDenied, sayNotAllowed).Because(err)
+	} else {
+		err = d.arrive(ctx, c, away, waiting.Held, storage.Session{}, &out)
+	}
+	if err != nil {
+		d.refused(ctx, c, away, err)
+	}
+	return out, err
+}
+
+// Disclaim gives up the account that waits under a ticket: the person said that it is not
+// theirs, or does not want it connected. Its tokens are given back.
+func (d *Delegation) Disclaim(ctx context.Context, ticket, userID string) error {
+	c, waiting, err := d.takeClaim(ctx, ticket, userID)
+	if err != nil {
+		return err
+	}
+	d.disclaimed(ctx, c, waiting, oauth.NewError(oauth.AccessDenied, "The person did not want the account connected."))
+	return nil
+}
+
+func (d *Delegation) disclaimed(ctx context.Context, c *connector, waiting claim, why *oauth.Error) {
+	d.giveBack(ctx, c, waiting.Held.Tokens)
+	d.refused(ctx, c, trip{Trip: waiting.Trip}, why)
+}
+
+// takeClaim returns what waits under a ticket, once. The user is half of its key, so that
+// another one does not even burn it.
+func (d *Delegation) takeClaim(ctx context.Context, ticket, userID string) (*connector, claim, error) {
+	if ticket == "" || userID == "" {
+		return nil, claim{}, errNoClaim
+	}
+	found, err := d.cfg.Store.TakeDeparture(ctx, departureKey(ticket, userID), d.now())
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return nil, claim{}, errNoClaim
+	case errors.Is(err, storage.ErrExpired):
+		d.abandoned(ctx, found)
+		return nil, claim{}, errNoClaim
+	case err != nil:
+		return nil, claim{}, fmt.Errorf("thirdparty: claim: %w", err)
+	}
+	c, waiting, ok := d.openClaim(found)
+	if !ok {
+		return nil, claim{}, errNoClaim
+	}
+	return c, waiting, nil
+}
+
+func (d *Delegation) openClaim(row storage.Departure) (c *connector, out claim, ok bool) {
+	content, err := d.ring.Open(claimPurpose, row.Sealed, row.Key[:])
+	if err != nil || json.Unmarshal(content, &out) != nil {
+		return nil, claim{}, false
+	}
+	c, ok = d.byID[out.Trip.Provider]
+	return c, out, ok
+}
+
+var errNoClaim = oauth.NewError(oauth.InvalidRequest, "This question was answered already, or is more than ten minutes old. Nothing was connected. Please begin again.")
