@@ -71,6 +71,17 @@ func TestResolve(t *testing.T) {
 			t.Fatal("got nil, want invalid_target")
 		}
 	})
+	t.Run("AS-107 a resource is known by its canonical URI, and no other is", func(t *testing.T) {
+		c := catalogueOf(t, notes, storage.Resource{URI: "HTTPS://Other.example.com:443/a/", Name: "Other"})
+		if r, ok := c.Lookup("https://other.example.com/a"); !ok || r.Name != "Other" {
+			t.Errorf("got %+v, %v, want the resource Other", r, ok)
+		}
+		for _, uri := range []string{"https://other.example.com/b", "https://other.example.com", ""} {
+			if r, ok := c.Lookup(uri); ok || r.Name != "" {
+				t.Errorf("%q: got %+v, %v, want none", uri, r, ok)
+			}
+		}
+	})
 	t.Run("the configuration goes before the store", func(t *testing.T) {
 		c := catalogueOf(t, notes, storage.Resource{URI: notes.URI + "/", Name: "Impostor"})
 		if r, _ := c.Lookup(notes.URI); r.Name != "Notes" || len(c.Resources()) != 1 {
@@ -132,6 +143,8 @@ func TestMachine(t *testing.T) {
 	}{
 		{"AS-176 registered scopes without a request", "mcp notes:read", "", "mcp notes:read"},
 		{"AS-176 a subset", "mcp notes:read", "notes:read", "notes:read"},
+		{"AS-176 the one registered scope, which is no default", "notes:read", "", "notes:read"},
+		{"AS-176 unregistered clients get the defaults", "", "", "mcp"},
 		{"AS-176 nothing of what is registered", "mcp", "admin", ""},
 		{"AS-176 unregistered clients get the defaults only", "", "admin", ""},
 		{"AS-177 offline_access is no scope of a machine", "mcp", "mcp offline_access", "mcp"},

@@ -114,7 +114,7 @@ func parseFiles(t *testing.T, root string) (out []file) {
 		if e.IsDir() || !strings.HasSuffix(path, ".go") {
 			return nil
 		}
-		syntax, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+		syntax, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution|parser.ParseComments)
 		if err != nil {
 			return err
 		}

@@ -149,6 +149,11 @@ func revocations(t *testing.T, e *env) {
 		if active(t, k) {
 			t.Error("denied: active")
 		}
+		late := k
+		late.Now = e.now.Add(30 * time.Minute)
+		if active(t, late) {
+			t.Error("denied for an hour, then for a minute: active after the minute")
+		}
 		k.TokenID = "another"
 		if !active(t, k) {
 			t.Error("another token of the client: inactive")

@@ -117,6 +117,12 @@ func forgetting(t *testing.T, e *env) {
 	put("static, idle", storage.SourceStatic, -300*day, -91*day)
 	put("static, never used", storage.SourceStatic, -300*day, 0)
 	check(t, e.s.DeleteClient(e.ctx, "deleted", e.now.Add(-300*day)))
+	// What was stored keeps its source, and its id is sealed: without its tombstone it would be good again.
+	put("dynamic, deleted", storage.SourceDynamic, -300*day, -91*day)
+	put("document, deleted", storage.SourceCIMD, -300*day, 0)
+	for _, id := range []string{"dynamic, deleted", "document, deleted"} {
+		check(t, e.s.DeleteClient(e.ctx, id, e.now.Add(-200*day)))
+	}
 	a, _ := e.granted(t) // its client has a grant, so it stays however idle it is
 
 	r := storage.Retention{ClientUnused: e.now.Add(-7 * day), ClientIdle: e.now.Add(-90 * day)}
@@ -129,6 +135,7 @@ func forgetting(t *testing.T, e *env) {
 		"dynamic, never used, new": nil, "dynamic, never used, old": storage.ErrNotFound, "dynamic, old but used": nil,
 		"dynamic, idle": storage.ErrNotFound, "document, idle": storage.ErrNotFound, "static, idle": nil,
 		"static, never used": nil, "deleted": storage.ErrRevoked,
+		"dynamic, deleted": storage.ErrRevoked, "document, deleted": storage.ErrRevoked,
 	} {
 		if _, err := e.s.Client(e.ctx, id); !errors.Is(err, want) {
 			t.Errorf("%s: got %v, want %v", id, err, want)
@@ -139,6 +146,11 @@ func forgetting(t *testing.T, e *env) {
 	check(t, err)
 	if _, err := e.s.Client(e.ctx, a.Grant.ClientID); err != nil {
 		t.Errorf("a client with a grant: %v", err)
+	}
+	for _, id := range []string{"deleted", "dynamic, deleted", "document, deleted"} {
+		if _, err := e.s.Client(e.ctx, id); !errors.Is(err, storage.ErrRevoked) {
+			t.Errorf("AS-145 %s, long after: got %v, want %v", id, err, storage.ErrRevoked)
+		}
 	}
 	e.wantLive(t, a, true)
 }

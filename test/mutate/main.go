@@ -2,7 +2,7 @@
 // operator, one constant or one statement of a package at a time, runs the tests that are to
 // notice, and lists the changes that none of them noticed.
 //
-//	go run ./test/mutate [-seed 42] [-sample 12] [-package authserver] [-list]
+//	go run ./test/mutate [-seed 42] [-sample 12] [-package authserver] [-match REGEXP] [-list]
 //
 // The sample is drawn with a fixed seed, one change a line at most. A change that the compiler
 // refuses does not count. Survivors that are no defect stand in accepted.txt, each with the
@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -49,11 +50,12 @@ func main() {
 	seed := flag.Uint64("seed", 42, "seed of the sample")
 	sample := flag.Int("sample", 12, "changes tried in each package")
 	only := flag.String("package", "", "one package only")
+	match := flag.String("match", "", "only changes whose line of output matches, for instance 'code.go:100:'")
 	list := flag.Bool("list", false, "print the sample and try nothing")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	survived, err := run(ctx, *seed, *sample, *only, *list)
+	survived, err := run(ctx, sampling{*seed, *sample, *only, *match, *list})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(2)
@@ -63,7 +65,20 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, seed uint64, sample int, only string, list bool) (survived int, err error) {
+// sampling says which changes are tried.
+type sampling struct {
+	seed  uint64
+	size  int    // in each package
+	only  string // the directory of a package, "" for all
+	match string // a regular expression
+	list  bool
+}
+
+func run(ctx context.Context, s sampling) (survived int, err error) {
+	match, err := regexp.Compile(s.match)
+	if err != nil {
+		return 0, err
+	}
 	accepted, err := readAccepted("test/mutate/accepted.txt")
 	if err != nil {
 		return 0, fmt.Errorf("%w (run it from the top of the module)", err)
@@ -75,20 +90,21 @@ func run(ctx context.Context, seed uint64, sample int, only string, list bool) (
 	defer os.RemoveAll(work)
 	fmt.Printf("%-18s %6s %6s %6s %8s\n", "package", "tried", "killed", "%", "accepted")
 	for _, t := range targets {
-		if only != "" && t.dir != only {
+		if s.only != "" && t.dir != s.only {
 			continue
 		}
-		changes, err := draw(t.dir, rand.New(rand.NewPCG(seed, uint64(len(t.dir)))))
+		changes, err := draw(t.dir, rand.New(rand.NewPCG(s.seed, uint64(len(t.dir)))))
 		if err != nil {
 			return survived, err
 		}
-		if list {
-			for _, c := range changes[:min(sample, len(changes))] {
+		changes = slices.DeleteFunc(changes, func(c change) bool { return !match.MatchString(c.String()) })
+		if s.list {
+			for _, c := range changes[:min(s.size, len(changes))] {
 				fmt.Println(c)
 			}
 			continue
 		}
-		n, err := measure(ctx, t, changes, sample, accepted, work)
+		n, err := measure(ctx, t, changes, s.size, accepted, work)
 		survived += n
 		if err != nil {
 			return survived, err
