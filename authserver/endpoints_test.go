@@ -172,7 +172,7 @@ func TestDiscovery(t *testing.T) {
 		}
 	})
 	t.Run("AS-31 a resource added at run time changes the document", func(t *testing.T) {
-		if err := r.store.PutResource(t.Context(), storage.Resource{URI: "https://two.example.com/mcp", Scopes: []storage.ScopeText{{Name: "two", Default: true}}, CreatedAt: r.now()}); err != nil {
+		if err := r.store.AddResource(t.Context(), storage.Resource{URI: "https://two.example.com/mcp", Scopes: []storage.ScopeText{{Name: "two", Default: true}}, CreatedAt: r.now()}); err != nil {
 			t.Fatal(err)
 		}
 		r.advance(catalogueTTL)

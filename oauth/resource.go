@@ -97,6 +97,13 @@ func ResourceOrigin(canonical string) string {
 	return canonical
 }
 
+// InClear reports whether what is sent to a URL can be read on the way: it is http, and
+// the host is not this machine.
+func InClear(raw string) bool {
+	u, err := url.Parse(raw)
+	return err == nil && u.Scheme == "http" && !IsLoopbackHost(u.Hostname())
+}
+
 // IsLoopbackHost reports whether host (without port) names this machine:
 // 127.0.0.0/8, ::1 or localhost. Brackets around an IPv6 literal are allowed.
 func IsLoopbackHost(host string) bool {

@@ -277,8 +277,10 @@ type Grants interface {
 
 // Resources holds the resources added at run time.
 type Resources interface {
-	// PutResource creates or replaces a resource.
-	PutResource(ctx context.Context, r Resource) error
+	// AddResource creates a resource. ErrExists when its URI is taken.
+	AddResource(ctx context.Context, r Resource) error
+	// ReplaceResource changes name and scopes of a resource. ErrNotFound when there is none.
+	ReplaceResource(ctx context.Context, r Resource) error
 	// ListResources returns all stored resources, oldest first.
 	ListResources(ctx context.Context) ([]Resource, error)
 	// RemoveResource removes a resource and revokes its grants. ErrNotFound when there is none.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -130,25 +131,12 @@ func newClientList(s std) *cobra.Command {
 		Example: "  mcp-authd client list --json",
 	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
 		func(c *cobra.Command, a *app, _ []string) error {
-			all, err := pages(func(after string) ([]storage.Client, string, error) {
-				page, err := a.store.ListClients(c.Context(), after, pageSize)
-				if len(page) > 0 {
-					after = page[len(page)-1].ID
-				}
-				return page, after, err
-			})
+			all, err := a.clients(c.Context())
 			if err != nil {
 				return err
 			}
-			configured, err := a.configuredClients()
-			if err != nil {
-				return err
-			}
-			views := make([]clientView, 0, len(configured)+len(all))
-			for _, cl := range append(configured, all...) {
-				if cl.Source == storage.SourceConfig && len(views) >= len(configured) {
-					continue // the row of a configured client, or of one that was
-				}
+			views := make([]clientView, 0, len(all))
+			for _, cl := range all {
 				views = append(views, viewClient(cl))
 			}
 			if asJSON {
@@ -166,40 +154,59 @@ func newClientShow(s std) *cobra.Command {
 	return storeCommand(s, &cobra.Command{
 		Use: "show ID", Short: "Show one client as JSON", Example: "  mcp-authd client show mcp_...", Args: cobra.ExactArgs(1),
 	}, nil, func(c *cobra.Command, a *app, args []string) error {
-		registry, err := a.newRegistry()
+		client, err := a.readClient(c.Context(), args[0])
 		if err != nil {
-			return err
-		}
-		client, err := registry.Client(c.Context(), args[0])
-		if errors.Is(err, dcr.ErrUnread) {
-			client, err = registry.Fetch(c.Context(), args[0])
-		}
-		var refused *oauth.Error
-		switch {
-		case errors.Is(err, storage.ErrRevoked):
-			return fmt.Errorf("the client %q was deleted", args[0])
-		case errors.As(err, &refused): // its metadata document
-			return errors.New(refused.Description)
-		case errors.Is(err, storage.ErrNotFound):
-			return fmt.Errorf("there is no client %q; see: mcp-authd client list", args[0])
-		case err != nil:
 			return err
 		}
 		return printJSON(s.out, viewClient(client))
 	})
 }
 
+// readClient finds a client, and reads its document if nobody has yet.
+func (a *app) readClient(ctx context.Context, name string) (storage.Client, error) {
+	c, err := a.client(ctx, name)
+	if errors.Is(err, dcr.ErrUnread) {
+		registry, failed := a.newRegistry()
+		if failed != nil {
+			return c, failed
+		}
+		c, err = registry.Fetch(ctx, name)
+	}
+	var refused *oauth.Error
+	if errors.As(err, &refused) {
+		return c, errors.New(refused.Description)
+	}
+	return c, err
+}
+
 func newClientDelete(s std) *cobra.Command {
+	var sure confirmation
 	return storeCommand(s, &cobra.Command{
 		Use: "delete ID", Short: "Delete a client and revoke everything it was granted",
-		Long:    "Deletes a client, revokes its grants, and keeps its id from being used again, also when the\nclient registered itself and was never stored.",
-		Example: "  mcp-authd client delete mcp_...", Args: cobra.ExactArgs(1),
-	}, nil, func(c *cobra.Command, a *app, args []string) error {
-		if err := a.store.DeleteClient(c.Context(), args[0], time.Now()); err != nil {
+		Long: "Deletes a client, by id or name, revokes its grants, and keeps its id from being used again, also when the\n" +
+			"client registered itself and was never stored. Says what will end, and asks on a terminal.",
+		Example: "  mcp-authd client delete mcp_...\n  mcp-authd client delete Claude --yes", Args: cobra.ExactArgs(1),
+	}, sure.add, func(c *cobra.Command, a *app, args []string) error {
+		client, err := a.namedClient(c.Context(), args[0])
+		if err != nil {
 			return err
 		}
-		a.audit.Record(c.Context(), audit.ClientDeleted, slog.String("client_id", args[0]), slog.String("by", "operator"))
-		_, err := fmt.Fprintf(s.out, "deleted %s\n", args[0])
+		grants, err := a.liveGrants(c.Context(), "", client.ID, "")
+		if err != nil {
+			return err
+		}
+		ends, name := ofPeople(grants), client.Name
+		if name == "" {
+			name = client.ID
+		}
+		if err := sure.ask(s, fmt.Sprintf("This ends the client %s for good, with %s.", name, ends)); err != nil {
+			return err
+		}
+		if err := a.store.DeleteClient(c.Context(), client.ID, time.Now()); err != nil {
+			return err
+		}
+		a.audit.Record(c.Context(), audit.ClientDeleted, slog.String("client_id", client.ID), slog.String("by", "operator"))
+		_, err = fmt.Fprintf(s.out, "deleted %s; ended: %s\n", client.ID, ends)
 		return err
 	})
 }

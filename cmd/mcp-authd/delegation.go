@@ -77,10 +77,7 @@ func newUserIdentities(s std) *cobra.Command {
 		Example: "  mcp-authd user identities ada@github --json",
 	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
 		func(c *cobra.Command, a *app, args []string) error {
-			u, err := a.store.UserByName(c.Context(), args[0])
-			if errors.Is(err, storage.ErrNotFound) {
-				return fmt.Errorf("there is no user %q; see: mcp-authd user list", args[0])
-			}
+			u, err := a.person(c.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -111,7 +108,7 @@ func printIdentities(s std, all []storage.Identity, asJSON bool) error {
 	}
 	t := newTable(s.out, "CONNECTOR", "ACCOUNT", "SUBJECT", "SINCE", "LAST SIGN-IN")
 	for _, v := range views {
-		t.row(v.Connector, v.Label, v.Subject, v.CreatedAt.Format(time.RFC3339), v.LastUsedAt.Format(time.RFC3339))
+		t.row(v.Connector, v.Label, v.Subject, moment(v.CreatedAt), moment(v.LastUsedAt))
 	}
 	return t.flush()
 }

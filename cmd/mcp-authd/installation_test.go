@@ -1,11 +1,14 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/pgtest"
@@ -17,6 +20,13 @@ func runs(t *testing.T, environ []string, args ...string) (code int, out, errs s
 	var o, e strings.Builder
 	code = run(t.Context(), args, std{strings.NewReader("correct horse battery\n"), &o, &e, environ})
 	return code, o.String(), e.String()
+}
+
+// scriptUserID keeps the id of the first account of a list: userid VARIABLE.
+func scriptUserID(ts *testscript.TestScript, _ bool, args []string) {
+	var all []userView
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &all))
+	ts.Setenv(args[0], all[0].ID)
 }
 
 // TestLookingMakesNoSchema: issue 11, 4.4. A command that reads leaves an empty

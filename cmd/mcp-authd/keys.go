@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,7 +26,7 @@ func (a *app) keyManager(ctx context.Context) (*keys.Manager, error) {
 }
 
 // keysCommand is a command that changes the signing keys.
-func keysCommand(s std, c *cobra.Command, flags func(*cobra.Command), run func(*cobra.Command, *keys.Manager, []string) error) *cobra.Command {
+func keysCommand(s std, c *cobra.Command, flags func(*cobra.Command), run func(*cobra.Command, *app, *keys.Manager, []string) error) *cobra.Command {
 	return storeCommand(s, c, flags, func(c *cobra.Command, a *app, args []string) error {
 		if err := a.claim(c.Context(), a.store); err != nil { // a first key is sealed under ours
 			return err
@@ -34,7 +35,7 @@ func keysCommand(s std, c *cobra.Command, flags func(*cobra.Command), run func(*
 		if err != nil {
 			return err
 		}
-		return run(c, m, args)
+		return run(c, a, m, args)
 	})
 }
 
@@ -56,6 +57,7 @@ func newKeysList(s std) *cobra.Command {
 
 func newKeysRotate(s std) *cobra.Command {
 	var now, revoke bool
+	var sure confirmation
 	c := keysCommand(s, &cobra.Command{
 		Use: "rotate", Short: "Replace the signing key", Args: cobra.NoArgs,
 		Example: "  mcp-authd keys rotate\n  mcp-authd keys rotate --now --revoke",
@@ -66,15 +68,24 @@ func newKeysRotate(s std) *cobra.Command {
 			"for a key in the wrong hands, every other key is taken out as well and the new one signs at once:\n" +
 			"all access tokens end, and clients refresh theirs.",
 	}, func(c *cobra.Command) {
+		sure.add(c)
 		c.Flags().BoolVar(&now, "now", false, "sign with the new key in ten seconds")
 		c.Flags().BoolVar(&revoke, "revoke", false, "with --now: take out all other keys")
-	}, func(c *cobra.Command, m *keys.Manager, _ []string) error {
+	}, func(c *cobra.Command, a *app, m *keys.Manager, _ []string) error {
 		switch {
 		case revoke:
+			ends, err := a.tokensEnd(c.Context())
+			if err != nil {
+				return err
+			}
+			if err := sure.ask(s, "This takes out every signing key and makes a new one. "+ends); err != nil {
+				return err
+			}
 			if err := m.RevokeAll(c.Context()); err != nil {
 				return err
 			}
 			fmt.Fprintln(s.out, "rotated, and revoked all other keys; resource servers follow when they fetch the key set again")
+			fmt.Fprintln(s.out, ends)
 		case now:
 			if err := m.Rotate(c.Context()); err != nil {
 				return err
@@ -98,13 +109,28 @@ func newKeysRotate(s std) *cobra.Command {
 	return c
 }
 
+// tokensEnd says what revoking signing keys ends.
+func (a *app) tokensEnd(ctx context.Context) (string, error) {
+	grants, err := a.liveGrants(ctx, "", "", "")
+	return fmt.Sprintf("Access tokens that they signed end (the last would in %s); %s go on: their applications refresh.",
+		a.config.Tokens.AccessTTL, ofPeople(grants)), err
+}
+
 func newKeysRevoke(s std) *cobra.Command {
+	var sure confirmation
 	return keysCommand(s, &cobra.Command{
 		Use: "revoke KID...", Short: "Take signing keys out at once", Args: cobra.MinimumNArgs(1), Example: "  mcp-authd keys revoke 5Xq1Jm0cZr8",
 		Long: "Takes signing keys out of the published set at once, because others may know them. If the active key\n" +
 			"is among them, a new one replaces it; for ten seconds, until every replica knows that one, a retired\n" +
 			"key that is still published may sign. Access tokens that revoked keys signed end; clients refresh theirs.",
-	}, nil, func(c *cobra.Command, m *keys.Manager, args []string) error {
+	}, sure.add, func(c *cobra.Command, a *app, m *keys.Manager, args []string) error {
+		ends, err := a.tokensEnd(c.Context())
+		if err != nil {
+			return err
+		}
+		if err := sure.ask(s, "This takes out "+strings.Join(args, ", ")+". "+ends); err != nil {
+			return err
+		}
 		for _, id := range args {
 			err := m.Revoke(c.Context(), id)
 			if errors.Is(err, keys.ErrNotFound) {
@@ -135,9 +161,9 @@ type keyView struct {
 func (v keyView) then() string {
 	switch {
 	case !v.ExpiresAt.IsZero():
-		return "gone at " + v.ExpiresAt.Format(time.RFC3339)
+		return "gone at " + moment(v.ExpiresAt)
 	case !v.ActivatesAt.IsZero():
-		return "signs from " + v.ActivatesAt.Format(time.RFC3339)
+		return "signs from " + moment(v.ActivatesAt)
 	}
 	return ""
 }
@@ -156,7 +182,7 @@ func printKeys(s std, all []storage.SigningKey, ahead time.Duration, asJSON bool
 	}
 	t := newTable(s.out, "KID", "ALG", "STATE", "CREATED", "THEN")
 	for _, v := range views {
-		t.row(v.ID, v.Algorithm, v.State, v.CreatedAt.Format(time.RFC3339), v.then())
+		t.row(v.ID, v.Algorithm, v.State, moment(v.CreatedAt), v.then())
 	}
 	return t.flush()
 }

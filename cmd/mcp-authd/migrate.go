@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -80,9 +79,9 @@ func newMigrateStatus(s std) *cobra.Command {
 			}
 			t := newTable(s.out, "VERSION", "NAME", "APPLIED")
 			for _, st := range all {
-				applied := "pending"
-				if !st.AppliedAt.IsZero() {
-					applied = st.AppliedAt.Format(time.RFC3339)
+				applied := moment(st.AppliedAt)
+				if st.AppliedAt.IsZero() {
+					applied = "pending"
 				}
 				t.row(fmt.Sprint(st.Version), st.Name, applied)
 			}

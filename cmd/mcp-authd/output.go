@@ -4,12 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"strings"
-	"text/tabwriter"
-	"unicode"
-
 	"github.com/spf13/cobra"
+	"io"
 )
 
 // storeCommand completes a command that works on an installation: it adds the flags that
@@ -62,32 +58,11 @@ func printJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// table prints aligned columns.
-type table struct{ w *tabwriter.Writer }
-
-func newTable(w io.Writer, columns ...string) *table {
-	t := &table{tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)}
-	t.row(columns...)
-	return t
-}
-
-// row prints one line. Control characters, which a client may have put into its name,
-// do not reach the terminal.
-func (t *table) row(cells ...string) {
-	for i, c := range cells {
-		cells[i] = printable(c)
-	}
-	fmt.Fprintln(t.w, strings.Join(cells, "\t"))
-}
-
-// printable leaves out what a terminal might take for commands.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return -1
+// printFields prints names and values, one a line; what is empty is left out.
+func printFields(w io.Writer, namesAndValues ...string) {
+	for i := 0; i+1 < len(namesAndValues); i += 2 {
+		if v := printable(namesAndValues[i+1]); v != "" {
+			fmt.Fprintf(w, "%-13s %s\n", namesAndValues[i], v)
 		}
-		return r
-	}, s)
+	}
 }
-
-func (t *table) flush() error { return t.w.Flush() }

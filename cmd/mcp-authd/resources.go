@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,31 +17,168 @@ import (
 )
 
 func newResourceCommand(s std) *cobra.Command {
-	return group("resource", "Manage the MCP servers that tokens are issued for", newResourceAdd(s), newResourceList(s), newResourceRemove(s))
+	return group("resource", "Manage the MCP servers that tokens are issued for", newResourceAdd(s), newResourceSet(s), newResourceList(s), newResourceRemove(s))
+}
+
+// resourceFlags describe an MCP server.
+type resourceFlags struct {
+	name   string
+	scopes []string
+	json   bool
+}
+
+func (f *resourceFlags) add(c *cobra.Command, name, scopes string, standard []string) {
+	c.Flags().StringVar(&f.name, "name", "", "name that people are shown ("+name+")")
+	c.Flags().StringArrayVar(&f.scopes, "scope", standard, "scope and, after '=', what it allows; repeat for more"+scopes)
+	c.Flags().BoolVar(&f.json, "json", false, "print the resource as JSON")
 }
 
 func newResourceAdd(s std) *cobra.Command {
-	var name string
-	var scopes []string
+	var f resourceFlags
 	return storeCommand(s, &cobra.Command{
-		Use: "add URL", Short: "Add or change an MCP server", Args: cobra.ExactArgs(1),
-		Long:    "Adds an MCP server by its public URL. A running server sees it within seconds. The first scope\nis granted by default.",
+		Use: "add URL", Short: "Add an MCP server", Args: cobra.ExactArgs(1),
+		Long: "Adds an MCP server by its public URL. A running server sees it within seconds. The first scope\n" +
+			"is granted by default. One that is there already stays as it is: resource set changes it.",
 		Example: "  mcp-authd resource add https://mcp.example.com/mcp --name Notes --scope mcp=\"read your notes\" --scope notes:write=\"add notes\"",
-	}, func(c *cobra.Command) {
-		c.Flags().StringVar(&name, "name", "", "name that people are shown (default: the URL)")
-		c.Flags().StringArrayVar(&scopes, "scope", []string{"mcp=use this server"}, "scope and, after '=', what it allows; repeat for more")
-	}, func(c *cobra.Command, a *app, args []string) error {
-		r, err := newResource(args[0], name, scopes)
-		if err != nil {
-			return err
+	}, func(c *cobra.Command) { f.add(c, "default: the URL", "", []string{"mcp=use this server"}) },
+		func(c *cobra.Command, a *app, args []string) error {
+			r, err := newResource(args[0], f.name, f.scopes)
+			if err != nil {
+				return err
+			}
+			f.remark(s, args[0], r)
+			there, err := a.resource(c.Context(), r.URI)
+			switch {
+			case err == nil:
+				return f.alreadyThere(s, c, there, r)
+			case !errors.Is(err, storage.ErrNotFound):
+				return err
+			}
+			err = a.store.AddResource(c.Context(), r)
+			if errors.Is(err, storage.ErrExists) {
+				return fmt.Errorf("%s was added by somebody else at this moment; nothing was changed", r.URI)
+			}
+			if err != nil {
+				return err
+			}
+			a.audit.Record(c.Context(), audit.ResourceChanged, slog.String("resource", r.URI), slog.String("what", "added"))
+			return f.done(s, "added", r)
+		})
+}
+
+// remark says what may surprise: another spelling, and tokens that travel in clear.
+func (f *resourceFlags) remark(s std, raw string, r storage.Resource) {
+	if raw != r.URI {
+		fmt.Fprintf(s.err, "mcp-authd: %s is kept as %s\n", printable(raw), r.URI)
+	}
+	if oauth.InClear(r.URI) {
+		fmt.Fprintf(s.err, "mcp-authd: warning: %s is plain http: tokens can be read on the way; use https\n", r.URI)
+	}
+}
+
+// alreadyThere leaves the resource as it is, which is an error only if something else
+// was asked for.
+func (f *resourceFlags) alreadyThere(s std, c *cobra.Command, there, wanted storage.Resource) error {
+	change := "change it with: mcp-authd resource set " + there.URI
+	if there.Config {
+		change = "it is in the configuration: change it there"
+	}
+	if c.Flags().Changed("name") && there.Name != wanted.Name || c.Flags().Changed("scope") && !slices.Equal(scopeNames(there), scopeNames(wanted)) {
+		return fmt.Errorf("%s is there already, with the name %q and the scopes %s; nothing was changed; %s",
+			there.URI, printable(there.Name), strings.Join(scopeNames(there), " "), change)
+	}
+	return f.done(s, "nothing was changed, it is there already:", there)
+}
+
+func (f *resourceFlags) done(s std, what string, r storage.Resource) error {
+	if f.json {
+		return printJSON(s.out, r)
+	}
+	_, err := fmt.Fprintf(s.out, "%s %s\n", what, r.URI)
+	return err
+}
+
+func newResourceSet(s std) *cobra.Command {
+	var f resourceFlags
+	c := storeCommand(s, &cobra.Command{
+		Use: "set URL", Short: "Change name or scopes of an MCP server", Args: cobra.ExactArgs(1),
+		Long: "Changes what is given and leaves the rest. Scopes replace all earlier ones; the first is granted by\n" +
+			"default. Grants stay, but scopes that are gone are good for nothing.",
+		Example: "  mcp-authd resource set https://mcp.example.com/mcp --name \"Team notes\"",
+	}, func(c *cobra.Command) { f.add(c, "default: as it is", " (default: as they are)", nil) },
+		func(c *cobra.Command, a *app, args []string) error {
+			r, err := a.storedResource(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			changed, err := newResource(r.URI, f.name, f.scopes)
+			if err != nil {
+				return err
+			}
+			if f.name != "" {
+				r.Name = changed.Name
+			}
+			if len(f.scopes) > 0 {
+				r.Scopes = changed.Scopes
+			}
+			if err := a.store.ReplaceResource(c.Context(), r); err != nil {
+				return err
+			}
+			a.audit.Record(c.Context(), audit.ResourceChanged, slog.String("resource", r.URI), slog.String("what", "changed"))
+			return f.done(s, "changed", r)
+		})
+	c.PreRunE = func(c *cobra.Command, _ []string) error {
+		if f.name == "" && len(f.scopes) == 0 {
+			return usageError{errors.New("say what to change with --name or --scope"), c.CommandPath()}
 		}
-		if err := a.store.PutResource(c.Context(), r); err != nil {
-			return err
+		return nil
+	}
+	return c
+}
+
+// resources returns those of the configuration and of the store.
+func (a *app) resources(ctx context.Context) ([]storage.Resource, error) {
+	stored, err := a.store.ListResources(ctx)
+	return append(a.config.StorageResources(), stored...), err
+}
+
+// resource finds a resource by its canonical URI, a stored one first, or returns
+// storage.ErrNotFound.
+func (a *app) resource(ctx context.Context, uri string) (storage.Resource, error) {
+	all, err := a.resources(ctx)
+	if err != nil {
+		return storage.Resource{}, err
+	}
+	for _, r := range slices.Backward(all) {
+		if canonical, err := oauth.CanonicalResource(r.URI); err == nil && canonical == uri {
+			return r, nil
 		}
-		a.audit.Record(c.Context(), audit.ResourceChanged, slog.String("resource", r.URI), slog.String("what", "added"))
-		_, err = fmt.Fprintf(s.out, "added %s\n", r.URI)
-		return err
-	})
+	}
+	return storage.Resource{}, storage.ErrNotFound
+}
+
+// storedResource finds a resource that commands may change.
+func (a *app) storedResource(ctx context.Context, raw string) (storage.Resource, error) {
+	uri, err := oauth.CanonicalResource(raw)
+	if err != nil {
+		return storage.Resource{}, fmt.Errorf("%q: %w", raw, err)
+	}
+	r, err := a.resource(ctx, uri)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return r, fmt.Errorf("there is no stored resource %s; see: mcp-authd resource list", uri)
+	case r.Config:
+		return r, fmt.Errorf("%s is in the configuration (%s): change it there", uri, a.configSource())
+	}
+	return r, err
+}
+
+func scopeNames(r storage.Resource) []string {
+	names := make([]string, 0, len(r.Scopes))
+	for _, sc := range r.Scopes {
+		names = append(names, sc.Name)
+	}
+	return names
 }
 
 func newResource(raw, name string, scopes []string) (storage.Resource, error) {
@@ -69,11 +208,10 @@ func newResourceList(s std) *cobra.Command {
 	return storeCommand(s, &cobra.Command{Use: "list", Short: "List MCP servers", Args: cobra.NoArgs, Example: "  mcp-authd resource list --json"},
 		func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
 		func(c *cobra.Command, a *app, _ []string) error {
-			stored, err := a.store.ListResources(c.Context())
+			all, err := a.resources(c.Context())
 			if err != nil {
 				return err
 			}
-			all := append(a.config.StorageResources(), stored...)
 			if asJSON {
 				if all == nil {
 					all = []storage.Resource{}
@@ -82,37 +220,40 @@ func newResourceList(s std) *cobra.Command {
 			}
 			t := newTable(s.out, "URL", "NAME", "SCOPES", "FROM")
 			for _, r := range all {
-				from, names := "store", []string{}
+				from := "store"
 				if r.Config {
 					from = "configuration"
 				}
-				for _, sc := range r.Scopes {
-					names = append(names, sc.Name)
-				}
-				t.row(r.URI, r.Name, strings.Join(names, " "), from)
+				t.row(r.URI, r.Name, strings.Join(scopeNames(r), " "), from)
 			}
 			return t.flush()
 		})
 }
 
 func newResourceRemove(s std) *cobra.Command {
+	var sure confirmation
 	return storeCommand(s, &cobra.Command{
 		Use: "remove URL", Short: "Remove an MCP server and revoke every grant for it", Args: cobra.ExactArgs(1),
+		Long:    "Removes an MCP server and ends every grant for it. Says what will end, and asks on a terminal.",
 		Example: "  mcp-authd resource remove https://mcp.example.com/mcp",
-	}, nil, func(c *cobra.Command, a *app, args []string) error {
-		uri, err := oauth.CanonicalResource(args[0])
-		if err != nil {
-			return fmt.Errorf("%q: %w", args[0], err)
-		}
-		err = a.store.RemoveResource(c.Context(), uri, time.Now())
-		if errors.Is(err, storage.ErrNotFound) {
-			return fmt.Errorf("there is no stored resource %s; see: mcp-authd resource list", uri)
-		}
+	}, sure.add, func(c *cobra.Command, a *app, args []string) error {
+		r, err := a.storedResource(c.Context(), args[0])
 		if err != nil {
 			return err
 		}
-		a.audit.Record(c.Context(), audit.ResourceChanged, slog.String("resource", uri), slog.String("what", "removed"))
-		_, err = fmt.Fprintf(s.out, "removed %s\n", uri)
+		grants, err := a.liveGrants(c.Context(), "", "", r.URI)
+		if err != nil {
+			return err
+		}
+		ends := ofPeople(grants)
+		if err := sure.ask(s, fmt.Sprintf("This removes the MCP server %s, with %s.", r.URI, ends)); err != nil {
+			return err
+		}
+		if err := a.store.RemoveResource(c.Context(), r.URI, time.Now()); err != nil {
+			return err
+		}
+		a.audit.Record(c.Context(), audit.ResourceChanged, slog.String("resource", r.URI), slog.String("what", "removed"))
+		_, err = fmt.Fprintf(s.out, "removed %s; ended: %s\n", r.URI, ends)
 		return err
 	})
 }

@@ -39,7 +39,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"ready": scriptReady, "token": scriptToken, "accepts": scriptAccepts, "inactive": scriptInactive,
-			"published": scriptPublished, "signs": scriptSigns, "kid": scriptKid,
+			"published": scriptPublished, "signs": scriptSigns, "kid": scriptKid, "userid": scriptUserID,
 			"signin": scriptSignIn(upstream), "signout": scriptSignOut(upstream), "brokered": scriptBrokered, "active": scriptActive,
 			// exits CODE COMMAND...: the command ends with just this code.
 			"exits": func(ts *testscript.TestScript, neg bool, args []string) {

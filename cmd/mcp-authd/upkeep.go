@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -17,94 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcp-authd/mcp-authd/audit"
-	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
-
-func newGrantCommand(s std) *cobra.Command {
-	var user, client string
-	var asJSON bool
-	list := storeCommand(s, &cobra.Command{Use: "list", Short: "List live grants", Args: cobra.NoArgs, Example: "  mcp-authd grant list --user usr_... --json"},
-		func(c *cobra.Command) {
-			c.Flags().StringVar(&user, "user", "", "only of this user id")
-			c.Flags().StringVar(&client, "client", "", "only of this client id")
-			c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-		}, func(c *cobra.Command, a *app, _ []string) error {
-			all, err := pages(func(after string) ([]storage.Grant, string, error) {
-				page, err := a.store.ListGrants(c.Context(), user, client, after, pageSize)
-				if len(page) > 0 {
-					after = page[len(page)-1].ID
-				}
-				return page, after, err
-			})
-			if err != nil {
-				return err
-			}
-			return printGrants(c.Context(), s, a.store, all, asJSON)
-		})
-	revoke := storeCommand(s, &cobra.Command{Use: "revoke ID", Short: "End a grant", Args: cobra.ExactArgs(1), Example: "  mcp-authd grant revoke grt_..."},
-		nil, func(c *cobra.Command, a *app, args []string) error {
-			live, err := a.grantIsLive(c.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			if err := a.store.RevokeGrant(c.Context(), args[0], time.Now()); err != nil {
-				return err
-			}
-			if !live {
-				return fmt.Errorf("there is no live grant %q; see: mcp-authd grant list", args[0])
-			}
-			a.audit.Record(c.Context(), audit.GrantRevoked, slog.String("grant", args[0]), slog.String("by", "operator"))
-			_, err = fmt.Fprintf(s.out, "revoked %s\n", args[0])
-			return err
-		})
-	return group("grant", "Look at and end what people allowed", list, revoke)
-}
-
-// grantIsLive reports whether there is a grant to revoke: who mistypes its id in a hurry
-// must not read that it is gone.
-func (a *app) grantIsLive(ctx context.Context, id string) (bool, error) {
-	if id == "" {
-		return false, nil
-	}
-	// Ids are random: the first one after all but its last character is it.
-	page, err := a.store.ListGrants(ctx, "", "", id[:len(id)-1], 1)
-	return len(page) > 0 && page[0].ID == id, err
-}
-
-// grantView is a grant as commands show it.
-type grantView struct {
-	ID        string    `json:"id"`
-	User      string    `json:"user"`
-	Client    string    `json:"client"`
-	Resource  string    `json:"resource"`
-	Scope     string    `json:"scope"`
-	Connector string    `json:"connector,omitempty"` // on whose session it rests, and with which it ends
-	Upstream  string    `json:"upstream,omitempty"`
-	CreatedAt time.Time `json:"created_at"`
-	ExpiresAt time.Time `json:"expires_at"`
-}
-
-func printGrants(ctx context.Context, s std, store storage.Upstreams, all []storage.Grant, asJSON bool) error {
-	views := make([]grantView, 0, len(all))
-	rest := foundations{store, map[string]string{}}
-	for _, g := range all {
-		connector, err := rest.of(ctx, g)
-		if err != nil {
-			return err
-		}
-		views = append(views, grantView{g.ID, g.UserID, g.ClientID, g.Resource, g.Scopes.String(), connector, g.UpstreamID, g.CreatedAt, g.ExpiresAt})
-	}
-	if asJSON {
-		return printJSON(s.out, views)
-	}
-	t := newTable(s.out, "ID", "USER", "CLIENT", "RESOURCE", "SCOPE", "RESTS ON", "SINCE")
-	for _, v := range views {
-		t.row(v.ID, v.User, v.Client, v.Resource, v.Scope, v.Connector, v.CreatedAt.Format(time.RFC3339))
-	}
-	return t.flush()
-}
 
 func newBackupCommand(s std) *cobra.Command {
 	var where settings

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -16,22 +17,54 @@ import (
 )
 
 func newUserCommand(s std) *cobra.Command {
-	change := func(use, short string, do func(*users.Users, *cobra.Command, string) error, done string) *cobra.Command {
-		return userCommand(s, &cobra.Command{
-			Use: use + " NAME", Short: short, Example: "  mcp-authd user " + use + " alice", Args: cobra.ExactArgs(1),
-		}, nil, func(c *cobra.Command, u *users.Users, args []string) error {
-			if err := do(u, c, args[0]); err != nil {
-				return explainUser(err, args[0])
-			}
-			_, err := fmt.Fprintf(s.out, "%s %s\n", done, args[0])
-			return err
-		})
-	}
-	return group("user", "Manage local accounts", newUserAdd(s), newUserList(s), newUserIdentities(s), newUserPasswd(s),
-		change("disable", "Refuse an account, and end its sessions and grants", func(u *users.Users, c *cobra.Command, n string) error { return u.Disable(c.Context(), n) }, "disabled"),
-		change("enable", "Let a disabled account sign in again", func(u *users.Users, c *cobra.Command, n string) error { return u.Enable(c.Context(), n) }, "enabled"),
-		change("delete", "Remove an account with its sessions and grants", func(u *users.Users, c *cobra.Command, n string) error { return u.Delete(c.Context(), n) }, "deleted"),
+	return group("user", "Manage local accounts", newUserAdd(s), newUserList(s), newUserShow(s), newUserIdentities(s), newUserPasswd(s),
+		newUserChange(s, "disable", "disabled", "Refuse an account, and end its sessions and grants", (*users.Users).Disable),
+		newUserChange(s, "enable", "enabled", "Let a disabled account sign in again", (*users.Users).Enable),
+		newUserDelete(s),
 	)
+}
+
+func newUserChange(s std, use, done, short string, do func(*users.Users, context.Context, string) error) *cobra.Command {
+	return userCommand(s, &cobra.Command{
+		Use: use + " NAME", Short: short, Example: "  mcp-authd user " + use + " alice", Args: cobra.ExactArgs(1),
+	}, nil, func(c *cobra.Command, u *users.Users, args []string) error {
+		if err := do(u, c.Context(), args[0]); err != nil {
+			return explainUser(err, args[0])
+		}
+		_, err := fmt.Fprintf(s.out, "%s %s\n", done, args[0])
+		return err
+	})
+}
+
+func newUserDelete(s std) *cobra.Command {
+	var sure confirmation
+	return storeCommand(s, &cobra.Command{
+		Use: "delete NAME", Short: "Remove an account with its sessions and grants", Args: cobra.ExactArgs(1),
+		Long:    "Removes an account, its sign-ins and what it allowed applications. Says what will end, and asks on a terminal.",
+		Example: "  mcp-authd user delete alice\n  mcp-authd user delete alice --yes",
+	}, sure.add, func(c *cobra.Command, a *app, args []string) error {
+		account, err := a.person(c.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		grants, err := a.liveGrants(c.Context(), account.ID, "", "")
+		if err != nil {
+			return err
+		}
+		ends := toApplications(grants)
+		if err := sure.ask(s, fmt.Sprintf("This removes the account %s for good, with its sign-ins and %s.", account.Name, ends)); err != nil {
+			return err
+		}
+		u, err := a.accounts()
+		if err != nil {
+			return err
+		}
+		if err := u.Delete(c.Context(), account.Name); err != nil {
+			return explainUser(err, args[0])
+		}
+		_, err = fmt.Fprintf(s.out, "deleted %s; ended: %s\n", account.Name, ends)
+		return err
+	})
 }
 
 func userCommand(s std, c *cobra.Command, flags func(*cobra.Command), run func(*cobra.Command, *users.Users, []string) error) *cobra.Command {
@@ -120,30 +153,69 @@ type userView struct {
 	LastLoginAt time.Time `json:"last_login_at,omitzero"`
 }
 
+func viewUser(u storage.User) userView {
+	return userView{u.ID, u.Name, u.Admin, u.Disabled, u.CreatedAt, u.LastLoginAt}
+}
+
+// state is what is special about an account.
+func (v userView) state() string {
+	var state []string
+	if v.Admin {
+		state = append(state, "admin")
+	}
+	if v.Disabled {
+		state = append(state, "disabled")
+	}
+	return strings.Join(state, ",")
+}
+
 func printUsers(s std, all []storage.User, asJSON bool) error {
 	views := make([]userView, 0, len(all))
 	for _, u := range all {
-		views = append(views, userView{u.ID, u.Name, u.Admin, u.Disabled, u.CreatedAt, u.LastLoginAt})
+		views = append(views, viewUser(u))
 	}
 	if asJSON {
 		return printJSON(s.out, views)
 	}
 	t := newTable(s.out, "NAME", "ID", "STATE", "LAST SIGN-IN")
 	for _, v := range views {
-		var state []string
-		if v.Admin {
-			state = append(state, "admin")
-		}
-		if v.Disabled {
-			state = append(state, "disabled")
-		}
-		last := "never"
-		if !v.LastLoginAt.IsZero() {
-			last = v.LastLoginAt.Format(time.RFC3339)
-		}
-		t.row(v.Name, v.ID, strings.Join(state, ","), last)
+		t.row(v.Name, v.ID, v.state(), moment(v.LastLoginAt))
 	}
 	return t.flush()
+}
+
+func newUserShow(s std) *cobra.Command {
+	var asJSON bool
+	return storeCommand(s, &cobra.Command{
+		Use: "show NAME", Short: "Show one account and what it allowed", Args: cobra.ExactArgs(1), Example: "  mcp-authd user show alice --json",
+	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
+		func(c *cobra.Command, a *app, args []string) error {
+			account, err := a.person(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			grants, err := a.liveGrants(c.Context(), account.ID, "", "")
+			if err != nil {
+				return err
+			}
+			views, err := a.viewGrants(c.Context(), grants)
+			if err != nil {
+				return err
+			}
+			v := viewUser(account)
+			if asJSON {
+				return printJSON(s.out, struct {
+					userView
+					Grants []grantView `json:"grants"`
+				}{v, views})
+			}
+			printFields(s.out, "name", v.Name, "id", v.ID, "state", v.state(), "created", moment(v.CreatedAt), "last sign-in", moment(v.LastLoginAt),
+				"grants", toApplications(grants))
+			if len(views) == 0 {
+				return nil
+			}
+			return printGrants(s, views)
+		})
 }
 
 // readPassword reads a password from standard input, or asks for it on a terminal,
@@ -174,17 +246,4 @@ func readPassword(s std, fromStdin bool) (string, error) {
 		return "", errors.New("the two passwords differ; nothing was changed")
 	}
 	return typed[0], nil
-}
-
-// explainUser says what to do about an error of an account.
-func explainUser(err error, name string) error {
-	switch {
-	case errors.Is(err, users.ErrExists):
-		return fmt.Errorf("the name %q is taken", name)
-	case errors.Is(err, users.ErrUnknown):
-		return fmt.Errorf("there is no user %q; see: mcp-authd user list", name)
-	case errors.Is(err, users.ErrName), errors.Is(err, users.ErrPassword):
-		return errors.New(strings.TrimPrefix(err.Error(), "users: "))
-	}
-	return err
 }

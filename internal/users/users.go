@@ -149,9 +149,13 @@ func validName(name string) bool {
 	return true
 }
 
-// Find returns the account of a name, or ErrUnknown.
+// Find returns the account of a name, or of an id where nobody has that name, or
+// ErrUnknown.
 func (u *Users) Find(ctx context.Context, name string) (storage.User, error) {
 	account, err := u.cfg.Store.UserByName(ctx, name)
+	if errors.Is(err, storage.ErrNotFound) {
+		account, err = u.cfg.Store.User(ctx, name)
+	}
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return account, ErrUnknown

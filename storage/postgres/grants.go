@@ -45,13 +45,18 @@ func (s *Store) ForgetConsent(ctx context.Context, userID, clientID, resource st
 	})
 }
 
-// PutResource implements storage.Resources.
-func (s *Store) PutResource(ctx context.Context, r storage.Resource) error {
-	return s.do(ctx, "put resource", func(ctx context.Context, q querier) error {
-		_, err := q.Exec(ctx, `INSERT INTO resources (uri, name, scopes, created_at) VALUES ($1,$2,$3,$4)
-			ON CONFLICT (uri) DO UPDATE SET name = excluded.name, scopes = excluded.scopes`,
-			r.URI, r.Name, column.List(r.Scopes), column.Millis(r.CreatedAt))
-		return err
+// AddResource implements storage.Resources.
+func (s *Store) AddResource(ctx context.Context, r storage.Resource) error {
+	return s.do(ctx, "add resource", func(ctx context.Context, q querier) error {
+		return changed(storage.ErrExists)(exec(ctx, q, "INSERT INTO resources (uri, name, scopes, created_at) VALUES ($1,$2,$3,$4) ON CONFLICT DO NOTHING",
+			r.URI, r.Name, column.List(r.Scopes), column.Millis(r.CreatedAt)))
+	})
+}
+
+// ReplaceResource implements storage.Resources.
+func (s *Store) ReplaceResource(ctx context.Context, r storage.Resource) error {
+	return s.do(ctx, "replace resource", func(ctx context.Context, q querier) error {
+		return changed(storage.ErrNotFound)(exec(ctx, q, "UPDATE resources SET name = $1, scopes = $2 WHERE uri = $3", r.Name, column.List(r.Scopes), r.URI))
 	})
 }
 

@@ -45,13 +45,18 @@ func (s *Store) ForgetConsent(ctx context.Context, userID, clientID, resource st
 	})
 }
 
-// PutResource implements storage.Resources.
-func (s *Store) PutResource(ctx context.Context, r storage.Resource) error {
-	return s.write(ctx, "put resource", func(c *conn) error {
-		_, err := c.exec(`INSERT INTO resources (uri, name, scopes, created_at) VALUES (?,?,?,?)
-			ON CONFLICT (uri) DO UPDATE SET name = excluded.name, scopes = excluded.scopes`,
-			r.URI, r.Name, column.List(r.Scopes), column.Millis(r.CreatedAt))
-		return err
+// AddResource implements storage.Resources.
+func (s *Store) AddResource(ctx context.Context, r storage.Resource) error {
+	return s.write(ctx, "add resource", func(c *conn) error {
+		return changed(storage.ErrExists)(c.exec("INSERT INTO resources (uri, name, scopes, created_at) VALUES (?,?,?,?) ON CONFLICT DO NOTHING",
+			r.URI, r.Name, column.List(r.Scopes), column.Millis(r.CreatedAt)))
+	})
+}
+
+// ReplaceResource implements storage.Resources.
+func (s *Store) ReplaceResource(ctx context.Context, r storage.Resource) error {
+	return s.write(ctx, "replace resource", func(c *conn) error {
+		return changed(storage.ErrNotFound)(c.exec("UPDATE resources SET name = ?, scopes = ? WHERE uri = ?", r.Name, column.List(r.Scopes), r.URI))
 	})
 }
 

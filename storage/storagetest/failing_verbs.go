@@ -9,6 +9,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
+// AddResource implements storage.Store.
+func (f *Failing) AddResource(a0 context.Context, a1 storage.Resource) (err error) {
+	err = f.call("AddResource", func() (err error) {
+		err = f.Store.AddResource(a0, a1)
+		return err
+	})
+	return err
+}
+
 // Approve implements storage.Store.
 func (f *Failing) Approve(a0 context.Context, a1 storage.Approval) (err error) {
 	err = f.call("Approve", func() (err error) {
@@ -279,15 +288,6 @@ func (f *Failing) PutNextKey(a0 context.Context, a1 string, a2 storage.SigningKe
 	return r0, err
 }
 
-// PutResource implements storage.Store.
-func (f *Failing) PutResource(a0 context.Context, a1 storage.Resource) (err error) {
-	err = f.call("PutResource", func() (err error) {
-		err = f.Store.PutResource(a0, a1)
-		return err
-	})
-	return err
-}
-
 // PutSession implements storage.Store.
 func (f *Failing) PutSession(a0 context.Context, a1 storage.Session, a2 string) (err error) {
 	err = f.call("PutSession", func() (err error) {
@@ -355,6 +355,15 @@ func (f *Failing) RemoveResource(a0 context.Context, a1 string, a2 time.Time) (e
 func (f *Failing) ReplaceClient(a0 context.Context, a1 storage.Client) (err error) {
 	err = f.call("ReplaceClient", func() (err error) {
 		err = f.Store.ReplaceClient(a0, a1)
+		return err
+	})
+	return err
+}
+
+// ReplaceResource implements storage.Store.
+func (f *Failing) ReplaceResource(a0 context.Context, a1 storage.Resource) (err error) {
+	err = f.call("ReplaceResource", func() (err error) {
+		err = f.Store.ReplaceResource(a0, a1)
 		return err
 	})
 	return err

@@ -62,16 +62,23 @@ func resources(t *testing.T, e *env) {
 		Scopes: []storage.ScopeText{{Name: "notes:write", Description: "change your notes", Default: true, Implies: []string{"mcp"}}}}
 	files := storage.Resource{URI: "https://files.example/mcp", Name: "Files", CreatedAt: e.now}
 
-	t.Run("lists what was put, oldest first", func(t *testing.T) {
-		check(t, e.s.PutResource(e.ctx, notes))
-		check(t, e.s.PutResource(e.ctx, files))
+	t.Run("lists what was added, oldest first", func(t *testing.T) {
+		check(t, e.s.AddResource(e.ctx, notes))
+		check(t, e.s.AddResource(e.ctx, files))
 		got, err := e.s.ListResources(e.ctx)
 		check(t, err)
 		same(t, got, []storage.Resource{files, notes})
 	})
-	t.Run("putting it again replaces it", func(t *testing.T) {
-		files.Name = "All files"
-		check(t, e.s.PutResource(e.ctx, files))
+	t.Run("adding it again changes nothing", func(t *testing.T) {
+		wantErr(t, e.s.AddResource(e.ctx, storage.Resource{URI: files.URI, Name: "Others", CreatedAt: e.now}), storage.ErrExists)
+		got, err := e.s.ListResources(e.ctx)
+		check(t, err)
+		same(t, got, []storage.Resource{files, notes})
+	})
+	t.Run("replacing it changes name and scopes", func(t *testing.T) {
+		files.Name, files.Scopes = "All files", []storage.ScopeText{{Name: "files:read", Description: "read files"}}
+		check(t, e.s.ReplaceResource(e.ctx, files))
+		wantErr(t, e.s.ReplaceResource(e.ctx, storage.Resource{URI: "https://none.example/mcp"}), storage.ErrNotFound)
 		got, err := e.s.ListResources(e.ctx)
 		check(t, err)
 		same(t, got, []storage.Resource{files, notes})

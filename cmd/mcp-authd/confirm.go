@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// confirmation asks before something ends that cannot be had back. A script has no
+// terminal to be asked at, and has decided.
+type confirmation struct{ yes bool }
+
+func (y *confirmation) add(c *cobra.Command) {
+	c.Flags().BoolVarP(&y.yes, "yes", "y", false, "do not ask")
+}
+
+// ask returns an error when the operator does not want it.
+func (y *confirmation) ask(s std, consequence string) error {
+	in, ok := s.in.(*os.File)
+	if y.yes || !ok || !term.IsTerminal(int(in.Fd())) {
+		return nil
+	}
+	fmt.Fprintf(s.err, "%s\nGo on? [y/N] ", printable(consequence))
+	answer, err := bufio.NewReader(in).ReadString('\n')
+	if answer = strings.ToLower(strings.TrimSpace(answer)); err == nil && (answer == "y" || answer == "yes") {
+		return nil
+	}
+	return errors.New("nothing was changed")
+}
+
+// liveGrants returns the grants that have not ended. Empty names: any.
+func (a *app) liveGrants(ctx context.Context, userID, clientID, resource string) ([]storage.Grant, error) {
+	all, err := pages(func(after string) ([]storage.Grant, string, error) {
+		page, err := a.store.ListGrants(ctx, userID, clientID, after, pageSize)
+		if len(page) > 0 {
+			after = page[len(page)-1].ID
+		}
+		return page, after, err
+	})
+	now, live := time.Now(), all[:0]
+	for _, g := range all {
+		if now.Before(g.ExpiresAt) && (resource == "" || g.Resource == resource) {
+			live = append(live, g)
+		}
+	}
+	return live, err
+}
+
+// ofPeople says how many grants of how many people there are.
+func ofPeople(grants []storage.Grant) string {
+	people := map[string]bool{}
+	for _, g := range grants {
+		people[g.UserID] = true
+	}
+	return count(len(grants), "grant", "grants") + " of " + count(len(people), "person", "people")
+}
+
+// toApplications says how many grants to how many applications there are.
+func toApplications(grants []storage.Grant) string {
+	clients := map[string]bool{}
+	for _, g := range grants {
+		clients[g.ClientID] = true
+	}
+	return count(len(grants), "grant", "grants") + " to " + count(len(clients), "application", "applications")
+}

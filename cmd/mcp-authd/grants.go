@@ -1,0 +1,234 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+func newGrantCommand(s std) *cobra.Command {
+	return group("grant", "Look at and end what people allowed", newGrantList(s), newGrantShow(s), newGrantRevoke(s))
+}
+
+// selection says which grants are meant, by names or ids.
+type selection struct{ user, client, resource string }
+
+func (f *selection) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.user, "user", "", "only of this user (name or id)")
+	c.Flags().StringVar(&f.client, "client", "", "only to this client (name or id)")
+	c.Flags().StringVar(&f.resource, "resource", "", "only for this MCP server (URL)")
+}
+
+// grants returns the live grants that are meant. A name that nobody has is an error: an
+// empty list would look like an answer.
+func (f selection) grants(ctx context.Context, a *app) ([]storage.Grant, error) {
+	var userID, clientID, resource string
+	if f.user != "" {
+		u, err := a.person(ctx, f.user)
+		if err != nil {
+			return nil, err
+		}
+		userID = u.ID
+	}
+	if f.client != "" {
+		c, err := a.namedClient(ctx, f.client)
+		if err != nil {
+			return nil, err
+		}
+		clientID = c.ID
+	}
+	if f.resource != "" {
+		var err error
+		if resource, err = oauth.CanonicalResource(f.resource); err != nil {
+			return nil, fmt.Errorf("--resource %q: %w", f.resource, err)
+		}
+	}
+	return a.liveGrants(ctx, userID, clientID, resource)
+}
+
+func newGrantList(s std) *cobra.Command {
+	var which selection
+	var asJSON bool
+	return storeCommand(s, &cobra.Command{
+		Use: "list", Short: "List live grants", Args: cobra.NoArgs, Example: "  mcp-authd grant list --user alice\n  mcp-authd grant list --client Claude --json",
+	}, func(c *cobra.Command) {
+		which.add(c)
+		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	}, func(c *cobra.Command, a *app, _ []string) error {
+		all, err := which.grants(c.Context(), a)
+		if err != nil {
+			return err
+		}
+		views, err := a.viewGrants(c.Context(), all)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return printJSON(s.out, views)
+		}
+		return printGrants(s, views)
+	})
+}
+
+func newGrantShow(s std) *cobra.Command {
+	var asJSON bool
+	return storeCommand(s, &cobra.Command{
+		Use: "show ID", Short: "Show one live grant", Args: cobra.ExactArgs(1), Example: "  mcp-authd grant show grt_... --json",
+	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
+		func(c *cobra.Command, a *app, args []string) error {
+			g, err := a.grant(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			views, err := a.viewGrants(c.Context(), []storage.Grant{g})
+			if err != nil {
+				return err
+			}
+			v := views[0]
+			if asJSON {
+				return printJSON(s.out, v)
+			}
+			printFields(s.out, "id", v.ID, "user", v.UserName+" ("+v.User+")", "client", v.ClientName, "client id", v.Client,
+				"resource", v.Resource, "scope", v.Scope, "rests on", v.Connector, "since", moment(v.CreatedAt), "until", moment(v.ExpiresAt))
+			return nil
+		})
+}
+
+func newGrantRevoke(s std) *cobra.Command {
+	var which selection
+	var sure confirmation
+	var asJSON bool
+	c := storeCommand(s, &cobra.Command{
+		Use: "revoke ID | --user NAME | --client NAME | --resource URL", Short: "End a grant, or those of a user, a client, an MCP server", Args: cobra.MaximumNArgs(1),
+		Long:    "Ends one grant by its id, or every grant that the flags name together. The latter says how many, and asks on a terminal.",
+		Example: "  mcp-authd grant revoke grt_...\n  mcp-authd grant revoke --user alice --client Claude",
+	}, func(c *cobra.Command) {
+		which.add(c)
+		sure.add(c)
+		c.Flags().BoolVar(&asJSON, "json", false, "print what was ended as JSON")
+	}, func(c *cobra.Command, a *app, args []string) error {
+		grants, err := a.toRevoke(c.Context(), args, which)
+		if err != nil {
+			return err
+		}
+		if which != (selection{}) {
+			if err := sure.ask(s, "This ends "+ofPeople(grants)+"."); err != nil {
+				return err
+			}
+		}
+		views, err := a.viewGrants(c.Context(), grants)
+		if err != nil {
+			return err
+		}
+		for i, g := range grants {
+			if err := a.revokeGrant(c.Context(), g); err != nil {
+				return err
+			}
+			if !asJSON {
+				fmt.Fprintf(s.out, "revoked %s (%s, %s, %s)\n", g.ID, printable(views[i].UserName), printable(views[i].ClientName), g.Resource)
+			}
+		}
+		if asJSON {
+			return printJSON(s.out, views)
+		}
+		return nil
+	})
+	c.PreRunE = func(c *cobra.Command, args []string) error {
+		if (len(args) == 1) == (which != selection{}) {
+			return usageError{errors.New("name one grant by its id, or several with --user, --client or --resource"), c.CommandPath()}
+		}
+		return nil
+	}
+	return c
+}
+
+func (a *app) toRevoke(ctx context.Context, args []string, which selection) ([]storage.Grant, error) {
+	if len(args) == 0 {
+		all, err := which.grants(ctx, a)
+		if err == nil && len(all) == 0 {
+			err = errors.New("there is no live grant of that kind; see: mcp-authd grant list")
+		}
+		return all, err
+	}
+	g, err := a.grant(ctx, args[0])
+	return []storage.Grant{g}, err
+}
+
+func (a *app) revokeGrant(ctx context.Context, g storage.Grant) error {
+	if err := a.store.RevokeGrant(ctx, g.ID, time.Now()); err != nil {
+		return err
+	}
+	a.audit.Record(ctx, audit.GrantRevoked, audit.Grant(g), slog.String("client_id", g.ClientID), slog.String("by", "operator"))
+	return nil
+}
+
+// grant finds a grant that is not revoked by its id, or by the beginning that a table has
+// left of it: who mistypes it in a hurry must not read that it is gone.
+func (a *app) grant(ctx context.Context, id string) (storage.Grant, error) {
+	none := fmt.Errorf("there is no live grant %q; see: mcp-authd grant list", id)
+	start, wasCut := strings.CutSuffix(id, cutMark)
+	if start == "" || wasCut && len(start) < 12 {
+		return storage.Grant{}, none
+	}
+	// Ids are random: the first one after all but the last character is it.
+	page, err := a.store.ListGrants(ctx, "", "", start[:len(start)-1], 2)
+	if err != nil {
+		return storage.Grant{}, err
+	}
+	page = slices.DeleteFunc(page, func(g storage.Grant) bool {
+		return g.ID != id && !(wasCut && strings.HasPrefix(g.ID, start))
+	})
+	if len(page) != 1 {
+		return storage.Grant{}, none
+	}
+	return page[0], nil
+}
+
+// grantView is a grant as commands show it.
+type grantView struct {
+	ID         string    `json:"id"`
+	User       string    `json:"user"`
+	UserName   string    `json:"user_name"`
+	Client     string    `json:"client"`
+	ClientName string    `json:"client_name"`
+	Resource   string    `json:"resource"`
+	Scope      string    `json:"scope"`
+	Connector  string    `json:"connector,omitempty"` // on whose session it rests, and with which it ends
+	Upstream   string    `json:"upstream,omitempty"`
+	CreatedAt  time.Time `json:"created_at"`
+	ExpiresAt  time.Time `json:"expires_at"`
+}
+
+func (a *app) viewGrants(ctx context.Context, all []storage.Grant) ([]grantView, error) {
+	views := make([]grantView, 0, len(all))
+	rest, names := foundations{a.store, map[string]string{}}, a.names()
+	for _, g := range all {
+		connector, err := rest.of(ctx, g)
+		if err != nil {
+			return nil, err
+		}
+		views = append(views, grantView{
+			ID: g.ID, User: g.UserID, UserName: names.user(ctx, g.UserID), Client: g.ClientID, ClientName: names.client(ctx, g.ClientID),
+			Resource: g.Resource, Scope: g.Scopes.String(), Connector: connector, Upstream: g.UpstreamID, CreatedAt: g.CreatedAt, ExpiresAt: g.ExpiresAt,
+		})
+	}
+	return views, nil
+}
+
+func printGrants(s std, views []grantView) error {
+	t := newTable(s.out, "ID", "USER", "CLIENT", "RESOURCE", "SCOPE", "RESTS ON", "SINCE")
+	for _, v := range views {
+		t.row(v.ID, v.UserName, v.ClientName, v.Resource, v.Scope, v.Connector, moment(v.CreatedAt))
+	}
+	return t.flush()
+}

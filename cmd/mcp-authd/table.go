@@ -1,0 +1,134 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// table prints aligned columns. On a terminal the lines fit it: the widest columns are
+// cut, and where one was, it ends with cutMark. Elsewhere nothing is cut.
+type table struct {
+	w     io.Writer
+	width int // of the terminal; 0: none
+	rows  [][]string
+}
+
+func newTable(w io.Writer, columns ...string) *table {
+	t := &table{w: w, width: terminalWidth(w)}
+	t.row(columns...)
+	return t
+}
+
+func terminalWidth(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}
+
+// row adds one line. Control characters, which a client may have put into its name,
+// do not reach the terminal.
+func (t *table) row(cells ...string) {
+	line := make([]string, len(cells))
+	for i, c := range cells {
+		line[i] = printable(c)
+	}
+	t.rows = append(t.rows, line)
+}
+
+// printable leaves out what a terminal might take for commands.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+func (t *table) flush() error {
+	widths := t.widths()
+	for _, line := range t.rows {
+		var b strings.Builder
+		for i, cell := range line {
+			cell = cut(cell, widths[i])
+			b.WriteString(cell)
+			if i < len(line)-1 {
+				b.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+columnGap))
+			}
+		}
+		if _, err := fmt.Fprintln(t.w, strings.TrimRight(b.String(), " ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const columnGap = 2
+
+// widths are those of the columns. The first one, an id or a name that commands take, is
+// cut last.
+func (t *table) widths() []int {
+	widths := make([]int, len(t.rows[0]))
+	total := columnGap * (len(widths) - 1)
+	for i := range widths {
+		for _, line := range t.rows {
+			widths[i] = max(widths[i], utf8.RuneCountInString(line[i]))
+		}
+		total += widths[i]
+	}
+	for _, least := range []struct{ first, other int }{{1 << 20, 16}, {20, 16}, {20, 6}} {
+		for t.width > 0 && total > t.width {
+			widest := -1
+			for i, w := range widths {
+				if (i == 0 && w > least.first || i > 0 && w > least.other) && (widest < 0 || w > widths[widest]) {
+					widest = i
+				}
+			}
+			if widest < 0 {
+				break
+			}
+			widths[widest]--
+			total--
+		}
+	}
+	return widths
+}
+
+// cutMark ends what was cut. Commands take an id that ends with it for the beginning of one.
+const cutMark = "…"
+
+func cut(s string, width int) string {
+	if utf8.RuneCountInString(s) <= width {
+		return s
+	}
+	return string([]rune(s)[:width-1]) + cutMark
+}
+
+// moment is a time as people read it; JSON has it to the millisecond.
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return t.Local().Format("2006-01-02 15:04")
+}
+
+// count says how many of something there are.
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// TestTablesFitATerminal: issue 11, 4.6. Elsewhere nothing is cut.
+func TestTablesFitATerminal(t *testing.T) {
+	long := "mcp_" + strings.Repeat("x", 160)
+	for _, width := range []int{0, 80, 120} {
+		var out strings.Builder
+		tab := newTable(&out, "ID", "NAME", "REDIRECTS")
+		tab.width = width
+		tab.row(long, "Ad\x1b[2Ja", strings.Repeat("https://example.com/ ", 4))
+		tab.row("short", "Äöü", "")
+		if err := tab.flush(); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); width > 0 && n > width {
+				t.Errorf("width %d: a line has %d characters: %q", width, n, line)
+			}
+		}
+		if strings.Contains(out.String(), long) != (width == 0) || strings.Contains(out.String(), cutMark) != (width > 0) || strings.Contains(out.String(), "\x1b") {
+			t.Errorf("width %d: got %q", width, out.String())
+		}
+	}
+}
+
+func TestWhatEndsIsCounted(t *testing.T) {
+	grants := []storage.Grant{{UserID: "a", ClientID: "x"}, {UserID: "b", ClientID: "x"}, {UserID: "a", ClientID: "y"}}
+	for _, tt := range []struct{ got, want string }{
+		{ofPeople(grants), "3 grants of 2 people"}, {ofPeople(grants[:1]), "1 grant of 1 person"}, {toApplications(grants), "3 grants to 2 applications"},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("got %q, want %q", tt.got, tt.want)
+		}
+	}
+}
+
+func TestMomentsAreReadable(t *testing.T) {
+	at := time.Date(2026, 11, 21, 12, 30, 59, 123, time.Local)
+	if got := moment(at); got != "2026-11-21 12:30" {
+		t.Errorf("got %q", got)
+	}
+	if got := moment(time.Time{}); got != "never" {
+		t.Errorf("got %q", got)
+	}
+}
