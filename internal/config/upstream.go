@@ -116,9 +116,7 @@ func (r *Resource) validateUpstream(add func(string, string, ...any), key string
 	if u.URL != "" && len(u.Command) > 0 {
 		add(key, "set url or command, not both")
 	}
-	if target, err := url.Parse(u.URL); u.URL != "" && (err != nil || target.Host == "" || target.User != nil || target.Scheme != "http" && target.Scheme != "https") {
-		add(key+".url", "%q is not a URL such as http://127.0.0.1:3000/mcp", u.URL)
-	}
+	u.validateURL(add, key+".url")
 	if !slices.Contains([]string{"", "per_principal", "shared"}, u.Process) {
 		add(key+".process", "%q is not one of per_principal, shared", u.Process)
 	}
@@ -149,6 +147,18 @@ func (r *Resource) validateUpstream(add func(string, string, ...any), key string
 		if n.value < 0 {
 			add(key+"."+n.name, "%d is negative", n.value)
 		}
+	}
+}
+
+// validateURL repeats no URL that may have a password in it (SP-28).
+func (u *Upstream) validateURL(add func(string, string, ...any), key string) {
+	target, err := url.Parse(u.URL)
+	switch {
+	case u.URL == "":
+	case strings.Contains(u.URL, "@") && (err != nil || target.User != nil || target.Host == ""):
+		add(key, "has a name or password in it: send them in headers, Authorization: Basic ...")
+	case err != nil || target.Host == "" || target.Scheme != "http" && target.Scheme != "https":
+		add(key, "%q is not a URL such as http://127.0.0.1:3000/mcp", u.URL)
 	}
 }
 

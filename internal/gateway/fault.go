@@ -98,7 +98,7 @@ func (f Fault) Write(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
+	Sandbox(h)
 	if f.Retry > 0 {
 		h.Set("Retry-After", strconv.Itoa(f.Retry))
 	}

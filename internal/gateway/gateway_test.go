@@ -96,12 +96,14 @@ func TestRequestHeaders(t *testing.T) {
 		"Authorization": "Bearer secret", "Cookie": "__Host-mcp-authd-session=s; lb=1; other=2", "Dpop": "proof", "Origin": "https://app.example.com",
 		"X-Mcp-Subject": "root", "x_mcp_subject": "root", "X-MCP_CLIENT": "root", "x-mcp-scope": "root", "X_Mcp_Identity": "root",
 		"Connection": "X-MCP-Subject, X-MCP-Identity, X-Custom, close", "X-Custom": "hop", "X-Api-Key": "theirs", "X-Forwarded-Host": "evil", "X-Forwarded-For": "1.2.3.4", "Forwarded": "for=1.2.3.4",
+		"X.MCP.Subject": "root", "X!Mcp!Client": "root", "Proxy": "root", "Remote-User": "root", "X-Remote-User": "root", "X-Auth-Request-User": "root",
+		"X-Forwarded-User": "root", "True-Client-IP": "root", "X-Authenticated-User": "root", "X.Forwarded.For": "root", "X.Api.Key": "root", "X-Client": "app",
 		"Upgrade": "websocket", "Proxy-Authorization": "Basic x", "Te": "trailers, gzip", "Keep-Alive": "5", "X-Real-Ip": "1.2.3.4",
 		"Mcp-Session-Id": "s1", "Last-Event-Id": "e_1", "Mcp-Protocol-Version": "2025-11-25", "Traceparent": "00-1-2-03",
 	})
 	for name, want := range map[string]string{
 		"Authorization": "", "Proxy-Authorization": "", "Dpop": "", "Origin": "", "Upgrade": "", "X-Custom": "", "Keep-Alive": "", "X-Real-Ip": "", "Forwarded": "",
-		"Cookie": "lb=1", "X-Api-Key": "ours", "X-Forwarded-Host": "mcp.example.com", "X-Forwarded-Proto": "https", "X-Forwarded-For": "127.0.0.1",
+		"X-Client": "app", "Cookie": "lb=1", "X-Api-Key": "ours", "X-Forwarded-Host": "mcp.example.com", "X-Forwarded-Proto": "https", "X-Forwarded-For": "127.0.0.1",
 		"X-Mcp-Subject": "usr_alice", "X-Mcp-Client": "https://app.example.com/client.json", "X-Mcp-Scope": "mcp admin",
 		"Mcp-Session-Id": "s1", "Last-Event-Id": "e_1", "Mcp-Protocol-Version": "2025-11-25", "Traceparent": "00-1-2-03",
 	} {
@@ -111,7 +113,7 @@ func TestRequestHeaders(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a client speaks in the gateway's name in no spelling", func(t *testing.T) {
+	t.Run("Security L7: a client speaks in the gateway's name in no spelling", func(t *testing.T) {
 		for name, v := range got.Header {
 			if strings.Contains(strings.Join(v, ""), "root") {
 				t.Errorf("%s: %s", name, v)
@@ -170,9 +172,17 @@ func TestIdentity(t *testing.T) {
 	if again, _ := s.sign(t.Context(), alice); strings.HasPrefix(again, "3.") {
 		t.Error("a token from the future is used after the clock was set back")
 	}
-	for _, bad := range []Identity{{Subject: "Authorization"}, {Subject: "a b"}, {Subject: "X-Same", Client: "x_same"}, {Token: "Mcp-Session-Id"}, {Scope: "x_y"}} {
-		if i := bad.withDefaults(); i.check() == nil {
-			t.Errorf("%+v is taken", bad)
+	for _, bad := range []struct {
+		Identity
+		want string
+	}{
+		{Identity{Subject: "Authorization"}, `"Authorization" cannot be the name`}, {Identity{Subject: "a b"}, `"a b" cannot be the name`},
+		{Identity{Subject: "X-Same", Client: "x-same"}, `"X-Same" is used twice`}, {Identity{Token: "Mcp-Session-Id"}, `"Mcp-Session-Id" cannot be the name`},
+		{Identity{Scope: "x_y"}, `"X_y" cannot be the name`},
+	} {
+		_, err := New(Config{URL: "http://127.0.0.1/", Resource: publicURL, Identity: bad.Identity})
+		if err == nil || !strings.Contains(err.Error(), bad.want) {
+			t.Errorf("got %v, want %s", err, bad.want)
 		}
 	}
 	for _, name := range []string{"jörg", "a\nb", "x ", "a\x00"} {
@@ -584,5 +594,62 @@ func TestAccept(t *testing.T) {
 	}
 	if post(t, g.URL, ping, map[string]string{"Accept": "text/plain"}); got != "text/plain" {
 		t.Errorf("text/plain becomes %q", got)
+	}
+}
+
+// TestRenamedHeaders: RS-49. A client speaks under neither the operator's names nor those
+// that he has replaced.
+func TestRenamedHeaders(t *testing.T) {
+	var got http.Header
+	g := front(t, Config{Identity: Identity{Subject: "X-Caller", Client: "none", Signer: &notary{}, Token: "X-Proof"}}, func(_ http.ResponseWriter, r *http.Request) { got = r.Header })
+	forged := map[string]string{}
+	for _, name := range []string{"X-Mcp-Subject", "X-Mcp-Client", "X-Mcp-Scope", "X-Mcp-Identity", "X-Caller", "x-caller", "X.Caller", "X_Caller", "X-Proof"} {
+		forged[name] = "root"
+	}
+	post(t, g.URL, ping, forged)
+	if got.Get("X-Caller") != alice.Subject || got.Get("X-Mcp-Scope") != "mcp admin" || got.Get("X-Proof") == "" {
+		t.Errorf("the MCP server is told %v", got)
+	}
+	for name, v := range got {
+		if strings.Contains(strings.Join(v, ""), "root") || name == "X-Mcp-Subject" || name == "X-Mcp-Client" || name == "X-Mcp-Identity" {
+			t.Errorf("%s: %s", name, v)
+		}
+	}
+}
+
+// TestSandbox: what an MCP server says about its own origin is not said of ours,
+// and what it answers is no page of it. Security L12.
+func TestSandbox(t *testing.T) {
+	g := front(t, Config{}, func(w http.ResponseWriter, _ *http.Request) {
+		for _, name := range responseOnly {
+			w.Header().Set(name, "theirs")
+		}
+		w.Header().Set("Content-Security-Policy", "script-src *")
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+		w.Header().Set("X-Theirs", "kept")
+		w.Header().Set("Content-Type", "text/html")
+	})
+	resp, _ := post(t, g.URL, ping, nil)
+	if len(responseOnly) < 14 || resp.Header.Get("X-Theirs") != "kept" {
+		t.Fatalf("%d headers, got %v", len(responseOnly), resp.Header)
+	}
+	for _, name := range append(responseOnly, "Access-Control-Allow-Origin") {
+		if v, ok := resp.Header[name]; ok {
+			t.Errorf("%s: %s", name, v)
+		}
+	}
+	if v := resp.Header.Values("Content-Security-Policy"); len(v) != 1 || !strings.HasPrefix(v[0], "sandbox;") || resp.Header.Get("X-Content-Type-Options") != "nosniff" {
+		t.Errorf("it could be a page: %v", resp.Header)
+	}
+}
+
+// TestBadURL: an upstream that is none is refused, and its password not repeated. SP-28,
+// Security L15.
+func TestBadURL(t *testing.T) {
+	for _, u := range []string{"", "mcp", "ftp://a/", "http://user:hunter2@127.0.0.1/", "http://127.0.0.1/#f", "http:///mcp", "http://user:hun%zzter2@a/"} {
+		_, err := New(Config{URL: u, Resource: publicURL})
+		if err == nil || !strings.Contains(err.Error(), "the upstream URL is not") || strings.Contains(err.Error(), "ter2") {
+			t.Errorf("%q: %v", u, err)
+		}
 	}
 }

@@ -9,30 +9,40 @@ import (
 // requestOnly are headers of the client that end at the gateway: credentials, proofs of
 // their possession, what the guard has judged in the MCP server's place, and what would
 // only delay the request. Those between two hops (RFC 9110 §7.6.1) and X-Forwarded-* are
-// removed by ReverseProxy. The last ones make some frameworks serve another path than the
-// configured one.
+// removed by ReverseProxy.
 var requestOnly = []string{
-	"Authorization", "Dpop", "Cookie", "Origin", "Access-Control-Request-Method", "Access-Control-Request-Headers",
-	"Expect", "X-Real-Ip", "X-Original-Url", "X-Original-Uri", "X-Rewrite-Url", "X-Script-Name",
+	"Authorization", "Dpop", "Cookie", "Origin", "Access-Control-Request-Method", "Access-Control-Request-Headers", "Expect",
+}
+
+// claimed are the names under which proxies tell a server what it believes without asking:
+// who calls, from where, and for which path. Proxy becomes HTTP_PROXY in CGI
+// (CVE-2016-5385). They are written as plain has them, "*" ends a prefix.
+var claimed = []string{
+	"proxy", "remote-user", "remote-groups", "remote-name", "remote-email", "remote-addr", "auth-user", "auth-type", "ssl-client-*", "x-ssl-client-*",
+	"x-remote-*", "x-user", "x-username", "x-user-id", "x-user-email", "x-auth-request-*", "x-auth-user*", "x-auth-email", "x-authenticated-*", "x-webauth-*",
+	"x-forwarded-*", "forwarded", "x-client-cert", "x-client-dn", "x-goog-authenticated-*", "x-goog-iap-jwt-assertion", "x-ms-client-principal*",
+	"x-amzn-oidc-*", "cf-access-*", "tailscale-*", "x-pomerium-*", "x-authentik-*", "x-vouch-*", "oidc-*", "x-envoy-*",
+	"true-client-ip", "client-ip", "x-client-ip", "x-cluster-client-ip", "x-real-ip", "x-originating-ip", "x-remote-ip", "cf-connecting-ip", "fastly-client-ip",
+	"x-original-*", "x-rewrite-url", "x-script-name", "x-http-method*", "x-method-override",
 }
 
 // responseOnly are headers of the MCP server that speak for its own origin and not for
 // ours.
 var responseOnly = []string{
 	"Www-Authenticate", "Proxy-Authenticate", "Set-Cookie", "Alt-Svc", "Clear-Site-Data", "Strict-Transport-Security",
-	"Public-Key-Pins", "Service-Worker-Allowed", "Refresh", "Location", "Content-Location", "Nel", "Report-To", "Reporting-Endpoints",
+	"Public-Key-Pins", "Service-Worker-Allowed", "Refresh", "Location", "Content-Location", "Nel", "Report-To", "Reporting-Endpoints", "Link",
+	"Content-Security-Policy-Report-Only",
 }
 
 // clean removes from the request what is the client's own, and everything that would be
-// taken for the gateway's word. CGI and its many children see hyphens and underscores
-// alike, so a name with an underscore may be any other's.
+// taken for the gateway's word.
 func (u *Upstream) clean(h http.Header) {
 	cookies := h["Cookie"]
 	for _, name := range requestOnly {
 		delete(h, name)
 	}
 	for name := range h {
-		if u.c.Identity.speaks(name) || strings.HasPrefix(name, "X-Forwarded-") {
+		if u.c.Identity.speaks(name) {
 			delete(h, name)
 		}
 	}
@@ -83,10 +93,37 @@ func (u *Upstream) cleanResponse(h http.Header) {
 			h.Add("Set-Cookie", c)
 		}
 	}
+	Sandbox(h)
+}
+
+// Sandbox keeps what an MCP server answers from becoming a page of our origin, on which
+// people sign in, should a browser ever show it.
+func Sandbox(h http.Header) {
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; frame-ancestors 'none'")
 }
 
 // plain brings the spellings of a header name that servers take for one another together:
-// CGI and its many children see hyphens and underscores alike.
+// CGI and its many children make an underscore of every character that is no letter or
+// digit.
 func plain(name string) string {
-	return strings.ReplaceAll(strings.ToLower(name), "_", "-")
+	return strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', '0' <= r && r <= '9':
+			return r
+		case 'A' <= r && r <= 'Z':
+			return r - 'A' + 'a'
+		}
+		return '-'
+	}, name)
+}
+
+// isClaimed reports whether a plain name is one of those.
+func isClaimed(name string) bool {
+	return slices.ContainsFunc(claimed, func(c string) bool {
+		if prefix, ok := strings.CutSuffix(c, "*"); ok {
+			return strings.HasPrefix(name, prefix)
+		}
+		return name == c
+	})
 }

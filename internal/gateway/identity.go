@@ -40,7 +40,7 @@ type Identity struct {
 	Audience string // aud; default: the URL of the upstream, or the public one without
 	Now      func() time.Time
 
-	own map[string]bool // names that clients may not use, as http.Header has them
+	own map[string]bool // names that clients may not use, as plain has them
 }
 
 // Signer signs claims as a JWT of type typ. keys.Manager is one.
@@ -65,7 +65,7 @@ func (i Identity) withDefaults() Identity {
 	}
 	i.own = map[string]bool{}
 	for _, n := range append(i.names(), HeaderSubject, HeaderClient, HeaderScope, HeaderToken) {
-		i.own[http.CanonicalHeaderKey(n)] = true
+		i.own[plain(n)] = true
 	}
 	return i
 }
@@ -109,10 +109,12 @@ func token(s string) bool {
 }
 
 // speaks reports whether a header of a client would be taken for the gateway's word: the
-// names in use, the default ones also when they are not, and what may be read as one of
-// them, of the configured headers or of X-Forwarded-*.
+// names in use, the default ones also when they are not, those that servers believe of a
+// proxy, and every name that is written with more than letters, digits and hyphens, which
+// may be read as any of them or of the configured headers.
 func (i *Identity) speaks(name string) bool {
-	return i.own[name] || strings.Contains(name, "_")
+	p := plain(name)
+	return i.own[p] || isClaimed(p) || !token(name)
 }
 
 // fits reports whether a caller can be named in headers at all. An MCP server that finds

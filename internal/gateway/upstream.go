@@ -89,7 +89,8 @@ type Upstream struct {
 func New(c Config) (*Upstream, error) {
 	target, err := url.Parse(c.URL)
 	if err != nil || target.Host == "" || target.User != nil || target.Fragment != "" || (target.Scheme != "http" && target.Scheme != "https") {
-		return nil, fmt.Errorf("gateway: %q is not the http or https URL of an MCP server", c.URL)
+		// SP-28: the URL is not repeated, since a password may be in it.
+		return nil, errors.New("gateway: the upstream URL is not an http or https URL without name, password and fragment")
 	}
 	public, err := url.Parse(c.Resource)
 	if err != nil || public.Host == "" {

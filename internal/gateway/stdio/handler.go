@@ -35,6 +35,7 @@ var revisions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
 
 // ServeHTTP implements http.Handler: Streamable HTTP of every revision.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	gateway.Sandbox(w.Header())
 	p, ok := mcpresource.FromContext(r.Context())
 	if !ok && !s.c.Shared {
 		refuse(w, nil, http.StatusForbidden, codeRefused, "This server serves nobody unknown.")

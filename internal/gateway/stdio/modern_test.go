@@ -45,6 +45,9 @@ func TestModern(t *testing.T) {
 		if a.header.Get("Content-Type") != "application/json" || a.header.Get("Mcp-Session-Id") != "" {
 			t.Errorf("RS-160: got %v %s", a.header, a.body)
 		}
+		if a.header.Get("X-Content-Type-Options") != "nosniff" || !strings.HasPrefix(a.header.Get("Content-Security-Policy"), "sandbox;") {
+			t.Errorf("Security L12: it could be a page: %v", a.header)
+		}
 		if meta := fmt.Sprint(a.result(t)["params"]); !strings.Contains(meta, "io.modelcontextprotocol/protocolVersion:2026-07-28") {
 			t.Errorf("the program is not told the version: %s", meta)
 		}
