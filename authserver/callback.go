@@ -165,9 +165,7 @@ func (s *Server) land(ctx context.Context, l landing, state tripState, arrival s
 	case state.Query == "" || state.Approved == nil: // consent, if it is needed, comes now
 		l.to = s.destination(loginState{Query: state.Query, Connect: state.Connect})
 	default:
-		if !arrival.AuthTime.IsZero() {
-			fresh.AuthTime = arrival.AuthTime
-		}
+		fresh.AuthTime = arrival.AuthTime
 		l.decision = s.resume(ctx, state, arrival, fresh)
 	}
 	return l

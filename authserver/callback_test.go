@@ -202,7 +202,7 @@ func TestReturnFails(t *testing.T) {
 			if !strings.Contains(pg.body, "What happened, in words.") || !strings.HasPrefix(pg.header.Get("Refresh"), "8; url="+testRedirect+"?error="+want) || !strings.Contains(pg.body, "Try again") {
 				t.Errorf("got %d %v", pg.status, pg.header)
 			}
-			if asks := strings.Contains(pg.body, "prompt=login"); asks != (code == oauth.AccessDenied) { // else the same account comes back
+			if asks := strings.Contains(pg.body, "select_account"); asks != (code == oauth.AccessDenied) { // else the same account comes back
 				t.Errorf("trying again asks for another account: %v, for %s", asks, code)
 			}
 		})

@@ -41,6 +41,7 @@ type providers struct {
 	claims     map[string]session.Arrival // by ticket and user
 	other      string                     // another account than this one came back
 	disclaimed []string
+	silent     bool // the provider does not say when the person proved who they are
 	untieErr   error
 }
 
@@ -129,6 +130,10 @@ func (f *providers) Disclaim(_ context.Context, ticket, userID string) error {
 
 func (f *providers) arrive(ctx context.Context, out session.Arrival, se storage.Session, asked bool) (session.Arrival, error) {
 	now, connector := f.rig.now(), out.Trip.Provider
+	out.AuthTime, se.AuthTime = now, now
+	if f.silent {
+		out.AuthTime, se.AuthTime = time.Time{}, time.Time{}
+	}
 	a := storage.Arrival{
 		Asked:    asked,
 		Identity: storage.Identity{Connector: connector, Subject: f.person, UserID: out.Trip.UserID, Label: f.person + "@example.com", CreatedAt: now, LastUsedAt: now},
@@ -146,7 +151,7 @@ func (f *providers) arrive(ctx context.Context, out session.Arrival, se storage.
 		f.claims[out.Claim.Ticket+out.Trip.UserID] = out
 		return out, nil
 	}
-	out.Upstream, out.AuthTime = a.Upstream.ID, now
+	out.Upstream = a.Upstream.ID
 	return out, err
 }
 

@@ -82,6 +82,7 @@ func (s *Server) consentToLeave(ctx context.Context, state departState, verdict,
 	return s.depart(ctx, d, state, network, session.Trip{
 		LoginHint: p.Get("login_hint"),
 		Fresh:     p.Has("max_age") || slices.Contains(d.auth.prompt, "login"),
+		Choose:    slices.Contains(d.auth.prompt, "select_account"),
 	})
 }
 

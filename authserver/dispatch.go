@@ -53,7 +53,7 @@ func signInStep(a authorization) step {
 
 func mustLogin(a authorization, v *storage.Visit, now time.Time) bool {
 	return v == nil || slices.Contains(a.prompt, "login") ||
-		a.maxAge >= 0 && now.Sub(v.Session.AuthTime) > a.maxAge
+		a.maxAge >= 0 && (v.Session.AuthTime.IsZero() || now.Sub(v.Session.AuthTime) > a.maxAge)
 }
 
 func mustConsent(a authorization, v *storage.Visit) bool {
@@ -83,11 +83,9 @@ func resumed(a authorization) string {
 	v := a.values()
 	v.Del("max_age")
 	v.Del(paramProvider)
-	if slices.Contains(a.prompt, "login") {
-		v.Del("prompt")
-		if slices.Contains(a.prompt, "consent") {
-			v.Set("prompt", "consent")
-		}
+	left := slices.DeleteFunc(slices.Clone(a.prompt), func(p string) bool { return p == "login" || p == "select_account" })
+	if v.Del("prompt"); len(left) > 0 {
+		v.Set("prompt", strings.Join(left, " "))
 	}
 	return v.Encode()
 }

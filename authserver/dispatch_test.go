@@ -1,6 +1,7 @@
 package authserver
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -26,6 +27,8 @@ func TestNext(t *testing.T) {
 	}
 	stale := request("mcp")
 	stale.maxAge = time.Minute
+	decades := request("mcp")
+	decades.maxAge = math.MaxInt64
 	for _, tt := range []struct {
 		name string
 		a    authorization
@@ -41,6 +44,8 @@ func TestNext(t *testing.T) {
 		{"OIDC 3.1.2.1 prompt=consent", request("mcp", "consent"), visit(oauth.Scopes{"mcp"}, 0), stepConsent, ""},
 		{"OIDC 3.1.2.1 prompt=select_account shows who is signed in", request("mcp", "select_account"), visit(oauth.Scopes{"mcp"}, 0), stepConsent, ""},
 		{"OIDC 3.1.2.1 max_age passed", stale, visit(oauth.Scopes{"mcp"}, time.Hour), stepLogin, ""},
+		{"PM5 OIDC 3.1.2.1 max_age of a session that nobody can tell the age of", decades, &storage.Visit{Consented: oauth.Scopes{"mcp"}}, stepLogin, ""},
+		{"PM5 ... which counts without max_age", request("mcp"), &storage.Visit{Consented: oauth.Scopes{"mcp"}}, stepIssue, ""},
 		{"OIDC 3.1.2.1 max_age kept", stale, visit(oauth.Scopes{"mcp"}, time.Second), stepIssue, ""},
 		{"OIDC 3.1.2.6 prompt=none, nobody", request("mcp", "none"), nil, stepRefuse, oauth.LoginRequired},
 		{"OIDC 3.1.2.6 prompt=none, not consented", request("mcp", "none"), visit(nil, 0), stepRefuse, oauth.ConsentRequired},
@@ -68,6 +73,7 @@ func TestResumed(t *testing.T) {
 		for query, want := range map[string]string{
 			"client_id=a&provider=google":             "client_id=a",
 			"client_id=a&max_age=0&prompt=login":      "client_id=a",
+			"client_id=a&prompt=select_account":       "client_id=a",
 			"client_id=a&prompt=login+consent":        "client_id=a&prompt=consent",
 			"client_id=a&prompt=consent&provider=%2A": "client_id=a&prompt=consent",
 		} {

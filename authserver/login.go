@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -164,9 +165,12 @@ func (s *Server) asSomebodyElse(query string) string {
 	if s.cfg.Delegation == nil {
 		return query
 	}
-	v := requested(query).values()
+	a := requested(query)
+	v := a.values()
 	v.Set(paramProvider, anyProvider)
-	v.Set("prompt", "login")
+	if !slices.Contains(a.prompt, "select_account") {
+		v.Set("prompt", strings.Join(append(a.prompt, "select_account"), " "))
+	}
 	return v.Encode()
 }
 

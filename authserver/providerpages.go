@@ -3,6 +3,7 @@ package authserver
 import (
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -55,7 +56,7 @@ func (s *Server) writeFailure(w http.ResponseWriter, r *http.Request, d decision
 	noteError(r, e)
 	told := e
 	if d.identified {
-		told = forClient(e)
+		told = forClient(e, requested(d.away.state.Query).values())
 		s.cfg.Audit.Record(r.Context(), audit.AuthorizeRefused, slog.String("client_id", d.auth.client.ID), slog.String("connector", d.away.provider.ID),
 			slog.String("error", string(e.Code)), slog.String("reason", e.Description))
 		if d.away.declined && e.Code == oauth.AccessDenied || !isDocument(r) {
@@ -67,13 +68,16 @@ func (s *Server) writeFailure(w http.ResponseWriter, r *http.Request, d decision
 }
 
 // forClient is an error of a provider as a client understands it (RFC 6749 §4.1.2.1): the
-// client's own request was in order.
-func forClient(e *oauth.Error) *oauth.Error {
-	if slices.Contains([]oauth.Code{oauth.AccessDenied, oauth.ServerError, oauth.TemporarilyUnavailable}, e.Code) {
-		return e
-	}
+// client's own request was in order. Who cannot prove a new sign-in fails max_age, or else
+// prompt=login (OpenID Connect Core §3.1.2.1).
+func forClient(e *oauth.Error, request url.Values) *oauth.Error {
 	told := *e
-	told.Code = oauth.ServerError
+	switch {
+	case e.Code == oauth.UnmetAuthentication && !request.Has("max_age"):
+		told.Code = oauth.LoginRequired
+	case !slices.Contains([]oauth.Code{oauth.AccessDenied, oauth.ServerError, oauth.TemporarilyUnavailable, oauth.UnmetAuthentication}, e.Code):
+		told.Code = oauth.ServerError
+	}
 	return &told
 }
 
@@ -83,7 +87,8 @@ func (s *Server) showFailed(w http.ResponseWriter, r *http.Request, d decision, 
 		Came: d.away.came, Expected: d.away.expected,
 	}
 	switch state := d.away.state; {
-	case state.Query != "" && e.Code == oauth.AccessDenied: // the same account would be refused again
+	case state.Query != "" && slices.Contains([]oauth.Code{oauth.AccessDenied, oauth.UnmetAuthentication, oauth.LoginRequired}, e.Code):
+		// the same account, or the same provider, would be refused again
 		v.RetryURL = s.paths.authorize + "?" + s.asSomebodyElse(state.Query)
 	case state.Query != "":
 		v.RetryURL = s.authorizeAt(state.Query, d.away.provider.ID)

@@ -49,6 +49,10 @@ const (
 	ConsentRequired     Code = "consent_required"
 	InteractionRequired Code = "interaction_required"
 
+	// OpenID Connect Core Error Code unmet_authentication_requirements 1.0, for max_age that
+	// nobody can prove (RFC 9470 §5).
+	UnmetAuthentication Code = "unmet_authentication_requirements"
+
 	// Not registered: what an overloaded or rate-limited endpoint answers with 429.
 	SlowDown Code = "slow_down"
 )
@@ -77,6 +81,7 @@ var status = map[Code]int{
 	InvalidTarget:            http.StatusBadRequest,
 	LoginRequired:            http.StatusBadRequest,
 	ConsentRequired:          http.StatusBadRequest,
+	UnmetAuthentication:      http.StatusBadRequest,
 	SlowDown:                 http.StatusTooManyRequests,
 }
 

@@ -35,6 +35,7 @@ type Trip struct {
 	UserID    string       // who is signed in; "" for ErrandSignIn
 	LoginHint string       // what the client knows about the person; may be empty
 	Fresh     bool         // the person has to prove anew who they are
+	Choose    bool         // the person wants to choose the account
 	Scopes    oauth.Scopes // for ErrandExtend: the upstream scopes that are missing
 	ClientID  string       // the client that asks, for the log; may be empty
 	// Payload comes back with the arrival. It is stored sealed.
@@ -65,8 +66,8 @@ type Arrival struct {
 	User storage.User
 	// Upstream is the id of the upstream session, the one at the provider.
 	Upstream string
-	// AuthTime is when the person last proved to the provider who they are, as far as it
-	// says; else when they came back. The session that was stored has it too.
+	// AuthTime is when the person last proved to the provider who they are; zero: it does
+	// not say. The session that was stored has it too.
 	AuthTime time.Time
 	// Claim is an account that nobody has here, for ErrandLink and ErrandExtend; nothing
 	// was stored. The person is asked whether it is theirs.

@@ -65,7 +65,7 @@ type User struct {
 type Session struct {
 	Hash      Hash // of the cookie's random value
 	UserID    string
-	AuthTime  time.Time // when the password was last checked
+	AuthTime  time.Time // when the person last proved who they are; zero: a provider did not say
 	CreatedAt time.Time
 	ExpiresAt time.Time
 	// UpstreamID is the session at an upstream provider that this one began with, "" when
@@ -80,8 +80,8 @@ type Grant struct {
 	ClientID  string
 	UserID    string
 	Scopes    oauth.Scopes
-	Resource  string // canonical
-	AuthTime  time.Time
+	Resource  string    // canonical
+	AuthTime  time.Time // of the session that approved; zero: not known
 	CreatedAt time.Time
 	ExpiresAt time.Time // absolute end of the grant, whatever is refreshed
 	RevokedAt time.Time // zero: live

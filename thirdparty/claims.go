@@ -195,7 +195,8 @@ func (u *upstream) part(source string, raw map[string]any) (profile, error) {
 		return profile{}, fmt.Errorf("%w: more than %d bytes of claims", errGarbage, maxClaims)
 	}
 	p := profile{Subject: subject, Label: label(raw), SessionID: text(raw, "sid"), Claims: claims, Parts: map[string]map[string]any{source: claims}}
-	if at, ok := claims["auth_time"].(float64); ok && at > 0 && at < 1<<40 {
+	// OpenID Connect Core §2: of the ID token. In user info it could be anybody's word.
+	if at, ok := claims["auth_time"].(float64); ok && source == "id_token" && at > 0 && at < 1<<40 {
 		p.AuthTime = time.Unix(int64(at), 0)
 	}
 	return p, nil

@@ -122,6 +122,7 @@ const (
 	sayConfig      = "NAME does not accept this server. Please tell its operator: the registration of this server there needs attention."
 	sayNotGranted  = "The sign-in at NAME was not completed. Please try again."
 	sayNotAllowed  = "Your account at NAME may not use this server. If it should, please ask the operator of this server, or sign in with another account."
+	sayUnproved    = "NAME cannot prove that you have just signed in there, as your application demands. Please sign in in another way, or ask the operator of this server."
 	sayDeclined    = "At NAME, access was declined."
 )
 

@@ -53,6 +53,9 @@ func (d *Delegation) Depart(ctx context.Context, t session.Trip) (session.Depart
 	if signedIn := t.UserID != ""; signedIn == (t.Errand == session.ErrandSignIn) {
 		return session.Departure{}, fmt.Errorf("thirdparty: errand %q with user %q", t.Errand, t.UserID)
 	}
+	if t.Fresh && !c.preset.openID { // nothing that could come back would prove it
+		return session.Departure{}, c.say(oauth.UnmetAuthentication, sayUnproved)
+	}
 	replaced, err := d.replaced(ctx, c, t)
 	if err != nil {
 		return session.Departure{}, err
@@ -98,7 +101,7 @@ func (d *Delegation) replaced(ctx context.Context, c *connector, t session.Trip)
 // that is signed in there need not be the one that is meant: when one is to be connected,
 // or when the provider cannot be told which one is expected.
 func (c *connector) choose(t session.Trip, expected []account) bool {
-	return t.Errand != session.ErrandSignIn && (len(expected) == 0 || c.preset.loginHint == "")
+	return t.Choose || t.Errand != session.ErrandSignIn && (len(expected) == 0 || c.preset.loginHint == "")
 }
 
 func (d *Delegation) putDeparture(ctx context.Context, out session.Departure, away trip) error {

@@ -99,7 +99,7 @@ type profile struct {
 	Subject   string    `json:"sub"`                // the provider's own, stable identifier
 	Label     string    `json:"label,omitempty"`    // what people call the account; never compared
 	SessionID string    `json:"sid,omitempty"`      // the provider's name of its session
-	AuthTime  time.Time `json:"auth_time,omitzero"` // when the person last proved who they are, if it says
+	AuthTime  time.Time `json:"auth_time,omitzero"` // when the person last proved who they are; zero: it does not say
 	// Claims are all that is known, and what rules look at.
 	Claims map[string]any `json:"claims,omitempty"`
 	// Parts are the claims by where they came from ("id_token", "userinfo"), so that a

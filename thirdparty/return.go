@@ -102,13 +102,28 @@ func (d *Delegation) vet(c *connector, away trip, p profile) error {
 	if p.Subject == "" {
 		return c.told(fmt.Errorf("%w: no subject", errGarbage))
 	}
-	if away.Fresh && !p.AuthTime.IsZero() && p.AuthTime.Before(away.LeftAt.Add(-leeway)) {
-		return c.say(oauth.AccessDenied, "NAME did not ask you to sign in anew, as your application demands. Please sign out there and try again.")
+	if away.Fresh {
+		if err := d.prove(c, away, p); err != nil {
+			return err
+		}
 	}
 	if err := c.admit(p); err != nil {
 		return c.say(oauth.AccessDenied, sayNotAllowed).Because(err)
 	}
 	return c.recognize(away, p)
+}
+
+// prove holds the provider to a new proof of who the person is, which the request demands.
+// A missing auth_time is no proof: it is REQUIRED when max_age was asked for (OpenID Connect
+// Core §2), and a provider that keeps its session could leave it out.
+func (d *Delegation) prove(c *connector, away trip, p profile) error {
+	switch at := p.proved(d.now()); {
+	case at.IsZero():
+		return c.say(oauth.UnmetAuthentication, sayUnproved)
+	case at.Before(away.LeftAt.Add(-leeway)):
+		return c.say(oauth.UnmetAuthentication, "NAME did not ask you to sign in anew, as your application demands. Please sign out there and try again.")
+	}
+	return nil
 }
 
 // arrive stores who came back.
@@ -125,7 +140,7 @@ func (d *Delegation) arrive(ctx context.Context, c *connector, away trip, held h
 		d.abandon(ctx, c, a.Upstream.ID, held.Tokens)
 		return c.turnedAway(err)
 	}
-	out.User, out.Upstream, out.AuthTime = user, a.Upstream.ID, held.Profile.since(a.Now)
+	out.User, out.Upstream, out.AuthTime = user, a.Upstream.ID, held.Profile.proved(a.Now)
 	event := audit.UpstreamSignedIn
 	if away.Errand != session.ErrandSignIn {
 		event = audit.UpstreamLinked
@@ -153,16 +168,20 @@ func (d *Delegation) arrival(c *connector, away trip, held holding, s storage.Se
 		a.Upstream.DueAt = now
 	}
 	if away.Errand == session.ErrandSignIn {
-		s.AuthTime, s.UpstreamID = p.since(s.AuthTime), u.ID
+		s.AuthTime, s.UpstreamID = p.proved(now), u.ID
 		a.NewUser, a.Session = d.newcomer(c, p, now), &s
 	}
 	return a, nil
 }
 
-// since is when the person last proved who they are: earlier than now if they were signed
-// in at the provider already.
-func (p profile) since(now time.Time) time.Time {
-	if p.AuthTime.IsZero() || p.AuthTime.After(now) {
+// proved is when the person last proved who they are: earlier than now if they were signed
+// in at the provider already, zero if it does not say so in a way that can be true. It is
+// never made up, for it is what resource servers are told (RFC 9470 §6).
+func (p profile) proved(now time.Time) time.Time {
+	switch {
+	case p.AuthTime.After(now.Add(leeway)):
+		return time.Time{}
+	case p.AuthTime.After(now):
 		return now
 	}
 	return p.AuthTime

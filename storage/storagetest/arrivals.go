@@ -108,6 +108,24 @@ func arrivals(t *testing.T, e *env) {
 		se.UserID, se.UpstreamID = u.ID, up.ID
 		same(t, v, storage.Visit{Session: se, User: want})
 	})
+	t.Run("PM5 RFC 9470 6: when nobody said when the person proved who they are, nothing is made up, up to the grant", func(t *testing.T) {
+		a := e.arrival()
+		a.Session.AuthTime = time.Time{}
+		u := e.arrive(t, a)
+		v, err := e.s.Visit(e.ctx, storage.VisitKey{Session: a.Session.Hash, Now: e.now})
+		check(t, err)
+		if !v.Session.AuthTime.IsZero() {
+			t.Errorf("the session: %v", v.Session.AuthTime)
+		}
+		p := e.approval(person{User: u, session: a.Session.Hash})
+		p.Grant.AuthTime = time.Time{}
+		check(t, e.s.Approve(e.ctx, p))
+		g, err := e.s.RedeemCode(e.ctx, e.redemption(p))
+		check(t, err)
+		if !g.AuthTime.IsZero() {
+			t.Errorf("the grant: %v", g.AuthTime)
+		}
+	})
 	t.Run("the same person comes back as the same user, whatever the account there is called now", func(t *testing.T) {
 		a, u := e.arrived(t)
 		b := e.again(a)

@@ -1,0 +1,93 @@
+package thirdparty
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/session"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+func TestAuthTime(t *testing.T) {
+	const silent = -1 << 50 // the provider does not say
+	for _, tt := range []struct {
+		name  string
+		fresh bool
+		ago   time.Duration // when the person proved who they are
+		want  time.Duration // what we then know of it
+		code  oauth.Code
+	}{
+		{"AS-217: the session is as old as the proof at the provider", false, time.Hour, time.Hour, ""},
+		{"PM5 RFC 9470 6: what a provider does not say is not made up", false, silent, silent, ""},
+		{"PM5: nor what it says of the future", false, -time.Hour, silent, ""},
+		{"PM5: clocks may differ", false, -30 * time.Second, 0, ""},
+		{"AS-217: proof anew was demanded, and given", true, 0, 0, ""},
+		{"AS-217: proof anew was demanded, and given by a clock that is ahead", true, -30 * time.Second, 0, ""},
+		{"AS-217 PM5: proof anew was demanded, and the provider gives an old one", true, time.Hour, 0, oauth.UnmetAuthentication},
+		{"PM5 OIDC 2: proof anew was demanded, and the provider does not say", true, silent, 0, oauth.UnmetAuthentication},
+		{"PM5: proof anew was demanded, and it is a year from now", true, -365 * 24 * time.Hour, 0, oauth.UnmetAuthentication},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, nil)
+			now := r.clock.Now().Truncate(time.Second)
+			r.up.Behave(func(b *fakeupstream.Behaviour) {
+				b.EditIDToken = func(_, claims map[string]any) {
+					claims["auth_time"] = now.Add(-tt.ago).Unix()
+					if tt.ago == silent {
+						delete(claims, "auth_time")
+					}
+				}
+			})
+			trip := signIn
+			trip.Fresh = tt.fresh
+			b, s := r.leave(trip), r.minted()
+			a, err := r.Return(t.Context(), session.Return{Provider: "corp", Params: b.back, Binding: b.Binding, Session: s})
+			if code(err) != tt.code {
+				t.Fatalf("got %v, want %q", err, tt.code)
+			}
+			if err != nil {
+				r.nothingMade()
+				return
+			}
+			v, err := r.store.Visit(t.Context(), storage.VisitKey{Session: s.Hash, Now: r.clock.Now()})
+			want := now.Add(-tt.want)
+			if tt.want == silent {
+				want = time.Time{}
+			}
+			if err != nil || v.Session.AuthTime.Sub(want).Abs() > time.Second || a.AuthTime.Sub(want).Abs() > time.Second {
+				t.Errorf("got %v and %v, want %v; %v", v.Session.AuthTime, a.AuthTime, want, err)
+			}
+		})
+	}
+}
+
+// Security M5 of the providers' report.
+func TestNothingProvesFreshness(t *testing.T) {
+	plain := func(c *Config) {
+		up := c.Connectors[0]
+		c.Connectors[0] = Connector{
+			ID: "corp", Type: "oauth2", Name: "Corp", ClientID: up.ClientID, ClientSecret: up.ClientSecret,
+			AuthorizationURL: up.Issuer + "/authorize", TokenURL: up.Issuer + "/token", UserInfoURL: up.Issuer + "/userinfo",
+		}
+	}
+	t.Run("PM5: plain OAuth 2.0 proves no new sign-in, and nobody is sent there for one", func(t *testing.T) {
+		r := newRig(t, plain)
+		trip := signIn
+		trip.Fresh = true
+		if _, err := r.Depart(t.Context(), trip); code(err) != oauth.UnmetAuthentication {
+			t.Errorf("got %v", err)
+		}
+		r.nothingMade()
+	})
+	t.Run("PM5: an auth_time in user info is nobody's proof", func(t *testing.T) {
+		r := newRig(t, plain)
+		r.up.Behave(func(b *fakeupstream.Behaviour) {
+			b.EditUserInfo = func(claims map[string]any) { claims["auth_time"] = r.clock.Now().Unix() }
+		})
+		if a, err := r.come(r.leave(signIn), "corp"); err != nil || !a.AuthTime.IsZero() {
+			t.Errorf("got %v, %v", a.AuthTime, err)
+		}
+	})
+}
