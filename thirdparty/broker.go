@@ -79,6 +79,8 @@ func (d *Delegation) choose(ctx context.Context, c *connector, r session.TokenRe
 			continue
 		case err != nil:
 			return holding{}, err
+		case held.Renewed != nil && held.Tokens.expired(d.now()):
+			return holding{}, c.unavailable(errUnnamed)
 		case held.Tokens.Access == "" || held.Tokens.expired(d.now()) || !held.Tokens.Scopes.Has(want...):
 			continue
 		}
@@ -95,7 +97,7 @@ func (d *Delegation) fresh(ctx context.Context, id string) (holding, error) {
 		if err != nil {
 			return true // asking does not help; it is told below
 		}
-		renewable := held.Tokens.Refresh != "" && held.Tokens.expiring(d.now())
+		renewable := held.latest().Refresh != "" && held.Tokens.expiring(d.now())
 		return !renewable && (c.Detached || d.now().Sub(u.CheckedAt) < c.CheckEvery)
 	})
 	if err != nil {
@@ -107,5 +109,8 @@ func (d *Delegation) fresh(ctx context.Context, id string) (holding, error) {
 	}
 	return held, nil
 }
+
+// errUnnamed: there are new tokens, and nobody has said yet whose they are.
+var errUnnamed = errors.New("whose the renewed tokens are is not known")
 
 var errNoTarget = oauth.NewError(oauth.InvalidTarget, "This resource server may not have tokens of this provider.")

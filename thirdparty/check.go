@@ -77,7 +77,9 @@ func (d *Delegation) stand(ctx context.Context, id string, enough func(*connecto
 		if enough(c, u) {
 			return u, c, nil
 		}
-		if awaited != 0 && awaited != u.Version || !d.health[c.ID].mayAsk(u.ID, d.now()) || time.Since(began) > patience {
+		// Who asked elsewhere has stored something that is not enough, and puts it off.
+		settled := awaited != 0 && awaited != u.Version && u.DueAt.After(d.now())
+		if settled || !d.health[c.ID].mayAsk(u.ID, d.now()) || time.Since(began) > patience {
 			return u, c, d.judge(c, u, errUnreachable)
 		}
 		switch err := d.inquire(ctx, c, u); {

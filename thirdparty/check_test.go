@@ -158,6 +158,7 @@ func TestOutage(t *testing.T) {
 	})
 	t.Run("AS-217: an answer about somebody else is none", func(t *testing.T) {
 		r := newRig(t, nil)
+		r.up.Behave(func(b *fakeupstream.Behaviour) { b.AccessTTL = 12 * time.Hour })
 		a, g := r.signIn("")
 		r.up.Behave(func(b *fakeupstream.Behaviour) {
 			b.EditUserInfo = func(claims map[string]any) { claims["sub"] = fakeupstream.Bob.Subject }
@@ -207,6 +208,14 @@ func TestOutage(t *testing.T) {
 type hostile struct{ provider }
 
 func (hostile) inspect(context.Context, tokens) (*profile, error) {
+	panic("a document that nobody foresaw")
+}
+
+func (hostile) owner(context.Context, tokens) (*profile, error) {
+	panic("a document that nobody foresaw")
+}
+
+func (hostile) refresh(context.Context, tokens) (tokens, *profile, error) {
 	panic("a document that nobody foresaw")
 }
 

@@ -33,6 +33,7 @@
 //	vault.go        what is sealed, and how; reseal.go: under another master key
 //	check.go        does a session stand? asked before tokens of ours are honoured
 //	inquire.go      the question itself: one replica asks, and stores the answer first
+//	renew.go        new tokens, and whose they are
 //	end.go          why sessions end, and what goes with them
 //	run.go          the same question in the background, for sessions that are due
 //	backchannel.go  OpenID Connect Back-Channel Logout 1.0
@@ -82,7 +83,9 @@
 // for all replicas: ClaimUpstream gives it the session for thirty seconds, and the version
 // of the row decides whose answer is stored. The others wait up to ten seconds for that
 // answer. Renewed tokens are stored before anybody uses them, for the refresh token that
-// brought them may be worth nothing by now; Close waits for that. Run asks the same for
+// brought them may be worth nothing by now; Close waits for that. They take the place of
+// the earlier ones when the provider has named the same person for them, and not before:
+// until then they lie beside them, and whichever replica finds them so asks. Run asks the same for
 // sessions that nobody presents. With every answer the rules of the connector are applied
 // anew.
 //

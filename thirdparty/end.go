@@ -16,6 +16,7 @@ const (
 	reasonExpired      = "expired"      // the provider's token expired and cannot be renewed
 	reasonLoggedOut    = "logged-out"   // signed out at the provider, which told us
 	reasonNotAllowed   = "not-allowed"  // the rules of the connector do not hold any more
+	reasonMistaken     = "mistaken"     // the provider renewed with another person's tokens
 	reasonDisconnected = "disconnected" // the person untied the account
 	reasonDisabled     = "disabled"     // the operator disabled the user here
 )
@@ -32,6 +33,7 @@ func (d *Delegation) Farewell(provider, reason string) string {
 		reasonExpired:      "Your sign-in at NAME has expired. Please sign in again.",
 		reasonLoggedOut:    "You have signed out at NAME, and so here. Please sign in again.",
 		reasonNotAllowed:   "Your account at NAME may not use this server any more. If it should, please ask the operator of this server.",
+		reasonMistaken:     "NAME answered with the account of another person. Please sign in again.",
 		reasonDisconnected: "Your account at NAME was disconnected from this server. Please sign in again.",
 		reasonDisabled:     "Your account on this server was disabled. Please ask its operator.",
 	}[reason]
@@ -60,8 +62,13 @@ func (d *Delegation) afterEnd(ctx context.Context, ended []storage.Upstream, rea
 		if !known || reason == reasonRevoked || reason == reasonExpired {
 			continue
 		}
-		if held, err := d.vault.open(u.ID, u.Sealed); err == nil {
-			d.giveBack(ctx, c, held.Tokens)
+		held, err := d.vault.open(u.ID, u.Sealed)
+		if err != nil {
+			continue
+		}
+		d.giveBack(ctx, c, held.Tokens)
+		if held.Renewed != nil {
+			d.giveBack(ctx, c, *held.Renewed)
 		}
 	}
 }

@@ -94,9 +94,12 @@ func (d *Delegation) take(ctx context.Context, u storage.Upstream) error {
 
 // ask asks in the way that the state of the tokens demands.
 func (d *Delegation) ask(ctx context.Context, c *connector, u storage.Upstream, held holding) error {
+	if held.Renewed != nil {
+		return d.resume(ctx, c, u, held)
+	}
 	t, now := held.Tokens, d.now()
 	switch {
-	case t.Refresh != "" && (t.expiring(now) || c.CheckBy == checkByRefresh):
+	case t.Refresh != "" && (t.Access == "" || t.expiring(now) || c.CheckBy == checkByRefresh):
 		return d.renew(ctx, c, u, held)
 	case c.Detached: // it only said who somebody is
 		return d.confirm(ctx, c, u, held, nil)
@@ -119,66 +122,6 @@ func (d *Delegation) ask(ctx context.Context, c *connector, u storage.Upstream, 
 		return d.over(ctx, u, reasonRevoked)
 	}
 	return d.postpone(ctx, c, u, err)
-}
-
-// renew renews the tokens. The new ones are stored before anybody uses them: the old
-// refresh token may be worth nothing by now (AS-219).
-func (d *Delegation) renew(ctx context.Context, c *connector, u storage.Upstream, held holding) error {
-	limited, cancel := context.WithTimeout(ctx, questionTTL)
-	t, p, err := c.refresh(limited, held.Tokens)
-	cancel()
-	switch {
-	case errors.Is(err, errDenied):
-		d.health[c.ID].answered(u.ID)
-		return d.denied(ctx, c, u, held)
-	case err != nil:
-		return d.postpone(ctx, c, u, err)
-	}
-	d.health[c.ID].answered(u.ID)
-	complete := p != nil && heardAll(held.Profile, *p)
-	held.Tokens = t
-	if err := d.confirm(ctx, c, u, held, p); err != nil || complete {
-		if errors.Is(err, storage.ErrRevoked) {
-			d.giveBack(ctx, c, t)
-		}
-		return err
-	}
-	return d.listen(ctx, c, u.ID)
-}
-
-// listen asks with new tokens what the answer to a renewal left open, so that the rules
-// are held against what is true now. No answer is no harm: the session stands.
-func (d *Delegation) listen(ctx context.Context, c *connector, id string) error {
-	u, _, err := d.live(ctx, id)
-	if err != nil {
-		return err
-	}
-	if err := d.take(ctx, u); errors.Is(err, errHeld) { // somebody goes on from here
-		return nil
-	} else if err != nil {
-		return err
-	}
-	held, err := d.open(u)
-	if err != nil {
-		return err
-	}
-	limited, cancel := context.WithTimeout(ctx, questionTTL)
-	p, err := c.inspect(limited, held.Tokens)
-	cancel()
-	if err != nil {
-		p = nil
-	}
-	return d.confirm(ctx, c, u, held, p)
-}
-
-// heardAll reports whether p comes from every source that the earlier profile came from.
-func heardAll(earlier, p profile) bool {
-	for source := range earlier.Parts {
-		if _, ok := p.Parts[source]; !ok {
-			return false
-		}
-	}
-	return true
 }
 
 // confirm stores that the session stands, with what the provider said.
@@ -256,7 +199,7 @@ func (d *Delegation) postpone(ctx context.Context, c *connector, u storage.Upstr
 // denied: the provider renews no more.
 func (d *Delegation) denied(ctx context.Context, c *connector, u storage.Upstream, held holding) error {
 	if c.Detached { // the sign-in stays; what is lost is the token for resource servers
-		held.Tokens = tokens{}
+		held.Tokens, held.Renewed = tokens{}, nil
 		return d.confirm(ctx, c, u, held, nil)
 	}
 	return d.over(ctx, u, reasonRevoked)

@@ -2,7 +2,6 @@ package thirdparty
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -264,7 +263,8 @@ func (u *upstream) inspect(ctx context.Context, t tokens) (*profile, error) {
 	}
 	switch {
 	case u.IntrospectionURL != "":
-		return u.introspect(ctx, e, t)
+		_, err := u.introspect(ctx, e, t)
+		return nil, err
 	case e.userInfo != "":
 		p, err := u.ask(ctx, e, t)
 		if err != nil {
@@ -272,30 +272,61 @@ func (u *upstream) inspect(ctx context.Context, t tokens) (*profile, error) {
 		}
 		return &p, nil
 	case e.introspect != "":
-		return u.introspect(ctx, e, t)
+		_, err := u.introspect(ctx, e, t)
+		return nil, err
 	}
 	return nil, fmt.Errorf("%w: neither user info nor introspection", errUnsupported)
 }
 
-// introspect asks about the access token (RFC 7662).
-func (u *upstream) introspect(ctx context.Context, e *endpoints, t tokens) (*profile, error) {
+func (u *upstream) owner(ctx context.Context, t tokens) (*profile, error) {
+	e, err := u.locate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if e.userInfo == "" {
+		return u.named(ctx, e, t)
+	}
+	p, err := u.ask(ctx, e, t)
+	return &p, err
+}
+
+// named is the owner of a token by introspection, which may leave the name out.
+func (u *upstream) named(ctx context.Context, e *endpoints, t tokens) (*profile, error) {
+	// A subject that is made of more than sub cannot be compared with that alone.
+	if e.introspect == "" || u.preset.noInspection && u.IntrospectionURL == "" || u.preset.subject != nil {
+		return nil, fmt.Errorf("%w: neither user info nor introspection", errUnsupported)
+	}
+	subject, err := u.introspect(ctx, e, t)
+	switch {
+	case err != nil:
+		return nil, err
+	case subject == "":
+		return nil, fmt.Errorf("%w: introspection does not name anybody", errUnsupported)
+	}
+	return &profile{Subject: subject}, nil
+}
+
+// introspect asks about the access token (RFC 7662). It returns sub, which is OPTIONAL.
+func (u *upstream) introspect(ctx context.Context, e *endpoints, t tokens) (subject string, err error) {
 	body, err := u.post(ctx, e, e.introspect, url.Values{"token": {t.Access}, "token_type_hint": {"access_token"}})
 	if err != nil {
 		if errors.Is(err, errDenied) { // it speaks of us, not of the token
 			err = fmt.Errorf("%w: introspection: %s", errMisconfigured, err.Error())
 		}
-		return nil, err
+		return "", err
 	}
-	var answer struct {
-		Active *bool `json:"active"`
+	answer, err := object(body)
+	if err != nil {
+		return "", err
 	}
-	if err := json.Unmarshal(body, &answer); err != nil || answer.Active == nil {
-		return nil, fmt.Errorf("%w: introspection does not say whether the token is active", errGarbage)
+	active, said := answer["active"].(bool)
+	switch {
+	case !said:
+		return "", fmt.Errorf("%w: introspection does not say whether the token is active", errGarbage)
+	case !active:
+		return "", fmt.Errorf("%w: the token is not active", errDenied)
 	}
-	if !*answer.Active {
-		return nil, fmt.Errorf("%w: the token is not active", errDenied)
-	}
-	return nil, nil
+	return text(answer, "sub"), nil
 }
 
 // revoke gives back the refresh token, and with it what came from it, or else the

@@ -244,7 +244,7 @@ func TestRefresh(t *testing.T) {
 		}},
 		{name: "an ID token that is not good: the new tokens are not lost", before: func(u *fakeupstream.Upstream, _ *tokens) {
 			u.Behave(func(b *fakeupstream.Behaviour) { b.Sign = fakeupstream.SignWrongKey })
-		}, check: func(t *testing.T, old, renewed tokens, p *profile) {
+		}, want: errGarbage, check: func(t *testing.T, old, renewed tokens, p *profile) {
 			if renewed.Refresh == "" || renewed.Refresh == old.Refresh || p != nil {
 				t.Error("lost, or believed")
 			}
@@ -252,7 +252,7 @@ func TestRefresh(t *testing.T) {
 		{name: "keys that cannot be read: the new tokens are not lost", before: func(u *fakeupstream.Upstream, _ *tokens) {
 			u.RotateKeys()
 			u.Fail(fakeupstream.Keys, fakeupstream.Down)
-		}, check: func(t *testing.T, old, renewed tokens, p *profile) {
+		}, want: errUnreachable, check: func(t *testing.T, old, renewed tokens, p *profile) {
 			if renewed.Refresh == "" || renewed.Refresh == old.Refresh || p != nil {
 				t.Error("lost, or believed")
 			}
@@ -279,7 +279,7 @@ func TestRefresh(t *testing.T) {
 			}
 			renewed, p, err := c.refresh(t.Context(), have)
 			wantError(t, err, tt.want)
-			if tt.want == nil {
+			if tt.check != nil {
 				tt.check(t, have, renewed, p)
 			}
 		})

@@ -113,13 +113,22 @@ func (p *openID) refresh(ctx context.Context, t tokens) (tokens, *profile, error
 		return renewed, nil, nil
 	}
 	said, _, err := p.identify(ctx, e, raw, renewed.Access)
-	if err != nil {
-		// The old refresh token may be gone: nothing must keep the new ones from being
-		// stored. What cannot be verified says nothing.
-		p.log.WarnContext(ctx, "an ID token at refresh is not good", "connector", p.ID, "error", err)
-		return renewed, nil, nil
+	if err != nil { // OpenID Connect Core §12.2; the old refresh token may be gone
+		return renewed, nil, fmt.Errorf("the ID token of a renewal: %w", err)
 	}
 	return renewed, &said, nil
+}
+
+func (p *openID) owner(ctx context.Context, t tokens) (*profile, error) {
+	e, err := p.locate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if e.userInfo == "" {
+		return p.named(ctx, e, t)
+	}
+	said, err := p.ask(ctx, e, t)
+	return &said, err
 }
 
 // identify verifies an ID token (OpenID Connect Core §3.1.3.7) and returns what it says.

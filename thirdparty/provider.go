@@ -26,14 +26,18 @@ type provider interface {
 	exchange(ctx context.Context, code, verifier, nonce, redirectURI string) (tokens, profile, error)
 	// refresh renews tokens. What it returns replaces t, whose refresh token is still in it
 	// when the provider gave no other. The profile is nil when the answer says nothing about
-	// the person, else it has to be of the same Subject and is laid over the earlier one
-	// with profile.over. errUnsupported: t has no refresh token.
+	// the person, else it is laid over the earlier one with profile.over, if it is of the
+	// same Subject. errUnsupported: t has no refresh token. Tokens beside an error came all
+	// the same, and with them something that is not good.
 	refresh(ctx context.Context, t tokens) (tokens, *profile, error)
 	// inspect asks whether the access token is still good, by introspection or user info.
 	// The profile is as with refresh. errDenied may only mean that the access token has
 	// expired: with a refresh token, refresh has the last word. errUnsupported: the
 	// provider has nobody to ask, or its answer would mean nothing; refresh instead.
 	inspect(ctx context.Context, t tokens) (*profile, error)
+	// owner asks whose an access token is, by user info, else by introspection.
+	// errUnsupported: the provider tells nobody.
+	owner(ctx context.Context, t tokens) (*profile, error)
 	// revoke gives tokens back (RFC 7009), as well as the provider lets us.
 	revoke(ctx context.Context, t tokens) error
 	// verifyLogout checks a logout token (OpenID Connect Back-Channel Logout 1.0 §2.6),

@@ -21,8 +21,19 @@ type vault struct{ ring *secrets.Ring }
 
 // holding is the content of an envelope.
 type holding struct {
-	Tokens  tokens  `json:"tokens"`
+	Tokens tokens `json:"tokens"`
+	// Renewed came after Tokens, and nobody has said yet whose they are. They serve to ask
+	// that, and to renew; nothing else.
+	Renewed *tokens `json:"renewed,omitempty"`
 	Profile profile `json:"profile"`
+}
+
+// latest are the tokens whose refresh token the provider takes next.
+func (h holding) latest() tokens {
+	if h.Renewed != nil {
+		return *h.Renewed
+	}
+	return h.Tokens
 }
 
 // LogValue implements slog.LogValuer.

@@ -29,6 +29,9 @@ type Behaviour struct {
 	NoRefresh, OfflineAccess, StaticRefresh bool
 	// RefreshDenied is the error code for every use of a refresh token.
 	RefreshDenied string
+	// RenewAs answers every use of a refresh token with the tokens of another person, by
+	// their subject.
+	RenewAs string
 	// Grant narrows what is granted to these scopes.
 	Grant []string
 	// NoScope leaves scope out of token answers.

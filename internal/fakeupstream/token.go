@@ -116,7 +116,12 @@ func (u *Upstream) renew(w http.ResponseWriter, r *http.Request) {
 		u.tokenError(w, r, http.StatusBadRequest, "invalid_grant")
 	default:
 		t.spent = !u.behaviour.StaticRefresh
-		u.issue(w, r, t.session, u.granted(t.scopes), "", old, true)
+		s := t.session
+		if other := u.behaviour.RenewAs; other != "" && other != s.subject {
+			s = &session{id: "sid-" + random(9), subject: other, began: u.now()}
+			u.sessions = append(u.sessions, s)
+		}
+		u.issue(w, r, s, u.granted(t.scopes), "", old, true)
 	}
 }
 
