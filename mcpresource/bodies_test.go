@@ -1,7 +1,6 @@
 package mcpresource
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -164,23 +163,19 @@ func TestUnreadBodiesRace(t *testing.T) {
 
 // TestApplicationsArePersons: security L6.
 func TestApplicationsArePersons(t *testing.T) {
-	through := func(c *Config) {
-		inner := c.Validator
-		c.Validator = ValidatorFunc(func(ctx context.Context, cred Credential) (*Principal, error) {
-			who, app, _ := strings.Cut(cred.Token, "@")
-			cred.Token = who
-			p, err := inner.Validate(ctx, cred)
-			if p != nil && app != "" {
-				own := *p
-				own.ClientID, p = app, &own
-			}
-			return p, err
-		})
-	}
 	t.Run("RS-189 the rate", func(t *testing.T) {
 		r := newRig(t, func(c *Config) { through(c); c.Limits.Calls = Rate{1, 3} })
 		for i, want := range []int{200, 200, 200, 429} {
 			if w := r.call(fmt.Sprint("alice@app", i), tool("read")); w.Code != want {
+				t.Errorf("application %d: got %d, want %d", i, w.Code, want)
+			}
+		}
+	})
+	t.Run("RS-189 the sessions", func(t *testing.T) {
+		r := newRig(t, func(c *Config) { through(c); c.MaxSessions = 2 })
+		r.next = opensSessions
+		for i, want := range []int{200, 200, 429} {
+			if w := r.call(fmt.Sprint("alice@app", i), initialize); w.Code != want {
 				t.Errorf("application %d: got %d, want %d", i, w.Code, want)
 			}
 		}

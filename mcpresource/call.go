@@ -26,7 +26,8 @@ type CallEvent struct {
 	Outcome    string          // ok; error when the server answered so; aborted, ended, timeout; or why it was refused, as in Event
 	Status     int             // HTTP; 0 when nothing was answered, or an adapter reports
 	RemoteAddr string
-	Err        error // of a refusal, for the log
+	OpenedBy   string // the client that opened the session, when it is another one of the same person
+	Err        error  // of a refusal, for the log
 }
 
 // LogCalls returns what Config.Calls is by default when there is a Logger: a line of
@@ -50,6 +51,9 @@ func (e CallEvent) attributes() []slog.Attr {
 	}
 	if p := e.Principal; p != nil {
 		out = append(out, slog.String("issuer", p.Issuer), slog.String("user", p.Subject), slog.String("client_id", p.ClientID), slog.String("jti", p.TokenID))
+	}
+	if e.OpenedBy != "" {
+		out = append(out, slog.String("opened_by", e.OpenedBy))
 	}
 	if e.Arguments != nil {
 		out = append(out, slog.String("arguments", string(e.Arguments)))
@@ -96,6 +100,9 @@ func (g *Guard) Report(ctx context.Context, e CallEvent) {
 	if e.Principal == nil {
 		e.Principal, _ = FromContext(ctx)
 	}
+	if e.Principal != nil {
+		e.OpenedBy = e.Principal.openedBy
+	}
 	if e.Time.IsZero() {
 		e.Time = g.c.Now().Add(-e.Duration)
 	}
@@ -132,6 +139,9 @@ func (g *Guard) called(r *http.Request, p *passage, outcome string, status int, 
 // handler gave up in silence because the guard had ended its context.
 func (g *Guard) conclude(ctx context.Context, w *watcher, finished bool) {
 	r, p, cause := w.request, w.passage, context.Cause(ctx)
+	if w.replaced {
+		return // and has been reported
+	}
 	if no := g.interrupted(cause); no != nil && finished && w.status == 0 {
 		no.id = p.envelope.id
 		g.refuse(w.ResponseWriter, r, p, no)
@@ -140,6 +150,9 @@ func (g *Guard) conclude(ctx context.Context, w *watcher, finished bool) {
 	outcome, status := "ok", w.status
 	if finished && status == 0 {
 		status = http.StatusOK // what net/http sends then
+		if w.before(status); w.replaced {
+			return
+		}
 	}
 	switch {
 	case !finished:

@@ -43,7 +43,9 @@ type Config struct {
 	// Limiter takes the place of the rates in Limits, as where replicas share a count.
 	Limiter  Limiter
 	Sessions SessionBinder // default: bounded, in memory
-	// MaxSessions bounds the sessions of one caller that were used in the last half hour.
+	// SessionOwner says whom a session belongs to. Default: the person.
+	SessionOwner SessionOwner
+	// MaxSessions bounds the sessions of one person that were used in the last half hour.
 	// Default: 100; negative: any number.
 	MaxSessions int
 	// MaxAnonymousSessions bounds those that a public initialize has opened, in the same
@@ -98,6 +100,7 @@ type Event struct {
 	Outcome    string // allowed, or the reason: host, origin, unauthenticated, malformed, method, invalid_token, unavailable, ambiguous, too_large, too_slow, crowded, insufficient_scope, forbidden, limited, session, timeout; ended when it had begun and its token was revoked, or its status was out of reach
 	Status     int    // of the refusal; 0 when allowed
 	Principal  *Principal
+	OpenedBy   string      // the client that opened the session, when it is another one of the same person
 	Operations []Operation // methods and names; arguments are left out
 	Method     string      // HTTP
 	RemoteAddr string

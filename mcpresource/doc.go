@@ -54,6 +54,14 @@
 // each caller (MaxSessions), for those without a token together (MaxAnonymousSessions) and
 // in all ([NewMemorySessions]).
 //
+// # Sessions
+//
+// A session belongs to the person for whom the server has opened it, by its answer to
+// initialize; for anybody else there is no such session (404). Each request is judged by
+// its own token, so another application of the same person may go on in it, as clients do
+// that register again for more scope; events then say which one opened it. [OwnerClient]
+// binds sessions to the application too.
+//
 // # The audit
 //
 // Config.Calls gets a [CallEvent] for each call when it has ended: who, by which

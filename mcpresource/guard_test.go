@@ -440,16 +440,16 @@ func TestSessions(t *testing.T) {
 	t.Run("RS-145 what is remembered is bounded", func(t *testing.T) {
 		m := NewMemorySessions(3)
 		for _, id := range []string{"a", "b", "c", "d"} {
-			m.Bind(t.Context(), id, "x")
+			m.Claim(t.Context(), id, Binding{Person: "x"})
 		}
 		if _, ok, _ := m.Owner(t.Context(), "a"); ok {
 			t.Error("the oldest is still there")
 		}
-		if o, ok, _ := m.Owner(t.Context(), "d"); !ok || o != "x" {
+		if o, ok, _ := m.Owner(t.Context(), "d"); !ok || o.Person != "x" {
 			t.Error("the newest is gone")
 		}
-		m.Bind(t.Context(), "d", "y")
-		if o, _, _ := m.Owner(t.Context(), "d"); o != "x" {
+		m.Claim(t.Context(), "d", Binding{Person: "y"})
+		if o, _, _ := m.Owner(t.Context(), "d"); o.Person != "x" {
 			t.Error("a session changed hands")
 		}
 	})

@@ -29,49 +29,77 @@ func (g *Guard) checkSession(ctx context.Context, p *passage) *refusal {
 	switch {
 	case err != nil:
 		return p.unchecked(err)
-	case known && owner != p.principal.Key():
+	case known && !g.owns(owner, p.principal):
 		return p.notFound()
 	}
+	p.belongs(owner)
 	return nil
 }
 
-// claim binds a session that a public method has opened to the first caller with a
-// token. The binder has the last word about who was first.
+// owns reports whether a session is the caller's.
+func (g *Guard) owns(b Binding, p *Principal) bool {
+	return p != nil && b.Person == p.Person() && (g.c.SessionOwner == OwnerPerson || b.Client == p.ClientID)
+}
+
+// Owner identifies whom a session that p has opened belongs to, by Config.SessionOwner: for
+// adapters of transports whose sessions the guard does not see, and of libraries that bind
+// sessions by themselves.
+func (g *Guard) Owner(p *Principal) string {
+	if g.c.SessionOwner == OwnerClient {
+		return p.Key()
+	}
+	return p.Person()
+}
+
+// belongs notes whose session the caller uses, which is theirs.
+func (p *passage) belongs(b Binding) {
+	p.owner = b
+	if p.principal != nil && b.Client != p.principal.ClientID {
+		p.principal.openedBy = b.Client
+	}
+}
+
+func (p *Principal) binding() Binding { return Binding{Person: p.Person(), Client: p.ClientID} }
+
+// claim binds a session of which nobody knows whose it is, as after a restart or when a
+// public method has opened it, to the first caller with a token; keep decides whether that
+// stays. The binder has the last word about who was first.
 func (g *Guard) claim(ctx context.Context, p *passage) *refusal {
-	key := p.principal.Key()
-	if no := g.reserve(ctx, p, key, g.c.Sessions, g.c.MaxSessions); no != nil {
+	if no := g.reserve(ctx, p, p.principal.Person(), g.c.Sessions, g.c.MaxSessions); no != nil {
 		return no
 	}
-	if err := g.c.Sessions.Bind(ctx, p.session, key); err != nil {
-		return p.unchecked(err)
-	}
+	owner, err := g.c.Sessions.Claim(ctx, p.session, p.principal.binding())
 	g.settle(p)
-	owner, known, err := g.c.Sessions.Owner(ctx, p.session)
 	switch {
 	case err != nil:
 		return p.unchecked(err)
-	case !known || owner != key:
+	case !g.owns(owner, p.principal):
 		return p.notFound()
 	}
+	p.belongs(owner)
 	p.claimed = true
-	_ = g.strangers.Release(ctx, p.session) // in memory
 	return nil
 }
 
 // anonymous owns the sessions that nobody with a token has used. No Key is like it.
 const anonymous = "\x00"
 
+var nobody = Binding{Person: anonymous}
+
 // mayOpen stops a caller with too many sessions before the MCP library makes another,
 // and all those together who have no token.
 func (g *Guard) mayOpen(ctx context.Context, p *passage) *refusal {
-	opens := func(op Operation) bool { return op.Method == "initialize" }
 	switch {
-	case !slices.ContainsFunc(p.envelope.ops, opens):
+	case !p.opens():
 		return nil
 	case p.principal == nil:
 		return g.reserve(ctx, p, anonymous, g.strangers, g.c.MaxAnonymousSessions)
 	}
-	return g.reserve(ctx, p, p.principal.Key(), g.c.Sessions, g.c.MaxSessions)
+	return g.reserve(ctx, p, p.principal.Person(), g.c.Sessions, g.c.MaxSessions)
+}
+
+func (p *passage) opens() bool {
+	return slices.ContainsFunc(p.envelope.ops, func(op Operation) bool { return op.Method == "initialize" })
 }
 
 // reserve counts a session that is about to be bound, until settle. It counts before
@@ -92,13 +120,70 @@ func (g *Guard) reserve(ctx context.Context, p *passage, owner string, table Ses
 	return nil
 }
 
-// bind records whose session it is that the server has opened.
-func (g *Guard) bind(ctx context.Context, p *passage, id string) error {
-	defer g.settle(p)
-	if p.principal == nil {
-		return g.strangers.Bind(ctx, id, anonymous)
+// attribute decides whose sessions are by what the server answers: id is the session that
+// it names. A claim counts after a 2xx, and whom a session was opened for goes before
+// everybody who claimed its id earlier, or guessing ids would lock their owners out.
+func (g *Guard) attribute(ctx context.Context, p *passage, status int, id string) *refusal {
+	good := status >= 200 && status < 300
+	if p.claimed {
+		if no := g.keep(ctx, p, good); no != nil {
+			return no
+		}
 	}
-	return g.c.Sessions.Bind(ctx, id, p.principal.Key())
+	if id == "" || id == p.session || !good {
+		return nil
+	}
+	defer g.settle(p)
+	if err := g.bind(ctx, p, id); err != nil {
+		return p.unchecked(err)
+	}
+	return nil
+}
+
+// keep makes a claim that the server has accepted last, and takes back another.
+func (g *Guard) keep(ctx context.Context, p *passage, accepted bool) *refusal {
+	p.claimed = false
+	if !accepted {
+		g.forget(ctx, p.session, p.owner)
+		return nil
+	}
+	owner, err := g.c.Sessions.Claim(ctx, p.session, p.owner)
+	switch {
+	case err != nil:
+		return p.unchecked(err)
+	case !g.owns(owner, p.principal):
+		return p.notFound() // the server has opened it for somebody else meanwhile
+	}
+	_ = g.strangers.Release(ctx, p.session, nobody) // in memory
+	return nil
+}
+
+// bind records a session that the server names: initialize opens it (MCP, Streamable HTTP,
+// "Session Management").
+func (g *Guard) bind(ctx context.Context, p *passage, id string) error {
+	switch {
+	case p.principal != nil && p.opens():
+		return g.c.Sessions.Open(ctx, id, p.principal.binding())
+	case p.principal != nil:
+		_, err := g.c.Sessions.Claim(ctx, id, p.principal.binding())
+		return err
+	}
+	if p.opens() {
+		if owner, known, err := g.c.Sessions.Owner(ctx, id); err != nil {
+			return err
+		} else if known {
+			g.forget(ctx, id, owner)
+		}
+	}
+	_, err := g.strangers.Claim(ctx, id, nobody)
+	return err
+}
+
+// forget takes back whom a session belonged to.
+func (g *Guard) forget(ctx context.Context, id string, owner Binding) {
+	if err := g.c.Sessions.Release(context.WithoutCancel(ctx), id, owner); err != nil {
+		g.c.Logger.WarnContext(ctx, "session not released", "error", err)
+	}
 }
 
 // settle ends what reserve began.
@@ -115,6 +200,10 @@ func (g *Guard) release(p *passage) {
 		return
 	}
 	g.settle(p)
+	if p.claimed { // nothing was answered
+		g.forget(context.Background(), p.session, p.owner)
+		p.claimed = false
+	}
 	if p.held > 0 {
 		g.c.Bodies.give(p.person(), p.held)
 		p.held = 0

@@ -30,6 +30,7 @@ type Principal struct {
 	status    *statusRef                                // where its issuer says that it is revoked, nil for nowhere
 	presented *presented                                // for Broker; nil but in a request that the guard has let through
 	again     func(context.Context) (*Principal, error) // judges the token once more; nil outside a guard
+	openedBy  string                                    // see Event
 	reported  *atomic.Bool                              // whether the handler reports the calls of the request
 }
 

@@ -47,7 +47,8 @@ type passage struct {
 	envelope  envelope
 	body      []byte
 	session   string
-	claimed   bool        // this request has bound the session
+	owner     Binding     // of the session
+	claimed   bool        // by this request, which the server has not answered
 	reserved  string      // who has a session reserved
 	underway  string      // who has this request counted
 	held      int64       // bytes of the body that are counted
@@ -256,6 +257,8 @@ func (g *Guard) decodeName(r *http.Request, p *passage) *refusal {
 func (g *Guard) forward(w http.ResponseWriter, r *http.Request, p *passage, next http.Handler) {
 	ctx, done := g.lifetime(NewContext(r.Context(), p.principal.holding(p.presented)), p)
 	defer done()
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	out := r.Clone(ctx)
 	out.Header.Del("Authorization")
 	out.Header.Del("DPoP")
@@ -268,11 +271,10 @@ func (g *Guard) forward(w http.ResponseWriter, r *http.Request, p *passage, next
 		out.Body = io.NopCloser(bytes.NewReader(p.body))
 		out.ContentLength = int64(len(p.body))
 	}
-	g.serve(ctx, &watcher{ResponseWriter: w, guard: g, request: r, passage: p}, out, next)
-	if r.Method == http.MethodDelete && p.session != "" {
-		if err := g.c.Sessions.Release(ctx, p.session); err != nil {
-			g.c.Logger.WarnContext(ctx, "session not released", "error", err)
-		}
+	watched := &watcher{ResponseWriter: w, guard: g, request: r, passage: p, end: end}
+	g.serve(ctx, watched, out, next)
+	if r.Method == http.MethodDelete && p.session != "" && watched.gone() {
+		g.forget(ctx, p.session, p.owner)
 	}
 }
 

@@ -86,11 +86,12 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *passage, no *r
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
+	raw, _ := json.Marshal(body) // strings, and an id that has been parsed
+	h.Set("Content-Length", strconv.Itoa(len(raw)))
 	w.WriteHeader(no.status)
-	if r.Method == http.MethodHead {
-		return
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(raw) // the client is gone when this fails
 	}
-	json.NewEncoder(w).Encode(body) // the client is gone when this fails
 }
 
 func (g *Guard) record(r *http.Request, p *passage, e Event) {
@@ -101,7 +102,9 @@ func (g *Guard) record(r *http.Request, p *passage, e Event) {
 		return
 	}
 	e.Time, e.Method, e.RemoteAddr = g.c.Now(), r.Method, r.RemoteAddr
-	e.Principal = p.principal
+	if e.Principal = p.principal; e.Principal != nil {
+		e.OpenedBy = e.Principal.openedBy
+	}
 	for _, op := range p.envelope.ops {
 		e.Operations = append(e.Operations, op.record(false))
 	}

@@ -82,8 +82,8 @@ func TestSessionOpenedByNobody(t *testing.T) {
 		if w := r.call("alice", tool("read"), "Mcp-Session-Id", "s"); w.Code != 404 || len(r.seen) != 0 {
 			t.Errorf("got %d", w.Code)
 		}
-		if owner, _, _ := m.Owner(t.Context(), "s"); owner != "bob" {
-			t.Errorf("it belongs to %q now", owner)
+		if owner, _, _ := m.Owner(t.Context(), "s"); owner.Person != "bob" {
+			t.Errorf("it belongs to %v now", owner)
 		}
 	})
 	t.Run("RS-51 an id of any length is not kept", func(t *testing.T) {
@@ -108,10 +108,11 @@ type overtaken struct {
 	looked bool
 }
 
-func (o *overtaken) Owner(ctx context.Context, id string) (string, bool, error) {
+func (o *overtaken) Owner(ctx context.Context, id string) (Binding, bool, error) {
 	if !o.looked {
 		o.looked = true
-		return "", false, o.Bind(ctx, id, "bob")
+		_, err := o.Claim(ctx, id, Binding{Person: "bob"})
+		return Binding{}, false, err
 	}
 	return o.SessionBinder.Owner(ctx, id)
 }
@@ -135,9 +136,9 @@ func TestSessionTable(t *testing.T) {
 	}
 	t.Run("SP-14 who floods it loses their own sessions", func(t *testing.T) {
 		m := NewMemorySessions(10)
-		m.Bind(ctx, "victim", "alice")
+		m.Claim(ctx, "victim", Binding{Person: "alice"})
 		for i := range 1000 {
-			m.Bind(ctx, fmt.Sprint("flood", i), "mallory")
+			m.Claim(ctx, fmt.Sprint("flood", i), Binding{Person: "mallory"})
 		}
 		if !known(m, "victim") {
 			t.Error("somebody else's session is unbound")
@@ -150,10 +151,10 @@ func TestSessionTable(t *testing.T) {
 		now := time.Now()
 		m := newMemory(3, func() time.Time { now = now.Add(time.Second); return now })
 		for _, who := range []string{"a", "b", "c"} {
-			m.Bind(ctx, who, who)
+			m.Claim(ctx, who, Binding{Person: who})
 		}
 		known(m, "a")
-		m.Bind(ctx, "d", "d")
+		m.Claim(ctx, "d", Binding{Person: "d"})
 		if !known(m, "a") || known(m, "b") || !known(m, "c") || !known(m, "d") {
 			t.Error("b was the one to go")
 		}
@@ -161,11 +162,11 @@ func TestSessionTable(t *testing.T) {
 	t.Run("SP-14 what nobody used for a day is free", func(t *testing.T) {
 		now := time.Now()
 		m := newMemory(3, func() time.Time { return now })
-		m.Bind(ctx, "s", "a")
+		m.Claim(ctx, "s", Binding{Person: "a"})
 		now = now.Add(sessionIdle + time.Second)
-		m.Bind(ctx, "s", "b")
-		if o, _, _ := m.Owner(ctx, "s"); o != "b" || len(m.owners) != 1 {
-			t.Errorf("got %q, %d owners", o, len(m.owners))
+		m.Claim(ctx, "s", Binding{Person: "b"})
+		if o, _, _ := m.Owner(ctx, "s"); o.Person != "b" || len(m.people) != 1 {
+			t.Errorf("got %v, %d owners", o, len(m.people))
 		}
 	})
 }

@@ -14,22 +14,30 @@ type watcher struct {
 	guard   *Guard
 	request *http.Request
 	passage *passage
-	status  int // what was sent, 0 before
+	end     context.CancelFunc // the handler
+	status  int                // what was sent, 0 before
+	// replaced is set when the guard has answered in place of the handler.
+	replaced bool
 }
 
 func (w *watcher) WriteHeader(status int) {
-	w.before(status)
-	w.ResponseWriter.WriteHeader(status)
+	if w.before(status); !w.replaced {
+		w.ResponseWriter.WriteHeader(status)
+	}
 }
 
 func (w *watcher) Write(b []byte) (int, error) {
-	w.before(http.StatusOK)
+	if w.before(http.StatusOK); w.replaced {
+		return len(b), nil
+	}
 	return w.ResponseWriter.Write(b)
 }
 
 // Flush implements http.Flusher, which some MCP libraries ask for by assertion.
 func (w *watcher) Flush() {
-	w.before(http.StatusOK)
+	if w.before(http.StatusOK); w.replaced {
+		return
+	}
 	_ = http.NewResponseController(w.ResponseWriter).Flush() // a writer that cannot flush has nothing buffered
 }
 
@@ -45,23 +53,30 @@ func (w *watcher) before(status int) {
 	if strings.HasPrefix(h.Get("Content-Type"), "text/event-stream") {
 		h.Set("X-Accel-Buffering", "no")
 	}
-	if w.passage.claimed && status == http.StatusNotFound {
-		w.forget(ctx)
-		return
-	}
-	id := h.Get("Mcp-Session-Id")
-	if id == "" {
-		return
-	}
-	if err := w.guard.bind(ctx, w.passage, id); err != nil {
-		w.guard.c.Logger.WarnContext(ctx, "session not bound", "error", err)
+	if no := w.guard.attribute(ctx, w.passage, status, h.Get("Mcp-Session-Id")); no != nil {
+		w.replace(no)
 	}
 }
 
-// forget takes back the claim to a session that the server does not know either, or
-// invented ids would fill the table.
-func (w *watcher) forget(ctx context.Context) {
-	if err := w.guard.c.Sessions.Release(ctx, w.passage.session); err != nil {
-		w.guard.c.Logger.WarnContext(ctx, "session not released", "error", err)
+// replace answers in place of the handler, of which nothing more is sent; a stream of it
+// ends.
+func (w *watcher) replace(no *refusal) {
+	w.replaced, w.status = true, no.status
+	h := w.Header()
+	streams := strings.HasPrefix(h.Get("Content-Type"), "text/event-stream")
+	for name := range h {
+		if name != "Vary" && !strings.HasPrefix(name, "Access-Control-") {
+			h.Del(name)
+		}
 	}
+	w.guard.refuse(w.ResponseWriter, w.request, w.passage, no)
+	if streams {
+		_ = http.NewResponseController(w.ResponseWriter).Flush() // the answer is whole
+		w.end()
+	}
+}
+
+// gone reports whether a DELETE has ended the session, or found none.
+func (w *watcher) gone() bool {
+	return !w.replaced && (w.status < 300 || w.status == http.StatusNotFound)
 }

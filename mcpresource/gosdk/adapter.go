@@ -132,7 +132,7 @@ func New(g *mcpresource.Guard, s *mcp.Server, o *Options) *Adapter {
 }
 
 func newAdapter(g *mcpresource.Guard, s *mcp.Server, o *Options) *Adapter {
-	return &Adapter{guard: g, server: s, o: o.withDefaults(), sessions: newSessions(), schemas: newSchemas(), running: newRunning(), closed: make(chan struct{})}
+	return &Adapter{guard: g, server: s, o: o.withDefaults(), sessions: newSessions(g), schemas: newSchemas(), running: newRunning(), closed: make(chan struct{})}
 }
 
 // NewHandler returns the guarded server with its RFC 9728 documents, ready to mount at
@@ -181,8 +181,8 @@ func (a *Adapter) HTTP() http.Handler {
 
 	return &endpoint{
 		adapter:   a,
-		sessions:  bridge(mcp.NewStreamableHTTPHandler(server, &sessions)),
-		stateless: bridge(mcp.NewStreamableHTTPHandler(server, &modern)),
+		sessions:  a.bridge(mcp.NewStreamableHTTPHandler(server, &sessions)),
+		stateless: a.bridge(mcp.NewStreamableHTTPHandler(server, &modern)),
 	}
 }
 

@@ -21,14 +21,14 @@ const heldKey = "github.com/mcp-authd/mcp-authd/mcpresource.held"
 // bridge hands the caller that the guard has verified to the SDK. The SDK takes
 // token information only from its own bearer middleware, so that runs with a
 // placeholder for the token, which is gone again before the SDK reads the headers. It
-// also makes the SDK bind sessions to the whole identity: issuer, subject and client.
-func bridge(next http.Handler) http.Handler {
+// also makes the SDK bind sessions to whom the guard says they belong to.
+func (a *Adapter) bridge(next http.Handler) http.Handler {
 	verify := func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
 		p, ok := mcpresource.FromContext(ctx)
 		if !ok {
 			return nil, auth.ErrInvalidToken
 		}
-		return tokenInfo(p), nil
+		return tokenInfo(p, a.guard.Owner(p)), nil
 	}
 	bare := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Del("Authorization")
@@ -47,8 +47,9 @@ func bridge(next http.Handler) http.Handler {
 	})
 }
 
-func tokenInfo(p *mcpresource.Principal) *auth.TokenInfo {
-	return &auth.TokenInfo{Scopes: p.Scopes, Expiration: p.ExpiresAt, UserID: p.Key(), Extra: map[string]any{principalKey: p}}
+// tokenInfo is what the SDK is told of p. It keeps sessions to their owner.
+func tokenInfo(p *mcpresource.Principal, owner string) *auth.TokenInfo {
+	return &auth.TokenInfo{Scopes: p.Scopes, Expiration: p.ExpiresAt, UserID: owner, Extra: map[string]any{principalKey: p}}
 }
 
 // Principal returns the verified caller of a request, in tools, prompts, resources

@@ -12,11 +12,12 @@ import (
 )
 
 // Own is the check for an object that belongs to somebody: owner is the
-// [mcpresource.Principal.Key] of whoever made it, as the tool has kept it. Nil means
-// that it is the caller's. Anybody else gets the error of an object that does not exist,
+// [mcpresource.Principal.Person] who made it, as the tool has kept it, or the
+// [mcpresource.Principal.Key] where the application counts too. Nil means that it is the
+// caller's. Anybody else gets the error of an object that does not exist,
 // so that nobody learns which do (MCP Security Best Practices, "State Handle Hijacking").
 func Own(req mcp.Request, owner string) error {
-	if p, ok := Principal(req); ok && owner != "" && p.Key() == owner {
+	if p, ok := Principal(req); ok && owner != "" && (p.Person() == owner || p.Key() == owner) {
 		return nil
 	}
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Not found."}

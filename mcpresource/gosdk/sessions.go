@@ -17,21 +17,25 @@ import (
 // which revision was negotiated. It holds as many as the SDK does, because it learns
 // when one ends.
 type sessions struct {
+	guard *mcpresource.Guard
+
 	mu   sync.Mutex // guards byID and what it points to
 	byID map[string]*session
 }
 
 type session struct {
-	owner   string // Key of the principal; "" for one that a public method opened and nobody has used
+	owner   string // see Guard.Owner; "" for one that a public method opened and nobody has used
 	key     string // of its events
 	version string // "" until it is negotiated
 }
 
-func newSessions() *sessions { return &sessions{byID: map[string]*session{}} }
+func newSessions(g *mcpresource.Guard) *sessions {
+	return &sessions{guard: g, byID: map[string]*session{}}
+}
 
 // open returns the key of a session's events. The first caller becomes its owner.
 func (s *sessions) open(ctx context.Context, id string) string {
-	owner := callerKey(ctx)
+	owner := s.caller(ctx)
 	if id == "" { // the server hands out no ids: what cannot be named cannot be shared
 		return eventKey(owner, id)
 	}
@@ -50,7 +54,7 @@ func (s *sessions) open(ctx context.Context, id string) string {
 
 // owned returns the key of a session's events to its owner, and to nobody else.
 func (s *sessions) owned(ctx context.Context, id string) (key string, ok bool) {
-	owner := callerKey(ctx)
+	owner := s.caller(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own := s.byID[id]
@@ -96,9 +100,12 @@ func (s *sessions) ended(id string) {
 	delete(s.byID, id)
 }
 
-func callerKey(ctx context.Context) string {
-	p, _ := mcpresource.FromContext(ctx)
-	return p.Key()
+func (s *sessions) caller(ctx context.Context) string {
+	p, ok := mcpresource.FromContext(ctx)
+	if !ok {
+		return ""
+	}
+	return s.guard.Owner(p)
 }
 
 // eventKey begins with the caller, so that in a store that several servers share nobody

@@ -77,7 +77,7 @@ func TestEvents(t *testing.T) {
 	t.Run("SP-16 RS-116 the store sees keys that carry the caller, and two callers never the same", func(t *testing.T) {
 		bobs := r.initialize(t, "bob-mcp")
 		keys := store.seen()
-		for owner, id := range map[string]string{r.principal("alice").Key(): session, r.principal("bob").Key(): bobs} {
+		for owner, id := range map[string]string{r.principal("alice").Person(): session, r.principal("bob").Person(): bobs} {
 			if !slices.Contains(keys, eventKey(owner, id)) {
 				t.Errorf("got %v", keys)
 			}
@@ -104,7 +104,7 @@ func TestEvents(t *testing.T) {
 		if got := resume("alice-mcp"); got.status != 404 {
 			t.Errorf("got %d", got.status)
 		}
-		if r.adapter.sessions.version(session) != "" || slices.Contains(store.seen(), eventKey(r.principal("alice").Key(), session)) {
+		if r.adapter.sessions.version(session) != "" || slices.Contains(store.seen(), eventKey(r.principal("alice").Person(), session)) {
 			t.Error("it is still known")
 		}
 	})
@@ -122,7 +122,7 @@ func collect(seq iter.Seq2[[]byte, error]) (all []string, err error) {
 
 // TestSessionOfNobody: what a public method opens belongs to the first caller who uses it.
 func TestSessionOfNobody(t *testing.T) {
-	s := newSessions()
+	s := newSessions(newRig(t, nil).guard)
 	as := func(name string) context.Context {
 		return mcpresource.NewContext(t.Context(), &mcpresource.Principal{Subject: name})
 	}
@@ -274,6 +274,30 @@ func TestDisconnect(t *testing.T) {
 		}
 		if time.Now().After(end) {
 			t.Fatalf("got %d %s", got.status, got.text)
+		}
+	}
+}
+
+// TestSessionOfPerson: another application of the same person goes on in the session.
+func TestSessionOfPerson(t *testing.T) {
+	for owner, want := range map[mcpresource.SessionOwner]int{mcpresource.OwnerPerson: 200, mcpresource.OwnerClient: 404} {
+		var r *rig
+		r = newRigOf(t, func(c *mcpresource.Config) {
+			c.SessionOwner = owner
+			c.Validator = mcpresource.ValidatorFunc(func(_ context.Context, c mcpresource.Credential) (*mcpresource.Principal, error) {
+				parts := strings.Split(c.Token, "-")
+				p := r.principal(parts[0], parts[1:]...)
+				p.ClientID = strings.Join(parts[1:], "+") // each scope with an application of its own
+				return p, nil
+			})
+		}, nil)
+		session := r.initialize(t, "alice-mcp")
+		call := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"secret","arguments":{}}}`
+		if status, body, _ := r.post(t, "alice-mcp-deep", "2025-11-25", session, call); status != want || want == 200 && !strings.Contains(body, "alice mcp deep") {
+			t.Errorf("RS-112: got %d %s, want %d", status, body, want)
+		}
+		if status, body, _ := r.post(t, "bob-mcp-deep", "2025-11-25", session, call); status != 404 {
+			t.Errorf("RS-112 another person: got %d %s", status, body)
 		}
 	}
 }

@@ -66,7 +66,7 @@ func (s *sse) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // open serves a stream until its client, its token or the server ends it.
 func (s *sse) open(w http.ResponseWriter, r *http.Request, p *mcpresource.Principal) {
-	c := &sseConn{id: newID(), owner: p.Key(), patience: s.patience, w: w, incoming: make(chan jsonrpc.Message), closed: make(chan struct{}), inflight: newInflight()}
+	c := &sseConn{id: newID(), owner: s.adapter.guard.Owner(p), patience: s.patience, w: w, incoming: make(chan jsonrpc.Message), closed: make(chan struct{}), inflight: newInflight()}
 	if !s.enter(c) {
 		w.Header().Set("Retry-After", "60")
 		refuse(w, &refusal{http.StatusTooManyRequests, codeForbidden, "Too many streams.", nil})
@@ -122,7 +122,7 @@ func (s *sse) post(w http.ResponseWriter, r *http.Request, p *mcpresource.Princi
 	s.mu.Lock()
 	c := s.byID[id]
 	s.mu.Unlock()
-	if c == nil || c.owner != p.Key() { // whose it is, nobody learns
+	if c == nil || c.owner != s.adapter.guard.Owner(p) { // whose it is, nobody learns
 		refuse(w, &refusal{http.StatusNotFound, codeForbidden, "Session not found.", nil})
 		return
 	}
@@ -188,7 +188,7 @@ func (c *sseConn) accept(r *http.Request, p *mcpresource.Principal, text []byte)
 		}
 		header := r.Header.Clone()
 		header.Del("Authorization")
-		q.Extra = &mcp.RequestExtra{TokenInfo: tokenInfo(p), Header: header}
+		q.Extra = &mcp.RequestExtra{TokenInfo: tokenInfo(p, c.owner), Header: header}
 		if q.Method == "notifications/cancelled" {
 			c.inflight.cancel(m)
 		}

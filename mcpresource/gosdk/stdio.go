@@ -79,7 +79,7 @@ func (t *stdio) Connect(ctx context.Context) (mcp.Connection, error) {
 			return nil, err
 		}
 		if p != nil {
-			info := tokenInfo(p)
+			info := tokenInfo(p, p.Person())
 			info.Extra[heldKey] = true
 			c.extra = &mcp.RequestExtra{TokenInfo: info}
 		}

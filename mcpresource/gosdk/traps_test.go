@@ -140,7 +140,7 @@ func TestScopeBypass(t *testing.T) {
 	sdk := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return bare }, &mcp.StreamableHTTPOptions{Stateless: true})
 	for name, body := range bypasses {
 		t.Run("RS-43 "+name, func(t *testing.T) {
-			if got := serve(past(bridge(sdk), "mcp"), body); !strings.Contains(got.Body.String(), "i am secret") {
+			if got := serve(past(r.adapter.bridge(sdk), "mcp"), body); !strings.Contains(got.Body.String(), "i am secret") {
 				t.Errorf("the SDK alone does not run the tool any more: %s", got.Body)
 			}
 			if got := r.ask(t, "alice-mcp", ask{body: body, headers: headers}); got.status != 400 && got.status != 403 {
