@@ -1,6 +1,9 @@
 package storage
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -48,6 +51,28 @@ func (c *Client) Public() bool { return c.AuthMethod == "none" }
 // HasSecret reports whether the client authenticates by a secret.
 func (c *Client) HasSecret() bool {
 	return c.AuthMethod == "client_secret_basic" || c.AuthMethod == "client_secret_post"
+}
+
+// Fleeting reports whether the store has a mere copy of the client, and its document or the
+// configuration the last word.
+func (c *Client) Fleeting() bool { return c.Source == SourceCIMD || c.Source == SourceConfig }
+
+// Material is a digest of what people judge a client by, and of what it proves itself with:
+// everything that it says about itself but a secret. A consent is for a client of one
+// material.
+func (c *Client) Material() Hash {
+	h := sha256.New()
+	add := func(list ...string) {
+		h.Write(binary.AppendUvarint(nil, uint64(len(list))))
+		for _, s := range list {
+			h.Write(binary.AppendUvarint(nil, uint64(len(s))))
+			h.Write([]byte(s))
+		}
+	}
+	add(c.ID, c.Name, c.AuthMethod, c.JWKSURI, string(c.JWKS), string(c.Metadata))
+	add(slices.Sorted(slices.Values(c.RedirectURIs))...)
+	add(slices.Sorted(slices.Values(c.GrantTypes))...)
+	return Hash(h.Sum(nil))
 }
 
 // User is a local account.

@@ -49,6 +49,8 @@ var (
 	ErrRevoked = errors.New("storage: revoked")
 	// ErrUntied: nobody has the identity, and the user whom it would be tied to was not asked.
 	ErrUntied = errors.New("storage: tied to nobody")
+	// ErrChanged: what the caller has read, and rests on, is no longer what is stored.
+	ErrChanged = errors.New("storage: changed since it was read")
 	// ErrSchema: the database was written by a newer version, or is not migrated.
 	ErrSchema = errors.New("storage: schema does not fit this version")
 )
@@ -84,10 +86,12 @@ type Accounts interface {
 	// CreateUser adds an account. ErrExists when the name or id is taken.
 	CreateUser(ctx context.Context, u User) error
 	// SetPassword replaces the password hash and, at once, ends every session of
-	// the user. With revokeGrants it also revokes every grant (OAuth 2.1 §4.3.3).
+	// the user. With revokeGrants it also revokes every grant (OAuth 2.1 §4.3.3) and
+	// forgets every consent.
 	SetPassword(ctx context.Context, userID, passwordHash string, revokeGrants bool, now time.Time) error
 	// SetUserDisabled disables or enables an account. Disabling ends every session, also
-	// those at upstream providers, and revokes every grant of the user at once.
+	// those at upstream providers, revokes every grant of the user and forgets every
+	// consent at once.
 	SetUserDisabled(ctx context.Context, userID string, disabled bool, now time.Time) error
 	// DeleteUser removes an account with its sessions, consents and identities, ends its
 	// sessions at upstream providers and revokes its grants.
@@ -123,12 +127,17 @@ type Sessions interface {
 	EndSession(ctx context.Context, h Hash) error
 }
 
-// VisitKey names the browser session, and the client and canonical resource whose
-// consent is asked for (both may be empty).
+// VisitKey names the browser session, and the consent that is asked for: of which client
+// and canonical resource (both may be empty), for which place and for the client as it is
+// now.
 type VisitKey struct {
 	Session  Hash
 	ClientID string
 	Resource string
+	Place    string // oauth.RedirectPlace of where the answer goes
+	Material Hash   // Client.Material
+	// Unplaced counts consents as well that were given before places were kept.
+	Unplaced bool
 	Now      time.Time
 }
 
@@ -137,27 +146,36 @@ type VisitKey struct {
 type Visit struct {
 	Session   Session
 	User      User
-	Consented oauth.Scopes // nil: no consent for this client and resource
-	Known     bool         // the person has consented to this client for some resource
+	Consented oauth.Scopes // nil: no consent for this client, resource, place and material
+	Known     bool         // the person has consented to the same for some resource
 }
 
 // Approvals turns a person's approval into a code.
 type Approvals interface {
-	// Approve remembers the consent (the union with what was consented before),
-	// stores the client when a.Client is not nil and the id is not yet stored,
-	// and creates the grant, with the UpstreamID of the session, and its code, in one
-	// round trip. ErrNotFound when the session is not live or its account is disabled
-	// or is not a.Grant.UserID; ErrRevoked when the client was deleted.
+	// Approve remembers the consent for the place and the material (the union with what
+	// was consented for them before), stores the client when a.Client is not nil and the
+	// id is not yet stored, and creates the grant, with the UpstreamID of the session, and
+	// its code, in one round trip. ErrNotFound when the session is not live or its account
+	// is disabled or is not a.Grant.UserID; ErrRevoked when the client was deleted;
+	// ErrChanged when the store has the last word on the client and has another Material
+	// of it, or when a.Remembered is no longer remembered.
 	Approve(ctx context.Context, a Approval) error
 }
 
 // Approval is what Approve stores.
 type Approval struct {
-	Session Hash // the session that approves
-	Client  *Client
-	Grant   Grant
-	Code    Code
-	Now     time.Time
+	Session  Hash // the session that approves
+	Client   *Client
+	Place    string // oauth.RedirectPlace of where the answer goes
+	Material Hash   // Client.Material of the client that was shown
+	// Remembered is the earlier consent that the approval rests on, Visit.Consented for
+	// the same place and material; it is neither widened nor renewed. Nil: the person was
+	// asked just now.
+	Remembered oauth.Scopes
+	Unplaced   bool // as in the VisitKey that Remembered was found by
+	Grant      Grant
+	Code       Code
+	Now        time.Time
 }
 
 // Code is an authorization code, bound to all that must be presented with it.
@@ -236,6 +254,9 @@ type Revocations interface {
 	// RevokeGrant ends a grant: its code, refresh tokens and introspection. No error
 	// when it is unknown or ended already.
 	RevokeGrant(ctx context.Context, grantID string, now time.Time) error
+	// WithdrawGrant is RevokeGrant that also forgets what the person has consented to for
+	// the client and resource of the grant, so that the client has to ask again.
+	WithdrawGrant(ctx context.Context, grantID string, now time.Time) error
 	// RevokeRefresh ends the grant of a refresh token, spent or not, when it belongs
 	// to the client. ErrNotFound when unknown, ErrMismatch for another client's.
 	RevokeRefresh(ctx context.Context, h Hash, clientID string, now time.Time) error

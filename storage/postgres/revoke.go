@@ -17,6 +17,17 @@ func (s *Store) RevokeGrant(ctx context.Context, grantID string, now time.Time) 
 	})
 }
 
+// WithdrawGrant implements storage.Revocations.
+func (s *Store) WithdrawGrant(ctx context.Context, grantID string, now time.Time) error {
+	return s.tx(ctx, "withdraw grant", func(ctx context.Context, q querier) error {
+		return all(ctx, q,
+			revoke("id = $3", now, grantID),
+			statement{`DELETE FROM consents WHERE (user_id, client_id, resource) IN
+				(SELECT user_id, client_id, resource FROM grants WHERE id = $1)`, []any{grantID}},
+		)
+	})
+}
+
 // RevokedGrants implements storage.Lookups.
 func (s *Store) RevokedGrants(ctx context.Context, from, to int64) (out []int64, err error) {
 	err = s.do(ctx, "revoked grants", func(ctx context.Context, q querier) (err error) {

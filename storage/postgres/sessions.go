@@ -26,8 +26,8 @@ func (s *Store) PutSession(ctx context.Context, se storage.Session, passwordHash
 const visit = `SELECT u.id, u.name, u.password_hash, u.admin, u.disabled, u.created_at, u.last_login_at,
 	s.auth_time, s.created_at, s.expires_at, s.upstream_id,
 	(SELECT array_agg(scope ORDER BY created_at, scope) FROM consents
-		WHERE user_id = u.id AND client_id = $2 AND resource = $3),
-	EXISTS (SELECT 1 FROM consents WHERE user_id = u.id AND client_id = $2)
+		WHERE user_id = u.id AND client_id = $2 AND resource = $3 AND (place = $5 AND material = $6 OR place = '' AND $7)),
+	EXISTS (SELECT 1 FROM consents WHERE user_id = u.id AND client_id = $2 AND (place = $5 AND material = $6 OR place = '' AND $7))
 FROM sessions s JOIN users u ON u.id = s.user_id
 WHERE s.hash = $1 AND s.expires_at > $4 AND NOT u.disabled`
 
@@ -40,7 +40,7 @@ func (s *Store) Visit(ctx context.Context, k storage.VisitKey) (out storage.Visi
 		var scopes []string
 		var known bool
 		err := one(ctx, q, append(u.Dest(), &auth, &created, &expires, &upstream, &scopes, &known), visit,
-			k.Session[:], k.ClientID, k.Resource, column.Millis(k.Now))
+			k.Session[:], k.ClientID, k.Resource, column.Millis(k.Now), k.Place, k.Material[:], k.Unplaced)
 		if err != nil {
 			return err
 		}

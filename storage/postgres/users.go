@@ -93,7 +93,6 @@ func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) er
 			return err
 		}
 		err = all(ctx, q,
-			statement{"DELETE FROM consents WHERE user_id = $1", []any{userID}},
 			statement{"DELETE FROM identities WHERE user_id = $1", []any{userID}},
 			eraseOfUser(userID, now),
 			// What they are called at a provider is not kept for those who are gone.
@@ -106,14 +105,14 @@ func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) er
 	})
 }
 
-// cutOff ends the sessions of a user, and their grants when asked to. The order
-// matters: an approval that runs holds its session, so when the sessions are gone
-// every grant that they made is there to be revoked.
+// cutOff ends the sessions of a user and, when asked to, their grants and consents. The
+// order matters: an approval that runs holds its session, so when the sessions are gone
+// every grant and consent that they made is there to be revoked and forgotten.
 func cutOff(ctx context.Context, q querier, userID string, grants bool, now time.Time) error {
 	if _, err := q.Exec(ctx, "DELETE FROM sessions WHERE user_id = $1", userID); err != nil || !grants {
 		return err
 	}
-	return all(ctx, q, revoke("user_id = $3", now, userID))
+	return all(ctx, q, revoke("user_id = $3", now, userID), statement{"DELETE FROM consents WHERE user_id = $1", []any{userID}})
 }
 
 // TouchLogin implements storage.Accounts.

@@ -14,8 +14,13 @@ const (
 	liveSession = `SELECT u.id, s.upstream_id FROM sessions s JOIN users u ON u.id = s.user_id
 WHERE s.hash = ? AND s.expires_at > ? AND u.id = ? AND NOT u.disabled`
 
-	addConsents = `INSERT INTO consents (user_id, client_id, resource, scope, created_at)
-SELECT ?1, ?2, ?3, value, ?4 FROM json_each(?5) WHERE true ON CONFLICT DO NOTHING`
+	addConsents = `INSERT INTO consents (user_id, client_id, resource, scope, created_at, place, material)
+SELECT ?1, ?2, ?3, value, ?4, ?6, ?7 FROM json_each(?5) WHERE true
+ON CONFLICT (user_id, client_id, resource, place, scope) DO UPDATE SET material = excluded.material, created_at = excluded.created_at
+	WHERE material <> excluded.material`
+
+	forgottenConsent = `SELECT count(*) FROM json_each(?4) r WHERE NOT EXISTS (SELECT 1 FROM consents
+	WHERE user_id = ?1 AND client_id = ?2 AND resource = ?3 AND scope = r.value AND (place = ?5 AND material = ?6 OR place = '' AND ?7))`
 
 	insertGrant = "INSERT INTO grants (" + column.GrantColumns + `,
 	code_hash, code_redirect, code_challenge, code_expires_at, sweep_at, upstream_id, status_index)
@@ -38,22 +43,43 @@ func (s *Store) Approve(ctx context.Context, a storage.Approval) error {
 			return err
 		}
 		return all(
-			run(c, addConsents, user, a.Grant.ClientID, a.Grant.Resource, column.Millis(a.Now), column.List(column.Consents(a.Grant.Scopes))),
+			func() error { return stillRemembered(c, a) },
+			run(c, addConsents, user, a.Grant.ClientID, a.Grant.Resource, column.Millis(a.Now), column.List(column.Consents(a)), a.Place, a.Material[:]),
 			run(c, insertGrant, append(column.GrantValues(a.Grant), a.Code.Hash[:], a.Code.RedirectURI, a.Code.Challenge,
 				column.Millis(a.Code.ExpiresAt), column.Millis(a.Code.ExpiresAt.Add(column.UnusedFor)), upstream)...),
 		)
 	})
 }
 
-// approvedClient refuses a deleted client, stores a new one and notes its use.
+// stillRemembered refuses an approval when what it rests on was forgotten meanwhile.
+func stillRemembered(c *conn, a storage.Approval) error {
+	var forgotten int
+	err := c.one([]any{&forgotten}, forgottenConsent, a.Grant.UserID, a.Grant.ClientID, a.Grant.Resource,
+		column.List(column.Remembered(a)), a.Place, a.Material[:], a.Unplaced)
+	if err == nil && forgotten > 0 {
+		return storage.ErrChanged
+	}
+	return err
+}
+
+// approvedClient refuses a client that was deleted, or is no longer the one that was shown,
+// stores a new one and notes its use.
 func approvedClient(c *conn, a storage.Approval) error {
-	var used, deleted *int64
-	err := c.one([]any{&used, &deleted}, "SELECT last_used_at, deleted_at FROM clients WHERE id = ?", a.Grant.ClientID)
+	var r column.ClientRow
+	var deleted *int64
+	err := c.one(append(r.Dest(), &deleted), "SELECT "+column.ClientColumns+", deleted_at FROM clients WHERE id = ?", a.Grant.ClientID)
 	switch {
 	case err == nil && deleted != nil:
 		return storage.ErrRevoked
 	case err == nil:
-		return touchClient(c, a.Grant.ClientID, used, a.Now)
+		stored, err := r.Client()
+		if err == nil && a.Client != nil && !a.Client.Fleeting() && stored.Material() != a.Client.Material() {
+			err = storage.ErrChanged
+		}
+		if err != nil {
+			return err
+		}
+		return touchClient(c, a.Grant.ClientID, column.OptMillis(stored.LastUsedAt), a.Now)
 	case !errors.Is(err, storage.ErrNotFound) || a.Client == nil:
 		return ignore(err, storage.ErrNotFound)
 	}

@@ -15,6 +15,17 @@ func (s *Store) RevokeGrant(ctx context.Context, grantID string, now time.Time) 
 	})
 }
 
+// WithdrawGrant implements storage.Revocations.
+func (s *Store) WithdrawGrant(ctx context.Context, grantID string, now time.Time) error {
+	return s.write(ctx, "withdraw grant", func(c *conn) error {
+		return all(
+			revoke(c, "id = ?3", now, grantID),
+			run(c, `DELETE FROM consents WHERE (user_id, client_id, resource) IN
+				(SELECT user_id, client_id, resource FROM grants WHERE id = ?)`, grantID),
+		)
+	})
+}
+
 // RevokedGrants implements storage.Lookups.
 func (s *Store) RevokedGrants(ctx context.Context, from, to int64) (out []int64, err error) {
 	err = s.read(ctx, "revoked grants", func(c *conn) error {

@@ -85,7 +85,6 @@ func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) er
 			return err
 		}
 		return all(
-			run(c, "DELETE FROM consents WHERE user_id = ?", userID),
 			run(c, "DELETE FROM identities WHERE user_id = ?", userID),
 			eraseOfUser(c, userID, now),
 			// What they are called at a provider is not kept for those who are gone.
@@ -95,12 +94,12 @@ func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) er
 	})
 }
 
-// cutOff ends the sessions of a user, and their grants when asked to.
+// cutOff ends the sessions of a user and, when asked to, their grants and consents.
 func cutOff(c *conn, userID string, grants bool, now time.Time) error {
 	if _, err := c.exec("DELETE FROM sessions WHERE user_id = ?", userID); err != nil || !grants {
 		return err
 	}
-	return revoke(c, "user_id = ?3", now, userID)()
+	return all(revoke(c, "user_id = ?3", now, userID), run(c, "DELETE FROM consents WHERE user_id = ?", userID))
 }
 
 // TouchLogin implements storage.Accounts.

@@ -107,8 +107,9 @@ func approvals(t *testing.T, e *env) {
 		want.LastUsedAt = e.now
 		same(t, got, want)
 	})
-	t.Run("a stored client stays as it is", func(t *testing.T) {
+	t.Run("a client that the store knows by a row stays as it is", func(t *testing.T) {
 		a := e.approval(p)
+		a.Client.Source = storage.SourceCIMD // its document has the last word
 		check(t, e.s.PutClient(e.ctx, storage.Client{ID: a.Client.ID, Name: "First", CreatedAt: e.now}))
 		check(t, e.s.Approve(e.ctx, a))
 		got, err := e.s.Client(e.ctx, a.Client.ID)

@@ -37,10 +37,19 @@ func Upgrade(t *testing.T, exec func(query string, args ...any), open func() sto
 	}
 	_, err = s.Client(ctx, "gone")
 	wantErr(t, err, storage.ErrRevoked)
-	v, err := s.Visit(ctx, storage.VisitKey{Session: session, ClientID: "old client", Resource: "https://r", Now: now})
+	// H2: a consent from before, or by a replica of the version before, is for no place.
+	exec("INSERT INTO consents (user_id, client_id, resource, scope, created_at) VALUES ('usr_1', 'old client', 'https://r', 'more', ?) ON CONFLICT DO NOTHING", at)
+	k := storage.VisitKey{Session: session, ClientID: "old client", Resource: "https://r", Place: "loopback", Material: c.Material(), Now: now}
+	v, err := s.Visit(ctx, k)
 	check(t, err)
-	if v.User.Name != "alice" || !v.Consented.Has("mcp") {
+	if v.User.Name != "alice" || v.Consented != nil || v.Known {
 		t.Errorf("the session: got %+v", v)
+	}
+	k.Unplaced = true
+	v, err = s.Visit(ctx, k)
+	check(t, err)
+	if !v.Consented.Has("mcp", "more") || !v.Known {
+		t.Errorf("counting consents without a place: got %+v", v)
 	}
 	next := randomHash()
 	r, err := s.RotateRefresh(ctx, storage.RotateRefresh{Hash: refresh, ClientID: "old client", Now: now, Next: storage.Refresh{Hash: next, ExpiresAt: now.Add(time.Hour)}})

@@ -1,6 +1,8 @@
 package column
 
 import (
+	"slices"
+
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -180,14 +182,27 @@ func Consented(stored []string) oauth.Scopes {
 	}
 	out := make(oauth.Scopes, 0, len(stored))
 	for _, s := range stored {
-		if s != "" {
+		if s != "" && !out.Has(s) {
 			out = append(out, s)
 		}
 	}
 	return out
 }
 
-// Consents is the reverse of Consented.
-func Consents(scopes oauth.Scopes) []string {
-	return append([]string{""}, scopes...)
+// Consents are the scopes that an approval stores, sorted, so that of two approvals neither
+// waits for the other while it holds what the other waits for: the reverse of Consented,
+// or nothing for an approval that rests on what is stored.
+func Consents(a storage.Approval) []string {
+	if a.Remembered != nil {
+		return nil
+	}
+	return slices.Sorted(slices.Values(append([]string{""}, a.Grant.Scopes...)))
+}
+
+// Remembered are the stored scopes that an approval rests on, all of which must be there.
+func Remembered(a storage.Approval) []string {
+	if a.Remembered != nil && len(a.Remembered) == 0 {
+		return []string{""}
+	}
+	return a.Remembered
 }
