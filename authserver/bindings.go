@@ -48,8 +48,8 @@ func (s *Server) stands(ctx context.Context, upstreamID string) (bool, error) {
 
 // visitor is visit for whoever is about to be given something: a sign-in that rests on a
 // session at a provider counts only while that stands.
-func (s *Server) visitor(ctx context.Context, token storage.Hash, clientID, resource string) (*storage.Visit, error) {
-	v, err := s.visit(ctx, token, clientID, resource)
+func (s *Server) visitor(ctx context.Context, token storage.Hash, consent storage.VisitKey) (*storage.Visit, error) {
+	v, err := s.visit(ctx, token, consent)
 	if err != nil || v == nil {
 		return v, err
 	}
@@ -102,7 +102,7 @@ func (s *Server) narrowed(ctx context.Context, token storage.Hash, a authorizati
 	if s.cfg.Bindings == nil { // nobody's session rests on a provider, or it is not honoured
 		return a, nil
 	}
-	v, err := s.visitor(ctx, token, "", "")
+	v, err := s.visitor(ctx, token, storage.VisitKey{})
 	switch {
 	case err != nil:
 		return a, err

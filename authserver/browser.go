@@ -45,11 +45,24 @@ type decision struct {
 	away     *away  // the trip to a provider that begins, or that came to nothing
 }
 
-// decide runs a request through its phases: identify, validate, dispatch.
+// decide runs a request through its phases, again when the client or the consent that it
+// was judged by turns out to be of a moment ago.
 func (s *Server) decide(ctx context.Context, p params, token storage.Hash) decision {
-	who, err := s.identify(ctx, p, s.findClient)
+	d := s.judge(ctx, p, token, s.findClient)
+	if errors.Is(d.err, storage.ErrChanged) {
+		d = s.judge(ctx, p, token, s.currentClient)
+	}
+	if errors.Is(d.err, storage.ErrChanged) {
+		d.err, d.direct = unavailable(d.err), false
+	}
+	return d
+}
+
+// judge runs a request through its phases: identify, validate, dispatch.
+func (s *Server) judge(ctx context.Context, p params, token storage.Hash, find finder) decision {
+	who, err := s.identify(ctx, p, find)
 	if errors.Is(err, errUnknown) && s.mayFetch(who.client.ID) {
-		v, visitErr := s.visitor(ctx, token, "", "")
+		v, visitErr := s.visitor(ctx, token, storage.VisitKey{})
 		switch {
 		case visitErr != nil:
 			err = visitErr
@@ -65,7 +78,7 @@ func (s *Server) decide(ctx context.Context, p params, token storage.Hash) decis
 		return decision{auth: authorization{identified: who}, err: err}
 	}
 	a, err := s.validate(ctx, who, p)
-	v, visitErr := s.visitor(ctx, token, who.client.ID, a.resource.URI)
+	v, visitErr := s.visitor(ctx, token, consentKey(who, a.resource.URI))
 	if err == nil && v != nil {
 		if a, err = s.permitted(ctx, v.Session.UpstreamID, a); errors.Is(err, storage.ErrNotFound) {
 			v, err = nil, nil
@@ -81,7 +94,7 @@ func (s *Server) decide(ctx context.Context, p params, token storage.Hash) decis
 		d.step, d.err = next(a, v, s.cfg.Now())
 	}
 	if d.step == stepIssue && d.err == nil {
-		d.response, d.err = s.issueCode(ctx, &approval{a, v.Session.Hash, v.User.ID, v.Session.AuthTime})
+		d.response, d.err = s.issueCode(ctx, &approval{a, v.Session.Hash, v.User.ID, v.Session.AuthTime, v.Consented})
 		if errors.Is(d.err, storage.ErrNotFound) { // the session ended in between
 			d.step, d.err, d.visit = signInStep(a), nil, nil
 		}
@@ -102,12 +115,23 @@ func (s *Server) greet(ctx context.Context, who identified, p params) decision {
 	return d
 }
 
-// visit returns who the browser belongs to, nil for nobody.
-func (s *Server) visit(ctx context.Context, token storage.Hash, clientID, resource string) (*storage.Visit, error) {
+// consentKey names the consent that an answer without a question could rest on: for the
+// client as it is, and for the place that the answer goes to. Consents from before places
+// were kept count for clients of the operator alone.
+func consentKey(who identified, resource string) storage.VisitKey {
+	return storage.VisitKey{
+		ClientID: who.client.ID, Resource: resource,
+		Place: oauth.RedirectPlace(who.redirectURI), Material: who.client.Material(), Unplaced: who.client.Operated(),
+	}
+}
+
+// visit returns who the browser belongs to, nil for nobody, and what they have consented to.
+func (s *Server) visit(ctx context.Context, token storage.Hash, consent storage.VisitKey) (*storage.Visit, error) {
 	if token == (storage.Hash{}) {
 		return nil, nil
 	}
-	v, err := s.cfg.Store.Visit(ctx, storage.VisitKey{Session: token, ClientID: clientID, Resource: resource, Now: s.cfg.Now()})
+	consent.Session, consent.Now = token, s.cfg.Now()
+	v, err := s.cfg.Store.Visit(ctx, consent)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return nil, nil

@@ -177,8 +177,8 @@ func (s *Server) leftBehind(ctx context.Context, state tripState) decision {
 	if state.Approved == nil {
 		return decision{}
 	}
-	who, err := s.identify(ctx, newParams(requested(state.Query).values()), s.findClient)
-	if err != nil || who.redirectURI != state.Approved.RedirectURI {
+	who, err := s.identify(ctx, newParams(requested(state.Query).values()), s.currentClient)
+	if err != nil || !s.coversClient(state.Approved, who) {
 		return decision{}
 	}
 	return decision{auth: authorization{identified: who, query: state.Query}, identified: true, direct: true}
@@ -189,7 +189,7 @@ func (s *Server) leftBehind(ctx context.Context, state tripState) decision {
 // if it has become another one, the person is asked again.
 func (s *Server) resume(ctx context.Context, state tripState, arrival session.Arrival, fresh storage.Session) decision {
 	p := newParams(requested(state.Query).values())
-	who, err := s.identify(ctx, p, s.findClient)
+	who, err := s.identify(ctx, p, s.currentClient)
 	if errors.Is(err, errUnknown) && s.mayFetch(who.client.ID) {
 		who, err = s.identify(ctx, p, s.fetchClient)
 	}
@@ -200,12 +200,11 @@ func (s *Server) resume(ctx context.Context, state tripState, arrival session.Ar
 	if err != nil {
 		return decision{auth: a, err: err, identified: true}
 	}
-	if !state.Approved.covers(a) {
-		again, _ := url.ParseQuery(resumed(a))
-		return s.decide(ctx, newParams(again), fresh.Hash)
+	if !s.covers(state.Approved, a) {
+		return s.askAgain(ctx, resumed(a), fresh.Hash)
 	}
 	if a, err = s.permitted(ctx, arrival.Upstream, a); err != nil {
 		return s.answer(ctx, a, fresh.Hash, nil, err)
 	}
-	return s.approve(ctx, &approval{a, fresh.Hash, arrival.User.ID, fresh.AuthTime})
+	return s.approve(ctx, &approval{authorization: a, session: fresh.Hash, userID: arrival.User.ID, authTime: fresh.AuthTime})
 }

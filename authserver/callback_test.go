@@ -289,22 +289,6 @@ func TestConsentIsBoundToWhatWasShown(t *testing.T) {
 			t.Errorf("got %d %v", pg.status, pg.header)
 		}
 	})
-	t.Run("AS-114 SP-01 more scopes than were shown are not in an approval", func(t *testing.T) {
-		shown := &shown{RedirectURI: testRedirect, Resource: testResource, Scopes: oauth.Scopes{"mcp"}}
-		a := authorization{identified: identified{redirectURI: testRedirect}, scopes: oauth.Scopes{"mcp"}}
-		a.resource.URI = testResource
-		if !shown.covers(a) {
-			t.Error("the very same is not covered")
-		}
-		a.scopes = oauth.Scopes{"mcp", "notes:write"}
-		if shown.covers(a) {
-			t.Error("more is covered")
-		}
-		a.scopes, a.resource.URI = nil, "https://other.example.com"
-		if shown.covers(a) {
-			t.Error("another resource is covered")
-		}
-	})
 }
 
 func TestDocumentWithProvider(t *testing.T) {

@@ -50,7 +50,7 @@ func (s *Server) showClaim(w http.ResponseWriter, r *http.Request, c claimState)
 
 // claimant returns the user who is asked, if their session is still the browser's.
 func (s *Server) claimant(ctx context.Context, c claimState) (storage.User, error) {
-	v, err := s.visitor(ctx, c.Session, "", "")
+	v, err := s.visitor(ctx, c.Session, storage.VisitKey{})
 	switch {
 	case err != nil:
 		return storage.User{}, err

@@ -30,6 +30,17 @@ func (s *Server) findClient(ctx context.Context, id string) (storage.Client, err
 	return s.found(c, err)
 }
 
+// currentClient is findClient for a person's answer, which a client that was replaced some
+// seconds ago must not get by.
+func (s *Server) currentClient(ctx context.Context, id string) (storage.Client, error) {
+	known, ok := s.cfg.Clients.(CurrentClients)
+	if !ok {
+		return s.findClient(ctx, id)
+	}
+	c, err := known.Current(ctx, id)
+	return s.found(c, err)
+}
+
 // fetchClient resolves a client id that is the URL of a metadata document by reading
 // the document.
 func (s *Server) fetchClient(ctx context.Context, id string) (storage.Client, error) {

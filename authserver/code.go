@@ -31,7 +31,8 @@ func (g *codeGrant) HandleAuthorizeEndpointRequest(ctx context.Context, ar fosit
 	client := ap.client
 	err := g.cfg.Store.Approve(ctx, storage.Approval{
 		Session: ap.session,
-		Client:  &client,
+		Client:  &client, Place: oauth.RedirectPlace(ap.redirectURI), Material: client.Material(), Unplaced: client.Operated(),
+		Remembered: ap.remembered,
 		Grant: storage.Grant{
 			ID: secrets.ID("grt_"), ClientID: client.ID, UserID: ap.userID,
 			Scopes: ap.scopes, Resource: ap.resource.URI, AuthTime: ap.authTime,
@@ -41,7 +42,7 @@ func (g *codeGrant) HandleAuthorizeEndpointRequest(ctx context.Context, ar fosit
 		Now:  now,
 	})
 	switch {
-	case errors.Is(err, storage.ErrNotFound):
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrChanged):
 		return err
 	case errors.Is(err, storage.ErrRevoked):
 		return oauth.NewError(oauth.UnauthorizedClient, "The client was removed.").Because(err)

@@ -42,8 +42,17 @@ type Store interface {
 
 // Clients finds a client by its id: storage.ErrNotFound when nobody knows it,
 // storage.ErrRevoked when it was deleted. dcr.Registry is the usual one.
+//
+// A client that the store has another form of is not approved, unless its Source says that
+// the store has a copy only: storage.SourceConfig for one that the program itself brings.
 type Clients interface {
 	Client(ctx context.Context, id string) (storage.Client, error)
+}
+
+// CurrentClients are Clients that keep their answers for a while, and can do without.
+type CurrentClients interface {
+	// Current is Client by what is stored now.
+	Current(ctx context.Context, id string) (storage.Client, error)
 }
 
 // Documents reads client id metadata documents. dcr.Registry is the usual one.

@@ -80,7 +80,7 @@ func (s *Server) handleConnect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	token, _ := s.sessions.Token(r)
-	v, err := s.visitor(r.Context(), token, "", "")
+	v, err := s.visitor(r.Context(), token, storage.VisitKey{})
 	switch {
 	case err != nil:
 		s.showError(w, r, http.StatusServiceUnavailable, err)

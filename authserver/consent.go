@@ -14,9 +14,10 @@ import (
 )
 
 // consentState is what the consent form carries along, sealed and bound to the
-// browser: the request that was shown, and to whom.
+// browser: the request, what was shown of it, and to whom.
 type consentState struct {
 	Query    string `json:"q"`
+	Shown    *shown `json:"s"`
 	UserID   string `json:"u"`
 	AuthTime int64  `json:"t"` // when that person signed in, seconds since the epoch
 }
@@ -24,9 +25,10 @@ type consentState struct {
 // approval is a person's yes to one authorization request.
 type approval struct {
 	authorization
-	session  storage.Hash
-	userID   string
-	authTime time.Time
+	session    storage.Hash
+	userID     string
+	authTime   time.Time
+	remembered oauth.Scopes // the earlier yes that it rests on; nil: it was given just now
 }
 
 // handleConsent serves POST /consent.
@@ -52,14 +54,15 @@ func (s *Server) handleConsent(w http.ResponseWriter, r *http.Request) {
 }
 
 // consent carries out what the person decided. The request is identified and
-// validated anew: what was shown is what is granted, under the rules of now.
+// validated anew, by the client as it is now: what was shown is what is granted, and when it
+// is no longer what would be granted, it is shown again (Security H1).
 func (s *Server) consent(ctx context.Context, state consentState, token storage.Hash, verdict string) decision {
 	query, err := url.ParseQuery(state.Query)
 	if err != nil {
 		return decision{err: err}
 	}
 	p := newParams(query)
-	who, err := s.identify(ctx, p, s.findClient)
+	who, err := s.identify(ctx, p, s.currentClient)
 	if err != nil {
 		return decision{auth: authorization{identified: who}, err: err}
 	}
@@ -67,13 +70,19 @@ func (s *Server) consent(ctx context.Context, state consentState, token storage.
 	if err != nil {
 		return decision{auth: a, err: err, identified: true}
 	}
+	if !s.coversClient(state.Shown, who) {
+		return s.askAgain(ctx, state.Query, token)
+	}
 	switch verdict {
 	case "approve":
 		a, err := s.narrowed(ctx, token, a)
 		if err != nil {
 			return s.answer(ctx, a, token, nil, err)
 		}
-		return s.approve(ctx, &approval{a, token, state.UserID, time.Unix(state.AuthTime, 0)})
+		if !s.covers(state.Shown, a) {
+			return s.askAgain(ctx, state.Query, token)
+		}
+		return s.approve(ctx, &approval{authorization: a, session: token, userID: state.UserID, authTime: time.Unix(state.AuthTime, 0)})
 	case "deny":
 		s.cfg.Audit.Record(ctx, audit.ConsentDenied, slog.String("user", state.UserID), slog.String("client_id", who.client.ID), slog.String("resource", a.resource.URI))
 		return decision{auth: a, identified: true, direct: true,
@@ -82,19 +91,31 @@ func (s *Server) consent(ctx context.Context, state consentState, token storage.
 	return decision{err: oauth.NewError(oauth.InvalidRequest, "The form was not complete.")}
 }
 
+// askAgain shows the page on which people decide about a request, as it is now, whatever
+// they have approved before.
+func (s *Server) askAgain(ctx context.Context, query string, token storage.Hash) decision {
+	v := requested(query).values()
+	v.Set("prompt", "consent")
+	return s.judge(ctx, newParams(v), token, s.currentClient)
+}
+
 // approve issues the code. The store checks once more, in the same statement, that
-// the session is live and belongs to the person who was asked.
+// the session is live and belongs to the person who was asked, and that the client is the
+// one that was shown.
 func (s *Server) approve(ctx context.Context, ap *approval) decision {
 	response, err := s.issueCode(ctx, ap)
 	return s.answer(ctx, ap.authorization, ap.session, response, err)
 }
 
 // answer is what an approval has come to. When its session has ended meanwhile, the person
-// signs in again.
+// signs in again; when the client has changed meanwhile, they are asked again.
 func (s *Server) answer(ctx context.Context, a authorization, token storage.Hash, response url.Values, err error) decision {
 	d := decision{auth: a, identified: true, direct: true, step: stepIssue, response: response, err: err}
-	if errors.Is(err, storage.ErrNotFound) {
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
 		d.step, d.err, d.farewell = signInStep(a), nil, s.farewell(ctx, token)
+	case errors.Is(err, storage.ErrChanged):
+		return s.askAgain(ctx, a.query, token)
 	}
 	return d
 }

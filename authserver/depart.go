@@ -32,21 +32,6 @@ type tripState struct {
 	Connect  string `json:"c,omitempty"` // or a request at /connect; neither: the start page
 }
 
-// shown is what an approval is bound to: as much of a request as the person was shown and
-// could be another when they come back.
-type shown struct {
-	RedirectURI string       `json:"r"`
-	Resource    string       `json:"u"`
-	Scopes      oauth.Scopes `json:"s"`
-}
-
-func shownOf(a authorization) *shown { return &shown{a.redirectURI, a.resource.URI, a.scopes} }
-
-// covers reports whether a request is no more than what was shown.
-func (x *shown) covers(a authorization) bool {
-	return x != nil && x.RedirectURI == a.redirectURI && x.Resource == a.resource.URI && x.Scopes.Has(a.scopes...)
-}
-
 // away is a trip to a provider: where the browser goes, or what was left behind.
 type away struct {
 	provider  session.Provider
@@ -66,6 +51,8 @@ func (s *Server) consentToLeave(ctx context.Context, state departState, verdict,
 	switch {
 	case d.err != nil:
 		return d
+	case d.identified && !s.coversClient(state.Trip.Approved, d.auth.identified):
+		return d // another client than the one that was shown: show it
 	case verdict == "deny":
 		s.cfg.Audit.Record(ctx, audit.ConsentDenied, slog.String("client_id", d.clientID()), slog.String("resource", d.auth.resource.URI))
 		d.err = oauth.NewError(oauth.AccessDenied, "The person denied the request.")
@@ -75,8 +62,8 @@ func (s *Server) consentToLeave(ctx context.Context, state departState, verdict,
 		return d
 	case verdict != "approve":
 		return decision{err: oauth.NewError(oauth.InvalidRequest, "The form was not complete.")}
-	case d.identified && !state.Trip.Approved.covers(d.auth):
-		return d // something has changed since: show it
+	case d.identified && !s.covers(state.Trip.Approved, d.auth):
+		return d // more than what was shown: show it
 	}
 	p := requested(state.Trip.Query).values()
 	return s.depart(ctx, d, state, network, session.Trip{
@@ -93,7 +80,7 @@ func (s *Server) leaving(ctx context.Context, state departState) decision {
 		return decision{err: err}
 	}
 	p := newParams(query)
-	who, err := s.identify(ctx, p, s.findClient)
+	who, err := s.identify(ctx, p, s.currentClient)
 	if errors.Is(err, errUnknown) && s.mayFetch(who.client.ID) {
 		state.Trip.Approved = nil
 		d := s.greet(ctx, who, p)
@@ -145,7 +132,7 @@ var errSomebodyElse = oauth.NewError(oauth.AccessDenied, "Somebody else is signe
 
 // isStill returns nil when a browser session belongs to the user.
 func (s *Server) isStill(ctx context.Context, token storage.Hash, userID string) error {
-	v, err := s.visitor(ctx, token, "", "")
+	v, err := s.visitor(ctx, token, storage.VisitKey{})
 	switch {
 	case err != nil:
 		return err

@@ -62,16 +62,18 @@ func mustConsent(a authorization, v *storage.Visit) bool {
 }
 
 // anybodyCouldAsk reports whether every program on the person's computer could make this
-// very request and get the answer: the id of a metadata document is public, and so is a
-// loopback port or a private-use scheme. Such a client is asked about each time (RFC 8252
-// §8.6). An id that was registered is known to one installation only.
+// very request and get the answer: the id of a metadata document is public, that of a client
+// of the operator is in the manual of everybody who is to use it, and a loopback port or a
+// private-use scheme is there for the taking. Such a client is asked about each time (RFC
+// 8252 §8.6, OAuth 2.1 §7.3.1). An id that was registered is known to one installation only.
 func anybodyCouldAsk(a authorization) bool {
-	return a.client.Source == storage.SourceCIMD && a.client.Public() && !strings.HasPrefix(a.redirectURI, "https://")
+	published := a.client.Source == storage.SourceCIMD || a.client.Operated()
+	return published && a.client.Public() && !strings.HasPrefix(a.redirectURI, "https://")
 }
 
 // mayRedirectErrors reports whether an error may be sent to the client without
-// asking the person: to clients of the operator, and to those that this person has
-// allowed before. Anybody can register a client with a redirect URI of their
+// asking the person: to clients of the operator, and to a place that this person has
+// allowed for the client as it is. Anybody can register a client with a redirect URI of their
 // choice, and must not get an open redirector that way (OAuth 2.1 §7.12.2).
 func mayRedirectErrors(c storage.Client, v *storage.Visit) bool {
 	return c.Operated() || v != nil && v.Known

@@ -31,7 +31,7 @@ func (s *Server) handleHome(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) home(ctx context.Context, token storage.Hash) (h home, err error) {
-	if h.visit, err = s.visit(ctx, token, "", ""); err != nil {
+	if h.visit, err = s.visit(ctx, token, storage.VisitKey{}); err != nil {
 		return h, err
 	}
 	catalog, err := s.catalog.load(ctx)

@@ -55,7 +55,7 @@ func (s *Server) showLogin(w http.ResponseWriter, r *http.Request, status int, d
 func (s *Server) showConsent(w http.ResponseWriter, r *http.Request, a authorization, v *storage.Visit) {
 	browser := s.sessions.Browser(w, r)
 	step, err := s.sessions.SealStep(purposeConsent, browser, consentState{
-		Query: answered(a), UserID: v.User.ID, AuthTime: v.Session.AuthTime.Unix(),
+		Query: answered(a), Shown: s.shownOf(a), UserID: v.User.ID, AuthTime: v.Session.AuthTime.Unix(),
 	})
 	if err != nil {
 		s.showError(w, r, http.StatusBadRequest, err)

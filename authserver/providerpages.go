@@ -33,7 +33,7 @@ func (s *Server) showDeparture(w http.ResponseWriter, r *http.Request, d decisio
 		v.Client = clientParty(storage.Client{ID: d.stranger.client.ID, Source: storage.SourceCIMD})
 		v.Resource = resourceParty(a.resource.Resource)
 	} else {
-		state.Trip.Approved = shownOf(a)
+		state.Trip.Approved = s.shownOf(a)
 		v.Request, v.FormTargets = s.requestView(a, nil), formTargets(a.redirectURI)
 	}
 	v.FormTargets = append(v.FormTargets, providerTargets(p)...)

@@ -150,6 +150,13 @@ func (r *Registry) Client(ctx context.Context, id string) (storage.Client, error
 	return c, nil
 }
 
+// Current is Client by what is stored now, for an answer that a change on another replica
+// must not get by. A document is kept for as long as it allows.
+func (r *Registry) Current(ctx context.Context, id string) (storage.Client, error) {
+	r.Forget(id)
+	return r.Client(ctx, id)
+}
+
 // documented resolves a client that is identified by a document. Its row, which the
 // first approval makes, tells whether it was deleted, and stands in while the document
 // cannot be had, so that an outage elsewhere ends nobody's session; a document that

@@ -143,3 +143,26 @@ func IsLoopbackRedirect(raw string) bool {
 	u, err := parseRedirect(raw)
 	return err == nil && strings.EqualFold(u.Scheme, "http") && IsLoopbackHost(u.Hostname())
 }
+
+// RedirectPlace is the place that a redirect URI sends an answer to, as far as people can tell
+// places apart: the origin of an https URI, "loopback" for every port and spelling of this
+// machine, and a private-use scheme with its colon. Two URIs of one place differ in what
+// the one who answers there decides. No two places are written alike.
+func RedirectPlace(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return raw
+	}
+	scheme := strings.ToLower(u.Scheme)
+	switch {
+	case IsLoopbackRedirect(raw):
+		return "loopback"
+	case scheme != "https" && scheme != "http":
+		return scheme + ":"
+	}
+	host := strings.ToLower(u.Host)
+	if scheme == "https" {
+		host = strings.TrimSuffix(host, ":443")
+	}
+	return scheme + "://" + strings.TrimSuffix(host, ":")
+}

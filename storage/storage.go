@@ -29,8 +29,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 // The sentinels of the contract. Test with errors.Is.
@@ -125,65 +123,6 @@ type Sessions interface {
 	Visit(ctx context.Context, v VisitKey) (Visit, error)
 	// EndSession removes a session. No error when there is none.
 	EndSession(ctx context.Context, h Hash) error
-}
-
-// VisitKey names the browser session, and the consent that is asked for: of which client
-// and canonical resource (both may be empty), for which place and for the client as it is
-// now.
-type VisitKey struct {
-	Session  Hash
-	ClientID string
-	Resource string
-	Place    string // oauth.RedirectPlace of where the answer goes
-	Material Hash   // Client.Material
-	// Unplaced counts consents as well that were given before places were kept.
-	Unplaced bool
-	Now      time.Time
-}
-
-// Visit is a live session with its account. Visit returns ErrNotFound when the
-// session is unknown or expired, or its account is disabled or gone.
-type Visit struct {
-	Session   Session
-	User      User
-	Consented oauth.Scopes // nil: no consent for this client, resource, place and material
-	Known     bool         // the person has consented to the same for some resource
-}
-
-// Approvals turns a person's approval into a code.
-type Approvals interface {
-	// Approve remembers the consent for the place and the material (the union with what
-	// was consented for them before), stores the client when a.Client is not nil and the
-	// id is not yet stored, and creates the grant, with the UpstreamID of the session, and
-	// its code, in one round trip. ErrNotFound when the session is not live or its account
-	// is disabled or is not a.Grant.UserID; ErrRevoked when the client was deleted;
-	// ErrChanged when the store has the last word on the client and has another Material
-	// of it, or when a.Remembered is no longer remembered.
-	Approve(ctx context.Context, a Approval) error
-}
-
-// Approval is what Approve stores.
-type Approval struct {
-	Session  Hash // the session that approves
-	Client   *Client
-	Place    string // oauth.RedirectPlace of where the answer goes
-	Material Hash   // Client.Material of the client that was shown
-	// Remembered is the earlier consent that the approval rests on, Visit.Consented for
-	// the same place and material; it is neither widened nor renewed. Nil: the person was
-	// asked just now.
-	Remembered oauth.Scopes
-	Unplaced   bool // as in the VisitKey that Remembered was found by
-	Grant      Grant
-	Code       Code
-	Now        time.Time
-}
-
-// Code is an authorization code, bound to all that must be presented with it.
-type Code struct {
-	Hash        Hash
-	RedirectURI string // as sent in the authorization request
-	Challenge   string // S256
-	ExpiresAt   time.Time
 }
 
 // Redemptions exchanges codes and refresh tokens, each of them once.

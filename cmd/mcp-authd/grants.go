@@ -165,7 +165,7 @@ func (a *app) toRevoke(ctx context.Context, args []string, which selection) ([]s
 }
 
 func (a *app) revokeGrant(ctx context.Context, g storage.Grant) error {
-	if err := a.store.RevokeGrant(ctx, g.ID, time.Now()); err != nil {
+	if err := a.store.WithdrawGrant(ctx, g.ID, time.Now()); err != nil {
 		return err
 	}
 	a.audit.Record(ctx, audit.GrantRevoked, audit.Grant(g), slog.String("client_id", g.ClientID), slog.String("by", "operator"))

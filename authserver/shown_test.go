@@ -1,0 +1,399 @@
+package authserver
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+const evil = "https://evil.example/cb"
+
+// nice is a client that registered itself and can change its registration.
+func (r *rig) nice(change ...func(*storage.Client)) storage.Client {
+	r.t.Helper()
+	c := storage.Client{
+		ID: "nice", Name: "Nice", RedirectURIs: []string{"https://nice.example/cb"}, GrantTypes: []string{grantCode, grantRefresh},
+		AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: r.now(),
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	r.replace(c)
+	return c
+}
+
+func (r *rig) replace(c storage.Client) {
+	r.t.Helper()
+	if err := r.store.ReplaceClient(r.t.Context(), c); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// niceQuery is a request of that client, which names no redirect URI unless change does.
+func niceQuery(change ...string) url.Values {
+	return authorizeQuery(append([]string{"client_id", "nice", "redirect_uri", ""}, change...)...)
+}
+
+func redirectTo(uris ...string) func(*storage.Client) {
+	return func(c *storage.Client) { c.RedirectURIs, c.Source = uris, storage.SourceManaged }
+}
+
+// materialChanges are the changes of a client by which people are asked again.
+var materialChanges = map[string]func(*storage.Client){
+	"redirect URIs": redirectTo(evil),
+	"a further one": redirectTo("https://nice.example/cb", evil),
+	"name":          func(c *storage.Client) { c.Name = "Claude" },
+	"logo":          func(c *storage.Client) { c.Metadata = []byte(`{"logo_uri":"https://claude.ai/logo.png"}`) },
+	"keys":          func(c *storage.Client) { c.JWKSURI = "https://evil.example/keys" },
+	"method":        func(c *storage.Client) { c.AuthMethod = "client_secret_basic" },
+}
+
+func wantPage(t *testing.T, pg page, texts ...string) {
+	t.Helper()
+	if pg.status != http.StatusOK || pg.header.Get("Location") != "" || pg.header.Get("Refresh") != "" || !strings.Contains(pg.body, `value="approve"`) {
+		t.Fatalf("got %d %s, want a page that asks: %.300s", pg.status, pg.header.Get("Location"), pg.body)
+	}
+	for _, text := range texts {
+		if !strings.Contains(pg.body, text) {
+			t.Errorf("no %q in the page", text)
+		}
+	}
+}
+
+// Security H1: the code goes where the page said, and nowhere else.
+func TestWhatWasShownIsWhatIsAllowed(t *testing.T) {
+	decide := func(p *person, shown page, verdict string) page {
+		return p.post("/consent", url.Values{"step": {consentStep(p.t, shown)}, "decision": {verdict}})
+	}
+	t.Run("H1 SP-01 a redirect URI that is changed between page and click", func(t *testing.T) {
+		for _, verdict := range []string{"approve", "deny"} {
+			r := newRig(t)
+			p, c := r.person(), r.nice()
+			before := p.login(niceQuery())
+			wantPage(t, before, "nice.example")
+			redirectTo(evil)(&c)
+			r.replace(c)
+			after := decide(p, before, verdict)
+			wantPage(t, after, "evil.example")
+			if got := responseOf(t, decide(p, after, "approve")); !got.Has("code") {
+				t.Errorf("what is shown now, approved: got %v", got)
+			}
+		}
+	})
+	t.Run("H1 AS-77 every other material change shows the page again", func(t *testing.T) {
+		for name, change := range materialChanges {
+			r := newRig(t)
+			p, c := r.person(), r.nice()
+			query := niceQuery("redirect_uri", c.RedirectURIs[0])
+			before := p.login(query)
+			change(&c)
+			r.replace(c)
+			after := decide(p, before, "approve")
+			if name == "redirect URIs" { // the one that was asked for is registered no more
+				if after.status != http.StatusBadRequest || after.header.Get("Location") != "" {
+					t.Errorf("%s: got %d", name, after.status)
+				}
+				continue
+			}
+			wantPage(t, after, c.Name)
+		}
+	})
+	t.Run("H1 a request without redirect_uri is answered where the page said, or not at all", func(t *testing.T) {
+		r := newRig(t)
+		p, c := r.person(), r.nice()
+		before := p.login(niceQuery())
+		redirectTo(evil, "https://nice.example/cb")(&c)
+		r.replace(c)
+		if pg := decide(p, before, "approve"); pg.status != http.StatusBadRequest || pg.header.Get("Location") != "" {
+			t.Errorf("two redirect URIs now: got %d %v", pg.status, pg.header)
+		}
+	})
+	t.Run("H1 SP-01 the page comes again though what it asks for was approved before", func(t *testing.T) {
+		r := newRig(t)
+		p := r.person()
+		c := r.nice(redirectTo(evil))
+		p.approve(niceQuery("redirect_uri", evil)) // evil has an approval of its own
+		r.replace(r.nice())
+		before := p.get("/authorize?" + niceQuery().Encode())
+		wantPage(t, before, "nice.example")
+		r.replace(c)
+		wantPage(t, decide(p, before, "deny"), "evil.example")
+	})
+	t.Run("H1 a form of the version before says nothing of what was shown", func(t *testing.T) {
+		r := newRig(t)
+		r.nice()
+		d := r.consent(t.Context(), consentState{Query: niceQuery().Encode()}, storage.Hash{}, "approve")
+		if d.step != stepLogin || d.response != nil || d.err != nil {
+			t.Errorf("got %+v", d)
+		}
+	})
+	t.Run("H1 AS-77 a document that changes between page and click", func(t *testing.T) {
+		r, d := newDocumentRig(t)
+		p := r.person()
+		before := p.login(documentQuery(d, "redirect_uri", ""))
+		d.doc.RedirectURIs = []string{evil}
+		wantPage(t, decide(p, before, "approve"), "evil.example")
+	})
+	t.Run("AS-114 SP-01 more scopes, another resource, another host or less trust are not covered", func(t *testing.T) {
+		r := newRig(t)
+		request := func(change ...func(*authorization)) authorization {
+			a := authorization{identified: identified{client: r.nice(), redirectURI: "https://nice.example/cb"}, resource: policy.Resolution{Resource: storage.Resource{URI: testResource}}, scopes: oauth.Scopes{"mcp"}}
+			for _, f := range change {
+				f(&a)
+			}
+			return a
+		}
+		shown := r.shownOf(request())
+		for name, tt := range map[string]struct {
+			change func(*authorization)
+			want   bool
+		}{
+			"the very same":       {func(*authorization) {}, true},
+			"less":                {func(a *authorization) { a.scopes = nil }, true},
+			"more":                {func(a *authorization) { a.scopes = oauth.Scopes{"mcp", "notes:write"} }, false},
+			"another resource":    {func(a *authorization) { a.resource.URI = "https://other.example.com" }, false},
+			"another place":       {func(a *authorization) { a.redirectURI = "https://nice.example/other" }, false},
+			"PL6 another name":    {func(a *authorization) { a.client.Name = "Nicer" }, false},
+			"another source":      {func(a *authorization) { a.client.Source = storage.SourceCIMD }, false},
+			"another client":      {func(a *authorization) { a.client.ID = "https://nice.example/client" }, false},
+			"keys":                {func(a *authorization) { a.client.JWKS = []byte("{}") }, false},
+			"vouched for by now":  {func(a *authorization) { a.client.Source = storage.SourceStatic }, false},
+			"another secret only": {func(a *authorization) { a.client.SecretHash = &storage.Hash{} }, true},
+		} {
+			if got := r.covers(shown, request(tt.change)); got != tt.want {
+				t.Errorf("%s: got %v, want %v", name, got, tt.want)
+			}
+		}
+		if r.covers(nil, request()) {
+			t.Error("nothing was shown, and it is covered")
+		}
+	})
+}
+
+// Security H2: an approval is for the place that the person was shown.
+func TestApprovalsAreForAPlace(t *testing.T) {
+	const claude = "https://claude.ai/api/mcp/auth_callback"
+	t.Run("H2 AS-74 two redirect URIs, one approved: the other is asked about", func(t *testing.T) {
+		for _, good := range []string{claude, "http://127.0.0.1/callback", "cursor://cb"} {
+			r := newRig(t)
+			p := r.person()
+			r.nice(redirectTo(good, evil))
+			p.approve(niceQuery("redirect_uri", good))
+			wantPage(t, p.get("/authorize?"+niceQuery("redirect_uri", evil).Encode()), "evil.example")
+			if pg := p.get("/authorize?" + niceQuery("redirect_uri", evil, "prompt", "none").Encode()); pg.header.Get("Location") != "" {
+				t.Errorf("prompt=none: the browser is sent to %s", pg.header.Get("Location"))
+			}
+			if good == "http://127.0.0.1/callback" {
+				good = "http://127.0.0.1:40666/callback" // any port is one place
+			}
+			if pg := p.get("/authorize?" + niceQuery("redirect_uri", good).Encode()); !strings.HasPrefix(pg.header.Get("Location"), good) && pg.status != http.StatusOK {
+				t.Errorf("%s, which was approved: got %d %v", good, pg.status, pg.header)
+			}
+		}
+	})
+	t.Run("H2 AS-77 RFC 7592 a change of the registration is asked about", func(t *testing.T) {
+		for name, change := range materialChanges {
+			r := newRig(t)
+			p, c := r.person(), r.nice()
+			p.approve(niceQuery())
+			change(&c)
+			r.replace(c)
+			pg := p.get("/authorize?" + niceQuery("redirect_uri", c.RedirectURIs[0]).Encode())
+			if pg.status != http.StatusOK || pg.header.Get("Location") != "" {
+				t.Errorf("%s: got %d %v", name, pg.status, pg.header)
+			}
+		}
+	})
+	t.Run("H2 AS-77 a changed document is asked about, an unchanged one is not", func(t *testing.T) {
+		r, d := newDocumentRig(t)
+		p := r.person()
+		p.approve(documentQuery(d))
+		if got := responseOf(t, p.get("/authorize?"+documentQuery(d).Encode())); !got.Has("code") {
+			t.Fatalf("unchanged: got %v", got)
+		}
+		d.doc.RedirectURIs = append(d.doc.RedirectURIs, evil)
+		wantPage(t, p.get("/authorize?"+documentQuery(d).Encode()))
+		wantPage(t, p.get("/authorize?"+documentQuery(d, "redirect_uri", evil).Encode()), "evil.example")
+		p.approve(documentQuery(d))
+		wantPage(t, p.get("/authorize?"+documentQuery(d, "redirect_uri", evil).Encode()), "evil.example")
+		d.doc.Name = "Claude"
+		wantPage(t, p.get("/authorize?"+documentQuery(d).Encode()), "Claude")
+	})
+	t.Run("H2 AS-60 errors go by themselves to an approved place only", func(t *testing.T) {
+		r := newRig(t)
+		p, c := r.person(), r.nice(redirectTo(claude, evil))
+		p.approve(niceQuery("redirect_uri", claude))
+		wrong := func(to string) page {
+			return p.get("/authorize?" + niceQuery("redirect_uri", to, "code_challenge_method", "plain").Encode())
+		}
+		if pg := wrong(claude); pg.status != http.StatusSeeOther {
+			t.Errorf("to the approved place: got %d", pg.status)
+		}
+		if pg := wrong(evil); pg.header.Get("Location") != "" || pg.header.Get("Refresh") != "" {
+			t.Errorf("to another: the browser is sent to %s", pg.header.Get("Location"))
+		}
+		c.Name = "Claude"
+		r.replace(c)
+		if pg := wrong(claude); pg.header.Get("Location") != "" {
+			t.Error("to a client that has changed since")
+		}
+	})
+	t.Run("AS-77 the refresh token from before a change is good: it goes nowhere new", func(t *testing.T) {
+		r := newRig(t)
+		p, c := r.person(), r.nice()
+		code := p.approve(niceQuery()).Get("code")
+		_, out := p.token(codeForm(code, "client_id", "nice", "redirect_uri", ""))
+		redirectTo(evil)(&c)
+		r.replace(c)
+		if status, again := p.token(refreshForm(out["refresh_token"], "client_id", "nice")); status != http.StatusOK {
+			t.Errorf("got %d %v", status, again)
+		}
+	})
+	t.Run("M2 RFC 8252 8.6 a public client of the operator on loopback is asked each time", func(t *testing.T) {
+		for _, tt := range []struct {
+			source   storage.ClientSource
+			redirect string
+			method   string
+			asked    bool
+		}{
+			{storage.SourceStatic, "http://127.0.0.1/cb", "none", true},
+			{storage.SourceConfig, "http://localhost/cb", "none", true},
+			{storage.SourceStatic, "cursor://cb", "none", true},
+			{storage.SourceStatic, "https://app.example.com/cb", "none", false},
+			{storage.SourceStatic, "http://127.0.0.1/cb", "client_secret_basic", false},
+			{storage.SourceDynamic, "http://127.0.0.1/cb", "none", false},
+		} {
+			r := newRig(t)
+			p := r.person()
+			r.nice(func(c *storage.Client) {
+				c.Source, c.RedirectURIs, c.AuthMethod = tt.source, []string{tt.redirect}, tt.method
+			})
+			p.approve(niceQuery())
+			pg := p.get("/authorize?" + niceQuery().Encode())
+			if asked := pg.status == http.StatusOK && strings.Contains(pg.body, `value="approve"`); asked != tt.asked {
+				t.Errorf("%+v: got %d", tt, pg.status)
+			}
+		}
+	})
+}
+
+// Security M1: what ends access also ends the approval.
+func TestAccessThatWasTakenAwayIsAskedForAgain(t *testing.T) {
+	for name, cut := range map[string]func(*rig, string) error{
+		"grant revoke": func(r *rig, grant string) error { return r.store.WithdrawGrant(r.t.Context(), grant, r.now()) },
+		"user passwd": func(r *rig, _ string) error {
+			return r.Users().SetPassword(r.t.Context(), "alice", "correct horse battery", false)
+		},
+		"user disable, enable": func(r *rig, _ string) error {
+			if err := r.Users().Disable(r.t.Context(), "alice"); err != nil {
+				return err
+			}
+			return r.Users().Enable(r.t.Context(), "alice")
+		},
+	} {
+		t.Run("M1 "+name, func(t *testing.T) {
+			r := newRig(t)
+			p := r.person()
+			r.nice()
+			p.approve(niceQuery())
+			all, err := r.store.ListGrants(t.Context(), "", "nice", "", 2)
+			if err != nil || len(all) != 1 {
+				t.Fatalf("got %v, %v", all, err)
+			}
+			if err := cut(r, all[0].ID); err != nil {
+				t.Fatal(err)
+			}
+			pg := p.get("/authorize?" + niceQuery().Encode())
+			if strings.Contains(pg.body, `name="password"`) {
+				pg = p.login(niceQuery())
+			}
+			wantPage(t, pg, "nice.example")
+		})
+	}
+	t.Run("RFC 7009 a client that gives its token back is not forgotten", func(t *testing.T) {
+		r := newRig(t)
+		p := r.person()
+		out := p.signIn()
+		if pg := p.post("/revoke", url.Values{"token": {out["refresh_token"].(string)}, "client_id": {"app"}}); pg.status != http.StatusOK {
+			t.Fatalf("got %d", pg.status)
+		}
+		if got := responseOf(t, p.get("/authorize?"+authorizeQuery().Encode())); !got.Has("code") {
+			t.Errorf("got %v", got)
+		}
+	})
+}
+
+// stale is what another replica serves that has not heard of a change yet.
+type stale struct {
+	storage.Clients
+	mu  sync.Mutex // guards old
+	old map[string]storage.Client
+}
+
+func (c *stale) Client(ctx context.Context, id string) (storage.Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old, ok := c.old[id]; ok {
+		return old, nil
+	}
+	return c.Clients.Client(ctx, id)
+}
+
+func (c *stale) Current(ctx context.Context, id string) (storage.Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.old, id)
+	return c.Clients.Client(ctx, id)
+}
+
+func (c *stale) keep(old storage.Client) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.old = map[string]storage.Client{old.ID: old}
+}
+
+// Security L8: a replica that has not heard of a change gives nothing to what was.
+func TestStaleClients(t *testing.T) {
+	old := &stale{}
+	r := newRig(t, func(c *Config) { old.Clients, c.Clients = c.Store, old })
+	t.Run("L8 a silent code", func(t *testing.T) {
+		p, c := r.person(), r.nice()
+		p.approve(niceQuery())
+		old.keep(c)
+		redirectTo(evil)(&c)
+		r.replace(c)
+		wantPage(t, p.get("/authorize?"+niceQuery().Encode()), "evil.example")
+	})
+	t.Run("L8 H1 the page and the click, both by the client of before", func(t *testing.T) {
+		p, c := r.person(), r.nice(func(c *storage.Client) { c.Name = "Nicer" })
+		before := p.login(niceQuery())
+		old.keep(c)
+		redirectTo(evil)(&c)
+		r.replace(c)
+		wantPage(t, p.post("/consent", url.Values{"step": {consentStep(t, before)}, "decision": {"approve"}}), "evil.example")
+	})
+	t.Run("L8 a client that the store never confirms is an outage, not a code", func(t *testing.T) {
+		p, c := r.person(), r.nice()
+		p.approve(niceQuery())
+		frozen := &frozen{c}
+		r.cfg.Clients = frozen
+		defer func() { r.cfg.Clients = old }()
+		redirectTo(evil)(&c)
+		r.replace(c)
+		if pg := p.get("/authorize?" + niceQuery().Encode()); pg.status != http.StatusServiceUnavailable || pg.header.Get("Location") != "" {
+			t.Errorf("got %d %v", pg.status, pg.header)
+		}
+	})
+}
+
+// frozen knows one client, whatever the store says.
+type frozen struct{ c storage.Client }
+
+func (f *frozen) Client(context.Context, string) (storage.Client, error) { return f.c, nil }
