@@ -118,7 +118,7 @@ func (s *Server) decideConnect(w http.ResponseWriter, r *http.Request, sealed st
 	case "approve":
 		s.writeDecision(w, r, s.depart(r.Context(), decision{}, departState{
 			Provider: req.Provider, Errand: session.ErrandExtend, UserID: req.UserID, Trip: tripState{Connect: sealed},
-		}, s.network(r), session.Trip{Scopes: req.Scopes}))
+		}, s.networks(r), session.Trip{Scopes: req.Scopes}))
 	case "deny":
 		s.showConnected(w, r, req, true)
 	default:

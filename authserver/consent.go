@@ -40,7 +40,7 @@ func (s *Server) handleConsent(w http.ResponseWriter, r *http.Request) {
 	browser := s.sessions.Browser(w, r)
 	var leaving departState
 	if err := s.sessions.OpenStep(purposeLeave, browser, form.Get("step"), &leaving); err == nil {
-		s.writeDecision(w, r, s.consentToLeave(r.Context(), leaving, form.Get("decision"), s.network(r)))
+		s.writeDecision(w, r, s.consentToLeave(r.Context(), leaving, form.Get("decision"), s.networks(r)))
 		return
 	}
 	var state consentState

@@ -46,7 +46,7 @@ type away struct {
 // consentToLeave carries out what the person decided on the departure page. The request is
 // identified and validated anew, as after the consent page. Nothing about the trip exists
 // before this (AS-220, AS-222, SP-01).
-func (s *Server) consentToLeave(ctx context.Context, state departState, verdict, network string) decision {
+func (s *Server) consentToLeave(ctx context.Context, state departState, verdict string, networks []string) decision {
 	d := s.leaving(ctx, state)
 	switch {
 	case d.err != nil:
@@ -66,7 +66,7 @@ func (s *Server) consentToLeave(ctx context.Context, state departState, verdict,
 		return d // more than what was shown: show it
 	}
 	p := requested(state.Trip.Query).values()
-	return s.depart(ctx, d, state, network, session.Trip{
+	return s.depart(ctx, d, state, networks, session.Trip{
 		LoginHint: p.Get("login_hint"),
 		Fresh:     p.Has("max_age") || slices.Contains(d.auth.prompt, "login"),
 		Choose:    slices.Contains(d.auth.prompt, "select_account"),
@@ -116,16 +116,16 @@ func (s *Server) handleDepart(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	token, _ := s.sessions.Token(r)
-	s.writeDecision(w, r, s.setOut(r.Context(), state, token, s.network(r)))
+	s.writeDecision(w, r, s.setOut(r.Context(), state, token, s.networks(r)))
 }
 
-func (s *Server) setOut(ctx context.Context, state departState, token storage.Hash, network string) decision {
+func (s *Server) setOut(ctx context.Context, state departState, token storage.Hash, networks []string) decision {
 	if state.UserID != "" {
 		if err := s.isStill(ctx, token, state.UserID); err != nil {
 			return decision{err: err}
 		}
 	}
-	return s.depart(ctx, decision{}, state, network, session.Trip{})
+	return s.depart(ctx, decision{}, state, networks, session.Trip{})
 }
 
 var errSomebodyElse = oauth.NewError(oauth.AccessDenied, "Somebody else is signed in in this browser, or nobody is any more. Sign in and begin again.")
@@ -143,8 +143,8 @@ func (s *Server) isStill(ctx context.Context, token storage.Hash, userID string)
 }
 
 // depart prepares the trip. t says what is not in state.
-func (s *Server) depart(ctx context.Context, d decision, state departState, network string, t session.Trip) decision {
-	if err := s.departures.take(network, state.UserID != ""); err != nil {
+func (s *Server) depart(ctx context.Context, d decision, state departState, networks []string, t session.Trip) decision {
+	if err := s.departures.take(networks, state.UserID != ""); err != nil {
 		return decision{err: err} // for the person, whose form stays good
 	}
 	d.away = &away{state: state.Trip, userID: state.UserID}

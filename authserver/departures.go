@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -37,11 +38,15 @@ func newDepartureLimiter(now func() time.Time) *departureLimiter {
 	}
 }
 
-// take counts one departure, or returns the error that asks the person to wait. Whoever is
-// signed in does not stand in line with strangers.
-func (l *departureLimiter) take(network string, signedIn bool) error {
-	now := l.now()
-	if l.of(network, now).AllowN(now, 1) && (signedIn || l.strangers.AllowN(now, 1)) {
+// take counts one departure under each of the networks that it comes from, the smallest
+// first, or returns the error that asks the person to wait. People who are signed in do not
+// stand in line with strangers.
+func (l *departureLimiter) take(networks []string, signedIn bool) error {
+	now, free := l.now(), true
+	for place, name := range networks {
+		free = free && l.of(name, network.Allowance(place), now).AllowN(now, 1)
+	}
+	if free && (signedIn || l.strangers.AllowN(now, 1)) {
 		return nil
 	}
 	e := oauth.NewError(oauth.SlowDown, "Too many people are signing in at once.")
@@ -49,7 +54,7 @@ func (l *departureLimiter) take(network string, signedIn bool) error {
 	return e
 }
 
-func (l *departureLimiter) of(network string, now time.Time) *rate.Limiter {
+func (l *departureLimiter) of(network string, factor int, now time.Time) *rate.Limiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b, ok := l.networks[network]
@@ -57,7 +62,7 @@ func (l *departureLimiter) of(network string, now time.Time) *rate.Limiter {
 		if len(l.networks) >= departureNetworks {
 			l.shrink(now)
 		}
-		b = rate.NewLimiter(departuresOfNetwork, departuresOfNetwork*departuresBurst)
+		b = rate.NewLimiter(rate.Limit(factor*departuresOfNetwork), factor*departuresOfNetwork*departuresBurst)
 		l.networks[network] = b
 	}
 	return b

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -55,7 +56,7 @@ func TestDepartureLimiter(t *testing.T) {
 				people = 200
 			}
 			for range people {
-				if err := l.take("198.51.100.0/24", false); err != nil {
+				if err := l.take([]string{"198.51.100.0/24"}, false); err != nil {
 					t.Fatalf("second %d: %v", second, err)
 				}
 			}
@@ -65,23 +66,36 @@ func TestDepartureLimiter(t *testing.T) {
 	t.Run("AS-220 AS-145 many networks share a total, whoever is signed in does not", func(t *testing.T) {
 		allowed := 0
 		for i := range 2 * departuresInTotal * departuresBurst {
-			if l.take(fmt.Sprint("network ", i), false) == nil {
+			if l.take([]string{fmt.Sprint("network ", i)}, false) == nil {
 				allowed++
 			}
 		}
 		if allowed != departuresInTotal*departuresBurst {
 			t.Errorf("got %d", allowed)
 		}
-		if err := l.take("network 1", false); oauth.AsError(err).Code != oauth.SlowDown {
+		if err := l.take([]string{"network 1"}, false); oauth.AsError(err).Code != oauth.SlowDown {
 			t.Errorf("got %v", err)
 		}
-		if err := l.take("network 1", true); err != nil {
+		if err := l.take([]string{"network 1"}, true); err != nil {
 			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("AS-145 AS-220 the networks of one /48 have four times the allowance of one, whatever their number", func(t *testing.T) {
+		now = now.Add(time.Hour)
+		allowed := 0
+		for i := range 10 * departuresOfNetwork * departuresBurst {
+			addr := netip.MustParseAddr(fmt.Sprintf("2001:db8:1:%x::1", i))
+			if l.take(network.Blocks(addr), false) == nil {
+				allowed++
+			}
+		}
+		if want := 4 * departuresOfNetwork * departuresBurst; allowed != want {
+			t.Errorf("got %d departures, want %d", allowed, want)
 		}
 	})
 	t.Run("AS-145 what is remembered is bounded", func(t *testing.T) {
 		for i := range 2 * departureNetworks {
-			_ = l.take(fmt.Sprint("another ", i), true)
+			_ = l.take([]string{fmt.Sprint("another ", i)}, true)
 		}
 		if len(l.networks) > departureNetworks {
 			t.Errorf("got %d", len(l.networks))

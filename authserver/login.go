@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/session"
@@ -50,9 +50,13 @@ func (s *Server) handleLogin(w http.ResponseWriter, r *http.Request) {
 		s.showError(w, r, http.StatusForbidden, errNoPasswords)
 		return
 	}
+	from := s.networks(r)
 	attempt := users.Attempt{
-		Name: form.Get("username"), Password: form.Get("password"),
-		Network: s.network(r), KnownDevice: s.sessions.Knows(r, form.Get("username")),
+		Name:        form.Get("username"),
+		Password:    form.Get("password"),
+		Network:     from[0],
+		Wider:       from[1:],
+		KnownDevice: s.sessions.Knows(r, form.Get("username")),
 	}
 	begun, err := s.login(r.Context(), attempt)
 	if err != nil {
@@ -107,12 +111,24 @@ func (s *Server) showLoginProblem(w http.ResponseWriter, r *http.Request, state 
 	case errors.As(err, &throttled):
 		w.Header().Set("Retry-After", retryAfter(throttled.RetryAfter))
 		s.showLoginAgain(w, r, http.StatusTooManyRequests, state, name,
-			"Too many attempts for this account. Please wait "+humanWait(throttled.RetryAfter)+" and try again.")
+			tooMany(throttled.Counted)+" Please wait "+humanWait(throttled.RetryAfter)+" and try again.")
 	case errors.Is(err, users.ErrWrong):
 		s.showLoginAgain(w, r, http.StatusUnauthorized, state, name, "The username or password is not right. Please try again.")
 	default:
 		s.showError(w, r, http.StatusServiceUnavailable, err)
 	}
+}
+
+// tooMany says of what there are too many attempts: who reads that it is their account
+// believes that somebody is after it.
+func tooMany(counted users.Counted) string {
+	switch counted {
+	case users.ByNetwork:
+		return "Too many attempts from your network."
+	case users.ByServer:
+		return "Too many people are signing in at once."
+	}
+	return "Too many attempts for this account."
 }
 
 // showLoginAgain renders the login page for the request that it belongs to, as far as
@@ -174,20 +190,9 @@ func (s *Server) asSomebodyElse(query string) string {
 	return v.Encode()
 }
 
-// network is where a request comes from, as it is counted.
-func (s *Server) network(r *http.Request) string { return network(s.cfg.TrustedProxies.ClientAddr(r)) }
-
-// network is the part of a client address that sign-ins are counted by.
-func network(a netip.Addr) string {
-	bits := 24
-	if a.Is6() && !a.Is4In6() {
-		bits = 64
-	}
-	p, err := a.Unmap().Prefix(bits)
-	if err != nil {
-		return "unknown"
-	}
-	return p.String()
+// networks are where a request comes from, as it is counted: the smallest first.
+func (s *Server) networks(r *http.Request) []string {
+	return network.Blocks(s.cfg.TrustedProxies.ClientAddr(r))
 }
 
 func humanWait(d time.Duration) string {

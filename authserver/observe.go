@@ -55,10 +55,16 @@ func (s *Server) observe(h http.Handler) http.Handler {
 		known := audit.NewRequest(slog.String("request_id", note.id), audit.Remote(s.cfg.TrustedProxies.ClientAddr(r).String()))
 		r = r.WithContext(audit.Within(context.WithValue(r.Context(), requestNoteKey{}, note), known))
 		w.Header().Set("X-Request-Id", note.id)
+		if proxy, ok := s.undeclared.found(r); ok {
+			s.log.WarnContext(r.Context(), forgottenProxy, "peer", proxy.String())
+		}
 		m := httpsnoop.CaptureMetrics(s.recovered(h), w, r)
 		s.logRequest(r, note, known, m)
 	})
 }
+
+const forgottenProxy = "a forwarded header from an address that is not a trusted proxy: everybody behind it counts as one " +
+	"network, which slows down all their sign-ins when one of them guesses passwords. If it is your proxy, add it to trusted_proxies"
 
 func (s *Server) logRequest(r *http.Request, note *requestNote, known *audit.Request, m httpsnoop.Metrics) {
 	level := slog.LevelInfo

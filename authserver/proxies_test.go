@@ -1,8 +1,14 @@
 package authserver
 
 import (
+	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -32,5 +38,65 @@ func TestClientAddr(t *testing.T) {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// Usability 4.5: a proxy that the operator forgot to declare makes all people one network.
+// The log says what to set, once, and the page says that it is the network; people with a
+// known browser and the right password get in.
+func TestForgottenProxy(t *testing.T) {
+	r := newRig(t)
+	const forwarded = "X-Forwarded-For"
+	known := r.person()
+	known.login(authorizeQuery())
+	stranger := r.person()
+	step := stranger.get("/authorize?" + authorizeQuery().Encode()).step(t)
+	guess := func(i int) page {
+		name := fmt.Sprint("nobody", i)
+		return stranger.post("/login", url.Values{"step": {step}, "username": {name}, "password": {"wrong"}}, forwarded, fmt.Sprint("198.51.100.", i%250))
+	}
+	var wg sync.WaitGroup
+	var shut atomic.Value
+	for i := range 140 {
+		wg.Go(func() {
+			if pg := guess(i); pg.status == http.StatusTooManyRequests {
+				shut.Store(pg.body)
+			}
+		})
+		if i < 100 {
+			wg.Wait()
+		}
+	}
+	wg.Wait()
+	if body, _ := shut.Load().(string); !strings.Contains(body, "Too many attempts from your network") {
+		t.Errorf("the page does not name the network: %.600s", body)
+	}
+	step = known.get("/authorize?" + authorizeQuery("prompt", "login").Encode()).step(t)
+	pg := known.post("/login", url.Values{"step": {step}, "username": {"alice"}, "password": {"correct horse battery"}}, forwarded, "198.51.100.7")
+	if pg.status != http.StatusSeeOther {
+		t.Errorf("the known browser: got %d", pg.status)
+	}
+	if n := strings.Count(r.log.String(), forgottenProxy); n != 1 {
+		t.Errorf("the operator is told %d times, want once", n)
+	}
+	trusting := newRig(t, func(c *Config) { c.TrustedProxies = TrustedProxies{netip.MustParsePrefix("127.0.0.0/8")} })
+	trusting.person().get("/", forwarded, "198.51.100.7")
+	if strings.Contains(trusting.log.String(), forgottenProxy) {
+		t.Error("a trusted proxy is complained about")
+	}
+}
+
+func TestUndeclaredIsBounded(t *testing.T) {
+	u, told := &undeclared{told: map[netip.Addr]bool{}}, 0
+	for i := range 100 {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.RemoteAddr = fmt.Sprintf("203.0.113.%d:1", i)
+		r.Header.Set("Forwarded", "for=192.0.2.1")
+		if _, ok := u.found(r); ok {
+			told++
+		}
+	}
+	if told != maxUndeclared {
+		t.Errorf("told %d times, want %d", told, maxUndeclared)
 	}
 }

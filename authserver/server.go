@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,7 @@ type Server struct {
 	fosite     fosite.OAuth2Provider
 	failures   *failureLimiter
 	departures *departureLimiter
+	undeclared *undeclared
 	paths      paths
 	draining   atomic.Bool
 }
@@ -46,7 +48,14 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("authserver: %w", err)
 	}
-	s := &Server{cfg: c, log: c.Logger, paths: newPaths(c.Issuer), failures: newFailureLimiter(c.Now), departures: newDepartureLimiter(c.Now)}
+	s := &Server{
+		cfg:        c,
+		log:        c.Logger,
+		paths:      newPaths(c.Issuer),
+		failures:   newFailureLimiter(c.Now),
+		departures: newDepartureLimiter(c.Now),
+		undeclared: &undeclared{trusted: c.TrustedProxies, told: map[netip.Addr]bool{}},
+	}
 	if s.ring, err = secrets.NewRing(c.SecretKeys...); err != nil {
 		return nil, fmt.Errorf("authserver: %w", err)
 	}

@@ -83,6 +83,8 @@ func setupProblem(err error) (string, int) {
 		return "A username has 1 to 64 letters, digits or . _ - @ +", http.StatusBadRequest
 	case errors.Is(err, users.ErrPassword):
 		return "A password needs at least 8 characters.", http.StatusBadRequest
+	case errors.Is(err, users.ErrCommon):
+		return "This password is one of the most common ones, or the username. Please choose another.", http.StatusBadRequest
 	}
 	return "", 0
 }

@@ -14,20 +14,35 @@ import (
 // Attempt is somebody trying to sign in.
 type Attempt struct {
 	Name, Password string
-	// Network is the part of the client address by which failures are counted, such
-	// as its /24 or /64.
+	// Network is the part of the client address by which failures are counted, such as its
+	// /24 or /64, and Wider are those around it that are counted as well, the smallest first.
 	Network string
+	Wider   []string
 	// KnownDevice says that this person has signed in from this browser before.
 	// Failures elsewhere then do not slow it down.
 	KnownDevice bool
 }
 
-// ThrottledError says that too many attempts were made; none was checked.
-type ThrottledError struct{ RetryAfter time.Duration }
+// ThrottledError says that too many attempts were made; the password was not looked at.
+type ThrottledError struct {
+	RetryAfter time.Duration
+	Counted    Counted
+}
+
+// Counted is what attempts are counted by.
+type Counted string
+
+// Attempts are counted by account and by network; together they are too many for the server
+// when passwords cannot be hashed as fast as they come.
+const (
+	ByAccount Counted = "account"
+	ByNetwork Counted = "network"
+	ByServer  Counted = "server"
+)
 
 // Error implements error.
 func (e *ThrottledError) Error() string {
-	return fmt.Sprintf("users: too many attempts, try again in %s", e.RetryAfter)
+	return fmt.Sprintf("users: too many attempts for the %s, try again in %s", e.Counted, e.RetryAfter)
 }
 
 // Authenticate checks a name and password: ErrWrong or a *ThrottledError when they
@@ -78,7 +93,8 @@ func (u *Users) recordRefusal(ctx context.Context, a Attempt, err error) {
 	var throttled *ThrottledError
 	if errors.As(err, &throttled) {
 		account, _ := u.cfg.Store.UserByName(ctx, a.Name) // for the log only
-		u.cfg.Audit.Record(ctx, audit.LoginThrottled, audit.Person(account.ID, account.Name), slog.String("network", a.Network))
+		u.cfg.Audit.Record(ctx, audit.LoginThrottled, audit.Person(account.ID, account.Name),
+			slog.String("network", a.Network), slog.String("counted", string(throttled.Counted)))
 	}
 }
 

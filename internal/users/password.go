@@ -49,7 +49,7 @@ func (h *hasher) acquire(ctx context.Context, known bool) (release func(), err e
 			return nil, ctx.Err()
 		case <-late:
 			before()
-			return nil, &ThrottledError{RetryAfter: 5 * time.Second}
+			return nil, &ThrottledError{RetryAfter: 5 * time.Second, Counted: ByServer}
 		}
 	}
 	return release, nil

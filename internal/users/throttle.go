@@ -8,19 +8,21 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // throttle slows down guessing without letting anybody lock anybody else out.
 //
-// Failures are counted in the store, so that all replicas count together, under the
-// account with the network of the caller, under the account alone, and under the network
-// alone. Past a few failures under any of them each further attempt first waits, one
-// after the other; when too many wait, the rest is turned away. So guessing from one
-// place is slow however parallel it is and however many accounts it tries, and someone
-// who finally types the right password gets in after a short wait. People wait only in
-// lines with others of their own network: strangers elsewhere can make an account slow,
-// never full. A known browser has a key of its own, which no stranger can touch.
+// Failures are counted in the store, so that all replicas count together, under the account
+// with each network of the caller, under each of these networks alone, and under the account
+// alone. Past a few failures under any of them each further attempt first waits, one after
+// the other; when too many wait, the rest is turned away. So guessing from one place is slow
+// however parallel it is and however many accounts it tries, and someone who finally types
+// the right password gets in after a short wait. People wait in lines with others of their
+// own network, until an account has had a hundred failures (NIST SP 800-63B §5.2.2): from
+// then on all browsers that it is not known in stand in one line, of which no network has
+// more than one place. A known browser has a key of its own, which no stranger can touch.
 type throttle struct {
 	store storage.Failures
 	now   func() time.Time
@@ -49,8 +51,9 @@ type line struct {
 const (
 	failureWindow = 15 * time.Minute
 	nearFree      = 5   // failures under account and network before waiting begins
-	farFree       = 50  // failures under the account alone, from anywhere
 	networkFree   = 100 // failures under the network alone, whatever the account
+	farFree       = 50  // failures under the account alone, from anywhere
+	allFree       = 100 // and before all unknown browsers wait in one line
 	pause         = time.Second
 	maxPause      = 2 * time.Second
 	maxLine       = 4
@@ -62,22 +65,35 @@ func newThrottle(c Config) *throttle {
 	return &throttle{store: c.Store, now: c.Now, sleep: c.Sleep, waiting: map[storage.Hash]*line{}, gates: map[storage.Hash]*gate{}}
 }
 
-// limit is a key with the failures that are free under it, and the key of the line in
-// which to wait beyond them.
+// limit is a key with the failures that are free under it, and the line in which to wait
+// beyond them.
 type limit struct {
 	key, line storage.Hash
 	free      int
+	counted   Counted
 }
 
-// limits are those of an attempt. The first is also the gate, with that of the network.
-func limits(a Attempt) []limit {
+// limits are those of an attempt, in the order in which it meets them: of the account at one
+// place, of that place, and of the account anywhere.
+func limits(a Attempt) [][]limit {
 	name := strings.ToLower(a.Name)
 	if a.KnownDevice {
 		known := key("known", name)
-		return []limit{{known, known, nearFree}}
+		return [][]limit{{{known, known, nearFree, ByAccount}}}
 	}
-	near, network := key("near", name, a.Network), key("network", a.Network)
-	return []limit{{near, near, nearFree}, {key("far", name), near, farFree}, {network, network, networkFree}}
+	var here, place []limit
+	var near storage.Hash
+	for i, n := range append([]string{a.Network}, a.Wider...) {
+		near = key("near", name, n)
+		here = append(here, limit{near, near, network.Allowance(i) * nearFree, ByAccount})
+		k := key("network", n)
+		place = append(place, limit{k, k, network.Allowance(i) * networkFree, ByNetwork})
+	}
+	far := key("far", name)
+	return [][]limit{
+		append(append(here, place...), limit{far, near, farFree, ByAccount}),
+		{{far, far, allFree, ByAccount}},
+	}
 }
 
 // key hides names and networks: the store need not know who fails to sign in.
@@ -88,49 +104,67 @@ func key(parts ...string) storage.Hash {
 // enter waits for the attempt's turn. The caller releases it when the password has
 // been checked and the failure, if any, counted.
 func (t *throttle) enter(ctx context.Context, a Attempt) (release func(), err error) {
-	var held []func()
-	release = func() {
-		for _, leave := range slices.Backward(held) {
-			leave()
-		}
-	}
-	all := limits(a)
-	take := func(leave func(), err error) bool {
-		if err == nil {
-			held = append(held, leave)
-		}
-		return err == nil
-	}
-	for _, l := range all {
-		if l.key != l.line { // the gate of its line is passed already
-			continue
-		}
-		leave, err := t.pass(ctx, l.key)
-		if !take(leave, err) {
-			release()
+	h := &holdings{lines: map[storage.Hash]bool{}}
+	for _, together := range limits(a) {
+		if err := t.wait(ctx, h, together); err != nil {
+			h.release()
 			return nil, err
 		}
 	}
-	for _, l := range all {
-		count, _, err := t.store.FailureCount(ctx, l.key, t.now(), failureWindow)
-		if err == nil && count < l.free {
-			continue
-		}
-		var leave func()
-		if err == nil {
-			leave, err = t.queue(ctx, l.line, min(pause*time.Duration(1+(count-l.free)/5), maxPause))
-		}
-		if take(leave, err) {
-			break // one wait is enough
-		}
-		release()
-		return nil, err
-	}
-	return release, nil
+	return h.release, nil
 }
 
-// pass takes a slot of the gate of key, and waits for one if need be.
-func (t *throttle) pass(ctx context.Context, k storage.Hash) (leave func(), err error) {
+// holdings is what an attempt holds: slots of gates, and its turn in lines.
+type holdings struct {
+	leave []func()
+	lines map[storage.Hash]bool // in which it is its turn
+}
+
+func (h *holdings) release() {
+	for _, leave := range slices.Backward(h.leave) {
+		leave()
+	}
+}
+
+// wait passes the gates of limits, waits for the turn in the lines of those that are
+// exceeded, and then once, as long as the worst of them asks. All attempts meet limits in
+// the same order, so none waits for another that waits for it.
+func (t *throttle) wait(ctx context.Context, h *holdings, together []limit) error {
+	var longest time.Duration
+	for _, l := range together {
+		if l.key == l.line { // the gate of another's line is passed already
+			leave, err := t.pass(ctx, l)
+			if err != nil {
+				return err
+			}
+			h.leave = append(h.leave, leave)
+		}
+		count, _, err := t.store.FailureCount(ctx, l.key, t.now(), failureWindow)
+		if err != nil {
+			return err
+		}
+		if count < l.free {
+			continue
+		}
+		longest = max(longest, min(pause*time.Duration(1+(count-l.free)/5), maxPause))
+		if h.lines[l.line] {
+			continue
+		}
+		leave, err := t.queue(ctx, l)
+		if err != nil {
+			return err
+		}
+		h.leave, h.lines[l.line] = append(h.leave, leave), true
+	}
+	if longest == 0 {
+		return nil
+	}
+	return t.sleep(ctx, longest)
+}
+
+// pass takes a slot of the gate of a limit, and waits for one if need be.
+func (t *throttle) pass(ctx context.Context, l limit) (leave func(), err error) {
+	k := l.key
 	t.mu.Lock()
 	g := t.gates[k]
 	if g == nil {
@@ -139,7 +173,7 @@ func (t *throttle) pass(ctx context.Context, k storage.Hash) (leave func(), err 
 	}
 	if g.users >= maxUsers {
 		t.mu.Unlock()
-		return nil, &ThrottledError{RetryAfter: maxLine * maxPause}
+		return nil, l.exceeded()
 	}
 	g.users++
 	t.mu.Unlock()
@@ -160,8 +194,9 @@ func (t *throttle) pass(ctx context.Context, k storage.Hash) (leave func(), err 
 	}
 }
 
-// queue takes a place in the line of key, waits for the turn and then for d.
-func (t *throttle) queue(ctx context.Context, k storage.Hash, d time.Duration) (func(), error) {
+// queue takes a place in the line of a limit, and waits for the turn.
+func (t *throttle) queue(ctx context.Context, of limit) (leave func(), err error) {
+	k := of.line
 	t.mu.Lock()
 	l := t.waiting[k]
 	if l == nil {
@@ -170,12 +205,12 @@ func (t *throttle) queue(ctx context.Context, k storage.Hash, d time.Duration) (
 	}
 	if l.length >= maxLine {
 		t.mu.Unlock()
-		return nil, &ThrottledError{RetryAfter: maxLine * maxPause}
+		return nil, of.exceeded()
 	}
 	l.length++
 	t.mu.Unlock()
 
-	leave := func() {
+	out := func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if l.length--; l.length == 0 {
@@ -184,21 +219,25 @@ func (t *throttle) queue(ctx context.Context, k storage.Hash, d time.Duration) (
 	}
 	select {
 	case l.turn <- struct{}{}:
+		return func() { <-l.turn; out() }, nil
 	case <-ctx.Done():
-		leave()
+		out()
 		return nil, ctx.Err()
 	}
-	release := func() { <-l.turn; leave() }
-	if err := t.sleep(ctx, d); err != nil {
-		release()
-		return nil, err
-	}
-	return release, nil
+}
+
+func (l limit) exceeded() *ThrottledError {
+	return &ThrottledError{RetryAfter: maxLine * maxPause, Counted: l.counted}
 }
 
 // failed counts a failure under every key of the attempt.
 func (t *throttle) failed(ctx context.Context, a Attempt) error {
-	for _, l := range limits(a) {
+	counted := map[storage.Hash]bool{}
+	for _, l := range slices.Concat(limits(a)...) {
+		if counted[l.key] {
+			continue
+		}
+		counted[l.key] = true
 		if _, err := t.store.RecordFailure(ctx, l.key, t.now(), failureWindow); err != nil {
 			return err
 		}
@@ -206,8 +245,8 @@ func (t *throttle) failed(ctx context.Context, a Attempt) error {
 	return nil
 }
 
-// cleared forgets the failures from where the person has now signed in. Those under
-// the account alone stay: they may be an attack that goes on elsewhere.
+// cleared forgets the failures from where the person has now signed in. Those of wider
+// networks and under the account alone stay: they may be an attack that goes on elsewhere.
 func (t *throttle) cleared(ctx context.Context, a Attempt) error {
-	return t.store.ClearFailures(ctx, limits(a)[0].key)
+	return t.store.ClearFailures(ctx, limits(a)[0][0].key)
 }

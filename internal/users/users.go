@@ -25,6 +25,8 @@ var (
 	ErrName = errors.New("users: a name has 1 to 64 letters, digits or . _ - @ +")
 	// ErrPassword: a password has 8 to 1024 bytes.
 	ErrPassword = errors.New("users: a password has 8 to 1024 bytes")
+	// ErrCommon: a password is the name, or one that is guessed first.
+	ErrCommon = errors.New("users: this password is one of the most common ones, or the name of the account; choose another")
 	// ErrExists: the name is taken.
 	ErrExists = errors.New("users: the name is taken")
 	// ErrUnknown: there is no such account.
@@ -96,7 +98,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Create adds an account. ErrName, ErrPassword, ErrExists.
+// Create adds an account. ErrName, ErrPassword, ErrCommon, ErrExists.
 func (u *Users) Create(ctx context.Context, name, password string, admin bool) (storage.User, error) {
 	account, err := u.prepare(ctx, name, password, admin)
 	if err != nil {
@@ -117,16 +119,19 @@ func (u *Users) prepare(ctx context.Context, name, password string, admin bool) 
 	if !validName(name) {
 		return storage.User{}, ErrName
 	}
-	hash, err := u.hash(ctx, password)
+	hash, err := u.hash(ctx, name, password)
 	if err != nil {
 		return storage.User{}, err
 	}
 	return storage.User{ID: secrets.ID("usr_"), Name: name, PasswordHash: hash, Admin: admin, CreatedAt: u.cfg.Now()}, nil
 }
 
-func (u *Users) hash(ctx context.Context, password string) (string, error) {
-	if len(password) < minPassword || len(password) > maxPassword {
+func (u *Users) hash(ctx context.Context, name, password string) (string, error) {
+	switch {
+	case len(password) < minPassword || len(password) > maxPassword:
 		return "", ErrPassword
+	case isCommon(name, password):
+		return "", ErrCommon
 	}
 	return u.hasher.hash(ctx, password)
 }
@@ -170,14 +175,14 @@ func (u *Users) List(ctx context.Context, after string, limit int) ([]storage.Us
 	return u.cfg.Store.ListUsers(ctx, after, limit)
 }
 
-// SetPassword replaces a password and ends the user's sessions; unless keepGrants, it
+// SetPassword replaces a password (ErrPassword, ErrCommon) and ends the user's sessions; unless keepGrants, it
 // also revokes what the user allowed applications (OAuth 2.1 §4.3.3).
 func (u *Users) SetPassword(ctx context.Context, name, password string, keepGrants bool) error {
 	account, err := u.Find(ctx, name)
 	if err != nil {
 		return err
 	}
-	hash, err := u.hash(ctx, password)
+	hash, err := u.hash(ctx, account.Name, password)
 	if err != nil {
 		return err
 	}

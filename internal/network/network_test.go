@@ -1,0 +1,25 @@
+package network
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+)
+
+func TestBlocks(t *testing.T) {
+	for _, tt := range []struct {
+		addr string
+		want []string
+	}{
+		{"203.0.113.9", []string{"203.0.113.0/24"}},
+		{"::ffff:203.0.113.9", []string{"203.0.113.0/24"}},
+		{"2001:db8:1:2345:6::7", []string{"2001:db8:1:2345::/64", "2001:db8:1:2300::/56", "2001:db8:1::/48"}},
+		{"fe80::1%eth0", []string{"fe80::/64", "fe80::/56", "fe80::/48"}},
+		{"", []string{Unknown}},
+	} {
+		a, _ := netip.ParseAddr(tt.addr)
+		if got := Blocks(a); !slices.Equal(got, tt.want) {
+			t.Errorf("%q: got %q, want %q", tt.addr, got, tt.want)
+		}
+	}
+}
