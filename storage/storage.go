@@ -105,6 +105,9 @@ type Setup interface {
 	PutSetupToken(ctx context.Context, h Hash, expires, now time.Time) error
 	// SetupOpen reports whether no administrator exists yet.
 	SetupOpen(ctx context.Context) (bool, error)
+	// CheckSetupToken reports nil when CreateFirstAdmin would accept the token now, else its
+	// error. It spends nothing.
+	CheckSetupToken(ctx context.Context, h Hash, now time.Time) error
 	// CreateFirstAdmin spends the setup token and creates u, in one transaction.
 	// ErrNotFound for an unknown token, ErrExpired, ErrExists when there is an administrator.
 	CreateFirstAdmin(ctx context.Context, h Hash, u User, now time.Time) error

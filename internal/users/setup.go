@@ -35,10 +35,17 @@ func (u *Users) SetupLink(ctx context.Context, issuer string) (link string, expi
 }
 
 // CompleteSetup spends the token of a setup link and creates the first
-// administrator. ErrName and ErrPassword leave the token unspent;
+// administrator. ErrName, ErrPassword and ErrCommon leave the token unspent;
 // storage.ErrNotFound and storage.ErrExpired mean the token, ErrExists that there is
 // an administrator already.
 func (u *Users) CompleteSetup(ctx context.Context, token, name, password string) (storage.User, error) {
+	// Before the password is hashed: strangers must not have that work done for them.
+	switch err := u.cfg.Store.CheckSetupToken(ctx, secrets.Hash(token), u.cfg.Now()); {
+	case errors.Is(err, storage.ErrExists):
+		return storage.User{}, ErrExists
+	case err != nil:
+		return storage.User{}, fmt.Errorf("users: setup: %w", err)
+	}
 	account, err := u.prepare(ctx, name, password, true)
 	if err != nil {
 		return storage.User{}, err

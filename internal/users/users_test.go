@@ -237,6 +237,18 @@ func TestThrottle(t *testing.T) {
 	})
 }
 
+// fill takes every slot.
+func (h *hasher) fill() (release func()) {
+	for range cap(h.slots) {
+		h.slots <- struct{}{}
+	}
+	return func() {
+		for range cap(h.slots) {
+			<-h.slots
+		}
+	}
+}
+
 func TestHashingIsBounded(t *testing.T) {
 	h := newHasher(cheap, 1)
 	if _, err := h.acquire(t.Context(), true); err != nil {
@@ -385,6 +397,18 @@ func TestSetup(t *testing.T) {
 	t.Run("an earlier link is no longer valid", func(t *testing.T) {
 		if _, err := r.CompleteSetup(ctx, token(first), "root", good); !errors.Is(err, storage.ErrNotFound) {
 			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("Security L3: a wrong token has no password hashed", func(t *testing.T) {
+		release := r.hasher.fill()
+		defer release()
+		ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+		defer cancel()
+		if _, err := r.CompleteSetup(ctx, "guessed", "root", good); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("got %v, want an unknown token before there is a slot", err)
+		}
+		if _, err := r.CompleteSetup(ctx, token(link), "root", good); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want a wait for a slot with the right one", err)
 		}
 	})
 	t.Run("a bad name or password leaves the link good", func(t *testing.T) {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -13,7 +14,8 @@ const (
 	noAdmin = "SELECT NOT EXISTS (SELECT 1 FROM users WHERE admin)"
 
 	setupRow  = "INSERT INTO settings (name) VALUES ('setup_token') ON CONFLICT DO NOTHING"
-	setupLock = "SELECT value, expires_at FROM settings WHERE name = 'setup_token' FOR UPDATE"
+	setupRead = "SELECT value, expires_at FROM settings WHERE name = 'setup_token'"
+	setupLock = setupRead + " FOR UPDATE"
 	setupPut  = "UPDATE settings SET value = $1, expires_at = $2 WHERE name = 'setup_token'"
 	setupTake = "UPDATE settings SET value = NULL, expires_at = NULL WHERE name = 'setup_token' AND value = $1"
 )
@@ -23,6 +25,19 @@ type setupToken struct {
 	value   []byte
 	expires *int64
 	open    bool // there is no administrator
+}
+
+// accepts is nil when the token with hash h is good.
+func (t setupToken) accepts(h storage.Hash, now time.Time) error {
+	switch {
+	case !t.open:
+		return storage.ErrExists
+	case !bytes.Equal(t.value, h[:]):
+		return storage.ErrNotFound
+	case *t.expires <= column.Millis(now):
+		return storage.ErrExpired
+	}
+	return nil
 }
 
 // lockSetup lets one transaction at a time decide about the first administrator.
@@ -59,20 +74,30 @@ func (s *Store) SetupOpen(ctx context.Context) (open bool, err error) {
 	return open, err
 }
 
+// CheckSetupToken implements storage.Setup.
+func (s *Store) CheckSetupToken(ctx context.Context, h storage.Hash, now time.Time) error {
+	return s.do(ctx, "check setup token", func(ctx context.Context, q querier) error {
+		var t setupToken
+		if err := one(ctx, q, []any{&t.open}, noAdmin); err != nil {
+			return err
+		}
+		if err := one(ctx, q, []any{&t.value, &t.expires}, setupRead); err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return err
+		}
+		return t.accepts(h, now)
+	})
+}
+
 // CreateFirstAdmin implements storage.Setup.
 func (s *Store) CreateFirstAdmin(ctx context.Context, h storage.Hash, u storage.User, now time.Time) error {
 	u.Admin = true
 	return s.tx(ctx, "create the first administrator", func(ctx context.Context, q querier) error {
 		t, err := lockSetup(ctx, q)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case !t.open:
-			return storage.ErrExists
-		case !bytes.Equal(t.value, h[:]):
-			return storage.ErrNotFound
-		case *t.expires <= column.Millis(now):
-			return storage.ErrExpired
+		}
+		if err := t.accepts(h, now); err != nil {
+			return err
 		}
 		if err := changed(storage.ErrNotFound)(exec(ctx, q, setupTake, h[:])); err != nil {
 			return err

@@ -32,22 +32,34 @@ func (s *Store) SetupOpen(ctx context.Context) (open bool, err error) {
 	return open, err
 }
 
+// CheckSetupToken implements storage.Setup.
+func (s *Store) CheckSetupToken(ctx context.Context, h storage.Hash, now time.Time) error {
+	return s.read(ctx, "check setup token", func(c *conn) error { return checkSetup(c, h, now) })
+}
+
+func checkSetup(c *conn, h storage.Hash, now time.Time) error {
+	if err := noAdmin(c); err != nil {
+		return err
+	}
+	var token []byte
+	var expires int64
+	err := c.one([]any{&token, &expires}, "SELECT value, expires_at FROM settings WHERE name = ?", settingSetup)
+	switch {
+	case err != nil:
+		return err
+	case !bytes.Equal(token, h[:]):
+		return storage.ErrNotFound
+	case expires <= column.Millis(now):
+		return storage.ErrExpired
+	}
+	return nil
+}
+
 // CreateFirstAdmin implements storage.Setup.
 func (s *Store) CreateFirstAdmin(ctx context.Context, h storage.Hash, u storage.User, now time.Time) error {
 	return s.write(ctx, "create the first administrator", func(c *conn) error {
-		if err := noAdmin(c); err != nil {
+		if err := checkSetup(c, h, now); err != nil {
 			return err
-		}
-		var token []byte
-		var expires int64
-		err := c.one([]any{&token, &expires}, "SELECT value, expires_at FROM settings WHERE name = ?", settingSetup)
-		switch {
-		case err != nil:
-			return err
-		case !bytes.Equal(token, h[:]):
-			return storage.ErrNotFound
-		case expires <= column.Millis(now):
-			return storage.ErrExpired
 		}
 		u.Admin = true
 		return all(

@@ -36,6 +36,15 @@ func (f *Failing) Arrive(a0 context.Context, a1 storage.Arrival) (r0 storage.Use
 	return r0, err
 }
 
+// CheckSetupToken implements storage.Store.
+func (f *Failing) CheckSetupToken(a0 context.Context, a1 storage.Hash, a2 time.Time) (err error) {
+	err = f.call("CheckSetupToken", func() (err error) {
+		err = f.Store.CheckSetupToken(a0, a1, a2)
+		return err
+	})
+	return err
+}
+
 // ClaimUpstream implements storage.Store.
 func (f *Failing) ClaimUpstream(a0 context.Context, a1 string, a2 int64, a3 time.Time, a4 time.Time) (err error) {
 	err = f.call("ClaimUpstream", func() (err error) {

@@ -84,11 +84,18 @@ func setup(t *testing.T, e *env) {
 	t.Run("without a token nothing is created", func(t *testing.T) {
 		wantErr(t, e.s.CreateFirstAdmin(e.ctx, first, admin, e.now), storage.ErrNotFound)
 		wantErr(t, e.s.CreateFirstAdmin(e.ctx, storage.Hash{}, admin, e.now), storage.ErrNotFound)
+		wantErr(t, e.s.CheckSetupToken(e.ctx, first, e.now), storage.ErrNotFound)
+		wantErr(t, e.s.CheckSetupToken(e.ctx, storage.Hash{}, e.now), storage.ErrNotFound)
 	})
 	t.Run("only the latest token is valid", func(t *testing.T) {
 		check(t, e.s.PutSetupToken(e.ctx, first, expires, e.now))
 		check(t, e.s.PutSetupToken(e.ctx, second, expires, e.now))
 		wantErr(t, e.s.CreateFirstAdmin(e.ctx, first, admin, e.now), storage.ErrNotFound)
+		wantErr(t, e.s.CheckSetupToken(e.ctx, first, e.now), storage.ErrNotFound)
+	})
+	t.Run("to look at a token spends nothing", func(t *testing.T) {
+		check(t, e.s.CheckSetupToken(e.ctx, second, expires.Add(-time.Millisecond)))
+		wantErr(t, e.s.CheckSetupToken(e.ctx, second, expires), storage.ErrExpired)
 	})
 	t.Run("at its expiry it is expired, and nothing is created", func(t *testing.T) {
 		wantErr(t, e.s.CreateFirstAdmin(e.ctx, second, admin, expires), storage.ErrExpired)
@@ -107,5 +114,6 @@ func setup(t *testing.T, e *env) {
 		other := storage.User{ID: "usr_b", Name: "other", Admin: true, CreatedAt: e.now}
 		wantErr(t, e.s.CreateFirstAdmin(e.ctx, second, other, e.now), storage.ErrExists)
 		wantErr(t, e.s.PutSetupToken(e.ctx, first, expires, e.now), storage.ErrExists)
+		wantErr(t, e.s.CheckSetupToken(e.ctx, second, e.now), storage.ErrExists)
 	})
 }
