@@ -17,6 +17,11 @@ type Config struct {
 	// AuthorizationServers are the issuers whose tokens are accepted, and published.
 	AuthorizationServers []string
 	Validator            Validator
+	// OriginAudience accepts tokens for the origin of Resource as well, such as
+	// "https://mcp.example.com": for an authorization server that knows this MCP server by
+	// that name. They are good at everything else on the origin that says so too (RFC 8707
+	// §2). mcp-authd needs it never: who asks for the origin gets a token for the resource.
+	OriginAudience bool
 	// Policy says what operations need. Default: any valid token may do anything.
 	Policy Policy
 	// Check looks at the object of an operation when the caller has the scopes of it: a

@@ -16,7 +16,7 @@ import (
 type Guard struct {
 	c          Config
 	resource   string       // canonical
-	audiences  []string     // canonical: the resource, and its origin when the root document is served
+	audiences  []string     // canonical: the resource, and its origin with OriginAudience
 	path       string       // of the endpoint
 	base       oauth.Scopes // what the Rules have every operation need
 	metadata   string       // URL of the RFC 9728 document
@@ -56,6 +56,9 @@ func New(c Config) (*Guard, error) {
 	}
 	g := &Guard{c: c.withDefaults(), resource: canonical, audiences: []string{canonical}, bodyTime: bodyTime}
 	g.strangers, g.refusals = newMemory(g.c.MaxAnonymousSessions, g.c.Now), newBuckets(g.c.Now)
+	if c.OriginAudience {
+		g.audiences = append(g.audiences, oauth.ResourceOrigin(canonical))
+	}
 	g.hierarchic = func(s oauth.Scopes) oauth.Scopes { return s }
 	if r, ok := c.Policy.(*Rules); ok {
 		if err := r.validate(); err != nil {
@@ -141,7 +144,6 @@ func (g *Guard) document() error {
 	if g.c.Metadata.PathOnly || origin == g.resource {
 		return nil
 	}
-	g.audiences = append(g.audiences, origin)
 	return add(origin)
 }
 

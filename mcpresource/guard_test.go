@@ -32,9 +32,11 @@ func people(now time.Time) map[string]*Principal {
 	expired.ExpiresAt = now.Add(-time.Hour)
 	origin := p("alice", "mcp")
 	origin.Audience = []string{"account", "https://mcp.example.com"}
+	odd := p("alice", "mcp")
+	odd.Audience = []string{"account", "%", resource}
 	return map[string]*Principal{
 		"alice": p("alice", "mcp"), "bob": p("bob", "mcp"), "writer": p("alice", "mcp", "files:write"), "admin": p("root", "mcp", "admin"), "poor": p("poor"),
-		"other-audience": other, "other-issuer": foreign, "expired": expired, "origin-audience": origin,
+		"other-audience": other, "other-issuer": foreign, "expired": expired, "origin-audience": origin, "odd-audience": odd,
 	}
 }
 
@@ -144,7 +146,7 @@ func TestChallenges(t *testing.T) {
 		{"RS-25 a token in the query is not looked at", "/mcp?access_token=alice", nil, 401, none},
 		{"RS-26 nor one in a form", "/mcp", []string{"Content-Type", "application/x-www-form-urlencoded"}, 401, none},
 		{"RS-24 the scheme regards no case", "/mcp", []string{"Authorization", "bEARER alice"}, 200, ""},
-		{"RS-47 an array with members that are no URLs, and the origin form", "/mcp", []string{"Authorization", "Bearer origin-audience"}, 200, ""},
+		{"RS-47 an array with members that are no URLs", "/mcp", []string{"Authorization", "Bearer odd-audience"}, 200, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := len(r.seen)
@@ -398,13 +400,22 @@ func TestDocuments(t *testing.T) {
 			}
 		})
 	}
-	t.Run("RS-04 PathOnly leaves the root out, and its audience", func(t *testing.T) {
+	t.Run("RS-04 PathOnly leaves the root out", func(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.Metadata.PathOnly = true })
 		if w := r.do("GET", "/.well-known/oauth-protected-resource", ""); w.Code != 404 {
 			t.Errorf("got %d", w.Code)
 		}
-		if w := r.call("origin-audience", tool("read")); w.Code != 401 {
-			t.Errorf("audience: got %d", w.Code)
+	})
+	// Security M6.
+	t.Run("RS-47 SP-05 a token for the origin is for another resource unless told otherwise", func(t *testing.T) {
+		for _, accept := range []bool{false, true} {
+			for _, pathOnly := range []bool{false, true} {
+				r := newRig(t, func(c *Config) { c.OriginAudience, c.Metadata.PathOnly = accept, pathOnly })
+				w, want := r.call("origin-audience", tool("read")), map[bool]int{false: 401, true: 200}[accept]
+				if w.Code != want || want == 401 && !strings.Contains(w.Body.String(), "not valid for this server") {
+					t.Errorf("%t, %t: got %d %s, want %d", accept, pathOnly, w.Code, w.Body, want)
+				}
+			}
 		}
 	})
 }

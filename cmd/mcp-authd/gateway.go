@@ -117,7 +117,7 @@ func (a *app) sharesOrigin(r *config.Resource) bool {
 	}
 	for i := range a.config.Resources {
 		other := &a.config.Resources[i]
-		if other != r && other.Upstream.Set() && origin(other.URI) == origin(r.URI) {
+		if other != r && origin(other.URI) == origin(r.URI) {
 			return true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
@@ -23,5 +24,17 @@ func TestRecordCall(t *testing.T) {
 	record(mcpresource.Event{Outcome: "malformed", RemoteAddr: "192.0.2.7:1234", Err: errors.New(strings.Repeat("x", 1<<20))})
 	if log.Len() > 2000 || !strings.Contains(log.String(), `"outcome":"malformed","remote":"192.0.2.7"`) {
 		t.Errorf("one refusal is %d bytes of log: %.300s", log.Len(), log.String())
+	}
+}
+
+// Security M6: what is at the root of the origin is not said to be the gateway's MCP server.
+func TestSharesOrigin(t *testing.T) {
+	const origin = "https://mcp.example.com"
+	for other, want := range map[string]bool{origin: true, origin + "/b": true, "https://other.example.com/mcp": false} {
+		a := &app{config: &config.Loaded{Config: &config.Config{}}}
+		a.config.Resources = []config.Resource{{URI: origin + "/mcp"}, {URI: other}}
+		if got := a.sharesOrigin(&a.config.Resources[0]); got != want {
+			t.Errorf("beside %s: got %t", other, got)
+		}
 	}
 }

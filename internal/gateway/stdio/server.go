@@ -70,14 +70,9 @@ func (h held) Error() string {
 	return "the program has failed, and is started again in " + h.wait.String()
 }
 
-// person is whom processes are counted for: whoever signs in with another application is
-// no other person, and applications register themselves.
-func person(p *mcpresource.Principal) string {
-	if p == nil {
-		return ""
-	}
-	return p.Issuer + "\x00" + p.Subject
-}
+// person is whom processes are counted for, and sessions belong to: whoever signs in with
+// another application is no other person, and applications register themselves.
+func person(p *mcpresource.Principal) string { return p.Person() }
 
 // reserve takes a place for a process of the person key, ending the one that has been
 // idle for longest when there is none. A program takes its time to end, so up to as many
@@ -289,7 +284,7 @@ func (s *Server) newHub(ctx context.Context, p *mcpresource.Principal) (*hub, er
 func (s *Server) find(id string, p *mcpresource.Principal) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if x := s.sessions[id]; x != nil && x.owner == p.Key() {
+	if x := s.sessions[id]; x != nil && x.owner == person(p) {
 		return x
 	}
 	return nil

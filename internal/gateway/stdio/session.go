@@ -17,7 +17,7 @@ const (
 // session is what one client has opened with initialize (MCP up to 2025-11-25).
 type session struct {
 	id     string
-	owner  string // mcpresource.Principal.Key
+	owner  string // see person
 	person *mcpresource.Principal
 	server *Server
 	hub    *hub // that it shares a process with; nil: its process is its own
@@ -63,7 +63,7 @@ func (u *usage) since(now time.Time) time.Duration {
 
 func newSession(s *Server, id string, p *mcpresource.Principal) *session {
 	x := &session{
-		id: id, owner: p.Key(), person: p, server: s, own: newStream("own", 0), streams: map[string]*stream{}, subscribed: map[string]bool{},
+		id: id, owner: person(p), person: p, server: s, own: newStream("own", 0), streams: map[string]*stream{}, subscribed: map[string]bool{},
 		done: make(chan struct{}), idle: usage{last: time.Now()},
 	}
 	x.streams[x.own.id] = x.own
