@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -64,8 +65,9 @@ func (s *Server) visitor(ctx context.Context, token storage.Hash, consent storag
 var errNoScopes = errors.New("authserver: policy permits none of the scopes")
 
 // permit returns those of scopes that policy gives the person behind a session at a
-// provider. offline_access is not a permission and stays.
-func (s *Server) permit(ctx context.Context, upstreamID, resource string, scopes oauth.Scopes) (oauth.Scopes, error) {
+// provider: with all that they include, or a scope would be a way to what another one is
+// kept for. offline_access is not a permission and stays.
+func (s *Server) permit(ctx context.Context, upstreamID string, resource storage.Resource, scopes oauth.Scopes) (oauth.Scopes, error) {
 	asked := scopes.Without(oauth.Scopes{oauth.OfflineAccess})
 	if upstreamID == "" || len(asked) == 0 {
 		return scopes, nil
@@ -73,11 +75,12 @@ func (s *Server) permit(ctx context.Context, upstreamID, resource string, scopes
 	if !s.honours(upstreamID) {
 		return nil, storage.ErrRevoked
 	}
-	permitted, err := s.cfg.Bindings.Permit(ctx, upstreamID, resource, asked)
+	allowed, err := s.cfg.Bindings.Permit(ctx, upstreamID, resource.URI, policy.Implied(resource, asked))
 	if err != nil {
 		return nil, protocolError(err)
 	}
-	if len(asked.Intersect(permitted)) == 0 {
+	permitted := policy.Within(resource, asked, allowed)
+	if len(permitted) == 0 {
 		return nil, oauth.NewError(oauth.AccessDenied, "Your account may not use what the application asks for. If it should, ask the operator of this server.").Because(errNoScopes)
 	}
 	return scopes.Intersect(append(oauth.Scopes{oauth.OfflineAccess}, permitted...)), nil
@@ -86,7 +89,7 @@ func (s *Server) permit(ctx context.Context, upstreamID, resource string, scopes
 // permitted narrows a request to what policy gives the person. storage.ErrNotFound when
 // the session at the provider, and with it the sign-in, has ended.
 func (s *Server) permitted(ctx context.Context, upstreamID string, a authorization) (authorization, error) {
-	scopes, err := s.permit(ctx, upstreamID, a.resource.URI, a.scopes)
+	scopes, err := s.permit(ctx, upstreamID, a.resource.Resource, a.scopes)
 	switch {
 	case errors.Is(err, storage.ErrRevoked):
 		err = storage.ErrNotFound

@@ -85,6 +85,9 @@ func (s *Server) exchange(ctx context.Context, client storage.Client, p params) 
 	case subject.GrantID == "":
 		return exchange{}, oauth.NewError(oauth.InvalidRequest, "There is no person behind the subject token.")
 	}
+	if err := s.mayStill(ctx, upstreamID, subject); err != nil {
+		return exchange{}, err
+	}
 	want := session.TokenRequest{
 		Provider: p.get("audience"), UserID: subject.Subject, UpstreamID: upstreamID,
 		Resource: subject.Audience, Scopes: oauth.ParseScopes(p.get("scope")),
@@ -97,6 +100,24 @@ func (s *Server) exchange(ctx context.Context, client storage.Client, p params) 
 	s.cfg.Audit.Record(ctx, audit.TokenExchanged, slog.String("client_id", client.ID), slog.String("user", want.UserID),
 		slog.String("resource", want.Resource), slog.String("connector", want.Provider), slog.String("scope", token.Scopes.String()), slog.String("grant", subject.GrantID))
 	return exchange{token: token}, nil
+}
+
+// mayStill refuses a token with scopes of which policy leaves the person none any more:
+// what it says when the token is used counts, as at a refresh (SP-06).
+func (s *Server) mayStill(ctx context.Context, upstreamID string, subject oauth.Introspection) error {
+	catalog, err := s.catalog.load(ctx)
+	if err != nil {
+		return unavailable(err)
+	}
+	resource, ok := catalog.Lookup(subject.Audience)
+	if !ok {
+		return errSubject // the resource was removed
+	}
+	_, err = s.permit(ctx, upstreamID, resource, oauth.ParseScopes(subject.Scope))
+	if errors.Is(err, errNoScopes) || errors.Is(err, storage.ErrRevoked) {
+		return errSubject.Because(err)
+	}
+	return err
 }
 
 // errSubject: RFC 8693 §2.2.2 has invalid_request for a token that is no good.

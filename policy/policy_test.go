@@ -179,3 +179,67 @@ func TestNeedsConsent(t *testing.T) {
 		})
 	}
 }
+
+// Security PM4: a scope counts with everything that it includes.
+func TestWithin(t *testing.T) {
+	circular := storage.Resource{Scopes: []storage.ScopeText{{Name: "a", Implies: []string{"b"}}, {Name: "b", Implies: []string{"a"}}, {Name: "c"}}}
+	for _, tt := range []struct {
+		name             string
+		r                storage.Resource
+		in, allowed, out oauth.Scopes
+	}{
+		{"nothing included", notes, oauth.Scopes{"mcp", "notes:read"}, oauth.Scopes{"mcp"}, oauth.Scopes{"mcp"}},
+		{"one step", notes, oauth.Scopes{"notes:write"}, oauth.Scopes{"notes:write"}, oauth.Scopes{}},
+		{"two steps", notes, oauth.Scopes{"admin", "mcp"}, oauth.Scopes{"admin", "notes:write", "mcp"}, oauth.Scopes{"mcp"}},
+		{"all of it", notes, oauth.Scopes{"admin"}, oauth.Scopes{"admin", "notes:write", "notes:read"}, oauth.Scopes{"admin"}},
+		{"in a circle", circular, oauth.Scopes{"a", "b", "c"}, oauth.Scopes{"a", "c"}, oauth.Scopes{"c"}},
+	} {
+		t.Run("SP-06 "+tt.name, func(t *testing.T) {
+			if got := Within(tt.r, tt.in, tt.allowed); !slices.Equal(got, tt.out) {
+				t.Errorf("got %q, want %q", got, tt.out)
+			}
+		})
+	}
+}
+
+// FuzzWithin: whatever includes what, no scope is left from which one that is not allowed
+// can be reached, and none is taken from which none can.
+func FuzzWithin(f *testing.F) {
+	f.Add([]byte{1, 2, 3, 4}, byte(0b1011))
+	f.Add([]byte{0xff, 0, 0xff, 1}, byte(0b0111))
+	names := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+	members := func(bits byte) (out oauth.Scopes) {
+		for i, n := range names {
+			if bits>>i&1 == 1 {
+				out = append(out, n)
+			}
+		}
+		return out
+	}
+	f.Fuzz(func(t *testing.T, edges []byte, bits byte) {
+		var r storage.Resource
+		reach := [8]byte{}
+		for i, n := range names {
+			reach[i] = 1 << i
+			if i < len(edges) {
+				reach[i] |= edges[i]
+				r.Scopes = append(r.Scopes, storage.ScopeText{Name: n, Implies: members(edges[i])})
+			}
+		}
+		for range names { // what can be reached in up to eight steps
+			for i := range reach {
+				for j := range reach {
+					if reach[i]>>j&1 == 1 {
+						reach[i] |= reach[j]
+					}
+				}
+			}
+		}
+		got := Within(r, oauth.Scopes(names), members(bits))
+		for i, n := range names {
+			if want := reach[i]&^bits == 0; got.Has(n) != want {
+				t.Errorf("%s includes %q of %q: open %v", n, members(reach[i]), members(bits), got.Has(n))
+			}
+		}
+	})
+}

@@ -101,6 +101,14 @@ func Implied(r storage.Resource, s oauth.Scopes) oauth.Scopes {
 	return out
 }
 
+// Within returns those of s that include nothing beyond allowed, by the hierarchy of the
+// resource: a scope lets its holder do whatever it includes.
+func Within(r storage.Resource, s, allowed oauth.Scopes) oauth.Scopes {
+	return slices.DeleteFunc(slices.Clone(s), func(scope string) bool {
+		return !allowed.Has(Implied(r, oauth.Scopes{scope})...)
+	})
+}
+
 // NeedsConsent reports whether a person must be asked: when something requested is
 // not covered by what the person consented to for this client and resource.
 func NeedsConsent(r storage.Resource, consented, requested oauth.Scopes) bool {
