@@ -13,6 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/users"
+	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
@@ -76,6 +77,11 @@ func (a *app) ready() error {
 	a.audit = audit.New(a.log, a.metrics.count)
 	for _, w := range a.config.Warnings {
 		a.log.Warn(w)
+	}
+	for _, r := range a.config.Resources {
+		if oauth.InClear(r.URI) {
+			a.log.Warn("a resource is plain http: tokens can be read on the way; use https", "resource", r.URI)
+		}
 	}
 	return nil
 }

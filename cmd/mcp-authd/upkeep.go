@@ -55,53 +55,6 @@ func newBackupCommand(s std) *cobra.Command {
 	return c
 }
 
-func newConfigCommand(s std) *cobra.Command {
-	var whereValidate, wherePrint settings
-	var origin, asJSON bool
-	validate := &cobra.Command{
-		Use: "validate", Short: "Check the configuration", Args: cobra.NoArgs, Example: "  mcp-authd config validate --config mcp-authd.yaml",
-		RunE: func(*cobra.Command, []string) error {
-			a, err := whereValidate.load(s)
-			if err != nil {
-				return err
-			}
-			if _, err := a.configuredClients(); err != nil {
-				return err
-			}
-			if a.config.SecretKey != "" { // else it is none of this file's business
-				if err := a.loadKeys(a.keptKey); err != nil {
-					return err
-				}
-			}
-			file := a.config.File
-			if file == "" {
-				file = "no file, defaults and environment"
-			}
-			_, err = fmt.Fprintf(s.out, "the configuration is valid (%s)\n", file)
-			return err
-		},
-	}
-	show := &cobra.Command{
-		Use: "print", Short: "Print every setting, secrets masked", Args: cobra.NoArgs, Example: "  mcp-authd config print --origin",
-		RunE: func(*cobra.Command, []string) error {
-			a, err := wherePrint.load(s)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return printJSON(s.out, a.config.Values())
-			}
-			a.config.Print(s.out, origin)
-			return nil
-		},
-	}
-	whereValidate.add(validate)
-	wherePrint.add(show)
-	show.Flags().BoolVar(&origin, "origin", false, "say where each value comes from")
-	show.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return group("config", "Check and print the configuration", validate, show)
-}
-
 func newHealthcheckCommand(s std) *cobra.Command {
 	var where settings
 	c := &cobra.Command{

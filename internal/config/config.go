@@ -211,10 +211,10 @@ func (c *Config) Validate() error {
 	if foreignDatabase.MatchString(string(c.Database.URL)) && !c.Postgres() {
 		add("database.url", "it is neither a URL such as postgres://user@host/name nor the path of a SQLite file") // never repeat it: it may hold a password
 	}
-	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+	if !isAddress(c.Listen) {
 		add("listen", "%q is not an address such as 127.0.0.1:8414", c.Listen)
 	}
-	if _, _, err := net.SplitHostPort(c.Management.Listen); err != nil && c.Management.Listen != "" {
+	if !isAddress(c.Management.Listen) && c.Management.Listen != "" {
 		add("management.listen", "%q is not an address such as 127.0.0.1:9414", c.Management.Listen)
 	}
 	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
@@ -249,6 +249,16 @@ func (c *Config) Validate() error {
 		ids[cl.ID] = true
 	}
 	return errors.Join(errs...)
+}
+
+// isAddress reports whether a server could listen there, for all that the text tells.
+func isAddress(s string) bool {
+	_, port, err := net.SplitHostPort(s)
+	if err != nil || port == "" {
+		return false
+	}
+	_, err = net.LookupPort("tcp", port)
+	return err == nil
 }
 
 func (c *Config) validateTokens(add func(string, string, ...any)) {

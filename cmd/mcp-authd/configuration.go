@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+)
+
+func newConfigCommand(s std) *cobra.Command {
+	return group("config", "Check and print the configuration", newConfigValidate(s), newConfigPrint(s))
+}
+
+// verdict is what config validate --json prints.
+type verdict struct {
+	Valid bool   `json:"valid"`
+	File  string `json:"file,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+func newConfigValidate(s std) *cobra.Command {
+	var where settings
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "validate", Short: "Check the configuration", Args: cobra.NoArgs, Example: "  mcp-authd config validate --config mcp-authd.yaml",
+		Long: "Checks the configuration as serve does: keys and values, the secret key, certificate and key of TLS,\n" +
+			"clients, providers and gateways. It makes nothing, and asks no database and no other server.",
+		RunE: func(c *cobra.Command, _ []string) error {
+			a, err := where.load(s)
+			if err == nil {
+				err = a.rehearse(c.Context())
+			}
+			if asJSON {
+				return reportVerdict(s, a, err)
+			}
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(s.out, "the configuration is valid (%s)\n", a.configSource())
+			return err
+		},
+	}
+	where.add(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func reportVerdict(s std, a *app, err error) error {
+	v := verdict{Valid: err == nil}
+	if a != nil {
+		v.File = a.config.File
+	}
+	if err != nil {
+		v.Error = err.Error()
+	}
+	if err := printJSON(s.out, v); err != nil {
+		return err
+	}
+	if !v.Valid {
+		return errSilent
+	}
+	return nil
+}
+
+// rehearse wires the server as serve does, on a database that lives as long as this call,
+// so that both refuse the same.
+func (a *app) rehearse(ctx context.Context) error {
+	r := app{std: a.std, config: a.config, log: slog.New(slog.DiscardHandler), metrics: newMetrics()}
+	if err := r.loadKeys(r.keptKeyOrNone); err != nil {
+		return err
+	}
+	if _, err := r.certificate(); err != nil {
+		return err
+	}
+	store, err := sqlite.Open(ctx, sqlite.Memory, sqlite.Options{})
+	if err != nil {
+		return err
+	}
+	r.store = store
+	defer r.Close()
+	as, err := r.newServer(ctx)
+	if err != nil {
+		return err
+	}
+	sites, err := r.sites(as)
+	if sites != nil {
+		sites.Close()
+	}
+	return err
+}
+
+// keptKeyOrNone reads the key that the data directory keeps, or gives one that is good
+// for nothing where the first start makes it.
+func (a *app) keptKeyOrNone() ([]byte, error) {
+	if !a.hasKey() && !a.hasDatabase() {
+		return make([]byte, secrets.KeySize), nil
+	}
+	return a.keptKey()
+}
+
+func newConfigPrint(s std) *cobra.Command {
+	var where settings
+	var origin, asJSON bool
+	c := &cobra.Command{
+		Use: "print", Short: "Print every setting, secrets masked", Args: cobra.NoArgs, Example: "  mcp-authd config print --origin",
+		RunE: func(*cobra.Command, []string) error {
+			a, err := where.load(s)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(s.out, a.config.Values())
+			}
+			a.config.Print(s.out, origin)
+			return nil
+		},
+	}
+	where.add(c)
+	c.Flags().BoolVar(&origin, "origin", false, "say where each value comes from")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
