@@ -7,6 +7,8 @@ package audit
 import (
 	"context"
 	"log/slog"
+
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // The events. A name is never reused for another meaning.
@@ -54,6 +56,7 @@ const (
 type Recorder struct {
 	log      *slog.Logger
 	counters []Counter
+	store    storage.Events // nil: what is recorded is logged
 }
 
 // Counter sees every event, to count it. It must not keep attrs.
@@ -74,6 +77,9 @@ func (r *Recorder) Record(ctx context.Context, event string, attrs ...slog.Attr)
 		return
 	}
 	attrs = noted(ctx, attrs)
+	if r.store != nil && r.leave(ctx, event, attrs) {
+		return
+	}
 	for _, count := range r.counters {
 		count(event, attrs)
 	}

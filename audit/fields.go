@@ -22,7 +22,7 @@ func Client(c storage.Client) slog.Attr {
 func Grant(g storage.Grant) slog.Attr {
 	attrs := []any{slog.String("grant", g.ID), slog.String("user", g.UserID), slog.String("resource", g.Resource)}
 	if !g.RevokedAt.IsZero() {
-		attrs = append(attrs, slog.Time("revoked_at", g.RevokedAt))
+		attrs = append(attrs, slog.Time("revoked_at", g.RevokedAt), slog.String("revoked_by", string(g.RevokedBy)))
 	}
 	return slog.Group("", attrs...)
 }

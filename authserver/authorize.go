@@ -65,7 +65,7 @@ func (s *Server) identify(ctx context.Context, p params, find finder) (identifie
 	if id == "" {
 		return identified{}, oauth.NewError(oauth.InvalidRequest, "The parameter 'client_id' is missing.")
 	}
-	audit.Note(ctx, slog.String("client_id", cut(id, 512)), slog.String("redirect", redirectHost(p.get("redirect_uri"))))
+	audit.Note(ctx, slog.String("client_id", cut(id, 512)), redirectAsked(p.get("redirect_uri")))
 	c, err := find(ctx, id)
 	if err != nil {
 		c.ID = id // whatever else may still be known of it, for the page
@@ -76,6 +76,7 @@ func (s *Server) identify(ctx context.Context, p params, find finder) (identifie
 			c = fresh
 		}
 	}
+	audit.Note(ctx, audit.Client(c))
 	who := identified{client: c, sent: p.get("redirect_uri"), state: p.get("state")}
 	switch {
 	case who.sent == "" && len(c.RedirectURIs) == 1: // OAuth 2.1 §2.3.2
@@ -93,16 +94,21 @@ func (s *Server) identify(ctx context.Context, p params, find finder) (identifie
 // errRedirect names both sides, since whoever sees it has to compare them. It is shown
 // as text, never as a link. What an operator has registered is not for strangers.
 func errRedirect(c storage.Client, sent string) error {
+	refused := func(text string) error { return oauth.NewError(oauth.InvalidRequest, text).Because(errNotRegistered) }
 	what := fmt.Sprintf("The redirect URI %+q is not registered for this client", cut(sent, 200))
 	if c.Operated() || len(c.RedirectURIs) == 0 {
-		return oauth.NewError(oauth.InvalidRequest, what+".")
+		return refused(what + ".")
 	}
 	var have []string
 	for _, u := range c.RedirectURIs[:min(len(c.RedirectURIs), 4)] {
 		have = append(have, fmt.Sprintf("%+q", cut(u, 200)))
 	}
-	return oauth.NewError(oauth.InvalidRequest, what+", which has "+strings.Join(have, ", ")+".")
+	return refused(what + ", which has " + strings.Join(have, ", ") + ".")
 }
+
+// errNotRegistered is the cause of errRedirect in the log, where what a URI carries in its
+// query has no place.
+var errNotRegistered = errors.New("the redirect URI is not registered for this client")
 
 // validate checks the rest of the request. Its failures go to the redirect URI.
 func (s *Server) validate(ctx context.Context, who identified, p params) (authorization, error) {
@@ -117,6 +123,7 @@ func (s *Server) validate(ctx context.Context, who identified, p params) (author
 	if err != nil {
 		return a, unavailable(err)
 	}
+	audit.Note(ctx, slog.String("resource", strings.Join(p.resources(), " "))) // as it was asked for
 	if a.resource, err = catalog.Resolve(p.resources()); err != nil {
 		return a, err
 	}

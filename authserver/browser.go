@@ -3,7 +3,6 @@ package authserver
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -141,6 +140,7 @@ func (s *Server) visit(ctx context.Context, token storage.Hash, consent storage.
 	if v.Session.UpstreamID != "" && s.cfg.Bindings == nil {
 		return nil, nil // its provider was taken out of the configuration
 	}
+	audit.Note(ctx, audit.Person(v.User.ID, v.User.Name))
 	return &v, nil
 }
 
@@ -170,8 +170,7 @@ func (s *Server) writeDecision(w http.ResponseWriter, r *http.Request, d decisio
 func (s *Server) writeRefusal(w http.ResponseWriter, r *http.Request, who identified, err error, direct bool) {
 	e := oauth.AsError(err)
 	noteError(r, e)
-	s.cfg.Audit.Record(r.Context(), audit.AuthorizeRefused,
-		slog.String("client_id", who.client.ID), slog.String("error", string(e.Code)), slog.String("reason", e.Description))
+	s.cfg.Audit.Record(r.Context(), audit.AuthorizeRefused, because(err))
 	if direct {
 		s.sendToClient(w, r, who, refusal(e))
 		return

@@ -90,6 +90,7 @@ func (s *Server) authenticate(ctx context.Context, cred credentials) (storage.Cl
 	if err != nil {
 		return c, err
 	}
+	audit.Note(ctx, audit.Client(c))
 	err = errClientAuth
 	switch {
 	case cred.assertion != "":

@@ -92,6 +92,7 @@ func (g *codeGrant) HandleTokenEndpointRequest(ctx context.Context, r fosite.Acc
 		Refresh: &storage.Refresh{Hash: secrets.Hash(refresh), ExpiresAt: now.Add(g.cfg.Tokens.RefreshIdleTTL)},
 		Now:     now,
 	})
+	audit.Note(ctx, audit.Grant(grant))
 	if err != nil {
 		return g.redeemError(ctx, client.ID, grant, err)
 	}

@@ -38,6 +38,7 @@ type Store interface {
 	storage.Housekeeping
 	// Farewell is that of storage.UpstreamEnds.
 	Farewell(ctx context.Context, session storage.Hash, now time.Time) (connector, reason string, err error)
+	storage.Events
 }
 
 // Clients finds a client by its id: storage.ErrNotFound when nobody knows it,

@@ -34,8 +34,7 @@ func (s *Server) handleExchange(w http.ResponseWriter, r *http.Request, p params
 		return
 	}
 	e := oauth.AsError(err)
-	s.cfg.Audit.Record(r.Context(), audit.TokenRefused, slog.String("grant_type", grantExchange),
-		slog.String("client_id", cut(client.ID, 600)), slog.String("error", string(e.Code)), slog.String("reason", e.Description))
+	s.cfg.Audit.Record(r.Context(), audit.TokenRefused, because(err))
 	if e.Code == oauth.InteractionRequired {
 		noteError(r, e)
 		writeJSON(w, e.Status(), interactionBody{errorBody{e.Code, oauth.SafeDescription(e.Description)}, s.connectURL(x.request)})
@@ -92,7 +91,8 @@ func (s *Server) exchange(ctx context.Context, client storage.Client, p params) 
 		Provider: p.get("audience"), UserID: subject.Subject, UpstreamID: upstreamID,
 		Resource: subject.Audience, Scopes: oauth.ParseScopes(p.get("scope")),
 	}
-	audit.Note(ctx, slog.String("connector", cut(want.Provider, 100)), slog.String("user", want.UserID), slog.String("resource", want.Resource))
+	audit.Note(ctx, slog.String("connector", cut(want.Provider, 100)), slog.String("user", want.UserID), slog.String("resource", want.Resource),
+		slog.String("grant", subject.GrantID))
 	token, err := s.cfg.Broker.Token(ctx, want)
 	if err != nil {
 		return exchange{request: s.newConnect(want, token.Scopes)}, brokerError(err)

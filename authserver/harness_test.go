@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/audittest"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
@@ -65,6 +66,7 @@ func newRig(t *testing.T, change ...func(*Config)) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
+	t.Cleanup(func() { audittest.Read(t).Check(t, r.log.String()) })
 	r.store = store
 	mux := http.NewServeMux()
 	r.http = httptest.NewServer(mux)

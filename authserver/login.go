@@ -3,12 +3,14 @@ package authserver
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -58,7 +60,7 @@ func (s *Server) handleLogin(w http.ResponseWriter, r *http.Request) {
 		Wider:       from[1:],
 		KnownDevice: s.sessions.Knows(r, form.Get("username")),
 	}
-	begun, err := s.login(r.Context(), attempt)
+	begun, err := s.login(r.Context(), attempt, state)
 	if err != nil {
 		s.showLoginProblem(w, r, state, attempt.Name, err)
 		return
@@ -90,7 +92,8 @@ func requested(query string) authorization {
 
 // login authenticates a person and stores the new session. The session is always a
 // new one, so that an id planted before the login is worth nothing.
-func (s *Server) login(ctx context.Context, a users.Attempt) (session.Minted, error) {
+func (s *Server) login(ctx context.Context, a users.Attempt, state loginState) (session.Minted, error) {
+	s.noteClient(ctx, state)
 	u, err := s.users.Authenticate(ctx, a)
 	if err != nil {
 		return session.Minted{}, err
@@ -103,6 +106,18 @@ func (s *Server) login(ctx context.Context, a users.Attempt) (session.Minted, er
 		return session.Minted{}, unavailable(err)
 	}
 	return fresh, nil
+}
+
+// noteClient has the log say which application somebody signs in for.
+func (s *Server) noteClient(ctx context.Context, state loginState) {
+	id := requested(state.Query).values().Get("client_id")
+	if id == "" {
+		return
+	}
+	audit.Note(ctx, slog.String("client_id", id))
+	if c, err := s.findClient(ctx, id); err == nil {
+		audit.Note(ctx, audit.Client(c))
+	}
 }
 
 func (s *Server) showLoginProblem(w http.ResponseWriter, r *http.Request, state loginState, name string, err error) {
@@ -159,8 +174,8 @@ func (s *Server) handleLogout(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if token, ok := s.sessions.Token(r); ok {
-		if err := s.cfg.Store.EndSession(r.Context(), token); err != nil {
-			s.showError(w, r, http.StatusServiceUnavailable, unavailable(err))
+		if err := s.signOut(r.Context(), token); err != nil {
+			s.showError(w, r, http.StatusServiceUnavailable, err)
 			return
 		}
 	}
@@ -173,6 +188,20 @@ func (s *Server) handleLogout(w http.ResponseWriter, r *http.Request) {
 	default:
 		s.pages.SignedOut(w)
 	}
+}
+
+func (s *Server) signOut(ctx context.Context, token storage.Hash) error {
+	v, err := s.visit(ctx, token, storage.VisitKey{})
+	if err != nil {
+		return err
+	}
+	if err := s.cfg.Store.EndSession(ctx, token); err != nil {
+		return unavailable(err)
+	}
+	if v != nil {
+		s.cfg.Audit.Record(ctx, audit.LoggedOut, audit.Person(v.User.ID, v.User.Name))
+	}
+	return nil
 }
 
 // asSomebodyElse is a request for which another person signs in. A provider has a session

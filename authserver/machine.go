@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"github.com/ory/fosite"
 
@@ -63,6 +64,7 @@ func (g *machineGrant) machineResource(ctx context.Context, client *shellClient,
 	if len(requested) == 0 && len(client.Resources) > 0 {
 		requested = client.Resources[:1]
 	}
+	audit.Note(ctx, slog.String("resource", strings.Join(requested, " "))) // as it was asked for
 	resource, err := catalog.Resolve(requested)
 	if err == nil && len(client.Resources) > 0 && !slices.Contains(client.Resources, resource.URI) {
 		err = oauth.NewError(oauth.InvalidTarget, "The client is not registered for the requested resource.")

@@ -80,7 +80,7 @@ func (s *Server) logRequest(r *http.Request, note *requestNote, known *audit.Req
 	}
 	attrs = append(attrs, known.Attrs()...)
 	if note.err != nil {
-		attrs = append(attrs, slog.String("error", string(note.err.Code)), slog.String("reason", note.err.Description))
+		attrs = append(attrs, because(note.err))
 		if m.Code >= 500 {
 			attrs = append(attrs, slog.String("cause", note.err.Error()))
 		}

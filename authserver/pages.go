@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -108,6 +109,7 @@ func (s *Server) showStopped(w http.ResponseWriter, who identified, e *oauth.Err
 // way whether their registration is still good.
 func (s *Server) showIdentifyError(w http.ResponseWriter, r *http.Request, d decision) {
 	e := oauth.AsError(d.err)
+	s.cfg.Audit.Record(r.Context(), audit.AuthorizeRefused, because(d.err))
 	status := pageStatus(e)
 	if e.Code == oauth.InvalidClient {
 		status = http.StatusBadRequest

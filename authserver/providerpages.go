@@ -57,8 +57,7 @@ func (s *Server) writeFailure(w http.ResponseWriter, r *http.Request, d decision
 	told := e
 	if d.identified {
 		told = forClient(e, requested(d.away.state.Query).values())
-		s.cfg.Audit.Record(r.Context(), audit.AuthorizeRefused, slog.String("client_id", d.auth.client.ID), slog.String("connector", d.away.provider.ID),
-			slog.String("error", string(e.Code)), slog.String("reason", e.Description))
+		s.cfg.Audit.Record(r.Context(), audit.AuthorizeRefused, slog.String("connector", d.away.provider.ID), because(d.err))
 		if d.away.declined && e.Code == oauth.AccessDenied || !isDocument(r) {
 			s.sendToClient(w, r, d.auth.identified, refusal(told))
 			return

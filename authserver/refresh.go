@@ -79,6 +79,7 @@ func (g *refreshGrant) precheck(ctx context.Context, hash storage.Hash, clientID
 	case grant.ClientID != clientID:
 		return nil
 	}
+	audit.Note(ctx, audit.Grant(grant))
 	switch err := g.checkBinding(ctx, grant.UpstreamID, refreshMaxAge); {
 	case errors.Is(err, storage.ErrRevoked):
 		return errRefresh.Because(err)
@@ -117,6 +118,7 @@ func (g *refreshGrant) rotate(ctx context.Context, clientID string, hash storage
 		Next:   storage.Refresh{Hash: secrets.Hash(successor), ExpiresAt: now.Add(g.cfg.Tokens.RefreshIdleTTL)},
 		Sealed: g.ring.Seal(purposeSuccessor, []byte(successor), hash[:]),
 	})
+	audit.Note(ctx, audit.Grant(rotation.Grant))
 	if err != nil {
 		return g.rotateError(ctx, clientID, rotation, err)
 	}

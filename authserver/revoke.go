@@ -78,7 +78,7 @@ var errNotOwner = oauth.NewError(oauth.UnauthorizedClient, "The token was issued
 func (s *Server) revokeAccess(ctx context.Context, claims oauth.AccessTokenClaims, now time.Time) error {
 	var err error
 	if claims.GrantID != "" {
-		err = s.cfg.Store.RevokeGrant(ctx, claims.GrantID, now)
+		err = s.cfg.Store.RevokeGrant(ctx, claims.GrantID, storage.ByClient, now)
 	} else {
 		err = s.cfg.Store.DenyToken(ctx, claims.TokenID, time.Unix(claims.Expires, 0))
 	}
@@ -86,7 +86,7 @@ func (s *Server) revokeAccess(ctx context.Context, claims oauth.AccessTokenClaim
 		return unavailable(err)
 	}
 	s.cfg.Audit.Record(ctx, audit.TokenRevoked, slog.String("client_id", claims.ClientID),
-		slog.String("kind", "access_token"), slog.String("grant", claims.GrantID))
+		slog.String("kind", "access_token"), slog.String("grant", claims.GrantID), slog.String("user", claims.Subject))
 	return nil
 }
 

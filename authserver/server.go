@@ -112,12 +112,13 @@ func (s *Server) Ready(ctx context.Context) error {
 	return s.keys.Ready(ctx)
 }
 
-// keyInterval is how often it is asked whether a key is due. It costs one small read.
+// keyInterval is how often it is asked whether a key is due, and what commands have done.
+// It costs two small reads.
 const keyInterval = 5 * time.Second
 
 // Run does the housekeeping until ctx ends: it removes expired records in small
-// batches once a minute, and rotates the signing key when it is due. Any number of
-// replicas may run it at once.
+// batches once a minute, rotates the signing key when it is due, and records what commands
+// on the same store did. Any number of replicas may run it at once.
 func (s *Server) Run(ctx context.Context) {
 	sweep, keys := time.NewTicker(time.Minute), time.NewTicker(keyInterval)
 	defer sweep.Stop()
@@ -133,6 +134,9 @@ func (s *Server) Run(ctx context.Context) {
 		case <-keys.C:
 			if err := s.keys.Tend(ctx); err != nil {
 				s.log.WarnContext(ctx, "keys not tended", "error", err)
+			}
+			if err := s.cfg.Audit.Collect(ctx, s.cfg.Store, s.cfg.Now()); err != nil {
+				s.log.WarnContext(ctx, "what commands did is not logged yet", "error", err)
 			}
 		}
 	}

@@ -287,7 +287,9 @@ func TestApprovalsAreForAPlace(t *testing.T) {
 // Security M1: what ends access also ends the approval.
 func TestAccessThatWasTakenAwayIsAskedForAgain(t *testing.T) {
 	for name, cut := range map[string]func(*rig, string) error{
-		"grant revoke": func(r *rig, grant string) error { return r.store.WithdrawGrant(r.t.Context(), grant, r.now()) },
+		"grant revoke": func(r *rig, grant string) error {
+			return r.store.WithdrawGrant(r.t.Context(), grant, storage.ByOperator, r.now())
+		},
 		"user passwd": func(r *rig, _ string) error {
 			return r.Users().SetPassword(r.t.Context(), "alice", "correct horse battery", false)
 		},

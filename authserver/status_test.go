@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // listed reads the status list that a token names, verified, and returns its bit.
@@ -63,7 +64,7 @@ func TestStatusList(t *testing.T) {
 	if pg := p.get(u.Path, "If-None-Match", etag); pg.status != 304 || pg.body != "" {
 		t.Errorf("a copy that is still good: got %d", pg.status)
 	}
-	if err := r.store.RevokeGrant(t.Context(), first.GrantID, r.now()); err != nil {
+	if err := r.store.RevokeGrant(t.Context(), first.GrantID, storage.ByOperator, r.now()); err != nil {
 		t.Fatal(err)
 	}
 	r.advance(statusFresh)
@@ -108,7 +109,7 @@ func TestStatusListsOfStrangers(t *testing.T) {
 	r := newRig(t)
 	p := r.person()
 	claims := r.verified(t, p.signIn()["access_token"].(string))
-	if err := r.store.RevokeGrant(t.Context(), claims.GrantID, r.now()); err != nil {
+	if err := r.store.RevokeGrant(t.Context(), claims.GrantID, storage.ByOperator, r.now()); err != nil {
 		t.Fatal(err)
 	}
 	kept, err := r.status.get(t.Context(), 0)

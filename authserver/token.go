@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 
 	"github.com/ory/fosite"
 
@@ -55,8 +56,7 @@ func (s *Server) token(ctx context.Context, header http.Header, p params) (*oaut
 	}
 	if err != nil {
 		err = fromShell(err)
-		s.cfg.Audit.Record(ctx, audit.TokenRefused, slog.String("grant_type", cut(p.get("grant_type"), 100)),
-			slog.String("client_id", cut(p.get("client_id"), 600)), slog.String("error", string(oauth.AsError(err).Code)), slog.String("reason", oauth.AsError(err).Description))
+		s.cfg.Audit.Record(ctx, audit.TokenRefused, because(err))
 		return nil, err
 	}
 	return out.reply, nil
@@ -88,7 +88,11 @@ func (s *Server) tokenResource(ctx context.Context, p params) (string, error) {
 	if err != nil {
 		return "", unavailable(err)
 	}
+	audit.Note(ctx, slog.String("resource", strings.Join(requested, " "))) // as it was asked for
 	resource, err := catalog.Resolve(requested)
+	if err != nil {
+		return "", err
+	}
 	audit.Note(ctx, slog.String("resource", resource.URI), slog.String("resource_match", resource.Match))
-	return resource.URI, err
+	return resource.URI, nil
 }

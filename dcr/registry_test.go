@@ -17,6 +17,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/dcr"
+	"github.com/mcp-authd/mcp-authd/internal/audittest"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
@@ -53,6 +54,7 @@ func newRig(t testing.TB, edit ...func(*dcr.Config)) *rig {
 	t.Helper()
 	r := &rig{store: newClients(t), log: &syncBuffer{}, now: epoch}
 	log := slog.New(slog.NewJSONHandler(r.log, nil))
+	t.Cleanup(func() { audittest.Read(t).Check(t, r.log.String()) })
 	c := dcr.Config{Store: r.store, SecretKeys: [][]byte{master}, Audit: audit.New(log), Logger: log, Now: r.clock}
 	for _, e := range edit {
 		e(&c)

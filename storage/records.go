@@ -110,6 +110,7 @@ type Grant struct {
 	CreatedAt time.Time
 	ExpiresAt time.Time // absolute end of the grant, whatever is refreshed
 	RevokedAt time.Time // zero: live
+	RevokedBy RevokedBy // "": live, or revoked under an old schema
 	// StatusIndex is the place of the grant in the status lists; the store assigns it. No
 	// two grants whose tokens may live have the same. 0: none, of a grant of an old schema.
 	StatusIndex int64

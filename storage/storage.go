@@ -194,11 +194,11 @@ type Rotation struct {
 // Revocations cuts access.
 type Revocations interface {
 	// RevokeGrant ends a grant: its code, refresh tokens and introspection. No error
-	// when it is unknown or ended already.
-	RevokeGrant(ctx context.Context, grantID string, now time.Time) error
+	// when it is unknown or ended already; what ended it first stays.
+	RevokeGrant(ctx context.Context, grantID string, by RevokedBy, now time.Time) error
 	// WithdrawGrant is RevokeGrant that also forgets what the person has consented to for
 	// the client and resource of the grant, so that the client has to ask again.
-	WithdrawGrant(ctx context.Context, grantID string, now time.Time) error
+	WithdrawGrant(ctx context.Context, grantID string, by RevokedBy, now time.Time) error
 	// RevokeRefresh ends the grant of a refresh token, spent or not, when it belongs
 	// to the client. ErrNotFound when unknown, ErrMismatch for another client's.
 	RevokeRefresh(ctx context.Context, h Hash, clientID string, now time.Time) error
@@ -318,7 +318,7 @@ type Housekeeping interface {
 	// for an hour. A client that the operator did not create goes, with its consents,
 	// when it has no grant and nobody has used it for the times in r. A session at an
 	// upstream provider goes 30 days after its end, or when it is a day old, not linked,
-	// and no live session or grant rests on it.
+	// and no live session or grant rests on it. An event goes after 30 days, logged or not.
 	Sweep(ctx context.Context, r Retention, limit int) (int, error)
 	// Fingerprint stores fp when none is stored, and returns the stored one. The
 	// server compares it with its secret key, so that a replica with another key refuses to start.
@@ -352,6 +352,7 @@ type Store interface {
 	KeyCustody
 	Once
 	Failures
+	Events
 	Housekeeping
 	Departures
 	Arrivals

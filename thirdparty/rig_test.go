@@ -16,6 +16,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/audittest"
 	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -114,6 +115,7 @@ func newRig(t *testing.T, edit func(*Config)) *rig {
 func (r *rig) another(store Store, edit func(*Config)) *Delegation {
 	r.t.Helper()
 	logger := slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	r.t.Cleanup(func() { audittest.Read(r.t).Check(r.t, r.log.String()) })
 	c := Config{
 		Issuer: issuer, Store: store, SecretKeys: [][]byte{masterKey}, Connectors: []Connector{r.connector("corp")},
 		Logger: logger, Audit: audit.New(logger), Now: r.clock.Now,

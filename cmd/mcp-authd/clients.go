@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -109,7 +108,7 @@ func newClientAdd(s std) *cobra.Command {
 		} else if err != nil {
 			return err
 		}
-		a.audit.Record(c.Context(), audit.ClientRegistered, slog.String("client_id", client.ID), slog.String("client_name", client.Name), slog.String("by", "operator"))
+		a.audit.Record(c.Context(), audit.ClientRegistered, audit.Client(client))
 		v := viewClient(client)
 		v.Secret = secret
 		if asJSON {
@@ -205,7 +204,7 @@ func newClientDelete(s std) *cobra.Command {
 		if err := a.store.DeleteClient(c.Context(), client.ID, time.Now()); err != nil {
 			return err
 		}
-		a.audit.Record(c.Context(), audit.ClientDeleted, slog.String("client_id", client.ID), slog.String("by", "operator"))
+		a.audit.Record(c.Context(), audit.ClientDeleted, audit.Client(client))
 		_, err = fmt.Fprintf(s.out, "deleted %s; ended: %s\n", client.ID, ends)
 		return err
 	})

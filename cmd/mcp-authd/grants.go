@@ -165,10 +165,10 @@ func (a *app) toRevoke(ctx context.Context, args []string, which selection) ([]s
 }
 
 func (a *app) revokeGrant(ctx context.Context, g storage.Grant) error {
-	if err := a.store.WithdrawGrant(ctx, g.ID, time.Now()); err != nil {
+	if err := a.store.WithdrawGrant(ctx, g.ID, storage.ByOperator, time.Now()); err != nil {
 		return err
 	}
-	a.audit.Record(ctx, audit.GrantRevoked, audit.Grant(g), slog.String("client_id", g.ClientID), slog.String("by", "operator"))
+	a.audit.Record(ctx, audit.GrantRevoked, audit.Grant(g), slog.String("client_id", g.ClientID))
 	return nil
 }
 

@@ -4,8 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"github.com/spf13/cobra"
 	"io"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-authd/mcp-authd/audit"
 )
 
 // storeCommand completes a command that works on an installation: it adds the flags that
@@ -29,9 +33,18 @@ func commandOn(open opener, s std, c *cobra.Command, flags func(*cobra.Command),
 			return err
 		}
 		defer a.Close()
+		a.byOperator(c)
 		return run(c, a, args)
 	}
 	return c
+}
+
+// byOperator has what a command does recorded as the operator's, in the log of the server.
+func (a *app) byOperator(c *cobra.Command) {
+	c.SetContext(audit.Within(c.Context(), audit.NewRequest(slog.String("by", "operator"))))
+	if a.store != nil {
+		a.audit = audit.Deferred(a.store, a.log)
+	}
 }
 
 const pageSize = 500

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/audittest"
 )
 
 var build struct {
@@ -132,6 +134,7 @@ func (d *Demo) Stop(tb testing.TB) {
 	if d.err != nil {
 		tb.Errorf("demo did not exit with 0: %v\n%s", d.err, d.Log())
 	}
+	audittest.Read(tb).Check(tb, d.Log())
 }
 
 // Kill ends the demo with SIGKILL, as a power cut would.

@@ -15,6 +15,7 @@ import (
 	"github.com/alexedwards/argon2id"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/audittest"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
@@ -40,6 +41,7 @@ func newRig(t *testing.T, change ...func(*Config)) *rig {
 	}
 	t.Cleanup(func() { s.Close() })
 	r := &rig{store: s, log: &bytes.Buffer{}, slept: &atomic.Int64{}, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
+	t.Cleanup(func() { audittest.Read(t).Check(t, r.log.String()) })
 	c := Config{Store: s, Params: cheap, Now: func() time.Time { return r.now }, Audit: audit.New(slog.New(slog.NewJSONHandler(r.log, nil))),
 		Sleep: func(_ context.Context, d time.Duration) error { r.slept.Add(int64(d)); return nil }}
 	for _, f := range change {

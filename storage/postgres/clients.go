@@ -72,15 +72,15 @@ func (s *Store) DeleteClient(ctx context.Context, id string, now time.Time) erro
 		return all(ctx, q,
 			statement{tombstone, []any{id, column.Millis(now)}},
 			statement{"DELETE FROM consents WHERE client_id = $1", []any{id}},
-			revoke("client_id = $3", now, id),
+			revoke(storage.ByClientDeleted, "client_id = $4", now, id),
 		)
 	})
 }
 
-// revoke ends the live grants that match where, whose parameters begin at $3.
-func revoke(where string, now time.Time, args ...any) statement {
+// revoke ends the live grants that match where, whose parameters begin at $4.
+func revoke(by storage.RevokedBy, where string, now time.Time, args ...any) statement {
 	return statement{
-		"UPDATE grants SET revoked_at = $1, sweep_at = least(sweep_at, $2) WHERE revoked_at IS NULL AND " + where,
-		append([]any{column.Millis(now), column.Millis(now.Add(column.RevokedFor))}, args...),
+		"UPDATE grants SET revoked_at = $1, sweep_at = least(sweep_at, $2), revoked_by = $3 WHERE revoked_at IS NULL AND " + where,
+		append([]any{column.Millis(now), column.Millis(now.Add(column.RevokedFor)), string(by)}, args...),
 	}
 }

@@ -58,7 +58,7 @@ func endUpstreams(ctx context.Context, q querier, where string, args []any, reas
 	return out, all(ctx, q,
 		statement{eraseUpstreams, []any{column.Millis(now), reason, ids}},
 		statement{endSessions, []any{ids, reason}},
-		revoke("upstream_id IS NOT NULL AND upstream_id = ANY($3)", now, ids),
+		revoke(storage.ByProvider, "upstream_id IS NOT NULL AND upstream_id = ANY($4)", now, ids),
 	)
 }
 

@@ -40,7 +40,7 @@ func (s *Store) ForgetConsent(ctx context.Context, userID, clientID, resource st
 	return s.tx(ctx, "forget consent", func(ctx context.Context, q querier) error {
 		return all(ctx, q,
 			statement{"DELETE FROM consents WHERE user_id = $1 AND client_id = $2 AND resource = $3", []any{userID, clientID, resource}},
-			revoke("user_id = $3 AND client_id = $4 AND resource = $5", now, userID, clientID, resource),
+			revoke(storage.ByConsent, "user_id = $4 AND client_id = $5 AND resource = $6", now, userID, clientID, resource),
 		)
 	})
 }
@@ -88,7 +88,7 @@ func (s *Store) RemoveResource(ctx context.Context, uri string, now time.Time) e
 		}
 		return all(ctx, q,
 			statement{"DELETE FROM consents WHERE resource = $1", []any{uri}},
-			revoke("resource = $3", now, uri),
+			revoke(storage.ByResource, "resource = $4", now, uri),
 		)
 	})
 }

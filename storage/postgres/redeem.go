@@ -85,8 +85,8 @@ func carryOut(ctx context.Context, q querier, refused error, g storage.Grant, no
 	case errors.Is(refused, storage.ErrMismatch), errors.Is(refused, storage.ErrResource):
 		return storage.Grant{}, refused
 	case errors.Is(refused, storage.ErrSpent):
-		g.RevokedAt = column.Time(now)
-		if err := all(ctx, q, revoke("id = $3", g.RevokedAt, g.ID)); err != nil {
+		g.RevokedAt, g.RevokedBy = column.Time(now), storage.ByReuse
+		if err := all(ctx, q, revoke(storage.ByReuse, "id = $4", g.RevokedAt, g.ID)); err != nil {
 			return storage.Grant{}, err
 		}
 	}

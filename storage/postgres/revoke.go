@@ -11,17 +11,17 @@ import (
 )
 
 // RevokeGrant implements storage.Revocations.
-func (s *Store) RevokeGrant(ctx context.Context, grantID string, now time.Time) error {
+func (s *Store) RevokeGrant(ctx context.Context, grantID string, by storage.RevokedBy, now time.Time) error {
 	return s.do(ctx, "revoke grant", func(ctx context.Context, q querier) error {
-		return all(ctx, q, revoke("id = $3", now, grantID))
+		return all(ctx, q, revoke(by, "id = $4", now, grantID))
 	})
 }
 
 // WithdrawGrant implements storage.Revocations.
-func (s *Store) WithdrawGrant(ctx context.Context, grantID string, now time.Time) error {
+func (s *Store) WithdrawGrant(ctx context.Context, grantID string, by storage.RevokedBy, now time.Time) error {
 	return s.tx(ctx, "withdraw grant", func(ctx context.Context, q querier) error {
 		return all(ctx, q,
-			revoke("id = $3", now, grantID),
+			revoke(by, "id = $4", now, grantID),
 			statement{`DELETE FROM consents WHERE (user_id, client_id, resource) IN
 				(SELECT user_id, client_id, resource FROM grants WHERE id = $1)`, []any{grantID}},
 		)
@@ -48,7 +48,7 @@ func (s *Store) RevokeRefresh(ctx context.Context, h storage.Hash, clientID stri
 		if t.Grant.ClientID != clientID {
 			return storage.ErrMismatch
 		}
-		return all(ctx, q, revoke("id = $3", now, t.Grant.ID))
+		return all(ctx, q, revoke(storage.ByClient, "id = $4", now, t.Grant.ID))
 	})
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	grantOfG = "g.id, g.client_id, g.user_id, g.resource, g.scopes, g.auth_time, g.created_at, g.expires_at, g.revoked_at, g.status_index, g.upstream_id"
+	grantOfG = "g.id, g.client_id, g.user_id, g.resource, g.scopes, g.auth_time, g.created_at, g.expires_at, g.revoked_at, g.status_index, g.upstream_id, g.revoked_by"
 
 	// takeRefresh is the compare-and-swap of rotation, with the successor and the
 	// grant in the same statement.

@@ -67,7 +67,7 @@ func (s *Store) SetPassword(ctx context.Context, userID, hash string, revokeGran
 		if err != nil {
 			return err
 		}
-		return cutOff(ctx, q, userID, revokeGrants, now)
+		return cutOff(ctx, q, userID, passwordCut(revokeGrants), now)
 	})
 }
 
@@ -81,7 +81,7 @@ func (s *Store) SetUserDisabled(ctx context.Context, userID string, disabled boo
 		if err := all(ctx, q, eraseOfUser(userID, now)); err != nil {
 			return err
 		}
-		return cutOff(ctx, q, userID, true, now)
+		return cutOff(ctx, q, userID, storage.ByDisabled, now)
 	})
 }
 
@@ -101,18 +101,26 @@ func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) er
 		if err != nil {
 			return err
 		}
-		return cutOff(ctx, q, userID, true, now)
+		return cutOff(ctx, q, userID, storage.ByUserDeleted, now)
 	})
 }
 
-// cutOff ends the sessions of a user and, when asked to, their grants and consents. The
+// cutOff ends the sessions of a user and, when by names a reason, their grants and consents. The
 // order matters: an approval that runs holds its session, so when the sessions are gone
 // every grant and consent that they made is there to be revoked and forgotten.
-func cutOff(ctx context.Context, q querier, userID string, grants bool, now time.Time) error {
-	if _, err := q.Exec(ctx, "DELETE FROM sessions WHERE user_id = $1", userID); err != nil || !grants {
+func cutOff(ctx context.Context, q querier, userID string, by storage.RevokedBy, now time.Time) error {
+	if _, err := q.Exec(ctx, "DELETE FROM sessions WHERE user_id = $1", userID); err != nil || by == "" {
 		return err
 	}
-	return all(ctx, q, revoke("user_id = $3", now, userID), statement{"DELETE FROM consents WHERE user_id = $1", []any{userID}})
+	return all(ctx, q, revoke(by, "user_id = $4", now, userID), statement{"DELETE FROM consents WHERE user_id = $1", []any{userID}})
+}
+
+// passwordCut is what a new password ends grants for: nothing when they are kept.
+func passwordCut(revokeGrants bool) storage.RevokedBy {
+	if revokeGrants {
+		return storage.ByPassword
+	}
+	return ""
 }
 
 // TouchLogin implements storage.Accounts.

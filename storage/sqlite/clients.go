@@ -71,15 +71,15 @@ func (s *Store) DeleteClient(ctx context.Context, id string, now time.Time) erro
 		return all(
 			run(c, tombstone, id, column.Millis(now)),
 			run(c, "DELETE FROM consents WHERE client_id = ?", id),
-			revoke(c, "client_id = ?3", now, id),
+			revoke(c, storage.ByClientDeleted, "client_id = ?4", now, id),
 		)
 	})
 }
 
-// revoke ends the live grants that match where, whose parameters begin at ?3.
-func revoke(c *conn, where string, now time.Time, args ...any) func() error {
-	return run(c, "UPDATE grants SET revoked_at = ?1, sweep_at = min(sweep_at, ?2) WHERE revoked_at IS NULL AND "+where,
-		append([]any{column.Millis(now), column.Millis(now.Add(column.RevokedFor))}, args...)...)
+// revoke ends the live grants that match where, whose parameters begin at ?4.
+func revoke(c *conn, by storage.RevokedBy, where string, now time.Time, args ...any) func() error {
+	return run(c, "UPDATE grants SET revoked_at = ?1, sweep_at = min(sweep_at, ?2), revoked_by = ?3 WHERE revoked_at IS NULL AND "+where,
+		append([]any{column.Millis(now), column.Millis(now.Add(column.RevokedFor)), string(by)}, args...)...)
 }
 
 // run is a statement whose row count does not matter.

@@ -41,7 +41,7 @@ func endUpstreams(c *conn, where string, args []any, reason string, now time.Tim
 			run(c, `INSERT INTO farewells (hash, connector, reason, expires_at)
 				SELECT hash, ?, ?, expires_at FROM sessions WHERE upstream_id = ? ON CONFLICT DO NOTHING`, u.Connector, reason, u.ID),
 			run(c, "DELETE FROM sessions WHERE upstream_id = ?", u.ID),
-			revoke(c, "upstream_id = ?3", now, u.ID),
+			revoke(c, storage.ByProvider, "upstream_id = ?4", now, u.ID),
 		)
 		if err != nil {
 			return nil, err

@@ -40,7 +40,7 @@ func (s *Store) ForgetConsent(ctx context.Context, userID, clientID, resource st
 	return s.write(ctx, "forget consent", func(c *conn) error {
 		return all(
 			run(c, "DELETE FROM consents WHERE user_id = ? AND client_id = ? AND resource = ?", userID, clientID, resource),
-			revoke(c, "user_id = ?3 AND client_id = ?4 AND resource = ?5", now, userID, clientID, resource),
+			revoke(c, storage.ByConsent, "user_id = ?4 AND client_id = ?5 AND resource = ?6", now, userID, clientID, resource),
 		)
 	})
 }
@@ -88,7 +88,7 @@ func (s *Store) RemoveResource(ctx context.Context, uri string, now time.Time) e
 		}
 		return all(
 			run(c, "DELETE FROM consents WHERE resource = ?", uri),
-			revoke(c, "resource = ?3", now, uri),
+			revoke(c, storage.ByResource, "resource = ?4", now, uri),
 		)
 	})
 }

@@ -79,8 +79,8 @@ func refuseCode(c *conn, r storage.RedeemCode) (g storage.Grant, refused, err er
 		return g, nil, errUndecided
 	}
 	if errors.Is(refused, storage.ErrSpent) {
-		code.Grant.RevokedAt = column.Time(column.Millis(r.Now))
-		err = revoke(c, "id = ?3", r.Now, code.Grant.ID)()
+		code.Grant.RevokedAt, code.Grant.RevokedBy = column.Time(column.Millis(r.Now)), storage.ByReuse
+		err = revoke(c, storage.ByReuse, "id = ?4", r.Now, code.Grant.ID)()
 	}
 	return named(code.Grant, refused), refused, err
 }

@@ -9,17 +9,17 @@ import (
 )
 
 // RevokeGrant implements storage.Revocations.
-func (s *Store) RevokeGrant(ctx context.Context, grantID string, now time.Time) error {
+func (s *Store) RevokeGrant(ctx context.Context, grantID string, by storage.RevokedBy, now time.Time) error {
 	return s.write(ctx, "revoke grant", func(c *conn) error {
-		return revoke(c, "id = ?3", now, grantID)()
+		return revoke(c, by, "id = ?4", now, grantID)()
 	})
 }
 
 // WithdrawGrant implements storage.Revocations.
-func (s *Store) WithdrawGrant(ctx context.Context, grantID string, now time.Time) error {
+func (s *Store) WithdrawGrant(ctx context.Context, grantID string, by storage.RevokedBy, now time.Time) error {
 	return s.write(ctx, "withdraw grant", func(c *conn) error {
 		return all(
-			revoke(c, "id = ?3", now, grantID),
+			revoke(c, by, "id = ?4", now, grantID),
 			run(c, `DELETE FROM consents WHERE (user_id, client_id, resource) IN
 				(SELECT user_id, client_id, resource FROM grants WHERE id = ?)`, grantID),
 		)
@@ -49,7 +49,7 @@ func (s *Store) RevokeRefresh(ctx context.Context, h storage.Hash, clientID stri
 		if t.Grant.ClientID != clientID {
 			return storage.ErrMismatch
 		}
-		return revoke(c, "id = ?3", now, t.Grant.ID)()
+		return revoke(c, storage.ByClient, "id = ?4", now, t.Grant.ID)()
 	})
 }
 

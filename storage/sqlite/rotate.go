@@ -20,7 +20,7 @@ RETURNING grant_id`
 	grantAndUse = "SELECT " + column.GrantRead + `, (SELECT last_used_at FROM clients c WHERE c.id = client_id)
 FROM grants WHERE id = ?`
 
-	readRefresh = `SELECT g.id, g.client_id, g.user_id, g.resource, g.scopes, g.auth_time, g.created_at, g.expires_at, g.revoked_at, g.status_index, g.upstream_id,
+	readRefresh = `SELECT g.id, g.client_id, g.user_id, g.resource, g.scopes, g.auth_time, g.created_at, g.expires_at, g.revoked_at, g.status_index, g.upstream_id, g.revoked_by,
 	t.expires_at, t.rotated_at, t.sealed, ` + isCut + `
 FROM refresh_tokens t JOIN grants g ON g.id = t.grant_id WHERE t.hash = ?`
 )
@@ -79,8 +79,8 @@ func replayOrRefuse(c *conn, r storage.RotateRefresh) (out storage.Rotation, ref
 	case refused == nil:
 		return out, nil, errUndecided
 	case errors.Is(refused, storage.ErrSpent):
-		t.Grant.RevokedAt = column.Time(column.Millis(r.Now))
-		err = revoke(c, "id = ?3", r.Now, t.Grant.ID)()
+		t.Grant.RevokedAt, t.Grant.RevokedBy = column.Time(column.Millis(r.Now)), storage.ByReuse
+		err = revoke(c, storage.ByReuse, "id = ?4", r.Now, t.Grant.ID)()
 	}
 	t.Grant = named(t.Grant, refused)
 	return t.Rotation(false), refused, err

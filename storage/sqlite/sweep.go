@@ -22,6 +22,7 @@ var sweeps = [...]string{
 	"DELETE FROM signing_keys WHERE id IN (SELECT id FROM signing_keys WHERE expires_at <= ?1 LIMIT ?2)",
 	"DELETE FROM departures WHERE key IN (SELECT key FROM departures WHERE expires_at <= ?1" + column.Before(column.AbandonedFor) + " LIMIT ?2)",
 	"DELETE FROM farewells WHERE hash IN (SELECT hash FROM farewells WHERE expires_at <= ?1 LIMIT ?2)",
+	"DELETE FROM events WHERE id IN (SELECT id FROM events WHERE at <= ?1" + column.Before(column.EventsFor) + " LIMIT ?2)",
 	"DELETE FROM upstreams WHERE id IN (SELECT id FROM upstreams WHERE ended_at <= ?1" + column.Before(column.EndedFor) + " LIMIT ?2)",
 	"DELETE FROM upstreams WHERE id IN (SELECT id FROM upstreams u WHERE created_at <= ?1" + column.Before(column.OrphanedFor) + ` AND ended_at IS NULL AND NOT linked
 		AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.upstream_id = u.id AND s.expires_at > ?1)

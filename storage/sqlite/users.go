@@ -59,7 +59,7 @@ func (s *Store) SetPassword(ctx context.Context, userID, hash string, revokeGran
 		if err != nil {
 			return err
 		}
-		return cutOff(c, userID, revokeGrants, now)
+		return cutOff(c, userID, passwordCut(revokeGrants), now)
 	})
 }
 
@@ -72,7 +72,7 @@ func (s *Store) SetUserDisabled(ctx context.Context, userID string, disabled boo
 		}
 		return all(
 			eraseOfUser(c, userID, now),
-			func() error { return cutOff(c, userID, true, now) },
+			func() error { return cutOff(c, userID, storage.ByDisabled, now) },
 		)
 	})
 }
@@ -89,17 +89,25 @@ func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) er
 			eraseOfUser(c, userID, now),
 			// What they are called at a provider is not kept for those who are gone.
 			run(c, "UPDATE upstreams SET subject = '', session_id = NULL WHERE user_id = ?", userID),
-			func() error { return cutOff(c, userID, true, now) },
+			func() error { return cutOff(c, userID, storage.ByUserDeleted, now) },
 		)
 	})
 }
 
-// cutOff ends the sessions of a user and, when asked to, their grants and consents.
-func cutOff(c *conn, userID string, grants bool, now time.Time) error {
-	if _, err := c.exec("DELETE FROM sessions WHERE user_id = ?", userID); err != nil || !grants {
+// cutOff ends the sessions of a user and, when by names a reason, their grants and consents.
+func cutOff(c *conn, userID string, by storage.RevokedBy, now time.Time) error {
+	if _, err := c.exec("DELETE FROM sessions WHERE user_id = ?", userID); err != nil || by == "" {
 		return err
 	}
-	return all(revoke(c, "user_id = ?3", now, userID), run(c, "DELETE FROM consents WHERE user_id = ?", userID))
+	return all(revoke(c, by, "user_id = ?4", now, userID), run(c, "DELETE FROM consents WHERE user_id = ?", userID))
+}
+
+// passwordCut is what a new password ends grants for: nothing when they are kept.
+func passwordCut(revokeGrants bool) storage.RevokedBy {
+	if revokeGrants {
+		return storage.ByPassword
+	}
+	return ""
 }
 
 // TouchLogin implements storage.Accounts.

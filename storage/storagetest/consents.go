@@ -139,10 +139,10 @@ func withdrawals(t *testing.T, e *env) {
 		cut    func(a storage.Approval) error
 		forget bool
 	}{
-		{"M1 WithdrawGrant", func(a storage.Approval) error { return e.s.WithdrawGrant(e.ctx, a.Grant.ID, e.now) }, true},
+		{"M1 WithdrawGrant", func(a storage.Approval) error { return e.s.WithdrawGrant(e.ctx, a.Grant.ID, storage.ByOperator, e.now) }, true},
 		{"M1 WithdrawGrant of a grant that was revoked before", func(a storage.Approval) error {
-			check(t, e.s.RevokeGrant(e.ctx, a.Grant.ID, e.now))
-			return e.s.WithdrawGrant(e.ctx, a.Grant.ID, e.now)
+			check(t, e.s.RevokeGrant(e.ctx, a.Grant.ID, storage.ByOperator, e.now))
+			return e.s.WithdrawGrant(e.ctx, a.Grant.ID, storage.ByOperator, e.now)
 		}, true},
 		{"M1 SetPassword with grants", func(a storage.Approval) error {
 			return e.s.SetPassword(e.ctx, a.Grant.UserID, "$new", true, e.now)
@@ -154,7 +154,7 @@ func withdrawals(t *testing.T, e *env) {
 			check(t, e.s.SetUserDisabled(e.ctx, a.Grant.UserID, true, e.now))
 			return e.s.SetUserDisabled(e.ctx, a.Grant.UserID, false, e.now)
 		}, true},
-		{"RFC 7009: RevokeGrant, by the client itself", func(a storage.Approval) error { return e.s.RevokeGrant(e.ctx, a.Grant.ID, e.now) }, false},
+		{"RFC 7009: RevokeGrant, by the client itself", func(a storage.Approval) error { return e.s.RevokeGrant(e.ctx, a.Grant.ID, storage.ByOperator, e.now) }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, bystander, cl, other := e.person(t), e.person(t), e.client(), e.client()
@@ -185,7 +185,7 @@ func withdrawals(t *testing.T, e *env) {
 		})
 	}
 	t.Run("WithdrawGrant of an unknown grant is no error", func(t *testing.T) {
-		check(t, e.s.WithdrawGrant(e.ctx, "grt_none", e.now))
+		check(t, e.s.WithdrawGrant(e.ctx, "grt_none", storage.ByOperator, e.now))
 	})
 }
 
@@ -232,7 +232,7 @@ func raceForget(t *testing.T, e *env) {
 	var c tally
 	compete(func(i int) {
 		if i == racers/2 {
-			c.add(e.s.WithdrawGrant(e.ctx, first.Grant.ID, e.now))
+			c.add(e.s.WithdrawGrant(e.ctx, first.Grant.ID, storage.ByOperator, e.now))
 			return
 		}
 		for range 3 {

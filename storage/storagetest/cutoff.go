@@ -12,26 +12,27 @@ func cutOffs(t *testing.T, e *env) {
 	for _, c := range []struct {
 		name     string
 		cut      func(a storage.Approval) error
-		sessions bool // end too
+		sessions bool              // end too
+		by       storage.RevokedBy // what the grant says ended it
 	}{
-		{"RevokeGrant", func(a storage.Approval) error { return e.s.RevokeGrant(e.ctx, a.Grant.ID, e.now) }, false},
+		{"RevokeGrant", func(a storage.Approval) error { return e.s.RevokeGrant(e.ctx, a.Grant.ID, storage.ByOperator, e.now) }, false, storage.ByOperator},
 		{"SetPassword with grants (OAuth 2.1 4.3.3)", func(a storage.Approval) error {
 			return e.s.SetPassword(e.ctx, a.Grant.UserID, "$new", true, e.now)
-		}, true},
+		}, true, storage.ByPassword},
 		{"SetUserDisabled", func(a storage.Approval) error {
 			return e.s.SetUserDisabled(e.ctx, a.Grant.UserID, true, e.now)
-		}, true},
+		}, true, storage.ByDisabled},
 		{"disabled and enabled again", func(a storage.Approval) error {
 			if err := e.s.SetUserDisabled(e.ctx, a.Grant.UserID, true, e.now); err != nil {
 				return err
 			}
 			return e.s.SetUserDisabled(e.ctx, a.Grant.UserID, false, e.now)
-		}, true},
-		{"DeleteUser", func(a storage.Approval) error { return e.s.DeleteUser(e.ctx, a.Grant.UserID, e.now) }, true},
-		{"DeleteClient", func(a storage.Approval) error { return e.s.DeleteClient(e.ctx, a.Grant.ClientID, e.now) }, false},
+		}, true, storage.ByDisabled},
+		{"DeleteUser", func(a storage.Approval) error { return e.s.DeleteUser(e.ctx, a.Grant.UserID, e.now) }, true, storage.ByUserDeleted},
+		{"DeleteClient", func(a storage.Approval) error { return e.s.DeleteClient(e.ctx, a.Grant.ClientID, e.now) }, false, storage.ByClientDeleted},
 		{"ForgetConsent", func(a storage.Approval) error {
 			return e.s.ForgetConsent(e.ctx, a.Grant.UserID, a.Grant.ClientID, a.Grant.Resource, e.now)
-		}, false},
+		}, false, storage.ByConsent},
 	} {
 		t.Run(c.name+" ends tokens and codes, and nobody else's", func(t *testing.T) {
 			a, refresh := e.granted(t)
@@ -44,6 +45,7 @@ func cutOffs(t *testing.T, e *env) {
 			check(t, c.cut(a))
 			e.wantLive(t, a, false)
 			e.wantRefreshRefused(t, a, refresh)
+			e.wantRevoked(t, a, refresh, c.by)
 			if c.name != "RevokeGrant" {
 				_, err := e.s.RedeemCode(e.ctx, e.redemption(pending))
 				wantErr(t, err, storage.ErrRevoked)
@@ -110,10 +112,10 @@ func revocations(t *testing.T, e *env) {
 		e.wantLive(t, a, true)
 	})
 	t.Run("revoking an unknown or revoked grant is no error, and keeps the first time", func(t *testing.T) {
-		check(t, e.s.RevokeGrant(e.ctx, "none", e.now))
+		check(t, e.s.RevokeGrant(e.ctx, "none", storage.ByOperator, e.now))
 		a := e.approved(t)
-		check(t, e.s.RevokeGrant(e.ctx, a.Grant.ID, e.now))
-		check(t, e.s.RevokeGrant(e.ctx, a.Grant.ID, e.now.Add(time.Hour)))
+		check(t, e.s.RevokeGrant(e.ctx, a.Grant.ID, storage.ByOperator, e.now))
+		check(t, e.s.RevokeGrant(e.ctx, a.Grant.ID, storage.ByOperator, e.now.Add(time.Hour)))
 		g, err := e.s.RedeemCode(e.ctx, e.redemption(a))
 		wantErr(t, err, storage.ErrRevoked)
 		same(t, g.RevokedAt, e.now)
@@ -190,8 +192,8 @@ func statusIndexes(t *testing.T, e *env) {
 	if got := revoked(0, 1<<40); len(got) != 0 {
 		t.Errorf("nothing is revoked: got %v", got)
 	}
-	check(t, e.s.RevokeGrant(e.ctx, grants[2].ID, e.now))
-	check(t, e.s.RevokeGrant(e.ctx, grants[0].ID, e.now))
+	check(t, e.s.RevokeGrant(e.ctx, grants[2].ID, storage.ByOperator, e.now))
+	check(t, e.s.RevokeGrant(e.ctx, grants[0].ID, storage.ByOperator, e.now))
 	same(t, revoked(0, 1<<40), []int64{first, last})
 	same(t, revoked(first, last), []int64{first})
 	same(t, revoked(first+1, last+1), []int64{last})

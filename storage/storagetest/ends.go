@@ -278,7 +278,7 @@ func forgottenUpstreams(t *testing.T, e *env) {
 		withRevoked := e.again(lonely)
 		e.arrive(t, withRevoked)
 		revoked, _ := e.grantedBy(t, u, withRevoked.Session.Hash)
-		check(t, e.s.RevokeGrant(e.ctx, revoked.Grant.ID, e.now))
+		check(t, e.s.RevokeGrant(e.ctx, revoked.Grant.ID, storage.ByOperator, e.now))
 
 		sweep(t, day-time.Millisecond)
 		gone(t, lonely, false)

@@ -9,6 +9,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
+// AbandonedDepartures implements storage.Store.
+func (f *Failing) AbandonedDepartures(a0 context.Context, a1 time.Time, a2 int) (r0 []storage.Departure, err error) {
+	err = f.call("AbandonedDepartures", func() (err error) {
+		r0, err = f.Store.AbandonedDepartures(a0, a1, a2)
+		return err
+	})
+	return r0, err
+}
+
 // AddResource implements storage.Store.
 func (f *Failing) AddResource(a0 context.Context, a1 storage.Resource) (err error) {
 	err = f.call("AddResource", func() (err error) {
@@ -279,6 +288,15 @@ func (f *Failing) PutDeparture(a0 context.Context, a1 storage.Departure) (err er
 	return err
 }
 
+// PutEvent implements storage.Store.
+func (f *Failing) PutEvent(a0 context.Context, a1 storage.Event) (err error) {
+	err = f.call("PutEvent", func() (err error) {
+		err = f.Store.PutEvent(a0, a1)
+		return err
+	})
+	return err
+}
+
 // PutFirstKey implements storage.Store.
 func (f *Failing) PutFirstKey(a0 context.Context, a1 storage.SigningKey) (r0 bool, err error) {
 	err = f.call("PutFirstKey", func() (err error) {
@@ -406,9 +424,9 @@ func (f *Failing) RetireKey(a0 context.Context, a1 string, a2 time.Time, a3 time
 }
 
 // RevokeGrant implements storage.Store.
-func (f *Failing) RevokeGrant(a0 context.Context, a1 string, a2 time.Time) (err error) {
+func (f *Failing) RevokeGrant(a0 context.Context, a1 string, a2 storage.RevokedBy, a3 time.Time) (err error) {
 	err = f.call("RevokeGrant", func() (err error) {
-		err = f.Store.RevokeGrant(a0, a1, a2)
+		err = f.Store.RevokeGrant(a0, a1, a2, a3)
 		return err
 	})
 	return err
@@ -522,6 +540,15 @@ func (f *Failing) TakeDeparture(a0 context.Context, a1 storage.Hash, a2 time.Tim
 	return r0, err
 }
 
+// TakeEvents implements storage.Store.
+func (f *Failing) TakeEvents(a0 context.Context, a1 int, a2 time.Time) (r0 []storage.Event, err error) {
+	err = f.call("TakeEvents", func() (err error) {
+		r0, err = f.Store.TakeEvents(a0, a1, a2)
+		return err
+	})
+	return r0, err
+}
+
 // TokenActive implements storage.Store.
 func (f *Failing) TokenActive(a0 context.Context, a1 storage.TokenKey) (r0 bool, r1 string, err error) {
 	err = f.call("TokenActive", func() (err error) {
@@ -592,4 +619,13 @@ func (f *Failing) Visit(a0 context.Context, a1 storage.VisitKey) (r0 storage.Vis
 		return err
 	})
 	return r0, err
+}
+
+// WithdrawGrant implements storage.Store.
+func (f *Failing) WithdrawGrant(a0 context.Context, a1 string, a2 storage.RevokedBy, a3 time.Time) (err error) {
+	err = f.call("WithdrawGrant", func() (err error) {
+		err = f.Store.WithdrawGrant(a0, a1, a2, a3)
+		return err
+	})
+	return err
 }

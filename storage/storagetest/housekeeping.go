@@ -87,7 +87,7 @@ func housekeeping(t *testing.T, e *env) {
 	})
 	t.Run("a revoked grant is known as revoked for a day", func(t *testing.T) {
 		a, refresh := e.granted(t)
-		check(t, e.s.RevokeGrant(e.ctx, a.Grant.ID, e.now))
+		check(t, e.s.RevokeGrant(e.ctx, a.Grant.ID, storage.ByOperator, e.now))
 		sweep(t, e.now.Add(24*time.Hour-time.Millisecond), 0, 100, 0) // every session lasts a day
 		e.wantRefreshRefused(t, a, refresh)
 		n, err := e.s.Sweep(e.ctx, storage.Retention{Now: e.now.Add(24 * time.Hour), Rotated: e.now.Add(24 * time.Hour)}, 100)

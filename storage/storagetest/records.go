@@ -17,7 +17,7 @@ func grants(t *testing.T, e *env) {
 		all = append(all, a)
 	}
 	e.approved(t) // somebody else's
-	check(t, e.s.RevokeGrant(e.ctx, all[4].Grant.ID, e.now))
+	check(t, e.s.RevokeGrant(e.ctx, all[4].Grant.ID, storage.ByOperator, e.now))
 
 	t.Run("lists the live grants of a user by id, page by page", func(t *testing.T) {
 		var got []storage.Grant

@@ -103,7 +103,7 @@ func redemptions(t *testing.T, e *env) {
 			got, err := redeem(r)
 			wantErr(t, err, storage.ErrSpent)
 			want := a.Grant
-			want.RevokedAt = r.Now
+			want.RevokedAt, want.RevokedBy = r.Now, storage.ByReuse
 			same(t, got, want)
 			e.wantLive(t, a, false)
 			e.wantRefreshRefused(t, a, refresh)
@@ -113,7 +113,7 @@ func redemptions(t *testing.T, e *env) {
 	})
 	t.Run("a revoked grant's code is ErrRevoked", func(t *testing.T) {
 		a := e.approved(t)
-		check(t, e.s.RevokeGrant(e.ctx, a.Grant.ID, e.now))
+		check(t, e.s.RevokeGrant(e.ctx, a.Grant.ID, storage.ByOperator, e.now))
 		got, err := redeem(e.redemption(a))
 		wantErr(t, err, storage.ErrRevoked)
 		same(t, got.ID, a.Grant.ID)

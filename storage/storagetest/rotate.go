@@ -41,7 +41,7 @@ func rotations(t *testing.T, e *env) {
 		got, err := rotate(reuse)
 		wantErr(t, err, storage.ErrSpent)
 		want := a.Grant
-		want.RevokedAt = reuse.Now
+		want.RevokedAt, want.RevokedBy = reuse.Now, storage.ByReuse
 		same(t, got, storage.Rotation{Grant: want, RotatedAt: e.now})
 		e.wantLive(t, a, false)
 		e.wantRefreshRefused(t, a, r.Next.Hash)
@@ -145,7 +145,7 @@ func rotations(t *testing.T, e *env) {
 	t.Run("within the grace a revoked grant gets no replay", func(t *testing.T) {
 		a, first := e.granted(t)
 		e.rotate(t, e.rotation(a, first))
-		check(t, e.s.RevokeGrant(e.ctx, a.Grant.ID, e.now))
+		check(t, e.s.RevokeGrant(e.ctx, a.Grant.ID, storage.ByOperator, e.now))
 		got, err := rotate(e.rotation(a, first))
 		wantErr(t, err, storage.ErrRevoked)
 		if len(got.Sealed) > 0 {

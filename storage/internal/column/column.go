@@ -24,6 +24,9 @@ const RevokedFor = 24 * time.Hour
 // reason and without its tokens.
 const EndedFor = 30 * 24 * time.Hour
 
+// EventsFor is how long what a command did is kept, for a server to log.
+const EventsFor = 30 * 24 * time.Hour
+
 // OrphanedFor is how old a session at an upstream provider is kept in any case, though
 // nothing rests on it.
 const OrphanedFor = 24 * time.Hour

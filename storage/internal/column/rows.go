@@ -12,7 +12,7 @@ const (
 	ClientColumns = "id, secret_hash, name, redirect_uris, grant_types, auth_method, jwks, jwks_uri, scopes, resources, source, metadata, created_at, last_used_at"
 	UserColumns   = "id, name, password_hash, admin, disabled, created_at, last_login_at"
 	GrantColumns  = "id, client_id, user_id, resource, scopes, auth_time, created_at, expires_at, revoked_at"
-	GrantRead     = GrantColumns + ", status_index, upstream_id"
+	GrantRead     = GrantColumns + ", status_index, upstream_id, revoked_by"
 	KeyColumns    = "id, algorithm, state, public, private, created_at, activated_at, retired_at, expires_at"
 )
 
@@ -117,13 +117,13 @@ type GrantRow struct {
 	scopes                 string
 	auth, created, expires int64
 	revoked, status        *int64
-	upstream               *string
+	upstream, by           *string
 }
 
 // Dest is what to scan into.
 func (r *GrantRow) Dest() []any {
 	return []any{&r.g.ID, &r.g.ClientID, &r.g.UserID, &r.g.Resource, &r.scopes,
-		&r.auth, &r.created, &r.expires, &r.revoked, &r.status, &r.upstream}
+		&r.auth, &r.created, &r.expires, &r.revoked, &r.status, &r.upstream, &r.by}
 }
 
 // Grant is the record that was read.
@@ -136,7 +136,7 @@ func (r *GrantRow) Grant() (storage.Grant, error) {
 	if r.status != nil {
 		g.StatusIndex = *r.status
 	}
-	g.UpstreamID = OptText(r.upstream)
+	g.UpstreamID, g.RevokedBy = OptText(r.upstream), storage.RevokedBy(OptText(r.by))
 	return g, err
 }
 

@@ -1,0 +1,73 @@
+package audit
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Deferred returns a recorder for programs that are no server: it leaves each event in the
+// store, for one of the servers to log (see Collect). What cannot be stored goes to log.
+func Deferred(store storage.Events, log *slog.Logger) *Recorder {
+	return &Recorder{log: log, store: store}
+}
+
+// leave stores an event, and reports whether it could.
+func (r *Recorder) leave(ctx context.Context, event string, attrs []slog.Attr) bool {
+	fields := map[string]any{}
+	for _, a := range attrs {
+		fields[a.Key] = a.Value.Any()
+	}
+	body, err := json.Marshal(fields)
+	if err == nil {
+		// The command may have been interrupted; what it has done, it has done.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+		defer cancel()
+		err = r.store.PutEvent(ctx, storage.Event{ID: "evt_" + rand.Text(), At: time.Now(), Name: event, Fields: body})
+	}
+	if err != nil {
+		r.log.WarnContext(ctx, "an event cannot be left for the server's log", "event", event, "reason", err.Error())
+	}
+	return err == nil
+}
+
+const (
+	storeTimeout = 5 * time.Second
+	collectBatch = 100
+)
+
+// Collect records what Deferred recorders have left in the store, with the time at which it
+// happened. Of any number of servers, one records each event.
+func (r *Recorder) Collect(ctx context.Context, store storage.Events, now time.Time) error {
+	if r == nil || r.log == nil {
+		return nil // for another server
+	}
+	for {
+		events, err := store.TakeEvents(ctx, collectBatch, now)
+		for _, e := range events {
+			r.Record(ctx, e.Name, append(left(e), slog.Time("at", e.At))...)
+		}
+		if err != nil || len(events) < collectBatch {
+			return err
+		}
+	}
+}
+
+// left is what a stored event says.
+func left(e storage.Event) []slog.Attr {
+	var fields map[string]any
+	if err := json.Unmarshal(e.Fields, &fields); err != nil {
+		return []slog.Attr{slog.String("reason", "the fields of this event cannot be read")}
+	}
+	out := make([]slog.Attr, 0, len(fields)+1)
+	for _, k := range slices.Sorted(maps.Keys(fields)) {
+		out = append(out, slog.Any(k, fields[k]))
+	}
+	return out
+}

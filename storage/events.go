@@ -1,0 +1,40 @@
+package storage
+
+import (
+	"context"
+	"time"
+)
+
+// Events hands what commands do over to the log of a server.
+type Events interface {
+	// PutEvent stores an event that no server has logged yet.
+	PutEvent(ctx context.Context, e Event) error
+	// TakeEvents returns up to limit events that were not taken before, oldest first, and
+	// marks them as taken: of N servers, one gets each.
+	TakeEvents(ctx context.Context, limit int, now time.Time) ([]Event, error)
+}
+
+// Event is something that a command did, for the log of a server.
+type Event struct {
+	ID     string
+	At     time.Time
+	Name   string // such as "user.changed"
+	Fields []byte // JSON object
+}
+
+// RevokedBy says who or what ended a grant.
+type RevokedBy string
+
+// What ends a grant.
+const (
+	ByOperator      RevokedBy = "operator"
+	ByClient        RevokedBy = "client" // RFC 7009
+	ByReuse         RevokedBy = "reuse of a code or refresh token"
+	ByPassword      RevokedBy = "new password"
+	ByDisabled      RevokedBy = "user disabled"
+	ByUserDeleted   RevokedBy = "user deleted"
+	ByClientDeleted RevokedBy = "client deleted"
+	ByResource      RevokedBy = "resource removed"
+	ByConsent       RevokedBy = "consent withdrawn"
+	ByProvider      RevokedBy = "end of the session at the provider"
+)

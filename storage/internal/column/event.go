@@ -1,0 +1,33 @@
+package column
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// EventRow reads id, at, name and fields of an event.
+type EventRow struct {
+	e      storage.Event
+	at     int64
+	fields string
+}
+
+// Dest is what to scan into.
+func (r *EventRow) Dest() []any { return []any{&r.e.ID, &r.at, &r.e.Name, &r.fields} }
+
+// Event is the record that was read.
+func (r *EventRow) Event() storage.Event {
+	e := r.e
+	e.At, e.Fields = Time(r.at), []byte(r.fields)
+	return e
+}
+
+// SortEvents puts events in order: an UPDATE returns its rows in any.
+func SortEvents(events []storage.Event) {
+	slices.SortFunc(events, func(a, b storage.Event) int {
+		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.ID, b.ID))
+	})
+}

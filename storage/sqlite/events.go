@@ -1,0 +1,42 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+// PutEvent implements storage.Events.
+func (s *Store) PutEvent(ctx context.Context, e storage.Event) error {
+	return s.write(ctx, "put event", func(c *conn) error {
+		_, err := c.exec("INSERT INTO events (id, at, name, fields) VALUES (?,?,?,?)", e.ID, column.Millis(e.At), e.Name, string(e.Fields))
+		return err
+	})
+}
+
+const takeEvents = `UPDATE events SET taken_at = ?1 WHERE id IN (
+	SELECT id FROM events WHERE taken_at IS NULL ORDER BY at, id LIMIT ?2) RETURNING id, at, name, fields`
+
+// TakeEvents implements storage.Events. Servers ask every few seconds, so that it writes
+// only when there is something.
+func (s *Store) TakeEvents(ctx context.Context, limit int, now time.Time) (out []storage.Event, err error) {
+	var waiting bool
+	err = s.read(ctx, "take events", func(c *conn) error {
+		return c.one([]any{&waiting}, "SELECT EXISTS (SELECT 1 FROM events WHERE taken_at IS NULL)")
+	})
+	if err != nil || !waiting {
+		return nil, err
+	}
+	err = s.write(ctx, "take events", func(c *conn) error {
+		return c.each(func(row scanner) error {
+			var r column.EventRow
+			err := row.Scan(r.Dest()...)
+			out = append(out, r.Event())
+			return err
+		}, takeEvents, column.Millis(now), max(limit, 0))
+	})
+	column.SortEvents(out)
+	return out, err
+}
