@@ -40,7 +40,7 @@ func newDoctorCommand(s std) *cobra.Command {
 
 // finding is one thing that was looked at.
 type finding struct {
-	Check  string `json:"check"` // what it is about: config, files, database, keys, server, issuer, tls, provider ID, broker
+	Check  string `json:"check"` // what it is about: config, files, programs, database, keys, server, issuer, tls, provider ID, broker
 	Level  string `json:"level"` // ok, warning, fail, or skipped: it could not be looked at
 	What   string `json:"what"`
 	Advice string `json:"advice,omitempty"`
@@ -89,6 +89,7 @@ func (d *doctor) examine(ctx context.Context, where settings) {
 		return
 	}
 	d.files()
+	d.programs()
 	d.database(ctx)
 	defer d.app.Close()
 	d.server(ctx)

@@ -41,6 +41,7 @@ func (a *app) sites(as *authserver.Server) (*gateway.Sites, error) {
 			return nil, err
 		}
 	}
+	a.warnOfReach()
 	return sites, nil
 }
 
@@ -129,7 +130,7 @@ func (a *app) upstream(as *authserver.Server, r *config.Resource) (gateway.Serve
 	u := &r.Upstream
 	if len(u.Command) > 0 {
 		return stdio.New(stdio.Config{
-			Command: u.Command, Dir: u.Dir, Env: u.Environment(), PassEnv: u.PassEnv, Shared: u.Shared(), Idle: time.Duration(u.Idle),
+			Command: u.Command, Dir: u.Dir, User: u.User, Env: u.Environment(), PassEnv: u.PassEnv, Shared: u.Shared(), Idle: time.Duration(u.Idle),
 			MaxProcesses: u.MaxProcesses, MaxPerCaller: u.MaxPerCaller, Logger: a.log.With("resource", r.URI),
 		})
 	}

@@ -25,6 +25,7 @@ const (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	hide()
 	os.Exit(run(ctx, os.Args[1:], std{os.Stdin, os.Stdout, os.Stderr, os.Environ()}))
 }
 

@@ -24,6 +24,7 @@ import (
 // protection is what protect was told.
 type protection struct {
 	listen, url, path, name, data, user string
+	runAs                               string
 	scopes, tools                       []string
 	headers, env, passEnv               []string
 	shared, json                        bool
@@ -80,6 +81,7 @@ func newProtectCommand(s std) *cobra.Command {
 	f.StringArrayVar(&p.headers, "header", nil, "header for the MCP server, \"Name: value\"; repeat for more")
 	f.StringArrayVar(&p.env, "env", nil, "environment of the program, NAME=value; repeat for more")
 	f.StringArrayVar(&p.passEnv, "pass-env", nil, "variable of this environment that the program gets; repeat for more")
+	f.StringVar(&p.runAs, "run-as", "", "user that the program runs as, or UID:GID (needs root); without it the program can read the data directory")
 	f.BoolVar(&p.shared, "shared", false, "have everybody use one process of the program")
 	f.BoolVar(&p.json, "json", false, "print one JSON object when ready")
 	return c
@@ -90,8 +92,8 @@ func (p *protection) checkFlags() error {
 	switch {
 	case p.command && len(p.headers) > 0:
 		return errors.New("--header is for an MCP server at a URL; a program is told things by --env")
-	case !p.command && (p.shared || len(p.env)+len(p.passEnv) > 0):
-		return errors.New("--env, --pass-env and --shared are for a program after --; an MCP server at a URL is told things by --header")
+	case !p.command && (p.shared || p.runAs != "" || len(p.env)+len(p.passEnv) > 0):
+		return errors.New("--env, --pass-env, --run-as and --shared are for a program after --; an MCP server at a URL is told things by --header")
 	}
 	return nil
 }
@@ -159,7 +161,7 @@ func (p *protection) app(s std, addr net.Addr) (*app, error) {
 		return nil, err
 	}
 	u := &own.Upstream
-	if u.PassEnv = p.passEnv; p.shared {
+	if u.PassEnv, u.User = p.passEnv, p.runAs; p.shared {
 		u.Process = "shared"
 	}
 	for _, h := range p.headers {

@@ -34,6 +34,7 @@ type Upstream struct {
 	Broker  UpstreamBroker   `yaml:"broker"`
 
 	Dir          string   `yaml:"dir"`
+	User         string   `yaml:"user"`     // that it runs as: a name, or UID:GID
 	Env          []Secret `yaml:"env"`      // "NAME=value"
 	PassEnv      []string `yaml:"pass_env"` // names of variables of this process
 	Process      string   `yaml:"process"`  // per_principal, shared
@@ -129,6 +130,9 @@ func (r *Resource) validateUpstream(add func(string, string, ...any), key string
 		if name, _, ok := strings.Cut(string(e), "="); !ok || name == "" {
 			add(fmt.Sprintf("%s.env[%d]", key, i), "is not of the form NAME=value")
 		}
+	}
+	if u.User != "" && len(u.Command) == 0 {
+		add(key+".user", "is for a command")
 	}
 	switch b := u.Broker; {
 	case b.Provider == "" && (b.ClientID != "" || b.ClientSecret != "" || len(b.Scopes) > 0):

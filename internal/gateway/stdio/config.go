@@ -20,6 +20,9 @@ type Config struct {
 	Env []string
 	// PassEnv names further variables of the gateway's own environment that it gets.
 	PassEnv []string
+	// User is whom it runs as: a user of this machine, or UID:GID. Only root can choose.
+	// Default: whom the gateway runs as, whose files the program can then read.
+	User string
 	// Shared has everybody use one process, which knows nothing about who calls. It is
 	// right for programs without state, and for none that could mix up people.
 	Shared bool
@@ -36,6 +39,7 @@ type Config struct {
 	Logger     *slog.Logger // default: discard
 
 	environ []string // of the gateway
+	account *Account // of User
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -46,6 +50,10 @@ func (c Config) withDefaults() (Config, error) {
 		if name, _, ok := strings.Cut(e, "="); !ok || name == "" {
 			return c, errors.New("stdio: Env has something that is not NAME=value")
 		}
+	}
+	var err error
+	if c.account, err = LookUp(c.User); err != nil {
+		return c, err
 	}
 	if c.Idle <= 0 {
 		c.Idle = 15 * time.Minute
@@ -96,7 +104,7 @@ func (c *Config) env(p *mcpresource.Principal) []string {
 			out = append(out, kv)
 		}
 	}
-	out = append(out, c.Env...)
+	out = append(append(out, c.account.env()...), c.Env...)
 	if p != nil {
 		out = append(out, EnvSubject+"="+p.Subject, EnvClient+"="+p.ClientID)
 	}

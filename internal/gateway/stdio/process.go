@@ -56,6 +56,7 @@ func start(c *Config, env []string, to receiver) (*process, error) {
 	}
 	p.cmd.Dir, p.cmd.Env, p.cmd.WaitDelay = c.Dir, env, leftover
 	isolate(p.cmd)
+	c.account.become(p.cmd)
 	p.cmd.Stdout = &lines{limit: c.MaxMessage, emit: to.receive, tooLong: func() {
 		p.log.Warn("a message of the MCP server is too large and left out", "limit", c.MaxMessage)
 		to.tooLarge()

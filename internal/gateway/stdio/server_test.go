@@ -47,8 +47,13 @@ func serve(t *testing.T, mode string, c Config) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := &buffer{}
 	c.Command, c.Env = []string{self}, append(c.Env, "TEST_PROGRAM="+mode)
+	return serveCommand(t, c)
+}
+
+func serveCommand(t *testing.T, c Config) *site {
+	t.Helper()
+	log := &buffer{}
 	c.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	c.environ = append(os.Environ(), "MCP_AUTHD_SECRET_KEY=secret", "PASSED=yes", "LC_ALL=C")
 	s, err := New(c)

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/gateway/stdio"
+)
+
+// walls are commands that keep what they run away from us, or run it as somebody else.
+var walls = []string{"bwrap", "docker", "podman", "nerdctl", "firejail", "nsjail", "systemd-run", "runuser", "setpriv", "sudo", "su", "doas"}
+
+// reach is what of this installation's secrets the program of an MCP server could read.
+// The secret key is the key to every account (SP-22, SP-24).
+func (a *app) reach(u *config.Upstream) []string {
+	if len(u.Command) == 0 || slices.Contains(walls, filepath.Base(u.Command[0])) {
+		return nil
+	}
+	account, err := stdio.LookUp(u.User)
+	if err != nil {
+		return nil // it does not run
+	}
+	files := []string{a.keyPath()}
+	for what, path := range a.config.SecretFiles() {
+		if strings.HasPrefix(what, "secret_key") {
+			files = append(files, path)
+		}
+	}
+	if !a.config.Postgres() {
+		files = append(files, a.config.SQLitePath())
+	}
+	slices.Sort(files)
+	var out []string
+	for _, path := range slices.Compact(files) {
+		if account.CanRead(path) {
+			out = append(out, path)
+		}
+	}
+	if !hidden(int(account.UID)) {
+		out = append(out, "this process")
+	}
+	return out
+}
+
+// reachText says so to the operator.
+func reachText(r *config.Resource, reach []string) (what, advice string) {
+	return fmt.Sprintf("the program of %s can read %s: whoever wrote it, or what it installs, could act as anybody here", r.URI, strings.Join(reach, ", ")),
+		"start the server as root and have the program run as a user of its own (upstream.user, protect --run-as), or make the command one that shuts it in, such as bwrap or docker run -i"
+}
+
+// warnOfReach tells of it at the start, when the files are there.
+func (a *app) warnOfReach() {
+	for i := range a.config.Resources {
+		r := &a.config.Resources[i]
+		if reach := a.reach(&r.Upstream); len(reach) > 0 {
+			what, advice := reachText(r, reach)
+			a.log.Warn(what + "; " + advice)
+		}
+	}
+}
+
+// programs looks at what the programs of MCP servers could read.
+func (d *doctor) programs() {
+	for i := range d.app.config.Resources {
+		r := &d.app.config.Resources[i]
+		if len(r.Upstream.Command) == 0 {
+			continue
+		}
+		if _, err := stdio.LookUp(r.Upstream.User); err != nil {
+			d.fail("programs", "", "%s: %s", r.URI, err)
+			continue
+		}
+		if reach := d.app.reach(&r.Upstream); len(reach) > 0 {
+			what, advice := reachText(r, reach)
+			d.warn("programs", advice, "%s", what)
+			continue
+		}
+		d.ok("programs", "the program of %s cannot read the secret key", r.URI)
+	}
+}
