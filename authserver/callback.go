@@ -54,11 +54,13 @@ func (s *Server) turnIntoGet(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// responseOnly drops what is not an authorization response, and what is there twice.
+// responseOnly drops what is not an authorization response, and a state that is there twice.
+// Whatever else is there twice is for the delegation to refuse (RFC 6749 §3.1): an error
+// must not be lost beside a code.
 func responseOnly(values url.Values) url.Values {
 	out := url.Values{}
 	for _, k := range responseParams {
-		if v := values[k]; len(v) == 1 {
+		if v := values[k]; len(v) == 1 || len(v) > 1 && k != "state" {
 			out[k] = v
 		}
 	}

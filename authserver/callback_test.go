@@ -361,3 +361,13 @@ func TestBackchannelLogout(t *testing.T) {
 		}
 	})
 }
+
+func TestResponseOnly(t *testing.T) {
+	got := responseOnly(url.Values{"state": {"s"}, "code": {"c"}, "error": {"access_denied", "access_denied"}, "id_token": {"x"}})
+	if got.Encode() != "code=c&error=access_denied&error=access_denied&state=s" {
+		t.Errorf("PL7 RFC 6749 3.1: an error that came twice is lost: %v", got)
+	}
+	if got := responseOnly(url.Values{"state": {"s", "t"}}); len(got) != 0 {
+		t.Errorf("got %v", got)
+	}
+}

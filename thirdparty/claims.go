@@ -138,7 +138,14 @@ func elsewhere(claims map[string]any) (names []string) {
 	if truth(claims, "hasgroups") {
 		names = append(names, "groups")
 	}
-	return slices.DeleteFunc(names, func(name string) bool { return name == "" || claims[name] != nil })
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" || present(claims[name]) })
+}
+
+// present reports whether a claim says anything: an empty list beside a reference to a full
+// one does not.
+func present(claim any) bool {
+	empty, ok := claim.([]any)
+	return claim != nil && (!ok || len(empty) > 0)
 }
 
 // validSubject: OpenID Connect Core §2 has up to 255 ASCII characters.

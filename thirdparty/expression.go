@@ -9,6 +9,7 @@ import (
 
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/vm"
 )
 
@@ -31,6 +32,8 @@ var functions = []string{
 type condition struct {
 	program *vm.Program
 	source  string
+	claims  []string // that it looks at
+	open    []string // those whose absence makes a part of it true
 }
 
 func compile(source string) (*condition, error) {
@@ -51,7 +54,13 @@ func compile(source string) (*condition, error) {
 	if flat.problem != "" {
 		return nil, errors.New(flat.problem)
 	}
-	return &condition{program, source}, nil
+	tree, err := parser.Parse(source) // as it was written: compiling changes it
+	if err != nil {
+		return nil, err
+	}
+	seen := &mentions{}
+	ast.Walk(&tree.Node, seen)
+	return &condition{program: program, source: source, claims: seen.named(), open: seen.open()}, nil
 }
 
 // flatness finds what could take long: in all, a condition looks at each claim a fixed

@@ -99,7 +99,7 @@ func (d *Delegation) ask(ctx context.Context, c *connector, u storage.Upstream, 
 	}
 	t, now := held.Tokens, d.now()
 	switch {
-	case t.Refresh != "" && (t.Access == "" || t.expiring(now) || c.CheckBy == checkByRefresh):
+	case t.Refresh != "" && (t.Access == "" || t.expiring(now) || c.CheckBy == checkByRefresh || !c.Detached && c.unheard(held.Profile)):
 		return d.renew(ctx, c, u, held)
 	case c.Detached: // it only said who somebody is
 		return d.confirm(ctx, c, u, held, nil)

@@ -261,21 +261,39 @@ func (u *upstream) inspect(ctx context.Context, t tokens) (*profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case u.IntrospectionURL != "":
-		_, err := u.introspect(ctx, e, t)
-		return nil, err
-	case e.userInfo != "":
-		p, err := u.ask(ctx, e, t)
-		if err != nil {
-			return nil, err
+	return u.inspectBy(ctx, e, t, u.ask)
+}
+
+// inspectBy introspects if that is configured, and reads user info if it is not, or when
+// rules have to be held against what it says.
+func (u *upstream) inspectBy(
+	ctx context.Context, e *endpoints, t tokens, ask func(context.Context, *endpoints, tokens) (profile, error),
+) (*profile, error) {
+	var introspected *profile
+	if u.IntrospectionURL != "" || e.userInfo == "" && e.introspect != "" {
+		subject, err := u.introspect(ctx, e, t)
+		introspected = u.about(subject)
+		if err != nil || e.userInfo == "" || !u.hasRules() {
+			return introspected, err
 		}
-		return &p, nil
-	case e.introspect != "":
-		_, err := u.introspect(ctx, e, t)
-		return nil, err
 	}
-	return nil, fmt.Errorf("%w: neither user info nor introspection", errUnsupported)
+	if e.userInfo == "" {
+		return nil, fmt.Errorf("%w: neither user info nor introspection", errUnsupported)
+	}
+	p, err := ask(ctx, e, t)
+	switch {
+	case err != nil:
+		return nil, err
+	case introspected != nil && introspected.Subject != p.Subject:
+		return nil, fmt.Errorf("%w: introspection and user info speak of different people", errGarbage)
+	}
+	return &p, nil
+}
+
+// hasRules reports whether what the provider says of a person decides about anything.
+func (c *Connector) hasRules() bool {
+	r := c.Allow
+	return len(r.Domains)+len(r.Emails)+len(r.Groups)+len(r.Organizations)+len(r.Teams)+len(r.Tenants)+len(c.ScopeRules) > 0 || r.Expression != ""
 }
 
 func (u *upstream) owner(ctx context.Context, t tokens) (*profile, error) {
@@ -326,7 +344,19 @@ func (u *upstream) introspect(ctx context.Context, e *endpoints, t tokens) (subj
 	case !active:
 		return "", fmt.Errorf("%w: the token is not active", errDenied)
 	}
+	if client := text(answer, "client_id"); client != "" && client != u.ClientID { // RFC 7662 §2.2
+		return "", fmt.Errorf("%w: introspection speaks of the token of another client", errGarbage)
+	}
 	return text(answer, "sub"), nil
+}
+
+// about is what introspection says of a person: nil when it names nobody, or calls people
+// by something else than we do. A yes about somebody else's token is none (RFC 7662 §4).
+func (u *upstream) about(subject string) *profile {
+	if subject == "" || u.Claims["sub"] != "" || u.preset.claims["sub"] != "" || u.preset.subject != nil {
+		return nil
+	}
+	return &profile{Subject: subject}
 }
 
 // revoke gives back the refresh token, and with it what came from it, or else the

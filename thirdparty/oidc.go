@@ -245,17 +245,10 @@ func (p *openID) inspect(ctx context.Context, t tokens) (*profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.IntrospectionURL != "" || e.userInfo == "" {
-		if p.preset.noInspection && p.IntrospectionURL == "" {
-			return nil, fmt.Errorf("%w: access tokens are not asked about", errUnsupported)
-		}
-		return p.upstream.inspect(ctx, t)
+	if p.preset.noInspection && p.IntrospectionURL == "" && e.userInfo == "" {
+		return nil, fmt.Errorf("%w: access tokens are not asked about", errUnsupported)
 	}
-	said, err := p.ask(ctx, e, t)
-	if err != nil {
-		return nil, err
-	}
-	return &said, nil
+	return p.inspectBy(ctx, e, t, p.ask)
 }
 
 func (p *openID) verifyLogout(ctx context.Context, logoutToken string) (logout, error) {

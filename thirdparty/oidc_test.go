@@ -106,6 +106,15 @@ func TestSignedUserInfo(t *testing.T) {
 			b.EditUserInfo = func(c map[string]any) { delete(c, "sub") }
 		}, errGarbage},
 		{"unsigned", func(b *fakeupstream.Behaviour) { b.Sign = fakeupstream.SignNone }, errGarbage},
+		{"for another client", func(b *fakeupstream.Behaviour) {
+			b.EditUserInfo = func(c map[string]any) { c["aud"] = "another" }
+		}, errGarbage},
+		{"for us among others", func(b *fakeupstream.Behaviour) {
+			b.EditUserInfo = func(c map[string]any) { c["aud"] = []string{"another", u.ClientID} }
+		}, nil},
+		{"by another issuer", func(b *fakeupstream.Behaviour) {
+			b.EditUserInfo = func(c map[string]any) { c["iss"] = "https://evil.example.com" }
+		}, errGarbage},
 	} {
 		u.Behave(func(b *fakeupstream.Behaviour) { *b = fakeupstream.Behaviour{SignedUserInfo: true}; tt.edit(b) })
 		t.Run("OIDC Core 5.3.2 signed user info: "+tt.name, func(t *testing.T) {

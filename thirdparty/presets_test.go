@@ -293,6 +293,12 @@ func TestEntra(t *testing.T) {
 			if err != nil || again == nil || again.Subject != p.Subject {
 				t.Errorf("refresh: %v", err)
 			}
+			out, err := c.verifyLogout(t.Context(), u.LogoutToken(fakeupstream.Alice.Subject, "", func(_, claims map[string]any) {
+				claims["iss"], claims["tid"] = at(tt.iss), tt.tid
+			}))
+			if err != nil || out.Subject != p.Subject {
+				t.Errorf("a logout token is about %q: %v", out.Subject, err)
+			}
 		})
 	}
 }

@@ -76,6 +76,12 @@ func (c *connector) examine(ctx context.Context) ProbeResult {
 	if c.preset.openID && !e.namesIssuer {
 		r.good("It does not name itself in its answers (RFC 9207); the redirect URI of its own keeps answers of different providers apart.")
 	}
+	if ruled := c.ruled(); len(ruled) > 0 && c.preset.openID && !c.Detached {
+		r.good("Rules look at %s: what user info does not tell of these is checked by a refresh, whose ID token has to repeat it.", strings.Join(ruled, ", "))
+	}
+	for _, w := range c.Warnings() {
+		r.add(Finding{Warning, w, "A scope that was not granted, or a mapper that was taken away, lets them all in."})
+	}
 	if c.Detached {
 		r.good("Sign-ins do not end with the session at %s (detached).", c.Name)
 	} else {

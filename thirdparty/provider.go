@@ -159,12 +159,20 @@ func (p profile) over(earlier profile) profile {
 }
 
 // lay lays the claims of one source over those of others. That an address was verified
-// says nothing about another one.
+// says nothing about another one, so a source that names none says nothing of it.
 func lay(claims, over map[string]any) {
-	if _, said := claims["email"]; said && text(claims, "email") != text(over, "email") {
-		delete(over, "email_verified")
+	verified, known := over["email_verified"]
+	_, said := claims["email"]
+	if said && text(claims, "email") != text(over, "email") {
+		known = false
 	}
 	maps.Copy(over, claims)
+	if _, new := claims["email_verified"]; new && said {
+		return
+	}
+	if delete(over, "email_verified"); known {
+		over["email_verified"] = verified
+	}
 }
 
 // sources of claims, the more trusted later.

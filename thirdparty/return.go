@@ -61,12 +61,21 @@ func (d *Delegation) collect(ctx context.Context, c *connector, away trip, param
 	if away.Provider != c.ID {
 		return holding{}, errMixedUp
 	}
+	for name, values := range params { // RFC 6749 §3.1
+		if len(values) > 1 {
+			return holding{}, c.told(fmt.Errorf("%w: %.20q is twice in the authorization response", errGarbage, name))
+		}
+	}
 	code := single(params, "code")
 	if !params.Has("error") && !isCode(code) {
 		return holding{}, c.told(fmt.Errorf("%w: no code in the authorization response, or one that is none", errGarbage))
 	}
 	if err := c.checkIssuer(ctx, single(params, "iss")); err != nil { // RFC 9207 §2.4, AS-225
 		d.complain(ctx, c, err)
+		return holding{}, c.told(err)
+	}
+	if other := d.issuedBy(single(params, "iss")); other != nil && other != c && c.Issuer == "" {
+		err := fmt.Errorf("%w: the answer is by the provider of %q", errGarbage, other.ID)
 		return holding{}, c.told(err)
 	}
 	if params.Has("error") {
@@ -86,6 +95,17 @@ func (d *Delegation) collect(ctx context.Context, c *connector, away trip, param
 		return held, err
 	}
 	return held, nil
+}
+
+// issuedBy is the connector with an issuer. What calls itself otherwise may be whoever it
+// likes, but for those that we know (RFC 9207 §2.4).
+func (d *Delegation) issuedBy(iss string) *connector {
+	for _, c := range d.connectors {
+		if iss != "" && c.Issuer == iss {
+			return c
+		}
+	}
+	return nil
 }
 
 // maxCode is longer than any code that a provider is known to send.

@@ -40,6 +40,8 @@ func TestRules(t *testing.T) {
 		{"domain as a suffix", "oidc", Rules{Domains: []string{"example.com"}}, `{"email":"a@evilexample.com","email_verified":true}`, false},
 		{"two at signs", "oidc", Rules{Domains: []string{"example.com"}}, `{"email":"a@example.com@evil.example","email_verified":true}`, false},
 		{"hd means nothing elsewhere", "oidc", Rules{Domains: []string{"example.com"}}, `{"hd":"example.com"}`, false},
+		{"every verified address of GitHub counts for a domain", "github", Rules{Domains: []string{"example.com"}}, `{"email":"a@other.example","email_verified":true,"verified_emails":["a@other.example","a@example.com"]}`, true},
+		{"and for an address", "github", Rules{Emails: []string{"a@example.com"}}, `{"verified_emails":["a@other.example","a@example.com"]}`, true},
 		{"verified_emails means nothing elsewhere", "oidc", Rules{Domains: []string{"example.com"}}, `{"verified_emails":["a@example.com"]}`, false},
 
 		{"hosted domain", "google", Rules{Domains: []string{"example.com"}}, `{"hd":"example.com"}`, true},
@@ -140,6 +142,7 @@ func TestClaimsElsewhere(t *testing.T) {
 		{"the same in Entra's short form", `"contractors" not in claims.groups`, `{"hasgroups":true}`, false},
 		{"the same in words", `"contractors" not in claims.groups`, `{"hasgroups":"true"}`, false},
 		{"of which there are none", `"contractors" not in claims.groups`, `{}`, true},
+		{"PL4 nor does an empty list beside the reference tell", `!("contractors" in claims.groups)`, `{"groups":[],` + elsewhere + `}`, false},
 		{"which are there after all", `"contractors" not in claims.groups`, `{"groups":["staff"],` + elsewhere + `}`, true},
 		{"another claim", `claims.level == 5`, `{"level":5,` + elsewhere + `}`, true},
 	} {

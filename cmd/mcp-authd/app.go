@@ -83,6 +83,11 @@ func (a *app) ready() error {
 			a.log.Warn("a resource is plain http: tokens can be read on the way; use https", "resource", r.URI)
 		}
 	}
+	for _, c := range a.config.Connectors() {
+		for _, w := range c.Warnings() {
+			a.log.Warn(w)
+		}
+	}
 	return nil
 }
 

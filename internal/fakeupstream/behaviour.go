@@ -47,6 +47,8 @@ type Behaviour struct {
 	Sign Signing
 	// EditUserInfo changes user info.
 	EditUserInfo func(claims map[string]any)
+	// EditIntrospection changes the answers of introspection about good tokens.
+	EditIntrospection func(answer map[string]any)
 	// SignedUserInfo answers with a JWT.
 	SignedUserInfo bool
 	// EditMetadata changes the discovery document.

@@ -42,11 +42,13 @@ func (u *Upstream) userInfo(w http.ResponseWriter, r *http.Request) {
 	claims := p.claims()
 	maps.Copy(claims, p.UserInfoOnly)
 	claims["sub"] = p.Subject
+	if u.behaviour.SignedUserInfo {
+		claims["iss"], claims["aud"] = u.URL, u.ClientID
+	}
 	if u.behaviour.EditUserInfo != nil {
 		u.behaviour.EditUserInfo(claims)
 	}
 	if u.behaviour.SignedUserInfo {
-		claims["iss"], claims["aud"] = u.URL, u.ClientID
 		w.Header().Set("Content-Type", "application/jwt")
 		_, _ = io.WriteString(w, u.sign(map[string]any{}, claims))
 		return
@@ -70,9 +72,13 @@ func (u *Upstream) introspect(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]any{"active": false})
 		return
 	}
-	writeJSON(w, http.StatusOK, map[string]any{
+	answer := map[string]any{
 		"active": true, "sub": t.session.subject, "scope": strings.Join(t.scopes, " "), "client_id": u.ClientID, "sid": t.session.id,
-	})
+	}
+	if u.behaviour.EditIntrospection != nil {
+		u.behaviour.EditIntrospection(answer)
+	}
+	writeJSON(w, http.StatusOK, answer)
 }
 
 // revoke ends the session of a token, whichever it is (RFC 7009).

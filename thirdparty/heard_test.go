@@ -1,0 +1,189 @@
+package thirdparty
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Security M3 of the providers' report: what a rule looks at is heard again at every check.
+func TestRulesHoldAtChecks(t *testing.T) {
+	silent := func(b *fakeupstream.Behaviour) { // the ID token alone tells of groups
+		b.EditUserInfo = func(claims map[string]any) { delete(claims, "groups") }
+	}
+	putOut := func(r *rig) {
+		r.up.EditPerson(fakeupstream.Alice.Subject, func(p *fakeupstream.Person) { p.Claims = map[string]any{"groups": []string{"guests"}} })
+	}
+	for name, rule := range map[string]func(*Connector){
+		"PM3: groups":        func(c *Connector) { c.Allow.Groups = []string{"staff"} },
+		"PM3: an expression": func(c *Connector) { c.Allow.Expression = `"staff" in claims.groups` },
+		"PM3: by introspection": func(c *Connector) {
+			c.Allow.Groups, c.IntrospectionURL = []string{"staff"}, c.Issuer+"/introspect"
+		},
+	} {
+		t.Run(name+" that the ID token alone tells", func(t *testing.T) {
+			r := newRig(t, func(c *Config) { rule(&c.Connectors[0]) })
+			r.up.SetPeople(withGroups(fakeupstream.Alice, "staff"))
+			r.up.Behave(silent)
+			a, g := r.signIn("")
+			r.clock.pass(6 * time.Minute)
+			if err := r.Check(t.Context(), a.Upstream, 0); err != nil || !r.active(g) {
+				t.Fatalf("in the group: %v", err)
+			}
+			putOut(r)
+			r.clock.pass(6 * time.Minute)
+			if err := r.Check(t.Context(), a.Upstream, 0); !errors.Is(err, storage.ErrRevoked) || r.active(g) {
+				t.Errorf("put out of the group: %v", err)
+			}
+			if reason := r.upstream(a.Upstream).EndReason; reason != reasonNotAllowed {
+				t.Errorf("ended for %q", reason)
+			}
+		})
+	}
+	t.Run("PM3: a scope rule", func(t *testing.T) {
+		r := newRig(t, func(c *Config) {
+			c.Connectors[0].ScopeRules = []ScopeRule{{Resource: resource, Scopes: oauth.Scopes{"admin"}, Groups: []string{"staff"}}}
+		})
+		r.up.SetPeople(withGroups(fakeupstream.Alice, "staff"))
+		r.up.Behave(silent)
+		a, _ := r.signIn("")
+		putOut(r)
+		r.clock.pass(6 * time.Minute)
+		if err := r.Check(t.Context(), a.Upstream, 0); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := r.Permit(t.Context(), a.Upstream, resource, oauth.Scopes{"admin"}); err != nil || len(got) != 0 {
+			t.Errorf("got %v, %v", got, err)
+		}
+	})
+	t.Run("PM3: claims of user info, which introspection does not tell", func(t *testing.T) {
+		r := newRig(t, func(c *Config) {
+			c.Connectors[0].Allow.Groups, c.Connectors[0].IntrospectionURL = []string{"staff"}, c.Connectors[0].Issuer+"/introspect"
+		})
+		only := func(groups ...string) fakeupstream.Person {
+			p := fakeupstream.Alice
+			p.UserInfoOnly = map[string]any{"groups": groups}
+			return p
+		}
+		r.up.SetPeople(only("staff"))
+		a, g := r.signIn("")
+		r.up.SetPeople(only("guests"))
+		r.clock.pass(6 * time.Minute)
+		if err := r.Check(t.Context(), a.Upstream, 0); !errors.Is(err, storage.ErrRevoked) || r.active(g) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("what user info tells is asked there, and spends no refresh token", func(t *testing.T) {
+		r := newRig(t, func(c *Config) { c.Connectors[0].Allow.Groups = []string{"staff"} })
+		r.up.SetPeople(withGroups(fakeupstream.Alice, "staff"))
+		a, _ := r.signIn("")
+		r.up.Forget()
+		r.clock.pass(6 * time.Minute)
+		if err := r.Check(t.Context(), a.Upstream, 0); err != nil || r.up.Calls(fakeupstream.Token) != 0 || r.up.Calls(fakeupstream.UserInfo) != 1 {
+			t.Errorf("got %v, %d renewals", err, r.up.Calls(fakeupstream.Token))
+		}
+	})
+}
+
+func TestMentions(t *testing.T) {
+	for source, want := range map[string][]string{
+		`"a" in claims.groups && claims.email_verified`: {"email_verified", "groups"},
+		`claims["groups"] == nil`:                       {"groups"},
+		`claims?.realm?.roles == nil`:                   {"realm"},
+		`get(claims, "hd") == "x"`:                      {"hd"},
+		`len(keys(claims)) > 3`:                         {everyClaim},
+		`claims[claims.name] == 1`:                      {everyClaim, "name"},
+		`true`:                                          nil,
+	} {
+		c, err := compile(source)
+		if err != nil {
+			t.Errorf("%s: %v", source, err)
+			continue
+		}
+		slices.Sort(c.claims)
+		if !slices.Equal(c.claims, want) {
+			t.Errorf("%s: got %q, want %q", source, c.claims, want)
+		}
+	}
+}
+
+// Security L10 of the providers' report.
+func TestIntrospectionOfAnotherToken(t *testing.T) {
+	for name, edit := range map[string]func(map[string]any){
+		"PL10 RFC 7662 4: of another person": func(a map[string]any) { a["sub"] = fakeupstream.Bob.Subject },
+		"PL10 RFC 7662 4: of another client": func(a map[string]any) { a["client_id"] = "another" },
+	} {
+		t.Run(name+" is no yes", func(t *testing.T) {
+			r := newRig(t, func(c *Config) {
+				c.Connectors[0].IntrospectionURL, c.Connectors[0].Outage = c.Connectors[0].Issuer+"/introspect", 10*time.Minute
+			})
+			a, g := r.signIn("")
+			r.clock.pass(6 * time.Minute)
+			if err := r.Check(t.Context(), a.Upstream, 0); err != nil {
+				t.Fatalf("of this one: %v", err)
+			}
+			r.up.Behave(func(b *fakeupstream.Behaviour) { b.EditIntrospection = edit })
+			r.clock.pass(11 * time.Minute)
+			if err := r.Check(t.Context(), a.Upstream, 0); err == nil {
+				t.Errorf("got a yes; the grant is active: %v", r.active(g))
+			}
+		})
+	}
+}
+
+// Security L3 of the providers' report: who vouches for an address has named it.
+func TestWhoVouchesForAnAddress(t *testing.T) {
+	for _, tt := range []struct {
+		name              string
+		idToken, userInfo map[string]any
+		want              bool
+	}{
+		{"PL3: verified, of no address, beside an address that is not", map[string]any{"email_verified": true}, map[string]any{"email": "boss@example.com", "email_verified": false}, false},
+		{"PL3: verified, of no address, beside an address", map[string]any{"email_verified": true}, map[string]any{"email": "boss@example.com"}, false},
+		{"PL3: the other way round", map[string]any{"email": "boss@example.com"}, map[string]any{"email_verified": true}, false},
+		{"PL3: of another address", map[string]any{"email": "boss@example.com"}, map[string]any{"email": "me@example.com", "email_verified": true}, false},
+		{"of the same address", map[string]any{"email": "boss@example.com"}, map[string]any{"email": "boss@example.com", "email_verified": true}, true},
+		{"by one source", map[string]any{"email": "boss@example.com", "email_verified": true}, map[string]any{}, true},
+		{"by the other", map[string]any{}, map[string]any{"email": "boss@example.com", "email_verified": true}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			claims := func(source string, c map[string]any) profile {
+				return profile{Subject: "s", Claims: c, Parts: map[string]map[string]any{source: c}}
+			}
+			first := claims("id_token", tt.idToken).over(claims("userinfo", tt.userInfo))
+			for _, p := range []profile{first, claims("userinfo", tt.userInfo).over(first)} {
+				if got := slices.Contains(presetOf("oidc").addresses(p.Claims), "boss@example.com"); got != tt.want {
+					t.Errorf("got %v of %v", got, p.Claims)
+				}
+			}
+		})
+	}
+}
+
+// Security L4 of the providers' report.
+func TestOpenConditions(t *testing.T) {
+	for source, want := range map[string]int{
+		`!("suspended" in claims.groups)`:                                                 1,
+		`"suspended" not in claims.groups && claims.email_verified`:                       1,
+		`claims.status != "blocked"`:                                                      1,
+		`!(claims.status == "blocked")`:                                                   1,
+		`claims.groups != nil && !("suspended" in claims.groups)`:                         0,
+		`claims.groups != nil && claims.status != "x" && !("suspended" in claims.groups)`: 1,
+		`"staff" in claims.groups`:                                                        0,
+		`!claims.suspended`:                                                               0, // which fails without it
+	} {
+		c := Connector{ID: "corp", Allow: Rules{Expression: source}}
+		if got := c.Warnings(); len(got) != want {
+			t.Errorf("PL4: %s: got %q, want %d", source, got, want)
+		}
+		c = Connector{ID: "corp", ScopeRules: []ScopeRule{{Expression: source}}}
+		if got := c.Warnings(); len(got) != want {
+			t.Errorf("PL4: in a scope rule: %s: got %q, want %d", source, got, want)
+		}
+	}
+}
