@@ -34,7 +34,10 @@ type app struct {
 }
 
 // settings are the flags by which a command finds the configuration.
-type settings struct{ file, data string }
+type settings struct {
+	file, data string
+	listen     string // serve alone has it
+}
 
 func (s *settings) add(c *cobra.Command) {
 	c.Flags().StringVar(&s.file, "config", "", "configuration file (default: the first of the usual places)")
@@ -51,7 +54,14 @@ func (s settings) load(std std) (*app, error) {
 		l.DataDir = s.data
 		l.SetOrigin("data_dir", "--data")
 	}
+	if s.listen != "" {
+		l.Listen = s.listen
+		l.SetOrigin("listen", "--listen")
+	}
 	a := &app{std: std, config: l}
+	if l.Strayed {
+		fmt.Fprintf(std.err, "mcp-authd: using %s of the working directory\n", l.File)
+	}
 	return a, a.ready()
 }
 

@@ -151,8 +151,8 @@ func newClientList(s std) *cobra.Command {
 
 func newClientShow(s std) *cobra.Command {
 	return storeCommand(s, &cobra.Command{
-		Use: "show ID", Short: "Show one client as JSON", Example: "  mcp-authd client show mcp_...", Args: cobra.ExactArgs(1),
-	}, nil, func(c *cobra.Command, a *app, args []string) error {
+		Use: "show ID", Short: "Show one client as JSON", Example: "  mcp-authd client show mcp_...\n  mcp-authd client show Claude", Args: cobra.ExactArgs(1),
+	}, func(c *cobra.Command) { c.Flags().Bool("json", true, "print JSON, as it always does") }, func(c *cobra.Command, a *app, args []string) error {
 		client, err := a.readClient(c.Context(), args[0])
 		if err != nil {
 			return err
@@ -181,7 +181,7 @@ func (a *app) readClient(ctx context.Context, name string) (storage.Client, erro
 func newClientDelete(s std) *cobra.Command {
 	var sure confirmation
 	return storeCommand(s, &cobra.Command{
-		Use: "delete ID", Short: "Delete a client and revoke everything it was granted",
+		Use: "delete ID", SuggestFor: []string{"remove", "rm"}, Short: "Delete a client and revoke everything it was granted",
 		Long: "Deletes a client, by id or name, revokes its grants, and keeps its id from being used again, also when the\n" +
 			"client registered itself and was never stored. Says what will end, and asks on a terminal.",
 		Example: "  mcp-authd client delete mcp_...\n  mcp-authd client delete Claude --yes", Args: cobra.ExactArgs(1),

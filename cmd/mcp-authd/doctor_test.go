@@ -151,6 +151,7 @@ func TestDoctorOnServer(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/readyz" {
 			w.WriteHeader(status)
+			w.Write([]byte(map[int]string{200: `{"status":"ready"}`, 503: `{"status":"not ready"}`}[status]))
 		}
 	}))
 	defer s.Close()
@@ -161,7 +162,8 @@ func TestDoctorOnServer(t *testing.T) {
 		want             string
 	}{
 		{"ready", address, 200, "ok server it runs on " + address + " and is ready"},
-		{"not ready", address, 503, "fail server it runs and is not ready: http://" + address + "/readyz answered 503 Service Unavailable; the log of the server says why"},
+		{"not ready", address, 503, "fail server it runs and is not ready: http://" + address + "/readyz answered 503 Service Unavailable not ready; the log of the server says why"},
+		{"another program", address, 204, "fail server it runs and is not ready: http://" + address + "/readyz answered 204 No Content, and not as mcp-authd does: another program has that address; see management.listen and listen"},
 		{"nobody there", "127.0.0.1:1", 200, "warning server somebody listens on " + address + ", and nobody on management.listen (127.0.0.1:1)"},
 		{"none", `""`, 200, "ok server somebody listens on " + address},
 	} {

@@ -56,7 +56,7 @@ func newKeysList(s std) *cobra.Command {
 }
 
 func newKeysRotate(s std) *cobra.Command {
-	var now, revoke bool
+	var now, revoke, asJSON bool
 	var sure confirmation
 	c := keysCommand(s, &cobra.Command{
 		Use: "rotate", Short: "Replace the signing key", Args: cobra.NoArgs,
@@ -69,36 +69,23 @@ func newKeysRotate(s std) *cobra.Command {
 			"all access tokens end, and clients refresh theirs.",
 	}, func(c *cobra.Command) {
 		sure.add(c)
+		c.Flags().BoolVar(&asJSON, "json", false, "print the keys that are published then as JSON")
 		c.Flags().BoolVar(&now, "now", false, "sign with the new key in ten seconds")
 		c.Flags().BoolVar(&revoke, "revoke", false, "with --now: take out all other keys")
 	}, func(c *cobra.Command, a *app, m *keys.Manager, _ []string) error {
-		switch {
-		case revoke:
-			ends, err := a.tokensEnd(c.Context())
-			if err != nil {
-				return err
-			}
-			if err := sure.ask(s, "This takes out every signing key and makes a new one. "+ends); err != nil {
-				return err
-			}
-			if err := m.RevokeAll(c.Context()); err != nil {
-				return err
-			}
-			fmt.Fprintln(s.out, "rotated, and revoked all other keys; resource servers follow when they fetch the key set again")
-			fmt.Fprintln(s.out, ends)
-		case now:
-			if err := m.Rotate(c.Context()); err != nil {
-				return err
-			}
-			fmt.Fprintln(s.out, "rotated")
-		default:
-			next, err := m.Publish(c.Context())
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(s.out, "published %s; a running server signs with it from %s on\n", next.ID, next.CreatedAt.Add(m.PublishAhead()).Format(time.RFC3339))
+		said, err := rotate{now, revoke, sure}.run(c.Context(), s, a, m)
+		if err != nil {
+			return err
 		}
-		return nil
+		if !asJSON {
+			_, err = fmt.Fprintln(s.out, said)
+			return err
+		}
+		all, err := m.List(c.Context())
+		if err != nil {
+			return err
+		}
+		return printKeys(s, all, m.PublishAhead(), true)
 	})
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
 		if revoke && !now {
@@ -107,6 +94,31 @@ func newKeysRotate(s std) *cobra.Command {
 		return nil
 	}
 	return c
+}
+
+// rotate is how signing keys are to be replaced.
+type rotate struct {
+	now, revoke bool
+	sure        confirmation
+}
+
+// run replaces them, and says what was done.
+func (r rotate) run(ctx context.Context, s std, a *app, m *keys.Manager) (string, error) {
+	switch {
+	case r.revoke:
+		ends, err := a.tokensEnd(ctx)
+		if err != nil {
+			return "", err
+		}
+		if err := r.sure.ask(s, "This takes out every signing key and makes a new one. "+ends); err != nil {
+			return "", err
+		}
+		return "rotated, and revoked all other keys; resource servers follow when they fetch the key set again\n" + ends, m.RevokeAll(ctx)
+	case r.now:
+		return "rotated", m.Rotate(ctx)
+	}
+	next, err := m.Publish(ctx)
+	return fmt.Sprintf("published %s; a running server signs with it from %s on", next.ID, moment(next.CreatedAt.Add(m.PublishAhead()))), err
 }
 
 // tokensEnd says what revoking signing keys ends.

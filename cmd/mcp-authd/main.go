@@ -72,6 +72,7 @@ func newRootCommand(s std) *cobra.Command {
 		Short: "Sign-in for MCP servers: an OAuth 2.1 authorization server",
 		Long: "mcp-authd is an OAuth 2.1 authorization server for the Model Context Protocol.\n" +
 			"Start with: mcp-authd demo",
+		Version:      version().Version,
 		SilenceUsage: true, SilenceErrors: true,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -79,10 +80,11 @@ func newRootCommand(s std) *cobra.Command {
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
+	root.SetVersionTemplate("mcp-authd {{.Version}}\n")
 	root.AddCommand(
 		newDemoCommand(s), newServeCommand(s), newProtectCommand(s), newLoginCommand(s), newCheckCommand(s), newDoctorCommand(s),
 		newUserCommand(s), newClientCommand(s), newResourceCommand(s), newGrantCommand(s), newKeysCommand(s), newSecretCommand(s),
-		newSetupLinkCommand(s), newMigrateCommand(s), newBackupCommand(s), newConfigCommand(s), newHealthcheckCommand(s), newVersionCommand(),
+		newSetupLinkCommand(s), newMigrateCommand(s), newBackupCommand(s), newConfigCommand(s), newHealthcheckCommand(s), newVersionCommand(s),
 	)
 	markUsageErrors(root)
 	return root
@@ -92,6 +94,7 @@ func newRootCommand(s std) *cobra.Command {
 // a command group without a subcommand show its help.
 func markUsageErrors(c *cobra.Command) {
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError{err, c.CommandPath()} })
+	c.SuggestionsMinimumDistance = 2 // edits
 	check := c.Args
 	c.Args = func(c *cobra.Command, args []string) error {
 		if check == nil {
@@ -115,7 +118,7 @@ func explainArgs(c *cobra.Command, args []string, err error) error {
 		if near := c.SuggestionsFor(args[0]); len(near) > 0 {
 			return fmt.Errorf("unknown command %q for %q; did you mean %s?", args[0], c.CommandPath(), strings.Join(near, " or "))
 		}
-		return err
+		return fmt.Errorf("unknown command %q for %q; there are: %s", args[0], c.CommandPath(), strings.Join(subcommands(c), ", "))
 	case want != "":
 		return fmt.Errorf("it is used as %s %s, not with %d arguments", c.CommandPath(), want, len(args))
 	case len(args) > 0:
@@ -124,12 +127,21 @@ func explainArgs(c *cobra.Command, args []string, err error) error {
 	return err
 }
 
+func subcommands(c *cobra.Command) (names []string) {
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	return names
+}
+
 // group is a command that only holds others.
 func group(use, short string, subs ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return usageError{errors.New("a subcommand is needed"), c.CommandPath()}
+			return usageError{fmt.Errorf("a subcommand is needed: %s", strings.Join(subcommands(c), ", ")), c.CommandPath()}
 		},
 	}
 	c.AddCommand(subs...)

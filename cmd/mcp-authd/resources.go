@@ -233,7 +233,7 @@ func newResourceList(s std) *cobra.Command {
 func newResourceRemove(s std) *cobra.Command {
 	var sure confirmation
 	return storeCommand(s, &cobra.Command{
-		Use: "remove URL", Short: "Remove an MCP server and revoke every grant for it", Args: cobra.ExactArgs(1),
+		Use: "remove URL", SuggestFor: []string{"delete", "rm"}, Short: "Remove an MCP server and revoke every grant for it", Args: cobra.ExactArgs(1),
 		Long:    "Removes an MCP server and ends every grant for it. Says what will end, and asks on a terminal.",
 		Example: "  mcp-authd resource remove https://mcp.example.com/mcp",
 	}, sure.add, func(c *cobra.Command, a *app, args []string) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 
@@ -33,6 +34,7 @@ func newServeCommand(s std) *cobra.Command {
 		},
 	}
 	flags.add(c)
+	c.Flags().StringVar(&flags.listen, "listen", "", "address of the public listener, overrides the configuration (default 127.0.0.1:8414)")
 	return c
 }
 
@@ -50,7 +52,7 @@ func (a *app) serve(ctx context.Context) error {
 		return err
 	}
 	defer runSites(ctx, sites)()
-	l, err := listen(ctx, a.config.Listen, "listen")
+	l, err := listen(ctx, a.config.Listen, "listen or --listen")
 	if err != nil {
 		return err
 	}
@@ -64,10 +66,20 @@ func (a *app) serve(ctx context.Context) error {
 		defer m.Close()
 		listeners = append(listeners, listener{m, a.management(as, sites), nil})
 	}
+	a.warnOfIssuer()
 	if err := a.banner(ctx, as); err != nil {
 		return err
 	}
 	return a.serveAll(ctx, as, listeners...)
+}
+
+// warnOfIssuer tells that nobody finds a server at the default issuer that listens
+// somewhere else.
+func (a *app) warnOfIssuer() {
+	_, port, err := net.SplitHostPort(a.config.Listen)
+	if u, urlErr := url.Parse(a.config.Issuer); err == nil && urlErr == nil && a.config.IsDefault("issuer") && port != u.Port() {
+		a.log.Warn("clients look for this server at its issuer, and it listens elsewhere: set issuer", "issuer", a.config.Issuer, "listen", a.config.Listen)
+	}
 }
 
 // listenManagement opens the management listener. That another instance has the
@@ -91,11 +103,14 @@ func (a *app) banner(ctx context.Context, as *authserver.Server) error {
 	if file == "" {
 		file = "none (defaults)"
 	}
+	if a.config.Strayed {
+		file += " (of the working directory)"
+	}
 	if a.config.Postgres() {
 		database = "postgres"
 	}
 	out := a.std.out
-	fmt.Fprintf(out, "mcp-authd %s   issuer %s   database %s   config: %s\n", version(), as.Issuer(), database, file)
+	fmt.Fprintf(out, "mcp-authd %s   issuer %s   database %s   config: %s\n", version().Version, as.Issuer(), database, file)
 	fmt.Fprintf(out, "listening on %s\n", a.config.Listen)
 	for _, c := range a.config.ThirdParty {
 		fmt.Fprintf(out, "sign-in at %s: redirect URI %s/callback/%s   check it: mcp-authd doctor\n", c.ID, as.Issuer(), c.ID)
@@ -112,7 +127,11 @@ func (a *app) banner(ctx context.Context, as *authserver.Server) error {
 	default:
 		fmt.Fprintf(out, "Set up the first administrator (valid 1 h, once):\n  %s        again: mcp-authd setup-link\n", link)
 	}
-	if len(a.config.Resources) == 0 {
+	resources, err := a.resources(ctx)
+	if err != nil {
+		return err
+	}
+	if len(resources) == 0 {
 		fmt.Fprintf(out, "Then protect a server:  mcp-authd resource add http://localhost:3000/mcp   and check it:  mcp-authd check http://localhost:3000/mcp\n")
 	}
 	return nil

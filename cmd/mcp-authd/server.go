@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
+	"syscall"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
@@ -129,7 +130,11 @@ type listener struct {
 func listen(ctx context.Context, address, key string) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s: %s; set another address with %s", address, cause(err), key)
+		taken := ""
+		if errors.Is(err, syscall.EADDRINUSE) && answers(ctx, address) {
+			taken = " (a server like this one answers there already)"
+		}
+		return nil, fmt.Errorf("cannot listen on %s: %s%s; set another address with %s", address, cause(err), taken, key)
 	}
 	return l, nil
 }

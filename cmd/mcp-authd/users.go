@@ -39,7 +39,7 @@ func newUserChange(s std, use, done, short string, do func(*users.Users, context
 func newUserDelete(s std) *cobra.Command {
 	var sure confirmation
 	return storeCommand(s, &cobra.Command{
-		Use: "delete NAME", Short: "Remove an account with its sessions and grants", Args: cobra.ExactArgs(1),
+		Use: "delete NAME", SuggestFor: []string{"remove", "rm"}, Short: "Remove an account with its sessions and grants", Args: cobra.ExactArgs(1),
 		Long:    "Removes an account, its sign-ins and what it allowed applications. Says what will end, and asks on a terminal.",
 		Example: "  mcp-authd user delete alice\n  mcp-authd user delete alice --yes",
 	}, sure.add, func(c *cobra.Command, a *app, args []string) error {
@@ -82,13 +82,14 @@ func onAccounts(run func(*cobra.Command, *users.Users, []string) error) func(*co
 }
 
 func newUserAdd(s std) *cobra.Command {
-	var fromStdin, admin bool
+	var fromStdin, admin, asJSON bool
 	return commandOn(settings.openOrMake, s, &cobra.Command{
 		Use: "add NAME", Short: "Create an account", Args: cobra.ExactArgs(1),
 		Example: "  mcp-authd user add alice\n  printf %s \"$PASSWORD\" | mcp-authd user add alice --password-stdin",
 	}, func(c *cobra.Command) {
 		c.Flags().BoolVar(&fromStdin, "password-stdin", false, "read the password from standard input")
 		c.Flags().BoolVar(&admin, "admin", false, "make it an administrator")
+		c.Flags().BoolVar(&asJSON, "json", false, "print the account as JSON")
 	}, onAccounts(func(c *cobra.Command, u *users.Users, args []string) error {
 		password, err := readPassword(s, fromStdin)
 		if err != nil {
@@ -97,6 +98,9 @@ func newUserAdd(s std) *cobra.Command {
 		created, err := u.Create(c.Context(), args[0], password, admin)
 		if err != nil {
 			return explainUser(err, args[0])
+		}
+		if asJSON {
+			return printJSON(s.out, viewUser(created))
 		}
 		_, err = fmt.Fprintf(s.out, "created %s (%s)\n", created.Name, created.ID)
 		return err

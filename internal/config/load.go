@@ -25,6 +25,7 @@ type Source struct {
 type Loaded struct {
 	*Config
 	File     string   // the file that was read, "" for none
+	Strayed  bool     // it is the one of the working directory, which nobody named
 	Warnings []string // unknown environment variables
 }
 
@@ -46,12 +47,16 @@ func Load(s Source) (*Loaded, error) {
 			return nil, err
 		}
 		l.File = file
+		l.Strayed = file == localFile && s.File == "" && env.get("MCP_AUTHD_CONFIG") == ""
 	}
 	if l.Warnings, err = l.readEnv(env); err != nil {
 		return nil, err
 	}
 	return l, l.readSecretFiles()
 }
+
+// localFile is looked for in the working directory.
+const localFile = "mcp-authd.yaml"
 
 // find returns the file to read, "" when there is none.
 func find(named string, getenv func(string) string) (string, error) {
@@ -68,7 +73,7 @@ func find(named string, getenv func(string) string) (string, error) {
 	if user == "" {
 		user = filepath.Join(getenv("HOME"), ".config")
 	}
-	for _, f := range []string{"mcp-authd.yaml", filepath.Join(user, "mcp-authd", "config.yaml"), "/etc/mcp-authd/config.yaml"} {
+	for _, f := range []string{localFile, filepath.Join(user, "mcp-authd", "config.yaml"), "/etc/mcp-authd/config.yaml"} {
 		if _, err := os.Stat(f); err == nil {
 			return f, nil
 		} else if !errors.Is(err, fs.ErrNotExist) {

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+)
+
+// copied is what backup --json prints.
+type copied struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+func newBackupCommand(s std) *cobra.Command {
+	var where settings
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "backup FILE", Short: "Copy the SQLite database while servers use it",
+		Long: "Writes a copy of the SQLite database to a new file that only you can read. Keep it with the secret\n" +
+			"key (" + keyFile + " in the data directory): without the key it is of no use. To restore, stop the server,\n" +
+			"remove the files of the database that end in -wal and -shm, if a crash left them, and put the copy in\n" +
+			"the place of the database. For PostgreSQL use pg_dump.",
+		Example: "  mcp-authd backup /var/backups/mcp-authd-$(date +%F).db", Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			a, err := where.load(s)
+			switch {
+			case err != nil:
+				return err
+			case a.config.Postgres():
+				return errors.New("the database is PostgreSQL: back it up with pg_dump")
+			}
+			switch err := sqlite.Backup(c.Context(), a.config.SQLitePath(), args[0]); {
+			case errors.Is(err, fs.ErrExist):
+				return fmt.Errorf("%s exists already; choose another name", args[0])
+			case errors.Is(err, fs.ErrNotExist):
+				if _, missing := os.Stat(a.config.SQLitePath()); missing == nil {
+					return fmt.Errorf("the directory of %s does not exist; make it first", args[0])
+				}
+				return fmt.Errorf("there is nothing to copy: %s does not exist; choose the installation with --data or --config", a.config.SQLitePath())
+			case err != nil:
+				return err
+			}
+			if asJSON {
+				return printJSON(s.out, copied{a.config.SQLitePath(), args[0]})
+			}
+			_, err = fmt.Fprintf(s.out, "copied %s to %s\n", a.config.SQLitePath(), args[0])
+			return err
+		},
+	}
+	where.add(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
