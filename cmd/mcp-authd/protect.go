@@ -78,8 +78,8 @@ func newProtectCommand(s std) *cobra.Command {
 	f.StringArrayVar(&p.tools, "tool", nil, "tool, or prefix with '*', and, after '=', the scopes it needs; repeat for more")
 	f.StringVar(&p.data, "data", "", "directory for accounts, keys and clients (default: 'protect' in the data directory)")
 	f.StringVar(&p.user, "user", "", "make this account, with a password that is printed, in place of the setup link")
-	f.StringArrayVar(&p.headers, "header", nil, "header for the MCP server, \"Name: value\"; repeat for more")
-	f.StringArrayVar(&p.env, "env", nil, "environment of the program, NAME=value; repeat for more")
+	f.StringArrayVar(&p.headers, "header", nil, "header for the MCP server, \"Name: value\", or @FILE with one on each line; repeat for more")
+	f.StringArrayVar(&p.env, "env", nil, "environment of the program: NAME=value, NAME for its value here, or @FILE with one on each line; repeat for more")
 	f.StringArrayVar(&p.passEnv, "pass-env", nil, "variable of this environment that the program gets; repeat for more")
 	f.StringVar(&p.runAs, "run-as", "", "user that the program runs as, or UID:GID (needs root); without it the program can read the data directory")
 	f.BoolVar(&p.shared, "shared", false, "have everybody use one process of the program")
@@ -164,11 +164,8 @@ func (p *protection) app(s std, addr net.Addr) (*app, error) {
 	if u.PassEnv, u.User = p.passEnv, p.runAs; p.shared {
 		u.Process = "shared"
 	}
-	for _, h := range p.headers {
-		u.Headers = append(u.Headers, config.Secret(h))
-	}
-	for _, e := range p.env {
-		u.Env = append(u.Env, config.Secret(e))
+	if err := p.secrets(u, s.environ); err != nil {
+		return nil, err
 	}
 	if p.command {
 		u.Command = p.upstream
@@ -177,6 +174,7 @@ func (p *protection) app(s std, addr net.Addr) (*app, error) {
 	}
 	l.Resources, l.File = []config.Resource{own}, "protect" // what an error is about: no file was read
 	a := &app{std: s, config: l}
+	l.Warnings = append(l.Warnings, p.exposed()...)
 	return a, a.ready()
 }
 
