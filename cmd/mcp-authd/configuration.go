@@ -86,7 +86,7 @@ func (a *app) rehearse(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	sites, err := r.sites(as)
+	sites, err := r.sites(ctx, as)
 	if sites != nil {
 		sites.Close()
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
 	"github.com/mcp-authd/mcp-authd/internal/gateway/stdio"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // callRate is what a caller may do when nothing is configured.
@@ -22,8 +23,12 @@ const callRate = 50
 
 // sites puts the MCP servers of the configuration that have an upstream behind guards,
 // beside the authorization server. It is nil when there is none.
-func (a *app) sites(as *authserver.Server) (*gateway.Sites, error) {
+func (a *app) sites(ctx context.Context, as *authserver.Server) (*gateway.Sites, error) {
 	var sites *gateway.Sites
+	stored, err := a.store.ListResources(ctx)
+	if err != nil {
+		return nil, err
+	}
 	bodies := a.bodies()
 	for i := range a.config.Resources {
 		r := &a.config.Resources[i]
@@ -31,12 +36,11 @@ func (a *app) sites(as *authserver.Server) (*gateway.Sites, error) {
 			continue
 		}
 		if sites == nil {
-			var err error
 			if sites, err = gateway.NewSites(as.Issuer(), as.Handler()); err != nil {
 				return nil, err
 			}
 		}
-		if err := a.addSite(sites, as, r, bodies); err != nil {
+		if err := a.addSite(sites, as, r, stored, bodies); err != nil {
 			sites.Close()
 			return nil, err
 		}
@@ -45,8 +49,10 @@ func (a *app) sites(as *authserver.Server) (*gateway.Sites, error) {
 	return sites, nil
 }
 
-func (a *app) addSite(sites *gateway.Sites, as *authserver.Server, r *config.Resource, bodies *mcpresource.Bodies) error {
-	guard, err := a.guard(as, r, bodies)
+func (a *app) addSite(
+	sites *gateway.Sites, as *authserver.Server, r *config.Resource, stored []storage.Resource, bodies *mcpresource.Bodies,
+) error {
+	guard, err := a.guard(as, r, a.sharesOrigin(r, stored), bodies)
 	if err != nil {
 		return err
 	}
@@ -62,10 +68,10 @@ func (a *app) addSite(sites *gateway.Sites, as *authserver.Server, r *config.Res
 const revoked = time.Second
 
 // guard stands before one MCP server.
-func (a *app) guard(as *authserver.Server, r *config.Resource, bodies *mcpresource.Bodies) (*mcpresource.Guard, error) {
+func (a *app) guard(as *authserver.Server, r *config.Resource, shared bool, bodies *mcpresource.Bodies) (*mcpresource.Guard, error) {
 	c := mcpresource.Config{
 		Resource: r.URI, AuthorizationServers: []string{as.Issuer()}, Validator: gateway.Remember(mcpresource.Local(as), revoked), Policy: rules(r),
-		Metadata: mcpresource.Metadata{Name: r.Name, PathOnly: a.sharesOrigin(r)}, Origins: r.Upstream.Origins, CORS: true,
+		Metadata: mcpresource.Metadata{Name: r.Name, PathOnly: shared}, Origins: r.Upstream.Origins, CORS: true,
 		MaxBodyBytes: int64(r.Upstream.MaxBody), Bodies: bodies, Audit: a.recordCall(r.URI), Logger: a.log.With("resource", r.URI),
 	}
 	if n := r.Upstream.CallsPerSecond; n >= 0 {
@@ -106,9 +112,9 @@ func rules(r *config.Resource) *mcpresource.Rules {
 	return out
 }
 
-// sharesOrigin reports whether another MCP server is at the same origin, so that neither
-// can have the document at its root.
-func (a *app) sharesOrigin(r *config.Resource) bool {
+// sharesOrigin reports whether another MCP server, of the configuration or of the
+// database, is at the same origin, so that neither can have the document at its root.
+func (a *app) sharesOrigin(r *config.Resource, stored []storage.Resource) bool {
 	origin := func(raw string) string {
 		u, err := url.Parse(raw)
 		if err != nil {
@@ -116,13 +122,9 @@ func (a *app) sharesOrigin(r *config.Resource) bool {
 		}
 		return u.Scheme + "://" + u.Host
 	}
-	for i := range a.config.Resources {
-		other := &a.config.Resources[i]
-		if other != r && origin(other.URI) == origin(r.URI) {
-			return true
-		}
-	}
-	return false
+	others := func(uri string) bool { return uri != r.URI && origin(uri) == origin(r.URI) }
+	return slices.ContainsFunc(a.config.Resources, func(o config.Resource) bool { return others(o.URI) }) ||
+		slices.ContainsFunc(stored, func(o storage.Resource) bool { return others(o.URI) })
 }
 
 // upstream is what the guard lets requests through to.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // TestRecordCall: a caller writes no megabytes into the log, and what has a line of its own
@@ -27,13 +28,21 @@ func TestRecordCall(t *testing.T) {
 	}
 }
 
-// Security M6: what is at the root of the origin is not said to be the gateway's MCP server.
+// TestSharesOrigin: Security M6. What is at the root of the origin is not said to be the gateway's MCP server.
 func TestSharesOrigin(t *testing.T) {
 	const origin = "https://mcp.example.com"
 	for other, want := range map[string]bool{origin: true, origin + "/b": true, "https://other.example.com/mcp": false} {
 		a := &app{config: &config.Loaded{Config: &config.Config{}}}
-		a.config.Resources = []config.Resource{{URI: origin + "/mcp"}, {URI: other}}
-		if got := a.sharesOrigin(&a.config.Resources[0]); got != want {
+		a.config.Resources = []config.Resource{{URI: origin + "/mcp"}}
+		mine := &a.config.Resources[0]
+		if a.sharesOrigin(mine, []storage.Resource{{URI: mine.URI}}) {
+			t.Error("it shares the origin with itself")
+		}
+		if got := a.sharesOrigin(mine, []storage.Resource{{URI: other}}); got != want {
+			t.Errorf("beside %s of the database: got %t", other, got)
+		}
+		a.config.Resources = append(a.config.Resources, config.Resource{URI: other})
+		if got := a.sharesOrigin(&a.config.Resources[0], nil); got != want {
 			t.Errorf("beside %s: got %t", other, got)
 		}
 	}

@@ -120,7 +120,7 @@ func (p *protection) run(ctx context.Context, s std) (err error) {
 	if err != nil {
 		return err
 	}
-	sites, err := a.sites(as)
+	sites, err := a.sites(ctx, as)
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func (a *app) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	sites, err := a.sites(as)
+	sites, err := a.sites(ctx, as)
 	if err != nil {
 		return err
 	}
