@@ -199,8 +199,11 @@ func TestReturnFails(t *testing.T) {
 			}
 			p = r.person()
 			pg = p.get(callback(t, "google", p.leave(authorizeQuery("provider", "google"))), "Sec-Fetch-Dest", "document")
-			if !strings.Contains(pg.body, "What happened, in words.") || !strings.HasPrefix(pg.header.Get("Refresh"), "8; url="+testRedirect+"?error="+want) || !strings.Contains(pg.body, "Try again") {
+			if !strings.Contains(pg.body, "What happened, in words.") || pg.header.Get("Refresh") != "" || !strings.Contains(pg.body, `href="`+testRedirect+"?error="+want) || !strings.Contains(pg.body, "Try again") {
 				t.Errorf("got %d %v", pg.status, pg.header)
+			}
+			if theirs := strings.Contains(pg.body, "This is nothing that you did"); theirs != (want != "access_denied") {
+				t.Errorf("it is nothing that the person did: %v, for %s", theirs, code)
 			}
 			if asks := strings.Contains(pg.body, "select_account"); asks != (code == oauth.AccessDenied) { // else the same account comes back
 				t.Errorf("trying again asks for another account: %v, for %s", asks, code)

@@ -83,7 +83,7 @@ func forClient(e *oauth.Error, request url.Values) *oauth.Error {
 func (s *Server) showFailed(w http.ResponseWriter, r *http.Request, d decision, e *oauth.Error) {
 	v := web.Failed{
 		Message: e.Description, Code: string(e.Code), RequestID: requestID(r), Provider: providerView(d.away.provider), RetryURL: s.paths.home,
-		Came: d.away.came, Expected: d.away.expected,
+		Fault: faultOf(e), Came: d.away.came, Expected: d.away.expected,
 	}
 	switch state := d.away.state; {
 	case state.Query != "" && slices.Contains([]oauth.Code{oauth.AccessDenied, oauth.UnmetAuthentication, oauth.LoginRequired}, e.Code):
@@ -101,6 +101,18 @@ func (s *Server) showFailed(w http.ResponseWriter, r *http.Request, d decision, 
 	status := pageStatus(e)
 	setRetryAfter(w, e, status)
 	s.pages.Failed(w, status, v)
+}
+
+// faultOf tells faults of the provider, and of its registration here, from those of the
+// person, who need not try what cannot help.
+func faultOf(e *oauth.Error) web.Fault {
+	switch e.Code {
+	case oauth.TemporarilyUnavailable:
+		return web.FaultProvider
+	case oauth.ServerError:
+		return web.FaultSetup
+	}
+	return web.FaultPerson
 }
 
 // showLost answers a browser that comes from a provider and did not go there from here.

@@ -118,7 +118,7 @@ func (d *Delegation) record(ctx context.Context, event string, c *connector, att
 const (
 	sayUnreachable = "NAME could not be reached. Please try again in a minute."
 	sayUnknown     = "Whether NAME still vouches for this sign-in cannot be told now. Please try again in a minute."
-	sayGarbage     = "NAME gave an answer that cannot be used. Please try again, and tell the operator of this server if it happens again."
+	sayGarbage     = "NAME gave an answer that this server cannot use. Please tell its operator."
 	sayConfig      = "NAME does not accept this server. Please tell its operator: the registration of this server there needs attention."
 	sayNotGranted  = "The sign-in at NAME was not completed. Please try again."
 	sayNotAllowed  = "Your account at NAME may not use this server. If it should, please ask the operator of this server, or sign in with another account."

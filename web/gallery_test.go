@@ -76,9 +76,12 @@ func delegated() []sample {
 	chooser := login
 	chooser.Choices, chooser.NoPassword, chooser.Farewell = sampleChoices(""), true, "Google has ended your sign-in. Please sign in again."
 	failed := Failed{
+		Fault:   FaultProvider,
 		Message: "Google could not be reached. Please try again in a minute.", Code: "temporarily_unavailable", RequestID: "0192f3c1a7", Provider: google,
 		Client: claude, RetryURL: "/authorize?client_id=x&provider=google", ReturnURL: "https://claude.ai/api/mcp/auth_callback?error=temporarily_unavailable",
 	}
+	broken := failed
+	broken.Message, broken.Code, broken.Fault = "Google does not accept this server. Please tell its operator.", "server_error", FaultSetup
 	alone := Failed{Title: "Signing in did not work", Message: "Your account is not allowed to sign in here.", Code: "access_denied", Provider: google, RetryURL: "/"}
 	other := Failed{
 		Message: "At Google another account is signed in than the one that is connected here.", Code: "access_denied", Provider: google,
@@ -119,6 +122,7 @@ func delegated() []sample {
 			p.Leaving(w, Leaving{Provider: google, URL: "https://accounts.google.com/o/oauth2/v2/auth?client_id=x&state=y"})
 		}},
 		{"failed", func(p *Pages, w http.ResponseWriter) { p.Failed(w, 503, failed) }},
+		{"failed-setup", func(p *Pages, w http.ResponseWriter) { p.Failed(w, 500, broken) }},
 		{"failed-other", func(p *Pages, w http.ResponseWriter) { p.Failed(w, 403, other) }},
 		{"claim", func(p *Pages, w http.ResponseWriter) { p.Claim(w, claim) }},
 		{"failed-alone", func(p *Pages, w http.ResponseWriter) { p.Failed(w, 403, alone) }},

@@ -124,16 +124,9 @@ func (p *Pages) Leaving(w http.ResponseWriter, v Leaving) {
 	p.show(w, http.StatusOK, "leaving", v, policy{keepOpener: true})
 }
 
-// failedDelay is how long, in seconds, a person has to read what went wrong before the
-// application is told.
-const failedDelay = "8"
-
-// Failed shows why a sign-in at a provider did not work out, and what to do. A waiting
-// application gets the browser back after a while.
+// Failed shows why a sign-in at a provider did not work out, and what to do. It stays until
+// the person goes on: the number on it is what the operator asks for.
 func (p *Pages) Failed(w http.ResponseWriter, status int, v Failed) {
-	if target := link(v.ReturnURL); target != "" {
-		w.Header().Set("Refresh", failedDelay+"; url="+string(target))
-	}
 	p.show(w, status, "failed", v, policy{keepOpener: true})
 }
 

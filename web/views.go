@@ -100,9 +100,20 @@ type Leaving struct {
 	URL      string
 }
 
+// Fault says on whose side a sign-in at a provider failed.
+type Fault string
+
+// The sides.
+const (
+	FaultPerson   Fault = ""         // the person's: another account, or another answer, may do
+	FaultProvider Fault = "provider" // it is away for now
+	FaultSetup    Fault = "setup"    // it and this server do not fit together: for the operator
+)
+
 // Failed is the view of a sign-in at a provider that did not work out.
 type Failed struct {
 	Title, Message, Code, RequestID string
+	Fault                           Fault
 	Provider                        Provider
 	// Came and Expected are accounts there, when another one came back than is connected.
 	Came, Expected string

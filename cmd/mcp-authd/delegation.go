@@ -58,6 +58,7 @@ func (a *app) runDelegation(ctx context.Context) (settle func()) {
 		return func() {}
 	}
 	done := make(chan struct{})
+	go a.examineProviders(ctx)
 	go func() {
 		defer close(done)
 		if err := a.delegation.Run(ctx); err != nil {
@@ -67,6 +68,18 @@ func (a *app) runDelegation(ctx context.Context) (settle func()) {
 	return func() {
 		<-done
 		a.delegation.Close()
+	}
+}
+
+// examineProviders looks at each provider once, as doctor does, and says in the log what
+// would keep people from signing in there.
+func (a *app) examineProviders(ctx context.Context) {
+	for _, r := range a.delegation.Probe(ctx) {
+		for _, f := range r.Findings {
+			if f.Verdict == thirdparty.Problem && ctx.Err() == nil {
+				a.log.Warn("people cannot sign in at a provider", slog.String("connector", r.Connector), slog.String("problem", f.What), slog.String("advice", f.Advice))
+			}
+		}
 	}
 }
 

@@ -173,12 +173,13 @@ func TestProvider(t *testing.T) {
 			t.Errorf("got %v", q)
 		}
 	})
-	t.Run("AS-223 a failure is told, and after a while to the application too", func(t *testing.T) {
+	t.Run("AS-223 a failure is told, stays to be read, and is the application's when the person goes on", func(t *testing.T) {
 		p, d := newProvider(t)
 		p.fail = oauth.NewError(oauth.TemporarilyUnavailable, "Example Company could not be reached. Please try again in a minute.")
 		a, b := p.application(t), open(t, l)
 		b.do(chromedp.Navigate(a.link(d, "provider", "company")), chromedp.Click(chromedp.CSS("button[value=approve]")), chromedp.WaitVisible(chromedp.CSS("[role=alert]")))
 		b.inspect("provider-failed")
+		b.do(chromedp.Sleep(9*time.Second), chromedp.WaitVisible(chromedp.CSS("dl.facts")), chromedp.Click(chromedp.CSS("a.button[rel=noreferrer]")))
 		if q := a.answer(t, b); q.Get("error") != "temporarily_unavailable" {
 			t.Errorf("got %v", q)
 		}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/thirdparty"
+)
+
+// delegationTo is a delegation that only looks.
+func delegationTo(t *testing.T, up *fakeupstream.Upstream, secret string) *thirdparty.Delegation {
+	t.Helper()
+	d, err := thirdparty.New(thirdparty.Config{
+		Issuer: "http://127.0.0.1:8414", Store: noStore{}, SecretKeys: [][]byte{make([]byte, 32)},
+		Connectors: []thirdparty.Connector{{ID: "corp", Type: "oidc", Name: "Corp", ClientID: up.ClientID, ClientSecret: secret, Issuer: up.URL}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestProvidersAreExaminedAtTheStart(t *testing.T) {
+	up := fakeupstream.Start(t)
+	said := func(secret string) string {
+		var log bytes.Buffer
+		a := &app{log: slog.New(slog.NewJSONHandler(&log, nil)), delegation: delegationTo(t, up, secret)}
+		a.examineProviders(t.Context())
+		return log.String()
+	}
+	t.Run("a good one: nothing is said", func(t *testing.T) {
+		if got := said(up.ClientSecret); got != "" {
+			t.Errorf("got %s", got)
+		}
+	})
+	t.Run("a wrong secret: what doctor would say", func(t *testing.T) {
+		if got := said("wrong"); !strings.Contains(got, `"level":"WARN"`) || !strings.Contains(got, `"connector":"corp"`) || !strings.Contains(got, "client_secret") {
+			t.Errorf("got %s", got)
+		}
+	})
+	t.Run("one that is away", func(t *testing.T) {
+		up.FailAll(fakeupstream.Down)
+		if got := said(up.ClientSecret); !strings.Contains(got, "Can this machine reach") {
+			t.Errorf("got %s", got)
+		}
+	})
+}
