@@ -125,9 +125,14 @@ func (s *Server) validate(ctx context.Context, who identified, p params) (author
 	}
 	audit.Note(ctx, slog.String("resource", strings.Join(p.resources(), " "))) // as it was asked for
 	if a.resource, err = catalog.Resolve(p.resources()); err != nil {
+		audit.Note(ctx, slog.String("resource", cut(strings.Join(p.resources(), " "), 512)))
 		return a, err
 	}
-	a.scopes = policy.Requestable(a.resource.Resource, oauth.ParseScopes(p.get("scope")))
+	requested := oauth.ParseScopes(p.get("scope"))
+	a.scopes = policy.Requestable(a.resource.Resource, requested)
+	if unknown := policy.Unknown(a.resource.Resource, requested); len(unknown) > 0 { // a client that is told to ask for it comes back for ever
+		audit.Note(ctx, slog.String("scope_unknown", cut(unknown.String(), 512)))
+	}
 	audit.Note(ctx, slog.String("resource", a.resource.URI), slog.String("resource_match", a.resource.Match), slog.String("scope", a.scopes.String()))
 	a.prompt = strings.Fields(p.get("prompt"))
 	a.provider = s.pickProvider(p)

@@ -179,5 +179,5 @@ func (s *Server) writeRefusal(w http.ResponseWriter, r *http.Request, who identi
 		s.showError(w, r, pageStatus(e), e)
 		return
 	}
-	s.showStopped(w, who, e)
+	s.showStopped(w, r, who, e)
 }

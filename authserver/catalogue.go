@@ -86,3 +86,18 @@ func (s *Server) KnownScopes(ctx context.Context) oauth.Scopes {
 	}
 	return out
 }
+
+// ResourceScopes returns every scope that a token for resource can have, and false when no
+// token can be issued for it. It is what mcpresource.Local compares a guard with.
+func (s *Server) ResourceScopes(ctx context.Context, resource string) (scopes []string, known bool, err error) {
+	catalog, err := s.catalog.load(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	uri, err := oauth.CanonicalResource(resource)
+	if err != nil {
+		return nil, false, err
+	}
+	r, known := catalog.Lookup(uri)
+	return policy.ResourceScopes(r), known, nil
+}

@@ -95,12 +95,13 @@ func answered(a authorization) string {
 
 // showStopped tells a person that a client's request was not right, and offers the
 // way back to it, instead of sending the browser there unasked.
-func (s *Server) showStopped(w http.ResponseWriter, who identified, e *oauth.Error) {
+func (s *Server) showStopped(w http.ResponseWriter, r *http.Request, who identified, e *oauth.Error) {
 	target := s.redirectTarget(who, refusal(e))
 	s.pages.Stopped(w, pageStatus(e), web.Stopped{
 		Title: "This request cannot be completed", Message: e.Description, Code: string(e.Code),
 		Client: clientParty(who.client), RedirectHost: redirectHost(who.redirectURI), ReturnURL: target,
 		ReturnIsCustomScheme: !strings.HasPrefix(target, "http://") && !strings.HasPrefix(target, "https://"),
+		RequestID:            requestID(r),
 	})
 }
 

@@ -75,7 +75,7 @@ func New(c Config) (*Guard, error) {
 	if err := g.bindDPoP(); err != nil {
 		return nil, err
 	}
-	return g, g.document()
+	return g, errors.Join(g.document(), g.fits())
 }
 
 // admit works out which hosts and origins are ours.

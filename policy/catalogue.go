@@ -118,6 +118,12 @@ func difference(raw, uri string) (out []string) {
 	return out
 }
 
+// short is an address as a message can name it.
+func short(uri string) string {
+	const longest = 200
+	return uri[:min(len(uri), longest)]
+}
+
 func (c *Catalogue) find(raw string) (int, error) {
 	uri, err := oauth.CanonicalResource(raw)
 	if err != nil {
@@ -129,7 +135,7 @@ func (c *Catalogue) find(raw string) (int, error) {
 	if i, ok := c.byOrigin[uri]; ok && i >= 0 {
 		return i, nil
 	}
-	return 0, oauth.NewError(oauth.InvalidTarget, "The requested resource is not known to this authorization server.")
+	return 0, oauth.NewError(oauth.InvalidTarget, fmt.Sprintf("The MCP server %+q is not known to this authorization server. Its operator can add it.", short(raw)))
 }
 
 // Lookup returns the resource with a canonical URI.

@@ -47,6 +47,13 @@ func Requestable(r storage.Resource, requested oauth.Scopes) oauth.Scopes {
 	return out
 }
 
+// Unknown returns the requested scopes that the resource does not have. Those of OpenID
+// Connect, which clients add of their own accord, are no sign of a mistake.
+func Unknown(r storage.Resource, requested oauth.Scopes) oauth.Scopes {
+	own := oauth.Scopes{oauth.OfflineAccess, "openid", "profile", "email", "address", "phone"}
+	return requested.Without(ResourceScopes(r)).Without(own)
+}
+
 // Narrow returns the scopes of a refresh: all that was granted when the request
 // names none, else the granted ones among the requested. Asking for a scope that
 // the resource has and the grant has not is invalid_scope (OAuth 2.1 §4.3.1);

@@ -146,7 +146,7 @@ func samples() []sample {
 	failed := login
 	failed.Username, failed.Problem = "alice", "The username or password is not right. Please try again."
 	stopped := Stopped{
-		Title: "This request cannot be completed", Message: "The application asked for a permission that this server does not have.", Code: "invalid_scope",
+		Title: "This request cannot be completed", Message: "The application asked for a permission that this server does not have.", Code: "invalid_scope", RequestID: "0192f3c1a7",
 		Client: claude, RedirectHost: "claude.ai", ReturnURL: "https://claude.ai/api/mcp/auth_callback?error=invalid_scope",
 	}
 	setup := Setup{Action: "/setup", Step: "sealed-step"}

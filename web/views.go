@@ -171,6 +171,7 @@ type Stopped struct {
 	// if it is http, https or a private-use scheme.
 	ReturnURL            string
 	ReturnIsCustomScheme bool
+	RequestID            string // finds the event in the operator's log
 }
 
 // Handoff is the view of the page that opens an application after approval.

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -33,6 +34,14 @@ type memory struct {
 type remembered struct {
 	principal *mcpresource.Principal
 	until     time.Time
+}
+
+// ResourceScopes implements mcpresource.Catalogue, if the validator does.
+func (m *memory) ResourceScopes(ctx context.Context, resource string) ([]string, bool, error) {
+	if c, ok := m.next.(mcpresource.Catalogue); ok {
+		return c.ResourceScopes(ctx, resource)
+	}
+	return nil, false, errors.ErrUnsupported
 }
 
 // Validate implements mcpresource.Validator.

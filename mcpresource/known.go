@@ -1,0 +1,119 @@
+package mcpresource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// Catalogue knows what an authorization server can issue tokens for. When the Validator
+// of a Config is one, New compares: a scope that the guard asks for and the authorization
+// server does not know would send people round for ever, since it is left out of every
+// token, and the answer to that is to sign in again.
+type Catalogue interface {
+	// ResourceScopes returns every scope that a token for the resource can have, or false
+	// when no token can be issued for it. The error means that this cannot be told now,
+	// or, wrapping errors.ErrUnsupported, not at all.
+	ResourceScopes(ctx context.Context, resource string) (scopes []string, known bool, err error)
+}
+
+// MismatchError is returned by New: guard and authorization server do not fit.
+type MismatchError struct {
+	Issuers  []string
+	Resource string
+	// Scope is asked for at Place, such as `Rules.Tools["delete_*"]`; "" when the resource
+	// itself is not known.
+	Scope, Place string
+	Known        []string // what the authorization server has there
+}
+
+// Error implements error.
+func (e *MismatchError) Error() string {
+	who := strings.Join(e.Issuers, ", ")
+	if e.Scope == "" {
+		return fmt.Sprintf("mcpresource: %s knows no resource %s, so nobody could get a token for it: add it there, or correct Resource", who, e.Resource)
+	}
+	return fmt.Sprintf("mcpresource: %s has no scope %q, which %s asks for at %s, but %q: nobody could ever have it; add it there, or correct the name",
+		who, e.Scope, e.Place, e.Resource, e.Known)
+}
+
+// checkPatience bounds the question at the start.
+const checkPatience = 10 * time.Second
+
+// fits compares the guard with what its authorization server knows.
+func (g *Guard) fits() error {
+	c, ok := g.c.Validator.(Catalogue)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), checkPatience)
+	defer cancel()
+	known, ok, err := c.ResourceScopes(ctx, g.resource)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return nil
+	case err != nil:
+		g.c.Logger.Warn("the scopes of the authorization server could not be compared with the rules", "resource", g.resource, "error", err)
+		return nil
+	case !ok:
+		return &MismatchError{Issuers: g.c.AuthorizationServers, Resource: g.resource}
+	}
+	for _, w := range g.wanted() {
+		for _, s := range oauth.Scopes(w.scopes).Without(oauth.Scopes{oauth.OfflineAccess}) {
+			if !slices.Contains(known, s) {
+				return &MismatchError{Issuers: g.c.AuthorizationServers, Resource: g.resource, Scope: s, Place: w.place, Known: known}
+			}
+		}
+	}
+	return nil
+}
+
+// wanted is what clients may be told to ask for.
+type wanted struct {
+	place  string
+	scopes []string
+}
+
+func (g *Guard) wanted() []wanted {
+	all := []wanted{{"FirstScopes", g.c.FirstScopes}, {"Metadata.ScopesSupported", g.c.Metadata.ScopesSupported}}
+	r, ok := g.c.Policy.(*Rules)
+	if !ok {
+		return all
+	}
+	all = append([]wanted{{"Rules.Base", r.Base}, {"Rules.Default", r.Default}}, all...)
+	for _, t := range []struct {
+		name  string
+		table map[string][]string
+	}{{"Methods", r.Methods}, {"Tools", r.Tools}, {"Prompts", r.Prompts}, {"Resources", r.Resources}} {
+		for _, key := range slices.Sorted(maps.Keys(t.table)) {
+			all = append(all, wanted{fmt.Sprintf("Rules.%s[%q]", t.name, key), t.table[key]})
+		}
+	}
+	return all
+}
+
+// local is an authorization server in the same process.
+type local struct{ Introspector }
+
+// Validate implements Validator.
+func (l local) Validate(ctx context.Context, c Credential) (*Principal, error) {
+	answer, err := l.Introspect(ctx, c.Token)
+	if err != nil {
+		return nil, errors.Join(ErrUnavailable, err)
+	}
+	return principalOf(answer)
+}
+
+// ResourceScopes implements Catalogue, if the authorization server does.
+func (l local) ResourceScopes(ctx context.Context, resource string) ([]string, bool, error) {
+	if c, ok := l.Introspector.(Catalogue); ok {
+		return c.ResourceScopes(ctx, resource)
+	}
+	return nil, false, errors.ErrUnsupported
+}

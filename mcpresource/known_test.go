@@ -1,0 +1,68 @@
+package mcpresource
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// knows is an authorization server in the process that has one resource.
+type knows struct {
+	scopes []string
+	err    error
+}
+
+func (knows) Introspect(context.Context, string) (oauth.Introspection, error) {
+	return oauth.Introspection{}, nil
+}
+
+func (k knows) ResourceScopes(_ context.Context, uri string) ([]string, bool, error) {
+	return k.scopes, uri == resource, k.err
+}
+
+// TestMismatch: issue 11, 4.1. Guard and authorization server that do not fit are found at
+// the start, and not by people who sign in again and again.
+func TestMismatch(t *testing.T) {
+	make := func(k knows, change func(*Config)) error {
+		c := Config{Resource: resource, AuthorizationServers: []string{issuer}, Validator: Local(k), Policy: &Rules{Base: []string{"notes:read"}}}
+		change(&c)
+		_, err := New(c)
+		return err
+	}
+	has := knows{scopes: []string{"notes:read", "notes:write"}}
+	for name, tt := range map[string]struct {
+		change       func(*Config)
+		scope, place string
+	}{
+		"Base":      {func(c *Config) { c.Policy.(*Rules).Base = []string{"notes:reed"} }, "notes:reed", "Rules.Base"},
+		"Default":   {func(c *Config) { c.Policy.(*Rules).Default = []string{"x"} }, "x", "Rules.Default"},
+		"Tools":     {func(c *Config) { c.Policy.(*Rules).Tools = map[string][]string{"a": {"notes:write"}, "b_*": {"y"}} }, "y", `Rules.Tools["b_*"]`},
+		"Methods":   {func(c *Config) { c.Policy.(*Rules).Methods = map[string][]string{"logging/setLevel": {"y"}} }, "y", `Rules.Methods["logging/setLevel"]`},
+		"Prompts":   {func(c *Config) { c.Policy.(*Rules).Prompts = map[string][]string{"p": {"y"}} }, "y", `Rules.Prompts["p"]`},
+		"Resources": {func(c *Config) { c.Policy.(*Rules).Resources = map[string][]string{"file:///*": {"y"}} }, "y", `Rules.Resources["file:///*"]`},
+		"first":     {func(c *Config) { c.FirstScopes = []string{"z"} }, "z", "FirstScopes"},
+		"published": {func(c *Config) { c.Metadata.ScopesSupported = []string{"z"} }, "z", "Metadata.ScopesSupported"},
+		"resource":  {func(c *Config) { c.Resource += "/" + "other" }, "", ""},
+	} {
+		var mismatch *MismatchError
+		if err := make(has, tt.change); !errors.As(err, &mismatch) || mismatch.Scope != tt.scope || mismatch.Place != tt.place {
+			t.Errorf("%s: got %v", name, err)
+		} else if text := err.Error(); !strings.Contains(text, issuer) || tt.scope != "" && (!strings.Contains(text, "notes:read") || !strings.Contains(text, tt.scope)) {
+			t.Errorf("%s: the message does not name both sides: %s", name, text)
+		}
+	}
+	for name, change := range map[string]func(*Config){
+		"what fits":      func(c *Config) { c.Policy.(*Rules).Tools = map[string][]string{"add": {"notes:write"}} },
+		"offline_access": func(c *Config) { c.FirstScopes = []string{"notes:read", oauth.OfflineAccess} },
+	} {
+		if err := make(has, change); err != nil {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if err := make(knows{err: errors.New("store")}, func(*Config) {}); err != nil {
+		t.Errorf("a server that cannot tell now keeps nobody from starting: got %v", err)
+	}
+}
