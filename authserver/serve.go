@@ -21,6 +21,9 @@ type Site struct {
 	// Certificate makes it https. Without one it should be on loopback, or behind a proxy
 	// that terminates TLS.
 	Certificate *tls.Certificate
+	// GetCertificate does so too, and is asked at each handshake, so that a renewed one is
+	// served without a restart.
+	GetCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	// MaxConnections bounds the open connections. Beyond it, the one that has been without a
 	// request for the longest is closed for a new one. Default: 8192.
 	MaxConnections int
@@ -100,10 +103,13 @@ func (site Site) listen(ctx context.Context) (net.Listener, error) {
 }
 
 func (site Site) serve(h *http.Server, l net.Listener) error {
-	if site.Certificate == nil {
+	if site.Certificate == nil && site.GetCertificate == nil {
 		return h.Serve(l)
 	}
-	h.TLSConfig = &tls.Config{Certificates: []tls.Certificate{*site.Certificate}, MinVersion: tls.VersionTLS12}
+	h.TLSConfig = &tls.Config{GetCertificate: site.GetCertificate, MinVersion: tls.VersionTLS12}
+	if site.Certificate != nil {
+		h.TLSConfig.Certificates = []tls.Certificate{*site.Certificate}
+	}
 	return h.ServeTLS(l, "", "")
 }
 

@@ -38,6 +38,7 @@ type Server struct {
 	departures *departureLimiter
 	undeclared *undeclared
 	paths      paths
+	probe      *probe
 	draining   atomic.Bool
 }
 
@@ -64,6 +65,10 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	}
 	s.minter = &minter{issuer: c.Issuer, keys: s.keys, ttl: c.Tokens.AccessTTL, now: c.Now, statusTTL: c.Tokens.StatusTTL}
 	s.status = newStatusLists(c, s.keys)
+	s.probe = &probe{store: c.Store, now: time.Now}
+	if err := s.compareIssuer(ctx); err != nil {
+		return nil, fmt.Errorf("authserver: %w", err)
+	}
 	s.fosite = newShell(s)
 	if c.Registry != nil {
 		c.Registry.Attach(c.Issuer, s.KnownScopes, s.DefaultScopes, c.TrustedProxies.ClientAddr)
@@ -103,13 +108,16 @@ func (s *Server) Users() *users.Users { return s.users }
 // Keys manages the signing keys.
 func (s *Server) Keys() *keys.Manager { return s.keys }
 
-// Ready reports nil when the store is reachable, its schema is this version's and
-// a signing key is loaded.
+// Ready reports nil when the store is reachable and can be written, its schema is this
+// version's and a signing key is loaded.
 func (s *Server) Ready(ctx context.Context) error {
 	if err := s.cfg.Store.Ready(ctx); err != nil {
 		return err
 	}
-	return s.keys.Ready(ctx)
+	if err := s.keys.Ready(ctx); err != nil {
+		return err
+	}
+	return s.probe.writable(ctx)
 }
 
 // keyInterval is how often it is asked whether a key is due, and what commands have done.

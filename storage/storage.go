@@ -323,6 +323,9 @@ type Housekeeping interface {
 	// Fingerprint stores fp when none is stored, and returns the stored one. The
 	// server compares it with its secret key, so that a replica with another key refuses to start.
 	Fingerprint(ctx context.Context, fp []byte) ([]byte, error)
+	// Remember stores a fact under a name, durably, and returns what it replaces, nil for
+	// nothing. A nil value changes nothing. Writing one is also how a server sees that the store can be written.
+	Remember(ctx context.Context, name string, value []byte) (before []byte, err error)
 	Close() error
 }
 

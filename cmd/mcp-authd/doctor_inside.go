@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"io/fs"
 	"maps"
@@ -10,6 +11,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/mcp-authd/mcp-authd/migrations"
 )
 
 // files looks at who may read what is secret.
@@ -114,6 +117,10 @@ func (d *doctor) database(ctx context.Context) {
 		return
 	}
 	a.store = store
+	if err := store.Ready(ctx); errors.Is(err, migrations.ErrNewer) {
+		d.fail("database", "", "%s", oneLine(err))
+		return
+	}
 	pending := 0
 	status, err := store.MigrationStatus(ctx)
 	if err != nil {
@@ -133,7 +140,28 @@ func (d *doctor) database(ctx context.Context) {
 	default:
 		d.ok("database", "reachable, its schema is current (%d)", len(status))
 		d.current = true
+		d.writable(ctx)
+		d.sameIssuer(ctx)
 		d.signingKeys(ctx)
+	}
+}
+
+// writable sees whether the database takes a write.
+func (d *doctor) writable(ctx context.Context) {
+	value := make([]byte, 16<<10)
+	rand.Read(value) // SQLite writes no page that stays as it is
+	if _, err := d.app.store.Remember(ctx, "probe", value); err != nil {
+		d.fail("database", "make room on its disk, and see that the server's user may write there; with PostgreSQL, connect to the primary",
+			"it can be read, and not written: %s", oneLine(err))
+	}
+}
+
+// sameIssuer tells of an issuer that is not the one of the last start.
+func (d *doctor) sameIssuer(ctx context.Context) {
+	now := d.app.config.Issuer
+	if before, err := d.app.store.Remember(ctx, "issuer", nil); err == nil && len(before) > 0 && string(before) != now {
+		d.warn("issuer", "put the earlier one back, or tell the resource servers; clients register and sign in again",
+			"it was %s when a server last started, and is %s in the configuration", before, now)
 	}
 }
 

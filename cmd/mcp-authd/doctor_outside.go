@@ -77,6 +77,7 @@ func (d *doctor) issuer(ctx context.Context) {
 	}
 	d.ok("issuer", "%s answers with its metadata", location)
 	d.lifetime(resp)
+	d.proxied(resp)
 	d.published(ctx, m.JWKS)
 }
 
@@ -155,7 +156,25 @@ func (d *doctor) lifetime(resp *http.Response) {
 	if resp.TLS == nil || len(resp.TLS.PeerCertificates) == 0 {
 		return
 	}
-	d.expiry("the certificate of the issuer", resp.TLS.PeerCertificates[0])
+	served := resp.TLS.PeerCertificates[0]
+	t := d.app.config.TLS
+	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	if t.Cert == "" || err != nil || pair.Leaf.Equal(served) || pair.Leaf.VerifyHostname(resp.Request.URL.Hostname()) != nil {
+		d.expiry("the certificate of the issuer", served)
+		return
+	}
+	d.warn("tls", "the server reads tls.cert again when it changes, within seconds: see its log for why it could not, or find what else answers there",
+		"the issuer is served with another certificate (until %s) than is in tls.cert (until %s)",
+		served.NotAfter.Format(time.DateOnly), pair.Leaf.NotAfter.Format(time.DateOnly))
+}
+
+// proxied warns of a proxy that nobody has declared: all people behind it would count as one.
+func (d *doctor) proxied(resp *http.Response) {
+	c := d.app.config
+	if resp.TLS != nil && c.TLS.Cert == "" && len(c.TrustedProxies) == 0 {
+		d.warn("issuer", "set trusted_proxies to the address from which the proxy connects, such as 127.0.0.1/32",
+			"a proxy terminates TLS, and trusted_proxies is empty: all people count as one address, and slow each other down when they sign in")
+	}
 }
 
 func (d *doctor) expiry(what string, c *x509.Certificate) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -124,7 +123,7 @@ func (a *app) configuredClients() (out []storage.Client, err error) {
 type listener struct {
 	net.Listener
 	handler http.Handler
-	cert    *tls.Certificate
+	cert    *certificate // nil: http
 }
 
 func listen(ctx context.Context, address, key string) (net.Listener, error) {
@@ -170,24 +169,16 @@ func (a *app) serveAll(ctx context.Context, as *authserver.Server, listeners ...
 	settle := a.runDelegation(ctx)
 	var sites []authserver.Site
 	for _, l := range listeners {
-		sites = append(sites, authserver.Site{Listener: l.Listener, Handler: l.handler, Certificate: l.cert})
+		site := authserver.Site{Listener: l.Listener, Handler: l.handler}
+		if l.cert != nil {
+			site.GetCertificate = l.cert.get
+		}
+		sites = append(sites, site)
 	}
 	err := as.Serve(ctx, sites...)
 	cancel()
 	settle()
 	return err
-}
-
-func (a *app) certificate() (*tls.Certificate, error) {
-	t := a.config.TLS
-	if t.Cert == "" {
-		return nil, nil
-	}
-	c, err := tls.LoadX509KeyPair(t.Cert, t.Key)
-	if err != nil {
-		return nil, fmt.Errorf("tls: %w", err)
-	}
-	return &c, nil
 }
 
 // management is what the management listener serves.

@@ -87,3 +87,16 @@ func (s *Store) Fingerprint(ctx context.Context, fp []byte) (out []byte, err err
 	})
 	return out, err
 }
+
+// remember also returns what it replaces: a statement sees the rows as they were before it.
+const remember = `WITH old AS (SELECT value FROM settings WHERE name = $1),
+now AS (INSERT INTO settings (name, value) SELECT $1, $2::bytea WHERE $2::bytea IS NOT NULL ON CONFLICT (name) DO UPDATE SET value = excluded.value)
+SELECT (SELECT value FROM old)`
+
+// Remember implements storage.Housekeeping.
+func (s *Store) Remember(ctx context.Context, name string, value []byte) (before []byte, err error) {
+	err = s.do(ctx, "remember", func(ctx context.Context, q querier) error {
+		return one(ctx, q, []any{&before}, remember, "fact:"+name, value)
+	})
+	return before, err
+}

@@ -94,3 +94,17 @@ func (s *Store) Fingerprint(ctx context.Context, fp []byte) (out []byte, err err
 	})
 	return out, err
 }
+
+// Remember implements storage.Housekeeping.
+func (s *Store) Remember(ctx context.Context, name string, value []byte) (before []byte, err error) {
+	err = s.write(ctx, "remember", func(c *conn) error {
+		before = nil
+		err := ignore(c.one([]any{&before}, "SELECT value FROM settings WHERE name = ?", "fact:"+name), storage.ErrNotFound)
+		if err != nil || value == nil {
+			return err
+		}
+		_, err = c.exec("INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", "fact:"+name, value)
+		return err
+	})
+	return before, err
+}

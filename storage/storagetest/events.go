@@ -96,6 +96,29 @@ func events(t *testing.T, e *env) {
 	})
 }
 
+func facts(t *testing.T, e *env) {
+	before, err := e.s.Remember(e.ctx, "issuer", nil)
+	check(t, err)
+	same(t, string(before), "")
+	for _, step := range []struct{ name, value, before string }{
+		{"issuer", "https://a.example", ""}, {"probe", "x", ""}, {"issuer", "https://b.example", "https://a.example"}, {"issuer", "https://b.example", "https://b.example"},
+	} {
+		read, err := e.s.Remember(e.ctx, step.name, nil)
+		check(t, err)
+		same(t, string(read), step.before)
+		before, err := e.s.Remember(e.ctx, step.name, []byte(step.value))
+		check(t, err)
+		same(t, string(before), step.before)
+	}
+	fp, err := e.s.Fingerprint(e.ctx, []byte("of the key"))
+	check(t, err)
+	_, err = e.s.Remember(e.ctx, "fingerprint", []byte("something else"))
+	check(t, err)
+	again, err := e.s.Fingerprint(e.ctx, nil)
+	check(t, err)
+	same(t, string(again), string(fp))
+}
+
 // raceEvents: each event goes to one of the servers.
 func raceEvents(t *testing.T, e *env) {
 	const all = 200

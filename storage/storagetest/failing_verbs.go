@@ -369,6 +369,15 @@ func (f *Failing) RefreshToken(a0 context.Context, a1 storage.Hash, a2 time.Time
 	return r0, r1, err
 }
 
+// Remember implements storage.Store.
+func (f *Failing) Remember(a0 context.Context, a1 string, a2 []byte) (r0 []byte, err error) {
+	err = f.call("Remember", func() (err error) {
+		r0, err = f.Store.Remember(a0, a1, a2)
+		return err
+	})
+	return r0, err
+}
+
 // RemoveResource implements storage.Store.
 func (f *Failing) RemoveResource(a0 context.Context, a1 string, a2 time.Time) (err error) {
 	err = f.call("RemoveResource", func() (err error) {

@@ -38,6 +38,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"CutOff", cutOffs},
 		{"RevokedBy", revokers},
 		{"Events", events},
+		{"Facts", facts},
 		{"Revocations", revocations},
 		{"StatusIndexes", statusIndexes},
 		{"Grants", grants},

@@ -1,0 +1,90 @@
+package authserver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// readOnly is a store on a full disk: everything can be read.
+type readOnly struct {
+	Store
+	full   bool
+	writes int
+}
+
+func (s *readOnly) Remember(ctx context.Context, name string, value []byte) ([]byte, error) {
+	if value != nil {
+		s.writes++
+	}
+	if s.full {
+		return nil, errors.New("database or disk is full (13)")
+	}
+	return s.Store.Remember(ctx, name, value)
+}
+
+// TestReadyMeansWritable: a store that cannot be written is not ready, and asking costs no
+// more than one write a second (issue 11, 4.3).
+func TestReadyMeansWritable(t *testing.T) {
+	var store *readOnly
+	r := newRig(t, func(c *Config) { store = &readOnly{Store: c.Store}; c.Store = store })
+	r.probe.now = r.now
+	ask := func() int { return r.person().get("/readyz").status }
+	before := store.writes
+	for range 20 {
+		if got := ask(); got != http.StatusOK {
+			t.Fatalf("got %d", got)
+		}
+	}
+	if got := store.writes - before; got != 1 {
+		t.Errorf("20 questions in one moment were %d writes", got)
+	}
+	store.full = true
+	if got := ask(); got != http.StatusOK {
+		t.Errorf("within the second: got %d", got)
+	}
+	r.advance(probeEvery)
+	if got := ask(); got != http.StatusServiceUnavailable {
+		t.Errorf("on a full disk: got %d", got)
+	}
+	if !strings.Contains(r.log.String(), "the store cannot be written: database or disk is full") {
+		t.Errorf("the log does not say why:\n%s", r.log.String())
+	}
+	store.full = false
+	r.advance(probeEvery)
+	if got := ask(); got != http.StatusOK {
+		t.Errorf("with room again: got %d", got)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	r.advance(time.Minute)
+	if err := r.probe.writable(gone); err != nil {
+		t.Errorf("a caller that leaves decides for others: %v", err)
+	}
+}
+
+// TestIssuerChanged: another issuer than at the last start is warned of once.
+func TestIssuerChanged(t *testing.T) {
+	r := newRig(t)
+	const warning = "the issuer has changed"
+	if strings.Contains(r.log.String(), warning) {
+		t.Error("warned at the first start")
+	}
+	again := r.cfg
+	again.Issuer = "https://new.example"
+	for range 2 {
+		if _, err := New(t.Context(), again); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := strings.Count(r.log.String(), warning); got != 1 || !strings.Contains(r.log.String(), `"issuer":"https://new.example","before":"`+r.http.URL) {
+		t.Errorf("warned %d times:\n%s", got, r.log.String())
+	}
+}
+
+var _ storage.Housekeeping = (*readOnly)(nil)

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/config"
+)
+
+// TestCertificateReload: a renewed certificate is served without a restart, and half a
+// renewal is not (issue 11, 4.3).
+func TestCertificateReload(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	var log bytes.Buffer
+	a := &app{log: slog.New(slog.NewTextHandler(&log, nil)), config: &config.Loaded{Config: &config.Config{}}}
+	a.config.TLS.Cert, a.config.TLS.Key = cert, key
+	write := func(name string) (certPEM, keyPEM []byte) {
+		t.Helper()
+		writePair(t, dir, name)
+		read := func(file string) []byte {
+			b, err := os.ReadFile(filepath.Join(dir, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b
+		}
+		return read(name + ".crt"), read(name + ".key")
+	}
+	put := func(path string, content []byte) {
+		t.Helper()
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c1, k1 := write("first.example")
+	put(cert, c1)
+	put(key, k1)
+	served, err := a.certificate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	name := func() string { return served.at(now).Leaf.DNSNames[0] }
+	c2, k2 := write("second.example")
+	put(cert, append(c2, '\n'))
+	now = now.Add(lookEvery)
+	if got := name(); got != "first.example" || !strings.Contains(log.String(), "cannot be used") {
+		t.Errorf("with half a renewal %s is served; the log: %s", got, log.String())
+	}
+	put(key, append(k2, '\n', '\n'))
+	if got := name(); got != "first.example" {
+		t.Errorf("the files are looked at with every handshake: %s", got)
+	}
+	now = now.Add(lookEvery)
+	if got := name(); got != "second.example" {
+		t.Errorf("after the renewal %s is served", got)
+	}
+}
