@@ -72,6 +72,9 @@ type Arrival struct {
 	// it is Linked it replaces the user's earlier linked sessions at the connector, which
 	// end as by EndUpstreams, with the reason "replaced".
 	Upstream Upstream
+	// Seal, unless it is nil, makes Upstream.Sealed, for the user who arrives. It may be
+	// called more than once, and within a transaction.
+	Seal func(userID string) ([]byte, error)
 	// Session is the browser session that begins; nil: none does. Its UserID is filled
 	// in, and its UpstreamID is Upstream.ID. The user's last sign-in is then Now.
 	Session *Session

@@ -105,7 +105,7 @@ func (d *Delegation) fresh(ctx context.Context, id string) (holding, error) {
 	}
 	held, err := d.open(u)
 	if err != nil {
-		return holding{}, c.unavailable(err)
+		return holding{}, c.unopened(err)
 	}
 	return held, nil
 }

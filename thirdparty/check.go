@@ -41,13 +41,24 @@ func (d *Delegation) Permit(ctx context.Context, upstreamID, resource string, sc
 	}
 	held, err := d.open(u)
 	if err != nil {
-		return nil, c.unavailable(err)
+		return nil, c.unopened(err)
 	}
 	return c.permit(held.Profile, resource, scopes), nil
 }
 
+// unopened is the error for a row that cannot be opened.
+func (c *connector) unopened(err error) error {
+	if errors.Is(err, storage.ErrRevoked) {
+		return err
+	}
+	return c.unavailable(err)
+}
+
 // live returns a session that has not ended, with its connector.
 func (d *Delegation) live(ctx context.Context, id string) (storage.Upstream, *connector, error) {
+	if err := d.settle(ctx); err != nil {
+		return storage.Upstream{}, nil, err
+	}
 	u, err := d.cfg.Store.Upstream(ctx, id)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
@@ -114,13 +125,25 @@ func (c *connector) unavailable(cause error) *oauth.Error {
 	return e.Because(cause)
 }
 
-// open opens what a row holds.
+// open opens what a row holds. storage.ErrRevoked: it came from another provider than the
+// one that the connector stands for now.
 func (d *Delegation) open(u storage.Upstream) (holding, error) {
-	held, err := d.vault.open(u.ID, u.Sealed)
+	held, err := d.vault.open(u)
 	if err != nil {
 		return held, fmt.Errorf("thirdparty: session %s: %w: %w", u.ID, errUnopened, err)
 	}
+	if c, known := d.byID[u.Connector]; known && held.Source != "" && held.Source != c.source() {
+		return holding{}, errEnded("the connector is for another provider now")
+	}
 	return held, nil
+}
+
+// seal seals what a row is to hold.
+func (d *Delegation) seal(u storage.Upstream, held holding) ([]byte, error) {
+	if c, known := d.byID[u.Connector]; known {
+		held.Source = c.source()
+	}
+	return d.vault.seal(u, held)
 }
 
 func wait(ctx context.Context, d time.Duration) error {

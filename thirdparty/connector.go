@@ -1,6 +1,7 @@
 package thirdparty
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,6 +110,19 @@ func (c *Connector) overridden(e endpoints) endpoints {
 		}
 	}
 	return e
+}
+
+// source is where the tokens of the connector come from. Those of one provider must not be
+// sent to another one that the connector is pointed at.
+func (c *connector) source() string {
+	if at := cmp.Or(c.Issuer, c.BaseURL); at != "" {
+		return at
+	}
+	at, err := url.Parse(c.TokenURL)
+	if err != nil {
+		return c.TokenURL
+	}
+	return at.Scheme + "://" + at.Host
 }
 
 // redirectURI is what has to be registered at the provider.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -27,6 +28,9 @@ type Delegation struct {
 	byID       map[string]*connector
 	health     map[string]*health // of the providers, by connector
 	logouts    *limits
+
+	settling sync.Mutex  // is held while the store is settled
+	settled  atomic.Bool // see settle
 
 	// flights makes one question of many that are asked about one session at once.
 	flights singleflight.Group

@@ -30,7 +30,8 @@
 //	depart.go       the authorization request: state, binding, nonce, PKCE; stored sealed
 //	return.go       the authorization response: taken once, code redeemed, rules applied
 //	identity.go     who somebody is here; accounts listed and untied
-//	vault.go        what is sealed, and how; reseal.go: under another master key
+//	vault.go        what is sealed, and how; reseal.go: under another master key;
+//	                settle.go: what versions before have sealed
 //	check.go        does a session stand? asked before tokens of ours are honoured
 //	inquire.go      the question itself: one replica asks, and stores the answer first
 //	renew.go        new tokens, and whose they are
@@ -70,7 +71,9 @@
 // # The vault
 //
 // Each row of tokens is an envelope: a data key of its own, sealed by the master key, and
-// the content under the data key, both by AES-256-GCM bound to the id of the row (AS-223).
+// the content under the data key, both by AES-256-GCM bound to the row, connector, subject
+// and user (AS-223). What versions before bound to the id of the row is converted once
+// (settle), before anything else is read or written, and refused from then on.
 // Types that hold tokens, claims or verifiers print as "[redacted]".
 //
 // # Checks

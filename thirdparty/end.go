@@ -62,7 +62,7 @@ func (d *Delegation) afterEnd(ctx context.Context, ended []storage.Upstream, rea
 		if !known || reason == reasonRevoked || reason == reasonExpired {
 			continue
 		}
-		held, err := d.vault.open(u.ID, u.Sealed)
+		held, err := d.vault.open(u)
 		if err != nil {
 			continue
 		}

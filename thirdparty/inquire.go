@@ -69,7 +69,12 @@ func (d *Delegation) claim(ctx context.Context, c *connector, u storage.Upstream
 		return d.postpone(ctx, c, u, errResting)
 	}
 	held, err := d.open(u)
-	if err != nil {
+	switch {
+	case errors.Is(err, storage.ErrRevoked): // not honoured, as when the connector is not configured
+		return errors.Join(err, d.putOff(ctx, u))
+	case err != nil && byID(u.Sealed) && d.judge(c, u, err) != nil:
+		return d.over(ctx, u, reasonExpired)
+	case err != nil:
 		d.cfg.Logger.ErrorContext(ctx, "upstream session cannot be checked", "connector", c.ID, "error", err)
 		return d.postpone(ctx, c, u, err)
 	}
@@ -138,7 +143,7 @@ func (d *Delegation) confirm(ctx context.Context, c *connector, u storage.Upstre
 	}
 	u.SessionID, u.Scopes, u.DueAt = held.Profile.SessionID, held.Tokens.Scopes, c.nextCheck(held.Tokens, now)
 	var err error
-	if u.Sealed, err = d.vault.seal(u.ID, held); err != nil {
+	if u.Sealed, err = d.seal(u, held); err != nil {
 		return err
 	}
 	if err := d.save(ctx, u); err != nil {

@@ -51,7 +51,7 @@ func (d *Delegation) renew(ctx context.Context, c *connector, u storage.Upstream
 // What nobody has said the owner of is in nobody's hands meanwhile: whichever replica finds
 // it goes on from there.
 func (d *Delegation) keep(ctx context.Context, u storage.Upstream, held holding) (storage.Upstream, error) {
-	sealed, err := d.vault.seal(u.ID, held)
+	sealed, err := d.seal(u, held)
 	if err != nil {
 		return u, err
 	}

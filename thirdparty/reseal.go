@@ -13,6 +13,9 @@ import (
 // returns how many it sealed. It may be repeated, and interrupted, while servers run that
 // know the primary too.
 func (d *Delegation) Reseal(ctx context.Context) (n int, err error) {
+	if err := d.settle(ctx); err != nil {
+		return 0, err
+	}
 	for range resealTries {
 		missed, err := d.resealAll(ctx, &n)
 		if err != nil {
@@ -37,7 +40,10 @@ func (d *Delegation) resealAll(ctx context.Context, n *int) (missed int, err err
 		}
 		for _, u := range page {
 			after = u.ID
-			sealed, changed, err := d.vault.reseal(u.ID, u.Sealed)
+			if byID(u.Sealed) { // refused: see settle
+				continue
+			}
+			sealed, changed, err := d.vault.reseal(u)
 			if err != nil {
 				return missed, fmt.Errorf("session %s of %s: %w", u.ID, u.Connector, errUnopened)
 			}
@@ -59,7 +65,7 @@ func (d *Delegation) resealAll(ctx context.Context, n *int) (missed int, err err
 // current is what a row holds, sealed under the primary master key if it can be: Reseal
 // may have been there since the row was read, and must not be undone by storing it again.
 func (d *Delegation) current(u storage.Upstream) []byte {
-	if sealed, _, err := d.vault.reseal(u.ID, u.Sealed); err == nil {
+	if sealed, _, err := d.vault.reseal(u); err == nil {
 		return sealed
 	}
 	return u.Sealed

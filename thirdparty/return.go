@@ -148,10 +148,10 @@ func (d *Delegation) prove(c *connector, away trip, p profile) error {
 
 // arrive stores who came back.
 func (d *Delegation) arrive(ctx context.Context, c *connector, away trip, held holding, s storage.Session, out *session.Arrival) error {
-	a, err := d.arrival(c, away, held, s)
-	if err != nil {
+	if err := d.settle(ctx); err != nil {
 		return err
 	}
+	a := d.arrival(c, away, held, s)
 	user, err := d.cfg.Store.Arrive(ctx, a)
 	if errors.Is(err, storage.ErrUntied) {
 		return err // the tokens wait for the answer
@@ -170,20 +170,20 @@ func (d *Delegation) arrive(ctx context.Context, c *connector, away trip, held h
 	return nil
 }
 
-func (d *Delegation) arrival(c *connector, away trip, held holding, s storage.Session) (storage.Arrival, error) {
+func (d *Delegation) arrival(c *connector, away trip, held holding, s storage.Session) storage.Arrival {
 	now, p := d.now(), held.Profile
 	u := storage.Upstream{
 		ID: secrets.ID("ups_"), Connector: c.ID, Subject: p.Subject, UserID: away.UserID, SessionID: p.SessionID,
 		Linked: away.Errand != session.ErrandSignIn, Scopes: held.Tokens.Scopes, Version: 1,
 		CreatedAt: now, CheckedAt: now, DueAt: c.nextCheck(held.Tokens, now),
 	}
-	var err error
-	if u.Sealed, err = d.vault.seal(u.ID, held); err != nil {
-		return storage.Arrival{}, err
-	}
 	a := storage.Arrival{Upstream: u, Asked: away.asked, Now: now, Identity: storage.Identity{
 		Connector: c.ID, Subject: p.Subject, UserID: away.UserID, Label: p.Label, CreatedAt: now, LastUsedAt: now,
 	}}
+	a.Seal = func(userID string) ([]byte, error) {
+		u.UserID = userID
+		return d.seal(u, held)
+	}
 	if away.asked { // the provider may have ended it while it waited
 		a.Upstream.DueAt = now
 	}
@@ -191,7 +191,7 @@ func (d *Delegation) arrival(c *connector, away trip, held holding, s storage.Se
 		s.AuthTime, s.UpstreamID = p.proved(now), u.ID
 		a.NewUser, a.Session = d.newcomer(c, p, now), &s
 	}
-	return a, nil
+	return a
 }
 
 // proved is when the person last proved who they are: earlier than now if they were signed

@@ -41,7 +41,11 @@ func (d *Delegation) Run(ctx context.Context) error {
 // not those that others hold, or that a store in trouble did not let it claim, which would
 // be found again at once.
 func (d *Delegation) round(ctx context.Context) int {
-	due, err := d.cfg.Store.DueUpstreams(ctx, d.now(), batch)
+	err := d.settle(ctx)
+	var due []storage.Upstream
+	if err == nil {
+		due, err = d.cfg.Store.DueUpstreams(ctx, d.now(), batch)
+	}
 	if err != nil {
 		if ctx.Err() == nil {
 			d.cfg.Logger.WarnContext(ctx, "upstream sessions could not be read", "error", err)
@@ -90,6 +94,11 @@ func (d *Delegation) shelve(ctx context.Context, u storage.Upstream) error {
 	if err := d.take(ctx, u); err != nil {
 		return err
 	}
+	return d.putOff(ctx, u)
+}
+
+// putOff gives a session up for a while.
+func (d *Delegation) putOff(ctx context.Context, u storage.Upstream) error {
 	u.DueAt, u.Sealed = d.now().Add(unknownAgain), d.current(u)
 	return d.cfg.Store.SaveUpstream(ctx, u)
 }

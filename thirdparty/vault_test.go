@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 func testVault(t *testing.T, keys ...[]byte) vault {
@@ -29,12 +30,17 @@ var sample = holding{
 
 func TestVault(t *testing.T) {
 	v := testVault(t, masterKey)
-	sealed, err := v.seal("ups_1", sample)
+	row := storage.Upstream{ID: "ups_1", Connector: "corp", Subject: "alice", UserID: "usr_1"}
+	at := func(u storage.Upstream, sealed []byte) storage.Upstream {
+		u.Sealed = sealed
+		return u
+	}
+	sealed, err := v.seal(row, sample)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Run("AS-223: what is sealed opens again, and shows nothing", func(t *testing.T) {
-		got, err := v.open("ups_1", sealed)
+		got, err := v.open(at(row, sealed))
 		if err != nil || got.Tokens.Access != sample.Tokens.Access || got.Tokens.Refresh != sample.Tokens.Refresh || !got.Tokens.Expires.Equal(sample.Tokens.Expires) {
 			t.Errorf("got %#v, %v", got.Tokens, err)
 		}
@@ -46,34 +52,36 @@ func TestVault(t *testing.T) {
 		}
 	})
 	t.Run("AS-223: sealed twice it is two envelopes under two keys", func(t *testing.T) {
-		again, _ := v.seal("ups_1", sample)
-		lock, content, _ := split(sealed)
-		otherLock, otherContent, _ := split(again)
+		again, _ := v.seal(row, sample)
+		lock, content, _ := split(layout, sealed)
+		otherLock, otherContent, _ := split(layout, again)
 		if bytes.Equal(content, otherContent) || bytes.Equal(lock, otherLock) {
 			t.Error("the envelopes are alike")
 		}
-		if _, err := v.open("ups_1", envelope(lock, otherContent)); !errors.Is(err, secrets.ErrOpen) {
+		if _, err := v.open(at(row, envelope(lock, otherContent))); !errors.Is(err, secrets.ErrOpen) {
 			t.Errorf("one key opens the other: %v", err)
 		}
 	})
 	t.Run("AS-223: it is bound to its row, key and content each", func(t *testing.T) {
-		other, _ := v.seal("ups_2", sample)
-		lock, content, _ := split(sealed)
-		otherLock, otherContent, _ := split(other)
+		second := row
+		second.ID = "ups_2"
+		other, _ := v.seal(second, sample)
+		lock, content, _ := split(layout, sealed)
+		otherLock, otherContent, _ := split(layout, other)
 		for name, swapped := range map[string][]byte{
 			"whole": other, "key": envelope(otherLock, content), "content": envelope(lock, otherContent),
 		} {
-			if _, err := v.open("ups_1", swapped); !errors.Is(err, secrets.ErrOpen) {
+			if _, err := v.open(at(row, swapped)); !errors.Is(err, secrets.ErrOpen) {
 				t.Errorf("%s of another row: got %v, want %v", name, err, secrets.ErrOpen)
 			}
 		}
 		// The binding of the content holds also where the key is right.
-		key, err := v.ring.Open(keyPurpose, lock, []byte("ups_1"))
+		key, err := v.ring.Open(keyPurpose, lock, bound(row))
 		if err != nil {
 			t.Fatal(err)
 		}
-		moved := envelope(v.ring.Seal(keyPurpose, key, []byte("ups_2")), content)
-		if _, err := v.open("ups_2", moved); !errors.Is(err, secrets.ErrOpen) {
+		moved := envelope(v.ring.Seal(keyPurpose, key, bound(second)), content)
+		if _, err := v.open(at(second, moved)); !errors.Is(err, secrets.ErrOpen) {
 			t.Errorf("content with its key moved to another row: got %v", err)
 		}
 	})
@@ -81,10 +89,10 @@ func TestVault(t *testing.T) {
 		for i := range sealed {
 			broken := bytes.Clone(sealed)
 			broken[i] ^= 1
-			if _, err := v.open("ups_1", broken); !errors.Is(err, secrets.ErrOpen) {
+			if _, err := v.open(at(row, broken)); !errors.Is(err, secrets.ErrOpen) {
 				t.Fatalf("byte %d changed: got %v", i, err)
 			}
-			if _, err := v.open("ups_1", sealed[:i]); !errors.Is(err, secrets.ErrOpen) {
+			if _, err := v.open(at(row, sealed[:i])); !errors.Is(err, secrets.ErrOpen) {
 				t.Fatalf("cut to %d bytes: got %v", i, err)
 			}
 		}
@@ -92,22 +100,22 @@ func TestVault(t *testing.T) {
 	t.Run("AS-223: another master key needs only the data key sealed anew", func(t *testing.T) {
 		newer := bytes.Repeat([]byte{9}, secrets.KeySize)
 		both := testVault(t, newer, masterKey)
-		out, changed, err := both.reseal("ups_1", sealed)
+		out, changed, err := both.reseal(at(row, sealed))
 		if err != nil || !changed {
 			t.Fatalf("got %v, %v", changed, err)
 		}
-		_, before, _ := split(sealed)
-		_, after, _ := split(out)
+		_, before, _ := split(layout, sealed)
+		_, after, _ := split(layout, out)
 		if !bytes.Equal(before, after) {
 			t.Error("the content was touched")
 		}
-		if _, err := testVault(t, newer).open("ups_1", out); err != nil {
+		if _, err := testVault(t, newer).open(at(row, out)); err != nil {
 			t.Errorf("the new key alone: %v", err)
 		}
-		if _, changed, err := both.reseal("ups_1", out); err != nil || changed {
+		if _, changed, err := both.reseal(at(row, out)); err != nil || changed {
 			t.Errorf("resealing twice: got %v, %v", changed, err)
 		}
-		if _, _, err := testVault(t, newer).reseal("ups_1", sealed); !errors.Is(err, secrets.ErrOpen) {
+		if _, _, err := testVault(t, newer).reseal(at(row, sealed)); !errors.Is(err, secrets.ErrOpen) {
 			t.Errorf("without the old key: got %v", err)
 		}
 	})
@@ -140,15 +148,20 @@ func FuzzOpen(f *testing.F) {
 		f.Fatal(err)
 	}
 	v := vault{ring}
-	sealed, err := v.seal("ups_1", sample)
+	row := storage.Upstream{ID: "ups_1", Connector: "corp", Subject: "alice", UserID: "usr_1"}
+	sealed, err := v.seal(row, sample)
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(sealed)
 	f.Add([]byte{layout, 0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if _, err := v.open("ups_1", b); err == nil && !bytes.Equal(b, sealed) {
+		row.Sealed = b
+		if _, err := v.open(row); err == nil && !bytes.Equal(b, sealed) {
 			t.Errorf("%x opened", b)
+		}
+		if _, err := v.convert(row); err == nil {
+			t.Errorf("%x was taken for one of the version before", b)
 		}
 	})
 }

@@ -132,8 +132,10 @@ func admitted(ctx context.Context, q querier, a storage.Arrival, id string) (sto
 
 // begin stores the session at the provider and the browser session.
 func begin(ctx context.Context, q querier, a storage.Arrival, userID string) error {
-	u := a.Upstream
-	u.UserID = userID
+	u, err := column.Arriving(a, userID)
+	if err != nil {
+		return err
+	}
 	if u.Linked {
 		_, err := endUpstreams(ctx, q, "linked AND connector = $1 AND user_id = $2", []any{u.Connector, userID}, column.Replaced, a.Now)
 		if err != nil {
@@ -144,6 +146,6 @@ func begin(ctx context.Context, q querier, a storage.Arrival, userID string) err
 		return err
 	}
 	se := a.Session
-	_, err := q.Exec(ctx, insertSession, se.Hash[:], userID, column.Millis(se.AuthTime), column.Millis(se.CreatedAt), column.Millis(se.ExpiresAt), u.ID)
+	_, err = q.Exec(ctx, insertSession, se.Hash[:], userID, column.Millis(se.AuthTime), column.Millis(se.CreatedAt), column.Millis(se.ExpiresAt), u.ID)
 	return err
 }

@@ -105,8 +105,10 @@ func admitted(c *conn, a storage.Arrival, id string) (storage.User, error) {
 
 // begin stores the session at the provider and the browser session.
 func begin(c *conn, a storage.Arrival, userID string) error {
-	u := a.Upstream
-	u.UserID = userID
+	u, err := column.Arriving(a, userID)
+	if err != nil {
+		return err
+	}
 	if u.Linked {
 		_, err := endUpstreams(c, "linked AND connector = ? AND user_id = ?", []any{u.Connector, userID}, column.Replaced, a.Now)
 		if err != nil {
@@ -117,6 +119,6 @@ func begin(c *conn, a storage.Arrival, userID string) error {
 		return err
 	}
 	se := a.Session
-	_, err := c.exec(insertSession, se.Hash[:], userID, column.Millis(se.AuthTime), column.Millis(se.CreatedAt), column.Millis(se.ExpiresAt), u.ID)
+	_, err = c.exec(insertSession, se.Hash[:], userID, column.Millis(se.AuthTime), column.Millis(se.CreatedAt), column.Millis(se.ExpiresAt), u.ID)
 	return err
 }

@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -8,6 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
+
+var errSeal = errors.New("it cannot be sealed")
 
 // arrival is a new person who signs in from a provider, not stored yet.
 func (e *env) arrival() storage.Arrival {
@@ -107,6 +110,22 @@ func arrivals(t *testing.T, e *env) {
 		se := *a.Session
 		se.UserID, se.UpstreamID = u.ID, up.ID
 		same(t, v, storage.Visit{Session: se, User: want})
+	})
+	t.Run("PM6 what is sealed is sealed for the user who arrives; what cannot be sealed is not stored", func(t *testing.T) {
+		a, u := e.arrived(t)
+		back := e.again(a)
+		back.Seal = func(userID string) ([]byte, error) { return []byte("for " + userID), nil }
+		e.arrive(t, back)
+		stored, err := e.s.Upstream(e.ctx, back.Upstream.ID)
+		check(t, err)
+		if string(stored.Sealed) != "for "+u.ID {
+			t.Errorf("got %q", stored.Sealed)
+		}
+		failed := e.again(a)
+		failed.Seal = func(string) ([]byte, error) { return nil, errSeal }
+		_, err = e.s.Arrive(e.ctx, failed)
+		wantErr(t, err, errSeal)
+		e.notStored(t, failed)
 	})
 	t.Run("PM5 RFC 9470 6: when nobody said when the person proved who they are, nothing is made up, up to the grant", func(t *testing.T) {
 		a := e.arrival()

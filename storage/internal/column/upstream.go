@@ -71,6 +71,16 @@ func (r *UpstreamRow) Upstream() (storage.Upstream, error) {
 	return u, err
 }
 
+// Arriving is the session of an arrival, for the user who arrives.
+func Arriving(a storage.Arrival, userID string) (u storage.Upstream, err error) {
+	u = a.Upstream
+	u.UserID = userID
+	if a.Seal != nil {
+		u.Sealed, err = a.Seal(userID)
+	}
+	return u, err
+}
+
 // UpstreamValues are the values of UpstreamColumns for a new session.
 func UpstreamValues(u storage.Upstream) []any {
 	return []any{u.ID, u.Connector, u.Subject, u.UserID, Text(u.SessionID), u.Linked, Bytes(u.Sealed), List(u.Scopes), 1,

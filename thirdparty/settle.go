@@ -1,0 +1,88 @@
+package thirdparty
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// settle seals to its whole row what a version before has sealed to the id of the row
+// alone. It is done once for a store, before anything is sealed there to the whole row: from
+// then on envelopes of the old form are refused, for one that was kept from before could be
+// put back, into a row that names another provider or person. That it was done is told
+// by any row of the new form that opens, which nobody can make without the master key.
+func (d *Delegation) settle(ctx context.Context) error {
+	if d.settled.Load() {
+		return nil
+	}
+	d.settling.Lock()
+	defer d.settling.Unlock()
+	if d.settled.Load() {
+		return nil
+	}
+	done, err := d.hasSettled(ctx)
+	if err == nil && !done {
+		err = d.convertAll(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("thirdparty: settle: %w", err)
+	}
+	d.settled.Store(true)
+	return nil
+}
+
+// hasSettled reports whether a live session is sealed to its whole row.
+func (d *Delegation) hasSettled(ctx context.Context) (done bool, err error) {
+	err = d.eachSession(ctx, func(u storage.Upstream) (bool, error) {
+		_, err := d.vault.open(u)
+		done = err == nil
+		return !done, nil
+	})
+	return done, err
+}
+
+// convertAll converts every session that a version before has sealed. What cannot be
+// opened, because its master key is missing, stays as it is.
+func (d *Delegation) convertAll(ctx context.Context) error {
+	for range resealTries {
+		missed := 0
+		err := d.eachSession(ctx, func(u storage.Upstream) (bool, error) {
+			if !byID(u.Sealed) {
+				return true, nil
+			}
+			sealed, err := d.vault.convert(u)
+			if err != nil {
+				d.cfg.Logger.WarnContext(ctx, "upstream session cannot be sealed anew", "connector", u.Connector, "upstream", u.ID, "error", errUnopened)
+				return true, nil
+			}
+			err = d.cfg.Store.ResealUpstream(ctx, u.ID, u.Sealed, sealed)
+			if errors.Is(err, storage.ErrSpent) { // a server of the version before has stored it meanwhile
+				missed++
+				err = nil
+			}
+			return true, err
+		})
+		if err != nil || missed == 0 {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachSession calls do with every live session, until it says no.
+func (d *Delegation) eachSession(ctx context.Context, do func(storage.Upstream) (bool, error)) error {
+	for after := ""; ; {
+		page, err := d.cfg.Store.ListUpstreams(ctx, after, batch)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, u := range page {
+			after = u.ID
+			if more, err := do(u); err != nil || !more {
+				return err
+			}
+		}
+	}
+}
