@@ -15,6 +15,7 @@ import (
 const (
 	ClientRegistered    = "client.registered"
 	ClientRefused       = "client.refused" // a registration was turned down; reason says why
+	ClientChanged       = "client.changed" // by the operator; what says what
 	ClientDeleted       = "client.deleted"
 	ClientAuthFailed    = "client.auth_failed"
 	AuthorizeRefused    = "authorize.refused"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 )
 
 func newClientCommand(s std) *cobra.Command {
-	return group("client", "Manage clients", newClientAdd(s), newClientList(s), newClientShow(s), newClientDelete(s))
+	return group("client", "Manage clients", newClientAdd(s), newClientList(s), newClientShow(s), newClientRotateSecret(s), newClientDelete(s))
 }
 
 // redirectPolicy is what an operator's client may redirect to.
@@ -69,7 +70,7 @@ func newClientAdd(s std) *cobra.Command {
 	var scopes []string
 	var asJSON bool
 	var keyFile string
-	return storeCommand(s, &cobra.Command{
+	c := storeCommand(s, &cobra.Command{
 		Use: "add", Short: "Create a client and print its id and secret, once",
 		Long: "Creates a client of the operator. With redirect URIs it is for people who sign in; without, it\n" +
 			"acts for itself with client credentials. The secret cannot be shown again.",
@@ -103,6 +104,9 @@ func newClientAdd(s std) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if err := a.checkReach(c.Context(), client); err != nil {
+			return err
+		}
 		if err := a.store.PutClient(c.Context(), client); errors.Is(err, storage.ErrExists) {
 			return fmt.Errorf("the client id %q is taken; choose another with --id", client.ID)
 		} else if err != nil {
@@ -120,6 +124,49 @@ func newClientAdd(s std) *cobra.Command {
 		}
 		return nil
 	})
+	c.PreRunE = func(c *cobra.Command, _ []string) error {
+		f := c.Flags()
+		for _, flag := range []string{"name", "redirect-uri", "grant", "resource", "scope", "jwks", "jwks-uri", "id"} {
+			if f.Changed(flag) {
+				return nil
+			}
+		}
+		return usageError{errors.New("say what the client is: --redirect-uri for people who sign in, or --grant client_credentials, and a --name"), c.CommandPath()}
+	}
+	return c
+}
+
+// checkReach refuses scopes that no MCP server has which the client may name, and warns of
+// one that this installation does not know: it may be added later.
+func (a *app) checkReach(ctx context.Context, c storage.Client) error {
+	known, err := a.resources(ctx)
+	if err != nil {
+		return err
+	}
+	offered, unknown := map[string]bool{oauth.OfflineAccess: true, "openid": true}, slices.Clone(c.Resources)
+	for _, r := range known {
+		uri, err := oauth.CanonicalResource(r.URI)
+		if err != nil || len(c.Resources) > 0 && !slices.Contains(c.Resources, uri) {
+			continue
+		}
+		unknown = slices.DeleteFunc(unknown, func(u string) bool { return u == uri })
+		for _, name := range scopeNames(r) {
+			offered[name] = true
+		}
+	}
+	for _, u := range unknown {
+		fmt.Fprintf(a.std.err, "mcp-authd: warning: %s is not known here, and gets no tokens until: mcp-authd resource add %s\n", u, u)
+	}
+	for _, scope := range c.Scopes {
+		switch {
+		case offered[scope]:
+		case len(unknown) == 0 && len(known) > 0:
+			return fmt.Errorf("no MCP server that this client may name has the scope %q; see: mcp-authd resource list", scope)
+		default:
+			fmt.Fprintf(a.std.err, "mcp-authd: warning: the scope %q is not known here\n", scope)
+		}
+	}
+	return nil
 }
 
 func newClientList(s std) *cobra.Command {
@@ -176,36 +223,4 @@ func (a *app) readClient(ctx context.Context, name string) (storage.Client, erro
 		return c, errors.New(refused.Description)
 	}
 	return c, err
-}
-
-func newClientDelete(s std) *cobra.Command {
-	var sure confirmation
-	return storeCommand(s, &cobra.Command{
-		Use: "delete ID", SuggestFor: []string{"remove", "rm"}, Short: "Delete a client and revoke everything it was granted",
-		Long: "Deletes a client, by id or name, revokes its grants, and keeps its id from being used again, also when the\n" +
-			"client registered itself and was never stored. Says what will end, and asks on a terminal.",
-		Example: "  mcp-authd client delete mcp_...\n  mcp-authd client delete Claude --yes", Args: cobra.ExactArgs(1),
-	}, sure.add, func(c *cobra.Command, a *app, args []string) error {
-		client, err := a.namedClient(c.Context(), args[0])
-		if err != nil {
-			return err
-		}
-		grants, err := a.liveGrants(c.Context(), "", client.ID, "")
-		if err != nil {
-			return err
-		}
-		ends, name := ofPeople(grants), client.Name
-		if name == "" {
-			name = client.ID
-		}
-		if err := sure.ask(s, fmt.Sprintf("This ends the client %s for good, with %s.", name, ends)); err != nil {
-			return err
-		}
-		if err := a.store.DeleteClient(c.Context(), client.ID, time.Now()); err != nil {
-			return err
-		}
-		a.audit.Record(c.Context(), audit.ClientDeleted, audit.Client(client))
-		_, err = fmt.Fprintf(s.out, "deleted %s; ended: %s\n", client.ID, ends)
-		return err
-	})
 }

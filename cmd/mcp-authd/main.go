@@ -83,7 +83,7 @@ func newRootCommand(s std) *cobra.Command {
 	root.SetVersionTemplate("mcp-authd {{.Version}}\n")
 	root.AddCommand(
 		newDemoCommand(s), newServeCommand(s), newProtectCommand(s), newLoginCommand(s), newCheckCommand(s), newDoctorCommand(s),
-		newUserCommand(s), newClientCommand(s), newResourceCommand(s), newGrantCommand(s), newKeysCommand(s), newSecretCommand(s),
+		newUserCommand(s), newClientCommand(s), newResourceCommand(s), newGrantCommand(s), newKeysCommand(s), newSecretCommand(s), newTokenCommand(s),
 		newSetupLinkCommand(s), newMigrateCommand(s), newBackupCommand(s), newConfigCommand(s), newHealthcheckCommand(s), newVersionCommand(s),
 	)
 	markUsageErrors(root)

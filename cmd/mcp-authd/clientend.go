@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+func newClientRotateSecret(s std) *cobra.Command {
+	var sure confirmation
+	var asJSON bool
+	return storeCommand(s, &cobra.Command{
+		Use: "rotate-secret ID", Short: "Give a client a new secret and print it, once", Args: cobra.ExactArgs(1),
+		Long:    "Replaces the secret of a client that the operator has added. The earlier one ends within seconds, its\ngrants go on. Asks on a terminal.",
+		Example: "  mcp-authd client rotate-secret Robot --yes",
+	}, func(c *cobra.Command) {
+		sure.add(c)
+		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	}, func(c *cobra.Command, a *app, args []string) error {
+		client, err := a.client(c.Context(), args[0])
+		switch {
+		case err != nil:
+			return err
+		case client.Source == storage.SourceConfig:
+			return fmt.Errorf("the client %q is in the configuration: change its secret there", client.ID)
+		case client.Source != storage.SourceStatic || !client.HasSecret():
+			return fmt.Errorf("the client %q has no secret of the operator's (it is %s, with the method %s)", client.ID, client.Source, client.AuthMethod)
+		}
+		if err := sure.ask(s, fmt.Sprintf("This ends the present secret of the client %s.", client.ID)); err != nil {
+			return err
+		}
+		secret, err := a.newSecret(c.Context(), client)
+		if err != nil {
+			return err
+		}
+		v := viewClient(client)
+		v.Secret = secret
+		if asJSON {
+			return printJSON(s.out, v)
+		}
+		_, err = fmt.Fprintf(s.out, "client_id      %s\nclient_secret  %s\n", v.ID, secret)
+		return err
+	})
+}
+
+func (a *app) newSecret(ctx context.Context, client storage.Client) (string, error) {
+	secret := secrets.Token("")
+	hash := storage.Hash(secrets.Hash(secret))
+	client.SecretHash = &hash
+	err := a.store.ReplaceClient(ctx, client)
+	if errors.Is(err, storage.ErrRevoked) {
+		return "", fmt.Errorf("the client %q was deleted", client.ID)
+	}
+	if err != nil {
+		return "", err
+	}
+	a.audit.Record(ctx, audit.ClientChanged, audit.Client(client), slog.String("what", "secret"), slog.String("by", "operator"))
+	return secret, nil
+}
+
+func newClientDelete(s std) *cobra.Command {
+	var sure confirmation
+	return storeCommand(s, &cobra.Command{
+		Use: "delete ID", SuggestFor: []string{"remove", "rm"}, Short: "Delete a client and revoke everything it was granted",
+		Long: "Deletes a client, by id or name, revokes its grants, and keeps its id from being used again, also when the\n" +
+			"client registered itself and was never stored. Says what will end, and asks on a terminal.",
+		Example: "  mcp-authd client delete mcp_...\n  mcp-authd client delete Claude --yes", Args: cobra.ExactArgs(1),
+	}, sure.add, func(c *cobra.Command, a *app, args []string) error {
+		client, err := a.namedClient(c.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		grants, err := a.liveGrants(c.Context(), "", client.ID, "")
+		if err != nil {
+			return err
+		}
+		ends, name := ofPeople(grants), client.Name
+		if name == "" {
+			name = client.ID
+		}
+		if err := sure.ask(s, fmt.Sprintf("This ends the client %s for good, with %s.", name, ends)); err != nil {
+			return err
+		}
+		if err := a.store.DeleteClient(c.Context(), client.ID, time.Now()); err != nil {
+			return err
+		}
+		a.audit.Record(c.Context(), audit.ClientDeleted, audit.Client(client))
+		_, err = fmt.Fprintf(s.out, "deleted %s; ended: %s\n", client.ID, ends)
+		return err
+	})
+}
