@@ -264,7 +264,7 @@ func TestConsentIsBoundToWhatWasShown(t *testing.T) {
 		t.Helper()
 		c := storage.Client{ID: "changing", Name: "Changing", RedirectURIs: []string{testRedirect}, GrantTypes: []string{grantCode}, AuthMethod: "none", Source: storage.SourceStatic, CreatedAt: r.now()}
 		what(&c)
-		if err := r.store.ReplaceClient(t.Context(), c); err != nil {
+		if err := r.store.ReplaceClient(t.Context(), c, r.now()); err != nil {
 			t.Fatal(err)
 		}
 	}

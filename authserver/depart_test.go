@@ -103,7 +103,7 @@ func TestDeparture(t *testing.T) {
 		}
 		step := consentStep(t, p.get("/authorize?"+authorizeQuery("provider", "google", "redirect_uri", "", "client_id", "changing").Encode()))
 		c.RedirectURIs = []string{"https://evil.example.com/cb"}
-		if err := r.store.ReplaceClient(t.Context(), c); err != nil {
+		if err := r.store.ReplaceClient(t.Context(), c, r.now()); err != nil {
 			t.Fatal(err)
 		}
 		pg = p.post("/consent", url.Values{"step": {step}, "decision": {"approve"}})

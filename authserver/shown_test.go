@@ -31,7 +31,7 @@ func (r *rig) nice(change ...func(*storage.Client)) storage.Client {
 
 func (r *rig) replace(c storage.Client) {
 	r.t.Helper()
-	if err := r.store.ReplaceClient(r.t.Context(), c); err != nil {
+	if err := r.store.ReplaceClient(r.t.Context(), c, r.now()); err != nil {
 		r.t.Fatal(err)
 	}
 }

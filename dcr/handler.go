@@ -24,8 +24,8 @@ const maxBody = 64 << 10
 
 // origin says where a registration comes from, for the limit and the audit log.
 type origin struct {
-	network   string
-	shared    bool // the network of a service, with many people behind it
+	networks  []string // the smallest first
+	shared    bool     // the network of a service, with many people behind it
 	userAgent string
 }
 
@@ -34,8 +34,8 @@ func (r *Registry) origin(req *http.Request) origin {
 	if addr == nil {
 		addr = peer
 	}
-	network, shared := r.limiter.network(addr(req))
-	return origin{network: network, shared: shared, userAgent: truncate(req.UserAgent(), maxTextLength)}
+	networks, shared := r.limiter.networks(addr(req))
+	return origin{networks: networks, shared: shared, userAgent: truncate(req.UserAgent(), maxTextLength)}
 }
 
 // ServeHTTP is the client registration endpoint (RFC 7591 §3) and, one segment below it,
@@ -79,25 +79,19 @@ func (r *Registry) post(w http.ResponseWriter, req *http.Request) {
 
 var errDisabled = oauth.NewError(oauth.AccessDenied, "Registration is turned off. Ask the operator of this server for a client id.")
 
-// answer is a registration from the request to the response. The limit comes before
-// the body is read, so that what is refused costs least.
+// answer is a registration from the request to the response.
 func (r *Registry) answer(req *http.Request, from origin) (response, error) {
 	if r.cfg.Disabled {
 		return response{}, errDisabled
 	}
-	if err := r.limiter.take(from, 1); err != nil {
+	reg, err := r.prepare(req)
+	if err != nil {
+		return response{}, errors.Join(r.limiter.take(from, 0), err)
+	}
+	if err := r.limiter.take(from, reg.units); err != nil {
 		return response{}, err
 	}
-	body, err := readBody(req)
-	if err != nil {
-		return response{}, err
-	}
-	m, err := parseRequest(body)
-	if err != nil {
-		return response{}, err
-	}
-	reg, err := r.register(req.Context(), m, from)
-	if err != nil {
+	if err := r.store(req.Context(), &reg); err != nil {
 		return response{}, err
 	}
 	r.registered(req.Context(), from, reg)
@@ -135,8 +129,8 @@ func (r *Registry) registered(ctx context.Context, from origin, reg registration
 	r.cfg.Audit.Record(ctx, audit.ClientRegistered,
 		slog.String("client_id", c.ID), slog.String("client_name", c.Name),
 		slog.String("redirects", strings.Join(redirectTargets(c.RedirectURIs), " ")),
-		slog.String("auth_method", c.AuthMethod), slog.Bool("stored", reg.stored), slog.Bool("replaced", reg.replaced),
-		slog.String("network", from.network), slog.String("user_agent", from.userAgent))
+		slog.String("auth_method", c.AuthMethod), slog.Bool("stored", reg.units > 0), slog.Bool("replaced", reg.replaced),
+		slog.String("network", from.networks[0]), slog.String("user_agent", from.userAgent))
 }
 
 // refused records a refusal with its reason, and the cause when we are to blame.
@@ -144,7 +138,7 @@ func (r *Registry) refused(ctx context.Context, from origin, err error) {
 	e := oauth.AsError(err)
 	r.cfg.Audit.Record(ctx, audit.ClientRefused,
 		slog.String("error", string(e.Code)), slog.String("reason", e.Description),
-		slog.String("network", from.network), slog.String("user_agent", from.userAgent))
+		slog.String("network", from.networks[0]), slog.String("user_agent", from.userAgent))
 	if e.Status() >= http.StatusInternalServerError {
 		r.cfg.Logger.ErrorContext(ctx, "client registration failed", "error", err)
 	}

@@ -1,6 +1,7 @@
 package dcr
 
 import (
+	"fmt"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -8,7 +9,9 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // Limits bounds the registrations from one network. The defaults leave room for
@@ -29,18 +32,23 @@ var SharedNetworks = []netip.Prefix{netip.MustParsePrefix("160.79.104.0/21")} //
 const sharedFactor = 20
 
 const (
-	storedCost  = 10 // what a registration that needs a row counts as
+	storedCost  = 10      // what each storedUnit that is kept in a row counts as
+	storedUnit  = 2 << 10 // bytes
+	maxStored   = 8 << 10 // bytes of one registration; the largest that is known has two
 	maxNetworks = 10_000
 )
 
-// limiter is a token bucket for each client network, in bounded memory.
+// limiter is a token bucket for each client network, in bounded memory, and one for all that
+// strangers can have stored, wherever they are: what a registration leaves in the database
+// costs the operator, and networks cost an attacker little (RFC 7591 §5).
 type limiter struct {
 	perSecond rate.Limit
 	burst     int
 	shared    []netip.Prefix
 	now       func() time.Time
+	stored    *rate.Limiter // storedUnits of all networks
 
-	mu      sync.Mutex // guards buckets
+	mu      sync.Mutex // guards buckets, and that all of a charge is taken or none
 	buckets map[string]*rate.Limiter
 }
 
@@ -51,58 +59,104 @@ func newLimiter(l Limits, now func() time.Time) *limiter {
 	if l.Burst <= 0 {
 		l.Burst = 120
 	}
-	return &limiter{perSecond: rate.Limit(l.PerMinute / 60), burst: l.Burst, shared: l.Shared, now: now, buckets: map[string]*rate.Limiter{}}
+	return &limiter{
+		perSecond: rate.Limit(l.PerMinute / 60),
+		burst:     l.Burst,
+		shared:    l.Shared,
+		now:       now,
+		stored:    rate.NewLimiter(rate.Limit(l.PerMinute/60/6), 32*l.Burst),
+		buckets:   map[string]*rate.Limiter{},
+	}
 }
 
-// network is what an address is counted by: the shared network that it is in, else a
-// /24, or the /64 that one IPv6 subscriber has to themselves.
-func (l *limiter) network(a netip.Addr) (name string, shared bool) {
+// networks are what an address is counted by: the shared network that it is in, else those
+// around it, the smallest first.
+func (l *limiter) networks(a netip.Addr) (names []string, shared bool) {
 	a = a.Unmap().WithZone("")
 	for _, p := range l.shared {
 		if p.Contains(a) {
-			return p.String(), true
+			return []string{p.String()}, true
 		}
 	}
-	bits := 24
-	if a.Is6() {
-		bits = 64
-	}
-	p, err := a.Prefix(bits)
-	if err != nil {
-		return "unknown", false
-	}
-	return p.String(), false
+	return network.Blocks(a), false
 }
 
-// take counts n registrations from somewhere, or returns the error that says how long
-// to wait.
-func (l *limiter) take(from origin, n int) error {
-	factor := 1
-	if from.shared {
-		factor = sharedFactor
-	}
-	n = min(n, factor*l.burst) // more could never be had
-	now := l.now()
-	b := l.bucket(from.network, factor, now)
-	if b.AllowN(now, n) {
-		return nil
-	}
-	e := oauth.NewError(oauth.SlowDown, "Too many registrations from this network. Please try again later.")
-	missing := float64(n) - b.TokensAt(now)
-	e.RetryAfter = max(time.Second, time.Duration(missing/float64(b.Limit())*float64(time.Second)))
-	return e
+// draw is what is to be taken from a bucket.
+type draw struct {
+	bucket *rate.Limiter
+	n      int
 }
 
-func (l *limiter) bucket(network string, factor int, now time.Time) *rate.Limiter {
+func (d draw) missing(now time.Time) time.Duration {
+	short := float64(d.n) - d.bucket.TokensAt(now)
+	if short <= 0 {
+		return 0
+	}
+	return max(time.Second, time.Duration(short/float64(d.bucket.Limit())*float64(time.Second)))
+}
+
+// draws are what a registration counts as that keeps some units in a row; none: as one.
+func (l *limiter) draws(from origin, units int, now time.Time) []draw {
+	var out []draw
+	for place, name := range from.networks {
+		factor := network.Allowance(place)
+		if from.shared {
+			factor = sharedFactor
+		}
+		b := l.bucket(name, factor, now)
+		out = append(out, draw{b, min(max(storedCost*units, 1), b.Burst())}) // more could never be had
+	}
+	if !from.shared && units > 0 {
+		out = append(out, draw{l.stored, units})
+	}
+	return out
+}
+
+// take counts a registration that keeps some units in a row: all that it costs or nothing, so
+// that a client that waits as it is told gets in. Else it returns the error that says how
+// long to wait. What a registration costs is known when it has been read, which is cheap
+// beside a wait that does not suffice.
+func (l *limiter) take(from origin, units int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b, ok := l.buckets[network]
+	now := l.now()
+	var wait time.Duration
+	all := l.draws(from, units, now)
+	for _, d := range all {
+		wait = max(wait, d.missing(now))
+	}
+	if wait > 0 {
+		e := oauth.NewError(oauth.SlowDown, "Too many registrations from this network. Please try again later.")
+		e.RetryAfter = wait
+		return e
+	}
+	for _, d := range all {
+		d.bucket.AllowN(now, d.n)
+	}
+	return nil
+}
+
+// kept is how many units a client takes in a row, or an error when they are too many.
+func kept(c storage.Client) (units int, err error) {
+	size := len(c.ID) + len(c.Name) + len(c.Scopes.String()) + len(c.Metadata) + len(c.JWKS) + len(c.JWKSURI)
+	for _, u := range c.RedirectURIs {
+		size += len(u)
+	}
+	if size > maxStored {
+		return 0, badMetadata(fmt.Sprintf("All that is registered together has more than %d bytes.", maxStored))
+	}
+	return size/storedUnit + 1, nil
+}
+
+// bucket is that of a network. The caller holds the lock.
+func (l *limiter) bucket(name string, factor int, now time.Time) *rate.Limiter {
+	b, ok := l.buckets[name]
 	if !ok {
 		if len(l.buckets) >= maxNetworks {
 			l.shrink(now)
 		}
 		b = rate.NewLimiter(rate.Limit(factor)*l.perSecond, factor*l.burst)
-		l.buckets[network] = b
+		l.buckets[name] = b
 	}
 	return b
 }
@@ -111,16 +165,16 @@ func (l *limiter) bucket(network string, factor int, now time.Time) *rate.Limite
 // then arbitrary ones down to three quarters: memory stays bounded, and whoever
 // commands ten thousand networks is not stopped by counting them.
 func (l *limiter) shrink(now time.Time) {
-	for network, b := range l.buckets {
+	for name, b := range l.buckets {
 		if b.TokensAt(now) >= float64(b.Burst()) {
-			delete(l.buckets, network)
+			delete(l.buckets, name)
 		}
 	}
-	for network := range l.buckets {
+	for name := range l.buckets {
 		if len(l.buckets) <= maxNetworks*3/4 {
 			return
 		}
-		delete(l.buckets, network)
+		delete(l.buckets, name)
 	}
 }
 

@@ -76,7 +76,7 @@ func (r *Registry) configure(req *http.Request, id string) (*response, error) {
 // and paid for it.
 func (r *Registry) delete(ctx context.Context, c storage.Client, from origin) error {
 	if c.Source != storage.SourceManaged {
-		if err := r.limiter.take(from, storedCost); err != nil {
+		if err := r.limiter.take(from, 1); err != nil {
 			return err
 		}
 	}
@@ -97,23 +97,41 @@ func (r *Registry) replace(req *http.Request, c storage.Client) (storage.Client,
 	if r.cfg.Disabled {
 		return c, "", errDisabled
 	}
-	if err := r.limiter.take(from, storedCost); err != nil {
+	reg, err := r.prepareReplacement(req, c)
+	if err != nil {
+		return c, "", errors.Join(r.limiter.take(from, 0), err)
+	}
+	if err := r.limiter.take(from, reg.units); err != nil {
 		return c, "", err
 	}
+	next := reg.client
+	if err := r.cfg.Store.ReplaceClient(req.Context(), next, r.cfg.Now()); err != nil {
+		if errors.Is(err, storage.ErrRevoked) {
+			return c, "", errManage
+		}
+		return c, "", unavailable(err)
+	}
+	r.Forget(c.ID)
+	r.registered(req.Context(), from, reg)
+	return next, reg.secret, nil
+}
+
+// prepareReplacement makes the client that takes the place of c.
+func (r *Registry) prepareReplacement(req *http.Request, c storage.Client) (registration, error) {
 	body, err := readBody(req)
 	if err != nil {
-		return c, "", err
+		return registration{}, err
 	}
 	if err := checkReplacement(body, c); err != nil {
-		return c, "", err
+		return registration{}, err
 	}
 	m, err := parseRequest(body)
 	if err != nil {
-		return c, "", err
+		return registration{}, err
 	}
 	next, err := r.admit(req.Context(), m)
 	if err != nil {
-		return c, "", err
+		return registration{}, err
 	}
 	next.ID, next.CreatedAt, next.Source, next.SecretHash = c.ID, c.CreatedAt, storage.SourceManaged, c.SecretHash
 	secret := ""
@@ -122,15 +140,8 @@ func (r *Registry) replace(req *http.Request, c storage.Client) (storage.Client,
 	} else if next.SecretHash == nil {
 		secret = issueSecret(&next)
 	}
-	if err := r.cfg.Store.ReplaceClient(req.Context(), next); err != nil {
-		if errors.Is(err, storage.ErrRevoked) {
-			return c, "", errManage
-		}
-		return c, "", unavailable(err)
-	}
-	r.Forget(c.ID)
-	r.registered(req.Context(), from, registration{client: next, stored: true, replaced: true})
-	return next, secret, nil
+	units, err := kept(next)
+	return registration{client: next, secret: secret, units: units, replaced: true}, err
 }
 
 // checkReplacement holds the rules for the members that only an update has (RFC 7592

@@ -231,18 +231,26 @@ func (r *Registry) lookup(ctx context.Context, id string) (storage.Client, error
 	return sealed, nil
 }
 
-// registration is a client that has just been created.
+// registration is a client that is being created, or has been.
 type registration struct {
 	client storage.Client
 	secret string // "" for a public client
-	stored bool   // in a row, because it does not fit into an id
+	units  int    // that it takes in a row; none: all of it is in its id
 
 	replaced bool // it took the place of an earlier one
 }
 
-// register creates a client of what is admitted of m. Errors are protocol errors.
-func (r *Registry) register(ctx context.Context, m request, from origin) (registration, error) {
-	c, err := r.admit(ctx, m)
+// prepare makes a client of what is admitted of a request. Errors are protocol errors.
+func (r *Registry) prepare(req *http.Request) (registration, error) {
+	body, err := readBody(req)
+	if err != nil {
+		return registration{}, err
+	}
+	m, err := parseRequest(body)
+	if err != nil {
+		return registration{}, err
+	}
+	c, err := r.admit(req.Context(), m)
 	if err != nil {
 		return registration{}, err
 	}
@@ -250,16 +258,21 @@ func (r *Registry) register(ctx context.Context, m request, from origin) (regist
 	if sealed, secret, ok := r.sealer.seal(c); ok {
 		return registration{client: sealed, secret: secret}, nil
 	}
-	// What needs a row costs more of the allowance.
-	if err := r.limiter.take(from, storedCost-1); err != nil {
-		return registration{}, err
-	}
 	c.ID = secrets.ID(idPrefix)
 	secret := issueSecret(&c)
-	if err := r.cfg.Store.PutClient(ctx, c); err != nil {
-		return registration{}, unavailable(err)
+	units, err := kept(c)
+	return registration{client: c, secret: secret, units: units}, err
+}
+
+// store stores a registration that needs a row.
+func (r *Registry) store(ctx context.Context, reg *registration) error {
+	if reg.units == 0 {
+		return nil
 	}
-	return registration{client: c, secret: secret, stored: true}, nil
+	if err := r.cfg.Store.PutClient(ctx, reg.client); err != nil {
+		return unavailable(err)
+	}
+	return nil
 }
 
 // issueSecret gives a confidential client a random secret and returns it.

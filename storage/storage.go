@@ -58,8 +58,9 @@ type Clients interface {
 	// PutClient creates a client. ErrExists when the id is taken, also by a deleted client.
 	PutClient(ctx context.Context, c Client) error
 	// ReplaceClient stores a client in place of the one with its id, or as a new one;
-	// the time of the last use stays. ErrRevoked when the client was deleted.
-	ReplaceClient(ctx context.Context, c Client) error
+	// the time of the last use stays. A client that was replaced has from now on as long
+	// as a new one to be approved. ErrRevoked when the client was deleted.
+	ReplaceClient(ctx context.Context, c Client, now time.Time) error
 	// Client returns a client. ErrNotFound when there is none, ErrRevoked when it was deleted.
 	Client(ctx context.Context, id string) (Client, error)
 	// ListClients returns up to limit clients with an id greater than after, by id.
@@ -316,7 +317,8 @@ type Housekeeping interface {
 	// Spent codes and refresh tokens stay while their grant lives, for reuse detection;
 	// a revoked grant stays known as revoked for a day, an unredeemed code as expired
 	// for an hour. A client that the operator did not create goes, with its consents,
-	// when it has no grant and nobody has used it for the times in r. A session at an
+	// when it has no grant and nobody has used it for the times in r; one that has replaced
+	// its registration, and was never approved, leaves a tombstone. A session at an
 	// upstream provider goes 30 days after its end, or when it is a day old, not linked,
 	// and no live session or grant rests on it. An event goes after 30 days, logged or not.
 	Sweep(ctx context.Context, r Retention, limit int) (int, error)

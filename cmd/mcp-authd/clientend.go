@@ -55,7 +55,7 @@ func (a *app) newSecret(ctx context.Context, client storage.Client) (string, err
 	secret := secrets.Token("")
 	hash := storage.Hash(secrets.Hash(secret))
 	client.SecretHash = &hash
-	err := a.store.ReplaceClient(ctx, client)
+	err := a.store.ReplaceClient(ctx, client, time.Now())
 	if errors.Is(err, storage.ErrRevoked) {
 		return "", fmt.Errorf("the client %q was deleted", client.ID)
 	}

@@ -19,13 +19,13 @@ func (s *Store) PutClient(ctx context.Context, cl storage.Client) error {
 	})
 }
 
-const replaceClient = "INSERT INTO clients (" + column.ClientColumns + `) VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14)
+const replaceClient = "INSERT INTO clients (" + column.ClientColumns + `, replaced_at) VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15)
 ON CONFLICT (id) DO UPDATE SET ` + column.ClientReplacement + " WHERE clients.deleted_at IS NULL"
 
 // ReplaceClient implements storage.Clients.
-func (s *Store) ReplaceClient(ctx context.Context, cl storage.Client) error {
+func (s *Store) ReplaceClient(ctx context.Context, cl storage.Client, now time.Time) error {
 	return s.do(ctx, "replace client", func(ctx context.Context, q querier) error {
-		return changed(storage.ErrRevoked)(exec(ctx, q, replaceClient, column.ClientValues(cl)...))
+		return changed(storage.ErrRevoked)(exec(ctx, q, replaceClient, append(column.ClientValues(cl), column.Millis(now))...))
 	})
 }
 
@@ -63,8 +63,7 @@ func (s *Store) ListClients(ctx context.Context, after string, limit int) (out [
 }
 
 const tombstone = `INSERT INTO clients (id, created_at, deleted_at) VALUES ($1, $2, $2)
-ON CONFLICT (id) DO UPDATE SET secret_hash = NULL, name = '', redirect_uris = '[]', grant_types = '[]',
-	jwks = NULL, jwks_uri = '', scopes = '[]', resources = '[]', metadata = NULL, deleted_at = coalesce(clients.deleted_at, excluded.deleted_at)`
+ON CONFLICT (id) DO UPDATE SET ` + column.Bury + `coalesce(clients.deleted_at, excluded.deleted_at)`
 
 // DeleteClient implements storage.Clients.
 func (s *Store) DeleteClient(ctx context.Context, id string, now time.Time) error {

@@ -47,6 +47,10 @@ forgotten AS (DELETE FROM consents WHERE client_id IN (SELECT id FROM idle))
 DELETE FROM clients WHERE id IN (SELECT id FROM idle)`
 )
 
+// buryAbandoned ends the clients that replaced their registration and were never approved.
+const buryAbandoned = "UPDATE clients SET " + column.Bury + "$1 WHERE id IN (SELECT id FROM clients c WHERE " + column.Abandoned + `$1
+	AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.client_id = c.id) LIMIT $2 FOR UPDATE SKIP LOCKED)`
+
 const eraseSealed = `UPDATE refresh_tokens SET sealed = NULL WHERE hash IN (SELECT hash FROM refresh_tokens
 	WHERE sealed IS NOT NULL AND rotated_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`
 
@@ -67,6 +71,7 @@ func (s *Store) Sweep(ctx context.Context, r storage.Retention, limit int) (tota
 	}
 	one(r.Rotated, eraseSealed)
 	one(r.ClientUnused, forgetUnused)
+	one(r.ClientUnused, buryAbandoned)
 	one(r.ClientIdle, forgetIdle)
 	return total, err
 }

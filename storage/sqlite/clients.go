@@ -17,13 +17,13 @@ func (s *Store) PutClient(ctx context.Context, cl storage.Client) error {
 	})
 }
 
-const replaceClient = "INSERT INTO clients (" + column.ClientColumns + `) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)
+const replaceClient = "INSERT INTO clients (" + column.ClientColumns + `, replaced_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
 ON CONFLICT (id) DO UPDATE SET ` + column.ClientReplacement + " WHERE deleted_at IS NULL"
 
 // ReplaceClient implements storage.Clients.
-func (s *Store) ReplaceClient(ctx context.Context, cl storage.Client) error {
+func (s *Store) ReplaceClient(ctx context.Context, cl storage.Client, now time.Time) error {
 	return s.write(ctx, "replace client", func(c *conn) error {
-		return changed(storage.ErrRevoked)(c.exec(replaceClient, column.ClientValues(cl)...))
+		return changed(storage.ErrRevoked)(c.exec(replaceClient, append(column.ClientValues(cl), column.Millis(now))...))
 	})
 }
 
@@ -62,8 +62,7 @@ func (s *Store) ListClients(ctx context.Context, after string, limit int) (out [
 }
 
 const tombstone = `INSERT INTO clients (id, created_at, deleted_at) VALUES (?1, ?2, ?2)
-ON CONFLICT (id) DO UPDATE SET secret_hash = NULL, name = '', redirect_uris = '[]', grant_types = '[]',
-	jwks = NULL, jwks_uri = '', scopes = '[]', resources = '[]', metadata = NULL, deleted_at = coalesce(deleted_at, excluded.deleted_at)`
+ON CONFLICT (id) DO UPDATE SET ` + column.Bury + `coalesce(deleted_at, excluded.deleted_at)`
 
 // DeleteClient implements storage.Clients.
 func (s *Store) DeleteClient(ctx context.Context, id string, now time.Time) error {

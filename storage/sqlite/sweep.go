@@ -55,6 +55,10 @@ func forget(where, order string) sweeper {
 	}
 }
 
+// buryAbandoned ends the clients that replaced their registration and were never approved.
+const buryAbandoned = "UPDATE clients SET " + column.Bury + "?1 WHERE id IN (SELECT id FROM clients c WHERE " + column.Abandoned + `?1
+	AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.client_id = c.id) LIMIT ?2)`
+
 const eraseSealed = `UPDATE refresh_tokens SET sealed = NULL WHERE hash IN (
 	SELECT hash FROM refresh_tokens WHERE sealed IS NOT NULL AND rotated_at <= ?1 LIMIT ?2)`
 
@@ -78,6 +82,7 @@ func (s *Store) Sweep(ctx context.Context, r storage.Retention, limit int) (tota
 	}
 	one(r.Rotated, statement(eraseSealed))
 	one(r.ClientUnused, forgetUnused)
+	one(r.ClientUnused, statement(buryAbandoned))
 	one(r.ClientIdle, forgetIdle)
 	return total, err
 }

@@ -31,14 +31,14 @@ func clients(t *testing.T, e *env) {
 		c.ID = "replaced"
 		check(t, e.s.PutClient(e.ctx, c))
 		next := storage.Client{ID: c.ID, Name: "New", RedirectURIs: []string{"c"}, AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: c.CreatedAt}
-		check(t, e.s.ReplaceClient(e.ctx, next))
+		check(t, e.s.ReplaceClient(e.ctx, next, e.now))
 		next.LastUsedAt = c.LastUsedAt
 		got, err := e.s.Client(e.ctx, c.ID)
 		check(t, err)
 		same(t, got, next)
 
 		next.ID, next.LastUsedAt = "replaced, never stored", time.Time{}
-		check(t, e.s.ReplaceClient(e.ctx, next))
+		check(t, e.s.ReplaceClient(e.ctx, next, e.now))
 		got, err = e.s.Client(e.ctx, next.ID)
 		check(t, err)
 		same(t, got, next)
@@ -46,7 +46,7 @@ func clients(t *testing.T, e *env) {
 		for _, id := range []string{c.ID, next.ID} {
 			check(t, e.s.DeleteClient(e.ctx, id, e.now))
 			next.ID = id
-			wantErr(t, e.s.ReplaceClient(e.ctx, next), storage.ErrRevoked)
+			wantErr(t, e.s.ReplaceClient(e.ctx, next, e.now), storage.ErrRevoked)
 		}
 	})
 	t.Run("an unknown id is ErrNotFound", func(t *testing.T) {

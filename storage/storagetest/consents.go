@@ -76,7 +76,7 @@ func consents(t *testing.T, e *env) {
 			now := cl
 			change(&now)
 			now.Source = storage.SourceManaged
-			check(t, e.s.ReplaceClient(e.ctx, now))
+			check(t, e.s.ReplaceClient(e.ctx, now, e.now))
 			a := e.placed(p, cl, claudeAI, "mcp")
 			wantErr(t, e.s.Approve(e.ctx, a), storage.ErrChanged)
 			_, err := e.s.RedeemCode(e.ctx, e.redemption(a))
@@ -205,7 +205,7 @@ func raceReplace(t *testing.T, e *env) {
 	compete(func(i int) {
 		if i%4 == 0 {
 			form := []storage.Client{good, evil}[i/4%2]
-			c.add(e.s.ReplaceClient(e.ctx, form))
+			c.add(e.s.ReplaceClient(e.ctx, form, e.now))
 			return
 		}
 		for range 3 {
@@ -215,7 +215,7 @@ func raceReplace(t *testing.T, e *env) {
 	for _, err := range c.odd {
 		t.Errorf("unexpected error: %v", err)
 	}
-	check(t, e.s.ReplaceClient(e.ctx, evil))
+	check(t, e.s.ReplaceClient(e.ctx, evil, e.now))
 	for _, p := range people {
 		e.wantConsent(t, p, evil, "https://evil.example")
 		e.wantConsent(t, p, evil, "loopback")

@@ -388,9 +388,9 @@ func (f *Failing) RemoveResource(a0 context.Context, a1 string, a2 time.Time) (e
 }
 
 // ReplaceClient implements storage.Store.
-func (f *Failing) ReplaceClient(a0 context.Context, a1 storage.Client) (err error) {
+func (f *Failing) ReplaceClient(a0 context.Context, a1 storage.Client, a2 time.Time) (err error) {
 	err = f.call("ReplaceClient", func() (err error) {
-		err = f.Store.ReplaceClient(a0, a1)
+		err = f.Store.ReplaceClient(a0, a1, a2)
 		return err
 	})
 	return err

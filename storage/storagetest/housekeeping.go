@@ -61,7 +61,7 @@ func housekeeping(t *testing.T, e *env) {
 		for total, rounds := 0, 0; ; rounds++ {
 			n, err := e.s.Sweep(e.ctx, storage.Retention{Now: far, Rotated: far, ClientUnused: far, ClientIdle: far}, 1)
 			check(t, err)
-			if n > 14 {
+			if n > 15 {
 				t.Errorf("got %d in one sweep, want at most one of each kind", n)
 			}
 			if total += n; n == 0 {
@@ -117,6 +117,18 @@ func forgetting(t *testing.T, e *env) {
 	put("static, idle", storage.SourceStatic, -300*day, -91*day)
 	put("static, never used", storage.SourceStatic, -300*day, 0)
 	check(t, e.s.DeleteClient(e.ctx, "deleted", e.now.Add(-300*day)))
+	// Security M7: a registration that was replaced counts from then on, not from its beginning,
+	// and leaves a tombstone: what its id says is dead.
+	for id, times := range map[string][2]time.Duration{
+		"managed, never used, new": {-300 * day, -6 * day}, "managed, never used, old": {-300 * day, -8 * day},
+		"managed, used": {-300 * day, -8 * day}, "managed, as old as can be": {-8 * day, -7 * day},
+	} {
+		c := storage.Client{ID: id, Name: "N", RedirectURIs: []string{"https://a.example/"}, Metadata: []byte("{}"), Source: storage.SourceManaged, CreatedAt: e.now.Add(times[0])}
+		if id == "managed, used" {
+			c.LastUsedAt = e.now.Add(-200 * day)
+		}
+		check(t, e.s.ReplaceClient(e.ctx, c, e.now.Add(times[1])))
+	}
 	// What was stored keeps its source, and its id is sealed: without its tombstone it would be good again.
 	put("dynamic, deleted", storage.SourceDynamic, -300*day, -91*day)
 	put("document, deleted", storage.SourceCIMD, -300*day, 0)
@@ -128,14 +140,16 @@ func forgetting(t *testing.T, e *env) {
 	r := storage.Retention{ClientUnused: e.now.Add(-7 * day), ClientIdle: e.now.Add(-90 * day)}
 	n, err := e.s.Sweep(e.ctx, r, 100)
 	check(t, err)
-	if n != 3 {
-		t.Errorf("forgot %d clients, want 3", n)
+	if n != 5 {
+		t.Errorf("ended %d clients, want 5", n)
 	}
 	for id, want := range map[string]error{
 		"dynamic, never used, new": nil, "dynamic, never used, old": storage.ErrNotFound, "dynamic, old but used": nil,
 		"dynamic, idle": storage.ErrNotFound, "document, idle": storage.ErrNotFound, "static, idle": nil,
 		"static, never used": nil, "deleted": storage.ErrRevoked,
 		"dynamic, deleted": storage.ErrRevoked, "document, deleted": storage.ErrRevoked,
+		"managed, never used, new": nil, "managed, never used, old": storage.ErrRevoked, "managed, used": nil,
+		"managed, as old as can be": storage.ErrRevoked,
 	} {
 		if _, err := e.s.Client(e.ctx, id); !errors.Is(err, want) {
 			t.Errorf("%s: got %v, want %v", id, err, want)

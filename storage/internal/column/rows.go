@@ -20,11 +20,20 @@ const (
 // uses them: those that came by themselves.
 const ForgottenSources = "('" + string(storage.SourceDynamic) + "', '" + string(storage.SourceCIMD) + "')"
 
+// Abandoned are clients that have replaced their registration, have a row for that reason, and
+// were never approved since some time. Their ids hold what they have given up: a tombstone
+// has to stay.
+const Abandoned = "source = '" + string(storage.SourceManaged) + "' AND deleted_at IS NULL AND last_used_at IS NULL AND coalesce(replaced_at, created_at) <= "
+
+// Bury makes a row a tombstone: all of it goes but the id, so that the id is dead.
+const Bury = `secret_hash = NULL, name = '', redirect_uris = '[]', grant_types = '[]',
+	jwks = NULL, jwks_uri = '', scopes = '[]', resources = '[]', metadata = NULL, deleted_at = `
+
 // ClientReplacement sets every column that a replacement changes, in a statement that
 // knows the new row as "excluded".
 const ClientReplacement = `secret_hash = excluded.secret_hash, name = excluded.name, redirect_uris = excluded.redirect_uris,
 	grant_types = excluded.grant_types, auth_method = excluded.auth_method, jwks = excluded.jwks, jwks_uri = excluded.jwks_uri,
-	scopes = excluded.scopes, resources = excluded.resources, source = excluded.source, metadata = excluded.metadata`
+	scopes = excluded.scopes, resources = excluded.resources, source = excluded.source, metadata = excluded.metadata, replaced_at = excluded.replaced_at`
 
 // ClientRow reads ClientColumns.
 type ClientRow struct {

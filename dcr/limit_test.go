@@ -1,0 +1,128 @@
+package dcr_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/dcr"
+)
+
+// fromHeader takes the address of a request from a header of the test.
+func fromHeader(c *dcr.Config) {
+	c.ClientAddr = func(r *http.Request) netip.Addr { a, _ := netip.ParseAddr(r.Header.Get("Test-Addr")); return a }
+}
+
+// long is a registration that needs a row.
+var long = `{"redirect_uris":["https://a.example/` + strings.Repeat("x", 600) + `"]}`
+
+// Protocol 2.2, AS-144: a registration that costs more than one of the limit is charged once,
+// and gets in when it has waited as it was told.
+func TestWaitingAsTold(t *testing.T) {
+	for _, total := range []bool{false, true} {
+		r := newRig(t, fromHeader, func(c *dcr.Config) { c.Limits = dcr.Limits{PerMinute: 60, Burst: 15} })
+		address := func(i int) string {
+			if total {
+				return fmt.Sprintf("198.51.%d.1", i%250) // each network has enough, all together have not
+			}
+			return "192.0.2.1"
+		}
+		refused := 0
+		for i := range 32*15 + 30 {
+			w := r.send("POST", long, "Test-Addr", address(i))
+			if w.Code == http.StatusCreated {
+				r.pass(10 * time.Millisecond)
+				continue
+			}
+			refused++
+			wait, err := strconv.Atoi(w.Header().Get("Retry-After"))
+			if w.Code != http.StatusTooManyRequests || err != nil || wait < 1 || wait > 20 {
+				t.Fatalf("got %d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
+			}
+			r.pass(time.Duration(wait) * time.Second)
+			if w := r.send("POST", long, "Test-Addr", address(i)); w.Code != http.StatusCreated {
+				t.Fatalf("total %v: after waiting %d s as told: got %d, Retry-After %q", total, wait, w.Code, w.Header().Get("Retry-After"))
+			}
+			if refused == 3 {
+				break
+			}
+		}
+		if refused != 3 {
+			t.Errorf("total %v: %d were asked to wait, want 3", total, refused)
+		}
+	}
+}
+
+// Security M7: what strangers can have stored has one allowance, however many networks they
+// have; what is sealed into an id goes on.
+func TestStrangersStoreWithinOneAllowance(t *testing.T) {
+	r := newRig(t, fromHeader, func(c *dcr.Config) { c.Limits = dcr.Limits{PerMinute: 60, Burst: 15} })
+	kept := 0
+	for i := range 2000 {
+		if r.send("POST", long, "Test-Addr", fmt.Sprintf("10.%d.%d.1", i/250, i%250)).Code == http.StatusCreated {
+			kept++
+		}
+	}
+	if kept != 32*15 {
+		t.Errorf("AS-145: %d registrations are kept of 2000 networks, want %d", kept, 32*15)
+	}
+	if w := r.send("POST", `{`+loopback+`}`, "Test-Addr", "203.0.113.1"); w.Code != http.StatusCreated {
+		t.Errorf("AS-144: what needs no row: got %d %s", w.Code, w.Body)
+	}
+}
+
+// Security M8: the networks of one /48 share an allowance.
+func TestRegistrationsOfOneCustomer(t *testing.T) {
+	r := newRig(t, fromHeader, func(c *dcr.Config) { c.Limits = dcr.Limits{PerMinute: 60, Burst: 3} })
+	got := 0
+	for i := range 200 {
+		if r.send("POST", `{`+loopback+`}`, "Test-Addr", fmt.Sprintf("2001:db8:7:%x::1", i*5)).Code == http.StatusCreated {
+			got++
+		}
+	}
+	if got != 12 {
+		t.Errorf("AS-144: %d registrations from the /64s of one /48, want 12", got)
+	}
+	if w := r.send("POST", `{`+loopback+`}`, "Test-Addr", "2001:db8:8::1"); w.Code != http.StatusCreated {
+		t.Errorf("AS-144: another /48: got %d", w.Code)
+	}
+}
+
+// Security M7: a row holds eight kilobytes at most, whatever it is made of; and updates cost
+// what they store (mutation 19).
+func TestWhatARowHolds(t *testing.T) {
+	contacts := `,"contacts":["` + strings.Repeat(strings.Repeat("c", 250)+`","`, 30) + `x"]`
+	uris := func(n int) string {
+		var out []string
+		for i := range n {
+			out = append(out, fmt.Sprintf(`"https://a.example/%d%s"`, i, strings.Repeat("x", 900)))
+		}
+		return `"redirect_uris":[` + strings.Join(out, ",") + `]`
+	}
+	r := newRig(t, managing, func(c *dcr.Config) { c.Limits = dcr.Limits{PerMinute: 1, Burst: 150} })
+	for name, body := range map[string]string{"redirect URIs": uris(10), "metadata": uris(1) + contacts} {
+		if w := r.send("POST", `{`+body+`}`); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "more than 8192 bytes") {
+			t.Errorf("AS-145: %s: got %d %.200s", name, w.Code, w.Body)
+		}
+	}
+	made := r.register(t, `{`+loopback+`}`)
+	id, token := text(made["client_id"]), text(made["registration_access_token"])
+	put := func(what string) int {
+		return r.configure("PUT", id, token, `{"client_id":"`+id+`",`+what+`}`).Code
+	}
+	if got := put(uris(10)); got != http.StatusBadRequest {
+		t.Errorf("AS-145: an update to ten kilobytes: got %d", got)
+	}
+	for i := range 3 { // of 40 each, after four of one
+		if got := put(uris(8)); got != http.StatusOK {
+			t.Errorf("update %d: got %d", i, got)
+		}
+	}
+	if got := put(uris(8)); got != http.StatusTooManyRequests {
+		t.Errorf("AS-145: an update beyond the limit: got %d, want 429", got)
+	}
+}
