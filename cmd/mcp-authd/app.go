@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/lmittmann/tint"
 	"github.com/mattn/go-isatty"
@@ -131,9 +132,20 @@ func newLogger(s std, c config.Log) *slog.Logger {
 	terminal := isFile && isatty.IsTerminal(f.Fd())
 	switch {
 	case c.Format == "text" && !terminal:
-		return slog.New(tint.NewHandler(s.err, &tint.Options{Level: level, NoColor: true}))
+		return slog.New(tint.NewHandler(s.err, &tint.Options{Level: level, NoColor: true, TimeFormat: exactTime}))
 	case c.Format == "text", c.Format == "auto" && terminal:
-		return slog.New(tint.NewHandler(s.err, &tint.Options{Level: level}))
+		return slog.New(tint.NewHandler(s.err, &tint.Options{Level: level, TimeFormat: time.DateTime}))
 	}
-	return slog.New(slog.NewJSONHandler(s.err, &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewJSONHandler(s.err, &slog.HandlerOptions{Level: level, ReplaceAttr: writeTime}))
+}
+
+// exactTime is how programs are told a time: RFC 3339 to the millisecond. The log has it in
+// UTC, as the JSON of commands has.
+const exactTime = "2006-01-02T15:04:05.000Z07:00"
+
+func writeTime(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindTime {
+		a.Value = slog.StringValue(a.Value.Time().UTC().Format(exactTime))
+	}
+	return a
 }

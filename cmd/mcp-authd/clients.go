@@ -20,7 +20,9 @@ import (
 )
 
 func newClientCommand(s std) *cobra.Command {
-	return group("client", "Manage clients", newClientAdd(s), newClientList(s), newClientShow(s), newClientRotateSecret(s), newClientDelete(s))
+	named := func(c *cobra.Command) *cobra.Command { return completing(s, (*app).clientIDs, c) }
+	return group("client", "Manage clients", newClientAdd(s), newClientList(s),
+		named(newClientShow(s)), named(newClientRotateSecret(s)), named(newClientDelete(s)))
 }
 
 // redirectPolicy is what an operator's client may redirect to.

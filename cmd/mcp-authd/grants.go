@@ -17,16 +17,20 @@ import (
 )
 
 func newGrantCommand(s std) *cobra.Command {
-	return group("grant", "Look at and end what people allowed", newGrantList(s), newGrantShow(s), newGrantRevoke(s))
+	return group("grant", "Look at and end what people allowed", newGrantList(s),
+		completing(s, (*app).grantIDs, newGrantShow(s)), completing(s, (*app).grantIDs, newGrantRevoke(s)))
 }
 
 // selection says which grants are meant, by names or ids.
 type selection struct{ user, client, resource string }
 
-func (f *selection) add(c *cobra.Command) {
+func (f *selection) add(s std, c *cobra.Command) {
 	c.Flags().StringVar(&f.user, "user", "", "only of this user (name or id)")
 	c.Flags().StringVar(&f.client, "client", "", "only to this client (name or id)")
 	c.Flags().StringVar(&f.resource, "resource", "", "only for this MCP server (URL)")
+	for flag, list := range map[string]lister{"user": (*app).userNames, "client": (*app).clientIDs, "resource": (*app).resourceURIs} {
+		_ = c.RegisterFlagCompletionFunc(flag, flagCompletion(s, list)) // the flag is there
+	}
 }
 
 // grants returns the live grants that are meant. A name that nobody has is an error: an
@@ -62,7 +66,7 @@ func newGrantList(s std) *cobra.Command {
 	return storeCommand(s, &cobra.Command{
 		Use: "list", Short: "List live grants", Args: cobra.NoArgs, Example: "  mcp-authd grant list --user alice\n  mcp-authd grant list --client Claude --json",
 	}, func(c *cobra.Command) {
-		which.add(c)
+		which.add(s, c)
 		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	}, func(c *cobra.Command, a *app, _ []string) error {
 		all, err := which.grants(c.Context(), a)
@@ -113,7 +117,7 @@ func newGrantRevoke(s std) *cobra.Command {
 		Long:    "Ends one grant by its id, or every grant that the flags name together. The latter says how many, and asks on a terminal.",
 		Example: "  mcp-authd grant revoke grt_...\n  mcp-authd grant revoke --user alice --client Claude",
 	}, func(c *cobra.Command) {
-		which.add(c)
+		which.add(s, c)
 		sure.add(c)
 		c.Flags().BoolVar(&asJSON, "json", false, "print what was ended as JSON")
 	}, func(c *cobra.Command, a *app, args []string) error {

@@ -17,7 +17,8 @@ import (
 )
 
 func newResourceCommand(s std) *cobra.Command {
-	return group("resource", "Manage the MCP servers that tokens are issued for", newResourceAdd(s), newResourceSet(s), newResourceList(s), newResourceRemove(s))
+	return group("resource", "Manage the MCP servers that tokens are issued for", newResourceAdd(s), newResourceList(s),
+		completing(s, (*app).resourceURIs, newResourceSet(s)), completing(s, (*app).resourceURIs, newResourceRemove(s)))
 }
 
 // resourceFlags describe an MCP server.

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
+	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -50,5 +52,16 @@ func TestMomentsAreReadable(t *testing.T) {
 	}
 	if got := moment(time.Time{}); got != "never" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestLogTimesAreThoseOfJSON: usability, "Time formats: log 9 decimals, list none, JSON 3".
+func TestLogTimesAreThoseOfJSON(t *testing.T) {
+	var out strings.Builder
+	newLogger(std{err: &out}, config.Log{Level: "info", Format: "json"}).Info("x", "at", time.Unix(1, 123456789))
+	for _, want := range []string{`"time":"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"`, `"at":"1970-01-01T00:00:01\.123Z"`} {
+		if !regexp.MustCompile(want).MatchString(out.String()) {
+			t.Errorf("got %s, want %s", out.String(), want)
+		}
 	}
 }

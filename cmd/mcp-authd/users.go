@@ -17,10 +17,12 @@ import (
 )
 
 func newUserCommand(s std) *cobra.Command {
-	return group("user", "Manage local accounts", newUserAdd(s), newUserList(s), newUserShow(s), newUserIdentities(s), newUserPasswd(s),
-		newUserChange(s, "disable", "disabled", "Refuse an account, and end its sessions and grants", (*users.Users).Disable),
-		newUserChange(s, "enable", "enabled", "Let a disabled account sign in again", (*users.Users).Enable),
-		newUserDelete(s),
+	named := func(c *cobra.Command) *cobra.Command { return completing(s, (*app).userNames, c) }
+	return group("user", "Manage local accounts",
+		newUserAdd(s), newUserList(s), named(newUserShow(s)), named(newUserIdentities(s)), named(newUserPasswd(s)),
+		named(newUserChange(s, "disable", "disabled", "Refuse an account, and end its sessions and grants", (*users.Users).Disable)),
+		named(newUserChange(s, "enable", "enabled", "Let a disabled account sign in again", (*users.Users).Enable)),
+		named(newUserDelete(s)),
 	)
 }
 
@@ -130,21 +132,25 @@ func newUserPasswd(s std) *cobra.Command {
 
 func newUserList(s std) *cobra.Command {
 	var asJSON bool
-	return userCommand(s, &cobra.Command{Use: "list", Short: "List accounts", Args: cobra.NoArgs, Example: "  mcp-authd user list --json"},
+	return storeCommand(s, &cobra.Command{Use: "list", Short: "List accounts", Args: cobra.NoArgs, Example: "  mcp-authd user list --json"},
 		func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
-		func(c *cobra.Command, u *users.Users, _ []string) error {
-			all, err := pages(func(after string) ([]storage.User, string, error) {
-				page, err := u.List(c.Context(), after, pageSize)
-				if len(page) > 0 {
-					after = page[len(page)-1].Name
-				}
-				return page, after, err
-			})
+		func(c *cobra.Command, a *app, _ []string) error {
+			all, err := a.users(c.Context())
 			if err != nil {
 				return err
 			}
 			return printUsers(s, all, asJSON)
 		})
+}
+
+func (a *app) users(ctx context.Context) ([]storage.User, error) {
+	return pages(func(after string) ([]storage.User, string, error) {
+		page, err := a.store.ListUsers(ctx, after, pageSize)
+		if len(page) > 0 {
+			after = page[len(page)-1].Name
+		}
+		return page, after, err
+	})
 }
 
 // userView is an account as commands show it.

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+)
+
+// lister lists what a shell may complete a word to; what follows a tab describes it.
+type lister func(*app, context.Context) ([]string, error)
+
+// completing has the shell complete the arguments of a command from the installation that
+// its flags name. Without one there is nothing to offer.
+func completing(s std, list lister, c *cobra.Command) *cobra.Command {
+	c.ValidArgsFunction = completion(s, list)
+	return c
+}
+
+func completion(s std, list lister) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if c.Args != nil && c.Args(c, append(args, "x")) != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp // it takes no more
+		}
+		return listed(c, s, list)
+	}
+}
+
+func flagCompletion(s std, list lister) cobra.CompletionFunc {
+	return func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return listed(c, s, list)
+	}
+}
+
+func listed(c *cobra.Command, s std, list lister) ([]string, cobra.ShellCompDirective) {
+	where := settings{file: c.Flag("config").Value.String(), data: c.Flag("data").Value.String()}
+	a, err := where.open(c.Context(), s)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer a.Close()
+	out, err := list(a, c.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (a *app) userNames(ctx context.Context) (out []string, err error) {
+	all, err := a.users(ctx)
+	for _, u := range all {
+		out = append(out, u.Name)
+	}
+	return out, err
+}
+
+func (a *app) clientIDs(ctx context.Context) (out []string, err error) {
+	all, err := a.clients(ctx)
+	for _, c := range all {
+		out = append(out, c.ID+"\t"+printable(c.Name))
+	}
+	return out, err
+}
+
+func (a *app) resourceURIs(ctx context.Context) (out []string, err error) {
+	all, err := a.resources(ctx)
+	for _, r := range all {
+		out = append(out, r.URI+"\t"+printable(r.Name))
+	}
+	return out, err
+}
+
+func (a *app) grantIDs(ctx context.Context) (out []string, err error) {
+	all, err := a.liveGrants(ctx, "", "", "")
+	names := a.names()
+	for _, g := range all {
+		out = append(out, g.ID+"\t"+printable(names.user(ctx, g.UserID)+", "+names.client(ctx, g.ClientID)))
+	}
+	return out, err
+}
