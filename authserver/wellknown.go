@@ -82,8 +82,10 @@ func (s *Server) metadata(catalog *policy.Catalogue) metadata.AuthorizationServe
 	if s.cfg.Registration != nil {
 		m.RegistrationEndpoint = endpoint("/register")
 	}
+	m.ResourceScopes = map[string]metadata.Values{}
 	for _, r := range catalog.Resources() {
 		m.ProtectedResources = append(m.ProtectedResources, r.URI)
+		m.ResourceScopes[r.URI] = metadata.Values(policy.ResourceScopes(r))
 	}
 	return m
 }

@@ -81,10 +81,25 @@ func checkEndpoint(location string) error {
 
 // serverMetadata is what we need of an authorization server's metadata.
 type serverMetadata struct {
-	Issuer        string `json:"issuer"`
-	Token         string `json:"token_endpoint"`
-	JWKSURI       string `json:"jwks_uri"`
-	Introspection string `json:"introspection_endpoint"`
+	Issuer        string              `json:"issuer"`
+	Token         string              `json:"token_endpoint"`
+	JWKSURI       string              `json:"jwks_uri"`
+	Introspection string              `json:"introspection_endpoint"`
+	Scopes        map[string][]string `json:"protected_resource_scopes"` // of mcp-authd
+}
+
+// scopesOf is what mcp-authd says about a resource. That protected_resources does not name one
+// says nothing: servers may leave some out of it (RFC 9728 §4).
+func (m serverMetadata) scopesOf(resource string) (scopes []string, known bool, err error) {
+	if m.Scopes == nil {
+		return nil, false, errors.ErrUnsupported
+	}
+	for uri, scopes := range m.Scopes {
+		if canonical, err := oauth.CanonicalResource(uri); err == nil && canonical == resource {
+			return scopes, true, nil
+		}
+	}
+	return nil, false, nil
 }
 
 // discover reads the metadata of an issuer, at the locations and in the order that

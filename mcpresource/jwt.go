@@ -94,7 +94,9 @@ func NewJWTValidator(c JWTConfig) (Validator, error) {
 }
 
 // Discover returns a JWT validator for an issuer after reading its metadata, so that
-// a wrong issuer shows at the start. client may be nil.
+// a wrong issuer shows at the start, and in New a resource or scope that it does not know: if
+// it says which it does know in "protected_resource_scopes", as mcp-authd does. client may be
+// nil.
 func Discover(ctx context.Context, issuer string, client *http.Client) (Validator, error) {
 	m, err := discover(ctx, defaultClient(client), issuer)
 	if err != nil {
@@ -103,7 +105,17 @@ func Discover(ctx context.Context, issuer string, client *http.Client) (Validato
 	if m.JWKSURI == "" {
 		return nil, fmt.Errorf("mcpresource: issuer %q publishes no keys; use NewIntrospectionValidator", issuer)
 	}
-	return NewJWTValidator(JWTConfig{Issuer: issuer, HTTPClient: client})
+	v, err := NewJWTValidator(JWTConfig{Issuer: issuer, HTTPClient: client})
+	if err != nil {
+		return nil, err
+	}
+	v.(*jwtValidator).issuer = m
+	return v, nil
+}
+
+// ResourceScopes implements Catalogue, by what Discover has read.
+func (v *jwtValidator) ResourceScopes(_ context.Context, resource string) ([]string, bool, error) {
+	return v.issuer.scopesOf(resource)
 }
 
 type jwtValidator struct {
@@ -112,6 +124,7 @@ type jwtValidator struct {
 	keys       *keySet
 	status     *statusLists
 	seen       *tokenCache
+	issuer     serverMetadata // the zero value unless Discover has read it
 }
 
 const (

@@ -3,6 +3,9 @@ package mcpresource
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -64,5 +67,36 @@ func TestMismatch(t *testing.T) {
 	}
 	if err := make(knows{err: errors.New("store")}, func(*Config) {}); err != nil {
 		t.Errorf("a server that cannot tell now keeps nobody from starting: got %v", err)
+	}
+}
+
+// TestMismatchWithRemote: the same with an authorization server elsewhere, if it tells.
+func TestMismatchWithRemote(t *testing.T) {
+	for name, tt := range map[string]struct {
+		more  string
+		scope string // of the mismatch; "-" for the resource
+	}{
+		"it has the scope":            {`, "protected_resource_scopes": {"` + resource + `": ["mcp"]}`, ""},
+		"it has another one":          {`, "protected_resource_scopes": {"` + resource + `": ["notes:read"]}`, "mcp"},
+		"it has another resource":     {`, "protected_resource_scopes": {"https://other.example.com/mcp": ["mcp"]}`, "-"},
+		"it has none at all":          {`, "protected_resource_scopes": {}`, "-"},
+		"it says nothing":             {`, "protected_resources": ["https://other.example.com/mcp"], "scopes_supported": ["x"]`, ""},
+		"it has the URI written else": {`, "protected_resource_scopes": {"HTTPS://MCP.example.com:443/mcp": ["mcp"]}`, ""},
+	} {
+		var s *httptest.Server
+		s = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = fmt.Fprintf(w, `{"issuer": %q, "jwks_uri": "%s/jwks.json"%s}`, s.URL, s.URL, tt.more)
+		}))
+		v, err := Discover(t.Context(), s.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = New(Config{Resource: resource, AuthorizationServers: []string{s.URL}, Validator: v, Policy: &Rules{Base: []string{"mcp"}}})
+		var mismatch *MismatchError
+		switch got := errors.As(err, &mismatch); {
+		case got != (tt.scope != ""), err != nil && !got, got && tt.scope != "-" && mismatch.Scope != tt.scope, got && tt.scope == "-" && mismatch.Scope != "":
+			t.Errorf("%s: got %v", name, err)
+		}
+		s.Close()
 	}
 }

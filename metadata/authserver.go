@@ -46,6 +46,10 @@ type AuthorizationServer struct {
 	AuthorizationResponseIss bool   `json:"authorization_response_iss_parameter_supported,omitempty"` // authorization_response_iss_parameter_supported: RFC 9207 §3; true if and only if iss is sent
 	ClientIDMetadataDocument bool   `json:"client_id_metadata_document_supported,omitempty"`          // client_id_metadata_document_supported: true if such client ids are accepted
 	ProtectedResources       Values `json:"protected_resources,omitempty"`                            // protected_resources: OPTIONAL, RFC 9728 §4
+
+	// ResourceScopes is no registered member (RFC 8414 §2 permits others). MCP servers compare
+	// what they ask for with it; clients go on asking for scopes_supported alone.
+	ResourceScopes map[string]Values `json:"protected_resource_scopes,omitempty"` // protected_resource_scopes: every scope of each protected resource
 }
 
 // Values is a list member of a document.

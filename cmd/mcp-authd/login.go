@@ -180,6 +180,9 @@ func (l *login) browse(ctx context.Context, server mcpclient.Server, callback *m
 	if err != nil {
 		return oauth.TokenResponse{}, err
 	}
+	if err := l.client.Try(ctx, request); err != nil {
+		return oauth.TokenResponse{}, err
+	}
 	l.step(mcpclient.StepBrowser, map[string]string{"url": request.URL}, "open this URL and approve (waiting for %s):\n\n%s\n", callback.URI, request.URL)
 	if !l.flags.noBrowser {
 		openBrowser(ctx, request.URL)

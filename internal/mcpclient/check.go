@@ -64,7 +64,32 @@ func (c *Client) Check(ctx context.Context, mcpURL string) []Finding {
 		return k.findings
 	}
 	k.server(ctx, s)
+	k.fits(s, ch, r)
 	return k.findings
+}
+
+// fits compares what the MCP server asks for with what its authorization server can give it:
+// what the one has and the other has not sends people round for ever.
+func (c *checker) fits(s Server, ch Challenge, r Resource) {
+	if s.ResourceScopes == nil {
+		return // it does not say, as it need not
+	}
+	var known []string
+	ok := false
+	for uri, scopes := range s.ResourceScopes {
+		canonical, err := oauth.CanonicalResource(c.url)
+		if own, err2 := oauth.CanonicalResource(uri); err == nil && err2 == nil && own == canonical {
+			known, ok = scopes, true
+		}
+	}
+	c.want(ok, "AS-105", "Add it there: mcp-authd resource add "+c.url, "the authorization server knows this MCP server, %s", c.url)
+	if !ok {
+		return
+	}
+	asked := oauth.Scopes(ch.Scope).Union(oauth.Scopes(r.ScopesSupported)).Without(oauth.Scopes{oauth.OfflineAccess})
+	unknown := asked.Without(oauth.Scopes(known))
+	c.want(len(unknown) == 0, "AS-111", fmt.Sprintf("It has %q. Add %q there, or correct the rules of the MCP server.", oauth.Scopes(known).String(), unknown.String()),
+		"the authorization server has each scope that the MCP server asks for (%s)", asked)
 }
 
 func (c *checker) failed(id string, err error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"html"
 	"net"
 	"net/http"
 	"net/url"
@@ -66,6 +67,39 @@ func describe(resp *http.Response, body []byte) string {
 		return strings.TrimSuffix(fmt.Sprintf("%s: %s", e.Error, e.Description), ": ")
 	}
 	return resp.Status
+}
+
+// Try asks for the page of an authorization request once, as a browser without cookies: what
+// is refused to everybody shows at once, and not when nobody has come back.
+func (c *Client) Try(ctx context.Context, r Request) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Accept", "application/json, text/html;q=0.5")
+	resp, body, err := c.do(req)
+	if err != nil {
+		return fail(StepBrowser, "Is the authorization server reachable?", "%v", err)
+	}
+	const advice = "Does the authorization server know this MCP server? See: mcp-authd check"
+	if back, err := resp.Location(); err == nil && back.Query().Get("error") != "" {
+		q := back.Query()
+		return fail(StepBrowser, advice, "the authorization request is refused: %s: %s", q.Get("error"), q.Get("error_description"))
+	}
+	if resp.StatusCode >= 400 && resp.StatusCode < 500 && resp.StatusCode != http.StatusTooManyRequests {
+		return fail(StepBrowser, advice, "the authorization request is refused: %s", pageText(resp, body))
+	}
+	return nil
+}
+
+// pageText is what an error page says.
+func pageText(resp *http.Response, body []byte) string {
+	_, notice, found := strings.Cut(string(body), `role="alert"><p><bdi>`)
+	text, _, _ := strings.Cut(notice, "</bdi>")
+	if !found || text == "" {
+		return describe(resp, body)
+	}
+	return html.UnescapeString(text)
 }
 
 // Callback is the loopback listener that the browser comes back to. It exists only
