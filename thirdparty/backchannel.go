@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	logoutPurpose  = "upstream logout"
-	maxLogout      = 16 << 10 // bytes of a request; a logout token has about one thousand
-	logoutsAllowed = 20       // a second and connector, with ten times that at once
-	logoutTries    = 3
+	logoutPurpose = "upstream logout"
+	maxLogout     = 16 << 10 // bytes of a request; a logout token has about one thousand
+	junkAllowed   = 20       // a second and connector, with ten times that at once
+	logoutTries   = 3
 )
 
 // Logout receives the logout tokens of OpenID Connect Back-Channel Logout 1.0 at
@@ -47,8 +47,6 @@ func (d *Delegation) serveLogout(w http.ResponseWriter, r *http.Request) (status
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
 		return http.StatusMethodNotAllowed
-	case !d.logouts.allow(c.ID):
-		return http.StatusTooManyRequests
 	}
 	token, ok := logoutToken(w, r)
 	if !ok {
@@ -58,6 +56,8 @@ func (d *Delegation) serveLogout(w http.ResponseWriter, r *http.Request) (status
 	switch {
 	case err == nil:
 		return http.StatusOK
+	case !d.junk.allow(c.ID):
+		return http.StatusTooManyRequests
 	case errors.Is(err, errUnreachable): // its keys could not be had: let it try again
 		return http.StatusServiceUnavailable
 	}
@@ -111,8 +111,9 @@ func (d *Delegation) logOut(ctx context.Context, c *connector, token string) err
 	}
 }
 
-// limits bounds how often each connector's logout endpoint is used: a signature is checked
-// each time.
+// limits bounds for how many tokens that are no good each connector's logout endpoint does
+// more than to look at them. Those of the provider do not count: anybody can send the
+// others, and an end there must be heard all the same (Back-Channel Logout §2.8).
 type limits struct {
 	now func() time.Time
 
@@ -129,7 +130,7 @@ func (l *limits) allow(connector string) bool {
 	defer l.mu.Unlock()
 	b, ok := l.buckets[connector]
 	if !ok {
-		b = rate.NewLimiter(logoutsAllowed, 10*logoutsAllowed)
+		b = rate.NewLimiter(junkAllowed, 10*junkAllowed)
 		l.buckets[connector] = b
 	}
 	return b.AllowN(l.now(), 1)

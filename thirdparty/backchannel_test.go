@@ -134,9 +134,41 @@ func TestLogout(t *testing.T) {
 			t.Errorf("GET: got %d", get.Code)
 		}
 	})
+	t.Run("L1 Back-Channel Logout 2.8: beside any number of tokens that are no good, the provider's own is heard", func(t *testing.T) {
+		r := newRig(t, nil)
+		_, g := r.signIn("")
+		forged := r.up.LogoutToken(fakeupstream.Alice.Subject, "", func(_, c map[string]any) { c["aud"] = "another" })
+		r.up.Behave(func(b *fakeupstream.Behaviour) { b.Sign = fakeupstream.SignWrongKey })
+		wrong := r.up.LogoutToken(fakeupstream.Alice.Subject, "", nil)
+		r.up.Behave(func(b *fakeupstream.Behaviour) { b.Sign = fakeupstream.SignGood })
+		for i := range 30 * junkAllowed {
+			r.logout([]string{"x", forged, wrong}[i%3])
+		}
+		if w := r.logout("x"); w.Code != http.StatusTooManyRequests {
+			t.Errorf("junk: got %d", w.Code)
+		}
+		if w := r.logout(r.up.LogoutToken(fakeupstream.Alice.Subject, "", nil)); w.Code != http.StatusOK || r.active(g) {
+			t.Errorf("the provider's own: got %d", w.Code)
+		}
+	})
+	t.Run("PL9: tokens by unknown keys leave sign-ins the keys that they need", func(t *testing.T) {
+		r := newRig(t, nil)
+		r.up.Behave(func(b *fakeupstream.Behaviour) { b.Sign = fakeupstream.SignUnknown })
+		for range 30 {
+			r.logout(r.up.LogoutToken(fakeupstream.Alice.Subject, "", nil))
+		}
+		if n := r.up.Calls(fakeupstream.Keys); n > keyReads {
+			t.Errorf("the keys were read %d times, want %d at most", n, keyReads)
+		}
+		r.up.Behave(func(b *fakeupstream.Behaviour) { b.Sign = fakeupstream.SignGood })
+		r.up.RotateKeys()
+		if _, err := r.come(r.leave(signIn), "corp"); err != nil {
+			t.Errorf("a sign-in after the keys were replaced: %v", err)
+		}
+	})
 	t.Run("AS-223: too many are put off", func(t *testing.T) {
 		r := newRig(t, nil)
-		for i := range 10 * logoutsAllowed {
+		for i := range 10 * junkAllowed {
 			if w := r.logout(secrets.ID("")); w.Code != http.StatusBadRequest {
 				t.Fatalf("request %d: got %d", i, w.Code)
 			}

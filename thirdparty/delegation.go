@@ -27,7 +27,7 @@ type Delegation struct {
 	connectors []*connector // in the order of the configuration
 	byID       map[string]*connector
 	health     map[string]*health // of the providers, by connector
-	logouts    *limits
+	junk       *limits
 
 	settling sync.Mutex  // is held while the store is settled
 	settled  atomic.Bool // see settle
@@ -59,7 +59,7 @@ func New(c Config) (*Delegation, error) {
 	}
 	d := &Delegation{
 		cfg: c, ring: ring, vault: vault{ring},
-		byID: map[string]*connector{}, health: map[string]*health{}, logouts: newLimits(c.Now),
+		byID: map[string]*connector{}, health: map[string]*health{}, junk: newLimits(c.Now),
 	}
 	return d, d.connect()
 }

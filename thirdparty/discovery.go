@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/sync/singleflight"
-	"golang.org/x/time/rate"
 )
 
 const (
@@ -30,7 +31,7 @@ type endpoints struct {
 	namesIssuer bool     // authorization_response_iss_parameter_supported
 	challenges  []string // code_challenge_methods_supported
 
-	keys oidc.KeySet
+	keys, logoutKeys oidc.KeySet // of tokens that the provider answers with, and that anybody sends
 }
 
 // discovery reads a provider's metadata when they are needed, once for many at a time,
@@ -123,16 +124,21 @@ func (d *discovery) fetch(ctx context.Context) (*endpoints, error) {
 			return nil, fmt.Errorf("%w: %s %w", errGarbage, name, err)
 		}
 	}
-	e.keys = oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), d.keyClient()), m.Keys)
+	keys := &keySet{at: m.Keys, client: d.client, now: d.now}
+	e.keys, e.logoutKeys = keys.allow(), keys.allow()
 	return e, nil
+}
+
+// asymmetric are the algorithms with which a provider may sign.
+var asymmetric = []jose.SignatureAlgorithm{
+	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
 }
 
 // signing returns the asymmetric ones of the algorithms. None of them: RS256, which
 // every provider has to support.
 func signing(offered []string) (out []string) {
 	for _, a := range offered {
-		switch a {
-		case oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.EdDSA:
+		if slices.Contains(asymmetric, jose.SignatureAlgorithm(a)) {
 			out = append(out, a)
 		}
 	}
@@ -140,26 +146,6 @@ func signing(offered []string) (out []string) {
 		out = []string{oidc.RS256}
 	}
 	return out
-}
-
-// keyClient reads the keys again for each token whose key is not known; anybody can send
-// a logout token with such a key, so it may not do so often.
-func (d *discovery) keyClient() *http.Client {
-	c := *d.client
-	c.Transport = seldom{c.Transport, rate.NewLimiter(rate.Every(10*time.Second), 6)}
-	return &c
-}
-
-type seldom struct {
-	http.RoundTripper
-	limit *rate.Limiter
-}
-
-func (s seldom) RoundTrip(r *http.Request) (*http.Response, error) {
-	if !s.limit.Allow() {
-		return nil, fmt.Errorf("%w: its keys were read just now", errUnreachable)
-	}
-	return s.RoundTripper.RoundTrip(r)
 }
 
 // unusable is the error for an answer that a library could not use, unless it never came.

@@ -133,7 +133,7 @@ func (p *openID) owner(ctx context.Context, t tokens) (*profile, error) {
 
 // identify verifies an ID token (OpenID Connect Core §3.1.3.7) and returns what it says.
 func (p *openID) identify(ctx context.Context, e *endpoints, raw, access string) (profile, *oidc.IDToken, error) {
-	token, claims, err := p.verify(ctx, e, raw, oidc.Config{ClientID: p.ClientID, Now: func() time.Time { return p.now().Add(-leeway) }})
+	token, claims, err := p.verify(ctx, e, raw, expected{keys: e.keys, issuer: true, audience: true, expiry: true})
 	if err != nil {
 		return profile{}, nil, err
 	}
@@ -149,16 +149,23 @@ func (p *openID) identify(ctx context.Context, e *endpoints, raw, access string)
 	return said, token, err
 }
 
-// verify checks signature, issuer and times of a token of the provider, and what config
-// says besides.
-func (p *openID) verify(ctx context.Context, e *endpoints, raw string, config oidc.Config) (*oidc.IDToken, map[string]any, error) {
+// expected is what a token of the provider has to say.
+type expected struct {
+	keys     oidc.KeySet
+	issuer   bool // who issued it: it must say so
+	audience bool // that it is for us
+	expiry   bool // until when it is good
+}
+
+// verify checks the signature of a token of the provider, issuer and times as far as it
+// says them, and that it says what is expected.
+func (p *openID) verify(ctx context.Context, e *endpoints, raw string, want expected) (*oidc.IDToken, map[string]any, error) {
 	if len(raw) > maxTokenSize {
 		return nil, nil, fmt.Errorf("%w: a token of %d bytes", errGarbage, len(raw))
 	}
-	config.SupportedSigningAlgs = e.algorithms
-	optional := config.SkipIssuerCheck
-	config.SkipIssuerCheck = optional || p.preset.tenantOf != nil // checked below
-	keys := &witness{KeySet: e.keys}
+	keys := &witness{KeySet: want.keys}
+	// Its claims are checked below: go-oidc reads names of members without regard to case.
+	config := oidc.Config{SupportedSigningAlgs: e.algorithms, SkipClientIDCheck: true, SkipExpiryCheck: true, SkipIssuerCheck: true}
 	token, err := oidc.NewVerifier(e.issuer, keys, &config).Verify(ctx, raw)
 	if err != nil {
 		if keys.err != nil {
@@ -174,14 +181,42 @@ func (p *openID) verify(ctx context.Context, e *endpoints, raw string, config oi
 	if err != nil {
 		return nil, nil, err
 	}
-	if p.preset.tenantOf != nil && (token.Issuer == "" && !optional || token.Issuer != "" && token.Issuer != p.preset.tenantOf(e.issuer, claims)) {
-		return nil, nil, fmt.Errorf("%w: the token is by %q", errGarbage, printable(token.Issuer, 200))
+	exactly(token, claims)
+	return token, claims, p.check(e, token, claims, want)
+}
+
+// exactly takes the claims of a token from members of exactly their names (RFC 7519 §4):
+// "Aud" is a claim of somebody else's, and must not stand for "aud".
+func exactly(token *oidc.IDToken, claims map[string]any) {
+	token.Issuer, token.Subject, token.Nonce = text(claims, "iss"), text(claims, "sub"), text(claims, "nonce")
+	token.AccessTokenHash, token.Audience = text(claims, "at_hash"), list(claims, "aud")
+	token.IssuedAt, _ = instant(claims["iat"])
+	token.Expiry, _ = instant(claims["exp"])
+}
+
+func (p *openID) check(e *endpoints, token *oidc.IDToken, claims map[string]any, want expected) error {
+	issuer := e.issuer
+	if p.preset.tenantOf != nil {
+		issuer = p.preset.tenantOf(e.issuer, claims)
 	}
-	latest := p.now().Add(leeway)
-	if notBefore, ok := instant(claims["nbf"]); token.IssuedAt.After(latest) || ok && notBefore.After(latest) {
-		return nil, nil, fmt.Errorf("%w: a token from the future; are the clocks right?", errGarbage)
+	now := p.now()
+	notBefore, _ := instant(claims["nbf"])
+	switch {
+	case token.Issuer == "" && want.issuer, token.Issuer != "" && !sameIssuer(token.Issuer, issuer):
+		return fmt.Errorf("%w: the token is by %q", errGarbage, printable(token.Issuer, 200))
+	case want.audience && !slices.Contains(token.Audience, p.ClientID):
+		return fmt.Errorf("%w: the token is for another client", errGarbage)
+	case want.expiry && token.Expiry.Before(now.Add(-leeway)):
+		return fmt.Errorf("%w: the token has expired", errGarbage)
+	case token.IssuedAt.After(now.Add(leeway)), notBefore.After(now.Add(leeway)):
+		return fmt.Errorf("%w: a token from the future; are the clocks right?", errGarbage)
 	}
-	return token, claims, nil
+	return nil
+}
+
+// sameIssuer knows that Google leaves the scheme out at times.
+func sameIssuer(said, issuer string) bool {
+	return said != "" && said == issuer || said == "accounts.google.com" && issuer == "https://accounts.google.com"
 }
 
 // witness keeps the error of reading keys, which the verifier turns into text.
@@ -200,12 +235,15 @@ func (w *witness) VerifySignature(ctx context.Context, jwt string) ([]byte, erro
 }
 
 func instant(v any) (time.Time, bool) {
+	if written, ok := v.(string); ok { // some providers do
+		v = json.Number(written)
+	}
 	n, ok := v.(json.Number)
 	if !ok {
 		return time.Time{}, false
 	}
 	f, err := n.Float64()
-	if err != nil || f < 0 || f > 1<<40 {
+	if err != nil || !(f >= 0 && f <= 1<<40) { // nor is it NaN
 		return time.Time{}, false
 	}
 	return time.Unix(int64(f), 0), true
@@ -230,11 +268,11 @@ func (p *openID) ask(ctx context.Context, e *endpoints, t tokens) (profile, erro
 }
 
 func (p *openID) signed(ctx context.Context, e *endpoints, raw string) (map[string]any, error) {
-	token, claims, err := p.verify(ctx, e, raw, oidc.Config{SkipClientIDCheck: true, SkipExpiryCheck: true, SkipIssuerCheck: true})
+	token, claims, err := p.verify(ctx, e, raw, expected{keys: e.keys})
 	if err != nil {
 		return nil, err
 	}
-	if token.Issuer != "" && token.Issuer != e.issuer && p.preset.tenantOf == nil || len(token.Audience) > 0 && !slices.Contains(token.Audience, p.ClientID) {
+	if len(token.Audience) > 0 && !slices.Contains(token.Audience, p.ClientID) {
 		return nil, fmt.Errorf("%w: user info by or for somebody else", errGarbage)
 	}
 	return claims, nil
@@ -259,9 +297,8 @@ func (p *openID) verifyLogout(ctx context.Context, logoutToken string) (logout, 
 	if typ := headerType(logoutToken); typ != "" && typ != "jwt" && typ != "logout+jwt" {
 		return logout{}, fmt.Errorf("%w: a token of type %q", errGarbage, printable(typ, 40))
 	}
-	// go-oidc would insist on exp, which came late to the specification; and it is laxer
-	// about events.
-	token, claims, err := p.verify(ctx, e, logoutToken, oidc.Config{ClientID: p.ClientID, SkipExpiryCheck: true})
+	// exp came late to the specification
+	token, claims, err := p.verify(ctx, e, logoutToken, expected{keys: e.logoutKeys, issuer: true, audience: true})
 	if err != nil {
 		return logout{}, err
 	}

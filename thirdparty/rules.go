@@ -109,13 +109,20 @@ func (r *rules) check(claims map[string]any) string {
 // addresses are the verified e-mail addresses of a person.
 func (p *preset) addresses(claims map[string]any) []string {
 	var out []string
-	if address := text(claims, "email"); address != "" && truth(claims, "email_verified") {
-		out = append(out, address)
+	if truth(claims, "email_verified") {
+		out = append(out, text(claims, "email"))
 	}
 	if p.github {
 		out = append(out, list(claims, "verified_emails")...)
 	}
-	return out
+	return slices.DeleteFunc(out, func(a string) bool { return !isAddress(a) })
+}
+
+// isAddress: an address has something before and after its @ (RFC 5321 §4.1.2). One with
+// two is nobody's; which of them the domain follows is a matter of opinion.
+func isAddress(s string) bool {
+	local, domain, ok := strings.Cut(s, "@")
+	return ok && local != "" && domain != "" && !strings.Contains(domain, "@")
 }
 
 // domain: of a verified address; at Google of the organisation that the account belongs

@@ -62,6 +62,11 @@ func TestRules(t *testing.T) {
 		{"tenant", "entra", Rules{Tenants: []string{strings.ToUpper(tenant)}}, `{"tid":"` + tenant + `"}`, true},
 		{"another tenant", "entra", Rules{Tenants: []string{tenant}}, `{"tid":"99999999-2222-3333-4444-555555555555"}`, false},
 
+		{"PL2 RFC 5321 4.1.2: no @", "oidc", Rules{Domains: []string{"example.com"}}, `{"email":"example.com","email_verified":true}`, false},
+		{"PL2 RFC 5321 4.1.2: nothing before the @", "oidc", Rules{Domains: []string{"example.com"}}, `{"email":"@example.com","email_verified":true}`, false},
+		{"PL2 RFC 5321 4.1.2: two of them", "oidc", Rules{Domains: []string{"example.com"}}, `{"email":"evil@evil.example@example.com","email_verified":true}`, false},
+		{"PL2 two of them at GitHub", "github", Rules{Domains: []string{"example.com"}}, `{"verified_emails":["evil@evil.example@example.com"]}`, false},
+
 		{"all kinds must hold", "oidc", Rules{Domains: []string{"example.com"}, Groups: []string{"staff"}}, `{"email":"a@example.com","email_verified":true,"groups":["x"]}`, false},
 		{"all kinds hold", "oidc", Rules{Domains: []string{"example.com"}, Groups: []string{"staff"}}, `{"email":"a@example.com","email_verified":true,"groups":["staff"]}`, true},
 		{"an expression besides", "oidc", Rules{Groups: []string{"staff"}, Expression: "claims.level > 3"}, `{"groups":["staff"],"level":3}`, false},

@@ -1,0 +1,139 @@
+package thirdparty
+
+import (
+	"context"
+	"crypto/rsa"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"golang.org/x/sync/singleflight"
+	"golang.org/x/time/rate"
+)
+
+const (
+	keyReadEvery = 10 * time.Second
+	keyReads     = 6     // at once
+	minRSA       = 2048  // bits: RFC 7518 §3.3 has "2048 bits or larger"
+	maxRSA       = 16384 // nobody has longer ones, and each takes its time
+)
+
+// keySet are the keys with which a provider signs. They are read when a token is by none
+// of those that are known.
+type keySet struct {
+	at      string
+	client  *http.Client
+	now     func() time.Time
+	flights singleflight.Group
+
+	mu   sync.Mutex // guards keys
+	keys []jose.JSONWebKey
+}
+
+// allowed is the key set for one use, which has its own allowance of reads: anybody can
+// send a logout token by an unknown key, and must not use up what sign-ins need.
+type allowed struct {
+	*keySet
+	reads *rate.Limiter
+}
+
+func (k *keySet) allow() allowed {
+	return allowed{k, rate.NewLimiter(rate.Every(keyReadEvery), keyReads)}
+}
+
+// VerifySignature implements oidc.KeySet.
+func (a allowed) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {
+	signed, err := jose.ParseSigned(jwt, asymmetric)
+	if err != nil || len(signed.Signatures) != 1 {
+		return nil, fmt.Errorf("%w: not a signed token", errGarbage)
+	}
+	if payload, ok := a.verify(signed); ok {
+		return payload, nil
+	}
+	if !a.reads.AllowN(a.now(), 1) {
+		return nil, fmt.Errorf("%w: its keys were read just now", &tooOften{keyReadEvery})
+	}
+	if _, err, _ := a.flights.Do("", func() (any, error) { return nil, a.read(context.WithoutCancel(ctx)) }); err != nil {
+		return nil, err
+	}
+	if payload, ok := a.verify(signed); ok {
+		return payload, nil
+	}
+	return nil, fmt.Errorf("%w: the token is signed by no key of the provider", errGarbage)
+}
+
+// verify tries the keys that the token may be signed with.
+func (k *keySet) verify(signed *jose.JSONWebSignature) (payload []byte, ok bool) {
+	k.mu.Lock()
+	keys := k.keys
+	k.mu.Unlock()
+	kid := signed.Signatures[0].Header.KeyID
+	for i := range keys {
+		if kid != "" && keys[i].KeyID != kid {
+			continue
+		}
+		if payload, err := signed.Verify(&keys[i]); err == nil {
+			return payload, true
+		}
+	}
+	return nil, false
+}
+
+func (k *keySet) read(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, k.at, nil)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errGarbage, err)
+	}
+	resp, err := k.client.Do(req)
+	if err != nil {
+		return fmt.Errorf("the keys: %w", failed(err))
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return fmt.Errorf("the keys: %w", failed(err))
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%w: the keys: status %d", errGarbage, resp.StatusCode)
+	}
+	keys, err := parseKeySet(body)
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.keys = keys
+	return nil
+}
+
+// parseKeySet reads a JSON Web Key Set (RFC 7517 §5). Keys of kinds that are not known, or
+// that must not verify a signature, are passed over.
+func parseKeySet(body []byte) (out []jose.JSONWebKey, err error) {
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := json.Unmarshal(body, &set); err != nil || set.Keys == nil {
+		return nil, fmt.Errorf("%w: not a JSON Web Key Set", errGarbage)
+	}
+	for _, one := range set.Keys {
+		var key jose.JSONWebKey
+		if err := key.UnmarshalJSON(one); err == nil && verifies(key) {
+			out = append(out, key)
+		}
+	}
+	return out, nil
+}
+
+// verifies reports whether signatures may be verified with a key (RFC 7517 §4.2, RFC 7518
+// §3.3).
+func verifies(key jose.JSONWebKey) bool {
+	if !key.Valid() || !key.IsPublic() || key.Use != "" && key.Use != "sig" {
+		return false
+	}
+	r, isRSA := key.Key.(*rsa.PublicKey)
+	return !isRSA || r.N.BitLen() >= minRSA && r.N.BitLen() <= maxRSA
+}
