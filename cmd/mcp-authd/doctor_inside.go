@@ -159,10 +159,23 @@ func (d *doctor) writable(ctx context.Context) {
 // sameIssuer tells of an issuer that is not the one of the last start.
 func (d *doctor) sameIssuer(ctx context.Context) {
 	now := d.app.config.Issuer
-	if before, err := d.app.store.Remember(ctx, "issuer", nil); err == nil && len(before) > 0 && string(before) != now {
+	before, err := d.app.store.Remember(ctx, "issuer", nil)
+	if err != nil || len(before) == 0 || string(before) == now {
+		return
+	}
+	if d.app.config.IsDefault("issuer") {
+		d.lastIssuer(string(before))
+	} else {
 		d.warn("issuer", "put the earlier one back, or tell the resource servers; clients register and sign in again",
 			"it was %s when a server last started, and is %s in the configuration", before, now)
 	}
+}
+
+// lastIssuer goes on with the issuer that the database remembers: the directory of demo, of
+// protect and of a program that embeds the server has no configuration to name it.
+func (d *doctor) lastIssuer(issuer string) {
+	d.app.config.Issuer, d.remembered = issuer, true
+	d.add("issuer", "skipped", "if the server has one, name it with --config", "no configuration names the issuer; this is about the one of the last start, %s", issuer)
 }
 
 // masterKey reports whether there is one.

@@ -21,6 +21,10 @@ import (
 // server finds out whether the server runs.
 func (d *doctor) server(ctx context.Context) {
 	c := d.app.config
+	if d.remembered {
+		d.program(ctx)
+		return
+	}
 	conn, err := (&net.Dialer{Timeout: 3 * time.Second}).DialContext(ctx, "tcp", reachable(c.Listen))
 	if err != nil {
 		d.skip("server", "nobody listens on %s: the server does not run here", c.Listen)
@@ -40,6 +44,32 @@ func (d *doctor) server(ctx context.Context) {
 	default:
 		d.ok("server", "it runs on %s and is ready", c.Listen)
 	}
+}
+
+// program finds out whether something listens at the issuer.
+func (d *doctor) program(ctx context.Context) {
+	at := address(d.app.config.Issuer)
+	conn, err := (&net.Dialer{Timeout: 3 * time.Second}).DialContext(ctx, "tcp", at)
+	if err != nil {
+		d.skip("server", "nobody listens on %s: the program does not run, or not here", at)
+		return
+	}
+	conn.Close()
+	d.running = true
+	d.ok("server", "somebody listens on %s", at)
+}
+
+// address is where a URL leads.
+func address(location string) string {
+	u, err := url.Parse(location)
+	if err != nil {
+		return location
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return net.JoinHostPort(u.Hostname(), port)
 }
 
 // reachable is a listening address as one to connect to.
@@ -78,7 +108,28 @@ func (d *doctor) issuer(ctx context.Context) {
 	d.ok("issuer", "%s answers with its metadata", location)
 	d.lifetime(resp)
 	d.proxied(resp)
+	d.hostKept(ctx)
 	d.published(ctx, m.JWKS)
+}
+
+// hostKept posts to a page as a browser does that says where the page is from by Origin
+// alone. It is refused when a proxy has put another name into Host.
+func (d *doctor) hostKept(ctx context.Context) {
+	issuer := d.app.config.Issuer
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, issuer+"/login", nil)
+	if err != nil {
+		return
+	}
+	req.Header.Set("Origin", oauth.ResourceOrigin(issuer))
+	resp, err := d.http.Do(req)
+	if err != nil {
+		return // reading the metadata has told
+	}
+	resp.Body.Close()
+	if resp.StatusCode == http.StatusForbidden {
+		d.fail("issuer", "let the proxy keep the Host header (nginx: proxy_set_header Host $host)",
+			"a proxy on the way changes the Host header: some browsers cannot sign in")
+	}
 }
 
 // published compares the keys that the outside sees with those of the database.

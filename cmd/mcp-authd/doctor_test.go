@@ -176,3 +176,35 @@ func TestDoctorOnServer(t *testing.T) {
 		})
 	}
 }
+
+// TestDoctorOnHost: usability 6, a proxy that puts another name into Host.
+func TestDoctorOnHost(t *testing.T) {
+	pages := http.NewCrossOriginProtection().Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) }))
+	for host, want := range map[string]string{"": "", "backend:8414": "fail issuer a proxy on the way changes the Host header: some browsers cannot sign in"} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if host != "" {
+				r.Host = host
+			}
+			pages.ServeHTTP(w, r)
+		}))
+		d := testDoctor(t, "issuer: "+s.URL)
+		if d.hostKept(t.Context()); d.last() != want {
+			t.Errorf("%q: got %q, want %q", host, d.last(), want)
+		}
+		s.Close()
+	}
+}
+
+// TestStrippedPathsAreToldOnce: usability 6, a path issuer behind a proxy that strips.
+func TestStrippedPathsAreToldOnce(t *testing.T) {
+	for issuer, want := range map[string]int{"https://h.example/auth": 1, "https://h.example": 0} {
+		var out strings.Builder
+		h := noticeStripping(issuer, slog.New(slog.NewTextHandler(&out, nil)), http.NotFoundHandler())
+		for _, path := range []string{"/auth/authorize", "/authorize", "/token", "/favicon.ico"} {
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil))
+		}
+		if got := strings.Count(out.String(), "requests come without the path of the issuer"); got != want {
+			t.Errorf("%s: told %d times, want %d", issuer, got, want)
+		}
+	}
+}

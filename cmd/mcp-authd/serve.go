@@ -57,7 +57,7 @@ func (a *app) serve(ctx context.Context) error {
 		return err
 	}
 	defer l.Close()
-	listeners := []listener{{l, public(as, sites), cert}}
+	listeners := []listener{{l, noticeStripping(as.Issuer(), a.log, public(as, sites)), cert}}
 	m, err := a.listenManagement(ctx)
 	if err != nil {
 		return err

@@ -89,8 +89,12 @@ func (a *app) inspect(ctx context.Context, token string) (inspection, error) {
 		return found, err
 	}
 	why := func(format string, args ...any) { found.Why = append(found.Why, fmt.Sprintf(format, args...)) }
-	if found.claims.Issuer != a.config.Issuer {
-		why("it is of the issuer %q, and this server is %q", found.claims.Issuer, a.config.Issuer)
+	issuer, err := a.knownIssuer(ctx)
+	if err != nil {
+		return found, err
+	}
+	if found.claims.Issuer != issuer {
+		why("it is of the issuer %q, and this server is %q", found.claims.Issuer, issuer)
 	}
 	if err := a.verify(ctx, token, found.Header, why); err != nil {
 		return found, err
@@ -107,6 +111,18 @@ func (a *app) inspect(ctx context.Context, token string) (inspection, error) {
 	}
 	found.Active = len(found.Why) == 0
 	return found, nil
+}
+
+// knownIssuer is the one of the configuration or, where none names it, of the last start.
+func (a *app) knownIssuer(ctx context.Context) (string, error) {
+	if !a.config.IsDefault("issuer") {
+		return a.config.Issuer, nil
+	}
+	last, err := a.store.Remember(ctx, "issuer", nil)
+	if err != nil || len(last) == 0 {
+		return a.config.Issuer, err
+	}
+	return string(last), nil
 }
 
 // decode reads a JWT without believing it.
