@@ -62,6 +62,13 @@ func (s *Server) mayFetch(id string) bool {
 // something that is wrong with it.
 var errUnknown = errors.New("authserver: no such client is known")
 
+// unfetched is what the error of a resolver is when the document that a client is identified
+// by cannot be had. It does not say why: that could tell strangers what there is inside.
+type unfetched interface {
+	error
+	Unfetched()
+}
+
 // found translates what a lookup has found. A protocol error is the resolver's own word
 // to the people who run the client.
 func (s *Server) found(c storage.Client, err error) (storage.Client, error) {
@@ -69,6 +76,11 @@ func (s *Server) found(c storage.Client, err error) (storage.Client, error) {
 	switch {
 	case errors.As(err, &ours):
 		return c, ours
+	case errors.As(err, new(unfetched)):
+		e := oauth.NewError(oauth.TemporarilyUnavailable, "The document that describes this application cannot be fetched: "+
+			"there is no such server, it does not answer, or it cannot be reached from here.").Because(err)
+		e.RetryAfter = 10 * time.Second
+		return c, e
 	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrRevoked):
 		return c, oauth.NewError(oauth.InvalidClient, "The client is not known to this authorization server. Register again.").Because(errors.Join(errUnknown, err))
 	case err != nil: // the store, or the document that the client is identified by

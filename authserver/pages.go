@@ -1,6 +1,7 @@
 package authserver
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -165,6 +166,9 @@ func (s *Server) showError(w http.ResponseWriter, r *http.Request, status int, e
 	case e.Code == oauth.InvalidClient:
 		v.Title = "This application is not known here"
 		v.Advice = "Remove this server from the application, or clear its saved sign-in, and connect again: it will then register anew."
+	case errors.As(err, new(unfetched)):
+		v.Title = "This application cannot be looked up"
+		v.Advice = "Nothing was lost. Please try again in a moment. If it happens again, the makers of the application have to look at the address that is its client id."
 	case e.Code == oauth.TemporarilyUnavailable, e.Code == oauth.SlowDown:
 		v.Title = "The server is busy"
 		v.Advice = "Nothing was lost. Please try again in a moment."

@@ -146,7 +146,7 @@ func (d *documents) load(ctx context.Context, id string, signedIn bool) (storage
 		e.client, e.validators = old.client, old.validators
 	case err != nil:
 		if e.err = fetchError(err); e.err == nil {
-			return storage.Client{}, err
+			return storage.Client{}, unfetched{err}
 		}
 	default:
 		e.client, e.err = d.read(id, answer)
@@ -158,13 +158,27 @@ func (d *documents) load(ctx context.Context, id string, signedIn bool) (storage
 	return e.client, e.err
 }
 
+// unfetched says that a document cannot be had now. A name that resolves to an address inside
+// gets no other answer than one that does not exist, or a server that is down: else strangers
+// would learn our names (SP-12). The cause is for the log.
+type unfetched struct{ cause error }
+
+// Error implements error.
+func (u unfetched) Error() string {
+	return "the client metadata document cannot be fetched: " + u.cause.Error()
+}
+
+// Unwrap returns the cause.
+func (u unfetched) Unwrap() error { return u.cause }
+
+// Unfetched is how authserver tells this error from others.
+func (unfetched) Unfetched() {}
+
 // fetchError is the refusal if a failed fetch is the fault of the document, nil when it
 // may be another time.
 func fetchError(err error) error {
 	var status safehttp.StatusError
 	switch {
-	case errors.Is(err, safehttp.ErrRefused):
-		return badDocument("its address is not one that can be fetched from here", err)
 	case errors.Is(err, safehttp.ErrTooLarge):
 		return badDocument("it is too large", err)
 	case errors.As(err, &status) && !status.Temporary():
@@ -183,8 +197,10 @@ func lifetime(h http.Header) time.Duration {
 			return documentNoStore
 		case "max-age":
 			age, _ := strconv.Atoi(h.Get("Age"))
-			if seconds, err := strconv.Atoi(strings.Trim(value, `"`)); err == nil && seconds > 0 {
-				return min(max(time.Duration(min(seconds, 1<<30)-max(min(age, 1<<30), 0))*time.Second, documentMinTTL), documentMaxTTL)
+			seconds, err := strconv.ParseInt(strings.Trim(value, `"`), 10, 64)
+			if (err == nil || errors.Is(err, strconv.ErrRange)) && seconds > 0 { // what is too large is large (RFC 9111 §1.2.2)
+				left := min(seconds, 1<<30) - int64(max(min(age, 1<<30), 0))
+				return min(max(time.Duration(left)*time.Second, documentMinTTL), documentMaxTTL)
 			}
 		}
 	}
@@ -267,6 +283,9 @@ func (d *documents) admit(id string, m request, methods []string) (storage.Clien
 	c := storage.Client{
 		ID: id, Name: cleanText(m.Name, maxNameLength), RedirectURIs: m.RedirectURIs, GrantTypes: slices.Clone(selfServiceGrants),
 		AuthMethod: "none", Source: storage.SourceCIMD, Metadata: m.display().encode(), CreatedAt: d.now().UTC().Truncate(time.Second),
+	}
+	if noKeys(m.JWKS) {
+		m.JWKS = nil
 	}
 	// A client that says it can do either may come either way: public, and whatever it
 	// signs is verified.

@@ -101,6 +101,9 @@ func TestDocument(t *testing.T) {
 		"AS-159 private_key_jwt with the place of one":      {`"token_endpoint_auth_method":"private_key_jwt","jwks_uri":"https://app.example.com/jwks"`, "private_key_jwt", "https://app.example.com/jwks"},
 		"AS-159 private_key_jwt or none: either":            {`"token_endpoint_auth_method":"private_key_jwt","token_endpoint_auth_methods_supported":["none","private_key_jwt"],"jwks_uri":"https://app.example.com/jwks"`, "none", "https://app.example.com/jwks"},
 		"AS-159 private_key_jwt or none without keys":       {`"token_endpoint_auth_method":"private_key_jwt","token_endpoint_auth_methods_supported":["none"]`, "none", ""},
+		"AS-159 an empty key set beside none is none":       {`"token_endpoint_auth_method":"private_key_jwt","token_endpoint_auth_methods_supported":["none"],"jwks":{"keys":[]}`, "none", ""},
+		"AS-159 none, with an empty key set":                {`"token_endpoint_auth_method":"none","jwks":{"keys":[]}`, "none", ""},
+		"AS-159 private_key_jwt or none: a key set":         {`"token_endpoint_auth_method":"private_key_jwt","token_endpoint_auth_methods_supported":["none"],"jwks":` + goodJWKS, "none", goodJWKS},
 		"AS-158 a symmetric method beside none is not used": {`"token_endpoint_auth_method":"client_secret_post","token_endpoint_auth_methods_supported":["none"]`, "none", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -121,6 +124,7 @@ func TestDocument(t *testing.T) {
 		"AS-143 two key sets":             goodDocument + `,"token_endpoint_auth_method":"private_key_jwt","jwks_uri":"https://app.example.com/jwks","jwks":` + goodJWKS,
 		"AS-130 a private key":            goodDocument + `,"token_endpoint_auth_method":"private_key_jwt","jwks":{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A"}]}`,
 		"AS-130 a symmetric key":          goodDocument + `,"token_endpoint_auth_method":"private_key_jwt","jwks":{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}`,
+		"AS-130 an empty key set alone":   goodDocument + `,"token_endpoint_auth_method":"private_key_jwt","jwks":{"keys":[]}`,
 		"AS-143 key set over http":        goodDocument + `,"token_endpoint_auth_method":"private_key_jwt","jwks_uri":"http://app.example.com/jwks"`,
 		"AS-56 a dangerous redirect URI":  `"client_name":"x","redirect_uris":["javascript:alert(1)"]`,
 		"AS-155 client_id twice":          goodDocument + `,"client_id":"https://other.example/c"`,
@@ -145,7 +149,11 @@ func TestDocument(t *testing.T) {
 		"AS-162 endless":    func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(strings.Repeat(" ", 1<<20))) },
 		"AS-164 HTML": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/html")
-			fmt.Fprint(w, "{}")
+			fmt.Fprintf(w, `{"client_id":%q,%s}`, s.id(), goodDocument)
+		},
+		"AS-164 no media type": func(w http.ResponseWriter, r *http.Request) {
+			w.Header()["Content-Type"] = nil
+			fmt.Fprintf(w, `{"client_id":%q,%s}`, s.id(), goodDocument)
 		},
 		"AS-156 not an object": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
@@ -155,10 +163,36 @@ func TestDocument(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, _ := documentRegistry(t, nil)
 			s.serve(answer)
-			if c, err := r.Fetch(t.Context(), s.id()); !errors.Is(err, storage.ErrNotFound) {
+			c, err := r.Fetch(t.Context(), s.id())
+			if !errors.Is(err, storage.ErrNotFound) || strings.Contains(name, "AS-164") && !strings.Contains(err.Error(), "not served as JSON") {
 				t.Errorf("got %+v, %v", c, err)
 			}
 		})
+	}
+}
+
+// SP-12, protocol 2.5: a name that resolves to an address inside, one that does not exist and
+// a server that is down get the same answer.
+func TestDocumentOutOfReach(t *testing.T) {
+	store, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	r, err := New(Config{Store: store, SecretKeys: [][]byte{make([]byte, 32)}, Documents: Documents{Enabled: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, id := range map[string]string{
+		"inside by name": "https://localhost/client.json", "inside by number": "https://10.0.0.1/client.json",
+		"no such name": "https://no-such-host.invalid/client.json",
+	} {
+		for range 2 { // nor does the second answer differ
+			var out unfetched
+			if _, err := r.Fetch(t.Context(), id); !errors.As(err, &out) || errors.Is(err, storage.ErrNotFound) || errors.As(err, new(*oauth.Error)) {
+				t.Errorf("%s: got %v, want a document that cannot be fetched", name, err)
+			}
+		}
 	}
 }
 
@@ -166,24 +200,33 @@ func TestDocumentID(t *testing.T) {
 	s := newSite(t)
 	s.say(goodDocument)
 	r, _ := documentRegistry(t, nil)
-	for name, id := range map[string]string{
-		"no path": "https://example.com", "only a slash": "https://example.com/", "a fragment": "https://example.com/c#x", "a user": "https://u@example.com/c",
-		"dot segments": "https://example.com/a/../c", "escaped dot segments": "https://example.com/a/%2e%2e/c", "a host that looks like another": "https://сlaude.ai/c", "an escaped host": "https://%D1%81laude.ai/c", "http elsewhere": "http://example.com/c", "endless": "https://example.com/" + strings.Repeat("a", 3000),
+	for name, tt := range map[string]struct{ id, rule string }{
+		"no path":                      {"https://example.com", "has no path"},
+		"only a slash":                 {"https://example.com/", "has no path"},
+		"a fragment":                   {"https://example.com/c#x", "without fragment and user"},
+		"a user":                       {"https://u@example.com/c", "without fragment and user"},
+		"no host":                      {"https:///c", "without fragment and user"},
+		"dot segments":                 {"https://example.com/a/../c", "dot segments"},
+		"escaped dot segments":         {"https://example.com/a/%2e%2e/c", "dot segments"},
+		"one dot":                      {"https://example.com/./c", "dot segments"},
+		"a host that looks like other": {"https://сlaude.ai/c", "plain ASCII"},
+		"an escaped host":              {"https://%D1%81laude.ai/c", "plain ASCII"},
+		"http elsewhere":               {"http://example.com/c", "is not an https URL"},
+		"endless":                      {"https://example.com/" + strings.Repeat("a", 3000), "is no document"},
 	} {
 		t.Run("AS-152 refused before any fetch: "+name, func(t *testing.T) {
-			if _, err := r.Client(t.Context(), id); !errors.Is(err, storage.ErrNotFound) {
-				t.Errorf("got %v", err)
+			_, err := r.Fetch(t.Context(), tt.id)
+			if !errors.Is(err, storage.ErrNotFound) || errors.Is(err, ErrUnread) || !strings.Contains(err.Error(), tt.rule) {
+				t.Errorf("got %v, want the rule %q", err, tt.rule)
+			}
+			if _, err := r.Client(t.Context(), tt.id); !errors.Is(err, storage.ErrNotFound) || errors.Is(err, ErrUnread) {
+				t.Errorf("a stranger's word: got %v, want a refusal for good", err)
 			}
 		})
 	}
 	if n := s.fetches.Load(); n != 0 {
 		t.Errorf("%d fetches", n)
 	}
-	t.Run("AS-161 a private address is refused, and nothing is said about it", func(t *testing.T) {
-		if _, err := r.Client(t.Context(), "https://10.0.0.1/client.json"); !errors.Is(err, storage.ErrNotFound) {
-			t.Errorf("got %v", err)
-		}
-	})
 	t.Run("AS-151 turned off, such an id is unknown", func(t *testing.T) {
 		store, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
 		if err != nil {
@@ -229,8 +272,12 @@ func TestDocumentCache(t *testing.T) {
 		}
 	})
 	t.Run("AS-163 bounded above and below", func(t *testing.T) {
-		for header, want := range map[string]time.Duration{"": documentMinTTL, "no-store": documentNoStore, "no-cache, max-age=9000": documentNoStore, "max-age=1": documentMinTTL, "max-age=99999999999": documentMinTTL, "max-age=999999": documentMaxTTL, "max-age=-1": documentMinTTL} {
-			if got := lifetime(http.Header{"Cache-Control": {header}}); got != want && !(header == "max-age=99999999999" && got == documentMaxTTL) {
+		for header, want := range map[string]time.Duration{
+			"": 5 * time.Minute, "no-store": time.Minute, "no-cache, max-age=9000": time.Minute, "max-age=1": 5 * time.Minute,
+			"max-age=301": 301 * time.Second, "max-age=86399": 86399 * time.Second, "max-age=999999": 24 * time.Hour,
+			"max-age=99999999999": 24 * time.Hour, "max-age=99999999999999999999": 24 * time.Hour, "max-age=-1": 5 * time.Minute,
+		} {
+			if got := lifetime(http.Header{"Cache-Control": {header}}); got != want {
 				t.Errorf("%q: got %s, want %s", header, got, want)
 			}
 		}
@@ -380,4 +427,21 @@ func FuzzDocument(f *testing.F) {
 			t.Errorf("%q gives %+v", body, c)
 		}
 	})
+}
+
+// Mutation 19: a key set is bounded where it is read, too, and one of a public and a symmetric
+// key is refused as a whole.
+func TestKeySetBounds(t *testing.T) {
+	long := `{"keys":[],"x":"` + strings.Repeat("x", maxJWKS) + `"}`
+	if _, err := parseKeys([]byte(long)); err == nil || !strings.Contains(err.Error(), "larger than 8192 bytes") {
+		t.Errorf("AS-130: got %v", err)
+	}
+	mixed := strings.Replace(goodJWKS, `]}`, `,{"kty":"oct","k":"c2VjcmV0"}]}`, 1)
+	if keys, err := parseKeys([]byte(mixed)); err == nil || !strings.Contains(err.Error(), "a private or a symmetric key") {
+		t.Errorf("AS-130: got %d keys, %v", len(keys), err)
+	}
+	_, err := parseRequest([]byte(`{"jwks":{"keys":[],"x":"` + strings.Repeat("x", maxJWKS) + `"}}`))
+	if err == nil || !strings.Contains(err.Error(), "jwks is longer than 8192 bytes") {
+		t.Errorf("AS-143: got %v", err)
+	}
 }

@@ -52,6 +52,7 @@ func TestRegistered(t *testing.T) {
 		{"AS-143: one of jwks and jwks_uri is no error", `{` + loopback + `,"jwks":{"keys":[]}}`, `{}`, "jwks jwks_uri"},
 		{"all that is shown to people is echoed", `{` + loopback + `,"client_name":"A","client_uri":"https://a.example/","logo_uri":"https://a.example/l.png","contacts":["a@a.example"],"tos_uri":"https://a.example/t","policy_uri":"https://a.example/p","software_id":"i","software_version":"1"}`,
 			`{"client_name":"A","client_uri":"https://a.example/","logo_uri":"https://a.example/l.png","contacts":["a@a.example"],"tos_uri":"https://a.example/t","policy_uri":"https://a.example/p","software_id":"i","software_version":"1"}`, ""},
+		{"AS-147: nor has a link another scheme, with a host or without", `{` + loopback + `,"client_uri":"javascript://host/%0aalert(1)","logo_uri":"data://host/x","tos_uri":"ftp://host/x","policy_uri":"vbscript://host/x"}`, `{}`, "client_uri logo_uri tos_uri policy_uri"},
 		{"AS-147: what is no web address is left out", `{` + loopback + `,"client_uri":"javascript:alert(1)","logo_uri":"data:image/png,x","tos_uri":"https://u@evil.example/","policy_uri":"/relative"}`, `{}`, "client_uri logo_uri tos_uri policy_uri"},
 		{"a name cannot hide or reverse text", `{` + loopback + `,"client_name":" A\u0000b\u202e\n\tc\u200b\ufeff  d\u001b[31m "}`, `{"client_name":"Ab c d[31m"}`, ""},
 		{"a name of control characters is none", `{` + loopback + `,"client_name":"\u202e\u0007"}`, `{}`, "client_name"},

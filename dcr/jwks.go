@@ -49,6 +49,14 @@ func parseKeys(raw []byte) ([]jose.JSONWebKey, error) {
 	return keys, nil
 }
 
+// noKeys reports whether a key set is well formed and empty.
+func noKeys(raw []byte) bool {
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	return json.Unmarshal(raw, &set) == nil && set.Keys != nil && len(set.Keys) == 0
+}
+
 // checkKeys is parseKeys for a registration: a set without a usable key is of no use,
 // and the canonical form is what is kept.
 func checkKeys(raw []byte) ([]byte, error) {

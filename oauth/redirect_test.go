@@ -170,3 +170,34 @@ func FuzzRedirectURI(f *testing.F) {
 		}
 	})
 }
+
+// Mutation 21: no policy admits a scheme whose content a browser runs or reads, each by name;
+// were one missing from the list, the policy here would let it in.
+func TestSchemesThatAreNeverPermitted(t *testing.T) {
+	for _, scheme := range []string{
+		"javascript", "data", "file", "vbscript", "blob", "about", "ftp", "ws", "wss", "view-source", "filesystem", "chrome", "intent",
+	} {
+		policy := oauth.RedirectPolicy{PrivateUseSchemes: []string{scheme}}
+		for _, raw := range []string{scheme + ":x", scheme + "://host/x", strings.ToUpper(scheme) + "://host/x"} {
+			if err := policy.Check(raw); err == nil || !strings.Contains(err.Error(), "never permitted") {
+				t.Errorf("AS-56: %s: got %v", raw, err)
+			}
+		}
+	}
+}
+
+// Mutation 21: each character that would break a header or an attribute is refused by itself.
+func TestCharactersOfURIs(t *testing.T) {
+	policy := oauth.RedirectPolicy{}
+	for _, c := range []string{" ", "\t", "\n", "\x00", "\x1f", "\x7f", "\x80", "é", `\`, `"`, "<", ">"} {
+		if err := policy.Check("https://a.example/" + c + "x"); err == nil || !strings.Contains(err.Error(), "a character that a URI cannot have") {
+			t.Errorf("AS-56: redirect URI with %q: got %v", c, err)
+		}
+		if _, err := oauth.CanonicalResource("https://a.example/" + c + "x"); err == nil {
+			t.Errorf("AS-104: resource with %q is accepted", c)
+		}
+	}
+	if err := policy.Check("https://a.example/!$&'()*+,;=:@%5B~"); err != nil {
+		t.Errorf("got %v", err)
+	}
+}
