@@ -56,6 +56,9 @@ func (s *Server) showHome(w http.ResponseWriter, r *http.Request, h home) {
 	}
 	var err error
 	if h.visit == nil {
+		if !s.cfg.NoLocalLogin {
+			v.SignInURL = s.paths.login
+		}
 		v.SignIn, err = s.choices(browser, loginState{})
 	} else {
 		v.Username = h.visit.User.Name

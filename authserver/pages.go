@@ -161,21 +161,11 @@ func (s *Server) showError(w http.ResponseWriter, r *http.Request, status int, e
 	e := oauth.AsError(err)
 	noteError(r, e)
 	setRetryAfter(w, e, status)
-	v := web.Error{Title: "Something is not right", Message: e.Description, Code: string(e.Code), RequestID: requestID(r)}
-	switch {
-	case e.Code == oauth.InvalidClient:
-		v.Title = "This application is not known here"
-		v.Advice = "Remove this server from the application, or clear its saved sign-in, and connect again: it will then register anew."
-	case errors.As(err, new(unfetched)):
+	v := web.Error{Message: e.Description, Code: string(e.Code), RequestID: requestID(r)}
+	advise(&v, e, status)
+	if errors.As(err, new(unfetched)) {
 		v.Title = "This application cannot be looked up"
 		v.Advice = "Nothing was lost. Please try again in a moment. If it happens again, the makers of the application have to look at the address that is its client id."
-	case e.Code == oauth.TemporarilyUnavailable, e.Code == oauth.SlowDown:
-		v.Title = "The server is busy"
-		v.Advice = "Nothing was lost. Please try again in a moment."
-	case status >= 500:
-		v.Advice = "Please try again. If it happens again, tell the operator of this server the number below."
-	default:
-		v.Advice = "Go back to the application and start signing in again. If it happens again, the application is at fault; tell its makers what this page says."
 	}
 	s.pages.Error(w, status, v)
 }

@@ -35,7 +35,7 @@ func newPaths(issuer string) paths {
 func (s *Server) Register(mux *http.ServeMux) {
 	p := s.paths.prefix
 	handle := func(path string, h http.Handler, methods ...string) {
-		mux.Handle(path, s.observe(allow(h, methods...)))
+		mux.Handle(path, s.observe(s.allow(h, methods...)))
 	}
 	api := func(path string, h http.HandlerFunc, methods ...string) {
 		handle(p+path, browserClients(h), append(methods, http.MethodOptions)...)
@@ -63,11 +63,13 @@ func (s *Server) registerPages(handle func(string, http.Handler, ...string)) {
 	// Posts from another site are refused by the browser's own word (Sec-Fetch-Site,
 	// Origin), and every form carries a sealed step that is bound to the browser.
 	sameSite := http.NewCrossOriginProtection()
+	sameSite.SetDenyHandler(http.HandlerFunc(s.crossOrigin))
 	post := func(path string, h http.HandlerFunc) { handle(path, sameSite.Handler(h), http.MethodPost) }
 	get := func(path string, h http.HandlerFunc) { handle(path, h, http.MethodGet, http.MethodHead) }
 
 	handle(s.paths.authorize, http.HandlerFunc(s.handleAuthorize), http.MethodGet) // no HEAD: it could issue a code
-	post(s.paths.login, s.handleLogin)
+	signIn := sameSite.Handler(byMethod(s.handleLoginPage, s.handleLogin))
+	handle(s.paths.login, signIn, http.MethodGet, http.MethodHead, http.MethodPost)
 	post(s.paths.consent, s.handleConsent)
 	post(s.paths.logout, s.handleLogout)
 	handle(s.paths.setup, sameSite.Handler(http.HandlerFunc(s.handleSetup)), http.MethodGet, http.MethodHead, http.MethodPost)
@@ -89,7 +91,7 @@ func (s *Server) registerPages(handle func(string, http.Handler, ...string)) {
 // allow answers any other method with 405 and Allow (RFC 9110 §15.5.6). It stands
 // here and not in the mux pattern, because beside a catch-all pattern of an
 // embedding program the mux would send other methods there.
-func allow(h http.Handler, methods ...string) http.Handler {
+func (s *Server) allow(h http.Handler, methods ...string) http.Handler {
 	list := strings.Join(methods, ", ")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, m := range methods {
@@ -99,7 +101,18 @@ func allow(h http.Handler, methods ...string) http.Handler {
 			}
 		}
 		w.Header().Set("Allow", list)
-		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+		s.wrongMethod(w, r)
+	})
+}
+
+// byMethod serves a page, and its form at the same address.
+func byMethod(page, form http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			form(w, r)
+			return
+		}
+		page(w, r)
 	})
 }
 

@@ -185,6 +185,9 @@ func (s *Server) sweep(ctx context.Context) {
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	s.Register(mux)
+	mux.Handle("/", s.observe(http.HandlerFunc(s.notFound)))
+	mux.Handle("/robots.txt", s.observe(s.allow(http.HandlerFunc(handleRobots), http.MethodGet, http.MethodHead)))
+	mux.Handle("/favicon.ico", s.observe(s.allow(http.HandlerFunc(s.handleIcon), http.MethodGet, http.MethodHead)))
 	if s.paths.prefix == "" {
 		return mux
 	}

@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"github.com/mcp-authd/mcp-authd/internal/users"
-	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
 )
@@ -32,7 +31,10 @@ func (s *Server) handleSetup(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		s.showError(w, r, http.StatusServiceUnavailable, unavailable(err))
 	case !open:
-		s.showError(w, r, http.StatusNotFound, oauth.NewError(oauth.InvalidRequest, "This server is set up already."))
+		s.showMisfit(w, r, http.StatusNotFound, web.Error{
+			Title: "This server is set up already", Message: "There is an administrator, so the setup link has done its work.",
+			Advice: "There is nothing more to do here. Sign in at the start page.", Home: true,
+		})
 	case r.Method == http.MethodPost:
 		s.completeSetup(w, r)
 	default:

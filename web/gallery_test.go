@@ -1,10 +1,12 @@
 package web
 
 import (
+	"bytes"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -199,6 +201,13 @@ func samples() []sample {
 			p.Home(w, Home{Issuer: "https://auth.example.com", Username: "alice", SignOutAction: "/logout", Step: "sealed-step",
 				Resources: []Party{notes, {Name: "Calendar", URL: "https://calendar.example.com/mcp"}}})
 		}},
+		{"home-password", func(p *Pages, w http.ResponseWriter) {
+			p.Home(w, Home{Issuer: "https://auth.example.com", SignInURL: "/login", Resources: []Party{notes}})
+		}},
+		{"deadend", func(p *Pages, w http.ResponseWriter) {
+			p.Error(w, http.StatusNotFound, Error{Title: "There is no such page", Message: "This server has nothing at this address.",
+				Advice: "Check the address, or go to the start page.", Home: true, RequestID: "k3J9xQ2mPz1a"})
+		}},
 		{"home-empty", func(p *Pages, w http.ResponseWriter) { p.Home(w, Home{Issuer: "https://auth.example.com"}) }},
 		{"signedout", func(p *Pages, w http.ResponseWriter) { p.SignedOut(w) }},
 	}...)
@@ -230,10 +239,32 @@ func TestRenderGallery(t *testing.T) {
 	for path, file := range p.assets.files {
 		write(t, filepath.Join(dir, path), file.body)
 	}
+	shown := map[string]bool{}
 	for _, s := range samples() {
-		write(t, filepath.Join(dir, s.name+".html"), record(p, s.show).Body.Bytes())
+		path := filepath.Join(dir, s.name+".html")
+		write(t, path, record(p, s.show).Body.Bytes())
+		shown[s.name] = true
+		page, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range linked.FindAllSubmatch(page, -1) { // under a file server, all that a page needs is there
+			if _, err := os.Stat(filepath.Join(dir, string(m[1]))); err != nil {
+				t.Errorf("%s: %v", s.name, err)
+			}
+		}
+		if !bytes.Contains(page, []byte("</main>")) || len(linked.FindAll(page, -1)) < 2 {
+			t.Errorf("%s is no whole page: %.200s", s.name, page)
+		}
+	}
+	for _, name := range pageNames {
+		if !shown[name] {
+			t.Errorf("the gallery has no page %s", name)
+		}
 	}
 }
+
+var linked = regexp.MustCompile(`(?:href|src)="(/assets/[^"]+)"`)
 
 func write(t *testing.T, path string, body []byte) {
 	t.Helper()

@@ -61,7 +61,9 @@ func hostilePages(evil string) []sample {
 			p.Connect(w, Connect{Action: "/connect/x", Step: evil, Resource: party, Provider: provider, Scopes: []string{evil}, Username: evil, SignOutAction: "/logout", SignOutStep: evil, FormTargets: []string{evil}})
 		}},
 		{"connected", func(p *Pages, w http.ResponseWriter) { p.Connected(w, Connected{provider, party, true}) }},
-		{"error", func(p *Pages, w http.ResponseWriter) { p.Error(w, 400, Error{evil, evil, evil, evil, evil, evil}) }},
+		{"error", func(p *Pages, w http.ResponseWriter) {
+			p.Error(w, 400, Error{Title: evil, Message: evil, Client: evil, Advice: evil, Code: evil, RequestID: evil})
+		}},
 		{"stopped", func(p *Pages, w http.ResponseWriter) {
 			p.Stopped(w, 400, Stopped{Title: evil, Message: evil, Code: evil, Client: party, RedirectHost: evil, ReturnURL: evil})
 		}},

@@ -75,6 +75,9 @@ func New(c Config) (*Pages, error) {
 // the content, so browsers keep them for ever. Strip Config.Prefix before.
 func (p *Pages) Assets() http.Handler { return p.assets }
 
+// Icon is where the icon of this server is.
+func (p *Pages) Icon() string { return p.assets.prefix + p.assets.paths["icon.svg"] }
+
 // Login shows the sign-in page. Its form posts username, password and step.
 func (p *Pages) Login(w http.ResponseWriter, status int, v Login) {
 	p.show(w, status, "login", v, policy{formTargets: v.FormTargets, keepOpener: true})

@@ -69,7 +69,7 @@ func TestHeaders(t *testing.T) {
 func TestOpener(t *testing.T) {
 	p := newPages(t, Config{})
 	for _, s := range samples() {
-		kept := !slices.Contains([]string{"error", "error-empty", "setup", "setup-problem", "setupdone", "signedout"}, s.name) && !strings.HasPrefix(s.name, "home")
+		kept := !slices.Contains([]string{"error", "deadend", "error-empty", "setup", "setup-problem", "setupdone", "signedout"}, s.name) && !strings.HasPrefix(s.name, "home")
 		want := "same-origin"
 		if kept {
 			want = ""

@@ -158,6 +158,7 @@ type Error struct {
 	Title, Message string
 	Client         string // what the application calls itself, or looks like; may be empty
 	Advice         string // what to do next
+	Home           bool   // offer the way to the start page
 	Code           string // the protocol's name for it, such as invalid_client
 	RequestID      string // finds the event in the operator's log
 }
@@ -206,6 +207,7 @@ type Home struct {
 	Issuer    string
 	Resources []Party
 	Farewell  string    // see Login
+	SignInURL string    // where to sign in with a password, when nobody is; "": nowhere
 	SignIn    []Choice  // the providers to sign in with, when nobody is
 	Accounts  []Account // what is connected
 	Connect   []Choice  // what else could be
