@@ -195,7 +195,7 @@ func (s *Server) signOut(ctx context.Context, token storage.Hash) error {
 	if err != nil {
 		return err
 	}
-	if err := s.cfg.Store.EndSession(ctx, token); err != nil {
+	if err := s.cfg.Store.EndSession(ctx, token, s.cfg.Now()); err != nil {
 		return unavailable(err)
 	}
 	if v != nil {

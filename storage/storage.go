@@ -89,11 +89,11 @@ type Accounts interface {
 	// forgets every consent.
 	SetPassword(ctx context.Context, userID, passwordHash string, revokeGrants bool, now time.Time) error
 	// SetUserDisabled disables or enables an account. Disabling ends every session, also
-	// those at upstream providers, revokes every grant of the user and forgets every
-	// consent at once.
+	// those at upstream providers, whose tokens are then among the Handbacks, revokes every
+	// grant of the user and forgets every consent at once.
 	SetUserDisabled(ctx context.Context, userID string, disabled bool, now time.Time) error
 	// DeleteUser removes an account with its sessions, consents and identities, ends its
-	// sessions at upstream providers and revokes its grants.
+	// sessions at upstream providers as disabling does, and revokes its grants.
 	DeleteUser(ctx context.Context, userID string, now time.Time) error
 	// TouchLogin records a sign-in.
 	TouchLogin(ctx context.Context, userID string, now time.Time) error
@@ -125,8 +125,10 @@ type Sessions interface {
 	// Visit answers, in one round trip, who a browser belongs to and what that
 	// person has consented to for one client and resource.
 	Visit(ctx context.Context, v VisitKey) (Visit, error)
-	// EndSession removes a session. No error when there is none.
-	EndSession(ctx context.Context, h Hash) error
+	// EndSession removes a session, and ends the one at an upstream provider that it began
+	// with if nothing else rests on that, with its tokens among the Handbacks. No error when
+	// there is none.
+	EndSession(ctx context.Context, h Hash, now time.Time) error
 }
 
 // Redemptions exchanges codes and refresh tokens, each of them once.
@@ -320,7 +322,7 @@ type Housekeeping interface {
 	// when it has no grant and nobody has used it for the times in r; one that has replaced
 	// its registration, and was never approved, leaves a tombstone. A session at an
 	// upstream provider goes 30 days after its end, or when it is a day old, not linked,
-	// and no live session or grant rests on it. An event goes after 30 days, logged or not.
+	// and no live session or grant rests on it; its tokens are then among the Handbacks. An event goes after 30 days, logged or not.
 	Sweep(ctx context.Context, r Retention, limit int) (int, error)
 	// Fingerprint stores fp when none is stored, and returns the stored one. The
 	// server compares it with its secret key, so that a replica with another key refuses to start.
@@ -365,4 +367,5 @@ type Store interface {
 	Upstreams
 	UpstreamEnds
 	UpstreamCustody
+	Handbacks
 }

@@ -151,6 +151,16 @@ type UpstreamEnds interface {
 	Farewell(ctx context.Context, session Hash, now time.Time) (connector, reason string, err error)
 }
 
+// Handbacks are tokens of sessions at upstream providers that ended without a word of the
+// provider and where it could not be asked: by the operator, a sign-out or a sweep. They
+// wait here, sealed as they were, for a server to give them back (RFC 7009); Sweep erases
+// them a day later.
+type Handbacks interface {
+	// TakeHandbacks removes up to limit of them and returns them: ID, Connector, Subject,
+	// UserID and Sealed of the session. Each goes to one of N concurrent callers.
+	TakeHandbacks(ctx context.Context, limit int) ([]Upstream, error)
+}
+
 // UpstreamCustody is for another master key.
 type UpstreamCustody interface {
 	// ListUpstreams returns up to limit live sessions with an id greater than after, by id.

@@ -83,6 +83,7 @@ func (c *connector) recognize(away trip, p profile) error {
 // question keeps an account that nobody has until the person has said whether it is theirs.
 func (d *Delegation) question(ctx context.Context, c *connector, away trip, held holding) (*session.Claim, error) {
 	ticket, now := secrets.Token(""), d.now()
+	held.Source = c.source()
 	content, err := json.Marshal(claim{away.Trip, held, now})
 	if err != nil {
 		return nil, fmt.Errorf("thirdparty: claim: %w", err)
@@ -163,7 +164,7 @@ func (d *Delegation) openClaim(row storage.Departure) (c *connector, out claim, 
 		return nil, claim{}, false
 	}
 	c, ok = d.byID[out.Trip.Provider]
-	return c, out, ok
+	return c, out, ok && out.Held.Source == c.source()
 }
 
 var errNoClaim = oauth.NewError(oauth.InvalidRequest, "This question was answered already, or is more than ten minutes old. Nothing was connected. Please begin again.")

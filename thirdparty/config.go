@@ -19,6 +19,7 @@ type Store interface {
 	storage.Upstreams
 	storage.UpstreamEnds
 	storage.UpstreamCustody
+	storage.Handbacks
 	storage.Once
 }
 

@@ -11,7 +11,7 @@ var discord = &preset{
 	Type: Type{
 		ID: "discord", Name: "Discord", Needs: secretNeeded, Refresh: "always", Checks: byUserInfo, FreshLogin: "prompt=consent; Discord does not ask for the password again",
 	},
-	scopes: oauth.Scopes{"identify", "email"}, baseURL: "https://discord.com", clientAuth: authPost,
+	scopes: oauth.Scopes{"identify", "email"}, baseURL: "https://discord.com", clientAuth: authPost, oneGrant: true,
 	places: func(c *Connector) endpoints {
 		api := c.BaseURL + "/api"
 		return endpoints{

@@ -62,14 +62,7 @@ func (d *Delegation) afterEnd(ctx context.Context, ended []storage.Upstream, rea
 		if !known || reason == reasonRevoked || reason == reasonExpired {
 			continue
 		}
-		held, err := d.vault.open(u)
-		if err != nil {
-			continue
-		}
-		d.giveBack(ctx, c, held.Tokens)
-		if held.Renewed != nil {
-			d.giveBack(ctx, c, *held.Renewed)
-		}
+		d.giveBackAll(ctx, c, u)
 	}
 }
 

@@ -73,6 +73,7 @@ type preset struct {
 	formPost       bool // answers come as a POST
 	noUserInfo     bool
 	noInspection   bool
+	oneGrant       bool // a person's tokens are revoked together, whichever is given back
 	checkEvery     time.Duration
 
 	claims   map[string]string                           // of user info
@@ -154,7 +155,7 @@ var google = &preset{
 			p["hd"] = r.Domains[0] // for comfort; the rule is checked on what comes back
 		}
 	},
-	hostedDomain: true, clientAuth: authPost,
+	hostedDomain: true, clientAuth: authPost, oneGrant: true,
 }
 
 var gitlab = &preset{

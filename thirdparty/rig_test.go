@@ -159,7 +159,7 @@ func (r *rig) dump() string {
 	r.t.Helper()
 	ctx := context.Background()
 	var out strings.Builder
-	for _, table := range []string{"users", "identities", "upstreams", "departures", "sessions", "grants", "farewells"} {
+	for _, table := range []string{"users", "identities", "upstreams", "departures", "sessions", "grants", "farewells", "handbacks"} {
 		rows, err := r.db.QueryContext(ctx, "SELECT * FROM "+table)
 		if err != nil {
 			r.t.Error(err)

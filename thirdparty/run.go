@@ -26,6 +26,7 @@ const (
 func (d *Delegation) Run(ctx context.Context) error {
 	for tick := time.NewTicker(rounds); ; {
 		d.collectAbandoned(ctx)
+		d.handBack(ctx)
 		for d.round(ctx) == batch && ctx.Err() == nil {
 		}
 		select {

@@ -2,6 +2,10 @@ package postgres
 
 import (
 	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
@@ -52,10 +56,23 @@ func (s *Store) Visit(ctx context.Context, k storage.VisitKey) (out storage.Visi
 	return out, err
 }
 
-// EndSession implements storage.Sessions.
-func (s *Store) EndSession(ctx context.Context, h storage.Hash) error {
-	return s.do(ctx, "end session", func(ctx context.Context, q querier) error {
-		_, err := q.Exec(ctx, "DELETE FROM sessions WHERE hash = $1", h[:])
-		return err
+// EndSession implements storage.Sessions. An approval that runs holds its session, so when
+// that is gone, every grant that it made is there to be seen.
+func (s *Store) EndSession(ctx context.Context, h storage.Hash, now time.Time) error {
+	return s.tx(ctx, "end session", func(ctx context.Context, q querier) error {
+		var upstream *string
+		err := one(ctx, q, []any{&upstream}, "DELETE FROM sessions WHERE hash = $1 RETURNING upstream_id", h[:])
+		switch {
+		case errors.Is(err, pgx.ErrNoRows), err == nil && upstream == nil:
+			return nil
+		case err != nil:
+			return err
+		}
+		alone := "id = (SELECT id FROM upstreams u WHERE u.id = $2" + unused + ")"
+		ended, err := endUpstreams(ctx, q, alone, []any{column.Millis(now), *upstream}, column.SignedOut, now)
+		if err != nil {
+			return err
+		}
+		return all(ctx, q, handOver(ended, now)...)
 	})
 }

@@ -28,10 +28,7 @@ var sweeps = [...]string{
 	"DELETE FROM farewells WHERE hash IN (SELECT hash FROM farewells WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM events WHERE id IN (SELECT id FROM events WHERE at <= $1::bigint" + column.Before(column.EventsFor) + " LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM upstreams WHERE id IN (SELECT id FROM upstreams WHERE ended_at <= $1::bigint" + column.Before(column.EndedFor) + " LIMIT $2 FOR UPDATE SKIP LOCKED)",
-	"DELETE FROM upstreams WHERE id IN (SELECT id FROM upstreams u WHERE created_at <= $1::bigint" + column.Before(column.OrphanedFor) + ` AND ended_at IS NULL AND NOT linked
-		AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.upstream_id = u.id AND s.expires_at > $1)
-		AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.upstream_id = u.id AND g.revoked_at IS NULL AND g.expires_at > $1)
-		LIMIT $2 FOR UPDATE SKIP LOCKED)`,
+	"DELETE FROM handbacks WHERE id IN (SELECT id FROM handbacks WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
 }
 
 // The clients that nobody uses and that have no grant, with their consents, $1 being
@@ -56,12 +53,12 @@ const eraseSealed = `UPDATE refresh_tokens SET sealed = NULL WHERE hash IN (SELE
 
 // Sweep implements storage.Housekeeping. Each kind is a transaction of its own.
 func (s *Store) Sweep(ctx context.Context, r storage.Retention, limit int) (total int, err error) {
-	one := func(before time.Time, query string) {
+	one := func(before time.Time, query string, more ...any) {
 		if err != nil || before.IsZero() {
 			return
 		}
 		err = s.do(ctx, "sweep", func(ctx context.Context, q querier) error {
-			n, err := exec(ctx, q, query, column.Millis(before), max(limit, 0))
+			n, err := exec(ctx, q, query, append([]any{column.Millis(before), max(limit, 0)}, more...)...)
 			total += int(n)
 			return err
 		})
@@ -69,6 +66,7 @@ func (s *Store) Sweep(ctx context.Context, r storage.Retention, limit int) (tota
 	for _, query := range sweeps {
 		one(r.Now, query)
 	}
+	one(r.Now, sweepOrphans, column.OrphanedFor.Milliseconds(), column.HandedBackFor.Milliseconds())
 	one(r.Rotated, eraseSealed)
 	one(r.ClientUnused, forgetUnused)
 	one(r.ClientUnused, buryAbandoned)

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
@@ -51,9 +52,18 @@ func (s *Store) Visit(ctx context.Context, k storage.VisitKey) (out storage.Visi
 }
 
 // EndSession implements storage.Sessions.
-func (s *Store) EndSession(ctx context.Context, h storage.Hash) error {
+func (s *Store) EndSession(ctx context.Context, h storage.Hash, now time.Time) error {
 	return s.write(ctx, "end session", func(c *conn) error {
-		_, err := c.exec("DELETE FROM sessions WHERE hash = ?", h[:])
-		return err
+		var upstream *string
+		err := c.one([]any{&upstream}, "DELETE FROM sessions WHERE hash = ? RETURNING upstream_id", h[:])
+		if err != nil || upstream == nil {
+			return ignore(err, storage.ErrNotFound)
+		}
+		const alone = "id = (SELECT id FROM upstreams u WHERE u.id = ?2"
+		return all(
+			handOver(c, alone+unused("?3")+")", now, *upstream, column.Millis(now)),
+			run(c, "UPDATE upstreams SET sealed = NULL, claimed_until = NULL, ended_at = ?1, end_reason = ?3 WHERE "+alone+unused("?1")+")",
+				column.Millis(now), *upstream, column.SignedOut),
+		)
 	})
 }

@@ -24,10 +24,7 @@ var sweeps = [...]string{
 	"DELETE FROM farewells WHERE hash IN (SELECT hash FROM farewells WHERE expires_at <= ?1 LIMIT ?2)",
 	"DELETE FROM events WHERE id IN (SELECT id FROM events WHERE at <= ?1" + column.Before(column.EventsFor) + " LIMIT ?2)",
 	"DELETE FROM upstreams WHERE id IN (SELECT id FROM upstreams WHERE ended_at <= ?1" + column.Before(column.EndedFor) + " LIMIT ?2)",
-	"DELETE FROM upstreams WHERE id IN (SELECT id FROM upstreams u WHERE created_at <= ?1" + column.Before(column.OrphanedFor) + ` AND ended_at IS NULL AND NOT linked
-		AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.upstream_id = u.id AND s.expires_at > ?1)
-		AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.upstream_id = u.id AND g.revoked_at IS NULL AND g.expires_at > ?1)
-		LIMIT ?2)`,
+	"DELETE FROM handbacks WHERE id IN (SELECT id FROM handbacks WHERE expires_at <= ?1 LIMIT ?2)",
 }
 
 // sweeper removes up to limit records of one kind that can no longer matter.
@@ -80,6 +77,7 @@ func (s *Store) Sweep(ctx context.Context, r storage.Retention, limit int) (tota
 	for _, query := range sweeps {
 		one(r.Now, statement(query))
 	}
+	one(r.Now, orphans)
 	one(r.Rotated, statement(eraseSealed))
 	one(r.ClientUnused, forgetUnused)
 	one(r.ClientUnused, statement(buryAbandoned))

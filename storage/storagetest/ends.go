@@ -265,8 +265,9 @@ func forgottenUpstreams(t *testing.T, e *env) {
 		gone(t, a, true)
 	})
 	t.Run("a live one goes when it is a day old and nothing rests on it", func(t *testing.T) {
-		lonely, u := e.arrived(t)
-		check(t, e.s.EndSession(e.ctx, lonely.Session.Hash))
+		lonely := e.arrival()
+		lonely.Session.ExpiresAt = e.now.Add(time.Hour)
+		u := e.arrive(t, lonely)
 		linked := e.link("other", u.ID)
 		e.arrive(t, linked)
 		inBrowser := e.again(lonely)

@@ -136,9 +136,9 @@ func (f *Failing) DueUpstreams(a0 context.Context, a1 time.Time, a2 int) (r0 []s
 }
 
 // EndSession implements storage.Store.
-func (f *Failing) EndSession(a0 context.Context, a1 storage.Hash) (err error) {
+func (f *Failing) EndSession(a0 context.Context, a1 storage.Hash, a2 time.Time) (err error) {
 	err = f.call("EndSession", func() (err error) {
-		err = f.Store.EndSession(a0, a1)
+		err = f.Store.EndSession(a0, a1, a2)
 		return err
 	})
 	return err
@@ -553,6 +553,15 @@ func (f *Failing) TakeDeparture(a0 context.Context, a1 storage.Hash, a2 time.Tim
 func (f *Failing) TakeEvents(a0 context.Context, a1 int, a2 time.Time) (r0 []storage.Event, err error) {
 	err = f.call("TakeEvents", func() (err error) {
 		r0, err = f.Store.TakeEvents(a0, a1, a2)
+		return err
+	})
+	return r0, err
+}
+
+// TakeHandbacks implements storage.Store.
+func (f *Failing) TakeHandbacks(a0 context.Context, a1 int) (r0 []storage.Upstream, err error) {
+	err = f.call("TakeHandbacks", func() (err error) {
+		r0, err = f.Store.TakeHandbacks(a0, a1)
 		return err
 	})
 	return r0, err

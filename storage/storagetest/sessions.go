@@ -32,8 +32,8 @@ func sessions(t *testing.T, e *env) {
 	})
 	t.Run("an ended session is gone; ending it again is no error", func(t *testing.T) {
 		q := e.person(t)
-		check(t, e.s.EndSession(e.ctx, q.session))
-		check(t, e.s.EndSession(e.ctx, q.session))
+		check(t, e.s.EndSession(e.ctx, q.session, e.now))
+		check(t, e.s.EndSession(e.ctx, q.session, e.now))
 		_, err := visit(storage.VisitKey{Session: q.session, Now: e.now})
 		wantErr(t, err, storage.ErrNotFound)
 	})

@@ -61,6 +61,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"BoundGrants", boundGrants},
 		{"AccountEnds", accountEnds},
 		{"ForgottenUpstreams", forgottenUpstreams},
+		{"Handbacks", handbacks},
 		{"Housekeeping", housekeeping},
 		{"Contexts", contexts},
 		{"HostileText", hostileText},

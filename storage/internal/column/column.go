@@ -31,6 +31,9 @@ const EventsFor = 30 * 24 * time.Hour
 // nothing rests on it.
 const OrphanedFor = 24 * time.Hour
 
+// HandedBackFor is how long tokens that have to be given back wait for a server to do so.
+const HandedBackFor = 24 * time.Hour
+
 // AbandonedFor is how long a departure is kept after its end, for those who say what has
 // become of it.
 const AbandonedFor = time.Hour

@@ -16,6 +16,10 @@ const (
 // Replaced is the reason for which a linked session ends when there is a new one.
 const Replaced = "replaced"
 
+// SignedOut is the reason for which the session ends that a browser has signed out of, when
+// nothing else rests on it.
+const SignedOut = "signed-out"
+
 // Disabled is the reason for which the sessions of a disabled or deleted account end.
 const Disabled = "disabled"
 

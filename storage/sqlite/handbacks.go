@@ -1,0 +1,59 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+// handOver keeps the tokens of the sessions at providers that match where, which are about
+// to be erased; ?1 is until when.
+func handOver(c *conn, where string, now time.Time, args ...any) func() error {
+	return run(c, `INSERT INTO handbacks (id, connector, subject, user_id, sealed, expires_at)
+		SELECT id, connector, subject, user_id, sealed, ?1 FROM upstreams
+		WHERE sealed IS NOT NULL AND ended_at IS NULL AND `+where+" ON CONFLICT DO NOTHING",
+		append([]any{column.Millis(now.Add(column.HandedBackFor))}, args...)...)
+}
+
+// orphans removes the sessions at providers that nothing rests on, and keeps their tokens.
+func orphans(c *conn, before int64, limit int) (n int64, err error) {
+	now := column.Time(before)
+	err = all(
+		handOver(c, "id IN (SELECT id FROM upstreams u WHERE created_at <= ?2"+column.Before(column.OrphanedFor)+unused("?2")+" LIMIT ?3)", now, before, limit),
+		func() error {
+			n, err = c.exec("DELETE FROM upstreams WHERE ended_at IS NULL AND id IN (SELECT id FROM handbacks)")
+			return err
+		},
+	)
+	return n, err
+}
+
+// unused is the condition that nothing rests on a session u at a provider.
+func unused(now string) string {
+	return ` AND ended_at IS NULL AND NOT linked
+		AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.upstream_id = u.id AND s.expires_at > ` + now + `)
+		AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.upstream_id = u.id AND g.revoked_at IS NULL AND g.expires_at > ` + now + ")"
+}
+
+// TakeHandbacks implements storage.Handbacks.
+func (s *Store) TakeHandbacks(ctx context.Context, limit int) (out []storage.Upstream, err error) {
+	var some bool
+	err = s.read(ctx, "take handbacks", func(c *conn) error { // rarely any, and a write would hold up others
+		return c.one([]any{&some}, "SELECT EXISTS (SELECT 1 FROM handbacks)")
+	})
+	if err != nil || !some {
+		return nil, err
+	}
+	err = s.write(ctx, "take handbacks", func(c *conn) error {
+		out = nil
+		return c.each(func(row scanner) error {
+			var u storage.Upstream
+			err := row.Scan(&u.ID, &u.Connector, &u.Subject, &u.UserID, &u.Sealed)
+			out = append(out, u)
+			return err
+		}, `DELETE FROM handbacks WHERE id IN (SELECT id FROM handbacks LIMIT ?) RETURNING id, connector, subject, user_id, sealed`, max(limit, 0))
+	})
+	return out, err
+}

@@ -1,0 +1,85 @@
+package thirdparty
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/session"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Security L8 of the providers' report: an end here is told to the provider.
+func TestTokensAreGivenBack(t *testing.T) {
+	for name, end := range map[string]func(r *rig, a session.Arrival, s storage.Session) error{
+		"PL8: user disable": func(r *rig, a session.Arrival, _ storage.Session) error {
+			return r.store.SetUserDisabled(r.t.Context(), a.User.ID, true, r.clock.Now())
+		},
+		"PL8: user delete": func(r *rig, a session.Arrival, _ storage.Session) error {
+			return r.store.DeleteUser(r.t.Context(), a.User.ID, r.clock.Now())
+		},
+		"PL8: sign-out": func(r *rig, _ session.Arrival, s storage.Session) error {
+			return r.store.EndSession(r.t.Context(), s.Hash, r.clock.Now())
+		},
+		"PL8: a sweep of what nothing rests on": func(r *rig, _ session.Arrival, _ storage.Session) error {
+			r.clock.pass(25 * time.Hour)
+			_, err := r.store.Sweep(r.t.Context(), storage.Retention{Now: r.clock.Now()}, 100)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, nil)
+			b, s := r.leave(signIn), r.minted()
+			a, err := r.Return(t.Context(), session.Return{Provider: "corp", Params: b.back, Binding: b.Binding, Session: s})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.handBack(t.Context())
+			if n := len(r.up.Sessions(fakeupstream.Alice.Subject)); n != 1 {
+				t.Fatalf("%d sessions before the end", n)
+			}
+			if err := end(r, a, s); err != nil {
+				t.Fatal(err)
+			}
+			r.handBack(t.Context())
+			r.Close()
+			if n := len(r.up.Sessions(fakeupstream.Alice.Subject)); n != 0 {
+				t.Errorf("%d sessions live on at the provider", n)
+			}
+			if n := r.rows("handbacks"); n != 0 {
+				t.Errorf("%d rows are kept", n)
+			}
+		})
+	}
+	t.Run("PL8: a provider that is away keeps nobody in, and nothing waits for it", func(t *testing.T) {
+		r := newRig(t, nil)
+		a, g := r.signIn("")
+		r.up.FailAll(fakeupstream.Down)
+		if err := r.store.SetUserDisabled(t.Context(), a.User.ID, true, r.clock.Now()); err != nil || r.active(g) {
+			t.Errorf("got %v, active: %v", err, r.active(g))
+		}
+		r.handBack(t.Context())
+		if n := r.rows("handbacks"); n != 0 {
+			t.Errorf("%d rows are kept", n)
+		}
+	})
+	t.Run("PL8: where a person's tokens are revoked together, another session of theirs is spared", func(t *testing.T) {
+		r := newRig(t, nil)
+		p := *r.byID["corp"].preset
+		p.oneGrant = true
+		r.byID["corp"].preset = &p
+		r.signIn("")
+		b, s := r.leave(signIn), r.minted()
+		if _, err := r.Return(t.Context(), session.Return{Provider: "corp", Params: b.back, Binding: b.Binding, Session: s}); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.store.EndSession(t.Context(), s.Hash, r.clock.Now()); err != nil {
+			t.Fatal(err)
+		}
+		r.handBack(t.Context())
+		r.Close()
+		if n := r.up.Calls(fakeupstream.Revoke); n != 0 {
+			t.Errorf("told %d times", n)
+		}
+	})
+}
