@@ -15,8 +15,30 @@ const (
 	maxAddress = 300
 )
 
-func cleanName(s string) string    { return clean(s, maxName) }
-func cleanText(s string) string    { return clean(s, maxText) }
+func cleanName(s string) string { return clean(s, maxName) }
+func cleanText(s string) string { return clean(s, maxText) }
+
+// cleanClaim is cleanName for the name that an application gave itself, which stands between
+// quotation marks of ours: it has none, of any kind, with which it could end them and go on
+// in our words. An apostrophe within a word stays.
+func cleanClaim(s string) string { return cleanName(unquote(s)) }
+
+func unquote(s string) string {
+	runes := []rune(s)
+	var out []rune
+	for i, r := range runes {
+		apostrophe := (r == '\'' || r == '’') && i > 0 && i+1 < len(runes) && unicode.IsLetter(runes[i-1]) && unicode.IsLetter(runes[i+1])
+		if !quotation(r) || apostrophe {
+			out = append(out, r)
+		}
+	}
+	return string(out)
+}
+
+// quotation reports quotation marks, and what looks like one.
+func quotation(r rune) bool {
+	return unicode.In(r, unicode.Quotation_Mark, unicode.Pi, unicode.Pf) || strings.ContainsRune("`´ʹʺʻʼʽˮ˝ʼ′″‴‵‶‷〃ʾʿ״׳", r)
+}
 func cleanAddress(s string) string { return clean(s, maxAddress) }
 
 // clean makes supplied text fit to be read: white space of every kind becomes one

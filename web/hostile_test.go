@@ -211,3 +211,31 @@ func FuzzClientName(f *testing.F) {
 		}
 	})
 }
+
+// Security L10: a client's name stands between quotation marks of ours, and has none with
+// which it could end them and go on in our words.
+func TestNamesCannotEndTheirQuotation(t *testing.T) {
+	p := newPages(t, Config{})
+	for _, tt := range []struct{ name, want string }{
+		{"Claude” — verified by your company “", "Claude — verified by your company"},
+		{`Claude" verified "`, "Claude verified"},
+		{"Claude’ verified ‘", "Claude verified"},
+		{"»Claude« „x‟ 「y」 ﹁z﹂ ＂w＂ ‹v› 〝u〞", "Claude x y z w v u"},
+		{"Claude″ `x´ ʺyˮ", "Claude x y"},
+		{"Claude\u202e\u2066\x00\u200b", "Claude"},
+		{"Bob's Notes", "Bob&#39;s Notes"},
+		{"L’appli", "L’appli"},
+		{"“”", ""},
+	} {
+		body := record(p, func(p *Pages, w http.ResponseWriter) {
+			p.Consent(w, 200, Consent{Request: Request{Client: Party{Name: tt.name, URL: "https://c.example"}}})
+		}).Body.String()
+		want := "“<bdi>" + tt.want + "</bdi>”"
+		if tt.want == "" {
+			want = "An application that gave no name"
+		}
+		if !strings.Contains(body, want) {
+			t.Errorf("%q: no %q in the page", tt.name, want)
+		}
+	}
+}

@@ -52,7 +52,7 @@ func New(c Config) (*Pages, error) {
 		"product": func() string { return p.product },
 		"home":    func() string { return c.Prefix + "/" },
 		"asset":   a.url,
-		"name":    cleanName, "text": cleanText, "address": cleanAddress,
+		"name":    cleanName, "claim": cleanClaim, "text": cleanText, "address": cleanAddress,
 		"link": link, "scheme": privateScheme,
 	})
 	if base, err = base.ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/icons.html"); err != nil {
@@ -85,7 +85,7 @@ func (p *Pages) Login(w http.ResponseWriter, status int, v Login) {
 
 // Consent shows who asks for what. Its form posts decision (approve or deny) and step.
 func (p *Pages) Consent(w http.ResponseWriter, status int, v Consent) {
-	p.show(w, status, "consent", v, policy{formTargets: v.FormTargets, keepOpener: true})
+	p.show(w, status, "consent", v, policy{formTargets: v.FormTargets, keepOpener: true, script: true})
 }
 
 // Error shows what went wrong when there is no way back to an application.
@@ -112,7 +112,7 @@ func (p *Pages) Handoff(w http.ResponseWriter, v Handoff) {
 // Departure shows who asks for what, and at which provider the person will sign in. Its
 // form posts decision (approve or deny) and step.
 func (p *Pages) Departure(w http.ResponseWriter, status int, v Departure) {
-	p.show(w, status, "departure", v, policy{formTargets: v.FormTargets, keepOpener: true})
+	p.show(w, status, "departure", v, policy{formTargets: v.FormTargets, keepOpener: true, script: true})
 }
 
 // Leaving sends the browser to a provider. It stands between the form that approves and
@@ -136,13 +136,13 @@ func (p *Pages) Failed(w http.ResponseWriter, status int, v Failed) {
 // Connect shows which MCP server wants what of the person's account at a provider. Its
 // form posts decision (approve or deny) and step.
 func (p *Pages) Connect(w http.ResponseWriter, v Connect) {
-	p.show(w, http.StatusOK, "connect", v, policy{formTargets: v.FormTargets, keepOpener: true})
+	p.show(w, http.StatusOK, "connect", v, policy{formTargets: v.FormTargets, keepOpener: true, script: true})
 }
 
 // Claim asks whether an account at a provider is the person's. Its form posts decision
 // (approve or deny) and step.
 func (p *Pages) Claim(w http.ResponseWriter, v Claim) {
-	p.show(w, http.StatusOK, "claim", v, policy{keepOpener: true})
+	p.show(w, http.StatusOK, "claim", v, policy{keepOpener: true, script: true})
 }
 
 // Connected shows what has become of that.

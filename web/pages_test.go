@@ -45,11 +45,14 @@ func TestHeaders(t *testing.T) {
 				t.Errorf("got %q and %q", csp, h.Get("X-Frame-Options"))
 			}
 		})
-		t.Run("SP-26: "+s.name+" allows our style, and script on the setup page alone", func(t *testing.T) {
+		t.Run("SP-26: "+s.name+" allows our style, and script where a page has one alone", func(t *testing.T) {
 			if !strings.HasPrefix(csp, "default-src 'none'; style-src 'self'; ") || strings.Contains(csp, "unsafe") {
 				t.Errorf("got %q", csp)
 			}
-			if want := strings.HasPrefix(s.name, "setup") && s.name != "setupdone"; strings.Contains(csp, "script-src 'self'") != want {
+			body := record(p, s.show).Body.String()
+			if want := strings.Contains(body, "<script"); want != (strings.HasPrefix(s.name, "setup") && s.name != "setupdone" || strings.Contains(body, `value="approve"`)) {
+				t.Errorf("L11: the page has a script: %v", want)
+			} else if strings.Contains(csp, "script-src 'self'") != want {
 				t.Errorf("script allowed: %v, want %v", !want, want)
 			}
 		})

@@ -234,7 +234,7 @@ func TestSignIn(t *testing.T) {
 			b.inspect("login-wrong")
 			b.do(chromedp.SendKeys(chromedp.CSS("input[name=password]"), d.Password+"\r"), chromedp.WaitVisible(chromedp.CSS("button[value=approve]")))
 			b.inspect("consent")
-			b.do(chromedp.Click(chromedp.CSS("button[value=approve]")))
+			b.do(press("approve"))
 			if q := a.answer(t, b); q.Get("code") == "" || q.Get("state") != "s" || q.Get("iss") != d.Issuer {
 				t.Errorf("got %v", q)
 			}

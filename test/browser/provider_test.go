@@ -146,7 +146,7 @@ func TestProvider(t *testing.T) {
 			b.inspect("provider-login")
 			b.do(chromedp.Click(chromedp.CSS("a.choice")), chromedp.WaitVisible(chromedp.CSS("button[value=approve]")))
 			b.inspect("provider-departure")
-			b.do(chromedp.Click(chromedp.CSS("button[value=approve]")))
+			b.do(press("approve"))
 			if q := a.answer(t, b); q.Get("code") == "" || q.Get("state") != "s" || q.Get("iss") != d.Issuer {
 				t.Errorf("got %v", q)
 			}
@@ -159,7 +159,7 @@ func TestProvider(t *testing.T) {
 		p, d := newProvider(t)
 		p.form = true
 		a, b := p.application(t), open(t, l)
-		b.do(chromedp.Navigate(a.link(d, "provider", "company")), chromedp.Click(chromedp.CSS("button[value=approve]")),
+		b.do(chromedp.Navigate(a.link(d, "provider", "company")), press("approve"),
 			chromedp.WaitVisible(chromedp.CSS("#go")), chromedp.Click(chromedp.CSS("#go")))
 		if q := a.answer(t, b); q.Get("code") == "" {
 			t.Errorf("got %v", q)
@@ -177,7 +177,7 @@ func TestProvider(t *testing.T) {
 		p, d := newProvider(t)
 		p.fail = oauth.NewError(oauth.TemporarilyUnavailable, "Example Company could not be reached. Please try again in a minute.")
 		a, b := p.application(t), open(t, l)
-		b.do(chromedp.Navigate(a.link(d, "provider", "company")), chromedp.Click(chromedp.CSS("button[value=approve]")), chromedp.WaitVisible(chromedp.CSS("[role=alert]")))
+		b.do(chromedp.Navigate(a.link(d, "provider", "company")), press("approve"), chromedp.WaitVisible(chromedp.CSS("[role=alert]")))
 		b.inspect("provider-failed")
 		b.do(chromedp.Sleep(9*time.Second), chromedp.WaitVisible(chromedp.CSS("dl.facts")), chromedp.Click(chromedp.CSS("a.button[rel=noreferrer]")))
 		if q := a.answer(t, b); q.Get("error") != "temporarily_unavailable" {

@@ -1,0 +1,224 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/mcp-authd/mcp-authd/internal/demotest"
+)
+
+// press decides on a page, once it takes a decision (web/assets/hold.js).
+func press(decision string) chromedp.Action[chromedp.Void] {
+	button := chromedp.CSS("button[value=" + decision + "]")
+	visible, click := chromedp.WaitVisible(button), chromedp.Click(button)
+	ready := chromedp.Poll[bool]("typeof held === 'boolean' && !held")
+	return func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
+		if _, err := visible(ctx, t); err != nil {
+			return chromedp.Void{}, err
+		}
+		if _, err := ready(ctx, t); err != nil {
+			return chromedp.Void{}, err
+		}
+		return click(ctx, t)
+	}
+}
+
+// managed is an application with a registration that it can change (RFC 7592).
+type managed struct {
+	*app
+	uri, token string
+}
+
+func newManaged(t *testing.T, d *demotest.Demo, name string, redirects ...string) *managed {
+	t.Helper()
+	a := &managed{app: serveApp(t)}
+	body, _ := json.Marshal(map[string]any{"client_name": name, "redirect_uris": redirects})
+	resp, err := http.Post(d.Issuer+"/register", "application/json", strings.NewReader(string(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var out struct {
+		ID    string `json:"client_id"`
+		URI   string `json:"registration_client_uri"`
+		Token string `json:"registration_access_token"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil || out.Token == "" {
+		t.Fatalf("register: %s %v", resp.Status, err)
+	}
+	a.id, a.uri, a.token = out.ID, out.URI, out.Token
+	return a
+}
+
+func (a *managed) change(t *testing.T, name string, redirects ...string) {
+	t.Helper()
+	body, _ := json.Marshal(map[string]any{"client_id": a.id, "client_name": name, "redirect_uris": redirects})
+	req, _ := http.NewRequest(http.MethodPut, a.uri, strings.NewReader(string(body)))
+	req.Header.Set("Authorization", "Bearer "+a.token)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("PUT: %s", resp.Status)
+	}
+}
+
+// wantQuestion checks that the browser shows a question that names a place, and that no
+// application has heard anything.
+func (b *tab) wantQuestion(place string, apps ...*app) {
+	b.t.Helper()
+	b.do(chromedp.WaitVisible(chromedp.CSS("button[value=approve]")))
+	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("document.querySelector('main').innerText"))
+	if err != nil || !strings.Contains(text, place) {
+		b.t.Errorf("the page does not name %s (%v): %s", place, err, text)
+	}
+	for _, a := range apps {
+		select {
+		case q := <-a.back:
+			b.t.Errorf("an application was told %v", q)
+		default:
+		}
+	}
+}
+
+// Security H1 and H2 in a browser: the code goes where the page said.
+func TestCodesGoWhereThePageSaid(t *testing.T) {
+	d := demotest.Start(t, demotest.Options{})
+	t.Run("H1 SP-01 RFC 7592 the redirect URI changes between page and click", func(t *testing.T) {
+		good, evil := serveApp(t), serveApp(t)
+		a := newManaged(t, d, "Nice", good.URL+"/callback")
+		b := open(t, looks[0])
+		link := a.link(d)
+		link = strings.Replace(link, "redirect_uri="+url.QueryEscape(a.URL+"/callback"), "redirect_uri=", 1)
+		b.do(chromedp.Navigate(link))
+		b.login(d.Username, d.Password)
+		b.wantQuestion(strings.TrimPrefix(good.URL, "http://"))
+		a.change(t, "Nice", evil.URL+"/callback")
+		b.do(press("approve"))
+		b.do(chromedp.WaitVisible(chromedp.CSS("main")), chromedp.Sleep(time.Second))
+		b.wantQuestion(strings.TrimPrefix(evil.URL, "http://"), good, evil)
+		b.do(press("deny"))
+		if q := evil.answer(t, b); q.Get("error") != "access_denied" || q.Has("code") {
+			t.Errorf("got %v", q)
+		}
+	})
+	t.Run("H2 AS-77 a changed client gets no code without a question", func(t *testing.T) {
+		good, evil := serveApp(t), serveApp(t)
+		a := newManaged(t, d, "Nice", good.URL+"/callback")
+		a.app.Server.URL = good.URL
+		b := open(t, looks[0])
+		b.do(chromedp.Navigate(a.link(d)))
+		b.login(d.Username, d.Password)
+		b.do(press("approve"))
+		if q := good.answer(t, b); !q.Has("code") {
+			t.Fatalf("got %v", q)
+		}
+		a.change(t, "Nice", evil.URL+"/other", good.URL+"/callback")
+		b.do(chromedp.Navigate(a.link(d, "redirect_uri", evil.URL+"/other")))
+		b.wantQuestion(strings.TrimPrefix(evil.URL, "http://"), good, evil)
+		b.do(chromedp.Navigate(a.link(d)))
+		b.wantQuestion(strings.TrimPrefix(good.URL, "http://"), good, evil)
+	})
+	t.Run("H2 AS-74 one of two hosts was approved: the other is asked about", func(t *testing.T) {
+		good := serveApp(t)
+		a := newManaged(t, d, "Nice", good.URL+"/callback", "https://evil.example/cb")
+		a.app.Server.URL = good.URL
+		b := open(t, looks[0])
+		b.do(chromedp.Navigate(a.link(d)))
+		b.login(d.Username, d.Password)
+		b.do(press("approve"))
+		if q := good.answer(t, b); !q.Has("code") {
+			t.Fatalf("got %v", q)
+		}
+		b.do(chromedp.Navigate(a.link(d, "redirect_uri", "https://evil.example/cb")))
+		b.wantQuestion("evil.example", good)
+	})
+}
+
+// Security L11: the second click of a double click, which a window in front of the page has
+// begun, approves nothing; a person who looks at the page does, with a mouse or with keys.
+func TestDoubleClickjacking(t *testing.T) {
+	d := demotest.Start(t, demotest.Options{})
+	question := func(t *testing.T) (*tab, *app) {
+		a := newApp(t, d, "An App")
+		b := open(t, looks[0])
+		b.do(chromedp.Navigate(a.link(d)))
+		b.login(d.Username, d.Password)
+		b.do(chromedp.WaitVisible(chromedp.CSS("button[value=approve]")))
+		return b, a
+	}
+	approve := "document.querySelector('button[value=approve]')"
+	// Chromium clicks as soon as there is a button, as the second click of a double click
+	// would find it.
+	atOnce := func(t *testing.T, b *tab, a *app, again string) {
+		t.Helper()
+		var at struct{ X, Y float64 }
+		out, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](fmt.Sprintf(`(() => { const r = %s.getBoundingClientRect();
+			%s; return JSON.stringify({X: r.x + r.width / 2, Y: r.y + r.height / 2}) })()`, approve, again)))
+		if err == nil {
+			err = json.Unmarshal([]byte(out), &at)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			b.do(chromedp.Sleep(100*time.Millisecond), chromedp.MouseClickXY(at.X, at.Y))
+		}
+		b.wantQuestion("An App", a)
+	}
+	for name, event := range map[string]string{
+		"a window in front was closed": "dispatchEvent(new Event('focus'))",
+		"the page was behind":          "document.dispatchEvent(new Event('visibilitychange'))",
+	} {
+		t.Run("L11 RFC 9700 4.16 "+name, func(t *testing.T) {
+			b, a := question(t)
+			b.do(chromedp.WaitEnabled(chromedp.CSS("button[value=approve]")))
+			atOnce(t, b, a, event)
+			b.do(press("approve"))
+			if q := a.answer(t, b); !q.Has("code") {
+				t.Errorf("a moment later: got %v", q)
+			}
+		})
+	}
+	t.Run("L11 the page has only just come", func(t *testing.T) {
+		b, a := question(t)
+		b.do(chromedp.Navigate(a.link(d)))
+		atOnce(t, b, a, "")
+	})
+	t.Run("L11 by keys alone", func(t *testing.T) {
+		b, a := question(t)
+		b.do(chromedp.WaitEnabled(chromedp.CSS("button[value=approve]")))
+		for range 20 {
+			b.do(chromedp.KeyEvent("\t"))
+			if on, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("document.activeElement === "+approve)); err != nil || on {
+				break
+			}
+		}
+		b.do(chromedp.Evaluate[chromedp.Void]("void dispatchEvent(new Event('focus'))")) // back from another window
+		b.do(chromedp.WaitEnabled(chromedp.CSS("button[value=approve]")), chromedp.KeyEvent("\r"))
+		if q := a.answer(t, b); !q.Has("code") {
+			t.Errorf("got %v", q)
+		}
+	})
+	t.Run("L11 a screen reader presses without a pointer", func(t *testing.T) {
+		b, a := question(t)
+		b.do(chromedp.WaitEnabled(chromedp.CSS("button[value=approve]")))
+		if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](approve+".click() === undefined")); err != nil {
+			t.Fatal(err)
+		}
+		if q := a.answer(t, b); !q.Has("code") {
+			t.Errorf("got %v", q)
+		}
+	})
+}
