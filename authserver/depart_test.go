@@ -106,9 +106,20 @@ func TestDeparture(t *testing.T) {
 		if err := r.store.ReplaceClient(t.Context(), c, r.now()); err != nil {
 			t.Fatal(err)
 		}
+		for _, verdict := range []string{"approve", "deny"} {
+			pg = p.post("/consent", url.Values{"step": {step}, "decision": {verdict}})
+			if pg.status != 200 || !strings.Contains(pg.body, "evil.example.com") || pg.header.Get("Location") != "" || len(f.departed) != before {
+				t.Errorf("%s: got %d %v", verdict, pg.status, pg.header)
+			}
+		}
+		step = consentStep(t, pg)
+		c.Name = "Your Bank"
+		if err := r.store.ReplaceClient(t.Context(), c, r.now()); err != nil {
+			t.Fatal(err)
+		}
 		pg = p.post("/consent", url.Values{"step": {step}, "decision": {"approve"}})
-		if pg.status != 200 || !strings.Contains(pg.body, "evil.example.com") || len(f.departed) != before {
-			t.Errorf("got %d", pg.status)
+		if pg.status != 200 || !strings.Contains(pg.body, "Your Bank") || len(f.departed) != before {
+			t.Errorf("PL6 another name: got %d %v", pg.status, pg.header)
 		}
 	})
 }

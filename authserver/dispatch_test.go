@@ -27,6 +27,12 @@ func TestNext(t *testing.T) {
 	}
 	stale := request("mcp")
 	stale.maxAge = time.Minute
+	fresh := request("mcp")
+	fresh.maxAge = 0
+	plain := request("")
+	plain.resource = policy.Resolution{}
+	operated := document("none", "http://127.0.0.1:6666/cb")
+	operated.client.Source = storage.SourceStatic
 	decades := request("mcp")
 	decades.maxAge = math.MaxInt64
 	for _, tt := range []struct {
@@ -39,6 +45,10 @@ func TestNext(t *testing.T) {
 		{"AS-39 nobody signed in", request("mcp"), nil, stepLogin, ""},
 		{"AS-70 signed in, never asked", request("mcp"), visit(nil, 0), stepConsent, ""},
 		{"AS-74 consented", request("mcp"), visit(oauth.Scopes{"mcp"}, time.Hour), stepIssue, ""},
+		{"AS-70 a resource without scopes, never asked", plain, visit(nil, 0), stepConsent, ""},
+		{"AS-74 a resource without scopes, consented", plain, visit(oauth.Scopes{}, 0), stepIssue, ""},
+		{"OIDC 3.1.2.1 max_age=0 asks for a sign-in, however recent the last", fresh, visit(oauth.Scopes{"mcp"}, time.Second), stepLogin, ""},
+		{"M2 RFC 8252 8.6: a public client of the operator on loopback could be anybody", operated, visit(oauth.Scopes{"mcp"}, 0), stepConsent, ""},
 		{"AS-114 more scopes ask again", request("mcp write"), visit(oauth.Scopes{"mcp"}, 0), stepConsent, ""},
 		{"OIDC 3.1.2.1 prompt=login", request("mcp", "login"), visit(oauth.Scopes{"mcp"}, 0), stepLogin, ""},
 		{"OIDC 3.1.2.1 prompt=consent", request("mcp", "consent"), visit(oauth.Scopes{"mcp"}, 0), stepConsent, ""},

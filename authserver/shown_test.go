@@ -134,6 +134,33 @@ func TestWhatWasShownIsWhatIsAllowed(t *testing.T) {
 			t.Errorf("got %+v", d)
 		}
 	})
+	t.Run("H1 AS-114 an approval of fewer scopes, or of another resource, is none of these", func(t *testing.T) {
+		r := newRig(t)
+		who := identified{client: r.nice(), redirectURI: "https://nice.example/cb"}
+		u, err := r.store.UserByName(t.Context(), "alice")
+		if err != nil {
+			t.Fatal(err)
+		}
+		fresh := r.sessions.Mint(u.ID)
+		if err := r.store.PutSession(t.Context(), fresh.Session, u.PasswordHash); err != nil {
+			t.Fatal(err)
+		}
+		for _, tt := range []struct {
+			resource string
+			scopes   oauth.Scopes
+			want     step
+		}{
+			{testResource, nil, stepConsent},
+			{"https://other.example.com", oauth.Scopes{"mcp"}, stepConsent},
+			{testResource, oauth.Scopes{"mcp"}, stepIssue},
+		} {
+			state := consentState{Query: niceQuery().Encode(), Shown: &shown{r.shownClient(who), tt.resource, tt.scopes}, UserID: u.ID, AuthTime: r.now().Unix()}
+			d := r.consent(t.Context(), state, fresh.Session.Hash, "approve")
+			if d.step != tt.want || d.err != nil || d.response.Has("code") != (tt.want == stepIssue) {
+				t.Errorf("%s %v: got step %d, %v, %v", tt.resource, tt.scopes, d.step, d.response, d.err)
+			}
+		}
+	})
 	t.Run("H1 AS-77 a document that changes between page and click", func(t *testing.T) {
 		r, d := newDocumentRig(t)
 		p := r.person()
@@ -380,6 +407,15 @@ func TestStaleClients(t *testing.T) {
 		redirectTo(evil)(&c)
 		r.replace(c)
 		wantPage(t, p.post("/consent", url.Values{"step": {consentStep(t, before)}, "decision": {"approve"}}), "evil.example")
+	})
+	t.Run("L8 H1 a click on what the store does not confirm asks again", func(t *testing.T) {
+		p, c := r.person(), r.nice(func(c *storage.Client) { c.Name = "Nicest" })
+		before := p.login(niceQuery())
+		r.cfg.Clients = &frozen{c}
+		defer func() { r.cfg.Clients = old }()
+		redirectTo(evil)(&c)
+		r.replace(c)
+		wantPage(t, p.post("/consent", url.Values{"step": {consentStep(t, before)}, "decision": {"approve"}}), "nice.example")
 	})
 	t.Run("L8 a client that the store never confirms is an outage, not a code", func(t *testing.T) {
 		p, c := r.person(), r.nice()

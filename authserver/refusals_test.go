@@ -1,0 +1,48 @@
+package authserver
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+func TestRefusedAuthorizationIsAudited(t *testing.T) {
+	r := newRig(t)
+	r.log.Reset()
+	pg := r.person().get("/authorize?" + authorizeQuery("client_id", "static", "code_challenge_method", "plain").Encode())
+	if got := responseOf(t, pg); got.Get("error") != "invalid_request" {
+		t.Fatalf("got %v", got)
+	}
+	for _, line := range strings.Split(r.log.String(), "\n") {
+		if strings.Contains(line, `"`+audit.AuthorizeRefused+`"`) && strings.Contains(line, `"client_id":"static"`) && strings.Contains(line, `invalid_request`) {
+			return
+		}
+	}
+	t.Errorf("AS-41: no event of the refused authorization in\n%s", r.log.String())
+}
+
+// A session at a provider stands when the browser is looked at, and has ended when policy is
+// asked about it.
+func TestProviderSessionEndsBetweenTwoReads(t *testing.T) {
+	r, f := delegated(t)
+	p := r.person()
+	p.signInAt("google")
+	ending := &endsInBetween{f}
+	r.cfg.Bindings = ending
+	for _, query := range []string{authorizeQuery().Encode(), authorizeQuery("client_id", "static").Encode()} {
+		pg := p.get("/authorize?" + query)
+		if pg.status != 200 || pg.header.Get("Location") != "" || !strings.Contains(pg.body, `name="password"`) {
+			t.Errorf("AS-218: got %d %v, want the sign-in page", pg.status, pg.header)
+		}
+	}
+}
+
+type endsInBetween struct{ *providers }
+
+func (*endsInBetween) Permit(ctx context.Context, id, resource string, scopes oauth.Scopes) (oauth.Scopes, error) {
+	return nil, storage.ErrRevoked
+}
