@@ -130,24 +130,31 @@ func (a *app) sharesOrigin(r *config.Resource, stored []storage.Resource) bool {
 // upstream is what the guard lets requests through to.
 func (a *app) upstream(as *authserver.Server, r *config.Resource) (gateway.Server, error) {
 	u := &r.Upstream
+	tokens, err := a.broker(as, u.Broker)
+	if err != nil {
+		return nil, err
+	}
+	return a.backend(r, gateway.Config{
+		Tokens: tokens, Provider: u.Broker.Provider, Scopes: u.Broker.Scopes,
+		Identity: gateway.Identity{
+			Subject: u.ID.Subject, Client: u.ID.Client, Scope: u.ID.Scope, Token: u.ID.Token, Audience: u.ID.Audience,
+			Issuer: as.Issuer(), Signer: as.Keys(),
+		},
+	})
+}
+
+// backend is a program, or an MCP server that c says how to tell about callers.
+func (a *app) backend(r *config.Resource, c gateway.Config) (gateway.Server, error) {
+	u := &r.Upstream
 	if len(u.Command) > 0 {
 		return stdio.New(stdio.Config{
 			Command: u.Command, Dir: u.Dir, User: u.User, Env: u.Environment(), PassEnv: u.PassEnv, Shared: u.Shared(), Idle: time.Duration(u.Idle),
 			MaxProcesses: u.MaxProcesses, MaxPerCaller: u.MaxPerCaller, Logger: a.log.With("resource", r.URI),
 		})
 	}
-	tokens, err := a.broker(as, u.Broker)
-	if err != nil {
-		return nil, err
-	}
-	return gateway.New(gateway.Config{
-		Tokens: tokens, Provider: u.Broker.Provider, Scopes: u.Broker.Scopes,
-		URL: u.URL, Resource: r.URI, Headers: u.Header(), Cookies: u.Cookies, Timeout: time.Duration(u.Timeout), Health: u.Health, Logger: a.log,
-		Identity: gateway.Identity{
-			Subject: u.ID.Subject, Client: u.ID.Client, Scope: u.ID.Scope, Token: u.ID.Token, Audience: u.ID.Audience,
-			Issuer: as.Issuer(), Signer: as.Keys(),
-		},
-	})
+	c.URL, c.Resource, c.Headers, c.Cookies, c.Logger = u.URL, r.URI, u.Header(), u.Cookies, a.log
+	c.Timeout, c.Health = time.Duration(u.Timeout), u.Health
+	return gateway.New(c)
 }
 
 // recordCall logs requests that are turned away before a method could be read from them.

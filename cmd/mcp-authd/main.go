@@ -93,7 +93,7 @@ func newRootCommand(s std) *cobra.Command {
 // markUsageErrors makes wrong flags and arguments of every command usage errors, and
 // a command group without a subcommand show its help.
 func markUsageErrors(c *cobra.Command) {
-	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError{err, c.CommandPath()} })
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError{explainFlag(c, err), c.CommandPath()} })
 	c.SuggestionsMinimumDistance = 2 // edits
 	check := c.Args
 	c.Args = func(c *cobra.Command, args []string) error {
@@ -110,10 +110,20 @@ func markUsageErrors(c *cobra.Command) {
 	}
 }
 
+// explainFlag finds the flags of a program among ours.
+func explainFlag(c *cobra.Command, err error) error {
+	if args := c.Flags().Args(); c.Name() == "protect" && noURL(args) {
+		return explainNoURL(args, " ...")
+	}
+	return err
+}
+
 // explainArgs says what a command wants, in place of how many arguments it counted.
 func explainArgs(c *cobra.Command, args []string, err error) error {
 	_, want, _ := strings.Cut(c.Use, " ")
 	switch {
+	case c.Name() == "protect" && c.ArgsLenAtDash() < 0 && noURL(args):
+		return explainNoURL(args, "")
 	case c.HasSubCommands() && len(args) > 0:
 		if near := c.SuggestionsFor(args[0]); len(near) > 0 {
 			return fmt.Errorf("unknown command %q for %q; did you mean %s?", args[0], c.CommandPath(), strings.Join(near, " or "))

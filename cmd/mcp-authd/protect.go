@@ -57,7 +57,7 @@ func newProtectCommand(s std) *cobra.Command {
 			"    --tool 'delete_*=admin' http://127.0.0.1:3000/mcp",
 		Args: func(c *cobra.Command, args []string) error {
 			p.upstream, p.command = args, c.ArgsLenAtDash() == 0 && len(args) > 0
-			if p.command || c.ArgsLenAtDash() < 0 && len(args) == 1 {
+			if p.command || c.ArgsLenAtDash() < 0 && len(args) == 1 && !noURL(args) {
 				return nil
 			}
 			return errors.New("wrong arguments")
@@ -73,7 +73,7 @@ func newProtectCommand(s std) *cobra.Command {
 	f.StringVar(&p.listen, "listen", "127.0.0.1:8414", "address to listen on; port 0 takes a free one")
 	f.StringVar(&p.url, "url", "", "how clients reach it, such as https://mcp.example.com (default: the address)")
 	f.StringVar(&p.path, "path", "/mcp", "path of the MCP server there")
-	f.StringVar(&p.name, "name", "", "name that people are shown (default: the URL)")
+	f.StringVar(&p.name, "name", "", "name that people are shown (default: what the MCP server, or its package, is called)")
 	f.StringArrayVar(&p.scopes, "scope", []string{"mcp=use this server"}, "scope and, after '=', what it allows; repeat for more; the first is needed for everything")
 	f.StringArrayVar(&p.tools, "tool", nil, "tool, or prefix with '*', and, after '=', the scopes it needs; repeat for more")
 	f.StringVar(&p.data, "data", "", "directory for accounts, keys and clients (default: 'protect' in the data directory)")
@@ -108,6 +108,10 @@ func (p *protection) run(ctx context.Context, s std) (err error) {
 	if err != nil {
 		return err
 	}
+	away, err := p.try(ctx, a)
+	if err != nil {
+		return err
+	}
 	if err := a.makeStore(ctx, true); err != nil {
 		return err
 	}
@@ -129,7 +133,10 @@ func (p *protection) run(ctx context.Context, s std) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := p.print(s, ready); err != nil {
+	if away != nil {
+		a.log.Warn(away.Error() + ": until it does, requests to it are answered with an error")
+	}
+	if err := p.print(s, ready, away, &a.config.Resources[0]); err != nil {
 		return err
 	}
 	// There is one listener, so it tells of the MCP server as well.
@@ -234,11 +241,19 @@ func (p *protection) people(ctx context.Context, a *app, as *authserver.Server) 
 	return out, err
 }
 
-func (p *protection) print(s std, r protected) error {
+func (p *protection) print(s std, r protected, away error, resource *config.Resource) error {
 	if p.json {
 		return json.NewEncoder(s.out).Encode(r)
 	}
-	fmt.Fprintf(s.out, "%s is protected.\n\n  MCP URL    %s\n", strings.Join(p.upstream, " "), r.MCPURL)
+	state := "is protected."
+	if away != nil {
+		state = "will be protected, and is not there yet: " + away.Error()
+	}
+	fmt.Fprintf(s.out, "%s %s\n\n  MCP URL    %s\n", strings.Join(p.upstream, " "), state, r.MCPURL)
+	if resource.Name != resource.URI {
+		fmt.Fprintf(s.out, "  name       %s\n", printable(resource.Name))
+	}
+	p.policy(s.out, resource)
 	switch {
 	case r.Password != "":
 		fmt.Fprintf(s.out, "  username   %s\n  password   %s   (not shown again)\n", r.Username, r.Password)

@@ -52,6 +52,11 @@ func (a *app) serve(ctx context.Context) error {
 		return err
 	}
 	defer runSites(ctx, sites)()
+	if sites != nil {
+		go sites.Try(ctx, func(resource string, err error) {
+			a.log.Warn("an MCP server does not answer as it should", "resource", resource, "error", err)
+		})
+	}
 	l, err := listen(ctx, a.config.Listen, "listen or --listen")
 	if err != nil {
 		return err

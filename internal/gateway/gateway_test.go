@@ -511,6 +511,7 @@ type fake struct {
 }
 
 func (f fake) ServeHTTP(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, f.name) }
+func (fake) Try(context.Context) (string, error)                { return "", nil }
 func (f fake) Check(context.Context) error                      { return f.err }
 func (f fake) Run(context.Context)                              {}
 func (f fake) Close() error                                     { return nil }
@@ -651,5 +652,63 @@ func TestBadURL(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "the upstream URL is not") || strings.Contains(err.Error(), "ter2") {
 			t.Errorf("%q: %v", u, err)
 		}
+	}
+}
+
+// TestTry: what is wrong with an MCP server is said before people are sent there.
+func TestTry(t *testing.T) {
+	answer := func(status int, kind, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost {
+				w.Header().Set("Content-Type", kind)
+				w.Header().Set("Mcp-Session-Id", "s")
+				w.WriteHeader(status)
+				io.WriteString(w, body)
+			}
+		}
+	}
+	const result = `{"jsonrpc":"2.0","id":1,"result":{"serverInfo":{"name":"notes"}}}`
+	for _, c := range []struct {
+		name, want, err string
+		away            bool
+		http.HandlerFunc
+	}{
+		{"JSON", "notes", "", false, answer(200, "application/json", result)},
+		{"a stream", "notes", "", false, answer(200, "text/event-stream", "id: 1\ndata:\n\nevent: message\ndata: "+result+"\n\n")},
+		{"another era", "", "", false, answer(400, "application/json", `{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"x"}}`)},
+		{"it wants to know who calls", "", "", false, answer(401, "text/plain", "who?")},
+		{"the path is missing", "", "/inner (404 Not Found): is the path missing?", false, answer(404, "text/html", "no")},
+		{"a page", "", "text/html", true, answer(200, "text/html", "<p>")},
+		{"it is not well", "", "503", true, answer(503, "text/plain", "no")},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ended := false
+			inner := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				ended = ended || r.Method == http.MethodDelete && r.Header.Get("Mcp-Session-Id") == "s"
+				c.HandlerFunc(w, r)
+			}))
+			defer inner.Close()
+			u, err := New(Config{URL: inner.URL + "/inner?key=hunter2", Resource: publicURL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer u.Close()
+			name, err := u.Try(t.Context())
+			switch {
+			case name != c.want, (err != nil) != (c.err != ""), errors.Is(err, ErrAway) != c.away:
+				t.Errorf("got %q, %v", name, err)
+			case err != nil && (!strings.Contains(err.Error(), c.err) || strings.Contains(err.Error(), "hunter2")):
+				t.Errorf("got %v, want %s", err, c.err)
+			case !ended:
+				t.Error("the session is left open")
+			}
+		})
+	}
+	u, err := New(Config{URL: "http://127.0.0.1:1/mcp", Resource: publicURL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := u.Try(t.Context()); !errors.Is(err, ErrAway) || !strings.Contains(err.Error(), "http://127.0.0.1:1/mcp: connection refused") {
+		t.Errorf("nobody there: %v", err)
 	}
 }

@@ -17,6 +17,9 @@ import (
 // Server is an MCP server behind the gateway: an [Upstream], or a stdio server.
 type Server interface {
 	http.Handler
+	// Try asks it once who it is, in its own words; "" when it does not say. ErrAway is
+	// among the errors that may pass by themselves.
+	Try(ctx context.Context) (name string, err error)
 	// Check reports whether it can serve.
 	Check(ctx context.Context) error
 	// Run looks after it until ctx ends.
@@ -116,6 +119,15 @@ func (s *Sites) Run(ctx context.Context) {
 		go server.Run(ctx)
 	}
 	<-ctx.Done()
+}
+
+// Try tries every server once and hands what is wrong to report.
+func (s *Sites) Try(ctx context.Context, report func(resource string, err error)) {
+	for _, server := range s.servers {
+		if _, err := server.Try(ctx); err != nil && ctx.Err() == nil {
+			report(server.resource, err)
+		}
+	}
 }
 
 // Close ends every server.

@@ -243,3 +243,42 @@ resources:
 		}
 	}
 }
+
+// TestProtectTells: usability 3. It says what is there, under which name and who may do
+// what; one that is not there yet is said not to be.
+func TestProtectTells(t *testing.T) {
+	s := mcp.NewServer(&mcp.Implementation{Name: "notes of all", Version: "1"}, nil)
+	inner := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
+	defer inner.Close()
+	for _, c := range []struct {
+		url  string
+		want []string
+	}{
+		{inner.URL, []string{
+			inner.URL + " is protected.", "name       notes of all", "policy     everything needs mcp", "calling delete_* needs mcp notes:write",
+		}},
+		{"http://127.0.0.1:1/mcp", []string{"http://127.0.0.1:1/mcp will be protected, and is not there yet: it does not answer", "connection refused"}},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		cmd := exec.CommandContext(ctx, demotest.Binary(t), "protect", "--listen", "127.0.0.1:0", "--data", t.TempDir(),
+			"--scope", "mcp=use it", "--scope", "notes:write=change notes", "--tool", "delete_*=notes:write", c.url)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		said := ""
+		for lines := bufio.NewScanner(out); !strings.Contains(said, "Stop with Ctrl-C") && lines.Scan(); {
+			said += lines.Text() + "\n"
+		}
+		cancel()
+		_ = cmd.Wait() // killed
+		for _, want := range c.want {
+			if !strings.Contains(said, want) {
+				t.Errorf("%s: it does not say %q:\n%s", c.url, want, said)
+			}
+		}
+	}
+}

@@ -33,9 +33,11 @@ type link struct {
 	ready  chan struct{} // closed when proc is set
 	proc   *process
 	onEnd  func() // called first when the program has ended
+	onWord func() // called with its first answer
 	// probe is set while it is only asked what it speaks: a program that ends over that has
 	// not failed.
 	probe atomic.Bool
+	spoke atomic.Bool // it has answered something
 
 	mu    sync.Mutex // guards the rest
 	last  int64
@@ -227,6 +229,9 @@ func (l *link) answer(f frame) {
 	delete(l.calls, n)
 	delete(l.left, n)
 	l.mu.Unlock()
+	if !l.spoke.Swap(true) {
+		l.onWord()
+	}
 	if c == nil {
 		return // it was cancelled
 	}

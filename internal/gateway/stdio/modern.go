@@ -16,6 +16,7 @@ const (
 	metaVersion      = "io.modelcontextprotocol/protocolVersion"
 	metaClient       = "io.modelcontextprotocol/clientInfo"
 	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
+	metaServer       = "io.modelcontextprotocol/serverInfo"
 	metaSubscription = "io.modelcontextprotocol/subscriptionId"
 )
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os/exec"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -46,7 +47,12 @@ type process struct {
 	log    *slog.Logger
 
 	stopping atomic.Bool
+
+	mu   sync.Mutex // guards tail
+	tail []string   // the last lines of its standard error
 }
+
+const tailLines = 5
 
 // start runs the program.
 func start(c *Config, env []string, to receiver) (*process, error) {
@@ -86,6 +92,11 @@ func start(c *Config, env []string, to receiver) (*process, error) {
 func (p *process) errorLog() io.Writer {
 	limit, dropped := rate.NewLimiter(logRate, logBurst), 0
 	return &lines{limit: maxLogLine, emit: func(line []byte) {
+		p.mu.Lock()
+		if p.tail = append(p.tail, string(line)); len(p.tail) > tailLines {
+			p.tail = p.tail[1:]
+		}
+		p.mu.Unlock()
 		if !limit.Allow() {
 			dropped++
 			return

@@ -25,6 +25,7 @@ type Server struct {
 	total    int
 	gates    map[string]*gate
 	legacy   time.Time // until when the program is taken for one without the stateless revision
+	fault    error     // why the program does not start, as the last one showed
 	closed   bool
 	all      sync.WaitGroup // processes
 }
@@ -164,7 +165,14 @@ func (s *Server) connect(p *mcpresource.Principal, l *link, to peer) error {
 	if err := s.reserve(key); err != nil {
 		return err
 	}
-	l.onEnd = func() { s.release(key, l.proc.wanted || l.probe.Load() || time.Since(l.proc.begun) > quickEnd) }
+	l.onWord = func() { s.blame(nil) }
+	l.onEnd = func() {
+		well := l.proc.wanted || l.probe.Load()
+		if !well && !l.spoke.Load() {
+			s.blame(fmt.Errorf("the program ends before it says anything%s", l.proc.lastWords()))
+		}
+		s.release(key, well || time.Since(l.proc.begun) > quickEnd)
+	}
 	if err := l.start(s.c.env(p), to); err != nil {
 		s.release(key, false)
 		return err
@@ -305,28 +313,18 @@ func (s *Server) drop(h *hub) {
 	}
 }
 
-// Check reports whether the program can be started.
-func (s *Server) Check(context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return errClosed
-	}
-	if g := s.gates[""]; g != nil && time.Now().Before(g.until) {
-		return held{time.Until(g.until)}
-	}
-	_, err := exec.LookPath(s.c.Command[0])
-	return err
-}
-
 // Run ends what nobody uses, until ctx ends.
 func (s *Server) Run(ctx context.Context) {
 	every := time.NewTicker(min(s.c.Idle/4+time.Millisecond, 10*time.Second))
 	defer every.Stop()
+	again := time.NewTicker(retrying)
+	defer again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-again.C:
+			s.retry(ctx)
 		case now := <-every.C:
 			s.sweep(now)
 		}

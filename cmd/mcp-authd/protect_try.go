@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/gateway"
+)
+
+// trying is how long protect waits for a program, which npx may have to fetch first.
+const trying = time.Minute
+
+// try looks whether the MCP server answers, before anything is made or promised, and names
+// it. What may pass by itself is returned as away.
+func (p *protection) try(ctx context.Context, a *app) (away, err error) {
+	r := &a.config.Resources[0]
+	server, err := a.backend(r, gateway.Config{})
+	if err != nil {
+		return nil, err
+	}
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(ctx, trying)
+	defer cancel()
+	name, err := server.Try(ctx)
+	switch {
+	case errors.Is(err, gateway.ErrAway):
+		away = err
+	case err != nil:
+		return nil, err
+	}
+	if p.name == "" {
+		r.Name = p.called(name, r)
+	}
+	return away, nil
+}
+
+const maxName = 80 // bytes
+
+// called is what people are shown: what the MCP server calls itself, or else what its
+// program is called.
+func (p *protection) called(name string, r *config.Resource) string {
+	name = strings.TrimSpace(printable(name))
+	if name == "" && p.command {
+		name = packageName(p.upstream)
+	}
+	if name == "" || len(name) > maxName {
+		return r.Name
+	}
+	return name
+}
+
+// packageName is what a command runs: of npx and its like, the package.
+func packageName(command []string) string {
+	program := path.Base(command[0])
+	if slices.Contains([]string{"npx", "bunx", "uvx", "pnpx", "pipx", "pnpm", "yarn"}, program) {
+		for _, arg := range command[1:] {
+			if !strings.HasPrefix(arg, "-") && !slices.Contains([]string{"run", "dlx", "exec"}, arg) {
+				return arg
+			}
+		}
+	}
+	return program
+}
+
+// noURL reports whether the argument of protect is the beginning of a command.
+func noURL(args []string) bool {
+	if len(args) == 0 {
+		return false
+	}
+	u, err := url.Parse(args[0])
+	return err != nil || u.Scheme != "http" && u.Scheme != "https"
+}
+
+func explainNoURL(args []string, more string) error {
+	return fmt.Errorf("%q is not an http or https URL; before a command stands --: mcp-authd protect [flags] -- %s%s", args[0], strings.Join(args, " "), more)
+}
+
+// policy says who may do what.
+func (p *protection) policy(out io.Writer, r *config.Resource) {
+	label := "policy"
+	line := func(what string, scopes []string) {
+		fmt.Fprintf(out, "  %-10s %s needs %s\n", label, what, strings.Join(scopes, " "))
+		label = ""
+	}
+	line("everything", r.Base())
+	for _, t := range r.Tools {
+		line("calling "+printable(t.Name), append(r.Base(), t.Scopes...))
+	}
+}

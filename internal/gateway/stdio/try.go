@@ -1,0 +1,155 @@
+package stdio
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/gateway"
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+)
+
+// trier is whom a program is tried for: one that wants to know gets a subject, too.
+var trier = &mcpresource.Principal{Subject: "mcp-authd-check", ClientID: "mcp-authd-check"}
+
+// discovering is how long a program that may say nothing to server/discover is waited for.
+const discovering = 5 * time.Second
+
+// Try implements gateway.Server: it starts the program once, asks who it is, and ends it.
+func (s *Server) Try(ctx context.Context) (name string, err error) {
+	for _, ask := range []func(context.Context, *hub) (string, error){introduceEither, introduceLegacy} {
+		var again bool
+		if name, again, err = s.try(ctx, ask); !again {
+			break
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fault = err; errors.Is(err, gateway.ErrAway) {
+		s.fault = nil // it may be on its way still
+	}
+	return name, err
+}
+
+// try reports as well whether the program ended over being asked for the stateless revision.
+func (s *Server) try(ctx context.Context, ask func(context.Context, *hub) (string, error)) (name string, again bool, err error) {
+	p := trier
+	if s.c.Shared {
+		p = nil
+	}
+	h := &hub{server: s, key: p.Key(), person: person(p), link: newLink(&s.c, true)}
+	h.link.probe.Store(true)
+	if err := s.connect(p, h.link, h); err != nil {
+		return "", false, err
+	}
+	defer h.link.close()
+	name, err = ask(ctx, h)
+	switch {
+	case err == nil:
+		return name, false, nil
+	case ctx.Err() != nil:
+		return "", false, fmt.Errorf("%w: the program has not answered yet", gateway.ErrAway)
+	}
+	select {
+	case <-h.link.proc.ended:
+	case <-time.After(leftover): // it may be about to end, and to say why
+	}
+	return "", h.link.proc.hasEnded(), fmt.Errorf("%s: %w%s", s.c.Command[0], err, h.link.proc.lastWords())
+}
+
+// introduceEither asks who the program is, in the way of either era.
+func introduceEither(ctx context.Context, h *hub) (string, error) {
+	brief, cancel := context.WithTimeout(ctx, discovering)
+	defer cancel()
+	f, err := h.exchange(brief, "server/discover", map[string]any{"_meta": meta()})
+	if h.link.proc.hasEnded() {
+		return "", errEnded
+	}
+	var found struct {
+		Supported []string `json:"supportedVersions"`
+	}
+	if err == nil && f.Error == nil && json.Unmarshal(f.Result, &found) == nil && slices.Contains(found.Supported, modern) {
+		return text(at(f.Result, "_meta", metaServer, "name")), nil
+	}
+	return introduceLegacy(ctx, h)
+}
+
+func introduceLegacy(ctx context.Context, h *hub) (string, error) {
+	f, err := h.exchange(ctx, "initialize", map[string]any{"protocolVersion": legacy, "capabilities": struct{}{}, "clientInfo": gatewayInfo})
+	switch {
+	case err != nil:
+		return "", err
+	case h.link.proc.hasEnded():
+		return "", errEnded
+	case f.Error != nil || at(f.Result, "protocolVersion") == nil:
+		return "", errHandshake
+	}
+	return text(at(f.Result, "serverInfo", "name")), nil
+}
+
+// lastWords is what a program has written to its standard error, for an error about it.
+func (p *process) lastWords() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.tail) == 0 {
+		return ""
+	}
+	return "; it has said: " + strings.Join(p.tail, " / ")
+}
+
+func (p *process) hasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// blame remembers that a program ended before it had said anything, nil that one speaks.
+func (s *Server) blame(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault = err
+}
+
+// retrying is how often a program that does not start is tried again.
+const retrying = 30 * time.Second
+
+// Check reports whether the program can be started, as far as is known: one that ended at
+// its last start before it said anything cannot.
+func (s *Server) Check(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed
+	}
+	if g := s.gates[""]; g != nil && time.Now().Before(g.until) {
+		return held{time.Until(g.until)}
+	}
+	if s.fault != nil {
+		return s.fault
+	}
+	_, err := exec.LookPath(s.c.Command[0])
+	return err
+}
+
+// retry tries a program that does not start, so that it is known when it does.
+func (s *Server) retry(ctx context.Context) {
+	s.mu.Lock()
+	fault := s.fault
+	s.mu.Unlock()
+	if fault == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, greeting)
+	go func() {
+		defer cancel()
+		_, _ = s.Try(ctx) // Check tells
+	}()
+}

@@ -1,0 +1,119 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// ErrAway means that an MCP server is not there now, which may pass.
+var ErrAway = errors.New("it does not answer")
+
+const (
+	tryTime   = 10 * time.Second
+	tryAnswer = 1 << 20 // bytes of an answer that are looked at
+	hello     = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+		`"clientInfo":{"name":"mcp-authd gateway","version":"1"}}}`
+)
+
+// Try implements Server: it begins a session and ends it.
+func (u *Upstream) Try(ctx context.Context) (name string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, tryTime)
+	defer cancel()
+	resp, err := u.ask(ctx, http.MethodPost, "", hello)
+	where := u.target.Scheme + "://" + u.target.Host + u.target.Path
+	if err != nil {
+		return "", fmt.Errorf("%w at %s: %s", ErrAway, where, cause(err))
+	}
+	defer resp.Body.Close()
+	if id := resp.Header.Get("Mcp-Session-Id"); id != "" {
+		defer u.leave(ctx, id)
+	}
+	switch status := resp.StatusCode; {
+	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed, status == http.StatusNotImplemented:
+		return "", fmt.Errorf("no MCP server answers at %s (%s): is the path missing? It is /mcp for most", where, resp.Status)
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return "", nil // it is there, and may want to know who calls
+	case status >= 300 && status < 400:
+		return "", fmt.Errorf("%w at %s: it redirects to %s; set the upstream URL to that", ErrAway, where, resp.Header.Get("Location"))
+	case status >= 500:
+		return "", fmt.Errorf("%w at %s but with %s", ErrAway, where, resp.Status)
+	}
+	name, ok := introduced(resp.Body, isType(resp.Header, "text/event-stream"))
+	if !ok {
+		return "", fmt.Errorf("%w at %s as an MCP server does (%s, %s)", ErrAway, where, resp.Status, resp.Header.Get("Content-Type"))
+	}
+	return name, nil
+}
+
+func (u *Upstream) ask(ctx context.Context, method, session, body string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, u.target.String(), strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	if session != "" {
+		req.Header.Set("Mcp-Session-Id", session)
+	}
+	for name, values := range u.c.Headers {
+		req.Header[name] = values
+	}
+	return u.proxy.Transport.RoundTrip(req)
+}
+
+// leave ends the session that Try has begun.
+func (u *Upstream) leave(ctx context.Context, session string) {
+	if resp, err := u.ask(ctx, http.MethodDelete, session, ""); err == nil {
+		resp.Body.Close()
+	}
+}
+
+// introduced reads the name out of the answer to initialize, and reports whether it is one:
+// a JSON-RPC error is, too.
+func introduced(body io.Reader, stream bool) (name string, ok bool) {
+	body = io.LimitReader(body, tryAnswer)
+	var answer struct {
+		Version string `json:"jsonrpc"`
+		Result  struct {
+			Info struct {
+				Name string `json:"name"`
+			} `json:"serverInfo"`
+		} `json:"result"`
+	}
+	if stream {
+		body = firstMessage(body)
+	}
+	if json.NewDecoder(body).Decode(&answer) != nil || answer.Version != "2.0" {
+		return "", false
+	}
+	return answer.Result.Info.Name, true
+}
+
+// firstMessage is the data of the first event that has any: the stream may stay open.
+func firstMessage(stream io.Reader) io.Reader {
+	lines := bufio.NewReader(stream)
+	for {
+		line, err := lines.ReadString('\n')
+		if data, ok := strings.CutPrefix(line, "data:"); ok && strings.TrimSpace(data) != "" {
+			return strings.NewReader(data)
+		}
+		if err != nil {
+			return strings.NewReader("")
+		}
+	}
+}
+
+// cause is what the network said, without the URL, in which secrets may be.
+func cause(err error) string {
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
+		err = inner
+	}
+	return err.Error()
+}
