@@ -24,7 +24,7 @@
 // the Authorization header (401, 400), the token (401; 503 when it cannot be judged),
 // issuer, audience and times (401), the proof of a bound token (401), how much is under
 // way (429), the method (405), the size of the body (413) and its time (408), the memory of
-// all bodies (429, 503), duplicated MCP headers (400), its envelope (400), the scopes of the
+// all bodies (429, 503), duplicated MCP headers and such as differ from the body (400), its envelope (400), the scopes of the
 // operation (403 with all of them), the rate (429), Check (403), the owner of the session
 // (404), how many sessions the caller has (429). Then the Authorization header is removed and the handler runs, with a
 // context that ends when the token expires or is revoked. It gets the body of a POST, and

@@ -84,15 +84,32 @@ func parseMessage(b []byte) ([]Operation, json.RawMessage, error) {
 		}
 	}
 	var more []Operation
-	if p, ok := top["params"]; ok && len(p) > 0 && p[0] == '{' {
+	switch p := top["params"]; {
+	case len(p) > 0 && p[0] == '{':
 		if more, err = parseParams(&op, p); err != nil {
 			return nil, nil, err
 		}
+	case p != nil && string(p) != "null": // by position they are a call to some servers (JSON-RPC 2.0 §4.2); MCP has none
+		return nil, nil, ambiguous("params is not an object")
+	}
+	if err := op.complete(top); err != nil {
+		return nil, nil, err
 	}
 	for i := range more {
 		more[i].implied = true
 	}
 	return append([]Operation{op}, more...), top["id"], nil
+}
+
+// complete refuses what is neither a call of something nor a response.
+func (op Operation) complete(top map[string]json.RawMessage) error {
+	switch {
+	case (op.Method == "tools/call" || op.Method == "prompts/get") && op.Name == "":
+		return ambiguous(op.Method + " without a name")
+	case op.Method == "" && top["result"] == nil && top["error"] == nil:
+		return ambiguous("neither a request nor a response")
+	}
+	return nil
 }
 
 func parseParams(op *Operation, b []byte) ([]Operation, error) {

@@ -300,7 +300,7 @@ func TestHeaders(t *testing.T) {
 		{"RS-149 a Base64 name is decoded", []string{"Mcp-Name", "=?base64?cmVhZA==?="}, 200, "read"},
 		{"RS-150 bad padding", []string{"Mcp-Name", "=?base64?cmVhZA?="}, 400, ""},
 		{"RS-150 bad alphabet", []string{"Mcp-Name", "=?base64?cm_hZA==?="}, 400, ""},
-		{"RS-149 upper-case markers are literal", []string{"Mcp-Name", "=?BASE64?cmVhZA==?="}, 200, "=?BASE64?cmVhZA==?="},
+		{"RS-149 upper-case markers are literal", []string{"Mcp-Name", "=?BASE64?cmVhZA==?="}, 400, ""},
 		{"RS-149 a line break inside is refused", []string{"Mcp-Name", "=?base64?DQo=?="}, 400, ""},
 		{"RS-147 a repeated header", []string{"Mcp-Name", "read", "Mcp-Name", "write_file"}, 400, ""},
 		{"RS-124 a repeated version", []string{"Mcp-Protocol-Version", "2025-11-25", "Mcp-Protocol-Version", "2026-07-28"}, 400, ""},

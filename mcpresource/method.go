@@ -1,6 +1,9 @@
 package mcpresource
 
-import "net/http"
+import (
+	"net/http"
+	"strings"
+)
 
 // checkMethod admits what MCP uses, and HEAD and OPTIONS, which the server may know.
 // It comes after authentication: clients probe with any method, and learn from the
@@ -15,3 +18,36 @@ func checkMethod(r *http.Request) *refusal {
 
 // overrides make some frameworks see another method than the one that was judged.
 var overrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
+
+// compare holds the headers that mirror the body against it, whatever the revision, because
+// proxies and logs go by them (MCP 2026-07-28, Streamable HTTP, "Server Validation"). That
+// one is missing is for the server to refuse, which knows whether its revision has it.
+func compare(r *http.Request, p *passage) *refusal {
+	for _, op := range p.envelope.ops {
+		if op.implied {
+			continue
+		}
+		if !mirrors(r.Header, "Mcp-Method", op.Method) {
+			no := p.mismatch("Mcp-Method")
+			if op.Method == "" { // a response has none to mirror
+				no.code = codeInvalidRequest
+			}
+			return no
+		}
+		named := op.Method == "tools/call" || op.Method == "prompts/get" || isResource(op.Method)
+		if named && !mirrors(r.Header, "Mcp-Name", op.Name) {
+			return p.mismatch("Mcp-Name")
+		}
+	}
+	return nil
+}
+
+// mirrors reports whether a header says value, or is not there.
+func mirrors(h http.Header, name, value string) bool {
+	sent, ok := h[name]
+	return !ok || sent[0] == value || strings.TrimSpace(sent[0]) == value
+}
+
+func (p *passage) mismatch(header string) *refusal {
+	return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: codeHeaderMismatch, id: p.envelope.id, text: "The header " + header + " does not match the body."}
+}

@@ -37,6 +37,9 @@ func members(b []byte, known ...string) (map[string]json.RawMessage, error) {
 		if _, dup := out[key]; dup {
 			return nil, ambiguous("a key occurs twice")
 		}
+		if key == "__proto__" { // to JavaScript, its members may be those of the object
+			return nil, ambiguous("a key that stands for others")
+		}
 		for _, n := range known {
 			if key != n && strings.EqualFold(key, n) {
 				return nil, ambiguous("a key differs from a known one in case alone")

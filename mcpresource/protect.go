@@ -214,7 +214,10 @@ func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) 
 			return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: codeInvalidParams, id: p.envelope.id, text: "The resource URI is not in its canonical form.", err: err}
 		}
 	}
-	return g.decodeName(r, p)
+	if no := g.decodeName(r, p); no != nil {
+		return no
+	}
+	return compare(r, p)
 }
 
 // repeated refuses a second value of what decides. It comes after the body because the

@@ -232,8 +232,8 @@ func TestAudit(t *testing.T) {
 	r.call(t, "alice-mcp", "open", `{"unknown":"value"}`)
 	r.call(t, "alice-mcp-deep", "open", `{}`)
 	r.call(t, "alice-mcp", "fails", `{}`)
-	r.call(t, "alice-mcp", "secret", `{}`)                                                                                                     // the guard refuses it
-	r.ask(t, "alice-mcp", ask{body: modern("tools/list", ""), headers: hdr("Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call")}) // the SDK does
+	r.call(t, "alice-mcp", "secret", `{}`)                                                                         // the guard refuses it
+	r.ask(t, "alice-mcp", ask{body: modern("tools/list", ""), headers: hdr("Mcp-Protocol-Version", "2026-07-28")}) // the SDK does: no Mcp-Method
 	mu.Lock()
 	defer mu.Unlock()
 	// SP-07: who did what by which application, for each call, and once.

@@ -1,0 +1,222 @@
+package mcpresource
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestMirroredHeaders: security L5. Headers that say another thing than the body are refused
+// for every MCP server behind, in every revision.
+func TestMirroredHeaders(t *testing.T) {
+	read := `{"jsonrpc":"2.0","id":7,"method":"resources/read","params":{"uri":"file:///public/a"}}`
+	for _, tt := range []struct {
+		name, body string
+		header     []string
+		want       int
+	}{
+		{"RS-147 the tool of the body", tool("read"), []string{"Mcp-Method", "tools/call", "Mcp-Name", "read"}, 200},
+		{"RS-147 Base64 of it", tool("read"), []string{"Mcp-Name", "=?base64?cmVhZA==?="}, 200},
+		{"RS-148 with white space around", tool("read"), []string{"Mcp-Method", " tools/call ", "Mcp-Name", " read\t"}, 200},
+		{"RS-147 another tool", tool("read"), []string{"Mcp-Name", "delete_all"}, 400},
+		{"RS-147 Base64 of another", tool("read"), []string{"Mcp-Name", "=?base64?ZGVsZXRlX2FsbA==?="}, 400},
+		{"RS-147 another case", tool("read"), []string{"Mcp-Name", "READ"}, 400},
+		{"RS-147 an empty one", tool("read"), []string{"Mcp-Name", ""}, 400},
+		{"RS-147 the resource", read, []string{"Mcp-Name", "file:///public/a"}, 200},
+		{"RS-147 another resource", read, []string{"Mcp-Name", "file:///private/a"}, 400},
+		{"RS-146 another method", tool("read"), []string{"Mcp-Method", "tools/list"}, 400},
+		{"RS-146 another case", tool("read"), []string{"Mcp-Method", "TOOLS/CALL"}, 400},
+		{"RS-146 a call that says to be one, beside a response", `{"jsonrpc":"2.0","id":7,"result":{}}`, []string{"Mcp-Method", "tools/call"}, 400}, // -32600
+		{"RS-146 each of a batch", "[" + tool("read") + "," + read + "]", []string{"Mcp-Method", "tools/call"}, 400},
+		{"a name of what has none in the body is the server's", `{"jsonrpc":"2.0","id":7,"method":"tasks/get","params":{"taskId":"t"}}`, []string{"Mcp-Name", "t"}, 200},
+	} {
+		for _, version := range []string{"", "2025-11-25", "2026-07-28"} {
+			r := newRig(t, nil)
+			header := tt.header
+			if version != "" {
+				header = append([]string{"Mcp-Protocol-Version", version}, header...)
+			}
+			w := r.call("alice", tt.body, header...)
+			if w.Code != tt.want || tt.want == 400 && !strings.Contains(w.Body.String(), "-32020") && !strings.Contains(w.Body.String(), "-32600") || (len(r.seen) == 1) != (tt.want == 200) {
+				t.Errorf("%s, %q: got %d %s, want %d", tt.name, version, w.Code, w.Body, tt.want)
+			}
+		}
+	}
+}
+
+// TestIncompleteMessages: security L4, and mutation hole 18.
+func TestIncompleteMessages(t *testing.T) {
+	for _, tt := range []struct {
+		name, body string
+		why        string // "" for what passes
+	}{
+		{"params by position", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":["danger_zone"]}`, "params is not an object"},
+		{"params that are text", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":"danger_zone"}`, "params is not an object"},
+		{"null for none", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":null}`, ""},
+		{"a call of nothing", `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, "without a name"},
+		{"a call of null", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":null}`, "without a name"},
+		{"a call without a name", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"arguments":{}}}`, "without a name"},
+		{"a call of an empty name", tool(""), "without a name"},
+		{"a prompt without a name", `{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{}}`, "without a name"},
+		{"a method hidden in a prototype", `{"jsonrpc":"2.0","id":1,"__proto__":{"method":"tools/call","params":{"name":"danger_zone"}}}`, "stands for others"},
+		{"a name hidden in one", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read","__proto__":{"name":"danger_zone"}}}`, "stands for others"},
+		{"one that is written with an escape", `{"jsonrpc":"2.0","id":1,"result":{},"\u005f_proto__":{}}`, "stands for others"},
+		{"a prototype in a tool's own arguments is the tool's", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read","arguments":{"__proto__":{}}}}`, ""},
+		{"neither request nor response", `{"jsonrpc":"2.0","id":1}`, "neither"},
+		{"a response", `{"jsonrpc":"2.0","id":1,"result":{}}`, ""},
+		{"an error", `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}`, ""},
+		{"an empty method", `{"jsonrpc":"2.0","id":1,"method":"","result":{}}`, "method is not a string"},
+		{"a method that is null", `{"jsonrpc":"2.0","id":1,"method":null,"result":{}}`, "method is not a string"},
+	} {
+		_, err := parseEnvelope([]byte(tt.body))
+		if (err == nil) != (tt.why == "") || err != nil && (!errors.Is(err, ErrAmbiguousBody) || !strings.Contains(err.Error(), tt.why)) {
+			t.Errorf("RS-43 %s: got %v, want %q", tt.name, err, tt.why)
+		}
+	}
+}
+
+// TestDepth: mutation hole 2. The text is valid JSON in each row, so that nothing but the
+// bound refuses it.
+func TestDepth(t *testing.T) {
+	arrays := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	objects := func(n int) string { return strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n) }
+	for _, tt := range []struct {
+		name, value string // within depth levels of the whole
+		ok          bool
+	}{
+		{"200 arrays", arrays(maxDepth), true}, {"201 arrays", arrays(maxDepth + 1), false},
+		{"200 objects", objects(maxDepth), true}, {"201 objects", objects(maxDepth + 1), false},
+		{"siblings do not add up", "[" + strings.Repeat("[],{},", 300) + "1]", true},
+		{"brackets in text do not count", `["` + strings.Repeat("[{", 300) + `"]`, true},
+		{"nor behind an escaped quotation mark", `["\"` + strings.Repeat("[{", 300) + `"]`, true},
+		{"what follows an escaped backslash does", `["\\",` + arrays(maxDepth) + `]`, false},
+		{"nor do closing ones in text take away", `["` + strings.Repeat("]}", 300) + `",` + arrays(maxDepth) + `]`, false},
+	} {
+		if !json.Valid([]byte(tt.value)) {
+			t.Fatalf("%s is no JSON", tt.name)
+		}
+		if err := checkDepth([]byte(tt.value)); (err == nil) != tt.ok || err != nil && !strings.Contains(err.Error(), "too deeply") {
+			t.Errorf("RS-51 %s: got %v", tt.name, err)
+		}
+		for what, err := range map[string]error{ // each is one level more than the value
+			"in a body": func() error {
+				_, err := parseEnvelope([]byte(`{"jsonrpc":"2.0","id":1,"result":` + unwrap(tt.value) + `}`))
+				return err
+			}(),
+			"in arguments": func() error {
+				_, err := Operation{Arguments: json.RawMessage(`{"a":` + unwrap(tt.value) + `}`)}.Args()
+				return err
+			}(),
+		} {
+			if (err == nil) != tt.ok || err != nil && !strings.Contains(err.Error(), "too deeply") {
+				t.Errorf("RS-51 %s, %s: got %v", tt.name, what, err)
+			}
+		}
+	}
+}
+
+// unwrap takes one level of a value away.
+func unwrap(value string) string {
+	if inner, ok := strings.CutPrefix(value, `{"a":`); ok {
+		return strings.TrimSuffix(inner, "}")
+	}
+	if inner := value[1 : len(value)-1]; json.Valid([]byte(inner)) {
+		return inner
+	}
+	return value // of siblings: they are far from the bound, or in an array that stays
+}
+
+// TestPublicAndDenied: mutation hole 7.
+func TestPublicAndDenied(t *testing.T) {
+	ping := `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	for name, change := range map[string]func(*Config){
+		"both in the tables": func(c *Config) { c.Policy.(*Rules).DenyMethods = []string{"ping"} },
+		"denied by Refine": func(c *Config) {
+			c.Policy.(*Rules).Refine = func(_ Operation, need Requirement) Requirement { need.Deny = true; return need }
+		},
+	} {
+		r := newRig(t, change)
+		if w := r.do("POST", "/mcp", ping); w.Code != 401 || len(r.seen) != 0 {
+			t.Errorf("RS-27 %s, anonymous: got %d", name, w.Code)
+		}
+		if w := r.call("admin", ping); w.Code != 403 || w.Header().Get("WWW-Authenticate") != "" || len(r.seen) != 0 {
+			t.Errorf("RS-27 %s, with a token: got %d", name, w.Code)
+		}
+	}
+	// mcpresource/authorize.go:29: the denied one decides wherever it stands, or the client
+	// would be sent to ask for scope that helps nothing.
+	for _, order := range [][2]string{{"write_x", "danger_zone"}, {"danger_zone", "write_x"}} {
+		r := newRig(t, nil)
+		w := r.call("alice", "["+tool(order[0])+","+tool(order[1])+"]")
+		if w.Code != 403 || w.Header().Get("WWW-Authenticate") != "" || !strings.Contains(w.Body.String(), "not permitted") || len(r.seen) != 0 {
+			t.Errorf("RS-43 a batch of %v: got %d %v %s", order, w.Code, w.Header(), w.Body)
+		}
+	}
+}
+
+// TestIntrospectionStatus: mutation hole 12. What is no 200 is no answer about a token, and
+// is not remembered as one.
+func TestIntrospectionStatus(t *testing.T) {
+	for _, status := range []int{201, 204, 302, 400, 401, 403, 404, 429, 500, 503} {
+		for _, body := range []string{`{"error":"server_error"}`, `{"active":false}`, active("")} {
+			answer, asked := status, 0
+			v, err := NewIntrospectionValidator(IntrospectionConfig{
+				Issuer: issuer, Endpoint: issuer + "/introspect", ClientID: "rs", ClientSecret: "s",
+				HTTPClient: &http.Client{
+					CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+					Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+						asked++
+						return &http.Response{StatusCode: answer, Status: fmt.Sprint(answer), Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+					}),
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p, err := validate(v, "token"); p != nil || !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrInvalidToken) {
+				t.Errorf("RS-45 %d %s: got %v, %v", status, body, p, err)
+			}
+			answer, body = 200, active("")
+			if p, err := validate(v, "token"); err != nil || p.Subject != "alice" || asked != 2 {
+				t.Errorf("RS-45 after %d: got %v, %v; asked %d times", status, p, err, asked)
+			}
+		}
+	}
+}
+
+// TestKeysOutOfReach: mutation hole 18. A key set that cannot be had ends no stream as revoked.
+func TestKeysOutOfReach(t *testing.T) {
+	s := newSignerServer(t)
+	v, err := NewJWTValidator(JWTConfig{Issuer: s.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.down.Store(true)
+	if err := v.(*jwtValidator).published(t.Context(), signer{kid: "ES256", print: "x"}); err == nil || errors.Is(err, ErrInvalidToken) || !outage(err) {
+		t.Errorf("RS-45: got %v", err)
+	}
+}
+
+// TestUntyped: mutation hole 18. The switch does what its name says, and nothing else.
+func TestUntyped(t *testing.T) {
+	s := newSignerServer(t)
+	for allow, want := range map[bool]string{false: "not an access token", true: ""} {
+		v, err := NewJWTValidator(JWTConfig{Issuer: s.URL, InsecureAllowUntyped: allow})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, kind := range []string{"JWT", ""} {
+			_, err := validate(v, s.token(t, "ES256", nil, s.claims(), "typ", kind))
+			if (err == nil) != (want == "") || err != nil && (!errors.Is(err, ErrInvalidToken) || !strings.Contains(err.Error(), want)) {
+				t.Errorf("RS-42 typ %q, allowed %t: got %v", kind, allow, err)
+			}
+		}
+		if _, err := validate(v, s.token(t, "ES256", nil, s.claims("iss", "https://evil.example.com"), "typ", "JWT")); !errors.Is(err, ErrInvalidToken) {
+			t.Errorf("another issuer, allowed %t: got %v", allow, err)
+		}
+	}
+}
