@@ -45,15 +45,27 @@ func newKeySets(fetch *safehttp.Client, now func() time.Time) *keySets {
 // names kid, or none. A key id that the kept set does not have makes it look again, at
 // most every half minute, so that a client can change its keys at any time.
 func (r *Registry) ClientKeys(ctx context.Context, c storage.Client, kid string) ([]jose.JSONWebKey, error) {
-	sets := r.keys
-	if r.Vouched(c) {
-		sets = r.vouched
-	}
-	keys, err := sets.of(ctx, c, kid)
+	keys, err := r.keySets(ctx, c).of(ctx, c, kid)
 	if err != nil || kid == "" {
 		return keys, err
 	}
 	return slices.DeleteFunc(slices.Clone(keys), func(k jose.JSONWebKey) bool { return k.KeyID != "" && k.KeyID != kid }), nil
+}
+
+// keySets are those that the client shares an allowance of fetches with.
+func (r *Registry) keySets(ctx context.Context, c storage.Client) *keySets {
+	if r.Vouched(c) {
+		return r.vouched
+	}
+	if c.LastUsedAt.IsZero() && c.JWKSURI != "" { // as it was registered, or a moment ago
+		if row, err := r.cfg.Store.Client(ctx, c.ID); err == nil {
+			c.LastUsedAt = row.LastUsedAt
+		}
+	}
+	if c.LastUsedAt.IsZero() {
+		return r.strange
+	}
+	return r.approved
 }
 
 func (s *keySets) of(ctx context.Context, c storage.Client, kid string) ([]jose.JSONWebKey, error) {

@@ -265,6 +265,20 @@ func TestKeysOfTheOperatorsClients(t *testing.T) {
 	if fetched == 100 {
 		t.Error("AS-143 strangers have fetches without end")
 	}
+	t.Run("L1 a client that somebody has approved is not starved by those that nobody has", func(t *testing.T) {
+		c := storage.Client{ID: "approved", AuthMethod: "private_key_jwt", JWKSURI: site.URL + "/approved", Source: storage.SourceDynamic, CreatedAt: r.now}
+		if got, _ := r.ClientKeys(t.Context(), c, "k"); len(got) != 0 {
+			t.Error("before the approval it has fetches of its own")
+		}
+		row := c
+		row.LastUsedAt = r.now
+		if err := r.store.PutClient(t.Context(), row); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := r.ClientKeys(t.Context(), c, "k"); len(got) != 1 {
+			t.Errorf("got %d keys, %v", len(got), err)
+		}
+	})
 	if keys(storage.SourceStatic, "/operator") != 1 {
 		t.Error("AS-143 clients that registered themselves have used up the fetches that a client of the operator needs")
 	}

@@ -70,9 +70,9 @@ type Registry struct {
 	clients *cache
 	limiter *limiter
 	docs    *documents
-	// Clients that the operator vouches for have key sets apart, so that others cannot
-	// use up what they need.
-	keys, vouched *keySets
+	// Clients that the operator vouches for have key sets apart, and so have those that
+	// somebody has approved: strangers, who register themselves, cannot use up what they need.
+	vouched, approved, strange *keySets
 }
 
 // New returns a registry, or an error that says what in c is wrong.
@@ -104,7 +104,8 @@ func New(c Config) (*Registry, error) {
 	}
 	return &Registry{
 		cfg: c, sealer: sealer, static: static, clients: newCache(c.Now), limiter: newLimiter(c.Limits, c.Now),
-		docs: newDocuments(c.Documents, c.Redirects, fetch, c.Now), keys: newKeySets(fetch, c.Now), vouched: newKeySets(fetch, c.Now),
+		docs:    newDocuments(c.Documents, c.Redirects, fetch, c.Now),
+		vouched: newKeySets(fetch, c.Now), approved: newKeySets(fetch, c.Now), strange: newKeySets(fetch, c.Now),
 	}, nil
 }
 

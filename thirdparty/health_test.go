@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -266,4 +267,80 @@ func FuzzRetryAfter(f *testing.F) {
 			t.Errorf("left alone for %v", d)
 		}
 	})
+}
+
+// FuzzHealth: whatever comes in which order, a provider is left alone for nothing but
+// several sessions without an answer, and while it is, one question a second is asked.
+func FuzzHealth(f *testing.F) {
+	f.Add([]byte{0, 1, 2, 3, 0x43, 0x83, 0x43})
+	f.Add([]byte{0x40, 0x41, 0x42, 0xc1, 0x43, 0x03, 0x80, 0x44})
+	f.Fuzz(func(t *testing.T, script []byte) {
+		h, now := newHealth(), time.Unix(1e9, 0)
+		failing, lastAsked := map[string]bool{}, time.Time{}
+		for _, step := range script {
+			session := string('a' + rune(step&7))
+			switch step >> 6 {
+			case 0:
+				h.failed(session, now)
+				failing[session] = true
+			case 1:
+				asked := h.ask(session, now)
+				resting := now.Before(h.restUntil)
+				if resting && len(failing) < tolerated {
+					t.Fatalf("rests after %d sessions", len(failing))
+				}
+				if resting && asked && now.Sub(lastAsked) < probeEvery && now.Sub(lastAsked) >= 0 && !lastAsked.IsZero() {
+					t.Fatal("two questions within a second")
+				}
+				if asked && resting {
+					lastAsked = now
+				}
+			case 2:
+				h.answered(session)
+				failing, lastAsked = map[string]bool{}, time.Time{}
+				if !h.mayAsk(session, now) {
+					t.Fatal("an answer did not end the rest")
+				}
+			case 3:
+				h.postponed("other", now, time.Minute)
+				now = now.Add(time.Duration(step&63) * 100 * time.Millisecond)
+			}
+		}
+	})
+}
+
+// Security PH2, race: strangers at the same time keep no end from being noticed.
+func TestRacesOfHealth(t *testing.T) {
+	r := newRig(t, nil)
+	r.reproached = true // the codes are made up
+	var victims []string
+	for range 8 {
+		a, _ := r.signIn("")
+		victims = append(victims, a.Upstream)
+	}
+	r.clock.pass(6 * time.Minute)
+	r.up.RevokeAll(fakeupstream.Alice.Subject)
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for range 10 {
+				b := r.leave(signIn)
+				b.back.Set("code", "junk")
+				if _, err := r.come(b, "corp"); err == nil {
+					t.Error("junk signs in")
+				}
+			}
+		})
+	}
+	for _, id := range victims {
+		group.Go(func() {
+			if err := r.Check(t.Context(), id, 0); !errors.Is(err, storage.ErrRevoked) {
+				t.Errorf("got %v, want %v", err, storage.ErrRevoked)
+			}
+		})
+	}
+	group.Wait()
+	if n := r.log.events(audit.UpstreamUnreachable); n != 0 {
+		t.Errorf("%d events of an outage that was none", n)
+	}
 }
