@@ -30,26 +30,63 @@ var packages = map[string]string{
 
 const ours = "github.com/mcp-authd/mcp-authd/"
 
-// TestSnippets compiles what people copy from docs/protect.md.
+// pages are README and the manual.
+func pages(t *testing.T) []string {
+	t.Helper()
+	found := []string{"../../README.md"}
+	for _, pattern := range []string{"../../docs/*.md", "../../docs/*/*.md"} {
+		more, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, more...)
+	}
+	return found
+}
+
+// TestSnippets compiles the Go that people copy from README, the manual, and the package
+// comment of mcpresource (issue 11, 4.8).
 func TestSnippets(t *testing.T) {
-	page, err := os.ReadFile("../../docs/protect.md")
-	if err != nil {
-		t.Fatal(err)
+	found := map[string]int{}
+	for _, path := range pages(t) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Base(path)
+		if got, want := strings.Count(string(text), "```go\n"), len(snippet.FindAllString(string(text), -1)); got != want {
+			t.Errorf("%s has %d blocks of Go, of which %d can be read", name, got, want)
+		}
+		for i, m := range snippet.FindAllStringSubmatch(string(text), -1) {
+			found[name]++
+			t.Run(fmt.Sprint(name, " ", i+1), func(t *testing.T) {
+				if m[2] == "" {
+					t.Fatalf("no comment says what this stands among:\n%s", m[3])
+				}
+				if out, err := compile(t, filepath.Join("../..", m[1]), around(m[2], m[3])); err != nil {
+					t.Errorf("%v\n%s\n%s", err, out, m[3])
+				}
+			})
+		}
 	}
-	all := snippet.FindAllStringSubmatch(string(page), -1)
-	if len(all) < 6 {
-		t.Fatalf("found %d snippets", len(all))
+	if found["protect.md"] < 6 || found["README.md"] < 1 {
+		t.Errorf("found %v", found)
 	}
-	for i, m := range all {
-		t.Run(fmt.Sprint(i+1), func(t *testing.T) {
-			if m[2] == "" {
-				t.Fatalf("no comment says what this stands among:\n%s", m[3])
-			}
-			if out, err := compile(t, filepath.Join("../..", m[1]), around(m[2], m[3])); err != nil {
-				t.Errorf("%v\n%s\n%s", err, out, m[3])
-			}
-		})
-	}
+	t.Run("the package comment of mcpresource", func(t *testing.T) {
+		text, err := os.ReadFile("../../mcpresource/doc.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var code strings.Builder
+		for _, line := range regexp.MustCompile(`(?m)^//\t(.*)$`).FindAllStringSubmatch(string(text), -1) {
+			code.WriteString(line[1] + "\n")
+		}
+		first, _, _ := strings.Cut(code.String(), "g.Register(mux, yourMCPHandler)\n")
+		among := "ctx context.Context, mux *http.ServeMux, yourMCPHandler http.Handler"
+		if out, err := compile(t, "../..", around(among, first+"g.Register(mux, yourMCPHandler)\n")); err != nil {
+			t.Errorf("%v\n%s\n%s", err, out, first)
+		}
+	})
 	t.Run("what does not compile fails", func(t *testing.T) {
 		if _, err := compile(t, "../..", around("ctx context.Context", "mcpresource.Nothing(ctx)")); err == nil {
 			t.Error("it compiled")
@@ -63,6 +100,9 @@ func around(among, text string) string {
 	b.WriteString("package snippet\n\n")
 	for _, name := range slices.Sorted(maps.Keys(packages)) {
 		uses := regexp.MustCompile(`(^|[^.\w])` + name + `\.[A-Z]`)
+		if strings.HasPrefix(among, name+" ") || strings.Contains(among, ", "+name+" ") {
+			continue // it is a variable
+		}
 		if uses.MatchString(text) || uses.MatchString(among) {
 			fmt.Fprintf(&b, "import %q\n", packages[name])
 		}
