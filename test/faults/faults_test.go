@@ -58,6 +58,7 @@ func (s scenario) passedOver(verb string) bool {
 
 const (
 	notes     = "it notes when something was used, and holds nothing up"
+	named     = "it gives the client of an event its name, and what needs the client asks for it again"
 	forgetful = "failures that stay counted make the next sign-in slower, and let nobody in"
 )
 
@@ -173,8 +174,10 @@ var authorizeScenarios = []scenario{
 			form.Set("password", password)
 			return func() answer { return b.post(action, form) }
 		},
-		done:     status(http.StatusSeeOther),
-		harmless: map[string]string{"TouchLogin": notes, "ClearFailures": forgetful, "EndSession": "the session of before ends by itself"},
+		done: status(http.StatusSeeOther),
+		harmless: map[string]string{
+			"TouchLogin": notes, "ClearFailures": forgetful, "Client": named, "EndSession": "the session of before ends by itself",
+		},
 	},
 	{
 		name: "POST /login with a wrong password",
@@ -189,6 +192,7 @@ var authorizeScenarios = []scenario{
 		done: func(a answer) bool {
 			return a.status == http.StatusUnauthorized || a.status == http.StatusTooManyRequests || says(`name="password"`)(a)
 		},
+		harmless: map[string]string{"Client": named},
 	},
 	{
 		name: "POST /consent, approve",

@@ -36,6 +36,26 @@ func (r *rig) borrowed() (access, refresh string) {
 	return out.json("access_token"), out.json("refresh_token")
 }
 
+// linking is alice, back from the provider with an account that nobody has, at the page that
+// asks whether it is hers.
+func (r *rig) linking() (*browser, answer) {
+	r.t.Helper()
+	// What an earlier round has tied is untied again.
+	users, err := r.store.ListUsers(r.t.Context(), "", 10)
+	must(r.t, err)
+	for _, u := range users {
+		all, err := r.store.Identities(r.t.Context(), u.ID)
+		must(r.t, err)
+		for _, i := range all {
+			_, err := r.store.Unlink(r.t.Context(), u.ID, i.Connector, i.Subject, "unlinked", r.clock())
+			must(r.t, err)
+		}
+	}
+	b := r.signIn()
+	action, form := b.get("/").form(r.t, "/depart")
+	return b, b.get(r.returning(b.post(action, form)))
+}
+
 const triedAgain = "it is tried again, because what a provider has answered exists nowhere else"
 
 var providerScenarios = []scenario{
@@ -119,5 +139,40 @@ var providerScenarios = []scenario{
 		},
 		done:     says(`"active":true`),
 		harmless: map[string]string{"SaveUpstream": triedAgain},
+	},
+	{
+		name: "POST /claim, approve",
+		prepare: func(r *rig) func() answer {
+			b, page := r.linking()
+			action, form := page.form(r.t, "/claim")
+			form.Set("decision", "approve")
+			return func() answer { return b.post(action, form) }
+		},
+		done:  status(http.StatusSeeOther),
+		again: true, // the question is answered once
+	},
+	{
+		name: "POST /claim, deny",
+		prepare: func(r *rig) func() answer {
+			b, page := r.linking()
+			action, form := page.form(r.t, "/claim")
+			form.Set("decision", "deny")
+			return func() answer { return b.post(action, form) }
+		},
+		done:  status(http.StatusSeeOther),
+		again: true,
+	},
+	{
+		name: "POST /disconnect",
+		prepare: func(r *rig) func() answer {
+			b, page := r.linking()
+			action, form := page.form(r.t, "/claim")
+			form.Set("decision", "approve")
+			b.post(action, form)
+			action, form = b.get("/").form(r.t, "/disconnect")
+			return func() answer { return b.post(action, form) }
+		},
+		done:  status(http.StatusSeeOther),
+		again: true,
 	},
 }
