@@ -35,8 +35,10 @@ func modernCall(id, method, name, params string) (string, []string) {
 // TestModern: what a program of 2026-07-28 is asked and says passes as it is.
 func TestModern(t *testing.T) {
 	s := serve(t, "modern", Config{})
-	t.Run("RS-135: server/discover", func(t *testing.T) {
-		if r := s.modern("server/discover", "", "").result(t); fmt.Sprint(r["supportedVersions"]) != "[2026-07-28]" {
+	t.Run("RS-135 RS-165 RS-166 RS-167: server/discover, with all that it says of itself", func(t *testing.T) {
+		r := s.modern("server/discover", "", "").result(t)
+		if fmt.Sprint(r["supportedVersions"]) != "[2026-07-28]" || r["resultType"] != "complete" || r["ttlMs"] != 7.0 || r["cacheScope"] != "private" ||
+			fmt.Sprint(r["_meta"]) != "map[io.modelcontextprotocol/serverInfo:map[name:test]]" {
 			t.Errorf("got %v", r)
 		}
 	})

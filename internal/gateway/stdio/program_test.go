@@ -110,7 +110,8 @@ func (p *program) serve(f frame) {
 	case "server/discover":
 		switch p.mode {
 		case "modern":
-			p.answer(f.ID, map[string]any{"resultType": "complete", "supportedVersions": []string{"2026-07-28"}, "capabilities": map[string]any{"tools": map[string]any{}}})
+			p.answer(f.ID, map[string]any{"resultType": "complete", "supportedVersions": []string{"2026-07-28"}, "capabilities": map[string]any{"tools": map[string]any{}},
+				"ttlMs": 7, "cacheScope": "private", "_meta": map[string]any{metaServer: map[string]string{"name": "test"}}})
 			return
 		case "strict": // as servers of some SDKs, which end over what comes before initialize
 			os.Exit(1)

@@ -27,8 +27,8 @@ func TestTry(t *testing.T) {
 		}
 		eventually(t, c.name+": nothing of it is left", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.total == 0 })
 	}
-	if _, err := serve(t, "modern", Config{}).Try(t.Context()); err != nil {
-		t.Errorf("2026-07-28: %v", err)
+	if name, err := serve(t, "modern", Config{}).Try(t.Context()); err != nil || name != "test" {
+		t.Errorf("2026-07-28: got %q, %v", name, err)
 	}
 	slow, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
