@@ -275,3 +275,38 @@ func query(t *testing.T, raw string) url.Values {
 	}
 	return u.Query()
 }
+
+// FuzzWhoComesBack: whatever a provider calls the account that comes back from an errand,
+// nobody is tied to it unasked, and the session is never that of another account.
+func FuzzWhoComesBack(f *testing.F) {
+	for _, sub := range []string{fakeupstream.Alice.Subject, fakeupstream.Bob.Subject, "", "SUB-ALICE", "sub-alice ", "sub-alice\x00", "süb", strings.Repeat("a", 300)} {
+		f.Add(sub, sub, true)
+		f.Add(sub, fakeupstream.Alice.Subject, false)
+	}
+	f.Fuzz(func(t *testing.T, inToken, inUserInfo string, known bool) {
+		r := newRig(t, nil)
+		r.reproached = true
+		u, trip := r.local("usr_ada"), link("usr_ada")
+		if known {
+			if _, err := r.connect(r.leave(trip)); err != nil {
+				t.Fatal(err)
+			}
+			trip = extend(u.ID)
+		}
+		before := r.rows("identities")
+		r.up.Behave(func(b *fakeupstream.Behaviour) {
+			b.EditIDToken = func(_, claims map[string]any) { claims["sub"] = inToken }
+			b.EditUserInfo = func(claims map[string]any) { claims["sub"] = inUserInfo }
+		})
+		a, err := r.come(r.leave(trip), "corp")
+		if r.rows("identities") != before {
+			t.Errorf("an identity was made by the return: %q %q", inToken, inUserInfo)
+		}
+		if err == nil && a.Claim == nil && (inToken != fakeupstream.Alice.Subject || inUserInfo != inToken || !known) {
+			t.Errorf("%q, by user info %q, came in unasked", inToken, inUserInfo)
+		}
+		if a.Claim != nil && (a.Claim.Subject != inToken || inToken != inUserInfo || known) {
+			t.Errorf("asked about %q: the token says %q, user info %q", a.Claim.Subject, inToken, inUserInfo)
+		}
+	})
+}
