@@ -33,6 +33,14 @@ func TestNothingBreaks(t *testing.T) {
 		if to := pg.header.Get("Location"); strings.Contains(to, "evil.example") && !strings.HasPrefix(to, testRedirect) || pg.header.Get("Set-Cookie") == "x=y" {
 			t.Errorf("%s: sent to %q", what, to)
 		}
+		// What is refused is refused in a form of ours: a protocol error, or a page.
+		program, page := strings.Contains(pg.body, `"error":"`), strings.Contains(pg.body, "</main>")
+		if pg.status >= 400 && !program && !page {
+			t.Errorf("%s: %d is neither a protocol error nor a page: %.200s", what, pg.status, pg.body)
+		}
+		if path, _, _ := strings.Cut(what, " "); (path == "/token" || path == "/login" || path == "/consent" || path == "/setup") && pg.status < 400 {
+			t.Errorf("%s: got %d, nothing of it is any good", what, pg.status)
+		}
 	}
 	t.Run("AS-83 AS-40 /authorize", func(t *testing.T) {
 		for name := range authorizeQuery("prompt", "x", "max_age", "x", "response_mode", "x", "request", "x", "request_uri", "x") {
