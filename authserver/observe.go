@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/felixge/httpsnoop"
@@ -55,6 +56,9 @@ func (s *Server) observe(h http.Handler) http.Handler {
 		known := audit.NewRequest(slog.String("request_id", note.id), audit.Remote(s.cfg.TrustedProxies.ClientAddr(r).String()))
 		r = r.WithContext(audit.Within(context.WithValue(r.Context(), requestNoteKey{}, note), known))
 		w.Header().Set("X-Request-Id", note.id)
+		if strings.HasPrefix(s.cfg.Issuer, "https://") {
+			w.Header().Set("Strict-Transport-Security", "max-age=31536000") // RFC 6797 §7.1; a year
+		}
 		if proxy, ok := s.undeclared.found(r); ok {
 			s.log.WarnContext(r.Context(), forgottenProxy, "peer", proxy.String())
 		}

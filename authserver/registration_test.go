@@ -191,6 +191,7 @@ func TestRootAliases(t *testing.T) {
 	h := r.Handler()
 	for _, path := range []string{"/authorize", "/tenant/authorize"} {
 		req, _ := http.NewRequest(http.MethodGet, path+"?"+authorizeQuery().Encode(), nil)
+		req.Host = "127.0.0.1"
 		w := recorderOf(h, req)
 		if w.Code != 200 || !strings.Contains(w.Body.String(), `action="/tenant/login"`) {
 			t.Errorf("AS-16 %s: got %d %.200s", path, w.Code, w.Body)

@@ -64,6 +64,8 @@ func (s *Server) registerPages(handle func(string, http.Handler, ...string)) {
 	// Origin), and every form carries a sealed step that is bound to the browser.
 	sameSite := http.NewCrossOriginProtection()
 	sameSite.SetDenyHandler(http.HandlerFunc(s.crossOrigin))
+	register := handle
+	handle = func(path string, h http.Handler, methods ...string) { register(path, s.ownHost(h), methods...) }
 	post := func(path string, h http.HandlerFunc) { handle(path, sameSite.Handler(h), http.MethodPost) }
 	get := func(path string, h http.HandlerFunc) { handle(path, h, http.MethodGet, http.MethodHead) }
 
@@ -83,7 +85,7 @@ func (s *Server) registerPages(handle func(string, http.Handler, ...string)) {
 		handle(s.paths.callback+"{provider}", http.HandlerFunc(s.handleCallback), http.MethodGet, http.MethodPost)
 	}
 	if s.cfg.BackchannelLogout != nil {
-		handle(s.paths.callback+"{provider}/logout", s.cfg.BackchannelLogout, http.MethodPost)
+		register(s.paths.callback+"{provider}/logout", s.cfg.BackchannelLogout, http.MethodPost)
 	}
 	handle(s.paths.prefix+"/assets/", http.StripPrefix(s.paths.prefix, s.pages.Assets()), http.MethodGet, http.MethodHead)
 }

@@ -351,6 +351,7 @@ func TestOrigins(t *testing.T) {
 		{"RS-60 another scheme", "mcp.example.com", "http://mcp.example.com", public, 403},
 		{"RS-60 another port", "mcp.example.com", "https://mcp.example.com:444", public, 403},
 		{"RS-60 a prefix of ours", "mcp.example.com", "https://mcp.example.com.evil.example", public, 403},
+		{"RS-62 SP-22 what follows a colon and is no port is another host", "127.0.0.1:8080.evil.example", "", local, 403},
 		{"RS-62 rebinding: Origin and Host agree and are not ours", "evil.example", "http://evil.example", local, 403},
 		{"RS-62 a foreign Host alone", "evil.example:8080", "", local, 403},
 		{"RS-62 localhost by any name and port", "localhost:9", "http://localhost:5173", local, 401},

@@ -1,8 +1,8 @@
 package mcpresource
 
 import (
-	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -42,11 +42,14 @@ func canonicalHost(scheme, host string) string {
 	return strings.TrimSuffix(host, ":"+port)
 }
 
+// hostname is the host of a Host value. Splitting at the colon does not do: what follows it in
+// "127.0.0.1:80.evil.example" is no port.
 func hostname(hostport string) string {
-	if h, _, err := net.SplitHostPort(hostport); err == nil {
-		return h
+	u, err := url.Parse("//" + hostport)
+	if err != nil || u.Host != hostport {
+		return ""
 	}
-	return strings.Trim(hostport, "[]")
+	return u.Hostname()
 }
 
 func (g *Guard) isOrigin(origin string) bool {

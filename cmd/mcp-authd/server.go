@@ -15,6 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/dcr"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
+	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/migrations"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -191,5 +192,20 @@ func (a *app) management(as *authserver.Server, sites *gateway.Sites) http.Handl
 	mux.HandleFunc("GET /healthz", as.Healthz)
 	mux.HandleFunc("GET /readyz", readyz)
 	mux.Handle("GET /metrics", a.metrics.handler())
-	return mux
+	if host, _, err := net.SplitHostPort(a.config.Management.Listen); err == nil && oauth.IsLoopbackHost(host) {
+		return localHost(mux)
+	}
+	return mux // other machines are to reach it, by names that only its operator knows
+}
+
+// localHost answers to the names of this machine alone: a page of another host whose name
+// was made to lead here must not read what a loopback listener tells (DNS rebinding).
+func localHost(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !network.IsLocal(r.Host) {
+			http.Error(w, "This host name is not served here.", http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }

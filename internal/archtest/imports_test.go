@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 	"internal/config":       {"oauth", "storage", "metadata", "dcr", "thirdparty", "internal"},
 	"internal/secrets":      {},
 	"internal/users":        {"oauth", "storage", "audit", "internal/network", "internal/secrets"},
-	"internal/network":      {},
+	"internal/network":      {"oauth"},
 	"internal/archtest":     {},
 	"internal/fakeupstream": {},
 	"internal/demoserver":   {"oauth", "storage", "mcpresource", "mcpresource/gosdk"},

@@ -1,0 +1,29 @@
+package authserver
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/mcp-authd/mcp-authd/internal/network"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// ownHost serves pages under the host of the issuer and on loopback alone. A page of another
+// host whose name was made to lead here could otherwise guess passwords in the name of the
+// browser that shows it (DNS rebinding).
+func (s *Server) ownHost(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.isOwnHost(r.Host) {
+			s.showError(w, r, http.StatusForbidden, oauth.NewError(oauth.AccessDenied,
+				"This host name is not served here. A proxy in front has to pass the Host header on as it came."))
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) isOwnHost(host string) bool {
+	u, err := url.Parse(s.cfg.Issuer)
+	name := network.Hostname(host)
+	return err == nil && name != "" && name == network.Hostname(u.Host) || network.IsLocal(host)
+}

@@ -1,0 +1,22 @@
+package network
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// Hostname returns the host of a Host header field, in lower case and without port and
+// brackets; "" when it is not a host with a port or without (RFC 9110 §7.2). Splitting at the
+// colon does not do: "127.0.0.1:80.evil.example" has no port.
+func Hostname(host string) string {
+	u, err := url.Parse("//" + host)
+	if err != nil || u.Host != host || u.User != nil {
+		return ""
+	}
+	return strings.ToLower(u.Hostname())
+}
+
+// IsLocal reports whether a Host header field names this machine.
+func IsLocal(host string) bool { return oauth.IsLoopbackHost(Hostname(host)) }
