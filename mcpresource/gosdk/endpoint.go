@@ -66,6 +66,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	out.id = b.id()
 	if b.modern(r) {
+		r.Header.Del("Last-Event-Id") // it resumes nothing here, and the SDK refuses it
 		e.stateless.ServeHTTP(out, r)
 		return
 	}
@@ -78,6 +79,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // serveOther is for GET and DELETE, which are about sessions.
 func (e *endpoint) serveOther(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get(versionHeader) >= stateless {
+		r.Header.Del("Last-Event-Id")
 		e.stateless.ServeHTTP(w, r)
 		return
 	}

@@ -259,3 +259,18 @@ func TestNegotiated(t *testing.T) {
 		t.Errorf("got %d %s", got.status, got.text)
 	}
 }
+
+// TestLastEventIsIgnored: there is nothing to resume without sessions.
+func TestLastEventIsIgnored(t *testing.T) {
+	r := newRig(t, nil)
+	for method, want := range map[string]int{http.MethodPost: 200, http.MethodGet: 405} {
+		headers := hdr("Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/list", "Last-Event-ID", "x_1")
+		q := ask{method: method, headers: headers}
+		if method == http.MethodPost {
+			q.body = modern("tools/list", "")
+		}
+		if got := r.ask(t, "alice-mcp", q); got.status != want {
+			t.Errorf("RS-160 %s: got %d %s, want %d", method, got.status, got.text, want)
+		}
+	}
+}
