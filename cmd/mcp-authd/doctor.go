@@ -53,6 +53,7 @@ type doctor struct {
 	findings []finding
 	http     *http.Client
 	now      func() time.Time
+	access   func(directory string) error // whether this user may write there
 
 	app     *app
 	current bool     // the store is open and its schema is this version's
@@ -63,7 +64,7 @@ type doctor struct {
 }
 
 func newDoctor(s std) *doctor {
-	return &doctor{std: s, now: time.Now, http: &http.Client{
+	return &doctor{std: s, now: time.Now, access: mayWrite, http: &http.Client{
 		Timeout:       10 * time.Second,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}

@@ -48,7 +48,14 @@ func (d *doctor) files() {
 func (d *doctor) directory(path string) {
 	info, err := os.Stat(path)
 	switch {
+	case err == nil && info.IsDir() && d.access(path) != nil:
+		d.fail("files", "give the user that runs the server access to it; if that is another one, run doctor as that user",
+			"the data directory %s (%s) cannot be written by %s", path, info.Mode(), currentUser())
 	case errors.Is(err, fs.ErrNotExist):
+		if above := existing(path); d.access(above) != nil {
+			d.fail("files", "make it for the user that runs the server, or choose another with data_dir",
+				"the data directory %s is not there, and %s may not make it in %s", path, currentUser(), above)
+		}
 	case err != nil:
 		d.fail("files", "give the user that runs the server access to it", "the data directory cannot be looked at: %s", err)
 	case !info.IsDir():
@@ -56,6 +63,17 @@ func (d *doctor) directory(path string) {
 	case info.Mode().Perm()&0o022 != 0:
 		d.fail("files", "chmod 0700 "+path, "others may write to the data directory %s (%s)", path, info.Mode().Perm())
 	}
+}
+
+// existing is the first directory above a path that is there.
+func existing(path string) string {
+	for path != filepath.Dir(path) {
+		path = filepath.Dir(path)
+		if _, err := os.Stat(path); err == nil {
+			break
+		}
+	}
+	return path
 }
 
 func (d *doctor) private(what, path string) {

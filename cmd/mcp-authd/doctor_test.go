@@ -208,3 +208,17 @@ func TestStrippedPathsAreToldOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestDoctorOnADirectoryThatCannotBeWritten: usability 6. The user and the mode are told.
+func TestDoctorOnADirectoryThatCannotBeWritten(t *testing.T) {
+	there := t.TempDir()
+	for path, want := range map[string]string{
+		there: "fail files the data directory " + there + " (drwx", filepath.Join(there, "a", "b"): "fail files the data directory " + filepath.Join(there, "a", "b") + " is not there, and ",
+	} {
+		d := newDoctor(std{})
+		d.access = func(string) error { return os.ErrPermission }
+		if d.directory(path); !strings.HasPrefix(d.last(), want) || !strings.Contains(d.last(), currentUser()) {
+			t.Errorf("got %q, want %q and the user", d.last(), want)
+		}
+	}
+}

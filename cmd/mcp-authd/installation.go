@@ -256,7 +256,7 @@ func (a *app) explainStore(err error) error {
 	case errors.Is(err, sqlite.ErrLocked):
 		return fmt.Errorf("%s cannot be used: %s; end that process, such as a backup program or an open transaction of sqlite3, and try again", where, flat)
 	case errors.Is(err, sqlite.ErrReadOnly), errors.Is(err, fs.ErrPermission):
-		return a.explainDirectory(fmt.Errorf("%s cannot be used: %s: %w", where, flat, fs.ErrPermission))
+		return a.explainAccess(fmt.Errorf("%s cannot be used: %s", where, flat))
 	case !a.config.Postgres():
 		return fmt.Errorf("%s cannot be used: %s", where, flat)
 	}
@@ -271,11 +271,16 @@ func (a *app) explainDirectory(err error) error {
 	if !errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("%w; choose another directory with --data", err)
 	}
-	dir, mode := a.config.DataDir, "does not exist"
+	return a.explainAccess(err)
+}
+
+// explainAccess says who this is, and what the rights are.
+func (a *app) explainAccess(err error) error {
+	dir, mode := a.config.DataDir, "is not there"
 	if info, statErr := os.Stat(dir); statErr == nil {
-		mode = info.Mode().String()
+		mode = "is " + info.Mode().String()
 	}
-	return fmt.Errorf("%w; this runs as %s, and the data directory %s is %s: give that user access to it, or choose another with --data", err, currentUser(), dir, mode)
+	return fmt.Errorf("%w; this runs as %s, and the data directory %s %s: give that user access to it, or choose another with --data", err, currentUser(), dir, mode)
 }
 
 func currentUser() string {
