@@ -71,7 +71,13 @@ type tab struct {
 	l   look
 }
 
+// open is a browser as a person has it, not as a program (web/assets/hold.js).
 func open(t *testing.T, l look) *tab {
+	t.Helper()
+	return openWith(t, l, chromedp.Flag("enable-automation", false), chromedp.Flag("disable-blink-features", "AutomationControlled"))
+}
+
+func openWith(t *testing.T, l look, more ...chromedp.ExecAllocatorOption) *tab {
 	t.Helper()
 	path := chromium(t)
 	axe, err := os.ReadFile(filepath.Join(npmtest.Dir(t), "node_modules", "axe-core", "axe.min.js"))
@@ -80,7 +86,7 @@ func open(t *testing.T, l look) *tab {
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.Flag("disable-quic", true),
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true))
-	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, stop := chromedp.NewExecAllocator(context.Background(), append(options, more...)...)
 	t.Cleanup(stop)
 	ctx, closeTab := chromedp.NewContext(ctx)
 	t.Cleanup(closeTab)

@@ -222,3 +222,16 @@ func TestDoubleClickjacking(t *testing.T) {
 		}
 	})
 }
+
+// TestDrivenBrowser: a program that drives a browser loses no click to the pause of people.
+func TestDrivenBrowser(t *testing.T) {
+	d := demotest.Start(t, demotest.Options{})
+	a := newApp(t, d, "An App")
+	b := openWith(t, looks[0])
+	b.do(chromedp.Navigate(a.link(d)))
+	b.login(d.Username, d.Password)
+	b.do(chromedp.WaitVisible(chromedp.CSS("button[value=approve]")), chromedp.Click(chromedp.CSS("button[value=approve]")))
+	if q := a.answer(t, b); !q.Has("code") {
+		t.Errorf("got %v, want a code", q)
+	}
+}
