@@ -1,0 +1,69 @@
+package keys
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/storagetest"
+)
+
+// TestFailuresAreTold: whichever call of the store fails, what an operator asked for is never
+// said to be done, and doing it again does it. A master key that is taken out of the
+// configuration after a change that only seemed to be done takes the signing keys with it.
+func TestFailuresAreTold(t *testing.T) {
+	oldKey, newKey := master, bytes.Repeat([]byte{8}, 32)
+	for name, act := range map[string]func(ctx context.Context, m *Manager) error{
+		"Reseal":    func(ctx context.Context, m *Manager) error { _, err := m.Reseal(ctx); return err },
+		"Rotate":    func(ctx context.Context, m *Manager) error { return m.Rotate(ctx) },
+		"Publish":   func(ctx context.Context, m *Manager) error { _, err := m.Publish(ctx); return err },
+		"Tend":      func(ctx context.Context, m *Manager) error { return m.Tend(ctx) },
+		"RevokeAll": func(ctx context.Context, m *Manager) error { return m.RevokeAll(ctx) },
+		"Revoke": func(ctx context.Context, m *Manager) error {
+			all, err := m.List(ctx)
+			if err != nil {
+				return err
+			}
+			for _, k := range all {
+				if k.State == storage.KeyActive {
+					return m.Revoke(ctx, k.ID)
+				}
+			}
+			return ErrNotFound
+		},
+	} {
+		t.Run("AS-121 "+name, func(t *testing.T) {
+			for n := range 30 {
+				c := newClock()
+				store := &storagetest.Failing{Store: openStore(t)}
+				config := func(masters ...[]byte) Config {
+					return Config{Store: store, Now: c.now, SecretKeys: masters, RotateEvery: 24 * time.Hour}
+				}
+				newManager(t, config(oldKey))
+				m := newManager(t, config(newKey, oldKey))
+				c.advance(48 * time.Hour) // a rotation is due
+				store.Arm(n)
+				err := act(t.Context(), m)
+				failed, called := store.Disarm()
+				if failed == "" {
+					if err != nil {
+						t.Fatalf("without a failure: %v", err)
+					}
+					if n < 2 {
+						t.Fatalf("only %v were called", called)
+					}
+					return
+				}
+				if known := failed == "Keys" && len(called) > n+1; err == nil && !known { // it went on with the keys that it knew
+					t.Errorf("%s fails (call %d of %v): got nil, want an error", failed, n+1, called)
+				}
+				if err := act(t.Context(), m); err != nil {
+					t.Errorf("%s had failed, and again: %v", failed, err)
+				}
+			}
+			t.Fatal("more than 30 calls")
+		})
+	}
+}
