@@ -24,8 +24,17 @@ const (
 
 	maxAssertion  = 8 << 10          // bytes
 	assertionSkew = 30 * time.Second // that the client's clock may differ from ours
-	assertionTTL  = time.Hour        // that an assertion may be valid, so that its jti is kept no longer
 	spendPurpose  = "client assertion"
+)
+
+// An assertion that was accepted is a row until it expires. Clients that registered
+// themselves get fewer and shorter ones: their keys cost nothing to make.
+const (
+	assertionTTL        = time.Hour       // that an assertion of a client the operator knows may be valid
+	strangeAssertionTTL = 5 * time.Minute // that one of any other client may be
+
+	assertionBurst  = 300 // assertions that a client unknown to the operator may use within assertionWindow
+	assertionWindow = time.Minute
 )
 
 // assertionAlgorithms are asymmetric only: with HS256 among them, a public key could
@@ -105,8 +114,12 @@ func (s *Server) checkAssertion(ctx context.Context, c storage.Client, raw strin
 	if err != nil {
 		return err
 	}
-	if err := s.checkClaims(c.ID, claims); err != nil {
+	if err := s.checkClaims(c, claims); err != nil {
 		return err
+	}
+	// Only a signature by the client's own key counts, so others cannot use up what it may.
+	if !s.vouched(c) && s.assertions.exceeded(c.ID) {
+		return s.assertions.slowDown("Too many client assertions from this client. Please wait.")
 	}
 	return s.spendAssertion(ctx, c.ID, raw, claims)
 }
@@ -151,13 +164,17 @@ func (k ed25519Verifier) VerifyPayload(payload, signature []byte, alg jose.Signa
 // checkClaims holds the rules of RFC 7523 §3. Every audience must be this server, as
 // issuer or, for the clients written to the older text, as token endpoint: an assertion
 // that names another server as well could have been replayed by it.
-func (s *Server) checkClaims(clientID string, c jwt.Claims) error {
+func (s *Server) checkClaims(client storage.Client, c jwt.Claims) error {
 	now := s.cfg.Now()
+	ttl, tooLong := assertionTTL, "is valid for more than an hour"
+	if !s.vouched(client) {
+		ttl, tooLong = strangeAssertionTTL, "is valid for more than five minutes"
+	}
 	ours := func(aud string) bool {
 		return aud == s.cfg.Issuer || aud == s.cfg.Issuer+"/" || aud == s.cfg.Issuer+"/token"
 	}
 	switch {
-	case c.Issuer != clientID || c.Subject != clientID:
+	case c.Issuer != client.ID || c.Subject != client.ID:
 		return badAssertion("must have the client id as issuer and subject")
 	case len(c.Audience) == 0 || slices.ContainsFunc(c.Audience, func(a string) bool { return !ours(a) }):
 		return badAssertion("must have this server's issuer identifier as its only audience")
@@ -165,8 +182,8 @@ func (s *Server) checkClaims(clientID string, c jwt.Claims) error {
 		return badAssertion("does not expire")
 	case !now.Before(c.Expiry.Time().Add(assertionSkew)):
 		return badAssertion("has expired")
-	case c.Expiry.Time().After(now.Add(assertionTTL + assertionSkew)):
-		return badAssertion("is valid for more than an hour")
+	case c.Expiry.Time().After(now.Add(ttl + assertionSkew)):
+		return badAssertion(tooLong)
 	case c.NotBefore != nil && c.NotBefore.Time().After(now.Add(assertionSkew)), c.IssuedAt != nil && c.IssuedAt.Time().After(now.Add(assertionSkew)):
 		return badAssertion("is not valid yet")
 	}

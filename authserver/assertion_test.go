@@ -163,7 +163,7 @@ func TestAssertion(t *testing.T) {
 			}
 		})
 	}
-	r.failures = newFailureLimiter(r.now) // so many failures would be throttled
+	r.failures = newClientLimiter(r.now, failureBurst, failureWindow) // so many failures would be throttled
 	good := func(jti string) string { return es.sign(t, r.claims(es.id, jti), nil) }
 	public, _ := json.Marshal(jose.JSONWebKey{Key: es.key.Public()})
 	confused, _ := jose.NewSigner(jose.SigningKey{Algorithm: jose.HS256, Key: public}, nil)

@@ -105,9 +105,7 @@ func (s *Server) authenticate(ctx context.Context, cred credentials) (storage.Cl
 	}
 	if s.failures.exceeded(c.ID) {
 		// The right secret always passes, so nobody can lock a client out.
-		e := oauth.NewError(oauth.SlowDown, "Too many failed attempts for this client. Please wait.")
-		e.RetryAfter = failureWindow / failureBurst
-		return storage.Client{}, e
+		return storage.Client{}, s.failures.slowDown("Too many failed attempts for this client. Please wait.")
 	}
 	s.cfg.Audit.Record(ctx, audit.ClientAuthFailed, slog.String("client_id", c.ID), slog.Bool("basic", cred.basic),
 		slog.String("reason", oauth.AsError(err).Description))

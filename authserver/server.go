@@ -34,7 +34,8 @@ type Server struct {
 	minter     *minter
 	status     *statusLists
 	fosite     fosite.OAuth2Provider
-	failures   *failureLimiter
+	failures   *clientLimiter
+	assertions *clientLimiter
 	departures *departureLimiter
 	undeclared *undeclared
 	paths      paths
@@ -53,7 +54,8 @@ func New(ctx context.Context, c Config) (*Server, error) {
 		cfg:        c,
 		log:        c.Logger,
 		paths:      newPaths(c.Issuer),
-		failures:   newFailureLimiter(c.Now),
+		failures:   newClientLimiter(c.Now, failureBurst, failureWindow),
+		assertions: newClientLimiter(c.Now, assertionBurst, assertionWindow),
 		departures: newDepartureLimiter(c.Now),
 		undeclared: &undeclared{trusted: c.TrustedProxies, told: map[netip.Addr]bool{}},
 	}
