@@ -159,6 +159,7 @@ func (d *doctor) database(ctx context.Context) {
 		d.ok("database", "reachable, its schema is current (%d)", len(status))
 		d.current = true
 		d.writable(ctx)
+		d.alone()
 		d.sameIssuer(ctx)
 		d.signingKeys(ctx)
 	}

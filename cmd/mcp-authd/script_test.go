@@ -29,12 +29,14 @@ func TestScripts(t *testing.T) {
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("UPSTREAM", upstream.URL)
 			e.Setenv("TAKEN", taken.Addr().String())
-			free, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				return err
+			for _, name := range []string{"FREE", "FREE2"} {
+				free, err := net.Listen("tcp", "127.0.0.1:0")
+				if err != nil {
+					return err
+				}
+				defer free.Close() // after the next one has its address
+				e.Setenv(name, free.Addr().String())
 			}
-			e.Setenv("FREE", free.Addr().String())
-			free.Close()
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
