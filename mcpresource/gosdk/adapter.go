@@ -123,7 +123,8 @@ type Adapter struct {
 
 // New joins g and s, to which it adds middleware: call it once for a server, after
 // adding middleware that should see what the SDK does, and before any that should see
-// what clients do.
+// what clients do: for sessions of an older revision those see a mcp.Result of the adapter's
+// where it left out what the revision does not have.
 func New(g *mcpresource.Guard, s *mcp.Server, o *Options) *Adapter {
 	a := newAdapter(g, s, o)
 	s.AddReceivingMiddleware(a.receive)
@@ -225,7 +226,8 @@ func (a *Adapter) untilClosed(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { close(returned); cancel() }
 }
 
-// send bounds the time that the server waits for a client.
+// send bounds the time that the server waits for a client, and tells each session what its
+// revision has.
 func (a *Adapter) send(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if a.o.AskTimeout > 0 {
@@ -233,6 +235,6 @@ func (a *Adapter) send(next mcp.MethodHandler) mcp.MethodHandler {
 			ctx, cancel = context.WithTimeout(ctx, a.o.AskTimeout)
 			defer cancel()
 		}
-		return next(ctx, method, req)
+		return next(ctx, method, a.asOf(method, req))
 	}
 }

@@ -66,7 +66,8 @@
 // methods of features that the server lacks are unknown; a missing resource is -32002 or
 // -32602; bad arguments are an error or a result; a failure without a code is -32603; a
 // method that is not known is a JSON-RPC error in sessions too. Errors in plain text
-// become JSON-RPC errors.
+// become JSON-RPC errors. Sessions of an older revision see no member that a later one
+// added: no ttlMs, no icons, no outputSchema where those are unknown.
 //
 // Tasks (the extension, and those of 2025-11-25) are not part of the SDK; their methods
 // are unknown here.

@@ -47,7 +47,7 @@ func (a *Adapter) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			result, err = nil, x.coded(err)
 		}
 		x.report(ctx, began, result, err)
-		return result, err
+		return x.asOf(result), err
 	}
 }
 

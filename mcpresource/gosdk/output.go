@@ -36,6 +36,9 @@ func (x *exchange) cleanTool(r *mcp.CallToolResult) mcp.Result {
 	if !x.o.RawOutput {
 		out.StructuredContent, size = cleanStructured(r.StructuredContent)
 	}
+	if x.version < stateless && !isObject(out.StructuredContent) {
+		out.StructuredContent = nil // RS-73: other values are of 2026-07-28
+	}
 	for _, c := range out.Content {
 		size += contentSize(c)
 	}
@@ -230,6 +233,14 @@ func cleanStructured(v any) (any, int) {
 		return raw, len(raw)
 	}
 	return json.RawMessage(b), len(b)
+}
+
+func isObject(structured any) bool {
+	raw, ok := structured.(json.RawMessage)
+	if !ok {
+		raw, _ = json.Marshal(structured) // the SDK will say what is wrong
+	}
+	return bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{"))
 }
 
 // suspicious reports whether JSON may hold a control character: in strings those below

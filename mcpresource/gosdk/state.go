@@ -79,7 +79,7 @@ func canonical(raw json.RawMessage) any {
 // itself, behind this middleware.
 func (x *exchange) sealState(result mcp.Result) mcp.Result {
 	seal := func(state string) string {
-		if state == "" {
+		if state == "" || x.version < stateless { // RS-73: such a client brings nothing back
 			return ""
 		}
 		return x.o.State.Seal(x.caller, x.operation(), []byte(state), x.o.StateLife)
