@@ -75,6 +75,7 @@ func (s *Server) registerPages(handle func(string, http.Handler, ...string)) {
 	post(s.paths.consent, s.handleConsent)
 	post(s.paths.logout, s.handleLogout)
 	handle(s.paths.setup, sameSite.Handler(http.HandlerFunc(s.handleSetup)), http.MethodGet, http.MethodHead, http.MethodPost)
+	post(s.paths.setup+"/check", s.handleSetupCheck)
 	get(s.paths.home+"{$}", s.handleHome)
 	if s.cfg.Delegation != nil {
 		post(s.paths.depart, s.handleDepart)

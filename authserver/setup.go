@@ -75,6 +75,32 @@ func (s *Server) completeSetup(w http.ResponseWriter, r *http.Request) {
 	s.showSetup(w, r, status, web.Setup{Username: name, Problem: problem, Token: form.Get("token")})
 }
 
+// handleSetupCheck serves POST /setup/check: the setup page asks, when it is opened, whether
+// the token of its link is still good. It answers with 204, or with 410 for every token that is not,
+// and tells a stranger no more than the form does.
+func (s *Server) handleSetupCheck(w http.ResponseWriter, r *http.Request) {
+	form, err := readBody(r)
+	if err == nil {
+		err = s.sessions.OpenStep(purposeSetup, s.sessions.Browser(w, r), form.Get("step"), &loginState{})
+	}
+	if err != nil || s.cfg.NoLocalLogin {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(setupStatus(s.users.CheckSetup(r.Context(), form.Get("token"))))
+}
+
+func setupStatus(err error) int {
+	switch problem, _ := setupProblem(err); {
+	case err == nil:
+		return http.StatusNoContent
+	case problem != "":
+		return http.StatusGone
+	}
+	return http.StatusServiceUnavailable
+}
+
 func setupProblem(err error) (string, int) {
 	switch {
 	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrExpired):

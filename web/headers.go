@@ -14,6 +14,7 @@ type policy struct {
 	// this, approving would silently do nothing.
 	formTargets []string
 	script      bool // the page has a script file
+	connect     bool // which asks our own origin something
 	// keepOpener leaves out Cross-Origin-Opener-Policy. Web clients open the
 	// authorization in a popup and wait for a message from their own callback page in
 	// it; isolating our page would cut that window off from them for good.
@@ -41,6 +42,9 @@ func (p policy) contentSecurity() string {
 	directives := []string{"default-src 'none'", "style-src 'self'", "img-src 'self'"}
 	if p.script {
 		directives = append(directives, "script-src 'self'")
+	}
+	if p.connect {
+		directives = append(directives, "connect-src 'self'")
 	}
 	form := []string{"form-action", "'self'"}
 	for _, t := range p.formTargets {

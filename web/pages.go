@@ -153,7 +153,7 @@ func (p *Pages) Connected(w http.ResponseWriter, v Connected) {
 // Setup shows the form that makes the first administrator. It posts username,
 // password, token and step.
 func (p *Pages) Setup(w http.ResponseWriter, status int, v Setup) {
-	p.show(w, status, "setup", v, policy{script: true})
+	p.show(w, status, "setup", v, policy{script: true, connect: true})
 }
 
 // SetupDone shows that the first administrator exists, and what to do next.

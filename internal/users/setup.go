@@ -34,17 +34,26 @@ func (u *Users) SetupLink(ctx context.Context, issuer string) (link string, expi
 	return issuer + "/setup#token=" + token, expires, nil
 }
 
+// CheckSetup reports nil when the token of a setup link is good, else the error that
+// CompleteSetup would have for it. It spends nothing.
+func (u *Users) CheckSetup(ctx context.Context, token string) error {
+	switch err := u.cfg.Store.CheckSetupToken(ctx, secrets.Hash(token), u.cfg.Now()); {
+	case errors.Is(err, storage.ErrExists):
+		return ErrExists
+	case err != nil:
+		return fmt.Errorf("users: setup: %w", err)
+	}
+	return nil
+}
+
 // CompleteSetup spends the token of a setup link and creates the first
 // administrator. ErrName, ErrPassword and ErrCommon leave the token unspent;
 // storage.ErrNotFound and storage.ErrExpired mean the token, ErrExists that there is
 // an administrator already.
 func (u *Users) CompleteSetup(ctx context.Context, token, name, password string) (storage.User, error) {
 	// Before the password is hashed: strangers must not have that work done for them.
-	switch err := u.cfg.Store.CheckSetupToken(ctx, secrets.Hash(token), u.cfg.Now()); {
-	case errors.Is(err, storage.ErrExists):
-		return storage.User{}, ErrExists
-	case err != nil:
-		return storage.User{}, fmt.Errorf("users: setup: %w", err)
+	if err := u.CheckSetup(ctx, token); err != nil {
+		return storage.User{}, err
 	}
 	account, err := u.prepare(ctx, name, password, true)
 	if err != nil {

@@ -9,6 +9,21 @@ function takeToken() {
     history.replaceState(null, "", location.pathname + location.search);
   }
   document.getElementById("token-row").hidden = field.value !== "";
+  if (token) check(field);
+}
+
+// check says before a password is thought of what the form would say after it. Any other
+// answer than 410 (Gone) is left to the form.
+async function check(field) {
+  const token = field.value;
+  let gone = false;
+  try {
+    const body = new URLSearchParams({ step: field.form.elements.step.value, token });
+    gone = (await fetch(field.form.getAttribute("action") + "/check", { method: "POST", body })).status === 410;
+  } catch { /* the form will tell */ }
+  if (field.value !== token) return; // another link was opened meanwhile
+  document.getElementById("gone").hidden = !gone;
+  field.form.hidden = gone;
 }
 takeToken();
 addEventListener("hashchange", takeToken);
