@@ -55,15 +55,15 @@ func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refu
 // stepUp is what a client is told to ask for. Nobody is told of offline_access, which is
 // between the client and the authorization server.
 func (g *Guard) stepUp(r *http.Request, need, granted oauth.Scopes) oauth.Scopes {
-	if g.c.StepUp == StepUpOperation || g.c.StepUp == StepUpByRevision && r.Header.Get("Mcp-Protocol-Version") >= addsScopes {
+	if g.c.StepUp == StepUpOperation || g.c.StepUp == StepUpByRevision && r.Header.Get("Mcp-Protocol-Version") >= stateless {
 		return need
 	}
 	return need.Union(granted).Without(oauth.Scopes{oauth.OfflineAccess})
 }
 
-// addsScopes is the revision from which on clients add to their scopes. Revisions are
-// dates and compare as strings.
-const addsScopes = "2026-07-28"
+// stateless is the revision from which on there are no sessions, and clients add to their
+// scopes. Revisions are dates and compare as strings.
+const stateless = "2026-07-28"
 
 // check asks about the objects of the message.
 func (g *Guard) check(ctx context.Context, p *passage) *refusal {

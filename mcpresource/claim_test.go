@@ -257,3 +257,39 @@ func TestSessionsOfPersons(t *testing.T) {
 		}
 	}
 }
+
+// TestSessionsOfStatelessRequests: a session is not looked at, and does not go on to a
+// server that would.
+func TestSessionsOfStatelessRequests(t *testing.T) {
+	r := newRig(t, nil)
+	r.next = (&counting{unknown: 404}).ServeHTTP
+	id := r.call("alice", initialize).Header().Get("Mcp-Session-Id")
+	var reached []string
+	r.next = func(w http.ResponseWriter, req *http.Request) {
+		reached = append(reached, strings.Join(req.Header.Values("Mcp-Session-Id"), ","))
+		w.WriteHeader(http.StatusNoContent)
+	}
+	modern := []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Session-Id"}
+	for _, named := range []string{id, "never-given-out", strings.Repeat("x", maxSessionID+1)} {
+		if w := r.call("bob", tool("read"), append(modern, named)...); w.Code != http.StatusNoContent {
+			t.Errorf("RS-160 %.20s: got %d %s", named, w.Code, w.Body)
+		}
+	}
+	for _, method := range []string{"GET", "DELETE"} {
+		headers := append([]string{"Authorization", "Bearer bob"}, append(modern, id)...)
+		if w := r.do(method, "/mcp", "", headers...); w.Code != http.StatusNoContent {
+			t.Errorf("RS-160 %s: got %d %s", method, w.Code, w.Body)
+		}
+	}
+	for _, got := range reached {
+		if got != "" {
+			t.Errorf("SP-14 the server was told of the session %.20s", got)
+		}
+	}
+	if w := r.call("bob", tool("read"), "Mcp-Session-Id", id); w.Code != http.StatusNotFound {
+		t.Errorf("SP-14 with a session: got %d", w.Code)
+	}
+	if w := r.call("alice", tool("read"), "Mcp-Session-Id", id); w.Code != http.StatusNoContent {
+		t.Errorf("the session is still alice's: got %d", w.Code)
+	}
+}

@@ -10,6 +10,15 @@ import (
 // maxSessionID bounds what callers can put into the table; an id may be a JWT.
 const maxSessionID = 4 << 10
 
+// sessionOf is the session that a request names. One of a revision without sessions names
+// none, whatever its header says (MCP 2026-07-28, Streamable HTTP, "Earlier revisions").
+func sessionOf(r *http.Request) string {
+	if r.Header.Get("Mcp-Protocol-Version") >= stateless {
+		return ""
+	}
+	return r.Header.Get("Mcp-Session-Id")
+}
+
 // checkSession refuses a session that belongs to somebody else as if there were none
 // (MCP Security Best Practices, "Session Hijacking").
 func (g *Guard) checkSession(ctx context.Context, p *passage) *refusal {

@@ -60,7 +60,7 @@ type passage struct {
 // judge takes a request through every check. It returns nil, nil when it has
 // answered itself.
 func (g *Guard) judge(w http.ResponseWriter, r *http.Request) (*passage, *refusal) {
-	p := &passage{began: g.c.Now(), session: r.Header.Get("Mcp-Session-Id")}
+	p := &passage{began: g.c.Now(), session: sessionOf(r)}
 	if no := g.checkOrigin(r); no != nil {
 		return p, no
 	}
@@ -267,6 +267,10 @@ func (g *Guard) forward(w http.ResponseWriter, r *http.Request, p *passage, next
 	out.Header.Del("DPoP")
 	for _, h := range overrides {
 		out.Header.Del(h)
+	}
+	if p.session == "" {
+		// A server that does not ignore it would use a session that nobody has judged.
+		out.Header.Del("Mcp-Session-Id")
 	}
 	// Only what has been judged goes on: no body but that of a POST.
 	out.Body, out.ContentLength, out.TransferEncoding, out.Trailer = http.NoBody, 0, nil, nil

@@ -274,3 +274,13 @@ func TestLastEventIsIgnored(t *testing.T) {
 		}
 	}
 }
+
+// TestForeignSessionIsIgnored: by a request that has no session.
+func TestForeignSessionIsIgnored(t *testing.T) {
+	r := newRig(t, nil)
+	headers := hdr("Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/list", "Mcp-Session-Id", r.initialize(t, "alice-mcp"))
+	got := r.ask(t, "bob-mcp", ask{body: modern("tools/list", ""), headers: headers})
+	if got.status != http.StatusOK || got.header.Get("Mcp-Session-Id") != "" {
+		t.Errorf("RS-160: got %d %s", got.status, got.text)
+	}
+}
