@@ -66,6 +66,9 @@ func demo(ctx context.Context, s std, address, data string, asJSON bool) (err er
 	if err != nil {
 		return err
 	}
+	if err := a.guardKeys(); err != nil {
+		return err
+	}
 	if err := a.makeStore(ctx, true); err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func (d *doctor) files() {
 	c, before := d.app.config, len(d.findings)
 	d.directory(c.DataDir)
 	secret := map[string]string{
-		"the secret key": filepath.Join(c.DataDir, keyFile), "the setup link": filepath.Join(c.DataDir, setupFile), "tls.key": c.TLS.Key,
+		"the setup link": filepath.Join(c.DataDir, setupFile), "tls.key": c.TLS.Key,
 	}
 	if !c.Postgres() {
 		for _, suffix := range []string{"", "-wal", "-shm"} {
@@ -35,6 +35,11 @@ func (d *doctor) files() {
 		secret["the configuration, which holds secrets,"] = c.File
 	}
 	maps.Copy(secret, c.SecretFiles())
+	keys := d.app.keyFiles()
+	maps.DeleteFunc(secret, func(_, path string) bool { return slices.Contains(keys, path) })
+	for _, path := range keys {
+		d.keyFile(path)
+	}
 	for _, what := range slices.Sorted(maps.Keys(secret)) {
 		if secret[what] != "" {
 			d.private(what, secret[what])
@@ -74,6 +79,17 @@ func existing(path string) string {
 		}
 	}
 	return path
+}
+
+// keyFile looks at a file of master keys as the server does at its start.
+func (d *doctor) keyFile(path string) {
+	switch e := d.app.exposed(path, anyUser); {
+	case e.wrong == "":
+	case e.tolerate:
+		d.warn("files", e.remedy, "the secret key may not be secret: %s: %s", path, e.wrong)
+	default:
+		d.fail("files", e.remedy, "the server does not start with the secret key %s: %s", path, e.wrong)
+	}
 }
 
 func (d *doctor) private(what, path string) {

@@ -31,11 +31,28 @@ func (s settings) openOrMake(ctx context.Context, std std) (*app, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.warnOfKeys()
+	return a, a.openOrMakeStore(ctx)
+}
+
+// openToServe is openOrMake for the server, which does not start with an exposed key.
+func (s settings) openToServe(ctx context.Context, std std) (*app, error) {
+	a, err := s.load(std)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.guardKeys(); err != nil {
+		return nil, err
+	}
+	return a, a.openOrMakeStore(ctx)
+}
+
+func (a *app) openOrMakeStore(ctx context.Context) error {
 	migrate := a.config.Database.Migrate == "auto"
 	if err := a.databaseIsThere(); err != nil && !migrate {
-		return nil, fmt.Errorf("database.migrate is off, and %w; make it with: mcp-authd migrate up", err)
+		return fmt.Errorf("database.migrate is off, and %w; make it with: mcp-authd migrate up", err)
 	}
-	return a, a.makeStore(ctx, migrate)
+	return a.makeStore(ctx, migrate)
 }
 
 // openWithNewKey loads the configuration and opens the installation that is there, also
@@ -54,6 +71,7 @@ func (s settings) openWithNewKey(ctx context.Context, std std) (*app, error) {
 // openStore opens master keys and store where both are, and makes nothing: a command in
 // the wrong directory says so, and shows no empty installation that it has just made.
 func (a *app) openStore(ctx context.Context) error {
+	a.warnOfKeys()
 	if err := a.loadKeys(a.keptKey); err != nil {
 		return err
 	}
@@ -172,10 +190,12 @@ const keyFile = "secret.key"
 // SQLite, kept in the data directory.
 func (a *app) loadKeys(kept func() ([]byte, error)) error {
 	primary := string(a.config.SecretKey)
-	if dir := lookup(a.std.environ, "CREDENTIALS_DIRECTORY"); primary == "" && dir != "" {
-		if b, err := os.ReadFile(filepath.Join(dir, "secret_key")); err == nil {
-			primary = strings.TrimSpace(string(b))
+	if file := a.credential(); primary == "" && file != "" {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("the credential secret_key cannot be read: %w", err)
 		}
+		primary = strings.TrimSpace(string(b))
 	}
 	switch {
 	case primary != "":

@@ -108,6 +108,9 @@ func (p *protection) run(ctx context.Context, s std) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := a.guardKeys(); err != nil {
+		return err
+	}
 	away, err := p.try(ctx, a)
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ func newServeCommand(s std) *cobra.Command {
 		Example: "  mcp-authd serve\n  mcp-authd serve --config /etc/mcp-authd/config.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			a, err := flags.openOrMake(c.Context(), s)
+			a, err := flags.openToServe(c.Context(), s)
 			if err != nil {
 				return err
 			}
