@@ -76,6 +76,22 @@ func TestEventsAnswerQuestions(t *testing.T) {
 		check(t, r, audit.LoginFailed, app(fields{"user_name": "alice", "reason": "disabled"}))
 	})
 
+	t.Run("a client gives its tokens back", func(t *testing.T) {
+		r := newRig(t)
+		for _, kind := range []string{"refresh_token", "access_token"} {
+			p := r.person()
+			token, _ := p.signIn()[kind].(string)
+			grants, err := r.store.ListGrants(t.Context(), "", "", "", 2)
+			if err != nil || len(grants) != 1 {
+				t.Fatal(grants, err)
+			}
+			if pg := p.post("/revoke", url.Values{"token": {token}, "client_id": {"app"}}); pg.status != 200 {
+				t.Fatalf("%s: got %d %s", kind, pg.status, pg.body)
+			}
+			check(t, r, audit.TokenRevoked, app(fields{"kind": kind, "grant": grants[0].ID, "user": grants[0].UserID}))
+		}
+	})
+
 	for name, cut := range map[string]struct {
 		do   func(r *rig, g storage.Grant) error
 		want fields

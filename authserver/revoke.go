@@ -57,7 +57,7 @@ func (s *Server) revoke(ctx context.Context, client storage.Client, token string
 		}
 		return s.revokeAccess(ctx, claims, now)
 	}
-	err := s.cfg.Store.RevokeRefresh(ctx, secrets.Hash(token), client.ID, now)
+	grant, err := s.cfg.Store.RevokeRefresh(ctx, secrets.Hash(token), client.ID, now)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return nil
@@ -66,7 +66,7 @@ func (s *Server) revoke(ctx context.Context, client storage.Client, token string
 	case err != nil:
 		return unavailable(err)
 	}
-	s.cfg.Audit.Record(ctx, audit.TokenRevoked, slog.String("client_id", client.ID), slog.String("kind", "refresh_token"))
+	s.cfg.Audit.Record(ctx, audit.TokenRevoked, slog.String("client_id", client.ID), slog.String("kind", "refresh_token"), audit.Grant(grant))
 	return nil
 }
 

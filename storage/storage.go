@@ -203,8 +203,9 @@ type Revocations interface {
 	// the client and resource of the grant, so that the client has to ask again.
 	WithdrawGrant(ctx context.Context, grantID string, by RevokedBy, now time.Time) error
 	// RevokeRefresh ends the grant of a refresh token, spent or not, when it belongs
-	// to the client. ErrNotFound when unknown, ErrMismatch for another client's.
-	RevokeRefresh(ctx context.Context, h Hash, clientID string, now time.Time) error
+	// to the client, and returns it as it was before. ErrNotFound when unknown, ErrMismatch
+	// for another client's.
+	RevokeRefresh(ctx context.Context, h Hash, clientID string, now time.Time) (Grant, error)
 	// DenyToken makes one access token without a grant inactive until expires.
 	DenyToken(ctx context.Context, tokenID string, expires time.Time) error
 }

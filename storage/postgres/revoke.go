@@ -39,8 +39,8 @@ func (s *Store) RevokedGrants(ctx context.Context, from, to int64) (out []int64,
 }
 
 // RevokeRefresh implements storage.Revocations.
-func (s *Store) RevokeRefresh(ctx context.Context, h storage.Hash, clientID string, now time.Time) error {
-	return s.do(ctx, "revoke refresh token", func(ctx context.Context, q querier) error {
+func (s *Store) RevokeRefresh(ctx context.Context, h storage.Hash, clientID string, now time.Time) (g storage.Grant, err error) {
+	err = s.do(ctx, "revoke refresh token", func(ctx context.Context, q querier) error {
 		t, err := loadRefresh(ctx, q, h) // a token never changes its grant, nor a grant its client
 		if err != nil {
 			return err
@@ -48,8 +48,10 @@ func (s *Store) RevokeRefresh(ctx context.Context, h storage.Hash, clientID stri
 		if t.Grant.ClientID != clientID {
 			return storage.ErrMismatch
 		}
+		g = t.Grant
 		return all(ctx, q, revoke(storage.ByClient, "id = $4", now, t.Grant.ID))
 	})
+	return g, err
 }
 
 // DenyToken implements storage.Revocations.

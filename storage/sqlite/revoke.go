@@ -40,8 +40,8 @@ func (s *Store) RevokedGrants(ctx context.Context, from, to int64) (out []int64,
 }
 
 // RevokeRefresh implements storage.Revocations.
-func (s *Store) RevokeRefresh(ctx context.Context, h storage.Hash, clientID string, now time.Time) error {
-	return s.write(ctx, "revoke refresh token", func(c *conn) error {
+func (s *Store) RevokeRefresh(ctx context.Context, h storage.Hash, clientID string, now time.Time) (g storage.Grant, err error) {
+	err = s.write(ctx, "revoke refresh token", func(c *conn) error {
 		t, err := loadRefresh(c, h)
 		if err != nil {
 			return err
@@ -49,8 +49,10 @@ func (s *Store) RevokeRefresh(ctx context.Context, h storage.Hash, clientID stri
 		if t.Grant.ClientID != clientID {
 			return storage.ErrMismatch
 		}
+		g = t.Grant
 		return revoke(c, storage.ByClient, "id = ?4", now, t.Grant.ID)()
 	})
+	return g, err
 }
 
 // DenyToken implements storage.Revocations.

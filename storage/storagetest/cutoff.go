@@ -99,16 +99,22 @@ func revocations(t *testing.T, e *env) {
 			if spent {
 				e.rotate(t, e.rotation(a, refresh))
 			}
-			check(t, e.s.RevokeRefresh(e.ctx, refresh, a.Grant.ClientID, e.now))
-			check(t, e.s.RevokeRefresh(e.ctx, refresh, a.Grant.ClientID, e.now))
+			for range 2 {
+				g, err := e.s.RevokeRefresh(e.ctx, refresh, a.Grant.ClientID, e.now)
+				check(t, err)
+				same(t, []string{g.ID, g.UserID, g.Resource}, []string{a.Grant.ID, a.Grant.UserID, a.Grant.Resource})
+			}
 			e.wantLive(t, a, false)
 			e.wantRefreshRefused(t, a, refresh)
 		}
 	})
 	t.Run("RFC 7009 2.1: another client cannot revoke it", func(t *testing.T) {
 		a, refresh := e.granted(t)
-		wantErr(t, e.s.RevokeRefresh(e.ctx, refresh, "other", e.now), storage.ErrMismatch)
-		wantErr(t, e.s.RevokeRefresh(e.ctx, randomHash(), a.Grant.ClientID, e.now), storage.ErrNotFound)
+		g, err := e.s.RevokeRefresh(e.ctx, refresh, "other", e.now)
+		wantErr(t, err, storage.ErrMismatch)
+		same(t, g, storage.Grant{})
+		_, err = e.s.RevokeRefresh(e.ctx, randomHash(), a.Grant.ClientID, e.now)
+		wantErr(t, err, storage.ErrNotFound)
 		e.wantLive(t, a, true)
 	})
 	t.Run("revoking an unknown or revoked grant is no error, and keeps the first time", func(t *testing.T) {

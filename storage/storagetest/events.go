@@ -37,7 +37,8 @@ func revokers(t *testing.T, e *env) {
 	})
 	t.Run("the client (RFC 7009)", func(t *testing.T) {
 		a, first := e.granted(t)
-		check(t, e.s.RevokeRefresh(e.ctx, first, a.Grant.ClientID, e.now))
+		_, err := e.s.RevokeRefresh(e.ctx, first, a.Grant.ClientID, e.now)
+		check(t, err)
 		e.wantRevoked(t, a, first, storage.ByClient)
 	})
 	t.Run("the first of several", func(t *testing.T) {

@@ -451,12 +451,12 @@ func (f *Failing) RevokeKey(a0 context.Context, a1 string) (err error) {
 }
 
 // RevokeRefresh implements storage.Store.
-func (f *Failing) RevokeRefresh(a0 context.Context, a1 storage.Hash, a2 string, a3 time.Time) (err error) {
+func (f *Failing) RevokeRefresh(a0 context.Context, a1 storage.Hash, a2 string, a3 time.Time) (r0 storage.Grant, err error) {
 	err = f.call("RevokeRefresh", func() (err error) {
-		err = f.Store.RevokeRefresh(a0, a1, a2, a3)
+		r0, err = f.Store.RevokeRefresh(a0, a1, a2, a3)
 		return err
 	})
-	return err
+	return r0, err
 }
 
 // RevokedGrants implements storage.Store.
