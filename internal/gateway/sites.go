@@ -92,7 +92,8 @@ func (s *Sites) Add(resource string, g *mcpresource.Guard, server Server) (err e
 	return nil
 }
 
-// taken reports whether main serves the path of an MCP server itself.
+// taken reports whether main serves the path of an MCP server itself. Its page for what is
+// not there takes no path from anybody.
 func (s *Sites) taken(u *url.URL) bool {
 	mux, ok := s.main.(interface {
 		Handler(*http.Request) (http.Handler, string)
@@ -101,7 +102,7 @@ func (s *Sites) taken(u *url.URL) bool {
 		return false
 	}
 	_, pattern := mux.Handler(&http.Request{Method: http.MethodGet, URL: u, Host: u.Host})
-	return pattern != ""
+	return pattern != "" && pattern != "/"
 }
 
 // ServeHTTP implements http.Handler.
