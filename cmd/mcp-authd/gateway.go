@@ -67,12 +67,21 @@ func (a *app) addSite(
 // this process would see at once costs a query for each request.
 const revoked = time.Second
 
+// issuer is what a guard needs of the authorization server.
+type issuer interface {
+	mcpresource.Introspector
+	Issuer() string
+}
+
 // guard stands before one MCP server.
-func (a *app) guard(as *authserver.Server, r *config.Resource, shared bool, bodies *mcpresource.Bodies) (*mcpresource.Guard, error) {
+func (a *app) guard(as issuer, r *config.Resource, shared bool, bodies *mcpresource.Bodies) (*mcpresource.Guard, error) {
 	c := mcpresource.Config{
 		Resource: r.URI, AuthorizationServers: []string{as.Issuer()}, Validator: gateway.Remember(mcpresource.Local(as), revoked), Policy: rules(r),
 		Metadata: mcpresource.Metadata{Name: r.Name, PathOnly: shared}, Origins: r.Upstream.Origins, CORS: true,
 		MaxBodyBytes: int64(r.Upstream.MaxBody), Bodies: bodies, Audit: a.recordCall(r.URI), Logger: a.log.With("resource", r.URI),
+	}
+	if r.Upstream.PerClient() {
+		c.SessionOwner = mcpresource.OwnerClient
 	}
 	if n := r.Upstream.CallsPerSecond; n >= 0 {
 		if n == 0 {

@@ -47,3 +47,25 @@ func TestSharesOrigin(t *testing.T) {
 		}
 	}
 }
+
+type someIssuer struct{ mcpresource.Introspector }
+
+func (someIssuer) Issuer() string { return "https://auth.example.com" }
+
+// TestSessionsOfUpstream: RS-112. The operator says whether sessions belong to the application as well.
+func TestSessionsOfUpstream(t *testing.T) {
+	a := &app{log: slog.New(slog.DiscardHandler)}
+	for key, shared := range map[string]bool{"": true, "person": true, "client": false} {
+		r := &config.Resource{URI: "https://mcp.example.com/mcp", Upstream: config.Upstream{Sessions: key}}
+		g, err := a.guard(someIssuer{}, r, false, mcpresource.NewBodies(memory))
+		if err != nil {
+			t.Fatal(err)
+		}
+		owner := func(client string) string {
+			return g.Owner(&mcpresource.Principal{Issuer: "https://auth.example.com", Subject: "alice", ClientID: client})
+		}
+		if got := owner("first") == owner("second"); got != shared {
+			t.Errorf("sessions: %q: two applications of a person share a session: %v", key, got)
+		}
+	}
+}

@@ -42,7 +42,8 @@ type Upstream struct {
 	MaxProcesses int      `yaml:"max_processes"`
 	MaxPerCaller int      `yaml:"max_per_principal"`
 
-	Origins        []string `yaml:"origins"` // web origins that may call
+	Sessions       string   `yaml:"sessions"` // person, client
+	Origins        []string `yaml:"origins"`  // web origins that may call
 	MaxBody        int      `yaml:"max_body"`
 	CallsPerSecond int      `yaml:"calls_per_second"` // of each caller; negative: any number
 }
@@ -69,6 +70,9 @@ func (u *Upstream) Set() bool { return u.URL != "" || len(u.Command) > 0 }
 
 // Shared reports whether everybody uses one process.
 func (u *Upstream) Shared() bool { return u.Process == "shared" }
+
+// PerClient reports whether a session belongs to the person with one application.
+func (u *Upstream) PerClient() bool { return u.Sessions == "client" }
 
 // Header is Headers as they are sent. Validate has checked them.
 func (u *Upstream) Header() http.Header {
@@ -120,6 +124,9 @@ func (r *Resource) validateUpstream(add func(string, string, ...any), key string
 	u.validateURL(add, key+".url")
 	if !slices.Contains([]string{"", "per_principal", "shared"}, u.Process) {
 		add(key+".process", "%q is not one of per_principal, shared", u.Process)
+	}
+	if !slices.Contains([]string{"", "person", "client"}, u.Sessions) {
+		add(key+".sessions", "%q is not one of person, client", u.Sessions)
 	}
 	for i, h := range u.Headers {
 		if name, value, ok := strings.Cut(string(h), ":"); !ok || textproto.TrimString(name) == "" || strings.ContainsAny(name+value, "\r\n") || strings.ContainsAny(textproto.TrimString(name), " \t") {
