@@ -56,7 +56,7 @@ func (s *Server) showHome(w http.ResponseWriter, r *http.Request, h home) {
 	}
 	var err error
 	if h.visit == nil {
-		if !s.cfg.NoLocalLogin {
+		if s.passwords.offered(r.Context()) {
 			v.SignInURL = s.paths.login
 		}
 		v.SignIn, err = s.choices(browser, loginState{})

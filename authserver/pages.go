@@ -32,7 +32,7 @@ func (s *Server) showLogin(w http.ResponseWriter, r *http.Request, status int, d
 		s.showError(w, r, http.StatusBadRequest, err)
 		return
 	}
-	v := web.Login{Action: s.paths.login, Step: step, Username: name, Problem: problem, Farewell: d.farewell, NoPassword: s.cfg.NoLocalLogin}
+	v := web.Login{Action: s.paths.login, Step: step, Username: name, Problem: problem, Farewell: d.farewell, NoPassword: !s.passwords.offered(r.Context())}
 	if v.Choices, err = s.choices(s.sessions.Browser(w, r), state); err != nil {
 		s.showError(w, r, http.StatusBadRequest, err)
 		return

@@ -40,6 +40,7 @@ type Server struct {
 	undeclared *undeclared
 	paths      paths
 	probe      *probe
+	passwords  *passwords
 	draining   atomic.Bool
 }
 
@@ -67,6 +68,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	}
 	s.minter = &minter{issuer: c.Issuer, keys: s.keys, ttl: c.Tokens.AccessTTL, now: c.Now, statusTTL: c.Tokens.StatusTTL}
 	s.status = newStatusLists(c, s.keys)
+	s.passwords = newPasswords(c)
 	s.probe = &probe{store: c.Store, now: time.Now}
 	if err := s.compareIssuer(ctx); err != nil {
 		return nil, fmt.Errorf("authserver: %w", err)

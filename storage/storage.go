@@ -78,6 +78,8 @@ type Users interface {
 	User(ctx context.Context, id string) (User, error)
 	// ListUsers returns up to limit users with a name greater than after, by name.
 	ListUsers(ctx context.Context, after string, limit int) ([]User, error)
+	// HasPasswords reports whether any account, be it disabled, has a password.
+	HasPasswords(ctx context.Context) (bool, error)
 }
 
 // Accounts changes local accounts.

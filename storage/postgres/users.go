@@ -45,6 +45,14 @@ func (s *Store) ListUsers(ctx context.Context, after string, limit int) (out []s
 	return out, err
 }
 
+// HasPasswords implements storage.Users.
+func (s *Store) HasPasswords(ctx context.Context) (has bool, err error) {
+	err = s.do(ctx, "has passwords", func(ctx context.Context, q querier) error {
+		return one(ctx, q, []any{&has}, "SELECT EXISTS (SELECT 1 FROM users WHERE password_hash <> '')")
+	})
+	return has, err
+}
+
 const insertUser = "INSERT INTO users (" + column.UserColumns + ", name_key) VALUES ($1,$2,$3,$4,$5,$6,$7,$8) ON CONFLICT DO NOTHING"
 
 // CreateUser implements storage.Accounts. An administrator is created under the

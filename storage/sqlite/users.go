@@ -43,6 +43,14 @@ func (s *Store) ListUsers(ctx context.Context, after string, limit int) (out []s
 	return out, err
 }
 
+// HasPasswords implements storage.Users.
+func (s *Store) HasPasswords(ctx context.Context) (has bool, err error) {
+	err = s.read(ctx, "has passwords", func(c *conn) error {
+		return c.one([]any{&has}, "SELECT EXISTS (SELECT 1 FROM users WHERE password_hash <> '')")
+	})
+	return has, err
+}
+
 const insertUser = "INSERT INTO users (" + column.UserColumns + ", name_key) VALUES (?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING"
 
 // CreateUser implements storage.Accounts.

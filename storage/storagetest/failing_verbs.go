@@ -189,6 +189,15 @@ func (f *Failing) ForgetConsent(a0 context.Context, a1 string, a2 string, a3 str
 	return err
 }
 
+// HasPasswords implements storage.Store.
+func (f *Failing) HasPasswords(a0 context.Context) (r0 bool, err error) {
+	err = f.call("HasPasswords", func() (err error) {
+		r0, err = f.Store.HasPasswords(a0)
+		return err
+	})
+	return r0, err
+}
+
 // Identities implements storage.Store.
 func (f *Failing) Identities(a0 context.Context, a1 string) (r0 []storage.Identity, err error) {
 	err = f.call("Identities", func() (err error) {

@@ -11,6 +11,23 @@ func users(t *testing.T, e *env) {
 	anna := storage.User{ID: "usr_1", Name: "Anna", PasswordHash: "$argon2id$x", Admin: true, CreatedAt: e.now, LastLoginAt: e.now}
 	berta := storage.User{ID: "usr_2", Name: "bertA", Disabled: true, CreatedAt: e.now}
 
+	t.Run("there is a password when the first account has one, and none when the last one is gone", func(t *testing.T) {
+		for _, step := range []struct {
+			do   func() error
+			want bool
+		}{
+			{func() error { return nil }, false},
+			{func() error { return e.s.CreateUser(e.ctx, storage.User{ID: "usr_p", Name: "p", CreatedAt: e.now}) }, false},
+			{func() error { return e.s.SetPassword(e.ctx, "usr_p", "$argon2id$x", true, e.now) }, true},
+			{func() error { return e.s.SetUserDisabled(e.ctx, "usr_p", true, e.now) }, true},
+			{func() error { return e.s.DeleteUser(e.ctx, "usr_p", e.now) }, false},
+		} {
+			check(t, step.do())
+			has, err := e.s.HasPasswords(e.ctx)
+			check(t, err)
+			same(t, has, step.want)
+		}
+	})
 	t.Run("what was created is found by id, and by name in any case", func(t *testing.T) {
 		for _, u := range []storage.User{anna, berta} {
 			check(t, e.s.CreateUser(e.ctx, u))
