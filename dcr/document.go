@@ -3,6 +3,7 @@ package dcr
 import (
 	"context"
 	"errors"
+	"fmt"
 	"mime"
 	"net/http"
 	"net/url"
@@ -31,6 +32,43 @@ type Documents struct {
 	// InsecureLoopback also accepts documents from this machine, over http as well, for
 	// development and tests.
 	InsecureLoopback bool
+	// Redirects are redirect URIs that the operator allows a client besides those of its
+	// document, by its id: for a client that sends another one than it publishes. New
+	// refuses those that CheckDocumentRedirect does.
+	Redirects map[string][]string
+}
+
+// check reports what in c cannot be meant.
+func (c Documents) check() error {
+	if err := c.Trust.Check(); err != nil {
+		return fmt.Errorf("dcr: Config.Documents.Trust: %w", err)
+	}
+	for id, uris := range c.Redirects {
+		for _, uri := range uris {
+			if err := CheckDocumentRedirect(id, uri); err != nil {
+				return fmt.Errorf("dcr: Config.Documents.Redirects of %q: %w", id, err)
+			}
+		}
+	}
+	return nil
+}
+
+// CheckDocumentRedirect reports why an operator cannot allow the client of a document a
+// further redirect URI, or nil. It stays with those who could have published it: on the
+// person's own machine, or on the host of the document.
+func CheckDocumentRedirect(id, uri string) error {
+	document, err := url.Parse(id)
+	if err != nil || document.Hostname() == "" || document.Scheme != "https" && !oauth.IsLoopbackHost(document.Hostname()) {
+		return fmt.Errorf("%q is not the https URL of a client metadata document", id)
+	}
+	if err := (oauth.RedirectPolicy{}).Check(uri); err != nil {
+		return fmt.Errorf("%q: %w", uri, err)
+	}
+	u, err := url.Parse(uri)
+	if err == nil && (oauth.IsLoopbackRedirect(uri) || u.Scheme == "https" && strings.EqualFold(u.Host, document.Host)) {
+		return nil
+	}
+	return fmt.Errorf("%q is neither http on loopback nor https on %s, the host of the document", uri, document.Host)
 }
 
 const (
@@ -281,7 +319,7 @@ func (d *documents) parse(id string, answer safehttp.Answer) (storage.Client, er
 // asked, as a registration does.
 func (d *documents) admit(id string, m request, methods []string) (storage.Client, error) {
 	c := storage.Client{
-		ID: id, Name: cleanText(m.Name, maxNameLength), RedirectURIs: m.RedirectURIs, GrantTypes: slices.Clone(selfServiceGrants),
+		ID: id, Name: cleanText(m.Name, maxNameLength), RedirectURIs: slices.Clone(m.RedirectURIs), GrantTypes: slices.Clone(selfServiceGrants),
 		AuthMethod: "none", Source: storage.SourceCIMD, Metadata: m.display().encode(), CreatedAt: d.now().UTC().Truncate(time.Second),
 	}
 	if noKeys(m.JWKS) {
@@ -303,6 +341,11 @@ func (d *documents) admit(id string, m request, methods []string) (storage.Clien
 	}
 	if err := admitRedirects(d.redirects, m.RedirectURIs); err != nil {
 		return c, err
+	}
+	for _, uri := range d.cfg.Redirects[id] {
+		if !slices.Contains(c.RedirectURIs, uri) {
+			c.RedirectURIs = append(c.RedirectURIs, uri)
+		}
 	}
 	if len(m.GrantTypes) > 0 {
 		c.GrantTypes = grantsOf(grantBits(m.GrantTypes, selfServiceGrants), selfServiceGrants)

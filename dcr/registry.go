@@ -93,8 +93,8 @@ func New(c Config) (*Registry, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if err := c.Documents.Trust.Check(); err != nil {
-		return nil, fmt.Errorf("dcr: Config.Documents.Trust: %w", err)
+	if err := c.Documents.check(); err != nil {
+		return nil, err
 	}
 	fetch := safehttp.New(safehttp.Options{InsecureLoopback: c.Documents.InsecureLoopback, Proxy: c.Documents.Proxy})
 	static := map[string]storage.Client{}

@@ -26,6 +26,8 @@ type Registration struct {
 	DocumentsAllow  []string `yaml:"documents_allow"`
 	DocumentsDeny   []string `yaml:"documents_deny"`
 	DocumentsOthers string   `yaml:"documents_others"`
+	// DocumentsRedirects allow clients redirect URIs that their documents lack.
+	DocumentsRedirects []DocumentRedirects `yaml:"documents_redirects"`
 	// DocumentsProxy is the http or https URL of the outbound proxy to fetch them through.
 	DocumentsProxy Secret `yaml:"documents_proxy"`
 	// InsecureLoopbackDocuments accepts such documents from this machine, for
@@ -43,6 +45,13 @@ type Registration struct {
 	IdleTTL   Duration `yaml:"idle_ttl"`
 	// PublicClients may be turned off to demand a secret of every registered client.
 	PublicClients bool `yaml:"public_clients"`
+}
+
+// DocumentRedirects are the redirect URIs that the client of one metadata document may use
+// besides those that are in it.
+type DocumentRedirects struct {
+	ClientID     string   `yaml:"client_id"`
+	RedirectURIs []string `yaml:"redirect_uris"`
 }
 
 func defaultRegistration() Registration {
@@ -79,6 +88,12 @@ func (r Registration) Documents() dcr.Documents {
 		Enabled: r.ClientIDMetadataDocuments, InsecureLoopback: r.InsecureLoopbackDocuments,
 		Trust: dcr.TrustPolicy{Allow: r.DocumentsAllow, Deny: r.DocumentsDeny, Others: dcr.Trust(r.DocumentsOthers)},
 	}
+	for _, more := range r.DocumentsRedirects {
+		if d.Redirects == nil {
+			d.Redirects = map[string][]string{}
+		}
+		d.Redirects[more.ClientID] = append(d.Redirects[more.ClientID], more.RedirectURIs...)
+	}
 	if r.DocumentsProxy != "" {
 		d.Proxy, _ = proxyURL(string(r.DocumentsProxy))
 	}
@@ -107,6 +122,17 @@ func (r Registration) validate(add func(string, string, ...any)) {
 	} {
 		if err := p.Check(); err != nil {
 			add("registration.documents_"+key, "%v", err)
+		}
+	}
+	for i, more := range r.DocumentsRedirects {
+		key := fmt.Sprintf("registration.documents_redirects[%d]", i)
+		if len(more.RedirectURIs) == 0 {
+			add(key, "redirect_uris are missing")
+		}
+		for j, uri := range more.RedirectURIs {
+			if err := dcr.CheckDocumentRedirect(more.ClientID, uri); err != nil {
+				add(fmt.Sprintf("%s.redirect_uris[%d]", key, j), "%v", err)
+			}
 		}
 	}
 	if r.DocumentsProxy != "" {

@@ -41,6 +41,18 @@ shape for a client that nobody has recorded; the word behind it is our confidenc
 name is a variation of its requests that it is known to make. A document is published by the test at its real URL; one
 that is *reconstructed* could not be had and was derived from what its client sends.
 
+A client that sends another redirect URI than its document lists does not sign in by it: Copilot CLI publishes
+` + "`http://127.0.0.1:33418/`" + ` alone and sends ` + "`http://127.0.0.1:PORT/callback`" + `. The person sees a page, and the client gets
+no answer: "The redirect URI ... is not registered for this client". The publisher has to mend the document. Until then
+the operator can allow that one client the redirect URI, after which people are asked about the client again:
+
+` + "```yaml" + `
+registration:
+  documents_redirects:
+  - client_id: https://github.com/copilot/cli/client-metadata.json
+    redirect_uris: [http://127.0.0.1/callback]
+` + "```" + `
+
 `
 
 // compareTable fails when docs/clients.md is not what this run yields.
