@@ -119,6 +119,9 @@ func (p *protection) run(ctx context.Context, s std) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
+	if err := a.rememberServed(ctx); err != nil {
+		return err
+	}
 	as, err := a.newServer(ctx)
 	if err != nil {
 		return err

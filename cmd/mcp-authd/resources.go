@@ -206,26 +206,24 @@ func newResource(raw, name string, scopes []string) (storage.Resource, error) {
 
 func newResourceList(s std) *cobra.Command {
 	var asJSON bool
-	return storeCommand(s, &cobra.Command{Use: "list", Short: "List MCP servers", Args: cobra.NoArgs, Example: "  mcp-authd resource list --json"},
+	return storeCommand(s, &cobra.Command{
+		Use: "list", Short: "List MCP servers, and what their tools need", Args: cobra.NoArgs,
+		Long: "Lists MCP servers with their scopes, and the tools that need more than the first scope where this\n" +
+			"server is also the gateway. Of a directory of protect, it shows what protect was last started with.",
+		Example: "  mcp-authd resource list --json\n  mcp-authd resource list --data DIR",
+	},
 		func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
 		func(c *cobra.Command, a *app, _ []string) error {
-			all, err := a.resources(c.Context())
+			all, err := a.listed(c.Context())
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				if all == nil {
-					all = []storage.Resource{}
-				}
 				return printJSON(s.out, all)
 			}
-			t := newTable(s.out, "URL", "NAME", "SCOPES", "FROM")
+			t := newTable(s.out, "URL", "NAME", "SCOPES", "TOOLS THAT NEED MORE", "FROM")
 			for _, r := range all {
-				from := "store"
-				if r.Config {
-					from = "configuration"
-				}
-				t.row(r.URI, r.Name, strings.Join(scopeNames(r), " "), from)
+				t.row(r.URI, r.Name, strings.Join(scopeNames(r.Resource), " "), r.tools(), r.From)
 			}
 			return t.flush()
 		})
