@@ -145,7 +145,8 @@ type Config struct {
 
 	Tokens TokenPolicy
 	Keys   KeyPolicy
-	// SessionTTL is how long a browser stays signed in. Default: 14 days.
+	// SessionTTL is how long a browser stays signed in. Default: 14 days; 12 hours where the
+	// issuer is http on loopback, since the cookie goes to every port there.
 	SessionTTL time.Duration
 	// ProductName is what pages call this server. Default: "mcp-authd".
 	ProductName string
@@ -201,7 +202,7 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.Tokens.Algorithm, "ES256")
 	setDefault(&c.Keys.RotateEvery, 90*24*time.Hour)
 	setDefault(&c.Keys.PublishAhead, 10*time.Minute)
-	setDefault(&c.SessionTTL, 14*24*time.Hour)
+	setDefault(&c.SessionTTL, defaultSessionTTL(c.Issuer))
 	setDefault(&c.ClientUnusedTTL, 7*24*time.Hour)
 	setDefault(&c.ClientIdleTTL, 90*24*time.Hour)
 	setDefault(&c.ProductName, "mcp-authd")
@@ -280,6 +281,15 @@ func (c Config) validateDelegation() error {
 		errs = append(errs, errors.New("the default provider "+strconv.Quote(c.DefaultProvider)+" is not one of the providers"))
 	}
 	return errors.Join(errs...)
+}
+
+// defaultSessionTTL is shorter where other servers that the browser visits get the cookie
+// too: cookies know no ports (RFC 6265 §8.5), and on loopback each port is another program.
+func defaultSessionTTL(issuer string) time.Duration {
+	if oauth.IsLoopbackRedirect(issuer) {
+		return 12 * time.Hour
+	}
+	return 14 * 24 * time.Hour
 }
 
 func setDefault[T comparable](field *T, value T) {

@@ -47,6 +47,9 @@ func (a *app) newServer(ctx context.Context) (*authserver.Server, error) {
 		Keys:       authserver.KeyPolicy{RotateEvery: orNone(c.Keys.RotateEvery), PublishAhead: orNone(c.Keys.PublishAhead)},
 		SessionTTL: time.Duration(c.Sessions.TTL), TrustedProxies: c.Proxies(), Logger: a.log, Audit: a.audit,
 	}
+	if c.IsDefault("sessions.ttl") {
+		cfg.SessionTTL = 0 // shorter on loopback than elsewhere
+	}
 	if c.Registration.ClientIDMetadataDocuments {
 		cfg.Documents = registry
 	}
