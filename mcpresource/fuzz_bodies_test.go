@@ -1,0 +1,103 @@
+package mcpresource
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// steps are the bytes that a target is made of; it may be over at any of them.
+type steps struct{ left []byte }
+
+func (s *steps) next(n int) int {
+	if len(s.left) == 0 {
+		return 0
+	}
+	b := s.left[0]
+	s.left = s.left[1:]
+	return int(b) % n
+}
+
+var fuzzTokens = []string{"alice@first", "alice@second", "bob@first", "admin", ""}
+
+// bodyModel sends bodies piece by piece, with others between the pieces.
+type bodyModel struct {
+	steps
+	t *testing.T
+	r *rig
+	h http.Handler
+}
+
+// check holds what is counted against the bounds.
+func (m *bodyModel) check() {
+	b := m.r.c.Bodies
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var sum int64
+	for who, n := range b.of {
+		if sum += n; n <= 0 || n > b.share {
+			m.t.Fatalf("%s has %d bytes, which may be %d", who, n, b.share)
+		}
+	}
+	if sum != b.total || b.total > b.most {
+		m.t.Fatalf("%d bytes are counted, %d of persons, which may be %d", b.total, sum, b.most)
+	}
+}
+
+// Read implements io.Reader: it is the body of every request.
+func (m *bodyModel) Read(b []byte) (int, error) {
+	m.check()
+	switch m.next(8) {
+	case 0:
+		return 0, io.EOF
+	case 1:
+		return 0, io.ErrUnexpectedEOF
+	case 2, 3:
+		m.request()
+		m.check()
+	}
+	n := min(len(b), 1+7*m.next(256))
+	for i := range b[:n] {
+		b[i] = ' '
+	}
+	return n, nil
+}
+
+func (m *bodyModel) request() {
+	defer func() { _ = recover() }() // of the handler
+	token := fuzzTokens[m.next(len(fuzzTokens))]
+	body := io.Reader(m)
+	if m.next(3) > 0 {
+		body = io.MultiReader(strings.NewReader(tool("read")), m)
+	}
+	post(m.h, token, body)
+}
+
+// FuzzBodies: security M3. Whatever is sent, cut off or never ended, the bytes that count
+// stay within their bounds, and none stays counted.
+func FuzzBodies(f *testing.F) {
+	f.Add([]byte{0, 1, 4, 200, 5, 255, 0})
+	f.Add([]byte("one body within another, and one more within that, cut off in the middle"))
+	f.Add([]byte{2, 1, 2, 3, 1, 7, 255, 2, 0, 1, 6, 250, 1, 0, 3, 4, 0, 1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r := newRig(t, func(c *Config) {
+			through(c)
+			publicly(c)
+			c.MaxBodyBytes, c.Bodies, c.Limits.Concurrent, c.Limits.Calls.PerSecond = 2000, NewBodies(8000), 4, -1
+		})
+		m := &bodyModel{steps: steps{b}, t: t, r: r}
+		m.h = r.Protect(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			m.check()
+			if m.next(3) == 1 {
+				panic(http.ErrAbortHandler)
+			}
+		}))
+		for len(m.left) > 0 {
+			m.request()
+		}
+		if r.c.Bodies.total != 0 || len(r.c.Bodies.of) != 0 || len(r.underway.n) != 0 {
+			t.Errorf("%d bytes are still counted, of %v, %v under way", r.c.Bodies.total, r.c.Bodies.of, r.underway.n)
+		}
+	})
+}
