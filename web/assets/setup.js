@@ -24,6 +24,7 @@ async function check(field) {
   if (field.value !== token) return; // another link was opened meanwhile
   document.getElementById("gone").hidden = !gone;
   field.form.hidden = gone;
+  document.querySelector(".lead").hidden = gone;
 }
 takeToken();
 addEventListener("hashchange", takeToken);
