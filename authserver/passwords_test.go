@@ -53,6 +53,33 @@ func TestPasswordForm(t *testing.T) {
 	}
 }
 
+// TestNoOtherWay: nobody is sent to a page on which there is nothing else to choose.
+func TestNoOtherWay(t *testing.T) {
+	r, f := delegated(t)
+	f.list = f.list[:1]
+	other := func() bool {
+		pg := r.person().get("/authorize?" + authorizeQuery("provider", "google").Encode())
+		if !strings.Contains(pg.body, "Approve") {
+			t.Fatalf("got %d %s", pg.status, pg.body)
+		}
+		return strings.Contains(pg.body, "Sign in another way")
+	}
+	if !other() {
+		t.Error("alice cannot use her password")
+	}
+	alice, err := r.Users().Find(t.Context(), "alice")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.store.DeleteUser(t.Context(), alice.ID, r.now()); err != nil {
+		t.Fatal(err)
+	}
+	r.advance(passwordsTTL)
+	if other() {
+		t.Error("there is no other way")
+	}
+}
+
 // unreadable is a store that cannot tell.
 type unreadable struct{ storage.Users }
 

@@ -37,7 +37,7 @@ func (s *Server) showDeparture(w http.ResponseWriter, r *http.Request, d decisio
 		v.Request, v.FormTargets = s.requestView(a, nil), formTargets(a.redirectURI)
 	}
 	v.FormTargets = append(v.FormTargets, providerTargets(p)...)
-	if ways.several() {
+	if ways.local = s.passwords.offered(r.Context()); ways.several() {
 		v.OtherURL = s.authorizeAt(a.query, anyProvider)
 	}
 	var err error
