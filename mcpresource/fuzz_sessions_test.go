@@ -1,0 +1,113 @@
+package mcpresource
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// sessionModel is an MCP server that hands out few ids, again and again, and who has been
+// answered in which of its sessions. Requests come one after another;
+// TestClaimedSessionsRace sends them at once.
+type sessionModel struct {
+	steps
+	t     *testing.T
+	h     http.Handler
+	known map[string]bool
+	owner map[string]string // by id; those whom nobody has used with a token are not here
+	log   []string
+}
+
+func (m *sessionModel) id() string { return fmt.Sprint("s-", m.next(4)) }
+
+// ServeHTTP implements http.Handler.
+func (m *sessionModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	id := r.Header.Get("Mcp-Session-Id")
+	switch {
+	case id == "":
+		id = m.id()
+		m.known[id] = true
+		w.Header().Set("Mcp-Session-Id", id)
+	case !m.known[id]:
+		w.WriteHeader([]int{400, 404, 200, 500, 202}[m.next(5)])
+	case r.Method == http.MethodDelete:
+		if m.next(4) == 0 {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		delete(m.known, id)
+		w.WriteHeader(http.StatusNoContent)
+	}
+	_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{}}`)
+}
+
+func (m *sessionModel) request() {
+	token := fuzzTokens[m.next(len(fuzzTokens))]
+	who, _, _ := strings.Cut(token, "@")
+	method, body, id := http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, ""
+	switch m.next(4) {
+	case 0:
+		body = initialize
+	case 1:
+		method, body, id = http.MethodDelete, "", m.id()
+	default:
+		id = m.id()
+	}
+	req := httptest.NewRequest(method, resource, strings.NewReader(body))
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	if id != "" {
+		req.Header.Set("Mcp-Session-Id", id)
+	}
+	w := httptest.NewRecorder()
+	m.h.ServeHTTP(w, req)
+	m.log = append(m.log, fmt.Sprintf("%s %s %.60s in %q: %d", token, method, body, id, w.Code))
+	m.answered(who, method, id, w)
+}
+
+// answered judges an answer: nobody is answered in a session that is somebody else's.
+func (m *sessionModel) answered(who, method, id string, w *httptest.ResponseRecorder) {
+	good := w.Code >= 200 && w.Code < 300
+	opened := w.Header().Get("Mcp-Session-Id")
+	switch now := m.owner[id]; {
+	case !good:
+	case id == "" && who == "":
+		delete(m.owner, opened)
+	case id == "":
+		m.owner[opened] = who
+	case now != "" && now != who:
+		m.t.Fatalf("SP-14 RS-112 %s was answered in %s, which is %s's:\n%s", who, id, now, strings.Join(m.log, "\n"))
+	case now == "" && who != "":
+		m.owner[id] = who
+	}
+	if method == http.MethodDelete && good && m.owner[id] == who {
+		delete(m.owner, id)
+	}
+}
+
+// FuzzSessions: security M5. Whatever is opened, claimed and deleted in whichever order, no
+// two persons are in one session.
+func FuzzSessions(f *testing.F) {
+	f.Add([]byte{2, 2, 1, 0, 0, 0, 0, 1, 0, 0, 1, 2, 2, 1})
+	f.Add([]byte("bob claims s-1, then alice opens it, then bob comes back to it"))
+	f.Add([]byte{4, 0, 0, 1, 0, 2, 1, 0, 2, 3, 1, 0, 0, 1, 1, 0, 1, 2, 2, 1, 0, 0})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r := newRig(t, func(c *Config) {
+			publicly(c)
+			through(c)
+			c.Limits, c.MaxSessions, c.MaxAnonymousSessions = Limits{Calls: Rate{PerSecond: -1}, Concurrent: -1}, -1, -1
+		})
+		m := &sessionModel{steps: steps{b}, t: t, known: map[string]bool{}, owner: map[string]string{}}
+		m.h = r.Protect(m)
+		for len(m.left) > 0 {
+			m.request()
+		}
+		if len(r.opening.n) != 0 || len(r.underway.n) != 0 {
+			t.Errorf("still counted: %v %v", r.opening.n, r.underway.n)
+		}
+	})
+}
