@@ -51,7 +51,8 @@ type Config struct {
 	// SessionOwner says whom a session belongs to. Default: the person.
 	SessionOwner SessionOwner
 	// MaxSessions bounds the sessions of one person that were used in the last half hour.
-	// Default: 100; negative: any number.
+	// Default: 500, for people have many applications, and few of those end their sessions;
+	// negative: any number.
 	MaxSessions int
 	// MaxAnonymousSessions bounds those that a public initialize has opened, in the same
 	// time, and nobody with a token has used. Default: 1,000; negative: any number.
@@ -123,7 +124,7 @@ func (c Config) withDefaults() Config {
 		c.Sessions = newMemory(0, c.Now)
 	}
 	if c.MaxSessions == 0 {
-		c.MaxSessions = 100
+		c.MaxSessions = 500
 	}
 	if c.MaxAnonymousSessions == 0 {
 		c.MaxAnonymousSessions = 1000

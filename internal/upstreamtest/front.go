@@ -158,8 +158,12 @@ func (p *Provider) Slow(d time.Duration) {
 func (p *Provider) Requests() []Request {
 	p.front.mu.Lock()
 	defer p.front.mu.Unlock()
-	return slices.Clone(p.front.requests)
+	return slices.DeleteFunc(slices.Clone(p.front.requests), func(r Request) bool { return Examines(r.Form) })
 }
+
+// Examines reports whether a form is that of the examination which a server makes of each
+// provider at its start, and that has nothing to do with any person.
+func Examines(form url.Values) bool { return form.Get("code") == "mcp-authd-doctor" }
 
 // TokenCalls counts the requests to the token endpoint with a grant type.
 func (p *Provider) TokenCalls(grantType string) (n int) {

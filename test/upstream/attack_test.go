@@ -243,7 +243,9 @@ func newRogue(t *testing.T) *rogue {
 	mux.HandleFunc("POST /token", func(w http.ResponseWriter, req *http.Request) {
 		_ = req.ParseForm()
 		r.mu.Lock()
-		r.got = append(r.got, req.PostForm)
+		if !upstreamtest.Examines(req.PostForm) {
+			r.got = append(r.got, req.PostForm)
+		}
 		r.mu.Unlock()
 		http.Error(w, `{"error":"invalid_grant"}`, http.StatusBadRequest)
 	})
