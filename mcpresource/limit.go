@@ -16,8 +16,8 @@ import (
 // machine ([Principal.Person]), never a session or a header. A zero member is its default,
 // a negative one no limit. What is remembered does not grow with the number of callers.
 type Limits struct {
-	// Calls bounds tool calls, completions and new sessions together. Default: 100 a
-	// second, 500 at once. Beyond it: 429 with Retry-After.
+	// Calls bounds tool calls, completions and new sessions together. Default: 200 a
+	// second, 1000 at once. Beyond it: 429 with Retry-After.
 	Calls Rate
 	// Tools bounds those tools besides, by name or pattern as in Rules; the tools of a
 	// pattern share what it allows.
@@ -56,7 +56,7 @@ func (e *LimitError) Error() string {
 }
 
 const (
-	defaultRate       = 100
+	defaultRate       = 200
 	defaultConcurrent = 200
 	burstSeconds      = 5
 )

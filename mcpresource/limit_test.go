@@ -28,7 +28,7 @@ func TestRates(t *testing.T) {
 		return passed
 	}
 	t.Run("RS-189 there is a limit unless told otherwise", func(t *testing.T) {
-		if got := count(t, limited(Limits{}), 600, "alice", tool("read")); got != defaultRate*burstSeconds {
+		if got := count(t, limited(Limits{}), 1200, "alice", tool("read")); got != defaultRate*burstSeconds {
 			t.Errorf("%d passed", got)
 		}
 		if got := count(t, limited(Limits{Calls: Rate{PerSecond: -1}}), 600, "alice", tool("read")); got != 600 {

@@ -120,7 +120,6 @@ func demoHandler(as *authserver.Server, resource string) (http.Handler, error) {
 	g, err := mcpresource.New(mcpresource.Config{
 		Resource: resource, AuthorizationServers: []string{as.Issuer()}, Validator: mcpresource.Local(as),
 		Policy: demoserver.Rules(), Metadata: mcpresource.Metadata{Name: "Demo notebook"}, CORS: true,
-		Limiter: mcpresource.PerPrincipal(50, 100),
 	})
 	if err != nil {
 		return nil, err

@@ -87,7 +87,7 @@ func (a *app) guard(as issuer, r *config.Resource, shared bool, bodies *mcpresou
 		if n == 0 {
 			n = callRate
 		}
-		c.Limiter = mcpresource.PerPrincipal(float64(n), 2*n)
+		c.Limiter = mcpresource.PerPrincipal(float64(n), 5*n)
 	}
 	return mcpresource.New(c)
 }
