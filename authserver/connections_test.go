@@ -111,7 +111,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	const limit = 4
-	bound := newConnections(limit)
+	bound := newConnections(limit, nil)
 	s := &http.Server{Handler: mux, ConnState: bound.changed, ReadHeaderTimeout: time.Minute}
 	go func() { _ = s.Serve(l) }()
 	defer s.Close()
@@ -137,7 +137,10 @@ func TestConnectionsAreBounded(t *testing.T) {
 		t.Helper()
 		for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
 			bound.mu.Lock()
-			o, i := bound.open, bound.idle.Len()
+			o, i := bound.open, 0
+			for _, g := range bound.crowds {
+				i += g.Len()
+			}
 			bound.mu.Unlock()
 			if o == open && i == idle {
 				return

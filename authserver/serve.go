@@ -24,8 +24,9 @@ type Site struct {
 	// GetCertificate does so too, and is asked at each handshake, so that a renewed one is
 	// served without a restart.
 	GetCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// MaxConnections bounds the open connections. Beyond it, the one that has been without a
-	// request for the longest is closed for a new one. Default: 8192.
+	// MaxConnections bounds the open connections. Beyond it, one that has no request, or one
+	// whose body has not arrived, is closed for a new one: of the network that has most of
+	// these, the longest waiting. Default: 8192.
 	MaxConnections int
 	// Ending is called when the end has begun, to close streams politely before they are
 	// cut: gosdk.Adapter.Close is one.
@@ -80,12 +81,14 @@ func (s *Server) httpServer(site Site, requests context.Context) *http.Server {
 		h = s.Handler()
 	}
 	setDefault(&site.MaxConnections, defaultConnections)
+	bound := newConnections(site.MaxConnections, s.cfg.TrustedProxies)
 	return &http.Server{
 		Handler:           timely(h, bodyTimeout),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
-		ConnState:         newConnections(site.MaxConnections).changed,
+		ConnState:         bound.changed,
+		ConnContext:       bound.known,
 		BaseContext:       func(net.Listener) context.Context { return requests },
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}

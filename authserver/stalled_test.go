@@ -1,0 +1,208 @@
+package authserver
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Security M4: one client that fills a listener with requests whose bodies never come, and
+// fills each place anew that becomes free, keeps nobody out and ends no stream.
+func TestStalledBodiesKeepNobodyOut(t *testing.T) {
+	for _, tt := range []struct {
+		name, honest string
+		places       int
+		pause        time.Duration // of the attacker between two connections for one place
+	}{
+		{"another network", "127.0.1.1", 8, 2 * time.Millisecond},
+		// There only its youth protects the newcomer, and with few places it ages fast.
+		{"another address of the network", "127.0.0.2", 32, 100 * time.Millisecond},
+		{"the same address", "127.0.0.1", 32, 100 * time.Millisecond},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if there, err := net.Listen("tcp", net.JoinHostPort(tt.honest, "0")); err != nil {
+				t.Skip("not on all systems is all of 127.0.0.0/8 this machine: ", err)
+			} else {
+				there.Close()
+			}
+			r := newRig(t)
+			streaming, release := make(chan struct{}), make(chan struct{})
+			mux := http.NewServeMux()
+			mux.HandleFunc("POST /token", func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.ReadAll(r.Body)
+				fmt.Fprint(w, "here")
+			})
+			mux.HandleFunc("POST /unread", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
+			mux.HandleFunc("POST /stream", func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.ReadAll(r.Body)
+				_ = http.NewResponseController(w).Flush()
+				close(streaming)
+				<-release
+				fmt.Fprint(w, "still there")
+			})
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := r.httpServer(Site{Handler: mux, MaxConnections: tt.places}, t.Context())
+			go func() { _ = s.Serve(l) }()
+			defer s.Close()
+
+			// The stream is of the attacker's address: what is served is nobody's to end.
+			stream, err := http.Post("http://"+l.Addr().String()+"/stream", "text/plain", strings.NewReader("x"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer stream.Body.Close()
+			<-streaming
+
+			stop := make(chan struct{})
+			var attack, filled sync.WaitGroup
+			for i := range tt.places {
+				attack.Add(1)
+				filled.Add(1)
+				go func() {
+					defer attack.Done()
+					for first := true; ; first = false {
+						conn, err := net.Dial("tcp", l.Addr().String())
+						if err == nil {
+							fmt.Fprintf(conn, "POST /%s HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\nab", []string{"token", "unread"}[i%2])
+						}
+						if first {
+							filled.Done()
+						}
+						if err == nil {
+							gone := make(chan struct{})
+							go func() { _, _ = io.Copy(io.Discard, conn); close(gone) }()
+							select {
+							case <-gone:
+							case <-stop:
+							}
+							conn.Close()
+							<-gone
+						}
+						select {
+						case <-stop:
+							return
+						case <-time.After(tt.pause):
+						}
+					}
+				}()
+			}
+			filled.Wait()
+			time.Sleep(100 * time.Millisecond) // for what was sent to be read
+			from := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(tt.honest)}}
+			honest := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: from.DialContext}, Timeout: 5 * time.Second}
+			failed := 0
+			for range 20 {
+				resp, err := honest.Post("http://"+l.Addr().String()+"/token", "text/plain", strings.NewReader("x"))
+				if err != nil {
+					t.Logf("%v", err)
+					failed++
+					continue
+				}
+				resp.Body.Close()
+			}
+			if failed > 0 {
+				t.Errorf("%d of 20 honest requests were kept out", failed)
+			}
+			close(stop)
+			attack.Wait()
+			close(release)
+			if got, err := io.ReadAll(stream.Body); string(got) != "still there" {
+				t.Errorf("the stream ended with %q, %v", got, err)
+			}
+		})
+	}
+}
+
+// With HTTP/2 a connection has many requests: it can be given up while it waits for bodies
+// only.
+func TestWaitingWithHTTP2(t *testing.T) {
+	release, body := make(chan struct{}), make(chan struct{})
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /", func(_ http.ResponseWriter, r *http.Request) { _, _ = io.ReadAll(r.Body) })
+	mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) { _ = http.NewResponseController(w).Flush(); <-release })
+	bound := newConnections(2, nil)
+	s := httptest.NewUnstartedServer(timely(mux, time.Minute))
+	s.EnableHTTP2, s.Config.ConnState, s.Config.ConnContext = true, bound.changed, bound.known
+	s.StartTLS()
+	defer s.Close()
+	settled := func(when string, unsent, served, waiting int) {
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+			var u, v int
+			bound.mu.Lock()
+			for _, p := range bound.at {
+				u, v = p.unsent, p.served
+			}
+			n, open := len(bound.crowds), bound.open
+			bound.mu.Unlock()
+			if u == unsent && v == served && n == waiting && open == 1 {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s: unsent %d, served %d, waiting %d of %d, want %d, %d, %d of 1", when, u, v, n, open, unsent, served, waiting)
+			}
+		}
+	}
+	stream, err := s.Client().Get(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+	settled("a stream", 0, 1, 0)
+	from, to := io.Pipe()
+	go func() {
+		if resp, err := s.Client().Post(s.URL, "text/plain", from); err == nil {
+			resp.Body.Close()
+		}
+		close(body)
+	}()
+	settled("a stream and a body", 1, 1, 0)
+	close(release)
+	settled("a body", 1, 0, 1)
+	to.Close()
+	<-body
+	settled("nothing", 0, 0, 1)
+}
+
+// Whoever comes through a declared proxy is not counted with all others who do.
+func TestConnectionsOfProxiesCountAlone(t *testing.T) {
+	c := newConnections(3, TrustedProxies{netip.MustParsePrefix("192.0.2.0/24")})
+	var conns []*fromConn
+	for _, from := range []string{"192.0.2.1:1", "192.0.2.1:2", "203.0.113.1:1", "203.0.113.2:1"} {
+		conns = append(conns, &fromConn{from: net.TCPAddrFromAddrPort(netip.MustParseAddrPort(from))})
+		c.changed(conns[len(conns)-1], http.StateNew)
+	}
+	for i, conn := range conns {
+		if want := i == 0; conn.closed != want { // each counts alone, and it has waited longest
+			t.Errorf("%s: closed is %v", conn.from, conn.closed)
+		}
+	}
+	c.changed(conns[0], http.StateClosed)
+	c.changed(&fromConn{from: conns[0].from}, http.StateNew)
+	if conns[1].closed || !conns[2].closed {
+		t.Errorf("closed are %v of the proxy and %v of a client with two", conns[1].closed, conns[2].closed)
+	}
+}
+
+type fromConn struct {
+	net.Conn
+	from   net.Addr
+	closed bool
+}
+
+func (c *fromConn) RemoteAddr() net.Addr { return c.from }
+
+func (c *fromConn) Close() error {
+	c.closed = true
+	return nil
+}
