@@ -149,6 +149,37 @@ func TestClaimedSessions(t *testing.T) {
 			}
 		}
 	})
+	for _, owner := range []SessionOwner{OwnerPerson, OwnerClient} {
+		nested := func(t *testing.T, meanwhile func(http.Handler)) (http.Handler, int) {
+			r := newRig(t, func(c *Config) { c.SessionOwner = owner })
+			var h http.Handler
+			depth := 0
+			h = r.Protect(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				if depth++; depth == 1 {
+					meanwhile(h)
+					w.WriteHeader(http.StatusMethodNotAllowed)
+				} else if depth == 2 && req.Header.Get("Mcp-Session-Id") != "" {
+					status(h, "alice", initialize, "")
+				} else if req.Header.Get("Mcp-Session-Id") == "" {
+					w.Header().Set("Mcp-Session-Id", "s-1")
+				}
+			}))
+			return h, status(h, "bob", tool("read"), "s-1")
+		}
+		t.Run(fmt.Sprintf("SP-14 RS-112 nobody is answered for a claim of theirs that another request waits for: %d", owner), func(t *testing.T) {
+			second := 0
+			h, _ := nested(t, func(h http.Handler) { second = status(h, "bob", tool("read"), "s-1") })
+			if a := status(h, "alice", tool("read"), "s-1"); second != 404 || a != 200 {
+				t.Errorf("bob %d, alice %d", second, a)
+			}
+		})
+		t.Run(fmt.Sprintf("SP-14 RS-112 a refused claim takes back no session that was opened meanwhile: %d", owner), func(t *testing.T) {
+			h, first := nested(t, func(h http.Handler) { status(h, "bob", initialize, "") })
+			if a, b := status(h, "alice", tool("read"), "s-1"), status(h, "bob", tool("read"), "s-1"); first != 405 || a != 404 || b != 200 {
+				t.Errorf("first %d, alice %d, bob %d", first, a, b)
+			}
+		})
+	}
 	t.Run("RS-112 what the server opens for somebody without a token is no claimant's", func(t *testing.T) {
 		r := newRig(t, publicly)
 		r.next = (&counting{unknown: 200}).ServeHTTP

@@ -77,7 +77,9 @@ func (g *Guard) claim(ctx context.Context, p *passage) *refusal {
 	if no := g.reserve(ctx, p, p.principal.Person(), g.c.Sessions, g.c.MaxSessions); no != nil {
 		return no
 	}
-	owner, err := g.c.Sessions.Claim(ctx, p.session, p.principal.binding())
+	b := p.principal.binding()
+	b.Pending = true
+	owner, err := g.c.Sessions.Claim(ctx, p.session, b)
 	g.settle(p)
 	switch {
 	case err != nil:
@@ -86,7 +88,6 @@ func (g *Guard) claim(ctx context.Context, p *passage) *refusal {
 		return p.notFound()
 	}
 	p.belongs(owner)
-	p.claimed = true
 	return nil
 }
 
@@ -134,7 +135,7 @@ func (g *Guard) reserve(ctx context.Context, p *passage, owner string, table Ses
 // everybody who claimed its id earlier, or guessing ids would lock their owners out.
 func (g *Guard) attribute(ctx context.Context, p *passage, status int, id string) *refusal {
 	good := status >= 200 && status < 300
-	if p.claimed {
+	if p.owner.Pending { // this request's claim, or that of another one under way
 		if no := g.keep(ctx, p, good); no != nil {
 			return no
 		}
@@ -150,21 +151,32 @@ func (g *Guard) attribute(ctx context.Context, p *passage, status int, id string
 }
 
 // keep makes a claim that the server has accepted last, and takes back another.
+// Whoever sent a request while a claim was pending is looked at again by this.
 func (g *Guard) keep(ctx context.Context, p *passage, accepted bool) *refusal {
-	p.claimed = false
+	pending := p.owner
+	p.owner = Binding{}
 	if !accepted {
-		g.forget(ctx, p.session, p.owner)
+		g.forget(ctx, p.session, pending)
 		return nil
 	}
-	owner, err := g.c.Sessions.Claim(ctx, p.session, p.owner)
+	owner, err := g.accept(ctx, p.session, pending)
+	if err == nil && owner.Pending && g.owns(owner, p.principal) { // claimed again, by another application
+		owner, err = g.accept(ctx, p.session, owner)
+	}
 	switch {
 	case err != nil:
 		return p.unchecked(err)
 	case !g.owns(owner, p.principal):
 		return p.notFound() // the server has opened it for somebody else meanwhile
 	}
+	p.owner = owner
 	_ = g.strangers.Release(ctx, p.session, nobody) // in memory
 	return nil
+}
+
+func (g *Guard) accept(ctx context.Context, id string, b Binding) (Binding, error) {
+	b.Pending = false
+	return g.c.Sessions.Claim(ctx, id, b)
 }
 
 // bind records a session that the server names: initialize opens it (MCP, Streamable HTTP,
@@ -209,9 +221,9 @@ func (g *Guard) release(p *passage) {
 		return
 	}
 	g.settle(p)
-	if p.claimed { // nothing was answered
+	if p.owner.Pending { // nothing was answered
 		g.forget(context.Background(), p.session, p.owner)
-		p.claimed = false
+		p.owner = Binding{}
 	}
 	if p.held > 0 {
 		g.c.Bodies.give(p.person(), p.held)

@@ -48,7 +48,6 @@ type passage struct {
 	body      []byte
 	session   string
 	owner     Binding     // of the session
-	claimed   bool        // by this request, which the server has not answered
 	reserved  string      // who has a session reserved
 	underway  string      // who has this request counted
 	held      int64       // bytes of the body that are counted

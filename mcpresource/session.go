@@ -11,6 +11,8 @@ import (
 type Binding struct {
 	Person string // see Principal.Person
 	Client string // the application that opened it, or was the first to use it
+	// Pending marks a claim that the server has not accepted yet. Binders store it.
+	Pending bool
 }
 
 // SessionBinder remembers whom sessions belong to. A server with several replicas and
@@ -18,15 +20,17 @@ type Binding struct {
 type SessionBinder interface {
 	// Open records whom the server has opened a session for, in place of any other.
 	Open(ctx context.Context, sessionID string, b Binding) error
-	// Claim records b for a session that belongs to nobody, and returns whom it belongs
-	// to then: of two that claim it at once both learn the same one.
+	// Claim records b for a session that belongs to nobody, or that b differs from only in
+	// being Pending no more, and returns whom it belongs to then: of two that claim it at
+	// once both learn the same one.
 	Claim(ctx context.Context, sessionID string, b Binding) (Binding, error)
 	// Owner returns whom a session belongs to, and false for one that it does not know. It
 	// counts as a use of the session.
 	Owner(ctx context.Context, sessionID string) (b Binding, ok bool, err error)
 	// Live returns how many sessions of a person have been used in the last half hour.
 	Live(ctx context.Context, person string) (int, error)
-	// Release forgets a session if it belongs to b.
+	// Release forgets a session if it belongs to b, all of it: a pending claim that is taken
+	// back leaves alone what has been opened or accepted meanwhile.
 	Release(ctx context.Context, sessionID string, b Binding) error
 }
 
@@ -91,7 +95,11 @@ func (m *memory) Claim(_ context.Context, id string, b Binding) (Binding, error)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e := m.find(id); e != nil {
-		return e.Value.(*entry).Binding, nil
+		has, pending := e.Value.(*entry), b
+		if pending.Pending = true; has.Binding == pending {
+			has.Binding = b
+		}
+		return has.Binding, nil
 	}
 	m.put(id, b)
 	return b, nil
