@@ -1,6 +1,9 @@
 package authserver
 
 import (
+	"encoding/json"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -13,6 +16,7 @@ type shown struct {
 	Client   shownClient  `json:"c"`
 	Resource string       `json:"u"`
 	Scopes   oauth.Scopes `json:"s"`
+	Wording  storage.Hash `json:"w"` // what the page called the resource and the scopes
 }
 
 // shownClient is what a page shows of who asks, and of where the answer goes.
@@ -26,7 +30,7 @@ type shownClient struct {
 }
 
 func (s *Server) shownOf(a authorization) *shown {
-	return &shown{s.shownClient(a.identified), a.resource.URI, a.scopes}
+	return &shown{s.shownClient(a.identified), a.resource.URI, a.scopes, wording(a.resource.Resource, a.scopes)}
 }
 
 func (s *Server) shownClient(who identified) shownClient {
@@ -36,7 +40,21 @@ func (s *Server) shownClient(who identified) shownClient {
 
 // covers reports whether a request is no more than the person was shown.
 func (s *Server) covers(x *shown, a authorization) bool {
-	return s.coversClient(x, a.identified) && x.Resource == a.resource.URI && x.Scopes.Has(a.scopes...)
+	return s.coversClient(x, a.identified) && x.Resource == a.resource.URI && x.Scopes.Has(a.scopes...) &&
+		x.Wording == wording(a.resource.Resource, x.Scopes)
+}
+
+// wording is the digest of the words that a person decides by: an operator may have changed
+// them between the page and the click.
+func wording(r storage.Resource, scopes oauth.Scopes) storage.Hash {
+	words := []string{r.Name}
+	for _, s := range r.Scopes {
+		if scopes.Has(s.Name) {
+			words = append(words, s.Name, s.Description)
+		}
+	}
+	text, _ := json.Marshal(words) // strings cannot fail
+	return storage.Hash(secrets.Hash(string(text)))
 }
 
 // coversClient reports whether an answer goes to the client that the person was shown, and

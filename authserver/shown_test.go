@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -105,6 +106,30 @@ func TestWhatWasShownIsWhatIsAllowed(t *testing.T) {
 			wantPage(t, after, c.Name)
 		}
 	})
+	t.Run("SP-01 an operator gives the resource or a scope another meaning", func(t *testing.T) {
+		for name, change := range map[string]func(*storage.Resource){
+			"name":        func(r *storage.Resource) { r.Name = "Bank" },
+			"description": func(r *storage.Resource) { r.Scopes[0].Description = "move money" },
+		} {
+			r := newRig(t)
+			p := r.person()
+			r.nice()
+			before := p.login(niceQuery())
+			changed := r.cfg.Resources[0]
+			changed.Scopes = slices.Clone(changed.Scopes)
+			change(&changed)
+			catalog, err := newCatalogue(t.Context(), []storage.Resource{changed}, r.store, r.now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.catalog = catalog
+			after := decide(p, before, "approve")
+			wantPage(t, after, map[string]string{"name": "Bank", "description": "move money"}[name])
+			if got := responseOf(t, decide(p, after, "approve")); !got.Has("code") {
+				t.Errorf("%s: what is shown now, approved: got %v", name, got)
+			}
+		}
+	})
 	t.Run("H1 a request without redirect_uri is answered where the page said, or not at all", func(t *testing.T) {
 		r := newRig(t)
 		p, c := r.person(), r.nice()
@@ -154,7 +179,9 @@ func TestWhatWasShownIsWhatIsAllowed(t *testing.T) {
 			{"https://other.example.com", oauth.Scopes{"mcp"}, stepConsent},
 			{testResource, oauth.Scopes{"mcp"}, stepIssue},
 		} {
-			state := consentState{Query: niceQuery().Encode(), Shown: &shown{r.shownClient(who), tt.resource, tt.scopes}, UserID: u.ID, AuthTime: r.now().Unix()}
+			state := consentState{Query: niceQuery().Encode(), Shown: &shown{
+				r.shownClient(who), tt.resource, tt.scopes, wording(r.cfg.Resources[0], tt.scopes),
+			}, UserID: u.ID, AuthTime: r.now().Unix()}
 			d := r.consent(t.Context(), state, fresh.Session.Hash, "approve")
 			if d.step != tt.want || d.err != nil || d.response.Has("code") != (tt.want == stepIssue) {
 				t.Errorf("%s %v: got step %d, %v, %v", tt.resource, tt.scopes, d.step, d.response, d.err)

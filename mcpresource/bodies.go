@@ -9,9 +9,9 @@ import (
 )
 
 // Bodies bounds the memory that the bodies of requests take, of all callers together: from
-// the first byte that is read until the request is over. One caller gets a quarter of it at
-// most, and so do all those together who have no token. The guards of a process should
-// share one.
+// the first byte that is read until the request is over. One caller gets a quarter at most of
+// what the others leave, so that no number of callers takes all of it; those without a token
+// are one caller. The guards of a process should share one.
 type Bodies struct {
 	most, share int64
 
@@ -42,7 +42,7 @@ func (b *Bodies) take(who string, n int64) error {
 		return nil
 	case b.of[who]+n > b.share:
 		return errShare
-	case b.total+n > b.most:
+	case b.of[who]+n > (b.most-(b.total-b.of[who]))/4:
 		return errFull
 	}
 	b.total += n

@@ -97,12 +97,16 @@ func TestUnreadBodies(t *testing.T) {
 		shared := NewBodies(4000)
 		other := newRig(t, func(c *Config) { c.MaxBodyBytes, c.Bodies, c.Audit = 1000, shared, nil })
 		r := newRig(t, func(c *Config) { c.MaxBodyBytes, c.Bodies, c.Audit = 1000, shared, nil })
-		for _, token := range []string{"alice", "bob", "poor"} {
-			defer wait(t, r.h, token, 1, 999)()
+		// Each gets a quarter of what the others leave: 1000, 750, 575, 450, and 350 bytes.
+		defer wait(t, r.h, "alice", 1, 999)()
+		defer wait(t, r.h, "bob", 1, 700)()
+		defer wait(t, r.h, "poor", 1, 500)()
+		defer wait(t, r.h, "", 1, 400)() // ping is public
+		if got := post(other.h, "admin", strings.NewReader(tool("read")+strings.Repeat(" ", 400))); got != 503 {
+			t.Errorf("more than what is left: got %d, want 503", got)
 		}
-		defer wait(t, r.h, "", 1, 990)() // ping is public
-		if got := post(other.h, "admin", strings.NewReader(tool("read"))); got != 503 {
-			t.Errorf("got %d, want 503", got)
+		if got := post(other.h, "admin", strings.NewReader(tool("read"))); got != 200 {
+			t.Errorf("a small body: got %d, want 200", got)
 		}
 		if shared.total > 4000 {
 			t.Errorf("%d bytes are held", shared.total)
@@ -186,4 +190,20 @@ func TestApplicationsArePersons(t *testing.T) {
 			t.Error("two callers are one")
 		}
 	})
+}
+
+// TestBodiesOfMany: whatever number of callers takes as much as it may, there is room for the
+// small body of another.
+func TestBodiesOfMany(t *testing.T) {
+	b := NewBodies(128 << 20)
+	for i := range 20 {
+		for b.take(fmt.Sprint("greedy", i), 64<<10) == nil {
+		}
+	}
+	if err := b.take("modest", 4<<10); err != nil {
+		t.Errorf("got %v, want room", err)
+	}
+	if b.total > b.most {
+		t.Errorf("%d bytes of %d", b.total, b.most)
+	}
 }

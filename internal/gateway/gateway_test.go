@@ -97,7 +97,7 @@ func TestRequestHeaders(t *testing.T) {
 		"X-Mcp-Subject": "root", "x_mcp_subject": "root", "X-MCP_CLIENT": "root", "x-mcp-scope": "root", "X_Mcp_Identity": "root",
 		"Connection": "X-MCP-Subject, X-MCP-Identity, X-Custom, close", "X-Custom": "hop", "X-Api-Key": "theirs", "X-Forwarded-Host": "evil", "X-Forwarded-For": "1.2.3.4", "Forwarded": "for=1.2.3.4",
 		"X.MCP.Subject": "root", "X!Mcp!Client": "root", "Proxy": "root", "Remote-User": "root", "X-Remote-User": "root", "X-Auth-Request-User": "root",
-		"X-Forwarded-User": "root", "True-Client-IP": "root", "X-Authenticated-User": "root", "X.Forwarded.For": "root", "X.Api.Key": "root", "X-Client": "app",
+		"X-Forwarded-User": "root", "Client-Cert": ":x:", "X-Consumer-Username": "root", "X-Userinfo": "root", "True-Client-IP": "root", "X-Authenticated-User": "root", "X.Forwarded.For": "root", "X.Api.Key": "root", "X-Client": "app",
 		"Upgrade": "websocket", "Proxy-Authorization": "Basic x", "Te": "trailers, gzip", "Keep-Alive": "5", "X-Real-Ip": "1.2.3.4",
 		"Mcp-Session-Id": "s1", "Last-Event-Id": "e_1", "Mcp-Protocol-Version": "2025-11-25", "Traceparent": "00-1-2-03",
 	})

@@ -20,9 +20,9 @@ var requestOnly = []string{
 var claimed = []string{
 	"proxy", "remote-user", "remote-groups", "remote-name", "remote-email", "remote-addr", "auth-user", "auth-type", "ssl-client-*", "x-ssl-client-*",
 	"x-remote-*", "x-user", "x-username", "x-user-id", "x-user-email", "x-auth-request-*", "x-auth-user*", "x-auth-email", "x-authenticated-*", "x-webauth-*",
-	"x-forwarded-*", "forwarded", "x-client-cert", "x-client-dn", "x-goog-authenticated-*", "x-goog-iap-jwt-assertion", "x-ms-client-principal*",
+	"x-forwarded-*", "forwarded", "client-cert", "client-cert-chain", "x-client-cert", "x-client-dn", "x-consumer-*", "x-userinfo", "x-email", "x-token-*", "x-goog-authenticated-*", "x-goog-iap-jwt-assertion", "x-ms-client-principal*",
 	"x-amzn-oidc-*", "cf-access-*", "tailscale-*", "x-pomerium-*", "x-authentik-*", "x-vouch-*", "oidc-*", "x-envoy-*",
-	"true-client-ip", "client-ip", "x-client-ip", "x-cluster-client-ip", "x-real-ip", "x-originating-ip", "x-remote-ip", "cf-connecting-ip", "fastly-client-ip",
+	"true-client-ip", "client-ip", "x-client-ip", "x-cluster-client-ip", "x-real-ip", "x-originating-ip", "x-remote-ip", "cf-connecting-ip", "fastly-client-ip", "x-azure-clientip", "x-azure-socketip",
 	"x-original-*", "x-rewrite-url", "x-script-name", "x-http-method*", "x-method-override",
 }
 

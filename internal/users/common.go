@@ -11,10 +11,17 @@ import (
 //go:embed common.txt
 var commonPasswords string
 
-// isCommon reports whether a password is among the most common ones, in whatever case, or is
-// the name of its account (NIST SP 800-63B §5.1.1.2). The list is read through: a password
-// is set seldom, and an index would stay in memory.
+// isCommon reports whether a password is among the most common ones, in whatever case, is one
+// of them with digits behind it or twice over, which is what people make of them when they
+// are too short, or is the name of its account (NIST SP 800-63B §5.1.1.2). The list is read
+// through: a password is set seldom, and an index would stay in memory.
 func isCommon(name, password string) bool {
 	p := strings.ToLower(password)
-	return p == strings.ToLower(name) || !strings.Contains(p, "\n") && strings.Contains(commonPasswords, "\n"+p+"\n")
+	half := p[:len(p)/2]
+	return p == strings.ToLower(name) || isListed(p) || isListed(strings.TrimRight(p, "0123456789.!?_-#*")) ||
+		p == half+half && isListed(half)
+}
+
+func isListed(p string) bool {
+	return p != "" && !strings.Contains(p, "\n") && strings.Contains(commonPasswords, "\n"+p+"\n")
 }

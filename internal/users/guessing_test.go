@@ -121,7 +121,8 @@ func TestGuessingFromEverywhere(t *testing.T) {
 // Security M8: the passwords that are guessed first are refused (NIST SP 800-63B §5.1.1.2).
 func TestCommonPasswords(t *testing.T) {
 	r := newRig(t)
-	for _, password := range []string{"password", "PassWord1", "12345678", "iloveyou", "qwertyuiop", "administrator", "carol.example"} {
+	for _, password := range []string{"password", "PassWord1", "12345678", "iloveyou", "qwertyuiop", "administrator", "carol.example",
+		"password123456", "P@ssw0rd!2026", "passwordpassword"} {
 		if _, err := r.Create(t.Context(), "Carol.Example", password, false); !errors.Is(err, ErrCommon) {
 			t.Errorf("%q: got %v, want ErrCommon", password, err)
 		}
@@ -129,7 +130,7 @@ func TestCommonPasswords(t *testing.T) {
 			t.Errorf("%q as a new password: got %v, want ErrCommon", password, err)
 		}
 	}
-	for _, password := range []string{"correct horse battery", "password of mine", "\npassword\n", "ssword\n12345678"} {
+	for _, password := range []string{"correct horse battery", "password of mine", "12345678901234567890x", "wordpassword", "\npassword\n", "ssword\n12345678"} {
 		if isCommon("alice", password) {
 			t.Errorf("%q is refused", password)
 		}
