@@ -282,7 +282,7 @@ func TestKeysThatCannotBeHad(t *testing.T) {
 	es := signers["keyed-es"]
 	pg := r.person().post("/token", machineForm(es.sign(t, r.claims(es.id, "a"), nil)))
 	if pg.status != http.StatusServiceUnavailable || pg.header.Get("Retry-After") == "" {
-		t.Errorf("AS-143: got %d %s, want a passing failure: the client must not register anew", pg.status, pg.body)
+		t.Errorf("AS-143: got %d %s, want a passing failure: the client must not register again", pg.status, pg.body)
 	}
 }
 

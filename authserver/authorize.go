@@ -130,7 +130,7 @@ func (s *Server) validate(ctx context.Context, who identified, p params) (author
 	}
 	requested := oauth.ParseScopes(p.get("scope"))
 	a.scopes = policy.Requestable(a.resource.Resource, requested)
-	if unknown := policy.Unknown(a.resource.Resource, requested); len(unknown) > 0 { // a client that is told to ask for it comes back for ever
+	if unknown := policy.Unknown(a.resource.Resource, requested); len(unknown) > 0 { // a client that is told to ask for it comes back again and again
 		audit.Note(ctx, slog.String("scope_unknown", cut(unknown.String(), 512)))
 	}
 	audit.Note(ctx, slog.String("resource", a.resource.URI), slog.String("resource_match", a.resource.Match), slog.String("scope", a.scopes.String()))

@@ -16,7 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/network"
 )
 
-// timely bounds the time in which the body of a request arrives, whoever answers the request
+// timely bounds the time in which the body of a request arrives, whichever handler answers it
 // and however: net/http waits for what a handler leaves unread, also behind its own 404 and
 // 405. The deadline is lifted with the end of the body, because net/http cancels a request
 // whose connection is past one, and a stream lasts longer. Requests without a body have none:

@@ -79,7 +79,7 @@ func advise(v *web.Error, e *oauth.Error, status int) {
 	switch {
 	case e.Code == oauth.InvalidClient:
 		v.Title = "This application is not known here"
-		v.Advice = "Remove this server from the application, or clear its saved sign-in, and connect again: it will then register anew."
+		v.Advice = "Remove this server from the application, or clear its saved sign-in, and connect again: it will then register again."
 	case e.Code == oauth.TemporarilyUnavailable, e.Code == oauth.SlowDown:
 		v.Title = "The server is busy"
 		v.Advice = "Nothing was lost. Please try again in a moment."

@@ -136,7 +136,7 @@ func (s *Server) showIdentifyError(w http.ResponseWriter, r *http.Request, d dec
 func strangerError(who identified, e *oauth.Error, requestID string) web.Error {
 	v := web.Error{
 		Title: "This application is not known here", Message: e.Description, Code: string(e.Code), RequestID: requestID,
-		Advice: "Remove this server from the application, or clear its saved sign-in, and connect again: it will then register anew.",
+		Advice: "Remove this server from the application, or clear its saved sign-in, and connect again: it will then register again.",
 	}
 	f, known := familyOf(who.client.ID, who.sent)
 	if known {

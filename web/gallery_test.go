@@ -184,7 +184,7 @@ func samples() []sample {
 		{"error", func(p *Pages, w http.ResponseWriter) {
 			p.Error(w, 400, Error{
 				Title: "This application is not known here", Message: "No client has this id.", Client: "Claude Code", Code: "invalid_client", RequestID: "0192f3c1a7",
-				Advice: "Remove this server from the application, or clear its saved sign-in, and connect again: it will then register anew.",
+				Advice: "Remove this server from the application, or clear its saved sign-in, and connect again: it will then register again.",
 			})
 		}},
 		{"error-empty", func(p *Pages, w http.ResponseWriter) { p.Error(w, 500, Error{}) }},
