@@ -45,10 +45,11 @@ func unavailable(a answer) bool {
 	return a.status == http.StatusServiceUnavailable && a.header.Get("Retry-After") != ""
 }
 
-// remembered are the verbs whose last answer goes on while they fail: what they read changes
-// seldom, and is public or ours.
+// remembered are the verbs that pages and requests do without while they fail: what they read
+// changes seldom, decides nothing for anybody, and is public or ours.
 var remembered = map[string]string{
 	"ListResources": "the resources known before go on", "Keys": "the signing keys known before go on",
+	"HasPasswords": "the password form is shown, and lets nobody in by itself",
 }
 
 // passedOver reports whether the failure of a verb may end in success.
