@@ -19,6 +19,7 @@ install-test-deps: ## what the tests need and this machine lacks
 lint:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(GO) vet ./...
+	@test/tidy.sh
 
 unit: ## all Go tests with the race detector, both databases; ends with what was skipped
 	@$(GO) run ./test/report -race -timeout 20m ./...
