@@ -4,7 +4,7 @@ GO      ?= go
 BIN     := bin/mcp-authd
 export CGO_ENABLED ?= 1
 
-.PHONY: all build test unit lint bench chaos soak fuzz mutate install-test-deps clean
+.PHONY: all build test unit lint bench bench-compare chaos soak fuzz mutate install-test-deps clean
 
 all: build
 
@@ -26,6 +26,9 @@ unit: ## all Go tests with the race detector, both databases; ends with what was
 
 bench: ## benchmarks; figures are in docs/performance.md
 	$(GO) test -run '^$$' -bench . -benchmem ./bench ./keys ./mcpresource ./mcpresource/gosdk ./dcr ./storage/sqlite ./storage/postgres
+
+bench-compare: ## benchmarks of BASE=COMMIT and of this tree in turns, as ratios with their spread
+	$(GO) run ./bench/compare -base "$(BASE)"
 
 chaos: ## three minutes of crashes: replicas, PostgreSQL, keys (seconds of it are in the tests)
 	MCP_AUTHD_CHAOS=long $(GO) test -count 1 -v -timeout 10m ./test/chaos
