@@ -52,7 +52,7 @@ func (s *Server) observe(h http.Handler) http.Handler {
 		// Whoever sends a body byte by byte does not hold a connection for long. Not every
 		// writer has deadlines; net/http's do.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
-		note := &requestNote{id: secrets.ID("")[:12]}
+		note := &requestNote{id: secrets.Token("")[:12]}
 		known := audit.NewRequest(slog.String("request_id", note.id), audit.Remote(s.cfg.TrustedProxies.ClientAddr(r).String()))
 		r = r.WithContext(audit.Within(context.WithValue(r.Context(), requestNoteKey{}, note), known))
 		w.Header().Set("X-Request-Id", note.id)

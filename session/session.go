@@ -149,7 +149,7 @@ func (m *Manager) Browser(w http.ResponseWriter, r *http.Request) string {
 	if id, ok := m.read(r, m.browser); ok {
 		return id
 	}
-	id := secrets.ID("")
+	id := secrets.Token("")
 	m.set(w, m.browser, id, 0) // until the browser is closed
 	r.AddCookie(&http.Cookie{Name: m.browser, Value: m.encode(m.browser, id)})
 	return id

@@ -129,7 +129,7 @@ func elsewhere(t *testing.T, h http.HandlerFunc) string {
 func (p *provider) application(t *testing.T) *app {
 	t.Helper()
 	a := serveApp(t)
-	a.id = "app-" + secrets.ID("")[:6]
+	a.id = "app-" + secrets.Token("")[:6]
 	if err := p.store.PutClient(t.Context(), storage.Client{ID: a.id, Name: "An App", RedirectURIs: []string{a.URL + "/callback"}, GrantTypes: []string{"authorization_code"},
 		AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: time.Now()}); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,39 @@
+package secrets
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// Keys of rows grow with time (operations.md M4): byte order is the order of the times, whatever
+// the random part, and an id never begins with what a command line takes for a flag.
+func TestIDsSortByTheirTime(t *testing.T) {
+	start := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+	last := ""
+	for _, step := range []time.Duration{
+		0, time.Millisecond, 63 * time.Millisecond, 64 * time.Millisecond, time.Second, time.Hour, 24 * time.Hour,
+		365 * 24 * time.Hour, 100 * 365 * 24 * time.Hour,
+	} {
+		for range 50 {
+			got := id(start.Add(step))
+			if len(got) != 22 || strings.HasPrefix(got, "-") {
+				t.Fatalf("got %q, want 22 characters, the first no hyphen", got)
+			}
+			if got[:8] < last {
+				t.Fatalf("after %v: got %q, which sorts before %q", step, got, last)
+			}
+			last = got[:8]
+		}
+	}
+}
+
+func TestIDsOfOneMomentDiffer(t *testing.T) {
+	now, seen := time.Now(), make(map[string]bool)
+	for range 10_000 {
+		seen[id(now)] = true
+	}
+	if len(seen) != 10_000 {
+		t.Errorf("got %d ids, want 10000", len(seen))
+	}
+}
