@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -145,23 +145,17 @@ func (a *app) checkReach(ctx context.Context, c storage.Client) error {
 	if err != nil {
 		return err
 	}
-	offered, unknown := map[string]bool{oauth.OfflineAccess: true, "openid": true}, slices.Clone(c.Resources)
-	for _, r := range known {
-		uri, err := oauth.CanonicalResource(r.URI)
-		if err != nil || len(c.Resources) > 0 && !slices.Contains(c.Resources, uri) {
-			continue
-		}
-		unknown = slices.DeleteFunc(unknown, func(u string) bool { return u == uri })
-		for _, name := range scopeNames(r) {
-			offered[name] = true
-		}
+	catalog, err := policy.NewCatalogue(known)
+	if err != nil {
+		return err
 	}
+	unknown, offered := unknownResources(catalog, c.Resources), offeredScopes(catalog, c.Resources)
 	for _, u := range unknown {
 		fmt.Fprintf(a.std.err, "mcp-authd: warning: %s is not known here, and gets no tokens until: mcp-authd resource add %s\n", u, u)
 	}
-	for _, scope := range c.Scopes {
+	for _, scope := range oauth.Scopes(c.Scopes).Without(ownScopes) {
 		switch {
-		case offered[scope]:
+		case offered.Has(scope):
 		case len(unknown) == 0 && len(known) > 0:
 			return fmt.Errorf("no MCP server that this client may name has the scope %q; see: mcp-authd resource list", scope)
 		default:

@@ -21,8 +21,8 @@ func newDoctorCommand(s std) *cobra.Command {
 		Use:   "doctor",
 		Short: "Look at this installation and say what is wrong with it",
 		Long: "Looks at this installation: the configuration, the issuer as the outside sees it, TLS, the clock, the\n" +
-			"database, the keys, who may read the secrets, and each provider, with the redirect URI to register\n" +
-			"there. It works with the server running or not, and changes nothing but one row of the database, which\n" +
+			"database, the keys, who may read the secrets, whether the resources and scopes that the configuration\n" +
+			"names are there, and each provider, with the redirect URI to register there. It works with the server running or not, and changes nothing but one row of the database, which\n" +
 			"/readyz writes as well to see whether writes arrive. Ends with 1 when something is wrong.",
 		Example: "  mcp-authd doctor\n  mcp-authd doctor --config /etc/mcp-authd/config.yaml --json",
 		Args:    cobra.NoArgs,
@@ -41,7 +41,7 @@ func newDoctorCommand(s std) *cobra.Command {
 
 // finding is one thing that was looked at.
 type finding struct {
-	Check  string `json:"check"` // what it is about: config, files, programs, database, keys, server, issuer, tls, provider ID, broker
+	Check  string `json:"check"` // what it is about: config, files, programs, database, keys, resources, server, issuer, tls, provider ID, broker
 	Level  string `json:"level"` // ok, warning, fail, or skipped: it could not be looked at
 	What   string `json:"what"`
 	Advice string `json:"advice,omitempty"`
@@ -96,6 +96,7 @@ func (d *doctor) examine(ctx context.Context, where settings) {
 	d.programs()
 	d.database(ctx)
 	defer d.app.Close()
+	d.resources(ctx)
 	d.server(ctx)
 	d.issuer(ctx)
 	d.certificate()

@@ -72,6 +72,9 @@ func (a *app) serve(ctx context.Context) error {
 		listeners = append(listeners, listener{m, a.management(as, sites), nil})
 	}
 	a.warnOfIssuer()
+	if err := a.warnOfMisfits(ctx); err != nil {
+		return err
+	}
 	if err := a.banner(ctx, as); err != nil {
 		return err
 	}

@@ -318,10 +318,21 @@ func validateScopes(add func(string, string, ...any), resource string, scopes []
 	for j, s := range scopes {
 		for _, implied := range s.Implies {
 			if !names[implied] {
-				add(fmt.Sprintf("%s.scopes[%d].implies", resource, j), "%q is not a scope of this resource", implied)
+				add(fmt.Sprintf("%s.scopes[%d].implies", resource, j), "%q is not a scope of this resource, which has %s", implied, scopesOf(scopes))
 			}
 		}
 	}
+}
+
+func scopesOf(scopes []storage.ScopeText) string {
+	if len(scopes) == 0 {
+		return "none"
+	}
+	names := make([]string, 0, len(scopes))
+	for _, s := range scopes {
+		names = append(names, s.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // StorageResources returns the configured resources as records.

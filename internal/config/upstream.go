@@ -189,7 +189,7 @@ func (r *Resource) validateTools(add func(string, string, ...any), key string) {
 		}
 		for _, s := range t.Scopes {
 			if !oauth.ValidScope(s) || !known(s) {
-				add(key+".scopes", "%q is not a scope of this resource", s)
+				add(key+".scopes", "%q is not a scope of this resource, which has %s: correct it, or add it to the scopes of the resource", s, scopesOf(r.Scopes))
 			}
 		}
 	}

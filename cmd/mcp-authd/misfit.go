@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// misfit is a resource or scope that the configuration names and this server does not have. No
+// token is ever issued for it, and a rule about it protects nothing.
+type misfit struct{ what, advice string }
+
+// misfits compares the configuration with what tokens can be issued for.
+type misfits struct {
+	known *policy.Catalogue
+	found []misfit
+}
+
+// misfits returns everything that the configuration names and is not among the resources.
+func (a *app) misfits(known []storage.Resource) ([]misfit, error) {
+	catalog, err := policy.NewCatalogue(known)
+	if err != nil {
+		return nil, err
+	}
+	m := &misfits{known: catalog}
+	for i, c := range a.config.Connectors() {
+		for j, r := range c.ScopeRules {
+			m.compare(fmt.Sprintf("thirdparty[%d].scope_rules[%d]", i, j), listOf(r.Resource), r.Scopes)
+		}
+		for j, r := range c.Broker {
+			m.compare(fmt.Sprintf("thirdparty[%d].broker[%d]", i, j), listOf(r.Resource), nil)
+		}
+	}
+	for i, c := range a.config.Clients {
+		m.compare(fmt.Sprintf("clients[%d]", i), c.Resources, c.Scopes)
+	}
+	for i := range a.config.Resources {
+		m.broker(fmt.Sprintf("resources[%d].upstream.broker", i), a.config, &a.config.Resources[i])
+	}
+	return m.found, nil
+}
+
+// listOf is what a rule about one resource names: nothing when it is about all.
+func listOf(resource string) []string {
+	if resource == "" {
+		return nil
+	}
+	return []string{resource}
+}
+
+func (m *misfits) add(advice, what string, args ...any) {
+	m.found = append(m.found, misfit{fmt.Sprintf(what, args...), advice})
+}
+
+// compare looks at what one entry names: resources, and scopes of theirs, or of any resource
+// when it names none.
+func (m *misfits) compare(key string, resources []string, scopes oauth.Scopes) {
+	unknown := unknownResources(m.known, resources)
+	for _, uri := range unknown {
+		m.add("correct it, or add it: mcp-authd resource add "+uri,
+			"%s: %s is not a resource of this server, which has %s", key, uri, orNothing(resourceURIs(m.known)))
+	}
+	if len(unknown) > 0 {
+		return // its scopes are not known either
+	}
+	offered := offeredScopes(m.known, resources)
+	for _, scope := range scopes.Without(ownScopes) {
+		if !offered.Has(scope) {
+			m.add("correct it, or add it to the scopes of the resource (in the configuration, or with: mcp-authd resource set)",
+				"%s: %q is not a scope of %s, which has %s", key, scope, orAny(resources), orNothing(offered))
+		}
+	}
+}
+
+// broker looks at the provider whose tokens an upstream is to get.
+func (m *misfits) broker(key string, c *config.Loaded, r *config.Resource) {
+	id := r.Upstream.Broker.Provider
+	if id == "" {
+		return
+	}
+	var providers []string
+	for _, p := range c.Connectors() {
+		providers = append(providers, p.ID)
+		if p.ID != id {
+			continue
+		}
+		var allowed []string
+		for _, rule := range p.Broker {
+			allowed = append(allowed, rule.Resource)
+		}
+		if !slices.Contains(allowed, canonicalOf(r.URI)) {
+			m.add("name it under broker of that provider", "%s: %s may not have tokens of %s, whose broker names %s", key, r.URI, id, orNothing(allowed))
+		}
+	}
+	if !slices.Contains(providers, id) {
+		m.add("correct it, or add it to thirdparty", "%s: %q is not a provider of this server, which has %s", key, id, orNothing(providers))
+	}
+}
+
+// ownScopes are those of the server itself, which belong to no resource.
+var ownScopes = oauth.Scopes{oauth.OfflineAccess, "openid"}
+
+// unknownResources returns those of the named resources that no token can be issued for.
+func unknownResources(known *policy.Catalogue, resources []string) (out []string) {
+	for _, uri := range resources {
+		if _, ok := known.Lookup(canonicalOf(uri)); !ok {
+			out = append(out, uri)
+		}
+	}
+	return out
+}
+
+// offeredScopes returns the scopes of the named resources, or of all when none is named.
+func offeredScopes(known *policy.Catalogue, resources []string) (out oauth.Scopes) {
+	for _, r := range known.Resources() {
+		if len(resources) == 0 || slices.ContainsFunc(resources, func(uri string) bool { return canonicalOf(uri) == r.URI }) {
+			out = out.Union(policy.ResourceScopes(r))
+		}
+	}
+	return out
+}
+
+func resourceURIs(known *policy.Catalogue) (out []string) {
+	for _, r := range known.Resources() {
+		out = append(out, r.URI)
+	}
+	return out
+}
+
+func canonicalOf(resource string) string {
+	if uri, err := oauth.CanonicalResource(resource); err == nil {
+		return uri
+	}
+	return resource
+}
+
+func orNothing(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+func orAny(resources []string) string {
+	if len(resources) == 0 {
+		return "any resource of this server"
+	}
+	return strings.Join(resources, ", ")
+}
+
+// warnOfMisfits tells of them at the start: what is missing may be added while the server runs.
+func (a *app) warnOfMisfits(ctx context.Context) error {
+	known, err := a.resources(ctx)
+	if err != nil {
+		return err
+	}
+	found, err := a.misfits(known)
+	for _, m := range found {
+		a.log.Warn(m.what + "; " + m.advice)
+	}
+	return err
+}
+
+// resources looks at what the configuration names.
+func (d *doctor) resources(ctx context.Context) {
+	known := d.app.config.StorageResources()
+	switch {
+	case d.current:
+		all, err := d.app.listed(ctx)
+		if err != nil {
+			d.fail("resources", "", "the resources cannot be read: %s", oneLine(err))
+			return
+		}
+		known = nil
+		for _, r := range all {
+			known = append(known, r.Resource)
+		}
+	case d.app.config.Postgres() || d.app.hasDatabase():
+		return // what is in it cannot be told
+	}
+	found, err := d.app.misfits(known)
+	if err != nil {
+		d.fail("resources", "", "%s", err)
+		return
+	}
+	for _, m := range found {
+		d.fail("resources", m.advice, "%s", m.what)
+	}
+	if len(found) == 0 && len(known) > 0 {
+		d.ok("resources", "each resource and scope that the configuration names is there (%d resources)", len(known))
+	}
+}
