@@ -3,14 +3,10 @@ package conformance
 import (
 	"flag"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
-	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -18,125 +14,146 @@ import (
 var update = flag.Bool("update", false, "write the table into docs/conformance.md")
 
 const (
-	root     = "../.."
-	document = root + "/docs/conformance.md"
-	begin    = "<!-- The table below is written by: go test ./internal/conformance -update -->"
+	root         = "../.."
+	document     = root + "/docs/conformance.md"
+	requirements = root + "/docs/requirements.md"
+	begin        = "<!-- The table below is written by: go test ./internal/conformance -update -->"
 )
 
-var (
-	requirement = regexp.MustCompile(`\b(AS|RS|CL|SP)-[0-9]{2,3}\b`)
-	testFunc    = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w*)`)
-)
+// lineNumber is of a place in the code. Places move with every change, so a table in which
+// nothing else differs is not out of date.
+var lineNumber = regexp.MustCompile(`(\.go):\d+`)
 
-// row is what the tree says about one requirement.
-type row struct{ files, tests map[string]bool }
-
-// TestTable fails when docs/conformance.md does not say what the tree says: which
-// file holds a requirement (its comments cite the id, or else the package of its
-// test does the work) and which test shows it.
+// TestTable fails when docs/conformance.md does not say what the tree says.
 func TestTable(t *testing.T) {
-	text, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, _, ok := strings.Cut(string(text), begin)
+	text := read(t, document)
+	head, table, ok := strings.Cut(text, begin)
 	if !ok {
 		t.Fatalf("%s has no line %q", document, begin)
 	}
-	want := head + begin + "\n\n" + table(collect(t))
+	found, err := collect(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "\n\n" + write(known(t), found)
 	if *update {
-		if err := os.WriteFile(document, []byte(want), 0o644); err != nil {
+		if err := os.WriteFile(document, []byte(head+begin+want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	if want != string(text) {
+	if lineNumber.ReplaceAllString(want, "$1") != lineNumber.ReplaceAllString(table, "$1") {
 		t.Error("docs/conformance.md is out of date; run: go test ./internal/conformance -update")
 	}
 }
 
-func collect(t *testing.T) map[string]*row {
-	rows := map[string]*row{}
-	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			if b := d.Name(); name != root && (strings.HasPrefix(b, ".") || b == "node_modules" || b == "conformance" && strings.Contains(name, "internal")) {
-				return filepath.SkipDir
-			}
-			return nil
-		}
-		ext := path.Ext(name)
-		if ext != ".go" && ext != ".js" && ext != ".mjs" && ext != ".ts" {
-			return nil
-		}
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		rel, _ := filepath.Rel(root, name)
-		scan(rows, filepath.ToSlash(rel), string(text))
-		return nil
-	})
+// TestNothingIsMissing fails when a requirement has neither a test nor a word why not, when
+// it has both, and when something cites a requirement that there is not.
+func TestNothingIsMissing(t *testing.T) {
+	all := known(t)
+	found, err := collect(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rows
-}
-
-func scan(rows map[string]*row, name, text string) {
-	isTest := strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "test/") || strings.HasPrefix(name, "storage/storagetest/")
-	funcs := testFunc.FindAllStringSubmatchIndex(text, -1)
-	for _, m := range requirement.FindAllStringIndex(text, -1) {
-		id := text[m[0]:m[1]]
-		r := rows[id]
-		if r == nil {
-			r = &row{map[string]bool{}, map[string]bool{}}
-			rows[id] = r
-		}
-		if !isTest {
-			r.files[name] = true
-			continue
-		}
-		test := name
-		for _, f := range funcs {
-			if f[0] < m[0] {
-				test = name + " " + text[f[2]:f[3]]
-			}
-		}
-		r.tests[test] = true
+	open := excused(read(t, document))
+	for _, p := range judge(all, found, open) {
+		t.Error(p)
 	}
 }
 
-func table(rows map[string]*row) string {
-	var b strings.Builder
-	b.WriteString("| requirement | file | test |\n|---|---|---|\n")
-	ids := slices.SortedFunc(maps.Keys(rows), func(a, c string) int {
-		if a[:2] != c[:2] {
-			return strings.Compare(a, c)
-		}
-		x, _ := strconv.Atoi(a[3:])
-		y, _ := strconv.Atoi(c[3:])
-		return x - y
-	})
-	for _, id := range ids {
-		r := rows[id]
-		if len(r.tests) == 0 {
-			continue // cited but shown by no test: not claimed
-		}
-		files := r.files
-		if len(files) == 0 {
-			files = map[string]bool{}
-			for t := range r.tests {
-				if dir := path.Dir(strings.Fields(t)[0]); !strings.HasPrefix(dir, "test") {
-					files[strings.TrimSuffix(dir, "/storagetest")+"/"] = true
-				}
-			}
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", id, list(files), list(r.tests))
+// TestJudge holds the rules of TestNothingIsMissing.
+func TestJudge(t *testing.T) {
+	all := []requirement{{"AS-01", "MUST"}, {"AS-02", "MUST"}, {"AS-03", "MUST"}, {"AS-04", "MAY"}}
+	found := map[string]*evidence{
+		"AS-01": {tests: map[string]bool{"x_test.go TestX": true}},
+		"AS-02": {tests: map[string]bool{"x_test.go TestX": true}},
+		"AS-03": {files: map[string]bool{"x.go:1": true}},
+		"AS-99": {files: map[string]bool{"x.go:2": true}},
 	}
-	return b.String()
+	open := excused("| requirements | why |\n|---|---|\n| AS-02, AS-04 to AS-06 | not yet |\n")
+	want := []string{
+		"AS-02 has a test and stands among those that have none",
+		"AS-03 (MUST) has no test: write one, or say in docs/conformance.md why not",
+		"AS-05 stands in docs/conformance.md and is no requirement",
+		"AS-06 stands in docs/conformance.md and is no requirement",
+		"AS-99 is cited, by x.go:2, and is no requirement",
+	}
+	if got := judge(all, found, open); !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
 }
 
-func list(set map[string]bool) string { return strings.Join(slices.Sorted(maps.Keys(set)), "<br>") }
+func TestScan(t *testing.T) {
+	found := map[string]*evidence{}
+	scan(found, "a/code.go", "package a\n\n// AS-01, RS-02: so.\nfunc F() {}\n")
+	scan(found, "a/code_test.go", "package a\n\n// TestF is for AS-01\n// and more.\nfunc TestF(t *testing.T) {\n\t// RS-03\n}\n// AS-04: TestG\nfunc TestG(t *testing.T) {}\n")
+	for id, want := range map[string]string{
+		"AS-01": "a/code.go:3 a/code_test.go TestF", "RS-02": "a/code.go:3 ",
+		"RS-03": " a/code_test.go TestF", "AS-04": " a/code_test.go TestG",
+	} {
+		e := found[id]
+		if e == nil {
+			t.Fatalf("%s was not found", id)
+		}
+		if got := list(e.files) + " " + list(e.tests); got != want {
+			t.Errorf("%s: got %q, want %q", id, got, want)
+		}
+	}
+	if len(found) != 4 {
+		t.Errorf("found %v", slices.Sorted(maps.Keys(found)))
+	}
+}
+
+// known reads the requirements, in their order.
+func known(t *testing.T) (out []requirement) {
+	t.Helper()
+	seen := map[string]bool{}
+	for line := range strings.Lines(read(t, requirements)) {
+		if m := definition.FindStringSubmatch(line); m != nil {
+			if seen[m[1]] {
+				t.Errorf("%s is defined twice", m[1])
+			}
+			seen[m[1]] = true
+			out = append(out, requirement{m[1], m[2]})
+		}
+	}
+	if len(out) == 0 {
+		t.Fatalf("%s defines nothing", requirements)
+	}
+	return out
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// judge names what is wrong, in order.
+func judge(all []requirement, found map[string]*evidence, open map[string]bool) (out []string) {
+	defined := map[string]bool{}
+	for _, r := range all {
+		defined[r.id] = true
+		tested := found[r.id] != nil && len(found[r.id].tests) > 0
+		switch {
+		case tested && open[r.id]:
+			out = append(out, r.id+" has a test and stands among those that have none")
+		case !tested && !open[r.id]:
+			out = append(out, fmt.Sprintf("%s (%s) has no test: write one, or say in docs/conformance.md why not", r.id, r.level))
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(open)) {
+		if !defined[id] {
+			out = append(out, id+" stands in docs/conformance.md and is no requirement")
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(found)) {
+		if !defined[id] {
+			out = append(out, fmt.Sprintf("%s is cited, by %s, and is no requirement", id, list(found[id].files)+list(found[id].tests)))
+		}
+	}
+	return out
+}

@@ -1,3 +1,3 @@
-// Package conformance keeps docs/conformance.md true: its test reads the
-// requirement ids out of the source and the tests and compares them with the table.
+// Package conformance keeps docs/conformance.md true: its tests read docs/requirements.md, the
+// citations in code and tests, and what the page says of the requirements that have no test.
 package conformance
