@@ -14,6 +14,8 @@
 //   - Times are kept in whole milliseconds, UTC.
 //   - Errors are the sentinels below, wrapped; anything else means that the store
 //     failed. A store never returns a protocol error.
+//   - What a store was told to replicate before it counts, and could not, is an error,
+//     also for the verb that is repeated and finds it done.
 //   - A cancelled context ends the verb with the context's error; whether the
 //     change happened is then unknown to the caller, as with any lost reply.
 //

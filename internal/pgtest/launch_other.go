@@ -11,11 +11,29 @@ func launch(...string) (*Server, error) {
 	return nil, errors.New("a PostgreSQL is started on Unix only")
 }
 
-type pipes struct{}
+type (
+	pipes struct{}
+	home  struct{}
+)
 
 func (*pipes) tell(string) error { return errors.ErrUnsupported }
 
 func (*Server) wait() error { return errors.ErrUnsupported }
+
+// Standby skips the test.
+func (*Server) Standby(tb testing.TB, _ string) *Server {
+	tb.Skip("pgtest: a standby is started on Unix only")
+	return nil
+}
+
+// Follow is for Unix only.
+func (*Server) Follow(*Server, string) error { return errors.ErrUnsupported }
+
+// Pause is for Unix only.
+func (*Server) Pause() error { return errors.ErrUnsupported }
+
+// Resume is for Unix only.
+func (*Server) Resume() error { return errors.ErrUnsupported }
 
 // Bouncer skips the test.
 func (*Server) Bouncer(tb testing.TB) func(string) string {

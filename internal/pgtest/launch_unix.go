@@ -41,8 +41,34 @@ kill -INT $pid; wait $pid; rm -rf "$0"`
 // the disk.
 var throwaway = []string{"fsync=off", "full_page_writes=off"}
 
+// home is where a server of this process lives.
+type home struct {
+	bin, dir string
+	attr     *syscall.SysProcAttr
+	settings []string
+}
+
+func (h *home) data() string { return filepath.Join(h.dir, "data") }
+
+// run runs a program of PostgreSQL to its end.
+func (h *home) run(program string, args ...string) error {
+	c := exec.Command(filepath.Join(h.bin, program), args...)
+	c.Dir, c.SysProcAttr = h.dir, h.attr
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", program, err, out)
+	}
+	return nil
+}
+
 // launch makes a cluster in a temporary directory and starts it with settings.
 func launch(settings ...string) (*Server, error) {
+	return settle(settings, func(h *home) error {
+		return h.run("initdb", "-D", h.data(), "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
+	})
+}
+
+// settle makes a temporary directory, has fill make the data in it, and starts a server on that.
+func settle(settings []string, fill func(*home) error) (*Server, error) {
 	bin, err := binaries()
 	if err != nil {
 		return nil, err
@@ -55,39 +81,35 @@ func launch(settings ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := boot(bin, dir, attr, append(settings, throwaway...))
+	s, err := boot(&home{bin, dir, attr, append(settings, throwaway...)}, fill)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return s, nil
 }
 
-func boot(bin, dir string, attr *syscall.SysProcAttr, settings []string) (*Server, error) {
-	if c := attr.Credential; c != nil {
-		if err := os.Chown(dir, int(c.Uid), int(c.Gid)); err != nil {
+func boot(h *home, fill func(*home) error) (*Server, error) {
+	if c := h.attr.Credential; c != nil {
+		if err := os.Chown(h.dir, int(c.Uid), int(c.Gid)); err != nil {
 			return nil, err
 		}
 	}
-	data := filepath.Join(dir, "data")
-	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "--auth=trust",
-		"--encoding=UTF8", "--locale=C", "--no-sync")
-	initdb.Dir, initdb.SysProcAttr = dir, attr
-	if out, err := initdb.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
+	if err := fill(h); err != nil {
+		return nil, err
 	}
 	port, err := freePort()
 	if err != nil {
 		return nil, err
 	}
-	command := []string{filepath.Join(bin, "postgres"), "-D", data, "-p", port, "-k", dir, "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200"}
-	for _, setting := range settings {
+	command := []string{filepath.Join(h.bin, "postgres"), "-D", h.data(), "-p", port, "-k", h.dir, "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200"}
+	for _, setting := range h.settings {
 		command = append(command, "-c", setting)
 	}
-	keeper, err := keep(dir, attr, command...)
+	keeper, err := keep(h.dir, h.attr, command...)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{keeper: keeper, url: &url.URL{Scheme: "postgres", User: url.User("postgres"), Host: "127.0.0.1:" + port,
+	s := &Server{keeper: keeper, home: h, url: &url.URL{Scheme: "postgres", User: url.User("postgres"), Host: "127.0.0.1:" + port,
 		Path: "/postgres", RawQuery: "sslmode=disable"}}
 	return s, s.wait()
 }

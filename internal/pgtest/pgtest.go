@@ -25,6 +25,7 @@ type Server struct {
 	url     *url.URL // of a database from which others can be created
 	keeper  *pipes   // the server runs until these are closed, also by the collector: keep them
 	bouncer *pipes   // likewise
+	home    *home    // nil of a server that was running already
 }
 
 // shared starts the server of this process once. It ends with the process (see launch).
@@ -38,11 +39,11 @@ func Start(tb testing.TB) *Server {
 	return s.orSkip(tb, err)
 }
 
-// StartOwn returns a server that only the caller uses, so that it may be stopped and
-// started. What was committed survives every kind of stop. It ends with the process.
-func StartOwn(tb testing.TB) *Server {
+// StartOwn returns a server that only the caller uses, with settings such as "name=value",
+// so that it may be stopped and started. What was committed survives every kind of stop. It ends with the process.
+func StartOwn(tb testing.TB, settings ...string) *Server {
 	tb.Helper()
-	s, err := launch()
+	s, err := launch(settings...)
 	return s.orSkip(tb, err)
 }
 
@@ -65,6 +66,7 @@ type Mode string
 const (
 	Fast      Mode = "INT"  // transactions are rolled back and clients told
 	Immediate Mode = "QUIT" // as in a crash; the next start recovers
+	Kill      Mode = "KILL" // the postmaster dies, and its processes a moment later
 )
 
 // Stop stops a server of StartOwn and returns when its processes are gone.
@@ -102,11 +104,11 @@ func start() (*Server, error) {
 func (s *Server) Database(tb testing.TB) string {
 	tb.Helper()
 	name := pgx.Identifier{secrets.ID("mcp_authd_test_")}
-	if err := s.exec("CREATE DATABASE " + name.Sanitize()); err != nil {
+	if err := s.Exec("CREATE DATABASE " + name.Sanitize()); err != nil {
 		tb.Fatalf("pgtest: %v", err)
 	}
 	tb.Cleanup(func() {
-		if err := s.exec("DROP DATABASE " + name.Sanitize() + " WITH (FORCE)"); err != nil {
+		if err := s.Exec("DROP DATABASE " + name.Sanitize() + " WITH (FORCE)"); err != nil {
 			tb.Errorf("pgtest: %v", err)
 		}
 	})
@@ -119,7 +121,15 @@ func (s *Server) database(name string) string {
 	return u.String()
 }
 
-func (s *Server) exec(sql string) error {
+// URL is that of the database postgres: the one of a test that promotes standbys, which
+// could not remove one of its own at its end.
+func (s *Server) URL() string { return s.url.String() }
+
+// Host is where the server listens, as a URL has it.
+func (s *Server) Host() string { return s.url.Host }
+
+// Exec runs a statement in the database postgres, as its superuser.
+func (s *Server) Exec(sql string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	c, err := pgx.Connect(ctx, s.url.String())
@@ -129,4 +139,21 @@ func (s *Server) exec(sql string) error {
 	defer c.Close(ctx)
 	_, err = c.Exec(ctx, sql)
 	return err
+}
+
+// WaitFor returns when a query of one boolean has given true.
+func (s *Server) WaitFor(sql string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	c, err := pgx.Connect(ctx, s.url.String())
+	if err != nil {
+		return err
+	}
+	defer c.Close(ctx)
+	for done := false; !done; time.Sleep(20 * time.Millisecond) {
+		if err := c.QueryRow(ctx, sql).Scan(&done); err != nil {
+			return fmt.Errorf("%s: %w", sql, err)
+		}
+	}
+	return nil
 }

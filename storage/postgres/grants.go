@@ -38,7 +38,7 @@ func (s *Store) ListGrants(ctx context.Context, userID, clientID, after string, 
 // ForgetConsent implements storage.Grants.
 func (s *Store) ForgetConsent(ctx context.Context, userID, clientID, resource string, now time.Time) error {
 	return s.tx(ctx, "forget consent", func(ctx context.Context, q querier) error {
-		return all(ctx, q,
+		return ensure(ctx, q,
 			statement{"DELETE FROM consents WHERE user_id = $1 AND client_id = $2 AND resource = $3", []any{userID, clientID, resource}},
 			revoke(storage.ByConsent, "user_id = $4 AND client_id = $5 AND resource = $6", now, userID, clientID, resource),
 		)

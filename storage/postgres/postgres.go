@@ -109,6 +109,7 @@ func config(url string, o Options) (*pgxpool.Config, error) {
 	c.ConnConfig.BuildContextWatcherHandler = func(p *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: p, DeadlineDelay: time.Second}
 	}
+	c.ConnConfig.OnNotice = noteReplication
 	c.ConnConfig.Tracer = o.tracer
 	return c, nil
 }

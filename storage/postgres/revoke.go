@@ -13,14 +13,14 @@ import (
 // RevokeGrant implements storage.Revocations.
 func (s *Store) RevokeGrant(ctx context.Context, grantID string, by storage.RevokedBy, now time.Time) error {
 	return s.do(ctx, "revoke grant", func(ctx context.Context, q querier) error {
-		return all(ctx, q, revoke(by, "id = $4", now, grantID))
+		return ensure(ctx, q, revoke(by, "id = $4", now, grantID))
 	})
 }
 
 // WithdrawGrant implements storage.Revocations.
 func (s *Store) WithdrawGrant(ctx context.Context, grantID string, by storage.RevokedBy, now time.Time) error {
 	return s.tx(ctx, "withdraw grant", func(ctx context.Context, q querier) error {
-		return all(ctx, q,
+		return ensure(ctx, q,
 			revoke(by, "id = $4", now, grantID),
 			statement{`DELETE FROM consents WHERE (user_id, client_id, resource) IN
 				(SELECT user_id, client_id, resource FROM grants WHERE id = $1)`, []any{grantID}},
@@ -49,7 +49,7 @@ func (s *Store) RevokeRefresh(ctx context.Context, h storage.Hash, clientID stri
 			return storage.ErrMismatch
 		}
 		g = t.Grant
-		return all(ctx, q, revoke(storage.ByClient, "id = $4", now, t.Grant.ID))
+		return ensure(ctx, q, revoke(storage.ByClient, "id = $4", now, t.Grant.ID))
 	})
 	return g, err
 }

@@ -61,10 +61,17 @@ func replayOrRefuse(ctx context.Context, q querier, r storage.RotateRefresh) (st
 	}
 	replay, refused := t.Judge(r)
 	if replay {
-		return t.Rotation(true), nil
+		return t.Rotation(true), hold(ctx, q, r.Hash)
 	}
 	t.Grant, err = carryOut(ctx, q, refused, t.Grant, column.Millis(r.Now))
 	return t.Rotation(false), err
+}
+
+// hold locks a token for a moment: like settle, on a row that only those wait for who
+// repeat the same token.
+func hold(ctx context.Context, q querier, h storage.Hash) error {
+	_, err := q.Exec(ctx, "SELECT 1 FROM refresh_tokens WHERE hash = $1 FOR NO KEY UPDATE", h[:])
+	return err
 }
 
 func loadRefresh(ctx context.Context, q querier, h storage.Hash) (t verdict.Refresh, err error) {

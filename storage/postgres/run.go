@@ -9,11 +9,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// querier is the pool, where each statement is its own transaction, or a transaction.
+// querier is a connection, where each statement is its own transaction, or a transaction.
 type querier interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
@@ -22,6 +23,7 @@ type querier interface {
 
 // SQLSTATE codes (PostgreSQL manual, appendix A).
 const (
+	warning              = "01000"
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"
 	uniqueViolation      = "23505"
@@ -38,17 +40,31 @@ const maxTries = 12
 // errAgain makes a verb start over: the row that refused it has changed since.
 var errAgain = errors.New("changed meanwhile")
 
-// do runs fn on the pool: for verbs of one statement, and those whose further
+// do runs fn on a connection: for verbs of one statement, and those whose further
 // statements need no common transaction. fn may run several times.
 func (s *Store) do(ctx context.Context, what string, fn func(ctx context.Context, q querier) error) error {
-	return s.retry(ctx, what, func(ctx context.Context) error { return fn(ctx, s.pool) })
+	return s.retry(ctx, what, func(ctx context.Context) error {
+		return s.on(ctx, func(c *pgxpool.Conn) error { return fn(ctx, c) })
+	})
 }
 
 // tx runs fn in a transaction. fn may run several times.
 func (s *Store) tx(ctx context.Context, what string, fn func(ctx context.Context, q querier) error) error {
 	return s.retry(ctx, what, func(ctx context.Context) error {
-		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return fn(ctx, tx) })
+		return s.on(ctx, func(c *pgxpool.Conn) error {
+			return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error { return fn(ctx, tx) })
+		})
 	})
+}
+
+// on runs fn on one connection of the pool.
+func (s *Store) on(ctx context.Context, fn func(c *pgxpool.Conn) error) error {
+	c, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Release()
+	return replicated(c.Conn(), func() error { return fn(c) })
 }
 
 // retry repeats what failed because of a concurrent transaction, found its prepared

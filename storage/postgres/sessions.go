@@ -63,7 +63,9 @@ func (s *Store) EndSession(ctx context.Context, h storage.Hash, now time.Time) e
 		var upstream *string
 		err := one(ctx, q, []any{&upstream}, "DELETE FROM sessions WHERE hash = $1 RETURNING upstream_id", h[:])
 		switch {
-		case errors.Is(err, pgx.ErrNoRows), err == nil && upstream == nil:
+		case errors.Is(err, pgx.ErrNoRows):
+			return settle(ctx, q)
+		case err == nil && upstream == nil:
 			return nil
 		case err != nil:
 			return err

@@ -1,0 +1,81 @@
+//go:build unix
+
+package pgtest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Standby starts a streaming standby of a server of StartOwn, which names itself name, so
+// that synchronous_standby_names can name it. It ends with the process.
+func (s *Server) Standby(tb testing.TB, name string) *Server {
+	tb.Helper()
+	out, err := settle(s.home.settings, func(h *home) error { return h.copyOf(s, name) })
+	if err != nil {
+		tb.Fatalf("pgtest: %v", err)
+	}
+	return out
+}
+
+func (h *home) copyOf(s *Server, name string) error {
+	return h.run("pg_basebackup", "-d", fmt.Sprintf("host=%s port=%s user=postgres application_name=%s", s.url.Hostname(), s.url.Port(), name),
+		"-D", h.data(), "-X", "stream", "-c", "fast", "-R", "--no-sync")
+}
+
+// Follow makes a server that is stopped a standby of another one, on its old port: what it
+// had committed, and the other one had not, is gone.
+func (s *Server) Follow(primary *Server, name string) error {
+	if err := os.RemoveAll(s.home.data()); err != nil {
+		return err
+	}
+	if err := s.home.copyOf(primary, name); err != nil {
+		return err
+	}
+	return s.Start()
+}
+
+// Promote makes a standby the primary, and returns when it takes writes.
+func (s *Server) Promote() error { return s.Exec("SELECT pg_promote()") }
+
+// Pause stops every process of the server, as when its machine hangs: connections stay,
+// and nothing answers. Resume is due before the test ends.
+func (s *Server) Pause() error { return s.signal(syscall.SIGSTOP) }
+
+// Resume lets a paused server go on with what it was sent meanwhile.
+func (s *Server) Resume() error { return s.signal(syscall.SIGCONT) }
+
+func (s *Server) signal(sig syscall.Signal) error {
+	b, err := os.ReadFile(filepath.Join(s.home.data(), "postmaster.pid"))
+	if err != nil {
+		return err
+	}
+	first, _, _ := strings.Cut(string(b), "\n")
+	postmaster, err := strconv.Atoi(first)
+	if err != nil {
+		return err
+	}
+	if err := syscall.Kill(postmaster, sig); err != nil { // first: it starts no more
+		return err
+	}
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", postmaster))
+	if err != nil {
+		return err
+	}
+	for _, field := range strings.Fields(string(children)) {
+		pid, err := strconv.Atoi(field)
+		if err == nil {
+			err = syscall.Kill(pid, sig)
+		}
+		if err != nil && !errors.Is(err, syscall.ESRCH) {
+			return err
+		}
+	}
+	return nil
+}
