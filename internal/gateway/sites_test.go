@@ -1,0 +1,165 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+)
+
+func openGuard(t *testing.T, resource string) *mcpresource.Guard {
+	t.Helper()
+	g, err := mcpresource.New(mcpresource.Config{
+		Resource: resource, AuthorizationServers: []string{alice.Issuer}, Metadata: mcpresource.Metadata{PathOnly: true},
+		Validator: mcpresource.ValidatorFunc(func(context.Context, mcpresource.Credential) (*mcpresource.Principal, error) {
+			return alice, nil
+		}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// TestSiteAddresses: what is no address is refused, and what two servers ask for is said.
+func TestSiteAddresses(t *testing.T) {
+	_, err := NewSites("http://%zz", http.NotFoundHandler())
+	if err == nil || !strings.Contains(err.Error(), "gateway: issuer:") {
+		t.Errorf("an issuer that is none: %v", err)
+	}
+	main := http.NewServeMux()
+	main.HandleFunc("/token", func(http.ResponseWriter, *http.Request) {})
+	main.HandleFunc("/", http.NotFound) // takes no path from an MCP server
+	sites, err := NewSites("https://mcp.example.com", main)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard := openGuard(t, publicURL)
+	for _, c := range []struct{ resource, want string }{
+		{"http://%zz", "invalid URL escape"},
+		{"https://MCP.example.com/token", "is the authorization server's own"},
+		{publicURL, ""},
+		{publicURL, "another MCP server is at the path"},
+	} {
+		err := sites.Add(c.resource, guard, fake{name: "x"})
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", c.resource, err, c.want)
+		}
+	}
+	other, err := NewSites("https://mcp.example.com", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Add(publicURL, guard, fake{name: "x"}); err != nil {
+		t.Errorf("beside a handler that is no mux: %v", err)
+	}
+}
+
+// TestSiteOfHosts: hosts are compared without regard to case (RFC 9110 §4.2.3), and loopback is
+// one host, whatever it is called.
+func TestSiteOfHosts(t *testing.T) {
+	for a, b := range map[string]string{
+		"mcp.example.com": "MCP.example.com", "127.0.0.1:8414": "localhost:9", "[::1]:8414": "127.0.0.1",
+		"[::1]": "localhost",
+	} {
+		if site(a) != site(b) {
+			t.Errorf("%s is %s, %s is %s", a, site(a), b, site(b))
+		}
+	}
+	if site("mcp.example.com") == site("mcp.example.com:8443") || site("mcp.example.com") == site("localhost") {
+		t.Error("two hosts are taken for one")
+	}
+}
+
+// TestReadyzOfMain: the answer of the authorization server goes through with its status and
+// headers, whatever it is.
+func TestReadyzOfMain(t *testing.T) {
+	sites, err := NewSites("https://mcp.example.com", http.NotFoundHandler())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(method, body string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		sites.Readyz(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Cache-Control", "no-store")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			io.WriteString(w, body)
+		})(w, httptest.NewRequest(method, "/readyz", nil))
+		return w
+	}
+	for body, want := range map[string]string{`{"status":"starting"}`: `{"status":"starting"}`, "no JSON": `{}`} {
+		w := ask(http.MethodGet, body)
+		if h := w.Header(); w.Code != 503 || strings.TrimSpace(w.Body.String()) != want ||
+			h.Get("Cache-Control") != "no-store" || h.Get("Content-Type") != "application/json" {
+			t.Errorf("%s: got %d %v %s", body, w.Code, w.Header(), w.Body)
+		}
+	}
+	if w := ask(http.MethodHead, `{}`); w.Code != 503 || w.Body.Len() != 0 {
+		t.Errorf("RFC 9110 9.3.2: HEAD: got %d %q", w.Code, w.Body)
+	}
+}
+
+// watched counts what Sites does with a server.
+type watched struct {
+	fake
+	ran, closed atomic.Int32
+	err         error
+}
+
+func (w *watched) Try(context.Context) (string, error) { return "", w.err }
+func (w *watched) Run(ctx context.Context)             { w.ran.Add(1); <-ctx.Done() }
+func (w *watched) Close() error                        { w.closed.Add(1); return w.err }
+
+// TestSitesLookAfterEach: every server is tried, run and ended, also after one that fails.
+func TestSitesLookAfterEach(t *testing.T) {
+	sites, err := NewSites("https://auth.example.com", http.NotFoundHandler())
+	if err != nil {
+		t.Fatal(err)
+	}
+	servers := []*watched{{err: ErrAway}, {}, {err: errRedirect}}
+	for i, s := range servers {
+		resource := "https://mcp.example.com/" + string(rune('a'+i))
+		if err := sites.Add(resource, openGuard(t, resource), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wrong := map[string]error{}
+	report := func(resource string, err error) { wrong[resource] = err }
+	sites.Try(t.Context(), report)
+	first, last := wrong["https://mcp.example.com/a"], wrong["https://mcp.example.com/c"]
+	if len(wrong) != 2 || !errors.Is(first, ErrAway) || !errors.Is(last, errRedirect) {
+		t.Errorf("reported: %v", wrong)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { sites.Run(ctx); close(done) }()
+	for _, s := range servers {
+		for s.ran.Load() == 0 {
+			select {
+			case <-done:
+				t.Fatal("Run returned before its context ended")
+			default:
+			}
+		}
+	}
+	end()
+	<-done
+	clear(wrong)
+	if sites.Try(ctx, report); len(wrong) != 0 {
+		t.Errorf("reported after the end: %v", wrong)
+	}
+	if err := sites.Close(); err != nil {
+		t.Error(err)
+	}
+	for i, s := range servers {
+		if s.ran.Load() != 1 || s.closed.Load() != 1 {
+			t.Errorf("server %d: run %d times, closed %d times", i, s.ran.Load(), s.closed.Load())
+		}
+	}
+}
