@@ -4,9 +4,12 @@ GO      ?= go
 BIN     := bin/mcp-authd
 export CGO_ENABLED ?= 1
 
-.PHONY: all build test unit lint bench bench-compare chaos soak fuzz mutate install-test-deps clean
+.PHONY: all help build test unit lint bench bench-compare chaos soak fuzz mutate install-test-deps clean
 
 all: build
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | column -t -s '	'
 
 build: ## the static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $(BIN) ./cmd/mcp-authd
