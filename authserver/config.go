@@ -35,6 +35,7 @@ type Store interface {
 	storage.KeyCustody
 	storage.Failures
 	storage.Once
+	storage.Leases
 	storage.Housekeeping
 	// Farewell is that of storage.UpstreamEnds.
 	Farewell(ctx context.Context, session storage.Hash, now time.Time) (connector, reason string, err error)

@@ -2,12 +2,10 @@ package authserver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -17,7 +15,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/keys"
 	"github.com/mcp-authd/mcp-authd/session"
-	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
@@ -42,6 +39,7 @@ type Server struct {
 	probe      *probe
 	passwords  *passwords
 	draining   atomic.Bool
+	replica    string // who this one is among others on the same store
 }
 
 // New returns a server over a store that is open and migrated. It generates the
@@ -59,6 +57,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 		assertions: newClientLimiter(c.Now, assertionBurst, assertionWindow),
 		departures: newDepartureLimiter(c.Now),
 		undeclared: &undeclared{trusted: c.TrustedProxies, told: map[netip.Addr]bool{}},
+		replica:    secrets.Token("rep_"),
 	}
 	if s.ring, err = secrets.NewRing(c.SecretKeys...); err != nil {
 		return nil, fmt.Errorf("authserver: %w", err)
@@ -122,65 +121,6 @@ func (s *Server) Ready(ctx context.Context) error {
 		return err
 	}
 	return s.probe.writable(ctx)
-}
-
-// keyInterval is how often it is asked whether a key is due, and what commands have done.
-// It costs two small reads.
-const keyInterval = 5 * time.Second
-
-// Run does the housekeeping until ctx ends: it removes expired records in small
-// batches once a minute, rotates the signing key when it is due, and records what commands
-// on the same store did. Any number of replicas may run it at once.
-func (s *Server) Run(ctx context.Context) {
-	sweep, keys := time.NewTicker(time.Minute), time.NewTicker(keyInterval)
-	defer sweep.Stop()
-	defer keys.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-sweep.C:
-			if s.sweeps(ctx) {
-				s.sweep(ctx)
-			}
-		case <-keys.C:
-			if err := s.keys.Tend(ctx); err != nil {
-				s.log.WarnContext(ctx, "keys not tended", "error", err)
-			}
-			if err := s.cfg.Audit.Collect(ctx, s.cfg.Store, s.cfg.Now()); err != nil {
-				s.log.WarnContext(ctx, "what commands did is not logged yet", "error", err)
-			}
-		}
-	}
-}
-
-const sweepBatch = 500
-
-// sweeps reports whether it is this replica that sweeps this minute: the first to say so.
-func (s *Server) sweeps(ctx context.Context) bool {
-	now := s.cfg.Now()
-	err := s.cfg.Store.Spend(ctx, "sweep", strconv.FormatInt(now.Unix()/60, 10), now.Add(time.Hour))
-	if err != nil && !errors.Is(err, storage.ErrSpent) {
-		s.log.WarnContext(ctx, "sweep put off", "error", err)
-	}
-	return err == nil
-}
-
-func (s *Server) sweep(ctx context.Context) {
-	for ctx.Err() == nil {
-		now := s.cfg.Now()
-		n, err := s.cfg.Store.Sweep(ctx, storage.Retention{
-			Now: now, Rotated: now.Add(-s.cfg.Tokens.RefreshGrace),
-			ClientUnused: now.Add(-s.cfg.ClientUnusedTTL), ClientIdle: now.Add(-s.cfg.ClientIdleTTL),
-		}, sweepBatch)
-		if err != nil {
-			s.log.WarnContext(ctx, "sweep failed", "error", err)
-			return
-		}
-		if n < sweepBatch {
-			return
-		}
-	}
 }
 
 // Handler returns the whole server as one handler, with nothing beside it. If the issuer

@@ -124,18 +124,7 @@ func refreshGrown(b *testing.B, s storage.Store, n int) {
 
 func signInGrown(b *testing.B, s storage.Store) {
 	for b.Loop() {
-		now, code := time.Now(), storage.Hash(secrets.Hash(secrets.Token("")))
-		c := storage.Client{ID: secrets.ID("mcp_"), RedirectURIs: []string{redirect}, GrantTypes: []string{"authorization_code"}, AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: now}
-		err := s.Approve(context.Background(), storage.Approval{
-			Session: session, Client: &c, Now: now,
-			Grant: storage.Grant{ID: secrets.ID("grt_"), ClientID: c.ID, UserID: "usr_1", Scopes: []string{"mcp"}, Resource: resource, AuthTime: now, CreatedAt: now, ExpiresAt: now.Add(time.Hour)},
-			Code:  storage.Code{Hash: code, Challenge: "c", ExpiresAt: now.Add(time.Minute)},
-		})
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, err := s.RedeemCode(context.Background(), storage.RedeemCode{Hash: code, ClientID: c.ID, Challenge: "c", Now: now,
-			Refresh: &storage.Refresh{Hash: secrets.Hash(secrets.Token("")), ExpiresAt: now.Add(time.Hour)}}); err != nil {
+		if err := signIn(s); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -303,6 +303,14 @@ type Once interface {
 	Spend(ctx context.Context, purpose, id string, expires time.Time) error
 }
 
+// Leases lets one replica at a time do what need not be done twice.
+type Leases interface {
+	// Lease gives a task to the holder until a time, unless another holder has it at now,
+	// and reports whether the holder has it. The one who has it may prolong it, or give it up
+	// with a time that is not after now.
+	Lease(ctx context.Context, task, holder string, now, until time.Time) (bool, error)
+}
+
 // Failures counts failed sign-ins, shared by all replicas.
 type Failures interface {
 	// RecordFailure adds one failure to key and returns the count within window:
@@ -320,7 +328,9 @@ type Housekeeping interface {
 	// ErrSchema, wrapped, when it is not.
 	Ready(ctx context.Context) error
 	// Sweep removes up to limit records of each kind that can no longer matter and
-	// erases sealed successors older than the grace; it reports how many it touched.
+	// erases sealed successors older than the grace; it reports how many it touched. Grants
+	// go in the order of their ends, each after its tokens, so that what a call costs does not
+	// depend on how much there is to do.
 	// Spent codes and refresh tokens stay while their grant lives, for reuse detection;
 	// a revoked grant stays known as revoked for a day, an unredeemed code as expired
 	// for an hour. A client that the operator did not create goes, with its consents,
@@ -363,6 +373,7 @@ type Store interface {
 	Keys
 	KeyCustody
 	Once
+	Leases
 	Failures
 	Events
 	Housekeeping

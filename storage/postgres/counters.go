@@ -19,6 +19,21 @@ func (s *Store) Spend(ctx context.Context, purpose, id string, expires time.Time
 	})
 }
 
+const lease = `INSERT INTO settings (name, value, expires_at) VALUES ($1, $2, $4)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value, expires_at = excluded.expires_at
+	WHERE settings.value = excluded.value OR settings.expires_at <= $3`
+
+// Lease implements storage.Leases. It is a row, and no advisory lock: a pooler gives each
+// transaction another session.
+func (s *Store) Lease(ctx context.Context, task, holder string, now, until time.Time) (held bool, err error) {
+	err = s.do(ctx, "lease", func(ctx context.Context, q querier) error {
+		n, err := exec(ctx, q, lease, "lease:"+task, []byte(holder), column.Millis(now), column.Millis(until))
+		held = n > 0
+		return err
+	})
+	return held, err
+}
+
 const recordFailure = `INSERT INTO failures AS f (key, count, first_at, last_at, expires_at)
 VALUES ($1, 1, $2, $2, $2 + $3::bigint)
 ON CONFLICT (key) DO UPDATE SET

@@ -17,6 +17,20 @@ func (s *Store) Spend(ctx context.Context, purpose, id string, expires time.Time
 	})
 }
 
+const lease = `INSERT INTO settings (name, value, expires_at) VALUES (?1, ?2, ?4)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value, expires_at = excluded.expires_at
+	WHERE settings.value = excluded.value OR settings.expires_at <= ?3`
+
+// Lease implements storage.Leases.
+func (s *Store) Lease(ctx context.Context, task, holder string, now, until time.Time) (held bool, err error) {
+	err = s.write(ctx, "lease", func(c *conn) error {
+		n, err := c.exec(lease, "lease:"+task, []byte(holder), column.Millis(now), column.Millis(until))
+		held = n > 0
+		return err
+	})
+	return held, err
+}
+
 const recordFailure = `INSERT INTO failures (key, count, first_at, last_at, expires_at) VALUES (?1, 1, ?2, ?2, ?2 + ?3)
 ON CONFLICT (key) DO UPDATE SET
 	count = CASE WHEN first_at + ?3 <= ?2 THEN 1 ELSE count + 1 END,

@@ -216,6 +216,15 @@ func (f *Failing) Keys(a0 context.Context, a1 time.Time) (r0 []storage.SigningKe
 	return r0, err
 }
 
+// Lease implements storage.Store.
+func (f *Failing) Lease(a0 context.Context, a1 string, a2 string, a3 time.Time, a4 time.Time) (r0 bool, err error) {
+	err = f.call("Lease", func() (err error) {
+		r0, err = f.Store.Lease(a0, a1, a2, a3, a4)
+		return err
+	})
+	return r0, err
+}
+
 // ListClients implements storage.Store.
 func (f *Failing) ListClients(a0 context.Context, a1 string, a2 int) (r0 []storage.Client, err error) {
 	err = f.call("ListClients", func() (err error) {

@@ -1,0 +1,115 @@
+package authserver
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+)
+
+// sweptStore counts what the housekeeping asks for. Its sweeps last for hold.
+type sweptStore struct {
+	storage.Store
+	sweeps, keys atomic.Int64
+	now, most    atomic.Int64 // sweeps at once
+	hold         time.Duration
+	left         int64 // sweeps for which there is enough to do
+}
+
+func (s *sweptStore) Sweep(ctx context.Context, r storage.Retention, limit int) (int, error) {
+	n := s.now.Add(1)
+	s.most.Store(max(s.most.Load(), n))
+	s.sweeps.Add(1)
+	select {
+	case <-ctx.Done():
+	case <-time.After(s.hold):
+	}
+	s.now.Add(-1)
+	if s.sweeps.Load() <= s.left {
+		return limit, nil
+	}
+	return s.Store.Sweep(ctx, r, limit)
+}
+
+func (s *sweptStore) Keys(ctx context.Context, now time.Time) ([]storage.SigningKey, error) {
+	s.keys.Add(1)
+	return s.Store.Keys(ctx, now)
+}
+
+// replicas runs the housekeeping of several servers on one store in a bubble.
+func replicas(t *testing.T, n int, hold time.Duration, left int64, look func(*sweptStore)) {
+	synctest.Test(t, func(t *testing.T) {
+		db, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		store := &sweptStore{Store: db, hold: hold, left: left}
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		for range n {
+			s, err := New(ctx, Config{Issuer: "https://as.example", Store: store, SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			running.Go(func() { s.Run(ctx) })
+		}
+		look(store)
+		cancel()
+		running.Wait()
+	})
+}
+
+// Operations H2: a sweep that lasts holds up no key.
+func TestKeysAreTendedDuringASweep(t *testing.T) {
+	replicas(t, 1, time.Hour, 0, func(s *sweptStore) {
+		time.Sleep(2 * time.Minute)
+		before := s.keys.Load()
+		time.Sleep(10 * time.Minute)
+		if got := s.keys.Load() - before; s.sweeps.Load() != 1 || got < 100 {
+			t.Errorf("AS-121 in ten minutes of a sweep the keys were looked at %d times, want some 120", got)
+		}
+	})
+}
+
+// Operations H2: of several replicas one sweeps, without a pause of minutes while there is
+// much to do, and another one when that is gone.
+func TestOneReplicaSweeps(t *testing.T) {
+	replicas(t, 3, 50*time.Millisecond, 1000, func(s *sweptStore) {
+		time.Sleep(3 * time.Minute)
+		if got := s.sweeps.Load(); got < 1000 || s.most.Load() != 1 {
+			t.Errorf("got %d sweeps, %d at once; want 1000 and some, one at a time", got, s.most.Load())
+		}
+		before := s.sweeps.Load()
+		time.Sleep(10 * time.Minute)
+		if got := s.sweeps.Load() - before; got < 9 || got > 11 {
+			t.Errorf("got %d sweeps in ten minutes, want one each minute", got)
+		}
+	})
+}
+
+func TestAnotherReplicaSweeps(t *testing.T) {
+	replicas(t, 1, 0, 0, func(s *sweptStore) {
+		for minute := range 5 { // one that is gone after two minutes
+			if minute < 2 {
+				_, err := s.Lease(context.Background(), "sweep", "gone", time.Now(), time.Now().Add(leaseTime))
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Minute)
+			if got := s.sweeps.Load(); minute < 2 && got != 0 {
+				t.Errorf("swept in minute %d, when another replica did", minute)
+			}
+		}
+		if got := s.sweeps.Load(); got < 2 {
+			t.Errorf("got %d sweeps after the other one has gone", got)
+		}
+	})
+}
