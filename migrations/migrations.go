@@ -45,7 +45,12 @@ type Step struct {
 	Name    string
 	SQL     string
 	Needs   int // the last step that a program must know to work with the schema after this one
+	// After is how long after the step before it this one is applied; zero: at once.
+	After time.Duration
 }
+
+// NumberedRefresh is the name of the step after which refresh tokens have no rows.
+const NumberedRefresh = "numbered_refresh"
 
 // Applied is what a database says of itself.
 type Applied struct {
@@ -53,9 +58,34 @@ type Applied struct {
 	Needs int // of the last step; 0: the last step itself
 }
 
-// Note is what a step leaves in the database about what it needs; ReadNote reads it back
-// for the last step that is applied. A note about another step says nothing.
-func (s Step) Note() []byte { return fmt.Appendf(nil, "%d needs %d", s.Version, s.Needs) }
+// Note is what applying s leaves in the database about what its last step needs; ReadNote
+// reads it back. What one step needs, later ones need too.
+func (a Applied) Note(s Step) []byte {
+	return fmt.Appendf(nil, "%d needs %d", max(s.Version, a.last()), max(s.Needs, a.needs()))
+}
+
+func (a Applied) last() (last int) {
+	for _, st := range a.Steps {
+		last = max(last, st.Version)
+	}
+	return last
+}
+
+func (a Applied) needs() int {
+	if a.Needs == 0 {
+		return a.last()
+	}
+	return a.Needs
+}
+
+func (a Applied) has(version int) bool {
+	return slices.ContainsFunc(a.Steps, func(st Status) bool { return st.Version == version })
+}
+
+// Has reports whether the step of that name is applied.
+func (a Applied) Has(name string) bool {
+	return slices.ContainsFunc(a.Steps, func(st Status) bool { return st.Name == name })
+}
 
 // ReadNote returns the Needs of the last of the applied steps, 0 when note does not tell.
 func ReadNote(applied []Status, note []byte) int {
@@ -76,6 +106,7 @@ type Status struct {
 	Version   int       `json:"version"`
 	Name      string    `json:"name"`
 	AppliedAt time.Time `json:"applied_at,omitzero"` // zero: pending
+	DueAt     time.Time `json:"due_at,omitzero"`     // when a pending step that is put off is due
 }
 
 // Steps returns the migrations of an engine in order of version. It fails only
@@ -114,55 +145,84 @@ func step(path string) (Step, error) {
 		return Step{}, err
 	}
 	s := Step{Version: version, Name: name, SQL: string(sql), Needs: version}
-	first, _, _ := strings.Cut(s.SQL, "\n")
-	if n, ok := strings.CutPrefix(first, "-- needs "); ok {
-		if s.Needs, err = strconv.Atoi(n); err != nil || s.Needs < 1 || s.Needs > version {
-			return Step{}, fmt.Errorf("migrations: %s needs a step from 1 to %d, not %q", path, version, n)
-		}
+	if err := s.readHead(); err != nil {
+		return Step{}, fmt.Errorf("migrations: %s: %w", path, err)
 	}
 	return s, nil
 }
 
-// Due returns the steps that are not applied. ErrNewer, wrapped, when the database
-// needs a program that knows more steps than these; further steps that it has and that
-// need no more than these are none of our business.
-func Due(steps []Step, applied Applied) ([]Step, error) {
-	have, last := make(map[int]bool, len(applied.Steps)), 0
-	for _, a := range applied.Steps {
-		have[a.Version], last = true, max(last, a.Version)
+// readHead reads the lines at the head of a step that say how it is applied.
+func (s *Step) readHead() (err error) {
+	for line := range strings.Lines(s.SQL) {
+		line = strings.TrimSuffix(line, "\n")
+		if n, ok := strings.CutPrefix(line, "-- needs "); ok {
+			if s.Needs, err = strconv.Atoi(n); err != nil || s.Needs < 1 || s.Needs > s.Version {
+				return fmt.Errorf("it needs a step from 1 to %d, not %q", s.Version, n)
+			}
+			continue
+		}
+		d, ok := strings.CutPrefix(line, "-- after ")
+		if !ok {
+			return nil
+		}
+		if s.After, err = time.ParseDuration(d); err != nil || s.After <= 0 {
+			return fmt.Errorf("it is put off by %q, which is no time", d)
+		}
 	}
-	needs := applied.Needs
-	if needs == 0 {
-		needs = last
-	}
-	if last > len(steps) && needs > len(steps) {
-		return nil, fmt.Errorf("%w (it is at version %d and needs %d, this program knows %d)", ErrNewer, last, needs, len(steps))
-	}
-	return slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { return have[s.Version] }), nil
+	return nil
 }
 
-// Current reports nil when the steps of this version are applied, and otherwise
-// ErrNewer or ErrPending, wrapped.
+// AtOnce is the time for Due at which nothing is put off.
+func AtOnce() time.Time { return time.Unix(1<<40, 0) }
+
+// Due returns the steps that are to be applied at that time. ErrNewer, wrapped, when the
+// database needs a program that knows more steps than these; further steps that it has and
+// that need no more than these are none of our business.
+func Due(steps []Step, applied Applied, at time.Time) ([]Step, error) {
+	if last, needs := applied.last(), applied.needs(); last > len(steps) && needs > len(steps) {
+		return nil, fmt.Errorf("%w (it is at version %d and needs %d, this program knows %d)", ErrNewer, last, needs, len(steps))
+	}
+	return slices.DeleteFunc(slices.Clone(steps), func(s Step) bool {
+		return applied.has(s.Version) || s.After > 0 && at.Before(applied.dueAt(s))
+	}), nil
+}
+
+// dueAt is when a step that is put off is due, once the one before it is applied.
+func (a Applied) dueAt(s Step) (at time.Time) {
+	for _, st := range a.Steps {
+		if st.Version == s.Version-1 {
+			at = st.AppliedAt
+		}
+	}
+	return at.Add(s.After)
+}
+
+// Current reports nil when the steps of this version are applied, but for those that are
+// put off, and otherwise ErrNewer or ErrPending, wrapped.
 func Current(steps []Step, applied Applied) error {
-	due, err := Due(steps, applied)
-	if err == nil && len(due) > 0 {
-		err = fmt.Errorf("%w (version %d, %s, is missing)", ErrPending, due[0].Version, due[0].Name)
+	due, err := Due(steps, applied, AtOnce())
+	for _, s := range due {
+		if s.After == 0 {
+			return fmt.Errorf("%w (version %d, %s, is missing)", ErrPending, s.Version, s.Name)
+		}
 	}
 	return err
 }
 
 // Merge lists every step with the time at which it was applied, and after them
 // what the database has and this version does not know.
-func Merge(steps []Step, applied []Status) []Status {
-	out := make([]Status, 0, max(len(steps), len(applied)))
+func Merge(steps []Step, applied Applied) []Status {
+	out := make([]Status, 0, max(len(steps), len(applied.Steps)))
 	for _, s := range steps {
 		st := Status{Version: s.Version, Name: s.Name}
-		if i := slices.IndexFunc(applied, func(a Status) bool { return a.Version == s.Version }); i >= 0 {
-			st.AppliedAt = applied[i].AppliedAt
+		if i := slices.IndexFunc(applied.Steps, func(a Status) bool { return a.Version == s.Version }); i >= 0 {
+			st.AppliedAt = applied.Steps[i].AppliedAt
+		} else if s.After > 0 && applied.has(s.Version-1) {
+			st.DueAt = applied.dueAt(s)
 		}
 		out = append(out, st)
 	}
-	for _, a := range applied {
+	for _, a := range applied.Steps {
 		if a.Version > len(steps) {
 			out = append(out, a)
 		}

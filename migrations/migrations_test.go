@@ -2,6 +2,7 @@ package migrations
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 )
@@ -45,17 +46,68 @@ func TestDueCurrentAndMerge(t *testing.T) {
 		{"newer by a step that only adds: an upgrade is under way", []Status{one, two, {Version: 3, Name: "c", AppliedAt: at}}, 2, 0, nil, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			due, err := Due(steps, Applied{c.applied, c.needs})
+			due, err := Due(steps, Applied{c.applied, c.needs}, AtOnce())
 			if len(due) != c.due || errors.Is(err, ErrNewer) != (c.current == ErrNewer) {
 				t.Errorf("Due: got %d, %v; want %d", len(due), err, c.due)
 			}
 			if err := Current(steps, Applied{c.applied, c.needs}); !errors.Is(err, c.current) {
 				t.Errorf("Current: got %v, want %v", err, c.current)
 			}
-			if got := Merge(steps, c.applied); len(got) != c.listed {
+			if got := Merge(steps, Applied{c.applied, c.needs}); len(got) != c.listed {
 				t.Errorf("Merge: got %d, want %d", len(got), c.listed)
 			}
 		})
+	}
+}
+
+// A step that is put off waits for its time, holds up nothing behind it and leaves the
+// database current; applied late, it still shuts out the programs that do not know it.
+func TestAStepThatIsPutOff(t *testing.T) {
+	steps := []Step{{Version: 1, Name: "a", Needs: 1}, {Version: 2, Name: "b", Needs: 2, After: time.Hour}, {Version: 3, Name: "c", Needs: 1}}
+	at := time.Unix(1e9, 0)
+	one := Applied{Steps: []Status{{Version: 1, Name: "a", AppliedAt: at}}, Needs: 1}
+	three := Applied{Steps: append(one.Steps, Status{Version: 3, Name: "c", AppliedAt: at.Add(30 * time.Minute)}), Needs: 1}
+	for _, c := range []struct {
+		name    string
+		applied Applied
+		at      time.Time
+		due     []string
+	}{
+		{"before its time what is behind it goes first", one, at.Add(time.Hour - 1), []string{"c"}},
+		{"before its time", three, at.Add(time.Hour - 1), nil},
+		{"at its time", three, at.Add(time.Hour), []string{"b"}},
+		{"nothing is put off", three, AtOnce(), []string{"b"}},
+		{"a new database", Applied{}, AtOnce(), []string{"a", "b", "c"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			due, err := Due(steps, c.applied, c.at)
+			var names []string
+			for _, s := range due {
+				names = append(names, s.Name)
+			}
+			if err != nil || !slices.Equal(names, c.due) {
+				t.Errorf("got %v, %v; want %v", names, err, c.due)
+			}
+		})
+	}
+	if err := Current(steps, one); !errors.Is(err, ErrPending) {
+		t.Errorf("without step 3: got %v, want ErrPending", err)
+	}
+	if err := Current(steps, three); err != nil {
+		t.Errorf("with a step that waits: got %v", err)
+	}
+	if got := Merge(steps, three)[1]; !got.AppliedAt.IsZero() || !got.DueAt.Equal(at.Add(time.Hour)) {
+		t.Errorf("its status: got %+v", got)
+	}
+	if got := string(three.Note(steps[1])); got != "3 needs 2" {
+		t.Errorf("its note: got %q", got)
+	}
+	all := Applied{Steps: append(three.Steps, Status{Version: 2, Name: "b"}), Needs: 2}
+	if err := Current(steps[:1], three); err != nil {
+		t.Errorf("an older program before it: got %v", err)
+	}
+	if err := Current(steps[:1], all); !errors.Is(err, ErrNewer) {
+		t.Errorf("an older program after it: got %v, want ErrNewer", err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -161,8 +162,12 @@ func (d *doctor) database(ctx context.Context) {
 		d.fail("database", "check database.url and what its user may do there", "the state of the schema cannot be read: %s", oneLine(err))
 		return
 	}
+	waits := ""
 	for _, m := range status {
-		if m.AppliedAt.IsZero() {
+		switch {
+		case !m.DueAt.IsZero():
+			waits = fmt.Sprintf("; %d is put off until %s, for servers of an earlier version to be replaced", m.Version, moment(m.DueAt))
+		case m.AppliedAt.IsZero():
 			pending++
 		}
 	}
@@ -172,7 +177,7 @@ func (d *doctor) database(ctx context.Context) {
 	case pending > 0:
 		d.fail("database", "mcp-authd migrate up", "%d migrations are pending, and database.migrate is off", pending)
 	default:
-		d.ok("database", "reachable, its schema is current (%d)", len(status))
+		d.ok("database", "reachable, its schema is current (%d)%s", len(status), waits)
 		d.current = true
 		d.writable(ctx)
 		d.alone()

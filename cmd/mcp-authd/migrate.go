@@ -31,23 +31,49 @@ func (s settings) openUnmigrated(ctx context.Context, std std, ready func(*app) 
 
 func newMigrateUp(s std) *cobra.Command {
 	var where settings
+	var now bool
 	c := &cobra.Command{
-		Use: "up", Short: "Bring the database to this version, or make it", Args: cobra.NoArgs, Example: "  mcp-authd migrate up",
+		Use: "up", Short: "Bring the database to this version, or make it", Args: cobra.NoArgs,
+		Example: "  mcp-authd migrate up\n  mcp-authd migrate up --now",
+		Long: "Applies the migrations that are missing. One after which servers of an earlier version cannot work any more\n" +
+			"may be put off, so that there is time to replace them: a server applies it when its time has come, and with\n" +
+			"database.migrate: off this command, called again. With --now nothing is put off.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			a, m, err := where.openUnmigrated(c.Context(), s, (*app).makeKeyFile)
 			if err != nil {
 				return err
 			}
 			defer a.Close()
-			if err := m.Migrate(c.Context()); err != nil {
+			migrate := m.Migrate
+			if now {
+				migrate = m.MigrateNow
+			}
+			if err := migrate(c.Context()); err != nil {
 				return a.explainStore(err)
 			}
-			_, err = fmt.Fprintln(s.out, "the database is up to date")
-			return err
+			if _, err := fmt.Fprintln(s.out, "the database is up to date"); err != nil {
+				return err
+			}
+			return s.tellPutOff(c.Context(), m)
 		},
 	}
 	where.add(c)
+	c.Flags().BoolVar(&now, "now", false, "apply at once what is put off: every server of an earlier version is stopped")
 	return c
+}
+
+// tellPutOff says which migrations wait, and for how long.
+func (s std) tellPutOff(ctx context.Context, m migrating) error {
+	all, err := m.MigrationStatus(ctx)
+	if err != nil {
+		return err
+	}
+	for _, st := range all {
+		if !st.DueAt.IsZero() {
+			fmt.Fprintf(s.out, "%d (%s) is put off until %s, for servers of an earlier version to be replaced\n", st.Version, st.Name, moment(st.DueAt))
+		}
+	}
+	return nil
 }
 
 // makeKeyFile sees to the secret key that a SQLite database is kept with: without it the
@@ -80,7 +106,10 @@ func newMigrateStatus(s std) *cobra.Command {
 			t := newTable(s.out, "VERSION", "NAME", "APPLIED")
 			for _, st := range all {
 				applied := moment(st.AppliedAt)
-				if st.AppliedAt.IsZero() {
+				switch {
+				case !st.DueAt.IsZero():
+					applied = "put off until " + moment(st.DueAt)
+				case st.AppliedAt.IsZero():
 					applied = "pending"
 				}
 				t.row(fmt.Sprint(st.Version), st.Name, applied)

@@ -25,6 +25,7 @@ import (
 type migrating interface {
 	storage.Store
 	Migrate(ctx context.Context) error
+	MigrateNow(ctx context.Context) error
 	MigrationStatus(ctx context.Context) ([]migrations.Status, error)
 }
 

@@ -27,15 +27,25 @@ const (
 
 // Migrate applies the steps that are missing, each in a transaction of its own. Of
 // several replicas one applies a step; the others wait and find it applied. A
-// schema that fits is not touched, and no right to change it is needed.
-func (s *Store) Migrate(ctx context.Context) error {
+// schema that fits is not touched, and no right to change it is needed. A step that is put
+// off waits for its time, unless the database is new: then no older program uses it.
+func (s *Store) Migrate(ctx context.Context) error { return s.migrate(ctx, false) }
+
+// MigrateNow is Migrate that puts nothing off.
+func (s *Store) MigrateNow(ctx context.Context) error { return s.migrate(ctx, true) }
+
+func (s *Store) migrate(ctx context.Context, atOnce bool) error {
 	slow := *s
 	slow.timeout = migrateTimeout
 	applied, err := slow.applied(ctx)
 	if err != nil {
 		return err
 	}
-	due, err := migrations.Due(s.steps, applied)
+	at := s.now()
+	if atOnce || len(applied.Steps) == 0 {
+		at = migrations.AtOnce()
+	}
+	due, err := migrations.Due(s.steps, applied, at)
 	if err != nil || len(due) == 0 {
 		return schema(err)
 	}
@@ -45,7 +55,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 	for {
 		var done migrations.Step
 		err := slow.tx(ctx, "migrate", func(ctx context.Context, q querier) (err error) {
-			done, err = s.step(ctx, q.(pgx.Tx))
+			done, err = s.step(ctx, q.(pgx.Tx), at)
 			return err
 		})
 		if err != nil || done.Version == 0 {
@@ -73,7 +83,7 @@ func (s *Store) prepareMigrations(ctx context.Context) error {
 }
 
 // step applies the first step that is due and returns it, the zero Step when none is.
-func (s *Store) step(ctx context.Context, tx pgx.Tx) (none migrations.Step, err error) {
+func (s *Store) step(ctx context.Context, tx pgx.Tx, at time.Time) (none migrations.Step, err error) {
 	if _, err := tx.Exec(ctx, takeLock); err != nil {
 		return none, err
 	}
@@ -81,7 +91,7 @@ func (s *Store) step(ctx context.Context, tx pgx.Tx) (none migrations.Step, err 
 	if err != nil {
 		return none, err
 	}
-	due, err := migrations.Due(s.steps, got)
+	due, err := migrations.Due(s.steps, got, at)
 	if err != nil || len(due) == 0 {
 		return none, schema(err)
 	}
@@ -92,7 +102,7 @@ func (s *Store) step(ctx context.Context, tx pgx.Tx) (none migrations.Step, err 
 	}
 	return d, all(ctx, tx,
 		statement{"INSERT INTO schema_version (version, name, applied_at) VALUES ($1, $2, $3)", []any{d.Version, d.Name, column.Millis(s.now())}},
-		statement{"INSERT INTO settings (name, value) VALUES ('schema_needs', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value", []any{d.Note()}},
+		statement{"INSERT INTO settings (name, value) VALUES ('schema_needs', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value", []any{got.Note(d)}},
 	)
 }
 
@@ -100,7 +110,7 @@ func (s *Store) step(ctx context.Context, tx pgx.Tx) (none migrations.Step, err 
 // database knows.
 func (s *Store) MigrationStatus(ctx context.Context) ([]migrations.Status, error) {
 	got, err := s.applied(ctx)
-	return migrations.Merge(s.steps, got.Steps), err
+	return migrations.Merge(s.steps, got), err
 }
 
 // Ready implements storage.Housekeeping.

@@ -62,7 +62,7 @@ func TestANewerSchemaThatOnlyAddsIsServed(t *testing.T) {
 		arg any
 	}{
 		{"INSERT INTO schema_version (version, name, applied_at) VALUES ($1, 'next', 0)", next.Version},
-		{"UPDATE settings SET value = $1 WHERE name = 'schema_needs'", next.Note()},
+		{"UPDATE settings SET value = $1 WHERE name = 'schema_needs'", (migrations.Applied{}).Note(next)},
 	} {
 		if _, err := s.pool.Exec(ctx, q.sql, q.arg); err != nil {
 			t.Fatal(err)

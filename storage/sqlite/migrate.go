@@ -15,7 +15,8 @@ const versionTable = `CREATE TABLE IF NOT EXISTS schema_version (
 
 // Migrate applies the steps that are missing, each in a transaction of its own.
 // BEGIN IMMEDIATE is the lock: of several processes one applies a step and the
-// others find it applied.
+// others find it applied. No step is put off: hardly anybody replaces one of several
+// servers on one file at a time.
 func (s *Store) Migrate(ctx context.Context) error {
 	for {
 		var done migrations.Step
@@ -30,6 +31,9 @@ func (s *Store) Migrate(ctx context.Context) error {
 	}
 }
 
+// MigrateNow is Migrate.
+func (s *Store) MigrateNow(ctx context.Context) error { return s.Migrate(ctx) }
+
 // step applies the first step that is due and returns it, the zero Step when none is.
 func (s *Store) step(c *conn) (migrations.Step, error) {
 	if _, err := c.exec(versionTable); err != nil {
@@ -39,7 +43,7 @@ func (s *Store) step(c *conn) (migrations.Step, error) {
 	if err != nil {
 		return migrations.Step{}, err
 	}
-	due, err := migrations.Due(s.steps, applied)
+	due, err := migrations.Due(s.steps, applied, migrations.AtOnce())
 	if err != nil {
 		return migrations.Step{}, schema(err)
 	}
@@ -53,7 +57,7 @@ func (s *Store) step(c *conn) (migrations.Step, error) {
 	}
 	return d, all(
 		run(c, "INSERT INTO schema_version (version, name, applied_at) VALUES (?, ?, ?)", d.Version, d.Name, column.Millis(s.now())),
-		run(c, "INSERT INTO settings (name, value) VALUES ('schema_needs', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", d.Note()),
+		run(c, "INSERT INTO settings (name, value) VALUES ('schema_needs', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", applied.Note(d)),
 	)
 }
 
@@ -61,7 +65,7 @@ func (s *Store) step(c *conn) (migrations.Step, error) {
 // database knows.
 func (s *Store) MigrationStatus(ctx context.Context) ([]migrations.Status, error) {
 	got, err := s.applied(ctx)
-	return migrations.Merge(s.steps, got.Steps), err
+	return migrations.Merge(s.steps, got), err
 }
 
 // Ready implements storage.Housekeeping.

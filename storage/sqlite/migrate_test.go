@@ -42,7 +42,7 @@ func TestANewerSchemaThatOnlyAddsIsServed(t *testing.T) {
 	err := s.write(context.Background(), "test", func(c *conn) error {
 		return all(
 			run(c, "INSERT INTO schema_version (version, name, applied_at) VALUES (?, 'next', 0)", next.Version),
-			run(c, "UPDATE settings SET value = ? WHERE name = 'schema_needs'", next.Note()),
+			run(c, "UPDATE settings SET value = ? WHERE name = 'schema_needs'", (migrations.Applied{}).Note(next)),
 		)
 	})
 	if err != nil {

@@ -1,0 +1,4 @@
+-- after 1h
+-- From here on refresh tokens are issued without a row: they carry grant and generation.
+-- A program that does not know step 11 takes them for unknown, so it has to be gone by now:
+-- this step is put off for as long as an upgrade of all replicas takes.
