@@ -62,6 +62,9 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	if s.ring, err = secrets.NewRing(c.SecretKeys...); err != nil {
 		return nil, fmt.Errorf("authserver: %w", err)
 	}
+	if err := keys.Claim(ctx, c.Store, c.SecretKeys); err != nil {
+		return nil, fmt.Errorf("authserver: %w", err)
+	}
 	if err := s.buildParts(ctx); err != nil {
 		return nil, fmt.Errorf("authserver: %w", err)
 	}
@@ -72,6 +75,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	if err := s.compareIssuer(ctx); err != nil {
 		return nil, fmt.Errorf("authserver: %w", err)
 	}
+	s.attend(ctx)
 	s.fosite = newShell(s)
 	if c.Registry != nil {
 		c.Registry.Attach(c.Issuer, s.KnownScopes, s.DefaultScopes, c.TrustedProxies.ClientAddr)

@@ -54,4 +54,33 @@ func TestSecretFile(t *testing.T) {
 			}
 		})
 	}
+	t.Run("issue 11, 4.4: none is made beside a database, which would be of no use with it", func(t *testing.T) {
+		dir := t.TempDir()
+		path, database := filepath.Join(dir, "secret.key"), filepath.Join(dir, "mcp-authd.db")
+		if err := os.WriteFile(database, []byte("SQLite"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := SecretFile(path)
+		if err == nil || !strings.Contains(err.Error(), "the secret key is missing: put "+path+" back") {
+			t.Errorf("got %v", err)
+		}
+		if _, err := os.Stat(path); err == nil {
+			t.Error("there is a key")
+		}
+	})
+	t.Run("Security L14: one that others can read or replace is refused", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "secret.key")
+		if _, err := SecretFile(path); err != nil {
+			t.Fatal(err)
+		}
+		for mode, want := range map[os.FileMode]string{0o644: "every user can read it", 0o606: "every user can write to it", 0o660: "its group can write to it", 0o640: "", 0o400: ""} {
+			if err := os.Chmod(path, mode); err != nil {
+				t.Fatal(err)
+			}
+			_, err := SecretFile(path)
+			if (err == nil) != (want == "") || err != nil && !(strings.Contains(err.Error(), want) && strings.Contains(err.Error(), "chmod 600 "+path)) {
+				t.Errorf("%s: got %v, want %q", mode, err, want)
+			}
+		}
+	})
 }

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"strings"
@@ -34,8 +32,6 @@ type app struct {
 	// delegation signs people in at upstream providers; nil while no server is wired, or
 	// no provider configured.
 	delegation *thirdparty.Delegation
-	// attendance tells other servers of the same SQLite file of this one; nil in commands.
-	attendance io.Closer
 }
 
 // settings are the flags by which a command finds the configuration.
@@ -121,14 +117,11 @@ func (a *app) accounts() (*users.Users, error) {
 }
 
 // Close releases the store.
-func (a *app) Close() (err error) {
-	if a.store != nil {
-		err = a.store.Close()
+func (a *app) Close() error {
+	if a.store == nil {
+		return nil
 	}
-	if a.attendance != nil {
-		err = errors.Join(err, a.attendance.Close())
-	}
-	return err
+	return a.store.Close()
 }
 
 // newLogger logs to stderr: readably on a terminal, as JSON otherwise.

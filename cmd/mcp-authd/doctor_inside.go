@@ -13,7 +13,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/migrations"
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 // files looks at who may read what is secret.
@@ -84,12 +86,12 @@ func existing(path string) string {
 
 // keyFile looks at a file of master keys as the server does at its start.
 func (d *doctor) keyFile(path string) {
-	switch e := d.app.exposed(path, anyUser); {
-	case e.wrong == "":
-	case e.tolerate:
-		d.warn("files", e.remedy, "the secret key may not be secret: %s: %s", path, e.wrong)
+	switch e := d.app.exposed(path); {
+	case e.Wrong == "":
+	case e.Tolerate:
+		d.warn("files", e.Remedy, "the secret key may not be secret: %s: %s", path, e.Wrong)
 	default:
-		d.fail("files", e.remedy, "the server does not start with the secret key %s: %s", path, e.wrong)
+		d.fail("files", e.Remedy, "the server does not start with the secret key %s: %s", path, e.Wrong)
 	}
 }
 
@@ -102,7 +104,7 @@ func (d *doctor) private(what, path string) {
 	case info.Mode().Perm()&0o007 == 0:
 	case sheltered(path):
 		d.warn("files", "chmod 0600 "+path, "only its directory keeps others from %s: %s (%s)", what, path, info.Mode().Perm())
-	case mounted(path):
+	case secrets.Mounted(path):
 		d.warn("files", "set the mode of the mount to 0400 or 0440", "%s is readable to every user in the container: %s (%s)", what, path, info.Mode().Perm())
 	default:
 		d.fail("files", "chmod 0600 "+path, "%s is readable to every user of this machine: %s (%s)", what, path, info.Mode().Perm())
@@ -121,14 +123,6 @@ func sheltered(path string) bool {
 		err = statErr
 	}
 	return false
-}
-
-// mounted reports whether a file was put there by a container's runtime, whose secrets
-// are readable to all in the container by default: those of Docker are in /run/secrets,
-// those of Kubernetes links into a hidden directory beside them.
-func mounted(path string) bool {
-	real, err := filepath.EvalSymlinks(path)
-	return strings.HasPrefix(path, "/run/secrets/") || err == nil && strings.Contains(real, "/..")
 }
 
 // database looks at store and keys, and makes neither.
@@ -193,6 +187,21 @@ func (d *doctor) writable(ctx context.Context) {
 	if _, err := d.app.store.Remember(ctx, "probe", value); err != nil {
 		d.fail("database", "make room on its disk, and see that the server's user may write there; with PostgreSQL, connect to the primary",
 			"it can be read, and not written: %s", oneLine(err))
+	}
+}
+
+// alone tells of several servers with one SQLite file.
+func (d *doctor) alone() {
+	if d.app.config.Postgres() {
+		return
+	}
+	servers, err := sqlite.Servers(d.app.config.SQLitePath())
+	switch {
+	case err != nil:
+		d.skip("database", "which servers use it cannot be told: %s", err)
+	case len(servers) > 1:
+		d.fail("database", "SQLite is for one replica: stop all but one of them, or use PostgreSQL",
+			"%d servers use %s (processes %s)", len(servers), d.app.config.SQLitePath(), strings.Join(servers, ", "))
 	}
 }
 
@@ -268,7 +277,7 @@ func (d *doctor) signingKeys(ctx context.Context) {
 		d.skip("keys", "there is no %s signing key yet: the next start makes one", a.config.Tokens.Algorithm)
 		return
 	}
-	if err := a.checkFingerprint(ctx, a.store); err != nil {
+	if err := a.belongs(ctx, a.store); err != nil {
 		d.fail("keys", "", "%s", err)
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/keys"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/postgres"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
@@ -78,7 +79,7 @@ func (a *app) openStore(ctx context.Context) error {
 	if err := a.databaseIsThere(); err != nil {
 		return err
 	}
-	return a.use(ctx, false, a.checkFingerprint)
+	return a.use(ctx, false, a.belongs)
 }
 
 // makeStore opens master keys and store, and makes what a first start makes.
@@ -140,10 +141,7 @@ func (a *app) databaseIsThere() error {
 }
 
 // hasDatabase reports whether there is a SQLite database with something in it.
-func (a *app) hasDatabase() bool {
-	info, err := os.Stat(a.config.SQLitePath())
-	return err == nil && info.Size() > 0
-}
+func (a *app) hasDatabase() bool { return secrets.HasContent(a.config.SQLitePath()) }
 
 func (a *app) nothingHere() error {
 	return fmt.Errorf("there is no installation: %s does not exist (configuration: %s; data_dir: %s); name one with --data or --config, "+
@@ -152,37 +150,21 @@ func (a *app) nothingHere() error {
 
 // claim has a new database belong to our master key, and checks that it does.
 func (a *app) claim(ctx context.Context, store storage.Store) error {
-	ring, err := secrets.NewRing(a.keys[0])
-	if err != nil {
-		return err
-	}
-	if _, err := store.Fingerprint(ctx, ring.Fingerprint()); err != nil {
-		return fmt.Errorf("the database cannot be read: %w", err)
-	}
-	return a.checkFingerprint(ctx, store)
+	return explainKey(keys.Claim(ctx, store, a.keys))
 }
 
-// checkFingerprint refuses to go on without the master key that the database belongs to,
-// be it the primary or an older one: nothing sealed in it could be opened.
-func (a *app) checkFingerprint(ctx context.Context, store storage.Store) error {
-	stored, err := store.Fingerprint(ctx, nil)
-	if err != nil || len(stored) == 0 {
-		return err
-	}
-	for _, k := range a.keys {
-		ring, err := secrets.NewRing(k)
-		if err != nil {
-			return err
-		}
-		if string(ring.Fingerprint()) == string(stored) {
-			return nil
-		}
-	}
-	return errOtherKey
+// belongs refuses to go on without the master key that the database belongs to.
+func (a *app) belongs(ctx context.Context, store storage.Store) error {
+	return explainKey(keys.Belongs(ctx, store, a.keys))
 }
 
-var errOtherKey = errors.New("the secret key is not the one this database was made with; set secret_key to that one, or use another database " +
-	"(to change it, keep the old one in secret_key_old until after: mcp-authd secret rotate)")
+func explainKey(err error) error {
+	if errors.Is(err, keys.ErrOtherKey) {
+		return fmt.Errorf("%w; set secret_key to that one, or use another database "+
+			"(to change it, keep the old one in secret_key_old until after: mcp-authd secret rotate)", err)
+	}
+	return err
+}
 
 const keyFile = "secret.key"
 
@@ -237,25 +219,32 @@ func (a *app) keptKey() ([]byte, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return key, a.explainDirectory(err)
 	case a.hasDatabase():
-		return nil, fmt.Errorf("%[1]s is missing: put it back (%[2]s), from where it is kept with the backups, or set secret_key; "+
-			"nothing that is sealed in %[3]s can be opened without it", keyFile, a.keyPath(), a.config.SQLitePath())
+		return nil, a.missingKey()
 	}
 	return nil, a.databaseIsThere()
 }
 
+func (a *app) missingKey() error {
+	return fmt.Errorf("%[1]s is missing: put it back (%[2]s), from where it is kept with the backups, or set secret_key; "+
+		"nothing that is sealed in %[3]s can be opened without it", keyFile, a.keyPath(), a.config.SQLitePath())
+}
+
 // makeKey reads the key that the data directory keeps, or makes it for a new database,
-// or to succeed secret_key_old. It looks for the database first: of two that start at
-// once, the other one makes the key before the database.
+// or to succeed secret_key_old.
 func (a *app) makeKey() ([]byte, error) {
-	if a.hasDatabase() && len(a.config.SecretKeyOld) == 0 {
-		return a.keptKey()
+	database := a.config.SQLitePath()
+	if len(a.config.SecretKeyOld) > 0 {
+		database = "" // it belongs to the old one
 	}
 	_, missing := os.Stat(a.keyPath())
 	if !a.hasDatabase() && missing == nil {
 		a.log.Warn("there is a secret key, and its database is empty or gone: a new one begins; to go on with the earlier one, "+
 			"stop this server and restore the backup", "database", a.config.SQLitePath(), "secret_key", a.keyPath())
 	}
-	key, err := secrets.KeptKey(a.keyPath())
+	key, err := secrets.KeptKey(a.keyPath(), database)
+	if errors.Is(err, secrets.ErrMissing) {
+		return nil, a.missingKey()
+	}
 	return key, a.explainDirectory(err)
 }
 
@@ -267,7 +256,7 @@ func (a *app) explainStore(err error) error {
 	}
 	flat := strings.Join(strings.Fields(err.Error()), " ")
 	switch {
-	case errors.Is(err, errOtherKey):
+	case errors.Is(err, keys.ErrOtherKey):
 		return err
 	case errors.Is(err, storage.ErrSchema):
 		return fmt.Errorf("%s: %s", where, oneLine(err))

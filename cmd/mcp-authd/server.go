@@ -169,7 +169,6 @@ func settleMemory() {
 // serveAll serves until ctx ends, then drains: readiness turns red, open requests
 // finish, and nil is returned.
 func (a *app) serveAll(ctx context.Context, as *authserver.Server, listeners ...listener) error {
-	a.attend()
 	settleMemory()
 	ctx, cancel := context.WithCancel(ctx)
 	settle := a.runDelegation(ctx)

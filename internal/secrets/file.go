@@ -12,18 +12,32 @@ import (
 	"strings"
 )
 
-// KeptKey reads the master key at path, or makes it there. Of two processes that start at
-// once the one that creates the file decides; a half-written file is never seen, because
-// it gets its name when it is complete.
-func KeptKey(path string) ([]byte, error) {
+// ErrMissing: there is a database, and not the master key that it belongs to.
+var ErrMissing = errors.New("the secret key is missing")
+
+// KeptKey reads the master key at path, or makes it there, unless the SQLite database that it is
+// for ("" for none) has something in it already: then a missing key is ErrMissing, wrapped. Of two
+// processes that start at once the one that creates the file decides; a half-written file is
+// never seen, because it gets its name when it is complete.
+func KeptKey(path, database string) ([]byte, error) {
+	belongs := HasContent(database) // looked at first: another process makes the key before the database
 	key, err := ReadKey(path)
-	if !errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case !errors.Is(err, fs.ErrNotExist):
 		return key, err
+	case belongs:
+		return nil, fmt.Errorf("%w: put %s back, from where it is kept with the backups; nothing that is sealed in %s can be opened without it", ErrMissing, path, database)
 	}
 	if err := makeKey(path); err != nil {
 		return nil, err
 	}
 	return ReadKey(path) // of whoever came first
+}
+
+// HasContent reports whether there is a file with something in it.
+func HasContent(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Size() > 0
 }
 
 // ReadKey reads the master key at path. fs.ErrNotExist, wrapped, when there is none.

@@ -41,6 +41,9 @@ type Store struct {
 	steps  []migrations.Step
 	now    func() time.Time
 	log    *slog.Logger
+
+	path       string   // Memory, or absolute
+	attendance *os.File // where this server has locked its byte; nil: it is none
 }
 
 var _ storage.Store = (*Store)(nil)
@@ -74,6 +77,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 
 func (s *Store) open(ctx context.Context, path string) error {
 	name := Memory
+	s.path = path
 	if path != Memory {
 		abs, err := filepath.Abs(path)
 		if err != nil {
@@ -82,7 +86,7 @@ func (s *Store) open(ctx context.Context, path string) error {
 		if err := create(abs); err != nil {
 			return err
 		}
-		name = fileURI(abs)
+		name, s.path = fileURI(abs), abs
 	}
 	w, err := sql.Open("sqlite", dsn(name, false))
 	if err != nil {
@@ -151,6 +155,9 @@ func (s *Store) Close() error {
 	err := s.writer.close()
 	if s.reads != nil {
 		err = joinErr(err, s.reads.close())
+	}
+	if s.attendance != nil {
+		err = joinErr(err, s.attendance.Close())
 	}
 	return err
 }

@@ -121,6 +121,50 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
+// TestEmbeddedUpkeep: issue 11, 4.3, 4.4 and Security L14 hold for a program that embeds the server.
+func TestEmbeddedUpkeep(t *testing.T) {
+	binary, data := build(t, "../../examples/embedded"), filepath.Join(t.TempDir(), "data")
+	key := filepath.Join(data, "secret.key")
+	first := run(t, binary, freeAddress(t), "-data", data)
+	if strings.Contains(first.output(), "another server") {
+		t.Errorf("alone, it says:\n%s", first.output())
+	}
+	second := run(t, binary, freeAddress(t), "-data", data)
+	if !strings.Contains(second.output(), "another server uses this database") {
+		t.Errorf("beside another one, it says:\n%s", second.output())
+	}
+	if out, err := exec.Command(demotest.Binary(t), "doctor", "--data", data).CombinedOutput(); err == nil || !strings.Contains(string(out), "2 servers use ") {
+		t.Errorf("doctor: %v\n%s", err, out)
+	}
+	for _, p := range []*program{first, second} {
+		if err := p.stop(t); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := func(why, want string) {
+		t.Helper()
+		out, err := exec.Command(binary, "-listen", freeAddress(t), "-data", data).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s: got %v\n%s", why, err, out)
+		}
+	}
+	if err := os.Chmod(key, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	refused("a key that all can read", "is not secret: every user can read it")
+	if err := os.Rename(key, key+".away"); err != nil {
+		t.Fatal(err)
+	}
+	refused("no key", "the secret key is missing: put "+key+" back")
+	if _, err := os.Stat(key); err == nil {
+		t.Error("there is a new key")
+	}
+	if err := os.WriteFile(key, []byte(strings.Repeat("ab", 32)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused("another key", "the secret key is not the one this database was made with")
+}
+
 func checkDiscovery(t *testing.T, base string) {
 	t.Helper()
 	for path, want := range map[string]string{

@@ -1,4 +1,4 @@
-package main
+package secrets
 
 import (
 	"io/fs"
@@ -37,7 +37,7 @@ func TestKeyFileModes(t *testing.T) {
 		{"of the host's user, mounted", place{uid: us, mounted: true}, 0o600, other, "it belongs to uid 1001", "chown 1000 k", true},
 	} {
 		e := tt.place.judge("k", tt.mode, tt.owner)
-		if !strings.HasPrefix(e.wrong, tt.wrong) || (e.wrong == "") != (tt.wrong == "") || e.remedy != tt.remedy || e.tolerate != tt.tolerate {
+		if !strings.HasPrefix(e.Wrong, tt.wrong) || (e.Wrong == "") != (tt.wrong == "") || e.Remedy != tt.remedy || e.Tolerate != tt.tolerate {
 			t.Errorf("%s: got %+v, want %q, %q, tolerated: %v", tt.name, e, tt.wrong, tt.remedy, tt.tolerate)
 		}
 	}

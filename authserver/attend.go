@@ -1,0 +1,29 @@
+package authserver
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+)
+
+// attending is a store for one server at a time (storage/sqlite), which tells of others that
+// use it.
+type attending interface {
+	Attend() (processes []string, err error)
+}
+
+// attend tells the other servers of the store of this one, and the operator of them.
+func (s *Server) attend(ctx context.Context) {
+	store, ok := s.cfg.Store.(attending)
+	if !ok {
+		return
+	}
+	others, err := store.Attend()
+	if err != nil {
+		s.log.WarnContext(ctx, "it cannot be told whether another server uses this database", slog.Any("error", err))
+	}
+	if len(others) > 0 {
+		s.log.WarnContext(ctx, "another server uses this database, and SQLite is for one replica: stop one of them, or use PostgreSQL",
+			slog.String("process", strings.Join(others, ", ")))
+	}
+}

@@ -1,0 +1,17 @@
+//go:build linux || darwin || freebsd
+
+package secrets
+
+import (
+	"io/fs"
+	"syscall"
+)
+
+// ownerOf returns the user that a file belongs to, not ok where files have none.
+func ownerOf(info fs.FileInfo) (uid int, ok bool) {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	return int(stat.Uid), true
+}

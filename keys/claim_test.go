@@ -1,0 +1,38 @@
+package keys
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+)
+
+// TestClaim: a database belongs to the master key that it was made with.
+func TestClaim(t *testing.T) {
+	store, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	one, two := bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
+	if err := Claim(t.Context(), store, nil); err == nil {
+		t.Error("it was claimed with no key")
+	}
+	for _, c := range []struct {
+		name string
+		do   func() error
+		want error
+	}{
+		{"nobody's", func() error { return Belongs(t.Context(), store, [][]byte{two}) }, nil},
+		{"the first claim", func() error { return Claim(t.Context(), store, [][]byte{one, two}) }, nil},
+		{"again", func() error { return Claim(t.Context(), store, [][]byte{one}) }, nil},
+		{"another key", func() error { return Claim(t.Context(), store, [][]byte{two}) }, ErrOtherKey},
+		{"another key, to look", func() error { return Belongs(t.Context(), store, [][]byte{two}) }, ErrOtherKey},
+		{"as an older key", func() error { return Claim(t.Context(), store, [][]byte{two, one}) }, nil},
+	} {
+		if err := c.do(); !errors.Is(err, c.want) {
+			t.Errorf("%s: got %v, want %v", c.name, err, c.want)
+		}
+	}
+}
