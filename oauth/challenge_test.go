@@ -1,7 +1,9 @@
 package oauth
 
 import (
+	"errors"
 	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -62,6 +64,61 @@ func TestParseChallenges(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := ParseChallenges(tt.in)
 			if (err != nil) != (tt.want == nil) || tt.want != nil && !reflect.DeepEqual(got, tt.want) {
+				t.Errorf("got  %+v, %v\nwant %+v", got, err, tt.want)
+			}
+		})
+	}
+}
+
+// A header of a stranger is refused for what it is, and not taken for another one.
+func TestMalformedChallenges(t *testing.T) {
+	for name, in := range map[string][]string{
+		"a parameter without a scheme":                {`error="x"`},
+		"a parameter without a scheme, spaced":        {`error = "x"`},
+		"a parameter in a value of its own":           {`Bearer error="x"`, `scope="y"`},
+		"no space behind the scheme":                  {`Bearer"x"`},
+		"a slash behind the scheme":                   {`Bearer/x`},
+		"no name":                                     {`Bearer error="x", ="y"`},
+		"no value":                                    {`Bearer scope="y", error=`},
+		"no value before the next parameter":          {`Bearer error=, scope="y"`},
+		"a value that is no token":                    {`Bearer error=x/y`},
+		"an escape at the end":                        {`Bearer error="x\`},
+		"a parameter behind the single value":         {`Negotiate YWJj==, error="x"`},
+		"a repeated parameter in other letters":       {`Bearer error="x", ERROR="x"`},
+		"more than is read, in one value":             {`Bearer error="` + strings.Repeat("x", maxChallenge) + `"`},
+		"more than is read, in many values, all good": strings.Split(strings.Repeat("Bearer,", maxChallenge/6+1), ","),
+	} {
+		t.Run("CL-01 "+name, func(t *testing.T) {
+			if got, err := ParseChallenges(in); !errors.Is(err, ErrChallenge) || got != nil {
+				t.Errorf("got %+v, %v, want ErrChallenge", got, err)
+			}
+		})
+	}
+}
+
+func TestOddChallenges(t *testing.T) {
+	none := map[string]string{}
+	for name, tt := range map[string]struct {
+		in   string
+		want []Challenge
+	}{
+		"nothing":                           {"", nil},
+		"only separators":                   {" ,\t,", nil},
+		"a tab behind the scheme":           {"Bearer\terror=x", []Challenge{{"Bearer", "", map[string]string{"error": "x"}}}},
+		"an empty value in quotes":          {`Bearer error=""`, []Challenge{{"Bearer", "", map[string]string{"error": ""}}}},
+		"white space at the end":            {"Bearer error=x \t", []Challenge{{"Bearer", "", map[string]string{"error": "x"}}}},
+		"all characters of a single value":  {"Negotiate aZ09-._~+/=", []Challenge{{"Negotiate", "aZ09-._~+/=", none}}},
+		"white space behind a single value": {"Negotiate YWJj \t,Bearer", []Challenge{{"Negotiate", "YWJj", none}, {"Bearer", "", none}}},
+		"white space behind a scheme":       {"Bearer error=x, Negotiate \t", []Challenge{{"Bearer", "", map[string]string{"error": "x"}}, {"Negotiate", "", none}}},
+		"a comma behind a scheme":           {"Negotiate,Bearer", []Challenge{{"Negotiate", "", none}, {"Bearer", "", none}}},
+		"all characters of a token":         {"!#$%&'*+-.^_`|~aZ09", []Challenge{{"!#$%&'*+-.^_`|~aZ09", "", none}}},
+		"as much as is read": {
+			`Bearer error="` + strings.Repeat("x", maxChallenge-15) + `"`,
+			[]Challenge{{"Bearer", "", map[string]string{"error": strings.Repeat("x", maxChallenge-15)}}},
+		},
+	} {
+		t.Run("CL-01 "+name, func(t *testing.T) {
+			if got, err := ParseChallenges([]string{tt.in}); err != nil || !reflect.DeepEqual(got, tt.want) {
 				t.Errorf("got  %+v, %v\nwant %+v", got, err, tt.want)
 			}
 		})

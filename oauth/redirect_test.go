@@ -72,6 +72,29 @@ func TestRedirectPolicy(t *testing.T) {
 	}
 }
 
+// Who registers a client is told which rule its redirect URI breaks.
+func TestRedirectReasons(t *testing.T) {
+	for uri, want := range map[string]string{
+		"":                       "empty",
+		"/cb":                    "not absolute",
+		"https://c.example/cb#x": "fragment",
+		"https://c.example/%zz":  "cannot be parsed",
+		"https://u@c.example/cb": "user information",
+		"https://c.example;x/cb": "plain ASCII",
+		"https:///cb":            "no host",
+		"http://c.example/cb":    "use https",
+		"cursor://x/cb":          "not permitted here",
+		"https://c.example/" + strings.Repeat("a", oauth.MaxRedirectURILength-17): "too long",
+	} {
+		if err := (oauth.RedirectPolicy{}).Check(uri); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("AS-58: %.40q: got %v, want %q", uri, err, want)
+		}
+	}
+	if err := (oauth.RedirectPolicy{}).Check("https://c.example/" + strings.Repeat("a", oauth.MaxRedirectURILength-18)); err != nil {
+		t.Errorf("AS-58: as long as it may be: got %v", err)
+	}
+}
+
 func TestMatchRedirectURI(t *testing.T) {
 	for _, tt := range []struct {
 		name, registered, requested string
@@ -100,6 +123,8 @@ func TestMatchRedirectURI(t *testing.T) {
 		{"AS-54: trailing slash", "http://127.0.0.1:1", "http://127.0.0.1:2/", false},
 		{"AS-54: fragment", "http://127.0.0.1:1/cb", "http://127.0.0.1:2/cb#x", false},
 		{"AS-54: empty port", "http://127.0.0.1:1/cb", "http://127.0.0.1:/cb", false},
+		{"AS-54: empty ports, which are no port to choose", "http://127.0.0.1:/cb", "http://localhost:/other", false},
+		{"AS-54: upper case schemes, which are exact", "HTTP://127.0.0.1:1/cb", "HTTP://localhost:2/other", false},
 		{"AS-54: user information", "http://127.0.0.1:1/cb", "http://x@127.0.0.1:2/cb", false},
 		{"AS-54: host hidden behind user information", "http://127.0.0.1:1/cb", "http://127.0.0.1:2@evil.example/cb", false},
 		{"AS-54: backslash", "http://127.0.0.1:1/cb", `http://127.0.0.1:2\@evil.example/cb`, false},
@@ -134,6 +159,35 @@ func TestIsLoopbackRedirect(t *testing.T) {
 	} {
 		if got := oauth.IsLoopbackRedirect(uri); got != want {
 			t.Errorf("IsLoopbackRedirect(%q): got %v, want %v", uri, got, want)
+		}
+	}
+}
+
+// Security H1: an approval is remembered for the place that the answer goes to. Two URIs are of
+// one place only when the same one answers there.
+func TestRedirectPlace(t *testing.T) {
+	for uri, want := range map[string]string{
+		"https://claude.ai/cb":             "https://claude.ai",
+		"https://Claude.AI:443/other?x=1":  "https://claude.ai",
+		"https://claude.ai:/cb":            "https://claude.ai",
+		"https://claude.ai":                "https://claude.ai",
+		"https://claude.ai:8443/cb":        "https://claude.ai:8443",
+		"https://claude.ai.evil.example/":  "https://claude.ai.evil.example",
+		"https://localhost:1/cb":           "https://localhost:1",
+		"http://c.example:443/cb":          "http://c.example:443",
+		"http://c.example/cb":              "http://c.example",
+		"http://127.0.0.1:1/cb":            "loopback",
+		"http://localhost:2":               "loopback",
+		"HTTP://LOCALHOST/x":               "loopback",
+		"http://[::1]:3/cb":                "loopback",
+		"http://127.0.0.2/cb":              "loopback",
+		"cursor://anysphere/callback":      "cursor:",
+		"com.raycast:/oauth":               "com.raycast:",
+		"http://localhost.evil.example/cb": "http://localhost.evil.example",
+		"%":                                "%",
+	} {
+		if got := oauth.RedirectPlace(uri); got != want {
+			t.Errorf("AS-74: %q: got %q, want %q", uri, got, want)
 		}
 	}
 }

@@ -70,6 +70,30 @@ func TestCanonicalResourceRefuses(t *testing.T) {
 	}
 }
 
+// A client's author is told which rule the resource indicator breaks.
+func TestResourceReasons(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                            "not an absolute",
+		"urn:example:mcp":             "not an absolute",
+		"https://h/mcp#x":             "fragment",
+		"https://h/a b":               "a character",
+		"https://h/%zz":               "not a URI",
+		"https:///mcp":                "no host",
+		"https:h":                     "no host",
+		"https://u@h/mcp":             "user information",
+		"https://b%C3%BCcher.example": "escapes",
+		"https://h/" + strings.Repeat("a", oauth.MaxResourceLength-9): "too long",
+	} {
+		if got, err := oauth.CanonicalResource(in); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("AS-104: %.40q: got %.40q, %v, want %q", in, got, err, want)
+		}
+	}
+	longest := "https://h/" + strings.Repeat("a", oauth.MaxResourceLength-10)
+	if got, err := oauth.CanonicalResource(longest); err != nil || got != longest {
+		t.Errorf("AS-104: as long as it may be: got %v", err)
+	}
+}
+
 func TestResourceOrigin(t *testing.T) {
 	for in, want := range map[string]string{
 		"https://h":              "https://h",
@@ -77,9 +101,38 @@ func TestResourceOrigin(t *testing.T) {
 		"https://h:8443/a/b?c=d": "https://h:8443",
 		"https://h?c=/d":         "https://h",
 		"http://[::1]:9/x":       "http://[::1]:9",
+		"://h/x":                 "://h",
+		"mcp.example.com/mcp":    "mcp.example.com/mcp",
 	} {
 		if got := oauth.ResourceOrigin(in); got != want {
 			t.Errorf("ResourceOrigin(%q): got %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestLowerOrigin(t *testing.T) {
+	for in, want := range map[string]string{
+		"HTTPS://MCP.Example.com/A?B": "https://mcp.example.com/A?B",
+		"HTTPS://MCP.Example.com?B=/": "https://mcp.example.com?B=/",
+		"HTTPS://MCP.Example.com":     "https://mcp.example.com",
+		"https://mcp.example.com/A":   "https://mcp.example.com/A",
+		"HTTPS:///A":                  "https:///A",
+		"MCP.Example.com":             "MCP.Example.com",
+		"://A/B":                      "://a/B",
+	} {
+		if got := oauth.LowerOrigin(in); got != want {
+			t.Errorf("CL-48: LowerOrigin(%q): got %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestInClear(t *testing.T) {
+	for url, want := range map[string]bool{
+		"http://mcp.example.com/mcp": true, "HTTP://10.0.0.1": true, "http://localhost.example.com": true,
+		"https://mcp.example.com/mcp": false, "http://localhost:1/mcp": false, "http://[::1]/": false, "": false, "%": false,
+	} {
+		if got := oauth.InClear(url); got != want {
+			t.Errorf("InClear(%q): got %v, want %v", url, got, want)
 		}
 	}
 }

@@ -40,6 +40,17 @@ func TestParseScopes(t *testing.T) {
 	})
 }
 
+func TestValidScope(t *testing.T) {
+	for in, want := range map[string]bool{
+		"a": true, "!": true, "~": true, "files:read": true,
+		"": false, " ": false, "a b": false, "a\t": false, "\x7f": false, `"`: false, `\`: false, "é": false,
+	} {
+		if got := oauth.ValidScope(in); got != want {
+			t.Errorf("AS-112 RFC 6749 3.3: ValidScope(%q): got %v, want %v", in, got, want)
+		}
+	}
+}
+
 func TestScopeSets(t *testing.T) {
 	s := oauth.Scopes{"a", "b", "c"}
 	t.Run("AS-111 intersection keeps the order of what was asked", func(t *testing.T) {

@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -86,6 +87,106 @@ func TestResolve(t *testing.T) {
 		c := catalogueOf(t, notes, storage.Resource{URI: notes.URI + "/", Name: "Impostor"})
 		if r, _ := c.Lookup(notes.URI); r.Name != "Notes" || len(c.Resources()) != 1 {
 			t.Fatalf("got %+v", c.Resources())
+		}
+	})
+}
+
+// Clients' authors read why a resource was refused; RFC 8707 has one code for all of it.
+func TestResolveReasons(t *testing.T) {
+	other := storage.Resource{URI: "https://other.example.com/a"}
+	twin := storage.Resource{URI: "https://other.example.com/b"}
+	c := catalogueOf(t, notes, other, twin)
+	long := "https://mcp.example.com/" + strings.Repeat("a", 1000)
+	for _, tt := range []struct {
+		name, want string
+		c          *Catalogue
+		in         []string
+	}{
+		{"AS-105 an empty catalogue", "No protected resource is known", catalogueOf(t), []string{notes.URI}},
+		{"AS-09 two different ones", "one resource at a time", c, []string{notes.URI, other.URI}},
+		{"AS-09 the other way round", "one resource at a time", c, []string{other.URI, notes.URI}},
+		{"AS-104 not absolute", "not an absolute URI", c, []string{"mcp.example.com"}},
+		{"AS-104 empty", "not an absolute URI", c, []string{""}},
+		{"AS-104 a good one before a bad one", "not an absolute URI", c, []string{notes.URI, "mcp.example.com"}},
+		{"AS-105 unknown", "https://evil.example.com/mcp", c, []string{"https://evil.example.com/mcp"}},
+		{"AS-110 an origin that two share", "https://other.example.com/", c, []string{"https://other.example.com/"}},
+		{"AS-105 a long one is cut", strings.Repeat("a", 100), c, []string{long}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := tt.c.Resolve(tt.in)
+			e := oauth.AsError(err)
+			if e.Code != oauth.InvalidTarget || !strings.Contains(e.Description, tt.want) || got.URI != "" {
+				t.Errorf("got %q, %v, want invalid_target with %q", got.URI, err, tt.want)
+			}
+			if len(e.Description) > 400 {
+				t.Errorf("the description has %d bytes", len(e.Description))
+			}
+		})
+	}
+	if _, err := NewCatalogue([]storage.Resource{notes, {URI: "mcp.example.com"}}); err == nil || !strings.Contains(err.Error(), `"mcp.example.com"`) {
+		t.Errorf("a resource that is no URI: got %v, want its name", err)
+	}
+}
+
+func TestCatalogue(t *testing.T) {
+	third := storage.Resource{URI: "https://other.example.com/c"}
+	c := catalogueOf(t, notes, storage.Resource{URI: "https://other.example.com/a"}, storage.Resource{URI: "https://other.example.com/b"}, third)
+	t.Run("AS-110 an origin that three share is ambiguous", func(t *testing.T) {
+		if got, err := c.Resolve([]string{"https://other.example.com"}); !errors.Is(err, oauth.NewError(oauth.InvalidTarget, "")) {
+			t.Errorf("got %q, %v, want invalid_target", got.URI, err)
+		}
+	})
+	t.Run("a resource without a name has its address", func(t *testing.T) {
+		if r, _ := c.Lookup(third.URI); r.Name != third.URI {
+			t.Errorf("got %q, want %q", r.Name, third.URI)
+		}
+		if r, _ := c.Lookup(notes.URI); r.Name != "Notes" {
+			t.Errorf("got %q, want Notes", r.Name)
+		}
+	})
+	t.Run("AS-51 the scopes to ask for first are the defaults of all", func(t *testing.T) {
+		c := catalogueOf(t, notes, storage.Resource{URI: "https://a.example", Scopes: []storage.ScopeText{{Name: "a"}, {Name: "b"}}},
+			storage.Resource{URI: "https://b.example", Scopes: []storage.ScopeText{{Name: "mcp", Default: true}, {Name: "c", Default: true}}})
+		if got := c.DefaultScopes().String(); got != "mcp a c" {
+			t.Errorf("got %q, want %q", got, "mcp a c")
+		}
+	})
+	t.Run("AS-107 a query that ends with a slash is no difference", func(t *testing.T) {
+		const uri = "https://mcp.example.com/mcp?folder=a/"
+		if got, err := catalogueOf(t, storage.Resource{URI: uri}).Resolve([]string{uri}); err != nil || got.Match != "exact" {
+			t.Errorf("got %q, %v, want exact", got.Match, err)
+		}
+	})
+	t.Run("what is handed out is a copy", func(t *testing.T) {
+		c.Resources()[0].Name = "changed"
+		if r, _ := c.Lookup(notes.URI); r.Name != "Notes" {
+			t.Errorf("got %q", r.Name)
+		}
+	})
+}
+
+func TestScopesOfResources(t *testing.T) {
+	one := storage.Resource{Scopes: []storage.ScopeText{{Name: "only"}}}
+	for _, tt := range []struct {
+		name     string
+		r        storage.Resource
+		all, def string
+	}{
+		{"AS-115 several", notes, "mcp notes:read notes:write admin", "mcp"},
+		{"AS-115 one that is not marked", one, "only", "only"},
+		{"AS-115 none", storage.Resource{}, "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			all, def := ResourceScopes(tt.r), DefaultScopes(tt.r)
+			if all.String() != tt.all || len(all) != len(tt.r.Scopes) || def.String() != tt.def {
+				t.Errorf("got %q and %q, want %q and %q", all, def, tt.all, tt.def)
+			}
+		})
+	}
+	t.Run("AS-112 those that a client adds of its own accord are not unknown", func(t *testing.T) {
+		in := oauth.ParseScopes("mcp offline_access openid profile email address phone Mcp notes:delete")
+		if got := Unknown(notes, in).String(); got != "Mcp notes:delete" {
+			t.Errorf("got %q, want %q", got, "Mcp notes:delete")
 		}
 	})
 }
