@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 
 	"github.com/ory/fosite"
 
@@ -14,9 +15,26 @@ import (
 )
 
 const (
+	grantPrefix   = "grt_"
 	codePrefix    = "mcpac_"
 	refreshPrefix = "mcprt_"
 )
+
+// codeOf returns a new code for a grant: it begins with the grant's id, by which the store
+// finds it, and has 256 random bits.
+func codeOf(grantID string) string {
+	return secrets.Token(codePrefix + strings.TrimPrefix(grantID, grantPrefix))
+}
+
+// grantOf returns the grant that a code names, "" for one of an earlier version, which are
+// random as a whole.
+func grantOf(code string) string {
+	named, ok := strings.CutPrefix(code, codePrefix)
+	if named = named[:max(0, len(named)-secrets.TokenSize)]; !ok || named == "" {
+		return ""
+	}
+	return grantPrefix + named
+}
 
 // codeGrant is the authorization code grant with PKCE (OAuth 2.1 §4.1), at both
 // endpoints.
@@ -27,14 +45,15 @@ type codeGrant struct{ *Server }
 func (g *codeGrant) HandleAuthorizeEndpointRequest(ctx context.Context, ar fosite.AuthorizeRequester, resp fosite.AuthorizeResponder) error {
 	ap := ar.GetSession().(*shellSession).approval
 	now := g.cfg.Now()
-	code := secrets.Token(codePrefix)
+	id := secrets.ID(grantPrefix)
+	code := codeOf(id)
 	client := ap.client
 	err := g.cfg.Store.Approve(ctx, storage.Approval{
 		Session: ap.session,
 		Client:  &client, Place: oauth.RedirectPlace(ap.redirectURI), Material: client.Material(), Unplaced: client.Operated(),
 		Remembered: ap.remembered,
 		Grant: storage.Grant{
-			ID: secrets.ID("grt_"), ClientID: client.ID, UserID: ap.userID,
+			ID: id, ClientID: client.ID, UserID: ap.userID,
 			Scopes: ap.scopes, Resource: ap.resource.URI, AuthTime: ap.authTime,
 			CreatedAt: now, ExpiresAt: now.Add(g.cfg.Tokens.RefreshMaxTTL),
 		},
@@ -87,7 +106,7 @@ func (g *codeGrant) HandleTokenEndpointRequest(ctx context.Context, r fosite.Acc
 	now := g.cfg.Now()
 	refresh := secrets.Token(refreshPrefix)
 	grant, err := g.cfg.Store.RedeemCode(ctx, storage.RedeemCode{
-		Hash: secrets.Hash(code), ClientID: client.ID, Challenge: oauth.ChallengeS256(verifier),
+		Hash: secrets.Hash(code), GrantID: grantOf(code), ClientID: client.ID, Challenge: oauth.ChallengeS256(verifier),
 		RedirectURI: p.get("redirect_uri"), Resource: resource,
 		Refresh: &storage.Refresh{Hash: secrets.Hash(refresh), ExpiresAt: now.Add(g.cfg.Tokens.RefreshIdleTTL)},
 		Now:     now,

@@ -145,7 +145,8 @@ type Redemptions interface {
 	// stays untouched, so that whoever guesses cannot burn it; ErrExpired; ErrSpent when a matching request comes a second
 	// time, in which case the grant has been revoked (OAuth 2.1 §4.1.3) and the
 	// returned Grant names it; ErrRevoked when the grant was cut off, be it by an
-	// earlier second use.
+	// earlier second use. Of a code that was redeemed one digest is left, of code and
+	// challenge: a second request matches with both of them, client and resource.
 	RedeemCode(ctx context.Context, r RedeemCode) (Grant, error)
 	// RotateRefresh exchanges a refresh token for its successor, in one round trip
 	// on the way of success. Of N concurrent calls exactly one gets a Rotation with
@@ -164,6 +165,7 @@ type Redemptions interface {
 // RedeemCode is a request to exchange a code.
 type RedeemCode struct {
 	Hash        Hash
+	GrantID     string // that the code names; "" for a code of an earlier version, which names none
 	ClientID    string
 	Challenge   string // computed from the presented verifier
 	RedirectURI string // "" when the token request has none (OAuth 2.1 §10.2)

@@ -25,6 +25,9 @@ const KeySize = 32
 // purpose and associated data, without saying which of them differs.
 var ErrOpen = errors.New("secrets: cannot open")
 
+// TokenSize is how many characters Token adds to its prefix.
+const TokenSize = 43
+
 // Token returns prefix followed by 256 random bits in base64url, 43 characters of
 // A-Z a-z 0-9 - _ (clients paste them into URLs and Basic headers unescaped).
 func Token(prefix string) string {

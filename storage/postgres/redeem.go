@@ -15,12 +15,14 @@ const (
 	// takeCode is the single use of a code: the UPDATE changes the row for one of N
 	// callers; the others wait for its lock and then find the condition false. All
 	// that the code is bound to stands in the condition, so a wrong guess leaves it
-	// as it is. The refresh token descends from the changed row or not at all.
+	// as it is. The refresh token descends from the changed row or not at all. A digest is
+	// all that stays of the code.
 	takeCode = `WITH took AS (
-	UPDATE grants AS g SET code_used_at = $1, sweep_at = expires_at
+	UPDATE grants AS g SET code_used_at = $1, sweep_at = expires_at, code_hash = $10, code_redirect = '', code_challenge = ''
 	WHERE code_hash = $2 AND client_id = $3 AND code_challenge = $4 AND ($5 = '' OR code_redirect = $5)
 		AND ($6 = '' OR resource = $6) AND code_used_at IS NULL AND code_expires_at > $1 AND expires_at > $1
-		AND revoked_at IS NULL AND NOT ` + isCut + `
+		AND revoked_at IS NULL AND NOT ` + isCut
+	takeCodeTail = `
 	RETURNING ` + column.GrantRead + `),
 next AS (INSERT INTO refresh_tokens (hash, grant_id, created_at, expires_at)
 	SELECT $7::bytea, id, $1, least($8::bigint, expires_at) FROM took WHERE $7::bytea IS NOT NULL),
@@ -28,8 +30,8 @@ used AS (UPDATE clients SET last_used_at = $1
 	WHERE id = $3 AND deleted_at IS NULL AND (last_used_at IS NULL OR last_used_at <= $9) AND EXISTS (SELECT 1 FROM took))
 SELECT ` + column.GrantRead + ` FROM took`
 
-	readCode = "SELECT " + column.GrantRead + `, code_redirect, code_challenge, code_expires_at, code_used_at, ` + isCut + `
-FROM grants g WHERE code_hash = $1`
+	readCode = "SELECT " + column.GrantRead + `, code_hash, code_redirect, code_challenge, code_expires_at, code_used_at, ` + isCut + `
+FROM grants g WHERE `
 
 	// isCut tells whether the user or client of the grant g has been cut off.
 	isCut = `(g.user_id <> '' AND NOT EXISTS (SELECT 1 FROM users u WHERE u.id = g.user_id AND NOT u.disabled)
@@ -45,8 +47,14 @@ func (s *Store) RedeemCode(ctx context.Context, r storage.RedeemCode) (out stora
 	}
 	err = s.do(ctx, "redeem code", func(ctx context.Context, q querier) error {
 		var row column.GrantRow
-		err := one(ctx, q, row.Dest(), takeCode, column.Millis(r.Now), r.Hash[:], r.ClientID, r.Challenge,
-			r.RedirectURI, r.Resource, hash, expires, column.Millis(r.Now.Add(-column.UsedEvery)))
+		spent := verdict.Spent(r)
+		args := []any{column.Millis(r.Now), r.Hash[:], r.ClientID, r.Challenge,
+			r.RedirectURI, r.Resource, hash, expires, column.Millis(r.Now.Add(-column.UsedEvery)), spent[:]}
+		sql := takeCode + takeCodeTail
+		if r.GrantID != "" {
+			sql, args = takeCode+" AND id = $11"+takeCodeTail, append(args, r.GrantID)
+		}
+		err := one(ctx, q, row.Dest(), sql, args...)
 		if errors.Is(err, pgx.ErrNoRows) {
 			out, err = refuseCode(ctx, q, r)
 			return err
@@ -65,8 +73,18 @@ func refuseCode(ctx context.Context, q querier, r storage.RedeemCode) (storage.G
 	var code verdict.Code
 	var expires int64
 	var used *int64
-	err := one(ctx, q, append(row.Dest(), &code.RedirectURI, &code.Challenge, &expires, &used, &code.Cut), readCode, r.Hash[:])
+	var hash []byte
+	dest := append(row.Dest(), &hash, &code.RedirectURI, &code.Challenge, &expires, &used, &code.Cut)
+	spent := verdict.Spent(r)
+	where, args := "code_hash = $1 OR code_hash = $2", []any{r.Hash[:], spent[:]}
+	if r.GrantID != "" {
+		where, args = "id = $1", []any{r.GrantID}
+	}
+	err := one(ctx, q, dest, readCode+where, args...)
 	if err != nil {
+		return storage.Grant{}, err
+	}
+	if code.Hash, err = column.Hash(hash); err != nil {
 		return storage.Grant{}, err
 	}
 	if code.Grant, err = row.Grant(); err != nil {
@@ -82,7 +100,7 @@ func carryOut(ctx context.Context, q querier, refused error, g storage.Grant, no
 	switch {
 	case refused == nil:
 		return storage.Grant{}, errAgain
-	case errors.Is(refused, storage.ErrMismatch), errors.Is(refused, storage.ErrResource):
+	case errors.Is(refused, storage.ErrNotFound), errors.Is(refused, storage.ErrMismatch), errors.Is(refused, storage.ErrResource):
 		return storage.Grant{}, refused
 	case errors.Is(refused, storage.ErrSpent):
 		g.RevokedAt, g.RevokedBy = column.Time(now), storage.ByReuse

@@ -12,15 +12,16 @@ import (
 const (
 	// takeCode is the single use of a code: of N callers one changes the row. All
 	// that the code is bound to stands in the condition, so a wrong guess leaves it
-	// as it is.
-	takeCode = `UPDATE grants AS g SET code_used_at = ?1, sweep_at = expires_at
+	// as it is. A digest is all that stays of the code.
+	takeCode = `UPDATE grants AS g SET code_used_at = ?1, sweep_at = expires_at, code_hash = ?7, code_redirect = '', code_challenge = ''
 WHERE code_hash = ?2 AND client_id = ?3 AND code_challenge = ?4 AND (?5 = '' OR code_redirect = ?5)
 	AND (?6 = '' OR resource = ?6) AND code_used_at IS NULL AND code_expires_at > ?1 AND expires_at > ?1
-	AND revoked_at IS NULL AND NOT ` + isCut + `
+	AND revoked_at IS NULL AND NOT ` + isCut
+	takeCodeTail = `
 RETURNING ` + column.GrantRead + ", (SELECT last_used_at FROM clients c WHERE c.id = client_id)"
 
-	readCode = "SELECT " + column.GrantRead + `, code_redirect, code_challenge, code_expires_at, code_used_at, ` + isCut + `
-FROM grants g WHERE code_hash = ?`
+	readCode = "SELECT " + column.GrantRead + `, code_hash, code_redirect, code_challenge, code_expires_at, code_used_at, ` + isCut + `
+FROM grants g WHERE `
 
 	// isCut tells whether the user or client of the grant g has been cut off.
 	isCut = `(g.user_id <> '' AND NOT EXISTS (SELECT 1 FROM users u WHERE u.id = g.user_id AND NOT u.disabled)
@@ -36,7 +37,13 @@ func (s *Store) RedeemCode(ctx context.Context, r storage.RedeemCode) (out stora
 		var row column.GrantRow
 		var used *int64
 		now := column.Millis(r.Now)
-		err = c.one(append(row.Dest(), &used), takeCode, now, r.Hash[:], r.ClientID, r.Challenge, r.RedirectURI, r.Resource)
+		spent := verdict.Spent(r)
+		args := []any{now, r.Hash[:], r.ClientID, r.Challenge, r.RedirectURI, r.Resource, spent[:]}
+		sql := takeCode + takeCodeTail
+		if r.GrantID != "" {
+			sql, args = takeCode+" AND id = ?8"+takeCodeTail, append(args, r.GrantID)
+		}
+		err = c.one(append(row.Dest(), &used), sql, args...)
 		if errors.Is(err, storage.ErrNotFound) {
 			out, refused, err = refuseCode(c, r)
 			return err
@@ -66,8 +73,17 @@ func refuseCode(c *conn, r storage.RedeemCode) (g storage.Grant, refused, err er
 	var code verdict.Code
 	var expires int64
 	var used *int64
-	err = c.one(append(row.Dest(), &code.RedirectURI, &code.Challenge, &expires, &used, &code.Cut), readCode, r.Hash[:])
-	if err != nil {
+	var hash []byte
+	dest := append(row.Dest(), &hash, &code.RedirectURI, &code.Challenge, &expires, &used, &code.Cut)
+	spent := verdict.Spent(r)
+	where, args := "code_hash = ? OR code_hash = ?", []any{r.Hash[:], spent[:]}
+	if r.GrantID != "" {
+		where, args = "id = ?", []any{r.GrantID}
+	}
+	if err = c.one(dest, readCode+where, args...); err != nil {
+		return g, nil, err
+	}
+	if code.Hash, err = column.Hash(hash); err != nil {
 		return g, nil, err
 	}
 	if code.Grant, err = row.Grant(); err != nil {
@@ -91,7 +107,7 @@ var errUndecided = errors.New("refused without a cause")
 
 // named hides the grant from a caller who has not shown that it is theirs.
 func named(g storage.Grant, refused error) storage.Grant {
-	if errors.Is(refused, storage.ErrMismatch) || errors.Is(refused, storage.ErrResource) {
+	if errors.Is(refused, storage.ErrNotFound) || errors.Is(refused, storage.ErrMismatch) || errors.Is(refused, storage.ErrResource) {
 		return storage.Grant{}
 	}
 	return g

@@ -7,6 +7,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
+const otherRedirect = "AS-92 another redirect URI"
+
 func redemptions(t *testing.T, e *env) {
 	redeem := func(r storage.RedeemCode) (storage.Grant, error) { return e.s.RedeemCode(e.ctx, r) }
 
@@ -53,7 +55,7 @@ func redemptions(t *testing.T, e *env) {
 		{"AS-90 another client", storage.ErrMismatch, func(r *storage.RedeemCode) { r.ClientID = "other" }},
 		{"AS-64 another verifier", storage.ErrMismatch, func(r *storage.RedeemCode) { r.Challenge = "other" }},
 		{"AS-64 no verifier", storage.ErrMismatch, func(r *storage.RedeemCode) { r.Challenge = "" }},
-		{"AS-92 another redirect URI", storage.ErrMismatch, func(r *storage.RedeemCode) { r.RedirectURI = "http://127.0.0.1:9/cb" }},
+		{otherRedirect, storage.ErrMismatch, func(r *storage.RedeemCode) { r.RedirectURI = "http://127.0.0.1:9/cb" }},
 		{"RFC 8707 2.2: another resource", storage.ErrResource, func(r *storage.RedeemCode) { r.Resource = "https://other.example/" }},
 	} {
 		t.Run(m.name+" is refused and the code stays good", func(t *testing.T) {
@@ -66,6 +68,9 @@ func redemptions(t *testing.T, e *env) {
 			_, err = redeem(e.redemption(a))
 			check(t, err)
 		})
+		if m.name == otherRedirect {
+			continue // of a redeemed code the redirect URI is not kept; code and verifier are enough
+		}
 		t.Run("AS-91 OAuth 2.1 4.1.3: replay by "+m.name+" does not revoke", func(t *testing.T) {
 			a, refresh := e.granted(t)
 			r := e.redemption(a)
@@ -137,5 +142,53 @@ func redemptions(t *testing.T, e *env) {
 		wantErr(t, err, storage.ErrExists)
 		_, err = redeem(e.redemption(a))
 		check(t, err)
+	})
+}
+
+// namedCodes holds what it means that a code names its grant, by which it is found.
+func namedCodes(t *testing.T, e *env) {
+	redeem := func(r storage.RedeemCode) error {
+		_, err := e.s.RedeemCode(e.ctx, r)
+		return err
+	}
+	t.Run("AS-90 a code that names the grant of another is unknown, and both stay good", func(t *testing.T) {
+		a, b := e.approved(t), e.approved(t)
+		r := e.redemption(a)
+		r.GrantID = b.Grant.ID
+		wantErr(t, redeem(r), storage.ErrNotFound)
+		check(t, redeem(e.redemption(a)))
+		check(t, redeem(e.redemption(b)))
+	})
+	t.Run("AS-91 a guess at a redeemed code ends nothing, whatever of it is right", func(t *testing.T) {
+		a, refresh := e.granted(t)
+		guess := e.redemption(a)
+		guess.Hash = randomHash()
+		wantErr(t, redeem(guess), storage.ErrMismatch)
+		guess = e.redemption(a)
+		guess.Challenge = ""
+		wantErr(t, redeem(guess), storage.ErrMismatch)
+		e.wantLive(t, a, true)
+		e.rotate(t, e.rotation(a, refresh))
+	})
+	t.Run("AS-91 with code and verifier a second use ends the grant, whatever redirect URI it says", func(t *testing.T) {
+		a, _ := e.granted(t)
+		r := e.redemption(a)
+		r.RedirectURI = "http://127.0.0.1:9/cb"
+		wantErr(t, redeem(r), storage.ErrSpent)
+		e.wantLive(t, a, false)
+	})
+	t.Run("a code of an earlier version names no grant: it is good once, and its second use ends the grant", func(t *testing.T) {
+		a := e.approved(t)
+		r := e.redemption(a)
+		r.GrantID = ""
+		other := r
+		other.Challenge = "other"
+		wantErr(t, redeem(other), storage.ErrMismatch)
+		check(t, redeem(r))
+		e.wantLive(t, a, true)
+		wantErr(t, redeem(other), storage.ErrNotFound)
+		wantErr(t, redeem(r), storage.ErrSpent)
+		e.wantLive(t, a, false)
+		wantErr(t, redeem(r), storage.ErrRevoked)
 	})
 }

@@ -34,6 +34,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"Consents", consents},
 		{"Withdrawals", withdrawals},
 		{"RedeemCode", redemptions},
+		{"NamedCodes", namedCodes},
 		{"RotateRefresh", rotations},
 		{"CutOff", cutOffs},
 		{"RevokedBy", revokers},
@@ -177,7 +178,7 @@ func (e *env) approved(t testing.TB) storage.Approval {
 
 // redemption is the request that matches an approval.
 func (e *env) redemption(a storage.Approval) storage.RedeemCode {
-	return storage.RedeemCode{Hash: a.Code.Hash, ClientID: a.Grant.ClientID, Challenge: a.Code.Challenge,
+	return storage.RedeemCode{Hash: a.Code.Hash, GrantID: a.Grant.ID, ClientID: a.Grant.ClientID, Challenge: a.Code.Challenge,
 		RedirectURI: a.Code.RedirectURI, Resource: a.Grant.Resource, Now: e.now,
 		Refresh: &storage.Refresh{Hash: randomHash(), ExpiresAt: e.now.Add(30 * 24 * time.Hour)}}
 }

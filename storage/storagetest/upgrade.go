@@ -60,7 +60,24 @@ func Upgrade(t *testing.T, exec func(query string, args ...any), open func() sto
 	_, err = s.RotateRefresh(ctx, storage.RotateRefresh{Hash: next, ClientID: "old client", Now: now, Next: storage.Refresh{Hash: randomHash(), ExpiresAt: now.Add(time.Hour)}})
 	check(t, err)
 	same(t, v.Session.UpstreamID+r.Grant.UpstreamID, "")
+	upgradedCodes(t, &env{s: s, ctx: ctx, now: now}, exec, code)
 	upgradedArrivals(t, &env{s: s, ctx: ctx, now: now}, exec, session)
+}
+
+// upgradedCodes redeems a code of an earlier version, which names no grant, and one that such
+// a version has redeemed before.
+func upgradedCodes(t *testing.T, e *env, exec func(query string, args ...any), spent storage.Hash) {
+	fresh, at, far := randomHash(), e.now.UnixMilli(), e.now.Add(time.Hour).UnixMilli()
+	exec(`INSERT INTO grants (id, client_id, user_id, resource, scopes, auth_time, created_at, expires_at,
+		code_hash, code_redirect, code_challenge, code_expires_at, sweep_at, status_index)
+		VALUES ('gr_2', 'old client', 'usr_1', 'https://r', '["mcp"]', ?, ?, ?, ?, 'http://127.0.0.1/cb', 'c', ?, ?, 77)`, at, at, far, fresh[:], far, far)
+	for _, c := range []struct {
+		code storage.Hash
+		want error
+	}{{fresh, nil}, {fresh, storage.ErrSpent}, {spent, storage.ErrSpent}} {
+		_, err := e.s.RedeemCode(e.ctx, storage.RedeemCode{Hash: c.code, ClientID: "old client", Challenge: "c", Now: e.now})
+		wantErr(t, err, c.want)
+	}
 }
 
 // upgradedArrivals ties an account at a provider to a user of an earlier schema, whom then

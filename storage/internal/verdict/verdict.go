@@ -4,6 +4,7 @@
 package verdict
 
 import (
+	"crypto/sha256"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -17,13 +18,20 @@ type Code struct {
 	Cut    bool // the client is deleted, or the user is gone or disabled
 }
 
+// Spent is what is left of a code that was redeemed: a digest that takes code and challenge
+// to make. It stands where the code's own digest stood.
+func Spent(r storage.RedeemCode) storage.Hash {
+	return sha256.Sum256(append(r.Hash[:], r.Challenge...))
+}
+
 // Judge names the cause for which r was refused. ErrSpent means that the grant is
 // to be revoked. Nil means that nothing is wrong, so something changed in between:
 // try again.
 func (c Code) Judge(r storage.RedeemCode) error {
 	switch {
-	case c.Grant.ClientID != r.ClientID, c.Challenge != r.Challenge,
-		r.RedirectURI != "" && c.RedirectURI != r.RedirectURI:
+	case c.UsedAt.IsZero() && c.Hash != r.Hash:
+		return storage.ErrNotFound
+	case c.Grant.ClientID != r.ClientID, !c.presented(r):
 		return storage.ErrMismatch
 	case r.Resource != "" && c.Grant.Resource != r.Resource:
 		return storage.ErrResource
@@ -35,6 +43,14 @@ func (c Code) Judge(r storage.RedeemCode) error {
 		return storage.ErrExpired
 	}
 	return nil
+}
+
+// presented reports whether r carries what the code is bound to, as far as that is kept.
+func (c Code) presented(r storage.RedeemCode) bool {
+	if c.Hash != r.Hash {
+		return c.Hash == Spent(r)
+	}
+	return c.Challenge == r.Challenge && (r.RedirectURI == "" || c.RedirectURI == r.RedirectURI)
 }
 
 // Refresh is a stored refresh token with its grant.

@@ -1,0 +1,25 @@
+package authserver
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+)
+
+// A code names its grant, by whose key it is found; one of an earlier version names none.
+func TestACodeNamesItsGrant(t *testing.T) {
+	id := secrets.ID(grantPrefix)
+	code := codeOf(id)
+	if got := grantOf(code); got != id || !strings.HasPrefix(code, codePrefix) || len(code) != len(codePrefix)+22+secrets.TokenSize {
+		t.Errorf("%s of %s: got the grant %q", code, id, got)
+	}
+	if codeOf(id) == code {
+		t.Error("two codes of one grant are the same")
+	}
+	for _, other := range []string{"", codePrefix, "x", secrets.Token(codePrefix), secrets.Token(""), "other_" + code, code[len(codePrefix):]} {
+		if got := grantOf(other); got != "" {
+			t.Errorf("%q: got the grant %q, want none", other, got)
+		}
+	}
+}
