@@ -170,6 +170,19 @@ func TestManagementSurvives(t *testing.T) {
 	}
 }
 
+// TestManagementOfALostRow: AS-150. A client whose row is gone, by a sweep or with the database,
+// is told that it is not registered any more, and not to try again.
+func TestManagementOfALostRow(t *testing.T) {
+	made := newRig(t, managing).register(t, long)
+	id, token := text(made["client_id"]), text(made["registration_access_token"])
+	for _, method := range []string{"GET", "PUT", "DELETE"} {
+		w := newRig(t, managing).configure(method, id, token, `{}`)
+		if w.Code != 401 || !strings.Contains(w.Body.String(), `"invalid_token"`) || w.Header().Get("WWW-Authenticate") == "" {
+			t.Errorf("%s: got %d %s", method, w.Code, w.Body)
+		}
+	}
+}
+
 const edKey = `{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}` // RFC 8037 appendix A.2
 
 func TestRegisterKeys(t *testing.T) {
