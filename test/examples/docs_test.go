@@ -13,12 +13,12 @@ import (
 	"testing"
 )
 
-// snippet is a piece of Go in a page, below a comment that says what it stands among:
+// among is the comment before a block of Go, which says what it stands among:
 //
 //	<!-- go: ctx context.Context, server *mcp.Server -->
 //
 // or, in the module of an example, <!-- go -C examples/mcp-go: ... -->.
-var snippet = regexp.MustCompile("(?s)(?:<!-- go(?: -C (\\S+))?: ([^\n]*) -->\n)?```go\n(.*?)```")
+var among = regexp.MustCompile(`^<!-- go(?: -C (\S+))?: (.*) -->$`)
 
 // packages are what snippets may use, by name.
 var packages = map[string]string{
@@ -30,50 +30,20 @@ var packages = map[string]string{
 
 const ours = "github.com/mcp-authd/mcp-authd/"
 
-// pages are README and the manual.
-func pages(t *testing.T) []string {
-	t.Helper()
-	found := []string{"../../README.md"}
-	for _, pattern := range []string{"../../docs/*.md", "../../docs/*/*.md"} {
-		more, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found = append(found, more...)
+func checkGo(t *testing.T, b block) {
+	m := among.FindStringSubmatch(b.mark)
+	if m == nil {
+		t.Fatalf("no comment says what this stands among:\n%s", b.text)
 	}
-	return found
+	if out, err := compile(t, filepath.Join(root, m[1]), around(m[2], b.text)); err != nil {
+		t.Errorf("%v\n%s\n%s", err, out, b.text)
+	}
 }
 
-// TestSnippets compiles the Go that people copy from README, the manual, and the package
-// comment of mcpresource (issue 11, 4.8).
-func TestSnippets(t *testing.T) {
-	found := map[string]int{}
-	for _, path := range pages(t) {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		name := filepath.Base(path)
-		if got, want := strings.Count(string(text), "```go\n"), len(snippet.FindAllString(string(text), -1)); got != want {
-			t.Errorf("%s has %d blocks of Go, of which %d can be read", name, got, want)
-		}
-		for i, m := range snippet.FindAllStringSubmatch(string(text), -1) {
-			found[name]++
-			t.Run(fmt.Sprint(name, " ", i+1), func(t *testing.T) {
-				if m[2] == "" {
-					t.Fatalf("no comment says what this stands among:\n%s", m[3])
-				}
-				if out, err := compile(t, filepath.Join("../..", m[1]), around(m[2], m[3])); err != nil {
-					t.Errorf("%v\n%s\n%s", err, out, m[3])
-				}
-			})
-		}
-	}
-	if found["protect.md"] < 6 || found["README.md"] < 1 {
-		t.Errorf("found %v", found)
-	}
+// TestPackageComment compiles the Go in the package comment of mcpresource.
+func TestPackageComment(t *testing.T) {
 	t.Run("the package comment of mcpresource", func(t *testing.T) {
-		text, err := os.ReadFile("../../mcpresource/doc.go")
+		text, err := os.ReadFile(filepath.Join(root, "mcpresource/doc.go"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,12 +53,12 @@ func TestSnippets(t *testing.T) {
 		}
 		first, _, _ := strings.Cut(code.String(), "g.Register(mux, yourMCPHandler)\n")
 		among := "ctx context.Context, mux *http.ServeMux, yourMCPHandler http.Handler"
-		if out, err := compile(t, "../..", around(among, first+"g.Register(mux, yourMCPHandler)\n")); err != nil {
+		if out, err := compile(t, root, around(among, first+"g.Register(mux, yourMCPHandler)\n")); err != nil {
 			t.Errorf("%v\n%s\n%s", err, out, first)
 		}
 	})
 	t.Run("what does not compile fails", func(t *testing.T) {
-		if _, err := compile(t, "../..", around("ctx context.Context", "mcpresource.Nothing(ctx)")); err == nil {
+		if _, err := compile(t, root, around("ctx context.Context", "mcpresource.Nothing(ctx)")); err == nil {
 			t.Error("it compiled")
 		}
 	})

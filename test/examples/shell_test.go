@@ -2,51 +2,48 @@ package examples
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/mcp-authd/mcp-authd/internal/demotest"
 )
 
 var (
-	plain   = regexp.MustCompile("(?ms)^```(?:sh|shell|console)?\n(.*?)^```")
-	command = regexp.MustCompile(`^(?:go run \./cmd/mcp-authd|mcp-authd)((?: [a-z][a-z-]*)+)(.*)$`)
+	command = regexp.MustCompile(`^mcp-authd((?: [a-z][a-z-]*)+)(.*)$`)
 	flag    = regexp.MustCompile(` (--[a-z-]+)`)
 )
 
-// TestShell: the commands in README and the manual exist, with their flags (issue 11, 4.8).
+// commands are the commands of a block of shell, one a line, with the name of the binary for
+// go run.
+func commands(text string) (out []string) {
+	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
+		line = strings.TrimSpace(strings.TrimPrefix(line, "$ "))
+		if line != "" && !strings.HasPrefix(line, "#") {
+			out = append(out, strings.Replace(line, "go run ./cmd/mcp-authd ", "mcp-authd ", 1))
+		}
+	}
+	return out
+}
+
+// checkShell: the commands of mcp-authd exist, with their flags, and what else is called is
+// known here. TestManualRuns runs them.
+func checkShell(t *testing.T, b block) {
+	for _, line := range commands(b.text) {
+		if m := command.FindStringSubmatch(line); m != nil {
+			known(t, demotest.Binary(t), strings.Fields(m[1]), m[2])
+		} else if _, ok := notRun(line); !ok {
+			t.Errorf("nothing here knows how to check %q", line)
+		}
+	}
+}
+
+// TestShell: a command or a flag that there is not is found.
 func TestShell(t *testing.T) {
-	binary := filepath.Join(t.TempDir(), "mcp-authd")
-	if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/mcp-authd").CombinedOutput(); err != nil {
-		t.Fatalf("%v %s", err, out)
+	if _, err := help(demotest.Binary(t), []string{"usr", "add"}); err == nil {
+		t.Error("usr add has a help text")
 	}
-	found := 0
-	for _, path := range pages(t) {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, block := range plain.FindAllStringSubmatch(string(text), -1) {
-			for line := range strings.Lines(strings.ReplaceAll(block[1], "\\\n", " ")) {
-				m := command.FindStringSubmatch(strings.TrimSpace(strings.TrimPrefix(line, "$ ")))
-				if m == nil {
-					continue
-				}
-				found++
-				t.Run(fmt.Sprint(filepath.Base(path), m[1]), func(t *testing.T) { known(t, binary, strings.Fields(m[1]), m[2]) })
-			}
-		}
-	}
-	if found < 8 {
-		t.Errorf("found %d commands", found)
-	}
-	t.Run("what there is not fails", func(t *testing.T) {
-		if _, err := help(binary, []string{"usr", "add"}); err == nil {
-			t.Error("usr add has a help text")
-		}
-	})
 }
 
 // known fails the test for a command, or a flag of it, that there is not. What follows the

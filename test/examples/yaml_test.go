@@ -1,4 +1,4 @@
-package config_test
+package examples
 
 import (
 	"crypto/ecdsa"
@@ -6,56 +6,54 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
-	"fmt"
-	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/demotest"
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
-const root = "../.."
+var secretFile = regexp.MustCompile(`/run/secrets/\S+`)
 
-var (
-	fenced     = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```")
-	secretFile = regexp.MustCompile(`/run/secrets/\S+`)
-)
-
-// manual returns every page of the manual by its path.
-func manual(t *testing.T) map[string]string {
-	t.Helper()
-	pages := map[string]string{}
-	read := func(path string) error {
-		b, err := os.ReadFile(filepath.Join(root, path))
-		pages[path] = string(b)
-		return err
-	}
-	err := fs.WalkDir(os.DirFS(root), "docs", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".md") {
-			return err
+// checkYAML has mcp-authd validate the block as its configuration. One of another program is
+// marked as such, and only has to be YAML: <!-- yaml: for Docker Compose -->.
+func checkYAML(t *testing.T, b block) {
+	if strings.HasPrefix(b.mark, "<!-- yaml: ") {
+		var any any
+		if err := yaml.Unmarshal([]byte(b.text), &any); err != nil {
+			t.Errorf("%v\n%s", err, b.text)
 		}
-		return read(path)
-	})
-	if err == nil {
-		err = read("README.md")
+		return
 	}
-	if err != nil {
-		t.Fatal(err)
+	if out, err := validate(t, b.text); err != nil {
+		t.Errorf("%v\n%s\n%s", err, out, b.text)
 	}
-	return pages
 }
 
-// parse loads a snippet as a configuration file of its own, with the secret files that it
-// names.
-func parse(t *testing.T, snippet string) (*config.Loaded, error) {
+// validate asks config validate about a configuration file. What stands outside of it is given:
+// a master key, and the files with secrets that it names.
+func validate(t *testing.T, text string) (string, error) {
+	t.Helper()
+	cmd := exec.Command(demotest.Binary(t), "config", "validate", "--config", configuration(t, text))
+	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), "HOME="+cmd.Dir, "MCP_AUTHD_SECRET_KEY="+strings.Repeat("ab", 32))
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// configuration writes a configuration file, with the secret files that it names.
+func configuration(t *testing.T, text string) (file string) {
 	t.Helper()
 	dir := t.TempDir()
-	snippet = secretFile.ReplaceAllStringFunc(snippet, func(path string) string {
+	text = secretFile.ReplaceAllStringFunc(text, func(path string) string {
 		path = filepath.Join(dir, filepath.Base(path))
 		content := "a-secret"
 		if strings.HasSuffix(path, ".p8") {
@@ -66,15 +64,11 @@ func parse(t *testing.T, snippet string) (*config.Loaded, error) {
 		}
 		return path
 	})
-	file := filepath.Join(dir, "mcp-authd.yaml")
-	if err := os.WriteFile(file, []byte(snippet), 0o600); err != nil {
+	file = filepath.Join(dir, "mcp-authd.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := config.Load(config.Source{File: file})
-	if err != nil {
-		return nil, err
-	}
-	return l, l.Validate()
+	return file
 }
 
 func privateKey(t *testing.T) string {
@@ -90,20 +84,10 @@ func privateKey(t *testing.T) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
-func TestManual(t *testing.T) {
-	found := 0
-	for path, text := range manual(t) {
-		for i, m := range fenced.FindAllStringSubmatch(text, -1) {
-			found++
-			t.Run(fmt.Sprintf("the configuration is valid: %s %d", path, i+1), func(t *testing.T) {
-				if _, err := parse(t, m[1]); err != nil {
-					t.Errorf("%v\n%s", err, m[1])
-				}
-			})
-		}
-	}
-	if found < 15 {
-		t.Errorf("found %d snippets", found)
+// TestYAML: what is wrong in a configuration is found.
+func TestYAML(t *testing.T) {
+	if out, err := validate(t, "isuer: x\n"); err == nil || !strings.Contains(out, `unknown key "isuer"`) {
+		t.Errorf("got %v %s", err, out)
 	}
 }
 
@@ -119,11 +103,12 @@ func TestManualOfProviders(t *testing.T) {
 			if !strings.Contains(guide, "("+kind.Guide+")") {
 				t.Errorf("docs/thirdparty.md does not name %s", kind.Guide)
 			}
-			snippet := fenced.FindStringSubmatch(page)
-			if snippet == nil {
-				t.Fatal("no configuration")
+			all, err := blocks(kind.Guide, page)
+			first := slices.IndexFunc(all, func(b block) bool { return b.language == "yaml" })
+			if err != nil || first < 0 {
+				t.Fatalf("no configuration; %v", err)
 			}
-			l, err := parse(t, snippet[1])
+			l, err := config.Load(config.Source{File: configuration(t, all[first].text)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,0 +1,282 @@
+package examples
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-authd/mcp-authd/internal/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/npmtest"
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
+)
+
+// notRun says why a command of a page is not run here.
+func notRun(line string) (reason string, ok bool) {
+	for begin, reason := range map[string]string{
+		"claude mcp add ":                     "it is a client of others; test/clients runs those that can be had",
+		"npx @modelcontextprotocol/inspector": "it is a page in a browser",
+		"go install github.com/mcp-authd/":    "it fetches a released version",
+		"curl -u repositories-server:":        "it needs a provider; test/upstream exchanges tokens",
+	} {
+		if strings.HasPrefix(line, begin) {
+			return reason, true
+		}
+	}
+	return "", false
+}
+
+// TestManualRuns runs the commands of README and of each page of the manual, in their order, as
+// a newcomer would type them (issue 11, 4.8). What the pages call by an address of theirs is at
+// a free one here; everything else is as written.
+func TestManualRuns(t *testing.T) {
+	ran := 0
+	for page, text := range manual(t) {
+		all, err := blocks(page, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lines []string
+		for _, b := range all {
+			if b.language == "sh" {
+				lines = append(lines, commands(b.text)...)
+			}
+		}
+		if len(lines) == 0 {
+			continue
+		}
+		t.Run(page, func(t *testing.T) {
+			n := newcomer(t)
+			for _, line := range lines {
+				if reason, ok := notRun(line); ok {
+					t.Logf("not run: %s: %s", line, reason)
+					continue
+				}
+				ran++
+				n.types(line)
+			}
+			n.end()
+		})
+	}
+	if ran < 12 {
+		t.Errorf("ran %d commands", ran)
+	}
+}
+
+// visitor is somebody new to mcp-authd, with an empty home and a shell.
+type visitor struct {
+	t       *testing.T
+	home    string
+	environ []string
+	address string // of the server
+	server  *exec.Cmd
+	person  *demotest.Person
+	tools   *httptest.Server // the MCP server of the pages, at port 3000
+
+	mu      sync.Mutex // guards handler
+	handler http.Handler
+}
+
+func newcomer(t *testing.T) *visitor {
+	n := &visitor{t: t, home: t.TempDir(), address: freeAddress(t)}
+	bin := filepath.Join(n.home, "bin")
+	if err := os.Mkdir(bin, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(demotest.Binary(t), filepath.Join(bin, "mcp-authd")); err != nil {
+		t.Fatal(err)
+	}
+	n.tools = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n.mu.Lock()
+		h := n.handler
+		n.mu.Unlock()
+		h.ServeHTTP(w, r)
+	}))
+	t.Cleanup(n.tools.Close)
+	t.Cleanup(n.end)
+	n.environ = append(os.Environ(), "HOME="+n.home, "XDG_DATA_HOME=", "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
+		"MCP_AUTHD_LISTEN="+n.address, "MCP_AUTHD_ISSUER=http://"+n.address, "MCP_AUTHD_MANAGEMENT_LISTEN=")
+	return n
+}
+
+// npx stands for the one that would fetch the package: it starts the installed one.
+func (n *visitor) npx() {
+	modules := filepath.Join(npmtest.Dir(n.t), "node_modules")
+	script := "#!/bin/sh\nexec " + filepath.Join(modules, ".bin", "node") + " " + filepath.Join(modules, "@modelcontextprotocol/server-everything/dist/index.js") + " stdio\n"
+	if err := os.WriteFile(filepath.Join(n.home, "bin", "npx"), []byte(script), 0o700); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func mcpServer() *mcp.Server {
+	s := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1"}, nil)
+	mcp.AddTool(s, &mcp.Tool{Name: "list_notes"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{}, nil, nil
+	})
+	return s
+}
+
+// serve has the MCP server of the pages be there.
+func (n *visitor) serve(h http.Handler) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.handler = h
+}
+
+// guarded is that MCP server, protected as "Protect a server" has it.
+func (n *visitor) guarded(resource string) http.Handler {
+	v, err := mcpresource.Discover(n.t.Context(), "http://"+n.address, nil)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	g, err := mcpresource.New(mcpresource.Config{
+		Resource: resource, AuthorizationServers: []string{"http://" + n.address}, Validator: v, Policy: &mcpresource.Rules{Base: []string{"mcp"}},
+	})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return gosdk.NewHandler(g, mcpServer(), nil)
+}
+
+var runs = regexp.MustCompile(`^mcp-authd (demo|serve|protect|login|check|user add) ?(.*)$`)
+
+// types runs one command. One that serves goes on until the next one, or the end.
+func (n *visitor) types(line string) {
+	n.t.Helper()
+	tools := strings.TrimPrefix(n.tools.URL, "http://")
+	_, port, _ := net.SplitHostPort(tools)
+	line = strings.NewReplacer("127.0.0.1:8414", n.address, "localhost:8414", n.address, "127.0.0.1:3000", tools, "localhost:3000", "localhost:"+port).Replace(line)
+	m := runs.FindStringSubmatch(line)
+	if m == nil {
+		n.sh(line, "")
+		return
+	}
+	switch m[1] {
+	case "serve":
+		n.start(line)
+	case "demo":
+		n.start("mcp-authd demo --json --listen " + n.address + " " + m[2])
+	case "protect":
+		if strings.Contains(line, "-- npx ") {
+			n.npx()
+		}
+		n.serve(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return mcpServer() }, nil))
+		n.start("mcp-authd protect --listen " + n.address + " " + m[2])
+	case "login":
+		n.login("mcp-authd login --json --no-browser " + m[2])
+	case "check":
+		n.serve(n.guarded(m[2]))
+		n.sh(line, "")
+	case "user add":
+		n.sh(line+" --password-stdin", "a few words in a row\n")
+	}
+}
+
+func (n *visitor) shell(line string) *exec.Cmd {
+	cmd := exec.Command("sh", "-c", "exec "+line)
+	cmd.Env, cmd.Dir = n.environ, n.home
+	return cmd
+}
+
+func (n *visitor) sh(line, in string) {
+	n.t.Helper()
+	cmd := n.shell(line)
+	cmd.Stdin = strings.NewReader(in)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		n.t.Errorf("%s: %v\n%s", line, err, out)
+	}
+}
+
+// start starts a server in the place of an earlier one.
+func (n *visitor) start(line string) {
+	n.t.Helper()
+	n.end()
+	n.server = n.shell(line)
+	out, err := n.server.StdoutPipe()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	if err := n.server.Start(); err != nil {
+		n.t.Fatal(err)
+	}
+	said := bufio.NewReader(out)
+	first, _ := said.ReadString('\n') // it has ended when there is none, which the next line tells
+	go func() { _, _ = io.Copy(io.Discard, said) }()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		resp, err := http.Get("http://" + n.address + "/.well-known/oauth-authorization-server")
+		if err == nil {
+			resp.Body.Close()
+			break
+		}
+		if time.Now().After(end) {
+			n.t.Fatalf("%s: %v", line, err)
+		}
+	}
+	var demo struct{ Username, Password string }
+	if json.Unmarshal([]byte(first), &demo) == nil {
+		n.person = demotest.NewPerson(demo.Username, demo.Password)
+	}
+}
+
+// end ends the server as Ctrl-C does.
+func (n *visitor) end() {
+	n.t.Helper()
+	if n.server == nil {
+		return
+	}
+	_ = n.server.Process.Signal(syscall.SIGINT) // it may have ended; Wait tells
+	if err := n.server.Wait(); err != nil {
+		n.t.Errorf("%s: %v", n.server.Args, err)
+	}
+	n.server = nil
+}
+
+// login is a person at a browser.
+func (n *visitor) login(line string) {
+	n.t.Helper()
+	cmd := n.shell(line)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		n.t.Fatal(err)
+	}
+	var said []string
+	for s := bufio.NewScanner(out); s.Scan(); {
+		said = append(said, s.Text())
+		var step struct{ URL string }
+		if json.Unmarshal(s.Bytes(), &step) != nil || step.URL == "" {
+			continue
+		}
+		back, err := n.person.Visit(step.URL)
+		if err != nil {
+			n.t.Errorf("%s: %v", line, err)
+			continue
+		}
+		resp, err := http.Get(back.String())
+		if err != nil {
+			n.t.Errorf("%s: %v", line, err)
+			continue
+		}
+		resp.Body.Close()
+	}
+	if err := cmd.Wait(); err != nil || !strings.Contains(strings.Join(said, "\n"), `"tools"`) {
+		n.t.Errorf("%s: %v\n%s", line, err, strings.Join(said, "\n"))
+	}
+}
