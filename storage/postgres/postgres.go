@@ -10,15 +10,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"runtime"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mcp-authd/mcp-authd/migrations"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -26,10 +21,10 @@ import (
 
 // Options are the options of Open.
 type Options struct {
-	Now         func() time.Time // stamps migrations; nil: time.Now
+	Now         func() time.Time // this process's clock; nil: time.Now
 	Logger      *slog.Logger     // nil: silent
 	SkipMigrate bool             // leave the schema alone; Ready tells whether it fits
-	MaxConns    int32            // 0: pool_max_conns of the URL, or four for each processor, at least sixteen
+	MaxConns    int32            // 0: pool_max_conns of the URL, or sixteen
 	Timeout     time.Duration    // of one verb with its retries; 0: ten seconds
 
 	tracer pgx.QueryTracer // counts statements in tests
@@ -37,7 +32,7 @@ type Options struct {
 
 // Store is a storage.Store in PostgreSQL.
 type Store struct {
-	pool    *pgxpool.Pool
+	pool    *pool
 	bare    *atomic.Bool // prepare no statements; see unprepared
 	steps   []migrations.Step
 	timeout time.Duration
@@ -87,45 +82,6 @@ func (s *Store) begin(ctx context.Context, skipMigrate bool) error {
 		return fmt.Errorf("postgres: open: %w", err)
 	}
 	return nil
-}
-
-func config(url string, o Options) (*pgxpool.Config, error) {
-	c, err := pgxpool.ParseConfig(url) // its errors hide the password
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case o.MaxConns > 0:
-		c.MaxConns = o.MaxConns
-	case !strings.Contains(url, "pool_max_conns"):
-		c.MaxConns = max(16, 4*int32(runtime.NumCPU()))
-	}
-	params := c.ConnConfig.RuntimeParams
-	if params["application_name"] == "" {
-		params["application_name"] = "mcp-authd"
-	}
-	// A verb that is given up is cancelled on the server too: a statement left
-	// running there would hold its locks.
-	c.ConnConfig.BuildContextWatcherHandler = func(p *pgconn.PgConn) ctxwatch.Handler {
-		return &pgconn.CancelRequestContextWatcherHandler{Conn: p, DeadlineDelay: time.Second}
-	}
-	c.ConnConfig.OnNotice = noteReplication
-	c.ConnConfig.Tracer = o.tracer
-	return c, nil
-}
-
-func connect(ctx context.Context, url string, o Options, bare *atomic.Bool) (*pgxpool.Pool, error) {
-	c, err := config(url, o)
-	if err != nil {
-		return nil, err
-	}
-	c.BeforeConnect = func(_ context.Context, cc *pgx.ConnConfig) error {
-		if bare.Load() {
-			cc.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
-		}
-		return nil
-	}
-	return pgxpool.NewWithConfig(ctx, c)
 }
 
 // unprepared stops preparing statements, for good: err shows that they do not stay

@@ -24,6 +24,8 @@ type querier interface {
 // SQLSTATE codes (PostgreSQL manual, appendix A).
 const (
 	warning              = "01000"
+	readOnly             = "25006"
+	tooManyConnections   = "53300"
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"
 	uniqueViolation      = "23505"
@@ -35,7 +37,10 @@ const (
 	duplicateObject      = "42710"
 )
 
-const maxTries = 12
+const (
+	maxTries      = 12
+	readOnlyTries = 2
+)
 
 // errAgain makes a verb start over: the row that refused it has changed since.
 var errAgain = errors.New("changed meanwhile")
@@ -59,12 +64,14 @@ func (s *Store) tx(ctx context.Context, what string, fn func(ctx context.Context
 
 // on runs fn on one connection of the pool.
 func (s *Store) on(ctx context.Context, fn func(c *pgxpool.Conn) error) error {
-	c, err := s.pool.Acquire(ctx)
+	c, err := s.pool.acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Release()
-	return replicated(c.Conn(), func() error { return fn(c) })
+	err = replicated(c.Conn(), func() error { return fn(c) })
+	s.pool.doubt(ctx, err)
+	return err
 }
 
 // retry repeats what failed because of a concurrent transaction, found its prepared
@@ -78,7 +85,7 @@ func (s *Store) retry(ctx context.Context, what string, fn func(context.Context)
 			return nil
 		}
 		s.unprepared(err)
-		if try == maxTries || !again(err) || ctx.Err() != nil {
+		if try == maxTries || !again(err, try) || ctx.Err() != nil {
 			return fmt.Errorf("postgres: %s: %w", what, cause(ctx, err))
 		}
 		pause := time.Duration(rand.Int64N(int64(time.Millisecond) << min(try, 8)))
@@ -89,8 +96,10 @@ func (s *Store) retry(ctx context.Context, what string, fn func(context.Context)
 	}
 }
 
-func again(err error) bool {
+func again(err error, try int) bool {
 	switch state(err) {
+	case readOnly:
+		return try <= readOnlyTries // the connection may be to what was the primary
 	case serializationFailure, deadlockDetected, noSuchStatement, statementExists:
 		return true
 	}

@@ -1,0 +1,169 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/pgtest"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// hung is a host that takes connections and says nothing, as one whose server hangs.
+func hung(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().String()
+}
+
+func write(s *Store, t *testing.T) (time.Duration, error) {
+	began := time.Now()
+	_, err := s.Remember(t.Context(), "probe", []byte("x"))
+	return time.Since(began), err
+}
+
+// TestH4AHostThatHangsCostsSecondsOnce (operations H4): a URL of two hosts needs nothing
+// else, and what was learned of them is kept for the next connection.
+func TestH4AHostThatHangsCostsSecondsOnce(t *testing.T) {
+	server := pgtest.Start(t)
+	url := strings.Replace(server.Database(t), "@", "@"+hung(t)+",", 1)
+	s := open(t, url, Options{})
+	defer s.Close()
+	for range 3 {
+		s.pool.Reset()
+		if took, err := write(s, t); err != nil || took > connectTimeout-time.Second {
+			t.Errorf("a new connection took %s, %v", took, err)
+		}
+	}
+}
+
+func TestH4WhatSeveralHostsNeedIsTheDefault(t *testing.T) {
+	for _, c := range []struct {
+		url     string
+		timeout time.Duration
+		checked bool
+	}{
+		{"postgres://a/db", connectTimeoutAlone, false},
+		{"postgres://a,b/db", connectTimeout, true},
+		{"postgres://a,b/db?sslmode=require", connectTimeout, true},
+		{"postgres://a:1,a:2/db", connectTimeout, true},
+		{"host=a,b dbname=db", connectTimeout, true},
+		{"postgres://a/db?target_session_attrs=primary", connectTimeout, true},
+		{"postgres://a,b/db?connect_timeout=7&target_session_attrs=any", 7 * time.Second, false},
+	} {
+		got, err := config(c.url, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.ConnConfig.ConnectTimeout != c.timeout || (got.ConnConfig.ValidateConnect != nil) != c.checked {
+			t.Errorf("%s: got %s, role checked %v", c.url, got.ConnConfig.ConnectTimeout, got.ConnConfig.ValidateConnect != nil)
+		}
+	}
+}
+
+// TestH4WritesFindThePrimary: the first host is a standby, and then the primary hangs and
+// the standby is promoted, with connections open to what was the primary.
+func TestH4WritesFindThePrimary(t *testing.T) {
+	primary := pgtest.StartOwn(t)
+	standby := primary.Standby(t, "n2")
+	url := strings.Replace(primary.URL(), primary.Host(), standby.Host()+","+primary.Host(), 1)
+	s := open(t, url, Options{})
+	defer s.Close()
+	if _, err := write(s, t); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(idleFor)
+	defer primary.Resume()
+	if err := errors.Join(primary.Pause(), standby.Promote()); err != nil {
+		t.Fatal(err)
+	}
+	took, err := write(s, t)
+	if err != nil {
+		t.Errorf("the first write after it: %v after %s", err, took)
+	}
+	if took, err := write(s, t); err != nil || took > 2*time.Second {
+		t.Errorf("the second write: %v after %s", err, took)
+	}
+}
+
+// TestM3ConnectionsThatHaveBecomeReadOnlyAreDropped (operations M3).
+func TestM3ConnectionsThatHaveBecomeReadOnlyAreDropped(t *testing.T) {
+	server := pgtest.StartOwn(t)
+	url := server.Database(t)
+	name := url[strings.LastIndex(url, "/")+1 : strings.Index(url, "?")]
+	alter := func(what string) {
+		t.Helper()
+		if err := server.Exec(fmt.Sprintf(`ALTER DATABASE "%s" %s`, name, what)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := open(t, url, Options{})
+	defer s.Close()
+	alter("SET default_transaction_read_only = on")
+	s.pool.Reset()
+	if _, err := write(s, t); state(err) != readOnly {
+		t.Fatalf("got %v, want %s", err, readOnly)
+	}
+	if _, err := s.Keys(t.Context(), time.Now()); err != nil {
+		t.Errorf("what only reads does not work: %v", err)
+	}
+	alter("RESET default_transaction_read_only")
+	time.Sleep(dropEvery)
+	if _, err := write(s, t); err != nil {
+		t.Errorf("with writes allowed again: %v", err)
+	}
+}
+
+// TestM5MoreReplicasThanSlotsWait (operations M5): who gets no connection waits for one.
+func TestM5MoreReplicasThanSlotsWait(t *testing.T) {
+	server := pgtest.StartOwn(t)
+	url := server.Database(t)
+	name := url[strings.LastIndex(url, "/")+1 : strings.Index(url, "?")]
+	for _, sql := range []string{"CREATE ROLE few LOGIN CONNECTION LIMIT 3", fmt.Sprintf(`ALTER DATABASE "%s" OWNER TO few`, name)} {
+		if err := server.Exec(sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	url = strings.Replace(url, "postgres@", "few@", 1)
+	var replicas []*Store
+	for range 2 {
+		s := open(t, url, Options{})
+		defer s.Close()
+		replicas = append(replicas, s)
+	}
+	errs := make(chan error)
+	const callers, each = 12, 20
+	for i := range callers {
+		go func() {
+			for n := range each {
+				errs <- replicas[i%len(replicas)].TouchLogin(t.Context(), fmt.Sprint(i, n), time.Now())
+			}
+		}()
+	}
+	failed := 0
+	for range callers * each {
+		if err := <-errs; !errors.Is(err, storage.ErrNotFound) {
+			if failed++; failed == 1 {
+				t.Log(err)
+			}
+		}
+	}
+	if failed > 0 {
+		t.Errorf("%d of %d verbs failed", failed, callers*each)
+	}
+}
+
+// TestM5ThePoolFitsManyReplicas: six replicas of any size fit into PostgreSQL's default.
+func TestM5ThePoolFitsManyReplicas(t *testing.T) {
+	c, err := config("postgres://a/db", Options{})
+	if err != nil || c.MaxConns != 16 {
+		t.Errorf("got %d connections, %v; want 16", c.MaxConns, err)
+	}
+}

@@ -1,0 +1,164 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+const (
+	// defaultConns of six replicas fit into PostgreSQL's default of 100, whatever the number
+	// of processors: a refresh holds one for a few milliseconds.
+	defaultConns = 16
+
+	// idleFor is how long a connection may lie before it is asked whether it still leads
+	// to a server, which has answerWithin to say so.
+	idleFor      = time.Second
+	answerWithin = 2 * time.Second
+
+	// dropEvery bounds how often all connections are made again.
+	dropEvery = time.Second
+	// fullFor is how long after PostgreSQL had no slot one caller tries for another one, and
+	// freeEvery how often the others look for a connection that was given back.
+	fullFor   = time.Second
+	freeEvery = 5 * time.Millisecond
+)
+
+// pool is the connections to the database.
+type pool struct {
+	*pgxpool.Pool
+	hosts   *hosts
+	clock   *dbClock
+	dropped atomic.Int64 // when connections were last dropped, Unix nanoseconds
+	full    atomic.Int64 // until when PostgreSQL is taken to have no slot
+}
+
+func connect(ctx context.Context, url string, o Options, bare *atomic.Bool) (*pool, error) {
+	c, err := config(url, o)
+	if err != nil {
+		return nil, err
+	}
+	p := &pool{hosts: &hosts{leads: map[[2]string]bool{}}, clock: &dbClock{own: o.Now}}
+	c.BeforeConnect = func(_ context.Context, cc *pgx.ConnConfig) error {
+		if bare.Load() {
+			cc.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+		}
+		p.hosts.prefer(cc)
+		return nil
+	}
+	c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		p.hosts.connected(conn)
+		ctx, cancel := context.WithTimeout(ctx, answerWithin)
+		defer cancel()
+		return p.clock.measure(ctx, conn) // another host has another clock
+	}
+	c.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // prepare does
+	c.PrepareConn = p.prepare
+	c.AfterRelease = func(conn *pgx.Conn) bool {
+		conn.PgConn().CustomData()[releasedAt] = time.Now()
+		return true
+	}
+	p.Pool, err = pgxpool.NewWithConfig(ctx, c)
+	return p, err
+}
+
+func config(url string, o Options) (*pgxpool.Config, error) {
+	c, err := pgxpool.ParseConfig(url) // its errors hide the password
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case o.MaxConns > 0:
+		c.MaxConns = o.MaxConns
+	case !strings.Contains(url, "pool_max_conns"):
+		c.MaxConns = defaultConns
+	}
+	params := c.ConnConfig.RuntimeParams
+	if params["application_name"] == "" {
+		params["application_name"] = "mcp-authd"
+	}
+	failOver(url, c.ConnConfig)
+	// A verb that is given up is cancelled on the server too: a statement left
+	// running there would hold its locks.
+	c.ConnConfig.BuildContextWatcherHandler = func(p *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: p, DeadlineDelay: time.Second}
+	}
+	c.ConnConfig.OnNotice = noteReplication
+	c.ConnConfig.Tracer = o.tracer
+	return c, nil
+}
+
+const releasedAt = "released"
+
+// prepare asks the server behind a connection for the time when nobody has heard of it for
+// a while. When it does not answer, the others are likely to be as dead.
+func (p *pool) prepare(ctx context.Context, conn *pgx.Conn) (bool, error) {
+	released, used := conn.PgConn().CustomData()[releasedAt].(time.Time)
+	if (!used || time.Since(released) < idleFor) && !p.clock.due() {
+		return true, nil
+	}
+	asking, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	if err := p.clock.measure(asking, conn); err == nil {
+		return true, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	p.drop()
+	return false, nil
+}
+
+// acquire returns a connection. When PostgreSQL has no slot for one more, it waits for one
+// of ours: more callers than slots are a queue, not an error.
+func (p *pool) acquire(ctx context.Context) (c *pgxpool.Conn, err error) {
+	for {
+		if time.Now().UnixNano() < p.full.Load() && p.awaitFree(ctx) != nil {
+			return nil, errors.Join(ctx.Err(), err)
+		}
+		c, err = p.Acquire(ctx)
+		if state(err) != tooManyConnections {
+			return c, err
+		}
+		p.full.Store(time.Now().Add(fullFor).UnixNano())
+	}
+}
+
+// awaitFree waits until a connection is idle, or it is this caller's turn to try for another.
+func (p *pool) awaitFree(ctx context.Context) error {
+	for {
+		until := p.full.Load()
+		now := time.Now()
+		if p.Stat().IdleConns() > 0 || now.UnixNano() > until && p.full.CompareAndSwap(until, now.Add(fullFor).UnixNano()) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(freeEvery):
+		}
+	}
+}
+
+// doubt drops the connections when an error shows that they lead to a server that is not the
+// primary any more, or that does not answer.
+func (p *pool) doubt(ctx context.Context, err error) {
+	if state(err) == readOnly || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		p.drop()
+	}
+}
+
+// drop has every connection closed and made again: at once, or when its verb has ended.
+func (p *pool) drop() {
+	last, now := p.dropped.Load(), time.Now().UnixNano()
+	if now-last > int64(dropEvery) && p.dropped.CompareAndSwap(last, now) {
+		p.Reset()
+	}
+}
