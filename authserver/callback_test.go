@@ -202,7 +202,7 @@ func TestReturnFails(t *testing.T) {
 			if !strings.Contains(pg.body, "What happened, in words.") || pg.header.Get("Refresh") != "" || !strings.Contains(pg.body, `href="`+testRedirect+"?error="+want) || !strings.Contains(pg.body, "Try again") {
 				t.Errorf("got %d %v", pg.status, pg.header)
 			}
-			if theirs := strings.Contains(pg.body, "This is nothing that you did"); theirs != (want != "access_denied") {
+			if theirs := strings.Contains(pg.body, "You did nothing wrong"); theirs != (want != "access_denied") {
 				t.Errorf("it is nothing that the person did: %v, for %s", theirs, code)
 			}
 			if asks := strings.Contains(pg.body, "select_account"); asks != (code == oauth.AccessDenied) { // else the same account comes back

@@ -5,7 +5,7 @@ import (
 	"net/url"
 
 	"github.com/mcp-authd/mcp-authd/internal/network"
-	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // ownHost serves pages under the host of the issuer and on loopback alone. A page of another
@@ -14,8 +14,10 @@ import (
 func (s *Server) ownHost(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.isOwnHost(r.Host) {
-			s.showError(w, r, http.StatusForbidden, oauth.NewError(oauth.AccessDenied,
-				"This host name is not served here. A proxy in front has to pass the Host header on as it came."))
+			s.showMisfit(w, r, http.StatusForbidden, web.Error{
+				Title: "This server has another address", Message: "This host name is not served here.",
+				Advice: "Open " + s.cfg.Issuer + ". If you are the operator of this server: a proxy in front of it has to pass the Host header on as it came.",
+			})
 			return
 		}
 		h.ServeHTTP(w, r)

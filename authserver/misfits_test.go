@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // TestDeadEnds: what ended in a line of plain text is a page for people and JSON for
@@ -109,5 +111,61 @@ func TestErrorPages(t *testing.T) {
 		if strings.Contains(pg.body, "Something is not right") {
 			t.Errorf("%v: a title without news", tt.query)
 		}
+	}
+}
+
+// TestPagesSayWhatHelps: what a page advises is true of what went wrong, it does not blame the
+// application for what it has not done, and it leads on (issue 11, 4.7).
+func TestPagesSayWhatHelps(t *testing.T) {
+	r := newRig(t)
+	r.putClient(storage.Client{ID: "self", Name: "An App", RedirectURIs: []string{testRedirect}, GrantTypes: []string{grantCode}, AuthMethod: "none",
+		Source: storage.SourceDynamic, CreatedAt: r.now()})
+	p := r.person()
+	for _, tt := range []struct {
+		name, path string
+		status     int
+		says       []string
+		not        string
+	}{
+		{"a resource that is not known can be corrected or added", "/authorize?" + authorizeQuery("resource", "https://other.example/mcp", "client_id", "self").Encode(), 400,
+			[]string{"Check the address of the MCP server", "https://other.example/mcp"}, "Trying again does not help"},
+		{"a request that only its makers can change", "/authorize?" + authorizeQuery("code_challenge_method", "plain", "client_id", "self").Encode(), 400,
+			[]string{"Trying again does not help"}, "return to the application and try again"},
+		{"an unknown application is told of in words for people", "/authorize?" + authorizeQuery("client_id", "nobody").Encode(), 400,
+			[]string{"no registration of the application", "connect again"}, "Register again."},
+	} {
+		pg := p.get(tt.path)
+		if pg.status != tt.status || strings.Contains(pg.body, tt.not) {
+			t.Errorf("%s: got %d %s", tt.name, pg.status, pg.body)
+		}
+		for _, want := range tt.says {
+			if !strings.Contains(pg.body, want) {
+				t.Errorf("%s: no %q in %s", tt.name, want, pg.body)
+			}
+		}
+	}
+	if pg := p.post("/login", url.Values{"step": {"x"}}); pg.status != 400 || !strings.Contains(pg.body, `href="/"`) {
+		t.Errorf("a form that is out of date leads nowhere: %d %s", pg.status, pg.body)
+	}
+}
+
+// TestRefusedHostHasAStyle: the page that refuses a host loads its style from there, and says
+// where the server is.
+func TestRefusedHostHasAStyle(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Issuer = "https://auth.example.com" })
+	ask := func(path string) page {
+		req, _ := http.NewRequest(http.MethodGet, r.http.URL+path, nil)
+		req.Host = "other.example"
+		req.Header.Set("Accept", "text/html")
+		return r.person().do(req)
+	}
+	pg := ask("/")
+	_, after, _ := strings.Cut(pg.body, `rel="stylesheet" href="`)
+	style, _, _ := strings.Cut(after, `"`)
+	if pg.status != http.StatusForbidden || !strings.Contains(pg.body, "https://auth.example.com") {
+		t.Errorf("got %d %s", pg.status, pg.body)
+	}
+	if got := ask(style); got.status != http.StatusOK || got.header.Get("Content-Type") != "text/css; charset=utf-8" {
+		t.Errorf("%s: got %d %s", style, got.status, got.header.Get("Content-Type"))
 	}
 }

@@ -103,6 +103,7 @@ func (s *Server) showStopped(w http.ResponseWriter, r *http.Request, who identif
 		Client: clientParty(who.client), RedirectHost: redirectHost(who.redirectURI), ReturnURL: target,
 		ReturnIsCustomScheme: !strings.HasPrefix(target, "http://") && !strings.HasPrefix(target, "https://"),
 		RequestID:            requestID(r),
+		Advice:               adviseStopped(e),
 	})
 }
 
@@ -134,10 +135,8 @@ func (s *Server) showIdentifyError(w http.ResponseWriter, r *http.Request, d dec
 // how to make it register again. The name is that of its registration, if we can still
 // read it, or of the kind of application that the request looks like.
 func strangerError(who identified, e *oauth.Error, requestID string) web.Error {
-	v := web.Error{
-		Title: "This application is not known here", Message: e.Description, Code: string(e.Code), RequestID: requestID,
-		Advice: "Remove this server from the application, or clear its saved sign-in, and connect again: it will then register again.",
-	}
+	v := web.Error{Message: e.Description, Code: string(e.Code), RequestID: requestID}
+	advise(&v, e, http.StatusBadRequest)
 	f, known := familyOf(who.client.ID, who.sent)
 	if known {
 		v.Advice = f.steps
@@ -175,7 +174,7 @@ func (s *Server) showStale(w http.ResponseWriter, r *http.Request) {
 	noteError(r, oauth.NewError(oauth.InvalidRequest, "stale or foreign form"))
 	s.pages.Error(w, http.StatusBadRequest, web.Error{
 		Title: "This page is out of date", Message: "The form was opened in another browser, or more than an hour ago, or cookies are turned off.",
-		Advice: "Go back to the application and start signing in again.", RequestID: requestID(r),
+		Advice: "Go back to the application and start signing in again, or go to the start page.", Home: true, RequestID: requestID(r),
 	})
 }
 

@@ -120,7 +120,7 @@ func (s *Server) showLost(w http.ResponseWriter, r *http.Request) {
 	noteError(r, oauth.NewError(oauth.InvalidRequest, "unknown, used or foreign state"))
 	s.pages.Error(w, http.StatusBadRequest, web.Error{
 		Title: "This sign-in cannot be continued", Message: "It was begun in another browser, or is finished already, or has taken more than ten minutes.",
-		Advice: "Nothing was changed. Go back to the application and start signing in again.", RequestID: requestID(r),
+		Advice: "Nothing was changed. Go back to the application and start signing in again, or go to the start page.", Home: true, RequestID: requestID(r),
 	})
 }
 
@@ -163,7 +163,7 @@ func (s *Server) showNotYours(w http.ResponseWriter, r *http.Request) {
 	noteError(r, oauth.NewError(oauth.AccessDenied, "the link is another person's"))
 	s.pages.Error(w, http.StatusForbidden, web.Error{
 		Title: "This link is for another account", Message: "It was made for somebody else, or for another account of yours.",
-		Advice:    "If somebody sent it to you, do not use it. If it is yours, sign out on the start page and open it again with the account that your application uses.",
-		RequestID: requestID(r),
+		Advice: "If somebody sent it to you, do not use it. If it is yours, sign out on the start page and open it again with the account that your application uses.",
+		Home:   true, RequestID: requestID(r),
 	})
 }

@@ -88,7 +88,8 @@ func (s *Server) registerPages(handle func(string, http.Handler, ...string)) {
 	if s.cfg.BackchannelLogout != nil {
 		register(s.paths.callback+"{provider}/logout", s.cfg.BackchannelLogout, http.MethodPost)
 	}
-	handle(s.paths.prefix+"/assets/", http.StripPrefix(s.paths.prefix, s.pages.Assets()), http.MethodGet, http.MethodHead)
+	// Under every host: the page that refuses one has a style, too.
+	register(s.paths.prefix+"/assets/", http.StripPrefix(s.paths.prefix, s.pages.Assets()), http.MethodGet, http.MethodHead)
 }
 
 // allow answers any other method with 405 and Allow (RFC 9110 §15.5.6). It stands

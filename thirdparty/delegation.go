@@ -122,8 +122,8 @@ func (d *Delegation) record(ctx context.Context, event string, c *connector, att
 const (
 	sayUnreachable = "NAME could not be reached. Please try again in a minute."
 	sayUnknown     = "Whether NAME still vouches for this sign-in cannot be told now. Please try again in a minute."
-	sayGarbage     = "NAME gave an answer that this server cannot use. Please tell its operator."
-	sayConfig      = "NAME does not accept this server. Please tell its operator: the registration of this server there needs attention."
+	sayGarbage     = "NAME gave an answer that this server cannot use. Please tell the operator of this server."
+	sayConfig      = "NAME does not accept this server. Please tell the operator of this server that its registration at NAME needs attention."
 	sayNotGranted  = "The sign-in at NAME was not completed. Please try again."
 	sayNotAllowed  = "Your account at NAME may not use this server. If it should, please ask the operator of this server, or sign in with another account."
 	sayUnproved    = "NAME cannot prove that you have just signed in there, as your application demands. Please sign in in another way, or ask the operator of this server."

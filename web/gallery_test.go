@@ -83,7 +83,7 @@ func delegated() []sample {
 		Client: claude, RetryURL: "/authorize?client_id=x&provider=google", ReturnURL: "https://claude.ai/api/mcp/auth_callback?error=temporarily_unavailable",
 	}
 	broken := failed
-	broken.Message, broken.Code, broken.Fault = "Google does not accept this server. Please tell its operator.", "server_error", FaultSetup
+	broken.Message, broken.Code, broken.Fault = "Google does not accept this server. Please tell the operator of this server that its registration at Google needs attention.", "server_error", FaultSetup
 	alone := Failed{Title: "Signing in did not work", Message: "Your account is not allowed to sign in here.", Code: "access_denied", Provider: google, RetryURL: "/"}
 	other := Failed{
 		Message: "At Google another account is signed in than the one that is connected here.", Code: "access_denied", Provider: google,
@@ -149,6 +149,7 @@ func samples() []sample {
 	failed.Username, failed.Problem = "alice", "The username or password is not right. Please try again."
 	stopped := Stopped{
 		Title: "This request cannot be completed", Message: "The application asked for a permission that this server does not have.", Code: "invalid_scope", RequestID: "0192f3c1a7",
+		Advice: "Trying again does not help before the application has changed: tell its makers what this page says.",
 		Client: claude, RedirectHost: "claude.ai", ReturnURL: "https://claude.ai/api/mcp/auth_callback?error=invalid_scope",
 	}
 	setup := Setup{Action: "/setup", Step: "sealed-step"}

@@ -168,6 +168,7 @@ type Stopped struct {
 	Title, Message, Code string
 	Client               Party
 	RedirectHost         string
+	Advice               string // what to do next
 	// ReturnURL is the redirect URI with the error response. It becomes a link only
 	// if it is http, https or a private-use scheme.
 	ReturnURL            string
