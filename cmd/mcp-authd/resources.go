@@ -187,7 +187,7 @@ func newResource(raw, name string, scopes []string) (storage.Resource, error) {
 	if err != nil {
 		return storage.Resource{}, fmt.Errorf("%q: %w", raw, err)
 	}
-	r := storage.Resource{URI: uri, Name: name, CreatedAt: time.Now()}
+	r := storage.Resource{URI: uri, Name: name, CreatedAt: time.Now().UTC().Truncate(time.Millisecond)}
 	if name == "" {
 		r.Name = uri
 	}

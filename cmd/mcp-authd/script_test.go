@@ -40,7 +40,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"ready": scriptReady, "token": scriptToken, "accepts": scriptAccepts, "inactive": scriptInactive,
+			"json": scriptJSON, "ready": scriptReady, "token": scriptToken, "accepts": scriptAccepts, "inactive": scriptInactive,
 			"published": scriptPublished, "signs": scriptSigns, "kid": scriptKid, "userid": scriptUserID,
 			"signin": scriptSignIn(upstream), "signout": scriptSignOut(upstream), "brokered": scriptBrokered, "active": scriptActive,
 			// exits CODE COMMAND...: the command ends with just this code.
