@@ -94,6 +94,18 @@ func TestResumed(t *testing.T) {
 	})
 }
 
+func TestAnswered(t *testing.T) {
+	for query, want := range map[string]string{
+		"client_id=a&prompt=consent&provider=google": "client_id=a",
+		"client_id=a&prompt=login+consent&max_age=5": "client_id=a&max_age=5",
+		"client_id=a&provider=%2A":                   "client_id=a",
+	} {
+		if got := answered(requested(query)); got != want {
+			t.Errorf("AS-70 a consent does not demand its page again: %s: got %q, want %q", query, got, want)
+		}
+	}
+}
+
 func TestMayRedirectErrors(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -76,6 +76,21 @@ func TestEventsAnswerQuestions(t *testing.T) {
 		check(t, r, audit.LoginFailed, app(fields{"user_name": "alice", "reason": "disabled"}))
 	})
 
+	t.Run("a person signs out, once", func(t *testing.T) {
+		r := newRig(t)
+		p := r.person()
+		p.login(authorizeQuery())
+		step := p.get("/").step(t)
+		if pg := p.post("/logout", url.Values{"step": {step}}); pg.status != http.StatusOK {
+			t.Fatalf("got %d", pg.status)
+		}
+		check(t, r, audit.LoggedOut, fields{"user_name": "alice"})
+		r.log.Reset()
+		if pg := p.post("/logout", url.Values{"step": {step}}); pg.status != http.StatusOK || strings.Contains(r.log.String(), audit.LoggedOut) {
+			t.Errorf("again: got %d, and the log has %s", pg.status, r.log)
+		}
+	})
+
 	t.Run("a client gives its tokens back", func(t *testing.T) {
 		r := newRig(t)
 		for _, kind := range []string{"refresh_token", "access_token"} {

@@ -169,3 +169,18 @@ func TestRefusedHostHasAStyle(t *testing.T) {
 		t.Errorf("%s: got %d %s", style, got.status, got.header.Get("Content-Type"))
 	}
 }
+
+// A wrong password for an application that was removed meanwhile: the page says what is the
+// matter, as the form would lead nowhere.
+func TestClientGoneDuringSignIn(t *testing.T) {
+	r := newRig(t)
+	p := r.person()
+	step := p.get("/authorize?" + authorizeQuery().Encode()).step(t)
+	if err := r.store.DeleteClient(t.Context(), "app", r.now()); err != nil {
+		t.Fatal(err)
+	}
+	pg := p.post("/login", url.Values{"step": {step}, "username": {"alice"}, "password": {"wrong"}})
+	if pg.status != http.StatusBadRequest || !strings.Contains(pg.body, "This application is not known here") {
+		t.Errorf("got %d %.400s", pg.status, pg.body)
+	}
+}

@@ -52,3 +52,38 @@ func TestSetupCheck(t *testing.T) {
 		t.Errorf("spent: got %d", got.status)
 	}
 }
+
+// A name or a password that is not accepted comes back to the form, which still has the link's
+// token; a token that is not good is said, and an account is made by a good one alone.
+func TestSetupAgain(t *testing.T) {
+	r := newRig(t)
+	p := r.person()
+	link, err := r.SetupLink(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, token, _ := strings.Cut(link, "token=")
+	step := p.get("/setup").step(t)
+	for _, tt := range []struct {
+		name, user, password, token string
+		status                      int
+		says                        string
+	}{
+		{"a short password", "root", "short", token, 400, "at least 8 characters"},
+		{"a common password", "root", "password123", token, 400, "most common"},
+		{"a bad name", "ro ot", "correct horse battery", token, 400, "letters, digits"},
+		{"a wrong token", "root", "correct horse battery", "x", 403, "no longer valid"},
+	} {
+		pg := p.post("/setup", url.Values{"step": {step}, "token": {tt.token}, "username": {tt.user}, "password": {tt.password}})
+		if pg.status != tt.status || !strings.Contains(pg.body, tt.says) || !strings.Contains(pg.body, `value="`+tt.user+`"`) || !strings.Contains(pg.body, `value="`+tt.token+`"`) {
+			t.Errorf("%s: got %d %.1500s", tt.name, pg.status, pg.body)
+		}
+		if strings.Contains(pg.body, tt.password) {
+			t.Errorf("%s: the page repeats the password", tt.name)
+		}
+	}
+	pg := p.post("/setup", url.Values{"step": {step}, "token": {token}, "username": {"root"}, "password": {"correct horse battery"}})
+	if pg.status != 200 || !strings.Contains(pg.body, "root") {
+		t.Errorf("got %d %.400s", pg.status, pg.body)
+	}
+}

@@ -1,0 +1,276 @@
+package users
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alexedwards/argon2id"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+)
+
+func TestDefaults(t *testing.T) {
+	if _, err := New(Config{}); err == nil || !strings.Contains(err.Error(), "no store") {
+		t.Errorf("without a store: got %v", err)
+	}
+	store, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	u, err := New(Config{Store: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := time.Now()
+	account, err := u.Create(t.Context(), "alice", good, false)
+	if err != nil || account.CreatedAt.Before(before) || time.Since(account.CreatedAt) > time.Minute {
+		t.Fatalf("got %+v, %v", account, err)
+	}
+	// The recommendation of OWASP: 19 MiB, two passes, one lane.
+	got, _, _, err := argon2id.DecodeHash(account.PasswordHash)
+	if want := (argon2id.Params{Memory: 19 << 10, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}); err != nil || *got != want {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+	if n := cap(u.hasher.slots); n != 4 {
+		t.Errorf("%d passwords are hashed at once, want 4", n)
+	}
+	if _, err := u.Authenticate(t.Context(), Attempt{Name: "alice", Password: good, Network: "net"}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSizes(t *testing.T) {
+	r := newRig(t)
+	for _, tt := range []struct {
+		name, user, password string
+		want                 error
+	}{
+		{"the shortest password", "a", "8 bytes.", nil},
+		{"one byte less", "b", "7 bytes", ErrPassword},
+		{"the longest password", "c", strings.Repeat("xy z", 256), nil},
+		{"one byte more", "d", strings.Repeat("xy z", 256) + ".", ErrPassword},
+		{"the longest name", strings.Repeat("e", 64), good, nil},
+		{"one letter more", strings.Repeat("f", 65), good, ErrName},
+		{"every kind of character", "azAZ09._-@+", good, nil},
+		{"a colon", "a:b", good, ErrName},
+		{"a letter that looks like another", "\u0430lice", good, ErrName},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			account, err := r.Create(t.Context(), tt.user, tt.password, false)
+			if !errors.Is(err, tt.want) || err == nil && account.Name != tt.user {
+				t.Fatalf("got %+v, %v, want %v", account, err, tt.want)
+			}
+			if tt.want != nil {
+				return
+			}
+			if err := r.try(t, tt.user, tt.password, "net"); err != nil {
+				t.Errorf("signing in: %v", err)
+			}
+		})
+	}
+}
+
+func TestFind(t *testing.T) {
+	r := newRig(t)
+	alice, err := r.Find(t.Context(), "ALICE")
+	if err != nil || alice.Name != "Alice" {
+		t.Fatalf("by name: got %+v, %v", alice, err)
+	}
+	if got, err := r.Find(t.Context(), alice.ID); err != nil || got.ID != alice.ID {
+		t.Errorf("by id: got %+v, %v", got, err)
+	}
+	if _, err := r.Find(t.Context(), "usr_nobody"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("got %v, want ErrUnknown", err)
+	}
+	admin, err := r.Create(t.Context(), "root", good, true)
+	if list, listErr := r.List(t.Context(), "", 10); err != nil || listErr != nil || len(list) != 2 || !admin.Admin || alice.Admin {
+		t.Errorf("got %+v, %v, %v", list, err, listErr)
+	}
+}
+
+// The pace of guessing, in figures: five failures are free, then each attempt waits a second,
+// from the tenth failure on two, and never longer.
+func TestPace(t *testing.T) {
+	r := newRig(t)
+	for i := range 25 {
+		before := r.slept.Load()
+		if err := r.try(t, "alice", "wrong", "net"); !errors.Is(err, ErrWrong) {
+			t.Fatal(err)
+		}
+		want := 2 * time.Second
+		if i < 10 {
+			want = time.Second
+		}
+		if i < 5 {
+			want = 0
+		}
+		if got := time.Duration(r.slept.Load() - before); got != want {
+			t.Errorf("AS-05: attempt %d waited %s, want %s", i+1, got, want)
+		}
+	}
+}
+
+// until waits for what another goroutine is about to do.
+func (r *rig) until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for range 2000 {
+		r.throttle.mu.Lock()
+		ok := is()
+		r.throttle.mu.Unlock()
+		if ok {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatal(what)
+}
+
+func TestGivingUpLeavesTheLine(t *testing.T) {
+	hold := make(chan struct{})
+	r := newRig(t, func(c *Config) {
+		c.Sleep = func(context.Context, time.Duration) error { <-hold; return nil }
+	})
+	for range nearFree {
+		r.try(t, "alice", "wrong", "net")
+	}
+	near := key("near", "alice", "net")
+	waiting := func(n int) func() bool {
+		return func() bool { l := r.throttle.waiting[near]; return l != nil && l.length == n }
+	}
+	var first, others sync.WaitGroup
+	first.Go(func() {
+		if err := r.try(t, "alice", "wrong", "net"); !errors.Is(err, ErrWrong) {
+			t.Errorf("got %v", err)
+		}
+	})
+	r.until(t, "nobody is in the line", waiting(1))
+	ctx, cancel := context.WithCancel(t.Context())
+	for range maxLine - 1 {
+		others.Go(func() {
+			if _, err := r.Authenticate(ctx, Attempt{Name: "alice", Password: good, Network: "net"}); !errors.Is(err, context.Canceled) {
+				t.Errorf("AS-05: who gives up: got %v, want the error of the context", err)
+			}
+		})
+	}
+	r.until(t, "the line is not full", waiting(maxLine))
+	var throttled *ThrottledError
+	if err := r.try(t, "alice", good, "net"); !errors.As(err, &throttled) || throttled.Counted != ByAccount || throttled.RetryAfter != 8*time.Second {
+		t.Errorf("AS-05: a full line: got %v", err)
+	}
+	cancel()
+	others.Wait()
+	r.until(t, "AS-05: who gave up is still in the line", waiting(1))
+	close(hold)
+	first.Wait()
+	if len(r.throttle.gates)+len(r.throttle.waiting) != 0 {
+		t.Error("AS-05: a gate or a line is left behind")
+	}
+}
+
+func TestGivingUpLeavesTheGate(t *testing.T) {
+	r := newRig(t)
+	release := r.hasher.fill() // nobody's password is looked at
+	defer release()
+	near := key("near", "alice", "net")
+	under := func(n int) func() bool {
+		return func() bool { g := r.throttle.gates[near]; return g != nil && g.users == n }
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for range maxUsers {
+		wg.Go(func() {
+			if _, err := r.Authenticate(ctx, Attempt{Name: "alice", Password: good, Network: "net"}); !errors.Is(err, context.Canceled) {
+				t.Errorf("AS-05: who gives up: got %v, want the error of the context", err)
+			}
+		})
+	}
+	r.until(t, "the gate is not full", under(maxUsers))
+	var throttled *ThrottledError
+	if err := r.try(t, "alice", good, "net"); !errors.As(err, &throttled) || throttled.Counted != ByAccount {
+		t.Errorf("AS-05: a full gate: got %v", err)
+	}
+	cancel()
+	wg.Wait()
+	if len(r.throttle.gates) != 0 {
+		t.Error("AS-05: a gate is left behind")
+	}
+}
+
+// Who sprays from one network is told that it is the network, not somebody's account.
+func TestWhatIsCounted(t *testing.T) {
+	hold := make(chan struct{})
+	r := newRig(t, func(c *Config) {
+		c.Sleep = func(context.Context, time.Duration) error { <-hold; return nil }
+	})
+	place := key("network", "sprayer")
+	for range networkFree {
+		if _, err := r.store.RecordFailure(t.Context(), place, r.now, failureWindow); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var wg sync.WaitGroup
+	for i := range maxLine {
+		wg.Go(func() { r.try(t, fmt.Sprint("nobody", i), "wrong", "sprayer") })
+	}
+	r.until(t, "the line is not full", func() bool { l := r.throttle.waiting[place]; return l != nil && l.length == maxLine })
+	var throttled *ThrottledError
+	if err := r.try(t, "alice", good, "sprayer"); !errors.As(err, &throttled) || throttled.Counted != ByNetwork {
+		t.Errorf("AS-05: got %v, want too many of the network", err)
+	}
+	if !strings.Contains(r.log.String(), `"counted":"network"`) || !strings.Contains(r.log.String(), audit.LoginThrottled) {
+		t.Errorf("AS-05: the log does not say so: %s", r.log)
+	}
+	close(hold)
+	wg.Wait()
+}
+
+// The log says which of its accounts was changed, and how.
+func TestChangesAreAudited(t *testing.T) {
+	r := newRig(t)
+	alice, err := r.Find(t.Context(), "alice")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		event, what string
+		act         func() error
+	}{
+		{audit.UserChanged, "disabled", func() error { return r.Disable(t.Context(), "alice") }},
+		{audit.UserChanged, "enabled", func() error { return r.Enable(t.Context(), "alice") }},
+		{audit.UserChanged, "password", func() error { return r.SetPassword(t.Context(), "alice", "another horse", true) }},
+		{audit.UserDeleted, "", func() error { return r.Delete(t.Context(), "alice") }},
+	} {
+		r.log.Reset()
+		if err := tt.act(); err != nil {
+			t.Fatal(err)
+		}
+		var got struct{ Event, User, What string }
+		if err := json.Unmarshal(r.log.Bytes(), &got); err != nil || got.Event != tt.event || got.User != alice.ID || got.What != tt.what {
+			t.Errorf("SP-28: got %s, %v, want %s %s", r.log, err, tt.event, tt.what)
+		}
+	}
+}
+
+func TestOlderCostIsTold(t *testing.T) {
+	var log bytes.Buffer
+	r := newRig(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	if err := r.try(t, "alice", good, "net"); err != nil || log.Len() != 0 {
+		t.Errorf("got %v, %s", err, &log)
+	}
+	costlier := *cheap
+	costlier.Iterations++
+	r.hasher.params = &costlier
+	if err := r.try(t, "alice", good, "net"); err != nil || !strings.Contains(log.String(), "usr_") {
+		t.Errorf("a hash of another cost: got %v, and the log has %q", err, &log)
+	}
+}
