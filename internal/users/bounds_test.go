@@ -120,6 +120,53 @@ func TestPace(t *testing.T) {
 	}
 }
 
+// Elsewhere an account has fifty failures free, and a network a hundred; each failure counts once.
+func TestAllowances(t *testing.T) {
+	for name, tt := range map[string]struct {
+		under []string
+		free  int
+	}{
+		"the account, from anywhere":   {[]string{"far", "alice"}, 50},
+		"the network, for any account": {[]string{"network", "net"}, 100},
+	} {
+		t.Run("AS-05 "+name, func(t *testing.T) {
+			r := newRig(t)
+			for range tt.free - 1 {
+				if _, err := r.store.RecordFailure(t.Context(), key(tt.under...), r.now, failureWindow); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if r.try(t, "alice", "wrong", "net"); r.slept.Load() != 0 {
+				t.Errorf("waited at failure %d", tt.free)
+			}
+			if n, _, err := r.store.FailureCount(t.Context(), key(tt.under...), r.now, failureWindow); err != nil || n != tt.free {
+				t.Errorf("got %d, %v, want %d", n, err, tt.free)
+			}
+			if r.try(t, "alice", "wrong", "net"); time.Duration(r.slept.Load()) != time.Second {
+				t.Errorf("waited %s at failure %d", time.Duration(r.slept.Load()), tt.free+1)
+			}
+		})
+	}
+}
+
+// Operators read why somebody could not sign in.
+func TestReasons(t *testing.T) {
+	r := newRig(t)
+	if _, err := r.Create(t.Context(), "bob", good, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Disable(t.Context(), "bob"); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"alice": "wrong password", "bob": "disabled", "nobody": "unknown account"} {
+		r.log.Reset()
+		r.try(t, name, "wrong", "net")
+		if !strings.Contains(r.log.String(), `"reason":"`+want+`"`) {
+			t.Errorf("SP-28: %s: got %s, want %q", name, r.log, want)
+		}
+	}
+}
+
 // until waits for what another goroutine is about to do.
 func (r *rig) until(t *testing.T, what string, is func() bool) {
 	t.Helper()

@@ -3,6 +3,7 @@ package users
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -63,8 +64,11 @@ func TestFailuresAreTold(t *testing.T) {
 	} {
 		t.Run("AS-05 "+name, func(t *testing.T) {
 			for n := range 30 {
-				store := &storagetest.Failing{}
-				r := newRig(t, func(c *Config) { store.Store = c.Store.(storage.Store); c.Store = store })
+				store, log := &storagetest.Failing{}, &strings.Builder{}
+				r := newRig(t, func(c *Config) {
+					store.Store = c.Store.(storage.Store)
+					c.Store, c.Logger = store, slog.New(slog.NewTextHandler(log, nil))
+				})
 				act := prepare(t.Context(), r)
 				store.Arm(n)
 				err := act()
@@ -79,6 +83,9 @@ func TestFailuresAreTold(t *testing.T) {
 				optional := slices.Contains([]string{"ClearFailures", "TouchLogin"}, failed)
 				if optional && err != nil || !optional && !errors.Is(err, storagetest.ErrInjected) {
 					t.Errorf("%s fails (call %d): got %v", failed, n+1, err)
+				}
+				if optional && !strings.Contains(log.String(), storagetest.ErrInjected.Error()) {
+					t.Errorf("%s fails, and the log does not say so: %s", failed, log)
 				}
 				if err := act(); err != nil {
 					t.Errorf("%s had failed, and again: %v", failed, err)

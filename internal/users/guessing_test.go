@@ -139,6 +139,9 @@ func TestCommonPasswords(t *testing.T) {
 	if n := len(lines); n < 10_000 || n > 20_000 {
 		t.Errorf("the list has %d lines", n)
 	}
+	if two := lines[len(lines)-2] + "\n" + lines[len(lines)-1]; isCommon("alice", two) {
+		t.Errorf("%q, which are two of the list, is refused", two)
+	}
 	for _, line := range lines {
 		if !strings.HasPrefix(line, "#") && (len(line) < minPassword || line != strings.ToLower(line)) {
 			t.Errorf("%q would never be found", line)
