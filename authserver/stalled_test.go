@@ -194,6 +194,25 @@ func TestConnectionsOfProxiesCountAlone(t *testing.T) {
 	}
 }
 
+// Security M4: of a connection that is closed nothing is kept, whatever it was doing.
+func TestClosedConnectionsAreForgotten(t *testing.T) {
+	c := newConnections(8, nil)
+	for i, states := range [][]http.ConnState{
+		{http.StateNew, http.StateClosed},
+		{http.StateNew, http.StateActive, http.StateClosed},
+		{http.StateNew, http.StateActive, http.StateIdle, http.StateClosed},
+		{http.StateNew, http.StateActive, http.StateHijacked},
+	} {
+		conn := &fromConn{from: &net.TCPAddr{IP: net.IPv4(203, 0, 113, byte(i)), Port: 1}}
+		for _, state := range states {
+			c.changed(conn, state)
+		}
+		if c.open != 0 || len(c.at) != 0 || len(c.networks) != 0 || len(c.crowds) != 0 {
+			t.Errorf("%v: %d open, %d places, %d networks and %d crowds are left", states, c.open, len(c.at), len(c.networks), len(c.crowds))
+		}
+	}
+}
+
 type fromConn struct {
 	net.Conn
 	from   net.Addr

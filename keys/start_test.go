@@ -3,6 +3,7 @@ package keys
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,5 +89,24 @@ func TestSettled(t *testing.T) {
 				t.Errorf("got %s, want %s", got.ID, tt.want)
 			}
 		})
+	}
+}
+
+// A key that cannot be made is told, and nothing is stored in its place.
+func TestKeyThatCannotBeMade(t *testing.T) {
+	m := newManager(t, Config{})
+	active := kid(t, m, storage.KeyActive)
+	m.cfg.Algorithm = "HS256"
+	for name, act := range map[string]func() error{
+		"publish": func() error { _, err := m.publish(t.Context(), active); return err },
+		"replace": func() error { return m.replace(t.Context(), active) },
+		"ensure":  func() error { return m.ensure(t.Context()) },
+	} {
+		if err := act(); err == nil || !strings.Contains(err.Error(), "HS256") {
+			t.Errorf("AS-119 %s: got %v, want the algorithm named", name, err)
+		}
+		if got := kids(t, m); len(got) != 1 || got[0] != active {
+			t.Errorf("AS-119 %s: got %v, want %s alone", name, got, active)
+		}
 	}
 }
