@@ -122,7 +122,7 @@ func (s *site) user(name string) {
 func (s *site) operated(name, redirect string) *app {
 	s.t.Helper()
 	a := serveApp(s.t)
-	a.id = "app-" + secrets.ID("")[:6]
+	a.id = secrets.ID("app_")
 	if redirect == "" {
 		redirect = a.URL + "/callback"
 	}
