@@ -47,6 +47,25 @@ type Step struct {
 	Needs   int // the last step that a program must know to work with the schema after this one
 	// After is how long after the step before it this one is applied; zero: at once.
 	After time.Duration
+	// Concurrently: each statement is a transaction of its own, which blocks no writer of the
+	// tables that it is about. A step that was interrupted is run again from its beginning.
+	Concurrently bool
+}
+
+// Statements returns the statements of a step that is run concurrently: each ends a line.
+func (s Step) Statements() (out []string) {
+	var b strings.Builder
+	for line := range strings.Lines(s.SQL) {
+		if strings.HasPrefix(line, "--") || strings.TrimSpace(line) == "" {
+			continue
+		}
+		b.WriteString(line)
+		if strings.HasSuffix(strings.TrimSpace(line), ";") {
+			out = append(out, b.String())
+			b.Reset()
+		}
+	}
+	return out
 }
 
 // NumberedRefresh is the name of the step after which refresh tokens have no rows.
@@ -159,6 +178,10 @@ func (s *Step) readHead() (err error) {
 			if s.Needs, err = strconv.Atoi(n); err != nil || s.Needs < 1 || s.Needs > s.Version {
 				return fmt.Errorf("it needs a step from 1 to %d, not %q", s.Version, n)
 			}
+			continue
+		}
+		if line == "-- concurrently" {
+			s.Concurrently = true
 			continue
 		}
 		d, ok := strings.CutPrefix(line, "-- after ")

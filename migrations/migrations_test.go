@@ -118,3 +118,14 @@ func TestAMisnamedFileIsAnError(t *testing.T) {
 		}
 	}
 }
+
+func TestAConcurrentStepIsSplitIntoItsStatements(t *testing.T) {
+	s := Step{Version: 2, SQL: "-- needs 1\n-- concurrently\n-- why; and more\n\nCREATE INDEX a\n    ON b (c);\nDROP INDEX d;\n"}
+	if err := s.readHead(); err != nil || !s.Concurrently || s.Needs != 1 {
+		t.Errorf("the head: got %+v, %v", s, err)
+	}
+	got := s.Statements()
+	if len(got) != 2 || got[0] != "CREATE INDEX a\n    ON b (c);\n" || got[1] != "DROP INDEX d;\n" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,12 +1,14 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mcp-authd/mcp-authd/migrations"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -19,11 +21,17 @@ const (
 
 	// Row 0 is the lock of migrations. A row lock belongs to the transaction, so it
 	// holds behind a transaction pooler, where a session's lock would not.
-	lockRow  = "INSERT INTO schema_version (version, name, applied_at) VALUES (0, 'lock', 0) ON CONFLICT DO NOTHING"
-	takeLock = "SELECT version FROM schema_version WHERE version = 0 FOR UPDATE"
+	lockRow = "INSERT INTO schema_version (version, name, applied_at) VALUES (0, 'lock', 0) ON CONFLICT DO NOTHING"
+	// It is not waited for in the database: a statement that waits has a snapshot, and an index
+	// that is built concurrently waits for all of these to end.
+	takeLock = "SELECT version FROM schema_version WHERE version = 0 FOR UPDATE SKIP LOCKED"
 
 	migrateTimeout = 10 * time.Minute
+	lockPoll       = 100 * time.Millisecond
 )
+
+// errMigrating: another replica runs a migration.
+var errMigrating = errors.New("another process migrates the database")
 
 // Migrate applies the steps that are missing, each in a transaction of its own. Of
 // several replicas one applies a step; the others wait and find it applied. A
@@ -54,10 +62,20 @@ func (s *Store) migrate(ctx context.Context, atOnce bool) error {
 	}
 	for {
 		var done migrations.Step
-		err := slow.tx(ctx, "migrate", func(ctx context.Context, q querier) (err error) {
-			done, err = s.step(ctx, q.(pgx.Tx), at)
-			return err
+		err := slow.retry(ctx, "migrate", func(ctx context.Context) error {
+			return slow.on(ctx, func(c *pgxpool.Conn) error {
+				// At a higher isolation the transaction would have a snapshot, see takeLock.
+				return pgx.BeginTxFunc(ctx, c, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
+					done, err = s.step(ctx, tx, at)
+					return err
+				})
+			})
 		})
+		if errors.Is(err, errMigrating) {
+			if err = pause(ctx, lockPoll); err == nil {
+				continue
+			}
+		}
 		if err != nil || done.Version == 0 {
 			return err
 		}
@@ -84,8 +102,8 @@ func (s *Store) prepareMigrations(ctx context.Context) error {
 
 // step applies the first step that is due and returns it, the zero Step when none is.
 func (s *Store) step(ctx context.Context, tx pgx.Tx, at time.Time) (none migrations.Step, err error) {
-	if _, err := tx.Exec(ctx, takeLock); err != nil {
-		return none, err
+	if n, err := exec(ctx, tx, takeLock); err != nil || n == 0 {
+		return none, cmp.Or(err, errMigrating)
 	}
 	got, err := applied(ctx, tx)
 	if err != nil {
@@ -96,14 +114,50 @@ func (s *Store) step(ctx context.Context, tx pgx.Tx, at time.Time) (none migrati
 		return none, schema(err)
 	}
 	d := due[0]
-	// The simple protocol runs a script of many statements.
-	if _, err := tx.Conn().PgConn().Exec(ctx, d.SQL).ReadAll(); err != nil {
+	if err := s.run(ctx, tx, d); err != nil {
 		return none, fmt.Errorf("step %d, %s: %w", d.Version, d.Name, err)
 	}
 	return d, all(ctx, tx,
 		statement{"INSERT INTO schema_version (version, name, applied_at) VALUES ($1, $2, $3)", []any{d.Version, d.Name, column.Millis(s.now())}},
 		statement{"INSERT INTO settings (name, value) VALUES ('schema_needs', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value", []any{got.Note(d)}},
 	)
+}
+
+// run runs the script of a step, in tx or, a concurrent one, on a connection beside it.
+func (s *Store) run(ctx context.Context, tx pgx.Tx, d migrations.Step) error {
+	// The simple protocol runs a script of many statements, as one transaction.
+	if !d.Concurrently {
+		_, err := tx.Conn().PgConn().Exec(ctx, d.SQL).ReadAll()
+		return err
+	}
+	// The last statement of the extended protocol keeps its snapshot until the next one; an index
+	// that is built beside it would wait for that.
+	if _, err := tx.Conn().PgConn().Exec(ctx, "SELECT").ReadAll(); err != nil {
+		return err
+	}
+	config := s.pool.Config().ConnConfig
+	delete(config.RuntimeParams, "statement_timeout") // of verbs
+	beside, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer beside.Close(context.WithoutCancel(ctx))
+	for _, statement := range d.Statements() {
+		if _, err := beside.PgConn().Exec(ctx, statement).ReadAll(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pause waits, for as long as ctx lasts.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // MigrationStatus lists the steps of this version, and those that only the
