@@ -187,7 +187,7 @@ func (s *Server) leftBehind(ctx context.Context, state tripState) decision {
 }
 
 // resume answers the request that the person approved before signing in: with a code at
-// once, also for clients that ask each time. The request is identified and validated anew;
+// once, also for clients that ask each time. The request is identified and validated again;
 // if it has become another one, the person is asked again.
 func (s *Server) resume(ctx context.Context, state tripState, arrival session.Arrival, fresh storage.Session) decision {
 	p := newParams(requested(state.Query).values())

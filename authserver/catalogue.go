@@ -21,7 +21,7 @@ type catalogue struct {
 	store      storage.Resources
 	now        func() time.Time
 
-	mu      sync.Mutex // guards what follows; held while it is read anew
+	mu      sync.Mutex // guards what follows; held while it is read again
 	current *policy.Catalogue
 	askedAt time.Time // when it was read, or could not be
 }

@@ -59,7 +59,7 @@ type CurrentClients interface {
 
 // Documents reads client id metadata documents. dcr.Registry is the usual one.
 type Documents interface {
-	// Fetch reads the document at id, anew if need be. It is called on behalf of people
+	// Fetch reads the document at id, again if need be. It is called on behalf of people
 	// who have signed in. storage.ErrNotFound when the document is no good.
 	Fetch(ctx context.Context, id string) (storage.Client, error)
 	// Vouched reports whether the operator knows the client.
@@ -184,7 +184,7 @@ type TokenPolicy struct {
 // KeyPolicy says when the signing key changes. Zero fields take the defaults named here.
 // Run carries it out.
 type KeyPolicy struct {
-	// RotateEvery is how long a key signs: 90 days. Negative: for ever.
+	// RotateEvery is how long a key signs: 90 days. Negative: without end.
 	RotateEvery time.Duration
 	// PublishAhead is how long a key is published before it signs, and so known to every
 	// resource server that reads the JWK Set as often as it should: 10 minutes.

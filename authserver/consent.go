@@ -54,7 +54,7 @@ func (s *Server) handleConsent(w http.ResponseWriter, r *http.Request) {
 }
 
 // consent carries out what the person decided. The request is identified and
-// validated anew, by the client as it is now: what was shown is what is granted, and when it
+// validated again, by the client as it is now: what was shown is what is granted, and when it
 // is no longer what would be granted, it is shown again (Security H1).
 func (s *Server) consent(ctx context.Context, state consentState, token storage.Hash, verdict string) decision {
 	query, err := url.ParseQuery(state.Query)

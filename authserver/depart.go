@@ -44,7 +44,7 @@ type away struct {
 }
 
 // consentToLeave carries out what the person decided on the departure page. The request is
-// identified and validated anew, as after the consent page. Nothing about the trip exists
+// identified and validated again, as after the consent page. Nothing about the trip exists
 // before this (AS-220, AS-222, SP-01).
 func (s *Server) consentToLeave(ctx context.Context, state departState, verdict string, networks []string) decision {
 	d := s.leaving(ctx, state)

@@ -182,7 +182,7 @@ func (s *Server) showStale(w http.ResponseWriter, r *http.Request) {
 // a GET that repeats no form (OAuth 2.1 §7.5.4).
 //
 // A browser that is sent to a private-use scheme gets a page with a button instead;
-// whoever is no browser gets the redirect all the same.
+// a client that is no browser gets the redirect all the same.
 func (s *Server) sendToClient(w http.ResponseWriter, r *http.Request, who identified, response url.Values) {
 	target := s.redirectTarget(who, response)
 	if strings.HasSuffix(redirectHost(who.redirectURI), ":") && r.Header.Get("Sec-Fetch-Dest") == "document" {

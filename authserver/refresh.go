@@ -103,7 +103,7 @@ func (g *refreshGrant) narrow(ctx context.Context, grant storage.Grant, p params
 	if err != nil {
 		return nil, err
 	}
-	// Nothing left means that the person has to ask anew, and is told why there.
+	// Nothing left means that the person has to ask again, and is told why there.
 	if scopes, err = g.permit(ctx, grant.UpstreamID, resource, scopes); errors.Is(err, errNoScopes) || errors.Is(err, storage.ErrRevoked) {
 		return nil, errRefresh.Because(err)
 	}

@@ -22,7 +22,7 @@ func (s *Server) SetupLink(ctx context.Context) (link string, err error) {
 }
 
 // handleSetup serves GET and POST /setup, by which the first administrator is made
-// with the one-time token of the setup link. Once there is one it is 404 for ever.
+// with the one-time token of the setup link. Once there is one it is always 404.
 func (s *Server) handleSetup(w http.ResponseWriter, r *http.Request) {
 	open, err := s.cfg.Store.SetupOpen(r.Context())
 	switch {

@@ -14,7 +14,7 @@ import (
 )
 
 // Security M4: one client that fills a listener with requests whose bodies never come, and
-// fills each place anew that becomes free, keeps nobody out and ends no stream.
+// fills each place that becomes free again, keeps nobody out and ends no stream.
 func TestStalledBodiesKeepNobodyOut(t *testing.T) {
 	for _, tt := range []struct {
 		name, honest string

@@ -10,7 +10,7 @@ import (
 )
 
 // discovery serves the metadata documents. They name scopes and resources, so they
-// are composed anew when the catalogue changes, and served as fixed bytes otherwise.
+// are composed again when the catalogue changes, and served as fixed bytes otherwise.
 type discovery struct {
 	server *Server
 

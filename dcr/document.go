@@ -80,7 +80,7 @@ const (
 	documentsAllowed = 5 // fetches a second, over all clients, with a burst of ten times that
 )
 
-// badDocument is the refusal of an id or its document that is no good, whoever asks and
+// badDocument is the refusal of an id or its document that is no good, whichever caller asks and
 // however often: to the store's eyes no such client. The reason is for the people who
 // publish the document; it says nothing about the network that we fetch from.
 func badDocument(reason string, cause error) error {

@@ -15,7 +15,7 @@ import (
 )
 
 // Limits bounds the registrations from one network. The defaults leave room for
-// hosted clients, whose users share few addresses and which register anew with
+// hosted clients, whose users share few addresses and which register again with
 // every sign-in.
 type Limits struct {
 	PerMinute float64 // sustained; default 60

@@ -72,7 +72,7 @@ func (r *Registry) configure(req *http.Request, id string) (*response, error) {
 }
 
 // delete removes a client for good and ends its grants (RFC 7592 §2.3). The row that
-// remembers it stays for ever, so it costs as one, unless the client had a row of its own
+// remembers it stays for good, so it costs as one, unless the client had a row of its own
 // and paid for it.
 func (r *Registry) delete(ctx context.Context, c storage.Client, from origin) error {
 	if c.Source != storage.SourceManaged {
@@ -88,7 +88,7 @@ func (r *Registry) delete(ctx context.Context, c storage.Client, from origin) er
 	return nil
 }
 
-// replace registers c anew under its id (RFC 7592 §2.2): what the request does not name
+// replace registers c again under its id (RFC 7592 §2.2): what the request does not name
 // takes its default. From then on the client has a row, which goes before what its id
 // says; that row is kept until the client is deleted, since forgetting it would bring
 // back redirect URIs that the client has given up.

@@ -38,7 +38,7 @@ type Config struct {
 	SecretKeys [][]byte      // the master keys, the primary first
 	Algorithm  string        // ES256 (default), EdDSA or RS256
 	AccessTTL  time.Duration // how long a token lives; default 15 minutes
-	// RotateEvery is how long a key signs before Tend replaces it. Zero: for ever.
+	// RotateEvery is how long a key signs before Tend replaces it. Zero: without end.
 	RotateEvery time.Duration
 	// PublishAhead is how long a key is published before it signs: the time for which
 	// JWK Sets are cached, and some. Default: 10 minutes. Negative: not at all.
@@ -71,9 +71,9 @@ type Manager struct {
 	cfg  Config
 	ring *secrets.Ring
 
-	mu       sync.Mutex // guards what follows; held while it is read anew, so that one caller asks the store
+	mu       sync.Mutex // guards what follows; held while it is read again, so that one caller asks the store
 	current  *set
-	failedAt time.Time // when it could not be read anew
+	failedAt time.Time // when it could not be read again
 }
 
 // New returns a manager and makes the first signing key if there is none. Of

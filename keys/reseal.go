@@ -12,7 +12,7 @@ import (
 )
 
 // Reseal moves the store to the primary master key: every signing key that an older
-// master key sealed is sealed anew in its place, and then the fingerprint names the
+// master key sealed is sealed again in its place, and then the fingerprint names the
 // primary. It returns how many keys it sealed. It may be repeated, and interrupted;
 // servers that sign meanwhile go on, provided that they know the primary too.
 func (m *Manager) Reseal(ctx context.Context) (n int, err error) {
@@ -33,7 +33,7 @@ func (m *Manager) Reseal(ctx context.Context) (n int, err error) {
 	return n, errContended
 }
 
-// resealAll seals every key anew that needs it, and reports whether to look again,
+// resealAll seals again every key that needs it, and reports whether to look again,
 // because somebody has put or changed keys meanwhile.
 func (m *Manager) resealAll(ctx context.Context, n *int) (again bool, err error) {
 	s, err := m.reload(ctx)

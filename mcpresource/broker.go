@@ -29,7 +29,7 @@ type BrokerConfig struct {
 	ClientID, ClientSecret string
 	// CacheTTL bounds how long a token is remembered, and with it how long a tool goes on
 	// getting one that the person has taken back. A minute before it expires it is
-	// fetched anew in any case. Default: 5 minutes; negative: ask every time.
+	// fetched again in any case. Default: 5 minutes; negative: ask every time.
 	CacheTTL   time.Duration
 	HTTPClient *http.Client
 	Now        func() time.Time
@@ -156,7 +156,7 @@ func (b *Broker) Token(ctx context.Context, provider string, scopes ...string) (
 	}
 }
 
-// Forget makes the next Token ask anew, for a tool that the provider has refused a token.
+// Forget makes the next Token ask again, for a tool that the provider has refused a token.
 func (b *Broker) Forget(ctx context.Context, provider string, scopes ...string) {
 	if ask, err := b.request(ctx, provider, scopes); err == nil {
 		b.cache.drop(ask.key)

@@ -302,7 +302,7 @@ func (v *jwtValidator) principal(payload []byte) (*Principal, error) {
 	return p, err
 }
 
-// numeric reads a NumericDate (RFC 7519 §2). What is none counts as absent.
+// numeric reads a NumericDate (RFC 7519 §2). Anything else counts as absent.
 func numeric(n json.Number) time.Time {
 	f, err := n.Float64()
 	if err != nil || f <= 0 || f > 1<<40 {

@@ -14,7 +14,7 @@ import (
 
 // Catalogue knows what an authorization server can issue tokens for. When the Validator
 // of a Config is one, New compares: a scope that the guard asks for and the authorization
-// server does not know would send people round for ever, since it is left out of every
+// server does not know would send people round without end, since it is left out of every
 // token, and the answer to that is to sign in again.
 type Catalogue interface {
 	// ResourceScopes returns every scope that a token for the resource can have, or false

@@ -34,7 +34,7 @@ type Trip struct {
 	Errand    Errand
 	UserID    string       // who is signed in; "" for ErrandSignIn
 	LoginHint string       // what the client knows about the person; may be empty
-	Fresh     bool         // the person has to prove anew who they are
+	Fresh     bool         // the person has to prove again who they are
 	Choose    bool         // the person wants to choose the account
 	Scopes    oauth.Scopes // for ErrandExtend: the upstream scopes that are missing
 	ClientID  string       // the client that asks, for the log; may be empty

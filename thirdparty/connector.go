@@ -159,7 +159,7 @@ func (c *connector) permit(p profile, resource string, scopes oauth.Scopes) oaut
 	return permitted(c.scopeRules, p.Claims, resource, scopes)
 }
 
-// probe asks the provider to redeem a code that is none: it tells whether it can be
+// probe asks the provider to redeem an invalid code: it tells whether it can be
 // reached, is who it should be and accepts our credentials.
 func (c *connector) probe(ctx context.Context) error {
 	_, _, err := c.exchange(ctx, "mcp-authd-doctor", strings.Repeat("doctor", 8), "doctor", c.redirectURI())

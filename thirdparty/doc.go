@@ -90,7 +90,7 @@
 // the earlier ones when the provider has named the same person for them, and not before:
 // until then they lie beside them, and whichever replica finds them so asks. Run asks the same for
 // sessions that nobody presents. With every answer the rules of the connector are applied
-// anew.
+// again.
 //
 // # The broker
 //

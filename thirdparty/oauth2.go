@@ -182,7 +182,7 @@ func (u *upstream) renew(ctx context.Context, e *endpoints, t tokens) (tokens, *
 
 // renewalFailure is tokenFailure for a renewal. Dex calls a refresh token that was revoked
 // or has expired an invalid request, against RFC 6749 §5.2, and says only in words that it
-// is about the token; not believed, such a session would be asked about for ever.
+// is about the token; not believed, such a session would be asked about forever.
 func renewalFailure(err error) error {
 	var r *oauth2.RetrieveError
 	if errors.As(err, &r) && r.Response.StatusCode == http.StatusBadRequest && r.ErrorCode == string(oauth.InvalidRequest) &&

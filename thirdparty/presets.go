@@ -22,7 +22,7 @@ type Type struct {
 	// Scopes are asked for at every sign-in, unless the configuration says otherwise.
 	Scopes oauth.Scopes
 	// Refresh says how we come by refresh tokens, Checks how we learn that a session there
-	// has ended, FreshLogin what makes the provider ask for proof anew.
+	// has ended, FreshLogin what makes the provider ask for proof again.
 	Refresh, Checks, FreshLogin string
 	// Guide is the page about it, below docs/.
 	Guide string
@@ -61,7 +61,7 @@ type preset struct {
 	offlineScope      bool              // offline_access brings one, if the metadata list it
 	consentForOffline bool              // ... and only with prompt=consent
 	extending         map[string]string // when further scopes are asked for
-	fresh             map[string]string // the person has to prove anew who they are
+	fresh             map[string]string // the person has to prove again who they are
 	choose            map[string]string // the person chooses an account; default: fresh, at which they can
 	loginHint         string            // the parameter for it
 	narrow            func(r Rules, p map[string]string)

@@ -44,7 +44,7 @@ func TestDoctor(t *testing.T) {
 					tt.edit(&c.Connectors[0])
 				}
 			})
-			r.reproached = true // by a code that is none, for one
+			r.reproached = true // by an invalid code, for one
 			if tt.before != nil {
 				tt.before(r)
 			}

@@ -69,7 +69,7 @@ type authorizeRequest struct {
 	Verifier     string // of PKCE; its challenge is sent
 	RedirectURI  string
 	LoginHint    string
-	Fresh        bool         // the person has to prove anew who they are; see profile.AuthTime
+	Fresh        bool         // the person has to prove again who they are; see profile.AuthTime
 	Choose       bool         // the person chooses the account; a session there does not do it for them
 	Scopes       oauth.Scopes // in addition to those of the configuration
 }

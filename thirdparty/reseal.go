@@ -9,7 +9,7 @@ import (
 )
 
 // Reseal moves the vault to the primary master key: the data key of every session that an
-// older one sealed is sealed anew in its place; the tokens themselves are not touched. It
+// older one sealed is sealed again in its place; the tokens themselves are not touched. It
 // returns how many it sealed. It may be repeated, and interrupted, while servers run that
 // know the primary too.
 func (d *Delegation) Reseal(ctx context.Context) (n int, err error) {

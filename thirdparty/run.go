@@ -90,7 +90,7 @@ func (d *Delegation) tend(ctx context.Context, u storage.Upstream) bool {
 }
 
 // shelve puts a session off whose connector is not in the configuration, or it would be
-// due for ever, before those that can be checked. It does not end: it may come back.
+// due forever, before those that can be checked. It does not end: it may come back.
 func (d *Delegation) shelve(ctx context.Context, u storage.Upstream) error {
 	if err := d.take(ctx, u); err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 // vault seals what providers gave us (AS-223). Each row is an envelope: a data key of its
 // own, sealed by the master key, and the content under the data key. Both are bound to the
 // whole row, so that none opens that was copied over another one, or whose tokens would go
-// to another provider or person. Another master key needs only the data key sealed anew.
+// to another provider or person. Another master key needs only the data key sealed again.
 type vault struct{ ring *secrets.Ring }
 
 // bound is what an envelope is bound to: the row, whose tokens lie in it, and where they

@@ -72,7 +72,7 @@ func New(c Config) (*Pages, error) {
 }
 
 // Assets serves GET and HEAD of "/assets/<name>.<hash>.<ext>". The names change with
-// the content, so browsers keep them for ever. Strip Config.Prefix before.
+// the content, so browsers keep them. Strip Config.Prefix before.
 func (p *Pages) Assets() http.Handler { return p.assets }
 
 // Icon is where the icon of this server is.

@@ -69,7 +69,7 @@ func (c *Client) Check(ctx context.Context, mcpURL string) []Finding {
 }
 
 // fits compares what the MCP server asks for with what its authorization server can give it:
-// what the one has and the other has not sends people round for ever.
+// what the one has and the other has not sends people round without end.
 func (c *checker) fits(s Server, ch Challenge, r Resource) {
 	if s.ResourceScopes == nil {
 		return // it does not say, as it need not

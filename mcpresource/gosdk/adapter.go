@@ -37,12 +37,12 @@ type Options struct {
 	// Default: 10 minutes.
 	StateLife time.Duration
 
-	// ToolTimeout is how long a tool may run. Default: 10 minutes; negative: for ever.
+	// ToolTimeout is how long a tool may run. Default: 10 minutes; negative: without end.
 	// ToolTimeouts has other values for some tools, by exact name.
 	ToolTimeout  time.Duration
 	ToolTimeouts map[string]time.Duration
 	// AskTimeout is how long the server waits for a client that it has asked something,
-	// such as an elicitation. Default: 10 minutes; negative: for ever.
+	// such as an elicitation. Default: 10 minutes; negative: without end.
 	AskTimeout time.Duration
 	// MaxCalls bounds the tool calls of one person that run at once. Default: 64;
 	// negative: any number. How often is up to the Limits of the Guard.

@@ -51,7 +51,7 @@ func startWriter(ctx context.Context, db *sql.DB) (*writer, error) {
 
 // firstConn waits for others who open the same new file. Only one can make it a WAL
 // database, and SQLite tells the rest that it is busy without waiting busy_timeout: two
-// that waited for each other would wait for ever.
+// that waited for each other would wait forever.
 func firstConn(ctx context.Context, db *sql.DB) (c *conn, err error) {
 	enough := time.After(5 * time.Second) // a start is over by then: it is a lock
 	for {

@@ -3,7 +3,7 @@
 //
 // A [Server] starts the program once for each session of each caller, or, when it is
 // Shared, once for everybody. Messages pass as they are: the envelope is read and written
-// anew, so that program and gateway cannot read two different things out of it, and
+// again, so that program and gateway cannot read two different things out of it, and
 // method, params, result and error are handed on, whatever they are. Nothing here knows
 // what a method does, but for these: initialize opens a session and cancelled names a
 // request.
@@ -29,7 +29,7 @@
 // Each is the head of a process group of its own, with an environment made of an allow
 // list, and is ended with its whole group: when its session ends, when nobody has used it
 // for a while, when the gateway stops. A program that ends by itself takes its sessions
-// with it, which tells clients to begin anew; one that ends at once is started again only
+// with it, which tells clients to begin again; one that ends at once is started again only
 // after a while that grows. Their number is bounded, for each caller and in all.
 //
 // The server transport of the MCP Go SDK is not used: which request a message belongs

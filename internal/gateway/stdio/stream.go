@@ -30,7 +30,7 @@ type stream struct {
 	sent    int // number of the first event that nobody was sent
 	calls   int // without an answer
 	closed  bool
-	news    chan struct{} // closed, and made anew, when something changes
+	news    chan struct{} // closed, and made again, when something changes
 	reader  chan struct{} // closed when another reader takes over; nil for none
 	endedAt time.Time
 }
