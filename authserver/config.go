@@ -37,6 +37,7 @@ type Store interface {
 	storage.Once
 	storage.Leases
 	storage.Housekeeping
+	storage.Clock
 	// Farewell is that of storage.UpstreamEnds.
 	Farewell(ctx context.Context, session storage.Hash, now time.Time) (connector, reason string, err error)
 	storage.Events

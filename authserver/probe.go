@@ -3,49 +3,95 @@ package authserver
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"time"
-
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// probe finds out whether the store can be written: on a full disk, or at a standby of
-// PostgreSQL, everything can be read and nobody can sign in.
+// probe finds out whether the server can do its work, which takes a write: on a full disk,
+// or at a standby of PostgreSQL, everything can be read and nobody can sign in.
 type probe struct {
-	store storage.Housekeeping
+	ready func(context.Context) error
 	now   func() time.Time
 
-	mu     sync.Mutex // guards what follows; held while the store is asked, so that it is asked once
+	mu     sync.Mutex    // guards what follows
+	asking chan struct{} // closed when the question under way is answered; nil: there is none
 	asked  time.Time
 	answer error
 }
 
 const (
 	probeEvery   = time.Second // anybody may ask /readyz, and each probe is a write
+	probeWait    = time.Second // a load balancer waits no longer either
 	probeTimeout = 5 * time.Second
 	probeSize    = 16 << 10 // as much as a sign-in writes: the rest of a page proves nothing
 )
 
-// writable writes something small, or repeats the answer of a moment ago.
-func (p *probe) writable(ctx context.Context) error {
+var errNoAnswer = errors.New("the store has not answered within a second")
+
+// ask answers as the store did a moment ago, or asks it. A question that the store leaves
+// open is put once, however many callers wait for it, and none of them waits long.
+func (p *probe) ask(ctx context.Context) error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.asked.IsZero() && p.now().Sub(p.asked) < probeEvery {
+	if p.asking == nil && !p.asked.IsZero() && p.now().Sub(p.asked) < probeEvery {
+		defer p.mu.Unlock()
 		return p.answer
 	}
-	// The answer is for others too, so a caller that leaves does not decide it.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout)
+	if p.asking == nil {
+		p.asking = make(chan struct{})
+		// The answer is for others too, so a caller that leaves does not decide it.
+		go p.put(context.WithoutCancel(ctx))
+	}
+	answered := p.asking
+	p.mu.Unlock()
+	select {
+	case <-answered:
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.answer
+	case <-time.After(probeWait):
+		return errNoAnswer
+	}
+}
+
+func (p *probe) put(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
+	err := p.ready(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answer, p.asked = err, p.now()
+	close(p.asking)
+	p.asking = nil
+}
+
+// Ready reports nil when the store is reachable and can be written, its schema is this
+// version's, its clock is near ours and a signing key is loaded. It answers within a second,
+// and what was true a second ago may be the answer.
+func (s *Server) Ready(ctx context.Context) error { return s.probe.ask(ctx) }
+
+func (s *Server) ready(ctx context.Context) error {
+	if err := s.cfg.Store.Ready(ctx); err != nil {
+		return err
+	}
+	if err := s.compareClocks(ctx); err != nil {
+		return err
+	}
+	if err := s.keys.Ready(ctx); err != nil {
+		return err
+	}
+	return s.writable(ctx)
+}
+
+func (s *Server) writable(ctx context.Context) error {
 	value := make([]byte, probeSize)
 	rand.Read(value) // never fails; SQLite writes no page that stays as it is
-	_, p.answer = p.store.Remember(ctx, "probe", value)
-	if p.answer != nil {
-		p.answer = fmt.Errorf("the store cannot be written: %w", p.answer)
+	if _, err := s.cfg.Store.Remember(ctx, "probe", value); err != nil {
+		return fmt.Errorf("the store cannot be written: %w", err)
 	}
-	p.asked = p.now()
-	return p.answer
+	return nil
 }
 
 // compareIssuer warns once when the issuer is another one than at the last start: clients

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -63,8 +65,54 @@ func TestReadyMeansWritable(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	r.advance(time.Minute)
-	if err := r.probe.writable(gone); err != nil {
+	if err := r.probe.ask(gone); err != nil {
 		t.Errorf("a caller that leaves decides for others: %v", err)
+	}
+}
+
+// stuck is a store that does not answer.
+type stuck struct {
+	Store
+	hangs atomic.Bool
+	asked atomic.Int64
+}
+
+func (s *stuck) Ready(ctx context.Context) error {
+	s.asked.Add(1)
+	if s.hangs.Load() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return s.Store.Ready(ctx)
+}
+
+// TestReadinessOfAStoreThatHangs (operations L): it is told within a second, and one question
+// is put to the store, however often the server is asked.
+func TestReadinessOfAStoreThatHangs(t *testing.T) {
+	var store *stuck
+	r := newRig(t, func(c *Config) { store = &stuck{Store: c.Store}; c.Store = store })
+	store.hangs.Store(true)
+	began, before := time.Now(), store.asked.Load()
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			if got := r.person().get("/readyz").status; got != http.StatusServiceUnavailable {
+				t.Errorf("got %d", got)
+			}
+		})
+	}
+	wg.Wait()
+	if took := time.Since(began); took > probeWait+time.Second || store.asked.Load()-before != 1 {
+		t.Errorf("it took %s and %d questions", took, store.asked.Load()-before)
+	}
+	if !strings.Contains(r.log.String(), errNoAnswer.Error()) {
+		t.Errorf("the log does not say why:\n%s", r.log.String())
+	}
+	store.hangs.Store(false)
+	for end := time.Now().Add(10 * time.Second); r.person().get("/readyz").status != http.StatusOK; {
+		if time.Now().After(end) {
+			t.Fatal("it does not get ready again")
+		}
 	}
 }
 

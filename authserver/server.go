@@ -39,7 +39,8 @@ type Server struct {
 	probe      *probe
 	passwords  *passwords
 	draining   atomic.Bool
-	replica    string // who this one is among others on the same store
+	skewed     atomic.Bool // it was told that our clock is not the store's
+	replica    string      // who this one is among others on the same store
 }
 
 // New returns a server over a store that is open and migrated. It generates the
@@ -49,6 +50,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("authserver: %w", err)
 	}
+	c.Now = storeTime(c)
 	s := &Server{
 		cfg:        c,
 		log:        c.Logger,
@@ -58,6 +60,9 @@ func New(ctx context.Context, c Config) (*Server, error) {
 		departures: newDepartureLimiter(c.Now),
 		undeclared: &undeclared{trusted: c.TrustedProxies, told: map[netip.Addr]bool{}},
 		replica:    secrets.Token("rep_"),
+	}
+	if err := s.compareClocks(ctx); err != nil {
+		return nil, fmt.Errorf("authserver: %w", err)
 	}
 	if s.ring, err = secrets.NewRing(c.SecretKeys...); err != nil {
 		return nil, fmt.Errorf("authserver: %w", err)
@@ -71,7 +76,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	s.minter = &minter{issuer: c.Issuer, keys: s.keys, ttl: c.Tokens.AccessTTL, now: c.Now, statusTTL: c.Tokens.StatusTTL}
 	s.status = newStatusLists(c, s.keys)
 	s.passwords = newPasswords(c)
-	s.probe = &probe{store: c.Store, now: time.Now}
+	s.probe = &probe{ready: s.ready, now: time.Now}
 	if err := s.compareIssuer(ctx); err != nil {
 		return nil, fmt.Errorf("authserver: %w", err)
 	}
@@ -114,18 +119,6 @@ func (s *Server) Users() *users.Users { return s.users }
 
 // Keys manages the signing keys.
 func (s *Server) Keys() *keys.Manager { return s.keys }
-
-// Ready reports nil when the store is reachable and can be written, its schema is this
-// version's and a signing key is loaded.
-func (s *Server) Ready(ctx context.Context) error {
-	if err := s.cfg.Store.Ready(ctx); err != nil {
-		return err
-	}
-	if err := s.keys.Ready(ctx); err != nil {
-		return err
-	}
-	return s.probe.writable(ctx)
-}
 
 // Handler returns the whole server as one handler, with nothing beside it. If the issuer
 // has a path, the endpoints also answer at the root of its origin, where clients of MCP

@@ -9,7 +9,7 @@
 //   - A one-way transition (a code is redeemed, a refresh token is rotated, a
 //     grant is revoked) is one conditional UPDATE whose row count decides. Of N
 //     concurrent callers exactly one wins.
-//   - Time comes from the caller as Now. A record is valid while Now is before its
+//   - Time comes from the caller as Now, by the Clock of the store. A record is valid while Now is before its
 //     expiry: at the very instant of expiry it is expired.
 //   - Times are kept in whole milliseconds, UTC.
 //   - Errors are the sentinels below, wrapped; anything else means that the store
@@ -350,6 +350,14 @@ type Housekeeping interface {
 	Close() error
 }
 
+// Clock is the clock by which the replicas of a store judge: one for all of them.
+type Clock interface {
+	// Correct returns what that clock says when this process's own one says t.
+	Correct(t time.Time) time.Time
+	// Skew is how far that clock is ahead of what this process's own one is set to.
+	Skew() time.Duration
+}
+
 // Retention says from when on records can no longer matter. A zero time keeps them.
 type Retention struct {
 	Now          time.Time // what has expired by then
@@ -379,6 +387,7 @@ type Store interface {
 	Failures
 	Events
 	Housekeeping
+	Clock
 	Departures
 	Arrivals
 	Identities

@@ -18,6 +18,7 @@ import (
 // vault is there all the same.
 func (a *app) newDelegation() (*thirdparty.Delegation, error) {
 	d, err := thirdparty.New(thirdparty.Config{
+		Now:    a.now,
 		Issuer: a.config.Issuer, Store: a.store, SecretKeys: a.keys, Connectors: a.config.Connectors(), Logger: a.log, Audit: a.audit,
 	})
 	if err != nil {

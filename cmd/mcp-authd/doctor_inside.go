@@ -12,7 +12,9 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/migrations"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
@@ -174,6 +176,8 @@ func (d *doctor) database(ctx context.Context) {
 		d.ok("database", "reachable, its schema is current (%d)%s", len(status), waits)
 		d.current = true
 		d.writable(ctx)
+		d.intact(ctx)
+		d.clock()
 		d.alone()
 		d.sameIssuer(ctx)
 		d.signingKeys(ctx)
@@ -187,6 +191,30 @@ func (d *doctor) writable(ctx context.Context) {
 	if _, err := d.app.store.Remember(ctx, "probe", value); err != nil {
 		d.fail("database", "make room on its disk, and see that the server's user may write there; with PostgreSQL, connect to the primary",
 			"it can be read, and not written: %s", oneLine(err))
+	}
+}
+
+// intact has all of a SQLite file read: servers meet damage only where they pass by.
+func (d *doctor) intact(ctx context.Context) {
+	if d.app.config.Postgres() {
+		return
+	}
+	if err := sqlite.Check(ctx, d.app.config.SQLitePath()); err != nil {
+		d.fail("database", "stop the server, keep a copy of the file, and restore a backup", "%s", oneLine(err))
+	}
+}
+
+// clock compares ours with the database's, by which servers judge.
+func (d *doctor) clock() {
+	skew := d.app.store.Skew()
+	const advice = "keep both machines right by NTP (timedatectl, chronyc tracking)"
+	switch differ := skew.Abs().Round(time.Millisecond); {
+	case skew.Abs() > authserver.MaxSkew:
+		d.fail("clock", advice, "the clock of this machine and that of the database differ by %s: no server starts here", differ)
+	case skew.Abs() > authserver.TellSkew:
+		d.warn("clock", advice, "the clock of this machine and that of the database differ by %s; servers go by the database's", differ)
+	case d.app.config.Postgres():
+		d.ok("clock", "the clock of this machine is that of the database")
 	}
 }
 

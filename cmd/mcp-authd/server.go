@@ -77,6 +77,9 @@ func orNone(d config.Duration) time.Duration {
 	return time.Duration(d)
 }
 
+// now is the clock of the store, by which all of its servers judge.
+func (a *app) now() time.Time { return a.store.Correct(time.Now()) }
+
 // newRegistry makes the registry; the server that it belongs to is attached to it.
 func (a *app) newRegistry() (*dcr.Registry, error) {
 	r := a.config.Registration
@@ -95,7 +98,7 @@ func (a *app) newRegistry() (*dcr.Registry, error) {
 		return nil, err
 	}
 	return dcr.New(dcr.Config{
-		Store: a.store, SecretKeys: a.keys, Disabled: !r.Enabled,
+		Store: a.store, SecretKeys: a.keys, Disabled: !r.Enabled, Now: a.now,
 		Redirects: oauth.RedirectPolicy{PrivateUseSchemes: schemes, DottedSchemes: r.DottedSchemes}, Clients: clients,
 		Limits: r.Limits(), Documents: r.Documents(), MachineClients: r.MachineClients, Audit: a.audit, Logger: a.log,
 	})

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // Standby starts a streaming standby of a server of StartOwn, which names itself name, so
@@ -46,12 +47,17 @@ func (s *Server) Promote() error { return s.Exec("SELECT pg_promote()") }
 
 // Pause stops every process of the server, as when its machine hangs: connections stay,
 // and nothing answers. Resume is due before the test ends.
-func (s *Server) Pause() error { return s.signal(syscall.SIGSTOP) }
+func (s *Server) Pause() error {
+	return s.signal(syscall.SIGSTOP, func(postmaster int, children []int) []int { return append([]int{postmaster}, children...) })
+}
 
-// Resume lets a paused server go on with what it was sent meanwhile.
-func (s *Server) Resume() error { return s.signal(syscall.SIGCONT) }
+// Resume lets a paused server go on with what it was sent meanwhile. Those who take new
+// connections come last, and so do the requests to cancel something.
+func (s *Server) Resume() error {
+	return s.signal(syscall.SIGCONT, func(postmaster int, children []int) []int { return append(children, postmaster) })
+}
 
-func (s *Server) signal(sig syscall.Signal) error {
+func (s *Server) signal(sig syscall.Signal, order func(postmaster int, children []int) []int) error {
 	b, err := os.ReadFile(filepath.Join(s.home.data(), "postmaster.pid"))
 	if err != nil {
 		return err
@@ -61,19 +67,23 @@ func (s *Server) signal(sig syscall.Signal) error {
 	if err != nil {
 		return err
 	}
-	if err := syscall.Kill(postmaster, sig); err != nil { // first: it starts no more
-		return err
-	}
-	children, err := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", postmaster))
+	b, err = os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", postmaster))
 	if err != nil {
 		return err
 	}
-	for _, field := range strings.Fields(string(children)) {
+	var children []int
+	for _, field := range strings.Fields(string(b)) {
 		pid, err := strconv.Atoi(field)
-		if err == nil {
-			err = syscall.Kill(pid, sig)
+		if err != nil {
+			return err
 		}
-		if err != nil && !errors.Is(err, syscall.ESRCH) {
+		children = append(children, pid)
+	}
+	for _, pid := range order(postmaster, children) {
+		if pid == postmaster {
+			time.Sleep(100 * time.Millisecond) // for those before it, and those that it started last
+		}
+		if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return err
 		}
 	}

@@ -96,6 +96,21 @@ func (c *dbClock) note(sent, got, theirs time.Time) {
 	}
 }
 
+// inTime, and the number of a parameter, is the condition of a statement that must not run
+// late: on a server that hangs it lies in a socket, and what it does in the name of a moment
+// long gone would look like a second use to the client that meanwhile tries again.
+const inTime = "extract(epoch FROM clock_timestamp()) * 1000 <= "
+
+// deadline is until when a verb that begins now may act: a little longer than its caller
+// waits for it, and no longer than half of a grace that begins with it.
+func (s *Store) deadline(grace time.Duration) int64 {
+	limit := s.timeout + 2*time.Second
+	if grace > 0 {
+		limit = min(limit, grace/2)
+	}
+	return s.pool.clock.now().Add(limit).UnixMilli()
+}
+
 // Correct implements storage.Clock.
 func (s *Store) Correct(t time.Time) time.Time { return s.pool.clock.correct(t) }
 

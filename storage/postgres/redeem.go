@@ -21,7 +21,7 @@ const (
 	UPDATE grants AS g SET code_used_at = $1, sweep_at = expires_at, code_hash = $10, code_redirect = '', code_challenge = ''
 	WHERE code_hash = $2 AND client_id = $3 AND code_challenge = $4 AND ($5 = '' OR code_redirect = $5)
 		AND ($6 = '' OR resource = $6) AND code_used_at IS NULL AND code_expires_at > $1 AND expires_at > $1
-		AND revoked_at IS NULL AND NOT ` + isCut
+		AND revoked_at IS NULL AND NOT ` + isCut + ` AND ` + inTime + `$11`
 	takeCodeTail = `
 	RETURNING ` + column.GrantRead + `),
 next AS (INSERT INTO refresh_tokens (hash, grant_id, created_at, expires_at)
@@ -45,14 +45,15 @@ func (s *Store) RedeemCode(ctx context.Context, r storage.RedeemCode) (out stora
 	if r.Refresh != nil {
 		hash, expires = r.Refresh.Hash[:], column.Millis(r.Refresh.ExpiresAt)
 	}
+	deadline := s.deadline(0)
 	err = s.do(ctx, "redeem code", func(ctx context.Context, q querier) error {
 		var row column.GrantRow
 		spent := verdict.Spent(r)
 		args := []any{column.Millis(r.Now), r.Hash[:], r.ClientID, r.Challenge,
-			r.RedirectURI, r.Resource, hash, expires, column.Millis(r.Now.Add(-column.UsedEvery)), spent[:]}
+			r.RedirectURI, r.Resource, hash, expires, column.Millis(r.Now.Add(-column.UsedEvery)), spent[:], deadline}
 		sql := takeCode + takeCodeTail
 		if r.GrantID != "" {
-			sql, args = takeCode+" AND id = $11"+takeCodeTail, append(args, r.GrantID)
+			sql, args = takeCode+" AND id = $12"+takeCodeTail, append(args, r.GrantID)
 		}
 		err := one(ctx, q, row.Dest(), sql, args...)
 		if errors.Is(err, pgx.ErrNoRows) {

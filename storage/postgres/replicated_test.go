@@ -37,21 +37,29 @@ func grants(t *testing.T, s *Store, ids ...string) []storage.Hash {
 	}
 	var out []storage.Hash
 	for _, id := range ids {
-		session, code, refresh := hashOf("session "+id), hashOf("code "+id), hashOf("refresh "+id)
-		err := errors.Join(
-			s.PutSession(ctx, storage.Session{Hash: session, UserID: "u", CreatedAt: now, ExpiresAt: soon}, ""),
-			s.Approve(ctx, storage.Approval{Session: session, Client: &storage.Client{ID: "c", CreatedAt: now}, Now: now,
-				Grant: storage.Grant{ID: id, ClientID: "c", UserID: "u", Resource: id, CreatedAt: now, ExpiresAt: soon},
-				Code:  storage.Code{Hash: code, ExpiresAt: soon}}))
-		if err == nil {
-			_, err = s.RedeemCode(ctx, storage.RedeemCode{Hash: code, ClientID: "c", Now: now, Refresh: &storage.Refresh{Hash: refresh, ExpiresAt: soon}})
-		}
+		approve(t, s, id)
+		refresh := hashOf("refresh " + id)
+		_, err := s.RedeemCode(ctx, storage.RedeemCode{Hash: hashOf("code " + id), ClientID: "c", Now: now, Refresh: &storage.Refresh{Hash: refresh, ExpiresAt: soon}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		out = append(out, refresh)
 	}
 	return out
+}
+
+// approve has the person of grants approve a grant, whose code is named for it.
+func approve(t *testing.T, s *Store, id string) {
+	t.Helper()
+	ctx, now, soon := t.Context(), time.Now(), time.Now().Add(time.Hour)
+	err := errors.Join(
+		s.PutSession(ctx, storage.Session{Hash: hashOf("session " + id), UserID: "u", CreatedAt: now, ExpiresAt: soon}, ""),
+		s.Approve(ctx, storage.Approval{Session: hashOf("session " + id), Client: &storage.Client{ID: "c", CreatedAt: now}, Now: now,
+			Grant: storage.Grant{ID: id, ClientID: "c", UserID: "u", Resource: id, CreatedAt: now, ExpiresAt: soon},
+			Code:  storage.Code{Hash: hashOf("code " + id), ExpiresAt: soon}}))
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func hashOf(text string) (h storage.Hash) {

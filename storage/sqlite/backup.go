@@ -41,22 +41,29 @@ func Backup(ctx context.Context, path, to string) (err error) {
 	if err := query(ctx, fileURI(from)+"?_pragma=busy_timeout(5000)", "VACUUM INTO ?", to); err != nil {
 		return fmt.Errorf("sqlite: backup: %w", err)
 	}
-	return check(ctx, to)
+	if err := Check(ctx, to); err != nil {
+		return fmt.Errorf("sqlite: the backup: %w", err)
+	}
+	return nil
 }
 
-// check has SQLite read all of a copy, whose name is absolute.
-func check(ctx context.Context, path string) error {
-	db, err := sql.Open("sqlite", fileURI(path)+"?mode=ro")
+// Check has SQLite read all of a database. ErrDamaged, wrapped, says what it found.
+func Check(ctx context.Context, path string) error {
+	abs, err := filepath.Abs(path)
 	if err != nil {
-		return fmt.Errorf("sqlite: check the backup: %w", err)
+		return fmt.Errorf("sqlite: check: %w", err)
+	}
+	db, err := sql.Open("sqlite", fileURI(abs)+"?mode=ro&_pragma=busy_timeout(5000)")
+	if err != nil {
+		return fmt.Errorf("sqlite: check: %w", err)
 	}
 	defer db.Close()
 	var verdict string
-	if err := db.QueryRowContext(ctx, "PRAGMA quick_check").Scan(&verdict); err != nil {
-		return fmt.Errorf("sqlite: check the backup: %w", err)
+	if err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&verdict); err != nil {
+		return wrap("check", err)
 	}
 	if verdict != "ok" {
-		return fmt.Errorf("sqlite: the backup is damaged: %s", verdict)
+		return fmt.Errorf("sqlite: check: %w: %s", ErrDamaged, verdict)
 	}
 	return nil
 }

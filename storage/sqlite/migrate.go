@@ -70,6 +70,9 @@ func (s *Store) MigrationStatus(ctx context.Context) ([]migrations.Status, error
 
 // Ready implements storage.Housekeeping.
 func (s *Store) Ready(ctx context.Context) error {
+	if damage := s.damage.Load(); damage != nil {
+		return fmt.Errorf("sqlite: ready: a verb has failed: %w", *damage)
+	}
 	got, err := s.applied(ctx)
 	if err != nil {
 		return err

@@ -10,12 +10,14 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
@@ -44,6 +46,8 @@ type Store struct {
 
 	path       string   // Memory, or absolute
 	attendance *os.File // where this server has locked its byte; nil: it is none
+
+	damage atomic.Pointer[error] // what a verb has found broken
 }
 
 var _ storage.Store = (*Store)(nil)
@@ -139,15 +143,23 @@ func dsn(name string, readOnly bool) string {
 // write runs fn as one verb in a transaction; when it returns nil, the change is
 // durable. What names the verb in an error.
 func (s *Store) write(ctx context.Context, what string, fn func(c *conn) error) error {
-	return wrap(what, s.writer.do(ctx, fn))
+	return s.found(wrap(what, s.writer.do(ctx, fn)))
 }
 
 // read runs fn, which only reads, on a connection that no write delays.
 func (s *Store) read(ctx context.Context, what string, fn func(c *conn) error) error {
 	if s.reads == nil {
-		return wrap(what, s.writer.do(ctx, fn))
+		return s.found(wrap(what, s.writer.do(ctx, fn)))
 	}
-	return wrap(what, s.reads.do(ctx, fn))
+	return s.found(wrap(what, s.reads.do(ctx, fn)))
+}
+
+// found remembers that the file is damaged: what a verb has met, others have not.
+func (s *Store) found(err error) error {
+	if errors.Is(err, ErrDamaged) {
+		s.damage.CompareAndSwap(nil, &err)
+	}
+	return err
 }
 
 // Close ends the verbs that run and closes the database.

@@ -27,11 +27,17 @@ func verbs() []byte {
 	b.WriteString("import (\n\"context\"\n\"time\"\n\n\"github.com/mcp-authd/mcp-authd/storage\"\n)\n")
 	store := reflect.TypeFor[storage.Store]()
 	for i := range store.NumMethod() {
-		if m := store.Method(i); m.Name != "Close" {
+		if m := store.Method(i); m.Name != "Close" && fails(m.Type) {
 			writeVerb(&b, m.Name, m.Type)
 		}
 	}
 	return b.Bytes()
+}
+
+// fails reports whether a method can: what only computes is left as it is.
+func fails(signature reflect.Type) bool {
+	n := signature.NumOut()
+	return n > 0 && signature.Out(n-1) == reflect.TypeFor[error]()
 }
 
 func writeVerb(b *bytes.Buffer, name string, signature reflect.Type) {

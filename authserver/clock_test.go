@@ -1,0 +1,46 @@
+package authserver
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// elsewhere is a store whose clock is ahead of ours.
+type elsewhere struct {
+	Store
+	ahead time.Duration
+}
+
+func (s *elsewhere) Correct(t time.Time) time.Time { return t.Add(s.ahead) }
+func (s *elsewhere) Skew() time.Duration           { return s.ahead }
+
+// TestM2ReplicasJudgeByTheClockOfTheStore (operations M2): a replica whose own clock differs
+// goes by the store's, and says so once.
+func TestM2ReplicasJudgeByTheClockOfTheStore(t *testing.T) {
+	store := &elsewhere{ahead: 65 * time.Second}
+	r := newRig(t, func(c *Config) { store.Store = c.Store; c.Store = store })
+	const warning = "the clock of this machine and that of the database differ"
+	r.probe.now = r.now
+	for range 3 {
+		r.advance(probeEvery)
+		if got := r.person().get("/readyz").status; got != http.StatusOK {
+			t.Errorf("got %d", got)
+		}
+	}
+	if got := strings.Count(r.log.String(), warning); got != 1 {
+		t.Errorf("warned %d times:\n%s", got, r.log.String())
+	}
+	if got := r.Server.cfg.Now().Sub(r.now()); got != store.ahead {
+		t.Errorf("it goes by a clock that is %s ahead of ours, want %s", got, store.ahead)
+	}
+	store.ahead = -6 * time.Minute
+	r.advance(probeEvery)
+	if got := r.person().get("/readyz").status; got != http.StatusServiceUnavailable || !strings.Contains(r.log.String(), "differ by 6m0s (the database's is behind)") {
+		t.Errorf("got %d\n%s", got, r.log.String())
+	}
+	if _, err := New(t.Context(), r.cfg); err == nil || !strings.Contains(err.Error(), "differ by 6m0s") {
+		t.Errorf("a server starts with it: %v", err)
+	}
+}
