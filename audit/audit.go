@@ -31,9 +31,10 @@ const (
 	TokenRefused        = "token.refused"
 	TokenReuse          = "token.reuse" // a spent code or refresh token: the grant was revoked
 	TokenRevoked        = "token.revoked"
-	GrantRevoked        = "grant.revoked"   // by the operator
-	TokenExchanged      = "token.exchanged" // a resource server got a provider's token for one of ours
-	ConnectRefused      = "connect.refused" // a person opened the link of another one
+	GrantRevoked        = "grant.revoked"         // by the operator
+	GrantSuperseded     = storage.GrantSuperseded // by newer ones of the same person, client and resource
+	TokenExchanged      = "token.exchanged"       // a resource server got a provider's token for one of ours
+	ConnectRefused      = "connect.refused"       // a person opened the link of another one
 	UserCreated         = "user.created"
 	UserChanged         = "user.changed"
 	UserDeleted         = "user.deleted"

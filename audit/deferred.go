@@ -2,13 +2,13 @@ package audit
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"log/slog"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -29,7 +29,7 @@ func (r *Recorder) leave(ctx context.Context, event string, attrs []slog.Attr) b
 		// The command may have been interrupted; what it has done, it has done.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 		defer cancel()
-		err = r.store.PutEvent(ctx, storage.Event{ID: "evt_" + rand.Text(), At: time.Now(), Name: event, Fields: body})
+		err = r.store.PutEvent(ctx, storage.Event{ID: secrets.ID("evt_"), At: time.Now(), Name: event, Fields: body})
 	}
 	if err != nil {
 		r.log.WarnContext(ctx, "an event cannot be left for the server's log", "event", event, "reason", err.Error())

@@ -37,4 +37,9 @@ const (
 	ByResource      RevokedBy = "resource removed"
 	ByConsent       RevokedBy = "consent withdrawn"
 	ByProvider      RevokedBy = "end of the session at the provider"
+	ByNewer         RevokedBy = "newer grants"
 )
+
+// GrantSuperseded is the event that a sweep leaves when it ends grants for newer ones; its
+// fields are user, client_id, resource and grants, their number.
+const GrantSuperseded = "grant.superseded"

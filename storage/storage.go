@@ -335,7 +335,9 @@ type Housekeeping interface {
 	// depend on how much there is to do.
 	// Spent codes and refresh tokens stay while their grant lives, for reuse detection;
 	// a revoked grant stays known as revoked for a day, an unredeemed code as expired
-	// for an hour. A client that the operator did not create goes, with its consents,
+	// for an hour. Of the grants of one person to one client for one resource, the eight that
+	// were used last stay, and up to 64 that were used within seven days; the others are
+	// revoked once a newer one is older than its code, which an event tells. A client that the operator did not create goes, with its consents,
 	// when it has no grant and nobody has used it for the times in r; one that has replaced
 	// its registration, and was never approved, leaves a tombstone. A session at an
 	// upstream provider goes 30 days after its end, or when it is a day old, not linked,

@@ -94,5 +94,5 @@ func approvalValues(a storage.Approval) []any {
 	args := append(make([]any, 0, 36), a.Session[:], column.Millis(a.Now), column.Millis(a.Now.Add(-column.UsedEvery)))
 	args = append(args, column.GrantValues(a.Grant)...)
 	return append(args, a.Code.Hash[:], a.Code.RedirectURI, a.Code.Challenge, column.Millis(a.Code.ExpiresAt),
-		column.Millis(a.Code.ExpiresAt.Add(column.UnusedFor)), column.Consents(a), column.Remembered(a), a.Place, a.Material[:], a.Unplaced)
+		column.Millis(a.Grant.ExpiresAt), column.Consents(a), column.Remembered(a), a.Place, a.Material[:], a.Unplaced)
 }

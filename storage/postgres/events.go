@@ -12,10 +12,12 @@ import (
 
 // PutEvent implements storage.Events.
 func (s *Store) PutEvent(ctx context.Context, e storage.Event) error {
-	return s.do(ctx, "put event", func(ctx context.Context, q querier) error {
-		_, err := q.Exec(ctx, "INSERT INTO events (id, at, name, fields) VALUES ($1,$2,$3,$4)", e.ID, column.Millis(e.At), e.Name, string(e.Fields))
-		return err
-	})
+	return s.do(ctx, "put event", func(ctx context.Context, q querier) error { return putEvent(ctx, q, e) })
+}
+
+func putEvent(ctx context.Context, q querier, e storage.Event) error {
+	_, err := q.Exec(ctx, "INSERT INTO events (id, at, name, fields) VALUES ($1,$2,$3,$4)", e.ID, column.Millis(e.At), e.Name, string(e.Fields))
+	return err
 }
 
 const takeEvents = `UPDATE events SET taken_at = $1 WHERE id IN (

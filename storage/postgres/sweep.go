@@ -70,6 +70,11 @@ func (s *Store) Sweep(ctx context.Context, r storage.Retention, limit int) (tota
 	for _, query := range sweeps {
 		one(r.Now, query)
 	}
+	if err == nil {
+		var n int
+		n, err = s.walk(ctx, r.Now, max(limit, 0))
+		total += n
+	}
 	one(r.Now, sweepOrphans, column.OrphanedFor.Milliseconds(), column.HandedBackFor.Milliseconds())
 	one(r.Rotated, eraseSealed)
 	one(r.ClientUnused, forgetUnused)

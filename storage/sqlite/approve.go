@@ -22,9 +22,10 @@ ON CONFLICT (user_id, client_id, resource, place, scope) DO UPDATE SET material 
 	forgottenConsent = `SELECT count(*) FROM json_each(?4) r WHERE NOT EXISTS (SELECT 1 FROM consents
 	WHERE user_id = ?1 AND client_id = ?2 AND resource = ?3 AND scope = r.value AND (place = ?5 AND material = ?6 OR place = '' AND ?7))`
 
+	// A grant is ahead of the walks, also when those before it were swept away.
 	insertGrant = "INSERT INTO grants (" + column.GrantColumns + `,
 	code_hash, code_redirect, code_challenge, code_expires_at, sweep_at, upstream_id, status_index)
-VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?, (SELECT coalesce(max(status_index), 0) + 1 FROM grants))`
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?, (SELECT 1 + max(coalesce((SELECT max(status_index) FROM grants), 0), codes, newer) FROM grant_walks))`
 )
 
 // Approve implements storage.Approvals.
@@ -46,7 +47,7 @@ func (s *Store) Approve(ctx context.Context, a storage.Approval) error {
 			func() error { return stillRemembered(c, a) },
 			run(c, addConsents, user, a.Grant.ClientID, a.Grant.Resource, column.Millis(a.Now), column.List(column.Consents(a)), a.Place, a.Material[:]),
 			run(c, insertGrant, append(column.GrantValues(a.Grant), a.Code.Hash[:], a.Code.RedirectURI, a.Code.Challenge,
-				column.Millis(a.Code.ExpiresAt), column.Millis(a.Code.ExpiresAt.Add(column.UnusedFor)), upstream)...),
+				column.Millis(a.Code.ExpiresAt), column.Millis(a.Grant.ExpiresAt), upstream)...),
 		)
 	})
 }

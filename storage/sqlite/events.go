@@ -11,9 +11,13 @@ import (
 // PutEvent implements storage.Events.
 func (s *Store) PutEvent(ctx context.Context, e storage.Event) error {
 	return s.write(ctx, "put event", func(c *conn) error {
-		_, err := c.exec("INSERT INTO events (id, at, name, fields) VALUES (?,?,?,?)", e.ID, column.Millis(e.At), e.Name, string(e.Fields))
-		return err
+		return putEvent(c, e)
 	})
+}
+
+func putEvent(c *conn, e storage.Event) error {
+	_, err := c.exec("INSERT INTO events (id, at, name, fields) VALUES (?,?,?,?)", e.ID, column.Millis(e.At), e.Name, string(e.Fields))
+	return err
 }
 
 const takeEvents = `UPDATE events SET taken_at = ?1 WHERE id IN (

@@ -81,6 +81,7 @@ func (s *Store) Sweep(ctx context.Context, r storage.Retention, limit int) (tota
 	for _, query := range sweeps {
 		one(r.Now, statement(query))
 	}
+	one(r.Now, walks)
 	one(r.Now, orphans)
 	one(r.Rotated, statement(eraseSealed))
 	one(r.ClientUnused, forgetUnused)

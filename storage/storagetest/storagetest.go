@@ -65,6 +65,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"ForgottenUpstreams", forgottenUpstreams},
 		{"Handbacks", handbacks},
 		{"Housekeeping", housekeeping},
+		{"Superseded", superseded},
 		{"H2 Sweeping", sweeping},
 		{"Contexts", contexts},
 		{"HostileText", hostileText},

@@ -1,0 +1,83 @@
+package sqlite
+
+import (
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+// Two walks go along the grants in the order in which they were stored, each grant once: one
+// removes those whose code nobody redeemed, the other ends what the grant supersedes. So an
+// approval need not look at earlier grants, and a redemption need not move its grant within
+// the index of ends.
+const (
+	// walkTo is how far a walk goes: to the first grant whose code is too young, or limit grants.
+	walkTo = `SELECT coalesce(min(status_index) FILTER (WHERE code_expires_at > ?2) - 1, max(status_index), ?1)
+FROM (SELECT status_index, code_expires_at FROM grants WHERE status_index > ?1 ORDER BY status_index LIMIT ?3)`
+
+	walked = "status_index > ?1 AND status_index <= ?2"
+
+	dropUnredeemed = "DELETE FROM grants WHERE " + walked + " AND code_used_at IS NULL AND revoked_at IS NULL"
+
+	// supersede looks at up to a thousand grants of a person to a client.
+	supersede = `WITH due AS MATERIALIZED (SELECT DISTINCT user_id, client_id, resource FROM grants WHERE ` + walked + ` AND revoked_at IS NULL AND user_id <> ''),
+used AS (SELECT g.id, g.user_id, g.client_id, g.resource, max(g.code_used_at, coalesce(g.rotated_at, 0),
+		CASE WHEN g.generation = 0 THEN coalesce((SELECT max(t.created_at) FROM refresh_tokens t WHERE t.grant_id = g.id), 0) ELSE 0 END) AS at
+	FROM due d CROSS JOIN grants g WHERE substr(g.user_id, -8) = substr(d.user_id, -8)
+		AND substr(g.client_id, 9, 4) || substr(g.client_id, -8) = substr(d.client_id, 9, 4) || substr(d.client_id, -8)
+		AND g.user_id = d.user_id AND g.client_id = d.client_id AND g.resource = d.resource
+		AND g.revoked_at IS NULL AND g.code_used_at IS NOT NULL),
+ranked AS (SELECT id, at, row_number() OVER (PARTITION BY user_id, client_id, resource ORDER BY at DESC, id DESC) AS place FROM used)
+UPDATE grants SET revoked_at = ?3, sweep_at = min(sweep_at, ?4), revoked_by = ?5
+WHERE id IN (SELECT id FROM ranked WHERE place > ?6 OR place > ?7 AND at <= ?8)
+RETURNING user_id, client_id, resource`
+)
+
+// walks moves both walks on, as far as a batch that finds something.
+func walks(c *conn, now int64, limit int) (total int64, err error) {
+	for range column.WalkBatches {
+		n, moved, err := walkBatch(c, now, limit)
+		if total += n; err != nil || total > 0 || !moved {
+			return total, err
+		}
+	}
+	return total, nil
+}
+
+func walkBatch(c *conn, now int64, limit int) (n int64, moved bool, err error) {
+	var codes, newer, codesTo, newerTo int64
+	err = c.one([]any{&codes, &newer}, "SELECT codes, newer FROM grant_walks")
+	for _, w := range []struct {
+		from  int64
+		to    *int64
+		young int64
+	}{{codes, &codesTo, now - column.UnusedFor.Milliseconds()}, {newer, &newerTo, now}} {
+		if err == nil {
+			err = c.one([]any{w.to}, walkTo, w.from, w.young, limit)
+		}
+	}
+	if err != nil || codesTo == codes && newerTo == newer {
+		return 0, false, err
+	}
+	dropped, err := c.exec(dropUnredeemed, codes, codesTo)
+	if err != nil {
+		return 0, false, err
+	}
+	var ended []column.Superseded
+	c.dirty = true
+	err = c.each(func(row scanner) error {
+		var s column.Superseded
+		err := row.Scan(&s.UserID, &s.ClientID, &s.Resource)
+		ended = append(ended, s)
+		return err
+	}, supersede, newer, newerTo, now, now+column.RevokedFor.Milliseconds(),
+		string(storage.ByNewer), column.KeptInUse, column.KeptAnyway, now-column.InUse.Milliseconds())
+	for _, e := range column.SupersededEvents(ended, now) {
+		if err == nil {
+			err = putEvent(c, e)
+		}
+	}
+	if err == nil {
+		_, err = c.exec("UPDATE grant_walks SET codes = ?, newer = ?", codesTo, newerTo)
+	}
+	return dropped + int64(len(ended)), true, err
+}
