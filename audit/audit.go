@@ -32,6 +32,7 @@ const (
 	TokenReuse          = "token.reuse" // a spent code or refresh token: the grant was revoked
 	TokenRevoked        = "token.revoked"
 	GrantRevoked        = "grant.revoked"         // by the operator
+	GrantsRevoked       = "grants.revoked"        // those of a client, a resource, a user or a provider, once each of them is marked
 	GrantSuperseded     = storage.GrantSuperseded // by newer ones of the same person, client and resource
 	TokenExchanged      = "token.exchanged"       // a resource server got a provider's token for one of ours
 	ConnectRefused      = "connect.refused"       // a person opened the link of another one

@@ -29,6 +29,7 @@ type Store interface {
 	storage.Approvals
 	storage.Redemptions
 	storage.Revocations
+	storage.Cuts
 	storage.Lookups
 	storage.Resources
 	storage.Keys

@@ -2,9 +2,11 @@ package authserver
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -16,19 +18,26 @@ const (
 	// sweepBatch bounds how long a statement of a sweep holds up what else is written: some
 	// tens of milliseconds.
 	sweepBatch = 2000
-	// leaseTime is for how long a replica leads a task without a word: longer than its
-	// interval, so that it stays with one as long as that is there.
-	leaseTime = 90 * time.Second
+	// sweepLease is for how long a replica sweeps without a word: longer than the interval, so
+	// that it stays with one as long as that is there.
+	sweepLease = 90 * time.Second
+	// cutInterval is how often it is asked whether a cut has to be followed, one small read.
+	cutInterval = time.Second
+	// cutBatch bounds how long a statement of a cut holds up what else is written.
+	cutBatch = 5000
+	cutLease = 15 * time.Second // longer than a batch can take
 )
 
 // Run does the housekeeping until ctx ends: it removes expired records in small
-// batches, rotates the signing key when it is due, and records what commands on the same
-// store did. Each has a loop of its own, so that none waits for another. Any number of
-// replicas may run it at once; one of them sweeps.
+// batches, marks the grants of what was cut as a whole, rotates the signing key when it is
+// due, and records what commands on the same store did. Each has a loop of its own, so that
+// none waits for another. Any number of replicas may run it at once; one of them sweeps, and
+// one follows cuts.
 func (s *Server) Run(ctx context.Context) {
 	var loops sync.WaitGroup
 	loops.Go(func() { every(ctx, keyInterval, s.tend) })
 	loops.Go(func() { every(ctx, sweepInterval, s.sweep) })
+	loops.Go(func() { every(ctx, cutInterval, s.followCuts) })
 	loops.Wait()
 }
 
@@ -57,7 +66,7 @@ func (s *Server) tend(ctx context.Context) {
 
 // sweep removes what has expired, batch by batch, for as long as there is a whole one.
 func (s *Server) sweep(ctx context.Context) {
-	for s.leads(ctx, "sweep") {
+	for s.leads(ctx, "sweep", sweepLease) {
 		now := s.cfg.Now()
 		began := time.Now()
 		n, err := s.cfg.Store.Sweep(ctx, storage.Retention{
@@ -75,13 +84,43 @@ func (s *Server) sweep(ctx context.Context) {
 	}
 }
 
+// followCuts marks the grants of what was cut as a whole. The cut has taken effect; what follows
+// are the status lists.
+func (s *Server) followCuts(ctx context.Context) {
+	cuts, err := s.cfg.Store.PendingCuts(ctx, s.cfg.Now())
+	if err != nil {
+		s.log.WarnContext(ctx, "cuts not followed", "error", err)
+	}
+	for _, c := range cuts {
+		s.followCut(ctx, c)
+	}
+}
+
+func (s *Server) followCut(ctx context.Context, c storage.Cut) {
+	for s.leads(ctx, "cuts", cutLease) {
+		began := time.Now()
+		step, err := s.cfg.Store.FollowCut(ctx, c.ID, s.cfg.Now(), cutBatch)
+		if err != nil {
+			if !errors.Is(err, storage.ErrNotFound) {
+				s.log.WarnContext(ctx, "cut not followed", "cut", c.ID, "error", err)
+			}
+			return
+		}
+		if step.Done {
+			s.cfg.Audit.Record(ctx, audit.GrantsRevoked, audit.Cut(step))
+			return
+		}
+		breathe(ctx, time.Since(began))
+	}
+}
+
 // leads reports whether it is this replica that does a task.
-func (s *Server) leads(ctx context.Context, task string) bool {
+func (s *Server) leads(ctx context.Context, task string, lease time.Duration) bool {
 	if ctx.Err() != nil {
 		return false
 	}
 	now := s.cfg.Now()
-	held, err := s.cfg.Store.Lease(ctx, task, s.replica, now, now.Add(leaseTime))
+	held, err := s.cfg.Store.Lease(ctx, task, s.replica, now, now.Add(lease))
 	if err != nil {
 		s.log.WarnContext(ctx, task+" put off", "error", err)
 	}

@@ -3,6 +3,7 @@ package authserver
 import (
 	"bytes"
 	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -98,7 +99,7 @@ func TestAnotherReplicaSweeps(t *testing.T) {
 	replicas(t, 1, 0, 0, func(s *sweptStore) {
 		for minute := range 5 { // one that is gone after two minutes
 			if minute < 2 {
-				_, err := s.Lease(context.Background(), "sweep", "gone", time.Now(), time.Now().Add(leaseTime))
+				_, err := s.Lease(context.Background(), "sweep", "gone", time.Now(), time.Now().Add(sweepLease))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -112,4 +113,27 @@ func TestAnotherReplicaSweeps(t *testing.T) {
 			t.Errorf("got %d sweeps after the other one has gone", got)
 		}
 	})
+}
+
+// Operations H3: what a command has cut and left is followed by a server within a second, by
+// one of them, and told once with its number.
+func TestServersFollowCuts(t *testing.T) {
+	r := newRig(t)
+	p := r.person()
+	first := r.verified(t, p.signIn()["access_token"].(string))
+	if _, err := r.store.CutGrants(t.Context(), storage.Selection{ClientID: first.ClientID}, storage.ByOperator, r.now()); err != nil {
+		t.Fatal(err)
+	}
+	if bit, _, _ := p.listed(t, first.Status); bit != 0 {
+		t.Error("the list is made of marks alone")
+	}
+	r.advance(time.Second)
+	r.followCuts(t.Context())
+	r.followCuts(t.Context())
+	if bit, _, _ := p.listed(t, first.Status); bit != 1 {
+		t.Error("AS-226 a cut that a server has followed is not in the list")
+	}
+	if n := strings.Count(r.log.String(), `"event":"grants.revoked"`); n != 1 || !strings.Contains(r.log.String(), `"grants":1,`) {
+		t.Errorf("told %d times: %s", n, r.log.String())
+	}
 }

@@ -379,6 +379,7 @@ type Store interface {
 	Approvals
 	Redemptions
 	Revocations
+	Cuts
 	Lookups
 	Grants
 	Resources

@@ -17,12 +17,13 @@ import (
 const (
 	approveHead = `WITH live AS (
 	SELECT u.id, s.upstream_id FROM sessions s JOIN users u ON u.id = s.user_id
-	WHERE s.hash = $1 AND s.expires_at > $2 AND u.id = $6 AND NOT u.disabled
+	WHERE s.hash = $1 AND s.expires_at > $2 AND u.id = $6 AND NOT u.disabled AND NOT ` + column.IsSignedOut + `
 	FOR KEY SHARE OF s),
 gone AS (SELECT id FROM clients WHERE id = $5 AND deleted_at IS NOT NULL),
 forgotten AS (SELECT r.scope FROM unnest($19::text[]) AS r (scope) WHERE NOT EXISTS (SELECT 1 FROM consents c
 	WHERE c.user_id = $6 AND c.client_id = $5 AND c.resource = $7 AND c.scope = r.scope
-	AND (c.place = $20 AND c.material = $21 OR c.place = '' AND $22))),
+	AND (c.place = $20 AND c.material = $21 OR c.place = '' AND $22)
+	AND NOT ` + column.IsForgotten + `)),
 `
 	approveBody = `,
 ok AS (SELECT id, upstream_id FROM live WHERE NOT EXISTS (SELECT 1 FROM gone)

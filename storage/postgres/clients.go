@@ -68,18 +68,17 @@ ON CONFLICT (id) DO UPDATE SET ` + column.Bury + `coalesce(clients.deleted_at, e
 // DeleteClient implements storage.Clients.
 func (s *Store) DeleteClient(ctx context.Context, id string, now time.Time) error {
 	return s.tx(ctx, "delete client", func(ctx context.Context, q querier) error {
-		return all(ctx, q,
-			statement{tombstone, []any{id, column.Millis(now)}},
-			statement{"DELETE FROM consents WHERE client_id = $1", []any{id}},
-			revoke(storage.ByClientDeleted, "client_id = $4", now, id),
-		)
+		if err := all(ctx, q, statement{tombstone, []any{id, column.Millis(now)}}); err != nil {
+			return err
+		}
+		return cut(ctx, q, storage.Selection{ClientID: id}, storage.ByClientDeleted, now)
 	})
 }
 
 // revoke ends the live grants that match where, whose parameters begin at $4.
 func revoke(by storage.RevokedBy, where string, now time.Time, args ...any) statement {
 	return statement{
-		"UPDATE grants SET revoked_at = $1, sweep_at = least(sweep_at, $2), revoked_by = $3 WHERE revoked_at IS NULL AND " + where,
+		"UPDATE grants AS g SET revoked_at = $1, sweep_at = least(sweep_at, $2), revoked_by = $3 WHERE revoked_at IS NULL AND NOT " + column.IsCut + " AND " + where,
 		append([]any{column.Millis(now), column.Millis(now.Add(column.RevokedFor)), string(by)}, args...),
 	}
 }

@@ -14,7 +14,7 @@ import (
 // ListGrants implements storage.Grants.
 func (s *Store) ListGrants(ctx context.Context, userID, clientID, after string, limit int) (out []storage.Grant, err error) {
 	// One text for each set of filters, so that each can walk its own index.
-	sql := "SELECT " + column.GrantRead + " FROM grants WHERE id > $1 AND revoked_at IS NULL"
+	sql := "SELECT " + column.GrantRead + " FROM grants g WHERE id > $1 AND revoked_at IS NULL AND NOT " + column.IsCut
 	args := []any{after, max(limit, 0)}
 	for _, f := range []struct{ column, value string }{{"user_id", userID}, {"client_id", clientID}} {
 		if f.value != "" {
@@ -38,10 +38,10 @@ func (s *Store) ListGrants(ctx context.Context, userID, clientID, after string, 
 // ForgetConsent implements storage.Grants.
 func (s *Store) ForgetConsent(ctx context.Context, userID, clientID, resource string, now time.Time) error {
 	return s.tx(ctx, "forget consent", func(ctx context.Context, q querier) error {
-		return ensure(ctx, q,
-			statement{"DELETE FROM consents WHERE user_id = $1 AND client_id = $2 AND resource = $3", []any{userID, clientID, resource}},
-			revoke(storage.ByConsent, "user_id = $4 AND client_id = $5 AND resource = $6", now, userID, clientID, resource),
-		)
+		if userID == "" || clientID == "" || resource == "" {
+			return nil // an empty field would select more, not less
+		}
+		return cut(ctx, q, storage.Selection{UserID: userID, ClientID: clientID, Resource: resource}, storage.ByConsent, now)
 	})
 }
 
@@ -86,9 +86,6 @@ func (s *Store) RemoveResource(ctx context.Context, uri string, now time.Time) e
 		if err := changed(storage.ErrNotFound)(exec(ctx, q, "DELETE FROM resources WHERE uri = $1", uri)); err != nil {
 			return err
 		}
-		return all(ctx, q,
-			statement{"DELETE FROM consents WHERE resource = $1", []any{uri}},
-			revoke(storage.ByResource, "resource = $4", now, uri),
-		)
+		return cut(ctx, q, storage.Selection{Resource: uri}, storage.ByResource, now)
 	})
 }

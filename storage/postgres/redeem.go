@@ -33,9 +33,9 @@ SELECT ` + column.GrantRead + ` FROM took`
 	readCode = "SELECT " + column.GrantRead + `, code_hash, code_redirect, code_challenge, code_expires_at, code_used_at, ` + isCut + `
 FROM grants g WHERE `
 
-	// isCut tells whether the user or client of the grant g has been cut off.
+	// isCut tells whether the grant g, its user or its client has been cut off.
 	isCut = `(g.user_id <> '' AND NOT EXISTS (SELECT 1 FROM users u WHERE u.id = g.user_id AND NOT u.disabled)
-	OR EXISTS (SELECT 1 FROM clients c WHERE c.id = g.client_id AND c.deleted_at IS NOT NULL))`
+	OR EXISTS (SELECT 1 FROM clients c WHERE c.id = g.client_id AND c.deleted_at IS NOT NULL) OR ` + column.IsCut + ")"
 )
 
 // RedeemCode implements storage.Redemptions.

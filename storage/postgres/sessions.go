@@ -29,11 +29,13 @@ func (s *Store) PutSession(ctx context.Context, se storage.Session, passwordHash
 
 const visit = `SELECT u.id, u.name, u.password_hash, u.admin, u.disabled, u.created_at, u.last_login_at,
 	s.auth_time, s.created_at, s.expires_at, s.upstream_id,
-	(SELECT array_agg(scope ORDER BY created_at, scope) FROM consents
-		WHERE user_id = u.id AND client_id = $2 AND resource = $3 AND (place = $5 AND material = $6 OR place = '' AND $7)),
-	EXISTS (SELECT 1 FROM consents WHERE user_id = u.id AND client_id = $2 AND (place = $5 AND material = $6 OR place = '' AND $7))
+	(SELECT array_agg(scope ORDER BY created_at, scope) FROM consents c
+		WHERE user_id = u.id AND client_id = $2 AND resource = $3 AND (place = $5 AND material = $6 OR place = '' AND $7)
+		AND NOT ` + column.IsForgotten + `),
+	EXISTS (SELECT 1 FROM consents c WHERE user_id = u.id AND client_id = $2 AND (place = $5 AND material = $6 OR place = '' AND $7)
+		AND NOT ` + column.IsForgotten + `)
 FROM sessions s JOIN users u ON u.id = s.user_id
-WHERE s.hash = $1 AND s.expires_at > $4 AND NOT u.disabled`
+WHERE s.hash = $1 AND s.expires_at > $4 AND NOT u.disabled AND NOT ` + column.IsSignedOut
 
 // Visit implements storage.Sessions.
 func (s *Store) Visit(ctx context.Context, k storage.VisitKey) (out storage.Visit, err error) {

@@ -120,7 +120,7 @@ func cutOff(ctx context.Context, q querier, userID string, by storage.RevokedBy,
 	if _, err := q.Exec(ctx, "DELETE FROM sessions WHERE user_id = $1", userID); err != nil || by == "" {
 		return err
 	}
-	return all(ctx, q, revoke(by, "user_id = $4", now, userID), statement{"DELETE FROM consents WHERE user_id = $1", []any{userID}})
+	return cut(ctx, q, storage.Selection{UserID: userID}, by, now)
 }
 
 // passwordCut is what a new password ends grants for: nothing when they are kept.

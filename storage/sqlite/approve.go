@@ -12,20 +12,22 @@ import (
 
 const (
 	liveSession = `SELECT u.id, s.upstream_id FROM sessions s JOIN users u ON u.id = s.user_id
-WHERE s.hash = ? AND s.expires_at > ? AND u.id = ? AND NOT u.disabled`
+WHERE s.hash = ? AND s.expires_at > ? AND u.id = ? AND NOT u.disabled AND NOT ` + column.IsSignedOut
 
 	addConsents = `INSERT INTO consents (user_id, client_id, resource, scope, created_at, place, material)
 SELECT ?1, ?2, ?3, value, ?4, ?6, ?7 FROM json_each(?5) WHERE true
 ON CONFLICT (user_id, client_id, resource, place, scope) DO UPDATE SET material = excluded.material, created_at = excluded.created_at
 	WHERE material <> excluded.material`
 
-	forgottenConsent = `SELECT count(*) FROM json_each(?4) r WHERE NOT EXISTS (SELECT 1 FROM consents
-	WHERE user_id = ?1 AND client_id = ?2 AND resource = ?3 AND scope = r.value AND (place = ?5 AND material = ?6 OR place = '' AND ?7))`
+	forgottenConsent = `SELECT count(*) FROM json_each(?4) r WHERE NOT EXISTS (SELECT 1 FROM consents c
+	WHERE user_id = ?1 AND client_id = ?2 AND resource = ?3 AND scope = r.value AND (place = ?5 AND material = ?6 OR place = '' AND ?7)
+	AND NOT ` + column.IsForgotten + ")"
 
-	// A grant is ahead of the walks, also when those before it were swept away.
+	// A grant is ahead of the walks and of every cut, also when those before it were swept away.
 	insertGrant = "INSERT INTO grants (" + column.GrantColumns + `,
 	code_hash, code_redirect, code_challenge, code_expires_at, sweep_at, upstream_id, status_index)
-VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?, (SELECT 1 + max(coalesce((SELECT max(status_index) FROM grants), 0), codes, newer) FROM grant_walks))`
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?, (SELECT 1 + max(coalesce((SELECT max(status_index) FROM grants), 0), codes, newer,
+	(SELECT coalesce(max(upto), 0) FROM cuts)) FROM grant_walks))`
 )
 
 // Approve implements storage.Approvals.

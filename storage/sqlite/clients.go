@@ -69,15 +69,14 @@ func (s *Store) DeleteClient(ctx context.Context, id string, now time.Time) erro
 	return s.write(ctx, "delete client", func(c *conn) error {
 		return all(
 			run(c, tombstone, id, column.Millis(now)),
-			run(c, "DELETE FROM consents WHERE client_id = ?", id),
-			revoke(c, storage.ByClientDeleted, "client_id = ?4", now, id),
+			func() error { return cut(c, storage.Selection{ClientID: id}, storage.ByClientDeleted, now) },
 		)
 	})
 }
 
 // revoke ends the live grants that match where, whose parameters begin at ?4.
 func revoke(c *conn, by storage.RevokedBy, where string, now time.Time, args ...any) func() error {
-	return run(c, "UPDATE grants SET revoked_at = ?1, sweep_at = min(sweep_at, ?2), revoked_by = ?3 WHERE revoked_at IS NULL AND "+where,
+	return run(c, "UPDATE grants AS g SET revoked_at = ?1, sweep_at = min(sweep_at, ?2), revoked_by = ?3 WHERE revoked_at IS NULL AND NOT "+column.IsCut+" AND "+where,
 		append([]any{column.Millis(now), column.Millis(now.Add(column.RevokedFor)), string(by)}, args...)...)
 }
 

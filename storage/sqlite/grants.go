@@ -11,7 +11,7 @@ import (
 // ListGrants implements storage.Grants.
 func (s *Store) ListGrants(ctx context.Context, userID, clientID, after string, limit int) (out []storage.Grant, err error) {
 	// One text for each set of filters, so that each can walk its own index.
-	query := "SELECT " + column.GrantRead + " FROM grants WHERE id > ?1 AND revoked_at IS NULL"
+	query := "SELECT " + column.GrantRead + " FROM grants g WHERE id > ?1 AND revoked_at IS NULL AND NOT " + column.IsCut
 	args := []any{after, max(limit, 0)}
 	if userID != "" {
 		query += " AND user_id = ?3"
@@ -38,10 +38,10 @@ func (s *Store) ListGrants(ctx context.Context, userID, clientID, after string, 
 // ForgetConsent implements storage.Grants.
 func (s *Store) ForgetConsent(ctx context.Context, userID, clientID, resource string, now time.Time) error {
 	return s.write(ctx, "forget consent", func(c *conn) error {
-		return all(
-			run(c, "DELETE FROM consents WHERE user_id = ? AND client_id = ? AND resource = ?", userID, clientID, resource),
-			revoke(c, storage.ByConsent, "user_id = ?4 AND client_id = ?5 AND resource = ?6", now, userID, clientID, resource),
-		)
+		if userID == "" || clientID == "" || resource == "" {
+			return nil // an empty field would select more, not less
+		}
+		return cut(c, storage.Selection{UserID: userID, ClientID: clientID, Resource: resource}, storage.ByConsent, now)
 	})
 }
 
@@ -86,9 +86,6 @@ func (s *Store) RemoveResource(ctx context.Context, uri string, now time.Time) e
 		if err := changed(storage.ErrNotFound)(c.exec("DELETE FROM resources WHERE uri = ?", uri)); err != nil {
 			return err
 		}
-		return all(
-			run(c, "DELETE FROM consents WHERE resource = ?", uri),
-			revoke(c, storage.ByResource, "resource = ?4", now, uri),
-		)
+		return cut(c, storage.Selection{Resource: uri}, storage.ByResource, now)
 	})
 }

@@ -107,7 +107,7 @@ func cutOff(c *conn, userID string, by storage.RevokedBy, now time.Time) error {
 	if _, err := c.exec("DELETE FROM sessions WHERE user_id = ?", userID); err != nil || by == "" {
 		return err
 	}
-	return all(revoke(c, by, "user_id = ?4", now, userID), run(c, "DELETE FROM consents WHERE user_id = ?", userID))
+	return cut(c, storage.Selection{UserID: userID}, by, now)
 }
 
 // passwordCut is what a new password ends grants for: nothing when they are kept.

@@ -99,6 +99,15 @@ func (f *Failing) CreateUser(a0 context.Context, a1 storage.User) (err error) {
 	return err
 }
 
+// CutGrants implements storage.Store.
+func (f *Failing) CutGrants(a0 context.Context, a1 storage.Selection, a2 storage.RevokedBy, a3 time.Time) (r0 storage.Cut, err error) {
+	err = f.call("CutGrants", func() (err error) {
+		r0, err = f.Store.CutGrants(a0, a1, a2, a3)
+		return err
+	})
+	return r0, err
+}
+
 // DeleteClient implements storage.Store.
 func (f *Failing) DeleteClient(a0 context.Context, a1 string, a2 time.Time) (err error) {
 	err = f.call("DeleteClient", func() (err error) {
@@ -175,6 +184,15 @@ func (f *Failing) Farewell(a0 context.Context, a1 storage.Hash, a2 time.Time) (r
 func (f *Failing) Fingerprint(a0 context.Context, a1 []byte) (r0 []byte, err error) {
 	err = f.call("Fingerprint", func() (err error) {
 		r0, err = f.Store.Fingerprint(a0, a1)
+		return err
+	})
+	return r0, err
+}
+
+// FollowCut implements storage.Store.
+func (f *Failing) FollowCut(a0 context.Context, a1 string, a2 time.Time, a3 int) (r0 storage.Cut, err error) {
+	err = f.call("FollowCut", func() (err error) {
+		r0, err = f.Store.FollowCut(a0, a1, a2, a3)
 		return err
 	})
 	return r0, err
@@ -277,6 +295,15 @@ func (f *Failing) MoveFingerprint(a0 context.Context, a1 []byte, a2 []byte) (err
 		return err
 	})
 	return err
+}
+
+// PendingCuts implements storage.Store.
+func (f *Failing) PendingCuts(a0 context.Context, a1 time.Time) (r0 []storage.Cut, err error) {
+	err = f.call("PendingCuts", func() (err error) {
+		r0, err = f.Store.PendingCuts(a0, a1)
+		return err
+	})
+	return r0, err
 }
 
 // PromoteKey implements storage.Store.

@@ -23,6 +23,9 @@ const SignedOut = "signed-out"
 // Disabled is the reason for which the sessions of a disabled or deleted account end.
 const Disabled = "disabled"
 
+// CutOff is the reason for which the sessions at a provider end that the operator has cut off.
+const CutOff = "cut-off"
+
 // IdentityRow reads IdentityColumns.
 type IdentityRow struct {
 	i             storage.Identity

@@ -1,0 +1,114 @@
+package column
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// CutAtOnce is how many grants a verb marks by itself; what has more of them is cut as a whole
+// and followed.
+const CutAtOnce = 256
+
+// CutSettles is how long a cut stays once its grants are marked, where an approval may be
+// under way beside it: longer than a verb lasts. Then it looks a second time.
+const CutSettles = 30 * time.Second
+
+// The phases of a cut.
+const (
+	CutMarks   = 0 // grants
+	CutForgets = 1 // consents, or sessions at a provider
+	CutSettled = 2 // what was under way when it began
+)
+
+// CutColumns are the columns of a cut.
+const CutColumns = "id, user_id, client_id, resource, connector, revoked_by, at, grants, upto, phase, place, reached"
+
+// FirstPhase is where a cut begins.
+const FirstPhase = "0, 0, ''"
+
+// IsCut is the condition that the grant g was cut as a whole. The table is empty but for the
+// moments in which a cut is followed.
+const IsCut = `EXISTS (SELECT 1 FROM cuts k WHERE k.user_id IN ('', g.user_id) AND k.client_id IN ('', g.client_id) AND k.resource IN ('', g.resource)
+	AND k.upto >= g.status_index
+	AND (k.connector = '' OR EXISTS (SELECT 1 FROM upstreams p WHERE p.id = g.upstream_id AND p.connector = k.connector)))`
+
+// IsForgotten is the condition that the consent c was cut with its grants.
+const IsForgotten = `EXISTS (SELECT 1 FROM cuts k WHERE k.phase < 2 AND k.connector = ''
+	AND k.user_id IN ('', c.user_id) AND k.client_id IN ('', c.client_id) AND k.resource IN ('', c.resource))`
+
+// IsSignedOut is the condition that the browser session s ended with its provider.
+const IsSignedOut = `EXISTS (SELECT 1 FROM cuts k JOIN upstreams p ON p.connector = k.connector
+	WHERE p.id = s.upstream_id AND s.created_at <= k.at)`
+
+// CutRow reads CutColumns.
+type CutRow struct {
+	c       storage.Cut
+	by      string
+	at      int64
+	UpTo    int64
+	Phase   int
+	Place   int64  // the last status_index that was looked at in this phase
+	Reached string // the last session at a provider that was
+}
+
+// NewCut is the row of a cut that begins, beside its upto.
+func NewCut(id string, sel storage.Selection, by storage.RevokedBy, now time.Time) CutRow {
+	return CutRow{c: storage.Cut{ID: id, Selection: sel}, by: string(by), at: Millis(now)}
+}
+
+// Dest is what to scan into.
+func (r *CutRow) Dest() []any {
+	return []any{&r.c.ID, &r.c.UserID, &r.c.ClientID, &r.c.Resource, &r.c.Connector, &r.by, &r.at, &r.c.Grants, &r.UpTo, &r.Phase, &r.Place, &r.Reached}
+}
+
+// Values are the values of the columns up to grants.
+func (r *CutRow) Values(grants int64) []any {
+	return []any{r.c.ID, r.c.UserID, r.c.ClientID, r.c.Resource, r.c.Connector, r.by, r.at, grants}
+}
+
+// Cut is the record that was read.
+func (r *CutRow) Cut() storage.Cut {
+	c := r.c
+	c.By, c.At = storage.RevokedBy(r.by), Time(r.at)
+	c.All = c.UserID == "" && c.ClientID == "" && c.Resource == "" && c.Connector == ""
+	return c
+}
+
+// Marked counts grants that a batch has marked, looked being all that it has looked at, up to
+// last.
+func (r *CutRow) Marked(n int64, looked, limit int, last int64) {
+	r.c.Grants += n
+	r.Place = last
+	r.next(looked, limit)
+}
+
+// SignedOut notes the last session at a provider that a batch has looked at.
+func (r *CutRow) SignedOut(looked, limit int, last string) {
+	r.Reached = last
+	r.next(looked, limit)
+}
+
+// Forgot notes how many consents a batch has found.
+func (r *CutRow) Forgot(n, limit int) { r.next(n, limit) }
+
+// next begins the next phase when there was less than a whole batch.
+func (r *CutRow) next(looked, limit int) {
+	if looked < limit {
+		r.Phase, r.Place, r.Reached = r.Phase+1, 0, ""
+	}
+}
+
+// AtMost limits a statement.
+func AtMost(limit int) string { return fmt.Sprintf(" LIMIT %d", limit) }
+
+// SelectionFields are the columns of grants and consents that a selection names.
+func SelectionFields(s storage.Selection) (out []KeyField) {
+	for _, f := range []KeyField{{Column: "user_id", Value: s.UserID}, {Column: "client_id", Value: s.ClientID}, {Column: "resource", Value: s.Resource}} {
+		if f.Value != "" {
+			out = append(out, f)
+		}
+	}
+	return out
+}

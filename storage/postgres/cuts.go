@@ -1,0 +1,181 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+const (
+	// putCut reads how many grants have been numbered, by all connections, also those that are
+	// being stored now.
+	putCut = "INSERT INTO cuts (" + column.CutColumns + `)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, (SELECT last_value FROM grants_status_index_seq), ` + column.FirstPhase + ")"
+
+	moveCut = "UPDATE cuts SET grants = $2, phase = $3, place = $4, reached = $5 WHERE id = $1"
+
+	// markCut marks the next grants in the order in which they were stored. No index for what was
+	// cut is needed, and a batch looks at no more than its limit.
+	markCut = `WITH looked AS MATERIALIZED (SELECT id, status_index FROM grants WHERE status_index > $1 AND status_index <= $2 ORDER BY status_index LIMIT $3),
+marked AS (UPDATE grants AS g SET revoked_at = $4, sweep_at = least(sweep_at, $5), revoked_by = $6
+	WHERE id IN (SELECT id FROM looked) AND revoked_at IS NULL
+	AND $7 IN ('', user_id) AND $8 IN ('', client_id) AND $9 IN ('', resource)
+	AND ($10 = '' OR EXISTS (SELECT 1 FROM upstreams p WHERE p.id = g.upstream_id AND p.connector = $10))
+	RETURNING 1)
+SELECT (SELECT count(*) FROM looked), (SELECT coalesce(max(status_index), $1) FROM looked), (SELECT count(*) FROM marked)`
+
+	// endFew ends the live grants that were selected, and counts both: what another verb has
+	// ended meanwhile was one of them all the same.
+	endFew = `,
+ended AS (UPDATE grants SET revoked_at = $1, sweep_at = least(sweep_at, $2), revoked_by = $3
+	WHERE revoked_at IS NULL AND id IN (SELECT id FROM few) RETURNING 1)
+SELECT (SELECT count(*) FROM few), (SELECT count(*) FROM ended)`
+
+	forgetFew = `,
+gone AS (DELETE FROM consents WHERE (user_id, client_id, resource, place, scope) IN (SELECT * FROM few))
+SELECT count(*) FROM few`
+)
+
+// CutGrants implements storage.Cuts.
+func (s *Store) CutGrants(ctx context.Context, sel storage.Selection, by storage.RevokedBy, now time.Time) (storage.Cut, error) {
+	if err := sel.Check(); err != nil {
+		return storage.Cut{}, fmt.Errorf("postgres: cut grants: %w", err)
+	}
+	row := column.NewCut(secrets.ID("cut_"), sel, by, now)
+	err := s.do(ctx, "cut grants", func(ctx context.Context, q querier) error {
+		return all(ctx, q, statement{putCut, row.Values(0)})
+	})
+	return row.Cut(), err
+}
+
+// cut ends the live grants of a selection and forgets its consents: by itself when there are a
+// few, and else by a cut.
+func cut(ctx context.Context, q querier, sel storage.Selection, by storage.RevokedBy, now time.Time) error {
+	if err := sel.Check(); err != nil {
+		return err
+	}
+	where, args := selected(sel, 4)
+	var few, ended int64
+	err := one(ctx, q, []any{&few, &ended}, "WITH few AS MATERIALIZED (SELECT id FROM grants g WHERE "+where+" AND revoked_at IS NULL AND NOT "+
+		column.IsCut+column.AtMost(column.CutAtOnce)+")"+endFew,
+		append([]any{column.Millis(now), column.Millis(now.Add(column.RevokedFor)), string(by)}, args...)...)
+	if err != nil {
+		return err
+	}
+	forgotten, err := forget(ctx, q, sel, column.CutAtOnce)
+	switch {
+	case err != nil:
+		return err
+	case few == column.CutAtOnce || forgotten == column.CutAtOnce:
+		row := column.NewCut(secrets.ID("cut_"), sel, by, now)
+		return all(ctx, q, statement{putCut, row.Values(ended)})
+	case ended+int64(forgotten) == 0:
+		return settle(ctx, q)
+	}
+	return nil
+}
+
+// forget forgets up to limit of the consents of a selection, and returns how many it has found.
+func forget(ctx context.Context, q querier, sel storage.Selection, limit int) (found int, err error) {
+	where, args := selected(sel, 1)
+	err = one(ctx, q, []any{&found}, "WITH few AS MATERIALIZED (SELECT user_id, client_id, resource, place, scope FROM consents WHERE "+
+		where+column.AtMost(limit)+")"+forgetFew, args...)
+	return found, err
+}
+
+// selected is the condition of a selection on grants or consents, with parameters from first on.
+func selected(sel storage.Selection, first int) (where string, args []any) {
+	where = "true"
+	for i, f := range column.SelectionFields(sel) {
+		where += " AND " + f.Where(fmt.Sprintf("$%d", first+i))
+		args = append(args, f.Value)
+	}
+	return where, args
+}
+
+// PendingCuts implements storage.Cuts.
+func (s *Store) PendingCuts(ctx context.Context, now time.Time) (out []storage.Cut, err error) {
+	err = s.do(ctx, "pending cuts", func(ctx context.Context, q querier) (err error) {
+		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.Cut, error) {
+			var r column.CutRow
+			err := row.Scan(r.Dest()...)
+			return r.Cut(), err
+		}, "SELECT "+column.CutColumns+" FROM cuts WHERE phase < $1 OR at <= $2 ORDER BY at, id",
+			column.CutSettled, column.Millis(now.Add(-column.CutSettles)))
+		return err
+	})
+	return out, err
+}
+
+// FollowCut implements storage.Cuts. The lock on the cut is what callers take turns by.
+func (s *Store) FollowCut(ctx context.Context, id string, now time.Time, limit int) (out storage.Cut, err error) {
+	err = s.tx(ctx, "follow cut", func(ctx context.Context, q querier) error {
+		var r column.CutRow
+		if err := one(ctx, q, r.Dest(), "SELECT "+column.CutColumns+" FROM cuts WHERE id = $1 FOR UPDATE", id); err != nil {
+			return err
+		}
+		before := r.Phase
+		if err := follow(ctx, q, &r, now, max(limit, 1)); err != nil {
+			return err
+		}
+		out = r.Cut()
+		out.Done = before < column.CutSettled && r.Phase == column.CutSettled
+		if r.Phase > column.CutSettled {
+			return all(ctx, q, statement{"DELETE FROM cuts WHERE id = $1", []any{id}})
+		}
+		return all(ctx, q, statement{moveCut, []any{id, out.Grants, r.Phase, r.Place, r.Reached}})
+	})
+	return out, err
+}
+
+func follow(ctx context.Context, q querier, r *column.CutRow, now time.Time, limit int) error {
+	c := r.Cut()
+	switch {
+	case r.Phase == column.CutMarks:
+		return mark(ctx, q, r, now, limit)
+	case r.Phase == column.CutSettled && now.Before(c.At.Add(column.CutSettles)):
+		return nil // an approval may be under way that was numbered before the cut
+	case r.Phase == column.CutSettled:
+		return mark(ctx, q, r, now, limit)
+	case c.Connector != "":
+		return signOut(ctx, q, r, now, limit)
+	}
+	n, err := forget(ctx, q, c.Selection, limit)
+	r.Forgot(n, limit)
+	return err
+}
+
+func mark(ctx context.Context, q querier, r *column.CutRow, now time.Time, limit int) error {
+	c := r.Cut()
+	var looked int
+	var last, marked int64
+	err := one(ctx, q, []any{&looked, &last, &marked}, markCut, r.Place, r.UpTo, limit,
+		column.Millis(c.At), column.Millis(now.Add(column.RevokedFor)), string(c.By), c.UserID, c.ClientID, c.Resource, c.Connector)
+	r.Marked(marked, looked, limit, last)
+	return err
+}
+
+// signOut ends the next sessions at a provider.
+func signOut(ctx context.Context, q querier, r *column.CutRow, now time.Time, limit int) error {
+	c := r.Cut()
+	var looked int
+	var last string
+	err := one(ctx, q, []any{&looked, &last}, "SELECT count(*), coalesce(max(id), $1) FROM (SELECT id FROM upstreams WHERE id > $1 ORDER BY id"+
+		column.AtMost(limit)+") u", r.Reached)
+	if err != nil {
+		return err
+	}
+	ended, err := endUpstreams(ctx, q, "id > $1 AND id <= $2 AND connector = $3 AND created_at <= $4",
+		[]any{r.Reached, last, c.Connector, column.Millis(c.At)}, column.CutOff, now)
+	r.SignedOut(looked, limit, last)
+	if err != nil {
+		return err
+	}
+	return all(ctx, q, handOver(ended, now)...)
+}

@@ -1,0 +1,156 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+const (
+	putCut = "INSERT INTO cuts (" + column.CutColumns + `)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, coalesce(max(status_index), 0), ` + column.FirstPhase + " FROM grants"
+
+	// markCut marks the grants of a range, in the order in which they were stored.
+	markCut = `UPDATE grants AS g SET revoked_at = ?1, sweep_at = min(sweep_at, ?2), revoked_by = ?3
+WHERE status_index > ?4 AND status_index <= ?5 AND revoked_at IS NULL
+	AND ?6 IN ('', user_id) AND ?7 IN ('', client_id) AND ?8 IN ('', resource)
+	AND (?9 = '' OR EXISTS (SELECT 1 FROM upstreams p WHERE p.id = g.upstream_id AND p.connector = ?9))`
+
+	consentKey = "(user_id, client_id, resource, place, scope)"
+)
+
+// CutGrants implements storage.Cuts.
+func (s *Store) CutGrants(ctx context.Context, sel storage.Selection, by storage.RevokedBy, now time.Time) (storage.Cut, error) {
+	if err := sel.Check(); err != nil {
+		return storage.Cut{}, fmt.Errorf("sqlite: cut grants: %w", err)
+	}
+	row := column.NewCut(secrets.ID("cut_"), sel, by, now)
+	err := s.write(ctx, "cut grants", func(c *conn) error { return run(c, putCut, row.Values(0)...)() })
+	return row.Cut(), err
+}
+
+// cut ends the live grants of a selection and forgets its consents: by itself when there are a
+// few, and else by a cut.
+func cut(c *conn, sel storage.Selection, by storage.RevokedBy, now time.Time) error {
+	if err := sel.Check(); err != nil {
+		return err
+	}
+	where, args := selected(sel, 4)
+	ended, err := c.exec(`UPDATE grants SET revoked_at = ?1, sweep_at = min(sweep_at, ?2), revoked_by = ?3 WHERE id IN
+		(SELECT id FROM grants g WHERE `+where+" AND revoked_at IS NULL AND NOT "+column.IsCut+column.AtMost(column.CutAtOnce)+")",
+		append([]any{column.Millis(now), column.Millis(now.Add(column.RevokedFor)), string(by)}, args...)...)
+	if err != nil {
+		return err
+	}
+	forgotten, err := forgetConsents(c, sel, column.CutAtOnce)
+	if err != nil || ended < column.CutAtOnce && forgotten < column.CutAtOnce {
+		return err
+	}
+	row := column.NewCut(secrets.ID("cut_"), sel, by, now)
+	return run(c, putCut, row.Values(ended)...)()
+}
+
+// forgetConsents forgets up to limit of the consents of a selection.
+func forgetConsents(c *conn, sel storage.Selection, limit int) (int64, error) {
+	where, args := selected(sel, 1)
+	return c.exec("DELETE FROM consents WHERE "+consentKey+" IN (SELECT user_id, client_id, resource, place, scope FROM consents WHERE "+
+		where+column.AtMost(limit)+")", args...)
+}
+
+// selected is the condition of a selection on grants or consents, with parameters from first on.
+func selected(sel storage.Selection, first int) (where string, args []any) {
+	where = "true"
+	for i, f := range column.SelectionFields(sel) {
+		where += " AND " + f.Where(fmt.Sprintf("?%d", first+i))
+		args = append(args, f.Value)
+	}
+	return where, args
+}
+
+// PendingCuts implements storage.Cuts.
+func (s *Store) PendingCuts(ctx context.Context, _ time.Time) (out []storage.Cut, err error) {
+	err = s.read(ctx, "pending cuts", func(c *conn) error {
+		out = nil
+		return c.each(func(row scanner) error {
+			var r column.CutRow
+			err := row.Scan(r.Dest()...)
+			out = append(out, r.Cut())
+			return err
+		}, "SELECT "+column.CutColumns+" FROM cuts ORDER BY at, id")
+	})
+	return out, err
+}
+
+// FollowCut implements storage.Cuts. Nothing is under way beside it, so a cut whose grants are
+// marked is over.
+func (s *Store) FollowCut(ctx context.Context, id string, now time.Time, limit int) (out storage.Cut, err error) {
+	err = s.write(ctx, "follow cut", func(c *conn) error {
+		var r column.CutRow
+		if err := c.one(r.Dest(), "SELECT "+column.CutColumns+" FROM cuts WHERE id = ?", id); err != nil {
+			return err
+		}
+		if err := follow(c, &r, now, max(limit, 1)); err != nil {
+			return err
+		}
+		out = r.Cut()
+		if out.Done = r.Phase == column.CutSettled; out.Done {
+			return run(c, "DELETE FROM cuts WHERE id = ?", id)()
+		}
+		return run(c, "UPDATE cuts SET grants = ?2, phase = ?3, place = ?4, reached = ?5 WHERE id = ?1", id, out.Grants, r.Phase, r.Place, r.Reached)()
+	})
+	return out, err
+}
+
+func follow(c *conn, r *column.CutRow, now time.Time, limit int) error {
+	sel := r.Cut().Selection
+	switch {
+	case r.Phase == column.CutMarks:
+		return mark(c, r, now, limit)
+	case sel.Connector != "":
+		return signOut(c, r, now, limit)
+	}
+	n, err := forgetConsents(c, sel, limit)
+	r.Forgot(int(n), limit)
+	return err
+}
+
+// mark marks the next grants in the order in which they were stored. No index for what was cut
+// is needed, and a batch looks at no more than its limit.
+func mark(c *conn, r *column.CutRow, now time.Time, limit int) error {
+	cut := r.Cut()
+	var looked int
+	var last int64
+	err := c.one([]any{&looked, &last}, `SELECT count(*), coalesce(max(status_index), ?1) FROM
+		(SELECT status_index FROM grants WHERE status_index > ?1 AND status_index <= ?2 ORDER BY status_index LIMIT ?3)`, r.Place, r.UpTo, limit)
+	if err != nil {
+		return err
+	}
+	n, err := c.exec(markCut, column.Millis(cut.At), column.Millis(now.Add(column.RevokedFor)), string(cut.By), r.Place, last,
+		cut.UserID, cut.ClientID, cut.Resource, cut.Connector)
+	r.Marked(n, looked, limit, last)
+	return err
+}
+
+// signOut ends the next sessions at a provider.
+func signOut(c *conn, r *column.CutRow, now time.Time, limit int) error {
+	cut := r.Cut()
+	var looked int
+	var last string
+	err := c.one([]any{&looked, &last}, "SELECT count(*), coalesce(max(id), ?1) FROM (SELECT id FROM upstreams WHERE id > ?1 ORDER BY id"+
+		column.AtMost(limit)+")", r.Reached)
+	if err != nil {
+		return err
+	}
+	const these = "id > ?2 AND id <= ?3 AND connector = ?4 AND created_at <= ?5"
+	args := []any{r.Reached, last, cut.Connector, column.Millis(cut.At)}
+	if err := handOver(c, these, now, args...)(); err != nil {
+		return err
+	}
+	r.SignedOut(looked, limit, last)
+	_, err = endUpstreams(c, "id > ? AND id <= ? AND connector = ? AND created_at <= ?", args, column.CutOff, now)
+	return err
+}
