@@ -15,7 +15,7 @@ var mayImport = map[string][]string{
 	"migrations": {},
 	"storage":    {"oauth"},
 	"metadata":   {"oauth"},
-	"audit":      {"storage"},
+	"audit":      {"storage", "internal/secrets"},
 	"policy":     {"oauth", "storage"},
 	"session":    {"oauth", "storage", "internal"},
 	"keys":       {"oauth", "storage", "audit", "internal"},

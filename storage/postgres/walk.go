@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
@@ -85,6 +86,7 @@ func walkBatch(ctx context.Context, q querier, now int64, limit int) (n int, mov
 		return 0, false, err
 	}
 	for _, e := range column.SupersededEvents(ended, now) {
+		e.ID = secrets.ID("evt_")
 		if err := putEvent(ctx, q, e); err != nil {
 			return 0, false, err
 		}

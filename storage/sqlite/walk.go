@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
@@ -72,6 +73,7 @@ func walkBatch(c *conn, now int64, limit int) (n int64, moved bool, err error) {
 	}, supersede, newer, newerTo, now, now+column.RevokedFor.Milliseconds(),
 		string(storage.ByNewer), column.KeptInUse, column.KeptAnyway, now-column.InUse.Milliseconds())
 	for _, e := range column.SupersededEvents(ended, now) {
+		e.ID = secrets.ID("evt_")
 		if err == nil {
 			err = putEvent(c, e)
 		}

@@ -1,12 +1,9 @@
 package column
 
 import (
-	"cmp"
 	"encoding/json"
-	"slices"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -26,7 +23,7 @@ const WalkBatches = 1000
 // which resource.
 type Superseded struct{ UserID, ClientID, Resource string }
 
-// SupersededEvents say how many grants have ended, and whose.
+// SupersededEvents say how many grants have ended, and whose. They have no id yet.
 func SupersededEvents(ended []Superseded, now int64) (out []storage.Event) {
 	counts := make(map[Superseded]int)
 	for _, s := range ended {
@@ -37,8 +34,7 @@ func SupersededEvents(ended []Superseded, now int64) (out []storage.Event) {
 		if err != nil {
 			panic("column: " + err.Error()) // strings and a number always encode
 		}
-		out = append(out, storage.Event{ID: secrets.ID("evt_"), At: Time(now), Name: storage.GrantSuperseded, Fields: fields})
+		out = append(out, storage.Event{At: Time(now), Name: storage.GrantSuperseded, Fields: fields})
 	}
-	slices.SortFunc(out, func(a, b storage.Event) int { return cmp.Compare(a.ID, b.ID) })
 	return out
 }
