@@ -45,7 +45,7 @@ func (s settings) openToServe(ctx context.Context, std std) (*app, error) {
 	if err := a.guardKeys(); err != nil {
 		return nil, err
 	}
-	return a, a.openOrMakeStore(ctx)
+	return a, a.await(ctx, a.openOrMakeStore)
 }
 
 func (a *app) openOrMakeStore(ctx context.Context) error {
@@ -171,6 +171,7 @@ const keyFile = "secret.key"
 // loadKeys finds the master keys: configured, or handed over by systemd, or, with
 // SQLite, kept in the data directory.
 func (a *app) loadKeys(kept func() ([]byte, error)) error {
+	a.keys = nil
 	primary := string(a.config.SecretKey)
 	if file := a.credential(); primary == "" && file != "" {
 		b, err := os.ReadFile(file)
@@ -269,8 +270,16 @@ func (a *app) explainStore(err error) error {
 	case !a.config.Postgres():
 		return fmt.Errorf("%s cannot be used: %s", where, flat)
 	}
-	return fmt.Errorf("%s cannot be opened: %s; check database.url and that the server is running", where, flat)
+	return explained{fmt.Errorf("%s cannot be opened: %s; check database.url and that the server is running", where, flat), err}
 }
+
+// explained is an error in words for the operator, and what it is to the program.
+type explained struct {
+	error
+	cause error
+}
+
+func (e explained) Unwrap() error { return e.cause }
 
 // explainDirectory says who may not do what in the data directory.
 func (a *app) explainDirectory(err error) error {

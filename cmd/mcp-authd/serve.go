@@ -27,6 +27,9 @@ func newServeCommand(s std) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			a, err := flags.openToServe(c.Context(), s)
+			if errors.Is(err, errStopped) {
+				return nil
+			}
 			if err != nil {
 				return err
 			}
@@ -39,7 +42,14 @@ func newServeCommand(s std) *cobra.Command {
 }
 
 func (a *app) serve(ctx context.Context) error {
-	as, err := a.newServer(ctx)
+	var as *authserver.Server
+	err := a.await(ctx, func(ctx context.Context) (err error) {
+		as, err = a.newServer(ctx)
+		return err
+	})
+	if errors.Is(err, errStopped) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

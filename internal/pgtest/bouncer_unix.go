@@ -28,6 +28,7 @@ pool_mode = transaction
 default_pool_size = 4
 max_client_conn = 500
 server_lifetime = 2
+server_login_retry = 1
 `
 
 // Bouncer puts a PgBouncer in transaction mode before the server and returns what

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -44,6 +45,7 @@ func Start(tb testing.TB) *Server {
 func StartOwn(tb testing.TB, settings ...string) *Server {
 	tb.Helper()
 	s, err := launch(settings...)
+	tb.Cleanup(func() { runtime.KeepAlive(s) }) // what collects it ends the server
 	return s.orSkip(tb, err)
 }
 

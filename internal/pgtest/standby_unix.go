@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,6 +23,7 @@ func (s *Server) Standby(tb testing.TB, name string) *Server {
 	if err != nil {
 		tb.Fatalf("pgtest: %v", err)
 	}
+	tb.Cleanup(func() { runtime.KeepAlive(out) })
 	return out
 }
 

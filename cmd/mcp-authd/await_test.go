@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/pgtest"
+)
+
+// output is what a server writes while a test reads it.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+// serving runs serve on a database until the test ends, or stop is called, which returns
+// its exit code.
+func serving(t *testing.T, database string) (log *output, address string, stop func() int) {
+	t.Helper()
+	log, address = &output{}, unused(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, []string{"serve"}, std{strings.NewReader(""), log, log, []string{
+			"HOME=" + t.TempDir(), "MCP_AUTHD_DATABASE_URL=" + database, "MCP_AUTHD_LISTEN=" + address, "MCP_AUTHD_MANAGEMENT_LISTEN=",
+			"MCP_AUTHD_SECRET_KEY=0123456789012345678901234567890123456789",
+		}})
+	}()
+	var once sync.Once
+	got := -1
+	stop = func() int {
+		once.Do(func() { cancel(); got = <-code })
+		return got
+	}
+	t.Cleanup(func() { stop() })
+	return log, address, stop
+}
+
+// unused is an address where nobody listens.
+func unused(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// inTime fails the test when f does not hold in time.
+func inTime(t *testing.T, log *output, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !f(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s\n%s", what, log)
+		}
+	}
+}
+
+func readyAt(address string) bool {
+	resp, err := http.Get("http://" + address + "/readyz")
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
+}
+
+// TestServeWaitsForItsDatabase: issue 12, 2.6.
+func TestServeWaitsForItsDatabase(t *testing.T) {
+	server := pgtest.StartOwn(t)
+	database := server.URL()
+	if err := server.Stop(pgtest.Fast); err != nil {
+		t.Fatal(err)
+	}
+	log, address, stop := serving(t, database)
+	inTime(t, log, "it does not say that it waits", func() bool {
+		return strings.Contains(log.String(), "waiting for the database") && strings.Contains(log.String(), server.Host()) && strings.Contains(log.String(), "SIGTERM")
+	})
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	inTime(t, log, "it does not begin when the database does", func() bool { return readyAt(address) })
+	if code := stop(); code != exitOK {
+		t.Errorf("it ended with %d\n%s", code, log)
+	}
+}
+
+func TestServeThatWaitsCanBeStopped(t *testing.T) {
+	log, _, stop := serving(t, "postgres://u@127.0.0.1:1/db?sslmode=disable")
+	inTime(t, log, "it does not say that it waits", func() bool { return strings.Contains(log.String(), "waiting for the database") })
+	if code := stop(); code != exitOK {
+		t.Errorf("it ended with %d\n%s", code, log)
+	}
+}
+
+// What waiting does not mend ends a start at once.
+func TestServeDoesNotWaitForWhatOnlyAnOperatorMends(t *testing.T) {
+	server := pgtest.Start(t)
+	missing, err := url.Parse(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing.Path = "/missing"
+	tls := *missing
+	tls.Path, tls.RawQuery = "/postgres", "sslmode=require"
+	for name, database := range map[string]string{"an unknown database": missing.String(), "TLS that it has not": tls.String()} {
+		code, _, errs := runs(t, []string{"HOME=" + t.TempDir(), "MCP_AUTHD_DATABASE_URL=" + database, "MCP_AUTHD_SECRET_KEY=0123456789012345678901234567890123456789"}, "serve")
+		if code != exitFailure || !strings.Contains(errs, "check database.url") {
+			t.Errorf("%s: got %d %s", name, code, errs)
+		}
+	}
+}
+
+// TestReadyAgainBehindPgBouncer: issue 12, 2.6. A PostgreSQL that was restarted is used
+// again as soon as PgBouncer tries it, without a restart of the server.
+func TestReadyAgainBehindPgBouncer(t *testing.T) {
+	server := pgtest.StartOwn(t)
+	through := server.Bouncer(t)
+	log, address, _ := serving(t, through(server.URL()))
+	inTime(t, log, "it does not begin", func() bool { return readyAt(address) })
+	if err := server.Stop(pgtest.Fast); err != nil {
+		t.Fatal(err)
+	}
+	inTime(t, log, "it is ready without a database", func() bool { return !readyAt(address) })
+	time.Sleep(3 * time.Second) // PgBouncer has tried, and failed
+	began := time.Now()
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	inTime(t, log, "it does not get ready again", func() bool { return readyAt(address) })
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("it was ready again after %s", took)
+	}
+}

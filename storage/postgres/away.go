@@ -1,0 +1,67 @@
+package postgres
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Away reports whether an error of Open or of a verb says that no primary can be reached at
+// present: it is stopped, starting, full, a standby, or behind a network that does not lead
+// there. Whoever waits may find it later, which a wrong password or a missing database denies.
+func Away(err error) bool {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		return awayState(refused)
+	}
+	var connect *pgconn.ConnectError
+	var network net.Error
+	switch {
+	case err == nil, untrusted(err):
+		return false
+	case errors.As(err, &connect), errors.As(err, &network):
+		return true
+	}
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
+}
+
+func awayState(e *pgconn.PgError) bool {
+	switch {
+	case e.Code == "08P01": // PgBouncer's for everything
+		return strings.Contains(e.Message, "server login") || strings.Contains(e.Message, "cannot connect to server") || strings.Contains(e.Message, "server conn crashed")
+	case strings.HasPrefix(e.Code, "08"), strings.HasPrefix(e.Code, "57P0"):
+		return true
+	}
+	return e.Code == tooManyConnections || e.Code == readOnly
+}
+
+// untrusted reports whether it is TLS that failed, which does not mend itself.
+func untrusted(err error) bool {
+	var verification *tls.CertificateVerificationError
+	var authority x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var record tls.RecordHeaderError
+	return errors.As(err, &verification) || errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &record) ||
+		err != nil && strings.Contains(err.Error(), "server refused TLS")
+}
+
+// Hosts names the servers of a postgres:// URL, without what is secret in it.
+func Hosts(url string) string {
+	c, err := config(url, Options{})
+	if err != nil {
+		return "database.url"
+	}
+	all := []string{address(c.ConnConfig.Host, c.ConnConfig.Port)}
+	for _, f := range c.ConnConfig.Fallbacks {
+		if a := address(f.Host, f.Port); a != all[len(all)-1] {
+			all = append(all, a)
+		}
+	}
+	return strings.Join(all, ", ")
+}
