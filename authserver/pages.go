@@ -114,9 +114,6 @@ func (s *Server) showIdentifyError(w http.ResponseWriter, r *http.Request, d dec
 	e := oauth.AsError(d.err)
 	s.cfg.Audit.Record(r.Context(), audit.AuthorizeRefused, because(d.err))
 	status := pageStatus(e)
-	if e.Code == oauth.InvalidClient {
-		status = http.StatusBadRequest
-	}
 	if wantsJSON(r) {
 		noteError(r, e)
 		setRetryAfter(w, e, status)

@@ -3,6 +3,7 @@ package keys
 import (
 	"bytes"
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,5 +66,38 @@ func TestFailuresAreTold(t *testing.T) {
 			}
 			t.Fatal("more than 30 calls")
 		})
+	}
+}
+
+// spoilt is a store in which a public key is damaged.
+type spoilt struct {
+	storage.Store
+	now bool
+}
+
+func (s *spoilt) Keys(ctx context.Context, now time.Time) ([]storage.SigningKey, error) {
+	list, err := s.Store.Keys(ctx, now)
+	for i := range list {
+		if s.now {
+			list[i].Public = []byte("{")
+		}
+	}
+	return list, err
+}
+
+// A key that cannot be read is an error that names it, at the start and later.
+func TestDamagedKey(t *testing.T) {
+	c := newClock()
+	store := &spoilt{Store: openStore(t)}
+	m := newManager(t, Config{Store: store, Now: c.now})
+	want := "public key " + m.current.signer.id
+	token := sign(t, m)
+	store.now = true
+	c.advance(cacheTTL)
+	if _, err := m.Verify(t.Context(), token, "at+jwt"); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+	if _, err := New(t.Context(), Config{Store: store, Now: c.now, SecretKeys: [][]byte{master}}); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("at the start: got %v, want %q", err, want)
 	}
 }

@@ -200,6 +200,24 @@ func BenchmarkSign(b *testing.B) {
 
 // TestVerifiedIsRemembered: a token that was verified is good for as long as its key is
 // published, and under its own type.
+// A replica forgets what it has verified when it learns that the keys have changed.
+func TestVerifiedOnAnotherReplica(t *testing.T) {
+	c, store := newClock(), openStore(t)
+	first := newManager(t, Config{Store: store, Now: c.now})
+	second := newManager(t, Config{Store: store, Now: c.now})
+	token := sign(t, first)
+	if _, err := second.Verify(t.Context(), token, "at+jwt"); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Revoke(t.Context(), first.current.signer.id); err != nil {
+		t.Fatal(err)
+	}
+	c.advance(cacheTTL)
+	if _, err := second.Verify(t.Context(), token, "at+jwt"); !errors.Is(err, ErrVerify) {
+		t.Errorf("the key was withdrawn elsewhere: got %v", err)
+	}
+}
+
 func TestVerifiedIsRemembered(t *testing.T) {
 	m := newManager(t, Config{})
 	token := sign(t, m)

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"iter"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,15 +17,18 @@ import (
 type change struct {
 	file     string
 	line     int
+	within   string // the function, type, variable or constant
 	what     string // the kind of change
 	from, to int    // bytes of the file
 	old, new string
 }
 
-func (c change) String() string { return fmt.Sprintf("%s:%d: %s", c.file, c.line, c.text()) }
+func (c change) String() string {
+	return fmt.Sprintf("%s:%d: %s: %s", c.file, c.line, c.within, c.text())
+}
 
-// key names a change without its line, which moves.
-func (c change) key() string { return c.file + ": " + c.text() }
+// key names a change by what it is in, since its line moves.
+func (c change) key() string { return c.file + ": " + c.within + ": " + c.text() }
 
 func (c change) text() string {
 	return fmt.Sprintf("%s: %s -> %s", c.what, flat(c.old), flat(c.new))
@@ -56,10 +60,11 @@ func (c change) overlay(dir string) (original, replacement string, err error) {
 
 // finder collects the changes of one file.
 type finder struct {
-	name  string
-	text  string
-	files *token.FileSet
-	out   []change
+	name   string
+	text   string
+	files  *token.FileSet
+	within string // being looked at
+	out    []change
 }
 
 func changesOf(name string) ([]change, error) {
@@ -76,15 +81,41 @@ func changesOf(name string) ([]change, error) {
 		if d, ok := d.(*ast.GenDecl); ok && d.Tok == token.IMPORT {
 			continue
 		}
-		ast.Inspect(d, f.visit)
+		for name, n := range named(d) {
+			f.within = name
+			ast.Inspect(n, f.visit)
+		}
 	}
 	return f.out, nil
+}
+
+// named goes through the parts of a declaration, with their names.
+func named(d ast.Decl) iter.Seq2[string, ast.Node] {
+	return func(yield func(string, ast.Node) bool) {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			yield(d.Name.Name, d)
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				switch spec := spec.(type) {
+				case *ast.ValueSpec:
+					if !yield(spec.Names[0].Name, spec) {
+						return
+					}
+				case *ast.TypeSpec:
+					if !yield(spec.Name.Name, spec) {
+						return
+					}
+				}
+			}
+		}
+	}
 }
 
 func (f *finder) add(what string, n ast.Node, replacement string) {
 	from, to := f.files.Position(n.Pos()), f.files.Position(n.End())
 	f.out = append(f.out, change{
-		file: filepath.ToSlash(f.name), line: from.Line, what: what,
+		file: filepath.ToSlash(f.name), line: from.Line, within: f.within, what: what,
 		from: from.Offset, to: to.Offset, old: f.source(n), new: replacement,
 	})
 }
