@@ -75,8 +75,9 @@ var credentialParams = []string{"client_secret", "client_assertion", "code", "co
 // readForm reads the form of a direct request. Only the body counts; credentials in
 // the query are refused, not ignored, so that a client that leaks them finds out.
 func readForm(r *http.Request) (params, error) {
+	query := r.URL.Query()
 	for _, k := range credentialParams {
-		if r.URL.Query().Has(k) {
+		if query.Has(k) {
 			return params{}, oauth.NewError(oauth.InvalidRequest, "Parameters must be sent in the request body, not in the URL.")
 		}
 	}

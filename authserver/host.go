@@ -2,9 +2,9 @@ package authserver
 
 import (
 	"net/http"
-	"net/url"
 
 	"github.com/mcp-authd/mcp-authd/internal/network"
+	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
@@ -25,7 +25,6 @@ func (s *Server) ownHost(h http.Handler) http.Handler {
 }
 
 func (s *Server) isOwnHost(host string) bool {
-	u, err := url.Parse(s.cfg.Issuer)
 	name := network.Hostname(host)
-	return err == nil && name != "" && name == network.Hostname(u.Host) || network.IsLocal(host)
+	return name != "" && name == s.paths.host || oauth.IsLoopbackHost(name)
 }

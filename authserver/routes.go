@@ -7,22 +7,25 @@ import (
 
 	"github.com/rs/cors"
 
+	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/metadata"
 )
 
 // paths are the URL paths of the pages, below the path of the issuer.
 type paths struct {
+	host                                                   string // of the issuer, without its port
 	prefix, home, authorize, login, consent, logout, setup string
 	// With providers to sign in at: callback and connect end in a slash.
 	callback, connect, depart, disconnect, claim string
 }
 
 func newPaths(issuer string) paths {
-	prefix := ""
+	prefix, host := "", ""
 	if u, err := url.Parse(issuer); err == nil {
-		prefix = strings.TrimSuffix(u.EscapedPath(), "/")
+		prefix, host = strings.TrimSuffix(u.EscapedPath(), "/"), network.Hostname(u.Host)
 	}
 	return paths{
+		host:   host,
 		prefix: prefix, home: prefix + "/", authorize: prefix + "/authorize", login: prefix + "/login",
 		consent: prefix + "/consent", logout: prefix + "/logout", setup: prefix + "/setup",
 		callback: prefix + "/callback/", connect: prefix + "/connect/", depart: prefix + "/depart", disconnect: prefix + "/disconnect", claim: prefix + "/claim",

@@ -8,6 +8,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -16,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/internal/pgtest"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
@@ -66,8 +69,10 @@ func newRig(b *testing.B, store storage.Store) *rig {
 	b.Helper()
 	b.Cleanup(func() { store.Close() })
 	ctx, now := context.Background(), time.Now()
+	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
 	s, err := authserver.New(ctx, authserver.Config{
 		Issuer: issuer, Store: store, SecretKeys: [][]byte{bytes.Repeat([]byte{1}, 32)},
+		Logger: log, Audit: audit.New(log), // written as the command writes it, and thrown away
 		Resources: []storage.Resource{{URI: resource, Name: "Bench", Scopes: []storage.ScopeText{{Name: "mcp", Description: "use it", Default: true}}}},
 	})
 	if err != nil {

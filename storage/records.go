@@ -61,18 +61,28 @@ func (c *Client) Fleeting() bool { return c.Source == SourceCIMD || c.Source == 
 // everything that it says about itself but a secret. A consent is for a client of one
 // material.
 func (c *Client) Material() Hash {
-	h := sha256.New()
-	add := func(list ...string) {
-		h.Write(binary.AppendUvarint(nil, uint64(len(list))))
-		for _, s := range list {
-			h.Write(binary.AppendUvarint(nil, uint64(len(s))))
-			h.Write([]byte(s))
-		}
+	text := make([]byte, 0, 1024) // of most clients it is less
+	text = appendList(text, c.ID, c.Name, c.AuthMethod, c.JWKSURI, string(c.JWKS), string(c.Metadata))
+	text = appendList(text, sorted(c.RedirectURIs)...)
+	text = appendList(text, sorted(c.GrantTypes)...)
+	return sha256.Sum256(text)
+}
+
+// appendList appends strings so that no other list looks the same.
+func appendList(b []byte, list ...string) []byte {
+	b = binary.AppendUvarint(b, uint64(len(list)))
+	for _, s := range list {
+		b = append(binary.AppendUvarint(b, uint64(len(s))), s...)
 	}
-	add(c.ID, c.Name, c.AuthMethod, c.JWKSURI, string(c.JWKS), string(c.Metadata))
-	add(slices.Sorted(slices.Values(c.RedirectURIs))...)
-	add(slices.Sorted(slices.Values(c.GrantTypes))...)
-	return Hash(h.Sum(nil))
+	return b
+}
+
+// sorted is list in order, itself when it is.
+func sorted(list []string) []string {
+	if slices.IsSorted(list) {
+		return list
+	}
+	return slices.Sorted(slices.Values(list))
 }
 
 // User is a local account.

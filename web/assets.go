@@ -54,6 +54,15 @@ func (a assets) url(name string) (string, error) {
 	return a.prefix + served, nil
 }
 
+// words are what templates call by these names and what is the same on every page.
+func (a assets) words(c Config) map[string]string {
+	out := map[string]string{"product": c.ProductName, "home": c.Prefix + "/"}
+	for name, served := range a.paths {
+		out[fmt.Sprintf("asset %q", name)] = a.prefix + served
+	}
+	return out
+}
+
 func (a assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")

@@ -47,6 +47,9 @@ func cleanAddress(s string) string { return clean(s, maxAddress) }
 // limited (they would paint over our own words), and what is too long ends in an
 // ellipsis. Escaping is left to html/template.
 func clean(s string, limit int) string {
+	if len(s) <= limit && isClean(s) {
+		return s
+	}
 	var out []rune
 	marks, space := 0, false
 	for _, r := range s {
@@ -71,6 +74,18 @@ func clean(s string, limit int) string {
 		}
 	}
 	return string(out)
+}
+
+// isClean reports text of visible ASCII with single spaces within: most of it is.
+func isClean(s string) bool {
+	space := true
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' || space && s[i] == ' ' {
+			return false
+		}
+		space = s[i] == ' '
+	}
+	return s == "" || !space
 }
 
 // blank reports characters that look like nothing but take room; the last six are

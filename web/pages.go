@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"net/http"
 	"strings"
+	"sync"
 )
 
 //go:embed templates/*.html
@@ -23,9 +24,9 @@ type Config struct {
 
 // Pages renders every page. It is safe for concurrent use.
 type Pages struct {
-	product string
-	assets  assets
-	pages   map[string]*template.Template
+	assets assets
+	pages  map[string]*template.Template
+	bodies sync.Pool // of *bytes.Buffer
 }
 
 // pageNames are the templates that fill the layout, one file each.
@@ -47,9 +48,9 @@ func New(c Config) (*Pages, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pages{product: c.ProductName, assets: a, pages: make(map[string]*template.Template)}
+	p := &Pages{assets: a, pages: make(map[string]*template.Template)}
 	base := template.New("layout.html").Funcs(template.FuncMap{
-		"product": func() string { return p.product },
+		"product": func() string { return c.ProductName },
 		"home":    func() string { return c.Prefix + "/" },
 		"asset":   a.url,
 		"name":    cleanName, "claim": cleanClaim, "text": cleanText, "address": cleanAddress,
@@ -66,6 +67,7 @@ func New(c Config) (*Pages, error) {
 		if err != nil {
 			return nil, fmt.Errorf("web: parse page %s: %w", name, err)
 		}
+		constant(page, a.words(c))
 		p.pages[name] = page
 	}
 	return p, nil
@@ -173,8 +175,13 @@ func (p *Pages) SignedOut(w http.ResponseWriter) {
 
 // show renders to memory first: a page is sent whole or not at all.
 func (p *Pages) show(w http.ResponseWriter, status int, page string, view any, rules policy) {
-	var body bytes.Buffer
-	if err := p.pages[page].Execute(&body, view); err != nil {
+	body, ok := p.bodies.Get().(*bytes.Buffer)
+	if !ok {
+		body = new(bytes.Buffer)
+	}
+	body.Reset()
+	defer p.bodies.Put(body)
+	if err := p.pages[page].Execute(body, view); err != nil {
 		// The templates are tested with every view; this is a defect of ours, and the
 		// person must not be shown its innards.
 		rules.set(w.Header())

@@ -1,0 +1,48 @@
+package web
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// BenchmarkConsent is the page that each sign-in with a browser session shows.
+func BenchmarkConsent(b *testing.B) {
+	p, err := New(Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, s := range samples() {
+		if s.name != "consent" {
+			continue
+		}
+		b.ReportAllocs()
+		for b.Loop() {
+			s.show(p, httptest.NewRecorder())
+		}
+	}
+}
+
+// TestConstant: the words that are the same on every page are in the templates, escaped as
+// the template package escapes them; nothing is left to look up for each page.
+func TestConstant(t *testing.T) {
+	p := newPages(t, Config{ProductName: `<b>"A & B" {{.}}`, Prefix: "/auth"})
+	for name, page := range p.pages {
+		for _, part := range page.Templates() {
+			for _, call := range []string{"{{product}}", "{{home}}", "{{asset "} {
+				if part.Tree != nil && strings.Contains(part.Tree.Root.String(), call) {
+					t.Errorf("page %s asks for %s in %s", name, call, part.Name())
+				}
+			}
+		}
+	}
+	body := record(p, func(p *Pages, w http.ResponseWriter) { p.SignedOut(w) }).Body.String()
+	for _, want := range []string{
+		`<span class="product">&lt;b&gt;&#34;A &amp; B&#34; {{.}}</span>`, `href="/auth/"`, `href="` + p.Icon() + `"`, `href="/auth/assets/style.`,
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%s is missing in:\n%s", want, body)
+		}
+	}
+}
