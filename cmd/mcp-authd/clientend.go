@@ -71,18 +71,19 @@ func newClientDelete(s std) *cobra.Command {
 	return storeCommand(s, &cobra.Command{
 		Use: "delete ID", SuggestFor: []string{"remove", "rm"}, Short: "Delete a client and revoke everything it was granted",
 		Long: "Deletes a client, by id or name, revokes its grants, and keeps its id from being used again, also when the\n" +
-			"client registered itself and was never stored. Says what will end, and asks on a terminal.",
+			"client registered itself and was never stored. Says what will end, and asks on a terminal. If it is interrupted\n" +
+			"afterwards, access has ended, and a running server goes on to the status lists, or grant finish.",
 		Example: "  mcp-authd client delete mcp_...\n  mcp-authd client delete Claude --yes", Args: cobra.ExactArgs(1),
 	}, sure.add, func(c *cobra.Command, a *app, args []string) error {
 		client, err := a.namedClient(c.Context(), args[0])
 		if err != nil {
 			return err
 		}
-		grants, err := a.liveGrants(c.Context(), "", client.ID, "")
+		grants, err := a.someGrants(c.Context(), storage.Selection{ClientID: client.ID})
 		if err != nil {
 			return err
 		}
-		ends, name := ofPeople(grants), client.Name
+		ends, name := grants.ofPeople(), client.Name
 		if name == "" {
 			name = client.ID
 		}
@@ -94,6 +95,6 @@ func newClientDelete(s std) *cobra.Command {
 		}
 		a.audit.Record(c.Context(), audit.ClientDeleted, audit.Client(client))
 		_, err = fmt.Fprintf(s.out, "deleted %s; ended: %s\n", client.ID, ends)
-		return err
+		return errors.Join(err, a.followCuts(c.Context()))
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
+
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // lister lists what a shell may complete a word to; what follows a tab describes it.
@@ -70,9 +72,9 @@ func (a *app) resourceURIs(ctx context.Context) (out []string, err error) {
 }
 
 func (a *app) grantIDs(ctx context.Context) (out []string, err error) {
-	all, err := a.liveGrants(ctx, "", "", "")
+	some, err := a.someGrants(ctx, storage.Selection{})
 	names := a.names()
-	for _, g := range all {
+	for _, g := range some.list {
 		out = append(out, g.ID+"\t"+printable(names.user(ctx, g.UserID)+", "+names.client(ctx, g.ClientID)))
 	}
 	return out, err

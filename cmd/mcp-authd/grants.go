@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -18,7 +17,7 @@ import (
 
 func newGrantCommand(s std) *cobra.Command {
 	return group("grant", "Look at and end what people allowed", newGrantList(s),
-		completing(s, (*app).grantIDs, newGrantShow(s)), completing(s, (*app).grantIDs, newGrantRevoke(s)))
+		completing(s, (*app).grantIDs, newGrantShow(s)), completing(s, (*app).grantIDs, newGrantRevoke(s)), newGrantFinish(s))
 }
 
 // selection says which grants are meant, by names or ids.
@@ -33,31 +32,29 @@ func (f *selection) add(s std, c *cobra.Command) {
 	}
 }
 
-// grants returns the live grants that are meant. A name that nobody has is an error: an
-// empty list would look like an answer.
-func (f selection) grants(ctx context.Context, a *app) ([]storage.Grant, error) {
-	var userID, clientID, resource string
+// find finds what the names mean. A name that nobody has is an error: an empty list would
+// look like an answer.
+func (f selection) find(ctx context.Context, a *app) (sel storage.Selection, err error) {
 	if f.user != "" {
 		u, err := a.person(ctx, f.user)
 		if err != nil {
-			return nil, err
+			return sel, err
 		}
-		userID = u.ID
+		sel.UserID = u.ID
 	}
 	if f.client != "" {
 		c, err := a.namedClient(ctx, f.client)
 		if err != nil {
-			return nil, err
+			return sel, err
 		}
-		clientID = c.ID
+		sel.ClientID = c.ID
 	}
 	if f.resource != "" {
-		var err error
-		if resource, err = oauth.CanonicalResource(f.resource); err != nil {
-			return nil, fmt.Errorf("--resource %q: %w", f.resource, err)
+		if sel.Resource, err = oauth.CanonicalResource(f.resource); err != nil {
+			return sel, fmt.Errorf("--resource %q: %w", f.resource, err)
 		}
 	}
-	return a.liveGrants(ctx, userID, clientID, resource)
+	return sel, nil
 }
 
 func newGrantList(s std) *cobra.Command {
@@ -69,7 +66,11 @@ func newGrantList(s std) *cobra.Command {
 		which.add(s, c)
 		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	}, func(c *cobra.Command, a *app, _ []string) error {
-		all, err := which.grants(c.Context(), a)
+		sel, err := which.find(c.Context(), a)
+		if err != nil {
+			return err
+		}
+		all, err := a.liveGrants(c.Context(), sel.UserID, sel.ClientID, sel.Resource)
 		if err != nil {
 			return err
 		}
@@ -109,63 +110,51 @@ func newGrantShow(s std) *cobra.Command {
 }
 
 func newGrantRevoke(s std) *cobra.Command {
-	var which selection
-	var sure confirmation
+	var many manyGrants
 	var asJSON bool
 	c := storeCommand(s, &cobra.Command{
-		Use: "revoke ID | --user NAME | --client NAME | --resource URL", Short: "End a grant, or those of a user, a client, an MCP server", Args: cobra.MaximumNArgs(1),
-		Long:    "Ends one grant by its id, or every grant that the flags name together. The latter says how many, and asks on a terminal.",
-		Example: "  mcp-authd grant revoke grt_...\n  mcp-authd grant revoke --user alice --client Claude",
+		Use: "revoke ID | --user NAME | --client NAME | --resource URL | --provider ID | --all", Short: "End a grant, or those of a user, a client, an MCP server, a provider", Args: cobra.MaximumNArgs(1),
+		Long: "Ends one grant by its id, or every grant that the flags name together, at once, however many there are. The latter says\n" +
+			"how many, asks on a terminal, and then marks them as revoked for the status lists; if it is interrupted, access has\n" +
+			"ended all the same, and a running server goes on, or grant finish.",
+		Example: "  mcp-authd grant revoke grt_...\n  mcp-authd grant revoke --user alice --client Claude\n  mcp-authd grant revoke --all --yes",
 	}, func(c *cobra.Command) {
-		which.add(s, c)
-		sure.add(c)
-		c.Flags().BoolVar(&asJSON, "json", false, "print what was ended as JSON")
+		many.add(s, c)
+		c.Flags().BoolVar(&asJSON, "json", false, "print what was ended as JSON; of more than a thousand, what was cut")
 	}, func(c *cobra.Command, a *app, args []string) error {
-		grants, err := a.toRevoke(c.Context(), args, which)
+		if len(args) == 0 {
+			return many.end(c.Context(), s, a, asJSON)
+		}
+		g, err := a.grant(c.Context(), args[0])
 		if err != nil {
 			return err
 		}
-		if which != (selection{}) {
-			if err := sure.ask(s, "This ends "+ofPeople(grants)+"."); err != nil {
-				return err
-			}
-		}
-		views, err := a.viewGrants(c.Context(), grants)
+		views, err := a.viewGrants(c.Context(), []storage.Grant{g})
 		if err != nil {
 			return err
 		}
-		for i, g := range grants {
-			if err := a.revokeGrant(c.Context(), g); err != nil {
-				return err
-			}
-			if !asJSON {
-				fmt.Fprintf(s.out, "revoked %s (%s, %s, %s)\n", g.ID, printable(views[i].UserName), printable(views[i].ClientName), g.Resource)
-			}
+		if err := a.revokeGrant(c.Context(), g); err != nil {
+			return err
 		}
-		if asJSON {
-			return printJSON(s.out, views)
-		}
-		return nil
+		return printRevoked(s, views, asJSON)
 	})
 	c.PreRunE = func(c *cobra.Command, args []string) error {
-		if (len(args) == 1) == (which != selection{}) {
-			return usageError{errors.New("name one grant by its id, or several with --user, --client or --resource"), c.CommandPath()}
+		if err := many.check(len(args)); err != nil {
+			return usageError{err, c.CommandPath()}
 		}
 		return nil
 	}
 	return c
 }
 
-func (a *app) toRevoke(ctx context.Context, args []string, which selection) ([]storage.Grant, error) {
-	if len(args) == 0 {
-		all, err := which.grants(ctx, a)
-		if err == nil && len(all) == 0 {
-			err = errors.New("there is no live grant of that kind; see: mcp-authd grant list")
-		}
-		return all, err
+func printRevoked(s std, views []grantView, asJSON bool) error {
+	if asJSON {
+		return printJSON(s.out, views)
 	}
-	g, err := a.grant(ctx, args[0])
-	return []storage.Grant{g}, err
+	for _, v := range views {
+		fmt.Fprintf(s.out, "revoked %s (%s, %s, %s)\n", v.ID, printable(v.UserName), printable(v.ClientName), v.Resource)
+	}
+	return nil
 }
 
 func (a *app) revokeGrant(ctx context.Context, g storage.Grant) error {

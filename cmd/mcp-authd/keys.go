@@ -123,9 +123,9 @@ func (r rotate) run(ctx context.Context, s std, a *app, m *keys.Manager) (string
 
 // tokensEnd says what revoking signing keys ends.
 func (a *app) tokensEnd(ctx context.Context) (string, error) {
-	grants, err := a.liveGrants(ctx, "", "", "")
+	grants, err := a.someGrants(ctx, storage.Selection{})
 	return fmt.Sprintf("Access tokens that they signed end (the last would in %s); %s go on: their applications refresh.",
-		a.config.Tokens.AccessTTL, ofPeople(grants)), err
+		a.config.Tokens.AccessTTL, grants.ofPeople()), err
 }
 
 func newKeysRevoke(s std) *cobra.Command {

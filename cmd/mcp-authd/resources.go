@@ -240,11 +240,11 @@ func newResourceRemove(s std) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		grants, err := a.liveGrants(c.Context(), "", "", r.URI)
+		grants, err := a.someGrants(c.Context(), storage.Selection{Resource: r.URI})
 		if err != nil {
 			return err
 		}
-		ends := ofPeople(grants)
+		ends := grants.ofPeople()
 		if err := sure.ask(s, fmt.Sprintf("This removes the MCP server %s, with %s.", r.URI, ends)); err != nil {
 			return err
 		}
@@ -253,6 +253,6 @@ func newResourceRemove(s std) *cobra.Command {
 		}
 		a.audit.Record(c.Context(), audit.ResourceChanged, slog.String("resource", r.URI), slog.String("what", "removed"))
 		_, err = fmt.Fprintf(s.out, "removed %s; ended: %s\n", r.URI, ends)
-		return err
+		return errors.Join(err, a.followCuts(c.Context()))
 	})
 }

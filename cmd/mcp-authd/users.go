@@ -27,15 +27,15 @@ func newUserCommand(s std) *cobra.Command {
 }
 
 func newUserChange(s std, use, done, short string, do func(*users.Users, context.Context, string) error) *cobra.Command {
-	return userCommand(s, &cobra.Command{
+	return storeCommand(s, &cobra.Command{
 		Use: use + " NAME", Short: short, Example: "  mcp-authd user " + use + " alice", Args: cobra.ExactArgs(1),
-	}, nil, func(c *cobra.Command, u *users.Users, args []string) error {
+	}, nil, cutting(onAccounts(func(c *cobra.Command, u *users.Users, args []string) error {
 		if err := do(u, c.Context(), args[0]); err != nil {
 			return explainUser(err, args[0])
 		}
 		_, err := fmt.Fprintf(s.out, "%s %s\n", done, args[0])
 		return err
-	})
+	})))
 }
 
 func newUserDelete(s std) *cobra.Command {
@@ -49,11 +49,11 @@ func newUserDelete(s std) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		grants, err := a.liveGrants(c.Context(), account.ID, "", "")
+		grants, err := a.someGrants(c.Context(), storage.Selection{UserID: account.ID})
 		if err != nil {
 			return err
 		}
-		ends := toApplications(grants)
+		ends := grants.toApplications()
 		if err := sure.ask(s, fmt.Sprintf("This removes the account %s for good, with its sign-ins and %s.", account.Name, ends)); err != nil {
 			return err
 		}
@@ -65,12 +65,22 @@ func newUserDelete(s std) *cobra.Command {
 			return explainUser(err, args[0])
 		}
 		_, err = fmt.Fprintf(s.out, "deleted %s; ended: %s\n", account.Name, ends)
-		return err
+		return errors.Join(err, a.followCuts(c.Context()))
 	})
 }
 
 func userCommand(s std, c *cobra.Command, flags func(*cobra.Command), run func(*cobra.Command, *users.Users, []string) error) *cobra.Command {
 	return storeCommand(s, c, flags, onAccounts(run))
+}
+
+// cutting is a command that may cut more grants than are marked at once.
+func cutting(run func(*cobra.Command, *app, []string) error) func(*cobra.Command, *app, []string) error {
+	return func(c *cobra.Command, a *app, args []string) error {
+		if err := run(c, a, args); err != nil {
+			return err
+		}
+		return a.followCuts(c.Context())
+	}
 }
 
 func onAccounts(run func(*cobra.Command, *users.Users, []string) error) func(*cobra.Command, *app, []string) error {
@@ -111,13 +121,13 @@ func newUserAdd(s std) *cobra.Command {
 
 func newUserPasswd(s std) *cobra.Command {
 	var fromStdin, keep bool
-	return userCommand(s, &cobra.Command{
+	return storeCommand(s, &cobra.Command{
 		Use: "passwd NAME", Short: "Set a new password; ends the user's sessions and grants", Args: cobra.ExactArgs(1),
 		Example: "  mcp-authd user passwd alice",
 	}, func(c *cobra.Command) {
 		c.Flags().BoolVar(&fromStdin, "password-stdin", false, "read the password from standard input")
 		c.Flags().BoolVar(&keep, "keep-grants", false, "leave applications signed in")
-	}, func(c *cobra.Command, u *users.Users, args []string) error {
+	}, cutting(onAccounts(func(c *cobra.Command, u *users.Users, args []string) error {
 		password, err := readPassword(s, fromStdin)
 		if err != nil {
 			return err
@@ -127,7 +137,7 @@ func newUserPasswd(s std) *cobra.Command {
 		}
 		_, err = fmt.Fprintf(s.out, "changed the password of %s\n", args[0])
 		return err
-	})
+	})))
 }
 
 func newUserList(s std) *cobra.Command {

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+)
+
+const manyGrantsOf = `INSERT INTO grants (id, client_id, user_id, resource, scopes, auth_time, created_at, expires_at,
+	code_hash, code_redirect, code_challenge, code_expires_at, code_used_at, sweep_at, status_index)
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+SELECT 'grt_' || hex(randomblob(13)), ?2, (SELECT id FROM users), 'https://mcp.example.com/mcp', '["mcp"]', ?3, ?3, ?4,
+	randomblob(32), '', '', ?3, ?3, ?4, (SELECT coalesce(max(status_index), 0) FROM grants) + i FROM n`
+
+// grantedInstallation is a data directory with an account and many grants to each of some clients.
+func grantedInstallation(t *testing.T, n int, clients ...string) (dir string, s *sqlite.Store) {
+	t.Helper()
+	dir = t.TempDir()
+	command(t, t.Context(), nil, exitOK, "user", "add", "alice", "--password-stdin", "--data", dir)
+	path := filepath.Join(dir, "mcp-authd.db")
+	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, id := range clients {
+		if err := s.PutClient(t.Context(), storage.Client{ID: id, Name: "Name of " + id, AuthMethod: "none", Source: storage.SourceStatic, CreatedAt: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Exec(manyGrantsOf, n, id, time.Now().UnixMilli(), time.Now().Add(time.Hour).UnixMilli()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir, s
+}
+
+// command runs a command and returns what it prints.
+func command(t *testing.T, ctx context.Context, out io.Writer, want int, args ...string) (stdout, stderr string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	if out == nil {
+		out = io.Discard
+	}
+	code := run(ctx, args, std{in: strings.NewReader("correct horse battery\n"), out: io.MultiWriter(&o, out), err: &e,
+		environ: []string{"HOME=" + t.TempDir()}})
+	if code != want {
+		t.Fatalf("%v: exit code %d, want %d\n%s%s", args, code, want, o.String(), e.String())
+	}
+	return o.String(), e.String()
+}
+
+// writerFunc does something at the first write.
+type writerFunc func()
+
+func (f writerFunc) Write(p []byte) (int, error) {
+	f()
+	return len(p), nil
+}
+
+// liveOf is how many grants of a client are not ended, and marked is how many lists show as ended.
+func liveOf(t *testing.T, s *sqlite.Store, client string) (live, marked int) {
+	t.Helper()
+	all, err := s.ListGrants(t.Context(), "", client, "", 100_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	revoked, err := s.RevokedGrants(t.Context(), 0, 1<<40)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(all), len(revoked)
+}
+
+// Operations H3: a client with many grants is deleted at once; the command that is interrupted
+// leaves nothing that is alive, and what it leaves to be marked another command marks.
+func TestInterruptedDeletionOfAClient(t *testing.T) {
+	const n = 12_000
+	dir, s := grantedInstallation(t, n, "hosted", "other")
+	ctx, interrupt := context.WithCancel(t.Context())
+	_, stderr := command(t, ctx, writerFunc(interrupt), exitFailure, "client", "delete", "hosted", "--yes", "--data", dir)
+	if !strings.Contains(stderr, "access has ended") || !strings.Contains(stderr, "mcp-authd grant finish") {
+		t.Errorf("an interrupted command says: %s", stderr)
+	}
+	if live, marked := liveOf(t, s, "hosted"); live != 0 || marked == 0 || marked == n {
+		t.Errorf("interrupted: %d grants are live and %d marked", live, marked)
+	}
+	_, stderr = command(t, t.Context(), nil, exitOK, "grant", "finish", "--data", dir)
+	if !strings.Contains(stderr, "12,000 grants are marked") {
+		t.Errorf("grant finish says: %s", stderr)
+	}
+	if live, marked := liveOf(t, s, "hosted"); live != 0 || marked != n {
+		t.Errorf("finished: %d grants are live and %d marked", live, marked)
+	}
+	if live, _ := liveOf(t, s, "other"); live != n {
+		t.Errorf("%d grants of another client are live", live)
+	}
+	events, err := s.TakeEvents(t.Context(), 100, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]int{}
+	for _, e := range events {
+		told[e.Name]++
+		if e.Name == "grants.revoked" && !strings.Contains(string(e.Fields), `"grants":12000`) {
+			t.Errorf("the event is %s", e.Fields)
+		}
+	}
+	if told["client.deleted"] != 1 || told["grants.revoked"] != 1 {
+		t.Errorf("the events are %v", told)
+	}
+}
+
+func TestRevokingMany(t *testing.T) {
+	const n = 3000
+	dir, s := grantedInstallation(t, n, "hosted", "other")
+	for _, args := range [][]string{{}, {"--all", "--client", "hosted"}, {"grt_x", "--all"}, {"--provider", "acme", "--all"}} {
+		command(t, t.Context(), nil, exitUsage, append([]string{"grant", "revoke", "--data", dir}, args...)...)
+	}
+	stdout, _ := command(t, t.Context(), nil, exitOK, "grant", "revoke", "--client", "hosted", "--json", "--data", dir)
+	var cut struct{ Client, By string }
+	if err := json.Unmarshal([]byte(stdout), &cut); err != nil || cut.Client != "hosted" || cut.By != "operator" {
+		t.Errorf("got %s, %v", stdout, err)
+	}
+	if live, marked := liveOf(t, s, "hosted"); live != 0 || marked != n {
+		t.Errorf("%d grants of the client are live and %d marked", live, marked)
+	}
+	command(t, t.Context(), nil, exitOK, "grant", "revoke", "--provider", "acme", "--data", dir)
+	if live, _ := liveOf(t, s, "other"); live != n {
+		t.Errorf("%d grants of another client are live", live)
+	}
+	stdout, _ = command(t, t.Context(), nil, exitOK, "grant", "revoke", "--all", "--data", dir)
+	if live, marked := liveOf(t, s, ""); live != 0 || marked != 2*n || !strings.Contains(stdout, "at least 1000 grants") {
+		t.Errorf("%d grants are live and %d marked: %s", live, marked, stdout)
+	}
+	_, stderr := command(t, t.Context(), nil, exitFailure, "grant", "revoke", "--all", "--data", dir)
+	if !strings.Contains(stderr, "no live grant") {
+		t.Errorf("nothing is left: %s", stderr)
+	}
+}
