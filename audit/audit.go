@@ -27,7 +27,8 @@ const (
 	ConsentDenied       = "consent.denied"
 	TokenIssued         = "token.issued"
 	TokenRefreshed      = "token.refreshed"
-	TokenReplayed       = "token.replayed" // a refresh token came again within the grace window
+	TokenReplayed       = "token.replayed"  // a refresh token came again within the grace window
+	TokenRecovered      = "token.recovered" // a refresh token came that a failed database had lost
 	TokenRefused        = "token.refused"
 	TokenReuse          = "token.reuse" // a spent code or refresh token: the grant was revoked
 	TokenRevoked        = "token.revoked"
@@ -43,8 +44,9 @@ const (
 	SigningKeyCreated   = "key.created"
 	SigningKeyPublished = "key.published" // it will sign later
 	SigningKeyRotated   = "key.rotated"
-	SigningKeyRetired   = "key.retired" // with its algorithm
-	SigningKeyRevoked   = "key.revoked" // taken out at once
+	SigningKeyRetired   = "key.retired"       // with its algorithm
+	SigningKeyRevoked   = "key.revoked"       // taken out at once
+	TokenKeyRenewed     = "key.token_renewed" // every refresh token from before has ended
 	MasterKeyChanged    = "key.master_changed"
 	ResourceChanged     = "resource.changed"
 	UpstreamSignedIn    = "upstream.signed_in"

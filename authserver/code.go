@@ -104,13 +104,14 @@ func (g *codeGrant) HandleTokenEndpointRequest(ctx context.Context, r fosite.Acc
 		return err
 	}
 	now := g.cfg.Now()
-	refresh := secrets.Token(refreshPrefix)
-	grant, err := g.cfg.Store.RedeemCode(ctx, storage.RedeemCode{
+	first := g.newRefresh(now)
+	redeemed, err := g.cfg.Store.RedeemCode(ctx, storage.RedeemCode{
 		Hash: secrets.Hash(code), GrantID: grantOf(code), ClientID: client.ID, Challenge: oauth.ChallengeS256(verifier),
 		RedirectURI: p.get("redirect_uri"), Resource: resource,
-		Refresh: &storage.Refresh{Hash: secrets.Hash(refresh), ExpiresAt: now.Add(g.cfg.Tokens.RefreshIdleTTL)},
+		Refresh: &first.Refresh,
 		Now:     now,
 	})
+	grant := redeemed.Grant
 	audit.Note(ctx, audit.Grant(grant))
 	if err != nil {
 		return g.redeemError(ctx, client.ID, grant, err)
@@ -118,8 +119,9 @@ func (g *codeGrant) HandleTokenEndpointRequest(ctx context.Context, r fosite.Acc
 	if !g.honours(grant.UpstreamID) {
 		return errCode
 	}
-	if !client.may(grantRefresh) && !grant.Scopes.Has(oauth.OfflineAccess) {
-		refresh = "" // stored but never handed out: what the scope is, only the code knew
+	refresh := "" // made good but not handed out: what the scope is, only the code knew
+	if client.may(grantRefresh) || grant.Scopes.Has(oauth.OfflineAccess) {
+		refresh = g.firstRefresh(first.seed, grant.ID, redeemed.Generation, now)
 	}
 	return g.issue(ctx, issuance{grant: grant, scopes: grant.Scopes, refresh: refresh, issuedAt: now, event: audit.TokenIssued})
 }

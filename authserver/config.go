@@ -34,6 +34,7 @@ type Store interface {
 	storage.Resources
 	storage.Keys
 	storage.KeyCustody
+	storage.SharedKeys
 	storage.Failures
 	storage.Once
 	storage.Leases
@@ -259,7 +260,7 @@ func (c Config) validate() error {
 	if c.Keys.RotateEvery > 0 && c.Keys.RotateEvery <= c.Keys.PublishAhead {
 		errs = append(errs, errors.New("a key must sign for longer than it is published ahead"))
 	}
-	if c.Tokens.RefreshGrace > 10*time.Minute {
+	if c.Tokens.RefreshGrace > storage.MaxGrace {
 		errs = append(errs, errors.New("the refresh grace window may be ten minutes at most"))
 	}
 	return errors.Join(append(errs, c.validateDelegation())...)

@@ -59,6 +59,9 @@ func (s *Server) tend(ctx context.Context) {
 	if err := s.keys.Tend(ctx); err != nil {
 		s.log.WarnContext(ctx, "keys not tended", "error", err)
 	}
+	if err := s.cfg.Store.Tend(ctx); err != nil {
+		s.log.WarnContext(ctx, "what the schema has put off is not done yet", "error", err)
+	}
 	if err := s.cfg.Audit.Collect(ctx, s.cfg.Store, s.cfg.Now()); err != nil {
 		s.log.WarnContext(ctx, "what commands did is not logged yet", "error", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -105,7 +104,11 @@ func (s *Server) introspect(ctx context.Context, token string) (oauth.Introspect
 }
 
 func (s *Server) introspectRefresh(ctx context.Context, token string) (oauth.Introspection, error) {
-	grant, expires, err := s.cfg.Store.RefreshToken(ctx, secrets.Hash(token), s.cfg.Now())
+	presented, ok := s.readRefresh(ctx, token)
+	if !ok {
+		return oauth.Introspection{}, nil
+	}
+	grant, expires, err := s.cfg.Store.RefreshToken(ctx, presented.token, s.cfg.Now())
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return oauth.Introspection{}, nil

@@ -10,7 +10,6 @@ import (
 	"github.com/ory/fosite"
 
 	"github.com/mcp-authd/mcp-authd/audit"
-	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -18,10 +17,10 @@ import (
 
 // refreshGrant rotates refresh tokens (OAuth 2.1 §4.3). A refresh token is spent by
 // its first use. Clients that refresh in parallel, or lose the reply and try again,
-// get the very same reply within the grace window: the successor is kept sealed
-// beside the spent token, and the access token is minted again from the same inputs
-// with a deterministic signature. After the window, a second use means that two
-// parties hold the token, and the whole grant is revoked.
+// get the very same reply within the grace window: the successor is made again from the
+// spent token and the time of its rotation, and the access token is minted again from the
+// same inputs with a deterministic signature. After the window, a second use means that
+// two parties hold the token, and the whole grant is revoked.
 type refreshGrant struct{ *Server }
 
 const purposeSuccessor = "refresh successor"
@@ -53,11 +52,14 @@ func (g *refreshGrant) HandleTokenEndpointRequest(ctx context.Context, r fosite.
 	if err != nil {
 		return err
 	}
-	hash := secrets.Hash(token)
-	if err := g.precheck(ctx, hash, client.ID, p); err != nil {
+	presented, ok := g.readRefresh(ctx, token)
+	if !ok {
+		return errRefresh
+	}
+	if err := g.precheck(ctx, presented.token, client.ID, p); err != nil {
 		return err
 	}
-	return g.rotate(ctx, client.ID, hash, resource, p)
+	return g.rotate(ctx, client.ID, presented, resource, p)
 }
 
 // refreshMaxAge is how old a provider's last word may be when tokens are refreshed
@@ -66,11 +68,11 @@ const refreshMaxAge = 10 * time.Second
 
 // precheck refuses, before anything is spent, a request for scopes beyond the grant, and
 // one whose session at a provider has ended or cannot be asked about.
-func (g *refreshGrant) precheck(ctx context.Context, hash storage.Hash, clientID string, p params) error {
+func (g *refreshGrant) precheck(ctx context.Context, token storage.PresentedRefresh, clientID string, p params) error {
 	if p.get("scope") == "" && g.cfg.Bindings == nil {
 		return nil
 	}
-	grant, _, err := g.cfg.Store.RefreshToken(ctx, hash, g.cfg.Now())
+	grant, _, err := g.cfg.Store.RefreshToken(ctx, token, g.cfg.Now())
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return nil // spent, expired or unknown: rotate knows which
@@ -110,13 +112,12 @@ func (g *refreshGrant) narrow(ctx context.Context, grant storage.Grant, p params
 	return scopes, err
 }
 
-func (g *refreshGrant) rotate(ctx context.Context, clientID string, hash storage.Hash, resource string, p params) error {
+func (g *refreshGrant) rotate(ctx context.Context, clientID string, presented presentedRefresh, resource string, p params) error {
 	now := g.cfg.Now()
-	successor := secrets.Token(refreshPrefix)
+	next := g.newRefresh(now)
 	rotation, err := g.cfg.Store.RotateRefresh(ctx, storage.RotateRefresh{
-		Hash: hash, ClientID: clientID, Resource: resource, Grace: g.cfg.Tokens.RefreshGrace, Now: now,
-		Next:   storage.Refresh{Hash: secrets.Hash(successor), ExpiresAt: now.Add(g.cfg.Tokens.RefreshIdleTTL)},
-		Sealed: g.ring.Seal(purposeSuccessor, []byte(successor), hash[:]),
+		Token: presented.token, ClientID: clientID, Resource: resource, Grace: g.cfg.Tokens.RefreshGrace, Now: now,
+		Next: next.Refresh, Sealed: g.sealSeed(presented, next),
 	})
 	audit.Note(ctx, audit.Grant(rotation.Grant))
 	if err != nil {
@@ -126,16 +127,46 @@ func (g *refreshGrant) rotate(ctx context.Context, clientID string, hash storage
 	if err != nil {
 		return err
 	}
-	i := issuance{grant: rotation.Grant, scopes: scopes, refresh: successor, issuedAt: rotation.RotatedAt, event: audit.TokenRefreshed}
-	if rotation.Replayed {
-		opened, err := g.ring.Open(purposeSuccessor, rotation.Sealed, hash[:])
-		if err != nil {
-			return errRefresh.Because(err)
-		}
-		i.refresh, i.event = string(opened), audit.TokenReplayed
+	i := issuance{grant: rotation.Grant, scopes: scopes, issuedAt: rotation.RotatedAt, event: refreshEvent(rotation)}
+	if i.refresh, err = g.successor(presented, next, rotation); err != nil {
+		return errRefresh.Because(err)
 	}
-	i.tokenID = g.replayableID(hash, scopes)
+	i.tokenID = g.replayableID(presented.digest, scopes)
 	return g.issue(ctx, i)
+}
+
+// successor is the refresh token that a rotation has made good, the same for a replay.
+func (g *refreshGrant) successor(presented presentedRefresh, next nextRefresh, rotation storage.Rotation) (string, error) {
+	if _, ok := presented.token.(storage.NumberedRefresh); ok {
+		return presented.opened.successor(rotation.RotatedAt).compose(g.keys.TokenKey()), nil
+	}
+	seed := next.seed
+	if rotation.Replayed {
+		opened, err := g.ring.Open(purposeSuccessor, rotation.Sealed, presented.digest[:])
+		if err != nil {
+			return "", err
+		}
+		seed = string(opened)
+	}
+	return g.firstRefresh(seed, rotation.Grant.ID, rotation.Generation, rotation.RotatedAt), nil
+}
+
+// sealSeed keeps what the successor of a token with a row is made from, for replays.
+func (g *refreshGrant) sealSeed(presented presentedRefresh, next nextRefresh) []byte {
+	if _, ok := presented.token.(storage.HashedRefresh); !ok {
+		return nil
+	}
+	return g.ring.Seal(purposeSuccessor, []byte(next.seed), presented.digest[:])
+}
+
+func refreshEvent(r storage.Rotation) string {
+	switch {
+	case r.Replayed:
+		return audit.TokenReplayed
+	case r.Recovered:
+		return audit.TokenRecovered
+	}
+	return audit.TokenRefreshed
 }
 
 // replayableID is the jti of the access token that a refresh token turns into: the
@@ -153,7 +184,8 @@ func (g *refreshGrant) rotateError(ctx context.Context, clientID string, rotatio
 		return errRefresh.Because(err)
 	case errors.Is(err, storage.ErrResource):
 		return errOtherResource.Because(err)
-	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrMismatch), errors.Is(err, storage.ErrExpired), errors.Is(err, storage.ErrRevoked):
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrMismatch), errors.Is(err, storage.ErrExpired),
+		errors.Is(err, storage.ErrSuperseded), errors.Is(err, storage.ErrRevoked):
 		return errRefresh.Because(err)
 	}
 	return unavailable(err)

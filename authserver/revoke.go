@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
-	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -57,7 +56,11 @@ func (s *Server) revoke(ctx context.Context, client storage.Client, token string
 		}
 		return s.revokeAccess(ctx, claims, now)
 	}
-	grant, err := s.cfg.Store.RevokeRefresh(ctx, secrets.Hash(token), client.ID, now)
+	presented, ok := s.readRefresh(ctx, token)
+	if !ok {
+		return nil
+	}
+	grant, err := s.cfg.Store.RevokeRefresh(ctx, presented.token, client.ID, now)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return nil

@@ -161,6 +161,6 @@ func signIn(s storage.Store) error {
 		return err
 	}
 	_, err = s.RedeemCode(context.Background(), storage.RedeemCode{Hash: code, ClientID: c.ID, Challenge: "c", Now: now,
-		Refresh: &storage.Refresh{Hash: secrets.Hash(secrets.Token("")), ExpiresAt: now.Add(time.Hour)}})
+		Refresh: &storage.Refresh{Secret: secrets.Hash(secrets.Token("")), ExpiresAt: now.Add(time.Hour)}})
 	return err
 }

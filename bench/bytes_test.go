@@ -100,7 +100,7 @@ func signInOnce(s storage.Store, i int) error {
 	}
 	_, err = s.RedeemCode(ctx, storage.RedeemCode{
 		Hash: code, ClientID: c.ID, Challenge: challenge, RedirectURI: redirect, Resource: resource, Now: now,
-		Refresh: &storage.Refresh{Hash: secrets.Hash(secrets.Token("")), ExpiresAt: now.Add(30 * 24 * time.Hour)},
+		Refresh: &storage.Refresh{Secret: secrets.Hash(secrets.Token("")), ExpiresAt: now.Add(30 * 24 * time.Hour)},
 	})
 	return err
 }

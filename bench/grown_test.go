@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
@@ -87,13 +86,13 @@ func tokens(b *testing.B, db *sql.DB, n int, at, far int64) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	insert, err := tx.Prepare("INSERT INTO refresh_tokens (hash, grant_id, created_at, expires_at) VALUES (?, ?, ?, ?)")
+	number, err := tx.Prepare("UPDATE grants SET generation = 1, refresh_hash = ?, rotated_at = ?, refresh_expires_at = ? WHERE id = ?")
 	if err != nil {
 		b.Fatal(err)
 	}
 	for i := range n {
-		h := tokenOf(i)
-		if _, err := insert.Exec(h[:], fmt.Sprintf("grt_%027d", i), at, far); err != nil {
+		h := secretOf(i)
+		if _, err := number.Exec(h[:], at, far, fmt.Sprintf("grt_%027d", i)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -104,17 +103,20 @@ func tokens(b *testing.B, db *sql.DB, n int, at, far int64) {
 
 var session = storage.Hash{1, 2, 3}
 
-func tokenOf(i int) storage.Hash { return sha256.Sum256(strconv.AppendInt(nil, int64(i), 10)) }
+func secretOf(i int) storage.Hash { return sha256.Sum256(strconv.AppendInt(nil, int64(i), 10)) }
 
 // refreshGrown rotates tokens from all over the table.
 func refreshGrown(b *testing.B, s storage.Store, n int) {
 	i := 0
+	generations := map[int]int64{}
 	for b.Loop() {
-		i = (i + 7919) % n // a prime: each of them once, far apart
-		h := tokenOf(i)
+		i = (i + 7919) % n // a prime: far apart
+		now := time.Now()
+		generations[i]++
 		_, err := s.RotateRefresh(context.Background(), storage.RotateRefresh{
-			Hash: h, ClientID: fmt.Sprintf("mcp_%040d", i), Now: time.Now(), Grace: time.Hour, Sealed: make([]byte, 120),
-			Next: storage.Refresh{Hash: secrets.Hash(secrets.Token("")), ExpiresAt: time.Now().Add(time.Hour)},
+			Token:    storage.NumberedRefresh{GrantID: fmt.Sprintf("grt_%027d", i), Generation: generations[i], IssuedAt: now.Add(-15 * time.Minute), Secret: secretOf(i)},
+			ClientID: fmt.Sprintf("mcp_%040d", i), Now: now, Grace: time.Minute,
+			Next: storage.Refresh{ExpiresAt: now.Add(time.Hour)},
 		})
 		if err != nil {
 			b.Fatal(err)

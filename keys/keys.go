@@ -29,6 +29,7 @@ import (
 type Store interface {
 	storage.Keys
 	storage.KeyCustody
+	storage.SharedKeys
 	Fingerprint(ctx context.Context, fp []byte) ([]byte, error) // see storage.Housekeeping
 }
 
@@ -71,6 +72,8 @@ type Manager struct {
 	cfg  Config
 	ring *secrets.Ring
 
+	token tokenKey
+
 	mu       sync.Mutex // guards what follows; held while it is read again, so that one caller asks the store
 	current  *set
 	failedAt time.Time // when it could not be read again
@@ -101,6 +104,9 @@ func New(ctx context.Context, c Config) (*Manager, error) {
 	}
 	m := &Manager{cfg: c, ring: ring}
 	if err := m.ensure(ctx); err != nil {
+		return nil, fmt.Errorf("keys: %w", err)
+	}
+	if err := m.tendTokenKey(ctx); err != nil {
 		return nil, fmt.Errorf("keys: %w", err)
 	}
 	return m, nil

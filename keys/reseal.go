@@ -11,13 +11,16 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Reseal moves the store to the primary master key: every signing key that an older
-// master key sealed is sealed again in its place, and then the fingerprint names the
-// primary. It returns how many keys it sealed. It may be repeated, and interrupted;
+// Reseal moves the store to the primary master key: the token key and every signing key that
+// an older master key sealed are sealed again in their place, and then the fingerprint names
+// the primary. It returns how many signing keys it sealed. It may be repeated, and interrupted;
 // servers that sign meanwhile go on, provided that they know the primary too.
 func (m *Manager) Reseal(ctx context.Context) (n int, err error) {
 	fp, err := m.cfg.Store.Fingerprint(ctx, m.ring.Fingerprint())
 	if err != nil {
+		return 0, fmt.Errorf("keys: reseal: %w", err)
+	}
+	if err := m.resealTokenKey(ctx); err != nil {
 		return 0, fmt.Errorf("keys: reseal: %w", err)
 	}
 	for range tries {

@@ -55,6 +55,9 @@ func (m *Manager) due(s *set, now time.Time) (step, storage.SigningKey) {
 // in any number of replicas: each step is taken once.
 func (m *Manager) Tend(ctx context.Context) error {
 	s, err := m.load(ctx)
+	if err == nil {
+		err = m.tendTokenKey(ctx)
+	}
 	if err != nil {
 		return fmt.Errorf("keys: tend: %w", err)
 	}

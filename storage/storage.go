@@ -45,6 +45,9 @@ var (
 	ErrResource = errors.New("storage: granted for another resource")
 	// ErrSpent: a single-use record was used before.
 	ErrSpent = errors.New("storage: already used")
+	// ErrSuperseded: a refresh token that was rotated so short a time ago, and so many times
+	// since, that its reply is not known any more. It is refused, and no sign of theft.
+	ErrSuperseded = errors.New("storage: superseded many times")
 	// ErrRevoked: the grant, session or account behind the record was cut off.
 	ErrRevoked = errors.New("storage: revoked")
 	// ErrUntied: nobody has the identity, and the user whom it would be tied to was not asked.
@@ -135,71 +138,6 @@ type Sessions interface {
 	EndSession(ctx context.Context, h Hash, now time.Time) error
 }
 
-// Redemptions exchanges codes and refresh tokens, each of them once.
-type Redemptions interface {
-	// RedeemCode consumes a code and stores the first refresh token of the grant,
-	// in one round trip on the way of success. Of N concurrent calls one succeeds.
-	//
-	// Errors: ErrNotFound; ErrMismatch when client, challenge or (if given) redirect
-	// URI differ and ErrResource when a given resource does, in which cases the code
-	// stays untouched, so that whoever guesses cannot burn it; ErrExpired; ErrSpent when a matching request comes a second
-	// time, in which case the grant has been revoked (OAuth 2.1 §4.1.3) and the
-	// returned Grant names it; ErrRevoked when the grant was cut off, be it by an
-	// earlier second use. Of a code that was redeemed one digest is left, of code and
-	// challenge: a second request matches with both of them, client and resource.
-	RedeemCode(ctx context.Context, r RedeemCode) (Grant, error)
-	// RotateRefresh exchanges a refresh token for its successor, in one round trip
-	// on the way of success. Of N concurrent calls exactly one gets a Rotation with
-	// Replayed false. Within Grace after that rotation the same token gets the same
-	// successor again (Replayed true, with the Sealed of the winner).
-	//
-	// Errors: ErrNotFound; ErrMismatch (another client's token; untouched); ErrResource
-	// (a given resource is not the grant's; untouched);
-	// ErrExpired (idle or absolute); ErrRevoked; ErrSpent when it was rotated more
-	// than Grace ago, in which case the grant has been revoked (OAuth 2.1 §4.3.1)
-	// and the returned Rotation names it. A grant that was revoked before is
-	// ErrRevoked, so ErrSpent always means that this call has found the reuse.
-	RotateRefresh(ctx context.Context, r RotateRefresh) (Rotation, error)
-}
-
-// RedeemCode is a request to exchange a code.
-type RedeemCode struct {
-	Hash        Hash
-	GrantID     string // that the code names; "" for a code of an earlier version, which names none
-	ClientID    string
-	Challenge   string // computed from the presented verifier
-	RedirectURI string // "" when the token request has none (OAuth 2.1 §10.2)
-	Resource    string // canonical; "" when the token request names none
-	Refresh     *Refresh
-	Now         time.Time
-}
-
-// Refresh is a refresh token about to be stored. The store cuts ExpiresAt to the
-// absolute end of the grant.
-type Refresh struct {
-	Hash      Hash
-	ExpiresAt time.Time // idle expiry
-}
-
-// RotateRefresh is a request to exchange a refresh token.
-type RotateRefresh struct {
-	Hash     Hash
-	ClientID string
-	Resource string // canonical; "" when the request names none
-	Next     Refresh
-	Sealed   []byte        // the successor in clear, sealed, for replies within Grace
-	Grace    time.Duration // zero: the second use is reuse
-	Now      time.Time
-}
-
-// Rotation is the outcome of RotateRefresh.
-type Rotation struct {
-	Grant     Grant
-	RotatedAt time.Time // when the token was first rotated
-	Sealed    []byte    // the winner's sealed successor
-	Replayed  bool
-}
-
 // Revocations cuts access.
 type Revocations interface {
 	// RevokeGrant ends a grant: its code, refresh tokens and introspection. No error
@@ -211,7 +149,7 @@ type Revocations interface {
 	// RevokeRefresh ends the grant of a refresh token, spent or not, when it belongs
 	// to the client, and returns it as it was before. ErrNotFound when unknown, ErrMismatch
 	// for another client's.
-	RevokeRefresh(ctx context.Context, h Hash, clientID string, now time.Time) (Grant, error)
+	RevokeRefresh(ctx context.Context, token PresentedRefresh, clientID string, now time.Time) (Grant, error)
 	// DenyToken makes one access token without a grant inactive until expires.
 	DenyToken(ctx context.Context, tokenID string, expires time.Time) error
 }
@@ -227,7 +165,7 @@ type Lookups interface {
 	RevokedGrants(ctx context.Context, from, to int64) ([]int64, error)
 	// RefreshToken returns an unspent, unexpired refresh token's grant and expiry. ErrNotFound
 	// for anything else.
-	RefreshToken(ctx context.Context, h Hash, now time.Time) (Grant, time.Time, error)
+	RefreshToken(ctx context.Context, token PresentedRefresh, now time.Time) (Grant, time.Time, error)
 }
 
 // TokenKey names an access token.
@@ -299,6 +237,16 @@ type KeyCustody interface {
 	MoveFingerprint(ctx context.Context, from, to []byte) error
 }
 
+// SharedKeys holds the keys that all replicas share and that outlive a master key, sealed.
+type SharedKeys interface {
+	// SharedKey stores sealed under a name when nothing is, and returns what is stored.
+	// Nil stores nothing.
+	SharedKey(ctx context.Context, name string, sealed []byte) ([]byte, error)
+	// ReplaceSharedKey replaces what is stored under a name, if it still is old. ErrSpent
+	// when it is not.
+	ReplaceSharedKey(ctx context.Context, name string, old, sealed []byte) error
+}
+
 // Once records single-use identifiers, such as the jti of a client assertion.
 type Once interface {
 	// Spend records (purpose, id) until expires. ErrSpent when it was recorded before.
@@ -329,6 +277,9 @@ type Housekeeping interface {
 	// Ready reports nil when the store is reachable and its schema is this version's;
 	// ErrSchema, wrapped, when it is not.
 	Ready(ctx context.Context) error
+	// Tend does what the schema has put off until now, if the store may change its schema,
+	// and learns of what other replicas have done. Call it every few seconds.
+	Tend(ctx context.Context) error
 	// Sweep removes up to limit records of each kind that can no longer matter and
 	// erases sealed successors older than the grace; it reports how many it touched. Grants
 	// go in the order of their ends, each after its tokens, so that what a call costs does not
@@ -385,6 +336,7 @@ type Store interface {
 	Resources
 	Keys
 	KeyCustody
+	SharedKeys
 	Once
 	Leases
 	Failures

@@ -33,19 +33,18 @@ func TestM1WhatRunsLateEndsNoGrant(t *testing.T) {
 	ids := names("g", n)
 	tokens := grants(t, s, ids...)
 	var verbs []func() error
-	for i, id := range ids {
+	for i := range ids {
 		verbs = append(verbs, func() error {
-			_, err := s.RotateRefresh(ctx, storage.RotateRefresh{Hash: tokens[i], ClientID: "c", Now: time.Now(), Grace: grace, Sealed: []byte("sealed"),
-				Next: storage.Refresh{Hash: hashOf("next " + id), ExpiresAt: time.Now().Add(time.Hour)}})
+			_, err := s.RotateRefresh(ctx, storage.RotateRefresh{Token: tokens[i], ClientID: "c", Now: time.Now(), Grace: grace,
+				Next: storage.Refresh{ExpiresAt: time.Now().Add(time.Hour)}})
 			return err
 		})
 	}
-	verbs = verbs[:0] // ROTATION
 	for _, id := range names("code", n) {
 		approve(t, s, id)
 		verbs = append(verbs, func() error {
 			_, err := s.RedeemCode(ctx, storage.RedeemCode{Hash: hashOf("code " + id), ClientID: "c", Now: time.Now(),
-				Refresh: &storage.Refresh{Hash: hashOf("refresh " + id), ExpiresAt: time.Now().Add(time.Hour)}})
+				Refresh: &storage.Refresh{Secret: hashOf("secret " + id), ExpiresAt: time.Now().Add(time.Hour)}})
 			return err
 		})
 	}
@@ -113,8 +112,8 @@ func TestM2ReplicasWithDifferentClocks(t *testing.T) {
 			s, now := stores[n%2], own[n%2]
 			verbs = append(verbs, func() error {
 				now := s.Correct(now())
-				_, err := s.RotateRefresh(ctx, storage.RotateRefresh{Hash: token, ClientID: "c", Now: now, Grace: time.Minute, Sealed: []byte("sealed"),
-					Next: storage.Refresh{Hash: hashOf(fmt.Sprint("next ", i, n)), ExpiresAt: now.Add(time.Hour)}})
+				_, err := s.RotateRefresh(ctx, storage.RotateRefresh{Token: token, ClientID: "c", Now: now, Grace: time.Minute,
+					Next: storage.Refresh{ExpiresAt: now.Add(time.Hour)}})
 				return err
 			})
 		}

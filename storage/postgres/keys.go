@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -123,5 +124,29 @@ func (s *Store) ResealKey(ctx context.Context, id string, old, sealed []byte) er
 func (s *Store) MoveFingerprint(ctx context.Context, from, to []byte) error {
 	return s.do(ctx, "move fingerprint", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrSpent)(exec(ctx, q, "UPDATE settings SET value = $1 WHERE name = 'fingerprint' AND value = $2", to, from))
+	})
+}
+
+// SharedKey implements storage.SharedKeys.
+func (s *Store) SharedKey(ctx context.Context, name string, sealed []byte) (out []byte, err error) {
+	err = s.do(ctx, "shared key", func(ctx context.Context, q querier) error {
+		if sealed != nil {
+			if _, err := q.Exec(ctx, "INSERT INTO settings (name, value) VALUES ('key:' || $1::text, $2) ON CONFLICT DO NOTHING", name, sealed); err != nil {
+				return err
+			}
+		}
+		err := one(ctx, q, []any{&out}, "SELECT value FROM settings WHERE name = 'key:' || $1::text", name)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	return out, err
+}
+
+// ReplaceSharedKey implements storage.SharedKeys.
+func (s *Store) ReplaceSharedKey(ctx context.Context, name string, old, sealed []byte) error {
+	return s.do(ctx, "replace shared key", func(ctx context.Context, q querier) error {
+		return changed(storage.ErrSpent)(exec(ctx, q, "UPDATE settings SET value = $1 WHERE name = 'key:' || $2::text AND value = $3", sealed, name, old))
 	})
 }

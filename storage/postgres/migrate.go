@@ -160,6 +160,29 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// Tend implements storage.Housekeeping.
+func (s *Store) Tend(ctx context.Context) error {
+	if s.numbered.Load() {
+		return nil // nothing else is ever put off
+	}
+	if !s.fixed {
+		if err := s.Migrate(ctx); err != nil {
+			return err
+		}
+	}
+	return s.learn(ctx)
+}
+
+// tellPutOff logs which steps wait, and for what.
+func (s *Store) tellPutOff(ctx context.Context) {
+	all, err := s.MigrationStatus(ctx)
+	for _, st := range all {
+		if err == nil && !st.DueAt.IsZero() {
+			s.log.Info("a migration is put off, for servers of an earlier version to be replaced", "version", st.Version, "name", st.Name, "due", st.DueAt)
+		}
+	}
+}
+
 // MigrationStatus lists the steps of this version, and those that only the
 // database knows.
 func (s *Store) MigrationStatus(ctx context.Context) ([]migrations.Status, error) {

@@ -32,12 +32,14 @@ type Options struct {
 
 // Store is a storage.Store in PostgreSQL.
 type Store struct {
-	pool    *pool
-	bare    *atomic.Bool // prepare no statements; see unprepared
-	steps   []migrations.Step
-	timeout time.Duration
-	now     func() time.Time
-	log     *slog.Logger
+	pool     *pool
+	bare     *atomic.Bool // prepare no statements; see unprepared
+	steps    []migrations.Step
+	fixed    bool         // leave the schema alone
+	numbered *atomic.Bool // refresh tokens are numbered; see learn
+	timeout  time.Duration
+	now      func() time.Time
+	log      *slog.Logger
 }
 
 var _ storage.Store = (*Store)(nil)
@@ -66,22 +68,29 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: open: %w", err)
 	}
-	s := &Store{pool: pool, bare: bare, steps: steps, timeout: o.Timeout, now: o.Now, log: o.Logger}
-	if err := s.begin(ctx, o.SkipMigrate); err != nil {
+	s := &Store{
+		pool: pool, bare: bare, steps: steps, fixed: o.SkipMigrate, numbered: &atomic.Bool{},
+		timeout: o.Timeout, now: o.Now, log: o.Logger,
+	}
+	if err := s.begin(ctx); err != nil {
 		pool.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *Store) begin(ctx context.Context, skipMigrate bool) error {
-	if !skipMigrate {
-		return s.Migrate(ctx)
+func (s *Store) begin(ctx context.Context) error {
+	if s.fixed {
+		if err := s.pool.Ping(ctx); err != nil {
+			return fmt.Errorf("postgres: open: %w", err)
+		}
+		return s.learn(ctx)
 	}
-	if err := s.pool.Ping(ctx); err != nil {
-		return fmt.Errorf("postgres: open: %w", err)
+	if err := s.Migrate(ctx); err != nil {
+		return err
 	}
-	return nil
+	s.tellPutOff(ctx)
+	return s.learn(ctx)
 }
 
 // unprepared stops preparing statements, for good: err shows that they do not stay

@@ -31,6 +31,36 @@ func TestContract(t *testing.T) {
 	storagetest.Run(t, func(t *testing.T) storage.Store { return open(t, server.Database(t), Options{}) })
 }
 
+// TestContractWhilePutOff runs what tokens are concerned with before step 12 is applied.
+func TestContractWhilePutOff(t *testing.T) {
+	server := pgtest.Start(t)
+	storagetest.RunPutOff(t, func(t *testing.T) storage.Store {
+		url := server.Database(t)
+		old := older(t, url)
+		defer old.Close()
+		if err := old.Migrate(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		return open(t, url, Options{})
+	})
+}
+
+func TestTokensOfOlderReplicas(t *testing.T) {
+	server := pgtest.Start(t)
+	storagetest.Transition(t, func(t *testing.T) (storage.Store, func(string, ...any)) {
+		s := open(t, server.Database(t), Options{})
+		return s, func(query string, args ...any) {
+			t.Helper()
+			for i := range args {
+				query = strings.Replace(query, "?", fmt.Sprintf("$%d", i+1), 1)
+			}
+			if _, err := s.pool.Exec(context.Background(), query, args...); err != nil {
+				t.Fatalf("%v: %s", err, query)
+			}
+		}
+	})
+}
+
 // TestContractSerializable stands for servers that know no weaker isolation: there
 // a conflict is an error 40001, and the verb must start over.
 func TestContractSerializable(t *testing.T) {
@@ -79,7 +109,7 @@ func TestTheHotVerbsAreOneStatement(t *testing.T) {
 	sent := &statements{}
 	s := open(t, pgtest.Start(t).Database(t), Options{tracer: sent})
 	defer s.Close()
-	session, code, first, second := storage.Hash{1}, storage.Hash{2}, storage.Hash{3}, storage.Hash{4}
+	session, code, secret := storage.Hash{1}, storage.Hash{2}, storage.Hash{3}
 	soon := now.Add(time.Hour)
 	for _, v := range []struct {
 		name string
@@ -100,11 +130,12 @@ func TestTheHotVerbsAreOneStatement(t *testing.T) {
 				Code:  storage.Code{Hash: code, ExpiresAt: soon}})
 		}},
 		{"RedeemCode", 1, func() error {
-			_, err := s.RedeemCode(ctx, storage.RedeemCode{Hash: code, ClientID: "c", Now: now, Refresh: &storage.Refresh{Hash: first, ExpiresAt: soon}})
+			_, err := s.RedeemCode(ctx, storage.RedeemCode{Hash: code, ClientID: "c", Now: now, Refresh: &storage.Refresh{Secret: secret, ExpiresAt: soon}})
 			return err
 		}},
 		{"RotateRefresh", 1, func() error {
-			_, err := s.RotateRefresh(ctx, storage.RotateRefresh{Hash: first, ClientID: "c", Now: now, Next: storage.Refresh{Hash: second, ExpiresAt: soon}})
+			_, err := s.RotateRefresh(ctx, storage.RotateRefresh{ClientID: "c", Now: now, Next: storage.Refresh{ExpiresAt: soon},
+				Token: storage.NumberedRefresh{GrantID: "g", Generation: 1, IssuedAt: now, Secret: secret}})
 			return err
 		}},
 		{"TokenActive", 1, func() error {

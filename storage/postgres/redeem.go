@@ -15,17 +15,19 @@ const (
 	// takeCode is the single use of a code: the UPDATE changes the row for one of N
 	// callers; the others wait for its lock and then find the condition false. All
 	// that the code is bound to stands in the condition, so a wrong guess leaves it
-	// as it is. The refresh token descends from the changed row or not at all. A digest is
-	// all that stays of the code.
+	// as it is. The first refresh token is good by the same change. A digest is all that
+	// stays of the code.
 	takeCode = `WITH took AS (
-	UPDATE grants AS g SET code_used_at = $1, sweep_at = expires_at, code_hash = $10, code_redirect = '', code_challenge = ''
+	UPDATE grants AS g SET code_used_at = $1, sweep_at = expires_at, code_hash = $10, code_redirect = '', code_challenge = ''`
+	takeFirst = `,
+		generation = CASE WHEN $7::bytea IS NULL THEN 0 ELSE 1 END, refresh_hash = $7, rotated_at = $1, refresh_expires_at = least($8::bigint, expires_at)`
+	whereCode = `
 	WHERE code_hash = $2 AND client_id = $3 AND code_challenge = $4 AND ($5 = '' OR code_redirect = $5)
 		AND ($6 = '' OR resource = $6) AND code_used_at IS NULL AND code_expires_at > $1 AND expires_at > $1
 		AND revoked_at IS NULL AND NOT ` + isCut + ` AND ` + inTime + `$11`
-	takeCodeTail = `
-	RETURNING ` + column.GrantRead + `),
-next AS (INSERT INTO refresh_tokens (hash, grant_id, created_at, expires_at)
-	SELECT $7::bytea, id, $1, least($8::bigint, expires_at) FROM took WHERE $7::bytea IS NOT NULL),
+	returnCode = `
+	RETURNING ` + column.GrantRead + ")"
+	takeCodeTail = `,
 used AS (UPDATE clients SET last_used_at = $1
 	WHERE id = $3 AND deleted_at IS NULL AND (last_used_at IS NULL OR last_used_at <= $9) AND EXISTS (SELECT 1 FROM took))
 SELECT ` + column.GrantRead + ` FROM took`
@@ -39,29 +41,32 @@ FROM grants g WHERE `
 )
 
 // RedeemCode implements storage.Redemptions.
-func (s *Store) RedeemCode(ctx context.Context, r storage.RedeemCode) (out storage.Grant, err error) {
-	var hash any // NULL: no refresh token
-	var expires int64
-	if r.Refresh != nil {
-		hash, expires = r.Refresh.Hash[:], column.Millis(r.Refresh.ExpiresAt)
-	}
+func (s *Store) RedeemCode(ctx context.Context, r storage.RedeemCode) (out storage.Redemption, err error) {
 	deadline := s.deadline(0)
 	err = s.do(ctx, "redeem code", func(ctx context.Context, q querier) error {
 		var row column.GrantRow
+		first, next, hash, expires := takeFirst, "", []byte(nil), int64(0) // NULL: no refresh token
+		if r.Refresh != nil {
+			hash, expires, out.Generation = r.Refresh.Secret[:], column.Millis(r.Refresh.ExpiresAt), 1
+		}
+		if r.Refresh != nil && !s.numbered.Load() {
+			first, next, hash, out.Generation = "", firstHashed, r.Refresh.Hash[:], 0
+		}
 		spent := verdict.Spent(r)
 		args := []any{column.Millis(r.Now), r.Hash[:], r.ClientID, r.Challenge,
 			r.RedirectURI, r.Resource, hash, expires, column.Millis(r.Now.Add(-column.UsedEvery)), spent[:], deadline}
-		sql := takeCode + takeCodeTail
+		where := whereCode
 		if r.GrantID != "" {
-			sql, args = takeCode+" AND id = $12"+takeCodeTail, append(args, r.GrantID)
+			where, args = whereCode+" AND id = $12", append(args, r.GrantID)
 		}
-		err := one(ctx, q, row.Dest(), sql, args...)
+		err := one(ctx, q, row.Dest(), takeCode+first+where+returnCode+next+takeCodeTail, args...)
 		if errors.Is(err, pgx.ErrNoRows) {
-			out, err = refuseCode(ctx, q, r)
+			out.Generation = 0
+			out.Grant, err = refuseCode(ctx, q, r)
 			return err
 		}
 		if err == nil {
-			out, err = row.Grant()
+			out.Grant, err = row.Grant()
 		}
 		return err
 	})

@@ -29,17 +29,17 @@ func pair(t *testing.T) (primary, standby *pgtest.Server, url string) {
 }
 
 // grants approves and redeems as many grants, and returns their refresh tokens.
-func grants(t *testing.T, s *Store, ids ...string) []storage.Hash {
+func grants(t *testing.T, s *Store, ids ...string) []storage.NumberedRefresh {
 	t.Helper()
 	ctx, now, soon := t.Context(), time.Now(), time.Now().Add(time.Hour)
 	if err := s.CreateUser(ctx, storage.User{ID: "u", Name: "u", CreatedAt: now}); err != nil && !errors.Is(err, storage.ErrExists) {
 		t.Fatal(err)
 	}
-	var out []storage.Hash
+	var out []storage.NumberedRefresh
 	for _, id := range ids {
 		approve(t, s, id)
-		refresh := hashOf("refresh " + id)
-		_, err := s.RedeemCode(ctx, storage.RedeemCode{Hash: hashOf("code " + id), ClientID: "c", Now: now, Refresh: &storage.Refresh{Hash: refresh, ExpiresAt: soon}})
+		refresh := storage.NumberedRefresh{GrantID: id, Generation: 1, IssuedAt: now, ExpiresAt: soon, Secret: hashOf("secret " + id)}
+		_, err := s.RedeemCode(ctx, storage.RedeemCode{Hash: hashOf("code " + id), ClientID: "c", Now: now, Refresh: &storage.Refresh{Secret: refresh.Secret, ExpiresAt: soon}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,12 +76,12 @@ func TestH1WhatIsNotReplicatedIsNotAcknowledged(t *testing.T) {
 			primary, standby, url := pair(t)
 			before := open(t, url+"&lc_messages=C&synchronous_commit="+level, Options{})
 			tokens := grants(t, before, "revoked", "rotated", "withdrawn", "kept", "forgotten")
-			rotate := func(s *Store, old storage.Hash, next string) error {
-				_, err := s.RotateRefresh(ctx, storage.RotateRefresh{Hash: old, ClientID: "c", Now: now, Grace: time.Minute, Sealed: []byte("sealed"),
-					Next: storage.Refresh{Hash: hashOf(next), ExpiresAt: soon}})
+			rotate := func(s *Store, token storage.NumberedRefresh) error {
+				_, err := s.RotateRefresh(ctx, storage.RotateRefresh{Token: token, ClientID: "c", Now: now, Grace: time.Minute,
+					Next: storage.Refresh{ExpiresAt: soon}})
 				return err
 			}
-			if err := errors.Join(rotate(before, tokens[3], "acknowledged"), before.Close()); err != nil {
+			if err := errors.Join(rotate(before, tokens[3]), before.Close()); err != nil {
 				t.Fatal(err)
 			}
 			if err := standby.Stop(pgtest.Immediate); err != nil {
@@ -98,8 +98,8 @@ func TestH1WhatIsNotReplicatedIsNotAcknowledged(t *testing.T) {
 					return err
 				}},
 				{"WithdrawGrant", func() error { return s.WithdrawGrant(ctx, "withdrawn", storage.ByOperator, now) }},
-				{"RotateRefresh", func() error { return rotate(s, tokens[1], "lost") }},
-				{"RotateRefresh within the grace of a lost reply", func() error { return rotate(s, tokens[3], "other") }},
+				{"RotateRefresh", func() error { return rotate(s, tokens[1]) }},
+				{"RotateRefresh within the grace of a lost reply", func() error { return rotate(s, tokens[3]) }},
 				{"DenyToken", func() error { return s.DenyToken(ctx, "token", soon) }},
 				{"SetUserDisabled", func() error { return s.SetUserDisabled(ctx, "u", false, now) }},
 				{"DeleteClient", func() error { return s.DeleteClient(ctx, "unknown", now) }},
@@ -126,8 +126,11 @@ func TestH1WhatIsNotReplicatedIsNotAcknowledged(t *testing.T) {
 			}
 			after := open(t, strings.Replace(url, primary.Host(), standby.Host(), 1), Options{})
 			defer after.Close()
-			if err := rotate(after, hashOf("acknowledged"), "third"); err != nil {
-				t.Errorf("what was acknowledged before is lost: %v", err)
+			acknowledged := tokens[3]
+			acknowledged.Generation++
+			out, err := after.RotateRefresh(ctx, storage.RotateRefresh{Token: acknowledged, ClientID: "c", Now: now, Next: storage.Refresh{ExpiresAt: soon}})
+			if err != nil || out.Recovered {
+				t.Errorf("what was acknowledged before is lost: %+v, %v", out, err)
 			}
 		})
 	}

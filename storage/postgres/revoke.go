@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+	"github.com/mcp-authd/mcp-authd/storage/internal/verdict"
 )
 
 // RevokeGrant implements storage.Revocations.
@@ -39,19 +40,35 @@ func (s *Store) RevokedGrants(ctx context.Context, from, to int64) (out []int64,
 }
 
 // RevokeRefresh implements storage.Revocations.
-func (s *Store) RevokeRefresh(ctx context.Context, h storage.Hash, clientID string, now time.Time) (g storage.Grant, err error) {
+func (s *Store) RevokeRefresh(ctx context.Context, token storage.PresentedRefresh, clientID string, now time.Time) (g storage.Grant, err error) {
 	err = s.do(ctx, "revoke refresh token", func(ctx context.Context, q querier) error {
-		t, err := loadRefresh(ctx, q, h) // a token never changes its grant, nor a grant its client
+		t, err := presented(ctx, q, token) // a token never changes its grant, nor a grant its client
 		if err != nil {
 			return err
 		}
-		if t.Grant.ClientID != clientID {
+		grant, err := t.Of()
+		if err != nil {
+			return err
+		}
+		if grant.ClientID != clientID {
 			return storage.ErrMismatch
 		}
-		g = t.Grant
-		return ensure(ctx, q, revoke(storage.ByClient, "id = $4", now, t.Grant.ID))
+		g = grant
+		return ensure(ctx, q, revoke(storage.ByClient, "id = $4", now, g.ID))
 	})
 	return g, err
+}
+
+// presented returns a refresh token with its grant.
+func presented(ctx context.Context, q querier, token storage.PresentedRefresh) (verdict.Token, error) {
+	switch t := token.(type) {
+	case storage.NumberedRefresh:
+		n, err := loadNumbered(ctx, q, t.GrantID)
+		return verdict.Presented{NumberedRefresh: t, Numbered: n}, err
+	case storage.HashedRefresh:
+		return loadHashed(ctx, q, t)
+	}
+	return nil, storage.ErrNotFound
 }
 
 // DenyToken implements storage.Revocations.
@@ -78,17 +95,16 @@ func (s *Store) TokenActive(ctx context.Context, t storage.TokenKey) (active boo
 }
 
 // RefreshToken implements storage.Lookups.
-func (s *Store) RefreshToken(ctx context.Context, h storage.Hash, now time.Time) (g storage.Grant, expires time.Time, err error) {
+func (s *Store) RefreshToken(ctx context.Context, token storage.PresentedRefresh, now time.Time) (g storage.Grant, expires time.Time, err error) {
 	err = s.do(ctx, "refresh token", func(ctx context.Context, q querier) error {
-		t, err := loadRefresh(ctx, q, h)
+		t, err := presented(ctx, q, token)
 		if err != nil {
 			return err
 		}
-		if _, refused := t.Judge(storage.RotateRefresh{ClientID: t.Grant.ClientID, Now: now}); refused != nil {
-			return storage.ErrNotFound
+		if expires, err = t.Live(now); err == nil {
+			g, err = t.Of()
 		}
-		g, expires = t.Grant, t.ExpiresAt
-		return nil
+		return err
 	})
 	return g, expires, err
 }

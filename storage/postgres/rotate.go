@@ -11,78 +11,100 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/verdict"
 )
 
+// The compare-and-swap of rotation: of N callers one finds the generation as it was. It
+// changes no indexed column, so that PostgreSQL need not touch an index (HOT).
 const (
-	grantOfG = "g.id, g.client_id, g.user_id, g.resource, g.scopes, g.auth_time, g.created_at, g.expires_at, g.revoked_at, g.status_index, g.upstream_id, g.revoked_by"
+	// takeNumbered rotates the newest token of a grant.
+	takeNumbered = rotateHead + "substring($7::bytea || coalesce(rotations, ''::bytea) FROM 1 FOR $9::int)" +
+		rotateWhere + "generation = $3 AND refresh_expires_at > $1" + rotateTail
+	// takeLost rotates a token that is newer than the grant knows. Of the tokens before it,
+	// only the last one's rotation is known: by when this one was issued.
+	takeLost = rotateHead + "substring($7::bytea FROM 1 FOR $9::int)" + rotateWhere + "generation < $3" + rotateTail
 
-	// takeRefresh is the compare-and-swap of rotation, with the successor and the
-	// grant in the same statement.
-	takeRefresh = `WITH took AS (
-	UPDATE refresh_tokens AS t SET rotated_at = $1, sealed = $2 FROM grants g
-	WHERE t.hash = $3 AND g.id = t.grant_id AND t.rotated_at IS NULL AND t.expires_at > $1
-		AND g.client_id = $4 AND ($5 = '' OR g.resource = $5)
-		AND g.revoked_at IS NULL AND g.expires_at > $1 AND NOT ` + isCut + `
-	RETURNING ` + grantOfG + `),
-next AS (INSERT INTO refresh_tokens (hash, grant_id, created_at, expires_at)
-	SELECT $6::bytea, id, $1, least($7::bigint, expires_at) FROM took),
+	rotateHead = `WITH took AS (
+	UPDATE grants AS g SET generation = $3 + 1, rotated_at = $1, refresh_expires_at = least($8::bigint, expires_at), rotations = `
+	rotateWhere = `
+	WHERE id = $2 AND refresh_hash = $4 AND client_id = $5 AND ($6 = '' OR resource = $6)
+		AND revoked_at IS NULL AND expires_at > $1 AND NOT ` + isCut + " AND " + inTime + "$11 AND "
+	rotateTail = `
+	RETURNING ` + column.GrantRead + `),
 used AS (UPDATE clients SET last_used_at = $1
-	WHERE id = $4 AND deleted_at IS NULL AND (last_used_at IS NULL OR last_used_at <= $8) AND EXISTS (SELECT 1 FROM took))
+	WHERE id = $5 AND deleted_at IS NULL AND (last_used_at IS NULL OR last_used_at <= $10) AND EXISTS (SELECT 1 FROM took))
 SELECT ` + column.GrantRead + ` FROM took`
 
-	readRefresh = "SELECT " + grantOfG + ", t.expires_at, t.rotated_at, t.sealed, " + isCut + `
-FROM refresh_tokens t JOIN grants g ON g.id = t.grant_id WHERE t.hash = $1`
+	readNumbered = "SELECT " + column.GrantRead + ", " + column.NumberedColumns + ", " + isCut + " FROM grants g WHERE id = $1"
 )
 
 // RotateRefresh implements storage.Redemptions.
 func (s *Store) RotateRefresh(ctx context.Context, r storage.RotateRefresh) (out storage.Rotation, err error) {
-	err = s.do(ctx, "rotate refresh token", func(ctx context.Context, q querier) error {
-		var row column.GrantRow
-		now := column.Millis(r.Now)
-		err := one(ctx, q, row.Dest(), takeRefresh, now, column.Bytes(r.Sealed), r.Hash[:], r.ClientID, r.Resource,
-			r.Next.Hash[:], column.Millis(r.Next.ExpiresAt), column.Millis(r.Now.Add(-column.UsedEvery)))
-		if errors.Is(err, pgx.ErrNoRows) {
-			out, err = replayOrRefuse(ctx, q, r)
-			return err
-		}
-		if err == nil {
-			out = storage.Rotation{RotatedAt: column.Time(now), Sealed: r.Sealed}
-			out.Grant, err = row.Grant()
+	deadline := s.deadline(r.Grace)
+	err = s.do(ctx, "rotate refresh token", func(ctx context.Context, q querier) (err error) {
+		switch t := r.Token.(type) {
+		case storage.NumberedRefresh:
+			out, err = rotateNumbered(ctx, q, takeNumbered, t, r, deadline)
+			if errors.Is(err, pgx.ErrNoRows) {
+				out, err = replayNumbered(ctx, q, t, r, deadline)
+			}
+		case storage.HashedRefresh:
+			out, err = s.rotateHashed(ctx, q, t, r, deadline)
 		}
 		return err
 	})
 	return out, err
 }
 
-// replayOrRefuse repeats the reply of a rotation within its grace, and otherwise
-// names the cause; reuse revokes the grant.
-func replayOrRefuse(ctx context.Context, q querier, r storage.RotateRefresh) (storage.Rotation, error) {
-	t, err := loadRefresh(ctx, q, r.Hash)
+func rotateNumbered(ctx context.Context, q querier, take string, t storage.NumberedRefresh, r storage.RotateRefresh, deadline int64) (out storage.Rotation, err error) {
+	var row column.GrantRow
+	now := column.Millis(r.Now)
+	err = one(ctx, q, row.Dest(), take, now, t.GrantID, t.Generation, t.Secret[:], r.ClientID, r.Resource,
+		verdict.Remembered(t, r.Now), column.Millis(r.Next.ExpiresAt), verdict.RotationsSize, column.Millis(r.Now.Add(-column.UsedEvery)), deadline)
+	if err != nil {
+		return out, err
+	}
+	out = storage.Rotation{RotatedAt: column.Time(now), Generation: t.Generation + 1}
+	out.Grant, err = row.Grant()
+	return out, err
+}
+
+// replayNumbered repeats the reply of a rotation within its grace, rotates a token that the
+// database has lost, and otherwise names the cause; reuse revokes the grant.
+func replayNumbered(ctx context.Context, q querier, t storage.NumberedRefresh, r storage.RotateRefresh, deadline int64) (storage.Rotation, error) {
+	n, err := loadNumbered(ctx, q, t.GrantID)
 	if err != nil {
 		return storage.Rotation{}, err
 	}
-	replay, refused := t.Judge(r)
-	if replay {
-		return t.Rotation(true), hold(ctx, q, r.Hash)
+	passage, refused := n.Judge(t, r)
+	switch {
+	case refused != nil:
+		n.Grant, err = carryOut(ctx, q, refused, n.Grant, column.Millis(r.Now))
+		return n.Rotation(t, passage), err
+	case passage == verdict.Replays:
+		return n.Rotation(t, passage), hold(ctx, q, "SELECT 1 FROM grants WHERE id = $1", t.GrantID)
+	case passage == verdict.Recovers:
+		out, err := rotateNumbered(ctx, q, takeLost, t, r, deadline)
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = errAgain
+		}
+		out.Recovered = err == nil
+		return out, err
 	}
-	t.Grant, err = carryOut(ctx, q, refused, t.Grant, column.Millis(r.Now))
-	return t.Rotation(false), err
+	return storage.Rotation{}, errAgain
 }
 
-// hold locks a token for a moment: like settle, on a row that only those wait for who
-// repeat the same token.
-func hold(ctx context.Context, q querier, h storage.Hash) error {
-	_, err := q.Exec(ctx, "SELECT 1 FROM refresh_tokens WHERE hash = $1 FOR NO KEY UPDATE", h[:])
+// hold locks the row of a token for a moment: like settle, on a row that hardly anybody waits
+// for but who repeats the same token.
+func hold(ctx context.Context, q querier, row string, key any) error {
+	_, err := q.Exec(ctx, row+" FOR NO KEY UPDATE", key)
 	return err
 }
 
-func loadRefresh(ctx context.Context, q querier, h storage.Hash) (t verdict.Refresh, err error) {
+func loadNumbered(ctx context.Context, q querier, grantID string) (n verdict.Numbered, err error) {
 	var row column.GrantRow
-	var expires int64
-	var rotated *int64
-	err = one(ctx, q, append(row.Dest(), &expires, &rotated, &t.Sealed, &t.Cut), readRefresh, h[:])
-	if err != nil {
-		return t, err
+	var state column.NumberedRow
+	if err := one(ctx, q, append(append(row.Dest(), state.Dest()...), &n.Cut), readNumbered, grantID); err != nil {
+		return n, err
 	}
-	t.Hash, t.ExpiresAt, t.RotatedAt = h, column.Time(expires), column.OptTime(rotated)
-	t.Grant, err = row.Grant()
-	return t, err
+	n.Secret, n.Generation, n.RotatedAt, n.ExpiresAt, n.Rotations = state.Values()
+	n.Grant, err = row.Grant()
+	return n, err
 }

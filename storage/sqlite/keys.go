@@ -109,3 +109,27 @@ func (s *Store) MoveFingerprint(ctx context.Context, from, to []byte) error {
 		return changed(storage.ErrSpent)(c.exec("UPDATE settings SET value = ? WHERE name = 'fingerprint' AND value = ?", to, from))
 	})
 }
+
+// SharedKey implements storage.SharedKeys.
+func (s *Store) SharedKey(ctx context.Context, name string, sealed []byte) (out []byte, err error) {
+	do := s.read
+	if sealed != nil {
+		do = s.write
+	}
+	err = do(ctx, "shared key", func(c *conn) error {
+		if sealed != nil {
+			if _, err := c.exec("INSERT INTO settings (name, value) VALUES ('key:' || ?, ?) ON CONFLICT DO NOTHING", name, sealed); err != nil {
+				return err
+			}
+		}
+		return ignore(c.one([]any{&out}, "SELECT value FROM settings WHERE name = 'key:' || ?", name), storage.ErrNotFound)
+	})
+	return out, err
+}
+
+// ReplaceSharedKey implements storage.SharedKeys.
+func (s *Store) ReplaceSharedKey(ctx context.Context, name string, old, sealed []byte) error {
+	return s.write(ctx, "replace shared key", func(c *conn) error {
+		return changed(storage.ErrSpent)(c.exec("UPDATE settings SET value = ? WHERE name = 'key:' || ? AND value = ?", sealed, name, old))
+	})
+}

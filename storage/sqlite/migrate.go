@@ -34,6 +34,9 @@ func (s *Store) Migrate(ctx context.Context) error {
 // MigrateNow is Migrate.
 func (s *Store) MigrateNow(ctx context.Context) error { return s.Migrate(ctx) }
 
+// Tend implements storage.Housekeeping. Nothing is put off.
+func (s *Store) Tend(context.Context) error { return nil }
+
 // step applies the first step that is due and returns it, the zero Step when none is.
 func (s *Store) step(c *conn) (migrations.Step, error) {
 	if _, err := c.exec(versionTable); err != nil {

@@ -13,7 +13,8 @@ const (
 	// takeCode is the single use of a code: of N callers one changes the row. All
 	// that the code is bound to stands in the condition, so a wrong guess leaves it
 	// as it is. A digest is all that stays of the code.
-	takeCode = `UPDATE grants AS g SET code_used_at = ?1, sweep_at = expires_at, code_hash = ?7, code_redirect = '', code_challenge = ''
+	takeCode = `UPDATE grants AS g SET code_used_at = ?1, sweep_at = expires_at, code_hash = ?9, code_redirect = '', code_challenge = '',
+	generation = CASE WHEN ?7 IS NULL THEN 0 ELSE 1 END, refresh_hash = ?7, rotated_at = ?1, refresh_expires_at = min(?8, expires_at)
 WHERE code_hash = ?2 AND client_id = ?3 AND code_challenge = ?4 AND (?5 = '' OR code_redirect = ?5)
 	AND (?6 = '' OR resource = ?6) AND code_used_at IS NULL AND code_expires_at > ?1 AND expires_at > ?1
 	AND revoked_at IS NULL AND NOT ` + isCut
@@ -26,38 +27,36 @@ FROM grants g WHERE `
 	// isCut tells whether the grant g, its user or its client has been cut off.
 	isCut = `(g.user_id <> '' AND NOT EXISTS (SELECT 1 FROM users u WHERE u.id = g.user_id AND NOT u.disabled)
 	OR EXISTS (SELECT 1 FROM clients c WHERE c.id = g.client_id AND c.deleted_at IS NOT NULL) OR ` + column.IsCut + ")"
-
-	insertRefresh = "INSERT INTO refresh_tokens (hash, grant_id, created_at, expires_at) VALUES (?, ?, ?, min(?, ?))"
 )
 
 // RedeemCode implements storage.Redemptions.
-func (s *Store) RedeemCode(ctx context.Context, r storage.RedeemCode) (out storage.Grant, err error) {
+func (s *Store) RedeemCode(ctx context.Context, r storage.RedeemCode) (out storage.Redemption, err error) {
 	var refused error // decided and, for a second use, carried out: the transaction stands
 	err = s.write(ctx, "redeem code", func(c *conn) (err error) {
 		var row column.GrantRow
 		var used *int64
-		now := column.Millis(r.Now)
+		var secret any // NULL: no refresh token
+		var expires int64
+		if r.Refresh != nil {
+			secret, expires, out.Generation = r.Refresh.Secret[:], column.Millis(r.Refresh.ExpiresAt), 1
+		}
 		spent := verdict.Spent(r)
-		args := []any{now, r.Hash[:], r.ClientID, r.Challenge, r.RedirectURI, r.Resource, spent[:]}
+		args := []any{column.Millis(r.Now), r.Hash[:], r.ClientID, r.Challenge, r.RedirectURI, r.Resource, secret, expires, spent[:]}
 		sql := takeCode + takeCodeTail
 		if r.GrantID != "" {
-			sql, args = takeCode+" AND id = ?8"+takeCodeTail, append(args, r.GrantID)
+			sql, args = takeCode+" AND id = ?10"+takeCodeTail, append(args, r.GrantID)
 		}
 		err = c.one(append(row.Dest(), &used), sql, args...)
 		if errors.Is(err, storage.ErrNotFound) {
-			out, refused, err = refuseCode(c, r)
+			out.Generation = 0
+			out.Grant, refused, err = refuseCode(c, r)
 			return err
 		}
 		if err != nil {
 			return err
 		}
-		if out, err = row.Grant(); err != nil {
+		if out.Grant, err = row.Grant(); err != nil {
 			return err
-		}
-		if r.Refresh != nil {
-			if err := putRefresh(c, *r.Refresh, out, now); err != nil {
-				return err
-			}
 		}
 		return touchClient(c, r.ClientID, used, r.Now)
 	})
@@ -94,11 +93,8 @@ func refuseCode(c *conn, r storage.RedeemCode) (g storage.Grant, refused, err er
 	if refused == nil {
 		return g, nil, errUndecided
 	}
-	if errors.Is(refused, storage.ErrSpent) {
-		code.Grant.RevokedAt, code.Grant.RevokedBy = column.Time(column.Millis(r.Now)), storage.ByReuse
-		err = revoke(c, storage.ByReuse, "id = ?4", r.Now, code.Grant.ID)()
-	}
-	return named(code.Grant, refused), refused, err
+	g, err = carryOut(c, refused, code.Grant, r.Now)
+	return g, refused, err
 }
 
 // errUndecided cannot happen: nobody changes the row between two statements of one
@@ -111,10 +107,4 @@ func named(g storage.Grant, refused error) storage.Grant {
 		return storage.Grant{}
 	}
 	return g
-}
-
-// putRefresh stores a refresh token, which never outlives its grant.
-func putRefresh(c *conn, t storage.Refresh, g storage.Grant, now int64) error {
-	_, err := c.exec(insertRefresh, t.Hash[:], g.ID, now, column.Millis(t.ExpiresAt), column.Millis(g.ExpiresAt))
-	return err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+	"github.com/mcp-authd/mcp-authd/storage/internal/verdict"
 )
 
 // RevokeGrant implements storage.Revocations.
@@ -40,19 +41,35 @@ func (s *Store) RevokedGrants(ctx context.Context, from, to int64) (out []int64,
 }
 
 // RevokeRefresh implements storage.Revocations.
-func (s *Store) RevokeRefresh(ctx context.Context, h storage.Hash, clientID string, now time.Time) (g storage.Grant, err error) {
+func (s *Store) RevokeRefresh(ctx context.Context, token storage.PresentedRefresh, clientID string, now time.Time) (g storage.Grant, err error) {
 	err = s.write(ctx, "revoke refresh token", func(c *conn) error {
-		t, err := loadRefresh(c, h)
+		t, err := presented(c, token)
 		if err != nil {
 			return err
 		}
-		if t.Grant.ClientID != clientID {
+		grant, err := t.Of()
+		if err != nil {
+			return err
+		}
+		if grant.ClientID != clientID {
 			return storage.ErrMismatch
 		}
-		g = t.Grant
-		return revoke(c, storage.ByClient, "id = ?4", now, t.Grant.ID)()
+		g = grant
+		return revoke(c, storage.ByClient, "id = ?4", now, g.ID)()
 	})
 	return g, err
+}
+
+// presented returns a refresh token with its grant.
+func presented(c *conn, token storage.PresentedRefresh) (verdict.Token, error) {
+	switch t := token.(type) {
+	case storage.NumberedRefresh:
+		n, _, err := loadNumbered(c, t.GrantID)
+		return verdict.Presented{NumberedRefresh: t, Numbered: n}, err
+	case storage.HashedRefresh:
+		return loadHashed(c, t)
+	}
+	return nil, storage.ErrNotFound
 }
 
 // DenyToken implements storage.Revocations.
@@ -78,18 +95,16 @@ func (s *Store) TokenActive(ctx context.Context, t storage.TokenKey) (active boo
 }
 
 // RefreshToken implements storage.Lookups.
-func (s *Store) RefreshToken(ctx context.Context, h storage.Hash, now time.Time) (g storage.Grant, expires time.Time, err error) {
+func (s *Store) RefreshToken(ctx context.Context, token storage.PresentedRefresh, now time.Time) (g storage.Grant, expires time.Time, err error) {
 	err = s.read(ctx, "refresh token", func(c *conn) error {
-		t, err := loadRefresh(c, h)
+		t, err := presented(c, token)
 		if err != nil {
 			return err
 		}
-		_, refused := t.Judge(storage.RotateRefresh{ClientID: t.Grant.ClientID, Now: now})
-		if refused != nil {
-			return storage.ErrNotFound
+		if expires, err = t.Live(now); err == nil {
+			g, err = t.Of()
 		}
-		g, expires = t.Grant, t.ExpiresAt
-		return nil
+		return err
 	})
 	return g, expires, err
 }

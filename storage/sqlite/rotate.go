@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
@@ -10,37 +11,25 @@ import (
 )
 
 const (
-	// takeRefresh is the compare-and-swap of rotation: of N callers one changes the row.
-	takeRefresh = `UPDATE refresh_tokens SET rotated_at = ?1, sealed = ?2
-WHERE hash = ?3 AND rotated_at IS NULL AND expires_at > ?1 AND EXISTS (SELECT 1 FROM grants g
-	WHERE g.id = grant_id AND g.client_id = ?4 AND (?5 = '' OR g.resource = ?5)
-		AND g.revoked_at IS NULL AND g.expires_at > ?1 AND NOT ` + isCut + `)
-RETURNING grant_id`
+	readNumbered = "SELECT " + column.GrantRead + ", " + column.NumberedColumns + ", " + isCut + `,
+	(SELECT last_used_at FROM clients c WHERE c.id = client_id) FROM grants g WHERE id = ?`
 
-	grantAndUse = "SELECT " + column.GrantRead + `, (SELECT last_used_at FROM clients c WHERE c.id = client_id)
-FROM grants WHERE id = ?`
-
-	readRefresh = `SELECT g.id, g.client_id, g.user_id, g.resource, g.scopes, g.auth_time, g.created_at, g.expires_at, g.revoked_at, g.status_index, g.upstream_id, g.revoked_by,
-	t.expires_at, t.rotated_at, t.sealed, ` + isCut + `
-FROM refresh_tokens t JOIN grants g ON g.id = t.grant_id WHERE t.hash = ?`
+	// takeNumbered is the compare-and-swap of rotation: of N callers one finds the generation
+	// as it was. It changes no indexed column.
+	takeNumbered = `UPDATE grants SET generation = ?2, rotated_at = ?3, refresh_expires_at = min(?4, expires_at), rotations = ?5
+WHERE id = ?1 AND generation = ?6`
 )
 
 // RotateRefresh implements storage.Redemptions.
 func (s *Store) RotateRefresh(ctx context.Context, r storage.RotateRefresh) (out storage.Rotation, err error) {
 	var refused error // decided and, for reuse, carried out: the transaction stands
 	err = s.write(ctx, "rotate refresh token", func(c *conn) (err error) {
-		var grantID string
-		now := column.Millis(r.Now)
-		err = c.one([]any{&grantID}, takeRefresh, now, column.Bytes(r.Sealed), r.Hash[:], r.ClientID, r.Resource)
-		if errors.Is(err, storage.ErrNotFound) {
-			out, refused, err = replayOrRefuse(c, r)
-			return err
+		switch t := r.Token.(type) {
+		case storage.NumberedRefresh:
+			out, refused, err = rotateNumbered(c, t, r)
+		case storage.HashedRefresh:
+			out, refused, err = rotateHashed(c, t, r)
 		}
-		if err != nil {
-			return err
-		}
-		out = storage.Rotation{RotatedAt: column.Time(now), Sealed: r.Sealed}
-		out.Grant, err = succeed(c, r, grantID, now)
 		return err
 	})
 	if err == nil {
@@ -49,52 +38,52 @@ func (s *Store) RotateRefresh(ctx context.Context, r storage.RotateRefresh) (out
 	return out, err
 }
 
-// succeed stores the successor.
-func succeed(c *conn, r storage.RotateRefresh, grantID string, now int64) (g storage.Grant, err error) {
-	var row column.GrantRow
-	var used *int64
-	if err := c.one(append(row.Dest(), &used), grantAndUse, grantID); err != nil {
-		return g, err
-	}
-	if g, err = row.Grant(); err != nil {
-		return g, err
-	}
-	if err := putRefresh(c, r.Next, g, now); err != nil {
-		return g, err
-	}
-	return g, touchClient(c, r.ClientID, used, r.Now)
-}
-
-// replayOrRefuse repeats the reply of a rotation within its grace, and otherwise
-// names the cause; reuse revokes the grant.
-func replayOrRefuse(c *conn, r storage.RotateRefresh) (out storage.Rotation, refused, err error) {
-	t, err := loadRefresh(c, r.Hash)
+// rotateNumbered rotates a token, repeats the reply of a rotation within its grace, and
+// otherwise names the cause; reuse revokes the grant.
+func rotateNumbered(c *conn, t storage.NumberedRefresh, r storage.RotateRefresh) (out storage.Rotation, refused, err error) {
+	n, used, err := loadNumbered(c, t.GrantID)
 	if err != nil {
 		return out, nil, err
 	}
-	replay, refused := t.Judge(r)
+	passage, refused := n.Judge(t, r)
 	switch {
-	case replay:
-		return t.Rotation(true), nil, nil
-	case refused == nil:
-		return out, nil, errUndecided
-	case errors.Is(refused, storage.ErrSpent):
-		t.Grant.RevokedAt, t.Grant.RevokedBy = column.Time(column.Millis(r.Now)), storage.ByReuse
-		err = revoke(c, storage.ByReuse, "id = ?4", r.Now, t.Grant.ID)()
+	case refused != nil:
+		n.Grant, err = carryOut(c, refused, n.Grant, r.Now)
+		return n.Rotation(t, passage), refused, err
+	case passage == verdict.Replays:
+		return n.Rotation(t, passage), nil, nil
 	}
-	t.Grant = named(t.Grant, refused)
-	return t.Rotation(false), refused, err
+	now, kept := column.Millis(r.Now), n.Remember(t, passage, r.Now)
+	taken, err := c.exec(takeNumbered, t.GrantID, t.Generation+1, now, column.Millis(r.Next.ExpiresAt), column.Bytes(kept), n.Generation)
+	if err == nil && taken != 1 {
+		err = errUndecided
+	}
+	if err != nil {
+		return out, nil, err
+	}
+	out = storage.Rotation{Grant: n.Grant, RotatedAt: column.Time(now), Generation: t.Generation + 1, Recovered: passage == verdict.Recovers}
+	return out, nil, touchClient(c, r.ClientID, used, r.Now)
 }
 
-func loadRefresh(c *conn, h storage.Hash) (t verdict.Refresh, err error) {
-	var row column.GrantRow
-	var expires int64
-	var rotated *int64
-	err = c.one(append(row.Dest(), &expires, &rotated, &t.Sealed, &t.Cut), readRefresh, h[:])
-	if err != nil {
-		return t, err
+// carryOut revokes the grant of what was used again. It shows the grant only to a
+// caller to whom the token belongs.
+func carryOut(c *conn, refused error, g storage.Grant, now time.Time) (storage.Grant, error) {
+	if errors.Is(refused, storage.ErrSpent) {
+		g.RevokedAt, g.RevokedBy = column.Time(column.Millis(now)), storage.ByReuse
+		if err := revoke(c, storage.ByReuse, "id = ?4", now, g.ID)(); err != nil {
+			return storage.Grant{}, err
+		}
 	}
-	t.Hash, t.ExpiresAt, t.RotatedAt = h, column.Time(expires), column.OptTime(rotated)
-	t.Grant, err = row.Grant()
-	return t, err
+	return named(g, refused), nil
+}
+
+func loadNumbered(c *conn, grantID string) (n verdict.Numbered, used *int64, err error) {
+	var row column.GrantRow
+	var state column.NumberedRow
+	if err := c.one(append(append(row.Dest(), state.Dest()...), &n.Cut, &used), readNumbered, grantID); err != nil {
+		return n, nil, err
+	}
+	n.Secret, n.Generation, n.RotatedAt, n.ExpiresAt, n.Rotations = state.Values()
+	n.Grant, err = row.Grant()
+	return n, used, err
 }

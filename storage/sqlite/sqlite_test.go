@@ -29,3 +29,15 @@ func TestContractInMemory(t *testing.T) {
 func BenchmarkFile(b *testing.B) {
 	storagetest.Bench(b, func(b *testing.B) storage.Store { return open(b, filepath.Join(b.TempDir(), "db")) })
 }
+
+func TestTokensOfOlderReplicas(t *testing.T) {
+	storagetest.Transition(t, func(t *testing.T) (storage.Store, func(string, ...any)) {
+		s := open(t, filepath.Join(t.TempDir(), "db"))
+		return s, func(query string, args ...any) {
+			t.Helper()
+			if err := s.write(context.Background(), "test", func(c *conn) error { return run(c, query, args...)() }); err != nil {
+				t.Fatalf("%v: %s", err, query)
+			}
+		}
+	})
+}

@@ -141,8 +141,8 @@ func arrivals(t *testing.T, e *env) {
 		check(t, e.s.Approve(e.ctx, p))
 		g, err := e.s.RedeemCode(e.ctx, e.redemption(p))
 		check(t, err)
-		if !g.AuthTime.IsZero() {
-			t.Errorf("the grant: %v", g.AuthTime)
+		if !g.Grant.AuthTime.IsZero() {
+			t.Errorf("the grant: %v", g.Grant.AuthTime)
 		}
 	})
 	t.Run("the same person comes back as the same user, whatever the account there is called now", func(t *testing.T) {

@@ -75,8 +75,8 @@ func benchRotate(b *testing.B, e *env) {
 	}
 	parallel(b, func(int) error {
 		r := <-free
-		_, err := e.s.RotateRefresh(e.ctx, r)
-		r.Hash, r.Next.Hash = r.Next.Hash, randomHash()
+		out, err := e.s.RotateRefresh(e.ctx, r)
+		r.Token, r.Next = successor(r, out), e.refresh()
 		free <- r
 		return err
 	})

@@ -22,9 +22,9 @@ type crowded struct {
 	cl                 storage.Client
 	resource           string
 	all                []storage.Approval
-	refresh            storage.Hash // of the first of them
+	refresh            storage.PresentedRefresh // of the first of them
 	pending, bystander storage.Approval
-	otherRefresh       storage.Hash
+	otherRefresh       storage.PresentedRefresh
 }
 
 func (e *env) crowd(t *testing.T, onePerson, oneClient bool) crowded {
@@ -57,9 +57,7 @@ func (e *env) crowd(t *testing.T, onePerson, oneClient bool) crowded {
 	}
 	wg.Wait()
 	r := e.redemption(c.all[0])
-	_, err := e.s.RedeemCode(e.ctx, r)
-	check(t, err)
-	c.refresh, c.pending = r.Refresh.Hash, c.all[1]
+	c.refresh, c.pending = e.redeem(t, r), c.all[1]
 	c.bystander, c.otherRefresh = e.granted(t)
 	return c
 }

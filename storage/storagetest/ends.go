@@ -9,14 +9,12 @@ import (
 )
 
 // grantedBy is a grant of a user, approved in a session, with its first refresh token.
-func (e *env) grantedBy(t testing.TB, u storage.User, session storage.Hash) (storage.Approval, storage.Hash) {
+func (e *env) grantedBy(t testing.TB, u storage.User, session storage.Hash) (storage.Approval, storage.PresentedRefresh) {
 	t.Helper()
 	a := e.approval(person{User: u, session: session})
 	check(t, e.s.Approve(e.ctx, a))
 	r := e.redemption(a)
-	_, err := e.s.RedeemCode(e.ctx, r)
-	check(t, err)
-	return a, r.Refresh.Hash
+	return a, e.redeem(t, r)
 }
 
 // end ends what k selects and returns the ids.
@@ -167,11 +165,10 @@ func boundGrants(t *testing.T, e *env) {
 	check(t, e.s.Approve(e.ctx, grant))
 	t.Run("AS-217 AS-218 it is told with every code and refresh token", func(t *testing.T) {
 		r := e.redemption(grant)
-		g, err := e.s.RedeemCode(e.ctx, r)
+		first := e.redeem(t, r)
+		g, _, err := e.s.RefreshToken(e.ctx, first, e.now)
 		want(t, g, err)
-		g, _, err = e.s.RefreshToken(e.ctx, r.Refresh.Hash, e.now)
-		want(t, g, err)
-		rotation := e.rotation(grant, r.Refresh.Hash)
+		rotation := e.rotation(grant, first)
 		for range 2 { // the second is a replay
 			out, err := e.s.RotateRefresh(e.ctx, rotation)
 			want(t, out.Grant, err)
@@ -181,9 +178,9 @@ func boundGrants(t *testing.T, e *env) {
 		want(t, all[0], nil)
 		_, upstream, err := e.s.TokenActive(e.ctx, storage.TokenKey{GrantID: g.ID, ClientID: g.ClientID, Now: e.now})
 		want(t, storage.Grant{UpstreamID: upstream}, err)
-		g, err = e.s.RedeemCode(e.ctx, r)
+		again, err := e.s.RedeemCode(e.ctx, r)
 		wantErr(t, err, storage.ErrSpent)
-		want(t, g, nil)
+		want(t, again.Grant, nil)
 	})
 	t.Run("a grant of a password sign-in rests on none", func(t *testing.T) {
 		p := person{User: u, session: randomHash()}
@@ -193,7 +190,7 @@ func boundGrants(t *testing.T, e *env) {
 		check(t, e.s.Approve(e.ctx, b))
 		g, err := e.s.RedeemCode(e.ctx, e.redemption(b))
 		check(t, err)
-		same(t, g.UpstreamID, "")
+		same(t, g.Grant.UpstreamID, "")
 	})
 }
 

@@ -12,9 +12,9 @@ import (
 )
 
 // wantRevoked checks that a refused refresh says what ended its grant, and when.
-func (e *env) wantRevoked(t testing.TB, a storage.Approval, h storage.Hash, by storage.RevokedBy) {
+func (e *env) wantRevoked(t testing.TB, a storage.Approval, token storage.PresentedRefresh, by storage.RevokedBy) {
 	t.Helper()
-	got, err := e.s.RotateRefresh(e.ctx, e.rotation(a, h))
+	got, err := e.s.RotateRefresh(e.ctx, e.rotation(a, token))
 	wantErr(t, err, storage.ErrRevoked)
 	if g := got.Grant; g.ID != a.Grant.ID || g.RevokedBy != by || !g.RevokedAt.Equal(e.now) {
 		t.Errorf("got grant %q revoked by %q at %s, want %q by %q at %s", g.ID, g.RevokedBy, g.RevokedAt, a.Grant.ID, by, e.now)

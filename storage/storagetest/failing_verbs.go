@@ -397,7 +397,7 @@ func (f *Failing) RecordFailure(a0 context.Context, a1 storage.Hash, a2 time.Tim
 }
 
 // RedeemCode implements storage.Store.
-func (f *Failing) RedeemCode(a0 context.Context, a1 storage.RedeemCode) (r0 storage.Grant, err error) {
+func (f *Failing) RedeemCode(a0 context.Context, a1 storage.RedeemCode) (r0 storage.Redemption, err error) {
 	err = f.call("RedeemCode", func() (err error) {
 		r0, err = f.Store.RedeemCode(a0, a1)
 		return err
@@ -406,7 +406,7 @@ func (f *Failing) RedeemCode(a0 context.Context, a1 storage.RedeemCode) (r0 stor
 }
 
 // RefreshToken implements storage.Store.
-func (f *Failing) RefreshToken(a0 context.Context, a1 storage.Hash, a2 time.Time) (r0 storage.Grant, r1 time.Time, err error) {
+func (f *Failing) RefreshToken(a0 context.Context, a1 storage.PresentedRefresh, a2 time.Time) (r0 storage.Grant, r1 time.Time, err error) {
 	err = f.call("RefreshToken", func() (err error) {
 		r0, r1, err = f.Store.RefreshToken(a0, a1, a2)
 		return err
@@ -445,6 +445,15 @@ func (f *Failing) ReplaceClient(a0 context.Context, a1 storage.Client, a2 time.T
 func (f *Failing) ReplaceResource(a0 context.Context, a1 storage.Resource) (err error) {
 	err = f.call("ReplaceResource", func() (err error) {
 		err = f.Store.ReplaceResource(a0, a1)
+		return err
+	})
+	return err
+}
+
+// ReplaceSharedKey implements storage.Store.
+func (f *Failing) ReplaceSharedKey(a0 context.Context, a1 string, a2 []byte, a3 []byte) (err error) {
+	err = f.call("ReplaceSharedKey", func() (err error) {
+		err = f.Store.ReplaceSharedKey(a0, a1, a2, a3)
 		return err
 	})
 	return err
@@ -496,7 +505,7 @@ func (f *Failing) RevokeKey(a0 context.Context, a1 string) (err error) {
 }
 
 // RevokeRefresh implements storage.Store.
-func (f *Failing) RevokeRefresh(a0 context.Context, a1 storage.Hash, a2 string, a3 time.Time) (r0 storage.Grant, err error) {
+func (f *Failing) RevokeRefresh(a0 context.Context, a1 storage.PresentedRefresh, a2 string, a3 time.Time) (r0 storage.Grant, err error) {
 	err = f.call("RevokeRefresh", func() (err error) {
 		r0, err = f.Store.RevokeRefresh(a0, a1, a2, a3)
 		return err
@@ -567,6 +576,15 @@ func (f *Failing) SetupOpen(a0 context.Context) (r0 bool, err error) {
 	return r0, err
 }
 
+// SharedKey implements storage.Store.
+func (f *Failing) SharedKey(a0 context.Context, a1 string, a2 []byte) (r0 []byte, err error) {
+	err = f.call("SharedKey", func() (err error) {
+		r0, err = f.Store.SharedKey(a0, a1, a2)
+		return err
+	})
+	return r0, err
+}
+
 // Spend implements storage.Store.
 func (f *Failing) Spend(a0 context.Context, a1 string, a2 string, a3 time.Time) (err error) {
 	err = f.call("Spend", func() (err error) {
@@ -610,6 +628,15 @@ func (f *Failing) TakeHandbacks(a0 context.Context, a1 int) (r0 []storage.Upstre
 		return err
 	})
 	return r0, err
+}
+
+// Tend implements storage.Store.
+func (f *Failing) Tend(a0 context.Context) (err error) {
+	err = f.call("Tend", func() (err error) {
+		err = f.Store.Tend(a0)
+		return err
+	})
+	return err
 }
 
 // TokenActive implements storage.Store.

@@ -175,6 +175,6 @@ func approvals(t *testing.T, e *env) {
 		wantErr(t, e.s.Approve(e.ctx, b), storage.ErrExists)
 		got, err := e.s.RedeemCode(e.ctx, e.redemption(a))
 		check(t, err)
-		same(t, got, a.Grant)
+		same(t, got.Grant, a.Grant)
 	})
 }

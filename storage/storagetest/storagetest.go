@@ -36,6 +36,8 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"RedeemCode", redemptions},
 		{"NamedCodes", namedCodes},
 		{"RotateRefresh", rotations},
+		{"NumberedRefresh", numberings},
+		{"LostRefresh", losses},
 		{"CutOff", cutOffs},
 		{"Cuts", bigCuts},
 		{"CutAll", allCuts},
@@ -50,6 +52,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"Keys", keys},
 		{"KeyLife", keyLife},
 		{"KeyCustody", keyCustody},
+		{"SharedKeys", sharedKeys},
 		{"Once", once},
 		{"Leases", leases},
 		{"Failures", failures},
@@ -82,7 +85,10 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"AS-90 one code, 32 redeemers", raceRedeem},
 		{"AS-94 one refresh token, 32 rotations without grace", raceRotate},
 		{"AS-96 one refresh token, 32 rotations within the grace", raceReplay},
+		{"one lost refresh token, 32 rotations", raceLost},
+		{"two lost refresh tokens, 32 rotations", raceLostTwo},
 		{"32 replicas store their first key", raceFirstKey},
+		{"32 replicas store the key that they share", raceSharedKey},
 		{"32 replicas publish the next key", raceNextKey},
 		{"AS-121 32 replicas promote one key, or come late", racePromoteKey},
 		{"32 rotations of one signing key", raceRotateKey},
@@ -183,26 +189,56 @@ func (e *env) approved(t testing.TB) storage.Approval {
 
 // redemption is the request that matches an approval.
 func (e *env) redemption(a storage.Approval) storage.RedeemCode {
+	refresh := new(storage.Refresh)
+	*refresh = e.refresh()
 	return storage.RedeemCode{Hash: a.Code.Hash, GrantID: a.Grant.ID, ClientID: a.Grant.ClientID, Challenge: a.Code.Challenge,
 		RedirectURI: a.Code.RedirectURI, Resource: a.Grant.Resource, Now: e.now,
-		Refresh: &storage.Refresh{Hash: randomHash(), ExpiresAt: e.now.Add(30 * 24 * time.Hour)}}
+		Refresh: refresh}
 }
 
 // granted redeems a new approval and returns it with its first refresh token.
-func (e *env) granted(t testing.TB) (storage.Approval, storage.Hash) {
+func (e *env) granted(t testing.TB) (storage.Approval, storage.PresentedRefresh) {
 	t.Helper()
 	a := e.approved(t)
-	r := e.redemption(a)
-	_, err := e.s.RedeemCode(e.ctx, r)
-	check(t, err)
-	return a, r.Refresh.Hash
+	return a, e.redeem(t, e.redemption(a))
 }
 
+// redeem redeems a code and returns the first refresh token.
+func (e *env) redeem(t testing.TB, r storage.RedeemCode) storage.PresentedRefresh {
+	t.Helper()
+	out, err := e.s.RedeemCode(e.ctx, r)
+	check(t, err)
+	return made(*r.Refresh, out.Grant.ID, out.Generation, r.Now)
+}
+
+// refresh is a refresh token about to be made good.
+func (e *env) refresh() storage.Refresh {
+	return storage.Refresh{Hash: randomHash(), Secret: randomHash(), ExpiresAt: e.now.Add(30 * 24 * time.Hour)}
+}
+
+// made is the token that the store has made good.
+func made(r storage.Refresh, grantID string, generation int64, at time.Time) storage.PresentedRefresh {
+	if generation == 0 {
+		return storage.HashedRefresh(r.Hash)
+	}
+	return storage.NumberedRefresh{GrantID: grantID, Generation: generation, IssuedAt: at, ExpiresAt: at.Add(30 * 24 * time.Hour), Secret: r.Secret}
+}
+
+// successor is the token that a rotation has made good.
+func successor(r storage.RotateRefresh, out storage.Rotation) storage.PresentedRefresh {
+	if t, ok := r.Token.(storage.NumberedRefresh); ok {
+		r.Next.Secret = t.Secret
+	}
+	return made(r.Next, out.Grant.ID, out.Generation, out.RotatedAt)
+}
+
+// unknown is a token of no grant.
+func unknown() storage.PresentedRefresh { return storage.HashedRefresh(randomHash()) }
+
 // rotation is the request that rotates a refresh token of an approval.
-func (e *env) rotation(a storage.Approval, h storage.Hash) storage.RotateRefresh {
-	return storage.RotateRefresh{Hash: h, ClientID: a.Grant.ClientID, Resource: a.Grant.Resource,
-		Next:   storage.Refresh{Hash: randomHash(), ExpiresAt: e.now.Add(30 * 24 * time.Hour)},
-		Sealed: []byte(secrets.Token("sealed ")), Grace: time.Minute, Now: e.now}
+func (e *env) rotation(a storage.Approval, token storage.PresentedRefresh) storage.RotateRefresh {
+	return storage.RotateRefresh{Token: token, ClientID: a.Grant.ClientID, Resource: a.Grant.Resource,
+		Next: e.refresh(), Sealed: []byte(secrets.Token("sealed ")), Grace: time.Minute, Now: e.now}
 }
 
 func (e *env) rotate(t testing.TB, r storage.RotateRefresh) storage.Rotation {
@@ -222,11 +258,11 @@ func (e *env) wantLive(t testing.TB, a storage.Approval, live bool) {
 	}
 }
 
-func (e *env) wantRefreshRefused(t testing.TB, a storage.Approval, h storage.Hash) {
+func (e *env) wantRefreshRefused(t testing.TB, a storage.Approval, token storage.PresentedRefresh) {
 	t.Helper()
-	_, err := e.s.RotateRefresh(e.ctx, e.rotation(a, h))
+	_, err := e.s.RotateRefresh(e.ctx, e.rotation(a, token))
 	wantErr(t, err, storage.ErrRevoked)
-	_, _, err = e.s.RefreshToken(e.ctx, h, e.now)
+	_, _, err = e.s.RefreshToken(e.ctx, token, e.now)
 	wantErr(t, err, storage.ErrNotFound)
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // signInAgain is a further sign-in of the same person with the same client, redeemed at a time.
-func (e *env) signInAgain(t testing.TB, a storage.Approval, at time.Time) (storage.Approval, storage.Hash) {
+func (e *env) signInAgain(t testing.TB, a storage.Approval, at time.Time) (storage.Approval, storage.PresentedRefresh) {
 	t.Helper()
 	a.Now, a.Grant.ID, a.Code.Hash = at, secrets.ID("gr_"), randomHash()
 	a.Grant.CreatedAt, a.Code.ExpiresAt = at, at.Add(time.Minute)
@@ -19,9 +19,7 @@ func (e *env) signInAgain(t testing.TB, a storage.Approval, at time.Time) (stora
 	r := e.redemption(a)
 	r.Now = at
 	r.Refresh.ExpiresAt = at.Add(90 * 24 * time.Hour)
-	_, err := e.s.RedeemCode(e.ctx, r)
-	check(t, err)
-	return a, r.Refresh.Hash
+	return a, e.redeem(t, r)
 }
 
 func (e *env) sweepAll(t testing.TB, now time.Time) {
@@ -91,7 +89,7 @@ func superseded(t *testing.T, e *env) {
 		oldB, _ := e.signInAgain(t, b, e.now)
 		var ids []string
 		var first storage.Approval
-		var token storage.Hash
+		var token storage.PresentedRefresh
 		for i := range 12 {
 			g, refresh := e.signInAgain(t, a, e.now.Add(time.Duration(i)*time.Second))
 			if ids = append(ids, g.Grant.ID); i == 0 {

@@ -48,14 +48,10 @@ func sweeping(t *testing.T, e *env) {
 		a := e.approval(e.person(t))
 		a.Grant.ExpiresAt = e.now.Add(time.Duration(10-i) * time.Minute)
 		check(t, e.s.Approve(e.ctx, a))
-		r := e.redemption(a)
-		_, err := e.s.RedeemCode(e.ctx, r)
-		check(t, err)
-		hash := r.Refresh.Hash
+		token := e.redeem(t, e.redemption(a))
 		for range 5 {
-			rotate := e.rotation(a, hash)
-			e.rotate(t, rotate)
-			hash = rotate.Next.Hash
+			r := e.rotation(a, token)
+			token = successor(r, e.rotate(t, r))
 		}
 		grants = append(grants, a)
 	}
@@ -100,7 +96,7 @@ func sweeping(t *testing.T, e *env) {
 // that is live.
 func raceSweep(t *testing.T, e *env) {
 	var live []storage.Approval
-	tokens := make([]storage.Hash, racers)
+	tokens := make([]storage.PresentedRefresh, racers)
 	for i := range racers {
 		a := e.approval(e.person(t))
 		a.Grant.ExpiresAt = e.now.Add(time.Minute)
@@ -122,8 +118,8 @@ func raceSweep(t *testing.T, e *env) {
 			}
 		}
 		r := e.rotation(live[i], tokens[i])
-		_, err := e.s.RotateRefresh(e.ctx, r)
-		tokens[i] = r.Next.Hash
+		out, err := e.s.RotateRefresh(e.ctx, r)
+		tokens[i] = successor(r, out)
 		c.add(err)
 	})
 	if len(c.odd) > 0 {

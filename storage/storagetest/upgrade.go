@@ -51,17 +51,19 @@ func Upgrade(t *testing.T, exec func(query string, args ...any), open func() sto
 	if !v.Consented.Has("mcp", "more") || !v.Known {
 		t.Errorf("counting consents without a place: got %+v", v)
 	}
-	next := randomHash()
-	r, err := s.RotateRefresh(ctx, storage.RotateRefresh{Hash: refresh, ClientID: "old client", Now: now, Next: storage.Refresh{Hash: next, ExpiresAt: now.Add(time.Hour)}})
+	e := &env{s: s, ctx: ctx, now: now}
+	rotation := storage.RotateRefresh{Token: storage.HashedRefresh(refresh), ClientID: "old client", Now: now, Next: e.refresh()}
+	r, err := s.RotateRefresh(ctx, rotation)
 	check(t, err)
 	if r.Grant.ID != "gr_1" || r.Grant.UserID != "usr_1" {
 		t.Errorf("the refresh token: got %+v", r)
 	}
-	_, err = s.RotateRefresh(ctx, storage.RotateRefresh{Hash: next, ClientID: "old client", Now: now, Next: storage.Refresh{Hash: randomHash(), ExpiresAt: now.Add(time.Hour)}})
+	rotation.Token, rotation.Next = successor(rotation, r), e.refresh()
+	_, err = s.RotateRefresh(ctx, rotation)
 	check(t, err)
 	same(t, v.Session.UpstreamID+r.Grant.UpstreamID, "")
-	upgradedCodes(t, &env{s: s, ctx: ctx, now: now}, exec, code)
-	upgradedArrivals(t, &env{s: s, ctx: ctx, now: now}, exec, session)
+	upgradedCodes(t, e, exec, code)
+	upgradedArrivals(t, e, exec, session)
 }
 
 // upgradedCodes redeems a code of an earlier version, which names no grant, and one that such

@@ -2,6 +2,7 @@ package column
 
 import (
 	"slices"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -214,4 +215,24 @@ func Remembered(a storage.Approval) []string {
 		return []string{""}
 	}
 	return a.Remembered
+}
+
+// NumberedColumns are what a grant knows of its refresh tokens.
+const NumberedColumns = "refresh_hash, generation, rotated_at, refresh_expires_at, rotations"
+
+// NumberedRow reads NumberedColumns.
+type NumberedRow struct {
+	secret, rotations []byte
+	generation        int64
+	rotated, expires  *int64
+}
+
+// Dest is what to scan into.
+func (r *NumberedRow) Dest() []any {
+	return []any{&r.secret, &r.generation, &r.rotated, &r.expires, &r.rotations}
+}
+
+// Values are the columns in order.
+func (r *NumberedRow) Values() (secret []byte, generation int64, rotatedAt, expiresAt time.Time, rotations []byte) {
+	return r.secret, r.generation, OptTime(r.rotated), OptTime(r.expires), r.rotations
 }

@@ -53,48 +53,5 @@ func (c Code) presented(r storage.RedeemCode) bool {
 	return c.Challenge == r.Challenge && (r.RedirectURI == "" || c.RedirectURI == r.RedirectURI)
 }
 
-// Refresh is a stored refresh token with its grant.
-type Refresh struct {
-	storage.Refresh
-	Grant     storage.Grant
-	RotatedAt time.Time
-	Sealed    []byte
-	Cut       bool // the client is deleted, or the user is gone or disabled
-}
-
-// Judge names the cause for which r was refused, or grants a replay. ErrSpent means
-// that the grant is to be revoked. No replay and no error means that nothing is
-// wrong, so something changed in between: try again.
-func (t Refresh) Judge(r storage.RotateRefresh) (replay bool, err error) {
-	switch {
-	case t.Grant.ClientID != r.ClientID:
-		return false, storage.ErrMismatch
-	case r.Resource != "" && t.Grant.Resource != r.Resource:
-		return false, storage.ErrResource
-	case !t.Grant.RevokedAt.IsZero(), t.Cut:
-		return false, storage.ErrRevoked
-	case over(t.Grant.ExpiresAt, r.Now):
-		return false, storage.ErrExpired
-	case !t.RotatedAt.IsZero():
-		// A successor that was swept away cannot be repeated: then it is reuse.
-		if len(t.Sealed) > 0 && r.Now.Before(t.RotatedAt.Add(r.Grace)) {
-			return true, nil
-		}
-		return false, storage.ErrSpent
-	case over(t.ExpiresAt, r.Now):
-		return false, storage.ErrExpired
-	}
-	return false, nil
-}
-
-// Rotation describes the token's rotation.
-func (t Refresh) Rotation(replayed bool) storage.Rotation {
-	out := storage.Rotation{Grant: t.Grant, RotatedAt: t.RotatedAt, Replayed: replayed}
-	if replayed {
-		out.Sealed = t.Sealed
-	}
-	return out
-}
-
 // over compares in whole milliseconds, as the database does.
 func over(expires, now time.Time) bool { return expires.UnixMilli() <= now.UnixMilli() }

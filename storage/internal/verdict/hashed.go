@@ -1,0 +1,51 @@
+package verdict
+
+import (
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Hashed is a stored refresh token that has a row, with its grant. It can go when no grant
+// from before step 12 of the schema is left, tokens.refresh_max_ttl after that step.
+type Hashed struct {
+	Grant     storage.Grant
+	ExpiresAt time.Time
+	RotatedAt time.Time
+	Sealed    []byte
+	Successor *int64 // the generation of a successor without a row
+	Cut       bool   // the client is deleted, or the user is gone or disabled
+}
+
+// Judge names the cause for which r was refused, or grants a replay. ErrSpent means
+// that the grant is to be revoked. No replay and no error means that nothing is
+// wrong, so something changed in between: try again.
+func (t Hashed) Judge(r storage.RotateRefresh) (replay bool, err error) {
+	if err := foreign(t.Grant, t.Cut, r); err != nil {
+		return false, err
+	}
+	switch {
+	case !t.RotatedAt.IsZero():
+		// A successor that was swept away cannot be repeated: then it is reuse.
+		if len(t.Sealed) > 0 && r.Now.Before(t.RotatedAt.Add(r.Grace)) {
+			return true, nil
+		}
+		return false, storage.ErrSpent
+	case over(t.ExpiresAt, r.Now):
+		return false, storage.ErrExpired
+	}
+	return false, nil
+}
+
+// Rotation describes the token's rotation.
+func (t Hashed) Rotation(replayed bool) storage.Rotation {
+	out := storage.Rotation{Grant: t.Grant, RotatedAt: t.RotatedAt, Replayed: replayed}
+	if !replayed {
+		return out
+	}
+	out.Sealed = t.Sealed
+	if t.Successor != nil {
+		out.Generation = *t.Successor
+	}
+	return out
+}
