@@ -131,6 +131,22 @@ func TestAuthorizationResponse(t *testing.T) {
 			t.Errorf("code: got %q", got["code"])
 		}
 	})
+	t.Run("AS-50 OAuth 2.1 4.1.2: the response has nothing of the challenge", func(t *testing.T) {
+		q := authorizeQuery()
+		for k, v := range r.person().approve(q) {
+			if k != "code" && k != "state" && k != "iss" || strings.Contains(v[0], q.Get("code_challenge")) || strings.Contains(v[0], testVerifier) {
+				t.Errorf("%s: got %q", k, v)
+			}
+		}
+	})
+	t.Run("AS-37 OAuth 2.1 3.1: GET is accepted, POST is 405 with Allow", func(t *testing.T) {
+		if pg := r.person().get("/authorize?" + authorizeQuery().Encode()); pg.status != 200 {
+			t.Errorf("GET: got %d", pg.status)
+		}
+		if pg := r.person().post("/authorize", authorizeQuery()); pg.status != 405 || pg.header.Get("Allow") != "GET" {
+			t.Errorf("POST: got %d, Allow %q", pg.status, pg.header.Get("Allow"))
+		}
+	})
 	t.Run("AS-42 no state, none back", func(t *testing.T) {
 		if got := r.person().approve(authorizeQuery("state", "")); got.Has("state") || !got.Has("code") {
 			t.Errorf("got %v", got)

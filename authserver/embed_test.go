@@ -114,6 +114,42 @@ func TestRegistryInOneField(t *testing.T) {
 	})
 }
 
+// AS-15 MCP 2025-03-26 "Authorization Base URL": a client of that revision knows the URL of the
+// MCP server alone, drops its path, and finds the metadata there.
+func TestAuthorizationBaseURL(t *testing.T) {
+	as, _ := embedded(t)
+	const base, mcp = "https://auth.example.com", "https://auth.example.com/mcp"
+	mux := http.NewServeMux()
+	as.Register(mux)
+	mux.Handle("/mcp", http.NotFoundHandler()) // beside the MCP server
+	for _, path := range []string{"", "/register", "/token", "/authorize"} {
+		location := strings.TrimSuffix(mcp, "/mcp") + path
+		if path == "" {
+			location += "/.well-known/oauth-authorization-server"
+		}
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest("GET", location, nil))
+		if w.Code == http.StatusNotFound || path == "" && !strings.Contains(w.Body.String(), `"issuer":"`+base+`"`) {
+			t.Errorf("%s: got %d %s", location, w.Code, w.Body)
+		}
+	}
+}
+
+// AS-01 OAuth 2.1 1.5: no server answers in clear but on this machine.
+func TestIssuerInClear(t *testing.T) {
+	for issuer, ok := range map[string]bool{"https://auth.example.com": true, "http://localhost:8414": true, "http://auth.example.com": false} {
+		store, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { store.Close() })
+		_, err = authserver.New(t.Context(), authserver.Config{Issuer: issuer, Store: store, SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}})
+		if (err == nil) != ok || !ok && !strings.Contains(err.Error(), "must be https") {
+			t.Errorf("%s: got %v", issuer, err)
+		}
+	}
+}
+
 func TestSetupLink(t *testing.T) {
 	as, _ := embedded(t)
 	link, err := as.SetupLink(t.Context())

@@ -122,7 +122,7 @@ func TestIntrospection(t *testing.T) {
 			t.Errorf("got %d", pg.status)
 		}
 	})
-	t.Run("AS-227 AS-116 expiry", func(t *testing.T) {
+	t.Run("AS-227 AS-116 AS-117 expiry", func(t *testing.T) {
 		r.advance(r.cfg.Tokens.AccessTTL)
 		if _, _, body := introspect(tokens["access_token"].(string), rs); body != `{"active":false}` {
 			t.Errorf("got %s", body)
@@ -140,7 +140,7 @@ func TestDiscovery(t *testing.T) {
 		"/.well-known/oauth-authorization-server/t1", "/.well-known/openid-configuration/t1", "/t1/.well-known/openid-configuration",
 		"/.well-known/oauth-authorization-server/t1/",
 	} {
-		t.Run("AS-17 AS-18 AS-20 AS-22 AS-23 AS-24 "+path, func(t *testing.T) {
+		t.Run("AS-17 AS-18 AS-19 AS-20 AS-22 AS-23 AS-24 AS-29 "+path, func(t *testing.T) {
 			for _, version := range []string{"", "2024-11-05", "2026-07-28", "garbage"} { // AS-13
 				pg := p.get(path, "MCP-Protocol-Version", version)
 				var doc map[string]any
@@ -180,6 +180,41 @@ func TestDiscovery(t *testing.T) {
 			t.Errorf("got %s", pg.body)
 		}
 	})
+}
+
+// TestAdvertised holds what the document says of the clients that are served.
+func TestAdvertised(t *testing.T) {
+	secrets := []string{"client_secret_post", "client_secret_basic"}
+	for _, tt := range []struct {
+		name      string
+		change    func(*Config)
+		methods   []string
+		documents bool
+	}{
+		{"AS-26 AS-172 none for public clients, and secrets", func(*Config) {}, append([]string{"none"}, secrets...), false},
+		{"AS-26 none is left out where there are no public clients", func(c *Config) { c.ConfidentialOnly = true }, secrets, false},
+		{"AS-172 keys of clients", func(c *Config) { c.ClientKeys = inlineKeys{} }, append(append([]string{"none"}, secrets...), privateKeyJWT), false},
+		{"AS-28 client ids that are documents", func(c *Config) { c.Documents = unread{} }, append([]string{"none"}, secrets...), true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var doc struct {
+				Methods    []string `json:"token_endpoint_auth_methods_supported"`
+				Algorithms []string `json:"token_endpoint_auth_signing_alg_values_supported"`
+				Documents  *bool    `json:"client_id_metadata_document_supported"`
+			}
+			pg := newRig(t, tt.change).person().get("/.well-known/oauth-authorization-server")
+			if err := json.Unmarshal([]byte(pg.body), &doc); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(doc.Methods, tt.methods) || (doc.Documents != nil && *doc.Documents) != tt.documents {
+				t.Errorf("got %s", pg.body)
+			}
+			signed := slices.Contains(tt.methods, privateKeyJWT)
+			if (len(doc.Algorithms) > 0) != signed || slices.Contains(doc.Algorithms, "none") {
+				t.Errorf("got the algorithms %v", doc.Algorithms)
+			}
+		})
+	}
 }
 
 func TestHealth(t *testing.T) {

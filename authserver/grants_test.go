@@ -82,6 +82,11 @@ func TestRemovedResource(t *testing.T) {
 	if status != http.StatusOK {
 		t.Fatalf("got %d %v", status, out)
 	}
+	t.Run("AS-103 AS-107 the access token is for the resource that both requests name", func(t *testing.T) {
+		if got := r.verified(t, out["access_token"].(string)).Audience; got != other {
+			t.Errorf("got %q, want %q", got, other)
+		}
+	})
 	t.Run("AS-108 another resource that is known is invalid_target, and spends nothing", func(t *testing.T) {
 		status, out := p.token(refreshForm(out["refresh_token"], "resource", testResource))
 		if status != http.StatusBadRequest || out["error"] != "invalid_target" {

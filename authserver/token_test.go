@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -47,6 +48,26 @@ func TestCodeExchange(t *testing.T) {
 			!strings.HasPrefix(claims.Subject, "usr_") || claims.TokenID == "" || claims.GrantID == "" ||
 			claims.IssuedAt != r.now().Unix() || claims.Expires != r.now().Add(15*time.Minute).Unix() || claims.AuthTime == 0 {
 			t.Errorf("got claims %+v", claims)
+		}
+	})
+	t.Run("AS-04 a code and a refresh token have 256 random bits", func(t *testing.T) {
+		seen := map[string]bool{}
+		for range 2 {
+			code := p.approve(authorizeQuery()).Get("code")
+			_, out := p.token(codeForm(code))
+			for _, token := range []string{code, out["refresh_token"].(string)} {
+				_, random, _ := strings.Cut(token, "_")
+				if len(random) < secrets.TokenSize || seen[random[len(random)-secrets.TokenSize:]] {
+					t.Errorf("got %d characters, or the same twice", len(random))
+				}
+				seen[random[max(0, len(random)-secrets.TokenSize):]] = true
+			}
+		}
+	})
+	t.Run("AS-82 the answer says which scopes were granted, also where others were asked for", func(t *testing.T) {
+		_, out := p.token(codeForm(p.approve(authorizeQuery("scope", "mcp unheard-of")).Get("code")))
+		if out["scope"] != "mcp" {
+			t.Errorf("got %v", out)
 		}
 	})
 	for _, tt := range []struct {
@@ -257,7 +278,7 @@ func TestRefresh(t *testing.T) {
 			t.Error("the token was spent by a stranger")
 		}
 	})
-	t.Run("AS-98 narrow, then full again; never wider", func(t *testing.T) {
+	t.Run("AS-98 AS-82 narrow, then full again; never wider", func(t *testing.T) {
 		_, first := p.token(codeForm(p.approve(authorizeQuery("scope", "mcp notes:write")).Get("code")))
 		status, narrow := p.token(refreshForm(first["refresh_token"], "scope", "mcp"))
 		if status != 200 || narrow["scope"] != "mcp" {

@@ -122,7 +122,7 @@ func TestChallenges(t *testing.T) {
 	)
 	r := newRig(t, nil)
 	for _, method := range []string{"GET", "HEAD", "DELETE", "POST", "PUT", "PATCH", "OPTIONS"} {
-		t.Run("RS-14 RS-16 RS-17 RS-18 no credentials: "+method, func(t *testing.T) {
+		t.Run("RS-14 RS-16 RS-17 RS-18 SP-19 no credentials: "+method, func(t *testing.T) {
 			w := r.do(method, "/mcp", "")
 			if w.Code != 401 || w.Header().Get("WWW-Authenticate") != none || w.Header().Get("Cache-Control") != "no-store" {
 				t.Errorf("got %d %q", w.Code, w.Header().Get("WWW-Authenticate"))
@@ -177,8 +177,8 @@ func TestScopes(t *testing.T) {
 		status            int
 		scope             string
 	}{
-		{"RS-43 a tool that needs no more", "alice", tool("read"), 200, ""},
-		{"RS-28 RS-33 a glob", "alice", tool("write_file"), 403, "mcp files:write"},
+		{"RS-43 SP-20 a tool that needs no more than a narrow token has", "alice", tool("read"), 200, ""},
+		{"RS-28 RS-33 SP-19 a glob", "alice", tool("write_file"), 403, "mcp files:write"},
 		{"RS-43 with the scope", "writer", tool("write_file"), 200, ""},
 		{"RS-43 RS-30 the exact name goes before the glob", "writer", tool("write_logs"), 403, "mcp logs:write files:write"},
 		{"RS-29 every scope at once", "writer", tool("both"), 403, "mcp files:write logs:write"},
@@ -354,8 +354,8 @@ func TestOrigins(t *testing.T) {
 		{"RS-62 SP-22 what follows a colon and is no port is another host", "127.0.0.1:8080.evil.example", "", local, 403},
 		{"RS-62 rebinding: Origin and Host agree and are not ours", "evil.example", "http://evil.example", local, 403},
 		{"RS-62 a foreign Host alone", "evil.example:8080", "", local, 403},
-		{"RS-62 localhost by any name and port", "localhost:9", "http://localhost:5173", local, 401},
-		{"RS-62 IPv6 loopback", "[::1]:8080", "", local, 401},
+		{"RS-62 RS-64 localhost by any name and port, and a token is asked for", "localhost:9", "http://localhost:5173", local, 401},
+		{"RS-62 RS-64 IPv6 loopback", "[::1]:8080", "", local, 401},
 		{"RS-62 a public server is not localhost", "localhost", "", public, 403},
 	} {
 		for _, method := range []string{"POST", "GET", "DELETE"} {

@@ -420,7 +420,7 @@ func TestIntrospection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("RS-45 active, with our own credentials, asked once", func(t *testing.T) {
+	t.Run("RS-45 SP-29 active, with our own credentials, asked once", func(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 20 {
 			wg.Go(func() {

@@ -190,7 +190,7 @@ func TestValidate(t *testing.T) {
 		"AS-21: issuer":                              edit(func(m *AS) { m.Issuer += "/" }),
 		"AS-23: no authorization_endpoint":           edit(func(m *AS) { m.AuthorizationEndpoint = "" }),
 		"authorization_endpoint with query":          edit(func(m *AS) { m.AuthorizationEndpoint += "?a=b" }),
-		"AS-23: token_endpoint over http":            edit(func(m *AS) { m.TokenEndpoint = "http://auth.example.com/token" }),
+		"AS-01 AS-23: token_endpoint over http":      edit(func(m *AS) { m.TokenEndpoint = "http://auth.example.com/token" }),
 		"AS-23: no code":                             edit(func(m *AS) { m.ResponseTypes = nil }),
 		"AS-24: no S256":                             edit(func(m *AS) { m.CodeChallengeMethods = metadata.Values{"plain"} }),
 		"AS-25: no grant types":                      edit(func(m *AS) { m.GrantTypes = nil }),

@@ -1,13 +1,17 @@
 package mcpclient
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -20,14 +24,51 @@ type world struct {
 	prm, as   map[string]any
 	register  http.HandlerFunc
 	token     http.HandlerFunc
+	opened    http.HandlerFunc            // what /open and what is below it answer without a token
 	back      func(url.Values) url.Values // what the authorization server answers, given the request
 	requests  []url.Values
+
+	mu   sync.Mutex // guards seen
+	seen []sent
+}
+
+// sent is a request that a server of the world got.
+type sent struct {
+	path   string
+	header http.Header
+	body   string
+}
+
+// record notes what arrives before it is served.
+func (w *world) record(next http.Handler) http.HandlerFunc {
+	return func(rw http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		w.mu.Lock()
+		w.seen = append(w.seen, sent{r.URL.Path, r.Header.Clone(), string(body)})
+		w.mu.Unlock()
+		next.ServeHTTP(rw, r)
+	}
+}
+
+// last is the last request to a path.
+func (w *world) last(t *testing.T, path string) sent {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range slices.Backward(w.seen) {
+		if s.path == path {
+			return s
+		}
+	}
+	t.Fatalf("no request to %s", path)
+	return sent{}
 }
 
 func newWorld(t *testing.T, change func(*world)) *world {
 	w := &world{}
 	mux := http.NewServeMux()
-	w.Server = httptest.NewServer(mux)
+	w.Server = httptest.NewServer(w.record(mux))
 	t.Cleanup(w.Close)
 	w.challenge = `Bearer scope="mcp", resource_metadata="` + w.URL + `/.well-known/oauth-protected-resource/mcp"`
 	w.prm = map[string]any{"resource": w.URL + "/mcp", "authorization_servers": []string{w.URL}}
@@ -35,6 +76,7 @@ func newWorld(t *testing.T, change func(*world)) *world {
 		"issuer": w.URL, "authorization_endpoint": w.URL + "/authorize", "token_endpoint": w.URL + "/token", "registration_endpoint": w.URL + "/register",
 		"response_types_supported": []string{"code"}, "code_challenge_methods_supported": []string{"S256"}, "authorization_response_iss_parameter_supported": true,
 	}
+	w.opened = func(http.ResponseWriter, *http.Request) {}
 	w.register = func(rw http.ResponseWriter, _ *http.Request) {
 		rw.WriteHeader(http.StatusCreated)
 		fmt.Fprint(rw, `{"client_id":"c1"}`)
@@ -60,7 +102,9 @@ func newWorld(t *testing.T, change func(*world)) *world {
 		}
 		rw.WriteHeader(http.StatusUnauthorized)
 	})
-	mux.HandleFunc("/open", func(http.ResponseWriter, *http.Request) {})
+	open := func(rw http.ResponseWriter, r *http.Request) { w.opened(rw, r) }
+	mux.HandleFunc("/open", open)
+	mux.HandleFunc("/open/", open)
 	mux.HandleFunc("/.well-known/oauth-protected-resource/mcp", doc(&w.prm))
 	mux.HandleFunc("/.well-known/oauth-authorization-server", doc(&w.as))
 	mux.HandleFunc("/register", func(rw http.ResponseWriter, r *http.Request) { w.register(rw, r) })
@@ -141,11 +185,12 @@ func TestSteps(t *testing.T) {
 		{"CL-03 the document is about another server", func(w *world) { set(w.prm, "resource", "https://other.example/mcp") }, StepResource, "not about"},
 		{"CL-09 no authorization server named", func(w *world) { delete(w.prm, "authorization_servers") }, StepMetadata, "names no authorization server"},
 		{"CL-04 no metadata of the named issuer", func(w *world) { w.as = nil }, StepMetadata, "no metadata"},
-		{"CL-05 CL-24 the metadata names another issuer", func(w *world) { set(w.as, "issuer", w.URL+"/") }, StepMetadata, "names the issuer"},
+		{"CL-05 CL-24 SP-18 the metadata names another issuer", func(w *world) { set(w.as, "issuer", w.URL+"/") }, StepMetadata, "names the issuer"},
 		{"CL-08 no PKCE", func(w *world) { delete(w.as, "code_challenge_methods_supported") }, StepMetadata, "PKCE"},
 		{"CL-08 plain PKCE only", func(w *world) { set(w.as, "code_challenge_methods_supported", []string{"plain"}) }, StepMetadata, "plain"},
 		{"CL-31 an endpoint in clear", func(w *world) { set(w.as, "authorization_endpoint", "http://auth.example/authorize") }, "", "neither https"},
 		{"CL-13 registration is refused, with the server's words", func(w *world) {
+			w.opened = func(http.ResponseWriter, *http.Request) {}
 			w.register = func(rw http.ResponseWriter, _ *http.Request) {
 				rw.WriteHeader(400)
 				fmt.Fprint(rw, `{"error":"invalid_redirect_uri","error_description":"no loopback here"}`)
@@ -155,10 +200,10 @@ func TestSteps(t *testing.T) {
 		{"CL-23 a forged state", func(w *world) {
 			w.back = func(url.Values) url.Values { return url.Values{"code": {"c"}, "state": {"x"}, "iss": {w.URL}} }
 		}, StepBrowser, "state differs"},
-		{"CL-24 iss advertised and missing", func(w *world) {
+		{"CL-24 SP-18 iss advertised and missing", func(w *world) {
 			w.back = func(q url.Values) url.Values { return url.Values{"code": {"c"}, "state": {q.Get("state")}} }
 		}, StepBrowser, "no iss"},
-		{"CL-24 another iss, and nothing of the answer is shown", func(w *world) {
+		{"CL-24 SP-18 another iss, and nothing of the answer is shown", func(w *world) {
 			w.back = func(q url.Values) url.Values {
 				return url.Values{"error": {"SECRET"}, "state": {q.Get("state")}, "iss": {"https://evil.example"}}
 			}

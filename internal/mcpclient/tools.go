@@ -33,9 +33,11 @@ type Call struct {
 // Tools connects with the official SDK client, lists the tools and makes the call.
 func (c *Client) Tools(ctx context.Context, mcpURL, token string, call Call) (Tools, error) {
 	bearer := &bearerTransport{token: token, next: http.DefaultTransport}
+	// A redirect would take the token to a server that it is not for (CL-26).
+	own := &http.Client{Transport: bearer, CheckRedirect: c.http.CheckRedirect}
 	client := mcp.NewClient(&mcp.Implementation{Name: "mcp-authd", Version: "1"}, nil)
 	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{
-		Endpoint: mcpURL, HTTPClient: &http.Client{Transport: bearer}, DisableStandaloneSSE: true, MaxRetries: -1,
+		Endpoint: mcpURL, HTTPClient: own, DisableStandaloneSSE: true, MaxRetries: -1,
 	}, nil)
 	if err != nil {
 		return Tools{}, bearer.explain(err)

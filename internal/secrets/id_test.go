@@ -28,6 +28,28 @@ func TestIDsSortByTheirTime(t *testing.T) {
 	}
 }
 
+// AS-04 OAuth 2.1 7.7: every one of the 43 characters of a token is random, which makes 256 bits.
+func TestTokens(t *testing.T) {
+	var seen [TokenSize]map[byte]bool
+	for range 200 {
+		random, ok := strings.CutPrefix(Token("x_"), "x_")
+		if !ok || len(random) != TokenSize {
+			t.Fatalf("got %q", random)
+		}
+		for i := range random {
+			if seen[i] == nil {
+				seen[i] = map[byte]bool{}
+			}
+			seen[i][random[i]] = true
+		}
+	}
+	for i, s := range seen {
+		if want := 32; i < TokenSize-1 && len(s) < want { // the last has 4 bits
+			t.Errorf("character %d had %d values in 200 tokens, want %d and more", i, len(s), want)
+		}
+	}
+}
+
 func TestIDsOfOneMomentDiffer(t *testing.T) {
 	now, seen := time.Now(), make(map[string]bool)
 	for range 10_000 {

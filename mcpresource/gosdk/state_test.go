@@ -71,7 +71,7 @@ func TestRequestState(t *testing.T) {
 		{"RS-181 a byte was changed", "alice-mcp", "asks", args, state[:20] + other + state[21:], "-32602"},
 		{"RS-181 something was added", "alice-mcp", "asks", args, state + "AAAA", "-32602"},
 		{"RS-181 it was made up", "alice-mcp", "asks", args, "c3RlcCBvbmU", "-32602"},
-		{"RS-182 RS-173 somebody else's", "bob-mcp", "asks", args, state, "-32602"},
+		{"RS-182 RS-173 SP-15 somebody else's", "bob-mcp", "asks", args, state, "-32602"},
 		{"RS-182 for another tool", "alice-mcp", "other", strings.Replace(args, "asks", "other", 1), state, "-32602"},
 		{"RS-182 for other arguments", "alice-mcp", "asks", strings.Replace(args, "90}", "91}", 1), state, "-32602"},
 		{"RS-182 for arguments that a decoder may see as others", "alice-mcp", "asks", strings.Replace(args, `"b":`, `"b":{"d":1},"b":`, 1), state, "-32602"},

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/mcpclient"
+	"github.com/mcp-authd/mcp-authd/metadata"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+func TestFirstScopes(t *testing.T) {
+	for _, tt := range []struct {
+		name                       string
+		named, challenge, document oauth.Scopes
+		want                       string
+	}{
+		{"the person's own", oauth.Scopes{"x"}, oauth.Scopes{"mcp"}, oauth.Scopes{"all"}, "x"},
+		{"CL-18 those of the challenge", nil, oauth.Scopes{"mcp"}, oauth.Scopes{"mcp", "all"}, "mcp"},
+		{"CL-19 those of the challenge, also if the document knows none of them", nil, oauth.Scopes{"other"}, oauth.Scopes{"all"}, "other"},
+		{"CL-18 else those of the document", nil, nil, oauth.Scopes{"mcp", "all"}, "mcp all"},
+		{"CL-18 else none", nil, nil, nil, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := &login{flags: loginFlags{scopes: tt.named}}
+			r := mcpclient.Resource{ProtectedResource: metadata.ProtectedResource{ScopesSupported: metadata.Values(tt.document)}}
+			if got := l.firstScopes(mcpclient.Challenge{Scope: tt.challenge}, r).String(); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestClientOfTheOperator: CL-11 with --client-id nothing is registered.
+func TestClientOfTheOperator(t *testing.T) {
+	l, err := newLogin(std{in: strings.NewReader("the-secret\n"), out: io.Discard}, loginFlags{clientID: "ours", secretStdin: true}, "https://mcp.example.com/mcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var server mcpclient.Server // which registers no clients
+	if err := l.identify(t.Context(), server, "http://127.0.0.1:1/callback"); err != nil {
+		t.Fatal(err)
+	}
+	if want := (mcpclient.Credentials{ID: "ours", Secret: "the-secret"}); l.cred != want {
+		t.Errorf("got %+v, want %+v", l.cred, want)
+	}
+}
+
+// insatiable is an authorization server whose person approves everything at once, and an MCP
+// server to which no token is good enough.
+func insatiable(t *testing.T) (base string, asked func() []url.Values) {
+	var mu sync.Mutex // guards queries
+	var queries []url.Values
+	mux := http.NewServeMux()
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	mux.HandleFunc("GET /authorize", func(_ http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		mu.Lock()
+		queries = append(queries, q)
+		mu.Unlock()
+		go func() {
+			resp, err := http.Get(q.Get("redirect_uri") + "?" + url.Values{"code": {"c"}, "state": {q.Get("state")}}.Encode())
+			if err == nil {
+				resp.Body.Close()
+			}
+		}()
+	})
+	mux.HandleFunc("POST /token", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(map[string]any{"access_token": "t", "token_type": "Bearer", "expires_in": 60, "scope": "mcp"})
+	})
+	mux.HandleFunc("/mcp", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="more"`)
+		w.WriteHeader(http.StatusForbidden)
+	})
+	return s.URL, func() []url.Values {
+		mu.Lock()
+		defer mu.Unlock()
+		return queries
+	}
+}
+
+func TestStepUpOnce(t *testing.T) {
+	base, asked := insatiable(t)
+	callback, err := mcpclient.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(callback.Close)
+	l, err := newLogin(std{out: io.Discard}, loginFlags{noBrowser: true, clientID: "ours", timeout: time.Minute}, base+"/mcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var server mcpclient.Server
+	server.Issuer, server.AuthorizationEndpoint, server.TokenEndpoint = base, base+"/authorize", base+"/token"
+	err = l.signIn(t.Context(), server, mcpclient.Resource{}, callback, oauth.Scopes{"mcp"})
+	t.Run("CL-21 a server that wants more every time is asked twice, and no more", func(t *testing.T) {
+		var more *mcpclient.NeedScopes
+		if !errors.As(err, &more) || len(asked()) != 2 {
+			t.Errorf("got %v after %d sign-ins", err, len(asked()))
+		}
+	})
+	t.Run("CL-20 the second time for what was granted and what is needed", func(t *testing.T) {
+		if q := asked(); len(q) < 2 || q[0].Get("scope") != "mcp" || q[1].Get("scope") != "mcp more" {
+			t.Errorf("got %v", q)
+		}
+	})
+}
+
+// TestLoopbackByDefault: RS-63 a local server is reached from this machine alone unless it is
+// told otherwise.
+func TestLoopbackByDefault(t *testing.T) {
+	c := config.Default(func(string) string { return "" })
+	s := std{in: strings.NewReader(""), out: io.Discard, err: io.Discard}
+	for what, address := range map[string]string{
+		"serve": c.Listen, "management": c.Management.Listen,
+		"demo":    newDemoCommand(s).Flags().Lookup("listen").DefValue,
+		"protect": newProtectCommand(s).Flags().Lookup("listen").DefValue,
+	} {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil || !net.ParseIP(host).IsLoopback() {
+			t.Errorf("RS-63 %s listens on %s, %v", what, address, err)
+		}
+	}
+	everywhere := &net.TCPAddr{IP: net.IPv4zero, Port: 8414}
+	if _, err := demoApp(s, everywhere, ""); err == nil || !strings.Contains(err.Error(), "on loopback only") {
+		t.Errorf("RS-63 SP-22 the demo, told to listen everywhere: got %v", err)
+	}
+}

@@ -1,0 +1,156 @@
+package mcpclient
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-authd/mcp-authd/metadata"
+)
+
+// TestSent holds what the client puts into its requests.
+func TestSent(t *testing.T) {
+	w := newWorld(t, nil)
+	if err := signIn(t, w, w.URL+"/mcp"); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("CL-07 MCP 2025-03-26: discovery names the protocol version", func(t *testing.T) {
+		for _, path := range []string{"/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-authorization-server"} {
+			if got := w.last(t, path).header.Get("MCP-Protocol-Version"); got != protocolVersion {
+				t.Errorf("%s: got %q, want %q", path, got, protocolVersion)
+			}
+		}
+	})
+	var registered struct {
+		RedirectURIs    []string `json:"redirect_uris"`
+		GrantTypes      []string `json:"grant_types"`
+		ApplicationType string   `json:"application_type"`
+	}
+	if err := json.Unmarshal([]byte(w.last(t, "/register").body), &registered); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("CL-13 it registers as a native application", func(t *testing.T) {
+		if registered.ApplicationType != "native" {
+			t.Errorf("got %+v", registered)
+		}
+	})
+	t.Run("CL-14 it registers for refresh tokens, and does without one", func(t *testing.T) {
+		if !slices.Contains(registered.GrantTypes, "refresh_token") {
+			t.Errorf("got %+v", registered)
+		}
+	})
+	t.Run("CL-16 the redirect URI is on loopback, and the registered one", func(t *testing.T) {
+		u, err := url.Parse(registered.RedirectURIs[0])
+		if err != nil || u.Scheme != "http" || u.Hostname() != "127.0.0.1" {
+			t.Errorf("got %v, %v", u, err)
+		}
+		token, err := url.ParseQuery(w.last(t, "/token").body)
+		if err != nil || token.Get("redirect_uri") != registered.RedirectURIs[0] {
+			t.Errorf("got %v, want %v", token, registered.RedirectURIs)
+		}
+		for _, q := range w.requests { // authorize and token
+			if got := q.Get("redirect_uri"); got != registered.RedirectURIs[0] {
+				t.Errorf("got %q, want %v", got, registered.RedirectURIs)
+			}
+		}
+	})
+	t.Run("RS-13 CL-02 a pointer to a document anywhere else", func(t *testing.T) {
+		elsewhere := newWorld(t, func(w *world) {
+			w.challenge = `Bearer resource_metadata="` + w.URL + `/open/prm.json"`
+			w.opened = func(rw http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(rw).Encode(w.prm) }
+		})
+		if err := signIn(t, elsewhere, elsewhere.URL+"/mcp"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestHowItAuthenticates: CL-28 by the method that the authorization server lists.
+func TestHowItAuthenticates(t *testing.T) {
+	for _, tt := range []struct {
+		name, secret string
+		methods      metadata.Values
+		header, body bool
+	}{
+		{"CL-28 none for a public client", "", metadata.Values{"none", "client_secret_post"}, false, false},
+		{"CL-28 client_secret_post", "s+1", metadata.Values{"client_secret_post", "client_secret_basic"}, false, true},
+		{"CL-28 client_secret_basic", "s+1", metadata.Values{"client_secret_basic"}, true, false},
+		{"CL-28 RFC 8414 2: client_secret_basic if nothing is listed", "s+1", nil, true, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			var s Server
+			s.TokenEndpoint, s.TokenAuthMethods = w.URL+"/token", tt.methods
+			if _, err := New().Token(t.Context(), s, Credentials{"c1", tt.secret}, Request{}, "http://127.0.0.1/cb", w.URL+"/mcp", "code1"); err != nil {
+				t.Fatal(err)
+			}
+			got := w.last(t, "/token")
+			form, err := url.ParseQuery(got.body)
+			if err != nil || form.Get("client_id") != "c1" || form.Has("client_secret") != tt.body || tt.body && form.Get("client_secret") != tt.secret {
+				t.Errorf("the form is %v, %v", form, err)
+			}
+			r := http.Request{Header: got.header}
+			if _, secret, ok := r.BasicAuth(); ok != tt.header || ok && secret != url.QueryEscape(tt.secret) {
+				t.Errorf("the header is %q", got.header.Get("Authorization"))
+			}
+		})
+	}
+}
+
+// TestWhereTheTokenGoes: CL-25 CL-26 in the header of every request to the one MCP server, and
+// nowhere else, also if that server redirects.
+func TestWhereTheTokenGoes(t *testing.T) {
+	const token = "the-access-token"
+	var mu sync.Mutex // guards what follows
+	var own, foreign []*http.Request
+	note := func(list *[]*http.Request, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		*list = append(*list, r)
+	}
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { note(&foreign, r) }))
+	t.Cleanup(other.Close)
+	server := mcp.NewServer(&mcp.Implementation{Name: "t", Version: "1"}, nil)
+	h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		note(&own, r)
+		if r.URL.Path == "/away" {
+			http.Redirect(w, r, other.URL+"/mcp", http.StatusTemporaryRedirect)
+			return
+		}
+		h.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	t.Run("CL-25 in the header, never in the URL", func(t *testing.T) {
+		if _, err := New().Tools(t.Context(), s.URL+"/mcp", token, Call{}); err != nil {
+			t.Fatal(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if len(own) < 2 {
+			t.Fatalf("got %d requests", len(own))
+		}
+		for _, r := range own {
+			if r.Header.Get("Authorization") != "Bearer "+token || strings.Contains(r.URL.String(), token) {
+				t.Errorf("%s %s: got %q", r.Method, r.URL, r.Header.Get("Authorization"))
+			}
+		}
+	})
+	t.Run("CL-26 not to another server", func(t *testing.T) {
+		if _, err := New().Tools(t.Context(), s.URL+"/away", token, Call{}); err == nil {
+			t.Error("got nil, want an error")
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for _, r := range foreign {
+			t.Errorf("%s %s has %q", r.Method, r.URL, r.Header.Get("Authorization"))
+		}
+	})
+}
