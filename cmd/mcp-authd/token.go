@@ -129,7 +129,7 @@ func (a *app) knownIssuer(ctx context.Context) (string, error) {
 func decode(token string) (found inspection, err error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
-		return found, errors.New("this is no access token of mcp-authd, which is a JWT: three parts with dots between them (refresh tokens and codes cannot be looked into)")
+		return found, errors.New("this is no access token of mcp-authd, which is a JWT: three parts with dots between them (refresh tokens and codes are not looked into)")
 	}
 	for i, into := range []any{&found.Header, &found.Claims} {
 		b, err := base64.RawURLEncoding.DecodeString(parts[i])

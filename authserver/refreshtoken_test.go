@@ -1,0 +1,198 @@
+package authserver
+
+import (
+	"crypto/rand"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/storagetest"
+)
+
+// opened takes a refresh token of this server apart.
+func opened(t *testing.T, text any) refreshToken {
+	t.Helper()
+	token, _, _, ok := decodeRefresh(text.(string))
+	if !ok {
+		t.Fatalf("no refresh token of ours: %d characters", len(text.(string)))
+	}
+	return token
+}
+
+// TestARefreshTokenIsMadeOfKeyAndSecret (issue 12, 1.1): neither a stolen database nor a stolen
+// key makes a refresh token, nor do both, and trying ends nothing.
+func TestARefreshTokenIsMadeOfKeyAndSecret(t *testing.T) {
+	r := newRig(t)
+	p := r.person()
+	out := p.signIn()
+	genuine := opened(t, out["refresh_token"])
+	if genuine.generation != 1 || !genuine.issuedAt.Equal(r.now()) || !strings.HasPrefix(genuine.grantID, grantPrefix) {
+		t.Errorf("got %+v", genuine)
+	}
+	stored := secretHash(genuine.secret)
+	otherKey := make([]byte, 32)
+	rand.Read(otherKey)
+	for _, c := range []struct {
+		name   string
+		key    []byte
+		secret [secretSize]byte
+	}{
+		{"the secret without the key", otherKey, genuine.secret},
+		{"the key without the secret", r.keys.TokenKey(), [secretSize]byte{1, 2, 3}},
+		{"the key and what the database has of the secret", r.keys.TokenKey(), [secretSize]byte(stored[:])},
+	} {
+		for generation := range int64(4) {
+			forged := genuine
+			forged.generation, forged.secret = generation, c.secret
+			status, got := p.token(refreshForm(forged.compose(c.key)))
+			t.Log(c.name, generation)
+			wantError(t, status, got, http.StatusBadRequest, oauth.InvalidGrant)
+			if pg := p.post("/revoke", url.Values{"token": {forged.compose(c.key)}, "client_id": {"app"}}); pg.status != http.StatusOK {
+				t.Errorf("revocation: got %d", pg.status)
+			}
+		}
+	}
+	status, next := p.token(refreshForm(out["refresh_token"]))
+	if second := opened(t, next["refresh_token"]); status != http.StatusOK || second.generation != 2 || second.secret != genuine.secret {
+		t.Errorf("got %d %+v", status, second)
+	}
+}
+
+// AS-96: the reply within the grace is the same, byte for byte, also when the successor was
+// used; afterwards a token of any generation is known as reuse.
+func TestRefreshTokensOfEveryGeneration(t *testing.T) {
+	r := newRig(t)
+	p := r.person()
+	out := p.signIn()
+	var replies []map[string]any
+	tokens := []any{out["refresh_token"]}
+	for i := range 5 {
+		r.advance(time.Second)
+		status, reply := p.token(refreshForm(tokens[i]))
+		if status != http.StatusOK {
+			t.Fatalf("refresh %d: got %d %v", i, status, reply)
+		}
+		replies, tokens = append(replies, reply), append(tokens, reply["refresh_token"])
+	}
+	for i, want := range replies {
+		status, got := p.token(refreshForm(tokens[i]))
+		if status != http.StatusOK || got["refresh_token"] != want["refresh_token"] || got["access_token"] != want["access_token"] {
+			t.Errorf("token %d again: got %d, another reply", i, status)
+		}
+	}
+	r.advance(2 * time.Minute)
+	status, got := p.token(refreshForm(tokens[2]))
+	wantError(t, status, got, http.StatusBadRequest, oauth.InvalidGrant)
+	status, got = p.token(refreshForm(tokens[5]))
+	wantError(t, status, got, http.StatusBadRequest, oauth.InvalidGrant)
+	if !strings.Contains(r.log.String(), `"`+audit.TokenReuse+`"`) {
+		t.Error("no event tells of the reuse")
+	}
+}
+
+// TestARefreshTokenThatTheDatabaseHasLost (issue 12, 2.3): after an asynchronous failover, or
+// from a backup, the client goes on with the token that it has, and the log says so.
+func TestARefreshTokenThatTheDatabaseHasLost(t *testing.T) {
+	r := newRig(t)
+	p := r.person()
+	out := p.signIn()
+	lost := opened(t, out["refresh_token"]).successor(r.now()).successor(r.now()).compose(r.keys.TokenKey())
+	r.advance(time.Minute)
+	pg := p.post("/introspect", url.Values{"token": {lost}}, "Authorization", basic("static", testSecret))
+	if pg.status != http.StatusOK || strings.Contains(pg.body, `"active":true`) {
+		t.Errorf("introspection by another client: got %d %s", pg.status, pg.body)
+	}
+	status, reply := p.token(refreshForm(lost, "scope", "mcp")) // which reads before it writes
+	if status != http.StatusOK || opened(t, reply["refresh_token"]).generation != 4 {
+		t.Fatalf("got %d %v", status, reply["error"])
+	}
+	if !strings.Contains(r.log.String(), `"`+audit.TokenRecovered+`"`) {
+		t.Error("no event tells of it")
+	}
+	status, again := p.token(refreshForm(lost))
+	if status != http.StatusOK || again["refresh_token"] != reply["refresh_token"] {
+		t.Errorf("again: got %d, another reply", status)
+	}
+	if status, reply = p.token(refreshForm(reply["refresh_token"])); status != http.StatusOK {
+		t.Errorf("its successor: got %d %v", status, reply)
+	}
+	ended := opened(t, reply["refresh_token"]).successor(r.now()).successor(r.now()).compose(r.keys.TokenKey())
+	r.advance(31 * 24 * time.Hour)
+	status, reply = p.token(refreshForm(ended))
+	wantError(t, status, reply, http.StatusBadRequest, oauth.InvalidGrant)
+}
+
+// Junk costs no query: what no server of ours has made is known without the store.
+func TestJunkIsNoQuery(t *testing.T) {
+	var store *storagetest.Failing
+	r := newRig(t, func(c *Config) {
+		store = &storagetest.Failing{Store: c.Store.(storage.Store)}
+		c.Store = store
+	})
+	p := r.person()
+	token := p.signIn()["refresh_token"].(string)
+	changed := []byte(token)
+	changed[len(changed)/2] ^= 1
+	for _, junk := range []string{
+		"x", refreshPrefix, "mcprt", strings.TrimPrefix(token, refreshPrefix), token + "A", token[:len(token)-1], string(changed),
+		token[:len(token)-4] + "\n" + token[len(token)-4:], refreshPrefix + strings.Repeat("A", 4000), secrets.Token("mcprs_"),
+	} {
+		store.Arm(1 << 30)
+		status, out := p.token(refreshForm(junk))
+		p.post("/revoke", url.Values{"token": {junk}, "client_id": {"app"}})
+		p.post("/introspect", url.Values{"token": {junk}}, "Authorization", basic("static", testSecret))
+		_, called := store.Disarm()
+		wantError(t, status, out, http.StatusBadRequest, oauth.InvalidGrant)
+		for _, verb := range []string{"RotateRefresh", "RefreshToken", "RevokeRefresh"} {
+			if slices.Contains(called, verb) {
+				t.Errorf("%.20q of %d characters: the store was asked for %s", junk, len(junk), verb)
+			}
+		}
+	}
+	if status, out := p.token(refreshForm(token)); status != http.StatusOK {
+		t.Errorf("the token itself: got %d %v", status, out)
+	}
+}
+
+// After the token key is renewed no earlier refresh token is good; the grants stand.
+func TestARenewedTokenKeyEndsRefreshTokens(t *testing.T) {
+	r := newRig(t)
+	p := r.person()
+	out := p.signIn()
+	if err := r.Keys().RenewTokenKey(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	status, got := p.token(refreshForm(out["refresh_token"]))
+	wantError(t, status, got, http.StatusBadRequest, oauth.InvalidGrant)
+	if status, got = p.token(refreshForm(p.signIn()["refresh_token"])); status != http.StatusOK {
+		t.Errorf("a new one: got %d %v", status, got)
+	}
+}
+
+func FuzzRefreshToken(f *testing.F) {
+	key := make([]byte, 32)
+	good := refreshToken{grantID: "grt_" + strings.Repeat("A", 27), generation: 7, issuedAt: time.UnixMilli(1.7e12).UTC(), secret: [secretSize]byte{1}}
+	for _, s := range []string{"", refreshPrefix, good.compose(key), good.compose(key) + "=", secrets.Token(refreshPrefix)} {
+		f.Add(s)
+	}
+	if back, signed, mac, ok := decodeRefresh(good.compose(key)); !ok || back != good || string(mac) != string(refreshMAC(key, signed)) {
+		f.Errorf("got %+v, want %+v", back, good)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		token, signed, mac, ok := decodeRefresh(text)
+		if !ok {
+			return
+		}
+		// A token has one spelling: with the right mac it is what would be composed.
+		if string(mac) == string(refreshMAC(key, signed)) && token.compose(key) != text {
+			t.Errorf("%q is another spelling of %+v", text, token)
+		}
+	})
+}

@@ -1,0 +1,124 @@
+package keys
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+)
+
+// tokenManager is a manager of a replica on a database.
+func tokenManager(t *testing.T, store storage.Store, masters ...[]byte) (*Manager, error) {
+	t.Helper()
+	return New(t.Context(), Config{Store: store, SecretKeys: masters, Now: newClock().now})
+}
+
+func fileStore(t *testing.T) *sqlite.Store {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "db"), sqlite.Options{})
+	must(t, err)
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+var one, two = bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
+
+// TestTheTokenKey: all replicas have one, sealed in the database, and it outlives the master
+// key (issue 12, 1.1).
+func TestTheTokenKey(t *testing.T) {
+	s := fileStore(t)
+	got := make([][]byte, 8)
+	var wg sync.WaitGroup
+	for i := range got {
+		wg.Go(func() {
+			m, err := tokenManager(t, s, one)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			got[i] = m.TokenKey()
+		})
+	}
+	wg.Wait()
+	key := got[0]
+	for i, k := range got {
+		if !bytes.Equal(k, key) || len(k) != 32 {
+			t.Errorf("replica %d has another key", i)
+		}
+	}
+	sealed, err := s.SharedKey(t.Context(), tokenKeyName, nil)
+	must(t, err)
+	if len(sealed) == 0 || bytes.Contains(sealed, key) {
+		t.Error("it is stored in clear, or not at all")
+	}
+	if _, err := tokenManager(t, s, two); err == nil {
+		t.Error("it was opened with another master key")
+	}
+
+	m, err := tokenManager(t, s, two, one)
+	must(t, err)
+	_, err = m.Reseal(t.Context())
+	must(t, err)
+	m, err = tokenManager(t, s, two)
+	must(t, err)
+	if !bytes.Equal(m.TokenKey(), key) {
+		t.Error("it did not outlive the change of the master key")
+	}
+}
+
+// A replica learns of a new token key, at the latest with its next look, and gives the key
+// that it knows back to a database that has lost it.
+func TestTheTokenKeyIsRenewed(t *testing.T) {
+	s, c := fileStore(t), newClock()
+	replica, err := New(t.Context(), Config{Store: s, SecretKeys: [][]byte{one}, Now: c.now})
+	must(t, err)
+	other, err := tokenManager(t, s, one)
+	must(t, err)
+	old := replica.TokenKey()
+	must(t, other.RenewTokenKey(t.Context()))
+	if bytes.Equal(other.TokenKey(), old) {
+		t.Fatal("it is the same key")
+	}
+	if !bytes.Equal(replica.NewerTokenKey(t.Context()), old) {
+		t.Error("a token of another key was looked after at once: callers who send junk cost a read each")
+	}
+	c.advance(rereadPause)
+	if !bytes.Equal(replica.NewerTokenKey(t.Context()), other.TokenKey()) {
+		t.Error("the replica has not learnt of it")
+	}
+	must(t, other.RenewTokenKey(t.Context()))
+	must(t, replica.Tend(t.Context()))
+	if !bytes.Equal(replica.TokenKey(), other.TokenKey()) {
+		t.Error("the replica has not learnt of it by itself")
+	}
+
+	bare := &forgetful{Store: s}
+	replica.cfg.Store = bare
+	must(t, replica.Tend(t.Context()))
+	key, err := replica.ring.Open(tokenKeyName, bare.sealed, nil)
+	if err != nil || !bytes.Equal(key, replica.TokenKey()) {
+		t.Errorf("the database was given %x, %v", key, err)
+	}
+}
+
+// forgetful is a store that has lost the keys that replicas share.
+type forgetful struct {
+	storage.Store
+	sealed []byte
+}
+
+func (f *forgetful) SharedKey(_ context.Context, _ string, sealed []byte) ([]byte, error) {
+	if f.sealed == nil {
+		f.sealed = sealed
+	}
+	return f.sealed, nil
+}
+
+func (f *forgetful) ReplaceSharedKey(context.Context, string, []byte, []byte) error {
+	return errors.New("not asked for")
+}
