@@ -28,6 +28,9 @@ func (m *manyGrants) add(s std, c *cobra.Command) {
 	m.sure.add(c)
 }
 
+// none reports whether no kind is named.
+func (m *manyGrants) none() bool { return m.selection == selection{} && m.provider == "" && !m.all }
+
 // check returns an error unless one grant, or one kind of many, is named.
 func (m *manyGrants) check(ids int) error {
 	kinds := ids
@@ -63,6 +66,10 @@ func (m *manyGrants) end(ctx context.Context, s std, a *app, asJSON bool) error 
 	cut, err := a.store.CutGrants(ctx, sel, storage.ByOperator, time.Now())
 	if err != nil {
 		return err
+	}
+	if some.more {
+		a.audit.Record(ctx, audit.GrantsRevoked, slog.String("user", sel.UserID), slog.String("client_id", sel.ClientID),
+			slog.String("resource", sel.Resource), slog.String("connector", sel.Connector))
 	}
 	switch {
 	case some.more && asJSON:

@@ -111,17 +111,25 @@ func newGrantShow(s std) *cobra.Command {
 
 func newGrantRevoke(s std) *cobra.Command {
 	var many manyGrants
+	var log pastLog
 	var asJSON bool
 	c := storeCommand(s, &cobra.Command{
-		Use: "revoke ID | --user NAME | --client NAME | --resource URL | --provider ID | --all", Short: "End a grant, or those of a user, a client, an MCP server, a provider", Args: cobra.MaximumNArgs(1),
+		Use: "revoke ID | --user NAME | --client NAME | --resource URL | --provider ID | --all | --from-log FILE", Short: "End a grant, or those of a user, a client, an MCP server, a provider", Args: cobra.MaximumNArgs(1),
 		Long: "Ends one grant by its id, or every grant that the flags name together, at once, however many there are. The latter says\n" +
 			"how many, asks on a terminal, and then marks them as revoked for the status lists; if it is interrupted, access has\n" +
-			"ended all the same, and a running server goes on, or grant finish.",
-		Example: "  mcp-authd grant revoke grt_...\n  mcp-authd grant revoke --user alice --client Claude\n  mcp-authd grant revoke --all --yes",
+			"ended all the same, and a running server goes on, or grant finish. With --from-log it repeats every cut that a server's\n" +
+			"JSON log has and the database has not, as after a failover that lost the last of it, or a restored backup: grants, people,\n" +
+			"clients, MCP servers, sessions at providers. It shows them and asks.",
+		Example: "  mcp-authd grant revoke grt_...\n  mcp-authd grant revoke --user alice --client Claude\n  mcp-authd grant revoke --all --yes\n" +
+			"  journalctl -u mcp-authd -o cat | mcp-authd grant revoke --from-log - --since 30m",
 	}, func(c *cobra.Command) {
 		many.add(s, c)
+		log.add(c)
 		c.Flags().BoolVar(&asJSON, "json", false, "print what was ended as JSON; of more than a thousand, what was cut")
 	}, func(c *cobra.Command, a *app, args []string) error {
+		if log.file != "" {
+			return log.repeat(c.Context(), s, a, &many.sure, asJSON)
+		}
 		if len(args) == 0 {
 			return many.end(c.Context(), s, a, asJSON)
 		}
@@ -139,7 +147,7 @@ func newGrantRevoke(s std) *cobra.Command {
 		return printRevoked(s, views, asJSON)
 	})
 	c.PreRunE = func(c *cobra.Command, args []string) error {
-		if err := many.check(len(args)); err != nil {
+		if err := log.check(many.check(len(args)), len(args) == 0 && many.none()); err != nil {
 			return usageError{err, c.CommandPath()}
 		}
 		return nil
@@ -161,8 +169,12 @@ func (a *app) revokeGrant(ctx context.Context, g storage.Grant) error {
 	if err := a.store.WithdrawGrant(ctx, g.ID, storage.ByOperator, time.Now()); err != nil {
 		return err
 	}
-	a.audit.Record(ctx, audit.GrantRevoked, audit.Grant(g), slog.String("client_id", g.ClientID))
+	a.recordRevoked(ctx, g)
 	return nil
+}
+
+func (a *app) recordRevoked(ctx context.Context, g storage.Grant) {
+	a.audit.Record(ctx, audit.GrantRevoked, audit.Grant(g), slog.String("client_id", g.ClientID))
 }
 
 // grant finds a grant that is not revoked by its id, or by the beginning that a table has

@@ -1,0 +1,412 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// logged is a line of a server's log that ended somebody's access.
+type logged struct {
+	Time     time.Time `json:"time"`
+	At       time.Time `json:"at"` // of what a command did, which is logged later
+	Event    string    `json:"event"`
+	Grant    string    `json:"grant"`
+	User     string    `json:"user"`
+	UserName string    `json:"user_name"`
+	ClientID string    `json:"client_id"`
+	Resource string    `json:"resource"`
+	Upstream string    `json:"upstream"`
+	What     string    `json:"what"`
+	KeyID    string    `json:"kid"`
+	Reason   string    `json:"reason"`
+	// Connector is of sessions at providers, and of grants that rest on one.
+	Connector string `json:"connector"`
+}
+
+func (l logged) when() time.Time {
+	if !l.At.IsZero() {
+		return l.At
+	}
+	return l.Time
+}
+
+// maxLine bounds a line of a log that is read: what an event says is shorter.
+const maxLine = 1 << 20
+
+// readLog returns what ended access since then, in the order in which it happened. Before
+// the JSON of a line may stand what a runtime of containers puts there.
+func readLog(r io.Reader, since time.Time) (out []logged, err error) {
+	lines, events := bufio.NewScanner(r), 0
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		start := bytes.IndexByte(lines.Bytes(), '{')
+		var l logged
+		if start < 0 || json.Unmarshal(lines.Bytes()[start:], &l) != nil || l.Event == "" {
+			continue
+		}
+		events++
+		if !l.when().Before(since) {
+			out = append(out, l)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("the log cannot be read: %w", err)
+	}
+	if events == 0 {
+		return nil, errors.New("no line of the log is an event: it takes the JSON that a server writes with log.format: json and log.level: info")
+	}
+	slices.SortStableFunc(out, func(a, b logged) int { return a.when().Compare(b.when()) })
+	return out, nil
+}
+
+// openLog opens the file of that name, or standard input for "-".
+func openLog(s std, name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(s.in), nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("--from-log: %w", err)
+	}
+	return f, nil
+}
+
+// parseSince understands a moment, and how long ago one was.
+func parseSince(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if ago, err := time.ParseDuration(text); err == nil {
+		return time.Now().Add(-ago), nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateTime, "2006-01-02 15:04"} {
+		if at, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("--since %q is neither a time, such as 2026-03-01T12:00:00Z, nor how long ago, such as 15m", text)
+}
+
+// repetition is a cut of the log that the database does not know.
+type repetition struct {
+	At   time.Time `json:"at"`
+	Cut  string    `json:"cut"`
+	done func(context.Context) error
+}
+
+// repetitions are what of a log is to be done again, and what only the operator can.
+type repetitions struct {
+	a      *app
+	names  *names
+	events []logged
+
+	Repeated []repetition `json:"repeated"`
+	ByHand   []string     `json:"by_hand"`
+}
+
+// repetitions compares a log with the database. What is cut there is left out, so that a log
+// may be repeated any number of times.
+func (a *app) repetitions(ctx context.Context, events []logged) (*repetitions, error) {
+	r := &repetitions{a: a, names: a.names(), events: events, Repeated: []repetition{}, ByHand: []string{}}
+	for i, l := range events {
+		if err := r.look(ctx, i, l); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+func (r *repetitions) look(ctx context.Context, i int, l logged) error {
+	switch l.Event {
+	case audit.GrantRevoked:
+		return r.grant(ctx, l, l.Grant, storage.ByOperator)
+	case audit.GrantsRevoked:
+		return r.grants(ctx, l)
+	case audit.TokenRevoked:
+		return r.grant(ctx, l, l.Grant, storage.ByClient)
+	case audit.TokenReuse:
+		return r.grant(ctx, l, l.Grant, storage.ByReuse)
+	case audit.UserDeleted:
+		return r.user(ctx, l, "deleted", r.delete)
+	case audit.UserChanged:
+		return r.changed(ctx, i, l)
+	case audit.ClientDeleted:
+		return r.client(ctx, l)
+	case audit.ResourceChanged:
+		return r.resource(ctx, l)
+	case audit.UpstreamEnded:
+		return r.upstream(ctx, l)
+	case audit.SigningKeyRevoked:
+		return r.key(ctx, l)
+	}
+	if l.Event == audit.ClientChanged && l.What == "secret" {
+		r.byHand("the secret of the client %s was changed at %s: if the earlier one is good again, run: mcp-authd client rotate-secret %[1]s", l.ClientID, moment(l.when()))
+	}
+	return nil
+}
+
+func (r *repetitions) add(l logged, done func(context.Context) error, format string, args ...any) {
+	cut := fmt.Sprintf(format, args...)
+	if !slices.ContainsFunc(r.Repeated, func(o repetition) bool { return o.Cut == cut }) {
+		r.Repeated = append(r.Repeated, repetition{l.when(), cut, done})
+	}
+}
+
+func (r *repetitions) byHand(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(r.ByHand, text) {
+		r.ByHand = append(r.ByHand, text)
+	}
+}
+
+func (r *repetitions) grant(ctx context.Context, l logged, id string, by storage.RevokedBy) error {
+	if id == "" {
+		return nil
+	}
+	page, err := r.a.store.ListGrants(ctx, "", "", id[:len(id)-1], pageSize)
+	if err != nil {
+		return err
+	}
+	for _, g := range page {
+		if g.ID == id {
+			r.end(ctx, l, g, by)
+		}
+	}
+	return nil
+}
+
+// grants ends again what one command ended, of a user, a client, a resource, a provider or all:
+// the grants of before, since those of after were given anew.
+func (r *repetitions) grants(ctx context.Context, l logged) error {
+	live, err := r.a.liveGrants(ctx, l.User, l.ClientID, l.Resource)
+	for _, g := range live {
+		if !g.CreatedAt.Before(l.when()) {
+			continue
+		}
+		if l.Connector != "" {
+			u, err := r.a.store.Upstream(ctx, g.UpstreamID)
+			if errors.Is(err, storage.ErrNotFound) || err == nil && u.Connector != l.Connector {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+		}
+		r.end(ctx, l, g, storage.ByOperator)
+	}
+	return err
+}
+
+// end ends a live grant again, with what its person had approved where the first end did so.
+func (r *repetitions) end(ctx context.Context, l logged, g storage.Grant, by storage.RevokedBy) {
+	r.add(l, func(ctx context.Context) error {
+		verb := r.a.store.WithdrawGrant
+		if by == storage.ByClient || by == storage.ByReuse {
+			verb = r.a.store.RevokeGrant
+		}
+		if err := verb(ctx, g.ID, by, r.a.now()); err != nil {
+			return err
+		}
+		r.a.recordRevoked(ctx, g)
+		return nil
+	}, "grant %s (%s, %s, %s), ended by: %s", g.ID, printable(r.names.user(ctx, g.UserID)), printable(r.names.client(ctx, g.ClientID)), g.Resource, by)
+}
+
+func (r *repetitions) user(ctx context.Context, l logged, what string, do func(context.Context, storage.User) error) error {
+	u, err := r.a.store.User(ctx, l.User)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		r.add(l, func(ctx context.Context) error { return do(ctx, u) }, "user %s (%s), %s", u.Name, u.ID, what)
+	}
+	return err
+}
+
+func (r *repetitions) delete(ctx context.Context, u storage.User) error {
+	accounts, err := r.a.accounts()
+	if err != nil {
+		return err
+	}
+	return accounts.Delete(ctx, u.ID)
+}
+
+func (r *repetitions) disable(ctx context.Context, u storage.User) error {
+	accounts, err := r.a.accounts()
+	if err != nil {
+		return err
+	}
+	return accounts.Disable(ctx, u.ID)
+}
+
+// changed looks at a change of an account. One that was enabled again later loses what it
+// had allowed until it was disabled.
+func (r *repetitions) changed(ctx context.Context, i int, l logged) error {
+	switch l.What {
+	case "password":
+		r.byHand("the password of %s was changed at %s: if the earlier one is good again, run: mcp-authd user passwd %[1]s", l.UserName, moment(l.when()))
+		return nil
+	case "disabled":
+	default:
+		return nil
+	}
+	enabled := slices.ContainsFunc(r.events[i+1:], func(o logged) bool {
+		return o.Event == audit.UserChanged && o.User == l.User && o.What == "enabled"
+	})
+	u, err := r.a.store.User(ctx, l.User)
+	switch {
+	case errors.Is(err, storage.ErrNotFound), err == nil && u.Disabled:
+		return nil
+	case err != nil:
+		return err
+	case !enabled:
+		return r.user(ctx, l, "disabled", r.disable)
+	}
+	live, err := r.a.liveGrants(ctx, u.ID, "", "")
+	for _, g := range live {
+		if g.CreatedAt.Before(l.when()) {
+			r.end(ctx, l, g, storage.ByDisabled)
+		}
+	}
+	return err
+}
+
+func (r *repetitions) client(ctx context.Context, l logged) error {
+	if strings.HasSuffix(l.ClientID, "...") {
+		r.byHand("the client %s was deleted at %s, and its id is too long for the log: find it with mcp-authd client list, and delete it", l.ClientID, moment(l.when()))
+		return nil
+	}
+	_, err := r.a.store.Client(ctx, l.ClientID)
+	if errors.Is(err, storage.ErrRevoked) {
+		return nil
+	}
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return err
+	}
+	r.add(l, func(ctx context.Context) error {
+		if err := r.a.store.DeleteClient(ctx, l.ClientID, r.a.now()); err != nil {
+			return err
+		}
+		r.a.audit.Record(ctx, audit.ClientDeleted, audit.Client(storage.Client{ID: l.ClientID}))
+		return nil
+	}, "client %s, deleted", l.ClientID)
+	return nil
+}
+
+func (r *repetitions) resource(ctx context.Context, l logged) error {
+	if l.What != "removed" {
+		return nil
+	}
+	stored, err := r.a.store.ListResources(ctx)
+	for _, res := range stored {
+		if res.URI == l.Resource && res.CreatedAt.Before(l.when()) {
+			r.add(l, func(ctx context.Context) error {
+				return r.a.store.RemoveResource(ctx, res.URI, r.a.now())
+			}, "resource %s, removed", res.URI)
+		}
+	}
+	return err
+}
+
+func (r *repetitions) upstream(ctx context.Context, l logged) error {
+	u, err := r.a.store.Upstream(ctx, l.Upstream)
+	switch {
+	case errors.Is(err, storage.ErrNotFound), err == nil && !u.EndedAt.IsZero():
+		return nil
+	case err != nil:
+		return err
+	}
+	r.add(l, func(ctx context.Context) error {
+		_, err := r.a.store.EndUpstreams(ctx, storage.UpstreamKey{ID: u.ID}, l.Reason, r.a.now())
+		return err
+	}, "session of %s at %s (%s), ended", printable(r.names.user(ctx, u.UserID)), u.Connector, u.ID)
+	return nil
+}
+
+func (r *repetitions) key(ctx context.Context, l logged) error {
+	all, err := r.a.store.Keys(ctx, r.a.now())
+	if slices.ContainsFunc(all, func(k storage.SigningKey) bool { return k.ID == l.KeyID }) {
+		r.byHand("the signing key %s was revoked at %s and is good again: mcp-authd keys revoke %[1]s", l.KeyID, moment(l.when()))
+	}
+	return err
+}
+
+// pastLog is the log whose cuts are repeated.
+type pastLog struct{ file, since string }
+
+func (p *pastLog) add(c *cobra.Command) {
+	c.Flags().StringVar(&p.file, "from-log", "", "repeat the cuts of this log of a server (JSON; - for standard input)")
+	c.Flags().StringVar(&p.since, "since", "", "only those since this time, or this long ago (15m)")
+}
+
+// check returns what is wrong with the flags: a log stands alone, and without one others says it.
+func (p *pastLog) check(others error, alone bool) error {
+	switch {
+	case p.file == "" && p.since != "", p.file != "" && !alone:
+		return errors.New("--from-log goes with --since alone")
+	case p.file != "":
+		return nil
+	}
+	return others
+}
+
+// repeat shows what of a log it would do again, asks, and does it.
+func (p *pastLog) repeat(ctx context.Context, s std, a *app, sure *confirmation, asJSON bool) error {
+	start, err := parseSince(p.since)
+	if err != nil {
+		return err
+	}
+	in, err := openLog(s, p.file)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	events, err := readLog(in, start)
+	if err != nil {
+		return err
+	}
+	found, err := a.repetitions(ctx, events)
+	if err != nil {
+		return err
+	}
+	if !asJSON {
+		found.print(s)
+	}
+	if len(found.Repeated) > 0 {
+		if err := sure.ask(s, "This repeats "+count(len(found.Repeated), "cut", "cuts")+"."); err != nil {
+			return err
+		}
+	}
+	for i, r := range found.Repeated {
+		if err := r.done(ctx); err != nil {
+			return fmt.Errorf("%s: %w; %d of %d cuts were repeated, and the command may be run again", r.Cut, err, i, len(found.Repeated))
+		}
+	}
+	if asJSON {
+		return printJSON(s.out, found)
+	}
+	_, err = fmt.Fprintf(s.out, "repeated: %s\n", count(len(found.Repeated), "cut", "cuts"))
+	return err
+}
+
+func (r *repetitions) print(s std) {
+	for _, c := range r.Repeated {
+		fmt.Fprintf(s.out, "%s  %s\n", moment(c.At), printable(c.Cut))
+	}
+	for _, text := range r.ByHand {
+		fmt.Fprintf(s.out, "to do by hand: %s\n", printable(text))
+	}
+}
