@@ -15,6 +15,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
 const (
@@ -58,7 +59,7 @@ func (d *Delegation) serveLogout(w http.ResponseWriter, r *http.Request) (status
 		return http.StatusOK
 	case !d.junk.allow(c.ID):
 		return http.StatusTooManyRequests
-	case errors.Is(err, errUnreachable): // its keys could not be had: let it try again
+	case errors.Is(err, provider.ErrUnreachable): // its keys could not be had: let it try again
 		return http.StatusServiceUnavailable
 	}
 	d.cfg.Logger.LogAttrs(r.Context(), slog.LevelInfo, "logout token refused", slog.String("connector", c.ID), slog.Any("cause", err))
@@ -92,7 +93,7 @@ func logoutToken(w http.ResponseWriter, r *http.Request) (token string, ok bool)
 // logOut ends what a logout token names. It is recorded as used first, so that a copy of
 // it does nothing once the person has signed in again.
 func (d *Delegation) logOut(ctx context.Context, c *connector, token string) error {
-	l, err := c.verifyLogout(ctx, token)
+	l, err := c.VerifyLogout(ctx, token)
 	if err != nil {
 		return err
 	}

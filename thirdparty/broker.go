@@ -79,9 +79,9 @@ func (d *Delegation) choose(ctx context.Context, c *connector, r session.TokenRe
 			continue
 		case err != nil:
 			return holding{}, err
-		case held.Renewed != nil && held.Tokens.expired(d.now()):
+		case held.Renewed != nil && held.Tokens.ExpiredAt(d.now()):
 			return holding{}, c.unavailable(errUnnamed)
-		case held.Tokens.Access == "" || held.Tokens.expired(d.now()) || !held.Tokens.Scopes.Has(want...):
+		case held.Tokens.Access == "" || held.Tokens.ExpiredAt(d.now()) || !held.Tokens.Scopes.Has(want...):
 			continue
 		}
 		return held, nil
@@ -97,7 +97,7 @@ func (d *Delegation) fresh(ctx context.Context, id string) (holding, error) {
 		if err != nil {
 			return true // asking does not help; it is told below
 		}
-		renewable := held.latest().Refresh != "" && held.Tokens.expiring(d.now())
+		renewable := held.latest().Refresh != "" && expiring(held.Tokens, d.now())
 		return !renewable && (c.Detached || d.now().Sub(u.CheckedAt) < c.CheckEvery)
 	})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
 const (
@@ -90,8 +91,8 @@ func (d *Delegation) stand(ctx context.Context, id string, enough func(*connecto
 		}
 		// Who asked elsewhere has stored something that is not enough, and puts it off.
 		settled := awaited != 0 && awaited != u.Version && u.DueAt.After(d.now())
-		if settled || !d.health[c.ID].mayAsk(u.ID, d.now()) || time.Since(began) > patience {
-			return u, c, d.judge(c, u, errUnreachable)
+		if settled || !d.health[c.ID].MayAsk(u.ID, d.now()) || time.Since(began) > patience {
+			return u, c, d.judge(c, u, provider.ErrUnreachable)
 		}
 		switch err := d.inquire(ctx, c, u); {
 		case err == nil:

@@ -11,6 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
 // TestEnds: whatever ends a session at the provider ends what rests on it here.
@@ -205,17 +206,17 @@ func TestOutage(t *testing.T) {
 }
 
 // hostile is a provider whose answers trip us up.
-type hostile struct{ provider }
+type hostile struct{ provider.Provider }
 
-func (hostile) inspect(context.Context, tokens) (*profile, error) {
+func (hostile) Inspect(context.Context, provider.Tokens) (*provider.Profile, error) {
 	panic("a document that nobody foresaw")
 }
 
-func (hostile) owner(context.Context, tokens) (*profile, error) {
+func (hostile) Owner(context.Context, provider.Tokens) (*provider.Profile, error) {
 	panic("a document that nobody foresaw")
 }
 
-func (hostile) refresh(context.Context, tokens) (tokens, *profile, error) {
+func (hostile) Refresh(context.Context, provider.Tokens) (provider.Tokens, *provider.Profile, error) {
 	panic("a document that nobody foresaw")
 }
 
@@ -223,7 +224,7 @@ func TestPanic(t *testing.T) {
 	r := newRig(t, nil)
 	a, g := r.signIn("")
 	c := r.byID["corp"]
-	c.provider = hostile{c.provider}
+	c.Provider = hostile{c.Provider}
 	r.clock.pass(6 * time.Minute)
 	if err := r.Check(t.Context(), a.Upstream, 0); err != nil || !r.active(g) {
 		t.Errorf("AS-223: got %v", err)

@@ -13,6 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
 const (
@@ -73,7 +74,7 @@ func (d *Delegation) expected(ctx context.Context, c *connector, t session.Trip,
 var errOtherAccount = errors.New("another account than the user's came back")
 
 // recognize refuses an account that is not one of those that were expected, if any were.
-func (c *connector) recognize(away trip, p profile) error {
+func (c *connector) recognize(away trip, p provider.Profile) error {
 	if len(away.Accounts) == 0 || slices.ContainsFunc(away.Accounts, func(a account) bool { return a.Subject == p.Subject }) {
 		return nil
 	}

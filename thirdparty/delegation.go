@@ -15,6 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/session"
+	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
 // Delegation signs people in at upstream providers and keeps what came of it. It is what
@@ -26,7 +27,7 @@ type Delegation struct {
 	vault      vault
 	connectors []*connector // in the order of the configuration
 	byID       map[string]*connector
-	health     map[string]*health // of the providers, by connector
+	health     map[string]*provider.Health // of the providers, by connector
 	junk       *limits
 
 	settling sync.Mutex  // is held while the store is settled
@@ -59,16 +60,16 @@ func New(c Config) (*Delegation, error) {
 	}
 	d := &Delegation{
 		cfg: c, ring: ring, vault: vault{ring},
-		byID: map[string]*connector{}, health: map[string]*health{}, junk: newLimits(c.Now),
+		byID: map[string]*connector{}, health: map[string]*provider.Health{}, junk: newLimits(c.Now),
 	}
 	return d, d.connect()
 }
 
 func (d *Delegation) connect() error {
-	around := surroundings{issuer: d.cfg.Issuer, productName: d.cfg.ProductName, now: d.cfg.Now, log: d.cfg.Logger}
+	around := provider.Options{ProductName: d.cfg.ProductName, Now: d.cfg.Now}
 	var errs []error
 	for _, configured := range d.cfg.Connectors {
-		c, err := newConnector(configured, around)
+		c, err := newConnector(configured, d.cfg.Issuer, around)
 		switch {
 		case err != nil:
 			errs = append(errs, err)
@@ -76,7 +77,7 @@ func (d *Delegation) connect() error {
 			errs = append(errs, fmt.Errorf("%w: two connectors have the id %q", ErrConfig, c.ID))
 		default:
 			d.connectors = append(d.connectors, c)
-			d.byID[c.ID], d.health[c.ID] = c, newHealth()
+			d.byID[c.ID], d.health[c.ID] = c, provider.NewHealth()
 		}
 	}
 	return errors.Join(errs...)
@@ -135,13 +136,13 @@ const (
 func (c *connector) told(err error) *oauth.Error {
 	code, text := oauth.ServerError, sayGarbage
 	switch {
-	case errors.Is(err, errUnreachable):
+	case errors.Is(err, provider.ErrUnreachable):
 		e := c.say(oauth.TemporarilyUnavailable, sayUnreachable)
 		e.RetryAfter = retryAfter
 		return e.Because(err)
-	case errors.Is(err, errDenied):
+	case errors.Is(err, provider.ErrDenied):
 		code, text = oauth.AccessDenied, sayNotGranted
-	case errors.Is(err, errMisconfigured), errors.Is(err, errUnsupported):
+	case errors.Is(err, provider.ErrMisconfigured), errors.Is(err, provider.ErrUnsupported):
 		text = sayConfig
 	}
 	return c.say(code, text).Because(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
 const (
@@ -53,7 +54,7 @@ func (d *Delegation) Depart(ctx context.Context, t session.Trip) (session.Depart
 	if signedIn := t.UserID != ""; signedIn == (t.Errand == session.ErrandSignIn) {
 		return session.Departure{}, fmt.Errorf("thirdparty: errand %q with user %q", t.Errand, t.UserID)
 	}
-	if t.Fresh && !c.preset.openID { // nothing that could come back would prove it
+	if t.Fresh && !c.traits.OpenID { // nothing that could come back would prove it
 		return session.Departure{}, c.say(oauth.UnmetAuthentication, sayUnproved)
 	}
 	replaced, err := d.replaced(ctx, c, t)
@@ -73,7 +74,7 @@ func (d *Delegation) Depart(ctx context.Context, t session.Trip) (session.Depart
 		Trip: t, Nonce: secrets.Token(""), Verifier: secrets.Token(""),
 		Extra: extra, LeftAt: d.now(), Accounts: accounts,
 	}
-	out.URL, err = c.authorizeURL(ctx, authorizeRequest{
+	out.URL, err = c.AuthorizeURL(ctx, provider.AuthorizationRequest{
 		State: out.State, Nonce: away.Nonce, Verifier: away.Verifier, RedirectURI: c.redirectURI(),
 		LoginHint: cmp.Or(t.LoginHint, hint), Fresh: t.Fresh, Choose: c.choose(t, accounts), Scopes: extra,
 	})
@@ -101,7 +102,7 @@ func (d *Delegation) replaced(ctx context.Context, c *connector, t session.Trip)
 // that is signed in there need not be the one that is meant: when one is to be connected,
 // or when the provider cannot be told which one is expected.
 func (c *connector) choose(t session.Trip, expected []account) bool {
-	return t.Choose || t.Errand != session.ErrandSignIn && (len(expected) == 0 || c.preset.loginHint == "")
+	return t.Choose || t.Errand != session.ErrandSignIn && (len(expected) == 0 || !c.traits.LoginHint)
 }
 
 func (d *Delegation) putDeparture(ctx context.Context, out session.Departure, away trip) error {

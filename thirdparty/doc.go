@@ -34,6 +34,7 @@
 //	                settle.go: what versions before have sealed
 //	check.go        does a session stand? asked before tokens of ours are honoured
 //	inquire.go      the question itself: one replica asks, and stores the answer first
+//	outage.go       what is made of a question that stays without an answer
 //	renew.go        new tokens, and whose they are
 //	end.go          why sessions end, and what goes with them
 //	run.go          the same question in the background, for sessions that are due
@@ -41,18 +42,16 @@
 //	broker.go       RFC 8693: a token of the provider for a resource server
 //	probe.go        what the doctor command sees
 //
-// A connector is made ready once, and speaks through a provider:
+// A connector is made ready once:
 //
-//	config.go, validate.go     what operators write
-//	rules.go, expression.go    who may come in, and with which scopes
-//	connector.go               a Connector with its defaults, compiled rules and provider
-//	provider.go                what both protocols do, and the five ways in which it fails
-//	oauth2.go, oidc.go         the two protocols; discovery.go: metadata and keys
-//	clientauth.go, claims.go   how requests are made, and answers read
-//	transport.go               to which addresses, how large, how long
-//	presets.go                 the types, and what each does in its own way; more of it in
-//	                           entra.go, slack.go, discord.go, github.go, lists.go
-//	health.go                  a provider that does not answer about sessions is left alone for a while
+//	config.go, types.go   what operators write, and the types that there are
+//	validate.go           its defaults, and what is wrong with it
+//	connector.go          a Connector with its defaults, compiled rules and provider
+//	rules.go              who may come in, and with which scopes
+//
+// Three packages below it know nothing of sessions and stores: internal/provider speaks to
+// providers, and is the only one that does; internal/rules judges by what they say of a
+// person; internal/claim reads it.
 //
 // # Binding
 //
@@ -102,16 +101,16 @@
 //
 // # When a provider fails
 //
-// Every error of a provider wraps one of five, and only the first can end a session:
+// Every error of package provider wraps one of five, and only the first can end a session:
 //
-//	errDenied         the provider says that it is over       access_denied
-//	errUnreachable    no answer, 5xx, 429                     temporarily_unavailable
-//	errGarbage        an answer that is not what it should be server_error
-//	errMisconfigured  the provider refuses this client        server_error
-//	errUnsupported    the provider does not offer this        server_error
+//	ErrDenied         the provider says that it is over       access_denied
+//	ErrUnreachable    no answer, 5xx, 429                     temporarily_unavailable
+//	ErrGarbage        an answer that is not what it should be server_error
+//	ErrMisconfigured  the provider refuses this client        server_error
+//	ErrUnsupported    the provider does not offer this        server_error
 //
 // The last column is the error code of a sign-in that fails so; what the provider said goes
-// to the log only. At a check everything but errDenied leaves the session as it is: its last
+// to the log only. At a check everything but ErrDenied leaves the session as it is: its last
 // confirmation holds for the connector's Outage, after which Check answers
 // temporarily_unavailable, with Retry-After, and nothing is spent or ended. When three
 // sessions stay without an answer, and none gets one, their provider is left alone for ten

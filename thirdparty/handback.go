@@ -41,7 +41,7 @@ func (d *Delegation) giveBackAll(ctx context.Context, c *connector, u storage.Up
 // shared reports whether giving back the tokens of one session would end another one of the
 // same person, because the provider knows one grant for each.
 func (d *Delegation) shared(ctx context.Context, c *connector, u storage.Upstream) bool {
-	if !c.preset.oneGrant {
+	if !c.traits.OneGrant {
 		return false
 	}
 	other, err := d.cfg.Store.UpstreamFor(ctx, u.UserID, u.Connector, "")

@@ -65,9 +65,7 @@ func TestTokensAreGivenBack(t *testing.T) {
 	})
 	t.Run("PL8: where a person's tokens are revoked together, another session of theirs is spared", func(t *testing.T) {
 		r := newRig(t, nil)
-		p := *r.byID["corp"].preset
-		p.oneGrant = true
-		r.byID["corp"].preset = &p
+		r.byID["corp"].traits.OneGrant = true
 		r.signIn("")
 		b, s := r.leave(signIn), r.minted()
 		if _, err := r.Return(t.Context(), session.Return{Provider: "corp", Params: b.back, Binding: b.Binding, Session: s}); err != nil {

@@ -12,6 +12,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
+)
+
+// When a provider is left alone, and for how long: see provider.Health.
+const (
+	tolerated  = 3
+	restTime   = 10 * time.Second
+	probeEvery = time.Second
 )
 
 // several signs one person in so often, each time as a session of its own.
@@ -254,57 +262,16 @@ func FuzzCode(f *testing.F) {
 	})
 }
 
-// FuzzRetryAfter: whatever a provider says, a session is asked about again within the
-// time between two checks, and not at once.
-func FuzzRetryAfter(f *testing.F) {
-	for _, s := range []string{"", "0", "5", "-1", "99999999999999999999", "Mon, 02 Jan 2056 15:04:05 GMT", "1e9"} {
-		f.Add(s, s)
+// FuzzPause: whatever a provider says, a session is asked about again within the time between
+// two checks, and not at once.
+func FuzzPause(f *testing.F) {
+	for _, d := range []time.Duration{0, 1, -1, time.Second, time.Hour, 1 << 62} {
+		f.Add(int64(d))
 	}
 	c := &connector{Connector: Connector{CheckEvery: 5 * time.Minute}}
-	f.Fuzz(func(t *testing.T, after, reset string) {
-		h := http.Header{"Retry-After": {after}, "X-Ratelimit-Reset": {reset}}
-		if d := askedTooOften(h).pause(c); d < time.Second || d > c.CheckEvery {
+	f.Fuzz(func(t *testing.T, wait int64) {
+		if d := c.pause(&provider.TooOften{Wait: time.Duration(wait)}); d < time.Second || d > c.CheckEvery {
 			t.Errorf("left alone for %v", d)
-		}
-	})
-}
-
-// FuzzHealth: whatever comes in which order, a provider is left alone for nothing but
-// several sessions without an answer, and while it is, one question a second is asked.
-func FuzzHealth(f *testing.F) {
-	f.Add([]byte{0, 1, 2, 3, 0x43, 0x83, 0x43})
-	f.Add([]byte{0x40, 0x41, 0x42, 0xc1, 0x43, 0x03, 0x80, 0x44})
-	f.Fuzz(func(t *testing.T, script []byte) {
-		h, now := newHealth(), time.Unix(1e9, 0)
-		failing, lastAsked := map[string]bool{}, time.Time{}
-		for _, step := range script {
-			session := string('a' + rune(step&7))
-			switch step >> 6 {
-			case 0:
-				h.failed(session, now)
-				failing[session] = true
-			case 1:
-				asked := h.ask(session, now)
-				resting := now.Before(h.restUntil)
-				if resting && len(failing) < tolerated {
-					t.Fatalf("rests after %d sessions", len(failing))
-				}
-				if resting && asked && now.Sub(lastAsked) < probeEvery && now.Sub(lastAsked) >= 0 && !lastAsked.IsZero() {
-					t.Fatal("two questions within a second")
-				}
-				if asked && resting {
-					lastAsked = now
-				}
-			case 2:
-				h.answered(session)
-				failing, lastAsked = map[string]bool{}, time.Time{}
-				if !h.mayAsk(session, now) {
-					t.Fatal("an answer did not end the rest")
-				}
-			case 3:
-				h.postponed("other", now, time.Minute)
-				now = now.Add(time.Duration(step&63) * 100 * time.Millisecond)
-			}
 		}
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -17,6 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
 // reluctant is a store that does not end sessions at once.
@@ -53,47 +53,6 @@ func TestLogoutOutlivesTheStore(t *testing.T) {
 	}
 }
 
-// TestWhenToAskAgain: RFC 9110 §10.2.3. A provider says how long it wants to be left alone in
-// seconds or by a date; GitHub by the second of the epoch.
-func TestWhenToAskAgain(t *testing.T) {
-	soon := time.Now().Add(100 * time.Second)
-	for _, tt := range []struct {
-		name, value string
-		want        time.Duration
-	}{
-		{"Retry-After", "90", 90 * time.Second},
-		{"Retry-After", soon.UTC().Format(http.TimeFormat), 100 * time.Second},
-		{"X-RateLimit-Reset", fmt.Sprint(soon.Unix()), 100 * time.Second},
-		{"Retry-After", "soon", 0},
-		{"Retry-After", soon.Add(-time.Hour).UTC().Format(http.TimeFormat), 0},
-		{"X-RateLimit-Reset", "1", 0},
-	} {
-		h := http.Header{}
-		h.Set(tt.name, tt.value)
-		if got := askedTooOften(h).wait; got > tt.want || got < tt.want-20*time.Second && tt.want > 0 {
-			t.Errorf("%s: %s: left alone for %s, want %s", tt.name, tt.value, got, tt.want)
-		}
-	}
-}
-
-// TestLabel: what people call an account is printable, and short.
-func TestLabel(t *testing.T) {
-	for _, tt := range []struct {
-		claims map[string]any
-		want   string
-	}{
-		{map[string]any{"sub": "1", "name": "Ann", "email": "a@example.com", "preferred_username": "ann"}, "ann"},
-		{map[string]any{"sub": "1", "name": "Ann", "email": " \u202e\n"}, "Ann"},
-		{map[string]any{"sub": "1", "name": "A\u0000n\u202en "}, "Ann"},
-		{map[string]any{"name": strings.Repeat("ü", 150)}, strings.Repeat("ü", 100)},
-		{map[string]any{"name": 7}, ""},
-	} {
-		if got := label(tt.claims); got != tt.want {
-			t.Errorf("%v: got %q, want %q", tt.claims, got, tt.want)
-		}
-	}
-}
-
 // TestWhoChoosesAnAccount: RS-203. A provider that cannot be told which account is expected lets
 // the person choose; so does each when an account is to be connected, and none at a sign-in.
 func TestWhoChoosesAnAccount(t *testing.T) {
@@ -102,36 +61,20 @@ func TestWhoChoosesAnAccount(t *testing.T) {
 		name     string
 		trip     session.Trip
 		expected []account
-		hint     string
+		hint     bool
 		want     bool
 	}{
-		{"at a sign-in", session.Trip{Errand: session.ErrandSignIn}, nil, "", false},
-		{"if the person asks for it", session.Trip{Errand: session.ErrandSignIn, Choose: true}, nil, "login_hint", true},
-		{"to connect an account", session.Trip{Errand: session.ErrandLink}, nil, "login_hint", true},
-		{"to extend one that can be named", session.Trip{Errand: session.ErrandExtend}, expected, "login_hint", false},
-		{"to extend one that cannot", session.Trip{Errand: session.ErrandExtend}, expected, "", true},
-		{"to extend without one", session.Trip{Errand: session.ErrandExtend}, nil, "login_hint", true},
+		{"at a sign-in", session.Trip{Errand: session.ErrandSignIn}, nil, false, false},
+		{"if the person asks for it", session.Trip{Errand: session.ErrandSignIn, Choose: true}, nil, true, true},
+		{"to connect an account", session.Trip{Errand: session.ErrandLink}, nil, true, true},
+		{"to extend one that can be named", session.Trip{Errand: session.ErrandExtend}, expected, true, false},
+		{"to extend one that cannot", session.Trip{Errand: session.ErrandExtend}, expected, false, true},
+		{"to extend without one", session.Trip{Errand: session.ErrandExtend}, nil, true, true},
 	} {
-		c := &connector{}
-		c.preset = &preset{loginHint: tt.hint}
+		c := &connector{traits: provider.Traits{LoginHint: tt.hint}}
 		if got := c.choose(tt.trip, tt.expected); got != tt.want {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
 		}
-	}
-}
-
-// TestDroppedClaims: a claim that its source has dropped is gone, wherever else it was said;
-// what another source alone has said stays.
-func TestDroppedClaims(t *testing.T) {
-	earlier := profile{Parts: map[string]map[string]any{
-		"id_token": {"role": "admin", "team": "a"}, "userinfo": {"role": "admin", "hd": "example.com"},
-	}}
-	now := profile{Parts: map[string]map[string]any{"userinfo": {"hd": "example.com"}}}.over(earlier)
-	if _, ok := now.Claims["role"]; ok || now.Claims["team"] != "a" || now.Claims["hd"] != "example.com" {
-		t.Errorf("got %v", now.Claims)
-	}
-	if len(earlier.Parts["id_token"]) != 2 {
-		t.Error("the earlier profile has changed")
 	}
 }
 
@@ -199,15 +142,5 @@ func TestSessionsOneByOne(t *testing.T) {
 		if !errors.Is(err, tt.err) || calls != tt.calls {
 			t.Errorf("%+v: got %v after %d", tt, err, calls)
 		}
-	}
-}
-
-// TestNothingToAsk: RFC 7662. A provider with neither user info nor introspection is one that
-// cannot be asked, which says nothing about the token.
-func TestNothingToAsk(t *testing.T) {
-	r := newRig(t, nil)
-	_, err := r.byID["corp"].base.inspectBy(t.Context(), &endpoints{}, tokens{Access: "x"}, nil)
-	if !errors.Is(err, errUnsupported) {
-		t.Errorf("got %v, want %v", err, errUnsupported)
 	}
 }

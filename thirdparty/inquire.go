@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
 const (
@@ -65,7 +66,7 @@ func (d *Delegation) claim(ctx context.Context, c *connector, u storage.Upstream
 	if err := d.take(ctx, u); err != nil {
 		return err
 	}
-	if !d.health[c.ID].ask(u.ID, d.now()) {
+	if !d.health[c.ID].Ask(u.ID, d.now()) {
 		return d.postpone(ctx, c, u, errResting)
 	}
 	held, err := d.open(u)
@@ -104,38 +105,38 @@ func (d *Delegation) ask(ctx context.Context, c *connector, u storage.Upstream, 
 	}
 	t, now := held.Tokens, d.now()
 	switch {
-	case t.Refresh != "" && (t.Access == "" || t.expiring(now) || c.CheckBy == checkByRefresh || !c.Detached && c.unheard(held.Profile)):
+	case t.Refresh != "" && (t.Access == "" || expiring(t, now) || c.CheckBy == checkByRefresh || !c.Detached && c.unheard(held.Profile)):
 		return d.renew(ctx, c, u, held)
 	case c.Detached: // it only said who somebody is
 		return d.confirm(ctx, c, u, held, nil)
-	case t.Refresh == "" && t.expired(now): // nobody can be asked any more
+	case t.Refresh == "" && t.ExpiredAt(now): // nobody can be asked any more
 		return d.over(ctx, u, reasonExpired)
 	}
 	limited, cancel := context.WithTimeout(ctx, questionTTL)
-	p, err := c.inspect(limited, t)
+	p, err := c.Inspect(limited, t)
 	cancel()
 	switch {
 	case err == nil:
-		d.health[c.ID].answered(u.ID)
+		d.health[c.ID].Answered(u.ID)
 		return d.confirm(ctx, c, u, held, p)
-	case (errors.Is(err, errDenied) || errors.Is(err, errUnsupported)) && t.Refresh != "":
+	case (errors.Is(err, provider.ErrDenied) || errors.Is(err, provider.ErrUnsupported)) && t.Refresh != "":
 		return d.renew(ctx, c, u, held) // which has the last word
-	case errors.Is(err, errUnsupported):
+	case errors.Is(err, provider.ErrUnsupported):
 		return d.confirm(ctx, c, u, held, nil)
-	case errors.Is(err, errDenied):
-		d.health[c.ID].answered(u.ID)
+	case errors.Is(err, provider.ErrDenied):
+		d.health[c.ID].Answered(u.ID)
 		return d.over(ctx, u, reasonRevoked)
 	}
 	return d.postpone(ctx, c, u, err)
 }
 
 // confirm stores that the session stands, with what the provider said.
-func (d *Delegation) confirm(ctx context.Context, c *connector, u storage.Upstream, held holding, p *profile) error {
+func (d *Delegation) confirm(ctx context.Context, c *connector, u storage.Upstream, held holding, p *provider.Profile) error {
 	if p != nil {
 		if p.Subject != u.Subject {
-			return d.postpone(ctx, c, u, fmt.Errorf("%w: it speaks of somebody else", errGarbage))
+			return d.postpone(ctx, c, u, fmt.Errorf("%w: it speaks of somebody else", provider.ErrGarbage))
 		}
-		held.Profile = p.over(held.Profile)
+		held.Profile = p.Over(held.Profile)
 	}
 	admitted, now := c.admit(held.Profile), d.now()
 	if admitted == nil {
@@ -204,7 +205,7 @@ func (d *Delegation) postpone(ctx context.Context, c *connector, u storage.Upstr
 // denied: the provider renews no more.
 func (d *Delegation) denied(ctx context.Context, c *connector, u storage.Upstream, held holding) error {
 	if c.Detached { // the sign-in stays; what is lost is the token for resource servers
-		held.Tokens, held.Renewed = tokens{}, nil
+		held.Tokens, held.Renewed = provider.Tokens{}, nil
 		return d.confirm(ctx, c, u, held, nil)
 	}
 	return d.over(ctx, u, reasonRevoked)
@@ -219,7 +220,7 @@ func (d *Delegation) over(ctx context.Context, u storage.Upstream, reason string
 }
 
 // nextCheck is when the provider is asked next. Sessions that began together drift apart.
-func (c *connector) nextCheck(t tokens, now time.Time) time.Time {
+func (c *connector) nextCheck(t provider.Tokens, now time.Time) time.Time {
 	every := c.CheckEvery
 	if c.Detached {
 		every = 24 * time.Hour // only the rules are looked at
@@ -246,8 +247,8 @@ func (c *connector) nextCheck(t tokens, now time.Time) time.Time {
 func (d *Delegation) later(c *connector, u storage.Upstream, cause error) time.Time {
 	now := d.now()
 	pause := max(retryAfter, min(now.Sub(u.CheckedAt)/4, c.CheckEvery))
-	if often := (*tooOften)(nil); errors.As(cause, &often) {
-		pause = max(pause, often.pause(c))
+	if often := (*provider.TooOften)(nil); errors.As(cause, &often) {
+		pause = max(pause, c.pause(often))
 	}
 	return now.Add(pause + spread(pause))
 }
@@ -256,8 +257,4 @@ func (d *Delegation) later(c *connector, u storage.Upstream, cause error) time.T
 func spread(d time.Duration) time.Duration { return rand.N(d/10 + 1) }
 
 // expiring reports whether the access token is about to end.
-func (t tokens) expiring(now time.Time) bool {
-	return !t.Expires.IsZero() && t.Expires.Sub(now) <= refreshAhead
-}
-
-func (t tokens) expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
+func expiring(t provider.Tokens, now time.Time) bool { return t.ExpiredAt(now.Add(refreshAhead)) }

@@ -7,17 +7,18 @@ import (
 	"log/slog"
 
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
 // renew renews the tokens, and learns whose the new ones are before they count for
 // anything (OpenID Connect Core §12.2): the provider may have mixed up two people.
 func (d *Delegation) renew(ctx context.Context, c *connector, u storage.Upstream, held holding) error {
 	limited, cancel := context.WithTimeout(ctx, questionTTL)
-	t, said, err := c.refresh(limited, held.latest())
+	t, said, err := c.Refresh(limited, held.latest())
 	cancel()
 	switch {
-	case errors.Is(err, errDenied):
-		d.health[c.ID].answered(u.ID)
+	case errors.Is(err, provider.ErrDenied):
+		d.health[c.ID].Answered(u.ID)
 		return d.denied(ctx, c, u, held)
 	case err != nil && t.Access == "":
 		return d.postpone(ctx, c, u, err)
@@ -28,7 +29,7 @@ func (d *Delegation) renew(ctx context.Context, c *connector, u storage.Upstream
 	held.Renewed = &t
 	if said != nil {
 		complete := heardAll(held.Profile, *said)
-		held.Profile = said.over(held.Profile)
+		held.Profile = said.Over(held.Profile)
 		if complete {
 			return d.accept(ctx, c, u, held)
 		}
@@ -72,18 +73,18 @@ func (d *Delegation) name(ctx context.Context, c *connector, u storage.Upstream,
 		return d.mistaken(ctx, c, u)
 	case err == nil || named:
 		return d.accept(ctx, c, u, held)
-	case errors.Is(err, errUnsupported):
+	case errors.Is(err, provider.ErrUnsupported):
 		// Nobody can be asked. That the provider renews says that its session stands; a
 		// token of which nobody can say whose it is is not for resource servers.
 		held.Renewed.Access = ""
 		return d.accept(ctx, c, u, held)
 	}
-	return d.postpone(ctx, c, u, aboutNew(err))
+	return d.postpone(ctx, c, u, provider.AboutNew(err))
 }
 
 // resume goes on from a renewal after which nobody could say whose the tokens are.
 func (d *Delegation) resume(ctx context.Context, c *connector, u storage.Upstream, held holding) error {
-	if held.Renewed.expired(d.now()) {
+	if held.Renewed.ExpiredAt(d.now()) {
 		return d.renew(ctx, c, u, held)
 	}
 	err := d.identify(ctx, c, u, &held)
@@ -92,7 +93,7 @@ func (d *Delegation) resume(ctx context.Context, c *connector, u storage.Upstrea
 		return d.accept(ctx, c, u, held)
 	case errors.Is(err, errAnother):
 		return d.mistaken(ctx, c, u)
-	case errors.Is(err, errDenied), errors.Is(err, errUnsupported):
+	case errors.Is(err, provider.ErrDenied), errors.Is(err, provider.ErrUnsupported):
 		return d.renew(ctx, c, u, held) // which has the last word
 	}
 	return d.postpone(ctx, c, u, err)
@@ -105,7 +106,7 @@ var errAnother = errors.New("the provider renewed with the tokens of another per
 // date if they are the person's.
 func (d *Delegation) identify(ctx context.Context, c *connector, u storage.Upstream, held *holding) error {
 	limited, cancel := context.WithTimeout(ctx, questionTTL)
-	p, err := c.owner(limited, *held.Renewed)
+	p, err := c.Owner(limited, *held.Renewed)
 	cancel()
 	switch {
 	case err != nil:
@@ -113,7 +114,7 @@ func (d *Delegation) identify(ctx context.Context, c *connector, u storage.Upstr
 	case p.Subject != u.Subject:
 		return errAnother
 	}
-	held.Profile = p.over(held.Profile)
+	held.Profile = p.Over(held.Profile)
 	return nil
 }
 
@@ -121,7 +122,7 @@ func (d *Delegation) identify(ctx context.Context, c *connector, u storage.Upstr
 func (d *Delegation) accept(ctx context.Context, c *connector, u storage.Upstream, held holding) error {
 	t := *held.Renewed
 	held.Tokens, held.Renewed = t, nil
-	d.health[c.ID].answered(u.ID)
+	d.health[c.ID].Answered(u.ID)
 	err := d.confirm(ctx, c, u, held, nil)
 	if errors.Is(err, storage.ErrRevoked) {
 		d.giveBack(ctx, c, t)
@@ -132,14 +133,14 @@ func (d *Delegation) accept(ctx context.Context, c *connector, u storage.Upstrea
 // mistaken ends a session whose renewal brought tokens of another person. It is no outage:
 // the provider has answered, and nobody can tell any more whose session it has there.
 func (d *Delegation) mistaken(ctx context.Context, c *connector, u storage.Upstream) error {
-	d.health[c.ID].answered(u.ID)
+	d.health[c.ID].Answered(u.ID)
 	d.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "upstream session ended", slog.String("connector", c.ID), slog.String("upstream", u.ID),
-		slog.Any("cause", fmt.Errorf("%w: %w", errGarbage, errAnother)))
+		slog.Any("cause", fmt.Errorf("%w: %w", provider.ErrGarbage, errAnother)))
 	return d.over(ctx, u, reasonMistaken)
 }
 
 // heardAll reports whether p comes from every source that the earlier profile came from.
-func heardAll(earlier, p profile) bool {
+func heardAll(earlier, p provider.Profile) bool {
 	for source := range earlier.Parts {
 		if _, ok := p.Parts[source]; !ok {
 			return false

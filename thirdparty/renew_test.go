@@ -14,9 +14,11 @@ import (
 
 // plainly makes the connector one of plain OAuth 2.0.
 func plainly(r *rig, c *Connector) {
-	plain := plainTo(r.up)
-	plain.ID, plain.Broker, plain.CheckEvery, plain.Outage = c.ID, c.Broker, c.CheckEvery, c.Outage
-	*c = plain
+	*c = Connector{
+		ID: c.ID, Type: "oauth2", Name: "Plain", ClientID: r.up.ClientID, ClientSecret: r.up.ClientSecret, Scopes: oauth.Scopes{"profile"},
+		AuthorizationURL: r.up.URL + "/authorize", TokenURL: r.up.URL + "/token", UserInfoURL: r.up.URL + "/userinfo", RevocationURL: r.up.URL + "/revoke",
+		Broker: c.Broker, CheckEvery: c.CheckEvery, Outage: c.Outage,
+	}
 }
 
 // unnamed takes from the metadata whatever tells whose a token is.
@@ -160,7 +162,7 @@ func TestRenewedAndNotNamed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		renewed, _, err := c.refresh(t.Context(), held.Tokens)
+		renewed, _, err := c.Refresh(t.Context(), held.Tokens)
 		if err != nil {
 			t.Fatal(err)
 		}

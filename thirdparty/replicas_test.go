@@ -96,7 +96,7 @@ func TestReplicas(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := r.byID["corp"].refresh(t.Context(), held.Tokens); err != nil {
+		if _, _, err := r.byID["corp"].Refresh(t.Context(), held.Tokens); err != nil {
 			t.Errorf("the stored refresh token: %v", err)
 		}
 	})

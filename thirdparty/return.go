@@ -14,6 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
 // arrivalTTL is how long a provider may take to tell who came back. Each question has a
@@ -63,30 +64,30 @@ func (d *Delegation) collect(ctx context.Context, c *connector, away trip, param
 	}
 	for name, values := range params { // RFC 6749 §3.1
 		if len(values) > 1 {
-			return holding{}, c.told(fmt.Errorf("%w: %.20q is twice in the authorization response", errGarbage, name))
+			return holding{}, c.told(fmt.Errorf("%w: %.20q is twice in the authorization response", provider.ErrGarbage, name))
 		}
 	}
 	code := single(params, "code")
 	if !params.Has("error") && !isCode(code) {
-		return holding{}, c.told(fmt.Errorf("%w: no code in the authorization response, or one that is none", errGarbage))
+		return holding{}, c.told(fmt.Errorf("%w: no code in the authorization response, or one that is none", provider.ErrGarbage))
 	}
-	if err := c.checkIssuer(ctx, single(params, "iss")); err != nil { // RFC 9207 §2.4, AS-225
+	if err := c.CheckIssuer(ctx, single(params, "iss")); err != nil { // RFC 9207 §2.4, AS-225
 		d.complain(ctx, c, err)
 		return holding{}, c.told(err)
 	}
 	if other := d.issuedBy(single(params, "iss")); other != nil && other != c && c.Issuer == "" {
-		err := fmt.Errorf("%w: the answer is by the provider of %q", errGarbage, other.ID)
+		err := fmt.Errorf("%w: the answer is by the provider of %q", provider.ErrGarbage, other.ID)
 		return holding{}, c.told(err)
 	}
 	if params.Has("error") {
 		return holding{}, c.refusal(params)
 	}
-	t, p, err := c.exchange(ctx, code, away.Verifier, away.Nonce, c.redirectURI())
+	t, p, err := c.Exchange(ctx, code, away.Verifier, away.Nonce, c.redirectURI())
 	if err != nil {
 		d.complain(ctx, c, err)
 		return holding{}, c.told(err)
 	}
-	if t.assumed {
+	if t.Assumed {
 		t.Scopes = t.Scopes.Union(away.Extra)
 	}
 	held := holding{Tokens: t, Profile: p}
@@ -118,9 +119,9 @@ func isCode(s string) bool {
 }
 
 // vet decides whether the person may come in.
-func (d *Delegation) vet(c *connector, away trip, p profile) error {
+func (d *Delegation) vet(c *connector, away trip, p provider.Profile) error {
 	if p.Subject == "" {
-		return c.told(fmt.Errorf("%w: no subject", errGarbage))
+		return c.told(fmt.Errorf("%w: no subject", provider.ErrGarbage))
 	}
 	if away.Fresh {
 		if err := d.prove(c, away, p); err != nil {
@@ -136,11 +137,11 @@ func (d *Delegation) vet(c *connector, away trip, p profile) error {
 // prove holds the provider to a new proof of who the person is, which the request demands.
 // A missing auth_time is no proof: it is REQUIRED when max_age was asked for (OpenID Connect
 // Core §2), and a provider that keeps its session could leave it out.
-func (d *Delegation) prove(c *connector, away trip, p profile) error {
-	switch at := p.proved(d.now()); {
+func (d *Delegation) prove(c *connector, away trip, p provider.Profile) error {
+	switch at := p.Proved(d.now()); {
 	case at.IsZero():
 		return c.say(oauth.UnmetAuthentication, sayUnproved)
-	case at.Before(away.LeftAt.Add(-leeway)):
+	case at.Before(away.LeftAt.Add(-provider.Leeway)):
 		return c.say(oauth.UnmetAuthentication, "NAME did not ask you to sign in anew, as your application demands. Please sign out there and try again.")
 	}
 	return nil
@@ -160,7 +161,7 @@ func (d *Delegation) arrive(ctx context.Context, c *connector, away trip, held h
 		d.abandon(ctx, c, a.Upstream.ID, held.Tokens)
 		return c.turnedAway(err)
 	}
-	out.User, out.Upstream, out.AuthTime = user, a.Upstream.ID, held.Profile.proved(a.Now)
+	out.User, out.Upstream, out.AuthTime = user, a.Upstream.ID, held.Profile.Proved(a.Now)
 	event := audit.UpstreamSignedIn
 	if away.Errand != session.ErrandSignIn {
 		event = audit.UpstreamLinked
@@ -188,23 +189,10 @@ func (d *Delegation) arrival(c *connector, away trip, held holding, s storage.Se
 		a.Upstream.DueAt = now
 	}
 	if away.Errand == session.ErrandSignIn {
-		s.AuthTime, s.UpstreamID = p.proved(now), u.ID
+		s.AuthTime, s.UpstreamID = p.Proved(now), u.ID
 		a.NewUser, a.Session = d.newcomer(c, p, now), &s
 	}
 	return a
-}
-
-// proved is when the person last proved who they are: earlier than now if they were signed
-// in at the provider already, zero if it does not say so in a way that can be true. It is
-// never made up, for it is what resource servers are told (RFC 9470 §6).
-func (p profile) proved(now time.Time) time.Time {
-	switch {
-	case p.AuthTime.After(now.Add(leeway)):
-		return time.Time{}
-	case p.AuthTime.After(now):
-		return now
-	}
-	return p.AuthTime
 }
 
 // turnedAway translates why a person who is who they say could not be let in.
@@ -229,11 +217,11 @@ func (c *connector) refusal(params url.Values) *oauth.Error {
 		"user_cancelled_login", "user_cancelled_authorize":
 		return c.say(oauth.AccessDenied, sayDeclined).Because(cause)
 	case oauth.TemporarilyUnavailable:
-		return c.told(fmt.Errorf("%w: %w", errUnreachable, cause))
+		return c.told(fmt.Errorf("%w: %w", provider.ErrUnreachable, cause))
 	case oauth.UnauthorizedClient, oauth.InvalidScope, oauth.InvalidRequest, oauth.InvalidClient, oauth.UnsupportedResponseType:
-		return c.told(fmt.Errorf("%w: %w", errMisconfigured, cause))
+		return c.told(fmt.Errorf("%w: %w", provider.ErrMisconfigured, cause))
 	}
-	return c.told(fmt.Errorf("%w: %w", errGarbage, cause))
+	return c.told(fmt.Errorf("%w: %w", provider.ErrGarbage, cause))
 }
 
 // refused leaves a trace of an arrival that came to nothing. The cause goes to the log,
@@ -250,7 +238,7 @@ func (d *Delegation) refused(ctx context.Context, c *connector, away trip, err e
 
 // abandon gives tokens back after an arrival that failed, unless it was stored all the
 // same: a lost reply looks like a failure.
-func (d *Delegation) abandon(ctx context.Context, c *connector, id string, t tokens) {
+func (d *Delegation) abandon(ctx context.Context, c *connector, id string, t provider.Tokens) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	if _, err := d.cfg.Store.Upstream(ctx, id); errors.Is(err, storage.ErrNotFound) {
@@ -260,11 +248,11 @@ func (d *Delegation) abandon(ctx context.Context, c *connector, id string, t tok
 
 // giveBack has the provider revoke tokens that nobody will use, as well as it can be had,
 // without anybody waiting for it.
-func (d *Delegation) giveBack(ctx context.Context, c *connector, t tokens) {
+func (d *Delegation) giveBack(ctx context.Context, c *connector, t provider.Tokens) {
 	d.pending.Go(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTTL)
 		defer cancel()
-		if err := c.revoke(ctx, t); err != nil && !errors.Is(err, errUnsupported) {
+		if err := c.Revoke(ctx, t); err != nil && !errors.Is(err, provider.ErrUnsupported) {
 			d.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "upstream tokens could not be given back", slog.String("connector", c.ID), slog.Any("cause", err))
 		}
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
 func TestArrival(t *testing.T) {
@@ -76,7 +77,7 @@ func TestArrival(t *testing.T) {
 	t.Run("AS-217: the same person is the same user after the database was lost", func(t *testing.T) {
 		r := newRig(t, nil)
 		a, _ := r.signIn("")
-		p := profile{Subject: fakeupstream.Alice.Subject, Label: "somebody"}
+		p := provider.Profile{Subject: fakeupstream.Alice.Subject, Label: "somebody"}
 		if got := r.newcomer(r.byID["corp"], p, r.clock.Now()).ID; got != a.User.ID {
 			t.Errorf("got %s, want %s", got, a.User.ID)
 		}
@@ -86,19 +87,19 @@ func TestArrival(t *testing.T) {
 // TestReturnRefused: what must fail, with what the client is told, and nothing left.
 // hurried notes by when a provider has to have told who came.
 type hurried struct {
-	provider
+	provider.Provider
 	until time.Time
 }
 
-func (h *hurried) exchange(ctx context.Context, code, verifier, nonce, redirectURI string) (tokens, profile, error) {
+func (h *hurried) Exchange(ctx context.Context, code, verifier, nonce, redirectURI string) (provider.Tokens, provider.Profile, error) {
 	h.until, _ = ctx.Deadline()
-	return h.provider.exchange(ctx, code, verifier, nonce, redirectURI)
+	return h.Provider.Exchange(ctx, code, verifier, nonce, redirectURI)
 }
 
 func TestSlowArrival(t *testing.T) {
 	r := newRig(t, nil)
-	h := &hurried{provider: r.byID["corp"].provider}
-	r.byID["corp"].provider = h
+	h := &hurried{Provider: r.byID["corp"].Provider}
+	r.byID["corp"].Provider = h
 	began := time.Now()
 	r.signIn("")
 	t.Run("AS-223 a provider that takes its time over each of many questions does not hold a browser for minutes", func(t *testing.T) {

@@ -1,244 +1,97 @@
 package thirdparty
 
 import (
-	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
-func claimsOf(t *testing.T, text string) map[string]any {
+func ready(t *testing.T, c Connector) *connector {
 	t.Helper()
-	var out map[string]any
-	if err := json.Unmarshal([]byte(text), &out); err != nil {
+	out, err := newConnector(c, issuer, provider.Options{})
+	if err != nil {
 		t.Fatal(err)
 	}
 	return out
 }
 
-func TestRules(t *testing.T) {
-	const tenant = "11111111-2222-3333-4444-555555555555"
-	for _, tt := range []struct {
-		name   string
-		typ    string
-		rules  Rules
-		claims string
-		want   bool
-	}{
-		{"no rule", "oidc", Rules{}, `{}`, true},
-
-		{"domain of a verified address", "oidc", Rules{Domains: []string{"example.com"}}, `{"email":"a@EXAMPLE.com","email_verified":true}`, true},
-		{"verified, in words", "oidc", Rules{Domains: []string{"example.com"}}, `{"email":"a@example.com","email_verified":"true"}`, true},
-		{"domain of an address that is not verified", "oidc", Rules{Domains: []string{"example.com"}}, `{"email":"a@example.com","email_verified":false}`, false},
-		{"domain of an address of which nothing is said", "oidc", Rules{Domains: []string{"example.com"}}, `{"email":"a@example.com"}`, false},
-		{"verified is a number", "oidc", Rules{Domains: []string{"example.com"}}, `{"email":"a@example.com","email_verified":1}`, false},
-		{"subdomain", "oidc", Rules{Domains: []string{"example.com"}}, `{"email":"a@x.example.com","email_verified":true}`, false},
-		{"domain as a suffix", "oidc", Rules{Domains: []string{"example.com"}}, `{"email":"a@evilexample.com","email_verified":true}`, false},
-		{"two at signs", "oidc", Rules{Domains: []string{"example.com"}}, `{"email":"a@example.com@evil.example","email_verified":true}`, false},
-		{"hd means nothing elsewhere", "oidc", Rules{Domains: []string{"example.com"}}, `{"hd":"example.com"}`, false},
-		{"every verified address of GitHub counts for a domain", "github", Rules{Domains: []string{"example.com"}}, `{"email":"a@other.example","email_verified":true,"verified_emails":["a@other.example","a@example.com"]}`, true},
-		{"and for an address", "github", Rules{Emails: []string{"a@example.com"}}, `{"verified_emails":["a@other.example","a@example.com"]}`, true},
-		{"verified_emails means nothing elsewhere", "oidc", Rules{Domains: []string{"example.com"}}, `{"verified_emails":["a@example.com"]}`, false},
-
-		{"hosted domain", "google", Rules{Domains: []string{"example.com"}}, `{"hd":"example.com"}`, true},
-		{"an account with an address of the domain", "google", Rules{Domains: []string{"example.com"}}, `{"email":"left@example.com","email_verified":true}`, false},
-		{"gmail.com", "google", Rules{Domains: []string{"gmail.com"}}, `{"email":"a@gmail.com","email_verified":true}`, true},
-
-		{"address", "oidc", Rules{Emails: []string{"A@example.com"}}, `{"email":"a@example.com","email_verified":true}`, true},
-		{"another address that folds to it", "oidc", Rules{Emails: []string{"sk@example.com"}}, `{"email":"\u017f\u212a@example.com","email_verified":true}`, false},
-		{"domain that folds to it", "oidc", Rules{Domains: []string{"example.sk"}}, `{"email":"a@example.\u017f\u212a","email_verified":true}`, false},
-		{"address, not verified", "oidc", Rules{Emails: []string{"a@example.com"}}, `{"email":"a@example.com"}`, false},
-
-		{"group", "oidc", Rules{Groups: []string{"staff", "admin"}}, `{"groups":["users","staff"]}`, true},
-		{"group, one string", "oidc", Rules{Groups: []string{"staff"}}, `{"groups":"staff"}`, true},
-		{"group, case", "oidc", Rules{Groups: []string{"staff"}}, `{"groups":["Staff"]}`, false},
-		{"no groups", "oidc", Rules{Groups: []string{"staff"}}, `{}`, false},
-		{"groups of another type", "oidc", Rules{Groups: []string{"staff"}}, `{"groups":{"staff":true}}`, false},
-
-		{"tenant", "entra", Rules{Tenants: []string{strings.ToUpper(tenant)}}, `{"tid":"` + tenant + `"}`, true},
-		{"another tenant", "entra", Rules{Tenants: []string{tenant}}, `{"tid":"99999999-2222-3333-4444-555555555555"}`, false},
-
-		{"PL2 RFC 5321 4.1.2: no @", "oidc", Rules{Domains: []string{"example.com"}}, `{"email":"example.com","email_verified":true}`, false},
-		{"PL2 RFC 5321 4.1.2: nothing before the @", "oidc", Rules{Domains: []string{"example.com"}}, `{"email":"@example.com","email_verified":true}`, false},
-		{"PL2 RFC 5321 4.1.2: two of them", "oidc", Rules{Domains: []string{"example.com"}}, `{"email":"evil@evil.example@example.com","email_verified":true}`, false},
-		{"PL2 two of them at GitHub", "github", Rules{Domains: []string{"example.com"}}, `{"verified_emails":["evil@evil.example@example.com"]}`, false},
-
-		{"all kinds must hold", "oidc", Rules{Domains: []string{"example.com"}, Groups: []string{"staff"}}, `{"email":"a@example.com","email_verified":true,"groups":["x"]}`, false},
-		{"all kinds hold", "oidc", Rules{Domains: []string{"example.com"}, Groups: []string{"staff"}}, `{"email":"a@example.com","email_verified":true,"groups":["staff"]}`, true},
-		{"an expression besides", "oidc", Rules{Groups: []string{"staff"}, Expression: "claims.level > 3"}, `{"groups":["staff"],"level":3}`, false},
-	} {
-		t.Run("AS-224 "+tt.typ+": "+tt.name, func(t *testing.T) {
-			r, err := newRules("allow", tt.rules, presetOf(tt.typ))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := r.check(claimsOf(t, tt.claims)); (got == "") != tt.want {
-				t.Errorf("got %q, want %v", got, tt.want)
-			}
-		})
-	}
-}
-
-func TestExpression(t *testing.T) {
-	claims := claimsOf(t, `{"email":"a@example.com","email_verified":true,"groups":["staff","dev"],"level":5,"org":{"unit":"x"},"hd":"example.com","nothing":null}`)
-	for source, want := range map[string]bool{
-		`true`:                  true,
-		`claims.email_verified`: true,
-		`claims.email_verified && "staff" in claims.groups`: true,
-		`"boss" in claims.groups`:                           false,
-		`claims.level >= 5 and claims.org.unit == "x"`:      true,
-		`claims.level == 5`:                                 true,
-		`claims["org"]["unit"] == "x"`:                      true,
-		`claims.email endsWith "@example.com"`:              true,
-		`claims.email matches "^[^@]+@example\\.com$"`:      true,
-		`let g = claims.groups; len(g) == 2`:                true,
-		`any(claims.groups, # in ["x", "dev"])`:             true,
-		`any(claims.groups, # startsWith "st")`:             true,
-		`all(claims.groups, len(#) > 10)`:                   false,
-		`claims?.missing?.deeper == nil`:                    true,
-		// What fails or is not boolean is not true.
-		`claims.missing`:               false,
-		`claims.missing.deeper == "x"`: false,
-		`claims.level`:                 false,
-		`claims.level + 1`:             false,
-		`claims.email`:                 false,
-		`claims.nothing > 3`:           false,
-		`any(claims.level, true)`:      false,
-		`claims.level > "x"`:           false,
-		`"x" in claims.missing`:        false,
-	} {
-		t.Run("AS-224 "+source, func(t *testing.T) {
-			c, err := compile(source)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := c.holds(claims); got != want {
-				t.Errorf("got %v, want %v", got, want)
-			}
-		})
-	}
-	for _, source := range []string{
-		"", " ", "1 + 1", `"yes"`, "claims.a &&", "other", "claim.email", "env", "$env", "len(claims.groups)", "claims.email matches claims.pattern", "let x = claims.groups; any(x, 'b' in x)",
-		"1..1000000000 == nil", "any(1..10, # > 3)", "len([1..3]) > 0", `repeat("x", 1000000) == ""`, "now() == nil", `fromJSON("{}") == nil`, "toJSON(claims) == ''",
-		"all(claims.a, all(#, # == 1))", "all(claims.groups, # in claims.other)", "any(claims.groups, any(filter(claims.groups, # != ''), true))", `date("2024-01-01") == nil`,
-		"let x = 1; y", strings.Repeat("true && ", 1000) + "true", strings.Repeat("!", 4000) + "true",
-		strings.Repeat("x", maxExpression+1),
-	} {
-		t.Run("AS-224 refused: "+source[:min(len(source), 40)], func(t *testing.T) {
-			if c, err := compile(source); err == nil {
-				t.Errorf("compiled to %v", c)
-			}
-		})
-	}
-}
-
-// TestClaimsElsewhere: what is kept from a condition must not make it true by its absence.
-func TestClaimsElsewhere(t *testing.T) {
-	const elsewhere = `"_claim_names":{"groups":"src1"},"_claim_sources":{"src1":{"endpoint":"https://graph.example.com"}}`
-	for _, tt := range []struct {
-		name, source, claims string
-		want                 bool
-	}{
-		{"not in a group, of which there are too many", `!("contractors" in claims.groups)`, `{` + elsewhere + `}`, false},
-		{"the same in Entra's short form", `"contractors" not in claims.groups`, `{"hasgroups":true}`, false},
-		{"the same in words", `"contractors" not in claims.groups`, `{"hasgroups":"true"}`, false},
-		{"of which there are none", `"contractors" not in claims.groups`, `{}`, true},
-		{"PL4 nor does an empty list beside the reference tell", `!("contractors" in claims.groups)`, `{"groups":[],` + elsewhere + `}`, false},
-		{"which are there after all", `"contractors" not in claims.groups`, `{"groups":["staff"],` + elsewhere + `}`, true},
-		{"another claim", `claims.level == 5`, `{"level":5,` + elsewhere + `}`, true},
-	} {
-		t.Run("AS-224 OIDC 5.6.2 "+tt.name, func(t *testing.T) {
-			c, err := compile(tt.source)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := c.holds(claimsOf(t, tt.claims)); got != tt.want {
-				t.Errorf("got %v, want %v", got, tt.want)
-			}
-		})
-	}
-}
-
-// TestExpressionTime: the claims are not the operator's.
-func TestExpressionTime(t *testing.T) {
-	many := make([]any, maxClaims/4)
-	for i := range many {
-		many[i] = "a"
-	}
-	claims := map[string]any{"groups": many, "text": strings.Repeat("a", maxClaims)}
-	for _, source := range []string{
-		`any(claims.groups, # == "b")`, `count(claims.groups, # == "a") > 3`, `claims.text matches "(a+)+$b"`, `len(filter(claims.groups, # == "a")) > 3`,
-		`len(split(claims.text, "")) > 3`, `any(split(claims.text, ""), # == "b")`, `all(claims.groups, upper(#) matches "^A+$")`,
-	} {
-		c, err := compile(source)
-		if err != nil {
-			t.Fatalf("%s: %v", source, err)
-		}
-		done := make(chan bool, 1)
-		go func() { done <- c.holds(claims) }()
-		select {
-		case <-done:
-		case <-time.After(time.Minute):
-			t.Errorf("%s takes longer than a minute", source)
-		}
-	}
-}
-
-func FuzzExpression(f *testing.F) {
-	for _, s := range []string{"true", `claims.a == "b"`, `any(claims.groups, # in ["a"])`, "claims.a.b[0] ?? 1 > 2", "let x = claims.a; x == 1", "!claims.a"} {
-		f.Add(s)
-	}
-	claims := map[string]any{"a": "b", "groups": []any{"a", 1.5, nil, map[string]any{"x": "y"}}}
-	f.Fuzz(func(_ *testing.T, source string) {
-		if c, err := compile(source); err == nil {
-			c.holds(claims)
-		}
-	})
-}
-
-func TestScopeRules(t *testing.T) {
-	const here, there = "https://mcp.example.com", "https://other.example.com"
-	list, err := newScopeRules([]ScopeRule{
-		{Resource: here, Scopes: oauth.Scopes{"admin"}, Groups: []string{"staff"}},
-		{Resource: here, Scopes: oauth.Scopes{"admin", "write"}, Expression: "claims.level > 3"},
-		{Scopes: oauth.Scopes{"delete"}, Groups: []string{"staff"}, Expression: "claims.level > 3"},
-	}, presetOf("oidc"))
+// comesBack is who comes back from a provider.
+func comesBack(t *testing.T, c *connector, u *fakeupstream.Upstream) provider.Profile {
+	t.Helper()
+	q := provider.AuthorizationRequest{State: "s", Verifier: strings.Repeat("v", 43), RedirectURI: c.redirectURI()}
+	at, err := c.AuthorizeURL(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := oauth.Scopes{"read", "write", "admin", "delete"}
-	for _, tt := range []struct {
-		name, claims, resource string
-		want                   oauth.Scopes
-	}{
-		{"nobody in particular", `{}`, here, oauth.Scopes{"read"}},
-		{"by one of two rules", `{"groups":["staff"],"level":1}`, here, oauth.Scopes{"read", "admin"}},
-		{"by the other", `{"level":5}`, here, oauth.Scopes{"read", "write", "admin"}},
-		{"by all", `{"groups":["staff"],"level":5}`, here, all},
-		{"elsewhere", `{}`, there, oauth.Scopes{"read", "write", "admin"}},
-	} {
-		t.Run("RS-202 scopes by policy: "+tt.name, func(t *testing.T) {
-			if got := permitted(list, claimsOf(t, tt.claims), tt.resource, all); !slices.Equal(got, tt.want) {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
-		})
+	back, err := u.Visit(at)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if !slices.Equal(all, oauth.Scopes{"read", "write", "admin", "delete"}) {
-		t.Error("the scopes that were asked about have changed")
+	_, p, err := c.Exchange(t.Context(), back.Query().Get("code"), q.Verifier, "", q.RedirectURI)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return p
 }
 
 func TestAdmit(t *testing.T) {
-	c := connect(t, Connector{ID: "up", Type: "oidc", Issuer: "https://idp.example.com", ClientID: "c", Allow: Rules{Groups: []string{"secret-project"}}})
-	err := c.admit(profile{Claims: map[string]any{}})
+	c := ready(t, Connector{ID: "up", Type: "oidc", Issuer: "https://idp.example.com", ClientID: "c", Allow: Rules{Groups: []string{"secret-project"}}})
+	err := c.admit(provider.Profile{Claims: map[string]any{}})
 	if !errors.Is(err, errNotAllowed) || strings.Contains(err.Error(), "secret-project") || !strings.Contains(err.Error(), "groups") {
 		t.Errorf("got %v", err)
 	}
-	if err := c.admit(profile{Claims: map[string]any{"groups": []any{"secret-project"}}}); err != nil {
+	if err := c.admit(provider.Profile{Claims: map[string]any{"groups": []any{"secret-project"}}}); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestGitHubRules(t *testing.T) {
+	many := make([]string, 250)
+	for i := range many {
+		many[i] = fmt.Sprintf("org-%03d", i)
+	}
+	endless := make([]string, 1500)
+	for i := range endless {
+		endless[i] = fmt.Sprintf("org-%04d", i)
+	}
+	for _, tt := range []struct {
+		name   string
+		allow  Rules
+		person fakeupstream.Person
+		want   bool
+		asks   int // for organisations
+	}{
+		{"a member", Rules{Organizations: []string{"Acme"}}, fakeupstream.Person{Organizations: []string{"other", "acme"}}, true, 1},
+		{"no member", Rules{Organizations: []string{"acme"}}, fakeupstream.Person{Organizations: []string{"other"}}, false, 1},
+		{"no organisation", Rules{Organizations: []string{"acme"}}, fakeupstream.Person{}, false, 1},
+		{"of a team", Rules{Teams: []string{"acme/core"}}, fakeupstream.Person{Teams: []string{"acme/core"}}, true, 1},
+		{"of the team of that name elsewhere", Rules{Teams: []string{"acme/core"}}, fakeupstream.Person{Teams: []string{"evil/core"}}, false, 1},
+		{"a team as a group", Rules{Groups: []string{"acme/core"}}, fakeupstream.Person{Teams: []string{"acme/core"}}, true, 1},
+		{"on the third page", Rules{Organizations: []string{"org-249"}}, fakeupstream.Person{Organizations: many}, true, 3},
+		{"beyond the pages that are read", Rules{Organizations: []string{"org-1400"}}, fakeupstream.Person{Organizations: endless}, false, 10},
+		{"by expression", Rules{Expression: `"acme" in claims.organizations`}, fakeupstream.Person{Organizations: []string{"acme"}}, true, 1},
+		{"a verified address", Rules{Domains: []string{"acme.example"}}, fakeupstream.Person{Email: "x@acme.example"}, true, 0},
+		{"an address that is not verified", Rules{Domains: []string{"acme.example"}}, fakeupstream.Person{Email: "x@acme.example", Unverified: true}, false, 0},
+	} {
+		t.Run("GitHub: "+tt.name, func(t *testing.T) {
+			u := fakeupstream.Start(t)
+			u.Behave(func(b *fakeupstream.Behaviour) { b.AccessTTL, b.NoRefresh, b.NoResponseIssuer = -1, true, true })
+			c := ready(t, Connector{ID: "github", Type: "github", BaseURL: u.URL, ClientID: u.ClientID, ClientSecret: u.ClientSecret, Allow: tt.allow})
+			tt.person.Subject, tt.person.ID, tt.person.Login = "s", 7, "seven"
+			u.SetPeople(tt.person)
+			p := comesBack(t, c, u)
+			if got := c.admit(p) == nil; got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+			asks := len(slices.DeleteFunc(u.Requests(fakeupstream.GitHub), func(r fakeupstream.Request) bool { return r.Path != "/api/v3/user/orgs" }))
+			if asks != tt.asks {
+				t.Errorf("asked %d times, want %d", asks, tt.asks)
+			}
+		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
 func TestRun(t *testing.T) {
@@ -174,7 +175,7 @@ func TestReseal(t *testing.T) {
 		if _, err := d.Reseal(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		_ = d.postpone(t.Context(), d.byID["corp"], stale, errUnreachable)
+		_ = d.postpone(t.Context(), d.byID["corp"], stale, provider.ErrUnreachable)
 		if _, err := r.another(r.store, only).open(r.upstream(a.Upstream)); err != nil {
 			t.Error(err)
 		}

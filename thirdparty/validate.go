@@ -3,61 +3,30 @@ package thirdparty
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
 var connectorID = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$`)
 
-// reserved are the parameters of the authorization request that are ours.
-var reserved = []string{
-	"client_id", "client_secret", "redirect_uri", "response_type", "scope", "state", "nonce", "code_challenge", "code_challenge_method",
-	"resource", "request", "request_uri", "id_token_hint",
-}
-
-// urls are the addresses that the configuration names.
-func (c *Connector) urls() []string {
-	var out []string
-	for _, u := range []string{c.Issuer, c.BaseURL, c.AuthorizationURL, c.TokenURL, c.UserInfoURL, c.RevocationURL, c.IntrospectionURL} {
-		if u != "" {
-			out = append(out, u)
-		}
-	}
-	return out
-}
-
 // withDefaults fills in what the type knows. An unknown type is left as it is.
 func (c Connector) withDefaults() Connector {
-	p := presetOf(c.Type)
-	if p == nil {
+	traits, ok := provider.TraitsOf(c.Type)
+	if !ok {
 		return c
 	}
-	for field, value := range map[*string]string{&c.Name: p.Name, &c.Icon: p.ID, &c.BaseURL: p.baseURL, &c.ClientAuth: p.clientAuth} {
+	s := c.settings().WithDefaults()
+	c.BaseURL, c.ClientAuth, c.Tenant, c.Issuer, c.Scopes = s.BaseURL, s.ClientAuth, s.Tenant, s.Issuer, s.Scopes
+	for field, value := range map[*string]string{&c.Name: traits.Name, &c.Icon: traits.Icon} {
 		if *field == "" {
 			*field = value
 		}
 	}
-	c.BaseURL = strings.TrimSuffix(c.BaseURL, "/")
-	c.Tenant = strings.ToLower(c.Tenant)
-	if p.issuer != nil && (c.Issuer != "" || !slices.Contains(p.Needs, "issuer")) {
-		c.Issuer = p.issuer(&c)
-	}
-	if c.Scopes == nil {
-		c.Scopes = p.scopes
-	}
-	if p.openID {
-		c.Scopes = oauth.Scopes{"openid"}.Union(c.Scopes)
-	}
-	if p.enrichScopes != nil && c.enriches() {
-		c.Scopes = c.Scopes.Union(p.enrichScopes(&c))
-	}
 	if c.CheckEvery == 0 {
-		c.CheckEvery = max(p.checkEvery, defaultCheckEvery)
+		c.CheckEvery = max(traits.CheckEvery, defaultCheckEvery)
 	}
 	if c.Outage == 0 {
 		c.Outage = max(defaultOutage, 2*c.CheckEvery)
@@ -65,8 +34,26 @@ func (c Connector) withDefaults() Connector {
 	return c
 }
 
-// enriches reports whether a rule looks at organisations, teams or groups.
-func (c *Connector) enriches() bool {
+// settings are what speaking to the provider takes.
+func (c *Connector) settings() provider.Settings {
+	return provider.Settings{
+		Type: c.Type, ClientID: c.ClientID, ClientSecret: c.ClientSecret, ClientAuth: c.ClientAuth, Key: c.Key, KeyID: c.KeyID, TeamID: c.TeamID,
+		Issuer: c.Issuer, BaseURL: c.BaseURL, Tenant: c.Tenant,
+		AuthorizationURL: c.AuthorizationURL, TokenURL: c.TokenURL, UserInfoURL: c.UserInfoURL,
+		RevocationURL: c.RevocationURL, IntrospectionURL: c.IntrospectionURL,
+		Claims: c.Claims, Scopes: c.Scopes, Parameters: c.Parameters, Networks: c.Networks, Detached: c.Detached,
+		Judged: c.judges(), Memberships: c.judgesMemberships(), Domains: c.Allow.Domains, Organizations: c.Allow.Organizations,
+	}
+}
+
+// judges reports whether what the provider says of a person decides about anything.
+func (c *Connector) judges() bool {
+	r := c.Allow
+	return len(r.Domains)+len(r.Emails)+len(r.Groups)+len(r.Organizations)+len(r.Teams)+len(r.Tenants)+len(c.ScopeRules) > 0 || r.Expression != ""
+}
+
+// judgesMemberships reports whether a rule looks at organisations, teams or groups.
+func (c *Connector) judgesMemberships() bool {
 	about := func(expression string) bool {
 		return strings.Contains(expression, "organizations") || strings.Contains(expression, "teams") || strings.Contains(expression, "groups")
 	}
@@ -78,122 +65,31 @@ func (c *Connector) enriches() bool {
 // Validate reports what is wrong with a connector as it was given, as New would, and talks
 // to nobody. Its error wraps ErrConfig and names the field as the configuration file does.
 func (c Connector) Validate() error {
-	if err := c.checkNames(); err != nil {
-		return fmt.Errorf("%w: thirdparty %q: %w", ErrConfig, c.ID, err)
-	}
 	full := c.withDefaults()
-	for _, check := range []func() error{c.checkNeeds, full.checkURLs, full.checkRequest, full.checkClientAuth, full.checkTimes, full.checkRules} {
+	for _, check := range []func() error{c.checkID, c.settings().Validate, full.checkDomains, full.checkTimes, full.checkRules} {
 		if err := check(); err != nil {
-			return fmt.Errorf("%w: thirdparty %q: %w", ErrConfig, c.ID, err)
+			return c.misconfigured(err)
 		}
 	}
 	return nil
 }
 
-func (c *Connector) checkNames() error {
+func (c *Connector) misconfigured(err error) error {
+	return fmt.Errorf("%w: thirdparty %q: %w", ErrConfig, c.ID, err)
+}
+
+func (c *Connector) checkID() error {
 	if !connectorID.MatchString(c.ID) {
 		return errors.New("id: must be lower case letters, digits and hyphens, at most 40")
 	}
-	if p := presetOf(c.Type); p == nil {
-		var known []string
-		for _, t := range Types() {
-			known = append(known, t.ID)
-		}
-		return fmt.Errorf("type: %q is none of %s", c.Type, strings.Join(known, ", "))
-	}
 	return nil
 }
 
-// settings are the fields that only some types need or take.
-func (c *Connector) settings() map[string]string {
-	claims := ""
-	if len(c.Claims) > 0 {
-		claims = "given"
-	}
-	return map[string]string{
-		"client_id": c.ClientID, "client_secret": c.ClientSecret, "issuer": c.Issuer, "base_url": c.BaseURL, "tenant": c.Tenant,
-		"key": c.Key, "key_id": c.KeyID, "team_id": c.TeamID, "claims": claims,
-		"authorization_url": c.AuthorizationURL, "token_url": c.TokenURL, "user_info_url": c.UserInfoURL,
-		"revocation_url": c.RevocationURL, "introspection_url": c.IntrospectionURL,
-	}
-}
-
-func (c *Connector) checkNeeds() error {
-	p, given := presetOf(c.Type), c.settings()
-	for _, name := range p.Needs {
-		if given[name] == "" {
-			return fmt.Errorf("%s: is required for type %s", name, c.Type)
-		}
-	}
-	for _, name := range []string{"issuer", "base_url", "tenant", "key", "key_id", "team_id"} {
-		if given[name] != "" && !slices.Contains(p.Needs, name) && !slices.Contains(p.Takes, name) {
-			return fmt.Errorf("%s: means nothing for type %s", name, c.Type)
-		}
-	}
-	return nil
-}
-
-func (c *Connector) checkURLs() error {
-	given := c.settings()
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if given[name] == "" || !strings.HasSuffix(name, "_url") && name != "issuer" {
-			continue
-		}
-		if err := webURL(given[name]); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		if u, _ := url.Parse(given[name]); u.RawQuery != "" && (name == "issuer" || name == "base_url") {
-			return fmt.Errorf("%s: must not have a query", name)
-		}
-	}
-	if c.Tenant != "" && !regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*$`).MatchString(c.Tenant) {
-		return errors.New("tenant: must be a tenant id, a domain, or one of organizations, common, consumers")
-	}
-	return nil
-}
-
-func (c *Connector) checkRequest() error {
-	for _, s := range c.Scopes {
-		if !oauth.ValidScope(s) {
-			return fmt.Errorf("scopes: %q is not a scope", s)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Parameters)) {
-		if slices.Contains(reserved, name) {
-			return fmt.Errorf("parameters: %s is not yours to set", name)
-		}
-	}
-	if c.Parameters["response_mode"] != "" && c.Parameters["response_mode"] != "query" && c.Parameters["response_mode"] != "form_post" {
-		return errors.New("parameters: response_mode must be query or form_post")
-	}
+func (c *Connector) checkDomains() error {
 	for i, d := range c.Domains {
 		if strings.ContainsAny(d, "@*/ ") || !strings.Contains(d, ".") {
 			return fmt.Errorf("domains[%d]: %q is not a domain such as example.com", i, d)
 		}
-	}
-	return nil
-}
-
-func (c *Connector) checkClientAuth() error {
-	p := presetOf(c.Type)
-	switch c.ClientAuth {
-	case "", authBasic, authPost:
-		if c.ClientAuth != "" && c.ClientSecret == "" {
-			return fmt.Errorf("client_secret: is required for client_auth %s", c.ClientAuth)
-		}
-	case authNone:
-		if c.ClientSecret != "" {
-			return errors.New("client_auth: none, but there is a client_secret")
-		}
-	case authJWT:
-		if p.secretAudience == "" {
-			return fmt.Errorf("client_auth: jwt is for type apple, not %s", c.Type)
-		}
-		if _, err := parseKey(c.Key); err != nil {
-			return fmt.Errorf("key: %w", err)
-		}
-	default:
-		return fmt.Errorf("client_auth: %q is none of basic, post, jwt, none", c.ClientAuth)
 	}
 	return nil
 }
@@ -215,11 +111,7 @@ func (c *Connector) checkTimes() error {
 }
 
 func (c *Connector) checkRules() error {
-	p := presetOf(c.Type)
-	if _, err := newRules("allow", c.Allow, p); err != nil {
-		return err
-	}
-	if _, err := newScopeRules(c.ScopeRules, p); err != nil {
+	if _, err := c.compile(); err != nil {
 		return err
 	}
 	for i, b := range c.Broker {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
 func TestValidate(t *testing.T) {
@@ -100,7 +101,7 @@ func TestValidate(t *testing.T) {
 			if err != nil && strings.Contains(err.Error(), "PRIVATE KEY") {
 				t.Error("the key is in the message")
 			}
-			if _, again := newConnector(tt.c, surroundings{}); again == nil {
+			if _, again := newConnector(tt.c, issuer, provider.Options{}); again == nil {
 				t.Error("newConnector accepts it")
 			}
 		})
@@ -108,17 +109,22 @@ func TestValidate(t *testing.T) {
 }
 
 func TestDefaults(t *testing.T) {
-	c := connect(t, Connector{ID: "google", Type: "google", ClientID: "c", ClientSecret: "s", Domains: []string{"Example.com"}})
+	c := ready(t, Connector{ID: "google", Type: "google", ClientID: "c", ClientSecret: "s", Domains: []string{"Example.com"}})
 	if c.Name != "Google" || c.Icon != "google" || c.CheckEvery != 5*time.Minute || c.Outage != time.Hour || c.Issuer != "https://accounts.google.com" {
 		t.Errorf("got %q %q %v %v %q", c.Name, c.Icon, c.CheckEvery, c.Outage, c.Issuer)
 	}
-	if c.redirectURI() != ownIssuer+"/callback/google" || c.public().Host != "accounts.google.com" {
+	if c.redirectURI() != issuer+"/callback/google" || c.public().Host != "accounts.google.com" {
 		t.Errorf("got %q, %q", c.redirectURI(), c.public().Host)
 	}
 	if !c.routes("example.com") || c.routes("x.example.com") {
 		t.Error("routing by domain")
 	}
-	own := connect(t, Connector{ID: "x", Type: "oidc", Issuer: "https://idp.example.com", ClientID: "c", Scopes: oauth.Scopes{"email"}})
+	_, key := appleKey(t)
+	apple := ready(t, Connector{ID: "apple", Type: "apple", ClientID: "c", TeamID: "T", KeyID: "K", Key: key})
+	if apple.CheckEvery != 24*time.Hour || apple.Outage < apple.CheckEvery {
+		t.Errorf("Apple is asked every %v", apple.CheckEvery)
+	}
+	own := ready(t, Connector{ID: "x", Type: "oidc", Issuer: "https://idp.example.com", ClientID: "c", Scopes: oauth.Scopes{"email"}})
 	if got := own.Scopes.String(); got != "openid email" {
 		t.Errorf("got %q, want openid added", got)
 	}

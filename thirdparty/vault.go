@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
 // vault seals what providers gave us (AS-223). Each row is an envelope: a data key of its
@@ -29,22 +30,25 @@ func bound(u storage.Upstream) []byte {
 
 // holding is the content of an envelope.
 type holding struct {
-	Tokens tokens `json:"tokens"`
+	Tokens provider.Tokens `json:"tokens"`
 	// Renewed came after Tokens, and nobody has said yet whose they are. They serve to ask
 	// that, and to renew; nothing else.
-	Renewed *tokens `json:"renewed,omitempty"`
-	Profile profile `json:"profile"`
+	Renewed *provider.Tokens `json:"renewed,omitempty"`
+	Profile provider.Profile `json:"profile"`
 	// Source is where the tokens come from: see connector.source.
 	Source string `json:"source,omitempty"`
 }
 
 // latest are the tokens whose refresh token the provider takes next.
-func (h holding) latest() tokens {
+func (h holding) latest() provider.Tokens {
 	if h.Renewed != nil {
 		return *h.Renewed
 	}
 	return h.Tokens
 }
+
+// redacted is how what must not be read prints.
+const redacted = "[redacted]"
 
 // LogValue implements slog.LogValuer.
 func (holding) LogValue() slog.Value { return slog.StringValue(redacted) }

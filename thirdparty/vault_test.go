@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
 func testVault(t *testing.T, keys ...[]byte) vault {
@@ -24,8 +25,8 @@ func testVault(t *testing.T, keys ...[]byte) vault {
 }
 
 var sample = holding{
-	Tokens:  tokens{Access: "access-of-alice", Refresh: "refresh-of-alice", Type: "Bearer", Expires: time.UnixMilli(1_700_000_000_000).UTC()},
-	Profile: profile{Subject: "alice", Claims: map[string]any{"groups": []any{"staff"}, "id": 7.0}},
+	Tokens:  provider.Tokens{Access: "access-of-alice", Refresh: "refresh-of-alice", Type: "Bearer", Expires: time.UnixMilli(1_700_000_000_000).UTC()},
+	Profile: provider.Profile{Subject: "alice", Claims: map[string]any{"groups": []any{"staff"}, "id": 7.0}},
 }
 
 func TestVault(t *testing.T) {

@@ -41,6 +41,18 @@ var rules = []struct {
 			reaches: []string{modulePath + "/storage", "github.com/modelcontextprotocol/go-sdk/mcp", "github.com/jackc/pgx/v5", "net/http"}},
 		{path: "mcpresource/gosdk", reaches: []string{"github.com/modelcontextprotocol/go-sdk/mcp", "github.com/ory/fosite"}},
 	}}, 5},
+	{"what speaks to providers rests on no store", apartFromSessions, module{packages: []pkg{
+		{path: "thirdparty/internal/provider", reaches: []string{modulePath + "/storage", modulePath + "/oauth", "net/http"}},
+		{path: "thirdparty/internal/rules", reaches: []string{modulePath + "/session"}},
+		{path: "thirdparty", reaches: []string{modulePath + "/storage"}},
+	}}, 2},
+	{"sessions ask providers through package provider alone", spokenThroughProvider, module{files: []file{
+		source("thirdparty/a.go", `package thirdparty
+			import "net/http"
+			func a(w http.ResponseWriter, r *http.Request) {}
+			func b(c *http.Client) { http.Get(""); http.Error(nil, "", http.StatusOK) }`),
+		source("thirdparty/internal/provider/a.go", "package provider\nimport \"net/http\"\nvar c http.Client"),
+	}}, 2},
 	{"vocabulary, contracts and pages are standard library only", standardOnly, module{packages: []pkg{
 		{path: "oauth", foreign: []string{"github.com/x/y"}}, {path: "storage/sqlite", foreign: []string{"modernc.org/sqlite"}},
 	}}, 1},

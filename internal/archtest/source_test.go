@@ -82,6 +82,33 @@ func hiddenFosite(m module) (bad []string) {
 	return bad
 }
 
+// requests are what an HTTP client is made of.
+var requests = []string{
+	"Client", "DefaultClient", "DefaultTransport", "Get", "Head", "NewRequest", "NewRequestWithContext", "Post", "PostForm", "RoundTripper", "Transport",
+}
+
+// spokenThroughProvider: sessions ask providers through package provider, whose transport
+// bounds where requests go and what comes back.
+func spokenThroughProvider(m module) (bad []string) {
+	for _, f := range m.files {
+		if f.test() || f.dir() != "thirdparty" {
+			continue
+		}
+		local := importedAs(f.syntax, "net/http")
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			s, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if x, ok := s.X.(*ast.Ident); ok && slices.Contains(local, x.Name) && slices.Contains(requests, s.Sel.Name) {
+				bad = append(bad, fmt.Sprintf("%s: %s.%s", f.path, x.Name, s.Sel.Name))
+			}
+			return true
+		})
+	}
+	return bad
+}
+
 // importedAs returns the names under which a file imports packages of a tree.
 func importedAs(f *ast.File, tree string) (names []string) {
 	for _, i := range f.Imports {

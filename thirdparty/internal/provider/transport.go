@@ -1,4 +1,4 @@
-package thirdparty
+package provider
 
 import (
 	"bytes"
@@ -23,9 +23,9 @@ const (
 	maxList        = 1 << 20   // what an API lists
 )
 
-// transport carries all requests of one connector (SP-08..SP-12). The hosts that the
+// transport carries all requests to one provider (SP-08..SP-12). The hosts that the
 // operator configured are admitted wherever they are; those that the provider's own
-// documents name must be public, or in the connector's networks. Addresses are checked
+// documents name must be public, or in the networks that the settings name. Addresses are checked
 // when connecting, so that a name cannot be rebound in between. It follows no redirects.
 type transport struct {
 	admitted   map[string]bool // host:port, of the configuration
@@ -42,15 +42,15 @@ var private = []netip.Prefix{
 	netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("fc00::/7"),
 }
 
-func newTransport(c Connector, s surroundings) *transport {
-	t := &transport{admitted: map[string]bool{}, configured: s.transport, guarded: s.transport, userAgent: s.productName}
-	for _, u := range c.urls() {
+func newTransport(s Settings, o Options) *transport {
+	t := &transport{admitted: map[string]bool{}, configured: o.Transport, guarded: o.Transport, userAgent: o.ProductName}
+	for _, u := range s.urls() {
 		if at, err := url.Parse(u); err == nil {
 			t.admitted[hostPort(at)] = true
 		}
 	}
-	if s.transport == nil {
-		t.configured, t.guarded = dialing(private), dialing(c.Networks)
+	if o.Transport == nil {
+		t.configured, t.guarded = dialing(private), dialing(s.Networks)
 	}
 	return t
 }
@@ -92,7 +92,7 @@ func listing(ctx context.Context) context.Context { return context.WithValue(ctx
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	host := hostPort(req.URL)
 	if req.URL.Scheme != "https" && !(req.URL.Scheme == "http" && isLoopback(req.URL.Hostname()) && t.admitted[host]) {
-		return nil, fmt.Errorf("%w: %s is not https", errGarbage, host)
+		return nil, fmt.Errorf("%w: %s is not https", ErrGarbage, host)
 	}
 	carrier := t.guarded
 	if t.admitted[host] {
@@ -106,9 +106,9 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := carrier.RoundTrip(req)
 	if err != nil {
 		if errors.Is(err, ssrf.ErrProhibitedIP) || errors.Is(err, ssrf.ErrProhibitedNetwork) || errors.Is(err, ssrf.ErrInvalidHostPort) {
-			return nil, fmt.Errorf("%w: the address of %s is not one to connect to (see networks)", errGarbage, host)
+			return nil, fmt.Errorf("%w: the address of %s is not one to connect to (see networks)", ErrGarbage, host)
 		}
-		return nil, fmt.Errorf("%w: %w", errUnreachable, err)
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	return bounded(req, resp)
 }
@@ -120,9 +120,9 @@ func bounded(req *http.Request, resp *http.Response) (*http.Response, error) {
 	case rateLimited(resp):
 		return nil, fmt.Errorf("%w: %s answers %d", askedTooOften(resp.Header), where, resp.StatusCode)
 	case resp.StatusCode >= 500:
-		return nil, fmt.Errorf("%w: %s answers %d", errUnreachable, where, resp.StatusCode)
+		return nil, fmt.Errorf("%w: %s answers %d", ErrUnreachable, where, resp.StatusCode)
 	case resp.StatusCode >= 300 && resp.StatusCode < 400: // SP-10
-		return nil, fmt.Errorf("%w: %s redirects", errGarbage, where)
+		return nil, fmt.Errorf("%w: %s redirects", ErrGarbage, where)
 	}
 	limit := int64(maxDocument)
 	if req.Context().Value(listKey{}) != nil {
@@ -131,9 +131,9 @@ func bounded(req *http.Request, resp *http.Response) (*http.Response, error) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%w: %s: %w", errUnreachable, where, err)
+		return nil, fmt.Errorf("%w: %s: %w", ErrUnreachable, where, err)
 	case int64(len(body)) > limit:
-		return nil, fmt.Errorf("%w: %s answers more than %d bytes", errGarbage, where, limit)
+		return nil, fmt.Errorf("%w: %s answers more than %d bytes", ErrGarbage, where, limit)
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	resp.ContentLength = int64(len(body))
@@ -153,18 +153,18 @@ func rateLimited(resp *http.Response) bool {
 
 // askedTooOften reads how long a provider wants to be left alone: from Retry-After (RFC
 // 9110 §10.2.3), or where GitHub says it.
-func askedTooOften(h http.Header) *tooOften {
+func askedTooOften(h http.Header) *TooOften {
 	said := h.Get("Retry-After")
 	if n, err := strconv.ParseUint(said, 10, 31); err == nil {
-		return &tooOften{time.Duration(n) * time.Second}
+		return &TooOften{time.Duration(n) * time.Second}
 	}
 	if at, err := http.ParseTime(said); err == nil {
-		return &tooOften{max(0, time.Until(at))}
+		return &TooOften{max(0, time.Until(at))}
 	}
 	if n, err := strconv.ParseInt(h.Get("X-RateLimit-Reset"), 10, 40); err == nil {
-		return &tooOften{max(0, time.Until(time.Unix(n, 0)))}
+		return &TooOften{max(0, time.Until(time.Unix(n, 0)))}
 	}
-	return &tooOften{}
+	return &TooOften{}
 }
 
 func hostPort(u *url.URL) string {
@@ -185,10 +185,10 @@ func isLoopback(host string) bool {
 
 // failed puts the error of an HTTP client into our terms.
 func failed(err error) error {
-	for _, known := range []error{errUnreachable, errGarbage, errDenied, errMisconfigured, errUnsupported} {
+	for _, known := range []error{ErrUnreachable, ErrGarbage, ErrDenied, ErrMisconfigured, ErrUnsupported} {
 		if errors.Is(err, known) {
 			return err
 		}
 	}
-	return fmt.Errorf("%w: %w", errUnreachable, err)
+	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }

@@ -1,8 +1,10 @@
-package thirdparty
+package provider
 
 import (
 	"context"
 	"net/http"
+
+	"github.com/mcp-authd/mcp-authd/thirdparty/internal/claim"
 )
 
 // slack is OpenID Connect, with errors that come with status 200.
@@ -11,24 +13,24 @@ var slack = &preset{
 		ID: "slack", Name: "Slack", Needs: secretNeeded, Refresh: "where token rotation is on", Checks: byUserInfo, FreshLogin: "not known",
 	},
 	openID: true, issuer: fixedIssuer("https://slack.com"), scopes: openIDScopes, clientAuth: authPost, slack: true, rules: []string{"organizations"},
-	narrow: func(r Rules, p map[string]string) {
-		if len(r.Organizations) == 1 {
-			p["team"] = r.Organizations[0]
+	narrow: func(s *Settings, p map[string]string) {
+		if len(s.Organizations) == 1 {
+			p["team"] = s.Organizations[0]
 		}
 	},
 	complete: func(raw map[string]any) {
-		if team := text(raw, "https://slack.com/team_id"); team != "" {
+		if team := claim.Text(raw, "https://slack.com/team_id"); team != "" {
 			raw["organizations"] = []any{team}
 		}
 	},
 	// The id of a user is unique within a workspace.
 	subject: func(raw map[string]any, sub string) string {
-		if team := text(raw, "https://slack.com/team_id"); team != "" {
+		if team := claim.Text(raw, "https://slack.com/team_id"); team != "" {
 			return team + "/" + sub
 		}
 		return ""
 	},
-	revoke: func(ctx context.Context, u *upstream, t tokens) error {
+	revoke: func(ctx context.Context, u *plainOAuth, t Tokens) error {
 		body, _, err := u.get(ctx, "https://slack.com/api/auth.revoke", t.Access)
 		if err != nil {
 			return err
@@ -42,9 +44,9 @@ var slack = &preset{
 }
 
 // slackFailure is the error in an answer that says so itself.
-func (u *upstream) slackFailure(raw map[string]any) error {
+func (u *plainOAuth) slackFailure(raw map[string]any) error {
 	if ok, said := raw["ok"].(bool); !u.preset.slack || !said || ok {
 		return nil
 	}
-	return refusal(http.StatusOK, text(raw, "error"))
+	return refusal(http.StatusOK, claim.Text(raw, "error"))
 }

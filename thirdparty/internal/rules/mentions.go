@@ -1,88 +1,23 @@
-package thirdparty
+package rules
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/expr-lang/expr/ast"
 )
 
-// everyClaim stands for all claims, for a condition that looks at them without naming them.
-const everyClaim = "*"
+// EveryClaim stands for all claims, for a condition that looks at them without naming them.
+const EveryClaim = "*"
 
-// claims are those that the rules look at.
-func (r *rules) claims() (out []string) {
-	for _, rule := range []struct {
-		given  []string
-		claims []string
-	}{
-		{r.Domains, []string{"email", "email_verified"}}, {r.Emails, []string{"email", "email_verified"}}, {r.Groups, []string{"groups"}},
-		{r.Organizations, []string{"organizations"}}, {r.Teams, []string{"teams"}}, {r.Tenants, []string{"tid"}},
-	} {
-		if len(rule.given) > 0 {
-			out = append(out, rule.claims...)
-		}
+// Open are the claims of which it is enough that nothing is told of them to make a part of an
+// expression true: a rule that shuts people out for what a claim says lets them in without
+// it. An expression that cannot be compiled has none.
+func Open(expression string) []string {
+	c, err := compile(expression)
+	if err != nil {
+		return nil
 	}
-	if r.condition != nil {
-		out = append(out, r.condition.claims...)
-	}
-	return out
-}
-
-// ruled are the claims that any rule of the connector looks at.
-func (c *connector) ruled() []string {
-	out := c.allow.claims()
-	for _, s := range c.scopeRules {
-		out = append(out, s.rules.claims()...)
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// unheard reports whether rules look at what user info does not tell. Such claims are heard
-// in an ID token alone, so that only a renewal brings them up to date (OpenID Connect Core
-// §12.2): else who was put out of a group would stay.
-func (c *connector) unheard(p profile) bool {
-	said := p.Parts["id_token"]
-	if said == nil {
-		return false
-	}
-	told := p.Parts["userinfo"]
-	return slices.ContainsFunc(c.ruled(), func(claim string) bool {
-		if claim != everyClaim {
-			_, ok := told[claim]
-			return !ok
-		}
-		for name := range said {
-			if _, ok := told[name]; !ok {
-				return true
-			}
-		}
-		return false
-	})
-}
-
-// Warnings are what is allowed and probably not meant: a rule that shuts people out for what
-// a claim says, and lets in those of whom it says nothing.
-func (c Connector) Warnings() (out []string) {
-	expressions := []string{c.Allow.Expression}
-	for _, s := range c.ScopeRules {
-		expressions = append(expressions, s.Expression)
-	}
-	for _, source := range expressions {
-		if source == "" {
-			continue
-		}
-		compiled, err := compile(source)
-		if err != nil {
-			continue // Validate says it
-		}
-		for _, name := range compiled.open {
-			out = append(out, fmt.Sprintf("thirdparty %s: the expression %q holds for everybody of whom the claim %s is not told; write claims.%s != nil && ... if that is not meant",
-				c.ID, source, name, name))
-		}
-	}
-	return out
+	return c.open
 }
 
 // mentions collects the claims that a condition looks at.
@@ -174,7 +109,7 @@ func (m *mentions) member(of, property ast.Node) {
 // named are the claims that were mentioned.
 func (m *mentions) named() []string {
 	if m.bare > 0 {
-		return append(m.claims, everyClaim)
+		return append(m.claims, EveryClaim)
 	}
 	return m.claims
 }

@@ -1,4 +1,4 @@
-package thirdparty
+package provider
 
 import (
 	"context"
@@ -12,20 +12,20 @@ var discord = &preset{
 		ID: "discord", Name: "Discord", Needs: secretNeeded, Refresh: "always", Checks: byUserInfo, FreshLogin: "prompt=consent; Discord does not ask for the password again",
 	},
 	scopes: oauth.Scopes{"identify", "email"}, baseURL: "https://discord.com", clientAuth: authPost, oneGrant: true,
-	places: func(c *Connector) endpoints {
-		api := c.BaseURL + "/api"
+	places: func(s *Settings) endpoints {
+		api := s.BaseURL + "/api"
 		return endpoints{
-			authorize: c.BaseURL + "/oauth2/authorize", token: api + "/oauth2/token", userInfo: api + "/users/@me", revoke: api + "/oauth2/token/revoke",
+			authorize: s.BaseURL + "/oauth2/authorize", token: api + "/oauth2/token", userInfo: api + "/users/@me", revoke: api + "/oauth2/token/revoke",
 		}
 	},
 	parameters:   map[string]string{"prompt": "none"}, // asks again only for what was not allowed yet
 	fresh:        map[string]string{"prompt": "consent"},
 	claims:       map[string]string{"sub": "id", "preferred_username": "username", "name": "global_name", "email_verified": "verified"},
 	rules:        []string{"organizations"},
-	enrichScopes: func(*Connector) oauth.Scopes { return oauth.Scopes{"guilds"} },
-	lookup: func(ctx context.Context, u *upstream, t tokens, raw map[string]any) error {
+	memberScopes: oauth.Scopes{"guilds"},
+	lookup: func(ctx context.Context, u *plainOAuth, t Tokens, raw map[string]any) error {
 		delete(raw, "organizations")
-		if !u.enrich && !t.Scopes.Has("guilds") {
+		if !u.Memberships && !t.Scopes.Has("guilds") {
 			return nil
 		}
 		guilds, err := names(ctx, u, t, u.BaseURL+"/api/users/@me/guilds?limit=200&page=", "id") // all in one page

@@ -1,4 +1,4 @@
-package thirdparty
+package provider
 
 import (
 	"bytes"
@@ -8,11 +8,11 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/mcp-authd/mcp-authd/thirdparty/internal/claim"
 )
 
 // maxClaims bounds what is kept of a person, as JSON.
@@ -25,10 +25,10 @@ func object(body []byte) (map[string]any, error) {
 	d.UseNumber()
 	var out map[string]any
 	if err := d.Decode(&out); err != nil || out == nil {
-		return nil, fmt.Errorf("%w: not a JSON object", errGarbage)
+		return nil, fmt.Errorf("%w: not a JSON object", ErrGarbage)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, fmt.Errorf("%w: more than a JSON object", errGarbage)
+		return nil, fmt.Errorf("%w: more than a JSON object", ErrGarbage)
 	}
 	return out, nil
 }
@@ -87,71 +87,10 @@ func mapped(raw map[string]any, names map[string]string) map[string]any {
 	return out
 }
 
-// text returns a claim that is a string, or a number where providers number people.
-func text(claims map[string]any, name string) string {
-	switch v := claims[name].(type) {
-	case string:
-		return v
-	case json.Number:
-		if _, err := strconv.ParseInt(v.String(), 10, 64); err == nil {
-			return v.String()
-		}
-	}
-	return ""
-}
-
-// truth returns a claim that is true, or "true" as Apple and others write it.
-func truth(claims map[string]any, name string) bool {
-	switch v := claims[name].(type) {
-	case bool:
-		return v
-	case string:
-		return v == "true"
-	}
-	return false
-}
-
-// list returns a claim that is a list of strings, or one string.
-func list(claims map[string]any, name string) []string {
-	switch v := claims[name].(type) {
-	case string:
-		return []string{v}
-	case []string:
-		return v
-	case []any:
-		var out []string
-		for _, m := range v {
-			if s, ok := m.(string); ok {
-				out = append(out, s)
-			}
-		}
-		return out
-	}
-	return nil
-}
-
-// elsewhere are the claims that exist, but that a provider does not tell here (OpenID Connect
-// Core §5.6.2); Entra has a short form for groups.
-func elsewhere(claims map[string]any) (names []string) {
-	references, _ := claims["_claim_names"].(map[string]any)
-	names = slices.Collect(maps.Keys(references))
-	if truth(claims, "hasgroups") {
-		names = append(names, "groups")
-	}
-	return slices.DeleteFunc(names, func(name string) bool { return name == "" || present(claims[name]) })
-}
-
-// present reports whether a claim says anything: an empty list beside a reference to a full
-// one does not.
-func present(claim any) bool {
-	empty, ok := claim.([]any)
-	return claim != nil && (!ok || len(empty) > 0)
-}
-
 // validSubject: OpenID Connect Core §2 has up to 255 ASCII characters.
 func validSubject(s string) error {
 	if s == "" || len(s) > 255 || strings.ContainsFunc(s, func(r rune) bool { return r < 0x21 || r > 0x7e }) {
-		return fmt.Errorf("%w: sub is missing or malformed", errGarbage)
+		return fmt.Errorf("%w: sub is missing or malformed", ErrGarbage)
 	}
 	return nil
 }
@@ -164,7 +103,7 @@ func label(claims map[string]any) string {
 				return -1
 			}
 			return r
-		}, strings.TrimSpace(text(claims, name)))
+		}, strings.TrimSpace(claim.Text(claims, name)))
 		if s == "" {
 			continue
 		}
@@ -180,28 +119,28 @@ func label(claims map[string]any) string {
 var ofTheToken = []string{"aud", "azp", "exp", "iat", "nbf", "jti", "nonce", "at_hash", "c_hash", "s_hash"}
 
 // part makes claims of one source into a profile.
-func (u *upstream) part(source string, raw map[string]any) (profile, error) {
+func (u *plainOAuth) part(source string, raw map[string]any) (Profile, error) {
 	if u.preset.complete != nil {
 		u.preset.complete(raw)
 	}
-	subject := text(raw, "sub")
+	subject := claim.Text(raw, "sub")
 	if err := validSubject(subject); err != nil {
-		return profile{}, err
+		return Profile{}, err
 	}
 	if u.preset.subject != nil {
 		if subject = u.preset.subject(raw, subject); subject == "" {
-			return profile{}, fmt.Errorf("%w: it does not say to which organisation the account belongs", errGarbage)
+			return Profile{}, fmt.Errorf("%w: it does not say to which organisation the account belongs", ErrGarbage)
 		}
 	}
 	claims := plain(raw).(map[string]any)
-	claims["sub"] = text(raw, "sub")
+	claims["sub"] = claim.Text(raw, "sub")
 	for _, name := range ofTheToken {
 		delete(claims, name)
 	}
 	if encoded, err := json.Marshal(claims); err != nil || len(encoded) > maxClaims {
-		return profile{}, fmt.Errorf("%w: more than %d bytes of claims", errGarbage, maxClaims)
+		return Profile{}, fmt.Errorf("%w: more than %d bytes of claims", ErrGarbage, maxClaims)
 	}
-	p := profile{Subject: subject, Label: label(raw), SessionID: text(raw, "sid"), Claims: claims, Parts: map[string]map[string]any{source: claims}}
+	p := Profile{Subject: subject, Label: label(raw), SessionID: claim.Text(raw, "sid"), Claims: claims, Parts: map[string]map[string]any{source: claims}}
 	// OpenID Connect Core §2: of the ID token. In user info it could be anybody's word.
 	if at, ok := claims["auth_time"].(float64); ok && source == "id_token" && at > 0 && at < 1<<40 {
 		p.AuthTime = time.Unix(int64(at), 0)
@@ -210,10 +149,10 @@ func (u *upstream) part(source string, raw map[string]any) (profile, error) {
 }
 
 // get asks for a document with an access token.
-func (u *upstream) get(ctx context.Context, at, access string) (body []byte, mediaType string, err error) {
+func (u *plainOAuth) get(ctx context.Context, at, access string) (body []byte, mediaType string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
-		return nil, "", fmt.Errorf("%w: %w", errGarbage, err)
+		return nil, "", fmt.Errorf("%w: %w", ErrGarbage, err)
 	}
 	req.Header.Set("Authorization", "Bearer "+access)
 	req.Header.Set("Accept", u.preset.accept)
@@ -230,18 +169,18 @@ func (u *upstream) get(ctx context.Context, at, access string) (body []byte, med
 	case http.StatusOK:
 		return body, resp.Header.Get("Content-Type"), nil
 	case http.StatusUnauthorized:
-		return nil, "", fmt.Errorf("%w: %s answers 401", errDenied, where)
+		return nil, "", fmt.Errorf("%w: %s answers 401", ErrDenied, where)
 	case http.StatusForbidden:
 		return nil, "", u.forbidden(where, body)
 	}
-	return nil, "", fmt.Errorf("%w: %s answers %d", errGarbage, where, resp.StatusCode)
+	return nil, "", fmt.Errorf("%w: %s answers %d", ErrGarbage, where, resp.StatusCode)
 }
 
 // forbidden tells apart why a provider answers 403: GitHub does so when an account is
 // suspended, others when a scope is missing.
-func (u *upstream) forbidden(where string, body []byte) error {
+func (u *plainOAuth) forbidden(where string, body []byte) error {
 	if u.preset.github && bytes.Contains(body, []byte("suspended")) {
-		return fmt.Errorf("%w: %s: the account is suspended", errDenied, where)
+		return fmt.Errorf("%w: %s: the account is suspended", ErrDenied, where)
 	}
-	return fmt.Errorf("%w: %s answers 403", errMisconfigured, where)
+	return fmt.Errorf("%w: %s answers 403", ErrMisconfigured, where)
 }

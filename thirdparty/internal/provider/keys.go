@@ -1,4 +1,4 @@
-package thirdparty
+package provider
 
 import (
 	"context"
@@ -49,13 +49,13 @@ func (k *keySet) allow() allowed {
 func (a allowed) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {
 	signed, err := jose.ParseSigned(jwt, asymmetric)
 	if err != nil || len(signed.Signatures) != 1 {
-		return nil, fmt.Errorf("%w: not a signed token", errGarbage)
+		return nil, fmt.Errorf("%w: not a signed token", ErrGarbage)
 	}
 	if payload, ok := a.verify(signed); ok {
 		return payload, nil
 	}
 	if !a.reads.AllowN(a.now(), 1) {
-		return nil, fmt.Errorf("%w: its keys were read just now", &tooOften{keyReadEvery})
+		return nil, fmt.Errorf("%w: its keys were read just now", &TooOften{keyReadEvery})
 	}
 	if _, err, _ := a.flights.Do("", func() (any, error) { return nil, a.read(context.WithoutCancel(ctx)) }); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (a allowed) VerifySignature(ctx context.Context, jwt string) ([]byte, error
 	if payload, ok := a.verify(signed); ok {
 		return payload, nil
 	}
-	return nil, fmt.Errorf("%w: the token is signed by no key of the provider", errGarbage)
+	return nil, fmt.Errorf("%w: the token is signed by no key of the provider", ErrGarbage)
 }
 
 // verify tries the keys that the token may be signed with.
@@ -86,7 +86,7 @@ func (k *keySet) verify(signed *jose.JSONWebSignature) (payload []byte, ok bool)
 func (k *keySet) read(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, k.at, nil)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errGarbage, err)
+		return fmt.Errorf("%w: %w", ErrGarbage, err)
 	}
 	resp, err := k.client.Do(req)
 	if err != nil {
@@ -98,7 +98,7 @@ func (k *keySet) read(ctx context.Context) error {
 		return fmt.Errorf("the keys: %w", failed(err))
 	}
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%w: the keys: status %d", errGarbage, resp.StatusCode)
+		return fmt.Errorf("%w: the keys: status %d", ErrGarbage, resp.StatusCode)
 	}
 	keys, err := parseKeySet(body)
 	if err != nil {
@@ -117,7 +117,7 @@ func parseKeySet(body []byte) (out []jose.JSONWebKey, err error) {
 		Keys []json.RawMessage `json:"keys"`
 	}
 	if err := json.Unmarshal(body, &set); err != nil || set.Keys == nil {
-		return nil, fmt.Errorf("%w: not a JSON Web Key Set", errGarbage)
+		return nil, fmt.Errorf("%w: not a JSON Web Key Set", ErrGarbage)
 	}
 	for _, one := range set.Keys {
 		var key jose.JSONWebKey

@@ -1,4 +1,4 @@
-package thirdparty
+package provider
 
 import (
 	"bytes"
@@ -16,9 +16,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
 )
 
-func fetch(t *testing.T, c Connector, at string) error {
+func fetch(t *testing.T, c Settings, at string) error {
 	t.Helper()
-	client := newTransport(c, surroundings{productName: "mcp-authd"}).client()
+	client := newTransport(c, Options{ProductName: "mcp-authd"}).client()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
@@ -38,29 +38,29 @@ func TestAddresses(t *testing.T) {
 		"0.0.0.0", "[::]", "[fe80::1]", "[fd00::1]", "[fd00:ec2::254]", "224.0.0.1", "[64:ff9b::7f00:1]", "198.18.0.1", "[2002:7f00:1::]",
 	} {
 		t.Run("SP-08 SP-09 what the provider's documents name: "+host, func(t *testing.T) {
-			err := fetch(t, Connector{Issuer: "https://idp.example.com"}, "https://"+host+":9/x")
-			wantError(t, err, errGarbage)
+			err := fetch(t, Settings{Issuer: "https://idp.example.com"}, "https://"+host+":9/x")
+			wantError(t, err, ErrGarbage)
 		})
 	}
 	for _, host := range []string{"169.254.169.254", "0.0.0.0", "[fe80::1]", "224.0.0.1", "[64:ff9b::a9fe:a9fe]"} {
 		t.Run("SP-09 not even when configured: "+host, func(t *testing.T) {
-			wantError(t, fetch(t, Connector{Issuer: "https://" + host}, "https://"+host+"/x"), errGarbage)
+			wantError(t, fetch(t, Settings{Issuer: "https://" + host}, "https://"+host+"/x"), ErrGarbage)
 		})
 	}
 	t.Run("SP-09 a network that the operator names", func(t *testing.T) {
 		loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-		wantError(t, fetch(t, Connector{Issuer: "https://idp.example.com", Networks: loopback}, "https://127.0.0.1:1/x"), errUnreachable) // tried
-		wantError(t, fetch(t, Connector{Issuer: "https://idp.example.com", Networks: loopback}, "https://10.0.0.1:1/x"), errGarbage)
+		wantError(t, fetch(t, Settings{Issuer: "https://idp.example.com", Networks: loopback}, "https://127.0.0.1:1/x"), ErrUnreachable) // tried
+		wantError(t, fetch(t, Settings{Issuer: "https://idp.example.com", Networks: loopback}, "https://10.0.0.1:1/x"), ErrGarbage)
 	})
 	t.Run("SP-09 the configured host, and no other port of it", func(t *testing.T) {
-		wantError(t, fetch(t, Connector{Issuer: "https://127.0.0.1:1"}, "https://127.0.0.1:1/x"), errUnreachable) // tried
-		wantError(t, fetch(t, Connector{Issuer: "https://127.0.0.1:1"}, "https://127.0.0.1:2/x"), errGarbage)
+		wantError(t, fetch(t, Settings{Issuer: "https://127.0.0.1:1"}, "https://127.0.0.1:1/x"), ErrUnreachable) // tried
+		wantError(t, fetch(t, Settings{Issuer: "https://127.0.0.1:1"}, "https://127.0.0.1:2/x"), ErrGarbage)
 	})
 	t.Run("SP-09 only https, but for loopback that was configured", func(t *testing.T) {
 		u := fakeupstream.Start(t)
-		wantError(t, fetch(t, Connector{Issuer: u.URL}, u.URL+"/keys"), nil)
-		wantError(t, fetch(t, Connector{Issuer: "https://idp.example.com"}, u.URL+"/keys"), errGarbage)
-		wantError(t, fetch(t, Connector{Issuer: "http://idp.example.com"}, "http://idp.example.com/keys"), errGarbage)
+		wantError(t, fetch(t, Settings{Issuer: u.URL}, u.URL+"/keys"), nil)
+		wantError(t, fetch(t, Settings{Issuer: "https://idp.example.com"}, u.URL+"/keys"), ErrGarbage)
+		wantError(t, fetch(t, Settings{Issuer: "http://idp.example.com"}, "http://idp.example.com/keys"), ErrGarbage)
 	})
 }
 
@@ -79,14 +79,14 @@ func TestRebinding(t *testing.T) {
 	if err == nil {
 		resp.Body.Close()
 	}
-	if !errors.Is(err, errGarbage) || hit {
+	if !errors.Is(err, ErrGarbage) || hit {
 		t.Errorf("SP-11 AS-161: got %v, reached %v", err, hit)
 	}
 }
 
 func TestBounds(t *testing.T) {
 	u := fakeupstream.Start(t)
-	c := newTransport(Connector{Issuer: u.URL}, surroundings{productName: "the-product"}).client()
+	c := newTransport(Settings{Issuer: u.URL}, Options{ProductName: "the-product"}).client()
 	if c.Timeout != requestTimeout {
 		t.Errorf("the client has %v", c.Timeout)
 	}
@@ -108,9 +108,9 @@ func TestBounds(t *testing.T) {
 		want error
 	}{
 		{"a document", maxDocument, t.Context(), nil},
-		{"a document that is too large", maxDocument + 1, t.Context(), errGarbage},
+		{"a document that is too large", maxDocument + 1, t.Context(), ErrGarbage},
 		{"a list", maxList, listing(t.Context()), nil},
-		{"a list that is too large", maxList + 1, listing(t.Context()), errGarbage},
+		{"a list that is too large", maxList + 1, listing(t.Context()), ErrGarbage},
 	} {
 		t.Run("AS-223 SP-08 "+tt.name, func(t *testing.T) {
 			u.Fail(fakeupstream.Keys, fakeupstream.Fault{Body: strings.Repeat(" ", tt.size)})
@@ -119,7 +119,7 @@ func TestBounds(t *testing.T) {
 	}
 	t.Run("AS-223 SP-08 a small answer that unpacks to a large one", func(t *testing.T) {
 		u.Fail(fakeupstream.Keys, fakeupstream.Fault{Body: string(gzipped(t, maxDocument*100)), Header: http.Header{"Content-Encoding": {"gzip"}}})
-		wantError(t, get(t.Context()), errGarbage)
+		wantError(t, get(t.Context()), ErrGarbage)
 	})
 	for _, r := range u.Requests(fakeupstream.Keys) {
 		if r.Header.Get("User-Agent") != "the-product" || r.Header.Get("Accept") != "application/json" {
@@ -134,8 +134,8 @@ func TestErrorsRevealNothing(t *testing.T) {
 	s := httptest.NewTLSServer(http.NotFoundHandler())
 	defer s.Close()
 	for _, at := range []string{s.URL + "/x", "https://127.0.0.1:1/x", "https://10.255.255.1/x"} {
-		err := fetch(t, Connector{Issuer: "https://idp.example.com"}, at)
-		if !errors.Is(err, errGarbage) || errors.Is(err, errUnreachable) {
+		err := fetch(t, Settings{Issuer: "https://idp.example.com"}, at)
+		if !errors.Is(err, ErrGarbage) || errors.Is(err, ErrUnreachable) {
 			t.Errorf("SP-12 %s: got %v", at, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package thirdparty
+package provider
 
 import (
 	"encoding/json"
@@ -12,12 +12,13 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/thirdparty/internal/claim"
 )
 
 // plainTo is the configuration of plain OAuth 2.0 to a fake upstream.
-func plainTo(u *fakeupstream.Upstream) Connector {
-	return Connector{
-		ID: "plain", Type: "oauth2", Name: "Plain", ClientID: u.ClientID, ClientSecret: u.ClientSecret, Scopes: oauth.Scopes{"profile"},
+func plainTo(u *fakeupstream.Upstream) Settings {
+	return Settings{
+		Type: "oauth2", ClientID: u.ClientID, ClientSecret: u.ClientSecret, Scopes: oauth.Scopes{"profile"},
 		AuthorizationURL: u.URL + "/authorize", TokenURL: u.URL + "/token", UserInfoURL: u.URL + "/userinfo", RevocationURL: u.URL + "/revoke",
 	}
 }
@@ -38,7 +39,7 @@ func TestPlainOAuth(t *testing.T) {
 	if p.Subject != "9007199254740993" || p.Label != "alice" {
 		t.Errorf("got %q %q, want the number as it was written", p.Subject, p.Label)
 	}
-	if text(p.Claims, "email") != "alice@example.com" || !slices.Equal(list(p.Claims, "groups"), []string{"a", "b"}) {
+	if claim.Text(p.Claims, "email") != "alice@example.com" || !slices.Equal(claim.List(p.Claims, "groups"), []string{"a", "b"}) {
 		t.Errorf("got %v", p.Claims)
 	}
 	for _, gone := range []string{"email_verified", "x"} {
@@ -52,33 +53,33 @@ func TestPlainOAuth(t *testing.T) {
 	if u.Calls(fakeupstream.Discovery) != 0 {
 		t.Error("plain OAuth 2.0 has no discovery")
 	}
-	_, err := connect(t, c).verifyLogout(t.Context(), u.LogoutToken("sub-alice", "", nil))
-	wantError(t, err, errUnsupported)
+	_, err := connect(t, c).VerifyLogout(t.Context(), u.LogoutToken("sub-alice", "", nil))
+	wantError(t, err, ErrUnsupported)
 }
 
 // TestFailures: whatever an upstream does, we know whether it is over, away, or broken.
 func TestFailures(t *testing.T) {
 	internal := fakeupstream.Start(t)
-	steps := map[string]func(t *testing.T, c *connector, u *fakeupstream.Upstream, have tokens) error{
-		"sign-in": func(t *testing.T, c *connector, u *fakeupstream.Upstream, _ tokens) error {
+	steps := map[string]func(t *testing.T, c Provider, u *fakeupstream.Upstream, have Tokens) error{
+		"sign-in": func(t *testing.T, c Provider, u *fakeupstream.Upstream, _ Tokens) error {
 			_, _, err := travel(t, c, u, nil)
 			return err
 		},
-		"refresh": func(t *testing.T, c *connector, _ *fakeupstream.Upstream, have tokens) error {
-			_, _, err := c.refresh(t.Context(), have)
+		"refresh": func(t *testing.T, c Provider, _ *fakeupstream.Upstream, have Tokens) error {
+			_, _, err := c.Refresh(t.Context(), have)
 			return err
 		},
-		"inspect": func(t *testing.T, c *connector, _ *fakeupstream.Upstream, have tokens) error {
-			_, err := c.inspect(t.Context(), have)
+		"inspect": func(t *testing.T, c Provider, _ *fakeupstream.Upstream, have Tokens) error {
+			_, err := c.Inspect(t.Context(), have)
 			return err
 		},
-		"introspect": func(t *testing.T, c *connector, u *fakeupstream.Upstream, have tokens) error {
-			c.IntrospectionURL = u.URL + "/introspect"
-			_, err := c.inspect(t.Context(), have)
+		"introspect": func(t *testing.T, c Provider, u *fakeupstream.Upstream, have Tokens) error {
+			c.(*openID).IntrospectionURL = u.URL + "/introspect"
+			_, err := c.Inspect(t.Context(), have)
 			return err
 		},
-		"revoke": func(t *testing.T, c *connector, _ *fakeupstream.Upstream, have tokens) error {
-			return c.revoke(t.Context(), have)
+		"revoke": func(t *testing.T, c Provider, _ *fakeupstream.Upstream, have Tokens) error {
+			return c.Revoke(t.Context(), have)
 		},
 	}
 	faults := []struct {
@@ -86,19 +87,19 @@ func TestFailures(t *testing.T) {
 		fault fakeupstream.Fault
 		want  error
 	}{
-		{"down", fakeupstream.Down, errUnreachable},
-		{"500", fakeupstream.Error500, errUnreachable},
-		{"503 with an OAuth error", fakeupstream.OAuthError(503, "invalid_grant"), errUnreachable},
-		{"429", fakeupstream.Error429, errUnreachable},
-		{"garbage", fakeupstream.Garbage, errGarbage},
-		{"HTML", fakeupstream.HTML, errGarbage},
-		{"not an object", fakeupstream.NotJSON, errGarbage},
-		{"huge", fakeupstream.Huge, errGarbage},
-		{"a redirect to this machine", fakeupstream.Redirect(internal.URL + "/userinfo"), errGarbage},
-		{"a redirect to the metadata service", fakeupstream.Redirect("http://169.254.169.254/latest/meta-data/"), errGarbage},
-		{"404", fakeupstream.Fault{Status: 404, Body: "{}"}, errGarbage},
-		{"an empty object", fakeupstream.Fault{Body: "{}"}, errGarbage},
-		{"cut off", fakeupstream.Fault{Body: "{}", Header: http.Header{"Content-Length": {"100"}}}, errUnreachable},
+		{"down", fakeupstream.Down, ErrUnreachable},
+		{"500", fakeupstream.Error500, ErrUnreachable},
+		{"503 with an OAuth error", fakeupstream.OAuthError(503, "invalid_grant"), ErrUnreachable},
+		{"429", fakeupstream.Error429, ErrUnreachable},
+		{"garbage", fakeupstream.Garbage, ErrGarbage},
+		{"HTML", fakeupstream.HTML, ErrGarbage},
+		{"not an object", fakeupstream.NotJSON, ErrGarbage},
+		{"huge", fakeupstream.Huge, ErrGarbage},
+		{"a redirect to this machine", fakeupstream.Redirect(internal.URL + "/userinfo"), ErrGarbage},
+		{"a redirect to the metadata service", fakeupstream.Redirect("http://169.254.169.254/latest/meta-data/"), ErrGarbage},
+		{"404", fakeupstream.Fault{Status: 404, Body: "{}"}, ErrGarbage},
+		{"an empty object", fakeupstream.Fault{Body: "{}"}, ErrGarbage},
+		{"cut off", fakeupstream.Fault{Body: "{}", Header: http.Header{"Content-Length": {"100"}}}, ErrUnreachable},
 	}
 	for _, on := range []struct {
 		step string
@@ -111,17 +112,17 @@ func TestFailures(t *testing.T) {
 		for _, f := range faults {
 			t.Run(fmt.Sprintf("AS-223 SP-10 SP-12 %s, %s: %s", on.step, on.at, f.name), func(t *testing.T) {
 				u := fakeupstream.Start(t)
-				have := tokens{}
+				have := Tokens{}
 				if on.step != "sign-in" {
 					have, _ = signedIn(t, connect(t, toFake(u)), u)
 				}
 				c := connect(t, toFake(u))
 				if on.at != fakeupstream.Discovery {
-					wantError(t, c.checkIssuer(t.Context(), u.URL), nil) // discovered
+					wantError(t, c.CheckIssuer(t.Context(), u.URL), nil) // discovered
 				}
 				u.Fail(on.at, f.fault)
 				want := f.want
-				if on.lax && want == errGarbage && (f.fault.Status == 0 && f.fault.Huge == 0) {
+				if on.lax && want == ErrGarbage && (f.fault.Status == 0 && f.fault.Huge == 0) {
 					want = nil
 				}
 				wantError(t, steps[on.step](t, c, u, have), want)
@@ -139,12 +140,12 @@ func TestSlowUpstream(t *testing.T) {
 	got, _ := signedIn(t, c, u)
 	u.FailAll(fakeupstream.Slow(time.Minute))
 	start := time.Now()
-	_, _, err := c.refresh(timeout(t, 100*time.Millisecond), got)
-	wantError(t, err, errUnreachable)
-	_, err = c.inspect(timeout(t, 100*time.Millisecond), got)
-	wantError(t, err, errUnreachable)
-	_, err = connect(t, toFake(u)).authorizeURL(timeout(t, 100*time.Millisecond), authorizeRequest{})
-	wantError(t, err, errUnreachable)
+	_, _, err := c.Refresh(timeout(t, 100*time.Millisecond), got)
+	wantError(t, err, ErrUnreachable)
+	_, err = c.Inspect(timeout(t, 100*time.Millisecond), got)
+	wantError(t, err, ErrUnreachable)
+	_, err = connect(t, toFake(u)).AuthorizeURL(timeout(t, 100*time.Millisecond), AuthorizationRequest{})
+	wantError(t, err, ErrUnreachable)
 	if took := time.Since(start); took > 5*time.Second {
 		t.Errorf("AS-223 took %v", took)
 	}
@@ -157,27 +158,27 @@ func TestTokenErrors(t *testing.T) {
 		code   string
 		want   error
 	}{
-		{400, "invalid_grant", errDenied},
-		{401, "invalid_grant", errDenied},
-		{200, "bad_refresh_token", errDenied},
-		{403, "access_denied", errDenied},
-		{400, "interaction_required", errDenied},
-		{401, "invalid_client", errMisconfigured},
-		{400, "unauthorized_client", errMisconfigured},
-		{400, "invalid_scope", errMisconfigured},
-		{400, "invalid_request", errMisconfigured},
-		{400, "unsupported_grant_type", errMisconfigured},
-		{200, "incorrect_client_credentials", errMisconfigured},
-		{400, "temporarily_unavailable", errUnreachable},
-		{400, "slow_down", errUnreachable},
-		{400, "never-heard-of", errMisconfigured},
+		{400, "invalid_grant", ErrDenied},
+		{401, "invalid_grant", ErrDenied},
+		{200, "bad_refresh_token", ErrDenied},
+		{403, "access_denied", ErrDenied},
+		{400, "interaction_required", ErrDenied},
+		{401, "invalid_client", ErrMisconfigured},
+		{400, "unauthorized_client", ErrMisconfigured},
+		{400, "invalid_scope", ErrMisconfigured},
+		{400, "invalid_request", ErrMisconfigured},
+		{400, "unsupported_grant_type", ErrMisconfigured},
+		{200, "incorrect_client_credentials", ErrMisconfigured},
+		{400, "temporarily_unavailable", ErrUnreachable},
+		{400, "slow_down", ErrUnreachable},
+		{400, "never-heard-of", ErrMisconfigured},
 	} {
 		t.Run(fmt.Sprintf("AS-218 AS-223 RFC 6749 5.2: %s with %d", tt.code, tt.status), func(t *testing.T) {
 			u := fakeupstream.Start(t)
 			c := connect(t, toFake(u))
 			got, _ := signedIn(t, c, u)
 			u.Fail(fakeupstream.Token, fakeupstream.OAuthError(tt.status, tt.code))
-			_, _, err := c.refresh(t.Context(), got)
+			_, _, err := c.Refresh(t.Context(), got)
 			wantError(t, err, tt.want)
 		})
 	}
@@ -187,8 +188,8 @@ func TestTokenErrors(t *testing.T) {
 			c := connect(t, toFake(u))
 			got, _ := signedIn(t, c, u)
 			u.Fail(fakeupstream.Token, fakeupstream.Fault{Status: 400, Body: `{"error":"invalid_request","error_description":"` + description + `"}`})
-			_, _, err := c.refresh(t.Context(), got)
-			wantError(t, err, errDenied)
+			_, _, err := c.Refresh(t.Context(), got)
+			wantError(t, err, ErrDenied)
 		})
 	}
 	t.Run("AS-223 401 without a code says nothing about the person", func(t *testing.T) {
@@ -196,14 +197,14 @@ func TestTokenErrors(t *testing.T) {
 		c := connect(t, toFake(u))
 		got, _ := signedIn(t, c, u)
 		u.Fail(fakeupstream.Token, fakeupstream.Fault{Status: 401, Body: "no"})
-		_, _, err := c.refresh(t.Context(), got)
-		wantError(t, err, errMisconfigured)
+		_, _, err := c.Refresh(t.Context(), got)
+		wantError(t, err, ErrMisconfigured)
 	})
 	t.Run("AS-223 a token that is no bearer token", func(t *testing.T) {
 		u := fakeupstream.Start(t)
 		u.Fail(fakeupstream.Token, fakeupstream.Fault{Body: `{"access_token":"a","token_type":"DPoP"}`})
 		_, _, err := travel(t, connect(t, plainTo(u)), u, nil)
-		wantError(t, err, errGarbage)
+		wantError(t, err, ErrGarbage)
 	})
 }
 
@@ -211,61 +212,61 @@ func TestRefresh(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		edit   func(*fakeupstream.Behaviour)
-		before func(u *fakeupstream.Upstream, have *tokens)
+		before func(u *fakeupstream.Upstream, have *Tokens)
 		want   error
-		check  func(t *testing.T, old, renewed tokens, p *profile)
+		check  func(t *testing.T, old, renewed Tokens, p *Profile)
 	}{
-		{name: "rotating", check: func(t *testing.T, old, renewed tokens, p *profile) {
+		{name: "rotating", check: func(t *testing.T, old, renewed Tokens, p *Profile) {
 			if renewed.Refresh == old.Refresh || renewed.Access == old.Access || p == nil || p.Subject != fakeupstream.Alice.Subject {
 				t.Errorf("rotated %v, profile %v", renewed.Refresh != old.Refresh, p != nil)
 			}
 		}},
-		{name: "the same again", edit: func(b *fakeupstream.Behaviour) { b.StaticRefresh = true }, check: func(t *testing.T, old, renewed tokens, _ *profile) {
+		{name: "the same again", edit: func(b *fakeupstream.Behaviour) { b.StaticRefresh = true }, check: func(t *testing.T, old, renewed Tokens, _ *Profile) {
 			if renewed.Refresh != old.Refresh {
 				t.Error("the refresh token was lost")
 			}
 		}},
-		{name: "no ID token", edit: func(b *fakeupstream.Behaviour) { b.NoIDTokenAtRefresh = true }, check: func(t *testing.T, _, _ tokens, p *profile) {
+		{name: "no ID token", edit: func(b *fakeupstream.Behaviour) { b.NoIDTokenAtRefresh = true }, check: func(t *testing.T, _, _ Tokens, p *Profile) {
 			if p != nil {
 				t.Error("a profile out of nothing")
 			}
 		}},
-		{name: "no scope: as before", edit: func(b *fakeupstream.Behaviour) { b.NoScope = true }, check: func(t *testing.T, old, renewed tokens, _ *profile) {
+		{name: "no scope: as before", edit: func(b *fakeupstream.Behaviour) { b.NoScope = true }, check: func(t *testing.T, old, renewed Tokens, _ *Profile) {
 			if !reflect.DeepEqual(renewed.Scopes, old.Scopes) || len(old.Scopes) == 0 {
 				t.Errorf("got %q, had %q", renewed.Scopes, old.Scopes)
 			}
 		}},
-		{name: "fewer scopes", before: func(u *fakeupstream.Upstream, _ *tokens) {
+		{name: "fewer scopes", before: func(u *fakeupstream.Upstream, _ *Tokens) {
 			u.Behave(func(b *fakeupstream.Behaviour) { b.Grant = []string{"openid"} })
-		}, check: func(t *testing.T, _, renewed tokens, _ *profile) {
+		}, check: func(t *testing.T, _, renewed Tokens, _ *Profile) {
 			if !slices.Equal(renewed.Scopes, oauth.Scopes{"openid"}) {
 				t.Errorf("got %q", renewed.Scopes)
 			}
 		}},
-		{name: "an ID token that is not good: the new tokens are not lost", before: func(u *fakeupstream.Upstream, _ *tokens) {
+		{name: "an ID token that is not good: the new tokens are not lost", before: func(u *fakeupstream.Upstream, _ *Tokens) {
 			u.Behave(func(b *fakeupstream.Behaviour) { b.Sign = fakeupstream.SignWrongKey })
-		}, want: errGarbage, check: func(t *testing.T, old, renewed tokens, p *profile) {
+		}, want: ErrGarbage, check: func(t *testing.T, old, renewed Tokens, p *Profile) {
 			if renewed.Refresh == "" || renewed.Refresh == old.Refresh || p != nil {
 				t.Error("lost, or believed")
 			}
 		}},
-		{name: "keys that cannot be read: the new tokens are not lost", before: func(u *fakeupstream.Upstream, _ *tokens) {
+		{name: "keys that cannot be read: the new tokens are not lost", before: func(u *fakeupstream.Upstream, _ *Tokens) {
 			u.RotateKeys()
 			u.Fail(fakeupstream.Keys, fakeupstream.Down)
-		}, want: errUnreachable, check: func(t *testing.T, old, renewed tokens, p *profile) {
+		}, want: ErrUnreachable, check: func(t *testing.T, old, renewed Tokens, p *Profile) {
 			if renewed.Refresh == "" || renewed.Refresh == old.Refresh || p != nil {
 				t.Error("lost, or believed")
 			}
 		}},
-		{name: "tokens that do not expire", edit: func(b *fakeupstream.Behaviour) { b.AccessTTL = -1 }, check: func(t *testing.T, _, renewed tokens, _ *profile) {
+		{name: "tokens that do not expire", edit: func(b *fakeupstream.Behaviour) { b.AccessTTL = -1 }, check: func(t *testing.T, _, renewed Tokens, _ *Profile) {
 			if !renewed.Expires.IsZero() {
 				t.Errorf("expires %v", renewed.Expires)
 			}
 		}},
-		{name: "no refresh token", edit: func(b *fakeupstream.Behaviour) { b.NoRefresh = true }, want: errUnsupported},
-		{name: "revoked", before: func(u *fakeupstream.Upstream, _ *tokens) { u.RevokeAll(fakeupstream.Alice.Subject) }, want: errDenied},
-		{name: "the account is gone", before: func(u *fakeupstream.Upstream, _ *tokens) { u.SetPeople(fakeupstream.Bob) }, want: errDenied},
-		{name: "a token that was used", before: func(_ *fakeupstream.Upstream, have *tokens) { have.Refresh = "rt-made-up" }, want: errDenied},
+		{name: "no refresh token", edit: func(b *fakeupstream.Behaviour) { b.NoRefresh = true }, want: ErrUnsupported},
+		{name: "revoked", before: func(u *fakeupstream.Upstream, _ *Tokens) { u.RevokeAll(fakeupstream.Alice.Subject) }, want: ErrDenied},
+		{name: "the account is gone", before: func(u *fakeupstream.Upstream, _ *Tokens) { u.SetPeople(fakeupstream.Bob) }, want: ErrDenied},
+		{name: "a token that was used", before: func(_ *fakeupstream.Upstream, have *Tokens) { have.Refresh = "rt-made-up" }, want: ErrDenied},
 	} {
 		t.Run("AS-218 AS-219 refresh: "+tt.name, func(t *testing.T) {
 			u := fakeupstream.Start(t)
@@ -277,7 +278,7 @@ func TestRefresh(t *testing.T) {
 			if tt.before != nil {
 				tt.before(u, &have)
 			}
-			renewed, p, err := c.refresh(t.Context(), have)
+			renewed, p, err := c.Refresh(t.Context(), have)
 			wantError(t, err, tt.want)
 			if tt.check != nil {
 				tt.check(t, have, renewed, p)
@@ -289,16 +290,16 @@ func TestRefresh(t *testing.T) {
 func TestInspect(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		c    func(u *fakeupstream.Upstream) Connector
+		c    func(u *fakeupstream.Upstream) Settings
 	}{
 		{"user info", toFake},
 		{"user info of plain OAuth 2.0", plainTo},
-		{"introspection", func(u *fakeupstream.Upstream) Connector {
+		{"introspection", func(u *fakeupstream.Upstream) Settings {
 			c := toFake(u)
 			c.IntrospectionURL = u.URL + "/introspect"
 			return c
 		}},
-		{"introspection of plain OAuth 2.0, secret in the form", func(u *fakeupstream.Upstream) Connector {
+		{"introspection of plain OAuth 2.0, secret in the form", func(u *fakeupstream.Upstream) Settings {
 			c := plainTo(u)
 			c.IntrospectionURL, c.ClientAuth = u.URL+"/introspect", "post"
 			return c
@@ -312,7 +313,7 @@ func TestInspect(t *testing.T) {
 				u.Behave(func(b *fakeupstream.Behaviour) { b.NoIDToken = true })
 			}
 			have, p := signedIn(t, c, u)
-			now, err := c.inspect(t.Context(), have)
+			now, err := c.Inspect(t.Context(), have)
 			wantError(t, err, nil)
 			if now != nil && now.Subject != p.Subject {
 				t.Errorf("got %q", now.Subject)
@@ -325,8 +326,8 @@ func TestInspect(t *testing.T) {
 				t.Errorf("introspected %d times", n)
 			}
 			u.RevokeSession(u.Sessions(fakeupstream.Alice.Subject)[0])
-			_, err = c.inspect(t.Context(), have)
-			wantError(t, err, errDenied)
+			_, err = c.Inspect(t.Context(), have)
+			wantError(t, err, ErrDenied)
 		})
 	}
 	t.Run("AS-218 introspection that does not know us ends nothing", func(t *testing.T) {
@@ -337,8 +338,8 @@ func TestInspect(t *testing.T) {
 		have, _ := signedIn(t, c, u)
 		u.Fail(fakeupstream.Introspect, fakeupstream.OAuthError(401, "invalid_client"), fakeupstream.OAuthError(400, "access_denied"))
 		for range 2 {
-			_, err := c.inspect(t.Context(), have)
-			wantError(t, err, errMisconfigured)
+			_, err := c.Inspect(t.Context(), have)
+			wantError(t, err, ErrMisconfigured)
 		}
 	})
 	t.Run("AS-218 403 is about a scope, not about the end", func(t *testing.T) {
@@ -346,18 +347,18 @@ func TestInspect(t *testing.T) {
 		c := connect(t, toFake(u))
 		have, _ := signedIn(t, c, u)
 		u.Fail(fakeupstream.UserInfo, fakeupstream.Fault{Status: 403, Body: `{"error":"insufficient_scope","error_description":"suspended"}`})
-		_, err := c.inspect(t.Context(), have)
-		wantError(t, err, errMisconfigured)
+		_, err := c.Inspect(t.Context(), have)
+		wantError(t, err, ErrMisconfigured)
 	})
 }
 
 func TestRevoke(t *testing.T) {
 	u := fakeupstream.Start(t)
-	for _, configuration := range []Connector{toFake(u), plainTo(u)} {
+	for _, configuration := range []Settings{toFake(u), plainTo(u)} {
 		c := connect(t, configuration)
 		have, _ := signedIn(t, c, u)
-		if err := c.revoke(t.Context(), have); err != nil || len(u.Sessions(fakeupstream.Alice.Subject)) != 0 {
-			t.Errorf("AS-219 %s: %v, live %q", c.Type, err, u.Sessions(fakeupstream.Alice.Subject))
+		if err := c.Revoke(t.Context(), have); err != nil || len(u.Sessions(fakeupstream.Alice.Subject)) != 0 {
+			t.Errorf("AS-219 %s: %v, live %q", configuration.Type, err, u.Sessions(fakeupstream.Alice.Subject))
 		}
 		sent := u.Requests(fakeupstream.Revoke)
 		if got := sent[len(sent)-1].Form; got.Get("token") != have.Refresh || got.Get("token_type_hint") != "refresh_token" {
@@ -366,20 +367,20 @@ func TestRevoke(t *testing.T) {
 	}
 	none := plainTo(u)
 	none.RevocationURL = ""
-	wantError(t, connect(t, none).revoke(t.Context(), tokens{Access: "a"}), errUnsupported)
+	wantError(t, connect(t, none).Revoke(t.Context(), Tokens{Access: "a"}), ErrUnsupported)
 }
 
 func TestClientAuthentication(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
-		edit      func(*Connector)
+		edit      func(*Settings)
 		supported []string
 		basic     bool
 	}{
-		{"by default", func(*Connector) {}, nil, true},
-		{"only post is supported", func(*Connector) {}, []string{"client_secret_post", "private_key_jwt"}, false},
-		{"configured", func(c *Connector) { c.ClientAuth = "post" }, nil, false},
-		{"special characters", func(c *Connector) { c.ClientSecret = "a:b%c+d e/ü&=" }, nil, true},
+		{"by default", func(*Settings) {}, nil, true},
+		{"only post is supported", func(*Settings) {}, []string{"client_secret_post", "private_key_jwt"}, false},
+		{"configured", func(c *Settings) { c.ClientAuth = "post" }, nil, false},
+		{"special characters", func(c *Settings) { c.ClientSecret = "a:b%c+d e/ü&=" }, nil, true},
 	} {
 		t.Run("RFC 6749 2.3.1: "+tt.name, func(t *testing.T) {
 			u := fakeupstream.Start(t)
@@ -393,10 +394,10 @@ func TestClientAuthentication(t *testing.T) {
 			u.ClientSecret = configuration.ClientSecret
 			c := connect(t, configuration)
 			have, _ := signedIn(t, c, u)
-			if _, _, err := c.refresh(t.Context(), have); err != nil {
+			if _, _, err := c.Refresh(t.Context(), have); err != nil {
 				t.Error(err)
 			}
-			if err := c.revoke(t.Context(), have); err != nil {
+			if err := c.Revoke(t.Context(), have); err != nil {
 				t.Error(err)
 			}
 			for _, r := range append(u.Requests(fakeupstream.Token), u.Requests(fakeupstream.Revoke)...) {
@@ -414,9 +415,17 @@ func TestClientAuthentication(t *testing.T) {
 		configuration := toFake(u)
 		configuration.ClientSecret = "wrong"
 		_, _, err := travel(t, connect(t, configuration), u, nil)
-		wantError(t, err, errMisconfigured)
+		wantError(t, err, ErrMisconfigured)
 		if n := u.Calls(fakeupstream.Token); n != 1 {
 			t.Errorf("asked %d times", n)
 		}
 	})
+}
+
+// TestNothingToAsk: RFC 7662. A provider with neither user info nor introspection is one that
+// cannot be asked, which says nothing about the token.
+func TestNothingToAsk(t *testing.T) {
+	p := connect(t, Settings{Type: "oidc", Issuer: "https://idp.example.com", ClientID: "c"}).(*openID)
+	_, err := p.inspectBy(t.Context(), &endpoints{}, Tokens{Access: "x"}, nil)
+	wantError(t, err, ErrUnsupported)
 }

@@ -1,4 +1,4 @@
-package thirdparty
+package provider
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/mcp-authd/mcp-authd/thirdparty/internal/claim"
 )
 
 // What is read of a list: the pages that we count ourselves, for a link could lead
@@ -20,7 +22,7 @@ const (
 )
 
 // pages calls each with every object of a list; at ends where the number of the page goes.
-func pages(ctx context.Context, u *upstream, t tokens, at string, each func(map[string]any)) error {
+func pages(ctx context.Context, u *plainOAuth, t Tokens, at string, each func(map[string]any)) error {
 	ctx = listing(ctx)
 	for page := 1; page <= maxPages; page++ {
 		body, _, err := u.get(ctx, at+strconv.Itoa(page), t.Access)
@@ -31,10 +33,10 @@ func pages(ctx context.Context, u *upstream, t tokens, at string, each func(map[
 		d.UseNumber()
 		var found []map[string]any
 		if err := d.Decode(&found); err != nil {
-			return fmt.Errorf("%w: not a list of objects", errGarbage)
+			return fmt.Errorf("%w: not a list of objects", ErrGarbage)
 		}
 		if _, err := d.Token(); !errors.Is(err, io.EOF) {
-			return fmt.Errorf("%w: more than a list", errGarbage)
+			return fmt.Errorf("%w: more than a list", ErrGarbage)
 		}
 		for _, m := range found {
 			each(m)
@@ -47,13 +49,13 @@ func pages(ctx context.Context, u *upstream, t tokens, at string, each func(map[
 }
 
 // names returns members of every object of a list, joined by slashes.
-func names(ctx context.Context, u *upstream, t tokens, at string, paths ...string) ([]any, error) {
+func names(ctx context.Context, u *plainOAuth, t Tokens, at string, paths ...string) ([]any, error) {
 	out := []any{}
 	err := pages(ctx, u, t, at, func(m map[string]any) {
 		var parts []string
 		for _, path := range paths {
 			if v, ok := member(m, path); ok {
-				if s := text(map[string]any{"": v}, ""); s != "" {
+				if s := claim.Text(map[string]any{"": v}, ""); s != "" {
 					parts = append(parts, s)
 				}
 			}

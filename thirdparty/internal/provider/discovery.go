@@ -1,4 +1,4 @@
-package thirdparty
+package provider
 
 import (
 	"context"
@@ -56,12 +56,12 @@ func (d *discovery) get(ctx context.Context) (*endpoints, error) {
 	flight := d.flights.DoChan("", func() (any, error) { return d.renew(context.WithoutCancel(ctx)) })
 	select {
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: %w", errUnreachable, ctx.Err())
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, ctx.Err())
 	case r := <-flight:
 		if r.Err == nil {
 			return r.Val.(*endpoints), nil
 		}
-		if found, age := d.cached(); found != nil && age < metadataStale && errors.Is(r.Err, errUnreachable) {
+		if found, age := d.cached(); found != nil && age < metadataStale && errors.Is(r.Err, ErrUnreachable) {
 			return found, nil
 		}
 		return nil, r.Err
@@ -121,7 +121,7 @@ func (d *discovery) fetch(ctx context.Context) (*endpoints, error) {
 	}
 	for name, at := range map[string]string{"authorization_endpoint": e.authorize, "token_endpoint": e.token, "jwks_uri": m.Keys} {
 		if err := webURL(at); err != nil {
-			return nil, fmt.Errorf("%w: %s %w", errGarbage, name, err)
+			return nil, fmt.Errorf("%w: %s %w", ErrGarbage, name, err)
 		}
 	}
 	keys := &keySet{at: m.Keys, client: d.client, now: d.now}
@@ -150,15 +150,15 @@ func signing(offered []string) (out []string) {
 
 // unusable is the error for an answer that a library could not use, unless it never came.
 func unusable(err error) error {
-	for _, known := range []error{errUnreachable, errGarbage} {
+	for _, known := range []error{ErrUnreachable, ErrGarbage} {
 		if errors.Is(err, known) {
 			return err
 		}
 	}
 	if u := (*url.Error)(nil); errors.As(err, &u) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%w: %w", errUnreachable, err)
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	return fmt.Errorf("%w: %s", errGarbage, printable(err.Error(), 200)) // may quote the answer
+	return fmt.Errorf("%w: %s", ErrGarbage, printable(err.Error(), 200)) // may quote the answer
 }
 
 // webURL accepts an https URL without a fragment, and http on loopback.

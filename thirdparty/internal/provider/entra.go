@@ -1,9 +1,11 @@
-package thirdparty
+package provider
 
 import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/mcp-authd/mcp-authd/thirdparty/internal/claim"
 )
 
 const (
@@ -20,10 +22,10 @@ var entra = &preset{
 		Checks: byRefresh, FreshLogin: "prompt=login",
 	},
 	openID: true, baseURL: "https://login.microsoftonline.com", scopes: openIDScopes, offlineScope: true, clientAuth: authPost,
-	issuer:   func(c *Connector) string { return c.BaseURL + "/" + c.Tenant + "/v2.0" },
+	issuer:   func(s *Settings) string { return s.BaseURL + "/" + s.Tenant + "/v2.0" },
 	issuerIs: entraIssuer,
 	tenantOf: func(template string, claims map[string]any) string {
-		tid := text(claims, "tid")
+		tid := claim.Text(claims, "tid")
 		if !guid.MatchString(tid) {
 			return "" // is nobody's issuer
 		}
@@ -35,7 +37,7 @@ var entra = &preset{
 	fresh: map[string]string{"prompt": "login"}, choose: promptSelect, loginHint: "login_hint",
 	rules: []string{"tenants"},
 	subject: func(raw map[string]any, sub string) string {
-		if tid := text(raw, "tid"); tid != "" {
+		if tid := claim.Text(raw, "tid"); tid != "" {
 			return tid + "/" + sub
 		}
 		return ""
@@ -43,29 +45,29 @@ var entra = &preset{
 	// Whoever runs a tenant can write any address into an account of theirs; this claim
 	// says that the domain of the address is the tenant's.
 	complete: func(raw map[string]any) {
-		raw["email_verified"] = truth(raw, "xms_edov") || text(raw, "xms_edov") == "1"
+		raw["email_verified"] = claim.True(raw, "xms_edov") || claim.Text(raw, "xms_edov") == "1"
 	},
 }
 
 // entraIssuer accepts the issuer of the tenant, and the template where there are many.
-func entraIssuer(c *Connector) func(string) error {
+func entraIssuer(s *Settings) func(string) error {
 	return func(found string) error {
-		tenant, ok := strings.CutPrefix(found, c.BaseURL+"/")
+		tenant, ok := strings.CutPrefix(found, s.BaseURL+"/")
 		tenant, ok2 := strings.CutSuffix(tenant, "/v2.0")
 		switch {
 		case !ok || !ok2:
-		case c.Tenant == "common" || c.Tenant == "organizations":
+		case s.Tenant == "common" || s.Tenant == "organizations":
 			if tenant == tenantPlace {
 				return nil
 			}
-		case c.Tenant == "consumers":
+		case s.Tenant == "consumers":
 			if tenant == consumersTenant {
 				return nil
 			}
-		case tenant == c.Tenant, !guid.MatchString(c.Tenant) && guid.MatchString(tenant): // named by a domain
+		case tenant == s.Tenant, !guid.MatchString(s.Tenant) && guid.MatchString(tenant): // named by a domain
 			return nil
 		}
-		return fmt.Errorf("%w: the issuer is %q", errGarbage, printable(found, 200))
+		return fmt.Errorf("%w: the issuer is %q", ErrGarbage, printable(found, 200))
 	}
 }
 

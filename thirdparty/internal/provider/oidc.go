@@ -1,4 +1,4 @@
-package thirdparty
+package provider
 
 import (
 	"bytes"
@@ -13,10 +13,12 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+
+	"github.com/mcp-authd/mcp-authd/thirdparty/internal/claim"
 )
 
 const (
-	leeway = time.Minute // by which clocks may differ
+	Leeway = time.Minute // by which clocks may differ
 	// logoutAge is how old a logout token may be. Providers try again for a while.
 	logoutAge    = 10 * time.Minute
 	logoutEvent  = "http://schemas.openid.net/event/backchannel-logout"
@@ -25,7 +27,7 @@ const (
 
 // openID is a provider of OpenID Connect.
 type openID struct {
-	upstream
+	plainOAuth
 	directory *discovery
 }
 
@@ -42,10 +44,17 @@ func (p *openID) places(ctx context.Context) (*endpoints, error) {
 	return &e, nil
 }
 
-// checkIssuer knows that a template stands for the issuer of each tenant.
-func (p *openID) checkIssuer(ctx context.Context, iss string) error {
-	err := p.upstream.checkIssuer(ctx, iss)
-	if err == nil || !errors.Is(err, errGarbage) || iss == "" || p.preset.tenantOf == nil {
+func (p *openID) AuthorizationEndpoint() string {
+	if found, _ := p.directory.cached(); found != nil && p.AuthorizationURL == "" {
+		return found.authorize
+	}
+	return p.AuthorizationURL
+}
+
+// CheckIssuer knows that a template stands for the issuer of each tenant.
+func (p *openID) CheckIssuer(ctx context.Context, iss string) error {
+	err := p.plainOAuth.CheckIssuer(ctx, iss)
+	if err == nil || !errors.Is(err, ErrGarbage) || iss == "" || p.preset.tenantOf == nil {
 		return err
 	}
 	e, failure := p.locate(ctx)
@@ -58,55 +67,55 @@ func (p *openID) checkIssuer(ctx context.Context, iss string) error {
 	return nil
 }
 
-func (p *openID) exchange(ctx context.Context, code, verifier, nonce, redirectURI string) (tokens, profile, error) {
+func (p *openID) Exchange(ctx context.Context, code, verifier, nonce, redirectURI string) (Tokens, Profile, error) {
 	e, err := p.locate(ctx)
 	if err != nil {
-		return tokens{}, profile{}, err
+		return Tokens{}, Profile{}, err
 	}
 	t, answer, err := p.redeem(ctx, e, code, verifier, redirectURI)
 	if err != nil {
-		return tokens{}, profile{}, err
+		return Tokens{}, Profile{}, err
 	}
 	raw, _ := answer.Extra("id_token").(string)
 	if raw == "" {
-		return t, profile{}, fmt.Errorf("%w: no ID token", errGarbage)
+		return t, Profile{}, fmt.Errorf("%w: no ID token", ErrGarbage)
 	}
 	said, token, err := p.identify(ctx, e, raw, t.Access)
 	switch {
 	case err != nil:
-		return t, profile{}, err
+		return t, Profile{}, err
 	case nonce == "" || token.Nonce != nonce: // OpenID Connect Core §3.1.3.7, 11
-		return t, profile{}, fmt.Errorf("%w: the ID token has another nonce", errGarbage)
+		return t, Profile{}, fmt.Errorf("%w: the ID token has another nonce", ErrGarbage)
 	case e.userInfo == "":
 		return t, said, nil
 	}
 	more, err := p.ask(ctx, e, t)
 	if err != nil {
-		return t, profile{}, aboutNew(err)
+		return t, Profile{}, AboutNew(err)
 	}
 	if more.Subject != said.Subject { // OpenID Connect Core §5.3.2
-		return t, profile{}, fmt.Errorf("%w: user info is about somebody else than the ID token", errGarbage)
+		return t, Profile{}, fmt.Errorf("%w: user info is about somebody else than the ID token", ErrGarbage)
 	}
-	return t, said.over(more), nil
+	return t, said.Over(more), nil
 }
 
 // aboutNew: a token that is refused although it was just given says nothing about the
 // person, but that the provider is confused.
-func aboutNew(err error) error {
-	if errors.Is(err, errDenied) {
-		return fmt.Errorf("%w: a token that it has just given: %s", errGarbage, err.Error())
+func AboutNew(err error) error {
+	if errors.Is(err, ErrDenied) {
+		return fmt.Errorf("%w: a token that it has just given: %s", ErrGarbage, err.Error())
 	}
 	return err
 }
 
-func (p *openID) refresh(ctx context.Context, t tokens) (tokens, *profile, error) {
+func (p *openID) Refresh(ctx context.Context, t Tokens) (Tokens, *Profile, error) {
 	e, err := p.locate(ctx)
 	if err != nil {
-		return tokens{}, nil, err
+		return Tokens{}, nil, err
 	}
 	renewed, answer, err := p.renew(ctx, e, t)
 	if err != nil {
-		return tokens{}, nil, err
+		return Tokens{}, nil, err
 	}
 	raw, _ := answer.Extra("id_token").(string)
 	if raw == "" {
@@ -119,7 +128,7 @@ func (p *openID) refresh(ctx context.Context, t tokens) (tokens, *profile, error
 	return renewed, &said, nil
 }
 
-func (p *openID) owner(ctx context.Context, t tokens) (*profile, error) {
+func (p *openID) Owner(ctx context.Context, t Tokens) (*Profile, error) {
 	e, err := p.locate(ctx)
 	if err != nil {
 		return nil, err
@@ -132,17 +141,17 @@ func (p *openID) owner(ctx context.Context, t tokens) (*profile, error) {
 }
 
 // identify verifies an ID token (OpenID Connect Core §3.1.3.7) and returns what it says.
-func (p *openID) identify(ctx context.Context, e *endpoints, raw, access string) (profile, *oidc.IDToken, error) {
+func (p *openID) identify(ctx context.Context, e *endpoints, raw, access string) (Profile, *oidc.IDToken, error) {
 	token, claims, err := p.verify(ctx, e, raw, expected{keys: e.keys, issuer: true, audience: true, expiry: true})
 	if err != nil {
-		return profile{}, nil, err
+		return Profile{}, nil, err
 	}
 	if azp, ok := claims["azp"]; ok && azp != p.ClientID || !ok && len(token.Audience) > 1 {
-		return profile{}, nil, fmt.Errorf("%w: the ID token was issued to another client", errGarbage)
+		return Profile{}, nil, fmt.Errorf("%w: the ID token was issued to another client", ErrGarbage)
 	}
 	if token.AccessTokenHash != "" {
 		if err := token.VerifyAccessToken(access); err != nil {
-			return profile{}, nil, fmt.Errorf("%w: the ID token belongs to another access token", errGarbage)
+			return Profile{}, nil, fmt.Errorf("%w: the ID token belongs to another access token", ErrGarbage)
 		}
 	}
 	said, err := p.part("id_token", claims)
@@ -161,7 +170,7 @@ type expected struct {
 // says them, and that it says what is expected.
 func (p *openID) verify(ctx context.Context, e *endpoints, raw string, want expected) (*oidc.IDToken, map[string]any, error) {
 	if len(raw) > maxTokenSize {
-		return nil, nil, fmt.Errorf("%w: a token of %d bytes", errGarbage, len(raw))
+		return nil, nil, fmt.Errorf("%w: a token of %d bytes", ErrGarbage, len(raw))
 	}
 	keys := &witness{KeySet: want.keys}
 	// Its claims are checked below: go-oidc reads names of members without regard to case.
@@ -188,8 +197,8 @@ func (p *openID) verify(ctx context.Context, e *endpoints, raw string, want expe
 // exactly takes the claims of a token from members of exactly their names (RFC 7519 §4):
 // "Aud" is a claim of somebody else's, and must not stand for "aud".
 func exactly(token *oidc.IDToken, claims map[string]any) {
-	token.Issuer, token.Subject, token.Nonce = text(claims, "iss"), text(claims, "sub"), text(claims, "nonce")
-	token.AccessTokenHash, token.Audience = text(claims, "at_hash"), list(claims, "aud")
+	token.Issuer, token.Subject, token.Nonce = claim.Text(claims, "iss"), claim.Text(claims, "sub"), claim.Text(claims, "nonce")
+	token.AccessTokenHash, token.Audience = claim.Text(claims, "at_hash"), claim.List(claims, "aud")
 	token.IssuedAt, _ = instant(claims["iat"])
 	token.Expiry, _ = instant(claims["exp"])
 }
@@ -203,13 +212,13 @@ func (p *openID) check(e *endpoints, token *oidc.IDToken, claims map[string]any,
 	notBefore, _ := instant(claims["nbf"])
 	switch {
 	case token.Issuer == "" && want.issuer, token.Issuer != "" && !sameIssuer(token.Issuer, issuer):
-		return fmt.Errorf("%w: the token is by %q", errGarbage, printable(token.Issuer, 200))
+		return fmt.Errorf("%w: the token is by %q", ErrGarbage, printable(token.Issuer, 200))
 	case want.audience && !slices.Contains(token.Audience, p.ClientID):
-		return fmt.Errorf("%w: the token is for another client", errGarbage)
-	case want.expiry && token.Expiry.Before(now.Add(-leeway)):
-		return fmt.Errorf("%w: the token has expired", errGarbage)
-	case token.IssuedAt.After(now.Add(leeway)), notBefore.After(now.Add(leeway)):
-		return fmt.Errorf("%w: a token from the future; are the clocks right?", errGarbage)
+		return fmt.Errorf("%w: the token is for another client", ErrGarbage)
+	case want.expiry && token.Expiry.Before(now.Add(-Leeway)):
+		return fmt.Errorf("%w: the token has expired", ErrGarbage)
+	case token.IssuedAt.After(now.Add(Leeway)), notBefore.After(now.Add(Leeway)):
+		return fmt.Errorf("%w: a token from the future; are the clocks right?", ErrGarbage)
 	}
 	return nil
 }
@@ -250,10 +259,10 @@ func instant(v any) (time.Time, bool) {
 }
 
 // ask reads user info, which may be signed (OpenID Connect Core §5.3.2).
-func (p *openID) ask(ctx context.Context, e *endpoints, t tokens) (profile, error) {
+func (p *openID) ask(ctx context.Context, e *endpoints, t Tokens) (Profile, error) {
 	body, mediaType, err := p.get(ctx, e.userInfo, t.Access)
 	if err != nil {
-		return profile{}, err
+		return Profile{}, err
 	}
 	var raw map[string]any
 	if kind, _, _ := mime.ParseMediaType(mediaType); kind == "application/jwt" {
@@ -262,7 +271,7 @@ func (p *openID) ask(ctx context.Context, e *endpoints, t tokens) (profile, erro
 		raw, err = object(body)
 	}
 	if err != nil {
-		return profile{}, err
+		return Profile{}, err
 	}
 	return p.describe(ctx, raw, t)
 }
@@ -273,38 +282,38 @@ func (p *openID) signed(ctx context.Context, e *endpoints, raw string) (map[stri
 		return nil, err
 	}
 	if len(token.Audience) > 0 && !slices.Contains(token.Audience, p.ClientID) {
-		return nil, fmt.Errorf("%w: user info by or for somebody else", errGarbage)
+		return nil, fmt.Errorf("%w: user info by or for somebody else", ErrGarbage)
 	}
 	return claims, nil
 }
 
-func (p *openID) inspect(ctx context.Context, t tokens) (*profile, error) {
+func (p *openID) Inspect(ctx context.Context, t Tokens) (*Profile, error) {
 	e, err := p.locate(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if p.preset.noInspection && p.IntrospectionURL == "" && e.userInfo == "" {
-		return nil, fmt.Errorf("%w: access tokens are not asked about", errUnsupported)
+		return nil, fmt.Errorf("%w: access tokens are not asked about", ErrUnsupported)
 	}
 	return p.inspectBy(ctx, e, t, p.ask)
 }
 
-func (p *openID) verifyLogout(ctx context.Context, logoutToken string) (logout, error) {
+func (p *openID) VerifyLogout(ctx context.Context, logoutToken string) (Logout, error) {
 	e, err := p.locate(ctx)
 	if err != nil {
-		return logout{}, err
+		return Logout{}, err
 	}
 	if typ := headerType(logoutToken); typ != "" && typ != "jwt" && typ != "logout+jwt" {
-		return logout{}, fmt.Errorf("%w: a token of type %q", errGarbage, printable(typ, 40))
+		return Logout{}, fmt.Errorf("%w: a token of type %q", ErrGarbage, printable(typ, 40))
 	}
 	// exp came late to the specification
 	token, claims, err := p.verify(ctx, e, logoutToken, expected{keys: e.logoutKeys, issuer: true, audience: true})
 	if err != nil {
-		return logout{}, err
+		return Logout{}, err
 	}
-	out := logout{ID: text(claims, "jti"), Subject: text(claims, "sub"), SessionID: text(claims, "sid"), ForgetAt: token.IssuedAt.Add(logoutAge)}
-	if exp, ok := instant(claims["exp"]); ok && exp.Add(leeway).Before(out.ForgetAt) {
-		out.ForgetAt = exp.Add(leeway)
+	out := Logout{ID: claim.Text(claims, "jti"), Subject: claim.Text(claims, "sub"), SessionID: claim.Text(claims, "sid"), ForgetAt: token.IssuedAt.Add(logoutAge)}
+	if exp, ok := instant(claims["exp"]); ok && exp.Add(Leeway).Before(out.ForgetAt) {
+		out.ForgetAt = exp.Add(Leeway)
 	}
 	if p.preset.subject != nil && out.Subject != "" {
 		out.Subject = p.preset.subject(claims, out.Subject)
@@ -325,7 +334,7 @@ func (p *openID) verifyLogout(ctx context.Context, logoutToken string) (logout, 
 		err = errors.New("it has expired")
 	}
 	if err != nil {
-		return logout{}, fmt.Errorf("%w: logout token: %w", errGarbage, err)
+		return Logout{}, fmt.Errorf("%w: logout token: %w", ErrGarbage, err)
 	}
 	return out, nil
 }

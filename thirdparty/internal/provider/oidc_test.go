@@ -1,4 +1,4 @@
-package thirdparty
+package provider
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+
 	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
 )
 
@@ -36,48 +37,48 @@ func TestIDToken(t *testing.T) {
 		want error
 	}{
 		{"as it should be", nil, nil},
-		{"another issuer", claim("iss", "https://evil.example.com"), errGarbage},
-		{"no issuer", claim("iss", nil), errGarbage},
-		{"another audience", claim("aud", "another-client"), errGarbage},
-		{"audiences with us among them, and no azp", claim("aud", []string{"client-of-mcp-authd", "another"}), errGarbage},
-		{"another azp", claim("azp", "another-client"), errGarbage},
+		{"another issuer", claim("iss", "https://evil.example.com"), ErrGarbage},
+		{"no issuer", claim("iss", nil), ErrGarbage},
+		{"another audience", claim("aud", "another-client"), ErrGarbage},
+		{"audiences with us among them, and no azp", claim("aud", []string{"client-of-mcp-authd", "another"}), ErrGarbage},
+		{"another azp", claim("azp", "another-client"), ErrGarbage},
 		{"our azp", claim("azp", "client-of-mcp-authd"), nil},
-		{"no audience", claim("aud", nil), errGarbage},
-		{"another nonce", claim("nonce", "another"), errGarbage},
-		{"no nonce", claim("nonce", nil), errGarbage},
+		{"no audience", claim("aud", nil), ErrGarbage},
+		{"another nonce", claim("nonce", "another"), ErrGarbage},
+		{"no nonce", claim("nonce", nil), ErrGarbage},
 		{"expired for 50 seconds", claim("exp", in(-50*time.Second)), nil},
-		{"expired for 70 seconds", claim("exp", in(-70*time.Second)), errGarbage},
-		{"no expiry", claim("exp", nil), errGarbage},
+		{"expired for 70 seconds", claim("exp", in(-70*time.Second)), ErrGarbage},
+		{"no expiry", claim("exp", nil), ErrGarbage},
 		{"issued in 50 seconds", claim("iat", in(50*time.Second)), nil},
-		{"issued in 70 seconds", claim("iat", in(70*time.Second)), errGarbage},
-		{"good in 70 seconds", claim("nbf", in(70*time.Second)), errGarbage},
-		{"another at_hash", claim("at_hash", "AAAAAAAAAAAAAAAAAAAAAA"), errGarbage},
+		{"issued in 70 seconds", claim("iat", in(70*time.Second)), ErrGarbage},
+		{"good in 70 seconds", claim("nbf", in(70*time.Second)), ErrGarbage},
+		{"another at_hash", claim("at_hash", "AAAAAAAAAAAAAAAAAAAAAA"), ErrGarbage},
 		{"no at_hash", claim("at_hash", nil), nil},
-		{"no subject", claim("sub", nil), errGarbage},
-		{"an empty subject", claim("sub", ""), errGarbage},
-		{"a subject with a line end", claim("sub", "a\nb"), errGarbage},
-		{"a subject without end", claim("sub", strings.Repeat("x", 256)), errGarbage},
-		{"a subject that is a list", claim("sub", []string{"a"}), errGarbage},
-		{"more claims than anybody has", claim("x", strings.Repeat("x", maxClaims)), errGarbage},
-		{"algorithm none", sign(fakeupstream.SignNone), errGarbage},
-		{"HS256 with the client secret", sign(fakeupstream.SignHMAC), errGarbage},
-		{"another key under the same id", sign(fakeupstream.SignWrongKey), errGarbage},
-		{"an unknown key", sign(fakeupstream.SignUnknown), errGarbage},
-		{"half a signature", sign(fakeupstream.SignTruncated), errGarbage},
-		{"none at all", func(b *fakeupstream.Behaviour) { b.NoIDToken = true }, errGarbage},
+		{"no subject", claim("sub", nil), ErrGarbage},
+		{"an empty subject", claim("sub", ""), ErrGarbage},
+		{"a subject with a line end", claim("sub", "a\nb"), ErrGarbage},
+		{"a subject without end", claim("sub", strings.Repeat("x", 256)), ErrGarbage},
+		{"a subject that is a list", claim("sub", []string{"a"}), ErrGarbage},
+		{"more claims than anybody has", claim("x", strings.Repeat("x", maxClaims)), ErrGarbage},
+		{"algorithm none", sign(fakeupstream.SignNone), ErrGarbage},
+		{"HS256 with the client secret", sign(fakeupstream.SignHMAC), ErrGarbage},
+		{"another key under the same id", sign(fakeupstream.SignWrongKey), ErrGarbage},
+		{"an unknown key", sign(fakeupstream.SignUnknown), ErrGarbage},
+		{"half a signature", sign(fakeupstream.SignTruncated), ErrGarbage},
+		{"none at all", func(b *fakeupstream.Behaviour) { b.NoIDToken = true }, ErrGarbage},
 		{"a provider whose clock is 50 seconds fast", func(b *fakeupstream.Behaviour) { b.Skew = 50 * time.Second }, nil},
 		{"a provider whose clock is 50 seconds slow", func(b *fakeupstream.Behaviour) { b.Skew = -50 * time.Second }, nil},
-		{"a provider whose clock is an hour fast", func(b *fakeupstream.Behaviour) { b.Skew = time.Hour }, errGarbage},
-		{"a provider whose clock is an hour slow", func(b *fakeupstream.Behaviour) { b.Skew = -time.Hour }, errGarbage},
+		{"a provider whose clock is an hour fast", func(b *fakeupstream.Behaviour) { b.Skew = time.Hour }, ErrGarbage},
+		{"a provider whose clock is an hour slow", func(b *fakeupstream.Behaviour) { b.Skew = -time.Hour }, ErrGarbage},
 		{"user info about somebody else", func(b *fakeupstream.Behaviour) {
 			b.EditUserInfo = func(c map[string]any) { c["sub"] = fakeupstream.Bob.Subject }
-		}, errGarbage},
+		}, ErrGarbage},
 		{"user info about nobody", func(b *fakeupstream.Behaviour) {
 			b.EditUserInfo = func(c map[string]any) { delete(c, "sub") }
-		}, errGarbage},
+		}, ErrGarbage},
 		{"user info with more claims than anybody has", func(b *fakeupstream.Behaviour) {
 			b.EditUserInfo = func(c map[string]any) { c["x"] = strings.Repeat("x", maxClaims) }
-		}, errGarbage},
+		}, ErrGarbage},
 		{"signed user info", func(b *fakeupstream.Behaviour) { b.SignedUserInfo = true }, nil},
 	} {
 		t.Run("AS-223 AS-225 OIDC Core 3.1.3.7: "+tt.name, func(t *testing.T) {
@@ -101,24 +102,24 @@ func TestSignedUserInfo(t *testing.T) {
 		want error
 	}{
 		{"good", func(*fakeupstream.Behaviour) {}, nil},
-		{"with another key", func(b *fakeupstream.Behaviour) { b.Sign = fakeupstream.SignWrongKey }, errGarbage},
+		{"with another key", func(b *fakeupstream.Behaviour) { b.Sign = fakeupstream.SignWrongKey }, ErrGarbage},
 		{"about somebody else", func(b *fakeupstream.Behaviour) {
 			b.EditUserInfo = func(c map[string]any) { delete(c, "sub") }
-		}, errGarbage},
-		{"unsigned", func(b *fakeupstream.Behaviour) { b.Sign = fakeupstream.SignNone }, errGarbage},
+		}, ErrGarbage},
+		{"unsigned", func(b *fakeupstream.Behaviour) { b.Sign = fakeupstream.SignNone }, ErrGarbage},
 		{"for another client", func(b *fakeupstream.Behaviour) {
 			b.EditUserInfo = func(c map[string]any) { c["aud"] = "another" }
-		}, errGarbage},
+		}, ErrGarbage},
 		{"for us among others", func(b *fakeupstream.Behaviour) {
 			b.EditUserInfo = func(c map[string]any) { c["aud"] = []string{"another", u.ClientID} }
 		}, nil},
 		{"by another issuer", func(b *fakeupstream.Behaviour) {
 			b.EditUserInfo = func(c map[string]any) { c["iss"] = "https://evil.example.com" }
-		}, errGarbage},
+		}, ErrGarbage},
 	} {
 		u.Behave(func(b *fakeupstream.Behaviour) { *b = fakeupstream.Behaviour{SignedUserInfo: true}; tt.edit(b) })
 		t.Run("OIDC Core 5.3.2 signed user info: "+tt.name, func(t *testing.T) {
-			_, err := c.inspect(t.Context(), got)
+			_, err := c.Inspect(t.Context(), got)
 			wantError(t, err, tt.want)
 		})
 	}
@@ -138,7 +139,7 @@ func TestKeyRotation(t *testing.T) {
 		u.RotateKeys()
 		u.Fail(fakeupstream.Keys, fakeupstream.Down)
 		_, _, err := travel(t, c, u, nil)
-		wantError(t, err, errUnreachable)
+		wantError(t, err, ErrUnreachable)
 		u.Heal()
 	})
 	t.Run("SP-08 made-up keys do not make us ask without end", func(t *testing.T) {
@@ -148,7 +149,7 @@ func TestKeyRotation(t *testing.T) {
 		u.Behave(func(b *fakeupstream.Behaviour) { b.Sign = fakeupstream.SignUnknown })
 		u.Forget()
 		for range 50 {
-			if _, err := c.verifyLogout(t.Context(), u.LogoutToken("", "sid", nil)); err == nil {
+			if _, err := c.VerifyLogout(t.Context(), u.LogoutToken("", "sid", nil)); err == nil {
 				t.Fatal("accepted")
 			}
 		}
@@ -156,7 +157,7 @@ func TestKeyRotation(t *testing.T) {
 			t.Errorf("the keys were read %d times", n)
 		}
 		u.Behave(func(b *fakeupstream.Behaviour) { b.Sign = fakeupstream.SignGood })
-		if _, err := c.verifyLogout(t.Context(), u.LogoutToken("", "sid", nil)); err != nil {
+		if _, err := c.VerifyLogout(t.Context(), u.LogoutToken("", "sid", nil)); err != nil {
 			t.Errorf("a key that is known is good all the while: %v", err)
 		}
 	})
@@ -170,20 +171,20 @@ func TestMetadata(t *testing.T) {
 		want error
 	}{
 		{"as they should be", func(map[string]any) {}, nil},
-		{"another issuer", func(m map[string]any) { m["issuer"] = "https://evil.example.com" }, errGarbage},
-		{"the issuer with a slash", func(m map[string]any) { m["issuer"] = m["issuer"].(string) + "/" }, errGarbage},
-		{"no issuer", func(m map[string]any) { delete(m, "issuer") }, errGarbage},
-		{"no token endpoint", func(m map[string]any) { delete(m, "token_endpoint") }, errGarbage},
-		{"no keys", func(m map[string]any) { delete(m, "jwks_uri") }, errGarbage},
-		{"an authorization endpoint that is script", func(m map[string]any) { m["authorization_endpoint"] = "javascript:alert(1)" }, errGarbage},
-		{"an authorization endpoint without TLS", func(m map[string]any) { m["authorization_endpoint"] = "http://idp.example.com/a" }, errGarbage},
-		{"a token endpoint without TLS", func(m map[string]any) { m["token_endpoint"] = "http://idp.example.com/t" }, errGarbage},
-		{"a token endpoint with a password", func(m map[string]any) { m["token_endpoint"] = "https://a:b@idp.example.com/t" }, errGarbage},
-		{"keys on another port of this machine", func(m map[string]any) { m["jwks_uri"] = internal.URL + "/keys" }, errGarbage},
-		{"keys of the cloud's metadata service", func(m map[string]any) { m["jwks_uri"] = "https://169.254.169.254/latest" }, errGarbage},
-		{"a token endpoint in a private network", func(m map[string]any) { m["token_endpoint"] = "https://10.0.0.1/token" }, errGarbage},
-		{"user info in a private network", func(m map[string]any) { m["userinfo_endpoint"] = "https://[fd00::1]/u" }, errGarbage},
-		{"members of other types", func(m map[string]any) { m["scopes_supported"] = map[string]any{} }, errGarbage},
+		{"another issuer", func(m map[string]any) { m["issuer"] = "https://evil.example.com" }, ErrGarbage},
+		{"the issuer with a slash", func(m map[string]any) { m["issuer"] = m["issuer"].(string) + "/" }, ErrGarbage},
+		{"no issuer", func(m map[string]any) { delete(m, "issuer") }, ErrGarbage},
+		{"no token endpoint", func(m map[string]any) { delete(m, "token_endpoint") }, ErrGarbage},
+		{"no keys", func(m map[string]any) { delete(m, "jwks_uri") }, ErrGarbage},
+		{"an authorization endpoint that is script", func(m map[string]any) { m["authorization_endpoint"] = "javascript:alert(1)" }, ErrGarbage},
+		{"an authorization endpoint without TLS", func(m map[string]any) { m["authorization_endpoint"] = "http://idp.example.com/a" }, ErrGarbage},
+		{"a token endpoint without TLS", func(m map[string]any) { m["token_endpoint"] = "http://idp.example.com/t" }, ErrGarbage},
+		{"a token endpoint with a password", func(m map[string]any) { m["token_endpoint"] = "https://a:b@idp.example.com/t" }, ErrGarbage},
+		{"keys on another port of this machine", func(m map[string]any) { m["jwks_uri"] = internal.URL + "/keys" }, ErrGarbage},
+		{"keys of the cloud's metadata service", func(m map[string]any) { m["jwks_uri"] = "https://169.254.169.254/latest" }, ErrGarbage},
+		{"a token endpoint in a private network", func(m map[string]any) { m["token_endpoint"] = "https://10.0.0.1/token" }, ErrGarbage},
+		{"user info in a private network", func(m map[string]any) { m["userinfo_endpoint"] = "https://[fd00::1]/u" }, ErrGarbage},
+		{"members of other types", func(m map[string]any) { m["scopes_supported"] = map[string]any{} }, ErrGarbage},
 	} {
 		t.Run("SP-08 SP-09 OIDC Discovery 4.3: "+tt.name, func(t *testing.T) {
 			u := fakeupstream.Start(t)
@@ -203,12 +204,12 @@ func TestDiscoveryOnce(t *testing.T) {
 	var mu sync.Mutex
 	clock := func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
 	pass := func(d time.Duration) { mu.Lock(); defer mu.Unlock(); now = now.Add(d) }
-	c := connectIn(t, toFake(u), surroundings{now: clock})
+	c := connectIn(t, toFake(u), Options{Now: clock})
 	if u.Calls("") != 0 {
 		t.Error("the provider was asked before anybody needed it")
 	}
 	u.Fail(fakeupstream.Discovery, fakeupstream.Slow(50*time.Millisecond))
-	look := func() error { return c.checkIssuer(t.Context(), u.URL) }
+	look := func() error { return c.CheckIssuer(t.Context(), u.URL) }
 	var all sync.WaitGroup
 	for range 32 {
 		all.Go(func() {
@@ -231,10 +232,10 @@ func TestDiscoveryOnce(t *testing.T) {
 		t.Errorf("AS-223 old metadata hold while the provider is down: %v", err)
 	}
 	u.Fail(fakeupstream.Discovery, fakeupstream.HTML)
-	wantError(t, look(), errGarbage)
+	wantError(t, look(), ErrGarbage)
 	pass(24 * time.Hour)
 	u.Fail(fakeupstream.Discovery, fakeupstream.Down)
-	wantError(t, look(), errUnreachable)
+	wantError(t, look(), ErrUnreachable)
 	u.Heal()
 	if err := look(); err != nil {
 		t.Errorf("healed: %v", err)
@@ -269,28 +270,28 @@ func TestLogoutToken(t *testing.T) {
 		{"session and subject", "sub-alice", "sid-1", nil, nil},
 		{"session alone", "", "sid-1", nil, nil},
 		{"subject alone", "sub-alice", "", nil, nil},
-		{"neither", "", "", nil, errGarbage},
+		{"neither", "", "", nil, ErrGarbage},
 		{"no expiry, as before it was asked for", "", "sid-1", set("exp", nil), nil},
 		{"type JWT", "", "sid-1", typ("JWT"), nil},
 		{"no type", "", "sid-1", typ(nil), nil},
-		{"type of an access token", "", "sid-1", typ("at+jwt"), errGarbage},
-		{"a nonce: an ID token", "", "sid-1", set("nonce", "n"), errGarbage},
-		{"a nonce that is no string", "", "sid-1", set("nonce", false), errGarbage},
-		{"no events: an ID token", "", "sid-1", set("events", nil), errGarbage},
-		{"another event", "", "sid-1", set("events", map[string]any{"https://schemas.openid.net/secevent/risc": map[string]any{}}), errGarbage},
-		{"an event that is a string", "", "sid-1", set("events", map[string]any{logoutEvent: "yes"}), errGarbage},
-		{"another issuer", "", "sid-1", set("iss", "https://evil.example.com"), errGarbage},
-		{"another audience", "", "sid-1", set("aud", "another"), errGarbage},
-		{"no jti", "", "sid-1", set("jti", nil), errGarbage},
-		{"a jti without end", "", "sid-1", set("jti", strings.Repeat("x", 300)), errGarbage},
-		{"no iat", "", "sid-1", set("iat", nil), errGarbage},
-		{"from the future", "", "sid-1", set("iat", in(2*time.Minute)), errGarbage},
-		{"of a quarter of an hour ago", "", "sid-1", set("iat", in(-15*time.Minute)), errGarbage},
-		{"expired", "", "sid-1", set("exp", in(-2*time.Minute)), errGarbage},
+		{"type of an access token", "", "sid-1", typ("at+jwt"), ErrGarbage},
+		{"a nonce: an ID token", "", "sid-1", set("nonce", "n"), ErrGarbage},
+		{"a nonce that is no string", "", "sid-1", set("nonce", false), ErrGarbage},
+		{"no events: an ID token", "", "sid-1", set("events", nil), ErrGarbage},
+		{"another event", "", "sid-1", set("events", map[string]any{"https://schemas.openid.net/secevent/risc": map[string]any{}}), ErrGarbage},
+		{"an event that is a string", "", "sid-1", set("events", map[string]any{logoutEvent: "yes"}), ErrGarbage},
+		{"another issuer", "", "sid-1", set("iss", "https://evil.example.com"), ErrGarbage},
+		{"another audience", "", "sid-1", set("aud", "another"), ErrGarbage},
+		{"no jti", "", "sid-1", set("jti", nil), ErrGarbage},
+		{"a jti without end", "", "sid-1", set("jti", strings.Repeat("x", 300)), ErrGarbage},
+		{"no iat", "", "sid-1", set("iat", nil), ErrGarbage},
+		{"from the future", "", "sid-1", set("iat", in(2*time.Minute)), ErrGarbage},
+		{"of a quarter of an hour ago", "", "sid-1", set("iat", in(-15*time.Minute)), ErrGarbage},
+		{"expired", "", "sid-1", set("exp", in(-2*time.Minute)), ErrGarbage},
 		{"expired within the leeway", "", "sid-1", set("exp", in(-30*time.Second)), nil},
 	} {
 		t.Run("AS-219 OIDC BCL 2.6: "+tt.name, func(t *testing.T) {
-			got, err := c.verifyLogout(t.Context(), u.LogoutToken(tt.sub, tt.sid, tt.edit))
+			got, err := c.VerifyLogout(t.Context(), u.LogoutToken(tt.sub, tt.sid, tt.edit))
 			wantError(t, err, tt.want)
 			if tt.want == nil && (got.ID == "" || got.Subject != tt.sub || got.SessionID != tt.sid || !got.ForgetAt.After(time.Now())) {
 				t.Errorf("got %+v", got)
@@ -300,13 +301,13 @@ func TestLogoutToken(t *testing.T) {
 	for _, s := range []fakeupstream.Signing{fakeupstream.SignNone, fakeupstream.SignHMAC, fakeupstream.SignWrongKey} {
 		t.Run("AS-219 OIDC BCL 2.6: signed "+string(s), func(t *testing.T) {
 			u.Behave(func(b *fakeupstream.Behaviour) { b.Sign = s })
-			_, err := c.verifyLogout(t.Context(), u.LogoutToken("sub-alice", "sid-1", nil))
-			wantError(t, err, errGarbage)
+			_, err := c.VerifyLogout(t.Context(), u.LogoutToken("sub-alice", "sid-1", nil))
+			wantError(t, err, ErrGarbage)
 		})
 	}
 	for _, text := range []string{"", ".", "..", "a.b.c", strings.Repeat("a", maxTokenSize+1)} {
-		_, err := c.verifyLogout(t.Context(), text)
-		wantError(t, err, errGarbage)
+		_, err := c.VerifyLogout(t.Context(), text)
+		wantError(t, err, ErrGarbage)
 	}
 }
 
@@ -314,7 +315,7 @@ func FuzzLogoutToken(f *testing.F) {
 	for _, s := range []string{"", "a.b.c", "eyJ0eXAiOiJsb2dvdXQrand0In0.e30.", "e30.e30.e30"} {
 		f.Add(s)
 	}
-	c, err := newConnector(Connector{ID: "up", Type: "oidc", Issuer: "http://127.0.0.1:1", ClientID: "c"}, surroundings{})
+	c, err := New(Settings{Type: "oidc", Issuer: "http://127.0.0.1:1", ClientID: "c"}, Options{})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -322,11 +323,11 @@ func FuzzLogoutToken(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	c.provider.(*openID).locate = func(context.Context) (*endpoints, error) {
+	c.(*openID).locate = func(context.Context) (*endpoints, error) {
 		return &endpoints{issuer: "http://127.0.0.1:1", algorithms: []string{"ES256"}, keys: &oidc.StaticKeySet{PublicKeys: []crypto.PublicKey{key.Public()}}}, nil
 	}
 	f.Fuzz(func(t *testing.T, token string) {
-		if _, err := c.verifyLogout(t.Context(), token); !errors.Is(err, errGarbage) {
+		if _, err := c.VerifyLogout(t.Context(), token); !errors.Is(err, ErrGarbage) {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -1,10 +1,9 @@
-package thirdparty
+package provider
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net/http"
 	"net/url"
@@ -12,28 +11,29 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/oauth"
 	"golang.org/x/oauth2"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/thirdparty/internal/claim"
 )
 
-// upstream is a provider that speaks plain OAuth 2.0, and what both protocols have in
-// common; openID adds the rest. Sessions there are storage.Upstream.
-type upstream struct {
-	*Connector
+// plainOAuth is a provider that speaks plain OAuth 2.0, and what both protocols have in
+// common; openID adds the rest.
+type plainOAuth struct {
+	*Settings
 	preset *preset
 	client *http.Client
 	now    func() time.Time
-	log    *slog.Logger
-	fixed  endpoints // of plain OAuth 2.0, or those that take precedence over discovery
-	scopes oauth.Scopes
-	enrich bool // rules need what only further questions tell: organisations, teams, guilds
+	fixed  endpoints // of plain OAuth 2.0
 	locate func(ctx context.Context) (*endpoints, error)
 }
 
 // places of plain OAuth 2.0 are all configured.
-func (u *upstream) places(context.Context) (*endpoints, error) { return &u.fixed, nil }
+func (u *plainOAuth) places(context.Context) (*endpoints, error) { return &u.fixed, nil }
 
-func (u *upstream) authorizeURL(ctx context.Context, q authorizeRequest) (string, error) {
+func (u *plainOAuth) AuthorizationEndpoint() string { return u.fixed.authorize }
+
+func (u *plainOAuth) AuthorizeURL(ctx context.Context, q AuthorizationRequest) (string, error) {
 	e, err := u.locate(ctx)
 	if err != nil {
 		return "", err
@@ -55,21 +55,21 @@ func (u *upstream) authorizeURL(ctx context.Context, q authorizeRequest) (string
 
 // asked are the scopes of every sign-in: offline_access among them where the provider
 // knows it, for without a refresh token a sign-in ends with its first access token.
-func (u *upstream) asked(e *endpoints) oauth.Scopes {
+func (u *plainOAuth) asked(e *endpoints) oauth.Scopes {
 	if u.offline(e) {
-		return u.scopes.Union(oauth.Scopes{oauth.OfflineAccess})
+		return u.Scopes.Union(oauth.Scopes{oauth.OfflineAccess})
 	}
-	return u.scopes
+	return u.Scopes
 }
 
-func (u *upstream) offline(e *endpoints) bool {
-	return !u.Detached && u.preset.offlineScope && slices.Contains(e.scopes, oauth.OfflineAccess) || u.scopes.Has(oauth.OfflineAccess)
+func (u *plainOAuth) offline(e *endpoints) bool {
+	return !u.Detached && u.preset.offlineScope && slices.Contains(e.scopes, oauth.OfflineAccess) || u.Scopes.Has(oauth.OfflineAccess)
 }
 
 // parameters of the authorization request beyond those of every OAuth client: the
 // preset's, those of the request, and last the operator's, of which an empty one removes.
 // There is no "resource" among them, ever (AS-225): it is for our own tokens.
-func (u *upstream) parameters(e *endpoints, q authorizeRequest) map[string]string {
+func (u *plainOAuth) parameters(e *endpoints, q AuthorizationRequest) map[string]string {
 	p := map[string]string{}
 	maps.Copy(p, u.preset.parameters)
 	if !u.Detached {
@@ -88,7 +88,7 @@ func (u *upstream) parameters(e *endpoints, q authorizeRequest) map[string]strin
 		maps.Copy(p, u.preset.extending)
 	}
 	if u.preset.narrow != nil {
-		u.preset.narrow(u.Allow, p)
+		u.preset.narrow(u.Settings, p)
 	}
 	maps.Copy(p, u.Parameters)
 	for name, value := range u.preset.demanded(q) { // not what an operator prefers
@@ -102,7 +102,7 @@ func (u *upstream) parameters(e *endpoints, q authorizeRequest) map[string]strin
 
 // demanded are the parameters by which a request keeps a session at the provider from
 // deciding who comes back.
-func (p *preset) demanded(q authorizeRequest) map[string]string {
+func (p *preset) demanded(q AuthorizationRequest) map[string]string {
 	switch {
 	case q.Choose && !q.Fresh && p.choose != nil:
 		return p.choose
@@ -112,69 +112,69 @@ func (p *preset) demanded(q authorizeRequest) map[string]string {
 	return nil
 }
 
-func (u *upstream) checkIssuer(ctx context.Context, iss string) error {
+func (u *plainOAuth) CheckIssuer(ctx context.Context, iss string) error {
 	e, err := u.locate(ctx)
 	if err != nil {
 		return err
 	}
 	switch {
 	case iss == "" && e.namesIssuer:
-		return fmt.Errorf("%w: the answer does not say whose it is, as %s promises", errGarbage, e.issuer)
+		return fmt.Errorf("%w: the answer does not say whose it is, as %s promises", ErrGarbage, e.issuer)
 	case iss == "" || iss == e.issuer:
 		return nil
 	case e.issuer == "": // plain OAuth 2.0: what it calls itself was not configured
 		return nil
 	}
-	return fmt.Errorf("%w: the answer is by %q", errGarbage, printable(iss, 200))
+	return fmt.Errorf("%w: the answer is by %q", ErrGarbage, printable(iss, 200))
 }
 
-func (u *upstream) exchange(ctx context.Context, code, verifier, _, redirectURI string) (tokens, profile, error) {
+func (u *plainOAuth) Exchange(ctx context.Context, code, verifier, _, redirectURI string) (Tokens, Profile, error) {
 	e, err := u.locate(ctx)
 	if err != nil {
-		return tokens{}, profile{}, err
+		return Tokens{}, Profile{}, err
 	}
 	t, _, err := u.redeem(ctx, e, code, verifier, redirectURI)
 	if err != nil {
-		return tokens{}, profile{}, err
+		return Tokens{}, Profile{}, err
 	}
 	p, err := u.ask(ctx, e, t)
 	return t, p, err
 }
 
 // redeem makes the token request for a code. It returns the whole answer besides.
-func (u *upstream) redeem(ctx context.Context, e *endpoints, code, verifier, redirectURI string) (tokens, *oauth2.Token, error) {
+func (u *plainOAuth) redeem(ctx context.Context, e *endpoints, code, verifier, redirectURI string) (Tokens, *oauth2.Token, error) {
 	conf, err := u.oauthConfig(e, redirectURI)
 	if err != nil {
-		return tokens{}, nil, err
+		return Tokens{}, nil, err
 	}
 	answer, err := conf.Exchange(u.context(ctx), code, oauth2.VerifierOption(verifier))
 	if err != nil {
-		return tokens{}, nil, tokenFailure(err)
+		return Tokens{}, nil, tokenFailure(err)
 	}
-	t, err := u.received(answer, tokens{Scopes: u.asked(e)})
+	t, err := u.received(answer, Tokens{Scopes: u.asked(e)})
 	return t, answer, err
 }
 
-func (u *upstream) refresh(ctx context.Context, t tokens) (tokens, *profile, error) {
+func (u *plainOAuth) Refresh(ctx context.Context, t Tokens) (Tokens, *Profile, error) {
 	e, err := u.locate(ctx)
 	if err != nil {
-		return tokens{}, nil, err
+		return Tokens{}, nil, err
 	}
 	renewed, _, err := u.renew(ctx, e, t)
 	return renewed, nil, err
 }
 
-func (u *upstream) renew(ctx context.Context, e *endpoints, t tokens) (tokens, *oauth2.Token, error) {
+func (u *plainOAuth) renew(ctx context.Context, e *endpoints, t Tokens) (Tokens, *oauth2.Token, error) {
 	if t.Refresh == "" {
-		return tokens{}, nil, fmt.Errorf("%w: no refresh token", errUnsupported)
+		return Tokens{}, nil, fmt.Errorf("%w: no refresh token", ErrUnsupported)
 	}
 	conf, err := u.oauthConfig(e, "")
 	if err != nil {
-		return tokens{}, nil, err
+		return Tokens{}, nil, err
 	}
 	answer, err := conf.TokenSource(u.context(ctx), &oauth2.Token{RefreshToken: t.Refresh}).Token()
 	if err != nil {
-		return tokens{}, nil, renewalFailure(err)
+		return Tokens{}, nil, renewalFailure(err)
 	}
 	renewed, err := u.received(answer, t)
 	return renewed, answer, err
@@ -187,22 +187,22 @@ func renewalFailure(err error) error {
 	var r *oauth2.RetrieveError
 	if errors.As(err, &r) && r.Response.StatusCode == http.StatusBadRequest && r.ErrorCode == string(oauth.InvalidRequest) &&
 		strings.HasPrefix(strings.ToLower(r.ErrorDescription), "refresh token ") {
-		return fmt.Errorf("%w: %s about the refresh token", errDenied, r.ErrorCode)
+		return fmt.Errorf("%w: %s about the refresh token", ErrDenied, r.ErrorCode)
 	}
 	return tokenFailure(err)
 }
 
-func (u *upstream) context(ctx context.Context) context.Context {
+func (u *plainOAuth) context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, oauth2.HTTPClient, u.client)
 }
 
 // received makes an answer of the token endpoint into tokens. What it does not say is as
 // before.
-func (u *upstream) received(answer *oauth2.Token, before tokens) (tokens, error) {
+func (u *plainOAuth) received(answer *oauth2.Token, before Tokens) (Tokens, error) {
 	if !strings.EqualFold(answer.Type(), "Bearer") {
-		return tokens{}, fmt.Errorf("%w: token_type is %q", errGarbage, printable(answer.TokenType, 20))
+		return Tokens{}, fmt.Errorf("%w: token_type is %q", ErrGarbage, printable(answer.TokenType, 20))
 	}
-	t := tokens{Access: answer.AccessToken, Refresh: answer.RefreshToken, Type: "Bearer", Scopes: before.Scopes, assumed: true}
+	t := Tokens{Access: answer.AccessToken, Refresh: answer.RefreshToken, Type: "Bearer", Scopes: before.Scopes, Assumed: true}
 	if !answer.Expiry.IsZero() {
 		t.Expires = u.now().Add(time.Until(answer.Expiry)).Truncate(time.Second)
 	}
@@ -210,7 +210,7 @@ func (u *upstream) received(answer *oauth2.Token, before tokens) (tokens, error)
 		if u.preset.commaScopes {
 			scope = strings.ReplaceAll(scope, ",", " ")
 		}
-		t.Scopes, t.assumed = oauth.ParseScopes(scope), false
+		t.Scopes, t.Assumed = oauth.ParseScopes(scope), false
 	}
 	return t, nil
 }
@@ -225,38 +225,38 @@ func tokenFailure(err error) error {
 	if errors.As(err, &web) {
 		return failed(err)
 	}
-	return fmt.Errorf("%w: the token endpoint's answer is none", errGarbage) // err may quote it
+	return fmt.Errorf("%w: the token endpoint's answer is none", ErrGarbage) // err may quote it
 }
 
 // ask asks who a token belongs to.
-func (u *upstream) ask(ctx context.Context, e *endpoints, t tokens) (profile, error) {
+func (u *plainOAuth) ask(ctx context.Context, e *endpoints, t Tokens) (Profile, error) {
 	body, _, err := u.get(ctx, e.userInfo, t.Access)
 	if err != nil {
-		return profile{}, err
+		return Profile{}, err
 	}
 	raw, err := object(body)
 	if err != nil {
-		return profile{}, err
+		return Profile{}, err
 	}
 	return u.describe(ctx, raw, t)
 }
 
 // describe makes user info, and what else the provider tells on demand, into a profile.
-func (u *upstream) describe(ctx context.Context, raw map[string]any, t tokens) (profile, error) {
+func (u *plainOAuth) describe(ctx context.Context, raw map[string]any, t Tokens) (Profile, error) {
 	if err := u.slackFailure(raw); err != nil {
-		return profile{}, err
+		return Profile{}, err
 	}
 	raw = mapped(raw, u.preset.claims)
 	raw = mapped(raw, u.Claims)
 	if u.preset.lookup != nil {
 		if err := u.preset.lookup(ctx, u, t, raw); err != nil {
-			return profile{}, err
+			return Profile{}, err
 		}
 	}
 	return u.part("userinfo", raw)
 }
 
-func (u *upstream) inspect(ctx context.Context, t tokens) (*profile, error) {
+func (u *plainOAuth) Inspect(ctx context.Context, t Tokens) (*Profile, error) {
 	e, err := u.locate(ctx)
 	if err != nil {
 		return nil, err
@@ -266,37 +266,31 @@ func (u *upstream) inspect(ctx context.Context, t tokens) (*profile, error) {
 
 // inspectBy introspects if that is configured, and reads user info if it is not, or when
 // rules have to be held against what it says.
-func (u *upstream) inspectBy(
-	ctx context.Context, e *endpoints, t tokens, ask func(context.Context, *endpoints, tokens) (profile, error),
-) (*profile, error) {
-	var introspected *profile
+func (u *plainOAuth) inspectBy(
+	ctx context.Context, e *endpoints, t Tokens, ask func(context.Context, *endpoints, Tokens) (Profile, error),
+) (*Profile, error) {
+	var introspected *Profile
 	if u.IntrospectionURL != "" || e.userInfo == "" && e.introspect != "" {
 		subject, err := u.introspect(ctx, e, t)
 		introspected = u.about(subject)
-		if err != nil || e.userInfo == "" || !u.hasRules() {
+		if err != nil || e.userInfo == "" || !u.Judged {
 			return introspected, err
 		}
 	}
 	if e.userInfo == "" {
-		return nil, fmt.Errorf("%w: neither user info nor introspection", errUnsupported)
+		return nil, fmt.Errorf("%w: neither user info nor introspection", ErrUnsupported)
 	}
 	p, err := ask(ctx, e, t)
 	switch {
 	case err != nil:
 		return nil, err
 	case introspected != nil && introspected.Subject != p.Subject:
-		return nil, fmt.Errorf("%w: introspection and user info speak of different people", errGarbage)
+		return nil, fmt.Errorf("%w: introspection and user info speak of different people", ErrGarbage)
 	}
 	return &p, nil
 }
 
-// hasRules reports whether what the provider says of a person decides about anything.
-func (c *Connector) hasRules() bool {
-	r := c.Allow
-	return len(r.Domains)+len(r.Emails)+len(r.Groups)+len(r.Organizations)+len(r.Teams)+len(r.Tenants)+len(c.ScopeRules) > 0 || r.Expression != ""
-}
-
-func (u *upstream) owner(ctx context.Context, t tokens) (*profile, error) {
+func (u *plainOAuth) Owner(ctx context.Context, t Tokens) (*Profile, error) {
 	e, err := u.locate(ctx)
 	if err != nil {
 		return nil, err
@@ -309,27 +303,27 @@ func (u *upstream) owner(ctx context.Context, t tokens) (*profile, error) {
 }
 
 // named is the owner of a token by introspection, which may leave the name out.
-func (u *upstream) named(ctx context.Context, e *endpoints, t tokens) (*profile, error) {
+func (u *plainOAuth) named(ctx context.Context, e *endpoints, t Tokens) (*Profile, error) {
 	// A subject that is made of more than sub cannot be compared with that alone.
 	if e.introspect == "" || u.preset.noInspection && u.IntrospectionURL == "" || u.preset.subject != nil {
-		return nil, fmt.Errorf("%w: neither user info nor introspection", errUnsupported)
+		return nil, fmt.Errorf("%w: neither user info nor introspection", ErrUnsupported)
 	}
 	subject, err := u.introspect(ctx, e, t)
 	switch {
 	case err != nil:
 		return nil, err
 	case subject == "":
-		return nil, fmt.Errorf("%w: introspection does not name anybody", errUnsupported)
+		return nil, fmt.Errorf("%w: introspection does not name anybody", ErrUnsupported)
 	}
-	return &profile{Subject: subject}, nil
+	return &Profile{Subject: subject}, nil
 }
 
 // introspect asks about the access token (RFC 7662). It returns sub, which is OPTIONAL.
-func (u *upstream) introspect(ctx context.Context, e *endpoints, t tokens) (subject string, err error) {
+func (u *plainOAuth) introspect(ctx context.Context, e *endpoints, t Tokens) (subject string, err error) {
 	body, err := u.post(ctx, e, e.introspect, url.Values{"token": {t.Access}, "token_type_hint": {"access_token"}})
 	if err != nil {
-		if errors.Is(err, errDenied) { // it speaks of us, not of the token
-			err = fmt.Errorf("%w: introspection: %s", errMisconfigured, err.Error())
+		if errors.Is(err, ErrDenied) { // it speaks of us, not of the token
+			err = fmt.Errorf("%w: introspection: %s", ErrMisconfigured, err.Error())
 		}
 		return "", err
 	}
@@ -340,28 +334,28 @@ func (u *upstream) introspect(ctx context.Context, e *endpoints, t tokens) (subj
 	active, said := answer["active"].(bool)
 	switch {
 	case !said:
-		return "", fmt.Errorf("%w: introspection does not say whether the token is active", errGarbage)
+		return "", fmt.Errorf("%w: introspection does not say whether the token is active", ErrGarbage)
 	case !active:
-		return "", fmt.Errorf("%w: the token is not active", errDenied)
+		return "", fmt.Errorf("%w: the token is not active", ErrDenied)
 	}
-	if client := text(answer, "client_id"); client != "" && client != u.ClientID { // RFC 7662 §2.2
-		return "", fmt.Errorf("%w: introspection speaks of the token of another client", errGarbage)
+	if client := claim.Text(answer, "client_id"); client != "" && client != u.ClientID { // RFC 7662 §2.2
+		return "", fmt.Errorf("%w: introspection speaks of the token of another client", ErrGarbage)
 	}
-	return text(answer, "sub"), nil
+	return claim.Text(answer, "sub"), nil
 }
 
 // about is what introspection says of a person: nil when it names nobody, or calls people
 // by something else than we do. A yes about somebody else's token is none (RFC 7662 §4).
-func (u *upstream) about(subject string) *profile {
+func (u *plainOAuth) about(subject string) *Profile {
 	if subject == "" || u.Claims["sub"] != "" || u.preset.claims["sub"] != "" || u.preset.subject != nil {
 		return nil
 	}
-	return &profile{Subject: subject}
+	return &Profile{Subject: subject}
 }
 
 // revoke gives back the refresh token, and with it what came from it, or else the
 // access token.
-func (u *upstream) revoke(ctx context.Context, t tokens) error {
+func (u *plainOAuth) Revoke(ctx context.Context, t Tokens) error {
 	if u.preset.revoke != nil {
 		return u.preset.revoke(ctx, u, t)
 	}
@@ -370,7 +364,7 @@ func (u *upstream) revoke(ctx context.Context, t tokens) error {
 		return err
 	}
 	if e.revoke == "" {
-		return fmt.Errorf("%w: no revocation", errUnsupported)
+		return fmt.Errorf("%w: no revocation", ErrUnsupported)
 	}
 	form := url.Values{"token": {t.Refresh}, "token_type_hint": {"refresh_token"}}
 	if t.Refresh == "" {
@@ -380,6 +374,6 @@ func (u *upstream) revoke(ctx context.Context, t tokens) error {
 	return err
 }
 
-func (u *upstream) verifyLogout(context.Context, string) (logout, error) {
-	return logout{}, fmt.Errorf("%w: back-channel logout", errUnsupported)
+func (u *plainOAuth) VerifyLogout(context.Context, string) (Logout, error) {
+	return Logout{}, fmt.Errorf("%w: back-channel logout", ErrUnsupported)
 }

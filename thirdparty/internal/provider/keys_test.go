@@ -1,4 +1,4 @@
-package thirdparty
+package provider
 
 import (
 	"crypto/ecdsa"
@@ -55,7 +55,7 @@ func TestKeysOfAProvider(t *testing.T) {
 	}
 	for _, bad := range []string{"", "[]", "{}", `{"keys":null}`, `{"keys":"x"}`} {
 		_, err := parseKeySet([]byte(bad))
-		wantError(t, err, errGarbage)
+		wantError(t, err, ErrGarbage)
 	}
 	if keys, err := parseKeySet([]byte(`{"keys":[1,{"kty":"new"},{}]}`)); err != nil || len(keys) != 0 {
 		t.Errorf("unknown kinds: %d keys, %v", len(keys), err)
@@ -72,7 +72,7 @@ func TestNamesOfClaims(t *testing.T) {
 					b.EditIDToken = func(_, c map[string]any) { c[other] = c[name]; delete(c, name) }
 				})
 				_, _, err := travel(t, connect(t, toFake(u)), u, nil)
-				wantError(t, err, errGarbage)
+				wantError(t, err, ErrGarbage)
 			})
 		}
 	}
@@ -82,7 +82,7 @@ func TestNamesOfClaims(t *testing.T) {
 			b.EditIDToken = func(_, c map[string]any) { c["Aud"], c["aud"] = c["aud"], "another-client" }
 		})
 		_, _, err := travel(t, connect(t, toFake(u)), u, nil)
-		wantError(t, err, errGarbage)
+		wantError(t, err, ErrGarbage)
 	})
 }
 

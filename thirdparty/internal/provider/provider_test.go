@@ -1,4 +1,4 @@
-package thirdparty
+package provider
 
 import (
 	"context"
@@ -16,24 +16,24 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/thirdparty/internal/claim"
 )
 
-const ownIssuer = "https://auth.example.com"
+const callback = "https://auth.example.com/callback/up"
 
-// toFake is the configuration of a connector to a fake upstream.
-func toFake(u *fakeupstream.Upstream) Connector {
-	return Connector{ID: "up", Type: "oidc", Issuer: u.URL, ClientID: u.ClientID, ClientSecret: u.ClientSecret}
+// toFake are settings for a fake provider.
+func toFake(u *fakeupstream.Upstream) Settings {
+	return Settings{Type: "oidc", Issuer: u.URL, ClientID: u.ClientID, ClientSecret: u.ClientSecret}
 }
 
-func connect(t *testing.T, c Connector) *connector {
+func connect(t *testing.T, s Settings) Provider {
 	t.Helper()
-	return connectIn(t, c, surroundings{})
+	return connectIn(t, s, Options{})
 }
 
-func connectIn(t *testing.T, c Connector, s surroundings) *connector {
+func connectIn(t *testing.T, s Settings, o Options) Provider {
 	t.Helper()
-	s.issuer = ownIssuer
-	out, err := newConnector(c, s)
+	out, err := New(s, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,34 +41,34 @@ func connectIn(t *testing.T, c Connector, s surroundings) *connector {
 }
 
 // travel is the way of a browser through a provider and back.
-func travel(t *testing.T, c *connector, u *fakeupstream.Upstream, edit func(*authorizeRequest)) (tokens, profile, error) {
+func travel(t *testing.T, c Provider, u *fakeupstream.Upstream, edit func(*AuthorizationRequest)) (Tokens, Profile, error) {
 	t.Helper()
-	q := authorizeRequest{State: rand.Text(), Nonce: rand.Text(), Verifier: rand.Text() + rand.Text(), RedirectURI: c.redirectURI()}
+	q := AuthorizationRequest{State: rand.Text(), Nonce: rand.Text(), Verifier: rand.Text() + rand.Text(), RedirectURI: callback}
 	if edit != nil {
 		edit(&q)
 	}
-	at, err := c.authorizeURL(t.Context(), q)
+	at, err := c.AuthorizeURL(t.Context(), q)
 	if err != nil {
-		return tokens{}, profile{}, err
+		return Tokens{}, Profile{}, err
 	}
 	back, err := u.Visit(at)
 	if err != nil {
-		return tokens{}, profile{}, err
+		return Tokens{}, Profile{}, err
 	}
 	answer := back.Query()
 	if answer.Get("state") != q.State {
 		t.Fatalf("state came back as %q", answer.Get("state"))
 	}
-	if err := c.checkIssuer(t.Context(), answer.Get("iss")); err != nil {
-		return tokens{}, profile{}, err
+	if err := c.CheckIssuer(t.Context(), answer.Get("iss")); err != nil {
+		return Tokens{}, Profile{}, err
 	}
 	if answer.Get("error") != "" {
-		return tokens{}, profile{}, fmt.Errorf("authorize: %s", answer.Get("error"))
+		return Tokens{}, Profile{}, fmt.Errorf("authorize: %s", answer.Get("error"))
 	}
-	return c.exchange(t.Context(), answer.Get("code"), q.Verifier, q.Nonce, q.RedirectURI)
+	return c.Exchange(t.Context(), answer.Get("code"), q.Verifier, q.Nonce, q.RedirectURI)
 }
 
-func signedIn(t *testing.T, c *connector, u *fakeupstream.Upstream) (tokens, profile) {
+func signedIn(t *testing.T, c Provider, u *fakeupstream.Upstream) (Tokens, Profile) {
 	t.Helper()
 	got, p, err := travel(t, c, u, nil)
 	if err != nil {
@@ -80,7 +80,7 @@ func signedIn(t *testing.T, c *connector, u *fakeupstream.Upstream) (tokens, pro
 // wantError checks the class of an error, of which there must be one only.
 func wantError(t *testing.T, err, want error) {
 	t.Helper()
-	for _, class := range []error{errDenied, errUnreachable, errGarbage, errMisconfigured, errUnsupported} {
+	for _, class := range []error{ErrDenied, ErrUnreachable, ErrGarbage, ErrMisconfigured, ErrUnsupported} {
 		if errors.Is(err, class) != (class == want) {
 			t.Errorf("got %v, want %v", err, want)
 			return
@@ -88,7 +88,7 @@ func wantError(t *testing.T, err, want error) {
 	}
 }
 
-func TestSignInOfConnector(t *testing.T) {
+func TestSignIn(t *testing.T) {
 	u := fakeupstream.Start(t)
 	u.EditPerson(fakeupstream.Alice.Subject, func(p *fakeupstream.Person) {
 		p.UserInfoOnly = map[string]any{"groups": []string{"staff"}, "id": 9007199254740993}
@@ -98,7 +98,7 @@ func TestSignInOfConnector(t *testing.T) {
 	if p.Subject != fakeupstream.Alice.Subject || p.Label != "alice" || p.SessionID == "" || p.AuthTime.IsZero() {
 		t.Errorf("profile: got %q %q %q %v", p.Subject, p.Label, p.SessionID, p.AuthTime)
 	}
-	if !slices.Equal(list(p.Claims, "groups"), []string{"staff"}) || text(p.Claims, "email") != fakeupstream.Alice.Email || !truth(p.Claims, "email_verified") {
+	if !slices.Equal(claim.List(p.Claims, "groups"), []string{"staff"}) || claim.Text(p.Claims, "email") != fakeupstream.Alice.Email || !claim.True(p.Claims, "email_verified") {
 		t.Errorf("claims: got %v", p.Claims)
 	}
 	for _, name := range ofTheToken {
@@ -117,7 +117,7 @@ func TestSignInOfConnector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var again profile
+	var again Profile
 	if err := json.Unmarshal(stored, &again); err != nil || !reflect.DeepEqual(again.Claims, func() map[string]any {
 		var m map[string]any
 		b, _ := json.Marshal(p.Claims)
@@ -133,10 +133,10 @@ func TestAuthorizationRequest(t *testing.T) {
 	c := toFake(u)
 	c.Parameters = map[string]string{"ui_locales": "de"}
 	up := connect(t, c)
-	ask := func(q authorizeRequest) url.Values {
+	ask := func(q AuthorizationRequest) url.Values {
 		t.Helper()
-		q.State, q.Nonce, q.Verifier, q.RedirectURI = "the-state", "the-nonce", strings.Repeat("v", 43), up.redirectURI()
-		at, err := up.authorizeURL(t.Context(), q)
+		q.State, q.Nonce, q.Verifier, q.RedirectURI = "the-state", "the-nonce", strings.Repeat("v", 43), callback
+		at, err := up.AuthorizeURL(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,9 +147,9 @@ func TestAuthorizationRequest(t *testing.T) {
 		return parsed.Query()
 	}
 	t.Run("AS-220 AS-225 state, nonce and PKCE go along, resource and secrets do not", func(t *testing.T) {
-		got := ask(authorizeRequest{LoginHint: "bob@example.org"})
+		got := ask(AuthorizationRequest{LoginHint: "bob@example.org"})
 		want := url.Values{
-			"response_type": {"code"}, "client_id": {u.ClientID}, "redirect_uri": {ownIssuer + "/callback/up"}, "scope": {"openid profile email offline_access"},
+			"response_type": {"code"}, "client_id": {u.ClientID}, "redirect_uri": {callback}, "scope": {"openid profile email offline_access"},
 			"state": {"the-state"}, "nonce": {"the-nonce"}, "code_challenge": {"GLFnBkr7ib8SrQH7OeCjLl6X5GLSMCQlIhHvZ_DxwB4"}, "code_challenge_method": {"S256"},
 			"prompt": {"consent"}, "login_hint": {"bob@example.org"}, "ui_locales": {"de"},
 		}
@@ -159,17 +159,17 @@ func TestAuthorizationRequest(t *testing.T) {
 		}
 	})
 	t.Run("fresh asks for proof anew", func(t *testing.T) {
-		if got := ask(authorizeRequest{Fresh: true}); got.Get("prompt") != "login consent" || got.Get("max_age") != "0" {
+		if got := ask(AuthorizationRequest{Fresh: true}); got.Get("prompt") != "login consent" || got.Get("max_age") != "0" {
 			t.Errorf("got %v", got)
 		}
 	})
 	t.Run("more scopes are added", func(t *testing.T) {
-		if got := ask(authorizeRequest{Scopes: oauth.Scopes{"repo", "email"}}).Get("scope"); got != "openid profile email offline_access repo" {
+		if got := ask(AuthorizationRequest{Scopes: oauth.Scopes{"repo", "email"}}).Get("scope"); got != "openid profile email offline_access repo" {
 			t.Errorf("got %q", got)
 		}
 	})
 	t.Run("a hint without end is none", func(t *testing.T) {
-		if got := ask(authorizeRequest{LoginHint: strings.Repeat("x", 300)}); got.Has("login_hint") {
+		if got := ask(AuthorizationRequest{LoginHint: strings.Repeat("x", 300)}); got.Has("login_hint") {
 			t.Error("it was passed on")
 		}
 	})
@@ -178,7 +178,7 @@ func TestAuthorizationRequest(t *testing.T) {
 			b.EditMetadata = func(m map[string]any) { m["scopes_supported"] = []string{"openid"} }
 		})
 		up = connect(t, toFake(u))
-		if got := ask(authorizeRequest{}); got.Get("scope") != "openid profile email" || got.Has("prompt") {
+		if got := ask(AuthorizationRequest{}); got.Get("scope") != "openid profile email" || got.Has("prompt") {
 			t.Errorf("got %v", got)
 		}
 	})
@@ -188,41 +188,41 @@ func TestResponseIssuer(t *testing.T) {
 	u := fakeupstream.Start(t)
 	silent := fakeupstream.Start(t)
 	silent.Behave(func(b *fakeupstream.Behaviour) { b.NoResponseIssuer = true })
-	plain := Connector{
-		ID: "up", Type: "oauth2", ClientID: "c", AuthorizationURL: u.URL + "/authorize", TokenURL: u.URL + "/token", UserInfoURL: u.URL + "/userinfo",
+	plain := Settings{
+		Type: "oauth2", ClientID: "c", AuthorizationURL: u.URL + "/authorize", TokenURL: u.URL + "/token", UserInfoURL: u.URL + "/userinfo",
 	}
 	named := plain
 	named.Issuer = u.URL
 	for _, tt := range []struct {
 		name string
-		c    Connector
+		c    Settings
 		iss  string
 		want error
 	}{
 		{"the right one", toFake(u), u.URL, nil},
-		{"another one (mix-up)", toFake(u), "https://evil.example.com", errGarbage},
-		{"with a slash", toFake(u), u.URL + "/", errGarbage},
-		{"none, although promised", toFake(u), "", errGarbage},
+		{"another one (mix-up)", toFake(u), "https://evil.example.com", ErrGarbage},
+		{"with a slash", toFake(u), u.URL + "/", ErrGarbage},
+		{"none, although promised", toFake(u), "", ErrGarbage},
 		{"none, and none promised", toFake(silent), "", nil},
 		{"one that was not promised", toFake(silent), silent.URL, nil},
-		{"another one that was not promised", toFake(silent), u.URL, errGarbage},
+		{"another one that was not promised", toFake(silent), u.URL, ErrGarbage},
 		{"plain OAuth 2.0 of which no issuer is known", plain, "https://whoever.example.com", nil},
 		{"plain OAuth 2.0 with an issuer", named, u.URL, nil},
-		{"plain OAuth 2.0 with another issuer", named, "https://evil.example.com", errGarbage},
+		{"plain OAuth 2.0 with another issuer", named, "https://evil.example.com", ErrGarbage},
 	} {
 		t.Run("AS-225 SP-17 RFC 9207 2.4: "+tt.name, func(t *testing.T) {
-			wantError(t, connect(t, tt.c).checkIssuer(t.Context(), tt.iss), tt.want)
+			wantError(t, connect(t, tt.c).CheckIssuer(t.Context(), tt.iss), tt.want)
 		})
 	}
 	t.Run("AS-223 an issuer that cannot be known is not believed", func(t *testing.T) {
 		u.Fail(fakeupstream.Discovery, fakeupstream.Down)
-		wantError(t, connect(t, toFake(u)).checkIssuer(t.Context(), u.URL), errUnreachable)
+		wantError(t, connect(t, toFake(u)).CheckIssuer(t.Context(), u.URL), ErrUnreachable)
 	})
 }
 
 func TestNothingIsPrinted(t *testing.T) {
-	secret := tokens{Access: "s3cret-access", Refresh: "s3cret-refresh"}
-	p := profile{Subject: "s3cret-sub", Claims: map[string]any{"email": "s3cret-mail"}}
+	secret := Tokens{Access: "s3cret-access", Refresh: "s3cret-refresh"}
+	p := Profile{Subject: "s3cret-sub", Claims: map[string]any{"email": "s3cret-mail"}}
 	var b strings.Builder
 	for _, h := range []slog.Handler{slog.NewTextHandler(&b, nil), slog.NewJSONHandler(&b, nil)} {
 		slog.New(h).Info("x", "tokens", secret, "pointer", &secret, "profile", p, "pointer", &p)
@@ -243,9 +243,9 @@ func TestErrorsHoldNoSecrets(t *testing.T) {
 		for _, status := range []int{200, 400, 401, 403, 404, 500} {
 			u.Fail(e, fakeupstream.Fault{Status: status, Body: answer}, fakeupstream.Fault{Status: status, Body: answer + "x"})
 			for range 2 {
-				_, _, err := c.refresh(t.Context(), got)
+				_, _, err := c.Refresh(t.Context(), got)
 				if e == fakeupstream.UserInfo {
-					_, err = c.inspect(t.Context(), got)
+					_, err = c.Inspect(t.Context(), got)
 				}
 				if err != nil && (strings.Contains(err.Error(), got.Refresh) || strings.Contains(err.Error(), got.Access) || strings.Contains(err.Error(), u.ClientSecret)) {
 					t.Errorf("AS-223 %s %d: %v", e, status, err)
@@ -255,38 +255,39 @@ func TestErrorsHoldNoSecrets(t *testing.T) {
 	}
 }
 
-func TestProbeOfConnector(t *testing.T) {
+func TestProbe(t *testing.T) {
 	u := fakeupstream.Start(t)
-	if err := connect(t, toFake(u)).probe(t.Context()); err != nil {
+	probed := func(s Settings) error { return probe(t.Context(), connect(t, s), callback) }
+	if err := probed(toFake(u)); err != nil {
 		t.Errorf("a good configuration: %v", err)
 	}
 	wrong := toFake(u)
 	wrong.ClientSecret = "wrong"
-	wantError(t, connect(t, wrong).probe(t.Context()), errMisconfigured)
+	wantError(t, probed(wrong), ErrMisconfigured)
 	u.FailAll(fakeupstream.Down)
-	wantError(t, connect(t, toFake(u)).probe(t.Context()), errUnreachable)
+	wantError(t, probed(toFake(u)), ErrUnreachable)
 }
 
 func TestOver(t *testing.T) {
-	first := profile{Subject: "s", Label: "old", SessionID: "sid", Parts: map[string]map[string]any{
+	first := Profile{Subject: "s", Label: "old", SessionID: "sid", Parts: map[string]map[string]any{
 		"id_token": {"sub": "s", "groups": []any{"a"}, "tid": "t", "name": "Old"}, "userinfo": {"sub": "s", "groups": []any{"a"}, "mail": "m", "name": "Old"},
 	}}
-	first = first.over(profile{})
+	first = first.Over(Profile{})
 	for _, tt := range []struct {
 		name string
-		next profile
+		next Profile
 		want map[string]any
 	}{
-		{"one source says otherwise", profile{Subject: "s", Parts: map[string]map[string]any{"userinfo": {"sub": "s", "groups": []any{"b"}, "mail": "m", "name": "New"}}},
+		{"one source says otherwise", Profile{Subject: "s", Parts: map[string]map[string]any{"userinfo": {"sub": "s", "groups": []any{"b"}, "mail": "m", "name": "New"}}},
 			map[string]any{"sub": "s", "groups": []any{"b"}, "tid": "t", "mail": "m", "name": "New"}},
-		{"one source drops a claim that the other once had, too", profile{Subject: "s", Parts: map[string]map[string]any{"userinfo": {"sub": "s", "mail": "m", "name": "Old"}}},
+		{"one source drops a claim that the other once had, too", Profile{Subject: "s", Parts: map[string]map[string]any{"userinfo": {"sub": "s", "mail": "m", "name": "Old"}}},
 			map[string]any{"sub": "s", "tid": "t", "mail": "m", "name": "Old"}},
-		{"the ID token is newer", profile{Subject: "s", Parts: map[string]map[string]any{"id_token": {"sub": "s", "groups": []any{"c"}, "tid": "t", "name": "Old"}}},
+		{"the ID token is newer", Profile{Subject: "s", Parts: map[string]map[string]any{"id_token": {"sub": "s", "groups": []any{"c"}, "tid": "t", "name": "Old"}}},
 			map[string]any{"sub": "s", "groups": []any{"c"}, "tid": "t", "mail": "m", "name": "Old"}},
 	} {
 		t.Run("AS-218 "+tt.name, func(t *testing.T) {
 			before, _ := json.Marshal(first)
-			got := tt.next.over(first)
+			got := tt.next.Over(first)
 			if !reflect.DeepEqual(got.Claims, tt.want) || got.SessionID != "sid" {
 				t.Errorf("got %v, want %v", got.Claims, tt.want)
 			}
@@ -295,17 +296,17 @@ func TestOver(t *testing.T) {
 			}
 		})
 	}
-	kept := (&profile{Subject: "s", Parts: map[string]map[string]any{"userinfo": {"name": "N"}}}).over(profile{Claims: map[string]any{"tid": "t"}})
+	kept := (&Profile{Subject: "s", Parts: map[string]map[string]any{"userinfo": {"name": "N"}}}).Over(Profile{Claims: map[string]any{"tid": "t"}})
 	if kept.Claims["tid"] != "t" || kept.Claims["name"] != "N" {
 		t.Errorf("claims without parts: got %v", kept.Claims)
 	}
 }
 
 func TestVerifiedAddress(t *testing.T) {
-	first := profile{Subject: "s", Parts: map[string]map[string]any{
+	first := Profile{Subject: "s", Parts: map[string]map[string]any{
 		"id_token": {"sub": "s", "email": "me@example.com", "email_verified": true}, "userinfo": {"sub": "s", "email": "me@example.com"},
 	}}
-	first = first.over(profile{})
+	first = first.Over(Profile{})
 	for _, tt := range []struct {
 		name     string
 		userInfo map[string]any
@@ -317,8 +318,8 @@ func TestVerifiedAddress(t *testing.T) {
 		{"no address is said again", map[string]any{"sub": "s", "name": "Me", "email": nil}, false},
 	} {
 		t.Run("AS-224 "+tt.name, func(t *testing.T) {
-			got := (&profile{Subject: "s", Parts: map[string]map[string]any{"userinfo": tt.userInfo}}).over(first)
-			if truth(got.Claims, "email_verified") != tt.want {
+			got := (&Profile{Subject: "s", Parts: map[string]map[string]any{"userinfo": tt.userInfo}}).Over(first)
+			if claim.True(got.Claims, "email_verified") != tt.want {
 				t.Errorf("got %v", got.Claims)
 			}
 		})
@@ -329,4 +330,37 @@ func timeout(t *testing.T, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// TestLabel: what people call an account is printable, and short.
+func TestLabel(t *testing.T) {
+	for _, tt := range []struct {
+		claims map[string]any
+		want   string
+	}{
+		{map[string]any{"sub": "1", "name": "Ann", "email": "a@example.com", "preferred_username": "ann"}, "ann"},
+		{map[string]any{"sub": "1", "name": "Ann", "email": " \u202e\n"}, "Ann"},
+		{map[string]any{"sub": "1", "name": "A\u0000n\u202en "}, "Ann"},
+		{map[string]any{"name": strings.Repeat("ü", 150)}, strings.Repeat("ü", 100)},
+		{map[string]any{"name": 7}, ""},
+	} {
+		if got := label(tt.claims); got != tt.want {
+			t.Errorf("%v: got %q, want %q", tt.claims, got, tt.want)
+		}
+	}
+}
+
+// TestDroppedClaims: a claim that its source has dropped is gone, wherever else it was said;
+// what another source alone has said stays.
+func TestDroppedClaims(t *testing.T) {
+	earlier := Profile{Parts: map[string]map[string]any{
+		"id_token": {"role": "admin", "team": "a"}, "userinfo": {"role": "admin", "hd": "example.com"},
+	}}
+	now := Profile{Parts: map[string]map[string]any{"userinfo": {"hd": "example.com"}}}.Over(earlier)
+	if _, ok := now.Claims["role"]; ok || now.Claims["team"] != "a" || now.Claims["hd"] != "example.com" {
+		t.Errorf("got %v", now.Claims)
+	}
+	if len(earlier.Parts["id_token"]) != 2 {
+		t.Error("the earlier profile has changed")
+	}
 }

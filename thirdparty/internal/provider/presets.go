@@ -1,4 +1,4 @@
-package thirdparty
+package provider
 
 import (
 	"context"
@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/thirdparty/internal/claim"
 )
 
-// Type describes a type of connector, for people who configure one.
+// Type describes a type of provider, for people who configure one.
 type Type struct {
-	ID   string // what Connector.Type is
+	ID   string // what Settings.Type is
 	Name string // "Google"
 	Icon string
 	// Protocol is "OpenID Connect" or "OAuth 2.0".
@@ -28,19 +29,50 @@ type Type struct {
 	Guide string
 }
 
-// Types returns all types of connectors, the generic ones first.
+// Types returns all types of providers, the generic ones first.
 func Types() []Type {
 	out := make([]Type, 0, len(presets))
 	for _, p := range presets {
-		t := p.Type
-		t.Icon, t.Scopes, t.Guide = t.ID, slices.Clone(p.scopes), "providers/"+t.ID+".md"
-		t.Protocol = "OAuth 2.0"
-		if p.openID {
-			t.Protocol = "OpenID Connect"
-		}
-		out = append(out, t)
+		out = append(out, p.described())
 	}
 	return out
+}
+
+func (p *preset) described() Type {
+	t := p.Type
+	t.Icon, t.Scopes, t.Guide = t.ID, slices.Clone(p.scopes), "providers/"+t.ID+".md"
+	t.Protocol = "OAuth 2.0"
+	if p.openID {
+		t.Protocol = "OpenID Connect"
+	}
+	return t
+}
+
+// Traits are what distinguishes a type of provider for those that rest sign-ins on it.
+type Traits struct {
+	Type
+	OpenID     bool // OpenID Connect: it can say when a person signed in, and that one signed out
+	LoginHint  bool // a request can name the account that is expected
+	OneGrant   bool // a person's tokens are revoked together, whichever is given back
+	CheckEvery time.Duration
+	// What rules may look at: which of organizations, teams and tenants; whether the claim
+	// hd says whose an account is, and an address does not; whether verified_emails are
+	// addresses that it vouches for.
+	Rules          []string
+	HostedDomain   bool
+	VerifiedEmails bool
+}
+
+// TraitsOf returns those of the type with an id, false if there is none.
+func TraitsOf(id string) (Traits, bool) {
+	p := presetOf(id)
+	if p == nil {
+		return Traits{}, false
+	}
+	return Traits{
+		Type: p.described(), OpenID: p.openID, LoginHint: p.loginHint != "", OneGrant: p.oneGrant, CheckEvery: p.checkEvery,
+		Rules: p.rules, HostedDomain: p.hostedDomain, VerifiedEmails: p.github,
+	}, true
 }
 
 // preset is what we know about a type of provider.
@@ -49,12 +81,12 @@ type preset struct {
 	openID  bool
 	scopes  oauth.Scopes
 	baseURL string // of the product as its maker runs it
-	issuer  func(c *Connector) string
+	issuer  func(s *Settings) string
 	// issuerIs judges the issuer in the metadata, where it is not the one asked for.
-	issuerIs func(c *Connector) func(string) error
+	issuerIs func(s *Settings) func(string) error
 	// tenantOf returns the issuer that a token must have, by a template and the token.
 	tenantOf func(template string, claims map[string]any) string
-	places   func(c *Connector) endpoints // of plain OAuth 2.0
+	places   func(s *Settings) endpoints // of plain OAuth 2.0
 
 	parameters        map[string]string // of every authorization request
 	offlineParameters map[string]string // that bring a refresh token
@@ -64,7 +96,7 @@ type preset struct {
 	fresh             map[string]string // the person has to prove again who they are
 	choose            map[string]string // the person chooses an account; default: fresh, at which they can
 	loginHint         string            // the parameter for it
-	narrow            func(r Rules, p map[string]string)
+	narrow            func(s *Settings, p map[string]string)
 
 	clientAuth     string
 	secretAudience string // of client secrets that are JWTs
@@ -73,19 +105,19 @@ type preset struct {
 	formPost       bool // answers come as a POST
 	noUserInfo     bool
 	noInspection   bool
-	oneGrant       bool // a person's tokens are revoked together, whichever is given back
+	oneGrant       bool
 	checkEvery     time.Duration
 
 	claims   map[string]string                           // of user info
 	complete func(raw map[string]any)                    // fills in claims that we give a common name
 	subject  func(raw map[string]any, sub string) string // where sub alone is not unique
-	lookup   func(ctx context.Context, u *upstream, t tokens, raw map[string]any) error
-	revoke   func(ctx context.Context, u *upstream, t tokens) error
-	// enrichScopes are needed to learn of organisations.
-	enrichScopes func(c *Connector) oauth.Scopes
+	lookup   func(ctx context.Context, u *plainOAuth, t Tokens, raw map[string]any) error
+	revoke   func(ctx context.Context, u *plainOAuth, t Tokens) error
+	// memberScopes are needed to learn of organizations, teams and groups.
+	memberScopes oauth.Scopes
 	github       bool
 	slack        bool
-	hostedDomain bool // the claim hd says whose an account is, an address does not
+	hostedDomain bool
 
 	rules []string // those of organizations, teams and tenants that mean something here
 }
@@ -99,11 +131,11 @@ func presetOf(id string) *preset {
 	return nil
 }
 
-func fixedIssuer(issuer string) func(*Connector) string {
-	return func(*Connector) string { return issuer }
+func fixedIssuer(issuer string) func(*Settings) string {
+	return func(*Settings) string { return issuer }
 }
 
-func configuredIssuer(c *Connector) string { return c.Issuer }
+func configuredIssuer(s *Settings) string { return s.Issuer }
 
 var (
 	openIDScopes = oauth.Scopes{"openid", "profile", "email"}
@@ -134,7 +166,7 @@ var presets = []*preset{
 			Takes:   []string{"issuer", "client_secret", "client_auth", "revocation_url", "introspection_url", "claims"},
 			Refresh: "as the provider gives them", Checks: byUserInfo, FreshLogin: "not known",
 		},
-		places: func(*Connector) endpoints { return endpoints{} }, rules: []string{"organizations", "teams"},
+		places: func(*Settings) endpoints { return endpoints{} }, rules: []string{"organizations", "teams"},
 	},
 	google, github, gitlab, entra, okta, auth0, keycloak, slack, discord, apple,
 }
@@ -150,9 +182,9 @@ var google = &preset{
 	offlineParameters: map[string]string{"access_type": "offline", "prompt": "consent"},
 	extending:         map[string]string{"include_granted_scopes": "true"},
 	fresh:             promptSelect, loginHint: "login_hint",
-	narrow: func(r Rules, p map[string]string) {
-		if len(r.Domains) == 1 {
-			p["hd"] = r.Domains[0] // for comfort; the rule is checked on what comes back
+	narrow: func(s *Settings, p map[string]string) {
+		if len(s.Domains) == 1 {
+			p["hd"] = s.Domains[0] // for comfort; the rule is checked on what comes back
 		}
 	},
 	hostedDomain: true, clientAuth: authPost, oneGrant: true,
@@ -162,7 +194,7 @@ var gitlab = &preset{
 	Type: Type{
 		ID: "gitlab", Name: "GitLab", Needs: secretNeeded, Takes: []string{"base_url"}, Refresh: "always, rotating", Checks: byUserInfo, FreshLogin: "prompt=login, max_age=0",
 	},
-	openID: true, baseURL: "https://gitlab.com", issuer: func(c *Connector) string { return c.BaseURL }, scopes: openIDScopes,
+	openID: true, baseURL: "https://gitlab.com", issuer: func(s *Settings) string { return s.BaseURL }, scopes: openIDScopes,
 	fresh: promptLogin, loginHint: "login_hint",
 	complete: func(raw map[string]any) {
 		if raw["groups"] == nil && raw["groups_direct"] != nil { // the ID token has only these
@@ -180,10 +212,10 @@ var auth0 = &preset{
 	Type:   Type{ID: "auth0", Name: "Auth0", Needs: issuerNeeded, Refresh: "scope offline_access", Checks: byUserInfo, FreshLogin: "prompt=login, max_age=0"},
 	openID: true, scopes: openIDScopes, offlineScope: true, fresh: promptLogin, loginHint: "login_hint", clientAuth: authPost,
 	// Its issuer ends with a slash, which people leave out.
-	issuer: func(c *Connector) string { return strings.TrimSuffix(c.Issuer, "/") + "/" },
+	issuer: func(s *Settings) string { return strings.TrimSuffix(s.Issuer, "/") + "/" },
 	rules:  []string{"organizations"},
 	complete: func(raw map[string]any) {
-		if org := text(raw, "org_id"); org != "" && raw["organizations"] == nil {
+		if org := claim.Text(raw, "org_id"); org != "" && raw["organizations"] == nil {
 			raw["organizations"] = []any{org}
 		}
 	},

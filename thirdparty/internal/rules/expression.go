@@ -1,9 +1,10 @@
-package thirdparty
+package rules
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,6 +12,8 @@ import (
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/vm"
+
+	"github.com/mcp-authd/mcp-authd/thirdparty/internal/claim"
 )
 
 // Bounds of a condition. It is the operator's, but the claims that it runs over are not:
@@ -112,4 +115,22 @@ func (c *condition) holds(claims map[string]any) bool {
 	out, err := machine.Run(c.program, map[string]any{"claims": claims})
 	truth, ok := out.(bool)
 	return err == nil && ok && truth
+}
+
+// elsewhere are the claims that exist, but that a provider does not tell here (OpenID Connect
+// Core §5.6.2); Entra has a short form for groups.
+func elsewhere(claims map[string]any) (names []string) {
+	references, _ := claims["_claim_names"].(map[string]any)
+	names = slices.Collect(maps.Keys(references))
+	if claim.True(claims, "hasgroups") {
+		names = append(names, "groups")
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" || present(claims[name]) })
+}
+
+// present reports whether a claim says anything: an empty list beside a reference to a full
+// one does not.
+func present(value any) bool {
+	empty, ok := value.([]any)
+	return value != nil && (!ok || len(empty) > 0)
 }

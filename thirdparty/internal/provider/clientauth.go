@@ -1,4 +1,4 @@
-package thirdparty
+package provider
 
 import (
 	"context"
@@ -31,7 +31,7 @@ const (
 // authMethod is how we authenticate at a provider that supports the methods, by their
 // names of OpenID Connect Core §9. We never try one after the other: a code can be
 // redeemed once.
-func (u *upstream) authMethod(supported []string) string {
+func (u *plainOAuth) authMethod(supported []string) string {
 	switch {
 	case u.ClientAuth != "":
 		return u.ClientAuth
@@ -44,7 +44,7 @@ func (u *upstream) authMethod(supported []string) string {
 }
 
 // secret returns the client secret, which for Apple is a signed statement.
-func (u *upstream) secret(method string) (string, error) {
+func (u *plainOAuth) secret(method string) (string, error) {
 	switch method {
 	case authNone:
 		return "", nil
@@ -55,14 +55,14 @@ func (u *upstream) secret(method string) (string, error) {
 }
 
 // signedSecret is the client secret of Sign in with Apple: a JWT good for five minutes.
-func (u *upstream) signedSecret() (string, error) {
+func (u *plainOAuth) signedSecret() (string, error) {
 	key, err := parseKey(u.Key)
 	if err != nil {
-		return "", fmt.Errorf("%w: key: %w", errMisconfigured, err)
+		return "", fmt.Errorf("%w: key: %w", ErrMisconfigured, err)
 	}
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, (&jose.SignerOptions{}).WithHeader("kid", u.KeyID))
 	if err != nil {
-		return "", fmt.Errorf("%w: key: %w", errMisconfigured, err)
+		return "", fmt.Errorf("%w: key: %w", ErrMisconfigured, err)
 	}
 	now := u.now()
 	return jwt.Signed(signer).Claims(jwt.Claims{
@@ -88,7 +88,7 @@ func parseKey(text string) (*ecdsa.PrivateKey, error) {
 }
 
 // oauthConfig is the client as x/oauth2 sees it.
-func (u *upstream) oauthConfig(e *endpoints, redirectURI string) (*oauth2.Config, error) {
+func (u *plainOAuth) oauthConfig(e *endpoints, redirectURI string) (*oauth2.Config, error) {
 	method := u.authMethod(e.authMethods)
 	secret, err := u.secret(method)
 	if err != nil {
@@ -106,7 +106,7 @@ func (u *upstream) oauthConfig(e *endpoints, redirectURI string) (*oauth2.Config
 
 // post sends a form with client authentication, to the endpoints that x/oauth2 does not
 // know, and returns the answer, which is 200.
-func (u *upstream) post(ctx context.Context, e *endpoints, to string, form url.Values) ([]byte, error) {
+func (u *plainOAuth) post(ctx context.Context, e *endpoints, to string, form url.Values) ([]byte, error) {
 	method := u.authMethod(e.authMethods)
 	secret, err := u.secret(method)
 	if err != nil {
@@ -120,7 +120,7 @@ func (u *upstream) post(ctx context.Context, e *endpoints, to string, form url.V
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, strings.NewReader(form.Encode()))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errGarbage, err)
+		return nil, fmt.Errorf("%w: %w", ErrGarbage, err)
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	if method == authBasic {
@@ -148,14 +148,14 @@ func (u *upstream) post(ctx context.Context, e *endpoints, to string, form url.V
 // refusals are the error codes of token endpoints, those of GitHub and Slack among them,
 // and what each means to us. Descriptions are not passed on: nobody knows what is in them.
 var refusals = map[string]error{
-	"invalid_grant": errDenied, "access_denied": errDenied, "unauthorized": errDenied,
-	"interaction_required": errDenied, "login_required": errDenied, "consent_required": errDenied,
-	"bad_verification_code": errDenied, "bad_refresh_token": errDenied,
-	"invalid_code": errDenied, "code_already_used": errDenied, "code_expired": errDenied, "invalid_refresh_token": errDenied, "invalid_auth": errDenied,
-	"token_revoked": errDenied, "token_expired": errDenied, "account_inactive": errDenied, "user_removed_from_team": errDenied, "not_authed": errDenied,
+	"invalid_grant": ErrDenied, "access_denied": ErrDenied, "unauthorized": ErrDenied,
+	"interaction_required": ErrDenied, "login_required": ErrDenied, "consent_required": ErrDenied,
+	"bad_verification_code": ErrDenied, "bad_refresh_token": ErrDenied,
+	"invalid_code": ErrDenied, "code_already_used": ErrDenied, "code_expired": ErrDenied, "invalid_refresh_token": ErrDenied, "invalid_auth": ErrDenied,
+	"token_revoked": ErrDenied, "token_expired": ErrDenied, "account_inactive": ErrDenied, "user_removed_from_team": ErrDenied, "not_authed": ErrDenied,
 
-	"server_error": errUnreachable, "temporarily_unavailable": errUnreachable, "slow_down": &tooOften{},
-	"ratelimited": &tooOften{}, "internal_error": errUnreachable, "fatal_error": errUnreachable, "service_unavailable": errUnreachable,
+	"server_error": ErrUnreachable, "temporarily_unavailable": ErrUnreachable, "slow_down": &TooOften{},
+	"ratelimited": &TooOften{}, "internal_error": ErrUnreachable, "fatal_error": ErrUnreachable, "service_unavailable": ErrUnreachable,
 }
 
 // refusal is the error for an answer with an error code, or without one. Every code that
@@ -165,12 +165,12 @@ func refusal(status int, code string) error {
 		return fmt.Errorf("%w: %s (%d)", err, code, status)
 	}
 	if code == "" && status != http.StatusUnauthorized && status != http.StatusForbidden {
-		return fmt.Errorf("%w: status %d without an error code", errGarbage, status)
+		return fmt.Errorf("%w: status %d without an error code", ErrGarbage, status)
 	}
 	if len(code) > 64 || strings.ContainsFunc(code, func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') }) {
 		code = "an error code that is none" // and may be anything
 	}
-	return fmt.Errorf("%w: %s (%d)", errMisconfigured, code, status)
+	return fmt.Errorf("%w: %s (%d)", ErrMisconfigured, code, status)
 }
 
 // printable makes foreign text fit for a log.

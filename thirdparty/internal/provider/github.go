@@ -1,4 +1,4 @@
-package thirdparty
+package provider
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/thirdparty/internal/claim"
 )
 
 // github is plain OAuth 2.0, and an API. Tokens of an OAuth app do not expire.
@@ -19,39 +20,39 @@ var github = &preset{
 		Checks: "the account, its addresses, organisations and teams are read", FreshLogin: "prompt=select_account; GitHub does not ask for the password again",
 	},
 	scopes: oauth.Scopes{"read:user", "user:email"}, baseURL: "https://github.com", github: true, commaScopes: true, accept: "application/vnd.github+json",
-	places: func(c *Connector) endpoints {
-		return endpoints{authorize: c.BaseURL + "/login/oauth/authorize", token: c.BaseURL + "/login/oauth/access_token", userInfo: gitHubAPI(c) + "/user"}
+	places: func(s *Settings) endpoints {
+		return endpoints{authorize: s.BaseURL + "/login/oauth/authorize", token: s.BaseURL + "/login/oauth/access_token", userInfo: gitHubAPI(s) + "/user"}
 	},
 	fresh: map[string]string{"prompt": "select_account"}, loginHint: "login", clientAuth: authPost,
 	claims:       map[string]string{"sub": "id", "preferred_username": "login", "picture": "avatar_url"},
 	rules:        []string{"organizations", "teams"},
-	enrichScopes: func(*Connector) oauth.Scopes { return oauth.Scopes{"read:org"} },
+	memberScopes: oauth.Scopes{"read:org"},
 	lookup:       gitHubLookup,
 	revoke:       gitHubRevoke,
 }
 
-func gitHubAPI(c *Connector) string {
-	if c.BaseURL == "https://github.com" {
+func gitHubAPI(s *Settings) string {
+	if s.BaseURL == "https://github.com" {
 		return "https://api.github.com"
 	}
-	if host, ok := strings.CutPrefix(c.BaseURL, "https://"); ok && strings.HasSuffix(host, ".ghe.com") {
+	if host, ok := strings.CutPrefix(s.BaseURL, "https://"); ok && strings.HasSuffix(host, ".ghe.com") {
 		return "https://api." + host
 	}
-	return c.BaseURL + "/api/v3" // Enterprise Server
+	return s.BaseURL + "/api/v3" // Enterprise Server
 }
 
 // gitHubLookup reads what the account itself does not say.
-func gitHubLookup(ctx context.Context, u *upstream, t tokens, raw map[string]any) error {
+func gitHubLookup(ctx context.Context, u *plainOAuth, t Tokens, raw map[string]any) error {
 	for _, own := range []string{"email", "email_verified", "verified_emails", "organizations", "teams", "groups"} {
 		delete(raw, own) // an address in the profile is public, and not the one that was verified
 	}
-	api := gitHubAPI(u.Connector)
+	api := gitHubAPI(u.Settings)
 	if t.Scopes.Has("user:email") || t.Scopes.Has("user") {
 		if err := gitHubAddresses(ctx, u, t, api, raw); err != nil {
 			return err
 		}
 	}
-	if !u.enrich && !t.Scopes.Has("read:org") {
+	if !u.Memberships && !t.Scopes.Has("read:org") {
 		return nil
 	}
 	orgs, err := names(ctx, u, t, api+"/user/orgs"+paged, "login")
@@ -63,15 +64,15 @@ func gitHubLookup(ctx context.Context, u *upstream, t tokens, raw map[string]any
 	return err
 }
 
-func gitHubAddresses(ctx context.Context, u *upstream, t tokens, api string, raw map[string]any) error {
+func gitHubAddresses(ctx context.Context, u *plainOAuth, t Tokens, api string, raw map[string]any) error {
 	var verified []any
 	err := pages(ctx, u, t, api+"/user/emails"+paged, func(m map[string]any) {
-		address := text(m, "email")
-		if address == "" || !truth(m, "verified") {
+		address := claim.Text(m, "email")
+		if address == "" || !claim.True(m, "verified") {
 			return
 		}
 		verified = append(verified, address)
-		if truth(m, "primary") {
+		if claim.True(m, "primary") {
 			raw["email"], raw["email_verified"] = address, true
 		}
 	})
@@ -81,15 +82,15 @@ func gitHubAddresses(ctx context.Context, u *upstream, t tokens, api string, raw
 
 // gitHubRevoke deletes the token; the app stays authorized, so that the next sign-in is
 // no first one.
-func gitHubRevoke(ctx context.Context, u *upstream, t tokens) error {
+func gitHubRevoke(ctx context.Context, u *plainOAuth, t Tokens) error {
 	body, err := json.Marshal(map[string]string{"access_token": t.Access})
 	if err != nil {
 		return err
 	}
-	at := gitHubAPI(u.Connector) + "/applications/" + url.PathEscape(u.ClientID) + "/token"
+	at := gitHubAPI(u.Settings) + "/applications/" + url.PathEscape(u.ClientID) + "/token"
 	req, err := http.NewRequestWithContext(ctx, http.MethodDelete, at, bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("%w: %w", errGarbage, err)
+		return fmt.Errorf("%w: %w", ErrGarbage, err)
 	}
 	req.SetBasicAuth(u.ClientID, u.ClientSecret)
 	req.Header.Set("Content-Type", "application/json")
