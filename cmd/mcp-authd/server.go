@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -155,25 +153,12 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// settleMemory trades memory that is there for less work: what lives is a few megabytes, so
-// collecting at its double, as Go does by default, is collecting all the time. A burst of
-// sign-ins takes 19 MiB for each password that is hashed; beyond the limit it is collected
-// as before. What the start has used goes back first. GOGC and GOMEMLIMIT override it.
-func settleMemory() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
-	}
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(160 << 20)
-	}
-	debug.FreeOSMemory()
-}
-
 // serveAll serves until ctx ends, then drains: readiness turns red, open requests
 // finish, and nil is returned.
 func (a *app) serveAll(ctx context.Context, as *authserver.Server, listeners ...listener) error {
 	settleMemory()
 	ctx, cancel := context.WithCancel(ctx)
+	go restMemory(ctx)
 	settle := a.runDelegation(ctx)
 	var sites []authserver.Site
 	for _, l := range listeners {

@@ -16,6 +16,7 @@ type hasher struct {
 	params    *argon2id.Params
 	slots     chan struct{}
 	strangers chan struct{}
+	leftover  leftover
 	dummy     func() string
 }
 
@@ -25,7 +26,7 @@ func newHasher(params *argon2id.Params, concurrent int) *hasher {
 	// time as known ones. Nobody knows a password for it. It is made for the first
 	// sign-in, whoever tries it: a server that nobody signs in to needs no 19 MiB.
 	h.dummy = sync.OnceValue(func() string {
-		hash, _ := argon2id.CreateHash("no password has this hash", params)
+		hash, _ := h.create("no password has this hash")
 		return hash
 	})
 	return h
@@ -61,11 +62,28 @@ func (h *hasher) hash(ctx context.Context, password string) (string, error) {
 		return "", err
 	}
 	defer release()
-	hash, err := argon2id.CreateHash(password, h.params)
+	hash, err := h.create(password)
 	if err != nil {
 		return "", fmt.Errorf("users: hash password: %w", err)
 	}
 	return hash, nil
+}
+
+// create and check are called with a slot, which is released when their memory is collected.
+func (h *hasher) create(password string) (string, error) {
+	defer h.collect(h.params)
+	return argon2id.CreateHash(password, h.params)
+}
+
+func (h *hasher) check(password, hash string) (ok bool, used *argon2id.Params, err error) {
+	defer func() { h.collect(used) }()
+	return argon2id.CheckHash(password, hash)
+}
+
+func (h *hasher) collect(used *argon2id.Params) {
+	if used != nil { // else nothing was hashed
+		h.leftover.add(uint64(used.Memory)<<10, len(h.slots)-1)
+	}
 }
 
 // matches compares in constant time and reports whether the hash was made with
@@ -78,10 +96,10 @@ func (h *hasher) matches(ctx context.Context, password, hash string, known bool)
 	defer release()
 	dummy := h.dummy()
 	if hash == "" || len(password) > maxPassword {
-		_, _, err := argon2id.CheckHash("", dummy)
+		_, _, err := h.check("", dummy)
 		return false, false, err
 	}
-	ok, used, err := argon2id.CheckHash(password, hash)
+	ok, used, err := h.check(password, hash)
 	if err != nil {
 		return false, false, fmt.Errorf("users: stored password hash: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"time"
 
@@ -48,7 +49,8 @@ type Config struct {
 	// OWASP recommendation; about 30 ms.
 	Params *argon2id.Params
 	// MaxConcurrent bounds how many passwords are hashed at once, and with it the
-	// memory that a burst of sign-ins takes. Default: 4.
+	// memory that a burst of sign-ins takes. Default: one for each processor and one
+	// more, 4 at most.
 	MaxConcurrent int
 	Now           func() time.Time
 	// Sleep waits, or returns the context's error. Default: a timer.
@@ -73,7 +75,7 @@ func New(c Config) (*Users, error) {
 		c.Params = &argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 	}
 	if c.MaxConcurrent <= 0 {
-		c.MaxConcurrent = 4
+		c.MaxConcurrent = min(runtime.GOMAXPROCS(0)+1, 4)
 	}
 	if c.Now == nil {
 		c.Now = time.Now

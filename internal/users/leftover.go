@@ -1,0 +1,36 @@
+package users
+
+import (
+	"runtime"
+	"runtime/metrics"
+	"sync"
+	"sync/atomic"
+)
+
+// leftover is the memory that hashing has left behind. The collector waits for a multiple of
+// what lives, and the 19 MiB that a hash is over with would stand beside those of the hashes
+// under way: a burst of sign-ins would take all that the collector allows. So it is collected
+// before the next hash begins, unless more than that lives besides: then it is little, and a
+// collection costs more than it gives.
+type leftover struct {
+	bytes atomic.Uint64
+
+	mu     sync.Mutex // guards others; held while the memory is collected
+	others uint64     // what lived besides hashes when it was collected last
+}
+
+// add counts the memory of a hash that has ended, while underway others have as much each.
+func (l *leftover) add(size uint64, underway int) {
+	l.bytes.Add(size)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.bytes.Load() < max(l.others, 1) {
+		return // or it was collected while this one waited
+	}
+	l.bytes.Store(0)
+	runtime.GC()
+	lives := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	if metrics.Read(lives); lives[0].Value.Kind() == metrics.KindUint64 {
+		l.others = lives[0].Value.Uint64() - min(lives[0].Value.Uint64(), uint64(underway)*size)
+	}
+}
