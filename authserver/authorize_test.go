@@ -204,6 +204,15 @@ func TestConsentIsRemembered(t *testing.T) {
 			t.Errorf("got %v", out)
 		}
 	})
+	t.Run("CL-53 a client that leaves out what it has is answered, and keeps the approval of it", func(t *testing.T) {
+		code := p.approve(authorizeQuery("scope", "notes:write")).Get("code")
+		if status, out := p.token(codeForm(code)); status != 200 || out["scope"] != "notes:write" {
+			t.Errorf("got %d %v", status, out)
+		}
+		if got := responseOf(t, p.get("/authorize?"+authorizeQuery("scope", "mcp").Encode())); !got.Has("code") {
+			t.Errorf("got %v", got)
+		}
+	})
 	t.Run("AS-41 errors now go straight to the client", func(t *testing.T) {
 		if got := responseOf(t, p.get("/authorize?"+authorizeQuery("code_challenge", "").Encode())); got.Get("error") != "invalid_request" {
 			t.Errorf("got %v", got)

@@ -315,6 +315,14 @@ func TestHeaders(t *testing.T) {
 			}
 		})
 	}
+	t.Run("RS-158 what the headers say decides nothing: the body and the token do", func(t *testing.T) {
+		for _, header := range [][]string{nil, {"Mcp-Method", "ping"}, {"Mcp-Name", "read"}, {"Mcp-Method", "ping", "Mcp-Name", "read"}} {
+			before := len(r.seen)
+			if w := r.call("alice", tool("write_file"), header...); w.Code != 403 && w.Code != 400 || len(r.seen) != before {
+				t.Errorf("%v: got %d, reached the handler: %v", header, w.Code, len(r.seen) != before)
+			}
+		}
+	})
 	t.Run("RS-49 SP-06 the token does not reach the handler, the caller does", func(t *testing.T) {
 		r.call("alice", tool("read"))
 		req := r.seen[len(r.seen)-1]

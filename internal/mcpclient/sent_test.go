@@ -1,6 +1,7 @@
 package mcpclient
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -153,4 +154,51 @@ func TestWhereTheTokenGoes(t *testing.T) {
 			t.Errorf("%s %s has %q", r.Method, r.URL, r.Header.Get("Authorization"))
 		}
 	})
+}
+
+// TestEras: with a server of sessions and one of 2026-07-28 the client speaks as each revision says.
+func TestEras(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		stateless bool
+		version   string
+	}{
+		{"CL-32 CL-33 CL-36 a server of sessions, after the newer revision was tried", false, "2025-11-25"},
+		{"CL-32 CL-33 CL-36 a server of 2026-07-28", true, "2026-07-28"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var mu sync.Mutex // guards posts
+			var posts []http.Header
+			server := mcp.NewServer(&mcp.Implementation{Name: "t", Version: "1"}, nil)
+			server.AddTool(&mcp.Tool{Name: "x", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return &mcp.CallToolResult{}, nil
+			})
+			h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: tt.stateless})
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPost {
+					mu.Lock()
+					posts = append(posts, r.Header)
+					mu.Unlock()
+				}
+				h.ServeHTTP(w, r)
+			}))
+			t.Cleanup(s.Close)
+			if out, err := New().Tools(t.Context(), s.URL+"/mcp", "t", Call{Tool: "x"}); err != nil || len(out.Names) != 1 {
+				t.Fatalf("got %v, %v", out, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if got := posts[0].Get("Mcp-Protocol-Version"); got != "2026-07-28" {
+				t.Errorf("CL-36: the first request is of %q", got)
+			}
+			if got := posts[len(posts)-1].Get("Mcp-Protocol-Version"); got != tt.version {
+				t.Errorf("CL-33: the last request is of %q, want %s", got, tt.version)
+			}
+			for _, h := range posts {
+				if accept := h.Get("Accept"); !strings.Contains(accept, "application/json") || !strings.Contains(accept, "text/event-stream") {
+					t.Errorf("CL-32: got %q", accept)
+				}
+			}
+		})
+	}
 }

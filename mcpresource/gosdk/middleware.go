@@ -89,6 +89,9 @@ func (x *exchange) serve(ctx context.Context) (mcp.Result, error) {
 		filter(ctx, x.guard, result)
 	}
 	private(result)
+	if err := x.declared(result); err != nil {
+		return nil, err
+	}
 	if result, err = x.clean(result); err != nil {
 		return nil, err
 	}

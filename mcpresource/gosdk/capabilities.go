@@ -1,0 +1,88 @@
+package gosdk
+
+import (
+	"encoding/json"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// declared refuses a result that asks the client for what it has not said on this request that
+// it can do (MCP 2026-07-28, "Multi Round-Trip Requests", RS-180), and says what is missing
+// (RS-141). Clients of older revisions are asked by the SDK, which looks itself.
+func (x *exchange) declared(result mcp.Result) error {
+	asks := questions(result)
+	if x.version < stateless || len(asks) == 0 {
+		return nil
+	}
+	has, _ := x.req.GetParams().GetMeta()[mcp.MetaKeyClientCapabilities].(map[string]any)
+	missing := map[string]map[string]struct{}{}
+	for _, q := range asks {
+		capability, member := needed(q)
+		if capability == "" || offers(has, capability, member) {
+			continue
+		}
+		if missing[capability] == nil {
+			missing[capability] = map[string]struct{}{}
+		}
+		if member != "" {
+			missing[capability][member] = struct{}{}
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	x.outcome = "undeclared_capability"
+	data, err := json.Marshal(map[string]any{"requiredCapabilities": missing})
+	if err != nil {
+		return err
+	}
+	return &jsonrpc.Error{
+		Code: mcp.CodeMissingRequiredClientCapabilities, Data: data,
+		Message: "The client has not declared a capability that this needs.",
+	}
+}
+
+// questions are what a result asks the client for.
+func questions(result mcp.Result) mcp.InputRequestMap {
+	switch r := result.(type) {
+	case *mcp.CallToolResult:
+		return r.InputRequests
+	case *inputRequired:
+		return r.InputRequests
+	case *mcp.GetPromptResult:
+		return r.InputRequests
+	case *mcp.ReadResourceResult:
+		return r.InputRequests
+	}
+	return nil
+}
+
+// needed is the capability that a question takes, and the member of it, if it takes one.
+func needed(question mcp.InputRequest) (capability, member string) {
+	switch q := question.(type) {
+	case *mcp.ElicitParams:
+		if q.Mode == "url" {
+			return "elicitation", "url"
+		}
+		return "elicitation", "form"
+	case *mcp.CreateMessageParams:
+		return "sampling", ""
+	case *mcp.CreateMessageWithToolsParams:
+		return "sampling", "tools"
+	case *mcp.ListRootsParams:
+		return "roots", ""
+	}
+	return "", ""
+}
+
+// offers reports whether capabilities, as they came, hold one. Elicitation without any mode is
+// by form.
+func offers(has map[string]any, capability, member string) bool {
+	of, ok := has[capability].(map[string]any)
+	if !ok || member == "" {
+		return ok
+	}
+	_, ok = of[member]
+	return ok || member == "form" && len(of) == 0
+}
