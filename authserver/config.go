@@ -177,8 +177,8 @@ type TokenPolicy struct {
 	// parallel and retried refreshes: 60 seconds. Negative: never.
 	RefreshGrace time.Duration
 	// StatusTTL is how long a resource server may keep a status list, and so, plus one
-	// second, how long an access token outlives the revocation of its grant at resource
-	// servers that read the lists: 15 seconds. Negative: tokens name no list.
+	// second, and another one behind a cache, how long an access token outlives the revocation of its grant at resource
+	// servers that read the lists: 7 seconds. Negative: tokens name no list.
 	StatusTTL time.Duration
 	// Algorithm signs access tokens: ES256 (default), EdDSA or RS256.
 	Algorithm string
@@ -201,7 +201,7 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.Tokens.RefreshIdleTTL, 30*24*time.Hour)
 	setDefault(&c.Tokens.RefreshMaxTTL, 180*24*time.Hour)
 	setDefault(&c.Tokens.RefreshGrace, time.Minute)
-	setDefault(&c.Tokens.StatusTTL, 15*time.Second)
+	setDefault(&c.Tokens.StatusTTL, 7*time.Second)
 	c.Tokens.StatusTTL = max(c.Tokens.StatusTTL, 0)
 	setDefault(&c.Tokens.Algorithm, "ES256")
 	setDefault(&c.Keys.RotateEvery, 90*24*time.Hour)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 	"net/http"
 	"strconv"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/mcp-authd/mcp-authd/keys"
+	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -25,7 +27,6 @@ import (
 const (
 	statusListSize = 1 << 17 // grants in a list: 16 KB before compression
 	statusListMax  = 1 << 32 // lists, as far as an index goes
-	statusKept     = 64      // lists kept
 	statusFresh    = time.Second
 	statusType     = "statuslist+jwt"
 )
@@ -44,7 +45,10 @@ func statusURI(issuer string, list int64) string {
 	return issuer + "/status/" + strconv.FormatInt(list, 10)
 }
 
-// statusLists makes and keeps the lists.
+// statusLists makes and keeps the lists. Every replica makes the same bytes of the same list for
+// as long as nothing changes: signatures are deterministic, and the times in a list are those of
+// a window that all share. So a cache, or a resource server behind a balancer, is told
+// that nothing has changed by whichever it asks.
 type statusLists struct {
 	issuer string
 	store  storage.Lookups
@@ -55,26 +59,25 @@ type statusLists struct {
 	// empty is a packed list in which nobody is revoked. Packing takes most of a megabyte,
 	// and anybody may ask for lists in which there is nobody at all.
 	empty func() string
-
-	mu      sync.Mutex // guards entries
-	entries map[int64]*statusList
+	shelf statusShelf
 }
 
 func newStatusLists(c Config, k *keys.Manager) *statusLists {
 	return &statusLists{
-		issuer: c.Issuer, store: c.Store, keys: k, ttl: c.Tokens.StatusTTL, now: c.Now, entries: map[int64]*statusList{},
+		issuer: c.Issuer, store: c.Store, keys: k, ttl: c.Tokens.StatusTTL, now: c.Now, shelf: newStatusShelf(statusBudget),
 		empty: sync.OnceValue(func() string { return pack(make([]byte, statusListSize/8)) }),
 	}
 }
 
-// statusList is a signed list. It is served again as long as neither its bits nor the
-// published keys have changed and half of its life is left.
+// statusList is a signed list. It is served again as long as neither its grants nor the
+// published keys have changed and its window lasts.
 type statusList struct {
-	token          []byte
-	etag           string
-	content, keys  string // digests
-	quiet          bool   // nobody in it is revoked
-	checked, renew time.Time
+	token         []byte
+	etag          string
+	content, keys string // digests
+	quiet         bool   // nobody in it is revoked
+	begun         time.Time
+	checked       time.Time
 }
 
 // statusClaims are the claims of a status list token, in the order of the draft (§5.1).
@@ -94,16 +97,14 @@ type statusBits struct {
 
 // get returns a list that is at most statusFresh old.
 func (l *statusLists) get(ctx context.Context, n int64) (*statusList, error) {
-	l.mu.Lock()
-	e := l.entries[n]
-	l.mu.Unlock()
+	e := l.shelf.get(n)
 	if e != nil && l.now().Sub(e.checked) < statusFresh {
 		return e, nil
 	}
 	v, err, _ := l.flight.Do(strconv.FormatInt(n, 10), func() (any, error) {
 		fresh, err := l.load(context.WithoutCancel(ctx), n, e)
 		if err == nil {
-			l.keep(n, fresh)
+			l.shelf.put(n, fresh)
 		}
 		return fresh, err
 	})
@@ -113,25 +114,17 @@ func (l *statusLists) get(ctx context.Context, n int64) (*statusList, error) {
 	return v.(*statusList), nil
 }
 
-func (l *statusLists) keep(n int64, e *statusList) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.entries[n] == nil && len(l.entries) >= statusKept {
-		l.evict()
-	}
-	l.entries[n] = e
+// life is for how long a list may be shown, by whoever has a copy.
+func (l *statusLists) life() time.Duration {
+	return max(10*l.ttl, 10*time.Minute).Truncate(2 * time.Second)
 }
 
-// evict makes room. The lists in which nobody is revoked go first: strangers can ask for
-// any number of them, and they cost least to make.
-func (l *statusLists) evict() {
-	var goes int64
-	for n, e := range l.entries {
-		if goes = n; e.quiet {
-			break
-		}
-	}
-	delete(l.entries, goes)
+// window is when the list began that is served now, if nothing has changed: a new one begins when
+// half of its life is left, of each list at another moment.
+func (l *statusLists) window(n int64, now time.Time) time.Time {
+	half := int64(l.life() / (2 * time.Second))
+	shift := n * 61 % half
+	return time.Unix((now.Unix()+shift)/half*half-shift, 0)
 }
 
 // load makes a list, or confirms the old one.
@@ -146,30 +139,42 @@ func (l *statusLists) load(ctx context.Context, n int64, old *statusList) (*stat
 	if err != nil {
 		return nil, err
 	}
-	bits := make([]byte, statusListSize/8)
-	for _, i := range revoked {
-		bits[(i-from)/8] |= 1 << ((i - from) % 8)
+	fresh := statusList{content: digest(revoked), keys: published, quiet: len(revoked) == 0, begun: l.window(n, now), checked: now}
+	if old != nil && old.content == fresh.content && old.keys == published && old.begun.Equal(fresh.begun) {
+		fresh.token, fresh.etag = old.token, old.etag
+		return &fresh, nil
 	}
-	sum := sha256.Sum256(bits)
-	if content := string(sum[:]); old != nil && old.content == content && old.keys == published && now.Before(old.renew) {
-		again := *old
-		again.checked = now
-		return &again, nil
-	}
-	life := max(10*l.ttl, 10*time.Minute)
-	packed := l.empty()
-	if len(revoked) > 0 {
-		packed = pack(bits)
-	}
-	token, err := l.sign(ctx, n, packed, now, now.Add(life))
+	token, err := l.sign(ctx, n, l.packed(revoked, from), fresh.begun)
 	if err != nil {
 		return nil, err
 	}
 	tag := sha256.Sum256([]byte(token))
-	return &statusList{
-		token: []byte(token), etag: `"` + base64.RawURLEncoding.EncodeToString(tag[:16]) + `"`,
-		content: string(sum[:]), keys: published, quiet: len(revoked) == 0, checked: now, renew: now.Add(life / 2),
-	}, nil
+	fresh.token, fresh.etag = []byte(token), `"`+base64.RawURLEncoding.EncodeToString(tag[:16])+`"`
+	return &fresh, nil
+}
+
+// digest stands for the grants that are revoked in a list.
+func digest(revoked []int64) string {
+	if len(revoked) == 0 {
+		return ""
+	}
+	b := make([]byte, 0, 8*len(revoked))
+	for _, i := range revoked {
+		b = binary.BigEndian.AppendUint64(b, uint64(i))
+	}
+	sum := sha256.Sum256(b)
+	return string(sum[:])
+}
+
+func (l *statusLists) packed(revoked []int64, from int64) string {
+	if len(revoked) == 0 {
+		return l.empty()
+	}
+	bits := make([]byte, statusListSize/8)
+	for _, i := range revoked {
+		bits[(i-from)/8] |= 1 << ((i - from) % 8)
+	}
+	return pack(bits)
 }
 
 // pack compresses a list as its token has it.
@@ -181,9 +186,9 @@ func pack(bits []byte) string {
 	return base64.RawURLEncoding.EncodeToString(packed.Bytes())
 }
 
-func (l *statusLists) sign(ctx context.Context, n int64, packed string, now, expires time.Time) (string, error) {
+func (l *statusLists) sign(ctx context.Context, n int64, packed string, begun time.Time) (string, error) {
 	return l.keys.Sign(ctx, statusType, statusClaims{
-		Subject: statusURI(l.issuer, n), IssuedAt: now.Unix(), Expires: expires.Unix(), TTL: int64(l.ttl / time.Second), Issuer: l.issuer,
+		Subject: statusURI(l.issuer, n), IssuedAt: begun.Unix(), Expires: begun.Add(l.life()).Unix(), TTL: int64(l.ttl / time.Second), Issuer: l.issuer,
 		List: statusBits{1, packed},
 	})
 }
@@ -203,11 +208,16 @@ func (s *Server) handleStatus(w http.ResponseWriter, r *http.Request) {
 	}
 	h := w.Header()
 	h.Set("Content-Type", "application/"+statusType)
-	h.Set("Cache-Control", "max-age="+strconv.FormatInt(int64(s.cfg.Tokens.StatusTTL/time.Second), 10))
+	h.Set("Cache-Control", "public, max-age="+strconv.FormatInt(statusMaxAge(s.cfg.Tokens.StatusTTL), 10))
 	h.Set("ETag", list.etag)
-	if r.Header.Get("If-None-Match") == list.etag {
+	if metadata.MatchesETag(r.Header.Get("If-None-Match"), list.etag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	w.Write(list.token)
 }
+
+// statusMaxAge is for how many seconds a cache may answer. It adds to the delay of a
+// revocation, so it is a small part of what a resource server waits; a second is enough to
+// leave one question of thousands.
+func statusMaxAge(ttl time.Duration) int64 { return max(int64(ttl/(8*time.Second)), 1) }

@@ -5,6 +5,7 @@ import (
 	"compress/zlib"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/url"
 	"runtime"
@@ -57,7 +58,7 @@ func TestStatusList(t *testing.T) {
 		t.Fatalf("places: got %+v and %+v", first.Status, second.Status)
 	}
 	bit, claims, etag := p.listed(t, first.Status)
-	if bit != 0 || claims.Subject != first.Status.List.URI || claims.TTL != 15 || claims.List.Bits != 1 || claims.Expires <= claims.IssuedAt || claims.Issuer != r.Issuer() {
+	if bit != 0 || claims.Subject != first.Status.List.URI || claims.TTL != 7 || claims.List.Bits != 1 || claims.Expires <= claims.IssuedAt || claims.Issuer != r.Issuer() {
 		t.Errorf("a live grant: bit %d, %+v", bit, claims)
 	}
 	u, _ := url.Parse(first.Status.List.URI)
@@ -91,7 +92,7 @@ func TestStatusList(t *testing.T) {
 		}
 		r.advance(2 * time.Minute)
 		_, claims, after := p.listed(t, first.Status)
-		if after == before || claims.Expires-r.now().Unix() < 9*60 {
+		if after == before || claims.Expires-r.now().Unix() <= 5*60 {
 			t.Errorf("after half its life: %+v", claims)
 		}
 	})
@@ -132,6 +133,136 @@ func TestStatusListsOfStrangers(t *testing.T) {
 	}
 }
 
+// Operations L: behind a balancer a resource server asks another replica each time. It gets the
+// same bytes for as long as nothing has changed, also from one whose clock differs a little,
+// and after a change of the grants or of the signing key.
+func TestStatusListsOfReplicas(t *testing.T) {
+	one := newRig(t)
+	two, err := New(t.Context(), Config{
+		Issuer: one.Issuer(), Store: one.store, SecretKeys: one.cfg.SecretKeys, Resources: one.cfg.Resources,
+		Now: func() time.Time { return one.now().Add(1700 * time.Millisecond) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := one.person()
+	claims := one.verified(t, p.signIn()["access_token"].(string))
+	forms, windows := map[string]bool{}, map[string]bool{}
+	same := func(when string) {
+		t.Helper()
+		for n := range int64(20) {
+			a, err := one.status.get(t.Context(), n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := two.status.get(t.Context(), n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			forms[a.etag], windows[fmt.Sprint(n, a.begun)] = true, true
+			if a.etag != b.etag || !bytes.Equal(a.token, b.token) {
+				t.Errorf("AS-226 %s: two replicas have different forms of list %d", when, n)
+			}
+		}
+	}
+	one.advance(17 * time.Second)
+	same("at first")
+	one.advance(30 * time.Second)
+	same("later")
+	if len(forms) != len(windows) {
+		t.Errorf("AS-226 in %d windows in which nothing changed, lists had %d forms", len(windows), len(forms))
+	}
+	if err := one.store.RevokeGrant(t.Context(), claims.GrantID, storage.ByOperator, one.now()); err != nil {
+		t.Fatal(err)
+	}
+	one.advance(2 * time.Second)
+	same("after a revocation")
+	if len(forms) != len(windows)+1 {
+		t.Errorf("AS-226 after a revocation there were %d forms in %d windows, want one more", len(forms), len(windows))
+	}
+	if err := one.Keys().Rotate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	one.advance(20 * time.Second)
+	same("after a rotation")
+	one.advance(7 * time.Minute)
+	same("in the next window")
+}
+
+// A list with a life that is half over is made again, each list at another time: else all of
+// them change for every resource server at once.
+func TestStatusWindows(t *testing.T) {
+	l := &statusLists{ttl: 7 * time.Second}
+	begins := map[time.Time]int{}
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for n := range int64(1000) {
+		for second := range time.Duration(700) {
+			at := now.Add(second * time.Second)
+			begin := l.window(n, at)
+			if age := at.Sub(begin); age < 0 || age >= l.life()/2 {
+				t.Fatalf("list %d at %v began %v ago", n, second, age)
+			}
+		}
+		begins[l.window(n, now)]++
+	}
+	for begin, n := range begins {
+		if n > 10 {
+			t.Errorf("%d of 1000 lists begin at %v", n, begin)
+		}
+	}
+}
+
+// As many lists are kept as fit, and a copy that is kept is not signed again.
+func TestStatusShelf(t *testing.T) {
+	r := newRig(t)
+	first := map[int64]*statusList{}
+	for n := range int64(300) {
+		e, err := r.status.get(t.Context(), n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first[n] = e
+	}
+	r.advance(2 * statusFresh)
+	for n, before := range first {
+		if e, err := r.status.get(t.Context(), n); err != nil || e.begun.Equal(before.begun) && &e.token[0] != &before.token[0] {
+			t.Fatalf("AS-145 list %d was made again, %v", n, err)
+		}
+	}
+	s := newStatusShelf(100 * 1024)
+	for n := range int64(1000) {
+		s.put(n, &statusList{token: make([]byte, 512), quiet: n%20 > 0})
+	}
+	if s.size > s.budget || len(s.other) != 50 || len(s.quiet) != 50 {
+		t.Errorf("AS-145 %d bytes for %d quiet lists and %d others", s.size, len(s.quiet), len(s.other))
+	}
+	for n := range int64(200) {
+		s.put(20*n, &statusList{token: make([]byte, 512)})
+	}
+	if s.size > s.budget || len(s.quiet) != 0 || len(s.other) != 100 {
+		t.Errorf("AS-145 %d bytes for %d quiet lists and %d others", s.size, len(s.quiet), len(s.other))
+	}
+}
+
+// A cache weakens a tag when it compresses, and asks with several.
+func TestStatusOfACache(t *testing.T) {
+	r := newRig(t)
+	p := r.person()
+	pg := p.get("/status/0")
+	tag := pg.header.Get("ETag")
+	if got := pg.header.Get("Cache-Control"); got != "public, max-age=1" {
+		t.Errorf("Cache-Control is %q: it adds to the delay of a revocation", got)
+	}
+	for _, header := range []string{tag, "W/" + tag, `"other", ` + tag} {
+		if pg := p.get("/status/0", "If-None-Match", header); pg.status != 304 || pg.header.Get("ETag") != tag || pg.header.Get("Cache-Control") == "" {
+			t.Errorf("If-None-Match: %s: got %d %v", header, pg.status, pg.header)
+		}
+	}
+	if pg := p.get("/status/0", "If-None-Match", `"other"`); pg.status != 200 {
+		t.Errorf("another tag: got %d", pg.status)
+	}
+}
+
 func TestNoStatus(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Tokens.StatusTTL = -1 })
 	p := r.person()
@@ -163,7 +294,8 @@ func TestStatusIsReplayed(t *testing.T) {
 }
 
 func BenchmarkStatusList(b *testing.B) {
-	lists := &statusLists{ttl: time.Minute, now: time.Now, entries: map[int64]*statusList{0: {checked: time.Now().Add(time.Hour)}}}
+	lists := &statusLists{ttl: time.Minute, now: time.Now, shelf: newStatusShelf(statusBudget)}
+	lists.shelf.put(0, &statusList{checked: time.Now().Add(time.Hour)})
 	for b.Loop() {
 		if _, err := lists.get(b.Context(), 0); err != nil {
 			b.Fatal(err)

@@ -102,7 +102,7 @@ func (s *Server) handleJWKS(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "public, max-age=300")
 	h.Set("ETag", etag)
-	if r.Header.Get("If-None-Match") == etag {
+	if metadata.MatchesETag(r.Header.Get("If-None-Match"), etag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}

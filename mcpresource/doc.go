@@ -103,9 +103,9 @@
 //
 // A revocation is seen after the ttl of the list plus one second at most: mcp-authd
 // serves a list that is up to a second old, and this package uses it for no longer than
-// ttl. The ttl is the issuer's choice, within one second and one hour here, and 15
-// seconds when it makes none. A cache between the two that answers in spite of
-// "Cache-Control: no-cache" adds what it keeps.
+// ttl. The ttl is the issuer's choice, within one second and one hour here, and 7
+// seconds when it makes none. A cache between the two may answer for a second (the request
+// says "Cache-Control: max-age=1"); one that does not heed that adds what it keeps.
 //
 // When the list cannot be read again, or what comes is not signed by the issuer or has
 // expired, the one at hand counts for StatusStale longer, 5 minutes, and never beyond its
@@ -117,7 +117,7 @@
 // Tokens without a status claim are good until they expire, unless RequireStatus is set.
 // InsecureIgnoreStatus turns the check off. Other ways to see revocations are
 // [NewIntrospectionValidator], within CacheTTL, and [Local], at once; with them, the token
-// of a stream is validated again every 15 seconds.
+// of a stream is validated again every 5 seconds.
 //
 // # Upstream tokens
 //

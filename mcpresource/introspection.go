@@ -27,14 +27,15 @@ type IntrospectionConfig struct {
 	// HTTP Basic. Do not reuse those of a client that people sign in with.
 	ClientID, ClientSecret string
 	// CacheTTL bounds how long an answer counts, and with it how long a revoked token
-	// is still accepted. Default: 30 seconds; negative: ask every time.
+	// is still accepted. Default: 5 seconds, so that with the 5 seconds in
+	// which streams are judged again a revocation is seen within 10; negative: ask every time.
 	CacheTTL   time.Duration
 	HTTPClient *http.Client
 	Now        func() time.Time
 }
 
 const (
-	introspectionCache = 30 * time.Second
+	introspectionCache = 5 * time.Second
 	negativeCache      = 10 * time.Second
 	introspectionSize  = 4096
 	negativeSize       = 512

@@ -19,7 +19,7 @@ const (
 	maxStatusList  = 1 << 20 // eight million tokens of one bit
 
 	statusListType   = "statuslist+jwt"
-	defaultStatusTTL = 15 * time.Second
+	defaultStatusTTL = 7 * time.Second
 	minStatusTTL     = time.Second
 	maxStatusTTL     = time.Hour
 )

@@ -141,7 +141,7 @@ func TestStatusList(t *testing.T) {
 		})
 	}
 	for n, want := range map[json.Number]time.Duration{
-		"": 15 * time.Second, "15": 15 * time.Second, "0.01": time.Second, "0": time.Second, "-5": time.Second, "1.5": 1500 * time.Millisecond,
+		"": 7 * time.Second, "15": 15 * time.Second, "0.01": time.Second, "0": time.Second, "-5": time.Second, "1.5": 1500 * time.Millisecond,
 		"3600": time.Hour, "86400": time.Hour, "1e300": time.Hour, "1e999": time.Hour, "-1e999": time.Second,
 	} {
 		t.Run("RS-44 ttl "+n.String(), func(t *testing.T) {

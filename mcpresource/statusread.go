@@ -20,10 +20,14 @@ type heldList struct {
 	until time.Time // from when it is no good, whatever the outage
 }
 
+// statusCacheAge lets a cache between answer for many resource servers, and bounds what it
+// adds to the delay (RFC 9111 §5.2.1.1).
+const statusCacheAge = "max-age=1"
+
 // read puts the question.
 func (p *statusPoller) read(ctx context.Context, old *heldList) (*heldList, error) {
 	s, asked := p.lists, p.lists.now()
-	h := http.Header{"Accept": {"application/" + statusListType}, "Cache-Control": {"no-cache"}} // a cache between adds to the delay
+	h := http.Header{"Accept": {"application/" + statusListType}, "Cache-Control": {statusCacheAge}}
 	if old.renewable(asked) {
 		h.Set("If-None-Match", old.etag)
 	}

@@ -227,7 +227,7 @@ func TestStatusStreams(t *testing.T) {
 		for i := range 1000 {
 			open = append(open, g.open(t, s.with(t, i%128)))
 		}
-		time.Sleep(140 * time.Second)
+		time.Sleep(142 * time.Second) // between two judgements
 		if n := runtime.NumGoroutine() - before; n > 1000+5 {
 			t.Errorf("%d goroutines", n)
 		}

@@ -58,7 +58,7 @@ func (d document) serve(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", "application/json") // exactly: some clients compare the whole value
 	h.Set("Cache-Control", cacheControl)
 	h.Set("ETag", d.etag)
-	if matches(r.Header.Get("If-None-Match"), d.etag) {
+	if MatchesETag(r.Header.Get("If-None-Match"), d.etag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
@@ -66,8 +66,8 @@ func (d document) serve(w http.ResponseWriter, r *http.Request) {
 	w.Write(d.body) // net/http discards it for HEAD
 }
 
-// matches is the weak comparison of If-None-Match (RFC 9110 §13.1.2).
-func matches(header, etag string) bool {
+// MatchesETag is the weak comparison of If-None-Match (RFC 9110 §13.1.2), as caches weaken tags.
+func MatchesETag(header, etag string) bool {
 	if header == "" {
 		return false
 	}

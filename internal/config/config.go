@@ -143,7 +143,7 @@ func Default(getenv func(string) string) *Config {
 		Database:   Database{Migrate: "auto"},
 		Tokens: Tokens{
 			AccessTTL: Duration(15 * time.Minute), CodeTTL: Duration(time.Minute), RefreshIdleTTL: Duration(30 * day),
-			RefreshMaxTTL: Duration(180 * day), RefreshGrace: Duration(time.Minute), StatusTTL: Duration(15 * time.Second), Algorithm: "ES256",
+			RefreshMaxTTL: Duration(180 * day), RefreshGrace: Duration(time.Minute), StatusTTL: Duration(7 * time.Second), Algorithm: "ES256",
 		},
 		Keys:         Keys{RotateEvery: Duration(90 * day), PublishAhead: Duration(10 * time.Minute)},
 		Sessions:     Sessions{TTL: Duration(14 * day)},

@@ -1,0 +1,62 @@
+package authserver
+
+import "sync"
+
+const (
+	// statusBudget is how much memory lists take, in bytes: some fifty thousand lists, with
+	// six billion grants.
+	statusBudget = 64 << 20
+	statusBeside = 512 // what a list takes beside its token
+)
+
+// statusShelf keeps lists, as many as fit. When there is no room, lists in which nobody is revoked
+// go first: strangers can ask for any number of them, and they cost least to make.
+type statusShelf struct {
+	budget int
+
+	mu           sync.Mutex // guards what follows
+	size         int
+	quiet, other map[int64]*statusList
+}
+
+func newStatusShelf(budget int) statusShelf {
+	return statusShelf{budget: budget, quiet: map[int64]*statusList{}, other: map[int64]*statusList{}}
+}
+
+func (s *statusShelf) get(n int64) *statusList {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.other[n]; e != nil {
+		return e
+	}
+	return s.quiet[n]
+}
+
+func (s *statusShelf) put(n int64, e *statusList) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.remove(n)
+	for _, lists := range []map[int64]*statusList{s.quiet, s.other} {
+		for goes := range lists {
+			if s.size+len(e.token)+statusBeside <= s.budget {
+				break
+			}
+			s.remove(goes)
+		}
+	}
+	if e.quiet {
+		s.quiet[n] = e
+	} else {
+		s.other[n] = e
+	}
+	s.size += len(e.token) + statusBeside
+}
+
+func (s *statusShelf) remove(n int64) {
+	for _, lists := range []map[int64]*statusList{s.quiet, s.other} {
+		if e := lists[n]; e != nil {
+			s.size -= len(e.token) + statusBeside
+			delete(lists, n)
+		}
+	}
+}
