@@ -150,17 +150,17 @@ func traffic(b *testing.B, s storage.Store) (stop func()) {
 }
 
 func signIn(s storage.Store) error {
-	now, code := time.Now(), storage.Hash(secrets.Hash(secrets.Token("")))
+	now, id, code := time.Now(), secrets.ID("grt_"), storage.Hash(secrets.Hash(secrets.Token("")))
 	c := storage.Client{ID: secrets.ID("mcp_"), RedirectURIs: []string{redirect}, GrantTypes: []string{"authorization_code"}, AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: now}
 	err := s.Approve(context.Background(), storage.Approval{
 		Session: session, Client: &c, Now: now,
-		Grant: storage.Grant{ID: secrets.ID("grt_"), ClientID: c.ID, UserID: "usr_1", Scopes: []string{"mcp"}, Resource: resource, AuthTime: now, CreatedAt: now, ExpiresAt: now.Add(time.Hour)},
+		Grant: storage.Grant{ID: id, ClientID: c.ID, UserID: "usr_1", Scopes: []string{"mcp"}, Resource: resource, AuthTime: now, CreatedAt: now, ExpiresAt: now.Add(time.Hour)},
 		Code:  storage.Code{Hash: code, Challenge: "c", ExpiresAt: now.Add(time.Minute)},
 	})
 	if err != nil {
 		return err
 	}
-	_, err = s.RedeemCode(context.Background(), storage.RedeemCode{Hash: code, ClientID: c.ID, Challenge: "c", Now: now,
+	_, err = s.RedeemCode(context.Background(), storage.RedeemCode{Hash: code, GrantID: id, ClientID: c.ID, Challenge: "c", Now: now,
 		Refresh: &storage.Refresh{Secret: secrets.Hash(secrets.Token("")), ExpiresAt: now.Add(time.Hour)}})
 	return err
 }

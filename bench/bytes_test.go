@@ -86,11 +86,11 @@ func signInOnce(s storage.Store, i int) error {
 	if _, err := s.Visit(ctx, storage.VisitKey{Session: token, ClientID: c.ID, Resource: resource, Place: "loopback", Material: c.Material(), Now: now}); err != nil {
 		return err
 	}
-	challenge := secrets.Token("")
+	id, challenge := secrets.ID("grt_"), secrets.Token("")
 	err := s.Approve(ctx, storage.Approval{
 		Session: token, Client: &c, Place: "loopback", Material: c.Material(), Now: now,
 		Grant: storage.Grant{
-			ID: secrets.ID("grt_"), ClientID: c.ID, UserID: user.ID, Scopes: []string{"mcp", "offline_access"}, Resource: resource,
+			ID: id, ClientID: c.ID, UserID: user.ID, Scopes: []string{"mcp", "offline_access"}, Resource: resource,
 			AuthTime: now, CreatedAt: now, ExpiresAt: now.Add(180 * 24 * time.Hour),
 		},
 		Code: storage.Code{Hash: code, RedirectURI: redirect, Challenge: challenge, ExpiresAt: now.Add(time.Minute)},
@@ -99,7 +99,7 @@ func signInOnce(s storage.Store, i int) error {
 		return err
 	}
 	_, err = s.RedeemCode(ctx, storage.RedeemCode{
-		Hash: code, ClientID: c.ID, Challenge: challenge, RedirectURI: redirect, Resource: resource, Now: now,
+		Hash: code, GrantID: id, ClientID: c.ID, Challenge: challenge, RedirectURI: redirect, Resource: resource, Now: now,
 		Refresh: &storage.Refresh{Secret: secrets.Hash(secrets.Token("")), ExpiresAt: now.Add(30 * 24 * time.Hour)},
 	})
 	return err

@@ -19,7 +19,8 @@ type Redemptions interface {
 	// time, in which case the grant has been revoked (OAuth 2.1 §4.1.3) and the
 	// returned Redemption names it; ErrRevoked when the grant was cut off, be it by an
 	// earlier second use. Of a code that was redeemed one digest is left, of code and
-	// challenge: a second request matches with both of them, client and resource.
+	// challenge: a second request matches with both of them, client and resource. The second
+	// use of a code that names no grant is ErrNotFound.
 	RedeemCode(ctx context.Context, r RedeemCode) (Redemption, error)
 	// RotateRefresh exchanges a refresh token for its successor, in one round trip
 	// on the way of success. Of N concurrent calls exactly one gets a Rotation with

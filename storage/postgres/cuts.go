@@ -60,7 +60,11 @@ func cut(ctx context.Context, q querier, sel storage.Selection, by storage.Revok
 	if err := sel.Check(); err != nil {
 		return err
 	}
-	where, args := selected(sel, 4)
+	if sel.UserID == "" && sel.ClientID == "" { // no index finds a few of them
+		row := column.NewCut(secrets.ID("cut_"), sel, by, now)
+		return all(ctx, q, statement{putCut, row.Values(0)})
+	}
+	where, args := selectedGrants(sel, 4)
 	var few, ended int64
 	err := one(ctx, q, []any{&few, &ended}, "WITH few AS MATERIALIZED (SELECT id FROM grants g WHERE "+where+" AND revoked_at IS NULL AND NOT "+
 		column.IsCut+column.AtMost(column.CutAtOnce)+")"+endFew,
@@ -95,6 +99,20 @@ func selected(sel storage.Selection, first int) (where string, args []any) {
 	for i, f := range column.SelectionFields(sel) {
 		where += " AND " + f.Where(fmt.Sprintf("$%d", first+i))
 		args = append(args, f.Value)
+	}
+	return where, args
+}
+
+// selectedGrants is the condition of a selection on grants, with the keys of their indexes.
+func selectedGrants(sel storage.Selection, first int) (where string, args []any) {
+	where, args = selected(sel, first)
+	for i, f := range column.SelectionFields(sel) {
+		switch p := fmt.Sprintf("$%d", first+i); f.Column {
+		case "user_id":
+			where += " AND " + userKey(p)
+		case "client_id":
+			where += " AND " + clientKey(p)
+		}
 	}
 	return where, args
 }

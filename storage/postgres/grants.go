@@ -13,14 +13,22 @@ import (
 
 // ListGrants implements storage.Grants.
 func (s *Store) ListGrants(ctx context.Context, userID, clientID, after string, limit int) (out []storage.Grant, err error) {
-	// One text for each set of filters, so that each can walk its own index.
+	// One text for each set of filters, so that each can walk its own index. That of a client
+	// begins with the hash of its id and goes on in the order of the grants' ids.
 	sql := "SELECT " + column.GrantRead + " FROM grants g WHERE id > $1 AND revoked_at IS NULL AND NOT " + column.IsCut
-	args := []any{after, max(limit, 0)}
-	for _, f := range []struct{ column, value string }{{"user_id", userID}, {"client_id", clientID}} {
-		if f.value != "" {
-			args = append(args, f.value)
-			sql += fmt.Sprintf(" AND %s = $%d", f.column, len(args))
-		}
+	args, order := []any{after, max(limit, 0)}, "id"
+	if clientID != "" {
+		args = append(args, clientID)
+		sql += " AND client_id = $3 AND " + clientKey("$3")
+	}
+	switch {
+	case userID != "":
+		args = append(args, userID)
+		p := fmt.Sprintf("$%d", len(args))
+		sql += " AND user_id = " + p + " AND " + userKey(p)
+	case clientID != "":
+		sql += " AND left(id, 11) >= left($1, 11)"
+		order = "left(id, 11), id"
 	}
 	err = s.do(ctx, "list grants", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.Grant, error) {
@@ -29,7 +37,7 @@ func (s *Store) ListGrants(ctx context.Context, userID, clientID, after string, 
 				return storage.Grant{}, err
 			}
 			return r.Grant()
-		}, sql+" ORDER BY id LIMIT $2", args...)
+		}, sql+" ORDER BY "+order+" LIMIT $2", args...)
 		return err
 	})
 	return out, err

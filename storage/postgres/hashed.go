@@ -55,10 +55,13 @@ FROM refresh_tokens t JOIN grants g ON g.id = t.grant_id WHERE t.hash = $1`
 // rows a little longer, which the others still take.
 func (s *Store) learn(ctx context.Context) error {
 	got, err := s.applied(ctx)
-	if err == nil {
-		s.numbered.Store(got.Has(migrations.NumberedRefresh))
+	if err != nil {
+		return err
 	}
-	return err
+	s.numbered.Store(got.Has(migrations.NumberedRefresh))
+	due, err := migrations.Due(s.steps, got, migrations.AtOnce())
+	s.complete.Store(err == nil && len(due) == 0)
+	return nil
 }
 
 func (s *Store) rotateHashed(ctx context.Context, q querier, t storage.HashedRefresh, r storage.RotateRefresh, deadline int64) (out storage.Rotation, err error) {

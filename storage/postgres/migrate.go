@@ -162,8 +162,8 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // Tend implements storage.Housekeeping.
 func (s *Store) Tend(ctx context.Context) error {
-	if s.numbered.Load() {
-		return nil // nothing else is ever put off
+	if s.complete.Load() {
+		return nil
 	}
 	if !s.fixed {
 		if err := s.Migrate(ctx); err != nil {

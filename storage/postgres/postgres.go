@@ -37,6 +37,7 @@ type Store struct {
 	steps    []migrations.Step
 	fixed    bool         // leave the schema alone
 	numbered *atomic.Bool // refresh tokens are numbered; see learn
+	complete *atomic.Bool // no step is put off
 	timeout  time.Duration
 	now      func() time.Time
 	log      *slog.Logger
@@ -69,7 +70,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("postgres: open: %w", err)
 	}
 	s := &Store{
-		pool: pool, bare: bare, steps: steps, fixed: o.SkipMigrate, numbered: &atomic.Bool{},
+		pool: pool, bare: bare, steps: steps, fixed: o.SkipMigrate, numbered: &atomic.Bool{}, complete: &atomic.Bool{},
 		timeout: o.Timeout, now: o.Now, log: o.Logger,
 	}
 	if err := s.begin(ctx); err != nil {

@@ -130,7 +130,7 @@ func TestTheHotVerbsAreOneStatement(t *testing.T) {
 				Code:  storage.Code{Hash: code, ExpiresAt: soon}})
 		}},
 		{"RedeemCode", 1, func() error {
-			_, err := s.RedeemCode(ctx, storage.RedeemCode{Hash: code, ClientID: "c", Now: now, Refresh: &storage.Refresh{Secret: secret, ExpiresAt: soon}})
+			_, err := s.RedeemCode(ctx, storage.RedeemCode{Hash: code, GrantID: "g", ClientID: "c", Now: now, Refresh: &storage.Refresh{Secret: secret, ExpiresAt: soon}})
 			return err
 		}},
 		{"RotateRefresh", 1, func() error {

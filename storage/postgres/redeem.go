@@ -55,7 +55,7 @@ func (s *Store) RedeemCode(ctx context.Context, r storage.RedeemCode) (out stora
 		spent := verdict.Spent(r)
 		args := []any{column.Millis(r.Now), r.Hash[:], r.ClientID, r.Challenge,
 			r.RedirectURI, r.Resource, hash, expires, column.Millis(r.Now.Add(-column.UsedEvery)), spent[:], deadline}
-		where := whereCode
+		where := whereCode + " AND NOT " + leanGrants
 		if r.GrantID != "" {
 			where, args = whereCode+" AND id = $12", append(args, r.GrantID)
 		}
@@ -81,8 +81,7 @@ func refuseCode(ctx context.Context, q querier, r storage.RedeemCode) (storage.G
 	var used *int64
 	var hash []byte
 	dest := append(row.Dest(), &hash, &code.RedirectURI, &code.Challenge, &expires, &used, &code.Cut)
-	spent := verdict.Spent(r)
-	where, args := "code_hash = $1 OR code_hash = $2", []any{r.Hash[:], spent[:]}
+	where, args := "code_hash = $1 AND code_used_at IS NULL AND NOT "+leanGrants, []any{r.Hash[:]}
 	if r.GrantID != "" {
 		where, args = "id = $1", []any{r.GrantID}
 	}

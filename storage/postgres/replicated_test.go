@@ -39,7 +39,7 @@ func grants(t *testing.T, s *Store, ids ...string) []storage.NumberedRefresh {
 	for _, id := range ids {
 		approve(t, s, id)
 		refresh := storage.NumberedRefresh{GrantID: id, Generation: 1, IssuedAt: now, ExpiresAt: soon, Secret: hashOf("secret " + id)}
-		_, err := s.RedeemCode(ctx, storage.RedeemCode{Hash: hashOf("code " + id), ClientID: "c", Now: now, Refresh: &storage.Refresh{Secret: refresh.Secret, ExpiresAt: soon}})
+		_, err := s.RedeemCode(ctx, storage.RedeemCode{Hash: hashOf("code " + id), GrantID: id, ClientID: "c", Now: now, Refresh: &storage.Refresh{Secret: refresh.Secret, ExpiresAt: soon}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,7 +42,7 @@ const (
 	forgetIdle   = forgetHead + "last_used_at <= $1 ORDER BY last_used_at" + forgetTail
 
 	forgetHead = `WITH idle AS (SELECT id FROM clients c WHERE deleted_at IS NULL AND source IN ` + column.ForgottenSources + `
-	AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.client_id = c.id) AND `
+	AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.client_id = c.id AND hashtext(g.client_id) = hashtext(c.id)) AND `
 	forgetTail = ` LIMIT $2 FOR UPDATE SKIP LOCKED),
 forgotten AS (DELETE FROM consents WHERE client_id IN (SELECT id FROM idle))
 DELETE FROM clients WHERE id IN (SELECT id FROM idle)`
@@ -50,7 +50,7 @@ DELETE FROM clients WHERE id IN (SELECT id FROM idle)`
 
 // buryAbandoned ends the clients that replaced their registration and were never approved.
 const buryAbandoned = "UPDATE clients SET " + column.Bury + "$1 WHERE id IN (SELECT id FROM clients c WHERE " + column.Abandoned + `$1
-	AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.client_id = c.id) LIMIT $2 FOR UPDATE SKIP LOCKED)`
+	AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.client_id = c.id AND hashtext(g.client_id) = hashtext(c.id)) LIMIT $2 FOR UPDATE SKIP LOCKED)`
 
 const eraseSealed = `UPDATE refresh_tokens SET sealed = NULL WHERE hash IN (SELECT hash FROM refresh_tokens
 	WHERE sealed IS NOT NULL AND rotated_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -10,16 +11,22 @@ import (
 
 // ListGrants implements storage.Grants.
 func (s *Store) ListGrants(ctx context.Context, userID, clientID, after string, limit int) (out []storage.Grant, err error) {
-	// One text for each set of filters, so that each can walk its own index.
+	// One text for each set of filters, so that each can walk its own index. That of a client
+	// begins with parts of its id and goes on in the order of the grants' ids.
 	query := "SELECT " + column.GrantRead + " FROM grants g WHERE id > ?1 AND revoked_at IS NULL AND NOT " + column.IsCut
-	args := []any{after, max(limit, 0)}
-	if userID != "" {
-		query += " AND user_id = ?3"
-		args = append(args, userID)
-	}
+	args, order := []any{after, max(limit, 0)}, "id"
 	if clientID != "" {
-		query += " AND client_id = ?" + map[bool]string{true: "4", false: "3"}[userID != ""]
 		args = append(args, clientID)
+		query += " AND client_id = ?3 AND " + clientKey("?3")
+	}
+	switch {
+	case userID != "":
+		args = append(args, userID)
+		p := fmt.Sprintf("?%d", len(args))
+		query += " AND user_id = " + p + " AND " + userKey(p)
+	case clientID != "":
+		query += " AND substr(id, 1, 11) >= substr(?1, 1, 11)"
+		order = "substr(id, 1, 11), id"
 	}
 	err = s.read(ctx, "list grants", func(c *conn) error {
 		return c.each(func(row scanner) error {
@@ -30,7 +37,7 @@ func (s *Store) ListGrants(ctx context.Context, userID, clientID, after string, 
 			g, err := r.Grant()
 			out = append(out, g)
 			return err
-		}, query+" ORDER BY id LIMIT ?2", args...)
+		}, query+" ORDER BY "+order+" LIMIT ?2", args...)
 	})
 	return out, err
 }

@@ -74,8 +74,7 @@ func refuseCode(c *conn, r storage.RedeemCode) (g storage.Grant, refused, err er
 	var used *int64
 	var hash []byte
 	dest := append(row.Dest(), &hash, &code.RedirectURI, &code.Challenge, &expires, &used, &code.Cut)
-	spent := verdict.Spent(r)
-	where, args := "code_hash = ? OR code_hash = ?", []any{r.Hash[:], spent[:]}
+	where, args := "code_hash = ? AND code_used_at IS NULL", []any{r.Hash[:]}
 	if r.GrantID != "" {
 		where, args = "id = ?", []any{r.GrantID}
 	}

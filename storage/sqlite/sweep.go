@@ -47,7 +47,7 @@ var (
 
 func forget(where, order string) sweeper {
 	idle := `SELECT id FROM clients c WHERE ` + where + ` AND deleted_at IS NULL AND source IN ` + column.ForgottenSources + `
-		AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.client_id = c.id) ORDER BY ` + order + `, id LIMIT ?2`
+		AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.client_id = c.id AND ` + clientKey("c.id") + `) ORDER BY ` + order + `, id LIMIT ?2`
 	return func(c *conn, before int64, limit int) (int64, error) {
 		if _, err := c.exec("DELETE FROM consents WHERE client_id IN ("+idle+")", before, limit); err != nil {
 			return 0, err
@@ -57,8 +57,8 @@ func forget(where, order string) sweeper {
 }
 
 // buryAbandoned ends the clients that replaced their registration and were never approved.
-const buryAbandoned = "UPDATE clients SET " + column.Bury + "?1 WHERE id IN (SELECT id FROM clients c WHERE " + column.Abandoned + `?1
-	AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.client_id = c.id) LIMIT ?2)`
+var buryAbandoned = "UPDATE clients SET " + column.Bury + "?1 WHERE id IN (SELECT id FROM clients c WHERE " + column.Abandoned + `?1
+	AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.client_id = c.id AND ` + clientKey("c.id") + `) LIMIT ?2)`
 
 const eraseSealed = `UPDATE refresh_tokens SET sealed = NULL WHERE hash IN (
 	SELECT hash FROM refresh_tokens WHERE sealed IS NOT NULL AND rotated_at <= ?1 LIMIT ?2)`

@@ -166,18 +166,4 @@ func namedCodes(t *testing.T, e *env) {
 		wantErr(t, redeem(r), storage.ErrSpent)
 		e.wantLive(t, a, false)
 	})
-	t.Run("a code of an earlier version names no grant: it is good once, and its second use ends the grant", func(t *testing.T) {
-		a := e.approved(t)
-		r := e.redemption(a)
-		r.GrantID = ""
-		other := r
-		other.Challenge = "other"
-		wantErr(t, redeem(other), storage.ErrMismatch)
-		check(t, redeem(r))
-		e.wantLive(t, a, true)
-		wantErr(t, redeem(other), storage.ErrNotFound)
-		wantErr(t, redeem(r), storage.ErrSpent)
-		e.wantLive(t, a, false)
-		wantErr(t, redeem(r), storage.ErrRevoked)
-	})
 }

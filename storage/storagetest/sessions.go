@@ -167,11 +167,11 @@ func approvals(t *testing.T, e *env) {
 			t.Error("a consent was remembered")
 		}
 	})
-	t.Run("a code cannot be stored over another", func(t *testing.T) {
+	t.Run("a grant with its code cannot be stored over another", func(t *testing.T) {
 		a := e.approval(p)
 		check(t, e.s.Approve(e.ctx, a))
 		b := e.approval(p)
-		b.Code.Hash = a.Code.Hash
+		b.Grant.ID = a.Grant.ID
 		wantErr(t, e.s.Approve(e.ctx, b), storage.ErrExists)
 		got, err := e.s.RedeemCode(e.ctx, e.redemption(a))
 		check(t, err)

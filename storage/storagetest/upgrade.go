@@ -76,7 +76,7 @@ func upgradedCodes(t *testing.T, e *env, exec func(query string, args ...any), s
 	for _, c := range []struct {
 		code storage.Hash
 		want error
-	}{{fresh, nil}, {fresh, storage.ErrSpent}, {spent, storage.ErrSpent}} {
+	}{{fresh, nil}, {fresh, storage.ErrNotFound}, {spent, storage.ErrNotFound}} {
 		_, err := e.s.RedeemCode(e.ctx, storage.RedeemCode{Hash: c.code, ClientID: "old client", Challenge: "c", Now: e.now})
 		wantErr(t, err, c.want)
 	}
