@@ -1,6 +1,6 @@
-// Package chaos runs three replicas of the built server on one PostgreSQL, lets many
-// clients use them, and breaks what can break meanwhile: replicas are killed,
-// PostgreSQL is stopped, keys are rotated, access is revoked. What the clients were
+// Package chaos runs three replicas of the built server on a PostgreSQL with a synchronous
+// standby, lets many clients use them, and breaks what can break meanwhile: replicas are
+// killed, PostgreSQL is stopped, its primary is lost and the standby promoted, keys are rotated, access is revoked. What the clients were
 // told must stay true.
 //
 // MCP_AUTHD_CHAOS=long runs for minutes instead of seconds; MCP_AUTHD_CHAOS_SEED
@@ -8,6 +8,7 @@
 package chaos
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -31,6 +32,7 @@ func TestMain(m *testing.M) {
 // plan is how much is done.
 type plan struct {
 	clients, people, kills int
+	losses                 int // of the primary of PostgreSQL
 	lasts                  time.Duration
 	pause                  time.Duration // of a client between two steps, at most
 	hung                   time.Duration // how long PostgreSQL hangs
@@ -38,9 +40,9 @@ type plan struct {
 
 func newPlan() plan {
 	if os.Getenv("MCP_AUTHD_CHAOS") == "long" {
-		return plan{clients: 300, people: 8, kills: 40, lasts: 150 * time.Second, pause: 3 * time.Second, hung: 13 * time.Second}
+		return plan{clients: 300, people: 8, kills: 40, losses: 3, lasts: 150 * time.Second, pause: 3 * time.Second, hung: 13 * time.Second}
 	}
-	return plan{clients: 100, people: 5, kills: 6, lasts: 20 * time.Second, pause: 1500 * time.Millisecond, hung: 5 * time.Second}
+	return plan{clients: 100, people: 5, kills: 6, losses: 1, lasts: 20 * time.Second, pause: 1500 * time.Millisecond, hung: 5 * time.Second}
 }
 
 func newSeed(t *testing.T) uint64 {
@@ -71,7 +73,7 @@ type run struct {
 }
 
 func TestChaos(t *testing.T) {
-	x := &run{cluster: newCluster(t), plan: newPlan(), seed: newSeed(t), over: make(chan struct{})}
+	x := &run{cluster: newCluster(t, grace), plan: newPlan(), seed: newSeed(t), over: make(chan struct{})}
 	for i := range x.plan.people + 1 {
 		name := fmt.Sprintf("person%d", i)
 		if err := x.command(password, "user", "add", name, "--password-stdin"); err != nil {
@@ -209,6 +211,9 @@ func (x *run) events() {
 	what := []func(*rand.Rand){
 		func(r *rand.Rand) { x.restart(pgtest.Fast, r) }, func(r *rand.Rand) { x.restart(pgtest.Immediate, r) }, x.rotate, x.rotate, x.hang,
 	}
+	for range x.losses {
+		what = append(what, x.lose)
+	}
 	for range x.kills {
 		what = append(what, x.crash)
 	}
@@ -250,7 +255,7 @@ func (x *run) restart(mode pgtest.Mode, r *rand.Rand) {
 	pids := map[*replica]int{}
 	x.leave()
 	x.restarts.Add(1)
-	if err := x.db.Stop(mode); err != nil {
+	if err := x.primary().Stop(mode); err != nil {
 		x.t.Error(err)
 	}
 	if len(up) > 1 && r.IntN(2) == 0 {
@@ -267,7 +272,23 @@ func (x *run) restart(mode pgtest.Mode, r *rand.Rand) {
 		one.cached()
 	}
 	time.Sleep(time.Duration(r.IntN(1000)) * time.Millisecond)
-	if err := x.db.Start(); err != nil {
+	if err := errors.Join(x.primary().Start(), x.inSync()); err != nil {
+		x.t.Error(err)
+	}
+	x.arrive()
+	x.recovered(pids)
+}
+
+// lose kills the primary of PostgreSQL for good, and promotes its standby. What was
+// acknowledged is there, and no replica is started again.
+func (x *run) lose(*rand.Rand) {
+	pids := map[*replica]int{}
+	for _, one := range x.up() {
+		pids[one] = one.pid()
+	}
+	x.leave()
+	x.failovers.Add(1)
+	if err := x.failOver(); err != nil {
 		x.t.Error(err)
 	}
 	x.arrive()
@@ -290,7 +311,7 @@ func (x *run) hang(*rand.Rand) {
 	}
 	x.leave()
 	x.hangs.Add(1)
-	x.valve.shut()
+	x.primary().valve.shut()
 	over := time.After(x.hung)
 	time.Sleep(x.hung / 5) // until requests have queued up
 	var wg sync.WaitGroup
@@ -299,7 +320,7 @@ func (x *run) hang(*rand.Rand) {
 	}
 	wg.Wait()
 	<-over
-	x.valve.open()
+	x.primary().valve.open()
 	x.arrive()
 	x.recovered(pids)
 }

@@ -32,12 +32,11 @@ const (
 
 var resourceServer = url.UserPassword("resource-server", strings.Repeat("s", 40))
 
-// cluster is three replicas on one PostgreSQL behind a load balancer.
+// cluster is three replicas behind a load balancer, on a PostgreSQL with a synchronous standby.
 type cluster struct {
 	*ledger
 	t        *testing.T
-	db       *pgtest.Server
-	valve    *valve // before db
+	nodes    []*node // the first one is the primary
 	binary   string
 	config   string
 	issuer   string
@@ -57,10 +56,9 @@ registration: {rate_per_minute: 1000000}
 log: {level: warn, format: json}
 `
 
-func newCluster(t *testing.T) *cluster {
-	db := pgtest.StartOwn(t)
+func newCluster(t *testing.T, grace time.Duration) *cluster {
 	dir := t.TempDir()
-	c := &cluster{ledger: newLedger(), t: t, db: db, binary: demotest.Binary(t), config: filepath.Join(dir, "mcp-authd.yaml")}
+	c := &cluster{ledger: newLedger(), t: t, binary: demotest.Binary(t), config: filepath.Join(dir, "mcp-authd.yaml")}
 	c.http = &http.Client{
 		Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -68,12 +66,7 @@ func newCluster(t *testing.T) *cluster {
 	front := httptest.NewServer(c)
 	t.Cleanup(front.Close)
 	c.issuer, c.host = front.URL, strings.TrimPrefix(front.URL, "http://")
-	database, err := url.Parse(db.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.valve = newValve(t, database.Host)
-	database.Host = c.valve.Addr().String()
+	database := c.startNodes()
 	secret, _ := resourceServer.Password()
 	yaml := fmt.Sprintf(settings, c.issuer, dir, strings.Repeat("k", 40), database, resource, resourceServer.Username(), secret, resource, grace)
 	if err := os.WriteFile(c.config, []byte(yaml), 0o600); err != nil {
@@ -88,6 +81,55 @@ func newCluster(t *testing.T) *cluster {
 		c.replicas = append(c.replicas, &replica{cluster: c, address: freeAddress(t), log: log})
 	}
 	return c
+}
+
+// node is a server of PostgreSQL, with the network before it.
+type node struct {
+	*pgtest.Server
+	valve *valve
+}
+
+// standbyName is that of whichever node is not the primary.
+const standbyName = "standby"
+
+// startNodes starts the servers of PostgreSQL and returns the URL that names both.
+func (c *cluster) startNodes() string {
+	primary := pgtest.StartOwn(c.t, "wal_retrieve_retry_interval=100ms")
+	for _, s := range []*pgtest.Server{primary, primary.Standby(c.t, standbyName)} {
+		c.nodes = append(c.nodes, &node{s, newValve(c.t, s.Host())})
+	}
+	err := primary.Exec("ALTER SYSTEM SET synchronous_standby_names = '" + standbyName + "'")
+	for _, n := range c.nodes { // the standby needs it when it is promoted
+		if n.Server != primary {
+			err = errors.Join(err, n.Exec("ALTER SYSTEM SET synchronous_standby_names = '"+standbyName+"'"))
+		}
+		err = errors.Join(err, n.Exec("SELECT pg_reload_conf()"))
+	}
+	if err := errors.Join(err, c.inSync()); err != nil {
+		c.t.Fatal(err)
+	}
+	return fmt.Sprintf("postgres://postgres@%s,%s/postgres?sslmode=disable", c.nodes[0].valve.Addr(), c.nodes[1].valve.Addr())
+}
+
+// primary is where writes go.
+func (c *cluster) primary() *node { return c.nodes[0] }
+
+// inSync waits until what is committed at the primary is on the standby.
+func (c *cluster) inSync() error {
+	return c.primary().WaitFor("SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
+}
+
+// failOver kills the primary, promotes the standby, and has the old primary back as its standby.
+func (c *cluster) failOver() error {
+	old, next := c.nodes[0], c.nodes[1]
+	if err := errors.Join(old.Stop(pgtest.Kill), next.Promote()); err != nil {
+		return err
+	}
+	c.nodes = []*node{next, old}
+	if err := old.Follow(next.Server, standbyName); err != nil {
+		return err
+	}
+	return c.inSync()
 }
 
 func freeAddress(t *testing.T) string {
