@@ -9,6 +9,7 @@ import (
 	"net/url"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -67,7 +68,7 @@ func responseOnly(values url.Values) url.Values {
 	return out
 }
 
-func (s *Server) comeBack(w http.ResponseWriter, r *http.Request, provider session.Provider) {
+func (s *Server) comeBack(w http.ResponseWriter, r *http.Request, provider delegation.Provider) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		s.showError(w, r, http.StatusBadRequest, oauth.NewError(oauth.InvalidRequest, "The request is not well-formed."))
@@ -82,7 +83,7 @@ func (s *Server) comeBack(w http.ResponseWriter, r *http.Request, provider sessi
 	}
 	token, _ := s.sessions.Token(r)
 	fresh := s.sessions.Mint("") // always a new one: see login
-	l := s.arrive(r.Context(), provider, carried, token, session.Return{
+	l := s.arrive(r.Context(), provider, carried, token, delegation.AuthorizationResponse{
 		Provider: provider.ID, Params: params, Binding: carried.Binding, Session: fresh.Session,
 	})
 	if l.over {
@@ -122,7 +123,7 @@ func (s *Server) writeLanding(w http.ResponseWriter, r *http.Request, l landing)
 // arrive completes a trip. Who departed as a user must still be that user: somebody else
 // who uses the browser meanwhile would get their account there tied to the wrong one here
 // (RS-203).
-func (s *Server) arrive(ctx context.Context, p session.Provider, c session.Carried, token storage.Hash, r session.Return) landing {
+func (s *Server) arrive(ctx context.Context, p delegation.Provider, c session.Carried, token storage.Hash, r delegation.AuthorizationResponse) landing {
 	if c.UserID != "" {
 		if err := s.isStill(ctx, token, c.UserID); err != nil {
 			return landing{decision: decision{err: err}}
@@ -130,13 +131,13 @@ func (s *Server) arrive(ctx context.Context, p session.Provider, c session.Carri
 	}
 	arrival, err := s.cfg.Delegation.Return(ctx, r)
 	err = protocolError(err)
-	l := landing{over: err == nil || arrival.Trip.Provider != "" || oauth.AsError(err).Code != oauth.TemporarilyUnavailable}
-	if err != nil && arrival.Trip.Provider == "" {
+	l := landing{over: err == nil || arrival.Request.Provider != "" || oauth.AsError(err).Code != oauth.TemporarilyUnavailable}
+	if err != nil && arrival.Request.Provider == "" {
 		l.err = err
 		return l
 	}
 	var state tripState
-	if bad := json.Unmarshal(arrival.Trip.Payload, &state); bad != nil {
+	if bad := json.Unmarshal(arrival.Request.Payload, &state); bad != nil {
 		l.err = errors.Join(err, bad)
 		return l
 	}
@@ -151,14 +152,14 @@ func (s *Server) arrive(ctx context.Context, p session.Provider, c session.Carri
 		return s.question(ctx, arrival, state, token)
 	}
 	audit.Note(ctx, slog.String("user", arrival.User.ID))
-	l.signedIn = arrival.Trip.Errand == session.ErrandSignIn
+	l.signedIn = arrival.Request.Purpose == delegation.PurposeSignIn
 	return s.land(ctx, l, state, arrival, r.Session)
 }
 
 // land goes on to where the person was going.
-func (s *Server) land(ctx context.Context, l landing, state tripState, arrival session.Arrival, fresh storage.Session) landing {
+func (s *Server) land(ctx context.Context, l landing, state tripState, arrival delegation.Result, fresh storage.Session) landing {
 	switch {
-	case arrival.Trip.Errand == session.ErrandExtend || l.declined && state.Connect != "":
+	case arrival.Request.Purpose == delegation.PurposeExtend || l.declined && state.Connect != "":
 		if req, err := s.openConnect(state.Connect); req.Provider != "" {
 			l.done = &req // it may have expired on the way
 		} else {
@@ -189,7 +190,7 @@ func (s *Server) leftBehind(ctx context.Context, state tripState) decision {
 // resume answers the request that the person approved before signing in: with a code at
 // once, also for clients that ask each time. The request is identified and validated again;
 // if it has become another one, the person is asked again.
-func (s *Server) resume(ctx context.Context, state tripState, arrival session.Arrival, fresh storage.Session) decision {
+func (s *Server) resume(ctx context.Context, state tripState, arrival delegation.Result, fresh storage.Session) decision {
 	p := newParams(requested(state.Query).values())
 	who, err := s.identify(ctx, p, s.currentClient)
 	if errors.Is(err, errUnknown) && s.mayFetch(who.client.ID) {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
 )
@@ -26,10 +26,10 @@ type claimState struct {
 // question asks whether the account that came back is the person's, before anything ties
 // it to them: what is signed in at the provider in this browser may be somebody else's, who
 // would be them here from then on (RFC 6749 §10.12).
-func (s *Server) question(ctx context.Context, a session.Arrival, state tripState, token storage.Hash) landing {
+func (s *Server) question(ctx context.Context, a delegation.Result, state tripState, token storage.Hash) landing {
 	c := claimState{
-		Ticket: a.Claim.Ticket, Provider: a.Trip.Provider, Label: a.Claim.Label, Subject: a.Claim.Subject,
-		UserID: a.Trip.UserID, Session: token, Connect: state.Connect,
+		Ticket: a.Claim.Ticket, Provider: a.Request.Provider, Label: a.Claim.Label, Subject: a.Claim.Subject,
+		UserID: a.Request.UserID, Session: token, Connect: state.Connect,
 	}
 	user, err := s.claimant(ctx, c)
 	c.username = user.Name
@@ -83,7 +83,7 @@ func (s *Server) claim(ctx context.Context, c claimState, verdict string) landin
 	}
 	p, _ := s.ways().provider(c.Provider)
 	state := tripState{Connect: c.Connect}
-	var arrival session.Arrival
+	var arrival delegation.Result
 	var err error
 	switch verdict {
 	case "approve":

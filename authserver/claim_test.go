@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/session"
 )
 
 var claimForm = regexp.MustCompile(`(?s)<form[^>]*action="[^"]*/claim".*?</form>`)
@@ -120,7 +120,7 @@ func TestExtendAsks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	to := strings.TrimPrefix(r.connectURL(r.newConnect(session.TokenRequest{UserID: u.ID, Provider: "google", Resource: testResource}, oauth.Scopes{"calendar"})), r.Issuer())
+	to := strings.TrimPrefix(r.connectURL(r.newConnect(delegation.TokenRequest{UserID: u.ID, Provider: "google", Resource: testResource}, oauth.Scopes{"calendar"})), r.Issuer())
 	allow := func() page {
 		left := p.post(to, url.Values{"step": {connectForm(p.get(to)).step(t)}, "decision": {"approve"}})
 		return p.get(callback(t, "google", left))

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -29,7 +29,7 @@ type connectRequest struct {
 
 const connectTTL = 15 * time.Minute
 
-func (s *Server) newConnect(t session.TokenRequest, missing oauth.Scopes) connectRequest {
+func (s *Server) newConnect(t delegation.TokenRequest, missing oauth.Scopes) connectRequest {
 	if len(missing) == 0 {
 		missing = t.Scopes
 	}
@@ -117,8 +117,8 @@ func (s *Server) decideConnect(w http.ResponseWriter, r *http.Request, sealed st
 	switch form.Get("decision") {
 	case "approve":
 		s.writeDecision(w, r, s.depart(r.Context(), decision{}, departState{
-			Provider: req.Provider, Errand: session.ErrandExtend, UserID: req.UserID, Trip: tripState{Connect: sealed},
-		}, s.networks(r), session.Trip{Scopes: req.Scopes}))
+			Provider: req.Provider, Errand: delegation.PurposeExtend, UserID: req.UserID, Trip: tripState{Connect: sealed},
+		}, s.networks(r), delegation.Request{Scopes: req.Scopes}))
 	case "deny":
 		s.showConnected(w, r, req, true)
 	default:

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/session"
 )
 
 var connectForm = func(pg page) page {
@@ -21,7 +21,7 @@ var connectForm = func(pg page) page {
 func TestConnect(t *testing.T) {
 	r, f := delegated(t)
 	link := func(user string) string {
-		full := r.connectURL(r.newConnect(session.TokenRequest{UserID: user, Provider: "google", Resource: testResource}, oauth.Scopes{"calendar.readonly"}))
+		full := r.connectURL(r.newConnect(delegation.TokenRequest{UserID: user, Provider: "google", Resource: testResource}, oauth.Scopes{"calendar.readonly"}))
 		return strings.TrimPrefix(full, r.Issuer())
 	}
 	ada := r.person()
@@ -33,7 +33,7 @@ func TestConnect(t *testing.T) {
 				t.Errorf("no %q in the page", want)
 			}
 		}
-		if trip := f.departed[len(f.departed)-1]; trip.Errand != session.ErrandSignIn {
+		if trip := f.departed[len(f.departed)-1]; trip.Purpose != delegation.PurposeSignIn {
 			t.Errorf("looking at it has sent somebody away: %+v", trip)
 		}
 	})
@@ -41,7 +41,7 @@ func TestConnect(t *testing.T) {
 		to := link("usr_googleada")
 		left := ada.post(to, url.Values{"step": {connectForm(ada.get(to)).step(t)}, "decision": {"approve"}})
 		trip := f.departed[len(f.departed)-1]
-		if trip.Errand != session.ErrandExtend || trip.UserID != "usr_googleada" || !slices.Equal(trip.Scopes, oauth.Scopes{"calendar.readonly"}) {
+		if trip.Purpose != delegation.PurposeExtend || trip.UserID != "usr_googleada" || !slices.Equal(trip.Scopes, oauth.Scopes{"calendar.readonly"}) {
 			t.Fatalf("got %+v", trip)
 		}
 		before := sessionCookie(ada)

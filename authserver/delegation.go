@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -14,19 +14,19 @@ import (
 // the usual one.
 type Delegation interface {
 	// Providers lists the providers in the order in which people are offered them.
-	Providers() []session.Provider
+	Providers() []delegation.Provider
 	// Route returns the provider for whoever a login_hint names, by its domain, or "".
 	Route(loginHint string) string
 	// Depart prepares a trip to a provider and stores what has to be known when the
 	// browser returns. An *oauth.Error says what the person is told.
-	Depart(ctx context.Context, t session.Trip) (session.Departure, error)
+	Depart(ctx context.Context, t delegation.Request) (delegation.AuthorizationRequest, error)
 	// Return completes a trip, once. An *oauth.Error says what client and person are told;
 	// the trip is in the arrival as soon as it is known. On success the session of the
 	// return is stored; or nothing is, and the arrival has a claim to ask the person about.
-	Return(ctx context.Context, r session.Return) (session.Arrival, error)
+	Return(ctx context.Context, r delegation.AuthorizationResponse) (delegation.Result, error)
 	// Claim ties the account of a claim to the user, who was shown it and said that it is
 	// theirs. Once; an *oauth.Error says what the person is told.
-	Claim(ctx context.Context, ticket, userID string) (session.Arrival, error)
+	Claim(ctx context.Context, ticket, userID string) (delegation.Result, error)
 	// Disclaim gives the account of a claim up, and its tokens back to the provider.
 	Disclaim(ctx context.Context, ticket, userID string) error
 }
@@ -66,5 +66,5 @@ type Broker interface {
 	// of the provider, invalid_scope when not with these scopes, interaction_required when
 	// the person has to grant something at the provider first, temporarily_unavailable.
 	// Beside interaction_required the token has the scopes to ask for, and nothing else.
-	Token(ctx context.Context, r session.TokenRequest) (session.UpstreamToken, error)
+	Token(ctx context.Context, r delegation.TokenRequest) (delegation.Token, error)
 }

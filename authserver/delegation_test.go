@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -21,11 +21,11 @@ import (
 // those of the real store; what a provider says, the test decides.
 type providers struct {
 	rig  *rig
-	list []session.Provider
+	list []delegation.Provider
 
 	mu         sync.Mutex // guards what follows
-	trips      map[string]session.Trip
-	departed   []session.Trip
+	trips      map[string]delegation.Request
+	departed   []delegation.Request
 	departErr  error
 	returnErr  error // beside a known trip
 	takeErr    error // before the trip is known
@@ -34,32 +34,32 @@ type providers struct {
 	checkErr   error
 	checkedAge []time.Duration
 	permitted  oauth.Scopes // nil: everything
-	asked      []session.TokenRequest
-	token      session.UpstreamToken
+	asked      []delegation.TokenRequest
+	token      delegation.Token
 	tokenErr   error
 	untied     []string
-	claims     map[string]session.Arrival // by ticket and user
-	other      string                     // another account than this one came back
+	claims     map[string]delegation.Result // by ticket and user
+	other      string                       // another account than this one came back
 	disclaimed []string
 	silent     bool // the provider does not say when the person proved who they are
 	untieErr   error
 }
 
 var (
-	google = session.Provider{ID: "google", Name: "Google", Icon: "google", Host: "accounts.google.com"}
-	github = session.Provider{ID: "github", Name: "GitHub", Icon: "github", Host: "github.com"}
+	google = delegation.Provider{ID: "google", Name: "Google", Icon: "google", Host: "accounts.google.com"}
+	github = delegation.Provider{ID: "github", Name: "GitHub", Icon: "github", Host: "github.com"}
 )
 
 // delegated is a rig with providers; those given, or both.
 func delegated(t *testing.T, change ...func(*Config)) (*rig, *providers) {
 	t.Helper()
-	f := &providers{list: []session.Provider{google, github}, trips: map[string]session.Trip{}, claims: map[string]session.Arrival{}, person: "ada"}
+	f := &providers{list: []delegation.Provider{google, github}, trips: map[string]delegation.Request{}, claims: map[string]delegation.Result{}, person: "ada"}
 	with := func(c *Config) { c.Delegation, c.Bindings, c.Broker, c.Accounts = f, f, f, f }
 	f.rig = newRig(t, append([]func(*Config){with}, change...)...)
 	return f.rig, f
 }
 
-func (f *providers) Providers() []session.Provider { return f.list }
+func (f *providers) Providers() []delegation.Provider { return f.list }
 
 func (f *providers) Route(hint string) string {
 	if strings.HasSuffix(hint, "@hub.example") {
@@ -68,20 +68,20 @@ func (f *providers) Route(hint string) string {
 	return ""
 }
 
-func (f *providers) Depart(_ context.Context, t session.Trip) (session.Departure, error) {
+func (f *providers) Depart(_ context.Context, t delegation.Request) (delegation.AuthorizationRequest, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.departErr != nil {
-		return session.Departure{}, f.departErr
+		return delegation.AuthorizationRequest{}, f.departErr
 	}
-	d := session.Departure{State: secrets.Token(""), Binding: secrets.Token(""), ExpiresAt: f.rig.now().Add(10 * time.Minute)}
+	d := delegation.AuthorizationRequest{State: secrets.Token(""), Binding: secrets.Token(""), ExpiresAt: f.rig.now().Add(10 * time.Minute)}
 	d.URL = "https://idp.example.com/authorize?state=" + d.State
 	f.trips[d.State+"."+d.Binding] = t
 	f.departed = append(f.departed, t)
 	return d, nil
 }
 
-func (f *providers) Return(ctx context.Context, r session.Return) (session.Arrival, error) {
+func (f *providers) Return(ctx context.Context, r delegation.AuthorizationResponse) (delegation.Result, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.returns++
@@ -89,12 +89,12 @@ func (f *providers) Return(ctx context.Context, r session.Return) (session.Arriv
 	trip, ok := f.trips[key]
 	switch {
 	case f.takeErr != nil:
-		return session.Arrival{}, f.takeErr
+		return delegation.Result{}, f.takeErr
 	case !ok:
-		return session.Arrival{}, oauth.NewError(oauth.InvalidRequest, "No such trip.")
+		return delegation.Result{}, oauth.NewError(oauth.InvalidRequest, "No such trip.")
 	}
 	delete(f.trips, key)
-	out := session.Arrival{Trip: trip}
+	out := delegation.Result{Request: trip}
 	switch {
 	case f.returnErr != nil:
 		return out, f.returnErr
@@ -109,15 +109,15 @@ func (f *providers) Return(ctx context.Context, r session.Return) (session.Arriv
 	return f.arrive(ctx, out, r.Session, false)
 }
 
-func (f *providers) Claim(ctx context.Context, ticket, userID string) (session.Arrival, error) {
+func (f *providers) Claim(ctx context.Context, ticket, userID string) (delegation.Result, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	a, ok := f.claims[ticket+userID]
 	if !ok {
-		return session.Arrival{}, oauth.NewError(oauth.InvalidRequest, "This question was answered already.")
+		return delegation.Result{}, oauth.NewError(oauth.InvalidRequest, "This question was answered already.")
 	}
 	delete(f.claims, ticket+userID)
-	return f.arrive(ctx, session.Arrival{Trip: a.Trip}, storage.Session{}, true)
+	return f.arrive(ctx, delegation.Result{Request: a.Request}, storage.Session{}, true)
 }
 
 func (f *providers) Disclaim(_ context.Context, ticket, userID string) error {
@@ -128,27 +128,27 @@ func (f *providers) Disclaim(_ context.Context, ticket, userID string) error {
 	return nil
 }
 
-func (f *providers) arrive(ctx context.Context, out session.Arrival, se storage.Session, asked bool) (session.Arrival, error) {
-	now, connector := f.rig.now(), out.Trip.Provider
+func (f *providers) arrive(ctx context.Context, out delegation.Result, se storage.Session, asked bool) (delegation.Result, error) {
+	now, connector := f.rig.now(), out.Request.Provider
 	out.AuthTime, se.AuthTime = now, now
 	if f.silent {
 		out.AuthTime, se.AuthTime = time.Time{}, time.Time{}
 	}
 	a := storage.Arrival{
 		Asked:    asked,
-		Identity: storage.Identity{Connector: connector, Subject: f.person, UserID: out.Trip.UserID, Label: f.person + "@example.com", CreatedAt: now, LastUsedAt: now},
-		Upstream: storage.Upstream{ID: secrets.ID("ups_"), Connector: connector, Subject: f.person, Linked: out.Trip.UserID != "", Sealed: []byte("x"), Version: 1, CreatedAt: now, CheckedAt: now, DueAt: now},
+		Identity: storage.Identity{Connector: connector, Subject: f.person, UserID: out.Request.UserID, Label: f.person + "@example.com", CreatedAt: now, LastUsedAt: now},
+		Upstream: storage.Upstream{ID: secrets.ID("ups_"), Connector: connector, Subject: f.person, Linked: out.Request.UserID != "", Sealed: []byte("x"), Version: 1, CreatedAt: now, CheckedAt: now, DueAt: now},
 		Now:      now,
 	}
-	if out.Trip.UserID == "" {
+	if out.Request.UserID == "" {
 		a.NewUser = &storage.User{ID: "usr_" + connector + f.person, Name: f.person + "@" + connector, CreatedAt: now}
 		a.Session = &se
 	}
 	var err error
 	out.User, err = f.rig.store.Arrive(ctx, a)
 	if errors.Is(err, storage.ErrUntied) {
-		out.Claim = &session.Claim{Ticket: secrets.Token(""), Label: a.Identity.Label, Subject: f.person}
-		f.claims[out.Claim.Ticket+out.Trip.UserID] = out
+		out.Claim = &delegation.Claim{Ticket: secrets.Token(""), Label: a.Identity.Label, Subject: f.person}
+		f.claims[out.Claim.Ticket+out.Request.UserID] = out
 		return out, nil
 	}
 	out.Upstream = a.Upstream.ID
@@ -182,7 +182,7 @@ func (f *providers) Farewell(provider, reason string) string {
 	return "Farewell from " + provider + ": " + reason + "."
 }
 
-func (f *providers) Token(_ context.Context, r session.TokenRequest) (session.UpstreamToken, error) {
+func (f *providers) Token(_ context.Context, r delegation.TokenRequest) (delegation.Token, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked = append(f.asked, r)
@@ -253,7 +253,7 @@ func tripCookies(pg page) (out []string) {
 }
 
 func TestPick(t *testing.T) {
-	both := []session.Provider{google, github}
+	both := []delegation.Provider{google, github}
 	for _, tt := range []struct {
 		name          string
 		w             ways
@@ -280,7 +280,7 @@ func TestPick(t *testing.T) {
 }
 
 func TestDelegationConfig(t *testing.T) {
-	f := &providers{list: []session.Provider{google}}
+	f := &providers{list: []delegation.Provider{google}}
 	for _, tt := range []struct {
 		name   string
 		change func(*Config)
@@ -362,7 +362,7 @@ func browserOf(t *testing.T, r *rig, p *person) string {
 	return r.sessions.Browser(nil, req)
 }
 
-func tripOf(t *testing.T, trip session.Trip) tripState {
+func tripOf(t *testing.T, trip delegation.Request) tripState {
 	t.Helper()
 	var s tripState
 	if err := json.Unmarshal(trip.Payload, &s); err != nil {

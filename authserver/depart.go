@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -18,10 +19,10 @@ import (
 // departState is what the forms that send a browser to a provider carry along, sealed and
 // bound to the browser.
 type departState struct {
-	Provider string         `json:"p"`
-	Errand   session.Errand `json:"e"`
-	UserID   string         `json:"u,omitempty"` // who was signed in, "" for nobody
-	Trip     tripState      `json:"t"`
+	Provider string             `json:"p"`
+	Errand   delegation.Purpose `json:"e"`
+	UserID   string             `json:"u,omitempty"` // who was signed in, "" for nobody
+	Trip     tripState          `json:"t"`
 }
 
 // tripState is what comes back with the browser: where it was going.
@@ -34,10 +35,10 @@ type tripState struct {
 
 // away is a trip to a provider: where the browser goes, or what was left behind.
 type away struct {
-	provider  session.Provider
+	provider  delegation.Provider
 	userID    string
 	state     tripState
-	departure session.Departure
+	departure delegation.AuthorizationRequest
 	declined  bool // the person said no at the provider
 	// came and expected are accounts there, when the wrong one came back.
 	came, expected string
@@ -66,7 +67,7 @@ func (s *Server) consentToLeave(ctx context.Context, state departState, verdict 
 		return d // more than what was shown: show it
 	}
 	p := requested(state.Trip.Query).values()
-	return s.depart(ctx, d, state, networks, session.Trip{
+	return s.depart(ctx, d, state, networks, delegation.Request{
 		LoginHint: p.Get("login_hint"),
 		Fresh:     p.Has("max_age") || slices.Contains(d.auth.prompt, "login"),
 		Choose:    slices.Contains(d.auth.prompt, "select_account"),
@@ -125,7 +126,7 @@ func (s *Server) setOut(ctx context.Context, state departState, token storage.Ha
 			return decision{err: err}
 		}
 	}
-	return s.depart(ctx, decision{}, state, networks, session.Trip{})
+	return s.depart(ctx, decision{}, state, networks, delegation.Request{})
 }
 
 var errSomebodyElse = oauth.NewError(oauth.AccessDenied, "Somebody else is signed in in this browser, or nobody is any more. Sign in and begin again.")
@@ -143,7 +144,7 @@ func (s *Server) isStill(ctx context.Context, token storage.Hash, userID string)
 }
 
 // depart prepares the trip. t says what is not in state.
-func (s *Server) depart(ctx context.Context, d decision, state departState, networks []string, t session.Trip) decision {
+func (s *Server) depart(ctx context.Context, d decision, state departState, networks []string, t delegation.Request) decision {
 	if err := s.departures.take(networks, state.UserID != ""); err != nil {
 		return decision{err: err} // for the person, whose form stays good
 	}
@@ -157,7 +158,7 @@ func (s *Server) depart(ctx context.Context, d decision, state departState, netw
 		d.away.state.Approved = nil
 	}
 	audit.Note(ctx, slog.String("connector", state.Provider), slog.String("errand", string(state.Errand)))
-	t.Provider, t.Errand, t.UserID, t.ClientID = state.Provider, state.Errand, state.UserID, d.clientID()
+	t.Provider, t.Purpose, t.UserID, t.ClientID = state.Provider, state.Errand, state.UserID, d.clientID()
 	var err error
 	if t.Payload, err = json.Marshal(d.away.state); err == nil {
 		d.away.departure, err = s.cfg.Delegation.Depart(ctx, t)
@@ -170,7 +171,9 @@ func (s *Server) depart(ctx context.Context, d decision, state departState, netw
 // browser gets there by a page of ours, see web.Pages.Leaving; whoever is none is
 // redirected.
 func (s *Server) sendAway(w http.ResponseWriter, r *http.Request, t *away) {
-	s.sessions.SetTrip(w, r, t.departure, t.userID)
+	s.sessions.SetTrip(w, r, session.Departure{
+		State: t.departure.State, Binding: t.departure.Binding, UserID: t.userID, ExpiresAt: t.departure.ExpiresAt,
+	})
 	if isDocument(r) {
 		s.pages.Leaving(w, leavingView(t))
 		return

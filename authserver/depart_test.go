@@ -189,7 +189,7 @@ func TestHomeDeparture(t *testing.T) {
 	t.Run("a linked account is tied to whoever is signed in, and proven by signing in there", func(t *testing.T) {
 		pg := p.post("/depart", url.Values{"step": {choice(p.get("/"), "Connect <bdi>Google")}})
 		trip := f.departed[len(f.departed)-1]
-		if trip.Errand != "link" || trip.UserID != "usr_githubada" {
+		if trip.Purpose != "link" || trip.UserID != "usr_githubada" {
 			t.Fatalf("got %+v", trip)
 		}
 		before := sessionCookie(p)

@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -52,7 +52,7 @@ type interactionBody struct {
 // exchange is what a token exchange has come to: a token, or beside interaction_required
 // the request that would lead to one.
 type exchange struct {
-	token   session.UpstreamToken
+	token   delegation.Token
 	request connectRequest
 }
 
@@ -87,7 +87,7 @@ func (s *Server) exchange(ctx context.Context, client storage.Client, p params) 
 	if err := s.mayStill(ctx, upstreamID, subject); err != nil {
 		return exchange{}, err
 	}
-	want := session.TokenRequest{
+	want := delegation.TokenRequest{
 		Provider: p.get("audience"), UserID: subject.Subject, UpstreamID: upstreamID,
 		Resource: subject.Audience, Scopes: oauth.ParseScopes(p.get("scope")),
 	}

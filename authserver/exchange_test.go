@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -35,7 +35,7 @@ func TestExchange(t *testing.T) {
 	out := p.signInAt("google")
 	subject := out["access_token"]
 	rs := []string{"Authorization", basic("machine", testSecret)}
-	f.token = session.UpstreamToken{Token: upstreamToken, Type: "Bearer", Scopes: oauth.Scopes{"calendar", "openid"}, ExpiresAt: r.now().Add(time.Hour)}
+	f.token = delegation.Token{Token: upstreamToken, Type: "Bearer", Scopes: oauth.Scopes{"calendar", "openid"}, ExpiresAt: r.now().Add(time.Hour)}
 	t.Run("AS-229 RS-202 RFC 8693: a resource server gets the token of its caller", func(t *testing.T) {
 		status, got := p.token(exchangeForm(subject, "scope", "calendar"), rs...)
 		if status != 200 || got["access_token"] != upstreamToken || got["issued_token_type"] != typeAccessToken || got["token_type"] != "Bearer" ||
@@ -149,7 +149,7 @@ func TestExchangeNeedsThePerson(t *testing.T) {
 	p := r.person()
 	subject := p.signInAt("google")["access_token"]
 	rs := []string{"Authorization", basic("machine", testSecret)}
-	f.token, f.tokenErr = session.UpstreamToken{Scopes: oauth.Scopes{"calendar"}}, oauth.NewError(oauth.InteractionRequired, "The person has to allow this at Google first.")
+	f.token, f.tokenErr = delegation.Token{Scopes: oauth.Scopes{"calendar"}}, oauth.NewError(oauth.InteractionRequired, "The person has to allow this at Google first.")
 	t.Run("RS-198 RS-201 interaction_required says where, by a URL that tells nothing", func(t *testing.T) {
 		status, got := p.token(exchangeForm(subject), rs...)
 		wantError(t, status, got, 400, oauth.InteractionRequired)

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
 )
@@ -92,7 +92,7 @@ func (s *Server) showAccounts(v *web.Home, browser string, h home) error {
 		connected[id.Connector] = true
 		p, ok := s.ways().provider(id.Connector)
 		if !ok { // taken out of the configuration
-			p = session.Provider{Name: id.Connector}
+			p = delegation.Provider{Name: id.Connector}
 		}
 		a := web.Account{Provider: providerView(p), Label: id.Label, Action: s.paths.disconnect}
 		if !only {
@@ -107,7 +107,7 @@ func (s *Server) showAccounts(v *web.Home, browser string, h home) error {
 		if connected[p.ID] {
 			continue
 		}
-		c, err := s.choice(browser, p, departState{Errand: session.ErrandLink, UserID: h.visit.User.ID})
+		c, err := s.choice(browser, p, departState{Errand: delegation.PurposeLink, UserID: h.visit.User.ID})
 		if err != nil {
 			return err
 		}

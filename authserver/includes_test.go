@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -55,7 +55,7 @@ func TestScopesThatInclude(t *testing.T) {
 	})
 	t.Run("at a token exchange, and so in the gateway's broker", func(t *testing.T) {
 		f.set(func(f *providers) {
-			f.token = session.UpstreamToken{Token: upstreamToken, Type: "Bearer", ExpiresAt: r.now().Add(time.Hour)}
+			f.token = delegation.Token{Token: upstreamToken, Type: "Bearer", ExpiresAt: r.now().Add(time.Hour)}
 		})
 		p := r.person()
 		out := p.signInAt("google", "scope", "all")

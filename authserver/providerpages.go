@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
 )
@@ -26,7 +26,7 @@ func leavingView(t *away) web.Leaving {
 func (s *Server) showDeparture(w http.ResponseWriter, r *http.Request, d decision) {
 	a, ways := d.auth, s.ways()
 	p, _ := ways.provider(a.provider)
-	state := departState{Provider: a.provider, Errand: session.ErrandSignIn, Trip: tripState{Query: a.query}}
+	state := departState{Provider: a.provider, Errand: delegation.PurposeSignIn, Trip: tripState{Query: a.query}}
 	v := web.Departure{Action: s.paths.consent, Provider: providerView(p), Farewell: d.farewell}
 	if d.stranger.client.ID != "" {
 		v.Unread = true

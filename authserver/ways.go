@@ -4,8 +4,8 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
@@ -19,7 +19,7 @@ const (
 // ways are the ways to sign in here.
 type ways struct {
 	local     bool // with a password
-	providers []session.Provider
+	providers []delegation.Provider
 	fallback  string // for whoever does not say
 }
 
@@ -31,10 +31,10 @@ func (s *Server) ways() ways {
 	return w
 }
 
-func (w ways) provider(id string) (session.Provider, bool) {
-	i := slices.IndexFunc(w.providers, func(p session.Provider) bool { return p.ID == id })
+func (w ways) provider(id string) (delegation.Provider, bool) {
+	i := slices.IndexFunc(w.providers, func(p delegation.Provider) bool { return p.ID == id })
 	if i < 0 {
-		return session.Provider{}, false
+		return delegation.Provider{}, false
 	}
 	return w.providers[i], true
 }
@@ -78,7 +78,7 @@ func (s *Server) choices(browser string, state loginState) (out []web.Choice, er
 		c := web.Choice{Provider: providerView(p)}
 		if state.Query != "" {
 			c.URL = s.authorizeAt(state.Query, p.ID)
-		} else if c, err = s.choice(browser, p, departState{Errand: session.ErrandSignIn, Trip: tripState{Connect: state.Connect}}); err != nil {
+		} else if c, err = s.choice(browser, p, departState{Errand: delegation.PurposeSignIn, Trip: tripState{Connect: state.Connect}}); err != nil {
 			return nil, err
 		}
 		out = append(out, c)
@@ -87,7 +87,7 @@ func (s *Server) choices(browser string, state loginState) (out []web.Choice, er
 }
 
 // choice is a form that sends the browser to a provider.
-func (s *Server) choice(browser string, p session.Provider, state departState) (web.Choice, error) {
+func (s *Server) choice(browser string, p delegation.Provider, state departState) (web.Choice, error) {
 	state.Provider = p.ID
 	step, err := s.sessions.SealStep(purposeDepart, browser, state)
 	return web.Choice{Provider: providerView(p), Action: s.paths.depart, Step: step}, err
@@ -108,13 +108,13 @@ func (w ways) targets() (out []string) {
 	return out
 }
 
-func providerView(p session.Provider) web.Provider {
+func providerView(p delegation.Provider) web.Provider {
 	return web.Provider{Name: p.Name, Icon: p.Icon, Host: p.Host}
 }
 
 // providerTargets are for form-action, for browsers that do not say what they are and get
 // a redirect to the provider; see web.Pages.Leaving.
-func providerTargets(p session.Provider) []string {
+func providerTargets(p delegation.Provider) []string {
 	origin := (&url.URL{Scheme: "http", Host: p.Host}).String()
 	if !oauth.IsLoopbackRedirect(origin + "/") {
 		origin = (&url.URL{Scheme: "https", Host: p.Host}).String()

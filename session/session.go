@@ -9,18 +9,11 @@
 //
 // # Trips
 //
-// A trip is a browser's way to an upstream identity provider and back: one authorization
-// code flow in which we are the client. These are the types by which authserver, which
-// asks the person, and thirdparty, which talks to the provider, know of it (trip.go):
-//
-//	Trip       what the person has approved, and what comes back with them
-//	Departure  the authorization request: where the browser goes, and what binds it
-//	Return     the authorization response, with what this browser brought back
-//	Arrival    who came, and the session at the provider that was stored for them
+// A trip is a browser's way to a provider and back; package delegation has the words for what
+// is asked there and what comes of it.
 //
 // A third cookie, one for each trip and set at the departure, is what only that browser
-// holds (tripcookie.go). A Provider is named by the id of its connector, the
-// configuration of sign-in there; package thirdparty has the rest of the words.
+// holds (tripcookie.go).
 package session
 
 import (

@@ -25,13 +25,20 @@ type Carried struct {
 	Expires int64  `json:"e"`
 }
 
+// Departure is a browser that is sent to a provider.
+type Departure struct {
+	State, Binding string // of the authorization request; see package delegation
+	UserID         string // who is signed in, "" for nobody
+	ExpiresAt      time.Time
+}
+
 // SetTrip sends the cookie that a departure is bound to. It is called after the person
 // has approved, just before the browser leaves (AS-220, AS-221), and expires with the
 // departure.
-func (m *Manager) SetTrip(w http.ResponseWriter, r *http.Request, d Departure, userID string) {
+func (m *Manager) SetTrip(w http.ResponseWriter, r *http.Request, d Departure) {
 	m.limitTrips(w, r)
 	name := m.tripName(d.State)
-	value, err := m.cookies[0].Encode(name, Carried{d.Binding, userID, d.ExpiresAt.Unix()})
+	value, err := m.cookies[0].Encode(name, Carried{d.Binding, d.UserID, d.ExpiresAt.Unix()})
 	if err != nil {
 		panic("session: " + err.Error()) // short strings always encode
 	}

@@ -12,9 +12,9 @@ import (
 func TestTrip(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	m := manager(t, "https://auth.example.com", func() time.Time { return now })
-	departure := Departure{State: "the-state", Binding: "the-binding", ExpiresAt: now.Add(10 * time.Minute)}
+	departure := Departure{State: "the-state", Binding: "the-binding", UserID: "usr_1", ExpiresAt: now.Add(10 * time.Minute)}
 	w := httptest.NewRecorder()
-	m.SetTrip(w, httptest.NewRequest(http.MethodGet, "/", nil), departure, "usr_1")
+	m.SetTrip(w, httptest.NewRequest(http.MethodGet, "/", nil), departure)
 	c := w.Result().Cookies()[0]
 	t.Run("AS-220 the cookie is bound to the host, for ten minutes, and shows nothing", func(t *testing.T) {
 		if !strings.HasPrefix(c.Name, "__Host-mcp-authd-trip-") || len(c.Name) != len("__Host-mcp-authd-trip-")+8 || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.MaxAge != 600 || c.Path != "/" {
@@ -70,7 +70,7 @@ func TestTripsAreBounded(t *testing.T) {
 		for name, value := range jar {
 			r.AddCookie(&http.Cookie{Name: name, Value: value})
 		}
-		m.SetTrip(w, r, Departure{State: fmt.Sprint("state-", i), Binding: "b", ExpiresAt: now.Add(10 * time.Minute)}, "")
+		m.SetTrip(w, r, Departure{State: fmt.Sprint("state-", i), Binding: "b", ExpiresAt: now.Add(10 * time.Minute)})
 		for _, c := range w.Result().Cookies() {
 			if c.MaxAge < 0 {
 				delete(jar, c.Name)

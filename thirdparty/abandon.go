@@ -47,7 +47,7 @@ func (d *Delegation) abandoned(ctx context.Context, row storage.Departure) {
 	if !ok {
 		return
 	}
-	attrs := []slog.Attr{slog.String("errand", string(away.Errand)), slog.Time("left_at", away.LeftAt)}
+	attrs := []slog.Attr{slog.String("errand", string(away.Purpose)), slog.Time("left_at", away.LeftAt)}
 	if away.UserID != "" {
 		attrs = append(attrs, slog.String("user", away.UserID))
 	}

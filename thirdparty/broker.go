@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -15,29 +15,29 @@ import (
 // all that the person has granted, so the token may do more than was asked; its scopes say
 // what. An *oauth.Error says why there is none: see authserver.Broker, whose server also
 // records who got a token for whom (audit.TokenExchanged).
-func (d *Delegation) Token(ctx context.Context, r session.TokenRequest) (session.UpstreamToken, error) {
+func (d *Delegation) Token(ctx context.Context, r delegation.TokenRequest) (delegation.Token, error) {
 	c, ok := d.byID[r.Provider]
 	if !ok {
-		return session.UpstreamToken{}, errNoTarget
+		return delegation.Token{}, errNoTarget
 	}
 	want, err := c.brokered(r)
 	if err != nil {
-		return session.UpstreamToken{}, err
+		return delegation.Token{}, err
 	}
 	held, err := d.choose(ctx, c, r, want)
 	if err != nil { // the scopes are what the person would be asked for
-		return session.UpstreamToken{Scopes: want}, err
+		return delegation.Token{Scopes: want}, err
 	}
 	t := held.Tokens
 	kind := t.Type
 	if kind == "" {
 		kind = "Bearer"
 	}
-	return session.UpstreamToken{Token: t.Access, Type: kind, Scopes: t.Scopes, ExpiresAt: t.Expires}, nil
+	return delegation.Token{Token: t.Access, Type: kind, Scopes: t.Scopes, ExpiresAt: t.Expires}, nil
 }
 
 // brokered returns the scopes that a resource server asks for, if it may have them.
-func (c *connector) brokered(r session.TokenRequest) (oauth.Scopes, error) {
+func (c *connector) brokered(r delegation.TokenRequest) (oauth.Scopes, error) {
 	var allowed oauth.Scopes
 	found := false
 	for _, rule := range c.Broker {
@@ -58,7 +58,7 @@ func (c *connector) brokered(r session.TokenRequest) (oauth.Scopes, error) {
 
 // choose finds a session of the user whose token has the scopes: the one that the MCP
 // token rests on, else the one that was made for the purpose.
-func (d *Delegation) choose(ctx context.Context, c *connector, r session.TokenRequest, want oauth.Scopes) (holding, error) {
+func (d *Delegation) choose(ctx context.Context, c *connector, r delegation.TokenRequest, want oauth.Scopes) (holding, error) {
 	missing := c.say(oauth.InteractionRequired, "The person has to allow this at NAME first.")
 	seen := ""
 	for _, prefer := range []string{r.UpstreamID, ""} {

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/session"
 )
 
 func brokering(c *Config) {
@@ -15,8 +15,8 @@ func brokering(c *Config) {
 }
 
 func TestBroker(t *testing.T) {
-	ask := func(a session.Arrival, scopes ...string) session.TokenRequest {
-		return session.TokenRequest{Provider: "corp", UserID: a.User.ID, UpstreamID: a.Upstream, Resource: resource, Scopes: scopes}
+	ask := func(a delegation.Result, scopes ...string) delegation.TokenRequest {
+		return delegation.TokenRequest{Provider: "corp", UserID: a.User.ID, UpstreamID: a.Upstream, Resource: resource, Scopes: scopes}
 	}
 	t.Run("RS-202 AS-229: a resource server with a rule gets the token of the calling user", func(t *testing.T) {
 		r := newRig(t, brokering)
@@ -38,15 +38,15 @@ func TestBroker(t *testing.T) {
 	})
 	for _, tt := range []struct {
 		name string
-		edit func(*session.TokenRequest)
+		edit func(*delegation.TokenRequest)
 		code oauth.Code
 	}{
-		{"AS-229: another resource", func(r *session.TokenRequest) { r.Resource = "https://other.example/mcp" }, oauth.InvalidTarget},
-		{"AS-229: an unknown provider", func(r *session.TokenRequest) { r.Provider = "nobody" }, oauth.InvalidTarget},
-		{"AS-229: a scope that the rule does not have, though the person granted it", func(r *session.TokenRequest) { r.Scopes = oauth.Scopes{"email"} }, oauth.InvalidScope},
-		{"RS-202: a scope that the person has not granted", func(r *session.TokenRequest) { r.Scopes = oauth.Scopes{"calendar"} }, oauth.InteractionRequired},
-		{"RS-202: all of the rule, which the person has not granted", func(r *session.TokenRequest) { r.Scopes = nil }, oauth.InteractionRequired},
-		{"RS-202: a user who never was there", func(r *session.TokenRequest) { r.UserID, r.UpstreamID = "usr_local", "" }, oauth.InteractionRequired},
+		{"AS-229: another resource", func(r *delegation.TokenRequest) { r.Resource = "https://other.example/mcp" }, oauth.InvalidTarget},
+		{"AS-229: an unknown provider", func(r *delegation.TokenRequest) { r.Provider = "nobody" }, oauth.InvalidTarget},
+		{"AS-229: a scope that the rule does not have, though the person granted it", func(r *delegation.TokenRequest) { r.Scopes = oauth.Scopes{"email"} }, oauth.InvalidScope},
+		{"RS-202: a scope that the person has not granted", func(r *delegation.TokenRequest) { r.Scopes = oauth.Scopes{"calendar"} }, oauth.InteractionRequired},
+		{"RS-202: all of the rule, which the person has not granted", func(r *delegation.TokenRequest) { r.Scopes = nil }, oauth.InteractionRequired},
+		{"RS-202: a user who never was there", func(r *delegation.TokenRequest) { r.UserID, r.UpstreamID = "usr_local", "" }, oauth.InteractionRequired},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRig(t, brokering)
@@ -116,7 +116,7 @@ func TestBroker(t *testing.T) {
 	t.Run("RS-202: what was missing is granted, in addition to what was there, and is found", func(t *testing.T) {
 		r := newRig(t, brokering)
 		a, _ := r.signIn("")
-		b := r.leave(session.Trip{Provider: "corp", Errand: session.ErrandExtend, UserID: a.User.ID, Scopes: oauth.Scopes{"calendar"}})
+		b := r.leave(delegation.Request{Provider: "corp", Purpose: delegation.PurposeExtend, UserID: a.User.ID, Scopes: oauth.Scopes{"calendar"}})
 		if !strings.Contains(b.URL, "calendar") {
 			t.Errorf("not asked for: %s", b.URL)
 		}
@@ -132,7 +132,7 @@ func TestBroker(t *testing.T) {
 			t.Error("RS-200: an errand signs nobody in")
 		}
 		// Asked again for more, the linked session is replaced by one that can do both.
-		b = r.leave(session.Trip{Provider: "corp", Errand: session.ErrandExtend, UserID: a.User.ID, Scopes: oauth.Scopes{"tasks"}})
+		b = r.leave(delegation.Request{Provider: "corp", Purpose: delegation.PurposeExtend, UserID: a.User.ID, Scopes: oauth.Scopes{"tasks"}})
 		if !strings.Contains(b.URL, "calendar") || !strings.Contains(b.URL, "tasks") {
 			t.Errorf("what was granted before is not asked for: %s", b.URL)
 		}
@@ -144,7 +144,7 @@ func TestBroker(t *testing.T) {
 		if _, err := r.Token(t.Context(), ask(a, "calendar")); code(err) != oauth.InteractionRequired {
 			t.Errorf("before: %v", err)
 		}
-		b := r.leave(session.Trip{Provider: "corp", Errand: session.ErrandExtend, UserID: a.User.ID, Scopes: oauth.Scopes{"calendar"}})
+		b := r.leave(delegation.Request{Provider: "corp", Purpose: delegation.PurposeExtend, UserID: a.User.ID, Scopes: oauth.Scopes{"calendar"}})
 		if _, err := r.come(b, "corp"); err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +159,7 @@ func TestBroker(t *testing.T) {
 		r := newRig(t, brokering)
 		r.up.Behave(func(b *fakeupstream.Behaviour) { b.Grant = []string{"openid", "profile", "offline_access"} })
 		a, _ := r.signIn("")
-		b := r.leave(session.Trip{Provider: "corp", Errand: session.ErrandExtend, UserID: a.User.ID, Scopes: oauth.Scopes{"calendar"}})
+		b := r.leave(delegation.Request{Provider: "corp", Purpose: delegation.PurposeExtend, UserID: a.User.ID, Scopes: oauth.Scopes{"calendar"}})
 		if _, err := r.come(b, "corp"); err != nil {
 			t.Fatal(err)
 		}

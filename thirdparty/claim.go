@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
@@ -33,9 +33,9 @@ type account struct {
 // can be another person's, or be put there by somebody who then signs in here with it
 // (RFC 6749 §10.12).
 type claim struct {
-	Trip session.Trip `json:"trip"`
-	Held holding      `json:"held"`
-	At   time.Time    `json:"at"` // when the provider said so
+	Request delegation.Request `json:"trip"`
+	Held    holding            `json:"held"`
+	At      time.Time          `json:"at"` // when the provider said so
 }
 
 // LogValue implements slog.LogValuer.
@@ -50,8 +50,8 @@ func (claim) GoString() string { return redacted }
 // expected returns the accounts that an errand may come back with: those that the user has
 // at the connector already, when it is to extend what one of them allows. The hint names
 // the one whose tokens would be replaced.
-func (d *Delegation) expected(ctx context.Context, c *connector, t session.Trip, replaced storage.Upstream) (all []account, hint string, err error) {
-	if t.Errand != session.ErrandExtend {
+func (d *Delegation) expected(ctx context.Context, c *connector, t delegation.Request, replaced storage.Upstream) (all []account, hint string, err error) {
+	if t.Purpose != delegation.PurposeExtend {
 		return nil, "", nil
 	}
 	ids, err := d.cfg.Store.Identities(ctx, t.UserID)
@@ -82,10 +82,10 @@ func (c *connector) recognize(away trip, p provider.Profile) error {
 }
 
 // question keeps an account that nobody has until the person has said whether it is theirs.
-func (d *Delegation) question(ctx context.Context, c *connector, away trip, held holding) (*session.Claim, error) {
+func (d *Delegation) question(ctx context.Context, c *connector, away trip, held holding) (*delegation.Claim, error) {
 	ticket, now := secrets.Token(""), d.now()
 	held.Source = c.source()
-	content, err := json.Marshal(claim{away.Trip, held, now})
+	content, err := json.Marshal(claim{away.Request, held, now})
 	if err != nil {
 		return nil, fmt.Errorf("thirdparty: claim: %w", err)
 	}
@@ -97,17 +97,17 @@ func (d *Delegation) question(ctx context.Context, c *connector, away trip, held
 		d.giveBack(ctx, c, held.Tokens)
 		return nil, fmt.Errorf("thirdparty: claim: %w", err)
 	}
-	return &session.Claim{Ticket: ticket, Label: held.Profile.Label, Subject: held.Profile.Subject}, nil
+	return &delegation.Claim{Ticket: ticket, Label: held.Profile.Label, Subject: held.Profile.Subject}, nil
 }
 
 // Claim ties the account that waits under a ticket to the user, who was shown it and said
 // that it is theirs. It can be done once. An *oauth.Error says what the person is told.
-func (d *Delegation) Claim(ctx context.Context, ticket, userID string) (session.Arrival, error) {
+func (d *Delegation) Claim(ctx context.Context, ticket, userID string) (delegation.Result, error) {
 	c, waiting, err := d.takeClaim(ctx, ticket, userID)
 	if err != nil {
-		return session.Arrival{}, err
+		return delegation.Result{}, err
 	}
-	away, out := trip{Trip: waiting.Trip, asked: true}, session.Arrival{Trip: waiting.Trip}
+	away, out := trip{Request: waiting.Request, asked: true}, delegation.Result{Request: waiting.Request}
 	if err = c.admit(waiting.Held.Profile); err != nil { // another configuration, meanwhile
 		d.giveBack(ctx, c, waiting.Held.Tokens)
 		err = c.say(oauth.AccessDenied, sayNotAllowed).Because(err)
@@ -133,7 +133,7 @@ func (d *Delegation) Disclaim(ctx context.Context, ticket, userID string) error 
 
 func (d *Delegation) disclaimed(ctx context.Context, c *connector, waiting claim, why *oauth.Error) {
 	d.giveBack(ctx, c, waiting.Held.Tokens)
-	d.refused(ctx, c, trip{Trip: waiting.Trip}, why)
+	d.refused(ctx, c, trip{Request: waiting.Request}, why)
 }
 
 // takeClaim returns what waits under a ticket, once. The user is half of its key, so that
@@ -164,7 +164,7 @@ func (d *Delegation) openClaim(row storage.Departure) (c *connector, out claim, 
 	if err != nil || json.Unmarshal(content, &out) != nil {
 		return nil, claim{}, false
 	}
-	c, ok = d.byID[out.Trip.Provider]
+	c, ok = d.byID[out.Request.Provider]
 	return c, out, ok && out.Held.Source == c.source()
 }
 

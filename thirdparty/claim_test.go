@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/session"
 )
 
-func extend(userID string) session.Trip {
-	return session.Trip{Provider: "corp", Errand: session.ErrandExtend, UserID: userID, Scopes: oauth.Scopes{"calendar"}}
+func extend(userID string) delegation.Request {
+	return delegation.Request{Provider: "corp", Purpose: delegation.PurposeExtend, UserID: userID, Scopes: oauth.Scopes{"calendar"}}
 }
 
 // unconnected fails if anything ties a person to the account, or keeps its tokens.
@@ -91,7 +91,7 @@ func TestExtendMakesNoIdentity(t *testing.T) {
 }
 
 func TestClaim(t *testing.T) {
-	waiting := func(t *testing.T) (*rig, session.Arrival) {
+	waiting := func(t *testing.T) (*rig, delegation.Result) {
 		t.Helper()
 		r := newRig(t, nil)
 		u := r.local("usr_ada")
@@ -247,7 +247,7 @@ func TestAbandoned(t *testing.T) {
 
 // leaveAs is leave for a browser that is signed in at the provider as somebody, whoever is
 // hinted at.
-func (r *rig) leaveAs(t session.Trip, p fakeupstream.Person) browser {
+func (r *rig) leaveAs(t delegation.Request, p fakeupstream.Person) browser {
 	r.t.Helper()
 	left, err := r.Depart(r.t.Context(), t)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/session"
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
@@ -62,8 +62,8 @@ func (c *connector) redirectURI() string { return c.ownIssuer + "/callback/" + c
 
 // public is the connector as people see it. The host is the issuer's until the metadata
 // have been read.
-func (c *connector) public() session.Provider {
-	p := session.Provider{ID: c.ID, Name: c.Name, Icon: c.Icon}
+func (c *connector) public() delegation.Provider {
+	p := delegation.Provider{ID: c.ID, Name: c.Name, Icon: c.Icon}
 	for _, at := range []string{c.AuthorizationEndpoint(), c.Issuer, c.BaseURL} {
 		if u, err := url.Parse(at); err == nil && u.Host != "" {
 			p.Host = u.Host

@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
@@ -89,8 +89,8 @@ func (d *Delegation) connect() error {
 func (d *Delegation) Close() { d.pending.Wait() }
 
 // Providers lists the providers in the order of the configuration.
-func (d *Delegation) Providers() []session.Provider {
-	out := make([]session.Provider, len(d.connectors))
+func (d *Delegation) Providers() []delegation.Provider {
+	out := make([]delegation.Provider, len(d.connectors))
 	for i, c := range d.connectors {
 		out[i] = c.public()
 	}

@@ -10,9 +10,9 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
@@ -25,7 +25,7 @@ const (
 
 // trip is what has to be known when a browser returns.
 type trip struct {
-	session.Trip
+	delegation.Request
 	Nonce    string       `json:"nonce"`
 	Verifier string       `json:"verifier"` // RFC 7636
 	Extra    oauth.Scopes `json:"extra"`    // asked for besides those of the configuration
@@ -46,32 +46,32 @@ func (trip) GoString() string { return redacted }
 // Depart prepares a trip to a provider and stores what has to be known when the browser
 // returns. Nothing is stored when the provider cannot be reached. An *oauth.Error says
 // what the person is told.
-func (d *Delegation) Depart(ctx context.Context, t session.Trip) (session.Departure, error) {
+func (d *Delegation) Depart(ctx context.Context, t delegation.Request) (delegation.AuthorizationRequest, error) {
 	c, ok := d.byID[t.Provider]
 	if !ok {
-		return session.Departure{}, errNoProvider
+		return delegation.AuthorizationRequest{}, errNoProvider
 	}
-	if signedIn := t.UserID != ""; signedIn == (t.Errand == session.ErrandSignIn) {
-		return session.Departure{}, fmt.Errorf("thirdparty: errand %q with user %q", t.Errand, t.UserID)
+	if signedIn := t.UserID != ""; signedIn == (t.Purpose == delegation.PurposeSignIn) {
+		return delegation.AuthorizationRequest{}, fmt.Errorf("thirdparty: errand %q with user %q", t.Purpose, t.UserID)
 	}
 	if t.Fresh && !c.traits.OpenID { // nothing that could come back would prove it
-		return session.Departure{}, c.say(oauth.UnmetAuthentication, sayUnproved)
+		return delegation.AuthorizationRequest{}, c.say(oauth.UnmetAuthentication, sayUnproved)
 	}
 	replaced, err := d.replaced(ctx, c, t)
 	if err != nil {
-		return session.Departure{}, err
+		return delegation.AuthorizationRequest{}, err
 	}
 	accounts, hint, err := d.expected(ctx, c, t, replaced)
 	if err != nil {
-		return session.Departure{}, err
+		return delegation.AuthorizationRequest{}, err
 	}
 	extra := t.Scopes.Union(replaced.Scopes.Without(c.Scopes))
 	// SP-04: fresh for each trip. Whoever learns the state alone, from a Referer or a log,
 	// can do nothing with it, and a browser that was sent here with a state has not got
 	// the binding (login CSRF).
-	out := session.Departure{State: secrets.Token(""), Binding: secrets.Token(""), ExpiresAt: d.now().Add(tripTTL)}
+	out := delegation.AuthorizationRequest{State: secrets.Token(""), Binding: secrets.Token(""), ExpiresAt: d.now().Add(tripTTL)}
 	away := trip{
-		Trip: t, Nonce: secrets.Token(""), Verifier: secrets.Token(""),
+		Request: t, Nonce: secrets.Token(""), Verifier: secrets.Token(""),
 		Extra: extra, LeftAt: d.now(), Accounts: accounts,
 	}
 	out.URL, err = c.AuthorizeURL(ctx, provider.AuthorizationRequest{
@@ -80,15 +80,15 @@ func (d *Delegation) Depart(ctx context.Context, t session.Trip) (session.Depart
 	})
 	if err != nil {
 		d.complain(ctx, c, err)
-		return session.Departure{}, c.told(err)
+		return delegation.AuthorizationRequest{}, c.told(err)
 	}
 	return out, d.putDeparture(ctx, out, away)
 }
 
 // replaced is the session whose tokens a trip replaces, if it does: what they could do is
 // asked for again.
-func (d *Delegation) replaced(ctx context.Context, c *connector, t session.Trip) (storage.Upstream, error) {
-	if t.Errand != session.ErrandExtend {
+func (d *Delegation) replaced(ctx context.Context, c *connector, t delegation.Request) (storage.Upstream, error) {
+	if t.Purpose != delegation.PurposeExtend {
 		return storage.Upstream{}, nil
 	}
 	u, err := d.cfg.Store.UpstreamFor(ctx, t.UserID, c.ID, "")
@@ -101,11 +101,11 @@ func (d *Delegation) replaced(ctx context.Context, c *connector, t session.Trip)
 // choose reports whether the provider has to let the person choose an account, for the one
 // that is signed in there need not be the one that is meant: when one is to be connected,
 // or when the provider cannot be told which one is expected.
-func (c *connector) choose(t session.Trip, expected []account) bool {
-	return t.Choose || t.Errand != session.ErrandSignIn && (len(expected) == 0 || !c.traits.LoginHint)
+func (c *connector) choose(t delegation.Request, expected []account) bool {
+	return t.Choose || t.Purpose != delegation.PurposeSignIn && (len(expected) == 0 || !c.traits.LoginHint)
 }
 
-func (d *Delegation) putDeparture(ctx context.Context, out session.Departure, away trip) error {
+func (d *Delegation) putDeparture(ctx context.Context, out delegation.AuthorizationRequest, away trip) error {
 	content, err := json.Marshal(away)
 	if err != nil {
 		return fmt.Errorf("thirdparty: depart: %w", err)

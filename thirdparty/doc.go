@@ -10,16 +10,16 @@
 // A provider is somebody else's server: Google, or a company's Keycloak. A connector is our
 // configuration of sign-in at one: client credentials, rules, who may have its tokens. Its
 // id is how everybody names it: the redirect URI, an identity, an audit event ("connector"),
-// and, outside this package, a session.Provider and the audience of a token exchange.
+// and, outside this package, a delegation.Provider and the audience of a token exchange.
 //
 // An upstream session (storage.Upstream, "ups_...") is one person's session at a provider,
 // with its tokens and claims. An identity (storage.Identity) ties a person there, by
 // connector and subject, to a user here.
 //
-// A trip is one authorization code flow with a provider: the departure sends the
-// authorization request, the return brings the authorization response, and the arrival is
-// who came. Its errand is why: to sign in, to link a further account, or to extend what the
-// tokens may do. See package session, whose types authserver and this package share.
+// A trip is one authorization code flow with a provider: Depart makes the authorization
+// request, Return takes the authorization response. Its purpose ("errand" in audit events) is
+// to sign in, to link a further account, or to extend what the tokens may do. Package
+// delegation has the types that authserver and this package share.
 //
 // # One sign-in, from edge to store
 //

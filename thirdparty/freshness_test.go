@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -43,7 +43,7 @@ func TestAuthTime(t *testing.T) {
 			trip := signIn
 			trip.Fresh = tt.fresh
 			b, s := r.leave(trip), r.minted()
-			a, err := r.Return(t.Context(), session.Return{Provider: "corp", Params: b.back, Binding: b.Binding, Session: s})
+			a, err := r.Return(t.Context(), delegation.AuthorizationResponse{Provider: "corp", Params: b.back, Binding: b.Binding, Session: s})
 			if code(err) != tt.code {
 				t.Fatalf("got %v, want %q", err, tt.code)
 			}

@@ -4,24 +4,24 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
-	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // Security L8 of the providers' report: an end here is told to the provider.
 func TestTokensAreGivenBack(t *testing.T) {
-	for name, end := range map[string]func(r *rig, a session.Arrival, s storage.Session) error{
-		"PL8: user disable": func(r *rig, a session.Arrival, _ storage.Session) error {
+	for name, end := range map[string]func(r *rig, a delegation.Result, s storage.Session) error{
+		"PL8: user disable": func(r *rig, a delegation.Result, _ storage.Session) error {
 			return r.store.SetUserDisabled(r.t.Context(), a.User.ID, true, r.clock.Now())
 		},
-		"PL8: user delete": func(r *rig, a session.Arrival, _ storage.Session) error {
+		"PL8: user delete": func(r *rig, a delegation.Result, _ storage.Session) error {
 			return r.store.DeleteUser(r.t.Context(), a.User.ID, r.clock.Now())
 		},
-		"PL8: sign-out": func(r *rig, _ session.Arrival, s storage.Session) error {
+		"PL8: sign-out": func(r *rig, _ delegation.Result, s storage.Session) error {
 			return r.store.EndSession(r.t.Context(), s.Hash, r.clock.Now())
 		},
-		"PL8: a sweep of what nothing rests on": func(r *rig, _ session.Arrival, _ storage.Session) error {
+		"PL8: a sweep of what nothing rests on": func(r *rig, _ delegation.Result, _ storage.Session) error {
 			r.clock.pass(25 * time.Hour)
 			_, err := r.store.Sweep(r.t.Context(), storage.Retention{Now: r.clock.Now()}, 100)
 			return err
@@ -30,7 +30,7 @@ func TestTokensAreGivenBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, nil)
 			b, s := r.leave(signIn), r.minted()
-			a, err := r.Return(t.Context(), session.Return{Provider: "corp", Params: b.back, Binding: b.Binding, Session: s})
+			a, err := r.Return(t.Context(), delegation.AuthorizationResponse{Provider: "corp", Params: b.back, Binding: b.Binding, Session: s})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,7 +68,7 @@ func TestTokensAreGivenBack(t *testing.T) {
 		r.byID["corp"].traits.OneGrant = true
 		r.signIn("")
 		b, s := r.leave(signIn), r.minted()
-		if _, err := r.Return(t.Context(), session.Return{Provider: "corp", Params: b.back, Binding: b.Binding, Session: s}); err != nil {
+		if _, err := r.Return(t.Context(), delegation.AuthorizationResponse{Provider: "corp", Params: b.back, Binding: b.Binding, Session: s}); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.store.EndSession(t.Context(), s.Hash, r.clock.Now()); err != nil {

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
-	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
@@ -59,17 +59,17 @@ func TestWhoChoosesAnAccount(t *testing.T) {
 	expected := []account{{"1", "ann"}}
 	for _, tt := range []struct {
 		name     string
-		trip     session.Trip
+		trip     delegation.Request
 		expected []account
 		hint     bool
 		want     bool
 	}{
-		{"at a sign-in", session.Trip{Errand: session.ErrandSignIn}, nil, false, false},
-		{"if the person asks for it", session.Trip{Errand: session.ErrandSignIn, Choose: true}, nil, true, true},
-		{"to connect an account", session.Trip{Errand: session.ErrandLink}, nil, true, true},
-		{"to extend one that can be named", session.Trip{Errand: session.ErrandExtend}, expected, true, false},
-		{"to extend one that cannot", session.Trip{Errand: session.ErrandExtend}, expected, false, true},
-		{"to extend without one", session.Trip{Errand: session.ErrandExtend}, nil, true, true},
+		{"at a sign-in", delegation.Request{Purpose: delegation.PurposeSignIn}, nil, false, false},
+		{"if the person asks for it", delegation.Request{Purpose: delegation.PurposeSignIn, Choose: true}, nil, true, true},
+		{"to connect an account", delegation.Request{Purpose: delegation.PurposeLink}, nil, true, true},
+		{"to extend one that can be named", delegation.Request{Purpose: delegation.PurposeExtend}, expected, true, false},
+		{"to extend one that cannot", delegation.Request{Purpose: delegation.PurposeExtend}, expected, false, true},
+		{"to extend without one", delegation.Request{Purpose: delegation.PurposeExtend}, nil, true, true},
 	} {
 		c := &connector{traits: provider.Traits{LoginHint: tt.hint}}
 		if got := c.choose(tt.trip, tt.expected); got != tt.want {

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -23,8 +23,8 @@ func (r *rig) local(id string) storage.User {
 	return u
 }
 
-func link(userID string) session.Trip {
-	return session.Trip{Provider: "corp", Errand: session.ErrandLink, UserID: userID}
+func link(userID string) delegation.Request {
+	return delegation.Request{Provider: "corp", Purpose: delegation.PurposeLink, UserID: userID}
 }
 
 func TestLink(t *testing.T) {

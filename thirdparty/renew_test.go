@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -41,8 +41,8 @@ func renewing(t *testing.T, plain bool, edit func(*fakeupstream.Behaviour)) *rig
 }
 
 // handed is what a resource server gets for the person.
-func (r *rig) handed(d *Delegation, a session.Arrival) (session.UpstreamToken, error) {
-	return d.Token(r.t.Context(), session.TokenRequest{
+func (r *rig) handed(d *Delegation, a delegation.Result) (delegation.Token, error) {
+	return d.Token(r.t.Context(), delegation.TokenRequest{
 		Provider: "corp", UserID: a.User.ID, UpstreamID: a.Upstream, Resource: resource, Scopes: oauth.Scopes{"profile"},
 	})
 }

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
@@ -24,16 +24,16 @@ const arrivalTTL = 30 * time.Second
 // Return completes a trip, once: it redeems the provider's code, looks at who came, and
 // stores person, session there and session here together, or nothing. An *oauth.Error says
 // what client and person are told; the trip is in the arrival as soon as it is known.
-func (d *Delegation) Return(ctx context.Context, r session.Return) (session.Arrival, error) {
+func (d *Delegation) Return(ctx context.Context, r delegation.AuthorizationResponse) (delegation.Result, error) {
 	c, ok := d.byID[r.Provider]
 	if !ok {
-		return session.Arrival{}, errNoProvider
+		return delegation.Result{}, errNoProvider
 	}
 	away, err := d.takeDeparture(ctx, single(r.Params, "state"), r.Binding)
 	if err != nil {
-		return session.Arrival{}, err
+		return delegation.Result{}, err
 	}
-	out := session.Arrival{Trip: away.Trip}
+	out := delegation.Result{Request: away.Request}
 	limited, cancel := context.WithTimeout(ctx, arrivalTTL)
 	held, err := d.collect(limited, c, away, r.Params)
 	cancel()
@@ -148,7 +148,7 @@ func (d *Delegation) prove(c *connector, away trip, p provider.Profile) error {
 }
 
 // arrive stores who came back.
-func (d *Delegation) arrive(ctx context.Context, c *connector, away trip, held holding, s storage.Session, out *session.Arrival) error {
+func (d *Delegation) arrive(ctx context.Context, c *connector, away trip, held holding, s storage.Session, out *delegation.Result) error {
 	if err := d.settle(ctx); err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (d *Delegation) arrive(ctx context.Context, c *connector, away trip, held h
 	}
 	out.User, out.Upstream, out.AuthTime = user, a.Upstream.ID, held.Profile.Proved(a.Now)
 	event := audit.UpstreamSignedIn
-	if away.Errand != session.ErrandSignIn {
+	if away.Purpose != delegation.PurposeSignIn {
 		event = audit.UpstreamLinked
 	}
 	d.record(ctx, event, c, audit.Person(user.ID, user.Name),
@@ -175,7 +175,7 @@ func (d *Delegation) arrival(c *connector, away trip, held holding, s storage.Se
 	now, p := d.now(), held.Profile
 	u := storage.Upstream{
 		ID: secrets.ID("ups_"), Connector: c.ID, Subject: p.Subject, UserID: away.UserID, SessionID: p.SessionID,
-		Linked: away.Errand != session.ErrandSignIn, Scopes: held.Tokens.Scopes, Version: 1,
+		Linked: away.Purpose != delegation.PurposeSignIn, Scopes: held.Tokens.Scopes, Version: 1,
 		CreatedAt: now, CheckedAt: now, DueAt: c.nextCheck(held.Tokens, now),
 	}
 	a := storage.Arrival{Upstream: u, Asked: away.asked, Now: now, Identity: storage.Identity{
@@ -188,7 +188,7 @@ func (d *Delegation) arrival(c *connector, away trip, held holding, s storage.Se
 	if away.asked { // the provider may have ended it while it waited
 		a.Upstream.DueAt = now
 	}
-	if away.Errand == session.ErrandSignIn {
+	if away.Purpose == delegation.PurposeSignIn {
 		s.AuthTime, s.UpstreamID = p.Proved(now), u.ID
 		a.NewUser, a.Session = d.newcomer(c, p, now), &s
 	}
@@ -228,7 +228,7 @@ func (c *connector) refusal(params url.Values) *oauth.Error {
 // which the reader of the audit events may not see.
 func (d *Delegation) refused(ctx context.Context, c *connector, away trip, err error) {
 	e := oauth.AsError(err)
-	attrs := []slog.Attr{slog.String("errand", string(away.Errand)), slog.String("error", string(e.Code)), slog.String("reason", e.Description)}
+	attrs := []slog.Attr{slog.String("errand", string(away.Purpose)), slog.String("error", string(e.Code)), slog.String("reason", e.Description)}
 	if away.UserID != "" {
 		attrs = append(attrs, slog.String("user", away.UserID))
 	}

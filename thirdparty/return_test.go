@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
@@ -34,11 +34,11 @@ func TestArrival(t *testing.T) {
 			t.Errorf("AS-220: the state lives for %v", d)
 		}
 		s := r.minted()
-		a, err := r.Return(t.Context(), session.Return{Provider: "corp", Params: b.back, Binding: b.Binding, Session: s})
+		a, err := r.Return(t.Context(), delegation.AuthorizationResponse{Provider: "corp", Params: b.back, Binding: b.Binding, Session: s})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(a.Trip.Payload) != "the request" || !strings.HasPrefix(a.User.ID, "usr_") || a.User.PasswordHash != "" {
+		if string(a.Request.Payload) != "the request" || !strings.HasPrefix(a.User.ID, "usr_") || a.User.PasswordHash != "" {
 			t.Errorf("got %+v", a)
 		}
 		v, err := r.store.Visit(t.Context(), storage.VisitKey{Session: s.Hash, Now: r.clock.Now()})
@@ -179,7 +179,7 @@ func TestReturnRefused(t *testing.T) {
 			if told.Description != oauth.SafeDescription(told.Description) || strings.Contains(told.Description, "boom") {
 				t.Errorf("not for the wire: %q", told.Description)
 			}
-			if known := a.Trip.Provider != ""; known == tt.lost {
+			if known := a.Request.Provider != ""; known == tt.lost {
 				t.Errorf("the trip is known: %v", known)
 			}
 			if !tt.lost && r.log.events(audit.UpstreamRefused) != 1 {
@@ -252,7 +252,7 @@ func TestMixUp(t *testing.T) {
 		})
 		b := r.leave(signIn) // to corp
 		a, err := r.come(b, "evil")
-		if code(err) != oauth.ServerError || a.Trip.Provider != "corp" {
+		if code(err) != oauth.ServerError || a.Request.Provider != "corp" {
 			t.Errorf("got %+v, %v", a, err)
 		}
 		if n := evil.Calls(fakeupstream.Token); n != 0 {
@@ -287,7 +287,7 @@ func TestMixUp(t *testing.T) {
 		if _, err := r.come(browser{}, "nobody"); code(err) != oauth.InvalidRequest {
 			t.Errorf("got %v", err)
 		}
-		if _, err := r.Depart(t.Context(), session.Trip{Provider: "nobody", Errand: session.ErrandSignIn}); code(err) != oauth.InvalidRequest {
+		if _, err := r.Depart(t.Context(), delegation.Request{Provider: "nobody", Purpose: delegation.PurposeSignIn}); code(err) != oauth.InvalidRequest {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -329,8 +329,8 @@ func TestDepart(t *testing.T) {
 	})
 	t.Run("an errand for somebody needs somebody, and a sign-in nobody", func(t *testing.T) {
 		r := newRig(t, nil)
-		for _, trip := range []session.Trip{
-			{Provider: "corp", Errand: session.ErrandLink}, {Provider: "corp", Errand: session.ErrandExtend}, {Provider: "corp", Errand: session.ErrandSignIn, UserID: "usr_1"},
+		for _, trip := range []delegation.Request{
+			{Provider: "corp", Purpose: delegation.PurposeLink}, {Provider: "corp", Purpose: delegation.PurposeExtend}, {Provider: "corp", Purpose: delegation.PurposeSignIn, UserID: "usr_1"},
 		} {
 			if _, err := r.Depart(t.Context(), trip); err == nil {
 				t.Errorf("%+v went", trip)

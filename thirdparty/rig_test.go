@@ -16,11 +16,11 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/audittest"
 	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
@@ -211,14 +211,14 @@ func (r *rig) nothingMade() {
 
 // trip is one browser on its way.
 type browser struct {
-	session.Departure
+	delegation.AuthorizationRequest
 	back url.Values
 }
 
-var signIn = session.Trip{Provider: "corp", Errand: session.ErrandSignIn, Payload: []byte("the request")}
+var signIn = delegation.Request{Provider: "corp", Purpose: delegation.PurposeSignIn, Payload: []byte("the request")}
 
 // leave sends a browser to the provider and returns it with what it is sent back with.
-func (r *rig) leave(t session.Trip) browser {
+func (r *rig) leave(t delegation.Request) browser {
 	r.t.Helper()
 	left, err := r.Depart(r.t.Context(), t)
 	if err != nil {
@@ -232,18 +232,18 @@ func (r *rig) leave(t session.Trip) browser {
 }
 
 // come brings a browser back.
-func (r *rig) come(b browser, provider string) (session.Arrival, error) {
-	return r.Return(r.t.Context(), session.Return{Provider: provider, Params: b.back, Binding: b.Binding, Session: r.minted()})
+func (r *rig) come(b browser, provider string) (delegation.Result, error) {
+	return r.Return(r.t.Context(), delegation.AuthorizationResponse{Provider: provider, Params: b.back, Binding: b.Binding, Session: r.minted()})
 }
 
 // connect brings a browser back whose person says, asked, that the account is theirs.
-func (r *rig) connect(b browser) (session.Arrival, error) {
+func (r *rig) connect(b browser) (delegation.Result, error) {
 	r.t.Helper()
 	a, err := r.come(b, "corp")
 	if err != nil || a.Claim == nil {
 		r.t.Fatalf("the person is not asked: %+v, %v", a, err)
 	}
-	return r.Claim(r.t.Context(), a.Claim.Ticket, a.Trip.UserID)
+	return r.Claim(r.t.Context(), a.Claim.Ticket, a.Request.UserID)
 }
 
 func (r *rig) minted() storage.Session {
@@ -252,13 +252,13 @@ func (r *rig) minted() storage.Session {
 }
 
 // signIn signs somebody in and returns them with a grant that rests on it.
-func (r *rig) signIn(hint string) (session.Arrival, storage.Grant) {
+func (r *rig) signIn(hint string) (delegation.Result, storage.Grant) {
 	r.t.Helper()
 	trip := signIn
 	trip.LoginHint = hint
 	b := r.leave(trip)
 	s := r.minted()
-	a, err := r.Return(r.t.Context(), session.Return{Provider: "corp", Params: b.back, Binding: b.Binding, Session: s})
+	a, err := r.Return(r.t.Context(), delegation.AuthorizationResponse{Provider: "corp", Params: b.back, Binding: b.Binding, Session: s})
 	if err != nil {
 		r.t.Fatal(err)
 	}

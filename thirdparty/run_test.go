@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
-	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
@@ -182,7 +182,7 @@ func TestReseal(t *testing.T) {
 	})
 }
 
-func withProvider(id string) session.Trip {
+func withProvider(id string) delegation.Request {
 	t := signIn
 	t.Provider = id
 	return t

@@ -10,10 +10,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
 	"github.com/mcp-authd/mcp-authd/internal/pgtest"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/postgres"
 )
@@ -68,12 +68,12 @@ func intrusions(t *testing.T, name string, run func(t *testing.T, in *intruder))
 
 // untouched fails if the other provider was asked anything with a token, or somebody gets
 // one.
-func (in *intruder) untouched(t *testing.T, who ...session.Arrival) {
+func (in *intruder) untouched(t *testing.T, who ...delegation.Result) {
 	t.Helper()
 	in.round(t.Context())
 	for _, a := range who {
 		for _, provider := range []string{"corp", "evil"} {
-			_, _ = in.Token(t.Context(), session.TokenRequest{Provider: provider, UserID: a.User.ID, UpstreamID: a.Upstream, Resource: resource, Scopes: oauth.Scopes{"profile"}})
+			_, _ = in.Token(t.Context(), delegation.TokenRequest{Provider: provider, UserID: a.User.ID, UpstreamID: a.Upstream, Resource: resource, Scopes: oauth.Scopes{"profile"}})
 		}
 		_ = in.Check(t.Context(), a.Upstream, time.Second)
 	}
@@ -127,7 +127,7 @@ func TestMovedRows(t *testing.T) {
 		in.write("user_id", mallory.User.ID, ada.Upstream)
 		in.write("user_id", ada.User.ID, mallory.Upstream)
 		for _, prefer := range []string{ada.Upstream, ""} {
-			got, err := in.Token(t.Context(), session.TokenRequest{Provider: "corp", UserID: mallory.User.ID, UpstreamID: prefer, Resource: resource, Scopes: oauth.Scopes{"profile"}})
+			got, err := in.Token(t.Context(), delegation.TokenRequest{Provider: "corp", UserID: mallory.User.ID, UpstreamID: prefer, Resource: resource, Scopes: oauth.Scopes{"profile"}})
 			if err == nil || got.Token == held.Tokens.Access {
 				t.Errorf("got the token of another person, %v", err)
 			}
@@ -170,7 +170,7 @@ func TestSettle(t *testing.T) {
 			in.untouched(t, a)
 			in.write("connector", "corp", a.Upstream)
 			in.write("user_id", b.User.ID, a.Upstream)
-			if _, err := in.Token(t.Context(), session.TokenRequest{Provider: "corp", UserID: b.User.ID, UpstreamID: a.Upstream, Resource: resource, Scopes: oauth.Scopes{"profile"}}); err == nil {
+			if _, err := in.Token(t.Context(), delegation.TokenRequest{Provider: "corp", UserID: b.User.ID, UpstreamID: a.Upstream, Resource: resource, Scopes: oauth.Scopes{"profile"}}); err == nil {
 				t.Error("another person got the token")
 			}
 			in.write("user_id", a.User.ID, a.Upstream)

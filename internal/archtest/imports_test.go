@@ -18,16 +18,17 @@ var mayImport = map[string][]string{
 	"audit":      {"storage", "internal/secrets"},
 	"policy":     {"oauth", "storage"},
 	"session":    {"oauth", "storage", "internal"},
+	"delegation": {"oauth", "storage"},
 	"keys":       {"oauth", "storage", "audit", "internal"},
 
 	"storage/sqlite":      {"oauth", "storage", "migrations", "internal"},
 	"storage/postgres":    {"oauth", "storage", "migrations", "internal"},
 	"storage/storagetest": {"oauth", "storage", "internal"},
 
-	"authserver": {"oauth", "storage", "policy", "keys", "session", "audit", "web", "metadata", "internal"},
+	"authserver": {"oauth", "delegation", "storage", "policy", "keys", "session", "audit", "web", "metadata", "internal"},
 	"dcr":        {"oauth", "storage", "policy", "audit", "internal"},
 	"thirdparty": {
-		"oauth", "storage", "session", "audit", "internal", "thirdparty/internal/provider", "thirdparty/internal/rules",
+		"oauth", "storage", "delegation", "audit", "internal", "thirdparty/internal/provider", "thirdparty/internal/rules",
 	},
 	"thirdparty/internal/provider": {"oauth", "thirdparty/internal/claim"},
 	"thirdparty/internal/rules":    {"oauth", "thirdparty/internal/claim"},
@@ -162,7 +163,7 @@ func lightResource(m module) (bad []string) {
 // apartFromSessions: what speaks to providers, and what judges by their answers, rests on no
 // store: it could not say whose session it is about.
 func apartFromSessions(m module) (bad []string) {
-	kept := []string{modulePath + "/storage", modulePath + "/session", modulePath + "/audit", "database/sql"}
+	kept := []string{modulePath + "/storage", modulePath + "/session", modulePath + "/delegation", modulePath + "/audit", "database/sql"}
 	for _, p := range m.packages {
 		for _, dep := range p.reaches {
 			if within(p.path, "thirdparty/internal") && anyWithin(dep, kept) {

@@ -14,10 +14,10 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
@@ -32,29 +32,29 @@ type provider struct {
 	back  string // and where it really is
 	home  string // our callback
 	form  bool   // it answers by a form instead
-	trips map[string]session.Trip
+	trips map[string]delegation.Request
 	fail  error
 }
 
-func (p *provider) Providers() []session.Provider {
-	return []session.Provider{{ID: "company", Name: "Example Company", Icon: "keycloak", Host: strings.TrimPrefix(p.front, "http://")}}
+func (p *provider) Providers() []delegation.Provider {
+	return []delegation.Provider{{ID: "company", Name: "Example Company", Icon: "keycloak", Host: strings.TrimPrefix(p.front, "http://")}}
 }
 func (p *provider) Route(string) string { return "" }
-func (p *provider) Depart(_ context.Context, t session.Trip) (session.Departure, error) {
-	d := session.Departure{State: secrets.Token(""), Binding: secrets.Token(""), ExpiresAt: time.Now().Add(10 * time.Minute)}
+func (p *provider) Depart(_ context.Context, t delegation.Request) (delegation.AuthorizationRequest, error) {
+	d := delegation.AuthorizationRequest{State: secrets.Token(""), Binding: secrets.Token(""), ExpiresAt: time.Now().Add(10 * time.Minute)}
 	d.URL = p.front + "/authorize?state=" + d.State
 	p.trips[d.State+d.Binding] = t
 	return d, nil
 }
-func (p *provider) Return(ctx context.Context, r session.Return) (session.Arrival, error) {
+func (p *provider) Return(ctx context.Context, r delegation.AuthorizationResponse) (delegation.Result, error) {
 	key := r.Params.Get("state") + r.Binding
 	trip, ok := p.trips[key]
 	if !ok {
-		return session.Arrival{}, oauth.NewError(oauth.InvalidRequest, "No such trip.")
+		return delegation.Result{}, oauth.NewError(oauth.InvalidRequest, "No such trip.")
 	}
 	delete(p.trips, key)
 	if p.fail != nil {
-		return session.Arrival{Trip: trip}, p.fail
+		return delegation.Result{Request: trip}, p.fail
 	}
 	now := time.Now()
 	u, err := p.store.Arrive(ctx, storage.Arrival{
@@ -64,10 +64,10 @@ func (p *provider) Return(ctx context.Context, r session.Return) (session.Arriva
 		Upstream: storage.Upstream{ID: secrets.ID("ups_"), Connector: "company", Subject: "ada", Sealed: []byte("x"), Version: 1, CreatedAt: now, CheckedAt: now, DueAt: now.Add(time.Hour)},
 		Session:  &r.Session, Now: now,
 	})
-	return session.Arrival{Trip: trip, User: u}, err
+	return delegation.Result{Request: trip, User: u}, err
 }
-func (p *provider) Claim(context.Context, string, string) (session.Arrival, error) {
-	return session.Arrival{}, oauth.NewError(oauth.InvalidRequest, "No such claim.")
+func (p *provider) Claim(context.Context, string, string) (delegation.Result, error) {
+	return delegation.Result{}, oauth.NewError(oauth.InvalidRequest, "No such claim.")
 }
 func (p *provider) Disclaim(context.Context, string, string) error     { return nil }
 func (p *provider) Check(context.Context, string, time.Duration) error { return nil }
@@ -100,7 +100,7 @@ func newProvider(t *testing.T) (*provider, *demotest.Demo) {
 	mux := http.NewServeMux()
 	ours := httptest.NewServer(mux)
 	t.Cleanup(ours.Close)
-	p := &provider{store: store, home: ours.URL + "/callback/company", trips: map[string]session.Trip{}}
+	p := &provider{store: store, home: ours.URL + "/callback/company", trips: map[string]delegation.Request{}}
 	p.back = elsewhere(t, p.answer)
 	p.front = elsewhere(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, p.back+"/?"+r.URL.RawQuery, http.StatusFound)

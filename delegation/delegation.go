@@ -1,0 +1,126 @@
+// Package delegation has the words in which authserver, which asks people, and thirdparty, which
+// sends them to a provider, speak of one authorization code flow in which we are the client:
+//
+//	Request                what the person has approved; its Purpose is why
+//	AuthorizationRequest   where the browser goes, and what binds it
+//	AuthorizationResponse  what came back, with what this browser brought
+//	Result                 who came, and the provider session that was stored for them
+//
+// A resource server gets a Token of the provider by a TokenRequest. A Provider is named by the
+// id of its connector, the configuration of sign-in there.
+package delegation
+
+import (
+	"log/slog"
+	"net/url"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Provider is a place where people sign in, as they see it.
+type Provider struct {
+	ID   string // that of its connector: in paths, and in the configuration; letters, digits and hyphens
+	Name string // "Google"
+	Icon string // the name of a built-in icon, "" for none
+	Host string // where the browser goes: "accounts.google.com"
+}
+
+// Purpose is what a browser is sent to a provider for. The audit log calls it errand.
+type Purpose string
+
+// The purposes.
+const (
+	PurposeSignIn Purpose = "sign-in" // to learn who the person is
+	PurposeLink   Purpose = "link"    // to tie the account there to the user that is signed in
+	PurposeExtend Purpose = "extend"  // to get further scopes there for the user that is signed in
+)
+
+// Request asks to send a browser to a provider and to learn who comes back. It is made only
+// after the person has approved (AS-220).
+type Request struct {
+	Provider  string       // its id
+	Purpose   Purpose      `json:"Errand"` // stored under this name
+	UserID    string       // who is signed in; "" for PurposeSignIn
+	LoginHint string       // what the client knows about the person; may be empty
+	Fresh     bool         // the person has to prove again who they are
+	Choose    bool         // the person wants to choose the account
+	Scopes    oauth.Scopes // for PurposeExtend: the scopes there that are missing
+	ClientID  string       // the client that asks, for the log; may be empty
+	// Payload comes back with the result. It is stored sealed.
+	Payload []byte
+}
+
+// AuthorizationRequest says where the browser goes, and what it has to bring back (RFC 6749
+// §4.1.1).
+type AuthorizationRequest struct {
+	URL string
+	// State is the state parameter in URL, Binding what only this browser holds: neither
+	// is worth anything without the other.
+	State, Binding string
+	ExpiresAt      time.Time
+}
+
+// AuthorizationResponse is a browser that comes back from a provider (RFC 6749 §4.1.2).
+type AuthorizationResponse struct {
+	Provider string     // from the path of the callback
+	Params   url.Values // the authorization response
+	Binding  string     // what AuthorizationRequest.Binding was, as the browser brought it
+	// Session is minted for the person, for PurposeSignIn; its UserID is not known yet.
+	Session storage.Session
+}
+
+// Result is who came back. Request is also set beside an error, as soon as it is known.
+type Result struct {
+	Request Request
+	User    storage.User
+	// Upstream is the id of the provider session (storage.Upstream).
+	Upstream string
+	// AuthTime is when the person last proved to the provider who they are; zero: it does
+	// not say. The session that was stored has it too.
+	AuthTime time.Time
+	// Claim is an account that nobody has here, for PurposeLink and PurposeExtend; nothing
+	// was stored. The person is asked whether it is theirs.
+	Claim *Claim
+	// Came and Expected are what the account that came back is called, and the one that
+	// should have, beside the error that says so.
+	Came, Expected string
+}
+
+// Claim is an account at a provider that can be tied to the user who came back with it,
+// once they were shown it and asked.
+type Claim struct {
+	Ticket  string // opens what waits, once, for that user, for ten minutes
+	Label   string // what the account calls itself; may be anything
+	Subject string // the provider's own identifier of it
+}
+
+// TokenRequest asks for a token of a provider, for a resource server that holds
+// an MCP token of the user.
+type TokenRequest struct {
+	Provider   string // its id
+	UserID     string
+	UpstreamID string       // the provider session that the MCP token's grant rests on; "": none
+	Resource   string       // canonical; who is to get the token
+	Scopes     oauth.Scopes // scopes there; none: what the policy gives the resource
+}
+
+// Token is a token of a provider, for a resource server.
+type Token struct {
+	Token     string
+	Type      string       // "Bearer"
+	Scopes    oauth.Scopes // what it allows, as far as the provider says; may be more than was asked for
+	ExpiresAt time.Time    // zero: the provider does not say
+}
+
+const redacted = "[redacted]"
+
+// String implements fmt.Stringer, and does not show the token.
+func (Token) String() string { return redacted }
+
+// GoString implements fmt.GoStringer.
+func (Token) GoString() string { return redacted }
+
+// LogValue implements slog.LogValuer.
+func (Token) LogValue() slog.Value { return slog.StringValue(redacted) }
