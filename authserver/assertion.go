@@ -20,7 +20,7 @@ import (
 
 const (
 	privateKeyJWT = "private_key_jwt"
-	assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer" // RFC 7523 §2.2
+	assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer" // RFC 7523 §2.2, AS-124
 
 	maxAssertion  = 8 << 10          // bytes
 	assertionSkew = 30 * time.Second // that the client's clock may differ from ours
@@ -125,7 +125,7 @@ func (s *Server) checkAssertion(ctx context.Context, c storage.Client, raw strin
 }
 
 // verifyAssertion finds the key that signed. A key that is bound to an algorithm verifies
-// no other (RFC 7517 §4.4).
+// no other (RFC 7517 §4.4, AS-130).
 func verifyAssertion(token *jwt.JSONWebToken, header jose.Header, keys []jose.JSONWebKey) (jwt.Claims, error) {
 	for _, k := range keys {
 		if k.Algorithm != "" && oldName(k.Algorithm) != oldName(header.Algorithm) {
@@ -161,7 +161,7 @@ func (k ed25519Verifier) VerifyPayload(payload, signature []byte, alg jose.Signa
 	return nil
 }
 
-// checkClaims holds the rules of RFC 7523 §3. Every audience must be this server, as
+// checkClaims holds the rules of RFC 7523 §3 (AS-125, AS-126). Every audience must be this server, as
 // issuer or, for the clients written to the older text, as token endpoint: an assertion
 // that names another server as well could have been replayed by it.
 func (s *Server) checkClaims(client storage.Client, c jwt.Claims) error {

@@ -50,7 +50,7 @@ type authorization struct {
 type finder func(ctx context.Context, id string) (storage.Client, error)
 
 // identify finds out who asks and where the answer goes. Its failures are shown to
-// the person on a page and never redirected (OAuth 2.1 §4.1.2.1).
+// the person on a page and never redirected (OAuth 2.1 §4.1.2.1, AS-40).
 //
 // find resolves the client: findClient, or fetchClient once somebody has signed in, so
 // that a stranger's word makes us fetch nothing (AS-154). A redirect URI that a metadata
@@ -79,7 +79,7 @@ func (s *Server) identify(ctx context.Context, p params, find finder) (identifie
 	audit.Note(ctx, audit.Client(c))
 	who := identified{client: c, sent: p.get("redirect_uri"), state: p.get("state")}
 	switch {
-	case who.sent == "" && len(c.RedirectURIs) == 1: // OAuth 2.1 §2.3.2
+	case who.sent == "" && len(c.RedirectURIs) == 1: // OAuth 2.1 §2.3.2, AS-59
 		who.redirectURI = c.RedirectURIs[0]
 	case who.sent == "":
 		return who, oauth.NewError(oauth.InvalidRequest, "The parameter 'redirect_uri' is missing.")
@@ -151,11 +151,11 @@ func checkAuthorizeParams(p params) error {
 	switch {
 	case p.get("request") != "" || p.get("request_uri") != "":
 		return oauth.NewError(oauth.InvalidRequest, "Request objects are not supported.")
-	case p.get("response_type") == "": // OAuth 2.1 §4.1.1
+	case p.get("response_type") == "": // OAuth 2.1 §4.1.1, AS-38
 		return oauth.NewError(oauth.InvalidRequest, "The parameter 'response_type' is missing.")
 	case p.get("response_type") != "code":
 		return oauth.NewError(oauth.UnsupportedResponseType, "Only the response type 'code' is supported.")
-	case p.get("code_challenge") == "": // OAuth 2.1 §4.1.1, §7.5.2
+	case p.get("code_challenge") == "": // OAuth 2.1 §4.1.1, §7.5.2, AS-61
 		return oauth.NewError(oauth.InvalidRequest, "PKCE is required: the parameter 'code_challenge' is missing.")
 	case p.get("code_challenge_method") != oauth.S256: // an omitted method means plain
 		return oauth.NewError(oauth.InvalidRequest, "The parameter 'code_challenge_method' must be S256.")
@@ -205,7 +205,7 @@ func (a authorization) values() url.Values {
 }
 
 // redirectTarget is the redirect URI with the response parameters added to its own
-// query (OAuth 2.1 §2.3), and always with iss (RFC 9207 §2) and with state exactly
+// query (OAuth 2.1 §2.3, AS-44), and always with iss (RFC 9207 §2, AS-68, AS-69) and with state exactly
 // when there was one.
 func (s *Server) redirectTarget(who identified, response url.Values) string {
 	response.Set("iss", s.cfg.Issuer)
@@ -223,7 +223,7 @@ func (s *Server) redirectTarget(who identified, response url.Values) string {
 	return who.redirectURI + sep + response.Encode()
 }
 
-// refusal is the error response at the redirect URI (OAuth 2.1 §4.1.2.1).
+// refusal is the error response at the redirect URI (OAuth 2.1 §4.1.2.1, AS-41).
 func refusal(err error) url.Values {
 	e := oauth.AsError(err)
 	return url.Values{"error": {string(e.Code)}, "error_description": {oauth.SafeDescription(e.Description)}}

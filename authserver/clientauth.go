@@ -27,7 +27,7 @@ var errNoClient = oauth.NewError(oauth.InvalidClient, "Client authentication fai
 // readCredentials takes the client's identity from the Authorization header or the
 // body. Real clients mix the two: Basic with an empty password and Basic repeated
 // by client_id in the body are accepted, an empty client_secret is none at all. Two
-// secrets are two methods (OAuth 2.1 §2.4), two identities are nobody.
+// secrets are two methods (OAuth 2.1 §2.4, AS-86), two identities are nobody.
 func readCredentials(r *http.Request, p params) (credentials, error) {
 	c := credentials{id: p.get("client_id"), secret: p.get("client_secret")}
 	header := r.Header.Values("Authorization")

@@ -24,7 +24,7 @@ const (
 
 // next decides the next step of a valid request from what is known about the
 // browser; v is nil when nobody is signed in. It is the only place that decides,
-// and it is pure: each step, when done, comes back to it.
+// and it is pure: each step, when done, comes back to it (AS-39, AS-70).
 func next(a authorization, v *storage.Visit, now time.Time) (step, error) {
 	silent := slices.Contains(a.prompt, "none") // OpenID Connect Core §3.1.2.1
 	if mustLogin(a, v, now) {

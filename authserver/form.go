@@ -16,7 +16,7 @@ const maxFormBytes = 64 << 10
 
 // params are the parameters of an OAuth request after the common rules: a
 // parameter without a value is treated as absent, an unknown one is ignored, and a
-// repeated one is refused, except resource (OAuth 2.1 §3.1, §3.2; RFC 8707 §2).
+// repeated one is refused, except resource (OAuth 2.1 §3.1, §3.2; RFC 8707 §2; AS-08, AS-09).
 type params struct {
 	values   url.Values
 	repeated string // the first repeated parameter, "" when none is

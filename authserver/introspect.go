@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// handleIntrospect serves POST /introspect (RFC 7662). The caller is a confidential
+// handleIntrospect serves POST /introspect (RFC 7662, AS-227). The caller is a confidential
 // client, usually the one that the operator made for a resource server.
 func (s *Server) handleIntrospect(w http.ResponseWriter, r *http.Request) {
 	p, err := readForm(r)

@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// machineGrant is the client credentials grant (OAuth 2.1 §4.2): a confidential
+// machineGrant is the client credentials grant (OAuth 2.1 §4.2, AS-173): a confidential
 // client acts for itself, within what the operator registered. There is no refresh
 // token and nothing is stored.
 type machineGrant struct{ *Server }

@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// minter makes access tokens (RFC 9068).
+// minter makes access tokens (RFC 9068, AS-107, AS-118).
 type minter struct {
 	issuer string
 	keys   *keys.Manager

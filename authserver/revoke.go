@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// handleRevoke serves POST /revoke (RFC 7009). An unknown token is a success: the
+// handleRevoke serves POST /revoke (RFC 7009, AS-226). An unknown token is a success: the
 // client's purpose is achieved (§2.2).
 func (s *Server) handleRevoke(w http.ResponseWriter, r *http.Request) {
 	p, err := readForm(r)

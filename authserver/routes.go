@@ -64,7 +64,7 @@ func (s *Server) Register(mux *http.ServeMux) {
 
 func (s *Server) registerPages(handle func(string, http.Handler, ...string)) {
 	// Posts from another site are refused by the browser's own word (Sec-Fetch-Site,
-	// Origin), and every form carries a sealed step that is bound to the browser.
+	// Origin), and every form carries a sealed step that is bound to the browser (AS-47).
 	sameSite := http.NewCrossOriginProtection()
 	sameSite.SetDenyHandler(http.HandlerFunc(s.crossOrigin))
 	register := handle
@@ -124,7 +124,7 @@ func byMethod(page, form http.HandlerFunc) http.Handler {
 }
 
 // browserClients lets MCP clients that run in a browser reach an endpoint: any
-// origin, no cookies. The pages and /authorize never get it (OAuth 2.1 §3.1).
+// origin, no cookies. The pages and /authorize never get it (OAuth 2.1 §3.1, AS-10).
 func browserClients(h http.HandlerFunc) http.Handler {
 	return cors.New(cors.Options{
 		AllowedOrigins: []string{"*"},

@@ -15,7 +15,7 @@ import (
 
 var errOtherResource = oauth.NewError(oauth.InvalidTarget, "The requested resource is not the one that was granted.")
 
-// handleToken serves POST /token (OAuth 2.1 §3.2).
+// handleToken serves POST /token (OAuth 2.1 §3.2, AS-79).
 func (s *Server) handleToken(w http.ResponseWriter, r *http.Request) {
 	p, err := readForm(r)
 	if err != nil {
@@ -78,7 +78,7 @@ func populate(ctx context.Context, mine bool, resp fosite.AccessResponder) error
 }
 
 // tokenResource is the canonical resource that a token request names, "" when it
-// names none (RFC 8707 §2.2).
+// names none (RFC 8707 §2.2, AS-108).
 func (s *Server) tokenResource(ctx context.Context, p params) (string, error) {
 	requested := p.resources()
 	if len(requested) == 0 {

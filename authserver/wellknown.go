@@ -46,7 +46,7 @@ func (d *discovery) handler(r *http.Request) (http.Handler, error) {
 	return mux, nil
 }
 
-// metadata is the RFC 8414 document.
+// metadata is the RFC 8414 document (AS-23).
 func (s *Server) metadata(catalog *policy.Catalogue) metadata.AuthorizationServer {
 	endpoint := func(path string) string { return s.cfg.Issuer + path }
 	m := metadata.AuthorizationServer{
@@ -79,7 +79,7 @@ func (s *Server) metadata(catalog *policy.Catalogue) metadata.AuthorizationServe
 		m.TokenAuthMethods = m.TokenAuthMethods[1:]
 	}
 	m.RevocationAuthMethods = m.TokenAuthMethods
-	if s.cfg.Registration != nil {
+	if s.cfg.Registration != nil { // AS-30
 		m.RegistrationEndpoint = endpoint("/register")
 	}
 	m.ResourceScopes = map[string]metadata.Values{}

@@ -11,7 +11,7 @@ import (
 )
 
 // writeJSON writes a direct answer. Whatever these endpoints return is secret or
-// about a secret, so nothing is ever cached (OAuth 2.1 §3.2.3).
+// about a secret, so nothing is ever cached (OAuth 2.1 §3.2.3, AS-80).
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -26,7 +26,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Write(append(body, '\n'))
 }
 
-// errorBody is the JSON form of a protocol error (RFC 6749 §5.2).
+// errorBody is the JSON form of a protocol error (RFC 6749 §5.2, AS-83).
 type errorBody struct {
 	Error       oauth.Code `json:"error"`                       // REQUIRED
 	Description string     `json:"error_description,omitempty"` // OPTIONAL
@@ -38,7 +38,7 @@ func (s *Server) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	noteError(r, e)
 	setRetryAfter(w, e, e.Status())
 	if e.Code == oauth.InvalidClient && r.Header.Get("Authorization") != "" {
-		// RFC 6749 §5.2: the scheme that the client used must be named.
+		// RFC 6749 §5.2, AS-84: the scheme that the client used must be named.
 		w.Header().Set("WWW-Authenticate", `Basic realm="`+s.cfg.ProductName+`", charset="UTF-8"`)
 	}
 	writeJSON(w, e.Status(), errorBody{e.Code, oauth.SafeDescription(e.Description)})

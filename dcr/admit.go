@@ -81,7 +81,7 @@ func (r *Registry) admit(ctx context.Context, m request) (storage.Client, error)
 	return c, err
 }
 
-var errTwoKeySets = badMetadata("jwks and jwks_uri cannot both be given.") // RFC 7591 §2
+var errTwoKeySets = badMetadata("jwks and jwks_uri cannot both be given.") // RFC 7591 §2, AS-143
 
 // admitKeys gives a private_key_jwt client its public keys, or the place of them.
 func admitKeys(c *storage.Client, m request) error {
@@ -110,7 +110,7 @@ func loopbackURL(raw string) bool {
 }
 
 // admitMethod makes an absent method "none", not the client_secret_basic of RFC 7591
-// §2: the clients that leave it out are public ones, and the answer says so.
+// §2, AS-135: the clients that leave it out are public ones, and the answer says so.
 func admitMethod(asked string) (string, error) {
 	switch {
 	case asked == "":

@@ -245,7 +245,7 @@ func lifetime(h http.Header) time.Duration {
 	return documentMinTTL
 }
 
-// checkID holds the rules for the URL itself (CIMD §3): https with a path, no
+// checkID holds the rules for the URL itself (CIMD §3, AS-152): https with a path, no
 // fragment, no user information, no dot segments; and the operator's.
 func (d *documents) checkID(id string) error {
 	u, err := url.Parse(id)
@@ -270,7 +270,7 @@ func (d *documents) checkID(id string) error {
 	return nil
 }
 
-// read checks a document (CIMD §4.1) and returns its client.
+// read checks a document (CIMD §4.1, AS-155, AS-156) and returns its client.
 func (d *documents) read(id string, answer safehttp.Answer) (storage.Client, error) {
 	c, err := d.parse(id, answer)
 	if err != nil {
@@ -336,7 +336,7 @@ func (d *documents) admit(id string, m request, methods []string) (storage.Clien
 		if !public {
 			c.AuthMethod = privateKeyJWT
 		}
-	case !public: // CIMD §4.1
+	case !public: // CIMD §4.1, AS-158
 		return c, errors.New("its token_endpoint_auth_method is neither none nor private_key_jwt")
 	}
 	if err := admitRedirects(d.redirects, m.RedirectURIs); err != nil {

@@ -23,7 +23,7 @@ func managed(req *http.Request) string { return req.PathValue("client") }
 // a client that exists (RFC 7592 §2): nobody learns which ids are registered.
 var errManage = oauth.NewError(oauth.InvalidToken, "The registration access token is missing, or is not that of this client.")
 
-// manage is the client configuration endpoint (RFC 7592 §2) of one client.
+// manage is the client configuration endpoint (RFC 7592 §2, AS-150) of one client.
 func (r *Registry) manage(id string) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		out, err := r.configure(req, id)

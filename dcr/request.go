@@ -43,7 +43,7 @@ const (
 )
 
 // parseRequest reads a registration request. Unknown members are ignored (RFC 7591
-// §2); a wrong type and a member given twice are not, because two readers could
+// §2, AS-139); a wrong type and a member given twice are not, because two readers could
 // understand two different clients.
 func parseRequest(body []byte) (request, error) {
 	members, err := parseObject(body)

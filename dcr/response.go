@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// response is the client information response (RFC 7591 §3.2.1): what was issued,
+// response is the client information response (RFC 7591 §3.2.1, AS-132, AS-133): what was issued,
 // then all registered metadata as they are now in force. Members that have no value
 // are omitted, never null: several clients fail on null.
 type response struct {
@@ -59,7 +59,7 @@ func (r *Registry) response(ctx context.Context, c storage.Client, secret string
 	return out, err
 }
 
-// errorResponse is the client registration error response (RFC 7591 §3.2.2).
+// errorResponse is the client registration error response (RFC 7591 §3.2.2, AS-137).
 type errorResponse struct {
 	Error       oauth.Code `json:"error"`                       // error: REQUIRED
 	Description string     `json:"error_description,omitempty"` // error_description: OPTIONAL

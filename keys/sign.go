@@ -23,7 +23,7 @@ var ErrVerify = errors.New("keys: token is not valid")
 // Sign returns claims as a signed JWT in compact form whose header has alg, kid and
 // typ, in this order. Signatures are deterministic (RFC 6979 for ES256), so that
 // equal claims under the same key give the same token: a refresh that is repeated
-// can be answered with the same reply without keeping it.
+// can be answered with the same reply without keeping it. No algorithm is "none" (AS-119).
 //
 // The JWS is assembled here and not by go-jose, because go-jose signs ECDSA with
 // fresh randomness and cannot be told otherwise.

@@ -171,7 +171,7 @@ func judged(err error) error {
 	return err
 }
 
-// sufficient compares what is needed with what the caller has, by the hierarchy.
+// sufficient compares what is needed with what the caller has, by the hierarchy (RS-32, RS-43).
 func (g *Guard) sufficient(p *Principal, need Requirement) *ScopeError {
 	if need.Deny {
 		return &ScopeError{Denied: true}

@@ -61,7 +61,7 @@ func (g *Guard) bindDPoP() error {
 }
 
 // confirm checks that whoever presents a token may: a bound one needs a proof of its
-// key, and one that is not bound none (RFC 9449 §7).
+// key, and one that is not bound none (RFC 9449 §7, RS-207).
 func (g *Guard) confirm(r *http.Request, p *passage, principal *Principal) *refusal {
 	by := strings.EqualFold(p.presented.Scheme, "DPoP")
 	switch {
@@ -89,7 +89,7 @@ func (g *Guard) confirm(r *http.Request, p *passage, principal *Principal) *refu
 	return nil
 }
 
-// prove checks the proof of a request (RFC 9449 §4.3), what costs least first, but
+// prove checks the proof of a request (RFC 9449 §4.3, RS-205), what costs least first, but
 // nothing that is stored before all else is right.
 func (g *Guard) prove(r *http.Request, token, thumbprint string) error {
 	headers := r.Header.Values("DPoP")
@@ -156,7 +156,7 @@ func (d *dpopConfig) knows(nonce string, now time.Time) bool {
 }
 
 // challenges are the values of WWW-Authenticate: one for each scheme that is taken, the
-// one that the request used first (RFC 9110 §11.6.1, RFC 9449 §7.1).
+// one that the request used first (RFC 9110 §11.6.1, RFC 9449 §7.1, RS-206).
 func (g *Guard) challenges(c oauth.BearerChallenge, p *passage) []string {
 	c.ResourceMetadata = g.metadata
 	used := strings.EqualFold(p.presented.Scheme, "DPoP")

@@ -13,7 +13,7 @@ import (
 // could read different requests out of it.
 var ErrAmbiguousBody = errors.New("mcpresource: malformed or ambiguous JSON-RPC body")
 
-var errEmptyBatch = ambiguous("an empty batch") // JSON-RPC 2.0 §6 has another code for it
+var errEmptyBatch = ambiguous("an empty batch") // JSON-RPC 2.0 §6 has another code for it (RS-119)
 
 const (
 	maxBatch = 100

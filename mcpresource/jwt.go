@@ -196,7 +196,7 @@ func (v *jwtValidator) Validate(ctx context.Context, c Credential) (*Principal, 
 		return nil, invalid("not a signed JWT of an accepted algorithm")
 	}
 	if !v.c.InsecureAllowUntyped && !hasType(jws, oauth.AccessTokenType) {
-		return nil, invalid("not an access token") // RFC 9068 §4
+		return nil, invalid("not an access token") // RFC 9068 §4, RS-42
 	}
 	p, err := v.principal(jws.UnsafePayloadWithoutVerification())
 	if err != nil {
@@ -285,10 +285,10 @@ func (v *jwtValidator) principal(payload []byte) (*Principal, error) {
 	}
 	now := v.c.Now()
 	switch {
-	case c.Issuer != v.c.Issuer: // RFC 9068 §4
+	case c.Issuer != v.c.Issuer: // RFC 9068 §4, RS-40
 		return nil, invalid("issued by another server")
 	case p.ExpiresAt.IsZero() || !now.Before(p.ExpiresAt.Add(v.c.ClockSkew)):
-		return nil, invalid("expired")
+		return nil, invalid("expired") // RFC 9068 §4, RS-41
 	case numeric(c.NotBefore).After(now.Add(v.c.ClockSkew)) || p.IssuedAt.After(now.Add(v.c.ClockSkew)):
 		return nil, invalid("not valid yet")
 	case c.Subject == "":

@@ -20,7 +20,7 @@ func checkMethod(r *http.Request) *refusal {
 var overrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
 
 // compare holds the headers that mirror the body against it, whatever the revision, because
-// proxies and logs go by them (MCP 2026-07-28, Streamable HTTP, "Server Validation"). That
+// proxies and logs go by them (MCP 2026-07-28, Streamable HTTP, "Server Validation", RS-146, RS-147). That
 // one is missing is for the server to refuse, which knows whether its revision has it.
 func compare(r *http.Request, p *passage) *refusal {
 	for _, op := range p.envelope.ops {

@@ -9,7 +9,7 @@ import (
 
 // AuthorizationServer is authorization server metadata, members in the order of
 // RFC 8414 §2, then those of later documents. A member without value is omitted,
-// never null and never an empty array (RFC 8414 §3.2): several clients fail on
+// never null and never an empty array (RFC 8414 §3.2, AS-22): several clients fail on
 // either.
 type AuthorizationServer struct {
 	Issuer                string `json:"issuer"`                             // issuer: REQUIRED, byte for byte what the client built the URL from

@@ -10,7 +10,7 @@ import (
 )
 
 // ValidateIssuer reports why issuer cannot be the identifier of an authorization
-// server, or nil. RFC 8414 §2 asks for https without query and fragment; http is
+// server, or nil. RFC 8414 §2 (AS-21) asks for https without query and fragment; http is
 // permitted on loopback, for development. The rest keeps the one spelling that
 // survives every URL library, because clients compare issuers as plain strings
 // (RFC 8414 §3.3): no trailing slash, lower case scheme and host, no default
@@ -61,7 +61,7 @@ func isUnreserved(c rune) bool {
 }
 
 // checkTransport admits https, and http on loopback: there no network carries it
-// (MCP "Communication Security").
+// (MCP "Communication Security", AS-01).
 func checkTransport(what string, u *url.URL) error {
 	switch {
 	case u.Scheme == "https":

@@ -8,7 +8,7 @@ import (
 )
 
 // ProtectedResource is protected resource metadata, members in the order of RFC
-// 9728 §2. A member without value is omitted (RFC 9728 §3.2).
+// 9728 §2. A member without value is omitted (RFC 9728 §3.2, RS-10).
 type ProtectedResource struct {
 	Resource             string `json:"resource"`                           // resource: REQUIRED, the identifier the location was built from
 	AuthorizationServers Values `json:"authorization_servers,omitempty"`    // authorization_servers: REQUIRED by MCP; most clients read the first only

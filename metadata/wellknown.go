@@ -15,7 +15,7 @@ const (
 )
 
 // AuthorizationServerPaths returns every URL path at which a client may look for
-// the metadata of issuer: oauth-authorization-server (RFC 8414 §3.1) and
+// the metadata of issuer: oauth-authorization-server (RFC 8414 §3.1, AS-17) and
 // openid-configuration (OpenID Connect Discovery §4.1), path-inserted and
 // path-appended, each also with the trailing slash that some libraries add.
 func AuthorizationServerPaths(issuer string) []string {
@@ -49,7 +49,7 @@ func discoveryPaths(wellKnown, issuer string) []string {
 
 // ProtectedResourceURL returns where the metadata of resource lives: the
 // well-known segment inserted between host and path, a lone slash after the host
-// dropped (RFC 9728 §3.1).
+// dropped (RFC 9728 §3.1, RS-06).
 func ProtectedResourceURL(resource string) string {
 	origin := oauth.ResourceOrigin(resource)
 	rest := strings.TrimPrefix(resource, origin)

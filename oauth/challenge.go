@@ -6,7 +6,7 @@ import (
 )
 
 // BearerChallenge is the WWW-Authenticate value by which a resource server says
-// what it wants (RFC 6750 §3, RFC 9728 §5.1). Empty members are left out; with no
+// what it wants (RFC 6750 §3, RFC 9728 §5.1, RS-15). Empty members are left out; with no
 // credentials in the request there must be no Error (RFC 6750 §3.1).
 type BearerChallenge struct {
 	Error            Code
@@ -65,7 +65,7 @@ const maxChallenge = 16 << 10
 
 // ParseChallenges parses the values of WWW-Authenticate: several challenges in one
 // value or in several, parameters in any order, quoted or not, white space anywhere
-// that RFC 9110 allows. A repeated parameter within a challenge is an error.
+// that RFC 9110 allows. A repeated parameter within a challenge is an error (CL-01).
 func ParseChallenges(values []string) ([]Challenge, error) {
 	var out []Challenge
 	total := 0

@@ -60,7 +60,7 @@ const (
 // status is the one table from code to HTTP status of a direct (JSON) answer.
 var status = map[Code]int{
 	InvalidRequest:           http.StatusBadRequest,
-	InvalidClient:            http.StatusUnauthorized, // RFC 6749 §5.2
+	InvalidClient:            http.StatusUnauthorized, // RFC 6749 §5.2, AS-84
 	InvalidGrant:             http.StatusBadRequest,
 	UnauthorizedClient:       http.StatusBadRequest,
 	UnsupportedGrantType:     http.StatusBadRequest,
@@ -147,7 +147,7 @@ func AsError(err error) *Error {
 	return NewError(ServerError, "The server could not handle the request. Please try again later.").Because(err)
 }
 
-// SafeDescription replaces every character that RFC 6749 §5.2 does not permit in
+// SafeDescription replaces every character that RFC 6749 §5.2 (AS-12, RS-19) does not permit in
 // error_description (it allows %x20-21 / %x23-5B / %x5D-7E) by an apostrophe or a
 // question mark, so that text quoting client input stays inside the grammar.
 func SafeDescription(s string) string {

@@ -11,7 +11,7 @@ import (
 const S256 = "S256"
 
 // ValidChallenge reports whether c can be an S256 code_challenge: the unpadded
-// base64url form of a SHA-256 digest, 43 characters (RFC 7636 §4.2).
+// base64url form of a SHA-256 digest, 43 characters (RFC 7636 §4.2, AS-66).
 func ValidChallenge(c string) bool {
 	// The decoder skips line breaks, so the length of what it yields counts too.
 	d, err := base64.RawURLEncoding.DecodeString(c)
@@ -19,7 +19,7 @@ func ValidChallenge(c string) bool {
 }
 
 // ValidVerifier reports whether v is a code_verifier: 43 to 128 unreserved
-// characters (RFC 7636 §4.1).
+// characters (RFC 7636 §4.1, AS-66).
 func ValidVerifier(v string) bool {
 	if len(v) < 43 || len(v) > 128 {
 		return false
@@ -35,14 +35,14 @@ func ValidVerifier(v string) bool {
 	return true
 }
 
-// ChallengeS256 returns the challenge of a verifier (RFC 7636 §4.2).
+// ChallengeS256 returns the challenge of a verifier (RFC 7636 §4.2, AS-62).
 func ChallengeS256(verifier string) string {
 	d := sha256.Sum256([]byte(verifier))
 	return base64.RawURLEncoding.EncodeToString(d[:])
 }
 
 // VerifyS256 reports in constant time whether verifier belongs to challenge
-// (RFC 7636 §4.6).
+// (RFC 7636 §4.6, AS-64, AS-65).
 func VerifyS256(challenge, verifier string) bool {
 	return ValidVerifier(verifier) &&
 		subtle.ConstantTimeCompare([]byte(ChallengeS256(verifier)), []byte(challenge)) == 1

@@ -33,7 +33,7 @@ var DesktopSchemes = []string{
 var refusedSchemes = []string{"javascript", "data", "file", "vbscript", "blob", "about", "ftp", "ws", "wss", "view-source", "filesystem", "chrome", "intent"}
 
 // Check reports why raw cannot be registered as a redirect URI, or nil. It must
-// be absolute, without fragment (OAuth 2.1 §2.3), without user information,
+// be absolute, without fragment (OAuth 2.1 §2.3, AS-58), without user information,
 // control characters or white space, and of an admitted scheme.
 func (p RedirectPolicy) Check(raw string) error {
 	u, err := parseRedirect(raw)
@@ -99,9 +99,9 @@ func PlainHost(host string) bool {
 }
 
 // MatchRedirectURI reports whether requested is registered. Comparison is by
-// exact string (OAuth 2.1 §4.1.1), with one exception: where a registered URI is
+// exact string (OAuth 2.1 §4.1.1, AS-53), with one exception: where a registered URI is
 // http on 127.0.0.1, [::1] or localhost, the port of the request is free (RFC
-// 8252 §7.3), all else being equal byte for byte. The three hosts are not
+// 8252 §7.3, AS-54), all else being equal byte for byte. The three hosts are not
 // interchangeable.
 func MatchRedirectURI(registered []string, requested string) bool {
 	if slices.Contains(registered, requested) {

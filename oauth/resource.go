@@ -13,7 +13,7 @@ const MaxResourceLength = 2048
 
 // CanonicalResource returns the one spelling under which a resource indicator is
 // stored, compared and put into "aud". It must be an absolute http or https URI
-// without fragment and without user information (RFC 8707 §2). Scheme and host
+// without fragment and without user information (RFC 8707 §2, AS-104). Scheme and host
 // are lower-cased, a default port is dropped and so are trailing slashes of the
 // path, because real clients add and remove them (MCP "Canonical Server URI");
 // path and query are otherwise kept byte for byte. The canonical spelling of a

@@ -56,7 +56,7 @@ func Unknown(r storage.Resource, requested oauth.Scopes) oauth.Scopes {
 
 // Narrow returns the scopes of a refresh: all that was granted when the request
 // names none, else the granted ones among the requested. Asking for a scope that
-// the resource has and the grant has not is invalid_scope (OAuth 2.1 §4.3.1);
+// the resource has and the grant has not is invalid_scope (OAuth 2.1 §4.3.1, AS-98);
 // scopes that nobody knows are dropped, since clients add offline_access and others
 // of their own accord.
 func Narrow(granted, requested, known oauth.Scopes) (oauth.Scopes, error) {
@@ -117,7 +117,7 @@ func Within(r storage.Resource, s, allowed oauth.Scopes) oauth.Scopes {
 }
 
 // NeedsConsent reports whether a person must be asked: when something requested is
-// not covered by what the person consented to for this client and resource.
+// not covered by what the person consented to for this client and resource (AS-74).
 func NeedsConsent(r storage.Resource, consented, requested oauth.Scopes) bool {
 	return consented == nil || !Implied(r, consented).Has(requested...)
 }

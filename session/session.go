@@ -183,7 +183,7 @@ func (m *Manager) encode(name, value string) string {
 	return s
 }
 
-// cookie has Path=/ also below an issuer with a path, as the __Host- prefix demands.
+// cookie has Path=/ also below an issuer with a path, as the __Host- prefix demands (AS-75).
 func (m *Manager) cookie(name, value string, ttl time.Duration) *http.Cookie {
 	return &http.Cookie{
 		Name: name, Value: value, Path: "/", MaxAge: int(ttl / time.Second),

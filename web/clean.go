@@ -41,7 +41,7 @@ func quotation(r rune) bool {
 }
 func cleanAddress(s string) string { return clean(s, maxAddress) }
 
-// clean makes supplied text fit to be read: white space of every kind becomes one
+// clean makes supplied text fit to be read (AS-48): white space of every kind becomes one
 // space, characters that are invisible or reorder the line are dropped (a
 // right-to-left override shows "exe.jpg" where "gpj.exe" stands), stacked marks are
 // limited (they would paint over our own words), and what is too long ends in an

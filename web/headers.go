@@ -28,7 +28,7 @@ var formTarget = regexp.MustCompile(`^(https?://[A-Za-z0-9._-]+(:[0-9]{1,5})?|[A
 
 func (p policy) set(h http.Header) {
 	h.Set("Content-Security-Policy", p.contentSecurity())
-	h.Set("X-Frame-Options", "DENY")
+	h.Set("X-Frame-Options", "DENY") // OAuth 2.1 §7.10, AS-46
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")

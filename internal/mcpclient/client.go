@@ -106,7 +106,7 @@ func (c *Client) getJSON(ctx context.Context, location string, out any) (found b
 }
 
 // CheckURL admits https anywhere and http on loopback: everything else would carry
-// tokens in clear, or is no web address at all.
+// tokens in clear, or is no web address at all (CL-31, SP-25).
 func CheckURL(raw string) error {
 	u, err := url.Parse(raw)
 	switch {

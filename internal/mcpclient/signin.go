@@ -23,7 +23,7 @@ type Credentials struct {
 	Secret string `json:"-"` // "" for a public client
 }
 
-// Register registers this client (RFC 7591), as a native one with a loopback redirect.
+// Register registers this client (RFC 7591), as a native one with a loopback redirect (CL-13).
 func (c *Client) Register(ctx context.Context, s Server, redirectURI string) (Credentials, error) {
 	if s.RegistrationEndpoint == "" {
 		return Credentials{}, fail(StepRegistration, "Ask the operator for a client id and pass it with --client-id.", "the authorization server does not let clients register themselves")

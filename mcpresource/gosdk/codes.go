@@ -11,8 +11,8 @@ import (
 
 // The codes that are not the same in every revision.
 const (
-	codeMissingResource = -32002 // up to 2025-11-25; -32602 since
-	codeURLElicitation  = -32042 // of 2025-11-25 alone
+	codeMissingResource = -32002 // up to 2025-11-25; -32602 since (RS-78)
+	codeURLElicitation  = -32042 // of 2025-11-25 alone (RS-171)
 )
 
 // coded gives an error the code that the revision has for it. A failure that says
@@ -47,7 +47,7 @@ func missing(e *jsonrpc.Error) bool {
 }
 
 // advertised refuses methods of features that the server does not have (MCP 2026-07-28,
-// server features, "Capabilities"). The SDK answers them with empty lists, which older
+// server features, "Capabilities", RS-136). The SDK answers them with empty lists, which older
 // clients may count on.
 func (x *exchange) advertised(ctx context.Context) error {
 	feature, _, _ := strings.Cut(x.method, "/")

@@ -157,7 +157,7 @@ func (e *endpoint) checkSession(b body, r *http.Request) *refusal {
 }
 
 // checkBatch: 2025-03-26 has batches of requests and notifications or of responses;
-// initialize is never part of one. That other revisions have none, the SDK knows.
+// initialize is never part of one (RS-117, RS-118, RS-119). That other revisions have none, the SDK knows.
 func (b body) checkBatch() *refusal {
 	if !b.batch {
 		return nil

@@ -14,7 +14,7 @@ import (
 // checkInput checks the arguments of a call against the schema of its tool. The SDK
 // does that for tools that were added with mcp.AddTool; whether one was cannot be seen
 // from here. A bad argument is a protocol error up to 2025-06-18, and since then a
-// result, which the model can learn from (SEP-1303).
+// result, which the model can learn from (SEP-1303, RS-77, RS-192).
 func (x *exchange) checkInput(ctx context.Context, call *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	tool := x.find(ctx, call)
 	if tool == nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // openState gives the handler the requestState that it returned an exchange ago (MCP
-// 2026-07-28, "Multi Round-Trip Requests"). What the client brings is taken for nothing
+// 2026-07-28, "Multi Round-Trip Requests", RS-181). What the client brings is taken for nothing
 // else: it must have been sealed here, for this caller, this operation and these
 // arguments, not long ago.
 func (x *exchange) openState() error {

@@ -115,7 +115,7 @@ func (c *stdioConn) accept(l line) error {
 	return nil
 }
 
-// acceptBatch: 2025-03-26 has batches, no other revision (JSON-RPC 2.0 §6).
+// acceptBatch: 2025-03-26 has batches, no other revision (JSON-RPC 2.0 §6, RS-83).
 func (c *stdioConn) acceptBatch(b body, text []byte) error {
 	if c.inflight.negotiated() != rev20250326 {
 		return c.refuse(invalid(nil, "Batches are not part of this revision."))
