@@ -104,9 +104,12 @@ func (s *Server) introspect(ctx context.Context, token string) (oauth.Introspect
 }
 
 func (s *Server) introspectRefresh(ctx context.Context, token string) (oauth.Introspection, error) {
-	presented, ok := s.readRefresh(ctx, token)
-	if !ok {
+	presented, err := s.readRefresh(ctx, token)
+	if errors.Is(err, storage.ErrNotFound) {
 		return oauth.Introspection{}, nil
+	}
+	if err != nil {
+		return oauth.Introspection{}, err
 	}
 	grant, expires, err := s.cfg.Store.RefreshToken(ctx, presented.token, s.cfg.Now())
 	switch {

@@ -52,9 +52,12 @@ func (g *refreshGrant) HandleTokenEndpointRequest(ctx context.Context, r fosite.
 	if err != nil {
 		return err
 	}
-	presented, ok := g.readRefresh(ctx, token)
-	if !ok {
-		return errRefresh
+	presented, err := g.readRefresh(ctx, token)
+	if errors.Is(err, storage.ErrNotFound) {
+		return errRefresh.Because(err)
+	}
+	if err != nil {
+		return err
 	}
 	if err := g.precheck(ctx, presented.token, client.ID, p); err != nil {
 		return err

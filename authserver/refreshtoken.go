@@ -90,24 +90,30 @@ type presentedRefresh struct {
 	digest storage.Hash
 }
 
-// readRefresh reports whether a text is a refresh token that this server may have issued.
-// Nothing else costs a query.
-func (s *Server) readRefresh(ctx context.Context, text string) (p presentedRefresh, ok bool) {
+// readRefresh tells what a refresh token is that this server may have issued.
+// storage.ErrNotFound for everything else, which costs no query.
+func (s *Server) readRefresh(ctx context.Context, text string) (p presentedRefresh, err error) {
 	if len(text) == len(refreshPrefix)+secrets.TokenSize && strings.HasPrefix(text, refreshPrefix) {
 		hash := storage.Hash(secrets.Hash(text)) // of before they were numbered
-		return presentedRefresh{token: storage.HashedRefresh(hash), digest: hash}, true
+		return presentedRefresh{token: storage.HashedRefresh(hash), digest: hash}, nil
 	}
 	t, signed, mac, ok := decodeRefresh(text)
 	if !ok {
-		return p, false
+		return p, storage.ErrNotFound
 	}
-	if !hmac.Equal(mac, refreshMAC(s.keys.TokenKey(), signed)) && !hmac.Equal(mac, refreshMAC(s.keys.NewerTokenKey(ctx), signed)) {
-		return p, false
+	if !hmac.Equal(mac, refreshMAC(s.keys.TokenKey(), signed)) {
+		newer, err := s.keys.NewerTokenKey(ctx)
+		if err != nil {
+			return p, unavailable(err)
+		}
+		if !hmac.Equal(mac, refreshMAC(newer, signed)) {
+			return p, storage.ErrNotFound
+		}
 	}
 	return presentedRefresh{opened: t, digest: secrets.Hash(text), token: storage.NumberedRefresh{
 		GrantID: t.grantID, Generation: t.generation, IssuedAt: t.issuedAt,
 		ExpiresAt: t.issuedAt.Add(s.cfg.Tokens.RefreshIdleTTL), Secret: secretHash(t.secret),
-	}}, true
+	}}, nil
 }
 
 // nextRefresh is a refresh token about to be issued.

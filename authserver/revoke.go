@@ -56,9 +56,12 @@ func (s *Server) revoke(ctx context.Context, client storage.Client, token string
 		}
 		return s.revokeAccess(ctx, claims, now)
 	}
-	presented, ok := s.readRefresh(ctx, token)
-	if !ok {
+	presented, err := s.readRefresh(ctx, token)
+	if errors.Is(err, storage.ErrNotFound) {
 		return nil
+	}
+	if err != nil {
+		return err
 	}
 	grant, err := s.cfg.Store.RevokeRefresh(ctx, presented.token, client.ID, now)
 	switch {

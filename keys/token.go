@@ -29,24 +29,24 @@ type tokenKey struct {
 	mu     sync.Mutex // guards what follows; held while the key is read
 	stored bool       // in the database
 	readAt time.Time
+	failed error // of that reading
 }
 
 // TokenKey returns the key of the MAC that refresh tokens carry.
 func (m *Manager) TokenKey() []byte { return *m.token.key.Load() }
 
 // NewerTokenKey returns the token key as it is now, for a caller who has met a token that
-// another one made. Callers who send junk cost one small read in rereadPause.
-func (m *Manager) NewerTokenKey(ctx context.Context) []byte {
+// another one made. Callers who send junk cost one small read in rereadPause. An error
+// means that the database could not be asked, so that nothing is known of the token.
+func (m *Manager) NewerTokenKey(ctx context.Context) ([]byte, error) {
 	m.token.mu.Lock()
 	defer m.token.mu.Unlock()
 	if now := m.cfg.Now(); now.Sub(m.token.readAt) >= rereadPause {
-		ctx, cancel := context.WithTimeout(ctx, rereadTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rereadTimeout)
 		defer cancel()
-		if err := m.readTokenKey(ctx, nil); err != nil {
-			m.cfg.Logger.WarnContext(ctx, "token key not read again, using the one known", "error", err)
-		}
+		m.token.failed = m.readTokenKey(ctx, nil)
 	}
-	return m.TokenKey()
+	return m.TokenKey(), m.token.failed
 }
 
 // tendTokenKey reads the token key, and makes the first one. Of several replicas that start
@@ -54,8 +54,9 @@ func (m *Manager) NewerTokenKey(ctx context.Context) []byte {
 func (m *Manager) tendTokenKey(ctx context.Context) error {
 	m.token.mu.Lock()
 	defer m.token.mu.Unlock()
-	if err := m.readTokenKey(ctx, nil); err != nil || m.token.stored {
-		return err
+	m.token.failed = m.readTokenKey(ctx, nil)
+	if m.token.failed != nil || m.token.stored {
+		return m.token.failed
 	}
 	mine := m.token.key.Load()
 	if mine == nil {

@@ -84,13 +84,22 @@ func TestTheTokenKeyIsRenewed(t *testing.T) {
 	if bytes.Equal(other.TokenKey(), old) {
 		t.Fatal("it is the same key")
 	}
-	if !bytes.Equal(replica.NewerTokenKey(t.Context()), old) {
-		t.Error("a token of another key was looked after at once: callers who send junk cost a read each")
+	if got, err := replica.NewerTokenKey(t.Context()); err != nil || !bytes.Equal(got, old) {
+		t.Errorf("a token of another key was looked after at once: callers who send junk cost a read each (%v)", err)
 	}
 	c.advance(rereadPause)
-	if !bytes.Equal(replica.NewerTokenKey(t.Context()), other.TokenKey()) {
-		t.Error("the replica has not learnt of it")
+	if got, err := replica.NewerTokenKey(t.Context()); err != nil || !bytes.Equal(got, other.TokenKey()) {
+		t.Errorf("the replica has not learnt of it: %v", err)
 	}
+	c.advance(rereadPause)
+	away := &forgetful{Store: s, err: errors.New("away")}
+	replica.cfg.Store = away
+	for range 2 {
+		if _, err := replica.NewerTokenKey(t.Context()); !errors.Is(err, away.err) {
+			t.Errorf("while the database is away: got %v", err)
+		}
+	}
+	replica.cfg.Store = s
 	must(t, other.RenewTokenKey(t.Context()))
 	must(t, replica.Tend(t.Context()))
 	if !bytes.Equal(replica.TokenKey(), other.TokenKey()) {
@@ -110,13 +119,14 @@ func TestTheTokenKeyIsRenewed(t *testing.T) {
 type forgetful struct {
 	storage.Store
 	sealed []byte
+	err    error
 }
 
 func (f *forgetful) SharedKey(_ context.Context, _ string, sealed []byte) ([]byte, error) {
 	if f.sealed == nil {
 		f.sealed = sealed
 	}
-	return f.sealed, nil
+	return f.sealed, f.err
 }
 
 func (f *forgetful) ReplaceSharedKey(context.Context, string, []byte, []byte) error {

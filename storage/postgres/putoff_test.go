@@ -40,16 +40,24 @@ func TestAStepIsPutOffWhileOlderReplicasMayRun(t *testing.T) {
 			defer s.Close()
 			wantPutOff(t, s, c.at.Add(time.Hour))
 			c.at = c.at.Add(time.Hour - time.Millisecond)
-			if err := errors.Join(s.Migrate(ctx), s.Ready(ctx), old.Ready(ctx)); err != nil {
+			fixed := open(t, url, Options{Now: c.now, SkipMigrate: true})
+			defer fixed.Close()
+			if err := errors.Join(s.Tend(ctx), fixed.Tend(ctx), s.Ready(ctx), fixed.Ready(ctx), old.Ready(ctx)); err != nil {
 				t.Fatalf("before its time: %v", err)
 			}
 			wantPutOff(t, s, c.at.Add(time.Millisecond))
 			migrate := s.MigrateNow
 			if at != "once" {
-				migrate, c.at = s.Migrate, c.at.Add(time.Millisecond)
+				migrate, c.at = s.Tend, c.at.Add(time.Millisecond)
+				if err := fixed.Tend(ctx); err != nil || fixed.numbered.Load() {
+					t.Errorf("one that may not change the schema has: %v", err)
+				}
 			}
-			if err := errors.Join(migrate(ctx), s.Ready(ctx)); err != nil {
+			if err := errors.Join(migrate(ctx), s.Tend(ctx), fixed.Tend(ctx), s.Ready(ctx)); err != nil {
 				t.Fatal(err)
+			}
+			if !s.numbered.Load() || !fixed.numbered.Load() {
+				t.Error("refresh tokens are not numbered then")
 			}
 			wantPutOff(t, s, time.Time{})
 			if err := old.Ready(ctx); !errors.Is(err, storage.ErrSchema) || !errors.Is(err, migrations.ErrNewer) {
