@@ -16,7 +16,8 @@ func checkMethod(r *http.Request) *refusal {
 	return &refusal{outcome: "method", status: http.StatusMethodNotAllowed, allow: "GET, POST, DELETE", text: "This method is not served here."}
 }
 
-// overrides make some frameworks see another method than the one that was judged.
+// overrides make some frameworks see another method than the one that was judged. They are
+// canonical.
 var overrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
 
 // compare holds the headers that mirror the body against it, whatever the revision, because

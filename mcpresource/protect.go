@@ -172,7 +172,7 @@ func (g *Guard) isAudience(aud string) bool {
 }
 
 // singleHeaders decide what a server does; of two that differ, a proxy and the server
-// might each believe another.
+// might each believe another. They are canonical.
 var singleHeaders = []string{"Mcp-Method", "Mcp-Name", "Mcp-Protocol-Version", "Mcp-Session-Id", "Last-Event-Id", "Content-Type"}
 
 // readMessage reads headers and body of the message.
@@ -223,7 +223,7 @@ func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) 
 // answer names the request (MCP 2026-07-28, Streamable HTTP, "Server Validation").
 func repeated(r *http.Request, p *passage) *refusal {
 	for _, h := range singleHeaders {
-		if len(r.Header.Values(h)) > 1 {
+		if len(r.Header[h]) > 1 {
 			return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: codeHeaderMismatch, id: p.envelope.id, text: "The header " + h + " is repeated."}
 		}
 	}
@@ -257,20 +257,12 @@ func (g *Guard) decodeName(r *http.Request, p *passage) *refusal {
 // forward hands the request on: with the caller in the context, without the token, and
 // for as long as the token lasts.
 func (g *Guard) forward(w http.ResponseWriter, r *http.Request, p *passage, next http.Handler) {
-	ctx, done := g.lifetime(NewContext(r.Context(), p.principal.holding(p.presented)), p)
+	ctx, end := context.WithCancelCause(NewContext(r.Context(), p.principal.holding(p.presented)))
+	defer end(nil)
+	ctx, done := g.lifetime(ctx, end, p)
 	defer done()
-	ctx, end := context.WithCancel(ctx)
-	defer end()
-	out := r.Clone(ctx)
-	out.Header.Del("Authorization")
-	out.Header.Del("DPoP")
-	for _, h := range overrides {
-		out.Header.Del(h)
-	}
-	if p.session == "" {
-		// A server that does not ignore it would use a session that nobody has judged.
-		out.Header.Del("Mcp-Session-Id")
-	}
+	out, target := r.WithContext(ctx), *r.URL
+	out.Header, out.URL = p.headers(r.Header), &target
 	// Only what has been judged goes on: no body but that of a POST.
 	out.Body, out.ContentLength, out.TransferEncoding, out.Trailer = http.NoBody, 0, nil, nil
 	if p.body != nil {
@@ -282,6 +274,36 @@ func (g *Guard) forward(w http.ResponseWriter, r *http.Request, p *passage, next
 	if r.Method == http.MethodDelete && p.session != "" && watched.gone() {
 		g.forget(ctx, p.session, p.owner)
 	}
+}
+
+// headers are those that go on: a copy, in which nothing is that the guard alone has use for.
+func (p *passage) headers(in http.Header) http.Header {
+	n := 0
+	for _, values := range in {
+		n += len(values)
+	}
+	out, all := make(http.Header, len(in)+4), make([]string, 0, n) // some are added on the way
+	for name, values := range in {
+		if p.keeps(name) {
+			continue
+		}
+		from := len(all)
+		all = append(all, values...)
+		out[name] = all[from:len(all):len(all)]
+	}
+	return out
+}
+
+// keeps reports whether a header ends at the guard.
+func (p *passage) keeps(name string) bool {
+	switch name {
+	case "Authorization", "Dpop":
+		return true
+	case "Mcp-Session-Id":
+		// A server that does not ignore it would use a session that nobody has judged.
+		return p.session == ""
+	}
+	return slices.Contains(overrides, name)
 }
 
 // serve runs the handler and says how that ended.

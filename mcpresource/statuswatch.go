@@ -119,14 +119,13 @@ func (p *statusPoller) retire() {
 const judgeAgain = 5 * time.Second
 
 // lifetime returns the context of a request, so that no stream outlives its token: it
-// ends when the token does, or is revoked.
-func (g *Guard) lifetime(ctx context.Context, p *passage) (context.Context, func()) {
+// ends when the token does, or is revoked, for which there is end.
+func (g *Guard) lifetime(ctx context.Context, end context.CancelCauseFunc, p *passage) (context.Context, func()) {
 	if p.principal == nil {
 		return g.timed(ctx, p)
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.principal.ExpiresAt.Add(g.c.ClockSkew).Sub(g.c.Now()))
 	ctx, untime := g.timed(ctx, p)
-	ctx, end := context.WithCancelCause(ctx)
 	leave := func() {}
 	if status := p.principal.status; status != nil {
 		leave = status.watch(end)
@@ -135,7 +134,6 @@ func (g *Guard) lifetime(ctx context.Context, p *passage) (context.Context, func
 	return ctx, func() {
 		rest()
 		leave()
-		end(nil)
 		untime()
 		cancel()
 	}

@@ -14,8 +14,8 @@ type watcher struct {
 	guard   *Guard
 	request *http.Request
 	passage *passage
-	end     context.CancelFunc // the handler
-	status  int                // what was sent, 0 before
+	end     context.CancelCauseFunc // of the handler
+	status  int                     // what was sent, 0 before
 	// replaced is set when the guard has answered in place of the handler.
 	replaced bool
 }
@@ -72,7 +72,7 @@ func (w *watcher) replace(no *refusal) {
 	w.guard.refuse(w.ResponseWriter, w.request, w.passage, no)
 	if streams {
 		_ = http.NewResponseController(w.ResponseWriter).Flush() // the answer is whole
-		w.end()
+		w.end(nil)
 	}
 }
 

@@ -120,10 +120,20 @@ func plain(name string) string {
 
 // isClaimed reports whether a plain name is one of those.
 func isClaimed(name string) bool {
-	return slices.ContainsFunc(claimed, func(c string) bool {
-		if prefix, ok := strings.CutSuffix(c, "*"); ok {
-			return strings.HasPrefix(name, prefix)
+	return claimedNames[name] || slices.ContainsFunc(claimedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+}
+
+// claimedNames and claimedPrefixes are claimed, apart: each header of each request is looked up.
+var claimedNames, claimedPrefixes = apart(claimed)
+
+func apart(patterns []string) (names map[string]bool, prefixes []string) {
+	names = map[string]bool{}
+	for _, p := range patterns {
+		if prefix, ok := strings.CutSuffix(p, "*"); ok {
+			prefixes = append(prefixes, prefix)
+			continue
 		}
-		return name == c
-	})
+		names[p] = true
+	}
+	return names, prefixes
 }
