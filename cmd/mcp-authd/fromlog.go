@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -342,71 +340,4 @@ func (r *repetitions) key(ctx context.Context, l logged) error {
 		r.byHand("the signing key %s was revoked at %s and is good again: mcp-authd keys revoke %[1]s", l.KeyID, moment(l.when()))
 	}
 	return err
-}
-
-// pastLog is the log whose cuts are repeated.
-type pastLog struct{ file, since string }
-
-func (p *pastLog) add(c *cobra.Command) {
-	c.Flags().StringVar(&p.file, "from-log", "", "repeat the cuts of this log of a server (JSON; - for standard input)")
-	c.Flags().StringVar(&p.since, "since", "", "only those since this time, or this long ago (15m)")
-}
-
-// check returns what is wrong with the flags: a log stands alone, and without one others says it.
-func (p *pastLog) check(others error, alone bool) error {
-	switch {
-	case p.file == "" && p.since != "", p.file != "" && !alone:
-		return errors.New("--from-log goes with --since alone")
-	case p.file != "":
-		return nil
-	}
-	return others
-}
-
-// repeat shows what of a log it would do again, asks, and does it.
-func (p *pastLog) repeat(ctx context.Context, s std, a *app, sure *confirmation, asJSON bool) error {
-	start, err := parseSince(p.since)
-	if err != nil {
-		return err
-	}
-	in, err := openLog(s, p.file)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	events, err := readLog(in, start)
-	if err != nil {
-		return err
-	}
-	found, err := a.repetitions(ctx, events)
-	if err != nil {
-		return err
-	}
-	if !asJSON {
-		found.print(s)
-	}
-	if len(found.Repeated) > 0 {
-		if err := sure.ask(s, "This repeats "+count(len(found.Repeated), "cut", "cuts")+"."); err != nil {
-			return err
-		}
-	}
-	for i, r := range found.Repeated {
-		if err := r.done(ctx); err != nil {
-			return fmt.Errorf("%s: %w; %d of %d cuts were repeated, and the command may be run again", r.Cut, err, i, len(found.Repeated))
-		}
-	}
-	if asJSON {
-		return printJSON(s.out, found)
-	}
-	_, err = fmt.Fprintf(s.out, "repeated: %s\n", count(len(found.Repeated), "cut", "cuts"))
-	return err
-}
-
-func (r *repetitions) print(s std) {
-	for _, c := range r.Repeated {
-		fmt.Fprintf(s.out, "%s  %s\n", moment(c.At), printable(c.Cut))
-	}
-	for _, text := range r.ByHand {
-		fmt.Fprintf(s.out, "to do by hand: %s\n", printable(text))
-	}
 }
