@@ -96,6 +96,39 @@ func BenchmarkSweep(b *testing.B) {
 	}
 }
 
+// BenchmarkCut is how long a client with many grants takes to end: the cut itself, and the marks
+// that follow it, without pauses, while somebody signs in.
+func BenchmarkCut(b *testing.B) {
+	for _, e := range engines {
+		b.Run(e.name, func(b *testing.B) {
+			for b.Loop() {
+				b.StopTimer()
+				s, db := e.open(b)
+				now := time.Now()
+				pile(b, s, db, e.fill[:1], now, now.Add(time.Hour), now.Add(time.Hour))
+				stop := traffic(b, s)
+				b.StartTimer()
+				began := time.Now()
+				if err := s.DeleteClient(context.Background(), "mcp_hosted", now); err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(float64(time.Since(began).Microseconds())/1000, "ms-to-cut")
+				cuts, err := s.PendingCuts(context.Background(), now)
+				if err != nil || len(cuts) != 1 {
+					b.Fatal(cuts, err)
+				}
+				for c := cuts[0]; !c.Done; {
+					if c, err = s.FollowCut(context.Background(), c.ID, now, 5000); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(*backlog)/time.Since(began).Seconds(), "grants/s")
+				stop()
+			}
+		})
+	}
+}
+
 // pile fills a database by SQL alone.
 func pile(b *testing.B, s storage.Store, db *sql.DB, fill []string, created, expires, sweep time.Time) {
 	b.Helper()
