@@ -14,12 +14,12 @@ func TestOutage(t *testing.T) {
 	t.Parallel()
 	i := plan(t)
 	up := i.node("node", upstreamtest.Options{TokenTTL: 30 * time.Second}, nil)
+	up.Down() // before the server looks at it
 	i.start()
 	a, alice := newApp(t), newPerson(t, upstreamtest.Alice)
 	id := i.register(t, "An application", a.redirect())
 	link := i.link(id, a.redirect())
 
-	up.Down()
 	t.Run("AS-223 the person sees what happened, and can go back: the client gets an OAuth error", func(t *testing.T) {
 		shown := alice.see(t, link)
 		if shown.Back || !strings.Contains(shown.Text, up.Kind+" could not be reached") {
