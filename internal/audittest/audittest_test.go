@@ -17,23 +17,8 @@ import (
 // is in the code.
 func TestTable(t *testing.T) {
 	table := Read(t)
-	f, err := parser.ParseFile(token.NewFileSet(), "../../audit/audit.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var events []string
-	ast.Inspect(f, func(n ast.Node) bool {
-		if spec, ok := n.(*ast.ValueSpec); ok {
-			for _, v := range spec.Values {
-				if lit, ok := v.(*ast.BasicLit); ok && lit.Kind == token.STRING {
-					event, _ := strconv.Unquote(lit.Value)
-					events = append(events, event)
-				}
-			}
-		}
-		return true
-	})
-	slices.Sort(events)
+	ofStore := constants(t, "../../storage/events.go", nil)
+	events := slices.Sorted(maps.Values(constants(t, "../../audit/audit.go", ofStore)))
 	if got := slices.Sorted(maps.Keys(table.Events)); !slices.Equal(got, events) {
 		t.Errorf("the events are not those of the table:\ncode  %v\ntable %v", events, got)
 	}
@@ -50,6 +35,32 @@ func TestTable(t *testing.T) {
 	if len(events) < 30 || len(table.Fields) < 15 {
 		t.Errorf("read %d events and %d common fields", len(events), len(table.Fields))
 	}
+}
+
+// constants are the strings that a file names, some of them by the names of another package.
+func constants(t *testing.T, name string, others map[string]string) map[string]string {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	ast.Inspect(f, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok {
+			for i, v := range spec.Values {
+				switch v := v.(type) {
+				case *ast.BasicLit:
+					if v.Kind == token.STRING {
+						out[spec.Names[i].Name], _ = strconv.Unquote(v.Value)
+					}
+				case *ast.SelectorExpr:
+					out[spec.Names[i].Name] = others[v.Sel.Name]
+				}
+			}
+		}
+		return true
+	})
+	return out
 }
 
 // source is the code that logs.

@@ -43,7 +43,7 @@ func TestM1WhatRunsLateEndsNoGrant(t *testing.T) {
 	for _, id := range names("code", n) {
 		approve(t, s, id)
 		verbs = append(verbs, func() error {
-			_, err := s.RedeemCode(ctx, storage.RedeemCode{Hash: hashOf("code " + id), ClientID: "c", Now: time.Now(),
+			_, err := s.RedeemCode(ctx, storage.RedeemCode{Hash: hashOf("code " + id), GrantID: id, ClientID: "c", Now: time.Now(),
 				Refresh: &storage.Refresh{Secret: hashOf("secret " + id), ExpiresAt: time.Now().Add(time.Hour)}})
 			return err
 		})
