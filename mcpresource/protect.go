@@ -24,19 +24,27 @@ func (g *Guard) Protect(next http.Handler) http.Handler {
 		hurried := g.hurry(w, r)
 		pass, refused := g.judge(w, r)
 		defer g.release(pass)
-		if refused != nil {
-			g.refuse(w, r, pass, refused)
+		if !g.goesOn(w, r, pass, refused) {
 			return
-		}
-		if pass == nil {
-			return // a preflight, answered
 		}
 		if hurried {
 			relax(w)
 		}
-		g.record(r, pass, Event{Outcome: "allowed"})
 		g.forward(w, r, pass, next)
 	})
+}
+
+// goesOn says what came of the checks, and reports whether the request goes on.
+func (g *Guard) goesOn(w http.ResponseWriter, r *http.Request, p *passage, refused *refusal) bool {
+	switch {
+	case refused != nil:
+		g.refuse(w, r, p, refused)
+		return false
+	case p == nil: // a preflight, answered
+		return false
+	}
+	g.record(r, p, Event{Outcome: "allowed"})
+	return true
 }
 
 // passage is what has been found out about a request.
@@ -261,19 +269,24 @@ func (g *Guard) forward(w http.ResponseWriter, r *http.Request, p *passage, next
 	defer end(nil)
 	ctx, done := g.lifetime(ctx, end, p)
 	defer done()
+	watched := &watcher{ResponseWriter: w, guard: g, request: r, passage: p, end: end}
+	g.serve(ctx, watched, p.outgoing(ctx, r), next)
+	if r.Method == http.MethodDelete && p.session != "" && watched.gone() {
+		g.forget(ctx, p.session, p.owner)
+	}
+}
+
+// outgoing is the request as it goes on. Only what has been judged does: no body but that of
+// a POST.
+func (p *passage) outgoing(ctx context.Context, r *http.Request) *http.Request {
 	out, target := r.WithContext(ctx), *r.URL
 	out.Header, out.URL = p.headers(r.Header), &target
-	// Only what has been judged goes on: no body but that of a POST.
 	out.Body, out.ContentLength, out.TransferEncoding, out.Trailer = http.NoBody, 0, nil, nil
 	if p.body != nil {
 		out.Body = io.NopCloser(bytes.NewReader(p.body))
 		out.ContentLength = int64(len(p.body))
 	}
-	watched := &watcher{ResponseWriter: w, guard: g, request: r, passage: p, end: end}
-	g.serve(ctx, watched, out, next)
-	if r.Method == http.MethodDelete && p.session != "" && watched.gone() {
-		g.forget(ctx, p.session, p.owner)
-	}
+	return out
 }
 
 // headers are those that go on: a copy, in which nothing is that the guard alone has use for.

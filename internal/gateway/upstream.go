@@ -157,16 +157,22 @@ func exchangeOf(ctx context.Context) *exchange {
 
 // ServeHTTP implements http.Handler.
 func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r, x, err := u.prepare(r)
+	if err != nil {
+		u.fail(w, r, err)
+		return
+	}
+	defer u.endStream(r, x)
+	u.proxy.ServeHTTP(w, r)
+}
+
+// prepare returns the request with what is known about it.
+func (u *Upstream) prepare(r *http.Request) (*http.Request, *exchange, error) {
 	x := &exchange{}
 	x.principal, _ = mcpresource.FromContext(r.Context())
 	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
 	if err := repeatable(r); err != nil {
-		u.fail(w, r, err)
-		return
-	}
-	if err := u.introduce(r, x); err != nil {
-		u.fail(w, r, err)
-		return
+		return r, x, err
 	}
 	// ReverseProxy carries an upgrade to another protocol through; nothing there would
 	// be judged by the guard.
@@ -174,8 +180,7 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Header = r.Header.Clone()
 		r.Header.Del("Upgrade")
 	}
-	defer u.endStream(r, x)
-	u.proxy.ServeHTTP(w, r)
+	return r, x, u.introduce(r, x)
 }
 
 // introduce finds out how the caller is presented to the MCP server.
