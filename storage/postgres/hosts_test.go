@@ -126,7 +126,7 @@ func TestM5MoreReplicasThanSlotsWait(t *testing.T) {
 	server := pgtest.StartOwn(t)
 	url := server.Database(t)
 	name := url[strings.LastIndex(url, "/")+1 : strings.Index(url, "?")]
-	for _, sql := range []string{"CREATE ROLE few LOGIN CONNECTION LIMIT 3", fmt.Sprintf(`ALTER DATABASE "%s" OWNER TO few`, name)} {
+	for _, sql := range []string{"CREATE ROLE few LOGIN", fmt.Sprintf(`ALTER DATABASE "%s" OWNER TO few`, name)} {
 		if err := server.Exec(sql); err != nil {
 			t.Fatal(err)
 		}
@@ -137,6 +137,10 @@ func TestM5MoreReplicasThanSlotsWait(t *testing.T) {
 		s := open(t, url, Options{})
 		defer s.Close()
 		replicas = append(replicas, s)
+	}
+	// From now on, so that each replica has a connection of its own to wait for.
+	if err := server.Exec("ALTER ROLE few CONNECTION LIMIT 3"); err != nil {
+		t.Fatal(err)
 	}
 	errs := make(chan error)
 	const callers, each = 12, 20
