@@ -1,2 +1,2 @@
--- needs 13
+-- needs 10
 -- For PostgreSQL alone: pages of a SQLite file are filled and given back by SQLite.

@@ -136,7 +136,7 @@ func (s *Store) PendingCuts(ctx context.Context, now time.Time) (out []storage.C
 
 // FollowCut implements storage.Cuts. The lock on the cut is what callers take turns by.
 func (s *Store) FollowCut(ctx context.Context, id string, now time.Time, limit int) (out storage.Cut, err error) {
-	err = s.tx(ctx, "follow cut", func(ctx context.Context, q querier) error {
+	err = s.txCommitted(ctx, "follow cut", func(ctx context.Context, q querier) error {
 		var r column.CutRow
 		if err := one(ctx, q, r.Dest(), "SELECT "+column.CutColumns+" FROM cuts WHERE id = $1 FOR UPDATE", id); err != nil {
 			return err

@@ -62,6 +62,16 @@ func (s *Store) tx(ctx context.Context, what string, fn func(ctx context.Context
 	})
 }
 
+// txCommitted is tx at the isolation that statements need which wait for the rows of others and
+// go on with what those have left. At a higher one they would fail as often as they wait.
+func (s *Store) txCommitted(ctx context.Context, what string, fn func(ctx context.Context, q querier) error) error {
+	return s.retry(ctx, what, func(ctx context.Context) error {
+		return s.on(ctx, func(c *pgxpool.Conn) error {
+			return pgx.BeginTxFunc(ctx, c, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error { return fn(ctx, tx) })
+		})
+	})
+}
+
 // on runs fn on one connection of the pool.
 func (s *Store) on(ctx context.Context, fn func(c *pgxpool.Conn) error) error {
 	c, err := s.pool.acquire(ctx)
