@@ -17,7 +17,7 @@ func TestScopesThatInclude(t *testing.T) {
 			storage.ScopeText{Name: "notes:manage", Description: "manage notes", Implies: []string{"notes:write"}},
 			storage.ScopeText{Name: "all", Description: "do everything", Implies: []string{"notes:manage"}})
 	})
-	// no rule names all or notes:manage; this person is none of those who may write
+	// no rule names all or notes:manage; this person may not write
 	noEditor := func(t *testing.T) {
 		f.set(func(f *providers) { f.permitted = oauth.Scopes{"mcp", "notes:manage", "all"} })
 		t.Cleanup(func() { f.set(func(f *providers) { f.permitted = nil }) })

@@ -17,7 +17,7 @@ type probe struct {
 	now   func() time.Time
 
 	mu     sync.Mutex    // guards what follows
-	asking chan struct{} // closed when the question under way is answered; nil: there is none
+	asking chan struct{} // closed when the question under way is answered; nil while no question is asked
 	asked  time.Time
 	answer error
 }

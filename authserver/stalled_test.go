@@ -174,7 +174,7 @@ func TestWaitingWithHTTP2(t *testing.T) {
 	settled("nothing", 0, 0, 1)
 }
 
-// Whoever comes through a declared proxy is not counted with all others who do.
+// A client behind a declared proxy is not counted with the other clients of that proxy.
 func TestConnectionsOfProxiesCountAlone(t *testing.T) {
 	c := newConnections(3, TrustedProxies{netip.MustParsePrefix("192.0.2.0/24")})
 	var conns []*fromConn

@@ -114,7 +114,7 @@ func (l *statusLists) get(ctx context.Context, n int64) (*statusList, error) {
 	return v.(*statusList), nil
 }
 
-// life is for how long a list may be shown, by whoever has a copy.
+// life is for how long a copy of a list may be shown.
 func (l *statusLists) life() time.Duration {
 	return max(10*l.ttl, 10*time.Minute).Truncate(2 * time.Second)
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// certificate is the one that is served, as it stands in the files now: whoever renews it
-// need not restart the server.
+// certificate serves the certificate that stands in the files now, so that a renewal needs no
+// restart of the server.
 type certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger

@@ -187,7 +187,7 @@ func (r *repetitions) grant(ctx context.Context, l logged, id string, by storage
 }
 
 // grants ends again what one command ended, of a user, a client, a resource, a provider or all:
-// the grants of before, since those of after were given anew.
+// the earlier grants, since the person has given the later ones again.
 func (r *repetitions) grants(ctx context.Context, l logged) error {
 	live, err := r.a.liveGrants(ctx, l.User, l.ClientID, l.Resource)
 	for _, g := range live {
