@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -40,11 +41,16 @@ func replicated(c *pgx.Conn, fn func() error) error {
 	return err
 }
 
+// settlements is how many rows settle spreads its writes over: one row would be what all who
+// settle at once wait for, and at serializable isolation what they fail on.
+const settlements = 256
+
 // settle is for a verb that finds done what it was to do, and says so. It writes all the
 // same: its commit then waits until everything before it is replicated. Else the
 // second try of a verb whose first one was not replicated would acknowledge it.
 func settle(ctx context.Context, q querier) error {
-	_, err := q.Exec(ctx, "INSERT INTO settings (name, value) VALUES ('settled', '') ON CONFLICT (name) DO UPDATE SET value = excluded.value")
+	_, err := q.Exec(ctx, "INSERT INTO settings (name, value) VALUES ('settled:' || $1::int, '') ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+		rand.IntN(settlements))
 	return err
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -43,7 +45,9 @@ func TestStepUpInSession(t *testing.T) {
 	var first, second map[string]string
 	c.call(t, "look", nil, &first)
 	c.call(t, "delete", nil, &second)
-	if first["session"] == "" || second["session"] != first["session"] || second["scope"] != "mcp danger" {
+	scope := strings.Fields(second["scope"]) // a set: RFC 6749 §3.3
+	slices.Sort(scope)
+	if first["session"] == "" || second["session"] != first["session"] || !slices.Equal(scope, []string{"danger", "mcp"}) {
 		t.Errorf("RS-112 CL-20: it went from %v to %v", first, second)
 	}
 	if len(applications) != 2 || c.logins.Load() != 2 {

@@ -1,0 +1,39 @@
+package postgres
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/pgtest"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// TestManySettleAtOnce: verbs that find their work done do not wait for each other, and do not
+// fail on each other where a server knows no weaker isolation.
+func TestManySettleAtOnce(t *testing.T) {
+	server := pgtest.Start(t)
+	s := open(t, server.Database(t)+"&default_transaction_isolation=serializable", Options{})
+	defer s.Close()
+	now := time.Now()
+	const people = 48
+	for i := range people {
+		u := storage.User{ID: fmt.Sprintf("usr_%d", i), Name: fmt.Sprintf("person%d", i), CreatedAt: now}
+		if err := s.CreateUser(t.Context(), u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var wg sync.WaitGroup
+	for i := range people {
+		wg.Go(func() {
+			for range 20 {
+				if err := s.SetUserDisabled(t.Context(), fmt.Sprintf("usr_%d", i), true, now); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
