@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 )
 
 // logoutNow posts a body to the back-channel logout endpoint.
@@ -45,8 +45,8 @@ func TestLogout(t *testing.T) {
 		r := newRig(t, nil)
 		_, first := r.signIn("")
 		_, second := r.signIn("")
-		_, bob := r.signIn(fakeupstream.Bob.Email)
-		if w := r.logout(r.up.LogoutToken(fakeupstream.Alice.Subject, "", nil)); w.Code != http.StatusOK {
+		_, bob := r.signIn(fakeidp.Bob.Email)
+		if w := r.logout(r.up.LogoutToken(fakeidp.Alice.Subject, "", nil)); w.Code != http.StatusOK {
 			t.Errorf("got %d", w.Code)
 		}
 		if r.active(first) || r.active(second) || !r.active(bob) {
@@ -55,15 +55,15 @@ func TestLogout(t *testing.T) {
 	})
 	t.Run("AS-219: a session that we have no name for may be the one, if it is the person's", func(t *testing.T) {
 		r := newRig(t, nil)
-		r.up.Behave(func(b *fakeupstream.Behaviour) {
+		r.up.Behave(func(b *fakeidp.Behaviour) {
 			b.EditIDToken = func(_, c map[string]any) { delete(c, "sid") }
 		})
 		_, unnamed := r.signIn("")
-		_, bob := r.signIn(fakeupstream.Bob.Email)
-		r.up.Behave(func(b *fakeupstream.Behaviour) { b.EditIDToken = nil })
+		_, bob := r.signIn(fakeidp.Bob.Email)
+		r.up.Behave(func(b *fakeidp.Behaviour) { b.EditIDToken = nil })
 		_, another := r.signIn("")
-		sid := r.up.Sessions(fakeupstream.Alice.Subject)[0]
-		if w := r.logout(r.up.LogoutToken(fakeupstream.Alice.Subject, sid, nil)); w.Code != http.StatusOK {
+		sid := r.up.Sessions(fakeidp.Alice.Subject)[0]
+		if w := r.logout(r.up.LogoutToken(fakeidp.Alice.Subject, sid, nil)); w.Code != http.StatusOK {
 			t.Errorf("got %d", w.Code)
 		}
 		if r.active(unnamed) || !r.active(another) || !r.active(bob) {
@@ -72,13 +72,13 @@ func TestLogout(t *testing.T) {
 	})
 	t.Run("AS-219: nothing to end is no error", func(t *testing.T) {
 		r := newRig(t, nil)
-		if w := r.logout(r.up.LogoutToken(fakeupstream.Alice.Subject, "", nil)); w.Code != http.StatusOK {
+		if w := r.logout(r.up.LogoutToken(fakeidp.Alice.Subject, "", nil)); w.Code != http.StatusOK {
 			t.Errorf("got %d", w.Code)
 		}
 	})
 	t.Run("AS-219: a logout token is good for once", func(t *testing.T) {
 		r := newRig(t, nil)
-		token := r.up.LogoutToken(fakeupstream.Alice.Subject, "", nil)
+		token := r.up.LogoutToken(fakeidp.Alice.Subject, "", nil)
 		if w := r.logout(token); w.Code != http.StatusOK {
 			t.Fatalf("got %d", w.Code)
 		}
@@ -102,7 +102,7 @@ func TestLogout(t *testing.T) {
 		t.Run("AS-219: a logout token "+name+" does nothing", func(t *testing.T) {
 			r := newRig(t, nil)
 			_, g := r.signIn("")
-			w := r.logout(r.up.LogoutToken(fakeupstream.Alice.Subject, "", edit))
+			w := r.logout(r.up.LogoutToken(fakeidp.Alice.Subject, "", edit))
 			if w.Code != http.StatusBadRequest || w.Header().Get("Cache-Control") != "no-store" || !r.active(g) {
 				t.Errorf("got %d", w.Code)
 			}
@@ -137,31 +137,31 @@ func TestLogout(t *testing.T) {
 	t.Run("L1 Back-Channel Logout 2.8: beside any number of tokens that are no good, the provider's own is heard", func(t *testing.T) {
 		r := newRig(t, nil)
 		_, g := r.signIn("")
-		forged := r.up.LogoutToken(fakeupstream.Alice.Subject, "", func(_, c map[string]any) { c["aud"] = "another" })
-		r.up.Behave(func(b *fakeupstream.Behaviour) { b.Sign = fakeupstream.SignWrongKey })
-		wrong := r.up.LogoutToken(fakeupstream.Alice.Subject, "", nil)
-		r.up.Behave(func(b *fakeupstream.Behaviour) { b.Sign = fakeupstream.SignGood })
+		forged := r.up.LogoutToken(fakeidp.Alice.Subject, "", func(_, c map[string]any) { c["aud"] = "another" })
+		r.up.Behave(func(b *fakeidp.Behaviour) { b.Sign = fakeidp.SignWrongKey })
+		wrong := r.up.LogoutToken(fakeidp.Alice.Subject, "", nil)
+		r.up.Behave(func(b *fakeidp.Behaviour) { b.Sign = fakeidp.SignGood })
 		for i := range 30 * junkAllowed {
 			r.logout([]string{"x", forged, wrong}[i%3])
 		}
 		if w := r.logout("x"); w.Code != http.StatusTooManyRequests {
 			t.Errorf("junk: got %d", w.Code)
 		}
-		if w := r.logout(r.up.LogoutToken(fakeupstream.Alice.Subject, "", nil)); w.Code != http.StatusOK || r.active(g) {
+		if w := r.logout(r.up.LogoutToken(fakeidp.Alice.Subject, "", nil)); w.Code != http.StatusOK || r.active(g) {
 			t.Errorf("the provider's own: got %d", w.Code)
 		}
 	})
 	t.Run("PL9: tokens by unknown keys leave sign-ins the keys that they need", func(t *testing.T) {
 		r := newRig(t, nil)
-		r.up.Behave(func(b *fakeupstream.Behaviour) { b.Sign = fakeupstream.SignUnknown })
+		r.up.Behave(func(b *fakeidp.Behaviour) { b.Sign = fakeidp.SignUnknown })
 		for range 30 {
-			r.logout(r.up.LogoutToken(fakeupstream.Alice.Subject, "", nil))
+			r.logout(r.up.LogoutToken(fakeidp.Alice.Subject, "", nil))
 		}
 		const keyReads = 6 // at once, for logout tokens
-		if n := r.up.Calls(fakeupstream.Keys); n > keyReads {
+		if n := r.up.Calls(fakeidp.Keys); n > keyReads {
 			t.Errorf("the keys were read %d times, want %d at most", n, keyReads)
 		}
-		r.up.Behave(func(b *fakeupstream.Behaviour) { b.Sign = fakeupstream.SignGood })
+		r.up.Behave(func(b *fakeidp.Behaviour) { b.Sign = fakeidp.SignGood })
 		r.up.RotateKeys()
 		if _, err := r.come(r.leave(signIn), "corp"); err != nil {
 			t.Errorf("a sign-in after the keys were replaced: %v", err)

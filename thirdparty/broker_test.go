@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/delegation"
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -21,7 +21,7 @@ func TestBroker(t *testing.T) {
 	t.Run("RS-202 AS-229: a resource server with a rule gets the token of the calling user", func(t *testing.T) {
 		r := newRig(t, brokering)
 		alice, _ := r.signIn("")
-		bob, _ := r.signIn(fakeupstream.Bob.Email)
+		bob, _ := r.signIn(fakeidp.Bob.Email)
 		got, err := r.Token(t.Context(), ask(alice, "profile"))
 		if err != nil || got.Type != "Bearer" || !got.Scopes.Has("profile") || got.ExpiresAt.IsZero() {
 			t.Fatalf("got %v, %v", got.Scopes, err)
@@ -61,7 +61,7 @@ func TestBroker(t *testing.T) {
 	t.Run("AS-218: no token once the provider has ended the session", func(t *testing.T) {
 		r := newRig(t, brokering)
 		a, g := r.signIn("")
-		r.up.RevokeAll(fakeupstream.Alice.Subject)
+		r.up.RevokeAll(fakeidp.Alice.Subject)
 		r.clock.pass(6 * time.Minute)
 		if _, err := r.Token(t.Context(), ask(a, "profile")); code(err) != oauth.InteractionRequired || r.active(g) {
 			t.Errorf("got %v", err)
@@ -69,7 +69,7 @@ func TestBroker(t *testing.T) {
 	})
 	t.Run("AS-218: a detached sign-in stays, but its token is gone when the provider renews no more", func(t *testing.T) {
 		r := newRig(t, func(c *Config) { brokering(c); c.Connectors[0].Detached = true })
-		r.up.Behave(func(b *fakeupstream.Behaviour) { b.AccessTTL = 2 * time.Minute })
+		r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL = 2 * time.Minute })
 		a, g := r.signIn("")
 		first, err := r.Token(t.Context(), ask(a, "profile"))
 		if err != nil {
@@ -79,7 +79,7 @@ func TestBroker(t *testing.T) {
 		if got, err := r.Token(t.Context(), ask(a, "profile")); err != nil || got.Token == first.Token {
 			t.Errorf("not renewed: %v", err)
 		}
-		r.up.RevokeAll(fakeupstream.Alice.Subject)
+		r.up.RevokeAll(fakeidp.Alice.Subject)
 		r.clock.pass(90 * time.Second)
 		for range 2 {
 			if _, err := r.Token(t.Context(), ask(a, "profile")); code(err) != oauth.InteractionRequired {
@@ -92,7 +92,7 @@ func TestBroker(t *testing.T) {
 	})
 	t.Run("AS-219: a token that is about to end is renewed first", func(t *testing.T) {
 		r := newRig(t, brokering)
-		r.up.Behave(func(b *fakeupstream.Behaviour) { b.AccessTTL = 4 * time.Minute })
+		r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL = 4 * time.Minute })
 		a, _ := r.signIn("")
 		first, err := r.Token(t.Context(), ask(a, "profile"))
 		if err != nil {
@@ -103,7 +103,7 @@ func TestBroker(t *testing.T) {
 		if err != nil || second.Token == first.Token || second.ExpiresAt.Sub(r.clock.Now()) <= time.Minute {
 			t.Errorf("got the same: %v, until %v, %v", first.Token == second.Token, second.ExpiresAt, err)
 		}
-		r.up.FailAll(fakeupstream.Down) // what still is good for a moment is better than nothing
+		r.up.FailAll(fakeidp.Down) // what still is good for a moment is better than nothing
 		r.clock.pass(3*time.Minute + 30*time.Second)
 		if _, err := r.Token(t.Context(), ask(a, "profile")); err != nil {
 			t.Errorf("down: %v", err)
@@ -139,7 +139,7 @@ func TestBroker(t *testing.T) {
 	})
 	t.Run("RFC 6749 5.1: a provider that does not say which scopes it granted has granted all that were asked", func(t *testing.T) {
 		r := newRig(t, brokering)
-		r.up.Behave(func(b *fakeupstream.Behaviour) { b.NoScope = true })
+		r.up.Behave(func(b *fakeidp.Behaviour) { b.NoScope = true })
 		a, _ := r.signIn("")
 		if _, err := r.Token(t.Context(), ask(a, "calendar")); code(err) != oauth.InteractionRequired {
 			t.Errorf("before: %v", err)
@@ -157,7 +157,7 @@ func TestBroker(t *testing.T) {
 	})
 	t.Run("RS-202: what was asked for and not granted stays missing", func(t *testing.T) {
 		r := newRig(t, brokering)
-		r.up.Behave(func(b *fakeupstream.Behaviour) { b.Grant = []string{"openid", "profile", "offline_access"} })
+		r.up.Behave(func(b *fakeidp.Behaviour) { b.Grant = []string{"openid", "profile", "offline_access"} })
 		a, _ := r.signIn("")
 		b := r.leave(delegation.Request{Provider: "corp", Purpose: delegation.PurposeExtend, UserID: a.User.ID, Scopes: oauth.Scopes{"calendar"}})
 		if _, err := r.come(b, "corp"); err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
@@ -19,36 +19,36 @@ func TestEnds(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		edit   func(*Connector)
-		before func(*fakeupstream.Behaviour)
+		before func(*fakeidp.Behaviour)
 		end    func(r *rig)
 		reason string
 	}{
 		{name: "AS-218 AS-219: the account is disabled there (user info says no, and so does refresh)",
-			end: func(r *rig) { r.up.RevokeAll(fakeupstream.Alice.Subject) }, reason: reasonRevoked},
+			end: func(r *rig) { r.up.RevokeAll(fakeidp.Alice.Subject) }, reason: reasonRevoked},
 		{name: "AS-218 AS-219: the account is gone there",
-			end: func(r *rig) { r.up.SetPeople(fakeupstream.Bob) }, reason: reasonRevoked},
-		{name: "AS-218: invalid_grant when renewing", before: func(b *fakeupstream.Behaviour) { b.AccessTTL = 2 * time.Minute },
+			end: func(r *rig) { r.up.SetPeople(fakeidp.Bob) }, reason: reasonRevoked},
+		{name: "AS-218: invalid_grant when renewing", before: func(b *fakeidp.Behaviour) { b.AccessTTL = 2 * time.Minute },
 			end: func(r *rig) {
-				r.up.Behave(func(b *fakeupstream.Behaviour) { b.RefreshDenied = "invalid_grant" })
+				r.up.Behave(func(b *fakeidp.Behaviour) { b.RefreshDenied = "invalid_grant" })
 			}, reason: reasonRevoked},
-		{name: "AS-218: no refresh token, and user info says no", before: func(b *fakeupstream.Behaviour) { b.NoRefresh = true },
-			end: func(r *rig) { r.up.RevokeAll(fakeupstream.Alice.Subject) }, reason: reasonRevoked},
+		{name: "AS-218: no refresh token, and user info says no", before: func(b *fakeidp.Behaviour) { b.NoRefresh = true },
+			end: func(r *rig) { r.up.RevokeAll(fakeidp.Alice.Subject) }, reason: reasonRevoked},
 		{name: "AS-218: tokens without an end, and user info says no",
-			before: func(b *fakeupstream.Behaviour) { b.NoRefresh, b.AccessTTL = true, -1 },
-			end:    func(r *rig) { r.up.RevokeAll(fakeupstream.Alice.Subject) }, reason: reasonRevoked},
-		{name: "AS-219: no refresh token, and the access token has expired", before: func(b *fakeupstream.Behaviour) { b.NoRefresh, b.AccessTTL = true, 3*time.Minute },
+			before: func(b *fakeidp.Behaviour) { b.NoRefresh, b.AccessTTL = true, -1 },
+			end:    func(r *rig) { r.up.RevokeAll(fakeidp.Alice.Subject) }, reason: reasonRevoked},
+		{name: "AS-219: no refresh token, and the access token has expired", before: func(b *fakeidp.Behaviour) { b.NoRefresh, b.AccessTTL = true, 3*time.Minute },
 			end: func(*rig) {}, reason: reasonExpired},
 		{name: "AS-218: user info believes the token until it expires, and refresh says no",
 			edit: func(c *Connector) { c.CheckBy = checkByRefresh },
 			end: func(r *rig) {
-				r.up.Behave(func(b *fakeupstream.Behaviour) { b.RefreshDenied = "invalid_grant" })
+				r.up.Behave(func(b *fakeidp.Behaviour) { b.RefreshDenied = "invalid_grant" })
 			}, reason: reasonRevoked},
 		{name: "AS-218: introspection says that it is not active",
 			edit: func(c *Connector) { c.IntrospectionURL = "introspect" },
-			end:  func(r *rig) { r.up.RevokeAll(fakeupstream.Alice.Subject) }, reason: reasonRevoked},
+			end:  func(r *rig) { r.up.RevokeAll(fakeidp.Alice.Subject) }, reason: reasonRevoked},
 		{name: "AS-219: the rules do not hold any more", edit: func(c *Connector) { c.Allow.Groups = []string{"staff"} },
 			end: func(r *rig) {
-				r.up.EditPerson(fakeupstream.Alice.Subject, func(p *fakeupstream.Person) { p.Claims = map[string]any{"groups": []string{"guests"}} })
+				r.up.EditPerson(fakeidp.Alice.Subject, func(p *fakeidp.Person) { p.Claims = map[string]any{"groups": []string{"guests"}} })
 			}, reason: reasonNotAllowed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -60,11 +60,11 @@ func TestEnds(t *testing.T) {
 					*at = c.Connectors[0].Issuer + "/introspect"
 				}
 			})
-			r.up.SetPeople(withGroups(fakeupstream.Alice, "staff"), fakeupstream.Bob)
+			r.up.SetPeople(withGroups(fakeidp.Alice, "staff"), fakeidp.Bob)
 			if tt.before != nil {
 				r.up.Behave(tt.before)
 			}
-			a, g := r.signIn(fakeupstream.Alice.Email)
+			a, g := r.signIn(fakeidp.Alice.Email)
 			if err := r.Check(t.Context(), a.Upstream, 0); err != nil || !r.active(g) {
 				t.Fatalf("before: %v", err)
 			}
@@ -96,14 +96,14 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-func withGroups(p fakeupstream.Person, groups ...string) fakeupstream.Person {
+func withGroups(p fakeidp.Person, groups ...string) fakeidp.Person {
 	p.Claims = map[string]any{"groups": groups}
 	return p
 }
 
 func TestOutage(t *testing.T) {
-	for name, fault := range map[string]fakeupstream.Fault{
-		"down": fakeupstream.Down, "500": fakeupstream.Error500, "429": fakeupstream.Error429, "a page": fakeupstream.HTML, "huge": fakeupstream.Huge,
+	for name, fault := range map[string]fakeidp.Fault{
+		"down": fakeidp.Down, "500": fakeidp.Error500, "429": fakeidp.Error429, "a page": fakeidp.HTML, "huge": fakeidp.Huge,
 	} {
 		t.Run("AS-223: an outage ("+name+") ends nothing: the last word holds for a while, then nobody can tell", func(t *testing.T) {
 			r := newRig(t, nil)
@@ -141,7 +141,7 @@ func TestOutage(t *testing.T) {
 		}
 		r.clock.pass(10 * time.Minute)
 		r.up.Forget()
-		r.up.FailAll(fakeupstream.Down)
+		r.up.FailAll(fakeidp.Down)
 		for _, id := range ids {
 			if err := r.Check(t.Context(), id, 0); err != nil {
 				t.Error(err)
@@ -150,7 +150,7 @@ func TestOutage(t *testing.T) {
 		if u := r.upstream(ids[7]); u.Version != 1 {
 			t.Error("the last one was claimed although nobody was to be asked")
 		}
-		if n := r.up.Calls(fakeupstream.UserInfo); n > tolerated*2 { // a connection that breaks is tried twice by the HTTP client
+		if n := r.up.Calls(fakeidp.UserInfo); n > tolerated*2 { // a connection that breaks is tried twice by the HTTP client
 			t.Errorf("asked %d times", n)
 		}
 		if n := r.log.events(audit.UpstreamUnreachable); n != 1 {
@@ -159,10 +159,10 @@ func TestOutage(t *testing.T) {
 	})
 	t.Run("AS-217: an answer about somebody else is none", func(t *testing.T) {
 		r := newRig(t, nil)
-		r.up.Behave(func(b *fakeupstream.Behaviour) { b.AccessTTL = 12 * time.Hour })
+		r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL = 12 * time.Hour })
 		a, g := r.signIn("")
-		r.up.Behave(func(b *fakeupstream.Behaviour) {
-			b.EditUserInfo = func(claims map[string]any) { claims["sub"] = fakeupstream.Bob.Subject }
+		r.up.Behave(func(b *fakeidp.Behaviour) {
+			b.EditUserInfo = func(claims map[string]any) { claims["sub"] = fakeidp.Bob.Subject }
 		})
 		r.clock.pass(6 * time.Minute)
 		if err := r.Check(t.Context(), a.Upstream, 0); err != nil || !r.active(g) {
@@ -172,15 +172,15 @@ func TestOutage(t *testing.T) {
 		if err := r.Check(t.Context(), a.Upstream, 0); code(err) != oauth.TemporarilyUnavailable {
 			t.Errorf("later: %v", err)
 		}
-		if held, err := r.open(r.upstream(a.Upstream)); err != nil || held.Profile.Subject != fakeupstream.Alice.Subject {
+		if held, err := r.open(r.upstream(a.Upstream)); err != nil || held.Profile.Subject != fakeidp.Alice.Subject {
 			t.Errorf("got %s, %v", held.Profile.Subject, err)
 		}
 	})
 	t.Run("AS-223: our client is refused there (invalid_client): nobody is signed out for it", func(t *testing.T) {
 		r := newRig(t, nil)
-		r.up.Behave(func(b *fakeupstream.Behaviour) { b.AccessTTL = 2 * time.Minute })
+		r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL = 2 * time.Minute })
 		a, g := r.signIn("")
-		r.up.Fail(fakeupstream.Token, fakeupstream.OAuthError(401, "invalid_client"))
+		r.up.Fail(fakeidp.Token, fakeidp.OAuthError(401, "invalid_client"))
 		r.clock.pass(4 * time.Minute)
 		if err := r.Check(t.Context(), a.Upstream, time.Second); err != nil || !r.active(g) {
 			t.Errorf("got %v", err)
@@ -188,9 +188,9 @@ func TestOutage(t *testing.T) {
 	})
 	t.Run("AS-223: a slow provider does not hold whoever gives up, and its answer is kept", func(t *testing.T) {
 		r := newRig(t, nil)
-		r.up.Behave(func(b *fakeupstream.Behaviour) { b.AccessTTL = 2 * time.Minute })
+		r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL = 2 * time.Minute })
 		a, _ := r.signIn("")
-		r.up.Fail(fakeupstream.Token, fakeupstream.Slow(500*time.Millisecond))
+		r.up.Fail(fakeidp.Token, fakeidp.Slow(500*time.Millisecond))
 		r.clock.pass(4 * time.Minute)
 		before := r.upstream(a.Upstream)
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -245,7 +245,7 @@ func TestFreshness(t *testing.T) {
 			if err := r.Check(t.Context(), a.Upstream, maxAge); err != nil {
 				t.Fatal(err)
 			}
-			if n := r.up.Calls(fakeupstream.UserInfo); n != want {
+			if n := r.up.Calls(fakeidp.UserInfo); n != want {
 				t.Errorf("asked %d times, want %d", n, want)
 			}
 		}
@@ -286,12 +286,12 @@ func TestFreshness(t *testing.T) {
 	})
 	t.Run("AS-219: rules see what user info says after a renewal that says nothing", func(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.Connectors[0].Allow.Groups = []string{"staff"} })
-		r.up.Behave(func(b *fakeupstream.Behaviour) { b.AccessTTL, b.NoIDTokenAtRefresh = 2*time.Minute, true })
-		p := fakeupstream.Alice
+		r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL, b.NoIDTokenAtRefresh = 2*time.Minute, true })
+		p := fakeidp.Alice
 		p.UserInfoOnly = map[string]any{"groups": []string{"staff"}}
 		r.up.SetPeople(p)
 		a, g := r.signIn("")
-		r.up.EditPerson(p.Subject, func(p *fakeupstream.Person) { p.UserInfoOnly = nil })
+		r.up.EditPerson(p.Subject, func(p *fakeidp.Person) { p.UserInfoOnly = nil })
 		r.clock.pass(2 * time.Minute)
 		if err := r.Check(t.Context(), a.Upstream, time.Second); !errors.Is(err, storage.ErrRevoked) || r.active(g) {
 			t.Errorf("got %v", err)
@@ -299,11 +299,11 @@ func TestFreshness(t *testing.T) {
 	})
 	t.Run("AS-218: of many requests at once one asks", func(t *testing.T) {
 		r := newRig(t, nil)
-		r.up.Behave(func(b *fakeupstream.Behaviour) { b.AccessTTL = 2 * time.Minute })
+		r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL = 2 * time.Minute })
 		a, _ := r.signIn("")
 		r.clock.pass(4 * time.Minute)
 		r.up.Forget()
-		r.up.Fail(fakeupstream.Token, fakeupstream.Slow(200*time.Millisecond))
+		r.up.Fail(fakeidp.Token, fakeidp.Slow(200*time.Millisecond))
 		var group sync.WaitGroup
 		for range 32 {
 			group.Go(func() {
@@ -313,7 +313,7 @@ func TestFreshness(t *testing.T) {
 			})
 		}
 		group.Wait()
-		if n := r.up.Calls(fakeupstream.Token); n != 1 {
+		if n := r.up.Calls(fakeidp.Token); n != 1 {
 			t.Errorf("%d token requests, want 1", n)
 		}
 	})
@@ -334,7 +334,7 @@ func TestFreshness(t *testing.T) {
 	t.Run("AS-218: detached sign-ins outlive the session at the provider", func(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.Connectors[0].Detached = true })
 		a, g := r.signIn("")
-		r.up.RevokeAll(fakeupstream.Alice.Subject)
+		r.up.RevokeAll(fakeidp.Alice.Subject)
 		r.clock.pass(2 * time.Hour)
 		r.up.Forget()
 		if err := r.Check(t.Context(), a.Upstream, time.Second); err != nil || !r.active(g) {
@@ -352,7 +352,7 @@ func TestFreshness(t *testing.T) {
 	t.Run("AS-223: a row that was copied over another one does not open, and ends nothing", func(t *testing.T) {
 		r := newRig(t, nil)
 		alice, _ := r.signIn("")
-		bob, _ := r.signIn(fakeupstream.Bob.Email)
+		bob, _ := r.signIn(fakeidp.Bob.Email)
 		if _, err := r.db.Exec("UPDATE upstreams SET sealed = (SELECT sealed FROM upstreams WHERE id = ?) WHERE id = ?", alice.Upstream, bob.Upstream); err != nil {
 			t.Fatal(err)
 		}

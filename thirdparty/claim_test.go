@@ -11,7 +11,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/delegation"
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -20,7 +20,7 @@ func extend(userID string) delegation.Request {
 }
 
 // unconnected fails if anything ties a person to the account, or keeps its tokens.
-func (r *rig) unconnected(p fakeupstream.Person, identities int) {
+func (r *rig) unconnected(p fakeidp.Person, identities int) {
 	r.t.Helper()
 	if got := r.rows("identities"); got != identities {
 		r.t.Errorf("%d identities, want %d", got, identities)
@@ -35,7 +35,7 @@ func TestExtendMakesNoIdentity(t *testing.T) {
 	t.Run("PH1 RS-203: another account than the user's is refused by both names, and its tokens are given back", func(t *testing.T) {
 		r := newRig(t, nil)
 		a, _ := r.signIn("alice")
-		b := r.leaveAs(extend(a.User.ID), fakeupstream.Bob)
+		b := r.leaveAs(extend(a.User.ID), fakeidp.Bob)
 		got, err := r.come(b, "corp")
 		if code(err) != oauth.AccessDenied || !errors.Is(err, errOtherAccount) || got.Claim != nil {
 			t.Fatalf("got %+v, %v", got, err)
@@ -43,7 +43,7 @@ func TestExtendMakesNoIdentity(t *testing.T) {
 		if got.Came != "bob" || got.Expected != "alice" {
 			t.Errorf("the page is told %q instead of %q", got.Came, got.Expected)
 		}
-		r.unconnected(fakeupstream.Bob, 1)
+		r.unconnected(fakeidp.Bob, 1)
 		if in, _ := r.signIn("bob"); in.User.ID == a.User.ID {
 			t.Error("bob signs in as alice")
 		}
@@ -81,7 +81,7 @@ func TestExtendMakesNoIdentity(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := r.leave(extend(u.ID))
-		if err := r.Disconnect(t.Context(), u.ID, "corp", fakeupstream.Alice.Subject); err != nil {
+		if err := r.Disconnect(t.Context(), u.ID, "corp", fakeidp.Alice.Subject); err != nil {
 			t.Fatal(err)
 		}
 		if a, err := r.come(b, "corp"); err != nil || a.Claim == nil || r.rows("identities") != 0 {
@@ -107,7 +107,7 @@ func TestClaim(t *testing.T) {
 	}
 	t.Run("PM1: the person is told which account came back, and nothing but the sealed question is stored", func(t *testing.T) {
 		r, a := waiting(t)
-		if a.Claim.Label != "alice" || a.Claim.Subject != fakeupstream.Alice.Subject || a.User.ID != "" || a.Upstream != "" {
+		if a.Claim.Label != "alice" || a.Claim.Subject != fakeidp.Alice.Subject || a.User.ID != "" || a.Upstream != "" {
 			t.Errorf("got %+v %+v", a, a.Claim)
 		}
 		for table, want := range map[string]int{"identities": 0, "upstreams": 0, "sessions": 0, "departures": 1} {
@@ -124,7 +124,7 @@ func TestClaim(t *testing.T) {
 		if _, err := r.Claim(t.Context(), a.Claim.Ticket, "usr_ada"); code(err) != oauth.InvalidRequest {
 			t.Errorf("then yes: %v", err)
 		}
-		r.unconnected(fakeupstream.Alice, 0)
+		r.unconnected(fakeidp.Alice, 0)
 	})
 	t.Run("PM1: no answer: after ten minutes the tokens are given back", func(t *testing.T) {
 		r, a := waiting(t)
@@ -137,7 +137,7 @@ func TestClaim(t *testing.T) {
 		if _, err := r.Claim(t.Context(), a.Claim.Ticket, "usr_ada"); code(err) != oauth.InvalidRequest || r.rows("departures") != 0 {
 			t.Errorf("got %v", err)
 		}
-		r.unconnected(fakeupstream.Alice, 0)
+		r.unconnected(fakeidp.Alice, 0)
 	})
 	t.Run("PM1: a late answer is none, and the tokens are given back", func(t *testing.T) {
 		r, a := waiting(t)
@@ -145,7 +145,7 @@ func TestClaim(t *testing.T) {
 		if _, err := r.Claim(t.Context(), a.Claim.Ticket, "usr_ada"); code(err) != oauth.InvalidRequest {
 			t.Errorf("got %v", err)
 		}
-		r.unconnected(fakeupstream.Alice, 0)
+		r.unconnected(fakeidp.Alice, 0)
 	})
 	t.Run("PM1: another user's answer is none, and burns nothing", func(t *testing.T) {
 		r, a := waiting(t)
@@ -180,7 +180,7 @@ func TestClaim(t *testing.T) {
 	})
 	t.Run("PM1: what the provider ended while it waited ends here at the first look", func(t *testing.T) {
 		r, a := waiting(t)
-		r.up.RevokeAll(fakeupstream.Alice.Subject)
+		r.up.RevokeAll(fakeidp.Alice.Subject)
 		if _, err := r.Claim(t.Context(), a.Claim.Ticket, "usr_ada"); err != nil {
 			t.Fatal(err)
 		}
@@ -247,7 +247,7 @@ func TestAbandoned(t *testing.T) {
 
 // leaveAs is leave for a browser that is signed in at the provider as somebody, whoever is
 // hinted at.
-func (r *rig) leaveAs(t delegation.Request, p fakeupstream.Person) browser {
+func (r *rig) leaveAs(t delegation.Request, p fakeidp.Person) browser {
 	r.t.Helper()
 	left, err := r.Depart(r.t.Context(), t)
 	if err != nil {
@@ -279,9 +279,9 @@ func query(t *testing.T, raw string) url.Values {
 // FuzzWhoComesBack: whatever a provider calls the account that comes back from an errand,
 // nobody is tied to it unasked, and the session is never that of another account.
 func FuzzWhoComesBack(f *testing.F) {
-	for _, sub := range []string{fakeupstream.Alice.Subject, fakeupstream.Bob.Subject, "", "SUB-ALICE", "sub-alice ", "sub-alice\x00", "süb", strings.Repeat("a", 300)} {
+	for _, sub := range []string{fakeidp.Alice.Subject, fakeidp.Bob.Subject, "", "SUB-ALICE", "sub-alice ", "sub-alice\x00", "süb", strings.Repeat("a", 300)} {
 		f.Add(sub, sub, true)
-		f.Add(sub, fakeupstream.Alice.Subject, false)
+		f.Add(sub, fakeidp.Alice.Subject, false)
 	}
 	f.Fuzz(func(t *testing.T, inToken, inUserInfo string, known bool) {
 		r := newRig(t, nil)
@@ -294,7 +294,7 @@ func FuzzWhoComesBack(f *testing.F) {
 			trip = extend(u.ID)
 		}
 		before := r.rows("identities")
-		r.up.Behave(func(b *fakeupstream.Behaviour) {
+		r.up.Behave(func(b *fakeidp.Behaviour) {
 			b.EditIDToken = func(_, claims map[string]any) { claims["sub"] = inToken }
 			b.EditUserInfo = func(claims map[string]any) { claims["sub"] = inUserInfo }
 		})
@@ -302,7 +302,7 @@ func FuzzWhoComesBack(f *testing.F) {
 		if r.rows("identities") != before {
 			t.Errorf("an identity was made by the return: %q %q", inToken, inUserInfo)
 		}
-		if err == nil && a.Claim == nil && (inToken != fakeupstream.Alice.Subject || inUserInfo != inToken || !known) {
+		if err == nil && a.Claim == nil && (inToken != fakeidp.Alice.Subject || inUserInfo != inToken || !known) {
 			t.Errorf("%q, by user info %q, came in unasked", inToken, inUserInfo)
 		}
 		if a.Claim != nil && (a.Claim.Subject != inToken || inToken != inUserInfo || known) {

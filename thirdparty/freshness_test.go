@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/delegation"
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -32,7 +32,7 @@ func TestAuthTime(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRig(t, nil)
 			now := r.clock.Now().Truncate(time.Second)
-			r.up.Behave(func(b *fakeupstream.Behaviour) {
+			r.up.Behave(func(b *fakeidp.Behaviour) {
 				b.EditIDToken = func(_, claims map[string]any) {
 					claims["auth_time"] = now.Add(-tt.ago).Unix()
 					if tt.ago == silent {
@@ -83,7 +83,7 @@ func TestNothingProvesFreshness(t *testing.T) {
 	})
 	t.Run("PM5: an auth_time in user info is nobody's proof", func(t *testing.T) {
 		r := newRig(t, plain)
-		r.up.Behave(func(b *fakeupstream.Behaviour) {
+		r.up.Behave(func(b *fakeidp.Behaviour) {
 			b.EditUserInfo = func(claims map[string]any) { claims["auth_time"] = r.clock.Now().Unix() }
 		})
 		if a, err := r.come(r.leave(signIn), "corp"); err != nil || !a.AuthTime.IsZero() {

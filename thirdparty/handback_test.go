@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/delegation"
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -35,7 +35,7 @@ func TestTokensAreGivenBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.handBack(t.Context())
-			if n := len(r.up.Sessions(fakeupstream.Alice.Subject)); n != 1 {
+			if n := len(r.up.Sessions(fakeidp.Alice.Subject)); n != 1 {
 				t.Fatalf("%d sessions before the end", n)
 			}
 			if err := end(r, a, s); err != nil {
@@ -43,7 +43,7 @@ func TestTokensAreGivenBack(t *testing.T) {
 			}
 			r.handBack(t.Context())
 			r.Close()
-			if n := len(r.up.Sessions(fakeupstream.Alice.Subject)); n != 0 {
+			if n := len(r.up.Sessions(fakeidp.Alice.Subject)); n != 0 {
 				t.Errorf("%d sessions live on at the provider", n)
 			}
 			if n := r.rows("handbacks"); n != 0 {
@@ -54,7 +54,7 @@ func TestTokensAreGivenBack(t *testing.T) {
 	t.Run("PL8: a provider that is away keeps nobody in, and nothing waits for it", func(t *testing.T) {
 		r := newRig(t, nil)
 		a, g := r.signIn("")
-		r.up.FailAll(fakeupstream.Down)
+		r.up.FailAll(fakeidp.Down)
 		if err := r.store.SetUserDisabled(t.Context(), a.User.ID, true, r.clock.Now()); err != nil || r.active(g) {
 			t.Errorf("got %v, active: %v", err, r.active(g))
 		}
@@ -76,7 +76,7 @@ func TestTokensAreGivenBack(t *testing.T) {
 		}
 		r.handBack(t.Context())
 		r.Close()
-		if n := r.up.Calls(fakeupstream.Revoke); n != 0 {
+		if n := r.up.Calls(fakeidp.Revoke); n != 0 {
 			t.Errorf("told %d times", n)
 		}
 	})

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
@@ -36,26 +36,26 @@ func (r *rig) several(n int) (ids []string) {
 // info was asked for it.
 func (r *rig) ask(id string) int {
 	r.t.Helper()
-	before := r.up.Calls(fakeupstream.UserInfo)
+	before := r.up.Calls(fakeidp.UserInfo)
 	_ = r.Check(r.t.Context(), id, time.Second)
-	return r.up.Calls(fakeupstream.UserInfo) - before
+	return r.up.Calls(fakeidp.UserInfo) - before
 }
 
 // Security PH2: whatever strangers send, sessions go on being asked about.
 func TestStrangersMakeNoProviderRest(t *testing.T) {
 	for name, junk := range map[string]func(r *rig){
-		"codes that the provider answers with 429": func(r *rig) { r.up.Fail(fakeupstream.Token, fakeupstream.Error429) },
-		"codes that the provider answers with 500": func(r *rig) { r.up.Fail(fakeupstream.Token, fakeupstream.Error500) },
+		"codes that the provider answers with 429": func(r *rig) { r.up.Fail(fakeidp.Token, fakeidp.Error429) },
+		"codes that the provider answers with 500": func(r *rig) { r.up.Fail(fakeidp.Token, fakeidp.Error500) },
 		"sign-ins whose user info is refused for their own rate": func(r *rig) {
-			r.up.Fail(fakeupstream.UserInfo, fakeupstream.Error429)
+			r.up.Fail(fakeidp.UserInfo, fakeidp.Error429)
 		},
-		"sign-ins whose user info fails": func(r *rig) { r.up.Fail(fakeupstream.UserInfo, fakeupstream.Error500) },
+		"sign-ins whose user info fails": func(r *rig) { r.up.Fail(fakeidp.UserInfo, fakeidp.Error500) },
 	} {
 		t.Run("AS-218: an end is noticed at the next check, beside "+name, func(t *testing.T) {
 			r := newRig(t, nil)
 			a, g := r.signIn("")
 			r.clock.pass(6 * time.Minute)
-			r.up.RevokeAll(fakeupstream.Alice.Subject)
+			r.up.RevokeAll(fakeidp.Alice.Subject)
 			junk(r)
 			for range 4 * tolerated {
 				if _, err := r.come(r.leave(signIn), "corp"); code(err) != oauth.TemporarilyUnavailable {
@@ -75,7 +75,7 @@ func TestStrangersMakeNoProviderRest(t *testing.T) {
 		r := newRig(t, nil)
 		ids := r.several(1)
 		r.clock.pass(2 * time.Hour) // the metadata are read again
-		r.up.Fail(fakeupstream.Discovery, fakeupstream.Error500)
+		r.up.Fail(fakeidp.Discovery, fakeidp.Error500)
 		for range 4 * tolerated {
 			_, _ = r.Depart(t.Context(), signIn)
 		}
@@ -89,7 +89,7 @@ func TestStrangersMakeNoProviderRest(t *testing.T) {
 func TestRest(t *testing.T) {
 	down := func(r *rig) {
 		r.clock.pass(6 * time.Minute)
-		r.up.Fail(fakeupstream.UserInfo, fakeupstream.Error500)
+		r.up.Fail(fakeidp.UserInfo, fakeidp.Error500)
 	}
 	t.Run("AS-223: one session that stays without an answer makes no provider rest, and is asked about again later", func(t *testing.T) {
 		r := newRig(t, nil)
@@ -142,14 +142,14 @@ func TestRest(t *testing.T) {
 	t.Run("AS-219: a no is an answer and ends the rest", func(t *testing.T) {
 		r := newRig(t, nil)
 		ids := r.several(tolerated)
-		b, _ := r.signIn(fakeupstream.Bob.Email)
-		other, _ := r.signIn(fakeupstream.Alice.Email)
+		b, _ := r.signIn(fakeidp.Bob.Email)
+		other, _ := r.signIn(fakeidp.Alice.Email)
 		down(r)
 		for _, id := range ids {
 			r.ask(id)
 		}
 		r.up.Heal()
-		r.up.RevokeAll(fakeupstream.Bob.Subject)
+		r.up.RevokeAll(fakeidp.Bob.Subject)
 		r.clock.pass(probeEvery)
 		if err := r.Check(t.Context(), b.Upstream, 0); !errors.Is(err, storage.ErrRevoked) {
 			t.Errorf("got %v", err)
@@ -163,20 +163,20 @@ func TestRest(t *testing.T) {
 // Security PH2: a provider that is asked too often says so of one person or of this
 // client, and that says nothing about the others.
 func TestAskedTooOften(t *testing.T) {
-	limited := func(header ...string) fakeupstream.Fault {
-		f := fakeupstream.Fault{Status: http.StatusTooManyRequests, Header: http.Header{}}
+	limited := func(header ...string) fakeidp.Fault {
+		f := fakeidp.Fault{Status: http.StatusTooManyRequests, Header: http.Header{}}
 		for i := 0; i < len(header); i += 2 {
 			f.Header.Set(header[i], header[i+1])
 		}
 		return f
 	}
-	forbidden := func(header ...string) fakeupstream.Fault {
+	forbidden := func(header ...string) fakeidp.Fault {
 		f := limited(header...)
 		f.Status = http.StatusForbidden
 		return f
 	}
 	for name, tt := range map[string]struct {
-		fault fakeupstream.Fault
+		fault fakeidp.Fault
 		after time.Duration
 	}{
 		"429 with Retry-After":             {limited("Retry-After", "40"), 40 * time.Second},
@@ -192,7 +192,7 @@ func TestAskedTooOften(t *testing.T) {
 			ids := r.several(2*tolerated + 1)
 			last := ids[2*tolerated]
 			r.clock.pass(6 * time.Minute)
-			r.up.Fail(fakeupstream.UserInfo, tt.fault)
+			r.up.Fail(fakeidp.UserInfo, tt.fault)
 			for _, id := range ids[:2*tolerated] {
 				if n := r.ask(id); n != 1 {
 					t.Errorf("asked %d times, want 1", n)
@@ -286,7 +286,7 @@ func TestRacesOfHealth(t *testing.T) {
 		victims = append(victims, a.Upstream)
 	}
 	r.clock.pass(6 * time.Minute)
-	r.up.RevokeAll(fakeupstream.Alice.Subject)
+	r.up.RevokeAll(fakeidp.Alice.Subject)
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {

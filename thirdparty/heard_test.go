@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
@@ -13,11 +13,11 @@ import (
 
 // Security M3 of the providers' report: what a rule looks at is heard again at every check.
 func TestRulesHoldAtChecks(t *testing.T) {
-	silent := func(b *fakeupstream.Behaviour) { // the ID token alone tells of groups
+	silent := func(b *fakeidp.Behaviour) { // the ID token alone tells of groups
 		b.EditUserInfo = func(claims map[string]any) { delete(claims, "groups") }
 	}
 	putOut := func(r *rig) {
-		r.up.EditPerson(fakeupstream.Alice.Subject, func(p *fakeupstream.Person) { p.Claims = map[string]any{"groups": []string{"guests"}} })
+		r.up.EditPerson(fakeidp.Alice.Subject, func(p *fakeidp.Person) { p.Claims = map[string]any{"groups": []string{"guests"}} })
 	}
 	for name, rule := range map[string]func(*Connector){
 		"PM3: groups":        func(c *Connector) { c.Allow.Groups = []string{"staff"} },
@@ -28,7 +28,7 @@ func TestRulesHoldAtChecks(t *testing.T) {
 	} {
 		t.Run(name+" that the ID token alone tells", func(t *testing.T) {
 			r := newRig(t, func(c *Config) { rule(&c.Connectors[0]) })
-			r.up.SetPeople(withGroups(fakeupstream.Alice, "staff"))
+			r.up.SetPeople(withGroups(fakeidp.Alice, "staff"))
 			r.up.Behave(silent)
 			a, g := r.signIn("")
 			r.clock.pass(6 * time.Minute)
@@ -49,7 +49,7 @@ func TestRulesHoldAtChecks(t *testing.T) {
 		r := newRig(t, func(c *Config) {
 			c.Connectors[0].ScopeRules = []ScopeRule{{Resource: resource, Scopes: oauth.Scopes{"admin"}, Groups: []string{"staff"}}}
 		})
-		r.up.SetPeople(withGroups(fakeupstream.Alice, "staff"))
+		r.up.SetPeople(withGroups(fakeidp.Alice, "staff"))
 		r.up.Behave(silent)
 		a, _ := r.signIn("")
 		putOut(r)
@@ -65,8 +65,8 @@ func TestRulesHoldAtChecks(t *testing.T) {
 		r := newRig(t, func(c *Config) {
 			c.Connectors[0].Allow.Groups, c.Connectors[0].IntrospectionURL = []string{"staff"}, c.Connectors[0].Issuer+"/introspect"
 		})
-		only := func(groups ...string) fakeupstream.Person {
-			p := fakeupstream.Alice
+		only := func(groups ...string) fakeidp.Person {
+			p := fakeidp.Alice
 			p.UserInfoOnly = map[string]any{"groups": groups}
 			return p
 		}
@@ -80,12 +80,12 @@ func TestRulesHoldAtChecks(t *testing.T) {
 	})
 	t.Run("what user info tells is asked there, and spends no refresh token", func(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.Connectors[0].Allow.Groups = []string{"staff"} })
-		r.up.SetPeople(withGroups(fakeupstream.Alice, "staff"))
+		r.up.SetPeople(withGroups(fakeidp.Alice, "staff"))
 		a, _ := r.signIn("")
 		r.up.Forget()
 		r.clock.pass(6 * time.Minute)
-		if err := r.Check(t.Context(), a.Upstream, 0); err != nil || r.up.Calls(fakeupstream.Token) != 0 || r.up.Calls(fakeupstream.UserInfo) != 1 {
-			t.Errorf("got %v, %d renewals", err, r.up.Calls(fakeupstream.Token))
+		if err := r.Check(t.Context(), a.Upstream, 0); err != nil || r.up.Calls(fakeidp.Token) != 0 || r.up.Calls(fakeidp.UserInfo) != 1 {
+			t.Errorf("got %v, %d renewals", err, r.up.Calls(fakeidp.Token))
 		}
 	})
 }
@@ -93,7 +93,7 @@ func TestRulesHoldAtChecks(t *testing.T) {
 // Security L10 of the providers' report.
 func TestIntrospectionOfAnotherToken(t *testing.T) {
 	for name, edit := range map[string]func(map[string]any){
-		"PL10 RFC 7662 4: of another person": func(a map[string]any) { a["sub"] = fakeupstream.Bob.Subject },
+		"PL10 RFC 7662 4: of another person": func(a map[string]any) { a["sub"] = fakeidp.Bob.Subject },
 		"PL10 RFC 7662 4: of another client": func(a map[string]any) { a["client_id"] = "another" },
 	} {
 		t.Run(name+" is no yes", func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestIntrospectionOfAnotherToken(t *testing.T) {
 			if err := r.Check(t.Context(), a.Upstream, 0); err != nil {
 				t.Fatalf("of this one: %v", err)
 			}
-			r.up.Behave(func(b *fakeupstream.Behaviour) { b.EditIntrospection = edit })
+			r.up.Behave(func(b *fakeidp.Behaviour) { b.EditIntrospection = edit })
 			r.clock.pass(11 * time.Minute)
 			if err := r.Check(t.Context(), a.Upstream, 0); err == nil {
 				t.Errorf("got a yes; the grant is active: %v", r.active(g))

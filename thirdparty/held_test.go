@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/delegation"
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
@@ -42,7 +42,7 @@ func TestLogoutOutlivesTheStore(t *testing.T) {
 		_, g := r.signIn("")
 		store := &reluctant{Store: r.store}
 		store.refusals.Store(refusals)
-		form := url.Values{"logout_token": {r.up.LogoutToken(fakeupstream.Alice.Subject, "", nil)}}
+		form := url.Values{"logout_token": {r.up.LogoutToken(fakeidp.Alice.Subject, "", nil)}}
 		req := httptest.NewRequest(http.MethodPost, "/callback/corp/logout", strings.NewReader(form.Encode()))
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		w := httptest.NewRecorder()
@@ -84,15 +84,15 @@ func TestTokensThatStay(t *testing.T) {
 	const said = "upstream tokens could not be given back"
 	for name, tt := range map[string]struct {
 		edit  func(*Config)
-		fault fakeupstream.Fault
+		fault fakeidp.Fault
 		calls int
 		said  bool
 	}{
-		"a provider that is away": {nil, fakeupstream.Down, 1, true},
-		"a good one":              {nil, fakeupstream.Fault{}, 1, false},
+		"a provider that is away": {nil, fakeidp.Down, 1, true},
+		"a good one":              {nil, fakeidp.Fault{}, 1, false},
 		"another master key": {func(c *Config) {
 			c.SecretKeys = [][]byte{bytes.Repeat([]byte{8}, secrets.KeySize)}
-		}, fakeupstream.Fault{}, 0, false},
+		}, fakeidp.Fault{}, 0, false},
 	} {
 		t.Run("PL8: "+name, func(t *testing.T) {
 			r := newRig(t, nil)
@@ -101,12 +101,12 @@ func TestTokensThatStay(t *testing.T) {
 				t.Fatal(err)
 			}
 			if tt.fault.Down {
-				r.up.Fail(fakeupstream.Revoke, tt.fault)
+				r.up.Fail(fakeidp.Revoke, tt.fault)
 			}
 			d := r.another(r.store, tt.edit)
 			d.handBack(t.Context())
 			d.Close()
-			if n := r.up.Calls(fakeupstream.Revoke); n != tt.calls {
+			if n := r.up.Calls(fakeidp.Revoke); n != tt.calls {
 				t.Errorf("the provider was asked %d times, want %d", n, tt.calls)
 			}
 			if got := strings.Contains(r.log.String(), said); got != tt.said {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/delegation"
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -42,7 +42,7 @@ func TestLink(t *testing.T) {
 			t.Error("no audit event")
 		}
 		ids, err := r.Identities(t.Context(), u.ID)
-		if err != nil || len(ids) != 1 || ids[0].Subject != fakeupstream.Alice.Subject || ids[0].Label == "" {
+		if err != nil || len(ids) != 1 || ids[0].Subject != fakeidp.Alice.Subject || ids[0].Label == "" {
 			t.Errorf("got %+v, %v", ids, err)
 		}
 	})
@@ -54,7 +54,7 @@ func TestLink(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		r.Close()
-		if n := len(r.up.Sessions(fakeupstream.Alice.Subject)); n != 1 {
+		if n := len(r.up.Sessions(fakeidp.Alice.Subject)); n != 1 {
 			t.Errorf("%d sessions live at the provider, want 1", n)
 		}
 		if r.rows("upstreams") != 1 || r.rows("identities") != 1 {
@@ -100,7 +100,7 @@ func TestRulesApplied(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		r.Close()
-		if n := len(r.up.Sessions(fakeupstream.Alice.Subject)); n != 0 {
+		if n := len(r.up.Sessions(fakeidp.Alice.Subject)); n != 0 {
 			t.Errorf("%d sessions live at the provider", n)
 		}
 		r.nothingMade()
@@ -109,7 +109,7 @@ func TestRulesApplied(t *testing.T) {
 		r := newRig(t, func(c *Config) {
 			c.Connectors[0].ScopeRules = []ScopeRule{{Resource: resource, Scopes: oauth.Scopes{"admin"}, Groups: []string{"staff"}}}
 		})
-		r.up.SetPeople(withGroups(fakeupstream.Alice, "staff"))
+		r.up.SetPeople(withGroups(fakeidp.Alice, "staff"))
 		a, _ := r.signIn("")
 		permitted := func(want ...string) {
 			t.Helper()
@@ -119,8 +119,8 @@ func TestRulesApplied(t *testing.T) {
 			}
 		}
 		permitted("read", "admin")
-		r.up.SetPeople(withGroups(fakeupstream.Alice))
-		r.up.Behave(func(b *fakeupstream.Behaviour) { b.AccessTTL = time.Minute })
+		r.up.SetPeople(withGroups(fakeidp.Alice))
+		r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL = time.Minute })
 		r.clock.pass(6 * time.Minute)
 		if err := r.Check(t.Context(), a.Upstream, 0); err != nil {
 			t.Fatal(err)
@@ -137,11 +137,11 @@ func TestDisconnect(t *testing.T) {
 			t.Fatal(err)
 		}
 		a, g := r.signIn("")
-		if err := r.Disconnect(t.Context(), u.ID, "corp", fakeupstream.Alice.Subject); err != nil {
+		if err := r.Disconnect(t.Context(), u.ID, "corp", fakeidp.Alice.Subject); err != nil {
 			t.Fatal(err)
 		}
 		r.Close()
-		if r.active(g) || len(r.up.Sessions(fakeupstream.Alice.Subject)) != 0 {
+		if r.active(g) || len(r.up.Sessions(fakeidp.Alice.Subject)) != 0 {
 			t.Error("something lives on")
 		}
 		if end := r.upstream(a.Upstream).EndReason; end != reasonDisconnected {
@@ -154,15 +154,15 @@ func TestDisconnect(t *testing.T) {
 	t.Run("AS-217: nobody loses the last way in, nor an account that is not theirs", func(t *testing.T) {
 		r := newRig(t, nil)
 		a, g := r.signIn("")
-		if err := r.Disconnect(t.Context(), a.User.ID, "corp", fakeupstream.Alice.Subject); !errors.Is(err, storage.ErrSpent) || !r.active(g) {
+		if err := r.Disconnect(t.Context(), a.User.ID, "corp", fakeidp.Alice.Subject); !errors.Is(err, storage.ErrSpent) || !r.active(g) {
 			t.Errorf("got %v", err)
 		}
 		u := r.local("usr_mallory")
-		if err := r.Disconnect(t.Context(), u.ID, "corp", fakeupstream.Alice.Subject); !errors.Is(err, storage.ErrNotFound) || !r.active(g) {
+		if err := r.Disconnect(t.Context(), u.ID, "corp", fakeidp.Alice.Subject); !errors.Is(err, storage.ErrNotFound) || !r.active(g) {
 			t.Errorf("got %v", err)
 		}
 		r.Close()
-		if n := len(r.up.Sessions(fakeupstream.Alice.Subject)); n != 1 {
+		if n := len(r.up.Sessions(fakeidp.Alice.Subject)); n != 1 {
 			t.Errorf("%d sessions at the provider", n)
 		}
 	})

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 )
 
 func TestDoctor(t *testing.T) {
@@ -17,9 +17,9 @@ func TestDoctor(t *testing.T) {
 		says    string
 	}{
 		{name: "all is well", verdict: Good, says: "Client id and secret are accepted"},
-		{name: "down", before: func(r *rig) { r.up.FailAll(fakeupstream.Down) }, verdict: Problem, says: "Can this machine reach"},
+		{name: "down", before: func(r *rig) { r.up.FailAll(fakeidp.Down) }, verdict: Problem, says: "Can this machine reach"},
 		{name: "another issuer", before: func(r *rig) {
-			r.up.Behave(func(b *fakeupstream.Behaviour) {
+			r.up.Behave(func(b *fakeidp.Behaviour) {
 				b.EditMetadata = func(m map[string]any) { m["issuer"] = "https://elsewhere.example" }
 			})
 		}, verdict: Problem, says: "elsewhere.example"},
@@ -27,16 +27,16 @@ func TestDoctor(t *testing.T) {
 		{name: "our clock is wrong", before: func(r *rig) { r.clock.pass(3 * time.Minute) }, verdict: Problem, says: "NTP"},
 		{name: "our clock is a little wrong", before: func(r *rig) { r.clock.pass(30 * time.Second) }, verdict: Warning, says: "NTP"},
 		{name: "no refresh tokens", edit: func(c *Connector) { c.Scopes = nil }, before: func(r *rig) {
-			r.up.Behave(func(b *fakeupstream.Behaviour) {
+			r.up.Behave(func(b *fakeidp.Behaviour) {
 				b.EditMetadata = func(m map[string]any) { delete(m, "scopes_supported") }
 			})
 		}, verdict: Warning, says: "offline_access"},
 		{name: "only plain PKCE", before: func(r *rig) {
-			r.up.Behave(func(b *fakeupstream.Behaviour) {
+			r.up.Behave(func(b *fakeidp.Behaviour) {
 				b.EditMetadata = func(m map[string]any) { m["code_challenge_methods_supported"] = []string{"plain"} }
 			})
 		}, verdict: Warning, says: "S256"},
-		{name: "the token endpoint is down", before: func(r *rig) { r.up.Fail(fakeupstream.Token, fakeupstream.Error500) }, verdict: Problem, says: "token endpoint"},
+		{name: "the token endpoint is down", before: func(r *rig) { r.up.Fail(fakeidp.Token, fakeidp.Error500) }, verdict: Problem, says: "token endpoint"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRig(t, func(c *Config) {

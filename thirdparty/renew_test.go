@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/delegation"
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -22,18 +22,18 @@ func plainly(r *rig, c *Connector) {
 }
 
 // unnamed takes from the metadata whatever tells whose a token is.
-func unnamed(b *fakeupstream.Behaviour) {
+func unnamed(b *fakeidp.Behaviour) {
 	b.EditMetadata = func(m map[string]any) { delete(m, "userinfo_endpoint"); delete(m, "introspection_endpoint") }
 	b.NoIDTokenAtRefresh = true
 }
 
 // renewing is a rig whose provider renews after a minute, before an edit.
-func renewing(t *testing.T, plain bool, edit func(*fakeupstream.Behaviour)) *rig {
+func renewing(t *testing.T, plain bool, edit func(*fakeidp.Behaviour)) *rig {
 	r := newRig(t, brokering)
 	if plain {
 		r.Delegation = r.another(r.store, func(c *Config) { brokering(c); plainly(r, &c.Connectors[0]) })
 	}
-	r.up.Behave(func(b *fakeupstream.Behaviour) { b.AccessTTL, b.NoIDToken = 2*time.Minute, plain })
+	r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL, b.NoIDToken = 2*time.Minute, plain })
 	if edit != nil {
 		r.up.Behave(edit)
 	}
@@ -50,34 +50,34 @@ func (r *rig) handed(d *Delegation, a delegation.Result) (delegation.Token, erro
 // Security PM2, AS-217, OpenID Connect Core §12.2: a renewal that brings another person's
 // tokens ends the session, and nobody is given them.
 func TestRenewedWithAnother(t *testing.T) {
-	bob := fakeupstream.Bob.Subject
+	bob := fakeidp.Bob.Subject
 	for _, tt := range []struct {
 		name  string
 		plain bool
-		edit  func(*fakeupstream.Behaviour)
+		edit  func(*fakeidp.Behaviour)
 		late  bool // what came with the tokens is not good: user info tells at the next question
 	}{
 		{name: "plain OAuth 2.0", plain: true},
-		{name: "no ID token", edit: func(b *fakeupstream.Behaviour) { b.NoIDTokenAtRefresh = true }},
+		{name: "no ID token", edit: func(b *fakeidp.Behaviour) { b.NoIDTokenAtRefresh = true }},
 		{name: "an ID token of that person"},
-		{name: "an ID token whose signature is wrong", edit: func(b *fakeupstream.Behaviour) { b.Sign = fakeupstream.SignWrongKey }, late: true},
-		{name: "an ID token about the right person, and a token of another", late: true, edit: func(b *fakeupstream.Behaviour) {
+		{name: "an ID token whose signature is wrong", edit: func(b *fakeidp.Behaviour) { b.Sign = fakeidp.SignWrongKey }, late: true},
+		{name: "an ID token about the right person, and a token of another", late: true, edit: func(b *fakeidp.Behaviour) {
 			b.EditIDToken = func(_, claims map[string]any) {
-				claims["sub"], claims["at_hash"] = fakeupstream.Alice.Subject, "another"
+				claims["sub"], claims["at_hash"] = fakeidp.Alice.Subject, "another"
 			}
 		}},
-		{name: "an ID token about the right person, that is bound to no access token", edit: func(b *fakeupstream.Behaviour) {
-			b.EditIDToken = func(_, claims map[string]any) { claims["sub"] = fakeupstream.Alice.Subject; delete(claims, "at_hash") }
+		{name: "an ID token about the right person, that is bound to no access token", edit: func(b *fakeidp.Behaviour) {
+			b.EditIDToken = func(_, claims map[string]any) { claims["sub"] = fakeidp.Alice.Subject; delete(claims, "at_hash") }
 		}},
-		{name: "introspection alone tells", edit: func(b *fakeupstream.Behaviour) {
+		{name: "introspection alone tells", edit: func(b *fakeidp.Behaviour) {
 			b.NoIDTokenAtRefresh = true
 			b.EditMetadata = func(m map[string]any) { delete(m, "userinfo_endpoint") }
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := renewing(t, tt.plain, func(b *fakeupstream.Behaviour) {
+			r := renewing(t, tt.plain, func(b *fakeidp.Behaviour) {
 				if tt.edit != nil && b.EditMetadata == nil {
-					var m fakeupstream.Behaviour
+					var m fakeidp.Behaviour
 					tt.edit(&m)
 					b.EditMetadata = m.EditMetadata
 				}
@@ -87,7 +87,7 @@ func TestRenewedWithAnother(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.up.Behave(func(b *fakeupstream.Behaviour) {
+			r.up.Behave(func(b *fakeidp.Behaviour) {
 				b.RenewAs = bob
 				if tt.edit != nil {
 					tt.edit(b)
@@ -121,14 +121,14 @@ func TestRenewedWithAnother(t *testing.T) {
 func TestRenewedAndNotNamed(t *testing.T) {
 	for _, plain := range []bool{true, false} {
 		t.Run("AS-219: user info is down at a renewal", func(t *testing.T) {
-			r := renewing(t, plain, func(b *fakeupstream.Behaviour) { b.NoIDTokenAtRefresh = true })
+			r := renewing(t, plain, func(b *fakeidp.Behaviour) { b.NoIDTokenAtRefresh = true })
 			a, g := r.signIn("")
 			before, err := r.handed(r.Delegation, a)
 			if err != nil {
 				t.Fatal(err)
 			}
 			r.clock.pass(90 * time.Second)
-			r.up.Fail(fakeupstream.UserInfo, fakeupstream.Error500)
+			r.up.Fail(fakeidp.UserInfo, fakeidp.Error500)
 			was := r.upstream(a.Upstream)
 			for range 3 {
 				if got, err := r.handed(r.Delegation, a); err != nil || got.Token != before.Token {
@@ -148,7 +148,7 @@ func TestRenewedAndNotNamed(t *testing.T) {
 			if err != nil || got.Token == before.Token || !r.active(g) {
 				t.Errorf("healed: %v", err)
 			}
-			if n := r.up.Calls(fakeupstream.Token); n != 2 {
+			if n := r.up.Calls(fakeidp.Token); n != 2 {
 				t.Errorf("%d token requests, want one of the sign-in and one renewal", n)
 			}
 		})
@@ -182,7 +182,7 @@ func TestRenewedAndNotNamed(t *testing.T) {
 		}
 	})
 	t.Run("RFC 7662 2.2: introspection that names the person is good enough", func(t *testing.T) {
-		r := renewing(t, false, func(b *fakeupstream.Behaviour) {
+		r := renewing(t, false, func(b *fakeidp.Behaviour) {
 			b.EditMetadata = func(m map[string]any) { delete(m, "userinfo_endpoint") }
 			b.NoIDTokenAtRefresh = true
 		})
@@ -205,7 +205,7 @@ func TestRenewedAndNotNamed(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		}
-		r.up.RevokeAll(fakeupstream.Alice.Subject)
+		r.up.RevokeAll(fakeidp.Alice.Subject)
 		r.clock.pass(90 * time.Second)
 		if err := r.Check(t.Context(), a.Upstream, time.Second); !errors.Is(err, storage.ErrRevoked) {
 			t.Errorf("revoked: got %v", err)
@@ -214,7 +214,7 @@ func TestRenewedAndNotNamed(t *testing.T) {
 	t.Run("OpenID Connect Core 12.2: a renewal with an ID token that does not verify confirms nothing", func(t *testing.T) {
 		r := renewing(t, false, unnamed)
 		a, _ := r.signIn("")
-		r.up.Behave(func(b *fakeupstream.Behaviour) { b.NoIDTokenAtRefresh, b.Sign = false, fakeupstream.SignWrongKey })
+		r.up.Behave(func(b *fakeidp.Behaviour) { b.NoIDTokenAtRefresh, b.Sign = false, fakeidp.SignWrongKey })
 		was := r.upstream(a.Upstream)
 		for range 3 {
 			r.clock.pass(90 * time.Second)
@@ -229,7 +229,7 @@ func TestRenewedAndNotNamed(t *testing.T) {
 		if err := r.Check(t.Context(), a.Upstream, time.Second); code(err) != oauth.TemporarilyUnavailable {
 			t.Errorf("after that: %v", err)
 		}
-		r.up.Behave(func(b *fakeupstream.Behaviour) { b.Sign = fakeupstream.SignGood })
+		r.up.Behave(func(b *fakeidp.Behaviour) { b.Sign = fakeidp.SignGood })
 		r.clock.pass(time.Minute)
 		if err := r.Check(t.Context(), a.Upstream, time.Second); err != nil {
 			t.Errorf("mended: %v", err)
@@ -246,7 +246,7 @@ func TestRacesOfARenewal(t *testing.T) {
 		d.byID["corp"].Broker = []BrokerRule{{Resource: resource, Scopes: oauth.Scopes{"profile"}}}
 	}
 	for round := range 6 {
-		r.up.Behave(func(b *fakeupstream.Behaviour) {
+		r.up.Behave(func(b *fakeidp.Behaviour) {
 			b.AccessTTL, b.NoIDTokenAtRefresh, b.RenewAs = 2*time.Minute, true, ""
 		})
 		a, g := r.signIn("")
@@ -254,9 +254,9 @@ func TestRacesOfARenewal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.up.Behave(func(b *fakeupstream.Behaviour) { b.RenewAs = fakeupstream.Bob.Subject })
+		r.up.Behave(func(b *fakeidp.Behaviour) { b.RenewAs = fakeidp.Bob.Subject })
 		r.clock.pass(90 * time.Second)
-		r.up.Fail(fakeupstream.UserInfo, fakeupstream.Slow(time.Duration(round*40)*time.Millisecond))
+		r.up.Fail(fakeidp.UserInfo, fakeidp.Slow(time.Duration(round*40)*time.Millisecond))
 		var group sync.WaitGroup
 		for i := range 24 {
 			group.Go(func() {

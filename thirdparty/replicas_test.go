@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
-	"github.com/mcp-authd/mcp-authd/internal/pgtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/postgres"
 )
@@ -62,13 +62,13 @@ func TestReplicas(t *testing.T) {
 	t.Run("AS-219: replicas that renew one rotating token ask once, and lose nothing", func(t *testing.T) {
 		r := newRig(t, nil)
 		all := r.replicas(t, 4)
-		r.up.Behave(func(b *fakeupstream.Behaviour) { b.AccessTTL = 2 * time.Minute })
+		r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL = 2 * time.Minute })
 		a, g := r.signIn("")
 		const rounds = 8
 		for round := range rounds {
 			r.clock.pass(90 * time.Second)
 			r.up.Forget()
-			r.up.Fail(fakeupstream.Token, fakeupstream.Slow(time.Duration(round*20)*time.Millisecond))
+			r.up.Fail(fakeidp.Token, fakeidp.Slow(time.Duration(round*20)*time.Millisecond))
 			var group sync.WaitGroup
 			for i := range 32 {
 				group.Go(func() {
@@ -81,7 +81,7 @@ func TestReplicas(t *testing.T) {
 				})
 			}
 			group.Wait()
-			if n := r.up.Calls(fakeupstream.Token); n != 1 {
+			if n := r.up.Calls(fakeidp.Token); n != 1 {
 				t.Errorf("round %d: %d token requests, want 1", round, n)
 			}
 			if v := r.up.Violations(); len(v) > 0 {
@@ -103,7 +103,7 @@ func TestReplicas(t *testing.T) {
 	t.Run("AS-219: many sessions, many replicas: each is renewed once", func(t *testing.T) {
 		r := newRig(t, nil)
 		all := r.replicas(t, 3)
-		r.up.Behave(func(b *fakeupstream.Behaviour) { b.AccessTTL = 2 * time.Minute })
+		r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL = 2 * time.Minute })
 		const sessions = 40
 		for range sessions {
 			r.signIn("")
@@ -118,7 +118,7 @@ func TestReplicas(t *testing.T) {
 			})
 		}
 		group.Wait()
-		if n := r.up.Calls(fakeupstream.Token); n != sessions {
+		if n := r.up.Calls(fakeidp.Token); n != sessions {
 			t.Errorf("%d token requests, want %d", n, sessions)
 		}
 	})
@@ -126,7 +126,7 @@ func TestReplicas(t *testing.T) {
 		r := newRig(t, nil)
 		all := r.replicas(t, 4)
 		a, g := r.signIn("")
-		r.up.RevokeAll(fakeupstream.Alice.Subject)
+		r.up.RevokeAll(fakeidp.Alice.Subject)
 		r.clock.pass(6 * time.Minute)
 		var group sync.WaitGroup
 		for i := range 16 {
@@ -155,7 +155,7 @@ func TestStoreFails(t *testing.T) {
 	} {
 		t.Run("AS-219: "+tt.name+": the rotated token is kept, and used by nobody before", func(t *testing.T) {
 			r := newRig(t, nil)
-			r.up.Behave(func(b *fakeupstream.Behaviour) { b.AccessTTL = 2 * time.Minute })
+			r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL = 2 * time.Minute })
 			a, _ := r.signIn("")
 			store := newFlaky(r.store)
 			d := r.another(store, nil)
@@ -167,7 +167,7 @@ func TestStoreFails(t *testing.T) {
 				if err := d.Check(t.Context(), a.Upstream, time.Second); err != nil {
 					t.Fatal(err)
 				}
-				if n := r.up.Calls(fakeupstream.Token); n != 1 {
+				if n := r.up.Calls(fakeidp.Token); n != 1 {
 					t.Errorf("%d token requests, want 1", n)
 				}
 			}
@@ -175,7 +175,7 @@ func TestStoreFails(t *testing.T) {
 	}
 	t.Run("AS-219: another replica waits for it, and asks nobody", func(t *testing.T) {
 		r := newRig(t, nil)
-		r.up.Behave(func(b *fakeupstream.Behaviour) { b.AccessTTL = 2 * time.Minute })
+		r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL = 2 * time.Minute })
 		a, _ := r.signIn("")
 		store := newFlaky(r.store)
 		first, second := r.another(store, nil), r.another(r.store, nil)
@@ -191,7 +191,7 @@ func TestStoreFails(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		if n := r.up.Calls(fakeupstream.Token); n != 1 {
+		if n := r.up.Calls(fakeidp.Token); n != 1 {
 			t.Errorf("%d token requests, want 1", n)
 		}
 	})
@@ -201,10 +201,10 @@ func TestStoreFails(t *testing.T) {
 		other := r.another(r.store, nil)
 		r.clock.pass(6 * time.Minute)
 		r.up.Forget()
-		r.up.Fail(fakeupstream.UserInfo, fakeupstream.Fault{Delay: 300 * time.Millisecond, Status: 503, Body: "{}"})
+		r.up.Fail(fakeidp.UserInfo, fakeidp.Fault{Delay: 300 * time.Millisecond, Status: 503, Body: "{}"})
 		done := make(chan error, 1)
 		go func() { done <- r.Check(t.Context(), a.Upstream, 0) }()
-		for r.up.Calls(fakeupstream.UserInfo) == 0 {
+		for r.up.Calls(fakeidp.UserInfo) == 0 {
 			time.Sleep(time.Millisecond)
 		}
 		if err := other.Check(t.Context(), a.Upstream, 0); err != nil {
@@ -213,13 +213,13 @@ func TestStoreFails(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		if n := r.up.Calls(fakeupstream.UserInfo); n != 1 {
+		if n := r.up.Calls(fakeidp.UserInfo); n != 1 {
 			t.Errorf("asked %d times, want 1", n)
 		}
 	})
 	t.Run("AS-219: the session ended here meanwhile: the new tokens are given back", func(t *testing.T) {
 		r := newRig(t, nil)
-		r.up.Behave(func(b *fakeupstream.Behaviour) { b.AccessTTL = 2 * time.Minute })
+		r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL = 2 * time.Minute })
 		a, _ := r.signIn("")
 		r.clock.pass(90 * time.Second)
 		store := newFlaky(r.store)
@@ -235,7 +235,7 @@ func TestStoreFails(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		d.Close()
-		if left := r.up.Sessions(fakeupstream.Alice.Subject); len(left) != 0 {
+		if left := r.up.Sessions(fakeidp.Alice.Subject); len(left) != 0 {
 			t.Errorf("%v live on at the provider", left)
 		}
 	})
@@ -243,14 +243,14 @@ func TestStoreFails(t *testing.T) {
 
 func TestListenHoldsTheClaim(t *testing.T) {
 	r := newRig(t, nil)
-	r.up.Behave(func(b *fakeupstream.Behaviour) { b.AccessTTL, b.NoIDTokenAtRefresh = 2*time.Minute, true })
+	r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL, b.NoIDTokenAtRefresh = 2*time.Minute, true })
 	a, _ := r.signIn("")
 	r.clock.pass(90 * time.Second)
 	r.up.Forget()
-	r.up.Fail(fakeupstream.UserInfo, fakeupstream.Slow(500*time.Millisecond))
+	r.up.Fail(fakeidp.UserInfo, fakeidp.Slow(500*time.Millisecond))
 	done := make(chan error, 1)
 	go func() { done <- r.Check(t.Context(), a.Upstream, time.Second) }()
-	for r.up.Calls(fakeupstream.UserInfo) == 0 {
+	for r.up.Calls(fakeidp.UserInfo) == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	u, now := r.upstream(a.Upstream), r.clock.Now()
@@ -295,7 +295,7 @@ func TestReplicaDies(t *testing.T) {
 	if err := r.Check(t.Context(), a.Upstream, 0); err != nil {
 		t.Error(err)
 	}
-	if n := r.up.Calls(fakeupstream.UserInfo); n != 1 {
+	if n := r.up.Calls(fakeidp.UserInfo); n != 1 {
 		t.Errorf("AS-218: asked %d times, want 1", n)
 	}
 }

@@ -3,7 +3,7 @@ package thirdparty
 import (
 	"testing"
 
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -17,7 +17,7 @@ func TestResponseTwice(t *testing.T) {
 			if _, err := r.come(b, "corp"); code(err) != oauth.ServerError {
 				t.Errorf("got %v", err)
 			}
-			if n := r.up.Calls(fakeupstream.Token); n != 0 {
+			if n := r.up.Calls(fakeidp.Token); n != 0 {
 				t.Error("the code was redeemed")
 			}
 			r.nothingMade()
@@ -37,13 +37,13 @@ func TestResponseOfAKnownProvider(t *testing.T) {
 	trip.Provider = "plain"
 	t.Run("PL7 RFC 9207 2.4: the iss of another provider that we know is refused where none is configured", func(t *testing.T) {
 		r := newRig(t, plain)
-		if _, err := r.come(r.leave(trip), "plain"); code(err) != oauth.ServerError || r.up.Calls(fakeupstream.Token) != 0 {
+		if _, err := r.come(r.leave(trip), "plain"); code(err) != oauth.ServerError || r.up.Calls(fakeidp.Token) != 0 {
 			t.Errorf("got %v", err)
 		}
 	})
 	t.Run("what nobody knows may call itself as it likes", func(t *testing.T) {
 		r := newRig(t, plain)
-		r.up.Behave(func(b *fakeupstream.Behaviour) { b.ResponseIssuer = "https://as.example.com" })
+		r.up.Behave(func(b *fakeidp.Behaviour) { b.ResponseIssuer = "https://as.example.com" })
 		if _, err := r.come(r.leave(trip), "plain"); err != nil {
 			t.Error(err)
 		}

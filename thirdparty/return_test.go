@@ -11,8 +11,8 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/delegation"
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
@@ -46,7 +46,7 @@ func TestArrival(t *testing.T) {
 			t.Errorf("the session: %+v, %v", v, err)
 		}
 		u := r.upstream(a.Upstream)
-		if u.Subject != fakeupstream.Alice.Subject || u.UserID != a.User.ID || u.SessionID == "" || u.Linked || u.Version != 1 {
+		if u.Subject != fakeidp.Alice.Subject || u.UserID != a.User.ID || u.SessionID == "" || u.Linked || u.Version != 1 {
 			t.Errorf("the session there: %+v", u)
 		}
 		if r.rows("departures") != 0 {
@@ -60,7 +60,7 @@ func TestArrival(t *testing.T) {
 		r := newRig(t, nil)
 		first, _ := r.signIn("")
 		again, _ := r.signIn("")
-		other, _ := r.signIn(fakeupstream.Bob.Email)
+		other, _ := r.signIn(fakeidp.Bob.Email)
 		if first.User.ID != again.User.ID || first.User.ID == other.User.ID || first.Upstream == again.Upstream {
 			t.Errorf("got %s %s %s", first.User.ID, again.User.ID, other.User.ID)
 		}
@@ -68,7 +68,7 @@ func TestArrival(t *testing.T) {
 	t.Run("AS-217: an e-mail address that another account gets makes nobody them", func(t *testing.T) {
 		r := newRig(t, nil)
 		alice, _ := r.signIn("")
-		r.up.SetPeople(fakeupstream.Person{Subject: "sub-mallory", Login: "mallory", Name: fakeupstream.Alice.Name, Email: fakeupstream.Alice.Email})
+		r.up.SetPeople(fakeidp.Person{Subject: "sub-mallory", Login: "mallory", Name: fakeidp.Alice.Name, Email: fakeidp.Alice.Email})
 		mallory, _ := r.signIn("")
 		if mallory.User.ID == alice.User.ID || mallory.User.Name == alice.User.Name {
 			t.Errorf("got %+v and %+v", alice.User, mallory.User)
@@ -77,7 +77,7 @@ func TestArrival(t *testing.T) {
 	t.Run("AS-217: the same person is the same user after the database was lost", func(t *testing.T) {
 		r := newRig(t, nil)
 		a, _ := r.signIn("")
-		p := provider.Profile{Subject: fakeupstream.Alice.Subject, Label: "somebody"}
+		p := provider.Profile{Subject: fakeidp.Alice.Subject, Label: "somebody"}
 		if got := r.newcomer(r.byID["corp"], p, r.clock.Now()).ID; got != a.User.ID {
 			t.Errorf("got %s, want %s", got, a.User.ID)
 		}
@@ -113,8 +113,8 @@ func TestReturnRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		do    func(r *rig, b *browser) // after the provider has answered
-		cause func(b *fakeupstream.Behaviour)
-		fail  map[fakeupstream.Endpoint]fakeupstream.Fault
+		cause func(b *fakeidp.Behaviour)
+		fail  map[fakeidp.Endpoint]fakeidp.Fault
 		code  oauth.Code
 		says  string
 		lost  bool // the trip is not known afterwards
@@ -128,33 +128,33 @@ func TestReturnRefused(t *testing.T) {
 		{name: "AS-220: another browser, on a trip of its own", do: func(r *rig, b *browser) { b.Binding = r.leave(signIn).Binding }, code: oauth.InvalidRequest, lost: true},
 		{name: "AS-220: halves the other way round", do: func(_ *rig, b *browser) { b.back.Set("state", b.Binding); b.Binding = b.State }, code: oauth.InvalidRequest, lost: true},
 		{name: "AS-220: after ten minutes", do: func(r *rig, _ *browser) { r.clock.pass(10 * time.Minute) }, code: oauth.InvalidRequest, says: "took too long", lost: true},
-		{name: "AS-225 RFC 9207: another issuer", cause: func(b *fakeupstream.Behaviour) { b.ResponseIssuer = "https://evil.example" }, code: oauth.ServerError},
+		{name: "AS-225 RFC 9207: another issuer", cause: func(b *fakeidp.Behaviour) { b.ResponseIssuer = "https://evil.example" }, code: oauth.ServerError},
 		{name: "AS-225 RFC 9207: the issuer that was promised is missing", do: func(_ *rig, b *browser) { b.back.Del("iss") }, code: oauth.ServerError},
-		{name: "AS-225 RFC 9207: another issuer beside an error", cause: func(b *fakeupstream.Behaviour) { b.ResponseIssuer, b.Deny = "https://evil.example", "access_denied" }, code: oauth.ServerError},
-		{name: "AS-223: denied", cause: func(b *fakeupstream.Behaviour) { b.Deny = "access_denied" }, code: oauth.AccessDenied, says: "At Corp, access was declined"},
-		{name: "AS-223: it is busy", cause: func(b *fakeupstream.Behaviour) { b.Deny = "temporarily_unavailable" }, code: oauth.TemporarilyUnavailable, says: "try again"},
-		{name: "AS-223: it broke", cause: func(b *fakeupstream.Behaviour) { b.Deny = "server_error" }, code: oauth.ServerError},
-		{name: "AS-223: it does not take our client", cause: func(b *fakeupstream.Behaviour) { b.Deny = "unauthorized_client" }, code: oauth.ServerError, says: "operator"},
+		{name: "AS-225 RFC 9207: another issuer beside an error", cause: func(b *fakeidp.Behaviour) { b.ResponseIssuer, b.Deny = "https://evil.example", "access_denied" }, code: oauth.ServerError},
+		{name: "AS-223: denied", cause: func(b *fakeidp.Behaviour) { b.Deny = "access_denied" }, code: oauth.AccessDenied, says: "At Corp, access was declined"},
+		{name: "AS-223: it is busy", cause: func(b *fakeidp.Behaviour) { b.Deny = "temporarily_unavailable" }, code: oauth.TemporarilyUnavailable, says: "try again"},
+		{name: "AS-223: it broke", cause: func(b *fakeidp.Behaviour) { b.Deny = "server_error" }, code: oauth.ServerError},
+		{name: "AS-223: it does not take our client", cause: func(b *fakeidp.Behaviour) { b.Deny = "unauthorized_client" }, code: oauth.ServerError, says: "operator"},
 		{name: "AS-223: neither code nor error", do: func(_ *rig, b *browser) { b.back.Del("code") }, code: oauth.ServerError},
 		{name: "AS-223: two codes", do: func(_ *rig, b *browser) { b.back.Add("code", "x") }, code: oauth.ServerError},
 		{name: "AS-223: a code that nobody gave out", do: func(_ *rig, b *browser) { b.back.Set("code", "forged") }, code: oauth.AccessDenied, reproached: true},
 		{name: "AS-225: the code of another trip (no PKCE match)", do: func(r *rig, b *browser) { b.back.Set("code", r.leave(signIn).back.Get("code")) }, code: oauth.AccessDenied, reproached: true},
-		{name: "AS-225: another nonce", cause: func(b *fakeupstream.Behaviour) {
+		{name: "AS-225: another nonce", cause: func(b *fakeidp.Behaviour) {
 			b.EditIDToken = func(_, claims map[string]any) { claims["nonce"] = "another" }
 		}, code: oauth.ServerError},
-		{name: "AS-225: an ID token signed by nobody", cause: func(b *fakeupstream.Behaviour) { b.Sign = fakeupstream.SignNone }, code: oauth.ServerError},
-		{name: "AS-225: an ID token for another client", cause: func(b *fakeupstream.Behaviour) {
+		{name: "AS-225: an ID token signed by nobody", cause: func(b *fakeidp.Behaviour) { b.Sign = fakeidp.SignNone }, code: oauth.ServerError},
+		{name: "AS-225: an ID token for another client", cause: func(b *fakeidp.Behaviour) {
 			b.EditIDToken = func(_, claims map[string]any) { claims["aud"] = "somebody else" }
 		}, code: oauth.ServerError},
-		{name: "AS-223: /token is down", fail: map[fakeupstream.Endpoint]fakeupstream.Fault{fakeupstream.Token: fakeupstream.Down}, code: oauth.TemporarilyUnavailable, says: "Corp could not be reached"},
-		{name: "AS-223: /token answers 500", fail: map[fakeupstream.Endpoint]fakeupstream.Fault{fakeupstream.Token: fakeupstream.Error500}, code: oauth.TemporarilyUnavailable},
-		{name: "AS-223: /token answers 429", fail: map[fakeupstream.Endpoint]fakeupstream.Fault{fakeupstream.Token: fakeupstream.Error429}, code: oauth.TemporarilyUnavailable},
-		{name: "AS-223: /token answers garbage", fail: map[fakeupstream.Endpoint]fakeupstream.Fault{fakeupstream.Token: fakeupstream.Garbage}, code: oauth.ServerError},
-		{name: "AS-223: /token answers a page", fail: map[fakeupstream.Endpoint]fakeupstream.Fault{fakeupstream.Token: fakeupstream.HTML}, code: oauth.ServerError},
-		{name: "AS-223: /token answers without end", fail: map[fakeupstream.Endpoint]fakeupstream.Fault{fakeupstream.Token: fakeupstream.Huge}, code: oauth.ServerError},
-		{name: "AS-223: the keys are down", fail: map[fakeupstream.Endpoint]fakeupstream.Fault{fakeupstream.Keys: fakeupstream.Down}, code: oauth.TemporarilyUnavailable},
-		{name: "AS-223: user info is down", fail: map[fakeupstream.Endpoint]fakeupstream.Fault{fakeupstream.UserInfo: fakeupstream.Down}, code: oauth.TemporarilyUnavailable},
-		{name: "AS-223: user info speaks of somebody else", cause: func(b *fakeupstream.Behaviour) {
+		{name: "AS-223: /token is down", fail: map[fakeidp.Endpoint]fakeidp.Fault{fakeidp.Token: fakeidp.Down}, code: oauth.TemporarilyUnavailable, says: "Corp could not be reached"},
+		{name: "AS-223: /token answers 500", fail: map[fakeidp.Endpoint]fakeidp.Fault{fakeidp.Token: fakeidp.Error500}, code: oauth.TemporarilyUnavailable},
+		{name: "AS-223: /token answers 429", fail: map[fakeidp.Endpoint]fakeidp.Fault{fakeidp.Token: fakeidp.Error429}, code: oauth.TemporarilyUnavailable},
+		{name: "AS-223: /token answers garbage", fail: map[fakeidp.Endpoint]fakeidp.Fault{fakeidp.Token: fakeidp.Garbage}, code: oauth.ServerError},
+		{name: "AS-223: /token answers a page", fail: map[fakeidp.Endpoint]fakeidp.Fault{fakeidp.Token: fakeidp.HTML}, code: oauth.ServerError},
+		{name: "AS-223: /token answers without end", fail: map[fakeidp.Endpoint]fakeidp.Fault{fakeidp.Token: fakeidp.Huge}, code: oauth.ServerError},
+		{name: "AS-223: the keys are down", fail: map[fakeidp.Endpoint]fakeidp.Fault{fakeidp.Keys: fakeidp.Down}, code: oauth.TemporarilyUnavailable},
+		{name: "AS-223: user info is down", fail: map[fakeidp.Endpoint]fakeidp.Fault{fakeidp.UserInfo: fakeidp.Down}, code: oauth.TemporarilyUnavailable},
+		{name: "AS-223: user info speaks of somebody else", cause: func(b *fakeidp.Behaviour) {
 			b.EditUserInfo = func(claims map[string]any) { claims["sub"] = "sub-bob" }
 		}, code: oauth.ServerError},
 	} {
@@ -203,7 +203,7 @@ func TestReturnOnce(t *testing.T) {
 		if _, err := r.come(b, "corp"); code(err) != oauth.InvalidRequest {
 			t.Errorf("got %v", err)
 		}
-		if n := r.up.Calls(fakeupstream.Token); n != 1 {
+		if n := r.up.Calls(fakeidp.Token); n != 1 {
 			t.Errorf("%d token requests, want 1", n)
 		}
 	})
@@ -223,7 +223,7 @@ func TestReturnOnce(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		}
-		if in != 1 || r.rows("upstreams") != 1 || r.up.Calls(fakeupstream.Token) != 1 {
+		if in != 1 || r.rows("upstreams") != 1 || r.up.Calls(fakeidp.Token) != 1 {
 			t.Errorf("%d came in", in)
 		}
 	})
@@ -244,7 +244,7 @@ func TestReturnOnce(t *testing.T) {
 func TestMixUp(t *testing.T) {
 	t.Run("AS-224 RFC 9700 4.4: an answer at the callback of another connector is refused before its code goes anywhere", func(t *testing.T) {
 		var r *rig
-		evil := fakeupstream.Start(t)
+		evil := fakeidp.Start(t)
 		r = newRig(t, func(c *Config) {
 			other := c.Connectors[0]
 			other.ID, other.Issuer, other.ClientID, other.ClientSecret = "evil", evil.URL, evil.ClientID, evil.ClientSecret
@@ -255,7 +255,7 @@ func TestMixUp(t *testing.T) {
 		if code(err) != oauth.ServerError || a.Request.Provider != "corp" {
 			t.Errorf("got %+v, %v", a, err)
 		}
-		if n := evil.Calls(fakeupstream.Token); n != 0 {
+		if n := evil.Calls(fakeidp.Token); n != 0 {
 			t.Errorf("SP-06: the code of one provider went to another, %d times", n)
 		}
 		if _, err := r.come(b, "corp"); code(err) != oauth.InvalidRequest {
@@ -264,20 +264,20 @@ func TestMixUp(t *testing.T) {
 		r.nothingMade()
 	})
 	t.Run("AS-224: ... also where neither provider names itself in its answers", func(t *testing.T) {
-		evil := fakeupstream.Start(t)
+		evil := fakeidp.Start(t)
 		r := newRig(t, func(c *Config) {
 			other := c.Connectors[0]
 			other.ID, other.Issuer = "evil", evil.URL
 			c.Connectors = append(c.Connectors, other)
 		})
-		for _, u := range []*fakeupstream.Upstream{r.up, evil} {
-			u.Behave(func(b *fakeupstream.Behaviour) { b.NoResponseIssuer = true })
+		for _, u := range []*fakeidp.Upstream{r.up, evil} {
+			u.Behave(func(b *fakeidp.Behaviour) { b.NoResponseIssuer = true })
 		}
 		b := r.leave(signIn)
 		if _, err := r.come(b, "evil"); code(err) != oauth.ServerError {
 			t.Errorf("got %v", err)
 		}
-		if n := evil.Calls(fakeupstream.Token); n != 0 {
+		if n := evil.Calls(fakeidp.Token); n != 0 {
 			t.Errorf("SP-06: the code of one provider went to another, %d times", n)
 		}
 		r.nothingMade()
@@ -296,7 +296,7 @@ func TestMixUp(t *testing.T) {
 func TestDepart(t *testing.T) {
 	t.Run("AS-223: nothing is stored when the provider cannot be reached", func(t *testing.T) {
 		r := newRig(t, nil)
-		r.up.FailAll(fakeupstream.Down)
+		r.up.FailAll(fakeidp.Down)
 		if _, err := r.Depart(t.Context(), signIn); code(err) != oauth.TemporarilyUnavailable {
 			t.Errorf("got %v", err)
 		}

@@ -17,9 +17,9 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/delegation"
-	"github.com/mcp-authd/mcp-authd/internal/audittest"
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/audittest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
@@ -39,7 +39,7 @@ type rig struct {
 	*Delegation
 	t     *testing.T
 	store storage.Store
-	up    *fakeupstream.Upstream
+	up    *fakeidp.Upstream
 	clock *clock
 	log   *lines
 	db    *sql.DB
@@ -91,8 +91,8 @@ func (l *lines) events(name string) int {
 func newRig(t *testing.T, edit func(*Config)) *rig {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "test.db")
-	r := &rig{t: t, up: fakeupstream.Start(t), clock: &clock{now: time.Now().Truncate(time.Millisecond)}, log: &lines{}}
-	r.up.Behave(func(b *fakeupstream.Behaviour) { b.Now = r.clock.Now })
+	r := &rig{t: t, up: fakeidp.Start(t), clock: &clock{now: time.Now().Truncate(time.Millisecond)}, log: &lines{}}
+	r.up.Behave(func(b *fakeidp.Behaviour) { b.Now = r.clock.Now })
 	store, err := sqlite.Open(t.Context(), path, sqlite.Options{Now: r.clock.Now})
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
@@ -21,7 +21,7 @@ func ready(t *testing.T, c Connector) *connector {
 }
 
 // comesBack is who comes back from a provider.
-func comesBack(t *testing.T, c *connector, u *fakeupstream.Upstream) provider.Profile {
+func comesBack(t *testing.T, c *connector, u *fakeidp.Upstream) provider.Profile {
 	t.Helper()
 	q := provider.AuthorizationRequest{State: "s", Verifier: strings.Repeat("v", 43), RedirectURI: c.redirectURI()}
 	at, err := c.AuthorizeURL(t.Context(), q)
@@ -62,25 +62,25 @@ func TestGitHubRules(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		allow  Rules
-		person fakeupstream.Person
+		person fakeidp.Person
 		want   bool
 		asks   int // for organisations
 	}{
-		{"a member", Rules{Organizations: []string{"Acme"}}, fakeupstream.Person{Organizations: []string{"other", "acme"}}, true, 1},
-		{"no member", Rules{Organizations: []string{"acme"}}, fakeupstream.Person{Organizations: []string{"other"}}, false, 1},
-		{"no organisation", Rules{Organizations: []string{"acme"}}, fakeupstream.Person{}, false, 1},
-		{"of a team", Rules{Teams: []string{"acme/core"}}, fakeupstream.Person{Teams: []string{"acme/core"}}, true, 1},
-		{"of the team of that name elsewhere", Rules{Teams: []string{"acme/core"}}, fakeupstream.Person{Teams: []string{"evil/core"}}, false, 1},
-		{"a team as a group", Rules{Groups: []string{"acme/core"}}, fakeupstream.Person{Teams: []string{"acme/core"}}, true, 1},
-		{"on the third page", Rules{Organizations: []string{"org-249"}}, fakeupstream.Person{Organizations: many}, true, 3},
-		{"beyond the pages that are read", Rules{Organizations: []string{"org-1400"}}, fakeupstream.Person{Organizations: endless}, false, 10},
-		{"by expression", Rules{Expression: `"acme" in claims.organizations`}, fakeupstream.Person{Organizations: []string{"acme"}}, true, 1},
-		{"a verified address", Rules{Domains: []string{"acme.example"}}, fakeupstream.Person{Email: "x@acme.example"}, true, 0},
-		{"an address that is not verified", Rules{Domains: []string{"acme.example"}}, fakeupstream.Person{Email: "x@acme.example", Unverified: true}, false, 0},
+		{"a member", Rules{Organizations: []string{"Acme"}}, fakeidp.Person{Organizations: []string{"other", "acme"}}, true, 1},
+		{"no member", Rules{Organizations: []string{"acme"}}, fakeidp.Person{Organizations: []string{"other"}}, false, 1},
+		{"no organisation", Rules{Organizations: []string{"acme"}}, fakeidp.Person{}, false, 1},
+		{"of a team", Rules{Teams: []string{"acme/core"}}, fakeidp.Person{Teams: []string{"acme/core"}}, true, 1},
+		{"of the team of that name elsewhere", Rules{Teams: []string{"acme/core"}}, fakeidp.Person{Teams: []string{"evil/core"}}, false, 1},
+		{"a team as a group", Rules{Groups: []string{"acme/core"}}, fakeidp.Person{Teams: []string{"acme/core"}}, true, 1},
+		{"on the third page", Rules{Organizations: []string{"org-249"}}, fakeidp.Person{Organizations: many}, true, 3},
+		{"beyond the pages that are read", Rules{Organizations: []string{"org-1400"}}, fakeidp.Person{Organizations: endless}, false, 10},
+		{"by expression", Rules{Expression: `"acme" in claims.organizations`}, fakeidp.Person{Organizations: []string{"acme"}}, true, 1},
+		{"a verified address", Rules{Domains: []string{"acme.example"}}, fakeidp.Person{Email: "x@acme.example"}, true, 0},
+		{"an address that is not verified", Rules{Domains: []string{"acme.example"}}, fakeidp.Person{Email: "x@acme.example", Unverified: true}, false, 0},
 	} {
 		t.Run("GitHub: "+tt.name, func(t *testing.T) {
-			u := fakeupstream.Start(t)
-			u.Behave(func(b *fakeupstream.Behaviour) { b.AccessTTL, b.NoRefresh, b.NoResponseIssuer = -1, true, true })
+			u := fakeidp.Start(t)
+			u.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL, b.NoRefresh, b.NoResponseIssuer = -1, true, true })
 			c := ready(t, Connector{ID: "github", Type: "github", BaseURL: u.URL, ClientID: u.ClientID, ClientSecret: u.ClientSecret, Allow: tt.allow})
 			tt.person.Subject, tt.person.ID, tt.person.Login = "s", 7, "seven"
 			u.SetPeople(tt.person)
@@ -88,7 +88,7 @@ func TestGitHubRules(t *testing.T) {
 			if got := c.admit(p) == nil; got != tt.want {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
-			asks := len(slices.DeleteFunc(u.Requests(fakeupstream.GitHub), func(r fakeupstream.Request) bool { return r.Path != "/api/v3/user/orgs" }))
+			asks := len(slices.DeleteFunc(u.Requests(fakeidp.GitHub), func(r fakeidp.Request) bool { return r.Path != "/api/v3/user/orgs" }))
 			if asks != tt.asks {
 				t.Errorf("asked %d times, want %d", asks, tt.asks)
 			}

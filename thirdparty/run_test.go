@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/delegation"
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
@@ -18,8 +18,8 @@ func TestRun(t *testing.T) {
 	t.Run("AS-218 AS-219: what the provider has ended ends here without anybody asking", func(t *testing.T) {
 		r := newRig(t, nil)
 		_, alice := r.signIn("")
-		_, bob := r.signIn(fakeupstream.Bob.Email)
-		r.up.RevokeAll(fakeupstream.Alice.Subject)
+		_, bob := r.signIn(fakeidp.Bob.Email)
+		r.up.RevokeAll(fakeidp.Alice.Subject)
 		r.clock.pass(5 * time.Minute)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -40,26 +40,26 @@ func TestRun(t *testing.T) {
 		r.up.Forget()
 		r.clock.pass(4 * time.Minute)
 		r.round(t.Context())
-		if n := r.up.Calls(fakeupstream.UserInfo); n != 0 {
+		if n := r.up.Calls(fakeidp.UserInfo); n != 0 {
 			t.Errorf("asked %d times", n)
 		}
 		r.clock.pass(time.Minute)
 		for range 3 {
 			r.round(t.Context())
 		}
-		if n := r.up.Calls(fakeupstream.UserInfo); n != 1 {
+		if n := r.up.Calls(fakeidp.UserInfo); n != 1 {
 			t.Errorf("asked %d times, want 1", n)
 		}
 	})
 	t.Run("AS-223: sessions of a provider that is down, or was taken out, do not hold up the others", func(t *testing.T) {
-		other := fakeupstream.Start(t)
+		other := fakeidp.Start(t)
 		edit := func(c *Config) {
 			second := c.Connectors[0]
 			second.ID, second.Issuer, second.ClientID, second.ClientSecret = "other", other.URL, other.ClientID, other.ClientSecret
 			c.Connectors = append(c.Connectors, second)
 		}
 		r := newRig(t, edit)
-		other.Behave(func(b *fakeupstream.Behaviour) { b.Now = r.clock.Now })
+		other.Behave(func(b *fakeidp.Behaviour) { b.Now = r.clock.Now })
 		for range 3 * batch {
 			r.signIn("")
 		}
@@ -75,16 +75,16 @@ func TestRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.up.FailAll(fakeupstream.Down)
+		r.up.FailAll(fakeidp.Down)
 		r.up.Forget()
-		other.RevokeAll(fakeupstream.Alice.Subject)
+		other.RevokeAll(fakeidp.Alice.Subject)
 		r.clock.pass(5 * time.Minute)
 		for r.round(t.Context()) == batch {
 		}
 		if r.upstream(a.Upstream).EndedAt.IsZero() {
 			t.Error("it was not looked at")
 		}
-		if n := r.up.Calls(fakeupstream.UserInfo); n > 2*(tolerated+workers) {
+		if n := r.up.Calls(fakeidp.UserInfo); n > 2*(tolerated+workers) {
 			t.Errorf("a provider that is down was asked %d times", n)
 		}
 		alone := r.another(r.store, func(c *Config) { edit(c); c.Connectors = c.Connectors[1:] })

@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mcp-authd/mcp-authd/delegation"
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
-	"github.com/mcp-authd/mcp-authd/internal/pgtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/postgres"
@@ -21,7 +21,7 @@ import (
 // intruder can write to the database, and has no master key.
 type intruder struct {
 	*rig
-	evil  *fakeupstream.Upstream
+	evil  *fakeidp.Upstream
 	edit  func(*Config)
 	write func(column string, value any, id string)
 }
@@ -29,7 +29,7 @@ type intruder struct {
 // intrusions runs a test over SQLite and over PostgreSQL.
 func intrusions(t *testing.T, name string, run func(t *testing.T, in *intruder)) {
 	begin := func(t *testing.T) *intruder {
-		in := &intruder{evil: fakeupstream.Start(t)}
+		in := &intruder{evil: fakeidp.Start(t)}
 		in.edit = func(c *Config) {
 			brokering(c)
 			other := c.Connectors[0]
@@ -78,7 +78,7 @@ func (in *intruder) untouched(t *testing.T, who ...delegation.Result) {
 		_ = in.Check(t.Context(), a.Upstream, time.Second)
 	}
 	in.Close()
-	for _, e := range []fakeupstream.Endpoint{fakeupstream.UserInfo, fakeupstream.Token, fakeupstream.Revoke, fakeupstream.Introspect} {
+	for _, e := range []fakeidp.Endpoint{fakeidp.UserInfo, fakeidp.Token, fakeidp.Revoke, fakeidp.Introspect} {
 		if n := in.evil.Calls(e); n != 0 {
 			t.Errorf("the other provider was asked %d times: %s", n, e)
 		}
@@ -119,7 +119,7 @@ func TestMovedRows(t *testing.T) {
 	})
 	intrusions(t, "to another person", func(t *testing.T, in *intruder) {
 		ada, _ := in.signIn("")
-		mallory, _ := in.signIn(fakeupstream.Bob.Email)
+		mallory, _ := in.signIn(fakeidp.Bob.Email)
 		held, err := in.open(in.upstream(ada.Upstream))
 		if err != nil {
 			t.Fatal(err)
@@ -158,7 +158,7 @@ func TestSettle(t *testing.T) {
 	})
 	intrusions(t, "an envelope from before is not taken again, neither now nor after a restart", func(t *testing.T, in *intruder) {
 		a, _ := in.signIn("")
-		b, _ := in.signIn(fakeupstream.Bob.Email)
+		b, _ := in.signIn(fakeidp.Bob.Email)
 		old := in.sealedByID(t, a.Upstream)
 		in.write("sealed", old, a.Upstream)
 		in.restarted()

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
 // delegationTo is a delegation that only looks.
-func delegationTo(t *testing.T, up *fakeupstream.Upstream, secret string) *thirdparty.Delegation {
+func delegationTo(t *testing.T, up *fakeidp.Upstream, secret string) *thirdparty.Delegation {
 	t.Helper()
 	d, err := thirdparty.New(thirdparty.Config{
 		Issuer: "http://127.0.0.1:8414", Store: noStore{}, SecretKeys: [][]byte{make([]byte, 32)},
@@ -24,7 +24,7 @@ func delegationTo(t *testing.T, up *fakeupstream.Upstream, secret string) *third
 }
 
 func TestProvidersAreExaminedAtTheStart(t *testing.T) {
-	up := fakeupstream.Start(t)
+	up := fakeidp.Start(t)
 	said := func(secret string) string {
 		var log bytes.Buffer
 		a := &app{log: slog.New(slog.NewJSONHandler(&log, nil)), delegation: delegationTo(t, up, secret)}
@@ -42,7 +42,7 @@ func TestProvidersAreExaminedAtTheStart(t *testing.T) {
 		}
 	})
 	t.Run("one that is away", func(t *testing.T) {
-		up.FailAll(fakeupstream.Down)
+		up.FailAll(fakeidp.Down)
 		if got := said(up.ClientSecret); !strings.Contains(got, "Can this machine reach") {
 			t.Errorf("got %s", got)
 		}

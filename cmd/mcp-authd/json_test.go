@@ -60,7 +60,7 @@ func follow(at any, path string) (string, error) {
 
 // readElsewhere are commands whose JSON other tests parse, since it takes a person at a browser.
 var readElsewhere = map[string]string{
-	"mcp-authd demo":    "internal/demotest",
+	"mcp-authd demo":    "internal/testkit/demotest",
 	"mcp-authd protect": "test/e2e",
 	"mcp-authd login":   "test/e2e",
 }

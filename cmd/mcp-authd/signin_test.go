@@ -16,7 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 )
 
 // What scripts of sign-in at a provider use: the client "app" stands in their
@@ -30,7 +30,7 @@ var hiddenStep = regexp.MustCompile(`name="step" value="([^"]*)"`)
 
 // signin VAR URL: somebody signs in at the provider for the client "app"; VAR is the access
 // token.
-func scriptSignIn(u *fakeupstream.Upstream) func(*testscript.TestScript, bool, []string) {
+func scriptSignIn(u *fakeidp.Upstream) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, _ bool, args []string) {
 		token, err := signIn(u, args[1])
 		ts.Check(err)
@@ -38,7 +38,7 @@ func scriptSignIn(u *fakeupstream.Upstream) func(*testscript.TestScript, bool, [
 	}
 }
 
-func signIn(u *fakeupstream.Upstream, issuer string) (string, error) {
+func signIn(u *fakeidp.Upstream, issuer string) (string, error) {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		return "", err
@@ -120,9 +120,9 @@ func scriptActive(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // signout URL: the provider says that its person has signed out there.
-func scriptSignOut(u *fakeupstream.Upstream) func(*testscript.TestScript, bool, []string) {
+func scriptSignOut(u *fakeidp.Upstream) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, _ bool, args []string) {
-		status, err := u.SendLogout(context.Background(), args[0]+"/callback/corp/logout", u.LogoutToken(fakeupstream.Alice.Subject, "", nil))
+		status, err := u.SendLogout(context.Background(), args[0]+"/callback/corp/logout", u.LogoutToken(fakeidp.Alice.Subject, "", nil))
 		ts.Check(err)
 		if status != http.StatusOK {
 			ts.Fatalf("the logout was answered %d", status)

@@ -31,6 +31,12 @@ var rules = []struct {
 		{path: "internal/anything", ours: []string{"storage/postgres"}},
 		{path: "examples/embed", ours: []string{"storage/sqlite"}},
 	}}, 2},
+	{"only tests import the test kit", testkitInTests, module{packages: []pkg{
+		{path: "cmd/mcp-authd", ours: []string{"internal/testkit/fakeidp"}},
+		{path: "internal/anything", ours: []string{"internal/testkit/pgtest"}},
+		{path: "internal/testkit/idptest", ours: []string{"internal/testkit/npmtest"}},
+		{path: "bench", ours: []string{"internal/testkit/pgtest"}},
+	}}, 2},
 	{"authserver, dcr and thirdparty do not reach each other", threeServers, module{packages: []pkg{
 		{path: "authserver", reaches: []string{modulePath + "/dcr", modulePath + "/oauth"}},
 		{path: "dcr", reaches: []string{modulePath + "/authserver", modulePath + "/thirdparty"}},

@@ -34,26 +34,25 @@ var mayImport = map[string][]string{
 	"thirdparty/internal/rules":    {"oauth", "thirdparty/internal/claim"},
 	"thirdparty/internal/claim":    {},
 
-	"mcpresource":           {"oauth", "metadata"},
-	"mcpresource/gosdk":     {"oauth", "metadata", "mcpresource"},
-	"mcpresource/mcpgo":     {"oauth", "metadata", "mcpresource"},
-	"internal":              {"oauth", "storage", "audit", "policy", "keys", "session", "metadata", "mcpresource", "internal"},
-	"internal/config":       {"oauth", "storage", "metadata", "dcr", "thirdparty", "internal"},
-	"internal/secrets":      {},
-	"internal/users":        {"oauth", "storage", "audit", "internal/network", "internal/secrets"},
-	"internal/network":      {"oauth"},
-	"internal/archtest":     {},
-	"internal/fakeupstream": {},
-	"internal/demoserver":   {"oauth", "storage", "mcpresource", "mcpresource/gosdk"},
+	"mcpresource":         {"oauth", "metadata"},
+	"mcpresource/gosdk":   {"oauth", "metadata", "mcpresource"},
+	"mcpresource/mcpgo":   {"oauth", "metadata", "mcpresource"},
+	"internal":            {"oauth", "storage", "audit", "policy", "keys", "session", "metadata", "mcpresource", "internal"},
+	"internal/config":     {"oauth", "storage", "metadata", "dcr", "thirdparty", "internal"},
+	"internal/secrets":    {},
+	"internal/users":      {"oauth", "storage", "audit", "internal/network", "internal/secrets"},
+	"internal/network":    {"oauth"},
+	"internal/archtest":   {},
+	"internal/demoserver": {"oauth", "storage", "mcpresource", "mcpresource/gosdk"},
 }
 
-// assembly is where the parts are put together: it may import anything. So may what
-// only tests import, internal packages whose name ends in "test".
-var assembly = []string{"cmd", "test", "bench", "examples"}
+// assembly is where the parts are put together: it may import anything.
+var assembly = []string{"cmd", "test", "bench", "examples", testkit}
 
-func assembles(path string) bool {
-	return anyWithin(path, assembly) || within(path, "internal") && strings.HasSuffix(path, "test")
-}
+// testkit is what only tests import.
+const testkit = "internal/testkit"
+
+func assembles(path string) bool { return anyWithin(path, assembly) }
 
 func anyWithin(path string, trees []string) bool {
 	return slices.ContainsFunc(trees, func(t string) bool { return within(path, t) })
@@ -100,6 +99,18 @@ func storageBackends(m module) (bad []string) {
 	for _, p := range m.packages {
 		for _, i := range p.ours {
 			if (i == "storage/sqlite" || i == "storage/postgres") && !assembles(p.path) {
+				bad = append(bad, fmt.Sprintf("%s imports %s", p.path, i))
+			}
+		}
+	}
+	return bad
+}
+
+// testkitInTests: what runs a database or plays an identity provider for tests is in no program.
+func testkitInTests(m module) (bad []string) {
+	for _, p := range m.packages {
+		for _, i := range p.ours {
+			if within(i, testkit) && !anyWithin(p.path, []string{testkit, "test", "bench"}) {
 				bad = append(bad, fmt.Sprintf("%s imports %s", p.path, i))
 			}
 		}
@@ -189,7 +200,7 @@ func standardOnly(m module) (bad []string) {
 var owners = map[string][]string{
 	"github.com/ory/fosite":           {"authserver"},
 	"modernc.org":                     {"storage/sqlite"},
-	"github.com/jackc":                {"storage/postgres", "internal/pgtest"},
+	"github.com/jackc":                {"storage/postgres", "internal/testkit/pgtest"},
 	"github.com/gorilla/securecookie": {"session"},
 	"github.com/spf13/cobra":          {"cmd"},
 	"github.com/go-jose/go-jose/v3":   {}, // v4 does all of our JOSE work; v3 is fosite's

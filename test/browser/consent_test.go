@@ -12,7 +12,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/mcp-authd/mcp-authd/internal/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 )
 
 // press decides on a page, once it takes a decision (web/assets/hold.js).

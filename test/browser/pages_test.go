@@ -8,7 +8,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
@@ -188,12 +188,12 @@ func showProviders(t *testing.T) {
 	b.decide("deny")
 	b.show("departure-cancelled")
 
-	s.up.Fail(fakeupstream.Token, fakeupstream.Down)
+	s.up.Fail(fakeidp.Token, fakeidp.Down)
 	b.visit(a.link(s.Demo, "provider", "google"))
 	b.decide("approve")
 	b.landed()
 	b.show("failed-provider")
-	s.up.Fail(fakeupstream.Token, fakeupstream.OAuthError(401, "invalid_client"))
+	s.up.Fail(fakeidp.Token, fakeidp.OAuthError(401, "invalid_client"))
 	b.visit(a.link(s.Demo, "provider", "google"))
 	b.decide("approve")
 	b.landed()
@@ -219,10 +219,10 @@ func showProviders(t *testing.T) {
 	b.decide("approve")
 	b.landed()
 	b.show("connected")
-	s.up.Behave(func(f *fakeupstream.Behaviour) { f.Interactive = true })
+	s.up.Behave(func(f *fakeidp.Behaviour) { f.Interactive = true })
 	b.visit(link)
 	b.decide("approve")
-	b.pickAt(fakeupstream.Bob)
+	b.pickAt(fakeidp.Bob)
 	b.show("failed-other")
 	b.visit(link[:len(link)-3])
 	b.show("link-bad")
@@ -239,12 +239,12 @@ func showProviders(t *testing.T) {
 	other.show("not-yours")
 	other.visit(s.Issuer + "/")
 	other.click("form[action$='/depart'] button")
-	other.pickAt(fakeupstream.Bob)
+	other.pickAt(fakeidp.Bob)
 	other.show("claim")
 	other.decide("approve")
 	other.show("home-accounts")
-	s.up.Behave(func(f *fakeupstream.Behaviour) { f.Interactive = false })
-	s.up.Fail(fakeupstream.Authorize, fakeupstream.Fault{Status: 204}) // the browser stays where it is
+	s.up.Behave(func(f *fakeidp.Behaviour) { f.Interactive = false })
+	s.up.Fail(fakeidp.Authorize, fakeidp.Fault{Status: 204}) // the browser stays where it is
 	other.forget()
 	other.visit(a.link(s.Demo, "provider", "google"))
 	other.do(press("approve"))

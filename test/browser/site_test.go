@@ -18,9 +18,9 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/dcr"
-	"github.com/mcp-authd/mcp-authd/internal/demotest"
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
@@ -34,7 +34,7 @@ type site struct {
 	t     *testing.T
 	as    *authserver.Server
 	store *storagetest.Failing
-	up    *fakeupstream.Upstream // behind the providers google and company
+	up    *fakeidp.Upstream // behind the providers google and company
 }
 
 const (
@@ -82,7 +82,7 @@ func newSite(t *testing.T, change func(*authserver.Config), connectors ...thirdp
 	t.Cleanup(server.Close)
 	s := &site{
 		Demo: &demotest.Demo{Issuer: server.URL, MCPURL: notes, Username: "alice", Password: passphrase},
-		t:    t, store: &storagetest.Failing{Store: backend}, up: fakeupstream.Start(t),
+		t:    t, store: &storagetest.Failing{Store: backend}, up: fakeidp.Start(t),
 	}
 	keys := [][]byte{bytes.Repeat([]byte{7}, secrets.KeySize)}
 	registry, err := dcr.New(dcr.Config{

@@ -7,7 +7,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 )
 
 // visit types an address.
@@ -67,7 +67,7 @@ func (b *tab) landed() {
 }
 
 // pickAt signs in at a provider that asks, as one of its people.
-func (b *tab) pickAt(p fakeupstream.Person) {
+func (b *tab) pickAt(p fakeidp.Person) {
 	b.t.Helper()
 	b.do(chromedp.WaitVisible(chromedp.CSS("select[name=person]")),
 		chromedp.SetValue(chromedp.CSS("select[name=person]"), p.Subject), chromedp.Click(chromedp.CSS("button[value=approve]")))

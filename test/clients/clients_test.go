@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/internal/demotest"
-	"github.com/mcp-authd/mcp-authd/internal/npmtest"
-	"github.com/mcp-authd/mcp-authd/internal/proxytest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/proxytest"
 )
 
 var update = flag.Bool("update", false, "write the table of live runs into docs/clients.md")

@@ -14,7 +14,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcp-authd/mcp-authd/internal/npmtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 )
 
 // sdkV1 cannot step up: at a 403 it refreshes, which gives it the same scopes again.

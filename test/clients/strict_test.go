@@ -19,8 +19,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"github.com/mcp-authd/mcp-authd/internal/demotest"
-	"github.com/mcp-authd/mcp-authd/internal/npmtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 )
 
 // strict is a client on oauth4webapi, which throws at what deviates: with each way to

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcp-authd/mcp-authd/internal/npmtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 )
 
 // row is what became of a client: "" for what it does not do, yes, or no with the reason.

@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/mcp-authd/mcp-authd/internal/demotest"
-	"github.com/mcp-authd/mcp-authd/internal/npmtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 )
 
 // installation is a server that an operator has set up: a configuration file, a user,

@@ -11,7 +11,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
 	"github.com/mcp-authd/mcp-authd/internal/gateway/stdio"
-	"github.com/mcp-authd/mcp-authd/internal/npmtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 )
 
 // everythingJS is the reference server of the TypeScript SDK, as a command.

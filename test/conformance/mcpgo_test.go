@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcp-authd/mcp-authd/internal/npmtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 )
 
 const (

@@ -15,8 +15,8 @@ import (
 
 	"net/http/cookiejar"
 
-	"github.com/mcp-authd/mcp-authd/internal/demotest"
-	"github.com/mcp-authd/mcp-authd/internal/pgtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 )
 
 // registration is a client that can change what it is registered with (RFC 7592).

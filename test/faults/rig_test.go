@@ -21,8 +21,8 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/dcr"
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
@@ -43,7 +43,7 @@ type rig struct {
 	t     *testing.T
 	url   string
 	store *storagetest.Failing
-	up    *fakeupstream.Upstream
+	up    *fakeidp.Upstream
 	as    *authserver.Server
 
 	mu  sync.Mutex // guards now
@@ -66,8 +66,8 @@ func (r *rig) pass(d time.Duration) {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	ctx := t.Context()
-	r := &rig{t: t, now: time.Now().Truncate(time.Second), up: fakeupstream.Start(t)}
-	r.up.Behave(func(b *fakeupstream.Behaviour) { b.Now = r.clock })
+	r := &rig{t: t, now: time.Now().Truncate(time.Second), up: fakeidp.Start(t)}
+	r.up.Behave(func(b *fakeidp.Behaviour) { b.Now = r.clock })
 	backend, err := sqlite.Open(ctx, ":memory:", sqlite.Options{Now: r.clock})
 	must(t, err)
 	t.Cleanup(func() { backend.Close() })

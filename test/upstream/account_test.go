@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
@@ -29,7 +29,7 @@ func TestWhoseAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	up := fakeupstream.Start(t)
+	up := fakeidp.Start(t)
 	var replicas []http.Handler
 	var turn atomic.Int64
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -84,7 +84,7 @@ func TestWhoseAccount(t *testing.T) {
 			t.Fatal(err)
 		}
 		q := at.Query()
-		q.Set("person", fakeupstream.Bob.Subject) // who is signed in there
+		q.Set("person", fakeidp.Bob.Subject) // who is signed in there
 		at.RawQuery = q.Encode()
 		back, err := up.Visit(at.String())
 		if err != nil {
@@ -93,7 +93,7 @@ func TestWhoseAccount(t *testing.T) {
 		return b.get(t, back.RequestURI())
 	}
 	t.Run("PM1 the account is named, and nothing is tied", func(t *testing.T) {
-		if page := connect(); !strings.Contains(page, "bob") || !strings.Contains(page, fakeupstream.Bob.Subject) || identities() != 0 {
+		if page := connect(); !strings.Contains(page, "bob") || !strings.Contains(page, fakeidp.Bob.Subject) || identities() != 0 {
 			t.Errorf("%d identities; %s", identities(), page)
 		}
 	})

@@ -12,11 +12,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/mcp-authd/mcp-authd/internal/upstreamtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/idptest"
 )
 
 // asked counts the times that browsers were sent to a provider.
-func asked(up *upstreamtest.Provider) (n int) {
+func asked(up *idptest.Provider) (n int) {
 	for _, r := range up.Requests() {
 		if r.Path == "/auth" {
 			n++
@@ -41,9 +41,9 @@ func (p *person) trips(t *testing.T, i *installation) (n int) {
 func TestConfusedDeputy(t *testing.T) {
 	t.Parallel()
 	i := plan(t)
-	up := i.node("node", upstreamtest.Options{}, nil)
+	up := i.node("node", idptest.Options{}, nil)
 	i.start()
-	victim := newPerson(t, upstreamtest.Alice)
+	victim := newPerson(t, idptest.Alice)
 
 	// "A user authenticates normally through the MCP proxy server to access the
 	// third-party API. During this flow, the third-party authorization server sets a cookie
@@ -64,7 +64,7 @@ func TestConfusedDeputy(t *testing.T) {
 	attack := func(t *testing.T) {
 		t.Helper()
 		for name, change := range map[string][]string{
-			"as it is": nil, "past the chooser": {"provider", "node"}, "with a hint": {"login_hint", upstreamtest.Alice.Email},
+			"as it is": nil, "past the chooser": {"provider", "node"}, "with a hint": {"login_hint", idptest.Alice.Email},
 			"the provider spelt otherwise": {"provider", "NODE"}, "for another resource": {"resource", i.mcpURL + "/"},
 			"no less fresh": {"max_age", "100000"},
 		} {
@@ -130,7 +130,7 @@ var stepField = regexp.MustCompile(`name="step" value="([^"]*)"`)
 
 // forgery: the attacker opens the page in a browser of their own, and a page of theirs
 // posts what was in it from the victim's browser.
-func forgery(t *testing.T, i *installation, up *upstreamtest.Provider, victim *person, evil *app, evilID string) {
+func forgery(t *testing.T, i *installation, up *idptest.Provider, victim *person, evil *app, evilID string) {
 	t.Helper()
 	resp, err := http.Get(i.link(evilID, evil.redirect()))
 	if err != nil {
@@ -167,9 +167,9 @@ func forgery(t *testing.T, i *installation, up *upstreamtest.Provider, victim *p
 func TestLoginCSRF(t *testing.T) {
 	t.Parallel()
 	i := plan(t)
-	up := i.node("node", upstreamtest.Options{}, nil)
+	up := i.node("node", idptest.Options{}, nil)
 	i.start()
-	a, attacker, victim := newApp(t), upstreamtest.NewPerson(upstreamtest.Bob), newPerson(t, upstreamtest.Alice)
+	a, attacker, victim := newApp(t), idptest.NewPerson(idptest.Bob), newPerson(t, idptest.Alice)
 	id := i.register(t, "An application", a.redirect())
 	callback, err := attacker.Visit(i.link(id, a.redirect()), i.callback("node"))
 	if err != nil {
@@ -217,7 +217,7 @@ func TestLoginCSRF(t *testing.T) {
 // at those of another one (RFC 9700 §4.4).
 type rogue struct {
 	*httptest.Server
-	honest *upstreamtest.Provider
+	honest *idptest.Provider
 	other  string // the honest one's redirect URI
 	own    string // its own
 
@@ -243,7 +243,7 @@ func newRogue(t *testing.T) *rogue {
 	mux.HandleFunc("POST /token", func(w http.ResponseWriter, req *http.Request) {
 		_ = req.ParseForm()
 		r.mu.Lock()
-		if !upstreamtest.Examines(req.PostForm) {
+		if !idptest.Examines(req.PostForm) {
 			r.got = append(r.got, req.PostForm)
 		}
 		r.mu.Unlock()
@@ -275,12 +275,12 @@ func (r *rogue) authorize(w http.ResponseWriter, req *http.Request) {
 func TestMixUp(t *testing.T) {
 	t.Parallel()
 	i := plan(t)
-	honest := i.node("node", upstreamtest.Options{}, nil)
+	honest := i.node("node", idptest.Options{}, nil)
 	r := newRogue(t)
 	r.honest, r.own, r.other = honest, i.callback("rogue"), i.callback("node")
-	i.connect("rogue", &upstreamtest.Provider{Kind: "Rogue", Issuer: r.URL, ClientID: "at-the-rogue", ClientSecret: "a secret of at least 32 characters, of the rogue"})
+	i.connect("rogue", &idptest.Provider{Kind: "Rogue", Issuer: r.URL, ClientID: "at-the-rogue", ClientSecret: "a secret of at least 32 characters, of the rogue"})
 	i.start()
-	a, alice := newApp(t), newPerson(t, upstreamtest.Alice)
+	a, alice := newApp(t), newPerson(t, idptest.Alice)
 	id := i.register(t, "An application", a.redirect())
 	alice.visit(t, i.link(id, a.redirect(), "provider", "node")) // so that the honest provider knows her
 	a.answer(t)

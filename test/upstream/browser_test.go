@@ -16,7 +16,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
-	"github.com/mcp-authd/mcp-authd/internal/upstreamtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/idptest"
 )
 
 // chromium returns the path of a browser. Without one the test is skipped; with
@@ -39,7 +39,7 @@ func chromium(t *testing.T) string {
 type person struct {
 	t   *testing.T
 	ctx context.Context
-	upstreamtest.User
+	idptest.User
 	refuses string   // the host at which they say no: "provider" or "mcp-authd"
 	clicks  []string // which buttons they pressed, where
 	pages   []page   // what they were shown before they pressed them
@@ -53,7 +53,7 @@ type page struct {
 }
 
 // newPerson starts a fresh Chromium.
-func newPerson(t *testing.T, u upstreamtest.User) *person {
+func newPerson(t *testing.T, u idptest.User) *person {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.Flag("disable-quic", true),
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true))

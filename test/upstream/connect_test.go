@@ -12,17 +12,17 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/mcp-authd/mcp-authd/internal/upstreamtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/idptest"
 )
 
 // TestExtend: a tool needs more at the provider than the person has granted there so far.
 func TestExtend(t *testing.T) {
 	t.Parallel()
 	i := plan(t)
-	up := i.node("node", upstreamtest.Options{Scopes: []string{"calendar", "mail"}, Offline: true},
+	up := i.node("node", idptest.Options{Scopes: []string{"calendar", "mail"}, Offline: true},
 		map[string]any{"broker": []any{map[string]any{"resource": i.mcpURL, "scopes": []string{"openid", "calendar"}}}})
 	i.start()
-	alice, bob := newPerson(t, upstreamtest.Alice), newPerson(t, upstreamtest.Bob)
+	alice, bob := newPerson(t, idptest.Alice), newPerson(t, idptest.Bob)
 	want := theCalendar{Provider: "node", Scope: "calendar", API: up.Issuer + "/me"}
 	first := i.connectClient(t, alice)
 
@@ -34,7 +34,7 @@ func TestExtend(t *testing.T) {
 		}
 		link = first.asked[0].URL
 		who := call[caller](t, first, "whoami", nil)
-		for _, secret := range []string{who.Subject, upstreamtest.Alice.Email, upstreamtest.Alice.ID, "Alice", "calendar", first.token(t), up.Tokens()[0]["access_token"]} {
+		for _, secret := range []string{who.Subject, idptest.Alice.Email, idptest.Alice.ID, "Alice", "calendar", first.token(t), up.Tokens()[0]["access_token"]} {
 			if strings.Contains(link, secret) || strings.Contains(link, url.QueryEscape(secret)) {
 				t.Errorf("the link has %q in it: %s", secret, link)
 			}
@@ -74,7 +74,7 @@ func TestExtend(t *testing.T) {
 			return err
 		}
 		got := call[borrowed](t, first, "calendar", want)
-		if got.Status != http.StatusOK || !strings.Contains(got.Body, `"sub":"`+upstreamtest.Alice.ID+`"`) {
+		if got.Status != http.StatusOK || !strings.Contains(got.Body, `"sub":"`+idptest.Alice.ID+`"`) {
 			t.Errorf("got %+v", got)
 		}
 		if hosts := slices.Compact(hostsOf(alice.clicks[before:])); !slices.Equal(hosts, []string{hostOf(i.issuer), hostOf(up.Issuer)}) {
@@ -129,7 +129,7 @@ func TestExtend(t *testing.T) {
 		}
 	})
 	t.Run("AS-219 revoked at the provider, the tool gets nothing any more", func(t *testing.T) {
-		up.Revoke(t, upstreamtest.Alice)
+		up.Revoke(t, idptest.Alice)
 		token := first.token(t)
 		until(t, statedDelay, func() bool {
 			status, out := i.exchange(t, token, "node", "calendar")
@@ -154,12 +154,12 @@ func TestLinking(t *testing.T) {
 	t.Parallel()
 	i := plan(t)
 	i.config["login"] = map[string]any{"local": true}
-	dex := i.dex("dex", upstreamtest.Options{}, nil)
-	node := i.node("node", upstreamtest.Options{Host: "127.0.0.2"}, nil)
+	dex := i.dex("dex", idptest.Options{}, nil)
+	node := i.node("node", idptest.Options{Host: "127.0.0.2"}, nil)
 	i.user("root", "correct horse battery")
 	i.start()
-	root := newPerson(t, upstreamtest.Alice)
-	signIn := func(t *testing.T, p *upstreamtest.Person, provider string) (subject string) {
+	root := newPerson(t, idptest.Alice)
+	signIn := func(t *testing.T, p *idptest.Person, provider string) (subject string) {
 		t.Helper()
 		a := newApp(t)
 		id := i.register(t, "An application", a.redirect())
@@ -174,7 +174,7 @@ func TestLinking(t *testing.T) {
 		a := newApp(t)
 		id := i.register(t, "An application", a.redirect())
 		shown := root.glance(t, i.link(id, a.redirect()))
-		for _, p := range []*upstreamtest.Provider{dex, node} {
+		for _, p := range []*idptest.Provider{dex, node} {
 			if !slices.ContainsFunc(shown.Links, func(l string) bool { return strings.HasPrefix(l, "Continue with "+p.Kind) }) {
 				t.Errorf("no link to %s: %q", p.Kind, shown.Links)
 			}
@@ -195,7 +195,7 @@ func TestLinking(t *testing.T) {
 		return
 	}
 	t.Run("an account is connected from the page of whoever is signed in", func(t *testing.T) {
-		for n, p := range []*upstreamtest.Provider{dex, node} {
+		for n, p := range []*idptest.Provider{dex, node} {
 			root.glance(t, i.issuer+"/")
 			shown, err := root.press("form[action$='/depart'] button")
 			if err == nil {
@@ -211,7 +211,7 @@ func TestLinking(t *testing.T) {
 	}
 	t.Run("from then on each of them signs in the same person", func(t *testing.T) {
 		for _, provider := range []string{"dex", "node"} {
-			if got := signIn(t, upstreamtest.NewPerson(upstreamtest.Alice), provider); got != own {
+			if got := signIn(t, idptest.NewPerson(idptest.Alice), provider); got != own {
 				t.Errorf("%s: got %s, want %s", provider, got, own)
 			}
 		}
@@ -219,19 +219,19 @@ func TestLinking(t *testing.T) {
 	var apart [2]string
 	t.Run("an e-mail address ties nothing together", func(t *testing.T) {
 		for n, provider := range []string{"dex", "node"} {
-			apart[n] = signIn(t, upstreamtest.NewPerson(upstreamtest.Bob), provider)
+			apart[n] = signIn(t, idptest.NewPerson(idptest.Bob), provider)
 		}
 		if apart[0] == apart[1] {
 			t.Error("Bob is one person although nobody has proven it")
 		}
 	})
 	t.Run("AS-220 an account that is somebody's already is not taken", func(t *testing.T) {
-		bob := newPerson(t, upstreamtest.Bob)
+		bob := newPerson(t, idptest.Bob)
 		a := newApp(t)
 		id := i.register(t, "An application", a.redirect())
 		bob.visit(t, i.link(id, a.redirect(), "provider", "dex"))
 		bob.glance(t, i.issuer+"/")
-		bob.User = upstreamtest.Alice // Bob knows Alice's password at the provider
+		bob.User = idptest.Alice // Bob knows Alice's password at the provider
 		shown, err := bob.press("form[action$='/depart'] button")
 		if err == nil {
 			shown, err = bob.goOn(shown)
@@ -239,12 +239,12 @@ func TestLinking(t *testing.T) {
 		if err != nil || !strings.Contains(shown.Text, "belongs to another person") {
 			t.Errorf("%v\n%s", err, shown.Text)
 		}
-		if got := signIn(t, upstreamtest.NewPerson(upstreamtest.Alice), "node"); got != own {
+		if got := signIn(t, idptest.NewPerson(idptest.Alice), "node"); got != own {
 			t.Errorf("got %s, want %s", got, own)
 		}
 	})
 	t.Run("AS-219 disconnected, what was signed in with it ends", func(t *testing.T) {
-		a, p := newApp(t), upstreamtest.NewPerson(upstreamtest.Alice)
+		a, p := newApp(t), idptest.NewPerson(idptest.Alice)
 		id := i.register(t, "An application", a.redirect())
 		back, err := p.Visit(i.link(id, a.redirect(), "provider", "node"), a.URL)
 		if err != nil {
@@ -260,7 +260,7 @@ func TestLinking(t *testing.T) {
 		}
 		took := i.dies(t, g.access, statusTTL+time.Second+slack)
 		t.Logf("it took %s", took)
-		if again := signIn(t, upstreamtest.NewPerson(upstreamtest.Alice), "node"); again == own {
+		if again := signIn(t, idptest.NewPerson(idptest.Alice), "node"); again == own {
 			t.Error("the account is still connected")
 		}
 	})

@@ -23,8 +23,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcp-authd/mcp-authd/internal/demotest"
-	"github.com/mcp-authd/mcp-authd/internal/upstreamtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/idptest"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
 )
@@ -32,7 +32,7 @@ import (
 func TestMain(m *testing.M) {
 	code := m.Run()
 	demotest.Cleanup()
-	upstreamtest.Cleanup()
+	idptest.Cleanup()
 	os.Exit(code)
 }
 
@@ -119,25 +119,25 @@ func plan(t *testing.T) *installation {
 func (i *installation) callback(id string) string { return i.issuer + "/callback/" + id }
 
 // dex adds Dex as a provider.
-func (i *installation) dex(id string, o upstreamtest.Options, more map[string]any) *upstreamtest.Provider {
+func (i *installation) dex(id string, o idptest.Options, more map[string]any) *idptest.Provider {
 	i.t.Helper()
 	o.RedirectURIs = append(o.RedirectURIs, i.callback(id))
-	p := upstreamtest.Dex(i.t, o)
+	p := idptest.Dex(i.t, o)
 	i.connect(id, p, map[string]any{"scopes": []string{"openid", "email", "profile", "offline_access"}}, more)
 	return p
 }
 
 // node adds node-oidc-provider.
-func (i *installation) node(id string, o upstreamtest.Options, more map[string]any) *upstreamtest.Provider {
+func (i *installation) node(id string, o idptest.Options, more map[string]any) *idptest.Provider {
 	i.t.Helper()
 	o.RedirectURIs = append(o.RedirectURIs, i.callback(id))
 	o.BackChannelLogout = i.callback(id) + "/logout"
-	p := upstreamtest.Node(i.t, o)
+	p := idptest.Node(i.t, o)
 	i.connect(id, p, nil, more)
 	return p
 }
 
-func (i *installation) connect(id string, p *upstreamtest.Provider, settings ...map[string]any) {
+func (i *installation) connect(id string, p *idptest.Provider, settings ...map[string]any) {
 	connector := map[string]any{
 		"id": id, "type": "oidc", "name": p.Kind, "issuer": p.Issuer, "client_id": p.ClientID, "client_secret": p.ClientSecret,
 		"check_every": checkEvery.String(),

@@ -6,17 +6,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/internal/upstreamtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/idptest"
 )
 
 // TestOutage: the provider is away when somebody signs in, and while somebody is signed in.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	i := plan(t)
-	up := i.node("node", upstreamtest.Options{TokenTTL: 30 * time.Second}, nil)
+	up := i.node("node", idptest.Options{TokenTTL: 30 * time.Second}, nil)
 	up.Down() // before the server looks at it
 	i.start()
-	a, alice := newApp(t), newPerson(t, upstreamtest.Alice)
+	a, alice := newApp(t), newPerson(t, idptest.Alice)
 	id := i.register(t, "An application", a.redirect())
 	link := i.link(id, a.redirect())
 
@@ -32,7 +32,7 @@ func TestOutage(t *testing.T) {
 		checkUnavailable(t, i, a)
 	})
 	t.Run("AS-223 whoever is no browser is sent back at once", func(t *testing.T) {
-		back, err := upstreamtest.NewPerson(upstreamtest.Alice).Visit(link, a.URL)
+		back, err := idptest.NewPerson(idptest.Alice).Visit(link, a.URL)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +76,7 @@ func TestOutage(t *testing.T) {
 	})
 	t.Run("AS-218 and when it is over the provider's word counts again", func(t *testing.T) {
 		up.Up(t)
-		up.Revoke(t, upstreamtest.Alice)
+		up.Revoke(t, idptest.Alice)
 		took := i.dies(t, g.access, statedDelay+15*time.Second) // it is asked ever more seldom while it is away
 		t.Logf("it took %s", took)
 	})
@@ -93,9 +93,9 @@ func checkUnavailable(t *testing.T, i *installation, a *app) {
 func TestDeclined(t *testing.T) {
 	t.Parallel()
 	i := plan(t)
-	up := i.node("node", upstreamtest.Options{}, nil)
+	up := i.node("node", idptest.Options{}, nil)
 	i.start()
-	a, bob := newApp(t), newPerson(t, upstreamtest.Bob)
+	a, bob := newApp(t), newPerson(t, idptest.Bob)
 	id := i.register(t, "An application", a.redirect())
 	for _, where := range []string{"mcp-authd", "provider"} {
 		t.Run("AS-223 at the "+where, func(t *testing.T) {

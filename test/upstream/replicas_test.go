@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/internal/pgtest"
-	"github.com/mcp-authd/mcp-authd/internal/upstreamtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/idptest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 )
 
 // TestReplicas: three servers on one PostgreSQL hold one session at a provider whose
@@ -20,7 +20,7 @@ func TestReplicas(t *testing.T) {
 	t.Parallel()
 	i := plan(t)
 	i.config["database"] = map[string]any{"url": pgtest.Start(t).Database(t)}
-	up := i.node("node", upstreamtest.Options{TokenTTL: 30 * time.Second}, nil)
+	up := i.node("node", idptest.Options{TokenTTL: 30 * time.Second}, nil)
 	servers := []string{i.issuer}
 	i.start()
 	for range 2 {
@@ -28,7 +28,7 @@ func TestReplicas(t *testing.T) {
 		i.replica(place)
 		servers = append(servers, "http://"+place.Addr().String())
 	}
-	a, alice := newApp(t), upstreamtest.NewPerson(upstreamtest.Alice)
+	a, alice := newApp(t), idptest.NewPerson(idptest.Alice)
 	id := i.register(t, "An application", a.redirect())
 	back, err := alice.Visit(i.link(id, a.redirect()), a.URL)
 	if err != nil {
@@ -82,7 +82,7 @@ func TestReplicas(t *testing.T) {
 	})
 	t.Run("AS-218 revoked, it ends at all of them", func(t *testing.T) {
 		up.Slow(0)
-		up.Revoke(t, upstreamtest.Alice)
+		up.Revoke(t, idptest.Alice)
 		i.dies(t, g.access, statedDelay)
 		for _, server := range servers {
 			if status, active := i.introspect(t, server, g.access); status != http.StatusOK || active {

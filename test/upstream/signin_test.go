@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/internal/upstreamtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/idptest"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -20,20 +20,20 @@ import (
 // tokens are so short-lived.
 func TestDex(t *testing.T) {
 	i := plan(t)
-	up := i.dex("dex", upstreamtest.Options{TokenTTL: 10 * time.Minute}, map[string]any{"check_by": "refresh"})
+	up := i.dex("dex", idptest.Options{TokenTTL: 10 * time.Minute}, map[string]any{"check_by": "refresh"})
 	fullCircle(t, i, up)
 }
 
 func TestNode(t *testing.T) {
 	i := plan(t)
-	up := i.node("node", upstreamtest.Options{TokenTTL: 30 * time.Second, Host: "127.0.0.2"}, nil)
+	up := i.node("node", idptest.Options{TokenTTL: 30 * time.Second, Host: "127.0.0.2"}, nil)
 	fullCircle(t, i, up)
 }
 
-func fullCircle(t *testing.T, i *installation, up *upstreamtest.Provider) {
+func fullCircle(t *testing.T, i *installation, up *idptest.Provider) {
 	t.Parallel()
 	i.start()
-	alice := newPerson(t, upstreamtest.Alice)
+	alice := newPerson(t, idptest.Alice)
 	t.Run("AS-220 AS-221 AS-222 SP-01 before our approval nothing leaves, and the browser holds no state", func(t *testing.T) {
 		a := newApp(t)
 		shown := alice.glance(t, i.link(i.register(t, "A stranger", a.redirect()), a.redirect()))
@@ -87,7 +87,7 @@ func fullCircle(t *testing.T, i *installation, up *upstreamtest.Provider) {
 	t.Run("AS-218 AS-219 revoked at the provider, every token that rests on it is refused within the stated delay", func(t *testing.T) {
 		i.lives(t, second.access)
 		i.lives(t, first.token(t))
-		up.Revoke(t, upstreamtest.Alice)
+		up.Revoke(t, idptest.Alice)
 		took := i.dies(t, second.access, statedDelay)
 		i.dies(t, first.token(t), time.Second)
 		t.Logf("it took %s", took)
@@ -114,8 +114,8 @@ func fullCircle(t *testing.T, i *installation, up *upstreamtest.Provider) {
 }
 
 // checkLeg looks at what went to the provider.
-func checkLeg(t *testing.T, i *installation, up *upstreamtest.Provider) {
-	var asked, redeemed []upstreamtest.Request
+func checkLeg(t *testing.T, i *installation, up *idptest.Provider) {
+	var asked, redeemed []idptest.Request
 	for _, r := range up.Requests() {
 		switch {
 		case r.Path == "/auth" && r.Method == http.MethodGet:
@@ -140,7 +140,7 @@ func checkLeg(t *testing.T, i *installation, up *upstreamtest.Provider) {
 }
 
 // checkSeparation looks for tokens where they must not be.
-func checkSeparation(t *testing.T, i *installation, up *upstreamtest.Provider, c *client) {
+func checkSeparation(t *testing.T, i *installation, up *idptest.Provider, c *client) {
 	mine := c.token(t)
 	for _, r := range up.Requests() {
 		sent := r.Body + r.Query.Encode()
@@ -180,9 +180,9 @@ func checkSeparation(t *testing.T, i *installation, up *upstreamtest.Provider, c
 func TestBackChannelLogout(t *testing.T) {
 	t.Parallel()
 	i := plan(t)
-	up := i.node("node", upstreamtest.Options{}, map[string]any{"check_every": "1h"})
+	up := i.node("node", idptest.Options{}, map[string]any{"check_every": "1h"})
 	i.start()
-	a, alice := newApp(t), newPerson(t, upstreamtest.Alice)
+	a, alice := newApp(t), newPerson(t, idptest.Alice)
 	id := i.register(t, "An application", a.redirect())
 	alice.visit(t, i.link(id, a.redirect()))
 	g := i.redeem(t, id, a.redirect(), a.answer(t).Get("code"))
@@ -223,9 +223,9 @@ func TestBackChannelLogout(t *testing.T) {
 func TestFormPost(t *testing.T) {
 	t.Parallel()
 	i := plan(t)
-	up := i.node("node", upstreamtest.Options{}, map[string]any{"parameters": map[string]string{"response_mode": "form_post"}})
+	up := i.node("node", idptest.Options{}, map[string]any{"parameters": map[string]string{"response_mode": "form_post"}})
 	i.start()
-	a, alice := newApp(t), newPerson(t, upstreamtest.Alice)
+	a, alice := newApp(t), newPerson(t, idptest.Alice)
 	id := i.register(t, "An application", a.redirect())
 	t.Run("AS-220 the state is found all the same", func(t *testing.T) {
 		alice.visit(t, i.link(id, a.redirect()))
@@ -242,10 +242,10 @@ func TestFormPost(t *testing.T) {
 func TestClosedAccount(t *testing.T) {
 	t.Parallel()
 	i := plan(t)
-	up := i.node("node", upstreamtest.Options{TokenTTL: 30 * time.Second}, nil)
+	up := i.node("node", idptest.Options{TokenTTL: 30 * time.Second}, nil)
 	i.start()
 	a := newApp(t)
-	bob := upstreamtest.NewPerson(upstreamtest.Bob)
+	bob := idptest.NewPerson(idptest.Bob)
 	id := i.register(t, "An application", a.redirect())
 	back, err := bob.Visit(i.link(id, a.redirect()), a.URL)
 	if err != nil {
@@ -253,7 +253,7 @@ func TestClosedAccount(t *testing.T) {
 	}
 	g := i.redeem(t, id, a.redirect(), back.Query().Get("code"))
 	i.lives(t, g.access)
-	up.Disable(t, upstreamtest.Bob)
+	up.Disable(t, idptest.Bob)
 	t.Run("AS-218 a closed account ends its tokens", func(t *testing.T) { i.dies(t, g.access, statedDelay) })
 }
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/internal/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 )
 
 // configured proves for a client of the operator what the others prove at the demo,

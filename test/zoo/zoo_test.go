@@ -20,8 +20,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"github.com/mcp-authd/mcp-authd/internal/demotest"
-	"github.com/mcp-authd/mcp-authd/internal/proxytest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/proxytest"
 )
 
 var update = flag.Bool("update", false, "write docs/clients.md")

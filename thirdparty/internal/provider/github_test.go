@@ -5,15 +5,15 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/claim"
 )
 
-func gitHub(t *testing.T, edit func(*Settings)) (Provider, *fakeupstream.Upstream) {
+func gitHub(t *testing.T, edit func(*Settings)) (Provider, *fakeidp.Upstream) {
 	t.Helper()
-	u := fakeupstream.Start(t)
-	u.Behave(func(b *fakeupstream.Behaviour) { b.AccessTTL, b.NoRefresh, b.NoResponseIssuer = -1, true, true })
+	u := fakeidp.Start(t)
+	u.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL, b.NoRefresh, b.NoResponseIssuer = -1, true, true })
 	c := Settings{Type: "github", BaseURL: u.URL, ClientID: u.ClientID, ClientSecret: u.ClientSecret}
 	if edit != nil {
 		edit(&c)
@@ -33,7 +33,7 @@ func TestGitHub(t *testing.T) {
 	if !have.Expires.IsZero() || have.Refresh != "" || !have.Scopes.Has("read:user", "user:email") {
 		t.Errorf("scopes %q, expires %v", have.Scopes, have.Expires)
 	}
-	for _, r := range u.Requests(fakeupstream.GitHub) {
+	for _, r := range u.Requests(fakeidp.GitHub) {
 		if r.Path == "/api/v3/user/orgs" || r.Header.Get("User-Agent") == "" {
 			t.Errorf("%s as %q", r.Path, r.Header.Get("User-Agent"))
 		}
@@ -46,7 +46,7 @@ func TestGitHub(t *testing.T) {
 	if err := c.Revoke(t.Context(), have); err != nil {
 		t.Errorf("revoke: %v", err)
 	}
-	u.RevokeAll(fakeupstream.Alice.Subject)
+	u.RevokeAll(fakeidp.Alice.Subject)
 	_, err = c.Inspect(t.Context(), have)
 	wantError(t, err, ErrDenied)
 	_, _, err = c.Exchange(t.Context(), "no-such-code", "v", "n", callback)
@@ -56,21 +56,21 @@ func TestGitHub(t *testing.T) {
 func TestGitHubFailures(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		fault fakeupstream.Fault
+		fault fakeidp.Fault
 		want  error
 	}{
-		{"suspended", fakeupstream.Fault{Status: 403, Body: `{"message":"Sorry. Your account was suspended."}`}, ErrDenied},
-		{"asked too often", fakeupstream.Fault{Status: 403, Header: http.Header{"X-Ratelimit-Remaining": {"0"}}, Body: "{}"}, ErrUnreachable},
-		{"not for this app", fakeupstream.Fault{Status: 403, Body: `{"message":"Resource not accessible by integration"}`}, ErrMisconfigured},
-		{"bad credentials", fakeupstream.Fault{Status: 401, Body: "{}"}, ErrDenied},
-		{"an endless page", fakeupstream.Huge, ErrGarbage},
-		{"a page of something else", fakeupstream.Fault{Body: `[1,2,3]`}, ErrGarbage},
-		{"down", fakeupstream.Down, ErrUnreachable},
+		{"suspended", fakeidp.Fault{Status: 403, Body: `{"message":"Sorry. Your account was suspended."}`}, ErrDenied},
+		{"asked too often", fakeidp.Fault{Status: 403, Header: http.Header{"X-Ratelimit-Remaining": {"0"}}, Body: "{}"}, ErrUnreachable},
+		{"not for this app", fakeidp.Fault{Status: 403, Body: `{"message":"Resource not accessible by integration"}`}, ErrMisconfigured},
+		{"bad credentials", fakeidp.Fault{Status: 401, Body: "{}"}, ErrDenied},
+		{"an endless page", fakeidp.Huge, ErrGarbage},
+		{"a page of something else", fakeidp.Fault{Body: `[1,2,3]`}, ErrGarbage},
+		{"down", fakeidp.Down, ErrUnreachable},
 	} {
 		t.Run("AS-218 AS-223 GitHub: "+tt.name, func(t *testing.T) {
 			c, u := gitHub(t, func(s *Settings) { s.Memberships = true })
 			have, _ := signedIn(t, c, u)
-			u.Fail(fakeupstream.GitHub, tt.fault)
+			u.Fail(fakeidp.GitHub, tt.fault)
 			_, err := c.Inspect(t.Context(), have)
 			wantError(t, err, tt.want)
 		})

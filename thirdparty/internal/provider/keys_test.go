@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 )
 
 // Security PL5, RFC 7517 4.2, RFC 7518 3.3: which keys of a provider verify signatures.
@@ -67,8 +67,8 @@ func TestNamesOfClaims(t *testing.T) {
 	for _, name := range []string{"iss", "aud", "exp", "nonce", "sub"} {
 		for _, other := range []string{strings.ToUpper(name), strings.ToUpper(name[:1]) + name[1:]} {
 			t.Run(other+" alone is not "+name, func(t *testing.T) {
-				u := fakeupstream.Start(t)
-				u.Behave(func(b *fakeupstream.Behaviour) {
+				u := fakeidp.Start(t)
+				u.Behave(func(b *fakeidp.Behaviour) {
 					b.EditIDToken = func(_, c map[string]any) { c[other] = c[name]; delete(c, name) }
 				})
 				_, _, err := travel(t, connect(t, toFake(u)), u, nil)
@@ -77,8 +77,8 @@ func TestNamesOfClaims(t *testing.T) {
 		}
 	}
 	t.Run("an audience beside another one of almost the same name", func(t *testing.T) {
-		u := fakeupstream.Start(t)
-		u.Behave(func(b *fakeupstream.Behaviour) {
+		u := fakeidp.Start(t)
+		u.Behave(func(b *fakeidp.Behaviour) {
 			b.EditIDToken = func(_, c map[string]any) { c["Aud"], c["aud"] = c["aud"], "another-client" }
 		})
 		_, _, err := travel(t, connect(t, toFake(u)), u, nil)

@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/claim"
 )
 
 // plainTo is the configuration of plain OAuth 2.0 to a fake upstream.
-func plainTo(u *fakeupstream.Upstream) Settings {
+func plainTo(u *fakeidp.Upstream) Settings {
 	return Settings{
 		Type: "oauth2", ClientID: u.ClientID, ClientSecret: u.ClientSecret, Scopes: oauth.Scopes{"profile"},
 		AuthorizationURL: u.URL + "/authorize", TokenURL: u.URL + "/token", UserInfoURL: u.URL + "/userinfo", RevocationURL: u.URL + "/revoke",
@@ -24,8 +24,8 @@ func plainTo(u *fakeupstream.Upstream) Settings {
 }
 
 func TestPlainOAuth(t *testing.T) {
-	u := fakeupstream.Start(t)
-	u.Behave(func(b *fakeupstream.Behaviour) {
+	u := fakeidp.Start(t)
+	u.Behave(func(b *fakeidp.Behaviour) {
 		b.EditUserInfo = func(c map[string]any) {
 			clear(c)
 			c["id"], c["login"], c["email_verified"] = json.Number("9007199254740993"), "alice", true
@@ -50,7 +50,7 @@ func TestPlainOAuth(t *testing.T) {
 	if got.Access == "" || !slices.Equal(got.Scopes, oauth.Scopes{"profile"}) || len(u.Violations()) != 0 {
 		t.Errorf("got scopes %q, violations %q", got.Scopes, u.Violations())
 	}
-	if u.Calls(fakeupstream.Discovery) != 0 {
+	if u.Calls(fakeidp.Discovery) != 0 {
 		t.Error("plain OAuth 2.0 has no discovery")
 	}
 	_, err := connect(t, c).VerifyLogout(t.Context(), u.LogoutToken("sub-alice", "", nil))
@@ -59,65 +59,65 @@ func TestPlainOAuth(t *testing.T) {
 
 // TestFailures: whatever an upstream does, we know whether it is over, away, or broken.
 func TestFailures(t *testing.T) {
-	internal := fakeupstream.Start(t)
-	steps := map[string]func(t *testing.T, c Provider, u *fakeupstream.Upstream, have Tokens) error{
-		"sign-in": func(t *testing.T, c Provider, u *fakeupstream.Upstream, _ Tokens) error {
+	internal := fakeidp.Start(t)
+	steps := map[string]func(t *testing.T, c Provider, u *fakeidp.Upstream, have Tokens) error{
+		"sign-in": func(t *testing.T, c Provider, u *fakeidp.Upstream, _ Tokens) error {
 			_, _, err := travel(t, c, u, nil)
 			return err
 		},
-		"refresh": func(t *testing.T, c Provider, _ *fakeupstream.Upstream, have Tokens) error {
+		"refresh": func(t *testing.T, c Provider, _ *fakeidp.Upstream, have Tokens) error {
 			_, _, err := c.Refresh(t.Context(), have)
 			return err
 		},
-		"inspect": func(t *testing.T, c Provider, _ *fakeupstream.Upstream, have Tokens) error {
+		"inspect": func(t *testing.T, c Provider, _ *fakeidp.Upstream, have Tokens) error {
 			_, err := c.Inspect(t.Context(), have)
 			return err
 		},
-		"introspect": func(t *testing.T, c Provider, u *fakeupstream.Upstream, have Tokens) error {
+		"introspect": func(t *testing.T, c Provider, u *fakeidp.Upstream, have Tokens) error {
 			c.(*openID).IntrospectionURL = u.URL + "/introspect"
 			_, err := c.Inspect(t.Context(), have)
 			return err
 		},
-		"revoke": func(t *testing.T, c Provider, _ *fakeupstream.Upstream, have Tokens) error {
+		"revoke": func(t *testing.T, c Provider, _ *fakeidp.Upstream, have Tokens) error {
 			return c.Revoke(t.Context(), have)
 		},
 	}
 	faults := []struct {
 		name  string
-		fault fakeupstream.Fault
+		fault fakeidp.Fault
 		want  error
 	}{
-		{"down", fakeupstream.Down, ErrUnreachable},
-		{"500", fakeupstream.Error500, ErrUnreachable},
-		{"503 with an OAuth error", fakeupstream.OAuthError(503, "invalid_grant"), ErrUnreachable},
-		{"429", fakeupstream.Error429, ErrUnreachable},
-		{"garbage", fakeupstream.Garbage, ErrGarbage},
-		{"HTML", fakeupstream.HTML, ErrGarbage},
-		{"not an object", fakeupstream.NotJSON, ErrGarbage},
-		{"huge", fakeupstream.Huge, ErrGarbage},
-		{"a redirect to this machine", fakeupstream.Redirect(internal.URL + "/userinfo"), ErrGarbage},
-		{"a redirect to the metadata service", fakeupstream.Redirect("http://169.254.169.254/latest/meta-data/"), ErrGarbage},
-		{"404", fakeupstream.Fault{Status: 404, Body: "{}"}, ErrGarbage},
-		{"an empty object", fakeupstream.Fault{Body: "{}"}, ErrGarbage},
-		{"cut off", fakeupstream.Fault{Body: "{}", Header: http.Header{"Content-Length": {"100"}}}, ErrUnreachable},
+		{"down", fakeidp.Down, ErrUnreachable},
+		{"500", fakeidp.Error500, ErrUnreachable},
+		{"503 with an OAuth error", fakeidp.OAuthError(503, "invalid_grant"), ErrUnreachable},
+		{"429", fakeidp.Error429, ErrUnreachable},
+		{"garbage", fakeidp.Garbage, ErrGarbage},
+		{"HTML", fakeidp.HTML, ErrGarbage},
+		{"not an object", fakeidp.NotJSON, ErrGarbage},
+		{"huge", fakeidp.Huge, ErrGarbage},
+		{"a redirect to this machine", fakeidp.Redirect(internal.URL + "/userinfo"), ErrGarbage},
+		{"a redirect to the metadata service", fakeidp.Redirect("http://169.254.169.254/latest/meta-data/"), ErrGarbage},
+		{"404", fakeidp.Fault{Status: 404, Body: "{}"}, ErrGarbage},
+		{"an empty object", fakeidp.Fault{Body: "{}"}, ErrGarbage},
+		{"cut off", fakeidp.Fault{Body: "{}", Header: http.Header{"Content-Length": {"100"}}}, ErrUnreachable},
 	}
 	for _, on := range []struct {
 		step string
-		at   fakeupstream.Endpoint
+		at   fakeidp.Endpoint
 		lax  bool // the answer is not looked at
 	}{
-		{"sign-in", fakeupstream.Discovery, false}, {"sign-in", fakeupstream.Keys, false}, {"sign-in", fakeupstream.Token, false}, {"sign-in", fakeupstream.UserInfo, false},
-		{"refresh", fakeupstream.Token, false}, {"inspect", fakeupstream.UserInfo, false}, {"introspect", fakeupstream.Introspect, false}, {"revoke", fakeupstream.Revoke, true},
+		{"sign-in", fakeidp.Discovery, false}, {"sign-in", fakeidp.Keys, false}, {"sign-in", fakeidp.Token, false}, {"sign-in", fakeidp.UserInfo, false},
+		{"refresh", fakeidp.Token, false}, {"inspect", fakeidp.UserInfo, false}, {"introspect", fakeidp.Introspect, false}, {"revoke", fakeidp.Revoke, true},
 	} {
 		for _, f := range faults {
 			t.Run(fmt.Sprintf("AS-223 SP-10 SP-12 %s, %s: %s", on.step, on.at, f.name), func(t *testing.T) {
-				u := fakeupstream.Start(t)
+				u := fakeidp.Start(t)
 				have := Tokens{}
 				if on.step != "sign-in" {
 					have, _ = signedIn(t, connect(t, toFake(u)), u)
 				}
 				c := connect(t, toFake(u))
-				if on.at != fakeupstream.Discovery {
+				if on.at != fakeidp.Discovery {
 					wantError(t, c.CheckIssuer(t.Context(), u.URL), nil) // discovered
 				}
 				u.Fail(on.at, f.fault)
@@ -135,10 +135,10 @@ func TestFailures(t *testing.T) {
 }
 
 func TestSlowUpstream(t *testing.T) {
-	u := fakeupstream.Start(t)
+	u := fakeidp.Start(t)
 	c := connect(t, toFake(u))
 	got, _ := signedIn(t, c, u)
-	u.FailAll(fakeupstream.Slow(time.Minute))
+	u.FailAll(fakeidp.Slow(time.Minute))
 	start := time.Now()
 	_, _, err := c.Refresh(timeout(t, 100*time.Millisecond), got)
 	wantError(t, err, ErrUnreachable)
@@ -174,35 +174,35 @@ func TestTokenErrors(t *testing.T) {
 		{400, "never-heard-of", ErrMisconfigured},
 	} {
 		t.Run(fmt.Sprintf("AS-218 AS-223 RFC 6749 5.2: %s with %d", tt.code, tt.status), func(t *testing.T) {
-			u := fakeupstream.Start(t)
+			u := fakeidp.Start(t)
 			c := connect(t, toFake(u))
 			got, _ := signedIn(t, c, u)
-			u.Fail(fakeupstream.Token, fakeupstream.OAuthError(tt.status, tt.code))
+			u.Fail(fakeidp.Token, fakeidp.OAuthError(tt.status, tt.code))
 			_, _, err := c.Refresh(t.Context(), got)
 			wantError(t, err, tt.want)
 		})
 	}
 	for _, description := range []string{"Refresh token is invalid or has already been claimed by another client.", "Refresh token expired."} {
 		t.Run("AS-218 Dex calls it an invalid request: "+description, func(t *testing.T) {
-			u := fakeupstream.Start(t)
+			u := fakeidp.Start(t)
 			c := connect(t, toFake(u))
 			got, _ := signedIn(t, c, u)
-			u.Fail(fakeupstream.Token, fakeupstream.Fault{Status: 400, Body: `{"error":"invalid_request","error_description":"` + description + `"}`})
+			u.Fail(fakeidp.Token, fakeidp.Fault{Status: 400, Body: `{"error":"invalid_request","error_description":"` + description + `"}`})
 			_, _, err := c.Refresh(t.Context(), got)
 			wantError(t, err, ErrDenied)
 		})
 	}
 	t.Run("AS-223 401 without a code says nothing about the person", func(t *testing.T) {
-		u := fakeupstream.Start(t)
+		u := fakeidp.Start(t)
 		c := connect(t, toFake(u))
 		got, _ := signedIn(t, c, u)
-		u.Fail(fakeupstream.Token, fakeupstream.Fault{Status: 401, Body: "no"})
+		u.Fail(fakeidp.Token, fakeidp.Fault{Status: 401, Body: "no"})
 		_, _, err := c.Refresh(t.Context(), got)
 		wantError(t, err, ErrMisconfigured)
 	})
 	t.Run("AS-223 a token that is no bearer token", func(t *testing.T) {
-		u := fakeupstream.Start(t)
-		u.Fail(fakeupstream.Token, fakeupstream.Fault{Body: `{"access_token":"a","token_type":"DPoP"}`})
+		u := fakeidp.Start(t)
+		u.Fail(fakeidp.Token, fakeidp.Fault{Body: `{"access_token":"a","token_type":"DPoP"}`})
 		_, _, err := travel(t, connect(t, plainTo(u)), u, nil)
 		wantError(t, err, ErrGarbage)
 	})
@@ -211,65 +211,65 @@ func TestTokenErrors(t *testing.T) {
 func TestRefresh(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		edit   func(*fakeupstream.Behaviour)
-		before func(u *fakeupstream.Upstream, have *Tokens)
+		edit   func(*fakeidp.Behaviour)
+		before func(u *fakeidp.Upstream, have *Tokens)
 		want   error
 		check  func(t *testing.T, old, renewed Tokens, p *Profile)
 	}{
 		{name: "rotating", check: func(t *testing.T, old, renewed Tokens, p *Profile) {
-			if renewed.Refresh == old.Refresh || renewed.Access == old.Access || p == nil || p.Subject != fakeupstream.Alice.Subject {
+			if renewed.Refresh == old.Refresh || renewed.Access == old.Access || p == nil || p.Subject != fakeidp.Alice.Subject {
 				t.Errorf("rotated %v, profile %v", renewed.Refresh != old.Refresh, p != nil)
 			}
 		}},
-		{name: "the same again", edit: func(b *fakeupstream.Behaviour) { b.StaticRefresh = true }, check: func(t *testing.T, old, renewed Tokens, _ *Profile) {
+		{name: "the same again", edit: func(b *fakeidp.Behaviour) { b.StaticRefresh = true }, check: func(t *testing.T, old, renewed Tokens, _ *Profile) {
 			if renewed.Refresh != old.Refresh {
 				t.Error("the refresh token was lost")
 			}
 		}},
-		{name: "no ID token", edit: func(b *fakeupstream.Behaviour) { b.NoIDTokenAtRefresh = true }, check: func(t *testing.T, _, _ Tokens, p *Profile) {
+		{name: "no ID token", edit: func(b *fakeidp.Behaviour) { b.NoIDTokenAtRefresh = true }, check: func(t *testing.T, _, _ Tokens, p *Profile) {
 			if p != nil {
 				t.Error("a profile out of nothing")
 			}
 		}},
-		{name: "no scope: as before", edit: func(b *fakeupstream.Behaviour) { b.NoScope = true }, check: func(t *testing.T, old, renewed Tokens, _ *Profile) {
+		{name: "no scope: as before", edit: func(b *fakeidp.Behaviour) { b.NoScope = true }, check: func(t *testing.T, old, renewed Tokens, _ *Profile) {
 			if !reflect.DeepEqual(renewed.Scopes, old.Scopes) || len(old.Scopes) == 0 {
 				t.Errorf("got %q, had %q", renewed.Scopes, old.Scopes)
 			}
 		}},
-		{name: "fewer scopes", before: func(u *fakeupstream.Upstream, _ *Tokens) {
-			u.Behave(func(b *fakeupstream.Behaviour) { b.Grant = []string{"openid"} })
+		{name: "fewer scopes", before: func(u *fakeidp.Upstream, _ *Tokens) {
+			u.Behave(func(b *fakeidp.Behaviour) { b.Grant = []string{"openid"} })
 		}, check: func(t *testing.T, _, renewed Tokens, _ *Profile) {
 			if !slices.Equal(renewed.Scopes, oauth.Scopes{"openid"}) {
 				t.Errorf("got %q", renewed.Scopes)
 			}
 		}},
-		{name: "an ID token that is not good: the new tokens are not lost", before: func(u *fakeupstream.Upstream, _ *Tokens) {
-			u.Behave(func(b *fakeupstream.Behaviour) { b.Sign = fakeupstream.SignWrongKey })
+		{name: "an ID token that is not good: the new tokens are not lost", before: func(u *fakeidp.Upstream, _ *Tokens) {
+			u.Behave(func(b *fakeidp.Behaviour) { b.Sign = fakeidp.SignWrongKey })
 		}, want: ErrGarbage, check: func(t *testing.T, old, renewed Tokens, p *Profile) {
 			if renewed.Refresh == "" || renewed.Refresh == old.Refresh || p != nil {
 				t.Error("lost, or believed")
 			}
 		}},
-		{name: "keys that cannot be read: the new tokens are not lost", before: func(u *fakeupstream.Upstream, _ *Tokens) {
+		{name: "keys that cannot be read: the new tokens are not lost", before: func(u *fakeidp.Upstream, _ *Tokens) {
 			u.RotateKeys()
-			u.Fail(fakeupstream.Keys, fakeupstream.Down)
+			u.Fail(fakeidp.Keys, fakeidp.Down)
 		}, want: ErrUnreachable, check: func(t *testing.T, old, renewed Tokens, p *Profile) {
 			if renewed.Refresh == "" || renewed.Refresh == old.Refresh || p != nil {
 				t.Error("lost, or believed")
 			}
 		}},
-		{name: "tokens that do not expire", edit: func(b *fakeupstream.Behaviour) { b.AccessTTL = -1 }, check: func(t *testing.T, _, renewed Tokens, _ *Profile) {
+		{name: "tokens that do not expire", edit: func(b *fakeidp.Behaviour) { b.AccessTTL = -1 }, check: func(t *testing.T, _, renewed Tokens, _ *Profile) {
 			if !renewed.Expires.IsZero() {
 				t.Errorf("expires %v", renewed.Expires)
 			}
 		}},
-		{name: "no refresh token", edit: func(b *fakeupstream.Behaviour) { b.NoRefresh = true }, want: ErrUnsupported},
-		{name: "revoked", before: func(u *fakeupstream.Upstream, _ *Tokens) { u.RevokeAll(fakeupstream.Alice.Subject) }, want: ErrDenied},
-		{name: "the account is gone", before: func(u *fakeupstream.Upstream, _ *Tokens) { u.SetPeople(fakeupstream.Bob) }, want: ErrDenied},
-		{name: "a token that was used", before: func(_ *fakeupstream.Upstream, have *Tokens) { have.Refresh = "rt-made-up" }, want: ErrDenied},
+		{name: "no refresh token", edit: func(b *fakeidp.Behaviour) { b.NoRefresh = true }, want: ErrUnsupported},
+		{name: "revoked", before: func(u *fakeidp.Upstream, _ *Tokens) { u.RevokeAll(fakeidp.Alice.Subject) }, want: ErrDenied},
+		{name: "the account is gone", before: func(u *fakeidp.Upstream, _ *Tokens) { u.SetPeople(fakeidp.Bob) }, want: ErrDenied},
+		{name: "a token that was used", before: func(_ *fakeidp.Upstream, have *Tokens) { have.Refresh = "rt-made-up" }, want: ErrDenied},
 	} {
 		t.Run("AS-218 AS-219 refresh: "+tt.name, func(t *testing.T) {
-			u := fakeupstream.Start(t)
+			u := fakeidp.Start(t)
 			if tt.edit != nil {
 				u.Behave(tt.edit)
 			}
@@ -290,27 +290,27 @@ func TestRefresh(t *testing.T) {
 func TestInspect(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		c    func(u *fakeupstream.Upstream) Settings
+		c    func(u *fakeidp.Upstream) Settings
 	}{
 		{"user info", toFake},
 		{"user info of plain OAuth 2.0", plainTo},
-		{"introspection", func(u *fakeupstream.Upstream) Settings {
+		{"introspection", func(u *fakeidp.Upstream) Settings {
 			c := toFake(u)
 			c.IntrospectionURL = u.URL + "/introspect"
 			return c
 		}},
-		{"introspection of plain OAuth 2.0, secret in the form", func(u *fakeupstream.Upstream) Settings {
+		{"introspection of plain OAuth 2.0, secret in the form", func(u *fakeidp.Upstream) Settings {
 			c := plainTo(u)
 			c.IntrospectionURL, c.ClientAuth = u.URL+"/introspect", "post"
 			return c
 		}},
 	} {
 		t.Run("AS-218 "+tt.name, func(t *testing.T) {
-			u := fakeupstream.Start(t)
+			u := fakeidp.Start(t)
 			configuration := tt.c(u)
 			c := connect(t, configuration)
 			if configuration.Type == "oauth2" {
-				u.Behave(func(b *fakeupstream.Behaviour) { b.NoIDToken = true })
+				u.Behave(func(b *fakeidp.Behaviour) { b.NoIDToken = true })
 			}
 			have, p := signedIn(t, c, u)
 			now, err := c.Inspect(t.Context(), have)
@@ -322,45 +322,45 @@ func TestInspect(t *testing.T) {
 			if configuration.IntrospectionURL != "" {
 				wantIntrospection = 1
 			}
-			if n := u.Calls(fakeupstream.Introspect); n != wantIntrospection {
+			if n := u.Calls(fakeidp.Introspect); n != wantIntrospection {
 				t.Errorf("introspected %d times", n)
 			}
-			u.RevokeSession(u.Sessions(fakeupstream.Alice.Subject)[0])
+			u.RevokeSession(u.Sessions(fakeidp.Alice.Subject)[0])
 			_, err = c.Inspect(t.Context(), have)
 			wantError(t, err, ErrDenied)
 		})
 	}
 	t.Run("AS-218 introspection that does not know us ends nothing", func(t *testing.T) {
-		u := fakeupstream.Start(t)
+		u := fakeidp.Start(t)
 		configuration := toFake(u)
 		configuration.IntrospectionURL = u.URL + "/introspect"
 		c := connect(t, configuration)
 		have, _ := signedIn(t, c, u)
-		u.Fail(fakeupstream.Introspect, fakeupstream.OAuthError(401, "invalid_client"), fakeupstream.OAuthError(400, "access_denied"))
+		u.Fail(fakeidp.Introspect, fakeidp.OAuthError(401, "invalid_client"), fakeidp.OAuthError(400, "access_denied"))
 		for range 2 {
 			_, err := c.Inspect(t.Context(), have)
 			wantError(t, err, ErrMisconfigured)
 		}
 	})
 	t.Run("AS-218 403 is about a scope, not about the end", func(t *testing.T) {
-		u := fakeupstream.Start(t)
+		u := fakeidp.Start(t)
 		c := connect(t, toFake(u))
 		have, _ := signedIn(t, c, u)
-		u.Fail(fakeupstream.UserInfo, fakeupstream.Fault{Status: 403, Body: `{"error":"insufficient_scope","error_description":"suspended"}`})
+		u.Fail(fakeidp.UserInfo, fakeidp.Fault{Status: 403, Body: `{"error":"insufficient_scope","error_description":"suspended"}`})
 		_, err := c.Inspect(t.Context(), have)
 		wantError(t, err, ErrMisconfigured)
 	})
 }
 
 func TestRevoke(t *testing.T) {
-	u := fakeupstream.Start(t)
+	u := fakeidp.Start(t)
 	for _, configuration := range []Settings{toFake(u), plainTo(u)} {
 		c := connect(t, configuration)
 		have, _ := signedIn(t, c, u)
-		if err := c.Revoke(t.Context(), have); err != nil || len(u.Sessions(fakeupstream.Alice.Subject)) != 0 {
-			t.Errorf("AS-219 %s: %v, live %q", configuration.Type, err, u.Sessions(fakeupstream.Alice.Subject))
+		if err := c.Revoke(t.Context(), have); err != nil || len(u.Sessions(fakeidp.Alice.Subject)) != 0 {
+			t.Errorf("AS-219 %s: %v, live %q", configuration.Type, err, u.Sessions(fakeidp.Alice.Subject))
 		}
-		sent := u.Requests(fakeupstream.Revoke)
+		sent := u.Requests(fakeidp.Revoke)
 		if got := sent[len(sent)-1].Form; got.Get("token") != have.Refresh || got.Get("token_type_hint") != "refresh_token" {
 			t.Error("RFC 7009 2.1: want the refresh token to be given back")
 		}
@@ -383,9 +383,9 @@ func TestClientAuthentication(t *testing.T) {
 		{"special characters", func(c *Settings) { c.ClientSecret = "a:b%c+d e/ü&=" }, nil, true},
 	} {
 		t.Run("RFC 6749 2.3.1: "+tt.name, func(t *testing.T) {
-			u := fakeupstream.Start(t)
+			u := fakeidp.Start(t)
 			if tt.supported != nil {
-				u.Behave(func(b *fakeupstream.Behaviour) {
+				u.Behave(func(b *fakeidp.Behaviour) {
 					b.EditMetadata = func(m map[string]any) { m["token_endpoint_auth_methods_supported"] = tt.supported }
 				})
 			}
@@ -400,7 +400,7 @@ func TestClientAuthentication(t *testing.T) {
 			if err := c.Revoke(t.Context(), have); err != nil {
 				t.Error(err)
 			}
-			for _, r := range append(u.Requests(fakeupstream.Token), u.Requests(fakeupstream.Revoke)...) {
+			for _, r := range append(u.Requests(fakeidp.Token), u.Requests(fakeidp.Revoke)...) {
 				if basic := strings.HasPrefix(r.Header.Get("Authorization"), "Basic "); basic != tt.basic || r.Form.Has("client_secret") == tt.basic {
 					t.Errorf("%s: basic %v, in the form %v", r.Endpoint, basic, r.Form.Has("client_secret"))
 				}
@@ -411,12 +411,12 @@ func TestClientAuthentication(t *testing.T) {
 		})
 	}
 	t.Run("AS-223 a wrong secret costs one request, not the code", func(t *testing.T) {
-		u := fakeupstream.Start(t)
+		u := fakeidp.Start(t)
 		configuration := toFake(u)
 		configuration.ClientSecret = "wrong"
 		_, _, err := travel(t, connect(t, configuration), u, nil)
 		wantError(t, err, ErrMisconfigured)
-		if n := u.Calls(fakeupstream.Token); n != 1 {
+		if n := u.Calls(fakeidp.Token); n != 1 {
 			t.Errorf("asked %d times", n)
 		}
 	})

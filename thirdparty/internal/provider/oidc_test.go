@@ -14,12 +14,12 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 )
 
 func TestIDToken(t *testing.T) {
-	claim := func(name string, value any) func(*fakeupstream.Behaviour) {
-		return func(b *fakeupstream.Behaviour) {
+	claim := func(name string, value any) func(*fakeidp.Behaviour) {
+		return func(b *fakeidp.Behaviour) {
 			b.EditIDToken = func(_, c map[string]any) {
 				if c[name] = value; value == nil {
 					delete(c, name)
@@ -28,12 +28,12 @@ func TestIDToken(t *testing.T) {
 		}
 	}
 	in := func(d time.Duration) int64 { return time.Now().Add(d).Unix() }
-	sign := func(s fakeupstream.Signing) func(*fakeupstream.Behaviour) {
-		return func(b *fakeupstream.Behaviour) { b.Sign = s }
+	sign := func(s fakeidp.Signing) func(*fakeidp.Behaviour) {
+		return func(b *fakeidp.Behaviour) { b.Sign = s }
 	}
 	for _, tt := range []struct {
 		name string
-		edit func(*fakeupstream.Behaviour)
+		edit func(*fakeidp.Behaviour)
 		want error
 	}{
 		{"as it should be", nil, nil},
@@ -60,29 +60,29 @@ func TestIDToken(t *testing.T) {
 		{"a subject without end", claim("sub", strings.Repeat("x", 256)), ErrGarbage},
 		{"a subject that is a list", claim("sub", []string{"a"}), ErrGarbage},
 		{"more claims than anybody has", claim("x", strings.Repeat("x", maxClaims)), ErrGarbage},
-		{"algorithm none", sign(fakeupstream.SignNone), ErrGarbage},
-		{"HS256 with the client secret", sign(fakeupstream.SignHMAC), ErrGarbage},
-		{"another key under the same id", sign(fakeupstream.SignWrongKey), ErrGarbage},
-		{"an unknown key", sign(fakeupstream.SignUnknown), ErrGarbage},
-		{"half a signature", sign(fakeupstream.SignTruncated), ErrGarbage},
-		{"none at all", func(b *fakeupstream.Behaviour) { b.NoIDToken = true }, ErrGarbage},
-		{"a provider whose clock is 50 seconds fast", func(b *fakeupstream.Behaviour) { b.Skew = 50 * time.Second }, nil},
-		{"a provider whose clock is 50 seconds slow", func(b *fakeupstream.Behaviour) { b.Skew = -50 * time.Second }, nil},
-		{"a provider whose clock is an hour fast", func(b *fakeupstream.Behaviour) { b.Skew = time.Hour }, ErrGarbage},
-		{"a provider whose clock is an hour slow", func(b *fakeupstream.Behaviour) { b.Skew = -time.Hour }, ErrGarbage},
-		{"user info about somebody else", func(b *fakeupstream.Behaviour) {
-			b.EditUserInfo = func(c map[string]any) { c["sub"] = fakeupstream.Bob.Subject }
+		{"algorithm none", sign(fakeidp.SignNone), ErrGarbage},
+		{"HS256 with the client secret", sign(fakeidp.SignHMAC), ErrGarbage},
+		{"another key under the same id", sign(fakeidp.SignWrongKey), ErrGarbage},
+		{"an unknown key", sign(fakeidp.SignUnknown), ErrGarbage},
+		{"half a signature", sign(fakeidp.SignTruncated), ErrGarbage},
+		{"none at all", func(b *fakeidp.Behaviour) { b.NoIDToken = true }, ErrGarbage},
+		{"a provider whose clock is 50 seconds fast", func(b *fakeidp.Behaviour) { b.Skew = 50 * time.Second }, nil},
+		{"a provider whose clock is 50 seconds slow", func(b *fakeidp.Behaviour) { b.Skew = -50 * time.Second }, nil},
+		{"a provider whose clock is an hour fast", func(b *fakeidp.Behaviour) { b.Skew = time.Hour }, ErrGarbage},
+		{"a provider whose clock is an hour slow", func(b *fakeidp.Behaviour) { b.Skew = -time.Hour }, ErrGarbage},
+		{"user info about somebody else", func(b *fakeidp.Behaviour) {
+			b.EditUserInfo = func(c map[string]any) { c["sub"] = fakeidp.Bob.Subject }
 		}, ErrGarbage},
-		{"user info about nobody", func(b *fakeupstream.Behaviour) {
+		{"user info about nobody", func(b *fakeidp.Behaviour) {
 			b.EditUserInfo = func(c map[string]any) { delete(c, "sub") }
 		}, ErrGarbage},
-		{"user info with more claims than anybody has", func(b *fakeupstream.Behaviour) {
+		{"user info with more claims than anybody has", func(b *fakeidp.Behaviour) {
 			b.EditUserInfo = func(c map[string]any) { c["x"] = strings.Repeat("x", maxClaims) }
 		}, ErrGarbage},
-		{"signed user info", func(b *fakeupstream.Behaviour) { b.SignedUserInfo = true }, nil},
+		{"signed user info", func(b *fakeidp.Behaviour) { b.SignedUserInfo = true }, nil},
 	} {
 		t.Run("AS-223 AS-225 OIDC Core 3.1.3.7: "+tt.name, func(t *testing.T) {
-			u := fakeupstream.Start(t)
+			u := fakeidp.Start(t)
 			if tt.edit != nil {
 				u.Behave(tt.edit)
 			}
@@ -93,31 +93,31 @@ func TestIDToken(t *testing.T) {
 }
 
 func TestSignedUserInfo(t *testing.T) {
-	u := fakeupstream.Start(t)
+	u := fakeidp.Start(t)
 	c := connect(t, toFake(u))
 	got, _ := signedIn(t, c, u)
 	for _, tt := range []struct {
 		name string
-		edit func(*fakeupstream.Behaviour)
+		edit func(*fakeidp.Behaviour)
 		want error
 	}{
-		{"good", func(*fakeupstream.Behaviour) {}, nil},
-		{"with another key", func(b *fakeupstream.Behaviour) { b.Sign = fakeupstream.SignWrongKey }, ErrGarbage},
-		{"about somebody else", func(b *fakeupstream.Behaviour) {
+		{"good", func(*fakeidp.Behaviour) {}, nil},
+		{"with another key", func(b *fakeidp.Behaviour) { b.Sign = fakeidp.SignWrongKey }, ErrGarbage},
+		{"about somebody else", func(b *fakeidp.Behaviour) {
 			b.EditUserInfo = func(c map[string]any) { delete(c, "sub") }
 		}, ErrGarbage},
-		{"unsigned", func(b *fakeupstream.Behaviour) { b.Sign = fakeupstream.SignNone }, ErrGarbage},
-		{"for another client", func(b *fakeupstream.Behaviour) {
+		{"unsigned", func(b *fakeidp.Behaviour) { b.Sign = fakeidp.SignNone }, ErrGarbage},
+		{"for another client", func(b *fakeidp.Behaviour) {
 			b.EditUserInfo = func(c map[string]any) { c["aud"] = "another" }
 		}, ErrGarbage},
-		{"for us among others", func(b *fakeupstream.Behaviour) {
+		{"for us among others", func(b *fakeidp.Behaviour) {
 			b.EditUserInfo = func(c map[string]any) { c["aud"] = []string{"another", u.ClientID} }
 		}, nil},
-		{"by another issuer", func(b *fakeupstream.Behaviour) {
+		{"by another issuer", func(b *fakeidp.Behaviour) {
 			b.EditUserInfo = func(c map[string]any) { c["iss"] = "https://evil.example.com" }
 		}, ErrGarbage},
 	} {
-		u.Behave(func(b *fakeupstream.Behaviour) { *b = fakeupstream.Behaviour{SignedUserInfo: true}; tt.edit(b) })
+		u.Behave(func(b *fakeidp.Behaviour) { *b = fakeidp.Behaviour{SignedUserInfo: true}; tt.edit(b) })
 		t.Run("OIDC Core 5.3.2 signed user info: "+tt.name, func(t *testing.T) {
 			_, err := c.Inspect(t.Context(), got)
 			wantError(t, err, tt.want)
@@ -126,7 +126,7 @@ func TestSignedUserInfo(t *testing.T) {
 }
 
 func TestKeyRotation(t *testing.T) {
-	u := fakeupstream.Start(t)
+	u := fakeidp.Start(t)
 	c := connect(t, toFake(u))
 	signedIn(t, c, u)
 	u.RotateKeys()
@@ -137,7 +137,7 @@ func TestKeyRotation(t *testing.T) {
 	})
 	t.Run("AS-223 keys that cannot be read are an outage, not a bad token", func(t *testing.T) {
 		u.RotateKeys()
-		u.Fail(fakeupstream.Keys, fakeupstream.Down)
+		u.Fail(fakeidp.Keys, fakeidp.Down)
 		_, _, err := travel(t, c, u, nil)
 		wantError(t, err, ErrUnreachable)
 		u.Heal()
@@ -146,17 +146,17 @@ func TestKeyRotation(t *testing.T) {
 		if _, _, err := travel(t, c, u, nil); err != nil {
 			t.Fatal(err)
 		}
-		u.Behave(func(b *fakeupstream.Behaviour) { b.Sign = fakeupstream.SignUnknown })
+		u.Behave(func(b *fakeidp.Behaviour) { b.Sign = fakeidp.SignUnknown })
 		u.Forget()
 		for range 50 {
 			if _, err := c.VerifyLogout(t.Context(), u.LogoutToken("", "sid", nil)); err == nil {
 				t.Fatal("accepted")
 			}
 		}
-		if n := u.Calls(fakeupstream.Keys); n > 10 {
+		if n := u.Calls(fakeidp.Keys); n > 10 {
 			t.Errorf("the keys were read %d times", n)
 		}
-		u.Behave(func(b *fakeupstream.Behaviour) { b.Sign = fakeupstream.SignGood })
+		u.Behave(func(b *fakeidp.Behaviour) { b.Sign = fakeidp.SignGood })
 		if _, err := c.VerifyLogout(t.Context(), u.LogoutToken("", "sid", nil)); err != nil {
 			t.Errorf("a key that is known is good all the while: %v", err)
 		}
@@ -164,7 +164,7 @@ func TestKeyRotation(t *testing.T) {
 }
 
 func TestMetadata(t *testing.T) {
-	internal := fakeupstream.Start(t) // another port of this machine, which nobody configured
+	internal := fakeidp.Start(t) // another port of this machine, which nobody configured
 	for _, tt := range []struct {
 		name string
 		edit func(map[string]any)
@@ -187,8 +187,8 @@ func TestMetadata(t *testing.T) {
 		{"members of other types", func(m map[string]any) { m["scopes_supported"] = map[string]any{} }, ErrGarbage},
 	} {
 		t.Run("SP-08 SP-09 OIDC Discovery 4.3: "+tt.name, func(t *testing.T) {
-			u := fakeupstream.Start(t)
-			u.Behave(func(b *fakeupstream.Behaviour) { b.EditMetadata = tt.edit })
+			u := fakeidp.Start(t)
+			u.Behave(func(b *fakeidp.Behaviour) { b.EditMetadata = tt.edit })
 			_, _, err := travel(t, connect(t, toFake(u)), u, nil)
 			wantError(t, err, tt.want)
 		})
@@ -199,7 +199,7 @@ func TestMetadata(t *testing.T) {
 }
 
 func TestDiscoveryOnce(t *testing.T) {
-	u := fakeupstream.Start(t)
+	u := fakeidp.Start(t)
 	now := time.Now()
 	var mu sync.Mutex
 	clock := func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
@@ -208,7 +208,7 @@ func TestDiscoveryOnce(t *testing.T) {
 	if u.Calls("") != 0 {
 		t.Error("the provider was asked before anybody needed it")
 	}
-	u.Fail(fakeupstream.Discovery, fakeupstream.Slow(50*time.Millisecond))
+	u.Fail(fakeidp.Discovery, fakeidp.Slow(50*time.Millisecond))
 	look := func() error { return c.CheckIssuer(t.Context(), u.URL) }
 	var all sync.WaitGroup
 	for range 32 {
@@ -219,22 +219,22 @@ func TestDiscoveryOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := u.Calls(fakeupstream.Discovery); n != 1 {
+	if n := u.Calls(fakeidp.Discovery); n != 1 {
 		t.Errorf("32 at once read the metadata %d times", n)
 	}
 	pass(59 * time.Minute)
-	if err := look(); err != nil || u.Calls(fakeupstream.Discovery) != 1 {
-		t.Errorf("within the hour: %v, read %d times", err, u.Calls(fakeupstream.Discovery))
+	if err := look(); err != nil || u.Calls(fakeidp.Discovery) != 1 {
+		t.Errorf("within the hour: %v, read %d times", err, u.Calls(fakeidp.Discovery))
 	}
 	pass(2 * time.Minute)
-	u.Fail(fakeupstream.Discovery, fakeupstream.Down)
+	u.Fail(fakeidp.Discovery, fakeidp.Down)
 	if err := look(); err != nil {
 		t.Errorf("AS-223 old metadata hold while the provider is down: %v", err)
 	}
-	u.Fail(fakeupstream.Discovery, fakeupstream.HTML)
+	u.Fail(fakeidp.Discovery, fakeidp.HTML)
 	wantError(t, look(), ErrGarbage)
 	pass(24 * time.Hour)
-	u.Fail(fakeupstream.Discovery, fakeupstream.Down)
+	u.Fail(fakeidp.Discovery, fakeidp.Down)
 	wantError(t, look(), ErrUnreachable)
 	u.Heal()
 	if err := look(); err != nil {
@@ -243,7 +243,7 @@ func TestDiscoveryOnce(t *testing.T) {
 }
 
 func TestLogoutToken(t *testing.T) {
-	u := fakeupstream.Start(t)
+	u := fakeidp.Start(t)
 	c := connect(t, toFake(u))
 	signedIn(t, c, u) // keys are known
 	set := func(name string, value any) func(h, c map[string]any) {
@@ -298,9 +298,9 @@ func TestLogoutToken(t *testing.T) {
 			}
 		})
 	}
-	for _, s := range []fakeupstream.Signing{fakeupstream.SignNone, fakeupstream.SignHMAC, fakeupstream.SignWrongKey} {
+	for _, s := range []fakeidp.Signing{fakeidp.SignNone, fakeidp.SignHMAC, fakeidp.SignWrongKey} {
 		t.Run("AS-219 OIDC BCL 2.6: signed "+string(s), func(t *testing.T) {
-			u.Behave(func(b *fakeupstream.Behaviour) { b.Sign = s })
+			u.Behave(func(b *fakeidp.Behaviour) { b.Sign = s })
 			_, err := c.VerifyLogout(t.Context(), u.LogoutToken("sub-alice", "sid-1", nil))
 			wantError(t, err, ErrGarbage)
 		})

@@ -20,7 +20,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/claim"
 )
@@ -215,9 +215,9 @@ func TestEntra(t *testing.T) {
 		{"personal accounts", "consumers", "%s/" + consumersTenant + "/v2.0", "%s/" + consumersTenant + "/v2.0", consumersTenant, nil},
 	} {
 		t.Run("AS-225 Entra: "+tt.name, func(t *testing.T) {
-			u := fakeupstream.Start(t)
+			u := fakeidp.Start(t)
 			at := func(s string) string { return strings.ReplaceAll(s, "%s", u.URL) }
-			u.Behave(func(b *fakeupstream.Behaviour) {
+			u.Behave(func(b *fakeidp.Behaviour) {
 				b.EditMetadata = func(m map[string]any) {
 					m["issuer"] = at(tt.issuer)
 					delete(m, "authorization_response_iss_parameter_supported")
@@ -239,10 +239,10 @@ func TestEntra(t *testing.T) {
 			if tt.want != nil {
 				return
 			}
-			if p.Subject != tt.tid+"/"+fakeupstream.Alice.Subject || claim.True(p.Claims, "email_verified") {
+			if p.Subject != tt.tid+"/"+fakeidp.Alice.Subject || claim.True(p.Claims, "email_verified") {
 				t.Errorf("got subject %q, email_verified %v", p.Subject, p.Claims["email_verified"])
 			}
-			if _, err := c.Inspect(t.Context(), have); u.Calls(fakeupstream.UserInfo)+u.Calls(fakeupstream.Introspect) != 0 {
+			if _, err := c.Inspect(t.Context(), have); u.Calls(fakeidp.UserInfo)+u.Calls(fakeidp.Introspect) != 0 {
 				t.Error("an access token was shown around")
 			} else {
 				wantError(t, err, ErrUnsupported)
@@ -251,7 +251,7 @@ func TestEntra(t *testing.T) {
 			if err != nil || again == nil || again.Subject != p.Subject {
 				t.Errorf("refresh: %v", err)
 			}
-			out, err := c.VerifyLogout(t.Context(), u.LogoutToken(fakeupstream.Alice.Subject, "", func(_, claims map[string]any) {
+			out, err := c.VerifyLogout(t.Context(), u.LogoutToken(fakeidp.Alice.Subject, "", func(_, claims map[string]any) {
 				claims["iss"], claims["tid"] = at(tt.iss), tt.tid
 			}))
 			if err != nil || out.Subject != p.Subject {
@@ -310,7 +310,7 @@ func TestApple(t *testing.T) {
 }
 
 func TestFormPost(t *testing.T) {
-	u := fakeupstream.Start(t)
+	u := fakeidp.Start(t)
 	c := toFake(u)
 	c.Parameters = map[string]string{"response_mode": "form_post"}
 	at, err := connect(t, c).AuthorizeURL(t.Context(), AuthorizationRequest{State: "s", Nonce: "n", Verifier: strings.Repeat("v", 43), RedirectURI: "https://a.example.com/cb"})

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/claim"
 )
@@ -22,7 +22,7 @@ import (
 const callback = "https://auth.example.com/callback/up"
 
 // toFake are settings for a fake provider.
-func toFake(u *fakeupstream.Upstream) Settings {
+func toFake(u *fakeidp.Upstream) Settings {
 	return Settings{Type: "oidc", Issuer: u.URL, ClientID: u.ClientID, ClientSecret: u.ClientSecret}
 }
 
@@ -41,7 +41,7 @@ func connectIn(t *testing.T, s Settings, o Options) Provider {
 }
 
 // travel is the way of a browser through a provider and back.
-func travel(t *testing.T, c Provider, u *fakeupstream.Upstream, edit func(*AuthorizationRequest)) (Tokens, Profile, error) {
+func travel(t *testing.T, c Provider, u *fakeidp.Upstream, edit func(*AuthorizationRequest)) (Tokens, Profile, error) {
 	t.Helper()
 	q := AuthorizationRequest{State: rand.Text(), Nonce: rand.Text(), Verifier: rand.Text() + rand.Text(), RedirectURI: callback}
 	if edit != nil {
@@ -68,7 +68,7 @@ func travel(t *testing.T, c Provider, u *fakeupstream.Upstream, edit func(*Autho
 	return c.Exchange(t.Context(), answer.Get("code"), q.Verifier, q.Nonce, q.RedirectURI)
 }
 
-func signedIn(t *testing.T, c Provider, u *fakeupstream.Upstream) (Tokens, Profile) {
+func signedIn(t *testing.T, c Provider, u *fakeidp.Upstream) (Tokens, Profile) {
 	t.Helper()
 	got, p, err := travel(t, c, u, nil)
 	if err != nil {
@@ -89,16 +89,16 @@ func wantError(t *testing.T, err, want error) {
 }
 
 func TestSignIn(t *testing.T) {
-	u := fakeupstream.Start(t)
-	u.EditPerson(fakeupstream.Alice.Subject, func(p *fakeupstream.Person) {
+	u := fakeidp.Start(t)
+	u.EditPerson(fakeidp.Alice.Subject, func(p *fakeidp.Person) {
 		p.UserInfoOnly = map[string]any{"groups": []string{"staff"}, "id": 9007199254740993}
 	})
 	c := connect(t, toFake(u))
 	got, p := signedIn(t, c, u)
-	if p.Subject != fakeupstream.Alice.Subject || p.Label != "alice" || p.SessionID == "" || p.AuthTime.IsZero() {
+	if p.Subject != fakeidp.Alice.Subject || p.Label != "alice" || p.SessionID == "" || p.AuthTime.IsZero() {
 		t.Errorf("profile: got %q %q %q %v", p.Subject, p.Label, p.SessionID, p.AuthTime)
 	}
-	if !slices.Equal(claim.List(p.Claims, "groups"), []string{"staff"}) || claim.Text(p.Claims, "email") != fakeupstream.Alice.Email || !claim.True(p.Claims, "email_verified") {
+	if !slices.Equal(claim.List(p.Claims, "groups"), []string{"staff"}) || claim.Text(p.Claims, "email") != fakeidp.Alice.Email || !claim.True(p.Claims, "email_verified") {
 		t.Errorf("claims: got %v", p.Claims)
 	}
 	for _, name := range ofTheToken {
@@ -129,7 +129,7 @@ func TestSignIn(t *testing.T) {
 }
 
 func TestAuthorizationRequest(t *testing.T) {
-	u := fakeupstream.Start(t)
+	u := fakeidp.Start(t)
 	c := toFake(u)
 	c.Parameters = map[string]string{"ui_locales": "de"}
 	up := connect(t, c)
@@ -174,7 +174,7 @@ func TestAuthorizationRequest(t *testing.T) {
 		}
 	})
 	t.Run("offline_access only where it is known", func(t *testing.T) {
-		u.Behave(func(b *fakeupstream.Behaviour) {
+		u.Behave(func(b *fakeidp.Behaviour) {
 			b.EditMetadata = func(m map[string]any) { m["scopes_supported"] = []string{"openid"} }
 		})
 		up = connect(t, toFake(u))
@@ -185,9 +185,9 @@ func TestAuthorizationRequest(t *testing.T) {
 }
 
 func TestResponseIssuer(t *testing.T) {
-	u := fakeupstream.Start(t)
-	silent := fakeupstream.Start(t)
-	silent.Behave(func(b *fakeupstream.Behaviour) { b.NoResponseIssuer = true })
+	u := fakeidp.Start(t)
+	silent := fakeidp.Start(t)
+	silent.Behave(func(b *fakeidp.Behaviour) { b.NoResponseIssuer = true })
 	plain := Settings{
 		Type: "oauth2", ClientID: "c", AuthorizationURL: u.URL + "/authorize", TokenURL: u.URL + "/token", UserInfoURL: u.URL + "/userinfo",
 	}
@@ -215,7 +215,7 @@ func TestResponseIssuer(t *testing.T) {
 		})
 	}
 	t.Run("AS-223 an issuer that cannot be known is not believed", func(t *testing.T) {
-		u.Fail(fakeupstream.Discovery, fakeupstream.Down)
+		u.Fail(fakeidp.Discovery, fakeidp.Down)
 		wantError(t, connect(t, toFake(u)).CheckIssuer(t.Context(), u.URL), ErrUnreachable)
 	})
 }
@@ -235,16 +235,16 @@ func TestNothingIsPrinted(t *testing.T) {
 }
 
 func TestErrorsHoldNoSecrets(t *testing.T) {
-	u := fakeupstream.Start(t)
+	u := fakeidp.Start(t)
 	c := connect(t, toFake(u))
 	got, _ := signedIn(t, c, u)
 	answer := fmt.Sprintf(`{"error":"%s","error_description":%q,"access_token":%q}`, got.Access, got.Refresh, got.Access)
-	for _, e := range []fakeupstream.Endpoint{fakeupstream.Token, fakeupstream.UserInfo} {
+	for _, e := range []fakeidp.Endpoint{fakeidp.Token, fakeidp.UserInfo} {
 		for _, status := range []int{200, 400, 401, 403, 404, 500} {
-			u.Fail(e, fakeupstream.Fault{Status: status, Body: answer}, fakeupstream.Fault{Status: status, Body: answer + "x"})
+			u.Fail(e, fakeidp.Fault{Status: status, Body: answer}, fakeidp.Fault{Status: status, Body: answer + "x"})
 			for range 2 {
 				_, _, err := c.Refresh(t.Context(), got)
-				if e == fakeupstream.UserInfo {
+				if e == fakeidp.UserInfo {
 					_, err = c.Inspect(t.Context(), got)
 				}
 				if err != nil && (strings.Contains(err.Error(), got.Refresh) || strings.Contains(err.Error(), got.Access) || strings.Contains(err.Error(), u.ClientSecret)) {
@@ -256,7 +256,7 @@ func TestErrorsHoldNoSecrets(t *testing.T) {
 }
 
 func TestProbe(t *testing.T) {
-	u := fakeupstream.Start(t)
+	u := fakeidp.Start(t)
 	probed := func(s Settings) error { return probe(t.Context(), connect(t, s), callback) }
 	if err := probed(toFake(u)); err != nil {
 		t.Errorf("a good configuration: %v", err)
@@ -264,7 +264,7 @@ func TestProbe(t *testing.T) {
 	wrong := toFake(u)
 	wrong.ClientSecret = "wrong"
 	wantError(t, probed(wrong), ErrMisconfigured)
-	u.FailAll(fakeupstream.Down)
+	u.FailAll(fakeidp.Down)
 	wantError(t, probed(toFake(u)), ErrUnreachable)
 }
 

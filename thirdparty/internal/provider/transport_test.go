@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/internal/fakeupstream"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 )
 
 func fetch(t *testing.T, c Settings, at string) error {
@@ -57,7 +57,7 @@ func TestAddresses(t *testing.T) {
 		wantError(t, fetch(t, Settings{Issuer: "https://127.0.0.1:1"}, "https://127.0.0.1:2/x"), ErrGarbage)
 	})
 	t.Run("SP-09 only https, but for loopback that was configured", func(t *testing.T) {
-		u := fakeupstream.Start(t)
+		u := fakeidp.Start(t)
 		wantError(t, fetch(t, Settings{Issuer: u.URL}, u.URL+"/keys"), nil)
 		wantError(t, fetch(t, Settings{Issuer: "https://idp.example.com"}, u.URL+"/keys"), ErrGarbage)
 		wantError(t, fetch(t, Settings{Issuer: "http://idp.example.com"}, "http://idp.example.com/keys"), ErrGarbage)
@@ -85,7 +85,7 @@ func TestRebinding(t *testing.T) {
 }
 
 func TestBounds(t *testing.T) {
-	u := fakeupstream.Start(t)
+	u := fakeidp.Start(t)
 	c := newTransport(Settings{Issuer: u.URL}, Options{ProductName: "the-product"}).client()
 	if c.Timeout != requestTimeout {
 		t.Errorf("the client has %v", c.Timeout)
@@ -113,15 +113,15 @@ func TestBounds(t *testing.T) {
 		{"a list that is too large", maxList + 1, listing(t.Context()), ErrGarbage},
 	} {
 		t.Run("AS-223 SP-08 "+tt.name, func(t *testing.T) {
-			u.Fail(fakeupstream.Keys, fakeupstream.Fault{Body: strings.Repeat(" ", tt.size)})
+			u.Fail(fakeidp.Keys, fakeidp.Fault{Body: strings.Repeat(" ", tt.size)})
 			wantError(t, get(tt.ctx), tt.want)
 		})
 	}
 	t.Run("AS-223 SP-08 a small answer that unpacks to a large one", func(t *testing.T) {
-		u.Fail(fakeupstream.Keys, fakeupstream.Fault{Body: string(gzipped(t, maxDocument*100)), Header: http.Header{"Content-Encoding": {"gzip"}}})
+		u.Fail(fakeidp.Keys, fakeidp.Fault{Body: string(gzipped(t, maxDocument*100)), Header: http.Header{"Content-Encoding": {"gzip"}}})
 		wantError(t, get(t.Context()), ErrGarbage)
 	})
-	for _, r := range u.Requests(fakeupstream.Keys) {
+	for _, r := range u.Requests(fakeidp.Keys) {
 		if r.Header.Get("User-Agent") != "the-product" || r.Header.Get("Accept") != "application/json" {
 			t.Errorf("asked as %q for %q", r.Header.Get("User-Agent"), r.Header.Get("Accept"))
 		}

@@ -1,8 +1,8 @@
-// Package fakeupstream is an identity provider for tests: OpenID Connect, plain OAuth 2.0
+// Package fakeidp is an identity provider for tests: OpenID Connect, plain OAuth 2.0
 // and the parts of GitHub that signing in needs, on loopback, with a switch for each way
 // in which a provider can fail. It remembers every request, and what a good client would
 // never have done. A browser can use it, too: see Behaviour.Interactive.
-package fakeupstream
+package fakeidp
 
 import (
 	"net/http"

@@ -1,4 +1,4 @@
-package fakeupstream
+package fakeidp
 
 import (
 	"context"
@@ -185,7 +185,7 @@ func (u *Upstream) SendLogout(ctx context.Context, uri, token string) (int, erro
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return 0, fmt.Errorf("fakeupstream: sending a logout: %w", err)
+		return 0, fmt.Errorf("fakeidp: sending a logout: %w", err)
 	}
 	defer resp.Body.Close()
 	return resp.StatusCode, nil

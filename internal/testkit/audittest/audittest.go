@@ -29,7 +29,7 @@ var (
 func Read(t testing.TB) Table {
 	t.Helper()
 	_, self, _, _ := runtime.Caller(0)
-	b, err := os.ReadFile(filepath.Join(filepath.Dir(self), "../../docs/operating.md"))
+	b, err := os.ReadFile(filepath.Join(filepath.Dir(self), "../../../docs/operating.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

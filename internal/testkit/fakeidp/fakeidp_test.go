@@ -1,4 +1,4 @@
-package fakeupstream
+package fakeidp
 
 import (
 	"crypto/sha256"

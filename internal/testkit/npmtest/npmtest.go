@@ -15,7 +15,7 @@ import (
 func Dir(tb testing.TB) string {
 	tb.Helper()
 	_, file, _, _ := runtime.Caller(0)
-	dir := filepath.Join(filepath.Dir(file), "..", "..", "test")
+	dir := filepath.Join(filepath.Dir(file), "..", "..", "..", "test")
 	if _, err := os.Stat(filepath.Join(dir, "node_modules", ".bin", "node")); err != nil {
 		if os.Getenv("CI") == "true" {
 			tb.Fatal("npm packages are not installed: npm ci --prefix test")

@@ -17,8 +17,8 @@ import (
 // is in the code.
 func TestTable(t *testing.T) {
 	table := Read(t)
-	ofStore := constants(t, "../../storage/events.go", nil)
-	events := slices.Sorted(maps.Values(constants(t, "../../audit/audit.go", ofStore)))
+	ofStore := constants(t, "../../../storage/events.go", nil)
+	events := slices.Sorted(maps.Values(constants(t, "../../../audit/audit.go", ofStore)))
 	if got := slices.Sorted(maps.Keys(table.Events)); !slices.Equal(got, events) {
 		t.Errorf("the events are not those of the table:\ncode  %v\ntable %v", events, got)
 	}
@@ -68,7 +68,7 @@ func source(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
 	for _, dir := range []string{"audit", "authserver", "dcr", "thirdparty", "keys", "internal/users", "cmd/mcp-authd", "mcpresource"} {
-		files, err := filepath.Glob("../../" + dir + "/*.go")
+		files, err := filepath.Glob("../../../" + dir + "/*.go")
 		if err != nil || len(files) == 0 {
 			t.Fatal(dir, err)
 		}

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/internal/audittest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/audittest"
 )
 
 var build struct {

@@ -1,4 +1,4 @@
-package upstreamtest
+package idptest
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package upstreamtest
+package idptest
 
 import (
 	"fmt"
@@ -29,7 +29,7 @@ func dex(tb testing.TB) string {
 		}
 		build.path = filepath.Join(dir, "dex")
 		cmd := exec.Command("go", "build", "-o", build.path, ".")
-		cmd.Dir = filepath.Join(filepath.Dir(file), "..", "..", "test", "dex")
+		cmd.Dir = filepath.Join(filepath.Dir(file), "..", "..", "..", "test", "dex")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			build.err = fmt.Errorf("%w\n%s", err, out)
 		}

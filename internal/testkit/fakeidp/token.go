@@ -1,4 +1,4 @@
-package fakeupstream
+package fakeidp
 
 import (
 	"crypto/sha256"
@@ -52,7 +52,7 @@ func (u *Upstream) tokenError(w http.ResponseWriter, r *http.Request, status int
 	if u.behaviour.ErrorsAs200 {
 		status = http.StatusOK
 	}
-	answerToken(w, r, status, map[string]any{"error": code, "error_description": "The fake upstream says " + code + "."})
+	answerToken(w, r, status, map[string]any{"error": code, "error_description": "The fake provider says " + code + "."})
 }
 
 // authenticate checks the client's secret, or an assertion in its place (Apple), which is

@@ -1,8 +1,8 @@
-// Package upstreamtest runs real OpenID providers for tests: Dex, built from the module
+// Package idptest runs real OpenID providers for tests: Dex, built from the module
 // in test/dex, and node-oidc-provider from npm (test/upstream/provider.mjs). Each runs
 // behind a front on this machine that records what is sent to it, and that can be slow
 // or away.
-package upstreamtest
+package idptest
 
 import (
 	"bufio"
@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/internal/npmtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 )
 
 // User is somebody with an account at the provider. They sign in with Email and Password.

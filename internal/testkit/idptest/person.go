@@ -1,4 +1,4 @@
-package upstreamtest
+package idptest
 
 import (
 	"errors"
@@ -43,7 +43,7 @@ var (
 )
 
 // errNoWay means that the pages did not lead where the person wanted to go.
-var errNoWay = errors.New("upstreamtest: the pages do not lead there")
+var errNoWay = errors.New("idptest: the pages do not lead there")
 
 // Visit opens a URL, and goes on until the browser is about to open one that begins with
 // until, which it returns, unfetched.

@@ -1,4 +1,4 @@
-package fakeupstream
+package fakeidp
 
 import (
 	"fmt"
@@ -166,7 +166,7 @@ func (u *Upstream) Visit(authorizeURL string) (*url.URL, error) {
 	back, err := resp.Location()
 	if err != nil {
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
-		return nil, fmt.Errorf("fakeupstream: no redirect (form_post: %v) but %s: %s", formPost, resp.Status, body)
+		return nil, fmt.Errorf("fakeidp: no redirect (form_post: %v) but %s: %s", formPost, resp.Status, body)
 	}
 	return back, nil
 }
