@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -55,15 +56,11 @@ func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refu
 // stepUp is what a client is told to ask for. Nobody is told of offline_access, which is
 // between the client and the authorization server.
 func (g *Guard) stepUp(r *http.Request, need, granted oauth.Scopes) oauth.Scopes {
-	if g.c.StepUp == StepUpOperation || g.c.StepUp == StepUpByRevision && r.Header.Get("Mcp-Protocol-Version") >= stateless {
+	if g.c.StepUp == StepUpOperation || g.c.StepUp == StepUpByRevision && mcp.IsStateless(r.Header.Get(mcp.HeaderVersion)) {
 		return need
 	}
 	return need.Union(granted).Without(oauth.Scopes{oauth.OfflineAccess})
 }
-
-// stateless is the revision from which on there are no sessions, and clients add to their
-// scopes. Revisions are dates and compare as strings.
-const stateless = "2026-07-28"
 
 // check asks about the objects of the message.
 func (g *Guard) check(ctx context.Context, p *passage) *refusal {

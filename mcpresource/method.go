@@ -3,6 +3,8 @@ package mcpresource
 import (
 	"net/http"
 	"strings"
+
+	"github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
 // checkMethod admits what MCP uses, and HEAD and OPTIONS, which the server may know.
@@ -28,16 +30,16 @@ func compare(r *http.Request, p *passage) *refusal {
 		if op.implied {
 			continue
 		}
-		if !mirrors(r.Header, "Mcp-Method", op.Method) {
-			no := p.mismatch("Mcp-Method")
+		if !mirrors(r.Header, mcp.HeaderMethod, op.Method) {
+			no := p.mismatch(mcp.HeaderMethod)
 			if op.Method == "" { // a response has none to mirror
-				no.code = codeInvalidRequest
+				no.code = mcp.CodeInvalidRequest
 			}
 			return no
 		}
 		named := op.Method == "tools/call" || op.Method == "prompts/get" || isResource(op.Method)
-		if named && !mirrors(r.Header, "Mcp-Name", op.Name) {
-			return p.mismatch("Mcp-Name")
+		if named && !mirrors(r.Header, mcp.HeaderName, op.Name) {
+			return p.mismatch(mcp.HeaderName)
 		}
 	}
 	return nil
@@ -50,5 +52,5 @@ func mirrors(h http.Header, name, value string) bool {
 }
 
 func (p *passage) mismatch(header string) *refusal {
-	return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: codeHeaderMismatch, id: p.envelope.id, text: "The header " + header + " does not match the body."}
+	return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: mcp.CodeHeaderMismatch, id: p.envelope.id, text: "The header " + header + " does not match the body."}
 }

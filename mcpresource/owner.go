@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
 // maxSessionID bounds what callers can put into the table; an id may be a JWT.
@@ -13,10 +15,10 @@ const maxSessionID = 4 << 10
 // sessionOf is the session that a request names. One of a revision without sessions names
 // none, whatever its header says (MCP 2026-07-28, Streamable HTTP, "Earlier revisions").
 func sessionOf(r *http.Request) string {
-	if r.Header.Get("Mcp-Protocol-Version") >= stateless {
+	if mcp.IsStateless(r.Header.Get(mcp.HeaderVersion)) {
 		return ""
 	}
-	return r.Header.Get("Mcp-Session-Id")
+	return r.Header.Get(mcp.HeaderSession)
 }
 
 // checkSession refuses a session that belongs to somebody else as if there were none

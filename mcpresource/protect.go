@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -181,7 +182,7 @@ func (g *Guard) isAudience(aud string) bool {
 
 // singleHeaders decide what a server does; of two that differ, a proxy and the server
 // might each believe another. They are canonical.
-var singleHeaders = []string{"Mcp-Method", "Mcp-Name", "Mcp-Protocol-Version", "Mcp-Session-Id", "Last-Event-Id", "Content-Type"}
+var singleHeaders = []string{mcp.HeaderMethod, mcp.HeaderName, mcp.HeaderVersion, mcp.HeaderSession, mcp.HeaderLastEvent, "Content-Type"}
 
 // readMessage reads headers and body of the message.
 func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) *refusal {
@@ -190,7 +191,7 @@ func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) 
 		return repeated(r, p)
 	}
 	if !isPlainText(r.Header) {
-		return &refusal{outcome: "ambiguous", status: http.StatusUnsupportedMediaType, code: codeInvalidRequest, text: "The request body has to be UTF-8, without Content-Encoding."}
+		return &refusal{outcome: "ambiguous", status: http.StatusUnsupportedMediaType, code: mcp.CodeInvalidRequest, text: "The request body has to be UTF-8, without Content-Encoding."}
 	}
 	body, err := io.ReadAll(counted{http.MaxBytesReader(w, r.Body, g.c.MaxBodyBytes), g.c.Bodies, p})
 	if no := p.crowded(err); no != nil {
@@ -203,22 +204,22 @@ func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) 
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &refusal{outcome: "too_slow", status: http.StatusRequestTimeout, text: "The request body took too long."}
 	case err != nil:
-		return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: codeParseError, text: "The request body could not be read."}
+		return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: mcp.CodeParse, text: "The request body could not be read."}
 	}
 	p.body = body
 	p.envelope, err = parseEnvelope(body)
 	switch {
 	case errors.Is(err, errEmptyBatch):
-		return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: codeInvalidRequest, text: "A batch has at least one message.", err: err}
+		return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: mcp.CodeInvalidRequest, text: "A batch has at least one message.", err: err}
 	case err != nil:
-		return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: codeParseError, text: "The request body is malformed or ambiguous.", err: err}
+		return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: mcp.CodeParse, text: "The request body is malformed or ambiguous.", err: err}
 	}
 	if no := repeated(r, p); no != nil {
 		return no
 	}
 	for _, op := range p.envelope.ops {
 		if err := op.check(); err != nil {
-			return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: codeInvalidParams, id: p.envelope.id, text: "The resource URI is not in its canonical form.", err: err}
+			return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: mcp.CodeInvalidParams, id: p.envelope.id, text: "The resource URI is not in its canonical form.", err: err}
 		}
 	}
 	if no := g.decodeName(r, p); no != nil {
@@ -232,7 +233,7 @@ func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) 
 func repeated(r *http.Request, p *passage) *refusal {
 	for _, h := range singleHeaders {
 		if len(r.Header[h]) > 1 {
-			return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: codeHeaderMismatch, id: p.envelope.id, text: "The header " + h + " is repeated."}
+			return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: mcp.CodeHeaderMismatch, id: p.envelope.id, text: "The header " + h + " is repeated."}
 		}
 	}
 	return nil
@@ -246,7 +247,7 @@ const (
 // decodeName decodes a Base64 Mcp-Name, which MCP servers must and not every library
 // does (MCP 2026-07-28, Streamable HTTP). The markers are case-sensitive.
 func (g *Guard) decodeName(r *http.Request, p *passage) *refusal {
-	v := strings.TrimSpace(r.Header.Get("Mcp-Name"))
+	v := strings.TrimSpace(r.Header.Get(mcp.HeaderName))
 	encoded, ok := strings.CutPrefix(v, base64Prefix)
 	if ok {
 		encoded, ok = strings.CutSuffix(encoded, base64Suffix)
@@ -256,9 +257,9 @@ func (g *Guard) decodeName(r *http.Request, p *passage) *refusal {
 	}
 	name, err := base64.StdEncoding.Strict().DecodeString(encoded)
 	if err != nil || !utf8.Valid(name) || strings.ContainsAny(string(name), "\r\n\x00") {
-		return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: codeHeaderMismatch, id: p.envelope.id, text: "The header Mcp-Name is not valid Base64."}
+		return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: mcp.CodeHeaderMismatch, id: p.envelope.id, text: "The header Mcp-Name is not valid Base64."}
 	}
-	r.Header.Set("Mcp-Name", string(name))
+	r.Header.Set(mcp.HeaderName, string(name))
 	return nil
 }
 
@@ -312,7 +313,7 @@ func (p *passage) keeps(name string) bool {
 	switch name {
 	case "Authorization", "Dpop":
 		return true
-	case "Mcp-Session-Id":
+	case mcp.HeaderSession:
 		// A server that does not ignore it would use a session that nobody has judged.
 		return p.session == ""
 	}

@@ -6,24 +6,15 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/oauth"
-)
-
-// The JSON-RPC error codes of refusals. Authorization errors use one outside the
-// ranges that MCP allocates.
-const (
-	codeParseError     = -32700
-	codeInvalidRequest = -32600
-	codeInvalidParams  = -32602
-	codeHeaderMismatch = -32020
-	codeRefused        = -32000
 )
 
 // refusal is an answer instead of the handler's.
 type refusal struct {
 	outcome   string // for Event
 	status    int
-	code      int             // JSON-RPC; 0: codeRefused
+	code      int             // JSON-RPC; 0: mcp.CodeRefused
 	id        json.RawMessage // of the request, when it could be read
 	text      string          // public
 	challenge *oauth.BearerChallenge
@@ -63,7 +54,7 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *passage, no *r
 	}
 	body.Error.Code, body.Error.Message = no.code, no.text
 	if no.code == 0 {
-		body.Error.Code = codeRefused
+		body.Error.Code = mcp.CodeRefused
 	}
 	if no.challenge != nil {
 		h["Www-Authenticate"] = g.challenges(*no.challenge, p)

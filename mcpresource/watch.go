@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"strings"
+
+	"github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
 // watcher looks at the headers of a response before they are sent: it learns the id
@@ -53,7 +55,7 @@ func (w *watcher) before(status int) {
 	if strings.HasPrefix(h.Get("Content-Type"), "text/event-stream") {
 		h.Set("X-Accel-Buffering", "no")
 	}
-	if no := w.guard.attribute(ctx, w.passage, status, h.Get("Mcp-Session-Id")); no != nil {
+	if no := w.guard.attribute(ctx, w.passage, status, h.Get(mcp.HeaderSession)); no != nil {
 		w.replace(no)
 	}
 }

@@ -44,9 +44,16 @@ var rules = []struct {
 	}}, 3},
 	{"mcpresource stays light", lightResource, module{packages: []pkg{
 		{path: "mcpresource", foreign: []string{"github.com/go-jose/go-jose/v4/jwt", "golang.org/x/sync/singleflight", "golang.org/x/text/language"},
-			reaches: []string{modulePath + "/storage", "github.com/modelcontextprotocol/go-sdk/mcp", "github.com/jackc/pgx/v5", "net/http"}},
+			reaches: []string{
+				modulePath + "/storage", modulePath + "/internal/mcp", modulePath + "/internal/secrets",
+				"github.com/modelcontextprotocol/go-sdk/mcp", "github.com/jackc/pgx/v5", "net/http",
+			}},
 		{path: "mcpresource/gosdk", reaches: []string{"github.com/modelcontextprotocol/go-sdk/mcp", "github.com/ory/fosite"}},
-	}}, 5},
+	}}, 6},
+	{"the leaves that mcpresource may use reach the standard library alone", weightlessLeaves, module{packages: []pkg{
+		{path: "internal/mcp", reaches: []string{modulePath + "/internal/network", "net/netip", "golang.org/x/text/language"}},
+		{path: "internal/network", reaches: []string{modulePath + "/oauth"}},
+	}}, 2},
 	{"what speaks to providers rests on no store", apartFromSessions, module{packages: []pkg{
 		{path: "thirdparty/internal/provider", reaches: []string{modulePath + "/storage", modulePath + "/oauth", "net/http"}},
 		{path: "thirdparty/internal/rules", reaches: []string{modulePath + "/session"}},

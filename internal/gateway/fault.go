@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+
+	"github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
 var (
@@ -21,13 +23,6 @@ var (
 type statusError int
 
 func (e statusError) Error() string { return fmt.Sprintf("the MCP server answers %d", int(e)) }
-
-// The JSON-RPC codes of what goes wrong between gateway and MCP server.
-const (
-	codeInternal    = -32603
-	codeRefused     = -32000
-	codeInteraction = -32042 // MCP 2025-11-25, URLElicitationRequiredError
-)
 
 // Fault is an answer in place of the MCP server's.
 type Fault struct {
@@ -47,19 +42,19 @@ func fault(err error) Fault {
 	var interaction *InteractionRequired
 	switch {
 	case errors.As(err, &interaction):
-		return Fault{Status: http.StatusForbidden, Code: codeInteraction, Message: interaction.Message, Data: elicitation(interaction)}
+		return Fault{Status: http.StatusForbidden, Code: mcp.CodeURLElicitationNeeded, Message: interaction.Message, Data: elicitation(interaction)}
 	case errors.As(err, &status):
-		return Fault{Status: int(status), Code: codeInternal, Message: "The MCP server has failed."}
+		return Fault{Status: int(status), Code: mcp.CodeInternal, Message: "The MCP server has failed."}
 	case errors.Is(err, errCredentials):
-		return Fault{Status: http.StatusBadGateway, Code: codeInternal, Message: "The MCP server does not accept the gateway. Its operator has to look into it."}
+		return Fault{Status: http.StatusBadGateway, Code: mcp.CodeInternal, Message: "The MCP server does not accept the gateway. Its operator has to look into it."}
 	case errors.Is(err, errRedirect):
-		return Fault{Status: http.StatusBadGateway, Code: codeInternal, Message: "The MCP server is elsewhere. Its operator has to look into it."}
+		return Fault{Status: http.StatusBadGateway, Code: mcp.CodeInternal, Message: "The MCP server is elsewhere. Its operator has to look into it."}
 	case errors.Is(err, errEnded):
-		return Fault{Status: http.StatusServiceUnavailable, Code: codeInternal, Message: "The request was ended.", Retry: 1}
+		return Fault{Status: http.StatusServiceUnavailable, Code: mcp.CodeInternal, Message: "The request was ended.", Retry: 1}
 	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
-		return Fault{Status: http.StatusGatewayTimeout, Code: codeInternal, Message: "The MCP server does not answer in time."}
+		return Fault{Status: http.StatusGatewayTimeout, Code: mcp.CodeInternal, Message: "The MCP server does not answer in time."}
 	}
-	return Fault{Status: http.StatusBadGateway, Code: codeInternal, Message: "The MCP server cannot be reached."}
+	return Fault{Status: http.StatusBadGateway, Code: mcp.CodeInternal, Message: "The MCP server cannot be reached."}
 }
 
 // elicitation asks the client to open a page (MCP 2025-11-25, Elicitation, "URL mode").
@@ -86,8 +81,8 @@ func (u *Upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
 	u.c.Logger.WarnContext(r.Context(), "upstream failed", "resource", u.c.Resource, "upstream", u.target.Redacted(), "error", err)
 	f := fault(err)
 	f.ID = requestID(r)
-	if f.Code == codeInteraction && r.Header.Get("Mcp-Protocol-Version") != "2025-11-25" { // the one revision that has it
-		f.Code, f.Message = codeRefused, f.Message+" Open: "+interactionURL(err)
+	if f.Code == mcp.CodeURLElicitationNeeded && r.Header.Get(mcp.HeaderVersion) != mcp.Rev20251125 { // the one revision that has it
+		f.Code, f.Message = mcp.CodeRefused, f.Message+" Open: "+interactionURL(err)
 		f.Data = nil
 	}
 	f.Write(w)

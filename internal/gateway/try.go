@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
 // ErrAway means that an MCP server is not there now, which may pass.
@@ -18,7 +20,7 @@ var ErrAway = errors.New("it does not answer")
 const (
 	tryTime   = 10 * time.Second
 	tryAnswer = 1 << 20 // bytes of an answer that are looked at
-	hello     = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+	hello     = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + mcp.Rev20251125 + `","capabilities":{},` +
 		`"clientInfo":{"name":"mcp-authd gateway","version":"1"}}}`
 )
 
@@ -32,7 +34,7 @@ func (u *Upstream) Try(ctx context.Context) (name string, err error) {
 		return "", fmt.Errorf("%w at %s: %s", ErrAway, where, cause(err))
 	}
 	defer resp.Body.Close()
-	if id := resp.Header.Get("Mcp-Session-Id"); id != "" {
+	if id := resp.Header.Get(mcp.HeaderSession); id != "" {
 		defer u.leave(ctx, id)
 	}
 	switch status := resp.StatusCode; {
@@ -60,7 +62,7 @@ func (u *Upstream) ask(ctx context.Context, method, session, body string) (*http
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	if session != "" {
-		req.Header.Set("Mcp-Session-Id", session)
+		req.Header.Set(mcp.HeaderSession, session)
 	}
 	for name, values := range u.c.Headers {
 		req.Header[name] = values

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -44,10 +45,7 @@ const (
 	StepTools        = "tools"
 )
 
-const (
-	protocolVersion = "2026-07-28"
-	maxBody         = 512 << 10
-)
+const maxBody = 512 << 10
 
 // Client does the HTTP of every step. The zero value is not usable; call New.
 type Client struct{ http *http.Client }
@@ -89,7 +87,7 @@ func (c *Client) getJSON(ctx context.Context, location string, out any) (found b
 		return false, err
 	}
 	req.Header.Set("Accept", "application/json")
-	req.Header.Set("MCP-Protocol-Version", protocolVersion)
+	req.Header.Set(mcp.HeaderVersion, mcp.Rev20260728)
 	resp, body, err := c.do(req)
 	switch {
 	case err != nil:
@@ -131,7 +129,7 @@ func (c *Client) Challenge(ctx context.Context, mcpURL string) (Challenge, error
 	if err := CheckURL(mcpURL); err != nil {
 		return Challenge{}, fail(StepChallenge, "Give the https URL of an MCP server.", "%v", err)
 	}
-	body := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"mcp-authd","version":"1"}}}`
+	body := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + mcp.Rev20251125 + `","capabilities":{},"clientInfo":{"name":"mcp-authd","version":"1"}}}`
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, mcpURL, strings.NewReader(body))
 	if err != nil {
 		return Challenge{}, fail(StepChallenge, "Check the URL.", "%v", err)

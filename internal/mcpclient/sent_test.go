@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/metadata"
 )
 
@@ -24,8 +25,8 @@ func TestSent(t *testing.T) {
 	}
 	t.Run("CL-07 MCP 2025-03-26: discovery names the protocol version", func(t *testing.T) {
 		for _, path := range []string{"/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-authorization-server"} {
-			if got := w.last(t, path).header.Get("MCP-Protocol-Version"); got != protocolVersion {
-				t.Errorf("%s: got %q, want %q", path, got, protocolVersion)
+			if got := w.last(t, path).header.Get("MCP-Protocol-Version"); got != protocol.Rev20260728 {
+				t.Errorf("%s: got %q, want %q", path, got, protocol.Rev20260728)
 			}
 		}
 	})

@@ -5,6 +5,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
 // declared refuses a result that asks the client for what it has not said on this request that
@@ -12,7 +14,7 @@ import (
 // (RS-141). Clients of older revisions are asked by the SDK, which looks itself.
 func (x *exchange) declared(result mcp.Result) error {
 	asks := questions(result)
-	if x.version < stateless || len(asks) == 0 {
+	if !protocol.IsStateless(x.version) || len(asks) == 0 {
 		return nil
 	}
 	has, _ := x.req.GetParams().GetMeta()[mcp.MetaKeyClientCapabilities].(map[string]any)

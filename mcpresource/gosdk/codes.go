@@ -7,12 +7,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-)
 
-// The codes that are not the same in every revision.
-const (
-	codeMissingResource = -32002 // up to 2025-11-25; -32602 since (RS-78)
-	codeURLElicitation  = -32042 // of 2025-11-25 alone (RS-171)
+	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
 // coded gives an error the code that the revision has for it. A failure that says
@@ -27,12 +23,12 @@ func (x *exchange) coded(err error) error {
 	}
 	code := rpc.Code
 	switch {
-	case x.version >= stateless && code == codeMissingResource:
+	case protocol.IsStateless(x.version) && code == protocol.CodeResourceNotFound:
 		code = jsonrpc.CodeInvalidParams
-	case x.version >= stateless && code == codeURLElicitation:
+	case protocol.IsStateless(x.version) && code == protocol.CodeURLElicitationNeeded:
 		code = jsonrpc.CodeInternalError // there it is asked for in a result
-	case x.version < stateless && x.method == "resources/read" && missing(rpc):
-		code = codeMissingResource
+	case !protocol.IsStateless(x.version) && x.method == "resources/read" && missing(rpc):
+		code = protocol.CodeResourceNotFound
 	}
 	if code == rpc.Code {
 		return err
@@ -51,7 +47,7 @@ func missing(e *jsonrpc.Error) bool {
 // clients may count on.
 func (x *exchange) advertised(ctx context.Context) error {
 	feature, _, _ := strings.Cut(x.method, "/")
-	if x.version < stateless || feature != "prompts" && feature != "resources" && feature != "completion" && x.method != "tools/list" {
+	if !protocol.IsStateless(x.version) || feature != "prompts" && feature != "resources" && feature != "completion" && x.method != "tools/list" {
 		return nil
 	}
 	s, ok := x.req.GetSession().(*mcp.ServerSession)

@@ -9,22 +9,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-)
 
-// The revisions at which something changed.
-const (
-	rev20250326 = "2025-03-26" // the only one with batches
-	rev20250618 = "2025-06-18" // the version header
-	rev20251125 = "2025-11-25" // bad input is a result of the tool
-	stateless   = "2026-07-28" // no sessions
-)
-
-// Versions are dates and compare as strings.
-const (
-	versionHeader = "Mcp-Protocol-Version"
-	sessionHeader = "Mcp-Session-Id"
-	methodHeader  = "Mcp-Method"
-	paramPrefix   = "Mcp-Param-"
+	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
 // endpoint is one URL for both eras. It refuses what the SDK lets pass and should not,
@@ -66,25 +52,25 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	out.id = b.id()
 	if b.modern(r) {
-		r.Header.Del("Last-Event-Id") // it resumes nothing here, and the SDK refuses it
+		r.Header.Del(protocol.HeaderLastEvent) // it resumes nothing here, and the SDK refuses it
 		e.stateless.ServeHTTP(out, r)
 		return
 	}
 	e.sessions.ServeHTTP(out, r)
-	if b.opens() && !out.failed && out.Header().Get(sessionHeader) == "" {
+	if b.opens() && !out.failed && out.Header().Get(protocol.HeaderSession) == "" {
 		e.adapter.sessionless.Store(true)
 	}
 }
 
 // serveOther is for GET and DELETE, which are about sessions.
 func (e *endpoint) serveOther(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get(versionHeader) >= stateless {
-		r.Header.Del("Last-Event-Id")
+	if protocol.IsStateless(r.Header.Get(protocol.HeaderVersion)) {
+		r.Header.Del(protocol.HeaderLastEvent)
 		e.stateless.ServeHTTP(w, r)
 		return
 	}
-	if v := e.adapter.sessions.version(r.Header.Get(sessionHeader)); v != "" && r.Header.Get(versionHeader) == "" {
-		r.Header.Set(versionHeader, v)
+	if v := e.adapter.sessions.version(r.Header.Get(protocol.HeaderSession)); v != "" && r.Header.Get(protocol.HeaderVersion) == "" {
+		r.Header.Set(protocol.HeaderVersion, v)
 	}
 	e.sessions.ServeHTTP(w, r)
 }
@@ -105,11 +91,11 @@ func (e *endpoint) read(w http.ResponseWriter, r *http.Request) ([]byte, error) 
 // With _meta and no header it is one too, and refused for it (MCP 2026-07-28, Streamable
 // HTTP, "Protocol Version Header").
 func (b body) modern(r *http.Request) bool {
-	if r.Header.Get(versionHeader) >= stateless {
+	if protocol.IsStateless(r.Header.Get(protocol.HeaderVersion)) {
 		return true
 	}
 	for _, m := range b.messages {
-		if m.metaVersion() >= stateless {
+		if protocol.IsStateless(m.metaVersion()) {
 			return true
 		}
 	}
@@ -127,29 +113,29 @@ func (b body) checkModern(r *http.Request) *refusal {
 	}
 	// Of two headers a proxy and the server might each believe another.
 	for name, values := range r.Header {
-		if len(values) > 1 && (strings.HasPrefix(name, paramPrefix) || name == methodHeader || name == "Mcp-Name" || name == versionHeader) {
+		if len(values) > 1 && (strings.HasPrefix(name, protocol.HeaderParamPrefix) || name == protocol.HeaderMethod || name == protocol.HeaderName || name == protocol.HeaderVersion) {
 			return &refusal{http.StatusBadRequest, mcp.CodeHeaderMismatch, "The header " + name + " is repeated.", m.ID}
 		}
 	}
-	if m.ID == nil && r.Header.Get(methodHeader) == "" {
-		r.Header.Set(methodHeader, *m.Method) // required of requests alone; the SDK asks for it here too
+	if m.ID == nil && r.Header.Get(protocol.HeaderMethod) == "" {
+		r.Header.Set(protocol.HeaderMethod, *m.Method) // required of requests alone; the SDK asks for it here too
 	}
 	return nil
 }
 
 // checkSession refuses what the revisions with sessions do and the SDK does not.
 func (e *endpoint) checkSession(b body, r *http.Request) *refusal {
-	id := r.Header.Get(sessionHeader)
+	id := r.Header.Get(protocol.HeaderSession)
 	if id == "" && !b.opens() && !e.adapter.sessionless.Load() {
 		// Otherwise the SDK opens a session for it, and answers 200 with the code 0.
 		return invalid(b.id(), "The header Mcp-Session-Id is required.")
 	}
-	version := r.Header.Get(versionHeader)
+	version := r.Header.Get(protocol.HeaderVersion)
 	if known := e.adapter.sessions.version(id); id != "" && known != "" && !b.opens() {
 		switch {
 		case version == "":
-			r.Header.Set(versionHeader, known)
-		case version != known && known >= rev20250618:
+			r.Header.Set(protocol.HeaderVersion, known)
+		case version != known && known >= protocol.Rev20250618:
 			return invalid(b.id(), "The header MCP-Protocol-Version differs from what the session has negotiated.")
 		}
 	}

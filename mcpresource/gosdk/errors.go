@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
 // refusal is an answer instead of the SDK's.
@@ -89,7 +91,7 @@ func translate(status int, text string, id json.RawMessage) *refusal {
 	case strings.HasPrefix(text, "malformed payload"):
 		no.code, no.text = jsonrpc.CodeParseError, "The request body is malformed."
 	case status == http.StatusNotFound || strings.HasPrefix(text, "session user mismatch"):
-		no.status, no.code, no.text = http.StatusNotFound, codeForbidden, "Session not found." // whose it is, nobody learns
+		no.status, no.code, no.text = http.StatusNotFound, protocol.CodeRefused, "Session not found." // whose it is, nobody learns
 	case status >= http.StatusInternalServerError:
 		no.code, no.text = jsonrpc.CodeInternalError, "Internal error."
 	}

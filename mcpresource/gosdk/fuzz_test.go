@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
 // FuzzStdio sends any line. Nothing ends the connection, every answer is one line of
@@ -20,7 +22,7 @@ func FuzzStdio(f *testing.F) {
 		var out bytes.Buffer
 		c := &stdioConn{out: &out, most: 1 << 20, inflight: newInflight()}
 		if batches {
-			c.inflight.version = rev20250326
+			c.inflight.version = protocol.Rev20250326
 		}
 		for range 2 { // the second time its ids are in use
 			if err := c.accept(line{text: []byte(text)}); err != nil {

@@ -9,6 +9,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
 // checkInput checks the arguments of a call against the schema of its tool. The SDK
@@ -31,7 +33,7 @@ func (x *exchange) checkInput(ctx context.Context, call *mcp.CallToolRequest) (*
 		return nil, nil
 	}
 	x.outcome = "invalid_input"
-	if x.version <= rev20250618 {
+	if x.version <= protocol.Rev20250618 {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "validating \"arguments\": " + err.Error()}
 	}
 	bad := &mcp.CallToolResult{}

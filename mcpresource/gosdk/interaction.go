@@ -10,11 +10,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
-
-// urlRequired is the one revision that has the error URLElicitationRequired (-32042).
-const urlRequired = rev20251125
 
 // How a call of 2026-07-28 that comes back with the person's consent waits for the person
 // to be done in the browser, which the client cannot know.
@@ -33,19 +31,19 @@ func (x *exchange) interact(ctx context.Context, result mcp.Result, err error, a
 		return result, err
 	}
 	switch {
-	case x.version >= stateless && answered(x.req, need) == "accept":
+	case protocol.IsStateless(x.version) && answered(x.req, need) == "accept":
 		if result, err = x.o.await(ctx, again); interaction(result, err) == nil {
 			return result, err
 		}
-	case x.version >= stateless && answered(x.req, need) == "" && showsLinks(x.req):
+	case protocol.IsStateless(x.version) && answered(x.req, need) == "" && showsLinks(x.req):
 		return inquiry(x.req, need), nil
-	case x.version == urlRequired && showsLinks(x.req):
+	case x.version == protocol.Rev20251125 && showsLinks(x.req):
 		return nil, mcp.URLElicitationRequiredError([]*mcp.ElicitParams{question(need, rand.Text())})
 	}
 	if tool, ok := result.(*mcp.CallToolResult); ok && tool != nil {
 		return tool, nil // its text is for the model and the person to read
 	}
-	return nil, &jsonrpc.Error{Code: codeForbidden, Message: need.Error()}
+	return nil, &jsonrpc.Error{Code: protocol.CodeRefused, Message: need.Error()}
 }
 
 // interaction finds the error, also where the SDK has made a result of it.

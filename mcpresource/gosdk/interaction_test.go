@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
@@ -94,7 +95,7 @@ func TestInteractionOf20251125(t *testing.T) {
 	url, _ := needy(t, 1<<40)
 	t.Run("RS-79 RS-198 a client that shows links gets URLElicitationRequired", func(t *testing.T) {
 		var asked []mcp.ElicitParams
-		cs := person(t, url, urlRequired, "accept", &asked)
+		cs := person(t, url, protocol.Rev20251125, "accept", &asked)
 		_, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "repos"})
 		var rpc *jsonrpc.Error
 		if !errors.As(err, &rpc) || rpc.Code != -32042 {
@@ -117,7 +118,7 @@ func TestInteractionOf20251125(t *testing.T) {
 			}
 		}
 	})
-	for _, version := range []string{urlRequired, "2025-06-18"} {
+	for _, version := range []string{protocol.Rev20251125, "2025-06-18"} {
 		t.Run("RS-125 RS-79 another client gets the link as text: "+version, func(t *testing.T) {
 			var asked []mcp.ElicitParams
 			cs := person(t, url, version, "", &asked)
@@ -143,7 +144,7 @@ func TestInteractionOf20260728(t *testing.T) {
 	t.Run("RS-178 RS-184 RS-204 the client asks, comes back, and the call waits for the person", func(t *testing.T) {
 		var asked []mcp.ElicitParams
 		url, calls := needy(t, 5)
-		cs := person(t, url, stateless, "accept", &asked)
+		cs := person(t, url, protocol.Rev20260728, "accept", &asked)
 		result, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "repos"})
 		if err != nil || result.IsError || result.Content[0].(*mcp.TextContent).Text != "three repositories" {
 			t.Fatalf("got %+v %v", result, err)
@@ -155,12 +156,12 @@ func TestInteractionOf20260728(t *testing.T) {
 	t.Run("RS-178 prompts and resources too", func(t *testing.T) {
 		var asked []mcp.ElicitParams
 		url, _ := needy(t, 1)
-		cs := person(t, url, stateless, "accept", &asked)
+		cs := person(t, url, protocol.Rev20260728, "accept", &asked)
 		if err := second(cs.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "repos"})); err != nil {
 			t.Error(err)
 		}
 		url, _ = needy(t, 1)
-		cs = person(t, url, stateless, "accept", &asked)
+		cs = person(t, url, protocol.Rev20260728, "accept", &asked)
 		if err := second(cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "repo:///x"})); err != nil {
 			t.Error(err)
 		}
@@ -172,7 +173,7 @@ func TestInteractionOf20260728(t *testing.T) {
 		t.Run("RS-184 a person who does not want to is asked once: "+says, func(t *testing.T) {
 			var asked []mcp.ElicitParams
 			url, _ := needy(t, 1<<40)
-			checkText(t, person(t, url, stateless, says, &asked))
+			checkText(t, person(t, url, protocol.Rev20260728, says, &asked))
 			if len(asked) != 1 {
 				t.Errorf("asked %d times", len(asked))
 			}
@@ -181,7 +182,7 @@ func TestInteractionOf20260728(t *testing.T) {
 	t.Run("RS-180 a client that shows no links gets text", func(t *testing.T) {
 		var asked []mcp.ElicitParams
 		url, _ := needy(t, 1<<40)
-		checkText(t, person(t, url, stateless, "", &asked))
+		checkText(t, person(t, url, protocol.Rev20260728, "", &asked))
 	})
 	t.Run("RS-171 RS-179 the form on the wire", func(t *testing.T) {
 		url, _ := needy(t, 1<<40)
@@ -190,7 +191,7 @@ func TestInteractionOf20260728(t *testing.T) {
 		sealed := needySealer.Seal(alice, call, []byte("the tool's own"), time.Minute)
 		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"repos","arguments":{},"requestState":"` + sealed + `","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"url":{}}}}}}`
 		r := &rig{Server: &httptest.Server{URL: strings.TrimSuffix(url, "/mcp")}}
-		_, out, _ := r.post(t, "alice", stateless, "", body)
+		_, out, _ := r.post(t, "alice", protocol.Rev20260728, "", body)
 		if i := strings.Index(out, "data: {"); i >= 0 {
 			out = out[i+len("data: "):]
 		}

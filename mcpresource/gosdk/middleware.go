@@ -9,11 +9,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
-
-// codeForbidden is the JSON-RPC code of refusals: outside the range that MCP allocates.
-const codeForbidden = -32000
 
 // exchange is one request on its way through the adapter.
 type exchange struct {
@@ -131,7 +129,7 @@ func (x *exchange) refused(err error) error {
 // version is the revision that a request follows: what it says itself, what its session
 // has negotiated, or else what the SDK knows, which is what the client asked for.
 func (a *Adapter) version(req mcp.Request) string {
-	if own := metaVersion(req.GetParams()); own >= stateless {
+	if own := metaVersion(req.GetParams()); protocol.IsStateless(own) {
 		return own
 	}
 	if s := req.GetSession(); s != nil {
@@ -143,8 +141,8 @@ func (a *Adapter) version(req mcp.Request) string {
 	if r, ok := req.(interface{ ProtocolVersion() string }); ok {
 		v = r.ProtocolVersion()
 	}
-	if v == "" || v >= stateless || !slices.Contains(mcp.SupportedProtocolVersions(), v) {
-		return rev20251125 // what initialize answers then
+	if v == "" || protocol.IsStateless(v) || !slices.Contains(mcp.SupportedProtocolVersions(), v) {
+		return protocol.Rev20251125 // what initialize answers then
 	}
 	return v
 }

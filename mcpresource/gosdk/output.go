@@ -11,6 +11,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
 // clean makes a result fit to be shown and read on: by people in terminals, by models,
@@ -36,7 +38,7 @@ func (x *exchange) cleanTool(r *mcp.CallToolResult) mcp.Result {
 	if !x.o.RawOutput {
 		out.StructuredContent, size = cleanStructured(r.StructuredContent)
 	}
-	if x.version < stateless && !isObject(out.StructuredContent) {
+	if !protocol.IsStateless(x.version) && !isObject(out.StructuredContent) {
 		out.StructuredContent = nil // RS-73: other values are of 2026-07-28
 	}
 	for _, c := range out.Content {
@@ -149,11 +151,11 @@ func withheld(uri string) mcp.Content {
 func older(c mcp.Content, version string) mcp.Content {
 	switch v := c.(type) {
 	case *mcp.ResourceLink:
-		if version < rev20250618 {
+		if version < protocol.Rev20250618 {
 			return &mcp.TextContent{Text: strings.TrimSpace(v.Name + " " + v.URI), Annotations: v.Annotations}
 		}
 	case *mcp.AudioContent:
-		if version < rev20250326 {
+		if version < protocol.Rev20250326 {
 			return &mcp.TextContent{Text: fmt.Sprintf("[audio, %s, %d bytes]", v.MIMEType, len(v.Data)), Annotations: v.Annotations}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
@@ -71,5 +72,5 @@ func refusalOf(text string, data ...string) *jsonrpc.Error {
 		m[data[i]] = data[i+1]
 	}
 	raw, _ := json.Marshal(m) // a map of strings always encodes
-	return &jsonrpc.Error{Code: codeForbidden, Message: text, Data: raw}
+	return &jsonrpc.Error{Code: protocol.CodeRefused, Message: text, Data: raw}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
 // shape has the members of an object that a revision of the protocol added, and those
@@ -22,26 +24,26 @@ type member struct {
 // Capabilities are not here: in every revision they are "not a closed set".
 var (
 	implementation = shape{
-		"title": {since: rev20250618}, "description": {since: rev20251125}, "websiteUrl": {since: rev20251125},
-		"icons": {since: rev20251125},
+		"title": {since: protocol.Rev20250618}, "description": {since: protocol.Rev20251125}, "websiteUrl": {since: protocol.Rev20251125},
+		"icons": {since: protocol.Rev20251125},
 	}
-	annotations = shape{"lastModified": {since: rev20250618}}
-	contents    = shape{"_meta": {since: rev20250618}}
+	annotations = shape{"lastModified": {since: protocol.Rev20250618}}
+	contents    = shape{"_meta": {since: protocol.Rev20250618}}
 	content     = shape{
-		"_meta": {since: rev20250618}, "annotations": {of: annotations}, "resource": {of: contents},
-		"icons": {since: rev20251125}, // of links
+		"_meta": {since: protocol.Rev20250618}, "annotations": {of: annotations}, "resource": {of: contents},
+		"icons": {since: protocol.Rev20251125}, // of links
 	}
-	sampled = shape{"_meta": {since: rev20251125}, "content": {of: content}}
+	sampled = shape{"_meta": {since: protocol.Rev20251125}, "content": {of: content}}
 	tool    = shape{
-		"annotations": {since: rev20250326}, "_meta": {since: rev20250618}, "title": {since: rev20250618},
-		"outputSchema": {since: rev20250618, early: describesObject}, "icons": {since: rev20251125},
+		"annotations": {since: protocol.Rev20250326}, "_meta": {since: protocol.Rev20250618}, "title": {since: protocol.Rev20250618},
+		"outputSchema": {since: protocol.Rev20250618, early: describesObject}, "icons": {since: protocol.Rev20251125},
 	}
 	prompt = shape{
-		"_meta": {since: rev20250618}, "title": {since: rev20250618}, "icons": {since: rev20251125},
-		"arguments": {of: shape{"title": {since: rev20250618}}},
+		"_meta": {since: protocol.Rev20250618}, "title": {since: protocol.Rev20250618}, "icons": {since: protocol.Rev20251125},
+		"arguments": {of: shape{"title": {since: protocol.Rev20250618}}},
 	}
 	resource = shape{
-		"_meta": {since: rev20250618}, "title": {since: rev20250618}, "icons": {since: rev20251125},
+		"_meta": {since: protocol.Rev20250618}, "title": {since: protocol.Rev20250618}, "icons": {since: protocol.Rev20251125},
 		"annotations": {of: annotations},
 	}
 
@@ -52,20 +54,20 @@ var (
 		"resources/list":           cacheable("resources", resource),
 		"resources/templates/list": cacheable("resourceTemplates", resource),
 		"resources/read":           cacheable("contents", contents),
-		"tools/call":               {"content": {of: content}, "structuredContent": {since: rev20250618}},
+		"tools/call":               {"content": {of: content}, "structuredContent": {since: protocol.Rev20250618}},
 		"prompts/get":              {"messages": {of: shape{"content": {of: content}}}},
 	}
 	params = map[string]shape{
-		"notifications/progress": {"message": {since: rev20250326}},
+		"notifications/progress": {"message": {since: protocol.Rev20250326}},
 		"sampling/createMessage": {
-			"messages": {of: sampled}, "tools": {since: rev20251125}, "toolChoice": {since: rev20251125},
+			"messages": {of: sampled}, "tools": {since: protocol.Rev20251125}, "toolChoice": {since: protocol.Rev20251125},
 		},
-		"elicitation/create": {"mode": {since: rev20251125}}, // the only one before is the default
+		"elicitation/create": {"mode": {since: protocol.Rev20251125}}, // the only one before is the default
 	}
 )
 
 func cacheable(name string, of shape) shape {
-	return shape{"ttlMs": {since: stateless}, "cacheScope": {since: stateless}, name: {of: of}}
+	return shape{"ttlMs": {since: protocol.Rev20260728}, "cacheScope": {since: protocol.Rev20260728}, name: {of: of}}
 }
 
 // describesObject: up to 2025-11-25 structured content is an object, and its schema says so.
@@ -77,7 +79,7 @@ func describesObject(schema json.RawMessage) bool {
 // newer reports whether s has anything that a revision does not.
 func (s shape) newer(version string) bool {
 	for _, m := range s {
-		if version < m.since || m.early != nil && version < stateless || m.of.newer(version) {
+		if version < m.since || m.early != nil && !protocol.IsStateless(version) || m.of.newer(version) {
 			return true
 		}
 	}
@@ -118,7 +120,7 @@ func (s shape) withoutMembers(raw json.RawMessage, version string) (json.RawMess
 		value, ok := object[name]
 		switch {
 		case !ok:
-		case version < m.since, m.early != nil && version < stateless && !m.early(value):
+		case version < m.since, m.early != nil && !protocol.IsStateless(version) && !m.early(value):
 			delete(object, name)
 		default:
 			own, err := m.of.without(value, version)

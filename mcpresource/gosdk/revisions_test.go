@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
 // modernServer has something of every revision to say.
@@ -64,7 +66,7 @@ func (r *rig) answered(t *testing.T, version, session, method, params string) (r
 	t.Helper()
 	headers := hdr("Mcp-Session-Id", session)
 	body := `{"jsonrpc":"2.0","id":3,"method":"` + method + `","params":{` + params + `}}`
-	if version >= stateless {
+	if protocol.IsStateless(version) {
 		body = modern(method, params)
 		headers = hdr("Mcp-Protocol-Version", version, "Mcp-Method", method)
 		var named struct{ Params struct{ Name, URI string } }
@@ -91,28 +93,28 @@ func (r *rig) answered(t *testing.T, version, session, method, params string) (r
 func TestRevisions(t *testing.T) {
 	const content, message = "content[].", "messages[].content."
 	since := map[string]map[string]string{ // by method, the first revision of each member
-		"initialize":               {"serverInfo.name": "", "serverInfo.title": rev20250618, "serverInfo.description": rev20251125, "serverInfo.websiteUrl": rev20251125, "serverInfo.icons": rev20251125},
-		"tools/list":               {"tools[].inputSchema": "", "tools[].annotations": rev20250326, "tools[].annotations.title": rev20250326, "tools[].title": rev20250618, "tools[]._meta": rev20250618, "tools[].outputSchema": rev20250618, "tools[].icons": rev20251125, "ttlMs": stateless, "cacheScope": stateless},
-		"prompts/list":             {"prompts[].name": "", "prompts[].title": rev20250618, "prompts[]._meta": rev20250618, "prompts[].arguments[].name": "", "prompts[].arguments[].title": rev20250618, "prompts[].icons": rev20251125, "ttlMs": stateless, "cacheScope": stateless},
-		"resources/list":           {"resources[].size": "", "resources[].annotations.priority": "", "resources[].annotations.lastModified": rev20250618, "resources[].title": rev20250618, "resources[]._meta": rev20250618, "resources[].icons": rev20251125, "ttlMs": stateless, "cacheScope": stateless},
-		"resources/templates/list": {"resourceTemplates[].uriTemplate": "", "resourceTemplates[].annotations.priority": "", "resourceTemplates[].annotations.lastModified": rev20250618, "resourceTemplates[].title": rev20250618, "resourceTemplates[]._meta": rev20250618, "resourceTemplates[].icons": rev20251125, "ttlMs": stateless},
-		"resources/read":           {"contents[].text": "", "contents[]._meta": rev20250618, "ttlMs": stateless, "cacheScope": stateless},
-		"tools/call":               {"_meta.example.com/m": "", content + "text": "", content + "annotations.priority": "", content + "annotations.lastModified": rev20250618, content + "_meta": rev20250618, content + "resource.text": "", content + "resource._meta": rev20250618, "structuredContent": rev20250618, "structuredContent.n": rev20250618, "resultType": stateless},
-		"prompts/get":              {message + "text": "", message + "annotations.priority": "", message + "annotations.lastModified": rev20250618, message + "_meta": rev20250618},
+		"initialize":               {"serverInfo.name": "", "serverInfo.title": protocol.Rev20250618, "serverInfo.description": protocol.Rev20251125, "serverInfo.websiteUrl": protocol.Rev20251125, "serverInfo.icons": protocol.Rev20251125},
+		"tools/list":               {"tools[].inputSchema": "", "tools[].annotations": protocol.Rev20250326, "tools[].annotations.title": protocol.Rev20250326, "tools[].title": protocol.Rev20250618, "tools[]._meta": protocol.Rev20250618, "tools[].outputSchema": protocol.Rev20250618, "tools[].icons": protocol.Rev20251125, "ttlMs": protocol.Rev20260728, "cacheScope": protocol.Rev20260728},
+		"prompts/list":             {"prompts[].name": "", "prompts[].title": protocol.Rev20250618, "prompts[]._meta": protocol.Rev20250618, "prompts[].arguments[].name": "", "prompts[].arguments[].title": protocol.Rev20250618, "prompts[].icons": protocol.Rev20251125, "ttlMs": protocol.Rev20260728, "cacheScope": protocol.Rev20260728},
+		"resources/list":           {"resources[].size": "", "resources[].annotations.priority": "", "resources[].annotations.lastModified": protocol.Rev20250618, "resources[].title": protocol.Rev20250618, "resources[]._meta": protocol.Rev20250618, "resources[].icons": protocol.Rev20251125, "ttlMs": protocol.Rev20260728, "cacheScope": protocol.Rev20260728},
+		"resources/templates/list": {"resourceTemplates[].uriTemplate": "", "resourceTemplates[].annotations.priority": "", "resourceTemplates[].annotations.lastModified": protocol.Rev20250618, "resourceTemplates[].title": protocol.Rev20250618, "resourceTemplates[]._meta": protocol.Rev20250618, "resourceTemplates[].icons": protocol.Rev20251125, "ttlMs": protocol.Rev20260728},
+		"resources/read":           {"contents[].text": "", "contents[]._meta": protocol.Rev20250618, "ttlMs": protocol.Rev20260728, "cacheScope": protocol.Rev20260728},
+		"tools/call":               {"_meta.example.com/m": "", content + "text": "", content + "annotations.priority": "", content + "annotations.lastModified": protocol.Rev20250618, content + "_meta": protocol.Rev20250618, content + "resource.text": "", content + "resource._meta": protocol.Rev20250618, "structuredContent": protocol.Rev20250618, "structuredContent.n": protocol.Rev20250618, "resultType": protocol.Rev20260728},
+		"prompts/get":              {message + "text": "", message + "annotations.priority": "", message + "annotations.lastModified": protocol.Rev20250618, message + "_meta": protocol.Rev20250618},
 	}
 	asks := map[string]string{"tools/call": `"name":"show","arguments":{}`, "prompts/get": `"name":"p"`, "resources/read": `"uri":"x://y"`}
 	r := newRig(t, nil)
 	r.Config.Handler = r.guard.Handler(New(r.guard, modernServer(), nil).HTTP())
-	for _, version := range []string{"2024-11-05", rev20250326, rev20250618, rev20251125, stateless} {
+	for _, version := range []string{"2024-11-05", protocol.Rev20250326, protocol.Rev20250618, protocol.Rev20251125, protocol.Rev20260728} {
 		session := ""
-		if version < stateless {
+		if !protocol.IsStateless(version) {
 			session = r.initializeAt(t, "alice-mcp", version)
 		}
 		for method, members := range since {
 			params := asks[method]
 			own := session
 			if method == "initialize" {
-				if version >= stateless {
+				if protocol.IsStateless(version) {
 					continue
 				}
 				params, own = `"protocolVersion":"`+version+`","capabilities":{},"clientInfo":{"name":"t","version":"1"}`, ""
@@ -126,10 +128,10 @@ func TestRevisions(t *testing.T) {
 		}
 		_, list := r.answered(t, version, session, "tools/list", "")
 		_, call := r.answered(t, version, session, "tools/call", `"name":"array","arguments":{}`)
-		if has := strings.Contains(list, `"type":"array"`) && strings.Contains(call, `"structuredContent":[1]`); has != (version >= stateless) {
+		if has := strings.Contains(list, `"type":"array"`) && strings.Contains(call, `"structuredContent":[1]`); has != protocol.IsStateless(version) {
 			t.Errorf("RS-73 structured content that is no object, %s: got %v\n%s\n%s", version, has, list, call)
 		}
-		if _, call = r.answered(t, version, session, "tools/call", `"name":"show","arguments":{}`); version >= rev20250618 && !strings.Contains(call, "12345678901234567890") {
+		if _, call = r.answered(t, version, session, "tools/call", `"name":"show","arguments":{}`); version >= protocol.Rev20250618 && !strings.Contains(call, "12345678901234567890") {
 			t.Errorf("a large number changed: %s", call)
 		}
 	}
@@ -144,7 +146,7 @@ func TestRevisionsOfNotifications(t *testing.T) {
 			return &mcp.CallToolResult{}, nil
 		})
 	})
-	for version, want := range map[string][]bool{"2024-11-05": {false, false}, rev20250326: {true, false}, rev20250618: {true, false}, rev20251125: {true, true}} {
+	for version, want := range map[string][]bool{"2024-11-05": {false, false}, protocol.Rev20250326: {true, false}, protocol.Rev20250618: {true, false}, protocol.Rev20251125: {true, true}} {
 		opening := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + version + `","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}`
 		p := newPipeTo(t, r, nil)
 		p.send(opening)

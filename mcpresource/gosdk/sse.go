@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
@@ -53,14 +54,14 @@ func (s *sse) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p, ok := mcpresource.FromContext(r.Context())
 	switch {
 	case !ok: // a method that the policy leaves open is none here: there is nobody to bind to
-		refuse(w, &refusal{http.StatusUnauthorized, codeForbidden, "Authentication is required.", nil})
+		refuse(w, &refusal{http.StatusUnauthorized, protocol.CodeRefused, "Authentication is required.", nil})
 	case r.Method == http.MethodGet:
 		s.open(w, r, p)
 	case r.Method == http.MethodPost && id != "":
 		s.post(w, r, p, id)
 	default: // by a POST here newer clients find out how old this is
 		w.Header().Set("Allow", "GET")
-		refuse(w, &refusal{http.StatusMethodNotAllowed, codeForbidden, "This is the stream of 2024-11-05: open it with GET.", nil})
+		refuse(w, &refusal{http.StatusMethodNotAllowed, protocol.CodeRefused, "This is the stream of 2024-11-05: open it with GET.", nil})
 	}
 }
 
@@ -69,7 +70,7 @@ func (s *sse) open(w http.ResponseWriter, r *http.Request, p *mcpresource.Princi
 	c := &sseConn{id: newID(), owner: s.adapter.guard.Owner(p), patience: s.patience, w: w, incoming: make(chan jsonrpc.Message), closed: make(chan struct{}), inflight: newInflight()}
 	if !s.enter(c) {
 		w.Header().Set("Retry-After", "60")
-		refuse(w, &refusal{http.StatusTooManyRequests, codeForbidden, "Too many streams.", nil})
+		refuse(w, &refusal{http.StatusTooManyRequests, protocol.CodeRefused, "Too many streams.", nil})
 		return
 	}
 	defer s.leave(c)
@@ -123,7 +124,7 @@ func (s *sse) post(w http.ResponseWriter, r *http.Request, p *mcpresource.Princi
 	c := s.byID[id]
 	s.mu.Unlock()
 	if c == nil || c.owner != s.adapter.guard.Owner(p) { // whose it is, nobody learns
-		refuse(w, &refusal{http.StatusNotFound, codeForbidden, "Session not found.", nil})
+		refuse(w, &refusal{http.StatusNotFound, protocol.CodeRefused, "Session not found.", nil})
 		return
 	}
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
@@ -163,7 +164,7 @@ func (c *sseConn) Connect(context.Context) (mcp.Connection, error) { return c, n
 // SupportsProtocolVersion implements mcp.ProtocolVersionSupporter: 2026-07-28 has no
 // such transport.
 func (c *sseConn) SupportsProtocolVersion(v string) bool {
-	return v < stateless && slices.Contains(mcp.SupportedProtocolVersions(), v)
+	return !protocol.IsStateless(v) && slices.Contains(mcp.SupportedProtocolVersions(), v)
 }
 
 // SessionID implements mcp.Connection.
@@ -183,7 +184,7 @@ func (c *sseConn) accept(r *http.Request, p *mcpresource.Principal, text []byte)
 		return invalid(m.ID, "The message is not valid JSON-RPC 2.0.")
 	}
 	if q, ok := msg.(*jsonrpc.Request); ok {
-		if v := m.metaVersion(); v >= stateless && q.IsCall() {
+		if v := m.metaVersion(); protocol.IsStateless(v) && q.IsCall() {
 			return c.tooNew(q.ID, v)
 		}
 		header := r.Header.Clone()
@@ -200,20 +201,20 @@ func (c *sseConn) accept(r *http.Request, p *mcpresource.Principal, text []byte)
 	case c.incoming <- msg:
 		return nil
 	case <-c.closed:
-		return &refusal{http.StatusNotFound, codeForbidden, "Session not found.", nil}
+		return &refusal{http.StatusNotFound, protocol.CodeRefused, "Session not found.", nil}
 	}
 }
 
 // tooNew tells a client that tries the newest revision first to use an older one, where
 // clients of this transport expect answers: on the stream.
 func (c *sseConn) tooNew(id jsonrpc.ID, version string) *refusal {
-	older := slices.DeleteFunc(mcp.SupportedProtocolVersions(), func(v string) bool { return v >= stateless })
+	older := slices.DeleteFunc(mcp.SupportedProtocolVersions(), protocol.IsStateless)
 	data, _ := json.Marshal(mcp.UnsupportedProtocolVersionData{Supported: older, Requested: version}) // strings
 	answer, err := jsonrpc.EncodeMessage(&jsonrpc.Response{ID: id, Error: &jsonrpc.Error{
 		Code: mcp.CodeUnsupportedProtocolVersion, Message: "This transport is older than that revision.", Data: data,
 	}})
 	if err != nil || c.event("message", answer) != nil {
-		return &refusal{http.StatusNotFound, codeForbidden, "Session not found.", nil}
+		return &refusal{http.StatusNotFound, protocol.CodeRefused, "Session not found.", nil}
 	}
 	return nil
 }

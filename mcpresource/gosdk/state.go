@@ -6,6 +6,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
 // openState gives the handler the requestState that it returned an exchange ago (MCP
@@ -79,7 +81,7 @@ func canonical(raw json.RawMessage) any {
 // itself, behind this middleware.
 func (x *exchange) sealState(result mcp.Result) mcp.Result {
 	seal := func(state string) string {
-		if state == "" || x.version < stateless { // RS-73: such a client brings nothing back
+		if state == "" || !protocol.IsStateless(x.version) { // RS-73: such a client brings nothing back
 			return ""
 		}
 		return x.o.State.Seal(x.caller, x.operation(), []byte(state), x.o.StateLife)

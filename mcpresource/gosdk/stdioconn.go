@@ -14,6 +14,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
 // stdioConn is a connection by lines.
@@ -117,7 +119,7 @@ func (c *stdioConn) accept(l line) error {
 
 // acceptBatch: 2025-03-26 has batches, no other revision (JSON-RPC 2.0 §6, RS-83).
 func (c *stdioConn) acceptBatch(b body, text []byte) error {
-	if c.inflight.negotiated() != rev20250326 {
+	if c.inflight.negotiated() != protocol.Rev20250326 {
 		return c.refuse(invalid(nil, "Batches are not part of this revision."))
 	}
 	if no := b.checkBatch(); no != nil {

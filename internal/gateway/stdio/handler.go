@@ -11,49 +11,31 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
+	"github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
-
-// The JSON-RPC codes of answers that are the gateway's own.
-const (
-	codeParse       = -32700
-	codeInvalid     = -32600
-	codeMethod      = -32601
-	codeParams      = -32602
-	codeInternal    = -32603
-	codeRefused     = -32000
-	codeMismatch    = -32020 // MCP 2026-07-28, HeaderMismatch
-	codeUnsupported = -32022 // MCP 2026-07-28, UnsupportedProtocolVersion
-)
-
-// modern is the first revision without sessions. Revisions are dates and compare as
-// strings.
-const modern = "2026-07-28"
-
-// revisions are those with sessions.
-var revisions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
 
 // ServeHTTP implements http.Handler: Streamable HTTP of every revision.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	gateway.Sandbox(w.Header())
 	p, ok := mcpresource.FromContext(r.Context())
 	if !ok && !s.c.Shared {
-		refuse(w, nil, http.StatusForbidden, codeRefused, "This server serves nobody unknown.")
+		refuse(w, nil, http.StatusForbidden, mcp.CodeRefused, "This server serves nobody unknown.")
 		return
 	}
 	switch {
 	case r.Method == http.MethodPost:
 		s.post(w, r, p)
-	case r.Header.Get("Mcp-Protocol-Version") >= modern:
+	case mcp.IsStateless(r.Header.Get(mcp.HeaderVersion)):
 		w.Header().Set("Allow", "POST")
-		refuse(w, nil, http.StatusMethodNotAllowed, codeRefused, "This protocol version knows POST alone.")
+		refuse(w, nil, http.StatusMethodNotAllowed, mcp.CodeRefused, "This protocol version knows POST alone.")
 	case r.Method == http.MethodGet:
 		s.get(w, r, p)
 	case r.Method == http.MethodDelete:
 		s.delete(w, r, p)
 	default:
 		w.Header().Set("Allow", "GET, POST, DELETE")
-		refuse(w, nil, http.StatusMethodNotAllowed, codeRefused, "This method is not served here.")
+		refuse(w, nil, http.StatusMethodNotAllowed, mcp.CodeRefused, "This method is not served here.")
 	}
 }
 
@@ -67,7 +49,7 @@ func (s *Server) unable(w http.ResponseWriter, r *http.Request, id json.RawMessa
 		return // the client is gone
 	}
 	s.c.Logger.WarnContext(r.Context(), "MCP server not started, or not asked", "command", s.c.Command[0], "error", err)
-	f := gateway.Fault{Status: http.StatusBadGateway, Code: codeInternal, ID: id, Message: "The MCP server cannot be started."}
+	f := gateway.Fault{Status: http.StatusBadGateway, Code: mcp.CodeInternal, ID: id, Message: "The MCP server cannot be started."}
 	var h held
 	switch {
 	case errors.As(err, &h):
@@ -101,12 +83,12 @@ func accepts(r *http.Request, kind string) bool {
 // message reads the body of a POST; nil when it has answered.
 func message(w http.ResponseWriter, r *http.Request) (frames []frame, batch bool) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		refuse(w, nil, http.StatusUnsupportedMediaType, codeRefused, "Content-Type must be application/json.")
+		refuse(w, nil, http.StatusUnsupportedMediaType, mcp.CodeRefused, "Content-Type must be application/json.")
 		return nil, false
 	}
 	// RFC 9110 §12.5.1: without Accept a client takes anything.
 	if r.Header.Get("Accept") != "" && (!accepts(r, "application/json") || !accepts(r, "text/event-stream")) {
-		refuse(w, nil, http.StatusNotAcceptable, codeRefused, "Accept must contain application/json and text/event-stream.")
+		refuse(w, nil, http.StatusNotAcceptable, mcp.CodeRefused, "Accept must contain application/json and text/event-stream.")
 		return nil, false
 	}
 	body, err := io.ReadAll(r.Body) // the guard has bounded it
@@ -114,7 +96,7 @@ func message(w http.ResponseWriter, r *http.Request) (frames []frame, batch bool
 		frames, batch, err = decode(body)
 	}
 	if err != nil {
-		refuse(w, nil, http.StatusBadRequest, codeParse, "The body is not a JSON-RPC message.")
+		refuse(w, nil, http.StatusBadRequest, mcp.CodeParse, "The body is not a JSON-RPC message.")
 		return nil, false
 	}
 	return frames, batch
@@ -129,7 +111,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, p *mcpresource.Pri
 		s.postModern(w, r, p, frames, batch)
 		return
 	}
-	if r.Header.Get("Mcp-Session-Id") == "" {
+	if r.Header.Get(mcp.HeaderSession) == "" {
 		s.initialize(w, r, p, frames, batch)
 		return
 	}
@@ -148,16 +130,16 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, p *mcpresource.Pri
 			answers++
 		}
 		if f.Method == "initialize" {
-			refuse(w, f.ID, http.StatusBadRequest, codeInvalid, "The session is initialized.")
+			refuse(w, f.ID, http.StatusBadRequest, mcp.CodeInvalidRequest, "The session is initialized.")
 			return
 		}
 	}
-	if version := x.negotiated(); batch && version >= "2025-06-18" {
-		refuse(w, nil, http.StatusBadRequest, codeInvalid, "There are no batches in MCP "+version+".")
+	if version := x.negotiated(); batch && version >= mcp.Rev20250618 {
+		refuse(w, nil, http.StatusBadRequest, mcp.CodeInvalidRequest, "There are no batches in MCP "+version+".")
 		return
 	}
 	if answers > 0 && answers < len(frames) {
-		refuse(w, nil, http.StatusBadRequest, codeInvalid, "A batch has requests or responses, not both.")
+		refuse(w, nil, http.StatusBadRequest, mcp.CodeInvalidRequest, "A batch has requests or responses, not both.")
 		return
 	}
 	if calls == 0 {
@@ -173,19 +155,19 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, p *mcpresource.Pri
 
 // session finds the session that a request names; nil when it has answered.
 func (s *Server) session(w http.ResponseWriter, r *http.Request, p *mcpresource.Principal) *session {
-	id := r.Header.Get("Mcp-Session-Id")
+	id := r.Header.Get(mcp.HeaderSession)
 	if id == "" {
-		refuse(w, nil, http.StatusBadRequest, codeRefused, "The header Mcp-Session-Id is missing.")
+		refuse(w, nil, http.StatusBadRequest, mcp.CodeRefused, "The header Mcp-Session-Id is missing.")
 		return nil
 	}
 	x := s.find(id, p)
 	if x == nil {
-		refuse(w, nil, http.StatusNotFound, codeRefused, "Session not found.")
+		refuse(w, nil, http.StatusNotFound, mcp.CodeRefused, "Session not found.")
 		return nil
 	}
 	// MCP 2025-06-18, "Protocol Version Header".
-	if v, agreed := r.Header.Get("Mcp-Protocol-Version"), x.negotiated(); v != "" && agreed != "" && v != agreed {
-		refuse(w, nil, http.StatusBadRequest, codeRefused, "This is not the protocol version of the session.")
+	if v, agreed := r.Header.Get(mcp.HeaderVersion), x.negotiated(); v != "" && agreed != "" && v != agreed {
+		refuse(w, nil, http.StatusBadRequest, mcp.CodeRefused, "This is not the protocol version of the session.")
 		return nil
 	}
 	return x
@@ -195,7 +177,7 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, p *mcpresource.
 func (s *Server) initialize(w http.ResponseWriter, r *http.Request, p *mcpresource.Principal, frames []frame, batch bool) {
 	f := frames[0]
 	if batch || !f.isCall() || f.Method != "initialize" {
-		refuse(w, f.ID, http.StatusBadRequest, codeRefused, "A session begins with initialize; the header Mcp-Session-Id is missing.")
+		refuse(w, f.ID, http.StatusBadRequest, mcp.CodeRefused, "A session begins with initialize; the header Mcp-Session-Id is missing.")
 		return
 	}
 	x, err := s.begin(r.Context(), p)
@@ -205,7 +187,7 @@ func (s *Server) initialize(w http.ResponseWriter, r *http.Request, p *mcpresour
 	}
 	x.idle.enter()
 	defer x.idle.leave()
-	w.Header().Set("Mcp-Session-Id", x.id)
+	w.Header().Set(mcp.HeaderSession, x.id)
 	x.serve(w, r, frames, 1)
 	if x.negotiated() == "" {
 		x.close() // the program has refused, or nobody waited for its answer
@@ -220,7 +202,7 @@ func (x *session) serve(w http.ResponseWriter, r *http.Request, frames []frame, 
 	defer out.detach(until)
 	if err := x.forward(frames, out); err != nil {
 		out.close()
-		w.Header().Del("Mcp-Session-Id")
+		w.Header().Del(mcp.HeaderSession)
 		x.server.unable(w, r, frames[0].ID, err)
 		return
 	}
@@ -245,7 +227,7 @@ func (x *session) forward(frames []frame, out *stream) error {
 		case err != nil && i == 0:
 			return err
 		case err != nil && f.isCall():
-			answer := failure(f.ID, codeInternal, "The MCP server cannot be asked now.")
+			answer := failure(f.ID, mcp.CodeInternal, "The MCP server cannot be asked now.")
 			out.deliver(&answer, true)
 		}
 	}
@@ -267,7 +249,7 @@ func (x *session) notify(f frame) error {
 func (x *session) local(f frame, out *stream) bool {
 	uri := text(at(f.Params, "uri"))
 	if strings.HasPrefix(f.Method, "tasks/") {
-		answer := failure(f.ID, codeMethod, "There are no tasks in a process that callers share.")
+		answer := failure(f.ID, mcp.CodeMethodNotFound, "There are no tasks in a process that callers share.")
 		out.deliver(&answer, true)
 		return true
 	}
@@ -275,7 +257,7 @@ func (x *session) local(f frame, out *stream) bool {
 	case "initialize":
 		hello := x.hub.welcome()
 		// The gateway speaks one revision with the program; older ones lack some of it.
-		if asked := text(at(f.Params, "protocolVersion")); slices.Contains(revisions, asked) {
+		if asked := text(at(f.Params, "protocolVersion")); slices.Contains(mcp.SessionRevisions(), asked) {
 			hello = with(hello, at(f.Params, "protocolVersion"), "protocolVersion")
 		}
 		answer := frame{ID: f.ID, Result: hello}
@@ -307,7 +289,7 @@ const maxSubscriptions = 1000
 // Streamable HTTP, "Resumability and Redelivery").
 func (s *Server) get(w http.ResponseWriter, r *http.Request, p *mcpresource.Principal) {
 	if !accepts(r, "text/event-stream") {
-		refuse(w, nil, http.StatusNotAcceptable, codeRefused, "Accept must contain text/event-stream.")
+		refuse(w, nil, http.StatusNotAcceptable, mcp.CodeRefused, "Accept must contain text/event-stream.")
 		return
 	}
 	x := s.session(w, r, p)
@@ -317,18 +299,18 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, p *mcpresource.Prin
 	x.idle.enter()
 	defer x.idle.leave()
 	out, from, polite := x.own, x.own.unsent(), true
-	if last := r.Header.Get("Last-Event-Id"); last != "" {
+	if last := r.Header.Get(mcp.HeaderLastEvent); last != "" {
 		id, n, ok := position(last)
 		if out = x.stream(id); !ok || out == nil {
 			// 404 would say that there is no session.
-			refuse(w, nil, http.StatusBadRequest, codeRefused, "These events are no longer kept.")
+			refuse(w, nil, http.StatusBadRequest, mcp.CodeRefused, "These events are no longer kept.")
 			return
 		}
 		from, polite = n+1, false
 	}
 	until, ok := out.attach(polite)
 	if !ok {
-		refuse(w, nil, http.StatusConflict, codeRefused, "This stream is open.")
+		refuse(w, nil, http.StatusConflict, mcp.CodeRefused, "This stream is open.")
 		return
 	}
 	defer out.detach(until)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
 // hub is a process to which the gateway itself is the client, so that any number of
@@ -29,13 +31,13 @@ type hub struct {
 }
 
 // legacy is what the gateway speaks to programs that everybody shares.
-const legacy = "2025-11-25"
+const legacy = mcp.Rev20251125
 
 const greeting = 30 * time.Second // npx may have to fetch the program first
 
 var (
 	errHandshake = errors.New("the program does not answer as an MCP server")
-	errLegacy    = errors.New("the program does not know MCP " + modern)
+	errLegacy    = errors.New("the program does not know MCP " + mcp.Rev20260728)
 )
 
 // one is a sink for a single answer.
@@ -77,7 +79,7 @@ var gatewayInfo = map[string]string{"name": "mcp-authd gateway", "version": "1"}
 
 // meta is what each request of MCP 2026-07-28 says about itself.
 func meta() map[string]any {
-	return map[string]any{metaVersion: modern, metaClient: gatewayInfo, metaCapabilities: struct{}{}}
+	return map[string]any{mcp.MetaVersion: mcp.Rev20260728, mcp.MetaClient: gatewayInfo, mcp.MetaCapabilities: struct{}{}}
 }
 
 // greet begins the conversation. A program that everybody shares is initialized, for the
@@ -125,7 +127,7 @@ func (h *hub) discover(ctx context.Context) error {
 	var found struct {
 		Supported []string `json:"supportedVersions"`
 	}
-	if err != nil || f.Error != nil || json.Unmarshal(f.Result, &found) != nil || !slices.Contains(found.Supported, modern) {
+	if err != nil || f.Error != nil || json.Unmarshal(f.Result, &found) != nil || !slices.Contains(found.Supported, mcp.Rev20260728) {
 		return errLegacy
 	}
 	return nil
@@ -134,7 +136,7 @@ func (h *hub) discover(ctx context.Context) error {
 // ask implements peer. A program that asks in spite of everything is told that nobody can
 // answer.
 func (h *hub) ask(f frame) {
-	answer := failure(f.ID, codeMethod, "This client answers no requests.")
+	answer := failure(f.ID, mcp.CodeMethodNotFound, "This client answers no requests.")
 	if f.Method == "ping" {
 		answer = frame{ID: f.ID, Result: json.RawMessage("{}")}
 	}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+
+	"github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
 // sink takes the messages that belong to a call. The last one is final; a call that is
@@ -235,8 +237,8 @@ func (l *link) answer(f frame) {
 	if c == nil {
 		return // it was cancelled
 	}
-	if at(f.Result, "_meta", metaSubscription) != nil {
-		f.Result = with(f.Result, c.id, "_meta", metaSubscription)
+	if at(f.Result, "_meta", mcp.MetaSubscription) != nil {
+		f.Result = with(f.Result, c.id, "_meta", mcp.MetaSubscription)
 	}
 	f.ID = c.id
 	l.peer.answered(c.method, f)
@@ -245,9 +247,9 @@ func (l *link) answer(f frame) {
 
 // note finds the call that a notification names.
 func (l *link) note(f frame) {
-	if id := at(f.Params, "_meta", metaSubscription); id != nil {
+	if id := at(f.Params, "_meta", mcp.MetaSubscription); id != nil {
 		if c := l.find(func(c *call) bool { return same(c.number(), id) }); c != nil {
-			f.Params = with(f.Params, c.id, "_meta", metaSubscription)
+			f.Params = with(f.Params, c.id, "_meta", mcp.MetaSubscription)
 			c.out.deliver(&f, false)
 			return
 		}
@@ -308,7 +310,7 @@ func (l *link) fail(why string) {
 	l.mu.Unlock()
 	slices.SortFunc(calls, func(a, b *call) int { return int(a.n - b.n) })
 	for _, c := range calls {
-		f := failure(c.id, codeInternal, why)
+		f := failure(c.id, mcp.CodeInternal, why)
 		l.peer.answered(c.method, f)
 		c.out.deliver(&f, true)
 	}

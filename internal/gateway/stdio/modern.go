@@ -8,24 +8,16 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
+	"github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
-)
-
-// The members of _meta that MCP 2026-07-28 knows.
-const (
-	metaVersion      = "io.modelcontextprotocol/protocolVersion"
-	metaClient       = "io.modelcontextprotocol/clientInfo"
-	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
-	metaServer       = "io.modelcontextprotocol/serverInfo"
-	metaSubscription = "io.modelcontextprotocol/subscriptionId"
 )
 
 // isModern reports whether a POST is of the stateless revision, by its header or by what
 // the body says of itself. One that says so in the body alone is refused for it (MCP
 // 2026-07-28, Streamable HTTP, "Protocol Version Header"), and nothing else.
 func isModern(h http.Header, frames []frame) bool {
-	return h.Get("Mcp-Protocol-Version") >= modern || slices.ContainsFunc(frames, func(f frame) bool {
-		return text(at(f.Params, "_meta", metaVersion)) >= modern
+	return mcp.IsStateless(h.Get(mcp.HeaderVersion)) || slices.ContainsFunc(frames, func(f frame) bool {
+		return mcp.IsStateless(text(at(f.Params, "_meta", mcp.MetaVersion)))
 	})
 }
 
@@ -35,7 +27,7 @@ func (s *Server) postModern(w http.ResponseWriter, r *http.Request, p *mcpresour
 	f := frames[0]
 	switch {
 	case batch || f.isAnswer():
-		refuse(w, nil, http.StatusBadRequest, codeInvalid, "A request is expected.")
+		refuse(w, nil, http.StatusBadRequest, mcp.CodeInvalidRequest, "A request is expected.")
 		return
 	case f.isNote():
 		w.WriteHeader(http.StatusAccepted) // closing the stream is what cancels
@@ -50,13 +42,13 @@ func (s *Server) postModern(w http.ResponseWriter, r *http.Request, p *mcpresour
 	h, err := s.modernHub(r.Context(), p)
 	switch {
 	case errors.Is(err, errLegacy):
-		unsupported(f.ID, version, revisions).Write(w)
+		unsupported(f.ID, version, mcp.SessionRevisions()).Write(w)
 		return
 	case err != nil:
 		s.unable(w, r, f.ID, err)
 		return
-	case version != modern:
-		unsupported(f.ID, version, append(slices.Clone(revisions), modern)).Write(w)
+	case version != mcp.Rev20260728:
+		unsupported(f.ID, version, append(mcp.SessionRevisions(), mcp.Rev20260728)).Write(w)
 		return
 	}
 	h.idle.enter()
@@ -64,7 +56,7 @@ func (s *Server) postModern(w http.ResponseWriter, r *http.Request, p *mcpresour
 	if f.Method == "tools/call" {
 		tool := text(at(f.Params, "name"))
 		if !agree(r.Header, at(f.Params, "arguments"), h.mirrored(r.Context(), tool)) {
-			refuse(w, f.ID, http.StatusBadRequest, codeMismatch, "A Mcp-Param header does not match the arguments.")
+			refuse(w, f.ID, http.StatusBadRequest, mcp.CodeHeaderMismatch, "A Mcp-Param header does not match the arguments.")
 			return
 		}
 	}
@@ -75,7 +67,7 @@ func (s *Server) postModern(w http.ResponseWriter, r *http.Request, p *mcpresour
 // know older revisions too begin with initialize when those are all that is supported.
 func unsupported(id json.RawMessage, version string, supported []string) *gateway.Fault {
 	return &gateway.Fault{
-		Status: http.StatusBadRequest, Code: codeUnsupported, ID: id, Message: "This protocol version is not supported.",
+		Status: http.StatusBadRequest, Code: mcp.CodeUnsupportedVersion, ID: id, Message: "This protocol version is not supported.",
 		Data: map[string]any{"supported": supported, "requested": version},
 	}
 }
@@ -87,27 +79,27 @@ func checkModern(h http.Header, f frame) (version string, no *gateway.Fault) {
 	bad := func(code int, text string) (string, *gateway.Fault) {
 		return "", &gateway.Fault{Status: http.StatusBadRequest, Code: code, Message: text}
 	}
-	if h.Get("Mcp-Method") != f.Method {
-		return bad(codeMismatch, "The header Mcp-Method is missing or does not match the body.")
+	if h.Get(mcp.HeaderMethod) != f.Method {
+		return bad(mcp.CodeHeaderMismatch, "The header Mcp-Method is missing or does not match the body.")
 	}
 	key := map[string]string{"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}[f.Method]
 	if key != "" {
 		name := text(at(f.Params, key))
 		if name == "" {
-			return bad(codeParams, "params."+key+" is missing.")
+			return bad(mcp.CodeInvalidParams, "params."+key+" is missing.")
 		}
-		if strings.TrimSpace(h.Get("Mcp-Name")) != strings.TrimSpace(name) {
-			return bad(codeMismatch, "The header Mcp-Name is missing or does not match the body.")
+		if strings.TrimSpace(h.Get(mcp.HeaderName)) != strings.TrimSpace(name) {
+			return bad(mcp.CodeHeaderMismatch, "The header Mcp-Name is missing or does not match the body.")
 		}
 	}
 	meta := members(at(f.Params, "_meta"))
-	switch version = text(meta[metaVersion]); {
+	switch version = text(meta[mcp.MetaVersion]); {
 	case version == "":
-		return bad(codeParams, "_meta has no "+metaVersion+".")
-	case version != h.Get("Mcp-Protocol-Version"):
-		return bad(codeMismatch, "The header MCP-Protocol-Version is missing or does not match the body.")
-	case version == modern && members(meta[metaCapabilities]) == nil:
-		return bad(codeParams, "_meta has no "+metaCapabilities+".")
+		return bad(mcp.CodeInvalidParams, "_meta has no "+mcp.MetaVersion+".")
+	case version != h.Get(mcp.HeaderVersion):
+		return bad(mcp.CodeHeaderMismatch, "The header MCP-Protocol-Version is missing or does not match the body.")
+	case version == mcp.Rev20260728 && members(meta[mcp.MetaCapabilities]) == nil:
+		return bad(mcp.CodeInvalidParams, "_meta has no "+mcp.MetaCapabilities+".")
 	}
 	return version, nil
 }
@@ -171,9 +163,9 @@ func statusOf(f frame) int {
 		return http.StatusOK
 	}
 	switch code {
-	case codeMethod:
+	case mcp.CodeMethodNotFound:
 		return http.StatusNotFound
-	case codeParams, codeMismatch, codeUnsupported, -32021:
+	case mcp.CodeInvalidParams, mcp.CodeHeaderMismatch, mcp.CodeUnsupportedVersion, mcp.CodeMissingCapability:
 		return http.StatusBadRequest
 	}
 	return http.StatusOK

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
 // mirror says which header repeats an argument of a tool (MCP 2026-07-28, Tools,
@@ -86,7 +88,7 @@ func annotated(schema json.RawMessage, path []string) (out []mirror) {
 	for name, property := range members(at(schema, "properties")) {
 		here := append(path[:len(path):len(path)], name)
 		if header := text(at(property, "x-mcp-header")); header != "" {
-			out = append(out, mirror{here, "Mcp-Param-" + header})
+			out = append(out, mirror{here, mcp.HeaderParamPrefix + header})
 		}
 		out = append(out, annotated(property, here)...)
 	}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
 // TestMain is the MCP server of the tests when it is started as one.
@@ -94,7 +96,7 @@ func (p *program) serve(f frame) {
 			"type": "object", "properties": map[string]any{"region": map[string]any{"type": "string", "x-mcp-header": "Region"}},
 		}}}})
 	case "subscriptions/listen":
-		meta := map[string]any{metaSubscription: f.ID}
+		meta := map[string]any{mcp.MetaSubscription: f.ID}
 		p.note("notifications/subscriptions/acknowledged", map[string]any{"_meta": meta})
 		p.note("notifications/tools/list_changed", map[string]any{"_meta": meta})
 		p.answer(f.ID, map[string]any{"resultType": "complete", "_meta": meta})
@@ -111,7 +113,7 @@ func (p *program) serve(f frame) {
 		switch p.mode {
 		case "modern":
 			p.answer(f.ID, map[string]any{"resultType": "complete", "supportedVersions": []string{"2026-07-28"}, "capabilities": map[string]any{"tools": map[string]any{}},
-				"ttlMs": 7, "cacheScope": "private", "_meta": map[string]any{metaServer: map[string]string{"name": "test"}}})
+				"ttlMs": 7, "cacheScope": "private", "_meta": map[string]any{mcp.MetaServer: map[string]string{"name": "test"}}})
 			return
 		case "strict": // as servers of some SDKs, which end over what comes before initialize
 			os.Exit(1)

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
@@ -76,7 +77,7 @@ func (x *session) open(calls int) *stream {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.trim(time.Now())
-	if x.version >= "2025-11-25" {
+	if x.version >= mcp.Rev20251125 {
 		s.prime()
 	}
 	x.streams[s.id] = s

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
+	"github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
@@ -73,8 +74,8 @@ func introduceEither(ctx context.Context, h *hub) (string, error) {
 	var found struct {
 		Supported []string `json:"supportedVersions"`
 	}
-	if err == nil && f.Error == nil && json.Unmarshal(f.Result, &found) == nil && slices.Contains(found.Supported, modern) {
-		return text(at(f.Result, "_meta", metaServer, "name")), nil
+	if err == nil && f.Error == nil && json.Unmarshal(f.Result, &found) == nil && slices.Contains(found.Supported, mcp.Rev20260728) {
+		return text(at(f.Result, "_meta", mcp.MetaServer, "name")), nil
 	}
 	return introduceLegacy(ctx, h)
 }
