@@ -34,7 +34,7 @@ var mayImport = map[string][]string{
 	"thirdparty/internal/rules":    {"oauth", "thirdparty/internal/claim"},
 	"thirdparty/internal/claim":    {},
 
-	"mcpresource":         {"oauth", "metadata", "internal/mcp"},
+	"mcpresource":         {"oauth", "metadata", "internal/mcp", "internal/bounded"},
 	"mcpresource/gosdk":   {"oauth", "metadata", "mcpresource", "internal/mcp"},
 	"mcpresource/mcpgo":   {"oauth", "metadata", "mcpresource", "internal/mcp"},
 	"internal":            {"oauth", "storage", "audit", "policy", "keys", "session", "metadata", "mcpresource", "internal"},
@@ -44,6 +44,7 @@ var mayImport = map[string][]string{
 	"internal/network":    {"oauth"},
 	"internal/archtest":   {},
 	"internal/mcp":        {},
+	"internal/bounded":    {},
 	"internal/demoserver": {"oauth", "storage", "mcpresource", "mcpresource/gosdk"},
 }
 
@@ -144,7 +145,7 @@ var (
 	}
 	toolkits = []string{"github.com/modelcontextprotocol", "github.com/mark3labs"}
 	// leaves are the internal packages that weigh nothing.
-	leaves = []string{modulePath + "/internal/mcp"}
+	leaves = []string{modulePath + "/internal/mcp", modulePath + "/internal/bounded"}
 	// light is what mcpresource may link besides the standard library.
 	light = []string{"github.com/go-jose/go-jose/v4", "golang.org/x/sync/singleflight"}
 )
