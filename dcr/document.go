@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/safehttp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -97,7 +98,7 @@ type documents struct {
 	// Strangers and people who have signed in have an allowance each, and good and bad
 	// documents a place each, so that the former cannot use up what the latter need.
 	strangers, people *rate.Limiter
-	good, bad         *bounded[document]
+	good, bad         *bounded.Map[string, document]
 }
 
 type document struct {
@@ -111,7 +112,7 @@ type document struct {
 func newDocuments(c Documents, redirects oauth.RedirectPolicy, fetch *safehttp.Client, now func() time.Time) *documents {
 	return &documents{
 		cfg: c, redirects: redirects, fetch: fetch, now: now,
-		good: newBounded[document](maxDocuments), bad: newBounded[document](maxDocuments),
+		good: bounded.New[string, document](maxDocuments, now), bad: bounded.New[string, document](maxDocuments, now),
 		strangers: rate.NewLimiter(documentsAllowed, 10*documentsAllowed), people: rate.NewLimiter(documentsAllowed, 10*documentsAllowed),
 	}
 }
@@ -146,20 +147,20 @@ func (d *documents) client(ctx context.Context, id string, fresh bool) (storage.
 
 // kept returns the latest that is known of a document, however old.
 func (d *documents) kept(id string) (document, bool) {
-	if e, ok := d.bad.get(id); ok {
+	if e, ok := d.bad.Get(id); ok {
 		return e, true
 	}
-	return d.good.get(id)
+	return d.good.Get(id)
 }
 
 func (d *documents) keep(id string, e document) {
 	if e.err != nil {
-		d.good.drop(id)
-		d.bad.put(id, e)
+		d.good.Drop(id)
+		d.bad.Put(id, e, time.Time{})
 		return
 	}
-	d.bad.drop(id)
-	d.good.put(id, e)
+	d.bad.Drop(id)
+	d.good.Put(id, e, time.Time{})
 }
 
 // load fetches and checks a document. What is good is kept for as long as its headers

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/safehttp"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -27,7 +28,7 @@ type keySets struct {
 	now     func() time.Time
 	flight  singleflight.Group
 	rate    *rate.Limiter
-	entries *bounded[keySet]
+	entries *bounded.Map[string, keySet]
 }
 
 type keySet struct {
@@ -38,7 +39,7 @@ type keySet struct {
 }
 
 func newKeySets(fetch *safehttp.Client, now func() time.Time) *keySets {
-	return &keySets{fetch: fetch, now: now, entries: newBounded[keySet](maxKeySets), rate: rate.NewLimiter(documentsAllowed, 10*documentsAllowed)}
+	return &keySets{fetch: fetch, now: now, entries: bounded.New[string, keySet](maxKeySets, now), rate: rate.NewLimiter(documentsAllowed, 10*documentsAllowed)}
 }
 
 // ClientKeys returns the public keys that may verify an assertion of c whose header
@@ -75,7 +76,7 @@ func (s *keySets) of(ctx context.Context, c storage.Client, kid string) ([]jose.
 	case c.JWKSURI == "":
 		return nil, errors.New("the client has no keys")
 	}
-	e, ok := s.entries.get(c.JWKSURI)
+	e, ok := s.entries.Get(c.JWKSURI)
 	known := kid == "" || slices.ContainsFunc(e.keys, func(k jose.JSONWebKey) bool { return k.KeyID == kid })
 	now := s.now()
 	if ok && now.Before(e.expires) && (known || now.Sub(e.fetched) < keySetRetry) {
@@ -105,14 +106,14 @@ func (s *keySets) load(ctx context.Context, uri string) ([]jose.JSONWebKey, erro
 	}
 	if err != nil {
 		err = fmt.Errorf("key set of the client: %w", err)
-		if old, ok := s.entries.get(uri); ok && old.err == nil {
+		if old, ok := s.entries.Get(uri); ok && old.err == nil {
 			old.fetched = now // good keys outlive a bad answer
-			s.entries.put(uri, old)
+			s.entries.Put(uri, old, time.Time{})
 			return nil, err
 		}
-		s.entries.put(uri, keySet{err: err, fetched: now, expires: now.Add(documentRetry)})
+		s.entries.Put(uri, keySet{err: err, fetched: now, expires: now.Add(documentRetry)}, time.Time{})
 		return nil, err
 	}
-	s.entries.put(uri, keySet{keys: keys, fetched: now, expires: now.Add(lifetime(answer.Header))})
+	s.entries.Put(uri, keySet{keys: keys, fetched: now, expires: now.Add(lifetime(answer.Header))}, time.Time{})
 	return keys, nil
 }

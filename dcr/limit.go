@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -38,18 +36,17 @@ const (
 	maxNetworks = 10_000
 )
 
-// limiter is a token bucket for each client network, in bounded memory, and one for all that
-// strangers can have stored, wherever they are: what a registration leaves in the database
-// costs the operator, and networks cost an attacker little (RFC 7591 §5).
+// everybody is what all that strangers can have stored is counted by.
+const everybody = "*"
+
+// limiter is a token bucket for each client network, and one for all that strangers can have
+// stored, wherever they are: what a registration leaves in the database costs the operator, and
+// networks cost an attacker little (RFC 7591 §5).
 type limiter struct {
-	perSecond rate.Limit
+	perSecond float64
 	burst     int
 	shared    []netip.Prefix
-	now       func() time.Time
-	stored    *rate.Limiter // storedUnits of all networks
-
-	mu      sync.Mutex // guards buckets, and that all of a charge is taken or none
-	buckets map[string]*rate.Limiter
+	buckets   *bounded.Limiter[string]
 }
 
 func newLimiter(l Limits, now func() time.Time) *limiter {
@@ -60,14 +57,20 @@ func newLimiter(l Limits, now func() time.Time) *limiter {
 		l.Burst = 120
 	}
 	return &limiter{
-		perSecond: rate.Limit(l.PerMinute / 60),
+		perSecond: l.PerMinute / 60,
 		burst:     l.Burst,
 		shared:    l.Shared,
-		now:       now,
-		stored:    rate.NewLimiter(rate.Limit(l.PerMinute/60/6), 32*l.Burst),
-		buckets:   map[string]*rate.Limiter{},
+		buckets:   bounded.NewLimiter[string](maxNetworks, now),
 	}
 }
+
+// ofNetworks is the allowance of a network, factor times that of the smallest.
+func (l *limiter) ofNetworks(factor int) bounded.Rate {
+	return bounded.PerSecond(float64(factor)*l.perSecond, factor*l.burst)
+}
+
+// ofEverybody is how many storedUnits strangers may have stored.
+func (l *limiter) ofEverybody() bounded.Rate { return bounded.PerSecond(l.perSecond/6, 32*l.burst) }
 
 // networks are what an address is counted by: the shared network that it is in, else those
 // around it, the smallest first.
@@ -81,33 +84,17 @@ func (l *limiter) networks(a netip.Addr) (names []string, shared bool) {
 	return network.Blocks(a), false
 }
 
-// draw is what is to be taken from a bucket.
-type draw struct {
-	bucket *rate.Limiter
-	n      int
-}
-
-func (d draw) missing(now time.Time) time.Duration {
-	short := float64(d.n) - d.bucket.TokensAt(now)
-	if short <= 0 {
-		return 0
-	}
-	return max(time.Second, time.Duration(short/float64(d.bucket.Limit())*float64(time.Second)))
-}
-
 // draws are what a registration counts as that keeps some units in a row; none: as one.
-func (l *limiter) draws(from origin, units int, now time.Time) []draw {
-	var out []draw
+func (l *limiter) draws(from origin, units int) (out []bounded.Draw[string]) {
 	for place, name := range from.networks {
 		factor := network.Allowance(place)
 		if from.shared {
 			factor = sharedFactor
 		}
-		b := l.bucket(name, factor, now)
-		out = append(out, draw{b, min(max(storedCost*units, 1), b.Burst())}) // more could never be had
+		out = append(out, bounded.Draw[string]{Key: name, Rate: l.ofNetworks(factor), N: storedCost * units})
 	}
 	if !from.shared && units > 0 {
-		out = append(out, draw{l.stored, units})
+		out = append(out, bounded.Draw[string]{Key: everybody, Rate: l.ofEverybody(), N: units})
 	}
 	return out
 }
@@ -117,23 +104,13 @@ func (l *limiter) draws(from origin, units int, now time.Time) []draw {
 // long to wait. What a registration costs is known when it has been read, which is cheap
 // beside a wait that does not suffice.
 func (l *limiter) take(from origin, units int) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := l.now()
-	var wait time.Duration
-	all := l.draws(from, units, now)
-	for _, d := range all {
-		wait = max(wait, d.missing(now))
+	wait := l.buckets.Take(l.draws(from, units)...)
+	if wait == 0 {
+		return nil
 	}
-	if wait > 0 {
-		e := oauth.NewError(oauth.SlowDown, "Too many registrations from this network. Please try again later.")
-		e.RetryAfter = wait
-		return e
-	}
-	for _, d := range all {
-		d.bucket.AllowN(now, d.n)
-	}
-	return nil
+	e := oauth.NewError(oauth.SlowDown, "Too many registrations from this network. Please try again later.")
+	e.RetryAfter = max(wait, time.Second)
+	return e
 }
 
 // kept is how many units a client takes in a row, or an error when they are too many.
@@ -146,36 +123,6 @@ func kept(c storage.Client) (units int, err error) {
 		return 0, badMetadata(fmt.Sprintf("All that is registered together has more than %d bytes.", maxStored))
 	}
 	return size/storedUnit + 1, nil
-}
-
-// bucket is that of a network. The caller holds the lock.
-func (l *limiter) bucket(name string, factor int, now time.Time) *rate.Limiter {
-	b, ok := l.buckets[name]
-	if !ok {
-		if len(l.buckets) >= maxNetworks {
-			l.shrink(now)
-		}
-		b = rate.NewLimiter(rate.Limit(factor)*l.perSecond, factor*l.burst)
-		l.buckets[name] = b
-	}
-	return b
-}
-
-// shrink forgets the networks whose bucket is full again, which loses nothing, and
-// then arbitrary ones down to three quarters: memory stays bounded, and whoever
-// commands ten thousand networks is not stopped by counting them.
-func (l *limiter) shrink(now time.Time) {
-	for name, b := range l.buckets {
-		if b.TokensAt(now) >= float64(b.Burst()) {
-			delete(l.buckets, name)
-		}
-	}
-	for name := range l.buckets {
-		if len(l.buckets) <= maxNetworks*3/4 {
-			return
-		}
-		delete(l.buckets, name)
-	}
 }
 
 // peer is the address of the other end of the connection.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/safehttp"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -62,12 +63,19 @@ type Config struct {
 	Now    func() time.Time // nil: time.Now
 }
 
+const (
+	// clientTTL is how long the requests of one sign-in share one look at the store, and a deletion
+	// elsewhere may go unnoticed.
+	clientTTL  = 5 * time.Second
+	maxClients = 10_000
+)
+
 // Registry registers clients and resolves their ids. It is safe for concurrent use.
 type Registry struct {
 	cfg     Config
 	sealer  *sealer
 	static  map[string]storage.Client
-	clients *cache
+	clients *bounded.Map[string, storage.Client] // that exist: an unknown id may be created at any moment
 	limiter *limiter
 	docs    *documents
 	// Clients that the operator vouches for have key sets apart, and so have those that
@@ -103,7 +111,7 @@ func New(c Config) (*Registry, error) {
 		static[client.ID] = client
 	}
 	return &Registry{
-		cfg: c, sealer: sealer, static: static, clients: newCache(c.Now), limiter: newLimiter(c.Limits, c.Now),
+		cfg: c, sealer: sealer, static: static, clients: bounded.New[string, storage.Client](maxClients, c.Now), limiter: newLimiter(c.Limits, c.Now),
 		docs:    newDocuments(c.Documents, c.Redirects, fetch, c.Now),
 		vouched: newKeySets(fetch, c.Now), approved: newKeySets(fetch, c.Now), strange: newKeySets(fetch, c.Now),
 	}, nil
@@ -140,14 +148,14 @@ func (r *Registry) Client(ctx context.Context, id string) (storage.Client, error
 	if id == "" || len(id) > maxIDLength {
 		return storage.Client{}, fmt.Errorf("client id of %d bytes: %w", len(id), storage.ErrNotFound)
 	}
-	if c, ok := r.clients.get(id); ok {
+	if c, ok := r.clients.Get(id); ok {
 		return c, nil
 	}
 	c, err := r.lookup(ctx, id)
 	if err != nil {
 		return storage.Client{}, fmt.Errorf("resolve client: %w", err)
 	}
-	r.clients.put(id, c)
+	r.clients.Put(id, c, r.cfg.Now().Add(clientTTL))
 	return c, nil
 }
 
@@ -206,7 +214,7 @@ func (r *Registry) Vouched(c storage.Client) bool {
 }
 
 // Forget drops what is kept of a client, for whoever has just deleted it.
-func (r *Registry) Forget(id string) { r.clients.drop(id) }
+func (r *Registry) Forget(id string) { r.clients.Drop(id) }
 
 // lookup asks the store first, because only it knows about deletion.
 func (r *Registry) lookup(ctx context.Context, id string) (storage.Client, error) {
