@@ -58,7 +58,7 @@ func guarded(b *testing.B, next func(r *rig) http.Handler) (http.Handler, string
 	r := newRig(b, stores[0].open(b))
 	token := r.redeem(b, r.approve(b)).AccessToken
 	g, err := mcpresource.New(mcpresource.Config{
-		Resource: resource, AuthorizationServers: []string{issuer}, Validator: gateway.Remember(mcpresource.Local(r.server), time.Second), Hosts: []string{"127.0.0.1"},
+		Resource: resource, AuthorizationServers: []string{issuer}, Validator: gateway.Remember(mcpresource.Local(r.server), time.Second, time.Now), Hosts: []string{"127.0.0.1"},
 		Policy: &mcpresource.Rules{Base: []string{"mcp"}},
 	})
 	if err != nil {

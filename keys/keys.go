@@ -182,7 +182,7 @@ func (m *Manager) reload(ctx context.Context) (*set, error) {
 func (m *Manager) adopt(ctx context.Context, stored []storage.SigningKey, now time.Time) (*set, error) {
 	s, err := m.newSet(ctx, stored, now)
 	if err == nil {
-		if s.verified = newVerified(); m.current != nil && m.current.etag == s.etag {
+		if s.verified = newVerified(m.cfg.Now); m.current != nil && m.current.etag == s.etag {
 			s.verified = m.current.verified
 		}
 		m.current = s

@@ -226,7 +226,7 @@ func TestVerifiedIsRemembered(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := len(m.current.verified.tokens); n != 1 {
+	if n := m.current.verified.tokens.Len(); n != 1 {
 		t.Errorf("%d tokens are remembered", n)
 	}
 	if _, err := m.Verify(t.Context(), token, "statuslist+jwt"); !errors.Is(err, ErrVerify) {
@@ -241,11 +241,11 @@ func TestVerifiedIsRemembered(t *testing.T) {
 	if _, err := m.Verify(t.Context(), token, "at+jwt"); !errors.Is(err, ErrVerify) {
 		t.Errorf("the key was withdrawn: got %v", err)
 	}
-	v := newVerified()
+	v := newVerified(time.Now)
 	for i := range 2 * maxVerified {
 		v.put(verifiedKey(strings.Repeat("x", i), ""), nil)
 	}
-	if len(v.tokens) > maxVerified {
-		t.Errorf("%d tokens are remembered", len(v.tokens))
+	if v.tokens.Len() > maxVerified {
+		t.Errorf("%d tokens are remembered", v.tokens.Len())
 	}
 }

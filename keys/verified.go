@@ -2,7 +2,9 @@ package keys
 
 import (
 	"crypto/sha256"
-	"sync"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
 )
 
 // maxVerified bounds the tokens that are remembered as verified, at about a kilobyte
@@ -14,33 +16,20 @@ const maxVerified = 4096
 // than everything else in the answer. Nothing else is remembered: whether the grant is
 // still good is asked of the store each time.
 type verified struct {
-	mu     sync.Mutex // guards tokens
-	tokens map[[sha256.Size]byte][]byte
+	tokens *bounded.Map[[sha256.Size]byte, []byte]
 }
 
-func newVerified() *verified { return &verified{tokens: map[[sha256.Size]byte][]byte{}} }
+func newVerified(now func() time.Time) *verified {
+	return &verified{bounded.New[[sha256.Size]byte, []byte](maxVerified, now)}
+}
 
 func verifiedKey(token, typ string) [sha256.Size]byte {
 	return sha256.Sum256([]byte(typ + " " + token)) // neither has a space
 }
 
-func (v *verified) get(key [sha256.Size]byte) ([]byte, bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	payload, ok := v.tokens[key]
-	return payload, ok
-}
+func (v *verified) get(key [sha256.Size]byte) ([]byte, bool) { return v.tokens.Get(key) }
 
-// put remembers a token that has just been verified. A full memory forgets arbitrary
-// ones: only who holds tokens of this server can fill it.
+// put remembers a token that has just been verified.
 func (v *verified) put(key [sha256.Size]byte, payload []byte) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	for other := range v.tokens {
-		if len(v.tokens) < maxVerified {
-			break
-		}
-		delete(v.tokens, other)
-	}
-	v.tokens[key] = payload
+	v.tokens.Put(key, payload, time.Time{})
 }

@@ -9,11 +9,9 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
@@ -21,9 +19,13 @@ import (
 const (
 	logoutPurpose = "upstream logout"
 	maxLogout     = 16 << 10 // bytes of a request; a logout token has about one thousand
-	junkAllowed   = 20       // a second and connector, with ten times that at once
 	logoutTries   = 3
 )
+
+// junkAllowed bounds for how many tokens that are no good each connector's logout endpoint does
+// more than to look at them. Those of the provider do not count: anybody can send the
+// others, and an end there must be heard all the same (Back-Channel Logout §2.8).
+const junkAllowed = 20 // a second and connector, with ten times that at once
 
 // Logout receives the logout tokens of OpenID Connect Back-Channel Logout 1.0 at
 // POST {issuer}/callback/{connector}/logout, and ends what rests on the session that they
@@ -57,7 +59,7 @@ func (d *Delegation) serveLogout(w http.ResponseWriter, r *http.Request) (status
 	switch {
 	case err == nil:
 		return http.StatusOK
-	case !d.junk.allow(c.ID):
+	case d.junk.Take(bounded.Draw[string]{Key: c.ID, Rate: bounded.PerSecond(junkAllowed, 10*junkAllowed)}) > 0:
 		return http.StatusTooManyRequests
 	case errors.Is(err, provider.ErrUnreachable): // its keys could not be had: let it try again
 		return http.StatusServiceUnavailable
@@ -110,29 +112,4 @@ func (d *Delegation) logOut(ctx context.Context, c *connector, token string) err
 			return waited
 		}
 	}
-}
-
-// limits bounds for how many tokens that are no good each connector's logout endpoint does
-// more than to look at them. Those of the provider do not count: anybody can send the
-// others, and an end there must be heard all the same (Back-Channel Logout §2.8).
-type limits struct {
-	now func() time.Time
-
-	mu      sync.Mutex // guards buckets
-	buckets map[string]*rate.Limiter
-}
-
-func newLimits(now func() time.Time) *limits {
-	return &limits{now: now, buckets: map[string]*rate.Limiter{}}
-}
-
-func (l *limits) allow(connector string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	b, ok := l.buckets[connector]
-	if !ok {
-		b = rate.NewLimiter(junkAllowed, 10*junkAllowed)
-		l.buckets[connector] = b
-	}
-	return b.AllowN(l.now(), 1)
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/mcp-authd/mcp-authd/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
@@ -28,7 +29,7 @@ type Delegation struct {
 	connectors []*connector // in the order of the configuration
 	byID       map[string]*connector
 	health     map[string]*provider.Health // of the providers, by connector
-	junk       *limits
+	junk       *bounded.Limiter[string]    // of each connector
 
 	settling sync.Mutex  // is held while the store is settled
 	settled  atomic.Bool // see settle
@@ -60,7 +61,7 @@ func New(c Config) (*Delegation, error) {
 	}
 	d := &Delegation{
 		cfg: c, ring: ring, vault: vault{ring},
-		byID: map[string]*connector{}, health: map[string]*provider.Health{}, junk: newLimits(c.Now),
+		byID: map[string]*connector{}, health: map[string]*provider.Health{}, junk: bounded.NewLimiter[string](len(c.Connectors), c.Now),
 	}
 	return d, d.connect()
 }

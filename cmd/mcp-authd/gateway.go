@@ -76,7 +76,7 @@ type issuer interface {
 // guard stands before one MCP server.
 func (a *app) guard(as issuer, r *config.Resource, shared bool, bodies *mcpresource.Bodies) (*mcpresource.Guard, error) {
 	c := mcpresource.Config{
-		Resource: r.URI, AuthorizationServers: []string{as.Issuer()}, Validator: gateway.Remember(mcpresource.Local(as), revoked), Policy: rules(r),
+		Resource: r.URI, AuthorizationServers: []string{as.Issuer()}, Validator: gateway.Remember(mcpresource.Local(as), revoked, a.now), Policy: rules(r),
 		Metadata: mcpresource.Metadata{Name: r.Name, PathOnly: shared}, Origins: r.Upstream.Origins, CORS: true,
 		MaxBodyBytes: int64(r.Upstream.MaxBody), Bodies: bodies, Audit: a.recordCall(r.URI), Logger: a.log.With("resource", r.URI),
 	}

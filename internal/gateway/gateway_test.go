@@ -558,8 +558,7 @@ func TestRemember(t *testing.T) {
 	v := Remember(mcpresource.ValidatorFunc(func(context.Context, mcpresource.Credential) (*mcpresource.Principal, error) {
 		asked++
 		return alice, fault
-	}), time.Second).(*memory)
-	v.now = func() time.Time { return now }
+	}), time.Second, func() time.Time { return now })
 	ask := func(scheme, token string) error {
 		_, err := v.Validate(t.Context(), mcpresource.Credential{Scheme: scheme, Token: token})
 		return err

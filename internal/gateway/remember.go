@@ -5,9 +5,9 @@ import (
 	"crypto/sha256"
 	"errors"
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
@@ -18,22 +18,15 @@ const maxRemembered = 10_000
 // good: an MCP client makes many requests in a row, and each would be a query to the
 // store. A revocation is seen d later at most. Whatever else is presented is judged each
 // time, since more than the token may count there.
-func Remember(v mcpresource.Validator, d time.Duration) mcpresource.Validator {
-	return &memory{next: v, d: d, now: time.Now, good: map[[sha256.Size]byte]remembered{}}
+func Remember(v mcpresource.Validator, d time.Duration, now func() time.Time) mcpresource.Validator {
+	return &memory{next: v, d: d, now: now, good: bounded.New[[sha256.Size]byte, *mcpresource.Principal](maxRemembered, now)}
 }
 
 type memory struct {
 	next mcpresource.Validator
 	d    time.Duration
 	now  func() time.Time
-
-	mu   sync.Mutex // guards good
-	good map[[sha256.Size]byte]remembered
-}
-
-type remembered struct {
-	principal *mcpresource.Principal
-	until     time.Time
+	good *bounded.Map[[sha256.Size]byte, *mcpresource.Principal]
 }
 
 // ResourceScopes implements mcpresource.Catalogue, if the validator does.
@@ -49,23 +42,16 @@ func (m *memory) Validate(ctx context.Context, c mcpresource.Credential) (*mcpre
 	if !strings.EqualFold(c.Scheme, "Bearer") {
 		return m.next.Validate(ctx, c)
 	}
-	key, now := sha256.Sum256([]byte(c.Token)), m.now()
-	m.mu.Lock()
-	old, ok := m.good[key]
-	m.mu.Unlock()
-	if ok && now.Before(old.until) {
-		return old.principal, nil
+	key := sha256.Sum256([]byte(c.Token))
+	if p, ok := m.good.Get(key); ok {
+		return p, nil
 	}
+	asked := m.now()
 	p, err := m.next.Validate(ctx, c)
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if err != nil {
-		delete(m.good, key)
+		m.good.Drop(key)
 		return nil, err
 	}
-	if len(m.good) >= maxRemembered {
-		clear(m.good)
-	}
-	m.good[key] = remembered{p, now.Add(m.d)}
+	m.good.Put(key, p, asked.Add(m.d))
 	return p, nil
 }
