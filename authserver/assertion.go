@@ -13,6 +13,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -62,10 +64,10 @@ func badAssertion(why string) *oauth.Error {
 
 // readAssertion takes the client's identity from an assertion (RFC 7523 §2.2). Nothing in
 // it is believed yet; its subject says whose keys to try.
-func readAssertion(c credentials, p params) (credentials, error) {
-	c.assertion = p.get("client_assertion")
+func readAssertion(c credentials, p form.Params) (credentials, error) {
+	c.assertion = p.Get("client_assertion")
 	switch {
-	case p.get("client_assertion_type") != assertionType:
+	case p.Get("client_assertion_type") != assertionType:
 		return c, oauth.NewError(oauth.InvalidClient, "The parameter 'client_assertion_type' must be "+assertionType+".")
 	case c.assertion == "":
 		return c, oauth.NewError(oauth.InvalidClient, "The parameter 'client_assertion' is missing.")
@@ -118,7 +120,7 @@ func (s *Server) checkAssertion(ctx context.Context, c storage.Client, raw strin
 		return err
 	}
 	// Only a signature by the client's own key counts, so others cannot use up what it may.
-	if !s.vouched(c) && s.assertions.exceeded(c.ID) {
+	if !s.clients.Vouched(c) && s.assertions.exceeded(c.ID) {
 		return s.assertions.slowDown("Too many client assertions from this client. Please wait.")
 	}
 	return s.spendAssertion(ctx, c.ID, raw, claims)
@@ -167,7 +169,7 @@ func (k ed25519Verifier) VerifyPayload(payload, signature []byte, alg jose.Signa
 func (s *Server) checkClaims(client storage.Client, c jwt.Claims) error {
 	now := s.cfg.Now()
 	ttl, tooLong := assertionTTL, "is valid for more than an hour"
-	if !s.vouched(client) {
+	if !s.clients.Vouched(client) {
 		ttl, tooLong = strangeAssertionTTL, "is valid for more than five minutes"
 	}
 	ours := func(aud string) bool {
@@ -203,7 +205,7 @@ func (s *Server) spendAssertion(ctx context.Context, clientID, raw string, c jwt
 	case errors.Is(err, storage.ErrSpent):
 		return badAssertion("was used before")
 	case err != nil:
-		return unavailable(err)
+		return refusal.Unavailable(err)
 	}
 	return nil
 }

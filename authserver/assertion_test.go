@@ -21,6 +21,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -163,7 +164,7 @@ func TestAssertion(t *testing.T) {
 			}
 		})
 	}
-	r.failures = newClientLimiter(r.now, failureBurst, failureWindow) // so many failures would be throttled
+	r.restart() // so many failures would be throttled
 	good := func(jti string) string { return es.sign(t, r.claims(es.id, jti), nil) }
 	public, _ := json.Marshal(jose.JSONWebKey{Key: es.key.Public()})
 	confused, _ := jose.NewSigner(jose.SigningKey{Algorithm: jose.HS256, Key: public}, nil)
@@ -278,7 +279,7 @@ func TestFailedAuthenticationBurnsNothing(t *testing.T) {
 
 func TestKeysThatCannotBeHad(t *testing.T) {
 	r, signers := newAssertionRig(t)
-	r.cfg.ClientKeys = inlineKeys{errors.New("down")}
+	r.restart(func(c *Config) { c.ClientKeys = inlineKeys{errors.New("down")} })
 	es := signers["keyed-es"]
 	pg := r.person().post("/token", machineForm(es.sign(t, r.claims(es.id, "a"), nil)))
 	if pg.status != http.StatusServiceUnavailable || pg.header.Get("Retry-After") == "" {
@@ -292,14 +293,14 @@ func FuzzBasic(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, header, id, secret string) {
 		req := &http.Request{Header: http.Header{"Authorization": {header}}}
-		form := url.Values{}
+		values := url.Values{}
 		if id != "" {
-			form.Set("client_id", id)
+			values.Set("client_id", id)
 		}
 		if secret != "" {
-			form.Set("client_secret", secret)
+			values.Set("client_secret", secret)
 		}
-		c, err := readCredentials(req, newParams(form))
+		c, err := readCredentials(req, form.New(values))
 		if err != nil {
 			return
 		}

@@ -15,6 +15,8 @@ import (
 	"github.com/ory/fosite"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -55,29 +57,29 @@ type finder func(ctx context.Context, id string) (storage.Client, error)
 // find resolves the client: findClient, or fetchClient once somebody has signed in, so
 // that a stranger's word makes us fetch nothing (AS-154). A redirect URI that a metadata
 // document does not have may be new in it, so it is read again before we refuse.
-func (s *Server) identify(ctx context.Context, p params, find finder) (identified, error) {
+func (s *Server) identify(ctx context.Context, p form.Params, find finder) (identified, error) {
 	for _, k := range []string{"client_id", "redirect_uri"} {
-		if len(p.values[k]) > 1 {
+		if len(p.Values[k]) > 1 {
 			return identified{}, oauth.NewError(oauth.InvalidRequest, "The parameter '"+k+"' is repeated.")
 		}
 	}
-	id := p.get("client_id")
+	id := p.Get("client_id")
 	if id == "" {
 		return identified{}, oauth.NewError(oauth.InvalidRequest, "The parameter 'client_id' is missing.")
 	}
-	audit.Note(ctx, slog.String("client_id", cut(id, 512)), redirectAsked(p.get("redirect_uri")))
+	audit.Note(ctx, slog.String("client_id", form.Cut(id, 512)), redirectAsked(p.Get("redirect_uri")))
 	c, err := find(ctx, id)
 	if err != nil {
 		c.ID = id // whatever else may still be known of it, for the page
-		return identified{client: c, sent: p.get("redirect_uri")}, err
+		return identified{client: c, sent: p.Get("redirect_uri")}, err
 	}
-	if c.Source == storage.SourceCIMD && s.mayFetch(id) && !oauth.MatchRedirectURI(c.RedirectURIs, p.get("redirect_uri")) {
-		if fresh, err := s.fetchClient(ctx, id); err == nil {
+	if c.Source == storage.SourceCIMD && s.clients.MayFetch(id) && !oauth.MatchRedirectURI(c.RedirectURIs, p.Get("redirect_uri")) {
+		if fresh, err := s.clients.Fetch(ctx, id); err == nil {
 			c = fresh
 		}
 	}
 	audit.Note(ctx, audit.Client(c))
-	who := identified{client: c, sent: p.get("redirect_uri"), state: p.get("state")}
+	who := identified{client: c, sent: p.Get("redirect_uri"), state: p.Get("state")}
 	switch {
 	case who.sent == "" && len(c.RedirectURIs) == 1: // OAuth 2.1 §2.3.2, AS-59
 		who.redirectURI = c.RedirectURIs[0]
@@ -94,49 +96,57 @@ func (s *Server) identify(ctx context.Context, p params, find finder) (identifie
 // errRedirect names both sides, since whoever sees it has to compare them. It is shown
 // as text, never as a link. What an operator has registered is not for strangers.
 func errRedirect(c storage.Client, sent string) error {
-	refused := func(text string) error { return oauth.NewError(oauth.InvalidRequest, text).Because(errNotRegistered) }
-	what := fmt.Sprintf("The redirect URI %+q is not registered for this client", cut(sent, 200))
+	refused := func(text string) error {
+		return oauth.NewError(oauth.InvalidRequest, text).Because(refusal.ErrNotRegistered)
+	}
+	what := fmt.Sprintf("The redirect URI %+q is not registered for this client", form.Cut(sent, 200))
 	if c.Operated() || len(c.RedirectURIs) == 0 {
 		return refused(what + ".")
 	}
 	var have []string
 	for _, u := range c.RedirectURIs[:min(len(c.RedirectURIs), 4)] {
-		have = append(have, fmt.Sprintf("%+q", cut(u, 200)))
+		have = append(have, fmt.Sprintf("%+q", form.Cut(u, 200)))
 	}
 	return refused(what + ", which has " + strings.Join(have, ", ") + ".")
 }
 
-// errNotRegistered is the cause of errRedirect in the log, where what a URI carries in its
-// query has no place.
-var errNotRegistered = errors.New("the redirect URI is not registered for this client")
+// redirectAsked is the redirect URI of a request, without what it may carry.
+func redirectAsked(raw string) slog.Attr {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return slog.String("redirect_uri", "(not a URI)")
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return slog.String("redirect_uri", u.String())
+}
 
 // validate checks the rest of the request. Its failures go to the redirect URI.
-func (s *Server) validate(ctx context.Context, who identified, p params) (authorization, error) {
-	a := authorization{identified: who, maxAge: -1, challenge: p.get("code_challenge"), query: p.values.Encode()}
+func (s *Server) validate(ctx context.Context, who identified, p form.Params) (authorization, error) {
+	a := authorization{identified: who, maxAge: -1, challenge: p.Get("code_challenge"), query: p.Values.Encode()}
 	if err := checkAuthorizeParams(p); err != nil {
 		return a, err
 	}
 	if !slices.Contains(who.client.GrantTypes, grantCode) {
 		return a, oauth.NewError(oauth.UnauthorizedClient, "The client is not registered for the authorization code grant.")
 	}
-	catalog, err := s.catalog.load(ctx)
+	catalog, err := s.catalog.Load(ctx)
 	if err != nil {
-		return a, unavailable(err)
+		return a, refusal.Unavailable(err)
 	}
-	audit.Note(ctx, slog.String("resource", strings.Join(p.resources(), " "))) // as it was asked for
-	if a.resource, err = catalog.Resolve(p.resources()); err != nil {
-		audit.Note(ctx, slog.String("resource", cut(strings.Join(p.resources(), " "), 512)))
+	audit.Note(ctx, slog.String("resource", strings.Join(p.Resources(), " "))) // as it was asked for
+	if a.resource, err = catalog.Resolve(p.Resources()); err != nil {
+		audit.Note(ctx, slog.String("resource", form.Cut(strings.Join(p.Resources(), " "), 512)))
 		return a, err
 	}
-	requested := oauth.ParseScopes(p.get("scope"))
+	requested := oauth.ParseScopes(p.Get("scope"))
 	a.scopes = policy.Requestable(a.resource.Resource, requested)
 	if unknown := policy.Unknown(a.resource.Resource, requested); len(unknown) > 0 { // a client that is told to ask for it comes back again and again
-		audit.Note(ctx, slog.String("scope_unknown", cut(unknown.String(), 512)))
+		audit.Note(ctx, slog.String("scope_unknown", form.Cut(unknown.String(), 512)))
 	}
 	audit.Note(ctx, slog.String("resource", a.resource.URI), slog.String("resource_match", a.resource.Match), slog.String("scope", a.scopes.String()))
-	a.prompt = strings.Fields(p.get("prompt"))
+	a.prompt = strings.Fields(p.Get("prompt"))
 	a.provider = s.pickProvider(p)
-	if age, err := strconv.Atoi(p.get("max_age")); err == nil && age >= 0 {
+	if age, err := strconv.Atoi(p.Get("max_age")); err == nil && age >= 0 {
 		a.maxAge = time.Duration(min(age, 1<<30)) * time.Second
 	}
 	_, err = s.shellRequest(ctx, a, p)
@@ -144,22 +154,22 @@ func (s *Server) validate(ctx context.Context, who identified, p params) (author
 }
 
 // checkAuthorizeParams holds the rules that need nothing but the parameters.
-func checkAuthorizeParams(p params) error {
-	if err := p.checkRepeated(); err != nil {
+func checkAuthorizeParams(p form.Params) error {
+	if err := p.CheckRepeated(); err != nil {
 		return err
 	}
 	switch {
-	case p.get("request") != "" || p.get("request_uri") != "":
+	case p.Get("request") != "" || p.Get("request_uri") != "":
 		return oauth.NewError(oauth.InvalidRequest, "Request objects are not supported.")
-	case p.get("response_type") == "": // OAuth 2.1 §4.1.1, AS-38
+	case p.Get("response_type") == "": // OAuth 2.1 §4.1.1, AS-38
 		return oauth.NewError(oauth.InvalidRequest, "The parameter 'response_type' is missing.")
-	case p.get("response_type") != "code":
+	case p.Get("response_type") != "code":
 		return oauth.NewError(oauth.UnsupportedResponseType, "Only the response type 'code' is supported.")
-	case p.get("code_challenge") == "": // OAuth 2.1 §4.1.1, §7.5.2, AS-61
+	case p.Get("code_challenge") == "": // OAuth 2.1 §4.1.1, §7.5.2, AS-61
 		return oauth.NewError(oauth.InvalidRequest, "PKCE is required: the parameter 'code_challenge' is missing.")
-	case p.get("code_challenge_method") != oauth.S256: // an omitted method means plain
+	case p.Get("code_challenge_method") != oauth.S256: // an omitted method means plain
 		return oauth.NewError(oauth.InvalidRequest, "The parameter 'code_challenge_method' must be S256.")
-	case !oauth.ValidChallenge(p.get("code_challenge")):
+	case !oauth.ValidChallenge(p.Get("code_challenge")):
 		return oauth.NewError(oauth.InvalidRequest, "The parameter 'code_challenge' is not an S256 challenge.")
 	}
 	return nil
@@ -167,12 +177,12 @@ func checkAuthorizeParams(p params) error {
 
 // shellRequest has fosite validate the request, with the client, redirect URI and
 // scopes that we have already decided on.
-func (s *Server) shellRequest(ctx context.Context, a authorization, p params) (fosite.AuthorizeRequester, error) {
+func (s *Server) shellRequest(ctx context.Context, a authorization, p form.Params) (fosite.AuthorizeRequester, error) {
 	form := url.Values{
 		"client_id": {a.client.ID}, "redirect_uri": {a.redirectURI}, "state": {a.state},
-		"response_type": {p.get("response_type")}, "scope": {a.scopes.String()},
+		"response_type": {p.Get("response_type")}, "scope": {a.scopes.String()},
 	}
-	if mode := p.get("response_mode"); mode != "" {
+	if mode := p.Get("response_mode"); mode != "" {
 		form.Set("response_mode", mode)
 	}
 	ctx = context.WithValue(ctx, shellClientKey{}, &shellClient{Client: a.client, redirect: a.redirectURI, scopes: a.scopes})
@@ -188,7 +198,7 @@ func (s *Server) shellRequest(ctx context.Context, a authorization, p params) (f
 
 // issueCode turns an approval into the parameters of the authorization response.
 func (s *Server) issueCode(ctx context.Context, ap *approval) (url.Values, error) {
-	ar, err := s.shellRequest(ctx, ap.authorization, newParams(ap.values()))
+	ar, err := s.shellRequest(ctx, ap.authorization, form.New(ap.values()))
 	if err != nil {
 		return nil, err
 	}
@@ -223,8 +233,8 @@ func (s *Server) redirectTarget(who identified, response url.Values) string {
 	return who.redirectURI + sep + response.Encode()
 }
 
-// refusal is the error response at the redirect URI (OAuth 2.1 §4.1.2.1, AS-41).
-func refusal(err error) url.Values {
+// errorResponse is the error response at the redirect URI (OAuth 2.1 §4.1.2.1, AS-41).
+func errorResponse(err error) url.Values {
 	e := oauth.AsError(err)
 	return url.Values{"error": {string(e.Code)}, "error_description": {oauth.SafeDescription(e.Description)}}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -25,7 +27,7 @@ func (s *Server) handleAuthorize(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	token, _ := s.sessions.Token(r)
-	decision := s.decide(r.Context(), newParams(query), token)
+	decision := s.decide(r.Context(), form.New(query), token)
 	s.writeDecision(w, r, decision)
 }
 
@@ -46,21 +48,21 @@ type decision struct {
 
 // decide runs a request through its phases, again when the client or the consent that it
 // was judged by turns out to be of a moment ago.
-func (s *Server) decide(ctx context.Context, p params, token storage.Hash) decision {
-	d := s.judge(ctx, p, token, s.findClient)
+func (s *Server) decide(ctx context.Context, p form.Params, token storage.Hash) decision {
+	d := s.judge(ctx, p, token, s.clients.Find)
 	if errors.Is(d.err, storage.ErrChanged) {
-		d = s.judge(ctx, p, token, s.currentClient)
+		d = s.judge(ctx, p, token, s.clients.Current)
 	}
 	if errors.Is(d.err, storage.ErrChanged) {
-		d.err, d.direct = unavailable(d.err), false
+		d.err, d.direct = refusal.Unavailable(d.err), false
 	}
 	return d
 }
 
 // judge runs a request through its phases: identify, validate, dispatch.
-func (s *Server) judge(ctx context.Context, p params, token storage.Hash, find finder) decision {
+func (s *Server) judge(ctx context.Context, p form.Params, token storage.Hash, find finder) decision {
 	who, err := s.identify(ctx, p, find)
-	if errors.Is(err, errUnknown) && s.mayFetch(who.client.ID) {
+	if errors.Is(err, refusal.ErrUnknownClient) && s.clients.MayFetch(who.client.ID) {
 		v, visitErr := s.visitor(ctx, token, storage.VisitKey{})
 		switch {
 		case visitErr != nil:
@@ -70,7 +72,7 @@ func (s *Server) judge(ctx context.Context, p params, token storage.Hash, find f
 			d.farewell = s.farewell(ctx, token)
 			return d
 		default:
-			who, err = s.identify(ctx, p, s.fetchClient)
+			who, err = s.identify(ctx, p, s.clients.Fetch)
 		}
 	}
 	if err != nil {
@@ -105,11 +107,11 @@ func (s *Server) judge(ctx context.Context, p params, token storage.Hash, find f
 }
 
 // greet is the login page for a client of which only the id is known, a URL.
-func (s *Server) greet(ctx context.Context, who identified, p params) decision {
-	a := authorization{query: p.values.Encode(), prompt: strings.Fields(p.get("prompt")), provider: s.pickProvider(p), maxAge: -1}
+func (s *Server) greet(ctx context.Context, who identified, p form.Params) decision {
+	a := authorization{query: p.Values.Encode(), prompt: strings.Fields(p.Get("prompt")), provider: s.pickProvider(p), maxAge: -1}
 	d := decision{step: signInStep(a), stranger: who, auth: a}
-	if catalog, err := s.catalog.load(ctx); err == nil {
-		d.auth.resource, _ = catalog.Resolve(p.resources()) // for the page; it is validated with the client
+	if catalog, err := s.catalog.Load(ctx); err == nil {
+		d.auth.resource, _ = catalog.Resolve(p.Resources()) // for the page; it is validated with the client
 	}
 	return d
 }
@@ -135,7 +137,7 @@ func (s *Server) visit(ctx context.Context, token storage.Hash, consent storage.
 	case errors.Is(err, storage.ErrNotFound):
 		return nil, nil
 	case err != nil:
-		return nil, unavailable(err)
+		return nil, refusal.Unavailable(err)
 	}
 	if v.Session.UpstreamID != "" && s.cfg.Bindings == nil {
 		return nil, nil // its provider was taken out of the configuration
@@ -170,9 +172,9 @@ func (s *Server) writeDecision(w http.ResponseWriter, r *http.Request, d decisio
 func (s *Server) writeRefusal(w http.ResponseWriter, r *http.Request, who identified, err error, direct bool) {
 	e := oauth.AsError(err)
 	noteError(r, e)
-	s.cfg.Audit.Record(r.Context(), audit.AuthorizeRefused, because(err))
+	s.cfg.Audit.Record(r.Context(), audit.AuthorizeRefused, refusal.Attr(err))
 	if direct {
-		s.sendToClient(w, r, who, refusal(e))
+		s.sendToClient(w, r, who, errorResponse(e))
 		return
 	}
 	if e.Code == oauth.TemporarilyUnavailable { // loading the page again is all it takes

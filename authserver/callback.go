@@ -9,6 +9,8 @@ import (
 	"net/url"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/session"
@@ -22,7 +24,7 @@ var responseParams = []string{"state", "code", "iss", "error", "error_descriptio
 // handleCallback serves /callback/{provider}, where the browser comes back to.
 func (s *Server) handleCallback(w http.ResponseWriter, r *http.Request) {
 	provider, ok := s.ways().provider(r.PathValue("provider"))
-	audit.Note(r.Context(), slog.String("connector", cut(r.PathValue("provider"), 100)))
+	audit.Note(r.Context(), slog.String("connector", form.Cut(r.PathValue("provider"), 100)))
 	switch {
 	case !ok:
 		s.showError(w, r, http.StatusNotFound, oauth.NewError(oauth.InvalidRequest, "There is no such way to sign in here."))
@@ -130,7 +132,7 @@ func (s *Server) arrive(ctx context.Context, p delegation.Provider, c session.Ca
 		}
 	}
 	arrival, err := s.cfg.Delegation.Return(ctx, r)
-	err = protocolError(err)
+	err = refusal.Protocol(err)
 	l := landing{over: err == nil || arrival.Request.Provider != "" || oauth.AsError(err).Code != oauth.TemporarilyUnavailable}
 	if err != nil && arrival.Request.Provider == "" {
 		l.err = err
@@ -180,7 +182,7 @@ func (s *Server) leftBehind(ctx context.Context, state tripState) decision {
 	if state.Approved == nil {
 		return decision{}
 	}
-	who, err := s.identify(ctx, newParams(requested(state.Query).values()), s.currentClient)
+	who, err := s.identify(ctx, form.New(requested(state.Query).values()), s.clients.Current)
 	if err != nil || !s.coversClient(state.Approved, who) {
 		return decision{}
 	}
@@ -191,10 +193,10 @@ func (s *Server) leftBehind(ctx context.Context, state tripState) decision {
 // once, also for clients that ask each time. The request is identified and validated again;
 // if it has become another one, the person is asked again.
 func (s *Server) resume(ctx context.Context, state tripState, arrival delegation.Result, fresh storage.Session) decision {
-	p := newParams(requested(state.Query).values())
-	who, err := s.identify(ctx, p, s.currentClient)
-	if errors.Is(err, errUnknown) && s.mayFetch(who.client.ID) {
-		who, err = s.identify(ctx, p, s.fetchClient)
+	p := form.New(requested(state.Query).values())
+	who, err := s.identify(ctx, p, s.clients.Current)
+	if errors.Is(err, refusal.ErrUnknownClient) && s.clients.MayFetch(who.client.ID) {
+		who, err = s.identify(ctx, p, s.clients.Fetch)
 	}
 	if err != nil {
 		return decision{auth: authorization{identified: who}, err: err}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -95,7 +96,7 @@ func (s *Server) claim(ctx context.Context, c claimState, verdict string) landin
 	}
 	l := landing{declined: verdict == "deny"}
 	if err != nil {
-		l.err, l.away = protocolError(err), &away{provider: p, state: state}
+		l.err, l.away = refusal.Protocol(err), &away{provider: p, state: state}
 		return l
 	}
 	return s.land(ctx, l, state, arrival, storage.Session{})

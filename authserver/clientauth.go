@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -28,10 +29,10 @@ var errNoClient = oauth.NewError(oauth.InvalidClient, "Client authentication fai
 // body. Real clients mix the two: Basic with an empty password and Basic repeated
 // by client_id in the body are accepted, an empty client_secret is none at all. Two
 // secrets are two methods (OAuth 2.1 §2.4, AS-86), two identities are nobody.
-func readCredentials(r *http.Request, p params) (credentials, error) {
-	c := credentials{id: p.get("client_id"), secret: p.get("client_secret")}
+func readCredentials(r *http.Request, p form.Params) (credentials, error) {
+	c := credentials{id: p.Get("client_id"), secret: p.Get("client_secret")}
 	header := r.Header.Values("Authorization")
-	if p.get("client_assertion") != "" || p.get("client_assertion_type") != "" {
+	if p.Get("client_assertion") != "" || p.Get("client_assertion_type") != "" {
 		if c.secret != "" || len(header) > 0 {
 			return c, oauth.NewError(oauth.InvalidRequest, "More than one client authentication method was used.")
 		}
@@ -85,8 +86,8 @@ func formDecode(s string) string {
 // one without either must not pretend to have one. Nothing of the request is consumed
 // on failure, so that a client may try again with the same code.
 func (s *Server) authenticate(ctx context.Context, cred credentials) (storage.Client, error) {
-	audit.Note(ctx, slog.String("client_id", cut(cred.id, 512)))
-	c, err := s.findClient(ctx, cred.id)
+	audit.Note(ctx, slog.String("client_id", form.Cut(cred.id, 512)))
+	c, err := s.clients.Find(ctx, cred.id)
 	if err != nil {
 		return c, err
 	}

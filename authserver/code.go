@@ -9,6 +9,8 @@ import (
 	"github.com/ory/fosite"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -66,7 +68,7 @@ func (g *codeGrant) HandleAuthorizeEndpointRequest(ctx context.Context, ar fosit
 	case errors.Is(err, storage.ErrRevoked):
 		return oauth.NewError(oauth.UnauthorizedClient, "The client was removed.").Because(err)
 	case err != nil:
-		return unavailable(err)
+		return refusal.Unavailable(err)
 	}
 	g.cfg.Audit.Record(ctx, audit.ConsentApproved, slog.String("user", ap.userID), slog.String("client_id", client.ID),
 		slog.String("resource", ap.resource.URI), slog.String("scope", ap.scopes.String()))
@@ -88,11 +90,11 @@ func (*codeGrant) CanHandleTokenEndpointRequest(_ context.Context, r fosite.Acce
 // that does not match leaves it untouched.
 func (g *codeGrant) HandleTokenEndpointRequest(ctx context.Context, r fosite.AccessRequester) error {
 	client := r.GetClient().(*shellClient)
-	p := newParams(r.GetRequestForm())
+	p := form.New(r.GetRequestForm())
 	if !client.may(grantCode) {
 		return oauth.NewError(oauth.UnauthorizedClient, "The client is not registered for the authorization code grant.")
 	}
-	code, verifier := p.get("code"), p.get("code_verifier")
+	code, verifier := p.Get("code"), p.Get("code_verifier")
 	switch {
 	case code == "":
 		return oauth.NewError(oauth.InvalidRequest, "The parameter 'code' is missing.")
@@ -107,7 +109,7 @@ func (g *codeGrant) HandleTokenEndpointRequest(ctx context.Context, r fosite.Acc
 	first := g.newRefresh(now)
 	redeemed, err := g.cfg.Store.RedeemCode(ctx, storage.RedeemCode{
 		Hash: secrets.Hash(code), GrantID: grantOf(code), ClientID: client.ID, Challenge: oauth.ChallengeS256(verifier),
-		RedirectURI: p.get("redirect_uri"), Resource: resource,
+		RedirectURI: p.Get("redirect_uri"), Resource: resource,
 		Refresh: &first.Refresh,
 		Now:     now,
 	})
@@ -116,7 +118,7 @@ func (g *codeGrant) HandleTokenEndpointRequest(ctx context.Context, r fosite.Acc
 	if err != nil {
 		return g.redeemError(ctx, client.ID, grant, err)
 	}
-	if !g.honours(grant.UpstreamID) {
+	if !g.bindings.Honours(grant.UpstreamID) {
 		return errCode
 	}
 	refresh := "" // made good but not handed out: what the scope is, only the code knew
@@ -140,7 +142,7 @@ func (g *codeGrant) redeemError(ctx context.Context, clientID string, grant stor
 	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrMismatch), errors.Is(err, storage.ErrExpired), errors.Is(err, storage.ErrRevoked):
 		return errCode.Because(err)
 	}
-	return unavailable(err)
+	return refusal.Unavailable(err)
 }
 
 // PopulateTokenEndpointResponse implements fosite.TokenEndpointHandler.

@@ -128,7 +128,7 @@ func (s *Server) decideConnect(w http.ResponseWriter, r *http.Request, sealed st
 
 // resourceNamed is the resource as people know it.
 func (s *Server) resourceNamed(ctx context.Context, uri string) storage.Resource {
-	if catalog, err := s.catalog.load(ctx); err == nil {
+	if catalog, err := s.catalog.Load(ctx); err == nil {
 		if r, ok := catalog.Lookup(uri); ok {
 			return r
 		}

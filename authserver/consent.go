@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -61,8 +62,8 @@ func (s *Server) consent(ctx context.Context, state consentState, token storage.
 	if err != nil {
 		return decision{err: err}
 	}
-	p := newParams(query)
-	who, err := s.identify(ctx, p, s.currentClient)
+	p := form.New(query)
+	who, err := s.identify(ctx, p, s.clients.Current)
 	if err != nil {
 		return decision{auth: authorization{identified: who}, err: err}
 	}
@@ -96,7 +97,7 @@ func (s *Server) consent(ctx context.Context, state consentState, token storage.
 func (s *Server) askAgain(ctx context.Context, query string, token storage.Hash) decision {
 	v := requested(query).values()
 	v.Set("prompt", "consent")
-	return s.judge(ctx, newParams(v), token, s.currentClient)
+	return s.judge(ctx, form.New(v), token, s.clients.Current)
 }
 
 // approve issues the code. The store checks once more, in the same statement, that

@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/session"
@@ -80,9 +82,9 @@ func (s *Server) leaving(ctx context.Context, state departState) decision {
 	if err != nil {
 		return decision{err: err}
 	}
-	p := newParams(query)
-	who, err := s.identify(ctx, p, s.currentClient)
-	if errors.Is(err, errUnknown) && s.mayFetch(who.client.ID) {
+	p := form.New(query)
+	who, err := s.identify(ctx, p, s.clients.Current)
+	if errors.Is(err, refusal.ErrUnknownClient) && s.clients.MayFetch(who.client.ID) {
 		state.Trip.Approved = nil
 		d := s.greet(ctx, who, p)
 		d.step, d.auth.provider = stepDepart, state.Provider
@@ -163,7 +165,7 @@ func (s *Server) depart(ctx context.Context, d decision, state departState, netw
 	if t.Payload, err = json.Marshal(d.away.state); err == nil {
 		d.away.departure, err = s.cfg.Delegation.Depart(ctx, t)
 	}
-	d.step, d.err = stepLeave, protocolError(err)
+	d.step, d.err = stepLeave, refusal.Protocol(err)
 	return d
 }
 

@@ -23,11 +23,15 @@
 //	depart.go            the step of whoever signs in at a provider: consent, then away
 //	callback.go          and back again; answers the request that was approved
 //	delegation.go        what this package needs of whoever talks to providers
-//	bindings.go          what rests on a session at a provider, and whether that stands
+//	bindings.go          who a browser belongs to, as far as providers have a say in it
 //	pages.go             what the pages of package web are told; providerpages.go those
 //	                     about providers, home.go the start page
 //	token.go             POST /token: client authentication (clientauth.go), then the
 //	                     grant handlers in code.go, refresh.go and machine.go
+//	internal/form        the parameters of a request; form.go reads them
+//	internal/clients     who a client id names; internal/catalogue the resources
+//	internal/binding     whether the session at a provider that something rests on stands
+//	internal/refusal     why a request is refused, for clients and for operators
 //	mint.go              the RFC 9068 access token
 //	exchange.go          RFC 8693: a provider's token for a resource server
 //	connect.go           where a person grants what such a token lacks

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -175,7 +176,7 @@ func TestDiscovery(t *testing.T) {
 		if err := r.store.AddResource(t.Context(), storage.Resource{URI: "https://two.example.com/mcp", Scopes: []storage.ScopeText{{Name: "two", Default: true}}, CreatedAt: r.now()}); err != nil {
 			t.Fatal(err)
 		}
-		r.advance(catalogueTTL)
+		r.advance(catalogue.TTL)
 		if pg := p.get("/.well-known/oauth-authorization-server/t1"); !strings.Contains(pg.body, `"two"`) || !strings.Contains(pg.body, "https://two.example.com/mcp") {
 			t.Errorf("got %s", pg.body)
 		}

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -22,7 +24,7 @@ const (
 // handleExchange answers a token exchange (RFC 8693) at POST /token: a resource server
 // presents the MCP token that it was called with, and gets a token of a provider for the
 // same person. The MCP token itself never leaves (SP-06).
-func (s *Server) handleExchange(w http.ResponseWriter, r *http.Request, p params) {
+func (s *Server) handleExchange(w http.ResponseWriter, r *http.Request, p form.Params) {
 	audit.Note(r.Context(), slog.String("grant_type", grantExchange))
 	client, err := s.authenticateForm(r, p)
 	var x exchange
@@ -34,7 +36,7 @@ func (s *Server) handleExchange(w http.ResponseWriter, r *http.Request, p params
 		return
 	}
 	e := oauth.AsError(err)
-	s.cfg.Audit.Record(r.Context(), audit.TokenRefused, because(err))
+	s.cfg.Audit.Record(r.Context(), audit.TokenRefused, refusal.Attr(err))
 	if e.Code == oauth.InteractionRequired {
 		noteError(r, e)
 		writeJSON(w, e.Status(), interactionBody{errorBody{e.Code, oauth.SafeDescription(e.Description)}, s.connectURL(x.request)})
@@ -66,11 +68,11 @@ func (x exchange) reply(now int64) oauth.ExchangeResponse {
 	return out
 }
 
-func (s *Server) exchange(ctx context.Context, client storage.Client, p params) (exchange, error) {
+func (s *Server) exchange(ctx context.Context, client storage.Client, p form.Params) (exchange, error) {
 	if err := checkExchangeParams(client, p); err != nil {
 		return exchange{}, err
 	}
-	subject, upstreamID, err := s.introspectAccess(ctx, p.get("subject_token"))
+	subject, upstreamID, err := s.introspectAccess(ctx, p.Get("subject_token"))
 	switch {
 	case err != nil:
 		return exchange{}, err
@@ -88,10 +90,10 @@ func (s *Server) exchange(ctx context.Context, client storage.Client, p params) 
 		return exchange{}, err
 	}
 	want := delegation.TokenRequest{
-		Provider: p.get("audience"), UserID: subject.Subject, UpstreamID: upstreamID,
-		Resource: subject.Audience, Scopes: oauth.ParseScopes(p.get("scope")),
+		Provider: p.Get("audience"), UserID: subject.Subject, UpstreamID: upstreamID,
+		Resource: subject.Audience, Scopes: oauth.ParseScopes(p.Get("scope")),
 	}
-	audit.Note(ctx, slog.String("connector", cut(want.Provider, 100)), slog.String("user", want.UserID), slog.String("resource", want.Resource),
+	audit.Note(ctx, slog.String("connector", form.Cut(want.Provider, 100)), slog.String("user", want.UserID), slog.String("resource", want.Resource),
 		slog.String("grant", subject.GrantID))
 	token, err := s.cfg.Broker.Token(ctx, want)
 	if err != nil {
@@ -105,16 +107,16 @@ func (s *Server) exchange(ctx context.Context, client storage.Client, p params) 
 // mayStill refuses a token with scopes of which policy leaves the person none any more:
 // what it says when the token is used counts, as at a refresh (SP-06).
 func (s *Server) mayStill(ctx context.Context, upstreamID string, subject oauth.Introspection) error {
-	catalog, err := s.catalog.load(ctx)
+	catalog, err := s.catalog.Load(ctx)
 	if err != nil {
-		return unavailable(err)
+		return refusal.Unavailable(err)
 	}
 	resource, ok := catalog.Lookup(subject.Audience)
 	if !ok {
 		return errSubject // the resource was removed
 	}
-	_, err = s.permit(ctx, upstreamID, resource, oauth.ParseScopes(subject.Scope))
-	if errors.Is(err, errNoScopes) || errors.Is(err, storage.ErrRevoked) {
+	_, err = s.bindings.Permit(ctx, upstreamID, resource, oauth.ParseScopes(subject.Scope))
+	if errors.Is(err, refusal.ErrNoScopes) || errors.Is(err, storage.ErrRevoked) {
 		return errSubject.Because(err)
 	}
 	return err
@@ -127,24 +129,24 @@ func brokerError(err error) error {
 	if errors.Is(err, storage.ErrRevoked) {
 		return errSubject.Because(err)
 	}
-	return protocolError(err)
+	return refusal.Protocol(err)
 }
 
 // checkExchangeParams holds the rules that need nothing but the request.
-func checkExchangeParams(client storage.Client, p params) error {
-	subjectType, requested := p.get("subject_token_type"), p.get("requested_token_type")
+func checkExchangeParams(client storage.Client, p form.Params) error {
+	subjectType, requested := p.Get("subject_token_type"), p.Get("requested_token_type")
 	switch {
 	case client.Public() || !client.Operated():
 		return oauth.NewError(oauth.UnauthorizedClient, "Only a resource server that the operator has registered, with credentials, may exchange tokens.")
-	case p.get("subject_token") == "":
+	case p.Get("subject_token") == "":
 		return oauth.NewError(oauth.InvalidRequest, "The parameter 'subject_token' is missing.")
 	case subjectType != typeAccessToken && subjectType != typeJWT:
 		return oauth.NewError(oauth.InvalidRequest, "The parameter 'subject_token_type' must name an access token.")
 	case requested != "" && requested != typeAccessToken:
 		return oauth.NewError(oauth.InvalidRequest, "Only access tokens can be had: leave 'requested_token_type' out.")
-	case p.get("actor_token") != "" || p.get("actor_token_type") != "":
+	case p.Get("actor_token") != "" || p.Get("actor_token_type") != "":
 		return oauth.NewError(oauth.InvalidRequest, "Actor tokens are not supported.")
-	case len(p.resources()) > 0 || p.get("audience") == "": // missing, or more than one
+	case len(p.Resources()) > 0 || p.Get("audience") == "": // missing, or more than one
 		return oauth.NewError(oauth.InvalidTarget, "Name one provider in the parameter 'audience', and no resource.")
 	}
 	return nil

@@ -93,12 +93,7 @@ func TestRemovedResource(t *testing.T) {
 			t.Errorf("got %d %v, want invalid_target", status, out)
 		}
 	})
-	// As after a restart with another configuration.
-	catalog, err := newCatalogue(t.Context(), r.cfg.Resources[:1], r.store, r.now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.catalog = catalog
+	r.restart(func(c *Config) { c.Resources = c.Resources[:1] })
 	t.Run("AS-105 a resource that the server does not know any more gets no token", func(t *testing.T) {
 		status, out := p.token(refreshForm(out["refresh_token"]))
 		if status != http.StatusBadRequest || out["error"] != "invalid_grant" {

@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,6 +41,8 @@ type rig struct {
 	http  *httptest.Server
 	store *sqlite.Store
 	log   *logBuffer
+	as    Config
+	mux   atomic.Pointer[http.ServeMux]
 
 	mu   sync.Mutex // guards now
 	time time.Time
@@ -68,11 +71,10 @@ func newRig(t *testing.T, change ...func(*Config)) *rig {
 	t.Cleanup(func() { store.Close() })
 	t.Cleanup(func() { audittest.Read(t).Check(t, r.log.String()) })
 	r.store = store
-	mux := http.NewServeMux()
-	r.http = httptest.NewServer(mux)
+	r.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { r.mux.Load().ServeHTTP(w, req) }))
 	t.Cleanup(r.http.Close)
 	log := slog.New(slog.NewJSONHandler(r.log, nil))
-	c := Config{
+	r.as = Config{
 		Issuer: r.http.URL, Store: store, SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)},
 		Resources: []storage.Resource{{URI: testResource, Name: "Notes", Scopes: []storage.ScopeText{
 			{Name: "mcp", Description: "use the server", Default: true},
@@ -80,13 +82,7 @@ func newRig(t *testing.T, change ...func(*Config)) *rig {
 		}}},
 		Now: r.now, Logger: log, Audit: audit.New(log),
 	}
-	for _, f := range change {
-		f(&c)
-	}
-	if r.Server, err = New(ctx, c); err != nil {
-		t.Fatal(err)
-	}
-	r.Register(mux)
+	r.restart(change...)
 	if _, err := r.Users().Create(ctx, "alice", "correct horse battery", false); err != nil {
 		t.Fatal(err)
 	}
@@ -102,6 +98,22 @@ func newRig(t *testing.T, change ...func(*Config)) *rig {
 		}
 	}
 	return r
+}
+
+// restart starts the server again, over the same store, with another configuration.
+func (r *rig) restart(change ...func(*Config)) {
+	r.t.Helper()
+	for _, f := range change {
+		f(&r.as)
+	}
+	s, err := New(context.Background(), r.as)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	s.Register(mux)
+	r.Server = s
+	r.mux.Store(mux)
 }
 
 // logBuffer is what the server has logged; a request may still log while a test reads.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -34,9 +35,9 @@ func (s *Server) home(ctx context.Context, token storage.Hash) (h home, err erro
 	if h.visit, err = s.visit(ctx, token, storage.VisitKey{}); err != nil {
 		return h, err
 	}
-	catalog, err := s.catalog.load(ctx)
+	catalog, err := s.catalog.Load(ctx)
 	if err != nil {
-		return h, unavailable(err)
+		return h, refusal.Unavailable(err)
 	}
 	h.resources = catalog.Resources()
 	switch {
@@ -45,7 +46,7 @@ func (s *Server) home(ctx context.Context, token storage.Hash) (h home, err erro
 	case s.cfg.Accounts != nil:
 		h.identities, err = s.cfg.Accounts.Identities(ctx, h.visit.User.ID)
 	}
-	return h, protocolError(err)
+	return h, refusal.Protocol(err)
 }
 
 func (s *Server) showHome(w http.ResponseWriter, r *http.Request, h home) {
@@ -146,5 +147,5 @@ func (s *Server) disconnect(ctx context.Context, state disconnectState, token st
 	case errors.Is(err, storage.ErrSpent):
 		return oauth.NewError(oauth.AccessDenied, "This is the only way that you sign in. Connect another account first.").Because(err)
 	}
-	return protocolError(err)
+	return refusal.Protocol(err)
 }

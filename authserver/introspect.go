@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -26,7 +28,7 @@ func (s *Server) handleIntrospect(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, answer)
 }
 
-func (s *Server) introspectFor(r *http.Request, p params) (oauth.Introspection, error) {
+func (s *Server) introspectFor(r *http.Request, p form.Params) (oauth.Introspection, error) {
 	client, err := s.authenticateForm(r, p)
 	if err != nil {
 		return oauth.Introspection{}, err
@@ -34,7 +36,7 @@ func (s *Server) introspectFor(r *http.Request, p params) (oauth.Introspection, 
 	if client.Public() { // RFC 7662 §2.1: the endpoint must require authorization
 		return oauth.Introspection{}, oauth.NewError(oauth.InvalidClient, "Introspection needs a client with credentials.")
 	}
-	token := p.get("token")
+	token := p.Get("token")
 	if token == "" {
 		return oauth.Introspection{}, oauth.NewError(oauth.InvalidRequest, "The parameter 'token' is missing.")
 	}
@@ -79,12 +81,12 @@ func (s *Server) introspectAccess(ctx context.Context, token string) (oauth.Intr
 		TokenID: claims.TokenID, GrantID: claims.GrantID, ClientID: claims.ClientID, Now: s.cfg.Now(),
 	})
 	if err != nil {
-		return oauth.Introspection{}, "", unavailable(err)
+		return oauth.Introspection{}, "", refusal.Unavailable(err)
 	}
 	if !active {
 		return oauth.Introspection{}, "", nil
 	}
-	if active, err = s.stands(ctx, upstreamID); err != nil || !active {
+	if active, err = s.bindings.Stands(ctx, upstreamID); err != nil || !active {
 		return oauth.Introspection{}, "", err
 	}
 	return oauth.Introspection{
@@ -116,9 +118,9 @@ func (s *Server) introspectRefresh(ctx context.Context, token string) (oauth.Int
 	case errors.Is(err, storage.ErrNotFound):
 		return oauth.Introspection{}, nil
 	case err != nil:
-		return oauth.Introspection{}, unavailable(err)
+		return oauth.Introspection{}, refusal.Unavailable(err)
 	}
-	if active, err := s.stands(ctx, grant.UpstreamID); err != nil || !active {
+	if active, err := s.bindings.Stands(ctx, grant.UpstreamID); err != nil || !active {
 		return oauth.Introspection{}, err
 	}
 	return oauth.Introspection{

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -103,7 +105,7 @@ func (s *Server) login(ctx context.Context, a users.Attempt, state loginState) (
 	case errors.Is(err, storage.ErrNotFound): // the password was changed in between
 		return session.Minted{}, users.ErrWrong
 	case err != nil:
-		return session.Minted{}, unavailable(err)
+		return session.Minted{}, refusal.Unavailable(err)
 	}
 	return fresh, nil
 }
@@ -115,7 +117,7 @@ func (s *Server) noteClient(ctx context.Context, state loginState) {
 		return
 	}
 	audit.Note(ctx, slog.String("client_id", id))
-	if c, err := s.findClient(ctx, id); err == nil {
+	if c, err := s.clients.Find(ctx, id); err == nil {
 		audit.Note(ctx, audit.Client(c))
 	}
 }
@@ -154,7 +156,7 @@ func (s *Server) showLoginAgain(w http.ResponseWriter, r *http.Request, status i
 		return
 	}
 	query, _ := url.ParseQuery(state.Query) // we sealed it
-	d := s.decide(r.Context(), newParams(query), storage.Hash{})
+	d := s.decide(r.Context(), form.New(query), storage.Hash{})
 	if d.err != nil {
 		s.writeDecision(w, r, d)
 		return
@@ -196,7 +198,7 @@ func (s *Server) signOut(ctx context.Context, token storage.Hash) error {
 		return err
 	}
 	if err := s.cfg.Store.EndSession(ctx, token, s.cfg.Now()); err != nil {
-		return unavailable(err)
+		return refusal.Unavailable(err)
 	}
 	if v != nil {
 		s.cfg.Audit.Record(ctx, audit.LoggedOut, audit.Person(v.User.ID, v.User.Name))

@@ -9,6 +9,8 @@ import (
 	"github.com/ory/fosite"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -33,7 +35,7 @@ func (g *machineGrant) HandleTokenEndpointRequest(ctx context.Context, r fosite.
 	if client.Public() || !client.may(grantMachine) {
 		return oauth.NewError(oauth.UnauthorizedClient, "The client is not registered for the client credentials grant.")
 	}
-	p := newParams(r.GetRequestForm())
+	p := form.New(r.GetRequestForm())
 	resource, err := g.machineResource(ctx, client, p)
 	if err != nil {
 		return err
@@ -42,7 +44,7 @@ func (g *machineGrant) HandleTokenEndpointRequest(ctx context.Context, r fosite.
 	if !client.Operated() {
 		registered = nil // what it claims for itself is no limit; it gets the defaults
 	}
-	scopes, err := policy.Machine(resource.Resource, registered, oauth.ParseScopes(p.get("scope")))
+	scopes, err := policy.Machine(resource.Resource, registered, oauth.ParseScopes(p.Get("scope")))
 	if err != nil {
 		return err
 	}
@@ -55,12 +57,12 @@ func (g *machineGrant) HandleTokenEndpointRequest(ctx context.Context, r fosite.
 
 // machineResource is the resource that the request means, within those the client
 // is registered for; when it names none, the first of those.
-func (g *machineGrant) machineResource(ctx context.Context, client *shellClient, p params) (policy.Resolution, error) {
-	catalog, err := g.catalog.load(ctx)
+func (g *machineGrant) machineResource(ctx context.Context, client *shellClient, p form.Params) (policy.Resolution, error) {
+	catalog, err := g.catalog.Load(ctx)
 	if err != nil {
-		return policy.Resolution{}, unavailable(err)
+		return policy.Resolution{}, refusal.Unavailable(err)
 	}
-	requested := p.resources()
+	requested := p.Resources()
 	if len(requested) == 0 && len(client.Resources) > 0 {
 		requested = client.Resources[:1]
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/web"
 )
@@ -80,14 +81,14 @@ func advise(v *web.Error, e *oauth.Error, status int) {
 	switch {
 	case e.Code == oauth.InvalidClient:
 		v.Title = "This application is not known here"
-		if errors.Is(e, errUnknown) {
+		if errors.Is(e, refusal.ErrUnknownClient) {
 			v.Message = "This server has no registration of the application that sent you here: it never had one, or has removed it."
 		}
 		v.Advice = "Remove this server from the application, or clear its saved sign-in, and connect again: it will then register again."
 	case e.Code == oauth.TemporarilyUnavailable, e.Code == oauth.SlowDown:
 		v.Title = "The server is busy"
 		v.Advice = "Nothing was lost. Please try again in a moment. If it happens again, tell the operator of this server the number below."
-	case e.Unwrap() == errNotRegistered:
+	case e.Unwrap() == refusal.ErrNotRegistered:
 		v.Title = "The answer would go to an unknown address"
 		v.Advice = "If you did not start this yourself, close this page. Otherwise remove this server from the application and connect again, " +
 			"so that it registers the address that it uses now."

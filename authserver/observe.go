@@ -11,6 +11,8 @@ import (
 	"github.com/felixge/httpsnoop"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -79,12 +81,12 @@ func (s *Server) logRequest(r *http.Request, note *requestNote, known *audit.Req
 		return
 	}
 	attrs := []slog.Attr{
-		slog.String("method", r.Method), slog.String("path", cut(r.URL.Path, 300)),
-		slog.Int("status", m.Code), audit.Duration(m.Duration), slog.String("user_agent", cut(r.UserAgent(), 200)),
+		slog.String("method", r.Method), slog.String("path", form.Cut(r.URL.Path, 300)),
+		slog.Int("status", m.Code), audit.Duration(m.Duration), slog.String("user_agent", form.Cut(r.UserAgent(), 200)),
 	}
 	attrs = append(attrs, known.Attrs()...)
 	if note.err != nil {
-		attrs = append(attrs, because(note.err))
+		attrs = append(attrs, refusal.Attr(note.err))
 		if m.Code >= 500 {
 			attrs = append(attrs, slog.String("cause", note.err.Error()))
 		}
@@ -107,11 +109,4 @@ func (s *Server) recovered(h http.Handler) http.Handler {
 		}()
 		h.ServeHTTP(w, r)
 	})
-}
-
-func cut(s string, n int) string {
-	if len(s) > n {
-		return s[:n]
-	}
-	return s
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/clients"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -78,7 +80,7 @@ func (s *Server) showConsent(w http.ResponseWriter, r *http.Request, a authoriza
 // requestView is what an application asks for; consented is what it has been allowed before.
 func (s *Server) requestView(a authorization, consented oauth.Scopes) web.Request {
 	return web.Request{
-		Client: clientParty(a.client), SelfRegistered: !s.vouched(a.client),
+		Client: clientParty(a.client), SelfRegistered: !s.clients.Vouched(a.client),
 		RedirectHost: redirectHost(a.redirectURI), RedirectIsLoopback: oauth.IsLoopbackRedirect(a.redirectURI), RedirectURI: a.redirectURI,
 		Resource: resourceParty(a.resource.Resource), Scopes: scopeViews(a.resource.Resource, a.scopes, consented),
 		StaySignedIn: a.scopes.Has(oauth.OfflineAccess) || slices.Contains(a.client.GrantTypes, grantRefresh),
@@ -97,7 +99,7 @@ func answered(a authorization) string {
 // showStopped tells a person that a client's request was not right, and offers the
 // way back to it, instead of sending the browser there unasked.
 func (s *Server) showStopped(w http.ResponseWriter, r *http.Request, who identified, e *oauth.Error) {
-	target := s.redirectTarget(who, refusal(e))
+	target := s.redirectTarget(who, errorResponse(e))
 	s.pages.Stopped(w, pageStatus(e), web.Stopped{
 		Title: "This request cannot be completed", Message: e.Description, Code: string(e.Code),
 		Client: clientParty(who.client), RedirectHost: redirectHost(who.redirectURI), ReturnURL: target,
@@ -112,7 +114,7 @@ func (s *Server) showStopped(w http.ResponseWriter, r *http.Request, who identif
 // way whether their registration is still good.
 func (s *Server) showIdentifyError(w http.ResponseWriter, r *http.Request, d decision) {
 	e := oauth.AsError(d.err)
-	s.cfg.Audit.Record(r.Context(), audit.AuthorizeRefused, because(d.err))
+	s.cfg.Audit.Record(r.Context(), audit.AuthorizeRefused, refusal.Attr(d.err))
 	status := pageStatus(e)
 	if wantsJSON(r) {
 		noteError(r, e)
@@ -159,7 +161,7 @@ func (s *Server) showError(w http.ResponseWriter, r *http.Request, status int, e
 	setRetryAfter(w, e, status)
 	v := web.Error{Message: e.Description, Code: string(e.Code), RequestID: requestID(r)}
 	advise(&v, e, status)
-	if errors.As(err, new(unfetched)) {
+	if errors.As(err, new(clients.Unfetched)) {
 		v.Title = "This application cannot be looked up"
 		v.Advice = "Nothing was lost. Please try again in a moment. If it happens again, the makers of the application have to look at the address that is its client id."
 	}

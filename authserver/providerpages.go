@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -57,9 +58,9 @@ func (s *Server) writeFailure(w http.ResponseWriter, r *http.Request, d decision
 	told := e
 	if d.identified {
 		told = forClient(e, requested(d.away.state.Query).values())
-		s.cfg.Audit.Record(r.Context(), audit.AuthorizeRefused, slog.String("connector", d.away.provider.ID), because(d.err))
+		s.cfg.Audit.Record(r.Context(), audit.AuthorizeRefused, slog.String("connector", d.away.provider.ID), refusal.Attr(d.err))
 		if d.away.declined && e.Code == oauth.AccessDenied || !isDocument(r) {
-			s.sendToClient(w, r, d.auth.identified, refusal(told))
+			s.sendToClient(w, r, d.auth.identified, errorResponse(told))
 			return
 		}
 	}
@@ -95,7 +96,7 @@ func (s *Server) showFailed(w http.ResponseWriter, r *http.Request, d decision, 
 		v.RetryURL = s.paths.connect + state.Connect
 	}
 	if d.identified {
-		v.Client, v.ReturnURL = clientParty(d.auth.client), s.redirectTarget(d.auth.identified, refusal(e))
+		v.Client, v.ReturnURL = clientParty(d.auth.client), s.redirectTarget(d.auth.identified, errorResponse(e))
 		v.ReturnIsCustomScheme = !strings.HasPrefix(v.ReturnURL, "http://") && !strings.HasPrefix(v.ReturnURL, "https://")
 	}
 	status := pageStatus(e)

@@ -10,6 +10,8 @@ import (
 	"github.com/ory/fosite"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -40,8 +42,8 @@ func (*refreshGrant) CanHandleTokenEndpointRequest(_ context.Context, r fosite.A
 // that asking for too much, or at the wrong time, does not spend the token.
 func (g *refreshGrant) HandleTokenEndpointRequest(ctx context.Context, r fosite.AccessRequester) error {
 	client := r.GetClient().(*shellClient)
-	p := newParams(r.GetRequestForm())
-	token := p.get("refresh_token")
+	p := form.New(r.GetRequestForm())
+	token := p.Get("refresh_token")
 	switch {
 	case !client.may(grantRefresh) && !client.may(grantCode):
 		return oauth.NewError(oauth.UnauthorizedClient, "The client is not registered for the refresh token grant.")
@@ -71,8 +73,8 @@ const refreshMaxAge = 10 * time.Second
 
 // precheck refuses, before anything is spent, a request for scopes beyond the grant, and
 // one whose session at a provider has ended or cannot be asked about.
-func (g *refreshGrant) precheck(ctx context.Context, token storage.PresentedRefresh, clientID string, p params) error {
-	if p.get("scope") == "" && g.cfg.Bindings == nil {
+func (g *refreshGrant) precheck(ctx context.Context, token storage.PresentedRefresh, clientID string, p form.Params) error {
+	if p.Get("scope") == "" && g.cfg.Bindings == nil {
 		return nil
 	}
 	grant, _, err := g.cfg.Store.RefreshToken(ctx, token, g.cfg.Now())
@@ -80,12 +82,12 @@ func (g *refreshGrant) precheck(ctx context.Context, token storage.PresentedRefr
 	case errors.Is(err, storage.ErrNotFound):
 		return nil // spent, expired or unknown: rotate knows which
 	case err != nil:
-		return unavailable(err)
+		return refusal.Unavailable(err)
 	case grant.ClientID != clientID:
 		return nil
 	}
 	audit.Note(ctx, audit.Grant(grant))
-	switch err := g.checkBinding(ctx, grant.UpstreamID, refreshMaxAge); {
+	switch err := g.bindings.Check(ctx, grant.UpstreamID, refreshMaxAge); {
 	case errors.Is(err, storage.ErrRevoked):
 		return errRefresh.Because(err)
 	case err != nil:
@@ -95,27 +97,27 @@ func (g *refreshGrant) precheck(ctx context.Context, token storage.PresentedRefr
 	return err
 }
 
-func (g *refreshGrant) narrow(ctx context.Context, grant storage.Grant, p params) (oauth.Scopes, error) {
-	catalog, err := g.catalog.load(ctx)
+func (g *refreshGrant) narrow(ctx context.Context, grant storage.Grant, p form.Params) (oauth.Scopes, error) {
+	catalog, err := g.catalog.Load(ctx)
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, refusal.Unavailable(err)
 	}
 	resource, ok := catalog.Lookup(grant.Resource)
 	if !ok {
 		return nil, errRefresh // the resource was removed
 	}
-	scopes, err := policy.Narrow(grant.Scopes, oauth.ParseScopes(p.get("scope")), policy.ResourceScopes(resource))
+	scopes, err := policy.Narrow(grant.Scopes, oauth.ParseScopes(p.Get("scope")), policy.ResourceScopes(resource))
 	if err != nil {
 		return nil, err
 	}
 	// Nothing left means that the person has to ask again, and is told why there.
-	if scopes, err = g.permit(ctx, grant.UpstreamID, resource, scopes); errors.Is(err, errNoScopes) || errors.Is(err, storage.ErrRevoked) {
+	if scopes, err = g.bindings.Permit(ctx, grant.UpstreamID, resource, scopes); errors.Is(err, refusal.ErrNoScopes) || errors.Is(err, storage.ErrRevoked) {
 		return nil, errRefresh.Because(err)
 	}
 	return scopes, err
 }
 
-func (g *refreshGrant) rotate(ctx context.Context, clientID string, presented presentedRefresh, resource string, p params) error {
+func (g *refreshGrant) rotate(ctx context.Context, clientID string, presented presentedRefresh, resource string, p form.Params) error {
 	now := g.cfg.Now()
 	next := g.newRefresh(now)
 	rotation, err := g.cfg.Store.RotateRefresh(ctx, storage.RotateRefresh{
@@ -191,7 +193,7 @@ func (g *refreshGrant) rotateError(ctx context.Context, clientID string, rotatio
 		errors.Is(err, storage.ErrSuperseded), errors.Is(err, storage.ErrRevoked):
 		return errRefresh.Because(err)
 	}
-	return unavailable(err)
+	return refusal.Unavailable(err)
 }
 
 // PopulateTokenEndpointResponse implements fosite.TokenEndpointHandler.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -104,7 +105,7 @@ func (s *Server) readRefresh(ctx context.Context, text string) (p presentedRefre
 	if !hmac.Equal(mac, refreshMAC(s.keys.TokenKey(), signed)) {
 		newer, err := s.keys.NewerTokenKey(ctx)
 		if err != nil {
-			return p, unavailable(err)
+			return p, refusal.Unavailable(err)
 		}
 		if !hmac.Equal(mac, refreshMAC(newer, signed)) {
 			return p, storage.ErrNotFound

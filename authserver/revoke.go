@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -23,7 +25,7 @@ func (s *Server) handleRevoke(w http.ResponseWriter, r *http.Request) {
 	}
 	client, err := s.authenticateForm(r, p)
 	if err == nil {
-		err = s.revoke(r.Context(), client, p.get("token"))
+		err = s.revoke(r.Context(), client, p.Get("token"))
 	}
 	if err != nil {
 		s.writeError(w, r, err)
@@ -34,7 +36,7 @@ func (s *Server) handleRevoke(w http.ResponseWriter, r *http.Request) {
 }
 
 // authenticateForm authenticates the client of an endpoint that fosite does not serve.
-func (s *Server) authenticateForm(r *http.Request, p params) (storage.Client, error) {
+func (s *Server) authenticateForm(r *http.Request, p form.Params) (storage.Client, error) {
 	cred, err := readCredentials(r, p)
 	if err != nil {
 		return storage.Client{}, err
@@ -70,7 +72,7 @@ func (s *Server) revoke(ctx context.Context, client storage.Client, token string
 	case errors.Is(err, storage.ErrMismatch):
 		return errNotOwner.Because(err)
 	case err != nil:
-		return unavailable(err)
+		return refusal.Unavailable(err)
 	}
 	s.cfg.Audit.Record(ctx, audit.TokenRevoked, slog.String("client_id", client.ID), slog.String("kind", "refresh_token"), audit.Grant(grant))
 	return nil
@@ -89,7 +91,7 @@ func (s *Server) revokeAccess(ctx context.Context, claims oauth.AccessTokenClaim
 		err = s.cfg.Store.DenyToken(ctx, claims.TokenID, time.Unix(claims.Expires, 0))
 	}
 	if err != nil {
-		return unavailable(err)
+		return refusal.Unavailable(err)
 	}
 	s.cfg.Audit.Record(ctx, audit.TokenRevoked, slog.String("client_id", claims.ClientID),
 		slog.String("kind", "access_token"), slog.String("grant", claims.GrantID), slog.String("user", claims.Subject))

@@ -11,6 +11,9 @@ import (
 
 	"github.com/ory/fosite"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/binding"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/clients"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/keys"
@@ -27,7 +30,9 @@ type Server struct {
 	sessions   *session.Manager
 	users      *users.Users
 	pages      *web.Pages
-	catalog    *catalogue
+	clients    *clients.Finder
+	catalog    *catalogue.Catalogue
+	bindings   binding.Checker
 	minter     *minter
 	status     *statusLists
 	fosite     fosite.OAuth2Provider
@@ -58,6 +63,8 @@ func New(ctx context.Context, c Config) (*Server, error) {
 		failures:   newClientLimiter(c.Now, failureBurst, failureWindow),
 		assertions: newClientLimiter(c.Now, assertionBurst, assertionWindow),
 		departures: newDepartureLimiter(c.Now),
+		clients:    &clients.Finder{Known: c.Clients, Documents: c.Documents, ConfidentialOnly: c.ConfidentialOnly},
+		bindings:   binding.Checker{Bindings: c.Bindings},
 		undeclared: &undeclared{trusted: c.TrustedProxies, told: map[netip.Addr]bool{}},
 		replica:    secrets.Token("rep_"),
 	}
@@ -107,7 +114,7 @@ func (s *Server) buildParts(ctx context.Context) (err error) {
 	if s.pages, err = web.New(web.Config{ProductName: c.ProductName, Prefix: s.paths.prefix}); err != nil {
 		return err
 	}
-	s.catalog, err = newCatalogue(ctx, c.Resources, c.Store, c.Now)
+	s.catalog, err = catalogue.New(ctx, c.Resources, c.Store, c.Now)
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
@@ -29,7 +30,7 @@ func (s *Server) handleSetup(w http.ResponseWriter, r *http.Request) {
 	case s.cfg.NoLocalLogin: // the administrator could not sign in
 		s.showError(w, r, http.StatusNotFound, errNoPasswords)
 	case err != nil:
-		s.showError(w, r, http.StatusServiceUnavailable, unavailable(err))
+		s.showError(w, r, http.StatusServiceUnavailable, refusal.Unavailable(err))
 	case !open:
 		s.showMisfit(w, r, http.StatusNotFound, web.Error{
 			Title: "This server is set up already", Message: "There is an administrator, so the setup link has done its work.",
@@ -69,7 +70,7 @@ func (s *Server) completeSetup(w http.ResponseWriter, r *http.Request) {
 	}
 	problem, status := setupProblem(err)
 	if problem == "" {
-		s.showError(w, r, http.StatusServiceUnavailable, unavailable(err))
+		s.showError(w, r, http.StatusServiceUnavailable, refusal.Unavailable(err))
 		return
 	}
 	s.showSetup(w, r, status, web.Setup{Username: name, Problem: problem, Token: form.Get("token")})

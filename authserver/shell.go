@@ -9,6 +9,8 @@ import (
 
 	"github.com/ory/fosite"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -66,17 +68,17 @@ func (*shellSession) GetSubject() string                             { return ""
 func (s *shellSession) Clone() fosite.Session                        { return &shellSession{s.approval} }
 
 // authenticateShell is fosite's client authentication strategy.
-func (s *Server) authenticateShell(ctx context.Context, r *http.Request, form url.Values) (fosite.Client, error) {
-	cred, err := readCredentials(r, newParams(form))
+func (s *Server) authenticateShell(ctx context.Context, r *http.Request, values url.Values) (fosite.Client, error) {
+	cred, err := readCredentials(r, form.New(values))
 	if err != nil {
 		return nil, err
 	}
 	c, err := s.authenticate(ctx, cred)
-	if errors.Is(err, errUnknown) && s.mayFetch(cred.id) {
+	if errors.Is(err, refusal.ErrUnknownClient) && s.clients.MayFetch(cred.id) {
 		// Whatever was granted to a client, the client is remembered with. One that is
 		// identified by a document has nothing to register again: what ails it is the
 		// grant, and the clients of this kind recover from that only.
-		switch form.Get("grant_type") {
+		switch values.Get("grant_type") {
 		case grantCode:
 			err = errCode
 		case grantRefresh:

@@ -35,7 +35,7 @@ func (s *Server) shownOf(a authorization) *shown {
 
 func (s *Server) shownClient(who identified) shownClient {
 	c := clientParty(who.client)
-	return shownClient{who.redirectURI, c.Name, c.Host, who.client.Source, s.vouched(who.client), who.client.Material()}
+	return shownClient{who.redirectURI, c.Name, c.Host, who.client.Source, s.clients.Vouched(who.client), who.client.Material()}
 }
 
 // covers reports whether a request is no more than the person was shown.

@@ -118,11 +118,7 @@ func TestWhatWasShownIsWhatIsAllowed(t *testing.T) {
 			changed := r.cfg.Resources[0]
 			changed.Scopes = slices.Clone(changed.Scopes)
 			change(&changed)
-			catalog, err := newCatalogue(t.Context(), []storage.Resource{changed}, r.store, r.now)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.catalog = catalog
+			r.restart(func(c *Config) { c.Resources = []storage.Resource{changed} })
 			after := decide(p, before, "approve")
 			wantPage(t, after, map[string]string{"name": "Bank", "description": "move money"}[name])
 			if got := responseOf(t, decide(p, after, "approve")); !got.Has("code") {
@@ -438,8 +434,8 @@ func TestStaleClients(t *testing.T) {
 	t.Run("L8 H1 a click on what the store does not confirm asks again", func(t *testing.T) {
 		p, c := r.person(), r.nice(func(c *storage.Client) { c.Name = "Nicest" })
 		before := p.login(niceQuery())
-		r.cfg.Clients = &frozen{c}
-		defer func() { r.cfg.Clients = old }()
+		r.restart(func(as *Config) { as.Clients = &frozen{c} })
+		defer r.restart(func(as *Config) { as.Clients = old })
 		redirectTo(evil)(&c)
 		r.replace(c)
 		wantPage(t, p.post("/consent", url.Values{"step": {consentStep(t, before)}, "decision": {"approve"}}), "nice.example")
@@ -448,8 +444,8 @@ func TestStaleClients(t *testing.T) {
 		p, c := r.person(), r.nice()
 		p.approve(niceQuery())
 		frozen := &frozen{c}
-		r.cfg.Clients = frozen
-		defer func() { r.cfg.Clients = old }()
+		r.restart(func(as *Config) { as.Clients = frozen })
+		defer r.restart(func(as *Config) { as.Clients = old })
 		redirectTo(evil)(&c)
 		r.replace(c)
 		if pg := p.get("/authorize?" + niceQuery().Encode()); pg.status != http.StatusServiceUnavailable || pg.header.Get("Location") != "" {

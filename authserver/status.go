@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/keys"
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -203,7 +204,7 @@ func (s *Server) handleStatus(w http.ResponseWriter, r *http.Request) {
 	}
 	list, err := s.status.get(r.Context(), n)
 	if err != nil {
-		s.writeError(w, r, unavailable(err))
+		s.writeError(w, r, refusal.Unavailable(err))
 		return
 	}
 	h := w.Header()

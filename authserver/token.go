@@ -10,6 +10,8 @@ import (
 	"github.com/ory/fosite"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -22,7 +24,7 @@ func (s *Server) handleToken(w http.ResponseWriter, r *http.Request) {
 		s.writeParseError(w, r, err)
 		return
 	}
-	if s.cfg.Broker != nil && p.get("grant_type") == grantExchange {
+	if s.cfg.Broker != nil && p.Get("grant_type") == grantExchange {
 		s.handleExchange(w, r, p)
 		return
 	}
@@ -36,14 +38,14 @@ func (s *Server) handleToken(w http.ResponseWriter, r *http.Request) {
 
 // token runs a token request through the shell, which authenticates the client and
 // dispatches to the handler of the grant type.
-func (s *Server) token(ctx context.Context, header http.Header, p params) (*oauth.TokenResponse, error) {
-	if p.get("grant_type") == "" {
+func (s *Server) token(ctx context.Context, header http.Header, p form.Params) (*oauth.TokenResponse, error) {
+	if p.Get("grant_type") == "" {
 		return nil, oauth.NewError(oauth.InvalidRequest, "The parameter 'grant_type' is missing.")
 	}
-	audit.Note(ctx, slog.String("grant_type", cut(p.get("grant_type"), 100)))
+	audit.Note(ctx, slog.String("grant_type", form.Cut(p.Get("grant_type"), 100)))
 	ctx, out := withOutcome(ctx)
 	// The form is parsed already; of the header, only what authenticates matters.
-	r := (&http.Request{Method: http.MethodPost, Header: http.Header{}, Form: p.values, PostForm: p.values}).WithContext(ctx)
+	r := (&http.Request{Method: http.MethodPost, Header: http.Header{}, Form: p.Values, PostForm: p.Values}).WithContext(ctx)
 	if credentials := header.Values("Authorization"); credentials != nil {
 		r.Header["Authorization"] = credentials
 	}
@@ -56,7 +58,7 @@ func (s *Server) token(ctx context.Context, header http.Header, p params) (*oaut
 	}
 	if err != nil {
 		err = fromShell(err)
-		s.cfg.Audit.Record(ctx, audit.TokenRefused, because(err))
+		s.cfg.Audit.Record(ctx, audit.TokenRefused, refusal.Attr(err))
 		return nil, err
 	}
 	return out.reply, nil
@@ -79,14 +81,14 @@ func populate(ctx context.Context, mine bool, resp fosite.AccessResponder) error
 
 // tokenResource is the canonical resource that a token request names, "" when it
 // names none (RFC 8707 §2.2, AS-108).
-func (s *Server) tokenResource(ctx context.Context, p params) (string, error) {
-	requested := p.resources()
+func (s *Server) tokenResource(ctx context.Context, p form.Params) (string, error) {
+	requested := p.Resources()
 	if len(requested) == 0 {
 		return "", nil
 	}
-	catalog, err := s.catalog.load(ctx)
+	catalog, err := s.catalog.Load(ctx)
 	if err != nil {
-		return "", unavailable(err)
+		return "", refusal.Unavailable(err)
 	}
 	audit.Note(ctx, slog.String("resource", strings.Join(requested, " "))) // as it was asked for
 	resource, err := catalog.Resolve(requested)

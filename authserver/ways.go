@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/web"
@@ -60,15 +61,15 @@ func (w ways) pick(asked, routed string) string {
 	return ""
 }
 
-func (s *Server) pickProvider(p params) string {
+func (s *Server) pickProvider(p form.Params) string {
 	if s.cfg.Delegation == nil {
 		return ""
 	}
 	routed := ""
-	if hint := p.get("login_hint"); hint != "" {
+	if hint := p.Get("login_hint"); hint != "" {
 		routed = s.cfg.Delegation.Route(hint)
 	}
-	return s.ways().pick(p.get(paramProvider), routed)
+	return s.ways().pick(p.Get(paramProvider), routed)
 }
 
 // choices are the providers on a page for whoever is not signed in: links to an

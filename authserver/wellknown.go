@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
@@ -29,9 +30,9 @@ func (d *discovery) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (d *discovery) handler(r *http.Request) (http.Handler, error) {
-	catalog, err := d.server.catalog.load(r.Context())
+	catalog, err := d.server.catalog.Load(r.Context())
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, refusal.Unavailable(err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -95,7 +96,7 @@ func (s *Server) metadata(catalog *policy.Catalogue) metadata.AuthorizationServe
 func (s *Server) handleJWKS(w http.ResponseWriter, r *http.Request) {
 	body, etag, err := s.keys.JWKS(r.Context())
 	if err != nil {
-		s.writeError(w, r, unavailable(err))
+		s.writeError(w, r, refusal.Unavailable(err))
 		return
 	}
 	h := w.Header()

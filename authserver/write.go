@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -59,23 +60,13 @@ func (s *Server) writeParseError(w http.ResponseWriter, r *http.Request, err err
 	writeJSON(w, http.StatusRequestEntityTooLarge, errorBody{e.Code, e.Description})
 }
 
-// unavailable is the answer when the store fails: the request changed nothing
-// that was acknowledged, and the client should try again.
-func unavailable(err error) error {
-	e := oauth.NewError(oauth.TemporarilyUnavailable, "The server cannot reach its storage. Please try again.").Because(err)
-	e.RetryAfter = storageRetry
-	return e
-}
-
-const storageRetry = 2 * time.Second
-
 // setRetryAfter says when to try again, which a 503 always does.
 func setRetryAfter(w http.ResponseWriter, e *oauth.Error, status int) {
 	switch {
 	case e.RetryAfter > 0:
 		w.Header().Set("Retry-After", retryAfter(e.RetryAfter))
 	case status == http.StatusServiceUnavailable:
-		w.Header().Set("Retry-After", retryAfter(storageRetry))
+		w.Header().Set("Retry-After", retryAfter(refusal.StorageRetry))
 	}
 }
 

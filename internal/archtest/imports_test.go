@@ -25,8 +25,17 @@ var mayImport = map[string][]string{
 	"storage/postgres":    {"oauth", "storage", "migrations", "internal"},
 	"storage/storagetest": {"oauth", "storage", "internal"},
 
-	"authserver": {"oauth", "delegation", "storage", "policy", "keys", "session", "audit", "web", "metadata", "internal"},
-	"dcr":        {"oauth", "storage", "policy", "audit", "internal"},
+	"authserver": {
+		"oauth", "delegation", "storage", "policy", "keys", "session", "audit", "web", "metadata", "internal",
+		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/clients",
+		"authserver/internal/form", "authserver/internal/refusal",
+	},
+	"authserver/internal/binding":   {"oauth", "storage", "policy", "authserver/internal/refusal"},
+	"authserver/internal/catalogue": {"storage", "policy"},
+	"authserver/internal/clients":   {"oauth", "storage", "authserver/internal/refusal"},
+	"authserver/internal/form":      {"oauth"},
+	"authserver/internal/refusal":   {"oauth", "storage"},
+	"dcr":                           {"oauth", "storage", "policy", "audit", "internal"},
 	"thirdparty": {
 		"oauth", "storage", "delegation", "audit", "internal", "thirdparty/internal/provider", "thirdparty/internal/rules",
 	},

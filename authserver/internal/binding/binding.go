@@ -1,0 +1,78 @@
+// Package binding says whether the session at a provider that a sign-in or a grant rests on
+// still stands, and what policy gives the person behind it.
+package binding
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Bindings asks about sessions at providers; authserver.Bindings has the contract.
+type Bindings interface {
+	Check(ctx context.Context, upstreamID string, maxAge time.Duration) error
+	Permit(ctx context.Context, upstreamID, resource string, scopes oauth.Scopes) (oauth.Scopes, error)
+}
+
+// Checker asks about the session at a provider that something rests on. An empty id is that
+// of what rests on none.
+type Checker struct {
+	Bindings Bindings // nil: nothing that rests on a session at a provider is honoured
+}
+
+// Honours reports whether anybody can tell whether a session at a provider stands.
+func (c Checker) Honours(upstreamID string) bool { return upstreamID == "" || c.Bindings != nil }
+
+// Check returns nil when a session at a provider stands, or there is none to ask
+// about; storage.ErrRevoked when it does not; an *oauth.Error when nobody can tell now.
+// maxAge is how old the provider's last word may be, zero: what the provider's
+// configuration says.
+func (c Checker) Check(ctx context.Context, upstreamID string, maxAge time.Duration) error {
+	switch {
+	case !c.Honours(upstreamID):
+		return storage.ErrRevoked
+	case upstreamID == "":
+		return nil
+	}
+	return refusal.Protocol(c.Bindings.Check(ctx, upstreamID, maxAge))
+}
+
+// Stands reports whether what rests on a session at a provider may be called active
+// (AS-218).
+func (c Checker) Stands(ctx context.Context, upstreamID string) (bool, error) {
+	err := c.Check(ctx, upstreamID, 0)
+	if errors.Is(err, storage.ErrRevoked) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Permit returns those of scopes that policy gives the person behind a session at a
+// provider: with all that they include, or a scope would be a way to what another one is
+// kept for. offline_access is not a permission and stays. storage.ErrRevoked when the
+// session does not stand; an *oauth.Error because of refusal.ErrNoScopes when nothing is left.
+func (c Checker) Permit(ctx context.Context, upstreamID string, resource storage.Resource, scopes oauth.Scopes) (oauth.Scopes, error) {
+	asked := scopes.Without(oauth.Scopes{oauth.OfflineAccess})
+	if upstreamID == "" || len(asked) == 0 {
+		return scopes, nil
+	}
+	if !c.Honours(upstreamID) {
+		return nil, storage.ErrRevoked
+	}
+	allowed, err := c.Bindings.Permit(ctx, upstreamID, resource.URI, policy.Implied(resource, asked))
+	if err != nil {
+		return nil, refusal.Protocol(err)
+	}
+	permitted := policy.Within(resource, asked, allowed)
+	if len(permitted) == 0 {
+		return nil, oauth.NewError(oauth.AccessDenied,
+			"Your account may not use what the application asks for. If it should, ask the operator of this server.").
+			Because(refusal.ErrNoScopes)
+	}
+	return scopes.Intersect(append(oauth.Scopes{oauth.OfflineAccess}, permitted...)), nil
+}

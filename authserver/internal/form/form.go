@@ -1,0 +1,74 @@
+// Package form has the parameters of an OAuth request under the rules that are common to all
+// of them. Reading a request is for the edge.
+package form
+
+import (
+	"net/url"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// Params are the parameters of an OAuth request after the common rules: a
+// parameter without a value is treated as absent, an unknown one is ignored, and a
+// repeated one is refused, except resource (OAuth 2.1 §3.1, §3.2; RFC 8707 §2; AS-08, AS-09).
+type Params struct {
+	Values   url.Values
+	repeated string // the first repeated parameter, "" when none is
+}
+
+// known are the parameters that this server gives a meaning. Others may
+// repeat or not: they are ignored.
+var known = []string{
+	"response_type", "response_mode", "client_id", "redirect_uri", "scope", "state",
+	"code_challenge", "code_challenge_method", "prompt", "max_age", "request", "request_uri",
+	"grant_type", "code", "code_verifier", "refresh_token", "client_secret",
+	"client_assertion", "client_assertion_type", "token", "token_type_hint",
+	"subject_token", "subject_token_type", "requested_token_type", "actor_token", "actor_token_type",
+}
+
+// New returns the parameters of a form or a query.
+func New(values url.Values) Params {
+	p := Params{Values: values}
+	for _, k := range known {
+		v := values[k]
+		if len(v) > 1 && p.repeated == "" {
+			p.repeated = k
+		}
+	}
+	return p
+}
+
+// Get returns a single-valued parameter, "" when absent or repeated.
+func (p Params) Get(name string) string {
+	if v := p.Values[name]; len(v) == 1 {
+		return v[0]
+	}
+	return ""
+}
+
+// Resources returns every resource parameter that has a value.
+func (p Params) Resources() []string {
+	var out []string
+	for _, v := range p.Values["resource"] {
+		if v != "" {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// CheckRepeated refuses a request that has a known parameter twice.
+func (p Params) CheckRepeated() error {
+	if p.repeated != "" {
+		return oauth.NewError(oauth.InvalidRequest, "The parameter '"+p.repeated+"' is repeated.")
+	}
+	return nil
+}
+
+// Cut returns what a log should hold of a parameter: its first n bytes.
+func Cut(s string, n int) string {
+	if len(s) > n {
+		return s[:n]
+	}
+	return s
+}

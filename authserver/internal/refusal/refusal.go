@@ -1,0 +1,77 @@
+// Package refusal says why a request is refused: the protocol errors that more than one room
+// answers with, and for operators the causes behind them.
+package refusal
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Causes of a refusal that more than the refusal itself depends on.
+var (
+	// ErrUnknownClient: nothing is known of a client id, rather than something being wrong
+	// with it.
+	ErrUnknownClient = errors.New("authserver: no such client is known")
+	// ErrNotRegistered: the log has it instead of the redirect URI, whose query has no place
+	// there.
+	ErrNotRegistered = errors.New("the redirect URI is not registered for this client")
+	// ErrNoScopes: policy leaves a person none of the scopes that were asked for.
+	ErrNoScopes = errors.New("authserver: policy permits none of the scopes")
+)
+
+// StorageRetry is after how long a client should try again when the store failed.
+const StorageRetry = 2 * time.Second
+
+// Unavailable is the answer when the store fails: the request changed nothing
+// that was acknowledged, and the client should try again.
+func Unavailable(err error) error {
+	e := oauth.NewError(oauth.TemporarilyUnavailable, "The server cannot reach its storage. Please try again.").Because(err)
+	e.RetryAfter = StorageRetry
+	return e
+}
+
+// Protocol passes on what says something to clients and people, and the one sentinel
+// that does to us. Whatever else a delegation returns is its store that failed.
+func Protocol(err error) error {
+	var ours *oauth.Error
+	if err == nil || errors.As(err, &ours) || errors.Is(err, storage.ErrRevoked) {
+		return err
+	}
+	return Unavailable(err)
+}
+
+// Attr is a refusal as the log has it: the protocol's code, and the reason.
+func Attr(err error) slog.Attr {
+	return slog.Group("", slog.String("error", string(oauth.AsError(err).Code)), slog.String("reason", reason(err)))
+}
+
+// reason is why a request is refused, for operators: more than the client may learn.
+func reason(err error) string {
+	e := oauth.AsError(err)
+	cause := e.Unwrap()
+	switch {
+	case errors.Is(cause, ErrNotRegistered):
+		return ErrNotRegistered.Error()
+	case errors.Is(cause, ErrUnknownClient) && errors.Is(cause, storage.ErrRevoked):
+		return "the client was deleted"
+	case errors.Is(cause, ErrUnknownClient):
+		return "the client is unknown"
+	case e.Code != oauth.InvalidGrant || cause == nil:
+		return e.Description
+	case errors.Is(cause, storage.ErrSpent):
+		return "used before, so the grant was revoked"
+	case errors.Is(cause, storage.ErrRevoked):
+		return "revoked"
+	case errors.Is(cause, storage.ErrExpired):
+		return "expired"
+	case errors.Is(cause, storage.ErrMismatch):
+		return "issued to another client, or for another redirect URI or verifier"
+	case errors.Is(cause, storage.ErrNotFound):
+		return "unknown: never issued, or ended long ago"
+	}
+	return e.Description
+}

@@ -1,0 +1,47 @@
+package authserver
+
+import (
+	"context"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
+)
+
+// DefaultScopes returns the scopes that a client should ask for first, over all
+// resources. It is empty when they cannot be read.
+func (s *Server) DefaultScopes(ctx context.Context) oauth.Scopes {
+	catalog, err := s.catalog.Load(ctx)
+	if err != nil {
+		return nil
+	}
+	return catalog.DefaultScopes()
+}
+
+// KnownScopes returns every scope that can be granted at all: those of every resource,
+// and offline_access. It is empty when the resources cannot be read.
+func (s *Server) KnownScopes(ctx context.Context) oauth.Scopes {
+	catalog, err := s.catalog.Load(ctx)
+	if err != nil {
+		return nil
+	}
+	out := oauth.Scopes{oauth.OfflineAccess}
+	for _, r := range catalog.Resources() {
+		out = out.Union(policy.ResourceScopes(r))
+	}
+	return out
+}
+
+// ResourceScopes returns every scope that a token for resource can have, and false when no
+// token can be issued for it. It is what mcpresource.Local compares a guard with.
+func (s *Server) ResourceScopes(ctx context.Context, resource string) (scopes []string, known bool, err error) {
+	catalog, err := s.catalog.Load(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	uri, err := oauth.CanonicalResource(resource)
+	if err != nil {
+		return nil, false, err
+	}
+	r, known := catalog.Lookup(uri)
+	return policy.ResourceScopes(r), known, nil
+}
