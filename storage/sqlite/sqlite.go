@@ -68,7 +68,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{steps: steps, now: o.Now, log: o.Logger}
-	if err := s.open(ctx, path); err != nil {
+	if err := s.open(ctx, "sqlite", path); err != nil {
 		return nil, wrap("open "+path, err)
 	}
 	if !o.SkipMigrate {
@@ -79,7 +79,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	return s, nil
 }
 
-func (s *Store) open(ctx context.Context, path string) error {
+func (s *Store) open(ctx context.Context, driver, path string) error {
 	name := Memory
 	s.path = path
 	if path != Memory {
@@ -92,7 +92,7 @@ func (s *Store) open(ctx context.Context, path string) error {
 		}
 		name, s.path = fileURI(abs), abs
 	}
-	w, err := sql.Open("sqlite", dsn(name, false))
+	w, err := sql.Open(driver, dsn(name, false))
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (s *Store) open(ctx context.Context, path string) error {
 	if path == Memory {
 		return nil
 	}
-	r, err := sql.Open("sqlite", dsn(name, true))
+	r, err := sql.Open(driver, dsn(name, true))
 	if err != nil {
 		return joinClose(err, s)
 	}

@@ -20,6 +20,10 @@ var ErrInjected = errors.New("storagetest: injected failure")
 type Failing struct {
 	storage.Store
 
+	// Around, when it is not nil, is called in place of all that Arm does: with the name of
+	// a verb, and with what carries the verb out, as often as it is called.
+	Around func(verb string, do func() error) error
+
 	mu    sync.Mutex // guards what follows
 	armed bool
 	lost  bool // the call is carried out and its answer lost
@@ -64,6 +68,9 @@ func (f *Failing) Pause(do func()) {
 
 // call is what each verb is: do, or a failure in its place, or do with its answer lost.
 func (f *Failing) call(verb string, do func() error) error {
+	if f.Around != nil {
+		return f.Around(verb, do)
+	}
 	switch lost, hit := f.enter(verb); {
 	case !hit:
 		return do()

@@ -1,0 +1,158 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	modernc "modernc.org/sqlite"
+
+	"github.com/mcp-authd/mcp-authd/migrations"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/storagetest"
+)
+
+// TestEveryStatementCanFail runs the contract while each statement of each verb fails once
+// before the verb succeeds. A verb whose statement failed says so, and has changed nothing:
+// what the contract expects of the verbs that follow would not hold.
+func TestEveryStatementCanFail(t *testing.T) {
+	f := &faults{}
+	name := "sqlite failing " + t.Name()
+	sql.Register(name, &failingDriver{faults: f})
+	steps, err := migrations.Steps(migrations.SQLite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var one sync.Mutex // verbs take turns, so that the fault is that of the verb
+	hits := 0
+	storagetest.Run(t, func(t *testing.T) storage.Store {
+		s := &Store{steps: steps, now: time.Now, log: slog.New(slog.DiscardHandler)}
+		if err := s.open(t.Context(), name, filepath.Join(t.TempDir(), "db")); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return &storagetest.Failing{Store: s, Around: func(verb string, do func() error) error {
+			one.Lock()
+			defer one.Unlock()
+			if verb == "Sweep" { // of many transactions: what one has swept stays swept
+				return do()
+			}
+			for n := 0; ; n++ {
+				f.arm(n)
+				err := do()
+				statement := f.disarm()
+				if statement == "" {
+					return err
+				}
+				hits++
+				if !errors.Is(err, storagetest.ErrInjected) {
+					t.Errorf("%s: got %v, want %v: this statement failed: %s", verb, err, storagetest.ErrInjected, statement)
+					return err
+				}
+			}
+		}}
+	})
+	if hits < 1000 {
+		t.Errorf("%d statements failed: the verbs do not go through the driver of the test", hits)
+	}
+}
+
+// faults makes the statement after the next n succeeded ones fail, each time that it is
+// run. What begins and ends transactions and savepoints is left alone.
+type faults struct {
+	mu    sync.Mutex
+	armed bool
+	left  int
+	hit   string
+}
+
+func (f *faults) arm(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.armed, f.left, f.hit = true, n, ""
+}
+
+func (f *faults) disarm() (failed string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.armed = false
+	return f.hit
+}
+
+func (f *faults) check(query string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	word, _, _ := strings.Cut(query, " ")
+	switch word {
+	case "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE":
+		return nil
+	}
+	if !f.armed || f.hit != "" && f.hit != query {
+		return nil
+	}
+	if f.left > 0 {
+		f.left--
+		return nil
+	}
+	f.hit = query
+	return storagetest.ErrInjected
+}
+
+type failingDriver struct {
+	modernc.Driver
+	faults *faults
+}
+
+func (d *failingDriver) Open(name string) (driver.Conn, error) {
+	c, err := d.Driver.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	return &failingConn{c, d.faults}, nil
+}
+
+type failingConn struct {
+	driver.Conn
+	faults *faults
+}
+
+func (c *failingConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	st, err := c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return &failingStmt{st, query, c.faults}, nil
+}
+
+func (c *failingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+}
+
+type failingStmt struct {
+	driver.Stmt
+	query  string
+	faults *faults
+}
+
+func (s *failingStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	if err := s.faults.check(s.query); err != nil {
+		return nil, err
+	}
+	return s.Stmt.(driver.StmtExecContext).ExecContext(ctx, args)
+}
+
+func (s *failingStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	if err := s.faults.check(s.query); err != nil {
+		return nil, err
+	}
+	return s.Stmt.(driver.StmtQueryContext).QueryContext(ctx, args)
+}
