@@ -1,0 +1,76 @@
+// Package connect has the links by which a person lets a resource server have more of their
+// account at a provider. A token exchange makes them, and the pages at /connect open them.
+package connect
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// Request asks a person to let a resource server have more of their account at a
+// provider. It travels sealed in a URL that a tool or a client shows: nothing can be read
+// from it, it opens nothing, and it is worth nothing to anybody but that person, signed in
+// here (RS-200, RS-201, RS-203).
+type Request struct {
+	UserID   string       `json:"u"`
+	Provider string       `json:"p"`
+	Resource string       `json:"r"` // canonical: who is to get the access
+	Scopes   oauth.Scopes `json:"s"` // as the provider calls them
+	Expires  int64        `json:"e"` // seconds since the epoch
+}
+
+const (
+	ttl     = 15 * time.Minute
+	purpose = "connect"
+)
+
+// Links makes links and opens them.
+type Links struct {
+	Ring   *secrets.Ring
+	Issuer string
+	Now    func() time.Time
+}
+
+// For returns the request for the scopes that a token of a provider lacks.
+func (l *Links) For(t delegation.TokenRequest, missing oauth.Scopes) Request {
+	if len(missing) == 0 {
+		missing = t.Scopes
+	}
+	return Request{t.UserID, t.Provider, t.Resource, missing, l.Now().Add(ttl).Unix()}
+}
+
+// URL is the link to a request.
+func (l *Links) URL(r Request) string {
+	content, _ := json.Marshal(r) // strings and a number
+	sealed := l.Ring.Seal(purpose, content, nil)
+	return l.Issuer + "/connect/" + base64.RawURLEncoding.EncodeToString(sealed)
+}
+
+// ErrLink is the answer to a link that is no good.
+var ErrLink = oauth.NewError(oauth.InvalidRequest, "This link is not valid, or more than a quarter of an hour old. Do again in your application what you were doing, to get a new one.")
+
+// Open reads what URL has sealed. When all that is wrong is its age, the
+// request is returned beside the error.
+func (l *Links) Open(sealed string) (Request, error) {
+	var r Request
+	raw, err := base64.RawURLEncoding.DecodeString(sealed)
+	if err != nil {
+		return r, ErrLink.Because(err)
+	}
+	content, err := l.Ring.Open(purpose, raw, nil)
+	if err != nil {
+		return r, ErrLink.Because(err)
+	}
+	if err := json.Unmarshal(content, &r); err != nil {
+		return Request{}, ErrLink.Because(err)
+	}
+	if r.Expires <= l.Now().Unix() {
+		return r, ErrLink
+	}
+	return r, nil
+}

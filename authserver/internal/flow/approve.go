@@ -1,0 +1,141 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Approval is a person's yes to one authorization request.
+type Approval struct {
+	Request
+	Approver
+}
+
+// Approver is who has said yes.
+type Approver struct {
+	Session    storage.Hash
+	UserID     string
+	AuthTime   time.Time
+	Remembered oauth.Scopes // the earlier yes that it rests on; nil: it was given just now
+}
+
+// issue is the step of a request that needs no question. Authorize carries it out.
+type issue Approval
+
+// changed is what an approval comes to when the client or the earlier consent is no longer the
+// same. Nothing was issued, and the request is examined again.
+type changed struct {
+	to  Identified
+	err error
+}
+
+func (issue) step()   {}
+func (changed) step() {}
+
+// ErrSignedOut is that of an approval whose session has ended, or is another person's.
+var ErrSignedOut = errors.New("flow: nobody is signed in")
+
+// approve turns an approval into a code. The store checks once more, in the same statement,
+// that the session is live and belongs to the person who was asked, and that the client is the
+// one that was shown.
+func (f *Flow) approve(ctx context.Context, a Approval) Step {
+	response, err := f.Protocol.Issue(ctx, a)
+	switch {
+	case errors.Is(err, ErrSignedOut):
+		return f.next(ctx, Valid{Request: a.Request}, a.Session)
+	case errors.Is(err, storage.ErrChanged):
+		return changed{a.Identified, err}
+	case err != nil:
+		return RespondError{a.Identified, err}
+	}
+	return Respond{a.Identified, response}
+}
+
+// ConsentForm is what the consent form carries along, sealed and bound to the
+// browser: the request, what was shown of it, and to whom.
+type ConsentForm struct {
+	Query    Query  `json:"q"`
+	Shown    *Shown `json:"s"`
+	UserID   string `json:"u"`
+	AuthTime int64  `json:"t"` // when that person signed in, seconds since the epoch
+}
+
+// Consent carries out what the person decided. The request is examined again, by the client
+// as it is now: what was shown is what is granted, and when it
+// is no longer what would be granted, it is shown again (Security H1).
+func (f *Flow) Consent(ctx context.Context, c ConsentForm, token storage.Hash, verdict string) Step {
+	p := form.New(c.Query.Values())
+	switch verdict {
+	case "approve":
+		x := f.Examine(ctx, p, f.Clients.Current, f.answering(token))
+		by := Approver{Session: token, UserID: c.UserID, AuthTime: time.Unix(c.AuthTime, 0)}
+		return f.approved(ctx, x, c.Shown, by, c.Query)
+	case "deny":
+		return f.denied(ctx, f.Examine(ctx, p, f.Clients.Current, nobody), c, token)
+	}
+	return incomplete
+}
+
+// incomplete answers a form without a decision.
+var incomplete = Fail{Err: oauth.NewError(oauth.InvalidRequest, "The form was not complete.")}
+
+var errDenied = oauth.NewError(oauth.AccessDenied, "The person denied the request.")
+
+func (f *Flow) denied(ctx context.Context, x Examined, c ConsentForm, token storage.Hash) Step {
+	switch x := x.(type) {
+	case Invalid:
+		return Stop{x.To, x.Err}
+	case Valid:
+		if !f.coversClient(c.Shown, x.Request.Identified) {
+			return f.ask(ctx, c.Query, token)
+		}
+		f.Audit.Record(ctx, audit.ConsentDenied, slog.String("user", c.UserID),
+			slog.String("client_id", x.Request.Client.ID), slog.String("resource", x.Request.Resource.URI))
+		return RespondError{x.Request.Identified, errDenied}
+	}
+	return Next(x, f.Now())
+}
+
+// approved carries out an approval of what was shown. When the session has ended meanwhile, the
+// person signs in again; when the client or the request has changed meanwhile, they are asked
+// again.
+func (f *Flow) approved(ctx context.Context, x Examined, shown *Shown, by Approver, again Query) Step {
+	switch x := x.(type) {
+	case Invalid:
+		return Stop{x.To, x.Err}
+	case Unclear:
+		return f.refused(ctx, x.To, x.Err, shown, by, again)
+	case Forbidden:
+		return f.refused(ctx, x.Request.Identified, x.Err, shown, by, again)
+	case Valid:
+		switch {
+		case !f.coversClient(shown, x.Request.Identified):
+			return f.ask(ctx, again, by.Session)
+		case x.Visit == nil:
+			return f.next(ctx, x, by.Session)
+		case !f.covers(shown, x.Request):
+			return f.ask(ctx, again, by.Session)
+		}
+		step := f.approve(ctx, Approval{x.Request, by})
+		if _, ok := step.(changed); ok {
+			return f.ask(ctx, again, by.Session)
+		}
+		return step
+	}
+	return Next(x, f.Now())
+}
+
+// refused sends an error to the client that the person was shown, or asks them again.
+func (f *Flow) refused(ctx context.Context, to Identified, err error, shown *Shown, by Approver, again Query) Step {
+	if !f.coversClient(shown, to) {
+		return f.ask(ctx, again, by.Session)
+	}
+	return RespondError{to, err}
+}

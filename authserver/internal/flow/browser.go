@@ -1,0 +1,119 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/binding"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Browsers knows who browsers belong to.
+type Browsers struct {
+	Store    BrowserStore
+	Bindings binding.Checker
+	// Farewells tells why a provider ended a sign-in; nil: there are no providers.
+	Farewells interface {
+		Farewell(provider, reason string) string
+	}
+	Now func() time.Time
+}
+
+// BrowserStore is what Browsers needs of the store.
+type BrowserStore interface {
+	Visit(ctx context.Context, k storage.VisitKey) (storage.Visit, error)
+	Farewell(ctx context.Context, session storage.Hash, now time.Time) (connector, reason string, err error)
+}
+
+// Visit returns who the browser belongs to, nil for nobody, and what they have consented to.
+func (b *Browsers) Visit(ctx context.Context, token storage.Hash, consent storage.VisitKey) (*storage.Visit, error) {
+	if token == (storage.Hash{}) {
+		return nil, nil
+	}
+	consent.Session, consent.Now = token, b.Now()
+	v, err := b.Store.Visit(ctx, consent)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, refusal.Unavailable(err)
+	}
+	if !b.Bindings.Honours(v.Session.UpstreamID) {
+		return nil, nil // its provider was taken out of the configuration
+	}
+	audit.Note(ctx, audit.Person(v.User.ID, v.User.Name))
+	return &v, nil
+}
+
+// LiveVisit is Visit for somebody who is about to be given something: a sign-in that rests on a
+// session at a provider counts only while that stands.
+func (b *Browsers) LiveVisit(ctx context.Context, token storage.Hash, consent storage.VisitKey) (*storage.Visit, error) {
+	v, err := b.Visit(ctx, token, consent)
+	if err != nil || v == nil {
+		return v, err
+	}
+	if active, err := b.Bindings.Stands(ctx, v.Session.UpstreamID); err != nil || !active {
+		return nil, err
+	}
+	return v, nil
+}
+
+var errSomebodyElse = oauth.NewError(oauth.AccessDenied,
+	"Somebody else is signed in in this browser, or nobody is any more. Sign in and begin again.")
+
+// user returns the user with an id, if the browser is theirs.
+func (b *Browsers) user(ctx context.Context, token storage.Hash, userID string) (storage.User, error) {
+	v, err := b.LiveVisit(ctx, token, storage.VisitKey{})
+	switch {
+	case err != nil:
+		return storage.User{}, err
+	case v == nil || v.User.ID != userID:
+		return storage.User{}, errSomebodyElse
+	}
+	return v.User, nil
+}
+
+// farewell tells why a browser is no longer signed in, if a provider has ended it.
+func (b *Browsers) farewell(ctx context.Context, token storage.Hash) string {
+	if b.Farewells == nil || token == (storage.Hash{}) {
+		return ""
+	}
+	provider, reason, err := b.Store.Farewell(ctx, token, b.Now())
+	if err != nil {
+		return "" // there is none, or the store fails: whatever else it is needed for will tell
+	}
+	return b.Farewells.Farewell(provider, reason)
+}
+
+// visitor says for whom a request is examined: nil for nobody.
+type visitor func(ctx context.Context, consent storage.VisitKey) (*storage.Visit, error)
+
+// browser is the person whose a browser is, with their consent to the request.
+func (f *Flow) browser(token storage.Hash) visitor {
+	return func(ctx context.Context, consent storage.VisitKey) (*storage.Visit, error) {
+		return f.Browsers.LiveVisit(ctx, token, consent)
+	}
+}
+
+// answering is the person who answers a form. The store makes sure of them when it takes the
+// approval, so they are looked up only where their sign-in may rest on a provider.
+func (f *Flow) answering(token storage.Hash) visitor {
+	return func(ctx context.Context, _ storage.VisitKey) (*storage.Visit, error) {
+		if f.Bindings.Bindings == nil {
+			return &storage.Visit{Session: storage.Session{Hash: token}}, nil
+		}
+		return f.Browsers.LiveVisit(ctx, token, storage.VisitKey{})
+	}
+}
+
+// known is a person who has just signed in.
+func known(v storage.Visit) visitor {
+	return func(context.Context, storage.VisitKey) (*storage.Visit, error) { return &v, nil }
+}
+
+// nobody is for requests that are not narrowed to what a person may have.
+func nobody(context.Context, storage.VisitKey) (*storage.Visit, error) { return nil, nil }

@@ -1,0 +1,72 @@
+package flow
+
+import (
+	"context"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/delegation"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// ClaimForm is what the form carries along that asks whether an account at a provider is
+// the person's: sealed, bound to the browser, and good once, for its ticket is.
+type ClaimForm struct {
+	Ticket   string       `json:"t"`
+	Provider string       `json:"p"`
+	Label    string       `json:"l"`
+	Subject  string       `json:"s"`
+	UserID   string       `json:"u"`
+	Session  storage.Hash `json:"b"` // who is asked, in this very session
+	Connect  string       `json:"c,omitempty"`
+}
+
+// askClaim asks whether the account that came back is the person's, before anything ties
+// it to them: what is signed in at the provider in this browser may be somebody else's, who
+// would be them here from then on (RFC 6749 §10.12).
+func (s *SignIns) askClaim(ctx context.Context, r delegation.Result, p Payload, token storage.Hash) Step {
+	c := ClaimForm{
+		Ticket:   r.Claim.Ticket,
+		Provider: r.Request.Provider,
+		Label:    r.Claim.Label,
+		Subject:  r.Claim.Subject,
+		UserID:   r.Request.UserID,
+		Session:  token,
+		Connect:  p.Connect,
+	}
+	user, err := s.Flow.Browsers.user(ctx, c.Session, c.UserID)
+	if err != nil {
+		return Fail{Err: err}
+	}
+	provider, _ := s.Flow.Ways.Provider(c.Provider)
+	return AskClaim{c, provider, user.Name}
+}
+
+// Claim carries out what the person said.
+func (s *SignIns) Claim(ctx context.Context, c ClaimForm, verdict string) Step {
+	if _, err := s.Flow.Browsers.user(ctx, c.Session, c.UserID); err != nil {
+		return Fail{Err: err}
+	}
+	p := Payload{Destination: Destination{Connect: c.Connect}}
+	switch verdict {
+	case "approve":
+		result, err := s.Delegation.Claim(ctx, c.Ticket, c.UserID)
+		if err != nil {
+			return s.claimFailed(c, err)
+		}
+		return s.goOn(ctx, p, result, storage.Session{})
+	case "deny":
+		if err := s.Delegation.Disclaim(ctx, c.Ticket, c.UserID); err != nil {
+			return s.claimFailed(c, err)
+		}
+		if c.Connect != "" {
+			return s.connected(ctx, c.Connect, true)
+		}
+		return Continue{}
+	}
+	return incomplete
+}
+
+func (s *SignIns) claimFailed(c ClaimForm, err error) Step {
+	provider, _ := s.Flow.Ways.Provider(c.Provider)
+	return ProviderFailed{Provider: provider, To: Destination{Connect: c.Connect}, Err: refusal.Protocol(err)}
+}

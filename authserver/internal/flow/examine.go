@@ -1,0 +1,76 @@
+package flow
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Examine identifies a request, validates it, and narrows it to what the person may have.
+// find resolves its client, who says for whom: every answer of a person is examined by the
+// client as it is stored at that time.
+func (f *Flow) Examine(ctx context.Context, p form.Params, find finder, who visitor) Examined {
+	to, err := f.identify(ctx, p, find)
+	switch {
+	case errors.Is(err, errUnread):
+		return f.unread(ctx, to, p)
+	case err != nil:
+		return Unidentified{to.Client, to.Sent, err}
+	}
+	r, err := f.validate(ctx, to, p)
+	v, visitErr := who(ctx, consentKey(to, r.Resource.URI))
+	switch {
+	case visitErr != nil:
+		return Unclear{to, visitErr}
+	case err != nil:
+		return Invalid{to, v, err}
+	case v == nil:
+		return Valid{Request: r}
+	}
+	return f.permit(ctx, r, v)
+}
+
+// permit narrows a request to what policy gives the person. Who signed in at a provider where
+// the session has ended is signed in no more.
+func (f *Flow) permit(ctx context.Context, r Request, v *storage.Visit) Examined {
+	scopes, err := f.Bindings.Permit(ctx, v.Session.UpstreamID, r.Resource.Resource, r.Scopes)
+	switch {
+	case errors.Is(err, storage.ErrRevoked):
+		return Valid{Request: r}
+	case err != nil:
+		return Forbidden{r, v, err}
+	}
+	r.Scopes = scopes
+	return Valid{Request: r, Visit: v}
+}
+
+// unread is the request of a client of which only the id is known, a URL.
+func (f *Flow) unread(ctx context.Context, to Identified, p form.Params) Unread {
+	x := Unread{
+		Client:   storage.Client{ID: to.Client.ID, Source: storage.SourceCIMD},
+		Sent:     to.Sent,
+		Query:    Query(p.Values.Encode()),
+		Provider: f.Ways.pickFor(p),
+	}
+	if catalog, err := f.Catalog.Load(ctx); err == nil {
+		resource, _ := catalog.Resolve(p.Resources())
+		x.Resource = resource.Resource
+	}
+	return x
+}
+
+// consentKey names the consent that an answer without a question could rest on: for the
+// client as it is, and for the place that the answer goes to. Consents from before places
+// were kept count for clients of the operator alone.
+func consentKey(to Identified, resource string) storage.VisitKey {
+	return storage.VisitKey{
+		ClientID: to.Client.ID,
+		Resource: resource,
+		Place:    oauth.RedirectPlace(to.RedirectURI),
+		Material: to.Client.Material(),
+		Unplaced: to.Client.Operated(),
+	}
+}

@@ -1,0 +1,109 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// finder resolves a client id.
+type finder func(ctx context.Context, id string) (storage.Client, error)
+
+// errUnread is that of a finder for a client of which nothing is known but the address of its
+// metadata document, while nobody is signed in: a stranger's word makes us fetch nothing
+// (AS-154).
+var errUnread = errors.New("flow: the client's document is not read for strangers")
+
+// fetching is find, which for somebody who is signed in reads the document of an unknown client.
+func (f *Flow) fetching(find finder, who visitor) finder {
+	return func(ctx context.Context, id string) (storage.Client, error) {
+		c, err := find(ctx, id)
+		if !errors.Is(err, refusal.ErrUnknownClient) || !f.Clients.MayFetch(id) {
+			return c, err
+		}
+		switch v, visitErr := who(ctx, storage.VisitKey{}); {
+		case visitErr != nil:
+			return c, visitErr
+		case v == nil:
+			return c, errUnread
+		}
+		return f.Clients.Fetch(ctx, id)
+	}
+}
+
+// identify finds out who asks and where the answer goes. Its failures are shown to
+// the person on a page and never redirected (OAuth 2.1 §4.1.2.1, AS-40).
+//
+// A redirect URI that a metadata document does not have may be new in it, so it is read again
+// before we refuse.
+func (f *Flow) identify(ctx context.Context, p form.Params, find finder) (Identified, error) {
+	for _, k := range []string{"client_id", "redirect_uri"} {
+		if len(p.Values[k]) > 1 {
+			return Identified{}, oauth.NewError(oauth.InvalidRequest, "The parameter '"+k+"' is repeated.")
+		}
+	}
+	id := p.Get("client_id")
+	if id == "" {
+		return Identified{}, oauth.NewError(oauth.InvalidRequest, "The parameter 'client_id' is missing.")
+	}
+	audit.Note(ctx, slog.String("client_id", form.Cut(id, 512)), redirectAsked(p.Get("redirect_uri")))
+	c, err := find(ctx, id)
+	if err != nil {
+		c.ID = id // whatever else may still be known of it, for the page
+		return Identified{Client: c, Sent: p.Get("redirect_uri")}, err
+	}
+	if c.Source == storage.SourceCIMD && f.Clients.MayFetch(id) && !oauth.MatchRedirectURI(c.RedirectURIs, p.Get("redirect_uri")) {
+		if fresh, err := f.Clients.Fetch(ctx, id); err == nil {
+			c = fresh
+		}
+	}
+	audit.Note(ctx, audit.Client(c))
+	to := Identified{Client: c, Sent: p.Get("redirect_uri"), State: p.Get("state")}
+	switch {
+	case to.Sent == "" && len(c.RedirectURIs) == 1: // OAuth 2.1 §2.3.2, AS-59
+		to.RedirectURI = c.RedirectURIs[0]
+	case to.Sent == "":
+		return to, oauth.NewError(oauth.InvalidRequest, "The parameter 'redirect_uri' is missing.")
+	case !oauth.MatchRedirectURI(c.RedirectURIs, to.Sent):
+		return to, errRedirect(c, to.Sent)
+	default:
+		to.RedirectURI = to.Sent
+	}
+	return to, nil
+}
+
+// errRedirect names both sides, since whoever sees it has to compare them. It is shown
+// as text, never as a link. What an operator has registered is not for strangers.
+func errRedirect(c storage.Client, sent string) error {
+	refused := func(text string) error {
+		return oauth.NewError(oauth.InvalidRequest, text).Because(refusal.ErrNotRegistered)
+	}
+	what := fmt.Sprintf("The redirect URI %+q is not registered for this client", form.Cut(sent, 200))
+	if c.Operated() || len(c.RedirectURIs) == 0 {
+		return refused(what + ".")
+	}
+	var have []string
+	for _, u := range c.RedirectURIs[:min(len(c.RedirectURIs), 4)] {
+		have = append(have, fmt.Sprintf("%+q", form.Cut(u, 200)))
+	}
+	return refused(what + ", which has " + strings.Join(have, ", ") + ".")
+}
+
+// redirectAsked is the redirect URI of a request, without what it may carry.
+func redirectAsked(raw string) slog.Attr {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return slog.String("redirect_uri", "(not a URI)")
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return slog.String("redirect_uri", u.String())
+}

@@ -1,0 +1,85 @@
+package flow
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/connect"
+	"github.com/mcp-authd/mcp-authd/delegation"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// ConnectForm is what the form at /connect carries along, sealed and bound to the browser.
+type ConnectForm struct {
+	Request string `json:"r"` // sealed by connect.Links
+	UserID  string `json:"u"`
+}
+
+// Open shows what a link asks of the person who opens it.
+func (s *SignIns) Open(ctx context.Context, sealed string, token storage.Hash) (Step, error) {
+	r, err := s.Links.Open(sealed)
+	if err != nil {
+		return BadLink{err}, nil
+	}
+	v, err := s.Flow.Browsers.LiveVisit(ctx, token, storage.VisitKey{})
+	switch {
+	case err != nil:
+		return nil, err
+	case v == nil:
+		return Login{To: Destination{Connect: sealed}, Farewell: s.Flow.Browsers.farewell(ctx, token)}, nil
+	case v.User.ID != r.UserID:
+		s.recordNotYours(ctx, r, v)
+		return NotYours{}, nil
+	}
+	provider, ok := s.Flow.Ways.Provider(r.Provider)
+	if !ok {
+		return BadLink{connect.ErrLink}, nil
+	}
+	return AskConnect{ConnectForm{sealed, v.User.ID}, r, provider, s.resource(ctx, r.Resource), *v}, nil
+}
+
+// Extend carries out what the person said whom a link has asked.
+func (s *SignIns) Extend(ctx context.Context, asked AskConnect, verdict string, networks []string) (Step, error) {
+	switch verdict {
+	case "approve":
+		p := ProviderForm{
+			Provider: asked.Request.Provider,
+			Purpose:  delegation.PurposeExtend,
+			UserID:   asked.Request.UserID,
+			Payload:  Payload{Destination: Destination{Connect: asked.Form.Request}},
+		}
+		return s.begin(ctx, p, networks, delegation.Request{Scopes: asked.Request.Scopes}), nil
+	case "deny":
+		return Connected{asked.Provider, asked.Resource, true}, nil
+	}
+	return nil, incomplete.Err
+}
+
+// recordNotYours leaves a trace: somebody may have been sent another person's link, to tie
+// an account of theirs to that person's.
+func (s *SignIns) recordNotYours(ctx context.Context, r connect.Request, v *storage.Visit) {
+	s.Flow.Audit.Record(ctx, audit.ConnectRefused, slog.String("user", v.User.ID), slog.String("for_user", r.UserID),
+		slog.String("connector", r.Provider), slog.String("resource", r.Resource))
+}
+
+// connected is the page after a link. The link may have expired on the way.
+func (s *SignIns) connected(ctx context.Context, sealed string, declined bool) Step {
+	r, err := s.Links.Open(sealed)
+	if r.Provider == "" {
+		return Fail{Err: err}
+	}
+	provider, _ := s.Flow.Ways.Provider(r.Provider)
+	return Connected{provider, s.resource(ctx, r.Resource), declined}
+}
+
+// resource is a resource as people know it.
+func (s *SignIns) resource(ctx context.Context, uri string) storage.Resource {
+	if catalog, err := s.Flow.Catalog.Load(ctx); err == nil {
+		if r, ok := catalog.Lookup(uri); ok {
+			return r
+		}
+	}
+	return storage.Resource{URI: uri, Name: strings.TrimPrefix(uri, "https://")}
+}

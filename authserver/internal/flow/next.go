@@ -1,0 +1,110 @@
+package flow
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Next decides the next step of a request from what was found out about it. It is the only
+// place that decides, and it is pure: each step, when done, comes back to it (AS-39, AS-70).
+func Next(x Examined, now time.Time) Step {
+	switch x := x.(type) {
+	case Unidentified:
+		return Fail(x)
+	case Unread:
+		return signInUnread(x)
+	case Unclear:
+		return Stop(x)
+	case Invalid:
+		return refuse(x.To, x.Visit, x.Err)
+	case Forbidden:
+		return refuse(x.Request.Identified, x.Visit, x.Err)
+	case Valid:
+		return nextValid(x, now)
+	}
+	panic("flow: an examination that is none of the known ones")
+}
+
+func nextValid(x Valid, now time.Time) Step {
+	r, silent := x.Request, slices.Contains(x.Request.Prompt, "none") // OpenID Connect Core §3.1.2.1
+	switch {
+	case mustSignIn(r, x.Visit, now) && silent:
+		return refuse(r.Identified, x.Visit, oauth.NewError(oauth.LoginRequired, "The person is not signed in."))
+	case mustSignIn(r, x.Visit, now):
+		return signIn(x)
+	case mustConsent(r, x.Visit) && silent:
+		return refuse(r.Identified, x.Visit, oauth.NewError(oauth.ConsentRequired, "The person has not consented to this request."))
+	case mustConsent(r, x.Visit):
+		return AskConsent{r, *x.Visit}
+	}
+	v := x.Visit
+	return issue{r, Approver{v.Session.Hash, v.User.ID, v.Session.AuthTime, v.Consented}}
+}
+
+// signIn is how somebody signs in for a request: at the provider it leads to, or on
+// the page on which people choose.
+func signIn(x Valid) Step {
+	r := x.Request
+	if r.Provider != "" {
+		return AskBeforeProvider{r, x.Farewell}
+	}
+	return Login{
+		To:          Destination{Query: r.Query},
+		Client:      r.Client,
+		Resource:    r.Resource.Resource,
+		RedirectURI: r.RedirectURI,
+		Farewell:    x.Farewell,
+	}
+}
+
+// signInUnread is signIn for a client of which only the id is known. The form may end where the
+// request says, or a person who has consented before would be stuck; whether the
+// browser is sent there is decided when the document is read.
+func signInUnread(x Unread) Step {
+	if x.Provider != "" {
+		return AskBeforeReading{x}
+	}
+	return Login{
+		To:          Destination{Query: x.Query},
+		Client:      x.Client,
+		Resource:    x.Resource,
+		RedirectURI: x.Sent,
+		Farewell:    x.Farewell,
+	}
+}
+
+func mustSignIn(r Request, v *storage.Visit, now time.Time) bool {
+	return v == nil || slices.Contains(r.Prompt, "login") ||
+		r.MaxAge >= 0 && (v.Session.AuthTime.IsZero() || now.Sub(v.Session.AuthTime) > r.MaxAge)
+}
+
+func mustConsent(r Request, v *storage.Visit) bool {
+	return anybodyCouldAsk(r) || slices.Contains(r.Prompt, "consent") || slices.Contains(r.Prompt, "select_account") ||
+		policy.NeedsConsent(r.Resource.Resource, v.Consented, r.Scopes)
+}
+
+// anybodyCouldAsk reports whether every program on the person's computer could make this
+// very request and get the answer: the id of a metadata document is public, that of a client
+// of the operator is in the manual of everybody who is to use it, and a loopback port or a
+// private-use scheme is there for the taking. Such a client is asked about each time (RFC
+// 8252 §8.6, OAuth 2.1 §7.3.1). An id that was registered is known to one installation only.
+func anybodyCouldAsk(r Request) bool {
+	published := r.Client.Source == storage.SourceCIMD || r.Client.Operated()
+	return published && r.Client.Public() && !strings.HasPrefix(r.RedirectURI, "https://")
+}
+
+// refuse sends an error to the client where that needs no question: to clients of the
+// operator, and to a place that this person has
+// allowed for the client as it is. Anybody can register a client with a redirect URI of their
+// choice, and must not get an open redirector that way (OAuth 2.1 §7.12.2).
+func refuse(to Identified, v *storage.Visit, err error) Step {
+	if to.Client.Operated() || v != nil && v.Known {
+		return RespondError{to, err}
+	}
+	return Stop{to, err}
+}

@@ -1,0 +1,158 @@
+package flow
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/connect"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/delegation"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// SignIns are sign-ins at providers, for a client that asks and without one.
+type SignIns struct {
+	Flow       *Flow
+	Delegation Delegation
+	Links      *connect.Links
+	limits     *signInLimiter
+}
+
+// Delegation signs people in at providers. Its contract is that of authserver.Delegation.
+type Delegation interface {
+	Listing
+	Depart(ctx context.Context, r delegation.Request) (delegation.AuthorizationRequest, error)
+	Return(ctx context.Context, r delegation.AuthorizationResponse) (delegation.Result, error)
+	Claim(ctx context.Context, ticket, userID string) (delegation.Result, error)
+	Disclaim(ctx context.Context, ticket, userID string) error
+}
+
+// NewSignIns returns the sign-ins that go on with a flow.
+func NewSignIns(f *Flow, d Delegation, l *connect.Links) *SignIns {
+	return &SignIns{Flow: f, Delegation: d, Links: l, limits: newSignInLimiter(f.Now)}
+}
+
+// ProviderForm is what the forms that send a browser to a provider carry along, sealed and
+// bound to the browser.
+type ProviderForm struct {
+	Provider string             `json:"p"`
+	Purpose  delegation.Purpose `json:"e"`
+	UserID   string             `json:"u,omitempty"` // who was signed in, "" for nobody
+	Payload  Payload            `json:"t"`
+}
+
+// Payload is what comes back with the browser: where it was going.
+type Payload struct {
+	Destination
+	// Approved is what the person approved of the request, nil when that comes after signing in.
+	Approved *Shown `json:"a,omitempty"`
+}
+
+// Begin sends the browser of somebody to a provider who signs in there, or ties an account
+// there to theirs, without an application that asks for it.
+func (s *SignIns) Begin(ctx context.Context, p ProviderForm, token storage.Hash, networks []string) Step {
+	if p.UserID != "" {
+		if _, err := s.Flow.Browsers.user(ctx, token, p.UserID); err != nil {
+			return Fail{Err: err}
+		}
+	}
+	p.Payload.Approved = nil
+	return s.begin(ctx, p, networks, delegation.Request{})
+}
+
+// Consent carries out what a person decided who is to sign in at a provider. The request is
+// examined again, as after the consent page. Nothing is stored before this (AS-220, AS-222, SP-01).
+func (s *SignIns) Consent(ctx context.Context, p ProviderForm, verdict string, networks []string) Step {
+	query := p.Payload.Query
+	x := s.Flow.Examine(ctx, form.New(query.Values()), s.Flow.fetching(s.Flow.Clients.Current, nobody), nobody)
+	switch r := x.(type) {
+	case Unread:
+		r.Provider, p.Payload.Approved = p.Provider, nil
+		return s.consentUnread(ctx, p, r, verdict, networks)
+	case Invalid:
+		return Stop{r.To, r.Err}
+	case Valid:
+		r.Request.Provider = p.Provider
+		return s.consent(ctx, p, r, verdict, networks)
+	}
+	return Next(x, s.Flow.Now())
+}
+
+func (s *SignIns) consent(ctx context.Context, p ProviderForm, x Valid, verdict string, networks []string) Step {
+	r, approved := x.Request, p.Payload.Approved
+	switch {
+	case !s.Flow.coversClient(approved, r.Identified):
+		return Next(x, s.Flow.Now()) // another client than the one that was shown: show it
+	case verdict == "deny":
+		s.recordDenied(ctx, r.Client, r.Resource.URI)
+		return RespondError{r.Identified, errDenied}
+	case verdict != "approve":
+		return incomplete
+	case !s.Flow.covers(approved, r):
+		return Next(x, s.Flow.Now()) // more than what was shown: show it
+	}
+	if _, ok := s.Flow.Ways.Provider(p.Provider); !ok {
+		return RespondError{r.Identified, errNotOffered}
+	}
+	step := s.begin(ctx, p, networks, s.signIn(p, r.Client))
+	if failed, ok := step.(ProviderFailed); ok {
+		return failedClient(failed, r.Identified)
+	}
+	return step
+}
+
+func (s *SignIns) consentUnread(ctx context.Context, p ProviderForm, x Unread, verdict string, networks []string) Step {
+	switch verdict {
+	case "approve":
+		return s.begin(ctx, p, networks, s.signIn(p, x.Client))
+	case "deny":
+		s.recordDenied(ctx, x.Client, x.Resource.URI)
+		return Fail{Err: oauth.NewError(oauth.AccessDenied, "You did not continue, so nothing was approved.")}
+	}
+	return incomplete
+}
+
+func (s *SignIns) recordDenied(ctx context.Context, c storage.Client, resource string) {
+	s.Flow.Audit.Record(ctx, audit.ConsentDenied, slog.String("client_id", c.ID), slog.String("resource", resource))
+}
+
+// signIn is what a client's request demands of the sign-in.
+func (s *SignIns) signIn(p ProviderForm, c storage.Client) delegation.Request {
+	query := p.Payload.Query
+	values, prompts := query.Values(), query.prompts()
+	return delegation.Request{
+		ClientID:  c.ID,
+		LoginHint: values.Get("login_hint"),
+		Fresh:     values.Has("max_age") || slices.Contains(prompts, "login"),
+		Choose:    slices.Contains(prompts, "select_account"),
+	}
+}
+
+var errNotOffered = oauth.NewError(oauth.InvalidRequest, "This way to sign in is not offered any more.")
+
+// begin prepares the request to the provider. r says what is not in p.
+func (s *SignIns) begin(ctx context.Context, p ProviderForm, networks []string, r delegation.Request) Step {
+	if err := s.limits.take(networks, p.UserID != ""); err != nil {
+		return Fail{Err: err} // for the person, whose form stays good
+	}
+	provider, ok := s.Flow.Ways.Provider(p.Provider)
+	if !ok {
+		return Fail{Err: errNotOffered}
+	}
+	audit.Note(ctx, slog.String("connector", p.Provider), slog.String("errand", string(p.Purpose)))
+	r.Provider, r.Purpose, r.UserID = p.Provider, p.Purpose, p.UserID
+	var out delegation.AuthorizationRequest
+	var err error
+	if r.Payload, err = json.Marshal(p.Payload); err == nil {
+		out, err = s.Delegation.Depart(ctx, r)
+	}
+	if err != nil {
+		return ProviderFailed{Provider: provider, To: p.Payload.Destination, Err: refusal.Protocol(err)}
+	}
+	return ToProvider{provider, p.UserID, out}
+}

@@ -1,0 +1,79 @@
+package flow
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// ParamProvider is a parameter of ours at /authorize: the id of the provider to sign in
+// at, or AnyProvider for the page on which people choose.
+const (
+	ParamProvider = "provider"
+	AnyProvider   = "*"
+)
+
+// Query is an authorization request as URLs and forms carry it: encoded.
+type Query string
+
+// Values returns the parameters. A query that is no query has those before its fault.
+func (q Query) Values() url.Values {
+	v, _ := url.ParseQuery(string(q))
+	return v
+}
+
+func (q Query) prompts() []string { return strings.Fields(q.Values().Get("prompt")) }
+
+// SignedIn is the request to come back to after signing in: what demanded the sign-in
+// is fulfilled by it.
+func (q Query) SignedIn() Query {
+	v := q.Values()
+	v.Del("max_age")
+	v.Del(ParamProvider)
+	left := slices.DeleteFunc(q.prompts(), func(p string) bool { return p == "login" || p == "select_account" })
+	if v.Del("prompt"); len(left) > 0 {
+		v.Set("prompt", strings.Join(left, " "))
+	}
+	return Query(v.Encode())
+}
+
+// Consented is the request as the consent page carries it: what demanded the page is
+// fulfilled by it.
+func (q Query) Consented() Query {
+	v := q.Values()
+	v.Del("prompt")
+	v.Del(ParamProvider)
+	return Query(v.Encode())
+}
+
+// AskingAgain is the request with a demand for the consent page.
+func (q Query) AskingAgain() Query {
+	v := q.Values()
+	v.Set("prompt", "consent")
+	return Query(v.Encode())
+}
+
+// AtProvider is the request for a person who signs in at a provider, or chooses one.
+func (q Query) AtProvider(id string) Query {
+	v := q.Values()
+	v.Set(ParamProvider, id)
+	return Query(v.Encode())
+}
+
+// AsAnotherPerson is the request for another person. A provider has a session
+// of its own and would send the same one back, if it were not told to ask.
+func (q Query) AsAnotherPerson() Query {
+	v := q.Values()
+	v.Set(ParamProvider, AnyProvider)
+	if prompts := q.prompts(); !slices.Contains(prompts, "select_account") {
+		v.Set("prompt", strings.Join(append(prompts, "select_account"), " "))
+	}
+	return Query(v.Encode())
+}
+
+// Destination is where a person goes after signing in: on with an authorization request, or
+// with a request at /connect, or to the start page. It travels sealed in forms.
+type Destination struct {
+	Query   Query  `json:"q,omitempty"`
+	Connect string `json:"c,omitempty"` // sealed by connect.Links
+}

@@ -1,0 +1,117 @@
+package flow
+
+import (
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Identified is an authorization request of which we know who asks and where the
+// answer goes. Only with it may the browser be sent to a client.
+type Identified struct {
+	Client storage.Client
+	// RedirectURI is where the answer goes; Sent is what the request said, "" when
+	// it named none and the client has just one.
+	RedirectURI, Sent string
+	State             string
+}
+
+// Request is a valid authorization request.
+type Request struct {
+	Identified
+	Resource     policy.Resolution
+	Scopes       oauth.Scopes
+	Challenge    string
+	ResponseMode string // "" for the usual one
+	Prompt       []string
+	MaxAge       time.Duration // negative: not asked for
+	Query        Query         // the request itself, to come back to
+	Provider     string        // where to sign in, "" for the page on which people choose
+}
+
+// ResponseURL is the redirect URI with the response parameters added to its own
+// query (OAuth 2.1 §2.3, AS-44), and always with iss (RFC 9207 §2, AS-68, AS-69) and with state exactly
+// when there was one.
+func (to Identified) ResponseURL(issuer string, response url.Values) string {
+	response.Set("iss", issuer)
+	response.Del("state")
+	if to.State != "" {
+		response.Set("state", to.State)
+	}
+	sep := "?"
+	switch i := strings.IndexByte(to.RedirectURI, '?'); {
+	case i == len(to.RedirectURI)-1:
+		sep = ""
+	case i >= 0:
+		sep = "&"
+	}
+	return to.RedirectURI + sep + response.Encode()
+}
+
+// ErrorResponse is the error response at the redirect URI (OAuth 2.1 §4.1.2.1, AS-41).
+func ErrorResponse(err error) url.Values {
+	e := oauth.AsError(err)
+	return url.Values{"error": {string(e.Code)}, "error_description": {oauth.SafeDescription(e.Description)}}
+}
+
+// Examined is what Examine has found out about a request: it is one of the following types.
+type Examined interface{ examined() }
+
+// Unidentified is a request of which we do not know who asks or where the answer goes. It
+// ends on a page.
+type Unidentified struct {
+	Client storage.Client // as far as it is known
+	Sent   string         // the redirect URI, as the request says
+	Err    error
+}
+
+// Unread is a request of a client whose metadata document is not read before somebody has
+// signed in. All of it is the word of whoever asks.
+type Unread struct {
+	Client   storage.Client // its id and source
+	Sent     string         // the redirect URI, as the request says
+	Query    Query
+	Resource storage.Resource // for the page; it is validated with the client
+	Provider string
+	Farewell string
+}
+
+// Invalid is a request that cannot be fulfilled. Visit is nil when nobody is signed in.
+type Invalid struct {
+	To    Identified
+	Visit *storage.Visit
+	Err   error
+}
+
+// Unclear is a request of which it cannot be told now whether the browser is signed in.
+type Unclear struct {
+	To  Identified
+	Err error
+}
+
+// Forbidden is a valid request for scopes of which the person may have none, or cannot be
+// told now to have them.
+type Forbidden struct {
+	Request Request
+	Visit   *storage.Visit
+	Err     error
+}
+
+// Valid is a valid request, with the scopes that the person may have. Visit is nil when
+// nobody is signed in; Farewell is then why not any more.
+type Valid struct {
+	Request  Request
+	Visit    *storage.Visit
+	Farewell string
+}
+
+func (Unidentified) examined() {}
+func (Unread) examined()       {}
+func (Invalid) examined()      {}
+func (Unclear) examined()      {}
+func (Forbidden) examined()    {}
+func (Valid) examined()        {}

@@ -1,0 +1,126 @@
+package flow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/url"
+	"slices"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/delegation"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Response is a browser that comes back from a provider.
+type Response struct {
+	delegation.AuthorizationResponse
+	UserID string       // who was signed in when it left, "" for nobody
+	Token  storage.Hash // the session of the browser now
+}
+
+// Returned is what a provider's response has come to.
+type Returned struct {
+	Next Step
+	// Over: the request to the provider cannot be completed again.
+	Over bool
+	// SignedIn: the session of the response has begun.
+	SignedIn bool
+}
+
+// Return completes a sign-in at a provider. Who left as a user must still be that user:
+// somebody else who uses the browser meanwhile would get their account there tied to the wrong
+// one here (RS-203).
+func (s *SignIns) Return(ctx context.Context, r Response) Returned {
+	if r.UserID != "" {
+		if _, err := s.Flow.Browsers.user(ctx, r.Token, r.UserID); err != nil {
+			return Returned{Next: Fail{Err: err}}
+		}
+	}
+	result, err := s.Delegation.Return(ctx, r.AuthorizationResponse)
+	err = refusal.Protocol(err)
+	out := Returned{Over: err == nil || result.Request.Provider != "" || oauth.AsError(err).Code != oauth.TemporarilyUnavailable}
+	if err != nil && result.Request.Provider == "" {
+		out.Next = Fail{Err: err}
+		return out
+	}
+	var payload Payload
+	if bad := json.Unmarshal(result.Request.Payload, &payload); bad != nil {
+		out.Next = Fail{Err: errors.Join(err, bad)}
+		return out
+	}
+	switch {
+	case err != nil:
+		out.Next = s.failed(ctx, r, result, payload, err)
+	case result.Claim != nil:
+		out.Next = s.askClaim(ctx, result, payload, r.Token)
+	default:
+		audit.Note(ctx, slog.String("user", result.User.ID))
+		out.SignedIn = result.Request.Purpose == delegation.PurposeSignIn
+		out.Next = s.goOn(ctx, payload, result, r.Session)
+	}
+	return out
+}
+
+// failed is a sign-in that came to nothing. Its client is told when the person approved that
+// the answer goes there.
+func (s *SignIns) failed(ctx context.Context, r Response, result delegation.Result, p Payload, err error) Step {
+	provider, _ := s.Flow.Ways.Provider(r.Provider)
+	step := ProviderFailed{provider, p.Destination, err, result.Came, result.Expected}
+	if p.Approved == nil {
+		return step
+	}
+	to, unknown := s.Flow.identify(ctx, form.New(p.Query.Values()), s.Flow.Clients.Current)
+	if unknown != nil || !s.Flow.coversClient(p.Approved, to) {
+		return step
+	}
+	told := failedClient(step, to)
+	told.Declined = r.Params.Has("error")
+	return told
+}
+
+func failedClient(x ProviderFailed, to Identified) ProviderFailedClient {
+	return ProviderFailedClient{ProviderFailed: x, Client: to, Told: forClient(oauth.AsError(x.Err), x.To.Query.Values())}
+}
+
+// forClient is an error of a provider as a client understands it (RFC 6749 §4.1.2.1): the
+// client's own request was in order. Who cannot prove a new sign-in fails max_age, or else
+// prompt=login (OpenID Connect Core §3.1.2.1).
+func forClient(e *oauth.Error, request url.Values) *oauth.Error {
+	told := *e
+	understood := []oauth.Code{oauth.AccessDenied, oauth.ServerError, oauth.TemporarilyUnavailable, oauth.UnmetAuthentication}
+	switch {
+	case e.Code == oauth.UnmetAuthentication && !request.Has("max_age"):
+		told.Code = oauth.LoginRequired
+	case !slices.Contains(understood, e.Code):
+		told.Code = oauth.ServerError
+	}
+	return &told
+}
+
+// goOn goes on to where the person was going; fresh is their session.
+func (s *SignIns) goOn(ctx context.Context, p Payload, result delegation.Result, fresh storage.Session) Step {
+	switch {
+	case result.Request.Purpose == delegation.PurposeExtend:
+		return s.connected(ctx, p.Connect, false)
+	case p.Query == "" || p.Approved == nil: // consent, if it is needed, comes now
+		return Continue{p.Destination}
+	}
+	return s.answer(ctx, p, result, fresh)
+}
+
+// answer answers the request that the person approved before signing in: with a code at
+// once, also for clients that ask each time. The request is examined again;
+// if it has become another one, the person is asked again.
+func (s *SignIns) answer(ctx context.Context, p Payload, result delegation.Result, fresh storage.Session) Step {
+	f := s.Flow
+	fresh.UpstreamID = result.Upstream
+	who := known(storage.Visit{Session: fresh, User: result.User})
+	x := f.Examine(ctx, form.New(p.Query.Values()), f.fetching(f.Clients.Current, who), who)
+	by := Approver{Session: fresh.Hash, UserID: result.User.ID, AuthTime: result.AuthTime}
+	return f.approved(ctx, x, p.Approved, by, p.Query.SignedIn())
+}

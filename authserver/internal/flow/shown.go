@@ -1,0 +1,75 @@
+package flow
+
+import (
+	"encoding/json"
+	"net/url"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Shown is what an approval is bound to: all of a request that the person was shown and that
+// could be another when they answer. The pages that ask seal it into their
+// forms; nothing is sent to a client by an answer that it does not cover (SP-01, SP-03,
+// AS-77).
+type Shown struct {
+	Client   ShownClient  `json:"c"`
+	Resource string       `json:"u"`
+	Scopes   oauth.Scopes `json:"s"`
+	Wording  storage.Hash `json:"w"` // what the page called the resource and the scopes
+}
+
+// ShownClient is what a page shows of who asks, and of where the answer goes.
+type ShownClient struct {
+	RedirectURI string               `json:"r"`
+	Name        string               `json:"n"`
+	Host        string               `json:"h"` // that identifies the client
+	Source      storage.ClientSource `json:"o"`
+	Vouched     bool                 `json:"v"` // by the operator
+	Material    storage.Hash         `json:"m"` // Client.Material
+}
+
+// Shown is what a page shows of a request.
+func (f *Flow) Shown(r Request) *Shown {
+	return &Shown{f.shownClient(r.Identified), r.Resource.URI, r.Scopes, wording(r.Resource.Resource, r.Scopes)}
+}
+
+func (f *Flow) shownClient(to Identified) ShownClient {
+	c := to.Client
+	return ShownClient{to.RedirectURI, c.Name, DocumentHost(c), c.Source, f.Clients.Vouched(c), c.Material()}
+}
+
+// DocumentHost is the host of a client's metadata document, which is what has been
+// verified about it; "" for clients that have none.
+func DocumentHost(c storage.Client) string {
+	if u, err := url.Parse(c.ID); err == nil && c.Source == storage.SourceCIMD {
+		return u.Host
+	}
+	return ""
+}
+
+// covers reports whether a request is no more than the person was shown.
+func (f *Flow) covers(x *Shown, r Request) bool {
+	return f.coversClient(x, r.Identified) && x.Resource == r.Resource.URI && x.Scopes.Has(r.Scopes...) &&
+		x.Wording == wording(r.Resource.Resource, x.Scopes)
+}
+
+// coversClient reports whether an answer goes to the client that the person was shown, and
+// to the place that they were shown. It is enough for a refusal, which gives nothing away.
+func (f *Flow) coversClient(x *Shown, to Identified) bool {
+	return x != nil && x.Client == f.shownClient(to)
+}
+
+// wording is the digest of the words that a person decides by: an operator may have changed
+// them between the page and the click.
+func wording(r storage.Resource, scopes oauth.Scopes) storage.Hash {
+	words := []string{r.Name}
+	for _, s := range r.Scopes {
+		if scopes.Has(s.Name) {
+			words = append(words, s.Name, s.Description)
+		}
+	}
+	text, _ := json.Marshal(words) // strings cannot fail
+	return storage.Hash(secrets.Hash(string(text)))
+}

@@ -1,0 +1,144 @@
+package flow
+
+import (
+	"net/url"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/connect"
+	"github.com/mcp-authd/mcp-authd/delegation"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Step is what the browser gets next: it is one of the following types. A step is data; the
+// edge writes it.
+type Step interface{ step() }
+
+// Login is the page on which people sign in, or choose where. Of a client whose
+// document is unread only its id is known.
+type Login struct {
+	To          Destination
+	Client      storage.Client // none for the start page and for /connect
+	Resource    storage.Resource
+	RedirectURI string // where the form may end
+	Farewell    string // why the person is no longer signed in, "" for no special reason
+}
+
+// AskConsent is the page on which somebody who is signed in decides about a request.
+type AskConsent struct {
+	Request Request
+	Visit   storage.Visit
+}
+
+// AskBeforeProvider is the page on which somebody decides about a request who then signs in
+// at a provider. Nothing is stored yet, and nothing has left.
+type AskBeforeProvider struct {
+	Request  Request
+	Farewell string
+}
+
+// AskBeforeReading is AskBeforeProvider for a client whose document is unread.
+type AskBeforeReading struct{ Request Unread }
+
+// ToProvider sends the browser to a provider's authorization endpoint. Only an approval
+// leads here.
+type ToProvider struct {
+	Provider delegation.Provider
+	UserID   string // who is signed in, "" for nobody
+	Request  delegation.AuthorizationRequest
+}
+
+// Respond sends the browser to the client with an authorization response.
+type Respond struct {
+	To       Identified
+	Response url.Values
+}
+
+// RespondError sends the browser to the client with an error: to one of the operator, or
+// to a place that this person has approved.
+type RespondError struct {
+	To  Identified
+	Err error
+}
+
+// Stop is the page about a request that cannot be fulfilled, with a way to the client that the
+// person may take.
+type Stop struct {
+	To  Identified
+	Err error
+}
+
+// Fail is the page about a request that is no client's, or of which we do not know whose it
+// is; its answer goes nowhere.
+type Fail struct {
+	Client storage.Client // as far as it is known
+	Sent   string         // the redirect URI, as the request says
+	Err    error
+}
+
+// ProviderFailed is the page about a sign-in at a provider that came to nothing.
+type ProviderFailed struct {
+	Provider delegation.Provider
+	To       Destination // to try again
+	Err      error
+	// Came and Expected are accounts there, when the wrong one came back.
+	Came, Expected string
+}
+
+// ProviderFailedClient is ProviderFailed for a client to which the person has approved that
+// the answer goes.
+type ProviderFailedClient struct {
+	ProviderFailed
+	Client   Identified
+	Told     error // Err as the client understands it
+	Declined bool  // the person said no at the provider
+}
+
+// Continue sends the browser to a page of ours.
+type Continue struct{ To Destination }
+
+// AskClaim is the page that asks whether an account at a provider is the person's.
+type AskClaim struct {
+	Claim    ClaimForm
+	Provider delegation.Provider
+	Username string
+}
+
+// AskConnect is the page on which a person lets a resource server have more of their account
+// at a provider.
+type AskConnect struct {
+	Form     ConnectForm
+	Request  connect.Request
+	Provider delegation.Provider
+	Resource storage.Resource
+	Visit    storage.Visit
+}
+
+// Connected is the page after that.
+type Connected struct {
+	Provider delegation.Provider
+	Resource storage.Resource
+	Declined bool
+}
+
+// BadLink is the page about a link that is no good.
+type BadLink struct{ Err error }
+
+// NotYours is the page for somebody who opened another person's link.
+type NotYours struct{}
+
+func (Login) step()                {}
+func (AskConsent) step()           {}
+func (AskBeforeProvider) step()    {}
+func (AskBeforeReading) step()     {}
+func (ToProvider) step()           {}
+func (Respond) step()              {}
+func (RespondError) step()         {}
+func (Stop) step()                 {}
+func (Fail) step()                 {}
+func (ProviderFailed) step()       {}
+func (ProviderFailedClient) step() {}
+func (Continue) step()             {}
+func (AskClaim) step()             {}
+func (AskConnect) step()           {}
+func (Connected) step()            {}
+func (BadLink) step()              {}
+func (NotYours) step()             {}

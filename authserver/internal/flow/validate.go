@@ -1,0 +1,80 @@
+package flow
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
+)
+
+// grantCode is the grant type for which a client must be registered.
+const grantCode = "authorization_code"
+
+// validate checks the rest of the request. Its failures go to the redirect URI.
+func (f *Flow) validate(ctx context.Context, to Identified, p form.Params) (Request, error) {
+	r := Request{
+		Identified:   to,
+		MaxAge:       -1,
+		Challenge:    p.Get("code_challenge"),
+		ResponseMode: p.Get("response_mode"),
+		Query:        Query(p.Values.Encode()),
+	}
+	if err := checkParams(p); err != nil {
+		return r, err
+	}
+	if !slices.Contains(to.Client.GrantTypes, grantCode) {
+		return r, oauth.NewError(oauth.UnauthorizedClient, "The client is not registered for the authorization code grant.")
+	}
+	catalog, err := f.Catalog.Load(ctx)
+	if err != nil {
+		return r, refusal.Unavailable(err)
+	}
+	audit.Note(ctx, slog.String("resource", strings.Join(p.Resources(), " "))) // as it was asked for
+	if r.Resource, err = catalog.Resolve(p.Resources()); err != nil {
+		audit.Note(ctx, slog.String("resource", form.Cut(strings.Join(p.Resources(), " "), 512)))
+		return r, err
+	}
+	requested := oauth.ParseScopes(p.Get("scope"))
+	r.Scopes = policy.Requestable(r.Resource.Resource, requested)
+	if unknown := policy.Unknown(r.Resource.Resource, requested); len(unknown) > 0 { // a client that is told to ask for it comes back again and again
+		audit.Note(ctx, slog.String("scope_unknown", form.Cut(unknown.String(), 512)))
+	}
+	audit.Note(ctx, slog.String("resource", r.Resource.URI), slog.String("resource_match", r.Resource.Match),
+		slog.String("scope", r.Scopes.String()))
+	r.Prompt = strings.Fields(p.Get("prompt"))
+	r.Provider = f.Ways.pickFor(p)
+	if age, err := strconv.Atoi(p.Get("max_age")); err == nil && age >= 0 {
+		r.MaxAge = time.Duration(min(age, 1<<30)) * time.Second
+	}
+	return r, f.Protocol.Validate(ctx, r)
+}
+
+// checkParams holds the rules that need nothing but the parameters.
+func checkParams(p form.Params) error {
+	if err := p.CheckRepeated(); err != nil {
+		return err
+	}
+	switch {
+	case p.Get("request") != "" || p.Get("request_uri") != "":
+		return oauth.NewError(oauth.InvalidRequest, "Request objects are not supported.")
+	case p.Get("response_type") == "": // OAuth 2.1 §4.1.1, AS-38
+		return oauth.NewError(oauth.InvalidRequest, "The parameter 'response_type' is missing.")
+	case p.Get("response_type") != "code":
+		return oauth.NewError(oauth.UnsupportedResponseType, "Only the response type 'code' is supported.")
+	case p.Get("code_challenge") == "": // OAuth 2.1 §4.1.1, §7.5.2, AS-61
+		return oauth.NewError(oauth.InvalidRequest, "PKCE is required: the parameter 'code_challenge' is missing.")
+	case p.Get("code_challenge_method") != oauth.S256: // an omitted method means plain
+		return oauth.NewError(oauth.InvalidRequest, "The parameter 'code_challenge_method' must be S256.")
+	case !oauth.ValidChallenge(p.Get("code_challenge")):
+		return oauth.NewError(oauth.InvalidRequest, "The parameter 'code_challenge' is not an S256 challenge.")
+	}
+	return nil
+}
