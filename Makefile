@@ -19,10 +19,12 @@ test: install-test-deps lint unit ## everything
 install-test-deps: ## what the tests need and this machine lacks
 	@test/install-deps.sh
 
-lint:
+lint: ## form, vet, staticcheck, tidy modules, imports, the length of lines, links and file names in docs
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(GO) vet ./...
+	@test/staticcheck.sh
 	@test/tidy.sh
+	$(GO) test ./internal/archtest
 
 unit: ## all Go tests with the race detector, both databases; ends with what was skipped
 	@$(GO) run ./test/report -race -timeout 20m ./...

@@ -194,7 +194,7 @@ func (r *rig) verified(t *testing.T, token string) (claims oauth.AccessTokenClai
 	if err := json.Unmarshal([]byte(r.person().get("/jwks.json").body), &set); err != nil {
 		t.Fatal(err)
 	}
-	jws, err := jose.ParseSigned(token, []jose.SignatureAlgorithm{jose.ES256, jose.EdDSA, jose.RS256})
+	jws, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.ES256, jose.EdDSA, jose.RS256})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -214,8 +214,7 @@ func TestObjects(t *testing.T) {
 func TestRecheck(t *testing.T) {
 	read := Operation{Method: "tools/call", Name: "read"}
 	revoked, outage := false, false
-	var r *rig
-	r = newRig(t, func(c *Config) {
+	r := newRig(t, func(c *Config) {
 		validator := c.Validator
 		c.Validator = ValidatorFunc(func(ctx context.Context, cred Credential) (*Principal, error) {
 			switch {

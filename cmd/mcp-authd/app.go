@@ -132,9 +132,9 @@ func newLogger(s std, c config.Log) *slog.Logger {
 	terminal := isFile && isatty.IsTerminal(f.Fd())
 	switch {
 	case c.Format == "text" && !terminal:
-		return slog.New(tint.NewHandler(s.err, &tint.Options{Level: level, NoColor: true, TimeFormat: exactTime}))
+		return slog.New(tint.NewTextHandler(s.err, &tint.Options{Level: level, NoColor: true, TimeFormat: exactTime}))
 	case c.Format == "text", c.Format == "auto" && terminal:
-		return slog.New(tint.NewHandler(s.err, &tint.Options{Level: level, TimeFormat: time.DateTime}))
+		return slog.New(tint.NewTextHandler(s.err, &tint.Options{Level: level, TimeFormat: time.DateTime}))
 	}
 	return slog.New(slog.NewJSONHandler(s.err, &slog.HandlerOptions{Level: level, ReplaceAttr: writeTime}))
 }

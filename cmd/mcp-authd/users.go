@@ -69,10 +69,6 @@ func newUserDelete(s std) *cobra.Command {
 	})
 }
 
-func userCommand(s std, c *cobra.Command, flags func(*cobra.Command), run func(*cobra.Command, *users.Users, []string) error) *cobra.Command {
-	return storeCommand(s, c, flags, onAccounts(run))
-}
-
 // cutting is a command that may cut more grants than are marked at once.
 func cutting(run func(*cobra.Command, *app, []string) error) func(*cobra.Command, *app, []string) error {
 	return func(c *cobra.Command, a *app, args []string) error {

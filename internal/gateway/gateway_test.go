@@ -578,8 +578,10 @@ func TestRemember(t *testing.T) {
 	count("RS-205: a token with a proof", 4, asked)
 	fault = mcpresource.ErrInvalidToken
 	now = now.Add(time.Second)
-	if ask("Bearer", "a") == nil || ask("Bearer", "a") == nil {
-		t.Error("RS-44: a revoked token is good after a second")
+	for range 2 {
+		if ask("Bearer", "a") == nil {
+			t.Error("RS-44: a revoked token is good after a second")
+		}
 	}
 	count("what is not good", 6, asked)
 }

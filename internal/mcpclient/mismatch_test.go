@@ -47,14 +47,14 @@ func TestTry(t *testing.T) {
 		"a page to sign in": {func(w http.ResponseWriter, _ *http.Request) {}, ""},
 		"busy":              {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }, ""},
 		"to a provider": {func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "https://idp.example.com/?state=1", 303)
+			http.Redirect(w, r, "https://idp.example.com/?state=1", http.StatusSeeOther)
 		}, ""},
 		"an error page": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(400)
 			_, _ = w.Write([]byte(`<div role="alert"><p><bdi>The MCP server &#34;x&#34; is not known.</bdi></p></div>`))
 		}, `The MCP server "x" is not known.`},
 		"an error for the client": {func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "http://127.0.0.1:1/callback?error=invalid_target&error_description=not+known", 303)
+			http.Redirect(w, r, "http://127.0.0.1:1/callback?error=invalid_target&error_description=not+known", http.StatusSeeOther)
 		}, "invalid_target: not known"},
 	} {
 		s := httptest.NewServer(tt.answer)

@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 sampling and roots are part of the revisions before 2026-07-28 (SEP-2577)
+
 package gosdk
 
 import (

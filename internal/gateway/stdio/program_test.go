@@ -29,7 +29,6 @@ type program struct {
 	mode    string
 	mu      sync.Mutex // guards stdout and waiting
 	waiting map[string]chan json.RawMessage
-	calls   sync.WaitGroup
 }
 
 func (p *program) say(v any) {

@@ -47,7 +47,7 @@ func (k *keySet) allow() allowed {
 
 // VerifySignature implements oidc.KeySet.
 func (a allowed) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {
-	signed, err := jose.ParseSigned(jwt, asymmetric)
+	signed, err := jose.ParseSignedCompact(jwt, asymmetric)
 	if err != nil || len(signed.Signatures) != 1 {
 		return nil, fmt.Errorf("%w: not a signed token", ErrGarbage)
 	}
