@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -20,12 +21,12 @@ var ErrForbidden = errors.New("mcpresource: operation is not permitted")
 func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refusal {
 	need := oauth.Scopes(g.base)
 	var lacking *ScopeError
-	ops := p.envelope.ops
-	if len(ops) == 0 {
-		ops = []Operation{{}} // a GET or DELETE: what every operation needs
+	messages := p.envelope.Messages
+	if len(messages) == 0 {
+		messages = []message.Message{{}} // a GET or DELETE: what every operation needs
 	}
-	for _, op := range ops {
-		want := g.c.Policy.Require(op)
+	for _, m := range messages {
+		want := g.c.Policy.Require(operationOf(m))
 		switch {
 		case want.Deny && anonymous == nil:
 			lacking = &ScopeError{Denied: true}
@@ -46,10 +47,10 @@ func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refu
 	case lacking == nil:
 		return nil
 	case lacking.Denied:
-		return &refusal{outcome: "insufficient_scope", status: http.StatusForbidden, id: p.envelope.id, text: "This operation is not permitted.", err: lacking}
+		return &refusal{outcome: "insufficient_scope", status: http.StatusForbidden, id: p.envelope.ID, text: "This operation is not permitted.", err: lacking}
 	}
 	no := g.challenged("insufficient_scope", http.StatusForbidden, oauth.InsufficientScope, "This operation needs more scope.", lacking)
-	no.challenge.Scope, no.id = g.stepUp(r, need, p.principal.Scopes), p.envelope.id
+	no.challenge.Scope, no.id = g.stepUp(r, need, p.principal.Scopes), p.envelope.ID
 	return no
 }
 
@@ -67,13 +68,13 @@ func (g *Guard) check(ctx context.Context, p *passage) *refusal {
 	if g.c.Check == nil || p.principal == nil {
 		return nil
 	}
-	for _, op := range p.envelope.ops {
-		err := g.c.Check(ctx, p.principal, op)
+	for _, m := range p.envelope.Messages {
+		err := g.c.Check(ctx, p.principal, operationOf(m))
 		switch {
 		case errors.Is(err, ErrUnavailable):
 			return p.unchecked(err)
 		case err != nil:
-			return &refusal{outcome: "forbidden", status: http.StatusForbidden, id: p.envelope.id, text: "This operation is not permitted.", err: err}
+			return &refusal{outcome: "forbidden", status: http.StatusForbidden, id: p.envelope.ID, text: "This operation is not permitted.", err: err}
 		}
 	}
 	return nil
@@ -104,7 +105,7 @@ func (g *Guard) Covers(ctx context.Context, op Operation) bool {
 
 // covered returns the caller, or nil where none is needed.
 func (g *Guard) covered(ctx context.Context, op Operation) (*Principal, error) {
-	if err := op.check(); err != nil {
+	if err := op.checkURI(); err != nil {
 		return nil, err
 	}
 	need := g.c.Policy.Require(op)

@@ -119,17 +119,17 @@ func TakeCalls(ctx context.Context) {
 	}
 }
 
-// called reports the calls of a message. What a call amounts to besides is none.
+// called reports the calls of a message. What a call amounts to beyond itself is no call.
 func (g *Guard) called(r *http.Request, p *passage, outcome string, status int, err error) {
 	if g.c.Calls == nil || p.calls.Load() {
 		return
 	}
-	for _, op := range p.envelope.ops {
-		if op.Method == "" || op.implied {
+	for _, m := range p.envelope.Messages {
+		if m.Method == "" || m.Implied {
 			continue
 		}
 		g.Report(r.Context(), CallEvent{
-			Time: p.began, Duration: g.c.Now().Sub(p.began), Principal: p.principal, Method: op.Method, Name: op.Name, Arguments: op.Arguments,
+			Time: p.began, Duration: g.c.Now().Sub(p.began), Principal: p.principal, Method: m.Method, Name: m.Name, Arguments: m.Arguments,
 			Outcome: outcome, Status: status, RemoteAddr: r.RemoteAddr, Err: err,
 		})
 	}
@@ -143,7 +143,7 @@ func (g *Guard) conclude(ctx context.Context, w *watcher, finished bool) {
 		return // and has been reported
 	}
 	if no := g.interrupted(cause); no != nil && finished && w.status == 0 {
-		no.id = p.envelope.id
+		no.id = p.envelope.ID
 		g.refuse(w.ResponseWriter, r, p, no)
 		return
 	}
@@ -181,7 +181,20 @@ func (g *Guard) interrupted(cause error) *refusal {
 	return nil
 }
 
-// streams reports whether the message opens a stream that is meant to stay.
-func (e envelope) streams() bool {
-	return slices.ContainsFunc(e.ops, func(op Operation) bool { return op.Method == "subscriptions/listen" })
+// record is what the audit may keep of an operation: arguments when asked, and of a
+// a name no more than a caller could have meant.
+func (op Operation) record(arguments bool) Operation {
+	const longest = 256
+	out := Operation{Method: cut(op.Method, longest), Name: cut(op.Name, longest)}
+	if arguments {
+		out.Arguments = slices.Clone(op.Arguments)
+	}
+	return out
+}
+
+func cut(s string, longest int) string {
+	if len(s) > longest {
+		return strings.ToValidUTF8(s[:longest], "") + "…"
+	}
+	return s
 }

@@ -558,44 +558,6 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// FuzzEnvelope: what is accepted, a decoder that folds case and one that does not
-// read alike.
-func FuzzEnvelope(f *testing.F) {
-	f.Add(tool("read"))
-	f.Add(`{"method":"a","Method":"b"}`)
-	f.Add(`{"method":"resources/read","params":{"uri":"x","URI":"y"}}`)
-	f.Add(`[{"method":"ping"}]`)
-	f.Fuzz(func(t *testing.T, body string) {
-		e, err := parseEnvelope([]byte(body))
-		if err != nil || e.batch {
-			return
-		}
-		var folding struct {
-			Method *string
-			Params json.RawMessage
-		}
-		if err := json.Unmarshal([]byte(body), &folding); err != nil {
-			if folding.Method == nil || *folding.Method != e.ops[0].Method {
-				return // another member is malformed; the server refuses it as well
-			}
-		}
-		if folding.Method != nil && *folding.Method != e.ops[0].Method {
-			t.Errorf("%q: one reads %q, the other %q", body, *folding.Method, e.ops[0].Method)
-		}
-		var params struct{ Name, URI *string }
-		if json.Unmarshal(folding.Params, &params) != nil {
-			return
-		}
-		name := params.Name
-		if strings.HasPrefix(e.ops[0].Method, "resources/") {
-			name = params.URI
-		}
-		if name != nil && e.ops[0].Method != "" && *name != e.ops[0].Name {
-			t.Errorf("%q: one reads %q, the other %q", body, *name, e.ops[0].Name)
-		}
-	})
-}
-
 func TestTwoGuards(t *testing.T) {
 	inner, outer := newRig(t, nil), newRig(t, nil)
 	outer.next = inner.h.ServeHTTP

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
 )
 
 // Limits bounds what each caller may do, which MCP demands for tool calls and
@@ -146,8 +148,8 @@ func (g *Guard) rate(ctx context.Context, p *passage) *refusal {
 	if p.principal == nil {
 		return nil
 	}
-	for _, op := range p.envelope.ops {
-		if wait, ok := g.c.Limiter.Allow(ctx, p.principal, op); !ok {
+	for _, m := range p.envelope.Messages {
+		if wait, ok := g.c.Limiter.Allow(ctx, p.principal, operationOf(m)); !ok {
 			return p.limited("Too many requests.", max(wait, time.Second))
 		}
 	}
@@ -163,7 +165,7 @@ func (p *passage) person() string {
 }
 
 func (p *passage) limited(text string, wait time.Duration) *refusal {
-	return &refusal{outcome: "limited", status: http.StatusTooManyRequests, id: p.envelope.id, text: text, retry: wait}
+	return &refusal{outcome: "limited", status: http.StatusTooManyRequests, id: p.envelope.ID, text: text, retry: wait}
 }
 
 // Admit counts op for the caller in ctx in the limits of the guard. It is for adapters
@@ -175,7 +177,9 @@ func (g *Guard) Admit(ctx context.Context, op Operation) (release func(), err er
 	if !ok {
 		return nil, ErrNoCaller
 	}
-	pass := &passage{principal: p, envelope: envelope{ops: []Operation{op}}}
+	pass := &passage{principal: p, envelope: message.Envelope{Messages: []message.Message{
+		{Method: op.Method, Name: op.Name, Arguments: op.Arguments},
+	}}}
 	no := g.begin(pass)
 	if no == nil {
 		no = g.rate(ctx, pass)

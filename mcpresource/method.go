@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
 )
 
 // checkMethod admits what MCP uses, and HEAD and OPTIONS, which the server may know.
@@ -26,19 +27,19 @@ var overrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Ov
 // proxies and logs go by them (MCP 2026-07-28, Streamable HTTP, "Server Validation", RS-146, RS-147). That
 // one is missing is for the server to refuse, which knows whether its revision has it.
 func compare(r *http.Request, p *passage) *refusal {
-	for _, op := range p.envelope.ops {
-		if op.implied {
+	for _, m := range p.envelope.Messages {
+		if m.Implied {
 			continue
 		}
-		if !mirrors(r.Header, mcp.HeaderMethod, op.Method) {
+		if !mirrors(r.Header, mcp.HeaderMethod, m.Method) {
 			no := p.mismatch(mcp.HeaderMethod)
-			if op.Method == "" { // a response has none to mirror
+			if m.Method == "" { // a response has none to mirror
 				no.code = mcp.CodeInvalidRequest
 			}
 			return no
 		}
-		named := op.Method == "tools/call" || op.Method == "prompts/get" || isResource(op.Method)
-		if named && !mirrors(r.Header, mcp.HeaderName, op.Name) {
+		named := m.Method == "tools/call" || m.Method == "prompts/get" || message.IsResource(m.Method)
+		if named && !mirrors(r.Header, mcp.HeaderName, m.Name) {
 			return p.mismatch(mcp.HeaderName)
 		}
 	}
@@ -52,5 +53,5 @@ func mirrors(h http.Header, name, value string) bool {
 }
 
 func (p *passage) mismatch(header string) *refusal {
-	return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: mcp.CodeHeaderMismatch, id: p.envelope.id, text: "The header " + header + " does not match the body."}
+	return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: mcp.CodeHeaderMismatch, id: p.envelope.ID, text: "The header " + header + " does not match the body."}
 }

@@ -38,8 +38,13 @@ func (g *Guard) isHost(host string) bool {
 // that a scheme implies may be there or not (RFC 9110 §4.2.3).
 func canonicalHost(scheme, host string) string {
 	host = strings.ToLower(host)
-	port, _ := defaultPort(scheme)
-	return strings.TrimSuffix(host, ":"+port)
+	switch scheme {
+	case "http":
+		return strings.TrimSuffix(host, ":80")
+	case "https":
+		return strings.TrimSuffix(host, ":443")
+	}
+	return host
 }
 
 // hostname is the host of a Host value. Splitting at the colon does not do: what follows it in

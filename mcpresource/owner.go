@@ -3,7 +3,6 @@ package mcpresource
 import (
 	"context"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
@@ -102,16 +101,12 @@ var nobody = Binding{Person: anonymous}
 // and all those together who have no token.
 func (g *Guard) mayOpen(ctx context.Context, p *passage) *refusal {
 	switch {
-	case !p.opens():
+	case !p.envelope.Opens():
 		return nil
 	case p.principal == nil:
 		return g.reserve(ctx, p, anonymous, g.strangers, g.c.MaxAnonymousSessions)
 	}
 	return g.reserve(ctx, p, p.principal.Person(), g.c.Sessions, g.c.MaxSessions)
-}
-
-func (p *passage) opens() bool {
-	return slices.ContainsFunc(p.envelope.ops, func(op Operation) bool { return op.Method == "initialize" })
 }
 
 // reserve counts a session that is about to be bound, until settle. It counts before
@@ -185,13 +180,13 @@ func (g *Guard) accept(ctx context.Context, id string, b Binding) (Binding, erro
 // "Session Management").
 func (g *Guard) bind(ctx context.Context, p *passage, id string) error {
 	switch {
-	case p.principal != nil && p.opens():
+	case p.principal != nil && p.envelope.Opens():
 		return g.c.Sessions.Open(ctx, id, p.principal.binding())
 	case p.principal != nil:
 		_, err := g.c.Sessions.Claim(ctx, id, p.principal.binding())
 		return err
 	}
-	if p.opens() {
+	if p.envelope.Opens() {
 		if owner, known, err := g.c.Sessions.Owner(ctx, id); err != nil {
 			return err
 		} else if known {
@@ -238,9 +233,9 @@ func (g *Guard) release(p *passage) {
 }
 
 func (p *passage) notFound() *refusal {
-	return &refusal{outcome: "session", status: http.StatusNotFound, id: p.envelope.id, text: "Session not found."}
+	return &refusal{outcome: "session", status: http.StatusNotFound, id: p.envelope.ID, text: "Session not found."}
 }
 
 func (p *passage) unchecked(err error) *refusal {
-	return &refusal{outcome: "unavailable", status: http.StatusServiceUnavailable, id: p.envelope.id, text: "This cannot be checked now.", retry: time.Second, err: err}
+	return &refusal{outcome: "unavailable", status: http.StatusServiceUnavailable, id: p.envelope.ID, text: "This cannot be checked now.", retry: time.Second, err: err}
 }

@@ -1,26 +1,14 @@
 package mcpresource
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
-
-// Operation is one JSON-RPC request or notification as the policy sees it. What leads
-// to a prompt or resource by another way counts as both: after completion/complete
-// comes the prompts/get or resources/read of what it completes, and after
-// subscriptions/listen the resources/subscribe of each URI.
-type Operation struct {
-	Method    string          // such as "tools/call"; "" for a response or a GET
-	Name      string          // params.name, or params.uri of resource methods
-	Arguments json.RawMessage // params.arguments, nil when absent; see Args
-
-	implied bool // by the operation before it
-}
 
 // Requirement is what an operation needs. The zero value is any good token.
 type Requirement struct {
@@ -88,7 +76,7 @@ func (r *Rules) byTables(op Operation) Requirement {
 	if !named {
 		return Requirement{Scopes: need}
 	}
-	if !isResource(op.Method) {
+	if !message.IsResource(op.Method) {
 		return Requirement{Scopes: need.Union(r.listed(lookup(table, op.Name)))}
 	}
 	need = need.Union(r.listed(lookupURI(table, op.Name, foldHost)))
@@ -109,7 +97,7 @@ func (r *Rules) table(method string) (table map[string][]string, named bool) {
 		return r.Tools, true
 	case method == "prompts/get":
 		return r.Prompts, true
-	case isResource(method):
+	case message.IsResource(method):
 		return r.Resources, true
 	}
 	return nil, false
@@ -137,57 +125,10 @@ func (r *Rules) denied(op Operation) bool {
 		return any(r.Deny, op.Name)
 	case op.Method == "prompts/get":
 		return any(r.DenyPrompts, op.Name)
-	case isResource(op.Method):
+	case message.IsResource(op.Method):
 		return slices.ContainsFunc(r.DenyResources, func(d string) bool { return deniesURI(d, op.Name) })
 	}
 	return false
-}
-
-func lookup(table map[string][]string, name string) ([]string, bool) {
-	if s, ok := table[name]; ok {
-		return s, true
-	}
-	best := -1
-	var found []string
-	for key, scopes := range table {
-		if says := len(key) - strings.Count(key, "*"); matches(key, name) {
-			best, found = better(best, found, says, scopes)
-		}
-	}
-	return found, best >= 0
-}
-
-// better keeps the scopes of the key that says more. Those of equals are put in order,
-// because that of a map changes and a challenge must not.
-func better(best int, found []string, says int, scopes []string) (int, []string) {
-	switch {
-	case says > best:
-		return says, scopes
-	case says == best:
-		found = slices.Concat(found, scopes)
-		slices.Sort(found)
-	}
-	return best, found
-}
-
-// matches reports whether a name fits a pattern, in which "*" is any text.
-func matches(pattern, name string) bool {
-	before, after, glob := strings.Cut(pattern, "*")
-	if !glob || !strings.HasPrefix(name, before) {
-		return pattern == name
-	}
-	name = name[len(before):]
-	for {
-		part, rest, more := strings.Cut(after, "*")
-		if !more {
-			return strings.HasSuffix(name, part)
-		}
-		i := strings.Index(name, part)
-		if i < 0 {
-			return false
-		}
-		name, after = name[i+len(part):], rest
-	}
 }
 
 // expand returns the scopes that a holder of s has by the hierarchy.

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -53,7 +54,7 @@ type passage struct {
 	began     time.Time
 	principal *Principal // nil for a public method
 	presented Credential // what the principal was judged by
-	envelope  envelope
+	envelope  message.Envelope
 	body      []byte
 	session   string
 	owner     Binding     // of the session
@@ -207,19 +208,19 @@ func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) 
 		return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: mcp.CodeParse, text: "The request body could not be read."}
 	}
 	p.body = body
-	p.envelope, err = parseEnvelope(body)
+	p.envelope, err = message.Parse(body)
 	switch {
-	case errors.Is(err, errEmptyBatch):
-		return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: mcp.CodeInvalidRequest, text: "A batch has at least one message.", err: err}
+	case errors.Is(err, message.ErrEmptyBatch):
+		return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: mcp.CodeInvalidRequest, text: "A batch has at least one message.", err: ambiguous(err)}
 	case err != nil:
-		return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: mcp.CodeParse, text: "The request body is malformed or ambiguous.", err: err}
+		return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: mcp.CodeParse, text: "The request body is malformed or ambiguous.", err: ambiguous(err)}
 	}
 	if no := repeated(r, p); no != nil {
 		return no
 	}
-	for _, op := range p.envelope.ops {
-		if err := op.check(); err != nil {
-			return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: mcp.CodeInvalidParams, id: p.envelope.id, text: "The resource URI is not in its canonical form.", err: err}
+	for _, m := range p.envelope.Messages {
+		if err := operationOf(m).checkURI(); err != nil {
+			return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: mcp.CodeInvalidParams, id: p.envelope.ID, text: "The resource URI is not in its canonical form.", err: err}
 		}
 	}
 	if no := g.decodeName(r, p); no != nil {
@@ -233,7 +234,7 @@ func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) 
 func repeated(r *http.Request, p *passage) *refusal {
 	for _, h := range singleHeaders {
 		if len(r.Header[h]) > 1 {
-			return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: mcp.CodeHeaderMismatch, id: p.envelope.id, text: "The header " + h + " is repeated."}
+			return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: mcp.CodeHeaderMismatch, id: p.envelope.ID, text: "The header " + h + " is repeated."}
 		}
 	}
 	return nil
@@ -257,7 +258,7 @@ func (g *Guard) decodeName(r *http.Request, p *passage) *refusal {
 	}
 	name, err := base64.StdEncoding.Strict().DecodeString(encoded)
 	if err != nil || !utf8.Valid(name) || strings.ContainsAny(string(name), "\r\n\x00") {
-		return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: mcp.CodeHeaderMismatch, id: p.envelope.id, text: "The header Mcp-Name is not valid Base64."}
+		return &refusal{outcome: "ambiguous", status: http.StatusBadRequest, code: mcp.CodeHeaderMismatch, id: p.envelope.ID, text: "The header Mcp-Name is not valid Base64."}
 	}
 	r.Header.Set(mcp.HeaderName, string(name))
 	return nil

@@ -96,8 +96,8 @@ func (g *Guard) record(r *http.Request, p *passage, e Event) {
 	if e.Principal = p.principal; e.Principal != nil {
 		e.OpenedBy = e.Principal.openedBy
 	}
-	for _, op := range p.envelope.ops {
-		e.Operations = append(e.Operations, op.record(false))
+	for _, m := range p.envelope.Messages {
+		e.Operations = append(e.Operations, operationOf(m).record(false))
 	}
 	g.c.Audit(e)
 }

@@ -143,7 +143,7 @@ var errTimeout = errors.New("mcpresource: the operation took too long")
 
 // timed bounds the time of what is no stream.
 func (g *Guard) timed(ctx context.Context, p *passage) (context.Context, context.CancelFunc) {
-	if g.c.Limits.Timeout <= 0 || p.body == nil || p.envelope.streams() {
+	if g.c.Limits.Timeout <= 0 || p.body == nil || p.envelope.Streams() {
 		return ctx, func() {}
 	}
 	return context.WithTimeoutCause(ctx, g.c.Limits.Timeout, errTimeout)

@@ -8,36 +8,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// TestResourceURI: what the tables see is what a server opens, however it decodes.
-func TestResourceURI(t *testing.T) {
-	for _, uri := range []string{
-		"file:///public/../private/x", "file:///public/./x", "file:///public/..", "file:///..", "../private/x",
-		"file:///public/%2e%2e/private/x", "file:///public/.%2E/x", "file:///public/%2E./x", "file:///public/%252e%252e/x", "file:///public/%25252525252e/x",
-		"file:///public%2f..%2fprivate/x", "file:///public%2Fx", "file:///public/..%5cprivate", `file:///public\..\private`, `x://public\a`,
-		"file:///public/..;v=1/private", "file:///public/.. /private", "file:///public/x?/../../private", "file:///public/x#/../../private",
-		"file:///public/.\t./private", "file:///public/x\n", " file:///private/x", "file:///private/x ", "file:///public/x%00", "file:///public/%c0%ae%c0%ae/x", "file:///public/100%",
-		"file:///%70rivate/x", "file:////private/x", "file:///public//x", "file:/private/x", "file://localhost/private/x",
-		"FILE:///private/x", "File:///private/x", "https://Mcp.example.com/x", "https://user@mcp.example.com/x", "https://user:pw@mcp.example.com/x", "npm://@scope/x",
-		"https://mcp.example.com:443/x", "http://mcp.example.com:80/x", "https://mcp.example.com:/x", "https://mcp.example.com./x", "https://mcp%2Eexample.com/x", "https:mcp.example.com/x",
-		"https://mcp.ex\u0430mple.com/x", "x y://a/b", "1x://a",
-	} {
-		t.Run("RS-194 refused: "+uri, func(t *testing.T) {
-			if err := checkURI(uri); !errors.Is(err, ErrResourceURI) {
-				t.Errorf("got %v", err)
-			}
-		})
-	}
-	for _, uri := range []string{
-		"file:///public/a", "file:///public/", "file:///C:/a", "file:///public/a..b", "file:///public/.hidden", "file:///public/My%20File", "file:///public/100%25", "file://server/share/x",
-		"https://mcp.example.com", "https://mcp.example.com:8443/A?p=../x&q=%2Fa", "https://[::1]:9/x", "urn:ISBN:123", "repo://Microsoft/vs%2Fcode", "users://{userId}/profile", "file:///{+path}", "ui://widget/a.html", "notes", "a/b", "",
-		"x://a//b", "x://~u/~v", "x:y", "db://t/\u00fc",
-	} {
-		t.Run("RS-194 accepted: "+uri, func(t *testing.T) {
-			if err := checkURI(uri); err != nil {
-				t.Error(err)
-			}
-		})
-	}
+// TestRefusedURI: a URI that is not canonical is refused before a table is asked; see package message.
+func TestRefusedURI(t *testing.T) {
 	t.Run("RS-194 by HTTP it is 400 and -32602 with the id, before the table", func(t *testing.T) {
 		r := newRig(t, nil)
 		for _, method := range []string{"resources/read", "resources/subscribe", "resources/unsubscribe"} {
@@ -99,7 +71,7 @@ func TestImplied(t *testing.T) {
 		{"RS-103 not strings", listen(`{"resourceSubscriptions":[7]}`), 400},
 		{"RS-103 not an array", listen(`{"resourceSubscriptions":"file:///private/x"}`), 400},
 		{"RS-103 notifications in another case", `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"Notifications":{"resourceSubscriptions":["file:///private/x"]}}}`, 400},
-		{"RS-196 beyond any need", listen(`{"resourceSubscriptions":["file:///public/a"` + strings.Repeat(`,"file:///public/a"`, maxURIs) + `]}`), 400},
+		{"RS-196 beyond any need", listen(`{"resourceSubscriptions":["file:///public/a"` + strings.Repeat(`,"file:///public/a"`, 1000) + `]}`), 400},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := len(r.seen)
@@ -116,27 +88,6 @@ func TestImplied(t *testing.T) {
 		}
 	})
 }
-
-// FuzzURI: no accepted URI has a dot segment, however often it is decoded.
-func FuzzURI(f *testing.F) {
-	f.Add("file:///public/%2e%2e/x")
-	f.Add("https://a/%252e./x")
-	f.Fuzz(func(t *testing.T, uri string) {
-		if checkURI(uri) != nil {
-			return
-		}
-		for range 3 {
-			for _, s := range strings.FieldsFunc(uri, func(c rune) bool { return c == '/' || c == '\\' }) {
-				if s == "." || s == ".." {
-					t.Fatalf("%q", uri)
-				}
-			}
-			uri = decoded.Replace(uri)
-		}
-	})
-}
-
-var decoded = strings.NewReplacer("%2e", ".", "%2E", ".", "%2f", "/", "%2F", "/", "%5c", `\`, "%5C", `\`, "%25", "%")
 
 // TestResourceSpellings: a rule is for a resource, however its URI is written.
 func TestResourceSpellings(t *testing.T) {

@@ -24,10 +24,12 @@ var rules = []struct {
 		{path: "authserver/internal/form", ours: []string{"oauth", "storage"}},
 		{path: "authserver/internal/clients", ours: []string{"authserver/internal/refusal", "authserver"}},
 		{path: "mcpresource", ours: []string{"oauth", "mcpresource/gosdk"}},
+		{path: "mcpresource/internal/message", ours: []string{"mcpresource"}},
+		{path: "mcpresource/gosdk", ours: []string{"mcpresource", "mcpresource/internal/message"}},
 		{path: "internal/anything", ours: []string{"internal/secrets", "authserver"}},
 		{path: "newcomer"},
 		{path: "cmd/mcp-authd", ours: []string{"storage/sqlite", "authserver"}},
-	}}, 10},
+	}}, 12},
 	{"only the assembly imports a storage backend", storageBackends, module{packages: []pkg{
 		{path: "authserver", ours: []string{"storage/sqlite"}},
 		{path: "internal/anything", ours: []string{"storage/postgres"}},

@@ -49,9 +49,16 @@ var mayImport = map[string][]string{
 	"thirdparty/internal/rules":    {"oauth", "thirdparty/internal/claim"},
 	"thirdparty/internal/claim":    {},
 
-	"mcpresource":         {"oauth", "metadata", "internal/mcp", "internal/bounded"},
-	"mcpresource/gosdk":   {"oauth", "metadata", "mcpresource", "internal/mcp"},
-	"mcpresource/mcpgo":   {"oauth", "metadata", "mcpresource", "internal/mcp"},
+	"mcpresource": {
+		"oauth", "metadata", "internal/mcp", "internal/bounded",
+		"mcpresource/internal/message", "mcpresource/internal/statuslist", "mcpresource/internal/issuer",
+	},
+	"mcpresource/internal/message":    {},
+	"mcpresource/internal/statuslist": {"oauth", "mcpresource/internal/issuer"},
+	"mcpresource/internal/issuer":     {"oauth", "metadata"},
+	"mcpresource/gosdk":               {"oauth", "metadata", "mcpresource", "internal/mcp"},
+	"mcpresource/mcpgo":               {"oauth", "metadata", "mcpresource", "internal/mcp"},
+
 	"internal":            {"oauth", "storage", "audit", "policy", "keys", "session", "metadata", "mcpresource", "internal"},
 	"internal/config":     {"oauth", "storage", "metadata", "dcr", "thirdparty", "internal"},
 	"internal/secrets":    {},

@@ -1,13 +1,16 @@
-package mcpresource
+package message
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"errors"
+)
 
 // maxURIs bounds the resources that one message may listen to.
 const maxURIs = 1000
 
-// implied returns what a message amounts to besides its own method: the completions
+// implied returns what a message amounts to beyond its own method: the completions
 // of a prompt tell what it would, and listening to a resource is to subscribe to it.
-func implied(method string, params map[string]json.RawMessage) ([]Operation, error) {
+func implied(method string, params map[string]json.RawMessage) ([]Message, error) {
 	switch method {
 	case "completion/complete":
 		if ref, ok := params["ref"]; ok {
@@ -22,7 +25,7 @@ func implied(method string, params map[string]json.RawMessage) ([]Operation, err
 }
 
 // completed goes by the members and not by the type, which a server may disregard.
-func completed(b json.RawMessage) (ops []Operation, err error) {
+func completed(b json.RawMessage) (messages []Message, err error) {
 	ref, err := members(b, "type", "name", "uri")
 	if err != nil {
 		return nil, err
@@ -32,31 +35,31 @@ func completed(b json.RawMessage) (ops []Operation, err error) {
 		if !ok {
 			continue
 		}
-		op := Operation{Method: to[1]}
-		if op.Name, ok = plainString(v); !ok {
-			return nil, ambiguous(to[0] + " is not a string")
+		m := Message{Method: to[1]}
+		if m.Name, ok = plainString(v); !ok {
+			return nil, errors.New(to[0] + " is not a string")
 		}
-		ops = append(ops, op)
+		messages = append(messages, m)
 	}
-	return ops, nil
+	return messages, nil
 }
 
-func listened(b json.RawMessage) ([]Operation, error) {
+func listened(b json.RawMessage) ([]Message, error) {
 	wanted, err := members(b, "resourceSubscriptions")
 	if err != nil || wanted["resourceSubscriptions"] == nil {
 		return nil, err
 	}
 	var uris []json.RawMessage
 	if err := json.Unmarshal(wanted["resourceSubscriptions"], &uris); err != nil || len(uris) > maxURIs {
-		return nil, ambiguous("resourceSubscriptions is not an array of up to 1000 URIs")
+		return nil, errors.New("resourceSubscriptions is not an array of up to 1000 URIs")
 	}
-	ops := make([]Operation, len(uris))
+	messages := make([]Message, len(uris))
 	for i, raw := range uris {
 		uri, ok := plainString(raw)
 		if !ok {
-			return nil, ambiguous("a URI is not a string")
+			return nil, errors.New("a URI is not a string")
 		}
-		ops[i] = Operation{Method: "resources/subscribe", Name: uri}
+		messages[i] = Message{Method: "resources/subscribe", Name: uri}
 	}
-	return ops, nil
+	return messages, nil
 }

@@ -1,31 +1,27 @@
-package mcpresource
+package message
 
 import (
 	"errors"
-	"fmt"
 	"net/url"
 	"strings"
 	"unicode/utf8"
 )
 
-// ErrResourceURI means that a resource could be meant that other rules are for: the
-// URI has dot segments, or is not in its canonical form (RFC 3986 §6.2.2).
-var ErrResourceURI = errors.New("mcpresource: resource URI is not canonical")
-
 // maxDecodings is how often a careless server might decode a URI, and more.
 const maxDecodings = 4
 
 // checkURI refuses what a server may resolve to another resource than the one that a
-// table names: file:///public/../private/x is no file of file:///public/*. A template
-// (RFC 6570) is judged as it is written, and "" left to the server.
+// table names: file:///public/../private/x is no file of file:///public/*. So it wants the
+// canonical form (RFC 3986 §6.2.2). A template (RFC 6570) is judged as it is written, and "" is
+// left to the server.
 func checkURI(uri string) error {
 	if strings.ContainsFunc(uri, func(c rune) bool { return c < ' ' || c == 0x7f || c == '\\' }) || strings.HasSuffix(uri, " ") {
-		return notCanonical("a character that parsers drop or replace")
+		return errors.New("a character that parsers drop or replace")
 	}
 	rest := uri
 	if i := strings.IndexAny(uri, ":/?#"); i >= 0 && uri[i] == ':' {
 		if rest = uri[i+1:]; !isScheme(uri[:i]) {
-			return notCanonical("the scheme")
+			return errors.New("the scheme")
 		}
 		if err := checkAuthority(uri[:i], rest); err != nil {
 			return err
@@ -37,7 +33,7 @@ func checkURI(uri string) error {
 	for range maxDecodings {
 		for segment := range strings.FieldsFuncSeq(rest, isSeparator) {
 			if strings.Contains(segment, ".") && strings.Trim(segment, ". ") == "" { // Windows drops the spaces, and further dots
-				return notCanonical("a dot segment")
+				return errors.New("a dot segment")
 			}
 		}
 		plain, err := url.PathUnescape(rest)
@@ -45,11 +41,11 @@ func checkURI(uri string) error {
 		case err != nil || plain == rest:
 			return nil
 		case !utf8.ValidString(plain): // overlong forms of "." and "/" among them
-			return notCanonical("what is encoded is no text")
+			return errors.New("what is encoded is no text")
 		}
 		rest = plain
 	}
-	return notCanonical("encoded again and again")
+	return errors.New("encoded again and again")
 }
 
 // isSeparator reports what some server ends a path segment at; ";" is one for Java.
@@ -66,7 +62,7 @@ func checkAuthority(scheme, rest string) error {
 	port, known := defaultPort(scheme)
 	after, ok := strings.CutPrefix(rest, "//")
 	if !ok && known {
-		return notCanonical("no host")
+		return errors.New("no host")
 	}
 	if !ok {
 		return nil
@@ -77,11 +73,11 @@ func checkAuthority(scheme, rest string) error {
 	}
 	switch {
 	case strings.ContainsAny(host, "@%") || strings.ContainsFunc(host, func(c rune) bool { return c >= utf8.RuneSelf }):
-		return notCanonical("user information or an encoded host")
+		return errors.New("user information or an encoded host")
 	case known && (host != strings.ToLower(host) || strings.HasSuffix(host, ":"+port) || strings.HasSuffix(host, ":") || strings.HasSuffix(host, ".")):
-		return notCanonical("the host")
+		return errors.New("the host")
 	case scheme == "file" && (host == "localhost" || strings.Contains(path, "//") || strings.Contains(strings.ToLower(path), "%2f")):
-		return notCanonical("the file has another name")
+		return errors.New("the file has another name")
 	}
 	return nil
 }
@@ -105,7 +101,7 @@ func checkEscapes(s string) error {
 	for i := strings.IndexByte(s, '%'); i >= 0; {
 		c, err := url.PathUnescape(s[i:min(i+3, len(s))])
 		if err != nil || c[0] == 0 || c == "." || c == "-" || c == "_" || isAlphanumeric(c[0]) {
-			return notCanonical("an escape")
+			return errors.New("an escape")
 		}
 		next := strings.IndexByte(s[i+3:], '%')
 		if next < 0 {
@@ -120,68 +116,15 @@ func isAlphanumeric(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-func notCanonical(why string) error { return fmt.Errorf("%w: %s", ErrResourceURI, why) }
-
-// check refuses an operation on a resource that no table should be asked about.
-func (op Operation) check() error {
-	if !isResource(op.Method) {
+// CheckURI refuses a message about a resource that no table should be asked about.
+func (m Message) CheckURI() error {
+	if !IsResource(m.Method) {
 		return nil
 	}
-	return checkURI(op.Name)
+	return checkURI(m.Name)
 }
 
-func isResource(method string) bool {
+// IsResource reports whether a method is called with the URI of a resource.
+func IsResource(method string) bool {
 	return method == "resources/read" || method == "resources/subscribe" || method == "resources/unsubscribe"
-}
-
-// lookupURI is lookup for resources, of which as makes spellings alike: the case of scheme
-// and host does not matter, in the keys neither. Of keys that differ in it alone the scopes
-// of all are needed.
-func lookupURI(table map[string][]string, uri string, as func(string) string) (found []string, ok bool) {
-	uri = as(uri)
-	best := -1
-	for key, scopes := range table {
-		key = as(key)
-		prefix, glob := strings.CutSuffix(key, "*")
-		length := len(prefix)
-		switch {
-		case key == uri:
-			length = len(uri) + 1 // the exact name goes first
-		case !glob || !strings.HasPrefix(uri, prefix):
-			continue
-		}
-		best, found = better(best, found, length, scopes)
-	}
-	return found, best >= 0
-}
-
-func foldHost(uri string) string {
-	host := strings.Index(uri, "://") + len("://")
-	if host < len("://") {
-		return uri
-	}
-	end := strings.IndexAny(uri[host:], "/?#")
-	if end < 0 {
-		return strings.ToLower(uri)
-	}
-	return strings.ToLower(uri[:host+end]) + uri[host+end:]
-}
-
-// asOpened is a canonical URI, or a key, as a server opens it: a key "x://h/My Docs/*" is
-// meant for "My%20Docs" as well, and the other way round. What a URI needs in one form and
-// in the other is needed, because "a%2Fb" is one segment to some servers and two to others.
-func asOpened(uri string) string {
-	if plain, err := url.PathUnescape(uri); err == nil {
-		uri = plain
-	}
-	return foldHost(uri)
-}
-
-// deniesURI compares in both forms. It regards no case where a pattern does not say which
-// part is the host: what denies should deny too much rather than too little.
-func deniesURI(pattern, uri string) bool {
-	if !strings.Contains(pattern, "://") {
-		pattern, uri = strings.ToLower(pattern), strings.ToLower(uri)
-	}
-	return matches(foldHost(pattern), foldHost(uri)) || matches(asOpened(pattern), asOpened(uri))
 }

@@ -1,4 +1,4 @@
-package mcpresource
+package message
 
 import (
 	"bytes"

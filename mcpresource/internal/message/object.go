@@ -1,8 +1,9 @@
-package mcpresource
+package message
 
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strings"
 	"unicode/utf8"
 )
@@ -11,7 +12,7 @@ import (
 // more after it has been found valid, which costs a third of decoding it by tokens.
 func object(b []byte, known ...string) (map[string]json.RawMessage, error) {
 	if !json.Valid(b) || !utf8.Valid(b) {
-		return nil, ambiguous("not JSON, or something follows it")
+		return nil, errors.New("not JSON, or something follows it")
 	}
 	return members(b, known...)
 }
@@ -22,7 +23,7 @@ func object(b []byte, known ...string) (map[string]json.RawMessage, error) {
 func members(b []byte, known ...string) (map[string]json.RawMessage, error) {
 	w := walker{b, 0}
 	if w.next() != '{' {
-		return nil, ambiguous("not a JSON object")
+		return nil, errors.New("not a JSON object")
 	}
 	out := map[string]json.RawMessage{}
 	for w.pos++; w.next() != '}'; {
@@ -32,17 +33,17 @@ func members(b []byte, known ...string) (map[string]json.RawMessage, error) {
 		}
 		key, ok := keyOf(w.value(), known)
 		if !ok {
-			return nil, ambiguous("a key is no text")
+			return nil, errors.New("a key is no text")
 		}
 		if _, dup := out[key]; dup {
-			return nil, ambiguous("a key occurs twice")
+			return nil, errors.New("a key occurs twice")
 		}
 		if key == "__proto__" { // to JavaScript, its members may be those of the object
-			return nil, ambiguous("a key that stands for others")
+			return nil, errors.New("a key that stands for others")
 		}
 		for _, n := range known {
 			if key != n && strings.EqualFold(key, n) {
-				return nil, ambiguous("a key differs from a known one in case alone")
+				return nil, errors.New("a key differs from a known one in case alone")
 			}
 		}
 		w.next()
@@ -129,4 +130,37 @@ func (w *walker) quoted() {
 		}
 	}
 	w.pos++
+}
+
+// plainString decodes a JSON string. A NUL or a lone surrogate, which decoders treat
+// differently, makes it no plain string.
+func plainString(raw json.RawMessage) (string, bool) {
+	if len(raw) == 0 || raw[0] != '"' {
+		return "", false
+	}
+	s, ok := unquote(raw)
+	return s, ok && !strings.ContainsRune(s, 0) && !strings.ContainsRune(s, utf8.RuneError)
+}
+
+// checkDepth bounds nesting without decoding, so that a hostile body costs one pass.
+func checkDepth(b []byte) error {
+	depth, inString, escaped := 0, false, false
+	for _, c := range b {
+		switch {
+		case escaped:
+			escaped = false
+		case inString && c == '\\':
+			escaped = true
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return errors.New("nested too deeply")
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return nil
 }

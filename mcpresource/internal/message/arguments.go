@@ -1,0 +1,90 @@
+package message
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+)
+
+// maxValues bounds what the arguments of one call may hold for a policy to look at.
+const maxValues = 10_000
+
+// Arguments decodes the arguments of a call: known are the names that the caller goes by. Numbers
+// are json.Number; no arguments are an empty map. It refuses more than 10,000 values as well.
+func Arguments(raw json.RawMessage, known ...string) (map[string]any, error) {
+	if raw == nil {
+		return map[string]any{}, nil
+	}
+	if err := checkDepth(raw); err != nil {
+		return nil, err
+	}
+	members, err := object(raw, known...)
+	if err != nil {
+		return nil, err
+	}
+	left := maxValues
+	out := make(map[string]any, len(members))
+	for k, v := range members {
+		d := json.NewDecoder(bytes.NewReader(v))
+		d.UseNumber()
+		if out[k], err = strictValue(d, &left); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// strictValue decodes the next value; left is how many more there may be.
+func strictValue(d *json.Decoder, left *int) (any, error) {
+	if *left--; *left < 0 {
+		return nil, errors.New("more than 10000 values")
+	}
+	t, err := d.Token()
+	if err != nil {
+		return nil, errors.New("not JSON")
+	}
+	switch t {
+	case json.Delim('{'):
+		return strictMembers(d, left)
+	case json.Delim('['):
+		return strictElements(d, left)
+	}
+	return t, nil
+}
+
+func strictMembers(d *json.Decoder, left *int) (any, error) {
+	out := map[string]any{}
+	for d.More() {
+		t, err := d.Token()
+		k, ok := t.(string)
+		if err != nil || !ok {
+			return nil, errors.New("not JSON")
+		}
+		if _, dup := out[k]; dup {
+			return nil, errors.New("a key occurs twice")
+		}
+		if out[k], err = strictValue(d, left); err != nil {
+			return nil, err
+		}
+	}
+	return out, closing(d)
+}
+
+func strictElements(d *json.Decoder, left *int) (any, error) {
+	out := []any{}
+	for d.More() {
+		v, err := strictValue(d, left)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, closing(d)
+}
+
+func closing(d *json.Decoder) error {
+	if _, err := d.Token(); err != nil {
+		return errors.New("not JSON")
+	}
+	return nil
+}

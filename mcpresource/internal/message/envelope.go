@@ -1,0 +1,149 @@
+// Package message reads the body of a request: the methods that its JSON-RPC messages call, the
+// names they call them with, and the arguments. It reads strictly, because decoders differ in
+// what they do with duplicate keys, keys in another case, a second value after the first and
+// invalid UTF-8; each of these has been used to show a guard one tool and the server another.
+package message
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// ErrEmptyBatch means an empty array, for which JSON-RPC 2.0 §6 has a code of its own (RS-119).
+// Every error of this package means that the text is malformed, or that two decoders could read
+// different things out of it.
+var ErrEmptyBatch = errors.New("an empty batch")
+
+const (
+	maxBatch = 100
+	maxDepth = 200
+)
+
+// Envelope is what the messages of a body say.
+type Envelope struct {
+	Messages []Message
+	ID       json.RawMessage // of a single request, for errors; nil otherwise
+}
+
+// Message is one JSON-RPC message.
+type Message struct {
+	Method    string          // "" for a response
+	Name      string          // params.name, or params.uri of resource methods
+	Arguments json.RawMessage // params.arguments, nil when absent
+	Implied   bool            // not a message of its own: the one before it amounts to this as well
+}
+
+// Opens reports whether one of the messages opens a session.
+func (e Envelope) Opens() bool { return e.calls("initialize") }
+
+// Streams reports whether one of the messages opens a stream that is meant to stay.
+func (e Envelope) Streams() bool { return e.calls("subscriptions/listen") }
+
+func (e Envelope) calls(method string) bool {
+	return slices.ContainsFunc(e.Messages, func(m Message) bool { return m.Method == method })
+}
+
+// Parse reads a body. What decoders read differently it refuses, in the envelope and in params.
+func Parse(body []byte) (Envelope, error) {
+	if !utf8.Valid(body) {
+		return Envelope{}, errors.New("invalid UTF-8")
+	}
+	body = bytes.Trim(body, " \t\r\n")
+	if err := checkDepth(body); err != nil {
+		return Envelope{}, err
+	}
+	if len(body) > 0 && body[0] == '[' {
+		return parseBatch(body)
+	}
+	messages, id, err := parseMessage(body)
+	if err != nil {
+		return Envelope{}, err
+	}
+	return Envelope{Messages: messages, ID: id}, nil
+}
+
+func parseBatch(body []byte) (Envelope, error) {
+	var list []json.RawMessage
+	if err := json.Unmarshal(body, &list); err != nil {
+		return Envelope{}, errors.New("not JSON")
+	}
+	switch n := len(list); {
+	case n == 0:
+		return Envelope{}, ErrEmptyBatch
+	case n > maxBatch:
+		return Envelope{}, errors.New("a batch has up to 100 messages")
+	}
+	var e Envelope
+	for _, raw := range list {
+		messages, _, err := parseMessage(raw)
+		if err != nil {
+			return Envelope{}, err
+		}
+		e.Messages = append(e.Messages, messages...)
+	}
+	return e, nil
+}
+
+// parseMessage returns a message, and after it those it implies.
+func parseMessage(b []byte) ([]Message, json.RawMessage, error) {
+	top, err := object(b, "jsonrpc", "id", "method", "params", "result", "error")
+	if err != nil {
+		return nil, nil, err
+	}
+	var m Message
+	if method, ok := top["method"]; ok { // without one it is a response
+		if m.Method, ok = plainString(method); !ok || m.Method == "" {
+			return nil, nil, errors.New("method is not a string")
+		}
+	}
+	var more []Message
+	switch p := top["params"]; {
+	case len(p) > 0 && p[0] == '{':
+		if more, err = parseParams(&m, p); err != nil {
+			return nil, nil, err
+		}
+	case p != nil && string(p) != "null": // by position they are a call to some servers (JSON-RPC 2.0 §4.2); MCP has none
+		return nil, nil, errors.New("params is not an object")
+	}
+	if err := m.complete(top); err != nil {
+		return nil, nil, err
+	}
+	for i := range more {
+		more[i].Implied = true
+	}
+	return append([]Message{m}, more...), top["id"], nil
+}
+
+// complete refuses what is neither a call of something nor a response.
+func (m Message) complete(top map[string]json.RawMessage) error {
+	switch {
+	case (m.Method == "tools/call" || m.Method == "prompts/get") && m.Name == "":
+		return errors.New(m.Method + " without a name")
+	case m.Method == "" && top["result"] == nil && top["error"] == nil:
+		return errors.New("neither a request nor a response")
+	}
+	return nil
+}
+
+func parseParams(m *Message, b []byte) ([]Message, error) {
+	params, err := members(b, "name", "uri", "arguments", "_meta", "cursor", "ref", "argument",
+		"notifications", "taskId", "requestState", "inputResponses")
+	if err != nil {
+		return nil, err
+	}
+	key := "name"
+	if strings.HasPrefix(m.Method, "resources/") {
+		key = "uri"
+	}
+	if v, ok := params[key]; ok && m.Method != "" {
+		if m.Name, ok = plainString(v); !ok {
+			return nil, errors.New(key + " is not a string")
+		}
+	}
+	m.Arguments = params["arguments"]
+	return implied(m.Method, params)
+}
