@@ -46,8 +46,14 @@ func TestContractWhilePutOff(t *testing.T) {
 }
 
 func TestTokensOfOlderReplicas(t *testing.T) {
-	server := pgtest.Start(t)
-	storagetest.Transition(t, func(t *testing.T) (storage.Store, func(string, ...any)) {
+	storagetest.Transition(t, openEditable(pgtest.Start(t)))
+}
+
+func TestDamagedRows(t *testing.T) { storagetest.Damaged(t, openEditable(pgtest.Start(t))) }
+
+// openEditable opens an empty store, and returns what changes its rows by SQL.
+func openEditable(server *pgtest.Server) func(t *testing.T) (storage.Store, func(query string, args ...any)) {
+	return func(t *testing.T) (storage.Store, func(query string, args ...any)) {
 		s := open(t, server.Database(t), Options{})
 		return s, func(query string, args ...any) {
 			t.Helper()
@@ -58,7 +64,7 @@ func TestTokensOfOlderReplicas(t *testing.T) {
 				t.Fatalf("%v: %s", err, query)
 			}
 		}
-	})
+	}
 }
 
 // TestContractSerializable stands for servers that know no weaker isolation: there

@@ -31,13 +31,18 @@ func BenchmarkFile(b *testing.B) {
 }
 
 func TestTokensOfOlderReplicas(t *testing.T) {
-	storagetest.Transition(t, func(t *testing.T) (storage.Store, func(string, ...any)) {
-		s := open(t, filepath.Join(t.TempDir(), "db"))
-		return s, func(query string, args ...any) {
-			t.Helper()
-			if err := s.write(context.Background(), "test", func(c *conn) error { return run(c, query, args...)() }); err != nil {
-				t.Fatalf("%v: %s", err, query)
-			}
+	storagetest.Transition(t, openEditable)
+}
+
+func TestDamagedRows(t *testing.T) { storagetest.Damaged(t, openEditable) }
+
+// openEditable opens an empty store, and returns what changes its rows by SQL.
+func openEditable(t *testing.T) (storage.Store, func(query string, args ...any)) {
+	s := open(t, filepath.Join(t.TempDir(), "db"))
+	return s, func(query string, args ...any) {
+		t.Helper()
+		if err := s.write(context.Background(), "test", func(c *conn) error { return run(c, query, args...)() }); err != nil {
+			t.Fatalf("%v: %s", err, query)
 		}
-	})
+	}
 }
