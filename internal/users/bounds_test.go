@@ -16,6 +16,7 @@ import (
 	"github.com/alexedwards/argon2id"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
@@ -172,15 +173,29 @@ func TestReasons(t *testing.T) {
 func (r *rig) until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for range 2000 {
-		r.throttle.mu.Lock()
-		ok := is()
-		r.throttle.mu.Unlock()
-		if ok {
+		if is() {
 			return
 		}
 		time.Sleep(time.Millisecond)
 	}
 	t.Fatal(what)
+}
+
+// waiting counts the attempts under a key.
+func (q *queues) waiting(key storage.Hash) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if in := q.byKey[key]; in != nil {
+		return in.length
+	}
+	return 0
+}
+
+// used counts the keys.
+func (q *queues) used() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.byKey)
 }
 
 func TestGivingUpLeavesTheLine(t *testing.T) {
@@ -193,7 +208,7 @@ func TestGivingUpLeavesTheLine(t *testing.T) {
 	}
 	near := key("near", "alice", "net")
 	waiting := func(n int) func() bool {
-		return func() bool { l := r.throttle.waiting[near]; return l != nil && l.length == n }
+		return func() bool { return r.throttle.lines.waiting(near) == n }
 	}
 	var first, others sync.WaitGroup
 	first.Go(func() {
@@ -220,7 +235,7 @@ func TestGivingUpLeavesTheLine(t *testing.T) {
 	r.until(t, "AS-05: who gave up is still in the line", waiting(1))
 	close(hold)
 	first.Wait()
-	if len(r.throttle.gates)+len(r.throttle.waiting) != 0 {
+	if r.throttle.gates.used()+r.throttle.lines.used() != 0 {
 		t.Error("AS-05: a gate or a line is left behind")
 	}
 }
@@ -231,7 +246,7 @@ func TestGivingUpLeavesTheGate(t *testing.T) {
 	defer release()
 	near := key("near", "alice", "net")
 	under := func(n int) func() bool {
-		return func() bool { g := r.throttle.gates[near]; return g != nil && g.users == n }
+		return func() bool { return r.throttle.gates.waiting(near) == n }
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -249,7 +264,7 @@ func TestGivingUpLeavesTheGate(t *testing.T) {
 	}
 	cancel()
 	wg.Wait()
-	if len(r.throttle.gates) != 0 {
+	if r.throttle.gates.used() != 0 {
 		t.Error("AS-05: a gate is left behind")
 	}
 }
@@ -270,7 +285,7 @@ func TestWhatIsCounted(t *testing.T) {
 	for i := range maxLine {
 		wg.Go(func() { r.try(t, fmt.Sprint("nobody", i), "wrong", "sprayer") })
 	}
-	r.until(t, "the line is not full", func() bool { l := r.throttle.waiting[place]; return l != nil && l.length == maxLine })
+	r.until(t, "the line is not full", func() bool { return r.throttle.lines.waiting(place) == maxLine })
 	var throttled *ThrottledError
 	if err := r.try(t, "alice", good, "sprayer"); !errors.As(err, &throttled) || throttled.Counted != ByNetwork {
 		t.Errorf("AS-05: got %v, want too many of the network", err)

@@ -113,7 +113,7 @@ func TestGuessingFromEverywhere(t *testing.T) {
 	if err != nil || together.Load()+apart.Load() != before {
 		t.Errorf("AS-05: the known browser: got %v, or waited", err)
 	}
-	if len(r.throttle.gates)+len(r.throttle.waiting) != 0 {
+	if r.throttle.gates.used()+r.throttle.lines.used() != 0 {
 		t.Error("a gate or a line is left behind")
 	}
 }

@@ -3,9 +3,9 @@ package users
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/network"
@@ -27,25 +27,10 @@ type throttle struct {
 	store storage.Failures
 	now   func() time.Time
 	sleep func(context.Context, time.Duration) error
-
-	mu      sync.Mutex // guards waiting and gates
-	waiting map[storage.Hash]*line
-	gates   map[storage.Hash]*gate
-}
-
-// gate bounds the attempts of one key that are under way at once, because a failure
-// counts only when its password has been checked: without it, all of a burst would
-// pass before the first of them counts.
-type gate struct {
-	slots chan struct{}
-	users int // under way or waiting
-}
-
-// line is the queue of the attempts under one key; its turn is held by the one that
-// waits or is checked.
-type line struct {
-	length int
-	turn   chan struct{}
+	// Each attempt passes the gates of its keys. Without them, all of a burst would pass before the
+	// first of its failures counts, which is when the password has been checked.
+	gates *queues
+	lines *queues // in which attempts wait one after the other
 }
 
 const (
@@ -58,11 +43,15 @@ const (
 	maxPause      = 2 * time.Second
 	maxLine       = 4
 	maxUnderWay   = 8  // attempts of one key being checked
-	maxUsers      = 64 // and waiting for that
+	maxUsers      = 64 // together with those that wait for that
 )
 
 func newThrottle(c Config) *throttle {
-	return &throttle{store: c.Store, now: c.Now, sleep: c.Sleep, waiting: map[storage.Hash]*line{}, gates: map[storage.Hash]*gate{}}
+	return &throttle{
+		store: c.Store, now: c.Now, sleep: c.Sleep,
+		gates: newQueues(maxUnderWay, maxUsers),
+		lines: newQueues(1, maxLine),
+	}
 }
 
 // limit is a key with the failures that are free under it, and the line in which to wait
@@ -133,9 +122,9 @@ func (t *throttle) wait(ctx context.Context, h *holdings, together []limit) erro
 	var longest time.Duration
 	for _, l := range together {
 		if l.key == l.line { // the gate of another's line is passed already
-			leave, err := t.pass(ctx, l)
+			leave, err := t.gates.join(ctx, l.key)
 			if err != nil {
-				return err
+				return l.because(err)
 			}
 			h.leave = append(h.leave, leave)
 		}
@@ -150,9 +139,9 @@ func (t *throttle) wait(ctx context.Context, h *holdings, together []limit) erro
 		if h.lines[l.line] {
 			continue
 		}
-		leave, err := t.queue(ctx, l)
+		leave, err := t.lines.join(ctx, l.line)
 		if err != nil {
-			return err
+			return l.because(err)
 		}
 		h.leave, h.lines[l.line] = append(h.leave, leave), true
 	}
@@ -162,72 +151,12 @@ func (t *throttle) wait(ctx context.Context, h *holdings, together []limit) erro
 	return t.sleep(ctx, longest)
 }
 
-// pass takes a slot of the gate of a limit, and waits for one if need be.
-func (t *throttle) pass(ctx context.Context, l limit) (leave func(), err error) {
-	k := l.key
-	t.mu.Lock()
-	g := t.gates[k]
-	if g == nil {
-		g = &gate{slots: make(chan struct{}, maxUnderWay)}
-		t.gates[k] = g
+// because is the error of an attempt that could not join a queue under a limit.
+func (l limit) because(err error) error {
+	if errors.Is(err, errFull) {
+		return &ThrottledError{RetryAfter: maxLine * maxPause, Counted: l.counted}
 	}
-	if g.users >= maxUsers {
-		t.mu.Unlock()
-		return nil, l.exceeded()
-	}
-	g.users++
-	t.mu.Unlock()
-
-	out := func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if g.users--; g.users == 0 {
-			delete(t.gates, k)
-		}
-	}
-	select {
-	case g.slots <- struct{}{}:
-		return func() { <-g.slots; out() }, nil
-	case <-ctx.Done():
-		out()
-		return nil, ctx.Err()
-	}
-}
-
-// queue takes a place in the line of a limit, and waits for the turn.
-func (t *throttle) queue(ctx context.Context, of limit) (leave func(), err error) {
-	k := of.line
-	t.mu.Lock()
-	l := t.waiting[k]
-	if l == nil {
-		l = &line{turn: make(chan struct{}, 1)}
-		t.waiting[k] = l
-	}
-	if l.length >= maxLine {
-		t.mu.Unlock()
-		return nil, of.exceeded()
-	}
-	l.length++
-	t.mu.Unlock()
-
-	out := func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if l.length--; l.length == 0 {
-			delete(t.waiting, k)
-		}
-	}
-	select {
-	case l.turn <- struct{}{}:
-		return func() { <-l.turn; out() }, nil
-	case <-ctx.Done():
-		out()
-		return nil, ctx.Err()
-	}
-}
-
-func (l limit) exceeded() *ThrottledError {
-	return &ThrottledError{RetryAfter: maxLine * maxPause, Counted: l.counted}
+	return err
 }
 
 // failed counts a failure under every key of the attempt.

@@ -186,7 +186,7 @@ func TestThrottle(t *testing.T) {
 		if turned.Load() != 50-maxLine || wrong.Load() != maxLine {
 			t.Errorf("got %d turned away and %d checked, want %d and %d", turned.Load(), wrong.Load(), 50-maxLine, maxLine)
 		}
-		if len(r.throttle.waiting) != 0 {
+		if r.throttle.lines.used() != 0 {
 			t.Error("the line is not empty afterwards")
 		}
 	})
@@ -209,7 +209,7 @@ func TestThrottle(t *testing.T) {
 		if n := checked.Load(); n > nearFree+maxUnderWay+maxUsers {
 			t.Errorf("%d of 500 guesses at once were checked", n)
 		}
-		if len(r.throttle.gates) != 0 {
+		if r.throttle.gates.used() != 0 {
 			t.Error("a gate is left behind")
 		}
 	})
