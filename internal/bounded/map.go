@@ -142,8 +142,8 @@ func (m *Map[K, V]) insert(key K, v V, now, until time.Time) {
 	}
 	e.line = m.lineOf(v)
 	for l := e.line; l.back != nil && l.back.ended(now); {
-		l.remove(l.back)
 		delete(m.entries, l.back.key)
+		l.remove(l.back)
 	}
 	m.entries[key] = e
 	e.line.push(e)

@@ -85,6 +85,16 @@ func TestMapEnds(t *testing.T) {
 	if m.Put(100, 0, time.Time{}); m.Len() != 2 {
 		t.Errorf("%d entries, want the one whose end was moved and the new one", m.Len())
 	}
+	if _, ok := m.Get(0); !ok {
+		t.Error("the one whose end was moved is gone")
+	}
+	alone := New[int, int](2, c.now)
+	for i := range 4 {
+		alone.Put(i, i, c.in(time.Minute))
+		if c.pass(time.Minute); alone.Len() != 1 {
+			t.Errorf("%d: %d entries, want the one that was put", i, alone.Len())
+		}
+	}
 	none := New[int, int](0, c.now)
 	if none.Put(1, 1, time.Time{}); none.Len() != 0 || !none.Add(1, 1, time.Time{}) {
 		t.Error("a map of none remembers")

@@ -150,7 +150,7 @@ func TestRequestHeaders(t *testing.T) {
 func TestIdentity(t *testing.T) {
 	now := time.Now()
 	signer := &notary{}
-	s := newSigner(Identity{Signer: signer, Now: func() time.Time { return now }}.withDefaults(), publicURL, "http://inner")
+	s := newSigner(Identity{Signer: signer}.withDefaults(), publicURL, "http://inner", func() time.Time { return now })
 	first, _ := s.sign(t.Context(), alice)
 	less := *alice
 	less.Scopes = oauth.Scopes{"mcp"}

@@ -26,6 +26,7 @@ type health struct {
 	resource string
 	log      *slog.Logger
 	probe    func(ctx context.Context) error
+	now      func() time.Time
 
 	mu    sync.Mutex // guards the rest, and lets one probe go at a time
 	last  error
@@ -33,7 +34,7 @@ type health struct {
 }
 
 func newHealth(c Config, target *url.URL, t http.RoundTripper) (*health, error) {
-	h := &health{resource: c.Resource, log: c.Logger}
+	h := &health{resource: c.Resource, log: c.Logger, now: c.Now}
 	if c.Health == "" {
 		h.probe = func(ctx context.Context) error { return connect(ctx, target) }
 		return h, nil
@@ -79,7 +80,7 @@ func get(ctx context.Context, t http.RoundTripper, page string) error {
 func (h *health) check(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.asked.IsZero() && time.Since(h.asked) < healthFresh {
+	if !h.asked.IsZero() && h.now().Sub(h.asked) < healthFresh {
 		return h.last
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthTime)
@@ -94,7 +95,7 @@ func (h *health) check(ctx context.Context) error {
 	case err == nil && h.last != nil:
 		h.log.InfoContext(ctx, "upstream is up again", "resource", h.resource)
 	}
-	h.last, h.asked = err, time.Now()
+	h.last, h.asked = err, h.now()
 	return err
 }
 

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
@@ -38,7 +38,6 @@ type Identity struct {
 	Signer   Signer
 	Issuer   string // iss, whose keys are published
 	Audience string // aud; default: the URL of the upstream, or the public one without
-	Now      func() time.Time
 
 	own map[string]bool // names that clients may not use, as plain has them
 }
@@ -59,9 +58,6 @@ func (i Identity) withDefaults() Identity {
 		if *d.name != none {
 			*d.name = http.CanonicalHeaderKey(*d.name)
 		}
-	}
-	if i.Now == nil {
-		i.Now = time.Now
 	}
 	i.own = map[string]bool{}
 	for _, n := range append(i.names(), HeaderSubject, HeaderClient, HeaderScope, HeaderToken) {
@@ -159,9 +155,8 @@ type claims struct {
 type signer struct {
 	identity           Identity
 	resource, audience string
-
-	mu   sync.Mutex // guards made
-	made map[caller]signed
+	now                func() time.Time
+	made               *bounded.Map[caller, signed]
 }
 
 // caller is everything that a token says.
@@ -174,23 +169,23 @@ type signed struct {
 
 const maxSigned = 10_000
 
-func newSigner(i Identity, resource, upstream string) *signer {
+func newSigner(i Identity, resource, upstream string, now func() time.Time) *signer {
 	audience := i.Audience
 	if audience == "" {
 		audience = upstream
 	}
-	return &signer{identity: i, resource: resource, audience: audience, made: map[caller]signed{}}
+	return &signer{
+		identity: i, resource: resource, audience: audience,
+		now: now, made: bounded.New[caller, signed](maxSigned, now),
+	}
 }
 
 func (s *signer) sign(ctx context.Context, p *mcpresource.Principal) (string, error) {
 	if s.identity.Signer == nil || s.identity.Token == none {
 		return "", nil
 	}
-	who, now := caller{p.Issuer, p.Subject, p.ClientID, p.Scopes.String()}, s.identity.Now()
-	s.mu.Lock()
-	old, ok := s.made[who]
-	s.mu.Unlock()
-	if ok && now.Before(old.until) && now.After(old.until.Add(-TokenLifetime)) {
+	who, now := caller{p.Issuer, p.Subject, p.ClientID, p.Scopes.String()}, s.now()
+	if old, ok := s.made.Get(who); ok && now.After(old.until.Add(-TokenLifetime)) { // or the clock was set back
 		return old.token, nil
 	}
 	c := claims{
@@ -204,11 +199,7 @@ func (s *signer) sign(ctx context.Context, p *mcpresource.Principal) (string, er
 	if err != nil {
 		return "", fmt.Errorf("gateway: identity: %w", err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.made) >= maxSigned {
-		clear(s.made)
-	}
-	s.made[who] = signed{t, now.Add(TokenLifetime / 2)}
+	until := now.Add(TokenLifetime / 2)
+	s.made.Put(who, signed{t, until}, until)
 	return t, nil
 }

@@ -45,7 +45,8 @@ type Config struct {
 	Tokens   TokenSource
 	Provider string
 	Scopes   []string
-	Logger   *slog.Logger // default: discard
+	Logger   *slog.Logger     // default: discard
+	Now      func() time.Time // default: time.Now
 }
 
 // TokenSource gets tokens of upstream providers, such as GitHub, for the caller in the
@@ -100,7 +101,7 @@ func New(c Config) (*Upstream, error) {
 	if err := c.Identity.check(); err != nil {
 		return nil, err
 	}
-	u := &Upstream{c: c, target: target, signer: newSigner(c.Identity, c.Resource, c.URL)}
+	u := &Upstream{c: c, target: target, signer: newSigner(c.Identity, c.Resource, c.URL, c.Now)}
 	u.forwarded.host, u.forwarded.proto = []string{public.Host}, []string{public.Scheme}
 	transport := u.transport()
 	// What has no length, such as a stream, is flushed at once without FlushInterval; the
@@ -124,6 +125,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
 	}
 	c.Identity = c.Identity.withDefaults()
 	return c

@@ -129,7 +129,7 @@ func TestOrigin(t *testing.T) {
 	for issuer, want := range map[string]string{alice.Issuer: "", "https://gateway.example.com": alice.Issuer} {
 		var c claims
 		i := Identity{Signer: recorder{&c}, Issuer: issuer, Audience: "notes"}.withDefaults()
-		if _, err := newSigner(i, publicURL, "http://inner").sign(t.Context(), alice); err != nil {
+		if _, err := newSigner(i, publicURL, "http://inner", time.Now).sign(t.Context(), alice); err != nil {
 			t.Fatal(err)
 		}
 		if c.Origin != want || c.Audience != "notes" {

@@ -36,7 +36,8 @@ type Config struct {
 	MaxMessage int
 	// MaxPending bounds the requests of one process that wait for an answer. Default: 128.
 	MaxPending int
-	Logger     *slog.Logger // default: discard
+	Logger     *slog.Logger     // default: discard
+	Now        func() time.Time // default: time.Now
 
 	environ []string // of the gateway
 	account *Account // of User
@@ -68,6 +69,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
 	}
 	if c.environ == nil {
 		c.environ = os.Environ()

@@ -7,7 +7,9 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
@@ -44,7 +46,7 @@ type link struct {
 	mu    sync.Mutex // guards the rest
 	last  int64
 	calls map[int64]*call
-	left  map[int64]any // scopes of calls that were given up and not answered
+	left  *bounded.Map[int64, any] // scopes of calls that were given up and not answered
 	over  bool
 }
 
@@ -62,7 +64,10 @@ type call struct {
 var errPending = errors.New("too many requests wait for an answer")
 
 func newLink(c *Config, shared bool) *link {
-	return &link{c: c, shared: shared, ready: make(chan struct{}), calls: map[int64]*call{}, left: map[int64]any{}}
+	return &link{
+		c: c, shared: shared, ready: make(chan struct{}), calls: map[int64]*call{},
+		left: bounded.NewShared[int64](c.MaxPending, c.Now, func(scope any) any { return scope }),
+	}
 }
 
 // start runs the program.
@@ -110,16 +115,9 @@ func (l *link) callsOf(person string) (n int) {
 // says about it could reach somebody else. mu is held.
 func (l *link) abandon(c *call) {
 	delete(l.calls, c.n)
-	if !l.c.Shared {
-		return
+	if l.c.Shared {
+		l.left.Put(c.n, c.scope, time.Time{})
 	}
-	if len(l.left) >= l.c.MaxPending { // so many unanswered are no news
-		for n := range l.left {
-			delete(l.left, n)
-			break
-		}
-	}
-	l.left[c.n] = c.scope
 }
 
 // abandoned reports whether a call of another scope was given up that the program has
@@ -127,12 +125,7 @@ func (l *link) abandon(c *call) {
 func (l *link) abandoned(scope any) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, other := range l.left {
-		if other != scope {
-			return true
-		}
-	}
-	return false
+	return l.left.Len() > l.left.Count(scope, time.Time{})
 }
 
 func (c *call) number() json.RawMessage { return strconv.AppendInt(nil, c.n, 10) }
@@ -229,7 +222,7 @@ func (l *link) answer(f frame) {
 	l.mu.Lock()
 	c := l.calls[n]
 	delete(l.calls, n)
-	delete(l.left, n)
+	l.left.Drop(n)
 	l.mu.Unlock()
 	if !l.spoke.Swap(true) {
 		l.onWord()

@@ -114,7 +114,7 @@ type turn struct {
 
 // forward sends the call to the program and what comes of it to the client.
 func (t *turn) forward(f frame) {
-	out := newStream("", 1)
+	out := newStream("", 1, t.hub.server.c.Now)
 	out.ids = false
 	scope := new(int)
 	if _, err := t.hub.link.call(f, t.person, scope, out); err != nil {

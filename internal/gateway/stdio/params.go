@@ -47,10 +47,10 @@ func (h *hub) mirrored(ctx context.Context, tool string) []mirror {
 	m := &h.mirrors
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.tools == nil || time.Since(m.asked) > mirrorsFresh {
+	if m.tools == nil || h.server.c.Now().Sub(m.asked) > mirrorsFresh {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), listing)
 		defer cancel()
-		m.tools, m.asked = h.listMirrors(ctx), time.Now()
+		m.tools, m.asked = h.listMirrors(ctx), h.server.c.Now()
 	}
 	return m.tools[tool]
 }

@@ -9,13 +9,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
 // Server serves one program. It is an http.Handler to stand behind a Guard; call Run for
 // as long as it is used, and Close after.
 type Server struct {
-	c Config
+	c     Config
+	gates *bounded.Map[string, gate] // of each person whose program has failed
 
 	mu       sync.Mutex // guards the rest
 	sessions map[string]*session
@@ -23,7 +25,6 @@ type Server struct {
 	starting map[string]*sync.Mutex // one start of a hub at a time
 	running  map[string]int         // processes of each person
 	total    int
-	gates    map[string]*gate
 	legacy   time.Time // until when the program is taken for one without the stateless revision
 	fault    error     // why the program does not start, as the last one showed
 	closed   bool
@@ -41,7 +42,7 @@ func New(c Config) (*Server, error) {
 	}
 	return &Server{
 		c: c, sessions: map[string]*session{}, hubs: map[string]*hub{}, starting: map[string]*sync.Mutex{},
-		running: map[string]int{}, gates: map[string]*gate{},
+		running: map[string]int{}, gates: bounded.New[string, gate](maxGates, c.Now),
 	}, nil
 }
 
@@ -84,10 +85,8 @@ func (s *Server) reserve(key string) error {
 	if s.closed {
 		return errClosed
 	}
-	if g := s.gates[key]; g != nil {
-		if wait := time.Until(g.until); wait > 0 {
-			return held{wait}
-		}
+	if err := s.heldBack(key); err != nil {
+		return err
 	}
 	if s.total >= 2*s.c.MaxProcesses {
 		return errFull
@@ -105,10 +104,19 @@ func (s *Server) reserve(key string) error {
 	return nil
 }
 
+// heldBack returns an error while the gate of a person is shut.
+func (s *Server) heldBack(key string) error {
+	g, ok := s.gates.Get(key)
+	if wait := g.until.Sub(s.c.Now()); ok && wait > 0 {
+		return held{wait}
+	}
+	return nil
+}
+
 // makeRoom ends the session, or hub, that has been idle for longest, of one person or, for
 // "", of all. mu is held.
 func (s *Server) makeRoom(key string) bool {
-	now, longest := time.Now(), time.Duration(0)
+	now, longest := s.c.Now(), time.Duration(0)
 	var oldest *session
 	var idle *hub
 	for _, x := range s.sessions {
@@ -144,19 +152,13 @@ func (s *Server) release(key string, well bool) {
 		delete(s.running, key)
 	}
 	if well {
-		delete(s.gates, key)
+		s.gates.Drop(key)
 		return
 	}
-	if len(s.gates) >= maxGates {
-		clear(s.gates)
-	}
-	g := s.gates[key]
-	if g == nil {
-		g = &gate{}
-		s.gates[key] = g
-	}
+	g, _ := s.gates.Get(key)
 	g.failures++
-	g.until = time.Now().Add(min(time.Second<<min(g.failures-1, 10), maxWait))
+	g.until = s.c.Now().Add(min(time.Second<<min(g.failures-1, 10), maxWait))
+	s.gates.Put(key, g, time.Time{})
 }
 
 // connect starts a process for p, nil for everybody, and has it counted until it ends.
@@ -171,7 +173,7 @@ func (s *Server) connect(p *mcpresource.Principal, l *link, to peer) error {
 		if !well && !l.spoke.Load() {
 			s.blame(fmt.Errorf("the program ends before it says anything%s", l.proc.lastWords()))
 		}
-		s.release(key, well || time.Since(l.proc.begun) > quickEnd)
+		s.release(key, well || s.c.Now().Sub(l.proc.begun) > quickEnd)
 	}
 	if err := l.start(s.c.env(p), to); err != nil {
 		s.release(key, false)
@@ -217,7 +219,7 @@ const legacyFor = 10 * time.Minute
 // such a server over HTTP.
 func (s *Server) modernHub(ctx context.Context, p *mcpresource.Principal) (*hub, error) {
 	s.mu.Lock()
-	known := s.c.Shared || time.Now().Before(s.legacy)
+	known := s.c.Shared || s.c.Now().Before(s.legacy)
 	s.mu.Unlock()
 	if known {
 		return nil, errLegacy
@@ -225,7 +227,7 @@ func (s *Server) modernHub(ctx context.Context, p *mcpresource.Principal) (*hub,
 	h, err := s.hub(ctx, p)
 	if errors.Is(err, errLegacy) {
 		s.mu.Lock()
-		s.legacy = time.Now().Add(legacyFor)
+		s.legacy = s.c.Now().Add(legacyFor)
 		s.mu.Unlock()
 	}
 	return h, err
@@ -260,7 +262,7 @@ func (s *Server) hub(ctx context.Context, p *mcpresource.Principal) (*hub, error
 func (s *Server) newHub(ctx context.Context, p *mcpresource.Principal) (*hub, error) {
 	h := &hub{
 		server: s, key: p.Key(), person: person(p), link: newLink(&s.c, true), sessions: map[*session]bool{},
-		idle: usage{last: time.Now()},
+		idle: usage{now: s.c.Now, last: s.c.Now()},
 	}
 	h.link.probe.Store(!s.c.Shared)
 	err := s.connect(p, h.link, h)
@@ -325,8 +327,8 @@ func (s *Server) Run(ctx context.Context) {
 			return
 		case <-again.C:
 			s.retry(ctx)
-		case now := <-every.C:
-			s.sweep(now)
+		case <-every.C:
+			s.sweep(s.c.Now())
 		}
 	}
 }

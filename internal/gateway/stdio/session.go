@@ -37,6 +37,8 @@ type session struct {
 
 // usage knows whether something is in use, and since when not.
 type usage struct {
+	now func() time.Time
+
 	mu     sync.Mutex // guards the rest
 	active int
 	last   time.Time
@@ -49,7 +51,7 @@ func (u *usage) change(n int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.active += n
-	u.last = time.Now()
+	u.last = u.now()
 }
 
 // since returns for how long nobody has used it, 0 when somebody does.
@@ -64,8 +66,8 @@ func (u *usage) since(now time.Time) time.Duration {
 
 func newSession(s *Server, id string, p *mcpresource.Principal) *session {
 	x := &session{
-		id: id, owner: person(p), person: p, server: s, own: newStream("own", 0), streams: map[string]*stream{}, subscribed: map[string]bool{},
-		done: make(chan struct{}), idle: usage{last: time.Now()},
+		id: id, owner: person(p), person: p, server: s, own: newStream("own", 0, s.c.Now), streams: map[string]*stream{}, subscribed: map[string]bool{},
+		done: make(chan struct{}), idle: usage{now: s.c.Now, last: s.c.Now()},
 	}
 	x.streams[x.own.id] = x.own
 	return x
@@ -73,10 +75,10 @@ func newSession(s *Server, id string, p *mcpresource.Principal) *session {
 
 // open registers a stream for the answers to calls.
 func (x *session) open(calls int) *stream {
-	s := newStream(newID(), calls)
+	s := newStream(newID(), calls, x.server.c.Now)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.trim(time.Now())
+	x.trim(x.server.c.Now())
 	if x.version >= mcp.Rev20251125 {
 		s.prime()
 	}

@@ -20,6 +20,7 @@ const (
 // calls of a POST with what belongs to them, or a session's own messages.
 type stream struct {
 	id   string
+	now  func() time.Time
 	ends bool // with the last answer; a session's own stream does not
 	ids  bool // events have ids, so that they can be asked for again
 
@@ -35,8 +36,8 @@ type stream struct {
 	endedAt time.Time
 }
 
-func newStream(id string, calls int) *stream {
-	return &stream{id: id, ends: calls > 0, ids: true, calls: calls, news: make(chan struct{})}
+func newStream(id string, calls int, now func() time.Time) *stream {
+	return &stream{id: id, now: now, ends: calls > 0, ids: true, calls: calls, news: make(chan struct{})}
 }
 
 // deliver implements sink.
@@ -51,7 +52,7 @@ func (s *stream) deliver(f *frame, final bool) {
 	}
 	if final {
 		if s.calls--; s.calls == 0 && s.ends {
-			s.closed, s.endedAt = true, time.Now()
+			s.closed, s.endedAt = true, s.now()
 		}
 	}
 	s.wake()
@@ -81,7 +82,7 @@ func (s *stream) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closed {
-		s.closed, s.endedAt = true, time.Now()
+		s.closed, s.endedAt = true, s.now()
 		s.wake()
 	}
 }

@@ -130,8 +130,8 @@ func (s *Server) Check(context.Context) error {
 	if s.closed {
 		return errClosed
 	}
-	if g := s.gates[""]; g != nil && time.Now().Before(g.until) {
-		return held{time.Until(g.until)}
+	if err := s.heldBack(""); err != nil {
+		return err
 	}
 	if s.fault != nil {
 		return s.fault
