@@ -89,6 +89,16 @@ var rules = []struct {
 	{"no file over 400 lines", shortFiles, module{files: []file{
 		source("a/long.go", "package a"+strings.Repeat("\n", 500)), source("a/long_test.go", "package a"+strings.Repeat("\n", 500)),
 	}}, 1},
+	{"clocks are injected", injectedClocks, module{files: []file{
+		source("internal/gateway/a.go", `package gateway
+			import "time"
+			var now = time.Now
+			func a() bool { return time.Now().IsZero() || time.Since(time.Time{}) > time.Until(time.Time{}) }`),
+		source("dcr/a.go", "package dcr\nimport clock \"time\"\nvar a = clock.Now()"),
+		source("dcr/a_test.go", "package dcr\nimport \"time\"\nvar a = time.Now()"),
+		source("cmd/mcp-authd/a.go", "package main\nimport \"time\"\nvar a = time.Now()"),
+		source("mcpresource/body.go", "package mcpresource\nimport \"time\"\nvar a = time.Now()"),
+	}}, 4},
 	{"no func init", noInit, module{files: []file{
 		source("a/a.go", "package a\nfunc init() {}"), source("a/b.go", "package a\ntype t struct{}\nfunc (t) init() {}"),
 	}}, 1},

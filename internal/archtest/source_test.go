@@ -109,6 +109,55 @@ func spokenThroughProvider(m module) (bad []string) {
 	return bad
 }
 
+// clockless are the trees in which time is judged by a clock that is handed in. The rest wires or
+// tests them.
+func clockless(path string) bool {
+	return !anyWithin(path, []string{"cmd", "test", "bench", "examples", "internal/testkit", "internal/demoserver", "storage/storagetest"})
+}
+
+// ownClocks are the files that ask for the time themselves, with the reason.
+var ownClocks = map[string]string{
+	"audit/deferred.go":                         "an event happens when it is recorded",
+	"authserver/connections.go":                 "deadlines of connections are the kernel's time",
+	"authserver/housekeeping.go":                "the pace of the sweep is by how long the database took",
+	"authserver/observe.go":                     "deadlines of connections",
+	"internal/secrets/secrets.go":               "ids sort by time, roughly",
+	"mcpresource/body.go":                       "deadlines of connections",
+	"mcpresource/gosdk/calls.go":                "how long a call took",
+	"mcpresource/gosdk/middleware.go":           "how long a call took",
+	"mcpresource/gosdk/sse.go":                  "deadlines of connections",
+	"storage/postgres/pool.go":                  "how long a connection has rested",
+	"thirdparty/check.go":                       "how long an answer was waited for",
+	"thirdparty/internal/provider/oauth2.go":    "x/oauth2 counts from its own now",
+	"thirdparty/internal/provider/transport.go": "Retry-After counts from the answer that has just come",
+}
+
+// injectedClocks: a clock is a field, with time.Now as its default, so that tests set it and all
+// replicas judge by the clock of the store.
+func injectedClocks(m module) (bad []string) {
+	for _, f := range m.files {
+		if f.test() || !clockless(f.dir()) || ownClocks[f.path] != "" {
+			continue
+		}
+		local := importedAs(f.syntax, "time")
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			c, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			s, ok := c.Fun.(*ast.SelectorExpr)
+			if !ok || !slices.Contains([]string{"Now", "Since", "Until"}, s.Sel.Name) {
+				return true
+			}
+			if x, ok := s.X.(*ast.Ident); ok && slices.Contains(local, x.Name) {
+				bad = append(bad, fmt.Sprintf("%s calls time.%s", f.path, s.Sel.Name))
+			}
+			return true
+		})
+	}
+	return bad
+}
+
 // importedAs returns the names under which a file imports packages of a tree.
 func importedAs(f *ast.File, tree string) (names []string) {
 	for _, i := range f.Imports {

@@ -106,7 +106,7 @@ func (s *Server) reserve(key string) error {
 
 // heldBack returns an error while the gate of a person is shut.
 func (s *Server) heldBack(key string) error {
-	g, ok := s.gates.Get(key)
+	g, ok := s.gates.Use(key, time.Time{}) // who is held back is not forgotten
 	if wait := g.until.Sub(s.c.Now()); ok && wait > 0 {
 		return held{wait}
 	}
