@@ -66,7 +66,7 @@ func (s assertionSigner) sign(t testing.TB, claims map[string]any, header map[jo
 
 func newAssertionRig(t *testing.T) (*rig, map[string]assertionSigner) {
 	t.Helper()
-	r := newRig(t, func(c *Config) { c.ClientKeys = inlineKeys{} })
+	r := newRig(t, func(c *Config) { c.Registry = &registry{Clients: c.Store, keys: inlineKeys{}} })
 	ec, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	_, ed, _ := ed25519.GenerateKey(rand.Reader)
 	rs, _ := rsa.GenerateKey(rand.Reader, 2048)
@@ -279,7 +279,7 @@ func TestFailedAuthenticationBurnsNothing(t *testing.T) {
 
 func TestKeysThatCannotBeHad(t *testing.T) {
 	r, signers := newAssertionRig(t)
-	r.restart(func(c *Config) { c.ClientKeys = inlineKeys{errors.New("down")} })
+	r.restart(func(c *Config) { c.Registry = &registry{Clients: c.Store, keys: inlineKeys{errors.New("down")}} })
 	es := signers["keyed-es"]
 	pg := r.person().post("/token", machineForm(es.sign(t, r.claims(es.id, "a"), nil)))
 	if pg.status != http.StatusServiceUnavailable || pg.header.Get("Retry-After") == "" {

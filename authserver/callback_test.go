@@ -301,7 +301,7 @@ func TestDocumentWithProvider(t *testing.T) {
 	}}
 	r, f := delegated(t, func(c *Config) {
 		d.Clients = c.Store
-		c.Clients, c.Documents = d, d
+		c.Registry = &registry{Clients: d, Documents: d}
 	})
 	query := documentQuery(d, "provider", "google")
 	p := r.person()
@@ -352,7 +352,7 @@ func TestDocumentWithProvider(t *testing.T) {
 func TestBackchannelLogout(t *testing.T) {
 	got := ""
 	r, _ := delegated(t, func(c *Config) {
-		c.BackchannelLogout = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.PathValue("provider") })
+		c.Delegation.(*providers).logout = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.PathValue("provider") })
 	})
 	t.Run("AS-219 a provider's word reaches whoever handles it, from any origin", func(t *testing.T) {
 		w := httptest.NewRecorder()

@@ -75,13 +75,18 @@ type ClientKeys interface {
 	ClientKeys(ctx context.Context, c storage.Client, kid string) ([]jose.JSONWebKey, error)
 }
 
-// Registry registers clients and finds them: Clients, Documents, ClientKeys and
-// Registration in one. dcr.Registry is the usual one.
+// Registry registers clients and finds them. dcr.Registry is the usual one.
 type Registry interface {
 	Clients
 	Documents
 	ClientKeys
-	http.Handler // answers /register and /register/{client}
+	// Handler answers /register (RFC 7591) and /register/{client} (RFC 7592).
+	http.Handler
+	// OffersRegistration reports whether clients may register; without it there is no /register.
+	OffersRegistration() bool
+	// OffersDocuments reports whether client ids may be URLs of metadata documents; without
+	// it such clients are unknown.
+	OffersDocuments() bool
 	// Attach is called once, by New, with what a registry wants to know of the server:
 	// its issuer, the scopes that can be granted and those that are by default, and the
 	// address that a request comes from.
@@ -102,19 +107,9 @@ type Config struct {
 	// Resources are the protected resources known from the start; more may be in
 	// the store. The first of all is the default.
 	Resources []storage.Resource
-	// Registry is the default of Clients, Documents, ClientKeys and Registration, which
-	// are for programs that want only some of them, or each from elsewhere.
+	// Registry registers clients and resolves client ids. Default: the clients of the store
+	// are known; registration, client documents and private_key_jwt are not offered.
 	Registry Registry
-	// Clients resolves client ids. Default: the store.
-	Clients Clients
-	// Registration answers /register (RFC 7591) and /register/{client} (RFC 7592).
-	// Default: not offered.
-	Registration http.Handler
-	// Documents reads client id metadata documents. Default: such clients are unknown.
-	Documents Documents
-	// ClientKeys finds the public keys of clients that authenticate by private_key_jwt.
-	// Default: that method is not offered.
-	ClientKeys ClientKeys
 	// ClientUnusedTTL is how long a stored registration may wait for its first
 	// sign-in: 7 days.
 	ClientUnusedTTL time.Duration
@@ -126,20 +121,9 @@ type Config struct {
 	// says how they authenticate.
 	ConfidentialOnly bool
 
-	// Delegation signs people in at upstream providers. Default: nobody does.
+	// Delegation signs people in at providers. Default: not offered, and grants that rest on
+	// a provider are not honoured.
 	Delegation Delegation
-	// Bindings checks the upstream sessions that grants rest on. Without it such grants are
-	// not honoured. A Delegation needs it.
-	Bindings Bindings
-	// Accounts lets people see and untie their accounts at providers on the start page.
-	// Default: they are not shown.
-	Accounts Accounts
-	// BackchannelLogout answers POST /callback/{provider}/logout, by which a provider says
-	// that a session there is over (OpenID Connect Back-Channel Logout 1.0). Default: not
-	// offered.
-	BackchannelLogout http.Handler
-	// Broker hands upstream tokens to resource servers. Default: token exchange is not offered.
-	Broker Broker
 	// NoLocalLogin takes accounts with a password out of the login page, and the setup page
 	// that makes the first of them away. It needs a Delegation.
 	NoLocalLogin bool
@@ -218,29 +202,42 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.Tokens.RefreshGrace = max(c.Tokens.RefreshGrace, 0)
 	c.Keys.RotateEvery = max(c.Keys.RotateEvery, 0)
-	c.fromRegistry()
-	if c.Store != nil && c.Clients == nil {
-		c.Clients = c.Store
-	}
 	return c, c.validate()
 }
 
-func (c *Config) fromRegistry() {
-	if c.Registry == nil {
-		return
+// settings are a Config with the roles that its Registry and its Delegation play, each nil
+// where it is not offered.
+type settings struct {
+	Config
+	Clients      Clients
+	Documents    Documents
+	ClientKeys   ClientKeys
+	Registration http.Handler
+
+	Bindings          Bindings
+	Accounts          Accounts
+	Broker            Broker
+	BackchannelLogout http.Handler
+}
+
+func newSettings(c Config) settings {
+	s := settings{Config: c, Clients: c.Store}
+	if r := c.Registry; r != nil {
+		s.Clients, s.ClientKeys = r, r
+		if r.OffersDocuments() {
+			s.Documents = r
+		}
+		if r.OffersRegistration() {
+			s.Registration = r
+		}
 	}
-	if c.Clients == nil {
-		c.Clients = c.Registry
+	if d := c.Delegation; d != nil {
+		s.Bindings, s.Accounts, s.BackchannelLogout = d, d, d.Logout()
+		if d.OffersTokens() {
+			s.Broker = d
+		}
 	}
-	if c.Documents == nil {
-		c.Documents = c.Registry
-	}
-	if c.ClientKeys == nil {
-		c.ClientKeys = c.Registry
-	}
-	if c.Registration == nil {
-		c.Registration = c.Registry
-	}
+	return s
 }
 
 func (c Config) validate() error {
@@ -275,9 +272,6 @@ func (c Config) validateDelegation() error {
 	}
 	var errs []error
 	w := ways{local: !c.NoLocalLogin, providers: c.Delegation.Providers()}
-	if c.Bindings == nil {
-		errs = append(errs, errors.New("sign-ins at providers need somebody who checks them: set Bindings"))
-	}
 	if !w.local && len(w.providers) == 0 {
 		errs = append(errs, errors.New("without a provider nobody could sign in"))
 	}

@@ -2,6 +2,7 @@ package authserver
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/delegation"
@@ -9,10 +10,24 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Delegation signs people in at upstream identity providers (MCP 2025-03-26
-// authorization §2.10). A provider is named by its id throughout. thirdparty.Delegation is
-// the usual one.
+// Delegation signs people in at identity providers (MCP 2025-03-26 authorization §2.10), and
+// knows what rests on their sessions there. A provider is named by its id throughout.
+// thirdparty.Delegation is the usual one.
 type Delegation interface {
+	SignIn
+	Bindings
+	Accounts
+	Broker
+	// OffersTokens reports whether resource servers may have tokens of a provider; without it
+	// token exchange is not offered.
+	OffersTokens() bool
+	// Logout answers POST /callback/{provider}/logout, by which a provider says that a session
+	// there is over (OpenID Connect Back-Channel Logout 1.0). Nil: not offered.
+	Logout() http.Handler
+}
+
+// SignIn sends people to a provider, and takes them back.
+type SignIn interface {
 	// Providers lists the providers in the order in which people are offered them.
 	Providers() []delegation.Provider
 	// Route returns the provider for whoever a login_hint names, by its domain, or "".
@@ -32,7 +47,6 @@ type Delegation interface {
 }
 
 // Accounts lists and unties the accounts at providers that are tied to a user.
-// thirdparty.Delegation is the usual one.
 type Accounts interface {
 	// Identities returns them, oldest first.
 	Identities(ctx context.Context, userID string) ([]storage.Identity, error)
@@ -43,7 +57,7 @@ type Accounts interface {
 }
 
 // Bindings knows whether the upstream sessions that grants rest on still stand
-// (AS-218). thirdparty.Delegation is the usual one.
+// (AS-218).
 type Bindings interface {
 	// Check asks the provider, unless it has confirmed the session within maxAge.
 	// storage.ErrRevoked: the session has ended, and with it its grants. An *oauth.Error
@@ -57,8 +71,7 @@ type Bindings interface {
 	Farewell(provider, reason string) string
 }
 
-// Broker hands tokens of upstream providers to resource servers (RFC 8693).
-// thirdparty.Delegation is the usual one.
+// Broker hands tokens of providers to resource servers (RFC 8693).
 type Broker interface {
 	// Token returns a token of a provider for the user of an MCP token.
 	//

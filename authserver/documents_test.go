@@ -27,7 +27,7 @@ func (notFetched) Unfetched() {}
 func TestDocumentOutOfReach(t *testing.T) {
 	pages := map[string]string{}
 	for _, cause := range []string{"address refused: 10.0.0.1", "no such host"} {
-		r := newRig(t, func(c *Config) { c.Documents = outOfReach{cause} })
+		r := newRig(t, func(c *Config) { c.Registry = &registry{Clients: c.Store, Documents: outOfReach{cause}} })
 		p := r.person()
 		p.approve(authorizeQuery())
 		pg := p.get("/authorize?" + authorizeQuery("client_id", "https://down.example/client.json").Encode())

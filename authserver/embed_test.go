@@ -63,7 +63,7 @@ func embedded(t *testing.T) (*authserver.Server, *sqlite.Store) {
 	}
 	t.Cleanup(func() { store.Close() })
 	secret := [][]byte{bytes.Repeat([]byte{7}, 32)}
-	registry, err := dcr.New(dcr.Config{Store: store, SecretKeys: secret})
+	registry, err := dcr.New(dcr.Config{Store: store, SecretKeys: secret, Documents: dcr.Documents{Enabled: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

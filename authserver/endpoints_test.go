@@ -134,7 +134,7 @@ func TestIntrospection(t *testing.T) {
 func TestDiscovery(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		c.Issuer += "/t1"
-		c.Registration = http.NotFoundHandler()
+		c.Registry = &registry{Clients: c.Store, Handler: http.NotFoundHandler()}
 	})
 	p := r.person()
 	for _, path := range []string{
@@ -194,8 +194,8 @@ func TestAdvertised(t *testing.T) {
 	}{
 		{"AS-26 AS-172 none for public clients, and secrets", func(*Config) {}, append([]string{"none"}, secrets...), false},
 		{"AS-26 none is left out where there are no public clients", func(c *Config) { c.ConfidentialOnly = true }, secrets, false},
-		{"AS-172 keys of clients", func(c *Config) { c.ClientKeys = inlineKeys{} }, append(append([]string{"none"}, secrets...), privateKeyJWT), false},
-		{"AS-28 client ids that are documents", func(c *Config) { c.Documents = unread{} }, append([]string{"none"}, secrets...), true},
+		{"AS-172 keys of clients", func(c *Config) { c.Registry = &registry{Clients: c.Store} }, append(append([]string{"none"}, secrets...), privateKeyJWT), false},
+		{"AS-28 client ids that are documents", func(c *Config) { c.Registry = &registry{Clients: c.Store, Documents: unread{}} }, append(append([]string{"none"}, secrets...), privateKeyJWT), true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var doc struct {

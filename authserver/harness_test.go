@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"strings"
@@ -19,9 +20,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-jose/go-jose/v4"
+
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/audittest"
+	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
@@ -114,6 +118,31 @@ func (r *rig) restart(change ...func(*Config)) {
 	s.Register(mux)
 	r.Server = s
 	r.mux.Store(mux)
+}
+
+// registry is a Registry made of its parts; without Handler or Documents it does not offer them.
+type registry struct {
+	Clients
+	Documents
+	http.Handler
+	keys ClientKeys
+}
+
+func (r *registry) OffersRegistration() bool { return r.Handler != nil }
+func (r *registry) OffersDocuments() bool    { return r.Documents != nil }
+
+func (r *registry) Current(ctx context.Context, id string) (storage.Client, error) {
+	if c, ok := r.Clients.(CurrentClients); ok {
+		return c.Current(ctx, id)
+	}
+	return r.Client(ctx, id)
+}
+
+func (r *registry) ClientKeys(ctx context.Context, c storage.Client, kid string) ([]jose.JSONWebKey, error) {
+	return r.keys.ClientKeys(ctx, c, kid)
+}
+
+func (*registry) Attach(string, func(context.Context) oauth.Scopes, func(context.Context) oauth.Scopes, func(*http.Request) netip.Addr) {
 }
 
 // logBuffer is what the server has logged; a request may still log while a test reads.

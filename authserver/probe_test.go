@@ -123,7 +123,7 @@ func TestIssuerChanged(t *testing.T) {
 	if strings.Contains(r.log.String(), warning) {
 		t.Error("warned at the first start")
 	}
-	again := r.cfg
+	again := r.cfg.Config
 	again.Issuer = "https://new.example"
 	for range 2 {
 		if _, err := New(t.Context(), again); err != nil {

@@ -32,7 +32,7 @@ func TestProviderSessionEndsBetweenTwoReads(t *testing.T) {
 	p := r.person()
 	p.signInAt("google")
 	ending := &endsInBetween{f}
-	r.restart(func(c *Config) { c.Bindings = ending })
+	r.restart(func(c *Config) { c.Delegation = ending })
 	for _, query := range []string{authorizeQuery().Encode(), authorizeQuery("client_id", "static").Encode()} {
 		pg := p.get("/authorize?" + query)
 		if pg.status != 200 || pg.header.Get("Location") != "" || !strings.Contains(pg.body, `name="password"`) {

@@ -51,7 +51,7 @@ func newDocumentRig(t *testing.T) (*rig, *documents) {
 	}}
 	r := newRig(t, func(c *Config) {
 		d.Clients = c.Store
-		c.Clients, c.Documents = d, d
+		c.Registry = &registry{Clients: d, Documents: d}
 	})
 	return r, d
 }

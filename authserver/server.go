@@ -23,7 +23,7 @@ import (
 
 // Server is an authorization server. It is safe for concurrent use.
 type Server struct {
-	cfg        Config
+	cfg        settings
 	log        *slog.Logger
 	ring       *secrets.Ring
 	keys       *keys.Manager
@@ -56,15 +56,16 @@ func New(ctx context.Context, c Config) (*Server, error) {
 		return nil, fmt.Errorf("authserver: %w", err)
 	}
 	c.Now = storeTime(c)
+	cfg := newSettings(c)
 	s := &Server{
-		cfg:        c,
+		cfg:        cfg,
 		log:        c.Logger,
 		paths:      newPaths(c.Issuer),
 		failures:   newClientLimiter(c.Now, failureBurst, failureWindow),
 		assertions: newClientLimiter(c.Now, assertionBurst, assertionWindow),
 		departures: newDepartureLimiter(c.Now),
-		clients:    &clients.Finder{Known: c.Clients, Documents: c.Documents, ConfidentialOnly: c.ConfidentialOnly},
-		bindings:   binding.Checker{Bindings: c.Bindings},
+		clients:    &clients.Finder{Known: cfg.Clients, Documents: cfg.Documents, ConfidentialOnly: c.ConfidentialOnly},
+		bindings:   binding.Checker{Bindings: cfg.Bindings},
 		undeclared: &undeclared{trusted: c.TrustedProxies, told: map[netip.Addr]bool{}},
 		replica:    secrets.Token("rep_"),
 	}
@@ -120,9 +121,6 @@ func (s *Server) buildParts(ctx context.Context) (err error) {
 
 // Issuer returns the issuer identifier.
 func (s *Server) Issuer() string { return s.cfg.Issuer }
-
-// Users manages the local accounts.
-func (s *Server) Users() *users.Users { return s.users }
 
 // Keys manages the signing keys.
 func (s *Server) Keys() *keys.Manager { return s.keys }

@@ -414,7 +414,7 @@ func (c *stale) keep(old storage.Client) {
 // Security L8: a replica that has not heard of a change gives nothing to what was.
 func TestStaleClients(t *testing.T) {
 	old := &stale{}
-	r := newRig(t, func(c *Config) { old.Clients, c.Clients = c.Store, old })
+	r := newRig(t, func(c *Config) { old.Clients, c.Registry = c.Store, &registry{Clients: old} })
 	t.Run("L8 a silent code", func(t *testing.T) {
 		p, c := r.person(), r.nice()
 		p.approve(niceQuery())
@@ -434,8 +434,8 @@ func TestStaleClients(t *testing.T) {
 	t.Run("L8 H1 a click on what the store does not confirm asks again", func(t *testing.T) {
 		p, c := r.person(), r.nice(func(c *storage.Client) { c.Name = "Nicest" })
 		before := p.login(niceQuery())
-		r.restart(func(as *Config) { as.Clients = &frozen{c} })
-		defer r.restart(func(as *Config) { as.Clients = old })
+		r.restart(func(as *Config) { as.Registry = &registry{Clients: &frozen{c}} })
+		defer r.restart(func(as *Config) { as.Registry = &registry{Clients: old} })
 		redirectTo(evil)(&c)
 		r.replace(c)
 		wantPage(t, p.post("/consent", url.Values{"step": {consentStep(t, before)}, "decision": {"approve"}}), "nice.example")
@@ -444,8 +444,8 @@ func TestStaleClients(t *testing.T) {
 		p, c := r.person(), r.nice()
 		p.approve(niceQuery())
 		frozen := &frozen{c}
-		r.restart(func(as *Config) { as.Clients = frozen })
-		defer r.restart(func(as *Config) { as.Clients = old })
+		r.restart(func(as *Config) { as.Registry = &registry{Clients: frozen} })
+		defer r.restart(func(as *Config) { as.Registry = &registry{Clients: old} })
 		redirectTo(evil)(&c)
 		r.replace(c)
 		if pg := p.get("/authorize?" + niceQuery().Encode()); pg.status != http.StatusServiceUnavailable || pg.header.Get("Location") != "" {

@@ -177,7 +177,7 @@ func (unread) Vouched(storage.Client) bool { return false }
 // TestUnreadDocument: after the database was lost, a client that is identified by a
 // document has lost its grant and not its registration.
 func TestUnreadDocument(t *testing.T) {
-	p := newRig(t, func(c *Config) { c.Documents = unread{} }).person()
+	p := newRig(t, func(c *Config) { c.Registry = &registry{Clients: c.Store, Documents: unread{}} }).person()
 	for grant, want := range map[string]string{grantRefresh: "invalid_grant", grantCode: "invalid_grant", grantMachine: "invalid_client"} {
 		pg := p.post("/token", url.Values{"grant_type": {grant}, "client_id": {"https://client.example/oauth.json"}, "refresh_token": {"x"}, "code": {"x"}})
 		if !strings.Contains(pg.body, `"error":"`+want+`"`) {

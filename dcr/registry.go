@@ -136,6 +136,12 @@ func (r *Registry) Attach(issuer string, known, standard func(context.Context) o
 	}
 }
 
+// OffersRegistration reports whether clients may register.
+func (r *Registry) OffersRegistration() bool { return !r.cfg.Disabled }
+
+// OffersDocuments reports whether client ids may be URLs of metadata documents.
+func (r *Registry) OffersDocuments() bool { return r.cfg.Documents.Enabled }
+
 // Client resolves a client id: a stored row first, else the sealed id itself.
 // storage.ErrNotFound when it is neither, storage.ErrRevoked when the client was
 // deleted. An answer is kept for a few seconds; until then a deletion on another

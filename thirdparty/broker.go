@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -34,6 +35,11 @@ func (d *Delegation) Token(ctx context.Context, r delegation.TokenRequest) (dele
 		kind = "Bearer"
 	}
 	return delegation.Token{Token: t.Access, Type: kind, Scopes: t.Scopes, ExpiresAt: t.Expires}, nil
+}
+
+// OffersTokens reports whether a resource server may have tokens of any connector.
+func (d *Delegation) OffersTokens() bool {
+	return slices.ContainsFunc(d.connectors, func(c *connector) bool { return len(c.Broker) > 0 })
 }
 
 // brokered returns the scopes that a resource server asks for, if it may have them.

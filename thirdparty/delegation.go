@@ -19,9 +19,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
-// Delegation signs people in at upstream providers and keeps what came of it. It is what
-// authserver knows as its Delegation, its Bindings and its Broker, and it is safe for
-// concurrent use.
+// Delegation signs people in at providers and keeps what came of it. It is an
+// authserver.Delegation, and safe for concurrent use.
 type Delegation struct {
 	cfg        Config
 	ring       *secrets.Ring

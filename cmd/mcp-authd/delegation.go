@@ -38,14 +38,10 @@ func (a *app) delegate(cfg *authserver.Config) error {
 		return err
 	}
 	a.delegation = d
-	cfg.Delegation, cfg.Bindings, cfg.Accounts, cfg.BackchannelLogout = d, d, d, d.Logout()
-	cfg.NoLocalLogin, cfg.DefaultProvider = !a.config.Login.Local, a.config.Login.DefaultProvider
+	cfg.Delegation, cfg.NoLocalLogin, cfg.DefaultProvider = d, !a.config.Login.Local, a.config.Login.DefaultProvider
 	for _, c := range a.config.ThirdParty {
 		if c.Detached {
 			a.log.Warn("thirdparty: detached: sign-ins do not end with the session at the provider", slog.String("connector", c.ID))
-		}
-		if len(c.Broker) > 0 {
-			cfg.Broker = d
 		}
 	}
 	return nil

@@ -137,7 +137,7 @@ const (
 
 // demoUser makes the demo user with a random password, which a data directory keeps
 // for the next start.
-func demoUser(ctx context.Context, u *users.Users, data string) (password string, err error) {
+func demoUser(ctx context.Context, u authserver.Users, data string) (password string, err error) {
 	path := filepath.Join(data, passwordFile)
 	b, err := os.ReadFile(path)
 	switch {

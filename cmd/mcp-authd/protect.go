@@ -240,7 +240,7 @@ func (p *protection) people(ctx context.Context, a *app, as *authserver.Server) 
 		out.Username, out.Password = p.user, password
 		return out, nil
 	}
-	out.SetupURL, err = a.setupLink(ctx, as.Users())
+	out.SetupURL, err = a.setupLink(ctx)
 	if errors.Is(err, users.ErrExists) {
 		err = nil
 	}

@@ -136,7 +136,7 @@ func (a *app) banner(ctx context.Context, as *authserver.Server) error {
 	var link string
 	err := users.ErrExists
 	if a.config.Login.Local {
-		link, err = a.setupLink(ctx, as.Users())
+		link, err = a.setupLink(ctx)
 	}
 	switch {
 	case errors.Is(err, users.ErrExists):
@@ -159,7 +159,11 @@ const setupFile = "setup-link"
 
 // setupLink makes a setup link and keeps it in the data directory, readable to the
 // operator alone.
-func (a *app) setupLink(ctx context.Context, u *users.Users) (string, error) {
+func (a *app) setupLink(ctx context.Context) (string, error) {
+	u, err := a.accounts()
+	if err != nil {
+		return "", err
+	}
 	link, _, err := u.SetupLink(ctx, a.config.Issuer)
 	path := filepath.Join(a.config.DataDir, setupFile)
 	if errors.Is(err, users.ErrExists) {
@@ -190,11 +194,7 @@ func newSetupLinkCommand(s std) *cobra.Command {
 			if !a.config.Login.Local {
 				return errors.New("login.local is false: nobody signs in with a password, so there is none to set up")
 			}
-			u, err := a.accounts()
-			if err != nil {
-				return err
-			}
-			link, err := a.setupLink(c.Context(), u)
+			link, err := a.setupLink(c.Context())
 			if errors.Is(err, users.ErrExists) {
 				return errors.New("there is an administrator already; add accounts with: mcp-authd user add NAME")
 			}

@@ -35,9 +35,9 @@ func (a *app) newServer(ctx context.Context) (*authserver.Server, error) {
 	}
 	c := a.config
 	cfg := authserver.Config{
-		Issuer: c.Issuer, Store: a.store, SecretKeys: a.keys, Resources: c.StorageResources(), Clients: registry,
-		ClientKeys: registry, ConfidentialOnly: !c.Registration.PublicClients,
-		ClientUnusedTTL: time.Duration(c.Registration.UnusedTTL), ClientIdleTTL: time.Duration(c.Registration.IdleTTL),
+		Issuer: c.Issuer, Store: a.store, SecretKeys: a.keys, Resources: c.StorageResources(), Registry: registry,
+		ConfidentialOnly: !c.Registration.PublicClients,
+		ClientUnusedTTL:  time.Duration(c.Registration.UnusedTTL), ClientIdleTTL: time.Duration(c.Registration.IdleTTL),
 		Tokens: authserver.TokenPolicy{
 			CodeTTL: time.Duration(c.Tokens.CodeTTL), AccessTTL: time.Duration(c.Tokens.AccessTTL),
 			RefreshIdleTTL: time.Duration(c.Tokens.RefreshIdleTTL), RefreshMaxTTL: time.Duration(c.Tokens.RefreshMaxTTL),
@@ -49,21 +49,10 @@ func (a *app) newServer(ctx context.Context) (*authserver.Server, error) {
 	if c.IsDefault("sessions.ttl") {
 		cfg.SessionTTL = 0 // shorter on loopback than elsewhere
 	}
-	if c.Registration.ClientIDMetadataDocuments {
-		cfg.Documents = registry
-	}
-	if c.Registration.Enabled {
-		cfg.Registration = registry
-	}
 	if err := a.delegate(&cfg); err != nil {
 		return nil, err
 	}
-	as, err := authserver.New(ctx, cfg)
-	if err != nil {
-		return nil, err
-	}
-	registry.Attach(as.Issuer(), as.KnownScopes, as.DefaultScopes, cfg.TrustedProxies.ClientAddr)
-	return as, nil
+	return authserver.New(ctx, cfg)
 }
 
 // orNone makes a duration that was configured as none what it is to packages for which

@@ -118,6 +118,19 @@ var rules = []struct {
 			type L = fosite.Client`),
 		source("dcr/a.go", "package dcr\nimport \"github.com/ory/fosite\"\nvar A fosite.Client"),
 	}}, 7},
+	{"no exported signature of a public package names an internal type", hiddenInternal, module{files: []file{
+		source("authserver/a.go", `package authserver
+			import "github.com/mcp-authd/mcp-authd/internal/users"
+			import g "github.com/mcp-authd/mcp-authd/authserver/internal/grant"
+			import "github.com/mcp-authd/mcp-authd/oauth"
+			func A() *users.Users { return nil }
+			func B(oauth.Scopes) { users.New() }
+			type C struct { D g.Reply; e users.Users }
+			var ErrF error = users.ErrExists
+			var G = users.New()`),
+		source("internal/a/a.go", "package a\nimport \"github.com/mcp-authd/mcp-authd/internal/users\"\nvar A users.Users"),
+		source("cmd/mcp-authd/a.go", "package main\nimport \"github.com/mcp-authd/mcp-authd/internal/users\"\nvar A users.Users"),
+	}}, 3},
 }
 
 func source(path, text string) file {

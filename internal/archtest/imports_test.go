@@ -70,8 +70,11 @@ var mayImport = map[string][]string{
 	"internal/demoserver": {"oauth", "storage", "mcpresource", "mcpresource/gosdk"},
 }
 
+// programs are run, and not imported.
+var programs = []string{"cmd", "test", "bench", "examples"}
+
 // assembly is where the parts are put together: it may import anything.
-var assembly = []string{"cmd", "test", "bench", "examples", testkit}
+var assembly = append([]string{testkit}, programs...)
 
 // testkit is what only tests import.
 const testkit = "internal/testkit"

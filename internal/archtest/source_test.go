@@ -62,22 +62,54 @@ func hiddenFosite(m module) (bad []string) {
 		if f.test() || !within(f.dir(), "authserver") {
 			continue
 		}
-		local := importedAs(f.syntax, "github.com/ory/fosite")
-		if len(local) == 0 {
+		bad = append(bad, exposes(f, importedAs(f.syntax, "github.com/ory/fosite"))...)
+	}
+	return bad
+}
+
+// hiddenInternal: what a public package exports, its users can name.
+func hiddenInternal(m module) (bad []string) {
+	for _, f := range m.files {
+		if f.test() || isInternal(f.dir()) || anyWithin(f.dir(), programs) {
 			continue
 		}
-		for name, expr := range exportedSurface(f.syntax) {
-			ast.Inspect(expr, func(n ast.Node) bool {
-				s, ok := n.(*ast.SelectorExpr)
-				if !ok {
-					return true
-				}
-				if x, ok := s.X.(*ast.Ident); ok && slices.Contains(local, x.Name) {
-					bad = append(bad, fmt.Sprintf("%s: %s mentions %s.%s", f.path, name, x.Name, s.Sel.Name))
-				}
-				return true
-			})
+		var local []string
+		for _, p := range ofModule(f.syntax) {
+			if isInternal(p) {
+				local = append(local, importedAs(f.syntax, modulePath+"/"+p)...)
+			}
 		}
+		bad = append(bad, exposes(f, local)...)
+	}
+	return bad
+}
+
+func isInternal(path string) bool { return slices.Contains(strings.Split(path, "/"), "internal") }
+
+// ofModule returns the packages of this module that a file imports.
+func ofModule(f *ast.File) (out []string) {
+	for _, i := range f.Imports {
+		if path, err := strconv.Unquote(i.Path.Value); err == nil && within(path, modulePath) {
+			out = append(out, inside(path))
+		}
+	}
+	return out
+}
+
+// exposes returns what a file exports that names something of the packages that it knows under
+// the names local.
+func exposes(f file, local []string) (bad []string) {
+	for name, expr := range exportedSurface(f.syntax) {
+		ast.Inspect(expr, func(n ast.Node) bool {
+			s, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if x, ok := s.X.(*ast.Ident); ok && slices.Contains(local, x.Name) {
+				bad = append(bad, fmt.Sprintf("%s: %s mentions %s.%s", f.path, name, x.Name, s.Sel.Name))
+			}
+			return true
+		})
 	}
 	return bad
 }
@@ -176,7 +208,7 @@ func importedAs(f *ast.File, tree string) (names []string) {
 
 // exportedSurface returns the types in all that a user of the file's package can
 // see: signatures of exported functions and methods, exported types with their
-// exported fields, declared types of exported variables and constants.
+// exported fields, exported variables and constants by their types, or else their values.
 func exportedSurface(f *ast.File) map[string]ast.Node {
 	out := map[string]ast.Node{}
 	for _, d := range f.Decls {
@@ -201,7 +233,7 @@ func surfaceOfSpec(s ast.Spec, out map[string]ast.Node) {
 			if n.IsExported() && s.Type != nil {
 				out[n.Name] = s.Type
 			}
-			if n.IsExported() && i < len(s.Values) {
+			if n.IsExported() && s.Type == nil && i < len(s.Values) {
 				out[n.Name+" ="] = s.Values[i]
 			}
 		}

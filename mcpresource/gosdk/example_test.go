@@ -84,12 +84,12 @@ func Example_embedded() {
 		panic(err)
 	}
 	defer store.Close()
-	clients, err := dcr.New(dcr.Config{Store: store, SecretKeys: [][]byte{key}})
+	registry, err := dcr.New(dcr.Config{Store: store, SecretKeys: [][]byte{key}})
 	if err != nil {
 		panic(err)
 	}
 	as, err := authserver.New(ctx, authserver.Config{
-		Issuer: base, Store: store, SecretKeys: [][]byte{key}, Clients: clients, Registration: clients,
+		Issuer: base, Store: store, SecretKeys: [][]byte{key}, Registry: registry,
 		Resources: []storage.Resource{{URI: base + "/mcp", Name: "Notes", Scopes: []storage.ScopeText{{Name: "mcp", Description: "use your notes", Default: true}}}},
 	})
 	if err != nil {

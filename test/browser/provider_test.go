@@ -26,7 +26,7 @@ import (
 // it. It shows no page, like one where the person is signed in already: the browser goes
 // from the first origin to the second, which nobody can know of, and comes back.
 type provider struct {
-	authserver.Bindings
+	authserver.Delegation
 	store *sqlite.Store
 	front string // where it is
 	back  string // and where it really is
@@ -39,6 +39,8 @@ type provider struct {
 func (p *provider) Providers() []delegation.Provider {
 	return []delegation.Provider{{ID: "company", Name: "Example Company", Icon: "keycloak", Host: strings.TrimPrefix(p.front, "http://")}}
 }
+func (*provider) OffersTokens() bool    { return false }
+func (*provider) Logout() http.Handler  { return nil }
 func (p *provider) Route(string) string { return "" }
 func (p *provider) Depart(_ context.Context, t delegation.Request) (delegation.AuthorizationRequest, error) {
 	d := delegation.AuthorizationRequest{State: secrets.Token(""), Binding: secrets.Token(""), ExpiresAt: time.Now().Add(10 * time.Minute)}
@@ -107,7 +109,7 @@ func newProvider(t *testing.T) (*provider, *demotest.Demo) {
 	})
 	const mcp = "https://notes.example.com/mcp"
 	as, err := authserver.New(t.Context(), authserver.Config{
-		Issuer: ours.URL, Store: store, SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}, Delegation: p, Bindings: p, Accounts: p,
+		Issuer: ours.URL, Store: store, SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}, Delegation: p,
 		Resources: []storage.Resource{{URI: mcp, Name: "Team notes", Scopes: []storage.ScopeText{{Name: "mcp", Description: "Use the tools of this server", Default: true}}}},
 	})
 	if err != nil {

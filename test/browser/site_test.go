@@ -100,7 +100,7 @@ func newSite(t *testing.T, change func(*authserver.Config), connectors ...thirdp
 		d, err := thirdparty.New(thirdparty.Config{Issuer: server.URL, Store: s.store, SecretKeys: keys, Connectors: connectors})
 		must(err)
 		t.Cleanup(d.Close)
-		c.Delegation, c.Bindings, c.Accounts, c.Broker = d, d, d, d
+		c.Delegation = d
 	}
 	if change != nil {
 		change(&c)

@@ -96,8 +96,8 @@ func newRig(t *testing.T) *rig {
 	t.Cleanup(delegation.Close)
 	r.as, err = authserver.New(ctx, authserver.Config{
 		Issuer: r.url, Store: r.store, SecretKeys: keys, Now: r.clock, Registry: registry,
-		Delegation: delegation, Bindings: delegation, Accounts: delegation, Broker: delegation, BackchannelLogout: delegation.Logout(),
-		Tokens: authserver.TokenPolicy{CodeTTL: 10 * time.Minute, AccessTTL: 12 * time.Hour, RefreshGrace: 10 * time.Minute},
+		Delegation: delegation,
+		Tokens:     authserver.TokenPolicy{CodeTTL: 10 * time.Minute, AccessTTL: 12 * time.Hour, RefreshGrace: 10 * time.Minute},
 		Resources: []storage.Resource{{URI: resource, Name: "Notes", Scopes: []storage.ScopeText{
 			{Name: "mcp", Description: "use the server", Default: true},
 			{Name: "notes:write", Description: "write notes"},

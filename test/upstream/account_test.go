@@ -46,7 +46,7 @@ func TestWhoseAccount(t *testing.T) {
 		}
 		t.Cleanup(d.Close)
 		s, err := authserver.New(t.Context(), authserver.Config{
-			Issuer: front.URL, Store: store, SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}, Delegation: d, Bindings: d, Accounts: d,
+			Issuer: front.URL, Store: store, SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}, Delegation: d,
 		})
 		if err != nil {
 			t.Fatal(err)
