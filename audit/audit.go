@@ -49,12 +49,12 @@ const (
 	TokenKeyRenewed     = "key.token_renewed" // every refresh token from before has ended
 	MasterKeyChanged    = "key.master_changed"
 	ResourceChanged     = "resource.changed"
-	UpstreamSignedIn    = "upstream.signed_in"
-	UpstreamLinked      = "upstream.linked"      // an account at a provider was tied to a user
-	UpstreamRefused     = "upstream.refused"     // a person came back from a provider, and not in
-	UpstreamAbandoned   = "upstream.abandoned"   // a person left for a provider and did not come back in time
-	UpstreamEnded       = "upstream.ended"       // with its grants and browser sessions; reason says why
-	UpstreamUnreachable = "upstream.unreachable" // a provider stopped answering
+	ProviderSignedIn    = "provider.signed_in"
+	ProviderLinked      = "provider.linked"      // an account at a provider was tied to a user
+	ProviderRefused     = "provider.refused"     // a person came back from a provider, and not in
+	ProviderAbandoned   = "provider.abandoned"   // a person left for a provider and did not come back in time
+	ProviderEnded       = "provider.ended"       // with its grants and browser sessions; reason says why
+	ProviderUnreachable = "provider.unreachable" // a provider stopped answering
 )
 
 // Recorder writes events. The zero value and nil discard them.
@@ -87,6 +87,9 @@ func (r *Recorder) Record(ctx context.Context, event string, attrs ...slog.Attr)
 	}
 	for _, count := range r.counters {
 		count(event, attrs)
+	}
+	if old := Formerly(event); old != "" {
+		attrs = append(attrs, slog.String("formerly", old))
 	}
 	r.log.LogAttrs(ctx, slog.LevelInfo, event, append([]slog.Attr{slog.String("event", event)}, attrs...)...)
 }

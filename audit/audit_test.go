@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 
@@ -57,4 +58,31 @@ func must(b []byte, err error) string {
 		panic(err)
 	}
 	return string(b)
+}
+
+// TestRenamed: issue 13, 2.1. For one minor version an event is found under both of its names,
+// on one line, and logs of the version before can be read.
+func TestRenamed(t *testing.T) {
+	var log bytes.Buffer
+	r := audit.New(slog.New(slog.NewJSONHandler(&log, nil)))
+	r.Record(t.Context(), audit.ProviderEnded, audit.ProviderSession("ups_1"))
+	var got map[string]string
+	if err := json.Unmarshal(log.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	delete(got, "time")
+	want := map[string]string{
+		"level": "INFO", "msg": "provider.ended", "event": "provider.ended", "formerly": "upstream.ended",
+		"provider_session": "ups_1", "upstream": "ups_1",
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+	for name, event := range map[string]string{
+		"upstream.ended": audit.ProviderEnded, "provider.ended": audit.ProviderEnded, "token.issued": audit.TokenIssued,
+	} {
+		if got := audit.Current(name); got != event {
+			t.Errorf("%s is now %q, want %q", name, got, event)
+		}
+	}
 }

@@ -54,5 +54,5 @@ func (d *Delegation) abandoned(ctx context.Context, row storage.Departure) {
 	if away.ClientID != "" {
 		attrs = append(attrs, slog.String("client_id", away.ClientID))
 	}
-	d.record(ctx, audit.UpstreamAbandoned, c, attrs...)
+	d.record(ctx, audit.ProviderAbandoned, c, attrs...)
 }

@@ -80,7 +80,7 @@ func TestEnds(t *testing.T) {
 			if r.active(g) || r.rows("sessions") != 0 {
 				t.Error("AS-219: grant or browser session live on")
 			}
-			if r.log.events(audit.UpstreamEnded) != 1 {
+			if r.log.events(audit.ProviderEnded) != 1 {
 				t.Error("no audit event")
 			}
 			if r.Farewell("corp", u.EndReason) == "" {
@@ -153,7 +153,7 @@ func TestOutage(t *testing.T) {
 		if n := r.up.Calls(fakeidp.UserInfo); n > tolerated*2 { // a connection that breaks is tried twice by the HTTP client
 			t.Errorf("asked %d times", n)
 		}
-		if n := r.log.events(audit.UpstreamUnreachable); n != 1 {
+		if n := r.log.events(audit.ProviderUnreachable); n != 1 {
 			t.Errorf("%d events, want 1", n)
 		}
 	})

@@ -224,14 +224,14 @@ func TestAbandoned(t *testing.T) {
 		r.leave(trip)
 		r.clock.pass(tripTTL - time.Second)
 		r.collectAbandoned(t.Context())
-		if r.log.events(audit.UpstreamAbandoned) != 0 {
+		if r.log.events(audit.ProviderAbandoned) != 0 {
 			t.Error("too early")
 		}
 		r.clock.pass(time.Second)
 		for range 2 {
 			r.collectAbandoned(t.Context())
 		}
-		if r.log.events(audit.UpstreamAbandoned) != 1 || !strings.Contains(r.log.String(), `"client_id":"notes-app"`) || r.rows("departures") != 0 {
+		if r.log.events(audit.ProviderAbandoned) != 1 || !strings.Contains(r.log.String(), `"client_id":"notes-app"`) || r.rows("departures") != 0 {
 			t.Errorf("got %s", r.log.String())
 		}
 	})
@@ -239,7 +239,7 @@ func TestAbandoned(t *testing.T) {
 		r := newRig(t, nil)
 		b := r.leave(signIn)
 		r.clock.pass(tripTTL)
-		if _, err := r.come(b, "corp"); code(err) != oauth.InvalidRequest || r.log.events(audit.UpstreamAbandoned) != 1 {
+		if _, err := r.come(b, "corp"); code(err) != oauth.InvalidRequest || r.log.events(audit.ProviderAbandoned) != 1 {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -66,7 +66,7 @@ func TestStrangersMakeNoProviderRest(t *testing.T) {
 			if err := r.Check(t.Context(), a.Upstream, 0); !errors.Is(err, storage.ErrRevoked) || r.active(g) {
 				t.Errorf("got %v, want %v", err, storage.ErrRevoked)
 			}
-			if n := r.log.events(audit.UpstreamUnreachable); n != 0 {
+			if n := r.log.events(audit.ProviderUnreachable); n != 0 {
 				t.Errorf("%d events of an outage that was none", n)
 			}
 		})
@@ -202,7 +202,7 @@ func TestAskedTooOften(t *testing.T) {
 			if n := r.ask(last); n != 1 {
 				t.Errorf("another session: asked %d times, want 1", n)
 			}
-			if n := r.log.events(audit.UpstreamUnreachable); n != 0 {
+			if n := r.log.events(audit.ProviderUnreachable); n != 0 {
 				t.Errorf("%d events", n)
 			}
 			if due := r.upstream(ids[0]).DueAt.Sub(r.clock.Now()); due < tt.after {
@@ -307,7 +307,7 @@ func TestRacesOfHealth(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if n := r.log.events(audit.UpstreamUnreachable); n != 0 {
+	if n := r.log.events(audit.ProviderUnreachable); n != 0 {
 		t.Errorf("%d events of an outage that was none", n)
 	}
 }

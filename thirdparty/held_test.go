@@ -81,7 +81,7 @@ func TestWhoChoosesAnAccount(t *testing.T) {
 // TestTokensThatStay: the operator learns of tokens that live on at the provider, and only of
 // those; what cannot be opened is not asked about.
 func TestTokensThatStay(t *testing.T) {
-	const said = "upstream tokens could not be given back"
+	const said = "tokens of a provider could not be given back"
 	for name, tt := range map[string]struct {
 		edit  func(*Config)
 		fault fakeidp.Fault

@@ -38,7 +38,7 @@ func TestLink(t *testing.T) {
 		if in, _ := r.signIn(""); in.User.ID != u.ID {
 			t.Errorf("signed in as %s", in.User.ID)
 		}
-		if r.log.events(audit.UpstreamLinked) != 1 {
+		if r.log.events(audit.ProviderLinked) != 1 {
 			t.Error("no audit event")
 		}
 		ids, err := r.Identities(t.Context(), u.ID)
@@ -147,7 +147,7 @@ func TestDisconnect(t *testing.T) {
 		if end := r.upstream(a.Upstream).EndReason; end != reasonDisconnected {
 			t.Errorf("ended for %q", end)
 		}
-		if r.log.events(audit.UpstreamEnded) != 2 {
+		if r.log.events(audit.ProviderEnded) != 2 {
 			t.Error("no audit events")
 		}
 	})

@@ -76,7 +76,7 @@ func (d *Delegation) claim(ctx context.Context, c *connector, u storage.Upstream
 	case err != nil && byID(u.Sealed) && d.judge(c, u, err) != nil:
 		return d.over(ctx, u, reasonExpired)
 	case err != nil:
-		d.cfg.Logger.ErrorContext(ctx, "upstream session cannot be checked", "connector", c.ID, "error", err)
+		d.cfg.Logger.ErrorContext(ctx, "provider session cannot be checked", "connector", c.ID, "error", err)
 		return d.postpone(ctx, c, u, err)
 	}
 	return d.ask(ctx, c, u, held)
@@ -151,7 +151,7 @@ func (d *Delegation) confirm(ctx context.Context, c *connector, u storage.Upstre
 		return err
 	}
 	if admitted != nil {
-		d.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "upstream session is not allowed any more", slog.String("connector", c.ID), slog.Any("cause", admitted))
+		d.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "provider session is not allowed any more", slog.String("connector", c.ID), slog.Any("cause", admitted))
 		key := storage.UpstreamKey{Connector: u.Connector, Subject: u.Subject, UserID: u.UserID}
 		return errors.Join(errEnded(reasonNotAllowed), d.end(ctx, key, reasonNotAllowed))
 	}
@@ -173,7 +173,7 @@ func (d *Delegation) save(ctx context.Context, u storage.Upstream) error {
 		case errors.Is(err, storage.ErrRevoked), errors.Is(err, storage.ErrNotFound):
 			return errEnded("")
 		}
-		d.cfg.Logger.WarnContext(ctx, "upstream session could not be stored, trying again", "connector", u.Connector, "upstream", u.ID, "error", err)
+		d.cfg.Logger.WarnContext(ctx, "provider session could not be stored, trying again", "connector", u.Connector, "provider_session", u.ID, "error", err)
 		if wait(ctx, pause) != nil {
 			return fmt.Errorf("thirdparty: save: %w", err)
 		}
@@ -197,7 +197,7 @@ func (d *Delegation) postpone(ctx context.Context, c *connector, u storage.Upstr
 	defer cancel()
 	u.DueAt, u.Sealed = d.later(c, u, cause), d.current(u)
 	if err := d.cfg.Store.SaveUpstream(ctx, u); err != nil && !errors.Is(err, storage.ErrSpent) {
-		d.cfg.Logger.WarnContext(ctx, "upstream session could not be postponed", "connector", c.ID, "upstream", u.ID, "error", err)
+		d.cfg.Logger.WarnContext(ctx, "provider session could not be postponed", "connector", c.ID, "provider_session", u.ID, "error", err)
 	}
 	return fmt.Errorf("%w: %w", errUnanswered, cause)
 }

@@ -28,7 +28,7 @@ func (d *Delegation) unwell(ctx context.Context, c *connector, session string, c
 		d.health[c.ID].Postponed(session, d.now(), c.pause(often))
 	case errors.Is(cause, provider.ErrUnreachable):
 		if d.health[c.ID].Failed(session, d.now()) {
-			d.record(ctx, audit.UpstreamUnreachable, c)
+			d.record(ctx, audit.ProviderUnreachable, c)
 		}
 	}
 	d.complain(ctx, c, cause)

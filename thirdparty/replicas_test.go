@@ -137,8 +137,8 @@ func TestReplicas(t *testing.T) {
 			})
 		}
 		group.Wait()
-		if r.active(g) || r.log.events("upstream.ended") != 1 {
-			t.Errorf("%d events", r.log.events("upstream.ended"))
+		if r.active(g) || r.log.events("provider.ended") != 1 {
+			t.Errorf("%d events", r.log.events("provider.ended"))
 		}
 	})
 }

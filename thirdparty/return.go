@@ -162,12 +162,12 @@ func (d *Delegation) arrive(ctx context.Context, c *connector, away trip, held h
 		return c.turnedAway(err)
 	}
 	out.User, out.Upstream, out.AuthTime = user, a.Upstream.ID, held.Profile.Proved(a.Now)
-	event := audit.UpstreamSignedIn
+	event := audit.ProviderSignedIn
 	if away.Purpose != delegation.PurposeSignIn {
-		event = audit.UpstreamLinked
+		event = audit.ProviderLinked
 	}
 	d.record(ctx, event, c, audit.Person(user.ID, user.Name),
-		slog.String("subject", a.Identity.Subject), slog.String("upstream", a.Upstream.ID), slog.String("scope", a.Upstream.Scopes.String()))
+		slog.String("subject", a.Identity.Subject), audit.ProviderSession(a.Upstream.ID), slog.String("scope", a.Upstream.Scopes.String()))
 	return nil
 }
 
@@ -232,8 +232,8 @@ func (d *Delegation) refused(ctx context.Context, c *connector, away trip, err e
 	if away.UserID != "" {
 		attrs = append(attrs, slog.String("user", away.UserID))
 	}
-	d.record(ctx, audit.UpstreamRefused, c, attrs...)
-	d.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "upstream sign-in refused", slog.String("connector", c.ID), slog.Any("cause", e.Unwrap()))
+	d.record(ctx, audit.ProviderRefused, c, attrs...)
+	d.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "sign-in at a provider refused", slog.String("connector", c.ID), slog.Any("cause", e.Unwrap()))
 }
 
 // abandon gives tokens back after an arrival that failed, unless it was stored all the
@@ -253,7 +253,7 @@ func (d *Delegation) giveBack(ctx context.Context, c *connector, t provider.Toke
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTTL)
 		defer cancel()
 		if err := c.Revoke(ctx, t); err != nil && !errors.Is(err, provider.ErrUnsupported) {
-			d.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "upstream tokens could not be given back", slog.String("connector", c.ID), slog.Any("cause", err))
+			d.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "tokens of a provider could not be given back", slog.String("connector", c.ID), slog.Any("cause", err))
 		}
 	})
 }

@@ -52,7 +52,7 @@ func TestArrival(t *testing.T) {
 		if r.rows("departures") != 0 {
 			t.Error("the departure is still there")
 		}
-		if r.log.events(audit.UpstreamSignedIn) != 1 {
+		if r.log.events(audit.ProviderSignedIn) != 1 {
 			t.Error("no audit event")
 		}
 	})
@@ -182,7 +182,7 @@ func TestReturnRefused(t *testing.T) {
 			if known := a.Request.Provider != ""; known == tt.lost {
 				t.Errorf("the trip is known: %v", known)
 			}
-			if !tt.lost && r.log.events(audit.UpstreamRefused) != 1 {
+			if !tt.lost && r.log.events(audit.ProviderRefused) != 1 {
 				t.Error("no audit event")
 			}
 			if _, err := r.db.Exec("DELETE FROM departures"); err != nil { // of browsers that did not return

@@ -49,7 +49,7 @@ func (d *Delegation) round(ctx context.Context) int {
 	}
 	if err != nil {
 		if ctx.Err() == nil {
-			d.cfg.Logger.WarnContext(ctx, "upstream sessions could not be read", "error", err)
+			d.cfg.Logger.WarnContext(ctx, "provider sessions could not be read", "error", err)
 		}
 		return 0
 	}
@@ -84,7 +84,7 @@ func (d *Delegation) tend(ctx context.Context, u storage.Upstream) bool {
 	case err == nil, errors.Is(err, errUnanswered), errors.Is(err, storage.ErrRevoked):
 		return true
 	case !errors.Is(err, errHeld):
-		d.cfg.Logger.WarnContext(ctx, "upstream session could not be checked", "connector", u.Connector, "upstream", u.ID, "error", err)
+		d.cfg.Logger.WarnContext(ctx, "provider session could not be checked", "connector", u.Connector, "provider_session", u.ID, "error", err)
 	}
 	return false
 }

@@ -47,7 +47,7 @@ func (a *app) delegate(cfg *authserver.Config) error {
 	return nil
 }
 
-// runDelegation checks upstream sessions until ctx ends. The function that it returns
+// runDelegation checks provider sessions until ctx ends. The function that it returns
 // waits for what is under way: a rotated refresh token that is on its way to us exists
 // nowhere else.
 func (a *app) runDelegation(ctx context.Context) (settle func()) {
@@ -59,7 +59,7 @@ func (a *app) runDelegation(ctx context.Context) (settle func()) {
 	go func() {
 		defer close(done)
 		if err := a.delegation.Run(ctx); err != nil {
-			a.log.Error("upstream sessions are not checked any more", "error", err)
+			a.log.Error("provider sessions are not checked any more", "error", err)
 		}
 	}()
 	return func() {

@@ -96,11 +96,11 @@ func (d *doctor) brokers(ctx context.Context) {
 	}
 	for _, resource := range wanted {
 		if slices.Contains(able, resource) {
-			d.ok("broker", "a client may ask for upstream tokens for %s", resource)
+			d.ok("broker", "a client may ask for tokens of providers for %s", resource)
 			continue
 		}
 		d.warn("broker", "mcp-authd client add --grant client_credentials --resource "+resource,
-			"no confidential client names the resource %s, so nobody can ask for its upstream tokens", resource)
+			"no confidential client names the resource %s, so no client can ask for tokens of providers for it", resource)
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,12 +28,13 @@ type logged struct {
 	UserName string    `json:"user_name"`
 	ClientID string    `json:"client_id"`
 	Resource string    `json:"resource"`
-	Upstream string    `json:"upstream"`
 	What     string    `json:"what"`
 	KeyID    string    `json:"kid"`
 	Reason   string    `json:"reason"`
 	// Connector is of sessions at providers, and of grants that rest on one.
 	Connector string `json:"connector"`
+	Session   string `json:"provider_session"`
+	Upstream  string `json:"upstream"` // the session, in a log of the version before
 }
 
 func (l logged) when() time.Time {
@@ -129,7 +131,7 @@ func (a *app) repetitions(ctx context.Context, events []logged) (*repetitions, e
 }
 
 func (r *repetitions) look(ctx context.Context, i int, l logged) error {
-	switch l.Event {
+	switch audit.Current(l.Event) {
 	case audit.GrantRevoked:
 		return r.grant(ctx, l, l.Grant, storage.ByOperator)
 	case audit.GrantsRevoked:
@@ -146,7 +148,7 @@ func (r *repetitions) look(ctx context.Context, i int, l logged) error {
 		return r.client(ctx, l)
 	case audit.ResourceChanged:
 		return r.resource(ctx, l)
-	case audit.UpstreamEnded:
+	case audit.ProviderEnded:
 		return r.upstream(ctx, l)
 	case audit.SigningKeyRevoked:
 		return r.key(ctx, l)
@@ -320,7 +322,7 @@ func (r *repetitions) resource(ctx context.Context, l logged) error {
 }
 
 func (r *repetitions) upstream(ctx context.Context, l logged) error {
-	u, err := r.a.store.Upstream(ctx, l.Upstream)
+	u, err := r.a.store.Upstream(ctx, cmp.Or(l.Session, l.Upstream))
 	switch {
 	case errors.Is(err, storage.ErrNotFound), err == nil && !u.EndedAt.IsZero():
 		return nil

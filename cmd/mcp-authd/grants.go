@@ -209,7 +209,8 @@ type grantView struct {
 	Resource   string    `json:"resource"`
 	Scope      string    `json:"scope"`
 	Connector  string    `json:"connector,omitempty"` // on whose session it rests, and with which it ends
-	Upstream   string    `json:"upstream,omitempty"`
+	Session    string    `json:"provider_session,omitempty"`
+	Upstream   string    `json:"upstream,omitempty"` // Session, under the name of the version before
 	CreatedAt  time.Time `json:"created_at"`
 	ExpiresAt  time.Time `json:"expires_at"`
 }
@@ -224,7 +225,8 @@ func (a *app) viewGrants(ctx context.Context, all []storage.Grant) ([]grantView,
 		}
 		views = append(views, grantView{
 			ID: g.ID, User: g.UserID, UserName: names.user(ctx, g.UserID), Client: g.ClientID, ClientName: names.client(ctx, g.ClientID),
-			Resource: g.Resource, Scope: g.Scopes.String(), Connector: connector, Upstream: g.UpstreamID, CreatedAt: g.CreatedAt, ExpiresAt: g.ExpiresAt,
+			Resource: g.Resource, Scope: g.Scopes.String(), Connector: connector, Session: g.UpstreamID, Upstream: g.UpstreamID,
+			CreatedAt: g.CreatedAt, ExpiresAt: g.ExpiresAt,
 		})
 	}
 	return views, nil

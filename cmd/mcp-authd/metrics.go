@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 
@@ -17,7 +18,8 @@ type metrics struct {
 	registry      *prometheus.Registry
 	events        *prometheus.CounterVec
 	registrations *prometheus.CounterVec
-	upstreams     *prometheus.CounterVec
+	providers     *prometheus.CounterVec
+	upstreams     *prometheus.CounterVec // providers, under the names of the version before
 }
 
 func newMetrics() *metrics {
@@ -30,12 +32,16 @@ func newMetrics() *metrics {
 			Name: "mcp_authd_registrations_total",
 			Help: "Client registrations: sealed into the id, stored in a row, replaced by the client, or refused with an error code.",
 		}, []string{"outcome", "error"}),
+		providers: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcp_authd_provider_events_total",
+			Help: "Events of providers, by event and connector; the reason is why a session ended, or the error code of a refusal.",
+		}, []string{"event", "connector", "reason"}),
 		upstreams: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcp_authd_upstream_events_total",
-			Help: "What happened at upstream providers, by event and connector; the reason is why a session ended, or the error code of a refusal.",
+			Help: "Renamed: use mcp_authd_provider_events_total. This name goes with the next minor version.",
 		}, []string{"event", "connector", "reason"}),
 	}
-	m.registry.MustRegister(m.events, m.registrations, m.upstreams, collectors.NewGoCollector(),
+	m.registry.MustRegister(m.events, m.registrations, m.providers, m.upstreams, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewBuildInfoCollector())
 	return m
 }
@@ -62,16 +68,25 @@ func (m *metrics) count(event string, attrs []slog.Attr) {
 		}
 	}
 	m.events.WithLabelValues(event, code).Inc()
+	if old := audit.Formerly(event); old != "" {
+		m.events.WithLabelValues(old, code).Inc()
+	}
 	switch event {
 	case audit.ClientRegistered:
 		m.registrations.WithLabelValues(outcome, "").Inc()
 	case audit.ClientRefused:
 		m.registrations.WithLabelValues("refused", code).Inc()
-	case audit.UpstreamEnded: // its reasons are a closed set, those of others prose
-		m.upstreams.WithLabelValues(event, connector, reason).Inc()
-	case audit.UpstreamSignedIn, audit.UpstreamLinked, audit.UpstreamRefused, audit.UpstreamAbandoned, audit.UpstreamUnreachable, audit.TokenExchanged:
-		m.upstreams.WithLabelValues(event, connector, code).Inc()
+	case audit.ProviderEnded: // its reasons are a closed set, those of others prose
+		m.countProvider(event, connector, reason)
+	case audit.ProviderSignedIn, audit.ProviderLinked, audit.ProviderRefused, audit.ProviderAbandoned,
+		audit.ProviderUnreachable, audit.TokenExchanged:
+		m.countProvider(event, connector, code)
 	}
+}
+
+func (m *metrics) countProvider(event, connector, reason string) {
+	m.providers.WithLabelValues(event, connector, reason).Inc()
+	m.upstreams.WithLabelValues(cmp.Or(audit.Formerly(event), event), connector, reason).Inc()
 }
 
 func (m *metrics) handler() http.Handler {

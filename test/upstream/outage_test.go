@@ -109,7 +109,7 @@ func TestDeclined(t *testing.T) {
 			}
 		})
 	}
-	if i.events("upstream.signed_in") != 0 {
+	if i.events("provider.signed_in") != 0 {
 		t.Error("somebody was signed in")
 	}
 }

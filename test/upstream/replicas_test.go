@@ -89,8 +89,8 @@ func TestReplicas(t *testing.T) {
 				t.Errorf("introspection: got %d, active: %t", status, active)
 			}
 		}
-		if i.events("upstream.ended") != 1 {
-			t.Errorf("the end is in the logs %d times", i.events("upstream.ended"))
+		if i.events("provider.ended") != 1 {
+			t.Errorf("the end is in the logs %d times", i.events("provider.ended"))
 		}
 	})
 }

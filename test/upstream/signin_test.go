@@ -94,8 +94,8 @@ func fullCircle(t *testing.T, i *installation, up *idptest.Provider) {
 		if status, out := second.refreshed(t, i.issuer); status != http.StatusBadRequest || out["error"] != "invalid_grant" {
 			t.Errorf("refresh: got %d %v", status, out)
 		}
-		if i.events("upstream.ended") != 1 {
-			t.Errorf("the end is in the log %d times", i.events("upstream.ended"))
+		if i.events("provider.ended") != 1 {
+			t.Errorf("the end is in the log %d times", i.events("provider.ended"))
 		}
 	})
 	t.Run("the client signs in again; the person is told why, and is the same", func(t *testing.T) {
