@@ -29,12 +29,10 @@ func (s *Store) PutSession(ctx context.Context, se storage.Session, passwordHash
 
 const visit = `SELECT u.id, u.name, u.password_hash, u.admin, u.disabled, u.created_at, u.last_login_at,
 	s.auth_time, s.created_at, s.expires_at, s.upstream_id,
-	(SELECT array_agg(scope ORDER BY created_at, scope) FROM consents c
-		WHERE user_id = u.id AND client_id = $2 AND resource = $3 AND (place = $5 AND material = $6 OR place = '' AND $7)
-		AND NOT ` + column.IsForgotten + `),
-	EXISTS (SELECT 1 FROM consents c WHERE user_id = u.id AND client_id = $2 AND (place = $5 AND material = $6 OR place = '' AND $7)
-		AND NOT ` + column.IsForgotten + `)
-FROM sessions s JOIN users u ON u.id = s.user_id
+	consented.scopes, consented.known
+FROM sessions s JOIN users u ON u.id = s.user_id,
+LATERAL (SELECT array_agg(scope ORDER BY created_at, scope) FILTER (WHERE resource = $3) AS scopes, count(*) > 0 AS known FROM consents c
+	WHERE user_id = u.id AND client_id = $2 AND (place = $5 AND material = $6 OR place = '' AND $7) AND NOT ` + column.IsForgotten + `) consented
 WHERE s.hash = $1 AND s.expires_at > $4 AND NOT u.disabled AND NOT ` + column.IsSignedOut
 
 // Visit implements storage.Sessions.
