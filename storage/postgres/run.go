@@ -38,7 +38,10 @@ const (
 )
 
 const (
-	maxTries      = 12
+	// maxTries is what the timeout of a verb leaves time for. Where a server knows the serializable
+	// isolation alone, transactions of a crowd that have no row in common fail on each other.
+	maxTries      = 32
+	longestPause  = 9 // 2^9 ms; half of it on average
 	readOnlyTries = 2
 )
 
@@ -98,7 +101,7 @@ func (s *Store) retry(ctx context.Context, what string, fn func(context.Context)
 		if try == maxTries || !again(err, try) || ctx.Err() != nil {
 			return fmt.Errorf("postgres: %s: %w", what, cause(ctx, err))
 		}
-		pause := time.Duration(rand.Int64N(int64(time.Millisecond) << min(try, 8)))
+		pause := time.Duration(rand.Int64N(int64(time.Millisecond) << min(try, longestPause)))
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
