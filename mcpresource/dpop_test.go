@@ -438,7 +438,7 @@ func TestReplays(t *testing.T) {
 	for i := range 1000 {
 		use(fmt.Sprint("flood", i))
 	}
-	if n := len(m.young) + len(m.old); n > 10 {
+	if n := m.used.Len(); n > 10 {
 		t.Errorf("RS-51: %d are kept", n)
 	}
 	now = now.Add(time.Hour)
@@ -446,7 +446,7 @@ func TestReplays(t *testing.T) {
 	now = now.Add(time.Hour)
 	use("c")
 	use("d")
-	if n := len(m.young) + len(m.old); n > 4 {
+	if n := m.used.Len(); n > 4 {
 		t.Errorf("RS-51: %d out of time are kept", n)
 	}
 }

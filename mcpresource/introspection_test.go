@@ -47,7 +47,7 @@ func TestIntrospectionFlood(t *testing.T) {
 		if _, err := validate(v, "good"); err != nil || s.asked.Load() != before {
 			t.Errorf("got %v, asked %d times more", err, s.asked.Load()-before)
 		}
-		if n := len(v.refused.entries); n > negativeSize {
+		if n := v.refused.entries.Len(); n > negativeSize {
 			t.Errorf("%d refused tokens are kept", n)
 		}
 	})

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
+
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
 )
 
 // Limits bounds what each caller may do, which MCP demands for tool calls and
@@ -104,18 +106,18 @@ func newRates(l Limits, now func() time.Time) *rates {
 // Allow implements Limiter. An operation that one of the two rates refuses counts in
 // neither.
 func (l *rates) Allow(_ context.Context, p *Principal, op Operation) (time.Duration, bool) {
-	var wanted [2]draw
+	var wanted [2]bounded.Draw[bucket]
 	draws := wanted[:0]
 	switch op.Method {
 	case "tools/call":
 		if name, ok := l.tool(op.Name); ok {
-			draws = append(draws, draw{bucket{p.Person(), name}, l.Tools[name]})
+			draws = append(draws, l.Tools[name].draw(bucket{p.Person(), name}))
 		}
 	case "completion/complete", "initialize":
 	default:
 		return 0, true
 	}
-	wait := l.buckets.take(append(draws, draw{bucket{who: p.Person()}, l.Calls})...)
+	wait := l.buckets.Take(append(draws, l.Calls.draw(bucket{who: p.Person()}))...)
 	return wait, wait == 0
 }
 
@@ -196,7 +198,7 @@ func (g *Guard) estrange(r *http.Request, p *passage, no *refusal) *refusal {
 	if no.status != http.StatusUnauthorized || g.c.Limits.Strangers.PerSecond <= 0 {
 		return no
 	}
-	if wait := g.refusals.take(draw{bucket{who: network(r.RemoteAddr)}, g.c.Limits.Strangers}); wait > 0 {
+	if wait := g.refusals.Take(g.c.Limits.Strangers.draw(bucket{who: network(r.RemoteAddr)})); wait > 0 {
 		return p.limited("Too many requests.", max(wait, time.Second))
 	}
 	return no

@@ -7,10 +7,11 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"sync"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
 )
 
 // The algorithms of proofs: asymmetric alone (RFC 9449 §4.2).
@@ -104,46 +105,23 @@ type Replays interface {
 	Use(ctx context.Context, id string, until time.Time) (first bool, err error)
 }
 
-const memoryReplays = 200_000
+const memoryReplays = 100_000
 
-// NewMemoryReplays returns a Replays that remembers at least the last size/2 ids that are
-// not out of time (default of size: 200,000, which are 20 MB when all are in use).
+// NewMemoryReplays returns a Replays that remembers at least the last size ids that are not out of
+// time (default: 100,000, which are 16 MB when all are in use).
 func NewMemoryReplays(size int) Replays { return newMemoryReplays(size, time.Now) }
 
 func newMemoryReplays(size int, now func() time.Time) *replays {
 	if size <= 0 {
 		size = memoryReplays
 	}
-	return &replays{half: max(size/2, 1), now: now, young: map[string]struct{}{}}
+	return &replays{bounded.New[string, struct{}](size, now)}
 }
 
-// replays keeps two generations, so that forgetting costs nothing: the older one goes
-// as a whole when all in it is out of time, or there is no room for more.
 type replays struct {
-	half int
-	now  func() time.Time
-
-	mu         sync.Mutex // guards what follows
-	young, old map[string]struct{}
-	last       time.Time // when all in young is out of time
-	lastOld    time.Time // the same of old
+	used *bounded.Map[string, struct{}]
 }
 
 func (m *replays) Use(_ context.Context, id string, until time.Time) (bool, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.young) >= m.half || len(m.old) > 0 && m.now().After(m.lastOld) {
-		m.old, m.lastOld = m.young, m.last
-		m.young, m.last = map[string]struct{}{}, time.Time{}
-	}
-	_, young := m.young[id]
-	_, old := m.old[id]
-	if young || old {
-		return false, nil
-	}
-	m.young[id] = struct{}{}
-	if until.After(m.last) {
-		m.last = until
-	}
-	return true, nil
+	return m.used.Add(id, struct{}{}, until.Add(time.Nanosecond)), nil // a proof is good until then, and then
 }

@@ -1,10 +1,11 @@
 package mcpresource
 
 import (
-	"container/list"
 	"context"
 	"sync"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
 )
 
 // Binding is whom a session of the protocol belongs to.
@@ -63,30 +64,21 @@ func newMemory(size int, now func() time.Time) *memory {
 	if size <= 0 {
 		size = memorySessions
 	}
-	return &memory{size: size, now: now, byID: map[string]*list.Element{}, people: map[string]*list.List{}}
+	return &memory{now: now, sessions: bounded.NewShared[string](size, now, func(b Binding) any { return b.Person })}
 }
 
 type memory struct {
-	size int
-	now  func() time.Time
+	now      func() time.Time
+	sessions *bounded.Map[string, Binding]
 
-	mu     sync.Mutex               // guards what follows
-	byID   map[string]*list.Element // of *binding
-	people map[string]*list.List    // of *entry, the most recently used first; none is empty
+	mu sync.Mutex // held while a binding is looked at and changed
 }
 
-type entry struct {
-	id string
-	Binding
-	used time.Time
-}
+func (m *memory) put(id string, b Binding) { m.sessions.Put(id, b, m.now().Add(sessionIdle)) }
 
 func (m *memory) Open(_ context.Context, id string, b Binding) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e := m.byID[id]; e != nil {
-		m.drop(e)
-	}
 	m.put(id, b)
 	return nil
 }
@@ -94,90 +86,29 @@ func (m *memory) Open(_ context.Context, id string, b Binding) error {
 func (m *memory) Claim(_ context.Context, id string, b Binding) (Binding, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e := m.find(id); e != nil {
-		has, pending := e.Value.(*entry), b
-		if pending.Pending = true; has.Binding == pending {
-			has.Binding = b
-		}
-		return has.Binding, nil
+	pending := b
+	pending.Pending = true
+	if has, ok := m.sessions.Get(id); ok && has != pending {
+		return has, nil
 	}
 	m.put(id, b)
 	return b, nil
 }
 
-func (m *memory) put(id string, b Binding) {
-	if m.people[b.Person] == nil {
-		m.people[b.Person] = list.New()
-	}
-	m.byID[id] = m.people[b.Person].PushFront(&entry{id, b, m.now()})
-	if len(m.byID) > m.size {
-		m.evict()
-	}
-}
-
 func (m *memory) Owner(_ context.Context, id string) (Binding, bool, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	e := m.find(id)
-	if e == nil {
-		return Binding{}, false, nil
-	}
-	b := e.Value.(*entry)
-	b.used = m.now()
-	m.people[b.Person].MoveToFront(e)
-	return b.Binding, true, nil
+	b, ok := m.sessions.Use(id, m.now().Add(sessionIdle))
+	return b, ok, nil
 }
 
-func (m *memory) Live(_ context.Context, person string) (n int, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	own := m.people[person]
-	if own == nil {
-		return 0, nil
-	}
-	since := m.now().Add(-sessionLive)
-	for e := own.Front(); e != nil && e.Value.(*entry).used.After(since); e = e.Next() {
-		n++
-	}
-	return n, nil
+func (m *memory) Live(_ context.Context, person string) (int, error) {
+	return m.sessions.Count(person, m.now().Add(-sessionLive)), nil
 }
 
 func (m *memory) Release(_ context.Context, id string, b Binding) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e := m.byID[id]; e != nil && e.Value.(*entry).Binding == b {
-		m.drop(e)
+	if has, ok := m.sessions.Get(id); ok && has == b {
+		m.sessions.Drop(id)
 	}
 	return nil
-}
-
-// find drops a session that nobody has used for too long.
-func (m *memory) find(id string) *list.Element {
-	e := m.byID[id]
-	if e != nil && m.now().Sub(e.Value.(*entry).used) > sessionIdle {
-		m.drop(e)
-		return nil
-	}
-	return e
-}
-
-// evict looks at every person, which only a full table costs.
-func (m *memory) evict() {
-	var most *list.List
-	rests := func(l *list.List) time.Time { return l.Back().Value.(*entry).used }
-	for _, l := range m.people {
-		if most == nil || l.Len() > most.Len() || l.Len() == most.Len() && rests(l).Before(rests(most)) {
-			most = l
-		}
-	}
-	m.drop(most.Back())
-}
-
-func (m *memory) drop(e *list.Element) {
-	b := e.Value.(*entry)
-	delete(m.byID, b.id)
-	own := m.people[b.Person]
-	if own.Remove(e); own.Len() == 0 {
-		delete(m.people, b.Person)
-	}
 }

@@ -165,8 +165,8 @@ func TestSessionTable(t *testing.T) {
 		m.Claim(ctx, "s", Binding{Person: "a"})
 		now = now.Add(sessionIdle + time.Second)
 		m.Claim(ctx, "s", Binding{Person: "b"})
-		if o, _, _ := m.Owner(ctx, "s"); o.Person != "b" || len(m.people) != 1 {
-			t.Errorf("got %v, %d owners", o, len(m.people))
+		if o, _, _ := m.Owner(ctx, "s"); o.Person != "b" || m.sessions.Len() != 1 {
+			t.Errorf("got %v, %d sessions", o, m.sessions.Len())
 		}
 	})
 }

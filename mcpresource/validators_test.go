@@ -513,8 +513,8 @@ func TestTokenCache(t *testing.T) {
 	for i := range 100 {
 		c.put(fmt.Sprint(i), cached{until: now.Add(time.Minute)})
 	}
-	if len(c.entries) > 10 {
-		t.Errorf("RS-51: %d tokens are kept, want 10 at most", len(c.entries))
+	if c.entries.Len() > 10 {
+		t.Errorf("RS-51: %d tokens are kept, want 10 at most", c.entries.Len())
 	}
 	if _, ok := c.lookup("99"); !ok {
 		t.Error("the newest is gone")
