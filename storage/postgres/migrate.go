@@ -60,6 +60,8 @@ func (s *Store) migrate(ctx context.Context, atOnce bool) error {
 	if err := slow.prepareMigrations(ctx); err != nil {
 		return err
 	}
+	journal := migrations.Journal{Log: s.log}
+	defer journal.Close()
 	for {
 		var done migrations.Step
 		err := slow.retry(ctx, "migrate", func(ctx context.Context) error {
@@ -79,7 +81,7 @@ func (s *Store) migrate(ctx context.Context, atOnce bool) error {
 		if err != nil || done.Version == 0 {
 			return err
 		}
-		s.log.Info("schema migrated", "version", done.Version, "name", done.Name)
+		journal.Applied(done)
 	}
 }
 

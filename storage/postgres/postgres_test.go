@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
+
+// A new database is one line of the log.
+func TestNewDatabaseIsOneLine(t *testing.T) {
+	var log strings.Builder
+	open(t, pgtest.Start(t).Database(t), Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if got := log.String(); strings.Count(got, "schema created") != 1 || strings.Contains(got, "schema migrated") {
+		t.Errorf("got\n%s", got)
+	}
+}
 
 func open(t testing.TB, url string, o Options) *Store {
 	t.Helper()

@@ -18,6 +18,8 @@ const versionTable = `CREATE TABLE IF NOT EXISTS schema_version (
 // others find it applied. No step is put off: hardly anybody replaces one of several
 // servers on one file at a time.
 func (s *Store) Migrate(ctx context.Context) error {
+	journal := migrations.Journal{Log: s.log}
+	defer journal.Close()
 	for {
 		var done migrations.Step
 		err := s.write(ctx, "migrate", func(c *conn) (err error) {
@@ -27,7 +29,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 		if err != nil || done.Version == 0 {
 			return err
 		}
-		s.log.Info("schema migrated", "version", done.Version, "name", done.Name)
+		journal.Applied(done)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"log/slog"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -31,6 +33,40 @@ func TestEightOpenersOfOneNewFile(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// A new database is one line of the log, an upgrade one for each step.
+func TestMigrationLog(t *testing.T) {
+	var log strings.Builder
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	s, err := Open(t.Context(), Memory, Options{Logger: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	steps := len(s.steps)
+	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, fmt.Sprintf(`msg="schema created" version=%d`, steps)) {
+		t.Errorf("a new database: got\n%s", got)
+	}
+	log.Reset()
+	old, err := Open(t.Context(), Memory, Options{SkipMigrate: true, Logger: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	all := old.steps
+	old.steps = all[:steps-2]
+	if err := old.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	log.Reset()
+	old.steps = all
+	if err := old.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := log.String(); strings.Count(got, "schema migrated") != 2 || strings.Contains(got, "schema created") {
+		t.Errorf("an upgrade: got\n%s", got)
+	}
 }
 
 // A replica of this version goes on, and starts again, while a newer one has added what
