@@ -143,14 +143,14 @@ func (a *app) resources(ctx context.Context) ([]storage.Resource, error) {
 	return append(a.config.StorageResources(), stored...), err
 }
 
-// resource finds a resource by its canonical URI, a stored one first, or returns
-// storage.ErrNotFound.
+// resource finds a resource by its canonical URI, or returns storage.ErrNotFound. A configured
+// one goes before a stored one, as where tokens are issued: policy.NewCatalogue.
 func (a *app) resource(ctx context.Context, uri string) (storage.Resource, error) {
 	all, err := a.resources(ctx)
 	if err != nil {
 		return storage.Resource{}, err
 	}
-	for _, r := range slices.Backward(all) {
+	for _, r := range all {
 		if canonical, err := oauth.CanonicalResource(r.URI); err == nil && canonical == uri {
 			return r, nil
 		}
