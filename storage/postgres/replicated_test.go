@@ -51,12 +51,18 @@ func grants(t *testing.T, s *Store, ids ...string) []storage.NumberedRefresh {
 // approve has the person of grants approve a grant, whose code is named for it.
 func approve(t *testing.T, s *Store, id string) {
 	t.Helper()
+	approveUntil(t, s, id, time.Now().Add(time.Hour))
+}
+
+// approveUntil is approve with a code that is good until then.
+func approveUntil(t *testing.T, s *Store, id string, expires time.Time) {
+	t.Helper()
 	ctx, now, soon := t.Context(), time.Now(), time.Now().Add(time.Hour)
 	err := errors.Join(
 		s.PutSession(ctx, storage.Session{Hash: hashOf("session " + id), UserID: "u", CreatedAt: now, ExpiresAt: soon}, ""),
 		s.Approve(ctx, storage.Approval{Session: hashOf("session " + id), Client: &storage.Client{ID: "c", CreatedAt: now}, Now: now,
 			Grant: storage.Grant{ID: id, ClientID: "c", UserID: "u", Resource: id, CreatedAt: now, ExpiresAt: soon},
-			Code:  storage.Code{Hash: hashOf("code " + id), ExpiresAt: soon}}))
+			Code:  storage.Code{Hash: hashOf("code " + id), ExpiresAt: expires}}))
 	if err != nil {
 		t.Fatal(err)
 	}
