@@ -34,9 +34,13 @@ func Cut(c storage.Cut) slog.Attr {
 		slog.Time("revoked_at", c.At), slog.String("revoked_by", string(c.By)))
 }
 
-// Duration is how long something took, in milliseconds.
-func Duration(d time.Duration) slog.Attr {
-	return slog.Float64("duration_ms", float64(d.Round(time.Microsecond))/float64(time.Millisecond))
+// Duration is how long something took.
+func Duration(d time.Duration) slog.Attr { return Milliseconds("duration", d) }
+
+// Milliseconds is a duration as all of them are logged: its name says the unit, which a number
+// of JSON does not.
+func Milliseconds(name string, d time.Duration) slog.Attr {
+	return slog.Float64(name+"_ms", float64(d.Round(time.Microsecond))/float64(time.Millisecond))
 }
 
 // Remote is the address that a request came from, without its port.

@@ -3,8 +3,9 @@ package authserver
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
 )
 
 // How far the clocks of a server and of its store may differ.
@@ -37,7 +38,7 @@ func (s *Server) compareClocks(ctx context.Context) error {
 	}
 	if !s.skewed.Swap(true) {
 		s.log.WarnContext(ctx, "the clock of this machine and that of the database differ: the database's counts; have both kept by NTP",
-			slog.Duration("database_ahead", skew.Round(time.Millisecond)))
+			audit.Milliseconds("database_ahead", skew.Round(time.Millisecond)))
 	}
 	return nil
 }

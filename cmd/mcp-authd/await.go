@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/storage/postgres"
 )
 
@@ -28,7 +29,7 @@ func (a *app) await(ctx context.Context, start func(context.Context) error) erro
 			return errStopped
 		case err != nil && a.config.Postgres() && postgres.Away(err):
 		case err == nil && !told.IsZero():
-			a.log.Info("the database is there", "waited", time.Since(began).Round(time.Second).String())
+			a.log.Info("the database is there", audit.Milliseconds("waited", time.Since(began).Round(time.Second)))
 			return nil
 		default:
 			return err
@@ -36,7 +37,7 @@ func (a *app) await(ctx context.Context, start func(context.Context) error) erro
 		if time.Since(told) >= awaitTold {
 			told = time.Now()
 			a.log.Warn("waiting for the database: no PostgreSQL takes connections and writes at database.url; start it, or stop this server with Ctrl-C or SIGTERM",
-				"hosts", postgres.Hosts(string(a.config.Database.URL)), "waited", time.Since(began).Round(time.Second).String(), "cause", oneLine(err))
+				"hosts", postgres.Hosts(string(a.config.Database.URL)), audit.Milliseconds("waited", time.Since(began).Round(time.Second)), "cause", oneLine(err))
 		}
 		select {
 		case <-ctx.Done():

@@ -42,7 +42,7 @@ func serving(t *testing.T, database string) (log *output, address string, stop f
 	go func() {
 		code <- run(ctx, []string{"serve"}, std{strings.NewReader(""), log, log, []string{
 			"HOME=" + t.TempDir(), "MCP_AUTHD_DATABASE_URL=" + database, "MCP_AUTHD_LISTEN=" + address, "MCP_AUTHD_MANAGEMENT_LISTEN=",
-			"MCP_AUTHD_SECRET_KEY=0123456789012345678901234567890123456789",
+			"MCP_AUTHD_SECRET_KEY=0123456789012345678901234567890123456789", "MCP_AUTHD_LOG_FORMAT=json",
 		}})
 	}()
 	var once sync.Once

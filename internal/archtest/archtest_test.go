@@ -102,6 +102,9 @@ var rules = []struct {
 	{"no func init", noInit, module{files: []file{
 		source("a/a.go", "package a\nfunc init() {}"), source("a/b.go", "package a\ntype t struct{}\nfunc (t) init() {}"),
 	}}, 1},
+	{"durations are logged in milliseconds", unitOfDurations, module{files: []file{
+		source("a/a.go", "package a\nimport \"log/slog\"\nvar a = slog.Duration(\"took\", 1)"), source("a/b.go", "package a\nvar b = other.Duration(1)"),
+	}}, 1},
 	{"no replace in go.mod", noReplace, module{gomod: "module x // replace\nreplace a => ../a\nreplace (\n b => c\n)\n"}, 2},
 	{"no fosite type in an exported signature of authserver", hiddenFosite, module{files: []file{
 		source("authserver/a.go", `package authserver

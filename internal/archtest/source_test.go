@@ -44,6 +44,24 @@ func noInit(m module) (bad []string) {
 	return bad
 }
 
+// unitOfDurations: the JSON of a slog.Duration is a number of nanoseconds that does not say so.
+func unitOfDurations(m module) (bad []string) {
+	for _, f := range m.files {
+		local := importedAs(f.syntax, "log/slog")
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			s, ok := n.(*ast.SelectorExpr)
+			if !ok || f.test() {
+				return !f.test()
+			}
+			if x, ok := s.X.(*ast.Ident); ok && slices.Contains(local, x.Name) && s.Sel.Name == "Duration" {
+				bad = append(bad, f.path+" logs a slog.Duration: use audit.Milliseconds")
+			}
+			return true
+		})
+	}
+	return bad
+}
+
 // noReplace: a replace directive breaks "go install ...@version".
 func noReplace(m module) (bad []string) {
 	for line := range strings.Lines(m.gomod) {

@@ -3,6 +3,7 @@ package chaos
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -295,7 +296,7 @@ func (r *replica) cached() {
 }
 
 // errors are the last lines that the replica logged at level error, but for what came of
-// PostgreSQL being away.
+// PostgreSQL being away while it was.
 func (r *replica) errors() string {
 	b, err := os.ReadFile(r.log.Name())
 	if err != nil {
@@ -303,9 +304,17 @@ func (r *replica) errors() string {
 	}
 	var out [][]byte
 	for line := range bytes.Lines(b) {
-		if bytes.Contains(line, []byte(`"level":"ERROR"`)) && !bytes.Contains(line, []byte(`"status":503`)) || !bytes.HasPrefix(line, []byte("{")) {
+		unavailable := bytes.Contains(line, []byte(`"status":503`)) && r.wasAway(loggedAt(line))
+		if bytes.Contains(line, []byte(`"level":"ERROR"`)) && !unavailable || !bytes.HasPrefix(line, []byte("{")) {
 			out = append(out, line)
 		}
 	}
 	return string(bytes.Join(out[max(0, len(out)-20):], nil))
+}
+
+// loggedAt is the time of a line of a log, zero when it has none.
+func loggedAt(line []byte) time.Time {
+	var l struct{ Time time.Time }
+	_ = json.Unmarshal(line, &l)
+	return l.Time
 }

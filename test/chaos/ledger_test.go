@@ -95,6 +95,18 @@ func (l *ledger) stormy(since time.Time) bool {
 	return false
 }
 
+// wasAway reports whether PostgreSQL was away then, or back for less than recovery.
+func (l *ledger) wasAway(at time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.away {
+		if at.After(s.from) && (s.to.IsZero() || at.Before(s.to.Add(recovery))) {
+			return true
+		}
+	}
+	return false
+}
+
 // answered judges the status of one answer.
 func (l *ledger) answered(r request, a answer, took time.Duration, began time.Time) {
 	switch {

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mcp-authd/mcp-authd/internal/pgtest"
+)
+
+// toldWithin is how long a server may take to tell that it is not ready: a second for the
+// answer of the store, and one that an earlier answer may be old.
+const toldWithin = 2500 * time.Millisecond
+
+// tellsUnready fails the test unless /readyz of a server turns 503 in time, and the log says why.
+func tellsUnready(t *testing.T, log *output, address, why string) {
+	t.Helper()
+	began := time.Now()
+	for readyAt(address) {
+		if time.Since(began) > toldWithin {
+			t.Fatalf("it is ready after %s\n%s", time.Since(began), log)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if took := time.Since(began); took > toldWithin {
+		t.Errorf("it took %s to tell", took)
+	}
+	inTime(t, log, "the log does not say why: "+why, func() bool { return strings.Contains(log.String(), why) })
+}
+
+// connection is one to a database, apart from those of the server.
+func connection(t *testing.T, database string) *pgx.Conn {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	return c
+}
+
+// TestM3NotReadyOnAReadOnlyPostgreSQL (operations M3): what a managed service does when its storage is
+// full. The server tells it, and is ready again by itself when writes are allowed again.
+func TestM3NotReadyOnAReadOnlyPostgreSQL(t *testing.T) {
+	server := pgtest.StartOwn(t)
+	log, address, _ := serving(t, server.URL())
+	inTime(t, log, "it does not begin", func() bool { return readyAt(address) })
+	// Connections that are there keep what they began with.
+	const others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+	for _, sql := range []string{"ALTER DATABASE postgres SET default_transaction_read_only = on", others} {
+		if err := server.Exec(sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tellsUnready(t, log, address, "the store cannot be written")
+	if !strings.Contains(log.String(), "read-only transaction") {
+		t.Errorf("the log does not say why\n%s", log)
+	}
+	writer := connection(t, server.URL()+"&default_transaction_read_only=off")
+	if _, err := writer.Exec(t.Context(), "ALTER DATABASE postgres RESET default_transaction_read_only"); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	inTime(t, log, "it does not get ready again", func() bool { return readyAt(address) })
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it was ready again after %s", took)
+	}
+}
+
+// TestM5NotReadyWithoutASlot (operations M5): others hold every connection that PostgreSQL allows.
+func TestM5NotReadyWithoutASlot(t *testing.T) {
+	server := pgtest.StartOwn(t)
+	if err := server.Exec("CREATE ROLE few LOGIN; GRANT ALL ON SCHEMA public TO few"); err != nil {
+		t.Fatal(err)
+	}
+	database := strings.Replace(server.URL(), "postgres@", "few@", 1)
+	log, address, _ := serving(t, database)
+	inTime(t, log, "it does not begin", func() bool { return readyAt(address) })
+	const theirs = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'few'"
+	const limit = 3
+	if err := errors.Join(server.Exec("ALTER ROLE few CONNECTION LIMIT 3"), server.Exec(theirs)); err != nil {
+		t.Fatal(err)
+	}
+	var held []*pgx.Conn
+	for end := time.Now().Add(20 * time.Second); len(held) < limit && time.Now().Before(end); {
+		c, err := pgx.Connect(t.Context(), database)
+		if err != nil { // the server was faster: its connections go
+			if err := server.Exec(theirs + " AND application_name = 'mcp-authd'"); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		held = append(held, c)
+	}
+	if len(held) != limit {
+		t.Fatalf("%d connections are held, want %d", len(held), limit)
+	}
+	tellsUnready(t, log, address, "not ready")
+	for _, c := range held {
+		if err := c.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inTime(t, log, "it does not get ready again", func() bool { return readyAt(address) })
+}
+
+// TestM5NotReadyWithAnExhaustedPool (operations M5): a statement that waits for a lock has the only
+// connection of the server.
+func TestM5NotReadyWithAnExhaustedPool(t *testing.T) {
+	database := pgtest.StartOwn(t).URL()
+	log, address, _ := serving(t, database+"&pool_max_conns=1")
+	inTime(t, log, "it does not begin", func() bool { return readyAt(address) })
+	blocker := connection(t, database)
+	if _, err := blocker.Exec(t.Context(), "BEGIN; LOCK TABLE clients IN ACCESS EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan int, 1)
+	go func() {
+		resp, err := http.PostForm("http://"+address+"/token", url.Values{"grant_type": {"refresh_token"}, "refresh_token": {"x"}, "client_id": {"x"}})
+		if err != nil {
+			answered <- 0
+			return
+		}
+		defer resp.Body.Close()
+		answered <- resp.StatusCode
+	}()
+	waits := connection(t, database)
+	inTime(t, log, "no statement waits for the lock", func() bool {
+		var n int
+		err := waits.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE NOT granted").Scan(&n)
+		return err == nil && n > 0
+	})
+	tellsUnready(t, log, address, "the store has not answered within a second")
+	if _, err := blocker.Exec(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	inTime(t, log, "it does not get ready again", func() bool { return readyAt(address) })
+	if got := <-answered; got/100 != 4 {
+		t.Errorf("the request that waited: got %d, want that it is refused", got)
+	}
+}
+
+// TestM2AClockAwayFromTheDatabases (operations M2): doctor and the start of a server compare the clock of this
+// machine with that of a real database, which here is another one.
+func TestM2AClockAwayFromTheDatabases(t *testing.T) {
+	server := pgtest.StartOwn(t)
+	for _, c := range []struct {
+		ahead, doctor, log string
+		serves             bool
+	}{
+		{"0 seconds", "ok clock the clock of this machine is that of the database", "", true},
+		{"90500 milliseconds", "warning clock the clock of this machine and that of the database differ by 1m30.", `"database_ahead_ms":90`, true},
+		{"-90500 milliseconds", "warning clock the clock of this machine and that of the database differ by 1m30.", `"database_ahead_ms":-90`, true},
+		{"690 seconds", "fail clock the clock of this machine and that of the database differ by 11m", "(the database's is ahead)", false},
+		{"-690 seconds", "fail clock the clock of this machine and that of the database differ by 11m", "(the database's is behind)", false},
+	} {
+		t.Run(c.ahead, func(t *testing.T) {
+			database := skewed(t, server, c.ahead)
+			d := testDoctor(t, "database: {url: \""+database+"\"}\nsecret_key: 0123456789012345678901234567890123456789\n")
+			s, err := d.app.openDatabase(t.Context(), true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Close()
+			d.database(t.Context())
+			d.app.Close()
+			if got := d.all(); !strings.Contains(got, c.doctor) || strings.Count(got, "clock the clock") != 1 {
+				t.Errorf("doctor: got %s, want %q", got, c.doctor)
+			}
+			log, address, stop := serving(t, database)
+			if c.serves {
+				inTime(t, log, "it does not begin", func() bool { return readyAt(address) })
+			} else {
+				inTime(t, log, "it does not end", func() bool { return strings.Contains(log.String(), "differ by 11m30s") })
+			}
+			if code := stop(); (code == exitOK) != c.serves || !strings.Contains(log.String(), c.log) {
+				t.Errorf("serve: got %d, want %q\n%s", code, c.log, log)
+			}
+		})
+	}
+}
+
+// skewed is the URL of a database whose clock is ahead.
+func skewed(t *testing.T, server *pgtest.Server, ahead string) string {
+	t.Helper()
+	database := server.Database(t)
+	_, err := connection(t, database).Exec(t.Context(), `CREATE SCHEMA skewed; CREATE FUNCTION skewed.clock_timestamp() RETURNS timestamptz
+		LANGUAGE sql VOLATILE AS $$ SELECT pg_catalog.clock_timestamp() + interval '`+ahead+`' $$`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return database + "&search_path=" + url.QueryEscape("public,skewed,pg_catalog")
+}
