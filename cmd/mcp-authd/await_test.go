@@ -131,6 +131,47 @@ func TestServeDoesNotWaitForWhatOnlyAnOperatorMends(t *testing.T) {
 	}
 }
 
+// TestServeWithAWrongPassword: waiting mends no password, and the message names what is wrong
+// and shows none.
+func TestServeWithAWrongPassword(t *testing.T) {
+	server := pgtest.StartOwn(t)
+	for _, sql := range []string{
+		"SET password_encryption = 'scram-sha-256'", "CREATE ROLE authd LOGIN PASSWORD 'right'",
+		`DO $$ BEGIN EXECUTE format('COPY (VALUES (''host all authd 127.0.0.1/32 scram-sha-256''), (''host all all 127.0.0.1/32 trust'')) TO %L',
+			current_setting('hba_file')); END $$`,
+		"SELECT pg_reload_conf()", "GRANT ALL ON SCHEMA public TO authd",
+	} {
+		if err := server.Exec(sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	with := func(user *url.Userinfo) string {
+		u, err := url.Parse(server.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.User = user
+		return u.String()
+	}
+	for name, c := range map[string]struct {
+		user *url.Userinfo
+		want string
+	}{
+		"wrong password": {url.UserPassword("authd", "wrong-secret"), "password authentication failed"},
+		"no password":    {url.User("authd"), "password"},
+		"unknown user":   {url.UserPassword("stranger", "wrong-secret"), `role "stranger" does not exist`},
+	} {
+		log, _, stop := serving(t, with(c.user))
+		inTime(t, log, name+": it does not end", func() bool { return strings.Contains(log.String(), "check the user and the password in database.url") })
+		if code := stop(); code != exitFailure || !strings.Contains(log.String(), c.want) || strings.Contains(log.String(), "waiting for") ||
+			strings.Contains(log.String(), "wrong-secret") {
+			t.Errorf("%s: got %d, want %q\n%s", name, code, c.want, log)
+		}
+	}
+	log, address, _ := serving(t, with(url.UserPassword("authd", "right")))
+	inTime(t, log, "it does not begin with the right password", func() bool { return readyAt(address) })
+}
+
 // TestReadyAgainBehindPgBouncer: issue 12, 2.6. A PostgreSQL that was restarted is used
 // again as soon as PgBouncer tries it, without a restart of the server.
 func TestReadyAgainBehindPgBouncer(t *testing.T) {

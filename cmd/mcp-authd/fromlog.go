@@ -20,17 +20,19 @@ import (
 
 // logged is a line of a server's log that ended somebody's access.
 type logged struct {
-	Time     time.Time `json:"time"`
-	At       time.Time `json:"at"` // of what a command did, which is logged later
-	Event    string    `json:"event"`
-	Grant    string    `json:"grant"`
-	User     string    `json:"user"`
-	UserName string    `json:"user_name"`
-	ClientID string    `json:"client_id"`
-	Resource string    `json:"resource"`
-	What     string    `json:"what"`
-	KeyID    string    `json:"kid"`
-	Reason   string    `json:"reason"`
+	Time time.Time `json:"time"`
+	At   time.Time `json:"at"` // of what a command did, which is logged later
+	// RevokedAt is when a cut took effect. It is logged when all of its grants are marked.
+	RevokedAt time.Time `json:"revoked_at"`
+	Event     string    `json:"event"`
+	Grant     string    `json:"grant"`
+	User      string    `json:"user"`
+	UserName  string    `json:"user_name"`
+	ClientID  string    `json:"client_id"`
+	Resource  string    `json:"resource"`
+	What      string    `json:"what"`
+	KeyID     string    `json:"kid"`
+	Reason    string    `json:"reason"`
 	// Connector is of sessions at providers, and of grants that rest on one.
 	Connector string `json:"connector"`
 	Session   string `json:"provider_session"`
@@ -188,12 +190,20 @@ func (r *repetitions) grant(ctx context.Context, l logged, id string, by storage
 	return nil
 }
 
+// cutAt is when a cut took effect.
+func (l logged) cutAt() time.Time {
+	if !l.RevokedAt.IsZero() {
+		return l.RevokedAt
+	}
+	return l.when()
+}
+
 // grants ends again what one command ended, of a user, a client, a resource, a provider or all:
 // the earlier grants, since the person has given the later ones again.
 func (r *repetitions) grants(ctx context.Context, l logged) error {
 	live, err := r.a.liveGrants(ctx, l.User, l.ClientID, l.Resource)
 	for _, g := range live {
-		if !g.CreatedAt.Before(l.when()) {
+		if !g.CreatedAt.Before(l.cutAt()) {
 			continue
 		}
 		if l.Connector != "" {

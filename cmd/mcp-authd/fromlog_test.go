@@ -47,14 +47,21 @@ func (l *lost) grant(id, user, client string) {
 		if err != nil {
 			return err
 		}
+		c, err := s.Client(ctx, client)
+		if errors.Is(err, storage.ErrNotFound) {
+			c, err = storage.Client{ID: client, Name: client, Source: storage.SourceStatic, CreatedAt: l.now}, nil
+		}
+		if err != nil {
+			return err
+		}
 		session, code, soon := storage.Hash{1}, storage.Hash{2}, l.now.Add(time.Hour)
 		copy(session[1:], id)
 		copy(code[1:], id)
 		err = errors.Join(s.PutSession(ctx, storage.Session{Hash: session, UserID: u.ID, CreatedAt: l.now, ExpiresAt: soon}, u.PasswordHash),
 			s.Approve(ctx, storage.Approval{Session: session, Now: l.now,
-				Client: &storage.Client{ID: client, Name: client, Source: storage.SourceStatic, CreatedAt: l.now},
-				Grant:  storage.Grant{ID: id, ClientID: client, UserID: u.ID, Resource: "https://mcp.example/mcp", CreatedAt: l.now, ExpiresAt: soon},
-				Code:   storage.Code{Hash: code, ExpiresAt: soon}}))
+				Client: &c, Material: c.Material(),
+				Grant: storage.Grant{ID: id, ClientID: client, UserID: u.ID, Resource: "https://mcp.example/mcp", CreatedAt: l.now, ExpiresAt: soon},
+				Code:  storage.Code{Hash: code, ExpiresAt: soon}}))
 		if err == nil {
 			_, err = s.RedeemCode(ctx, storage.RedeemCode{Hash: code, ClientID: client, Now: l.now})
 		}
@@ -96,11 +103,9 @@ func TestCutsOfALostIntervalAreRepeated(t *testing.T) {
 	if got := <-code; got != exitOK {
 		t.Fatalf("the server ended with %d", got)
 	}
-	database := filepath.Join(l.dir, "mcp-authd.db")
-	_ = os.Remove(database + "-wal")
-	_ = os.Remove(database + "-shm")
+	l.restore(copied)
 	file := filepath.Join(t.TempDir(), "log")
-	if err := errors.Join(os.Rename(copied, database), os.WriteFile(file, []byte(log.String()), 0o600)); err != nil {
+	if err := os.WriteFile(file, []byte(log.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	l.run("repeated: 0 cuts", "grant", "revoke", "--from-log", file, "--since", time.Now().Add(time.Hour).Format(time.RFC3339), "--yes")
@@ -131,6 +136,84 @@ func TestCutsOfALostIntervalAreRepeated(t *testing.T) {
 	}
 	if got, _, errs := runs(t, l.environ, "grant", "revoke", "--from-log", file, "--data", l.dir); got != exitFailure || !strings.Contains(errs, "no line of the log is an event") {
 		t.Errorf("a log that is not JSON: got %d %s", got, errs)
+	}
+}
+
+// TestACutOfManyIsRepeatedFromTheLog: issue 12, 2.3. What one command has cut is one event of the
+// log, beside those of single grants. What was given again since the cut stays, though the
+// event is later: it is logged when every grant is marked.
+func TestACutOfManyIsRepeatedFromTheLog(t *testing.T) {
+	const n = 2500
+	dir, s := grantedInstallation(t, n, "hosted", "other")
+	single, err := s.ListGrants(t.Context(), "", "other", "", 1)
+	if err != nil || len(single) != 1 {
+		t.Fatal(single, err)
+	}
+	l := &lost{t: t, dir: dir, environ: []string{"HOME=" + t.TempDir()}, now: time.Now()}
+	copied := filepath.Join(t.TempDir(), "copy.db")
+	l.run("", "backup", copied)
+	l.run("revoked: at least 1000 grants", "grant", "revoke", "--client", "hosted", "--yes")
+	l.run("revoked "+single[0].ID, "grant", "revoke", single[0].ID)
+	log := l.logOfServer("grants.revoked", "grant.revoked")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l.restore(copied)
+	l.now = time.Now()
+	l.grant("grt_later", "alice", "hosted")
+
+	file := filepath.Join(t.TempDir(), "log")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(`{"time":"` + l.now.Add(time.Minute).Format(time.RFC3339) + `","event":"grants.revoked","client_id":"hosted","revoked_at":"` +
+		l.now.Add(-time.Hour).Format(time.RFC3339) + `"}` + "\n")
+	l.run("repeated: 0 cuts", "grant", "revoke", "--from-log", file, "--yes")
+	write(log)
+	l.run("repeated: 2501 cuts", "grant", "revoke", "--from-log", file, "--yes")
+	l.run("repeated: 0 cuts", "grant", "revoke", "--from-log", file, "--yes")
+	l.store(func(ctx context.Context, s storage.Store) error {
+		hosted, err := s.ListGrants(ctx, "", "hosted", "", n)
+		other, otherErr := s.ListGrants(ctx, "", "other", "", n+1)
+		if len(hosted) != 1 || hosted[0].ID != "grt_later" || len(other) != n-1 {
+			t.Errorf("%d grants of the client are left, and %d of the other one; want the later one and %d", len(hosted), len(other), n-1)
+		}
+		return errors.Join(err, otherErr)
+	})
+}
+
+// logOfServer runs a server until its log has these, and returns that.
+func (l *lost) logOfServer(events ...string) string {
+	l.t.Helper()
+	log := &output{}
+	ctx, cancel := context.WithCancel(l.t.Context())
+	defer cancel()
+	ended := make(chan int, 1)
+	environ := append([]string{"MCP_AUTHD_LOG_FORMAT=json", "MCP_AUTHD_LISTEN=" + unused(l.t), "MCP_AUTHD_MANAGEMENT_LISTEN="}, l.environ...)
+	go func() {
+		ended <- run(ctx, []string{"serve", "--data", l.dir}, std{strings.NewReader(""), log, log, environ})
+	}()
+	for _, e := range events {
+		inTime(l.t, log, "the log has no "+e, func() bool { return strings.Contains(log.String(), `"event":"`+e+`"`) })
+	}
+	cancel()
+	if code := <-ended; code != exitOK {
+		l.t.Fatalf("the server ended with %d", code)
+	}
+	return log.String()
+}
+
+// restore puts a backup in the place of the database.
+func (l *lost) restore(backup string) {
+	l.t.Helper()
+	database := filepath.Join(l.dir, "mcp-authd.db")
+	_ = os.Remove(database + "-wal")
+	_ = os.Remove(database + "-shm")
+	if err := os.Rename(backup, database); err != nil {
+		l.t.Fatal(err)
 	}
 }
 

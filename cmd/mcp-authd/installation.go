@@ -270,7 +270,11 @@ func (a *app) explainStore(err error) error {
 	case !a.config.Postgres():
 		return fmt.Errorf("%s cannot be used: %s", where, flat)
 	}
-	return explained{fmt.Errorf("%s cannot be opened: %s; check database.url and that the server is running", where, flat), err}
+	advice := "check database.url and that the server is running"
+	if postgres.Unauthorized(err) {
+		advice = "check the user and the password in database.url, and that pg_hba.conf of the server lets them in"
+	}
+	return explained{fmt.Errorf("%s cannot be opened: %s; %s", where, flat, advice), err}
 }
 
 // explained is an error in words for the operator, and what it is to the program.

@@ -31,6 +31,10 @@ func Away(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }
 
+// Unauthorized reports whether PostgreSQL answers, and does not let this user in: the password
+// is wrong, or the user unknown, or pg_hba.conf has no line for them (class 28 of SQLSTATE).
+func Unauthorized(err error) bool { return strings.HasPrefix(state(err), "28") }
+
 func awayState(e *pgconn.PgError) bool {
 	switch {
 	case e.Code == "08P01": // PgBouncer's for everything
