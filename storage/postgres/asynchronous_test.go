@@ -77,7 +77,10 @@ func TestAsynchronousFailover(t *testing.T) {
 
 	var racers []func() error
 	for range 32 {
-		racers = append(racers, func() error { _, err := after.RedeemCode(ctx, redemption("raced", minute.Add(-time.Millisecond))); return err })
+		racers = append(racers, func() error {
+			_, err := after.RedeemCode(ctx, redemption("raced", minute.Add(-time.Millisecond)))
+			return err
+		})
 	}
 	won := 0
 	for _, err := range together(racers) {
