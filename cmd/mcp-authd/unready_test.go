@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/mcp-authd/mcp-authd/internal/pgtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 )
 
 // toldWithin is how long a server may take to tell that it is not ready: a second for the

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/internal/pgtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
