@@ -1,11 +1,6 @@
 package mcpresource
 
 import (
-	"io"
-	"log/slog"
-	"net/http"
-	"net/http/httptest"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,8 +10,8 @@ import (
 // TestPersons: limits and sessions of requests without a caller are not those of one.
 func TestPersons(t *testing.T) {
 	var nobody *Principal
-	ann := &Principal{Issuer: issuer, Subject: "ann", ClientID: "app"}
-	app := &Principal{Issuer: issuer, ClientID: "ann"}
+	ann := &Principal{Issuer: authServer, Subject: "ann", ClientID: "app"}
+	app := &Principal{Issuer: authServer, ClientID: "ann"}
 	if nobody.Person() != "" || ann.Person() == "" || app.Person() == "" || ann.Person() == app.Person() {
 		t.Errorf("got %q, %q, %q", nobody.Person(), ann.Person(), app.Person())
 	}
@@ -25,7 +20,7 @@ func TestPersons(t *testing.T) {
 // TestTimesThatAreNotSaid: RFC 7662 §2.2. A time that an introspection leaves out is not the
 // beginning of 1970.
 func TestTimesThatAreNotSaid(t *testing.T) {
-	p, err := principalOf(oauth.Introspection{Active: true, Issuer: issuer, TokenType: "Bearer", Expires: 1})
+	p, err := principalOf(oauth.Introspection{Active: true, Issuer: authServer, TokenType: "Bearer", Expires: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,40 +35,11 @@ func TestExchangeWithoutScopes(t *testing.T) {
 	e := newExchanger(t)
 	b := newBroker(t, e, nil)
 	for _, scopes := range []oauth.Scopes{nil, {"repo"}} {
-		if _, _, err := b.post(t.Context(), e.URL+"/token", exchange{provider: "github", subject: "x", scopes: scopes}); err != nil {
+		if _, err := b.Token(calling(e, "x", "grt_1"), "github", scopes...); err != nil {
 			t.Fatal(err)
 		}
 		if got, said := e.last.PostForm["scope"]; said != (len(scopes) > 0) || said && got[0] != "repo" {
 			t.Errorf("for %v: got %q", scopes, got)
-		}
-	}
-}
-
-// TestKeysJustRead: a crowd that asks for keys one after the other costs the
-// authorization server one request; after a failure the next one tries at once.
-func TestKeysJustRead(t *testing.T) {
-	var asked, status atomic.Int32
-	status.Store(200)
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
-		w.WriteHeader(int(status.Load()))
-		io.WriteString(w, `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}`)
-	}))
-	defer s.Close()
-	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	set := &keySet{
-		issuer: issuer, location: s.URL, client: defaultClient(nil), now: func() time.Time { return now },
-		log: slog.New(slog.DiscardHandler),
-	}
-	for i, step := range []struct {
-		pass         time.Duration
-		status, want int32 // want: requests so far
-	}{{0, 200, 1}, {0, 200, 1}, {retryPause - 1, 200, 1}, {1, 500, 2}, {0, 500, 3}, {0, 200, 4}, {0, 200, 4}} {
-		now = now.Add(step.pass)
-		status.Store(step.status)
-		err := set.refresh(t.Context())
-		if asked.Load() != step.want || (err != nil) != (step.status != 200) {
-			t.Errorf("step %d: %d requests, %v, want %+v", i, asked.Load(), err, step)
 		}
 	}
 }

@@ -140,10 +140,13 @@ func TestOutage(t *testing.T) {
 	s.down.Store(true)
 	advance(refreshAfter)
 	r.call(known, tool("read")) // has the set read in the background
-	for end := time.Now().Add(5 * time.Second); !v.(*jwtValidator).keys.failing() && time.Now().Before(end); {
-		time.Sleep(time.Millisecond)
-	}
 	unseen := s.token(t, "EdDSA", nil, s.claims(lasting...))
+	stranger := s.token(t, "ES256", nil, s.claims(lasting...), "kid", "ES256-0")
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if _, err := validate(v, stranger); errors.Is(err, ErrUnavailable) {
+			break // the reading has failed
+		}
+	}
 	next, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	rotated := s.token(t, "ES256", next, s.claims(lasting...), "kid", "ES256-2")
 	for _, step := range []struct {

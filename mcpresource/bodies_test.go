@@ -124,7 +124,7 @@ func TestUnreadBodies(t *testing.T) {
 		post(r.h, "alice", strings.NewReader(body))
 	})
 	t.Run("a bound that lets no body in is refused", func(t *testing.T) {
-		_, err := New(Config{Resource: resource, AuthorizationServers: []string{issuer}, Validator: Local(nil), Bodies: NewBodies(1 << 20)})
+		_, err := New(Config{Resource: resource, AuthorizationServers: []string{authServer}, Validator: Local(nil), Bodies: NewBodies(1 << 20)})
 		if err == nil || !strings.Contains(err.Error(), "MaxBodyBytes") {
 			t.Errorf("got %v", err)
 		}
@@ -185,8 +185,8 @@ func TestApplicationsArePersons(t *testing.T) {
 		}
 	})
 	t.Run("a machine is its client", func(t *testing.T) {
-		a, b := &Principal{Issuer: issuer, ClientID: "a"}, &Principal{Issuer: issuer, ClientID: "b"}
-		if a.Person() == b.Person() || a.Person() == (&Principal{Issuer: issuer, Subject: "a"}).Person() {
+		a, b := &Principal{Issuer: authServer, ClientID: "a"}, &Principal{Issuer: authServer, ClientID: "b"}
+		if a.Person() == b.Person() || a.Person() == (&Principal{Issuer: authServer, Subject: "a"}).Person() {
 			t.Error("two callers are one")
 		}
 	})

@@ -17,7 +17,7 @@ func TestSlowBody(t *testing.T) {
 	const patience = 200 * time.Millisecond
 	serve := func(t *testing.T, h http.Handler, readTimeout time.Duration) net.Conn {
 		g, err := New(Config{
-			Resource: "http://127.0.0.1/mcp", AuthorizationServers: []string{issuer}, Validator: newRig(t, nil).c.Validator,
+			Resource: "http://127.0.0.1/mcp", AuthorizationServers: []string{authServer}, Validator: newRig(t, nil).c.Validator,
 			Now: func() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) },
 		})
 		if err != nil {

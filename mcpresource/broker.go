@@ -10,11 +10,11 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/issuer"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -39,7 +39,6 @@ const (
 	brokerCache  = 5 * time.Minute
 	brokerMargin = time.Minute // before a token expires it is not handed out any more
 	brokerSize   = 4096
-	brokerCalls  = 64 // at once
 )
 
 // Broker gets tokens of upstream providers, such as GitHub or Google, for the people who
@@ -52,27 +51,26 @@ const (
 // Tokens are remembered for each person, grant, provider and set of scopes. A Broker is
 // safe for concurrent use, and logs nothing.
 type Broker struct {
-	c      BrokerConfig
-	cache  *tokens
-	flight singleflight.Group
-	calls  chan struct{} // one place for each exchange under way
-
-	mu       sync.Mutex // guards endpoint
-	endpoint string
+	c        BrokerConfig
+	endpoint *issuer.Endpoint
+	cache    *tokens
+	flight   singleflight.Group
 }
 
 // NewBroker returns a broker. It does not ask the authorization server yet.
 func NewBroker(c BrokerConfig) (*Broker, error) {
-	if err := checkEndpoint(c.Issuer); err != nil {
-		return nil, fmt.Errorf("mcpresource: issuer %w", err)
-	}
-	if c.Endpoint != "" {
-		if err := checkEndpoint(c.Endpoint); err != nil {
-			return nil, fmt.Errorf("mcpresource: token endpoint %w", err)
-		}
-	}
-	if c.ClientID == "" || c.ClientSecret == "" {
-		return nil, errors.New("mcpresource: a broker needs ClientID and ClientSecret")
+	endpoint, err := issuer.NewEndpoint(issuer.EndpointConfig{
+		Name:         "token endpoint",
+		Issuer:       c.Issuer,
+		Location:     c.Endpoint,
+		Locate:       func(m issuer.Metadata) string { return m.Token },
+		ClientID:     c.ClientID,
+		ClientSecret: c.ClientSecret,
+		Client:       c.HTTPClient,
+		Timeout:      exchangeTimeout,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("mcpresource: %w", err)
 	}
 	if c.CacheTTL == 0 {
 		c.CacheTTL = brokerCache
@@ -80,11 +78,7 @@ func NewBroker(c BrokerConfig) (*Broker, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.HTTPClient == nil {
-		c.HTTPClient = defaultClient(nil)
-		c.HTTPClient.Timeout = exchangeTimeout
-	}
-	return &Broker{c: c, cache: newTokens(brokerSize, c.Now), calls: make(chan struct{}, brokerCalls)}, nil
+	return &Broker{c: c, endpoint: endpoint, cache: newTokens(brokerSize, c.Now)}, nil
 }
 
 // UpstreamToken is a token of an upstream provider. It is written to no log and no JSON

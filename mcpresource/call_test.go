@@ -35,7 +35,7 @@ func TestCalls(t *testing.T) {
 		began := r.now
 		r.call("alice", tool("read"))
 		e := one(t)
-		if p := e.Principal; p.Subject != "alice" || p.ClientID != "app" || p.TokenID != "jti" || p.Issuer != issuer {
+		if p := e.Principal; p.Subject != "alice" || p.ClientID != "app" || p.TokenID != "jti" || p.Issuer != authServer {
 			t.Errorf("who: %+v", p)
 		}
 		if e.Method != "tools/call" || e.Name != "read" || e.Outcome != "ok" || e.Status != 200 || e.Duration != 3*time.Second || !e.Time.Equal(began) || e.RemoteAddr == "" {
@@ -109,7 +109,7 @@ func TestLogCalls(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&out, nil)) })
 	r.call("alice", tool("read"))
 	line := out.String()
-	for _, want := range []string{"msg=call", "method=tools/call", "outcome=ok", "status=200", "user=alice", "tool=read", "remote=192.0.2.1 ", "client_id=app", "jti=jti", "issuer=" + issuer} {
+	for _, want := range []string{"msg=call", "method=tools/call", "outcome=ok", "status=200", "user=alice", "tool=read", "remote=192.0.2.1 ", "client_id=app", "jti=jti", "issuer=" + authServer} {
 		if !strings.Contains(line, want) {
 			t.Errorf("SP-07: %s is not in %s", want, line)
 		}

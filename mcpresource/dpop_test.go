@@ -359,7 +359,7 @@ func TestDPoPNonce(t *testing.T) {
 	if w := try(nonce); w.Code != 401 {
 		t.Errorf("RS-208 one before that: got %d", w.Code)
 	}
-	if _, err := New(Config{Resource: resource, AuthorizationServers: []string{issuer}, Validator: Local(nil), DPoP: &DPoP{NonceKey: make([]byte, 31)}}); err == nil {
+	if _, err := New(Config{Resource: resource, AuthorizationServers: []string{authServer}, Validator: Local(nil), DPoP: &DPoP{NonceKey: make([]byte, 31)}}); err == nil {
 		t.Error("a short key was taken")
 	}
 }

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/issuer"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -21,21 +21,19 @@ const (
 	typeAccessToken    = "urn:ietf:params:oauth:token-type:access_token"
 )
 
-// fetch exchanges and remembers, unless so many exchanges are under way that a crowd of
-// callers would take the authorization server down through us.
+// fetch exchanges (RFC 8693 §2.1) and remembers.
 func (b *Broker) fetch(ctx context.Context, ask exchange) (UpstreamToken, error) {
-	select {
-	case b.calls <- struct{}{}:
-		defer func() { <-b.calls }()
-	default:
-		return UpstreamToken{}, fmt.Errorf("%w: too many are being fetched", ErrBrokerUnavailable)
-	}
-	endpoint, err := b.locate(ctx)
-	if err != nil {
-		return UpstreamToken{}, fmt.Errorf("%w: %w", ErrBrokerUnavailable, err)
-	}
 	asked := b.c.Now()
-	status, body, err := b.post(ctx, endpoint, ask)
+	form := url.Values{
+		"grant_type":         {grantTokenExchange},
+		"audience":           {ask.provider}, // where the token is to be used
+		"subject_token":      {ask.subject},
+		"subject_token_type": {typeAccessToken},
+	}
+	if len(ask.scopes) > 0 {
+		form.Set("scope", ask.scopes.String())
+	}
+	status, body, err := b.endpoint.Post(ctx, form)
 	switch {
 	case err != nil:
 		return UpstreamToken{}, fmt.Errorf("%w: %w", ErrBrokerUnavailable, err)
@@ -58,68 +56,17 @@ func (b *Broker) until(t UpstreamToken, now time.Time) time.Time {
 	return until
 }
 
-func (b *Broker) locate(ctx context.Context) (string, error) {
-	if b.c.Endpoint != "" {
-		return b.c.Endpoint, nil
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.endpoint != "" {
-		return b.endpoint, nil
-	}
-	m, err := discover(ctx, b.c.HTTPClient, b.c.Issuer)
-	if err != nil {
-		return "", err
-	}
-	if err := checkEndpoint(m.Token); err != nil {
-		return "", fmt.Errorf("token endpoint: %w", err)
-	}
-	b.endpoint = m.Token
-	return b.endpoint, nil
-}
-
-// post sends an RFC 8693 §2.1 request. The audience is the provider, which is where the
-// token is to be used.
-func (b *Broker) post(ctx context.Context, endpoint string, ask exchange) (int, []byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, exchangeTimeout)
-	defer cancel()
-	form := url.Values{
-		"grant_type": {grantTokenExchange}, "audience": {ask.provider},
-		"subject_token": {ask.subject}, "subject_token_type": {typeAccessToken},
-	}
-	if len(ask.scopes) > 0 {
-		form.Set("scope", ask.scopes.String())
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(form.Encode()))
-	if err != nil {
-		return 0, nil, err
-	}
-	req.SetBasicAuth(url.QueryEscape(b.c.ClientID), url.QueryEscape(b.c.ClientSecret)) // RFC 6749 §2.3.1
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.Header.Set("Accept", "application/json")
-	resp, err := b.c.HTTPClient.Do(req)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument+1))
-	if err == nil && len(body) > maxDocument {
-		err = errors.New("the answer is too large")
-	}
-	return resp.StatusCode, body, err
-}
-
 // exchangeTimeout leaves the authorization server time to refresh at the provider.
 const exchangeTimeout = 20 * time.Second
 
 // readToken reads an RFC 8693 §2.2.1 answer.
 func readToken(body []byte, now time.Time) (UpstreamToken, error) {
 	var answer struct {
-		AccessToken string     `json:"access_token"`
-		IssuedType  string     `json:"issued_token_type"`
-		TokenType   string     `json:"token_type"`
-		ExpiresIn   int64      `json:"expires_in"`
-		Scope       scopeClaim `json:"scope"`
+		AccessToken string        `json:"access_token"`
+		IssuedType  string        `json:"issued_token_type"`
+		TokenType   string        `json:"token_type"`
+		ExpiresIn   int64         `json:"expires_in"`
+		Scope       issuer.Scopes `json:"scope"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return UpstreamToken{}, errors.New("the answer is not JSON") // never repeat it

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/issuer"
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -40,7 +41,7 @@ func New(c Config) (*Guard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mcpresource: Resource: %w", err)
 	}
-	if err := checkEndpoint(c.Resource); err != nil {
+	if err := issuer.CheckURL(c.Resource); err != nil {
 		return nil, fmt.Errorf("mcpresource: Resource %w", err)
 	}
 	switch {
@@ -49,8 +50,8 @@ func New(c Config) (*Guard, error) {
 	case c.Validator == nil:
 		return nil, errors.New("mcpresource: Validator is nil")
 	}
-	for _, issuer := range c.AuthorizationServers {
-		if err := checkEndpoint(issuer); err != nil {
+	for _, server := range c.AuthorizationServers {
+		if err := issuer.CheckURL(server); err != nil {
 			return nil, fmt.Errorf("mcpresource: AuthorizationServers: %w", err)
 		}
 	}

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	resource = "https://mcp.example.com/mcp"
-	issuer   = "https://auth.example.com"
-	prmURL   = "https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
+	resource   = "https://mcp.example.com/mcp"
+	authServer = "https://auth.example.com"
+	prmURL     = "https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
 )
 
 // people are the tokens of the test validator.
 func people(now time.Time) map[string]*Principal {
 	p := func(sub string, scopes ...string) *Principal {
-		return &Principal{Issuer: issuer, Subject: sub, ClientID: "app", TokenID: "jti", Scopes: scopes, Audience: []string{resource}, ExpiresAt: now.Add(time.Hour)}
+		return &Principal{Issuer: authServer, Subject: sub, ClientID: "app", TokenID: "jti", Scopes: scopes, Audience: []string{resource}, ExpiresAt: now.Add(time.Hour)}
 	}
 	other := p("mallory", "mcp")
 	other.Audience = []string{"https://other.example.com/mcp"}
@@ -56,7 +56,7 @@ func newRig(t testing.TB, change func(*Config)) *rig {
 	r := &rig{now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
 	tokens := people(r.now)
 	c := Config{
-		Resource: resource, AuthorizationServers: []string{issuer},
+		Resource: resource, AuthorizationServers: []string{authServer},
 		Validator: ValidatorFunc(func(_ context.Context, c Credential) (*Principal, error) {
 			if c.Token == "outage" {
 				return nil, errors.Join(ErrUnavailable, errors.New("dial tcp 10.0.0.7:443: secret detail"))
@@ -404,7 +404,7 @@ func TestDocuments(t *testing.T) {
 			var doc map[string]any
 			json.Unmarshal(w.Body.Bytes(), &doc)
 			if w.Code != 200 || doc["resource"] != want || w.Header().Get("Access-Control-Allow-Origin") != "*" || strings.Contains(w.Body.String(), "offline_access") ||
-				!strings.Contains(w.Body.String(), `"bearer_methods_supported":["header"]`) || !strings.Contains(w.Body.String(), issuer) {
+				!strings.Contains(w.Body.String(), `"bearer_methods_supported":["header"]`) || !strings.Contains(w.Body.String(), authServer) {
 				t.Errorf("got %d %s", w.Code, w.Body)
 			}
 		})
@@ -479,9 +479,9 @@ func TestStreams(t *testing.T) {
 	t.Run("RS-98 RS-170 a stream ends when its token does", func(t *testing.T) {
 		ended := make(chan error, 1)
 		g, err := New(Config{
-			Resource: "http://127.0.0.1/mcp", AuthorizationServers: []string{issuer}, ClockSkew: time.Nanosecond,
+			Resource: "http://127.0.0.1/mcp", AuthorizationServers: []string{authServer}, ClockSkew: time.Nanosecond,
 			Validator: ValidatorFunc(func(context.Context, Credential) (*Principal, error) {
-				return &Principal{Issuer: issuer, Subject: "a", Audience: []string{"http://127.0.0.1/mcp"}, ExpiresAt: time.Now().Add(300 * time.Millisecond)}, nil
+				return &Principal{Issuer: authServer, Subject: "a", Audience: []string{"http://127.0.0.1/mcp"}, ExpiresAt: time.Now().Add(300 * time.Millisecond)}, nil
 			}),
 		})
 		if err != nil {
@@ -533,7 +533,7 @@ func TestLimiter(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	good := Config{Resource: resource, AuthorizationServers: []string{issuer}, Validator: Local(nil)}
+	good := Config{Resource: resource, AuthorizationServers: []string{authServer}, Validator: Local(nil)}
 	for name, change := range map[string]func(*Config){
 		"no resource":              func(c *Config) { c.Resource = "" },
 		"a resource with fragment": func(c *Config) { c.Resource += "#x" },

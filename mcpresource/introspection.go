@@ -6,15 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/issuer"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -39,22 +38,23 @@ const (
 	negativeCache      = 10 * time.Second
 	introspectionSize  = 4096
 	negativeSize       = 512
-	introspectionCalls = 64 // at once; beyond it tokens count as not judged
 )
 
 // NewIntrospectionValidator returns a validator for opaque or JWT access tokens that
 // sees revocation within CacheTTL.
 func NewIntrospectionValidator(c IntrospectionConfig) (Validator, error) {
-	if err := checkEndpoint(c.Issuer); err != nil {
-		return nil, fmt.Errorf("mcpresource: issuer %w", err)
-	}
-	if c.Endpoint != "" {
-		if err := checkEndpoint(c.Endpoint); err != nil {
-			return nil, fmt.Errorf("mcpresource: introspection endpoint %w", err)
-		}
-	}
-	if c.ClientID == "" || c.ClientSecret == "" {
-		return nil, errors.New("mcpresource: introspection needs ClientID and ClientSecret")
+	endpoint, err := issuer.NewEndpoint(issuer.EndpointConfig{
+		Name:         "introspection endpoint",
+		Issuer:       c.Issuer,
+		Location:     c.Endpoint,
+		Locate:       func(m issuer.Metadata) string { return m.Introspection },
+		ClientID:     c.ClientID,
+		ClientSecret: c.ClientSecret,
+		Client:       c.HTTPClient,
+		Timeout:      issuer.FetchTimeout,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("mcpresource: %w", err)
 	}
 	if c.CacheTTL == 0 {
 		c.CacheTTL = introspectionCache
@@ -62,23 +62,24 @@ func NewIntrospectionValidator(c IntrospectionConfig) (Validator, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	c.HTTPClient = defaultClient(c.HTTPClient)
 	size, refused := introspectionSize, negativeSize
 	if c.CacheTTL < 0 {
 		size, refused = -1, -1
 	}
-	return &introspector{c: c, seen: newTokenCache(size, c.Now), refused: newTokenCache(refused, c.Now), calls: make(chan struct{}, introspectionCalls)}, nil
+	return &introspector{
+		c:        c,
+		endpoint: endpoint,
+		seen:     newTokenCache(size, c.Now),
+		refused:  newTokenCache(refused, c.Now),
+	}, nil
 }
 
 type introspector struct {
-	c       IntrospectionConfig
-	seen    *tokenCache
-	refused *tokenCache // apart, or junk would push the good ones out
-	flight  singleflight.Group
-	calls   chan struct{} // one place for each call under way
-
-	mu       sync.Mutex // guards endpoint
-	endpoint string
+	c        IntrospectionConfig
+	endpoint *issuer.Endpoint
+	seen     *tokenCache
+	refused  *tokenCache // apart, or junk would push the good ones out
+	flight   singleflight.Group
 }
 
 // Validate implements Validator. Requests with the same token share one question.
@@ -102,26 +103,18 @@ func (v *introspector) Validate(ctx context.Context, c Credential) (*Principal, 
 	return p.(*Principal), nil
 }
 
-// ask puts the question, unless so many are under way that those who send junk would
-// take the authorization server down through us.
+// ask puts the question.
 func (v *introspector) ask(ctx context.Context, token string) (*Principal, error) {
-	select {
-	case v.calls <- struct{}{}:
-		defer func() { <-v.calls }()
-	default:
-		return nil, fmt.Errorf("%w: too many introspections at once", ErrUnavailable)
-	}
-	endpoint, err := v.locate(ctx)
-	if err != nil {
-		return nil, errors.Join(ErrUnavailable, err)
-	}
-	body, err := v.post(ctx, endpoint, token)
-	if err != nil {
-		return nil, errors.Join(ErrUnavailable, err)
+	status, body, err := v.endpoint.Post(ctx, url.Values{"token": {token}, "token_type_hint": {"access_token"}})
+	switch {
+	case err != nil:
+		return nil, unavailable(err)
+	case status != http.StatusOK:
+		return nil, unavailable(fmt.Errorf("introspection answered %d", status))
 	}
 	var answer introspectionAnswer
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return nil, errors.Join(ErrUnavailable, err)
+		return nil, unavailable(err)
 	}
 	now := v.c.Now()
 	p, err := answer.principal(v.c.Issuer, body)
@@ -147,16 +140,16 @@ func (v *introspector) remember(token string, e cached) {
 
 // introspectionAnswer reads the answers of other servers too: aud may be an array.
 type introspectionAnswer struct {
-	Active    bool        `json:"active"`
-	Scope     scopeClaim  `json:"scope"`
-	ClientID  string      `json:"client_id"`
-	TokenType string      `json:"token_type"`
-	Expires   json.Number `json:"exp"`
-	IssuedAt  json.Number `json:"iat"`
-	Subject   string      `json:"sub"`
-	Audience  audience    `json:"aud"`
-	Issuer    string      `json:"iss"`
-	TokenID   string      `json:"jti"`
+	Active    bool            `json:"active"`
+	Scope     issuer.Scopes   `json:"scope"`
+	ClientID  string          `json:"client_id"`
+	TokenType string          `json:"token_type"`
+	Expires   json.Number     `json:"exp"`
+	IssuedAt  json.Number     `json:"iat"`
+	Subject   string          `json:"sub"`
+	Audience  issuer.Audience `json:"aud"`
+	Issuer    string          `json:"iss"`
+	TokenID   string          `json:"jti"`
 
 	Confirmation json.RawMessage `json:"cnf"`
 }
@@ -183,66 +176,20 @@ func claimedIssuer(token string) string {
 	return claims.Issuer
 }
 
-func (a introspectionAnswer) principal(issuer string, claims []byte) (*Principal, error) {
+func (a introspectionAnswer) principal(iss string, claims []byte) (*Principal, error) {
 	thumbprint, err := boundTo(a.Confirmation)
 	if err != nil || thumbprint == "" && strings.EqualFold(a.TokenType, "DPoP") {
 		return nil, invalid("bound to what cannot be checked")
 	}
 	switch a.Issuer {
 	case "":
-		a.Issuer = issuer
-	case issuer:
+		a.Issuer = iss
+	case iss:
 	default: // one server must not say who people are to another
 		return nil, invalid("issued by another server")
 	}
 	return &Principal{
 		Issuer: a.Issuer, Subject: a.Subject, ClientID: a.ClientID, TokenID: a.TokenID, Scopes: oauth.Scopes(a.Scope),
-		Audience: a.Audience, ExpiresAt: numeric(a.Expires), IssuedAt: numeric(a.IssuedAt), Thumbprint: thumbprint, Claims: claims,
+		Audience: a.Audience, ExpiresAt: issuer.NumericDate(a.Expires), IssuedAt: issuer.NumericDate(a.IssuedAt), Thumbprint: thumbprint, Claims: claims,
 	}, nil
-}
-
-func (v *introspector) locate(ctx context.Context) (string, error) {
-	if v.c.Endpoint != "" {
-		return v.c.Endpoint, nil
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.endpoint != "" {
-		return v.endpoint, nil
-	}
-	m, err := discover(ctx, v.c.HTTPClient, v.c.Issuer)
-	if err != nil {
-		return "", err
-	}
-	if err := checkEndpoint(m.Introspection); err != nil {
-		return "", fmt.Errorf("introspection endpoint: %w", err)
-	}
-	v.endpoint = m.Introspection
-	return v.endpoint, nil
-}
-
-func (v *introspector) post(ctx context.Context, endpoint, token string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
-	defer cancel()
-	form := url.Values{"token": {token}, "token_type_hint": {"access_token"}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(form.Encode()))
-	if err != nil {
-		return nil, err
-	}
-	req.SetBasicAuth(url.QueryEscape(v.c.ClientID), url.QueryEscape(v.c.ClientSecret)) // RFC 6749 §2.3.1
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.Header.Set("Accept", "application/json")
-	resp, err := v.c.HTTPClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case resp.StatusCode != http.StatusOK || len(body) > maxDocument:
-		return nil, fmt.Errorf("introspection answered %s", resp.Status)
-	}
-	return body, nil
 }

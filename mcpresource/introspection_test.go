@@ -56,6 +56,7 @@ func TestIntrospectionFlood(t *testing.T) {
 		if _, err := validate(v, "good"); err != nil {
 			t.Fatal(err)
 		}
+		const atOnce = 64 // see package issuer
 		before, hold, more := s.asked.Load(), make(chan struct{}), s.answer
 		s.answer = func(token string) string { <-hold; return more(token) }
 		defer func() { s.answer = more }()
@@ -63,12 +64,12 @@ func TestIntrospectionFlood(t *testing.T) {
 			c.AuthorizationServers, c.Validator, c.Audit, c.Now = []string{s.URL}, v, nil, time.Now
 		})
 		h := r.Protect(http.NotFoundHandler())
-		results := make(chan int, 2*introspectionCalls)
+		results := make(chan int, 2*atOnce)
 		var wg sync.WaitGroup
-		for i := range 2 * introspectionCalls {
+		for i := range 2 * atOnce {
 			wg.Go(func() { results <- status(h, fmt.Sprint("junk", i), tool("read"), "") })
 		}
-		for range introspectionCalls {
+		for range atOnce {
 			if got := <-results; got != 503 {
 				t.Errorf("beyond: got %d", got)
 			}
@@ -81,13 +82,13 @@ func TestIntrospectionFlood(t *testing.T) {
 		}
 		close(hold)
 		wg.Wait()
-		for range introspectionCalls {
+		for range atOnce {
 			if got := <-results; got != 401 {
 				t.Errorf("within: got %d", got)
 			}
 		}
-		if n := s.asked.Load() - before; n != introspectionCalls {
-			t.Errorf("asked %d times, want %d", n, introspectionCalls)
+		if n := s.asked.Load() - before; n != atOnce {
+			t.Errorf("asked %d times, want %d", n, atOnce)
 		}
 	})
 }
@@ -157,7 +158,7 @@ func TestIntrospectionIssuer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for said, want := range map[string]error{"": nil, partner: nil, issuer: ErrInvalidToken, partner + "/": ErrInvalidToken} {
+	for said, want := range map[string]error{"": nil, partner: nil, authServer: ErrInvalidToken, partner + "/": ErrInvalidToken} {
 		t.Run("RS-40 it answers for "+said, func(t *testing.T) {
 			iss = said
 			if p, err := validate(v, "opaque "+said); !errors.Is(err, want) || err == nil && p.Issuer != partner {
@@ -170,7 +171,7 @@ func TestIntrospectionIssuer(t *testing.T) {
 	}
 	t.Run("RS-51 it never sees the token of another issuer", func(t *testing.T) {
 		asked = ""
-		if _, err := validate(v, jwt(issuer)); !errors.Is(err, ErrInvalidToken) || asked != "" {
+		if _, err := validate(v, jwt(authServer)); !errors.Is(err, ErrInvalidToken) || asked != "" {
 			t.Errorf("got %v, asked about %q", err, asked)
 		}
 	})

@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/issuer"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/statuslist"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -50,7 +52,7 @@ type JWTConfig struct {
 // NewJWTValidator returns a validator that checks tokens by the published keys of
 // their issuer. The keys are read when the first token comes.
 func NewJWTValidator(c JWTConfig) (Validator, error) {
-	if err := checkEndpoint(c.Issuer); err != nil {
+	if err := issuer.CheckURL(c.Issuer); err != nil {
 		return nil, fmt.Errorf("mcpresource: issuer %w", err)
 	}
 	if c.RequireStatus && c.InsecureIgnoreStatus {
@@ -72,7 +74,7 @@ func NewJWTValidator(c JWTConfig) (Validator, error) {
 		c.CacheSize = 4096
 	}
 	if c.StatusStale == 0 {
-		c.StatusStale = statusStale
+		c.StatusStale = defaultStatusStale
 	}
 	v := &jwtValidator{c: c, seen: newTokenCache(c.CacheSize, c.Now)}
 	for _, a := range c.Algorithms {
@@ -84,12 +86,23 @@ func NewJWTValidator(c JWTConfig) (Validator, error) {
 	if v.algorithms == nil {
 		v.algorithms = []jose.SignatureAlgorithm{jose.ES256, jose.EdDSA, jose.RS256, jose.PS256}
 	}
-	client := defaultClient(c.HTTPClient)
-	v.keys = &keySet{issuer: c.Issuer, location: c.JWKSURL, client: client, now: c.Now, log: c.Logger}
-	v.status = &statusLists{
-		issuer: c.Issuer, client: client, algorithms: v.algorithms, verify: v.verify, skew: c.ClockSkew, stale: max(c.StatusStale, 0),
-		now: c.Now, log: c.Logger, pollers: map[string]*statusPoller{},
-	}
+	client := issuer.Client(c.HTTPClient)
+	v.keys = issuer.NewKeys(issuer.KeysConfig{
+		Issuer:   c.Issuer,
+		Location: c.JWKSURL,
+		Client:   client,
+		Now:      c.Now,
+		Log:      c.Logger,
+	})
+	v.status = statuslist.New(statuslist.Config{
+		Issuer: c.Issuer,
+		Client: client,
+		Verify: v.verifyTyped,
+		Skew:   c.ClockSkew,
+		Stale:  max(c.StatusStale, 0),
+		Now:    c.Now,
+		Log:    c.Logger,
+	})
 	return v, nil
 }
 
@@ -97,85 +110,57 @@ func NewJWTValidator(c JWTConfig) (Validator, error) {
 // a wrong issuer shows at the start, and in New a resource or scope that it does not know: if
 // it says which it does know in "protected_resource_scopes", as mcp-authd does. client may be
 // nil.
-func Discover(ctx context.Context, issuer string, client *http.Client) (Validator, error) {
-	m, err := discover(ctx, defaultClient(client), issuer)
+func Discover(ctx context.Context, iss string, client *http.Client) (Validator, error) {
+	m, err := issuer.Discover(ctx, issuer.Client(client), iss)
 	if err != nil {
 		return nil, fmt.Errorf("mcpresource: %w", err)
 	}
 	if m.JWKSURI == "" {
-		return nil, fmt.Errorf("mcpresource: issuer %q publishes no keys; use NewIntrospectionValidator", issuer)
+		return nil, fmt.Errorf("mcpresource: issuer %q publishes no keys; use NewIntrospectionValidator", iss)
 	}
-	v, err := NewJWTValidator(JWTConfig{Issuer: issuer, HTTPClient: client})
+	v, err := NewJWTValidator(JWTConfig{Issuer: iss, HTTPClient: client})
 	if err != nil {
 		return nil, err
 	}
-	v.(*jwtValidator).issuer = m
+	v.(*jwtValidator).metadata = m
 	return v, nil
 }
 
 // ResourceScopes implements Catalogue, by what Discover has read.
 func (v *jwtValidator) ResourceScopes(_ context.Context, resource string) ([]string, bool, error) {
-	return v.issuer.scopesOf(resource)
+	return v.metadata.ScopesOf(resource)
 }
 
 type jwtValidator struct {
 	c          JWTConfig
 	algorithms []jose.SignatureAlgorithm
-	keys       *keySet
-	status     *statusLists
+	keys       *issuer.Keys
+	status     *statuslist.Lists
 	seen       *tokenCache
-	issuer     serverMetadata // the zero value unless Discover has read it
+	metadata   issuer.Metadata // the zero value unless Discover has read it
 }
 
 const (
-	defaultSkew = 30 * time.Second
-	maxToken    = 16 << 10 // bytes
+	defaultSkew        = 30 * time.Second
+	defaultStatusStale = 5 * time.Minute
+	maxToken           = 16 << 10 // bytes
 )
 
 // tokenClaims are the claims that decide (RFC 9068 §2.2).
 type tokenClaims struct {
-	Issuer    string      `json:"iss"`
-	Subject   string      `json:"sub"`
-	Audience  audience    `json:"aud"`
-	ClientID  string      `json:"client_id"`
-	TokenID   string      `json:"jti"`
-	Scope     scopeClaim  `json:"scope"`
-	Scp       scopeClaim  `json:"scp"`
-	Expires   json.Number `json:"exp"`
-	NotBefore json.Number `json:"nbf"`
-	IssuedAt  json.Number `json:"iat"`
+	Issuer    string          `json:"iss"`
+	Subject   string          `json:"sub"`
+	Audience  issuer.Audience `json:"aud"`
+	ClientID  string          `json:"client_id"`
+	TokenID   string          `json:"jti"`
+	Scope     issuer.Scopes   `json:"scope"`
+	Scp       issuer.Scopes   `json:"scp"`
+	Expires   json.Number     `json:"exp"`
+	NotBefore json.Number     `json:"nbf"`
+	IssuedAt  json.Number     `json:"iat"`
 
 	Confirmation json.RawMessage `json:"cnf"`
 	Status       json.RawMessage `json:"status"`
-}
-
-// audience is a string or an array of strings (RFC 7519 §4.1.3).
-type audience []string
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (a *audience) UnmarshalJSON(b []byte) error {
-	if len(b) > 0 && b[0] == '"' {
-		*a = make(audience, 1)
-		return json.Unmarshal(b, &(*a)[0])
-	}
-	return json.Unmarshal(b, (*[]string)(a))
-}
-
-// scopeClaim is a space-delimited string, or the array that some servers send.
-type scopeClaim oauth.Scopes
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (s *scopeClaim) UnmarshalJSON(b []byte) error {
-	if len(b) > 0 && b[0] == '[' {
-		var list []string
-		err := json.Unmarshal(b, &list)
-		*s = scopeClaim(oauth.ParseScopes(strings.Join(list, " ")))
-		return err
-	}
-	var one string
-	err := json.Unmarshal(b, &one)
-	*s = scopeClaim(oauth.ParseScopes(one))
-	return err
 }
 
 // Validate implements Validator. The cheap checks of header and claims come before
@@ -195,7 +180,7 @@ func (v *jwtValidator) Validate(ctx context.Context, c Credential) (*Principal, 
 	if err != nil {
 		return nil, invalid("not a signed JWT of an accepted algorithm")
 	}
-	if !v.c.InsecureAllowUntyped && !hasType(jws, oauth.AccessTokenType) {
+	if !v.c.InsecureAllowUntyped && !issuer.HasType(jws, oauth.AccessTokenType) {
 		return nil, invalid("not an access token") // RFC 9068 §4, RS-42
 	}
 	p, err := v.principal(jws.UnsafePayloadWithoutVerification())
@@ -207,7 +192,7 @@ func (v *jwtValidator) Validate(ctx context.Context, c Credential) (*Principal, 
 		return nil, err
 	}
 	if p.status != nil {
-		p.status.signed = func(ctx context.Context) error { return v.published(ctx, by) }
+		p.signed = func(ctx context.Context) error { return v.published(ctx, by) }
 	}
 	v.seen.put(c.Token, cached{p, p.ExpiresAt, by})
 	return p.unrevoked(ctx)
@@ -217,6 +202,19 @@ func (v *jwtValidator) Validate(ctx context.Context, c Credential) (*Principal, 
 type signer struct {
 	kid   string // as the header names it, maybe not at all
 	print string // the thumbprint, since another key may have the name one day
+}
+
+// verifyTyped returns the payload of a JWT of a media type, such as a status list.
+func (v *jwtValidator) verifyTyped(ctx context.Context, token, mediaType string) ([]byte, error) {
+	jws, err := jose.ParseSignedCompact(token, v.algorithms)
+	if err != nil {
+		return nil, errors.New("not a signed JWT of an accepted algorithm")
+	}
+	if !issuer.HasType(jws, mediaType) {
+		return nil, errors.New("a token of another type")
+	}
+	payload, _, err := v.verify(ctx, jws)
+	return payload, err
 }
 
 // verify checks a signature by the keys of the issuer and returns what is signed, and by
@@ -234,24 +232,27 @@ func (v *jwtValidator) verify(ctx context.Context, jws *jose.JSONWebSignature) (
 	if err != nil {
 		return nil, signer{}, invalid("the signature is wrong")
 	}
-	return payload, signer{h.KeyID, key.print}, nil
+	return payload, signer{h.KeyID, key.Print}, nil
 }
 
 // published returns nil while the issuer stands by a key: whoever stole it chooses when
 // its tokens expire.
 func (v *jwtValidator) published(ctx context.Context, s signer) error {
 	key, err := v.key(ctx, s.kid)
-	if err == nil && key.print != s.print {
+	if err == nil && key.Print != s.print {
 		err = invalid("signed by a key that another one has replaced")
 	}
 	return err
 }
 
 // key finds a key of the issuer.
-func (v *jwtValidator) key(ctx context.Context, kid string) (publicKey, error) {
-	key, err := v.keys.key(ctx, kid)
-	if errors.Is(err, errNoKey) {
+func (v *jwtValidator) key(ctx context.Context, kid string) (issuer.Key, error) {
+	key, err := v.keys.Key(ctx, kid)
+	switch {
+	case errors.Is(err, issuer.ErrNoKey):
 		err = invalid("signed by an unknown key")
+	case err != nil:
+		err = unavailable(err)
 	}
 	return key, err
 }
@@ -259,18 +260,11 @@ func (v *jwtValidator) key(ctx context.Context, kid string) (publicKey, error) {
 // unrevoked returns p unless its issuer has revoked it.
 func (p *Principal) unrevoked(ctx context.Context) (*Principal, error) {
 	if p.status != nil {
-		if err := p.status.check(ctx); err != nil {
-			return nil, err
+		if err := p.status.Check(ctx); err != nil {
+			return nil, statusError(err)
 		}
 	}
 	return p, nil
-}
-
-// hasType compares the media type in the header, whose "application/" may be left out
-// (RFC 7515 §4.1.9).
-func hasType(jws *jose.JSONWebSignature, want string) bool {
-	typ, _ := jws.Signatures[0].Protected.ExtraHeaders[jose.HeaderType].(string)
-	return strings.EqualFold(strings.TrimPrefix(strings.ToLower(typ), "application/"), want)
 }
 
 func (v *jwtValidator) principal(payload []byte) (*Principal, error) {
@@ -281,7 +275,7 @@ func (v *jwtValidator) principal(payload []byte) (*Principal, error) {
 	p := &Principal{
 		Issuer: c.Issuer, Subject: c.Subject, ClientID: c.ClientID, TokenID: c.TokenID,
 		Scopes: oauth.Scopes(c.Scope).Union(oauth.Scopes(c.Scp)), Audience: c.Audience,
-		ExpiresAt: numeric(c.Expires), IssuedAt: numeric(c.IssuedAt), Claims: slices.Clone(payload),
+		ExpiresAt: issuer.NumericDate(c.Expires), IssuedAt: issuer.NumericDate(c.IssuedAt), Claims: slices.Clone(payload),
 	}
 	now := v.c.Now()
 	switch {
@@ -289,7 +283,7 @@ func (v *jwtValidator) principal(payload []byte) (*Principal, error) {
 		return nil, invalid("issued by another server")
 	case p.ExpiresAt.IsZero() || !now.Before(p.ExpiresAt.Add(v.c.ClockSkew)):
 		return nil, invalid("expired") // RFC 9068 §4, RS-41
-	case numeric(c.NotBefore).After(now.Add(v.c.ClockSkew)) || p.IssuedAt.After(now.Add(v.c.ClockSkew)):
+	case issuer.NumericDate(c.NotBefore).After(now.Add(v.c.ClockSkew)) || p.IssuedAt.After(now.Add(v.c.ClockSkew)):
 		return nil, invalid("not valid yet")
 	case c.Subject == "":
 		return nil, invalid("no subject")
@@ -298,17 +292,35 @@ func (v *jwtValidator) principal(payload []byte) (*Principal, error) {
 	if p.Thumbprint, err = boundTo(c.Confirmation); err != nil {
 		return nil, err
 	}
-	p.status, err = v.statusRef(c.Status, p.IssuedAt)
+	p.status, err = v.place(c.Status, p.IssuedAt)
 	return p, err
 }
 
-// numeric reads a NumericDate (RFC 7519 §2). Anything else counts as absent.
-func numeric(n json.Number) time.Time {
-	f, err := n.Float64()
-	if err != nil || f <= 0 || f > 1<<40 {
-		return time.Time{}
+// place reads the status claim of a token, nil when there is none.
+func (v *jwtValidator) place(claim json.RawMessage, issued time.Time) (*statuslist.Place, error) {
+	if v.c.InsecureIgnoreStatus {
+		return nil, nil
 	}
-	return time.Unix(int64(f), 0)
+	place, err := v.status.Place(claim, issued)
+	switch {
+	case err != nil:
+		return nil, invalid(err.Error())
+	case place == nil && v.c.RequireStatus:
+		return nil, invalid("it has no place in a status list")
+	}
+	return place, nil
 }
+
+// statusError says whether a status is a verdict.
+func statusError(err error) error {
+	if errors.Is(err, statuslist.ErrRevoked) {
+		return errRevoked
+	}
+	return unavailable(err)
+}
+
+var errRevoked = invalid(statuslist.ErrRevoked.Error())
+
+func unavailable(err error) error { return fmt.Errorf("%w: %w", ErrUnavailable, err) }
 
 func invalid(why string) error { return fmt.Errorf("%w: %s", ErrInvalidToken, why) }

@@ -30,7 +30,7 @@ func (k knows) ResourceScopes(_ context.Context, uri string) ([]string, bool, er
 // the start, and not by people who sign in again and again.
 func TestMismatch(t *testing.T) {
 	make := func(k knows, change func(*Config)) error {
-		c := Config{Resource: resource, AuthorizationServers: []string{issuer}, Validator: Local(k), Policy: &Rules{Base: []string{"notes:read"}}}
+		c := Config{Resource: resource, AuthorizationServers: []string{authServer}, Validator: Local(k), Policy: &Rules{Base: []string{"notes:read"}}}
 		change(&c)
 		_, err := New(c)
 		return err
@@ -53,7 +53,7 @@ func TestMismatch(t *testing.T) {
 		var mismatch *MismatchError
 		if err := make(has, tt.change); !errors.As(err, &mismatch) || mismatch.Scope != tt.scope || mismatch.Place != tt.place {
 			t.Errorf("%s: got %v", name, err)
-		} else if text := err.Error(); !strings.Contains(text, issuer) || tt.scope != "" && (!strings.Contains(text, "notes:read") || !strings.Contains(text, tt.scope)) {
+		} else if text := err.Error(); !strings.Contains(text, authServer) || tt.scope != "" && (!strings.Contains(text, "notes:read") || !strings.Contains(text, tt.scope)) {
 			t.Errorf("%s: the message does not name both sides: %s", name, text)
 		}
 	}

@@ -79,7 +79,7 @@ func TestRebinding(t *testing.T) {
 	})
 	for _, host := range []string{"https://mcp.example.com", "mcp.example.com/mcp", "", "a b", "*", "user@host"} {
 		t.Run("RS-62 no host in the configuration: "+host, func(t *testing.T) {
-			if _, err := New(Config{Resource: resource, AuthorizationServers: []string{issuer}, Validator: Local(nil), Hosts: []string{host}}); err == nil {
+			if _, err := New(Config{Resource: resource, AuthorizationServers: []string{authServer}, Validator: Local(nil), Hosts: []string{host}}); err == nil {
 				t.Error("got nil")
 			}
 		})

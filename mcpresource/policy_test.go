@@ -265,7 +265,7 @@ func TestRulesForResources(t *testing.T) {
 	for _, key := range []string{"notes://delete/**", "notes://*/delete", "*://secret"} {
 		t.Run("a key that would never match is refused: "+key, func(t *testing.T) {
 			for _, rules := range []*Rules{{Resources: map[string][]string{key: {"admin"}}}, {DenyResources: []string{key}}} {
-				_, err := New(Config{Resource: resource, AuthorizationServers: []string{issuer}, Policy: rules,
+				_, err := New(Config{Resource: resource, AuthorizationServers: []string{authServer}, Policy: rules,
 					Validator: ValidatorFunc(func(context.Context, Credential) (*Principal, error) { return nil, ErrInvalidToken })})
 				if err == nil || !strings.Contains(err.Error(), key) {
 					t.Errorf("got %v", err)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/statuslist"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -27,7 +28,8 @@ type Principal struct {
 	Thumbprint string
 	Claims     json.RawMessage // everything the token or the introspection says, as JSON
 
-	status    *statusRef                                // where its issuer says that it is revoked, nil for nowhere
+	status    *statuslist.Place                         // where its issuer says that it is revoked, nil for nowhere
+	signed    func(context.Context) error               // nil while the key of the token is good; with status alone
 	presented *presented                                // for Broker; nil but in a request that the guard has let through
 	again     func(context.Context) (*Principal, error) // judges the token once more; nil outside a guard
 	openedBy  string                                    // see Event

@@ -12,6 +12,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/issuer"
 )
 
 // The algorithms of proofs: asymmetric alone (RFC 9449 §4.2).
@@ -47,7 +48,7 @@ func parseProof(header string) (*dpopProof, error) {
 		return nil, invalid("the proof is too long")
 	}
 	jws, err := jose.ParseSignedCompact(header, dpopAlgorithms)
-	if err != nil || !hasType(jws, dpopType) {
+	if err != nil || !issuer.HasType(jws, dpopType) {
 		return nil, invalid("no DPoP proof of an accepted algorithm")
 	}
 	p := &dpopProof{signed: jws}
@@ -63,7 +64,7 @@ func parseProof(header string) (*dpopProof, error) {
 	if err := json.Unmarshal(jws.UnsafePayloadWithoutVerification(), p); err != nil {
 		return nil, invalid("the claims of the proof cannot be read")
 	}
-	p.issued = numeric(p.IssuedAt)
+	p.issued = issuer.NumericDate(p.IssuedAt)
 	if p.ID == "" || p.issued.IsZero() {
 		return nil, invalid("the proof lacks jti or iat")
 	}

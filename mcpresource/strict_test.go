@@ -82,7 +82,7 @@ func TestIntrospectionStatus(t *testing.T) {
 		for _, body := range []string{`{"error":"server_error"}`, `{"active":false}`, active("")} {
 			answer, asked := status, 0
 			v, err := NewIntrospectionValidator(IntrospectionConfig{
-				Issuer: issuer, Endpoint: issuer + "/introspect", ClientID: "rs", ClientSecret: "s",
+				Issuer: authServer, Endpoint: authServer + "/introspect", ClientID: "rs", ClientSecret: "s",
 				HTTPClient: &http.Client{
 					CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 					Transport: roundTrip(func(r *http.Request) (*http.Response, error) {

@@ -39,6 +39,16 @@ type signerServer struct {
 	asked   atomic.Int32
 }
 
+// What the documentation says of keys, and how long it takes to learn that there is no answer.
+const (
+	refreshAfter = 5 * time.Minute  // when they are read again, in the background
+	waitAfter    = 15 * time.Minute // when a request waits for that
+	refreshPause = 10 * time.Second // between two readings
+	retryPause   = time.Second      // the same when there are none
+	staleFor     = 24 * time.Hour   // when they cannot be read again
+	fetchTimeout = 5 * time.Second
+)
+
 func newSignerServer(t testing.TB) *signerServer {
 	t.Helper()
 	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -482,7 +492,7 @@ func (m inProcess) Introspect(_ context.Context, token string) (oauth.Introspect
 }
 
 func TestLocalAndAnyOf(t *testing.T) {
-	local := Local(inProcess{"good": {Active: true, Issuer: issuer, Subject: "a", Audience: resource, Expires: time.Now().Add(time.Hour).Unix()}})
+	local := Local(inProcess{"good": {Active: true, Issuer: authServer, Subject: "a", Audience: resource, Expires: time.Now().Add(time.Hour).Unix()}})
 	never := ValidatorFunc(func(context.Context, Credential) (*Principal, error) { return nil, ErrInvalidToken })
 	broken := ValidatorFunc(func(context.Context, Credential) (*Principal, error) { return nil, ErrUnavailable })
 	for _, tt := range []struct {

@@ -25,11 +25,12 @@ var rules = []struct {
 		{path: "authserver/internal/clients", ours: []string{"authserver/internal/refusal", "authserver"}},
 		{path: "mcpresource", ours: []string{"oauth", "mcpresource/gosdk"}},
 		{path: "mcpresource/internal/message", ours: []string{"mcpresource"}},
+		{path: "mcpresource/internal/issuer", ours: []string{"oauth", "mcpresource/internal/statuslist"}},
 		{path: "mcpresource/gosdk", ours: []string{"mcpresource", "mcpresource/internal/message"}},
 		{path: "internal/anything", ours: []string{"internal/secrets", "authserver"}},
 		{path: "newcomer"},
 		{path: "cmd/mcp-authd", ours: []string{"storage/sqlite", "authserver"}},
-	}}, 12},
+	}}, 13},
 	{"only the assembly imports a storage backend", storageBackends, module{packages: []pkg{
 		{path: "authserver", ours: []string{"storage/sqlite"}},
 		{path: "internal/anything", ours: []string{"storage/postgres"}},
@@ -53,7 +54,12 @@ var rules = []struct {
 				"github.com/modelcontextprotocol/go-sdk/mcp", "github.com/jackc/pgx/v5", "net/http",
 			}},
 		{path: "mcpresource/gosdk", reaches: []string{"github.com/modelcontextprotocol/go-sdk/mcp", "github.com/ory/fosite"}},
-	}}, 6},
+		{path: "mcpresource/internal/issuer", foreign: []string{"github.com/go-jose/go-jose/v4", "golang.org/x/oauth2"}},
+	}}, 7},
+	{"messages are read from bytes alone", bytesAlone, module{packages: []pkg{
+		{path: "mcpresource/internal/message", reaches: []string{"encoding/json", "net/http"}},
+		{path: "mcpresource/internal/issuer", reaches: []string{"net/http"}},
+	}}, 1},
 	{"the leaves that mcpresource may use reach the standard library alone", weightlessLeaves, module{packages: []pkg{
 		{path: "internal/mcp", reaches: []string{modulePath + "/internal/network", "net/netip", "golang.org/x/text/language"}},
 		{path: "internal/network", reaches: []string{modulePath + "/oauth"}},

@@ -183,7 +183,7 @@ func lightResource(m module) (bad []string) {
 			continue
 		}
 		refused := heavy
-		if p.path == "mcpresource" {
+		if p.path == "mcpresource" || within(p.path, "mcpresource/internal") {
 			refused = append(slices.Clone(heavy), toolkits...)
 			for _, i := range p.foreign {
 				if !anyWithin(i, light) {
@@ -222,6 +222,16 @@ func weightlessLeaves(m module) (bad []string) {
 			if slices.Contains(leaves, modulePath+"/"+p.path) && !standard(dep) {
 				bad = append(bad, fmt.Sprintf("%s reaches %s", p.path, dep))
 			}
+		}
+	}
+	return bad
+}
+
+// bytesAlone: what reads the body of a request sees the request in no other way.
+func bytesAlone(m module) (bad []string) {
+	for _, p := range m.packages {
+		if p.path == "mcpresource/internal/message" && slices.Contains(p.reaches, "net/http") {
+			bad = append(bad, p.path+" reaches net/http")
 		}
 	}
 	return bad

@@ -1,10 +1,9 @@
-package mcpresource
+package issuer
 
 import (
 	"context"
 	"crypto"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -29,36 +28,51 @@ const (
 	staleFor = 24 * time.Hour
 )
 
-// keySet is the key set of an issuer. It is read when first needed, so that servers
-// may start in any order.
-type keySet struct {
-	issuer, location string // location "": found by discovery
-	client           *http.Client
-	now              func() time.Time
-	log              *slog.Logger
-	flight           singleflight.Group
+// KeysConfig says whose keys are read, and how. Location "" is found by discovery.
+type KeysConfig struct {
+	Issuer, Location string
+	Client           *http.Client
+	Now              func() time.Time
+	Log              *slog.Logger
+}
+
+// Keys is the key set of an issuer. It is read when first needed, so that servers may start in
+// any order.
+type Keys struct {
+	c      KeysConfig
+	flight singleflight.Group
 
 	mu     sync.Mutex // guards what follows
-	keys   map[string]publicKey
-	only   *publicKey // the one key of a set of one, for tokens without kid
+	keys   map[string]Key
+	only   *Key // the one key of a set of one, for tokens without kid
 	readAt time.Time
 	tried  time.Time
 	failed bool // the last reading
 	busy   bool // reading in the background
 }
 
-// publicKey is a key with its thumbprint (RFC 7638), which costs more than to look it up.
-type publicKey struct {
+// NewKeys returns a key set that has not been read yet.
+func NewKeys(c KeysConfig) *Keys { return &Keys{c: c} }
+
+// Key is a public key with its thumbprint (RFC 7638), which costs more than to look it up.
+type Key struct {
 	jose.JSONWebKey
-	print string
+	Print string
 }
 
-var errNoKey = errors.New("no such key")
+// ErrNoKey means that the issuer has no key of that name. Every other error of Keys means that
+// its keys are out of reach.
+var ErrNoKey = errors.New("no such key")
 
-// key returns the key with an id. An unknown id has the set read again, at most once
+var (
+	errJustTried = errors.New("the keys could not be read a moment ago")
+	errMaybeNew  = errors.New("unknown key, and the keys could not be read again")
+)
+
+// Key returns the key with an id. An unknown id has the set read again, at most once
 // every refreshPause; a known id never does for as long as the set is young, whatever the
 // signature looks like.
-func (s *keySet) key(ctx context.Context, kid string) (publicKey, error) {
+func (s *Keys) Key(ctx context.Context, kid string) (Key, error) {
 	k, ok, age, tried := s.lookup(kid)
 	fresh := age < staleFor
 	switch {
@@ -72,10 +86,10 @@ func (s *keySet) key(ctx context.Context, kid string) (publicKey, error) {
 	case fresh && tried < refreshPause:
 		return k, s.missing()
 	case !fresh && tried < retryPause:
-		return k, ErrUnavailable
+		return k, errJustTried
 	}
 	if err := s.refresh(ctx); err != nil && !fresh {
-		return k, errors.Join(ErrUnavailable, err)
+		return k, err
 	}
 	if k, ok, _, _ := s.lookup(kid); ok {
 		return k, nil
@@ -85,18 +99,18 @@ func (s *keySet) key(ctx context.Context, kid string) (publicKey, error) {
 
 // missing is the error for an unknown key: while the set cannot be read, a new one may
 // be good as well.
-func (s *keySet) missing() error {
+func (s *Keys) missing() error {
 	if s.failing() {
-		return fmt.Errorf("%w: unknown key, and the keys could not be read again", ErrUnavailable)
+		return errMaybeNew
 	}
-	return errNoKey
+	return ErrNoKey
 }
 
 // lookup finds a key and says how old the set is and how long ago it was last asked for.
-func (s *keySet) lookup(kid string) (k publicKey, ok bool, age, tried time.Duration) {
+func (s *Keys) lookup(kid string) (k Key, ok bool, age, tried time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now()
+	now := s.c.Now()
 	age, tried = now.Sub(s.readAt), now.Sub(s.tried)
 	if kid == "" && s.only != nil {
 		return *s.only, true, age, tried
@@ -107,7 +121,7 @@ func (s *keySet) lookup(kid string) (k publicKey, ok bool, age, tried time.Durat
 
 // failing reports whether the last reading failed: then requests go on with what is
 // known, and none waits for the next one.
-func (s *keySet) failing() bool {
+func (s *Keys) failing() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failed
@@ -115,7 +129,7 @@ func (s *keySet) failing() bool {
 
 // background reads the set without making anybody wait. However many requests come
 // meanwhile, they are no goroutines that wait for a server that is out of order.
-func (s *keySet) background(ctx context.Context) {
+func (s *Keys) background(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.busy {
@@ -131,34 +145,34 @@ func (s *keySet) background(ctx context.Context) {
 }
 
 // refresh reads the set; any number of callers share one reading.
-func (s *keySet) refresh(ctx context.Context) error {
+func (s *Keys) refresh(ctx context.Context) error {
 	_, err, _ := s.flight.Do("", func() (any, error) {
 		if s.justRead() {
 			return nil, nil // by a reading that ended between the caller's look and this one
 		}
 		err := s.read(context.WithoutCancel(ctx))
 		if err != nil {
-			s.log.WarnContext(ctx, "keys of the authorization server not read", "issuer", s.issuer, "error", err)
+			s.c.Log.WarnContext(ctx, "keys of the authorization server not read", "issuer", s.c.Issuer, "error", err)
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.failed = err != nil
-		s.tried = s.now() // at the end: who comes meanwhile waits for this reading
+		s.tried = s.c.Now() // at the end: who comes meanwhile waits for this reading
 		return nil, err
 	})
 	return err
 }
 
-func (s *keySet) justRead() bool {
+func (s *Keys) justRead() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.failed && s.now().Sub(s.tried) < retryPause
+	return !s.failed && s.c.Now().Sub(s.tried) < retryPause
 }
 
-func (s *keySet) read(ctx context.Context) error {
-	location := s.location
+func (s *Keys) read(ctx context.Context) error {
+	location := s.c.Location
 	if location == "" {
-		m, err := discover(ctx, s.client, s.issuer)
+		m, err := Discover(ctx, s.c.Client, s.c.Issuer)
 		if err != nil {
 			return err
 		}
@@ -167,21 +181,21 @@ func (s *keySet) read(ctx context.Context) error {
 		}
 	}
 	var set jose.JSONWebKeySet
-	if err := fetchJSON(ctx, s.client, location, &set); err != nil {
+	if err := fetchJSON(ctx, s.c.Client, location, &set); err != nil {
 		return err
 	}
-	keys := map[string]publicKey{}
+	keys := map[string]Key{}
 	for _, k := range set.Keys {
 		if !k.Valid() || !k.IsPublic() || k.Use != "" && k.Use != "sig" {
 			continue
 		}
 		if sum, err := k.Thumbprint(crypto.SHA256); err == nil {
-			keys[k.KeyID] = publicKey{k, string(sum)}
+			keys[k.KeyID] = Key{k, string(sum)}
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.keys, s.only, s.readAt = keys, nil, s.now()
+	s.keys, s.only, s.readAt = keys, nil, s.c.Now()
 	if len(keys) == 1 {
 		for _, k := range keys {
 			s.only = &k

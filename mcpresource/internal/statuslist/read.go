@@ -1,18 +1,17 @@
-package mcpresource
+package statuslist
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
-	"github.com/go-jose/go-jose/v4"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/issuer"
 )
 
-// heldList is a status list with what we know of its age. It never changes.
-type heldList struct {
-	*statusList
+// held is a status list with what we know of its age. It never changes.
+type held struct {
+	*list
 	etag  string
 	asked time.Time // when the question was put whose answer this is
 	due   time.Time // from when it is asked for again, while it serves on
@@ -20,23 +19,23 @@ type heldList struct {
 	until time.Time // from when it is no good, whatever the outage
 }
 
-// statusCacheAge lets a cache between answer for many resource servers, and bounds what it
+// cacheAge lets a cache between answer for many resource servers, and bounds what it
 // adds to the delay (RFC 9111 §5.2.1.1).
-const statusCacheAge = "max-age=1"
+const cacheAge = "max-age=1"
 
 // read puts the question.
-func (p *statusPoller) read(ctx context.Context, old *heldList) (*heldList, error) {
-	s, asked := p.lists, p.lists.now()
-	h := http.Header{"Accept": {"application/" + statusListType}, "Cache-Control": {statusCacheAge}}
+func (p *poller) read(ctx context.Context, old *held) (*held, error) {
+	s, asked := p.lists, p.lists.c.Now()
+	h := http.Header{"Accept": {"application/" + mediaType}, "Cache-Control": {cacheAge}}
 	if old.renewable(asked) {
 		h.Set("If-None-Match", old.etag)
 	}
-	resp, body, err := fetch(ctx, s.client, p.uri, maxStatusToken, h)
+	resp, body, err := issuer.Fetch(ctx, s.c.Client, p.uri, maxToken, h)
 	switch {
 	case err != nil:
 		return nil, err
 	case resp.StatusCode == http.StatusNotModified && h.Get("If-None-Match") != "":
-		return s.hold(old.statusList, old.etag, asked), nil
+		return s.hold(old.list, old.etag, asked), nil
 	case resp.StatusCode != http.StatusOK:
 		return nil, fmt.Errorf("%s answered %s", p.uri, resp.Status)
 	}
@@ -49,7 +48,7 @@ func (p *statusPoller) read(ctx context.Context, old *heldList) (*heldList, erro
 
 // renewable reports whether it is enough to hear that a list has not changed. In the
 // second half of its life we want one that lasts longer.
-func (l *heldList) renewable(now time.Time) bool {
+func (l *held) renewable(now time.Time) bool {
 	if l == nil || l.etag == "" {
 		return false
 	}
@@ -57,25 +56,18 @@ func (l *heldList) renewable(now time.Time) bool {
 }
 
 // parse verifies a status list token and reads it (OAuth Token Status List §8.3).
-func (s *statusLists) parse(ctx context.Context, uri, token string) (*statusList, error) {
-	jws, err := jose.ParseSignedCompact(token, s.algorithms)
-	if err != nil {
-		return nil, errors.New("the status list is not a signed JWT of an accepted algorithm")
-	}
-	if !hasType(jws, statusListType) {
-		return nil, errors.New("the status list is a token of another type")
-	}
-	payload, _, err := s.verify(ctx, jws)
+func (s *Lists) parse(ctx context.Context, uri, token string) (*list, error) {
+	payload, err := s.c.Verify(ctx, token, mediaType)
 	if err != nil {
 		return nil, fmt.Errorf("status list: %v", err) // says nothing about the access token
 	}
-	return readStatusList(payload, s.issuer, uri, s.now(), s.skew)
+	return readClaims(payload, s.c.Issuer, uri, s.c.Now(), s.c.Skew)
 }
 
 // hold works out how long a list counts: never beyond its own end.
-func (s *statusLists) hold(l *statusList, etag string, asked time.Time) *heldList {
-	h := &heldList{statusList: l, etag: etag, asked: asked, old: asked.Add(l.ttl), until: asked.Add(l.ttl + s.stale)}
-	h.due = h.old.Add(-min(statusLead, l.ttl/10))
+func (s *Lists) hold(l *list, etag string, asked time.Time) *held {
+	h := &held{list: l, etag: etag, asked: asked, old: asked.Add(l.ttl), until: asked.Add(l.ttl + s.c.Stale)}
+	h.due = h.old.Add(-min(lead, l.ttl/10))
 	if l.expires.IsZero() {
 		return h
 	}

@@ -1,4 +1,4 @@
-package mcpresource
+package statuslist
 
 import (
 	"context"
@@ -8,41 +8,49 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/sync/singleflight"
 )
 
 const (
-	maxStatusLists = 64 // kept at once
-	statusStale    = 5 * time.Minute
-	// statusLead is how long before its ttl a list in use is asked for again at most, so
+	maxLists = 64 // kept at once
+	// lead is how long before its ttl a list in use is asked for again at most, so
 	// that nobody waits for it.
-	statusLead = time.Second
-	// statusOutage is how long after a failure nobody waits for a list that is old.
-	statusOutage = 15 * time.Second
+	lead = time.Second
+	// outage is how long after a failure nobody waits for a list that is old.
+	outage = 15 * time.Second
+	// pause is the least time between two questions when the first has failed.
+	pause = time.Second
 )
 
-// statusLists keeps the status lists of an issuer up to date.
-type statusLists struct {
-	issuer     string
-	client     *http.Client
-	algorithms []jose.SignatureAlgorithm
-	verify     func(context.Context, *jose.JSONWebSignature) ([]byte, signer, error)
-	skew       time.Duration
-	stale      time.Duration // how long past its ttl a list counts in an outage
-	now        func() time.Time
-	log        *slog.Logger
-
-	mu      sync.Mutex // guards pollers
-	pollers map[string]*statusPoller
+// Config says whose status lists are read, and how.
+type Config struct {
+	Issuer string
+	Client *http.Client
+	// Verify returns the payload of a JWT of a media type that the issuer has signed.
+	Verify func(ctx context.Context, token, mediaType string) ([]byte, error)
+	Skew   time.Duration // between this clock and the issuer's
+	Stale  time.Duration // how long past its ttl a list counts that cannot be read again
+	Now    func() time.Time
+	Log    *slog.Logger
 }
 
-// statusPoller keeps one list. At most one question is under way.
-type statusPoller struct {
-	lists *statusLists
+// Lists keeps the status lists of an issuer up to date. It is safe for concurrent use.
+type Lists struct {
+	c Config
+
+	mu      sync.Mutex // guards pollers
+	pollers map[string]*poller
+}
+
+// New returns lists that have not been read yet.
+func New(c Config) *Lists { return &Lists{c: c, pollers: map[string]*poller{}} }
+
+// poller keeps one list. At most one question is under way.
+type poller struct {
+	lists *Lists
 	uri   string
-	list  atomic.Pointer[heldList] // nil before the first answer, and when gone
-	used  atomic.Int64             // seconds since the epoch
+	list  atomic.Pointer[held] // nil before the first answer, and when gone
+	used  atomic.Int64         // seconds since the epoch
 	turn  singleflight.Group
 
 	mu      sync.Mutex // guards what follows
@@ -57,23 +65,23 @@ type statusPoller struct {
 
 // poller finds or makes the poller of a list. When there are too many, the one that was
 // not used for longest goes; if possible one without a stream.
-func (s *statusLists) poller(uri string, now time.Time) *statusPoller {
+func (s *Lists) poller(uri string, now time.Time) *poller {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.pollers[uri]
 	if p == nil {
-		if len(s.pollers) >= maxStatusLists {
+		if len(s.pollers) >= maxLists {
 			s.evict()
 		}
-		p = &statusPoller{lists: s, uri: uri, watches: map[*watch]struct{}{}}
+		p = &poller{lists: s, uri: uri, watches: map[*watch]struct{}{}}
 		s.pollers[uri] = p
 	}
 	p.used.Store(now.Unix())
 	return p
 }
 
-func (s *statusLists) evict() {
-	var oldest *statusPoller
+func (s *Lists) evict() {
+	var oldest *poller
 	watched := false
 	for _, p := range s.pollers {
 		w := p.watched()
@@ -85,14 +93,14 @@ func (s *statusLists) evict() {
 	oldest.retire()
 }
 
-func (p *statusPoller) watched() bool {
+func (p *poller) watched() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.watches) > 0
 }
 
 // fresh returns the list unless it has to be asked for again.
-func (p *statusPoller) fresh(now time.Time) *heldList {
+func (p *poller) fresh(now time.Time) *held {
 	l := p.list.Load()
 	if l == nil || !now.Before(l.due) {
 		return nil
@@ -105,7 +113,7 @@ func (p *statusPoller) fresh(now time.Time) *heldList {
 
 // current returns a list that counts now. It asks for the list in the background when
 // that is soon enough. In an outage one request waits; the others take what there is.
-func (p *statusPoller) current(ctx context.Context, now time.Time) (*heldList, error) {
+func (p *poller) current(ctx context.Context, now time.Time) (*held, error) {
 	l := p.list.Load()
 	p.mu.Lock()
 	failed := p.failed
@@ -114,7 +122,7 @@ func (p *statusPoller) current(ctx context.Context, now time.Time) (*heldList, e
 	case l == nil || !now.Before(l.until):
 	case now.Before(l.due):
 		return l, nil
-	case now.Before(l.old) || now.Sub(failed) < statusOutage:
+	case now.Before(l.old) || now.Sub(failed) < outage:
 		p.background(ctx, l)
 		return l, nil
 	}
@@ -122,7 +130,7 @@ func (p *statusPoller) current(ctx context.Context, now time.Time) (*heldList, e
 	if err == nil {
 		return fresh, nil
 	}
-	if l != nil && p.lists.now().Before(l.until) {
+	if l != nil && p.lists.c.Now().Before(l.until) {
 		return l, nil
 	}
 	return nil, err
@@ -130,10 +138,10 @@ func (p *statusPoller) current(ctx context.Context, now time.Time) (*heldList, e
 
 // since returns a list that was asked for after a moment, or the reason why there is
 // none. It asks no more often than anybody else, and waits instead.
-func (p *statusPoller) since(ctx context.Context, moment time.Time) (*heldList, error) {
+func (p *poller) since(ctx context.Context, moment time.Time) (*held, error) {
 	for {
 		p.mu.Lock()
-		wait := p.tried.Add(retryPause).Sub(p.lists.now())
+		wait := p.tried.Add(pause).Sub(p.lists.c.Now())
 		p.mu.Unlock()
 		if wait > 0 {
 			select {
@@ -150,7 +158,7 @@ func (p *statusPoller) since(ctx context.Context, moment time.Time) (*heldList, 
 }
 
 // background asks without making anybody wait.
-func (p *statusPoller) background(ctx context.Context, seen *heldList) {
+func (p *poller) background(ctx context.Context, seen *held) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.busy || p.paused() != nil {
@@ -166,8 +174,8 @@ func (p *statusPoller) background(ctx context.Context, seen *heldList) {
 }
 
 // paused is the error of the last question while it is too early for the next one.
-func (p *statusPoller) paused() error {
-	if p.lists.now().Sub(p.failed) < retryPause {
+func (p *poller) paused() error {
+	if p.lists.c.Now().Sub(p.failed) < pause {
 		return p.err
 	}
 	return nil
@@ -175,7 +183,7 @@ func (p *statusPoller) paused() error {
 
 // ask reads the list unless it is another than seen by now; any number of callers share
 // one question.
-func (p *statusPoller) ask(ctx context.Context, seen *heldList) (*heldList, error) {
+func (p *poller) ask(ctx context.Context, seen *held) (*held, error) {
 	v, err, _ := p.turn.Do("", func() (any, error) {
 		if l := p.list.Load(); l != nil && l != seen {
 			return l, nil
@@ -188,21 +196,21 @@ func (p *statusPoller) ask(ctx context.Context, seen *heldList) (*heldList, erro
 		}
 		l, err := p.read(context.WithoutCancel(ctx), seen)
 		if err != nil {
-			p.lists.log.WarnContext(ctx, "status list of the authorization server not read", "list", p.uri, "error", err)
+			p.lists.c.Log.WarnContext(ctx, "status list of the authorization server not read", "list", p.uri, "error", err)
 		}
 		return l, p.note(l, err)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return v.(*heldList), nil
+	return v.(*held), nil
 }
 
 // note keeps the answer to a question.
-func (p *statusPoller) note(l *heldList, err error) error {
+func (p *poller) note(l *held, err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.tried, p.failed, p.err = p.lists.now(), time.Time{}, err
+	p.tried, p.failed, p.err = p.lists.c.Now(), time.Time{}, err
 	switch {
 	case err != nil:
 		p.failed = p.tried

@@ -1,4 +1,4 @@
-package mcpresource
+package statuslist
 
 import (
 	"bytes"
@@ -10,22 +10,24 @@ import (
 	"io"
 	"math"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/issuer"
 )
 
 const (
-	// maxStatusToken and maxStatusList bound a status list as it comes and unpacked, in
+	// maxToken and maxUnpacked bound a status list as it comes and unpacked, in
 	// bytes: a few of them compressed can become a thousand times as many.
-	maxStatusToken = 1 << 20
-	maxStatusList  = 1 << 20 // eight million tokens of one bit
+	maxToken    = 1 << 20
+	maxUnpacked = 1 << 20 // eight million tokens of one bit
 
-	statusListType   = "statuslist+jwt"
-	defaultStatusTTL = 7 * time.Second
-	minStatusTTL     = time.Second
-	maxStatusTTL     = time.Hour
+	mediaType  = "statuslist+jwt"
+	defaultTTL = 7 * time.Second
+	minTTL     = time.Second
+	maxTTL     = time.Hour
 )
 
-// statusClaims are the claims of a status list token (OAuth Token Status List §5.1).
-type statusClaims struct {
+// claims are the claims of a status list token (OAuth Token Status List §5.1).
+type claims struct {
 	Subject  string      `json:"sub"` // REQUIRED, the URI of the list
 	IssuedAt json.Number `json:"iat"` // REQUIRED
 	Expires  json.Number `json:"exp"`
@@ -51,26 +53,26 @@ func (b bitmap) valid(index uint64) bool {
 	return b.bytes[at/8]>>(at%8)&(1<<b.width-1) == 0
 }
 
-// statusList is what a status list token says.
-type statusList struct {
+// list is what a status list token says.
+type list struct {
 	bitmap
 	ttl     time.Duration // between two questions, bounded
 	issued  time.Time
 	expires time.Time // zero: never
 }
 
-// readStatusList reads the claims of a list whose signature is right (§8.3). uri is
+// readClaims reads the claims of a list whose signature is right (§8.3). uri is
 // where it was asked for; a list that names another place could stand in for it.
-func readStatusList(payload []byte, issuer, uri string, now time.Time, skew time.Duration) (*statusList, error) {
-	var c statusClaims
+func readClaims(payload []byte, iss, uri string, now time.Time, skew time.Duration) (*list, error) {
+	var c claims
 	if err := json.Unmarshal(payload, &c); err != nil {
 		return nil, fmt.Errorf("the claims of the status list cannot be read: %w", err)
 	}
-	l := &statusList{ttl: statusTTL(c.TTL), issued: numeric(c.IssuedAt), expires: numeric(c.Expires)}
+	l := &list{ttl: ttlOf(c.TTL), issued: issuer.NumericDate(c.IssuedAt), expires: issuer.NumericDate(c.Expires)}
 	switch {
 	case c.Subject != uri:
 		return nil, fmt.Errorf("the status list is for %q", c.Subject)
-	case c.Issuer != nil && *c.Issuer != issuer:
+	case c.Issuer != nil && *c.Issuer != iss:
 		return nil, fmt.Errorf("the status list is by %q", *c.Issuer)
 	case l.issued.IsZero() || l.issued.After(now.Add(skew)):
 		return nil, errors.New("the status list is not issued yet")
@@ -93,19 +95,19 @@ func readStatusList(payload []byte, issuer, uri string, now time.Time, skew time
 	return l, nil
 }
 
-// statusTTL keeps an issuer from making us ask all the time, or hardly ever.
-func statusTTL(n json.Number) time.Duration {
+// ttlOf keeps an issuer from making us ask all the time, or hardly ever.
+func ttlOf(n json.Number) time.Duration {
 	if n == "" {
-		return defaultStatusTTL
+		return defaultTTL
 	}
 	seconds, err := n.Float64()
 	if math.IsInf(seconds, 1) {
 		err = nil
 	}
 	if err != nil {
-		return minStatusTTL
+		return minTTL
 	}
-	return time.Duration(min(max(seconds, minStatusTTL.Seconds()), maxStatusTTL.Seconds()) * float64(time.Second))
+	return time.Duration(min(max(seconds, minTTL.Seconds()), maxTTL.Seconds()) * float64(time.Second))
 }
 
 func inflate(list string) ([]byte, error) {
@@ -118,12 +120,12 @@ func inflate(list string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := io.ReadAll(io.LimitReader(z, maxStatusList+1))
+	out, err := io.ReadAll(io.LimitReader(z, maxUnpacked+1))
 	switch {
 	case err != nil:
 		return nil, err
-	case len(out) > maxStatusList:
-		return nil, fmt.Errorf("larger than %d bytes", maxStatusList)
+	case len(out) > maxUnpacked:
+		return nil, fmt.Errorf("larger than %d bytes", maxUnpacked)
 	case in.Len() > 0:
 		return nil, errors.New("more after its end")
 	}

@@ -1,4 +1,4 @@
-package mcpresource
+package statuslist
 
 import (
 	"bytes"
@@ -12,7 +12,10 @@ import (
 	"time"
 )
 
-const listURI = issuer + "/status/0"
+const (
+	authServer = "https://auth.example.com"
+	listURI    = authServer + "/status/0"
+)
 
 // pack is the lst of a status list.
 func pack(b []byte) string {
@@ -26,7 +29,7 @@ func pack(b []byte) string {
 // listClaims are those of a good list, changed by pairs; nil takes a claim away.
 func listClaims(now time.Time, change ...any) map[string]any {
 	c := map[string]any{
-		"sub": listURI, "iss": issuer, "iat": now.Unix(), "exp": now.Add(time.Hour).Unix(), "ttl": 15,
+		"sub": listURI, "iss": authServer, "iat": now.Unix(), "exp": now.Add(time.Hour).Unix(), "ttl": 15,
 		"status_list": map[string]any{"bits": 1, "lst": pack([]byte{0xb9, 0xa3})},
 	}
 	for i := 0; i+1 < len(change); i += 2 {
@@ -49,8 +52,8 @@ func encode(claims map[string]any) []byte {
 
 func TestStatusList(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	read := func(payload []byte) (*statusList, error) {
-		return readStatusList(payload, issuer, listURI, now, 30*time.Second)
+	read := func(payload []byte) (*list, error) {
+		return readClaims(payload, authServer, listURI, now, 30*time.Second)
 	}
 	// The vectors of OAuth Token Status List §4.1 and §4.2.
 	for _, tt := range []struct {
@@ -82,7 +85,7 @@ func TestStatusList(t *testing.T) {
 		"without exp, iss and ttl":         encode(listClaims(now, "exp", nil, "iss", nil, "ttl", nil)),
 		"issued a moment ahead":            encode(listClaims(now, "iat", now.Add(20*time.Second).Unix())),
 		"of no token":                      encode(listClaims(now, "status_list", map[string]any{"bits": 1, "lst": pack(nil)})),
-		"as large as may be":               encode(listClaims(now, "status_list", map[string]any{"bits": 1, "lst": pack(make([]byte, maxStatusList))})),
+		"as large as may be":               encode(listClaims(now, "status_list", map[string]any{"bits": 1, "lst": pack(make([]byte, maxUnpacked))})),
 		"with claims nobody knows":         encode(listClaims(now, "aggregation_uri", "x")),
 		"with fractions of a second":       encode(listClaims(now, "iat", float64(now.Unix())+.25)),
 		"with a claim of another in it":    encode(listClaims(now, "status_list", map[string]any{"bits": 1, "lst": pack([]byte{0}), "aggregation_uri": "x"})),
@@ -131,7 +134,7 @@ func TestStatusList(t *testing.T) {
 		"that is cut off":                list(1, base64.RawURLEncoding.EncodeToString(raw[:len(raw)-1])),
 		"with a wrong checksum":          list(1, base64.RawURLEncoding.EncodeToString(append(bytes.Clone(raw[:len(raw)-1]), raw[len(raw)-1]^1))),
 		"with more after it":             list(1, base64.RawURLEncoding.EncodeToString(append(bytes.Clone(raw), 0))),
-		"that unpacks to too much":       list(1, pack(make([]byte, maxStatusList+1))),
+		"that unpacks to too much":       list(1, pack(make([]byte, maxUnpacked+1))),
 		"that is a bomb":                 list(1, pack(make([]byte, 64<<20))),
 	} {
 		t.Run("RS-44 a list "+name+" is refused", func(t *testing.T) {
@@ -145,7 +148,7 @@ func TestStatusList(t *testing.T) {
 		"3600": time.Hour, "86400": time.Hour, "1e300": time.Hour, "1e999": time.Hour, "-1e999": time.Second,
 	} {
 		t.Run("RS-44 ttl "+n.String(), func(t *testing.T) {
-			if got := statusTTL(n); got != want {
+			if got := ttlOf(n); got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
 		})
@@ -158,14 +161,14 @@ func FuzzStatusList(f *testing.F) {
 	f.Add(encode(listClaims(now, "exp", nil, "ttl", 1e300, "status_list", map[string]any{"bits": 8, "lst": pack([]byte{1, 2, 3})})))
 	f.Add(encode(listClaims(now, "status_list", map[string]any{"bits": 4, "lst": "eNrbuRgAAhcBXQ"})))
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		l, err := readStatusList(payload, issuer, listURI, now, 0)
+		l, err := readClaims(payload, authServer, listURI, now, 0)
 		if err != nil {
 			return
 		}
-		if len(l.bytes) > maxStatusList || l.count*l.width != uint64(len(l.bytes))*8 || l.count > math.MaxInt32 {
+		if len(l.bytes) > maxUnpacked || l.count*l.width != uint64(len(l.bytes))*8 || l.count > math.MaxInt32 {
 			t.Fatalf("%d bytes, %d tokens of %d bits", len(l.bytes), l.count, l.width)
 		}
-		if l.ttl < minStatusTTL || l.ttl > maxStatusTTL || l.issued.After(now) || !l.expires.IsZero() && !l.expires.After(now) {
+		if l.ttl < minTTL || l.ttl > maxTTL || l.issued.After(now) || !l.expires.IsZero() && !l.expires.After(now) {
 			t.Fatalf("ttl %s, iat %s, exp %s", l.ttl, l.issued, l.expires)
 		}
 		if l.count > 0 {

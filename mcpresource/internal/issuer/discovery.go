@@ -1,0 +1,55 @@
+package issuer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/mcp-authd/mcp-authd/metadata"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// Metadata is what we need of an authorization server's metadata.
+type Metadata struct {
+	Issuer        string              `json:"issuer"`
+	Token         string              `json:"token_endpoint"`
+	JWKSURI       string              `json:"jwks_uri"`
+	Introspection string              `json:"introspection_endpoint"`
+	Scopes        map[string][]string `json:"protected_resource_scopes"` // of mcp-authd
+}
+
+// ScopesOf is what mcp-authd says about a resource. That protected_resources does not name one
+// says nothing: servers may leave some out of it (RFC 9728 §4).
+func (m Metadata) ScopesOf(resource string) (scopes []string, known bool, err error) {
+	if m.Scopes == nil {
+		return nil, false, errors.ErrUnsupported
+	}
+	for uri, scopes := range m.Scopes {
+		if canonical, err := oauth.CanonicalResource(uri); err == nil && canonical == resource {
+			return scopes, true, nil
+		}
+	}
+	return nil, false, nil
+}
+
+// Discover reads the metadata of an issuer, at the locations and in the order that
+// MCP names for clients. The issuer in it must be the very string asked for (RFC 8414
+// §3.3), or another server could speak in its name.
+func Discover(ctx context.Context, c *http.Client, issuer string) (Metadata, error) {
+	origin := oauth.ResourceOrigin(issuer)
+	var errs []error
+	for _, path := range metadata.AuthorizationServerPaths(issuer) {
+		var m Metadata
+		if err := fetchJSON(ctx, c, origin+path, &m); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if m.Issuer != issuer {
+			errs = append(errs, fmt.Errorf("%s%s names the issuer %q", origin, path, m.Issuer))
+			continue
+		}
+		return m, nil
+	}
+	return Metadata{}, fmt.Errorf("no metadata of issuer %q: %w", issuer, errors.Join(errs...))
+}

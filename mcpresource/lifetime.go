@@ -1,0 +1,83 @@
+package mcpresource
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// judgeAgain is how often the token of a request under way is validated again when it
+// names no status list: so that a stream ends, too, where revocation is seen otherwise.
+// Of one that does, it is the key: whoever stole it names a place that nobody revokes.
+const judgeAgain = 5 * time.Second
+
+// lifetime returns the context of a request, so that no stream outlives its token: it
+// ends when the token does, or is revoked, for which there is end.
+func (g *Guard) lifetime(ctx context.Context, end context.CancelCauseFunc, p *passage) (context.Context, func()) {
+	if p.principal == nil {
+		return g.timed(ctx, p)
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.principal.ExpiresAt.Add(g.c.ClockSkew).Sub(g.c.Now()))
+	ctx, untime := g.timed(ctx, p)
+	leave := func() {}
+	if status := p.principal.status; status != nil {
+		leave = status.Watch(func(err error) { end(statusError(err)) })
+	}
+	rest := judgeOften(ctx, p.principal, end)
+	return ctx, func() {
+		rest()
+		leave()
+		untime()
+		cancel()
+	}
+}
+
+var errTimeout = errors.New("mcpresource: the operation took too long")
+
+// timed bounds the time of what is no stream.
+func (g *Guard) timed(ctx context.Context, p *passage) (context.Context, context.CancelFunc) {
+	if g.c.Limits.Timeout <= 0 || p.body == nil || p.envelope.Streams() {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, g.c.Limits.Timeout, errTimeout)
+}
+
+func (g *Guard) validateAgain(c Credential) func(context.Context) (*Principal, error) {
+	return func(ctx context.Context) (*Principal, error) { return g.c.Validator.Validate(ctx, c) }
+}
+
+// still returns nil while the token is good, but for what its status list is watched for.
+func (p *Principal) still(ctx context.Context) error {
+	if p.status != nil {
+		return p.signed(ctx)
+	}
+	_, err := p.again(ctx)
+	return err
+}
+
+// judgeOften judges a token again and again until stop is called, and ends the request
+// when it is no longer good. An outage ends nothing: the next request will see it.
+func judgeOften(ctx context.Context, p *Principal, end context.CancelCauseFunc) (stop func()) {
+	var t *time.Timer
+	ready := make(chan struct{})
+	t = time.AfterFunc(judgeAgain, func() {
+		<-ready
+		if err := p.still(ctx); err != nil && !outage(err) {
+			end(err)
+			return
+		}
+		if ctx.Err() == nil {
+			t.Reset(judgeAgain)
+		}
+	})
+	close(ready)
+	return func() { t.Stop() }
+}
+
+// endedEarly is why a request had to end before its token expired, or nil.
+func endedEarly(ctx context.Context) error {
+	if err := context.Cause(ctx); errors.Is(err, ErrInvalidToken) || errors.Is(err, ErrUnavailable) {
+		return err
+	}
+	return nil
+}
