@@ -11,23 +11,38 @@ import (
 )
 
 const (
-	liveSession = `SELECT u.id, s.upstream_id FROM sessions s JOIN users u ON u.id = s.user_id
-WHERE s.hash = ? AND s.expires_at > ? AND u.id = ? AND NOT u.disabled AND NOT ` + column.IsSignedOut
+	// approve is an approval that nothing speaks against: the session is live, and the client was
+	// not deleted. The grant rests on what the session rests on. It is ahead of the walks and of
+	// every cut, also when those before it were swept away. What comes back is the last use of
+	// the client, 0 when there was none, NULL when the client has no row.
+	approve = "INSERT INTO grants (" + column.GrantColumns + `,
+	code_hash, code_redirect, code_challenge, code_expires_at, sweep_at, upstream_id, status_index)
+SELECT ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?10, s.upstream_id,
+	(SELECT 1 + max(coalesce((SELECT max(status_index) FROM grants), 0), codes, newer, (SELECT coalesce(max(upto), 0) FROM cuts)) FROM grant_walks)
+FROM sessions s JOIN users u ON u.id = s.user_id
+WHERE s.hash = ?1 AND s.expires_at > ?2 AND u.id = ?5 AND NOT u.disabled AND NOT ` + column.IsSignedOut + `
+	AND NOT EXISTS (SELECT 1 FROM clients c WHERE c.id = ?4 AND c.deleted_at IS NOT NULL)`
+	approveTail = `
+RETURNING (SELECT coalesce(last_used_at, 0) FROM clients c WHERE c.id = client_id)`
+
+	// notReplaced is the condition that the client is the one that was shown.
+	notReplaced = `
+	AND NOT EXISTS (SELECT 1 FROM clients c WHERE c.id = ?4
+		AND (c.name, c.redirect_uris, c.grant_types, c.auth_method, c.jwks, c.jwks_uri, c.metadata) IS NOT (?,?,?,?,?,?,?))`
+	// notForgotten is the condition that the consent that the approval rests on is remembered.
+	notForgotten = `
+	AND NOT EXISTS (SELECT 1 FROM json_each(?) r WHERE NOT EXISTS (SELECT 1 FROM consents c
+		WHERE user_id = ?5 AND client_id = ?4 AND resource = ?6 AND scope = r.value AND (place = ? AND material = ? OR place = '' AND ?)
+		AND NOT ` + column.IsForgotten + "))"
 
 	addConsents = `INSERT INTO consents (user_id, client_id, resource, scope, created_at, place, material)
 SELECT ?1, ?2, ?3, value, ?4, ?6, ?7 FROM json_each(?5) WHERE true
 ON CONFLICT (user_id, client_id, resource, place, scope) DO UPDATE SET material = excluded.material, created_at = excluded.created_at
 	WHERE material <> excluded.material`
 
-	forgottenConsent = `SELECT count(*) FROM json_each(?4) r WHERE NOT EXISTS (SELECT 1 FROM consents c
-	WHERE user_id = ?1 AND client_id = ?2 AND resource = ?3 AND scope = r.value AND (place = ?5 AND material = ?6 OR place = '' AND ?7)
-	AND NOT ` + column.IsForgotten + ")"
-
-	// A grant is ahead of the walks and of every cut, also when those before it were swept away.
-	insertGrant = "INSERT INTO grants (" + column.GrantColumns + `,
-	code_hash, code_redirect, code_challenge, code_expires_at, sweep_at, upstream_id, status_index)
-VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?, (SELECT 1 + max(coalesce((SELECT max(status_index) FROM grants), 0), codes, newer,
-	(SELECT coalesce(max(upto), 0) FROM cuts)) FROM grant_walks))`
+	unapproved = `SELECT EXISTS (SELECT 1 FROM sessions s JOIN users u ON u.id = s.user_id
+	WHERE s.hash = ?1 AND s.expires_at > ?2 AND u.id = ?3 AND NOT u.disabled AND NOT ` + column.IsSignedOut + `),
+	EXISTS (SELECT 1 FROM clients WHERE id = ?4 AND deleted_at IS NOT NULL)`
 )
 
 // Approve implements storage.Approvals.
@@ -35,60 +50,67 @@ func (s *Store) Approve(ctx context.Context, a storage.Approval) error {
 	if a.Client != nil && a.Client.ID != a.Grant.ClientID {
 		return fmt.Errorf("sqlite: approve: client %q with a grant for %q", a.Client.ID, a.Grant.ClientID)
 	}
+	sql, args := approval(a)
 	return s.write(ctx, "approve", func(c *conn) error {
-		var user string
-		var upstream *string // what the session rests on, the grant rests on
-		err := c.one([]any{&user, &upstream}, liveSession, a.Session[:], column.Millis(a.Now), a.Grant.UserID)
+		var used *int64
+		err := c.one([]any{&used}, sql, args...)
+		switch {
+		case errors.Is(err, storage.ErrNotFound):
+			return refuseApproval(c, a)
+		case err != nil:
+			return err
+		case a.Remembered == nil:
+			_, err = c.exec(addConsents, a.Grant.UserID, a.Grant.ClientID, a.Grant.Resource, column.Millis(a.Now),
+				column.List(column.Consents(a)), a.Place, a.Material[:])
+		}
 		if err != nil {
 			return err
 		}
-		if err := approvedClient(c, a); err != nil {
-			return err
-		}
-		return all(
-			func() error { return stillRemembered(c, a) },
-			run(c, addConsents, user, a.Grant.ClientID, a.Grant.Resource, column.Millis(a.Now), column.List(column.Consents(a)), a.Place, a.Material[:]),
-			run(c, insertGrant, append(column.GrantValues(a.Grant), a.Code.Hash[:], a.Code.RedirectURI, a.Code.Challenge,
-				column.Millis(a.Code.ExpiresAt), column.Millis(a.Grant.ExpiresAt), upstream)...),
-		)
+		return approvedClient(c, a, used)
 	})
 }
 
-// stillRemembered refuses an approval when what it rests on was forgotten meanwhile.
-func stillRemembered(c *conn, a storage.Approval) error {
-	var forgotten int
-	err := c.one([]any{&forgotten}, forgottenConsent, a.Grant.UserID, a.Grant.ClientID, a.Grant.Resource,
-		column.List(column.Remembered(a)), a.Place, a.Material[:], a.Unplaced)
-	if err == nil && forgotten > 0 {
-		return storage.ErrChanged
+// approval is the statement for an approval, with its arguments.
+func approval(a storage.Approval) (sql string, args []any) {
+	sql = approve
+	args = append(append(make([]any, 0, 26), a.Session[:], column.Millis(a.Now)), column.GrantValues(a.Grant)...)
+	args = append(args, a.Code.Hash[:], a.Code.RedirectURI, a.Code.Challenge, column.Millis(a.Code.ExpiresAt))
+	if a.Client != nil && !a.Client.Fleeting() {
+		sql, args = sql+notReplaced, append(args, a.Client.Name, column.List(a.Client.RedirectURIs), column.List(a.Client.GrantTypes),
+			a.Client.AuthMethod, column.Bytes(a.Client.JWKS), a.Client.JWKSURI, column.Bytes(a.Client.Metadata))
 	}
-	return err
+	if a.Remembered != nil {
+		sql, args = sql+notForgotten, append(args, column.List(column.Remembered(a)), a.Place, a.Material[:], a.Unplaced)
+	}
+	return sql + approveTail, args
 }
 
-// approvedClient refuses a client that was deleted, or is no longer the one that was shown,
-// stores a new one and notes its use.
-func approvedClient(c *conn, a storage.Approval) error {
-	var r column.ClientRow
-	var deleted *int64
-	err := c.one(append(r.Dest(), &deleted), "SELECT "+column.ClientColumns+", deleted_at FROM clients WHERE id = ?", a.Grant.ClientID)
+// refuseApproval names the cause for which there is no grant.
+func refuseApproval(c *conn, a storage.Approval) error {
+	var live, gone bool
+	err := c.one([]any{&live, &gone}, unapproved, a.Session[:], column.Millis(a.Now), a.Grant.UserID, a.Grant.ClientID)
 	switch {
-	case err == nil && deleted != nil:
+	case err != nil:
+		return err
+	case !live:
+		return storage.ErrNotFound
+	case gone:
 		return storage.ErrRevoked
-	case err == nil:
-		stored, err := r.Client()
-		if err == nil && a.Client != nil && !a.Client.Fleeting() && stored.Material() != a.Client.Material() {
-			err = storage.ErrChanged
-		}
-		if err != nil {
-			return err
-		}
-		return touchClient(c, a.Grant.ClientID, column.OptMillis(stored.LastUsedAt), a.Now)
-	case !errors.Is(err, storage.ErrNotFound) || a.Client == nil:
-		return ignore(err, storage.ErrNotFound)
+	}
+	return storage.ErrChanged
+}
+
+// approvedClient stores a client with its first grant, and notes its use.
+func approvedClient(c *conn, a storage.Approval, used *int64) error {
+	switch {
+	case used != nil:
+		return touchClient(c, a.Grant.ClientID, used, a.Now)
+	case a.Client == nil:
+		return nil
 	}
 	cl := *a.Client
 	cl.LastUsedAt = a.Now
-	_, err = c.exec(insertClient, column.ClientValues(cl)...)
+	_, err := c.exec(insertClient, column.ClientValues(cl)...)
 	return err
 }
 

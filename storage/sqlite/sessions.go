@@ -22,10 +22,8 @@ func (s *Store) PutSession(ctx context.Context, se storage.Session, passwordHash
 
 const visit = `SELECT u.id, u.name, u.password_hash, u.admin, u.disabled, u.created_at, u.last_login_at,
 	s.auth_time, s.created_at, s.expires_at, s.upstream_id,
-	(SELECT json_group_array(scope) FROM (SELECT scope FROM consents c
-		WHERE user_id = u.id AND client_id = ?2 AND resource = ?3 AND (place = ?5 AND material = ?6 OR place = '' AND ?7)
-		AND NOT ` + column.IsForgotten + ` ORDER BY created_at, scope)),
-	EXISTS (SELECT 1 FROM consents c WHERE user_id = u.id AND client_id = ?2 AND (place = ?5 AND material = ?6 OR place = '' AND ?7)
+	(SELECT json_group_array(CASE WHEN resource = ?3 THEN scope END ORDER BY created_at, scope) FROM consents c
+		WHERE user_id = u.id AND client_id = ?2 AND (place = ?5 AND material = ?6 OR place = '' AND ?7)
 		AND NOT ` + column.IsForgotten + `)
 FROM sessions s JOIN users u ON u.id = s.user_id
 WHERE s.hash = ?1 AND s.expires_at > ?4 AND NOT u.disabled AND NOT ` + column.IsSignedOut
@@ -37,19 +35,27 @@ func (s *Store) Visit(ctx context.Context, k storage.VisitKey) (out storage.Visi
 		var auth, created, expires int64
 		var upstream *string
 		var scopes string
-		var known bool
-		err := c.one(append(u.Dest(), &auth, &created, &expires, &upstream, &scopes, &known), visit,
+		err := c.one(append(u.Dest(), &auth, &created, &expires, &upstream, &scopes), visit,
 			k.Session[:], k.ClientID, k.Resource, column.Millis(k.Now), k.Place, k.Material[:], k.Unplaced)
 		if err != nil {
 			return err
 		}
-		consented, err := column.ParseList[string](scopes)
-		out = storage.Visit{User: u.User(), Known: known, Consented: column.Consented(consented)}
+		all, err := column.ParseList[*string](scopes) // nil: of another resource
+		out = storage.Visit{User: u.User(), Known: len(all) > 0, Consented: column.Consented(present(all))}
 		out.Session = storage.Session{Hash: k.Session, UserID: out.User.ID, AuthTime: column.Time(auth),
 			CreatedAt: column.Time(created), ExpiresAt: column.Time(expires), UpstreamID: column.OptText(upstream)}
 		return err
 	})
 	return out, err
+}
+
+func present(list []*string) (out []string) {
+	for _, s := range list {
+		if s != nil {
+			out = append(out, *s)
+		}
+	}
+	return out
 }
 
 // EndSession implements storage.Sessions.
