@@ -63,7 +63,7 @@ func (s *Server) consent(ctx context.Context, state consentState, token storage.
 		return decision{err: err}
 	}
 	p := form.New(query)
-	who, err := s.identify(ctx, p, s.clients.Current)
+	who, err := s.identifyShown(ctx, p, state.Shown, verdict)
 	if err != nil {
 		return decision{auth: authorization{identified: who}, err: err}
 	}
@@ -92,6 +92,18 @@ func (s *Server) consent(ctx context.Context, state consentState, token storage.
 	return decision{err: oauth.NewError(oauth.InvalidRequest, "The form was not complete.")}
 }
 
+// identifyShown identifies the client of an answer. For an approval it may be the client of some
+// seconds ago, when that is what the person was shown: the store confirms it in the statement
+// that approves.
+func (s *Server) identifyShown(ctx context.Context, p form.Params, x *shown, verdict string) (identified, error) {
+	if verdict == "approve" {
+		if who, err := s.identify(ctx, p, s.clients.Find); err == nil && s.coversClient(x, who) {
+			return who, nil
+		}
+	}
+	return s.identify(ctx, p, s.clients.Current)
+}
+
 // askAgain shows the page on which people decide about a request, as it is now, whatever
 // they have approved before.
 func (s *Server) askAgain(ctx context.Context, query string, token storage.Hash) decision {
@@ -109,13 +121,14 @@ func (s *Server) approve(ctx context.Context, ap *approval) decision {
 }
 
 // answer is what an approval has come to. When its session has ended meanwhile, the person
-// signs in again; when the client has changed meanwhile, they are asked again.
+// signs in again; when the client has changed meanwhile, they are asked again, and when it was
+// deleted, they are told.
 func (s *Server) answer(ctx context.Context, a authorization, token storage.Hash, response url.Values, err error) decision {
 	d := decision{auth: a, identified: true, direct: true, step: stepIssue, response: response, err: err}
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		d.step, d.err, d.farewell = signInStep(a), nil, s.farewell(ctx, token)
-	case errors.Is(err, storage.ErrChanged):
+	case errors.Is(err, storage.ErrChanged), errors.Is(err, storage.ErrRevoked):
 		return s.askAgain(ctx, a.query, token)
 	}
 	return d

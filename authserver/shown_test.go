@@ -452,6 +452,18 @@ func TestStaleClients(t *testing.T) {
 			t.Errorf("got %d %v", pg.status, pg.header)
 		}
 	})
+	t.Run("L8 H1 a click for a client that was deleted elsewhere leads nowhere", func(t *testing.T) {
+		p, c := r.person(), r.nice(func(c *storage.Client) { c.Name = "Gone" })
+		before := p.login(niceQuery())
+		old.keep(c)
+		if err := r.store.DeleteClient(t.Context(), c.ID, r.now()); err != nil {
+			t.Fatal(err)
+		}
+		pg := p.post("/consent", url.Values{"step": {consentStep(t, before)}, "decision": {"approve"}})
+		if pg.status != http.StatusBadRequest || !strings.Contains(pg.body, "This application is not known here") {
+			t.Errorf("got %d to %q: %s", pg.status, pg.header.Get("Location"), pg.body)
+		}
+	})
 }
 
 // frozen knows one client, whatever the store says.
