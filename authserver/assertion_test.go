@@ -21,7 +21,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -77,7 +77,7 @@ func newAssertionRig(t *testing.T) (*rig, map[string]assertionSigner) {
 			t.Fatal(err)
 		}
 		if err := r.store.PutClient(t.Context(), storage.Client{
-			ID: s.id, RedirectURIs: []string{testRedirect}, GrantTypes: []string{grantCode, grantRefresh, grantMachine}, AuthMethod: privateKeyJWT,
+			ID: s.id, RedirectURIs: []string{testRedirect}, GrantTypes: []string{oauth.GrantCode, oauth.GrantRefresh, oauth.GrantClientCredentials}, AuthMethod: oauth.PrivateKeyJWT,
 			JWKS: set, Scopes: []string{"mcp"}, Source: storage.SourceStatic, CreatedAt: r.now(),
 		}); err != nil {
 			t.Fatal(err)
@@ -93,7 +93,7 @@ func (r *rig) claims(id, jti string) map[string]any {
 }
 
 func machineForm(assertion string, change ...string) url.Values {
-	v := url.Values{"grant_type": {grantMachine}, "client_assertion_type": {assertionType}, "client_assertion": {assertion}}
+	v := url.Values{"grant_type": {oauth.GrantClientCredentials}, "client_assertion_type": {assertionType}, "client_assertion": {assertion}}
 	for i := 0; i+1 < len(change); i += 2 {
 		v.Set(change[i], change[i+1])
 	}
@@ -181,8 +181,8 @@ func TestAssertion(t *testing.T) {
 		"AS-130 the public key as a secret":    machineForm(hmac),
 		"AS-130 alg none":                      machineForm("eyJhbGciOiJub25lIn0." + strings.Split(good("t6"), ".")[1] + "."),
 		"AS-130 a client without keys":         machineForm(assertionSigner{"app", jose.ES256, es.key}.sign(t, r.claims("app", "t7"), nil)),
-		"AS-159 no assertion where one is due": {"grant_type": {grantMachine}, "client_id": {es.id}},
-		"AS-159 a secret where a key is due":   {"grant_type": {grantMachine}, "client_id": {es.id}, "client_secret": {testSecret}},
+		"AS-159 no assertion where one is due": {"grant_type": {oauth.GrantClientCredentials}, "client_id": {es.id}},
+		"AS-159 a secret where a key is due":   {"grant_type": {oauth.GrantClientCredentials}, "client_id": {es.id}, "client_secret": {testSecret}},
 	} {
 		t.Run("refused: "+name, func(t *testing.T) {
 			if status, out := p.token(form); status != 401 || out["error"] != "invalid_client" {
@@ -285,35 +285,6 @@ func TestKeysThatCannotBeHad(t *testing.T) {
 	if pg.status != http.StatusServiceUnavailable || pg.header.Get("Retry-After") == "" {
 		t.Errorf("AS-143: got %d %s, want a passing failure: the client must not register again", pg.status, pg.body)
 	}
-}
-
-func FuzzBasic(f *testing.F) {
-	for _, s := range []string{"", "Basic ", "Basic YTpi", "basic YTpi", "Basic YTpiOmM=", "Basic %%%", "Bearer x", basic("a%3Ab", "c+d"), basic("", ""), basic("\xff", "\x00"), basic("a", "%zz")} {
-		f.Add(s, "a", "b")
-	}
-	f.Fuzz(func(t *testing.T, header, id, secret string) {
-		req := &http.Request{Header: http.Header{"Authorization": {header}}}
-		values := url.Values{}
-		if id != "" {
-			values.Set("client_id", id)
-		}
-		if secret != "" {
-			values.Set("client_secret", secret)
-		}
-		c, err := readCredentials(req, form.New(values))
-		if err != nil {
-			return
-		}
-		if c.id == "" && id != "" {
-			t.Errorf("%q and client_id %q name nobody", header, id)
-		}
-		if id != "" && c.id != id {
-			t.Errorf("%q and client_id %q name %q", header, id, c.id)
-		}
-		if secret != "" && c.secret != secret {
-			t.Errorf("%q and a secret in the body present another", header)
-		}
-	})
 }
 
 // TestAssertionRFC9864 signs as clients do that know the new name of EdDSA only, among

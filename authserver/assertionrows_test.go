@@ -9,7 +9,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+const (
+	assertionType       = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+	assertionSkew       = 30 * time.Second
+	assertionTTL        = time.Hour
+	strangeAssertionTTL = 5 * time.Minute
+	assertionBurst      = 300
+	assertionWindow     = time.Minute
 )
 
 // Security L19: an assertion is a row until it expires, so a client that registered itself
@@ -22,7 +32,7 @@ func TestAssertionRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	self.id, c.ID, c.Source = "keyed-self", "keyed-self", storage.SourceDynamic
-	c.GrantTypes = []string{grantCode, grantRefresh}
+	c.GrantTypes = []string{oauth.GrantCode, oauth.GrantRefresh}
 	if err := r.store.PutClient(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}

@@ -5,18 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/ory/fosite"
-
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/shell"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -126,7 +125,7 @@ func (s *Server) validate(ctx context.Context, who identified, p form.Params) (a
 	if err := checkAuthorizeParams(p); err != nil {
 		return a, err
 	}
-	if !slices.Contains(who.client.GrantTypes, grantCode) {
+	if !slices.Contains(who.client.GrantTypes, oauth.GrantCode) {
 		return a, oauth.NewError(oauth.UnauthorizedClient, "The client is not registered for the authorization code grant.")
 	}
 	catalog, err := s.catalog.Load(ctx)
@@ -149,8 +148,7 @@ func (s *Server) validate(ctx context.Context, who identified, p form.Params) (a
 	if age, err := strconv.Atoi(p.Get("max_age")); err == nil && age >= 0 {
 		a.maxAge = time.Duration(min(age, 1<<30)) * time.Second
 	}
-	_, err = s.shellRequest(ctx, a, p)
-	return a, err
+	return a, s.grants.shell.Validate(ctx, shellRequest(a, p))
 }
 
 // checkAuthorizeParams holds the rules that need nothing but the parameters.
@@ -175,38 +173,38 @@ func checkAuthorizeParams(p form.Params) error {
 	return nil
 }
 
-// shellRequest has fosite validate the request, with the client, redirect URI and
-// scopes that we have already decided on.
-func (s *Server) shellRequest(ctx context.Context, a authorization, p form.Params) (fosite.AuthorizeRequester, error) {
-	form := url.Values{
-		"client_id": {a.client.ID}, "redirect_uri": {a.redirectURI}, "state": {a.state},
-		"response_type": {p.Get("response_type")}, "scope": {a.scopes.String()},
+// shellRequest is what the shell sees of a request.
+func shellRequest(a authorization, p form.Params) shell.AuthorizeRequest {
+	return shell.AuthorizeRequest{
+		ResponseType: p.Get("response_type"),
+		ResponseMode: p.Get("response_mode"),
+		Client:       a.client,
+		RedirectURI:  a.redirectURI,
+		Scopes:       a.scopes,
+		State:        a.state,
 	}
-	if mode := p.Get("response_mode"); mode != "" {
-		form.Set("response_mode", mode)
-	}
-	ctx = context.WithValue(ctx, shellClientKey{}, &shellClient{Client: a.client, redirect: a.redirectURI, scopes: a.scopes})
-	r := (&http.Request{Method: http.MethodGet, URL: &url.URL{Path: "/authorize"}, Header: http.Header{}, Form: form}).WithContext(ctx)
-	ar, err := s.fosite.NewAuthorizeRequest(ctx, r)
-	// fosite demands a state; with PKCE it is optional (OAuth 2.1 §4.1.1). That check
-	// is its last one, so what it returns beside this error is complete.
-	if err != nil && !errors.Is(err, fosite.ErrInvalidState) {
-		return nil, fromShell(err)
-	}
-	return ar, nil
 }
 
 // issueCode turns an approval into the parameters of the authorization response.
 func (s *Server) issueCode(ctx context.Context, ap *approval) (url.Values, error) {
-	ar, err := s.shellRequest(ctx, ap.authorization, form.New(ap.values()))
-	if err != nil {
-		return nil, err
-	}
-	resp, err := s.fosite.NewAuthorizeResponse(ctx, ar, &shellSession{ap})
-	if err != nil {
-		return nil, fromShell(err)
-	}
-	return resp.GetParameters(), nil
+	return s.grants.shell.Authorize(ctx, shellRequest(ap.authorization, form.New(ap.values())), func(ctx context.Context) (string, error) {
+		code, err := s.grants.approvals.Approve(ctx, grant.Approval{
+			Session:     ap.session,
+			UserID:      ap.userID,
+			AuthTime:    ap.authTime,
+			Remembered:  ap.remembered,
+			Client:      ap.client,
+			RedirectURI: ap.redirectURI,
+			Sent:        ap.sent,
+			Challenge:   ap.challenge,
+			Resource:    ap.resource.URI,
+			Scopes:      ap.scopes,
+		})
+		if errors.Is(err, grant.ErrSignedOut) {
+			err = storage.ErrNotFound
+		}
+		return code, err
+	})
 }
 
 func (a authorization) values() url.Values {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -127,7 +128,7 @@ func TestAuthorizationResponse(t *testing.T) {
 				t.Errorf("%s: got %q, want %q", k, got[k], want)
 			}
 		}
-		if len(got["code"]) != 1 || !strings.HasPrefix(got.Get("code"), codePrefix) {
+		if len(got["code"]) != 1 || !strings.HasPrefix(got.Get("code"), grant.CodePrefix) {
 			t.Errorf("code: got %q", got["code"])
 		}
 	})
@@ -245,7 +246,7 @@ func TestConsentIsRemembered(t *testing.T) {
 func TestPagesAreSafe(t *testing.T) {
 	r := newRig(t)
 	evil := storage.Client{ID: "evil", Name: `<script>alert(1)</script>`, RedirectURIs: []string{"https://evil.example.com/cb"},
-		GrantTypes: []string{grantCode}, AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: r.now()}
+		GrantTypes: []string{oauth.GrantCode}, AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: r.now()}
 	if err := r.store.PutClient(t.Context(), evil); err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +310,7 @@ func TestPagesAreSafe(t *testing.T) {
 	})
 	t.Run("AS-06 SP-28 nothing secret reaches the log", func(t *testing.T) {
 		out := r.person().signIn()
-		for _, s := range []string{"correct horse battery", testVerifier, testSecret, out["access_token"].(string), out["refresh_token"].(string), codePrefix, refreshPrefix} {
+		for _, s := range []string{"correct horse battery", testVerifier, testSecret, out["access_token"].(string), out["refresh_token"].(string), grant.CodePrefix, grant.RefreshPrefix} {
 			if strings.Contains(r.log.String(), s) {
 				t.Errorf("the log holds %q", s)
 			}

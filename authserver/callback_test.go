@@ -34,7 +34,7 @@ func TestCallback(t *testing.T) {
 		}
 	})
 	t.Run("AS-45 a private-use scheme gets a page", func(t *testing.T) {
-		if err := r.store.PutClient(t.Context(), storage.Client{ID: "desk", Name: "Desk", RedirectURIs: []string{"desk://cb"}, GrantTypes: []string{grantCode}, AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: r.now()}); err != nil {
+		if err := r.store.PutClient(t.Context(), storage.Client{ID: "desk", Name: "Desk", RedirectURIs: []string{"desk://cb"}, GrantTypes: []string{oauth.GrantCode}, AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: r.now()}); err != nil {
 			t.Fatal(err)
 		}
 		p := r.person()
@@ -262,7 +262,7 @@ func TestConsentIsBoundToWhatWasShown(t *testing.T) {
 	r, f := delegated(t)
 	change := func(t *testing.T, what func(*storage.Client)) {
 		t.Helper()
-		c := storage.Client{ID: "changing", Name: "Changing", RedirectURIs: []string{testRedirect}, GrantTypes: []string{grantCode}, AuthMethod: "none", Source: storage.SourceStatic, CreatedAt: r.now()}
+		c := storage.Client{ID: "changing", Name: "Changing", RedirectURIs: []string{testRedirect}, GrantTypes: []string{oauth.GrantCode}, AuthMethod: "none", Source: storage.SourceStatic, CreatedAt: r.now()}
 		what(&c)
 		if err := r.store.ReplaceClient(t.Context(), c, r.now()); err != nil {
 			t.Fatal(err)
@@ -297,7 +297,7 @@ func TestConsentIsBoundToWhatWasShown(t *testing.T) {
 func TestDocumentWithProvider(t *testing.T) {
 	d := &documents{doc: storage.Client{
 		ID: "https://app.example.com/client.json", Name: "Doc App", RedirectURIs: []string{"http://127.0.0.1/cb"},
-		GrantTypes: []string{grantCode, grantRefresh}, AuthMethod: "none", Source: storage.SourceCIMD,
+		GrantTypes: []string{oauth.GrantCode, oauth.GrantRefresh}, AuthMethod: "none", Source: storage.SourceCIMD,
 	}}
 	r, f := delegated(t, func(c *Config) {
 		d.Clients = c.Store

@@ -48,7 +48,7 @@ func key(place string, material storage.Hash) string {
 }
 
 func (a *asker) change(form int) {
-	c := storage.Client{ID: a.client.ID, Name: "Nice", GrantTypes: []string{grantCode}, AuthMethod: "none", Source: storage.SourceManaged, CreatedAt: a.now()}
+	c := storage.Client{ID: a.client.ID, Name: "Nice", GrantTypes: []string{oauth.GrantCode}, AuthMethod: "none", Source: storage.SourceManaged, CreatedAt: a.now()}
 	forms[form%len(forms)](&c)
 	a.replace(c)
 	a.client = c
@@ -125,7 +125,7 @@ func FuzzPageWhileTheClientChanges(f *testing.F) {
 // press and come again: whatever the order, an answer goes where the page said that it goes.
 func TestConsentUnderParallelChanges(t *testing.T) {
 	r := newRig(t)
-	base := storage.Client{ID: "parallel", Name: "Nice", GrantTypes: []string{grantCode}, AuthMethod: "none", Source: storage.SourceManaged, CreatedAt: r.now()}
+	base := storage.Client{ID: "parallel", Name: "Nice", GrantTypes: []string{oauth.GrantCode}, AuthMethod: "none", Source: storage.SourceManaged, CreatedAt: r.now()}
 	change := func(form int) {
 		c := base
 		forms[form%2](&c) // one place or the other

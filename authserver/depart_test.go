@@ -97,7 +97,7 @@ func TestDeparture(t *testing.T) {
 		if pg.status != 400 {
 			t.Fatalf("got %d", pg.status)
 		}
-		c := storage.Client{ID: "changing", Name: "Changing", RedirectURIs: []string{testRedirect}, GrantTypes: []string{grantCode}, AuthMethod: "none", Source: storage.SourceStatic, CreatedAt: r.now()}
+		c := storage.Client{ID: "changing", Name: "Changing", RedirectURIs: []string{testRedirect}, GrantTypes: []string{oauth.GrantCode}, AuthMethod: "none", Source: storage.SourceStatic, CreatedAt: r.now()}
 		if err := r.store.PutClient(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestConfusedDeputy(t *testing.T) {
 	p := r.person()
 	p.signInAt("google")
 	evil := storage.Client{ID: "evil", Name: "Totally Your App", RedirectURIs: []string{"https://evil.example.com/cb"},
-		GrantTypes: []string{grantCode}, AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: r.now()}
+		GrantTypes: []string{oauth.GrantCode}, AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: r.now()}
 	if err := r.store.PutClient(t.Context(), evil); err != nil {
 		t.Fatal(err)
 	}

@@ -26,17 +26,15 @@
 //	bindings.go          who a browser belongs to, as far as providers have a say in it
 //	pages.go             what the pages of package web are told; providerpages.go those
 //	                     about providers, home.go the start page
-//	token.go             POST /token: client authentication (clientauth.go), then the
-//	                     grant handlers in code.go, refresh.go and machine.go
+//	token.go             POST /token; introspect.go is RFC 7662 and revoke.go RFC 7009
+//	grants.go            puts together what these three need:
+//	internal/grant       client authentication, the grants, and what tokens are
+//	internal/shell       fosite, which finds the grant that answers
 //	internal/form        the parameters of a request; form.go reads them
 //	internal/clients     who a client id names; internal/catalogue the resources
 //	internal/binding     whether the session at a provider that something rests on stands
 //	internal/refusal     why a request is refused, for clients and for operators
-//	mint.go              the RFC 9068 access token
-//	exchange.go          RFC 8693: a provider's token for a resource server
-//	connect.go           where a person grants what such a token lacks
-//	revoke.go            RFC 7009
-//	introspect.go        RFC 7662
+//	connect.go           where a person grants what a provider's token lacks
 //	wellknown.go         RFC 8414, OpenID discovery, JWKS
 //	serve.go             listeners, timeouts, and the order in which all ends
 //
@@ -56,13 +54,13 @@
 //	                    takes the departure, redeems the provider's code, and stores person
 //	                    and sessions at once; land and resume answer the request that was
 //	                    approved, with a code of ours
-//	POST /token         as ever; refresh.go and introspect.go ask Bindings.Check whether the
-//	                    session at the provider stands
+//	POST /token         as ever; refreshing and introspection ask whether the session at the
+//	                    provider stands
 //
 // POST /depart is the same way without a client, to sign in on the start page or to connect
 // a further account; /connect/REQUEST the one to which a token exchange sends a person.
 //
-// github.com/ory/fosite is the protocol shell inside (shell.go): it validates
-// requests in the order of the specifications and dispatches to our own handlers.
+// github.com/ory/fosite is the protocol shell inside (internal/shell): it validates
+// requests in the order of the specifications and dispatches to our own grants.
 // None of its types appear in this package's API.
 package authserver

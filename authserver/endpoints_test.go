@@ -194,8 +194,8 @@ func TestAdvertised(t *testing.T) {
 	}{
 		{"AS-26 AS-172 none for public clients, and secrets", func(*Config) {}, append([]string{"none"}, secrets...), false},
 		{"AS-26 none is left out where there are no public clients", func(c *Config) { c.ConfidentialOnly = true }, secrets, false},
-		{"AS-172 keys of clients", func(c *Config) { c.Registry = &registry{Clients: c.Store} }, append(append([]string{"none"}, secrets...), privateKeyJWT), false},
-		{"AS-28 client ids that are documents", func(c *Config) { c.Registry = &registry{Clients: c.Store, Documents: unread{}} }, append(append([]string{"none"}, secrets...), privateKeyJWT), true},
+		{"AS-172 keys of clients", func(c *Config) { c.Registry = &registry{Clients: c.Store} }, append(append([]string{"none"}, secrets...), oauth.PrivateKeyJWT), false},
+		{"AS-28 client ids that are documents", func(c *Config) { c.Registry = &registry{Clients: c.Store, Documents: unread{}} }, append(append([]string{"none"}, secrets...), oauth.PrivateKeyJWT), true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var doc struct {
@@ -210,7 +210,7 @@ func TestAdvertised(t *testing.T) {
 			if !slices.Equal(doc.Methods, tt.methods) || (doc.Documents != nil && *doc.Documents) != tt.documents {
 				t.Errorf("got %s", pg.body)
 			}
-			signed := slices.Contains(tt.methods, privateKeyJWT)
+			signed := slices.Contains(tt.methods, oauth.PrivateKeyJWT)
 			if (len(doc.Algorithms) > 0) != signed || slices.Contains(doc.Algorithms, "none") {
 				t.Errorf("got the algorithms %v", doc.Algorithms)
 			}

@@ -13,11 +13,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
+const typeAccessToken = "urn:ietf:params:oauth:token-type:access_token"
+
 const upstreamToken = "ya29.the-token-of-the-provider"
 
 func exchangeForm(token any, change ...string) url.Values {
 	v := url.Values{
-		"grant_type": {grantExchange}, "subject_token": {token.(string)}, "subject_token_type": {typeAccessToken}, "audience": {"google"},
+		"grant_type": {oauth.GrantTokenExchange}, "subject_token": {token.(string)}, "subject_token_type": {typeAccessToken}, "audience": {"google"},
 	}
 	for i := 0; i+1 < len(change); i += 2 {
 		if change[i+1] == "" {
@@ -50,7 +52,7 @@ func TestExchange(t *testing.T) {
 	t.Run("AS-229 a token of which nobody says how long it lives", func(t *testing.T) {
 		f.set(func(f *providers) { f.token.ExpiresAt = time.Time{} })
 		defer f.set(func(f *providers) { f.token.ExpiresAt = r.now().Add(time.Hour) })
-		if _, got := p.token(exchangeForm(subject, "subject_token_type", typeJWT), rs...); got["access_token"] != upstreamToken || got["expires_in"] != nil {
+		if _, got := p.token(exchangeForm(subject, "subject_token_type", "urn:ietf:params:oauth:token-type:jwt"), rs...); got["access_token"] != upstreamToken || got["expires_in"] != nil {
 			t.Errorf("got %v", got)
 		}
 	})
@@ -75,7 +77,7 @@ func TestExchange(t *testing.T) {
 	}
 	confidential := storage.Client{
 		ID: "agent", AuthMethod: "client_secret_basic", SecretHash: hash, Source: storage.SourceStatic, CreatedAt: r.now(),
-		RedirectURIs: []string{testRedirect}, GrantTypes: []string{grantCode, grantMachine}, Resources: []string{testResource},
+		RedirectURIs: []string{testRedirect}, GrantTypes: []string{oauth.GrantCode, oauth.GrantClientCredentials}, Resources: []string{testResource},
 	}
 	if err := r.store.PutClient(t.Context(), confidential); err != nil {
 		t.Fatal(err)
@@ -84,7 +86,7 @@ func TestExchange(t *testing.T) {
 	q := r.person()
 	back := q.get(callback(t, "google", q.leave(authorizeQuery("provider", "google", "client_id", "agent"))))
 	_, own := q.token(codeForm(responseOf(t, back).Get("code"), "client_id", ""), agent...)
-	_, machine := p.token(url.Values{"grant_type": {grantMachine}}, rs...)
+	_, machine := p.token(url.Values{"grant_type": {oauth.GrantClientCredentials}}, rs...)
 	before := len(f.asked)
 	for _, tt := range []struct {
 		name   string
@@ -183,11 +185,11 @@ func TestExchangeNeedsThePerson(t *testing.T) {
 		})
 	}
 	t.Run("AS-25 AS-229 the metadata lists the grant with a broker only", func(t *testing.T) {
-		if pg := p.get("/.well-known/oauth-authorization-server"); !strings.Contains(pg.body, grantExchange) {
+		if pg := p.get("/.well-known/oauth-authorization-server"); !strings.Contains(pg.body, oauth.GrantTokenExchange) {
 			t.Error("not listed")
 		}
 		bare := newRig(t).person()
-		if pg := bare.get("/.well-known/oauth-authorization-server"); strings.Contains(pg.body, grantExchange) {
+		if pg := bare.get("/.well-known/oauth-authorization-server"); strings.Contains(pg.body, oauth.GrantTokenExchange) {
 			t.Error("listed")
 		}
 		status, got := bare.token(exchangeForm("x"), rs...)

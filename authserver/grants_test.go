@@ -8,6 +8,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -25,7 +26,7 @@ func TestWhoGetsARefreshToken(t *testing.T) {
 	r := newRig(t)
 	hash := storage.Hash(secrets.Hash(testSecret))
 	const redirect = "https://web.example.com/cb"
-	r.putClient(storage.Client{ID: "code-only", Name: "Code only", RedirectURIs: []string{redirect}, GrantTypes: []string{grantCode},
+	r.putClient(storage.Client{ID: "code-only", Name: "Code only", RedirectURIs: []string{redirect}, GrantTypes: []string{oauth.GrantCode},
 		AuthMethod: "client_secret_basic", SecretHash: &hash, Source: storage.SourceStatic})
 	sign := []string{"Authorization", basic("code-only", testSecret)}
 	redeem := func(scope string) map[string]any {
@@ -64,9 +65,9 @@ func TestWhoGetsARefreshToken(t *testing.T) {
 func TestMachineOfOneScope(t *testing.T) {
 	r := newRig(t)
 	hash := storage.Hash(secrets.Hash(testSecret))
-	r.putClient(storage.Client{ID: "writer", GrantTypes: []string{grantMachine}, AuthMethod: "client_secret_basic", SecretHash: &hash,
+	r.putClient(storage.Client{ID: "writer", GrantTypes: []string{oauth.GrantClientCredentials}, AuthMethod: "client_secret_basic", SecretHash: &hash,
 		Scopes: []string{"notes:write"}, Resources: []string{testResource}, Source: storage.SourceStatic})
-	status, out := r.person().token(map[string][]string{"grant_type": {grantMachine}}, "Authorization", basic("writer", testSecret))
+	status, out := r.person().token(map[string][]string{"grant_type": {oauth.GrantClientCredentials}}, "Authorization", basic("writer", testSecret))
 	if status != http.StatusOK || out["scope"] != "notes:write" {
 		t.Errorf("AS-176 registered for a scope that is no default: got %d %v, want notes:write", status, out)
 	}
@@ -111,7 +112,7 @@ func TestAssertionKeyForAnotherAlgorithm(t *testing.T) {
 			t.Fatal(err)
 		}
 		key.id = "published-for-" + alg
-		r.putClient(storage.Client{ID: key.id, GrantTypes: []string{grantMachine}, AuthMethod: privateKeyJWT, JWKS: set,
+		r.putClient(storage.Client{ID: key.id, GrantTypes: []string{oauth.GrantClientCredentials}, AuthMethod: oauth.PrivateKeyJWT, JWKS: set,
 			Scopes: []string{"mcp"}, Source: storage.SourceStatic})
 		status, out := r.person().token(machineForm(key.sign(t, r.claims(key.id, "a"), nil)))
 		if status != want || want != http.StatusOK && out["error"] != "invalid_client" {

@@ -92,9 +92,9 @@ func newRig(t *testing.T, change ...func(*Config)) *rig {
 	}
 	hash := storage.Hash(secrets.Hash(testSecret))
 	for _, c := range []storage.Client{
-		{ID: "app", Name: "An App", RedirectURIs: []string{testRedirect}, GrantTypes: []string{grantCode, grantRefresh}, AuthMethod: "none", Source: storage.SourceDynamic},
-		{ID: "static", Name: "Our App", RedirectURIs: []string{testRedirect, "https://app.example.com/cb?a=1"}, GrantTypes: []string{grantCode, grantRefresh}, AuthMethod: "client_secret_basic", SecretHash: &hash, Source: storage.SourceStatic},
-		{ID: "machine", Name: "Robot", GrantTypes: []string{grantMachine}, AuthMethod: "client_secret_basic", SecretHash: &hash, Scopes: []string{"mcp"}, Resources: []string{testResource}, Source: storage.SourceStatic},
+		{ID: "app", Name: "An App", RedirectURIs: []string{testRedirect}, GrantTypes: []string{oauth.GrantCode, oauth.GrantRefresh}, AuthMethod: "none", Source: storage.SourceDynamic},
+		{ID: "static", Name: "Our App", RedirectURIs: []string{testRedirect, "https://app.example.com/cb?a=1"}, GrantTypes: []string{oauth.GrantCode, oauth.GrantRefresh}, AuthMethod: "client_secret_basic", SecretHash: &hash, Source: storage.SourceStatic},
+		{ID: "machine", Name: "Robot", GrantTypes: []string{oauth.GrantClientCredentials}, AuthMethod: "client_secret_basic", SecretHash: &hash, Scopes: []string{"mcp"}, Resources: []string{testResource}, Source: storage.SourceStatic},
 	} {
 		c.CreatedAt = r.now()
 		if err := store.PutClient(ctx, c); err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -118,7 +119,7 @@ func TestErrorPages(t *testing.T) {
 // application for what it has not done, and it leads on (issue 11, 4.7).
 func TestPagesSayWhatHelps(t *testing.T) {
 	r := newRig(t)
-	r.putClient(storage.Client{ID: "self", Name: "An App", RedirectURIs: []string{testRedirect}, GrantTypes: []string{grantCode}, AuthMethod: "none",
+	r.putClient(storage.Client{ID: "self", Name: "An App", RedirectURIs: []string{testRedirect}, GrantTypes: []string{oauth.GrantCode}, AuthMethod: "none",
 		Source: storage.SourceDynamic, CreatedAt: r.now()})
 	p := r.person()
 	for _, tt := range []struct {

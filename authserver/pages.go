@@ -83,7 +83,7 @@ func (s *Server) requestView(a authorization, consented oauth.Scopes) web.Reques
 		Client: clientParty(a.client), SelfRegistered: !s.clients.Vouched(a.client),
 		RedirectHost: redirectHost(a.redirectURI), RedirectIsLoopback: oauth.IsLoopbackRedirect(a.redirectURI), RedirectURI: a.redirectURI,
 		Resource: resourceParty(a.resource.Resource), Scopes: scopeViews(a.resource.Resource, a.scopes, consented),
-		StaySignedIn: a.scopes.Has(oauth.OfflineAccess) || slices.Contains(a.client.GrantTypes, grantRefresh),
+		StaySignedIn: a.scopes.Has(oauth.OfflineAccess) || slices.Contains(a.client.GrantTypes, oauth.GrantRefresh),
 	}
 }
 

@@ -47,7 +47,7 @@ func newDocumentRig(t *testing.T) (*rig, *documents) {
 	t.Helper()
 	d := &documents{doc: storage.Client{
 		ID: "https://app.example.com/client.json", Name: "Doc App", RedirectURIs: []string{"https://app.example.com/cb"},
-		GrantTypes: []string{grantCode, grantRefresh}, AuthMethod: "none", Source: storage.SourceCIMD,
+		GrantTypes: []string{oauth.GrantCode, oauth.GrantRefresh}, AuthMethod: "none", Source: storage.SourceCIMD,
 	}}
 	r := newRig(t, func(c *Config) {
 		d.Clients = c.Store
@@ -149,7 +149,7 @@ func TestHandoff(t *testing.T) {
 	r := newRig(t)
 	const scheme = "cursor://anysphere.cursor-mcp/oauth/callback"
 	if err := r.store.PutClient(t.Context(), storage.Client{ID: "cursor", Name: "Cursor", RedirectURIs: []string{scheme},
-		GrantTypes: []string{grantCode}, AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: r.now()}); err != nil {
+		GrantTypes: []string{oauth.GrantCode}, AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: r.now()}); err != nil {
 		t.Fatal(err)
 	}
 	q := authorizeQuery("client_id", "cursor", "redirect_uri", scheme)

@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ory/fosite"
-
 	"github.com/mcp-authd/mcp-authd/authserver/internal/binding"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/clients"
@@ -33,11 +31,8 @@ type Server struct {
 	clients    *clients.Finder
 	catalog    *catalogue.Catalogue
 	bindings   binding.Checker
-	minter     *minter
 	status     *statusLists
-	fosite     fosite.OAuth2Provider
-	failures   *clientLimiter
-	assertions *clientLimiter
+	grants     grants
 	departures *departureLimiter
 	undeclared *undeclared
 	paths      paths
@@ -61,8 +56,6 @@ func New(ctx context.Context, c Config) (*Server, error) {
 		cfg:        cfg,
 		log:        c.Logger,
 		paths:      newPaths(c.Issuer),
-		failures:   newClientLimiter(c.Now, failureBurst, failureWindow),
-		assertions: newClientLimiter(c.Now, assertionBurst, assertionWindow),
 		departures: newDepartureLimiter(c.Now),
 		clients:    &clients.Finder{Known: cfg.Clients, Documents: cfg.Documents, ConfidentialOnly: c.ConfidentialOnly},
 		bindings:   binding.Checker{Bindings: cfg.Bindings},
@@ -81,7 +74,6 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	if err := s.buildParts(ctx); err != nil {
 		return nil, fmt.Errorf("authserver: %w", err)
 	}
-	s.minter = &minter{issuer: c.Issuer, keys: s.keys, ttl: c.Tokens.AccessTTL, now: c.Now, statusTTL: c.Tokens.StatusTTL}
 	s.status = newStatusLists(c, s.keys)
 	s.passwords = newPasswords(c)
 	s.probe = &probe{ready: s.ready, now: time.Now}
@@ -89,7 +81,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 		return nil, fmt.Errorf("authserver: %w", err)
 	}
 	s.attend(ctx)
-	s.fosite = newShell(s)
+	s.grants = s.newGrants()
 	if c.Registry != nil {
 		c.Registry.Attach(c.Issuer, s.KnownScopes, s.DefaultScopes, c.TrustedProxies.ClientAddr)
 	}

@@ -20,7 +20,7 @@ const evil = "https://evil.example/cb"
 func (r *rig) nice(change ...func(*storage.Client)) storage.Client {
 	r.t.Helper()
 	c := storage.Client{
-		ID: "nice", Name: "Nice", RedirectURIs: []string{"https://nice.example/cb"}, GrantTypes: []string{grantCode, grantRefresh},
+		ID: "nice", Name: "Nice", RedirectURIs: []string{"https://nice.example/cb"}, GrantTypes: []string{oauth.GrantCode, oauth.GrantRefresh},
 		AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: r.now(),
 	}
 	for _, f := range change {

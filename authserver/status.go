@@ -32,16 +32,6 @@ const (
 	statusType     = "statuslist+jwt"
 )
 
-// statusOf is the status claim of a token, nil for a grant that has no place.
-func (m *minter) statusOf(g storage.Grant) *oauth.Status {
-	if m.statusTTL <= 0 || g.StatusIndex <= 0 {
-		return nil
-	}
-	return &oauth.Status{List: oauth.StatusReference{
-		Index: g.StatusIndex % statusListSize, URI: statusURI(m.issuer, g.StatusIndex/statusListSize),
-	}}
-}
-
 func statusURI(issuer string, list int64) string {
 	return issuer + "/status/" + strconv.FormatInt(list, 10)
 }
@@ -68,6 +58,16 @@ func newStatusLists(c Config, k *keys.Manager) *statusLists {
 		issuer: c.Issuer, store: c.Store, keys: k, ttl: c.Tokens.StatusTTL, now: c.Now, shelf: newStatusShelf(statusBudget),
 		empty: sync.OnceValue(func() string { return pack(make([]byte, statusListSize/8)) }),
 	}
+}
+
+// claim is the status claim of a token by the place of its grant, nil for one that has none.
+func (l *statusLists) claim(index int64) *oauth.Status {
+	if l.ttl <= 0 || index <= 0 {
+		return nil
+	}
+	return &oauth.Status{List: oauth.StatusReference{
+		Index: index % statusListSize, URI: statusURI(l.issuer, index/statusListSize),
+	}}
 }
 
 // statusList is a signed list. It is served again as long as neither its grants nor the

@@ -273,7 +273,7 @@ func TestNoStatus(t *testing.T) {
 		t.Errorf("got %d", pg.status)
 	}
 	on := newRig(t)
-	status, out := on.person().token(url.Values{"grant_type": {grantMachine}}, "Authorization", basic("machine", testSecret))
+	status, out := on.person().token(url.Values{"grant_type": {oauth.GrantClientCredentials}}, "Authorization", basic("machine", testSecret))
 	if status != 200 {
 		t.Fatalf("got %d %v", status, out)
 	}

@@ -1,21 +1,16 @@
 package authserver
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"net/http"
-	"strings"
-
-	"github.com/ory/fosite"
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
-
-var errOtherResource = oauth.NewError(oauth.InvalidTarget, "The requested resource is not the one that was granted.")
 
 // handleToken serves POST /token (OAuth 2.1 §3.2, AS-79).
 func (s *Server) handleToken(w http.ResponseWriter, r *http.Request) {
@@ -24,77 +19,87 @@ func (s *Server) handleToken(w http.ResponseWriter, r *http.Request) {
 		s.writeParseError(w, r, err)
 		return
 	}
-	if s.cfg.Broker != nil && p.Get("grant_type") == grantExchange {
-		s.handleExchange(w, r, p)
+	if p.Get("grant_type") == "" {
+		s.writeError(w, r, oauth.NewError(oauth.InvalidRequest, "The parameter 'grant_type' is missing."))
 		return
 	}
-	reply, err := s.token(r.Context(), r.Header, p)
+	audit.Note(r.Context(), slog.String("grant_type", form.Cut(p.Get("grant_type"), 100)))
+	reply, err := s.grants.reply(r, p)
 	if err != nil {
-		s.writeError(w, r, err)
+		s.cfg.Audit.Record(r.Context(), audit.TokenRefused, refusal.Attr(err))
+		s.writeTokenError(w, r, err)
 		return
 	}
 	writeJSON(w, http.StatusOK, reply)
 }
 
-// token runs a token request through the shell, which authenticates the client and
-// dispatches to the handler of the grant type.
-func (s *Server) token(ctx context.Context, header http.Header, p form.Params) (*oauth.TokenResponse, error) {
-	if p.Get("grant_type") == "" {
-		return nil, oauth.NewError(oauth.InvalidRequest, "The parameter 'grant_type' is missing.")
+// reply answers a token request: by the grant of its type, which the shell finds, or a token
+// exchange, whose reply has a form of its own (RFC 8693 §2.2.1).
+func (g *grants) reply(r *http.Request, p form.Params) (any, error) {
+	if g.exchange == nil || p.Get("grant_type") != oauth.GrantTokenExchange {
+		return g.shell.Token(r.Context(), tokenRequest(r, p))
 	}
-	audit.Note(ctx, slog.String("grant_type", form.Cut(p.Get("grant_type"), 100)))
-	ctx, out := withOutcome(ctx)
-	// The form is parsed already; of the header, only what authenticates matters.
-	r := (&http.Request{Method: http.MethodPost, Header: http.Header{}, Form: p.Values, PostForm: p.Values}).WithContext(ctx)
-	if credentials := header.Values("Authorization"); credentials != nil {
-		r.Header["Authorization"] = credentials
-	}
-	req, err := s.fosite.NewAccessRequest(ctx, r, &shellSession{})
-	if req == nil && errors.Is(err, fosite.ErrInvalidRequest) {
-		err = oauth.NewError(oauth.UnsupportedGrantType, "The grant type is not supported.") // fosite's way of saying that no handler applies
-	}
-	if err == nil {
-		_, err = s.fosite.NewAccessResponse(ctx, req)
-	}
+	x := exchangeRequest(r, p)
+	client, err := g.clientAuth.Authenticate(r.Context(), x.Credentials)
 	if err != nil {
-		err = fromShell(err)
-		s.cfg.Audit.Record(ctx, audit.TokenRefused, refusal.Attr(err))
 		return nil, err
 	}
-	return out.reply, nil
+	return g.exchange.Reply(r.Context(), client, x)
 }
 
-// populate shows fosite the reply that its handler has left, so that it knows the
-// request was answered; what goes on the wire is the reply itself.
-func populate(ctx context.Context, mine bool, resp fosite.AccessResponder) error {
-	if !mine {
-		return fosite.ErrUnknownRequest
+func tokenRequest(r *http.Request, p form.Params) grant.TokenRequest {
+	return grant.TokenRequest{
+		GrantType:    p.Get("grant_type"),
+		Credentials:  credentials(r, p),
+		Scopes:       oauth.ParseScopes(p.Get("scope")),
+		Resources:    p.Resources(),
+		Code:         p.Get("code"),
+		Verifier:     p.Get("code_verifier"),
+		RedirectURI:  p.Get("redirect_uri"),
+		RefreshToken: p.Get("refresh_token"),
 	}
-	reply := outcomeOf(ctx).reply
-	if reply == nil {
-		return errors.New("authserver: grant handler left no reply")
-	}
-	resp.SetAccessToken(reply.AccessToken)
-	resp.SetTokenType(reply.TokenType)
-	return nil
 }
 
-// tokenResource is the canonical resource that a token request names, "" when it
-// names none (RFC 8707 §2.2, AS-108).
-func (s *Server) tokenResource(ctx context.Context, p form.Params) (string, error) {
-	requested := p.Resources()
-	if len(requested) == 0 {
-		return "", nil
+func exchangeRequest(r *http.Request, p form.Params) grant.ExchangeRequest {
+	return grant.ExchangeRequest{
+		Credentials:      credentials(r, p),
+		Resources:        p.Resources(),
+		Audience:         p.Get("audience"),
+		Scopes:           oauth.ParseScopes(p.Get("scope")),
+		RequestedType:    p.Get("requested_token_type"),
+		SubjectToken:     p.Get("subject_token"),
+		SubjectTokenType: p.Get("subject_token_type"),
+		ActorToken:       p.Get("actor_token"),
+		ActorTokenType:   p.Get("actor_token_type"),
 	}
-	catalog, err := s.catalog.Load(ctx)
-	if err != nil {
-		return "", refusal.Unavailable(err)
+}
+
+// credentials are what a request presents to authenticate its client.
+func credentials(r *http.Request, p form.Params) grant.Credentials {
+	c := grant.Credentials{
+		ClientID:      p.Get("client_id"),
+		Secret:        p.Get("client_secret"),
+		Assertion:     p.Get("client_assertion"),
+		AssertionType: p.Get("client_assertion_type"),
 	}
-	audit.Note(ctx, slog.String("resource", strings.Join(requested, " "))) // as it was asked for
-	resource, err := catalog.Resolve(requested)
-	if err != nil {
-		return "", err
+	c.Header.Count = len(r.Header.Values("Authorization"))
+	c.Header.ID, c.Header.Secret, c.Header.Basic = r.BasicAuth()
+	return c
+}
+
+// interactionBody tells a resource server where the person can grant what is missing.
+type interactionBody struct {
+	errorBody
+	URI string `json:"interaction_uri"` // ours
+}
+
+func (s *Server) writeTokenError(w http.ResponseWriter, r *http.Request, err error) {
+	var needed *grant.InteractionError
+	if !errors.As(err, &needed) {
+		s.writeError(w, r, err)
+		return
 	}
-	audit.Note(ctx, slog.String("resource", resource.URI), slog.String("resource_match", resource.Match))
-	return resource.URI, nil
+	e := oauth.AsError(err)
+	noteError(r, e)
+	writeJSON(w, e.Status(), interactionBody{errorBody{e.Code, oauth.SafeDescription(e.Description)}, needed.URL})
 }

@@ -178,7 +178,7 @@ func (unread) Vouched(storage.Client) bool { return false }
 // document has lost its grant and not its registration.
 func TestUnreadDocument(t *testing.T) {
 	p := newRig(t, func(c *Config) { c.Registry = &registry{Clients: c.Store, Documents: unread{}} }).person()
-	for grant, want := range map[string]string{grantRefresh: "invalid_grant", grantCode: "invalid_grant", grantMachine: "invalid_client"} {
+	for grant, want := range map[string]string{oauth.GrantRefresh: "invalid_grant", oauth.GrantCode: "invalid_grant", oauth.GrantClientCredentials: "invalid_client"} {
 		pg := p.post("/token", url.Values{"grant_type": {grant}, "client_id": {"https://client.example/oauth.json"}, "refresh_token": {"x"}, "code": {"x"}})
 		if !strings.Contains(pg.body, `"error":"`+want+`"`) {
 			t.Errorf("%s: got %d %s, want %s", grant, pg.status, pg.body, want)
@@ -398,7 +398,7 @@ func TestClientAuthentication(t *testing.T) {
 	})
 	t.Run("AS-05 wrong secrets are slowed down, the right one passes", func(t *testing.T) {
 		var status int
-		for range 2 * failureBurst {
+		for range 2 * 20 {
 			status, _ = p.token(machine, "Authorization", basic("machine", "guess"))
 		}
 		if status != http.StatusTooManyRequests {

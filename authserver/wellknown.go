@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -58,7 +59,7 @@ func (s *Server) metadata(catalog *policy.Catalogue) metadata.AuthorizationServe
 		ScopesSupported:          metadata.Values(catalog.DefaultScopes().Union(oauth.Scopes{oauth.OfflineAccess})),
 		ResponseTypes:            metadata.Values{"code"},
 		ResponseModes:            metadata.Values{"query"},
-		GrantTypes:               metadata.Values{grantCode, grantRefresh, grantMachine},
+		GrantTypes:               metadata.Values{oauth.GrantCode, oauth.GrantRefresh, oauth.GrantClientCredentials},
 		TokenAuthMethods:         metadata.Values{"none", "client_secret_post", "client_secret_basic"},
 		RevocationEndpoint:       endpoint("/revoke"),
 		IntrospectionEndpoint:    endpoint("/introspect"),
@@ -68,13 +69,13 @@ func (s *Server) metadata(catalog *policy.Catalogue) metadata.AuthorizationServe
 		ClientIDMetadataDocument: s.cfg.Documents != nil,
 	}
 	if s.cfg.ClientKeys != nil {
-		m.TokenAuthMethods = append(m.TokenAuthMethods, privateKeyJWT)
-		m.IntrospectionAuthMethods = append(m.IntrospectionAuthMethods, privateKeyJWT)
-		m.TokenAuthAlgorithms = assertionAlgorithmNames()
+		m.TokenAuthMethods = append(m.TokenAuthMethods, oauth.PrivateKeyJWT)
+		m.IntrospectionAuthMethods = append(m.IntrospectionAuthMethods, oauth.PrivateKeyJWT)
+		m.TokenAuthAlgorithms = grant.AssertionAlgorithms()
 		m.RevocationAuthAlgorithms, m.IntrospectionAuthAlgorithms = m.TokenAuthAlgorithms, m.TokenAuthAlgorithms
 	}
 	if s.cfg.Broker != nil {
-		m.GrantTypes = append(m.GrantTypes, grantExchange)
+		m.GrantTypes = append(m.GrantTypes, oauth.GrantTokenExchange)
 	}
 	if s.cfg.ConfidentialOnly {
 		m.TokenAuthMethods = m.TokenAuthMethods[1:]

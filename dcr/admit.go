@@ -18,7 +18,7 @@ import (
 // part of the sealed form: append only.
 var authMethods = []string{"none", "client_secret_post", "client_secret_basic", privateKeyJWT}
 
-const privateKeyJWT = "private_key_jwt"
+const privateKeyJWT = oauth.PrivateKeyJWT
 
 // Every grant that a client may be registered for. The order is part of the sealed form
 // (append only) and of every answer: authorization_code comes first, some clients take
@@ -30,9 +30,9 @@ var allGrants = []string{grantCode, grantRefresh, grantMachine}
 var selfServiceGrants = []string{grantCode, grantRefresh}
 
 const (
-	grantCode    = "authorization_code"
-	grantRefresh = "refresh_token"
-	grantMachine = "client_credentials"
+	grantCode    = oauth.GrantCode
+	grantRefresh = oauth.GrantRefresh
+	grantMachine = oauth.GrantClientCredentials
 )
 
 // Metadata is what a client says about itself for people, in the order of RFC 7591

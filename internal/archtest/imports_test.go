@@ -28,10 +28,11 @@ var mayImport = map[string][]string{
 	"authserver": {
 		"oauth", "delegation", "storage", "policy", "keys", "session", "audit", "web", "metadata", "internal",
 		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/clients",
-		"authserver/internal/connect", "authserver/internal/flow", "authserver/internal/form", "authserver/internal/refusal",
+		"authserver/internal/connect", "authserver/internal/flow", "authserver/internal/form", "authserver/internal/grant",
+		"authserver/internal/refusal", "authserver/internal/shell",
 	},
 	"authserver/internal/binding":   {"oauth", "storage", "policy", "authserver/internal/refusal"},
-	"authserver/internal/catalogue": {"storage", "policy"},
+	"authserver/internal/catalogue": {"storage", "policy", "audit", "authserver/internal/refusal"},
 	"authserver/internal/clients":   {"oauth", "storage", "authserver/internal/refusal"},
 	"authserver/internal/connect":   {"oauth", "delegation", "internal/secrets"},
 	"authserver/internal/flow": {
@@ -39,7 +40,13 @@ var mayImport = map[string][]string{
 		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/clients", "authserver/internal/connect",
 		"authserver/internal/form", "authserver/internal/refusal",
 	},
-	"authserver/internal/form":    {"oauth"},
+	"authserver/internal/form": {"oauth"},
+	"authserver/internal/grant": {
+		"oauth", "storage", "delegation", "policy", "keys", "audit", "internal/bounded", "internal/secrets",
+		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/clients", "authserver/internal/connect",
+		"authserver/internal/form", "authserver/internal/refusal",
+	},
+	"authserver/internal/shell":   {"oauth", "storage", "authserver/internal/grant"},
 	"authserver/internal/refusal": {"oauth", "storage"},
 	"dcr":                         {"oauth", "storage", "policy", "audit", "internal"},
 	"thirdparty": {
@@ -250,7 +257,7 @@ func standardOnly(m module) (bad []string) {
 
 // owners says which trees may import a library; every other import of it is refused.
 var owners = map[string][]string{
-	"github.com/ory/fosite":           {"authserver"},
+	"github.com/ory/fosite":           {"authserver/internal/shell"},
 	"modernc.org":                     {"storage/sqlite"},
 	"github.com/jackc":                {"storage/postgres", "internal/testkit/pgtest"},
 	"github.com/gorilla/securecookie": {"session"},

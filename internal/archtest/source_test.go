@@ -132,6 +132,21 @@ func exposes(f file, local []string) (bad []string) {
 	return bad
 }
 
+// behindHTTP: a request is parsed at the edge and its outcome written there, so what decides about
+// it can do neither.
+func behindHTTP(m module) (bad []string) {
+	behind := []string{
+		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/clients", "authserver/internal/connect",
+		"authserver/internal/flow", "authserver/internal/form", "authserver/internal/grant", "authserver/internal/refusal",
+	}
+	for _, f := range m.files {
+		if !f.test() && slices.Contains(behind, f.dir()) && len(importedAs(f.syntax, "net/http")) > 0 {
+			bad = append(bad, f.path+" imports net/http")
+		}
+	}
+	return bad
+}
+
 // requests are what an HTTP client is made of.
 var requests = []string{
 	"Client", "DefaultClient", "DefaultTransport", "Get", "Head", "NewRequest", "NewRequestWithContext", "Post", "PostForm", "RoundTripper", "Transport",

@@ -1,12 +1,16 @@
-// Package catalogue keeps the protected resources at hand: the configured ones and those in
-// the store.
+// Package catalogue keeps the protected resources at hand, the configured ones and those in
+// the store, and finds the one that a request means.
 package catalogue
 
 import (
 	"context"
+	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -63,4 +67,41 @@ func (c *Catalogue) Load(ctx context.Context) (*policy.Catalogue, error) {
 	}
 	c.current, c.askedAt = fresh, c.now()
 	return fresh, nil
+}
+
+// Resolve returns the resource that the resource parameters of a request mean (RFC 8707 §2),
+// and notes which were asked for. An *oauth.Error.
+func (c *Catalogue) Resolve(ctx context.Context, requested []string) (policy.Resolution, error) {
+	current, err := c.Load(ctx)
+	if err != nil {
+		return policy.Resolution{}, refusal.Unavailable(err)
+	}
+	audit.Note(ctx, slog.String("resource", strings.Join(requested, " "))) // as it was asked for
+	resource, err := current.Resolve(requested)
+	if err != nil {
+		return policy.Resolution{}, err
+	}
+	audit.Note(ctx, slog.String("resource", resource.URI), slog.String("resource_match", resource.Match))
+	return resource, nil
+}
+
+// Named returns the canonical resource that a token request names, "" when it
+// names none (RFC 8707 §2.2, AS-108). An *oauth.Error.
+func (c *Catalogue) Named(ctx context.Context, requested []string) (string, error) {
+	if len(requested) == 0 {
+		return "", nil
+	}
+	resource, err := c.Resolve(ctx, requested)
+	return resource.URI, err
+}
+
+// Lookup returns a resource by its canonical URI, and false when there is none. An
+// *oauth.Error.
+func (c *Catalogue) Lookup(ctx context.Context, uri string) (storage.Resource, bool, error) {
+	current, err := c.Load(ctx)
+	if err != nil {
+		return storage.Resource{}, false, refusal.Unavailable(err)
+	}
+	resource, ok := current.Lookup(uri)
+	return resource, ok, nil
 }

@@ -19,6 +19,8 @@ var (
 	// ErrNotRegistered: the log has it instead of the redirect URI, whose query has no place
 	// there.
 	ErrNotRegistered = errors.New("the redirect URI is not registered for this client")
+	// ErrUnknownToken: no server of this installation has issued a token.
+	ErrUnknownToken = errors.New("authserver: not a token of this server")
 	// ErrNoScopes: policy leaves a person none of the scopes that were asked for.
 	ErrNoScopes = errors.New("authserver: policy permits none of the scopes")
 )
@@ -70,7 +72,7 @@ func reason(err error) string {
 		return "expired"
 	case errors.Is(cause, storage.ErrMismatch):
 		return "issued to another client, or for another redirect URI or verifier"
-	case errors.Is(cause, storage.ErrNotFound):
+	case errors.Is(cause, storage.ErrNotFound), errors.Is(cause, ErrUnknownToken):
 		return "unknown: never issued, or ended long ago"
 	}
 	return e.Description

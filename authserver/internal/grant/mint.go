@@ -1,24 +1,26 @@
-package authserver
+package grant
 
 import (
 	"context"
 	"log/slog"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/keys"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// minter makes access tokens (RFC 9068, AS-107, AS-118).
-type minter struct {
-	issuer string
-	keys   *keys.Manager
-	ttl    time.Duration
-	now    func() time.Time
-	// statusTTL is how long resource servers keep a status list; zero: there is none.
-	statusTTL time.Duration
+// Minter makes access tokens (RFC 9068, AS-107, AS-118).
+type Minter struct {
+	Issuer string
+	Keys   *keys.Manager
+	TTL    time.Duration
+	// Status is the status claim of a grant by its place, nil for none.
+	Status func(index int64) *oauth.Status
+	Audit  *audit.Recorder
+	Now    func() time.Time
 }
 
 // issuance is a decision to issue tokens.
@@ -33,8 +35,8 @@ type issuance struct {
 
 // reply mints the access token and composes the token response. Equal issuances
 // give equal replies, but for the remaining lifetime: signatures are deterministic.
-func (m *minter) reply(ctx context.Context, i issuance) (*oauth.TokenResponse, error) {
-	expires := i.issuedAt.Add(m.ttl)
+func (m *Minter) reply(ctx context.Context, i issuance) (*oauth.TokenResponse, error) {
+	expires := i.issuedAt.Add(m.TTL)
 	if expires.After(i.grant.ExpiresAt) {
 		expires = i.grant.ExpiresAt
 	}
@@ -42,10 +44,10 @@ func (m *minter) reply(ctx context.Context, i issuance) (*oauth.TokenResponse, e
 		i.tokenID = secrets.ID("")
 	}
 	claims := oauth.AccessTokenClaims{
-		Issuer: m.issuer, Expires: expires.Unix(), Audience: i.grant.Resource,
+		Issuer: m.Issuer, Expires: expires.Unix(), Audience: i.grant.Resource,
 		Subject: i.grant.UserID, ClientID: i.grant.ClientID, IssuedAt: i.issuedAt.Unix(), TokenID: i.tokenID,
 		Scope: i.scopes.Without(oauth.Scopes{oauth.OfflineAccess}).String(), GrantID: i.grant.ID,
-		Status: m.statusOf(i.grant),
+		Status: m.Status(i.grant.StatusIndex),
 	}
 	if claims.Subject == "" {
 		claims.Subject = i.grant.ClientID // a machine acts for itself (RFC 9068 §2.2)
@@ -53,24 +55,23 @@ func (m *minter) reply(ctx context.Context, i issuance) (*oauth.TokenResponse, e
 	if !i.grant.AuthTime.IsZero() {
 		claims.AuthTime = i.grant.AuthTime.Unix()
 	}
-	token, err := m.keys.Sign(ctx, oauth.AccessTokenType, claims)
+	token, err := m.Keys.Sign(ctx, oauth.AccessTokenType, claims)
 	if err != nil {
 		return nil, err
 	}
 	return &oauth.TokenResponse{
-		AccessToken: token, TokenType: "Bearer", ExpiresIn: max(0, expires.Unix()-m.now().Unix()),
+		AccessToken: token, TokenType: "Bearer", ExpiresIn: max(0, expires.Unix()-m.Now().Unix()),
 		RefreshToken: i.refresh, Scope: i.scopes.String(),
 	}, nil
 }
 
-// issue mints the tokens and leaves the reply for populate.
-func (s *Server) issue(ctx context.Context, i issuance) error {
-	reply, err := s.minter.reply(ctx, i)
+// issue mints the tokens and records that.
+func (m *Minter) issue(ctx context.Context, i issuance) (*oauth.TokenResponse, error) {
+	reply, err := m.reply(ctx, i)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	outcomeOf(ctx).reply = reply
-	s.cfg.Audit.Record(ctx, i.event, slog.String("client_id", i.grant.ClientID), slog.String("user", i.grant.UserID),
+	m.Audit.Record(ctx, i.event, slog.String("client_id", i.grant.ClientID), slog.String("user", i.grant.UserID),
 		slog.String("resource", i.grant.Resource), slog.String("scope", i.scopes.String()), slog.String("grant", i.grant.ID))
-	return nil
+	return reply, nil
 }

@@ -1,4 +1,4 @@
-package authserver
+package grant
 
 import (
 	"strings"
@@ -9,15 +9,15 @@ import (
 
 // A code names its grant, by whose key it is found; one of an earlier version names none.
 func TestACodeNamesItsGrant(t *testing.T) {
-	id := secrets.ID(grantPrefix)
+	id := secrets.ID(Prefix)
 	code := codeOf(id)
-	if got := grantOf(code); got != id || !strings.HasPrefix(code, codePrefix) || len(code) != len(codePrefix)+22+secrets.TokenSize {
+	if got := grantOf(code); got != id || !strings.HasPrefix(code, CodePrefix) || len(code) != len(CodePrefix)+22+secrets.TokenSize {
 		t.Errorf("%s of %s: got the grant %q", code, id, got)
 	}
 	if codeOf(id) == code {
 		t.Error("two codes of one grant are the same")
 	}
-	for _, other := range []string{"", codePrefix, "x", secrets.Token(codePrefix), secrets.Token(""), "other_" + code, code[len(codePrefix):]} {
+	for _, other := range []string{"", CodePrefix, "x", secrets.Token(CodePrefix), secrets.Token(""), "other_" + code, code[len(CodePrefix):]} {
 		if got := grantOf(other); got != "" {
 			t.Errorf("%q: got the grant %q, want none", other, got)
 		}

@@ -1,4 +1,4 @@
-package authserver
+package grant
 
 import (
 	"context"
@@ -13,15 +13,15 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 
-	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/clients"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 const (
-	privateKeyJWT = "private_key_jwt"
 	assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer" // RFC 7523 §2.2, AS-124
 
 	maxAssertion  = 8 << 10          // bytes
@@ -34,10 +34,10 @@ const (
 const (
 	assertionTTL        = time.Hour       // that an assertion of a client the operator knows may be valid
 	strangeAssertionTTL = 5 * time.Minute // that one of any other client may be
-
-	assertionBurst  = 300 // assertions that a client unknown to the operator may use within assertionWindow
-	assertionWindow = time.Minute
 )
+
+// assertionRate is how many assertions a client unknown to the operator may use.
+var assertionRate = bounded.Rate{Every: time.Minute / 300, Burst: 300}
 
 // assertionAlgorithms are asymmetric only: with HS256 among them, a public key could
 // pass for a secret (RFC 8725 §3.1). EdDSA has two names: clients written since RFC 9864
@@ -47,7 +47,8 @@ var assertionAlgorithms = []jose.SignatureAlgorithm{jose.ES256, jose.EdDSA, ed25
 // ed25519Name is what RFC 9864 §2.2 calls EdDSA with the curve Ed25519.
 const ed25519Name jose.SignatureAlgorithm = "Ed25519"
 
-func assertionAlgorithmNames() (names []string) {
+// AssertionAlgorithms are the names of the algorithms that an assertion may be signed with.
+func AssertionAlgorithms() (names []string) {
 	for _, a := range assertionAlgorithms {
 		names = append(names, string(a))
 	}
@@ -62,51 +63,71 @@ func badAssertion(why string) *oauth.Error {
 	return oauth.NewError(oauth.InvalidClient, "Client authentication failed: the client assertion "+why+".")
 }
 
-// readAssertion takes the client's identity from an assertion (RFC 7523 §2.2). Nothing in
+// asserted takes the client's identity from an assertion (RFC 7523 §2.2). Nothing in
 // it is believed yet; its subject says whose keys to try.
-func readAssertion(c credentials, p form.Params) (credentials, error) {
-	c.assertion = p.Get("client_assertion")
+func (c Credentials) asserted() (claim, error) {
 	switch {
-	case p.Get("client_assertion_type") != assertionType:
-		return c, oauth.NewError(oauth.InvalidClient, "The parameter 'client_assertion_type' must be "+assertionType+".")
-	case c.assertion == "":
-		return c, oauth.NewError(oauth.InvalidClient, "The parameter 'client_assertion' is missing.")
-	case len(c.assertion) > maxAssertion:
-		return c, badAssertion("is too long")
+	case c.AssertionType != assertionType:
+		return claim{}, oauth.NewError(oauth.InvalidClient, "The parameter 'client_assertion_type' must be "+assertionType+".")
+	case c.Assertion == "":
+		return claim{}, oauth.NewError(oauth.InvalidClient, "The parameter 'client_assertion' is missing.")
+	case len(c.Assertion) > maxAssertion:
+		return claim{}, badAssertion("is too long")
 	}
-	parts := strings.Split(c.assertion, ".")
+	parts := strings.Split(c.Assertion, ".")
 	if len(parts) != 3 {
-		return c, badAssertion("is not a signed JWT")
+		return claim{}, badAssertion("is not a signed JWT")
 	}
 	var claims struct {
 		Subject string `json:"sub"`
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil || json.Unmarshal(payload, &claims) != nil || claims.Subject == "" {
-		return c, badAssertion("has no subject")
+		return claim{}, badAssertion("has no subject")
 	}
-	if c.id != "" && c.id != claims.Subject { // RFC 7521 §4.2
-		return c, oauth.NewError(oauth.InvalidClient, "Client authentication failed: two different clients are named.")
+	if c.ClientID != "" && c.ClientID != claims.Subject { // RFC 7521 §4.2
+		return claim{}, errTwoClients
 	}
-	c.id = claims.Subject
-	return c, nil
+	return claim{id: claims.Subject, assertion: c.Assertion}, nil
 }
 
-// checkAssertion verifies that c has signed an assertion for this server, now, and that
+// Keys finds the public keys that may verify an assertion; authserver.ClientKeys has the
+// contract.
+type Keys interface {
+	ClientKeys(ctx context.Context, c storage.Client, kid string) ([]jose.JSONWebKey, error)
+}
+
+// Assertions verifies the assertions by which clients authenticate (private_key_jwt).
+type Assertions struct {
+	Issuer  string
+	Keys    Keys // nil: the method is not offered
+	Clients *clients.Finder
+	Spent   storage.Once
+	Now     func() time.Time
+	used    *bounded.Limiter[string]
+}
+
+// NewAssertions completes a with a limit on what strangers may use.
+func NewAssertions(a Assertions) *Assertions {
+	a.used = bounded.NewLimiter[string](limitedClients, a.Now)
+	return &a
+}
+
+// check verifies that c has signed an assertion for this server, now, and that
 // it has not been used before (RFC 7523 §3).
-func (s *Server) checkAssertion(ctx context.Context, c storage.Client, raw string) error {
-	if s.cfg.ClientKeys == nil || c.JWKS == nil && c.JWKSURI == "" {
+func (a *Assertions) check(ctx context.Context, c storage.Client, raw string) error {
+	if a.Keys == nil || c.JWKS == nil && c.JWKSURI == "" {
 		return oauth.NewError(oauth.InvalidClient, "Client authentication failed: this client has no keys registered.")
 	}
 	token, err := jwt.ParseSigned(raw, assertionAlgorithms)
 	if err != nil || len(token.Headers) != 1 {
-		return badAssertion("is not a JWT signed with " + strings.Join(assertionAlgorithmNames(), ", ")).Because(err)
+		return badAssertion("is not a JWT signed with " + strings.Join(AssertionAlgorithms(), ", ")).Because(err)
 	}
 	header := token.Headers[0]
 	if typ, _ := header.ExtraHeaders[jose.HeaderType].(string); !slices.Contains(assertionTypes, strings.TrimPrefix(strings.ToLower(typ), "application/")) {
 		return badAssertion("is a token of another type")
 	}
-	keys, err := s.cfg.ClientKeys.ClientKeys(ctx, c, header.KeyID)
+	keys, err := a.Keys.ClientKeys(ctx, c, header.KeyID)
 	if err != nil {
 		e := oauth.NewError(oauth.TemporarilyUnavailable, "The keys of the client cannot be had now. Please try again.").Because(err)
 		e.RetryAfter = 10 * time.Second
@@ -116,14 +137,14 @@ func (s *Server) checkAssertion(ctx context.Context, c storage.Client, raw strin
 	if err != nil {
 		return err
 	}
-	if err := s.checkClaims(c, claims); err != nil {
+	if err := a.checkClaims(c, claims); err != nil {
 		return err
 	}
 	// Only a signature by the client's own key counts, so others cannot use up what it may.
-	if !s.clients.Vouched(c) && s.assertions.exceeded(c.ID) {
-		return s.assertions.slowDown("Too many client assertions from this client. Please wait.")
+	if !a.Clients.Vouched(c) && a.used.Take(bounded.Draw[string]{Key: c.ID, Rate: assertionRate}) > 0 {
+		return slowDown(assertionRate, "Too many client assertions from this client. Please wait.")
 	}
-	return s.spendAssertion(ctx, c.ID, raw, claims)
+	return a.spend(ctx, c.ID, raw, claims)
 }
 
 // verifyAssertion finds the key that signed. A key that is bound to an algorithm verifies
@@ -166,14 +187,14 @@ func (k ed25519Verifier) VerifyPayload(payload, signature []byte, alg jose.Signa
 // checkClaims holds the rules of RFC 7523 §3 (AS-125, AS-126). Every audience must be this server, as
 // issuer or, for the clients written to the older text, as token endpoint: an assertion
 // that names another server as well could have been replayed by it.
-func (s *Server) checkClaims(client storage.Client, c jwt.Claims) error {
-	now := s.cfg.Now()
+func (a *Assertions) checkClaims(client storage.Client, c jwt.Claims) error {
+	now := a.Now()
 	ttl, tooLong := assertionTTL, "is valid for more than an hour"
-	if !s.clients.Vouched(client) {
+	if !a.Clients.Vouched(client) {
 		ttl, tooLong = strangeAssertionTTL, "is valid for more than five minutes"
 	}
 	ours := func(aud string) bool {
-		return aud == s.cfg.Issuer || aud == s.cfg.Issuer+"/" || aud == s.cfg.Issuer+"/token"
+		return aud == a.Issuer || aud == a.Issuer+"/" || aud == a.Issuer+"/token"
 	}
 	switch {
 	case c.Issuer != client.ID || c.Subject != client.ID:
@@ -192,15 +213,15 @@ func (s *Server) checkClaims(client storage.Client, c jwt.Claims) error {
 	return nil
 }
 
-// spendAssertion makes it the last time that an assertion is accepted (RFC 7523 §3). One
+// spend makes it the last time that an assertion is accepted (RFC 7523 §3). One
 // without a jti is known by its own digest.
-func (s *Server) spendAssertion(ctx context.Context, clientID, raw string, c jwt.Claims) error {
+func (a *Assertions) spend(ctx context.Context, clientID, raw string, c jwt.Claims) error {
 	id := c.ID
 	if id == "" {
 		id = raw[:strings.LastIndexByte(raw, '.')] // without the signature, which has two forms with ES256
 	}
 	digest := secrets.Hash(clientID + "\x00" + id)
-	err := s.cfg.Store.Spend(ctx, spendPurpose, base64.RawURLEncoding.EncodeToString(digest[:]), c.Expiry.Time().Add(assertionSkew))
+	err := a.Spent.Spend(ctx, spendPurpose, base64.RawURLEncoding.EncodeToString(digest[:]), c.Expiry.Time().Add(assertionSkew))
 	switch {
 	case errors.Is(err, storage.ErrSpent):
 		return badAssertion("was used before")

@@ -1,0 +1,116 @@
+package grant
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Prefixes tell people and scanners what a value is.
+const (
+	Prefix     = "grt_"   // of the id of a grant
+	CodePrefix = "mcpac_" // of a code
+)
+
+// Approval is a person's yes to an authorization request.
+type Approval struct {
+	Session    storage.Hash // of the browser that it was given in
+	UserID     string
+	AuthTime   time.Time
+	Remembered oauth.Scopes // the earlier yes that it rests on; nil: it was given just now
+
+	Client storage.Client
+	// RedirectURI is where the answer goes; Sent is what the request said, "" when it named none.
+	RedirectURI, Sent string
+	Challenge         string // RFC 7636 §4.2, S256
+	Resource          string
+	Scopes            oauth.Scopes
+}
+
+// ErrSignedOut is that of an approval whose session has ended, or is another person's.
+var ErrSignedOut = errors.New("authserver: nobody is signed in")
+
+// Approvals makes approvals grants.
+type Approvals struct {
+	Store    storage.Approvals
+	CodeTTL  time.Duration
+	GrantTTL time.Duration // however often the tokens of a grant are refreshed
+	Audit    *audit.Recorder
+	Now      func() time.Time
+}
+
+// Approve creates the grant and its code, in one storage call. ErrSignedOut;
+// storage.ErrChanged when the client or the earlier consent is no longer the same; an
+// *oauth.Error.
+func (g *Approvals) Approve(ctx context.Context, a Approval) (code string, err error) {
+	now := g.Now()
+	id := secrets.ID(Prefix)
+	code = codeOf(id)
+	err = g.Store.Approve(ctx, storage.Approval{
+		Session:    a.Session,
+		Client:     &a.Client,
+		Place:      oauth.RedirectPlace(a.RedirectURI),
+		Material:   a.Client.Material(),
+		Unplaced:   a.Client.Operated(),
+		Remembered: a.Remembered,
+		Grant: storage.Grant{
+			ID:        id,
+			ClientID:  a.Client.ID,
+			UserID:    a.UserID,
+			Scopes:    a.Scopes,
+			Resource:  a.Resource,
+			AuthTime:  a.AuthTime,
+			CreatedAt: now,
+			ExpiresAt: now.Add(g.GrantTTL),
+		},
+		Code: storage.Code{
+			Hash:        secrets.Hash(code),
+			RedirectURI: a.Sent,
+			Challenge:   a.Challenge,
+			ExpiresAt:   now.Add(g.CodeTTL),
+		},
+		Now: now,
+	})
+	if err != nil {
+		return "", approvalError(err)
+	}
+	g.Audit.Record(ctx, audit.ConsentApproved, slog.String("user", a.UserID), slog.String("client_id", a.Client.ID),
+		slog.String("resource", a.Resource), slog.String("scope", a.Scopes.String()))
+	return code, nil
+}
+
+func approvalError(err error) error {
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return ErrSignedOut
+	case errors.Is(err, storage.ErrChanged):
+		return err
+	case errors.Is(err, storage.ErrRevoked):
+		return oauth.NewError(oauth.UnauthorizedClient, "The client was removed.").Because(err)
+	}
+	return refusal.Unavailable(err)
+}
+
+// codeOf returns a new code for a grant: it begins with the grant's id, by which the store
+// finds it, and has 256 random bits.
+func codeOf(grantID string) string {
+	return secrets.Token(CodePrefix + strings.TrimPrefix(grantID, Prefix))
+}
+
+// grantOf returns the grant that a code names, "" for one of an earlier version, which are
+// random as a whole.
+func grantOf(code string) string {
+	named, ok := strings.CutPrefix(code, CodePrefix)
+	if named = named[:max(0, len(named)-secrets.TokenSize)]; !ok || named == "" {
+		return ""
+	}
+	return Prefix + named
+}

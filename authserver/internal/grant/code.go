@@ -1,0 +1,90 @@
+package grant
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/binding"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Code is the authorization code grant with PKCE (OAuth 2.1 §4.1) at the token endpoint.
+type Code struct {
+	Store    storage.Redemptions
+	Catalog  *catalogue.Catalogue
+	Bindings binding.Checker
+	Refresh  *RefreshTokens
+	Minter   *Minter
+}
+
+// Type returns the grant type.
+func (*Code) Type() string { return oauth.GrantCode }
+
+// Reply redeems the code (OAuth 2.1 §4.1.3). Client, redirect
+// URI and challenge are compared by the statement that consumes the code: a request
+// that does not match leaves it untouched.
+func (g *Code) Reply(ctx context.Context, client storage.Client, r TokenRequest) (*oauth.TokenResponse, error) {
+	switch {
+	case !may(client, oauth.GrantCode):
+		return nil, oauth.NewError(oauth.UnauthorizedClient, "The client is not registered for the authorization code grant.")
+	case r.Code == "":
+		return nil, oauth.NewError(oauth.InvalidRequest, "The parameter 'code' is missing.")
+	case !oauth.ValidVerifier(r.Verifier): // RFC 7636 §4.6; OAuth 2.1 §4.1.3
+		return nil, oauth.NewError(oauth.InvalidGrant, "The parameter 'code_verifier' is missing or malformed.")
+	}
+	resource, err := g.Catalog.Named(ctx, r.Resources)
+	if err != nil {
+		return nil, err
+	}
+	now := g.Minter.Now()
+	first := g.Refresh.next(now)
+	redeemed, err := g.Store.RedeemCode(ctx, storage.RedeemCode{
+		Hash:        secrets.Hash(r.Code),
+		GrantID:     grantOf(r.Code),
+		ClientID:    client.ID,
+		Challenge:   oauth.ChallengeS256(r.Verifier),
+		RedirectURI: r.RedirectURI,
+		Resource:    resource,
+		Refresh:     &first.Refresh,
+		Now:         now,
+	})
+	grant := redeemed.Grant
+	audit.Note(ctx, audit.Grant(grant))
+	if err != nil {
+		return nil, g.redeemError(ctx, client.ID, grant, err)
+	}
+	if !g.Bindings.Honours(grant.UpstreamID) {
+		return nil, errCode
+	}
+	refresh := "" // made good but not handed out: what the scope is, only the code knew
+	if may(client, oauth.GrantRefresh) || grant.Scopes.Has(oauth.OfflineAccess) {
+		refresh = g.Refresh.first(first.seed, grant.ID, redeemed.Generation, now)
+	}
+	return g.Minter.issue(ctx, issuance{grant: grant, scopes: grant.Scopes, refresh: refresh, issuedAt: now, event: audit.TokenIssued})
+}
+
+var errCode = oauth.NewError(oauth.InvalidGrant,
+	"The authorization code is not valid: it is unknown, expired, used, or was issued for another request.")
+
+// redeemError tells a client that its code is no good, without saying why: whoever
+// presents a wrong code must not learn which part was wrong.
+func (g *Code) redeemError(ctx context.Context, clientID string, grant storage.Grant, err error) error {
+	switch {
+	case errors.Is(err, storage.ErrSpent):
+		g.Minter.Audit.Record(ctx, audit.TokenReuse, slog.String("kind", "code"),
+			slog.String("client_id", clientID), slog.String("grant", grant.ID))
+		return errCode.Because(err)
+	case errors.Is(err, storage.ErrResource):
+		return errOtherResource.Because(err)
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrMismatch),
+		errors.Is(err, storage.ErrExpired), errors.Is(err, storage.ErrRevoked):
+		return errCode.Because(err)
+	}
+	return refusal.Unavailable(err)
+}

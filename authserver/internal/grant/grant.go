@@ -1,0 +1,41 @@
+// Package grant is the half of the authorization server that stands behind POST /token: what
+// clients get for a code, a refresh token, their own credentials or a token of a person, and
+// what their tokens are. It knows the store and no HTTP: the edge parses a form into a
+// TokenRequest, once, and writes the reply.
+//
+//	clientauth.go    which client asks; assertion.go by a signed assertion
+//	approval.go      a person's yes becomes a grant and its code
+//	code.go          the code becomes tokens
+//	refresh.go       a refresh token becomes its successor; refreshtoken.go is what it is made of
+//	machine.go       client credentials
+//	exchange.go      RFC 8693: a provider's token for a resource server
+//	mint.go          the RFC 9068 access token
+//	tokens.go        RFC 7662 and RFC 7009: what a token says, and its end
+package grant
+
+import (
+	"slices"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// TokenRequest is a request to the token endpoint (OAuth 2.1 §3.2.2), except a token
+// exchange. A field is empty when its parameter is absent.
+type TokenRequest struct {
+	GrantType   string      // grant_type: REQUIRED
+	Credentials Credentials // of the client
+	Scopes      oauth.Scopes
+	Resources   []string // RFC 8707 §2.2
+
+	Code        string // of the authorization code grant: code, REQUIRED
+	Verifier    string // code_verifier: REQUIRED (RFC 7636 §4.5)
+	RedirectURI string // redirect_uri: for clients of OAuth 2.0
+
+	RefreshToken string // of the refresh token grant: refresh_token, REQUIRED
+}
+
+var errOtherResource = oauth.NewError(oauth.InvalidTarget, "The requested resource is not the one that was granted.")
+
+// may reports whether a client is registered for a grant type.
+func may(c storage.Client, grantType string) bool { return slices.Contains(c.GrantTypes, grantType) }

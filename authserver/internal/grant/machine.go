@@ -1,0 +1,62 @@
+package grant
+
+import (
+	"context"
+	"slices"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Machine is the client credentials grant (OAuth 2.1 §4.2, AS-173): a confidential
+// client acts for itself, within what the operator registered. There is no refresh
+// token and nothing is stored.
+type Machine struct {
+	Catalog *catalogue.Catalogue
+	Minter  *Minter
+}
+
+// Type returns the grant type.
+func (*Machine) Type() string { return oauth.GrantClientCredentials }
+
+// Reply decides what the client may have.
+func (g *Machine) Reply(ctx context.Context, client storage.Client, r TokenRequest) (*oauth.TokenResponse, error) {
+	if client.Public() || !may(client, oauth.GrantClientCredentials) {
+		return nil, oauth.NewError(oauth.UnauthorizedClient, "The client is not registered for the client credentials grant.")
+	}
+	resource, err := g.resource(ctx, client, r.Resources)
+	if err != nil {
+		return nil, err
+	}
+	registered := client.Scopes
+	if !client.Operated() {
+		registered = nil // what it claims for itself is no limit; it gets the defaults
+	}
+	scopes, err := policy.Machine(resource.Resource, registered, r.Scopes)
+	if err != nil {
+		return nil, err
+	}
+	now := g.Minter.Now()
+	return g.Minter.issue(ctx, issuance{
+		grant:    storage.Grant{ClientID: client.ID, Resource: resource.URI, ExpiresAt: now.Add(g.Minter.TTL)},
+		scopes:   scopes,
+		issuedAt: now,
+		event:    audit.TokenIssued,
+	})
+}
+
+// resource is the resource that the request means, within those the client
+// is registered for; when it names none, the first of those.
+func (g *Machine) resource(ctx context.Context, client storage.Client, requested []string) (policy.Resolution, error) {
+	if len(requested) == 0 && len(client.Resources) > 0 {
+		requested = client.Resources[:1]
+	}
+	resource, err := g.Catalog.Resolve(ctx, requested)
+	if err == nil && len(client.Resources) > 0 && !slices.Contains(client.Resources, resource.URI) {
+		err = oauth.NewError(oauth.InvalidTarget, "The client is not registered for the requested resource.")
+	}
+	return resource, err
+}

@@ -1,0 +1,30 @@
+package grant
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+)
+
+func FuzzRefreshToken(f *testing.F) {
+	key := make([]byte, 32)
+	good := RefreshToken{GrantID: "grt_" + strings.Repeat("A", 27), Generation: 7, IssuedAt: time.UnixMilli(1.7e12).UTC(), Secret: [secretSize]byte{1}}
+	for _, s := range []string{"", RefreshPrefix, good.Compose(key), good.Compose(key) + "=", secrets.Token(RefreshPrefix)} {
+		f.Add(s)
+	}
+	if back, signed, mac, ok := DecodeRefresh(good.Compose(key)); !ok || back != good || string(mac) != string(refreshMAC(key, signed)) {
+		f.Errorf("got %+v, want %+v", back, good)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		token, signed, mac, ok := DecodeRefresh(text)
+		if !ok {
+			return
+		}
+		// A token has one spelling: with the right mac it is what would be composed.
+		if string(mac) == string(refreshMAC(key, signed)) && token.Compose(key) != text {
+			t.Errorf("%q is another spelling of %+v", text, token)
+		}
+	})
+}

@@ -1,0 +1,213 @@
+package grant
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/binding"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/keys"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Tokens says what tokens are good for (RFC 7662), and ends them (RFC 7009).
+type Tokens struct {
+	Issuer   string
+	Keys     *keys.Manager
+	Refresh  *RefreshTokens
+	Store    TokenStore
+	Bindings binding.Checker
+	Audit    *audit.Recorder
+	Now      func() time.Time
+}
+
+// TokenStore is what Tokens needs of the store.
+type TokenStore interface {
+	storage.Lookups
+	storage.Revocations
+}
+
+var errNoToken = oauth.NewError(oauth.InvalidRequest, "The parameter 'token' is missing.")
+
+// typeRefresh is the token_type of a refresh token, so that it cannot pass for a Bearer
+// token.
+const typeRefresh = "refresh_token"
+
+// IntrospectFor answers a client that asks about a token: about its own, or one for a
+// resource that the operator has assigned to it.
+func (t *Tokens) IntrospectFor(ctx context.Context, client storage.Client, token string) (oauth.Introspection, error) {
+	if client.Public() { // RFC 7662 §2.1: the endpoint must require authorization
+		return oauth.Introspection{}, oauth.NewError(oauth.InvalidClient, "Introspection needs a client with credentials.")
+	}
+	if token == "" {
+		return oauth.Introspection{}, errNoToken
+	}
+	answer, err := t.introspect(ctx, token)
+	if err != nil {
+		return oauth.Introspection{}, err
+	}
+	// A refresh token is nobody's business but its client's: a resource server that was
+	// told it is active might take it for an access token.
+	if answer.Active && !maySee(client, answer) || answer.TokenType == typeRefresh && answer.ClientID != client.ID {
+		return oauth.Introspection{}, nil // RFC 7662 §4: not your token, so not active for you
+	}
+	return answer, nil
+}
+
+func maySee(c storage.Client, t oauth.Introspection) bool {
+	return t.ClientID == c.ID || c.Operated() && slices.Contains(c.Resources, t.Audience)
+}
+
+func (t *Tokens) introspect(ctx context.Context, token string) (oauth.Introspection, error) {
+	answer, err := t.Introspect(ctx, token)
+	if err != nil || answer.Active {
+		return answer, err
+	}
+	return t.refresh(ctx, token)
+}
+
+// Introspect reports whether an access token is active, seeing revocation at once. An error
+// means that the store, or the provider that the person signed in at, could not be asked.
+func (t *Tokens) Introspect(ctx context.Context, token string) (oauth.Introspection, error) {
+	answer, _, err := t.access(ctx, token)
+	return answer, err
+}
+
+// access also returns the session at a provider that the token rests on.
+func (t *Tokens) access(ctx context.Context, token string) (oauth.Introspection, string, error) {
+	claims, ok := t.own(ctx, token)
+	if !ok || claims.Expires <= t.Now().Unix() {
+		return oauth.Introspection{}, "", nil
+	}
+	active, upstreamID, err := t.Store.TokenActive(ctx, storage.TokenKey{
+		TokenID:  claims.TokenID,
+		GrantID:  claims.GrantID,
+		ClientID: claims.ClientID,
+		Now:      t.Now(),
+	})
+	if err != nil {
+		return oauth.Introspection{}, "", refusal.Unavailable(err)
+	}
+	if !active {
+		return oauth.Introspection{}, "", nil
+	}
+	if active, err = t.Bindings.Stands(ctx, upstreamID); err != nil || !active {
+		return oauth.Introspection{}, "", err
+	}
+	return oauth.Introspection{
+		Active:    true,
+		Scope:     claims.Scope,
+		ClientID:  claims.ClientID,
+		TokenType: "Bearer",
+		Expires:   claims.Expires,
+		IssuedAt:  claims.IssuedAt,
+		NotBefore: claims.IssuedAt,
+		Subject:   claims.Subject,
+		Audience:  claims.Audience,
+		Issuer:    claims.Issuer,
+		TokenID:   claims.TokenID,
+		GrantID:   claims.GrantID,
+	}, upstreamID, nil
+}
+
+// own reports whether a token is an access token that this server signed, and
+// what it says. Expired ones count: they too name a grant to revoke.
+func (t *Tokens) own(ctx context.Context, token string) (oauth.AccessTokenClaims, bool) {
+	var claims oauth.AccessTokenClaims
+	payload, err := t.Keys.Verify(ctx, token, oauth.AccessTokenType)
+	if err != nil || json.Unmarshal(payload, &claims) != nil || claims.Issuer != t.Issuer {
+		return oauth.AccessTokenClaims{}, false
+	}
+	return claims, true
+}
+
+func (t *Tokens) refresh(ctx context.Context, token string) (oauth.Introspection, error) {
+	presented, err := t.Refresh.read(ctx, token)
+	if errors.Is(err, refusal.ErrUnknownToken) {
+		return oauth.Introspection{}, nil
+	}
+	if err != nil {
+		return oauth.Introspection{}, err
+	}
+	grant, expires, err := t.Store.RefreshToken(ctx, presented.token, t.Now())
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return oauth.Introspection{}, nil
+	case err != nil:
+		return oauth.Introspection{}, refusal.Unavailable(err)
+	}
+	if active, err := t.Bindings.Stands(ctx, grant.UpstreamID); err != nil || !active {
+		return oauth.Introspection{}, err
+	}
+	return oauth.Introspection{
+		Active:    true,
+		Scope:     grant.Scopes.String(),
+		ClientID:  grant.ClientID,
+		TokenType: typeRefresh,
+		Expires:   expires.Unix(),
+		Subject:   grant.UserID,
+		Audience:  grant.Resource,
+		Issuer:    t.Issuer,
+		GrantID:   grant.ID,
+	}, nil
+}
+
+var errNotOwner = oauth.NewError(oauth.UnauthorizedClient, "The token was issued to another client.")
+
+// Revoke ends the grant that a token belongs to, whichever kind it is; the hint is
+// not needed to tell them apart (RFC 7009 §2.1). Only the client that a token was
+// issued to may revoke it. An unknown token is a success: the client's purpose is achieved
+// (§2.2).
+func (t *Tokens) Revoke(ctx context.Context, client storage.Client, token string) error {
+	if token == "" {
+		return errNoToken
+	}
+	if claims, ok := t.own(ctx, token); ok {
+		if claims.ClientID != client.ID {
+			return errNotOwner
+		}
+		return t.revokeAccess(ctx, claims)
+	}
+	presented, err := t.Refresh.read(ctx, token)
+	if errors.Is(err, refusal.ErrUnknownToken) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	grant, err := t.Store.RevokeRefresh(ctx, presented.token, client.ID, t.Now())
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return nil
+	case errors.Is(err, storage.ErrMismatch):
+		return errNotOwner.Because(err)
+	case err != nil:
+		return refusal.Unavailable(err)
+	}
+	t.Audit.Record(ctx, audit.TokenRevoked, slog.String("client_id", client.ID), slog.String("kind", "refresh_token"), audit.Grant(grant))
+	return nil
+}
+
+// revokeAccess ends the whole grant (RFC 7009 §2.1 permits it): the client is
+// signing out, and a refresh token left behind would undo that. A machine has no
+// grant; its one token is denied.
+func (t *Tokens) revokeAccess(ctx context.Context, claims oauth.AccessTokenClaims) error {
+	var err error
+	if claims.GrantID != "" {
+		err = t.Store.RevokeGrant(ctx, claims.GrantID, storage.ByClient, t.Now())
+	} else {
+		err = t.Store.DenyToken(ctx, claims.TokenID, time.Unix(claims.Expires, 0))
+	}
+	if err != nil {
+		return refusal.Unavailable(err)
+	}
+	t.Audit.Record(ctx, audit.TokenRevoked, slog.String("client_id", claims.ClientID),
+		slog.String("kind", "access_token"), slog.String("grant", claims.GrantID), slog.String("user", claims.Subject))
+	return nil
+}

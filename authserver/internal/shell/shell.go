@@ -1,0 +1,159 @@
+// Package shell is the protocol shell: github.com/ory/fosite, and the only package that knows
+// it. fosite checks requests in the order of the specifications and says which grant answers a
+// token request. What a request gets is decided in the rooms behind it: packages grant and flow.
+//
+// A fosite.Fosite is two interfaces, so each request has one of its own: its store knows the one
+// client of the request, and its configuration how that client authenticates.
+package shell
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/ory/fosite"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Config is what fosite is told about the server.
+type Config struct {
+	Issuer                             string
+	Secret                             []byte // of 32 bytes
+	CodeTTL, AccessTTL, RefreshIdleTTL time.Duration
+}
+
+// Grant answers the token requests of one grant type.
+type Grant interface {
+	Type() string
+	// Reply answers a client that has authenticated.
+	Reply(ctx context.Context, client storage.Client, r grant.TokenRequest) (*oauth.TokenResponse, error)
+}
+
+// Authenticate returns the client that a token request comes from.
+type Authenticate func(ctx context.Context, r grant.TokenRequest) (storage.Client, error)
+
+// Shell runs requests through fosite.
+type Shell struct {
+	config       *fosite.Config
+	authenticate Authenticate
+}
+
+// New returns a shell that dispatches to grants. Every setting that fosite would
+// otherwise fill in lazily, and racily, is set here; JWKS fetching and its HTTP
+// client stay out, because only fosite's own client authentication asks for them.
+func New(c Config, authenticate Authenticate, grants ...Grant) *Shell {
+	s := &Shell{authenticate: authenticate, config: &fosite.Config{
+		AccessTokenLifespan:            c.AccessTTL,
+		RefreshTokenLifespan:           c.RefreshIdleTTL,
+		AuthorizeCodeLifespan:          c.CodeTTL,
+		AccessTokenIssuer:              c.Issuer,
+		IDTokenIssuer:                  c.Issuer,
+		TokenURL:                       c.Issuer + "/token",
+		ScopeStrategy:                  fosite.ExactScopeStrategy,
+		AudienceMatchingStrategy:       fosite.ExactAudienceMatchingStrategy,
+		ClientSecretsHasher:            noHasher{},
+		EnforcePKCE:                    true,
+		EnforcePKCEForPublicClients:    true,
+		EnablePKCEPlainChallengeMethod: false,
+		MinParameterEntropy:            1, // state is optional with PKCE; see request
+		OmitRedirectScopeParam:         true,
+		RefreshTokenScopes:             []string{},
+		SendDebugMessagesToClients:     false,
+		UseLegacyErrorFormat:           false,
+		GlobalSecret:                   c.Secret,
+		AuthorizeEndpointHandlers:      fosite.AuthorizeEndpointHandlers{codeHandler{}},
+	}}
+	for _, g := range grants {
+		s.config.TokenEndpointHandlers = append(s.config.TokenEndpointHandlers, tokenHandler{g})
+	}
+	return s
+}
+
+// translations are the errors of fosite in our words.
+var translations = []struct {
+	fosite      error
+	code        oauth.Code
+	description string
+}{
+	{fosite.ErrUnsupportedResponseType, oauth.UnsupportedResponseType, "Only the response type 'code' is supported."},
+	{fosite.ErrUnsupportedResponseMode, oauth.InvalidRequest, "Only the response mode 'query' is supported."},
+	{fosite.ErrUnsupportedGrantType, oauth.UnsupportedGrantType, "The grant type is not supported."},
+	{fosite.ErrInvalidClient, oauth.InvalidClient, "Client authentication failed."},
+	{fosite.ErrInvalidScope, oauth.InvalidScope, "The requested scope is not valid."},
+	{fosite.ErrInvalidRequest, oauth.InvalidRequest, "The request is missing a parameter or is otherwise malformed."},
+}
+
+// translate translates what fosite returns. Errors of our own pass through it untouched.
+func translate(err error) error {
+	var ours *oauth.Error
+	if errors.As(err, &ours) {
+		return ours
+	}
+	for _, m := range translations {
+		if errors.Is(err, m.fosite) {
+			return oauth.NewError(m.code, m.description).Because(err)
+		}
+	}
+	return err
+}
+
+// session satisfies fosite.Session; what it would hold is in types of our own that embed it.
+type session struct{}
+
+func (session) SetExpiresAt(fosite.TokenType, time.Time)       {}
+func (session) GetExpiresAt(fosite.TokenType) (none time.Time) { return none }
+func (session) GetUsername() string                            { return "" }
+func (session) GetSubject() string                             { return "" }
+func (s session) Clone() fosite.Session                        { return s }
+
+// clientView shows a client to fosite. For an authorization request, redirect
+// holds the single URI that we have matched ourselves and scopes what we have
+// decided to be requestable, so that fosite can only agree.
+type clientView struct {
+	storage.Client
+	redirect string
+	scopes   []string
+}
+
+func (c *clientView) GetID() string                    { return c.ID }
+func (c *clientView) GetHashedSecret() []byte          { return nil }
+func (c *clientView) GetRedirectURIs() []string        { return []string{c.redirect} }
+func (c *clientView) GetGrantTypes() fosite.Arguments  { return c.GrantTypes }
+func (*clientView) GetResponseTypes() fosite.Arguments { return fosite.Arguments{"code"} }
+func (c *clientView) GetScopes() fosite.Arguments      { return c.scopes }
+func (c *clientView) IsPublic() bool                   { return c.Public() }
+func (c *clientView) GetAudience() fosite.Arguments    { return nil }
+func (*clientView) GetResponseModes() []fosite.ResponseModeType {
+	return []fosite.ResponseModeType{fosite.ResponseModeDefault, fosite.ResponseModeQuery}
+}
+
+// onlyClient is a fosite.Storage with the one client that a request was found to be of, if any.
+type onlyClient struct{ client *clientView }
+
+func (s onlyClient) GetClient(context.Context, string) (fosite.Client, error) {
+	if s.client == nil {
+		return nil, fosite.ErrNotFound
+	}
+	return s.client, nil
+}
+func (onlyClient) ClientAssertionJWTValid(context.Context, string) error { return fosite.ErrJTIKnown }
+func (onlyClient) SetClientAssertionJWT(context.Context, string, time.Time) error {
+	return fosite.ErrJTIKnown
+}
+
+// noHasher refuses: secrets are compared in package grant.
+type noHasher struct{}
+
+func (noHasher) Compare(context.Context, []byte, []byte) error { return fosite.ErrInvalidClient }
+func (noHasher) Hash(context.Context, []byte) ([]byte, error)  { return nil, fosite.ErrServerError }
+
+// request is a request in the form in which fosite reads it.
+func request(ctx context.Context, method string, form url.Values) *http.Request {
+	r := &http.Request{Method: method, URL: &url.URL{}, Header: http.Header{}, Form: form, PostForm: form}
+	return r.WithContext(ctx)
+}

@@ -1,0 +1,14 @@
+package oauth
+
+// Grant types, as clients register them and name them at the token endpoint.
+const (
+	GrantCode              = "authorization_code" // OAuth 2.1 §4.1
+	GrantRefresh           = "refresh_token"      // OAuth 2.1 §4.3
+	GrantClientCredentials = "client_credentials" // OAuth 2.1 §4.2
+	// RFC 8693 §2.1.
+	GrantTokenExchange = "urn:ietf:params:oauth:grant-type:token-exchange" // #nosec G101 -- a name
+)
+
+// PrivateKeyJWT is the client authentication method by a signed assertion (OpenID Connect Core
+// §9, RFC 7523 §2.2).
+const PrivateKeyJWT = "private_key_jwt"
