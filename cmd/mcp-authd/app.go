@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/assembly"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
 // app is what every command that touches the installation stands on: configuration,
@@ -26,12 +26,14 @@ type app struct {
 	config  *config.Loaded
 	log     *slog.Logger
 	audit   *audit.Recorder
-	metrics *metrics
+	metrics *assembly.Metrics
 	store   storage.Store
 	keys    [][]byte // master keys, the primary first
-	// delegation signs people in at upstream providers; nil while no server is wired, or
-	// no provider configured.
-	delegation *thirdparty.Delegation
+}
+
+// parts are what a server of this installation is made of.
+func (a *app) parts() assembly.Parts {
+	return assembly.Parts{Config: a.config, Store: a.store, Keys: a.keys, Log: a.log, Audit: a.audit, Metrics: a.metrics}
 }
 
 // settings are the flags by which a command finds the configuration.
@@ -84,8 +86,8 @@ func (a *app) ready() error {
 		return fmt.Errorf("%s:\n  %s", from, strings.ReplaceAll(err.Error(), "\n", "\n  "))
 	}
 	a.log = newLogger(a.std, a.config.Log)
-	a.metrics = newMetrics()
-	a.audit = audit.New(a.log, a.metrics.count)
+	a.metrics = assembly.NewMetrics()
+	a.audit = audit.New(a.log, a.metrics.Count)
 	for _, w := range a.config.Warnings {
 		a.log.Warn(w)
 	}

@@ -12,8 +12,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/dcr"
-	"github.com/mcp-authd/mcp-authd/internal/config"
-	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/assembly"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -23,28 +22,6 @@ func newClientCommand(s std) *cobra.Command {
 	named := func(c *cobra.Command) *cobra.Command { return completing(s, (*app).clientIDs, c) }
 	return group("client", "Manage clients", newClientAdd(s), newClientList(s),
 		named(newClientShow(s)), named(newClientRotateSecret(s)), named(newClientDelete(s)))
-}
-
-// redirectPolicy is what an operator's client may redirect to.
-func redirectPolicy(l *config.Loaded) oauth.RedirectPolicy {
-	return oauth.RedirectPolicy{PrivateUseSchemes: l.Registration.PrivateUseSchemes, DottedSchemes: true}
-}
-
-// mintClient makes a client of the operator. A given secret takes the place of a
-// random one; it must be as hard to guess.
-func mintClient(spec dcr.Spec, secret string) (storage.Client, string, error) {
-	client, random, err := dcr.Mint(spec)
-	switch {
-	case err != nil || secret == "":
-		return client, random, err
-	case client.Public():
-		return client, "", errors.New("a client with the authentication method none has no secret")
-	case len(secret) < secrets.KeySize:
-		return client, "", fmt.Errorf("a client secret has at least %d characters; make one with: openssl rand -base64 32", secrets.KeySize)
-	}
-	h := storage.Hash(secrets.Hash(secret))
-	client.SecretHash = &h
-	return client, secret, nil
 }
 
 // clientView is a client as commands show it.
@@ -94,7 +71,7 @@ func newClientAdd(s std) *cobra.Command {
 		f.StringArrayVar(&spec.Resources, "resource", nil, "resource it may name and introspect for; repeat for more")
 		f.BoolVar(&asJSON, "json", false, "print JSON")
 	}, func(c *cobra.Command, a *app, _ []string) error {
-		spec.Scopes, spec.Now, spec.Redirects = scopes, time.Now(), redirectPolicy(a.config)
+		spec.Scopes, spec.Now, spec.Redirects = scopes, time.Now(), assembly.RedirectPolicy(a.config)
 		if keyFile != "" {
 			keys, err := os.ReadFile(keyFile)
 			if err != nil {
@@ -102,7 +79,7 @@ func newClientAdd(s std) *cobra.Command {
 			}
 			spec.JWKS = keys
 		}
-		client, secret, err := mintClient(spec, "")
+		client, secret, err := assembly.MintClient(spec, "")
 		if err != nil {
 			return err
 		}
@@ -208,7 +185,7 @@ func newClientShow(s std) *cobra.Command {
 func (a *app) readClient(ctx context.Context, name string) (storage.Client, error) {
 	c, err := a.client(ctx, name)
 	if errors.Is(err, dcr.ErrUnread) {
-		registry, failed := a.newRegistry()
+		registry, failed := a.parts().Registry()
 		if failed != nil {
 			return c, failed
 		}

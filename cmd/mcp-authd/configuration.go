@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-authd/mcp-authd/internal/assembly"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
@@ -69,11 +70,11 @@ func reportVerdict(s std, a *app, err error) error {
 // rehearse wires the server as serve does, on a database that lives as long as this call,
 // so that both refuse the same.
 func (a *app) rehearse(ctx context.Context) error {
-	r := app{std: a.std, config: a.config, log: slog.New(slog.DiscardHandler), metrics: newMetrics()}
+	r := app{std: a.std, config: a.config, log: slog.New(slog.DiscardHandler), metrics: assembly.NewMetrics()}
 	if err := r.loadKeys(r.keptKeyOrNone); err != nil {
 		return err
 	}
-	if _, err := r.certificate(); err != nil {
+	if _, err := r.parts().Certificate(); err != nil {
 		return err
 	}
 	store, err := sqlite.Open(ctx, sqlite.Memory, sqlite.Options{})
@@ -82,13 +83,9 @@ func (a *app) rehearse(ctx context.Context) error {
 	}
 	r.store = store
 	defer r.Close()
-	as, err := r.newServer(ctx)
-	if err != nil {
-		return err
-	}
-	sites, err := r.sites(ctx, as)
-	if sites != nil {
-		sites.Close()
+	server, err := r.parts().Server(ctx)
+	if err == nil {
+		server.Close()
 	}
 	return err
 }

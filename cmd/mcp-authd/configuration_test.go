@@ -1,24 +1,19 @@
 package main
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
-	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/certtest"
 )
 
 // TestValidateFindsWhatServeRefuses: issue 11, 4.6.
 func TestValidateFindsWhatServeRefuses(t *testing.T) {
 	dir := t.TempDir()
-	writePair(t, dir, "one")
-	writePair(t, dir, "two")
+	certtest.WritePair(t, dir, "one")
+	certtest.WritePair(t, dir, "two")
 	file := filepath.Join(dir, "c.yaml")
 	tls := func(cert, key string) string {
 		return "tls: {cert: " + filepath.Join(dir, cert) + ", key: " + filepath.Join(dir, key) + "}"
@@ -54,28 +49,5 @@ func TestValidateFindsWhatServeRefuses(t *testing.T) {
 	code, _, _ := runs(t, []string{"HOME=" + filepath.Join(dir, "new")}, "config", "validate")
 	if _, err := os.Stat(filepath.Join(dir, "new")); code != exitOK || err == nil {
 		t.Errorf("a new installation: got %d, and the directory is there: %v", code, err == nil)
-	}
-}
-
-// writePair writes a certificate and its key.
-func writePair(t *testing.T, dir, name string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{name}}
-	cert, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for file, b := range map[string]*pem.Block{name + ".crt": {Type: "CERTIFICATE", Bytes: cert}, name + ".key": {Type: "PRIVATE KEY", Bytes: private}} {
-		if err := os.WriteFile(filepath.Join(dir, file), pem.EncodeToMemory(b), 0o600); err != nil {
-			t.Fatal(err)
-		}
 	}
 }

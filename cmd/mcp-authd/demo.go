@@ -73,23 +73,24 @@ func demo(ctx context.Context, s std, address, data string, asJSON bool) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
-	as, err := a.newServer(ctx)
+	server, err := a.parts().Server(ctx)
 	if err != nil {
 		return err
 	}
-	handler, err := demoHandler(as, a.config.Resources[0].URI)
+	defer server.Close()
+	handler, err := demoHandler(server.Auth, a.config.Resources[0].URI)
 	if err != nil {
 		return err
 	}
-	password, err := demoUser(ctx, as.Users(), data)
+	password, err := demoUser(ctx, server.Auth.Users(), data)
 	if err != nil {
 		return err
 	}
-	r := ready{as.Issuer(), a.config.Resources[0].URI, demoName, password}
+	r := ready{server.Auth.Issuer(), a.config.Resources[0].URI, demoName, password}
 	if err := r.print(s, asJSON); err != nil {
 		return err
 	}
-	return a.serveAll(ctx, as, listener{l, handler, nil})
+	return server.Serve(ctx, authserver.Site{Listener: l, Handler: handler})
 }
 
 // demoApp is the configuration of the demo: the environment counts, as for serve, but

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/assembly"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 )
 
@@ -131,7 +132,7 @@ func (d *doctor) configuration(where settings) bool {
 	}
 	d.ok("config", "the configuration is valid (%s)", from)
 	log := slog.New(slog.DiscardHandler)
-	d.app = &app{std: d.std, config: l, log: log, audit: audit.New(log), metrics: newMetrics()}
+	d.app = &app{std: d.std, config: l, log: log, audit: audit.New(log), metrics: assembly.NewMetrics()}
 	return true
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/certtest"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
@@ -83,8 +84,8 @@ func TestDoctorOnProxies(t *testing.T) {
 	}
 
 	dir := t.TempDir()
-	writePair(t, dir, "127.0.0.1")
-	writePair(t, dir, "example.com")
+	certtest.WritePair(t, dir, "127.0.0.1")
+	certtest.WritePair(t, dir, "example.com")
 	for name, want := range map[string]bool{"example.com": true, "127.0.0.1": false} {
 		d := testDoctor(t, "tls: {cert: "+filepath.Join(dir, name+".crt")+", key: "+filepath.Join(dir, name+".key")+"}\n")
 		resp.Request.URL.Host = "example.com"

@@ -107,7 +107,7 @@ func (d *doctor) brokers(ctx context.Context) {
 // operated returns the resources that confidential clients of the operator name.
 func (d *doctor) operated(ctx context.Context) (resources []string, err error) {
 	a := d.app
-	clients, err := a.configuredClients()
+	clients, err := a.parts().Clients()
 	if err != nil {
 		return nil, err
 	}

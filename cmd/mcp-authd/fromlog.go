@@ -227,7 +227,7 @@ func (r *repetitions) end(ctx context.Context, l logged, g storage.Grant, by sto
 		if by == storage.ByClient || by == storage.ByReuse {
 			verb = r.a.store.RevokeGrant
 		}
-		if err := verb(ctx, g.ID, by, r.a.now()); err != nil {
+		if err := verb(ctx, g.ID, by, r.a.parts().Now()); err != nil {
 			return err
 		}
 		r.a.recordRevoked(ctx, g)
@@ -307,7 +307,7 @@ func (r *repetitions) client(ctx context.Context, l logged) error {
 		return err
 	}
 	r.add(l, func(ctx context.Context) error {
-		if err := r.a.store.DeleteClient(ctx, l.ClientID, r.a.now()); err != nil {
+		if err := r.a.store.DeleteClient(ctx, l.ClientID, r.a.parts().Now()); err != nil {
 			return err
 		}
 		r.a.audit.Record(ctx, audit.ClientDeleted, audit.Client(storage.Client{ID: l.ClientID}))
@@ -324,7 +324,7 @@ func (r *repetitions) resource(ctx context.Context, l logged) error {
 	for _, res := range stored {
 		if res.URI == l.Resource && res.CreatedAt.Before(l.when()) {
 			r.add(l, func(ctx context.Context) error {
-				return r.a.store.RemoveResource(ctx, res.URI, r.a.now())
+				return r.a.store.RemoveResource(ctx, res.URI, r.a.parts().Now())
 			}, "resource %s, removed", res.URI)
 		}
 	}
@@ -340,14 +340,14 @@ func (r *repetitions) upstream(ctx context.Context, l logged) error {
 		return err
 	}
 	r.add(l, func(ctx context.Context) error {
-		_, err := r.a.store.EndUpstreams(ctx, storage.UpstreamKey{ID: u.ID}, l.Reason, r.a.now())
+		_, err := r.a.store.EndUpstreams(ctx, storage.UpstreamKey{ID: u.ID}, l.Reason, r.a.parts().Now())
 		return err
 	}, "session of %s at %s (%s), ended", printable(r.names.user(ctx, u.UserID)), u.Connector, u.ID)
 	return nil
 }
 
 func (r *repetitions) key(ctx context.Context, l logged) error {
-	all, err := r.a.store.Keys(ctx, r.a.now())
+	all, err := r.a.store.Keys(ctx, r.a.parts().Now())
 	if slices.ContainsFunc(all, func(k storage.SigningKey) bool { return k.ID == l.KeyID }) {
 		r.byHand("the signing key %s was revoked at %s and is good again: mcp-authd keys revoke %[1]s", l.KeyID, moment(l.when()))
 	}

@@ -12,10 +12,19 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/keys"
+	"github.com/mcp-authd/mcp-authd/migrations"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/postgres"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
+
+// migrating is a store with its migrations, as both backends are.
+type migrating interface {
+	storage.Store
+	Migrate(ctx context.Context) error
+	MigrateNow(ctx context.Context) error
+	MigrationStatus(ctx context.Context) ([]migrations.Status, error)
+}
 
 // open loads the configuration and opens the installation that is there.
 func (s settings) open(ctx context.Context, std std) (*app, error) {

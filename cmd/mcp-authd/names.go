@@ -24,7 +24,7 @@ func (a *app) person(ctx context.Context, name string) (storage.User, error) {
 
 // client finds a client by id, by the beginning of one that a table has cut, or by name.
 func (a *app) client(ctx context.Context, name string) (storage.Client, error) {
-	registry, err := a.newRegistry()
+	registry, err := a.parts().Registry()
 	if err != nil {
 		return storage.Client{}, err
 	}
@@ -77,7 +77,7 @@ func (a *app) clientNamed(ctx context.Context, name string) (found storage.Clien
 
 // clients returns those of the configuration and of the store.
 func (a *app) clients(ctx context.Context) ([]storage.Client, error) {
-	all, err := a.configuredClients()
+	all, err := a.parts().Clients()
 	if err != nil {
 		return nil, err
 	}

@@ -122,20 +122,17 @@ func (p *protection) run(ctx context.Context, s std) (err error) {
 	if err := a.rememberServed(ctx); err != nil {
 		return err
 	}
-	as, err := a.newServer(ctx)
+	server, err := a.parts().Server(ctx)
 	if err != nil {
 		return err
 	}
-	cert, err := a.certificate()
+	defer server.Close()
+	a.warnOfReach()
+	cert, err := a.parts().Certificate()
 	if err != nil {
 		return err
 	}
-	sites, err := a.sites(ctx, as)
-	if err != nil {
-		return err
-	}
-	defer runSites(ctx, sites)()
-	ready, err := p.people(ctx, a, as)
+	ready, err := p.people(ctx, a, server.Auth)
 	if err != nil {
 		return err
 	}
@@ -147,9 +144,9 @@ func (p *protection) run(ctx context.Context, s std) (err error) {
 	}
 	// There is one listener, so it tells of the MCP server as well.
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /readyz", sites.Readyz(as.Readyz))
-	mux.Handle("/", sites)
-	return a.serveAll(ctx, as, listener{l, mux, cert})
+	mux.HandleFunc("GET /readyz", server.Readyz)
+	mux.Handle("/", server.Handler())
+	return server.Serve(ctx, authserver.Site{Listener: l, Handler: mux, GetCertificate: cert})
 }
 
 // app is the configuration: the environment counts, as for serve, but no file, and what

@@ -22,7 +22,7 @@ const trying = time.Minute
 // it. What may pass by itself is returned as away.
 func (p *protection) try(ctx context.Context, a *app) (away, err error) {
 	r := &a.config.Resources[0]
-	server, err := a.backend(r, gateway.Config{})
+	server, err := a.parts().Backend(r, gateway.Config{})
 	if err != nil {
 		return nil, err
 	}

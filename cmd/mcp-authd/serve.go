@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/assembly"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 )
 
@@ -42,9 +43,9 @@ func newServeCommand(s std) *cobra.Command {
 }
 
 func (a *app) serve(ctx context.Context) error {
-	var as *authserver.Server
+	var server *assembly.Server
 	err := a.await(ctx, func(ctx context.Context) (err error) {
-		as, err = a.newServer(ctx)
+		server, err = a.parts().Server(ctx)
 		return err
 	})
 	if errors.Is(err, errStopped) {
@@ -53,42 +54,35 @@ func (a *app) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cert, err := a.certificate()
+	defer server.Close()
+	a.warnOfReach()
+	cert, err := a.parts().Certificate()
 	if err != nil {
 		return err
 	}
-	sites, err := a.sites(ctx, as)
-	if err != nil {
-		return err
-	}
-	defer runSites(ctx, sites)()
-	if sites != nil {
-		go sites.Try(ctx, func(resource string, err error) {
-			a.log.Warn("an MCP server does not answer as it should", "resource", resource, "error", err)
-		})
-	}
+	go server.TryGateway(ctx)
 	l, err := listen(ctx, a.config.Listen, "listen or --listen")
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	listeners := []listener{{l, noticeStripping(as.Issuer(), a.log, public(as, sites)), cert}}
+	sites := []authserver.Site{{Listener: l, Handler: server.Handler(), GetCertificate: cert}}
 	m, err := a.listenManagement(ctx)
 	if err != nil {
 		return err
 	}
 	if m != nil {
 		defer m.Close()
-		listeners = append(listeners, listener{m, a.management(as, sites), nil})
+		sites = append(sites, authserver.Site{Listener: m, Handler: server.Management()})
 	}
 	a.warnOfIssuer()
 	if err := a.warnOfMisfits(ctx); err != nil {
 		return err
 	}
-	if err := a.banner(ctx, as); err != nil {
+	if err := a.banner(ctx, server.Auth); err != nil {
 		return err
 	}
-	return a.serveAll(ctx, as, listeners...)
+	return server.Serve(ctx, sites...)
 }
 
 // warnOfIssuer tells that nobody finds a server at the default issuer that listens

@@ -121,6 +121,11 @@ var rules = []struct {
 	{"durations are logged in milliseconds", unitOfDurations, module{files: []file{
 		source("a/a.go", "package a\nimport \"log/slog\"\nvar a = slog.Duration(\"took\", 1)"), source("a/b.go", "package a\nvar b = other.Duration(1)"),
 	}}, 1},
+	{"no program imports net/http/httptest", noTestServer, module{files: []file{
+		source("internal/assembly/a.go", "package assembly\nimport \"net/http/httptest\""),
+		source("internal/assembly/a_test.go", "package assembly\nimport \"net/http/httptest\""),
+		source("internal/testkit/fakeidp/a.go", "package fakeidp\nimport \"net/http/httptest\""),
+	}}, 1},
 	{"no replace in go.mod", noReplace, module{gomod: "module x // replace\nreplace a => ../a\nreplace (\n b => c\n)\n"}, 2},
 	{"no fosite type in an exported signature of authserver", hiddenFosite, module{files: []file{
 		source("authserver/a.go", `package authserver

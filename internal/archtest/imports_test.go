@@ -66,7 +66,10 @@ var mayImport = map[string][]string{
 	"mcpresource/gosdk":               {"oauth", "metadata", "mcpresource", "internal/mcp"},
 	"mcpresource/mcpgo":               {"oauth", "metadata", "mcpresource", "internal/mcp"},
 
-	"internal":            {"oauth", "storage", "audit", "policy", "keys", "session", "metadata", "mcpresource", "internal"},
+	"internal": {"oauth", "storage", "audit", "policy", "keys", "session", "metadata", "mcpresource", "internal"},
+	"internal/assembly": {
+		"oauth", "storage", "audit", "policy", "keys", "metadata", "delegation", "authserver", "dcr", "thirdparty", "mcpresource", "internal",
+	},
 	"internal/config":     {"oauth", "storage", "metadata", "dcr", "thirdparty", "internal"},
 	"internal/secrets":    {},
 	"internal/users":      {"oauth", "storage", "audit", "internal/network", "internal/secrets"},

@@ -62,6 +62,16 @@ func unitOfDurations(m module) (bad []string) {
 	return bad
 }
 
+// noTestServer: net/http/httptest is for tests; a program speaks with itself by a call.
+func noTestServer(m module) (bad []string) {
+	for _, f := range m.files {
+		if !f.test() && !anyWithin(f.dir(), []string{testkit, "test", "bench"}) && len(importedAs(f.syntax, "net/http/httptest")) > 0 {
+			bad = append(bad, f.path+" imports net/http/httptest")
+		}
+	}
+	return bad
+}
+
 // noReplace: a replace directive breaks "go install ...@version".
 func noReplace(m module) (bad []string) {
 	for line := range strings.Lines(m.gomod) {
@@ -187,6 +197,7 @@ var ownClocks = map[string]string{
 	"authserver/housekeeping.go":                "the pace of the sweep is by how long the database took",
 	"authserver/observe.go":                     "deadlines of connections",
 	"internal/secrets/secrets.go":               "ids sort by time, roughly",
+	"internal/assembly/server.go":               "the clock that others are given",
 	"mcpresource/body.go":                       "deadlines of connections",
 	"mcpresource/gosdk/calls.go":                "how long a call took",
 	"mcpresource/gosdk/middleware.go":           "how long a call took",

@@ -1,4 +1,4 @@
-package main
+package assembly
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 func delegationTo(t *testing.T, up *fakeidp.Upstream, secret string) *thirdparty.Delegation {
 	t.Helper()
 	d, err := thirdparty.New(thirdparty.Config{
-		Issuer: "http://127.0.0.1:8414", Store: noStore{}, SecretKeys: [][]byte{make([]byte, 32)},
+		Issuer: "http://127.0.0.1:8414", Store: struct{ thirdparty.Store }{}, SecretKeys: [][]byte{make([]byte, 32)},
 		Connectors: []thirdparty.Connector{{ID: "corp", Type: "oidc", Name: "Corp", ClientID: up.ClientID, ClientSecret: secret, Issuer: up.URL}},
 	})
 	if err != nil {
@@ -27,8 +27,8 @@ func TestProvidersAreExaminedAtTheStart(t *testing.T) {
 	up := fakeidp.Start(t)
 	said := func(secret string) string {
 		var log bytes.Buffer
-		a := &app{log: slog.New(slog.NewJSONHandler(&log, nil)), delegation: delegationTo(t, up, secret)}
-		a.examineProviders(t.Context())
+		s := &Server{parts: Parts{Log: slog.New(slog.NewJSONHandler(&log, nil))}, delegation: delegationTo(t, up, secret)}
+		s.examineProviders(t.Context())
 		return log.String()
 	}
 	t.Run("a good one: nothing is said", func(t *testing.T) {

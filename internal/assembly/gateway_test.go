@@ -1,4 +1,4 @@
-package main
+package assembly
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 // for each call gets no second one.
 func TestRecordCall(t *testing.T) {
 	var log bytes.Buffer
-	a := &app{log: slog.New(slog.NewJSONHandler(&log, nil))}
+	a := Parts{Log: slog.New(slog.NewJSONHandler(&log, nil))}
 	record := a.recordCall("https://mcp.example.com/mcp")
 	record(mcpresource.Event{Outcome: "insufficient_scope", Operations: []mcpresource.Operation{{Method: "tools/call", Name: "x"}}})
 	if log.Len() > 0 {
@@ -32,17 +32,17 @@ func TestRecordCall(t *testing.T) {
 func TestSharesOrigin(t *testing.T) {
 	const origin = "https://mcp.example.com"
 	for other, want := range map[string]bool{origin: true, origin + "/b": true, "https://other.example.com/mcp": false} {
-		a := &app{config: &config.Loaded{Config: &config.Config{}}}
-		a.config.Resources = []config.Resource{{URI: origin + "/mcp"}}
-		mine := &a.config.Resources[0]
+		a := Parts{Config: &config.Loaded{Config: &config.Config{}}}
+		a.Config.Resources = []config.Resource{{URI: origin + "/mcp"}}
+		mine := &a.Config.Resources[0]
 		if a.sharesOrigin(mine, []storage.Resource{{URI: mine.URI}}) {
 			t.Error("it shares the origin with itself")
 		}
 		if got := a.sharesOrigin(mine, []storage.Resource{{URI: other}}); got != want {
 			t.Errorf("beside %s of the database: got %t", other, got)
 		}
-		a.config.Resources = append(a.config.Resources, config.Resource{URI: other})
-		if got := a.sharesOrigin(&a.config.Resources[0], nil); got != want {
+		a.Config.Resources = append(a.Config.Resources, config.Resource{URI: other})
+		if got := a.sharesOrigin(&a.Config.Resources[0], nil); got != want {
 			t.Errorf("beside %s: got %t", other, got)
 		}
 	}
@@ -54,7 +54,7 @@ func (someIssuer) Issuer() string { return "https://auth.example.com" }
 
 // TestSessionsOfUpstream: RS-112. The operator says whether sessions belong to the application as well.
 func TestSessionsOfUpstream(t *testing.T) {
-	a := &app{log: slog.New(slog.DiscardHandler)}
+	a := Parts{Log: slog.New(slog.DiscardHandler)}
 	for key, shared := range map[string]bool{"": true, "person": true, "client": false} {
 		r := &config.Resource{URI: "https://mcp.example.com/mcp", Upstream: config.Upstream{Sessions: key}}
 		g, err := a.guard(someIssuer{}, r, false, mcpresource.NewBodies(memory))

@@ -1,4 +1,4 @@
-package main
+package assembly
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 )
 
 func TestMetricsOfProviders(t *testing.T) {
-	m := newMetrics()
-	r := audit.New(slog.New(slog.DiscardHandler), m.count)
+	m := NewMetrics()
+	r := audit.New(slog.New(slog.DiscardHandler), m.Count)
 	ctx := context.Background()
 	r.Record(ctx, audit.ProviderSignedIn, slog.String("connector", "corp"), slog.String("user", "usr_secret"))
 	r.Record(ctx, audit.ProviderEnded, slog.String("connector", "corp"), slog.String("reason", "revoked"))

@@ -1,4 +1,4 @@
-package main
+package assembly
 
 import (
 	"crypto/tls"
@@ -14,6 +14,7 @@ import (
 type certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
+	now               func() time.Time
 
 	mu     sync.Mutex // guards what follows
 	pair   *tls.Certificate
@@ -29,13 +30,23 @@ type fileStamp struct {
 // lookEvery is how often the files are looked at, at most.
 const lookEvery = 10 * time.Second
 
-// certificate reads the configured certificate; nil for http.
-func (a *app) certificate() (*certificate, error) {
-	t := a.config.TLS
+// Certificate reads the configured certificate, and returns what a tls.Config needs to serve it;
+// nil for http.
+func (p Parts) Certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
+	c, err := p.certificate()
+	if c == nil || err != nil {
+		return nil, err
+	}
+	return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.at(c.now()), nil }, nil
+}
+
+func (p Parts) certificate() (*certificate, error) {
+	t := p.Config.TLS
 	if t.Cert == "" {
 		return nil, nil
 	}
-	c := &certificate{certFile: t.Cert, keyFile: t.Key, log: a.log, looked: time.Now()}
+	c := &certificate{certFile: t.Cert, keyFile: t.Key, log: p.Log, now: time.Now}
+	c.looked = c.now()
 	c.stamp = c.stamps()
 	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
 	if err != nil {
@@ -43,11 +54,6 @@ func (a *app) certificate() (*certificate, error) {
 	}
 	c.pair = &pair
 	return c, nil
-}
-
-// get is a tls.Config.GetCertificate.
-func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	return c.at(time.Now()), nil
 }
 
 // at returns the certificate, read again if its files have changed. Half a renewal, one file

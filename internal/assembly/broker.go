@@ -1,10 +1,11 @@
-package main
+package assembly
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
-	"net/http/httptest"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/internal/config"
@@ -15,7 +16,7 @@ import (
 // broker is what an upstream gets the tokens of a provider from, nil when none is
 // configured. The gateway is then the resource server of the exchange (RFC 8693), with a
 // client of the operator.
-func (a *app) broker(as *authserver.Server, b config.UpstreamBroker) (gateway.TokenSource, error) {
+func broker(as *authserver.Server, b config.UpstreamBroker) (gateway.TokenSource, error) {
 	if b.Provider == "" {
 		return nil, nil
 	}
@@ -37,11 +38,33 @@ type inProcess struct{ http.Handler }
 func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	in := r.Clone(r.Context())
 	in.RequestURI, in.RemoteAddr, in.Host = r.URL.RequestURI(), "127.0.0.1:0", r.URL.Host
-	w := httptest.NewRecorder()
-	p.ServeHTTP(w, in)
-	out := w.Result()
-	out.Request = r
-	return out, nil
+	out := answer{header: http.Header{}}
+	p.ServeHTTP(&out, in)
+	out.WriteHeader(http.StatusOK)
+	return &http.Response{
+		Status: http.StatusText(out.status), StatusCode: out.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: out.header, Body: io.NopCloser(&out.body), ContentLength: int64(out.body.Len()), Request: r,
+	}, nil
+}
+
+// answer is what a handler has answered.
+type answer struct {
+	status int
+	header http.Header
+	body   bytes.Buffer
+}
+
+func (a *answer) Header() http.Header { return a.header }
+
+func (a *answer) WriteHeader(status int) {
+	if a.status == 0 {
+		a.status = status
+	}
+}
+
+func (a *answer) Write(b []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	return a.body.Write(b)
 }
 
 // tokens is what *mcpresource.Broker does.

@@ -1,4 +1,4 @@
-package main
+package assembly
 
 import (
 	"github.com/mcp-authd/mcp-authd/authserver"

@@ -1,4 +1,4 @@
-package main
+package assembly
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/certtest"
 )
 
 // TestCertificateReload: a renewed certificate is served without a restart, and half a
@@ -18,11 +19,11 @@ func TestCertificateReload(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	var log bytes.Buffer
-	a := &app{log: slog.New(slog.NewTextHandler(&log, nil)), config: &config.Loaded{Config: &config.Config{}}}
-	a.config.TLS.Cert, a.config.TLS.Key = cert, key
+	a := Parts{Log: slog.New(slog.NewTextHandler(&log, nil)), Config: &config.Loaded{Config: &config.Config{}}}
+	a.Config.TLS.Cert, a.Config.TLS.Key = cert, key
 	write := func(name string) (certPEM, keyPEM []byte) {
 		t.Helper()
-		writePair(t, dir, name)
+		certtest.WritePair(t, dir, name)
 		read := func(file string) []byte {
 			b, err := os.ReadFile(filepath.Join(dir, file))
 			if err != nil {

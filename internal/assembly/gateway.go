@@ -1,9 +1,8 @@
-package main
+package assembly
 
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -23,15 +22,15 @@ const callRate = 50
 
 // sites puts the MCP servers of the configuration that have an upstream behind guards,
 // beside the authorization server. It is nil when there is none.
-func (a *app) sites(ctx context.Context, as *authserver.Server) (*gateway.Sites, error) {
+func (p Parts) sites(ctx context.Context, as *authserver.Server) (*gateway.Sites, error) {
 	var sites *gateway.Sites
-	stored, err := a.store.ListResources(ctx)
+	stored, err := p.Store.ListResources(ctx)
 	if err != nil {
 		return nil, err
 	}
-	bodies := a.bodies()
-	for i := range a.config.Resources {
-		r := &a.config.Resources[i]
+	bodies := p.bodies()
+	for i := range p.Config.Resources {
+		r := &p.Config.Resources[i]
 		if !r.Upstream.Set() {
 			continue
 		}
@@ -40,23 +39,22 @@ func (a *app) sites(ctx context.Context, as *authserver.Server) (*gateway.Sites,
 				return nil, err
 			}
 		}
-		if err := a.addSite(sites, as, r, stored, bodies); err != nil {
+		if err := p.addSite(sites, as, r, stored, bodies); err != nil {
 			sites.Close()
 			return nil, err
 		}
 	}
-	a.warnOfReach()
 	return sites, nil
 }
 
-func (a *app) addSite(
+func (p Parts) addSite(
 	sites *gateway.Sites, as *authserver.Server, r *config.Resource, stored []storage.Resource, bodies *mcpresource.Bodies,
 ) error {
-	guard, err := a.guard(as, r, a.sharesOrigin(r, stored), bodies)
+	guard, err := p.guard(as, r, p.sharesOrigin(r, stored), bodies)
 	if err != nil {
 		return err
 	}
-	server, err := a.upstream(as, r)
+	server, err := p.upstream(as, r)
 	if err != nil {
 		return err
 	}
@@ -74,11 +72,11 @@ type issuer interface {
 }
 
 // guard stands before one MCP server.
-func (a *app) guard(as issuer, r *config.Resource, shared bool, bodies *mcpresource.Bodies) (*mcpresource.Guard, error) {
+func (p Parts) guard(as issuer, r *config.Resource, shared bool, bodies *mcpresource.Bodies) (*mcpresource.Guard, error) {
 	c := mcpresource.Config{
-		Resource: r.URI, AuthorizationServers: []string{as.Issuer()}, Validator: gateway.Remember(mcpresource.Local(as), revoked, a.now), Policy: rules(r),
+		Resource: r.URI, AuthorizationServers: []string{as.Issuer()}, Validator: gateway.Remember(mcpresource.Local(as), revoked, p.Now), Policy: rules(r),
 		Metadata: mcpresource.Metadata{Name: r.Name, PathOnly: shared}, Origins: r.Upstream.Origins, CORS: true,
-		MaxBodyBytes: int64(r.Upstream.MaxBody), Bodies: bodies, Audit: a.recordCall(r.URI), Logger: a.log.With("resource", r.URI),
+		MaxBodyBytes: int64(r.Upstream.MaxBody), Bodies: bodies, Audit: p.recordCall(r.URI), Logger: p.Log.With("resource", r.URI),
 	}
 	if r.Upstream.PerClient() {
 		c.SessionOwner = mcpresource.OwnerClient
@@ -96,9 +94,9 @@ func (a *app) guard(as issuer, r *config.Resource, shared bool, bodies *mcpresou
 const memory = 128 << 20
 
 // bodies bounds them, with room for several of the largest.
-func (a *app) bodies() *mcpresource.Bodies {
+func (p Parts) bodies() *mcpresource.Bodies {
 	most := int64(memory)
-	for _, r := range a.config.Resources {
+	for _, r := range p.Config.Resources {
 		most = max(most, 8*int64(r.Upstream.MaxBody))
 	}
 	return mcpresource.NewBodies(most)
@@ -123,7 +121,7 @@ func rules(r *config.Resource) *mcpresource.Rules {
 
 // sharesOrigin reports whether another MCP server, of the configuration or of the
 // database, is at the same origin, so that neither can have the document at its root.
-func (a *app) sharesOrigin(r *config.Resource, stored []storage.Resource) bool {
+func (p Parts) sharesOrigin(r *config.Resource, stored []storage.Resource) bool {
 	origin := func(raw string) string {
 		u, err := url.Parse(raw)
 		if err != nil {
@@ -132,18 +130,18 @@ func (a *app) sharesOrigin(r *config.Resource, stored []storage.Resource) bool {
 		return u.Scheme + "://" + u.Host
 	}
 	others := func(uri string) bool { return uri != r.URI && origin(uri) == origin(r.URI) }
-	return slices.ContainsFunc(a.config.Resources, func(o config.Resource) bool { return others(o.URI) }) ||
+	return slices.ContainsFunc(p.Config.Resources, func(o config.Resource) bool { return others(o.URI) }) ||
 		slices.ContainsFunc(stored, func(o storage.Resource) bool { return others(o.URI) })
 }
 
 // upstream is what the guard lets requests through to.
-func (a *app) upstream(as *authserver.Server, r *config.Resource) (gateway.Server, error) {
+func (p Parts) upstream(as *authserver.Server, r *config.Resource) (gateway.Server, error) {
 	u := &r.Upstream
-	tokens, err := a.broker(as, u.Broker)
+	tokens, err := broker(as, u.Broker)
 	if err != nil {
 		return nil, err
 	}
-	return a.backend(r, gateway.Config{
+	return p.Backend(r, gateway.Config{
 		Tokens: tokens, Provider: u.Broker.Provider, Scopes: u.Broker.Scopes,
 		Identity: gateway.Identity{
 			Subject: u.ID.Subject, Client: u.ID.Client, Scope: u.ID.Scope, Token: u.ID.Token, Audience: u.ID.Audience,
@@ -152,23 +150,23 @@ func (a *app) upstream(as *authserver.Server, r *config.Resource) (gateway.Serve
 	})
 }
 
-// backend is a program, or an MCP server that c says how to tell about callers.
-func (a *app) backend(r *config.Resource, c gateway.Config) (gateway.Server, error) {
+// Backend is a program, or an MCP server that c says how to tell about callers.
+func (p Parts) Backend(r *config.Resource, c gateway.Config) (gateway.Server, error) {
 	u := &r.Upstream
 	if len(u.Command) > 0 {
 		return stdio.New(stdio.Config{
 			Command: u.Command, Dir: u.Dir, User: u.User, Env: u.Environment(), PassEnv: u.PassEnv, Shared: u.Shared(), Idle: time.Duration(u.Idle),
-			MaxProcesses: u.MaxProcesses, MaxPerCaller: u.MaxPerCaller, Logger: a.log.With("resource", r.URI),
+			MaxProcesses: u.MaxProcesses, MaxPerCaller: u.MaxPerCaller, Logger: p.Log.With("resource", r.URI),
 		})
 	}
-	c.URL, c.Resource, c.Headers, c.Cookies, c.Logger = u.URL, r.URI, u.Header(), u.Cookies, a.log
+	c.URL, c.Resource, c.Headers, c.Cookies, c.Logger = u.URL, r.URI, u.Header(), u.Cookies, p.Log
 	c.Timeout, c.Health = time.Duration(u.Timeout), u.Health
 	return gateway.New(c)
 }
 
 // recordCall logs requests that are turned away before a method could be read from them.
 // All others have a line of their own for each call (mcpresource.LogCalls).
-func (a *app) recordCall(resource string) func(mcpresource.Event) {
+func (p Parts) recordCall(resource string) func(mcpresource.Event) {
 	return func(e mcpresource.Event) {
 		level := slog.LevelInfo
 		if e.Outcome == "unauthenticated" || slices.ContainsFunc(e.Operations, named) {
@@ -184,7 +182,7 @@ func (a *app) recordCall(resource string) func(mcpresource.Event) {
 		if e.Err != nil {
 			attrs = append(attrs, slog.String("reason", brief(e.Err.Error())))
 		}
-		a.log.LogAttrs(context.Background(), level, "mcp request", attrs...)
+		p.Log.LogAttrs(context.Background(), level, "mcp request", attrs...)
 	}
 }
 
@@ -200,20 +198,13 @@ func brief(s string) string {
 	return strings.ToValidUTF8(s[:maxText], "") + "..."
 }
 
-// runSites looks after the sites until ctx ends; the function that it returns ends what
-// they have begun.
-func runSites(ctx context.Context, sites *gateway.Sites) (stop func()) {
-	if sites == nil {
-		return func() {}
+// TryGateway asks each MCP server behind the gateway once, and says in the log which of them does
+// not answer as it should.
+func (s *Server) TryGateway(ctx context.Context) {
+	if s.sites == nil {
+		return
 	}
-	go sites.Run(ctx)
-	return func() { _ = sites.Close() }
-}
-
-// public is what the public listener serves.
-func public(as *authserver.Server, sites *gateway.Sites) http.Handler {
-	if sites == nil {
-		return as.Handler()
-	}
-	return sites
+	s.sites.Try(ctx, func(resource string, err error) {
+		s.parts.Log.Warn("an MCP server does not answer as it should", "resource", resource, "error", err)
+	})
 }

@@ -1,4 +1,4 @@
-package main
+package assembly
 
 import (
 	"log/slog"

@@ -1,4 +1,4 @@
-package main
+package assembly
 
 import (
 	"cmp"
@@ -12,9 +12,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit"
 )
 
-// metrics counts what the audit log tells, for /metrics on the management listener. The
+// Metrics counts what the audit log tells, for /metrics on the management listener. The
 // labels come from closed sets: events, and the error codes of the protocol.
-type metrics struct {
+type Metrics struct {
 	registry      *prometheus.Registry
 	events        *prometheus.CounterVec
 	registrations *prometheus.CounterVec
@@ -22,8 +22,8 @@ type metrics struct {
 	upstreams     *prometheus.CounterVec // providers, under the names of the version before
 }
 
-func newMetrics() *metrics {
-	m := &metrics{
+func NewMetrics() *Metrics {
+	m := &Metrics{
 		registry: prometheus.NewRegistry(),
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcp_authd_events_total", Help: "Audit events, by event and, for refusals, the protocol's error code.",
@@ -46,8 +46,8 @@ func newMetrics() *metrics {
 	return m
 }
 
-// count is an audit.Counter.
-func (m *metrics) count(event string, attrs []slog.Attr) {
+// Count is an audit.Counter.
+func (m *Metrics) Count(event string, attrs []slog.Attr) {
 	code, outcome, connector, reason := "", "sealed", "", ""
 	for _, a := range attrs {
 		switch a.Key {
@@ -84,11 +84,11 @@ func (m *metrics) count(event string, attrs []slog.Attr) {
 	}
 }
 
-func (m *metrics) countProvider(event, connector, reason string) {
+func (m *Metrics) countProvider(event, connector, reason string) {
 	m.providers.WithLabelValues(event, connector, reason).Inc()
 	m.upstreams.WithLabelValues(cmp.Or(audit.Formerly(event), event), connector, reason).Inc()
 }
 
-func (m *metrics) handler() http.Handler {
+func (m *Metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }

@@ -1,0 +1,69 @@
+package assembly
+
+import (
+	"context"
+	"net"
+	"net/http"
+
+	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/network"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// Serve serves until ctx ends, then drains: readiness turns red, open requests finish, and nil
+// is returned.
+func (s *Server) Serve(ctx context.Context, sites ...authserver.Site) error {
+	settleMemory()
+	ctx, cancel := context.WithCancel(ctx)
+	go restMemory(ctx)
+	if s.sites != nil {
+		go s.sites.Run(ctx)
+	}
+	settle := s.runDelegation(ctx)
+	err := s.Auth.Serve(ctx, sites...)
+	cancel()
+	settle()
+	return err
+}
+
+// Handler is what the public listener serves.
+func (s *Server) Handler() http.Handler {
+	h := s.Auth.Handler()
+	if s.sites != nil {
+		h = s.sites
+	}
+	return noticeStripping(s.Auth.Issuer(), s.parts.Log, h)
+}
+
+// Readyz says whether authorization server and MCP servers are ready.
+func (s *Server) Readyz(w http.ResponseWriter, r *http.Request) {
+	if s.sites == nil {
+		s.Auth.Readyz(w, r)
+		return
+	}
+	s.sites.Readyz(s.Auth.Readyz)(w, r)
+}
+
+// Management is what the management listener serves.
+func (s *Server) Management() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", s.Auth.Healthz)
+	mux.HandleFunc("GET /readyz", s.Readyz)
+	mux.Handle("GET /metrics", s.parts.Metrics.handler())
+	if host, _, err := net.SplitHostPort(s.parts.Config.Management.Listen); err == nil && oauth.IsLoopbackHost(host) {
+		return localHost(mux)
+	}
+	return mux // other machines are to reach it, by names that only its operator knows
+}
+
+// localHost answers to the names of this machine alone: a page of another host whose name
+// was made to lead here must not read what a loopback listener tells (DNS rebinding).
+func localHost(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !network.IsLocal(r.Host) {
+			http.Error(w, "This host name is not served here.", http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}

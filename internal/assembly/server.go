@@ -1,0 +1,117 @@
+// Package assembly makes a server out of a configuration: the authorization server with its
+// registry and its providers, the gateway with the MCP servers behind it, metrics, certificate,
+// and what serves them all.
+package assembly
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/gateway"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/thirdparty"
+)
+
+// Parts are what a server is made of. Metrics is needed by Management alone.
+type Parts struct {
+	Config  *config.Loaded
+	Store   storage.Store
+	Keys    [][]byte // master keys, the primary first
+	Log     *slog.Logger
+	Audit   *audit.Recorder
+	Metrics *Metrics
+}
+
+// Server is an authorization server with a gateway for those MCP servers of the configuration
+// that have an upstream.
+type Server struct {
+	Auth       *authserver.Server
+	parts      Parts
+	delegation *thirdparty.Delegation // nil: no provider is configured
+	sites      *gateway.Sites         // nil: there is no upstream
+}
+
+// Server makes the server. Close it when it is not used any more.
+func (p Parts) Server(ctx context.Context) (*Server, error) {
+	s := &Server{parts: p}
+	cfg, err := p.config()
+	if err != nil {
+		return nil, err
+	}
+	if s.delegation, err = p.delegate(&cfg); err != nil {
+		return nil, err
+	}
+	if s.Auth, err = authserver.New(ctx, cfg); err != nil {
+		return nil, err
+	}
+	if s.sites, err = p.sites(ctx, s.Auth); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close ends what the gateway has begun.
+func (s *Server) Close() {
+	if s.sites != nil {
+		_ = s.sites.Close()
+	}
+}
+
+// config is the configuration of the authorization server.
+func (p Parts) config() (authserver.Config, error) {
+	registry, err := p.Registry()
+	if err != nil {
+		return authserver.Config{}, err
+	}
+	c := p.Config
+	cfg := authserver.Config{
+		Issuer:           c.Issuer,
+		Store:            p.Store,
+		SecretKeys:       p.Keys,
+		Resources:        c.StorageResources(),
+		Registry:         registry,
+		ConfidentialOnly: !c.Registration.PublicClients,
+		ClientUnusedTTL:  time.Duration(c.Registration.UnusedTTL),
+		ClientIdleTTL:    time.Duration(c.Registration.IdleTTL),
+		Tokens: authserver.TokenPolicy{
+			CodeTTL:        time.Duration(c.Tokens.CodeTTL),
+			AccessTTL:      time.Duration(c.Tokens.AccessTTL),
+			RefreshIdleTTL: time.Duration(c.Tokens.RefreshIdleTTL),
+			RefreshMaxTTL:  time.Duration(c.Tokens.RefreshMaxTTL),
+			RefreshGrace:   OrNone(c.Tokens.RefreshGrace),
+			StatusTTL:      OrNone(c.Tokens.StatusTTL),
+			Algorithm:      c.Tokens.Algorithm,
+		},
+		Keys:           authserver.KeyPolicy{RotateEvery: OrNone(c.Keys.RotateEvery), PublishAhead: OrNone(c.Keys.PublishAhead)},
+		SessionTTL:     time.Duration(c.Sessions.TTL),
+		TrustedProxies: c.Proxies(),
+		Logger:         p.Log,
+		Audit:          p.Audit,
+	}
+	if c.IsDefault("sessions.ttl") {
+		cfg.SessionTTL = 0 // shorter on loopback than elsewhere
+	}
+	return cfg, nil
+}
+
+// OrNone makes a duration that was configured as none what it is to packages for which
+// zero means the default.
+func OrNone(d config.Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return time.Duration(d)
+}
+
+// Now is the clock of the store, by which all of its servers judge; without a store it is that of
+// this machine.
+func (p Parts) Now() time.Time {
+	if p.Store == nil {
+		return time.Now()
+	}
+	return p.Store.Correct(time.Now())
+}
