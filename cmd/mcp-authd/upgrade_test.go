@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/migrations"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+)
+
+// earlier is a server of an earlier version that signs people in and rotates their tokens, by
+// the statements of that version, on a file that others migrate meanwhile.
+type earlier struct {
+	t    *testing.T
+	db   *sql.DB
+	stop context.CancelFunc
+	done sync.WaitGroup
+
+	mu     sync.Mutex     // guards what follows
+	tokens []storage.Hash // of each grant the newest that was acknowledged
+}
+
+// startEarlier makes a database of the first steps, and has the server write.
+func startEarlier(t *testing.T, path string, steps int) *earlier {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+url.PathEscape(path)+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_txlock=immediate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	e := &earlier{t: t, db: db, stop: stop}
+	all, err := migrations.Steps(migrations.SQLite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.exec("CREATE TABLE schema_version (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT")
+	for _, s := range all[:steps] {
+		e.exec(s.SQL)
+		e.exec("INSERT INTO schema_version (version, name, applied_at) VALUES (?, ?, 0)", s.Version, s.Name)
+	}
+	at := time.Now().UnixMilli()
+	e.exec("INSERT INTO users (id, name, name_key, password_hash, admin, disabled, created_at) VALUES ('usr_1', 'alice', 'alice', 'h', 1, 0, ?)", at)
+	e.exec("INSERT INTO clients (id, name, created_at) VALUES ('app', 'App', ?)", at)
+	for range 2 {
+		e.done.Go(func() { e.write(ctx) })
+	}
+	t.Cleanup(func() { e.end() })
+	return e
+}
+
+func (e *earlier) exec(query string, args ...any) {
+	e.t.Helper()
+	if _, err := e.db.Exec(query, args...); err != nil {
+		e.t.Fatalf("%v: %s", err, query)
+	}
+}
+
+// end stops it, as the operator does once there is a server of the next version.
+func (e *earlier) end() {
+	e.stop()
+	e.done.Wait()
+	e.db.Close()
+}
+
+func (e *earlier) count() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.tokens)
+}
+
+func (e *earlier) write(ctx context.Context) {
+	for ctx.Err() == nil {
+		token, err := e.signIn()
+		if err == nil {
+			token, err = e.rotate(token)
+		}
+		if err != nil {
+			e.t.Errorf("the server of the earlier version was refused: %v", err)
+			return
+		}
+		e.mu.Lock()
+		e.tokens = append(e.tokens, token)
+		e.mu.Unlock()
+	}
+}
+
+// signIn is the approval and the redemption of a code.
+func (e *earlier) signIn() (token storage.Hash, err error) {
+	id, at, far := secrets.ID("grt_"), time.Now().UnixMilli(), time.Now().Add(time.Hour).UnixMilli()
+	code := secrets.Hash(secrets.Token(""))
+	token = secrets.Hash(secrets.Token(""))
+	return token, e.tx(func(tx *sql.Tx) error {
+		_, err := tx.Exec(`INSERT INTO grants (id, client_id, user_id, resource, scopes, auth_time, created_at, expires_at,
+			code_hash, code_redirect, code_challenge, code_expires_at, code_used_at, sweep_at, status_index)
+			VALUES (?, 'app', 'usr_1', ?, '["mcp"]', ?, ?, ?, ?, '', 'c', ?, ?, ?, (SELECT coalesce(max(status_index), 0) + 1 FROM grants))`,
+			id, "https://r.example/"+id, at, at, far, code[:], far, at, far)
+		if err == nil {
+			_, err = tx.Exec("INSERT INTO refresh_tokens (hash, grant_id, created_at, expires_at) VALUES (?, ?, ?, ?)", token[:], id, at, far)
+		}
+		return err
+	})
+}
+
+func (e *earlier) rotate(token storage.Hash) (next storage.Hash, err error) {
+	next = secrets.Hash(secrets.Token(""))
+	at, far := time.Now().UnixMilli(), time.Now().Add(time.Hour).UnixMilli()
+	return next, e.tx(func(tx *sql.Tx) error {
+		var id string
+		err := tx.QueryRow("UPDATE refresh_tokens SET rotated_at = ?, sealed = ? WHERE hash = ? AND rotated_at IS NULL AND expires_at > ? RETURNING grant_id",
+			at, next[:], token[:], at).Scan(&id)
+		if err == nil {
+			_, err = tx.Exec("INSERT INTO refresh_tokens (hash, grant_id, created_at, expires_at) VALUES (?, ?, ?, ?)", next[:], id, at, far)
+		}
+		return err
+	})
+}
+
+// tx leaves some time to others, as a server does between two requests: SQLite has no queue.
+func (e *earlier) tx(do func(*sql.Tx) error) error {
+	time.Sleep(5 * time.Millisecond)
+	tx, err := e.db.Begin()
+	if err != nil {
+		return err
+	}
+	if err := do(tx); err != nil {
+		_ = tx.Rollback()
+		return err
+	}
+	return tx.Commit()
+}
+
+// TestUpgradeWhileAServerWrites (issue 12, proof): what operators do with a SQLite installation, while the server of the
+// earlier version signs people in and refreshes their tokens. It is not disturbed, and of what
+// it acknowledged until it was stopped nothing is lost.
+func TestUpgradeWhileAServerWrites(t *testing.T) {
+	for _, steps := range []int{4, 10, 12} {
+		t.Run(fmt.Sprintf("from %d", steps), func(t *testing.T) {
+			l := &lost{t: t, dir: t.TempDir(), environ: []string{"HOME=" + t.TempDir(), "MCP_AUTHD_SECRET_KEY=0123456789012345678901234567890123456789"}}
+			e := startEarlier(t, filepath.Join(l.dir, "mcp-authd.db"), steps)
+			busy := func() {
+				t.Helper()
+				for before, end := e.count(), time.Now().Add(20*time.Second); e.count() < before+20; time.Sleep(5 * time.Millisecond) {
+					if t.Failed() || time.Now().After(end) {
+						t.Fatal("the server of the earlier version does not get on")
+					}
+				}
+			}
+			busy()
+			l.run("pending", "migrate", "status")
+			l.run("copied", "backup", filepath.Join(t.TempDir(), "before.db"))
+			busy()
+			l.run("the database is up to date", "migrate", "up")
+			busy()
+			if code, out, errs := runs(t, l.environ, "migrate", "status", "--data", l.dir); code != exitOK || strings.Contains(out, "pending") {
+				t.Errorf("after it: got %d %s %s", code, out, errs)
+			}
+			l.logOfServer("key.created") // it starts beside the earlier one
+			e.end()
+			l.refreshAll(e.tokens)
+		})
+	}
+}
+
+// refreshAll checks that each of the tokens is good, and that none is good twice.
+func (l *lost) refreshAll(tokens []storage.Hash) {
+	l.t.Helper()
+	if err := sqlite.Check(l.t.Context(), filepath.Join(l.dir, "mcp-authd.db")); err != nil {
+		l.t.Error(err)
+	}
+	l.store(func(ctx context.Context, s storage.Store) error {
+		now := time.Now()
+		for i, token := range tokens {
+			r := storage.RotateRefresh{Token: storage.HashedRefresh(token), ClientID: "app", Now: now,
+				Next: storage.Refresh{Hash: secrets.Hash(secrets.Token("")), Secret: secrets.Hash(secrets.Token("")), ExpiresAt: now.Add(time.Hour)}}
+			if _, err := s.RotateRefresh(ctx, r); err != nil {
+				return fmt.Errorf("the newest token of grant %d of %d: %w", i, len(tokens), err)
+			}
+		}
+		return s.Ready(ctx)
+	})
+}
