@@ -77,7 +77,7 @@ func newClientDelete(s std) *cobra.Command {
 	}, sure.add, func(c *cobra.Command, a *app, args []string) error {
 		client, err := a.namedClient(c.Context(), args[0])
 		if err != nil {
-			return err
+			return a.unfinished(c.Context(), err, func(k storage.Cut) bool { return k.ClientID != "" })
 		}
 		grants, err := a.someGrants(c.Context(), storage.Selection{ClientID: client.ID})
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -60,6 +61,16 @@ func (a *app) followCut(ctx context.Context, c storage.Cut) error {
 			fmt.Fprintf(a.std.err, "mcp-authd: access has ended; %s marked as revoked so far\n", marked(step.Grants))
 		}
 	}
+}
+
+// unfinished adds to the error of a command that does not find what it was to end what is to be
+// done when an earlier one was interrupted there.
+func (a *app) unfinished(ctx context.Context, err error, like func(storage.Cut) bool) error {
+	cuts, unread := a.store.PendingCuts(ctx, time.Now())
+	if unread != nil || !slices.ContainsFunc(cuts, like) {
+		return err
+	}
+	return fmt.Errorf("%w; if an earlier command was interrupted there, access has ended, and what is left is marked by: mcp-authd grant finish", err)
 }
 
 // marked is "1,234,567 grants are".

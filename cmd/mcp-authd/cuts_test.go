@@ -98,6 +98,10 @@ func TestInterruptedDeletionOfAClient(t *testing.T) {
 	if live, marked := liveOf(t, s, "hosted"); live != 0 || marked == 0 || marked == n {
 		t.Errorf("interrupted: %d grants are live and %d marked", live, marked)
 	}
+	_, stderr = command(t, t.Context(), nil, exitFailure, "client", "delete", "hosted", "--yes", "--data", dir)
+	if !strings.Contains(stderr, "was deleted") || !strings.Contains(stderr, "mcp-authd grant finish") {
+		t.Errorf("the same command once more says: %s", stderr)
+	}
 	_, stderr = command(t, t.Context(), nil, exitOK, "grant", "finish", "--data", dir)
 	if !strings.Contains(stderr, "12,000 grants are marked") {
 		t.Errorf("grant finish says: %s", stderr)
@@ -121,6 +125,27 @@ func TestInterruptedDeletionOfAClient(t *testing.T) {
 	}
 	if told["client.deleted"] != 1 || told["grants.revoked"] != 1 {
 		t.Errorf("the events are %v", told)
+	}
+}
+
+// Likewise for a resource, whose row is gone when its grants are yet to be marked.
+func TestInterruptedRemovalOfAResource(t *testing.T) {
+	const n, uri = 12_000, "https://mcp.example.com/mcp"
+	dir, _ := grantedInstallation(t, n, "hosted")
+	command(t, t.Context(), nil, exitOK, "resource", "add", uri, "--data", dir)
+	ctx, interrupt := context.WithCancel(t.Context())
+	command(t, ctx, writerFunc(interrupt), exitFailure, "resource", "remove", uri, "--yes", "--data", dir)
+	again := func() string {
+		t.Helper()
+		_, stderr := command(t, t.Context(), nil, exitFailure, "resource", "remove", uri, "--yes", "--data", dir)
+		return stderr
+	}
+	if got := again(); !strings.Contains(got, "there is no stored resource") || !strings.Contains(got, "mcp-authd grant finish") {
+		t.Errorf("the same command once more says: %s", got)
+	}
+	command(t, t.Context(), nil, exitOK, "grant", "finish", "--data", dir)
+	if got := again(); !strings.Contains(got, "there is no stored resource") || strings.Contains(got, "grant finish") {
+		t.Errorf("when nothing is left it says: %s", got)
 	}
 }
 

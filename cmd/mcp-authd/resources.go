@@ -238,7 +238,7 @@ func newResourceRemove(s std) *cobra.Command {
 	}, sure.add, func(c *cobra.Command, a *app, args []string) error {
 		r, err := a.storedResource(c.Context(), args[0])
 		if err != nil {
-			return err
+			return a.unfinished(c.Context(), err, func(k storage.Cut) bool { return k.Resource != "" })
 		}
 		grants, err := a.someGrants(c.Context(), storage.Selection{Resource: r.URI})
 		if err != nil {
