@@ -2,7 +2,6 @@ package authserver
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,7 +25,6 @@ const (
 	probeEvery   = time.Second // anybody may ask /readyz, and each probe is a write
 	probeWait    = time.Second // a load balancer waits no longer either
 	probeTimeout = 5 * time.Second
-	probeSize    = 16 << 10 // as much as a sign-in writes: the rest of a page proves nothing
 )
 
 var errNoAnswer = errors.New("the store has not answered within a second")
@@ -86,9 +84,7 @@ func (s *Server) ready(ctx context.Context) error {
 }
 
 func (s *Server) writable(ctx context.Context) error {
-	value := make([]byte, probeSize)
-	rand.Read(value) // never fails; SQLite writes no page that stays as it is
-	if _, err := s.cfg.Store.Remember(ctx, "probe", value); err != nil {
+	if err := s.cfg.Store.Writable(ctx); err != nil {
 		return fmt.Errorf("the store cannot be written: %w", err)
 	}
 	return nil

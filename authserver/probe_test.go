@@ -20,14 +20,12 @@ type readOnly struct {
 	writes int
 }
 
-func (s *readOnly) Remember(ctx context.Context, name string, value []byte) ([]byte, error) {
-	if value != nil {
-		s.writes++
-	}
+func (s *readOnly) Writable(ctx context.Context) error {
+	s.writes++
 	if s.full {
-		return nil, errors.New("database or disk is full (13)")
+		return errors.New("database or disk is full (13)")
 	}
-	return s.Store.Remember(ctx, name, value)
+	return s.Store.Writable(ctx)
 }
 
 // TestReadyMeansWritable: a store that cannot be written is not ready, and asking costs no

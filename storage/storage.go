@@ -298,8 +298,11 @@ type Housekeeping interface {
 	// server compares it with its secret key, so that a replica with another key refuses to start.
 	Fingerprint(ctx context.Context, fp []byte) ([]byte, error)
 	// Remember stores a fact under a name, durably, and returns what it replaces, nil for
-	// nothing. A nil value changes nothing. Writing one is also how a server sees that the store can be written.
+	// nothing. A nil value changes nothing.
 	Remember(ctx context.Context, name string, value []byte) (before []byte, err error)
+	// Writable reports nil when the store takes what a sign-in writes. It writes as little as
+	// shows that: a server asks each second.
+	Writable(ctx context.Context) error
 	Close() error
 }
 

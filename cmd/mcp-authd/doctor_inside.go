@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -186,9 +185,7 @@ func (d *doctor) database(ctx context.Context) {
 
 // writable sees whether the database takes a write.
 func (d *doctor) writable(ctx context.Context) {
-	value := make([]byte, 16<<10)
-	rand.Read(value) // SQLite writes no page that stays as it is
-	if _, err := d.app.store.Remember(ctx, "probe", value); err != nil {
+	if err := d.app.store.Writable(ctx); err != nil {
 		d.fail("database", "make room on its disk, and see that the server's user may write there; with PostgreSQL, connect to the primary",
 			"it can be read, and not written: %s", oneLine(err))
 	}

@@ -37,6 +37,7 @@ type pool struct {
 	hosts   *hosts
 	clock   *dbClock
 	dropped atomic.Int64 // when connections were last dropped, Unix nanoseconds
+	noRoom  atomic.Bool  // a verb has found a disk full
 	full    atomic.Int64 // until when PostgreSQL is taken to have no slot
 }
 
@@ -148,8 +149,11 @@ func (p *pool) awaitFree(ctx context.Context) error {
 }
 
 // doubt drops the connections when an error shows that they lead to a server that is not the
-// primary any more, or that does not answer.
+// primary any more, or that does not answer, and remembers that a disk is full.
 func (p *pool) doubt(ctx context.Context, err error) {
+	if state(err) == diskFull {
+		p.noRoom.Store(true)
+	}
 	if state(err) == readOnly || errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		p.drop()
 	}

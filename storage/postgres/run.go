@@ -25,6 +25,7 @@ type querier interface {
 const (
 	warning              = "01000"
 	readOnly             = "25006"
+	diskFull             = "53100"
 	tooManyConnections   = "53300"
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"

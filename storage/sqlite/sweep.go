@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"crypto/rand"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -11,11 +12,12 @@ import (
 // sweeps remove what can no longer matter, ?1 being now and ?2 the limit. Grants go in the
 // order of their ends: first tokens of those that ended longest ago, then these grants as far
 // as they have no tokens left. Both statements look at the first of them alone; one that looked
-// for any grant without tokens would go through the whole backlog each time.
+// for any grant without tokens would go through the whole backlog each time. Grants that have
+// tokens have several as a rule, so a quarter as many are looked at.
 var sweeps = [...]string{
 	"DELETE FROM sessions WHERE hash IN (SELECT hash FROM sessions WHERE expires_at <= ?1 LIMIT ?2)",
 	`DELETE FROM refresh_tokens WHERE hash IN (SELECT t.hash FROM
-		(SELECT id, sweep_at FROM grants WHERE sweep_at <= ?1 ORDER BY sweep_at LIMIT ?2) g
+		(SELECT id, sweep_at FROM grants WHERE sweep_at <= ?1 ORDER BY sweep_at LIMIT ?2 / 4 + 1) g
 		JOIN refresh_tokens t ON t.grant_id = g.id ORDER BY g.sweep_at LIMIT ?2)`,
 	`DELETE FROM grants WHERE id IN (SELECT g.id FROM
 		(SELECT id FROM grants WHERE sweep_at <= ?1 ORDER BY sweep_at LIMIT ?2) g
@@ -101,6 +103,18 @@ func (s *Store) Fingerprint(ctx context.Context, fp []byte) (out []byte, err err
 		return ignore(c.one([]any{&out}, "SELECT value FROM settings WHERE name = 'fingerprint'"), storage.ErrNotFound)
 	})
 	return out, err
+}
+
+// signInBytes is as much as a sign-in writes. On a full disk the rest of a page proves nothing.
+const signInBytes = 16 << 10
+
+// Writable implements storage.Housekeeping. SQLite writes no page that stays as it is, so what
+// is written is another value each time.
+func (s *Store) Writable(ctx context.Context) error {
+	value := make([]byte, signInBytes)
+	rand.Read(value) // never fails
+	_, err := s.Remember(ctx, "probe", value)
+	return err
 }
 
 // Remember implements storage.Housekeeping.

@@ -115,6 +115,9 @@ func facts(t *testing.T, e *env) {
 	check(t, err)
 	_, err = e.s.Remember(e.ctx, "fingerprint", []byte("something else"))
 	check(t, err)
+	for range 2 {
+		check(t, e.s.Writable(e.ctx))
+	}
 	again, err := e.s.Fingerprint(e.ctx, nil)
 	check(t, err)
 	same(t, string(again), string(fp))

@@ -719,3 +719,8 @@ func (f *Failing) WithdrawGrant(a0 context.Context, a1 string, a2 storage.Revoke
 	})
 	return err
 }
+
+// Writable implements storage.Store.
+func (f *Failing) Writable(a0 context.Context) (err error) {
+	return f.call("Writable", func() error { return f.Store.Writable(a0) })
+}
