@@ -6,6 +6,7 @@ import (
 	"flag"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,7 +19,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-var backlog = flag.Int("backlog", 20_000, "how many grants BenchmarkSweep and BenchmarkCut have to end, each with five refresh tokens; 400000 take minutes")
+var (
+	tokensEach = flag.Int("tokens", 5, "how many refresh tokens with rows of their own each grant of BenchmarkSweep has; grants of today have none")
+	backlog    = flag.Int("backlog", 20_000, "how many grants BenchmarkSweep and BenchmarkCut have to end, 400000 take minutes")
+)
+
+var session = storage.Hash{1, 2, 3}
 
 // engines open a store, and the same database for SQL alone.
 var engines = []struct {
@@ -37,7 +43,7 @@ var engines = []struct {
 		SELECT 'grt_' || hex(randomblob(13)), 'mcp_hosted', 'usr_1', 'https://mcp.example.com/mcp', '["mcp"]', $2, $2, $3,
 			randomblob(32), 'http://127.0.0.1/callback', 'challenge', $2, $2, $4 + i, i FROM n`,
 		`INSERT INTO refresh_tokens (hash, grant_id, created_at, expires_at)
-		WITH t(i) AS (VALUES (1), (2), (3), (4), (5)) SELECT randomblob(32), id, $2, $3 FROM grants, t WHERE $1 > 0 AND $4 > 0`,
+		WITH RECURSIVE t(i) AS (SELECT 1 WHERE $1 > 0 UNION ALL SELECT i + 1 FROM t WHERE i < $1) SELECT randomblob(32), id, $2, $3 FROM grants, t WHERE $4 > 0`,
 	}},
 	{"postgres", func(b *testing.B) (storage.Store, *sql.DB) {
 		url := pgtest.Start(b).Database(b)
@@ -49,7 +55,7 @@ var engines = []struct {
 		SELECT 'grt_' || md5(i::text), 'mcp_hosted', 'usr_1', 'https://mcp.example.com/mcp', '["mcp"]', $2::bigint, $2, $3::bigint,
 			sha256(i::text::bytea), 'http://127.0.0.1/callback', 'challenge', $2, $2, $4::bigint + i FROM generate_series(1, $1::bigint) i`,
 		`INSERT INTO refresh_tokens (hash, grant_id, created_at, expires_at)
-		SELECT sha256((id || t)::bytea), id, $2::bigint, $3::bigint FROM grants, generate_series(1, 5) t WHERE $1::bigint > 0 AND $4::bigint > 0`,
+		SELECT sha256((id || t)::bytea), id, $2::bigint, $3::bigint FROM grants, generate_series(1, $1::bigint) t WHERE $4::bigint > 0`,
 		"ANALYZE",
 	}},
 }
@@ -89,7 +95,7 @@ func BenchmarkSweep(b *testing.B) {
 					}
 					time.Sleep(time.Since(batch) / 2)
 				}
-				b.ReportMetric(float64(6**backlog)/time.Since(began).Seconds(), "records/s")
+				b.ReportMetric(float64((1+*tokensEach)**backlog)/time.Since(began).Seconds(), "records/s")
 				stop()
 			}
 		})
@@ -144,6 +150,9 @@ func pile(b *testing.B, s storage.Store, db *sql.DB, fill []string, created, exp
 	}
 	for _, q := range fill {
 		args := []any{*backlog, created.UnixMilli(), expires.UnixMilli(), sweep.UnixMilli()}
+		if strings.Contains(q, "INTO refresh_tokens") {
+			args[0] = *tokensEach
+		}
 		if q == "ANALYZE" {
 			args = nil
 		}
