@@ -23,6 +23,7 @@ import (
 // buffers a response, and passes on Flush and the like.
 func (g *Guard) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		growStack(len(r.Header))
 		hurried := g.hurry(w, r)
 		pass, refused := g.judge(w, r)
 		defer g.release(pass)
