@@ -46,3 +46,28 @@ type endsInBetween struct{ *providers }
 func (*endsInBetween) Permit(ctx context.Context, id, resource string, scopes oauth.Scopes) (oauth.Scopes, error) {
 	return nil, storage.ErrRevoked
 }
+
+// Of one refresh, policy is asked once, before the token is spent: an outage between that and the
+// reply does not cost the client its token (AS-219, issue 13, 1.1).
+func TestPolicyIsAskedBeforeATokenIsSpent(t *testing.T) {
+	r, f := delegated(t)
+	p := r.person()
+	out := p.signInAt("google")
+	failing := &permitsOnce{providers: f}
+	r.restart(func(c *Config) { c.Delegation = failing })
+	if status, reply := p.token(refreshForm(out["refresh_token"])); status != 200 || failing.asked != 1 {
+		t.Errorf("got %d %v, asked %d times", status, reply, failing.asked)
+	}
+}
+
+type permitsOnce struct {
+	*providers
+	asked int
+}
+
+func (f *permitsOnce) Permit(_ context.Context, _, _ string, scopes oauth.Scopes) (oauth.Scopes, error) {
+	if f.asked++; f.asked > 1 {
+		return nil, errNotNow
+	}
+	return scopes, nil
+}
