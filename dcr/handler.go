@@ -2,7 +2,6 @@ package dcr
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -11,11 +10,11 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/cors"
+	"github.com/mcp-authd/mcp-authd/internal/wire"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -43,8 +42,7 @@ func (r *Registry) origin(req *http.Request) origin {
 // a browser may use it from any origin: it takes no cookies.
 func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	h := w.Header()
-	h.Set("Access-Control-Allow-Origin", "*")
-	h.Set("Access-Control-Expose-Headers", "Retry-After, WWW-Authenticate")
+	cors.AllowAnyOrigin(h, "Retry-After, WWW-Authenticate")
 	id, methods := managed(req), map[string]http.HandlerFunc{http.MethodPost: r.post}
 	if id != "" {
 		methods = map[string]http.HandlerFunc{http.MethodGet: r.manage(id), http.MethodPut: r.manage(id), http.MethodDelete: r.manage(id)}
@@ -55,11 +53,7 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case handler != nil:
 		handler(w, req)
 	case req.Method == http.MethodOptions:
-		h.Set("Allow", allowed)
-		h.Set("Access-Control-Allow-Methods", allowed)
-		h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, MCP-Protocol-Version")
-		h.Set("Access-Control-Max-Age", "86400")
-		w.WriteHeader(http.StatusNoContent)
+		cors.Preflight(w, allowed)
 	default:
 		h.Set("Allow", allowed)
 		writeError(w, refusal{http.StatusMethodNotAllowed, oauth.NewError(oauth.InvalidRequest, "This endpoint takes "+allowed+".")})
@@ -74,7 +68,7 @@ func (r *Registry) post(w http.ResponseWriter, req *http.Request) {
 		writeError(w, err)
 		return
 	}
-	writeJSON(w, http.StatusCreated, out)
+	wire.WriteJSON(w, http.StatusCreated, out)
 }
 
 var errDisabled = oauth.NewError(oauth.AccessDenied, "Registration is turned off. Ask the operator of this server for a client id.")
@@ -162,25 +156,7 @@ func writeError(w http.ResponseWriter, err error) {
 	if errors.As(err, &r) {
 		status = r.status
 	}
-	if e.RetryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int((e.RetryAfter+time.Second-1)/time.Second)))
-	}
-	writeJSON(w, status, errorResponse{e.Code, oauth.SafeDescription(e.Description)})
-}
-
-// writeJSON writes an answer that nobody may keep: it can hold a secret.
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	body, err := json.Marshal(v)
-	if err != nil {
-		status, body = http.StatusInternalServerError, []byte(`{"error":"server_error"}`)
-	}
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-store")
-	h.Set("Pragma", "no-cache")
-	h.Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(status)
-	w.Write(append(body, '\n'))
+	wire.WriteError(w, status, e)
 }
 
 func truncate(s string, n int) string {

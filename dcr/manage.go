@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/wire"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -38,7 +39,7 @@ func (r *Registry) manage(id string) http.HandlerFunc {
 			w.Header().Set("Cache-Control", "no-store")
 			w.WriteHeader(http.StatusNoContent)
 		default:
-			writeJSON(w, http.StatusOK, out)
+			wire.WriteJSON(w, http.StatusOK, out)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"slices"
 
-	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -57,10 +56,4 @@ func (r *Registry) response(ctx context.Context, c storage.Client, secret string
 		err = json.Unmarshal(c.Metadata, &out.Metadata)
 	}
 	return out, err
-}
-
-// errorResponse is the client registration error response (RFC 7591 §3.2.2, AS-137).
-type errorResponse struct {
-	Error       oauth.Code `json:"error"`                       // error: REQUIRED
-	Description string     `json:"error_description,omitempty"` // error_description: OPTIONAL
 }

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/mcp-authd/mcp-authd/internal/cors"
 )
 
 // cacheControl lets clients keep a document for five minutes: long enough to
@@ -85,18 +87,13 @@ func allowRead(next http.Handler) http.Handler {
 	const methods = "GET, HEAD, OPTIONS"
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Access-Control-Allow-Origin", "*")
-		h.Set("Access-Control-Expose-Headers", "ETag, WWW-Authenticate")
+		cors.AllowAnyOrigin(h, "ETag, WWW-Authenticate")
 		h.Set("X-Content-Type-Options", "nosniff")
 		switch r.Method {
 		case http.MethodGet, http.MethodHead:
 			next.ServeHTTP(w, r)
 		case http.MethodOptions:
-			h.Set("Allow", methods)
-			h.Set("Access-Control-Allow-Methods", methods)
-			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, MCP-Protocol-Version")
-			h.Set("Access-Control-Max-Age", "86400")
-			w.WriteHeader(http.StatusNoContent)
+			cors.Preflight(w, methods)
 		default:
 			h.Set("Allow", methods)
 			h.Set("Content-Type", "application/json")

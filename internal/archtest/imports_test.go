@@ -14,7 +14,7 @@ var mayImport = map[string][]string{
 	"web":        {},
 	"migrations": {},
 	"storage":    {"oauth"},
-	"metadata":   {"oauth"},
+	"metadata":   {"oauth", "internal/cors"},
 	"audit":      {"storage", "internal/secrets"},
 	"policy":     {"oauth", "storage"},
 	"session":    {"oauth", "storage", "internal"},
@@ -77,6 +77,8 @@ var mayImport = map[string][]string{
 	"internal/archtest":   {},
 	"internal/mcp":        {},
 	"internal/bounded":    {},
+	"internal/cors":       {},
+	"internal/wire":       {"oauth"},
 	"internal/demoserver": {"oauth", "storage", "mcpresource", "mcpresource/gosdk"},
 }
 
@@ -180,7 +182,7 @@ var (
 	}
 	toolkits = []string{"github.com/modelcontextprotocol", "github.com/mark3labs"}
 	// leaves are the internal packages that weigh nothing.
-	leaves = []string{modulePath + "/internal/mcp", modulePath + "/internal/bounded"}
+	leaves = []string{modulePath + "/internal/mcp", modulePath + "/internal/bounded", modulePath + "/internal/cors"}
 	// light is what mcpresource may link besides the standard library.
 	light = []string{"github.com/go-jose/go-jose/v4", "golang.org/x/sync/singleflight"}
 )
