@@ -168,6 +168,19 @@ type TokenPolicy struct {
 	Algorithm string
 }
 
+// DefaultTokenPolicy is what the zero TokenPolicy means.
+func DefaultTokenPolicy() TokenPolicy {
+	return TokenPolicy{
+		CodeTTL:        time.Minute,
+		AccessTTL:      15 * time.Minute,
+		RefreshIdleTTL: 30 * 24 * time.Hour,
+		RefreshMaxTTL:  180 * 24 * time.Hour,
+		RefreshGrace:   time.Minute,
+		StatusTTL:      7 * time.Second,
+		Algorithm:      "ES256",
+	}
+}
+
 // KeyPolicy says when the signing key changes. Zero fields take the defaults named here.
 // Run carries it out.
 type KeyPolicy struct {
@@ -179,20 +192,33 @@ type KeyPolicy struct {
 	PublishAhead time.Duration
 }
 
+// DefaultKeyPolicy is what the zero KeyPolicy means.
+func DefaultKeyPolicy() KeyPolicy {
+	return KeyPolicy{RotateEvery: 90 * 24 * time.Hour, PublishAhead: 10 * time.Minute}
+}
+
+// The defaults of Config.
+const (
+	DefaultSessionTTL      = 14 * 24 * time.Hour // but on loopback
+	DefaultClientUnusedTTL = 7 * 24 * time.Hour
+	DefaultClientIdleTTL   = 90 * 24 * time.Hour
+)
+
 func (c Config) withDefaults() (Config, error) {
-	setDefault(&c.Tokens.CodeTTL, time.Minute)
-	setDefault(&c.Tokens.AccessTTL, 15*time.Minute)
-	setDefault(&c.Tokens.RefreshIdleTTL, 30*24*time.Hour)
-	setDefault(&c.Tokens.RefreshMaxTTL, 180*24*time.Hour)
-	setDefault(&c.Tokens.RefreshGrace, time.Minute)
-	setDefault(&c.Tokens.StatusTTL, 7*time.Second)
+	tokens, keys := DefaultTokenPolicy(), DefaultKeyPolicy()
+	setDefault(&c.Tokens.CodeTTL, tokens.CodeTTL)
+	setDefault(&c.Tokens.AccessTTL, tokens.AccessTTL)
+	setDefault(&c.Tokens.RefreshIdleTTL, tokens.RefreshIdleTTL)
+	setDefault(&c.Tokens.RefreshMaxTTL, tokens.RefreshMaxTTL)
+	setDefault(&c.Tokens.RefreshGrace, tokens.RefreshGrace)
+	setDefault(&c.Tokens.StatusTTL, tokens.StatusTTL)
 	c.Tokens.StatusTTL = max(c.Tokens.StatusTTL, 0)
-	setDefault(&c.Tokens.Algorithm, "ES256")
-	setDefault(&c.Keys.RotateEvery, 90*24*time.Hour)
-	setDefault(&c.Keys.PublishAhead, 10*time.Minute)
+	setDefault(&c.Tokens.Algorithm, tokens.Algorithm)
+	setDefault(&c.Keys.RotateEvery, keys.RotateEvery)
+	setDefault(&c.Keys.PublishAhead, keys.PublishAhead)
 	setDefault(&c.SessionTTL, defaultSessionTTL(c.Issuer))
-	setDefault(&c.ClientUnusedTTL, 7*24*time.Hour)
-	setDefault(&c.ClientIdleTTL, 90*24*time.Hour)
+	setDefault(&c.ClientUnusedTTL, DefaultClientUnusedTTL)
+	setDefault(&c.ClientIdleTTL, DefaultClientIdleTTL)
 	setDefault(&c.ProductName, "mcp-authd")
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -287,7 +313,7 @@ func defaultSessionTTL(issuer string) time.Duration {
 	if oauth.IsLoopbackRedirect(issuer) {
 		return 12 * time.Hour
 	}
-	return 14 * 24 * time.Hour
+	return DefaultSessionTTL
 }
 
 func setDefault[T comparable](field *T, value T) {

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/issuer"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -53,7 +54,7 @@ const (
 type Broker struct {
 	c        BrokerConfig
 	endpoint *issuer.Endpoint
-	cache    *tokens
+	cache    *bounded.Map[string, UpstreamToken]
 	flight   singleflight.Group
 }
 
@@ -78,7 +79,7 @@ func NewBroker(c BrokerConfig) (*Broker, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Broker{c: c, endpoint: endpoint, cache: newTokens(brokerSize, c.Now)}, nil
+	return &Broker{c: c, endpoint: endpoint, cache: bounded.New[string, UpstreamToken](brokerSize, c.Now)}, nil
 }
 
 // UpstreamToken is a token of an upstream provider. It is written to no log and no JSON
@@ -134,7 +135,7 @@ func (b *Broker) Token(ctx context.Context, provider string, scopes ...string) (
 	if err != nil {
 		return nil, err
 	}
-	if t, ok := b.cache.lookup(ask.key); ok {
+	if t, ok := b.cache.Get(ask.key); ok {
 		return &t, nil
 	}
 	done := b.flight.DoChan(ask.key, func() (any, error) { return b.fetch(context.WithoutCancel(ctx), ask) })
@@ -153,7 +154,7 @@ func (b *Broker) Token(ctx context.Context, provider string, scopes ...string) (
 // Forget makes the next Token ask again, for a tool that the provider has refused a token.
 func (b *Broker) Forget(ctx context.Context, provider string, scopes ...string) {
 	if ask, err := b.request(ctx, provider, scopes); err == nil {
-		b.cache.drop(ask.key)
+		b.cache.Drop(ask.key)
 	}
 }
 

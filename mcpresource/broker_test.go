@@ -180,12 +180,13 @@ func TestBrokerTime(t *testing.T) {
 		}
 	})
 	t.Run("RS-196 the memory is bounded", func(t *testing.T) {
-		c := newTokens(8, func() time.Time { return now })
-		for i := range 100 {
-			c.put(fmt.Sprint(i), UpstreamToken{}, now.Add(time.Hour))
+		life = 3600
+		b := newBroker(t, e, nil)
+		for i := range 2 * brokerSize {
+			b.cache.Put(fmt.Sprint(i), UpstreamToken{}, now.Add(time.Hour))
 		}
-		if len(c.entries) > 8 {
-			t.Errorf("%d entries", len(c.entries))
+		if n := b.cache.Len(); n > brokerSize {
+			t.Errorf("%d entries", n)
 		}
 	})
 }

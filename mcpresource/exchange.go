@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/issuer"
@@ -44,7 +43,7 @@ func (b *Broker) fetch(ctx context.Context, ask exchange) (UpstreamToken, error)
 	if err != nil {
 		return UpstreamToken{}, fmt.Errorf("%w: %w", ErrBrokerUnavailable, err)
 	}
-	b.cache.put(ask.key, t, b.until(t, asked))
+	b.cache.Put(ask.key, t, b.until(t, asked))
 	return t, nil
 }
 
@@ -103,74 +102,4 @@ func (b *Broker) refused(status int, body []byte, provider string) error {
 		return fmt.Errorf("%w: %w", ErrBrokerUnavailable, err)
 	}
 	return fmt.Errorf("mcpresource: no token of %s: %w", provider, err)
-}
-
-// tokens remembers upstream tokens. It is bounded; when full, an arbitrary entry goes,
-// which costs one more exchange.
-type tokens struct {
-	size int
-	now  func() time.Time
-
-	mu      sync.Mutex // guards entries
-	entries map[string]keptToken
-}
-
-type keptToken struct {
-	token UpstreamToken
-	until time.Time
-}
-
-func newTokens(size int, now func() time.Time) *tokens {
-	return &tokens{size: size, now: now, entries: map[string]keptToken{}}
-}
-
-func (c *tokens) lookup(key string) (UpstreamToken, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e, ok := c.entries[key]
-	if ok && !c.now().Before(e.until) {
-		delete(c.entries, key)
-		ok = false
-	}
-	return e.token, ok
-}
-
-func (c *tokens) put(key string, t UpstreamToken, until time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := c.now()
-	if !now.Before(until) {
-		return
-	}
-	if len(c.entries) >= c.size {
-		c.evict(now)
-	}
-	c.entries[key] = keptToken{t, until}
-}
-
-// evict makes room: of a few entries it drops the expired ones, or else one.
-func (c *tokens) evict(now time.Time) {
-	looked, dropped := 0, 0
-	for k, e := range c.entries {
-		if looked++; looked > 16 {
-			break
-		}
-		if !now.Before(e.until) {
-			delete(c.entries, k)
-			dropped++
-		}
-	}
-	for k := range c.entries {
-		if dropped > 0 {
-			return
-		}
-		delete(c.entries, k)
-		dropped++
-	}
-}
-
-func (c *tokens) drop(key string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.entries, key)
 }

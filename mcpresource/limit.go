@@ -204,7 +204,9 @@ func (g *Guard) estrange(r *http.Request, p *passage, no *refusal) *refusal {
 	return no
 }
 
-// network is the address that somebody can be told by: of IPv6 everybody has a /64.
+// network is the address that a stranger is counted by: of IPv6 each has a /64. It is not
+// network.Blocks of the server, which counts a /24 together: an MCP server has few callers, who
+// have done nothing yet but ask, and the packages of the server are not linked here.
 func network(remote string) string {
 	a, err := netip.ParseAddrPort(remote)
 	if err != nil {

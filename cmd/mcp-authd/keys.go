@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcp-authd/mcp-authd/internal/assembly"
 	"github.com/mcp-authd/mcp-authd/keys"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -21,7 +20,7 @@ func newKeysCommand(s std) *cobra.Command {
 // keyManager manages the signing keys, for commands that do not run the server.
 func (a *app) keyManager(ctx context.Context) (*keys.Manager, error) {
 	return keys.New(ctx, keys.Config{
-		Store: a.store, SecretKeys: a.keys, Algorithm: a.config.Tokens.Algorithm, PublishAhead: assembly.OrNone(a.config.Keys.PublishAhead),
+		Store: a.store, SecretKeys: a.keys, Algorithm: a.config.Tokens.Algorithm, PublishAhead: a.config.Keys.Policy().PublishAhead,
 		AccessTTL: time.Duration(a.config.Tokens.AccessTTL), Audit: a.audit, Logger: a.log,
 	})
 }

@@ -70,7 +70,7 @@ var mayImport = map[string][]string{
 	"internal/assembly": {
 		"oauth", "storage", "audit", "policy", "keys", "metadata", "delegation", "authserver", "dcr", "thirdparty", "mcpresource", "internal",
 	},
-	"internal/config":     {"oauth", "storage", "metadata", "dcr", "thirdparty", "internal"},
+	"internal/config":     {"oauth", "storage", "metadata", "authserver", "dcr", "thirdparty", "internal"},
 	"internal/secrets":    {},
 	"internal/users":      {"oauth", "storage", "audit", "internal/network", "internal/secrets"},
 	"internal/network":    {"oauth"},

@@ -77,34 +77,17 @@ func (p Parts) config() (authserver.Config, error) {
 		ConfidentialOnly: !c.Registration.PublicClients,
 		ClientUnusedTTL:  time.Duration(c.Registration.UnusedTTL),
 		ClientIdleTTL:    time.Duration(c.Registration.IdleTTL),
-		Tokens: authserver.TokenPolicy{
-			CodeTTL:        time.Duration(c.Tokens.CodeTTL),
-			AccessTTL:      time.Duration(c.Tokens.AccessTTL),
-			RefreshIdleTTL: time.Duration(c.Tokens.RefreshIdleTTL),
-			RefreshMaxTTL:  time.Duration(c.Tokens.RefreshMaxTTL),
-			RefreshGrace:   OrNone(c.Tokens.RefreshGrace),
-			StatusTTL:      OrNone(c.Tokens.StatusTTL),
-			Algorithm:      c.Tokens.Algorithm,
-		},
-		Keys:           authserver.KeyPolicy{RotateEvery: OrNone(c.Keys.RotateEvery), PublishAhead: OrNone(c.Keys.PublishAhead)},
-		SessionTTL:     time.Duration(c.Sessions.TTL),
-		TrustedProxies: c.Proxies(),
-		Logger:         p.Log,
-		Audit:          p.Audit,
+		Tokens:           c.Tokens.Policy(),
+		Keys:             c.Keys.Policy(),
+		SessionTTL:       time.Duration(c.Sessions.TTL),
+		TrustedProxies:   c.Proxies(),
+		Logger:           p.Log,
+		Audit:            p.Audit,
 	}
 	if c.IsDefault("sessions.ttl") {
 		cfg.SessionTTL = 0 // shorter on loopback than elsewhere
 	}
 	return cfg, nil
-}
-
-// OrNone makes a duration that was configured as none what it is to packages for which
-// zero means the default.
-func OrNone(d config.Duration) time.Duration {
-	if d == 0 {
-		return -1
-	}
-	return time.Duration(d)
 }
 
 // Now is the clock of the store, by which all of its servers judge; without a store it is that of

@@ -17,6 +17,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -91,23 +92,6 @@ type Resource struct {
 	Upstream Upstream   `yaml:"upstream"`
 }
 
-// Tokens holds lifetimes and the signature algorithm.
-type Tokens struct {
-	AccessTTL      Duration `yaml:"access_ttl"`
-	CodeTTL        Duration `yaml:"code_ttl"`
-	RefreshIdleTTL Duration `yaml:"refresh_idle_ttl"`
-	RefreshMaxTTL  Duration `yaml:"refresh_max_ttl"`
-	RefreshGrace   Duration `yaml:"refresh_grace"`
-	StatusTTL      Duration `yaml:"status_ttl"`
-	Algorithm      string   `yaml:"algorithm"`
-}
-
-// Keys says when the signing key changes.
-type Keys struct {
-	RotateEvery  Duration `yaml:"rotate_every"`  // 0: never
-	PublishAhead Duration `yaml:"publish_ahead"` // how long a key is published before it signs
-}
-
 // Sessions configures browser sign-ins.
 type Sessions struct {
 	TTL Duration `yaml:"ttl"`
@@ -135,18 +119,14 @@ type Log struct {
 
 // Default returns the configuration of a server that was told nothing.
 func Default(getenv func(string) string) *Config {
-	day := 24 * time.Hour
 	return &Config{
 		Issuer: "http://localhost:8414", Listen: "127.0.0.1:8414",
-		Management: Management{Listen: "127.0.0.1:9414"},
-		DataDir:    defaultDataDir(getenv),
-		Database:   Database{Migrate: "auto"},
-		Tokens: Tokens{
-			AccessTTL: Duration(15 * time.Minute), CodeTTL: Duration(time.Minute), RefreshIdleTTL: Duration(30 * day),
-			RefreshMaxTTL: Duration(180 * day), RefreshGrace: Duration(time.Minute), StatusTTL: Duration(7 * time.Second), Algorithm: "ES256",
-		},
-		Keys:         Keys{RotateEvery: Duration(90 * day), PublishAhead: Duration(10 * time.Minute)},
-		Sessions:     Sessions{TTL: Duration(14 * day)},
+		Management:   Management{Listen: "127.0.0.1:9414"},
+		DataDir:      defaultDataDir(getenv),
+		Database:     Database{Migrate: "auto"},
+		Tokens:       defaultTokens(),
+		Keys:         defaultKeys(),
+		Sessions:     Sessions{TTL: Duration(authserver.DefaultSessionTTL)},
 		Login:        Login{Local: true},
 		Registration: defaultRegistration(),
 		Log:          Log{Level: "info", Format: "auto"},
@@ -259,29 +239,6 @@ func isAddress(s string) bool {
 	}
 	_, err = net.LookupPort("tcp", port)
 	return err == nil
-}
-
-func (c *Config) validateTokens(add func(string, string, ...any)) {
-	between := func(key string, d Duration, low, high time.Duration) { checkBetween(add, key, d, low, high) }
-	day := 24 * time.Hour
-	between("tokens.access_ttl", c.Tokens.AccessTTL, time.Second, day)
-	between("tokens.code_ttl", c.Tokens.CodeTTL, time.Second, 10*time.Minute)
-	between("tokens.refresh_idle_ttl", c.Tokens.RefreshIdleTTL, time.Second, 3650*day)
-	between("tokens.refresh_max_ttl", c.Tokens.RefreshMaxTTL, time.Second, 3650*day)
-	between("tokens.refresh_grace", c.Tokens.RefreshGrace, 0, 10*time.Minute)
-	between("keys.rotate_every", c.Keys.RotateEvery, 0, 3650*day)
-	between("keys.publish_ahead", c.Keys.PublishAhead, 0, day)
-	if c.Keys.RotateEvery != 0 && c.Keys.RotateEvery <= c.Keys.PublishAhead {
-		add("keys.rotate_every", "%s is not longer than keys.publish_ahead (%s)", c.Keys.RotateEvery, c.Keys.PublishAhead)
-	}
-	between("tokens.status_ttl", c.Tokens.StatusTTL, 0, time.Hour)
-	between("sessions.ttl", c.Sessions.TTL, time.Minute, 365*day)
-}
-
-func checkBetween(add func(string, string, ...any), key string, d Duration, low, high time.Duration) {
-	if time.Duration(d) < low || time.Duration(d) > high {
-		add(key, "%s is not between %s and %s", d, Duration(low), Duration(high))
-	}
 }
 
 func (c *Config) validateResources(add func(string, string, ...any)) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/dcr"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -55,11 +56,10 @@ type DocumentRedirects struct {
 }
 
 func defaultRegistration() Registration {
-	const day = 24 * time.Hour
 	return Registration{
 		Enabled: true, PublicClients: true, RatePerMinute: 60, PrivateUseSchemes: slices.Clone(oauth.DesktopSchemes),
 		ClientIDMetadataDocuments: true, DocumentsAllow: slices.Clone(dcr.KnownDocuments), DocumentsOthers: string(dcr.TrustAsk),
-		SharedNetworks: prefixes(dcr.SharedNetworks), UnusedTTL: Duration(7 * day), IdleTTL: Duration(90 * day),
+		SharedNetworks: prefixes(dcr.SharedNetworks), UnusedTTL: Duration(authserver.DefaultClientUnusedTTL), IdleTTL: Duration(authserver.DefaultClientIdleTTL),
 	}
 }
 

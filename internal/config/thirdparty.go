@@ -18,7 +18,8 @@ type Login struct {
 	DefaultProvider string `yaml:"default_provider"`
 }
 
-// Connector is an upstream provider at which people sign in.
+// Connector is a provider at which people sign in, as thirdparty.Connector in the form of a file:
+// secrets are masked where they are printed, or stand in files; durations may be days.
 type Connector struct {
 	ID   string `yaml:"id"` // part of the redirect URI: never change it
 	Type string `yaml:"type"`

@@ -67,26 +67,16 @@ func forgetConsents(c *conn, sel storage.Selection, limit int) (int64, error) {
 
 // selected is the condition of a selection on grants or consents, with parameters from first on.
 func selected(sel storage.Selection, first int) (where string, args []any) {
-	where = "true"
-	for i, f := range column.SelectionFields(sel) {
-		where += " AND " + f.Where(fmt.Sprintf("?%d", first+i))
-		args = append(args, f.Value)
-	}
-	return where, args
+	return column.Selected(sel, parameters(first), nil)
 }
 
 // selectedGrants is the condition of a selection on grants, with the keys of their indexes.
 func selectedGrants(sel storage.Selection, first int) (where string, args []any) {
-	where, args = selected(sel, first)
-	for i, f := range column.SelectionFields(sel) {
-		switch p := fmt.Sprintf("?%d", first+i); f.Column {
-		case "user_id":
-			where += " AND " + userKey(p)
-		case "client_id":
-			where += " AND " + clientKey(p)
-		}
-	}
-	return where, args
+	return column.Selected(sel, parameters(first), map[string]func(string) string{"user_id": userKey, "client_id": clientKey})
+}
+
+func parameters(first int) func(i int) string {
+	return func(i int) string { return fmt.Sprintf("?%d", first+i) }
 }
 
 // PendingCuts implements storage.Cuts.

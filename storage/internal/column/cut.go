@@ -103,6 +103,20 @@ func (r *CutRow) next(looked, limit int) {
 // AtMost limits a statement.
 func AtMost(limit int) string { return fmt.Sprintf(" LIMIT %d", limit) }
 
+// Selected is the condition of a selection on grants or consents, and its parameters, the i-th of
+// which is written as parameter says. Keys narrow down columns by an index that a database has.
+func Selected(sel storage.Selection, parameter func(i int) string, keys map[string]func(string) string) (where string, args []any) {
+	where = "true"
+	for i, f := range SelectionFields(sel) {
+		where += " AND " + f.Where(parameter(i))
+		if key := keys[f.Column]; key != nil {
+			where += " AND " + key(parameter(i))
+		}
+		args = append(args, f.Value)
+	}
+	return where, args
+}
+
 // SelectionFields are the columns of grants and consents that a selection names.
 func SelectionFields(s storage.Selection) (out []KeyField) {
 	for _, f := range []KeyField{{Column: "user_id", Value: s.UserID}, {Column: "client_id", Value: s.ClientID}, {Column: "resource", Value: s.Resource}} {

@@ -1,0 +1,41 @@
+package config
+
+import (
+	"reflect"
+	"testing"
+)
+
+// TestConnectorIsWhole: each field of thirdparty.Connector can be configured. The two stay apart,
+// since a file has masked secrets, files with secrets, days, and networks as text.
+func TestConnectorIsWhole(t *testing.T) {
+	var full Connector
+	fill(reflect.ValueOf(&full).Elem())
+	full.Networks = []string{"10.0.0.0/8"}
+	out := reflect.ValueOf(full.connector())
+	for i := range out.NumField() {
+		if out.Field(i).IsZero() {
+			t.Errorf("%s cannot be configured", out.Type().Field(i).Name)
+		}
+	}
+}
+
+// fill gives every field some value.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Int64:
+		v.SetInt(1)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Map:
+		v.Set(reflect.ValueOf(map[string]string{"x": "x"}))
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0))
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i))
+		}
+	}
+}
