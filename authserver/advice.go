@@ -1,8 +1,14 @@
 package authserver
 
 import (
+	"errors"
+	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // family is a kind of MCP client that keeps presenting a registration which the server
@@ -73,4 +79,45 @@ func onLoopback(port, path string) func(string, *url.URL) bool {
 		}
 		return path == "" || u.Path == path || len(path) > 1 && strings.HasSuffix(path, "/") && strings.HasPrefix(u.Path, path)
 	}
+}
+
+// advise fills in what a page says beyond the protocol's own words.
+func advise(v *web.Error, e *oauth.Error, status int) {
+	switch {
+	case e.Code == oauth.InvalidClient:
+		v.Title = "This application is not known here"
+		if errors.Is(e, refusal.ErrUnknownClient) {
+			v.Message = "This server has no registration of the application that sent you here: it never had one, or has removed it."
+		}
+		v.Advice = "Remove this server from the application, or clear its saved sign-in, and connect again: it will then register again."
+	case e.Code == oauth.TemporarilyUnavailable, e.Code == oauth.SlowDown:
+		v.Title = "The server is busy"
+		v.Advice = "Nothing was lost. Please try again in a moment. If it happens again, tell the operator of this server the number below."
+	case e.Unwrap() == refusal.ErrNotRegistered:
+		v.Title = "The answer would go to an unknown address"
+		v.Advice = "If you did not start this yourself, close this page. Otherwise remove this server from the application and connect again, " +
+			"so that it registers the address that it uses now."
+	case status >= 500:
+		v.Title = "This server has failed"
+		v.Advice = "You did nothing wrong. Please try again. If it happens again, tell the operator of this server the number below."
+	case status == http.StatusNotFound:
+		v.Title, v.Home = "There is no such page", true
+	case e.Code == oauth.AccessDenied: // what the message says is for the person to change
+		v.Title, v.Home = "This was not done", true
+	default:
+		v.Title = "This sign-in cannot go on"
+		v.Advice = "Go back to the application and start signing in again. If it happens again, the application is at fault: tell its makers what this page says."
+	}
+}
+
+// adviseStopped says what to do about a request that cannot be carried out: a person may
+// correct an address, but not what their application sends.
+func adviseStopped(e *oauth.Error) string {
+	switch e.Code {
+	case oauth.InvalidTarget:
+		return "Check the address of the MCP server in the application. If it is right, tell the operator of this server the number below."
+	case oauth.AccessDenied, oauth.TemporarilyUnavailable, oauth.ServerError, oauth.LoginRequired, oauth.ConsentRequired:
+		return "If you started this sign-in yourself, return to the application and try again."
+	}
+	return "Trying again does not help before the application has changed: tell its makers what this page says."
 }

@@ -120,7 +120,7 @@ func TestExtendAsks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	to := strings.TrimPrefix(r.connectURL(r.newConnect(delegation.TokenRequest{UserID: u.ID, Provider: "google", Resource: testResource}, oauth.Scopes{"calendar"})), r.Issuer())
+	to := strings.TrimPrefix(r.links.URL(r.links.For(delegation.TokenRequest{UserID: u.ID, Provider: "google", Resource: testResource}, oauth.Scopes{"calendar"})), r.Issuer())
 	allow := func() page {
 		left := p.post(to, url.Values{"step": {connectForm(p.get(to)).step(t)}, "decision": {"approve"}})
 		return p.get(callback(t, "google", left))

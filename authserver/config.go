@@ -12,6 +12,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -297,11 +298,11 @@ func (c Config) validateDelegation() error {
 		return nil
 	}
 	var errs []error
-	w := ways{local: !c.NoLocalLogin, providers: c.Delegation.Providers()}
-	if !w.local && len(w.providers) == 0 {
+	w := flow.Ways{Password: !c.NoLocalLogin, At: c.Delegation}
+	if !w.Password && len(w.Providers()) == 0 {
 		errs = append(errs, errors.New("without a provider nobody could sign in"))
 	}
-	if _, ok := w.provider(c.DefaultProvider); !ok && c.DefaultProvider != "" {
+	if _, ok := w.Provider(c.DefaultProvider); !ok && c.DefaultProvider != "" {
 		errs = append(errs, errors.New("the default provider "+strconv.Quote(c.DefaultProvider)+" is not one of the providers"))
 	}
 	return errors.Join(errs...)

@@ -21,7 +21,7 @@ var connectForm = func(pg page) page {
 func TestConnect(t *testing.T) {
 	r, f := delegated(t)
 	link := func(user string) string {
-		full := r.connectURL(r.newConnect(delegation.TokenRequest{UserID: user, Provider: "google", Resource: testResource}, oauth.Scopes{"calendar.readonly"}))
+		full := r.links.URL(r.links.For(delegation.TokenRequest{UserID: user, Provider: "google", Resource: testResource}, oauth.Scopes{"calendar.readonly"}))
 		return strings.TrimPrefix(full, r.Issuer())
 	}
 	ada := r.person()

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -257,33 +258,6 @@ func tripCookies(pg page) (out []string) {
 	return out
 }
 
-func TestPick(t *testing.T) {
-	both := []delegation.Provider{google, github}
-	for _, tt := range []struct {
-		name          string
-		w             ways
-		asked, routed string
-		want          string
-	}{
-		{"several ways and nothing said: people choose", ways{local: true, providers: both}, "", "", ""},
-		{"the request says", ways{local: true, providers: both}, "github", "google", "github"},
-		{"else what is known about the person", ways{local: true, providers: both, fallback: "google"}, "", "github", "github"},
-		{"else the default", ways{local: true, providers: both, fallback: "google"}, "", "", "google"},
-		{"people may ask to choose", ways{local: true, providers: both, fallback: "google"}, anyProvider, "github", ""},
-		{"an unknown provider is no answer", ways{local: true, providers: both}, "evil", "nobody", ""},
-		{"the only way there is", ways{providers: both[:1]}, "", "", "google"},
-		{"also for whoever wants to choose", ways{providers: both[:1]}, anyProvider, "", "google"},
-		{"a password is a way too", ways{local: true, providers: both[:1]}, "", "", ""},
-		{"a password is the only way", ways{local: true}, "google", "google", ""},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := tt.w.pick(tt.asked, tt.routed); got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
-		})
-	}
-}
-
 func TestDelegationConfig(t *testing.T) {
 	f := &providers{list: []delegation.Provider{google}}
 	for _, tt := range []struct {
@@ -342,7 +316,7 @@ func TestChooser(t *testing.T) {
 		if strings.Contains(pg.body, "password") || !strings.Contains(pg.body, "Continue with <bdi>Google") {
 			t.Errorf("got %s", pg.body)
 		}
-		step, err := r.sessions.SealStep(purposeLogin, browserOf(t, r, p), loginState{})
+		step, err := r.sessions.SealStep(purposeLogin, browserOf(t, r, p), flow.Destination{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -366,9 +340,9 @@ func browserOf(t *testing.T, r *rig, p *person) string {
 	return r.sessions.Browser(nil, req)
 }
 
-func tripOf(t *testing.T, trip delegation.Request) tripState {
+func tripOf(t *testing.T, trip delegation.Request) flow.Payload {
 	t.Helper()
-	var s tripState
+	var s flow.Payload
 	if err := json.Unmarshal(trip.Payload, &s); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -204,7 +205,7 @@ func TestHomeDeparture(t *testing.T) {
 	})
 	t.Run("RS-203 AS-220 somebody else who uses the browser meanwhile is not tied to the account", func(t *testing.T) {
 		// Ada goes to tie another account to hers; before the browser is back, Bob signs in.
-		step, err := r.sessions.SealStep(purposeDepart, browserOf(t, r, p), departState{Provider: "google", Errand: "link", UserID: "usr_githubada"})
+		step, err := r.sessions.SealStep(purposeDepart, browserOf(t, r, p), flow.ProviderForm{Provider: "google", Purpose: "link", UserID: "usr_githubada"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,48 +11,62 @@
 //
 // Every handler does three things: it parses the request into a typed value, calls
 // the core, and writes the outcome. A function that holds an http.ResponseWriter
-// never touches the store, and one that touches the store never sees a writer.
+// never touches the store, and one that touches the store never sees a writer. What stands
+// behind the browser is the package internal/flow, which knows no HTTP at all.
 //
 //	routes.go            which path goes where; body limits, CORS, request log
-//	browser.go           GET /authorize: runs the phases and writes what they decide
-//	authorize.go         identify (can only fail to a page), then validate (can only fail
-//	                     to the redirect URI)
-//	dispatch.go          what comes next, as a pure function: login, consent, code
-//	login.go, consent.go the two steps; each returns to /authorize, never to another step
-//	ways.go              how somebody may sign in: with a password, or at which provider
-//	depart.go            the step of whoever signs in at a provider: consent, then away
-//	callback.go          and back again; answers the request that was approved
-//	delegation.go        what this package needs of whoever talks to providers
-//	bindings.go          who a browser belongs to, as far as providers have a say in it
-//	pages.go             what the pages of package web are told; providerpages.go those
-//	                     about providers, home.go the start page
+//	pages.go             which page goes where, and what the pages are made of
+//	forms.go             reads the forms of our pages, and what they carry along sealed
+//	authorize.go         GET /authorize and POST /consent
+//	login.go             GET and POST /login, POST /logout
+//	provider.go          POST /depart, POST /claim, /connect: to a provider
+//	callback.go          and back again
+//	home.go, setup.go    the start page, and the first administrator
+//	internal/flow        what these call; each call returns a Step
+//	steps.go             writes a Step; providersteps.go those about providers
+//	view.go              what pages show of records; advice.go what they advise
+//	errorpages.go        the pages that have nothing but a message
+//	delegation.go        what this package needs of a package that talks to providers
 //	token.go             POST /token; introspect.go is RFC 7662 and revoke.go RFC 7009
 //	grants.go            puts together what these three need:
 //	internal/grant       client authentication, the grants, and what tokens are
 //	internal/shell       fosite, which finds the grant that answers
-//	internal/form        the parameters of a request; form.go reads them
-//	internal/clients     who a client id names; internal/catalogue the resources
-//	internal/binding     whether the session at a provider that something rests on stands
-//	internal/refusal     why a request is refused, for clients and for operators
-//	connect.go           where a person grants what a provider's token lacks
+//	protocol.go          what the flow needs of these two
 //	wellknown.go         RFC 8414, OpenID discovery, JWKS
+//	resources.go         which scopes there are, for programs that embed the server
 //	serve.go             listeners, timeouts, and the order in which all ends
+//
+// Rooms that more than one of these need: internal/form (the parameters of a request),
+// internal/clients, internal/catalogue (the resources), internal/binding (whether the
+// session at a provider stands), internal/connect (the links to /connect), and
+// internal/refusal (why a request is refused).
 //
 // The state of an authorization is the authorization URL itself: login and consent
 // carry it along sealed and bound to the browser, so that nothing is stored before
 // a person approves, and any replica can take the next step. Only while a browser is at a
 // provider something is stored; it is found by what the provider sends back together with
-// a cookie of that trip.
+// a cookie of that request.
+//
+// # One authorization request
+//
+//	GET /authorize      authorizePages.authorize reads the query; flow.Authorize examines it
+//	                    (identify, validate, permit) and Next chooses: Login, AskConsent,
+//	                    or at once a code; steps.write writes that
+//	POST /login         loginPages.login: Passwords.SignIn stores the session, and the browser
+//	                    goes back to /authorize
+//	POST /consent       authorizePages.consent: flow.Consent examines the request again, by the
+//	                    client as it is now, compares it with what was shown, and issues the code
 //
 // # One sign-in at a provider
 //
-//	GET /authorize      decide says stepDepart; showDeparture asks the person. Nothing is
-//	                    stored yet, and no cookie of the trip is set
-//	POST /consent       consentToLeave, then depart: Delegation.Depart stores the departure;
-//	                    sendAway sets the cookie and sends the browser off
-//	GET /callback/ID    comeBack finds the cookie by the state; arrive: Delegation.Return
-//	                    takes the departure, redeems the provider's code, and stores person
-//	                    and sessions at once; land and resume answer the request that was
+//	GET /authorize      Next says AskBeforeProvider: the person is asked. Nothing is
+//	                    stored yet, and no cookie is set
+//	POST /consent       SignIns.Consent compares what was shown and stores the request to the
+//	                    provider (Delegation.Depart); steps.toProvider sets the cookie and sends
+//	                    the browser off
+//	GET /callback/ID    providerPages.response finds the cookie by the state; SignIns.Return has
+//	                    Delegation.Return redeem the provider's code and store person
+//	                    and sessions at once, and answers the request that was
 //	                    approved, with a code of ours
 //	POST /token         as ever; refreshing and introspection ask whether the session at the
 //	                    provider stands

@@ -159,7 +159,7 @@ func TestExchangeNeedsThePerson(t *testing.T) {
 		if !strings.HasPrefix(uri, r.Issuer()+"/connect/") || len(uri) > 600 || strings.Contains(uri, "ada") || strings.Contains(uri, "?") {
 			t.Errorf("got %q", uri)
 		}
-		req, err := r.openConnect(strings.TrimPrefix(uri, r.Issuer()+"/connect/"))
+		req, err := r.links.Open(strings.TrimPrefix(uri, r.Issuer()+"/connect/"))
 		if err != nil || req.UserID != "usr_googleada" || req.Provider != "google" || req.Resource != testResource || !slices.Equal(req.Scopes, oauth.Scopes{"calendar"}) {
 			t.Errorf("got %+v, %v", req, err)
 		}

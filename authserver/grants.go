@@ -1,7 +1,6 @@
 package authserver
 
 import (
-	"github.com/mcp-authd/mcp-authd/authserver/internal/connect"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/shell"
 )
@@ -52,7 +51,7 @@ func (s *Server) newGrants() grants {
 			Catalog:  s.catalog,
 			Bindings: s.bindings,
 			Broker:   c.Broker,
-			Links:    &connect.Links{Ring: s.ring, Issuer: c.Issuer, Now: c.Now},
+			Links:    s.links,
 			Audit:    c.Audit,
 			Now:      c.Now,
 		}

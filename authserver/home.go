@@ -1,114 +1,82 @@
 package authserver
 
 import (
-	"context"
-	"errors"
 	"net/http"
 
-	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// home is what the start page shows.
-type home struct {
-	visit      *storage.Visit // nil: nobody is signed in
-	resources  []storage.Resource
-	identities []storage.Identity
-	farewell   string
+// homePages are the start page and its forms.
+type homePages struct {
+	accounts    *flow.Accounts
+	noPasswords bool // accounts with a password do not sign in
+	forms       *pageForms
+	steps       *steps
 }
 
-// handleHome serves the start page.
-func (s *Server) handleHome(w http.ResponseWriter, r *http.Request) {
-	token, _ := s.sessions.Token(r)
-	h, err := s.home(r.Context(), token)
+// home serves the start page.
+func (p *homePages) home(w http.ResponseWriter, r *http.Request) {
+	h, err := p.accounts.Home(r.Context(), p.forms.token(r))
 	if err != nil {
-		s.showError(w, r, http.StatusServiceUnavailable, err)
+		p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)
 		return
 	}
-	s.showHome(w, r, h)
-}
-
-func (s *Server) home(ctx context.Context, token storage.Hash) (h home, err error) {
-	if h.visit, err = s.visit(ctx, token, storage.VisitKey{}); err != nil {
-		return h, err
+	views := p.steps.views
+	v := web.Home{
+		Issuer: views.issuer, SignOutAction: views.paths.logout, Farewell: h.Farewell, FormTargets: views.providerTargets(),
 	}
-	catalog, err := s.catalog.Load(ctx)
-	if err != nil {
-		return h, refusal.Unavailable(err)
-	}
-	h.resources = catalog.Resources()
-	switch {
-	case h.visit == nil:
-		h.farewell = s.farewell(ctx, token)
-	case s.cfg.Accounts != nil:
-		h.identities, err = s.cfg.Accounts.Identities(ctx, h.visit.User.ID)
-	}
-	return h, refusal.Protocol(err)
-}
-
-func (s *Server) showHome(w http.ResponseWriter, r *http.Request, h home) {
-	browser := s.sessions.Browser(w, r)
-	v := web.Home{Issuer: s.cfg.Issuer, SignOutAction: s.paths.logout, Farewell: h.farewell, FormTargets: s.ways().targets()}
-	for _, res := range h.resources {
+	for _, res := range h.Resources {
 		v.Resources = append(v.Resources, resourceParty(res))
 	}
-	var err error
-	if h.visit == nil {
-		if s.passwords.offered(r.Context()) {
-			v.SignInURL = s.paths.login
-		}
-		v.SignIn, err = s.choices(browser, loginState{})
+	if h.Visit == nil {
+		err = p.addSignIn(w, r, &v)
 	} else {
-		v.Username = h.visit.User.Name
-		if v.Step, err = s.sessions.SealStep(purposeLogout, browser, loginState{}); err == nil {
-			err = s.showAccounts(&v, browser, h)
-		}
+		err = p.addAccount(w, r, &v, h)
 	}
 	if err != nil {
-		s.showError(w, r, http.StatusInternalServerError, err)
+		p.forms.errors.show(w, r, http.StatusInternalServerError, err)
 		return
 	}
-	s.pages.Home(w, v)
+	p.steps.web.Home(w, v)
 }
 
-// disconnectState is what the form that unties an account carries along, sealed and bound
-// to the browser.
-type disconnectState struct {
-	UserID    string `json:"u"`
-	Connector string `json:"c"`
-	Subject   string `json:"s"`
+// addSignIn fills in how to sign in.
+func (p *homePages) addSignIn(w http.ResponseWriter, r *http.Request, v *web.Home) (err error) {
+	if p.steps.passwords.offered(r.Context()) {
+		v.SignInURL = p.steps.views.paths.login
+	}
+	v.SignIn, err = p.steps.choices(w, r, flow.Destination{})
+	return err
 }
 
-// showAccounts fills in what is connected, and what else could be.
-func (s *Server) showAccounts(v *web.Home, browser string, h home) error {
-	if s.cfg.Accounts == nil {
-		return nil
+// addAccount fills in who is signed in, what is connected, and what else could be.
+func (p *homePages) addAccount(w http.ResponseWriter, r *http.Request, v *web.Home, h flow.Home) (err error) {
+	v.Username = h.Visit.User.Name
+	if v.Step, err = p.forms.seal(w, r, purposeLogout, flow.Destination{}); err != nil || p.accounts.Identities == nil {
+		return err
 	}
 	connected := map[string]bool{}
-	only := len(h.identities) == 1 && (h.visit.User.PasswordHash == "" || s.cfg.NoLocalLogin)
-	for _, id := range h.identities {
+	only := len(h.Identities) == 1 && (h.Visit.User.PasswordHash == "" || p.noPasswords)
+	for _, id := range h.Identities {
 		connected[id.Connector] = true
-		p, ok := s.ways().provider(id.Connector)
-		if !ok { // taken out of the configuration
-			p = delegation.Provider{Name: id.Connector}
-		}
-		a := web.Account{Provider: providerView(p), Label: id.Label, Action: s.paths.disconnect}
+		a := p.account(id)
 		if !only {
-			var err error
-			if a.Step, err = s.sessions.SealStep(purposeDisconnect, browser, disconnectState{h.visit.User.ID, id.Connector, id.Subject}); err != nil {
+			form := flow.DisconnectForm{UserID: h.Visit.User.ID, Connector: id.Connector, Subject: id.Subject}
+			if a.Step, err = p.forms.seal(w, r, purposeDisconnect, form); err != nil {
 				return err
 			}
 		}
 		v.Accounts = append(v.Accounts, a)
 	}
-	for _, p := range s.ways().providers {
-		if connected[p.ID] {
+	for _, provider := range p.steps.views.flow.Ways.Providers() {
+		if connected[provider.ID] {
 			continue
 		}
-		c, err := s.choice(browser, p, departState{Errand: delegation.PurposeLink, UserID: h.visit.User.ID})
+		c, err := p.steps.choice(w, r, provider, flow.ProviderForm{Purpose: delegation.PurposeLink, UserID: h.Visit.User.ID})
 		if err != nil {
 			return err
 		}
@@ -117,35 +85,27 @@ func (s *Server) showAccounts(v *web.Home, browser string, h home) error {
 	return nil
 }
 
-// handleDisconnect serves POST /disconnect.
-func (s *Server) handleDisconnect(w http.ResponseWriter, r *http.Request) {
-	form, ok := s.readPageForm(w, r)
-	if !ok {
-		return
+func (p *homePages) account(id storage.Identity) web.Account {
+	provider, ok := p.steps.views.flow.Ways.Provider(id.Connector)
+	if !ok { // taken out of the configuration
+		provider = delegation.Provider{Name: id.Connector}
 	}
-	var state disconnectState
-	if err := s.sessions.OpenStep(purposeDisconnect, s.sessions.Browser(w, r), form.Get("step"), &state); err != nil || s.cfg.Accounts == nil {
-		s.showStale(w, r)
-		return
-	}
-	token, _ := s.sessions.Token(r)
-	if err := s.disconnect(r.Context(), state, token); err != nil {
-		s.showError(w, r, pageStatus(oauth.AsError(err)), err)
-		return
-	}
-	http.Redirect(w, r, s.paths.home, http.StatusSeeOther)
+	return web.Account{Provider: providerView(provider), Label: id.Label, Action: p.steps.views.paths.disconnect}
 }
 
-func (s *Server) disconnect(ctx context.Context, state disconnectState, token storage.Hash) error {
-	if err := s.isStill(ctx, token, state.UserID); err != nil {
-		return err
+// disconnect serves POST /disconnect.
+func (p *homePages) disconnect(w http.ResponseWriter, r *http.Request) {
+	var form flow.DisconnectForm
+	if _, ok := p.forms.open(w, r, purposeDisconnect, &form); !ok {
+		return
 	}
-	err := s.cfg.Accounts.Disconnect(ctx, state.UserID, state.Connector, state.Subject)
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		return nil // it is what the person wants
-	case errors.Is(err, storage.ErrSpent):
-		return oauth.NewError(oauth.AccessDenied, "This is the only way that you sign in. Connect another account first.").Because(err)
+	if p.accounts.Identities == nil {
+		p.forms.errors.stale(w, r)
+		return
 	}
-	return refusal.Protocol(err)
+	if err := p.accounts.Disconnect(r.Context(), form, p.forms.token(r)); err != nil {
+		p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
+		return
+	}
+	http.Redirect(w, r, p.steps.views.paths.home, http.StatusSeeOther)
 }

@@ -11,12 +11,12 @@ import (
 // ownHost serves pages under the host of the issuer and on loopback alone. A page of another
 // host whose name was made to lead here could otherwise guess passwords in the name of the
 // browser that shows it (DNS rebinding).
-func (s *Server) ownHost(h http.Handler) http.Handler {
+func (p *pages) ownHost(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.isOwnHost(r.Host) {
-			s.showMisfit(w, r, http.StatusForbidden, web.Error{
+		if !p.isOwnHost(r.Host) {
+			p.errors.misfit(w, r, http.StatusForbidden, web.Error{
 				Title: "This server has another address", Message: "This host name is not served here.",
-				Advice: "Open " + s.cfg.Issuer + ". If you are the operator of this server: a proxy in front of it has to pass the Host header on as it came.",
+				Advice: "Open " + p.issuer + ". If you are the operator of this server: a proxy in front of it has to pass the Host header on as it came.",
 			})
 			return
 		}
@@ -24,7 +24,7 @@ func (s *Server) ownHost(h http.Handler) http.Handler {
 	})
 }
 
-func (s *Server) isOwnHost(host string) bool {
+func (p *pages) isOwnHost(host string) bool {
 	name := network.Hostname(host)
-	return name != "" && name == s.paths.host || oauth.IsLoopbackHost(name)
+	return name != "" && name == p.paths.host || oauth.IsLoopbackHost(name)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rs/cors"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/metadata"
 )
@@ -32,13 +33,29 @@ func newPaths(issuer string) paths {
 	}
 }
 
+// destination is where somebody who has signed in was going.
+func (p paths) destination(to flow.Destination) string {
+	switch {
+	case to.Query != "":
+		return p.authorize + "?" + string(to.Query.SignedIn())
+	case to.Connect != "":
+		return p.connect + to.Connect
+	}
+	return p.home
+}
+
+// atProvider is where an authorization request continues at a provider.
+func (p paths) atProvider(q flow.Query, provider string) string {
+	return p.authorize + "?" + string(q.AtProvider(provider))
+}
+
 // Register mounts every endpoint below the issuer's path on mux, the discovery
 // documents at all their well-known locations, and a JSON 404 for every other
 // well-known location that nobody else has registered.
 func (s *Server) Register(mux *http.ServeMux) {
 	p := s.paths.prefix
 	handle := func(path string, h http.Handler, methods ...string) {
-		mux.Handle(path, s.observe(s.allow(h, methods...)))
+		mux.Handle(path, s.observe(s.errors.allow(h, methods...)))
 	}
 	api := func(path string, h http.HandlerFunc, methods ...string) {
 		handle(p+path, browserClients(h), append(methods, http.MethodOptions)...)
@@ -54,7 +71,7 @@ func (s *Server) Register(mux *http.ServeMux) {
 		mux.Handle(p+"/register", s.observe(s.cfg.Registration))
 		mux.Handle(p+"/register/{client}", s.observe(s.cfg.Registration))
 	}
-	s.registerPages(handle)
+	s.pages.register(handle)
 	docs := &discovery{server: s}
 	metadata.Mount(mux, s.observe(docs), metadata.AuthorizationServerPaths(s.cfg.Issuer)...)
 	mux.Handle("/.well-known/", s.observe(metadata.NotFound()))
@@ -62,43 +79,10 @@ func (s *Server) Register(mux *http.ServeMux) {
 	handle(p+"/readyz", http.HandlerFunc(s.Readyz), http.MethodGet, http.MethodHead)
 }
 
-func (s *Server) registerPages(handle func(string, http.Handler, ...string)) {
-	// Posts from another site are refused by the browser's own word (Sec-Fetch-Site,
-	// Origin), and every form carries a sealed step that is bound to the browser (AS-47).
-	sameSite := http.NewCrossOriginProtection()
-	sameSite.SetDenyHandler(http.HandlerFunc(s.crossOrigin))
-	register := handle
-	handle = func(path string, h http.Handler, methods ...string) { register(path, s.ownHost(h), methods...) }
-	post := func(path string, h http.HandlerFunc) { handle(path, sameSite.Handler(h), http.MethodPost) }
-	get := func(path string, h http.HandlerFunc) { handle(path, h, http.MethodGet, http.MethodHead) }
-
-	handle(s.paths.authorize, http.HandlerFunc(s.handleAuthorize), http.MethodGet) // no HEAD: it could issue a code
-	signIn := sameSite.Handler(byMethod(s.handleLoginPage, s.handleLogin))
-	handle(s.paths.login, signIn, http.MethodGet, http.MethodHead, http.MethodPost)
-	post(s.paths.consent, s.handleConsent)
-	post(s.paths.logout, s.handleLogout)
-	handle(s.paths.setup, sameSite.Handler(http.HandlerFunc(s.handleSetup)), http.MethodGet, http.MethodHead, http.MethodPost)
-	post(s.paths.setup+"/check", s.handleSetupCheck)
-	get(s.paths.home+"{$}", s.handleHome)
-	if s.cfg.Delegation != nil {
-		post(s.paths.depart, s.handleDepart)
-		post(s.paths.disconnect, s.handleDisconnect)
-		post(s.paths.claim, s.handleClaim)
-		handle(s.paths.connect+"{request}", sameSite.Handler(http.HandlerFunc(s.handleConnect)), http.MethodGet, http.MethodPost)
-		// Providers send the browser here, some by a form: what guards this path is the state.
-		handle(s.paths.callback+"{provider}", http.HandlerFunc(s.handleCallback), http.MethodGet, http.MethodPost)
-	}
-	if s.cfg.BackchannelLogout != nil {
-		register(s.paths.callback+"{provider}/logout", s.cfg.BackchannelLogout, http.MethodPost)
-	}
-	// Under every host: the page that refuses one has a style, too.
-	register(s.paths.prefix+"/assets/", http.StripPrefix(s.paths.prefix, s.pages.Assets()), http.MethodGet, http.MethodHead)
-}
-
 // allow answers any other method with 405 and Allow (RFC 9110 §15.5.6). It stands
 // here and not in the mux pattern, because beside a catch-all pattern of an
 // embedding program the mux would send other methods there.
-func (s *Server) allow(h http.Handler, methods ...string) http.Handler {
+func (p *errorPages) allow(h http.Handler, methods ...string) http.Handler {
 	list := strings.Join(methods, ", ")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, m := range methods {
@@ -108,7 +92,7 @@ func (s *Server) allow(h http.Handler, methods ...string) http.Handler {
 			}
 		}
 		w.Header().Set("Allow", list)
-		s.wrongMethod(w, r)
+		p.wrongMethod(w, r)
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/binding"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/clients"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/connect"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/keys"
@@ -27,17 +28,17 @@ type Server struct {
 	keys       *keys.Manager
 	sessions   *session.Manager
 	users      *users.Users
-	pages      *web.Pages
+	errors     *errorPages
+	pages      *pages
+	links      *connect.Links
 	clients    *clients.Finder
 	catalog    *catalogue.Catalogue
 	bindings   binding.Checker
 	status     *statusLists
 	grants     grants
-	departures *departureLimiter
 	undeclared *undeclared
 	paths      paths
 	probe      *probe
-	passwords  *passwords
 	draining   atomic.Bool
 	skewed     atomic.Bool // it was told that our clock is not the store's
 	replica    string      // who this one is among others on the same store
@@ -56,7 +57,6 @@ func New(ctx context.Context, c Config) (*Server, error) {
 		cfg:        cfg,
 		log:        c.Logger,
 		paths:      newPaths(c.Issuer),
-		departures: newDepartureLimiter(c.Now),
 		clients:    &clients.Finder{Known: cfg.Clients, Documents: cfg.Documents, ConfidentialOnly: c.ConfidentialOnly},
 		bindings:   binding.Checker{Bindings: cfg.Bindings},
 		undeclared: &undeclared{trusted: c.TrustedProxies, told: map[netip.Addr]bool{}},
@@ -75,13 +75,13 @@ func New(ctx context.Context, c Config) (*Server, error) {
 		return nil, fmt.Errorf("authserver: %w", err)
 	}
 	s.status = newStatusLists(c, s.keys)
-	s.passwords = newPasswords(c)
 	s.probe = &probe{ready: s.ready, now: time.Now}
 	if err := s.compareIssuer(ctx); err != nil {
 		return nil, fmt.Errorf("authserver: %w", err)
 	}
 	s.attend(ctx)
 	s.grants = s.newGrants()
+	s.pages = newPages(s)
 	if c.Registry != nil {
 		c.Registry.Attach(c.Issuer, s.KnownScopes, s.DefaultScopes, c.TrustedProxies.ClientAddr)
 	}
@@ -104,9 +104,12 @@ func (s *Server) buildParts(ctx context.Context) (err error) {
 	if s.users, err = users.New(users.Config{Store: c.Store, Now: c.Now, Audit: c.Audit, Logger: c.Logger}); err != nil {
 		return err
 	}
-	if s.pages, err = web.New(web.Config{ProductName: c.ProductName, Prefix: s.paths.prefix}); err != nil {
+	pages, err := web.New(web.Config{ProductName: c.ProductName, Prefix: s.paths.prefix})
+	if err != nil {
 		return err
 	}
+	s.errors = &errorPages{pages}
+	s.links = &connect.Links{Ring: s.ring, Issuer: c.Issuer, Now: c.Now}
 	s.catalog, err = catalogue.New(ctx, c.Resources, c.Store, c.Now)
 	return err
 }
@@ -123,9 +126,9 @@ func (s *Server) Keys() *keys.Manager { return s.keys }
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	s.Register(mux)
-	mux.Handle("/", s.observe(http.HandlerFunc(s.notFound)))
-	mux.Handle("/robots.txt", s.observe(s.allow(http.HandlerFunc(handleRobots), http.MethodGet, http.MethodHead)))
-	mux.Handle("/favicon.ico", s.observe(s.allow(http.HandlerFunc(s.handleIcon), http.MethodGet, http.MethodHead)))
+	mux.Handle("/", s.observe(http.HandlerFunc(s.errors.notFound)))
+	mux.Handle("/robots.txt", s.observe(s.errors.allow(http.HandlerFunc(handleRobots), http.MethodGet, http.MethodHead)))
+	mux.Handle("/favicon.ico", s.observe(s.errors.allow(http.HandlerFunc(s.errors.icon), http.MethodGet, http.MethodHead)))
 	if s.paths.prefix == "" {
 		return mux
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -22,74 +23,80 @@ func (s *Server) SetupLink(ctx context.Context) (link string, err error) {
 	return link, err
 }
 
-// handleSetup serves GET and POST /setup, by which the first administrator is made
+// setupPages make the first administrator.
+type setupPages struct {
+	users  *users.Users
+	off    bool // accounts with a password do not sign in
+	issuer string
+	path   string
+	web    *web.Pages
+	forms  *pageForms
+}
+
+// setup serves GET and POST /setup, by which the first administrator is made
 // with the one-time token of the setup link. Once there is one it is always 404.
-func (s *Server) handleSetup(w http.ResponseWriter, r *http.Request) {
-	open, err := s.cfg.Store.SetupOpen(r.Context())
+func (p *setupPages) setup(w http.ResponseWriter, r *http.Request) {
+	open, err := p.users.SetupOpen(r.Context())
 	switch {
-	case s.cfg.NoLocalLogin: // the administrator could not sign in
-		s.showError(w, r, http.StatusNotFound, errNoPasswords)
+	case p.off: // the administrator could not sign in
+		p.forms.errors.show(w, r, http.StatusNotFound, errNoPasswords)
 	case err != nil:
-		s.showError(w, r, http.StatusServiceUnavailable, refusal.Unavailable(err))
+		p.forms.errors.show(w, r, http.StatusServiceUnavailable, refusal.Unavailable(err))
 	case !open:
-		s.showMisfit(w, r, http.StatusNotFound, web.Error{
+		p.forms.errors.misfit(w, r, http.StatusNotFound, web.Error{
 			Title: "This server is set up already", Message: "There is an administrator, so the setup link has done its work.",
 			Advice: "There is nothing more to do here. Sign in at the start page.", Home: true,
 		})
 	case r.Method == http.MethodPost:
-		s.completeSetup(w, r)
+		p.complete(w, r)
 	default:
-		s.showSetup(w, r, http.StatusOK, web.Setup{})
+		p.show(w, r, http.StatusOK, web.Setup{})
 	}
 }
 
-func (s *Server) showSetup(w http.ResponseWriter, r *http.Request, status int, v web.Setup) {
-	step, err := s.sessions.SealStep(purposeSetup, s.sessions.Browser(w, r), loginState{})
+func (p *setupPages) show(w http.ResponseWriter, r *http.Request, status int, v web.Setup) {
+	step, err := p.forms.seal(w, r, purposeSetup, flow.Destination{})
 	if err != nil {
-		s.showError(w, r, http.StatusInternalServerError, err)
+		p.forms.errors.show(w, r, http.StatusInternalServerError, err)
 		return
 	}
-	v.Action, v.Step = s.paths.setup, step
-	s.pages.Setup(w, status, v)
+	v.Action, v.Step = p.path, step
+	p.web.Setup(w, status, v)
 }
 
-func (s *Server) completeSetup(w http.ResponseWriter, r *http.Request) {
-	form, ok := s.readPageForm(w, r)
+func (p *setupPages) complete(w http.ResponseWriter, r *http.Request) {
+	form, ok := p.forms.open(w, r, purposeSetup, &flow.Destination{})
 	if !ok {
 		return
 	}
-	if err := s.sessions.OpenStep(purposeSetup, s.sessions.Browser(w, r), form.Get("step"), &loginState{}); err != nil {
-		s.showStale(w, r)
-		return
-	}
 	name := form.Get("username")
-	u, err := s.users.CompleteSetup(r.Context(), form.Get("token"), name, form.Get("password"))
+	u, err := p.users.CompleteSetup(r.Context(), form.Get("token"), name, form.Get("password"))
 	if err == nil {
-		s.pages.SetupDone(w, web.SetupDone{Username: u.Name, Issuer: s.cfg.Issuer})
+		p.web.SetupDone(w, web.SetupDone{Username: u.Name, Issuer: p.issuer})
 		return
 	}
 	problem, status := setupProblem(err)
 	if problem == "" {
-		s.showError(w, r, http.StatusServiceUnavailable, refusal.Unavailable(err))
+		p.forms.errors.show(w, r, http.StatusServiceUnavailable, refusal.Unavailable(err))
 		return
 	}
-	s.showSetup(w, r, status, web.Setup{Username: name, Problem: problem, Token: form.Get("token")})
+	p.show(w, r, status, web.Setup{Username: name, Problem: problem, Token: form.Get("token")})
 }
 
-// handleSetupCheck serves POST /setup/check: the setup page asks, when it is opened, whether
+// check serves POST /setup/check: the setup page asks, when it is opened, whether
 // the token of its link is still good. It answers with 204, or with 410 for every token that is not,
 // and tells a stranger no more than the form does.
-func (s *Server) handleSetupCheck(w http.ResponseWriter, r *http.Request) {
+func (p *setupPages) check(w http.ResponseWriter, r *http.Request) {
 	form, err := readBody(r)
 	if err == nil {
-		err = s.sessions.OpenStep(purposeSetup, s.sessions.Browser(w, r), form.Get("step"), &loginState{})
+		err = p.forms.unseal(w, r, purposeSetup, form, &flow.Destination{})
 	}
-	if err != nil || s.cfg.NoLocalLogin {
+	if err != nil || p.off {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(setupStatus(s.users.CheckSetup(r.Context(), form.Get("token"))))
+	w.WriteHeader(setupStatus(p.users.CheckSetup(r.Context(), form.Get("token"))))
 }
 
 func setupStatus(err error) int {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -150,14 +152,15 @@ func TestWhatWasShownIsWhatIsAllowed(t *testing.T) {
 	t.Run("H1 a form of the version before says nothing of what was shown", func(t *testing.T) {
 		r := newRig(t)
 		r.nice()
-		d := r.consent(t.Context(), consentState{Query: niceQuery().Encode()}, storage.Hash{}, "approve")
-		if d.step != stepLogin || d.response != nil || d.err != nil {
-			t.Errorf("got %+v", d)
+		form := flow.ConsentForm{Query: flow.Query(niceQuery().Encode())}
+		step := r.pages.authorize.flow.Consent(t.Context(), form, storage.Hash{}, "approve")
+		if _, ok := step.(flow.Login); !ok {
+			t.Errorf("got %T %+v", step, step)
 		}
 	})
 	t.Run("H1 AS-114 an approval of fewer scopes, or of another resource, is none of these", func(t *testing.T) {
 		r := newRig(t)
-		who := identified{client: r.nice(), redirectURI: "https://nice.example/cb"}
+		to := flow.Identified{Client: r.nice(), RedirectURI: "https://nice.example/cb"}
 		u, err := r.store.UserByName(t.Context(), "alice")
 		if err != nil {
 			t.Fatal(err)
@@ -169,18 +172,19 @@ func TestWhatWasShownIsWhatIsAllowed(t *testing.T) {
 		for _, tt := range []struct {
 			resource string
 			scopes   oauth.Scopes
-			want     step
+			want     flow.Step // of this type
 		}{
-			{testResource, nil, stepConsent},
-			{"https://other.example.com", oauth.Scopes{"mcp"}, stepConsent},
-			{testResource, oauth.Scopes{"mcp"}, stepIssue},
+			{testResource, nil, flow.AskConsent{}},
+			{"https://other.example.com", oauth.Scopes{"mcp"}, flow.AskConsent{}},
+			{testResource, oauth.Scopes{"mcp"}, flow.Respond{}},
 		} {
-			state := consentState{Query: niceQuery().Encode(), Shown: &shown{
-				r.shownClient(who), tt.resource, tt.scopes, wording(r.cfg.Resources[0], tt.scopes),
-			}, UserID: u.ID, AuthTime: r.now().Unix()}
-			d := r.consent(t.Context(), state, fresh.Session.Hash, "approve")
-			if d.step != tt.want || d.err != nil || d.response.Has("code") != (tt.want == stepIssue) {
-				t.Errorf("%s %v: got step %d, %v, %v", tt.resource, tt.scopes, d.step, d.response, d.err)
+			f, resource := r.pages.authorize.flow, r.cfg.Resources[0]
+			resource.URI = tt.resource
+			shown := f.Shown(flow.Request{Identified: to, Resource: policy.Resolution{Resource: resource}, Scopes: tt.scopes})
+			form := flow.ConsentForm{Query: flow.Query(niceQuery().Encode()), Shown: shown, UserID: u.ID, AuthTime: r.now().Unix()}
+			step := f.Consent(t.Context(), form, fresh.Session.Hash, "approve")
+			if answer, ok := step.(flow.Respond); reflect.TypeOf(step) != reflect.TypeOf(tt.want) || ok != answer.Response.Has("code") {
+				t.Errorf("%s %v: got %T %+v", tt.resource, tt.scopes, step, step)
 			}
 		}
 	})
@@ -190,40 +194,6 @@ func TestWhatWasShownIsWhatIsAllowed(t *testing.T) {
 		before := p.login(documentQuery(d, "redirect_uri", ""))
 		d.doc.RedirectURIs = []string{evil}
 		wantPage(t, decide(p, before, "approve"), "evil.example")
-	})
-	t.Run("AS-114 SP-01 more scopes, another resource, another host or less trust are not covered", func(t *testing.T) {
-		r := newRig(t)
-		request := func(change ...func(*authorization)) authorization {
-			a := authorization{identified: identified{client: r.nice(), redirectURI: "https://nice.example/cb"}, resource: policy.Resolution{Resource: storage.Resource{URI: testResource}}, scopes: oauth.Scopes{"mcp"}}
-			for _, f := range change {
-				f(&a)
-			}
-			return a
-		}
-		shown := r.shownOf(request())
-		for name, tt := range map[string]struct {
-			change func(*authorization)
-			want   bool
-		}{
-			"the very same":       {func(*authorization) {}, true},
-			"less":                {func(a *authorization) { a.scopes = nil }, true},
-			"more":                {func(a *authorization) { a.scopes = oauth.Scopes{"mcp", "notes:write"} }, false},
-			"another resource":    {func(a *authorization) { a.resource.URI = "https://other.example.com" }, false},
-			"another place":       {func(a *authorization) { a.redirectURI = "https://nice.example/other" }, false},
-			"PL6 another name":    {func(a *authorization) { a.client.Name = "Nicer" }, false},
-			"another source":      {func(a *authorization) { a.client.Source = storage.SourceCIMD }, false},
-			"another client":      {func(a *authorization) { a.client.ID = "https://nice.example/client" }, false},
-			"keys":                {func(a *authorization) { a.client.JWKS = []byte("{}") }, false},
-			"vouched for by now":  {func(a *authorization) { a.client.Source = storage.SourceStatic }, false},
-			"another secret only": {func(a *authorization) { a.client.SecretHash = &storage.Hash{} }, true},
-		} {
-			if got := r.covers(shown, request(tt.change)); got != tt.want {
-				t.Errorf("%s: got %v, want %v", name, got, tt.want)
-			}
-		}
-		if r.covers(nil, request()) {
-			t.Error("nothing was shown, and it is covered")
-		}
 	})
 }
 

@@ -38,7 +38,7 @@ var mayImport = map[string][]string{
 	"authserver/internal/flow": {
 		"oauth", "delegation", "storage", "policy", "audit", "internal/users", "internal/secrets", "internal/network",
 		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/clients", "authserver/internal/connect",
-		"authserver/internal/form", "authserver/internal/refusal",
+		"authserver/internal/form", "authserver/internal/grant", "authserver/internal/refusal",
 	},
 	"authserver/internal/form": {"oauth"},
 	"authserver/internal/grant": {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -39,16 +40,13 @@ type changed struct {
 func (issue) step()   {}
 func (changed) step() {}
 
-// ErrSignedOut is that of an approval whose session has ended, or is another person's.
-var ErrSignedOut = errors.New("flow: nobody is signed in")
-
 // approve turns an approval into a code. The store checks once more, in the same statement,
 // that the session is live and belongs to the person who was asked, and that the client is the
 // one that was shown.
 func (f *Flow) approve(ctx context.Context, a Approval) Step {
 	response, err := f.Protocol.Issue(ctx, a)
 	switch {
-	case errors.Is(err, ErrSignedOut):
+	case errors.Is(err, grant.ErrSignedOut):
 		return f.next(ctx, Valid{Request: a.Request}, a.Session)
 	case errors.Is(err, storage.ErrChanged):
 		return changed{a.Identified, err}
@@ -67,14 +65,13 @@ type ConsentForm struct {
 	AuthTime int64  `json:"t"` // when that person signed in, seconds since the epoch
 }
 
-// Consent carries out what the person decided. The request is examined again, by the client
-// as it is now: what was shown is what is granted, and when it
-// is no longer what would be granted, it is shown again (Security H1).
+// Consent carries out what the person decided. The request is examined again: what was shown is
+// what is granted, and when it is no longer what would be granted, it is shown again (Security H1).
 func (f *Flow) Consent(ctx context.Context, c ConsentForm, token storage.Hash, verdict string) Step {
 	p := form.New(c.Query.Values())
 	switch verdict {
 	case "approve":
-		x := f.Examine(ctx, p, f.Clients.Current, f.answering(token))
+		x := f.examineShown(ctx, p, c.Shown, f.answering(token))
 		by := Approver{Session: token, UserID: c.UserID, AuthTime: time.Unix(c.AuthTime, 0)}
 		return f.approved(ctx, x, c.Shown, by, c.Query)
 	case "deny":
@@ -87,6 +84,17 @@ func (f *Flow) Consent(ctx context.Context, c ConsentForm, token storage.Hash, v
 var incomplete = Fail{Err: oauth.NewError(oauth.InvalidRequest, "The form was not complete.")}
 
 var errDenied = oauth.NewError(oauth.AccessDenied, "The person denied the request.")
+
+// examineShown examines the request of an approval. Its client may be that of some
+// seconds ago, when that is what the person was shown: the store confirms it in the statement
+// that approves. Every other answer is examined by the client as it is stored now.
+func (f *Flow) examineShown(ctx context.Context, p form.Params, shown *Shown, who visitor) Examined {
+	x := f.Examine(ctx, p, f.Clients.Find, who)
+	if to, ok := identifiedBy(x); ok && f.coversClient(shown, to) {
+		return x
+	}
+	return f.Examine(ctx, p, f.Clients.Current, who)
+}
 
 func (f *Flow) denied(ctx context.Context, x Examined, c ConsentForm, token storage.Hash) Step {
 	switch x := x.(type) {
@@ -105,7 +113,7 @@ func (f *Flow) denied(ctx context.Context, x Examined, c ConsentForm, token stor
 
 // approved carries out an approval of what was shown. When the session has ended meanwhile, the
 // person signs in again; when the client or the request has changed meanwhile, they are asked
-// again.
+// again, and when the client was deleted, they are told.
 func (f *Flow) approved(ctx context.Context, x Examined, shown *Shown, by Approver, again Query) Step {
 	switch x := x.(type) {
 	case Invalid:
@@ -123,11 +131,17 @@ func (f *Flow) approved(ctx context.Context, x Examined, shown *Shown, by Approv
 		case !f.covers(shown, x.Request):
 			return f.ask(ctx, again, by.Session)
 		}
-		step := f.approve(ctx, Approval{x.Request, by})
-		if _, ok := step.(changed); ok {
+		switch step := f.approve(ctx, Approval{x.Request, by}).(type) {
+		case changed:
 			return f.ask(ctx, again, by.Session)
+		case RespondError:
+			if errors.Is(step.Err, storage.ErrRevoked) { // nothing is sent to a client that was deleted
+				return f.ask(ctx, again, by.Session)
+			}
+			return step
+		default:
+			return step
 		}
-		return step
 	}
 	return Next(x, f.Now())
 }

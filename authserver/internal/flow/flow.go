@@ -48,7 +48,7 @@ type Protocol interface {
 	// is wrong with it.
 	Validate(ctx context.Context, r Request) error
 	// Issue makes an approval a grant and its code, and returns the parameters of the
-	// authorization response. ErrSignedOut when the session has ended or is another person's;
+	// authorization response. grant.ErrSignedOut when the session has ended or is another person's;
 	// storage.ErrChanged when the client or the earlier consent is no longer the same.
 	Issue(ctx context.Context, a Approval) (url.Values, error)
 }

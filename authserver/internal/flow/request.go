@@ -115,3 +115,18 @@ func (Invalid) examined()      {}
 func (Unclear) examined()      {}
 func (Forbidden) examined()    {}
 func (Valid) examined()        {}
+
+// identifiedBy returns who asks and where the answer goes, false when that is not known.
+func identifiedBy(x Examined) (Identified, bool) {
+	switch x := x.(type) {
+	case Invalid:
+		return x.To, true
+	case Unclear:
+		return x.To, true
+	case Forbidden:
+		return x.Request.Identified, true
+	case Valid:
+		return x.Request.Identified, true
+	}
+	return Identified{}, false
+}

@@ -15,9 +15,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/policy"
 )
 
-// grantCode is the grant type for which a client must be registered.
-const grantCode = "authorization_code"
-
 // validate checks the rest of the request. Its failures go to the redirect URI.
 func (f *Flow) validate(ctx context.Context, to Identified, p form.Params) (Request, error) {
 	r := Request{
@@ -30,7 +27,7 @@ func (f *Flow) validate(ctx context.Context, to Identified, p form.Params) (Requ
 	if err := checkParams(p); err != nil {
 		return r, err
 	}
-	if !slices.Contains(to.Client.GrantTypes, grantCode) {
+	if !slices.Contains(to.Client.GrantTypes, oauth.GrantCode) {
 		return r, oauth.NewError(oauth.UnauthorizedClient, "The client is not registered for the authorization code grant.")
 	}
 	catalog, err := f.Catalog.Load(ctx)

@@ -69,3 +69,11 @@ func (w *Ways) pickFor(p form.Params) string {
 	}
 	return w.pick(p.Get(ParamProvider), routed)
 }
+
+// ForAnother is the request of a person who has signed out, for another one to sign in.
+func (w *Ways) ForAnother(q Query) Query {
+	if w.At == nil {
+		return q
+	}
+	return q.AsAnotherPerson()
+}

@@ -1,0 +1,168 @@
+package authserver
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/clients"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// errorPages writes the pages that have nothing but a message.
+type errorPages struct{ web *web.Pages }
+
+// show shows the error page. Only a protocol error's own words reach it.
+func (p *errorPages) show(w http.ResponseWriter, r *http.Request, status int, err error) {
+	e := oauth.AsError(err)
+	noteError(r, e)
+	setRetryAfter(w, e, status)
+	v := web.Error{Message: e.Description, Code: string(e.Code), RequestID: requestID(r)}
+	advise(&v, e, status)
+	if errors.As(err, new(clients.Unfetched)) {
+		v.Title = "This application cannot be looked up"
+		v.Advice = "Nothing was lost. Please try again in a moment. If it happens again, the makers of the application have to look at the address that is its client id."
+	}
+	p.web.Error(w, status, v)
+}
+
+// fail answers a request of which we do not know whose it is or where
+// the answer would go. Programs that ask for JSON get JSON: some clients probe this
+// way whether their registration is still good.
+func (p *errorPages) fail(w http.ResponseWriter, r *http.Request, f flow.Fail) {
+	e := oauth.AsError(f.Err)
+	status := pageStatus(e)
+	switch {
+	case wantsJSON(r):
+		noteError(r, e)
+		setRetryAfter(w, e, status)
+		writeJSON(w, status, errorBody{e.Code, oauth.SafeDescription(e.Description)})
+	case e.Code == oauth.InvalidClient && f.Client.ID != "":
+		noteError(r, e)
+		p.web.Error(w, status, strangerError(f, e, requestID(r)))
+	default:
+		p.show(w, r, status, e)
+	}
+}
+
+// strangerError tells a person that we do not know the application that sent them, and
+// how to make it register again. The name is that of its registration, if we can still
+// read it, or of the kind of application that the request looks like.
+func strangerError(f flow.Fail, e *oauth.Error, requestID string) web.Error {
+	v := web.Error{Message: e.Description, Code: string(e.Code), RequestID: requestID}
+	advise(&v, e, http.StatusBadRequest)
+	kind, known := familyOf(f.Client.ID, f.Sent)
+	if known {
+		v.Advice = kind.steps
+	}
+	switch {
+	case f.Client.Name != "":
+		v.Client = f.Client.Name
+	case known:
+		v.Client = kind.name
+	}
+	return v
+}
+
+// stale answers a form that was not made for this browser, or too long ago.
+func (p *errorPages) stale(w http.ResponseWriter, r *http.Request) {
+	noteError(r, oauth.NewError(oauth.InvalidRequest, "stale or foreign form"))
+	p.web.Error(w, http.StatusBadRequest, web.Error{
+		Title: "This page is out of date", Message: "The form was opened in another browser, or more than an hour ago, or cookies are turned off.",
+		Advice: "Go back to the application and start signing in again, or go to the start page.", Home: true, RequestID: requestID(r),
+	})
+}
+
+// lost answers a browser that comes from a provider and did not go there from here.
+func (p *errorPages) lost(w http.ResponseWriter, r *http.Request) {
+	noteError(r, oauth.NewError(oauth.InvalidRequest, "unknown, used or foreign state"))
+	p.web.Error(w, http.StatusBadRequest, web.Error{
+		Title: "This sign-in cannot be continued", Message: "It was begun in another browser, or is finished already, or has taken more than ten minutes.",
+		Advice: "Nothing was changed. Go back to the application and start signing in again, or go to the start page.", Home: true, RequestID: requestID(r),
+	})
+}
+
+// badLink answers a link that is no good.
+func (p *errorPages) badLink(w http.ResponseWriter, r *http.Request, err error) {
+	e := oauth.AsError(err)
+	noteError(r, e)
+	p.web.Error(w, http.StatusBadRequest, web.Error{
+		Title: "This link does not work any more", Message: e.Description, RequestID: requestID(r),
+	})
+}
+
+// notYours answers somebody who opened another person's link (RS-200).
+func (p *errorPages) notYours(w http.ResponseWriter, r *http.Request) {
+	noteError(r, oauth.NewError(oauth.AccessDenied, "the link is another person's"))
+	p.web.Error(w, http.StatusForbidden, web.Error{
+		Title: "This link is for another account", Message: "It was made for somebody else, or for another account of yours.",
+		Advice: "If somebody sent it to you, do not use it. If it is yours, sign out on the start page and open it again with the account that your application uses.",
+		Home:   true, RequestID: requestID(r),
+	})
+}
+
+// misfit answers a request that no endpoint takes: with a page for people, and JSON for
+// programs.
+func (p *errorPages) misfit(w http.ResponseWriter, r *http.Request, status int, v web.Error) {
+	noteError(r, oauth.NewError(oauth.InvalidRequest, v.Message))
+	if !wantsPage(r) {
+		writeJSON(w, status, errorBody{oauth.InvalidRequest, oauth.SafeDescription(v.Message)})
+		return
+	}
+	v.RequestID = requestID(r)
+	p.web.Error(w, status, v)
+}
+
+// notFound answers what is not here.
+func (p *errorPages) notFound(w http.ResponseWriter, r *http.Request) {
+	p.misfit(w, r, http.StatusNotFound, web.Error{
+		Title: "There is no such page", Message: "This server has nothing at this address.",
+		Advice: "Check the address, or go to the start page.", Home: true,
+	})
+}
+
+// wrongMethod answers a method that an endpoint has not. Where a form ends, that is what
+// opening the address again does: the browser keeps it after a wrong password.
+func (p *errorPages) wrongMethod(w http.ResponseWriter, r *http.Request) {
+	p.misfit(w, r, http.StatusMethodNotAllowed, web.Error{
+		Title: "This page cannot be opened again", Message: "This address takes the answer of a form, and is no page by itself.",
+		Advice: "Go back to the application and start signing in again, or go to the start page.", Home: true,
+	})
+}
+
+// crossOrigin answers a form that another site has sent.
+func (p *errorPages) crossOrigin(w http.ResponseWriter, r *http.Request) {
+	p.misfit(w, r, http.StatusForbidden, web.Error{
+		Title: "This form was not sent from this server", Message: "The request came from another site, or something on the way has changed its headers. Nothing was done.",
+		Advice: "Open the page again and send the form from there. If that does not help, tell the operator of this server the number below: " +
+			"a proxy in front of it must leave the headers Host and Origin as they are.", Home: true,
+	})
+}
+
+// wantsPage reports whether a person will look at the answer.
+func wantsPage(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
+
+// wantsJSON reports whether a program will read it.
+func wantsJSON(r *http.Request) bool {
+	accept := r.Header.Get("Accept")
+	return strings.Contains(accept, "application/json") && !strings.Contains(accept, "text/html")
+}
+
+func pageStatus(e *oauth.Error) int {
+	if e.Status() == http.StatusUnauthorized {
+		return http.StatusBadRequest // 401 would promise a challenge that a page has not
+	}
+	return e.Status()
+}
+
+func handleRobots(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte("User-agent: *\nDisallow: /\n"))
+}
+
+// icon serves /favicon.ico, which browsers ask for beside the icon that pages name.
+func (p *errorPages) icon(w http.ResponseWriter, r *http.Request) {
+	http.Redirect(w, r, p.web.Icon(), http.StatusMovedPermanently)
+}

@@ -1,0 +1,94 @@
+package authserver
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/mcp-authd/mcp-authd/internal/network"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/session"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// What the form of a page is for. A form is good for this only.
+const (
+	purposeLogin      = "login"
+	purposeConsent    = "consent"
+	purposeLogout     = "logout"
+	purposeSetup      = "setup"
+	purposeLeave      = "leave"      // to a provider, for a client that asks: at /consent
+	purposeDepart     = "depart"     // to a provider, without one: at /depart
+	purposeConnect    = "connect"    // a request of a resource server
+	purposeDisconnect = "disconnect" // an account at a provider
+	purposeClaim      = "claim"      // an account at a provider that came back
+)
+
+// pageForms reads the forms of our pages. Each carries a state along, sealed and bound to the
+// browser.
+type pageForms struct {
+	sessions *session.Manager
+	errors   *errorPages
+	proxies  TrustedProxies
+}
+
+// read reads a form; when it cannot, it has answered.
+func (f *pageForms) read(w http.ResponseWriter, r *http.Request) (url.Values, bool) {
+	form, err := readBody(r)
+	switch {
+	case err == errTooLarge:
+		f.errors.show(w, r, http.StatusRequestEntityTooLarge, oauth.NewError(oauth.InvalidRequest, "The form is too large."))
+	case err != nil:
+		f.errors.show(w, r, http.StatusBadRequest, err)
+	}
+	return form, err == nil
+}
+
+// open reads a form and the state that seal has put into it; when it cannot, it has answered.
+func (f *pageForms) open(w http.ResponseWriter, r *http.Request, purpose string, state any) (url.Values, bool) {
+	form, ok := f.read(w, r)
+	if !ok {
+		return nil, false
+	}
+	if err := f.unseal(w, r, purpose, form, state); err != nil {
+		f.errors.stale(w, r)
+		return nil, false
+	}
+	return form, true
+}
+
+func (f *pageForms) unseal(w http.ResponseWriter, r *http.Request, purpose string, form url.Values, state any) error {
+	return f.sessions.OpenStep(purpose, f.sessions.Browser(w, r), form.Get("step"), state)
+}
+
+func (f *pageForms) seal(w http.ResponseWriter, r *http.Request, purpose string, state any) (string, error) {
+	return f.sessions.SealStep(purpose, f.sessions.Browser(w, r), state)
+}
+
+// maxQueryBytes bounds an authorization request. It leaves room for a state of two
+// kilobytes and more, which real clients send.
+const maxQueryBytes = 6 << 10
+
+// query reads the parameters in a URL; when it cannot, it has answered.
+func (f *pageForms) query(w http.ResponseWriter, r *http.Request) (url.Values, bool) {
+	if len(r.URL.RawQuery) > maxQueryBytes {
+		f.errors.show(w, r, http.StatusRequestURITooLong, oauth.NewError(oauth.InvalidRequest, "The request is too long."))
+		return nil, false
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		f.errors.show(w, r, http.StatusBadRequest, oauth.NewError(oauth.InvalidRequest, "The request is not well-formed."))
+		return nil, false
+	}
+	return query, true
+}
+
+// token is the session of the browser, zero for none.
+func (f *pageForms) token(r *http.Request) storage.Hash {
+	token, _ := f.sessions.Token(r)
+	return token
+}
+
+// networks are where a request comes from, as it is counted: the smallest first.
+func (f *pageForms) networks(r *http.Request) []string {
+	return network.Blocks(f.proxies.ClientAddr(r))
+}

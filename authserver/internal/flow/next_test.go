@@ -1,0 +1,135 @@
+package flow
+
+import (
+	"math"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+func TestNext(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	resource := storage.Resource{Scopes: []storage.ScopeText{{Name: "mcp", Default: true}, {Name: "write"}}}
+	request := func(scope string, prompt ...string) Request {
+		return Request{Resource: policy.Resolution{Resource: resource}, Scopes: oauth.ParseScopes(scope), Prompt: prompt, MaxAge: -1}
+	}
+	visit := func(consented oauth.Scopes, age time.Duration) *storage.Visit {
+		return &storage.Visit{Session: storage.Session{AuthTime: now.Add(-age)}, Consented: consented, Known: consented != nil}
+	}
+	document := func(method, redirect string, prompt ...string) Request {
+		a := request("mcp", prompt...)
+		a.Client = storage.Client{ID: "https://c.example/id", Source: storage.SourceCIMD, AuthMethod: method}
+		a.RedirectURI = redirect
+		return a
+	}
+	stale := request("mcp")
+	stale.MaxAge = time.Minute
+	fresh := request("mcp")
+	fresh.MaxAge = 0
+	plain := request("")
+	plain.Resource = policy.Resolution{}
+	operated := document("none", "http://127.0.0.1:6666/cb")
+	operated.Client.Source = storage.SourceStatic
+	decades := request("mcp")
+	decades.MaxAge = math.MaxInt64
+	for _, tt := range []struct {
+		name string
+		a    Request
+		v    *storage.Visit
+		want Step // of this type
+		code oauth.Code
+	}{
+		{"AS-39 nobody signed in", request("mcp"), nil, Login{}, ""},
+		{"AS-70 signed in, never asked", request("mcp"), visit(nil, 0), AskConsent{}, ""},
+		{"AS-74 consented", request("mcp"), visit(oauth.Scopes{"mcp"}, time.Hour), issue{}, ""},
+		{"AS-70 a resource without scopes, never asked", plain, visit(nil, 0), AskConsent{}, ""},
+		{"AS-74 a resource without scopes, consented", plain, visit(oauth.Scopes{}, 0), issue{}, ""},
+		{"OIDC 3.1.2.1 max_age=0 asks for a sign-in, however recent the last", fresh, visit(oauth.Scopes{"mcp"}, time.Second), Login{}, ""},
+		{"M2 RFC 8252 8.6: a public client of the operator on loopback could be anybody", operated, visit(oauth.Scopes{"mcp"}, 0), AskConsent{}, ""},
+		{"AS-114 more scopes ask again", request("mcp write"), visit(oauth.Scopes{"mcp"}, 0), AskConsent{}, ""},
+		{"OIDC 3.1.2.1 prompt=login", request("mcp", "login"), visit(oauth.Scopes{"mcp"}, 0), Login{}, ""},
+		{"OIDC 3.1.2.1 prompt=consent", request("mcp", "consent"), visit(oauth.Scopes{"mcp"}, 0), AskConsent{}, ""},
+		{"OIDC 3.1.2.1 prompt=select_account shows who is signed in", request("mcp", "select_account"), visit(oauth.Scopes{"mcp"}, 0), AskConsent{}, ""},
+		{"OIDC 3.1.2.1 max_age passed", stale, visit(oauth.Scopes{"mcp"}, time.Hour), Login{}, ""},
+		{"PM5 OIDC 3.1.2.1 max_age of a session that nobody can tell the age of", decades, &storage.Visit{Consented: oauth.Scopes{"mcp"}}, Login{}, ""},
+		{"PM5 ... which counts without max_age", request("mcp"), &storage.Visit{Consented: oauth.Scopes{"mcp"}}, issue{}, ""},
+		{"OIDC 3.1.2.1 max_age kept", stale, visit(oauth.Scopes{"mcp"}, time.Second), issue{}, ""},
+		{"OIDC 3.1.2.6 prompt=none, nobody", request("mcp", "none"), nil, Stop{}, oauth.LoginRequired},
+		{"OIDC 3.1.2.6 prompt=none, not consented", request("mcp", "none"), visit(nil, 0), Stop{}, oauth.ConsentRequired},
+		{"SP-27 RFC 8252 8.6: a public document on loopback could be anybody", document("none", "http://127.0.0.1:6666/cb"), visit(oauth.Scopes{"mcp"}, 0), AskConsent{}, ""},
+		{"SP-27 RFC 8252 8.6: and by a private-use scheme", document("none", "claude://cb"), visit(oauth.Scopes{"mcp"}, 0), AskConsent{}, ""},
+		{"SP-27 RFC 8252 8.6: and not silently", document("none", "http://localhost/cb", "none"), visit(oauth.Scopes{"mcp"}, 0), Stop{}, oauth.ConsentRequired},
+		{"AS-74 a document on https gets its answer itself", document("none", "https://c.example/cb"), visit(oauth.Scopes{"mcp"}, 0), issue{}, ""},
+		{"AS-74 a document with keys proves itself", document("private_key_jwt", "http://127.0.0.1/cb"), visit(oauth.Scopes{"mcp"}, 0), issue{}, ""},
+		{"OIDC 3.1.2.6 prompt=none, consented", request("mcp", "none"), visit(oauth.Scopes{"mcp"}, 0), issue{}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, code := Next(Valid{Request: tt.a, Visit: tt.v}, now), oauth.Code("")
+			switch refused := got.(type) {
+			case RespondError: // where the person has approved that answers go
+				got, code = Stop{}, oauth.AsError(refused.Err).Code
+			case Stop:
+				code = oauth.AsError(refused.Err).Code
+			}
+			if reflect.TypeOf(got) != reflect.TypeOf(tt.want) {
+				t.Errorf("got %T, want %T", got, tt.want)
+			}
+			if code != tt.code {
+				t.Errorf("got %q, want %q", code, tt.code)
+			}
+		})
+	}
+}
+
+func TestSignedIn(t *testing.T) {
+	t.Run("AS-222 coming back from signing in does not demand it again", func(t *testing.T) {
+		for query, want := range map[string]string{
+			"client_id=a&provider=google":             "client_id=a",
+			"client_id=a&max_age=0&prompt=login":      "client_id=a",
+			"client_id=a&prompt=select_account":       "client_id=a",
+			"client_id=a&prompt=login+consent":        "client_id=a&prompt=consent",
+			"client_id=a&prompt=consent&provider=%2A": "client_id=a&prompt=consent",
+		} {
+			if got := Query(query).SignedIn(); string(got) != want {
+				t.Errorf("%s: got %q, want %q", query, got, want)
+			}
+		}
+	})
+}
+
+func TestConsented(t *testing.T) {
+	for query, want := range map[string]string{
+		"client_id=a&prompt=consent&provider=google": "client_id=a",
+		"client_id=a&prompt=login+consent&max_age=5": "client_id=a&max_age=5",
+		"client_id=a&provider=%2A":                   "client_id=a",
+	} {
+		if got := Query(query).Consented(); string(got) != want {
+			t.Errorf("AS-70 a consent does not demand its page again: %s: got %q, want %q", query, got, want)
+		}
+	}
+}
+
+func TestMayRedirectErrors(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		c    storage.ClientSource
+		v    *storage.Visit
+		want bool
+	}{
+		{"AS-60 a self-registered client, nobody signed in", storage.SourceDynamic, nil, false},
+		{"AS-60 a self-registered client this person never allowed", storage.SourceDynamic, &storage.Visit{}, false},
+		{"AS-41 one this person has allowed", storage.SourceDynamic, &storage.Visit{Known: true}, true},
+		{"AS-41 a client of the operator", storage.SourceStatic, nil, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			step := Next(Invalid{To: Identified{Client: storage.Client{Source: tt.c}}, Visit: tt.v}, time.Time{})
+			if _, got := step.(RespondError); got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}

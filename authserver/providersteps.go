@@ -1,0 +1,182 @@
+package authserver
+
+import (
+	"log/slog"
+	"net/http"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/delegation"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/session"
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// writeProvider writes the steps of a sign-in at a provider.
+func (s *steps) writeProvider(w http.ResponseWriter, r *http.Request, step flow.Step) {
+	switch step := step.(type) {
+	case flow.AskBeforeProvider:
+		s.askBeforeProvider(w, r, step)
+	case flow.AskBeforeReading:
+		s.askBeforeReading(w, r, step.Request)
+	case flow.ToProvider:
+		s.toProvider(w, r, step)
+	case flow.ProviderFailed:
+		noteError(r, oauth.AsError(step.Err))
+		s.web.Failed(w, failedStatus(w, step.Err), s.views.failed(r, step, step.Err))
+	case flow.ProviderFailedClient:
+		s.providerFailed(w, r, step)
+	case flow.AskClaim:
+		s.askClaim(w, r, step)
+	case flow.AskConnect:
+		s.askConnect(w, r, step)
+	case flow.Connected:
+		s.web.Connected(w, web.Connected{
+			Provider: providerView(step.Provider), Resource: resourceParty(step.Resource), Declined: step.Declined,
+		})
+	case flow.BadLink:
+		s.errors.badLink(w, r, step.Err)
+	case flow.NotYours:
+		s.errors.notYours(w, r)
+	default:
+		s.errors.show(w, r, http.StatusInternalServerError, unknownStep(step))
+	}
+}
+
+// askBeforeProvider shows the consent page of somebody who is not signed in and will do so at a
+// provider. Nothing has left by then, and nothing is stored (AS-221, AS-222).
+func (s *steps) askBeforeProvider(w http.ResponseWriter, r *http.Request, step flow.AskBeforeProvider) {
+	a := step.Request
+	s.departure(w, r, departing{
+		provider: a.Provider, query: a.Query, approved: s.views.flow.Shown(a),
+		view: web.Departure{Request: s.views.request(a, nil), Farewell: step.Farewell, FormTargets: formTargets(a.RedirectURI)},
+	})
+}
+
+// askBeforeReading is askBeforeProvider for a client whose document is unread.
+func (s *steps) askBeforeReading(w http.ResponseWriter, r *http.Request, u flow.Unread) {
+	v := web.Departure{Unread: true, Farewell: u.Farewell}
+	v.Client, v.Resource = clientParty(u.Client), resourceParty(u.Resource)
+	s.departure(w, r, departing{provider: u.Provider, query: u.Query, view: v})
+}
+
+// departing is what the page has before a sign-in at a provider.
+type departing struct {
+	provider string
+	query    flow.Query
+	approved *flow.Shown // nil: consent comes after signing in
+	view     web.Departure
+}
+
+func (s *steps) departure(w http.ResponseWriter, r *http.Request, d departing) {
+	ways, v := s.views.flow.Ways, d.view
+	p, _ := ways.Provider(d.provider)
+	sealed, err := s.forms.seal(w, r, purposeLeave, flow.ProviderForm{
+		Provider: d.provider, Purpose: delegation.PurposeSignIn,
+		Payload: flow.Payload{Destination: flow.Destination{Query: d.query}, Approved: d.approved},
+	})
+	if err != nil {
+		s.errors.show(w, r, http.StatusBadRequest, err)
+		return
+	}
+	v.Action, v.Step, v.Provider = s.views.paths.consent, sealed, providerView(p)
+	v.FormTargets = append(v.FormTargets, providerTargets(p)...)
+	if ways.Several(s.passwords.offered(r.Context())) {
+		v.OtherURL = s.views.paths.atProvider(d.query, flow.AnyProvider)
+	}
+	s.web.Departure(w, http.StatusOK, v)
+}
+
+// toProvider sets the cookie of the sign-in and sends the browser to the provider (AS-221). A
+// browser gets there by a page of ours, see web.Pages.Leaving; a program is
+// redirected.
+func (s *steps) toProvider(w http.ResponseWriter, r *http.Request, step flow.ToProvider) {
+	to := step.Request
+	s.forms.sessions.SetTrip(w, r, session.Departure{
+		State: to.State, Binding: to.Binding, UserID: step.UserID, ExpiresAt: to.ExpiresAt,
+	})
+	if isDocument(r) {
+		s.web.Leaving(w, web.Leaving{Provider: providerView(step.Provider), URL: to.URL})
+		return
+	}
+	redirect(w, to.URL)
+}
+
+// providerFailed tells a client of a sign-in that came to nothing, by an OAuth error at the
+// redirect URI that the person approved: at once when the person has said no, or nobody
+// looks, and after a page that says what happened otherwise.
+func (s *steps) providerFailed(w http.ResponseWriter, r *http.Request, step flow.ProviderFailedClient) {
+	e := oauth.AsError(step.Err)
+	noteError(r, e)
+	s.audit.Record(r.Context(), audit.AuthorizeRefused, slog.String("connector", step.Provider.ID), refusal.Attr(step.Err))
+	if step.Declined && e.Code == oauth.AccessDenied || !isDocument(r) {
+		s.sendToClient(w, r, step.Client, flow.ErrorResponse(step.Told))
+		return
+	}
+	v := s.views.failed(r, step.ProviderFailed, step.Told)
+	v.Client, v.ReturnURL = clientParty(step.Client.Client), step.Client.ResponseURL(s.views.issuer, flow.ErrorResponse(step.Told))
+	v.ReturnIsCustomScheme = isCustomScheme(v.ReturnURL)
+	s.web.Failed(w, failedStatus(w, step.Told), v)
+}
+
+func failedStatus(w http.ResponseWriter, err error) int {
+	e := oauth.AsError(err)
+	status := pageStatus(e)
+	setRetryAfter(w, e, status)
+	return status
+}
+
+func (s *steps) askClaim(w http.ResponseWriter, r *http.Request, step flow.AskClaim) {
+	sealed, err := s.forms.seal(w, r, purposeClaim, step.Claim)
+	if err != nil {
+		s.errors.show(w, r, http.StatusBadRequest, err)
+		return
+	}
+	s.web.Claim(w, web.Claim{
+		Action: s.views.paths.claim, Step: sealed, Provider: providerView(step.Provider),
+		Label: step.Claim.Label, Subject: step.Claim.Subject, Username: step.Username,
+	})
+}
+
+func (s *steps) askConnect(w http.ResponseWriter, r *http.Request, step flow.AskConnect) {
+	sealed, err := s.forms.seal(w, r, purposeConnect, step.Form)
+	var signOut string
+	if err == nil {
+		signOut, err = s.forms.seal(w, r, purposeLogout, flow.Destination{Connect: step.Form.Request})
+	}
+	if err != nil {
+		s.errors.show(w, r, http.StatusBadRequest, err)
+		return
+	}
+	s.web.Connect(w, web.Connect{
+		Action: s.views.paths.connect + step.Form.Request, Step: sealed,
+		Resource: resourceParty(step.Resource), Provider: providerView(step.Provider),
+		Scopes: step.Request.Scopes, Username: step.Visit.User.Name,
+		SignOutAction: s.views.paths.logout, SignOutStep: signOut, FormTargets: providerTargets(step.Provider),
+	})
+}
+
+// choices are the providers on a page for somebody who is not signed in: links to an
+// authorization request that continues there, or forms that lead back to it.
+func (s *steps) choices(w http.ResponseWriter, r *http.Request, to flow.Destination) (out []web.Choice, err error) {
+	for _, p := range s.views.flow.Ways.Providers() {
+		c := web.Choice{Provider: providerView(p)}
+		if to.Query != "" {
+			c.URL = s.views.paths.atProvider(to.Query, p.ID)
+		} else if c, err = s.choice(w, r, p, flow.ProviderForm{
+			Purpose: delegation.PurposeSignIn, Payload: flow.Payload{Destination: flow.Destination{Connect: to.Connect}},
+		}); err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// choice is a form that sends the browser to a provider.
+func (s *steps) choice(w http.ResponseWriter, r *http.Request, p delegation.Provider, form flow.ProviderForm) (web.Choice, error) {
+	form.Provider = p.ID
+	sealed, err := s.forms.seal(w, r, purposeDepart, form)
+	return web.Choice{Provider: providerView(p), Action: s.views.paths.depart, Step: sealed}, err
+}

@@ -1,0 +1,142 @@
+package authserver
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// steps writes the steps of the flow.
+type steps struct {
+	forms     *pageForms
+	errors    *errorPages
+	web       *web.Pages
+	views     *views
+	passwords *passwords
+	audit     *audit.Recorder
+}
+
+// write writes a step.
+func (s *steps) write(w http.ResponseWriter, r *http.Request, step flow.Step) {
+	switch step := step.(type) {
+	case flow.Login:
+		s.login(w, r, step, attempt{status: http.StatusOK})
+	case flow.AskConsent:
+		s.askConsent(w, r, step)
+	case flow.Respond:
+		s.sendToClient(w, r, step.To, step.Response)
+	case flow.RespondError:
+		s.note(r, step.Err)
+		s.sendToClient(w, r, step.To, flow.ErrorResponse(step.Err))
+	case flow.Stop:
+		s.note(r, step.Err)
+		s.stop(w, r, step.To, oauth.AsError(step.Err))
+	case flow.Fail:
+		s.audit.Record(r.Context(), audit.AuthorizeRefused, refusal.Attr(step.Err))
+		s.errors.fail(w, r, step)
+	case flow.Continue:
+		w.Header().Set("Referrer-Policy", "no-referrer")
+		http.Redirect(w, r, s.views.paths.destination(step.To), http.StatusSeeOther)
+	default:
+		s.writeProvider(w, r, step)
+	}
+}
+
+func (s *steps) note(r *http.Request, err error) {
+	noteError(r, oauth.AsError(err))
+	s.audit.Record(r.Context(), audit.AuthorizeRefused, refusal.Attr(err))
+}
+
+// attempt is what the login page says of a password that was not accepted.
+type attempt struct {
+	status        int
+	name, problem string
+}
+
+func (s *steps) login(w http.ResponseWriter, r *http.Request, step flow.Login, after attempt) {
+	sealed, err := s.forms.seal(w, r, purposeLogin, step.To)
+	var choices []web.Choice
+	if err == nil {
+		choices, err = s.choices(w, r, step.To)
+	}
+	if err != nil {
+		s.errors.show(w, r, http.StatusBadRequest, err)
+		return
+	}
+	v := s.views.login(step)
+	v.Step, v.Choices, v.NoPassword = sealed, choices, !s.passwords.offered(r.Context())
+	v.Username, v.Problem = after.name, after.problem
+	s.web.Login(w, after.status, v)
+}
+
+func (s *steps) askConsent(w http.ResponseWriter, r *http.Request, step flow.AskConsent) {
+	a, v := step.Request, step.Visit
+	sealed, err := s.forms.seal(w, r, purposeConsent, flow.ConsentForm{
+		Query: a.Query.Consented(), Shown: s.views.flow.Shown(a), UserID: v.User.ID, AuthTime: v.Session.AuthTime.Unix(),
+	})
+	var signOut string
+	if err == nil {
+		signOut, err = s.forms.seal(w, r, purposeLogout, flow.Destination{Query: a.Query})
+	}
+	if err != nil {
+		s.errors.show(w, r, http.StatusBadRequest, err)
+		return
+	}
+	s.web.Consent(w, http.StatusOK, web.Consent{
+		Action: s.views.paths.consent, Step: sealed, Request: s.views.request(a, v.Consented),
+		Username: v.User.Name, SignOutAction: s.views.paths.logout, SignOutStep: signOut,
+		FormTargets: formTargets(a.RedirectURI),
+	})
+}
+
+// stop tells a person that a client's request was not right, and offers the
+// way back to it, instead of sending the browser there unasked.
+func (s *steps) stop(w http.ResponseWriter, r *http.Request, to flow.Identified, e *oauth.Error) {
+	if e.Code == oauth.TemporarilyUnavailable { // loading the page again is all it takes
+		s.errors.show(w, r, pageStatus(e), e)
+		return
+	}
+	target := to.ResponseURL(s.views.issuer, flow.ErrorResponse(e))
+	s.web.Stopped(w, pageStatus(e), web.Stopped{
+		Title: "This request cannot be completed", Message: e.Description, Code: string(e.Code),
+		Client: clientParty(to.Client), RedirectHost: redirectHost(to.RedirectURI), ReturnURL: target,
+		ReturnIsCustomScheme: isCustomScheme(target),
+		RequestID:            requestID(r),
+		Advice:               adviseStopped(e),
+	})
+}
+
+// sendToClient sends the browser to the redirect URI with the response. 303 makes it
+// a GET that repeats no form (OAuth 2.1 §7.5.4).
+//
+// A browser that is sent to a private-use scheme gets a page with a button instead;
+// a client that is no browser gets the redirect all the same.
+func (s *steps) sendToClient(w http.ResponseWriter, r *http.Request, to flow.Identified, response url.Values) {
+	target := to.ResponseURL(s.views.issuer, response)
+	if host := redirectHost(to.RedirectURI); strings.HasSuffix(host, ":") && isDocument(r) {
+		s.web.Handoff(w, web.Handoff{Client: clientParty(to.Client), URL: target, Scheme: host})
+		return
+	}
+	redirect(w, target)
+}
+
+// redirect sends the browser elsewhere, to an address that is a secret.
+func redirect(w http.ResponseWriter, target string) {
+	h := w.Header()
+	h.Set("Location", target)
+	h.Set("Cache-Control", "no-store")
+	h.Set("Referrer-Policy", "no-referrer")
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+// isDocument reports whether a browser will show the answer.
+func isDocument(r *http.Request) bool { return r.Header.Get("Sec-Fetch-Dest") == "document" }
+
+func unknownStep(step flow.Step) error { return fmt.Errorf("authserver: no page for %T", step) }

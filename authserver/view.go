@@ -1,0 +1,153 @@
+package authserver
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/clients"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/delegation"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// views says what pages show of records.
+type views struct {
+	issuer  string
+	paths   paths
+	flow    *flow.Flow
+	clients *clients.Finder
+}
+
+func (v *views) login(step flow.Login) web.Login {
+	out := web.Login{Action: v.paths.login, Farewell: step.Farewell}
+	if step.To.Query == "" {
+		out.FormTargets = v.providerTargets()
+		return out
+	}
+	out.Client, out.Resource = clientParty(step.Client), resourceParty(step.Resource)
+	out.FormTargets = formTargets(step.RedirectURI)
+	return out
+}
+
+// request is what an application asks for; consented is what it has been allowed before.
+func (v *views) request(a flow.Request, consented oauth.Scopes) web.Request {
+	return web.Request{
+		Client: clientParty(a.Client), SelfRegistered: !v.clients.Vouched(a.Client),
+		RedirectHost: redirectHost(a.RedirectURI), RedirectIsLoopback: oauth.IsLoopbackRedirect(a.RedirectURI), RedirectURI: a.RedirectURI,
+		Resource: resourceParty(a.Resource.Resource), Scopes: scopeViews(a.Resource.Resource, a.Scopes, consented),
+		StaySignedIn: a.Scopes.Has(oauth.OfflineAccess) || slices.Contains(a.Client.GrantTypes, oauth.GrantRefresh),
+	}
+}
+
+// failed is a sign-in at a provider that came to nothing, with err as the reason.
+func (v *views) failed(r *http.Request, step flow.ProviderFailed, err error) web.Failed {
+	e := oauth.AsError(err)
+	out := web.Failed{
+		Message: e.Description, Code: string(e.Code), RequestID: requestID(r), Provider: providerView(step.Provider), RetryURL: v.paths.home,
+		Fault: faultOf(e), Came: step.Came, Expected: step.Expected,
+	}
+	switch to := step.To; {
+	case to.Query != "" && slices.Contains([]oauth.Code{oauth.AccessDenied, oauth.UnmetAuthentication, oauth.LoginRequired}, e.Code):
+		// the same account, or the same provider, would be refused again
+		out.RetryURL = v.paths.authorize + "?" + string(to.Query.AsAnotherPerson())
+	case to.Query != "":
+		out.RetryURL = v.paths.atProvider(to.Query, step.Provider.ID)
+	case to.Connect != "":
+		out.RetryURL = v.paths.connect + to.Connect
+	}
+	return out
+}
+
+// faultOf tells faults of the provider, and of its registration here, from those of the
+// person, who need not try what cannot help.
+func faultOf(e *oauth.Error) web.Fault {
+	switch e.Code {
+	case oauth.TemporarilyUnavailable:
+		return web.FaultProvider
+	case oauth.ServerError:
+		return web.FaultSetup
+	}
+	return web.FaultPerson
+}
+
+// clientParty shows a client. The host of its metadata document is what has been
+// verified about it; everything else is its own word.
+func clientParty(c storage.Client) web.Party {
+	return web.Party{Name: c.Name, URL: c.ID, Host: flow.DocumentHost(c)}
+}
+
+func resourceParty(r storage.Resource) web.Party {
+	p := web.Party{Name: r.Name, URL: r.URI}
+	if u, err := url.Parse(r.URI); err == nil {
+		p.Host = u.Host
+	}
+	return p
+}
+
+func scopeViews(r storage.Resource, requested, consented oauth.Scopes) []web.Scope {
+	var out []web.Scope
+	covered := policy.Implied(r, consented)
+	for _, t := range r.Scopes {
+		if !requested.Has(t.Name) {
+			continue
+		}
+		out = append(out, web.Scope{Name: t.Name, Description: t.Description, New: consented != nil && !covered.Has(t.Name)})
+	}
+	return out
+}
+
+func redirectHost(raw string) string {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return ""
+	case u.Scheme == "http" || u.Scheme == "https":
+		return u.Host
+	}
+	return u.Scheme + ":"
+}
+
+// formTargets are the sources that the page's Content-Security-Policy must allow its
+// form to end at: browsers hold the redirect after a form post against it too. CSP
+// has no way to write an IPv6 address, so [::1] is covered by its scheme.
+func formTargets(redirectURI string) []string {
+	u, err := url.Parse(redirectURI)
+	switch {
+	case err != nil:
+		return nil
+	case (u.Scheme == "http" || u.Scheme == "https") && !strings.Contains(u.Host, "["):
+		return []string{u.Scheme + "://" + u.Host}
+	}
+	return []string{u.Scheme + ":"}
+}
+
+func isCustomScheme(target string) bool {
+	return !strings.HasPrefix(target, "http://") && !strings.HasPrefix(target, "https://")
+}
+
+func providerView(p delegation.Provider) web.Provider {
+	return web.Provider{Name: p.Name, Icon: p.Icon, Host: p.Host}
+}
+
+// providerTargets are for form-action, for browsers that do not say what they are and get
+// a redirect to the provider; see web.Pages.Leaving.
+func providerTargets(p delegation.Provider) []string {
+	origin := (&url.URL{Scheme: "http", Host: p.Host}).String()
+	if !oauth.IsLoopbackRedirect(origin + "/") {
+		origin = (&url.URL{Scheme: "https", Host: p.Host}).String()
+	}
+	return formTargets(origin)
+}
+
+// providerTargets are those of a page that has a form for each provider.
+func (v *views) providerTargets() (out []string) {
+	for _, p := range v.flow.Ways.Providers() {
+		out = append(out, providerTargets(p)...)
+	}
+	return out
+}
