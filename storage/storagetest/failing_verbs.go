@@ -722,5 +722,9 @@ func (f *Failing) WithdrawGrant(a0 context.Context, a1 string, a2 storage.Revoke
 
 // Writable implements storage.Store.
 func (f *Failing) Writable(a0 context.Context) (err error) {
-	return f.call("Writable", func() error { return f.Store.Writable(a0) })
+	err = f.call("Writable", func() (err error) {
+		err = f.Store.Writable(a0)
+		return err
+	})
+	return err
 }
