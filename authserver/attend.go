@@ -20,7 +20,7 @@ func (s *Server) attend(ctx context.Context) {
 	}
 	others, err := store.Attend()
 	if err != nil {
-		s.log.WarnContext(ctx, "it cannot be told whether another server uses this database", slog.Any("error", err))
+		s.log.WarnContext(ctx, "could not find out whether another server uses this database", slog.Any("error", err))
 	}
 	if len(others) > 0 {
 		s.log.WarnContext(ctx, "another server uses this database, and SQLite is for one replica: stop one of them, or use PostgreSQL",

@@ -266,10 +266,10 @@ func TestDelegationConfig(t *testing.T) {
 		want   string // "": it is in order
 	}{
 		{"in order", func(c *Config) { c.Delegation, c.NoLocalLogin, c.DefaultProvider = f, true, "google" }, ""},
-		{"nobody could sign in", func(c *Config) { c.NoLocalLogin = true }, "nobody could sign in"},
-		{"nor without a provider", func(c *Config) { c.Delegation, c.NoLocalLogin = &providers{}, true }, "nobody could sign in"},
+		{"nobody could sign in", func(c *Config) { c.NoLocalLogin = true }, "no one could sign in"},
+		{"nor without a provider", func(c *Config) { c.Delegation, c.NoLocalLogin = &providers{}, true }, "no one could sign in"},
 		{"a default that is none", func(c *Config) { c.Delegation, c.DefaultProvider = f, "github" }, `"github" is not one of the providers`},
-		{"a default of nothing", func(c *Config) { c.DefaultProvider = "google" }, "nobody could sign in"},
+		{"a default of nothing", func(c *Config) { c.DefaultProvider = "google" }, "no one could sign in"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var c Config

@@ -69,7 +69,7 @@ func (s *Server) observe(h http.Handler) http.Handler {
 	})
 }
 
-const forgottenProxy = "a forwarded header from an address that is not a trusted proxy: everybody behind it counts as one " +
+const forgottenProxy = "a forwarded header from an address that is not a trusted proxy: all people behind it count as one " +
 	"network, which slows down all their sign-ins when one of them guesses passwords. If it is your proxy, add it to trusted_proxies"
 
 func (s *Server) logRequest(r *http.Request, note *requestNote, known *audit.Request, m httpsnoop.Metrics) {

@@ -62,7 +62,7 @@ func TestCalls(t *testing.T) {
 		{"SP-07 too often", "alice", "[" + tool("read") + "," + tool("read") + "]", "limited", 429, 2, func(c *Config) { c.Limits.Calls = Rate{1, 1} }, nil},
 		{"SP-07 the server's own error", "alice", tool("read"), "error", 418, 1, nil, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(418) }},
 		{"SP-07 without a token, in public", "", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "ok", 200, 1, nil, nil},
-		{"SP-07 what a call amounts to besides is none", "alice", `{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"hello"}}}`, "ok", 200, 1, nil, nil},
+		{"SP-07 the result of a completion is not the audit's", "alice", `{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"hello"}}}`, "ok", 200, 1, nil, nil},
 		{"SP-07 nor is an answer", "alice", `{"jsonrpc":"2.0","id":1,"result":{}}`, "", 0, 0, nil, nil},
 		{"SP-07 nor what nobody could read", "alice", `{`, "", 0, 0, nil, nil},
 		{"SP-07 the handler reports itself", "alice", tool("read"), "", 0, 0, nil, func(_ http.ResponseWriter, r *http.Request) { TakeCalls(r.Context()) }},

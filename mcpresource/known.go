@@ -37,9 +37,9 @@ type MismatchError struct {
 func (e *MismatchError) Error() string {
 	who := strings.Join(e.Issuers, ", ")
 	if e.Scope == "" {
-		return fmt.Sprintf("mcpresource: %s knows no resource %s, so nobody could get a token for it: add it there, or correct Resource", who, e.Resource)
+		return fmt.Sprintf("mcpresource: %s knows no resource %s, so no client could get a token for it: add it there, or correct Resource", who, e.Resource)
 	}
-	return fmt.Sprintf("mcpresource: %s has no scope %q, which %s asks for at %s, but %q: nobody could ever have it; add it there, or correct the name",
+	return fmt.Sprintf("mcpresource: %s has no scope %q, which %s asks for at %s, but %q: no token could ever have it; add it there, or correct the name",
 		who, e.Scope, e.Place, e.Resource, e.Known)
 }
 

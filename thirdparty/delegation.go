@@ -122,7 +122,7 @@ func (d *Delegation) record(ctx context.Context, event string, c *connector, att
 // What people and clients are told. NAME stands for the provider.
 const (
 	sayUnreachable = "NAME could not be reached. Please try again in a minute."
-	sayUnknown     = "Whether NAME still vouches for this sign-in cannot be told now. Please try again in a minute."
+	sayUnknown     = "We could not check your NAME sign-in just now. Please try again in a minute."
 	sayGarbage     = "NAME gave an answer that this server cannot use. Please tell the operator of this server."
 	sayConfig      = "NAME does not accept this server. Please tell the operator of this server that its registration at NAME needs attention."
 	sayNotGranted  = "The sign-in at NAME was not completed. Please try again."

@@ -134,7 +134,7 @@ func (d *Delegation) ask(ctx context.Context, c *connector, u storage.Upstream, 
 func (d *Delegation) confirm(ctx context.Context, c *connector, u storage.Upstream, held holding, p *provider.Profile) error {
 	if p != nil {
 		if p.Subject != u.Subject {
-			return d.postpone(ctx, c, u, fmt.Errorf("%w: it speaks of somebody else", provider.ErrGarbage))
+			return d.postpone(ctx, c, u, fmt.Errorf("%w: it is about another person", provider.ErrGarbage))
 		}
 		held.Profile = p.Over(held.Profile)
 	}

@@ -69,7 +69,7 @@ func (d *Delegation) collect(ctx context.Context, c *connector, away trip, param
 	}
 	code := single(params, "code")
 	if !params.Has("error") && !isCode(code) {
-		return holding{}, c.told(fmt.Errorf("%w: no code in the authorization response, or one that is none", provider.ErrGarbage))
+		return holding{}, c.told(fmt.Errorf("%w: no code in the authorization response, or a malformed one", provider.ErrGarbage))
 	}
 	if err := c.CheckIssuer(ctx, single(params, "iss")); err != nil { // RFC 9207 §2.4, AS-225
 		d.complain(ctx, c, err)
@@ -142,7 +142,7 @@ func (d *Delegation) prove(c *connector, away trip, p provider.Profile) error {
 	case at.IsZero():
 		return c.say(oauth.UnmetAuthentication, sayUnproved)
 	case at.Before(away.LeftAt.Add(-provider.Leeway)):
-		return c.say(oauth.UnmetAuthentication, "NAME did not ask you to sign in anew, as your application demands. Please sign out there and try again.")
+		return c.say(oauth.UnmetAuthentication, "NAME did not ask you to sign in again, as your application requires. Please sign out there and try again.")
 	}
 	return nil
 }

@@ -14,9 +14,9 @@ func newCheckCommand(s std) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "check MCP_URL",
-		Short: "Look at a protected MCP server from outside",
-		Long: "Looks at an MCP server as a client sees it, without signing in: challenge, metadata, audience,\n" +
-			"headers lost on the way. Ends with 1 when something is wrong.",
+		Short: "Test a protected MCP server from outside",
+		Long: "Tests an MCP server as a client sees it, without signing in: challenge, metadata, audience,\n" +
+			"headers lost on the way. Exits with 1 when a test fails.",
 		Example: "  mcp-authd check https://mcp.example.com/mcp",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -146,7 +146,7 @@ func newClientList(s std) *cobra.Command {
 	var asJSON bool
 	return storeCommand(s, &cobra.Command{
 		Use: "list", Short: "List clients", Args: cobra.NoArgs,
-		Long:    "Lists the clients of the operator, from the configuration and the store,\nand those that have registered themselves and been approved by somebody at least once.",
+		Long:    "Lists the clients of the operator, from the configuration and the store,\nand those that have registered themselves and been approved by a person at least once.",
 		Example: "  mcp-authd client list --json",
 	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
 		func(c *cobra.Command, a *app, _ []string) error {

@@ -96,9 +96,9 @@ func thousands(n int64) string {
 func newGrantFinish(s std) *cobra.Command {
 	var asJSON bool
 	return storeCommand(s, &cobra.Command{
-		Use: "finish", Short: "Go on with what was cut and left", Args: cobra.NoArgs,
-		Long: "What has very many grants is cut at once, and its grants are then marked as revoked for the status lists, by the\n" +
-			"command or a running server. Goes on where a command was interrupted and no server runs.",
+		Use: "finish", Short: "Finish an interrupted revocation", Args: cobra.NoArgs,
+		Long: "A command that revokes very many grants cuts access at once, and then it or a running server marks the grants as\n" +
+			"revoked for the status lists. Completes this where a command was interrupted and no server runs.",
 		Example: "  mcp-authd grant finish",
 	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print what was left as JSON") },
 		func(c *cobra.Command, a *app, _ []string) error {

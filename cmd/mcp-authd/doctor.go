@@ -20,12 +20,12 @@ func newDoctorCommand(s std) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look at this installation and say what is wrong with it",
-		Long: "Looks at this installation: the configuration, the issuer as the outside sees it, TLS, the clock, the\n" +
+		Short: "Test this installation and report problems",
+		Long: "Tests this installation: the configuration, the issuer as seen from outside, TLS, the clock, the\n" +
 			"database, the keys, who may read the secrets, whether the resources and scopes that the configuration\n" +
-			"names are there, and each provider, with the redirect URI to register there. It works with the server\n" +
-			"running or not, and changes nothing but one row of the database, which /readyz writes as well to see\n" +
-			"whether writes arrive. Ends with 1 when something is wrong.",
+			"names exist, and each provider, with the redirect URI to register there. It works with the server\n" +
+			"running or not, and changes only one row of the database, which /readyz writes as well to test\n" +
+			"whether the database accepts writes. Exits with 1 when a test fails.",
 		Example: "  mcp-authd doctor\n  mcp-authd doctor --config /etc/mcp-authd/config.yaml --json",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -223,7 +223,7 @@ func (d *doctor) alone() {
 	servers, err := sqlite.Servers(d.app.config.SQLitePath())
 	switch {
 	case err != nil:
-		d.skip("database", "which servers use it cannot be told: %s", err)
+		d.skip("database", "could not find out which servers use it: %s", err)
 	case len(servers) > 1:
 		d.fail("database", "SQLite is for one replica: stop all but one of them, or use PostgreSQL",
 			"%d servers use %s (processes %s)", len(servers), d.app.config.SQLitePath(), strings.Join(servers, ", "))

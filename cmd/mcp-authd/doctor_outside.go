@@ -27,18 +27,18 @@ func (d *doctor) server(ctx context.Context) {
 	}
 	conn, err := (&net.Dialer{Timeout: 3 * time.Second}).DialContext(ctx, "tcp", reachable(c.Listen))
 	if err != nil {
-		d.skip("server", "nobody listens on %s: the server does not run here", c.Listen)
+		d.skip("server", "nothing listens on %s: the server does not run here", c.Listen)
 		return
 	}
 	conn.Close()
 	d.running = true
 	if c.Management.Listen == "" {
-		d.ok("server", "somebody listens on %s", c.Listen)
+		d.ok("server", "a process listens on %s", c.Listen)
 		return
 	}
 	switch err := checkReady(ctx, c.Management.Listen, "/readyz"); {
 	case errors.Is(err, errNotReachable):
-		d.warn("server", "another process may have that address; see the log of the server", "somebody listens on %s, and nobody on management.listen (%s)", c.Listen, c.Management.Listen)
+		d.warn("server", "another process may have that address; see the log of the server", "a process listens on %s, and none on management.listen (%s)", c.Listen, c.Management.Listen)
 	case err != nil:
 		d.fail("server", "", "it runs and is not ready: %s", err)
 	default:
@@ -51,12 +51,12 @@ func (d *doctor) program(ctx context.Context) {
 	at := address(d.app.config.Issuer)
 	conn, err := (&net.Dialer{Timeout: 3 * time.Second}).DialContext(ctx, "tcp", at)
 	if err != nil {
-		d.skip("server", "nobody listens on %s: the program does not run, or not here", at)
+		d.skip("server", "nothing listens on %s: the program does not run, or not here", at)
 		return
 	}
 	conn.Close()
 	d.running = true
-	d.ok("server", "somebody listens on %s", at)
+	d.ok("server", "a process listens on %s", at)
 }
 
 // address is where a URL leads.

@@ -72,7 +72,7 @@ func (d *doctor) callback(ctx context.Context, check, redirectURI string) {
 	case http.StatusNotFound:
 		d.fail(check, "restart the server if this provider is new; else let the proxy forward everything below the issuer's path", "the running server knows no %s", redirectURI)
 	default:
-		d.warn(check, "let the proxy forward everything below the issuer's path, unchanged", "%s answers %s, and should say that nobody is under way", redirectURI, resp.Status)
+		d.warn(check, "let the proxy forward everything below the issuer's path, unchanged", "%s answers %s, and should say that no sign-in is in progress", redirectURI, resp.Status)
 	}
 }
 

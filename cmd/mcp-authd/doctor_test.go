@@ -164,8 +164,8 @@ func TestDoctorOnServer(t *testing.T) {
 		{"ready", address, 200, "ok server it runs on " + address + " and is ready"},
 		{"not ready", address, 503, "fail server it runs and is not ready: http://" + address + "/readyz answered 503 Service Unavailable not ready; the log of the server says why"},
 		{"another program", address, 204, "fail server it runs and is not ready: http://" + address + "/readyz answered 204 No Content, and not as mcp-authd does: another program has that address; see management.listen and listen"},
-		{"nobody there", "127.0.0.1:1", 200, "warning server somebody listens on " + address + ", and nobody on management.listen (127.0.0.1:1)"},
-		{"none", `""`, 200, "ok server somebody listens on " + address},
+		{"nobody there", "127.0.0.1:1", 200, "warning server a process listens on " + address + ", and none on management.listen (127.0.0.1:1)"},
+		{"none", `""`, 200, "ok server a process listens on " + address},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			status = tt.status

@@ -115,11 +115,11 @@ func newGrantRevoke(s std) *cobra.Command {
 	var asJSON bool
 	c := storeCommand(s, &cobra.Command{
 		Use: "revoke ID | --user NAME | --client NAME | --resource URL | --provider ID | --all | --from-log FILE", Short: "End a grant, or those of a user, a client, an MCP server, a provider", Args: cobra.MaximumNArgs(1),
-		Long: "Ends one grant by its id, or every grant that the flags name together, at once, however many there are. The latter says\n" +
-			"how many, asks on a terminal, and then marks them as revoked for the status lists; if it is interrupted, access has\n" +
-			"ended all the same, and a running server goes on, or grant finish. With --from-log it repeats every cut that a server's\n" +
-			"JSON log has and the database has not, as after a failover that lost the last of it, or a restored backup: grants, people,\n" +
-			"clients, MCP servers, sessions at providers. It shows them and asks.",
+		Long: "Ends one grant by its id, or all grants that match every flag, at once. For several it shows the number, asks on a\n" +
+			"terminal, and then marks them as revoked for the status lists; if you interrupt it, access has ended all the same,\n" +
+			"and a running server, or grant finish, completes the rest. With --from-log it repeats every revocation that a\n" +
+			"server's JSON log has and the database lacks, as after a failover or a restored backup: grants, people, clients,\n" +
+			"MCP servers, sessions at providers. It shows them and asks.",
 		Example: "  mcp-authd grant revoke grt_...\n  mcp-authd grant revoke --user alice --client Claude\n  mcp-authd grant revoke --all --yes\n" +
 			"  journalctl -u mcp-authd -o cat | mcp-authd grant revoke --from-log - --since 30m",
 	}, func(c *cobra.Command) {

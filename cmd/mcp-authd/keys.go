@@ -131,7 +131,7 @@ func (a *app) tokensEnd(ctx context.Context) (string, error) {
 func newKeysRevoke(s std) *cobra.Command {
 	var sure confirmation
 	return keysCommand(s, &cobra.Command{
-		Use: "revoke KID...", Short: "Take signing keys out at once", Args: cobra.MinimumNArgs(1), Example: "  mcp-authd keys revoke 5Xq1Jm0cZr8",
+		Use: "revoke KID...", Short: "Revoke signing keys at once", Args: cobra.MinimumNArgs(1), Example: "  mcp-authd keys revoke 5Xq1Jm0cZr8",
 		Long: "Takes signing keys out of the published set at once, because others may know them. If the active key\n" +
 			"is among them, a new one replaces it; for ten seconds, until every replica knows that one, a retired\n" +
 			"key that is still published may sign. Access tokens that revoked keys signed end; clients refresh theirs.",
@@ -205,7 +205,7 @@ func newSecretCommand(s std) *cobra.Command {
 	rotate := commandOn(settings.openWithNewKey, s, &cobra.Command{
 		Use: "rotate", Short: "Move the database to the present secret_key", Args: cobra.NoArgs,
 		Example: "  mcp-authd secret rotate\n  mcp-authd secret rotate --refresh-tokens",
-		Long: "Seals what is kept in the database anew under secret_key, in place, while servers run. Give every\n" +
+		Long: "Seals the secrets in the database again, under secret_key, in place, while servers run. Give every\n" +
 			"replica the new key first, as secret_key, and the old one in secret_key_old; afterwards the old one can\n" +
 			"go. May be repeated.\n\n" +
 			"With --refresh-tokens, for when the database and its master key are in the wrong hands, the key of refresh\n" +
@@ -242,7 +242,7 @@ func newSecretCommand(s std) *cobra.Command {
 			}
 			fmt.Fprintln(s.out, "every refresh token from before has ended")
 		}
-		_, err = fmt.Fprintf(s.out, "the database belongs to secret_key; signing keys sealed anew: %d, sessions at providers: %d\n", n, sessions)
+		_, err = fmt.Fprintf(s.out, "the database belongs to secret_key; signing keys sealed again: %d, sessions at providers: %d\n", n, sessions)
 		return err
 	})
 	return group("secret", "Change the master key", rotate)

@@ -30,7 +30,7 @@ func newLoginCommand(s std) *cobra.Command {
 	var f loginFlags
 	c := &cobra.Command{
 		Use:   "login MCP_URL",
-		Short: "Be an MCP client: discover, register, sign in, list tools",
+		Short: "Act as an MCP client: discover, register, sign in, list tools",
 		Long: "Signs in to an MCP server as any client does, prints each step, and says which one failed\n" +
 			"and why. Nothing is kept.",
 		Example: "  mcp-authd login http://127.0.0.1:8414/mcp\n  mcp-authd login --call add_note --arg text=hello http://127.0.0.1:8414/mcp",

@@ -33,7 +33,7 @@ func newMigrateUp(s std) *cobra.Command {
 	var where settings
 	var now bool
 	c := &cobra.Command{
-		Use: "up", Short: "Bring the database to this version, or make it", Args: cobra.NoArgs,
+		Use: "up", Short: "Migrate the database to this version, or create it", Args: cobra.NoArgs,
 		Example: "  mcp-authd migrate up\n  mcp-authd migrate up --now",
 		Long: "Applies the migrations that are missing. One after which servers of an earlier version cannot work any more\n" +
 			"may be put off, so that there is time to replace them: a server applies it when its time has come, and with\n" +

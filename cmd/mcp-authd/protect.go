@@ -46,11 +46,11 @@ func newProtectCommand(s std) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "protect [flags] UPSTREAM_URL | -- COMMAND [ARG...]",
 		Short: "Run the server and a gateway in front of an MCP server",
-		Long: "Puts sign-in before an MCP server that has none: one that listens at a URL, or a program\n" +
+		Long: "Adds sign-in to an MCP server that has none: one that listens at a URL, or a program\n" +
 			"that speaks MCP on its standard input and output. Authorization server and gateway run in one\n" +
 			"process, at one origin, and need no configuration. Accounts, keys and clients are kept in the data\n" +
 			"directory. The MCP server is told who calls in the headers X-MCP-Subject, X-MCP-Client,\n" +
-			"X-MCP-Scope and, signed, X-MCP-Identity; let nobody else reach it.",
+			"X-MCP-Scope and, signed, X-MCP-Identity; only the gateway may reach it.",
 		Example: "  mcp-authd protect http://127.0.0.1:3000/mcp\n" +
 			"  mcp-authd protect -- npx -y @modelcontextprotocol/server-everything\n" +
 			"  mcp-authd protect --url https://mcp.example.com --scope mcp=\"use it\" --scope admin=\"change things\" \\\n" +
@@ -82,7 +82,7 @@ func newProtectCommand(s std) *cobra.Command {
 	f.StringArrayVar(&p.env, "env", nil, "environment of the program: NAME=value, NAME for its value here, or @FILE with one on each line; repeat for more")
 	f.StringArrayVar(&p.passEnv, "pass-env", nil, "variable of this environment that the program gets; repeat for more")
 	f.StringVar(&p.runAs, "run-as", "", "user that the program runs as, or UID:GID (needs root); without it the program can read the data directory")
-	f.BoolVar(&p.shared, "shared", false, "have everybody use one process of the program")
+	f.BoolVar(&p.shared, "shared", false, "use one process of the program for all callers")
 	f.BoolVar(&p.json, "json", false, "print one JSON object when ready")
 	return c
 }

@@ -47,7 +47,7 @@ func (a *app) reach(u *config.Upstream) []string {
 
 // reachText says so to the operator.
 func reachText(r *config.Resource, reach []string) (what, advice string) {
-	return fmt.Sprintf("the program of %s can read %s: whoever wrote it, or what it installs, could act as anybody here", r.URI, strings.Join(reach, ", ")),
+	return fmt.Sprintf("the program of %s can read %s: its author, or a package that it installs, could act as any person here", r.URI, strings.Join(reach, ", ")),
 		"start the server as root and have the program run as a user of its own (upstream.user, protect --run-as), or make the command one that shuts it in, such as bwrap or docker run -i"
 }
 

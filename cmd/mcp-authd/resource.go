@@ -57,7 +57,7 @@ func newResourceAdd(s std) *cobra.Command {
 			}
 			err = a.store.AddResource(c.Context(), r)
 			if errors.Is(err, storage.ErrExists) {
-				return fmt.Errorf("%s was added by somebody else at this moment; nothing was changed", r.URI)
+				return fmt.Errorf("%s was added by another command at this moment; nothing was changed", r.URI)
 			}
 			if err != nil {
 				return err
@@ -102,7 +102,7 @@ func (f *resourceFlags) done(s std, what string, r storage.Resource) error {
 func newResourceSet(s std) *cobra.Command {
 	var f resourceFlags
 	c := storeCommand(s, &cobra.Command{
-		Use: "set URL", Short: "Change name or scopes of an MCP server", Args: cobra.ExactArgs(1),
+		Use: "set URL", Short: "Change the name or scopes of an MCP server", Args: cobra.ExactArgs(1),
 		Long: "Changes what is given and leaves the rest. Scopes replace all earlier ones; the first is granted by\n" +
 			"default. Grants stay, but scopes that are gone are good for nothing.",
 		Example: "  mcp-authd resource set https://mcp.example.com/mcp --name \"Team notes\"",
@@ -207,7 +207,7 @@ func newResource(raw, name string, scopes []string) (storage.Resource, error) {
 func newResourceList(s std) *cobra.Command {
 	var asJSON bool
 	return storeCommand(s, &cobra.Command{
-		Use: "list", Short: "List MCP servers, and what their tools need", Args: cobra.NoArgs,
+		Use: "list", Short: "List MCP servers, and the scopes that their tools need", Args: cobra.NoArgs,
 		Long: "Lists MCP servers with their scopes, and the tools that need more than the first scope where this\n" +
 			"server is also the gateway. Of a directory of protect, it shows what protect was last started with.",
 		Example: "  mcp-authd resource list --json\n  mcp-authd resource list --data DIR",

@@ -41,7 +41,7 @@ type inspection struct {
 func newTokenInspect(s std) *cobra.Command {
 	var asJSON bool
 	return storeCommand(s, &cobra.Command{
-		Use: "inspect [TOKEN]", Short: "Say what an access token is, and why it is refused", Args: cobra.MaximumNArgs(1),
+		Use: "inspect [TOKEN]", Short: "Show an access token, and why it is refused", Args: cobra.MaximumNArgs(1),
 		Long: "Decodes an access token, verifies it with the keys of this installation, and says why it is not accepted:\n" +
 			"another issuer, an unknown key, expired, its grant revoked, its user disabled, its client deleted. Without an\n" +
 			"argument the token is read from standard input, where no other user of the machine sees it. It is never\n" +

@@ -22,7 +22,7 @@ func (p Parts) Registry() (*dcr.Registry, error) {
 		p.Log.Warn("registration.insecure_loopback_documents is on: client metadata documents are fetched from this machine")
 	}
 	if r.MachineClients {
-		p.Log.Warn("registration.machine_clients is on: whoever reaches this server can get tokens without a person")
+		p.Log.Warn("registration.machine_clients is on: anyone who can reach this server can get tokens without a person")
 	}
 	clients, err := p.Clients()
 	if err != nil {

@@ -191,7 +191,7 @@ func (c *Config) validateConnectors(add func(string, string, ...any)) {
 		add("login.default_provider", "%q is not the id of a provider under thirdparty", d)
 	}
 	if !c.Login.Local && len(c.ThirdParty) == 0 {
-		add("login.local", "is false, and there is no provider under thirdparty: nobody could sign in")
+		add("login.local", "is false, and there is no provider under thirdparty: no one could sign in")
 	}
 }
 

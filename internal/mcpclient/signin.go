@@ -183,12 +183,12 @@ func (c *Callback) Wait(ctx context.Context, s Server, r Request) (code string, 
 	select {
 	case q = <-c.answers:
 	case <-ctx.Done():
-		return "", fail(StepBrowser, "Open the URL again, or give more time with --timeout.", "nobody came back from the browser")
+		return "", fail(StepBrowser, "Open the URL again, or give more time with --timeout.", "the browser did not come back")
 	}
 	iss, sent := q.Get("iss"), q.Has("iss")
 	switch {
 	case q.Get("state") != r.state:
-		return "", fail(StepBrowser, "Start again; if it repeats, somebody interferes.", "the answer is not to this request (state differs)")
+		return "", fail(StepBrowser, "Start again; if it happens again, another program may interfere.", "the answer is not to this request (state differs)")
 	case s.AuthorizationResponseIss && !sent:
 		return "", fail(StepBrowser, "The server must send iss with every answer, since it says it does.", "the answer has no iss")
 	case sent && iss != s.Issuer:

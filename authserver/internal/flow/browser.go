@@ -63,7 +63,7 @@ func (b *Browsers) LiveVisit(ctx context.Context, token storage.Hash, consent st
 }
 
 var errSomebodyElse = oauth.NewError(oauth.AccessDenied,
-	"Somebody else is signed in in this browser, or nobody is any more. Sign in and begin again.")
+	"Another person is signed in in this browser, or you have been signed out. Sign in and start again.")
 
 // user returns the user with an id, if the browser is theirs.
 func (b *Browsers) user(ctx context.Context, token storage.Hash, userID string) (storage.User, error) {

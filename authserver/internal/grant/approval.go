@@ -36,7 +36,7 @@ type Approval struct {
 }
 
 // ErrSignedOut is that of an approval whose session has ended, or is another person's.
-var ErrSignedOut = errors.New("authserver: nobody is signed in")
+var ErrSignedOut = errors.New("authserver: no person is signed in")
 
 // Approvals makes approvals grants.
 type Approvals struct {

@@ -20,7 +20,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	gateway.Sandbox(w.Header())
 	p, ok := mcpresource.FromContext(r.Context())
 	if !ok && !s.c.Shared {
-		refuse(w, nil, http.StatusForbidden, mcp.CodeRefused, "This server serves nobody unknown.")
+		refuse(w, nil, http.StatusForbidden, mcp.CodeRefused, "This server needs a known caller.")
 		return
 	}
 	switch {

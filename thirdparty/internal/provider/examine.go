@@ -123,7 +123,7 @@ func credentials(err error) Finding {
 	case errors.Is(err, ErrUnreachable):
 		return Finding{Problem, err.Error(), "The token endpoint does not answer. Look at DNS, the firewall, and the certificate."}
 	}
-	return Finding{Warning, "Whether client id and secret are good cannot be told: " + err.Error(), "Try to sign in."}
+	return Finding{Warning, "Client id and secret could not be checked: " + err.Error(), "Try to sign in."}
 }
 
 // proofKeys: PKCE is sent to every provider; one that does not know it ignores it.

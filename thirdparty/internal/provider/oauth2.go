@@ -225,7 +225,7 @@ func tokenFailure(err error) error {
 	if errors.As(err, &web) {
 		return failed(err)
 	}
-	return fmt.Errorf("%w: the token endpoint's answer is none", ErrGarbage) // err may quote it
+	return fmt.Errorf("%w: the token endpoint's answer is malformed", ErrGarbage) // err may quote it
 }
 
 // ask asks who a token belongs to.

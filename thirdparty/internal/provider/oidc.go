@@ -94,7 +94,7 @@ func (p *openID) Exchange(ctx context.Context, code, verifier, nonce, redirectUR
 		return t, Profile{}, AboutNew(err)
 	}
 	if more.Subject != said.Subject { // OpenID Connect Core §5.3.2
-		return t, Profile{}, fmt.Errorf("%w: user info is about somebody else than the ID token", ErrGarbage)
+		return t, Profile{}, fmt.Errorf("%w: user info is about another person than the ID token", ErrGarbage)
 	}
 	return t, said.Over(more), nil
 }
@@ -282,7 +282,7 @@ func (p *openID) signed(ctx context.Context, e *endpoints, raw string) (map[stri
 		return nil, err
 	}
 	if len(token.Audience) > 0 && !slices.Contains(token.Audience, p.ClientID) {
-		return nil, fmt.Errorf("%w: user info by or for somebody else", ErrGarbage)
+		return nil, fmt.Errorf("%w: user info of another issuer or audience", ErrGarbage)
 	}
 	return claims, nil
 }
