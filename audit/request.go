@@ -61,7 +61,7 @@ func index(attrs []slog.Attr, key string) int {
 	return slices.IndexFunc(attrs, func(a slog.Attr) bool { return a.Key == key })
 }
 
-// noted returns attrs and what is known of the request of ctx besides. An event's own
+// noted returns attrs and what else is known of the request of ctx. An event's own
 // attributes go first: it may be about another person or client than the request.
 func noted(ctx context.Context, attrs []slog.Attr) []slog.Attr {
 	out := flat(attrs)

@@ -26,7 +26,7 @@ const privateKeyJWT = oauth.PrivateKeyJWT
 var allGrants = []string{grantCode, grantRefresh, grantMachine}
 
 // The grants that a client may register for itself. client_credentials is missing on
-// purpose: whoever may have access without a person is the operator's to decide (AS-178).
+// purpose: the operator decides who may have access without a person (AS-178).
 var selfServiceGrants = []string{grantCode, grantRefresh}
 
 const (
@@ -157,7 +157,7 @@ func admitRedirects(policy oauth.RedirectPolicy, uris []string) error {
 	return nil
 }
 
-// display is what is kept for people. A link that is none, or a value out of range,
+// display is what is kept for people. A malformed link, or a value out of range,
 // is left out rather than refused: it decides nothing.
 func (m request) display() Metadata {
 	d := Metadata{

@@ -33,7 +33,7 @@ type Documents struct {
 	// InsecureLoopback also accepts documents from this machine, over http as well, for
 	// development and tests.
 	InsecureLoopback bool
-	// Redirects are redirect URIs that the operator allows a client besides those of its
+	// Redirects are redirect URIs that the operator allows a client in addition to those of its
 	// document, by its id: for a client that sends another one than it publishes. New
 	// refuses those that CheckDocumentRedirect does.
 	Redirects map[string][]string
@@ -168,7 +168,7 @@ func (d *documents) keep(id string, e document) {
 func (d *documents) load(ctx context.Context, id string, signedIn bool) (storage.Client, error) {
 	now := d.now()
 	old, ok := d.kept(id)
-	if ok && now.Sub(old.fetched) < documentRetry { // somebody else has just finished
+	if ok && now.Sub(old.fetched) < documentRetry { // another request has just finished
 		return old.client, old.err
 	}
 	allowance := d.strangers

@@ -85,7 +85,7 @@ func (s *keySets) of(ctx context.Context, c storage.Client, kid string) ([]jose.
 	v, err, _ := s.flight.Do(c.JWKSURI, func() (any, error) { return s.load(context.WithoutCancel(ctx), c.JWKSURI) })
 	if err != nil {
 		if ok && e.err == nil && now.Before(e.expires.Add(documentMaxTTL)) {
-			return e.keys, nil // an outage elsewhere ends nobody's session
+			return e.keys, nil // an outage elsewhere ends no session
 		}
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (s *keySets) of(ctx context.Context, c storage.Client, kid string) ([]jose.
 }
 
 // load fetches a key set. What cannot be had is remembered for a moment, so that failed
-// attempts to sign in do not become a stream of requests to somebody else.
+// attempts to sign in do not become a stream of requests to another site.
 func (s *keySets) load(ctx context.Context, uri string) ([]jose.JSONWebKey, error) {
 	if !s.rate.AllowN(s.now(), 1) {
 		return nil, errors.New("too many key sets at once")

@@ -20,8 +20,8 @@ import (
 // for the endpoint itself. The mux has bound it as {client}.
 func managed(req *http.Request) string { return req.PathValue("client") }
 
-// errManage is the one answer to whoever does not hold the registration access token of
-// a client that exists (RFC 7592 §2): nobody learns which ids are registered.
+// errManage is the one answer to a caller who does not hold the registration access token of
+// a client that exists (RFC 7592 §2): a caller cannot learn which ids are registered.
 var errManage = oauth.NewError(oauth.InvalidToken, "The registration access token is missing, or is not that of this client.")
 
 // manage is the client configuration endpoint (RFC 7592 §2, AS-150) of one client.

@@ -29,7 +29,7 @@ type Config struct {
 	// SecretKeys are the master keys, the primary first. Ids sealed under any of
 	// them open; new ones are sealed under the primary.
 	SecretKeys [][]byte
-	// Redirects says which redirect URIs may be registered besides https and
+	// Redirects says which redirect URIs may be registered in addition to https and
 	// loopback http. PrivateUseSchemes nil means oauth.DesktopSchemes; empty, none.
 	Redirects oauth.RedirectPolicy
 	// KnownScopes returns the scopes that can be granted at all; others are left
@@ -49,7 +49,7 @@ type Config struct {
 	// Disabled refuses new registrations; registered clients stay.
 	Disabled bool
 	// MachineClients lets confidential clients register themselves for
-	// client_credentials, which gives whoever can reach the server a token without a
+	// client_credentials, which gives anyone who can reach the server a token without a
 	// person (AS-178). Off unless the server is on a closed network.
 	MachineClients bool
 	// Endpoint is the URL of the registration endpoint, for the URLs at which clients
@@ -79,7 +79,7 @@ type Registry struct {
 	limiter *limiter
 	docs    *documents
 	// Clients that the operator vouches for have key sets apart, and so have those that
-	// somebody has approved: strangers, who register themselves, cannot use up what they need.
+	// a person has approved: strangers, who register themselves, cannot use up what they need.
 	vouched, approved, strange *keySets
 }
 
@@ -120,7 +120,7 @@ func New(c Config) (*Registry, error) {
 // Attach tells the registry of the authorization server that it belongs to: its issuer,
 // which scopes it knows and grants by default, and where requests come from. Each counts
 // only where Config is silent. authserver.New calls it, before anything is served; where
-// a Config says it all, nobody need.
+// a Config that is complete needs no call.
 func (r *Registry) Attach(issuer string, known, standard func(context.Context) oauth.Scopes, clientAddr func(*http.Request) netip.Addr) {
 	if r.cfg.Endpoint == "" && !r.cfg.Disabled {
 		r.cfg.Endpoint = issuer + "/register"
@@ -174,8 +174,8 @@ func (r *Registry) Current(ctx context.Context, id string) (storage.Client, erro
 
 // documented resolves a client that is identified by a document. Its row, which the
 // first approval makes, tells whether it was deleted, and stands in while the document
-// cannot be had, so that an outage elsewhere ends nobody's session; a document that
-// can be had and is no good ends them. A document that nobody here knows is not fetched
+// cannot be had, so that an outage elsewhere ends no session; a document that
+// is invalid ends them. An unknown document is not fetched
 // because a stranger names it (AS-154): that is for Fetch.
 func (r *Registry) documented(ctx context.Context, id string) (storage.Client, error) {
 	row, err := r.cfg.Store.Client(ctx, id)
@@ -201,7 +201,7 @@ func (r *Registry) documented(ctx context.Context, id string) (storage.Client, e
 var ErrUnread = fmt.Errorf("client metadata document not read yet: %w", storage.ErrNotFound)
 
 // Fetch reads the document of a client whose id is a URL, again if what is kept of it is
-// not from these seconds. Ask for it only on behalf of somebody who has signed in. Errors
+// not from these seconds. Ask for it only on behalf of a person who has signed in. Errors
 // are those of Client.
 func (r *Registry) Fetch(ctx context.Context, id string) (storage.Client, error) {
 	if !r.docs.handles(id) || len(id) > maxURILength {
@@ -219,7 +219,7 @@ func (r *Registry) Vouched(c storage.Client) bool {
 	return c.Operated() || c.Source == storage.SourceCIMD && r.docs.cfg.Trust.Of(c.ID) == TrustAllow
 }
 
-// Forget drops what is kept of a client, for whoever has just deleted it.
+// Forget drops what is kept of a client, for a caller that has just deleted it.
 func (r *Registry) Forget(id string) { r.clients.Drop(id) }
 
 // lookup asks the store first, because only it knows about deletion.

@@ -12,8 +12,8 @@ type Trust string
 
 // The decisions of a TrustPolicy.
 const (
-	TrustAllow Trust = "allow" // known: no warning, and fetched whoever asks
-	TrustAsk   Trust = "ask"   // accepted, and the person is told that nobody here vouches for it
+	TrustAllow Trust = "allow" // known: no warning, and fetched for any request
+	TrustAsk   Trust = "ask"   // accepted, and the person is told that the operator does not vouch for it
 	TrustDeny  Trust = "deny"  // refused before anything is fetched
 )
 

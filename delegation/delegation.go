@@ -80,7 +80,7 @@ type Result struct {
 	// AuthTime is when the person last proved to the provider who they are; zero: it does
 	// not say. The session that was stored has it too.
 	AuthTime time.Time
-	// Claim is an account that nobody has here, for PurposeLink and PurposeExtend; nothing
+	// Claim is an account that no user has here, for PurposeLink and PurposeExtend; nothing
 	// was stored. The person is asked whether it is theirs.
 	Claim *Claim
 	// Came and Expected are what the account that came back is called, and the one that

@@ -53,7 +53,7 @@ const (
 	// cacheTTL bounds how long a rotation by another replica stays unseen.
 	cacheTTL = 5 * time.Second
 	// rereadTimeout bounds reading what is known already, and how often that is tried in
-	// vain: whoever waits for it waits for nothing that is needed now.
+	// vain: a caller that waits for it needs nothing from it now.
 	rereadTimeout = 2 * time.Second
 	// rereadPause is the least between two readings that strange tokens cause.
 	rereadPause = 200 * time.Millisecond
@@ -219,7 +219,7 @@ func (m *Manager) load(ctx context.Context) (*set, error) {
 	return m.adopt(ctx, stored, now)
 }
 
-// newer returns the keys as they are now, for whoever has met one that s lacks. Whoever
+// newer returns the keys as they are now, for a caller that has met one that s lacks. A caller that
 // sends tokens of keys that never were costs one small read in rereadPause.
 func (m *Manager) newer(ctx context.Context, s *set) *set {
 	m.mu.Lock()

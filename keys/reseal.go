@@ -37,7 +37,7 @@ func (m *Manager) Reseal(ctx context.Context) (n int, err error) {
 }
 
 // resealAll seals again every key that needs it, and reports whether to look again,
-// because somebody has put or changed keys meanwhile.
+// because another process has put or changed keys meanwhile.
 func (m *Manager) resealAll(ctx context.Context, n *int) (again bool, err error) {
 	s, err := m.reload(ctx)
 	if err != nil {
@@ -69,7 +69,7 @@ func (m *Manager) moveFingerprint(ctx context.Context, from []byte, n int) error
 		return nil
 	}
 	switch err := m.cfg.Store.MoveFingerprint(ctx, from, to); {
-	case errors.Is(err, storage.ErrSpent): // somebody else did, perhaps to yet another key
+	case errors.Is(err, storage.ErrSpent): // another process did, perhaps to yet another key
 		if now, err := m.cfg.Store.Fingerprint(ctx, to); err != nil || !bytes.Equal(now, to) {
 			return errors.Join(errContended, err)
 		}

@@ -58,7 +58,7 @@ type Values []string
 // OpenIDConfiguration returns the copy of m to serve as openid-configuration: the
 // same document with the members that OpenID Connect Discovery requires, because
 // clients that check it against that schema reject an incomplete one (AS-33).
-// RS256 stands for ID tokens, which nobody can ask for here: §3 of that document
+// RS256 stands for ID tokens, which no client can ask for here: §3 of that document
 // demands the value.
 func (m AuthorizationServer) OpenIDConfiguration() AuthorizationServer {
 	if len(m.SubjectTypes) == 0 {

@@ -50,7 +50,7 @@ const (
 	InteractionRequired Code = "interaction_required"
 
 	// OpenID Connect Core Error Code unmet_authentication_requirements 1.0, for max_age that
-	// nobody can prove (RFC 9470 §5).
+	// the server cannot prove (RFC 9470 §5).
 	UnmetAuthentication Code = "unmet_authentication_requirements"
 
 	// Not registered: what an overloaded or rate-limited endpoint answers with 429.

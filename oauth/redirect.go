@@ -15,7 +15,7 @@ const MaxRedirectURILength = 2048
 // specification ("Communication Security").
 type RedirectPolicy struct {
 	// PrivateUseSchemes are the private-use URI schemes (RFC 8252 §7.1) that are
-	// admitted besides https and loopback http, in lower case.
+	// admitted in addition to https and loopback http, in lower case.
 	PrivateUseSchemes []string
 	// DottedSchemes admits every private-use scheme that contains a dot, that is,
 	// one named after a domain its owner controls (OAuth 2.1 §8.4.3).

@@ -57,7 +57,7 @@ func Unknown(r storage.Resource, requested oauth.Scopes) oauth.Scopes {
 // Narrow returns the scopes of a refresh: all that was granted when the request
 // names none, else the granted ones among the requested. Asking for a scope that
 // the resource has and the grant has not is invalid_scope (OAuth 2.1 §4.3.1, AS-98);
-// scopes that nobody knows are dropped, since clients add offline_access and others
+// unknown scopes are dropped, since clients add offline_access and others
 // of their own accord.
 func Narrow(granted, requested, known oauth.Scopes) (oauth.Scopes, error) {
 	if len(requested) == 0 {

@@ -85,7 +85,7 @@ func New(c Config) (*Manager, error) {
 }
 
 // codecs returns one codec for each master key, the primary first, so that a change
-// of the master key signs nobody out.
+// of the master key signs no person out.
 func codecs(ring *secrets.Ring, purpose string, maxAge, maxLength int) []securecookie.Codec {
 	hash, block := ring.Keys(purpose+" mac", 32), ring.Keys(purpose+" encryption", 32)
 	out := make([]securecookie.Codec, len(hash))

@@ -16,10 +16,10 @@ import (
 // up, so that cookies never grow beyond what servers accept.
 const maxTrips = 8
 
-// Carried is what a browser brings back from a trip.
+// Carried is what a browser brings back from a provider.
 type Carried struct {
 	Binding string `json:"b"` // of the departure
-	// UserID is who was signed in at the departure, "" for nobody. Whoever shares the
+	// UserID is who was signed in at the departure, "" for a new person. One who shares the
 	// browser must not finish what another person has begun.
 	UserID  string `json:"u,omitempty"`
 	Expires int64  `json:"e"`
@@ -28,7 +28,7 @@ type Carried struct {
 // Departure is a browser that is sent to a provider.
 type Departure struct {
 	State, Binding string // of the authorization request; see package delegation
-	UserID         string // who is signed in, "" for nobody
+	UserID         string // who is signed in, "" for a new person
 	ExpiresAt      time.Time
 }
 

@@ -15,7 +15,7 @@ type Redemptions interface {
 	//
 	// Errors: ErrNotFound; ErrMismatch when client, challenge or (if given) redirect
 	// URI differ and ErrResource when a given resource does, in which cases the code
-	// stays untouched, so that whoever guesses cannot burn it; ErrExpired; ErrSpent when a matching request comes a second
+	// stays untouched, so that guessing does not spend it; ErrExpired; ErrSpent when a matching request comes a second
 	// time, in which case the grant has been revoked (OAuth 2.1 §4.1.3) and the
 	// returned Redemption names it; ErrRevoked when the grant was cut off, be it by an
 	// earlier second use. Of a code that was redeemed one digest is left, of code and

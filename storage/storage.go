@@ -50,7 +50,7 @@ var (
 	ErrSuperseded = errors.New("storage: superseded many times")
 	// ErrRevoked: the grant, session or account behind the record was cut off.
 	ErrRevoked = errors.New("storage: revoked")
-	// ErrUntied: nobody has the identity, and the user whom it would be tied to was not asked.
+	// ErrUntied: the identity has no user, and the user to whom it would be tied was not asked.
 	ErrUntied = errors.New("storage: tied to nobody")
 	// ErrChanged: what the caller has read, and rests on, is no longer what is stored.
 	ErrChanged = errors.New("storage: changed since it was read")
@@ -124,7 +124,7 @@ type Setup interface {
 // Sessions holds browser sign-ins.
 type Sessions interface {
 	// PutSession stores a new session. ErrNotFound when the account is gone or disabled,
-	// or when its password hash is no longer the one that was checked: whoever sets a
+	// or when its password hash is no longer the one that was checked: an operator who sets a
 	// password ends also the sign-ins that are under way. An empty passwordHash: the
 	// sign-in had no password. ErrNotFound also when the session names one at an upstream
 	// provider that has ended or is not the user's.
@@ -180,7 +180,7 @@ type TokenKey struct {
 type Grants interface {
 	// ListGrants returns up to limit grants that are not revoked, with an id greater
 	// than after, by id. Empty userID or clientID: any. One that has expired, or
-	// whose code nobody redeemed, is among them until it is swept.
+	// whose code was not redeemed, is among them until it is swept.
 	ListGrants(ctx context.Context, userID, clientID, after string, limit int) ([]Grant, error)
 	// ForgetConsent removes a remembered consent and revokes its grants.
 	ForgetConsent(ctx context.Context, userID, clientID, resource string, now time.Time) error
@@ -289,7 +289,7 @@ type Housekeeping interface {
 	// for an hour. Of the grants of one person to one client for one resource, the eight that
 	// were used last stay, and up to 64 that were used within seven days; the others are
 	// revoked once a newer one is older than its code, which an event tells. A client that the operator did not create goes, with its consents,
-	// when it has no grant and nobody has used it for the times in r; one that has replaced
+	// when it has no grant and was not used for the times in r; one that has replaced
 	// its registration, and was never approved, leaves a tombstone. A session at an
 	// upstream provider goes 30 days after its end, or when it is a day old, not linked,
 	// and no live session or grant rests on it; its tokens are then among the Handbacks. An event goes after 30 days, logged or not.
@@ -318,7 +318,7 @@ type Clock interface {
 type Retention struct {
 	Now          time.Time // what has expired by then
 	Rotated      time.Time // sealed successors of refresh tokens rotated until then
-	ClientUnused time.Time // clients registered until then that nobody ever signed in with
+	ClientUnused time.Time // clients registered until then that were never used to sign in
 	ClientIdle   time.Time // clients last used until then
 }
 

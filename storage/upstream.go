@@ -8,7 +8,7 @@ import (
 )
 
 // Identity ties a person's account at an upstream provider to a user. Connector and
-// Subject are its key: an e-mail address never is, for it can be given to somebody else.
+// Subject are its key: an e-mail address never is, for it can pass to another person.
 type Identity struct {
 	Connector  string // the id of the connector in the configuration
 	Subject    string // the provider's own, stable identifier of the person
@@ -88,10 +88,10 @@ type Arrivals interface {
 	// characters of its id. Of concurrent arrivals of one new identity one creates the
 	// user, and the others are that user.
 	//
-	// ErrRevoked: the account is disabled. ErrUntied: nobody has the identity, and the user
+	// ErrRevoked: the account is disabled. ErrUntied: the identity has no user, and the user
 	// of Identity.UserID was not asked. ErrExists: the identity is another user's (with
 	// Identity.UserID), or the id of NewUser is stored and has not, or no more, the
-	// identity: whoever unties an account at a provider, because it is in wrong hands,
+	// identity: a person who unties an account at a provider, because it is in wrong hands,
 	// keeps those out. ErrNotFound: the user of Identity.UserID is gone, or nobody has
 	// the identity and there is no NewUser.
 	Arrive(ctx context.Context, a Arrival) (User, error)

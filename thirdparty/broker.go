@@ -116,7 +116,7 @@ func (d *Delegation) fresh(ctx context.Context, id string) (holding, error) {
 	return held, nil
 }
 
-// errUnnamed: there are new tokens, and nobody has said yet whose they are.
+// errUnnamed: there are new tokens, and the provider has not said yet whose they are.
 var errUnnamed = errors.New("whose the renewed tokens are is not known")
 
 var errNoTarget = oauth.NewError(oauth.InvalidTarget, "This resource server may not have tokens of this provider.")

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// patience is how long somebody waits for the answer that another replica fetches.
+	// patience is how long a request waits for the answer that another replica fetches.
 	patience = 10 * time.Second
 	// storeTimeout bounds what is written after the request that wanted it has gone.
 	storeTimeout = 10 * time.Second
@@ -20,8 +20,8 @@ const (
 
 // Check asks the provider whether a session stands, unless it has confirmed it within
 // maxAge; zero stands for the connector's CheckEvery (AS-218). storage.ErrRevoked: the
-// session has ended, and with it its grants, or nobody here knows its provider. An
-// *oauth.Error with temporarily_unavailable: nobody can tell now.
+// session has ended, and with it its grants, or its provider is not configured. An
+// *oauth.Error with temporarily_unavailable: the server cannot tell now.
 func (d *Delegation) Check(ctx context.Context, upstreamID string, maxAge time.Duration) error {
 	_, _, err := d.stand(ctx, upstreamID, func(c *connector, u storage.Upstream) bool {
 		age := maxAge
@@ -77,9 +77,9 @@ func (d *Delegation) live(ctx context.Context, id string) (storage.Upstream, *co
 }
 
 // stand returns a session as soon as it is good enough, or the provider was asked about it
-// by this call or by somebody else meanwhile.
+// by this call or by another one meanwhile.
 func (d *Delegation) stand(ctx context.Context, id string, enough func(*connector, storage.Upstream) bool) (storage.Upstream, *connector, error) {
-	var awaited int64 // the version that somebody else holds
+	var awaited int64 // the version that another replica holds
 	pause := 25 * time.Millisecond
 	for began := time.Now(); ; pause = min(2*pause, time.Second/2) {
 		u, c, err := d.live(ctx, id)
@@ -111,7 +111,7 @@ func (d *Delegation) stand(ctx context.Context, id string, enough func(*connecto
 }
 
 // judge decides without the provider: its last word holds for as long as an outage may
-// last, and then nobody can tell. An outage never ends anything.
+// last, and then the server cannot tell. An outage never ends anything.
 func (d *Delegation) judge(c *connector, u storage.Upstream, cause error) error {
 	if d.now().Sub(u.CheckedAt) < c.Outage {
 		return nil
@@ -119,7 +119,7 @@ func (d *Delegation) judge(c *connector, u storage.Upstream, cause error) error 
 	return c.unavailable(cause)
 }
 
-// unavailable is the protocol error for what nobody can tell now.
+// unavailable is the protocol error for what the server cannot tell now.
 func (c *connector) unavailable(cause error) *oauth.Error {
 	e := c.say(oauth.TemporarilyUnavailable, sayUnknown)
 	e.RetryAfter = retryAfter

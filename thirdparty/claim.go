@@ -28,9 +28,9 @@ type account struct {
 	Label   string `json:"label"`
 }
 
-// claim is an account that came back and that nobody has, until the person has said
+// claim is an account that came back and that no user has, until the person has said
 // whether it is theirs. Whose session the browser has at the provider is decided there: it
-// can be another person's, or be put there by somebody who then signs in here with it
+// can be another person's, or be put there by an attacker who then signs in here with it
 // (RFC 6749 §10.12).
 type claim struct {
 	Request delegation.Request `json:"trip"`
@@ -70,7 +70,7 @@ func (d *Delegation) expected(ctx context.Context, c *connector, t delegation.Re
 	return all, hint, nil
 }
 
-// errOtherAccount: somebody else came back than the user is at the connector.
+// errOtherAccount: the account that came back is not the user's at the connector.
 var errOtherAccount = errors.New("another account than the user's came back")
 
 // recognize refuses an account that is not one of those that were expected, if any were.
@@ -81,7 +81,7 @@ func (c *connector) recognize(away trip, p provider.Profile) error {
 	return c.say(oauth.AccessDenied, "At NAME another account is signed in than the one that is connected here.").Because(errOtherAccount)
 }
 
-// question keeps an account that nobody has until the person has said whether it is theirs.
+// question keeps an account that no user has until the person has said whether it is theirs.
 func (d *Delegation) question(ctx context.Context, c *connector, away trip, held holding) (*delegation.Claim, error) {
 	ticket, now := secrets.Token(""), d.now()
 	held.Source = c.source()

@@ -96,7 +96,7 @@ type Connector struct {
 	// Outage is how long that word holds while the provider cannot be reached: 1 hour.
 	Outage time.Duration
 	// Detached: sign-ins do not end with the session at the provider; it only says who
-	// somebody is. For providers that give nothing to check by.
+	// the person is. For providers that give nothing to check by.
 	Detached bool
 }
 
@@ -104,7 +104,7 @@ type Connector struct {
 // kind, one match is enough.
 type Rules struct {
 	Domains       []string // of a verified e-mail address, or the hosted domain (hd) of Google
-	Emails        []string // verified addresses: who may enter, never who somebody is
+	Emails        []string // verified addresses: who may enter, never who a person is
 	Groups        []string // members of the claim "groups"
 	Organizations []string // GitHub organisations, Slack workspaces, Discord guilds
 	Teams         []string // GitHub teams, "organisation/team"

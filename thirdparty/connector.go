@@ -27,7 +27,7 @@ type connector struct {
 	rules     compiled
 }
 
-// newConnector checks a configuration and makes it ready. It talks to nobody. Errors
+// newConnector checks a configuration and makes it ready. It makes no request. Errors
 // wrap ErrConfig and name the field.
 func newConnector(c Connector, issuer string, o provider.Options) (out *connector, err error) {
 	if err := c.Validate(); err != nil {

@@ -39,7 +39,7 @@ type Delegation struct {
 	pending sync.WaitGroup
 }
 
-// New checks a configuration and makes it ready. It talks to nobody: a provider that
+// New checks a configuration and makes it ready. It makes no request: a provider that
 // cannot be reached stops no start. Errors about a connector wrap ErrConfig.
 func New(c Config) (*Delegation, error) {
 	if c.Store == nil {
@@ -97,7 +97,7 @@ func (d *Delegation) Providers() []delegation.Provider {
 	return out
 }
 
-// Route returns the provider for whoever a login_hint names, by its domain, or "".
+// Route returns the provider for the person whom a login_hint names, by its domain, or "".
 func (d *Delegation) Route(loginHint string) string {
 	_, domain, ok := strings.Cut(loginHint, "@")
 	if !ok || strings.Contains(domain, "@") {

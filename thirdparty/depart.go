@@ -28,7 +28,7 @@ type trip struct {
 	delegation.Request
 	Nonce    string       `json:"nonce"`
 	Verifier string       `json:"verifier"` // RFC 7636
-	Extra    oauth.Scopes `json:"extra"`    // asked for besides those of the configuration
+	Extra    oauth.Scopes `json:"extra"`    // asked for in addition to those of the configuration
 	LeftAt   time.Time    `json:"left_at"`
 	Accounts []account    `json:"accounts,omitempty"` // one of which has to come back; none: any
 	asked    bool         // the person was shown the account that came back, and said that it is theirs
@@ -66,7 +66,7 @@ func (d *Delegation) Depart(ctx context.Context, t delegation.Request) (delegati
 		return delegation.AuthorizationRequest{}, err
 	}
 	extra := t.Scopes.Union(replaced.Scopes.Without(c.Scopes))
-	// SP-04: fresh for each trip. Whoever learns the state alone, from a Referer or a log,
+	// SP-04: fresh for each sign-in. An attacker who learns only the state, from a Referer or a log,
 	// can do nothing with it, and a browser that was sent here with a state has not got
 	// the binding (login CSRF).
 	out := delegation.AuthorizationRequest{State: secrets.Token(""), Binding: secrets.Token(""), ExpiresAt: d.now().Add(tripTTL)}
@@ -121,7 +121,7 @@ func (d *Delegation) putDeparture(ctx context.Context, out delegation.Authorizat
 }
 
 // takeDeparture returns the trip that a browser comes back from, once. Only who has both
-// halves reaches it, so nobody can burn it for somebody else.
+// halves reaches it, so an attacker cannot spend another person's.
 func (d *Delegation) takeDeparture(ctx context.Context, state, binding string) (trip, error) {
 	var away trip
 	if state == "" || binding == "" {

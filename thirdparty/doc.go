@@ -7,7 +7,7 @@
 //
 // # Words
 //
-// A provider is somebody else's server: Google, or a company's Keycloak. A connector is our
+// A provider is a server of another organisation: Google, or a company's Keycloak. A connector is our
 // configuration of sign-in at one: client credentials, rules, who may have its tokens. Its
 // id is how everybody names it: the redirect URI, an identity, an audit event ("connector"),
 // and, outside this package, a delegation.Provider and the audience of a token exchange.
@@ -29,7 +29,7 @@
 //	delegation.go   New, and what people are told when something fails
 //	depart.go       the authorization request: state, binding, nonce, PKCE; stored sealed
 //	return.go       the authorization response: taken once, code redeemed, rules applied
-//	identity.go     who somebody is here; accounts listed and untied
+//	identity.go     who a person is here; accounts listed and untied
 //	vault.go        what is sealed, and how; reseal.go: under another master key;
 //	                settle.go: what versions before have sealed
 //	check.go        does a session stand? asked before tokens of ours are honoured
@@ -65,7 +65,7 @@
 // those grants and ends those browser sessions in one transaction (AS-219).
 //
 // The id of a new user is a MAC of connector, issuer and subject under the master key. An
-// e-mail address never decides who somebody is; rules may use a verified one.
+// e-mail address never decides who a person is; rules may use a verified one.
 //
 // # The vault
 //
@@ -88,7 +88,7 @@
 // brought them may be worth nothing by now; Close waits for that. They take the place of
 // the earlier ones when the provider has named the same person for them, and not before:
 // until then they lie beside them, and whichever replica finds them so asks. Run asks the same for
-// sessions that nobody presents. With every answer the rules of the connector are applied
+// sessions whose tokens are not presented. With every answer the rules of the connector are applied
 // again.
 //
 // # The broker

@@ -13,7 +13,7 @@ import (
 
 // newcomer is the user that a person becomes who signs in for the first time. The id is
 // derived from what the provider calls the person, never from an e-mail address, which can
-// be given to somebody else: whoever comes back after the database was lost is the same
+// pass to another person: a person who comes back after the database was lost is the same
 // user to the resource servers.
 func (d *Delegation) newcomer(c *connector, p provider.Profile, now time.Time) *storage.User {
 	mac := d.ring.MAC("identity", []byte(c.ID+"\x00"+c.Issuer+"\x00"+p.Subject))

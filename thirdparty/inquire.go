@@ -30,7 +30,7 @@ const (
 var (
 	// errHeld: another replica is asking.
 	errHeld = errors.New("another replica asks the provider")
-	// errUnanswered: the provider was asked, and we are none the wiser.
+	// errUnanswered: the provider was asked, and its answer does not decide.
 	errUnanswered = errors.New("the provider gave no answer")
 	// errResting: the provider is not asked, because it has not answered lately, or not yet
 	// again about this session.
@@ -83,7 +83,7 @@ func (d *Delegation) claim(ctx context.Context, c *connector, u storage.Upstream
 }
 
 // take makes the session this replica's for a while. Nothing about a session may be stored
-// without, or the answer that somebody else is about to store would be lost.
+// without, or the answer that another replica is about to store would be lost.
 func (d *Delegation) take(ctx context.Context, u storage.Upstream) error {
 	now := d.now()
 	switch err := d.cfg.Store.ClaimUpstream(ctx, u.ID, u.Version, now, now.Add(claimTTL)); {
@@ -107,9 +107,9 @@ func (d *Delegation) ask(ctx context.Context, c *connector, u storage.Upstream, 
 	switch {
 	case t.Refresh != "" && (t.Access == "" || expiring(t, now) || c.CheckBy == checkByRefresh || !c.Detached && c.unheard(held.Profile)):
 		return d.renew(ctx, c, u, held)
-	case c.Detached: // it only said who somebody is
+	case c.Detached: // it only said who the person is
 		return d.confirm(ctx, c, u, held, nil)
-	case t.Refresh == "" && t.ExpiredAt(now): // nobody can be asked any more
+	case t.Refresh == "" && t.ExpiredAt(now): // there is no token to ask with
 		return d.over(ctx, u, reasonExpired)
 	}
 	limited, cancel := context.WithTimeout(ctx, questionTTL)
@@ -159,7 +159,7 @@ func (d *Delegation) confirm(ctx context.Context, c *connector, u storage.Upstre
 }
 
 // save stores an answer, and does not give up at once: a refresh token that was rotated
-// exists nowhere else. errHeld: somebody else stored another answer.
+// exists nowhere else. errHeld: another replica stored another answer.
 func (d *Delegation) save(ctx context.Context, u storage.Upstream) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTrying)
 	defer cancel()
@@ -181,7 +181,7 @@ func (d *Delegation) save(ctx context.Context, u storage.Upstream) error {
 }
 
 // saved tells a lost reply, after which the version is another one because of us, from
-// the answer of somebody else.
+// the answer of another replica.
 func (d *Delegation) saved(ctx context.Context, u storage.Upstream) error {
 	now, _, err := d.live(ctx, u.ID)
 	if err != nil || now.Version == u.Version+1 && bytes.Equal(now.Sealed, u.Sealed) {

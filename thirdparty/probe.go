@@ -40,7 +40,7 @@ func (r ProbeResult) Healthy() bool {
 }
 
 // Probe looks at every provider from here, for the doctor command: whether it can be
-// reached, is who it should be, takes our credentials, and what it offers. It signs nobody
+// reached, is who it should be, takes our credentials, and what it offers. It signs no person
 // in and changes nothing.
 func (d *Delegation) Probe(ctx context.Context) []ProbeResult {
 	out := make([]ProbeResult, len(d.connectors))

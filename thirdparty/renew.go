@@ -49,8 +49,8 @@ func (d *Delegation) renew(ctx context.Context, c *connector, u storage.Upstream
 
 // keep stores renewed tokens before anything else is done with them, for the refresh token
 // that brought them may be worth nothing by now (AS-219), and goes on holding the session.
-// What nobody has said the owner of is in nobody's hands meanwhile: whichever replica finds
-// it goes on from there.
+// Tokens without a known owner go to no resource server meanwhile: whichever replica finds
+// them goes on from there.
 func (d *Delegation) keep(ctx context.Context, u storage.Upstream, held holding) (storage.Upstream, error) {
 	sealed, err := d.seal(u, held)
 	if err != nil {
@@ -74,15 +74,15 @@ func (d *Delegation) name(ctx context.Context, c *connector, u storage.Upstream,
 	case err == nil || named:
 		return d.accept(ctx, c, u, held)
 	case errors.Is(err, provider.ErrUnsupported):
-		// Nobody can be asked. That the provider renews says that its session stands; a
-		// token of which nobody can say whose it is is not for resource servers.
+		// The provider offers no way to ask. That it renews says that its session stands; a
+		// token without a known owner is not for resource servers.
 		held.Renewed.Access = ""
 		return d.accept(ctx, c, u, held)
 	}
 	return d.postpone(ctx, c, u, provider.AboutNew(err))
 }
 
-// resume goes on from a renewal after which nobody could say whose the tokens are.
+// resume goes on from a renewal after which the owner of the tokens was not known.
 func (d *Delegation) resume(ctx context.Context, c *connector, u storage.Upstream, held holding) error {
 	if held.Renewed.ExpiredAt(d.now()) {
 		return d.renew(ctx, c, u, held)
@@ -131,7 +131,7 @@ func (d *Delegation) accept(ctx context.Context, c *connector, u storage.Upstrea
 }
 
 // mistaken ends a session whose renewal brought tokens of another person. It is no outage:
-// the provider has answered, and nobody can tell any more whose session it has there.
+// the provider has answered, and we cannot tell any more whose session it has there.
 func (d *Delegation) mistaken(ctx context.Context, c *connector, u storage.Upstream) error {
 	d.health[c.ID].Answered(u.ID)
 	d.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "provider session ended", slog.String("connector", c.ID), slog.String("provider_session", u.ID),

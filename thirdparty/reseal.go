@@ -28,7 +28,7 @@ func (d *Delegation) Reseal(ctx context.Context) (n int, err error) {
 	return n, errors.New("thirdparty: reseal: servers go on sealing under an older master key: give all of them the new one and try again")
 }
 
-// resealTries is how often those are looked at again that somebody stored meanwhile.
+// resealTries is how often those are looked at again that another process stored meanwhile.
 const resealTries = 5
 
 // resealAll goes through all sessions once and returns how many changed under its hands.

@@ -98,7 +98,7 @@ func (d *Delegation) collect(ctx context.Context, c *connector, away trip, param
 	return held, nil
 }
 
-// issuedBy is the connector with an issuer. What calls itself otherwise may be whoever it
+// issuedBy is the connector with an issuer. A response with another issuer may come from any server that it
 // likes, but for those that we know (RFC 9207 §2.4).
 func (d *Delegation) issuedBy(iss string) *connector {
 	for _, c := range d.connectors {
@@ -246,7 +246,7 @@ func (d *Delegation) abandon(ctx context.Context, c *connector, id string, t pro
 	}
 }
 
-// giveBack has the provider revoke tokens that nobody will use, as well as it can be had,
+// giveBack has the provider revoke tokens that will not be used, as well as it can be had,
 // without anybody waiting for it.
 func (d *Delegation) giveBack(ctx context.Context, c *connector, t provider.Tokens) {
 	d.pending.Go(func() {

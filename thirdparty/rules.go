@@ -11,7 +11,7 @@ import (
 )
 
 // errNotAllowed: the rules of the connector do not hold for the person. Errors that wrap
-// it name the kind of rule, for the log; which values would have done is nobody's business.
+// it name the kind of rule, for the log; which values would have done is not for the log.
 var errNotAllowed = errors.New("the rules of the connector do not admit this person")
 
 // compiled are the rules of a connector, ready to be applied.

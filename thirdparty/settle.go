@@ -12,7 +12,7 @@ import (
 // alone. It is done once for a store, before anything is sealed there to the whole row: from
 // then on envelopes of the old form are refused, for one that was kept from before could be
 // put back, into a row that names another provider or person. That it was done is told
-// by any row of the new form that opens, which nobody can make without the master key.
+// by any row of the new form that opens, which cannot be made without the master key.
 func (d *Delegation) settle(ctx context.Context) error {
 	if d.settled.Load() {
 		return nil

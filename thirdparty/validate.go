@@ -63,7 +63,7 @@ func (c *Connector) judgesMemberships() bool {
 }
 
 // Validate reports what is wrong with a connector as it was given, as New would, and talks
-// to nobody. Its error wraps ErrConfig and names the field as the configuration file does.
+// to no provider. Its error wraps ErrConfig and names the field as the configuration file does.
 func (c Connector) Validate() error {
 	full := c.withDefaults()
 	for _, check := range []func() error{c.checkID, c.settings().Validate, full.checkDomains, full.checkTimes, full.checkRules} {

@@ -31,7 +31,7 @@ func bound(u storage.Upstream) []byte {
 // holding is the content of an envelope.
 type holding struct {
 	Tokens provider.Tokens `json:"tokens"`
-	// Renewed came after Tokens, and nobody has said yet whose they are. They serve to ask
+	// Renewed came after Tokens, and the provider has not said yet whose they are. They serve to ask
 	// that, and to renew; nothing else.
 	Renewed *provider.Tokens `json:"renewed,omitempty"`
 	Profile provider.Profile `json:"profile"`

@@ -8,7 +8,7 @@ import (
 
 // policy is in what the headers of one page differ from those of another.
 type policy struct {
-	// formTargets are allowed besides our own origin as the end of a form post.
+	// formTargets are allowed in addition to our own origin as the end of a form post.
 	// Chromium holds every redirect after a form post against form-action too, so the
 	// pages that end in a redirect to the client must name where it goes; without
 	// this, approving would silently do nothing.

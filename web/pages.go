@@ -119,7 +119,7 @@ func (p *Pages) Departure(w http.ResponseWriter, status int, v Departure) {
 
 // Leaving sends the browser to a provider. It stands between the form that approves and
 // the provider, because Chromium holds every redirect after a form post against
-// form-action until a page has loaded, and nobody can list where a provider redirects to
+// form-action until a page has loaded, and we cannot list where a provider redirects to
 // before it shows one, or none at all: to the identity provider of a company, and back
 // through us to the client.
 func (p *Pages) Leaving(w http.ResponseWriter, v Leaving) {
@@ -191,5 +191,5 @@ func (p *Pages) show(w http.ResponseWriter, status int, page string, view any, r
 	rules.set(w.Header())
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(body.Bytes()) // the person has gone: nobody is left to tell
+	_, _ = w.Write(body.Bytes()) // the person has gone
 }

@@ -57,7 +57,7 @@ type Login struct {
 // Request is what an application asks for, on the pages where a person decides about it.
 type Request struct {
 	Client Party
-	// SelfRegistered says that nobody but the client itself vouches for its name.
+	// SelfRegistered says that only the client itself vouches for its name.
 	SelfRegistered bool
 	// RedirectHost is the host the answer goes to, or a private-use scheme with its
 	// colon ("cursor:").
@@ -80,7 +80,7 @@ type Consent struct {
 	FormTargets                []string
 }
 
-// Departure is the view of the approval page of somebody who then signs in at a provider.
+// Departure is the view of the approval page of a person who then signs in at a provider.
 type Departure struct {
 	Action, Step string
 	Request
@@ -204,12 +204,12 @@ type Account struct {
 
 // Home is the view of the start page.
 type Home struct {
-	Username  string // "" when nobody is signed in
+	Username  string // "" when no person is signed in
 	Issuer    string
 	Resources []Party
 	Farewell  string    // see Login
-	SignInURL string    // where to sign in with a password, when nobody is; "": nowhere
-	SignIn    []Choice  // the providers to sign in with, when nobody is
+	SignInURL string    // where to sign in with a password, for a person who is not signed in; "": nowhere
+	SignIn    []Choice  // the providers to sign in with, for a person who is not
 	Accounts  []Account // what is connected
 	Connect   []Choice  // what else could be
 	// SignOutAction and Step are the sign-out form.

@@ -17,7 +17,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-const redirect = "http://127.0.0.1:1/callback" // nobody listens there; the answer is read from the Location header
+const redirect = "http://127.0.0.1:1/callback" // nothing listens there; the answer is read from the Location header
 
 // target is the server under load.
 type target struct {

@@ -77,7 +77,7 @@ type Database struct {
 	// URL is postgres://..., or the path of a SQLite file; empty: mcp-authd.db in the
 	// data directory.
 	URL Secret `yaml:"url"`
-	// Migrate is auto, or off for whoever runs "mcp-authd migrate up".
+	// Migrate is auto, or off for operators who run "mcp-authd migrate up".
 	Migrate string `yaml:"migrate"`
 }
 

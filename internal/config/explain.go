@@ -58,7 +58,7 @@ func suggest(key, group string) string {
 }
 
 // mask leaves out the rest of a line from the first value on that may be a secret. The
-// plain URL of something is none.
+// plain URL is not one.
 func mask(line string) string {
 	for _, at := range secretKey.FindAllStringIndex(line, -1) {
 		value, _, _ := strings.Cut(line[at[1]:], ",")

@@ -25,7 +25,7 @@ type Source struct {
 type Loaded struct {
 	*Config
 	File     string   // the file that was read, "" for none
-	Strayed  bool     // it is the one of the working directory, which nobody named
+	Strayed  bool     // it is the one of the working directory, which was not named
 	Warnings []string // unknown environment variables
 }
 

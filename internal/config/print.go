@@ -92,7 +92,7 @@ func (s Secret) String() string { return s.masked() }
 // flag, or "default".
 func (c *Config) Origin(key string) string { return c.origin(key) }
 
-// IsDefault reports whether nobody has set a key.
+// IsDefault reports whether a key was not set.
 func (c *Config) IsDefault(key string) bool { return c.origin(key) == "default" }
 
 // SetOrigin records that a flag has set a key.

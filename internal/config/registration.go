@@ -38,10 +38,10 @@ type Registration struct {
 	// twenty times the rate.
 	SharedNetworks []string `yaml:"shared_networks"`
 	// MachineClients lets clients register themselves for client_credentials, which gives
-	// whoever reaches the server a token without a person.
+	// anyone who reaches the server a token without a person.
 	MachineClients bool `yaml:"machine_clients"`
 	// UnusedTTL and IdleTTL say when a client that registered itself is forgotten: one that
-	// nobody ever signed in with, and one without a grant that nobody uses any more.
+	// was never used to sign in, and one without a grant that is not used any more.
 	UnusedTTL Duration `yaml:"unused_ttl"`
 	IdleTTL   Duration `yaml:"idle_ttl"`
 	// PublicClients may be turned off to demand a secret of every registered client.
@@ -49,7 +49,7 @@ type Registration struct {
 }
 
 // DocumentRedirects are the redirect URIs that the client of one metadata document may use
-// besides those that are in it.
+// in addition to those that are in it.
 type DocumentRedirects struct {
 	ClientID     string   `yaml:"client_id"`
 	RedirectURIs []string `yaml:"redirect_uris"`

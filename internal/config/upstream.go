@@ -17,7 +17,7 @@ import (
 type ToolRule struct {
 	Name   string   `yaml:"name"` // exact, or a prefix that ends in "*"
 	Scopes []string `yaml:"scopes"`
-	Deny   bool     `yaml:"deny"` // nobody may
+	Deny   bool     `yaml:"deny"` // no caller may
 }
 
 // Upstream is where the gateway finds an MCP server: URL, or a Command that speaks MCP on

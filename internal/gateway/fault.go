@@ -35,7 +35,7 @@ type Fault struct {
 }
 
 // fault says what a client is told about a failure. The cause is in the log; addresses
-// behind the gateway are nobody's business.
+// behind the gateway are not for clients.
 func fault(err error) Fault {
 	var timeout net.Error
 	var status statusError

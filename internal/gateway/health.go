@@ -87,7 +87,7 @@ func (h *health) check(ctx context.Context) error {
 	defer cancel()
 	err := h.probe(ctx)
 	if errors.Is(err, context.Canceled) {
-		return h.last // whoever asked has gone, which says nothing
+		return h.last // the caller has gone, which says nothing
 	}
 	switch {
 	case err != nil && (h.last == nil || h.asked.IsZero()):

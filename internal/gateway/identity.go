@@ -114,7 +114,7 @@ func (i *Identity) speaks(name string) bool {
 }
 
 // fits reports whether a caller can be named in headers at all. An MCP server that finds
-// no name must not take that for nobody, so there is no half of an identity.
+// no name must not take that for an anonymous caller, so there is no half of an identity.
 func (i *Identity) fits(p *mcpresource.Principal) error {
 	for _, v := range []string{p.Subject, p.ClientID, p.Scopes.String()} {
 		if strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r > '~' }) || strings.TrimSpace(v) != v {

@@ -70,7 +70,7 @@ func describe(resp *http.Response, body []byte) string {
 }
 
 // Try asks for the page of an authorization request once, as a browser without cookies: what
-// is refused to everybody shows at once, and not when nobody has come back.
+// is refused to all people shows at once, and not when the browser does not come back.
 func (c *Client) Try(ctx context.Context, r Request) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL, nil)
 	if err != nil {

@@ -31,7 +31,7 @@ func KeptKey(path, database string) ([]byte, error) {
 	if err := makeKey(path); err != nil {
 		return nil, err
 	}
-	return ReadKey(path) // of whoever came first
+	return ReadKey(path) // of the process that came first
 }
 
 // HasContent reports whether there is a file with something in it.

@@ -94,7 +94,7 @@ func NewRing(masters ...[]byte) (*Ring, error) {
 func (r *Ring) Key(purpose string, n int) []byte { return derive(r.masters[0].key, purpose, n) }
 
 // Keys derives a key for a purpose from every master key, the primary first, for
-// whoever must also accept what an older key made.
+// callers that must also accept what an older key made.
 func (r *Ring) Keys(purpose string, n int) [][]byte {
 	out := make([][]byte, len(r.masters))
 	for i, m := range r.masters {

@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Attempt is somebody trying to sign in.
+// Attempt is an attempt to sign in.
 type Attempt struct {
 	Name, Password string
 	// Network is the part of the client address by which failures are counted, such as its

@@ -10,13 +10,13 @@ import (
 // leftover is the memory that hashing has left behind. The collector waits for a multiple of
 // what lives, and the 19 MiB that a hash is over with would stand beside those of the hashes
 // under way: a burst of sign-ins would take all that the collector allows. So it is collected
-// before the next hash begins, unless more than that lives besides: then it is little, and a
+// before the next hash begins, unless the rest of the heap is larger: then it is little, and a
 // collection costs more than it gives.
 type leftover struct {
 	bytes atomic.Uint64
 
 	mu     sync.Mutex // guards others; held while the memory is collected
-	others uint64     // what lived besides hashes when it was collected last
+	others uint64     // the rest of the heap when it was collected last
 }
 
 // add counts the memory of a hash that has ended, while underway others have as much each.

@@ -23,8 +23,8 @@ type hasher struct {
 func newHasher(params *argon2id.Params, concurrent int) *hasher {
 	h := &hasher{params: params, slots: make(chan struct{}, concurrent), strangers: make(chan struct{}, max(concurrent-1, 1))}
 	// The hash that unknown accounts are compared with, so that they cost as much
-	// time as known ones. Nobody knows a password for it. It is made for the first
-	// sign-in, whoever tries it: a server that nobody signs in to needs no 19 MiB.
+	// time as known ones. There is no password for it. It is made for the first
+	// sign-in, by any caller: a server without sign-ins needs no 19 MiB.
 	h.dummy = sync.OnceValue(func() string {
 		hash, _ := h.create("no password has this hash")
 		return hash

@@ -1,5 +1,5 @@
-// Package users keeps the local accounts: it checks passwords, slows down whoever
-// guesses them, and makes the first administrator through a one-time link.
+// Package users keeps the local accounts: it checks passwords, slows down callers who
+// guess them, and makes the first administrator through a one-time link.
 package users
 
 import (
@@ -156,7 +156,7 @@ func validName(name string) bool {
 	return true
 }
 
-// Find returns the account of a name, or of an id where nobody has that name, or
+// Find returns the account of a name, or of an id where no account has that name, or
 // ErrUnknown.
 func (u *Users) Find(ctx context.Context, name string) (storage.User, error) {
 	account, err := u.cfg.Store.UserByName(ctx, name)

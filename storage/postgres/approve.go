@@ -9,7 +9,7 @@ import (
 )
 
 // The statement of an approval. ok holds the session against its deletion until the grant is
-// there, so that whoever ends the sessions of a user and then revokes the grants misses none;
+// there, so that a verb that ends the sessions of a user and then revokes the grants misses none;
 // the grant rests on what the session rests on. It needs no lock on the user or the client,
 // which are rows that many share: a client that is replaced, or a consent that is forgotten,
 // while the statement runs comes after the approval, whose code goes to the place that was

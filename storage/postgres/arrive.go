@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// An identity whose user is gone is nobody's: the version before deletes users and
+	// An identity whose user is gone has no owner: the version before deletes users and
 	// knows of no identities.
 	whose = `SELECT i.user_id FROM identities i JOIN users u ON u.id = i.user_id WHERE i.connector = $1 AND i.subject = $2`
 
@@ -79,7 +79,7 @@ func arriving(ctx context.Context, q querier, a storage.Arrival) (string, error)
 
 // createArrival creates the new user, under another name when theirs is taken. The id of a
 // new user belongs to the identity; when it is stored although nobody has the identity,
-// its owner has untied it, and whoever comes with it is not let in.
+// its owner has untied it, and a person who comes with it is not let in.
 func createArrival(ctx context.Context, q querier, a storage.Arrival) error {
 	u := *a.NewUser
 	if u.Admin {
@@ -99,7 +99,7 @@ func createArrival(ctx context.Context, q querier, a storage.Arrival) error {
 		case err != nil:
 			return err
 		case tied:
-			return errAgain // by somebody who arrived at the same moment
+			return errAgain // by a person who arrived at the same moment
 		case known:
 			return storage.ErrExists
 		}

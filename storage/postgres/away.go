@@ -14,7 +14,7 @@ import (
 
 // Away reports whether an error of Open or of a verb says that no primary can be reached at
 // present: it is stopped, starting, full, a standby, or behind a network that does not lead
-// there. Whoever waits may find it later, which a wrong password or a missing database denies.
+// there. A caller that waits may find it later, which a wrong password or a missing database denies.
 func Away(err error) bool {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {

@@ -98,7 +98,7 @@ func config(url string, o Options) (*pgxpool.Config, error) {
 
 const releasedAt = "released"
 
-// prepare asks the server behind a connection for the time when nobody has heard of it for
+// prepare asks the server behind a connection for the time when it was not used for
 // a while. When it does not answer, the others are likely to be as dead.
 func (p *pool) prepare(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	released, used := conn.PgConn().CustomData()[releasedAt].(time.Time)

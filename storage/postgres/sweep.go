@@ -36,7 +36,7 @@ var sweeps = [...]string{
 	"DELETE FROM handbacks WHERE id IN (SELECT id FROM handbacks WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
 }
 
-// The clients that nobody uses and that have no grant, with their consents, $1 being
+// The clients that are unused and have no grant, with their consents, $1 being
 // the time up to which they went unused. The operator's clients stay.
 const (
 	forgetUnused = forgetHead + "last_used_at IS NULL AND created_at <= $1 ORDER BY created_at" + forgetTail

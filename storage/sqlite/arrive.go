@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// An identity whose user is gone is nobody's: the version before deletes users and
+	// An identity whose user is gone has no owner: the version before deletes users and
 	// knows of no identities.
 	whose = `SELECT i.user_id FROM identities i JOIN users u ON u.id = i.user_id WHERE i.connector = ? AND i.subject = ?`
 
@@ -75,7 +75,7 @@ func arriving(c *conn, a storage.Arrival) (string, error) {
 
 // createArrival creates the new user, under another name when theirs is taken. The id of a
 // new user belongs to the identity; when it is stored although nobody has the identity,
-// its owner has untied it, and whoever comes with it is not let in.
+// its owner has untied it, and a person who comes with it is not let in.
 func createArrival(c *conn, u storage.User) error {
 	for _, name := range []string{u.Name, column.OtherName(u)} {
 		u.Name = name

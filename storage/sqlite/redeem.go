@@ -96,7 +96,7 @@ func refuseCode(c *conn, r storage.RedeemCode) (g storage.Grant, refused, err er
 	return g, refused, err
 }
 
-// errUndecided cannot happen: nobody changes the row between two statements of one
+// errUndecided cannot happen: no statement changes the row between two of one
 // transaction. It stands for a condition and a verdict that disagree.
 var errUndecided = errors.New("refused without a cause")
 

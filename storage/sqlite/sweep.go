@@ -40,7 +40,7 @@ func statement(query string) sweeper {
 	return func(c *conn, before int64, limit int) (int64, error) { return c.exec(query, before, limit) }
 }
 
-// The clients that nobody uses and that have no grant, with their consents. The
+// The clients that are unused and have no grant, with their consents. The
 // operator's clients stay.
 var (
 	forgetUnused = forget("last_used_at IS NULL AND created_at <= ?1", "created_at")

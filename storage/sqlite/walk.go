@@ -7,7 +7,7 @@ import (
 )
 
 // Two walks go along the grants in the order in which they were stored, each grant once: one
-// removes those whose code nobody redeemed, the other ends what the grant supersedes. So an
+// removes those whose code was not redeemed, the other ends what the grant supersedes. So an
 // approval need not look at earlier grants, and a redemption need not move its grant within
 // the index of ends.
 const (

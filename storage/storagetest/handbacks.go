@@ -7,7 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// handbacks checks that tokens whose provider has to be told are kept until somebody does.
+// handbacks checks that tokens whose provider has to be told are kept until a server has told it.
 func handbacks(t *testing.T, e *env) {
 	take := func(t *testing.T) map[string]storage.Upstream {
 		t.Helper()

@@ -228,7 +228,7 @@ func raceRotateKey(t *testing.T, e *env) {
 	wantKeys(t, e, 2)
 }
 
-// raceRevokeKey revokes the next key while it is promoted: whoever comes first, one key
+// raceRevokeKey revokes the next key while it is promoted: whichever comes first, one key
 // is active afterwards.
 func raceRevokeKey(t *testing.T, e *env) {
 	putFirst(t, e, signingKey(e, "first"))

@@ -130,7 +130,7 @@ func raceApprove(t *testing.T, e *env) {
 	}
 }
 
-// raceCutOff disables accounts while they approve. Whoever came first, no grant may
+// raceCutOff disables accounts while they approve. Whichever came first, no grant may
 // be live afterwards.
 func raceCutOff(t *testing.T, e *env) {
 	people := make([]person, racers)

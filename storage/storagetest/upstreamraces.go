@@ -147,7 +147,7 @@ func raceEnd(t *testing.T, e *env) {
 }
 
 // raceEndApprove ends sessions at the provider while people approve in the browser
-// sessions that rest on them, and begin others. Whoever came first, no grant and no
+// sessions that rest on them, and begin others. Whichever came first, no grant and no
 // browser session may be live afterwards.
 func raceEndApprove(t *testing.T, e *env) {
 	const tries = 3

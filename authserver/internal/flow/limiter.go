@@ -13,7 +13,7 @@ import (
 // How many browsers may be sent to a provider. Nobody has to be signed in for it, and each
 // leaves a row behind for ten minutes. A company whose people all come from one address at
 // nine o'clock gets through: three thousand in ten minutes, and who has to wait, waits a
-// second. In total it takes ten such networks to be noticed by others, and the rows of one
+// second. Ten such networks together affect others, and the rows of one
 // process stay below some thirty thousand.
 const (
 	signInsOfNetwork = 5  // a second

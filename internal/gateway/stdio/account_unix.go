@@ -23,7 +23,7 @@ type Account struct {
 }
 
 // LookUp finds the account of a program: "" is that of this process, otherwise the name of
-// a user, with all of its groups, or UID:GID. Only root can run programs as somebody else.
+// a user, with all of its groups, or UID:GID. Only root can run programs as another user.
 func LookUp(who string) (*Account, error) {
 	if who == "" {
 		return own()

@@ -27,7 +27,7 @@
 // # Processes
 //
 // Each is the head of a process group of its own, with an environment made of an allow
-// list, and is ended with its whole group: when its session ends, when nobody has used it
+// list, and is ended with its whole group: when its session ends, when it was not used
 // for a while, when the gateway stops. A program that ends by itself takes its sessions
 // with it, which tells clients to begin again; one that ends at once is started again only
 // after a while that grows. Their number is bounded, for each caller and in all.

@@ -190,7 +190,7 @@ func (s *Server) initialize(w http.ResponseWriter, r *http.Request, p *mcpresour
 	w.Header().Set(mcp.HeaderSession, x.id)
 	x.serve(w, r, frames, 1)
 	if x.negotiated() == "" {
-		x.close() // the program has refused, or nobody waited for its answer
+		x.close() // the program has refused, or the client did not wait for its answer
 	}
 }
 

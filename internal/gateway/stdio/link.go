@@ -19,7 +19,7 @@ type sink interface {
 	deliver(f *frame, final bool)
 }
 
-// peer takes what the program says to nobody's call, and hears when it ends.
+// peer takes what the program says outside of any call, and hears when it ends.
 type peer interface {
 	ask(f frame)                     // a request to the client
 	note(f frame)                    // a notification
@@ -111,8 +111,8 @@ func (l *link) callsOf(person string) (n int) {
 	return n
 }
 
-// abandon remembers a call that nobody waits for any more, where what the program still
-// says about it could reach somebody else. mu is held.
+// abandon remembers a call that no client waits for any more, where what the program still
+// says about it could reach another caller. mu is held.
 func (l *link) abandon(c *call) {
 	delete(l.calls, c.n)
 	if l.c.Shared {
@@ -134,7 +134,7 @@ func (c *call) number() json.RawMessage { return strconv.AppendInt(nil, c.n, 10)
 func (l *link) send(f frame) error { return l.proc.send(f) }
 
 // cancel tells the program that its client no longer waits (MCP, Cancellation). The
-// program need not answer then, so nobody waits for that either.
+// program need not answer then, so the gateway does not wait for that either.
 func (l *link) cancel(f frame, scope any) {
 	id := at(f.Params, "requestId")
 	l.mu.Lock()

@@ -72,7 +72,7 @@ func (h held) Error() string {
 	return "the program has failed, and is started again in " + h.wait.String()
 }
 
-// person is whom processes are counted for, and sessions belong to: whoever signs in with
+// person is whom processes are counted for, and sessions belong to: a person who signs in with
 // another application is no other person, and applications register themselves.
 func person(p *mcpresource.Principal) string { return p.Person() }
 
@@ -267,7 +267,7 @@ func (s *Server) newHub(ctx context.Context, p *mcpresource.Principal) (*hub, er
 	h.link.probe.Store(!s.c.Shared)
 	err := s.connect(p, h.link, h)
 	if err == nil {
-		// Whoever asked first may go away; others wait for the same process.
+		// The first caller may go away; others wait for the same process.
 		if err = h.greet(context.WithoutCancel(ctx)); err != nil {
 			h.link.close()
 		}
@@ -315,7 +315,7 @@ func (s *Server) drop(h *hub) {
 	}
 }
 
-// Run ends what nobody uses, until ctx ends.
+// Run ends unused sessions and processes, until ctx ends.
 func (s *Server) Run(ctx context.Context) {
 	every := time.NewTicker(min(s.c.Idle/4+time.Millisecond, 10*time.Second))
 	defer every.Stop()

@@ -54,7 +54,7 @@ func (u *usage) change(n int) {
 	u.last = u.now()
 }
 
-// since returns for how long nobody has used it, 0 when somebody does.
+// since returns for how long it was not used, 0 while it is in use.
 func (u *usage) since(now time.Time) time.Duration {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -183,7 +183,7 @@ func (x *session) reply(f frame) error {
 	return x.link.send(f)
 }
 
-// close ends the session, and its process when nobody shares it.
+// close ends the session, and its process unless others share it.
 func (x *session) close() {
 	x.mu.Lock()
 	if x.closed {

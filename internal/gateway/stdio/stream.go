@@ -28,7 +28,7 @@ type stream struct {
 	events  [][]byte   // kept; the first has number base
 	base    int
 	size    int
-	sent    int // number of the first event that nobody was sent
+	sent    int // number of the first event that was not sent
 	calls   int // without an answer
 	closed  bool
 	news    chan struct{} // closed, and made again, when something changes
@@ -94,7 +94,7 @@ func (s *stream) over() (time.Time, int, bool) {
 	return s.endedAt, s.size, s.closed
 }
 
-// attach makes the caller the reader. Whoever read until now stops, unless polite: then
+// attach makes the caller the reader. The earlier reader stops, unless polite: then
 // a stream that is being read is left alone.
 func (s *stream) attach(polite bool) (until chan struct{}, ok bool) {
 	s.mu.Lock()

@@ -95,7 +95,7 @@ func defaultPort(scheme string) (port string, known bool) {
 	return "", scheme == "file"
 }
 
-// checkEscapes refuses escapes that are none, or of characters that need none
+// checkEscapes refuses malformed escapes, or escapes of characters that need none
 // (RFC 3986 §2.3), and NUL.
 func checkEscapes(s string) error {
 	for i := strings.IndexByte(s, '%'); i >= 0; {

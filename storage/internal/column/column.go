@@ -38,7 +38,7 @@ const HandedBackFor = 24 * time.Hour
 // become of it.
 const AbandonedFor = time.Hour
 
-// UnusedFor is how long after its expiry a code that nobody redeemed is kept.
+// UnusedFor is how long after its expiry a code that was not redeemed is kept.
 const UnusedFor = time.Hour
 
 // Millis returns t in milliseconds since 1970.

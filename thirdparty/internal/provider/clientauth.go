@@ -146,7 +146,7 @@ func (u *plainOAuth) post(ctx context.Context, e *endpoints, to string, form url
 }
 
 // refusals are the error codes of token endpoints, those of GitHub and Slack among them,
-// and what each means to us. Descriptions are not passed on: nobody knows what is in them.
+// and what each means to us. Descriptions are not passed on: they can hold anything.
 var refusals = map[string]error{
 	"invalid_grant": ErrDenied, "access_denied": ErrDenied, "unauthorized": ErrDenied,
 	"interaction_required": ErrDenied, "login_required": ErrDenied, "consent_required": ErrDenied,

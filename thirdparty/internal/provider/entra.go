@@ -27,7 +27,7 @@ var entra = &preset{
 	tenantOf: func(template string, claims map[string]any) string {
 		tid := claim.Text(claims, "tid")
 		if !guid.MatchString(tid) {
-			return "" // is nobody's issuer
+			return "" // is no issuer
 		}
 		return strings.ReplaceAll(template, tenantPlace, tid)
 	},
@@ -42,7 +42,7 @@ var entra = &preset{
 		}
 		return ""
 	},
-	// Whoever runs a tenant can write any address into an account of theirs; this claim
+	// The administrator of a tenant can write any address into an account of theirs; this claim
 	// says that the domain of the address is the tenant's.
 	complete: func(raw map[string]any) {
 		raw["email_verified"] = claim.True(raw, "xms_edov") || claim.Text(raw, "xms_edov") == "1"

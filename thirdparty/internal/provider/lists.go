@@ -14,7 +14,7 @@ import (
 )
 
 // What is read of a list: the pages that we count ourselves, for a link could lead
-// anywhere. Whoever is in more organisations than that is not known to be in the last ones.
+// anywhere. A person who is in more organisations than that is not known to be in the last ones.
 const (
 	pageSize = 100
 	maxPages = 10

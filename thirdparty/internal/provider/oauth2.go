@@ -141,7 +141,7 @@ func (u *plainOAuth) Exchange(ctx context.Context, code, verifier, _, redirectUR
 	return t, p, err
 }
 
-// redeem makes the token request for a code. It returns the whole answer besides.
+// redeem makes the token request for a code. It also returns the whole answer.
 func (u *plainOAuth) redeem(ctx context.Context, e *endpoints, code, verifier, redirectURI string) (Tokens, *oauth2.Token, error) {
 	conf, err := u.oauthConfig(e, redirectURI)
 	if err != nil {
@@ -344,8 +344,8 @@ func (u *plainOAuth) introspect(ctx context.Context, e *endpoints, t Tokens) (su
 	return claim.Text(answer, "sub"), nil
 }
 
-// about is what introspection says of a person: nil when it names nobody, or calls people
-// by something else than we do. A yes about somebody else's token is none (RFC 7662 §4).
+// about is what introspection says of a person: nil when it names no person, or calls people
+// by something else than we do. A yes about another client's token does not count (RFC 7662 §4).
 func (u *plainOAuth) about(subject string) *Profile {
 	if subject == "" || u.Claims["sub"] != "" || u.preset.claims["sub"] != "" || u.preset.subject != nil {
 		return nil

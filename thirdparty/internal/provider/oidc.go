@@ -195,7 +195,7 @@ func (p *openID) verify(ctx context.Context, e *endpoints, raw string, want expe
 }
 
 // exactly takes the claims of a token from members of exactly their names (RFC 7519 §4):
-// "Aud" is a claim of somebody else's, and must not stand for "aud".
+// "Aud" is another claim, and must not stand for "aud".
 func exactly(token *oidc.IDToken, claims map[string]any) {
 	token.Issuer, token.Subject, token.Nonce = claim.Text(claims, "iss"), claim.Text(claims, "sub"), claim.Text(claims, "nonce")
 	token.AccessTokenHash, token.Audience = claim.Text(claims, "at_hash"), claim.List(claims, "aud")

@@ -21,7 +21,7 @@ type Provider interface {
 	// metadata first.
 	AuthorizeURL(ctx context.Context, q AuthorizationRequest) (string, error)
 	// CheckIssuer compares the iss parameter of an authorization response, "" when there
-	// is none, with who was asked (RFC 9207 §2.4). ErrGarbage: it was somebody else.
+	// is none, with who was asked (RFC 9207 §2.4). ErrGarbage: it was another server.
 	CheckIssuer(ctx context.Context, iss string) error
 	// Exchange redeems a code and learns who came: token request, ID token, user info.
 	Exchange(ctx context.Context, code, verifier, nonce, redirectURI string) (Tokens, Profile, error)
@@ -34,10 +34,10 @@ type Provider interface {
 	// Inspect asks whether the access token is still good, by introspection or user info.
 	// The profile is as with Refresh. ErrDenied may only mean that the access token has
 	// expired: with a refresh token, Refresh has the last word. ErrUnsupported: the
-	// provider has nobody to ask, or its answer would mean nothing; Refresh instead.
+	// provider offers no way to ask, or its answer would mean nothing; Refresh instead.
 	Inspect(ctx context.Context, t Tokens) (*Profile, error)
 	// Owner asks whose an access token is, by user info, else by introspection.
-	// ErrUnsupported: the provider tells nobody.
+	// ErrUnsupported: the provider does not say.
 	Owner(ctx context.Context, t Tokens) (*Profile, error)
 	// Revoke gives tokens back (RFC 7009), as well as the provider lets us.
 	Revoke(ctx context.Context, t Tokens) error
@@ -48,7 +48,7 @@ type Provider interface {
 	// AuthorizationEndpoint is where browsers are sent, "" until the metadata have been read.
 	AuthorizationEndpoint() string
 	// Examine looks at the provider from here, for the operator: whether it can be reached,
-	// is who it should be, takes our credentials, and what it offers. It signs nobody in.
+	// is who it should be, takes our credentials, and what it offers. It signs no person in.
 	// found is false when its metadata cannot be used, and nothing else was looked at.
 	Examine(ctx context.Context, redirectURI string) (findings []Finding, found bool)
 }
@@ -62,7 +62,7 @@ type Options struct {
 	Transport http.RoundTripper
 }
 
-// New checks settings and returns the provider that they name. It talks to nobody.
+// New checks settings and returns the provider that they name. It makes no request.
 func New(s Settings, o Options) (Provider, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ var (
 	// ErrUnreachable: no answer, or one that says "later": network, timeout, 5xx, 429.
 	ErrUnreachable = errors.New("the provider cannot be reached")
 	// ErrGarbage: the answer is not what the specification says, is too large, or is
-	// about somebody else.
+	// about another person.
 	ErrGarbage = errors.New("the provider's answer cannot be used")
 	// ErrMisconfigured: the provider knows no such client, or does not let it do this. It
 	// says nothing about the person.
@@ -111,7 +111,7 @@ var (
 	ErrUnsupported = errors.New("the provider does not offer this")
 )
 
-// AuthorizationRequest is what an authorization request says besides the client.
+// AuthorizationRequest is what an authorization request says in addition to the client.
 type AuthorizationRequest struct {
 	State, Nonce string
 	Verifier     string // of PKCE; its challenge is sent

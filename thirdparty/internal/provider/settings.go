@@ -28,7 +28,7 @@ type Settings struct {
 	Scopes     oauth.Scopes
 	Parameters map[string]string
 	Networks   []netip.Prefix
-	// Detached: nobody asks later whether the session at the provider goes on.
+	// Detached: we do not ask later whether the session at the provider goes on.
 	Detached bool
 
 	// Judged: what the provider says of a person decides about something here.
@@ -69,7 +69,7 @@ func (s Settings) WithDefaults() Settings {
 	return s
 }
 
-// Validate reports what is wrong with settings as they were given, and talks to nobody. Its
+// Validate reports what is wrong with settings as they were given, and makes no request. Its
 // error names the field as the configuration file does.
 func (s Settings) Validate() error {
 	if err := s.checkType(); err != nil {

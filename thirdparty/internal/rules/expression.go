@@ -105,7 +105,7 @@ func (l *insideLoop) Visit(node *ast.Node) {
 }
 
 // holds reports whether the condition is true of the claims. What fails is not true, and
-// neither is what looks at a claim that is kept from us: whoever is in more groups than a
+// neither is what looks at a claim that is kept from us: a person who is in more groups than a
 // token names would else be in none of those that are shut out.
 func (c *condition) holds(claims map[string]any) bool {
 	if slices.ContainsFunc(elsewhere(claims), func(name string) bool { return strings.Contains(c.source, name) }) {

@@ -1,5 +1,5 @@
 // Package rules judges by claims: who may sign in, and who may have which scopes. It talks
-// to nobody.
+// to no provider.
 //
 //	rules.go       the kinds of rules, and the two places where operators write them
 //	expression.go  conditions over claims, bounded in what they cost
@@ -171,7 +171,7 @@ func (f Facts) addresses(claims map[string]any) []string {
 }
 
 // isAddress: an address has something before and after its @ (RFC 5321 §4.1.2). One with
-// two is nobody's; which of them the domain follows is a matter of opinion.
+// two belongs to no domain; which of them the domain follows is a matter of opinion.
 func isAddress(s string) bool {
 	local, domain, ok := strings.Cut(s, "@")
 	return ok && local != "" && domain != "" && !strings.Contains(domain, "@")
@@ -239,7 +239,7 @@ func (list Scoped) Permitted(claims map[string]any, resource string, scopes oaut
 		held[i] = s.rules.Check(claims) == ""
 	}
 	return slices.DeleteFunc(slices.Clone(scopes), func(scope string) bool {
-		kept := false // to some people, and this is none of them
+		kept := false // to some people, and this person is not among them
 		for i, s := range list {
 			if s.Resource != "" && s.Resource != resource || !s.Scopes.Has(scope) {
 				continue
