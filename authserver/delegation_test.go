@@ -266,11 +266,7 @@ func TestDelegationConfig(t *testing.T) {
 		want   string // "": it is in order
 	}{
 		{"in order", func(c *Config) { c.Delegation, c.NoLocalLogin, c.DefaultProvider = f, true, "google" }, ""},
-<<<<<<< HEAD
 		{"nobody could sign in", func(c *Config) { c.NoLocalLogin = true }, "no one could sign in"},
-=======
-		{"no one could sign in", func(c *Config) { c.NoLocalLogin = true }, "no one could sign in"},
->>>>>>> ec3cf62 (Words: tests know the messages)
 		{"nor without a provider", func(c *Config) { c.Delegation, c.NoLocalLogin = &providers{}, true }, "no one could sign in"},
 		{"a default that is none", func(c *Config) { c.Delegation, c.DefaultProvider = f, "github" }, `"github" is not one of the providers`},
 		{"a default of nothing", func(c *Config) { c.DefaultProvider = "google" }, "no one could sign in"},
