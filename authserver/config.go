@@ -293,14 +293,14 @@ func (c Config) validate() error {
 func (c Config) validateDelegation() error {
 	if c.Delegation == nil {
 		if c.NoLocalLogin || c.DefaultProvider != "" {
-			return errors.New("without a provider nobody could sign in")
+			return errors.New("without a provider no one could sign in")
 		}
 		return nil
 	}
 	var errs []error
 	w := flow.Ways{Password: !c.NoLocalLogin, At: c.Delegation}
 	if !w.Password && len(w.Providers()) == 0 {
-		errs = append(errs, errors.New("without a provider nobody could sign in"))
+		errs = append(errs, errors.New("without a provider no one could sign in"))
 	}
 	if _, ok := w.Provider(c.DefaultProvider); !ok && c.DefaultProvider != "" {
 		errs = append(errs, errors.New("the default provider "+strconv.Quote(c.DefaultProvider)+" is not one of the providers"))

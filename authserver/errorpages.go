@@ -97,8 +97,8 @@ func (p *errorPages) badLink(w http.ResponseWriter, r *http.Request, err error) 
 func (p *errorPages) notYours(w http.ResponseWriter, r *http.Request) {
 	noteError(r, oauth.NewError(oauth.AccessDenied, "the link is another person's"))
 	p.web.Error(w, http.StatusForbidden, web.Error{
-		Title: "This link is for another account", Message: "It was made for somebody else, or for another account of yours.",
-		Advice: "If somebody sent it to you, do not use it. If it is yours, sign out on the start page and open it again with the account that your application uses.",
+		Title: "This link is for another account", Message: "It was made for another person, or for another account of yours.",
+		Advice: "If another person sent it to you, do not use it. If it is yours, sign out on the start page and open it again with the account that your application uses.",
 		Home:   true, RequestID: requestID(r),
 	})
 }
