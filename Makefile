@@ -4,7 +4,7 @@ GO      ?= go
 BIN     := bin/mcp-authd
 export CGO_ENABLED ?= 1
 
-.PHONY: all help build test unit lint bench bench-compare chaos soak fuzz mutate install-test-deps clean
+.PHONY: all help build test unit lint drawing bench bench-compare chaos soak fuzz mutate install-test-deps clean
 
 all: build
 
@@ -25,6 +25,9 @@ lint: ## form, vet, staticcheck, tidy modules, imports, the length of lines, lin
 	@test/staticcheck.sh
 	@test/tidy.sh
 	$(GO) test ./internal/archtest
+
+drawing: ## docs/architecture.svg from docs/architecture.txt
+	@$(GO) run ./test/drawing
 
 unit: ## all Go tests with the race detector, both databases; ends with what was skipped
 	@$(GO) run ./test/report -race -timeout 20m ./...
