@@ -6,10 +6,11 @@ import (
 	"fmt"
 )
 
-// AnyOf accepts what one of the validators accepts, asked in this order; one that
-// remembers the token goes first, so that many issuers cost no more than one. When none
-// accepts it the error holds what each has said, and wraps ErrUnavailable if one of them
-// could not judge: an outage there must not make clients throw away good tokens.
+// AnyOf accepts the tokens that one of the validators accepts, such as one for each authorization
+// server. They are asked in this order; one that remembers the token goes first, so that many
+// issuers cost no more than one. When none accepts it the error holds what each has said, and
+// wraps ErrUnavailable if one of them could not judge: an outage there must not make
+// clients throw away good tokens.
 func AnyOf(validators ...Validator) Validator { return anyOf(validators) }
 
 type anyOf []Validator

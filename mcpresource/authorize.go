@@ -47,11 +47,11 @@ func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refu
 	case lacking == nil:
 		return nil
 	case lacking.Denied:
-		return &refusal{outcome: "insufficient_scope", status: http.StatusForbidden, id: p.envelope.ID, text: "This operation is not permitted.", err: lacking}
+		return &refusal{outcome: OutcomeInsufficientScope, status: http.StatusForbidden, id: p.envelope.ID, text: "This operation is not permitted.", err: lacking}
 	}
-	no := g.challenged("insufficient_scope", http.StatusForbidden, oauth.InsufficientScope, "This operation needs more scope.", lacking)
-	no.challenge.Scope, no.id = g.stepUp(r, need, p.principal.Scopes), p.envelope.ID
-	return no
+	refused := g.challenged(OutcomeInsufficientScope, http.StatusForbidden, oauth.InsufficientScope, "This operation needs more scope.", lacking)
+	refused.challenge.Scope, refused.id = g.stepUp(r, need, p.principal.Scopes), p.envelope.ID
+	return refused
 }
 
 // stepUp is what a client is told to ask for. Nobody is told of offline_access, which is
@@ -74,7 +74,7 @@ func (g *Guard) check(ctx context.Context, p *passage) *refusal {
 		case errors.Is(err, ErrUnavailable):
 			return p.unchecked(err)
 		case err != nil:
-			return &refusal{outcome: "forbidden", status: http.StatusForbidden, id: p.envelope.ID, text: "This operation is not permitted.", err: err}
+			return &refusal{outcome: OutcomeForbidden, status: http.StatusForbidden, id: p.envelope.ID, text: "This operation is not permitted.", err: err}
 		}
 	}
 	return nil
@@ -122,6 +122,20 @@ func (g *Guard) covered(ctx context.Context, op Operation) (*Principal, error) {
 	return p, nil
 }
 
+// Require reports whether the caller in ctx holds scopes, by the hierarchy of the
+// policy: for decisions that depend on what only the handler finds out. Nil means yes;
+// otherwise a *ScopeError or ErrNoCaller.
+func (g *Guard) Require(ctx context.Context, scopes ...string) error {
+	p, ok := FromContext(ctx)
+	if !ok {
+		return ErrNoCaller
+	}
+	if lacking := g.sufficient(p, Requirement{Scopes: oauth.Scopes(scopes)}); lacking != nil {
+		return lacking
+	}
+	return nil
+}
+
 // Recheck is Authorize for work that goes on after its request, as a task does: it
 // judges the token again as well, and the caller in ctx has to be the one who began.
 // What the token may do now counts. Its errors are those of Authorize, and such that
@@ -131,7 +145,7 @@ func (g *Guard) Recheck(ctx context.Context, op Operation) error {
 	if !ok {
 		return ErrNoCaller
 	}
-	if err := g.meant(p); err != nil {
+	if err := g.checkClaims(p); err != nil {
 		return err
 	}
 	if p.again != nil {
@@ -158,7 +172,7 @@ func (g *Guard) same(p, now *Principal) error {
 	case now.Key() != p.Key() || now.Thumbprint != p.Thumbprint:
 		return invalid("somebody else's by now")
 	}
-	return g.meant(now)
+	return g.checkClaims(now)
 }
 
 // judged is the error of a validator; what is no verdict is an outage.

@@ -1,19 +1,25 @@
 package mcpresource
 
 import (
+	"errors"
+	"io"
 	"net/http"
+	"os"
 	"strings"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/mcp"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
 )
 
 // bodyTime is how long the body of a request may take to arrive.
 const bodyTime = 30 * time.Second
 
-// hurry sets a deadline for the body, if there is one, so that nobody holds a
+// setBodyDeadline sets a deadline for the body, if there is one, so that no client holds a
 // connection by sending slowly; with or without a token, because net/http waits for
 // what a handler has left. It reports whether there is a deadline to lift, so that no
 // stream ends at it. A shorter timeout of the server stays.
-func (g *Guard) hurry(w http.ResponseWriter, r *http.Request) bool {
+func (g *Guard) setBodyDeadline(w http.ResponseWriter, r *http.Request) bool {
 	if r.ContentLength == 0 {
 		return false
 	}
@@ -24,13 +30,13 @@ func (g *Guard) hurry(w http.ResponseWriter, r *http.Request) bool {
 	return http.NewResponseController(w).SetReadDeadline(time.Now().Add(wait)) == nil
 }
 
-// relax lifts the deadline.
-func relax(w http.ResponseWriter) {
+// liftBodyDeadline takes the deadline away.
+func liftBodyDeadline(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // it could be set a moment ago
 }
 
-// leave gives up what a client sends with a method that has no body.
-func leave(r *http.Request) {
+// discardBody gives up what a client sends with a method that has no body.
+func discardBody(r *http.Request) {
 	if r.Body != nil {
 		_ = r.Body.Close() // whatever remains, the server closes the connection
 	}
@@ -57,4 +63,48 @@ func isPlainText(h http.Header) bool {
 		}
 	}
 	return true
+}
+
+// readMessage reads headers and body of the message.
+func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) *refusal {
+	if r.Method != http.MethodPost {
+		discardBody(r)
+		return repeated(r, p)
+	}
+	if !isPlainText(r.Header) {
+		return &refusal{outcome: OutcomeAmbiguous, status: http.StatusUnsupportedMediaType, code: mcp.CodeInvalidRequest, text: "The request body has to be UTF-8, without Content-Encoding."}
+	}
+	body, err := io.ReadAll(counted{http.MaxBytesReader(w, r.Body, g.c.MaxBodyBytes), g.c.Bodies, p})
+	if refused := p.crowded(err); refused != nil {
+		return refused
+	}
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return &refusal{outcome: OutcomeTooLarge, status: http.StatusRequestEntityTooLarge, text: "The request body is too large."}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &refusal{outcome: OutcomeTooSlow, status: http.StatusRequestTimeout, text: "The request body took too long."}
+	case err != nil:
+		return &refusal{outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeParse, text: "The request body could not be read."}
+	}
+	p.body = body
+	p.envelope, err = message.Parse(body)
+	switch {
+	case errors.Is(err, message.ErrEmptyBatch):
+		return &refusal{outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeInvalidRequest, text: "A batch has at least one message.", err: ambiguous(err)}
+	case err != nil:
+		return &refusal{outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeParse, text: "The request body is malformed or ambiguous.", err: ambiguous(err)}
+	}
+	if refused := repeated(r, p); refused != nil {
+		return refused
+	}
+	for _, m := range p.envelope.Messages {
+		if err := operationOf(m).checkURI(); err != nil {
+			return &refusal{outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeInvalidParams, id: p.envelope.ID, text: "The resource URI is not in its canonical form.", err: err}
+		}
+	}
+	if refused := g.decodeName(r, p); refused != nil {
+		return refused
+	}
+	return compare(r, p)
 }

@@ -158,8 +158,8 @@ func (b *Broker) Forget(ctx context.Context, provider string, scopes ...string) 
 	}
 }
 
-// exchange is what is asked of the authorization server.
-type exchange struct {
+// brokerRequest is what is asked of the authorization server.
+type brokerRequest struct {
 	key      string // of who asks for what
 	subject  string // the MCP token
 	provider string
@@ -168,33 +168,33 @@ type exchange struct {
 
 // request works out who asks. The key names person, application and grant, so that what
 // one grant was given serves no other (RS-203).
-func (b *Broker) request(ctx context.Context, provider string, scopes []string) (exchange, error) {
+func (b *Broker) request(ctx context.Context, provider string, scopes []string) (brokerRequest, error) {
 	p, ok := FromContext(ctx)
 	switch {
 	case !ok || p.presented == nil:
-		return exchange{}, ErrNoCaller
+		return brokerRequest{}, ErrNoCaller
 	case p.Issuer != b.c.Issuer: // the token is nobody else's business
-		return exchange{}, fmt.Errorf("%w of %s", ErrNoCaller, b.c.Issuer)
+		return brokerRequest{}, fmt.Errorf("%w of %s", ErrNoCaller, b.c.Issuer)
 	case provider == "":
-		return exchange{}, errors.New("mcpresource: no provider was named")
+		return brokerRequest{}, errors.New("mcpresource: no provider was named")
 	}
 	for _, s := range scopes {
 		if !oauth.ValidScope(s) {
-			return exchange{}, oauth.NewError(oauth.InvalidScope, "A scope is malformed.")
+			return brokerRequest{}, oauth.NewError(oauth.InvalidScope, "A scope is malformed.")
 		}
 	}
 	sorted := slices.Compact(slices.Sorted(slices.Values(scopes)))
 	key := strings.Join([]string{p.Key(), p.grant(), provider, strings.Join(sorted, " ")}, "\x00")
-	return exchange{key: key, subject: p.presented.token, provider: provider, scopes: sorted}, nil
+	return brokerRequest{key: key, subject: p.presented.token, provider: provider, scopes: sorted}, nil
 }
 
 // presented is what a caller has shown. It is reached through a pointer in a field that
 // is not exported, so that printing a principal or a context does not show it.
 type presented struct{ token string }
 
-// holding returns a copy of p by which a Broker can speak for the caller. Principals are
+// withCredential returns a copy of p by which a Broker can speak for the caller. Principals are
 // shared between requests, and what each presented is its own.
-func (p *Principal) holding(c Credential) *Principal {
+func (p *Principal) withCredential(c Credential) *Principal {
 	if p == nil {
 		return nil
 	}

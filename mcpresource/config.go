@@ -34,10 +34,12 @@ type Config struct {
 	// StepUp says which scopes a client that lacks one is told to ask for (403).
 	StepUp   StepUp
 	Metadata Metadata
-	// Origins are the web origins that may call besides the resource's own, such as
-	// "https://app.example.com". A request without Origin is not from a browser.
+	// Origins are the web origins that may call as well as the resource's own, such as
+	// "https://app.example.com". A request without Origin is not from a browser. All others are
+	// refused, so that no other page, and no name that an attacker binds to this address, gets
+	// further.
 	Origins []string
-	// Hosts are the Host values that are accepted besides the resource's own; when the
+	// Hosts are the Host values that are accepted as well as the resource's own; when the
 	// resource is on loopback, every loopback name with any port is.
 	Hosts []string
 	// CORS answers the preflights of permitted origins and lets them read responses.
@@ -99,19 +101,6 @@ const (
 	// StepUpGranted names what the token has as well.
 	StepUpGranted
 )
-
-// Event is one decision of the guard. It never holds a token.
-type Event struct {
-	Time       time.Time
-	Outcome    string // allowed, or the reason: host, origin, unauthenticated, malformed, method, invalid_token, unavailable, ambiguous, too_large, too_slow, crowded, insufficient_scope, forbidden, limited, session, timeout; ended when it had begun and its token was revoked, or its status was out of reach
-	Status     int    // of the refusal; 0 when allowed
-	Principal  *Principal
-	OpenedBy   string      // the client that opened the session, when it is another one of the same person
-	Operations []Operation // methods and names; arguments are left out
-	Method     string      // HTTP
-	RemoteAddr string
-	Err        error
-}
 
 func (c Config) withDefaults() Config {
 	if c.Policy == nil {

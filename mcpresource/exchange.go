@@ -21,7 +21,7 @@ const (
 )
 
 // fetch exchanges (RFC 8693 §2.1) and remembers.
-func (b *Broker) fetch(ctx context.Context, ask exchange) (UpstreamToken, error) {
+func (b *Broker) fetch(ctx context.Context, ask brokerRequest) (UpstreamToken, error) {
 	asked := b.c.Now()
 	form := url.Values{
 		"grant_type":         {grantTokenExchange},

@@ -15,24 +15,24 @@ import (
 
 // Guard protects one MCP endpoint. It is safe for concurrent use.
 type Guard struct {
-	c          Config
-	resource   string       // canonical
-	audiences  []string     // canonical: the resource, and its origin with OriginAudience
-	path       string       // of the endpoint
-	base       oauth.Scopes // what the Rules have every operation need
-	metadata   string       // URL of the RFC 9728 document
-	documents  map[string]http.Handler
-	hosts      []string
-	dpop       dpopConfig
-	scheme     string
-	anyLocal   bool
-	origins    []string
-	hierarchic func(oauth.Scopes) oauth.Scopes
-	opening    tally         // sessions about to be
-	underway   tally         // requests
-	strangers  SessionBinder // sessions that nobody with a token has used
-	refusals   *buckets      // of requests without a good token
-	bodyTime   time.Duration
+	c                 Config
+	resource          string       // canonical
+	audiences         []string     // canonical: the resource, and its origin with OriginAudience
+	path              string       // of the endpoint
+	base              oauth.Scopes // what the Rules have every operation need
+	metadata          string       // URL of the RFC 9728 document
+	documents         map[string]http.Handler
+	hosts             []string
+	dpop              dpopConfig
+	scheme            string
+	anyLocal          bool
+	origins           []string
+	hierarchic        func(oauth.Scopes) oauth.Scopes
+	opening           tally         // sessions about to be
+	underway          tally         // requests
+	anonymousSessions SessionBinder // those that only callers without a token have used
+	refusals          *buckets      // of requests without a good token
+	bodyTime          time.Duration
 }
 
 // New returns a guard, or an error that says what in c is wrong.
@@ -56,7 +56,7 @@ func New(c Config) (*Guard, error) {
 		}
 	}
 	g := &Guard{c: c.withDefaults(), resource: canonical, audiences: []string{canonical}, bodyTime: bodyTime}
-	g.strangers, g.refusals = newMemory(g.c.MaxAnonymousSessions, g.c.Now), newBuckets(g.c.Now)
+	g.anonymousSessions, g.refusals = newMemory(g.c.MaxAnonymousSessions, g.c.Now), newBuckets(g.c.Now)
 	if c.OriginAudience {
 		g.audiences = append(g.audiences, oauth.ResourceOrigin(canonical))
 	}

@@ -41,7 +41,7 @@ const (
 )
 
 // NewIntrospectionValidator returns a validator for opaque or JWT access tokens that
-// sees revocation within CacheTTL.
+// sees revocation within CacheTTL, for which it also serves on in an outage.
 func NewIntrospectionValidator(c IntrospectionConfig) (Validator, error) {
 	endpoint, err := issuer.NewEndpoint(issuer.EndpointConfig{
 		Name:         "introspection endpoint",

@@ -51,6 +51,25 @@ type JWTConfig struct {
 
 // NewJWTValidator returns a validator that checks tokens by the published keys of
 // their issuer. The keys are read when the first token comes.
+//
+// They are read again every five minutes, in the background, and when a token names one that is
+// unknown. When they cannot be read they serve on for 24 hours. Then, at once for a token by an
+// unknown key, and when there were none yet, the answer is 503 with Retry-After: a 401 would make
+// clients throw away good tokens and ask people to sign in at a server that is down. Open streams
+// go on until their token expires, or its status list is too old.
+//
+// A token with a status claim names its place in a status list of its issuer (OAuth Token Status
+// List, draft-ietf-oauth-status-list), and each validation looks there, at 50 nanoseconds. So a
+// revocation is seen after the ttl of the list plus one second at most (7 seconds unless the issuer
+// says otherwise), or StatusStale later when the list cannot be read; then such tokens get 503. A
+// request under way ends when its token is revoked, with a cause that wraps [ErrInvalidToken], or
+// [ErrUnavailable] when its status is out of reach. A list must be at the origin of the issuer, or
+// the token is refused. A cache in between that does not heed "Cache-Control: max-age=1" adds the
+// time for which it keeps lists.
+//
+// Tokens without a status claim are good until they expire, unless RequireStatus is set. Other
+// ways to see revocations are [NewIntrospectionValidator], within CacheTTL, and [Local], at once;
+// with them, the token of a stream is validated again every 5 seconds.
 func NewJWTValidator(c JWTConfig) (Validator, error) {
 	if err := issuer.CheckURL(c.Issuer); err != nil {
 		return nil, fmt.Errorf("mcpresource: issuer %w", err)

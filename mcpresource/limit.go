@@ -18,7 +18,12 @@ import (
 // Limits bounds what each caller may do, which MCP demands for tool calls and
 // completions. A caller is a person of an issuer through whichever applications, or a
 // machine ([Principal.Person]), never a session or a header. A zero member is its default,
-// a negative one no limit. What is remembered does not grow with the number of callers.
+// a negative one no limit.
+//
+// A request counts as under way before its body is read, and its bytes count in [Bodies] until it
+// is over. A caller counts for as long as there is something to give back; of more than 50,000
+// such callers the one with least to lose is forgotten. Sessions are bounded by Config.MaxSessions,
+// Config.MaxAnonymousSessions and [NewMemorySessions].
 type Limits struct {
 	// Calls bounds tool calls, completions and new sessions together. Default: 200 a
 	// second, 1000 at once. Beyond it: 429 with Retry-After.
@@ -83,12 +88,6 @@ func (l Limits) check() error {
 		}
 	}
 	return nil
-}
-
-// PerPrincipal limits the tool calls, completions and new sessions of each caller to
-// perSecond, with a burst, as Limits.Calls does.
-func PerPrincipal(perSecond float64, burst int) Limiter {
-	return newRates(Limits{Calls: Rate{PerSecond: max(perSecond, slowest), Burst: burst}}, time.Now)
 }
 
 // rates is the limiter in memory.
@@ -167,7 +166,7 @@ func (p *passage) person() string {
 }
 
 func (p *passage) limited(text string, wait time.Duration) *refusal {
-	return &refusal{outcome: "limited", status: http.StatusTooManyRequests, id: p.envelope.ID, text: text, retry: wait}
+	return &refusal{outcome: OutcomeLimited, status: http.StatusTooManyRequests, id: p.envelope.ID, text: text, retry: wait}
 }
 
 // Admit counts op for the caller in ctx in the limits of the guard. It is for adapters
@@ -182,26 +181,26 @@ func (g *Guard) Admit(ctx context.Context, op Operation) (release func(), err er
 	pass := &passage{principal: p, envelope: message.Envelope{Messages: []message.Message{
 		{Method: op.Method, Name: op.Name, Arguments: op.Arguments},
 	}}}
-	no := g.begin(pass)
-	if no == nil {
-		no = g.rate(ctx, pass)
+	refused := g.begin(pass)
+	if refused == nil {
+		refused = g.rate(ctx, pass)
 	}
-	if no != nil {
+	if refused != nil {
 		g.release(pass)
-		return nil, &LimitError{no.retry}
+		return nil, &LimitError{refused.retry}
 	}
 	return sync.OnceFunc(func() { g.release(pass) }), nil
 }
 
-// estrange turns the 401 of somebody who has had too many of them into a 429.
-func (g *Guard) estrange(r *http.Request, p *passage, no *refusal) *refusal {
-	if no.status != http.StatusUnauthorized || g.c.Limits.Strangers.PerSecond <= 0 {
-		return no
+// limitStrangers turns the 401 of an address that has had too many of them into a 429.
+func (g *Guard) limitStrangers(r *http.Request, p *passage, refused *refusal) *refusal {
+	if refused.status != http.StatusUnauthorized || g.c.Limits.Strangers.PerSecond <= 0 {
+		return refused
 	}
 	if wait := g.refusals.Take(g.c.Limits.Strangers.draw(bucket{who: network(r.RemoteAddr)})); wait > 0 {
 		return p.limited("Too many requests.", max(wait, time.Second))
 	}
-	return no
+	return refused
 }
 
 // network is the address that a stranger is counted by: of IPv6 each has a /64. It is not
@@ -237,4 +236,32 @@ func (t *tally) add(key string, d int) int {
 		delete(t.n, key)
 	}
 	return n
+}
+
+const (
+	maxBuckets = 50_000
+	maxBurst   = 50_000
+)
+
+// bucket is one count of one caller.
+type bucket struct{ who, what string }
+
+// buckets counts what callers do.
+type buckets = bounded.Limiter[bucket]
+
+func newBuckets(now func() time.Time) *buckets { return bounded.NewLimiter[bucket](maxBuckets, now) }
+
+// draw is one of what the rate allows in a bucket.
+func (r Rate) draw(from bucket) bounded.Draw[bucket] {
+	if r.PerSecond <= 0 {
+		return bounded.Draw[bucket]{Key: from}
+	}
+	return bounded.Draw[bucket]{Key: from, Rate: bounded.PerSecond(r.PerSecond, r.burst())}
+}
+
+func (r Rate) burst() int {
+	if r.Burst <= 0 {
+		return int(min(max(r.PerSecond*burstSeconds, 1), maxBurst))
+	}
+	return min(r.Burst, maxBurst)
 }

@@ -14,14 +14,14 @@ import (
 // nothing: in a rebinding attack they do.
 func (g *Guard) checkOrigin(r *http.Request) *refusal {
 	if !g.isHost(r.Host) {
-		return &refusal{outcome: "host", status: http.StatusForbidden, text: "This host name is not served here."}
+		return &refusal{outcome: OutcomeHost, status: http.StatusForbidden, text: "This host name is not served here."}
 	}
 	values := r.Header.Values("Origin")
 	if len(values) == 0 {
 		return nil // not a browser
 	}
 	if len(values) > 1 || !g.isOrigin(values[0]) {
-		return &refusal{outcome: "origin", status: http.StatusForbidden, text: "This origin is not permitted."}
+		return &refusal{outcome: OutcomeOrigin, status: http.StatusForbidden, text: "This origin is not permitted."}
 	}
 	return nil
 }

@@ -20,13 +20,11 @@ type Requirement struct {
 // Policy decides what an operation needs. It must be safe for concurrent use.
 type Policy interface{ Require(Operation) Requirement }
 
-// PolicyFunc is a function that is a Policy.
-type PolicyFunc func(Operation) Requirement
-
-// Require calls f.
-func (f PolicyFunc) Require(op Operation) Requirement { return f(op) }
-
-// Rules is a Policy made of tables. A key is an exact name or a pattern in which "*"
+// Rules is a Policy made of tables, by method, tool, prompt and resource. Refine looks at the
+// arguments too; Config.Check then asks whose the object is. A caller who lacks a scope is told
+// of all that the message needs at once ([StepUp]).
+//
+// A key is an exact name or a pattern in which "*"
 // stands for any text, for resources at the end alone. The exact name goes first, then
 // the pattern that says most, by its characters other than "*"; of those that say as
 // much, the scopes of all are needed. Do not change it after New.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -102,44 +101,3 @@ var (
 	// ErrNoCaller is returned by Guard.Authorize when there is no verified caller.
 	ErrNoCaller = errors.New("mcpresource: no verified caller")
 )
-
-// Introspector answers whether a token is active. authserver.Server is one.
-type Introspector interface {
-	Introspect(ctx context.Context, token string) (oauth.Introspection, error)
-}
-
-// Local validates tokens with an authorization server in the same process: without
-// network, and seeing revocation at once. If i is a Catalogue, as authserver.Server is, New
-// finds a resource or scope that it does not know.
-func Local(i Introspector) Validator { return local{i} }
-
-// principalOf turns an introspection into a Principal; an inactive token is invalid,
-// and so is what is no access token.
-func principalOf(a oauth.Introspection) (*Principal, error) {
-	if !a.Active || !isAccess(a.TokenType) {
-		return nil, ErrInvalidToken
-	}
-	var thumbprint string
-	switch {
-	case a.Confirmation != nil && a.Confirmation.Thumbprint != "":
-		thumbprint = a.Confirmation.Thumbprint
-	case a.Confirmation != nil || strings.EqualFold(a.TokenType, "DPoP"):
-		return nil, invalid("bound to what cannot be checked")
-	}
-	claims, err := json.Marshal(a)
-	if err != nil {
-		return nil, err
-	}
-	p := &Principal{
-		Issuer: a.Issuer, Subject: a.Subject, ClientID: a.ClientID, TokenID: a.TokenID,
-		Thumbprint: thumbprint, Scopes: oauth.ParseScopes(a.Scope), Audience: []string{a.Audience}, ExpiresAt: unix(a.Expires), IssuedAt: unix(a.IssuedAt), Claims: claims,
-	}
-	return p, nil
-}
-
-func unix(seconds int64) time.Time {
-	if seconds == 0 {
-		return time.Time{}
-	}
-	return time.Unix(seconds, 0)
-}

@@ -106,16 +106,9 @@ type Replays interface {
 	Use(ctx context.Context, id string, until time.Time) (first bool, err error)
 }
 
-const memoryReplays = 100_000
-
-// NewMemoryReplays returns a Replays that remembers at least the last size ids that are not out of
-// time (default: 100,000, which are 16 MB when all are in use).
-func NewMemoryReplays(size int) Replays { return newMemoryReplays(size, time.Now) }
+const memoryReplays = 100_000 // 16 MB when all are in use
 
 func newMemoryReplays(size int, now func() time.Time) *replays {
-	if size <= 0 {
-		size = memoryReplays
-	}
 	return &replays{bounded.New[string, struct{}](size, now)}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // refusal is an answer instead of the handler's.
 type refusal struct {
-	outcome   string // for Event
+	outcome   Outcome
 	status    int
 	code      int             // JSON-RPC; 0: mcp.CodeRefused
 	id        json.RawMessage // of the request, when it could be read
@@ -24,7 +24,7 @@ type refusal struct {
 }
 
 // challenged is a refusal that tells the client how to get in.
-func (g *Guard) challenged(outcome string, status int, code oauth.Code, text string, err error) *refusal {
+func (g *Guard) challenged(outcome Outcome, status int, code oauth.Code, text string, err error) *refusal {
 	c := &oauth.BearerChallenge{Error: code, Description: text}
 	if status == http.StatusUnauthorized {
 		c.Scope = g.c.FirstScopes
@@ -44,60 +44,43 @@ type rpcError struct {
 }
 
 // refuse writes a refusal. The body says no more than header and status do.
-func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *passage, no *refusal) {
-	g.record(r, p, Event{Outcome: no.outcome, Status: no.status, Err: no.err})
-	g.called(r, p, no.outcome, no.status, no.err)
+func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *passage, refused *refusal) {
+	g.record(r, p, Event{Outcome: refused.outcome, Status: refused.status, Err: refused.err})
+	g.called(r, p, refused.outcome, refused.status, refused.err)
 	h := w.Header()
-	body := rpcError{Version: "2.0", ID: no.id}
+	body := rpcError{Version: "2.0", ID: refused.id}
 	if body.ID == nil {
 		body.ID = json.RawMessage("null")
 	}
-	body.Error.Code, body.Error.Message = no.code, no.text
-	if no.code == 0 {
+	body.Error.Code, body.Error.Message = refused.code, refused.text
+	if refused.code == 0 {
 		body.Error.Code = mcp.CodeRefused
 	}
-	if no.challenge != nil {
-		h["Www-Authenticate"] = g.challenges(*no.challenge, p)
+	if refused.challenge != nil {
+		h["Www-Authenticate"] = g.challenges(*refused.challenge, p)
 		if len(g.dpop.NonceKey) > 0 { // so that the next request is the last
 			h.Set("DPoP-Nonce", g.dpop.nonce(g.c.Now()))
 		}
-		if no.challenge.Error != "" {
-			body.Error.Data = map[string]string{"error": string(no.challenge.Error)}
-			if s := no.challenge.Scope.String(); s != "" {
+		if refused.challenge.Error != "" {
+			body.Error.Data = map[string]string{"error": string(refused.challenge.Error)}
+			if s := refused.challenge.Scope.String(); s != "" {
 				body.Error.Data["scope"] = s
 			}
 		}
 	}
-	if no.retry > 0 {
-		h.Set("Retry-After", strconv.Itoa(int((no.retry+time.Second-1)/time.Second)))
+	if refused.retry > 0 {
+		h.Set("Retry-After", strconv.Itoa(int((refused.retry+time.Second-1)/time.Second)))
 	}
-	if no.allow != "" {
-		h.Set("Allow", no.allow)
+	if refused.allow != "" {
+		h.Set("Allow", refused.allow)
 	}
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	raw, _ := json.Marshal(body) // strings, and an id that has been parsed
 	h.Set("Content-Length", strconv.Itoa(len(raw)))
-	w.WriteHeader(no.status)
+	w.WriteHeader(refused.status)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(raw) // the client is gone when this fails
 	}
-}
-
-func (g *Guard) record(r *http.Request, p *passage, e Event) {
-	if e.Status >= http.StatusInternalServerError {
-		g.c.Logger.WarnContext(r.Context(), "request refused", "outcome", e.Outcome, "error", e.Err)
-	}
-	if g.c.Audit == nil {
-		return
-	}
-	e.Time, e.Method, e.RemoteAddr = g.c.Now(), r.Method, r.RemoteAddr
-	if e.Principal = p.principal; e.Principal != nil {
-		e.OpenedBy = e.Principal.openedBy
-	}
-	for _, m := range p.envelope.Messages {
-		e.Operations = append(e.Operations, operationOf(m).record(false))
-	}
-	g.c.Audit(e)
 }

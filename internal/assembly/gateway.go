@@ -81,12 +81,11 @@ func (p Parts) guard(as issuer, r *config.Resource, shared bool, bodies *mcpreso
 	if r.Upstream.PerClient() {
 		c.SessionOwner = mcpresource.OwnerClient
 	}
-	if n := r.Upstream.CallsPerSecond; n >= 0 {
-		if n == 0 {
-			n = callRate
-		}
-		c.Limiter = mcpresource.PerPrincipal(float64(n), 5*n)
+	calls := r.Upstream.CallsPerSecond
+	if calls == 0 {
+		calls = callRate
 	}
+	c.Limits.Calls = mcpresource.Rate{PerSecond: float64(calls), Burst: 5 * calls} // negative: any number
 	return mcpresource.New(c)
 }
 
@@ -169,10 +168,10 @@ func (p Parts) Backend(r *config.Resource, c gateway.Config) (gateway.Server, er
 func (p Parts) recordCall(resource string) func(mcpresource.Event) {
 	return func(e mcpresource.Event) {
 		level := slog.LevelInfo
-		if e.Outcome == "unauthenticated" || slices.ContainsFunc(e.Operations, named) {
+		if e.Outcome == mcpresource.OutcomeUnauthenticated || slices.ContainsFunc(e.Operations, named) {
 			level = slog.LevelDebug // how every client begins, and what they do all the time
 		}
-		attrs := []slog.Attr{slog.String("resource", resource), slog.String("outcome", e.Outcome), audit.Remote(e.RemoteAddr)}
+		attrs := []slog.Attr{slog.String("resource", resource), slog.String("outcome", string(e.Outcome)), audit.Remote(e.RemoteAddr)}
 		if e.Principal != nil {
 			attrs = append(attrs, slog.String("user", e.Principal.Subject), slog.String("client_id", e.Principal.ClientID))
 		}

@@ -150,13 +150,6 @@ func Unguarded(g *mcpresource.Guard, s *mcp.Server, o *Options) http.Handler {
 	return New(g, s, o).HTTP()
 }
 
-// Middleware is what New adds to a server, for programs that do without the rest of an
-// Adapter: the second check of scopes, filtered lists, sealed state, and what Options
-// say about tools.
-func Middleware(g *mcpresource.Guard, o *Options) mcp.Middleware {
-	return newAdapter(g, nil, o).receive
-}
-
 // Handler returns the guarded server with its RFC 9728 documents.
 func (a *Adapter) Handler() http.Handler { return a.guard.Handler(a.HTTP()) }
 

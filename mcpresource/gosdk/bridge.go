@@ -38,7 +38,7 @@ func (a *Adapter) bridge(next http.Handler) http.Handler {
 	bearer := auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true, ClockSkew: time.Hour})(bare)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, ok := mcpresource.FromContext(r.Context()); !ok {
-			bare.ServeHTTP(w, r) // a method that the policy leaves open; Middleware lets nothing else pass
+			bare.ServeHTTP(w, r) // a method that the policy leaves open; receive lets nothing else pass
 			return
 		}
 		r = r.Clone(r.Context())

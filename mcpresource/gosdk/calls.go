@@ -16,9 +16,7 @@ import (
 
 // report tells the audit of the guard what became of a request: Config.Calls and
 // Config.CallArguments say who hears what. The guard would know the HTTP status alone,
-// and nothing of stdio. The outcome is ok, tool_error, input_required, or why there was
-// no result: error, invalid_token, insufficient_scope, unknown_method, invalid_state,
-// invalid_input, limited, timeout, panic, or too_large.
+// and nothing of stdio.
 func (x *exchange) report(ctx context.Context, began time.Time, result mcp.Result, err error) {
 	if x.caller == nil { // the guard reports what it lets pass without one
 		return
@@ -27,7 +25,7 @@ func (x *exchange) report(ctx context.Context, began time.Time, result mcp.Resul
 	if e.Outcome == "" {
 		e.Outcome = outcome(result, err)
 	}
-	if e.Err != nil && e.Outcome == "invalid_input" && x.method == "tools/call" {
+	if e.Err != nil && e.Outcome == mcpresource.OutcomeInvalidInput && x.method == "tools/call" {
 		e.Err = errInput // what is wrong with the arguments quotes them
 	}
 	x.guard.Report(ctx, e)
@@ -35,26 +33,26 @@ func (x *exchange) report(ctx context.Context, began time.Time, result mcp.Resul
 
 var errInput = errors.New("gosdk: the arguments do not fit the schema of the tool")
 
-func outcome(result mcp.Result, err error) string {
+func outcome(result mcp.Result, err error) mcpresource.Outcome {
 	if err != nil {
-		return "error"
+		return mcpresource.OutcomeError
 	}
 	needs, _ := result.(interface{ NeedsInput() bool })
 	tool, _ := result.(*mcp.CallToolResult)
 	switch {
 	case needs != nil && needs.NeedsInput():
-		return "input_required"
+		return mcpresource.OutcomeInputRequired
 	case tool != nil && tool.IsError:
-		return "tool_error"
+		return mcpresource.OutcomeToolError
 	}
-	return "ok"
+	return mcpresource.OutcomeOK
 }
 
 // callTool runs a tool within the limits of Options.
 func (x *exchange) callTool(ctx context.Context, call *mcp.CallToolRequest) (mcp.Result, error) {
 	leave, ok := x.running.enter(x.caller.Person(), x.o.MaxCalls)
 	if !ok {
-		x.outcome = "limited"
+		x.outcome = mcpresource.OutcomeLimited
 		return nil, refusalOf("Too many calls of yours are running: wait for one to end.", "error", "limited")
 	}
 	limit, own := x.o.ToolTimeouts[call.Params.Name]
@@ -104,12 +102,12 @@ func (x *exchange) timed(ctx context.Context, limit time.Duration, leave func())
 		select {
 		case a := <-done:
 			if a.panics {
-				x.outcome = "panic"
+				x.outcome = mcpresource.OutcomePanic
 			}
 			return a.result, a.err
 		case <-late:
 			if context.Cause(ctx) == errTimeout {
-				x.outcome = "timeout"
+				x.outcome = mcpresource.OutcomeTimeout
 				slow := &mcp.CallToolResult{}
 				slow.SetError(fmt.Errorf("the tool was stopped: it took longer than %v", limit))
 				return slow, nil
@@ -130,7 +128,7 @@ func (x *exchange) handle(ctx context.Context) (mcp.Result, error) {
 func (x *exchange) survive(ctx context.Context, do func(context.Context) (mcp.Result, error)) (mcp.Result, error) {
 	result, err, panics := x.protected(ctx, do)
 	if panics {
-		x.outcome = "panic"
+		x.outcome = mcpresource.OutcomePanic
 	}
 	return result, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
+	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
 // declared refuses a result that asks the client for what it has not said on this request that
@@ -36,7 +37,7 @@ func (x *exchange) declared(result mcp.Result) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	x.outcome = "undeclared_capability"
+	x.outcome = mcpresource.OutcomeUndeclaredCapability
 	data, err := json.Marshal(map[string]any{"requiredCapabilities": missing})
 	if err != nil {
 		return err

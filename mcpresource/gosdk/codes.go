@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
+	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
 // coded gives an error the code that the revision has for it. A failure that says
@@ -66,6 +67,6 @@ func (x *exchange) advertised(ctx context.Context) error {
 	if has[feature] {
 		return nil
 	}
-	x.outcome = "unknown_method"
+	x.outcome = mcpresource.OutcomeUnknownMethod
 	return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "This server has no " + feature + "."}
 }

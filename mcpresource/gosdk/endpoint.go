@@ -36,14 +36,14 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, &refusal{http.StatusBadRequest, jsonrpc.CodeParseError, "The request body could not be read.", nil})
 		return
 	}
-	b, no := look(body)
-	if no == nil && b.modern(r) {
-		no = b.checkModern(r)
-	} else if no == nil {
-		no = e.checkSession(b, r)
+	b, refused := look(body)
+	if refused == nil && b.modern(r) {
+		refused = b.checkModern(r)
+	} else if refused == nil {
+		refused = e.checkSession(b, r)
 	}
-	if no != nil {
-		refuse(w, no)
+	if refused != nil {
+		refuse(w, refused)
 		return
 	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))

@@ -22,11 +22,11 @@ func invalid(id json.RawMessage, text string) *refusal {
 	return &refusal{http.StatusBadRequest, jsonrpc.CodeInvalidRequest, text, id}
 }
 
-func refuse(w http.ResponseWriter, no *refusal) {
+func refuse(w http.ResponseWriter, refused *refusal) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Del("Content-Length")
-	w.WriteHeader(no.status)
-	_, _ = w.Write(errorMessage(no.id, no.code, no.text)) // fails when the client has gone
+	w.WriteHeader(refused.status)
+	_, _ = w.Write(errorMessage(refused.id, refused.code, refused.text)) // fails when the client has gone
 }
 
 // errorMessage is a JSON-RPC error response. The package jsonrpc cannot write one
@@ -82,18 +82,18 @@ func (w *rpcErrors) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // translate gives an error of the SDK the status and code it should have.
 func translate(status int, text string, id json.RawMessage) *refusal {
-	no := &refusal{status, jsonrpc.CodeInvalidRequest, text, id}
+	refused := &refusal{status, jsonrpc.CodeInvalidRequest, text, id}
 	switch {
 	case strings.HasPrefix(text, "JSON RPC not handled") && id != nil:
-		no.status, no.code, no.text = http.StatusOK, jsonrpc.CodeMethodNotFound, "Method not found."
+		refused.status, refused.code, refused.text = http.StatusOK, jsonrpc.CodeMethodNotFound, "Method not found."
 	case strings.HasPrefix(text, "Accept must contain"):
-		no.status = http.StatusNotAcceptable
+		refused.status = http.StatusNotAcceptable
 	case strings.HasPrefix(text, "malformed payload"):
-		no.code, no.text = jsonrpc.CodeParseError, "The request body is malformed."
+		refused.code, refused.text = jsonrpc.CodeParseError, "The request body is malformed."
 	case status == http.StatusNotFound || strings.HasPrefix(text, "session user mismatch"):
-		no.status, no.code, no.text = http.StatusNotFound, protocol.CodeRefused, "Session not found." // whose it is, nobody learns
+		refused.status, refused.code, refused.text = http.StatusNotFound, protocol.CodeRefused, "Session not found." // whose it is, nobody learns
 	case status >= http.StatusInternalServerError:
-		no.code, no.text = jsonrpc.CodeInternalError, "Internal error."
+		refused.code, refused.text = jsonrpc.CodeInternalError, "Internal error."
 	}
-	return no
+	return refused
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
+	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
 // checkInput checks the arguments of a call against the schema of its tool. The SDK
@@ -24,7 +25,7 @@ func (x *exchange) checkInput(ctx context.Context, call *mcp.CallToolRequest) (*
 	}
 	schema, err := x.schemas.of(tool)
 	if err != nil {
-		x.outcome = "error"
+		x.outcome = mcpresource.OutcomeError
 		x.o.Logger.ErrorContext(ctx, "the input schema of a tool cannot be used", "tool", tool.Name, "error", err)
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("The input schema of %q cannot be used: it has to be JSON Schema 2020-12 without references to elsewhere.", tool.Name)}
 	}
@@ -32,7 +33,7 @@ func (x *exchange) checkInput(ctx context.Context, call *mcp.CallToolRequest) (*
 	if err == nil {
 		return nil, nil
 	}
-	x.outcome = "invalid_input"
+	x.outcome = mcpresource.OutcomeInvalidInput
 	if x.version <= protocol.Rev20250618 {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "validating \"arguments\": " + err.Error()}
 	}

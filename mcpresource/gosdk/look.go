@@ -29,8 +29,8 @@ type message struct {
 func look(b []byte) (body, *refusal) {
 	b = bytes.TrimLeft(b, " \t\r\n")
 	if len(b) == 0 || b[0] != '[' {
-		m, no := lookAt(b)
-		return body{messages: []message{m}}, no
+		m, refused := lookAt(b)
+		return body{messages: []message{m}}, refused
 	}
 	var list []json.RawMessage
 	if err := json.Unmarshal(b, &list); err != nil {
@@ -41,16 +41,16 @@ func look(b []byte) (body, *refusal) {
 	}
 	out := body{batch: true}
 	for _, raw := range list {
-		m, no := lookAt(raw)
-		if no != nil {
-			return body{}, no
+		m, refused := lookAt(raw)
+		if refused != nil {
+			return body{}, refused
 		}
 		out.messages = append(out.messages, m)
 	}
 	return out, nil
 }
 
-func lookAt(b []byte) (m message, no *refusal) {
+func lookAt(b []byte) (m message, refused *refusal) {
 	if err := json.Unmarshal(b, &m); err != nil {
 		if !json.Valid(b) {
 			return m, &refusal{http.StatusBadRequest, jsonrpc.CodeParseError, "The message is not JSON.", nil}

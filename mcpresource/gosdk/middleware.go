@@ -22,7 +22,7 @@ type exchange struct {
 	caller  *mcpresource.Principal // nil for a public method
 	version string                 // the revision that it follows
 	ops     []mcpresource.Operation
-	outcome string // "" until something decides it
+	outcome mcpresource.Outcome // "" until something decides it
 }
 
 // receive checks the scope of every call once more, on what the SDK decoded, and
@@ -57,7 +57,7 @@ func (x *exchange) serve(ctx context.Context) (mcp.Result, error) {
 	if held(x.req) { // the guard has counted what came through it
 		release, err := x.guard.Admit(ctx, x.ops[0])
 		if err != nil {
-			x.outcome = "limited"
+			x.outcome = mcpresource.OutcomeLimited
 			return nil, refusalOf("Too many requests.", "error", "limited")
 		}
 		defer release()
@@ -113,15 +113,15 @@ func (x *exchange) admit(ctx context.Context) error {
 func (x *exchange) refused(err error) error {
 	switch {
 	case errors.Is(err, mcpresource.ErrUnavailable):
-		x.outcome = "unavailable"
+		x.outcome = mcpresource.OutcomeUnavailable
 	case errors.Is(err, mcpresource.ErrInvalidToken), errors.Is(err, mcpresource.ErrNoCaller):
-		x.outcome = "invalid_token"
+		x.outcome = mcpresource.OutcomeInvalidToken
 	case errors.Is(err, mcpresource.ErrForbidden):
-		x.outcome = "forbidden"
+		x.outcome = mcpresource.OutcomeForbidden
 	case errors.Is(err, mcpresource.ErrResourceURI):
-		x.outcome = "invalid_input"
+		x.outcome = mcpresource.OutcomeInvalidInput
 	default:
-		x.outcome = "insufficient_scope"
+		x.outcome = mcpresource.OutcomeInsufficientScope
 	}
 	return forbidden(err)
 }

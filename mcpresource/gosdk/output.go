@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
+	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
 // clean makes a result fit to be shown and read on: by people in terminals, by models,
@@ -78,7 +79,7 @@ func (x *exchange) tooLarge(size int) bool {
 	if x.o.RawOutput || x.o.MaxResult < 0 || size <= x.o.MaxResult {
 		return false
 	}
-	x.outcome = "too_large"
+	x.outcome = mcpresource.OutcomeTooLarge
 	return true
 }
 

@@ -136,8 +136,8 @@ func (s *sse) post(w http.ResponseWriter, r *http.Request, p *mcpresource.Princi
 		refuse(w, &refusal{http.StatusBadRequest, jsonrpc.CodeParseError, "The request body could not be read.", nil})
 		return
 	}
-	if no := c.accept(r, p, text); no != nil {
-		refuse(w, no)
+	if refused := c.accept(r, p, text); refused != nil {
+		refuse(w, refused)
 		return
 	}
 	w.WriteHeader(http.StatusAccepted)
@@ -171,10 +171,10 @@ func (c *sseConn) SupportsProtocolVersion(v string) bool {
 func (c *sseConn) SessionID() string { return c.id }
 
 func (c *sseConn) accept(r *http.Request, p *mcpresource.Principal, text []byte) *refusal {
-	b, no := look(text)
+	b, refused := look(text)
 	switch {
-	case no != nil:
-		return no
+	case refused != nil:
+		return refused
 	case b.batch:
 		return invalid(nil, "Batches are not part of this revision.")
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
+	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
 // openState gives the handler the requestState that it returned an exchange ago (MCP
@@ -21,7 +22,7 @@ func (x *exchange) openState() error {
 	}
 	opened, err := x.o.State.Open(x.caller, x.operation(), *state)
 	if err != nil {
-		x.outcome = "invalid_state"
+		x.outcome = mcpresource.OutcomeInvalidState
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState is not valid: start again without it."}
 	}
 	*state = string(opened)

@@ -104,15 +104,15 @@ func (c *stdioConn) accept(l line) error {
 	if len(text) == 0 {
 		return nil
 	}
-	b, no := look(text)
-	if no != nil {
-		return c.refuse(no)
+	b, refused := look(text)
+	if refused != nil {
+		return c.refuse(refused)
 	}
 	if b.batch {
 		return c.acceptBatch(b, text)
 	}
-	if no := c.take(b.messages[0], text, nil); no != nil {
-		return c.refuse(no)
+	if refused := c.take(b.messages[0], text, nil); refused != nil {
+		return c.refuse(refused)
 	}
 	return nil
 }
@@ -122,8 +122,8 @@ func (c *stdioConn) acceptBatch(b body, text []byte) error {
 	if c.inflight.negotiated() != protocol.Rev20250326 {
 		return c.refuse(invalid(nil, "Batches are not part of this revision."))
 	}
-	if no := b.checkBatch(); no != nil {
-		return c.refuse(no)
+	if refused := b.checkBatch(); refused != nil {
+		return c.refuse(refused)
 	}
 	var raw []json.RawMessage
 	if err := json.Unmarshal(text, &raw); err != nil {
@@ -131,9 +131,9 @@ func (c *stdioConn) acceptBatch(b body, text []byte) error {
 	}
 	own := &batch{left: 1} // held until every message has been taken
 	for i, m := range b.messages {
-		if no := c.take(m, raw[i], own); no != nil {
+		if refused := c.take(m, raw[i], own); refused != nil {
 			c.inflight.mu.Lock()
-			own.answers = append(own.answers, errorMessage(no.id, no.code, no.text))
+			own.answers = append(own.answers, errorMessage(refused.id, refused.code, refused.text))
 			c.inflight.mu.Unlock()
 		}
 	}
@@ -194,8 +194,8 @@ func (c *stdioConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	return c.send(text)
 }
 
-func (c *stdioConn) refuse(no *refusal) error {
-	return c.send(errorMessage(no.id, no.code, no.text))
+func (c *stdioConn) refuse(refused *refusal) error {
+	return c.send(errorMessage(refused.id, refused.code, refused.text))
 }
 
 // send writes one line; JSON has no line break of its own.

@@ -244,7 +244,7 @@ func TestAudit(t *testing.T) {
 			t.Fatalf("SP-07: got %d events, want %v too", len(calls), want)
 		}
 		c := calls[i]
-		if c.Method != want.method || c.Name != want.name || c.Outcome != want.outcome || c.Principal.Subject != "alice" || c.Principal.ClientID != "app" || c.Duration <= 0 || c.Time.IsZero() || c.Arguments != nil {
+		if c.Method != want.method || c.Name != want.name || string(c.Outcome) != want.outcome || c.Principal.Subject != "alice" || c.Principal.ClientID != "app" || c.Duration <= 0 || c.Time.IsZero() || c.Arguments != nil {
 			t.Errorf("SP-07: got %+v, want %v", c, want)
 		}
 	}

@@ -97,23 +97,3 @@ func (g *Guard) wanted() []wanted {
 	}
 	return all
 }
-
-// local is an authorization server in the same process.
-type local struct{ Introspector }
-
-// Validate implements Validator.
-func (l local) Validate(ctx context.Context, c Credential) (*Principal, error) {
-	answer, err := l.Introspect(ctx, c.Token)
-	if err != nil {
-		return nil, errors.Join(ErrUnavailable, err)
-	}
-	return principalOf(answer)
-}
-
-// ResourceScopes implements Catalogue, if the authorization server does.
-func (l local) ResourceScopes(ctx context.Context, resource string) ([]string, bool, error) {
-	if c, ok := l.Introspector.(Catalogue); ok {
-		return c.ResourceScopes(ctx, resource)
-	}
-	return nil, false, errors.ErrUnsupported
-}

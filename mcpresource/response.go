@@ -2,10 +2,13 @@ package mcpresource
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
+	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 // watcher looks at the headers of a response before they are sent: it learns the id
@@ -55,15 +58,15 @@ func (w *watcher) before(status int) {
 	if strings.HasPrefix(h.Get("Content-Type"), "text/event-stream") {
 		h.Set("X-Accel-Buffering", "no")
 	}
-	if no := w.guard.attribute(ctx, w.passage, status, h.Get(mcp.HeaderSession)); no != nil {
-		w.replace(no)
+	if refused := w.guard.attribute(ctx, w.passage, status, h.Get(mcp.HeaderSession)); refused != nil {
+		w.replace(refused)
 	}
 }
 
 // replace answers in place of the handler, of which nothing more is sent; a stream of it
 // ends.
-func (w *watcher) replace(no *refusal) {
-	w.replaced, w.status = true, no.status
+func (w *watcher) replace(refused *refusal) {
+	w.replaced, w.status = true, refused.status
 	h := w.Header()
 	streams := strings.HasPrefix(h.Get("Content-Type"), "text/event-stream")
 	for name := range h {
@@ -71,7 +74,7 @@ func (w *watcher) replace(no *refusal) {
 			h.Del(name)
 		}
 	}
-	w.guard.refuse(w.ResponseWriter, w.request, w.passage, no)
+	w.guard.refuse(w.ResponseWriter, w.request, w.passage, refused)
 	if streams {
 		_ = http.NewResponseController(w.ResponseWriter).Flush() // the answer is whole
 		w.end(nil)
@@ -81,4 +84,50 @@ func (w *watcher) replace(no *refusal) {
 // gone reports whether a DELETE has ended the session, or found none.
 func (w *watcher) gone() bool {
 	return !w.replaced && (w.status < 300 || w.status == http.StatusNotFound)
+}
+
+// conclude reports how a request ended that has passed the guard, and answers where the
+// handler gave up in silence because the guard had ended its context.
+func (g *Guard) conclude(ctx context.Context, w *watcher, finished bool) {
+	r, p, cause := w.request, w.passage, context.Cause(ctx)
+	if w.replaced {
+		return // and has been reported
+	}
+	if refused := g.interrupted(cause); refused != nil && finished && w.status == 0 {
+		refused.id = p.envelope.ID
+		g.refuse(w.ResponseWriter, r, p, refused)
+		return
+	}
+	outcome, status := OutcomeOK, w.status
+	if finished && status == 0 {
+		status = http.StatusOK // what net/http sends then
+		if w.before(status); w.replaced {
+			return
+		}
+	}
+	switch {
+	case !finished:
+		outcome = OutcomeAborted
+	case errors.Is(cause, errTimeout):
+		outcome = OutcomeTimeout
+	case endedEarly(ctx) != nil:
+		outcome = OutcomeEnded
+		g.record(r, p, Event{Outcome: outcome, Err: cause})
+	case status >= http.StatusBadRequest:
+		outcome = OutcomeError
+	}
+	g.called(r, p, outcome, status, nil)
+}
+
+// interrupted is the answer to a request that the guard has ended, nil for another.
+func (g *Guard) interrupted(cause error) *refusal {
+	switch {
+	case errors.Is(cause, errTimeout):
+		return &refusal{outcome: OutcomeTimeout, status: http.StatusGatewayTimeout, text: "The operation took too long.", err: cause}
+	case errors.Is(cause, ErrInvalidToken):
+		return g.challenged(OutcomeEnded, http.StatusUnauthorized, oauth.InvalidToken, "The access token is not valid.", cause)
+	case errors.Is(cause, ErrUnavailable):
+		return &refusal{outcome: OutcomeEnded, status: http.StatusServiceUnavailable, text: "The access token cannot be checked now.", retry: time.Second, err: cause}
+	}
+	return nil
 }

@@ -8,7 +8,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 )
 
-// Binding is whom a session of the protocol belongs to.
+// Binding is whom a session of the protocol belongs to: the person for whom the server has opened
+// it, by its answer to initialize. For all others there is no such session (404). Each request is
+// judged by its own token, so another application of the same person may go on in it, as clients
+// do that register again for more scope; events then say which one opened it.
 type Binding struct {
 	Person string // see Principal.Person
 	Client string // the application that opened it, or was the first to use it

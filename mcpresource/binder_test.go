@@ -271,7 +271,7 @@ func TestSessionLimit(t *testing.T) {
 		}
 	})
 	t.Run("RS-189 initialize counts in the rate", func(t *testing.T) {
-		r := newRig(t, func(c *Config) { c.Limiter = PerPrincipal(0.001, 2) })
+		r := newRig(t, func(c *Config) { c.Limits.Calls = Rate{0.001, 2} })
 		for i, want := range []int{200, 200, 429} {
 			if w := r.call("alice", initialize); w.Code != want {
 				t.Errorf("%d: got %d, want %d", i, w.Code, want)

@@ -34,7 +34,7 @@ func (g *Guard) checkSession(ctx context.Context, p *passage) *refusal {
 		if p.principal != nil {
 			return g.claim(ctx, p)
 		}
-		_, _, err = g.strangers.Owner(ctx, p.session) // counts as a use
+		_, _, err = g.anonymousSessions.Owner(ctx, p.session) // counts as a use
 	}
 	switch {
 	case err != nil:
@@ -75,8 +75,8 @@ func (p *Principal) binding() Binding { return Binding{Person: p.Person(), Clien
 // public method has opened it, to the first caller with a token; keep decides whether that
 // stays. The binder has the last word about who was first.
 func (g *Guard) claim(ctx context.Context, p *passage) *refusal {
-	if no := g.reserve(ctx, p, p.principal.Person(), g.c.Sessions, g.c.MaxSessions); no != nil {
-		return no
+	if refused := g.reserve(ctx, p, p.principal.Person(), g.c.Sessions, g.c.MaxSessions); refused != nil {
+		return refused
 	}
 	b := p.principal.binding()
 	b.Pending = true
@@ -104,7 +104,7 @@ func (g *Guard) mayOpen(ctx context.Context, p *passage) *refusal {
 	case !p.envelope.Opens():
 		return nil
 	case p.principal == nil:
-		return g.reserve(ctx, p, anonymous, g.strangers, g.c.MaxAnonymousSessions)
+		return g.reserve(ctx, p, anonymous, g.anonymousSessions, g.c.MaxAnonymousSessions)
 	}
 	return g.reserve(ctx, p, p.principal.Person(), g.c.Sessions, g.c.MaxSessions)
 }
@@ -133,8 +133,8 @@ func (g *Guard) reserve(ctx context.Context, p *passage, owner string, table Ses
 func (g *Guard) attribute(ctx context.Context, p *passage, status int, id string) *refusal {
 	good := status >= 200 && status < 300
 	if p.owner.Pending { // this request's claim, or that of another one under way
-		if no := g.keep(ctx, p, good); no != nil {
-			return no
+		if refused := g.keep(ctx, p, good); refused != nil {
+			return refused
 		}
 	}
 	if id == "" || id == p.session || !good {
@@ -167,7 +167,7 @@ func (g *Guard) keep(ctx context.Context, p *passage, accepted bool) *refusal {
 		return p.notFound() // the server has opened it for somebody else meanwhile
 	}
 	p.owner = owner
-	_ = g.strangers.Release(ctx, p.session, nobody) // in memory
+	_ = g.anonymousSessions.Release(ctx, p.session, nobody) // in memory
 	return nil
 }
 
@@ -193,7 +193,7 @@ func (g *Guard) bind(ctx context.Context, p *passage, id string) error {
 			g.forget(ctx, id, owner)
 		}
 	}
-	_, err := g.strangers.Claim(ctx, id, nobody)
+	_, err := g.anonymousSessions.Claim(ctx, id, nobody)
 	return err
 }
 
@@ -233,9 +233,9 @@ func (g *Guard) release(p *passage) {
 }
 
 func (p *passage) notFound() *refusal {
-	return &refusal{outcome: "session", status: http.StatusNotFound, id: p.envelope.ID, text: "Session not found."}
+	return &refusal{outcome: OutcomeSession, status: http.StatusNotFound, id: p.envelope.ID, text: "Session not found."}
 }
 
 func (p *passage) unchecked(err error) *refusal {
-	return &refusal{outcome: "unavailable", status: http.StatusServiceUnavailable, id: p.envelope.ID, text: "This cannot be checked now.", retry: time.Second, err: err}
+	return &refusal{outcome: OutcomeUnavailable, status: http.StatusServiceUnavailable, id: p.envelope.ID, text: "This cannot be checked now.", retry: time.Second, err: err}
 }

@@ -3,19 +3,29 @@ package mcpresource
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// CallEvent is one call, as the audit keeps it: who did what, by which application, and
-// how it ended. It never holds a token.
+// Event is one decision of the guard. It never holds a token.
+type Event struct {
+	Time       time.Time
+	Outcome    Outcome
+	Status     int // of the refusal; 0 when allowed
+	Principal  *Principal
+	OpenedBy   string      // the client that opened the session, when it is another one of the same person
+	Operations []Operation // methods and names; arguments are left out
+	Method     string      // HTTP
+	RemoteAddr string
+	Err        error
+}
+
+// CallEvent is one call, as the audit keeps it when the call has ended: who did what, by which
+// application and token, and how it ended. It never holds a token. Config.Calls gets it.
 type CallEvent struct {
 	Time       time.Time       // when it began
 	Duration   time.Duration   // until the answer was complete
@@ -23,8 +33,8 @@ type CallEvent struct {
 	Method     string          // such as "tools/call"
 	Name       string          // of the tool or prompt, or the URI; cut after 256 bytes
 	Arguments  json.RawMessage // nil unless Config.CallArguments
-	Outcome    string          // ok; error when the server answered so; aborted, ended, timeout; or why it was refused, as in Event
-	Status     int             // HTTP; 0 when nothing was answered, or an adapter reports
+	Outcome    Outcome
+	Status     int // HTTP; 0 when nothing was answered, or an adapter reports
 	RemoteAddr string
 	OpenedBy   string // the client that opened the session, when it is another one of the same person
 	Err        error  // of a refusal, for the log
@@ -41,12 +51,29 @@ func LogCalls(log *slog.Logger) func(context.Context, CallEvent) {
 	}
 }
 
+func (g *Guard) record(r *http.Request, p *passage, e Event) {
+	if e.Status >= http.StatusInternalServerError {
+		g.c.Logger.WarnContext(r.Context(), "request refused", "outcome", string(e.Outcome), "error", e.Err)
+	}
+	if g.c.Audit == nil {
+		return
+	}
+	e.Time, e.Method, e.RemoteAddr = g.c.Now(), r.Method, r.RemoteAddr
+	if e.Principal = p.principal; e.Principal != nil {
+		e.OpenedBy = e.Principal.openedBy
+	}
+	for _, m := range p.envelope.Messages {
+		e.Operations = append(e.Operations, operationOf(m).record(false))
+	}
+	g.c.Audit(e)
+}
+
 // LogValue implements slog.LogValuer.
 func (e CallEvent) LogValue() slog.Value { return slog.GroupValue(e.attributes()...) }
 
 func (e CallEvent) attributes() []slog.Attr {
 	out := []slog.Attr{
-		slog.String("method", e.Method), slog.String(nameOf(e.Method), e.Name), slog.String("outcome", e.Outcome), slog.Int("status", e.Status),
+		slog.String("method", e.Method), slog.String(nameOf(e.Method), e.Name), slog.String("outcome", string(e.Outcome)), slog.Int("status", e.Status),
 		slog.Float64("duration_ms", float64(e.Duration.Microseconds())/1000), slog.String("remote", host(e.RemoteAddr)),
 	}
 	if p := e.Principal; p != nil {
@@ -120,7 +147,7 @@ func TakeCalls(ctx context.Context) {
 }
 
 // called reports the calls of a message. What a call amounts to beyond itself is no call.
-func (g *Guard) called(r *http.Request, p *passage, outcome string, status int, err error) {
+func (g *Guard) called(r *http.Request, p *passage, outcome Outcome, status int, err error) {
 	if g.c.Calls == nil || p.calls.Load() {
 		return
 	}
@@ -133,52 +160,6 @@ func (g *Guard) called(r *http.Request, p *passage, outcome string, status int, 
 			Outcome: outcome, Status: status, RemoteAddr: r.RemoteAddr, Err: err,
 		})
 	}
-}
-
-// conclude reports how a request ended that has passed the guard, and answers where the
-// handler gave up in silence because the guard had ended its context.
-func (g *Guard) conclude(ctx context.Context, w *watcher, finished bool) {
-	r, p, cause := w.request, w.passage, context.Cause(ctx)
-	if w.replaced {
-		return // and has been reported
-	}
-	if no := g.interrupted(cause); no != nil && finished && w.status == 0 {
-		no.id = p.envelope.ID
-		g.refuse(w.ResponseWriter, r, p, no)
-		return
-	}
-	outcome, status := "ok", w.status
-	if finished && status == 0 {
-		status = http.StatusOK // what net/http sends then
-		if w.before(status); w.replaced {
-			return
-		}
-	}
-	switch {
-	case !finished:
-		outcome = "aborted"
-	case errors.Is(cause, errTimeout):
-		outcome = "timeout"
-	case endedEarly(ctx) != nil:
-		outcome = "ended"
-		g.record(r, p, Event{Outcome: outcome, Err: cause})
-	case status >= http.StatusBadRequest:
-		outcome = "error"
-	}
-	g.called(r, p, outcome, status, nil)
-}
-
-// interrupted is the answer to a request that the guard has ended, nil for another.
-func (g *Guard) interrupted(cause error) *refusal {
-	switch {
-	case errors.Is(cause, errTimeout):
-		return &refusal{outcome: "timeout", status: http.StatusGatewayTimeout, text: "The operation took too long.", err: cause}
-	case errors.Is(cause, ErrInvalidToken):
-		return g.challenged("ended", http.StatusUnauthorized, oauth.InvalidToken, "The access token is not valid.", cause)
-	case errors.Is(cause, ErrUnavailable):
-		return &refusal{outcome: "ended", status: http.StatusServiceUnavailable, text: "The access token cannot be checked now.", retry: time.Second, err: cause}
-	}
-	return nil
 }
 
 // record is what the audit may keep of an operation: arguments when asked, and of a

@@ -75,7 +75,7 @@ func TestCalls(t *testing.T) {
 			} else {
 				r.call(tt.token, tt.body)
 			}
-			if len(calls) != tt.events || tt.events > 0 && (calls[0].Outcome != tt.outcome || calls[0].Status != tt.status) {
+			if len(calls) != tt.events || tt.events > 0 && (string(calls[0].Outcome) != tt.outcome || calls[0].Status != tt.status) {
 				t.Errorf("got %+v", calls)
 			}
 		})

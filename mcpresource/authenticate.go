@@ -1,0 +1,108 @@
+package mcpresource
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// authenticate finds the caller (OAuth 2.1 §5.1). A token anywhere but in the header
+// is not looked at.
+func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
+	values := r.Header.Values("Authorization")
+	if _, guarded := FromContext(r.Context()); guarded && len(values) == 0 {
+		return &refusal{outcome: OutcomeMisconfigured, status: http.StatusInternalServerError, text: "The server is not set up right.", err: errTwoGuards}
+	}
+	if len(values) == 0 {
+		return &refusal{outcome: OutcomeUnauthenticated, status: http.StatusUnauthorized, text: "Authentication is required.", challenge: &oauth.BearerChallenge{Scope: g.c.FirstScopes}}
+	}
+	scheme, token, _ := strings.Cut(strings.TrimSpace(values[0]), " ")
+	token = strings.TrimSpace(token)
+	known := strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "DPoP")
+	if len(values) > 1 || token == "" || strings.ContainsAny(token, " \t,") || !known {
+		return g.challenged(OutcomeMalformed, http.StatusBadRequest, oauth.InvalidRequest, "The Authorization header is malformed.", nil)
+	}
+	p.presented = Credential{Scheme: scheme, Token: token, Request: r}
+	principal, err := g.c.Validator.Validate(r.Context(), p.presented)
+	switch {
+	case (err != nil || principal == nil) && outage(err):
+		return &refusal{outcome: OutcomeUnavailable, status: http.StatusServiceUnavailable, text: "The access token cannot be checked now.", retry: time.Second, err: err}
+	case err != nil:
+		return g.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken, "The access token is not valid.", err)
+	}
+	if err := g.checkClaims(principal); err != nil {
+		return g.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken, "The access token is not valid for this server.", err)
+	}
+	if refused := g.confirm(r, p, principal); refused != nil {
+		return refused
+	}
+	own := *principal // that of a validator is shared
+	own.again, own.reported = g.validateAgain(p.presented), &p.calls
+	p.principal = &own
+	return nil
+}
+
+// errTwoGuards would otherwise look like a missing token, for every request.
+var errTwoGuards = errors.New("this guard stands behind another one, which has taken the token out of the request: take one of them away")
+
+// mayBePublic reports whether a request without a token is worth reading: only a
+// POST can be an operation that the policy leaves open.
+func (g *Guard) mayBePublic(r *http.Request, refused *refusal) bool {
+	rules, ok := g.c.Policy.(*Rules)
+	return refused.outcome == OutcomeUnauthenticated && r.Method == http.MethodPost && (!ok || len(rules.Public) > 0 || rules.Refine != nil)
+}
+
+// checkClaims checks what no validator is trusted with: who issued the token, to whom, for what
+// server, and until when. A token for another server is 401 and not 403 (OAuth 2.1 §5.3.2).
+func (g *Guard) checkClaims(p *Principal) error {
+	now := g.c.Now()
+	switch {
+	case !slices.Contains(g.c.AuthorizationServers, p.Issuer):
+		return invalid("issued by another server")
+	case !slices.ContainsFunc(p.Audience, g.isAudience):
+		return invalid("for another resource")
+	case p.ExpiresAt.IsZero() || !now.Before(p.ExpiresAt.Add(g.c.ClockSkew)):
+		return invalid("expired")
+	case p.Subject == "" && p.ClientID == "":
+		return invalid("nobody's: all such callers would be one")
+	case strings.IndexByte(p.Subject, 0) >= 0 || strings.IndexByte(p.ClientID, 0) >= 0:
+		return invalid("a name that could be two callers, see Key")
+	}
+	return nil
+}
+
+func (g *Guard) isAudience(aud string) bool {
+	if slices.Contains(g.audiences, aud) {
+		return true
+	}
+	canonical, err := oauth.CanonicalResource(aud)
+	return err == nil && slices.Contains(g.audiences, canonical)
+}
+
+// Verify judges a credential that did not come in a request of this guard, such as the
+// token in the environment of a stdio server, by the same rules: the validator, then
+// issuer, audience and times. A token that is bound to a key is refused, because there is
+// no proof of it. The error wraps ErrInvalidToken or ErrUnavailable.
+func (g *Guard) Verify(ctx context.Context, c Credential) (*Principal, error) {
+	p, err := g.c.Validator.Validate(ctx, c)
+	switch {
+	case err != nil:
+		return nil, judged(err)
+	case p == nil:
+		return nil, ErrUnavailable
+	case p.Thumbprint != "":
+		return nil, invalid("bound to a key")
+	}
+	if err := g.checkClaims(p); err != nil {
+		return nil, err
+	}
+	own := *p // that of a validator is shared
+	own.again, own.reported = g.validateAgain(c), &atomic.Bool{}
+	return &own, nil
+}

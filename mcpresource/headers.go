@@ -1,0 +1,83 @@
+package mcpresource
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mcp-authd/mcp-authd/internal/mcp"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
+)
+
+// compare holds the headers that mirror the body against it, whatever the revision, because
+// proxies and logs go by them (MCP 2026-07-28, Streamable HTTP, "Server Validation", RS-146, RS-147). That
+// one is missing is for the server to refuse, which knows whether its revision has it.
+func compare(r *http.Request, p *passage) *refusal {
+	for _, m := range p.envelope.Messages {
+		if m.Implied {
+			continue
+		}
+		if !mirrors(r.Header, mcp.HeaderMethod, m.Method) {
+			refused := p.mismatch(mcp.HeaderMethod)
+			if m.Method == "" { // a response has none to mirror
+				refused.code = mcp.CodeInvalidRequest
+			}
+			return refused
+		}
+		named := m.Method == "tools/call" || m.Method == "prompts/get" || message.IsResource(m.Method)
+		if named && !mirrors(r.Header, mcp.HeaderName, m.Name) {
+			return p.mismatch(mcp.HeaderName)
+		}
+	}
+	return nil
+}
+
+// mirrors reports whether a header says value, or is not there.
+func mirrors(h http.Header, name, value string) bool {
+	sent, ok := h[name]
+	return !ok || sent[0] == value || strings.TrimSpace(sent[0]) == value
+}
+
+func (p *passage) mismatch(header string) *refusal {
+	return &refusal{outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeHeaderMismatch, id: p.envelope.ID, text: "The header " + header + " does not match the body."}
+}
+
+// singleHeaders decide what a server does; of two that differ, a proxy and the server
+// might each believe another. They are canonical.
+var singleHeaders = []string{mcp.HeaderMethod, mcp.HeaderName, mcp.HeaderVersion, mcp.HeaderSession, mcp.HeaderLastEvent, "Content-Type"}
+
+// repeated refuses a second value of what decides. It comes after the body because the
+// answer names the request (MCP 2026-07-28, Streamable HTTP, "Server Validation").
+func repeated(r *http.Request, p *passage) *refusal {
+	for _, h := range singleHeaders {
+		if len(r.Header[h]) > 1 {
+			return &refusal{outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeHeaderMismatch, id: p.envelope.ID, text: "The header " + h + " is repeated."}
+		}
+	}
+	return nil
+}
+
+const (
+	base64Prefix = "=?base64?"
+	base64Suffix = "?="
+)
+
+// decodeName decodes a Base64 Mcp-Name, which MCP servers must and not every library
+// does (MCP 2026-07-28, Streamable HTTP). The markers are case-sensitive.
+func (g *Guard) decodeName(r *http.Request, p *passage) *refusal {
+	v := strings.TrimSpace(r.Header.Get(mcp.HeaderName))
+	encoded, ok := strings.CutPrefix(v, base64Prefix)
+	if ok {
+		encoded, ok = strings.CutSuffix(encoded, base64Suffix)
+	}
+	if !ok {
+		return nil
+	}
+	name, err := base64.StdEncoding.Strict().DecodeString(encoded)
+	if err != nil || !utf8.Valid(name) || strings.ContainsAny(string(name), "\r\n\x00") {
+		return &refusal{outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeHeaderMismatch, id: p.envelope.ID, text: "The header Mcp-Name is not valid Base64."}
+	}
+	r.Header.Set(mcp.HeaderName, string(name))
+	return nil
+}

@@ -1,0 +1,72 @@
+package mcpresource
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// Introspector answers whether a token is active. authserver.Server is one.
+type Introspector interface {
+	Introspect(ctx context.Context, token string) (oauth.Introspection, error)
+}
+
+// Local validates tokens with an authorization server in the same process: without
+// network, and seeing revocation at once. If i is a Catalogue, as authserver.Server is, New
+// finds a resource or scope that it does not know.
+func Local(i Introspector) Validator { return local{i} }
+
+// local is an authorization server in the same process.
+type local struct{ Introspector }
+
+// Validate implements Validator.
+func (l local) Validate(ctx context.Context, c Credential) (*Principal, error) {
+	answer, err := l.Introspect(ctx, c.Token)
+	if err != nil {
+		return nil, errors.Join(ErrUnavailable, err)
+	}
+	return principalOf(answer)
+}
+
+// ResourceScopes implements Catalogue, if the authorization server does.
+func (l local) ResourceScopes(ctx context.Context, resource string) ([]string, bool, error) {
+	if c, ok := l.Introspector.(Catalogue); ok {
+		return c.ResourceScopes(ctx, resource)
+	}
+	return nil, false, errors.ErrUnsupported
+}
+
+// principalOf turns an introspection into a Principal; an inactive token is invalid,
+// and so is what is no access token.
+func principalOf(a oauth.Introspection) (*Principal, error) {
+	if !a.Active || !isAccess(a.TokenType) {
+		return nil, ErrInvalidToken
+	}
+	var thumbprint string
+	switch {
+	case a.Confirmation != nil && a.Confirmation.Thumbprint != "":
+		thumbprint = a.Confirmation.Thumbprint
+	case a.Confirmation != nil || strings.EqualFold(a.TokenType, "DPoP"):
+		return nil, invalid("bound to what cannot be checked")
+	}
+	claims, err := json.Marshal(a)
+	if err != nil {
+		return nil, err
+	}
+	p := &Principal{
+		Issuer: a.Issuer, Subject: a.Subject, ClientID: a.ClientID, TokenID: a.TokenID,
+		Thumbprint: thumbprint, Scopes: oauth.ParseScopes(a.Scope), Audience: []string{a.Audience}, ExpiresAt: unix(a.Expires), IssuedAt: unix(a.IssuedAt), Claims: claims,
+	}
+	return p, nil
+}
+
+func unix(seconds int64) time.Time {
+	if seconds == 0 {
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0)
+}
