@@ -130,3 +130,9 @@ func identifiedBy(x Examined) (Identified, bool) {
 	}
 	return Identified{}, false
 }
+
+// unavailable reports whether it cannot be told now who asks: the client could not be looked up.
+func unavailable(x Examined) bool {
+	u, ok := x.(Unidentified)
+	return ok && oauth.AsError(u.Err).Code == oauth.TemporarilyUnavailable
+}
