@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -152,47 +151,4 @@ func orAny(resources []string) string {
 		return "any resource of this server"
 	}
 	return strings.Join(resources, ", ")
-}
-
-// warnOfMisfits tells of them at the start: what is missing may be added while the server runs.
-func (a *app) warnOfMisfits(ctx context.Context) error {
-	known, err := a.resources(ctx)
-	if err != nil {
-		return err
-	}
-	found, err := a.misfits(known)
-	for _, m := range found {
-		a.log.Warn(m.what + "; " + m.advice)
-	}
-	return err
-}
-
-// resources looks at what the configuration names.
-func (d *doctor) resources(ctx context.Context) {
-	known := d.app.config.StorageResources()
-	switch {
-	case d.current:
-		all, err := d.app.listed(ctx)
-		if err != nil {
-			d.fail("resources", "", "the resources cannot be read: %s", oneLine(err))
-			return
-		}
-		known = nil
-		for _, r := range all {
-			known = append(known, r.Resource)
-		}
-	case d.app.config.Postgres() || d.app.hasDatabase():
-		return // what is in it cannot be told
-	}
-	found, err := d.app.misfits(known)
-	if err != nil {
-		d.fail("resources", "", "%s", err)
-		return
-	}
-	for _, m := range found {
-		d.fail("resources", m.advice, "%s", m.what)
-	}
-	if len(found) == 0 && len(known) > 0 {
-		d.ok("resources", "each resource and scope that the configuration names is there (%d resources)", len(known))
-	}
 }

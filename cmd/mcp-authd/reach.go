@@ -50,34 +50,3 @@ func reachText(r *config.Resource, reach []string) (what, advice string) {
 	return fmt.Sprintf("the program of %s can read %s: its author, or a package that it installs, could act as any person here", r.URI, strings.Join(reach, ", ")),
 		"start the server as root and have the program run as a user of its own (upstream.user, protect --run-as), or make the command one that shuts it in, such as bwrap or docker run -i"
 }
-
-// warnOfReach tells of it at the start, when the files are there.
-func (a *app) warnOfReach() {
-	for i := range a.config.Resources {
-		r := &a.config.Resources[i]
-		if reach := a.reach(&r.Upstream); len(reach) > 0 {
-			what, advice := reachText(r, reach)
-			a.log.Warn(what + "; " + advice)
-		}
-	}
-}
-
-// programs looks at what the programs of MCP servers could read.
-func (d *doctor) programs() {
-	for i := range d.app.config.Resources {
-		r := &d.app.config.Resources[i]
-		if len(r.Upstream.Command) == 0 {
-			continue
-		}
-		if _, err := stdio.LookUp(r.Upstream.User); err != nil {
-			d.fail("programs", "", "%s: %s", r.URI, err)
-			continue
-		}
-		if reach := d.app.reach(&r.Upstream); len(reach) > 0 {
-			what, advice := reachText(r, reach)
-			d.warn("programs", advice, "%s", what)
-			continue
-		}
-		d.ok("programs", "the program of %s cannot read the secret key", r.URI)
-	}
-}

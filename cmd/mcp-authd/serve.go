@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -94,6 +92,30 @@ func (a *app) warnOfIssuer() {
 	}
 }
 
+// warnOfReach tells of it at the start, when the files are there.
+func (a *app) warnOfReach() {
+	for i := range a.config.Resources {
+		r := &a.config.Resources[i]
+		if reach := a.reach(&r.Upstream); len(reach) > 0 {
+			what, advice := reachText(r, reach)
+			a.log.Warn(what + "; " + advice)
+		}
+	}
+}
+
+// warnOfMisfits tells of them at the start: what is missing may be added while the server runs.
+func (a *app) warnOfMisfits(ctx context.Context) error {
+	known, err := a.resources(ctx)
+	if err != nil {
+		return err
+	}
+	found, err := a.misfits(known)
+	for _, m := range found {
+		a.log.Warn(m.what + "; " + m.advice)
+	}
+	return err
+}
+
 // listenManagement opens the management listener. That another instance has the
 // default address is no reason not to start: nobody asked for it.
 func (a *app) listenManagement(ctx context.Context) (net.Listener, error) {
@@ -147,58 +169,4 @@ func (a *app) banner(ctx context.Context, as *authserver.Server) error {
 		fmt.Fprintf(out, "Then protect a server:  mcp-authd resource add http://localhost:3000/mcp   and check it:  mcp-authd check http://localhost:3000/mcp\n")
 	}
 	return nil
-}
-
-const setupFile = "setup-link"
-
-// setupLink makes a setup link and keeps it in the data directory, readable to the
-// operator alone.
-func (a *app) setupLink(ctx context.Context) (string, error) {
-	u, err := a.accounts()
-	if err != nil {
-		return "", err
-	}
-	link, _, err := u.SetupLink(ctx, a.config.Issuer)
-	path := filepath.Join(a.config.DataDir, setupFile)
-	if errors.Is(err, users.ErrExists) {
-		_ = os.Remove(path) // of an earlier start; it is good for nothing now
-	}
-	if err != nil {
-		return "", err
-	}
-	if err := os.MkdirAll(a.config.DataDir, 0o700); err != nil {
-		return "", fmt.Errorf("the data directory cannot be made: %w; choose another with --data", err)
-	}
-	return link, os.WriteFile(path, []byte(link+"\n"), 0o600)
-}
-
-func newSetupLinkCommand(s std) *cobra.Command {
-	var flags settings
-	c := &cobra.Command{
-		Use:     "setup-link",
-		Short:   "Print a new one-time link to make the first administrator",
-		Example: "  mcp-authd setup-link",
-		Args:    cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			a, err := flags.open(c.Context(), s)
-			if err != nil {
-				return err
-			}
-			defer a.Close()
-			if !a.config.Login.Local {
-				return errors.New("login.local is false: people do not sign in with passwords, so there is no account to set up")
-			}
-			link, err := a.setupLink(c.Context())
-			if errors.Is(err, users.ErrExists) {
-				return errors.New("there is an administrator already; add accounts with: mcp-authd user add NAME")
-			}
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintln(s.out, link)
-			return err
-		},
-	}
-	flags.add(c)
-	return c
 }

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func newSecretCommand(s std) *cobra.Command {
+	var tokens bool
+	var sure confirmation
+	rotate := commandOn(settings.openWithNewKey, s, &cobra.Command{
+		Use: "rotate", Short: "Move the database to the present secret_key", Args: cobra.NoArgs,
+		Example: "  mcp-authd secret rotate\n  mcp-authd secret rotate --refresh-tokens",
+		Long: "Seals the secrets in the database again, under secret_key, in place, while servers run. Give every\n" +
+			"replica the new key first, as secret_key, and the old one in secret_key_old; afterwards the old one can\n" +
+			"go. May be repeated.\n\n" +
+			"With --refresh-tokens, for when the database and its master key are in the wrong hands, the key of refresh\n" +
+			"tokens is replaced as well: all that were issued end, and people are sent through the browser again.",
+	}, func(c *cobra.Command) {
+		sure.add(c)
+		c.Flags().BoolVar(&tokens, "refresh-tokens", false, "end all refresh tokens that were issued")
+	}, func(c *cobra.Command, a *app, _ []string) error {
+		if tokens {
+			if err := sure.ask(s, "This ends every refresh token. What people approved stands, and they are sent through the browser again."); err != nil {
+				return err
+			}
+		}
+		m, err := a.keyManager(c.Context())
+		if err != nil {
+			return err
+		}
+		d, err := a.parts().Delegation()
+		if err != nil {
+			return err
+		}
+		// The signing keys come last: with them the database says that it belongs to the new key.
+		sessions, err := d.Reseal(c.Context())
+		if err != nil {
+			return err
+		}
+		n, err := m.Reseal(c.Context())
+		if err != nil {
+			return err
+		}
+		if tokens {
+			if err := m.RenewTokenKey(c.Context()); err != nil {
+				return err
+			}
+			fmt.Fprintln(s.out, "every refresh token from before has ended")
+		}
+		_, err = fmt.Fprintf(s.out, "the database belongs to secret_key; signing keys sealed again: %d, sessions at providers: %d\n", n, sessions)
+		return err
+	})
+	return group("secret", "Change the master key", rotate)
+}

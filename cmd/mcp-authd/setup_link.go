@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-authd/mcp-authd/internal/users"
+)
+
+func newSetupLinkCommand(s std) *cobra.Command {
+	var flags settings
+	c := &cobra.Command{
+		Use:     "setup-link",
+		Short:   "Print a new one-time link to make the first administrator",
+		Example: "  mcp-authd setup-link",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			a, err := flags.open(c.Context(), s)
+			if err != nil {
+				return err
+			}
+			defer a.Close()
+			if !a.config.Login.Local {
+				return errors.New("login.local is false: people do not sign in with passwords, so there is no account to set up")
+			}
+			link, err := a.setupLink(c.Context())
+			if errors.Is(err, users.ErrExists) {
+				return errors.New("there is an administrator already; add accounts with: mcp-authd user add NAME")
+			}
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(s.out, link)
+			return err
+		},
+	}
+	flags.add(c)
+	return c
+}
+
+const setupFile = "setup-link"
+
+// setupLink makes a setup link and keeps it in the data directory, readable to the
+// operator alone.
+func (a *app) setupLink(ctx context.Context) (string, error) {
+	u, err := a.accounts()
+	if err != nil {
+		return "", err
+	}
+	link, _, err := u.SetupLink(ctx, a.config.Issuer)
+	path := filepath.Join(a.config.DataDir, setupFile)
+	if errors.Is(err, users.ErrExists) {
+		_ = os.Remove(path) // of an earlier start; it is good for nothing now
+	}
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(a.config.DataDir, 0o700); err != nil {
+		return "", fmt.Errorf("the data directory cannot be made: %w; choose another with --data", err)
+	}
+	return link, os.WriteFile(path, []byte(link+"\n"), 0o600)
+}
