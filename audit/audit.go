@@ -13,27 +13,28 @@ import (
 
 // The events. A name is never reused for another meaning.
 const (
-	ClientRegistered    = "client.registered"
-	ClientRefused       = "client.refused" // a registration was turned down; reason says why
-	ClientChanged       = "client.changed" // by the operator; what says what
-	ClientDeleted       = "client.deleted"
-	ClientAuthFailed    = "client.auth_failed"
-	AuthorizeRefused    = "authorize.refused"
-	LoginSucceeded      = "login.succeeded"
-	LoginFailed         = "login.failed"
-	LoginThrottled      = "login.throttled"
-	LoggedOut           = "session.ended"
-	ConsentApproved     = "consent.approved"
-	ConsentDenied       = "consent.denied"
-	TokenIssued         = "token.issued"
-	TokenRefreshed      = "token.refreshed"
-	TokenReplayed       = "token.replayed"  // a refresh token came again within the grace window
-	TokenRecovered      = "token.recovered" // a refresh token came that a failed database had lost
-	TokenRefused        = "token.refused"
-	TokenReuse          = "token.reuse" // a spent code or refresh token: the grant was revoked
-	TokenRevoked        = "token.revoked"
-	GrantRevoked        = "grant.revoked"         // by the operator
-	GrantsRevoked       = "grants.revoked"        // those of a client, a resource, a user or a provider, once each of them is marked
+	ClientRegistered = "client.registered"
+	ClientRefused    = "client.refused" // a registration was turned down; reason says why
+	ClientChanged    = "client.changed" // by the operator; what says what
+	ClientDeleted    = "client.deleted"
+	ClientAuthFailed = "client.auth_failed"
+	AuthorizeRefused = "authorize.refused"
+	LoginSucceeded   = "login.succeeded"
+	LoginFailed      = "login.failed"
+	LoginThrottled   = "login.throttled"
+	LoggedOut        = "session.ended"
+	ConsentApproved  = "consent.approved"
+	ConsentDenied    = "consent.denied"
+	TokenIssued      = "token.issued"
+	TokenRefreshed   = "token.refreshed"
+	TokenReplayed    = "token.replayed"  // a refresh token came again within the grace window
+	TokenRecovered   = "token.recovered" // a refresh token came that a failed database had lost
+	TokenRefused     = "token.refused"
+	TokenReuse       = "token.reuse" // a spent code or refresh token: the grant was revoked
+	TokenRevoked     = "token.revoked"
+	GrantRevoked     = "grant.revoked" // by the operator
+	// those of a client, a resource, a user or a provider, once each of them is marked
+	GrantsRevoked       = "grants.revoked"
 	GrantSuperseded     = storage.GrantSuperseded // by newer ones of the same person, client and resource
 	TokenExchanged      = "token.exchanged"       // a resource server got a provider's token for one of ours
 	ConnectRefused      = "connect.refused"       // a person opened the link of another one

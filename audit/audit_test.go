@@ -22,7 +22,8 @@ func TestRecord(t *testing.T) {
 			counted = append(counted, a.Key)
 		}
 	})
-	ctx := audit.Within(context.Background(), audit.NewRequest(slog.String("request_id", "r1"), audit.Remote("192.0.2.7:1234")))
+	ctx := audit.Within(context.Background(),
+		audit.NewRequest(slog.String("request_id", "r1"), audit.Remote("192.0.2.7:1234")))
 	audit.Note(ctx, audit.Person("usr_1", "alice"), slog.String("client_id", "first"))
 	audit.Note(ctx, slog.String("client_id", "second"), slog.String("resource", strings.Repeat("é", 4000)))
 	r.Record(ctx, audit.UserChanged, audit.Person("usr_2", "bob"), slog.String("what", ""))

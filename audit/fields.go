@@ -29,7 +29,8 @@ func Grant(g storage.Grant) slog.Attr {
 
 // Cut is what many grants were ended by, and how many they are.
 func Cut(c storage.Cut) slog.Attr {
-	return slog.Group("", slog.String("user", c.UserID), slog.String("client_id", c.ClientID), slog.String("resource", c.Resource),
+	return slog.Group("", slog.String("user", c.UserID), slog.String("client_id", c.ClientID),
+		slog.String("resource", c.Resource),
 		slog.String("connector", c.Connector), slog.Int64("grants", c.Grants),
 		slog.Time("revoked_at", c.At), slog.String("revoked_by", string(c.By)))
 }

@@ -22,20 +22,29 @@ type family struct {
 // families are told apart by what they redirect to, before anything is known of them.
 // What the page says is advice, never a decision; it names a family as a likelihood.
 var families = []family{
-	{"Claude Code", idPrefix("https://claude.ai/oauth/claude-code"), "Run /mcp in Claude Code, choose this server and then \"Clear authentication\", and authenticate again."},
-	{"Claude", onHosts("claude.ai", "claude.com"), "Open the connectors in the settings of Claude, disconnect this one or remove it, and add it again."},
-	{"Claude", byScheme("claude"), "Open the connectors in the settings of Claude, disconnect this one or remove it, and add it again."},
-	{"ChatGPT", onHosts("chatgpt.com"), "Open the connectors in the settings of ChatGPT, delete this one, and add it again."},
-	{"Cursor", onHosts("www.cursor.com"), "In the MCP settings of Cursor, log out of this server or remove it, and add it again."},
-	{"Cursor", byScheme("cursor"), "In the MCP settings of Cursor, log out of this server or remove it, and add it again."},
-	{"VS Code", onHosts("vscode.dev", "insiders.vscode.dev"), "Run \"Authentication: Remove Dynamic Authentication Providers\" from the command palette, choose this server, and connect again."},
-	{"VS Code", onLoopback("33418", "/"), "Run \"Authentication: Remove Dynamic Authentication Providers\" from the command palette, choose this server, and connect again."},
+	{"Claude Code", idPrefix("https://claude.ai/oauth/claude-code"),
+		"Run /mcp in Claude Code, choose this server and then \"Clear authentication\", and authenticate again."},
+	{"Claude", onHosts("claude.ai", "claude.com"),
+		"Open the connectors in the settings of Claude, disconnect this one or remove it, and add it again."},
+	{"Claude", byScheme("claude"),
+		"Open the connectors in the settings of Claude, disconnect this one or remove it, and add it again."},
+	{"ChatGPT", onHosts("chatgpt.com"),
+		"Open the connectors in the settings of ChatGPT, delete this one, and add it again."},
+	{"Cursor", onHosts("www.cursor.com"),
+		"In the MCP settings of Cursor, log out of this server or remove it, and add it again."},
+	{"Cursor", byScheme("cursor"),
+		"In the MCP settings of Cursor, log out of this server or remove it, and add it again."},
+	{"VS Code", onHosts("vscode.dev", "insiders.vscode.dev"),
+		"Run \"Authentication: Remove Dynamic Authentication Providers\" from the command palette, choose this server, and connect again."},
+	{"VS Code", onLoopback("33418", "/"),
+		"Run \"Authentication: Remove Dynamic Authentication Providers\" from the command palette, choose this server, and connect again."},
 	{"Warp", byScheme("warp"), "In the MCP settings of Warp, log out of this server or remove it, and add it again."},
 	{"the MCP Inspector", onLoopback("6274", ""), "Clear the OAuth state in the Inspector and connect again."},
 	{"the MCP Inspector", onLoopback("6276", ""), "Run the Inspector with --relogin."},
 	{"OpenCode", onLoopback("19876", ""), "Run: opencode mcp logout, then: opencode mcp auth"},
 	{"Codex", onLoopback("", "/callback/"), "Run: codex mcp logout NAME, then: codex mcp login NAME"},
-	{"mcp-remote or Gemini CLI", onLoopback("", "/oauth/callback"), "For mcp-remote delete the folder .mcp-auth in your home folder; for Gemini CLI delete the entry of this server in .gemini/mcp-oauth-tokens.json. Then connect again."},
+	{"mcp-remote or Gemini CLI", onLoopback("", "/oauth/callback"),
+		"For mcp-remote delete the folder .mcp-auth in your home folder; for Gemini CLI delete the entry of this server in .gemini/mcp-oauth-tokens.json. Then connect again."},
 }
 
 // familyOf returns the first family that fits, or none.
@@ -77,7 +86,8 @@ func onLoopback(port, path string) func(string, *url.URL) bool {
 		if u.Scheme != "http" || port != "" && u.Port() != port {
 			return false
 		}
-		return path == "" || u.Path == path || len(path) > 1 && strings.HasSuffix(path, "/") && strings.HasPrefix(u.Path, path)
+		return path == "" || u.Path == path ||
+			len(path) > 1 && strings.HasSuffix(path, "/") && strings.HasPrefix(u.Path, path)
 	}
 }
 
@@ -116,7 +126,8 @@ func adviseStopped(e *oauth.Error) string {
 	switch e.Code {
 	case oauth.InvalidTarget:
 		return "Check the address of the MCP server in the application. If it is right, tell the operator of this server the number below."
-	case oauth.AccessDenied, oauth.TemporarilyUnavailable, oauth.ServerError, oauth.LoginRequired, oauth.ConsentRequired:
+	case oauth.AccessDenied, oauth.TemporarilyUnavailable, oauth.ServerError, oauth.LoginRequired,
+		oauth.ConsentRequired:
 		return "If you started this sign-in yourself, return to the application and try again."
 	}
 	return "Trying again does not help before the application has changed: tell its makers what this page says."

@@ -71,14 +71,20 @@ func newAssertionRig(t *testing.T) (*rig, map[string]assertionSigner) {
 	_, ed, _ := ed25519.GenerateKey(rand.Reader)
 	rs, _ := rsa.GenerateKey(rand.Reader, 2048)
 	signers := map[string]assertionSigner{}
-	for _, s := range []assertionSigner{{"keyed-es", jose.ES256, ec}, {"keyed-ed", jose.EdDSA, ed}, {"keyed-rs", jose.RS256, rs}} {
-		set, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: s.key.Public(), KeyID: "k1", Algorithm: string(s.alg), Use: "sig"}}})
+	for _, s := range []assertionSigner{
+		{"keyed-es", jose.ES256, ec}, {"keyed-ed", jose.EdDSA, ed}, {"keyed-rs", jose.RS256, rs},
+	} {
+		set, err := json.Marshal(jose.JSONWebKeySet{
+			Keys: []jose.JSONWebKey{{Key: s.key.Public(), KeyID: "k1", Algorithm: string(s.alg), Use: "sig"}},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := r.store.PutClient(t.Context(), storage.Client{
-			ID: s.id, RedirectURIs: []string{testRedirect}, GrantTypes: []string{oauth.GrantCode, oauth.GrantRefresh, oauth.GrantClientCredentials}, AuthMethod: oauth.PrivateKeyJWT,
-			JWKS: set, Scopes: []string{"mcp"}, Source: storage.SourceStatic, CreatedAt: r.now(),
+			ID: s.id, RedirectURIs: []string{testRedirect},
+			GrantTypes: []string{oauth.GrantCode, oauth.GrantRefresh, oauth.GrantClientCredentials},
+			AuthMethod: oauth.PrivateKeyJWT,
+			JWKS:       set, Scopes: []string{"mcp"}, Source: storage.SourceStatic, CreatedAt: r.now(),
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +99,10 @@ func (r *rig) claims(id, jti string) map[string]any {
 }
 
 func machineForm(assertion string, change ...string) url.Values {
-	v := url.Values{"grant_type": {oauth.GrantClientCredentials}, "client_assertion_type": {assertionType}, "client_assertion": {assertion}}
+	v := url.Values{
+		"grant_type": {oauth.GrantClientCredentials}, "client_assertion_type": {assertionType},
+		"client_assertion": {assertion},
+	}
 	for i := 0; i+1 < len(change); i += 2 {
 		v.Set(change[i], change[i+1])
 	}
@@ -110,7 +119,8 @@ func TestAssertion(t *testing.T) {
 			}
 		})
 		t.Run("AS-128 "+string(s.alg)+" again", func(t *testing.T) {
-			if status, out := p.token(machineForm(s.sign(t, r.claims(id, "a"), nil))); status != 401 || out["error"] != "invalid_client" {
+			if status, out := p.token(machineForm(s.sign(t, r.claims(id, "a"), nil))); status != 401 ||
+				out["error"] != "invalid_client" {
 				t.Errorf("got %d %v", status, out)
 			}
 		})
@@ -122,10 +132,13 @@ func TestAssertion(t *testing.T) {
 		"AS-126 a list of both":                 {"aud": []string{r.Issuer(), r.Issuer() + "/token"}},
 		"AS-128 without jti":                    {"jti": nil},
 		"AS-125 a clock that is behind":         {"exp": r.now().Unix() - 20},
-		"AS-125 a clock that is ahead":          {"iat": r.now().Unix() + 20, "nbf": r.now().Unix() + 20, "exp": r.now().Unix() + 80},
+		"AS-125 a clock that is ahead": {
+			"iat": r.now().Unix() + 20, "nbf": r.now().Unix() + 20, "exp": r.now().Unix() + 80,
+		},
 	} {
 		t.Run("accepted: "+name, func(t *testing.T) {
-			if status, out := p.token(machineForm(es.sign(t, changed(r.claims(es.id, name), change), nil))); status != 200 {
+			if status, out := p.token(
+				machineForm(es.sign(t, changed(r.claims(es.id, name), change), nil))); status != 200 {
 				t.Errorf("got %d %v", status, out)
 			}
 		})
@@ -145,21 +158,25 @@ func TestAssertion(t *testing.T) {
 		"AS-125 issued in the future":            {"iat": r.now().Unix() + 60},
 	} {
 		t.Run("refused: "+name, func(t *testing.T) {
-			if status, out := p.token(machineForm(es.sign(t, changed(r.claims(es.id, name), change), nil))); status != 401 || out["error"] != "invalid_client" {
+			if status, out := p.token(
+				machineForm(es.sign(t, changed(r.claims(es.id, name), change), nil))); status != 401 ||
+				out["error"] != "invalid_client" {
 				t.Errorf("got %d %v", status, out)
 			}
 		})
 	}
 	for _, typ := range []string{"at+jwt", "dpop+jwt", "oauth-id-jag+jwt", "logout+jwt"} {
 		t.Run("AS-127 refused: typ "+typ, func(t *testing.T) {
-			if status, _ := p.token(machineForm(es.sign(t, r.claims(es.id, typ), map[jose.HeaderKey]any{"typ": typ}))); status != 401 {
+			if status, _ := p.token(
+				machineForm(es.sign(t, r.claims(es.id, typ), map[jose.HeaderKey]any{"typ": typ}))); status != 401 {
 				t.Errorf("got %d", status)
 			}
 		})
 	}
 	for _, typ := range []string{"JWT", "jwt", "client-authentication+jwt", "application/client-authentication+jwt"} {
 		t.Run("AS-127 accepted: typ "+typ, func(t *testing.T) {
-			if status, out := p.token(machineForm(es.sign(t, r.claims(es.id, typ), map[jose.HeaderKey]any{"typ": typ}))); status != 200 {
+			if status, out := p.token(
+				machineForm(es.sign(t, r.claims(es.id, typ), map[jose.HeaderKey]any{"typ": typ}))); status != 200 {
 				t.Errorf("got %d %v", status, out)
 			}
 		})
@@ -173,16 +190,21 @@ func TestAssertion(t *testing.T) {
 	hmac, _ := hs.CompactSerialize()
 	other := assertionSigner{es.id, jose.EdDSA, signers["keyed-ed"].key}
 	for name, form := range map[string]url.Values{
-		"AS-124 another type":                  machineForm(good("t1"), "client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:saml2-bearer"),
-		"AS-124 two assertions in one":         machineForm(good("t2") + " " + good("t3")),
-		"AS-124 no assertion":                  machineForm(""),
-		"AS-129 another client_id":             machineForm(good("t4"), "client_id", "static"),
-		"AS-130 the key of another client":     machineForm(other.sign(t, r.claims(es.id, "t5"), nil)),
-		"AS-130 the public key as a secret":    machineForm(hmac),
-		"AS-130 alg none":                      machineForm("eyJhbGciOiJub25lIn0." + strings.Split(good("t6"), ".")[1] + "."),
-		"AS-130 a client without keys":         machineForm(assertionSigner{"app", jose.ES256, es.key}.sign(t, r.claims("app", "t7"), nil)),
+		"AS-124 another type": machineForm(good("t1"), "client_assertion_type",
+			"urn:ietf:params:oauth:client-assertion-type:saml2-bearer"),
+		"AS-124 two assertions in one":      machineForm(good("t2") + " " + good("t3")),
+		"AS-124 no assertion":               machineForm(""),
+		"AS-129 another client_id":          machineForm(good("t4"), "client_id", "static"),
+		"AS-130 the key of another client":  machineForm(other.sign(t, r.claims(es.id, "t5"), nil)),
+		"AS-130 the public key as a secret": machineForm(hmac),
+		"AS-130 alg none": machineForm("eyJhbGciOiJub25lIn0." +
+			strings.Split(good("t6"), ".")[1] + "."),
+		"AS-130 a client without keys": machineForm(assertionSigner{
+			"app", jose.ES256, es.key}.sign(t, r.claims("app", "t7"), nil)),
 		"AS-159 no assertion where one is due": {"grant_type": {oauth.GrantClientCredentials}, "client_id": {es.id}},
-		"AS-159 a secret where a key is due":   {"grant_type": {oauth.GrantClientCredentials}, "client_id": {es.id}, "client_secret": {testSecret}},
+		"AS-159 a secret where a key is due": {
+			"grant_type": {oauth.GrantClientCredentials}, "client_id": {es.id}, "client_secret": {testSecret},
+		},
 	} {
 		t.Run("refused: "+name, func(t *testing.T) {
 			if status, out := p.token(form); status != 401 || out["error"] != "invalid_client" {
@@ -196,17 +218,21 @@ func TestAssertion(t *testing.T) {
 		}
 	})
 	t.Run("OAuth 2.1 2.4: two methods at once", func(t *testing.T) {
-		if status, out := p.token(machineForm(good("t9"), "client_secret", "x")); status != 400 || out["error"] != "invalid_request" {
+		if status, out := p.token(machineForm(good("t9"), "client_secret", "x")); status != 400 ||
+			out["error"] != "invalid_request" {
 			t.Errorf("got %d %v", status, out)
 		}
-		if status, out := p.token(machineForm(good("t10")), "Authorization", basic(es.id, "x")); status != 400 || out["error"] != "invalid_request" {
+		if status, out := p.token(machineForm(good("t10")), "Authorization", basic(es.id, "x")); status != 400 ||
+			out["error"] != "invalid_request" {
 			t.Errorf("got %d %v", status, out)
 		}
 	})
 	t.Run("AS-27 the method and its algorithms are published", func(t *testing.T) {
 		pg := p.get("/.well-known/oauth-authorization-server")
 		for _, at := range []string{"token", "revocation", "introspection"} {
-			if !strings.Contains(pg.body, `"private_key_jwt"`) || !strings.Contains(pg.body, `"`+at+`_endpoint_auth_signing_alg_values_supported":["ES256","EdDSA","Ed25519","RS256"]`) {
+			if !strings.Contains(pg.body, `"private_key_jwt"`) ||
+				!strings.Contains(pg.body,
+					`"`+at+`_endpoint_auth_signing_alg_values_supported":["ES256","EdDSA","Ed25519","RS256"]`) {
 				t.Errorf("%s: got %s", at, pg.body)
 			}
 		}
@@ -271,7 +297,10 @@ func TestFailedAuthenticationBurnsNothing(t *testing.T) {
 	if status, _ := p.token(refreshForm(out["refresh_token"], "client_id", es.id)); status != 401 {
 		t.Errorf("a refresh without an assertion: %d", status)
 	}
-	status, out = p.token(refreshForm(out["refresh_token"], "client_id", es.id, "client_assertion_type", assertionType, "client_assertion", es.sign(t, r.claims(es.id, "z"), nil)))
+	status, out = p.token(
+		refreshForm(out["refresh_token"], "client_id", es.id, "client_assertion_type", assertionType,
+			"client_assertion", es.sign(t, r.claims(es.id, "z"), nil)),
+	)
 	if status != 200 {
 		t.Errorf("AS-159 the refresh token is burnt: %d %v", status, out)
 	}
@@ -295,7 +324,8 @@ func TestAssertionRFC9864(t *testing.T) {
 	ed := signers["keyed-ed"] // its key is published with the old name
 	signed := func(id, jti string) string {
 		payload, _ := json.Marshal(r.claims(id, jti))
-		input := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"Ed25519","kid":"k1"}`)) + "." + base64.RawURLEncoding.EncodeToString(payload)
+		input := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"Ed25519","kid":"k1"}`)) + "." +
+			base64.RawURLEncoding.EncodeToString(payload)
 		signature, err := ed.key.Sign(nil, []byte(input), crypto.Hash(0))
 		if err != nil {
 			t.Fatal(err)

@@ -64,7 +64,8 @@ func TestAssertionRows(t *testing.T) {
 		{operated, assertionTTL + assertionSkew + time.Second, "is valid for more than an hour"},
 	} {
 		status, _, body := revoke(tt.signer, "life "+tt.life.String(), tt.life)
-		if ok := status == 200; ok != (tt.want == "") || !strings.Contains(body, tt.want) || !ok && !strings.Contains(body, "invalid_client") {
+		if ok := status == 200; ok != (tt.want == "") || !strings.Contains(body, tt.want) ||
+			!ok && !strings.Contains(body, "invalid_client") {
 			t.Errorf("%s, valid for %v: got %d %s, want %q", tt.signer.id, tt.life, status, body, tt.want)
 		}
 	}
@@ -76,7 +77,8 @@ func TestAssertionRows(t *testing.T) {
 	}
 	for range 2 {
 		status, header, body := revoke(self, "one too many", time.Minute)
-		if status != http.StatusTooManyRequests || !strings.Contains(body, "slow_down") || header.Get("Retry-After") == "" {
+		if status != http.StatusTooManyRequests || !strings.Contains(body, "slow_down") ||
+			header.Get("Retry-After") == "" {
 			t.Errorf("beyond the allowance: got %d %v %s", status, header, body)
 		}
 	}

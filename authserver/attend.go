@@ -23,7 +23,8 @@ func (s *Server) attend(ctx context.Context) {
 		s.log.WarnContext(ctx, "could not find out whether another server uses this database", slog.Any("error", err))
 	}
 	if len(others) > 0 {
-		s.log.WarnContext(ctx, "another server uses this database, and SQLite is for one replica: stop one of them, or use PostgreSQL",
+		s.log.WarnContext(ctx,
+			"another server uses this database, and SQLite is for one replica: stop one of them, or use PostgreSQL",
 			slog.String("process", strings.Join(others, ", ")))
 	}
 }

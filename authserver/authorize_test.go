@@ -33,7 +33,8 @@ func TestIdentifyFailsToAPage(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			pg := p.get("/authorize?" + static(tt.key, tt.value).Encode())
-			if pg.status != 400 || pg.header.Get("Location") != "" || !strings.HasPrefix(pg.header.Get("Content-Type"), "text/html") {
+			if pg.status != 400 || pg.header.Get("Location") != "" ||
+				!strings.HasPrefix(pg.header.Get("Content-Type"), "text/html") {
 				t.Errorf("got %d %v", pg.status, pg.header)
 			}
 			if strings.Contains(pg.body, `href="javascript:`) {
@@ -50,17 +51,18 @@ func TestIdentifyFailsToAPage(t *testing.T) {
 			}
 		}
 	})
-	t.Run("AS-53 the page names what was sent and what is registered, of the operator's clients only what was sent", func(t *testing.T) {
-		const sent = "http://127.0.0.1:1/other"
-		pg := p.get("/authorize?" + static("client_id", "app", "redirect_uri", sent).Encode())
-		if !strings.Contains(pg.body, sent) || !strings.Contains(pg.body, testRedirect) {
-			t.Errorf("got %s", pg.body)
-		}
-		pg = p.get("/authorize?" + static("redirect_uri", sent).Encode())
-		if !strings.Contains(pg.body, sent) || strings.Contains(pg.body, testRedirect) {
-			t.Errorf("got %s", pg.body)
-		}
-	})
+	t.Run("AS-53 the page names what was sent and what is registered, of the operator's clients only what was sent",
+		func(t *testing.T) {
+			const sent = "http://127.0.0.1:1/other"
+			pg := p.get("/authorize?" + static("client_id", "app", "redirect_uri", sent).Encode())
+			if !strings.Contains(pg.body, sent) || !strings.Contains(pg.body, testRedirect) {
+				t.Errorf("got %s", pg.body)
+			}
+			pg = p.get("/authorize?" + static("redirect_uri", sent).Encode())
+			if !strings.Contains(pg.body, sent) || strings.Contains(pg.body, testRedirect) {
+				t.Errorf("got %s", pg.body)
+			}
+		})
 	t.Run("AS-40 a program that asks for JSON gets invalid_client as JSON", func(t *testing.T) {
 		pg := p.get("/authorize?"+static("client_id", "nobody").Encode(), "Accept", "application/json")
 		if pg.status != 400 || !strings.Contains(pg.body, `"error":"invalid_client"`) {
@@ -88,17 +90,20 @@ func TestValidateFailsToTheRedirect(t *testing.T) {
 		{"AS-105 unknown resource", []string{"resource", "https://evil.example.com/"}, oauth.InvalidTarget},
 		{"AS-104 resource with a fragment", []string{"resource", testResource + "#x"}, oauth.InvalidTarget},
 		{"OAuth 2.1 4.1.1 unknown response mode", []string{"response_mode", "fragment"}, oauth.InvalidRequest},
-		{"T19 request objects are refused", []string{"request_uri", "https://evil.example.com/r"}, oauth.InvalidRequest},
+		{"T19 request objects are refused", []string{"request_uri", "https://evil.example.com/r"},
+			oauth.InvalidRequest},
 		{"OIDC 3.1.2.6 prompt=none without a session", []string{"prompt", "none"}, oauth.LoginRequired},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := responseOf(t, p.get("/authorize?"+static(tt.change...).Encode()))
-			if got.Get("error") != string(tt.code) || got.Get("state") != "st-1" || got.Get("iss") != r.Issuer() || got.Has("code") {
+			if got.Get("error") != string(tt.code) || got.Get("state") != "st-1" || got.Get("iss") != r.Issuer() ||
+				got.Has("code") {
 				t.Errorf("AS-41 AS-69: got %v, want %s", got, tt.code)
 			}
 			pg := p.get("/authorize?" + authorizeQuery(tt.change...).Encode())
 			if pg.status != 400 || pg.header.Get("Location") != "" || !strings.Contains(pg.body, string(tt.code)) {
-				t.Errorf("AS-60 a self-registered client: got %d %v, want a page that says %s", pg.status, pg.header, tt.code)
+				t.Errorf("AS-60 a self-registered client: got %d %v, want a page that says %s", pg.status, pg.header,
+					tt.code)
 			}
 		})
 	}
@@ -135,7 +140,8 @@ func TestAuthorizationResponse(t *testing.T) {
 	t.Run("AS-50 OAuth 2.1 4.1.2: the response has nothing of the challenge", func(t *testing.T) {
 		q := authorizeQuery()
 		for k, v := range r.person().approve(q) {
-			if k != "code" && k != "state" && k != "iss" || strings.Contains(v[0], q.Get("code_challenge")) || strings.Contains(v[0], testVerifier) {
+			if k != "code" && k != "state" && k != "iss" || strings.Contains(v[0], q.Get("code_challenge")) ||
+				strings.Contains(v[0], testVerifier) {
 				t.Errorf("%s: got %q", k, v)
 			}
 		}
@@ -154,12 +160,15 @@ func TestAuthorizationResponse(t *testing.T) {
 		}
 	})
 	t.Run("AS-44 the redirect URI keeps its own query", func(t *testing.T) {
-		if got := r.person().approve(static("redirect_uri", "https://app.example.com/cb?a=1")); got.Get("a") != "1" || !got.Has("code") {
+		if got := r.person().approve(static("redirect_uri", "https://app.example.com/cb?a=1")); got.Get("a") != "1" ||
+			!got.Has("code") {
 			t.Errorf("got %v", got)
 		}
 	})
 	t.Run("AS-54 another loopback port", func(t *testing.T) {
-		if got := r.person().approve(authorizeQuery("redirect_uri", "http://127.0.0.1:51004/callback")); !got.Has("code") {
+		if got := r.person().approve(authorizeQuery("redirect_uri", "http://127.0.0.1:51004/callback")); !got.Has(
+			"code",
+		) {
 			t.Errorf("got %v", got)
 		}
 	})
@@ -175,7 +184,8 @@ func TestAuthorizationResponse(t *testing.T) {
 		p := r.person()
 		pg := p.login(authorizeQuery("prompt", "consent"))
 		pg = p.post("/consent", url.Values{"step": {consentStep(t, pg)}, "decision": {"deny"}})
-		if got := responseOf(t, pg); got.Get("error") != "access_denied" || got.Get("iss") != r.Issuer() || got.Get("state") != "st-1" {
+		if got := responseOf(t, pg); got.Get("error") != "access_denied" || got.Get("iss") != r.Issuer() ||
+			got.Get("state") != "st-1" {
 			t.Errorf("got %v", got)
 		}
 	})
@@ -215,7 +225,8 @@ func TestConsentIsRemembered(t *testing.T) {
 		}
 	})
 	t.Run("AS-41 errors now go straight to the client", func(t *testing.T) {
-		if got := responseOf(t, p.get("/authorize?"+authorizeQuery("code_challenge", "").Encode())); got.Get("error") != "invalid_request" {
+		if got := responseOf(t,
+			p.get("/authorize?"+authorizeQuery("code_challenge", "").Encode())); got.Get("error") != "invalid_request" {
 			t.Errorf("got %v", got)
 		}
 	})
@@ -225,7 +236,8 @@ func TestConsentIsRemembered(t *testing.T) {
 		}
 		bob := r.person()
 		pg := bob.get("/authorize?" + authorizeQuery().Encode())
-		pg = bob.post("/login", url.Values{"step": {pg.step(t)}, "username": {"bob"}, "password": {"bob's long password"}})
+		pg = bob.post("/login",
+			url.Values{"step": {pg.step(t)}, "username": {"bob"}, "password": {"bob's long password"}})
 		if pg = bob.get(pg.header.Get("Location")); pg.status != 200 || !strings.Contains(pg.body, `value="approve"`) {
 			t.Errorf("got %d", pg.status)
 		}
@@ -245,7 +257,8 @@ func TestConsentIsRemembered(t *testing.T) {
 
 func TestPagesAreSafe(t *testing.T) {
 	r := newRig(t)
-	evil := storage.Client{ID: "evil", Name: `<script>alert(1)</script>`, RedirectURIs: []string{"https://evil.example.com/cb"},
+	evil := storage.Client{
+		ID: "evil", Name: `<script>alert(1)</script>`, RedirectURIs: []string{"https://evil.example.com/cb"},
 		GrantTypes: []string{oauth.GrantCode}, AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: r.now()}
 	if err := r.store.PutClient(t.Context(), evil); err != nil {
 		t.Fatal(err)
@@ -254,7 +267,8 @@ func TestPagesAreSafe(t *testing.T) {
 	t.Run("AS-48 AS-71 hostile names are inert and the host is shown", func(t *testing.T) {
 		p := r.person()
 		pg := p.login(query)
-		if strings.Contains(pg.body, "<script>") || !strings.Contains(pg.body, "evil.example.com") || !strings.Contains(pg.body, "mcp.example.com") {
+		if strings.Contains(pg.body, "<script>") || !strings.Contains(pg.body, "evil.example.com") ||
+			!strings.Contains(pg.body, "mcp.example.com") {
 			t.Errorf("got %s", pg.body)
 		}
 	})
@@ -262,7 +276,8 @@ func TestPagesAreSafe(t *testing.T) {
 		for _, path := range []string{"/authorize?" + query.Encode(), "/authorize?client_id=nobody", "/", "/setup"} {
 			h := r.person().get(path, "Origin", "https://evil.example.com").header
 			csp := h.Get("Content-Security-Policy")
-			if !strings.Contains(csp, "frame-ancestors 'none'") || h.Get("X-Frame-Options") != "DENY" || strings.Contains(csp, "unsafe") ||
+			if !strings.Contains(csp, "frame-ancestors 'none'") || h.Get("X-Frame-Options") != "DENY" ||
+				strings.Contains(csp, "unsafe") ||
 				h.Get("Access-Control-Allow-Origin") != "" || !strings.Contains(h.Get("Cache-Control"), "no-store") {
 				t.Errorf("%s: got %v", path, h)
 			}
@@ -277,7 +292,9 @@ func TestPagesAreSafe(t *testing.T) {
 			t.Errorf("got %d %v", pg.status, pg.header)
 		}
 		login := attacker.get("/authorize?prompt=login&" + authorizeQuery().Encode()).step(t)
-		if pg := r.person().post("/login", url.Values{"step": {login}, "username": {"alice"}, "password": {"correct horse battery"}}); pg.status != 400 {
+		if pg := r.person().post("/login",
+			url.Values{"step": {login}, "username": {"alice"},
+				"password": {"correct horse battery"}}); pg.status != 400 {
 			t.Errorf("login: got %d", pg.status)
 		}
 	})
@@ -301,7 +318,8 @@ func TestPagesAreSafe(t *testing.T) {
 	t.Run("AS-75 cookies are HttpOnly and SameSite=Lax", func(t *testing.T) {
 		p := r.person()
 		pg := p.get("/authorize?" + authorizeQuery().Encode())
-		pg2 := p.post("/login", url.Values{"step": {pg.step(t)}, "username": {"alice"}, "password": {"correct horse battery"}})
+		pg2 := p.post("/login",
+			url.Values{"step": {pg.step(t)}, "username": {"alice"}, "password": {"correct horse battery"}})
 		for _, c := range append(pg.header.Values("Set-Cookie"), pg2.header.Values("Set-Cookie")...) {
 			if !strings.Contains(c, "HttpOnly") || !strings.Contains(c, "SameSite=Lax") {
 				t.Errorf("got %q", c)
@@ -310,7 +328,10 @@ func TestPagesAreSafe(t *testing.T) {
 	})
 	t.Run("AS-06 SP-28 nothing secret reaches the log", func(t *testing.T) {
 		out := r.person().signIn()
-		for _, s := range []string{"correct horse battery", testVerifier, testSecret, out["access_token"].(string), out["refresh_token"].(string), grant.CodePrefix, grant.RefreshPrefix} {
+		for _, s := range []string{
+			"correct horse battery", testVerifier, testSecret, out["access_token"].(string),
+			out["refresh_token"].(string), grant.CodePrefix, grant.RefreshPrefix,
+		} {
 			if strings.Contains(r.log.String(), s) {
 				t.Errorf("the log holds %q", s)
 			}
@@ -345,7 +366,8 @@ func TestLogin(t *testing.T) {
 		step := p.get("/authorize?" + authorizeQuery().Encode()).step(t)
 		a := p.post("/login", url.Values{"step": {step}, "username": {"alice"}, "password": {"wrong"}})
 		b := p.post("/login", url.Values{"step": {step}, "username": {"nobody"}, "password": {"wrong"}})
-		if a.status != 401 || b.status != 401 || !strings.Contains(a.body, "not right") || !strings.Contains(b.body, "not right") {
+		if a.status != 401 || b.status != 401 || !strings.Contains(a.body, "not right") ||
+			!strings.Contains(b.body, "not right") {
 			t.Errorf("got %d and %d", a.status, b.status)
 		}
 	})

@@ -11,7 +11,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-var errNotNow = oauth.NewError(oauth.TemporarilyUnavailable, "Google could not be reached. Please try again in a minute.")
+var errNotNow = oauth.NewError(oauth.TemporarilyUnavailable,
+	"Google could not be reached. Please try again in a minute.")
 
 func TestBindingAtRefresh(t *testing.T) {
 	r, f := delegated(t)
@@ -19,7 +20,8 @@ func TestBindingAtRefresh(t *testing.T) {
 		p := r.person()
 		out := p.signInAt("google")
 		f.set(func(f *providers) { f.checkedAge = nil })
-		if status, out := p.token(refreshForm(out["refresh_token"])); status != 200 || !slices.Equal(f.checkedAge, []time.Duration{10 * time.Second}) {
+		if status, out := p.token(refreshForm(out["refresh_token"])); status != 200 ||
+			!slices.Equal(f.checkedAge, []time.Duration{10 * time.Second}) {
 			t.Errorf("got %d %v, asked %v", status, out, f.checkedAge)
 		}
 	})
@@ -35,7 +37,8 @@ func TestBindingAtRefresh(t *testing.T) {
 		out := p.signInAt("google")
 		f.set(func(f *providers) { f.checkErr = errNotNow })
 		pg := p.post("/token", refreshForm(out["refresh_token"]))
-		if pg.status != 503 || pg.header.Get("Retry-After") == "" || !strings.Contains(pg.body, "temporarily_unavailable") {
+		if pg.status != 503 || pg.header.Get("Retry-After") == "" ||
+			!strings.Contains(pg.body, "temporarily_unavailable") {
 			t.Errorf("got %d %v %s", pg.status, pg.header, pg.body)
 		}
 		f.set(func(f *providers) { f.checkErr = nil })
@@ -48,7 +51,8 @@ func TestBindingAtRefresh(t *testing.T) {
 		p := r.person()
 		out := p.signInAt("google")
 		_, first := p.token(refreshForm(out["refresh_token"]))
-		if status, again := p.token(refreshForm(out["refresh_token"])); status != 200 || again["refresh_token"] != first["refresh_token"] {
+		if status, again := p.token(refreshForm(out["refresh_token"])); status != 200 ||
+			again["refresh_token"] != first["refresh_token"] {
 			t.Errorf("got %d %v", status, again)
 		}
 	})
@@ -66,7 +70,8 @@ func TestBindingAtRefresh(t *testing.T) {
 		wantError(t, status, answer, 400, oauth.InvalidGrant)
 		f.set(func(f *providers) { f.permitted = nil })
 		r.advance(2 * time.Minute)
-		if status, wide := p.token(refreshForm(narrowed["refresh_token"])); status != 200 || wide["scope"] != "mcp notes:write offline_access" {
+		if status, wide := p.token(refreshForm(narrowed["refresh_token"])); status != 200 ||
+			wide["scope"] != "mcp notes:write offline_access" {
 			t.Errorf("it was spent: got %d %v", status, wide)
 		}
 	})
@@ -90,7 +95,8 @@ func TestBindingAtIntrospection(t *testing.T) {
 	}
 	f.set(func(f *providers) { f.checkedAge = nil })
 	t.Run("AS-218 the provider's interval decides", func(t *testing.T) {
-		if pg := introspect(); !strings.Contains(pg.body, `"active":true`) || !slices.Equal(f.checkedAge, []time.Duration{0}) {
+		if pg := introspect(); !strings.Contains(pg.body, `"active":true`) ||
+			!slices.Equal(f.checkedAge, []time.Duration{0}) {
 			t.Errorf("got %s, asked %v", pg.body, f.checkedAge)
 		}
 	})
@@ -110,7 +116,9 @@ func TestBindingAtIntrospection(t *testing.T) {
 		if pg := introspect(); strings.TrimSpace(pg.body) != `{"active":false}` {
 			t.Errorf("got %s", pg.body)
 		}
-		if in, err := r.grants.tokens.IntrospectFor(t.Context(), storage.Client{ID: "app", AuthMethod: "client_secret_basic"}, out["refresh_token"].(string)); in.Active || err != nil {
+		if in, err := r.grants.tokens.IntrospectFor(t.Context(),
+			storage.Client{ID: "app", AuthMethod: "client_secret_basic"}, out["refresh_token"].(string)); in.Active ||
+			err != nil {
 			t.Errorf("a refresh token: got %+v, %v", in, err)
 		}
 	})
@@ -133,7 +141,8 @@ func TestBindingInTheBrowser(t *testing.T) {
 			"/authorize?" + authorizeQuery("provider", "google").Encode(): "You will sign in at",
 			"/": "You are not signed in",
 		} {
-			if pg := p.get(path); pg.status != 200 || !strings.Contains(pg.body, want) || !strings.Contains(pg.body, "Farewell from google: logged-out.") {
+			if pg := p.get(path); pg.status != 200 || !strings.Contains(pg.body, want) ||
+				!strings.Contains(pg.body, "Farewell from google: logged-out.") {
 				t.Errorf("%s: got %d %s", path, pg.status, pg.body)
 			}
 		}
@@ -145,11 +154,13 @@ func TestBindingInTheBrowser(t *testing.T) {
 		p := r.person()
 		p.signInAt("google")
 		f.set(func(f *providers) { f.checkErr = storage.ErrRevoked })
-		if pg := p.get("/authorize?" + authorizeQuery("provider", "google").Encode()); pg.status != 200 || !strings.Contains(pg.body, "You will sign in at") {
+		if pg := p.get("/authorize?" + authorizeQuery("provider", "google").Encode()); pg.status != 200 ||
+			!strings.Contains(pg.body, "You will sign in at") {
 			t.Errorf("got %d %v", pg.status, pg.header)
 		}
 		f.set(func(f *providers) { f.checkErr = errNotNow })
-		if pg := p.get("/authorize?" + authorizeQuery().Encode()); pg.status != 503 || pg.header.Get("Retry-After") == "" {
+		if pg := p.get("/authorize?" + authorizeQuery().Encode()); pg.status != 503 ||
+			pg.header.Get("Retry-After") == "" {
 			t.Errorf("got %d %v", pg.status, pg.header)
 		}
 		f.set(func(f *providers) { f.checkErr = nil })
@@ -167,7 +178,8 @@ func TestBindingInTheBrowser(t *testing.T) {
 			defer f.set(func(f *providers) { f.checkErr = nil })
 			return p.post("/consent", url.Values{"step": {step}, "decision": {"approve"}})
 		}
-		if pg := approve(); pg.status != 200 || pg.header.Get("Location") != "" || !strings.Contains(pg.body, "Continue with") {
+		if pg := approve(); pg.status != 200 || pg.header.Get("Location") != "" ||
+			!strings.Contains(pg.body, "Continue with") {
 			t.Errorf("got %d %v", pg.status, pg.header)
 		}
 	})
@@ -186,7 +198,8 @@ func TestBindingInTheBrowser(t *testing.T) {
 		if _, out := p.token(codeForm(got.Get("code"))); out["scope"] != "mcp" {
 			t.Errorf("got %v", out)
 		}
-		if got := responseOf(t, p.get("/authorize?"+authorizeQuery("scope", "notes:write").Encode())); got.Get("error") != "access_denied" {
+		if got := responseOf(t,
+			p.get("/authorize?"+authorizeQuery("scope", "notes:write").Encode())); got.Get("error") != "access_denied" {
 			t.Errorf("got %v", got)
 		}
 	})
@@ -233,7 +246,8 @@ func TestBindingsGone(t *testing.T) {
 		}
 	})
 	t.Run("AS-218 browser sessions", func(t *testing.T) {
-		if pg := p.get("/authorize?" + authorizeQuery().Encode()); pg.status != 200 || !strings.Contains(pg.body, `name="password"`) {
+		if pg := p.get("/authorize?" + authorizeQuery().Encode()); pg.status != 200 ||
+			!strings.Contains(pg.body, `name="password"`) {
 			t.Errorf("got %d", pg.status)
 		}
 	})

@@ -22,7 +22,8 @@ func (p *providerPages) callback(w http.ResponseWriter, r *http.Request) {
 	audit.Note(r.Context(), slog.String("connector", form.Cut(r.PathValue("provider"), 100)))
 	switch {
 	case !ok:
-		p.forms.errors.show(w, r, http.StatusNotFound, oauth.NewError(oauth.InvalidRequest, "There is no such way to sign in here."))
+		p.forms.errors.show(w, r, http.StatusNotFound,
+			oauth.NewError(oauth.InvalidRequest, "There is no such way to sign in here."))
 	case r.Method == http.MethodPost:
 		p.turnIntoGet(w, r, provider)
 	default:
@@ -40,7 +41,8 @@ func (p *providerPages) turnIntoGet(w http.ResponseWriter, r *http.Request, prov
 	}
 	query := responseOnly(posted).Encode()
 	if len(query) > maxQueryBytes {
-		p.forms.errors.show(w, r, http.StatusRequestEntityTooLarge, oauth.NewError(oauth.InvalidRequest, "The request is too long."))
+		p.forms.errors.show(w, r, http.StatusRequestEntityTooLarge,
+			oauth.NewError(oauth.InvalidRequest, "The request is too long."))
 		return
 	}
 	redirect(w, p.steps.views.paths.callback+provider.ID+"?"+query)

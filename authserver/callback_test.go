@@ -14,32 +14,42 @@ import (
 
 func TestCallback(t *testing.T) {
 	r, f := delegated(t)
-	t.Run("AS-217 AS-222 the code comes at once, for consent was given, and the grant rests on the session there", func(t *testing.T) {
-		p := r.person()
-		back := p.get(callback(t, "google", p.leave(authorizeQuery("provider", "google", "scope", "mcp notes:write"))))
-		got := responseOf(t, back)
-		if !strings.HasPrefix(back.header.Get("Location"), testRedirect+"?") || !got.Has("code") || got.Get("state") != "st-1" || got.Get("iss") != r.Issuer() {
-			t.Fatalf("got %d %v", back.status, got)
-		}
-		_, out := p.token(codeForm(got.Get("code")))
-		claims := r.verified(t, out["access_token"].(string))
-		if claims.Subject != "usr_googleada" || out["scope"] != "mcp notes:write" {
-			t.Errorf("got %v %+v", out, claims)
-		}
-		if _, upstream, _ := r.store.TokenActive(t.Context(), storage.TokenKey{GrantID: claims.GrantID, ClientID: "app", Now: r.now()}); !strings.HasPrefix(upstream, "ups_") {
-			t.Errorf("the grant rests on %q", upstream)
-		}
-		if pg := p.get("/"); !strings.Contains(pg.body, "ada@google") {
-			t.Error("the browser is not signed in")
-		}
-	})
+	t.Run("AS-217 AS-222 the code comes at once, for consent was given, and the grant rests on the session there",
+		func(t *testing.T) {
+			p := r.person()
+			back := p.get(
+				callback(t, "google", p.leave(authorizeQuery("provider", "google", "scope", "mcp notes:write"))),
+			)
+			got := responseOf(t, back)
+			if !strings.HasPrefix(back.header.Get("Location"), testRedirect+"?") || !got.Has("code") ||
+				got.Get("state") != "st-1" || got.Get("iss") != r.Issuer() {
+				t.Fatalf("got %d %v", back.status, got)
+			}
+			_, out := p.token(codeForm(got.Get("code")))
+			claims := r.verified(t, out["access_token"].(string))
+			if claims.Subject != "usr_googleada" || out["scope"] != "mcp notes:write" {
+				t.Errorf("got %v %+v", out, claims)
+			}
+			if _, upstream, _ := r.store.TokenActive(t.Context(),
+				storage.TokenKey{GrantID: claims.GrantID, ClientID: "app", Now: r.now()}); !strings.HasPrefix(upstream,
+				"ups_") {
+				t.Errorf("the grant rests on %q", upstream)
+			}
+			if pg := p.get("/"); !strings.Contains(pg.body, "ada@google") {
+				t.Error("the browser is not signed in")
+			}
+		})
 	t.Run("AS-45 a private-use scheme gets a page", func(t *testing.T) {
-		if err := r.store.PutClient(t.Context(), storage.Client{ID: "desk", Name: "Desk", RedirectURIs: []string{"desk://cb"}, GrantTypes: []string{oauth.GrantCode}, AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: r.now()}); err != nil {
+		if err := r.store.PutClient(t.Context(),
+			storage.Client{
+				ID: "desk", Name: "Desk", RedirectURIs: []string{"desk://cb"}, GrantTypes: []string{oauth.GrantCode},
+				AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: r.now()}); err != nil {
 			t.Fatal(err)
 		}
 		p := r.person()
 		left := p.leave(authorizeQuery("provider", "google", "client_id", "desk", "redirect_uri", "desk://cb"))
-		if pg := p.get(callback(t, "google", left), "Sec-Fetch-Dest", "document"); pg.status != 200 || !strings.HasPrefix(pg.header.Get("Refresh"), "0; url=desk://cb?code=") {
+		if pg := p.get(callback(t, "google", left), "Sec-Fetch-Dest", "document"); pg.status != 200 ||
+			!strings.HasPrefix(pg.header.Get("Refresh"), "0; url=desk://cb?code=") {
 			t.Errorf("got %d %v", pg.status, pg.header)
 		}
 	})
@@ -55,26 +65,31 @@ func TestCallback(t *testing.T) {
 			t.Errorf("got %d %v", status, out)
 		}
 	})
-	t.Run("AS-220 AS-47 login CSRF: the state of another browser is refused, and stays good for its own", func(t *testing.T) {
-		attacker, victim := r.person(), r.person()
-		url := callback(t, "google", attacker.leave(authorizeQuery("provider", "google")))
-		victim.leave(authorizeQuery("provider", "google"))
-		before := f.returns
-		for _, browser := range []*person{victim, r.person()} {
-			if pg := browser.get(url); pg.status != 400 || pg.header.Get("Location") != "" || sessionCookie(browser) != "" || f.returns != before {
-				t.Errorf("got %d, %d returns", pg.status, f.returns-before)
+	t.Run("AS-220 AS-47 login CSRF: the state of another browser is refused, and stays good for its own",
+		func(t *testing.T) {
+			attacker, victim := r.person(), r.person()
+			url := callback(t, "google", attacker.leave(authorizeQuery("provider", "google")))
+			victim.leave(authorizeQuery("provider", "google"))
+			before := f.returns
+			for _, browser := range []*person{victim, r.person()} {
+				if pg := browser.get(url); pg.status != 400 || pg.header.Get("Location") != "" ||
+					sessionCookie(browser) != "" || f.returns != before {
+					t.Errorf("got %d, %d returns", pg.status, f.returns-before)
+				}
 			}
-		}
-		if got := responseOf(t, attacker.get(url)); !got.Has("code") {
-			t.Errorf("got %v", got)
-		}
-	})
+			if got := responseOf(t, attacker.get(url)); !got.Has("code") {
+				t.Errorf("got %v", got)
+			}
+		})
 	t.Run("AS-220 missing, unknown, repeated and old state", func(t *testing.T) {
 		p := r.person()
 		good := callback(t, "google", p.leave(authorizeQuery("provider", "google")))
 		state := strings.TrimPrefix(good[strings.Index(good, "state="):], "state=")
 		before := f.returns
-		for _, path := range []string{"/callback/google", "/callback/google?code=x", "/callback/google?code=x&state=", "/callback/google?code=x&state=unknown", "/callback/google?code=x&state=" + state + "&state=" + state} {
+		for _, path := range []string{
+			"/callback/google", "/callback/google?code=x", "/callback/google?code=x&state=",
+			"/callback/google?code=x&state=unknown", "/callback/google?code=x&state=" + state + "&state=" + state,
+		} {
 			if pg := p.get(path); pg.status != 400 || pg.header.Get("Location") != "" || f.returns != before {
 				t.Errorf("%s: got %d", path, pg.status)
 			}
@@ -86,19 +101,21 @@ func TestCallback(t *testing.T) {
 	})
 	t.Run("session fixation: a session planted before is not the one that is signed in", func(t *testing.T) {
 		p := r.person()
-		p.client.Jar.SetCookies(mustURL(t, p.http.URL), []*http.Cookie{{Name: "mcp-authd-session", Value: "planted", Path: "/"}})
+		p.client.Jar.SetCookies(mustURL(t, p.http.URL),
+			[]*http.Cookie{{Name: "mcp-authd-session", Value: "planted", Path: "/"}})
 		p.get(callback(t, "google", p.leave(authorizeQuery("provider", "google"))))
 		if got := sessionCookie(p); got == "planted" || got == "" {
 			t.Errorf("got %q", got)
 		}
 	})
-	t.Run("AS-225 SP-17 mix-up: the callback of another provider is refused at the client's redirect URI", func(t *testing.T) {
-		p := r.person()
-		got := responseOf(t, p.get(callback(t, "github", p.leave(authorizeQuery("provider", "google")))))
-		if got.Get("error") != "server_error" || got.Has("code") || sessionCookie(p) != "" {
-			t.Errorf("got %v", got)
-		}
-	})
+	t.Run("AS-225 SP-17 mix-up: the callback of another provider is refused at the client's redirect URI",
+		func(t *testing.T) {
+			p := r.person()
+			got := responseOf(t, p.get(callback(t, "github", p.leave(authorizeQuery("provider", "google")))))
+			if got.Get("error") != "server_error" || got.Has("code") || sessionCookie(p) != "" {
+				t.Errorf("got %v", got)
+			}
+		})
 	t.Run("an unknown provider", func(t *testing.T) {
 		if pg := r.person().get("/callback/evil?state=x"); pg.status != 404 {
 			t.Errorf("got %d", pg.status)
@@ -106,7 +123,8 @@ func TestCallback(t *testing.T) {
 	})
 	t.Run("AS-60 nothing in the callback says where the browser goes", func(t *testing.T) {
 		p := r.person()
-		url := callback(t, "google", p.leave(authorizeQuery("provider", "google")), "redirect_uri", "https://evil.example/", "return_to", "//evil.example", "next", "https://evil.example/")
+		url := callback(t, "google", p.leave(authorizeQuery("provider", "google")), "redirect_uri",
+			"https://evil.example/", "return_to", "//evil.example", "next", "https://evil.example/")
 		if pg := p.get(url); !strings.HasPrefix(pg.header.Get("Location"), testRedirect) {
 			t.Errorf("got %v", pg.header)
 		}
@@ -128,10 +146,13 @@ func TestCallbackByForm(t *testing.T) {
 		p := r.person()
 		state := responseOf(t, p.leave(authorizeQuery("provider", "google"))).Get("state")
 		stranger := r.person() // the browser sends no Lax cookie with a post from another site
-		pg := stranger.post("/callback/google", url.Values{"state": {state}, "code": {"c"}, "user": {`{"email":"ada@example.com"}`}, "id_token": {"secret"}},
+		pg := stranger.post("/callback/google",
+			url.Values{"state": {state}, "code": {"c"}, "user": {`{"email":"ada@example.com"}`},
+				"id_token": {"secret"}},
 			"Origin", "https://appleid.apple.com", "Sec-Fetch-Site", "cross-site")
 		to := pg.header.Get("Location")
-		if pg.status != 303 || !strings.HasPrefix(to, "/callback/google?") || strings.Contains(to, "ada") || strings.Contains(to, "secret") || f.returns != 0 {
+		if pg.status != 303 || !strings.HasPrefix(to, "/callback/google?") || strings.Contains(to, "ada") ||
+			strings.Contains(to, "secret") || f.returns != 0 {
 			t.Fatalf("got %d %s", pg.status, to)
 		}
 		if got := responseOf(t, p.get(to)); !got.Has("code") {
@@ -145,17 +166,20 @@ func TestCallbackByForm(t *testing.T) {
 		want   int
 	}{
 		{"RS-196 a body over the limit", url.Values{"state": {strings.Repeat("a", maxFormBytes)}}, nil, 413},
-		{"RS-196 a body that would make too long an address", url.Values{"state": {"x"}, "code": {strings.Repeat("a", maxQueryBytes)}}, nil, 413},
+		{"RS-196 a body that would make too long an address",
+			url.Values{"state": {"x"}, "code": {strings.Repeat("a", maxQueryBytes)}}, nil, 413},
 		{"another type of body", url.Values{"state": {"x"}}, []string{"Content-Type", "application/json"}, 400},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if pg := r.person().post("/callback/google", tt.form, tt.header...); pg.status != tt.want || pg.header.Get("Location") != "" {
+			if pg := r.person().post("/callback/google", tt.form, tt.header...); pg.status != tt.want ||
+				pg.header.Get("Location") != "" {
 				t.Errorf("got %d", pg.status)
 			}
 		})
 	}
 	t.Run("RS-196 a query over the limit", func(t *testing.T) {
-		if pg := r.person().get("/callback/google?state=x&code=" + strings.Repeat("a", maxQueryBytes)); pg.status != 414 {
+		if pg := r.person().get("/callback/google?state=x&code=" +
+			strings.Repeat("a", maxQueryBytes)); pg.status != 414 {
 			t.Errorf("got %d", pg.status)
 		}
 	})
@@ -176,13 +200,18 @@ func TestReturnFails(t *testing.T) {
 	r, f := delegated(t)
 	t.Run("AS-223 a person who says no there: access_denied, at once", func(t *testing.T) {
 		p := r.person()
-		pg := p.get(callback(t, "google", p.leave(authorizeQuery("provider", "google")), "error", "access_denied", "code", ""), "Sec-Fetch-Dest", "document")
-		if got := responseOf(t, pg); got.Get("error") != "access_denied" || got.Get("state") != "st-1" || sessionCookie(p) != "" {
+		pg := p.get(
+			callback(t, "google", p.leave(authorizeQuery("provider", "google")), "error", "access_denied", "code",
+				""), "Sec-Fetch-Dest", "document",
+		)
+		if got := responseOf(t, pg); got.Get("error") != "access_denied" || got.Get("state") != "st-1" ||
+			sessionCookie(p) != "" {
 			t.Errorf("got %v", got)
 		}
 	})
 	for code, want := range map[oauth.Code]string{
-		oauth.ServerError: "server_error", oauth.TemporarilyUnavailable: "temporarily_unavailable", oauth.AccessDenied: "access_denied",
+		oauth.ServerError: "server_error", oauth.TemporarilyUnavailable: "temporarily_unavailable",
+		oauth.AccessDenied:   "access_denied",
 		oauth.InvalidRequest: "server_error", oauth.InvalidClient: "server_error", oauth.InvalidGrant: "server_error",
 	} {
 		t.Run("AS-223 the client gets "+want+" for "+string(code), func(t *testing.T) {
@@ -191,21 +220,26 @@ func TestReturnFails(t *testing.T) {
 			p := r.person()
 			pg := p.get(callback(t, "google", p.leave(authorizeQuery("provider", "google"))))
 			got := responseOf(t, pg)
-			if got.Get("error") != want || got.Get("error_description") != "What happened, in words." || got.Get("state") != "st-1" || got.Get("iss") != r.Issuer() || sessionCookie(p) != "" {
+			if got.Get("error") != want || got.Get("error_description") != "What happened, in words." ||
+				got.Get("state") != "st-1" || got.Get("iss") != r.Issuer() || sessionCookie(p) != "" {
 				t.Errorf("got %v", got)
 			}
 			if u := mustURL(t, p.http.URL); len(p.client.Jar.Cookies(u)) != 1 { // the browser id
 				t.Errorf("left behind: %v", p.client.Jar.Cookies(u))
 			}
 			p = r.person()
-			pg = p.get(callback(t, "google", p.leave(authorizeQuery("provider", "google"))), "Sec-Fetch-Dest", "document")
-			if !strings.Contains(pg.body, "What happened, in words.") || pg.header.Get("Refresh") != "" || !strings.Contains(pg.body, `href="`+testRedirect+"?error="+want) || !strings.Contains(pg.body, "Try again") {
+			pg = p.get(callback(t, "google", p.leave(authorizeQuery("provider", "google"))), "Sec-Fetch-Dest",
+				"document")
+			if !strings.Contains(pg.body, "What happened, in words.") || pg.header.Get("Refresh") != "" ||
+				!strings.Contains(pg.body, `href="`+testRedirect+"?error="+want) ||
+				!strings.Contains(pg.body, "Try again") {
 				t.Errorf("got %d %v", pg.status, pg.header)
 			}
 			if theirs := strings.Contains(pg.body, "You did nothing wrong"); theirs != (want != "access_denied") {
 				t.Errorf("it is nothing that the person did: %v, for %s", theirs, code)
 			}
-			if asks := strings.Contains(pg.body, "select_account"); asks != (code == oauth.AccessDenied) { // else the same account comes back
+			// else the same account comes back
+			if asks := strings.Contains(pg.body, "select_account"); asks != (code == oauth.AccessDenied) {
 				t.Errorf("trying again asks for another account: %v, for %s", asks, code)
 			}
 		})
@@ -226,7 +260,9 @@ func TestReturnFails(t *testing.T) {
 		f.set(func(f *providers) { f.permitted = oauth.Scopes{"notes:write"} })
 		defer f.set(func(f *providers) { f.permitted = nil })
 		p := r.person()
-		if got := responseOf(t, p.get(callback(t, "google", p.leave(authorizeQuery("provider", "google"))))); got.Get("error") != "access_denied" {
+		if got := responseOf(t,
+			p.get(callback(t, "google", p.leave(authorizeQuery("provider", "google"))))); got.Get(
+			"error") != "access_denied" {
 			t.Errorf("got %v", got)
 		}
 	})
@@ -262,7 +298,11 @@ func TestConsentIsBoundToWhatWasShown(t *testing.T) {
 	r, f := delegated(t)
 	change := func(t *testing.T, what func(*storage.Client)) {
 		t.Helper()
-		c := storage.Client{ID: "changing", Name: "Changing", RedirectURIs: []string{testRedirect}, GrantTypes: []string{oauth.GrantCode}, AuthMethod: "none", Source: storage.SourceStatic, CreatedAt: r.now()}
+		c := storage.Client{
+			ID: "changing", Name: "Changing", RedirectURIs: []string{testRedirect},
+			GrantTypes: []string{oauth.GrantCode}, AuthMethod: "none", Source: storage.SourceStatic,
+			CreatedAt: r.now(),
+		}
 		what(&c)
 		if err := r.store.ReplaceClient(t.Context(), c, r.now()); err != nil {
 			t.Fatal(err)
@@ -277,7 +317,8 @@ func TestConsentIsBoundToWhatWasShown(t *testing.T) {
 		p := r.person()
 		url := callback(t, "google", p.leave(query()))
 		change(t, moved)
-		if pg := p.get(url); pg.status != 200 || !strings.Contains(pg.body, "evil.example.com") || !strings.Contains(pg.body, `value="approve"`) {
+		if pg := p.get(url); pg.status != 200 || !strings.Contains(pg.body, "evil.example.com") ||
+			!strings.Contains(pg.body, `value="approve"`) {
 			t.Errorf("got %d %v", pg.status, pg.header)
 		}
 	})
@@ -288,7 +329,8 @@ func TestConsentIsBoundToWhatWasShown(t *testing.T) {
 		p := r.person()
 		url := callback(t, "google", p.leave(query()))
 		change(t, moved)
-		if pg := p.get(url); pg.status != 500 || pg.header.Get("Location") != "" || pg.header.Get("Refresh") != "" || strings.Contains(pg.body, "evil.example.com") {
+		if pg := p.get(url); pg.status != 500 || pg.header.Get("Location") != "" || pg.header.Get("Refresh") != "" ||
+			strings.Contains(pg.body, "evil.example.com") {
 			t.Errorf("got %d %v", pg.status, pg.header)
 		}
 	})
@@ -318,14 +360,16 @@ func TestDocumentWithProvider(t *testing.T) {
 		if back.status != 303 || !strings.HasPrefix(back.header.Get("Location"), "/authorize?") || d.fetches != 0 {
 			t.Fatalf("got %d %v", back.status, back.header)
 		}
-		if pg := p.get(back.header.Get("Location")); pg.status != 200 || !strings.Contains(pg.body, "Doc App") || !strings.Contains(pg.body, `value="approve"`) || d.fetches != 1 {
+		if pg := p.get(back.header.Get("Location")); pg.status != 200 || !strings.Contains(pg.body, "Doc App") ||
+			!strings.Contains(pg.body, `value="approve"`) || d.fetches != 1 {
 			t.Errorf("got %d, %d fetches", pg.status, d.fetches)
 		}
 	})
 	t.Run("SP-01 a stranger's denial goes nowhere", func(t *testing.T) {
 		d.known = false
 		p := r.person()
-		pg := p.post("/consent", url.Values{"step": {consentStep(t, p.get("/authorize?"+query.Encode()))}, "decision": {"deny"}})
+		pg := p.post("/consent",
+			url.Values{"step": {consentStep(t, p.get("/authorize?"+query.Encode()))}, "decision": {"deny"}})
 		if pg.status != 403 || pg.header.Get("Location") != "" {
 			t.Errorf("got %d %v", pg.status, pg.header)
 		}
@@ -335,7 +379,8 @@ func TestDocumentWithProvider(t *testing.T) {
 		p := r.person()
 		step, before := consentStep(t, p.get("/authorize?"+query.Encode())), len(f.departed)
 		d.known = true
-		if pg := p.post("/consent", url.Values{"step": {step}, "decision": {"approve"}}); pg.status != 200 || !strings.Contains(pg.body, "Doc App") || len(f.departed) != before {
+		if pg := p.post("/consent", url.Values{"step": {step}, "decision": {"approve"}}); pg.status != 200 ||
+			!strings.Contains(pg.body, "Doc App") || len(f.departed) != before {
 			t.Errorf("got %d", pg.status)
 		}
 	})
@@ -352,7 +397,9 @@ func TestDocumentWithProvider(t *testing.T) {
 func TestBackchannelLogout(t *testing.T) {
 	got := ""
 	r, _ := delegated(t, func(c *Config) {
-		c.Delegation.(*providers).logout = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.PathValue("provider") })
+		c.Delegation.(*providers).logout = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			got = r.PathValue("provider")
+		})
 	})
 	t.Run("AS-219 a provider's word reaches whoever handles it, from any origin", func(t *testing.T) {
 		w := httptest.NewRecorder()
@@ -366,7 +413,9 @@ func TestBackchannelLogout(t *testing.T) {
 }
 
 func TestResponseOnly(t *testing.T) {
-	got := responseOnly(url.Values{"state": {"s"}, "code": {"c"}, "error": {"access_denied", "access_denied"}, "id_token": {"x"}})
+	got := responseOnly(url.Values{
+		"state": {"s"}, "code": {"c"}, "error": {"access_denied", "access_denied"}, "id_token": {"x"},
+	})
 	if got.Encode() != "code=c&error=access_denied&error=access_denied&state=s" {
 		t.Errorf("PL7 RFC 6749 3.1: an error that came twice is lost: %v", got)
 	}

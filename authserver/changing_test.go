@@ -48,7 +48,10 @@ func key(place string, material storage.Hash) string {
 }
 
 func (a *asker) change(form int) {
-	c := storage.Client{ID: a.client.ID, Name: "Nice", GrantTypes: []string{oauth.GrantCode}, AuthMethod: "none", Source: storage.SourceManaged, CreatedAt: a.now()}
+	c := storage.Client{
+		ID: a.client.ID, Name: "Nice", GrantTypes: []string{oauth.GrantCode}, AuthMethod: "none",
+		Source: storage.SourceManaged, CreatedAt: a.now(),
+	}
 	forms[form%len(forms)](&c)
 	a.replace(c)
 	a.client = c
@@ -98,7 +101,10 @@ func (a *asker) heard(pg page, verdict string, before ...question) {
 // FuzzPageWhileTheClientChanges has a client change, pages open and buttons pressed in any
 // order (Security H1, H2). Each byte is a step.
 func FuzzPageWhileTheClientChanges(f *testing.F) {
-	for _, steps := range []string{"\x00\x01\x04\x02", "\x00\x01\x02\x04\x09\x02", "\x08\x05\x02\x09\x0d", "\x08\x05\x02\x10\x05\x03", "\x0c\x0d\x02\x05\x09\x02\x00\x01"} {
+	for _, steps := range []string{
+		"\x00\x01\x04\x02", "\x00\x01\x02\x04\x09\x02", "\x08\x05\x02\x09\x0d", "\x08\x05\x02\x10\x05\x03",
+		"\x0c\x0d\x02\x05\x09\x02\x00\x01",
+	} {
 		f.Add([]byte(steps))
 	}
 	f.Fuzz(func(t *testing.T, steps []byte) {
@@ -125,7 +131,10 @@ func FuzzPageWhileTheClientChanges(f *testing.F) {
 // press and come again: whatever the order, an answer goes where the page said that it goes.
 func TestConsentUnderParallelChanges(t *testing.T) {
 	r := newRig(t)
-	base := storage.Client{ID: "parallel", Name: "Nice", GrantTypes: []string{oauth.GrantCode}, AuthMethod: "none", Source: storage.SourceManaged, CreatedAt: r.now()}
+	base := storage.Client{
+		ID: "parallel", Name: "Nice", GrantTypes: []string{oauth.GrantCode}, AuthMethod: "none",
+		Source: storage.SourceManaged, CreatedAt: r.now(),
+	}
 	change := func(form int) {
 		c := base
 		forms[form%2](&c) // one place or the other
@@ -162,7 +171,8 @@ func TestConsentUnderParallelChanges(t *testing.T) {
 					continue // it changed once too often: a page says so
 				}
 				pg = p.post("/consent", url.Values{"step": {consentStep(t, pg)}, "decision": {"approve"}})
-				if to, _, _ := strings.Cut(pg.header.Get("Location"), "?"); to != "" && to != html.UnescapeString(m[1]) {
+				if to, _, _ := strings.Cut(pg.header.Get("Location"), "?"); to != "" &&
+					to != html.UnescapeString(m[1]) {
 					t.Errorf("H1: the page said %s, the answer went to %s", m[1], pg.header.Get("Location"))
 				}
 			}

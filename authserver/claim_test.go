@@ -49,18 +49,23 @@ func TestClaim(t *testing.T) {
 	}
 	p := r.person()
 	p.signInHere()
-	t.Run("PM1 the page names the account, its id, the provider and who is asked, and nothing is tied", func(t *testing.T) {
-		pg := p.connectGoogle()
-		for _, want := range []string{"mallory@example.com", ">mallory<", "Google", "accounts.google.com", "alice", `value="approve"`, `value="deny"`} {
-			if !strings.Contains(pg.body, want) {
-				t.Errorf("no %q in the page: %s", want, pg.body)
+	t.Run("PM1 the page names the account, its id, the provider and who is asked, and nothing is tied",
+		func(t *testing.T) {
+			pg := p.connectGoogle()
+			for _, want := range []string{
+				"mallory@example.com", ">mallory<", "Google", "accounts.google.com", "alice", `value="approve"`,
+				`value="deny"`,
+			} {
+				if !strings.Contains(pg.body, want) {
+					t.Errorf("no %q in the page: %s", want, pg.body)
+				}
 			}
-		}
-		identities(t, 0)
-	})
+			identities(t, 0)
+		})
 	t.Run("PM1 no: nothing is tied, then nor later", func(t *testing.T) {
 		step := claimStep(t, p.connectGoogle())
-		if pg := p.post("/claim", url.Values{"step": {step}, "decision": {"deny"}}); pg.status != 303 || pg.header.Get("Location") != "/" {
+		if pg := p.post("/claim", url.Values{"step": {step}, "decision": {"deny"}}); pg.status != 303 ||
+			pg.header.Get("Location") != "/" {
 			t.Errorf("got %d %v", pg.status, pg.header)
 		}
 		if pg := p.post("/claim", url.Values{"step": {step}, "decision": {"approve"}}); pg.status != 400 {
@@ -101,11 +106,13 @@ func TestClaim(t *testing.T) {
 	t.Run("PM1 yes ties it, once", func(t *testing.T) {
 		f.set(func(f *providers) { f.person = "alice-there" })
 		step := claimStep(t, p.connectGoogle())
-		if pg := p.post("/claim", url.Values{"step": {step}, "decision": {"approve"}}); pg.status != 303 || pg.header.Get("Location") != "/" {
+		if pg := p.post("/claim", url.Values{"step": {step}, "decision": {"approve"}}); pg.status != 303 ||
+			pg.header.Get("Location") != "/" {
 			t.Errorf("got %d %v", pg.status, pg.header)
 		}
 		identities(t, 1)
-		if pg := p.post("/claim", url.Values{"step": {step}, "decision": {"approve"}}); pg.status != 400 || !strings.Contains(pg.body, "answered already") {
+		if pg := p.post("/claim", url.Values{"step": {step}, "decision": {"approve"}}); pg.status != 400 ||
+			!strings.Contains(pg.body, "answered already") {
 			t.Errorf("got %d", pg.status)
 		}
 	})
@@ -120,7 +127,11 @@ func TestExtendAsks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	to := strings.TrimPrefix(r.links.URL(r.links.For(delegation.TokenRequest{UserID: u.ID, Provider: "google", Resource: testResource}, oauth.Scopes{"calendar"})), r.Issuer())
+	to := strings.TrimPrefix(
+		r.links.URL(
+			r.links.For(delegation.TokenRequest{UserID: u.ID, Provider: "google", Resource: testResource},
+				oauth.Scopes{"calendar"})), r.Issuer(),
+	)
 	allow := func() page {
 		left := p.post(to, url.Values{"step": {connectForm(p.get(to)).step(t)}, "decision": {"approve"}})
 		return p.get(callback(t, "google", left))
@@ -148,7 +159,9 @@ func TestExtendAsks(t *testing.T) {
 		if pg.status != 403 {
 			t.Fatalf("got %d", pg.status)
 		}
-		for _, want := range []string{"mallory@example.com", "ada@example.com", "sign in there as", `href="` + to + `"`} {
+		for _, want := range []string{
+			"mallory@example.com", "ada@example.com", "sign in there as", `href="` + to + `"`,
+		} {
 			if !strings.Contains(pg.body, want) {
 				t.Errorf("no %q in the page: %s", want, pg.body)
 			}

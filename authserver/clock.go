@@ -33,11 +33,13 @@ func (s *Server) compareClocks(ctx context.Context) error {
 		return nil
 	}
 	if skew.Abs() > MaxSkew {
-		return fmt.Errorf("the clock of this machine and that of the database differ by %s (the database's is %s): set the wrong one right",
+		return fmt.Errorf(
+			"the clock of this machine and that of the database differ by %s (the database's is %s): set the wrong one right",
 			skew.Abs().Round(time.Second), aheadOrBehind(skew))
 	}
 	if !s.skewed.Swap(true) {
-		s.log.WarnContext(ctx, "the clock of this machine and that of the database differ: the database's counts; have both kept by NTP",
+		s.log.WarnContext(ctx,
+			"the clock of this machine and that of the database differ: the database's counts; have both kept by NTP",
 			audit.Milliseconds("database_ahead", skew.Round(time.Millisecond)))
 	}
 	return nil

@@ -37,7 +37,8 @@ func TestM2ReplicasJudgeByTheClockOfTheStore(t *testing.T) {
 	}
 	store.ahead = -6 * time.Minute
 	r.advance(probeEvery)
-	if got := r.person().get("/readyz").status; got != http.StatusServiceUnavailable || !strings.Contains(r.log.String(), "differ by 6m0s (the database's is behind)") {
+	if got := r.person().get("/readyz").status; got != http.StatusServiceUnavailable ||
+		!strings.Contains(r.log.String(), "differ by 6m0s (the database's is behind)") {
 		t.Errorf("got %d\n%s", got, r.log.String())
 	}
 	if _, err := New(t.Context(), r.cfg.Config); err == nil || !strings.Contains(err.Error(), "differ by 6m0s") {

@@ -303,7 +303,8 @@ func (c Config) validateDelegation() error {
 		errs = append(errs, errors.New("without a provider no one could sign in"))
 	}
 	if _, ok := w.Provider(c.DefaultProvider); !ok && c.DefaultProvider != "" {
-		errs = append(errs, errors.New("the default provider "+strconv.Quote(c.DefaultProvider)+" is not one of the providers"))
+		errs = append(errs,
+			errors.New("the default provider "+strconv.Quote(c.DefaultProvider)+" is not one of the providers"))
 	}
 	return errors.Join(errs...)
 }

@@ -21,14 +21,20 @@ var connectForm = func(pg page) page {
 func TestConnect(t *testing.T) {
 	r, f := delegated(t)
 	link := func(user string) string {
-		full := r.links.URL(r.links.For(delegation.TokenRequest{UserID: user, Provider: "google", Resource: testResource}, oauth.Scopes{"calendar.readonly"}))
+		full := r.links.URL(
+			r.links.For(delegation.TokenRequest{UserID: user, Provider: "google", Resource: testResource},
+				oauth.Scopes{"calendar.readonly"}),
+		)
 		return strings.TrimPrefix(full, r.Issuer())
 	}
 	ada := r.person()
 	ada.signInAt("google")
 	t.Run("RS-200 the page names the server, the provider, what is asked and who is signed in", func(t *testing.T) {
 		pg := ada.get(link("usr_googleada"))
-		for _, want := range []string{"Notes", testResource, "Google", "accounts.google.com", "calendar.readonly", "ada@google", `value="approve"`} {
+		for _, want := range []string{
+			"Notes", testResource, "Google", "accounts.google.com", "calendar.readonly", "ada@google",
+			`value="approve"`,
+		} {
 			if !strings.Contains(pg.body, want) {
 				t.Errorf("no %q in the page", want)
 			}
@@ -41,12 +47,14 @@ func TestConnect(t *testing.T) {
 		to := link("usr_googleada")
 		left := ada.post(to, url.Values{"step": {connectForm(ada.get(to)).step(t)}, "decision": {"approve"}})
 		trip := f.departed[len(f.departed)-1]
-		if trip.Purpose != delegation.PurposeExtend || trip.UserID != "usr_googleada" || !slices.Equal(trip.Scopes, oauth.Scopes{"calendar.readonly"}) {
+		if trip.Purpose != delegation.PurposeExtend || trip.UserID != "usr_googleada" ||
+			!slices.Equal(trip.Scopes, oauth.Scopes{"calendar.readonly"}) {
 			t.Fatalf("got %+v", trip)
 		}
 		before := sessionCookie(ada)
 		pg := ada.get(callback(t, "google", left))
-		if pg.status != 200 || !strings.Contains(pg.body, "is connected") || !strings.Contains(pg.body, "Notes") || sessionCookie(ada) != before {
+		if pg.status != 200 || !strings.Contains(pg.body, "is connected") || !strings.Contains(pg.body, "Notes") ||
+			sessionCookie(ada) != before {
 			t.Errorf("got %d %v", pg.status, pg.header)
 		}
 	})
@@ -62,16 +70,19 @@ func TestConnect(t *testing.T) {
 	bob.signInAt("google")
 	t.Run("RS-200 another person's link is refused, to look at and to act on", func(t *testing.T) {
 		to, before := link("usr_googleada"), len(f.departed)
-		if pg := bob.get(to); pg.status != 403 || strings.Contains(pg.body, "calendar") || strings.Contains(pg.body, `value="approve"`) || strings.Contains(pg.body, "ada") {
+		if pg := bob.get(to); pg.status != 403 || strings.Contains(pg.body, "calendar") ||
+			strings.Contains(pg.body, `value="approve"`) || strings.Contains(pg.body, "ada") {
 			t.Errorf("got %d %s", pg.status, pg.body)
 		}
 		mine := link("usr_googlebob")
 		for _, step := range []string{connectForm(ada.get(to)).step(t), connectForm(bob.get(mine)).step(t)} {
-			if pg := bob.post(to, url.Values{"step": {step}, "decision": {"approve"}}); pg.status != 403 || len(f.departed) != before {
+			if pg := bob.post(to, url.Values{"step": {step}, "decision": {"approve"}}); pg.status != 403 ||
+				len(f.departed) != before {
 				t.Errorf("got %d", pg.status)
 			}
 		}
-		if !strings.Contains(r.log.String(), `"event":"connect.refused","user":"usr_googlebob","for_user":"usr_googleada","connector":"google"`) {
+		if !strings.Contains(r.log.String(),
+			`"event":"connect.refused","user":"usr_googlebob","for_user":"usr_googleada","connector":"google"`) {
 			t.Error("not audited")
 		}
 	})
@@ -81,7 +92,8 @@ func TestConnect(t *testing.T) {
 		if pg := bob.post(other, url.Values{"step": {step}, "decision": {"approve"}}); pg.status != 400 {
 			t.Errorf("got %d", pg.status)
 		}
-		if pg := bob.post(other, url.Values{"step": {connectForm(bob.get(other)).step(t)}, "decision": {"approve"}}, "Sec-Fetch-Site", "cross-site"); pg.status != 403 {
+		if pg := bob.post(other, url.Values{"step": {connectForm(bob.get(other)).step(t)}, "decision": {"approve"}},
+			"Sec-Fetch-Site", "cross-site"); pg.status != 403 {
 			t.Errorf("got %d", pg.status)
 		}
 	})
@@ -101,18 +113,21 @@ func TestConnect(t *testing.T) {
 			t.Errorf("got %d", pg.status)
 		}
 	})
-	t.Run("RS-200 signing in with a password leads back too, and to a refusal if it is somebody else's", func(t *testing.T) {
-		p, to := r.person(), link("usr_googlebob")
-		pg := p.get(to)
-		body := pg.body[strings.Index(pg.body, `action="/login"`):]
-		back := p.post("/login", url.Values{"step": {page{body: body}.step(t)}, "username": {"alice"}, "password": {"correct horse battery"}})
-		if back.header.Get("Location") != to {
-			t.Fatalf("got %d %v", back.status, back.header)
-		}
-		if pg := p.get(to); pg.status != 403 {
-			t.Errorf("got %d", pg.status)
-		}
-	})
+	t.Run("RS-200 signing in with a password leads back too, and to a refusal if it is somebody else's",
+		func(t *testing.T) {
+			p, to := r.person(), link("usr_googlebob")
+			pg := p.get(to)
+			body := pg.body[strings.Index(pg.body, `action="/login"`):]
+			back := p.post("/login",
+				url.Values{"step": {page{body: body}.step(t)}, "username": {"alice"},
+					"password": {"correct horse battery"}})
+			if back.header.Get("Location") != to {
+				t.Fatalf("got %d %v", back.status, back.header)
+			}
+			if pg := p.get(to); pg.status != 403 {
+				t.Errorf("got %d", pg.status)
+			}
+		})
 	t.Run("RS-201 it expires, and cannot be tampered with", func(t *testing.T) {
 		to := link("usr_googlebob")
 		changed := to[:len(to)-8] + "AAAAAAAA"

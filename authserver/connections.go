@@ -253,7 +253,8 @@ type crowds []*crowd
 func (h crowds) Len() int { return len(h) }
 
 func (h crowds) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(h[j].List.Len(), h[i].List.Len()), cmp.Compare(h[i].longest().since, h[j].longest().since)) < 0
+	return cmp.Or(cmp.Compare(h[j].List.Len(), h[i].List.Len()),
+		cmp.Compare(h[i].longest().since, h[j].longest().since)) < 0
 }
 
 func (h crowds) Swap(i, j int) {

@@ -31,7 +31,9 @@ func TestEveryBodyHasADeadline(t *testing.T) {
 	management.HandleFunc("GET /healthz", r.Healthz)
 	for name, site := range map[string]Site{"the server": {}, "another handler": {Handler: management}} {
 		h := r.httpServer(site, t.Context()).Handler
-		for _, request := range []string{"POST /nothing-here", "PUT /healthz", "GET /authorize", "DELETE /.well-known/nothing", "POST /mcp/other"} {
+		for _, request := range []string{
+			"POST /nothing-here", "PUT /healthz", "GET /authorize", "DELETE /.well-known/nothing", "POST /mcp/other",
+		} {
 			var method, path string
 			fmt.Sscan(request, &method, &path)
 			w := &deadlineWriter{ResponseRecorder: httptest.NewRecorder()}

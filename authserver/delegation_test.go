@@ -55,7 +55,10 @@ var (
 // delegated is a rig with providers; those given, or both.
 func delegated(t *testing.T, change ...func(*Config)) (*rig, *providers) {
 	t.Helper()
-	f := &providers{list: []delegation.Provider{google, github}, trips: map[string]delegation.Request{}, claims: map[string]delegation.Result{}, person: "ada"}
+	f := &providers{
+		list: []delegation.Provider{google, github}, trips: map[string]delegation.Request{},
+		claims: map[string]delegation.Result{}, person: "ada",
+	}
 	with := func(c *Config) { c.Delegation = f }
 	f.rig = newRig(t, append([]func(*Config){with}, change...)...)
 	return f.rig, f
@@ -80,7 +83,9 @@ func (f *providers) Depart(_ context.Context, t delegation.Request) (delegation.
 	if f.departErr != nil {
 		return delegation.AuthorizationRequest{}, f.departErr
 	}
-	d := delegation.AuthorizationRequest{State: secrets.Token(""), Binding: secrets.Token(""), ExpiresAt: f.rig.now().Add(10 * time.Minute)}
+	d := delegation.AuthorizationRequest{
+		State: secrets.Token(""), Binding: secrets.Token(""), ExpiresAt: f.rig.now().Add(10 * time.Minute),
+	}
 	d.URL = "https://idp.example.com/authorize?state=" + d.State
 	f.trips[d.State+"."+d.Binding] = t
 	f.departed = append(f.departed, t)
@@ -105,7 +110,8 @@ func (f *providers) Return(ctx context.Context, r delegation.AuthorizationRespon
 	case f.returnErr != nil:
 		return out, f.returnErr
 	case trip.Provider != r.Provider:
-		return out, oauth.NewError(oauth.ServerError, "The answer came from another provider than the one that was asked.")
+		return out, oauth.NewError(oauth.ServerError,
+			"The answer came from another provider than the one that was asked.")
 	case r.Params.Get("error") != "":
 		return out, oauth.NewError(oauth.AccessDenied, "You did not sign in at Google.")
 	case f.other != "":
@@ -134,17 +140,25 @@ func (f *providers) Disclaim(_ context.Context, ticket, userID string) error {
 	return nil
 }
 
-func (f *providers) arrive(ctx context.Context, out delegation.Result, se storage.Session, asked bool) (delegation.Result, error) {
+func (f *providers) arrive(
+	ctx context.Context, out delegation.Result, se storage.Session, asked bool,
+) (delegation.Result, error) {
 	now, connector := f.rig.now(), out.Request.Provider
 	out.AuthTime, se.AuthTime = now, now
 	if f.silent {
 		out.AuthTime, se.AuthTime = time.Time{}, time.Time{}
 	}
 	a := storage.Arrival{
-		Asked:    asked,
-		Identity: storage.Identity{Connector: connector, Subject: f.person, UserID: out.Request.UserID, Label: f.person + "@example.com", CreatedAt: now, LastUsedAt: now},
-		Upstream: storage.Upstream{ID: secrets.ID("ups_"), Connector: connector, Subject: f.person, Linked: out.Request.UserID != "", Sealed: []byte("x"), Version: 1, CreatedAt: now, CheckedAt: now, DueAt: now},
-		Now:      now,
+		Asked: asked,
+		Identity: storage.Identity{
+			Connector: connector, Subject: f.person, UserID: out.Request.UserID, Label: f.person + "@example.com",
+			CreatedAt: now, LastUsedAt: now,
+		},
+		Upstream: storage.Upstream{
+			ID: secrets.ID("ups_"), Connector: connector, Subject: f.person, Linked: out.Request.UserID != "",
+			Sealed: []byte("x"), Version: 1, CreatedAt: now, CheckedAt: now, DueAt: now,
+		},
+		Now: now,
 	}
 	if out.Request.UserID == "" {
 		a.NewUser = &storage.User{ID: "usr_" + connector + f.person, Name: f.person + "@" + connector, CreatedAt: now}
@@ -214,7 +228,8 @@ func (f *providers) set(change func(*providers)) {
 // end ends all sessions at a provider, as it does when somebody signs out there.
 func (f *providers) end(t *testing.T, connector string) {
 	t.Helper()
-	if _, err := f.rig.store.EndUpstreams(t.Context(), storage.UpstreamKey{Connector: connector}, "logged-out", f.rig.now()); err != nil {
+	if _, err := f.rig.store.EndUpstreams(t.Context(), storage.UpstreamKey{Connector: connector}, "logged-out",
+		f.rig.now()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -267,8 +282,10 @@ func TestDelegationConfig(t *testing.T) {
 	}{
 		{"in order", func(c *Config) { c.Delegation, c.NoLocalLogin, c.DefaultProvider = f, true, "google" }, ""},
 		{"nobody could sign in", func(c *Config) { c.NoLocalLogin = true }, "no one could sign in"},
-		{"nor without a provider", func(c *Config) { c.Delegation, c.NoLocalLogin = &providers{}, true }, "no one could sign in"},
-		{"a default that is none", func(c *Config) { c.Delegation, c.DefaultProvider = f, "github" }, `"github" is not one of the providers`},
+		{"nor without a provider", func(c *Config) { c.Delegation, c.NoLocalLogin = &providers{}, true },
+			"no one could sign in"},
+		{"a default that is none", func(c *Config) { c.Delegation, c.DefaultProvider = f, "github" },
+			`"github" is not one of the providers`},
 		{"a default of nothing", func(c *Config) { c.DefaultProvider = "google" }, "no one could sign in"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -286,7 +303,10 @@ func TestChooser(t *testing.T) {
 	r, f := delegated(t)
 	t.Run("the login page offers every provider, and the password", func(t *testing.T) {
 		pg := r.person().get("/authorize?" + authorizeQuery().Encode())
-		for _, want := range []string{"Continue with <bdi>Google", "Continue with <bdi>GitHub", `name="password"`, "provider=google", "provider=github"} {
+		for _, want := range []string{
+			"Continue with <bdi>Google", "Continue with <bdi>GitHub", `name="password"`, "provider=google",
+			"provider=github",
+		} {
 			if !strings.Contains(pg.body, want) {
 				t.Errorf("no %q in the page", want)
 			}
@@ -298,7 +318,8 @@ func TestChooser(t *testing.T) {
 	} {
 		t.Run(tt.name+" leads to the departure page", func(t *testing.T) {
 			pg := r.person().get("/authorize?" + authorizeQuery(tt.key, tt.value).Encode())
-			if strings.Contains(pg.body, `name="password"`) || !strings.Contains(pg.body, tt.want) || !strings.Contains(pg.body, "Sign in another way") {
+			if strings.Contains(pg.body, `name="password"`) || !strings.Contains(pg.body, tt.want) ||
+				!strings.Contains(pg.body, "Sign in another way") {
 				t.Errorf("got %d %s", pg.status, pg.body)
 			}
 		})

@@ -19,7 +19,10 @@ func TestDeparture(t *testing.T) {
 	}
 	t.Run("AS-222 AS-70 SP-01 our own consent comes first, and names everything", func(t *testing.T) {
 		pg := r.person().get(atGoogle())
-		for _, want := range []string{"An App", "127.0.0.1:33418", "https://mcp.example.com/mcp", "use the server", "Google", "accounts.google.com", `value="approve"`, `value="deny"`} {
+		for _, want := range []string{
+			"An App", "127.0.0.1:33418", "https://mcp.example.com/mcp", "use the server", "Google",
+			"accounts.google.com", `value="approve"`, `value="deny"`,
+		} {
 			if !strings.Contains(pg.body, want) {
 				t.Errorf("no %q in the page", want)
 			}
@@ -27,21 +30,26 @@ func TestDeparture(t *testing.T) {
 	})
 	t.Run("AS-220 AS-221 SP-04 before the approval there is no state and no cookie of it", func(t *testing.T) {
 		pg := r.person().get(atGoogle())
-		if len(f.departed) != 0 || len(tripCookies(pg)) != 0 || pg.header.Get("Location") != "" || pg.header.Get("Refresh") != "" {
+		if len(f.departed) != 0 || len(tripCookies(pg)) != 0 || pg.header.Get("Location") != "" ||
+			pg.header.Get("Refresh") != "" {
 			t.Errorf("got %v, %v", f.departed, pg.header)
 		}
 	})
 	t.Run("AS-220 AS-221 the approval sets the cookie and sends the browser away", func(t *testing.T) {
 		p := r.person()
 		pg := p.leave(authorizeQuery("provider", "google", "login_hint", "ada@example.com"))
-		if pg.status != 303 || !strings.HasPrefix(pg.header.Get("Location"), "https://idp.example.com/authorize?state=") || len(tripCookies(pg)) != 1 {
+		if pg.status != 303 ||
+			!strings.HasPrefix(pg.header.Get("Location"), "https://idp.example.com/authorize?state=") ||
+			len(tripCookies(pg)) != 1 {
 			t.Fatalf("got %d %v", pg.status, pg.header)
 		}
 		c := tripCookies(pg)[0]
-		if !strings.Contains(c, "HttpOnly") || !strings.Contains(c, "SameSite=Lax") || !strings.Contains(c, "Max-Age=600") || strings.Contains(c, responseOf(t, pg).Get("state")) {
+		if !strings.Contains(c, "HttpOnly") || !strings.Contains(c, "SameSite=Lax") ||
+			!strings.Contains(c, "Max-Age=600") || strings.Contains(c, responseOf(t, pg).Get("state")) {
 			t.Errorf("got %s", c)
 		}
-		if trip := f.departed[len(f.departed)-1]; trip.Provider != "google" || trip.UserID != "" || trip.LoginHint != "ada@example.com" || trip.Fresh {
+		if trip := f.departed[len(f.departed)-1]; trip.Provider != "google" || trip.UserID != "" ||
+			trip.LoginHint != "ada@example.com" || trip.Fresh {
 			t.Errorf("got %+v", trip)
 		}
 	})
@@ -49,7 +57,9 @@ func TestDeparture(t *testing.T) {
 		p := r.person()
 		step := consentStep(t, p.get(atGoogle()))
 		pg := p.post("/consent", url.Values{"step": {step}, "decision": {"approve"}}, "Sec-Fetch-Dest", "document")
-		if pg.status != 200 || !strings.HasPrefix(pg.header.Get("Refresh"), "0; url=https://idp.example.com/authorize?state=") || len(tripCookies(pg)) != 1 {
+		if pg.status != 200 ||
+			!strings.HasPrefix(pg.header.Get("Refresh"), "0; url=https://idp.example.com/authorize?state=") ||
+			len(tripCookies(pg)) != 1 {
 			t.Errorf("got %d %v", pg.status, pg.header)
 		}
 	})
@@ -62,7 +72,8 @@ func TestDeparture(t *testing.T) {
 	t.Run("AS-41 SP-01 a denial goes to the client and nothing leaves", func(t *testing.T) {
 		p, before := r.person(), len(f.departed)
 		pg := p.post("/consent", url.Values{"step": {consentStep(t, p.get(atGoogle()))}, "decision": {"deny"}})
-		if got := responseOf(t, pg); got.Get("error") != "access_denied" || got.Get("state") != "st-1" || len(f.departed) != before || len(tripCookies(pg)) != 0 {
+		if got := responseOf(t, pg); got.Get("error") != "access_denied" || got.Get("state") != "st-1" ||
+			len(f.departed) != before || len(tripCookies(pg)) != 0 {
 			t.Errorf("got %v", got)
 		}
 	})
@@ -74,7 +85,8 @@ func TestDeparture(t *testing.T) {
 		if pg := victim.post("/consent", url.Values{"step": {attackers}, "decision": {"approve"}}); pg.status != 400 {
 			t.Errorf("got %d", pg.status)
 		}
-		if pg := victim.post("/consent", url.Values{"step": {own}, "decision": {"approve"}}, "Sec-Fetch-Site", "cross-site"); pg.status != 403 {
+		if pg := victim.post("/consent", url.Values{"step": {own}, "decision": {"approve"}}, "Sec-Fetch-Site",
+			"cross-site"); pg.status != 403 {
 			t.Errorf("got %d", pg.status)
 		}
 		if pg := victim.post("/depart", url.Values{"step": {own}}); pg.status != 400 {
@@ -94,22 +106,30 @@ func TestDeparture(t *testing.T) {
 	})
 	t.Run("SP-01 a changed request is shown again, not carried on", func(t *testing.T) {
 		p, before := r.person(), len(f.departed)
-		pg := p.get("/authorize?" + authorizeQuery("provider", "google", "redirect_uri", "", "client_id", "changing").Encode())
+		pg := p.get("/authorize?" +
+			authorizeQuery("provider", "google", "redirect_uri", "", "client_id", "changing").Encode())
 		if pg.status != 400 {
 			t.Fatalf("got %d", pg.status)
 		}
-		c := storage.Client{ID: "changing", Name: "Changing", RedirectURIs: []string{testRedirect}, GrantTypes: []string{oauth.GrantCode}, AuthMethod: "none", Source: storage.SourceStatic, CreatedAt: r.now()}
+		c := storage.Client{
+			ID: "changing", Name: "Changing", RedirectURIs: []string{testRedirect},
+			GrantTypes: []string{oauth.GrantCode}, AuthMethod: "none", Source: storage.SourceStatic,
+			CreatedAt: r.now(),
+		}
 		if err := r.store.PutClient(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
-		step := consentStep(t, p.get("/authorize?"+authorizeQuery("provider", "google", "redirect_uri", "", "client_id", "changing").Encode()))
+		step := consentStep(t,
+			p.get("/authorize?"+
+				authorizeQuery("provider", "google", "redirect_uri", "", "client_id", "changing").Encode()))
 		c.RedirectURIs = []string{"https://evil.example.com/cb"}
 		if err := r.store.ReplaceClient(t.Context(), c, r.now()); err != nil {
 			t.Fatal(err)
 		}
 		for _, verdict := range []string{"approve", "deny"} {
 			pg = p.post("/consent", url.Values{"step": {step}, "decision": {verdict}})
-			if pg.status != 200 || !strings.Contains(pg.body, "evil.example.com") || pg.header.Get("Location") != "" || len(f.departed) != before {
+			if pg.status != 200 || !strings.Contains(pg.body, "evil.example.com") ||
+				pg.header.Get("Location") != "" || len(f.departed) != before {
 				t.Errorf("%s: got %d %v", verdict, pg.status, pg.header)
 			}
 		}
@@ -144,12 +164,16 @@ func TestConfusedDeputy(t *testing.T) {
 	t.Run("SP-01 SP-02 AS-222 somebody whose session here is over is asked before anything leaves", func(t *testing.T) {
 		before := len(f.departed)
 		pg := r.person().get("/authorize?" + query.Encode())
-		if pg.status != 200 || pg.header.Get("Location") != "" || pg.header.Get("Refresh") != "" || !strings.Contains(pg.body, "evil.example.com") || len(f.departed) != before {
+		if pg.status != 200 || pg.header.Get("Location") != "" || pg.header.Get("Refresh") != "" ||
+			!strings.Contains(pg.body, "evil.example.com") || len(f.departed) != before {
 			t.Errorf("got %d %v", pg.status, pg.header)
 		}
 	})
 	t.Run("AS-224 SP-03 a redirect URI that is not registered never gets as far", func(t *testing.T) {
-		for _, uri := range []string{"https://evil.example.com/cb2", "https://evil.example.com/cb/", "https://evil.example.com.attacker.example/cb", "javascript:alert(1)"} {
+		for _, uri := range []string{
+			"https://evil.example.com/cb2", "https://evil.example.com/cb/",
+			"https://evil.example.com.attacker.example/cb", "javascript:alert(1)",
+		} {
 			q := authorizeQuery("client_id", "evil", "redirect_uri", uri, "provider", "google")
 			if pg := r.person().get("/authorize?" + q.Encode()); pg.status != 400 || pg.header.Get("Location") != "" {
 				t.Errorf("%s: got %d", uri, pg.status)
@@ -158,7 +182,9 @@ func TestConfusedDeputy(t *testing.T) {
 	})
 	t.Run("AS-74 SP-02 a client that the person has allowed is answered without leaving again", func(t *testing.T) {
 		before := len(f.departed)
-		if got := responseOf(t, p.get("/authorize?"+authorizeQuery("provider", "google").Encode())); !got.Has("code") || len(f.departed) != before {
+		if got := responseOf(t,
+			p.get("/authorize?"+authorizeQuery("provider", "google").Encode())); !got.Has("code") ||
+			len(f.departed) != before {
 			t.Errorf("got %v", got)
 		}
 	})
@@ -183,7 +209,8 @@ func TestHomeDeparture(t *testing.T) {
 		if back.status != 303 || back.header.Get("Location") != "/" {
 			t.Fatalf("got %d %v", back.status, back.header)
 		}
-		if home := p.get("/"); !strings.Contains(home.body, "ada@github") || !strings.Contains(home.body, "Your only way to sign in") || strings.Contains(home.body, "Disconnect") {
+		if home := p.get("/"); !strings.Contains(home.body, "ada@github") ||
+			!strings.Contains(home.body, "Your only way to sign in") || strings.Contains(home.body, "Disconnect") {
 			t.Errorf("got %s", home.body)
 		}
 	})
@@ -195,7 +222,8 @@ func TestHomeDeparture(t *testing.T) {
 		}
 		before := sessionCookie(p)
 		asked := claimStep(t, p.get(callback(t, "google", pg))) // PM1
-		if back := p.post("/claim", url.Values{"step": {asked}, "decision": {"approve"}}); back.status != 303 || back.header.Get("Location") != "/" {
+		if back := p.post("/claim", url.Values{"step": {asked}, "decision": {"approve"}}); back.status != 303 ||
+			back.header.Get("Location") != "/" {
 			t.Fatalf("got %d %v", back.status, back.header)
 		}
 		ids, err := r.store.Identities(t.Context(), "usr_githubada")
@@ -205,7 +233,8 @@ func TestHomeDeparture(t *testing.T) {
 	})
 	t.Run("RS-203 AS-220 somebody else who uses the browser meanwhile is not tied to the account", func(t *testing.T) {
 		// Ada goes to tie another account to hers; before the browser is back, Bob signs in.
-		step, err := r.sessions.SealStep(purposeDepart, browserOf(t, r, p), flow.ProviderForm{Provider: "google", Purpose: "link", UserID: "usr_githubada"})
+		step, err := r.sessions.SealStep(purposeDepart, browserOf(t, r, p),
+			flow.ProviderForm{Provider: "google", Purpose: "link", UserID: "usr_githubada"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +242,8 @@ func TestHomeDeparture(t *testing.T) {
 		p.post("/logout", url.Values{"step": {choice(p.get("/"), "Sign out")}})
 		f.set(func(f *providers) { f.person = "bob" })
 		defer f.set(func(f *providers) { f.person = "ada" })
-		p.get(callback(t, "google", p.post("/depart", url.Values{"step": {choice(p.get("/"), "Continue with <bdi>Google")}})))
+		p.get(callback(t, "google",
+			p.post("/depart", url.Values{"step": {choice(p.get("/"), "Continue with <bdi>Google")}})))
 		before := f.returns
 		if pg := p.get(callback(t, "google", left)); pg.status != 403 || f.returns != before {
 			t.Errorf("got %d, returns %d", pg.status, f.returns-before)
@@ -224,13 +254,16 @@ func TestHomeDeparture(t *testing.T) {
 	})
 	t.Run("accounts are untied by whoever they belong to", func(t *testing.T) {
 		p := r.person()
-		p.get(callback(t, "github", p.post("/depart", url.Values{"step": {choice(p.get("/"), "Continue with <bdi>GitHub")}})))
+		p.get(callback(t, "github",
+			p.post("/depart", url.Values{"step": {choice(p.get("/"), "Continue with <bdi>GitHub")}})))
 		step := choice(p.get("/"), "Disconnect<span")
-		if pg := p.post("/disconnect", url.Values{"step": {step}}); pg.status != 303 || !slices.Equal(f.untied, []string{"usr_githubada github ada"}) {
+		if pg := p.post("/disconnect", url.Values{"step": {step}}); pg.status != 303 ||
+			!slices.Equal(f.untied, []string{"usr_githubada github ada"}) {
 			t.Errorf("got %d %v", pg.status, f.untied)
 		}
 		f.untieErr = storage.ErrSpent
-		if pg := p.post("/disconnect", url.Values{"step": {step}}); pg.status != 403 || !strings.Contains(pg.body, "only way") {
+		if pg := p.post("/disconnect", url.Values{"step": {step}}); pg.status != 403 ||
+			!strings.Contains(pg.body, "only way") {
 			t.Errorf("got %d", pg.status)
 		}
 		if pg := r.person().post("/disconnect", url.Values{"step": {step}}); pg.status != 400 {
@@ -255,7 +288,8 @@ func sessionCookie(p *person) string {
 
 func TestDepartureFails(t *testing.T) {
 	r, f := delegated(t)
-	f.departErr = oauth.NewError(oauth.TemporarilyUnavailable, "Google could not be reached. Please try again in a minute.")
+	f.departErr = oauth.NewError(oauth.TemporarilyUnavailable,
+		"Google could not be reached. Please try again in a minute.")
 	t.Run("AS-223 a provider that cannot be reached is an error for the client", func(t *testing.T) {
 		got := responseOf(t, r.person().leave(authorizeQuery("provider", "google")))
 		if got.Get("error") != "temporarily_unavailable" || got.Get("state") != "st-1" || got.Get("iss") != r.Issuer() {
@@ -266,11 +300,15 @@ func TestDepartureFails(t *testing.T) {
 		p := r.person()
 		step := consentStep(t, p.get("/authorize?"+authorizeQuery("provider", "google").Encode()))
 		pg := p.post("/consent", url.Values{"step": {step}, "decision": {"approve"}}, "Sec-Fetch-Dest", "document")
-		if pg.status != http.StatusServiceUnavailable || pg.header.Get("Retry-After") == "" || len(tripCookies(pg)) != 0 ||
-			pg.header.Get("Refresh") != "" || !strings.Contains(pg.body, `href="`+testRedirect+"?error=temporarily_unavailable") {
+		if pg.status != http.StatusServiceUnavailable || pg.header.Get("Retry-After") == "" ||
+			len(tripCookies(pg)) != 0 ||
+			pg.header.Get("Refresh") != "" ||
+			!strings.Contains(pg.body, `href="`+testRedirect+"?error=temporarily_unavailable") {
 			t.Errorf("got %d %v", pg.status, pg.header)
 		}
-		for _, want := range []string{"Google could not be reached", "Try again", "provider=google", "Return to", "An App"} {
+		for _, want := range []string{
+			"Google could not be reached", "Try again", "provider=google", "Return to", "An App",
+		} {
 			if !strings.Contains(pg.body, want) {
 				t.Errorf("no %q in the page", want)
 			}

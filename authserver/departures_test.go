@@ -22,7 +22,8 @@ func TestDeparturesAreBounded(t *testing.T) {
 		last = leave(company)
 	}
 	t.Run("AS-220 AS-145 who goes on leaving is asked to wait, and nothing is stored", func(t *testing.T) {
-		if last.status != 429 || last.header.Get("Retry-After") != "1" || len(tripCookies(last)) != 0 || last.header.Get("Location") != "" || len(f.departed) != atOnce {
+		if last.status != 429 || last.header.Get("Retry-After") != "1" || len(tripCookies(last)) != 0 ||
+			last.header.Get("Location") != "" || len(f.departed) != atOnce {
 			t.Errorf("got %d %v after %d", last.status, last.header, len(f.departed))
 		}
 		if !strings.Contains(last.body, "try again in a moment") {

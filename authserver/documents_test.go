@@ -31,7 +31,8 @@ func TestDocumentOutOfReach(t *testing.T) {
 		p := r.person()
 		p.approve(authorizeQuery())
 		pg := p.get("/authorize?" + authorizeQuery("client_id", "https://down.example/client.json").Encode())
-		if pg.status != http.StatusServiceUnavailable || pg.header.Get("Retry-After") == "" || !strings.Contains(pg.body, "describes this application cannot be fetched") {
+		if pg.status != http.StatusServiceUnavailable || pg.header.Get("Retry-After") == "" ||
+			!strings.Contains(pg.body, "describes this application cannot be fetched") {
 			t.Errorf("%s: got %d %.800s", cause, pg.status, pg.body)
 		}
 		if strings.Contains(pg.body, cause) || strings.Contains(pg.body, "busy") {

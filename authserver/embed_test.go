@@ -69,7 +69,10 @@ func embedded(t *testing.T) (*authserver.Server, *sqlite.Store) {
 	}
 	as, err := authserver.New(t.Context(), authserver.Config{
 		Issuer: "https://auth.example.com", Store: store, SecretKeys: secret, Registry: registry,
-		Resources: []storage.Resource{{URI: "https://mcp.example.com/mcp", Name: "M", Scopes: []storage.ScopeText{{Name: "mcp", Default: true}, {Name: "more"}}}},
+		Resources: []storage.Resource{
+			{URI: "https://mcp.example.com/mcp", Name: "M",
+				Scopes: []storage.ScopeText{{Name: "mcp", Default: true}, {Name: "more"}}},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -105,8 +108,12 @@ func TestRegistryInOneField(t *testing.T) {
 	})
 	t.Run("AS-151 documents and their keys are advertised", func(t *testing.T) {
 		w := httptest.NewRecorder()
-		as.Handler().ServeHTTP(w, httptest.NewRequest("GET", "https://auth.example.com/.well-known/oauth-authorization-server", nil))
-		for _, want := range []string{`"client_id_metadata_document_supported":true`, `"private_key_jwt"`, `"registration_endpoint":"https://auth.example.com/register"`} {
+		as.Handler().ServeHTTP(w,
+			httptest.NewRequest("GET", "https://auth.example.com/.well-known/oauth-authorization-server", nil))
+		for _, want := range []string{
+			`"client_id_metadata_document_supported":true`, `"private_key_jwt"`,
+			`"registration_endpoint":"https://auth.example.com/register"`,
+		} {
 			if !strings.Contains(strings.ReplaceAll(w.Body.String(), " ", ""), want) {
 				t.Errorf("no %s in %s", want, w.Body)
 			}
@@ -137,13 +144,16 @@ func TestAuthorizationBaseURL(t *testing.T) {
 
 // AS-01 OAuth 2.1 1.5: no server answers in clear but on this machine.
 func TestIssuerInClear(t *testing.T) {
-	for issuer, ok := range map[string]bool{"https://auth.example.com": true, "http://localhost:8414": true, "http://auth.example.com": false} {
+	for issuer, ok := range map[string]bool{
+		"https://auth.example.com": true, "http://localhost:8414": true, "http://auth.example.com": false,
+	} {
 		store, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { store.Close() })
-		_, err = authserver.New(t.Context(), authserver.Config{Issuer: issuer, Store: store, SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}})
+		_, err = authserver.New(t.Context(),
+			authserver.Config{Issuer: issuer, Store: store, SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}})
 		if (err == nil) != ok || !ok && !strings.Contains(err.Error(), "must be https") {
 			t.Errorf("%s: got %v", issuer, err)
 		}
@@ -186,7 +196,9 @@ func TestServe(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- as.Serve(ctx, authserver.Site{Listener: l, Handler: mux, Ending: func(context.Context) error { close(polite); return nil }})
+		ended <- as.Serve(ctx,
+			authserver.Site{
+				Listener: l, Handler: mux, Ending: func(context.Context) error { close(polite); return nil }})
 	}()
 	stream, err := http.Get(base + "/stream")
 	if err != nil {

@@ -54,7 +54,8 @@ func TestRevocation(t *testing.T) {
 		}
 	})
 	t.Run("AS-226 a machine's token is denied", func(t *testing.T) {
-		_, out := p.token(url.Values{"grant_type": {"client_credentials"}}, "Authorization", basic("machine", testSecret))
+		_, out := p.token(url.Values{"grant_type": {"client_credentials"}}, "Authorization",
+			basic("machine", testSecret))
 		token := out["access_token"].(string)
 		if pg := revoke(token, "client_id", "machine", "client_secret", testSecret); pg.status != 200 {
 			t.Fatalf("got %d", pg.status)
@@ -74,7 +75,10 @@ func TestIntrospection(t *testing.T) {
 	r := newRig(t)
 	p := r.person()
 	hash := storage.Hash(r.ring.MAC("x", nil))
-	if err := r.store.PutClient(t.Context(), storage.Client{ID: "other-rs", AuthMethod: "client_secret_basic", SecretHash: &hash, Source: storage.SourceStatic, Resources: []string{"https://other.example.com"}, CreatedAt: r.now()}); err != nil {
+	if err := r.store.PutClient(t.Context(),
+		storage.Client{
+			ID: "other-rs", AuthMethod: "client_secret_basic", SecretHash: &hash, Source: storage.SourceStatic,
+			Resources: []string{"https://other.example.com"}, CreatedAt: r.now()}); err != nil {
 		t.Fatal(err)
 	}
 	introspect := func(token, header string) (int, oauth.Introspection, string) {
@@ -87,26 +91,33 @@ func TestIntrospection(t *testing.T) {
 	tokens := p.signIn()
 	t.Run("AS-227 an active token, to the server it is for", func(t *testing.T) {
 		status, out, _ := introspect(tokens["access_token"].(string), rs)
-		if status != 200 || !out.Active || out.Audience != testResource || out.ClientID != "app" || out.Issuer != r.Issuer() ||
+		if status != 200 || !out.Active || out.Audience != testResource || out.ClientID != "app" ||
+			out.Issuer != r.Issuer() ||
 			out.Scope != "mcp" || out.TokenType != "Bearer" || out.Subject == "" || out.Expires == 0 {
 			t.Errorf("got %d %+v", status, out)
 		}
 	})
-	t.Run("AS-227 RS-68 a refresh token is not active for a resource server, which might take it for an access token", func(t *testing.T) {
-		if status, _, body := introspect(tokens["refresh_token"].(string), rs); status != 200 || body != `{"active":false}` {
-			t.Errorf("got %d %s", status, body)
-		}
-	})
+	t.Run("AS-227 RS-68 a refresh token is not active for a resource server, which might take it for an access token",
+		func(t *testing.T) {
+			if status, _, body := introspect(tokens["refresh_token"].(string), rs); status != 200 ||
+				body != `{"active":false}` {
+				t.Errorf("got %d %s", status, body)
+			}
+		})
 	t.Run("AS-227 its client may ask about it, and is told what it is", func(t *testing.T) {
 		p := r.person()
 		code := p.approve(authorizeQuery("client_id", "static")).Get("code")
 		_, own := p.token(codeForm(code, "client_id", ""), "Authorization", basic("static", testSecret))
 		_, out, _ := introspect(own["refresh_token"].(string), basic("static", testSecret))
-		if !out.Active || out.Expires != r.now().Add(r.cfg.Tokens.RefreshIdleTTL).Unix() || out.TokenType != "refresh_token" {
+		if !out.Active || out.Expires != r.now().Add(r.cfg.Tokens.RefreshIdleTTL).Unix() ||
+			out.TokenType != "refresh_token" {
 			t.Errorf("got %+v", out)
 		}
 	})
-	for name, token := range map[string]string{"garbage": "x", "a forged signature": tokens["access_token"].(string)[:40] + "AAAA" + tokens["access_token"].(string)[44:]} {
+	for name, token := range map[string]string{
+		"garbage":            "x",
+		"a forged signature": tokens["access_token"].(string)[:40] + "AAAA" + tokens["access_token"].(string)[44:],
+	} {
 		t.Run("AS-227 inactive says only that: "+name, func(t *testing.T) {
 			if status, _, body := introspect(token, rs); status != 200 || body != `{"active":false}` {
 				t.Errorf("got %d %s", status, body)
@@ -138,19 +149,23 @@ func TestDiscovery(t *testing.T) {
 	})
 	p := r.person()
 	for _, path := range []string{
-		"/.well-known/oauth-authorization-server/t1", "/.well-known/openid-configuration/t1", "/t1/.well-known/openid-configuration",
+		"/.well-known/oauth-authorization-server/t1", "/.well-known/openid-configuration/t1",
+		"/t1/.well-known/openid-configuration",
 		"/.well-known/oauth-authorization-server/t1/",
 	} {
 		t.Run("AS-17 AS-18 AS-19 AS-20 AS-22 AS-23 AS-24 AS-29 "+path, func(t *testing.T) {
 			for _, version := range []string{"", "2024-11-05", "2026-07-28", "garbage"} { // AS-13
 				pg := p.get(path, "MCP-Protocol-Version", version)
 				var doc map[string]any
-				if err := json.Unmarshal([]byte(pg.body), &doc); err != nil || pg.status != 200 || pg.header.Get("Content-Type") != "application/json" {
+				if err := json.Unmarshal([]byte(pg.body), &doc); err != nil || pg.status != 200 ||
+					pg.header.Get("Content-Type") != "application/json" {
 					t.Fatalf("got %d %s", pg.status, pg.body)
 				}
 				if doc["issuer"] != r.Issuer() || doc["authorization_endpoint"] != r.Issuer()+"/authorize" ||
-					!slices.Contains(doc["code_challenge_methods_supported"].([]any), "S256") || doc["authorization_response_iss_parameter_supported"] != true ||
-					doc["registration_endpoint"] != r.Issuer()+"/register" || strings.Contains(pg.body, "[]") || strings.Contains(pg.body, "null") {
+					!slices.Contains(doc["code_challenge_methods_supported"].([]any), "S256") ||
+					doc["authorization_response_iss_parameter_supported"] != true ||
+					doc["registration_endpoint"] != r.Issuer()+"/register" || strings.Contains(pg.body, "[]") ||
+					strings.Contains(pg.body, "null") {
 					t.Errorf("got %s", pg.body)
 				}
 			}
@@ -162,22 +177,28 @@ func TestDiscovery(t *testing.T) {
 		}
 	})
 	t.Run("AS-17 the endpoints are below the issuer's path", func(t *testing.T) {
-		if pg := p.get("/t1/authorize?" + authorizeQuery().Encode()); pg.status != 200 || !strings.Contains(pg.body, `action="/t1/login"`) {
+		if pg := p.get("/t1/authorize?" + authorizeQuery().Encode()); pg.status != 200 ||
+			!strings.Contains(pg.body, `action="/t1/login"`) {
 			t.Errorf("got %d", pg.status)
 		}
 	})
 	t.Run("AS-30 registration is advertised only while it is offered", func(t *testing.T) {
 		q := newRig(t)
-		if pg := q.person().get("/.well-known/oauth-authorization-server"); strings.Contains(pg.body, "registration_endpoint") {
+		if pg := q.person().get("/.well-known/oauth-authorization-server"); strings.Contains(pg.body,
+			"registration_endpoint") {
 			t.Errorf("got %s", pg.body)
 		}
 	})
 	t.Run("AS-31 a resource added at run time changes the document", func(t *testing.T) {
-		if err := r.store.AddResource(t.Context(), storage.Resource{URI: "https://two.example.com/mcp", Scopes: []storage.ScopeText{{Name: "two", Default: true}}, CreatedAt: r.now()}); err != nil {
+		if err := r.store.AddResource(t.Context(),
+			storage.Resource{
+				URI: "https://two.example.com/mcp", Scopes: []storage.ScopeText{{Name: "two", Default: true}},
+				CreatedAt: r.now()}); err != nil {
 			t.Fatal(err)
 		}
 		r.advance(catalogue.TTL)
-		if pg := p.get("/.well-known/oauth-authorization-server/t1"); !strings.Contains(pg.body, `"two"`) || !strings.Contains(pg.body, "https://two.example.com/mcp") {
+		if pg := p.get("/.well-known/oauth-authorization-server/t1"); !strings.Contains(pg.body, `"two"`) ||
+			!strings.Contains(pg.body, "https://two.example.com/mcp") {
 			t.Errorf("got %s", pg.body)
 		}
 	})
@@ -192,10 +213,15 @@ func TestAdvertised(t *testing.T) {
 		methods   []string
 		documents bool
 	}{
-		{"AS-26 AS-172 none for public clients, and secrets", func(*Config) {}, append([]string{"none"}, secrets...), false},
-		{"AS-26 none is left out where there are no public clients", func(c *Config) { c.ConfidentialOnly = true }, secrets, false},
-		{"AS-172 keys of clients", func(c *Config) { c.Registry = &registry{Clients: c.Store} }, append(append([]string{"none"}, secrets...), oauth.PrivateKeyJWT), false},
-		{"AS-28 client ids that are documents", func(c *Config) { c.Registry = &registry{Clients: c.Store, Documents: unread{}} }, append(append([]string{"none"}, secrets...), oauth.PrivateKeyJWT), true},
+		{"AS-26 AS-172 none for public clients, and secrets", func(*Config) {}, append([]string{"none"}, secrets...),
+			false},
+		{"AS-26 none is left out where there are no public clients", func(c *Config) { c.ConfidentialOnly = true },
+			secrets, false},
+		{"AS-172 keys of clients", func(c *Config) { c.Registry = &registry{Clients: c.Store} },
+			append(append([]string{"none"}, secrets...), oauth.PrivateKeyJWT), false},
+		{"AS-28 client ids that are documents",
+			func(c *Config) { c.Registry = &registry{Clients: c.Store, Documents: unread{}} },
+			append(append([]string{"none"}, secrets...), oauth.PrivateKeyJWT), true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var doc struct {
@@ -243,7 +269,8 @@ func TestHealth(t *testing.T) {
 			return p.get("/authorize?"+authorizeQuery("client_id", "x").Encode(), "Accept", "application/json")
 		},
 		"login": func() page {
-			return p.post("/login", url.Values{"step": {form.step(t)}, "username": {"alice"}, "password": {"correct horse battery"}})
+			return p.post("/login",
+				url.Values{"step": {form.step(t)}, "username": {"alice"}, "password": {"correct horse battery"}})
 		},
 	} {
 		if pg := get(); pg.status != 503 || pg.header.Get("Retry-After") == "" {

@@ -70,8 +70,10 @@ func strangerError(f flow.Fail, e *oauth.Error, requestID string) web.Error {
 func (p *errorPages) stale(w http.ResponseWriter, r *http.Request) {
 	noteError(r, oauth.NewError(oauth.InvalidRequest, "stale or foreign form"))
 	p.web.Error(w, http.StatusBadRequest, web.Error{
-		Title: "This page is out of date", Message: "The form was opened in another browser, or more than an hour ago, or cookies are turned off.",
-		Advice: "Go back to the application and start signing in again, or go to the start page.", Home: true, RequestID: requestID(r),
+		Title:   "This page is out of date",
+		Message: "The form was opened in another browser, or more than an hour ago, or cookies are turned off.",
+		Advice:  "Go back to the application and start signing in again, or go to the start page.", Home: true,
+		RequestID: requestID(r),
 	})
 }
 
@@ -79,8 +81,10 @@ func (p *errorPages) stale(w http.ResponseWriter, r *http.Request) {
 func (p *errorPages) lost(w http.ResponseWriter, r *http.Request) {
 	noteError(r, oauth.NewError(oauth.InvalidRequest, "unknown, used or foreign state"))
 	p.web.Error(w, http.StatusBadRequest, web.Error{
-		Title: "This sign-in cannot be continued", Message: "It was begun in another browser, or is finished already, or has taken more than ten minutes.",
-		Advice: "Nothing was changed. Go back to the application and start signing in again, or go to the start page.", Home: true, RequestID: requestID(r),
+		Title:   "This sign-in cannot be continued",
+		Message: "It was begun in another browser, or is finished already, or has taken more than ten minutes.",
+		Advice:  "Nothing was changed. Go back to the application and start signing in again, or go to the start page.",
+		Home:    true, RequestID: requestID(r),
 	})
 }
 
@@ -97,9 +101,10 @@ func (p *errorPages) badLink(w http.ResponseWriter, r *http.Request, err error) 
 func (p *errorPages) notYours(w http.ResponseWriter, r *http.Request) {
 	noteError(r, oauth.NewError(oauth.AccessDenied, "the link is another person's"))
 	p.web.Error(w, http.StatusForbidden, web.Error{
-		Title: "This link is for another account", Message: "It was made for another person, or for another account of yours.",
-		Advice: "If another person sent it to you, do not use it. If it is yours, sign out on the start page and open it again with the account that your application uses.",
-		Home:   true, RequestID: requestID(r),
+		Title:   "This link is for another account",
+		Message: "It was made for another person, or for another account of yours.",
+		Advice:  "If another person sent it to you, do not use it. If it is yours, sign out on the start page and open it again with the account that your application uses.",
+		Home:    true, RequestID: requestID(r),
 	})
 }
 
@@ -127,15 +132,17 @@ func (p *errorPages) notFound(w http.ResponseWriter, r *http.Request) {
 // opening the address again does: the browser keeps it after a wrong password.
 func (p *errorPages) wrongMethod(w http.ResponseWriter, r *http.Request) {
 	p.misfit(w, r, http.StatusMethodNotAllowed, web.Error{
-		Title: "This page cannot be opened again", Message: "This address takes the answer of a form, and is no page by itself.",
-		Advice: "Go back to the application and start signing in again, or go to the start page.", Home: true,
+		Title:   "This page cannot be opened again",
+		Message: "This address takes the answer of a form, and is no page by itself.",
+		Advice:  "Go back to the application and start signing in again, or go to the start page.", Home: true,
 	})
 }
 
 // crossOrigin answers a form that another site has sent.
 func (p *errorPages) crossOrigin(w http.ResponseWriter, r *http.Request) {
 	p.misfit(w, r, http.StatusForbidden, web.Error{
-		Title: "This form was not sent from this server", Message: "The request came from another site, or something on the way has changed its headers. Nothing was done.",
+		Title:   "This form was not sent from this server",
+		Message: "The request came from another site, or something on the way has changed its headers. Nothing was done.",
 		Advice: "Open the page again and send the form from there. If that does not help, tell the operator of this server the number below: " +
 			"a proxy in front of it must leave the headers Host and Origin as they are.", Home: true,
 	})

@@ -86,7 +86,8 @@ func TestEventsAnswerQuestions(t *testing.T) {
 		}
 		check(t, r, audit.LoggedOut, fields{"user_name": "alice"})
 		r.log.Reset()
-		if pg := p.post("/logout", url.Values{"step": {step}}); pg.status != http.StatusOK || strings.Contains(r.log.String(), audit.LoggedOut) {
+		if pg := p.post("/logout", url.Values{"step": {step}}); pg.status != http.StatusOK ||
+			strings.Contains(r.log.String(), audit.LoggedOut) {
 			t.Errorf("again: got %d, and the log has %s", pg.status, r.log)
 		}
 	})
@@ -116,12 +117,14 @@ func TestEventsAnswerQuestions(t *testing.T) {
 		}, app(fields{"reason": "revoked", "revoked_by": "operator"})},
 		"user disable": {func(r *rig, g storage.Grant) error { return r.Users().Disable(t.Context(), "alice") },
 			app(fields{"reason": "revoked", "revoked_by": "user disabled"})},
-		"client delete": {func(r *rig, g storage.Grant) error { return r.store.DeleteClient(t.Context(), "app", r.now()) },
+		"client delete": {
+			func(r *rig, g storage.Grant) error { return r.store.DeleteClient(t.Context(), "app", r.now()) },
 			fields{"client_id": "app", "reason": "the client was deleted", "error": "invalid_client"}},
 		"resource remove": {func(r *rig, g storage.Grant) error {
 			return r.store.RemoveResource(t.Context(), "https://other.example/mcp", r.now())
 		}, nil},
-		"nothing, but it was long ago": {func(r *rig, g storage.Grant) error { r.advance(31 * 24 * time.Hour); return nil },
+		"nothing, but it was long ago": {
+			func(r *rig, g storage.Grant) error { r.advance(31 * 24 * time.Hour); return nil },
 			app(fields{"reason": "expired", "revoked_by": nil})},
 	} {
 		if cut.want == nil {
@@ -143,7 +146,9 @@ func TestEventsAnswerQuestions(t *testing.T) {
 			}
 			check(t, r, audit.TokenRefused, cut.want)
 			if cut.want["error"] == nil {
-				check(t, r, audit.TokenRefused, fields{"grant": grants[0].ID, "user": grants[0].UserID, "resource": testResource, "error": "invalid_grant", "grant_type": "refresh_token"})
+				check(t, r, audit.TokenRefused,
+					fields{"grant": grants[0].ID, "user": grants[0].UserID, "resource": testResource,
+						"error": "invalid_grant", "grant_type": "refresh_token"})
 			}
 			if cut.want["revoked_by"] != nil && r.last(t, audit.TokenRefused)["revoked_at"] != "2026-11-21T12:00:00Z" {
 				t.Errorf("revoked at %v", r.last(t, audit.TokenRefused)["revoked_at"])
@@ -155,15 +160,19 @@ func TestEventsAnswerQuestions(t *testing.T) {
 		r := newRig(t)
 		p := r.person()
 		p.get("/authorize?" + authorizeQuery("resource", "https://mcp.example.com/mpc").Encode())
-		check(t, r, audit.AuthorizeRefused, app(fields{"error": "invalid_target", "resource": "https://mcp.example.com/mpc", "redirect_uri": testRedirect}))
+		check(t, r, audit.AuthorizeRefused,
+			app(fields{"error": "invalid_target", "resource": "https://mcp.example.com/mpc",
+				"redirect_uri": testRedirect}))
 		p.get("/authorize?" + authorizeQuery("redirect_uri", "https://evil.example/cb?token=s3cret").Encode())
-		check(t, r, audit.AuthorizeRefused, app(fields{"error": "invalid_request", "redirect_uri": "https://evil.example/cb"}))
+		check(t, r, audit.AuthorizeRefused,
+			app(fields{"error": "invalid_request", "redirect_uri": "https://evil.example/cb"}))
 		check(t, r, audit.AuthorizeRefused, fields{"reason": "the redirect URI is not registered for this client"})
 		if strings.Contains(r.log.String(), "s3cret") {
 			t.Error("the query of a redirect URI is in the log")
 		}
 		p.get("/authorize?" + authorizeQuery("client_id", "nobody").Encode())
-		check(t, r, audit.AuthorizeRefused, fields{"error": "invalid_client", "client_id": "nobody", "reason": "the client is unknown"})
+		check(t, r, audit.AuthorizeRefused,
+			fields{"error": "invalid_client", "client_id": "nobody", "reason": "the client is unknown"})
 		p.login(authorizeQuery())
 		p.get("/authorize?" + authorizeQuery("resource", "https://mcp.example.com/mpc").Encode())
 		check(t, r, audit.AuthorizeRefused, app(fields{"error": "invalid_target", "user_name": "alice"}))
@@ -191,7 +200,8 @@ func TestEventsAnswerQuestions(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := r.last(t, audit.UserChanged); got["user_name"] != "bob" || got["at"] == nil || strings.Count(r.log.String(), `"event":"user.changed"`) != 1 {
+		if got := r.last(t, audit.UserChanged); got["user_name"] != "bob" || got["at"] == nil ||
+			strings.Count(r.log.String(), `"event":"user.changed"`) != 1 {
 			t.Errorf("got %v", got)
 		}
 	})

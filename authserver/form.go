@@ -16,7 +16,10 @@ import (
 const maxFormBytes = 64 << 10
 
 // credentialParams must never travel in a URL: it is logged on the way.
-var credentialParams = []string{"client_secret", "client_assertion", "code", "code_verifier", "refresh_token", "token", "subject_token", "grant_type"}
+var credentialParams = []string{
+	"client_secret", "client_assertion", "code", "code_verifier", "refresh_token", "token", "subject_token",
+	"grant_type",
+}
 
 // readForm reads the form of a direct request. Only the body counts; credentials in
 // the query are refused, not ignored, so that a client that leaks them finds out.
@@ -24,7 +27,8 @@ func readForm(r *http.Request) (form.Params, error) {
 	query := r.URL.Query()
 	for _, k := range credentialParams {
 		if query.Has(k) {
-			return form.Params{}, oauth.NewError(oauth.InvalidRequest, "Parameters must be sent in the request body, not in the URL.")
+			return form.Params{},
+				oauth.NewError(oauth.InvalidRequest, "Parameters must be sent in the request body, not in the URL.")
 		}
 	}
 	values, err := readBody(r)

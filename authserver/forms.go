@@ -36,7 +36,8 @@ func (f *pageForms) read(w http.ResponseWriter, r *http.Request) (url.Values, bo
 	form, err := readBody(r)
 	switch {
 	case err == errTooLarge:
-		f.errors.show(w, r, http.StatusRequestEntityTooLarge, oauth.NewError(oauth.InvalidRequest, "The form is too large."))
+		f.errors.show(w, r, http.StatusRequestEntityTooLarge,
+			oauth.NewError(oauth.InvalidRequest, "The form is too large."))
 	case err != nil:
 		f.errors.show(w, r, http.StatusBadRequest, err)
 	}
@@ -71,12 +72,14 @@ const maxQueryBytes = 6 << 10
 // query reads the parameters in a URL; when it cannot, it has answered.
 func (f *pageForms) query(w http.ResponseWriter, r *http.Request) (url.Values, bool) {
 	if len(r.URL.RawQuery) > maxQueryBytes {
-		f.errors.show(w, r, http.StatusRequestURITooLong, oauth.NewError(oauth.InvalidRequest, "The request is too long."))
+		f.errors.show(w, r, http.StatusRequestURITooLong,
+			oauth.NewError(oauth.InvalidRequest, "The request is too long."))
 		return nil, false
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		f.errors.show(w, r, http.StatusBadRequest, oauth.NewError(oauth.InvalidRequest, "The request is not well-formed."))
+		f.errors.show(w, r, http.StatusBadRequest,
+			oauth.NewError(oauth.InvalidRequest, "The request is not well-formed."))
 		return nil, false
 	}
 	return query, true

@@ -22,20 +22,22 @@ func TestAuthTime(t *testing.T) {
 	})
 	f.set(func(f *providers) { f.silent = true })
 	p := r.person()
-	t.Run("PM5 RFC 9470 6 and left out when it said nothing, also after a refresh and at introspection", func(t *testing.T) {
-		out := p.signInAt("google", "scope", "mcp offline_access")
-		if got := authTime(t, out); got != 0 {
-			t.Errorf("got %d", got)
-		}
-		pg := p.post("/introspect", url.Values{"token": {out["access_token"].(string)}}, "Authorization", basic("machine", testSecret))
-		if !strings.Contains(pg.body, `"active":true`) || strings.Contains(pg.body, "auth_time") {
-			t.Errorf("introspection says %s", pg.body)
-		}
-		status, out := p.token(refreshForm(out["refresh_token"]))
-		if status != 200 || authTime(t, out) != 0 {
-			t.Errorf("refreshed: %d %v", status, out)
-		}
-	})
+	t.Run("PM5 RFC 9470 6 and left out when it said nothing, also after a refresh and at introspection",
+		func(t *testing.T) {
+			out := p.signInAt("google", "scope", "mcp offline_access")
+			if got := authTime(t, out); got != 0 {
+				t.Errorf("got %d", got)
+			}
+			pg := p.post("/introspect", url.Values{"token": {out["access_token"].(string)}}, "Authorization",
+				basic("machine", testSecret))
+			if !strings.Contains(pg.body, `"active":true`) || strings.Contains(pg.body, "auth_time") {
+				t.Errorf("introspection says %s", pg.body)
+			}
+			status, out := p.token(refreshForm(out["refresh_token"]))
+			if status != 200 || authTime(t, out) != 0 {
+				t.Errorf("refreshed: %d %v", status, out)
+			}
+		})
 	t.Run("PM5 nor is it made up on the way over the consent page", func(t *testing.T) {
 		pg := p.get("/authorize?" + authorizeQuery("prompt", "consent").Encode())
 		back := p.post("/consent", url.Values{"step": {consentStep(t, pg)}, "decision": {"approve"}})
@@ -51,14 +53,17 @@ func TestAuthTime(t *testing.T) {
 		}
 	})
 	for name, tt := range map[string]struct{ demand, value, want string }{
-		"PM5 RFC 9470 5 max_age that the provider cannot prove":        {"max_age", "0", "unmet_authentication_requirements"},
+		"PM5 RFC 9470 5 max_age that the provider cannot prove": {
+			"max_age", "0", "unmet_authentication_requirements",
+		},
 		"PM5 OIDC 3.1.2.1 prompt=login that the provider cannot prove": {"prompt", "login", "login_required"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f.set(func(f *providers) { f.returnErr = oauth.NewError(oauth.UnmetAuthentication, "It cannot prove it.") })
 			defer f.set(func(f *providers) { f.returnErr = nil })
 			p := r.person()
-			got := responseOf(t, p.get(callback(t, "google", p.leave(authorizeQuery("provider", "google", tt.demand, tt.value)))))
+			got := responseOf(t,
+				p.get(callback(t, "google", p.leave(authorizeQuery("provider", "google", tt.demand, tt.value)))))
 			if got.Get("error") != tt.want || got.Has("code") {
 				t.Errorf("got %v", got)
 			}

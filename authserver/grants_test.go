@@ -26,14 +26,16 @@ func TestWhoGetsARefreshToken(t *testing.T) {
 	r := newRig(t)
 	hash := storage.Hash(secrets.Hash(testSecret))
 	const redirect = "https://web.example.com/cb"
-	r.putClient(storage.Client{ID: "code-only", Name: "Code only", RedirectURIs: []string{redirect}, GrantTypes: []string{oauth.GrantCode},
+	r.putClient(storage.Client{
+		ID: "code-only", Name: "Code only", RedirectURIs: []string{redirect}, GrantTypes: []string{oauth.GrantCode},
 		AuthMethod: "client_secret_basic", SecretHash: &hash, Source: storage.SourceStatic})
 	sign := []string{"Authorization", basic("code-only", testSecret)}
 	redeem := func(scope string) map[string]any {
 		t.Helper()
 		p := r.person()
 		query := authorizeQuery("client_id", "code-only", "redirect_uri", redirect, "scope", scope, "prompt", "consent")
-		status, out := p.token(codeForm(p.approve(query).Get("code"), "client_id", "", "redirect_uri", redirect), sign...)
+		status, out := p.token(codeForm(p.approve(query).Get("code"), "client_id", "", "redirect_uri", redirect),
+			sign...)
 		if status != http.StatusOK {
 			t.Fatalf("got %d %v", status, out)
 		}
@@ -55,7 +57,8 @@ func TestWhoGetsARefreshToken(t *testing.T) {
 		}
 	})
 	t.Run("AS-03 a client with neither grant may not refresh", func(t *testing.T) {
-		status, out := r.person().token(refreshForm("x", "client_id", ""), "Authorization", basic("machine", testSecret))
+		status, out := r.person().token(refreshForm("x", "client_id", ""), "Authorization",
+			basic("machine", testSecret))
 		if status != http.StatusBadRequest || out["error"] != "unauthorized_client" {
 			t.Errorf("got %d %v, want unauthorized_client", status, out)
 		}
@@ -65,9 +68,12 @@ func TestWhoGetsARefreshToken(t *testing.T) {
 func TestMachineOfOneScope(t *testing.T) {
 	r := newRig(t)
 	hash := storage.Hash(secrets.Hash(testSecret))
-	r.putClient(storage.Client{ID: "writer", GrantTypes: []string{oauth.GrantClientCredentials}, AuthMethod: "client_secret_basic", SecretHash: &hash,
-		Scopes: []string{"notes:write"}, Resources: []string{testResource}, Source: storage.SourceStatic})
-	status, out := r.person().token(map[string][]string{"grant_type": {oauth.GrantClientCredentials}}, "Authorization", basic("writer", testSecret))
+	r.putClient(storage.Client{
+		ID: "writer", GrantTypes: []string{oauth.GrantClientCredentials}, AuthMethod: "client_secret_basic",
+		SecretHash: &hash,
+		Scopes:     []string{"notes:write"}, Resources: []string{testResource}, Source: storage.SourceStatic})
+	status, out := r.person().token(map[string][]string{"grant_type": {oauth.GrantClientCredentials}},
+		"Authorization", basic("writer", testSecret))
 	if status != http.StatusOK || out["scope"] != "notes:write" {
 		t.Errorf("AS-176 registered for a scope that is no default: got %d %v, want notes:write", status, out)
 	}
@@ -76,10 +82,13 @@ func TestMachineOfOneScope(t *testing.T) {
 func TestRemovedResource(t *testing.T) {
 	const other = "https://other.example.com/mcp"
 	r := newRig(t, func(c *Config) {
-		c.Resources = append(c.Resources, storage.Resource{URI: other, Name: "Other", Scopes: []storage.ScopeText{{Name: "other", Default: true}}})
+		c.Resources = append(c.Resources,
+			storage.Resource{URI: other, Name: "Other", Scopes: []storage.ScopeText{{Name: "other", Default: true}}})
 	})
 	p := r.person()
-	status, out := p.token(codeForm(p.approve(authorizeQuery("resource", other, "scope", "other")).Get("code"), "resource", other))
+	status, out := p.token(
+		codeForm(p.approve(authorizeQuery("resource", other, "scope", "other")).Get("code"), "resource", other),
+	)
 	if status != http.StatusOK {
 		t.Fatalf("got %d %v", status, out)
 	}
@@ -107,16 +116,20 @@ func TestAssertionKeyForAnotherAlgorithm(t *testing.T) {
 	r, signers := newAssertionRig(t)
 	key := signers["keyed-rs"]
 	for alg, want := range map[string]int{"RS256": http.StatusOK, "PS256": http.StatusUnauthorized} {
-		set, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.key.Public(), KeyID: "k1", Algorithm: alg, Use: "sig"}}})
+		set, err := json.Marshal(jose.JSONWebKeySet{
+			Keys: []jose.JSONWebKey{{Key: key.key.Public(), KeyID: "k1", Algorithm: alg, Use: "sig"}},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		key.id = "published-for-" + alg
-		r.putClient(storage.Client{ID: key.id, GrantTypes: []string{oauth.GrantClientCredentials}, AuthMethod: oauth.PrivateKeyJWT, JWKS: set,
+		r.putClient(storage.Client{
+			ID: key.id, GrantTypes: []string{oauth.GrantClientCredentials}, AuthMethod: oauth.PrivateKeyJWT, JWKS: set,
 			Scopes: []string{"mcp"}, Source: storage.SourceStatic})
 		status, out := r.person().token(machineForm(key.sign(t, r.claims(key.id, "a"), nil)))
 		if status != want || want != http.StatusOK && out["error"] != "invalid_client" {
-			t.Errorf("RFC 7517 §4.4: a key for %s and an assertion of RS256: got %d %v, want %d", alg, status, out, want)
+			t.Errorf("RFC 7517 §4.4: a key for %s and an assertion of RS256: got %d %v, want %d", alg, status, out,
+				want)
 		}
 	}
 }

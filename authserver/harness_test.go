@@ -75,7 +75,9 @@ func newRig(t *testing.T, change ...func(*Config)) *rig {
 	t.Cleanup(func() { store.Close() })
 	t.Cleanup(func() { audittest.Read(t).Check(t, r.log.String()) })
 	r.store = store
-	r.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { r.mux.Load().ServeHTTP(w, req) }))
+	r.http = httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { r.mux.Load().ServeHTTP(w, req) }),
+	)
 	t.Cleanup(r.http.Close)
 	log := slog.New(slog.NewJSONHandler(r.log, nil))
 	r.as = Config{
@@ -92,9 +94,15 @@ func newRig(t *testing.T, change ...func(*Config)) *rig {
 	}
 	hash := storage.Hash(secrets.Hash(testSecret))
 	for _, c := range []storage.Client{
-		{ID: "app", Name: "An App", RedirectURIs: []string{testRedirect}, GrantTypes: []string{oauth.GrantCode, oauth.GrantRefresh}, AuthMethod: "none", Source: storage.SourceDynamic},
-		{ID: "static", Name: "Our App", RedirectURIs: []string{testRedirect, "https://app.example.com/cb?a=1"}, GrantTypes: []string{oauth.GrantCode, oauth.GrantRefresh}, AuthMethod: "client_secret_basic", SecretHash: &hash, Source: storage.SourceStatic},
-		{ID: "machine", Name: "Robot", GrantTypes: []string{oauth.GrantClientCredentials}, AuthMethod: "client_secret_basic", SecretHash: &hash, Scopes: []string{"mcp"}, Resources: []string{testResource}, Source: storage.SourceStatic},
+		{ID: "app", Name: "An App", RedirectURIs: []string{testRedirect},
+			GrantTypes: []string{oauth.GrantCode, oauth.GrantRefresh}, AuthMethod: "none",
+			Source: storage.SourceDynamic},
+		{ID: "static", Name: "Our App", RedirectURIs: []string{testRedirect, "https://app.example.com/cb?a=1"},
+			GrantTypes: []string{oauth.GrantCode, oauth.GrantRefresh}, AuthMethod: "client_secret_basic",
+			SecretHash: &hash, Source: storage.SourceStatic},
+		{ID: "machine", Name: "Robot", GrantTypes: []string{oauth.GrantClientCredentials},
+			AuthMethod: "client_secret_basic", SecretHash: &hash, Scopes: []string{"mcp"},
+			Resources: []string{testResource}, Source: storage.SourceStatic},
 	} {
 		c.CreatedAt = r.now()
 		if err := store.PutClient(ctx, c); err != nil {
@@ -142,7 +150,9 @@ func (r *registry) ClientKeys(ctx context.Context, c storage.Client, kid string)
 	return r.keys.ClientKeys(ctx, c, kid)
 }
 
-func (*registry) Attach(string, func(context.Context) oauth.Scopes, func(context.Context) oauth.Scopes, func(*http.Request) netip.Addr) {
+func (*registry) Attach(
+	string, func(context.Context) oauth.Scopes, func(context.Context) oauth.Scopes, func(*http.Request) netip.Addr,
+) {
 }
 
 // logBuffer is what the server has logged; a request may still log while a test reads.
@@ -177,7 +187,11 @@ type person struct {
 
 func (r *rig) person() *person {
 	jar, _ := cookiejar.New(nil)
-	return &person{r, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	return &person{
+		r, &http.Client{
+			Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
 }
 
 type page struct {
@@ -253,7 +267,8 @@ func authorizeQuery(change ...string) url.Values {
 func (p *person) login(query url.Values) page {
 	p.t.Helper()
 	pg := p.get("/authorize?" + query.Encode())
-	pg = p.post("/login", url.Values{"step": {pg.step(p.t)}, "username": {"alice"}, "password": {"correct horse battery"}})
+	pg = p.post("/login",
+		url.Values{"step": {pg.step(p.t)}, "username": {"alice"}, "password": {"correct horse battery"}})
 	if pg.status != http.StatusSeeOther {
 		p.t.Fatalf("login: got status %d, want 303: %.300s", pg.status, pg.body)
 	}

@@ -27,7 +27,8 @@ func (p *homePages) home(w http.ResponseWriter, r *http.Request) {
 	}
 	views := p.steps.views
 	v := web.Home{
-		Issuer: views.issuer, SignOutAction: views.paths.logout, Farewell: h.Farewell, FormTargets: views.providerTargets(),
+		Issuer: views.issuer, SignOutAction: views.paths.logout, Farewell: h.Farewell,
+		FormTargets: views.providerTargets(),
 	}
 	for _, res := range h.Resources {
 		v.Resources = append(v.Resources, resourceParty(res))
@@ -76,7 +77,8 @@ func (p *homePages) addAccount(w http.ResponseWriter, r *http.Request, v *web.Ho
 		if connected[provider.ID] {
 			continue
 		}
-		c, err := p.steps.choice(w, r, provider, flow.ProviderForm{Purpose: delegation.PurposeLink, UserID: h.Visit.User.ID})
+		c, err := p.steps.choice(w, r, provider,
+			flow.ProviderForm{Purpose: delegation.PurposeLink, UserID: h.Visit.User.ID})
 		if err != nil {
 			return err
 		}

@@ -12,20 +12,29 @@ func TestPagesHaveAHost(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Issuer = "https://auth.example.com:8443" })
 	p := r.person()
 	ask := func(method, path, host string) page {
-		req, _ := http.NewRequest(method, r.http.URL+path, strings.NewReader(url.Values{"username": {"alice"}}.Encode()))
+		req, _ := http.NewRequest(method, r.http.URL+path,
+			strings.NewReader(url.Values{"username": {"alice"}}.Encode()))
 		req.Host = host
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		return p.do(req)
 	}
-	for _, host := range []string{"auth.example.com", "AUTH.example.com:8443", "127.0.0.1:8414", "localhost", "[::1]:1"} {
+	for _, host := range []string{
+		"auth.example.com", "AUTH.example.com:8443", "127.0.0.1:8414", "localhost", "[::1]:1",
+	} {
 		if pg := ask(http.MethodGet, "/", host); pg.status != http.StatusOK {
 			t.Errorf("GET / of %q: got %d", host, pg.status)
 		}
 	}
-	for _, host := range []string{"evil.example", "auth.example.com.evil.example", "127.0.0.1:8414.evil.example", "localhost.evil.example:80"} {
-		for _, page := range []string{"GET /", "GET /authorize?" + authorizeQuery().Encode(), "POST /login", "POST /consent", "GET /setup", "POST /setup", "POST /logout"} {
+	for _, host := range []string{
+		"evil.example", "auth.example.com.evil.example", "127.0.0.1:8414.evil.example", "localhost.evil.example:80",
+	} {
+		for _, page := range []string{
+			"GET /", "GET /authorize?" + authorizeQuery().Encode(), "POST /login", "POST /consent", "GET /setup",
+			"POST /setup", "POST /logout",
+		} {
 			method, path, _ := strings.Cut(page, " ")
-			if pg := ask(method, path, host); pg.status != http.StatusForbidden || !strings.Contains(pg.body, "This host name is not served here") {
+			if pg := ask(method, path, host); pg.status != http.StatusForbidden ||
+				!strings.Contains(pg.body, "This host name is not served here") {
 				t.Errorf("%.20s of %q: got %d", page, host, pg.status)
 			}
 		}

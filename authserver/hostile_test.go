@@ -13,8 +13,10 @@ func TestNothingBreaks(t *testing.T) {
 	r := newRig(t)
 	p := r.person()
 	values := []string{
-		"", " ", "\x00", "\xff\xfe", "a\r\nSet-Cookie: x=y", "'; DROP TABLE grants; --", "%", "%zz", "../../etc/passwd", strings.Repeat("a", 5000),
-		"http://evil.example/", "javascript:alert(1)", "\u202e\ufeff", `{"a":1}`, "[]", "null", "-1", "99999999999999999999", "https://[::1", "mcprt_", "mcpac_",
+		"", " ", "\x00", "\xff\xfe", "a\r\nSet-Cookie: x=y", "'; DROP TABLE grants; --", "%", "%zz",
+		"../../etc/passwd", strings.Repeat("a", 5000),
+		"http://evil.example/", "javascript:alert(1)", "\u202e\ufeff", `{"a":1}`, "[]", "null", "-1",
+		"99999999999999999999", "https://[::1", "mcprt_", "mcpac_",
 		"eyJhbGciOiJub25lIn0.e30.", strings.Repeat(".", 3000),
 	}
 	posts := map[string]url.Values{
@@ -30,7 +32,8 @@ func TestNothingBreaks(t *testing.T) {
 		if pg.status >= 500 {
 			t.Errorf("%s: got %d %.200s", what, pg.status, pg.body)
 		}
-		if to := pg.header.Get("Location"); strings.Contains(to, "evil.example") && !strings.HasPrefix(to, testRedirect) || pg.header.Get("Set-Cookie") == "x=y" {
+		if to := pg.header.Get("Location"); strings.Contains(to, "evil.example") &&
+			!strings.HasPrefix(to, testRedirect) || pg.header.Get("Set-Cookie") == "x=y" {
 			t.Errorf("%s: sent to %q", what, to)
 		}
 		// What is refused is refused in a form of ours: a protocol error, or a page.
@@ -38,12 +41,14 @@ func TestNothingBreaks(t *testing.T) {
 		if pg.status >= 400 && !program && !page {
 			t.Errorf("%s: %d is neither a protocol error nor a page: %.200s", what, pg.status, pg.body)
 		}
-		if path, _, _ := strings.Cut(what, " "); (path == "/token" || path == "/login" || path == "/consent" || path == "/setup") && pg.status < 400 {
+		if path, _, _ := strings.Cut(what, " "); (path == "/token" || path == "/login" || path == "/consent" ||
+			path == "/setup") && pg.status < 400 {
 			t.Errorf("%s: got %d, nothing of it is any good", what, pg.status)
 		}
 	}
 	t.Run("AS-83 AS-40 /authorize", func(t *testing.T) {
-		for name := range authorizeQuery("prompt", "x", "max_age", "x", "response_mode", "x", "request", "x", "request_uri", "x") {
+		for name := range authorizeQuery("prompt", "x", "max_age", "x", "response_mode", "x", "request", "x",
+			"request_uri", "x") {
 			for _, v := range values {
 				q := static()
 				q.Set(name, v)
@@ -66,18 +71,26 @@ func TestNothingBreaks(t *testing.T) {
 					check(t, path+" "+name+"="+v[:min(len(v), 20)], p.post(path, f))
 				}
 			}
-			for _, header := range []string{"Basic", "Basic !!!", "Basic " + strings.Repeat("A", 20000), "Bearer x", "Digest a=b", basic("\x00", "\xff"), basic("a:b:c", "")} {
+			for _, header := range []string{
+				"Basic", "Basic !!!", "Basic " + strings.Repeat("A", 20000), "Bearer x", "Digest a=b",
+				basic("\x00", "\xff"), basic("a:b:c", ""),
+			} {
 				check(t, path+" "+header[:min(len(header), 20)], p.post(path, form, "Authorization", header))
 			}
-			for _, contentType := range []string{"", "text/plain", "multipart/form-data; boundary=x", "application/x-www-form-urlencoded; charset=utf-16", ";;;"} {
+			for _, contentType := range []string{
+				"", "text/plain", "multipart/form-data; boundary=x",
+				"application/x-www-form-urlencoded; charset=utf-16", ";;;",
+			} {
 				check(t, path+" "+contentType, p.post(path, form, "Content-Type", contentType))
 			}
-			if pg := p.post(path, url.Values{"x": {strings.Repeat("a", maxFormBytes)}}); pg.status != http.StatusRequestEntityTooLarge {
+			if pg := p.post(path,
+				url.Values{"x": {strings.Repeat("a", maxFormBytes)}}); pg.status != http.StatusRequestEntityTooLarge {
 				t.Errorf("RS-196 a body over the limit: got %d", pg.status)
 			}
 			for _, method := range []string{"GET", "PUT", "DELETE", "PATCH", "TRACE"} {
 				req, _ := http.NewRequest(method, p.http.URL+path, nil)
-				if pg := p.do(req); path != "/setup" && (method != "GET" || path != "/login") && (pg.status != http.StatusMethodNotAllowed || pg.header.Get("Allow") == "") {
+				if pg := p.do(req); path != "/setup" && (method != "GET" || path != "/login") &&
+					(pg.status != http.StatusMethodNotAllowed || pg.header.Get("Allow") == "") {
 					t.Errorf("RS-66 %s: got %d, Allow %q", method, pg.status, pg.header.Get("Allow"))
 				}
 			}
@@ -90,7 +103,8 @@ func TestNothingBreaksWithProviders(t *testing.T) {
 	r, f := delegated(t)
 	p := r.person()
 	values := []string{
-		"", " ", "\x00", "\xff\xfe", "a\r\nSet-Cookie: x=y", "%", "../../etc/passwd", strings.Repeat("a", 5000), "http://evil.example/", "//evil.example",
+		"", " ", "\x00", "\xff\xfe", "a\r\nSet-Cookie: x=y", "%", "../../etc/passwd", strings.Repeat("a", 5000),
+		"http://evil.example/", "//evil.example",
 		"javascript:alert(1)", "\u202e", `{"a":1}`, strings.Repeat(".", 3000), "*",
 	}
 	for _, v := range values {
@@ -98,15 +112,21 @@ func TestNothingBreaksWithProviders(t *testing.T) {
 		t.Run("AS-83 AS-220 "+url.QueryEscape(name), func(t *testing.T) {
 			e := url.QueryEscape(v)
 			answers := []page{
-				p.get("/authorize?" + authorizeQuery("provider", v).Encode()), p.get("/authorize?" + authorizeQuery("login_hint", v+"@hub.example").Encode()),
-				p.get("/callback/google?state=" + e + "&code=" + e), p.get("/callback/google?error=" + e + "&state=" + e), p.get("/callback/" + url.PathEscape("x"+v)),
-				p.get("/connect/" + url.PathEscape("x"+v)), p.post("/connect/"+url.PathEscape("x"+v), url.Values{"step": {v}}),
-				p.post("/callback/google", url.Values{"state": {v}, "code": {v}}), p.post("/depart", url.Values{"step": {v}}), p.post("/disconnect", url.Values{"step": {v}}),
-				p.post("/token", exchangeForm("x", "audience", v, "scope", v, "subject_token", v), "Authorization", basic("machine", testSecret)),
+				p.get("/authorize?" + authorizeQuery("provider", v).Encode()),
+				p.get("/authorize?" + authorizeQuery("login_hint", v+"@hub.example").Encode()),
+				p.get("/callback/google?state=" + e + "&code=" + e),
+				p.get("/callback/google?error=" + e + "&state=" + e), p.get("/callback/" + url.PathEscape("x"+v)),
+				p.get("/connect/" + url.PathEscape("x"+v)),
+				p.post("/connect/"+url.PathEscape("x"+v), url.Values{"step": {v}}),
+				p.post("/callback/google", url.Values{"state": {v}, "code": {v}}),
+				p.post("/depart", url.Values{"step": {v}}), p.post("/disconnect", url.Values{"step": {v}}),
+				p.post("/token", exchangeForm("x", "audience", v, "scope", v, "subject_token", v), "Authorization",
+					basic("machine", testSecret)),
 			}
 			for i, pg := range answers {
 				to := pg.header.Get("Location")
-				if pg.status >= 500 || to != "" && !strings.HasPrefix(to, "/callback/google?") || pg.header.Get("Refresh") != "" || pg.header.Get("Set-Cookie") == "x=y" {
+				if pg.status >= 500 || to != "" && !strings.HasPrefix(to, "/callback/google?") ||
+					pg.header.Get("Refresh") != "" || pg.header.Get("Set-Cookie") == "x=y" {
 					t.Errorf("%d: got %d %q", i, pg.status, to)
 				}
 			}
@@ -117,7 +137,10 @@ func TestNothingBreaksWithProviders(t *testing.T) {
 	}
 	for _, path := range []string{"/depart", "/disconnect", "/callback/google", "/connect/x"} {
 		t.Run("RS-66 RS-196 "+path, func(t *testing.T) {
-			if pg := p.post(path, url.Values{"x": {strings.Repeat("a", maxFormBytes)}}); pg.status != http.StatusRequestEntityTooLarge && path != "/connect/x" {
+			if pg := p.post(path,
+				url.Values{"x": {
+					strings.Repeat("a", maxFormBytes)}}); pg.status != http.StatusRequestEntityTooLarge &&
+				path != "/connect/x" {
 				t.Errorf("a body over the limit: got %d", pg.status)
 			}
 			for _, method := range []string{"PUT", "DELETE", "HEAD", "TRACE"} {

@@ -55,7 +55,8 @@ func replicas(t *testing.T, n int, hold time.Duration, left int64, look func(*sw
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		for range n {
-			s, err := New(ctx, Config{Issuer: "https://as.example", Store: store, SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}})
+			s, err := New(ctx,
+				Config{Issuer: "https://as.example", Store: store, SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -121,7 +122,8 @@ func TestServersFollowCuts(t *testing.T) {
 	r := newRig(t)
 	p := r.person()
 	first := r.verified(t, p.signIn()["access_token"].(string))
-	if _, err := r.store.CutGrants(t.Context(), storage.Selection{ClientID: first.ClientID}, storage.ByOperator, r.now()); err != nil {
+	if _, err := r.store.CutGrants(t.Context(), storage.Selection{ClientID: first.ClientID}, storage.ByOperator,
+		r.now()); err != nil {
 		t.Fatal(err)
 	}
 	if bit, _, _ := p.listed(t, first.Status); bit != 0 {
@@ -133,7 +135,8 @@ func TestServersFollowCuts(t *testing.T) {
 	if bit, _, _ := p.listed(t, first.Status); bit != 1 {
 		t.Error("AS-226 a cut that a server has followed is not in the list")
 	}
-	if n := strings.Count(r.log.String(), `"event":"grants.revoked"`); n != 1 || !strings.Contains(r.log.String(), `"grants":1,`) {
+	if n := strings.Count(r.log.String(), `"event":"grants.revoked"`); n != 1 ||
+		!strings.Contains(r.log.String(), `"grants":1,`) {
 		t.Errorf("told %d times: %s", n, r.log.String())
 	}
 }

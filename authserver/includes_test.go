@@ -26,7 +26,9 @@ func TestScopesThatInclude(t *testing.T) {
 		noEditor(t)
 		for _, scope := range []string{"all", "notes:manage", "notes:write", "all notes:write"} {
 			p := r.person()
-			if got := responseOf(t, p.get(callback(t, "google", p.leave(authorizeQuery("provider", "google", "scope", scope))))); got.Get("error") != "access_denied" {
+			if got := responseOf(t,
+				p.get(callback(t, "google", p.leave(authorizeQuery("provider", "google", "scope", scope))))); got.Get(
+				"error") != "access_denied" {
 				t.Errorf("%s: got %v", scope, got)
 			}
 		}
@@ -34,7 +36,8 @@ func TestScopesThatInclude(t *testing.T) {
 		if out := p.signInAt("google", "scope", "mcp all"); out["scope"] != "mcp" {
 			t.Errorf("got %v", out["scope"])
 		}
-		if got := responseOf(t, p.get("/authorize?"+authorizeQuery("scope", "all").Encode())); got.Get("error") != "access_denied" {
+		if got := responseOf(t,
+			p.get("/authorize?"+authorizeQuery("scope", "all").Encode())); got.Get("error") != "access_denied" {
 			t.Errorf("once signed in: got %v", got)
 		}
 	})

@@ -84,7 +84,8 @@ func (p *loginPages) problem(w http.ResponseWriter, r *http.Request, to flow.Des
 		})
 	case errors.Is(err, users.ErrWrong):
 		p.again(w, r, to, attempt{
-			status: http.StatusUnauthorized, name: name, problem: "The username or password is not right. Please try again.",
+			status: http.StatusUnauthorized, name: name,
+			problem: "The username or password is not right. Please try again.",
 		})
 	default:
 		p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)

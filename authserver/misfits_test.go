@@ -21,7 +21,11 @@ func TestDeadEnds(t *testing.T) {
 	ask := func(method, path string, header ...string) page {
 		t.Helper()
 		jar, _ := cookiejar.New(nil)
-		p := &person{r, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+		p := &person{
+			r, &http.Client{
+				Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+			},
+		}
 		req, _ := http.NewRequest(method, all.URL+path, strings.NewReader(""))
 		for i := 0; i+1 < len(header); i += 2 {
 			req.Header.Set(header[i], header[i+1])
@@ -46,15 +50,18 @@ func TestDeadEnds(t *testing.T) {
 		}
 		pg := ask(tt.method, tt.path, append(header, "Accept", browser)...)
 		id := pg.header.Get("X-Request-Id")
-		if pg.status != tt.status || !strings.HasPrefix(pg.header.Get("Content-Type"), "text/html") || !strings.Contains(pg.body, tt.says) ||
-			!strings.Contains(pg.body, id) || id == "" || !strings.Contains(pg.body, `href="/"`) || !strings.Contains(pg.header.Get("Content-Security-Policy"), "default-src 'none'") {
+		if pg.status != tt.status || !strings.HasPrefix(pg.header.Get("Content-Type"), "text/html") ||
+			!strings.Contains(pg.body, tt.says) ||
+			!strings.Contains(pg.body, id) || id == "" || !strings.Contains(pg.body, `href="/"`) ||
+			!strings.Contains(pg.header.Get("Content-Security-Policy"), "default-src 'none'") {
 			t.Errorf("%s %s: got %d %.500s", tt.method, tt.path, pg.status, pg.body)
 		}
 		if tt.status == 405 && pg.header.Get("Allow") == "" {
 			t.Errorf("%s %s has no Allow", tt.method, tt.path)
 		}
 		pg = ask(tt.method, tt.path, append(header, "Accept", "application/json")...)
-		if pg.status != tt.status || pg.header.Get("Content-Type") != "application/json" || !strings.Contains(pg.body, `"error":"invalid_request"`) {
+		if pg.status != tt.status || pg.header.Get("Content-Type") != "application/json" ||
+			!strings.Contains(pg.body, `"error":"invalid_request"`) {
 			t.Errorf("%s %s for a program: got %d %s", tt.method, tt.path, pg.status, pg.body)
 		}
 	}
@@ -76,7 +83,8 @@ func TestStartPageSignIn(t *testing.T) {
 		t.Fatalf("the start page has no way to sign in: %s", pg.body)
 	}
 	pg := p.get("/login")
-	pg = p.post("/login", url.Values{"step": {pg.step(t)}, "username": {"alice"}, "password": {"correct horse battery"}})
+	pg = p.post("/login",
+		url.Values{"step": {pg.step(t)}, "username": {"alice"}, "password": {"correct horse battery"}})
 	if pg.status != http.StatusSeeOther || pg.header.Get("Location") != "/" {
 		t.Fatalf("got %d to %q", pg.status, pg.header.Get("Location"))
 	}
@@ -99,8 +107,10 @@ func TestErrorPages(t *testing.T) {
 		query url.Values
 		says  []string
 	}{
-		{authorizeQuery("redirect_uri", "https://evil.example/cb"), []string{"The answer would go to an unknown address", "https://evil.example/cb"}},
-		{authorizeQuery("resource", "https://mcp.example.com/mpc"), []string{"https://mcp.example.com/mpc", "operator"}},
+		{authorizeQuery("redirect_uri", "https://evil.example/cb"),
+			[]string{"The answer would go to an unknown address", "https://evil.example/cb"}},
+		{authorizeQuery("resource", "https://mcp.example.com/mpc"),
+			[]string{"https://mcp.example.com/mpc", "operator"}},
 		{authorizeQuery("client_id", "nobody"), []string{"This application is not known here"}},
 	} {
 		pg := r.person().get("/authorize?"+tt.query.Encode(), "Accept", "text/html")
@@ -119,8 +129,10 @@ func TestErrorPages(t *testing.T) {
 // application for what it has not done, and it leads on (issue 11, 4.7).
 func TestPagesSayWhatHelps(t *testing.T) {
 	r := newRig(t)
-	r.putClient(storage.Client{ID: "self", Name: "An App", RedirectURIs: []string{testRedirect}, GrantTypes: []string{oauth.GrantCode}, AuthMethod: "none",
-		Source: storage.SourceDynamic, CreatedAt: r.now()})
+	r.putClient(storage.Client{
+		ID: "self", Name: "An App", RedirectURIs: []string{testRedirect}, GrantTypes: []string{oauth.GrantCode},
+		AuthMethod: "none",
+		Source:     storage.SourceDynamic, CreatedAt: r.now()})
 	p := r.person()
 	for _, tt := range []struct {
 		name, path string
@@ -128,11 +140,14 @@ func TestPagesSayWhatHelps(t *testing.T) {
 		says       []string
 		not        string
 	}{
-		{"a resource that is not known can be corrected or added", "/authorize?" + authorizeQuery("resource", "https://other.example/mcp", "client_id", "self").Encode(), 400,
+		{"a resource that is not known can be corrected or added",
+			"/authorize?" + authorizeQuery("resource", "https://other.example/mcp", "client_id", "self").Encode(), 400,
 			[]string{"Check the address of the MCP server", "https://other.example/mcp"}, "Trying again does not help"},
-		{"a request that only its makers can change", "/authorize?" + authorizeQuery("code_challenge_method", "plain", "client_id", "self").Encode(), 400,
+		{"a request that only its makers can change",
+			"/authorize?" + authorizeQuery("code_challenge_method", "plain", "client_id", "self").Encode(), 400,
 			[]string{"Trying again does not help"}, "return to the application and try again"},
-		{"an unknown application is told of in words for people", "/authorize?" + authorizeQuery("client_id", "nobody").Encode(), 400,
+		{"an unknown application is told of in words for people",
+			"/authorize?" + authorizeQuery("client_id", "nobody").Encode(), 400,
 			[]string{"no registration of the application", "connect again"}, "Register again."},
 	} {
 		pg := p.get(tt.path)

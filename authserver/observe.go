@@ -55,7 +55,8 @@ func (s *Server) observe(h http.Handler) http.Handler {
 		// writer has deadlines; net/http's do.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 		note := &requestNote{id: secrets.Token("")[:12]}
-		known := audit.NewRequest(slog.String("request_id", note.id), audit.Remote(s.cfg.TrustedProxies.ClientAddr(r).String()))
+		known := audit.NewRequest(slog.String("request_id", note.id),
+			audit.Remote(s.cfg.TrustedProxies.ClientAddr(r).String()))
 		r = r.WithContext(audit.Within(context.WithValue(r.Context(), requestNoteKey{}, note), known))
 		w.Header().Set("X-Request-Id", note.id)
 		if strings.HasPrefix(s.cfg.Issuer, "https://") {
@@ -104,7 +105,8 @@ func (s *Server) recovered(h http.Handler) http.Handler {
 			if v == http.ErrAbortHandler {
 				panic(v)
 			}
-			s.log.ErrorContext(r.Context(), "panic", "request_id", requestID(r), "panic", v, "stack", string(debug.Stack()))
+			s.log.ErrorContext(r.Context(), "panic", "request_id", requestID(r), "panic", v, "stack",
+				string(debug.Stack()))
 			s.writeError(w, r, oauth.AsError(nil))
 		}()
 		h.ServeHTTP(w, r)

@@ -98,5 +98,6 @@ func (p *pages) register(handle func(string, http.Handler, ...string)) {
 		register(p.paths.callback+"{provider}/logout", p.backchannel, http.MethodPost)
 	}
 	// Under every host: the page that refuses one has a style, too.
-	register(p.paths.prefix+"/assets/", http.StripPrefix(p.paths.prefix, p.web.Assets()), http.MethodGet, http.MethodHead)
+	register(p.paths.prefix+"/assets/", http.StripPrefix(p.paths.prefix, p.web.Assets()), http.MethodGet,
+		http.MethodHead)
 }

@@ -98,7 +98,8 @@ func (s *Server) compareIssuer(ctx context.Context) error {
 		return err
 	}
 	if len(before) > 0 && string(before) != s.cfg.Issuer {
-		s.log.WarnContext(ctx, "the issuer has changed: clients that know the earlier one register and sign in again, and resource servers must be told",
+		s.log.WarnContext(ctx,
+			"the issuer has changed: clients that know the earlier one register and sign in again, and resource servers must be told",
 			slog.String("issuer", s.cfg.Issuer), slog.String("before", string(before)))
 	}
 	return nil

@@ -128,7 +128,8 @@ func TestIssuerChanged(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := strings.Count(r.log.String(), warning); got != 1 || !strings.Contains(r.log.String(), `"issuer":"https://new.example","before":"`+r.http.URL) {
+	if got := strings.Count(r.log.String(), warning); got != 1 ||
+		!strings.Contains(r.log.String(), `"issuer":"https://new.example","before":"`+r.http.URL) {
 		t.Errorf("warned %d times:\n%s", got, r.log.String())
 	}
 }

@@ -50,7 +50,9 @@ func (s *steps) askBeforeProvider(w http.ResponseWriter, r *http.Request, step f
 	a := step.Request
 	s.departure(w, r, departing{
 		provider: a.Provider, query: a.Query, approved: s.views.flow.Shown(a),
-		view: web.Departure{Request: s.views.request(a, nil), Farewell: step.Farewell, FormTargets: formTargets(a.RedirectURI)},
+		view: web.Departure{
+			Request: s.views.request(a, nil), Farewell: step.Farewell, FormTargets: formTargets(a.RedirectURI),
+		},
 	})
 }
 
@@ -109,13 +111,15 @@ func (s *steps) toProvider(w http.ResponseWriter, r *http.Request, step flow.ToP
 func (s *steps) providerFailed(w http.ResponseWriter, r *http.Request, step flow.ProviderFailedClient) {
 	e := oauth.AsError(step.Err)
 	noteError(r, e)
-	s.audit.Record(r.Context(), audit.AuthorizeRefused, slog.String("connector", step.Provider.ID), refusal.Attr(step.Err))
+	s.audit.Record(r.Context(), audit.AuthorizeRefused, slog.String("connector", step.Provider.ID),
+		refusal.Attr(step.Err))
 	if step.Declined && e.Code == oauth.AccessDenied || !isDocument(r) {
 		s.sendToClient(w, r, step.Client, flow.ErrorResponse(step.Told))
 		return
 	}
 	v := s.views.failed(r, step.ProviderFailed, step.Told)
-	v.Client, v.ReturnURL = clientParty(step.Client.Client), step.Client.ResponseURL(s.views.issuer, flow.ErrorResponse(step.Told))
+	v.Client, v.ReturnURL = clientParty(step.Client.Client),
+		step.Client.ResponseURL(s.views.issuer, flow.ErrorResponse(step.Told))
 	v.ReturnIsCustomScheme = isCustomScheme(v.ReturnURL)
 	s.web.Failed(w, failedStatus(w, step.Told), v)
 }
@@ -165,7 +169,8 @@ func (s *steps) choices(w http.ResponseWriter, r *http.Request, to flow.Destinat
 		if to.Query != "" {
 			c.URL = s.views.paths.atProvider(to.Query, p.ID)
 		} else if c, err = s.choice(w, r, p, flow.ProviderForm{
-			Purpose: delegation.PurposeSignIn, Payload: flow.Payload{Destination: flow.Destination{Connect: to.Connect}},
+			Purpose: delegation.PurposeSignIn,
+			Payload: flow.Payload{Destination: flow.Destination{Connect: to.Connect}},
 		}); err != nil {
 			return nil, err
 		}
@@ -175,7 +180,9 @@ func (s *steps) choices(w http.ResponseWriter, r *http.Request, to flow.Destinat
 }
 
 // choice is a form that sends the browser to a provider.
-func (s *steps) choice(w http.ResponseWriter, r *http.Request, p delegation.Provider, form flow.ProviderForm) (web.Choice, error) {
+func (s *steps) choice(
+	w http.ResponseWriter, r *http.Request, p delegation.Provider, form flow.ProviderForm,
+) (web.Choice, error) {
 	form.Provider = p.ID
 	sealed, err := s.forms.seal(w, r, purposeDepart, form)
 	return web.Choice{Provider: providerView(p), Action: s.views.paths.depart, Step: sealed}, err

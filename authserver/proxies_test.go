@@ -22,8 +22,10 @@ func TestClientAddr(t *testing.T) {
 		{"SP-30 no proxy", "203.0.113.7:1", nil, "203.0.113.7"},
 		{"SP-30 a stranger's header is not believed", "203.0.113.7:1", []string{"1.2.3.4"}, "203.0.113.7"},
 		{"SP-30 one trusted hop", "10.0.0.1:1", []string{"203.0.113.7"}, "203.0.113.7"},
-		{"SP-30 what the client wrote stands further left", "10.0.0.1:1", []string{"1.2.3.4, 203.0.113.7"}, "203.0.113.7"},
-		{"SP-30 two trusted hops in two headers", "10.0.0.1:1", []string{"1.2.3.4, 203.0.113.7", "10.9.9.9"}, "203.0.113.7"},
+		{"SP-30 what the client wrote stands further left", "10.0.0.1:1", []string{"1.2.3.4, 203.0.113.7"},
+			"203.0.113.7"},
+		{"SP-30 two trusted hops in two headers", "10.0.0.1:1", []string{"1.2.3.4, 203.0.113.7", "10.9.9.9"},
+			"203.0.113.7"},
 		{"SP-30 garbage ends the walk", "10.0.0.1:1", []string{"203.0.113.7, x"}, "10.0.0.1"},
 		{"SP-30 IPv6", "[fd00::1]:1", []string{"2001:db8::1"}, "2001:db8::1"},
 		{"SP-30 IPv4 in IPv6", "[::ffff:10.0.0.1]:1", []string{"203.0.113.7"}, "203.0.113.7"},
@@ -53,7 +55,8 @@ func TestForgottenProxy(t *testing.T) {
 	step := stranger.get("/authorize?" + authorizeQuery().Encode()).step(t)
 	guess := func(i int) page {
 		name := fmt.Sprint("nobody", i)
-		return stranger.post("/login", url.Values{"step": {step}, "username": {name}, "password": {"wrong"}}, forwarded, fmt.Sprint("198.51.100.", i%250))
+		return stranger.post("/login", url.Values{"step": {step}, "username": {name}, "password": {"wrong"}},
+			forwarded, fmt.Sprint("198.51.100.", i%250))
 	}
 	var wg sync.WaitGroup
 	var shut atomic.Value
@@ -72,7 +75,9 @@ func TestForgottenProxy(t *testing.T) {
 		t.Errorf("the page does not name the network: %.600s", body)
 	}
 	step = known.get("/authorize?" + authorizeQuery("prompt", "login").Encode()).step(t)
-	pg := known.post("/login", url.Values{"step": {step}, "username": {"alice"}, "password": {"correct horse battery"}}, forwarded, "198.51.100.7")
+	pg := known.post("/login",
+		url.Values{"step": {step}, "username": {"alice"}, "password": {"correct horse battery"}}, forwarded,
+		"198.51.100.7")
 	if pg.status != http.StatusSeeOther {
 		t.Errorf("the known browser: got %d", pg.status)
 	}

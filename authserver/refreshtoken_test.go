@@ -35,7 +35,8 @@ func TestARefreshTokenIsMadeOfKeyAndSecret(t *testing.T) {
 	p := r.person()
 	out := p.signIn()
 	genuine := opened(t, out["refresh_token"])
-	if genuine.Generation != 1 || !genuine.IssuedAt.Equal(r.now()) || !strings.HasPrefix(genuine.GrantID, grant.Prefix) {
+	if genuine.Generation != 1 || !genuine.IssuedAt.Equal(r.now()) ||
+		!strings.HasPrefix(genuine.GrantID, grant.Prefix) {
 		t.Errorf("got %+v", genuine)
 	}
 	stored := sha256.Sum256(genuine.Secret[:])
@@ -56,13 +57,15 @@ func TestARefreshTokenIsMadeOfKeyAndSecret(t *testing.T) {
 			status, got := p.token(refreshForm(forged.Compose(c.key)))
 			t.Log(c.name, generation)
 			wantError(t, status, got, http.StatusBadRequest, oauth.InvalidGrant)
-			if pg := p.post("/revoke", url.Values{"token": {forged.Compose(c.key)}, "client_id": {"app"}}); pg.status != http.StatusOK {
+			if pg := p.post("/revoke",
+				url.Values{"token": {forged.Compose(c.key)}, "client_id": {"app"}}); pg.status != http.StatusOK {
 				t.Errorf("revocation: got %d", pg.status)
 			}
 		}
 	}
 	status, next := p.token(refreshForm(out["refresh_token"]))
-	if second := opened(t, next["refresh_token"]); status != http.StatusOK || second.Generation != 2 || second.Secret != genuine.Secret {
+	if second := opened(t, next["refresh_token"]); status != http.StatusOK || second.Generation != 2 ||
+		second.Secret != genuine.Secret {
 		t.Errorf("got %d %+v", status, second)
 	}
 }
@@ -85,7 +88,8 @@ func TestRefreshTokensOfEveryGeneration(t *testing.T) {
 	}
 	for i, want := range replies {
 		status, got := p.token(refreshForm(tokens[i]))
-		if status != http.StatusOK || got["refresh_token"] != want["refresh_token"] || got["access_token"] != want["access_token"] {
+		if status != http.StatusOK || got["refresh_token"] != want["refresh_token"] ||
+			got["access_token"] != want["access_token"] {
 			t.Errorf("token %d again: got %d, another reply", i, status)
 		}
 	}
@@ -143,8 +147,10 @@ func TestJunkIsNoQuery(t *testing.T) {
 	changed := []byte(token)
 	changed[len(changed)/2] ^= 1
 	for _, junk := range []string{
-		"x", grant.RefreshPrefix, "mcprt", strings.TrimPrefix(token, grant.RefreshPrefix), token + "A", token[:len(token)-1], string(changed),
-		token[:len(token)-4] + "\n" + token[len(token)-4:], grant.RefreshPrefix + strings.Repeat("A", 4000), secrets.Token("mcprs_"),
+		"x", grant.RefreshPrefix, "mcprt", strings.TrimPrefix(token, grant.RefreshPrefix), token + "A",
+		token[:len(token)-1], string(changed),
+		token[:len(token)-4] + "\n" + token[len(token)-4:], grant.RefreshPrefix + strings.Repeat("A", 4000),
+		secrets.Token("mcprs_"),
 	} {
 		store.Arm(1 << 30)
 		status, out := p.token(refreshForm(junk))

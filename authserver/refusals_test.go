@@ -13,12 +13,14 @@ import (
 func TestRefusedAuthorizationIsAudited(t *testing.T) {
 	r := newRig(t)
 	r.log.Reset()
-	pg := r.person().get("/authorize?" + authorizeQuery("client_id", "static", "code_challenge_method", "plain").Encode())
+	pg := r.person().get("/authorize?" +
+		authorizeQuery("client_id", "static", "code_challenge_method", "plain").Encode())
 	if got := responseOf(t, pg); got.Get("error") != "invalid_request" {
 		t.Fatalf("got %v", got)
 	}
 	for _, line := range strings.Split(r.log.String(), "\n") {
-		if strings.Contains(line, `"`+audit.AuthorizeRefused+`"`) && strings.Contains(line, `"client_id":"static"`) && strings.Contains(line, `invalid_request`) {
+		if strings.Contains(line, `"`+audit.AuthorizeRefused+`"`) && strings.Contains(line, `"client_id":"static"`) &&
+			strings.Contains(line, `invalid_request`) {
 			return
 		}
 	}

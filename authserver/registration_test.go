@@ -35,7 +35,8 @@ func (d *documents) Fetch(_ context.Context, id string) (storage.Client, error) 
 		return storage.Client{}, d.err
 	}
 	if id != d.doc.ID {
-		return storage.Client{}, oauth.NewError(oauth.InvalidClient, "The client metadata document cannot be used: it is not there.")
+		return storage.Client{},
+			oauth.NewError(oauth.InvalidClient, "The client metadata document cannot be used: it is not there.")
 	}
 	d.known = true
 	return d.doc, nil
@@ -46,8 +47,9 @@ func (d *documents) Vouched(storage.Client) bool { return d.vouched }
 func newDocumentRig(t *testing.T) (*rig, *documents) {
 	t.Helper()
 	d := &documents{doc: storage.Client{
-		ID: "https://app.example.com/client.json", Name: "Doc App", RedirectURIs: []string{"https://app.example.com/cb"},
-		GrantTypes: []string{oauth.GrantCode, oauth.GrantRefresh}, AuthMethod: "none", Source: storage.SourceCIMD,
+		ID: "https://app.example.com/client.json", Name: "Doc App",
+		RedirectURIs: []string{"https://app.example.com/cb"},
+		GrantTypes:   []string{oauth.GrantCode, oauth.GrantRefresh}, AuthMethod: "none", Source: storage.SourceCIMD,
 	}}
 	r := newRig(t, func(c *Config) {
 		d.Clients = c.Store
@@ -64,7 +66,8 @@ func TestDocumentIsReadAfterSignIn(t *testing.T) {
 	r, d := newDocumentRig(t)
 	p := r.person()
 	pg := p.get("/authorize?" + documentQuery(d).Encode())
-	if pg.status != 200 || !strings.Contains(pg.body, `name="password"`) || !strings.Contains(pg.body, "app.example.com") || d.fetches != 0 {
+	if pg.status != 200 || !strings.Contains(pg.body, `name="password"`) ||
+		!strings.Contains(pg.body, "app.example.com") || d.fetches != 0 {
 		t.Fatalf("AS-154: status %d, %d fetches, page %.300s", pg.status, d.fetches, pg.body)
 	}
 	if csp := pg.header.Get("Content-Security-Policy"); !strings.Contains(csp, "https://app.example.com") {
@@ -74,13 +77,16 @@ func TestDocumentIsReadAfterSignIn(t *testing.T) {
 	if pg.status != 401 || d.fetches != 0 {
 		t.Fatalf("AS-154 a failed sign-in: status %d, %d fetches", pg.status, d.fetches)
 	}
-	pg = p.post("/login", url.Values{"step": {pg.step(t)}, "username": {"alice"}, "password": {"correct horse battery"}})
+	pg = p.post("/login",
+		url.Values{"step": {pg.step(t)}, "username": {"alice"}, "password": {"correct horse battery"}})
 	pg = p.get(pg.header.Get("Location"))
 	if d.fetches != 1 || !strings.Contains(pg.body, "Doc App") || !strings.Contains(pg.body, "app.example.com") {
 		t.Fatalf("AS-153 AS-73: %d fetches, page %.300s", d.fetches, pg.body)
 	}
 	pg = p.post("/consent", url.Values{"step": {consentStep(t, pg)}, "decision": {"approve"}})
-	status, out := p.token(codeForm(responseOf(t, pg).Get("code"), "client_id", d.doc.ID, "redirect_uri", d.doc.RedirectURIs[0]))
+	status, out := p.token(
+		codeForm(responseOf(t, pg).Get("code"), "client_id", d.doc.ID, "redirect_uri", d.doc.RedirectURIs[0]),
+	)
 	if status != 200 || d.fetches != 1 {
 		t.Errorf("AS-151: got %d %v, %d fetches", status, out, d.fetches)
 	}
@@ -131,7 +137,8 @@ func TestUnknownClient(t *testing.T) {
 		{"gone", "https://unheard.example/cb", "clear its saved sign-in"},
 	} {
 		t.Run("CL-13 the page says how to make it register again: "+tt.redirect, func(t *testing.T) {
-			pg := r.person().get("/authorize?" + authorizeQuery("client_id", tt.client, "redirect_uri", tt.redirect).Encode())
+			pg := r.person().get("/authorize?" +
+				authorizeQuery("client_id", tt.client, "redirect_uri", tt.redirect).Encode())
 			if pg.status != 400 || pg.header.Get("Location") != "" || !strings.Contains(pg.body, tt.want) {
 				t.Errorf("got %d %s", pg.status, pg.body)
 			}
@@ -148,8 +155,10 @@ func TestUnknownClient(t *testing.T) {
 func TestHandoff(t *testing.T) {
 	r := newRig(t)
 	const scheme = "cursor://anysphere.cursor-mcp/oauth/callback"
-	if err := r.store.PutClient(t.Context(), storage.Client{ID: "cursor", Name: "Cursor", RedirectURIs: []string{scheme},
-		GrantTypes: []string{oauth.GrantCode}, AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: r.now()}); err != nil {
+	if err := r.store.PutClient(t.Context(),
+		storage.Client{ID: "cursor", Name: "Cursor", RedirectURIs: []string{scheme},
+			GrantTypes: []string{oauth.GrantCode}, AuthMethod: "none", Source: storage.SourceDynamic,
+			CreatedAt: r.now()}); err != nil {
 		t.Fatal(err)
 	}
 	q := authorizeQuery("client_id", "cursor", "redirect_uri", scheme)
@@ -157,7 +166,9 @@ func TestHandoff(t *testing.T) {
 	p.approve(q)
 	t.Run("AS-57 a browser gets a page with a button", func(t *testing.T) {
 		pg := p.get("/authorize?"+q.Encode(), "Sec-Fetch-Dest", "document")
-		if pg.status != 200 || !strings.Contains(pg.body, `href="cursor://anysphere.cursor-mcp/oauth/callback?code=`) || !strings.HasPrefix(pg.header.Get("Refresh"), "0; url="+scheme+"?code=") {
+		if pg.status != 200 ||
+			!strings.Contains(pg.body, `href="cursor://anysphere.cursor-mcp/oauth/callback?code=`) ||
+			!strings.HasPrefix(pg.header.Get("Refresh"), "0; url="+scheme+"?code=") {
 			t.Errorf("got %d %q %s", pg.status, pg.header.Get("Refresh"), pg.body)
 		}
 		if pg.header.Get("Cache-Control") != "no-store" {
@@ -165,7 +176,8 @@ func TestHandoff(t *testing.T) {
 		}
 	})
 	t.Run("AS-57 anything else gets the redirect", func(t *testing.T) {
-		if pg := p.get("/authorize?" + q.Encode()); pg.status != http.StatusSeeOther || !strings.HasPrefix(pg.header.Get("Location"), scheme+"?code=") {
+		if pg := p.get("/authorize?" + q.Encode()); pg.status != http.StatusSeeOther ||
+			!strings.HasPrefix(pg.header.Get("Location"), scheme+"?code=") {
 			t.Errorf("got %d %v", pg.status, pg.header)
 		}
 	})
@@ -175,11 +187,15 @@ func TestResourceIsExplained(t *testing.T) {
 	r := newRig(t)
 	p := r.person()
 	p.signIn()
-	for resource, want := range map[string]string{"": "absent: the default", testResource: "exact", testResource + "/": "trailing slash", strings.ToUpper("https://mcp.example.com") + "/mcp": "upper case"} {
+	for resource, want := range map[string]string{
+		"": "absent: the default", testResource: "exact", testResource + "/": "trailing slash",
+		strings.ToUpper("https://mcp.example.com") + "/mcp": "upper case",
+	} {
 		t.Run("CL-48 "+want, func(t *testing.T) {
 			r.log.Reset()
 			p.approve(authorizeQuery("resource", resource))
-			if !strings.Contains(r.log.String(), `"resource_match":"`+want+`"`) || !strings.Contains(r.log.String(), `"resource":"`+testResource+`"`) {
+			if !strings.Contains(r.log.String(), `"resource_match":"`+want+`"`) ||
+				!strings.Contains(r.log.String(), `"resource":"`+testResource+`"`) {
 				t.Errorf("got %s", r.log.String())
 			}
 		})

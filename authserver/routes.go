@@ -29,7 +29,8 @@ func newPaths(issuer string) paths {
 		host:   host,
 		prefix: prefix, home: prefix + "/", authorize: prefix + "/authorize", login: prefix + "/login",
 		consent: prefix + "/consent", logout: prefix + "/logout", setup: prefix + "/setup",
-		callback: prefix + "/callback/", connect: prefix + "/connect/", depart: prefix + "/depart", disconnect: prefix + "/disconnect", claim: prefix + "/claim",
+		callback: prefix + "/callback/", connect: prefix + "/connect/", depart: prefix + "/depart",
+		disconnect: prefix + "/disconnect", claim: prefix + "/claim",
 	}
 }
 

@@ -92,7 +92,8 @@ func (s *Server) buildParts(ctx context.Context) (err error) {
 	c := s.cfg
 	if s.keys, err = keys.New(ctx, keys.Config{
 		Store: c.Store, SecretKeys: c.SecretKeys, Algorithm: c.Tokens.Algorithm,
-		AccessTTL: c.Tokens.AccessTTL, RotateEvery: c.Keys.RotateEvery, PublishAhead: c.Keys.PublishAhead, Now: c.Now, Audit: c.Audit, Logger: c.Logger,
+		AccessTTL: c.Tokens.AccessTTL, RotateEvery: c.Keys.RotateEvery, PublishAhead: c.Keys.PublishAhead, Now: c.Now,
+		Audit: c.Audit, Logger: c.Logger,
 	}); err != nil {
 		return err
 	}
@@ -101,7 +102,8 @@ func (s *Server) buildParts(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	if s.users, err = users.New(users.Config{Store: c.Store, Now: c.Now, Audit: c.Audit, Logger: c.Logger}); err != nil {
+	if s.users, err = users.New(users.Config{
+		Store: c.Store, Now: c.Now, Audit: c.Audit, Logger: c.Logger}); err != nil {
 		return err
 	}
 	pages, err := web.New(web.Config{ProductName: c.ProductName, Prefix: s.paths.prefix})
@@ -127,8 +129,10 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	s.Register(mux)
 	mux.Handle("/", s.observe(http.HandlerFunc(s.errors.notFound)))
-	mux.Handle("/robots.txt", s.observe(s.errors.allow(http.HandlerFunc(handleRobots), http.MethodGet, http.MethodHead)))
-	mux.Handle("/favicon.ico", s.observe(s.errors.allow(http.HandlerFunc(s.errors.icon), http.MethodGet, http.MethodHead)))
+	mux.Handle("/robots.txt",
+		s.observe(s.errors.allow(http.HandlerFunc(handleRobots), http.MethodGet, http.MethodHead)))
+	mux.Handle("/favicon.ico",
+		s.observe(s.errors.allow(http.HandlerFunc(s.errors.icon), http.MethodGet, http.MethodHead)))
 	if s.paths.prefix == "" {
 		return mux
 	}

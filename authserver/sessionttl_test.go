@@ -22,7 +22,8 @@ func TestSessionOnLoopback(t *testing.T) {
 		}
 	}
 	for issuer, want := range map[string]time.Duration{
-		"http://localhost:8414": 12 * time.Hour, "http://127.0.0.1:8414": 12 * time.Hour, "http://[::1]:8414/as": 12 * time.Hour,
+		"http://localhost:8414": 12 * time.Hour, "http://127.0.0.1:8414": 12 * time.Hour,
+		"http://[::1]:8414/as":   12 * time.Hour,
 		"https://localhost:8414": 14 * 24 * time.Hour, "https://auth.example.com": 14 * 24 * time.Hour,
 	} {
 		if got := defaultSessionTTL(issuer); got != want {

@@ -44,8 +44,9 @@ func (p *setupPages) setup(w http.ResponseWriter, r *http.Request) {
 		p.forms.errors.show(w, r, http.StatusServiceUnavailable, refusal.Unavailable(err))
 	case !open:
 		p.forms.errors.misfit(w, r, http.StatusNotFound, web.Error{
-			Title: "This server is set up already", Message: "There is an administrator, so the setup link has done its work.",
-			Advice: "There is nothing more to do here. Sign in at the start page.", Home: true,
+			Title:   "This server is set up already",
+			Message: "There is an administrator, so the setup link has done its work.",
+			Advice:  "There is nothing more to do here. Sign in at the start page.", Home: true,
 		})
 	case r.Method == http.MethodPost:
 		p.complete(w, r)
@@ -112,7 +113,8 @@ func setupStatus(err error) int {
 func setupProblem(err error) (string, int) {
 	switch {
 	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrExpired):
-		return "The setup link is not valid or no longer valid. Make a new one with: mcp-authd setup-link", http.StatusForbidden
+		return "The setup link is not valid or no longer valid. Make a new one with: mcp-authd setup-link",
+			http.StatusForbidden
 	case errors.Is(err, users.ErrExists), errors.Is(err, storage.ErrExists):
 		return "An administrator exists already.", http.StatusConflict
 	case errors.Is(err, users.ErrName):
@@ -120,7 +122,8 @@ func setupProblem(err error) (string, int) {
 	case errors.Is(err, users.ErrPassword):
 		return "A password needs at least 8 characters.", http.StatusBadRequest
 	case errors.Is(err, users.ErrCommon):
-		return "This password is one of the most common ones, or the username. Please choose another.", http.StatusBadRequest
+		return "This password is one of the most common ones, or the username. Please choose another.",
+			http.StatusBadRequest
 	}
 	return "", 0
 }

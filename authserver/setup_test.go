@@ -41,10 +41,12 @@ func TestSetupCheck(t *testing.T) {
 			t.Errorf("%s: got %d %q, want %d", name, got.status, got.body, tt.want)
 		}
 	}
-	if got := p.post("/setup/check", url.Values{"step": {step}, "token": {second}}, "Sec-Fetch-Site", "cross-site"); got.status != 403 {
+	if got := p.post("/setup/check", url.Values{"step": {step}, "token": {second}}, "Sec-Fetch-Site",
+		"cross-site"); got.status != 403 {
 		t.Errorf("from another site: got %d", got.status)
 	}
-	done := p.post("/setup", url.Values{"step": {step}, "token": {second}, "username": {"root"}, "password": {"correct horse battery"}})
+	done := p.post("/setup",
+		url.Values{"step": {step}, "token": {second}, "username": {"root"}, "password": {"correct horse battery"}})
 	if done.status != 200 {
 		t.Fatalf("checking has spent the token: got %d %s", done.status, done.body)
 	}
@@ -74,15 +76,18 @@ func TestSetupAgain(t *testing.T) {
 		{"a bad name", "ro ot", "correct horse battery", token, 400, "letters, digits"},
 		{"a wrong token", "root", "correct horse battery", "x", 403, "no longer valid"},
 	} {
-		pg := p.post("/setup", url.Values{"step": {step}, "token": {tt.token}, "username": {tt.user}, "password": {tt.password}})
-		if pg.status != tt.status || !strings.Contains(pg.body, tt.says) || !strings.Contains(pg.body, `value="`+tt.user+`"`) || !strings.Contains(pg.body, `value="`+tt.token+`"`) {
+		pg := p.post("/setup",
+			url.Values{"step": {step}, "token": {tt.token}, "username": {tt.user}, "password": {tt.password}})
+		if pg.status != tt.status || !strings.Contains(pg.body, tt.says) ||
+			!strings.Contains(pg.body, `value="`+tt.user+`"`) || !strings.Contains(pg.body, `value="`+tt.token+`"`) {
 			t.Errorf("%s: got %d %.1500s", tt.name, pg.status, pg.body)
 		}
 		if strings.Contains(pg.body, tt.password) {
 			t.Errorf("%s: the page repeats the password", tt.name)
 		}
 	}
-	pg := p.post("/setup", url.Values{"step": {step}, "token": {token}, "username": {"root"}, "password": {"correct horse battery"}})
+	pg := p.post("/setup",
+		url.Values{"step": {step}, "token": {token}, "username": {"root"}, "password": {"correct horse battery"}})
 	if pg.status != 200 || !strings.Contains(pg.body, "root") {
 		t.Errorf("got %d %.400s", pg.status, pg.body)
 	}

@@ -22,7 +22,8 @@ const evil = "https://evil.example/cb"
 func (r *rig) nice(change ...func(*storage.Client)) storage.Client {
 	r.t.Helper()
 	c := storage.Client{
-		ID: "nice", Name: "Nice", RedirectURIs: []string{"https://nice.example/cb"}, GrantTypes: []string{oauth.GrantCode, oauth.GrantRefresh},
+		ID: "nice", Name: "Nice", RedirectURIs: []string{"https://nice.example/cb"},
+		GrantTypes: []string{oauth.GrantCode, oauth.GrantRefresh},
 		AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: r.now(),
 	}
 	for _, f := range change {
@@ -60,7 +61,8 @@ var materialChanges = map[string]func(*storage.Client){
 
 func wantPage(t *testing.T, pg page, texts ...string) {
 	t.Helper()
-	if pg.status != http.StatusOK || pg.header.Get("Location") != "" || pg.header.Get("Refresh") != "" || !strings.Contains(pg.body, `value="approve"`) {
+	if pg.status != http.StatusOK || pg.header.Get("Location") != "" || pg.header.Get("Refresh") != "" ||
+		!strings.Contains(pg.body, `value="approve"`) {
 		t.Fatalf("got %d %s, want a page that asks: %.300s", pg.status, pg.header.Get("Location"), pg.body)
 	}
 	for _, text := range texts {
@@ -180,10 +182,15 @@ func TestWhatWasShownIsWhatIsAllowed(t *testing.T) {
 		} {
 			f, resource := r.pages.authorize.flow, r.cfg.Resources[0]
 			resource.URI = tt.resource
-			shown := f.Shown(flow.Request{Identified: to, Resource: policy.Resolution{Resource: resource}, Scopes: tt.scopes})
-			form := flow.ConsentForm{Query: flow.Query(niceQuery().Encode()), Shown: shown, UserID: u.ID, AuthTime: r.now().Unix()}
+			shown := f.Shown(flow.Request{
+				Identified: to, Resource: policy.Resolution{Resource: resource}, Scopes: tt.scopes,
+			})
+			form := flow.ConsentForm{
+				Query: flow.Query(niceQuery().Encode()), Shown: shown, UserID: u.ID, AuthTime: r.now().Unix(),
+			}
 			step := f.Consent(t.Context(), form, fresh.Session.Hash, "approve")
-			if answer, ok := step.(flow.Respond); reflect.TypeOf(step) != reflect.TypeOf(tt.want) || ok != answer.Response.Has("code") {
+			if answer, ok := step.(flow.Respond); reflect.TypeOf(step) != reflect.TypeOf(tt.want) ||
+				ok != answer.Response.Has("code") {
 				t.Errorf("%s %v: got %T %+v", tt.resource, tt.scopes, step, step)
 			}
 		}
@@ -207,13 +214,15 @@ func TestApprovalsAreForAPlace(t *testing.T) {
 			r.nice(redirectTo(good, evil))
 			p.approve(niceQuery("redirect_uri", good))
 			wantPage(t, p.get("/authorize?"+niceQuery("redirect_uri", evil).Encode()), "evil.example")
-			if pg := p.get("/authorize?" + niceQuery("redirect_uri", evil, "prompt", "none").Encode()); pg.header.Get("Location") != "" {
+			if pg := p.get("/authorize?" + niceQuery("redirect_uri", evil, "prompt", "none").Encode()); pg.header.Get(
+				"Location") != "" {
 				t.Errorf("prompt=none: the browser is sent to %s", pg.header.Get("Location"))
 			}
 			if good == "http://127.0.0.1/callback" {
 				good = "http://127.0.0.1:40666/callback" // any port is one place
 			}
-			if pg := p.get("/authorize?" + niceQuery("redirect_uri", good).Encode()); !strings.HasPrefix(pg.header.Get("Location"), good) && pg.status != http.StatusOK {
+			if pg := p.get("/authorize?" + niceQuery("redirect_uri", good).Encode()); !strings.HasPrefix(
+				pg.header.Get("Location"), good) && pg.status != http.StatusOK {
 				t.Errorf("%s, which was approved: got %d %v", good, pg.status, pg.header)
 			}
 		}
@@ -343,7 +352,8 @@ func TestAccessThatWasTakenAwayIsAskedForAgain(t *testing.T) {
 		r := newRig(t)
 		p := r.person()
 		out := p.signIn()
-		if pg := p.post("/revoke", url.Values{"token": {out["refresh_token"].(string)}, "client_id": {"app"}}); pg.status != http.StatusOK {
+		if pg := p.post("/revoke",
+			url.Values{"token": {out["refresh_token"].(string)}, "client_id": {"app"}}); pg.status != http.StatusOK {
 			t.Fatalf("got %d", pg.status)
 		}
 		if got := responseOf(t, p.get("/authorize?"+authorizeQuery().Encode())); !got.Has("code") {
@@ -399,7 +409,8 @@ func TestStaleClients(t *testing.T) {
 		old.keep(c)
 		redirectTo(evil)(&c)
 		r.replace(c)
-		wantPage(t, p.post("/consent", url.Values{"step": {consentStep(t, before)}, "decision": {"approve"}}), "evil.example")
+		wantPage(t, p.post("/consent", url.Values{"step": {consentStep(t, before)}, "decision": {"approve"}}),
+			"evil.example")
 	})
 	t.Run("L8 H1 a click on what the store does not confirm asks again", func(t *testing.T) {
 		p, c := r.person(), r.nice(func(c *storage.Client) { c.Name = "Nicest" })
@@ -408,7 +419,8 @@ func TestStaleClients(t *testing.T) {
 		defer r.restart(func(as *Config) { as.Registry = &registry{Clients: old} })
 		redirectTo(evil)(&c)
 		r.replace(c)
-		wantPage(t, p.post("/consent", url.Values{"step": {consentStep(t, before)}, "decision": {"approve"}}), "nice.example")
+		wantPage(t, p.post("/consent", url.Values{"step": {consentStep(t, before)}, "decision": {"approve"}}),
+			"nice.example")
 	})
 	t.Run("L8 a client that the store never confirms is an outage, not a code", func(t *testing.T) {
 		p, c := r.person(), r.nice()
@@ -418,7 +430,8 @@ func TestStaleClients(t *testing.T) {
 		defer r.restart(func(as *Config) { as.Registry = &registry{Clients: old} })
 		redirectTo(evil)(&c)
 		r.replace(c)
-		if pg := p.get("/authorize?" + niceQuery().Encode()); pg.status != http.StatusServiceUnavailable || pg.header.Get("Location") != "" {
+		if pg := p.get("/authorize?" + niceQuery().Encode()); pg.status != http.StatusServiceUnavailable ||
+			pg.header.Get("Location") != "" {
 			t.Errorf("got %d %v", pg.status, pg.header)
 		}
 	})

@@ -39,7 +39,8 @@ func TestStalledBodiesKeepNobodyOut(t *testing.T) {
 				_, _ = io.ReadAll(r.Body)
 				fmt.Fprint(w, "here")
 			})
-			mux.HandleFunc("POST /unread", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
+			mux.HandleFunc("POST /unread",
+				func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
 			mux.HandleFunc("POST /stream", func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.ReadAll(r.Body)
 				_ = http.NewResponseController(w).Flush()
@@ -73,7 +74,8 @@ func TestStalledBodiesKeepNobodyOut(t *testing.T) {
 					for first := true; ; first = false {
 						conn, err := net.Dial("tcp", l.Addr().String())
 						if err == nil {
-							fmt.Fprintf(conn, "POST /%s HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\nab", []string{"token", "unread"}[i%2])
+							fmt.Fprintf(conn, "POST /%s HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\nab",
+								[]string{"token", "unread"}[i%2])
 						}
 						if first {
 							filled.Done()
@@ -99,7 +101,10 @@ func TestStalledBodiesKeepNobodyOut(t *testing.T) {
 			filled.Wait()
 			time.Sleep(100 * time.Millisecond) // for what was sent to be read
 			from := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(tt.honest)}}
-			honest := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: from.DialContext}, Timeout: 5 * time.Second}
+			honest := &http.Client{
+				Transport: &http.Transport{DisableKeepAlives: true, DialContext: from.DialContext},
+				Timeout:   5 * time.Second,
+			}
 			failed := 0
 			for range 20 {
 				resp, err := honest.Post("http://"+l.Addr().String()+"/token", "text/plain", strings.NewReader("x"))
@@ -129,7 +134,8 @@ func TestWaitingWithHTTP2(t *testing.T) {
 	release, body := make(chan struct{}), make(chan struct{})
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /", func(_ http.ResponseWriter, r *http.Request) { _, _ = io.ReadAll(r.Body) })
-	mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) { _ = http.NewResponseController(w).Flush(); <-release })
+	mux.HandleFunc("GET /",
+		func(w http.ResponseWriter, _ *http.Request) { _ = http.NewResponseController(w).Flush(); <-release })
 	bound := newConnections(2, nil)
 	s := httptest.NewUnstartedServer(timely(mux, time.Minute))
 	s.EnableHTTP2, s.Config.ConnState, s.Config.ConnContext = true, bound.changed, bound.known
@@ -149,7 +155,8 @@ func TestWaitingWithHTTP2(t *testing.T) {
 				return
 			}
 			if time.Now().After(end) {
-				t.Fatalf("%s: unsent %d, served %d, waiting %d of %d, want %d, %d, %d of 1", when, u, v, n, open, unsent, served, waiting)
+				t.Fatalf("%s: unsent %d, served %d, waiting %d of %d, want %d, %d, %d of 1", when, u, v, n, open,
+					unsent, served, waiting)
 			}
 		}
 	}
@@ -208,7 +215,8 @@ func TestClosedConnectionsAreForgotten(t *testing.T) {
 			c.changed(conn, state)
 		}
 		if c.open != 0 || len(c.at) != 0 || len(c.networks) != 0 || len(c.crowds) != 0 {
-			t.Errorf("%v: %d open, %d places, %d networks and %d crowds are left", states, c.open, len(c.at), len(c.networks), len(c.crowds))
+			t.Errorf("%v: %d open, %d places, %d networks and %d crowds are left", states, c.open, len(c.at),
+				len(c.networks), len(c.crowds))
 		}
 	}
 }

@@ -55,7 +55,8 @@ type statusLists struct {
 
 func newStatusLists(c Config, k *keys.Manager) *statusLists {
 	return &statusLists{
-		issuer: c.Issuer, store: c.Store, keys: k, ttl: c.Tokens.StatusTTL, now: c.Now, shelf: newStatusShelf(statusBudget),
+		issuer: c.Issuer, store: c.Store, keys: k, ttl: c.Tokens.StatusTTL, now: c.Now,
+		shelf: newStatusShelf(statusBudget),
 		empty: sync.OnceValue(func() string { return pack(make([]byte, statusListSize/8)) }),
 	}
 }
@@ -140,7 +141,9 @@ func (l *statusLists) load(ctx context.Context, n int64, old *statusList) (*stat
 	if err != nil {
 		return nil, err
 	}
-	fresh := statusList{content: digest(revoked), keys: published, quiet: len(revoked) == 0, begun: l.window(n, now), checked: now}
+	fresh := statusList{
+		content: digest(revoked), keys: published, quiet: len(revoked) == 0, begun: l.window(n, now), checked: now,
+	}
 	if old != nil && old.content == fresh.content && old.keys == published && old.begun.Equal(fresh.begun) {
 		fresh.token, fresh.etag = old.token, old.etag
 		return &fresh, nil
@@ -189,7 +192,8 @@ func pack(bits []byte) string {
 
 func (l *statusLists) sign(ctx context.Context, n int64, packed string, begun time.Time) (string, error) {
 	return l.keys.Sign(ctx, statusType, statusClaims{
-		Subject: statusURI(l.issuer, n), IssuedAt: begun.Unix(), Expires: begun.Add(l.life()).Unix(), TTL: int64(l.ttl / time.Second), Issuer: l.issuer,
+		Subject: statusURI(l.issuer, n), IssuedAt: begun.Unix(), Expires: begun.Add(l.life()).Unix(),
+		TTL: int64(l.ttl / time.Second), Issuer: l.issuer,
 		List: statusBits{1, packed},
 	})
 }

@@ -58,7 +58,8 @@ func TestStatusList(t *testing.T) {
 		t.Fatalf("places: got %+v and %+v", first.Status, second.Status)
 	}
 	bit, claims, etag := p.listed(t, first.Status)
-	if bit != 0 || claims.Subject != first.Status.List.URI || claims.TTL != 7 || claims.List.Bits != 1 || claims.Expires <= claims.IssuedAt || claims.Issuer != r.Issuer() {
+	if bit != 0 || claims.Subject != first.Status.List.URI || claims.TTL != 7 || claims.List.Bits != 1 ||
+		claims.Expires <= claims.IssuedAt || claims.Issuer != r.Issuer() {
 		t.Errorf("a live grant: bit %d, %+v", bit, claims)
 	}
 	u, _ := url.Parse(first.Status.List.URI)
@@ -225,7 +226,8 @@ func TestStatusShelf(t *testing.T) {
 	}
 	r.advance(2 * statusFresh)
 	for n, before := range first {
-		if e, err := r.status.get(t.Context(), n); err != nil || e.begun.Equal(before.begun) && &e.token[0] != &before.token[0] {
+		if e, err := r.status.get(t.Context(), n); err != nil ||
+			e.begun.Equal(before.begun) && &e.token[0] != &before.token[0] {
 			t.Fatalf("AS-145 list %d was made again, %v", n, err)
 		}
 	}
@@ -254,7 +256,8 @@ func TestStatusOfACache(t *testing.T) {
 		t.Errorf("Cache-Control is %q: it adds to the delay of a revocation", got)
 	}
 	for _, header := range []string{tag, "W/" + tag, `"other", ` + tag} {
-		if pg := p.get("/status/0", "If-None-Match", header); pg.status != 304 || pg.header.Get("ETag") != tag || pg.header.Get("Cache-Control") == "" {
+		if pg := p.get("/status/0", "If-None-Match", header); pg.status != 304 || pg.header.Get("ETag") != tag ||
+			pg.header.Get("Cache-Control") == "" {
 			t.Errorf("If-None-Match: %s: got %d %v", header, pg.status, pg.header)
 		}
 	}
@@ -273,7 +276,8 @@ func TestNoStatus(t *testing.T) {
 		t.Errorf("got %d", pg.status)
 	}
 	on := newRig(t)
-	status, out := on.person().token(url.Values{"grant_type": {oauth.GrantClientCredentials}}, "Authorization", basic("machine", testSecret))
+	status, out := on.person().token(url.Values{"grant_type": {oauth.GrantClientCredentials}}, "Authorization",
+		basic("machine", testSecret))
 	if status != 200 {
 		t.Fatalf("got %d %v", status, out)
 	}

@@ -79,7 +79,8 @@ func (s *steps) login(w http.ResponseWriter, r *http.Request, step flow.Login, a
 func (s *steps) askConsent(w http.ResponseWriter, r *http.Request, step flow.AskConsent) {
 	a, v := step.Request, step.Visit
 	sealed, err := s.forms.seal(w, r, purposeConsent, flow.ConsentForm{
-		Query: a.Query.Consented(), Shown: s.views.flow.Shown(a), UserID: v.User.ID, AuthTime: v.Session.AuthTime.Unix(),
+		Query: a.Query.Consented(), Shown: s.views.flow.Shown(a), UserID: v.User.ID,
+		AuthTime: v.Session.AuthTime.Unix(),
 	})
 	var signOut string
 	if err == nil {

@@ -33,7 +33,8 @@ func TestCodeExchange(t *testing.T) {
 	t.Run("AS-81 AS-80 AS-118 the answer and the access token", func(t *testing.T) {
 		code := p.approve(authorizeQuery()).Get("code")
 		pg := p.post("/token", codeForm(code))
-		if pg.status != 200 || pg.header.Get("Cache-Control") != "no-store" || pg.header.Get("Content-Type") != "application/json" {
+		if pg.status != 200 || pg.header.Get("Cache-Control") != "no-store" ||
+			pg.header.Get("Content-Type") != "application/json" {
 			t.Fatalf("got %d %v %s", pg.status, pg.header, pg.body)
 		}
 		var out oauth.TokenResponse
@@ -44,9 +45,11 @@ func TestCodeExchange(t *testing.T) {
 			t.Errorf("got %+v", out)
 		}
 		claims := r.verified(t, out.AccessToken)
-		if claims.Issuer != r.Issuer() || claims.Audience != testResource || claims.ClientID != "app" || claims.Scope != "mcp" ||
+		if claims.Issuer != r.Issuer() || claims.Audience != testResource || claims.ClientID != "app" ||
+			claims.Scope != "mcp" ||
 			!strings.HasPrefix(claims.Subject, "usr_") || claims.TokenID == "" || claims.GrantID == "" ||
-			claims.IssuedAt != r.now().Unix() || claims.Expires != r.now().Add(15*time.Minute).Unix() || claims.AuthTime == 0 {
+			claims.IssuedAt != r.now().Unix() || claims.Expires != r.now().Add(15*time.Minute).Unix() ||
+			claims.AuthTime == 0 {
 			t.Errorf("got claims %+v", claims)
 		}
 	})
@@ -75,15 +78,19 @@ func TestCodeExchange(t *testing.T) {
 		change []string
 		code   oauth.Code
 	}{
-		{"AS-64 RFC 7636 4.6: wrong verifier is invalid_grant", []string{"code_verifier", strings.Repeat("x", 43)}, oauth.InvalidGrant},
+		{"AS-64 RFC 7636 4.6: wrong verifier is invalid_grant", []string{"code_verifier", strings.Repeat("x", 43)},
+			oauth.InvalidGrant},
 		{"AS-64 missing verifier is invalid_grant", []string{"code_verifier", ""}, oauth.InvalidGrant},
 		{"AS-66 verifier of 42 characters", []string{"code_verifier", strings.Repeat("x", 42)}, oauth.InvalidGrant},
 		{"AS-66 verifier of 129 characters", []string{"code_verifier", strings.Repeat("x", 129)}, oauth.InvalidGrant},
-		{"AS-92 another redirect URI is invalid_grant", []string{"redirect_uri", "http://127.0.0.1:1/callback"}, oauth.InvalidGrant},
-		{"AS-105 an unknown resource is invalid_target", []string{"resource", "https://evil.example.com/mcp"}, oauth.InvalidTarget},
+		{"AS-92 another redirect URI is invalid_grant", []string{"redirect_uri", "http://127.0.0.1:1/callback"},
+			oauth.InvalidGrant},
+		{"AS-105 an unknown resource is invalid_target", []string{"resource", "https://evil.example.com/mcp"},
+			oauth.InvalidTarget},
 		{"AS-83 no code", []string{"code", ""}, oauth.InvalidRequest},
 		{"AS-85 unknown grant type", []string{"grant_type", "password"}, oauth.UnsupportedGrantType},
-		{"AS-03 RFC 6749 4.3: no password grant", []string{"grant_type", "password", "username", "alice"}, oauth.UnsupportedGrantType},
+		{"AS-03 RFC 6749 4.3: no password grant", []string{"grant_type", "password", "username", "alice"},
+			oauth.UnsupportedGrantType},
 		{"AS-83 no grant type", []string{"grant_type", ""}, oauth.InvalidRequest},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -96,7 +103,8 @@ func TestCodeExchange(t *testing.T) {
 		})
 	}
 	t.Run("AS-92 redirect_uri may be left out", func(t *testing.T) {
-		if status, out := p.token(codeForm(p.approve(authorizeQuery()).Get("code"), "redirect_uri", "")); status != 200 {
+		if status, out := p.token(
+			codeForm(p.approve(authorizeQuery()).Get("code"), "redirect_uri", "")); status != 200 {
 			t.Errorf("got %d %v", status, out)
 		}
 	})
@@ -114,19 +122,20 @@ func TestCodeExchange(t *testing.T) {
 			t.Error("the code was burnt")
 		}
 	})
-	t.Run("AS-91 a second valid redemption revokes what the first gave; an invalid replay does not", func(t *testing.T) {
-		code := p.approve(authorizeQuery()).Get("code")
-		_, first := p.token(codeForm(code))
-		status, out := p.token(codeForm(code, "code_verifier", strings.Repeat("y", 43)))
-		wantError(t, status, out, 400, oauth.InvalidGrant)
-		if status, out := p.token(refreshForm(first["refresh_token"])); status != 200 {
-			t.Fatalf("an invalid replay revoked the grant: %d %v", status, out)
-		}
-		status, out = p.token(codeForm(code))
-		wantError(t, status, out, 400, oauth.InvalidGrant)
-		status, out = p.token(refreshForm(first["refresh_token"]))
-		wantError(t, status, out, 400, oauth.InvalidGrant)
-	})
+	t.Run("AS-91 a second valid redemption revokes what the first gave; an invalid replay does not",
+		func(t *testing.T) {
+			code := p.approve(authorizeQuery()).Get("code")
+			_, first := p.token(codeForm(code))
+			status, out := p.token(codeForm(code, "code_verifier", strings.Repeat("y", 43)))
+			wantError(t, status, out, 400, oauth.InvalidGrant)
+			if status, out := p.token(refreshForm(first["refresh_token"])); status != 200 {
+				t.Fatalf("an invalid replay revoked the grant: %d %v", status, out)
+			}
+			status, out = p.token(codeForm(code))
+			wantError(t, status, out, 400, oauth.InvalidGrant)
+			status, out = p.token(refreshForm(first["refresh_token"]))
+			wantError(t, status, out, 400, oauth.InvalidGrant)
+		})
 	t.Run("AS-90 32 at once: one code, one winner", func(t *testing.T) {
 		code := p.approve(authorizeQuery()).Get("code")
 		if n := concurrently(32, func() int { status, _ := p.token(codeForm(code)); return status }); n != 1 {
@@ -178,8 +187,13 @@ func (unread) Vouched(storage.Client) bool { return false }
 // document has lost its grant and not its registration.
 func TestUnreadDocument(t *testing.T) {
 	p := newRig(t, func(c *Config) { c.Registry = &registry{Clients: c.Store, Documents: unread{}} }).person()
-	for grant, want := range map[string]string{oauth.GrantRefresh: "invalid_grant", oauth.GrantCode: "invalid_grant", oauth.GrantClientCredentials: "invalid_client"} {
-		pg := p.post("/token", url.Values{"grant_type": {grant}, "client_id": {"https://client.example/oauth.json"}, "refresh_token": {"x"}, "code": {"x"}})
+	for grant, want := range map[string]string{
+		oauth.GrantRefresh: "invalid_grant", oauth.GrantCode: "invalid_grant",
+		oauth.GrantClientCredentials: "invalid_client",
+	} {
+		pg := p.post("/token",
+			url.Values{"grant_type": {grant}, "client_id": {"https://client.example/oauth.json"},
+				"refresh_token": {"x"}, "code": {"x"}})
 		if !strings.Contains(pg.body, `"error":"`+want+`"`) {
 			t.Errorf("%s: got %d %s, want %s", grant, pg.status, pg.body, want)
 		}
@@ -219,7 +233,8 @@ func TestRefresh(t *testing.T) {
 		first := p.signIn()
 		r.advance(time.Minute)
 		status, second := p.token(refreshForm(first["refresh_token"]))
-		if status != 200 || second["refresh_token"] == first["refresh_token"] || second["access_token"] == first["access_token"] {
+		if status != 200 || second["refresh_token"] == first["refresh_token"] ||
+			second["access_token"] == first["access_token"] {
 			t.Fatalf("got %d %v", status, second)
 		}
 		if got := r.verified(t, second["access_token"].(string)); got.Audience != testResource {
@@ -345,9 +360,11 @@ func TestClientAuthentication(t *testing.T) {
 	}{
 		{"AS-174 client_secret_basic", machine, basic("machine", testSecret), 200, ""},
 		{"AS-88 client_secret_post", with("client_id", "machine", "client_secret", testSecret), "", 200, ""},
-		{"AS-89 Basic with the same client_id in the body", with("client_id", "machine"), basic("machine", testSecret), 200, ""},
+		{"AS-89 Basic with the same client_id in the body", with("client_id", "machine"),
+			basic("machine", testSecret), 200, ""},
 		{"AS-89 Basic halves are form-decoded", machine, basic("mach%69ne", testSecret), 200, ""},
-		{"AS-86 two methods", with("client_secret", testSecret), basic("machine", testSecret), 400, oauth.InvalidRequest},
+		{"AS-86 two methods", with("client_secret", testSecret), basic("machine", testSecret), 400,
+			oauth.InvalidRequest},
 		{"AS-87 two identities", with("client_id", "static"), basic("machine", testSecret), 401, oauth.InvalidClient},
 		{"AS-84 wrong secret", machine, basic("machine", "wrong"), 401, oauth.InvalidClient},
 		{"AS-87 a secret left out", with("client_id", "machine"), "", 401, oauth.InvalidClient},
@@ -357,9 +374,14 @@ func TestClientAuthentication(t *testing.T) {
 		{"AS-84 garbage", machine, "Basic !!!", 401, oauth.InvalidClient},
 		{"AS-173 a public client may not", with("client_id", "app"), "", 400, oauth.UnauthorizedClient},
 		{"AS-85 a client without this grant", machine, basic("static", testSecret), 400, oauth.UnauthorizedClient},
-		{"AS-87 a public client with a secret is an impostor", with("client_id", "app", "client_secret", "x"), "", 401, oauth.InvalidClient},
-		{"AS-105 unknown resource", with("client_id", "machine", "client_secret", testSecret, "resource", "https://evil.example.com"), "", 400, oauth.InvalidTarget},
-		{"AS-176 a scope it may not have", with("client_id", "machine", "client_secret", testSecret, "scope", "notes:write"), "", 400, oauth.InvalidScope},
+		{"AS-87 a public client with a secret is an impostor", with("client_id", "app", "client_secret", "x"), "",
+			401, oauth.InvalidClient},
+		{"AS-105 unknown resource",
+			with("client_id", "machine", "client_secret", testSecret, "resource", "https://evil.example.com"), "",
+			400, oauth.InvalidTarget},
+		{"AS-176 a scope it may not have",
+			with("client_id", "machine", "client_secret", testSecret, "scope", "notes:write"), "", 400,
+			oauth.InvalidScope},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var header []string
@@ -377,7 +399,8 @@ func TestClientAuthentication(t *testing.T) {
 				return
 			}
 			wantError(t, pg.status, out, tt.status, tt.code)
-			if basicUsed := tt.header != ""; tt.code == oauth.InvalidClient && basicUsed != strings.HasPrefix(pg.header.Get("WWW-Authenticate"), "Basic ") {
+			if basicUsed := tt.header != ""; tt.code == oauth.InvalidClient &&
+				basicUsed != strings.HasPrefix(pg.header.Get("WWW-Authenticate"), "Basic ") {
 				t.Errorf("AS-84: WWW-Authenticate is %q", pg.header.Get("WWW-Authenticate"))
 			}
 		})
@@ -413,12 +436,14 @@ func TestClientAuthentication(t *testing.T) {
 func TestTokenEndpointEdge(t *testing.T) {
 	p := newRig(t).person()
 	t.Run("AS-79 GET is 405 with Allow", func(t *testing.T) {
-		if pg := p.get("/token?grant_type=client_credentials"); pg.status != 405 || !strings.Contains(pg.header.Get("Allow"), "POST") {
+		if pg := p.get("/token?grant_type=client_credentials"); pg.status != 405 ||
+			!strings.Contains(pg.header.Get("Allow"), "POST") {
 			t.Errorf("got %d %v", pg.status, pg.header)
 		}
 	})
 	t.Run("AS-79 credentials in the URL are refused", func(t *testing.T) {
-		if pg := p.post("/token?client_secret="+testSecret, url.Values{"grant_type": {"client_credentials"}, "client_id": {"machine"}}); pg.status != 400 {
+		if pg := p.post("/token?client_secret="+testSecret,
+			url.Values{"grant_type": {"client_credentials"}, "client_id": {"machine"}}); pg.status != 400 {
 			t.Errorf("got %d %s", pg.status, pg.body)
 		}
 	})
@@ -439,7 +464,8 @@ func TestTokenEndpointEdge(t *testing.T) {
 		req.Header.Set("Access-Control-Request-Method", "POST")
 		req.Header.Set("Access-Control-Request-Headers", "mcp-protocol-version")
 		pg := p.do(req)
-		if pg.status >= 300 || pg.header.Get("Access-Control-Allow-Origin") != "*" || !strings.Contains(strings.ToLower(pg.header.Get("Access-Control-Allow-Headers")), "mcp-protocol-version") {
+		if pg.status >= 300 || pg.header.Get("Access-Control-Allow-Origin") != "*" ||
+			!strings.Contains(strings.ToLower(pg.header.Get("Access-Control-Allow-Headers")), "mcp-protocol-version") {
 			t.Errorf("got %d %v", pg.status, pg.header)
 		}
 	})

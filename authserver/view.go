@@ -38,8 +38,9 @@ func (v *views) login(step flow.Login) web.Login {
 func (v *views) request(a flow.Request, consented oauth.Scopes) web.Request {
 	return web.Request{
 		Client: clientParty(a.Client), SelfRegistered: !v.clients.Vouched(a.Client),
-		RedirectHost: redirectHost(a.RedirectURI), RedirectIsLoopback: oauth.IsLoopbackRedirect(a.RedirectURI), RedirectURI: a.RedirectURI,
-		Resource: resourceParty(a.Resource.Resource), Scopes: scopeViews(a.Resource.Resource, a.Scopes, consented),
+		RedirectHost: redirectHost(a.RedirectURI), RedirectIsLoopback: oauth.IsLoopbackRedirect(a.RedirectURI),
+		RedirectURI: a.RedirectURI,
+		Resource:    resourceParty(a.Resource.Resource), Scopes: scopeViews(a.Resource.Resource, a.Scopes, consented),
 		StaySignedIn: a.Scopes.Has(oauth.OfflineAccess) || slices.Contains(a.Client.GrantTypes, oauth.GrantRefresh),
 	}
 }
@@ -48,11 +49,13 @@ func (v *views) request(a flow.Request, consented oauth.Scopes) web.Request {
 func (v *views) failed(r *http.Request, step flow.ProviderFailed, err error) web.Failed {
 	e := oauth.AsError(err)
 	out := web.Failed{
-		Message: e.Description, Code: string(e.Code), RequestID: requestID(r), Provider: providerView(step.Provider), RetryURL: v.paths.home,
-		Fault: faultOf(e), Came: step.Came, Expected: step.Expected,
+		Message: e.Description, Code: string(e.Code), RequestID: requestID(r), Provider: providerView(step.Provider),
+		RetryURL: v.paths.home,
+		Fault:    faultOf(e), Came: step.Came, Expected: step.Expected,
 	}
 	switch to := step.To; {
-	case to.Query != "" && slices.Contains([]oauth.Code{oauth.AccessDenied, oauth.UnmetAuthentication, oauth.LoginRequired}, e.Code):
+	case to.Query != "" &&
+		slices.Contains([]oauth.Code{oauth.AccessDenied, oauth.UnmetAuthentication, oauth.LoginRequired}, e.Code):
 		// the same account, or the same provider, would be refused again
 		out.RetryURL = v.paths.authorize + "?" + string(to.Query.AsAnotherPerson())
 	case to.Query != "":
@@ -96,7 +99,8 @@ func scopeViews(r storage.Resource, requested, consented oauth.Scopes) []web.Sco
 		if !requested.Has(t.Name) {
 			continue
 		}
-		out = append(out, web.Scope{Name: t.Name, Description: t.Description, New: consented != nil && !covered.Has(t.Name)})
+		out = append(out,
+			web.Scope{Name: t.Name, Description: t.Description, New: consented != nil && !covered.Has(t.Name)})
 	}
 	return out
 }

@@ -20,8 +20,10 @@ import (
 )
 
 var (
-	tokensEach = flag.Int("tokens", 5, "how many refresh tokens with rows of their own each grant of BenchmarkSweep has; grants of today have none")
-	backlog    = flag.Int("backlog", 20_000, "how many grants BenchmarkSweep and BenchmarkCut have to end, 400000 take minutes")
+	tokensEach = flag.Int("tokens", 5,
+		"how many refresh tokens with rows of their own each grant of BenchmarkSweep has; grants of today have none")
+	backlog = flag.Int("backlog", 20_000,
+		"how many grants BenchmarkSweep and BenchmarkCut have to end, 400000 take minutes")
 )
 
 var session = storage.Hash{1, 2, 3}
@@ -141,8 +143,12 @@ func pile(b *testing.B, s storage.Store, db *sql.DB, fill []string, created, exp
 	now := time.Now()
 	for _, err := range []error{
 		s.CreateUser(b.Context(), storage.User{ID: "usr_1", Name: "alice", CreatedAt: now}),
-		s.PutClient(b.Context(), storage.Client{ID: "mcp_hosted", Name: "Hosted", AuthMethod: "none", Source: storage.SourceCIMD, CreatedAt: now}),
-		s.PutSession(b.Context(), storage.Session{Hash: session, UserID: "usr_1", CreatedAt: now, ExpiresAt: now.Add(24 * time.Hour)}, ""),
+		s.PutClient(b.Context(),
+			storage.Client{
+				ID: "mcp_hosted", Name: "Hosted", AuthMethod: "none", Source: storage.SourceCIMD, CreatedAt: now,
+			}),
+		s.PutSession(b.Context(),
+			storage.Session{Hash: session, UserID: "usr_1", CreatedAt: now, ExpiresAt: now.Add(24 * time.Hour)}, ""),
 	} {
 		if err != nil {
 			b.Fatal(err)
@@ -193,16 +199,23 @@ func traffic(b *testing.B, s storage.Store) (stop func()) {
 
 func signIn(s storage.Store) error {
 	now, id, code := time.Now(), secrets.ID("grt_"), storage.Hash(secrets.Hash(secrets.Token("")))
-	c := storage.Client{ID: secrets.ID("mcp_"), RedirectURIs: []string{redirect}, GrantTypes: []string{"authorization_code"}, AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: now}
+	c := storage.Client{
+		ID: secrets.ID("mcp_"), RedirectURIs: []string{redirect}, GrantTypes: []string{"authorization_code"},
+		AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: now,
+	}
 	err := s.Approve(context.Background(), storage.Approval{
 		Session: session, Client: &c, Now: now,
-		Grant: storage.Grant{ID: id, ClientID: c.ID, UserID: "usr_1", Scopes: []string{"mcp"}, Resource: resource, AuthTime: now, CreatedAt: now, ExpiresAt: now.Add(time.Hour)},
-		Code:  storage.Code{Hash: code, Challenge: "c", ExpiresAt: now.Add(time.Minute)},
+		Grant: storage.Grant{
+			ID: id, ClientID: c.ID, UserID: "usr_1", Scopes: []string{"mcp"}, Resource: resource, AuthTime: now,
+			CreatedAt: now, ExpiresAt: now.Add(time.Hour),
+		},
+		Code: storage.Code{Hash: code, Challenge: "c", ExpiresAt: now.Add(time.Minute)},
 	})
 	if err != nil {
 		return err
 	}
-	_, err = s.RedeemCode(context.Background(), storage.RedeemCode{Hash: code, GrantID: id, ClientID: c.ID, Challenge: "c", Now: now,
-		Refresh: &storage.Refresh{Secret: secrets.Hash(secrets.Token("")), ExpiresAt: now.Add(time.Hour)}})
+	_, err = s.RedeemCode(context.Background(),
+		storage.RedeemCode{Hash: code, GrantID: id, ClientID: c.ID, Challenge: "c", Now: now,
+			Refresh: &storage.Refresh{Secret: secrets.Hash(secrets.Token("")), ExpiresAt: now.Add(time.Hour)}})
 	return err
 }

@@ -73,7 +73,10 @@ func newRig(b *testing.B, store storage.Store) *rig {
 	s, err := authserver.New(ctx, authserver.Config{
 		Issuer: issuer, Store: store, SecretKeys: [][]byte{bytes.Repeat([]byte{1}, 32)},
 		Logger: log, Audit: audit.New(log), // written as the command writes it, and thrown away
-		Resources: []storage.Resource{{URI: resource, Name: "Bench", Scopes: []storage.ScopeText{{Name: "mcp", Description: "use it", Default: true}}}},
+		Resources: []storage.Resource{
+			{URI: resource, Name: "Bench",
+				Scopes: []storage.ScopeText{{Name: "mcp", Description: "use it", Default: true}}},
+		},
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -86,9 +89,20 @@ func newRig(b *testing.B, store storage.Store) *rig {
 	}
 	r.user, r.session = u.ID, secrets.Hash("session")
 	for _, err := range []error{
-		store.PutSession(ctx, storage.Session{Hash: r.session, UserID: u.ID, AuthTime: now, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}, ""),
-		store.PutClient(ctx, storage.Client{ID: "app", RedirectURIs: []string{redirect}, GrantTypes: []string{"authorization_code", "refresh_token"}, AuthMethod: "none", Source: storage.SourceStatic, CreatedAt: now}),
-		store.PutClient(ctx, storage.Client{ID: "robot", GrantTypes: []string{"client_credentials"}, AuthMethod: "client_secret_basic", SecretHash: &hash, Resources: []string{resource}, Source: storage.SourceStatic, CreatedAt: now}),
+		store.PutSession(ctx,
+			storage.Session{
+				Hash: r.session, UserID: u.ID, AuthTime: now, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}, ""),
+		store.PutClient(ctx,
+			storage.Client{
+				ID: "app", RedirectURIs: []string{redirect},
+				GrantTypes: []string{"authorization_code", "refresh_token"}, AuthMethod: "none",
+				Source: storage.SourceStatic, CreatedAt: now,
+			}),
+		store.PutClient(ctx,
+			storage.Client{
+				ID: "robot", GrantTypes: []string{"client_credentials"}, AuthMethod: "client_secret_basic",
+				SecretHash: &hash, Resources: []string{resource}, Source: storage.SourceStatic, CreatedAt: now,
+			}),
 	} {
 		if err != nil {
 			b.Fatal(err)
@@ -119,8 +133,14 @@ func (r *rig) approve(b *testing.B) (code string) {
 	now := time.Now()
 	err := r.store.Approve(context.Background(), storage.Approval{
 		Session: r.session, Now: now,
-		Grant: storage.Grant{ID: secrets.ID(""), ClientID: "app", UserID: r.user, Scopes: oauth.Scopes{"mcp"}, Resource: resource, AuthTime: now, CreatedAt: now, ExpiresAt: now.Add(time.Hour)},
-		Code:  storage.Code{Hash: secrets.Hash(code), RedirectURI: redirect, Challenge: oauth.ChallengeS256(verifier), ExpiresAt: now.Add(time.Minute)},
+		Grant: storage.Grant{
+			ID: secrets.ID(""), ClientID: "app", UserID: r.user, Scopes: oauth.Scopes{"mcp"}, Resource: resource,
+			AuthTime: now, CreatedAt: now, ExpiresAt: now.Add(time.Hour),
+		},
+		Code: storage.Code{
+			Hash: secrets.Hash(code), RedirectURI: redirect, Challenge: oauth.ChallengeS256(verifier),
+			ExpiresAt: now.Add(time.Minute),
+		},
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -129,7 +149,9 @@ func (r *rig) approve(b *testing.B) (code string) {
 }
 
 func (r *rig) redeem(b *testing.B, code string) (reply oauth.TokenResponse) {
-	body := r.post(b, "/token", url.Values{"grant_type": {"authorization_code"}, "client_id": {"app"}, "code": {code}, "redirect_uri": {redirect}, "code_verifier": {verifier}}, false)
+	body := r.post(b, "/token",
+		url.Values{"grant_type": {"authorization_code"}, "client_id": {"app"}, "code": {code},
+			"redirect_uri": {redirect}, "code_verifier": {verifier}}, false)
 	if err := json.Unmarshal(body, &reply); err != nil {
 		b.Fatal(err)
 	}
@@ -185,7 +207,8 @@ func BenchmarkServer(b *testing.B) {
 }
 
 func (r *rig) refresh(b *testing.B, token string) (reply oauth.TokenResponse) {
-	body := r.post(b, "/token", url.Values{"grant_type": {"refresh_token"}, "client_id": {"app"}, "refresh_token": {token}}, false)
+	body := r.post(b, "/token",
+		url.Values{"grant_type": {"refresh_token"}, "client_id": {"app"}, "refresh_token": {token}}, false)
 	if err := json.Unmarshal(body, &reply); err != nil {
 		b.Fatal(err)
 	}

@@ -76,14 +76,20 @@ func signInOnce(s storage.Store, i int) error {
 	var token, code storage.Hash = secrets.Hash(secrets.Token("")), secrets.Hash(secrets.Token(""))
 	user := storage.User{ID: secrets.ID("usr_"), Name: "person-" + strconv.Itoa(i), CreatedAt: now}
 	c := storage.Client{ID: "mcp_" + sealedLike(), Name: "An application", RedirectURIs: []string{redirect},
-		GrantTypes: []string{"authorization_code", "refresh_token"}, AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: now}
+		GrantTypes: []string{"authorization_code", "refresh_token"}, AuthMethod: "none",
+		Source: storage.SourceDynamic, CreatedAt: now}
 	if err := s.CreateUser(ctx, user); err != nil {
 		return err
 	}
-	if err := s.PutSession(ctx, storage.Session{Hash: token, UserID: user.ID, AuthTime: now, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}, ""); err != nil {
+	if err := s.PutSession(ctx,
+		storage.Session{Hash: token, UserID: user.ID, AuthTime: now, CreatedAt: now, ExpiresAt: now.Add(time.Hour)},
+		""); err != nil {
 		return err
 	}
-	if _, err := s.Visit(ctx, storage.VisitKey{Session: token, ClientID: c.ID, Resource: resource, Place: "loopback", Material: c.Material(), Now: now}); err != nil {
+	if _, err := s.Visit(ctx,
+		storage.VisitKey{
+			Session: token, ClientID: c.ID, Resource: resource, Place: "loopback", Material: c.Material(),
+			Now: now}); err != nil {
 		return err
 	}
 	id, challenge := secrets.ID("grt_"), secrets.Token("")
@@ -99,7 +105,8 @@ func signInOnce(s storage.Store, i int) error {
 		return err
 	}
 	_, err = s.RedeemCode(ctx, storage.RedeemCode{
-		Hash: code, GrantID: id, ClientID: c.ID, Challenge: challenge, RedirectURI: redirect, Resource: resource, Now: now,
+		Hash: code, GrantID: id, ClientID: c.ID, Challenge: challenge, RedirectURI: redirect, Resource: resource,
+		Now:     now,
 		Refresh: &storage.Refresh{Secret: secrets.Hash(secrets.Token("")), ExpiresAt: now.Add(30 * 24 * time.Hour)},
 	})
 	return err
@@ -132,7 +139,8 @@ func sqliteSizes(b *testing.B, path string) map[string]int64 {
 }
 
 func walBytes(b *testing.B, url string) (n int64) {
-	queryPostgres(b, url, "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint", func(r pgx.Rows) error { return r.Scan(&n) })
+	queryPostgres(b, url, "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint",
+		func(r pgx.Rows) error { return r.Scan(&n) })
 	return n
 }
 
@@ -177,7 +185,8 @@ func reportSizes(b *testing.B, sizes map[string]int64) {
 	var grant, rest float64
 	for _, name := range slices.Sorted(maps.Keys(sizes)) {
 		each := float64(sizes[name]) / float64(*signIns)
-		if name = strings.TrimPrefix(name, "sqlite_autoindex_"); strings.HasPrefix(name, "grants") || strings.HasPrefix(name, "refresh_tokens") {
+		if name = strings.TrimPrefix(name, "sqlite_autoindex_"); strings.HasPrefix(name, "grants") ||
+			strings.HasPrefix(name, "refresh_tokens") {
 			grant += each
 		} else {
 			rest += each

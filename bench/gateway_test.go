@@ -22,7 +22,8 @@ const toolCall = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name"
 
 // mcpServer answers calls in 2 KiB, as JSON, or as a stream that stays open.
 func mcpServer(b *testing.B) *httptest.Server {
-	answer := append([]byte(`{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"`), bytes.Repeat([]byte("x"), 2<<10)...)
+	answer := append([]byte(`{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"`),
+		bytes.Repeat([]byte("x"), 2<<10)...)
 	answer = append(answer, `"}]}}`...)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
@@ -58,8 +59,10 @@ func guarded(b *testing.B, next func(r *rig) http.Handler) (http.Handler, string
 	r := newRig(b, stores[0].open(b))
 	token := r.redeem(b, r.approve(b)).AccessToken
 	g, err := mcpresource.New(mcpresource.Config{
-		Resource: resource, AuthorizationServers: []string{issuer}, Validator: gateway.Remember(mcpresource.Local(r.server), time.Second, time.Now), Hosts: []string{"127.0.0.1"},
-		Policy: &mcpresource.Rules{Base: []string{"mcp"}},
+		Resource: resource, AuthorizationServers: []string{issuer},
+		Validator: gateway.Remember(mcpresource.Local(r.server), time.Second, time.Now),
+		Hosts:     []string{"127.0.0.1"},
+		Policy:    &mcpresource.Rules{Base: []string{"mcp"}},
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -72,7 +75,9 @@ func guarded(b *testing.B, next func(r *rig) http.Handler) (http.Handler, string
 }
 
 func proxied(b *testing.B, r *rig, to string) http.Handler {
-	u, err := gateway.New(gateway.Config{URL: to, Resource: resource, Identity: gateway.Identity{Signer: r.server.Keys(), Issuer: issuer}})
+	u, err := gateway.New(gateway.Config{
+		URL: to, Resource: resource, Identity: gateway.Identity{Signer: r.server.Keys(), Issuer: issuer},
+	})
 	if err != nil {
 		b.Fatal(err)
 	}

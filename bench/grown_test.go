@@ -21,7 +21,8 @@ import (
 )
 
 var (
-	grants        = flag.String("grants", "10000,100000", "how many grants BenchmarkGrown stores first, an ascending list; 10000000 take minutes and 10 GB")
+	grants = flag.String("grants", "10000,100000",
+		"how many grants BenchmarkGrown stores first, an ascending list; 10000000 take minutes and 10 GB")
 	grownSQLite   = flag.String("grown-sqlite", "", "a file that BenchmarkGrown fills and keeps, to be measured again")
 	grownPostgres = flag.String("grown-postgres", "", "likewise the URL of a PostgreSQL database on this machine")
 )
@@ -104,7 +105,8 @@ func grown(b *testing.B, e grownStore) {
 	now := time.Now()
 	err = s.CreateUser(b.Context(), storage.User{ID: "usr_1", Name: "alice", CreatedAt: now})
 	if err == nil || errors.Is(err, storage.ErrExists) {
-		err = s.PutSession(b.Context(), storage.Session{Hash: session, UserID: "usr_1", CreatedAt: now, ExpiresAt: now.Add(24 * time.Hour)}, "")
+		err = s.PutSession(b.Context(),
+			storage.Session{Hash: session, UserID: "usr_1", CreatedAt: now, ExpiresAt: now.Add(24 * time.Hour)}, "")
 	}
 	if err != nil && !errors.Is(err, storage.ErrExists) {
 		b.Fatal(err)
@@ -170,7 +172,10 @@ func refreshGrown(b *testing.B, s storage.Store, db *sql.DB, n int, m *meter) {
 		now := time.Now()
 		generation := max(generations[i], 1)
 		_, err := s.RotateRefresh(context.Background(), storage.RotateRefresh{
-			Token:    storage.NumberedRefresh{GrantID: fmt.Sprintf("grt_%027d", i), Generation: generation, IssuedAt: now.Add(-15 * time.Minute), Secret: secretOf(i)},
+			Token: storage.NumberedRefresh{
+				GrantID: fmt.Sprintf("grt_%027d", i), Generation: generation, IssuedAt: now.Add(-15 * time.Minute),
+				Secret: secretOf(i),
+			},
 			ClientID: fmt.Sprintf("mcp_%040d", i), Now: now, Grace: time.Minute,
 			Next: storage.Refresh{ExpiresAt: now.Add(time.Hour)},
 		})

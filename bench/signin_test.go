@@ -51,7 +51,8 @@ func (br *browser) submit(b *testing.B, page, path string, form url.Values) *htt
 }
 
 var authorizeURL = issuer + "/authorize?" + url.Values{
-	"response_type": {"code"}, "client_id": {"app"}, "redirect_uri": {redirect}, "resource": {resource}, "scope": {"mcp"}, "state": {"bench"},
+	"response_type": {"code"}, "client_id": {"app"}, "redirect_uri": {redirect}, "resource": {resource},
+	"scope": {"mcp"}, "state": {"bench"},
 	"code_challenge": {oauth.ChallengeS256(verifier)}, "code_challenge_method": {oauth.S256},
 }.Encode()
 
@@ -81,7 +82,8 @@ func BenchmarkSignIn(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					page = br.send(b, http.MethodGet, authorizeURL, nil).Body.String()
-					location = br.submit(b, page, "/consent", url.Values{"decision": {"approve"}}).Header().Get("Location")
+					location = br.submit(b, page, "/consent",
+						url.Values{"decision": {"approve"}}).Header().Get("Location")
 					back, err := url.Parse(location)
 					if err != nil {
 						b.Fatal(err)

@@ -38,14 +38,16 @@ const (
 // Metadata is what a client says about itself for people, in the order of RFC 7591
 // §2. It is unverified, decides nothing, and is kept as the JSON of storage.Client.Metadata.
 type Metadata struct {
-	ClientURI       string   `json:"client_uri,omitempty"`       // client_uri: OPTIONAL, the client's home page
-	LogoURI         string   `json:"logo_uri,omitempty"`         // logo_uri: OPTIONAL; never loaded by our pages (AS-147)
-	Contacts        []string `json:"contacts,omitempty"`         // contacts: OPTIONAL, usually mail addresses
-	TermsURI        string   `json:"tos_uri,omitempty"`          // tos_uri: OPTIONAL
-	PolicyURI       string   `json:"policy_uri,omitempty"`       // policy_uri: OPTIONAL
-	SoftwareID      string   `json:"software_id,omitempty"`      // software_id: OPTIONAL, the same for all installations
-	SoftwareVersion string   `json:"software_version,omitempty"` // software_version: OPTIONAL
-	ApplicationType string   `json:"application_type,omitempty"` // application_type: OPTIONAL, "native" or "web"
+	ClientURI string `json:"client_uri,omitempty"` // client_uri: OPTIONAL, the client's home page
+	// logo_uri: OPTIONAL; never loaded by our pages (AS-147)
+	LogoURI   string   `json:"logo_uri,omitempty"`
+	Contacts  []string `json:"contacts,omitempty"`   // contacts: OPTIONAL, usually mail addresses
+	TermsURI  string   `json:"tos_uri,omitempty"`    // tos_uri: OPTIONAL
+	PolicyURI string   `json:"policy_uri,omitempty"` // policy_uri: OPTIONAL
+	// software_id: OPTIONAL, the same for all installations
+	SoftwareID      string `json:"software_id,omitempty"`
+	SoftwareVersion string `json:"software_version,omitempty"` // software_version: OPTIONAL
+	ApplicationType string `json:"application_type,omitempty"` // application_type: OPTIONAL, "native" or "web"
 }
 
 // admit decides what is registered of what is asked: the intersection with what we
@@ -135,7 +137,9 @@ func (r *Registry) admitGrants(m request, method string) ([]string, error) {
 	machine, code := slices.Contains(grants, grantMachine), slices.Contains(grants, grantCode)
 	switch {
 	case !code && !machine:
-		return nil, badMetadata("grant_types must include authorization_code; clients that act without a person are created by the operator.")
+		return nil, badMetadata(
+			"grant_types must include authorization_code; clients that act without a person are created by the operator.",
+		)
 	case code && len(m.ResponseTypes) > 0 && !slices.Contains(m.ResponseTypes, "code"):
 		return nil, badMetadata("response_types must include code.")
 	}
@@ -147,7 +151,8 @@ func admitRedirects(policy oauth.RedirectPolicy, uris []string) error {
 	case len(uris) == 0:
 		return oauth.NewError(oauth.InvalidRedirectURI, "redirect_uris must have at least one entry.")
 	case len(uris) > maxRedirects:
-		return oauth.NewError(oauth.InvalidRedirectURI, fmt.Sprintf("redirect_uris has more than %d entries.", maxRedirects))
+		return oauth.NewError(oauth.InvalidRedirectURI,
+			fmt.Sprintf("redirect_uris has more than %d entries.", maxRedirects))
 	}
 	for i, u := range uris {
 		if err := policy.Check(u); err != nil {

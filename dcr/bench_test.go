@@ -20,7 +20,8 @@ func BenchmarkRegister(b *testing.B) {
 
 func BenchmarkResolve(b *testing.B) {
 	r := newRig(b)
-	id := r.register(b, `{`+loopback+`,"client_name":"bench","token_endpoint_auth_method":"client_secret_basic"}`)["client_id"].(string)
+	id := r.register(b,
+		`{`+loopback+`,"client_name":"bench","token_endpoint_auth_method":"client_secret_basic"}`)["client_id"].(string)
 	run := func(name string, before func()) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

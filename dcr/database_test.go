@@ -30,7 +30,8 @@ func TestWithDatabase(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.Name != "Big" || c.Scopes.String() != "mcp" || !strings.Contains(string(c.Metadata), `"application_type":"web"`) || !c.CreatedAt.Equal(epoch) ||
+		if c.Name != "Big" || c.Scopes.String() != "mcp" ||
+			!strings.Contains(string(c.Metadata), `"application_type":"web"`) || !c.CreatedAt.Equal(epoch) ||
 			*c.SecretHash != storage.Hash(secrets.Hash(big["client_secret"].(string))) {
 			t.Errorf("got %+v", c)
 		}

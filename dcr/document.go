@@ -59,14 +59,16 @@ func (c Documents) check() error {
 // person's own machine, or on the host of the document.
 func CheckDocumentRedirect(id, uri string) error {
 	document, err := url.Parse(id)
-	if err != nil || document.Hostname() == "" || document.Scheme != "https" && !oauth.IsLoopbackHost(document.Hostname()) {
+	if err != nil || document.Hostname() == "" ||
+		document.Scheme != "https" && !oauth.IsLoopbackHost(document.Hostname()) {
 		return fmt.Errorf("%q is not the https URL of a client metadata document", id)
 	}
 	if err := (oauth.RedirectPolicy{}).Check(uri); err != nil {
 		return fmt.Errorf("%q: %w", uri, err)
 	}
 	u, err := url.Parse(uri)
-	if err == nil && (oauth.IsLoopbackRedirect(uri) || u.Scheme == "https" && strings.EqualFold(u.Host, document.Host)) {
+	if err == nil &&
+		(oauth.IsLoopbackRedirect(uri) || u.Scheme == "https" && strings.EqualFold(u.Host, document.Host)) {
 		return nil
 	}
 	return fmt.Errorf("%q is neither http on loopback nor https on %s, the host of the document", uri, document.Host)
@@ -85,7 +87,8 @@ const (
 // however often: to the store's eyes no such client. The reason is for the people who
 // publish the document; it says nothing about the network that we fetch from.
 func badDocument(reason string, cause error) error {
-	return oauth.NewError(oauth.InvalidClient, "The client metadata document cannot be used: "+reason+".").Because(errors.Join(storage.ErrNotFound, cause))
+	return oauth.NewError(oauth.InvalidClient,
+		"The client metadata document cannot be used: "+reason+".").Because(errors.Join(storage.ErrNotFound, cause))
 }
 
 // documents fetches, checks and keeps client metadata documents.
@@ -109,17 +112,21 @@ type document struct {
 	expires    time.Time
 }
 
-func newDocuments(c Documents, redirects oauth.RedirectPolicy, fetch *safehttp.Client, now func() time.Time) *documents {
+func newDocuments(
+	c Documents, redirects oauth.RedirectPolicy, fetch *safehttp.Client, now func() time.Time,
+) *documents {
 	return &documents{
 		cfg: c, redirects: redirects, fetch: fetch, now: now,
 		good: bounded.New[string, document](maxDocuments, now), bad: bounded.New[string, document](maxDocuments, now),
-		strangers: rate.NewLimiter(documentsAllowed, 10*documentsAllowed), people: rate.NewLimiter(documentsAllowed, 10*documentsAllowed),
+		strangers: rate.NewLimiter(documentsAllowed, 10*documentsAllowed),
+		people:    rate.NewLimiter(documentsAllowed, 10*documentsAllowed),
 	}
 }
 
 // handles reports whether an id is meant to be the URL of a document.
 func (d *documents) handles(id string) bool {
-	return d.cfg.Enabled && (strings.HasPrefix(id, "https://") || d.cfg.InsecureLoopback && strings.HasPrefix(id, "http://"))
+	return d.cfg.Enabled &&
+		(strings.HasPrefix(id, "https://") || d.cfg.InsecureLoopback && strings.HasPrefix(id, "http://"))
 }
 
 // known returns what is kept of a document and still fresh.
@@ -129,7 +136,8 @@ func (d *documents) known(id string) (document, bool) {
 }
 
 // client returns the client that a document describes, not older than its headers allow,
-// or than documentRetry if fresh is asked for, which is for people who have signed in. The error is that of badDocument, or says
+// or than documentRetry if fresh is asked for, which is for people who have signed in. The error is
+// that of badDocument, or says
 // that the document cannot be had now.
 func (d *documents) client(ctx context.Context, id string, fresh bool) (storage.Client, error) {
 	if e, ok := d.known(id); ok && !(fresh && d.now().Sub(e.fetched) >= documentRetry) {
@@ -221,7 +229,8 @@ func fetchError(err error) error {
 	case errors.Is(err, safehttp.ErrTooLarge):
 		return badDocument("it is too large", err)
 	case errors.As(err, &status) && !status.Temporary():
-		return badDocument("its server answers "+strconv.Itoa(int(status))+" where 200 is needed, and redirects are not followed", err)
+		return badDocument("its server answers "+strconv.Itoa(int(status))+
+			" where 200 is needed, and redirects are not followed", err)
 	}
 	return nil
 }
@@ -237,7 +246,8 @@ func lifetime(h http.Header) time.Duration {
 		case "max-age":
 			age, _ := strconv.Atoi(h.Get("Age"))
 			seconds, err := strconv.ParseInt(strings.Trim(value, `"`), 10, 64)
-			if (err == nil || errors.Is(err, strconv.ErrRange)) && seconds > 0 { // what is too large is large (RFC 9111 §1.2.2)
+			// what is too large is large (RFC 9111 §1.2.2)
+			if (err == nil || errors.Is(err, strconv.ErrRange)) && seconds > 0 {
 				left := min(seconds, 1<<30) - int64(max(min(age, 1<<30), 0))
 				return min(max(time.Duration(left)*time.Second, documentMinTTL), documentMaxTTL)
 			}
@@ -287,7 +297,9 @@ func (d *documents) read(id string, answer safehttp.Answer) (storage.Client, err
 
 func (d *documents) parse(id string, answer safehttp.Answer) (storage.Client, error) {
 	media, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
-	if err != nil || media != "application/json" && !(strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json")) {
+	if err != nil ||
+		media != "application/json" &&
+			!(strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json")) {
 		return storage.Client{}, errors.New("it is not served as JSON")
 	}
 	members, err := parseObject(answer.Body)
@@ -320,8 +332,10 @@ func (d *documents) parse(id string, answer safehttp.Answer) (storage.Client, er
 // asked, as a registration does.
 func (d *documents) admit(id string, m request, methods []string) (storage.Client, error) {
 	c := storage.Client{
-		ID: id, Name: cleanText(m.Name, maxNameLength), RedirectURIs: slices.Clone(m.RedirectURIs), GrantTypes: slices.Clone(selfServiceGrants),
-		AuthMethod: "none", Source: storage.SourceCIMD, Metadata: m.display().encode(), CreatedAt: d.now().UTC().Truncate(time.Second),
+		ID: id, Name: cleanText(m.Name, maxNameLength), RedirectURIs: slices.Clone(m.RedirectURIs),
+		GrantTypes: slices.Clone(selfServiceGrants),
+		AuthMethod: "none", Source: storage.SourceCIMD, Metadata: m.display().encode(),
+		CreatedAt: d.now().UTC().Truncate(time.Second),
 	}
 	if noKeys(m.JWKS) {
 		m.JWKS = nil

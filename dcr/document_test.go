@@ -58,7 +58,8 @@ func (s *site) say(members string, header ...string) {
 	})
 }
 
-const goodJWKS = `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}` // RFC 8037 appendix A.2
+// RFC 8037 appendix A.2
+const goodJWKS = `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}`
 
 const goodDocument = `"client_name":"Doc","redirect_uris":["http://localhost/callback","https://app.example.com/cb"]`
 
@@ -69,7 +70,10 @@ func documentRegistry(t *testing.T, now func() time.Time) (*Registry, *sqlite.St
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	r, err := New(Config{Store: store, SecretKeys: [][]byte{make([]byte, 32)}, Now: now, Documents: Documents{Enabled: true, InsecureLoopback: true}})
+	r, err := New(Config{
+		Store: store, SecretKeys: [][]byte{make([]byte, 32)}, Now: now,
+		Documents: Documents{Enabled: true, InsecureLoopback: true},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,9 +84,11 @@ func TestDocument(t *testing.T) {
 	s := newSite(t)
 	t.Run("AS-151 AS-155 AS-156 a good document is a public client", func(t *testing.T) {
 		r, _ := documentRegistry(t, nil)
-		s.say(goodDocument + `,"grant_types":["authorization_code","refresh_token","urn:ietf:params:oauth:grant-type:jwt-bearer"],"unknown":1`)
+		s.say(goodDocument +
+			`,"grant_types":["authorization_code","refresh_token","urn:ietf:params:oauth:grant-type:jwt-bearer"],"unknown":1`)
 		c, err := r.Fetch(t.Context(), s.id())
-		if err != nil || !c.Public() || c.Source != storage.SourceCIMD || c.Name != "Doc" || len(c.RedirectURIs) != 2 || c.ID != s.id() {
+		if err != nil || !c.Public() || c.Source != storage.SourceCIMD || c.Name != "Doc" ||
+			len(c.RedirectURIs) != 2 || c.ID != s.id() {
 			t.Fatalf("got %+v, %v", c, err)
 		}
 		if !oauth.MatchRedirectURI(c.RedirectURIs, "http://localhost:51004/callback") {
@@ -97,35 +103,64 @@ func TestDocument(t *testing.T) {
 		}
 	})
 	for name, tt := range map[string]struct{ members, method, keys string }{
-		"AS-159 private_key_jwt with a key set":             {`"token_endpoint_auth_method":"private_key_jwt","jwks":` + goodJWKS, "private_key_jwt", goodJWKS},
-		"AS-159 private_key_jwt with the place of one":      {`"token_endpoint_auth_method":"private_key_jwt","jwks_uri":"https://app.example.com/jwks"`, "private_key_jwt", "https://app.example.com/jwks"},
-		"AS-159 private_key_jwt or none: either":            {`"token_endpoint_auth_method":"private_key_jwt","token_endpoint_auth_methods_supported":["none","private_key_jwt"],"jwks_uri":"https://app.example.com/jwks"`, "none", "https://app.example.com/jwks"},
-		"AS-159 private_key_jwt or none without keys":       {`"token_endpoint_auth_method":"private_key_jwt","token_endpoint_auth_methods_supported":["none"]`, "none", ""},
-		"AS-159 an empty key set beside none is none":       {`"token_endpoint_auth_method":"private_key_jwt","token_endpoint_auth_methods_supported":["none"],"jwks":{"keys":[]}`, "none", ""},
-		"AS-159 none, with an empty key set":                {`"token_endpoint_auth_method":"none","jwks":{"keys":[]}`, "none", ""},
-		"AS-159 private_key_jwt or none: a key set":         {`"token_endpoint_auth_method":"private_key_jwt","token_endpoint_auth_methods_supported":["none"],"jwks":` + goodJWKS, "none", goodJWKS},
-		"AS-158 a symmetric method beside none is not used": {`"token_endpoint_auth_method":"client_secret_post","token_endpoint_auth_methods_supported":["none"]`, "none", ""},
+		"AS-159 private_key_jwt with a key set": {
+			`"token_endpoint_auth_method":"private_key_jwt","jwks":` + goodJWKS, "private_key_jwt", goodJWKS,
+		},
+		"AS-159 private_key_jwt with the place of one": {
+			`"token_endpoint_auth_method":"private_key_jwt","jwks_uri":"https://app.example.com/jwks"`,
+			"private_key_jwt", "https://app.example.com/jwks",
+		},
+		"AS-159 private_key_jwt or none: either": {
+			`"token_endpoint_auth_method":"private_key_jwt","token_endpoint_auth_methods_supported":["none","private_key_jwt"],"jwks_uri":"https://app.example.com/jwks"`,
+			"none", "https://app.example.com/jwks",
+		},
+		"AS-159 private_key_jwt or none without keys": {
+			`"token_endpoint_auth_method":"private_key_jwt","token_endpoint_auth_methods_supported":["none"]`, "none",
+			"",
+		},
+		"AS-159 an empty key set beside none is none": {
+			`"token_endpoint_auth_method":"private_key_jwt","token_endpoint_auth_methods_supported":["none"],"jwks":{"keys":[]}`,
+			"none", "",
+		},
+		"AS-159 none, with an empty key set": {
+			`"token_endpoint_auth_method":"none","jwks":{"keys":[]}`, "none", "",
+		},
+		"AS-159 private_key_jwt or none: a key set": {
+			`"token_endpoint_auth_method":"private_key_jwt","token_endpoint_auth_methods_supported":["none"],"jwks":` +
+				goodJWKS, "none", goodJWKS,
+		},
+		"AS-158 a symmetric method beside none is not used": {
+			`"token_endpoint_auth_method":"client_secret_post","token_endpoint_auth_methods_supported":["none"]`,
+			"none", "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := documentRegistry(t, nil)
 			s.say(goodDocument + "," + tt.members)
-			if c, err := r.Fetch(t.Context(), s.id()); err != nil || c.AuthMethod != tt.method || string(c.JWKS)+c.JWKSURI != tt.keys {
+			if c, err := r.Fetch(t.Context(), s.id()); err != nil || c.AuthMethod != tt.method ||
+				string(c.JWKS)+c.JWKSURI != tt.keys {
 				t.Errorf("got %+v, %v", c, err)
 			}
 		})
 	}
 	for name, members := range map[string]string{
-		"AS-156 no name":                  `"redirect_uris":["https://a.example/cb"]`,
-		"AS-156 no redirect URIs":         `"client_name":"x"`,
-		"AS-158 a secret":                 goodDocument + `,"client_secret":"x"`,
-		"AS-158 the expiry of a secret":   goodDocument + `,"client_secret_expires_at":0`,
-		"AS-158 a symmetric method":       goodDocument + `,"token_endpoint_auth_method":"client_secret_basic"`,
-		"AS-159 private_key_jwt alone":    goodDocument + `,"token_endpoint_auth_method":"private_key_jwt"`,
-		"AS-143 two key sets":             goodDocument + `,"token_endpoint_auth_method":"private_key_jwt","jwks_uri":"https://app.example.com/jwks","jwks":` + goodJWKS,
-		"AS-130 a private key":            goodDocument + `,"token_endpoint_auth_method":"private_key_jwt","jwks":{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A"}]}`,
-		"AS-130 a symmetric key":          goodDocument + `,"token_endpoint_auth_method":"private_key_jwt","jwks":{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}`,
-		"AS-130 an empty key set alone":   goodDocument + `,"token_endpoint_auth_method":"private_key_jwt","jwks":{"keys":[]}`,
-		"AS-143 key set over http":        goodDocument + `,"token_endpoint_auth_method":"private_key_jwt","jwks_uri":"http://app.example.com/jwks"`,
+		"AS-156 no name":                `"redirect_uris":["https://a.example/cb"]`,
+		"AS-156 no redirect URIs":       `"client_name":"x"`,
+		"AS-158 a secret":               goodDocument + `,"client_secret":"x"`,
+		"AS-158 the expiry of a secret": goodDocument + `,"client_secret_expires_at":0`,
+		"AS-158 a symmetric method":     goodDocument + `,"token_endpoint_auth_method":"client_secret_basic"`,
+		"AS-159 private_key_jwt alone":  goodDocument + `,"token_endpoint_auth_method":"private_key_jwt"`,
+		"AS-143 two key sets": goodDocument +
+			`,"token_endpoint_auth_method":"private_key_jwt","jwks_uri":"https://app.example.com/jwks","jwks":` +
+			goodJWKS,
+		"AS-130 a private key": goodDocument +
+			`,"token_endpoint_auth_method":"private_key_jwt","jwks":{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A"}]}`,
+		"AS-130 a symmetric key": goodDocument +
+			`,"token_endpoint_auth_method":"private_key_jwt","jwks":{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}`,
+		"AS-130 an empty key set alone": goodDocument +
+			`,"token_endpoint_auth_method":"private_key_jwt","jwks":{"keys":[]}`,
+		"AS-143 key set over http": goodDocument +
+			`,"token_endpoint_auth_method":"private_key_jwt","jwks_uri":"http://app.example.com/jwks"`,
 		"AS-56 a dangerous redirect URI":  `"client_name":"x","redirect_uris":["javascript:alert(1)"]`,
 		"AS-155 client_id twice":          goodDocument + `,"client_id":"https://other.example/c"`,
 		"AS-156 a member of another type": `"client_name":7,"redirect_uris":["https://a.example/cb"]`,
@@ -143,10 +178,14 @@ func TestDocument(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprint(w, `{"client_id":"https://other.example/c",`+goodDocument+`}`)
 		},
-		"AS-165 404":        http.NotFound,
-		"AS-160 a redirect": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", http.StatusFound) },
-		"AS-160 204":        func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNoContent) },
-		"AS-162 endless":    func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(strings.Repeat(" ", 1<<20))) },
+		"AS-165 404": http.NotFound,
+		"AS-160 a redirect": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/other", http.StatusFound)
+		},
+		"AS-160 204": func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNoContent) },
+		"AS-162 endless": func(w http.ResponseWriter, r *http.Request) {
+			w.Write([]byte(strings.Repeat(" ", 1<<20)))
+		},
 		"AS-164 HTML": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/html")
 			fmt.Fprintf(w, `{"client_id":%q,%s}`, s.id(), goodDocument)
@@ -164,7 +203,8 @@ func TestDocument(t *testing.T) {
 			r, _ := documentRegistry(t, nil)
 			s.serve(answer)
 			c, err := r.Fetch(t.Context(), s.id())
-			if !errors.Is(err, storage.ErrNotFound) || strings.Contains(name, "AS-164") && !strings.Contains(err.Error(), "not served as JSON") {
+			if !errors.Is(err, storage.ErrNotFound) ||
+				strings.Contains(name, "AS-164") && !strings.Contains(err.Error(), "not served as JSON") {
 				t.Errorf("got %+v, %v", c, err)
 			}
 		})
@@ -189,7 +229,8 @@ func TestDocumentOutOfReach(t *testing.T) {
 	} {
 		for range 2 { // nor does the second answer differ
 			var out unfetched
-			if _, err := r.Fetch(t.Context(), id); !errors.As(err, &out) || errors.Is(err, storage.ErrNotFound) || errors.As(err, new(*oauth.Error)) {
+			if _, err := r.Fetch(t.Context(), id); !errors.As(err, &out) || errors.Is(err, storage.ErrNotFound) ||
+				errors.As(err, new(*oauth.Error)) {
 				t.Errorf("%s: got %v, want a document that cannot be fetched", name, err)
 			}
 		}
@@ -216,10 +257,12 @@ func TestDocumentID(t *testing.T) {
 	} {
 		t.Run("AS-152 refused before any fetch: "+name, func(t *testing.T) {
 			_, err := r.Fetch(t.Context(), tt.id)
-			if !errors.Is(err, storage.ErrNotFound) || errors.Is(err, ErrUnread) || !strings.Contains(err.Error(), tt.rule) {
+			if !errors.Is(err, storage.ErrNotFound) || errors.Is(err, ErrUnread) ||
+				!strings.Contains(err.Error(), tt.rule) {
 				t.Errorf("got %v, want the rule %q", err, tt.rule)
 			}
-			if _, err := r.Client(t.Context(), tt.id); !errors.Is(err, storage.ErrNotFound) || errors.Is(err, ErrUnread) {
+			if _, err := r.Client(t.Context(), tt.id); !errors.Is(err, storage.ErrNotFound) ||
+				errors.Is(err, ErrUnread) {
 				t.Errorf("a stranger's word: got %v, want a refusal for good", err)
 			}
 		})
@@ -273,9 +316,11 @@ func TestDocumentCache(t *testing.T) {
 	})
 	t.Run("AS-163 bounded above and below", func(t *testing.T) {
 		for header, want := range map[string]time.Duration{
-			"": 5 * time.Minute, "no-store": time.Minute, "no-cache, max-age=9000": time.Minute, "max-age=1": 5 * time.Minute,
+			"": 5 * time.Minute, "no-store": time.Minute, "no-cache, max-age=9000": time.Minute,
+			"max-age=1":   5 * time.Minute,
 			"max-age=301": 301 * time.Second, "max-age=86399": 86399 * time.Second, "max-age=999999": 24 * time.Hour,
-			"max-age=99999999999": 24 * time.Hour, "max-age=99999999999999999999": 24 * time.Hour, "max-age=-1": 5 * time.Minute,
+			"max-age=99999999999": 24 * time.Hour, "max-age=99999999999999999999": 24 * time.Hour,
+			"max-age=-1": 5 * time.Minute,
 		} {
 			if got := lifetime(http.Header{"Cache-Control": {header}}); got != want {
 				t.Errorf("%q: got %s, want %s", header, got, want)
@@ -329,7 +374,8 @@ func TestDocumentIsReadForPeople(t *testing.T) {
 	s := newSite(t)
 	r, store := documentRegistry(t, func() time.Time { return now })
 	s.say(goodDocument, "ETag", `"v1"`)
-	if _, err := r.Client(t.Context(), s.id()); !errors.Is(err, ErrUnread) || !errors.Is(err, storage.ErrNotFound) || s.fetches.Load() != 0 {
+	if _, err := r.Client(t.Context(), s.id()); !errors.Is(err, ErrUnread) || !errors.Is(err, storage.ErrNotFound) ||
+		s.fetches.Load() != 0 {
 		t.Fatalf("AS-154 a stranger's word: got %v and %d fetches", err, s.fetches.Load())
 	}
 	c, err := r.Fetch(t.Context(), s.id())
@@ -381,12 +427,17 @@ func TestTrust(t *testing.T) {
 		t.Fatal(err)
 	}
 	for id, want := range map[string]Trust{
-		"https://claude.ai/oauth/x": TrustAllow, "https://CLAUDE.ai/x": TrustAllow, "https://claude.ai:8443/x": TrustAllow, "https://claude.ai./x": TrustAllow,
-		"https://claude.ai.evil.example/x": TrustAsk, "https://notclaude.ai/x": TrustAsk, "https://x/claude.ai": TrustAsk,
-		"https://a.good.example/x": TrustAllow, "https://good.example/x": TrustAsk, "https://evil.good.example/x": TrustDeny, "https://EVIL.good.example./x": TrustDeny,
+		"https://claude.ai/oauth/x": TrustAllow, "https://CLAUDE.ai/x": TrustAllow,
+		"https://claude.ai:8443/x": TrustAllow, "https://claude.ai./x": TrustAllow,
+		"https://claude.ai.evil.example/x": TrustAsk, "https://notclaude.ai/x": TrustAsk,
+		"https://x/claude.ai":      TrustAsk,
+		"https://a.good.example/x": TrustAllow, "https://good.example/x": TrustAsk,
+		"https://evil.good.example/x": TrustDeny, "https://EVIL.good.example./x": TrustDeny,
 		"https://a.bad.example/x": TrustDeny, "https://github.com/x/y": TrustDeny, "https://github.com/x/z": TrustAsk,
-		"https://chatgpt.com/oauth/a1/client.json": TrustAllow, "https://chatgpt.com/oauth/a/b/client.json": TrustAsk, "https://chatgpt.com/oauth/a1/client.json?x": TrustAsk,
-		"http://chatgpt.com/oauth/a1/client.json": TrustAsk, "https://chatgpt.com:444/oauth/a1/client.json": TrustAsk,
+		"https://chatgpt.com/oauth/a1/client.json": TrustAllow, "https://chatgpt.com/oauth/a/b/client.json": TrustAsk,
+		"https://chatgpt.com/oauth/a1/client.json?x":   TrustAsk,
+		"http://chatgpt.com/oauth/a1/client.json":      TrustAsk,
+		"https://chatgpt.com:444/oauth/a1/client.json": TrustAsk,
 	} {
 		t.Run("AS-166 SP-27 "+id, func(t *testing.T) {
 			if got := p.Of(id); got != want {
@@ -397,7 +448,10 @@ func TestTrust(t *testing.T) {
 	if got := (TrustPolicy{Others: TrustDeny}).Of("https://a.example/x"); got != TrustDeny {
 		t.Errorf("AS-166 others: got %s", got)
 	}
-	for _, bad := range []TrustPolicy{{Allow: []string{"https://a.example"}}, {Deny: []string{"*"}}, {Allow: []string{"a.*.example"}}, {Allow: []string{"a.example/x"}}, {Others: "perhaps"}} {
+	for _, bad := range []TrustPolicy{
+		{Allow: []string{"https://a.example"}}, {Deny: []string{"*"}}, {Allow: []string{"a.*.example"}},
+		{Allow: []string{"a.example/x"}}, {Others: "perhaps"},
+	} {
 		if bad.Check() == nil {
 			t.Errorf("%+v passes", bad)
 		}
@@ -422,8 +476,11 @@ func FuzzDocument(f *testing.F) {
 	f.Add(`{"client_id":"` + id + `",` + goodDocument + `}`)
 	f.Add(`{"client_id":"` + id + `"}`)
 	f.Fuzz(func(t *testing.T, body string) {
-		c, err := d.read(id, safehttp.Answer{Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(body)})
-		if err == nil && (c.ID != id || !c.Public() || len(c.RedirectURIs) == 0 || c.Name == "" && !strings.Contains(body, "client_name")) {
+		c, err := d.read(id,
+			safehttp.Answer{Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(body)})
+		if err == nil &&
+			(c.ID != id || !c.Public() || len(c.RedirectURIs) == 0 ||
+				c.Name == "" && !strings.Contains(body, "client_name")) {
 			t.Errorf("%q gives %+v", body, c)
 		}
 	})
@@ -437,7 +494,8 @@ func TestKeySetBounds(t *testing.T) {
 		t.Errorf("AS-130: got %v", err)
 	}
 	mixed := strings.Replace(goodJWKS, `]}`, `,{"kty":"oct","k":"c2VjcmV0"}]}`, 1)
-	if keys, err := parseKeys([]byte(mixed)); err == nil || !strings.Contains(err.Error(), "a private or a symmetric key") {
+	if keys, err := parseKeys([]byte(mixed)); err == nil ||
+		!strings.Contains(err.Error(), "a private or a symmetric key") {
 		t.Errorf("AS-130: got %d keys, %v", len(keys), err)
 	}
 	_, err := parseRequest([]byte(`{"jwks":{"keys":[],"x":"` + strings.Repeat("x", maxJWKS) + `"}}`))

@@ -21,7 +21,10 @@ func TestDocumentRedirects(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { store.Close() })
-		return New(Config{Store: store, SecretKeys: [][]byte{make([]byte, 32)}, Documents: Documents{Enabled: true, InsecureLoopback: true, Redirects: more}})
+		return New(Config{
+			Store: store, SecretKeys: [][]byte{make([]byte, 32)},
+			Documents: Documents{Enabled: true, InsecureLoopback: true, Redirects: more},
+		})
 	}
 	materials := map[string]bool{}
 	for _, tt := range []struct {
@@ -30,7 +33,8 @@ func TestDocumentRedirects(t *testing.T) {
 		want bool
 	}{
 		{"not allowed", nil, false},
-		{"allowed another client", map[string][]string{"https://app.example/client.json": {"http://127.0.0.1/callback"}}, false},
+		{"allowed another client",
+			map[string][]string{"https://app.example/client.json": {"http://127.0.0.1/callback"}}, false},
 		{"allowed", map[string][]string{s.id(): {"http://127.0.0.1/callback"}}, true},
 	} {
 		r, err := registry(tt.more)
@@ -41,7 +45,8 @@ func TestDocumentRedirects(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := oauth.MatchRedirectURI(c.RedirectURIs, sent); got != tt.want || !oauth.MatchRedirectURI(c.RedirectURIs, "http://127.0.0.1:1/") {
+		if got := oauth.MatchRedirectURI(c.RedirectURIs, sent); got != tt.want ||
+			!oauth.MatchRedirectURI(c.RedirectURIs, "http://127.0.0.1:1/") {
 			t.Errorf("%s: got %v for %s, want %v; has %v", tt.name, got, sent, tt.want, c.RedirectURIs)
 		}
 		material := c.Material()
@@ -64,7 +69,8 @@ func TestDocumentRedirects(t *testing.T) {
 		{id, "cursor://cb", "the scheme of the redirect URI is not permitted here"},
 		{id, "", "is empty or too long"},
 		{"app", "http://127.0.0.1/callback", "is not the https URL of a client metadata document"},
-		{"http://app.example/client.json", "http://127.0.0.1/callback", "is not the https URL of a client metadata document"},
+		{"http://app.example/client.json", "http://127.0.0.1/callback",
+			"is not the https URL of a client metadata document"},
 	} {
 		err := CheckDocumentRedirect(tt.id, tt.uri)
 		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {

@@ -19,9 +19,12 @@ func FuzzRegistration(f *testing.F) {
 		f.Add(string(z.Body))
 	}
 	for _, s := range []string{
-		``, `{}`, `null`, `[]`, `{"redirect_uris":null}`, `{"redirect_uris":[null]}`, `{"a":1,"a":2}`, `{` + loopback + `}x`,
-		`{` + loopback + `,"jwks":{},"jwks_uri":"x"}`, `{` + loopback + `,"client_name":"\ud800\u202e"}`, `{"redirect\u005furis":["http://localhost"]}`,
-		`{` + loopback + `,"token_endpoint_auth_method":"client_secret_post","contacts":["\u0000"],"client_uri":"http://[::1]/%zz"}`,
+		``, `{}`, `null`, `[]`, `{"redirect_uris":null}`, `{"redirect_uris":[null]}`, `{"a":1,"a":2}`,
+		`{` + loopback + `}x`,
+		`{` + loopback + `,"jwks":{},"jwks_uri":"x"}`, `{` + loopback + `,"client_name":"\ud800\u202e"}`,
+		`{"redirect\u005furis":["http://localhost"]}`,
+		`{` + loopback +
+			`,"token_endpoint_auth_method":"client_secret_post","contacts":["\u0000"],"client_uri":"http://[::1]/%zz"}`,
 	} {
 		f.Add(s)
 	}
@@ -62,7 +65,9 @@ func FuzzRegistration(f *testing.F) {
 func FuzzClientID(f *testing.F) {
 	r := newRig(f)
 	own := r.register(f, `{`+loopback+`}`)["client_id"].(string)
-	for _, s := range []string{own, own[:40], "mcp_", "mcp_AA==", "", "https://c.example/id", strings.Repeat("mcp_", 50), own + "\n"} {
+	for _, s := range []string{
+		own, own[:40], "mcp_", "mcp_AA==", "", "https://c.example/id", strings.Repeat("mcp_", 50), own + "\n",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, id string) {

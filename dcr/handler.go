@@ -45,7 +45,9 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	cors.AllowAnyOrigin(h, "Retry-After, WWW-Authenticate")
 	id, methods := managed(req), map[string]http.HandlerFunc{http.MethodPost: r.post}
 	if id != "" {
-		methods = map[string]http.HandlerFunc{http.MethodGet: r.manage(id), http.MethodPut: r.manage(id), http.MethodDelete: r.manage(id)}
+		methods = map[string]http.HandlerFunc{
+			http.MethodGet: r.manage(id), http.MethodPut: r.manage(id), http.MethodDelete: r.manage(id),
+		}
 	}
 	allowed := strings.Join(slices.Sorted(maps.Keys(methods)), ", ") + ", OPTIONS"
 	handler := methods[req.Method]
@@ -56,7 +58,9 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		cors.Preflight(w, allowed)
 	default:
 		h.Set("Allow", allowed)
-		writeError(w, refusal{http.StatusMethodNotAllowed, oauth.NewError(oauth.InvalidRequest, "This endpoint takes "+allowed+".")})
+		writeError(w,
+			refusal{http.StatusMethodNotAllowed,
+				oauth.NewError(oauth.InvalidRequest, "This endpoint takes "+allowed+".")})
 	}
 }
 
@@ -71,7 +75,8 @@ func (r *Registry) post(w http.ResponseWriter, req *http.Request) {
 	wire.WriteJSON(w, http.StatusCreated, out)
 }
 
-var errDisabled = oauth.NewError(oauth.AccessDenied, "Registration is turned off. Ask the operator of this server for a client id.")
+var errDisabled = oauth.NewError(oauth.AccessDenied,
+	"Registration is turned off. Ask the operator of this server for a client id.")
 
 // answer is a registration from the request to the response.
 func (r *Registry) answer(req *http.Request, from origin) (response, error) {
@@ -123,7 +128,8 @@ func (r *Registry) registered(ctx context.Context, from origin, reg registration
 	r.cfg.Audit.Record(ctx, audit.ClientRegistered,
 		slog.String("client_id", c.ID), slog.String("client_name", c.Name),
 		slog.String("redirects", strings.Join(redirectTargets(c.RedirectURIs), " ")),
-		slog.String("auth_method", c.AuthMethod), slog.Bool("stored", reg.units > 0), slog.Bool("replaced", reg.replaced),
+		slog.String("auth_method", c.AuthMethod), slog.Bool("stored", reg.units > 0),
+		slog.Bool("replaced", reg.replaced),
 		slog.String("network", from.networks[0]), slog.String("user_agent", from.userAgent))
 }
 

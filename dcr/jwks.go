@@ -65,7 +65,9 @@ func checkKeys(raw []byte) ([]byte, error) {
 		return nil, err
 	}
 	if len(keys) == 0 {
-		return nil, errors.New("the key set has no public key that can verify a signature (EC, OKP, or RSA of 2048 bits and more)")
+		return nil, errors.New(
+			"the key set has no public key that can verify a signature (EC, OKP, or RSA of 2048 bits and more)",
+		)
 	}
 	var b bytes.Buffer
 	err = json.Compact(&b, raw)

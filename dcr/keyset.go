@@ -39,7 +39,10 @@ type keySet struct {
 }
 
 func newKeySets(fetch *safehttp.Client, now func() time.Time) *keySets {
-	return &keySets{fetch: fetch, now: now, entries: bounded.New[string, keySet](maxKeySets, now), rate: rate.NewLimiter(documentsAllowed, 10*documentsAllowed)}
+	return &keySets{
+		fetch: fetch, now: now, entries: bounded.New[string, keySet](maxKeySets, now),
+		rate: rate.NewLimiter(documentsAllowed, 10*documentsAllowed),
+	}
 }
 
 // ClientKeys returns the public keys that may verify an assertion of c whose header
@@ -50,7 +53,8 @@ func (r *Registry) ClientKeys(ctx context.Context, c storage.Client, kid string)
 	if err != nil || kid == "" {
 		return keys, err
 	}
-	return slices.DeleteFunc(slices.Clone(keys), func(k jose.JSONWebKey) bool { return k.KeyID != "" && k.KeyID != kid }), nil
+	return slices.DeleteFunc(slices.Clone(keys),
+		func(k jose.JSONWebKey) bool { return k.KeyID != "" && k.KeyID != kid }), nil
 }
 
 // keySets are those that the client shares an allowance of fetches with.

@@ -45,7 +45,8 @@ func TestWaitingAsTold(t *testing.T) {
 			}
 			r.pass(time.Duration(wait) * time.Second)
 			if w := r.send("POST", long, "Test-Addr", address(i)); w.Code != http.StatusCreated {
-				t.Fatalf("total %v: after waiting %d s as told: got %d, Retry-After %q", total, wait, w.Code, w.Header().Get("Retry-After"))
+				t.Fatalf("total %v: after waiting %d s as told: got %d, Retry-After %q", total, wait, w.Code,
+					w.Header().Get("Retry-After"))
 			}
 			if refused == 3 {
 				break
@@ -80,7 +81,8 @@ func TestRegistrationsOfOneCustomer(t *testing.T) {
 	r := newRig(t, fromHeader, func(c *dcr.Config) { c.Limits = dcr.Limits{PerMinute: 60, Burst: 3} })
 	got := 0
 	for i := range 200 {
-		if r.send("POST", `{`+loopback+`}`, "Test-Addr", fmt.Sprintf("2001:db8:7:%x::1", i*5)).Code == http.StatusCreated {
+		if r.send("POST", `{`+loopback+`}`, "Test-Addr",
+			fmt.Sprintf("2001:db8:7:%x::1", i*5)).Code == http.StatusCreated {
 			got++
 		}
 	}
@@ -105,7 +107,8 @@ func TestWhatARowHolds(t *testing.T) {
 	}
 	r := newRig(t, managing, func(c *dcr.Config) { c.Limits = dcr.Limits{PerMinute: 1, Burst: 150} })
 	for name, body := range map[string]string{"redirect URIs": uris(10), "metadata": uris(1) + contacts} {
-		if w := r.send("POST", `{`+body+`}`); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "more than 8192 bytes") {
+		if w := r.send("POST", `{`+body+`}`); w.Code != http.StatusBadRequest ||
+			!strings.Contains(w.Body.String(), "more than 8192 bytes") {
 			t.Errorf("AS-145: %s: got %d %.200s", name, w.Code, w.Body)
 		}
 	}

@@ -22,7 +22,8 @@ func managed(req *http.Request) string { return req.PathValue("client") }
 
 // errManage is the one answer to a caller who does not hold the registration access token of
 // a client that exists (RFC 7592 §2): a caller cannot learn which ids are registered.
-var errManage = oauth.NewError(oauth.InvalidToken, "The registration access token is missing, or is not that of this client.")
+var errManage = oauth.NewError(oauth.InvalidToken,
+	"The registration access token is missing, or is not that of this client.")
 
 // manage is the client configuration endpoint (RFC 7592 §2, AS-150) of one client.
 func (r *Registry) manage(id string) http.HandlerFunc {
@@ -47,7 +48,8 @@ func (r *Registry) manage(id string) http.HandlerFunc {
 // configure carries a request out. The token is checked before anything is read.
 func (r *Registry) configure(req *http.Request, id string) (*response, error) {
 	scheme, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
-	if len(id) > maxIDLength || !strings.EqualFold(scheme, "Bearer") || !r.sealer.manages(id, strings.TrimSpace(token)) {
+	if len(id) > maxIDLength || !strings.EqualFold(scheme, "Bearer") ||
+		!r.sealer.manages(id, strings.TrimSpace(token)) {
 		return nil, errManage
 	}
 	c, err := r.lookup(req.Context(), id)
@@ -152,7 +154,9 @@ func checkReplacement(body []byte, c storage.Client) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{"registration_access_token", "registration_client_uri", "client_secret_expires_at", "client_id_issued_at"} {
+	for _, name := range []string{
+		"registration_access_token", "registration_client_uri", "client_secret_expires_at", "client_id_issued_at",
+	} {
 		if _, ok := members[name]; ok {
 			return oauth.NewError(oauth.InvalidRequest, "The member "+name+" cannot be set.")
 		}
@@ -176,7 +180,8 @@ func holds(c storage.Client, secret string) bool {
 }
 
 func unavailable(err error) error {
-	e := oauth.NewError(oauth.TemporarilyUnavailable, "The registration could not be stored. Please try again.").Because(err)
+	e := oauth.NewError(oauth.TemporarilyUnavailable,
+		"The registration could not be stored. Please try again.").Because(err)
 	e.RetryAfter = 2 * time.Second
 	return e
 }

@@ -44,8 +44,10 @@ func Mint(s Spec) (storage.Client, string, error) {
 		return storage.Client{}, "", err
 	}
 	c := storage.Client{
-		JWKSURI: s.JWKSURI, ID: s.ID, Name: cleanText(s.Name, maxNameLength), RedirectURIs: s.RedirectURIs, GrantTypes: s.GrantTypes, AuthMethod: s.AuthMethod,
-		Scopes: s.Scopes, Resources: resources, Source: storage.SourceStatic, CreatedAt: s.Now.UTC().Truncate(time.Millisecond),
+		JWKSURI: s.JWKSURI, ID: s.ID, Name: cleanText(s.Name, maxNameLength), RedirectURIs: s.RedirectURIs,
+		GrantTypes: s.GrantTypes, AuthMethod: s.AuthMethod,
+		Scopes: s.Scopes, Resources: resources, Source: storage.SourceStatic,
+		CreatedAt: s.Now.UTC().Truncate(time.Millisecond),
 	}
 	if len(s.JWKS) > 0 {
 		if c.JWKS, err = checkKeys(s.JWKS); err != nil {
@@ -93,9 +95,15 @@ func (s Spec) check() error {
 	case !code && !machine:
 		return fmt.Errorf("the grant types need %s or %s", grantCode, grantMachine)
 	case machine && s.AuthMethod == "none": // OAuth 2.1 §4.2
-		return fmt.Errorf("%s needs a client that authenticates: use client_secret_basic, client_secret_post or private_key_jwt", grantMachine)
+		return fmt.Errorf(
+			"%s needs a client that authenticates: use client_secret_basic, client_secret_post or private_key_jwt",
+			grantMachine,
+		)
 	case (s.AuthMethod == privateKeyJWT) != (len(s.JWKS) > 0 || s.JWKSURI != "") || len(s.JWKS) > 0 && s.JWKSURI != "":
-		return fmt.Errorf("%s needs the client's public keys, either as a key set or the https URL of one, and other methods have none", privateKeyJWT)
+		return fmt.Errorf(
+			"%s needs the client's public keys, either as a key set or the https URL of one, and other methods have none",
+			privateKeyJWT,
+		)
 	case s.JWKSURI != "" && !strings.HasPrefix(s.JWKSURI, "https://") && !loopbackURL(s.JWKSURI):
 		return fmt.Errorf("the key set URL %q is not an https URL", s.JWKSURI)
 	case !code && len(s.RedirectURIs) > 0:

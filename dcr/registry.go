@@ -111,7 +111,8 @@ func New(c Config) (*Registry, error) {
 		static[client.ID] = client
 	}
 	return &Registry{
-		cfg: c, sealer: sealer, static: static, clients: bounded.New[string, storage.Client](maxClients, c.Now), limiter: newLimiter(c.Limits, c.Now),
+		cfg: c, sealer: sealer, static: static, clients: bounded.New[string, storage.Client](maxClients, c.Now),
+		limiter: newLimiter(c.Limits, c.Now),
 		docs:    newDocuments(c.Documents, c.Redirects, fetch, c.Now),
 		vouched: newKeySets(fetch, c.Now), approved: newKeySets(fetch, c.Now), strange: newKeySets(fetch, c.Now),
 	}, nil
@@ -121,7 +122,9 @@ func New(c Config) (*Registry, error) {
 // which scopes it knows and grants by default, and where requests come from. Each counts
 // only where Config is silent. authserver.New calls it, before anything is served; where
 // a Config that is complete needs no call.
-func (r *Registry) Attach(issuer string, known, standard func(context.Context) oauth.Scopes, clientAddr func(*http.Request) netip.Addr) {
+func (r *Registry) Attach(
+	issuer string, known, standard func(context.Context) oauth.Scopes, clientAddr func(*http.Request) netip.Addr,
+) {
 	if r.cfg.Endpoint == "" && !r.cfg.Disabled {
 		r.cfg.Endpoint = issuer + "/register"
 	}

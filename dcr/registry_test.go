@@ -122,7 +122,9 @@ func TestEveryKnownClientRegisters(t *testing.T) {
 			if !plain.MatchString(id) {
 				t.Errorf("AS-146: client_id %q", id)
 			}
-			for _, member := range []string{"redirect_uris", "client_name", "client_uri", "application_type", "software_id", "software_version"} {
+			for _, member := range []string{
+				"redirect_uris", "client_name", "client_uri", "application_type", "software_id", "software_version",
+			} {
 				if !equalJSON(asked[member], got[member]) {
 					t.Errorf("%s: got %v, want %v", member, got[member], asked[member])
 				}
@@ -138,7 +140,8 @@ func TestEveryKnownClientRegisters(t *testing.T) {
 				t.Errorf("grant_types: got %v", g)
 			}
 			secret, confidential := got["client_secret"].(string)
-			if _, expires := got["client_secret_expires_at"]; confidential == (method == "none") || expires != confidential {
+			if _, expires := got["client_secret_expires_at"]; confidential == (method == "none") ||
+				expires != confidential {
 				t.Errorf("method %s: secret %v, client_secret_expires_at %v", method, confidential, expires)
 			}
 			if r.store.size(t) != 0 {
@@ -150,7 +153,8 @@ func TestEveryKnownClientRegisters(t *testing.T) {
 			if err != nil {
 				t.Fatalf("the id does not open after the database was lost: %v", err)
 			}
-			if !slices.Equal(c.RedirectURIs, texts(asked["redirect_uris"])) || c.AuthMethod != method || c.Source != storage.SourceDynamic || !c.CreatedAt.Equal(epoch) {
+			if !slices.Equal(c.RedirectURIs, texts(asked["redirect_uris"])) || c.AuthMethod != method ||
+				c.Source != storage.SourceDynamic || !c.CreatedAt.Equal(epoch) {
 				t.Errorf("resolved: got %+v", c)
 			}
 			if confidential && (c.SecretHash == nil || *c.SecretHash != storage.Hash(secrets.Hash(secret))) {
@@ -190,7 +194,8 @@ func TestSealedIDs(t *testing.T) {
 	})
 	t.Run("AS-146 RFC 7591 3.2.1: equal metadata, different ids", func(t *testing.T) {
 		r := newRig(t)
-		if a, b := r.register(t, full), r.register(t, full); a["client_id"] == b["client_id"] || a["client_secret"] == b["client_secret"] {
+		if a, b := r.register(t, full), r.register(t, full); a["client_id"] == b["client_id"] ||
+			a["client_secret"] == b["client_secret"] {
 			t.Error("two registrations share an id or a secret")
 		}
 	})
@@ -223,7 +228,10 @@ func TestSealedIDs(t *testing.T) {
 				}
 			}
 		}
-		for _, forged := range []string{id + "\n", id[:9] + "\r\n" + id[9:], id + "=", id + "A", id[:len(id)-1], "mcp_", "mcp_AAAA", "", strings.Repeat("a", 600)} {
+		for _, forged := range []string{
+			id + "\n", id[:9] + "\r\n" + id[9:], id + "=", id + "A", id[:len(id)-1], "mcp_", "mcp_AAAA", "",
+			strings.Repeat("a", 600),
+		} {
 			if _, err := r.Client(t.Context(), forged); !errors.Is(err, storage.ErrNotFound) {
 				t.Errorf("%q: got %v, want ErrNotFound", forged, err)
 			}
@@ -272,7 +280,8 @@ func TestSealedIDs(t *testing.T) {
 			if err != nil || c.RedirectURIs[0] != long {
 				t.Fatalf("got %+v, %v", c, err)
 			}
-			if secret, ok := got["client_secret"].(string); ok != (method != "none") || ok && *c.SecretHash != storage.Hash(secrets.Hash(secret)) {
+			if secret, ok := got["client_secret"].(string); ok != (method != "none") ||
+				ok && *c.SecretHash != storage.Hash(secrets.Hash(secret)) {
 				t.Errorf("%s: secret %q does not fit", method, secret)
 			}
 		}
@@ -280,7 +289,10 @@ func TestSealedIDs(t *testing.T) {
 	t.Run("a stored row goes before the sealed id", func(t *testing.T) {
 		r := newRig(t)
 		id := r.register(t, full)["client_id"].(string)
-		if err := r.store.PutClient(t.Context(), storage.Client{ID: id, Name: "stored", AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: epoch}); err != nil {
+		if err := r.store.PutClient(t.Context(),
+			storage.Client{
+				ID: id, Name: "stored", AuthMethod: "none", Source: storage.SourceDynamic,
+				CreatedAt: epoch}); err != nil {
 			t.Fatal(err)
 		}
 		if c, err := r.Client(t.Context(), id); err != nil || c.Name != "stored" {
@@ -289,7 +301,8 @@ func TestSealedIDs(t *testing.T) {
 	})
 	t.Run("ids of the operator resolve", func(t *testing.T) {
 		r := newRig(t)
-		if err := r.store.PutClient(t.Context(), storage.Client{ID: "ci", AuthMethod: "none", Source: storage.SourceStatic, CreatedAt: epoch}); err != nil {
+		if err := r.store.PutClient(t.Context(),
+			storage.Client{ID: "ci", AuthMethod: "none", Source: storage.SourceStatic, CreatedAt: epoch}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := r.Client(t.Context(), "ci"); err != nil {
@@ -328,7 +341,8 @@ func TestClientCache(t *testing.T) {
 		if _, err := r.Client(t.Context(), "later"); !errors.Is(err, storage.ErrNotFound) {
 			t.Fatal(err)
 		}
-		r.store.PutClient(t.Context(), storage.Client{ID: "later", AuthMethod: "none", Source: storage.SourceStatic, CreatedAt: epoch})
+		r.store.PutClient(t.Context(),
+			storage.Client{ID: "later", AuthMethod: "none", Source: storage.SourceStatic, CreatedAt: epoch})
 		if _, err := r.Client(t.Context(), "later"); err != nil {
 			t.Error(err)
 		}

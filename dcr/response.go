@@ -13,21 +13,28 @@ import (
 // then all registered metadata as they are now in force. Members that have no value
 // are omitted, never null: several clients fail on null.
 type response struct {
-	ClientID              string `json:"client_id"`                          // client_id: REQUIRED
-	ClientSecret          string `json:"client_secret,omitempty"`            // client_secret: OPTIONAL, confidential clients only
-	ClientIDIssuedAt      int64  `json:"client_id_issued_at"`                // client_id_issued_at: OPTIONAL, seconds since the epoch
-	ClientSecretExpiresAt *int64 `json:"client_secret_expires_at,omitempty"` // client_secret_expires_at: REQUIRED with a secret; 0: never
+	ClientID string `json:"client_id"` // client_id: REQUIRED
+	// client_secret: OPTIONAL, confidential clients only
+	ClientSecret string `json:"client_secret,omitempty"`
+	// client_id_issued_at: OPTIONAL, seconds since the epoch
+	ClientIDIssuedAt int64 `json:"client_id_issued_at"`
+	// client_secret_expires_at: REQUIRED with a secret; 0: never
+	ClientSecretExpiresAt *int64 `json:"client_secret_expires_at,omitempty"`
 	// Where the client manages its registration, and by which token (RFC 7592 §3).
-	RegistrationURI   string          `json:"registration_client_uri,omitempty"`   // registration_client_uri: both or neither
-	RegistrationToken string          `json:"registration_access_token,omitempty"` // registration_access_token
-	RedirectURIs      []string        `json:"redirect_uris,omitempty"`             // redirect_uris: verbatim
-	JWKS              json.RawMessage `json:"jwks,omitempty"`                      // jwks: private_key_jwt only, one of the two
-	JWKSURI           string          `json:"jwks_uri,omitempty"`                  // jwks_uri
-	AuthMethod        string          `json:"token_endpoint_auth_method"`          // token_endpoint_auth_method
-	GrantTypes        []string        `json:"grant_types"`                         // grant_types: authorization_code first
-	ResponseTypes     []string        `json:"response_types,omitempty"`            // response_types: ["code"]
-	ClientName        string          `json:"client_name,omitempty"`               // client_name
-	Scope             string          `json:"scope,omitempty"`                     // scope: advisory, requests may name others
+	// registration_client_uri: both or neither
+	RegistrationURI   string   `json:"registration_client_uri,omitempty"`
+	RegistrationToken string   `json:"registration_access_token,omitempty"` // registration_access_token
+	RedirectURIs      []string `json:"redirect_uris,omitempty"`             // redirect_uris: verbatim
+	// jwks: private_key_jwt only, one of the two
+	JWKS       json.RawMessage `json:"jwks,omitempty"`
+	JWKSURI    string          `json:"jwks_uri,omitempty"`         // jwks_uri
+	AuthMethod string          `json:"token_endpoint_auth_method"` // token_endpoint_auth_method
+	// grant_types: authorization_code first
+	GrantTypes    []string `json:"grant_types"`
+	ResponseTypes []string `json:"response_types,omitempty"` // response_types: ["code"]
+	ClientName    string   `json:"client_name,omitempty"`    // client_name
+	// scope: advisory, requests may name others
+	Scope string `json:"scope,omitempty"`
 	Metadata
 }
 
@@ -46,7 +53,8 @@ func (r *Registry) response(ctx context.Context, c storage.Client, secret string
 		}
 	}
 	if r.cfg.Endpoint != "" {
-		out.RegistrationURI, out.RegistrationToken = r.cfg.Endpoint+"/"+url.PathEscape(c.ID), r.sealer.managementToken(c.ID)
+		out.RegistrationURI, out.RegistrationToken = r.cfg.Endpoint+"/"+url.PathEscape(c.ID),
+			r.sealer.managementToken(c.ID)
 	}
 	if secret != "" {
 		out.ClientSecretExpiresAt = new(int64)

@@ -141,7 +141,9 @@ func decodeClient(b []byte) (storage.Client, error) {
 		return storage.Client{}, errSealed
 	}
 	d := decoder{rest: b[3:]}
-	c := storage.Client{AuthMethod: authMethods[b[1]], GrantTypes: grantsOf(b[2], allGrants), Source: storage.SourceDynamic}
+	c := storage.Client{
+		AuthMethod: authMethods[b[1]], GrantTypes: grantsOf(b[2], allGrants), Source: storage.SourceDynamic,
+	}
 	c.CreatedAt = time.Unix(int64(d.uvarint()), 0).UTC()
 	c.Name = d.string()
 	c.Scopes = oauth.ParseScopes(d.string())

@@ -15,7 +15,8 @@ const golden = "\x01\x02\x03\x80\xf2\xa8\xd3\x06\x03Ann\x05a b c\x1d{\"applicati
 
 func TestSealedForm(t *testing.T) {
 	want := storage.Client{
-		Name: "Ann", RedirectURIs: []string{"http://127.0.0.1/x", "cursor://a"}, GrantTypes: []string{"authorization_code", "refresh_token"},
+		Name: "Ann", RedirectURIs: []string{"http://127.0.0.1/x", "cursor://a"},
+		GrantTypes: []string{"authorization_code", "refresh_token"},
 		AuthMethod: "client_secret_basic", Scopes: oauth.Scopes{"a", "b", "c"}, Source: storage.SourceDynamic,
 		Metadata: []byte(`{"application_type":"native"}`), CreatedAt: time.Unix(1785346304, 0).UTC(),
 	}

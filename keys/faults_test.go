@@ -57,7 +57,8 @@ func TestFailuresAreTold(t *testing.T) {
 					}
 					return
 				}
-				if known := failed == "Keys" && len(called) > n+1; err == nil && !known { // it went on with the keys that it knew
+				// it went on with the keys that it knew
+				if known := failed == "Keys" && len(called) > n+1; err == nil && !known {
 					t.Errorf("%s fails (call %d of %v): got nil, want an error", failed, n+1, called)
 				}
 				if err := act(t.Context(), m); err != nil {
@@ -97,7 +98,8 @@ func TestDamagedKey(t *testing.T) {
 	if _, err := m.Verify(t.Context(), token, "at+jwt"); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
-	if _, err := New(t.Context(), Config{Store: store, Now: c.now, SecretKeys: [][]byte{master}}); err == nil || !strings.Contains(err.Error(), want) {
+	if _, err := New(t.Context(), Config{Store: store, Now: c.now, SecretKeys: [][]byte{master}}); err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("at the start: got %v, want %q", err, want)
 	}
 }

@@ -73,12 +73,17 @@ func TestSecretFile(t *testing.T) {
 		if _, err := SecretFile(path); err != nil {
 			t.Fatal(err)
 		}
-		for mode, want := range map[os.FileMode]string{0o644: "every user can read it", 0o606: "every user can write to it", 0o660: "its group can write to it", 0o640: "", 0o400: ""} {
+		for mode, want := range map[os.FileMode]string{
+			0o644: "every user can read it", 0o606: "every user can write to it", 0o660: "its group can write to it",
+			0o640: "", 0o400: "",
+		} {
 			if err := os.Chmod(path, mode); err != nil {
 				t.Fatal(err)
 			}
 			_, err := SecretFile(path)
-			if (err == nil) != (want == "") || err != nil && !(strings.Contains(err.Error(), want) && strings.Contains(err.Error(), "chmod 600 "+path)) {
+			if (err == nil) != (want == "") ||
+				err != nil &&
+					!(strings.Contains(err.Error(), want) && strings.Contains(err.Error(), "chmod 600 "+path)) {
 				t.Errorf("%s: got %v, want %q", mode, err, want)
 			}
 		}

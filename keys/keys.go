@@ -129,7 +129,8 @@ func (m *Manager) ensure(ctx context.Context) error {
 			return err
 		}
 		if stored {
-			m.cfg.Audit.Record(ctx, audit.SigningKeyCreated, slog.String("kid", k.ID), slog.String("algorithm", k.Algorithm))
+			m.cfg.Audit.Record(ctx, audit.SigningKeyCreated, slog.String("kid", k.ID),
+				slog.String("algorithm", k.Algorithm))
 		}
 		if s, err = m.reload(ctx); err != nil {
 			return err

@@ -95,23 +95,25 @@ func published(t *testing.T, m *Manager, token string) error {
 
 func TestSign(t *testing.T) {
 	for _, alg := range []string{"ES256", "EdDSA", "RS256"} {
-		t.Run("AS-32 AS-119 "+alg+" verifies by the published keys, and equal claims give equal tokens", func(t *testing.T) {
-			m := newManager(t, Config{Algorithm: alg})
-			token := sign(t, m)
-			if err := published(t, m, token); err != nil {
-				t.Error(err)
-			}
-			if again := sign(t, m); again != token {
-				t.Error("two signatures of the same claims differ")
-			}
-			payload, err := m.Verify(t.Context(), token, "at+jwt")
-			if err != nil || string(payload) != `{"sub":"alice"}` {
-				t.Errorf("got %s, %v", payload, err)
-			}
-		})
+		t.Run("AS-32 AS-119 "+alg+" verifies by the published keys, and equal claims give equal tokens",
+			func(t *testing.T) {
+				m := newManager(t, Config{Algorithm: alg})
+				token := sign(t, m)
+				if err := published(t, m, token); err != nil {
+					t.Error(err)
+				}
+				if again := sign(t, m); again != token {
+					t.Error("two signatures of the same claims differ")
+				}
+				payload, err := m.Verify(t.Context(), token, "at+jwt")
+				if err != nil || string(payload) != `{"sub":"alice"}` {
+					t.Errorf("got %s, %v", payload, err)
+				}
+			})
 	}
 	t.Run("an unknown algorithm stops the start", func(t *testing.T) {
-		if _, err := New(t.Context(), Config{Store: openStore(t), SecretKeys: [][]byte{master}, Algorithm: "HS256"}); err == nil {
+		if _, err := New(t.Context(),
+			Config{Store: openStore(t), SecretKeys: [][]byte{master}, Algorithm: "HS256"}); err == nil {
 			t.Error("got nil")
 		}
 	})
@@ -131,13 +133,18 @@ func TestVerifyRefuses(t *testing.T) {
 	header, rest, _ := strings.Cut(token, ".")
 	payload, signature, _ := strings.Cut(rest, ".")
 	enc := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
-	kid := strings.Split(func() string { b, _ := base64.RawURLEncoding.DecodeString(header); return string(b) }(), `"`)[7]
+	kid := strings.Split(func() string { b, _ := base64.RawURLEncoding.DecodeString(header); return string(b) }(),
+		`"`)[7]
 	for name, forged := range map[string]string{
-		"RS-42 alg none":           enc(`{"alg":"none","typ":"at+jwt","kid":"`+kid+`"}`) + "." + payload + ".",
-		"RS-42 HMAC with the JWKS": enc(`{"alg":"HS256","typ":"at+jwt","kid":"`+kid+`"}`) + "." + payload + "." + signature,
-		"RS-42 another algorithm":  enc(`{"alg":"RS256","typ":"at+jwt","kid":"`+kid+`"}`) + "." + payload + "." + signature,
-		"RS-42 another type":       enc(`{"alg":"ES256","kid":"`+kid+`","typ":"JWT"}`) + "." + payload + "." + signature,
-		"RS-42 an unknown key":     enc(`{"alg":"ES256","kid":"nobody","typ":"at+jwt"}`) + "." + payload + "." + signature,
+		"RS-42 alg none": enc(`{"alg":"none","typ":"at+jwt","kid":"`+kid+`"}`) + "." + payload + ".",
+		"RS-42 HMAC with the JWKS": enc(`{"alg":"HS256","typ":"at+jwt","kid":"`+kid+`"}`) + "." + payload + "." +
+			signature,
+		"RS-42 another algorithm": enc(`{"alg":"RS256","typ":"at+jwt","kid":"`+kid+`"}`) + "." + payload + "." +
+			signature,
+		"RS-42 another type": enc(`{"alg":"ES256","kid":"`+kid+`","typ":"JWT"}`) + "." + payload + "." +
+			signature,
+		"RS-42 an unknown key": enc(`{"alg":"ES256","kid":"nobody","typ":"at+jwt"}`) + "." + payload + "." +
+			signature,
 		"RS-42 an altered payload": header + "." + enc(`{"sub":"mallory"}`) + "." + signature,
 		"RS-42 a cut signature":    header + "." + payload + "." + signature[:10],
 		"RS-42 a stranger's token": sign(t, newManager(t, Config{})),

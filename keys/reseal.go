@@ -46,7 +46,8 @@ func (m *Manager) resealAll(ctx context.Context, n *int) (again bool, err error)
 	for _, k := range s.stored {
 		sealed, changed, err := m.ring.Reseal(sealPurpose, k.Private, []byte(k.ID))
 		if err != nil {
-			return false, fmt.Errorf("signing key %s cannot be opened: add the master key that sealed it to the old ones", k.ID)
+			return false,
+				fmt.Errorf("signing key %s cannot be opened: add the master key that sealed it to the old ones", k.ID)
 		}
 		if !changed {
 			continue

@@ -30,7 +30,8 @@ const rollout = 24 * time.Hour
 // due is the next step for the keys of a set, and the key that it concerns.
 func (m *Manager) due(s *set, now time.Time) (step, storage.SigningKey) {
 	active, next, other := m.activeOf(s), s.find(m.cfg.Algorithm, storage.KeyNext), m.otherActive(s)
-	yield := other != nil && (active == nil || since(*other).After(since(*active))) && now.Before(since(*other).Add(rollout))
+	yield := other != nil && (active == nil || since(*other).After(since(*active))) &&
+		now.Before(since(*other).Add(rollout))
 	switch {
 	case yield:
 	case active == nil:
@@ -72,7 +73,8 @@ func (m *Manager) Tend(ctx context.Context) error {
 	case stepRetire:
 		now := m.cfg.Now()
 		if err = m.cfg.Store.RetireKey(ctx, k.ID, now, m.retiredUntil(now)); err == nil {
-			m.cfg.Audit.Record(ctx, audit.SigningKeyRetired, slog.String("kid", k.ID), slog.String("algorithm", k.Algorithm))
+			m.cfg.Audit.Record(ctx, audit.SigningKeyRetired, slog.String("kid", k.ID),
+				slog.String("algorithm", k.Algorithm))
 		}
 	}
 	if err != nil && !errors.Is(err, storage.ErrSpent) { // spent: another replica was first
@@ -98,7 +100,8 @@ func (m *Manager) publish(ctx context.Context, active string) (bool, error) {
 	k.State, k.ActivatedAt = storage.KeyNext, time.Time{}
 	stored, err := m.cfg.Store.PutNextKey(ctx, active, k)
 	if stored {
-		m.cfg.Audit.Record(ctx, audit.SigningKeyPublished, slog.String("kid", k.ID), slog.String("algorithm", k.Algorithm))
+		m.cfg.Audit.Record(ctx, audit.SigningKeyPublished, slog.String("kid", k.ID),
+			slog.String("algorithm", k.Algorithm))
 	}
 	return stored, err
 }

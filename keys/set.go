@@ -109,7 +109,8 @@ func (m *Manager) activeOf(s *set) *storage.SigningKey {
 func (m *Manager) otherActive(s *set) (other *storage.SigningKey) {
 	for i := range s.stored {
 		k := &s.stored[i]
-		if k.State == storage.KeyActive && k.Algorithm != m.cfg.Algorithm && (other == nil || since(*k).After(since(*other))) {
+		if k.State == storage.KeyActive && k.Algorithm != m.cfg.Algorithm &&
+			(other == nil || since(*k).After(since(*other))) {
 			other = k
 		}
 	}
@@ -203,7 +204,8 @@ func generateKey(algorithm string) (crypto.Signer, error) {
 func (m *Manager) open(k storage.SigningKey) (crypto.Signer, error) {
 	der, err := m.ring.Open(sealPurpose, k.Private, []byte(k.ID))
 	if err != nil {
-		return nil, fmt.Errorf("signing key %s cannot be opened: the secret key is not the one it was stored under", k.ID)
+		return nil, fmt.Errorf("signing key %s cannot be opened: the secret key is not the one it was stored under",
+			k.ID)
 	}
 	key, err := x509.ParsePKCS8PrivateKey(der)
 	if err != nil {

@@ -75,7 +75,9 @@ func (m *Manager) readTokenKey(ctx context.Context, mine []byte) error {
 	}
 	key, err := m.ring.Open(tokenKeyName, sealed, nil)
 	if err != nil {
-		return errors.New("the key of refresh tokens cannot be opened: add the master key that sealed it to the old ones")
+		return errors.New(
+			"the key of refresh tokens cannot be opened: add the master key that sealed it to the old ones",
+		)
 	}
 	m.token.key.Store(&key)
 	return nil
@@ -98,7 +100,9 @@ func (m *Manager) resealTokenKey(ctx context.Context) error {
 		}
 		sealed, changed, err := m.ring.Reseal(tokenKeyName, old, nil)
 		if err != nil {
-			return errors.New("the key of refresh tokens cannot be opened: add the master key that sealed it to the old ones")
+			return errors.New(
+				"the key of refresh tokens cannot be opened: add the master key that sealed it to the old ones",
+			)
 		}
 		if !changed {
 			return nil

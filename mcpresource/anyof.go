@@ -39,7 +39,8 @@ func (a anyOf) Validate(ctx context.Context, c Credential) (*Principal, error) {
 		}
 		said = append(said, err)
 	}
-	return nil, fmt.Errorf("%w: by none of %d validators: %v", verdict, len(a), errors.Join(said...)) // what is joined must not decide
+	// what is joined must not decide
+	return nil, fmt.Errorf("%w: by none of %d validators: %v", verdict, len(a), errors.Join(said...))
 }
 
 // known is the index of the validator that remembers a token, or -1.

@@ -44,10 +44,12 @@ func TestAnyOf(t *testing.T) {
 	}{
 		{"RS-40 in order, until one accepts", []says{{name: "a", err: bad}, {name: "b"}, {name: "c"}}, "a b", nil},
 		{"RS-40 one that remembers goes first", []says{{name: "a"}, {name: "b"}, {name: "c", knows: true}}, "c", nil},
-		{"RS-40 and the others follow, each once", []says{{name: "a", err: bad}, {name: "b", err: bad, knows: true}, {name: "c"}}, "b a c", nil},
+		{"RS-40 and the others follow, each once",
+			[]says{{name: "a", err: bad}, {name: "b", err: bad, knows: true}, {name: "c"}}, "b a c", nil},
 		{"RS-44 an outage before", []says{{name: "a", err: down}, {name: "b", err: bad}}, "a b", ErrUnavailable},
 		{"RS-44 an outage behind", []says{{name: "a", err: bad}, {name: "b", err: down}}, "a b", ErrUnavailable},
-		{"RS-44 what is both is an outage", []says{{name: "a", err: bad}, {name: "b", err: both}}, "a b", ErrUnavailable},
+		{"RS-44 what is both is an outage", []says{{name: "a", err: bad}, {name: "b", err: both}}, "a b",
+			ErrUnavailable},
 		{"RS-44 an outage of one that is not needed", []says{{name: "a", err: down}, {name: "b"}}, "a b", nil},
 		{"RS-40 all refuse", []says{{name: "a", err: bad}, {name: "b", err: bad}}, "a b", ErrInvalidToken},
 		{"RS-40 nobody is asked", nil, "", ErrInvalidToken},
@@ -87,7 +89,9 @@ func TestSeveralIssuers(t *testing.T) {
 			}
 			list = append(list, v)
 		}
-		opaque, err := NewIntrospectionValidator(IntrospectionConfig{Issuer: b.URL, ClientID: "rs", ClientSecret: "s+1"})
+		opaque, err := NewIntrospectionValidator(IntrospectionConfig{
+			Issuer: b.URL, ClientID: "rs", ClientSecret: "s+1",
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +115,8 @@ func TestSeveralIssuers(t *testing.T) {
 		if _, err := validate(v, b.token(t, "ES256", nil, b.claims())); err != nil {
 			t.Errorf("the other: got %v", err)
 		}
-		if _, err := validate(v, a.token(t, "ES256", nil, a.claims())); !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrInvalidToken) {
+		if _, err := validate(v, a.token(t, "ES256", nil, a.claims())); !errors.Is(err, ErrUnavailable) ||
+			errors.Is(err, ErrInvalidToken) {
 			t.Errorf("the one: got %v", err)
 		}
 		if _, err := validate(v, b.token(t, "ES256", nil, b.claims("exp", 1))); !errors.Is(err, ErrInvalidToken) {
@@ -164,7 +169,8 @@ func TestOutage(t *testing.T) {
 	} {
 		advance(step.after)
 		w := r.call(step.token, tool("read"))
-		if w.Code != step.want || w.Code == 503 && (w.Header().Get("Retry-After") == "" || w.Header().Get("WWW-Authenticate") != "") {
+		if w.Code != step.want ||
+			w.Code == 503 && (w.Header().Get("Retry-After") == "" || w.Header().Get("WWW-Authenticate") != "") {
 			t.Errorf("%s: got %d %v, want %d", step.name, w.Code, w.Header(), step.want)
 		}
 		time.Sleep(20 * time.Millisecond) // a reading in the background ends
@@ -177,7 +183,8 @@ func TestOutage(t *testing.T) {
 			t.Errorf("%s: got %d", name, w.Code)
 		}
 	}
-	if !slices.ContainsFunc(r.events, func(e Event) bool { return e.Outcome == "unavailable" && e.Status == http.StatusServiceUnavailable }) {
+	if !slices.ContainsFunc(r.events,
+		func(e Event) bool { return e.Outcome == "unavailable" && e.Status == http.StatusServiceUnavailable }) {
 		t.Error("no event of the outage")
 	}
 }

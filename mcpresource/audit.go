@@ -73,11 +73,13 @@ func (e CallEvent) LogValue() slog.Value { return slog.GroupValue(e.attributes()
 
 func (e CallEvent) attributes() []slog.Attr {
 	out := []slog.Attr{
-		slog.String("method", e.Method), slog.String(nameOf(e.Method), e.Name), slog.String("outcome", string(e.Outcome)), slog.Int("status", e.Status),
+		slog.String("method", e.Method), slog.String(nameOf(e.Method), e.Name),
+		slog.String("outcome", string(e.Outcome)), slog.Int("status", e.Status),
 		slog.Float64("duration_ms", float64(e.Duration.Microseconds())/1000), slog.String("remote", host(e.RemoteAddr)),
 	}
 	if p := e.Principal; p != nil {
-		out = append(out, slog.String("issuer", p.Issuer), slog.String("user", p.Subject), slog.String("client_id", p.ClientID), slog.String("jti", p.TokenID))
+		out = append(out, slog.String("issuer", p.Issuer), slog.String("user", p.Subject),
+			slog.String("client_id", p.ClientID), slog.String("jti", p.TokenID))
 	}
 	if e.OpenedBy != "" {
 		out = append(out, slog.String("opened_by", e.OpenedBy))
@@ -156,8 +158,9 @@ func (g *Guard) called(r *http.Request, p *passage, outcome Outcome, status int,
 			continue
 		}
 		g.Report(r.Context(), CallEvent{
-			Time: p.began, Duration: g.c.Now().Sub(p.began), Principal: p.principal, Method: m.Method, Name: m.Name, Arguments: m.Arguments,
-			Outcome: outcome, Status: status, RemoteAddr: r.RemoteAddr, Err: err,
+			Time: p.began, Duration: g.c.Now().Sub(p.began), Principal: p.principal, Method: m.Method, Name: m.Name,
+			Arguments: m.Arguments,
+			Outcome:   outcome, Status: status, RemoteAddr: r.RemoteAddr, Err: err,
 		})
 	}
 }

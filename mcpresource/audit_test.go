@@ -35,10 +35,12 @@ func TestCalls(t *testing.T) {
 		began := r.now
 		r.call("alice", tool("read"))
 		e := one(t)
-		if p := e.Principal; p.Subject != "alice" || p.ClientID != "app" || p.TokenID != "jti" || p.Issuer != authServer {
+		if p := e.Principal; p.Subject != "alice" || p.ClientID != "app" || p.TokenID != "jti" ||
+			p.Issuer != authServer {
 			t.Errorf("who: %+v", p)
 		}
-		if e.Method != "tools/call" || e.Name != "read" || e.Outcome != "ok" || e.Status != 200 || e.Duration != 3*time.Second || !e.Time.Equal(began) || e.RemoteAddr == "" {
+		if e.Method != "tools/call" || e.Name != "read" || e.Outcome != "ok" || e.Status != 200 ||
+			e.Duration != 3*time.Second || !e.Time.Equal(began) || e.RemoteAddr == "" {
 			t.Errorf("what: %+v", e)
 		}
 		if e.Arguments != nil {
@@ -59,13 +61,18 @@ func TestCalls(t *testing.T) {
 	}{
 		{"SP-07 RS-35 a scope that lacks", "alice", tool("write_file"), "insufficient_scope", 403, 1, nil, nil},
 		{"SP-07 denied", "alice", tool("danger"), "insufficient_scope", 403, 1, nil, nil},
-		{"SP-07 too often", "alice", "[" + tool("read") + "," + tool("read") + "]", "limited", 429, 2, func(c *Config) { c.Limits.Calls = Rate{1, 1} }, nil},
-		{"SP-07 the server's own error", "alice", tool("read"), "error", 418, 1, nil, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(418) }},
+		{"SP-07 too often", "alice", "[" + tool("read") + "," + tool("read") + "]", "limited", 429, 2,
+			func(c *Config) { c.Limits.Calls = Rate{1, 1} }, nil},
+		{"SP-07 the server's own error", "alice", tool("read"), "error", 418, 1, nil,
+			func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(418) }},
 		{"SP-07 without a token, in public", "", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "ok", 200, 1, nil, nil},
-		{"SP-07 the result of a completion is not the audit's", "alice", `{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"hello"}}}`, "ok", 200, 1, nil, nil},
+		{"SP-07 the result of a completion is not the audit's", "alice",
+			`{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"hello"}}}`,
+			"ok", 200, 1, nil, nil},
 		{"SP-07 nor is an answer", "alice", `{"jsonrpc":"2.0","id":1,"result":{}}`, "", 0, 0, nil, nil},
 		{"SP-07 nor what nobody could read", "alice", `{`, "", 0, 0, nil, nil},
-		{"SP-07 the handler reports itself", "alice", tool("read"), "", 0, 0, nil, func(_ http.ResponseWriter, r *http.Request) { TakeCalls(r.Context()) }},
+		{"SP-07 the handler reports itself", "alice", tool("read"), "", 0, 0, nil,
+			func(_ http.ResponseWriter, r *http.Request) { TakeCalls(r.Context()) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := listening(tt.change)
@@ -75,7 +82,8 @@ func TestCalls(t *testing.T) {
 			} else {
 				r.call(tt.token, tt.body)
 			}
-			if len(calls) != tt.events || tt.events > 0 && (string(calls[0].Outcome) != tt.outcome || calls[0].Status != tt.status) {
+			if len(calls) != tt.events ||
+				tt.events > 0 && (string(calls[0].Outcome) != tt.outcome || calls[0].Status != tt.status) {
 				t.Errorf("got %+v", calls)
 			}
 		})
@@ -95,10 +103,13 @@ func TestCalls(t *testing.T) {
 		r := listening(nil)
 		r.next = func(_ http.ResponseWriter, req *http.Request) {
 			TakeCalls(req.Context())
-			r.Report(req.Context(), CallEvent{Method: "tools/call", Name: strings.Repeat("n", 300), Arguments: json.RawMessage(`{"secret":1}`), Outcome: "tool_error", Duration: time.Second})
+			r.Report(req.Context(),
+				CallEvent{Method: "tools/call", Name: strings.Repeat("n", 300),
+					Arguments: json.RawMessage(`{"secret":1}`), Outcome: "tool_error", Duration: time.Second})
 		}
 		r.call("alice", tool("read"))
-		if e := one(t); e.Outcome != "tool_error" || e.Principal.Subject != "alice" || e.Arguments != nil || len(e.Name) > 260 || !e.Time.Equal(r.now.Add(-time.Second)) {
+		if e := one(t); e.Outcome != "tool_error" || e.Principal.Subject != "alice" || e.Arguments != nil ||
+			len(e.Name) > 260 || !e.Time.Equal(r.now.Add(-time.Second)) {
 			t.Errorf("got %+v", e)
 		}
 	})
@@ -109,7 +120,10 @@ func TestLogCalls(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&out, nil)) })
 	r.call("alice", tool("read"))
 	line := out.String()
-	for _, want := range []string{"msg=call", "method=tools/call", "outcome=ok", "status=200", "user=alice", "tool=read", "remote=192.0.2.1 ", "client_id=app", "jti=jti", "issuer=" + authServer} {
+	for _, want := range []string{
+		"msg=call", "method=tools/call", "outcome=ok", "status=200", "user=alice", "tool=read", "remote=192.0.2.1 ",
+		"client_id=app", "jti=jti", "issuer=" + authServer,
+	} {
 		if !strings.Contains(line, want) {
 			t.Errorf("SP-07: %s is not in %s", want, line)
 		}
@@ -118,7 +132,9 @@ func TestLogCalls(t *testing.T) {
 		t.Errorf("RS-191 SP-28: got %s", line)
 	}
 	out.Reset()
-	if r.call("alice", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a\nlevel=ERROR msg=forged"}}`); strings.Count(out.String(), "\n") != 1 {
+	if r.call("alice",
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a\nlevel=ERROR msg=forged"}}`); strings.Count(out.String(),
+		"\n") != 1 {
 		t.Errorf("RS-191 a name made a line of its own: %s", out.String())
 	}
 }

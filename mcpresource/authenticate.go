@@ -17,27 +17,39 @@ import (
 func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
 	values := r.Header.Values("Authorization")
 	if _, guarded := FromContext(r.Context()); guarded && len(values) == 0 {
-		return &refusal{outcome: OutcomeMisconfigured, status: http.StatusInternalServerError, text: "The server is not set up right.", err: errTwoGuards}
+		return &refusal{
+			outcome: OutcomeMisconfigured, status: http.StatusInternalServerError,
+			text: "The server is not set up right.", err: errTwoGuards,
+		}
 	}
 	if len(values) == 0 {
-		return &refusal{outcome: OutcomeUnauthenticated, status: http.StatusUnauthorized, text: "Authentication is required.", challenge: &oauth.BearerChallenge{Scope: g.c.FirstScopes}}
+		return &refusal{
+			outcome: OutcomeUnauthenticated, status: http.StatusUnauthorized, text: "Authentication is required.",
+			challenge: &oauth.BearerChallenge{Scope: g.c.FirstScopes},
+		}
 	}
 	scheme, token, _ := strings.Cut(strings.TrimSpace(values[0]), " ")
 	token = strings.TrimSpace(token)
 	known := strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "DPoP")
 	if len(values) > 1 || token == "" || strings.ContainsAny(token, " \t,") || !known {
-		return g.challenged(OutcomeMalformed, http.StatusBadRequest, oauth.InvalidRequest, "The Authorization header is malformed.", nil)
+		return g.challenged(OutcomeMalformed, http.StatusBadRequest, oauth.InvalidRequest,
+			"The Authorization header is malformed.", nil)
 	}
 	p.presented = Credential{Scheme: scheme, Token: token, Request: r}
 	principal, err := g.c.Validator.Validate(r.Context(), p.presented)
 	switch {
 	case (err != nil || principal == nil) && outage(err):
-		return &refusal{outcome: OutcomeUnavailable, status: http.StatusServiceUnavailable, text: "The access token cannot be checked now.", retry: time.Second, err: err}
+		return &refusal{
+			outcome: OutcomeUnavailable, status: http.StatusServiceUnavailable,
+			text: "The access token cannot be checked now.", retry: time.Second, err: err,
+		}
 	case err != nil:
-		return g.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken, "The access token is not valid.", err)
+		return g.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken,
+			"The access token is not valid.", err)
 	}
 	if err := g.checkClaims(principal); err != nil {
-		return g.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken, "The access token is not valid for this server.", err)
+		return g.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken,
+			"The access token is not valid for this server.", err)
 	}
 	if refused := g.confirm(r, p, principal); refused != nil {
 		return refused
@@ -49,13 +61,16 @@ func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
 }
 
 // errTwoGuards would otherwise look like a missing token, for every request.
-var errTwoGuards = errors.New("this guard stands behind another one, which has taken the token out of the request: take one of them away")
+var errTwoGuards = errors.New(
+	"this guard stands behind another one, which has taken the token out of the request: take one of them away",
+)
 
 // mayBePublic reports whether a request without a token is worth reading: only a
 // POST can be an operation that the policy leaves open.
 func (g *Guard) mayBePublic(r *http.Request, refused *refusal) bool {
 	rules, ok := g.c.Policy.(*Rules)
-	return refused.outcome == OutcomeUnauthenticated && r.Method == http.MethodPost && (!ok || len(rules.Public) > 0 || rules.Refine != nil)
+	return refused.outcome == OutcomeUnauthenticated && r.Method == http.MethodPost &&
+		(!ok || len(rules.Public) > 0 || rules.Refine != nil)
 }
 
 // checkClaims checks what no validator is trusted with: who issued the token, to whom, for what

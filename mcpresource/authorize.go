@@ -47,9 +47,13 @@ func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refu
 	case lacking == nil:
 		return nil
 	case lacking.Denied:
-		return &refusal{outcome: OutcomeInsufficientScope, status: http.StatusForbidden, id: p.envelope.ID, text: "This operation is not permitted.", err: lacking}
+		return &refusal{
+			outcome: OutcomeInsufficientScope, status: http.StatusForbidden, id: p.envelope.ID,
+			text: "This operation is not permitted.", err: lacking,
+		}
 	}
-	refused := g.challenged(OutcomeInsufficientScope, http.StatusForbidden, oauth.InsufficientScope, "This operation needs more scope.", lacking)
+	refused := g.challenged(OutcomeInsufficientScope, http.StatusForbidden, oauth.InsufficientScope,
+		"This operation needs more scope.", lacking)
 	refused.challenge.Scope, refused.id = g.stepUp(r, need, p.principal.Scopes), p.envelope.ID
 	return refused
 }
@@ -57,7 +61,8 @@ func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refu
 // stepUp is what a client is told to ask for. Nobody is told of offline_access, which is
 // between the client and the authorization server.
 func (g *Guard) stepUp(r *http.Request, need, granted oauth.Scopes) oauth.Scopes {
-	if g.c.StepUp == StepUpOperation || g.c.StepUp == StepUpByRevision && mcp.IsStateless(r.Header.Get(mcp.HeaderVersion)) {
+	if g.c.StepUp == StepUpOperation ||
+		g.c.StepUp == StepUpByRevision && mcp.IsStateless(r.Header.Get(mcp.HeaderVersion)) {
 		return need
 	}
 	return need.Union(granted).Without(oauth.Scopes{oauth.OfflineAccess})
@@ -74,7 +79,10 @@ func (g *Guard) check(ctx context.Context, p *passage) *refusal {
 		case errors.Is(err, ErrUnavailable):
 			return p.unchecked(err)
 		case err != nil:
-			return &refusal{outcome: OutcomeForbidden, status: http.StatusForbidden, id: p.envelope.ID, text: "This operation is not permitted.", err: err}
+			return &refusal{
+				outcome: OutcomeForbidden, status: http.StatusForbidden, id: p.envelope.ID,
+				text: "This operation is not permitted.", err: err,
+			}
 		}
 	}
 	return nil

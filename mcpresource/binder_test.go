@@ -88,7 +88,8 @@ func TestSessionOpenedByNobody(t *testing.T) {
 	})
 	t.Run("RS-51 an id of any length is not kept", func(t *testing.T) {
 		r := newRig(t, nil)
-		if w := r.call("alice", tool("read"), "Mcp-Session-Id", strings.Repeat("x", maxSessionID+1)); w.Code != 404 || len(r.seen) != 0 {
+		if w := r.call("alice", tool("read"), "Mcp-Session-Id", strings.Repeat("x", maxSessionID+1)); w.Code != 404 ||
+			len(r.seen) != 0 {
 			t.Errorf("got %d", w.Code)
 		}
 	})

@@ -82,7 +82,10 @@ func (p *passage) crowded(err error) *refusal {
 	case errors.Is(err, errShare):
 		return p.limited("Too much is being sent at once.", time.Second)
 	case errors.Is(err, errFull):
-		return &refusal{outcome: OutcomeCrowded, status: http.StatusServiceUnavailable, text: "The server is busy.", retry: time.Second, err: err}
+		return &refusal{
+			outcome: OutcomeCrowded, status: http.StatusServiceUnavailable, text: "The server is busy.",
+			retry: time.Second, err: err,
+		}
 	}
 	return nil
 }

@@ -124,7 +124,10 @@ func TestUnreadBodies(t *testing.T) {
 		post(r.h, "alice", strings.NewReader(body))
 	})
 	t.Run("a bound that lets no body in is refused", func(t *testing.T) {
-		_, err := New(Config{Resource: resource, AuthorizationServers: []string{authServer}, Validator: Local(nil), Bodies: NewBodies(1 << 20)})
+		_, err := New(Config{
+			Resource: resource, AuthorizationServers: []string{authServer}, Validator: Local(nil),
+			Bodies: NewBodies(1 << 20),
+		})
 		if err == nil || !strings.Contains(err.Error(), "MaxBodyBytes") {
 			t.Errorf("got %v", err)
 		}
@@ -134,7 +137,8 @@ func TestUnreadBodies(t *testing.T) {
 // TestUnreadBodiesRace: whatever becomes of many requests at once, nothing stays counted.
 func TestUnreadBodiesRace(t *testing.T) {
 	r := newRig(t, func(c *Config) {
-		c.MaxBodyBytes, c.Bodies, c.Audit, c.Limits.Concurrent, c.Limits.Calls.PerSecond = 2000, NewBodies(8000), nil, 10, -1
+		c.MaxBodyBytes, c.Bodies, c.Audit, c.Limits.Concurrent, c.Limits.Calls.PerSecond = 2000, NewBodies(8000), nil,
+			10, -1
 	})
 	var peak atomic.Int64
 	h := r.Protect(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
@@ -161,7 +165,8 @@ func TestUnreadBodiesRace(t *testing.T) {
 	}
 	all.Wait()
 	if r.c.Bodies.total != 0 || len(r.c.Bodies.of) != 0 || len(r.underway.n) != 0 || peak.Load() > 8000 {
-		t.Errorf("got %d bytes of %v, %v under way, %d at most", r.c.Bodies.total, r.c.Bodies.of, r.underway.n, peak.Load())
+		t.Errorf("got %d bytes of %v, %v under way, %d at most", r.c.Bodies.total, r.c.Bodies.of, r.underway.n,
+			peak.Load())
 	}
 }
 

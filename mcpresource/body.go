@@ -57,7 +57,8 @@ func isPlainText(h http.Header) bool {
 		_, parameters, _ := strings.Cut(t, ";")
 		for parameter := range strings.SplitSeq(parameters, ";") {
 			name, value, _ := strings.Cut(strings.ToLower(parameter), "=")
-			if value = strings.Trim(value, " \t\""); strings.Contains(name, "charset") && value != "utf-8" && value != "utf8" {
+			if value = strings.Trim(value, " \t\""); strings.Contains(name, "charset") && value != "utf-8" &&
+				value != "utf8" {
 				return false
 			}
 		}
@@ -72,7 +73,10 @@ func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) 
 		return repeated(r, p)
 	}
 	if !isPlainText(r.Header) {
-		return &refusal{outcome: OutcomeAmbiguous, status: http.StatusUnsupportedMediaType, code: mcp.CodeInvalidRequest, text: "The request body has to be UTF-8, without Content-Encoding."}
+		return &refusal{
+			outcome: OutcomeAmbiguous, status: http.StatusUnsupportedMediaType, code: mcp.CodeInvalidRequest,
+			text: "The request body has to be UTF-8, without Content-Encoding.",
+		}
 	}
 	body, err := io.ReadAll(counted{http.MaxBytesReader(w, r.Body, g.c.MaxBodyBytes), g.c.Bodies, p})
 	if refused := p.crowded(err); refused != nil {
@@ -81,26 +85,42 @@ func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) 
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return &refusal{outcome: OutcomeTooLarge, status: http.StatusRequestEntityTooLarge, text: "The request body is too large."}
+		return &refusal{
+			outcome: OutcomeTooLarge, status: http.StatusRequestEntityTooLarge, text: "The request body is too large.",
+		}
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &refusal{outcome: OutcomeTooSlow, status: http.StatusRequestTimeout, text: "The request body took too long."}
+		return &refusal{
+			outcome: OutcomeTooSlow, status: http.StatusRequestTimeout, text: "The request body took too long.",
+		}
 	case err != nil:
-		return &refusal{outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeParse, text: "The request body could not be read."}
+		return &refusal{
+			outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeParse,
+			text: "The request body could not be read.",
+		}
 	}
 	p.body = body
 	p.envelope, err = message.Parse(body)
 	switch {
 	case errors.Is(err, message.ErrEmptyBatch):
-		return &refusal{outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeInvalidRequest, text: "A batch has at least one message.", err: ambiguous(err)}
+		return &refusal{
+			outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeInvalidRequest,
+			text: "A batch has at least one message.", err: ambiguous(err),
+		}
 	case err != nil:
-		return &refusal{outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeParse, text: "The request body is malformed or ambiguous.", err: ambiguous(err)}
+		return &refusal{
+			outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeParse,
+			text: "The request body is malformed or ambiguous.", err: ambiguous(err),
+		}
 	}
 	if refused := repeated(r, p); refused != nil {
 		return refused
 	}
 	for _, m := range p.envelope.Messages {
 		if err := operationOf(m).checkURI(); err != nil {
-			return &refusal{outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeInvalidParams, id: p.envelope.ID, text: "The resource URI is not in its canonical form.", err: err}
+			return &refusal{
+				outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeInvalidParams,
+				id: p.envelope.ID, text: "The resource URI is not in its canonical form.", err: err,
+			}
 		}
 	}
 	if refused := g.decodeName(r, p); refused != nil {

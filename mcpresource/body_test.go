@@ -17,8 +17,9 @@ func TestSlowBody(t *testing.T) {
 	const patience = 200 * time.Millisecond
 	serve := func(t *testing.T, h http.Handler, readTimeout time.Duration) net.Conn {
 		g, err := New(Config{
-			Resource: "http://127.0.0.1/mcp", AuthorizationServers: []string{authServer}, Validator: newRig(t, nil).c.Validator,
-			Now: func() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) },
+			Resource: "http://127.0.0.1/mcp", AuthorizationServers: []string{authServer},
+			Validator: newRig(t, nil).c.Validator,
+			Now:       func() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -37,7 +38,9 @@ func TestSlowBody(t *testing.T) {
 		return c
 	}
 	begin := func(c net.Conn, method, token string, length int) {
-		fmt.Fprintf(c, "%s /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n", method, token, length)
+		fmt.Fprintf(c,
+			"%s /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n", method,
+			token, length)
 	}
 	none := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	for _, tt := range []struct {
@@ -181,17 +184,20 @@ func TestCharset(t *testing.T) {
 func TestInvalidRequests(t *testing.T) {
 	r := newRig(t, nil)
 	t.Run("RS-119 an empty array is -32600", func(t *testing.T) {
-		if w := r.call("alice", ` [ ] `); w.Code != 400 || !strings.Contains(w.Body.String(), `"id":null,"error":{"code":-32600`) {
+		if w := r.call("alice", ` [ ] `); w.Code != 400 ||
+			!strings.Contains(w.Body.String(), `"id":null,"error":{"code":-32600`) {
 			t.Errorf("got %d %s", w.Code, w.Body)
 		}
 	})
 	t.Run("RS-155 the refusal of a repeated header names the request", func(t *testing.T) {
-		if w := r.call("alice", tool("read"), "Mcp-Name", "read", "Mcp-Name", "write_x"); w.Code != 400 || !strings.Contains(w.Body.String(), `"id":7,"error":{"code":-32020`) {
+		if w := r.call("alice", tool("read"), "Mcp-Name", "read", "Mcp-Name", "write_x"); w.Code != 400 ||
+			!strings.Contains(w.Body.String(), `"id":7,"error":{"code":-32020`) {
 			t.Errorf("got %d %s", w.Code, w.Body)
 		}
 	})
 	t.Run("RS-155 a GET has none", func(t *testing.T) {
-		if w := r.do("GET", "/mcp", "", "Authorization", "Bearer alice", "Last-Event-Id", "1", "Last-Event-Id", "2"); w.Code != 400 || !strings.Contains(w.Body.String(), `"id":null`) {
+		if w := r.do("GET", "/mcp", "", "Authorization", "Bearer alice", "Last-Event-Id", "1", "Last-Event-Id",
+			"2"); w.Code != 400 || !strings.Contains(w.Body.String(), `"id":null`) {
 			t.Errorf("got %d %s", w.Code, w.Body)
 		}
 	})

@@ -42,7 +42,8 @@ func TestBatchBound(t *testing.T) {
 	if w := r.call("alice", batch(101)); w.Code != 400 || len(r.seen) != 1 {
 		t.Errorf("one more: got %d %s", w.Code, w.Body)
 	}
-	if err := r.events[len(r.events)-1].Err; !errors.Is(err, ErrAmbiguousBody) || !strings.Contains(err.Error(), "up to 100 messages") {
+	if err := r.events[len(r.events)-1].Err; !errors.Is(err, ErrAmbiguousBody) ||
+		!strings.Contains(err.Error(), "up to 100 messages") {
 		t.Errorf("one more: got %v", err)
 	}
 }

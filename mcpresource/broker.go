@@ -116,7 +116,8 @@ type InteractionRequiredError struct {
 
 // Error implements error.
 func (e *InteractionRequiredError) Error() string {
-	return fmt.Sprintf("Access to your %s account is needed first. Please open %s in your browser, then try again.", e.Provider, e.URL)
+	return fmt.Sprintf("Access to your %s account is needed first. Please open %s in your browser, then try again.",
+		e.Provider, e.URL)
 }
 
 // ErrBrokerUnavailable is wrapped by the error of a token that cannot be had now.

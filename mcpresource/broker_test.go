@@ -30,7 +30,10 @@ type exchanger struct {
 func newExchanger(t *testing.T) *exchanger {
 	t.Helper()
 	e := &exchanger{answer: func(r *http.Request) (int, string) {
-		return 200, fmt.Sprintf(`{"access_token":"upstream of %s","issued_token_type":%q,"token_type":"bearer","expires_in":3600,"scope":"repo user"}`, r.Form.Get("subject_token"), typeAccessToken)
+		return 200, fmt.Sprintf(
+			`{"access_token":"upstream of %s","issued_token_type":%q,"token_type":"bearer","expires_in":3600,"scope":"repo user"}`,
+			r.Form.Get("subject_token"), typeAccessToken,
+		)
 	}}
 	mux := http.NewServeMux()
 	e.Server = httptest.NewServer(mux)
@@ -67,30 +70,34 @@ func newBroker(t *testing.T, e *exchanger, change func(*BrokerConfig)) *Broker {
 
 // calling returns the context of a request that a guard has let through.
 func calling(e *exchanger, token, grant string) context.Context {
-	p := &Principal{Issuer: e.URL, Subject: "alice", ClientID: "app", Claims: json.RawMessage(`{"gid":"` + grant + `"}`)}
+	p := &Principal{
+		Issuer: e.URL, Subject: "alice", ClientID: "app", Claims: json.RawMessage(`{"gid":"` + grant + `"}`),
+	}
 	return NewContext(context.Background(), p.withCredential(Credential{Token: token}))
 }
 
 func TestBroker(t *testing.T) {
 	e := newExchanger(t)
-	t.Run("RS-202 RFC 8693 2.1: the caller's token is shown to its issuer, by this server's client, for the provider", func(t *testing.T) {
-		b := newBroker(t, e, nil)
-		got, err := b.Token(calling(e, "mcp-token", "grt_1"), "github", "user", "repo", "user")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got.AccessToken != "upstream of mcp-token" || got.TokenType != "Bearer" || got.Scopes.String() != "repo user" || time.Until(got.Expiry) < 59*time.Minute {
-			t.Errorf("got %#v %v", *got, got.Expiry)
-		}
-		id, secret, _ := e.last.BasicAuth()
-		if id != "rs" || secret != "s%2B1" {
-			t.Errorf("authenticated as %q %q", id, secret)
-		}
-		want := "audience=github&grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Atoken-exchange&scope=repo+user&subject_token=mcp-token&subject_token_type=urn%3Aietf%3Aparams%3Aoauth%3Atoken-type%3Aaccess_token"
-		if e.last.PostForm.Encode() != want {
-			t.Errorf("got %s", e.last.PostForm.Encode())
-		}
-	})
+	t.Run("RS-202 RFC 8693 2.1: the caller's token is shown to its issuer, by this server's client, for the provider",
+		func(t *testing.T) {
+			b := newBroker(t, e, nil)
+			got, err := b.Token(calling(e, "mcp-token", "grt_1"), "github", "user", "repo", "user")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.AccessToken != "upstream of mcp-token" || got.TokenType != "Bearer" ||
+				got.Scopes.String() != "repo user" || time.Until(got.Expiry) < 59*time.Minute {
+				t.Errorf("got %#v %v", *got, got.Expiry)
+			}
+			id, secret, _ := e.last.BasicAuth()
+			if id != "rs" || secret != "s%2B1" {
+				t.Errorf("authenticated as %q %q", id, secret)
+			}
+			want := "audience=github&grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Atoken-exchange&scope=repo+user&subject_token=mcp-token&subject_token_type=urn%3Aietf%3Aparams%3Aoauth%3Atoken-type%3Aaccess_token"
+			if e.last.PostForm.Encode() != want {
+				t.Errorf("got %s", e.last.PostForm.Encode())
+			}
+		})
 	t.Run("RS-203 a token is remembered for person, grant, provider and scopes, and for no other", func(t *testing.T) {
 		b := newBroker(t, e, nil)
 		before := e.asked.Load()
@@ -103,7 +110,8 @@ func TestBroker(t *testing.T) {
 			return got.AccessToken
 		}
 		ask(calling(e, "one", "grt_1"), "github", "a", "b")
-		if got := ask(calling(e, "refreshed", "grt_1"), "github", "b", "a"); got != "upstream of one" || e.asked.Load() != before+1 {
+		if got := ask(calling(e, "refreshed", "grt_1"), "github", "b", "a"); got != "upstream of one" ||
+			e.asked.Load() != before+1 {
 			t.Errorf("the same again: got %q after %d questions", got, e.asked.Load()-before)
 		}
 		bob := &Principal{Issuer: e.URL, Subject: "bob", ClientID: "app", Claims: json.RawMessage(`{"gid":"grt_1"}`)}
@@ -122,7 +130,9 @@ func TestBroker(t *testing.T) {
 	})
 	t.Run("RS-202 a caller has what it presented for itself alone", func(t *testing.T) {
 		shared := &Principal{Issuer: e.URL, Subject: "alice"}
-		if a, b := shared.withCredential(Credential{Token: "a"}), shared.withCredential(Credential{Token: "b"}); a.presented.token != "a" || b.presented.token != "b" || shared.presented != nil {
+		if a, b := shared.withCredential(Credential{Token: "a"}),
+			shared.withCredential(Credential{Token: "b"}); a.presented.token != "a" || b.presented.token != "b" ||
+			shared.presented != nil {
 			t.Error("principals share what they hold")
 		}
 	})
@@ -203,14 +213,16 @@ func TestBrokerRefusals(t *testing.T) {
 	t.Run("RS-200 interaction_required holds the page to visit", func(t *testing.T) {
 		var need *InteractionRequiredError
 		err := says(400, `{"error":"interaction_required","interaction_uri":"`+e.URL+`/connect/abc"}`)
-		if !errors.As(err, &need) || need.URL != e.URL+"/connect/abc" || need.Provider != "github" || !strings.Contains(err.Error(), need.URL) {
+		if !errors.As(err, &need) || need.URL != e.URL+"/connect/abc" || need.Provider != "github" ||
+			!strings.Contains(err.Error(), need.URL) {
 			t.Errorf("got %v", err)
 		}
 	})
 	t.Run("RS-201 a page elsewhere is not shown", func(t *testing.T) {
 		for _, page := range []string{"https://evil.example.com/connect/abc", e.URL + ".evil.example.com/", ""} {
 			var need *InteractionRequiredError
-			if err := says(400, `{"error":"interaction_required","interaction_uri":"`+page+`"}`); errors.As(err, &need) || err == nil {
+			if err := says(400, `{"error":"interaction_required","interaction_uri":"`+page+`"}`); errors.As(err,
+				&need) || err == nil {
 				t.Errorf("%q: got %v", page, err)
 			}
 		}
@@ -222,12 +234,17 @@ func TestBrokerRefusals(t *testing.T) {
 		}
 	})
 	t.Run("AS-223 an outage is told apart, and nothing of the answer is repeated", func(t *testing.T) {
-		for status, body := range map[int]string{503: `{"error":"temporarily_unavailable"}`, 502: "secret detail", 200: "secret detail"} {
-			if err := says(status, body); !errors.Is(err, ErrBrokerUnavailable) || strings.Contains(err.Error(), "secret") {
+		for status, body := range map[int]string{
+			503: `{"error":"temporarily_unavailable"}`, 502: "secret detail", 200: "secret detail",
+		} {
+			if err := says(status, body); !errors.Is(err, ErrBrokerUnavailable) ||
+				strings.Contains(err.Error(), "secret") {
 				t.Errorf("%d: got %v", status, err)
 			}
 		}
-		if err := says(200, `{"access_token":"u","issued_token_type":"urn:ietf:params:oauth:token-type:refresh_token"}`); !errors.Is(err, ErrBrokerUnavailable) {
+		if err := says(200,
+			`{"access_token":"u","issued_token_type":"urn:ietf:params:oauth:token-type:refresh_token"}`); !errors.Is(
+			err, ErrBrokerUnavailable) {
 			t.Errorf("another kind of token: got %v", err)
 		}
 	})
@@ -301,7 +318,9 @@ func TestBrokerKeepsSecrets(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		c.AuthorizationServers = []string{e.URL}
 		c.Validator = ValidatorFunc(func(context.Context, Credential) (*Principal, error) {
-			return &Principal{Issuer: e.URL, Subject: "alice", Scopes: oauth.Scopes{"mcp"}, Audience: []string{resource}, ExpiresAt: time.Now().Add(time.Hour)}, nil
+			return &Principal{
+				Issuer: e.URL, Subject: "alice", Scopes: oauth.Scopes{"mcp"}, Audience: []string{resource},
+				ExpiresAt: time.Now().Add(time.Hour)}, nil
 		})
 		c.Now = time.Now
 	})
@@ -328,25 +347,29 @@ func TestBrokerKeepsSecrets(t *testing.T) {
 			t.Errorf("got %q", out.Header.Get("Authorization"))
 		}
 	}
-	req := httptest.NewRequest("POST", resource, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read"}}`))
+	req := httptest.NewRequest("POST", resource,
+		strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read"}}`))
 	req.Header.Set("Authorization", "Bearer hush-hush")
 	w := httptest.NewRecorder()
 	r.h.ServeHTTP(w, req)
-	t.Run("RS-49 RS-202 behind the guard a tool gets upstream tokens, and cannot print either token by mistake", func(t *testing.T) {
-		if printed.Len() == 0 {
-			t.Fatalf("the handler was not reached: %d %s", w.Code, w.Body)
-		}
-		if strings.Contains(printed.String(), "hush-hush") {
-			t.Errorf("a token was printed:\n%s", printed.String())
-		}
-	})
+	t.Run("RS-49 RS-202 behind the guard a tool gets upstream tokens, and cannot print either token by mistake",
+		func(t *testing.T) {
+			if printed.Len() == 0 {
+				t.Fatalf("the handler was not reached: %d %s", w.Code, w.Body)
+			}
+			if strings.Contains(printed.String(), "hush-hush") {
+				t.Errorf("a token was printed:\n%s", printed.String())
+			}
+		})
 }
 
 func TestNewBroker(t *testing.T) {
 	good := BrokerConfig{Issuer: "https://auth.example.com", ClientID: "rs", ClientSecret: "s"}
 	for name, change := range map[string]func(*BrokerConfig){
-		"no issuer": func(c *BrokerConfig) { c.Issuer = "" }, "http": func(c *BrokerConfig) { c.Issuer = "http://auth.example.com" },
-		"endpoint": func(c *BrokerConfig) { c.Endpoint = "http://auth.example.com/token" }, "no client": func(c *BrokerConfig) { c.ClientID = "" },
+		"no issuer": func(c *BrokerConfig) { c.Issuer = "" },
+		"http":      func(c *BrokerConfig) { c.Issuer = "http://auth.example.com" },
+		"endpoint":  func(c *BrokerConfig) { c.Endpoint = "http://auth.example.com/token" },
+		"no client": func(c *BrokerConfig) { c.ClientID = "" },
 		"no secret": func(c *BrokerConfig) { c.ClientSecret = "" },
 	} {
 		c := good

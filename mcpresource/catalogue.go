@@ -37,9 +37,13 @@ type MismatchError struct {
 func (e *MismatchError) Error() string {
 	who := strings.Join(e.Issuers, ", ")
 	if e.Scope == "" {
-		return fmt.Sprintf("mcpresource: %s knows no resource %s, so no client could get a token for it: add it there, or correct Resource", who, e.Resource)
+		return fmt.Sprintf(
+			"mcpresource: %s knows no resource %s, so no client could get a token for it: add it there, or correct Resource",
+			who, e.Resource,
+		)
 	}
-	return fmt.Sprintf("mcpresource: %s has no scope %q, which %s asks for at %s, but %q: no token could ever have it; add it there, or correct the name",
+	return fmt.Sprintf(
+		"mcpresource: %s has no scope %q, which %s asks for at %s, but %q: no token could ever have it; add it there, or correct the name",
 		who, e.Scope, e.Place, e.Resource, e.Known)
 }
 
@@ -59,7 +63,8 @@ func (g *Guard) fits() error {
 	case errors.Is(err, errors.ErrUnsupported):
 		return nil
 	case err != nil:
-		g.c.Logger.Warn("the scopes of the authorization server could not be compared with the rules", "resource", g.resource, "error", err)
+		g.c.Logger.Warn("the scopes of the authorization server could not be compared with the rules", "resource",
+			g.resource, "error", err)
 		return nil
 	case !ok:
 		return &MismatchError{Issuers: g.c.AuthorizationServers, Resource: g.resource}
@@ -67,7 +72,9 @@ func (g *Guard) fits() error {
 	for _, w := range g.wanted() {
 		for _, s := range oauth.Scopes(w.scopes).Without(oauth.Scopes{oauth.OfflineAccess}) {
 			if !slices.Contains(known, s) {
-				return &MismatchError{Issuers: g.c.AuthorizationServers, Resource: g.resource, Scope: s, Place: w.place, Known: known}
+				return &MismatchError{
+					Issuers: g.c.AuthorizationServers, Resource: g.resource, Scope: s, Place: w.place, Known: known,
+				}
 			}
 		}
 	}

@@ -59,19 +59,20 @@ func through(c *Config) {
 // TestClaimedSessions: security M5.
 func TestClaimedSessions(t *testing.T) {
 	for _, unknown := range []int{200, 202, 301, 400, 404, 500} {
-		t.Run(fmt.Sprintf("SP-14 RS-112 who claims an id before it is given out has nothing of it: %d", unknown), func(t *testing.T) {
-			r := newRig(t, nil)
-			r.next = (&counting{unknown: unknown}).ServeHTTP
-			for i := range 5 {
-				r.call("bob", tool("read"), "Mcp-Session-Id", fmt.Sprint("s-", i+1))
-			}
-			id := r.call("alice", initialize).Header().Get("Mcp-Session-Id")
-			for token, want := range map[string]int{"alice": 200, "bob": 404} {
-				if w := r.call(token, tool("read"), "Mcp-Session-Id", id); w.Code != want {
-					t.Errorf("%s in %s: got %d, want %d", token, id, w.Code, want)
+		t.Run(fmt.Sprintf("SP-14 RS-112 who claims an id before it is given out has nothing of it: %d", unknown),
+			func(t *testing.T) {
+				r := newRig(t, nil)
+				r.next = (&counting{unknown: unknown}).ServeHTTP
+				for i := range 5 {
+					r.call("bob", tool("read"), "Mcp-Session-Id", fmt.Sprint("s-", i+1))
 				}
-			}
-		})
+				id := r.call("alice", initialize).Header().Get("Mcp-Session-Id")
+				for token, want := range map[string]int{"alice": 200, "bob": 404} {
+					if w := r.call(token, tool("read"), "Mcp-Session-Id", id); w.Code != want {
+						t.Errorf("%s in %s: got %d, want %d", token, id, w.Code, want)
+					}
+				}
+			})
 	}
 	t.Run("RS-112 a claim counts when the server has accepted it", func(t *testing.T) {
 		r := newRig(t, nil)
@@ -139,7 +140,8 @@ func TestClaimedSessions(t *testing.T) {
 				t.Fatal(err)
 			}
 			body, err := io.ReadAll(resp.Body)
-			if err != nil || resp.StatusCode != 404 || strings.Contains(string(body), "secret") || resp.Header.Get("Set-Cookie") != "" {
+			if err != nil || resp.StatusCode != 404 || strings.Contains(string(body), "secret") ||
+				resp.Header.Get("Set-Cookie") != "" {
 				t.Errorf("%s: got %d %v %q, %v", media, resp.StatusCode, resp.Header, body, err)
 			}
 			select {
@@ -166,19 +168,23 @@ func TestClaimedSessions(t *testing.T) {
 			}))
 			return h, status(h, "bob", tool("read"), "s-1")
 		}
-		t.Run(fmt.Sprintf("SP-14 RS-112 nobody is answered for a claim of theirs that another request waits for: %d", owner), func(t *testing.T) {
+		t.Run(fmt.Sprintf("SP-14 RS-112 nobody is answered for a claim of theirs that another request waits for: %d",
+			owner), func(t *testing.T) {
 			second := 0
 			h, _ := nested(t, func(h http.Handler) { second = status(h, "bob", tool("read"), "s-1") })
 			if a := status(h, "alice", tool("read"), "s-1"); second != 404 || a != 200 {
 				t.Errorf("bob %d, alice %d", second, a)
 			}
 		})
-		t.Run(fmt.Sprintf("SP-14 RS-112 a refused claim takes back no session that was opened meanwhile: %d", owner), func(t *testing.T) {
-			h, first := nested(t, func(h http.Handler) { status(h, "bob", initialize, "") })
-			if a, b := status(h, "alice", tool("read"), "s-1"), status(h, "bob", tool("read"), "s-1"); first != 405 || a != 404 || b != 200 {
-				t.Errorf("first %d, alice %d, bob %d", first, a, b)
-			}
-		})
+		t.Run(fmt.Sprintf("SP-14 RS-112 a refused claim takes back no session that was opened meanwhile: %d", owner),
+			func(t *testing.T) {
+				h, first := nested(t, func(h http.Handler) { status(h, "bob", initialize, "") })
+				if a, b := status(h, "alice", tool("read"), "s-1"),
+					status(h, "bob", tool("read"), "s-1"); first != 405 ||
+					a != 404 || b != 200 {
+					t.Errorf("first %d, alice %d, bob %d", first, a, b)
+				}
+			})
 	}
 	t.Run("RS-112 what the server opens for somebody without a token is no claimant's", func(t *testing.T) {
 		r := newRig(t, publicly)
@@ -193,7 +199,10 @@ func TestClaimedSessions(t *testing.T) {
 		r := newRig(t, nil)
 		r.next = (&counting{unknown: 400}).ServeHTTP
 		id := r.call("alice", initialize).Header().Get("Mcp-Session-Id")
-		r.next = func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Mcp-Session-Id", id); w.WriteHeader(200) }
+		r.next = func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Mcp-Session-Id", id)
+			w.WriteHeader(200)
+		}
 		r.call("bob", tool("read"))
 		if owner, _, _ := r.c.Sessions.Owner(t.Context(), id); owner.Person != people(r.now)["alice"].Person() {
 			t.Errorf("it belongs to %v", owner)
@@ -202,7 +211,8 @@ func TestClaimedSessions(t *testing.T) {
 	t.Run("RS-112 a session that cannot be bound is not handed out", func(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.Sessions = unbinding{NewMemorySessions(0)} })
 		r.next = (&counting{unknown: 400}).ServeHTTP
-		if w := r.call("alice", initialize); w.Code != 503 || w.Header().Get("Mcp-Session-Id") != "" || strings.Contains(w.Body.String(), "result") {
+		if w := r.call("alice", initialize); w.Code != 503 || w.Header().Get("Mcp-Session-Id") != "" ||
+			strings.Contains(w.Body.String(), "result") {
 			t.Errorf("got %d %v %s", w.Code, w.Header(), w.Body)
 		}
 	})
@@ -242,7 +252,8 @@ func TestClaimedSessionsRace(t *testing.T) {
 	}
 	for range sessions {
 		all.Go(func() {
-			req, w := httptest.NewRequest(http.MethodPost, resource, strings.NewReader(initialize)), httptest.NewRecorder()
+			req, w := httptest.NewRequest(http.MethodPost, resource, strings.NewReader(initialize)),
+				httptest.NewRecorder()
 			req.Header.Set("Authorization", "Bearer alice")
 			h.ServeHTTP(w, req)
 			opened <- w.Header().Get("Mcp-Session-Id")
@@ -274,7 +285,8 @@ func TestSessionsOfPersons(t *testing.T) {
 		if w.Code != want {
 			t.Errorf("RS-112 another application of the same person: got %d, want %d", w.Code, want)
 		}
-		if want == 200 && (calls[1].OpenedBy != "first" || r.events[1].OpenedBy != "first" || r.events[0].OpenedBy != "") {
+		if want == 200 &&
+			(calls[1].OpenedBy != "first" || r.events[1].OpenedBy != "first" || r.events[0].OpenedBy != "") {
 			t.Errorf("the audit says %+v, %+v", calls, r.events)
 		}
 		if w := r.call("alice@second", tool("write_x"), "Mcp-Session-Id", id); w.Code != 403 {

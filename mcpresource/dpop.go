@@ -69,10 +69,12 @@ func (g *Guard) confirm(r *http.Request, p *passage, principal *Principal) *refu
 		return nil
 	case principal.Thumbprint == "":
 		p.bound = true
-		return g.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken, "The access token is not bound to a key.", nil)
+		return g.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken,
+			"The access token is not bound to a key.", nil)
 	case !by: // RFC 9449 §7.2
 		p.bound = true
-		return g.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken, "The access token is bound to a key and needs a proof.", nil)
+		return g.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken,
+			"The access token is bound to a key and needs a proof.", nil)
 	}
 	if len(g.dpop.NonceKey) > 0 {
 		p.nonce = g.dpop.nonce(g.c.Now())
@@ -80,11 +82,16 @@ func (g *Guard) confirm(r *http.Request, p *passage, principal *Principal) *refu
 	err := g.prove(r, p.presented.Token, principal.Thumbprint)
 	switch {
 	case errors.Is(err, errNonce):
-		return g.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.UseDPoPNonce, "The DPoP proof needs the nonce of this server.", err)
+		return g.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.UseDPoPNonce,
+			"The DPoP proof needs the nonce of this server.", err)
 	case errors.Is(err, ErrInvalidToken):
-		return g.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidDPoPProof, "The DPoP proof is not valid.", err)
+		return g.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidDPoPProof,
+			"The DPoP proof is not valid.", err)
 	case err != nil:
-		return &refusal{outcome: OutcomeUnavailable, status: http.StatusServiceUnavailable, text: "The access token cannot be checked now.", retry: time.Second, err: err}
+		return &refusal{
+			outcome: OutcomeUnavailable, status: http.StatusServiceUnavailable,
+			text: "The access token cannot be checked now.", retry: time.Second, err: err,
+		}
 	}
 	return nil
 }

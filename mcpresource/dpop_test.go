@@ -59,7 +59,10 @@ func newECHolder(t testing.TB) *holder {
 func (h *holder) claims(method, uri, token string, now time.Time) map[string]any {
 	h.made++
 	hash := sha256.Sum256([]byte(token))
-	return map[string]any{"jti": fmt.Sprint("proof-", h.made), "htm": method, "htu": uri, "iat": now.Unix(), "ath": base64.RawURLEncoding.EncodeToString(hash[:])}
+	return map[string]any{
+		"jti": fmt.Sprint("proof-", h.made), "htm": method, "htu": uri, "iat": now.Unix(),
+		"ath": base64.RawURLEncoding.EncodeToString(hash[:]),
+	}
 }
 
 // sign makes a proof; nothing in header keeps a good one.
@@ -164,7 +167,9 @@ func TestDPoP(t *testing.T) {
 			})
 		}
 	}
-	for _, uri := range []string{resource, resource + "?a=b", resource + "#f", resource + "/", "HTTPS://MCP.example.com:443/mcp"} {
+	for _, uri := range []string{
+		resource, resource + "?a=b", resource + "#f", resource + "/", "HTTPS://MCP.example.com:443/mcp",
+	} {
 		t.Run("RS-205 RS-211 htu as "+uri, func(t *testing.T) {
 			r := boundRig(t, h, nil)
 			if w := present(r, "POST", token, h.sign(t, h.claims("POST", uri, token, r.now), nil)); w.Code != 200 {
@@ -191,7 +196,8 @@ func TestDPoP(t *testing.T) {
 		{"a symmetric key", nil, map[string]any{"jwk": map[string]string{"kty": "oct", "k": "c2VjcmV0"}}, h},
 		{"a short RSA key", nil, map[string]any{"alg": "RS256", "jwk": small}, h},
 		{"an RSA key that takes long", nil, map[string]any{"alg": "RS256", "jwk": huge}, h},
-		{"a key for another algorithm", nil, map[string]any{"jwk": jose.JSONWebKey{Key: h.key.Public(), Algorithm: "ES384"}}, h},
+		{"a key for another algorithm", nil,
+			map[string]any{"jwk": jose.JSONWebKey{Key: h.key.Public(), Algorithm: "ES384"}}, h},
 		{"an extension that must be understood", nil, map[string]any{"crit": []string{"x"}, "x": 1}, h},
 		{"the key of somebody else", nil, nil, other},
 		{"our key, signed by somebody else", nil, map[string]any{"jwk": h.jwk}, other},
@@ -224,7 +230,8 @@ func TestDPoP(t *testing.T) {
 			maps.DeleteFunc(claims, func(_ string, v any) bool { return v == nil })
 			w := present(r, "POST", token, tt.by.sign(t, claims, tt.header))
 			c := challengesOf(t, w)["DPoP"]
-			if w.Code != 401 || len(r.seen) != 0 || c["error"] != "invalid_dpop_proof" || c["algs"] == "" || c["resource_metadata"] != prmURL || challengesOf(t, w)["Bearer"] != nil {
+			if w.Code != 401 || len(r.seen) != 0 || c["error"] != "invalid_dpop_proof" || c["algs"] == "" ||
+				c["resource_metadata"] != prmURL || challengesOf(t, w)["Bearer"] != nil {
 				t.Errorf("got %d %v", w.Code, w.Header().Values("WWW-Authenticate"))
 			}
 		})
@@ -233,7 +240,8 @@ func TestDPoP(t *testing.T) {
 		r := boundRig(t, h, nil)
 		good := func() string { return h.sign(t, h.claims("POST", resource, token, r.now), nil) }
 		for _, w := range []*httptest.ResponseRecorder{
-			present(r, "POST", token, ""), present(r, "POST", token, good(), "DPoP", good()), present(r, "POST", token, "a.b.c"),
+			present(r, "POST", token, ""), present(r, "POST", token, good(), "DPoP", good()),
+			present(r, "POST", token, "a.b.c"),
 			present(r, "POST", token, good()+", "+good()), present(r, "POST", token, strings.Repeat("a", maxProof+1)),
 		} {
 			if w.Code != 401 || challengesOf(t, w)["DPoP"]["error"] != "invalid_dpop_proof" || len(r.seen) != 0 {
@@ -244,7 +252,8 @@ func TestDPoP(t *testing.T) {
 	t.Run("RS-205 the clock of a client may be off by five minutes", func(t *testing.T) {
 		r := boundRig(t, h, nil)
 		for _, off := range []time.Duration{-5 * time.Minute, 5 * time.Minute} {
-			if w := present(r, "POST", token, h.sign(t, h.claims("POST", resource, token, r.now.Add(off)), nil)); w.Code != 200 {
+			if w := present(r, "POST", token,
+				h.sign(t, h.claims("POST", resource, token, r.now.Add(off)), nil)); w.Code != 200 {
 				t.Errorf("%s: got %d", off, w.Code)
 			}
 		}
@@ -254,7 +263,8 @@ func TestDPoP(t *testing.T) {
 		proof := h.sign(t, h.claims("POST", resource, token, r.now), nil)
 		for _, header := range [][]string{nil, {"DPoP", proof}} {
 			w := r.call(token, tool("read"), header...)
-			if c := challengesOf(t, w); w.Code != 401 || len(r.seen) != 0 || c["Bearer"]["error"] != "invalid_token" || c["DPoP"]["algs"] == "" {
+			if c := challengesOf(t, w); w.Code != 401 || len(r.seen) != 0 ||
+				c["Bearer"]["error"] != "invalid_token" || c["DPoP"]["algs"] == "" {
 				t.Errorf("got %d %v", w.Code, w.Header())
 			}
 		}
@@ -268,7 +278,8 @@ func TestDPoP(t *testing.T) {
 	})
 	t.Run("RS-210 the audience counts as ever", func(t *testing.T) {
 		r := boundRig(t, h, nil)
-		w := present(r, "POST", "bound-other-audience", h.sign(t, h.claims("POST", resource, "bound-other-audience", r.now), nil))
+		w := present(r, "POST", "bound-other-audience",
+			h.sign(t, h.claims("POST", resource, "bound-other-audience", r.now), nil))
 		if w.Code != 401 || challengesOf(t, w)["DPoP"]["error"] != "invalid_token" {
 			t.Errorf("got %d %v", w.Code, w.Header())
 		}
@@ -312,7 +323,8 @@ func TestDPoP(t *testing.T) {
 	})
 	t.Run("RS-209 nobody can say whether it was used", func(t *testing.T) {
 		r := boundRig(t, h, func(c *Config) { c.DPoP = &DPoP{Replays: brokenReplays{}} })
-		if w := present(r, "POST", token, h.sign(t, h.claims("POST", resource, token, r.now), nil)); w.Code != 503 || strings.Contains(w.Body.String(), "redis") {
+		if w := present(r, "POST", token, h.sign(t, h.claims("POST", resource, token, r.now), nil)); w.Code != 503 ||
+			strings.Contains(w.Body.String(), "redis") {
 			t.Errorf("got %d %s", w.Code, w.Body)
 		}
 	})
@@ -359,7 +371,9 @@ func TestDPoPNonce(t *testing.T) {
 	if w := try(nonce); w.Code != 401 {
 		t.Errorf("RS-208 one before that: got %d", w.Code)
 	}
-	if _, err := New(Config{Resource: resource, AuthorizationServers: []string{authServer}, Validator: Local(nil), DPoP: &DPoP{NonceKey: make([]byte, 31)}}); err == nil {
+	if _, err := New(Config{
+		Resource: resource, AuthorizationServers: []string{authServer}, Validator: Local(nil),
+		DPoP: &DPoP{NonceKey: make([]byte, 31)}}); err == nil {
 		t.Error("a short key was taken")
 	}
 }
@@ -370,34 +384,41 @@ func TestDPoPOffered(t *testing.T) {
 		r := boundRig(t, h, func(c *Config) { c.DPoP = &DPoP{} })
 		w := r.do("POST", "/mcp", tool("read"))
 		c := challengesOf(t, w)
-		if w.Code != 401 || !strings.HasPrefix(w.Header().Get("WWW-Authenticate"), "Bearer ") || c["Bearer"]["resource_metadata"] != prmURL ||
+		if w.Code != 401 || !strings.HasPrefix(w.Header().Get("WWW-Authenticate"), "Bearer ") ||
+			c["Bearer"]["resource_metadata"] != prmURL ||
 			c["DPoP"]["algs"] != "ES256 EdDSA ES384 PS256 RS256" || c["DPoP"]["error"] != "" {
 			t.Errorf("got %v", w.Header().Values("WWW-Authenticate"))
 		}
-		if w := r.do("GET", "/.well-known/oauth-protected-resource/mcp", ""); !strings.Contains(w.Body.String(), `"dpop_signing_alg_values_supported":["ES256"`) || strings.Contains(w.Body.String(), "dpop_bound") {
+		if w := r.do("GET", "/.well-known/oauth-protected-resource/mcp", ""); !strings.Contains(w.Body.String(),
+			`"dpop_signing_alg_values_supported":["ES256"`) || strings.Contains(w.Body.String(), "dpop_bound") {
 			t.Errorf("RS-11: got %s", w.Body)
 		}
 		if w := r.call("alice", tool("read")); w.Code != 200 {
 			t.Errorf("a bearer token: got %d", w.Code)
 		}
-		if c := challengesOf(t, r.call("junk", tool("read"))); c["Bearer"]["error"] != "invalid_token" || c["DPoP"] == nil || c["DPoP"]["error"] != "" {
+		if c := challengesOf(t, r.call("junk", tool("read"))); c["Bearer"]["error"] != "invalid_token" ||
+			c["DPoP"] == nil || c["DPoP"]["error"] != "" {
 			t.Errorf("a bad bearer token says nothing of proofs: got %v", c)
 		}
 	})
 	t.Run("RS-207 required: no bearer tokens, and no challenge that asks for one", func(t *testing.T) {
 		r := boundRig(t, h, func(c *Config) { c.DPoP = &DPoP{Required: true} })
-		for _, w := range []*httptest.ResponseRecorder{r.do("POST", "/mcp", tool("read")), r.call("alice", tool("read"))} {
+		for _, w := range []*httptest.ResponseRecorder{
+			r.do("POST", "/mcp", tool("read")), r.call("alice", tool("read")),
+		} {
 			if c := challengesOf(t, w); w.Code != 401 || c["Bearer"] != nil || c["DPoP"]["algs"] == "" {
 				t.Errorf("got %d %v", w.Code, w.Header())
 			}
 		}
-		if w := r.do("GET", "/.well-known/oauth-protected-resource/mcp", ""); !strings.Contains(w.Body.String(), `"dpop_bound_access_tokens_required":true`) {
+		if w := r.do("GET", "/.well-known/oauth-protected-resource/mcp", ""); !strings.Contains(w.Body.String(),
+			`"dpop_bound_access_tokens_required":true`) {
 			t.Errorf("RS-11: got %s", w.Body)
 		}
 	})
 	t.Run("RS-28 RS-212 a scope that lacks is said in both ways", func(t *testing.T) {
 		r := boundRig(t, h, nil)
-		w := r.do("POST", "/mcp", tool("write_file"), "Authorization", "DPoP bound-alice", "DPoP", h.sign(t, h.claims("POST", resource, "bound-alice", r.now), nil))
+		w := r.do("POST", "/mcp", tool("write_file"), "Authorization", "DPoP bound-alice", "DPoP",
+			h.sign(t, h.claims("POST", resource, "bound-alice", r.now), nil))
 		for scheme, c := range challengesOf(t, w) {
 			if w.Code != 403 || c["error"] != "insufficient_scope" || c["scope"] != "mcp files:write" {
 				t.Errorf("%s: got %d %v", scheme, w.Code, c)
@@ -410,9 +431,13 @@ func TestDPoPOffered(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for claim, want := range map[string]string{`{"jkt":"thumb"}`: "thumb", `null`: "", `{}`: "no", `{"jkt":""}`: "no", `{"x5t#S256":"a"}`: "no", `{"jkt":"a","x5t#S256":"b"}`: "no", `{"jwk":{}}`: "no", `"jkt"`: "no"} {
+		for claim, want := range map[string]string{
+			`{"jkt":"thumb"}`: "thumb", `null`: "", `{}`: "no", `{"jkt":""}`: "no", `{"x5t#S256":"a"}`: "no",
+			`{"jkt":"a","x5t#S256":"b"}`: "no", `{"jwk":{}}`: "no", `"jkt"`: "no",
+		} {
 			p, err := validate(v, s.token(t, "ES256", nil, s.claims("cnf", json.RawMessage(claim))))
-			if refused := errors.Is(err, ErrInvalidToken); refused != (want == "no") || !refused && (err != nil || p.Thumbprint != want) {
+			if refused := errors.Is(err, ErrInvalidToken); refused != (want == "no") ||
+				!refused && (err != nil || p.Thumbprint != want) {
 				t.Errorf("%s: got %+v, %v", claim, p, err)
 			}
 		}

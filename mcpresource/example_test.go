@@ -15,20 +15,23 @@ import (
 // Any http.Handler that speaks MCP can stand behind a guard.
 func Example() {
 	// Against a real server: mcpresource.Discover(ctx, "https://auth.example.com", nil)
-	validator := mcpresource.ValidatorFunc(func(_ context.Context, c mcpresource.Credential) (*mcpresource.Principal, error) {
-		if c.Token != "alices-token" {
-			return nil, mcpresource.ErrInvalidToken
-		}
-		return &mcpresource.Principal{
-			Issuer: "https://auth.example.com", Subject: "alice", Scopes: []string{"mcp"},
-			Audience: []string{"https://mcp.example.com/mcp"}, ExpiresAt: time.Now().Add(time.Hour),
-		}, nil
-	})
+	validator := mcpresource.ValidatorFunc(
+		func(_ context.Context, c mcpresource.Credential) (*mcpresource.Principal, error) {
+			if c.Token != "alices-token" {
+				return nil, mcpresource.ErrInvalidToken
+			}
+			return &mcpresource.Principal{
+				Issuer: "https://auth.example.com", Subject: "alice", Scopes: []string{"mcp"},
+				Audience: []string{"https://mcp.example.com/mcp"}, ExpiresAt: time.Now().Add(time.Hour),
+			}, nil
+		})
 	guard, err := mcpresource.New(mcpresource.Config{
 		Resource:             "https://mcp.example.com/mcp",
 		AuthorizationServers: []string{"https://auth.example.com"},
 		Validator:            validator,
-		Policy:               &mcpresource.Rules{Base: []string{"mcp"}, Tools: map[string][]string{"delete_*": {"files:write"}}},
+		Policy: &mcpresource.Rules{
+			Base: []string{"mcp"}, Tools: map[string][]string{"delete_*": {"files:write"}},
+		},
 	})
 	if err != nil {
 		panic(err)
@@ -83,9 +86,12 @@ func ExampleBroker() {
 	}
 	guard, err := mcpresource.New(mcpresource.Config{
 		Resource: "http://localhost/mcp", AuthorizationServers: []string{as.URL},
-		Validator: mcpresource.ValidatorFunc(func(_ context.Context, c mcpresource.Credential) (*mcpresource.Principal, error) {
-			return &mcpresource.Principal{Issuer: as.URL, Subject: c.Token, Audience: []string{"http://localhost/mcp"}, ExpiresAt: time.Now().Add(time.Hour)}, nil
-		}),
+		Validator: mcpresource.ValidatorFunc(
+			func(_ context.Context, c mcpresource.Credential) (*mcpresource.Principal, error) {
+				return &mcpresource.Principal{
+					Issuer: as.URL, Subject: c.Token, Audience: []string{"http://localhost/mcp"},
+					ExpiresAt: time.Now().Add(time.Hour)}, nil
+			}),
 	})
 	if err != nil {
 		panic(err)
@@ -109,7 +115,8 @@ func exampleIssuer() *httptest.Server {
 	})
 	mux.HandleFunc("POST /token", func(w http.ResponseWriter, r *http.Request) {
 		if r.FormValue("subject_token") == "alice" {
-			fmt.Fprint(w, `{"access_token":"alices-token-at-github","issued_token_type":"urn:ietf:params:oauth:token-type:access_token","token_type":"Bearer"}`)
+			fmt.Fprint(w,
+				`{"access_token":"alices-token-at-github","issued_token_type":"urn:ietf:params:oauth:token-type:access_token","token_type":"Bearer"}`)
 			return
 		}
 		w.WriteHeader(http.StatusBadRequest)
@@ -121,12 +128,14 @@ func exampleIssuer() *httptest.Server {
 // exampleGuard is a guard with a person who has the scope "mcp", for the examples.
 func exampleGuard(c mcpresource.Config) *mcpresource.Guard {
 	c.Resource, c.AuthorizationServers = "https://mcp.example.com/mcp", []string{"https://auth.example.com"}
-	c.Validator = mcpresource.ValidatorFunc(func(_ context.Context, cred mcpresource.Credential) (*mcpresource.Principal, error) {
-		return &mcpresource.Principal{
-			Issuer: "https://auth.example.com", Subject: cred.Token, ClientID: "editor", TokenID: "7", Scopes: []string{"mcp"},
-			Audience: []string{"https://mcp.example.com/mcp"}, ExpiresAt: time.Now().Add(time.Hour),
-		}, nil
-	})
+	c.Validator = mcpresource.ValidatorFunc(
+		func(_ context.Context, cred mcpresource.Credential) (*mcpresource.Principal, error) {
+			return &mcpresource.Principal{
+				Issuer: "https://auth.example.com", Subject: cred.Token, ClientID: "editor", TokenID: "7",
+				Scopes:   []string{"mcp"},
+				Audience: []string{"https://mcp.example.com/mcp"}, ExpiresAt: time.Now().Add(time.Hour),
+			}, nil
+		})
 	guard, err := mcpresource.New(c)
 	if err != nil {
 		panic(err)
@@ -136,7 +145,8 @@ func exampleGuard(c mcpresource.Config) *mcpresource.Guard {
 
 // exampleCall calls a tool and prints the answer.
 func exampleCall(guard *mcpresource.Guard, who, tool, arguments string) {
-	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + arguments + `}}`
+	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + arguments +
+		`}}`
 	r := httptest.NewRequest("POST", "https://mcp.example.com/mcp", strings.NewReader(body))
 	r.Header.Set("Authorization", "Bearer "+who)
 	w := httptest.NewRecorder()
@@ -206,7 +216,8 @@ func ExampleCallEvent() {
 	guard := exampleGuard(mcpresource.Config{
 		Policy: &mcpresource.Rules{Tools: map[string][]string{"delete_*": {"write"}}},
 		Calls: func(_ context.Context, e mcpresource.CallEvent) {
-			fmt.Println(e.Principal.Subject, "by", e.Principal.ClientID, "with token", e.Principal.TokenID, e.Method, e.Name, e.Outcome)
+			fmt.Println(e.Principal.Subject, "by", e.Principal.ClientID, "with token", e.Principal.TokenID, e.Method,
+				e.Name, e.Outcome)
 		},
 	})
 	exampleCall(guard, "alice", "read", `{}`)
@@ -228,7 +239,8 @@ func ExampleDPoP() {
 	}
 	// Output:
 	// Bearer scope="mcp", resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
-	// DPoP scope="mcp", algs="ES256 EdDSA ES384 PS256 RS256", resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
+	// DPoP scope="mcp", algs="ES256 EdDSA ES384 PS256 RS256",
+	// resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
 }
 
 // Pages of one origin may call from a browser.
@@ -260,8 +272,9 @@ func ExampleAnyOf() {
 		panic(err)
 	}
 	_, err = mcpresource.New(mcpresource.Config{
-		Resource: "https://mcp.example.com/mcp", AuthorizationServers: []string{"https://auth.example.com", "https://login.example.org"},
-		Validator: mcpresource.AnyOf(ours, theirs),
+		Resource:             "https://mcp.example.com/mcp",
+		AuthorizationServers: []string{"https://auth.example.com", "https://login.example.org"},
+		Validator:            mcpresource.AnyOf(ours, theirs),
 	})
 	fmt.Println(err)
 	// Output: <nil>
@@ -277,7 +290,8 @@ func ExampleGuard_Recheck() {
 		go func() { done <- guard.Recheck(task, step) }()
 		w.WriteHeader(http.StatusAccepted)
 	}))
-	r := httptest.NewRequest("POST", "https://mcp.example.com/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"build"}}`))
+	r := httptest.NewRequest("POST", "https://mcp.example.com/mcp",
+		strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"build"}}`))
 	r.Header.Set("Authorization", "Bearer alice")
 	h.ServeHTTP(httptest.NewRecorder(), r)
 	fmt.Println(<-done)

@@ -113,7 +113,9 @@ func FuzzSessions(f *testing.F) {
 			through(c)
 			c.Limits, c.MaxSessions, c.MaxAnonymousSessions = Limits{Calls: Rate{PerSecond: -1}, Concurrent: -1}, -1, -1
 		})
-		m := &sessionModel{steps: steps{b}, t: t, sessions: r.c.Sessions, known: map[string]bool{}, owner: map[string]string{}}
+		m := &sessionModel{
+			steps: steps{b}, t: t, sessions: r.c.Sessions, known: map[string]bool{}, owner: map[string]string{},
+		}
 		m.h = r.Protect(m)
 		for len(m.left) > 0 {
 			m.request()

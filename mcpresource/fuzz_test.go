@@ -35,7 +35,10 @@ func FuzzHeaders(f *testing.F) {
 		reached = nil
 		req := httptest.NewRequest(http.MethodPost, resource, strings.NewReader(tool("read")))
 		req.Host = host
-		for k, v := range map[string]string{"Authorization": authorization, "DPoP": proof, "Mcp-Name": name, "Mcp-Protocol-Version": version, "Mcp-Session-Id": session, "Origin": origin} {
+		for k, v := range map[string]string{
+			"Authorization": authorization, "DPoP": proof, "Mcp-Name": name, "Mcp-Protocol-Version": version,
+			"Mcp-Session-Id": session, "Origin": origin,
+		} {
 			if v != "" {
 				req.Header.Set(k, v)
 			}
@@ -45,7 +48,8 @@ func FuzzHeaders(f *testing.F) {
 		if !slices.Contains(statuses, w.Code) {
 			t.Errorf("got %d", w.Code)
 		}
-		if c, err := oauth.ParseChallenges(w.Header().Values("WWW-Authenticate")); err != nil || w.Code == 401 && len(c) == 0 {
+		if c, err := oauth.ParseChallenges(w.Header().Values("WWW-Authenticate")); err != nil ||
+			w.Code == 401 && len(c) == 0 {
 			t.Errorf("%d %q: %v", w.Code, w.Header().Values("WWW-Authenticate"), err)
 		}
 		if reached == nil {
@@ -53,7 +57,8 @@ func FuzzHeaders(f *testing.F) {
 		}
 		p, ok := FromContext(reached.Context())
 		fields := strings.Fields(authorization)
-		if !ok || len(fields) != 2 || !strings.EqualFold(fields[0], "Bearer") || people(r.now)[fields[1]] == nil || p.Key() != people(r.now)[fields[1]].Key() {
+		if !ok || len(fields) != 2 || !strings.EqualFold(fields[0], "Bearer") || people(r.now)[fields[1]] == nil ||
+			p.Key() != people(r.now)[fields[1]].Key() {
 			t.Errorf("%q let %+v in", authorization, p)
 		}
 		if len(reached.Header.Values("Authorization"))+len(reached.Header.Values("DPoP")) > 0 {

@@ -68,7 +68,9 @@ func New(c Config) (*Guard, error) {
 		g.base, g.hierarchic = r.Base, r.expand
 	}
 	if g.c.Bodies.share < g.c.MaxBodyBytes {
-		return nil, errors.New("mcpresource: Bodies: no caller could send a body of MaxBodyBytes, which may be a quarter of it at most")
+		return nil, errors.New(
+			"mcpresource: Bodies: no caller could send a body of MaxBodyBytes, which may be a quarter of it at most",
+		)
 	}
 	if err := errors.Join(g.c.Limits.check(), g.admit()); err != nil {
 		return nil, err
@@ -94,7 +96,8 @@ func (g *Guard) admit() error {
 	for _, h := range g.c.Hosts {
 		host := canonicalHost(g.scheme, h)
 		c, err := oauth.CanonicalResource(g.scheme + "://" + host)
-		if err != nil || oauth.ResourceOrigin(c) != g.scheme+"://"+host || strings.Contains(host, "*") { // a star stands for nothing
+		// a star stands for nothing
+		if err != nil || oauth.ResourceOrigin(c) != g.scheme+"://"+host || strings.Contains(host, "*") {
 			return fmt.Errorf("mcpresource: Hosts: %q is not a host such as mcp.example.com or 10.0.0.7:8080", h)
 		}
 		g.hosts = append(g.hosts, host)
@@ -127,9 +130,11 @@ func (g *Guard) document() error {
 	add := func(resource string) error {
 		h, err := metadata.Handler(metadata.ProtectedResource{
 			DPoPAlgorithms: proofs, DPoPRequired: g.dpop.Required,
-			Resource: resource, AuthorizationServers: g.c.AuthorizationServers, ScopesSupported: metadata.Values(scopes),
-			BearerMethods: metadata.Values{"header"}, ResourceName: g.c.Metadata.Name, Documentation: g.c.Metadata.Documentation,
-			PolicyURI: g.c.Metadata.Policy, TermsURI: g.c.Metadata.Terms,
+			Resource: resource, AuthorizationServers: g.c.AuthorizationServers,
+			ScopesSupported: metadata.Values(scopes),
+			BearerMethods:   metadata.Values{"header"}, ResourceName: g.c.Metadata.Name,
+			Documentation: g.c.Metadata.Documentation,
+			PolicyURI:     g.c.Metadata.Policy, TermsURI: g.c.Metadata.Terms,
 		})
 		if err != nil {
 			return fmt.Errorf("mcpresource: %w", err)

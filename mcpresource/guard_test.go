@@ -22,7 +22,10 @@ const (
 // people are the tokens of the test validator.
 func people(now time.Time) map[string]*Principal {
 	p := func(sub string, scopes ...string) *Principal {
-		return &Principal{Issuer: authServer, Subject: sub, ClientID: "app", TokenID: "jti", Scopes: scopes, Audience: []string{resource}, ExpiresAt: now.Add(time.Hour)}
+		return &Principal{
+			Issuer: authServer, Subject: sub, ClientID: "app", TokenID: "jti", Scopes: scopes,
+			Audience: []string{resource}, ExpiresAt: now.Add(time.Hour),
+		}
 	}
 	other := p("mallory", "mcp")
 	other.Audience = []string{"https://other.example.com/mcp"}
@@ -35,8 +38,10 @@ func people(now time.Time) map[string]*Principal {
 	odd := p("alice", "mcp")
 	odd.Audience = []string{"account", "%", resource}
 	return map[string]*Principal{
-		"alice": p("alice", "mcp"), "bob": p("bob", "mcp"), "writer": p("alice", "mcp", "files:write"), "admin": p("root", "mcp", "admin"), "poor": p("poor"),
-		"other-audience": other, "other-issuer": foreign, "expired": expired, "origin-audience": origin, "odd-audience": odd,
+		"alice": p("alice", "mcp"), "bob": p("bob", "mcp"), "writer": p("alice", "mcp", "files:write"),
+		"admin": p("root", "mcp", "admin"), "poor": p("poor"),
+		"other-audience": other, "other-issuer": foreign, "expired": expired, "origin-audience": origin,
+		"odd-audience": odd,
 	}
 }
 
@@ -68,11 +73,16 @@ func newRig(t testing.TB, change func(*Config)) *rig {
 		}),
 		Policy: &Rules{
 			Base: []string{"mcp"}, Default: []string{"unlisted"},
-			Tools:     map[string][]string{"read": {}, "write_*": {"files:write"}, "write_logs": {"logs:write"}, "both": {"files:write", "logs:write"}},
+			Tools: map[string][]string{
+				"read": {}, "write_*": {"files:write"}, "write_logs": {"logs:write"},
+				"both": {"files:write", "logs:write"},
+			},
 			Resources: map[string][]string{"file:///public/*": {}},
 			Prompts:   map[string][]string{"hello": {}},
 			Methods:   map[string][]string{"logging/setLevel": {"admin"}},
-			Deny:      []string{"danger*"}, Implies: map[string][]string{"admin": {"files:write"}, "files:write": {"files:read"}}, Public: []string{"ping"},
+			Deny:      []string{"danger*"},
+			Implies:   map[string][]string{"admin": {"files:write"}, "files:write": {"files:read"}},
+			Public:    []string{"ping"},
 		},
 		Now: func() time.Time { return r.now }, Audit: func(e Event) { r.events = append(r.events, e) },
 	}
@@ -115,16 +125,20 @@ func tool(name string) string {
 
 func TestChallenges(t *testing.T) {
 	const (
-		none   = `Bearer scope="mcp", resource_metadata="` + prmURL + `"`
-		bad    = `Bearer error="invalid_token", error_description="The access token is not valid.", scope="mcp", resource_metadata="` + prmURL + `"`
-		wrong  = `Bearer error="invalid_token", error_description="The access token is not valid for this server.", scope="mcp", resource_metadata="` + prmURL + `"`
-		broken = `Bearer error="invalid_request", error_description="The Authorization header is malformed.", resource_metadata="` + prmURL + `"`
+		none = `Bearer scope="mcp", resource_metadata="` + prmURL + `"`
+		bad  = `Bearer error="invalid_token", error_description="The access token is not valid.", scope="mcp", resource_metadata="` +
+			prmURL + `"`
+		wrong = `Bearer error="invalid_token", error_description="The access token is not valid for this server.", scope="mcp", resource_metadata="` +
+			prmURL + `"`
+		broken = `Bearer error="invalid_request", error_description="The Authorization header is malformed.", resource_metadata="` +
+			prmURL + `"`
 	)
 	r := newRig(t, nil)
 	for _, method := range []string{"GET", "HEAD", "DELETE", "POST", "PUT", "PATCH", "OPTIONS"} {
 		t.Run("RS-14 RS-16 RS-17 RS-18 SP-19 no credentials: "+method, func(t *testing.T) {
 			w := r.do(method, "/mcp", "")
-			if w.Code != 401 || w.Header().Get("WWW-Authenticate") != none || w.Header().Get("Cache-Control") != "no-store" {
+			if w.Code != 401 || w.Header().Get("WWW-Authenticate") != none ||
+				w.Header().Get("Cache-Control") != "no-store" {
 				t.Errorf("got %d %q", w.Code, w.Header().Get("WWW-Authenticate"))
 			}
 		})
@@ -136,17 +150,20 @@ func TestChallenges(t *testing.T) {
 		challenge  string
 	}{
 		{"RS-18 a bad token", "/mcp", []string{"Authorization", "Bearer nonsense"}, 401, bad},
-		{"RS-37 RS-39 another audience is 401 and not 403", "/mcp", []string{"Authorization", "Bearer other-audience"}, 401, wrong},
+		{"RS-37 RS-39 another audience is 401 and not 403", "/mcp",
+			[]string{"Authorization", "Bearer other-audience"}, 401, wrong},
 		{"RS-40 another issuer", "/mcp", []string{"Authorization", "Bearer other-issuer"}, 401, wrong},
 		{"RS-41 expired", "/mcp", []string{"Authorization", "Bearer expired"}, 401, wrong},
 		{"RS-22 nothing after the scheme", "/mcp", []string{"Authorization", "Bearer"}, 400, broken},
 		{"RS-22 two tokens in one header", "/mcp", []string{"Authorization", "Bearer a b"}, 400, broken},
-		{"RS-22 two headers", "/mcp", []string{"Authorization", "Bearer alice", "Authorization", "Bearer bob"}, 400, broken},
+		{"RS-22 two headers", "/mcp", []string{"Authorization", "Bearer alice", "Authorization", "Bearer bob"}, 400,
+			broken},
 		{"RS-22 another scheme", "/mcp", []string{"Authorization", "Basic YTpi"}, 400, broken},
 		{"RS-25 a token in the query is not looked at", "/mcp?access_token=alice", nil, 401, none},
 		{"RS-26 nor one in a form", "/mcp", []string{"Content-Type", "application/x-www-form-urlencoded"}, 401, none},
 		{"RS-24 the scheme regards no case", "/mcp", []string{"Authorization", "bEARER alice"}, 200, ""},
-		{"RS-47 an array with members that are no URLs", "/mcp", []string{"Authorization", "Bearer odd-audience"}, 200, ""},
+		{"RS-47 an array with members that are no URLs", "/mcp", []string{"Authorization", "Bearer odd-audience"},
+			200, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := len(r.seen)
@@ -161,7 +178,8 @@ func TestChallenges(t *testing.T) {
 	}
 	t.Run("RS-23 an outage is 503 with Retry-After and says nothing", func(t *testing.T) {
 		w := r.call("outage", tool("read"))
-		if w.Code != 503 || w.Header().Get("Retry-After") == "" || strings.Contains(w.Body.String(), "10.0.0.7") || w.Header().Get("WWW-Authenticate") != "" {
+		if w.Code != 503 || w.Header().Get("Retry-After") == "" || strings.Contains(w.Body.String(), "10.0.0.7") ||
+			w.Header().Get("WWW-Authenticate") != "" {
 			t.Errorf("got %d %v %s", w.Code, w.Header(), w.Body)
 		}
 	})
@@ -170,7 +188,8 @@ func TestChallenges(t *testing.T) {
 func TestScopes(t *testing.T) {
 	r := newRig(t, nil)
 	challenge := func(scope string) string {
-		return `Bearer error="insufficient_scope", error_description="This operation needs more scope.", scope="` + scope + `", resource_metadata="` + prmURL + `"`
+		return `Bearer error="insufficient_scope", error_description="This operation needs more scope.", scope="` +
+			scope + `", resource_metadata="` + prmURL + `"`
 	}
 	for _, tt := range []struct {
 		name, token, body string
@@ -180,16 +199,24 @@ func TestScopes(t *testing.T) {
 		{"RS-43 SP-20 a tool that needs no more than a narrow token has", "alice", tool("read"), 200, ""},
 		{"RS-28 RS-33 SP-19 a glob", "alice", tool("write_file"), 403, "mcp files:write"},
 		{"RS-43 with the scope", "writer", tool("write_file"), 200, ""},
-		{"RS-43 RS-30 the exact name goes before the glob", "writer", tool("write_logs"), 403, "mcp logs:write files:write"},
+		{"RS-43 RS-30 the exact name goes before the glob", "writer", tool("write_logs"), 403,
+			"mcp logs:write files:write"},
 		{"RS-29 every scope at once", "writer", tool("both"), 403, "mcp files:write logs:write"},
 		{"RS-32 the hierarchy counts", "admin", tool("write_file"), 200, ""},
 		{"RS-43 an unknown tool needs the default", "alice", tool("new"), 403, "mcp unlisted"},
 		{"RS-43 the base is needed for everything", "poor", tool("read"), 403, "mcp"},
-		{"RS-43 a method of its own", "alice", `{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"info"}}`, 403, "mcp admin"},
-		{"RS-195 a resource by URI", "alice", `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"file:///public/a"}}`, 200, ""},
-		{"RS-195 a resource that no rule names", "alice", `{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"file:///etc/passwd"}}`, 403, "mcp unlisted"},
-		{"RS-43 a prompt", "alice", `{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"hello"}}`, 200, ""},
-		{"RS-34 a batch is refused whole, with the union", "alice", `[` + tool("read") + `,` + tool("write_file") + `,` + tool("write_logs") + `]`, 403, "mcp files:write logs:write"},
+		{"RS-43 a method of its own", "alice",
+			`{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"info"}}`, 403, "mcp admin"},
+		{"RS-195 a resource by URI", "alice",
+			`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"file:///public/a"}}`, 200, ""},
+		{"RS-195 a resource that no rule names", "alice",
+			`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"file:///etc/passwd"}}`, 403,
+			"mcp unlisted"},
+		{"RS-43 a prompt", "alice", `{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"hello"}}`, 200,
+			""},
+		{"RS-34 a batch is refused whole, with the union", "alice",
+			`[` + tool("read") + `,` + tool("write_file") + `,` + tool("write_logs") + `]`, 403,
+			"mcp files:write logs:write"},
 		{"RS-34 a batch that may pass", "writer", `[` + tool("read") + `,` + tool("write_file") + `]`, 200, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -235,7 +262,8 @@ func TestScopes(t *testing.T) {
 	t.Run("RS-56 Authorize answers the same for adapters", func(t *testing.T) {
 		ctx := NewContext(t.Context(), people(r.now)["alice"])
 		var scope *ScopeError
-		if err := r.Authorize(ctx, Operation{Method: "tools/call", Name: "write_file"}); !errors.As(err, &scope) || scope.Missing.String() != "files:write" {
+		if err := r.Authorize(ctx, Operation{Method: "tools/call", Name: "write_file"}); !errors.As(err, &scope) ||
+			scope.Missing.String() != "files:write" {
 			t.Errorf("got %v", err)
 		}
 		if err := r.Authorize(t.Context(), Operation{Method: "tools/list"}); !errors.Is(err, ErrNoCaller) {
@@ -303,7 +331,8 @@ func TestHeaders(t *testing.T) {
 		{"RS-149 upper-case markers are literal", []string{"Mcp-Name", "=?BASE64?cmVhZA==?="}, 400, ""},
 		{"RS-149 a line break inside is refused", []string{"Mcp-Name", "=?base64?DQo=?="}, 400, ""},
 		{"RS-147 a repeated header", []string{"Mcp-Name", "read", "Mcp-Name", "write_file"}, 400, ""},
-		{"RS-124 a repeated version", []string{"Mcp-Protocol-Version", "2025-11-25", "Mcp-Protocol-Version", "2026-07-28"}, 400, ""},
+		{"RS-124 a repeated version",
+			[]string{"Mcp-Protocol-Version", "2025-11-25", "Mcp-Protocol-Version", "2026-07-28"}, 400, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := r.call("alice", tool("read"), tt.header...)
@@ -316,9 +345,12 @@ func TestHeaders(t *testing.T) {
 		})
 	}
 	t.Run("RS-158 what the headers say decides nothing: the body and the token do", func(t *testing.T) {
-		for _, header := range [][]string{nil, {"Mcp-Method", "ping"}, {"Mcp-Name", "read"}, {"Mcp-Method", "ping", "Mcp-Name", "read"}} {
+		for _, header := range [][]string{
+			nil, {"Mcp-Method", "ping"}, {"Mcp-Name", "read"}, {"Mcp-Method", "ping", "Mcp-Name", "read"},
+		} {
 			before := len(r.seen)
-			if w := r.call("alice", tool("write_file"), header...); w.Code != 403 && w.Code != 400 || len(r.seen) != before {
+			if w := r.call("alice", tool("write_file"), header...); w.Code != 403 && w.Code != 400 ||
+				len(r.seen) != before {
 				t.Errorf("%v: got %d, reached the handler: %v", header, w.Code, len(r.seen) != before)
 			}
 		}
@@ -336,8 +368,10 @@ func TestHeaders(t *testing.T) {
 		r.call("alice", tool("write_file"))
 		r.call("a-secret-token", tool("read"))
 		b, _ := json.Marshal(r.events)
-		if len(r.events) != 2 || r.events[0].Outcome != "insufficient_scope" || r.events[0].Principal.Subject != "alice" || r.events[0].Operations[0].Name != "write_file" ||
-			r.events[1].Outcome != "invalid_token" || bytes.Contains(b, []byte("a-secret-token")) || bytes.Contains(b, []byte(`"a":1`)) {
+		if len(r.events) != 2 || r.events[0].Outcome != "insufficient_scope" ||
+			r.events[0].Principal.Subject != "alice" || r.events[0].Operations[0].Name != "write_file" ||
+			r.events[1].Outcome != "invalid_token" || bytes.Contains(b, []byte("a-secret-token")) ||
+			bytes.Contains(b, []byte(`"a":1`)) {
 			t.Errorf("got %s", b)
 		}
 	})
@@ -359,10 +393,12 @@ func TestOrigins(t *testing.T) {
 		{"RS-60 another scheme", "mcp.example.com", "http://mcp.example.com", public, 403},
 		{"RS-60 another port", "mcp.example.com", "https://mcp.example.com:444", public, 403},
 		{"RS-60 a prefix of ours", "mcp.example.com", "https://mcp.example.com.evil.example", public, 403},
-		{"RS-62 SP-22 what follows a colon and is no port is another host", "127.0.0.1:8080.evil.example", "", local, 403},
+		{"RS-62 SP-22 what follows a colon and is no port is another host", "127.0.0.1:8080.evil.example", "", local,
+			403},
 		{"RS-62 rebinding: Origin and Host agree and are not ours", "evil.example", "http://evil.example", local, 403},
 		{"RS-62 a foreign Host alone", "evil.example:8080", "", local, 403},
-		{"RS-62 RS-64 localhost by any name and port, and a token is asked for", "localhost:9", "http://localhost:5173", local, 401},
+		{"RS-62 RS-64 localhost by any name and port, and a token is asked for", "localhost:9",
+			"http://localhost:5173", local, 401},
 		{"RS-62 RS-64 IPv6 loopback", "[::1]:8080", "", local, 401},
 		{"RS-62 a public server is not localhost", "localhost", "", public, 403},
 	} {
@@ -382,13 +418,17 @@ func TestOrigins(t *testing.T) {
 		}
 	}
 	t.Run("RS-65 the preflight of a named origin", func(t *testing.T) {
-		w := public.do("OPTIONS", "/mcp", "", "Origin", "https://app.example.com", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization,mcp-param-region")
+		w := public.do("OPTIONS", "/mcp", "", "Origin", "https://app.example.com", "Access-Control-Request-Method",
+			"POST", "Access-Control-Request-Headers", "authorization,mcp-param-region")
 		h := w.Header()
-		if w.Code != 204 || h.Get("Access-Control-Allow-Origin") != "https://app.example.com" || !strings.Contains(h.Get("Access-Control-Allow-Headers"), "Mcp-Method") ||
-			!strings.Contains(h.Get("Access-Control-Allow-Headers"), "mcp-param-region") || !strings.Contains(h.Get("Access-Control-Expose-Headers"), "WWW-Authenticate") {
+		if w.Code != 204 || h.Get("Access-Control-Allow-Origin") != "https://app.example.com" ||
+			!strings.Contains(h.Get("Access-Control-Allow-Headers"), "Mcp-Method") ||
+			!strings.Contains(h.Get("Access-Control-Allow-Headers"), "mcp-param-region") ||
+			!strings.Contains(h.Get("Access-Control-Expose-Headers"), "WWW-Authenticate") {
 			t.Errorf("got %d %v", w.Code, h)
 		}
-		if w := public.do("OPTIONS", "/mcp", "", "Origin", "https://evil.example", "Access-Control-Request-Method", "POST"); w.Code != 403 || w.Header().Get("Access-Control-Allow-Origin") != "" {
+		if w := public.do("OPTIONS", "/mcp", "", "Origin", "https://evil.example", "Access-Control-Request-Method",
+			"POST"); w.Code != 403 || w.Header().Get("Access-Control-Allow-Origin") != "" {
 			t.Errorf("a foreign one: got %d %v", w.Code, w.Header())
 		}
 	})
@@ -398,13 +438,18 @@ func TestDocuments(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		c.Metadata = Metadata{Name: "Files", ScopesSupported: []string{"mcp", "offline_access"}}
 	})
-	for path, want := range map[string]string{"/.well-known/oauth-protected-resource/mcp": resource, "/.well-known/oauth-protected-resource": "https://mcp.example.com"} {
+	for path, want := range map[string]string{
+		"/.well-known/oauth-protected-resource/mcp": resource,
+		"/.well-known/oauth-protected-resource":     "https://mcp.example.com",
+	} {
 		t.Run("RS-01 RS-03 RS-05 RS-07 RS-09 RS-12 "+path, func(t *testing.T) {
 			w := r.do("GET", path, "", "MCP-Protocol-Version", "garbage")
 			var doc map[string]any
 			json.Unmarshal(w.Body.Bytes(), &doc)
-			if w.Code != 200 || doc["resource"] != want || w.Header().Get("Access-Control-Allow-Origin") != "*" || strings.Contains(w.Body.String(), "offline_access") ||
-				!strings.Contains(w.Body.String(), `"bearer_methods_supported":["header"]`) || !strings.Contains(w.Body.String(), authServer) {
+			if w.Code != 200 || doc["resource"] != want || w.Header().Get("Access-Control-Allow-Origin") != "*" ||
+				strings.Contains(w.Body.String(), "offline_access") ||
+				!strings.Contains(w.Body.String(), `"bearer_methods_supported":["header"]`) ||
+				!strings.Contains(w.Body.String(), authServer) {
 				t.Errorf("got %d %s", w.Code, w.Body)
 			}
 		})
@@ -481,7 +526,9 @@ func TestStreams(t *testing.T) {
 		g, err := New(Config{
 			Resource: "http://127.0.0.1/mcp", AuthorizationServers: []string{authServer}, ClockSkew: time.Nanosecond,
 			Validator: ValidatorFunc(func(context.Context, Credential) (*Principal, error) {
-				return &Principal{Issuer: authServer, Subject: "a", Audience: []string{"http://127.0.0.1/mcp"}, ExpiresAt: time.Now().Add(300 * time.Millisecond)}, nil
+				return &Principal{
+					Issuer: authServer, Subject: "a", Audience: []string{"http://127.0.0.1/mcp"},
+					ExpiresAt: time.Now().Add(300 * time.Millisecond)}, nil
 			}),
 		})
 		if err != nil {
@@ -510,7 +557,8 @@ func TestStreams(t *testing.T) {
 			t.Error("RS-163: a proxy may hold the stream back")
 		}
 		body, _ := io.ReadAll(resp.Body)
-		if err := <-ended; !errors.Is(err, context.DeadlineExceeded) || string(body) != ": open\n\n" || time.Since(began) > 5*time.Second {
+		if err := <-ended; !errors.Is(err, context.DeadlineExceeded) || string(body) != ": open\n\n" ||
+			time.Since(began) > 5*time.Second {
 			t.Errorf("got %v after %s, %q", err, time.Since(began), body)
 		}
 	})
@@ -566,7 +614,8 @@ func TestTwoGuards(t *testing.T) {
 		req.Header.Set("Authorization", "Bearer alice")
 		w := httptest.NewRecorder()
 		outer.h.ServeHTTP(w, req)
-		if w.Code != http.StatusInternalServerError || w.Header().Get("WWW-Authenticate") != "" || len(inner.seen) != 0 {
+		if w.Code != http.StatusInternalServerError || w.Header().Get("WWW-Authenticate") != "" ||
+			len(inner.seen) != 0 {
 			t.Errorf("got %d %v", w.Code, w.Header())
 		}
 		if last := inner.events[len(inner.events)-1]; !errors.Is(last.Err, errTwoGuards) {

@@ -40,19 +40,27 @@ func mirrors(h http.Header, name, value string) bool {
 }
 
 func (p *passage) mismatch(header string) *refusal {
-	return &refusal{outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeHeaderMismatch, id: p.envelope.ID, text: "The header " + header + " does not match the body."}
+	return &refusal{
+		outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeHeaderMismatch, id: p.envelope.ID,
+		text: "The header " + header + " does not match the body.",
+	}
 }
 
 // singleHeaders decide what a server does; of two that differ, a proxy and the server
 // might each believe another. They are canonical.
-var singleHeaders = []string{mcp.HeaderMethod, mcp.HeaderName, mcp.HeaderVersion, mcp.HeaderSession, mcp.HeaderLastEvent, "Content-Type"}
+var singleHeaders = []string{
+	mcp.HeaderMethod, mcp.HeaderName, mcp.HeaderVersion, mcp.HeaderSession, mcp.HeaderLastEvent, "Content-Type",
+}
 
 // repeated refuses a second value of what decides. It comes after the body because the
 // answer names the request (MCP 2026-07-28, Streamable HTTP, "Server Validation").
 func repeated(r *http.Request, p *passage) *refusal {
 	for _, h := range singleHeaders {
 		if len(r.Header[h]) > 1 {
-			return &refusal{outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeHeaderMismatch, id: p.envelope.ID, text: "The header " + h + " is repeated."}
+			return &refusal{
+				outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeHeaderMismatch,
+				id: p.envelope.ID, text: "The header " + h + " is repeated.",
+			}
 		}
 	}
 	return nil
@@ -76,7 +84,10 @@ func (g *Guard) decodeName(r *http.Request, p *passage) *refusal {
 	}
 	name, err := base64.StdEncoding.Strict().DecodeString(encoded)
 	if err != nil || !utf8.Valid(name) || strings.ContainsAny(string(name), "\r\n\x00") {
-		return &refusal{outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeHeaderMismatch, id: p.envelope.ID, text: "The header Mcp-Name is not valid Base64."}
+		return &refusal{
+			outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeHeaderMismatch, id: p.envelope.ID,
+			text: "The header Mcp-Name is not valid Base64.",
+		}
 	}
 	r.Header.Set(mcp.HeaderName, string(name))
 	return nil

@@ -29,7 +29,8 @@ func TestMethods(t *testing.T) {
 				t.Fatalf("got %d", w.Code)
 			}
 			last := r.seen[len(r.seen)-1]
-			if body := r.bodies[len(r.bodies)-1]; body != "" || last.ContentLength != 0 || last.Body != http.NoBody || last.TransferEncoding != nil {
+			if body := r.bodies[len(r.bodies)-1]; body != "" || last.ContentLength != 0 || last.Body != http.NoBody ||
+				last.TransferEncoding != nil {
 				t.Errorf("got %q, length %d, %v", body, last.ContentLength, last.TransferEncoding)
 			}
 		})

@@ -190,6 +190,7 @@ func (a introspectionAnswer) principal(iss string, claims []byte) (*Principal, e
 	}
 	return &Principal{
 		Issuer: a.Issuer, Subject: a.Subject, ClientID: a.ClientID, TokenID: a.TokenID, Scopes: oauth.Scopes(a.Scope),
-		Audience: a.Audience, ExpiresAt: issuer.NumericDate(a.Expires), IssuedAt: issuer.NumericDate(a.IssuedAt), Thumbprint: thumbprint, Claims: claims,
+		Audience: a.Audience, ExpiresAt: issuer.NumericDate(a.Expires), IssuedAt: issuer.NumericDate(a.IssuedAt),
+		Thumbprint: thumbprint, Claims: claims,
 	}, nil
 }

@@ -24,7 +24,8 @@ func newIntrospector(t *testing.T, s *signerServer) *introspector {
 }
 
 func active(more string) string {
-	return fmt.Sprintf(`{"active":true,"sub":"alice","client_id":"app","aud":%q,"exp":%d%s}`, resource, time.Now().Add(time.Hour).Unix(), more)
+	return fmt.Sprintf(`{"active":true,"sub":"alice","client_id":"app","aud":%q,"exp":%d%s}`, resource,
+		time.Now().Add(time.Hour).Unix(), more)
 }
 
 func TestIntrospectionFlood(t *testing.T) {
@@ -74,7 +75,8 @@ func TestIntrospectionFlood(t *testing.T) {
 				t.Errorf("beyond: got %d", got)
 			}
 		}
-		if w := r.do("POST", "/mcp", tool("read"), "Authorization", "Bearer one-more"); w.Code != 503 || w.Header().Get("Retry-After") == "" {
+		if w := r.do("POST", "/mcp", tool("read"), "Authorization", "Bearer one-more"); w.Code != 503 ||
+			w.Header().Get("Retry-After") == "" {
 			t.Errorf("got %d %v", w.Code, w.Header())
 		}
 		if got := status(h, "good", tool("read"), ""); got == 503 {
@@ -107,8 +109,10 @@ func TestIntrospectedType(t *testing.T) {
 	}
 	v := newIntrospector(t, s)
 	for kind, want := range map[string]error{
-		"none": nil, "Bearer": nil, "bearer": nil, "DPoP bound": nil, "dpop bound": nil, "Bearer bound": nil, "DPoP": ErrInvalidToken,
-		"refresh_token": ErrInvalidToken, "Refresh": ErrInvalidToken, "N_A": ErrInvalidToken, "mac": ErrInvalidToken, " ": ErrInvalidToken,
+		"none": nil, "Bearer": nil, "bearer": nil, "DPoP bound": nil, "dpop bound": nil, "Bearer bound": nil,
+		"DPoP":          ErrInvalidToken,
+		"refresh_token": ErrInvalidToken, "Refresh": ErrInvalidToken, "N_A": ErrInvalidToken, "mac": ErrInvalidToken,
+		" ": ErrInvalidToken,
 	} {
 		t.Run("RS-45 token_type "+kind, func(t *testing.T) {
 			for range 2 {
@@ -151,14 +155,17 @@ func TestIntrospectionIssuer(t *testing.T) {
 		HTTPClient: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 			asked = r.FormValue("token")
 			w := httptest.NewRecorder()
-			fmt.Fprintf(w, `{"active":true,"iss":%q,"sub":"alice","client_id":"app","aud":%q,"exp":%d}`, iss, resource, time.Now().Add(time.Hour).Unix())
+			fmt.Fprintf(w, `{"active":true,"iss":%q,"sub":"alice","client_id":"app","aud":%q,"exp":%d}`, iss,
+				resource, time.Now().Add(time.Hour).Unix())
 			return w.Result(), nil
 		})},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for said, want := range map[string]error{"": nil, partner: nil, authServer: ErrInvalidToken, partner + "/": ErrInvalidToken} {
+	for said, want := range map[string]error{
+		"": nil, partner: nil, authServer: ErrInvalidToken, partner + "/": ErrInvalidToken,
+	} {
 		t.Run("RS-40 it answers for "+said, func(t *testing.T) {
 			iss = said
 			if p, err := validate(v, "opaque "+said); !errors.Is(err, want) || err == nil && p.Issuer != partner {

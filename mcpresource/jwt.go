@@ -294,7 +294,8 @@ func (v *jwtValidator) principal(payload []byte) (*Principal, error) {
 	p := &Principal{
 		Issuer: c.Issuer, Subject: c.Subject, ClientID: c.ClientID, TokenID: c.TokenID,
 		Scopes: oauth.Scopes(c.Scope).Union(oauth.Scopes(c.Scp)), Audience: c.Audience,
-		ExpiresAt: issuer.NumericDate(c.Expires), IssuedAt: issuer.NumericDate(c.IssuedAt), Claims: slices.Clone(payload),
+		ExpiresAt: issuer.NumericDate(c.Expires), IssuedAt: issuer.NumericDate(c.IssuedAt),
+		Claims: slices.Clone(payload),
 	}
 	now := v.c.Now()
 	switch {

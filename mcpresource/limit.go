@@ -99,7 +99,9 @@ type rates struct {
 
 func newRates(l Limits, now func() time.Time) *rates {
 	byLength := func(a, b string) int { return len(b) - len(a) }
-	return &rates{l, slices.SortedStableFunc(slices.Values(slices.Sorted(maps.Keys(l.Tools))), byLength), newBuckets(now)}
+	return &rates{
+		l, slices.SortedStableFunc(slices.Values(slices.Sorted(maps.Keys(l.Tools))), byLength), newBuckets(now),
+	}
 }
 
 // Allow implements Limiter. An operation that one of the two rates refuses counts in
@@ -166,7 +168,9 @@ func (p *passage) person() string {
 }
 
 func (p *passage) limited(text string, wait time.Duration) *refusal {
-	return &refusal{outcome: OutcomeLimited, status: http.StatusTooManyRequests, id: p.envelope.ID, text: text, retry: wait}
+	return &refusal{
+		outcome: OutcomeLimited, status: http.StatusTooManyRequests, id: p.envelope.ID, text: text, retry: wait,
+	}
 }
 
 // Admit counts op for the caller in ctx in the limits of the guard. It is for adapters

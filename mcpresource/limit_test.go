@@ -68,7 +68,8 @@ func TestRates(t *testing.T) {
 		if got := count(t, r, 9, "alice", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`); got != 9 {
 			t.Errorf("%d lists passed", got)
 		}
-		if got := count(t, r, 9, "alice", `{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"hello"}}}`); got != 3 {
+		if got := count(t, r, 9, "alice",
+			`{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"hello"}}}`); got != 3 {
 			t.Errorf("%d completions passed", got)
 		}
 	})
@@ -88,9 +89,11 @@ func TestRates(t *testing.T) {
 			remote, token string
 			want          int
 		}{
-			{"192.0.2.1:1", "", 401}, {"192.0.2.1:2", "junk", 401}, {"192.0.2.1:3", "", 401}, {"192.0.2.1:4", "junk", 429}, {"192.0.2.1:5", "", 429},
+			{"192.0.2.1:1", "", 401}, {"192.0.2.1:2", "junk", 401}, {"192.0.2.1:3", "", 401},
+			{"192.0.2.1:4", "junk", 429}, {"192.0.2.1:5", "", 429},
 			{"192.0.2.1:6", "alice", 200}, {"192.0.2.2:1", "", 401},
-			{"[2001:db8::1]:1", "", 401}, {"[2001:db8::2]:1", "", 401}, {"[2001:db8::3]:1", "", 401}, {"[2001:db8::4]:1", "", 429}, {"[2001:db8:0:1::1]:1", "", 401},
+			{"[2001:db8::1]:1", "", 401}, {"[2001:db8::2]:1", "", 401}, {"[2001:db8::3]:1", "", 401},
+			{"[2001:db8::4]:1", "", 429}, {"[2001:db8:0:1::1]:1", "", 401},
 		} {
 			if got := try(step.remote, step.token); got != step.want {
 				t.Errorf("%+v: got %d", step, got)
@@ -212,7 +215,8 @@ func TestTimeout(t *testing.T) {
 		}{
 			{"RS-196 a call", tool("read"), 504, 10 * time.Second},
 			{"RS-196 a call without a token", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, 504, 10 * time.Second},
-			{"RS-170 a stream that is meant to stay", `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{}}`, 200, time.Minute},
+			{"RS-170 a stream that is meant to stay",
+				`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{}}`, 200, time.Minute},
 		} {
 			began, token := time.Now(), []string{"Authorization", "Bearer alice"}
 			if strings.Contains(tt.body, "ping") {
@@ -223,7 +227,8 @@ func TestTimeout(t *testing.T) {
 			}
 		}
 		began := time.Now()
-		if w := r.do("GET", "/mcp", "", "Authorization", "Bearer alice"); w.Code != 200 || time.Since(began) != time.Minute {
+		if w := r.do("GET", "/mcp", "", "Authorization", "Bearer alice"); w.Code != 200 ||
+			time.Since(began) != time.Minute {
 			t.Errorf("RS-98 a GET: got %d after %s", w.Code, time.Since(began))
 		}
 	})

@@ -59,7 +59,8 @@ func principalOf(a oauth.Introspection) (*Principal, error) {
 	}
 	p := &Principal{
 		Issuer: a.Issuer, Subject: a.Subject, ClientID: a.ClientID, TokenID: a.TokenID,
-		Thumbprint: thumbprint, Scopes: oauth.ParseScopes(a.Scope), Audience: []string{a.Audience}, ExpiresAt: unix(a.Expires), IssuedAt: unix(a.IssuedAt), Claims: claims,
+		Thumbprint: thumbprint, Scopes: oauth.ParseScopes(a.Scope), Audience: []string{a.Audience},
+		ExpiresAt: unix(a.Expires), IssuedAt: unix(a.IssuedAt), Claims: claims,
 	}
 	return p, nil
 }

@@ -109,7 +109,8 @@ func requestedHeaders(r *http.Request) string {
 	out, left := allowHeaders, maxParams
 	for name := range strings.SplitSeq(r.Header.Get("Access-Control-Request-Headers"), ",") {
 		name = strings.TrimSpace(name)
-		if strings.HasPrefix(strings.ToLower(name), "mcp-param-") && len(name) < 100 && !strings.ContainsAny(name, "\r\n") {
+		if strings.HasPrefix(strings.ToLower(name), "mcp-param-") && len(name) < 100 &&
+			!strings.ContainsAny(name, "\r\n") {
 			if left--; left < 0 {
 				break
 			}

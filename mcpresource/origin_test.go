@@ -12,10 +12,12 @@ import (
 func TestRebinding(t *testing.T) {
 	at := func(resource string, more ...string) *rig {
 		return newRig(t, func(c *Config) {
-			c.Resource, c.Hosts, c.Origins = resource, more, []string{"https://App.example.com:443", "http://[2001:db8::1]:3000"}
+			c.Resource, c.Hosts, c.Origins = resource, more,
+				[]string{"https://App.example.com:443", "http://[2001:db8::1]:3000"}
 		})
 	}
-	public, port, local, six := at(resource, "internal:8080", "Other.Example"), at("https://mcp.example.com:8443/mcp"), at("http://localhost:8080/mcp"), at("https://[2001:db8::5]/mcp")
+	public, port, local, six := at(resource, "internal:8080", "Other.Example"),
+		at("https://mcp.example.com:8443/mcp"), at("http://localhost:8080/mcp"), at("https://[2001:db8::5]/mcp")
 	for _, tt := range []struct {
 		name, host, origin string
 		r                  *rig
@@ -73,13 +75,16 @@ func TestRebinding(t *testing.T) {
 		}
 	}
 	t.Run("RS-60 two origins", func(t *testing.T) {
-		if w := public.do("POST", "/mcp", "", "Origin", "https://app.example.com", "Origin", "https://evil.example"); w.Code != 403 {
+		if w := public.do("POST", "/mcp", "", "Origin", "https://app.example.com", "Origin",
+			"https://evil.example"); w.Code != 403 {
 			t.Errorf("got %d", w.Code)
 		}
 	})
 	for _, host := range []string{"https://mcp.example.com", "mcp.example.com/mcp", "", "a b", "*", "user@host"} {
 		t.Run("RS-62 no host in the configuration: "+host, func(t *testing.T) {
-			if _, err := New(Config{Resource: resource, AuthorizationServers: []string{authServer}, Validator: Local(nil), Hosts: []string{host}}); err == nil {
+			if _, err := New(Config{
+				Resource: resource, AuthorizationServers: []string{authServer}, Validator: Local(nil),
+				Hosts: []string{host}}); err == nil {
 				t.Error("got nil")
 			}
 		})
@@ -93,18 +98,24 @@ func TestCORS(t *testing.T) {
 	allowed := func(w *httptest.ResponseRecorder) string { return w.Header().Get("Access-Control-Allow-Origin") }
 	t.Run("RS-65 a preflight needs no token, and asks nobody", func(t *testing.T) {
 		for _, method := range []string{"GET", "POST", "DELETE"} {
-			w := on.do("OPTIONS", "/mcp", "", "Origin", app, "Access-Control-Request-Method", method, "Access-Control-Request-Headers", "authorization, dpop, mcp-protocol-version, Mcp-Param-Region, x-evil")
+			w := on.do("OPTIONS", "/mcp", "", "Origin", app, "Access-Control-Request-Method", method,
+				"Access-Control-Request-Headers", "authorization, dpop, mcp-protocol-version, Mcp-Param-Region, x-evil")
 			h := w.Header()
-			if w.Code != 204 || allowed(w) != app || !strings.Contains(h.Get("Access-Control-Allow-Methods"), method) || len(on.seen) != 0 {
+			if w.Code != 204 || allowed(w) != app ||
+				!strings.Contains(h.Get("Access-Control-Allow-Methods"), method) || len(on.seen) != 0 {
 				t.Errorf("got %d %v", w.Code, h)
 			}
 			names := strings.ToLower(h.Get("Access-Control-Allow-Headers"))
-			for _, want := range []string{"authorization", "content-type", "accept", "last-event-id", "mcp-protocol-version", "mcp-session-id", "mcp-method", "mcp-name", "dpop", "mcp-param-region"} {
+			for _, want := range []string{
+				"authorization", "content-type", "accept", "last-event-id", "mcp-protocol-version", "mcp-session-id",
+				"mcp-method", "mcp-name", "dpop", "mcp-param-region",
+			} {
 				if !strings.Contains(names, want) {
 					t.Errorf("%s is not in %s", want, names)
 				}
 			}
-			if strings.Contains(names, "x-evil") || strings.Contains(strings.Join(h.Values("Vary"), ","), "Origin") == false {
+			if strings.Contains(names, "x-evil") ||
+				strings.Contains(strings.Join(h.Values("Vary"), ","), "Origin") == false {
 				t.Errorf("got %v", h)
 			}
 		}
@@ -116,7 +127,9 @@ func TestCORS(t *testing.T) {
 			if w.Code != want || allowed(w) != app {
 				t.Errorf("%s: got %d %v", token, w.Code, w.Header())
 			}
-			for _, header := range []string{"WWW-Authenticate", "Mcp-Session-Id", "MCP-Protocol-Version", "Retry-After", "DPoP-Nonce"} {
+			for _, header := range []string{
+				"WWW-Authenticate", "Mcp-Session-Id", "MCP-Protocol-Version", "Retry-After", "DPoP-Nonce",
+			} {
 				if !strings.Contains(names, header) {
 					t.Errorf("%s is not in %s", header, names)
 				}
@@ -125,10 +138,12 @@ func TestCORS(t *testing.T) {
 	})
 	t.Run("RS-65 nobody is let in by a star, nor with cookies", func(t *testing.T) {
 		for _, w := range []*httptest.ResponseRecorder{
-			on.call("alice", tool("read"), "Origin", app), on.call("alice", tool("read"), "Origin", "https://evil.example"), on.call("alice", tool("read")),
+			on.call("alice", tool("read"), "Origin", app),
+			on.call("alice", tool("read"), "Origin", "https://evil.example"), on.call("alice", tool("read")),
 			on.do("OPTIONS", "/mcp", "", "Origin", app, "Access-Control-Request-Method", "POST"),
 		} {
-			if allowed(w) == "*" || w.Header().Get("Access-Control-Allow-Credentials") != "" || w.Code == 403 && allowed(w) != "" {
+			if allowed(w) == "*" || w.Header().Get("Access-Control-Allow-Credentials") != "" ||
+				w.Code == 403 && allowed(w) != "" {
 				t.Errorf("got %d %v", w.Code, w.Header())
 			}
 		}
@@ -153,7 +168,8 @@ func TestCORS(t *testing.T) {
 	})
 	t.Run("RS-196 a preflight that names headers without end costs nobody anything", func(t *testing.T) {
 		began := time.Now()
-		w := on.do("OPTIONS", "/mcp", "", "Origin", app, "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", strings.Repeat("mcp-param-,", 90_000))
+		w := on.do("OPTIONS", "/mcp", "", "Origin", app, "Access-Control-Request-Method", "POST",
+			"Access-Control-Request-Headers", strings.Repeat("mcp-param-,", 90_000))
 		if n := len(w.Header().Get("Access-Control-Allow-Headers")); n > 8<<10 || time.Since(began) > time.Second {
 			t.Errorf("got %d bytes after %v", n, time.Since(began))
 		}

@@ -16,10 +16,15 @@ func arguments(name, args string) string {
 
 func TestRules(t *testing.T) {
 	rules := &Rules{
-		Base:  []string{"mcp"},
-		Tools: map[string][]string{"*": {"any"}, "*_delete": {"delete"}, "files_*": {"files"}, "files_*_delete": {"files:delete"}, "a*c": {"2"}, "ab*": {"1"}},
-		Deny:  []string{"*_secret", "danger*"}, DenyMethods: []string{"logging/*"}, DenyPrompts: []string{"root_*"}, DenyResources: []string{"HTTPS://Private.example/*"},
-		Prompts: map[string][]string{"*": {}}, Resources: map[string][]string{"https://*": {}}, Public: []string{"ping", "logging/setLevel"},
+		Base: []string{"mcp"},
+		Tools: map[string][]string{
+			"*": {"any"}, "*_delete": {"delete"}, "files_*": {"files"}, "files_*_delete": {"files:delete"},
+			"a*c": {"2"}, "ab*": {"1"},
+		},
+		Deny: []string{"*_secret", "danger*"}, DenyMethods: []string{"logging/*"}, DenyPrompts: []string{"root_*"},
+		DenyResources: []string{"HTTPS://Private.example/*"},
+		Prompts:       map[string][]string{"*": {}}, Resources: map[string][]string{"https://*": {}},
+		Public: []string{"ping", "logging/setLevel"},
 	}
 	for _, tt := range []struct {
 		method, name string
@@ -63,8 +68,10 @@ func TestPatterns(t *testing.T) {
 		pattern, name string
 		want          bool
 	}{
-		{"a", "a", true}, {"a", "ab", false}, {"*", "", true}, {"a*", "a", true}, {"a*", "ba", false}, {"*a", "ba", true}, {"*a", "ab", false},
-		{"a*a", "a", false}, {"a*a", "aa", true}, {"a*b*c", "a-b-c", true}, {"a*b*c", "a-c-b", false}, {"a**b", "ab", true}, {"*b*", "abc", true}, {"", "a", false},
+		{"a", "a", true}, {"a", "ab", false}, {"*", "", true}, {"a*", "a", true}, {"a*", "ba", false},
+		{"*a", "ba", true}, {"*a", "ab", false},
+		{"a*a", "a", false}, {"a*a", "aa", true}, {"a*b*c", "a-b-c", true}, {"a*b*c", "a-c-b", false},
+		{"a**b", "ab", true}, {"*b*", "abc", true}, {"", "a", false},
 	} {
 		t.Run("RS-43 "+tt.pattern+" "+tt.name, func(t *testing.T) {
 			if got := matches(tt.pattern, tt.name); got != tt.want {
@@ -112,14 +119,18 @@ func TestArguments(t *testing.T) {
 		"no JSON":                   `{"a":`,
 	} {
 		t.Run("RS-103 RS-196 refused: "+name, func(t *testing.T) {
-			if got, err := (Operation{Arguments: json.RawMessage(args)}).Args("path", "user"); !errors.Is(err, ErrAmbiguousBody) {
+			if got, err := (Operation{Arguments: json.RawMessage(args)}).Args("path", "user"); !errors.Is(err,
+				ErrAmbiguousBody) {
 				t.Errorf("got %v, %v", got, err)
 			}
 		})
 	}
 	t.Run("RS-192 values are what was sent", func(t *testing.T) {
-		got, err := Operation{Arguments: json.RawMessage(`{"n":12345678901234567890,"l":[1,"a",null,true,{}],"o":{"Path":1,"PATH":2}}`)}.Args("path")
-		if s := fmt.Sprint(got); err != nil || s != "map[l:[1 a <nil> true map[]] n:12345678901234567890 o:map[PATH:2 Path:1]]" {
+		got, err := Operation{
+			Arguments: json.RawMessage(
+				`{"n":12345678901234567890,"l":[1,"a",null,true,{}],"o":{"Path":1,"PATH":2}}`)}.Args("path")
+		if s := fmt.Sprint(got); err != nil ||
+			s != "map[l:[1 a <nil> true map[]] n:12345678901234567890 o:map[PATH:2 Path:1]]" {
 			t.Errorf("got %s, %v", s, err)
 		}
 	})
@@ -150,10 +161,12 @@ func TestStepUp(t *testing.T) {
 	}
 	t.Run("RS-17 RS-21 the first challenge names what it is told, and never offline_access", func(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.FirstScopes = []string{"mcp", "files:read", "offline_access"} })
-		if w := r.do("POST", "/mcp", tool("read")); !strings.Contains(w.Header().Get("WWW-Authenticate"), `scope="mcp files:read"`) {
+		if w := r.do("POST", "/mcp", tool("read")); !strings.Contains(w.Header().Get("WWW-Authenticate"),
+			`scope="mcp files:read"`) {
 			t.Errorf("got %s", w.Header().Get("WWW-Authenticate"))
 		}
-		if w := r.do("GET", "/.well-known/oauth-protected-resource/mcp", ""); !strings.Contains(w.Body.String(), `"scopes_supported":["mcp","files:read"]`) {
+		if w := r.do("GET", "/.well-known/oauth-protected-resource/mcp", ""); !strings.Contains(w.Body.String(),
+			`"scopes_supported":["mcp","files:read"]`) {
 			t.Errorf("RS-08: got %s", w.Body)
 		}
 	})
@@ -179,7 +192,8 @@ func TestObjects(t *testing.T) {
 	}{
 		{"RS-36 one's own", arguments("read", `{"owner":"alice"}`), 200},
 		{"RS-36 right scope, foreign object", arguments("read", `{"owner":"bob"}`), 403},
-		{"RS-36 one of a batch", "[" + arguments("read", `{"owner":"alice"}`) + "," + arguments("read", `{"owner":"bob"}`) + "]", 403},
+		{"RS-36 one of a batch",
+			"[" + arguments("read", `{"owner":"alice"}`) + "," + arguments("read", `{"owner":"bob"}`) + "]", 403},
 		{"RS-36 nobody can say", arguments("read", `{"owner":"nobody-knows"}`), 503},
 		{"RS-36 a public method is nobody's", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, 200},
 	} {
@@ -189,7 +203,8 @@ func TestObjects(t *testing.T) {
 			if w.Code != tt.want || len(r.seen) > before != (tt.want == 200) {
 				t.Errorf("got %d", w.Code)
 			}
-			if w.Header().Get("WWW-Authenticate") != "" || strings.Contains(w.Body.String(), "notes") || strings.Contains(w.Body.String(), "10.0.0.7") {
+			if w.Header().Get("WWW-Authenticate") != "" || strings.Contains(w.Body.String(), "notes") ||
+				strings.Contains(w.Body.String(), "10.0.0.7") {
 				t.Errorf("it says %v %s", w.Header(), w.Body)
 			}
 		})
@@ -204,7 +219,8 @@ func TestObjects(t *testing.T) {
 		if err := r.Authorize(ctx, foreign); !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrForbidden) {
 			t.Errorf("got %v", err)
 		}
-		if !r.Covers(ctx, Operation{Method: "tools/call", Name: "read"}) || r.Covers(ctx, Operation{Method: "tools/call", Name: "write_file"}) {
+		if !r.Covers(ctx, Operation{Method: "tools/call", Name: "read"}) ||
+			r.Covers(ctx, Operation{Method: "tools/call", Name: "write_file"}) {
 			t.Error("a list would show something else")
 		}
 	})
@@ -238,7 +254,8 @@ func TestRecheck(t *testing.T) {
 		want   error
 	}{
 		{"RS-38 all is as it was", func() {}, read, nil},
-		{"RS-43 another operation has its own scopes", func() {}, Operation{Method: "tools/call", Name: "write_file"}, &ScopeError{}},
+		{"RS-43 another operation has its own scopes", func() {}, Operation{Method: "tools/call", Name: "write_file"},
+			&ScopeError{}},
 		{"RS-44 it has been revoked", func() { revoked = true }, read, ErrInvalidToken},
 		{"RS-44 nobody can say", func() { revoked, outage = false, true }, read, ErrUnavailable},
 		{"RS-41 it has expired", func() { outage = false; r.now = r.now.Add(2 * 3600e9) }, read, ErrInvalidToken},
@@ -264,9 +281,13 @@ func TestRecheck(t *testing.T) {
 func TestRulesForResources(t *testing.T) {
 	for _, key := range []string{"notes://delete/**", "notes://*/delete", "*://secret"} {
 		t.Run("a key that would never match is refused: "+key, func(t *testing.T) {
-			for _, rules := range []*Rules{{Resources: map[string][]string{key: {"admin"}}}, {DenyResources: []string{key}}} {
+			for _, rules := range []*Rules{
+				{Resources: map[string][]string{key: {"admin"}}}, {DenyResources: []string{key}},
+			} {
 				_, err := New(Config{Resource: resource, AuthorizationServers: []string{authServer}, Policy: rules,
-					Validator: ValidatorFunc(func(context.Context, Credential) (*Principal, error) { return nil, ErrInvalidToken })})
+					Validator: ValidatorFunc(func(context.Context, Credential) (*Principal, error) {
+						return nil, ErrInvalidToken
+					})})
 				if err == nil || !strings.Contains(err.Error(), key) {
 					t.Errorf("got %v", err)
 				}

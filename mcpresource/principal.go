@@ -27,9 +27,10 @@ type Principal struct {
 	Thumbprint string
 	Claims     json.RawMessage // everything the token or the introspection says, as JSON
 
-	status    *statuslist.Place                         // where its issuer says that it is revoked, nil for nowhere
-	signed    func(context.Context) error               // nil while the key of the token is good; with status alone
-	presented *presented                                // for Broker; nil but in a request that the guard has let through
+	status *statuslist.Place           // where its issuer says that it is revoked, nil for nowhere
+	signed func(context.Context) error // nil while the key of the token is good; with status alone
+	// for Broker; nil but in a request that the guard has let through
+	presented *presented
 	again     func(context.Context) (*Principal, error) // judges the token once more; nil outside a guard
 	openedBy  string                                    // see Event
 	reported  *atomic.Bool                              // whether the handler reports the calls of the request

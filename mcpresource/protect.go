@@ -192,7 +192,10 @@ func checkMethod(r *http.Request) *refusal {
 	case http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodHead, http.MethodOptions:
 		return nil
 	}
-	return &refusal{outcome: OutcomeMethod, status: http.StatusMethodNotAllowed, allow: "GET, POST, DELETE", text: "This method is not served here."}
+	return &refusal{
+		outcome: OutcomeMethod, status: http.StatusMethodNotAllowed, allow: "GET, POST, DELETE",
+		text: "This method is not served here.",
+	}
 }
 
 // overrides make some frameworks see another method than the one that was judged. They are

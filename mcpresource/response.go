@@ -123,11 +123,18 @@ func (g *Guard) conclude(ctx context.Context, w *watcher, finished bool) {
 func (g *Guard) interrupted(cause error) *refusal {
 	switch {
 	case errors.Is(cause, errTimeout):
-		return &refusal{outcome: OutcomeTimeout, status: http.StatusGatewayTimeout, text: "The operation took too long.", err: cause}
+		return &refusal{
+			outcome: OutcomeTimeout, status: http.StatusGatewayTimeout, text: "The operation took too long.",
+			err: cause,
+		}
 	case errors.Is(cause, ErrInvalidToken):
-		return g.challenged(OutcomeEnded, http.StatusUnauthorized, oauth.InvalidToken, "The access token is not valid.", cause)
+		return g.challenged(OutcomeEnded, http.StatusUnauthorized, oauth.InvalidToken,
+			"The access token is not valid.", cause)
 	case errors.Is(cause, ErrUnavailable):
-		return &refusal{outcome: OutcomeEnded, status: http.StatusServiceUnavailable, text: "The access token cannot be checked now.", retry: time.Second, err: cause}
+		return &refusal{
+			outcome: OutcomeEnded, status: http.StatusServiceUnavailable,
+			text: "The access token cannot be checked now.", retry: time.Second, err: cause,
+		}
 	}
 	return nil
 }

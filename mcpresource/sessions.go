@@ -237,5 +237,8 @@ func (p *passage) notFound() *refusal {
 }
 
 func (p *passage) unchecked(err error) *refusal {
-	return &refusal{outcome: OutcomeUnavailable, status: http.StatusServiceUnavailable, id: p.envelope.ID, text: "This cannot be checked now.", retry: time.Second, err: err}
+	return &refusal{
+		outcome: OutcomeUnavailable, status: http.StatusServiceUnavailable, id: p.envelope.ID,
+		text: "This cannot be checked now.", retry: time.Second, err: err,
+	}
 }

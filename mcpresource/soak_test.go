@@ -61,7 +61,9 @@ func newSoak(t testing.TB, guarded bool) *soak {
 		if !ok {
 			return nil, ErrInvalidToken
 		}
-		return &Principal{Issuer: s.lists.URL, Subject: who, ClientID: "soak", Audience: []string{address}, ExpiresAt: time.Now().Add(lives)}, nil
+		return &Principal{
+			Issuer: s.lists.URL, Subject: who, ClientID: "soak", Audience: []string{address},
+			ExpiresAt: time.Now().Add(lives)}, nil
 	})
 	s.jwt = s.lists.validator(t, func(c *JWTConfig) { c.CacheSize = 500 }) // full after the first round
 	g, err := New(Config{
@@ -82,7 +84,8 @@ func newSoak(t testing.TB, guarded bool) *soak {
 
 // listed signs a token of somebody with a place in the status list.
 func (s *soak) listed(who string, place int) string {
-	return s.lists.token(s.t, "ES256", nil, s.lists.claims("sub", who, "aud", s.server.URL+"/mcp", "status", s.lists.place(place, "0")))
+	return s.lists.token(s.t, "ES256", nil,
+		s.lists.claims("sub", who, "aud", s.server.URL+"/mcp", "status", s.lists.place(place, "0")))
 }
 
 // stream opens one and reads it to its end.
@@ -182,7 +185,8 @@ func TestSoak(t *testing.T) {
 		t.Logf("round %d: %d goroutines, %d KB", n+1, goroutines, heap>>10)
 		if goroutines > first+2 {
 			buf := make([]byte, 1<<16)
-			t.Fatalf("RS-98 RS-51: %d goroutines are left, %d before:\n%s", goroutines, first, buf[:runtime.Stack(buf, true)])
+			t.Fatalf("RS-98 RS-51: %d goroutines are left, %d before:\n%s", goroutines, first,
+				buf[:runtime.Stack(buf, true)])
 		}
 		if n := s.kept(); n != 0 {
 			t.Fatalf("RS-51: %d things of streams that ended are kept", n)
@@ -192,8 +196,10 @@ func TestSoak(t *testing.T) {
 		}
 	}
 	all := int64(soakStreams * (rounds + 1))
-	if e, r, l, o := s.expired.Load(), s.revoked.Load(), s.left.Load(), s.open.Load(); e != all*2/5 || r != all*2/5 || l != all/5 || o != 0 {
-		t.Errorf("RS-98 RS-44: of %d streams %d ended with their token, %d by revocation, %d by the client, %d are open", all, e, r, l, o)
+	if e, r, l, o := s.expired.Load(), s.revoked.Load(), s.left.Load(), s.open.Load(); e != all*2/5 || r != all*2/5 ||
+		l != all/5 || o != 0 {
+		t.Errorf("RS-98 RS-44: of %d streams %d ended with their token, %d by revocation, %d by the client, %d are open",
+			all, e, r, l, o)
 	}
 }
 

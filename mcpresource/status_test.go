@@ -82,7 +82,8 @@ func (s *listServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	s.bodies.Add(1)
 	claims := map[string]any{
-		"sub": s.URL + r.URL.Path, "iss": s.URL, "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix(), "ttl": 15,
+		"sub": s.URL + r.URL.Path, "iss": s.URL, "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix(),
+		"ttl":         15,
 		"status_list": map[string]any{"bits": 1, "lst": pack(s.bits)},
 	}
 	for i := 0; i+1 < len(s.change); i += 2 { // by pairs; nil takes a claim away
@@ -117,7 +118,8 @@ func (s *listServer) place(index any, list string) map[string]any {
 
 // with signs a token with a place in list 0.
 func (s *listServer) with(t testing.TB, index any) string {
-	return s.token(t, "ES256", nil, s.claims("status", s.place(index, "0"), "exp", time.Now().Add(100*time.Hour).Unix()))
+	return s.token(t, "ES256", nil,
+		s.claims("status", s.place(index, "0"), "exp", time.Now().Add(100*time.Hour).Unix()))
 }
 
 func (s *listServer) validator(t testing.TB, change ...func(*JWTConfig)) *jwtValidator {
@@ -137,7 +139,8 @@ func (s *listServer) validator(t testing.TB, change ...func(*JWTConfig)) *jwtVal
 func expect(t *testing.T, v Validator, token string, want error) {
 	t.Helper()
 	p, err := validate(v, token)
-	if !errors.Is(err, want) || (p == nil) != (want != nil) || errors.Is(err, ErrInvalidToken) && errors.Is(err, ErrUnavailable) {
+	if !errors.Is(err, want) || (p == nil) != (want != nil) ||
+		errors.Is(err, ErrInvalidToken) && errors.Is(err, ErrUnavailable) {
 		t.Errorf("got %v, want %v", err, want)
 	}
 }
@@ -156,25 +159,33 @@ func TestStatusClaim(t *testing.T) {
 		status any
 		want   error
 	}{
-		"valid":                               {s.place(4, "0"), nil},
-		"not valid":                           {s.place(5, "0"), ErrInvalidToken},
-		"the last of the list":                {s.place(127, "0"), nil},
-		"beyond the list":                     {s.place(128, "0"), ErrInvalidToken},
-		"far beyond the list":                 {s.place(uint64(1<<64-1), "0"), ErrInvalidToken},
-		"where a product would wrap around":   {s.place(uint64(1<<61), "0"), ErrInvalidToken},
-		"a negative index":                    {s.place(-1, "0"), ErrInvalidToken},
-		"an index of a fraction":              {s.place(4.5, "0"), ErrInvalidToken},
-		"an index as text":                    {s.place("4", "0"), ErrInvalidToken},
-		"an index that no list has":           {s.place(1e30, "0"), ErrInvalidToken},
-		"no index":                            {map[string]any{"status_list": map[string]any{"uri": s.URL + "/status/0"}}, ErrInvalidToken},
-		"no uri":                              {map[string]any{"status_list": map[string]any{"idx": 1}}, ErrInvalidToken},
-		"a list that is none":                 {map[string]any{"status_list": "x"}, ErrInvalidToken},
-		"null for a list":                     {map[string]any{"status_list": nil}, ErrInvalidToken},
-		"a list elsewhere":                    {at("https://evil.example.com/status/0"), ErrInvalidToken},
-		"a list on another port":              {at("http://127.0.0.1:1/status/0"), ErrInvalidToken},
-		"a list by another scheme":            {at(strings.Replace(s.URL, "http:", "https:", 1) + "/status/0"), ErrInvalidToken},
-		"a list elsewhere with a user":        {at(s.URL + "@evil.example.com/status/0"), ErrInvalidToken},
-		"a list with a user":                  {at(strings.Replace(s.URL, "//", "//me@", 1) + "/status/0"), ErrInvalidToken},
+		"valid":                             {s.place(4, "0"), nil},
+		"not valid":                         {s.place(5, "0"), ErrInvalidToken},
+		"the last of the list":              {s.place(127, "0"), nil},
+		"beyond the list":                   {s.place(128, "0"), ErrInvalidToken},
+		"far beyond the list":               {s.place(uint64(1<<64-1), "0"), ErrInvalidToken},
+		"where a product would wrap around": {s.place(uint64(1<<61), "0"), ErrInvalidToken},
+		"a negative index":                  {s.place(-1, "0"), ErrInvalidToken},
+		"an index of a fraction":            {s.place(4.5, "0"), ErrInvalidToken},
+		"an index as text":                  {s.place("4", "0"), ErrInvalidToken},
+		"an index that no list has":         {s.place(1e30, "0"), ErrInvalidToken},
+		"no index": {
+			map[string]any{"status_list": map[string]any{"uri": s.URL + "/status/0"}}, ErrInvalidToken,
+		},
+		"no uri": {
+			map[string]any{"status_list": map[string]any{"idx": 1}}, ErrInvalidToken,
+		},
+		"a list that is none":    {map[string]any{"status_list": "x"}, ErrInvalidToken},
+		"null for a list":        {map[string]any{"status_list": nil}, ErrInvalidToken},
+		"a list elsewhere":       {at("https://evil.example.com/status/0"), ErrInvalidToken},
+		"a list on another port": {at("http://127.0.0.1:1/status/0"), ErrInvalidToken},
+		"a list by another scheme": {
+			at(strings.Replace(s.URL, "http:", "https:", 1) + "/status/0"), ErrInvalidToken,
+		},
+		"a list elsewhere with a user": {at(s.URL + "@evil.example.com/status/0"), ErrInvalidToken},
+		"a list with a user": {
+			at(strings.Replace(s.URL, "//", "//me@", 1) + "/status/0"), ErrInvalidToken,
+		},
 		"a list with a fragment":              {at(s.URL + "/status/0#x"), ErrInvalidToken},
 		"a list at a relative place":          {at("/status/0"), ErrInvalidToken},
 		"a list in a file":                    {at("file:///status/0"), ErrInvalidToken},
@@ -190,7 +201,9 @@ func TestStatusClaim(t *testing.T) {
 		})
 	}
 	for name, status := range map[string]any{
-		"no claim": nil, "a claim of other use": "active", "another mechanism": map[string]any{"identifier_list": map[string]any{"id": "1"}}, "a list of something": []any{1},
+		"no claim": nil, "a claim of other use": "active",
+		"another mechanism":   map[string]any{"identifier_list": map[string]any{"id": "1"}},
+		"a list of something": []any{1},
 	} {
 		t.Run("RS-44 "+name+": refused when a status is required", func(t *testing.T) {
 			expect(t, v, signed(status), nil)
@@ -215,7 +228,8 @@ func TestStatusClaim(t *testing.T) {
 		if s.polls.Load() != before || !strings.Contains(log.String(), "level=WARN") {
 			t.Errorf("polled %d times, log %q", s.polls.Load()-before, &log)
 		}
-		if _, err := NewJWTValidator(JWTConfig{Issuer: s.URL, InsecureIgnoreStatus: true, RequireStatus: true}); err == nil {
+		if _, err := NewJWTValidator(JWTConfig{
+			Issuer: s.URL, InsecureIgnoreStatus: true, RequireStatus: true}); err == nil {
 			t.Error("demanded and ignored at once")
 		}
 	})
@@ -225,7 +239,9 @@ func TestStatusToken(t *testing.T) {
 	s := newListServer(t, newSignerServer(t))
 	stranger, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	for name, sign := range map[string]func(map[string]any) string{
-		"signed by a stranger": func(c map[string]any) string { return s.token(t, "ES256", stranger, c, "typ", "statuslist+jwt") },
+		"signed by a stranger": func(c map[string]any) string {
+			return s.token(t, "ES256", stranger, c, "typ", "statuslist+jwt")
+		},
 		"signed by an unknown key": func(c map[string]any) string {
 			return s.token(t, "ES256", nil, c, "typ", "statuslist+jwt", "kid", "nobody")
 		},
@@ -233,7 +249,8 @@ func TestStatusToken(t *testing.T) {
 			return s.token(t, "EdDSA", nil, c, "typ", "statuslist+jwt", "kid", "ES256")
 		},
 		"HMAC": func(c map[string]any) string {
-			return s.token(t, "HS256", []byte(s.URL+" as an HMAC key, 32 bytes"), c, "typ", "statuslist+jwt", "kid", "ES256")
+			return s.token(t, "HS256", []byte(s.URL+" as an HMAC key, 32 bytes"), c, "typ", "statuslist+jwt", "kid",
+				"ES256")
 		},
 		"that is an access token": func(c map[string]any) string { return s.token(t, "ES256", nil, c) },
 		"that is another JWT":     func(c map[string]any) string { return s.token(t, "ES256", nil, c, "typ", "JWT") },
@@ -262,7 +279,9 @@ func TestStatusToken(t *testing.T) {
 	}
 	t.Run("RS-44 RS-42 every algorithm of the keys will do, and the long form of typ", func(t *testing.T) {
 		for _, alg := range []string{"ES256", "EdDSA", "RS256"} {
-			s.sign = func(c map[string]any) string { return s.token(t, alg, nil, c, "typ", "application/statuslist+jwt") }
+			s.sign = func(c map[string]any) string {
+				return s.token(t, alg, nil, c, "typ", "application/statuslist+jwt")
+			}
 			expect(t, s.validator(t), s.with(t, 4), nil)
 		}
 	})
@@ -281,35 +300,36 @@ func TestStatusPolling(t *testing.T) {
 			})
 		})
 	}
-	run("RS-44 a revoked token is cut within ttl, from the cache too, and nobody waits", func(t *testing.T, s *listServer) {
-		v := s.validator(t)
-		a, b := s.with(t, 3), s.with(t, 4)
-		expect(t, v, a, nil)
-		expect(t, v, b, nil)
-		s.slow = 500 * time.Millisecond
-		time.Sleep(7 * time.Second)
-		s.set(3, true)
-		revoked := time.Now()
-		for range 300 {
-			time.Sleep(50 * time.Millisecond)
-			began := time.Now()
-			_, err := validate(v, a)
-			if time.Since(began) > 0 {
-				t.Fatal("a request waited")
+	run("RS-44 a revoked token is cut within ttl, from the cache too, and nobody waits",
+		func(t *testing.T, s *listServer) {
+			v := s.validator(t)
+			a, b := s.with(t, 3), s.with(t, 4)
+			expect(t, v, a, nil)
+			expect(t, v, b, nil)
+			s.slow = 500 * time.Millisecond
+			time.Sleep(7 * time.Second)
+			s.set(3, true)
+			revoked := time.Now()
+			for range 300 {
+				time.Sleep(50 * time.Millisecond)
+				began := time.Now()
+				_, err := validate(v, a)
+				if time.Since(began) > 0 {
+					t.Fatal("a request waited")
+				}
+				if err != nil {
+					break
+				}
 			}
-			if err != nil {
-				break
+			expect(t, v, a, ErrInvalidToken)
+			expect(t, v, b, nil)
+			if d := time.Since(revoked); d > 15*time.Second {
+				t.Errorf("cut after %s", d)
 			}
-		}
-		expect(t, v, a, ErrInvalidToken)
-		expect(t, v, b, nil)
-		if d := time.Since(revoked); d > 15*time.Second {
-			t.Errorf("cut after %s", d)
-		}
-		if n := s.polls.Load(); n != 2 {
-			t.Errorf("asked %d times, want 2", n)
-		}
-	})
+			if n := s.polls.Load(); n != 2 {
+				t.Errorf("asked %d times, want 2", n)
+			}
+		})
 	run("RS-44 after a rest the first request waits for the list", func(t *testing.T, s *listServer) {
 		v := s.validator(t)
 		a := s.with(t, 3)
@@ -373,39 +393,43 @@ func TestStatusPolling(t *testing.T) {
 		}
 		s.change = nil
 		expect(t, v, token, nil) // in the second half of its life
-		if h := s.asked[len(s.asked)-1]; s.bodies.Load() != 2 || h.Get("If-None-Match") != "" || h.Get("Accept") != "application/statuslist+jwt" {
+		if h := s.asked[len(s.asked)-1]; s.bodies.Load() != 2 || h.Get("If-None-Match") != "" ||
+			h.Get("Accept") != "application/statuslist+jwt" {
 			t.Errorf("%d with an answer, asked with %v", s.bodies.Load(), h)
 		}
 		time.Sleep(2 * time.Minute)
 		expect(t, v, token, nil)
 	})
-	run("RS-44 RS-196 an outage: the list serves on for a while, then nothing passes", func(t *testing.T, s *listServer) {
-		s.change = []any{"exp", nil}
-		v := s.validator(t)
-		good, bad := s.with(t, 3), s.with(t, 4)
-		s.set(4, true)
-		expect(t, v, good, nil)
-		s.down.Store(true)
-		began := time.Now()
-		for time.Since(began) < 15*time.Second+5*time.Minute-100*time.Millisecond {
+	run("RS-44 RS-196 an outage: the list serves on for a while, then nothing passes",
+		func(t *testing.T, s *listServer) {
+			s.change = []any{"exp", nil}
+			v := s.validator(t)
+			good, bad := s.with(t, 3), s.with(t, 4)
+			s.set(4, true)
 			expect(t, v, good, nil)
-			expect(t, v, bad, ErrInvalidToken)
-			time.Sleep(100 * time.Millisecond)
-		}
-		if n := s.polls.Load(); n > 310 {
-			t.Errorf("asked %d times, want about one a second", n)
-		}
-		time.Sleep(200 * time.Millisecond)
-		expect(t, v, good, ErrUnavailable)
-		expect(t, v, bad, ErrUnavailable)
-		r := newRig(t, func(c *Config) { c.AuthorizationServers, c.Validator, c.Now = []string{s.URL}, v, time.Now })
-		if w := r.call(good, tool("read")); w.Code != 503 || w.Header().Get("Retry-After") == "" || len(r.seen) != 0 {
-			t.Errorf("got %d %v", w.Code, w.Header())
-		}
-		s.down.Store(false)
-		time.Sleep(time.Second)
-		expect(t, v, good, nil)
-	})
+			s.down.Store(true)
+			began := time.Now()
+			for time.Since(began) < 15*time.Second+5*time.Minute-100*time.Millisecond {
+				expect(t, v, good, nil)
+				expect(t, v, bad, ErrInvalidToken)
+				time.Sleep(100 * time.Millisecond)
+			}
+			if n := s.polls.Load(); n > 310 {
+				t.Errorf("asked %d times, want about one a second", n)
+			}
+			time.Sleep(200 * time.Millisecond)
+			expect(t, v, good, ErrUnavailable)
+			expect(t, v, bad, ErrUnavailable)
+			r := newRig(t,
+				func(c *Config) { c.AuthorizationServers, c.Validator, c.Now = []string{s.URL}, v, time.Now })
+			if w := r.call(good, tool("read")); w.Code != 503 || w.Header().Get("Retry-After") == "" ||
+				len(r.seen) != 0 {
+				t.Errorf("got %d %v", w.Code, w.Header())
+			}
+			s.down.Store(false)
+			time.Sleep(time.Second)
+			expect(t, v, good, nil)
+		})
 	run("RS-44 in an outage without an answer one request waits, not all", func(t *testing.T, s *listServer) {
 		v := s.validator(t)
 		token := s.with(t, 3)
@@ -479,20 +503,21 @@ func TestStatusPolling(t *testing.T) {
 			t.Errorf("took %s, asked %d times", d, s.polls.Load())
 		}
 	})
-	run("RS-196 while a list is asked for in the background, requests are no goroutines", func(t *testing.T, s *listServer) {
-		v := s.validator(t)
-		token := s.with(t, 3)
-		expect(t, v, token, nil)
-		s.slow = time.Hour
-		time.Sleep(14*time.Second + 500*time.Millisecond)
-		before := runtime.NumGoroutine()
-		for range 1000 {
+	run("RS-196 while a list is asked for in the background, requests are no goroutines",
+		func(t *testing.T, s *listServer) {
+			v := s.validator(t)
+			token := s.with(t, 3)
 			expect(t, v, token, nil)
-		}
-		if n := runtime.NumGoroutine() - before; n > 5 {
-			t.Errorf("%d goroutines", n)
-		}
-	})
+			s.slow = time.Hour
+			time.Sleep(14*time.Second + 500*time.Millisecond)
+			before := runtime.NumGoroutine()
+			for range 1000 {
+				expect(t, v, token, nil)
+			}
+			if n := runtime.NumGoroutine() - before; n > 5 {
+				t.Errorf("%d goroutines", n)
+			}
+		})
 	run("RS-44 RS-51 so many lists are kept", func(t *testing.T, s *listServer) {
 		v := s.validator(t)
 		token := func(n int) string {

@@ -38,11 +38,13 @@ type streams struct {
 func newStreams(t *testing.T, s *listServer, v Validator) *streams {
 	t.Helper()
 	out := &streams{}
-	g, err := New(Config{Resource: resource, AuthorizationServers: []string{s.URL}, Validator: v, Limits: Limits{Concurrent: -1}, Audit: func(e Event) {
-		out.mu.Lock()
-		defer out.mu.Unlock()
-		out.events = append(out.events, e)
-	}})
+	g, err := New(Config{
+		Resource: resource, AuthorizationServers: []string{s.URL}, Validator: v, Limits: Limits{Concurrent: -1},
+		Audit: func(e Event) {
+			out.mu.Lock()
+			defer out.mu.Unlock()
+			out.events = append(out.events, e)
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,59 +98,63 @@ func TestStatusStreams(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { f(t, newListServer(t, shared)) })
 		})
 	}
-	run("RS-44 RS-98 a stream ends when its token is revoked, without another request", func(t *testing.T, s *listServer) {
-		s.slow = 100 * time.Millisecond
-		g := newStreams(t, s, s.validator(t))
-		a, b := g.open(t, s.with(t, 3)), g.open(t, s.with(t, 4))
-		time.Sleep(10*time.Minute - time.Second/2)
-		if a.ended() || b.ended() {
-			t.Fatalf("ended before: %v %v", a.cause, b.cause)
-		}
-		s.set(3, true)
-		revoked := time.Now()
-		<-a.done
-		if d := time.Since(revoked); d > 15*time.Second || !errors.Is(a.cause, ErrInvalidToken) {
-			t.Errorf("ended after %s, %v", d, a.cause)
-		}
-		if b.ended() {
-			t.Error("so did another")
-		}
-		last := g.events[len(g.events)-1]
-		if last.Outcome != "ended" || last.Principal.TokenID == "" || !errors.Is(last.Err, ErrInvalidToken) || len(g.events) != 3 {
-			t.Errorf("recorded %+v", last)
-		}
-		b.leave()
-		<-b.done
-		time.Sleep(15 * time.Second)
-		polls := s.polls.Load()
-		if want := int32(10*60/14 + 3); polls > want {
-			t.Errorf("asked %d times, want %d at most", polls, want)
-		}
-		time.Sleep(time.Hour)
-		if n := s.polls.Load(); n != polls {
-			t.Errorf("asked %d times with nothing open", n-polls)
-		}
-		if len(g.events) != 3 {
-			t.Errorf("a client that leaves is recorded: %+v", g.events)
-		}
-	})
-	run("RS-44 AS-121 a stream ends when the key of its token is withdrawn, whatever the status list says", func(t *testing.T, s *listServer) {
-		stolen, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		s.rotate(stolen)
-		g := newStreams(t, s, s.validator(t))
-		forged := s.token(t, "ES256", stolen, s.claims("exp", time.Now().Add(1000*time.Hour).Unix(), "status", s.place(3, "0")), "kid", "ES256-2")
-		a, b := g.open(t, forged), g.open(t, s.with(t, 3))
-		s.rotate(nil)
-		time.Sleep(refreshAfter + 3*judgeAgain)
-		if !a.ended() || !errors.Is(a.cause, ErrInvalidToken) {
-			t.Errorf("goes on: %v", a.cause)
-		}
-		if b.ended() {
-			t.Errorf("so did one of another key: %v", b.cause)
-		}
-		a.leave()
-		b.leave()
-	})
+	run("RS-44 RS-98 a stream ends when its token is revoked, without another request",
+		func(t *testing.T, s *listServer) {
+			s.slow = 100 * time.Millisecond
+			g := newStreams(t, s, s.validator(t))
+			a, b := g.open(t, s.with(t, 3)), g.open(t, s.with(t, 4))
+			time.Sleep(10*time.Minute - time.Second/2)
+			if a.ended() || b.ended() {
+				t.Fatalf("ended before: %v %v", a.cause, b.cause)
+			}
+			s.set(3, true)
+			revoked := time.Now()
+			<-a.done
+			if d := time.Since(revoked); d > 15*time.Second || !errors.Is(a.cause, ErrInvalidToken) {
+				t.Errorf("ended after %s, %v", d, a.cause)
+			}
+			if b.ended() {
+				t.Error("so did another")
+			}
+			last := g.events[len(g.events)-1]
+			if last.Outcome != "ended" || last.Principal.TokenID == "" || !errors.Is(last.Err, ErrInvalidToken) ||
+				len(g.events) != 3 {
+				t.Errorf("recorded %+v", last)
+			}
+			b.leave()
+			<-b.done
+			time.Sleep(15 * time.Second)
+			polls := s.polls.Load()
+			if want := int32(10*60/14 + 3); polls > want {
+				t.Errorf("asked %d times, want %d at most", polls, want)
+			}
+			time.Sleep(time.Hour)
+			if n := s.polls.Load(); n != polls {
+				t.Errorf("asked %d times with nothing open", n-polls)
+			}
+			if len(g.events) != 3 {
+				t.Errorf("a client that leaves is recorded: %+v", g.events)
+			}
+		})
+	run("RS-44 AS-121 a stream ends when the key of its token is withdrawn, whatever the status list says",
+		func(t *testing.T, s *listServer) {
+			stolen, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+			s.rotate(stolen)
+			g := newStreams(t, s, s.validator(t))
+			forged := s.token(t, "ES256", stolen,
+				s.claims("exp", time.Now().Add(1000*time.Hour).Unix(), "status", s.place(3, "0")), "kid", "ES256-2")
+			a, b := g.open(t, forged), g.open(t, s.with(t, 3))
+			s.rotate(nil)
+			time.Sleep(refreshAfter + 3*judgeAgain)
+			if !a.ended() || !errors.Is(a.cause, ErrInvalidToken) {
+				t.Errorf("goes on: %v", a.cause)
+			}
+			if b.ended() {
+				t.Errorf("so did one of another key: %v", b.cause)
+			}
+			a.leave()
+			b.leave()
+		})
 	run("RS-44 RS-98 one that is revoked between check and start ends at once", func(t *testing.T, s *listServer) {
 		v := s.validator(t)
 		p, err := validate(v, s.with(t, 3))
@@ -197,20 +203,21 @@ func TestStatusStreams(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 	})
-	run("RS-44 RS-98 an outage in between is survived, and a revocation in it is seen after", func(t *testing.T, s *listServer) {
-		g := newStreams(t, s, s.validator(t))
-		a, b := g.open(t, s.with(t, 3)), g.open(t, s.with(t, 4))
-		s.down.Store(true)
-		time.Sleep(4 * time.Minute)
-		s.set(3, true)
-		s.down.Store(false)
-		time.Sleep(2 * time.Second)
-		if !a.ended() || b.ended() {
-			t.Errorf("ended: %v, %v", a.ended(), b.ended())
-		}
-		b.leave()
-		<-b.done
-	})
+	run("RS-44 RS-98 an outage in between is survived, and a revocation in it is seen after",
+		func(t *testing.T, s *listServer) {
+			g := newStreams(t, s, s.validator(t))
+			a, b := g.open(t, s.with(t, 3)), g.open(t, s.with(t, 4))
+			s.down.Store(true)
+			time.Sleep(4 * time.Minute)
+			s.set(3, true)
+			s.down.Store(false)
+			time.Sleep(2 * time.Second)
+			if !a.ended() || b.ended() {
+				t.Errorf("ended: %v, %v", a.ended(), b.ended())
+			}
+			b.leave()
+			<-b.done
+		})
 	run("RS-98 a stream still ends when its token expires", func(t *testing.T, s *listServer) {
 		g := newStreams(t, s, s.validator(t))
 		a := g.open(t, s.token(t, "ES256", nil, s.claims("status", s.place(3, "0"))))
@@ -219,61 +226,63 @@ func TestStatusStreams(t *testing.T) {
 			t.Errorf("ended after %s, %v", a.lasted, a.cause)
 		}
 	})
-	run("RS-44 RS-196 a thousand streams are one poll, and not one goroutine more each", func(t *testing.T, s *listServer) {
-		v := s.validator(t)
-		g := newStreams(t, s, v)
-		var open []*stream
-		before := runtime.NumGoroutine()
-		for i := range 1000 {
-			open = append(open, g.open(t, s.with(t, i%128)))
-		}
-		time.Sleep(142 * time.Second) // between two judgements
-		if n := runtime.NumGoroutine() - before; n > 1000+5 {
-			t.Errorf("%d goroutines", n)
-		}
-		if n := s.polls.Load(); n > 12 {
-			t.Errorf("asked %d times", n)
-		}
-		for i := range 128 {
-			s.set(i, true)
-		}
-		time.Sleep(15 * time.Second)
-		for i, a := range open {
-			if !a.ended() {
-				t.Fatalf("%d lasts", i)
+	run("RS-44 RS-196 a thousand streams are one poll, and not one goroutine more each",
+		func(t *testing.T, s *listServer) {
+			v := s.validator(t)
+			g := newStreams(t, s, v)
+			var open []*stream
+			before := runtime.NumGoroutine()
+			for i := range 1000 {
+				open = append(open, g.open(t, s.with(t, i%128)))
 			}
-		}
-	})
-	run("RS-44 RS-51 a list with a stream is the last to go, and takes the stream along", func(t *testing.T, s *listServer) {
-		v := s.validator(t)
-		g := newStreams(t, s, v)
-		a := g.open(t, s.with(t, 3))
-		token := func(n int) string {
-			return s.token(t, "ES256", nil, s.claims("status", s.place(3, fmt.Sprint(n))))
-		}
-		time.Sleep(time.Second)
-		for n := range 2 * maxLists {
-			expect(t, v, token(n+1), nil)
-		}
-		if a.ended() {
-			t.Errorf("ended: %v", a.cause)
-		}
-		var more []*stream
-		for n := range maxLists {
+			time.Sleep(142 * time.Second) // between two judgements
+			if n := runtime.NumGoroutine() - before; n > 1000+5 {
+				t.Errorf("%d goroutines", n)
+			}
+			if n := s.polls.Load(); n > 12 {
+				t.Errorf("asked %d times", n)
+			}
+			for i := range 128 {
+				s.set(i, true)
+			}
+			time.Sleep(15 * time.Second)
+			for i, a := range open {
+				if !a.ended() {
+					t.Fatalf("%d lasts", i)
+				}
+			}
+		})
+	run("RS-44 RS-51 a list with a stream is the last to go, and takes the stream along",
+		func(t *testing.T, s *listServer) {
+			v := s.validator(t)
+			g := newStreams(t, s, v)
+			a := g.open(t, s.with(t, 3))
+			token := func(n int) string {
+				return s.token(t, "ES256", nil, s.claims("status", s.place(3, fmt.Sprint(n))))
+			}
 			time.Sleep(time.Second)
-			more = append(more, g.open(t, token(n+1)))
-		}
-		if <-a.done; !errors.Is(a.cause, ErrUnavailable) {
-			t.Errorf("ended: %v", a.cause)
-		}
-		for _, b := range more {
-			if b.ended() {
-				t.Errorf("ended: %v", b.cause)
+			for n := range 2 * maxLists {
+				expect(t, v, token(n+1), nil)
 			}
-			b.leave()
-			<-b.done
-		}
-	})
+			if a.ended() {
+				t.Errorf("ended: %v", a.cause)
+			}
+			var more []*stream
+			for n := range maxLists {
+				time.Sleep(time.Second)
+				more = append(more, g.open(t, token(n+1)))
+			}
+			if <-a.done; !errors.Is(a.cause, ErrUnavailable) {
+				t.Errorf("ended: %v", a.cause)
+			}
+			for _, b := range more {
+				if b.ended() {
+					t.Errorf("ended: %v", b.cause)
+				}
+				b.leave()
+				<-b.done
+			}
+		})
 }
 
 // TestRevokedStream runs on real time and a real connection.
@@ -296,7 +305,10 @@ func TestRevokedStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := New(Config{Resource: "http://127.0.0.1/mcp", AuthorizationServers: []string{s.URL}, Validator: v, Limits: Limits{Concurrent: -1, Calls: Rate{PerSecond: 1e9}}})
+	g, err := New(Config{
+		Resource: "http://127.0.0.1/mcp", AuthorizationServers: []string{s.URL}, Validator: v,
+		Limits: Limits{Concurrent: -1, Calls: Rate{PerSecond: 1e9}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -375,10 +387,15 @@ func TestStreamWithoutStatus(t *testing.T) {
 			if err := verdict.Load(); err != nil {
 				return nil, *err
 			}
-			return &Principal{Issuer: "https://as.example.com", Subject: "alice", ClientID: "c", Audience: []string{resource}, ExpiresAt: time.Now().Add(time.Hour)}, nil
+			return &Principal{
+				Issuer: "https://as.example.com", Subject: "alice", ClientID: "c", Audience: []string{resource},
+				ExpiresAt: time.Now().Add(time.Hour)}, nil
 		})
 		g := &streams{}
-		guard, err := New(Config{Resource: resource, AuthorizationServers: []string{"https://as.example.com"}, Validator: v, Limits: Limits{Concurrent: -1, Calls: Rate{PerSecond: 1e9}}})
+		guard, err := New(Config{
+			Resource: resource, AuthorizationServers: []string{"https://as.example.com"}, Validator: v,
+			Limits: Limits{Concurrent: -1, Calls: Rate{PerSecond: 1e9}},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,8 @@ func TestMirroredHeaders(t *testing.T) {
 	}{
 		{"RS-147 the tool of the body", tool("read"), []string{"Mcp-Method", "tools/call", "Mcp-Name", "read"}, 200},
 		{"RS-147 Base64 of it", tool("read"), []string{"Mcp-Name", "=?base64?cmVhZA==?="}, 200},
-		{"RS-148 with white space around", tool("read"), []string{"Mcp-Method", " tools/call ", "Mcp-Name", " read\t"}, 200},
+		{"RS-148 with white space around", tool("read"),
+			[]string{"Mcp-Method", " tools/call ", "Mcp-Name", " read\t"}, 200},
 		{"RS-147 another tool", tool("read"), []string{"Mcp-Name", "delete_all"}, 400},
 		{"RS-147 Base64 of another", tool("read"), []string{"Mcp-Name", "=?base64?ZGVsZXRlX2FsbA==?="}, 400},
 		{"RS-147 another case", tool("read"), []string{"Mcp-Name", "READ"}, 400},
@@ -29,9 +30,12 @@ func TestMirroredHeaders(t *testing.T) {
 		{"RS-147 another resource", read, []string{"Mcp-Name", "file:///private/a"}, 400},
 		{"RS-146 another method", tool("read"), []string{"Mcp-Method", "tools/list"}, 400},
 		{"RS-146 another case", tool("read"), []string{"Mcp-Method", "TOOLS/CALL"}, 400},
-		{"RS-146 a call that says to be one, beside a response", `{"jsonrpc":"2.0","id":7,"result":{}}`, []string{"Mcp-Method", "tools/call"}, 400}, // -32600
+		// -32600
+		{"RS-146 a call that says to be one, beside a response", `{"jsonrpc":"2.0","id":7,"result":{}}`,
+			[]string{"Mcp-Method", "tools/call"}, 400},
 		{"RS-146 each of a batch", "[" + tool("read") + "," + read + "]", []string{"Mcp-Method", "tools/call"}, 400},
-		{"a name of what has none in the body is the server's", `{"jsonrpc":"2.0","id":7,"method":"tasks/get","params":{"taskId":"t"}}`, []string{"Mcp-Name", "t"}, 200},
+		{"a name of what has none in the body is the server's",
+			`{"jsonrpc":"2.0","id":7,"method":"tasks/get","params":{"taskId":"t"}}`, []string{"Mcp-Name", "t"}, 200},
 	} {
 		for _, version := range []string{"", "2025-11-25", "2026-07-28"} {
 			r := newRig(t, nil)
@@ -40,7 +44,9 @@ func TestMirroredHeaders(t *testing.T) {
 				header = append([]string{"Mcp-Protocol-Version", version}, header...)
 			}
 			w := r.call("alice", tt.body, header...)
-			if w.Code != tt.want || tt.want == 400 && !strings.Contains(w.Body.String(), "-32020") && !strings.Contains(w.Body.String(), "-32600") || (len(r.seen) == 1) != (tt.want == 200) {
+			if w.Code != tt.want ||
+				tt.want == 400 && !strings.Contains(w.Body.String(), "-32020") &&
+					!strings.Contains(w.Body.String(), "-32600") || (len(r.seen) == 1) != (tt.want == 200) {
 				t.Errorf("%s, %q: got %d %s, want %d", tt.name, version, w.Code, w.Body, tt.want)
 			}
 		}
@@ -69,7 +75,8 @@ func TestPublicAndDenied(t *testing.T) {
 	for _, order := range [][2]string{{"write_x", "danger_zone"}, {"danger_zone", "write_x"}} {
 		r := newRig(t, nil)
 		w := r.call("alice", "["+tool(order[0])+","+tool(order[1])+"]")
-		if w.Code != 403 || w.Header().Get("WWW-Authenticate") != "" || !strings.Contains(w.Body.String(), "not permitted") || len(r.seen) != 0 {
+		if w.Code != 403 || w.Header().Get("WWW-Authenticate") != "" ||
+			!strings.Contains(w.Body.String(), "not permitted") || len(r.seen) != 0 {
 			t.Errorf("RS-43 a batch of %v: got %d %v %s", order, w.Code, w.Header(), w.Body)
 		}
 	}
@@ -87,14 +94,17 @@ func TestIntrospectionStatus(t *testing.T) {
 					CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 					Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 						asked++
-						return &http.Response{StatusCode: answer, Status: fmt.Sprint(answer), Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+						return &http.Response{
+							StatusCode: answer, Status: fmt.Sprint(answer), Header: http.Header{},
+							Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 					}),
 				},
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p, err := validate(v, "token"); p != nil || !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrInvalidToken) {
+			if p, err := validate(v, "token"); p != nil || !errors.Is(err, ErrUnavailable) ||
+				errors.Is(err, ErrInvalidToken) {
 				t.Errorf("RS-45 %d %s: got %v, %v", status, body, p, err)
 			}
 			answer, body = 200, active("")
@@ -113,7 +123,8 @@ func TestKeysOutOfReach(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.down.Store(true)
-	if err := v.(*jwtValidator).published(t.Context(), signer{kid: "ES256", print: "x"}); err == nil || errors.Is(err, ErrInvalidToken) || !outage(err) {
+	if err := v.(*jwtValidator).published(t.Context(), signer{kid: "ES256", print: "x"}); err == nil ||
+		errors.Is(err, ErrInvalidToken) || !outage(err) {
 		t.Errorf("RS-45: got %v", err)
 	}
 }
@@ -128,11 +139,14 @@ func TestUntyped(t *testing.T) {
 		}
 		for _, kind := range []string{"JWT", ""} {
 			_, err := validate(v, s.token(t, "ES256", nil, s.claims(), "typ", kind))
-			if (err == nil) != (want == "") || err != nil && (!errors.Is(err, ErrInvalidToken) || !strings.Contains(err.Error(), want)) {
+			if (err == nil) != (want == "") ||
+				err != nil && (!errors.Is(err, ErrInvalidToken) || !strings.Contains(err.Error(), want)) {
 				t.Errorf("RS-42 typ %q, allowed %t: got %v", kind, allow, err)
 			}
 		}
-		if _, err := validate(v, s.token(t, "ES256", nil, s.claims("iss", "https://evil.example.com"), "typ", "JWT")); !errors.Is(err, ErrInvalidToken) {
+		if _, err := validate(v,
+			s.token(t, "ES256", nil, s.claims("iss", "https://evil.example.com"), "typ", "JWT")); !errors.Is(err,
+			ErrInvalidToken) {
 			t.Errorf("another issuer, allowed %t: got %v", allow, err)
 		}
 	}

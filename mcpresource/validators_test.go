@@ -71,7 +71,8 @@ func newSignerServer(t testing.TB) *signerServer {
 	}))
 	t.Cleanup(s.Close)
 	mux.HandleFunc("/.well-known/oauth-authorization-server", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q,"introspection_endpoint":%q}`, s.URL, s.URL+"/jwks", s.URL+"/introspect")
+		fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q,"introspection_endpoint":%q}`, s.URL, s.URL+"/jwks",
+			s.URL+"/introspect")
 	})
 	mux.HandleFunc("/jwks", func(w http.ResponseWriter, _ *http.Request) {
 		s.fetches.Add(1)
@@ -82,7 +83,8 @@ func newSignerServer(t testing.TB) *signerServer {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.second != nil {
-			set.Keys = append(set.Keys, jose.JSONWebKey{Key: s.second.Public(), KeyID: "ES256-2", Algorithm: "ES256", Use: "sig"})
+			set.Keys = append(set.Keys,
+				jose.JSONWebKey{Key: s.second.Public(), KeyID: "ES256-2", Algorithm: "ES256", Use: "sig"})
 		}
 		json.NewEncoder(w).Encode(set)
 	})
@@ -131,7 +133,10 @@ func (s *signerServer) token(t testing.TB, alg string, key any, claims map[strin
 
 func (s *signerServer) claims(change ...any) map[string]any {
 	now := time.Now()
-	c := map[string]any{"iss": s.URL, "sub": "alice", "aud": resource, "client_id": "app", "jti": "1", "scope": "mcp files:read", "iat": now.Unix(), "exp": now.Add(time.Hour).Unix()}
+	c := map[string]any{
+		"iss": s.URL, "sub": "alice", "aud": resource, "client_id": "app", "jti": "1", "scope": "mcp files:read",
+		"iat": now.Unix(), "exp": now.Add(time.Hour).Unix(),
+	}
 	for i := 0; i+1 < len(change); i += 2 {
 		if change[i+1] == nil {
 			delete(c, change[i].(string))
@@ -161,13 +166,17 @@ func TestJWT(t *testing.T) {
 	for _, alg := range []string{"ES256", "EdDSA", "RS256"} {
 		t.Run("RS-42 AS-118 a good token by "+alg, func(t *testing.T) {
 			p, err := validate(v, s.token(t, alg, nil, s.claims()))
-			if err != nil || p.Subject != "alice" || p.ClientID != "app" || p.Issuer != s.URL || !p.Scopes.Has("mcp", "files:read") || p.Audience[0] != resource || p.TokenID != "1" || p.ExpiresAt.IsZero() {
+			if err != nil || p.Subject != "alice" || p.ClientID != "app" || p.Issuer != s.URL ||
+				!p.Scopes.Has("mcp", "files:read") || p.Audience[0] != resource || p.TokenID != "1" ||
+				p.ExpiresAt.IsZero() {
 				t.Errorf("got %+v, %v", p, err)
 			}
 		})
 	}
 	t.Run("RS-47 aud as an array, scope as an array", func(t *testing.T) {
-		p, err := validate(v, s.token(t, "ES256", nil, s.claims("aud", []string{"account", resource}, "scope", nil, "scp", []string{"a", "b"})))
+		p, err := validate(v,
+			s.token(t, "ES256", nil,
+				s.claims("aud", []string{"account", resource}, "scope", nil, "scp", []string{"a", "b"})))
 		if err != nil || len(p.Audience) != 2 || p.Scopes.String() != "a b" {
 			t.Errorf("got %+v, %v", p, err)
 		}
@@ -177,21 +186,23 @@ func TestJWT(t *testing.T) {
 	future := time.Now().Add(time.Hour).Unix()
 	for name, token := range map[string]string{
 		"RS-42 signed by a stranger under a known kid": s.token(t, "ES256", stranger, s.claims()),
-		"RS-42 HMAC":                              s.token(t, "HS256", publicPEM, s.claims(), "kid", "ES256"),
-		"RS-42 alg none":                          "eyJhbGciOiJub25lIiwidHlwIjoiYXQrand0In0.e30.",
-		"RS-42 an ID token":                       s.token(t, "ES256", nil, s.claims(), "typ", "JWT"),
-		"RS-42 a key for another algorithm":       s.token(t, "EdDSA", nil, s.claims(), "kid", "ES256"),
-		"RS-46 an unknown key":                    s.token(t, "ES256", nil, s.claims(), "kid", "nobody"),
-		"RS-40 another issuer with the right key": s.token(t, "ES256", nil, s.claims("iss", "https://evil.example.com")),
-		"RS-40 the issuer with a slash":           s.token(t, "ES256", nil, s.claims("iss", s.URL+"/")),
-		"RS-41 expired":                           s.token(t, "ES256", nil, s.claims("exp", time.Now().Add(-time.Minute).Unix())),
-		"RS-41 without exp":                       s.token(t, "ES256", nil, s.claims("exp", nil)),
-		"RS-41 not yet":                           s.token(t, "ES256", nil, s.claims("nbf", future)),
-		"RS-41 issued in the future":              s.token(t, "ES256", nil, s.claims("iat", future)),
-		"RFC 9068 2.2 without sub":                s.token(t, "ES256", nil, s.claims("sub", nil)),
-		"garbage":                                 "a.b.c",
-		"nothing":                                 "",
-		"claims of the wrong type":                s.token(t, "ES256", nil, s.claims("aud", 7)),
+		"RS-42 HMAC":                        s.token(t, "HS256", publicPEM, s.claims(), "kid", "ES256"),
+		"RS-42 alg none":                    "eyJhbGciOiJub25lIiwidHlwIjoiYXQrand0In0.e30.",
+		"RS-42 an ID token":                 s.token(t, "ES256", nil, s.claims(), "typ", "JWT"),
+		"RS-42 a key for another algorithm": s.token(t, "EdDSA", nil, s.claims(), "kid", "ES256"),
+		"RS-46 an unknown key":              s.token(t, "ES256", nil, s.claims(), "kid", "nobody"),
+		"RS-40 another issuer with the right key": s.token(t, "ES256", nil,
+			s.claims("iss", "https://evil.example.com")),
+		"RS-40 the issuer with a slash": s.token(t, "ES256", nil, s.claims("iss", s.URL+"/")),
+		"RS-41 expired": s.token(t, "ES256", nil,
+			s.claims("exp", time.Now().Add(-time.Minute).Unix())),
+		"RS-41 without exp":          s.token(t, "ES256", nil, s.claims("exp", nil)),
+		"RS-41 not yet":              s.token(t, "ES256", nil, s.claims("nbf", future)),
+		"RS-41 issued in the future": s.token(t, "ES256", nil, s.claims("iat", future)),
+		"RFC 9068 2.2 without sub":   s.token(t, "ES256", nil, s.claims("sub", nil)),
+		"garbage":                    "a.b.c",
+		"nothing":                    "",
+		"claims of the wrong type":   s.token(t, "ES256", nil, s.claims("aud", 7)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if p, err := validate(v, token); !errors.Is(err, ErrInvalidToken) {
@@ -200,7 +211,8 @@ func TestJWT(t *testing.T) {
 		})
 	}
 	t.Run("RS-41 a little skew is allowed", func(t *testing.T) {
-		if _, err := validate(v, s.token(t, "ES256", nil, s.claims("exp", time.Now().Add(-5*time.Second).Unix()))); err != nil {
+		if _, err := validate(v,
+			s.token(t, "ES256", nil, s.claims("exp", time.Now().Add(-5*time.Second).Unix()))); err != nil {
 			t.Error(err)
 		}
 	})
@@ -271,29 +283,30 @@ func TestJWKS(t *testing.T) {
 			t.Errorf("after it: got %v", err)
 		}
 	})
-	t.Run("AS-121 a withdrawn key ends its tokens, those known before too, however late they expire", func(t *testing.T) {
-		v, err := NewJWTValidator(JWTConfig{Issuer: s.URL, Now: clock})
-		if err != nil {
-			t.Fatal(err)
-		}
-		stolen, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		s.rotate(stolen)
-		forged := s.token(t, "ES256", stolen, s.claims("exp", clock().Add(1000*time.Hour).Unix()), "kid", "ES256-2")
-		if _, err := validate(v, forged); err != nil {
-			t.Fatal(err)
-		}
-		s.rotate(nil)
-		advance(refreshAfter)
-		validate(v, forged) // has the set read
-		for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-			if _, err = validate(v, forged); err != nil {
-				break
+	t.Run("AS-121 a withdrawn key ends its tokens, those known before too, however late they expire",
+		func(t *testing.T) {
+			v, err := NewJWTValidator(JWTConfig{Issuer: s.URL, Now: clock})
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-		if !errors.Is(err, ErrInvalidToken) {
-			t.Errorf("got %v", err)
-		}
-	})
+			stolen, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+			s.rotate(stolen)
+			forged := s.token(t, "ES256", stolen, s.claims("exp", clock().Add(1000*time.Hour).Unix()), "kid", "ES256-2")
+			if _, err := validate(v, forged); err != nil {
+				t.Fatal(err)
+			}
+			s.rotate(nil)
+			advance(refreshAfter)
+			validate(v, forged) // has the set read
+			for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+				if _, err = validate(v, forged); err != nil {
+					break
+				}
+			}
+			if !errors.Is(err, ErrInvalidToken) {
+				t.Errorf("got %v", err)
+			}
+		})
 	t.Run("AS-121 a withdrawn key passes not even once when nobody has asked for long", func(t *testing.T) {
 		for _, size := range []int{0, -1} {
 			v, err := NewJWTValidator(JWTConfig{Issuer: s.URL, Now: clock, CacheSize: size})
@@ -320,11 +333,15 @@ func TestJWKS(t *testing.T) {
 				key, _ = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 				return key
 			}
-			v, err := NewJWTValidator(JWTConfig{Issuer: s.URL, Now: clock, HTTPClient: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-				w := httptest.NewRecorder()
-				json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: kid, Algorithm: "ES256", Use: "sig"}}})
-				return w.Result(), nil
-			})}, JWKSURL: s.URL + "/jwks"})
+			v, err := NewJWTValidator(JWTConfig{
+				Issuer: s.URL, Now: clock,
+				HTTPClient: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+					w := httptest.NewRecorder()
+					json.NewEncoder(w).Encode(jose.JSONWebKeySet{
+						Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: kid, Algorithm: "ES256", Use: "sig"}},
+					})
+					return w.Result(), nil
+				})}, JWKSURL: s.URL + "/jwks"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -345,42 +362,48 @@ func TestJWKS(t *testing.T) {
 			}
 		}
 	})
-	t.Run("RS-46 RS-196 while the keys are read again, requests are neither goroutines nor lines in the log", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			var fetches atomic.Int32
-			var lines bytes.Buffer
-			client := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-				if fetches.Add(1) > 1 {
-					time.Sleep(time.Second)
-					return nil, errors.New("dial tcp 10.0.0.7:443: connection refused")
-				}
-				w := httptest.NewRecorder()
-				json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: s.keys["ES256"].Public(), KeyID: "ES256", Algorithm: "ES256"}}})
-				return w.Result(), nil
-			})}
-			v, err := NewJWTValidator(JWTConfig{Issuer: s.URL, JWKSURL: s.URL + "/jwks", HTTPClient: client, Logger: slog.New(slog.NewTextHandler(&lines, nil))})
-			if err != nil {
-				t.Fatal(err)
-			}
-			token := s.token(t, "ES256", nil, s.claims())
-			validate(v, token)
-			time.Sleep(refreshAfter)
-			before := runtime.NumGoroutine()
-			for range 1000 {
-				if _, err := validate(v, token); err != nil {
+	t.Run("RS-46 RS-196 while the keys are read again, requests are neither goroutines nor lines in the log",
+		func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var fetches atomic.Int32
+				var lines bytes.Buffer
+				client := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+					if fetches.Add(1) > 1 {
+						time.Sleep(time.Second)
+						return nil, errors.New("dial tcp 10.0.0.7:443: connection refused")
+					}
+					w := httptest.NewRecorder()
+					json.NewEncoder(w).Encode(jose.JSONWebKeySet{
+						Keys: []jose.JSONWebKey{{Key: s.keys["ES256"].Public(), KeyID: "ES256", Algorithm: "ES256"}},
+					})
+					return w.Result(), nil
+				})}
+				v, err := NewJWTValidator(JWTConfig{
+					Issuer: s.URL, JWKSURL: s.URL + "/jwks", HTTPClient: client,
+					Logger: slog.New(slog.NewTextHandler(&lines, nil)),
+				})
+				if err != nil {
 					t.Fatal(err)
 				}
-			}
-			if n := runtime.NumGoroutine() - before; n > 5 {
-				t.Errorf("%d goroutines", n)
-			}
-			time.Sleep(5 * time.Second)
-			synctest.Wait()
-			if n := bytes.Count(lines.Bytes(), []byte("\n")); n != 1 {
-				t.Errorf("%d lines for one reading", n)
-			}
+				token := s.token(t, "ES256", nil, s.claims())
+				validate(v, token)
+				time.Sleep(refreshAfter)
+				before := runtime.NumGoroutine()
+				for range 1000 {
+					if _, err := validate(v, token); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if n := runtime.NumGoroutine() - before; n > 5 {
+					t.Errorf("%d goroutines", n)
+				}
+				time.Sleep(5 * time.Second)
+				synctest.Wait()
+				if n := bytes.Count(lines.Bytes(), []byte("\n")); n != 1 {
+					t.Errorf("%d lines for one reading", n)
+				}
+			})
 		})
-	})
 	t.Run("RS-46 an outage: keys serve on for a day, then the answer is unavailable", func(t *testing.T) {
 		v := fresh(t)
 		validate(v, good)
@@ -421,12 +444,15 @@ func TestIntrospection(t *testing.T) {
 	now := time.Now()
 	s.answer = func(token string) string {
 		if token == "good" {
-			return fmt.Sprintf(`{"active":true,"sub":"alice","client_id":"app","aud":[%q],"scope":"mcp","exp":%d}`, resource, now.Add(time.Hour).Unix())
+			return fmt.Sprintf(`{"active":true,"sub":"alice","client_id":"app","aud":[%q],"scope":"mcp","exp":%d}`,
+				resource, now.Add(time.Hour).Unix())
 		}
 		return `{"active":false}`
 	}
 	var mu sync.Mutex
-	v, err := NewIntrospectionValidator(IntrospectionConfig{Issuer: s.URL, ClientID: "rs", ClientSecret: "s+1", Now: func() time.Time { mu.Lock(); defer mu.Unlock(); return now }})
+	v, err := NewIntrospectionValidator(IntrospectionConfig{
+		Issuer: s.URL, ClientID: "rs", ClientSecret: "s+1",
+		Now: func() time.Time { mu.Lock(); defer mu.Unlock(); return now }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -434,7 +460,8 @@ func TestIntrospection(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 20 {
 			wg.Go(func() {
-				if p, err := validate(v, "good"); err != nil || p.Subject != "alice" || p.Issuer != s.URL || !p.Scopes.Has("mcp") {
+				if p, err := validate(v, "good"); err != nil || p.Subject != "alice" || p.Issuer != s.URL ||
+					!p.Scopes.Has("mcp") {
 					t.Errorf("got %+v, %v", p, err)
 				}
 			})
@@ -492,7 +519,10 @@ func (m inProcess) Introspect(_ context.Context, token string) (oauth.Introspect
 }
 
 func TestLocalAndAnyOf(t *testing.T) {
-	local := Local(inProcess{"good": {Active: true, Issuer: authServer, Subject: "a", Audience: resource, Expires: time.Now().Add(time.Hour).Unix()}})
+	local := Local(inProcess{
+		"good": {Active: true, Issuer: authServer, Subject: "a", Audience: resource,
+			Expires: time.Now().Add(time.Hour).Unix()},
+	})
 	never := ValidatorFunc(func(context.Context, Credential) (*Principal, error) { return nil, ErrInvalidToken })
 	broken := ValidatorFunc(func(context.Context, Credential) (*Principal, error) { return nil, ErrUnavailable })
 	for _, tt := range []struct {

@@ -15,10 +15,14 @@ import (
 func TestVerify(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	var judged error
-	good := Principal{Issuer: "https://as.example", Subject: "alice", Audience: []string{"http://localhost/mcp"}, Scopes: []string{"mcp", "admin"}, ExpiresAt: time.Unix(1_800_000_060, 0)}
+	good := Principal{
+		Issuer: "https://as.example", Subject: "alice", Audience: []string{"http://localhost/mcp"},
+		Scopes: []string{"mcp", "admin"}, ExpiresAt: time.Unix(1_800_000_060, 0),
+	}
 	answer := good
 	g, err := New(Config{
-		Resource: "http://localhost/mcp", AuthorizationServers: []string{"https://as.example"}, Now: func() time.Time { return now }, ClockSkew: time.Nanosecond,
+		Resource: "http://localhost/mcp", AuthorizationServers: []string{"https://as.example"},
+		Now: func() time.Time { return now }, ClockSkew: time.Nanosecond,
 		Policy:    &Rules{Base: []string{"mcp"}, Implies: map[string][]string{"admin": {"files:write"}}},
 		Validator: ValidatorFunc(func(context.Context, Credential) (*Principal, error) { return &answer, judged }),
 	})
@@ -56,8 +60,10 @@ func TestVerify(t *testing.T) {
 		{"RS-44 revoked", good, fmt.Errorf("%w: gone", ErrInvalidToken), 0, ErrInvalidToken},
 		{"RS-48 nobody can say", good, ErrUnavailable, 0, ErrUnavailable},
 		{"RS-41 expired", good, nil, 2 * time.Minute, ErrInvalidToken},
-		{"RS-39 for another resource", other(func(p *Principal) { p.Audience = []string{"http://localhost/other"} }), nil, 0, ErrInvalidToken},
-		{"RS-40 of another issuer", other(func(p *Principal) { p.Issuer = "https://evil.example" }), nil, 0, ErrInvalidToken},
+		{"RS-39 for another resource", other(func(p *Principal) { p.Audience = []string{"http://localhost/other"} }),
+			nil, 0, ErrInvalidToken},
+		{"RS-40 of another issuer", other(func(p *Principal) { p.Issuer = "https://evil.example" }), nil, 0,
+			ErrInvalidToken},
 		{"RS-80 bound to a key", other(func(p *Principal) { p.Thumbprint = "x" }), nil, 0, ErrInvalidToken},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -87,7 +93,8 @@ func TestSealer(t *testing.T) {
 	s := sealer(key)
 	now := time.Now()
 	s.now = func() time.Time { return now }
-	alice, bob := &Principal{Issuer: "i", Subject: "alice", ClientID: "c"}, &Principal{Issuer: "i", Subject: "bob", ClientID: "c"}
+	alice, bob := &Principal{Issuer: "i", Subject: "alice", ClientID: "c"},
+		&Principal{Issuer: "i", Subject: "bob", ClientID: "c"}
 	sealed := s.Seal(alice, "op", []byte("state"), time.Minute)
 	if strings.Contains(sealed, "state") || sealed == s.Seal(alice, "op", []byte("state"), time.Minute) {
 		t.Errorf("RS-181: it can be read, or told: %s", sealed)
@@ -122,7 +129,11 @@ func TestSealer(t *testing.T) {
 	if _, err := NewSealer(key[:31]); err == nil {
 		t.Error("a short key was taken")
 	}
-	if a, b := sealer(), sealer(); func() bool { _, err := b.Open(alice, "op", a.Seal(alice, "op", nil, time.Minute)); return err == nil }() {
+	if a, b := sealer(),
+		sealer(); func() bool {
+		_, err := b.Open(alice, "op", a.Seal(alice, "op", nil, time.Minute))
+		return err == nil
+	}() {
 		t.Error("two processes have the same key")
 	}
 }
@@ -162,12 +173,17 @@ func TestRecheckSays(t *testing.T) {
 		{"RS-185 RS-205 bound to a key, without another proof", "bound-alice", nil, nil, nil},
 		{"RS-185 RS-44 a bound one that is revoked", "bound-alice", nil, ErrInvalidToken, ErrInvalidToken},
 		{"RS-185 RS-48 a bound one of which nobody can say", "bound-alice", nil, ErrUnavailable, ErrUnavailable},
-		{"RS-185 RS-207 a bound one that is bound no more", "bound-alice", func(p *Principal) { p.Thumbprint = "" }, nil, ErrInvalidToken},
-		{"RS-185 RS-205 by now bound to another key", "bound-alice", func(p *Principal) { p.Thumbprint = "other" }, nil, ErrInvalidToken},
-		{"RS-185 its scope was taken away", "alice", func(p *Principal) { p.Scopes = []string{"other"} }, nil, &ScopeError{}},
+		{"RS-185 RS-207 a bound one that is bound no more", "bound-alice", func(p *Principal) { p.Thumbprint = "" },
+			nil, ErrInvalidToken},
+		{"RS-185 RS-205 by now bound to another key", "bound-alice", func(p *Principal) { p.Thumbprint = "other" },
+			nil, ErrInvalidToken},
+		{"RS-185 its scope was taken away", "alice", func(p *Principal) { p.Scopes = []string{"other"} }, nil,
+			&ScopeError{}},
 		{"RS-185 by now somebody else's", "alice", func(p *Principal) { p.Subject = "bob" }, nil, ErrInvalidToken},
-		{"RS-185 by now for another resource", "alice", func(p *Principal) { p.Audience = []string{"https://other.example"} }, nil, ErrInvalidToken},
-		{"RS-185 its end was brought forward", "alice", func(p *Principal) { p.ExpiresAt = p.ExpiresAt.Add(-2 * time.Hour) }, nil, ErrInvalidToken},
+		{"RS-185 by now for another resource", "alice",
+			func(p *Principal) { p.Audience = []string{"https://other.example"} }, nil, ErrInvalidToken},
+		{"RS-185 its end was brought forward", "alice",
+			func(p *Principal) { p.ExpiresAt = p.ExpiresAt.Add(-2 * time.Hour) }, nil, ErrInvalidToken},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			begun := false
@@ -192,13 +208,17 @@ func TestRecheckSays(t *testing.T) {
 			}
 			header := []string{"Authorization", "Bearer " + tt.token}
 			if strings.HasPrefix(tt.token, "bound-") {
-				header = []string{"Authorization", "DPoP " + tt.token, "DPoP", h.sign(t, h.claims("POST", resource, tt.token, r.now), nil)}
+				header = []string{
+					"Authorization", "DPoP " + tt.token, "DPoP",
+					h.sign(t, h.claims("POST", resource, tt.token, r.now), nil),
+				}
 			}
 			if w := r.do("POST", "/mcp", tool("read"), header...); w.Code != 200 || !begun {
 				t.Fatalf("got %d %s", w.Code, w.Body)
 			}
 			var lacking *ScopeError
-			if _, scope := tt.want.(*ScopeError); scope != errors.As(got, &lacking) || !scope && !errors.Is(got, tt.want) {
+			if _, scope := tt.want.(*ScopeError); scope != errors.As(got, &lacking) ||
+				!scope && !errors.Is(got, tt.want) {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})

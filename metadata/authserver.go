@@ -12,44 +12,66 @@ import (
 // never null and never an empty array (RFC 8414 §3.2, AS-22): several clients fail on
 // either.
 type AuthorizationServer struct {
-	Issuer                string `json:"issuer"`                             // issuer: REQUIRED, byte for byte what the client built the URL from
-	AuthorizationEndpoint string `json:"authorization_endpoint"`             // authorization_endpoint: REQUIRED here; without query, because clients append "?"
-	TokenEndpoint         string `json:"token_endpoint"`                     // token_endpoint: REQUIRED here
-	JWKSURI               string `json:"jwks_uri,omitempty"`                 // jwks_uri: OPTIONAL, REQUIRED by OpenID Connect Discovery; keys of access tokens
-	RegistrationEndpoint  string `json:"registration_endpoint,omitempty"`    // registration_endpoint: OPTIONAL, present while RFC 7591 registration is on
-	ScopesSupported       Values `json:"scopes_supported,omitempty"`         // scopes_supported: RECOMMENDED; several clients request all of it
-	ResponseTypes         Values `json:"response_types_supported"`           // response_types_supported: REQUIRED
-	ResponseModes         Values `json:"response_modes_supported,omitempty"` // response_modes_supported: OPTIONAL
-	GrantTypes            Values `json:"grant_types_supported,omitempty"`    // grant_types_supported: OPTIONAL; absent would mean implicit
+	// issuer: REQUIRED, byte for byte what the client built the URL from
+	Issuer string `json:"issuer"`
+	// authorization_endpoint: REQUIRED here; without query, because clients append "?"
+	AuthorizationEndpoint string `json:"authorization_endpoint"`
+	TokenEndpoint         string `json:"token_endpoint"` // token_endpoint: REQUIRED here
+	// jwks_uri: OPTIONAL, REQUIRED by OpenID Connect Discovery; keys of access tokens
+	JWKSURI string `json:"jwks_uri,omitempty"`
+	// registration_endpoint: OPTIONAL, present while RFC 7591 registration is on
+	RegistrationEndpoint string `json:"registration_endpoint,omitempty"`
+	// scopes_supported: RECOMMENDED; several clients request all of it
+	ScopesSupported Values `json:"scopes_supported,omitempty"`
+	ResponseTypes   Values `json:"response_types_supported"`           // response_types_supported: REQUIRED
+	ResponseModes   Values `json:"response_modes_supported,omitempty"` // response_modes_supported: OPTIONAL
+	// grant_types_supported: OPTIONAL; absent would mean implicit
+	GrantTypes Values `json:"grant_types_supported,omitempty"`
 
-	TokenAuthMethods    Values `json:"token_endpoint_auth_methods_supported,omitempty"`            // token_endpoint_auth_methods_supported: OPTIONAL; "none" first, some clients take the first
-	TokenAuthAlgorithms Values `json:"token_endpoint_auth_signing_alg_values_supported,omitempty"` // token_endpoint_auth_signing_alg_values_supported: REQUIRED with a JWT method
+	// token_endpoint_auth_methods_supported: OPTIONAL; "none" first, some clients take the first
+	TokenAuthMethods Values `json:"token_endpoint_auth_methods_supported,omitempty"`
+	// token_endpoint_auth_signing_alg_values_supported: REQUIRED with a JWT method
+	TokenAuthAlgorithms Values `json:"token_endpoint_auth_signing_alg_values_supported,omitempty"`
 
-	ServiceDocumentation string `json:"service_documentation,omitempty"` // service_documentation: OPTIONAL, for developers
-	UILocales            Values `json:"ui_locales_supported,omitempty"`  // ui_locales_supported: OPTIONAL, BCP 47
-	PolicyURI            string `json:"op_policy_uri,omitempty"`         // op_policy_uri: OPTIONAL
-	TermsURI             string `json:"op_tos_uri,omitempty"`            // op_tos_uri: OPTIONAL
+	// service_documentation: OPTIONAL, for developers
+	ServiceDocumentation string `json:"service_documentation,omitempty"`
+	UILocales            Values `json:"ui_locales_supported,omitempty"` // ui_locales_supported: OPTIONAL, BCP 47
+	PolicyURI            string `json:"op_policy_uri,omitempty"`        // op_policy_uri: OPTIONAL
+	TermsURI             string `json:"op_tos_uri,omitempty"`           // op_tos_uri: OPTIONAL
 
-	RevocationEndpoint          string `json:"revocation_endpoint,omitempty"`                                      // revocation_endpoint: OPTIONAL, RFC 7009
-	RevocationAuthMethods       Values `json:"revocation_endpoint_auth_methods_supported,omitempty"`               // revocation_endpoint_auth_methods_supported: OPTIONAL
-	RevocationAuthAlgorithms    Values `json:"revocation_endpoint_auth_signing_alg_values_supported,omitempty"`    // revocation_endpoint_auth_signing_alg_values_supported: REQUIRED with a JWT method
-	IntrospectionEndpoint       string `json:"introspection_endpoint,omitempty"`                                   // introspection_endpoint: OPTIONAL, RFC 7662
-	IntrospectionAuthMethods    Values `json:"introspection_endpoint_auth_methods_supported,omitempty"`            // introspection_endpoint_auth_methods_supported: OPTIONAL
-	IntrospectionAuthAlgorithms Values `json:"introspection_endpoint_auth_signing_alg_values_supported,omitempty"` // introspection_endpoint_auth_signing_alg_values_supported: REQUIRED with a JWT method
+	// revocation_endpoint: OPTIONAL, RFC 7009
+	RevocationEndpoint string `json:"revocation_endpoint,omitempty"`
+	// revocation_endpoint_auth_methods_supported: OPTIONAL
+	RevocationAuthMethods Values `json:"revocation_endpoint_auth_methods_supported,omitempty"`
+	// revocation_endpoint_auth_signing_alg_values_supported: REQUIRED with a JWT method
+	RevocationAuthAlgorithms Values `json:"revocation_endpoint_auth_signing_alg_values_supported,omitempty"`
+	// introspection_endpoint: OPTIONAL, RFC 7662
+	IntrospectionEndpoint string `json:"introspection_endpoint,omitempty"`
+	// introspection_endpoint_auth_methods_supported: OPTIONAL
+	IntrospectionAuthMethods Values `json:"introspection_endpoint_auth_methods_supported,omitempty"`
+	// introspection_endpoint_auth_signing_alg_values_supported: REQUIRED with a JWT method
+	IntrospectionAuthAlgorithms Values `json:"introspection_endpoint_auth_signing_alg_values_supported,omitempty"`
 
-	CodeChallengeMethods Values `json:"code_challenge_methods_supported,omitempty"` // code_challenge_methods_supported: REQUIRED by MCP 2025-11-25; without it clients stop
+	// code_challenge_methods_supported: REQUIRED by MCP 2025-11-25; without it clients stop
+	CodeChallengeMethods Values `json:"code_challenge_methods_supported,omitempty"`
 
 	// OpenID Connect Discovery 1.0 §3, for the openid-configuration copy only.
-	SubjectTypes      Values `json:"subject_types_supported,omitempty"`               // subject_types_supported: REQUIRED there
-	IDTokenAlgorithms Values `json:"id_token_signing_alg_values_supported,omitempty"` // id_token_signing_alg_values_supported: REQUIRED there, with RS256
+	// subject_types_supported: REQUIRED there
+	SubjectTypes Values `json:"subject_types_supported,omitempty"`
+	// id_token_signing_alg_values_supported: REQUIRED there, with RS256
+	IDTokenAlgorithms Values `json:"id_token_signing_alg_values_supported,omitempty"`
 
-	AuthorizationResponseIss bool   `json:"authorization_response_iss_parameter_supported,omitempty"` // authorization_response_iss_parameter_supported: RFC 9207 §3; true if and only if iss is sent
-	ClientIDMetadataDocument bool   `json:"client_id_metadata_document_supported,omitempty"`          // client_id_metadata_document_supported: true if such client ids are accepted
-	ProtectedResources       Values `json:"protected_resources,omitempty"`                            // protected_resources: OPTIONAL, RFC 9728 §4
+	// authorization_response_iss_parameter_supported: RFC 9207 §3; true if and only if iss is sent
+	AuthorizationResponseIss bool `json:"authorization_response_iss_parameter_supported,omitempty"`
+	// client_id_metadata_document_supported: true if such client ids are accepted
+	ClientIDMetadataDocument bool `json:"client_id_metadata_document_supported,omitempty"`
+	// protected_resources: OPTIONAL, RFC 9728 §4
+	ProtectedResources Values `json:"protected_resources,omitempty"`
 
 	// ResourceScopes is no registered member (RFC 8414 §2 permits others). MCP servers compare
 	// what they ask for with it; clients go on asking for scopes_supported alone.
-	ResourceScopes map[string]Values `json:"protected_resource_scopes,omitempty"` // protected_resource_scopes: every scope of each protected resource
+	// protected_resource_scopes: every scope of each protected resource
+	ResourceScopes map[string]Values `json:"protected_resource_scopes,omitempty"`
 }
 
 // Values is a list member of a document.
@@ -91,9 +113,11 @@ func (m AuthorizationServer) Validate() error {
 	case unsigned(m.TokenAuthMethods, m.TokenAuthAlgorithms):
 		return errors.New("metadata: private_key_jwt without token_endpoint_auth_signing_alg_values_supported") // AS-27
 	case unsigned(m.RevocationAuthMethods, m.RevocationAuthAlgorithms):
-		return errors.New("metadata: private_key_jwt without revocation_endpoint_auth_signing_alg_values_supported") // RFC 8414 §2
+		// RFC 8414 §2
+		return errors.New("metadata: private_key_jwt without revocation_endpoint_auth_signing_alg_values_supported")
 	case unsigned(m.IntrospectionAuthMethods, m.IntrospectionAuthAlgorithms):
-		return errors.New("metadata: private_key_jwt without introspection_endpoint_auth_signing_alg_values_supported") // RFC 8414 §2
+		// RFC 8414 §2
+		return errors.New("metadata: private_key_jwt without introspection_endpoint_auth_signing_alg_values_supported")
 	case len(m.SubjectTypes) > 0 && m.JWKSURI == "":
 		return errors.New("metadata: an openid-configuration needs jwks_uri") // AS-33
 	}

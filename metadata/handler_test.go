@@ -127,8 +127,10 @@ func TestHandler(t *testing.T) {
 		if got := do(t, h, "GET", "Origin", "https://x").Header.Get("Access-Control-Allow-Origin"); got != "*" {
 			t.Errorf("Access-Control-Allow-Origin: got %q, want *", got)
 		}
-		r := do(t, h, "OPTIONS", "Origin", "https://x", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "mcp-protocol-version")
-		if got := r.Header.Get("Access-Control-Allow-Headers"); r.StatusCode != 204 || got != "Authorization, Content-Type, MCP-Protocol-Version" {
+		r := do(t, h, "OPTIONS", "Origin", "https://x", "Access-Control-Request-Method", "GET",
+			"Access-Control-Request-Headers", "mcp-protocol-version")
+		if got := r.Header.Get("Access-Control-Allow-Headers"); r.StatusCode != 204 ||
+			got != "Authorization, Content-Type, MCP-Protocol-Version" {
 			t.Errorf("preflight: got %d %q", r.StatusCode, got)
 		}
 	})
@@ -165,7 +167,10 @@ func TestOmission(t *testing.T) {
 		least.AuthorizationResponseIss = false
 		w := httptest.NewRecorder()
 		handler(t, least).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
-		for _, bad := range []string{"null", "[]", `""`, "false", "registration_endpoint", "scopes_supported", "protected_resources", "client_id_metadata"} {
+		for _, bad := range []string{
+			"null", "[]", `""`, "false", "registration_endpoint", "scopes_supported", "protected_resources",
+			"client_id_metadata",
+		} {
 			if strings.Contains(w.Body.String(), bad) {
 				t.Errorf("the document has %s: %s", bad, w.Body)
 			}
@@ -187,20 +192,35 @@ func TestValidate(t *testing.T) {
 	type AS = metadata.AuthorizationServer
 	type PR = metadata.ProtectedResource
 	for name, doc := range map[string]any{
-		"AS-21: issuer":                              edit(func(m *AS) { m.Issuer += "/" }),
-		"AS-23: no authorization_endpoint":           edit(func(m *AS) { m.AuthorizationEndpoint = "" }),
-		"authorization_endpoint with query":          edit(func(m *AS) { m.AuthorizationEndpoint += "?a=b" }),
-		"AS-01 AS-23: token_endpoint over http":      edit(func(m *AS) { m.TokenEndpoint = "http://auth.example.com/token" }),
-		"AS-23: no code":                             edit(func(m *AS) { m.ResponseTypes = nil }),
-		"AS-24: no S256":                             edit(func(m *AS) { m.CodeChallengeMethods = metadata.Values{"plain"} }),
-		"AS-25: no grant types":                      edit(func(m *AS) { m.GrantTypes = nil }),
-		"AS-27: private_key_jwt without algorithms":  edit(func(m *AS) { m.TokenAuthMethods = metadata.Values{"private_key_jwt"} }),
-		"AS-27: the same at the revocation endpoint": edit(func(m *AS) { m.RevocationAuthMethods = metadata.Values{"private_key_jwt"} }),
-		"AS-27: and for introspection":               edit(func(m *AS) { m.IntrospectionAuthMethods = metadata.Values{"private_key_jwt"} }),
-		"AS-33: openid-configuration without a JWKS": edit(func(m *AS) { m.JWKSURI = ""; *m = m.OpenIDConfiguration() }),
-		"RS-02: no authorization server":             pr(func(r *PR) { r.AuthorizationServers = nil }),
-		"RS-03: resource with fragment":              pr(func(r *PR) { r.Resource += "#x" }),
-		"RS-09: offline_access":                      pr(func(r *PR) { r.ScopesSupported = metadata.Values{"offline_access"} }),
+		"AS-21: issuer":                     edit(func(m *AS) { m.Issuer += "/" }),
+		"AS-23: no authorization_endpoint":  edit(func(m *AS) { m.AuthorizationEndpoint = "" }),
+		"authorization_endpoint with query": edit(func(m *AS) { m.AuthorizationEndpoint += "?a=b" }),
+		"AS-01 AS-23: token_endpoint over http": edit(func(m *AS) {
+			m.TokenEndpoint = "http://auth.example.com/token"
+		}),
+		"AS-23: no code": edit(func(m *AS) { m.ResponseTypes = nil }),
+		"AS-24: no S256": edit(func(m *AS) {
+			m.CodeChallengeMethods = metadata.Values{"plain"}
+		}),
+		"AS-25: no grant types": edit(func(m *AS) { m.GrantTypes = nil }),
+		"AS-27: private_key_jwt without algorithms": edit(func(m *AS) {
+			m.TokenAuthMethods = metadata.Values{"private_key_jwt"}
+		}),
+		"AS-27: the same at the revocation endpoint": edit(func(m *AS) {
+			m.RevocationAuthMethods = metadata.Values{"private_key_jwt"}
+		}),
+		"AS-27: and for introspection": edit(func(m *AS) {
+			m.IntrospectionAuthMethods = metadata.Values{"private_key_jwt"}
+		}),
+		"AS-33: openid-configuration without a JWKS": edit(func(m *AS) {
+			m.JWKSURI = ""
+			*m = m.OpenIDConfiguration()
+		}),
+		"RS-02: no authorization server": pr(func(r *PR) { r.AuthorizationServers = nil }),
+		"RS-03: resource with fragment":  pr(func(r *PR) { r.Resource += "#x" }),
+		"RS-09: offline_access": pr(func(r *PR) {
+			r.ScopesSupported = metadata.Values{"offline_access"}
+		}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := metadata.Handler(doc); err == nil {

@@ -10,18 +10,26 @@ import (
 // ProtectedResource is protected resource metadata, members in the order of RFC
 // 9728 §2. A member without value is omitted (RFC 9728 §3.2, RS-10).
 type ProtectedResource struct {
-	Resource             string `json:"resource"`                           // resource: REQUIRED, the identifier the location was built from
-	AuthorizationServers Values `json:"authorization_servers,omitempty"`    // authorization_servers: REQUIRED by MCP; most clients read the first only
-	JWKSURI              string `json:"jwks_uri,omitempty"`                 // jwks_uri: OPTIONAL, keys of the resource itself, not of the tokens
-	ScopesSupported      Values `json:"scopes_supported,omitempty"`         // scopes_supported: RECOMMENDED, the least useful set; clients request all of it
-	BearerMethods        Values `json:"bearer_methods_supported,omitempty"` // bearer_methods_supported: OPTIONAL; MCP permits "header" alone
-	ResourceName         string `json:"resource_name,omitempty"`            // resource_name: RECOMMENDED, for people
-	Documentation        string `json:"resource_documentation,omitempty"`   // resource_documentation: OPTIONAL, for developers
-	PolicyURI            string `json:"resource_policy_uri,omitempty"`      // resource_policy_uri: OPTIONAL
-	TermsURI             string `json:"resource_tos_uri,omitempty"`         // resource_tos_uri: OPTIONAL
+	// resource: REQUIRED, the identifier the location was built from
+	Resource string `json:"resource"`
+	// authorization_servers: REQUIRED by MCP; most clients read the first only
+	AuthorizationServers Values `json:"authorization_servers,omitempty"`
+	// jwks_uri: OPTIONAL, keys of the resource itself, not of the tokens
+	JWKSURI string `json:"jwks_uri,omitempty"`
+	// scopes_supported: RECOMMENDED, the least useful set; clients request all of it
+	ScopesSupported Values `json:"scopes_supported,omitempty"`
+	// bearer_methods_supported: OPTIONAL; MCP permits "header" alone
+	BearerMethods Values `json:"bearer_methods_supported,omitempty"`
+	ResourceName  string `json:"resource_name,omitempty"` // resource_name: RECOMMENDED, for people
+	// resource_documentation: OPTIONAL, for developers
+	Documentation string `json:"resource_documentation,omitempty"`
+	PolicyURI     string `json:"resource_policy_uri,omitempty"` // resource_policy_uri: OPTIONAL
+	TermsURI      string `json:"resource_tos_uri,omitempty"`    // resource_tos_uri: OPTIONAL
 
-	DPoPAlgorithms Values `json:"dpop_signing_alg_values_supported,omitempty"` // dpop_signing_alg_values_supported: OPTIONAL
-	DPoPRequired   bool   `json:"dpop_bound_access_tokens_required,omitempty"` // dpop_bound_access_tokens_required: OPTIONAL, default false
+	// dpop_signing_alg_values_supported: OPTIONAL
+	DPoPAlgorithms Values `json:"dpop_signing_alg_values_supported,omitempty"`
+	// dpop_bound_access_tokens_required: OPTIONAL, default false
+	DPoPRequired bool `json:"dpop_bound_access_tokens_required,omitempty"`
 }
 
 // Validate reports what a conforming client would refuse r for, or nil.

@@ -25,7 +25,9 @@ import (
 var files embed.FS
 
 // ErrNewer means that the database was migrated by a newer version of the program.
-var ErrNewer = errors.New("the database was written by a newer version of mcp-authd: install that version, or restore the backup made before the upgrade")
+var ErrNewer = errors.New(
+	"the database was written by a newer version of mcp-authd: install that version, or restore the backup made before the upgrade",
+)
 
 // ErrPending means that the database lacks steps of this version.
 var ErrPending = errors.New("the database is not migrated: run `mcp-authd migrate up`")
@@ -203,7 +205,8 @@ func AtOnce() time.Time { return time.Unix(1<<40, 0) }
 // that need no more than these are none of our business.
 func Due(steps []Step, applied Applied, at time.Time) ([]Step, error) {
 	if last, needs := applied.last(), applied.needs(); last > len(steps) && needs > len(steps) {
-		return nil, fmt.Errorf("%w (it is at version %d and needs %d, this program knows %d)", ErrNewer, last, needs, len(steps))
+		return nil, fmt.Errorf("%w (it is at version %d and needs %d, this program knows %d)", ErrNewer, last, needs,
+			len(steps))
 	}
 	return slices.DeleteFunc(slices.Clone(steps), func(s Step) bool {
 		return applied.has(s.Version) || s.After > 0 && at.Before(applied.dueAt(s))

@@ -42,8 +42,10 @@ func TestDueCurrentAndMerge(t *testing.T) {
 		{"half way", []Status{one}, 0, 1, ErrPending, 2},
 		{"current", []Status{one, two}, 0, 0, nil, 2},
 		{"newer", []Status{one, two, {Version: 3, Name: "c", AppliedAt: at}}, 0, 0, ErrNewer, 3},
-		{"newer, and it needs the newer program", []Status{one, two, {Version: 3, Name: "c", AppliedAt: at}}, 3, 0, ErrNewer, 3},
-		{"newer by a step that only adds: an upgrade is under way", []Status{one, two, {Version: 3, Name: "c", AppliedAt: at}}, 2, 0, nil, 3},
+		{"newer, and it needs the newer program", []Status{one, two, {Version: 3, Name: "c", AppliedAt: at}}, 3, 0,
+			ErrNewer, 3},
+		{"newer by a step that only adds: an upgrade is under way",
+			[]Status{one, two, {Version: 3, Name: "c", AppliedAt: at}}, 2, 0, nil, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			due, err := Due(steps, Applied{c.applied, c.needs}, AtOnce())
@@ -63,10 +65,15 @@ func TestDueCurrentAndMerge(t *testing.T) {
 // A step that is put off waits for its time, holds up nothing behind it and leaves the
 // database current; applied late, it still shuts out the programs that do not know it.
 func TestAStepThatIsPutOff(t *testing.T) {
-	steps := []Step{{Version: 1, Name: "a", Needs: 1}, {Version: 2, Name: "b", Needs: 2, After: time.Hour}, {Version: 3, Name: "c", Needs: 1}}
+	steps := []Step{
+		{Version: 1, Name: "a", Needs: 1}, {Version: 2, Name: "b", Needs: 2, After: time.Hour},
+		{Version: 3, Name: "c", Needs: 1},
+	}
 	at := time.Unix(1e9, 0)
 	one := Applied{Steps: []Status{{Version: 1, Name: "a", AppliedAt: at}}, Needs: 1}
-	three := Applied{Steps: append(one.Steps, Status{Version: 3, Name: "c", AppliedAt: at.Add(30 * time.Minute)}), Needs: 1}
+	three := Applied{
+		Steps: append(one.Steps, Status{Version: 3, Name: "c", AppliedAt: at.Add(30 * time.Minute)}), Needs: 1,
+	}
 	for _, c := range []struct {
 		name    string
 		applied Applied
@@ -120,7 +127,8 @@ func TestAMisnamedFileIsAnError(t *testing.T) {
 }
 
 func TestAConcurrentStepIsSplitIntoItsStatements(t *testing.T) {
-	s := Step{Version: 2, SQL: "-- needs 1\n-- concurrently\n-- why; and more\n\nCREATE INDEX a\n    ON b (c);\nDROP INDEX d;\n"}
+	s := Step{Version: 2,
+		SQL: "-- needs 1\n-- concurrently\n-- why; and more\n\nCREATE INDEX a\n    ON b (c);\nDROP INDEX d;\n"}
 	if err := s.readHead(); err != nil || !s.Concurrently || s.Needs != 1 {
 		t.Errorf("the head: got %+v, %v", s, err)
 	}

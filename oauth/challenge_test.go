@@ -13,11 +13,16 @@ func TestBearerChallenge(t *testing.T) {
 		c    BearerChallenge
 		want string
 	}{
-		{"RS-16 RS-18 no credentials, no error", BearerChallenge{Scope: Scopes{"mcp"}, ResourceMetadata: "https://h/.well-known/oauth-protected-resource/mcp"},
+		{"RS-16 RS-18 no credentials, no error",
+			BearerChallenge{
+				Scope: Scopes{"mcp"}, ResourceMetadata: "https://h/.well-known/oauth-protected-resource/mcp",
+			},
 			`Bearer scope="mcp", resource_metadata="https://h/.well-known/oauth-protected-resource/mcp"`},
-		{"RS-28 insufficient scope", BearerChallenge{InsufficientScope, "More is needed.", Scopes{"a", "b"}, "https://h/x"},
+		{"RS-28 insufficient scope",
+			BearerChallenge{InsufficientScope, "More is needed.", Scopes{"a", "b"}, "https://h/x"},
 			`Bearer error="insufficient_scope", error_description="More is needed.", scope="a b", resource_metadata="https://h/x"`},
-		{"RS-19 values stay inside the permitted characters", BearerChallenge{Error: InvalidToken, Description: "a \"b\", c\\\n"},
+		{"RS-19 values stay inside the permitted characters",
+			BearerChallenge{Error: InvalidToken, Description: "a \"b\", c\\\n"},
 			`Bearer error="invalid_token", error_description="a 'b'; c'?"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -29,7 +34,10 @@ func TestBearerChallenge(t *testing.T) {
 }
 
 func TestDPoPChallenge(t *testing.T) {
-	c := DPoPChallenge{BearerChallenge{InvalidDPoPProof, "The proof is not valid.", Scopes{"a", "b"}, "https://h/x"}, []string{"ES256", "EdDSA"}}
+	c := DPoPChallenge{
+		BearerChallenge{InvalidDPoPProof, "The proof is not valid.", Scopes{"a", "b"}, "https://h/x"},
+		[]string{"ES256", "EdDSA"},
+	}
 	const want = `DPoP error="invalid_dpop_proof", error_description="The proof is not valid.", scope="a b", algs="ES256 EdDSA", resource_metadata="https://h/x"`
 	if got := c.String(); got != want {
 		t.Errorf("RS-206: got  %s\nwant %s", got, want)
@@ -49,12 +57,21 @@ func TestParseChallenges(t *testing.T) {
 		in   []string
 		want []Challenge // nil for an error
 	}{
-		{"CL-01 one", []string{`Bearer scope="a b", resource_metadata="https://h/x"`}, []Challenge{{"Bearer", "", p("scope", "a b", "resource_metadata", "https://h/x")}}},
-		{"CL-01 any order, any case, odd white space", []string{"bearer  RESOURCE_METADATA = \"u\" ,\terror=invalid_token"}, []Challenge{{"bearer", "", p("resource_metadata", "u", "error", "invalid_token")}}},
-		{"CL-01 quoted commas and escapes", []string{`Bearer error_description="a, \"b\" = c", error="x"`}, []Challenge{{"Bearer", "", p("error_description", `a, "b" = c`, "error", "x")}}},
-		{"CL-01 several in one value", []string{`Basic realm="r", Bearer error="x", DPoP algs="ES256"`}, []Challenge{{"Basic", "", p("realm", "r")}, {"Bearer", "", p("error", "x")}, {"DPoP", "", p("algs", "ES256")}}},
-		{"CL-01 several values", []string{`Negotiate`, `Bearer`}, []Challenge{{"Negotiate", "", p()}, {"Bearer", "", p()}}},
-		{"CL-01 token68", []string{`Negotiate YWJj==, Bearer error=x`}, []Challenge{{"Negotiate", "YWJj==", p()}, {"Bearer", "", p("error", "x")}}},
+		{"CL-01 one", []string{`Bearer scope="a b", resource_metadata="https://h/x"`},
+			[]Challenge{{"Bearer", "", p("scope", "a b", "resource_metadata", "https://h/x")}}},
+		{"CL-01 any order, any case, odd white space",
+			[]string{"bearer  RESOURCE_METADATA = \"u\" ,\terror=invalid_token"},
+			[]Challenge{{"bearer", "", p("resource_metadata", "u", "error", "invalid_token")}}},
+		{"CL-01 quoted commas and escapes", []string{`Bearer error_description="a, \"b\" = c", error="x"`},
+			[]Challenge{{"Bearer", "", p("error_description", `a, "b" = c`, "error", "x")}}},
+		{"CL-01 several in one value", []string{`Basic realm="r", Bearer error="x", DPoP algs="ES256"`},
+			[]Challenge{
+				{"Basic", "", p("realm", "r")}, {"Bearer", "", p("error", "x")}, {"DPoP", "", p("algs", "ES256")},
+			}},
+		{"CL-01 several values", []string{`Negotiate`, `Bearer`},
+			[]Challenge{{"Negotiate", "", p()}, {"Bearer", "", p()}}},
+		{"CL-01 token68", []string{`Negotiate YWJj==, Bearer error=x`},
+			[]Challenge{{"Negotiate", "YWJj==", p()}, {"Bearer", "", p("error", "x")}}},
 		{"CL-01 empty list elements", []string{`, ,Bearer error="x",,`}, []Challenge{{"Bearer", "", p("error", "x")}}},
 		{"CL-01 repeated parameter", []string{`Bearer error="x", error="y"`}, nil},
 		{"CL-01 open quote", []string{`Bearer error="x`}, nil},
@@ -102,16 +119,29 @@ func TestOddChallenges(t *testing.T) {
 		in   string
 		want []Challenge
 	}{
-		"nothing":                           {"", nil},
-		"only separators":                   {" ,\t,", nil},
-		"a tab behind the scheme":           {"Bearer\terror=x", []Challenge{{"Bearer", "", map[string]string{"error": "x"}}}},
-		"an empty value in quotes":          {`Bearer error=""`, []Challenge{{"Bearer", "", map[string]string{"error": ""}}}},
-		"white space at the end":            {"Bearer error=x \t", []Challenge{{"Bearer", "", map[string]string{"error": "x"}}}},
-		"all characters of a single value":  {"Negotiate aZ09-._~+/=", []Challenge{{"Negotiate", "aZ09-._~+/=", none}}},
-		"white space behind a single value": {"Negotiate YWJj \t,Bearer", []Challenge{{"Negotiate", "YWJj", none}, {"Bearer", "", none}}},
-		"white space behind a scheme":       {"Bearer error=x, Negotiate \t", []Challenge{{"Bearer", "", map[string]string{"error": "x"}}, {"Negotiate", "", none}}},
-		"a comma behind a scheme":           {"Negotiate,Bearer", []Challenge{{"Negotiate", "", none}, {"Bearer", "", none}}},
-		"all characters of a token":         {"!#$%&'*+-.^_`|~aZ09", []Challenge{{"!#$%&'*+-.^_`|~aZ09", "", none}}},
+		"nothing":         {"", nil},
+		"only separators": {" ,\t,", nil},
+		"a tab behind the scheme": {
+			"Bearer\terror=x", []Challenge{{"Bearer", "", map[string]string{"error": "x"}}},
+		},
+		"an empty value in quotes": {
+			`Bearer error=""`, []Challenge{{"Bearer", "", map[string]string{"error": ""}}},
+		},
+		"white space at the end": {
+			"Bearer error=x \t", []Challenge{{"Bearer", "", map[string]string{"error": "x"}}},
+		},
+		"all characters of a single value": {"Negotiate aZ09-._~+/=", []Challenge{{"Negotiate", "aZ09-._~+/=", none}}},
+		"white space behind a single value": {
+			"Negotiate YWJj \t,Bearer", []Challenge{{"Negotiate", "YWJj", none}, {"Bearer", "", none}},
+		},
+		"white space behind a scheme": {
+			"Bearer error=x, Negotiate \t",
+			[]Challenge{{"Bearer", "", map[string]string{"error": "x"}}, {"Negotiate", "", none}},
+		},
+		"a comma behind a scheme": {
+			"Negotiate,Bearer", []Challenge{{"Negotiate", "", none}, {"Bearer", "", none}},
+		},
+		"all characters of a token": {"!#$%&'*+-.^_`|~aZ09", []Challenge{{"!#$%&'*+-.^_`|~aZ09", "", none}}},
 		"as much as is read": {
 			`Bearer error="` + strings.Repeat("x", maxChallenge-15) + `"`,
 			[]Challenge{{"Bearer", "", map[string]string{"error": strings.Repeat("x", maxChallenge-15)}}},
@@ -148,7 +178,8 @@ func FuzzBearerChallenge(f *testing.F) {
 	f.Fuzz(func(t *testing.T, code, desc, scope string) {
 		c := BearerChallenge{Code(code), desc, ParseScopes(scope), "https://h/x"}
 		got, err := ParseChallenges([]string{c.String()})
-		if err != nil || len(got) != 1 || got[0].Params["resource_metadata"] != "https://h/x" || got[0].Params["scope"] != c.Scope.String() {
+		if err != nil || len(got) != 1 || got[0].Params["resource_metadata"] != "https://h/x" ||
+			got[0].Params["scope"] != c.Scope.String() {
 			t.Errorf("%s: got %+v, %v", c, got, err)
 		}
 	})

@@ -96,10 +96,12 @@ func TestErrorChain(t *testing.T) {
 // The log has the code first, and then as much as there is.
 func TestErrorText(t *testing.T) {
 	for want, e := range map[string]*oauth.Error{
-		"invalid_grant":                             oauth.NewError(oauth.InvalidGrant, ""),
-		"invalid_grant: Not valid.":                 oauth.NewError(oauth.InvalidGrant, "Not valid."),
-		"invalid_grant: unexpected EOF":             oauth.NewError(oauth.InvalidGrant, "").Because(io.ErrUnexpectedEOF),
-		"invalid_grant: Not valid.: unexpected EOF": oauth.NewError(oauth.InvalidGrant, "Not valid.").Because(io.ErrUnexpectedEOF),
+		"invalid_grant":             oauth.NewError(oauth.InvalidGrant, ""),
+		"invalid_grant: Not valid.": oauth.NewError(oauth.InvalidGrant, "Not valid."),
+		"invalid_grant: unexpected EOF": oauth.NewError(oauth.InvalidGrant,
+			"").Because(io.ErrUnexpectedEOF),
+		"invalid_grant: Not valid.: unexpected EOF": oauth.NewError(oauth.InvalidGrant,
+			"Not valid.").Because(io.ErrUnexpectedEOF),
 	} {
 		if got := e.Error(); got != want {
 			t.Errorf("got %q, want %q", got, want)

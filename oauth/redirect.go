@@ -30,7 +30,10 @@ var DesktopSchemes = []string{
 }
 
 // refusedSchemes can never be registered: a browser runs or reads their content.
-var refusedSchemes = []string{"javascript", "data", "file", "vbscript", "blob", "about", "ftp", "ws", "wss", "view-source", "filesystem", "chrome", "intent"}
+var refusedSchemes = []string{
+	"javascript", "data", "file", "vbscript", "blob", "about", "ftp", "ws", "wss", "view-source", "filesystem",
+	"chrome", "intent",
+}
 
 // Check reports why raw cannot be registered as a redirect URI, or nil. It must
 // be absolute, without fragment (OAuth 2.1 §2.3, AS-58), without user information,

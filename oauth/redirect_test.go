@@ -12,7 +12,9 @@ func TestRedirectPolicy(t *testing.T) {
 	strict := oauth.RedirectPolicy{}
 	desktop := oauth.RedirectPolicy{PrivateUseSchemes: oauth.DesktopSchemes}
 	dotted := oauth.RedirectPolicy{DottedSchemes: true}
-	unwise := oauth.RedirectPolicy{PrivateUseSchemes: []string{"javascript", "data", "http", "file"}, DottedSchemes: true}
+	unwise := oauth.RedirectPolicy{
+		PrivateUseSchemes: []string{"javascript", "data", "http", "file"}, DottedSchemes: true,
+	}
 	for _, tt := range []struct {
 		name   string
 		policy oauth.RedirectPolicy
@@ -37,7 +39,8 @@ func TestRedirectPolicy(t *testing.T) {
 		{"AS-56: data", strict, "data:text/html,x", false},
 		{"AS-56: mixed case does not hide a scheme", strict, "JavaScript://x/%0aalert(1)", false},
 		{"AS-57 OAuth 2.1 8.4.3: private-use scheme is off by default", strict, "com.example.app:/cb", false},
-		{"AS-57: a preset admits a desktop client", desktop, "cursor://anysphere.cursor-retrieval/oauth/user-x/callback", true},
+		{"AS-57: a preset admits a desktop client", desktop,
+			"cursor://anysphere.cursor-retrieval/oauth/user-x/callback", true},
 		{"AS-57: a preset admits one with a dot", desktop, "com.raycast:/oauth?package_name=Extension", true},
 		{"AS-57: others stay out", desktop, "evilapp://x/cb", false},
 		{"AS-57: dotted schemes by policy", dotted, "com.example.app:/cb", true},
@@ -90,7 +93,8 @@ func TestRedirectReasons(t *testing.T) {
 			t.Errorf("AS-58: %.40q: got %v, want %q", uri, err, want)
 		}
 	}
-	if err := (oauth.RedirectPolicy{}).Check("https://c.example/" + strings.Repeat("a", oauth.MaxRedirectURILength-18)); err != nil {
+	if err := (oauth.RedirectPolicy{}).Check("https://c.example/" +
+		strings.Repeat("a", oauth.MaxRedirectURILength-18)); err != nil {
 		t.Errorf("AS-58: as long as it may be: got %v", err)
 	}
 }
@@ -126,7 +130,8 @@ func TestMatchRedirectURI(t *testing.T) {
 		{"AS-54: empty ports, which are no port to choose", "http://127.0.0.1:/cb", "http://localhost:/other", false},
 		{"AS-54: upper case schemes, which are exact", "HTTP://127.0.0.1:1/cb", "HTTP://localhost:2/other", false},
 		{"AS-54: user information", "http://127.0.0.1:1/cb", "http://x@127.0.0.1:2/cb", false},
-		{"AS-54: host hidden behind user information", "http://127.0.0.1:1/cb", "http://127.0.0.1:2@evil.example/cb", false},
+		{"AS-54: host hidden behind user information", "http://127.0.0.1:1/cb", "http://127.0.0.1:2@evil.example/cb",
+			false},
 		{"AS-54: backslash", "http://127.0.0.1:1/cb", `http://127.0.0.1:2\@evil.example/cb`, false},
 		{"AS-54: upper case scheme", "http://127.0.0.1:1/cb", "HTTP://127.0.0.1:2/cb", false},
 		{"AS-55: any port on localhost", "http://localhost/callback", "http://localhost:3118/callback", true},
@@ -194,8 +199,10 @@ func TestRedirectPlace(t *testing.T) {
 
 func FuzzRedirectURI(f *testing.F) {
 	for _, s := range []string{
-		"https://c.example/cb", "http://localhost:1/cb", "http://127.0.0.1", "http://[::1]:2/?q", "cursor://x/y", "com.raycast:/oauth",
-		"javascript:alert(1)", "http://127.0.0.1:1@evil/", `http://localhost\@evil/`, "http://localhost:/", "HTTP://localhost/", "http:localhost",
+		"https://c.example/cb", "http://localhost:1/cb", "http://127.0.0.1", "http://[::1]:2/?q", "cursor://x/y",
+		"com.raycast:/oauth",
+		"javascript:alert(1)", "http://127.0.0.1:1@evil/", `http://localhost\@evil/`, "http://localhost:/",
+		"HTTP://localhost/", "http:localhost",
 		"https://x/#", "http://127.0.0.1:1/cb/../x", "https://%65vil/", "http://[::ffff:127.0.0.1]/",
 	} {
 		f.Add(s)
@@ -229,7 +236,8 @@ func FuzzRedirectURI(f *testing.F) {
 // were one missing from the list, the policy here would let it in.
 func TestSchemesThatAreNeverPermitted(t *testing.T) {
 	for _, scheme := range []string{
-		"javascript", "data", "file", "vbscript", "blob", "about", "ftp", "ws", "wss", "view-source", "filesystem", "chrome", "intent",
+		"javascript", "data", "file", "vbscript", "blob", "about", "ftp", "ws", "wss", "view-source", "filesystem",
+		"chrome", "intent",
 	} {
 		policy := oauth.RedirectPolicy{PrivateUseSchemes: []string{scheme}}
 		for _, raw := range []string{scheme + ":x", scheme + "://host/x", strings.ToUpper(scheme) + "://host/x"} {
@@ -244,7 +252,8 @@ func TestSchemesThatAreNeverPermitted(t *testing.T) {
 func TestCharactersOfURIs(t *testing.T) {
 	policy := oauth.RedirectPolicy{}
 	for _, c := range []string{" ", "\t", "\n", "\x00", "\x1f", "\x7f", "\x80", "é", `\`, `"`, "<", ">"} {
-		if err := policy.Check("https://a.example/" + c + "x"); err == nil || !strings.Contains(err.Error(), "a character that a URI cannot have") {
+		if err := policy.Check("https://a.example/" + c + "x"); err == nil ||
+			!strings.Contains(err.Error(), "a character that a URI cannot have") {
 			t.Errorf("AS-56: redirect URI with %q: got %v", c, err)
 		}
 		if _, err := oauth.CanonicalResource("https://a.example/" + c + "x"); err == nil {

@@ -18,7 +18,8 @@ func TestCanonicalResource(t *testing.T) {
 		{"CL-48: origin only", "https://mcp.example.com", "https://mcp.example.com"},
 		{"AS-106: default port of https", "https://mcp.example.com:443/mcp", mcp},
 		{"AS-106: default port of http", "http://localhost:80/mcp", "http://localhost/mcp"},
-		{"AS-106: another scheme's default port stays", "https://mcp.example.com:80/mcp", "https://mcp.example.com:80/mcp"},
+		{"AS-106: another scheme's default port stays", "https://mcp.example.com:80/mcp",
+			"https://mcp.example.com:80/mcp"},
 		{"AS-106: empty port", "https://mcp.example.com:/mcp", mcp},
 		{"the path is case-sensitive", "https://mcp.example.com/MCP", "https://mcp.example.com/MCP"},
 		{"the path keeps its escapes", "https://mcp.example.com/a%2Fb%7e", "https://mcp.example.com/a%2Fb%7e"},
@@ -60,7 +61,8 @@ func TestCanonicalResourceRefuses(t *testing.T) {
 		"IPv6 zone":                               "http://[fe80::1%25eth0]/mcp",
 		"bad escape":                              "https://mcp.example.com/%zz",
 		"bad port":                                "https://mcp.example.com:x/",
-		"too long":                                "https://mcp.example.com/" + strings.Repeat("a", oauth.MaxResourceLength),
+		"too long": "https://mcp.example.com/" +
+			strings.Repeat("a", oauth.MaxResourceLength),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, err := oauth.CanonicalResource(in); err == nil {
@@ -129,7 +131,8 @@ func TestLowerOrigin(t *testing.T) {
 func TestInClear(t *testing.T) {
 	for url, want := range map[string]bool{
 		"http://mcp.example.com/mcp": true, "HTTP://10.0.0.1": true, "http://localhost.example.com": true,
-		"https://mcp.example.com/mcp": false, "http://localhost:1/mcp": false, "http://[::1]/": false, "": false, "%": false,
+		"https://mcp.example.com/mcp": false, "http://localhost:1/mcp": false, "http://[::1]/": false, "": false,
+		"%": false,
 	} {
 		if got := oauth.InClear(url); got != want {
 			t.Errorf("InClear(%q): got %v, want %v", url, got, want)
@@ -152,8 +155,10 @@ func TestIsLoopbackHost(t *testing.T) {
 
 func FuzzResource(f *testing.F) {
 	for _, s := range []string{
-		"https://mcp.example.com/mcp", "HTTPS://H:443//", "http://[::1]:80/?q", "https://h/%2f/..//", "https://b%C3%BC/",
-		"http://[fe80::1%25a]/", "https://h?#", "https:h", "//h", "https://u@h", "https://h:/", "https://h/\x7f", "https://h/a?b?c",
+		"https://mcp.example.com/mcp", "HTTPS://H:443//", "http://[::1]:80/?q", "https://h/%2f/..//",
+		"https://b%C3%BC/",
+		"http://[fe80::1%25a]/", "https://h?#", "https:h", "//h", "https://u@h", "https://h:/", "https://h/\x7f",
+		"https://h/a?b?c",
 	} {
 		f.Add(s)
 	}

@@ -21,7 +21,8 @@ func TestParseScopes(t *testing.T) {
 		{"AS-113: duplicates collapse", "a b a", []string{"a", "b"}},
 		{"AS-112 RFC 6749 3.3: a token outside the grammar is dropped", `a "b" c\d é e`, []string{"a", "e"}},
 		{"AS-112: a control character is dropped with its token", "a b\x00c", []string{"a"}},
-		{"RFC 6749 3.3: the whole alphabet", "!#[]~ files:read https://x/y", []string{"!#[]~", "files:read", "https://x/y"}},
+		{"RFC 6749 3.3: the whole alphabet", "!#[]~ files:read https://x/y",
+			[]string{"!#[]~", "files:read", "https://x/y"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := oauth.ParseScopes(tt.in); !slices.Equal(got, tt.want) {
@@ -87,7 +88,10 @@ func TestScopeSets(t *testing.T) {
 }
 
 func FuzzScopes(f *testing.F) {
-	for _, s := range []string{"", "a", "a b a", " \t\n", `a"b c\d`, "é \xff a", strings.Repeat("a b ", 500), "openid profile email offline_access", "files:read files:write"} {
+	for _, s := range []string{
+		"", "a", "a b a", " \t\n", `a"b c\d`, "é \xff a", strings.Repeat("a b ", 500),
+		"openid profile email offline_access", "files:read files:write",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {

@@ -65,7 +65,8 @@ type Resolution struct {
 // malformed ones are invalid_target.
 func (c *Catalogue) Resolve(requested []string) (Resolution, error) {
 	if len(c.resources) == 0 {
-		return Resolution{}, oauth.NewError(oauth.InvalidTarget, "No protected resource is known to this authorization server.")
+		return Resolution{},
+			oauth.NewError(oauth.InvalidTarget, "No protected resource is known to this authorization server.")
 	}
 	if len(requested) == 0 {
 		return Resolution{c.resources[0], "absent: the default"}, nil
@@ -78,7 +79,8 @@ func (c *Catalogue) Resolve(requested []string) (Resolution, error) {
 		case err != nil:
 			return Resolution{}, err
 		case found >= 0 && found != i:
-			return Resolution{}, oauth.NewError(oauth.InvalidTarget, "A token can be issued for one resource at a time.")
+			return Resolution{},
+				oauth.NewError(oauth.InvalidTarget, "A token can be issued for one resource at a time.")
 		case found >= 0:
 			differences = append(differences, "named twice")
 		}
@@ -127,7 +129,8 @@ func short(uri string) string {
 func (c *Catalogue) find(raw string) (int, error) {
 	uri, err := oauth.CanonicalResource(raw)
 	if err != nil {
-		return 0, oauth.NewError(oauth.InvalidTarget, "The resource parameter is not an absolute URI without fragment.").Because(err)
+		return 0, oauth.NewError(oauth.InvalidTarget,
+			"The resource parameter is not an absolute URI without fragment.").Because(err)
 	}
 	if i, ok := c.byURI[uri]; ok {
 		return i, nil
@@ -135,7 +138,9 @@ func (c *Catalogue) find(raw string) (int, error) {
 	if i, ok := c.byOrigin[uri]; ok && i >= 0 {
 		return i, nil
 	}
-	return 0, oauth.NewError(oauth.InvalidTarget, fmt.Sprintf("The MCP server %+q is not known to this authorization server. Its operator can add it.", short(raw)))
+	return 0, oauth.NewError(oauth.InvalidTarget,
+		fmt.Sprintf("The MCP server %+q is not known to this authorization server. Its operator can add it.",
+			short(raw)))
 }
 
 // Lookup returns the resource with a canonical URI.

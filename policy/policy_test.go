@@ -40,14 +40,17 @@ func TestResolve(t *testing.T) {
 		match string
 	}{
 		{"AS-109 no resource means the default", nil, notes.URI, "absent: the default"},
-		{"CL-48 all at once", []string{"HTTPS://MCP.Example.com:443/mcp/"}, notes.URI, "default port, trailing slash, upper case"},
+		{"CL-48 all at once", []string{"HTTPS://MCP.Example.com:443/mcp/"}, notes.URI,
+			"default port, trailing slash, upper case"},
 		{"AS-107 exact", []string{notes.URI}, notes.URI, "exact"},
 		{"AS-106 upper-case scheme and host", []string{"HTTPS://MCP.Example.com/mcp"}, notes.URI, "upper case"},
 		{"CL-48 trailing slash", []string{notes.URI + "/"}, notes.URI, "trailing slash"},
 		{"CL-48 default port", []string{"https://mcp.example.com:443/mcp"}, notes.URI, "default port"},
-		{"AS-110 origin of the only resource on it", []string{"https://mcp.example.com/"}, notes.URI, "origin of the resource, trailing slash"},
+		{"AS-110 origin of the only resource on it", []string{"https://mcp.example.com/"}, notes.URI,
+			"origin of the resource, trailing slash"},
 		{"AS-110 origin shared by two is ambiguous", []string{"https://other.example.com"}, "", ""},
-		{"AS-09 the same twice is tolerated", []string{notes.URI, notes.URI + "/"}, notes.URI, "named twice, trailing slash"},
+		{"AS-09 the same twice is tolerated", []string{notes.URI, notes.URI + "/"}, notes.URI,
+			"named twice, trailing slash"},
 		{"AS-09 two different are refused", []string{notes.URI, other.URI}, "", ""},
 		{"AS-105 unknown", []string{"https://evil.example.com/mcp"}, "", ""},
 		{"AS-105 another path on the host", []string{"https://other.example.com/c"}, "", ""},
@@ -123,16 +126,19 @@ func TestResolveReasons(t *testing.T) {
 			}
 		})
 	}
-	if _, err := NewCatalogue([]storage.Resource{notes, {URI: "mcp.example.com"}}); err == nil || !strings.Contains(err.Error(), `"mcp.example.com"`) {
+	if _, err := NewCatalogue([]storage.Resource{notes, {URI: "mcp.example.com"}}); err == nil ||
+		!strings.Contains(err.Error(), `"mcp.example.com"`) {
 		t.Errorf("a resource that is no URI: got %v, want its name", err)
 	}
 }
 
 func TestCatalogue(t *testing.T) {
 	third := storage.Resource{URI: "https://other.example.com/c"}
-	c := catalogueOf(t, notes, storage.Resource{URI: "https://other.example.com/a"}, storage.Resource{URI: "https://other.example.com/b"}, third)
+	c := catalogueOf(t, notes, storage.Resource{URI: "https://other.example.com/a"},
+		storage.Resource{URI: "https://other.example.com/b"}, third)
 	t.Run("AS-110 an origin that three share is ambiguous", func(t *testing.T) {
-		if got, err := c.Resolve([]string{"https://other.example.com"}); !errors.Is(err, oauth.NewError(oauth.InvalidTarget, "")) {
+		if got, err := c.Resolve([]string{"https://other.example.com"}); !errors.Is(err,
+			oauth.NewError(oauth.InvalidTarget, "")) {
 			t.Errorf("got %q, %v, want invalid_target", got.URI, err)
 		}
 	})
@@ -145,15 +151,20 @@ func TestCatalogue(t *testing.T) {
 		}
 	})
 	t.Run("AS-51 the scopes to ask for first are the defaults of all", func(t *testing.T) {
-		c := catalogueOf(t, notes, storage.Resource{URI: "https://a.example", Scopes: []storage.ScopeText{{Name: "a"}, {Name: "b"}}},
-			storage.Resource{URI: "https://b.example", Scopes: []storage.ScopeText{{Name: "mcp", Default: true}, {Name: "c", Default: true}}})
+		c := catalogueOf(t, notes,
+			storage.Resource{URI: "https://a.example", Scopes: []storage.ScopeText{{Name: "a"}, {Name: "b"}}},
+			storage.Resource{
+				URI:    "https://b.example",
+				Scopes: []storage.ScopeText{{Name: "mcp", Default: true}, {Name: "c", Default: true}},
+			})
 		if got := c.DefaultScopes().String(); got != "mcp a c" {
 			t.Errorf("got %q, want %q", got, "mcp a c")
 		}
 	})
 	t.Run("AS-107 a query that ends with a slash is no difference", func(t *testing.T) {
 		const uri = "https://mcp.example.com/mcp?folder=a/"
-		if got, err := catalogueOf(t, storage.Resource{URI: uri}).Resolve([]string{uri}); err != nil || got.Match != "exact" {
+		if got, err := catalogueOf(t, storage.Resource{URI: uri}).Resolve([]string{uri}); err != nil ||
+			got.Match != "exact" {
 			t.Errorf("got %q, %v, want exact", got.Match, err)
 		}
 	})
@@ -293,7 +304,11 @@ func TestNeedsConsent(t *testing.T) {
 
 // Security PM4: a scope counts with everything that it includes.
 func TestWithin(t *testing.T) {
-	circular := storage.Resource{Scopes: []storage.ScopeText{{Name: "a", Implies: []string{"b"}}, {Name: "b", Implies: []string{"a"}}, {Name: "c"}}}
+	circular := storage.Resource{
+		Scopes: []storage.ScopeText{
+			{Name: "a", Implies: []string{"b"}}, {Name: "b", Implies: []string{"a"}}, {Name: "c"},
+		},
+	}
 	for _, tt := range []struct {
 		name             string
 		r                storage.Resource
@@ -301,8 +316,10 @@ func TestWithin(t *testing.T) {
 	}{
 		{"nothing included", notes, oauth.Scopes{"mcp", "notes:read"}, oauth.Scopes{"mcp"}, oauth.Scopes{"mcp"}},
 		{"one step", notes, oauth.Scopes{"notes:write"}, oauth.Scopes{"notes:write"}, oauth.Scopes{}},
-		{"two steps", notes, oauth.Scopes{"admin", "mcp"}, oauth.Scopes{"admin", "notes:write", "mcp"}, oauth.Scopes{"mcp"}},
-		{"all of it", notes, oauth.Scopes{"admin"}, oauth.Scopes{"admin", "notes:write", "notes:read"}, oauth.Scopes{"admin"}},
+		{"two steps", notes, oauth.Scopes{"admin", "mcp"}, oauth.Scopes{"admin", "notes:write", "mcp"},
+			oauth.Scopes{"mcp"}},
+		{"all of it", notes, oauth.Scopes{"admin"}, oauth.Scopes{"admin", "notes:write", "notes:read"},
+			oauth.Scopes{"admin"}},
 		{"in a circle", circular, oauth.Scopes{"a", "b", "c"}, oauth.Scopes{"a", "c"}, oauth.Scopes{"c"}},
 	} {
 		t.Run("SP-06 "+tt.name, func(t *testing.T) {

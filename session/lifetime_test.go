@@ -42,7 +42,8 @@ func TestLifetimes(t *testing.T) {
 		w, minted := httptest.NewRecorder(), m.Mint("usr_1")
 		m.SetCookie(w, minted)
 		s := minted.Session
-		if !s.ExpiresAt.Equal(now.Add(14*day)) || !s.CreatedAt.Equal(now) || !s.AuthTime.Equal(now) || s.UserID != "usr_1" {
+		if !s.ExpiresAt.Equal(now.Add(14*day)) || !s.CreatedAt.Equal(now) || !s.AuthTime.Equal(now) ||
+			s.UserID != "usr_1" {
 			t.Errorf("got %+v", s)
 		}
 		if c := w.Result().Cookies()[0]; c.MaxAge != 14*24*60*60 {

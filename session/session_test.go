@@ -40,7 +40,9 @@ func carry(w *httptest.ResponseRecorder) *http.Request {
 }
 
 func TestCookies(t *testing.T) {
-	for issuer, wantSecure := range map[string]bool{"https://auth.example.com/t": true, "http://127.0.0.1:8414": false} {
+	for issuer, wantSecure := range map[string]bool{
+		"https://auth.example.com/t": true, "http://127.0.0.1:8414": false,
+	} {
 		t.Run("AS-75 "+issuer, func(t *testing.T) {
 			m := manager(t, issuer, nil)
 			w := httptest.NewRecorder()
@@ -49,7 +51,8 @@ func TestCookies(t *testing.T) {
 			m.Browser(w, httptest.NewRequest(http.MethodGet, "/", nil))
 			m.Remember(w, "Alice")
 			for _, c := range w.Result().Cookies() {
-				if c.Secure != wantSecure || strings.HasPrefix(c.Name, "__Host-") != wantSecure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" {
+				if c.Secure != wantSecure || strings.HasPrefix(c.Name, "__Host-") != wantSecure || !c.HttpOnly ||
+					c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" {
 					t.Errorf("got %+v", c)
 				}
 				if strings.Contains(c.Value, minted.value) {
@@ -104,7 +107,9 @@ func TestCookies(t *testing.T) {
 	t.Run("AS-47 a browser id that cannot be read is replaced exactly once", func(t *testing.T) {
 		m, w := manager(t, "http://localhost", nil), httptest.NewRecorder()
 		manager(t, "http://localhost", nil, 9).Browser(w, httptest.NewRequest(http.MethodGet, "/", nil))
-		for name, value := range map[string]string{"junk": "x", "under another master key": w.Result().Cookies()[0].Value} {
+		for name, value := range map[string]string{
+			"junk": "x", "under another master key": w.Result().Cookies()[0].Value,
+		} {
 			r, w := httptest.NewRequest(http.MethodGet, "/", nil), httptest.NewRecorder()
 			r.AddCookie(&http.Cookie{Name: m.browser, Value: value})
 			a := m.Browser(w, r)
@@ -112,7 +117,8 @@ func TestCookies(t *testing.T) {
 				t.Errorf("%s: got %q then %q with %d cookies", name, a, b, len(w.Result().Cookies()))
 			}
 			again := carry(w)
-			again.Header["Cookie"] = []string{m.browser + "=" + value + "; " + again.Header.Get("Cookie")} // of a longer path
+			// of a longer path
+			again.Header["Cookie"] = []string{m.browser + "=" + value + "; " + again.Header.Get("Cookie")}
 			if c := m.Browser(httptest.NewRecorder(), again); c != a {
 				t.Errorf("%s, beside ours: got %q, want %q", name, c, a)
 			}

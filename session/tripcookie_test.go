@@ -12,15 +12,19 @@ import (
 func TestTrip(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	m := manager(t, "https://auth.example.com", func() time.Time { return now })
-	departure := Departure{State: "the-state", Binding: "the-binding", UserID: "usr_1", ExpiresAt: now.Add(10 * time.Minute)}
+	departure := Departure{
+		State: "the-state", Binding: "the-binding", UserID: "usr_1", ExpiresAt: now.Add(10 * time.Minute),
+	}
 	w := httptest.NewRecorder()
 	m.SetTrip(w, httptest.NewRequest(http.MethodGet, "/", nil), departure)
 	c := w.Result().Cookies()[0]
 	t.Run("AS-220 the cookie is bound to the host, for ten minutes, and shows nothing", func(t *testing.T) {
-		if !strings.HasPrefix(c.Name, "__Host-mcp-authd-trip-") || len(c.Name) != len("__Host-mcp-authd-trip-")+8 || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.MaxAge != 600 || c.Path != "/" {
+		if !strings.HasPrefix(c.Name, "__Host-mcp-authd-trip-") || len(c.Name) != len("__Host-mcp-authd-trip-")+8 ||
+			!c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.MaxAge != 600 || c.Path != "/" {
 			t.Errorf("got %+v", c)
 		}
-		if s := c.String(); strings.Contains(s, departure.State) || strings.Contains(s, departure.Binding) || strings.Contains(s, "usr_1") {
+		if s := c.String(); strings.Contains(s, departure.State) || strings.Contains(s, departure.Binding) ||
+			strings.Contains(s, "usr_1") {
 			t.Errorf("got %s", s)
 		}
 	})
@@ -35,7 +39,10 @@ func TestTrip(t *testing.T) {
 		}
 	})
 	t.Run("AS-220 renamed or changed it is no good", func(t *testing.T) {
-		for _, forged := range []*http.Cookie{{Name: m.tripName("another-state"), Value: c.Value}, {Name: c.Name, Value: c.Value + "A"}, {Name: c.Name, Value: "the-binding"}, {Name: c.Name}} {
+		for _, forged := range []*http.Cookie{
+			{Name: m.tripName("another-state"), Value: c.Value}, {Name: c.Name, Value: c.Value + "A"},
+			{Name: c.Name, Value: "the-binding"}, {Name: c.Name},
+		} {
 			r := httptest.NewRequest(http.MethodGet, "/", nil)
 			r.AddCookie(forged)
 			for _, state := range []string{"the-state", "another-state"} {

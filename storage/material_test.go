@@ -10,7 +10,8 @@ import (
 // lists are.
 func TestMaterialStays(t *testing.T) {
 	c := Client{
-		ID: "id", Name: "name", AuthMethod: "none", JWKSURI: "https://j", JWKS: []byte(`{}`), Metadata: []byte(`{"a":1}`),
+		ID: "id", Name: "name", AuthMethod: "none", JWKSURI: "https://j", JWKS: []byte(`{}`),
+		Metadata:     []byte(`{"a":1}`),
 		RedirectURIs: []string{"https://b", "https://a"}, GrantTypes: []string{"refresh_token", "authorization_code"},
 	}
 	const want = "54b579387ccb80029e93a3e31850a17daed21de961e7c57c959efc16070fe2ea"

@@ -18,16 +18,17 @@ type Client struct {
 	SecretHash   *Hash // nil for a public client
 	Name         string
 	RedirectURIs []string
-	GrantTypes   []string     // authorization_code, refresh_token, client_credentials
-	AuthMethod   string       // token_endpoint_auth_method: none, client_secret_basic, client_secret_post, private_key_jwt
-	JWKS         []byte       // public keys of private_key_jwt, a JSON Web Key Set; nil: none, or at JWKSURI
-	JWKSURI      string       // where the public keys are published; "" or JWKS nil
-	Scopes       oauth.Scopes // advisory for people; the limit for client_credentials
-	Resources    []string     // canonical; the resources a client_credentials client may name, empty: every one
-	Source       ClientSource
-	Metadata     []byte // the rest of the RFC 7591 metadata as JSON, for display and echo; may be nil
-	CreatedAt    time.Time
-	LastUsedAt   time.Time // the last approval, redemption or refresh, to the minute; zero: never
+	GrantTypes   []string // authorization_code, refresh_token, client_credentials
+	// token_endpoint_auth_method: none, client_secret_basic, client_secret_post, private_key_jwt
+	AuthMethod string
+	JWKS       []byte       // public keys of private_key_jwt, a JSON Web Key Set; nil: none, or at JWKSURI
+	JWKSURI    string       // where the public keys are published; "" or JWKS nil
+	Scopes     oauth.Scopes // advisory for people; the limit for client_credentials
+	Resources  []string     // canonical; the resources a client_credentials client may name, empty: every one
+	Source     ClientSource
+	Metadata   []byte // the rest of the RFC 7591 metadata as JSON, for display and echo; may be nil
+	CreatedAt  time.Time
+	LastUsedAt time.Time // the last approval, redemption or refresh, to the minute; zero: never
 }
 
 // ClientSource says how a client came to be; it decides how far it is trusted.

@@ -288,11 +288,13 @@ type Housekeeping interface {
 	// a revoked grant stays known as revoked for a day, an unredeemed code as expired
 	// for an hour. Of the grants of one person to one client for one resource, the eight that
 	// were used last stay, and up to 64 that were used within seven days; the others are
-	// revoked once a newer one is older than its code, which an event tells. A client that the operator did not create goes, with its consents,
+	// revoked once a newer one is older than its code, which an event tells. A client that the
+	// operator did not create goes, with its consents,
 	// when it has no grant and was not used for the times in r; one that has replaced
 	// its registration, and was never approved, leaves a tombstone. A session at an
 	// upstream provider goes 30 days after its end, or when it is a day old, not linked,
-	// and no live session or grant rests on it; its tokens are then among the Handbacks. An event goes after 30 days, logged or not.
+	// and no live session or grant rests on it; its tokens are then among the Handbacks. An event
+	// goes after 30 days, logged or not.
 	Sweep(ctx context.Context, r Retention, limit int) (int, error)
 	// Fingerprint stores fp when none is stored, and returns the stored one. The
 	// server compares it with its secret key, so that a replica with another key refuses to start.

@@ -35,7 +35,8 @@ func (d *Delegation) collectAbandoned(ctx context.Context) {
 // in it is given back.
 func (d *Delegation) abandoned(ctx context.Context, row storage.Departure) {
 	if c, waiting, ok := d.openClaim(row); ok {
-		d.disclaimed(ctx, c, waiting, oauth.NewError(oauth.AccessDenied, "The person did not say whether the account is theirs."))
+		d.disclaimed(ctx, c, waiting,
+			oauth.NewError(oauth.AccessDenied, "The person did not say whether the account is theirs."))
 		return
 	}
 	var away trip

@@ -64,7 +64,8 @@ func (d *Delegation) serveLogout(w http.ResponseWriter, r *http.Request) (status
 	case errors.Is(err, provider.ErrUnreachable): // its keys could not be had: let it try again
 		return http.StatusServiceUnavailable
 	}
-	d.cfg.Logger.LogAttrs(r.Context(), slog.LevelInfo, "logout token refused", slog.String("connector", c.ID), slog.Any("cause", err))
+	d.cfg.Logger.LogAttrs(r.Context(), slog.LevelInfo, "logout token refused", slog.String("connector", c.ID),
+		slog.Any("cause", err))
 	return http.StatusBadRequest
 }
 

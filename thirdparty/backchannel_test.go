@@ -22,25 +22,27 @@ func (r *rig) logoutNow(path, contentType, body string) *httptest.ResponseRecord
 }
 
 func (r *rig) logout(token string) *httptest.ResponseRecorder {
-	return r.logoutNow("/callback/corp/logout", "application/x-www-form-urlencoded", url.Values{"logout_token": {token}}.Encode())
+	return r.logoutNow("/callback/corp/logout", "application/x-www-form-urlencoded",
+		url.Values{"logout_token": {token}}.Encode())
 }
 
 func TestLogout(t *testing.T) {
-	t.Run("AS-219 OpenID Back-Channel Logout 2.8: a session that ends there ends here, and no other", func(t *testing.T) {
-		r := newRig(t, nil)
-		a, g := r.signIn("")
-		_, second := r.signIn("")
-		w := r.logout(r.up.LogoutToken("", r.upstream(a.Upstream).SessionID, nil))
-		if w.Code != http.StatusOK || w.Header().Get("Cache-Control") != "no-store" {
-			t.Errorf("got %d %v", w.Code, w.Header())
-		}
-		if r.active(g) || !r.active(second) {
-			t.Error("the wrong one ended")
-		}
-		if u := r.upstream(a.Upstream); u.EndReason != reasonLoggedOut {
-			t.Errorf("ended for %q", u.EndReason)
-		}
-	})
+	t.Run("AS-219 OpenID Back-Channel Logout 2.8: a session that ends there ends here, and no other",
+		func(t *testing.T) {
+			r := newRig(t, nil)
+			a, g := r.signIn("")
+			_, second := r.signIn("")
+			w := r.logout(r.up.LogoutToken("", r.upstream(a.Upstream).SessionID, nil))
+			if w.Code != http.StatusOK || w.Header().Get("Cache-Control") != "no-store" {
+				t.Errorf("got %d %v", w.Code, w.Header())
+			}
+			if r.active(g) || !r.active(second) {
+				t.Error("the wrong one ended")
+			}
+			if u := r.upstream(a.Upstream); u.EndReason != reasonLoggedOut {
+				t.Errorf("ended for %q", u.EndReason)
+			}
+		})
 	t.Run("AS-219: without a session all of the person end, and nobody else's", func(t *testing.T) {
 		r := newRig(t, nil)
 		_, first := r.signIn("")
@@ -88,14 +90,17 @@ func TestLogout(t *testing.T) {
 		}
 	})
 	for name, edit := range map[string]func(header, claims map[string]any){
-		"for another client":   func(_, c map[string]any) { c["aud"] = "somebody else" },
-		"of another issuer":    func(_, c map[string]any) { c["iss"] = "https://evil.example" },
-		"with a nonce":         func(_, c map[string]any) { c["nonce"] = "n" },
-		"without events":       func(_, c map[string]any) { delete(c, "events") },
-		"without a jti":        func(_, c map[string]any) { delete(c, "jti") },
-		"without anybody":      func(_, c map[string]any) { delete(c, "sub") },
-		"that has expired":     func(_, c map[string]any) { c["exp"] = time.Now().Add(-time.Hour).Unix() },
-		"of yesterday":         func(_, c map[string]any) { c["iat"] = time.Now().Add(-24 * time.Hour).Unix(); delete(c, "exp") },
+		"for another client": func(_, c map[string]any) { c["aud"] = "somebody else" },
+		"of another issuer":  func(_, c map[string]any) { c["iss"] = "https://evil.example" },
+		"with a nonce":       func(_, c map[string]any) { c["nonce"] = "n" },
+		"without events":     func(_, c map[string]any) { delete(c, "events") },
+		"without a jti":      func(_, c map[string]any) { delete(c, "jti") },
+		"without anybody":    func(_, c map[string]any) { delete(c, "sub") },
+		"that has expired":   func(_, c map[string]any) { c["exp"] = time.Now().Add(-time.Hour).Unix() },
+		"of yesterday": func(_, c map[string]any) {
+			c["iat"] = time.Now().Add(-24 * time.Hour).Unix()
+			delete(c, "exp")
+		},
 		"that is an ID token":  func(h, c map[string]any) { delete(c, "events"); h["typ"] = "JWT" },
 		"of an unsuitable typ": func(h, _ map[string]any) { h["typ"] = "at+jwt" },
 	} {
@@ -124,7 +129,8 @@ func TestLogout(t *testing.T) {
 			{"/callback/corp/logout", "application/json", `{"logout_token":"x"}`, http.StatusBadRequest},
 			{"/callback/corp/logout", "", "logout_token=x", http.StatusBadRequest},
 		} {
-			if w := r.logoutNow(tt.path, tt.kind, tt.body); w.Code != tt.want || w.Header().Get("Cache-Control") != "no-store" {
+			if w := r.logoutNow(tt.path, tt.kind, tt.body); w.Code != tt.want ||
+				w.Header().Get("Cache-Control") != "no-store" {
 				t.Errorf("%s %q %.40q: got %d, want %d", tt.path, tt.kind, tt.body, w.Code, tt.want)
 			}
 		}
@@ -134,23 +140,24 @@ func TestLogout(t *testing.T) {
 			t.Errorf("GET: got %d", get.Code)
 		}
 	})
-	t.Run("L1 Back-Channel Logout 2.8: beside any number of tokens that are no good, the provider's own is heard", func(t *testing.T) {
-		r := newRig(t, nil)
-		_, g := r.signIn("")
-		forged := r.up.LogoutToken(fakeidp.Alice.Subject, "", func(_, c map[string]any) { c["aud"] = "another" })
-		r.up.Behave(func(b *fakeidp.Behaviour) { b.Sign = fakeidp.SignWrongKey })
-		wrong := r.up.LogoutToken(fakeidp.Alice.Subject, "", nil)
-		r.up.Behave(func(b *fakeidp.Behaviour) { b.Sign = fakeidp.SignGood })
-		for i := range 30 * junkAllowed {
-			r.logout([]string{"x", forged, wrong}[i%3])
-		}
-		if w := r.logout("x"); w.Code != http.StatusTooManyRequests {
-			t.Errorf("junk: got %d", w.Code)
-		}
-		if w := r.logout(r.up.LogoutToken(fakeidp.Alice.Subject, "", nil)); w.Code != http.StatusOK || r.active(g) {
-			t.Errorf("the provider's own: got %d", w.Code)
-		}
-	})
+	t.Run("L1 Back-Channel Logout 2.8: beside any number of tokens that are no good, the provider's own is heard",
+		func(t *testing.T) {
+			r := newRig(t, nil)
+			_, g := r.signIn("")
+			forged := r.up.LogoutToken(fakeidp.Alice.Subject, "", func(_, c map[string]any) { c["aud"] = "another" })
+			r.up.Behave(func(b *fakeidp.Behaviour) { b.Sign = fakeidp.SignWrongKey })
+			wrong := r.up.LogoutToken(fakeidp.Alice.Subject, "", nil)
+			r.up.Behave(func(b *fakeidp.Behaviour) { b.Sign = fakeidp.SignGood })
+			for i := range 30 * junkAllowed {
+				r.logout([]string{"x", forged, wrong}[i%3])
+			}
+			if w := r.logout("x"); w.Code != http.StatusTooManyRequests {
+				t.Errorf("junk: got %d", w.Code)
+			}
+			if w := r.logout(r.up.LogoutToken(fakeidp.Alice.Subject, "", nil)); w.Code != http.StatusOK || r.active(g) {
+				t.Errorf("the provider's own: got %d", w.Code)
+			}
+		})
 	t.Run("PL9: tokens by unknown keys leave sign-ins the keys that they need", func(t *testing.T) {
 		r := newRig(t, nil)
 		r.up.Behave(func(b *fakeidp.Behaviour) { b.Sign = fakeidp.SignUnknown })

@@ -64,7 +64,9 @@ func (c *connector) brokered(r delegation.TokenRequest) (oauth.Scopes, error) {
 
 // choose finds a session of the user whose token has the scopes: the one that the MCP
 // token rests on, else the one that was made for the purpose.
-func (d *Delegation) choose(ctx context.Context, c *connector, r delegation.TokenRequest, want oauth.Scopes) (holding, error) {
+func (d *Delegation) choose(
+	ctx context.Context, c *connector, r delegation.TokenRequest, want oauth.Scopes,
+) (holding, error) {
 	missing := c.say(oauth.InteractionRequired, "The person has to allow this at NAME first.")
 	seen := ""
 	for _, prefer := range []string{r.UpstreamID, ""} {

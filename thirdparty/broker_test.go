@@ -16,7 +16,9 @@ func brokering(c *Config) {
 
 func TestBroker(t *testing.T) {
 	ask := func(a delegation.Result, scopes ...string) delegation.TokenRequest {
-		return delegation.TokenRequest{Provider: "corp", UserID: a.User.ID, UpstreamID: a.Upstream, Resource: resource, Scopes: scopes}
+		return delegation.TokenRequest{
+			Provider: "corp", UserID: a.User.ID, UpstreamID: a.Upstream, Resource: resource, Scopes: scopes,
+		}
 	}
 	t.Run("RS-202 AS-229: a resource server with a rule gets the token of the calling user", func(t *testing.T) {
 		r := newRig(t, brokering)
@@ -41,12 +43,18 @@ func TestBroker(t *testing.T) {
 		edit func(*delegation.TokenRequest)
 		code oauth.Code
 	}{
-		{"AS-229: another resource", func(r *delegation.TokenRequest) { r.Resource = "https://other.example/mcp" }, oauth.InvalidTarget},
-		{"AS-229: an unknown provider", func(r *delegation.TokenRequest) { r.Provider = "nobody" }, oauth.InvalidTarget},
-		{"AS-229: a scope that the rule does not have, though the person granted it", func(r *delegation.TokenRequest) { r.Scopes = oauth.Scopes{"email"} }, oauth.InvalidScope},
-		{"RS-202: a scope that the person has not granted", func(r *delegation.TokenRequest) { r.Scopes = oauth.Scopes{"calendar"} }, oauth.InteractionRequired},
-		{"RS-202: all of the rule, which the person has not granted", func(r *delegation.TokenRequest) { r.Scopes = nil }, oauth.InteractionRequired},
-		{"RS-202: a user who never was there", func(r *delegation.TokenRequest) { r.UserID, r.UpstreamID = "usr_local", "" }, oauth.InteractionRequired},
+		{"AS-229: another resource", func(r *delegation.TokenRequest) { r.Resource = "https://other.example/mcp" },
+			oauth.InvalidTarget},
+		{"AS-229: an unknown provider", func(r *delegation.TokenRequest) { r.Provider = "nobody" },
+			oauth.InvalidTarget},
+		{"AS-229: a scope that the rule does not have, though the person granted it",
+			func(r *delegation.TokenRequest) { r.Scopes = oauth.Scopes{"email"} }, oauth.InvalidScope},
+		{"RS-202: a scope that the person has not granted",
+			func(r *delegation.TokenRequest) { r.Scopes = oauth.Scopes{"calendar"} }, oauth.InteractionRequired},
+		{"RS-202: all of the rule, which the person has not granted",
+			func(r *delegation.TokenRequest) { r.Scopes = nil }, oauth.InteractionRequired},
+		{"RS-202: a user who never was there",
+			func(r *delegation.TokenRequest) { r.UserID, r.UpstreamID = "usr_local", "" }, oauth.InteractionRequired},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRig(t, brokering)
@@ -67,29 +75,30 @@ func TestBroker(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-	t.Run("AS-218: a detached sign-in stays, but its token is gone when the provider renews no more", func(t *testing.T) {
-		r := newRig(t, func(c *Config) { brokering(c); c.Connectors[0].Detached = true })
-		r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL = 2 * time.Minute })
-		a, g := r.signIn("")
-		first, err := r.Token(t.Context(), ask(a, "profile"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.clock.pass(90 * time.Second)
-		if got, err := r.Token(t.Context(), ask(a, "profile")); err != nil || got.Token == first.Token {
-			t.Errorf("not renewed: %v", err)
-		}
-		r.up.RevokeAll(fakeidp.Alice.Subject)
-		r.clock.pass(90 * time.Second)
-		for range 2 {
-			if _, err := r.Token(t.Context(), ask(a, "profile")); code(err) != oauth.InteractionRequired {
-				t.Errorf("got %v", err)
+	t.Run("AS-218: a detached sign-in stays, but its token is gone when the provider renews no more",
+		func(t *testing.T) {
+			r := newRig(t, func(c *Config) { brokering(c); c.Connectors[0].Detached = true })
+			r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL = 2 * time.Minute })
+			a, g := r.signIn("")
+			first, err := r.Token(t.Context(), ask(a, "profile"))
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-		if err := r.Check(t.Context(), a.Upstream, time.Second); err != nil || !r.active(g) {
-			t.Errorf("the sign-in: %v", err)
-		}
-	})
+			r.clock.pass(90 * time.Second)
+			if got, err := r.Token(t.Context(), ask(a, "profile")); err != nil || got.Token == first.Token {
+				t.Errorf("not renewed: %v", err)
+			}
+			r.up.RevokeAll(fakeidp.Alice.Subject)
+			r.clock.pass(90 * time.Second)
+			for range 2 {
+				if _, err := r.Token(t.Context(), ask(a, "profile")); code(err) != oauth.InteractionRequired {
+					t.Errorf("got %v", err)
+				}
+			}
+			if err := r.Check(t.Context(), a.Upstream, time.Second); err != nil || !r.active(g) {
+				t.Errorf("the sign-in: %v", err)
+			}
+		})
 	t.Run("AS-219: a token that is about to end is renewed first", func(t *testing.T) {
 		r := newRig(t, brokering)
 		r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL = 4 * time.Minute })
@@ -116,7 +125,9 @@ func TestBroker(t *testing.T) {
 	t.Run("RS-202: what was missing is granted, in addition to what was there, and is found", func(t *testing.T) {
 		r := newRig(t, brokering)
 		a, _ := r.signIn("")
-		b := r.leave(delegation.Request{Provider: "corp", Purpose: delegation.PurposeExtend, UserID: a.User.ID, Scopes: oauth.Scopes{"calendar"}})
+		b := r.leave(delegation.Request{
+			Provider: "corp", Purpose: delegation.PurposeExtend, UserID: a.User.ID, Scopes: oauth.Scopes{"calendar"},
+		})
 		if !strings.Contains(b.URL, "calendar") {
 			t.Errorf("not asked for: %s", b.URL)
 		}
@@ -132,34 +143,43 @@ func TestBroker(t *testing.T) {
 			t.Error("RS-200: an errand signs nobody in")
 		}
 		// Asked again for more, the linked session is replaced by one that can do both.
-		b = r.leave(delegation.Request{Provider: "corp", Purpose: delegation.PurposeExtend, UserID: a.User.ID, Scopes: oauth.Scopes{"tasks"}})
+		b = r.leave(delegation.Request{
+			Provider: "corp", Purpose: delegation.PurposeExtend, UserID: a.User.ID, Scopes: oauth.Scopes{"tasks"},
+		})
 		if !strings.Contains(b.URL, "calendar") || !strings.Contains(b.URL, "tasks") {
 			t.Errorf("what was granted before is not asked for: %s", b.URL)
 		}
 	})
-	t.Run("RFC 6749 5.1: a provider that does not say which scopes it granted has granted all that were asked", func(t *testing.T) {
-		r := newRig(t, brokering)
-		r.up.Behave(func(b *fakeidp.Behaviour) { b.NoScope = true })
-		a, _ := r.signIn("")
-		if _, err := r.Token(t.Context(), ask(a, "calendar")); code(err) != oauth.InteractionRequired {
-			t.Errorf("before: %v", err)
-		}
-		b := r.leave(delegation.Request{Provider: "corp", Purpose: delegation.PurposeExtend, UserID: a.User.ID, Scopes: oauth.Scopes{"calendar"}})
-		if _, err := r.come(b, "corp"); err != nil {
-			t.Fatal(err)
-		}
-		for range 2 { // and still after a renewal
-			if got, err := r.Token(t.Context(), ask(a, "calendar", "profile")); err != nil || !got.Scopes.Has("calendar", "profile") {
-				t.Errorf("got %v, %v", got.Scopes, err)
+	t.Run("RFC 6749 5.1: a provider that does not say which scopes it granted has granted all that were asked",
+		func(t *testing.T) {
+			r := newRig(t, brokering)
+			r.up.Behave(func(b *fakeidp.Behaviour) { b.NoScope = true })
+			a, _ := r.signIn("")
+			if _, err := r.Token(t.Context(), ask(a, "calendar")); code(err) != oauth.InteractionRequired {
+				t.Errorf("before: %v", err)
 			}
-			r.clock.pass(time.Hour)
-		}
-	})
+			b := r.leave(delegation.Request{
+				Provider: "corp", Purpose: delegation.PurposeExtend, UserID: a.User.ID,
+				Scopes: oauth.Scopes{"calendar"},
+			})
+			if _, err := r.come(b, "corp"); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // and still after a renewal
+				if got, err := r.Token(t.Context(), ask(a, "calendar", "profile")); err != nil ||
+					!got.Scopes.Has("calendar", "profile") {
+					t.Errorf("got %v, %v", got.Scopes, err)
+				}
+				r.clock.pass(time.Hour)
+			}
+		})
 	t.Run("RS-202: what was asked for and not granted stays missing", func(t *testing.T) {
 		r := newRig(t, brokering)
 		r.up.Behave(func(b *fakeidp.Behaviour) { b.Grant = []string{"openid", "profile", "offline_access"} })
 		a, _ := r.signIn("")
-		b := r.leave(delegation.Request{Provider: "corp", Purpose: delegation.PurposeExtend, UserID: a.User.ID, Scopes: oauth.Scopes{"calendar"}})
+		b := r.leave(delegation.Request{
+			Provider: "corp", Purpose: delegation.PurposeExtend, UserID: a.User.ID, Scopes: oauth.Scopes{"calendar"},
+		})
 		if _, err := r.come(b, "corp"); err != nil {
 			t.Fatal(err)
 		}

@@ -35,7 +35,9 @@ func (d *Delegation) Check(ctx context.Context, upstreamID string, maxAge time.D
 
 // Permit returns which of the scopes of a resource the person may have, by what the
 // provider last said about them. storage.ErrRevoked as with Check.
-func (d *Delegation) Permit(ctx context.Context, upstreamID, resource string, scopes oauth.Scopes) (oauth.Scopes, error) {
+func (d *Delegation) Permit(
+	ctx context.Context, upstreamID, resource string, scopes oauth.Scopes,
+) (oauth.Scopes, error) {
 	u, c, err := d.live(ctx, upstreamID)
 	if err != nil {
 		return nil, err
@@ -78,7 +80,9 @@ func (d *Delegation) live(ctx context.Context, id string) (storage.Upstream, *co
 
 // stand returns a session as soon as it is good enough, or the provider was asked about it
 // by this call or by another one meanwhile.
-func (d *Delegation) stand(ctx context.Context, id string, enough func(*connector, storage.Upstream) bool) (storage.Upstream, *connector, error) {
+func (d *Delegation) stand(
+	ctx context.Context, id string, enough func(*connector, storage.Upstream) bool,
+) (storage.Upstream, *connector, error) {
 	var awaited int64 // the version that another replica holds
 	pause := 25 * time.Millisecond
 	for began := time.Now(); ; pause = min(2*pause, time.Second/2) {

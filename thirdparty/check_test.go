@@ -27,17 +27,20 @@ func TestEnds(t *testing.T) {
 			end: func(r *rig) { r.up.RevokeAll(fakeidp.Alice.Subject) }, reason: reasonRevoked},
 		{name: "AS-218 AS-219: the account is gone there",
 			end: func(r *rig) { r.up.SetPeople(fakeidp.Bob) }, reason: reasonRevoked},
-		{name: "AS-218: invalid_grant when renewing", before: func(b *fakeidp.Behaviour) { b.AccessTTL = 2 * time.Minute },
+		{name: "AS-218: invalid_grant when renewing",
+			before: func(b *fakeidp.Behaviour) { b.AccessTTL = 2 * time.Minute },
 			end: func(r *rig) {
 				r.up.Behave(func(b *fakeidp.Behaviour) { b.RefreshDenied = "invalid_grant" })
 			}, reason: reasonRevoked},
-		{name: "AS-218: no refresh token, and user info says no", before: func(b *fakeidp.Behaviour) { b.NoRefresh = true },
-			end: func(r *rig) { r.up.RevokeAll(fakeidp.Alice.Subject) }, reason: reasonRevoked},
+		{name: "AS-218: no refresh token, and user info says no",
+			before: func(b *fakeidp.Behaviour) { b.NoRefresh = true },
+			end:    func(r *rig) { r.up.RevokeAll(fakeidp.Alice.Subject) }, reason: reasonRevoked},
 		{name: "AS-218: tokens without an end, and user info says no",
 			before: func(b *fakeidp.Behaviour) { b.NoRefresh, b.AccessTTL = true, -1 },
 			end:    func(r *rig) { r.up.RevokeAll(fakeidp.Alice.Subject) }, reason: reasonRevoked},
-		{name: "AS-219: no refresh token, and the access token has expired", before: func(b *fakeidp.Behaviour) { b.NoRefresh, b.AccessTTL = true, 3*time.Minute },
-			end: func(*rig) {}, reason: reasonExpired},
+		{name: "AS-219: no refresh token, and the access token has expired",
+			before: func(b *fakeidp.Behaviour) { b.NoRefresh, b.AccessTTL = true, 3*time.Minute },
+			end:    func(*rig) {}, reason: reasonExpired},
 		{name: "AS-218: user info believes the token until it expires, and refresh says no",
 			edit: func(c *Connector) { c.CheckBy = checkByRefresh },
 			end: func(r *rig) {
@@ -46,9 +49,11 @@ func TestEnds(t *testing.T) {
 		{name: "AS-218: introspection says that it is not active",
 			edit: func(c *Connector) { c.IntrospectionURL = "introspect" },
 			end:  func(r *rig) { r.up.RevokeAll(fakeidp.Alice.Subject) }, reason: reasonRevoked},
-		{name: "AS-219: the rules do not hold any more", edit: func(c *Connector) { c.Allow.Groups = []string{"staff"} },
+		{name: "AS-219: the rules do not hold any more",
+			edit: func(c *Connector) { c.Allow.Groups = []string{"staff"} },
 			end: func(r *rig) {
-				r.up.EditPerson(fakeidp.Alice.Subject, func(p *fakeidp.Person) { p.Claims = map[string]any{"groups": []string{"guests"}} })
+				r.up.EditPerson(fakeidp.Alice.Subject,
+					func(p *fakeidp.Person) { p.Claims = map[string]any{"groups": []string{"guests"}} })
 			}, reason: reasonNotAllowed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -89,7 +94,8 @@ func TestEnds(t *testing.T) {
 			if err := r.Check(t.Context(), a.Upstream, time.Hour); !errors.Is(err, storage.ErrRevoked) {
 				t.Errorf("asked again: %v", err)
 			}
-			if _, err := r.Permit(t.Context(), a.Upstream, resource, oauth.Scopes{"mcp"}); !errors.Is(err, storage.ErrRevoked) {
+			if _, err := r.Permit(t.Context(), a.Upstream, resource, oauth.Scopes{"mcp"}); !errors.Is(err,
+				storage.ErrRevoked) {
 				t.Errorf("Permit: %v", err)
 			}
 		})
@@ -103,60 +109,64 @@ func withGroups(p fakeidp.Person, groups ...string) fakeidp.Person {
 
 func TestOutage(t *testing.T) {
 	for name, fault := range map[string]fakeidp.Fault{
-		"down": fakeidp.Down, "500": fakeidp.Error500, "429": fakeidp.Error429, "a page": fakeidp.HTML, "huge": fakeidp.Huge,
+		"down": fakeidp.Down, "500": fakeidp.Error500, "429": fakeidp.Error429, "a page": fakeidp.HTML,
+		"huge": fakeidp.Huge,
 	} {
-		t.Run("AS-223: an outage ("+name+") ends nothing: the last word holds for a while, then nobody can tell", func(t *testing.T) {
+		t.Run("AS-223: an outage ("+name+") ends nothing: the last word holds for a while, then nobody can tell",
+			func(t *testing.T) {
+				r := newRig(t, nil)
+				a, g := r.signIn("")
+				r.up.FailAll(fault)
+				r.clock.pass(30 * time.Minute)
+				if err := r.Check(t.Context(), a.Upstream, 0); err != nil {
+					t.Errorf("within the time for outages: %v", err)
+				}
+				r.clock.pass(31 * time.Minute)
+				err := r.Check(t.Context(), a.Upstream, 0)
+				if code(err) != oauth.TemporarilyUnavailable || oauth.AsError(err).RetryAfter == 0 {
+					t.Errorf("got %v", err)
+				}
+				r.clock.pass(24 * time.Hour)
+				if err := r.Check(t.Context(), a.Upstream, 0); code(err) != oauth.TemporarilyUnavailable {
+					t.Errorf("a day later: got %v", err)
+				}
+				if !r.active(g) || !r.upstream(a.Upstream).EndedAt.IsZero() {
+					t.Error("it was ended")
+				}
+				r.up.Heal()
+				r.clock.pass(time.Minute)
+				if err := r.Check(t.Context(), a.Upstream, 0); err != nil {
+					t.Errorf("healed: %v", err)
+				}
+			})
+	}
+	t.Run("AS-223: a provider that is down is left alone after a few attempts, and one event says so",
+		func(t *testing.T) {
 			r := newRig(t, nil)
-			a, g := r.signIn("")
-			r.up.FailAll(fault)
-			r.clock.pass(30 * time.Minute)
-			if err := r.Check(t.Context(), a.Upstream, 0); err != nil {
-				t.Errorf("within the time for outages: %v", err)
+			var ids []string
+			for range 8 {
+				a, _ := r.signIn("")
+				ids = append(ids, a.Upstream)
 			}
-			r.clock.pass(31 * time.Minute)
-			err := r.Check(t.Context(), a.Upstream, 0)
-			if code(err) != oauth.TemporarilyUnavailable || oauth.AsError(err).RetryAfter == 0 {
-				t.Errorf("got %v", err)
+			r.clock.pass(10 * time.Minute)
+			r.up.Forget()
+			r.up.FailAll(fakeidp.Down)
+			for _, id := range ids {
+				if err := r.Check(t.Context(), id, 0); err != nil {
+					t.Error(err)
+				}
 			}
-			r.clock.pass(24 * time.Hour)
-			if err := r.Check(t.Context(), a.Upstream, 0); code(err) != oauth.TemporarilyUnavailable {
-				t.Errorf("a day later: got %v", err)
+			if u := r.upstream(ids[7]); u.Version != 1 {
+				t.Error("the last one was claimed although nobody was to be asked")
 			}
-			if !r.active(g) || !r.upstream(a.Upstream).EndedAt.IsZero() {
-				t.Error("it was ended")
+			// a connection that breaks is tried twice by the HTTP client
+			if n := r.up.Calls(fakeidp.UserInfo); n > tolerated*2 {
+				t.Errorf("asked %d times", n)
 			}
-			r.up.Heal()
-			r.clock.pass(time.Minute)
-			if err := r.Check(t.Context(), a.Upstream, 0); err != nil {
-				t.Errorf("healed: %v", err)
+			if n := r.log.events(audit.ProviderUnreachable); n != 1 {
+				t.Errorf("%d events, want 1", n)
 			}
 		})
-	}
-	t.Run("AS-223: a provider that is down is left alone after a few attempts, and one event says so", func(t *testing.T) {
-		r := newRig(t, nil)
-		var ids []string
-		for range 8 {
-			a, _ := r.signIn("")
-			ids = append(ids, a.Upstream)
-		}
-		r.clock.pass(10 * time.Minute)
-		r.up.Forget()
-		r.up.FailAll(fakeidp.Down)
-		for _, id := range ids {
-			if err := r.Check(t.Context(), id, 0); err != nil {
-				t.Error(err)
-			}
-		}
-		if u := r.upstream(ids[7]); u.Version != 1 {
-			t.Error("the last one was claimed although nobody was to be asked")
-		}
-		if n := r.up.Calls(fakeidp.UserInfo); n > tolerated*2 { // a connection that breaks is tried twice by the HTTP client
-			t.Errorf("asked %d times", n)
-		}
-		if n := r.log.events(audit.ProviderUnreachable); n != 1 {
-			t.Errorf("%d events, want 1", n)
-		}
-	})
 	t.Run("AS-217: an answer about somebody else is none", func(t *testing.T) {
 		r := newRig(t, nil)
 		r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL = 12 * time.Hour })
@@ -236,27 +246,28 @@ func TestPanic(t *testing.T) {
 }
 
 func TestFreshness(t *testing.T) {
-	t.Run("AS-218: the provider is asked again when its word is older than asked for, and not before", func(t *testing.T) {
-		r := newRig(t, nil)
-		a, _ := r.signIn("")
-		r.up.Forget()
-		asked := func(maxAge time.Duration, want int) {
-			t.Helper()
-			if err := r.Check(t.Context(), a.Upstream, maxAge); err != nil {
-				t.Fatal(err)
+	t.Run("AS-218: the provider is asked again when its word is older than asked for, and not before",
+		func(t *testing.T) {
+			r := newRig(t, nil)
+			a, _ := r.signIn("")
+			r.up.Forget()
+			asked := func(maxAge time.Duration, want int) {
+				t.Helper()
+				if err := r.Check(t.Context(), a.Upstream, maxAge); err != nil {
+					t.Fatal(err)
+				}
+				if n := r.up.Calls(fakeidp.UserInfo); n != want {
+					t.Errorf("asked %d times, want %d", n, want)
+				}
 			}
-			if n := r.up.Calls(fakeidp.UserInfo); n != want {
-				t.Errorf("asked %d times, want %d", n, want)
-			}
-		}
-		asked(0, 0)
-		r.clock.pass(11 * time.Second)
-		asked(0, 0)
-		asked(10*time.Second, 1)
-		asked(10*time.Second, 1)
-		r.clock.pass(5 * time.Minute)
-		asked(0, 2)
-	})
+			asked(0, 0)
+			r.clock.pass(11 * time.Second)
+			asked(0, 0)
+			asked(10*time.Second, 1)
+			asked(10*time.Second, 1)
+			r.clock.pass(5 * time.Minute)
+			asked(0, 2)
+		})
 	t.Run("AS-219: tokens are renewed ahead of their end", func(t *testing.T) {
 		r := newRig(t, nil)
 		a, _ := r.signIn("")
@@ -317,20 +328,21 @@ func TestFreshness(t *testing.T) {
 			t.Errorf("%d token requests, want 1", n)
 		}
 	})
-	t.Run("AS-217: a session that nobody knows, or of a connector that was taken out, is not honoured", func(t *testing.T) {
-		r := newRig(t, nil)
-		a, _ := r.signIn("")
-		if err := r.Check(t.Context(), "ups_unknown", 0); !errors.Is(err, storage.ErrRevoked) {
-			t.Errorf("got %v", err)
-		}
-		other := r.another(r.store, func(c *Config) { c.Connectors[0].ID = "another" })
-		if err := other.Check(t.Context(), a.Upstream, time.Hour); !errors.Is(err, storage.ErrRevoked) {
-			t.Errorf("got %v", err)
-		}
-		if err := r.Check(t.Context(), a.Upstream, time.Hour); err != nil {
-			t.Errorf("it was ended: %v", err)
-		}
-	})
+	t.Run("AS-217: a session that nobody knows, or of a connector that was taken out, is not honoured",
+		func(t *testing.T) {
+			r := newRig(t, nil)
+			a, _ := r.signIn("")
+			if err := r.Check(t.Context(), "ups_unknown", 0); !errors.Is(err, storage.ErrRevoked) {
+				t.Errorf("got %v", err)
+			}
+			other := r.another(r.store, func(c *Config) { c.Connectors[0].ID = "another" })
+			if err := other.Check(t.Context(), a.Upstream, time.Hour); !errors.Is(err, storage.ErrRevoked) {
+				t.Errorf("got %v", err)
+			}
+			if err := r.Check(t.Context(), a.Upstream, time.Hour); err != nil {
+				t.Errorf("it was ended: %v", err)
+			}
+		})
 	t.Run("AS-218: detached sign-ins outlive the session at the provider", func(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.Connectors[0].Detached = true })
 		a, g := r.signIn("")
@@ -353,10 +365,13 @@ func TestFreshness(t *testing.T) {
 		r := newRig(t, nil)
 		alice, _ := r.signIn("")
 		bob, _ := r.signIn(fakeidp.Bob.Email)
-		if _, err := r.db.Exec("UPDATE upstreams SET sealed = (SELECT sealed FROM upstreams WHERE id = ?) WHERE id = ?", alice.Upstream, bob.Upstream); err != nil {
+		if _, err := r.db.Exec(
+			"UPDATE upstreams SET sealed = (SELECT sealed FROM upstreams WHERE id = ?) WHERE id = ?", alice.Upstream,
+			bob.Upstream); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.Permit(t.Context(), bob.Upstream, resource, oauth.Scopes{"mcp"}); code(err) != oauth.TemporarilyUnavailable {
+		if _, err := r.Permit(t.Context(), bob.Upstream, resource,
+			oauth.Scopes{"mcp"}); code(err) != oauth.TemporarilyUnavailable {
 			t.Errorf("Permit: %v", err)
 		}
 		r.clock.pass(2 * time.Hour)

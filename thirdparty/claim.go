@@ -50,7 +50,9 @@ func (claim) GoString() string { return redacted }
 // expected returns the accounts that an errand may come back with: those that the user has
 // at the connector already, when it is to extend what one of them allows. The hint names
 // the one whose tokens would be replaced.
-func (d *Delegation) expected(ctx context.Context, c *connector, t delegation.Request, replaced storage.Upstream) (all []account, hint string, err error) {
+func (d *Delegation) expected(
+	ctx context.Context, c *connector, t delegation.Request, replaced storage.Upstream,
+) (all []account, hint string, err error) {
 	if t.Purpose != delegation.PurposeExtend {
 		return nil, "", nil
 	}
@@ -75,10 +77,12 @@ var errOtherAccount = errors.New("another account than the user's came back")
 
 // recognize refuses an account that is not one of those that were expected, if any were.
 func (c *connector) recognize(away trip, p provider.Profile) error {
-	if len(away.Accounts) == 0 || slices.ContainsFunc(away.Accounts, func(a account) bool { return a.Subject == p.Subject }) {
+	if len(away.Accounts) == 0 ||
+		slices.ContainsFunc(away.Accounts, func(a account) bool { return a.Subject == p.Subject }) {
 		return nil
 	}
-	return c.say(oauth.AccessDenied, "At NAME another account is signed in than the one that is connected here.").Because(errOtherAccount)
+	return c.say(oauth.AccessDenied,
+		"At NAME another account is signed in than the one that is connected here.").Because(errOtherAccount)
 }
 
 // question keeps an account that no user has until the person has said whether it is theirs.
@@ -168,4 +172,5 @@ func (d *Delegation) openClaim(row storage.Departure) (c *connector, out claim, 
 	return c, out, ok && out.Held.Source == c.source()
 }
 
-var errNoClaim = oauth.NewError(oauth.InvalidRequest, "This question was answered already, or is more than ten minutes old. Nothing was connected. Please begin again.")
+var errNoClaim = oauth.NewError(oauth.InvalidRequest,
+	"This question was answered already, or is more than ten minutes old. Nothing was connected. Please begin again.")

@@ -16,7 +16,9 @@ import (
 )
 
 func extend(userID string) delegation.Request {
-	return delegation.Request{Provider: "corp", Purpose: delegation.PurposeExtend, UserID: userID, Scopes: oauth.Scopes{"calendar"}}
+	return delegation.Request{
+		Provider: "corp", Purpose: delegation.PurposeExtend, UserID: userID, Scopes: oauth.Scopes{"calendar"},
+	}
 }
 
 // unconnected fails if anything ties a person to the account, or keeps its tokens.
@@ -32,22 +34,23 @@ func (r *rig) unconnected(p fakeidp.Person, identities int) {
 }
 
 func TestExtendMakesNoIdentity(t *testing.T) {
-	t.Run("PH1 RS-203: another account than the user's is refused by both names, and its tokens are given back", func(t *testing.T) {
-		r := newRig(t, nil)
-		a, _ := r.signIn("alice")
-		b := r.leaveAs(extend(a.User.ID), fakeidp.Bob)
-		got, err := r.come(b, "corp")
-		if code(err) != oauth.AccessDenied || !errors.Is(err, errOtherAccount) || got.Claim != nil {
-			t.Fatalf("got %+v, %v", got, err)
-		}
-		if got.Came != "bob" || got.Expected != "alice" {
-			t.Errorf("the page is told %q instead of %q", got.Came, got.Expected)
-		}
-		r.unconnected(fakeidp.Bob, 1)
-		if in, _ := r.signIn("bob"); in.User.ID == a.User.ID {
-			t.Error("bob signs in as alice")
-		}
-	})
+	t.Run("PH1 RS-203: another account than the user's is refused by both names, and its tokens are given back",
+		func(t *testing.T) {
+			r := newRig(t, nil)
+			a, _ := r.signIn("alice")
+			b := r.leaveAs(extend(a.User.ID), fakeidp.Bob)
+			got, err := r.come(b, "corp")
+			if code(err) != oauth.AccessDenied || !errors.Is(err, errOtherAccount) || got.Claim != nil {
+				t.Fatalf("got %+v, %v", got, err)
+			}
+			if got.Came != "bob" || got.Expected != "alice" {
+				t.Errorf("the page is told %q instead of %q", got.Came, got.Expected)
+			}
+			r.unconnected(fakeidp.Bob, 1)
+			if in, _ := r.signIn("bob"); in.User.ID == a.User.ID {
+				t.Error("bob signs in as alice")
+			}
+		})
 	t.Run("PH1: the provider is told whose account is expected", func(t *testing.T) {
 		r := newRig(t, nil)
 		a, _ := r.signIn("bob")
@@ -105,17 +108,19 @@ func TestClaim(t *testing.T) {
 		}
 		return r, a
 	}
-	t.Run("PM1: the person is told which account came back, and nothing but the sealed question is stored", func(t *testing.T) {
-		r, a := waiting(t)
-		if a.Claim.Label != "alice" || a.Claim.Subject != fakeidp.Alice.Subject || a.User.ID != "" || a.Upstream != "" {
-			t.Errorf("got %+v %+v", a, a.Claim)
-		}
-		for table, want := range map[string]int{"identities": 0, "upstreams": 0, "sessions": 0, "departures": 1} {
-			if n := r.rows(table); n != want {
-				t.Errorf("%d rows in %s, want %d", n, table, want)
+	t.Run("PM1: the person is told which account came back, and nothing but the sealed question is stored",
+		func(t *testing.T) {
+			r, a := waiting(t)
+			if a.Claim.Label != "alice" || a.Claim.Subject != fakeidp.Alice.Subject || a.User.ID != "" ||
+				a.Upstream != "" {
+				t.Errorf("got %+v %+v", a, a.Claim)
 			}
-		}
-	})
+			for table, want := range map[string]int{"identities": 0, "upstreams": 0, "sessions": 0, "departures": 1} {
+				if n := r.rows(table); n != want {
+					t.Errorf("%d rows in %s, want %d", n, table, want)
+				}
+			}
+		})
 	t.Run("PM1: no: nothing is connected, and the tokens are given back", func(t *testing.T) {
 		r, a := waiting(t)
 		if err := r.Disclaim(t.Context(), a.Claim.Ticket, "usr_ada"); err != nil {
@@ -134,7 +139,8 @@ func TestClaim(t *testing.T) {
 		}
 		r.clock.pass(claimWait)
 		r.collectAbandoned(t.Context())
-		if _, err := r.Claim(t.Context(), a.Claim.Ticket, "usr_ada"); code(err) != oauth.InvalidRequest || r.rows("departures") != 0 {
+		if _, err := r.Claim(t.Context(), a.Claim.Ticket, "usr_ada"); code(err) != oauth.InvalidRequest ||
+			r.rows("departures") != 0 {
 			t.Errorf("got %v", err)
 		}
 		r.unconnected(fakeidp.Alice, 0)
@@ -231,7 +237,8 @@ func TestAbandoned(t *testing.T) {
 		for range 2 {
 			r.collectAbandoned(t.Context())
 		}
-		if r.log.events(audit.ProviderAbandoned) != 1 || !strings.Contains(r.log.String(), `"client_id":"notes-app"`) || r.rows("departures") != 0 {
+		if r.log.events(audit.ProviderAbandoned) != 1 ||
+			!strings.Contains(r.log.String(), `"client_id":"notes-app"`) || r.rows("departures") != 0 {
 			t.Errorf("got %s", r.log.String())
 		}
 	})
@@ -239,7 +246,8 @@ func TestAbandoned(t *testing.T) {
 		r := newRig(t, nil)
 		b := r.leave(signIn)
 		r.clock.pass(tripTTL)
-		if _, err := r.come(b, "corp"); code(err) != oauth.InvalidRequest || r.log.events(audit.ProviderAbandoned) != 1 {
+		if _, err := r.come(b, "corp"); code(err) != oauth.InvalidRequest ||
+			r.log.events(audit.ProviderAbandoned) != 1 {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -279,7 +287,10 @@ func query(t *testing.T, raw string) url.Values {
 // FuzzWhoComesBack: whatever a provider calls the account that comes back from an errand,
 // nobody is tied to it unasked, and the session is never that of another account.
 func FuzzWhoComesBack(f *testing.F) {
-	for _, sub := range []string{fakeidp.Alice.Subject, fakeidp.Bob.Subject, "", "SUB-ALICE", "sub-alice ", "sub-alice\x00", "süb", strings.Repeat("a", 300)} {
+	for _, sub := range []string{
+		fakeidp.Alice.Subject, fakeidp.Bob.Subject, "", "SUB-ALICE", "sub-alice ", "sub-alice\x00", "süb",
+		strings.Repeat("a", 300),
+	} {
 		f.Add(sub, sub, true)
 		f.Add(sub, fakeidp.Alice.Subject, false)
 	}

@@ -60,7 +60,8 @@ func New(c Config) (*Delegation, error) {
 	}
 	d := &Delegation{
 		cfg: c, ring: ring, vault: vault{ring},
-		byID: map[string]*connector{}, health: map[string]*provider.Health{}, junk: bounded.NewLimiter[string](len(c.Connectors), c.Now),
+		byID: map[string]*connector{}, health: map[string]*provider.Health{},
+		junk: bounded.NewLimiter[string](len(c.Connectors), c.Now),
 	}
 	return d, d.connect()
 }

@@ -69,7 +69,9 @@ func (d *Delegation) Depart(ctx context.Context, t delegation.Request) (delegati
 	// SP-04: fresh for each sign-in. An attacker who learns only the state, from a Referer or a log,
 	// can do nothing with it, and a browser that was sent here with a state has not got
 	// the binding (login CSRF).
-	out := delegation.AuthorizationRequest{State: secrets.Token(""), Binding: secrets.Token(""), ExpiresAt: d.now().Add(tripTTL)}
+	out := delegation.AuthorizationRequest{
+		State: secrets.Token(""), Binding: secrets.Token(""), ExpiresAt: d.now().Add(tripTTL),
+	}
 	away := trip{
 		Request: t, Nonce: secrets.Token(""), Verifier: secrets.Token(""),
 		Extra: extra, LeftAt: d.now(), Accounts: accounts,
@@ -154,7 +156,9 @@ func departureKey(state, binding string) storage.Hash {
 
 // What people are told about a trip that cannot be completed.
 var (
-	errNoProvider  = oauth.NewError(oauth.InvalidRequest, "There is no such way to sign in here.")
-	errNoTrip      = oauth.NewError(oauth.InvalidRequest, "This sign-in was not begun in this browser, or it was completed already. Please start again from your application.")
-	errTripExpired = oauth.NewError(oauth.InvalidRequest, "This sign-in took too long. Please start again from your application.")
+	errNoProvider = oauth.NewError(oauth.InvalidRequest, "There is no such way to sign in here.")
+	errNoTrip     = oauth.NewError(oauth.InvalidRequest,
+		"This sign-in was not begun in this browser, or it was completed already. Please start again from your application.")
+	errTripExpired = oauth.NewError(oauth.InvalidRequest,
+		"This sign-in took too long. Please start again from your application.")
 )

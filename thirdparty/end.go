@@ -56,7 +56,8 @@ func (d *Delegation) end(ctx context.Context, k storage.UpstreamKey, reason stri
 // gives their tokens back.
 func (d *Delegation) afterEnd(ctx context.Context, ended []storage.Upstream, reason string) {
 	for _, u := range ended {
-		d.cfg.Audit.Record(ctx, audit.ProviderEnded, slog.String("connector", u.Connector), slog.String("user", u.UserID),
+		d.cfg.Audit.Record(ctx, audit.ProviderEnded, slog.String("connector", u.Connector),
+			slog.String("user", u.UserID),
 			slog.String("subject", u.Subject), audit.ProviderSession(u.ID), slog.String("reason", reason))
 		c, known := d.byID[u.Connector]
 		if !known || reason == reasonRevoked || reason == reasonExpired {

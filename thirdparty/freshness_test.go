@@ -25,9 +25,12 @@ func TestAuthTime(t *testing.T) {
 		{"PM5: clocks may differ", false, -30 * time.Second, 0, ""},
 		{"AS-217: proof anew was demanded, and given", true, 0, 0, ""},
 		{"AS-217: proof anew was demanded, and given by a clock that is ahead", true, -30 * time.Second, 0, ""},
-		{"AS-217 PM5: proof anew was demanded, and the provider gives an old one", true, time.Hour, 0, oauth.UnmetAuthentication},
-		{"PM5 OIDC 2: proof anew was demanded, and the provider does not say", true, silent, 0, oauth.UnmetAuthentication},
-		{"PM5: proof anew was demanded, and it is a year from now", true, -365 * 24 * time.Hour, 0, oauth.UnmetAuthentication},
+		{"AS-217 PM5: proof anew was demanded, and the provider gives an old one", true, time.Hour, 0,
+			oauth.UnmetAuthentication},
+		{"PM5 OIDC 2: proof anew was demanded, and the provider does not say", true, silent, 0,
+			oauth.UnmetAuthentication},
+		{"PM5: proof anew was demanded, and it is a year from now", true, -365 * 24 * time.Hour, 0,
+			oauth.UnmetAuthentication},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRig(t, nil)
@@ -43,7 +46,8 @@ func TestAuthTime(t *testing.T) {
 			trip := signIn
 			trip.Fresh = tt.fresh
 			b, s := r.leave(trip), r.minted()
-			a, err := r.Return(t.Context(), delegation.AuthorizationResponse{Provider: "corp", Params: b.back, Binding: b.Binding, Session: s})
+			a, err := r.Return(t.Context(),
+				delegation.AuthorizationResponse{Provider: "corp", Params: b.back, Binding: b.Binding, Session: s})
 			if code(err) != tt.code {
 				t.Fatalf("got %v, want %q", err, tt.code)
 			}
@@ -56,7 +60,8 @@ func TestAuthTime(t *testing.T) {
 			if tt.want == silent {
 				want = time.Time{}
 			}
-			if err != nil || v.Session.AuthTime.Sub(want).Abs() > time.Second || a.AuthTime.Sub(want).Abs() > time.Second {
+			if err != nil || v.Session.AuthTime.Sub(want).Abs() > time.Second ||
+				a.AuthTime.Sub(want).Abs() > time.Second {
 				t.Errorf("got %v and %v, want %v; %v", v.Session.AuthTime, a.AuthTime, want, err)
 			}
 		})
@@ -69,7 +74,8 @@ func TestNothingProvesFreshness(t *testing.T) {
 		up := c.Connectors[0]
 		c.Connectors[0] = Connector{
 			ID: "corp", Type: "oauth2", Name: "Corp", ClientID: up.ClientID, ClientSecret: up.ClientSecret,
-			AuthorizationURL: up.Issuer + "/authorize", TokenURL: up.Issuer + "/token", UserInfoURL: up.Issuer + "/userinfo",
+			AuthorizationURL: up.Issuer + "/authorize", TokenURL: up.Issuer + "/token",
+			UserInfoURL: up.Issuer + "/userinfo",
 		}
 	}
 	t.Run("PM5: plain OAuth 2.0 proves no new sign-in, and nobody is sent there for one", func(t *testing.T) {

@@ -30,7 +30,8 @@ func TestTokensAreGivenBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, nil)
 			b, s := r.leave(signIn), r.minted()
-			a, err := r.Return(t.Context(), delegation.AuthorizationResponse{Provider: "corp", Params: b.back, Binding: b.Binding, Session: s})
+			a, err := r.Return(t.Context(),
+				delegation.AuthorizationResponse{Provider: "corp", Params: b.back, Binding: b.Binding, Session: s})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,7 +69,9 @@ func TestTokensAreGivenBack(t *testing.T) {
 		r.byID["corp"].traits.OneGrant = true
 		r.signIn("")
 		b, s := r.leave(signIn), r.minted()
-		if _, err := r.Return(t.Context(), delegation.AuthorizationResponse{Provider: "corp", Params: b.back, Binding: b.Binding, Session: s}); err != nil {
+		if _, err := r.Return(t.Context(),
+			delegation.AuthorizationResponse{
+				Provider: "corp", Params: b.back, Binding: b.Binding, Session: s}); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.store.EndSession(t.Context(), s.Hash, r.clock.Now()); err != nil {

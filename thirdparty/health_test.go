@@ -91,25 +91,26 @@ func TestRest(t *testing.T) {
 		r.clock.pass(6 * time.Minute)
 		r.up.Fail(fakeidp.UserInfo, fakeidp.Error500)
 	}
-	t.Run("AS-223: one session that stays without an answer makes no provider rest, and is asked about again later", func(t *testing.T) {
-		r := newRig(t, nil)
-		ids := r.several(2)
-		down(r)
-		for i := range 4 * tolerated {
-			if n := r.ask(ids[0]); (n == 1) != (i == 0) {
-				t.Errorf("attempt %d: asked %d times", i, n)
+	t.Run("AS-223: one session that stays without an answer makes no provider rest, and is asked about again later",
+		func(t *testing.T) {
+			r := newRig(t, nil)
+			ids := r.several(2)
+			down(r)
+			for i := range 4 * tolerated {
+				if n := r.ask(ids[0]); (n == 1) != (i == 0) {
+					t.Errorf("attempt %d: asked %d times", i, n)
+				}
 			}
-		}
-		for range 4 * tolerated {
-			r.clock.pass(restTime)
-			if n := r.ask(ids[0]); n != 1 {
-				t.Errorf("later: asked %d times, want 1", n)
+			for range 4 * tolerated {
+				r.clock.pass(restTime)
+				if n := r.ask(ids[0]); n != 1 {
+					t.Errorf("later: asked %d times, want 1", n)
+				}
 			}
-		}
-		if n := r.ask(ids[1]); n != 1 {
-			t.Errorf("another session: asked %d times, want 1", n)
-		}
-	})
+			if n := r.ask(ids[1]); n != 1 {
+				t.Errorf("another session: asked %d times, want 1", n)
+			}
+		})
 	t.Run("AS-223: while it rests one question a second goes through, and an answer ends the rest", func(t *testing.T) {
 		r := newRig(t, nil)
 		ids := r.several(tolerated + 6)
@@ -223,7 +224,8 @@ func TestAskedTooOften(t *testing.T) {
 // Security PH2, RFC 6749 App. A.11: what cannot be a code is not passed on.
 func TestCodes(t *testing.T) {
 	for name, bad := range map[string]string{
-		"nothing": "", "NUL": "a\x00b", "a line end": "a\nb", "a tab": "a\tb", "DEL": "a\x7f", "beyond ASCII": "caf\u00e9", "no UTF-8": "a\xff",
+		"nothing": "", "NUL": "a\x00b", "a line end": "a\nb", "a tab": "a\tb", "DEL": "a\x7f",
+		"beyond ASCII": "caf\u00e9", "no UTF-8": "a\xff",
 		"too long": strings.Repeat("c", maxCode+1),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -232,7 +234,8 @@ func TestCodes(t *testing.T) {
 			b.back.Set("code", bad)
 			r.clock.pass(9 * time.Minute)
 			r.up.Forget()
-			if _, err := r.come(b, "corp"); code(err) != oauth.ServerError || !strings.Contains(oauth.AsError(err).Unwrap().Error(), "no code") {
+			if _, err := r.come(b, "corp"); code(err) != oauth.ServerError ||
+				!strings.Contains(oauth.AsError(err).Unwrap().Error(), "no code") {
 				t.Errorf("got %v", err)
 			}
 			if n := len(r.up.Requests("")); n != 0 {

@@ -17,7 +17,8 @@ func TestRulesHoldAtChecks(t *testing.T) {
 		b.EditUserInfo = func(claims map[string]any) { delete(claims, "groups") }
 	}
 	putOut := func(r *rig) {
-		r.up.EditPerson(fakeidp.Alice.Subject, func(p *fakeidp.Person) { p.Claims = map[string]any{"groups": []string{"guests"}} })
+		r.up.EditPerson(fakeidp.Alice.Subject,
+			func(p *fakeidp.Person) { p.Claims = map[string]any{"groups": []string{"guests"}} })
 	}
 	for name, rule := range map[string]func(*Connector){
 		"PM3: groups":        func(c *Connector) { c.Allow.Groups = []string{"staff"} },
@@ -47,7 +48,9 @@ func TestRulesHoldAtChecks(t *testing.T) {
 	}
 	t.Run("PM3: a scope rule", func(t *testing.T) {
 		r := newRig(t, func(c *Config) {
-			c.Connectors[0].ScopeRules = []ScopeRule{{Resource: resource, Scopes: oauth.Scopes{"admin"}, Groups: []string{"staff"}}}
+			c.Connectors[0].ScopeRules = []ScopeRule{
+				{Resource: resource, Scopes: oauth.Scopes{"admin"}, Groups: []string{"staff"}},
+			}
 		})
 		r.up.SetPeople(withGroups(fakeidp.Alice, "staff"))
 		r.up.Behave(silent)
@@ -63,7 +66,8 @@ func TestRulesHoldAtChecks(t *testing.T) {
 	})
 	t.Run("PM3: claims of user info, which introspection does not tell", func(t *testing.T) {
 		r := newRig(t, func(c *Config) {
-			c.Connectors[0].Allow.Groups, c.Connectors[0].IntrospectionURL = []string{"staff"}, c.Connectors[0].Issuer+"/introspect"
+			c.Connectors[0].Allow.Groups, c.Connectors[0].IntrospectionURL = []string{"staff"},
+				c.Connectors[0].Issuer+"/introspect"
 		})
 		only := func(groups ...string) fakeidp.Person {
 			p := fakeidp.Alice
@@ -84,7 +88,8 @@ func TestRulesHoldAtChecks(t *testing.T) {
 		a, _ := r.signIn("")
 		r.up.Forget()
 		r.clock.pass(6 * time.Minute)
-		if err := r.Check(t.Context(), a.Upstream, 0); err != nil || r.up.Calls(fakeidp.Token) != 0 || r.up.Calls(fakeidp.UserInfo) != 1 {
+		if err := r.Check(t.Context(), a.Upstream, 0); err != nil || r.up.Calls(fakeidp.Token) != 0 ||
+			r.up.Calls(fakeidp.UserInfo) != 1 {
 			t.Errorf("got %v, %d renewals", err, r.up.Calls(fakeidp.Token))
 		}
 	})
@@ -98,7 +103,8 @@ func TestIntrospectionOfAnotherToken(t *testing.T) {
 	} {
 		t.Run(name+" is no yes", func(t *testing.T) {
 			r := newRig(t, func(c *Config) {
-				c.Connectors[0].IntrospectionURL, c.Connectors[0].Outage = c.Connectors[0].Issuer+"/introspect", 10*time.Minute
+				c.Connectors[0].IntrospectionURL, c.Connectors[0].Outage = c.Connectors[0].Issuer+"/introspect",
+					10*time.Minute
 			})
 			a, g := r.signIn("")
 			r.clock.pass(6 * time.Minute)
@@ -121,11 +127,16 @@ func TestWhoVouchesForAnAddress(t *testing.T) {
 		idToken, userInfo map[string]any
 		want              bool
 	}{
-		{"PL3: verified, of no address, beside an address that is not", map[string]any{"email_verified": true}, map[string]any{"email": "boss@example.com", "email_verified": false}, false},
-		{"PL3: verified, of no address, beside an address", map[string]any{"email_verified": true}, map[string]any{"email": "boss@example.com"}, false},
-		{"PL3: the other way round", map[string]any{"email": "boss@example.com"}, map[string]any{"email_verified": true}, false},
-		{"PL3: of another address", map[string]any{"email": "boss@example.com"}, map[string]any{"email": "me@example.com", "email_verified": true}, false},
-		{"of the same address", map[string]any{"email": "boss@example.com"}, map[string]any{"email": "boss@example.com", "email_verified": true}, true},
+		{"PL3: verified, of no address, beside an address that is not", map[string]any{"email_verified": true},
+			map[string]any{"email": "boss@example.com", "email_verified": false}, false},
+		{"PL3: verified, of no address, beside an address", map[string]any{"email_verified": true},
+			map[string]any{"email": "boss@example.com"}, false},
+		{"PL3: the other way round", map[string]any{"email": "boss@example.com"},
+			map[string]any{"email_verified": true}, false},
+		{"PL3: of another address", map[string]any{"email": "boss@example.com"},
+			map[string]any{"email": "me@example.com", "email_verified": true}, false},
+		{"of the same address", map[string]any{"email": "boss@example.com"},
+			map[string]any{"email": "boss@example.com", "email_verified": true}, true},
 		{"by one source", map[string]any{"email": "boss@example.com", "email_verified": true}, map[string]any{}, true},
 		{"by the other", map[string]any{}, map[string]any{"email": "boss@example.com", "email_verified": true}, true},
 	} {
@@ -134,7 +145,9 @@ func TestWhoVouchesForAnAddress(t *testing.T) {
 				return provider.Profile{Subject: "s", Claims: c, Parts: map[string]map[string]any{source: c}}
 			}
 			first := claims("id_token", tt.idToken).Over(claims("userinfo", tt.userInfo))
-			c := ready(t, Connector{ID: "up", Type: "oidc", Issuer: "https://idp.example.com", ClientID: "c", Allow: Rules{Emails: []string{"boss@example.com"}}})
+			c := ready(t,
+				Connector{ID: "up", Type: "oidc", Issuer: "https://idp.example.com", ClientID: "c",
+					Allow: Rules{Emails: []string{"boss@example.com"}}})
 			for _, p := range []provider.Profile{first, claims("userinfo", tt.userInfo).Over(first)} {
 				if got := c.admit(p) == nil; got != tt.want {
 					t.Errorf("got %v of %v", got, p.Claims)

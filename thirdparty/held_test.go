@@ -65,9 +65,11 @@ func TestWhoChoosesAnAccount(t *testing.T) {
 		want     bool
 	}{
 		{"at a sign-in", delegation.Request{Purpose: delegation.PurposeSignIn}, nil, false, false},
-		{"if the person asks for it", delegation.Request{Purpose: delegation.PurposeSignIn, Choose: true}, nil, true, true},
+		{"if the person asks for it", delegation.Request{Purpose: delegation.PurposeSignIn, Choose: true}, nil, true,
+			true},
 		{"to connect an account", delegation.Request{Purpose: delegation.PurposeLink}, nil, true, true},
-		{"to extend one that can be named", delegation.Request{Purpose: delegation.PurposeExtend}, expected, true, false},
+		{"to extend one that can be named", delegation.Request{Purpose: delegation.PurposeExtend}, expected, true,
+			false},
 		{"to extend one that cannot", delegation.Request{Purpose: delegation.PurposeExtend}, expected, false, true},
 		{"to extend without one", delegation.Request{Purpose: delegation.PurposeExtend}, nil, true, true},
 	} {

@@ -16,7 +16,9 @@ import (
 // local makes a user with a password.
 func (r *rig) local(id string) storage.User {
 	r.t.Helper()
-	u := storage.User{ID: id, Name: strings.TrimPrefix(id, "usr_"), PasswordHash: "$argon2id$x", CreatedAt: r.clock.Now()}
+	u := storage.User{
+		ID: id, Name: strings.TrimPrefix(id, "usr_"), PasswordHash: "$argon2id$x", CreatedAt: r.clock.Now(),
+	}
 	if err := r.store.CreateUser(r.t.Context(), u); err != nil {
 		r.t.Fatal(err)
 	}
@@ -28,24 +30,25 @@ func link(userID string) delegation.Request {
 }
 
 func TestLink(t *testing.T) {
-	t.Run("AS-217: an account there is tied to who is signed in here, and signs them in from then on", func(t *testing.T) {
-		r := newRig(t, nil)
-		u := r.local("usr_ada")
-		a, err := r.connect(r.leave(link(u.ID)))
-		if err != nil || a.User.ID != u.ID || !r.upstream(a.Upstream).Linked || r.rows("sessions") != 0 {
-			t.Fatalf("got %+v, %v", a, err)
-		}
-		if in, _ := r.signIn(""); in.User.ID != u.ID {
-			t.Errorf("signed in as %s", in.User.ID)
-		}
-		if r.log.events(audit.ProviderLinked) != 1 {
-			t.Error("no audit event")
-		}
-		ids, err := r.Identities(t.Context(), u.ID)
-		if err != nil || len(ids) != 1 || ids[0].Subject != fakeidp.Alice.Subject || ids[0].Label == "" {
-			t.Errorf("got %+v, %v", ids, err)
-		}
-	})
+	t.Run("AS-217: an account there is tied to who is signed in here, and signs them in from then on",
+		func(t *testing.T) {
+			r := newRig(t, nil)
+			u := r.local("usr_ada")
+			a, err := r.connect(r.leave(link(u.ID)))
+			if err != nil || a.User.ID != u.ID || !r.upstream(a.Upstream).Linked || r.rows("sessions") != 0 {
+				t.Fatalf("got %+v, %v", a, err)
+			}
+			if in, _ := r.signIn(""); in.User.ID != u.ID {
+				t.Errorf("signed in as %s", in.User.ID)
+			}
+			if r.log.events(audit.ProviderLinked) != 1 {
+				t.Error("no audit event")
+			}
+			ids, err := r.Identities(t.Context(), u.ID)
+			if err != nil || len(ids) != 1 || ids[0].Subject != fakeidp.Alice.Subject || ids[0].Label == "" {
+				t.Errorf("got %+v, %v", ids, err)
+			}
+		})
 	t.Run("AS-217: an account of somebody else is not tied, and its tokens are given back", func(t *testing.T) {
 		r := newRig(t, nil)
 		r.signIn("") // alice has a user of her own
@@ -96,7 +99,8 @@ func TestRulesApplied(t *testing.T) {
 	t.Run("AS-223: whom the rules do not admit gets no account, and the tokens are given back", func(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.Connectors[0].Allow.Groups = []string{"staff"} })
 		_, err := r.come(r.leave(signIn), "corp")
-		if code(err) != oauth.AccessDenied || !strings.Contains(oauth.AsError(err).Description, "may not use this server") {
+		if code(err) != oauth.AccessDenied ||
+			!strings.Contains(oauth.AsError(err).Description, "may not use this server") {
 			t.Errorf("got %v", err)
 		}
 		r.Close()
@@ -107,7 +111,9 @@ func TestRulesApplied(t *testing.T) {
 	})
 	t.Run("AS-217: scopes are kept to those for whom the rule holds, by what is known now", func(t *testing.T) {
 		r := newRig(t, func(c *Config) {
-			c.Connectors[0].ScopeRules = []ScopeRule{{Resource: resource, Scopes: oauth.Scopes{"admin"}, Groups: []string{"staff"}}}
+			c.Connectors[0].ScopeRules = []ScopeRule{
+				{Resource: resource, Scopes: oauth.Scopes{"admin"}, Groups: []string{"staff"}},
+			}
 		})
 		r.up.SetPeople(withGroups(fakeidp.Alice, "staff"))
 		a, _ := r.signIn("")
@@ -154,11 +160,13 @@ func TestDisconnect(t *testing.T) {
 	t.Run("AS-217: nobody loses the last way in, nor an account that is not theirs", func(t *testing.T) {
 		r := newRig(t, nil)
 		a, g := r.signIn("")
-		if err := r.Disconnect(t.Context(), a.User.ID, "corp", fakeidp.Alice.Subject); !errors.Is(err, storage.ErrSpent) || !r.active(g) {
+		if err := r.Disconnect(t.Context(), a.User.ID, "corp", fakeidp.Alice.Subject); !errors.Is(err,
+			storage.ErrSpent) || !r.active(g) {
 			t.Errorf("got %v", err)
 		}
 		u := r.local("usr_mallory")
-		if err := r.Disconnect(t.Context(), u.ID, "corp", fakeidp.Alice.Subject); !errors.Is(err, storage.ErrNotFound) || !r.active(g) {
+		if err := r.Disconnect(t.Context(), u.ID, "corp", fakeidp.Alice.Subject); !errors.Is(err,
+			storage.ErrNotFound) || !r.active(g) {
 			t.Errorf("got %v", err)
 		}
 		r.Close()
@@ -190,7 +198,9 @@ func TestUserNames(t *testing.T) {
 
 func TestFarewell(t *testing.T) {
 	r := newRig(t, nil)
-	for _, reason := range []string{reasonRevoked, reasonExpired, reasonLoggedOut, reasonNotAllowed, reasonDisconnected, reasonDisabled} {
+	for _, reason := range []string{
+		reasonRevoked, reasonExpired, reasonLoggedOut, reasonNotAllowed, reasonDisconnected, reasonDisabled,
+	} {
 		for _, provider := range []string{"corp", "gone"} {
 			if text := r.Farewell(provider, reason); text == "" || strings.Contains(text, "NAME") {
 				t.Errorf("%s %s: %q", provider, reason, text)

@@ -59,7 +59,8 @@ func (d *Delegation) inquire(ctx context.Context, c *connector, u storage.Upstre
 func (d *Delegation) claim(ctx context.Context, c *connector, u storage.Upstream) (err error) {
 	defer func() { // hostile answers are parsed below; none of them may end the process
 		if p := recover(); p != nil {
-			d.cfg.Logger.ErrorContext(ctx, "panic while asking a provider", "connector", c.ID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			d.cfg.Logger.ErrorContext(ctx, "panic while asking a provider", "connector", c.ID, "panic", fmt.Sprint(p),
+				"stack", string(debug.Stack()))
 			err = fmt.Errorf("%w: panic", errUnanswered)
 		}
 	}()
@@ -105,7 +106,8 @@ func (d *Delegation) ask(ctx context.Context, c *connector, u storage.Upstream, 
 	}
 	t, now := held.Tokens, d.now()
 	switch {
-	case t.Refresh != "" && (t.Access == "" || expiring(t, now) || c.CheckBy == checkByRefresh || !c.Detached && c.unheard(held.Profile)):
+	case t.Refresh != "" &&
+		(t.Access == "" || expiring(t, now) || c.CheckBy == checkByRefresh || !c.Detached && c.unheard(held.Profile)):
 		return d.renew(ctx, c, u, held)
 	case c.Detached: // it only said who the person is
 		return d.confirm(ctx, c, u, held, nil)
@@ -131,7 +133,9 @@ func (d *Delegation) ask(ctx context.Context, c *connector, u storage.Upstream, 
 }
 
 // confirm stores that the session stands, with what the provider said.
-func (d *Delegation) confirm(ctx context.Context, c *connector, u storage.Upstream, held holding, p *provider.Profile) error {
+func (d *Delegation) confirm(
+	ctx context.Context, c *connector, u storage.Upstream, held holding, p *provider.Profile,
+) error {
 	if p != nil {
 		if p.Subject != u.Subject {
 			return d.postpone(ctx, c, u, fmt.Errorf("%w: it is about another person", provider.ErrGarbage))
@@ -151,7 +155,8 @@ func (d *Delegation) confirm(ctx context.Context, c *connector, u storage.Upstre
 		return err
 	}
 	if admitted != nil {
-		d.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "provider session is not allowed any more", slog.String("connector", c.ID), slog.Any("cause", admitted))
+		d.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "provider session is not allowed any more",
+			slog.String("connector", c.ID), slog.Any("cause", admitted))
 		key := storage.UpstreamKey{Connector: u.Connector, Subject: u.Subject, UserID: u.UserID}
 		return errors.Join(errEnded(reasonNotAllowed), d.end(ctx, key, reasonNotAllowed))
 	}
@@ -173,7 +178,8 @@ func (d *Delegation) save(ctx context.Context, u storage.Upstream) error {
 		case errors.Is(err, storage.ErrRevoked), errors.Is(err, storage.ErrNotFound):
 			return errEnded("")
 		}
-		d.cfg.Logger.WarnContext(ctx, "provider session could not be stored, trying again", "connector", u.Connector, "provider_session", u.ID, "error", err)
+		d.cfg.Logger.WarnContext(ctx, "provider session could not be stored, trying again", "connector", u.Connector,
+			"provider_session", u.ID, "error", err)
 		if wait(ctx, pause) != nil {
 			return fmt.Errorf("thirdparty: save: %w", err)
 		}
@@ -197,7 +203,8 @@ func (d *Delegation) postpone(ctx context.Context, c *connector, u storage.Upstr
 	defer cancel()
 	u.DueAt, u.Sealed = d.later(c, u, cause), d.current(u)
 	if err := d.cfg.Store.SaveUpstream(ctx, u); err != nil && !errors.Is(err, storage.ErrSpent) {
-		d.cfg.Logger.WarnContext(ctx, "provider session could not be postponed", "connector", c.ID, "provider_session", u.ID, "error", err)
+		d.cfg.Logger.WarnContext(ctx, "provider session could not be postponed", "connector", c.ID,
+			"provider_session", u.ID, "error", err)
 	}
 	return fmt.Errorf("%w: %w", errUnanswered, cause)
 }

@@ -65,7 +65,8 @@ func (c *connector) examine(ctx context.Context) ProbeResult {
 		return r
 	}
 	if ruled := c.rules.claims(); len(ruled) > 0 && c.traits.OpenID && !c.Detached {
-		r.good("Rules look at %s: what user info does not tell of these is checked by a refresh, whose ID token has to repeat it.", strings.Join(ruled, ", "))
+		r.good("Rules look at %s: what user info does not tell of these is checked by a refresh, whose ID token has to repeat it.",
+			strings.Join(ruled, ", "))
 	}
 	for _, w := range c.Warnings() {
 		r.add(Finding{Warning, w, "A scope that was not granted, or a mapper that was taken away, lets them all in."})

@@ -17,15 +17,19 @@ func TestDoctor(t *testing.T) {
 		says    string
 	}{
 		{name: "all is well", verdict: Good, says: "Client id and secret are accepted"},
-		{name: "down", before: func(r *rig) { r.up.FailAll(fakeidp.Down) }, verdict: Problem, says: "Can this machine reach"},
+		{name: "down", before: func(r *rig) { r.up.FailAll(fakeidp.Down) }, verdict: Problem,
+			says: "Can this machine reach"},
 		{name: "another issuer", before: func(r *rig) {
 			r.up.Behave(func(b *fakeidp.Behaviour) {
 				b.EditMetadata = func(m map[string]any) { m["issuer"] = "https://elsewhere.example" }
 			})
 		}, verdict: Problem, says: "elsewhere.example"},
-		{name: "a wrong secret", edit: func(c *Connector) { c.ClientSecret = "wrong" }, verdict: Problem, says: "client_secret"},
-		{name: "our clock is wrong", before: func(r *rig) { r.clock.pass(3 * time.Minute) }, verdict: Problem, says: "NTP"},
-		{name: "our clock is a little wrong", before: func(r *rig) { r.clock.pass(30 * time.Second) }, verdict: Warning, says: "NTP"},
+		{name: "a wrong secret", edit: func(c *Connector) { c.ClientSecret = "wrong" }, verdict: Problem,
+			says: "client_secret"},
+		{name: "our clock is wrong", before: func(r *rig) { r.clock.pass(3 * time.Minute) }, verdict: Problem,
+			says: "NTP"},
+		{name: "our clock is a little wrong", before: func(r *rig) { r.clock.pass(30 * time.Second) },
+			verdict: Warning, says: "NTP"},
 		{name: "no refresh tokens", edit: func(c *Connector) { c.Scopes = nil }, before: func(r *rig) {
 			r.up.Behave(func(b *fakeidp.Behaviour) {
 				b.EditMetadata = func(m map[string]any) { delete(m, "scopes_supported") }
@@ -36,7 +40,8 @@ func TestDoctor(t *testing.T) {
 				b.EditMetadata = func(m map[string]any) { m["code_challenge_methods_supported"] = []string{"plain"} }
 			})
 		}, verdict: Warning, says: "S256"},
-		{name: "the token endpoint is down", before: func(r *rig) { r.up.Fail(fakeidp.Token, fakeidp.Error500) }, verdict: Problem, says: "token endpoint"},
+		{name: "the token endpoint is down", before: func(r *rig) { r.up.Fail(fakeidp.Token, fakeidp.Error500) },
+			verdict: Problem, says: "token endpoint"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRig(t, func(c *Config) {
@@ -53,7 +58,8 @@ func TestDoctor(t *testing.T) {
 				t.Fatalf("got %d results", len(results))
 			}
 			got := results[0]
-			if got.RedirectURI != issuer+"/callback/corp" || got.LogoutURI != issuer+"/callback/corp/logout" || got.Name != "Corp" {
+			if got.RedirectURI != issuer+"/callback/corp" || got.LogoutURI != issuer+"/callback/corp/logout" ||
+				got.Name != "Corp" {
 				t.Errorf("got %+v", got)
 			}
 			worst, text := Good, ""

@@ -134,7 +134,8 @@ func (d *Delegation) accept(ctx context.Context, c *connector, u storage.Upstrea
 // the provider has answered, and we cannot tell any more whose session it has there.
 func (d *Delegation) mistaken(ctx context.Context, c *connector, u storage.Upstream) error {
 	d.health[c.ID].Answered(u.ID)
-	d.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "provider session ended", slog.String("connector", c.ID), slog.String("provider_session", u.ID),
+	d.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "provider session ended", slog.String("connector", c.ID),
+		slog.String("provider_session", u.ID),
 		slog.Any("cause", fmt.Errorf("%w: %w", provider.ErrGarbage, errAnother)))
 	return d.over(ctx, u, reasonMistaken)
 }

@@ -15,9 +15,11 @@ import (
 // plainly makes the connector one of plain OAuth 2.0.
 func plainly(r *rig, c *Connector) {
 	*c = Connector{
-		ID: c.ID, Type: "oauth2", Name: "Plain", ClientID: r.up.ClientID, ClientSecret: r.up.ClientSecret, Scopes: oauth.Scopes{"profile"},
-		AuthorizationURL: r.up.URL + "/authorize", TokenURL: r.up.URL + "/token", UserInfoURL: r.up.URL + "/userinfo", RevocationURL: r.up.URL + "/revoke",
-		Broker: c.Broker, CheckEvery: c.CheckEvery, Outage: c.Outage,
+		ID: c.ID, Type: "oauth2", Name: "Plain", ClientID: r.up.ClientID, ClientSecret: r.up.ClientSecret,
+		Scopes:           oauth.Scopes{"profile"},
+		AuthorizationURL: r.up.URL + "/authorize", TokenURL: r.up.URL + "/token", UserInfoURL: r.up.URL + "/userinfo",
+		RevocationURL: r.up.URL + "/revoke",
+		Broker:        c.Broker, CheckEvery: c.CheckEvery, Outage: c.Outage,
 	}
 }
 
@@ -43,7 +45,8 @@ func renewing(t *testing.T, plain bool, edit func(*fakeidp.Behaviour)) *rig {
 // handed is what a resource server gets for the person.
 func (r *rig) handed(d *Delegation, a delegation.Result) (delegation.Token, error) {
 	return d.Token(r.t.Context(), delegation.TokenRequest{
-		Provider: "corp", UserID: a.User.ID, UpstreamID: a.Upstream, Resource: resource, Scopes: oauth.Scopes{"profile"},
+		Provider: "corp", UserID: a.User.ID, UpstreamID: a.Upstream, Resource: resource,
+		Scopes: oauth.Scopes{"profile"},
 	})
 }
 
@@ -60,15 +63,21 @@ func TestRenewedWithAnother(t *testing.T) {
 		{name: "plain OAuth 2.0", plain: true},
 		{name: "no ID token", edit: func(b *fakeidp.Behaviour) { b.NoIDTokenAtRefresh = true }},
 		{name: "an ID token of that person"},
-		{name: "an ID token whose signature is wrong", edit: func(b *fakeidp.Behaviour) { b.Sign = fakeidp.SignWrongKey }, late: true},
-		{name: "an ID token about the right person, and a token of another", late: true, edit: func(b *fakeidp.Behaviour) {
-			b.EditIDToken = func(_, claims map[string]any) {
-				claims["sub"], claims["at_hash"] = fakeidp.Alice.Subject, "another"
-			}
-		}},
-		{name: "an ID token about the right person, that is bound to no access token", edit: func(b *fakeidp.Behaviour) {
-			b.EditIDToken = func(_, claims map[string]any) { claims["sub"] = fakeidp.Alice.Subject; delete(claims, "at_hash") }
-		}},
+		{name: "an ID token whose signature is wrong",
+			edit: func(b *fakeidp.Behaviour) { b.Sign = fakeidp.SignWrongKey }, late: true},
+		{name: "an ID token about the right person, and a token of another", late: true,
+			edit: func(b *fakeidp.Behaviour) {
+				b.EditIDToken = func(_, claims map[string]any) {
+					claims["sub"], claims["at_hash"] = fakeidp.Alice.Subject, "another"
+				}
+			}},
+		{name: "an ID token about the right person, that is bound to no access token",
+			edit: func(b *fakeidp.Behaviour) {
+				b.EditIDToken = func(_, claims map[string]any) {
+					claims["sub"] = fakeidp.Alice.Subject
+					delete(claims, "at_hash")
+				}
+			}},
 		{name: "introspection alone tells", edit: func(b *fakeidp.Behaviour) {
 			b.NoIDTokenAtRefresh = true
 			b.EditMetadata = func(m map[string]any) { delete(m, "userinfo_endpoint") }
@@ -193,48 +202,50 @@ func TestRenewedAndNotNamed(t *testing.T) {
 			t.Errorf("got the earlier one, %v", err)
 		}
 	})
-	t.Run("SP-06: a provider that cannot say whose a token is keeps its sign-ins, and no resource server gets the token", func(t *testing.T) {
-		r := renewing(t, false, unnamed)
-		a, g := r.signIn("")
-		for range 3 {
-			r.clock.pass(90 * time.Second)
-			if err := r.Check(t.Context(), a.Upstream, time.Second); err != nil || !r.active(g) {
-				t.Errorf("the sign-in: %v", err)
+	t.Run("SP-06: a provider that cannot say whose a token is keeps its sign-ins, and no resource server gets the token",
+		func(t *testing.T) {
+			r := renewing(t, false, unnamed)
+			a, g := r.signIn("")
+			for range 3 {
+				r.clock.pass(90 * time.Second)
+				if err := r.Check(t.Context(), a.Upstream, time.Second); err != nil || !r.active(g) {
+					t.Errorf("the sign-in: %v", err)
+				}
+				if got, err := r.handed(r.Delegation, a); code(err) != oauth.InteractionRequired || got.Token != "" {
+					t.Errorf("got %v", err)
+				}
 			}
-			if got, err := r.handed(r.Delegation, a); code(err) != oauth.InteractionRequired || got.Token != "" {
-				t.Errorf("got %v", err)
-			}
-		}
-		r.up.RevokeAll(fakeidp.Alice.Subject)
-		r.clock.pass(90 * time.Second)
-		if err := r.Check(t.Context(), a.Upstream, time.Second); !errors.Is(err, storage.ErrRevoked) {
-			t.Errorf("revoked: got %v", err)
-		}
-	})
-	t.Run("OpenID Connect Core 12.2: a renewal with an ID token that does not verify confirms nothing", func(t *testing.T) {
-		r := renewing(t, false, unnamed)
-		a, _ := r.signIn("")
-		r.up.Behave(func(b *fakeidp.Behaviour) { b.NoIDTokenAtRefresh, b.Sign = false, fakeidp.SignWrongKey })
-		was := r.upstream(a.Upstream)
-		for range 3 {
+			r.up.RevokeAll(fakeidp.Alice.Subject)
 			r.clock.pass(90 * time.Second)
+			if err := r.Check(t.Context(), a.Upstream, time.Second); !errors.Is(err, storage.ErrRevoked) {
+				t.Errorf("revoked: got %v", err)
+			}
+		})
+	t.Run("OpenID Connect Core 12.2: a renewal with an ID token that does not verify confirms nothing",
+		func(t *testing.T) {
+			r := renewing(t, false, unnamed)
+			a, _ := r.signIn("")
+			r.up.Behave(func(b *fakeidp.Behaviour) { b.NoIDTokenAtRefresh, b.Sign = false, fakeidp.SignWrongKey })
+			was := r.upstream(a.Upstream)
+			for range 3 {
+				r.clock.pass(90 * time.Second)
+				if err := r.Check(t.Context(), a.Upstream, time.Second); err != nil {
+					t.Errorf("within the time for outages: %v", err)
+				}
+			}
+			if u := r.upstream(a.Upstream); !u.CheckedAt.Equal(was.CheckedAt) {
+				t.Error("the session was confirmed")
+			}
+			r.clock.pass(time.Hour)
+			if err := r.Check(t.Context(), a.Upstream, time.Second); code(err) != oauth.TemporarilyUnavailable {
+				t.Errorf("after that: %v", err)
+			}
+			r.up.Behave(func(b *fakeidp.Behaviour) { b.Sign = fakeidp.SignGood })
+			r.clock.pass(time.Minute)
 			if err := r.Check(t.Context(), a.Upstream, time.Second); err != nil {
-				t.Errorf("within the time for outages: %v", err)
+				t.Errorf("mended: %v", err)
 			}
-		}
-		if u := r.upstream(a.Upstream); !u.CheckedAt.Equal(was.CheckedAt) {
-			t.Error("the session was confirmed")
-		}
-		r.clock.pass(time.Hour)
-		if err := r.Check(t.Context(), a.Upstream, time.Second); code(err) != oauth.TemporarilyUnavailable {
-			t.Errorf("after that: %v", err)
-		}
-		r.up.Behave(func(b *fakeidp.Behaviour) { b.Sign = fakeidp.SignGood })
-		r.clock.pass(time.Minute)
-		if err := r.Check(t.Context(), a.Upstream, time.Second); err != nil {
-			t.Errorf("mended: %v", err)
-		}
-	})
+		})
 }
 
 // Security PM2, race: while a renewal brings another person's tokens, and the provider takes

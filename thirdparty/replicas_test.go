@@ -228,7 +228,8 @@ func TestStoreFails(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- d.Check(t.Context(), a.Upstream, time.Second) }()
 		<-store.after
-		if _, err := r.store.EndUpstreams(t.Context(), storage.UpstreamKey{ID: a.Upstream}, reasonDisabled, r.clock.Now()); err != nil {
+		if _, err := r.store.EndUpstreams(t.Context(), storage.UpstreamKey{ID: a.Upstream}, reasonDisabled,
+			r.clock.Now()); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-done; !errors.Is(err, storage.ErrRevoked) {
@@ -254,7 +255,8 @@ func TestListenHoldsTheClaim(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	u, now := r.upstream(a.Upstream), r.clock.Now()
-	if err := r.store.ClaimUpstream(t.Context(), u.ID, u.Version, now, now.Add(time.Second)); !errors.Is(err, storage.ErrSpent) {
+	if err := r.store.ClaimUpstream(t.Context(), u.ID, u.Version, now, now.Add(time.Second)); !errors.Is(err,
+		storage.ErrSpent) {
 		t.Errorf("AS-219: somebody else may renew while an answer is about to be stored: %v", err)
 	}
 	if err := <-done; err != nil {

@@ -25,7 +25,9 @@ func (d *Delegation) Reseal(ctx context.Context) (n int, err error) {
 			return n, nil
 		}
 	}
-	return n, errors.New("thirdparty: reseal: servers go on sealing under an older master key: give all of them the new one and try again")
+	return n, errors.New(
+		"thirdparty: reseal: servers go on sealing under an older master key: give all of them the new one and try again",
+	)
 }
 
 // resealTries is how often those are looked at again that another process stored meanwhile.

@@ -9,7 +9,9 @@ import (
 
 // Security L7 of the providers' report: authorization responses that are none.
 func TestResponseTwice(t *testing.T) {
-	for name, value := range map[string]string{"error": "access_denied", "code": "another", "iss": "https://evil.example.com"} {
+	for name, value := range map[string]string{
+		"error": "access_denied", "code": "another", "iss": "https://evil.example.com",
+	} {
 		t.Run("PL7 RFC 6749 3.1: "+name+" twice, beside a good code", func(t *testing.T) {
 			r := newRig(t, nil)
 			b := r.leave(signIn)
@@ -30,17 +32,20 @@ func TestResponseOfAKnownProvider(t *testing.T) {
 		up := c.Connectors[0]
 		c.Connectors = append(c.Connectors, Connector{
 			ID: "plain", Type: "oauth2", Name: "Plain", ClientID: up.ClientID, ClientSecret: up.ClientSecret,
-			AuthorizationURL: up.Issuer + "/authorize", TokenURL: up.Issuer + "/token", UserInfoURL: up.Issuer + "/userinfo",
+			AuthorizationURL: up.Issuer + "/authorize", TokenURL: up.Issuer + "/token",
+			UserInfoURL: up.Issuer + "/userinfo",
 		})
 	}
 	trip := signIn
 	trip.Provider = "plain"
-	t.Run("PL7 RFC 9207 2.4: the iss of another provider that we know is refused where none is configured", func(t *testing.T) {
-		r := newRig(t, plain)
-		if _, err := r.come(r.leave(trip), "plain"); code(err) != oauth.ServerError || r.up.Calls(fakeidp.Token) != 0 {
-			t.Errorf("got %v", err)
-		}
-	})
+	t.Run("PL7 RFC 9207 2.4: the iss of another provider that we know is refused where none is configured",
+		func(t *testing.T) {
+			r := newRig(t, plain)
+			if _, err := r.come(r.leave(trip), "plain"); code(err) != oauth.ServerError ||
+				r.up.Calls(fakeidp.Token) != 0 {
+				t.Errorf("got %v", err)
+			}
+		})
 	t.Run("what nobody knows may call itself as it likes", func(t *testing.T) {
 		r := newRig(t, plain)
 		r.up.Behave(func(b *fakeidp.Behaviour) { b.ResponseIssuer = "https://as.example.com" })

@@ -64,12 +64,14 @@ func (d *Delegation) collect(ctx context.Context, c *connector, away trip, param
 	}
 	for name, values := range params { // RFC 6749 §3.1
 		if len(values) > 1 {
-			return holding{}, c.told(fmt.Errorf("%w: %.20q is twice in the authorization response", provider.ErrGarbage, name))
+			return holding{},
+				c.told(fmt.Errorf("%w: %.20q is twice in the authorization response", provider.ErrGarbage, name))
 		}
 	}
 	code := single(params, "code")
 	if !params.Has("error") && !isCode(code) {
-		return holding{}, c.told(fmt.Errorf("%w: no code in the authorization response, or a malformed one", provider.ErrGarbage))
+		return holding{},
+			c.told(fmt.Errorf("%w: no code in the authorization response, or a malformed one", provider.ErrGarbage))
 	}
 	if err := c.CheckIssuer(ctx, single(params, "iss")); err != nil { // RFC 9207 §2.4, AS-225
 		d.complain(ctx, c, err)
@@ -142,13 +144,16 @@ func (d *Delegation) prove(c *connector, away trip, p provider.Profile) error {
 	case at.IsZero():
 		return c.say(oauth.UnmetAuthentication, sayUnproved)
 	case at.Before(away.LeftAt.Add(-provider.Leeway)):
-		return c.say(oauth.UnmetAuthentication, "NAME did not ask you to sign in again, as your application requires. Please sign out there and try again.")
+		return c.say(oauth.UnmetAuthentication,
+			"NAME did not ask you to sign in again, as your application requires. Please sign out there and try again.")
 	}
 	return nil
 }
 
 // arrive stores who came back.
-func (d *Delegation) arrive(ctx context.Context, c *connector, away trip, held holding, s storage.Session, out *delegation.Result) error {
+func (d *Delegation) arrive(
+	ctx context.Context, c *connector, away trip, held holding, s storage.Session, out *delegation.Result,
+) error {
 	if err := d.settle(ctx); err != nil {
 		return err
 	}
@@ -167,7 +172,8 @@ func (d *Delegation) arrive(ctx context.Context, c *connector, away trip, held h
 		event = audit.ProviderLinked
 	}
 	d.record(ctx, event, c, audit.Person(user.ID, user.Name),
-		slog.String("subject", a.Identity.Subject), audit.ProviderSession(a.Upstream.ID), slog.String("scope", a.Upstream.Scopes.String()))
+		slog.String("subject", a.Identity.Subject), audit.ProviderSession(a.Upstream.ID),
+		slog.String("scope", a.Upstream.Scopes.String()))
 	return nil
 }
 
@@ -199,9 +205,11 @@ func (d *Delegation) arrival(c *connector, away trip, held holding, s storage.Se
 func (c *connector) turnedAway(err error) error {
 	switch {
 	case errors.Is(err, storage.ErrRevoked):
-		return oauth.NewError(oauth.AccessDenied, "Your account on this server is disabled. Please ask its operator.").Because(err)
+		return oauth.NewError(oauth.AccessDenied,
+			"Your account on this server is disabled. Please ask its operator.").Because(err)
 	case errors.Is(err, storage.ErrExists):
-		return c.say(oauth.AccessDenied, "This account at NAME belongs to another person on this server already. Sign in with it, or choose another one.").Because(err)
+		return c.say(oauth.AccessDenied,
+			"This account at NAME belongs to another person on this server already. Sign in with it, or choose another one.").Because(err)
 	case errors.Is(err, storage.ErrNotFound):
 		return oauth.NewError(oauth.AccessDenied, "Your account on this server does not exist any more.").Because(err)
 	}
@@ -211,14 +219,17 @@ func (c *connector) turnedAway(err error) error {
 // refusal is the protocol error for an error response of a provider (RFC 6749 §4.1.2.1).
 func (c *connector) refusal(params url.Values) *oauth.Error {
 	code := oauth.Code(single(params, "error"))
-	cause := fmt.Errorf("the provider answered error=%.40q error_description=%.200q", string(code), single(params, "error_description"))
+	cause := fmt.Errorf("the provider answered error=%.40q error_description=%.200q", string(code),
+		single(params, "error_description"))
 	switch code {
-	case oauth.AccessDenied, oauth.LoginRequired, oauth.ConsentRequired, oauth.InteractionRequired, "account_selection_required",
+	case oauth.AccessDenied, oauth.LoginRequired, oauth.ConsentRequired, oauth.InteractionRequired,
+		"account_selection_required",
 		"user_cancelled_login", "user_cancelled_authorize":
 		return c.say(oauth.AccessDenied, sayDeclined).Because(cause)
 	case oauth.TemporarilyUnavailable:
 		return c.told(fmt.Errorf("%w: %w", provider.ErrUnreachable, cause))
-	case oauth.UnauthorizedClient, oauth.InvalidScope, oauth.InvalidRequest, oauth.InvalidClient, oauth.UnsupportedResponseType:
+	case oauth.UnauthorizedClient, oauth.InvalidScope, oauth.InvalidRequest, oauth.InvalidClient,
+		oauth.UnsupportedResponseType:
 		return c.told(fmt.Errorf("%w: %w", provider.ErrMisconfigured, cause))
 	}
 	return c.told(fmt.Errorf("%w: %w", provider.ErrGarbage, cause))
@@ -228,12 +239,16 @@ func (c *connector) refusal(params url.Values) *oauth.Error {
 // which the reader of the audit events may not see.
 func (d *Delegation) refused(ctx context.Context, c *connector, away trip, err error) {
 	e := oauth.AsError(err)
-	attrs := []slog.Attr{slog.String("errand", string(away.Purpose)), slog.String("error", string(e.Code)), slog.String("reason", e.Description)}
+	attrs := []slog.Attr{
+		slog.String("errand", string(away.Purpose)), slog.String("error", string(e.Code)),
+		slog.String("reason", e.Description),
+	}
 	if away.UserID != "" {
 		attrs = append(attrs, slog.String("user", away.UserID))
 	}
 	d.record(ctx, audit.ProviderRefused, c, attrs...)
-	d.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "sign-in at a provider refused", slog.String("connector", c.ID), slog.Any("cause", e.Unwrap()))
+	d.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "sign-in at a provider refused", slog.String("connector", c.ID),
+		slog.Any("cause", e.Unwrap()))
 }
 
 // abandon gives tokens back after an arrival that failed, unless it was stored all the
@@ -253,13 +268,15 @@ func (d *Delegation) giveBack(ctx context.Context, c *connector, t provider.Toke
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTTL)
 		defer cancel()
 		if err := c.Revoke(ctx, t); err != nil && !errors.Is(err, provider.ErrUnsupported) {
-			d.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "tokens of a provider could not be given back", slog.String("connector", c.ID), slog.Any("cause", err))
+			d.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "tokens of a provider could not be given back",
+				slog.String("connector", c.ID), slog.Any("cause", err))
 		}
 	})
 }
 
 // errMixedUp: the browser comes from another provider than it went to.
-var errMixedUp = oauth.NewError(oauth.ServerError, "The answer came from another provider than the one that was asked. Please start again from your application.")
+var errMixedUp = oauth.NewError(oauth.ServerError,
+	"The answer came from another provider than the one that was asked. Please start again from your application.")
 
 // single is a parameter that must not be repeated (RFC 6749 §3.1): "" if it is.
 func single(params url.Values, name string) string {

@@ -24,7 +24,8 @@ func TestArrival(t *testing.T) {
 		b := r.leave(signIn)
 		asked, _ := url.Parse(b.URL)
 		q := asked.Query()
-		if q.Get("state") != b.State || q.Get("nonce") == "" || q.Get("code_challenge_method") != "S256" || q.Get("redirect_uri") != issuer+"/callback/corp" {
+		if q.Get("state") != b.State || q.Get("nonce") == "" || q.Get("code_challenge_method") != "S256" ||
+			q.Get("redirect_uri") != issuer+"/callback/corp" {
 			t.Errorf("asked with %v", q)
 		}
 		if q.Has("resource") {
@@ -34,11 +35,13 @@ func TestArrival(t *testing.T) {
 			t.Errorf("AS-220: the state lives for %v", d)
 		}
 		s := r.minted()
-		a, err := r.Return(t.Context(), delegation.AuthorizationResponse{Provider: "corp", Params: b.back, Binding: b.Binding, Session: s})
+		a, err := r.Return(t.Context(),
+			delegation.AuthorizationResponse{Provider: "corp", Params: b.back, Binding: b.Binding, Session: s})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(a.Request.Payload) != "the request" || !strings.HasPrefix(a.User.ID, "usr_") || a.User.PasswordHash != "" {
+		if string(a.Request.Payload) != "the request" || !strings.HasPrefix(a.User.ID, "usr_") ||
+			a.User.PasswordHash != "" {
 			t.Errorf("got %+v", a)
 		}
 		v, err := r.store.Visit(t.Context(), storage.VisitKey{Session: s.Hash, Now: r.clock.Now()})
@@ -46,7 +49,8 @@ func TestArrival(t *testing.T) {
 			t.Errorf("the session: %+v, %v", v, err)
 		}
 		u := r.upstream(a.Upstream)
-		if u.Subject != fakeidp.Alice.Subject || u.UserID != a.User.ID || u.SessionID == "" || u.Linked || u.Version != 1 {
+		if u.Subject != fakeidp.Alice.Subject || u.UserID != a.User.ID || u.SessionID == "" || u.Linked ||
+			u.Version != 1 {
 			t.Errorf("the session there: %+v", u)
 		}
 		if r.rows("departures") != 0 {
@@ -68,7 +72,9 @@ func TestArrival(t *testing.T) {
 	t.Run("AS-217: an e-mail address that another account gets makes nobody them", func(t *testing.T) {
 		r := newRig(t, nil)
 		alice, _ := r.signIn("")
-		r.up.SetPeople(fakeidp.Person{Subject: "sub-mallory", Login: "mallory", Name: fakeidp.Alice.Name, Email: fakeidp.Alice.Email})
+		r.up.SetPeople(fakeidp.Person{
+			Subject: "sub-mallory", Login: "mallory", Name: fakeidp.Alice.Name, Email: fakeidp.Alice.Email,
+		})
 		mallory, _ := r.signIn("")
 		if mallory.User.ID == alice.User.ID || mallory.User.Name == alice.User.Name {
 			t.Errorf("got %+v and %+v", alice.User, mallory.User)
@@ -91,7 +97,9 @@ type hurried struct {
 	until time.Time
 }
 
-func (h *hurried) Exchange(ctx context.Context, code, verifier, nonce, redirectURI string) (provider.Tokens, provider.Profile, error) {
+func (h *hurried) Exchange(
+	ctx context.Context, code, verifier, nonce, redirectURI string,
+) (provider.Tokens, provider.Profile, error) {
 	h.until, _ = ctx.Deadline()
 	return h.Provider.Exchange(ctx, code, verifier, nonce, redirectURI)
 }
@@ -102,11 +110,12 @@ func TestSlowArrival(t *testing.T) {
 	r.byID["corp"].Provider = h
 	began := time.Now()
 	r.signIn("")
-	t.Run("AS-223 a provider that takes its time over each of many questions does not hold a browser for minutes", func(t *testing.T) {
-		if took := h.until.Sub(began); h.until.IsZero() || took > time.Minute {
-			t.Errorf("got %v", took)
-		}
-	})
+	t.Run("AS-223 a provider that takes its time over each of many questions does not hold a browser for minutes",
+		func(t *testing.T) {
+			if took := h.until.Sub(began); h.until.IsZero() || took > time.Minute {
+				t.Errorf("got %v", took)
+			}
+		})
 }
 
 func TestReturnRefused(t *testing.T) {
@@ -121,39 +130,72 @@ func TestReturnRefused(t *testing.T) {
 		// reproached: the upstream notices, too
 		reproached bool
 	}{
-		{name: "AS-220: no state", do: func(_ *rig, b *browser) { b.back.Del("state") }, code: oauth.InvalidRequest, lost: true},
-		{name: "AS-220: another state", do: func(_ *rig, b *browser) { b.back.Set("state", secrets.Token("")) }, code: oauth.InvalidRequest, lost: true},
-		{name: "AS-220: two states", do: func(_ *rig, b *browser) { b.back.Add("state", b.State) }, code: oauth.InvalidRequest, lost: true},
-		{name: "AS-220: a browser without the other half", do: func(_ *rig, b *browser) { b.Binding = "" }, code: oauth.InvalidRequest, lost: true},
-		{name: "AS-220: another browser, on a trip of its own", do: func(r *rig, b *browser) { b.Binding = r.leave(signIn).Binding }, code: oauth.InvalidRequest, lost: true},
-		{name: "AS-220: halves the other way round", do: func(_ *rig, b *browser) { b.back.Set("state", b.Binding); b.Binding = b.State }, code: oauth.InvalidRequest, lost: true},
-		{name: "AS-220: after ten minutes", do: func(r *rig, _ *browser) { r.clock.pass(10 * time.Minute) }, code: oauth.InvalidRequest, says: "took too long", lost: true},
-		{name: "AS-225 RFC 9207: another issuer", cause: func(b *fakeidp.Behaviour) { b.ResponseIssuer = "https://evil.example" }, code: oauth.ServerError},
-		{name: "AS-225 RFC 9207: the issuer that was promised is missing", do: func(_ *rig, b *browser) { b.back.Del("iss") }, code: oauth.ServerError},
-		{name: "AS-225 RFC 9207: another issuer beside an error", cause: func(b *fakeidp.Behaviour) { b.ResponseIssuer, b.Deny = "https://evil.example", "access_denied" }, code: oauth.ServerError},
-		{name: "AS-223: denied", cause: func(b *fakeidp.Behaviour) { b.Deny = "access_denied" }, code: oauth.AccessDenied, says: "At Corp, access was declined"},
-		{name: "AS-223: it is busy", cause: func(b *fakeidp.Behaviour) { b.Deny = "temporarily_unavailable" }, code: oauth.TemporarilyUnavailable, says: "try again"},
-		{name: "AS-223: it broke", cause: func(b *fakeidp.Behaviour) { b.Deny = "server_error" }, code: oauth.ServerError},
-		{name: "AS-223: it does not take our client", cause: func(b *fakeidp.Behaviour) { b.Deny = "unauthorized_client" }, code: oauth.ServerError, says: "operator"},
-		{name: "AS-223: neither code nor error", do: func(_ *rig, b *browser) { b.back.Del("code") }, code: oauth.ServerError},
+		{name: "AS-220: no state", do: func(_ *rig, b *browser) { b.back.Del("state") }, code: oauth.InvalidRequest,
+			lost: true},
+		{name: "AS-220: another state", do: func(_ *rig, b *browser) { b.back.Set("state", secrets.Token("")) },
+			code: oauth.InvalidRequest, lost: true},
+		{name: "AS-220: two states", do: func(_ *rig, b *browser) { b.back.Add("state", b.State) },
+			code: oauth.InvalidRequest, lost: true},
+		{name: "AS-220: a browser without the other half", do: func(_ *rig, b *browser) { b.Binding = "" },
+			code: oauth.InvalidRequest, lost: true},
+		{name: "AS-220: another browser, on a trip of its own",
+			do: func(r *rig, b *browser) { b.Binding = r.leave(signIn).Binding }, code: oauth.InvalidRequest,
+			lost: true},
+		{name: "AS-220: halves the other way round",
+			do:   func(_ *rig, b *browser) { b.back.Set("state", b.Binding); b.Binding = b.State },
+			code: oauth.InvalidRequest, lost: true},
+		{name: "AS-220: after ten minutes", do: func(r *rig, _ *browser) { r.clock.pass(10 * time.Minute) },
+			code: oauth.InvalidRequest, says: "took too long", lost: true},
+		{name: "AS-225 RFC 9207: another issuer",
+			cause: func(b *fakeidp.Behaviour) { b.ResponseIssuer = "https://evil.example" }, code: oauth.ServerError},
+		{name: "AS-225 RFC 9207: the issuer that was promised is missing",
+			do: func(_ *rig, b *browser) { b.back.Del("iss") }, code: oauth.ServerError},
+		{name: "AS-225 RFC 9207: another issuer beside an error",
+			cause: func(b *fakeidp.Behaviour) { b.ResponseIssuer, b.Deny = "https://evil.example", "access_denied" },
+			code:  oauth.ServerError},
+		{name: "AS-223: denied", cause: func(b *fakeidp.Behaviour) { b.Deny = "access_denied" },
+			code: oauth.AccessDenied, says: "At Corp, access was declined"},
+		{name: "AS-223: it is busy", cause: func(b *fakeidp.Behaviour) { b.Deny = "temporarily_unavailable" },
+			code: oauth.TemporarilyUnavailable, says: "try again"},
+		{name: "AS-223: it broke", cause: func(b *fakeidp.Behaviour) { b.Deny = "server_error" },
+			code: oauth.ServerError},
+		{name: "AS-223: it does not take our client",
+			cause: func(b *fakeidp.Behaviour) { b.Deny = "unauthorized_client" }, code: oauth.ServerError,
+			says: "operator"},
+		{name: "AS-223: neither code nor error", do: func(_ *rig, b *browser) { b.back.Del("code") },
+			code: oauth.ServerError},
 		{name: "AS-223: two codes", do: func(_ *rig, b *browser) { b.back.Add("code", "x") }, code: oauth.ServerError},
-		{name: "AS-223: a code that nobody gave out", do: func(_ *rig, b *browser) { b.back.Set("code", "forged") }, code: oauth.AccessDenied, reproached: true},
-		{name: "AS-225: the code of another trip (no PKCE match)", do: func(r *rig, b *browser) { b.back.Set("code", r.leave(signIn).back.Get("code")) }, code: oauth.AccessDenied, reproached: true},
+		{name: "AS-223: a code that nobody gave out", do: func(_ *rig, b *browser) { b.back.Set("code", "forged") },
+			code: oauth.AccessDenied, reproached: true},
+		{name: "AS-225: the code of another trip (no PKCE match)",
+			do:   func(r *rig, b *browser) { b.back.Set("code", r.leave(signIn).back.Get("code")) },
+			code: oauth.AccessDenied, reproached: true},
 		{name: "AS-225: another nonce", cause: func(b *fakeidp.Behaviour) {
 			b.EditIDToken = func(_, claims map[string]any) { claims["nonce"] = "another" }
 		}, code: oauth.ServerError},
-		{name: "AS-225: an ID token signed by nobody", cause: func(b *fakeidp.Behaviour) { b.Sign = fakeidp.SignNone }, code: oauth.ServerError},
+		{name: "AS-225: an ID token signed by nobody",
+			cause: func(b *fakeidp.Behaviour) { b.Sign = fakeidp.SignNone }, code: oauth.ServerError},
 		{name: "AS-225: an ID token for another client", cause: func(b *fakeidp.Behaviour) {
 			b.EditIDToken = func(_, claims map[string]any) { claims["aud"] = "somebody else" }
 		}, code: oauth.ServerError},
-		{name: "AS-223: /token is down", fail: map[fakeidp.Endpoint]fakeidp.Fault{fakeidp.Token: fakeidp.Down}, code: oauth.TemporarilyUnavailable, says: "Corp could not be reached"},
-		{name: "AS-223: /token answers 500", fail: map[fakeidp.Endpoint]fakeidp.Fault{fakeidp.Token: fakeidp.Error500}, code: oauth.TemporarilyUnavailable},
-		{name: "AS-223: /token answers 429", fail: map[fakeidp.Endpoint]fakeidp.Fault{fakeidp.Token: fakeidp.Error429}, code: oauth.TemporarilyUnavailable},
-		{name: "AS-223: /token answers garbage", fail: map[fakeidp.Endpoint]fakeidp.Fault{fakeidp.Token: fakeidp.Garbage}, code: oauth.ServerError},
-		{name: "AS-223: /token answers a page", fail: map[fakeidp.Endpoint]fakeidp.Fault{fakeidp.Token: fakeidp.HTML}, code: oauth.ServerError},
-		{name: "AS-223: /token answers without end", fail: map[fakeidp.Endpoint]fakeidp.Fault{fakeidp.Token: fakeidp.Huge}, code: oauth.ServerError},
-		{name: "AS-223: the keys are down", fail: map[fakeidp.Endpoint]fakeidp.Fault{fakeidp.Keys: fakeidp.Down}, code: oauth.TemporarilyUnavailable},
-		{name: "AS-223: user info is down", fail: map[fakeidp.Endpoint]fakeidp.Fault{fakeidp.UserInfo: fakeidp.Down}, code: oauth.TemporarilyUnavailable},
+		{name: "AS-223: /token is down", fail: map[fakeidp.Endpoint]fakeidp.Fault{fakeidp.Token: fakeidp.Down},
+			code: oauth.TemporarilyUnavailable, says: "Corp could not be reached"},
+		{name: "AS-223: /token answers 500",
+			fail: map[fakeidp.Endpoint]fakeidp.Fault{fakeidp.Token: fakeidp.Error500},
+			code: oauth.TemporarilyUnavailable},
+		{name: "AS-223: /token answers 429",
+			fail: map[fakeidp.Endpoint]fakeidp.Fault{fakeidp.Token: fakeidp.Error429},
+			code: oauth.TemporarilyUnavailable},
+		{name: "AS-223: /token answers garbage",
+			fail: map[fakeidp.Endpoint]fakeidp.Fault{fakeidp.Token: fakeidp.Garbage}, code: oauth.ServerError},
+		{name: "AS-223: /token answers a page", fail: map[fakeidp.Endpoint]fakeidp.Fault{fakeidp.Token: fakeidp.HTML},
+			code: oauth.ServerError},
+		{name: "AS-223: /token answers without end",
+			fail: map[fakeidp.Endpoint]fakeidp.Fault{fakeidp.Token: fakeidp.Huge}, code: oauth.ServerError},
+		{name: "AS-223: the keys are down", fail: map[fakeidp.Endpoint]fakeidp.Fault{fakeidp.Keys: fakeidp.Down},
+			code: oauth.TemporarilyUnavailable},
+		{name: "AS-223: user info is down", fail: map[fakeidp.Endpoint]fakeidp.Fault{fakeidp.UserInfo: fakeidp.Down},
+			code: oauth.TemporarilyUnavailable},
 		{name: "AS-223: user info speaks of somebody else", cause: func(b *fakeidp.Behaviour) {
 			b.EditUserInfo = func(claims map[string]any) { claims["sub"] = "sub-bob" }
 		}, code: oauth.ServerError},
@@ -176,7 +218,8 @@ func TestReturnRefused(t *testing.T) {
 			if !errors.As(err, &told) || told.Code != tt.code || !strings.Contains(told.Description, tt.says) {
 				t.Fatalf("got %v, want %s ... %q", err, tt.code, tt.says)
 			}
-			if told.Description != oauth.SafeDescription(told.Description) || strings.Contains(told.Description, "boom") {
+			if told.Description != oauth.SafeDescription(told.Description) ||
+				strings.Contains(told.Description, "boom") {
 				t.Errorf("not for the wire: %q", told.Description)
 			}
 			if known := a.Request.Provider != ""; known == tt.lost {
@@ -242,27 +285,29 @@ func TestReturnOnce(t *testing.T) {
 }
 
 func TestMixUp(t *testing.T) {
-	t.Run("AS-224 RFC 9700 4.4: an answer at the callback of another connector is refused before its code goes anywhere", func(t *testing.T) {
-		var r *rig
-		evil := fakeidp.Start(t)
-		r = newRig(t, func(c *Config) {
-			other := c.Connectors[0]
-			other.ID, other.Issuer, other.ClientID, other.ClientSecret = "evil", evil.URL, evil.ClientID, evil.ClientSecret
-			c.Connectors = append(c.Connectors, other)
+	t.Run("AS-224 RFC 9700 4.4: an answer at the callback of another connector is refused before its code goes anywhere",
+		func(t *testing.T) {
+			var r *rig
+			evil := fakeidp.Start(t)
+			r = newRig(t, func(c *Config) {
+				other := c.Connectors[0]
+				other.ID, other.Issuer, other.ClientID, other.ClientSecret = "evil", evil.URL, evil.ClientID,
+					evil.ClientSecret
+				c.Connectors = append(c.Connectors, other)
+			})
+			b := r.leave(signIn) // to corp
+			a, err := r.come(b, "evil")
+			if code(err) != oauth.ServerError || a.Request.Provider != "corp" {
+				t.Errorf("got %+v, %v", a, err)
+			}
+			if n := evil.Calls(fakeidp.Token); n != 0 {
+				t.Errorf("SP-06: the code of one provider went to another, %d times", n)
+			}
+			if _, err := r.come(b, "corp"); code(err) != oauth.InvalidRequest {
+				t.Errorf("afterwards: %v", err)
+			}
+			r.nothingMade()
 		})
-		b := r.leave(signIn) // to corp
-		a, err := r.come(b, "evil")
-		if code(err) != oauth.ServerError || a.Request.Provider != "corp" {
-			t.Errorf("got %+v, %v", a, err)
-		}
-		if n := evil.Calls(fakeidp.Token); n != 0 {
-			t.Errorf("SP-06: the code of one provider went to another, %d times", n)
-		}
-		if _, err := r.come(b, "corp"); code(err) != oauth.InvalidRequest {
-			t.Errorf("afterwards: %v", err)
-		}
-		r.nothingMade()
-	})
 	t.Run("AS-224: ... also where neither provider names itself in its answers", func(t *testing.T) {
 		evil := fakeidp.Start(t)
 		r := newRig(t, func(c *Config) {
@@ -287,7 +332,9 @@ func TestMixUp(t *testing.T) {
 		if _, err := r.come(browser{}, "nobody"); code(err) != oauth.InvalidRequest {
 			t.Errorf("got %v", err)
 		}
-		if _, err := r.Depart(t.Context(), delegation.Request{Provider: "nobody", Purpose: delegation.PurposeSignIn}); code(err) != oauth.InvalidRequest {
+		if _, err := r.Depart(t.Context(),
+			delegation.Request{Provider: "nobody", Purpose: delegation.PurposeSignIn}); code(
+			err) != oauth.InvalidRequest {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -304,33 +351,38 @@ func TestDepart(t *testing.T) {
 		r.up.Heal()
 		r.signIn("") // and nothing stays broken
 	})
-	t.Run("AS-220 SP-04: each departure has a state, nonce and verifier of its own, sealed at rest", func(t *testing.T) {
-		r := newRig(t, nil)
-		seen := map[string]bool{}
-		for range 8 {
-			b := r.leave(signIn)
-			u, _ := url.Parse(b.URL)
-			for _, v := range []string{b.State, b.Binding, u.Query().Get("nonce"), u.Query().Get("code_challenge")} {
-				if seen[v] || len(v) < 43 {
-					t.Errorf("%q is not fresh", v)
+	t.Run("AS-220 SP-04: each departure has a state, nonce and verifier of its own, sealed at rest",
+		func(t *testing.T) {
+			r := newRig(t, nil)
+			seen := map[string]bool{}
+			for range 8 {
+				b := r.leave(signIn)
+				u, _ := url.Parse(b.URL)
+				for _, v := range []string{
+					b.State, b.Binding, u.Query().Get("nonce"), u.Query().Get("code_challenge"),
+				} {
+					if seen[v] || len(v) < 43 {
+						t.Errorf("%q is not fresh", v)
+					}
+					seen[v] = true
 				}
-				seen[v] = true
 			}
-		}
-		dump := r.dump()
-		for v := range seen {
-			if strings.Contains(dump, v) {
-				t.Errorf("%q is in the database", v)
+			dump := r.dump()
+			for v := range seen {
+				if strings.Contains(dump, v) {
+					t.Errorf("%q is in the database", v)
+				}
 			}
-		}
-		if strings.Contains(dump, "the request") {
-			t.Error("the payload is readable")
-		}
-	})
+			if strings.Contains(dump, "the request") {
+				t.Error("the payload is readable")
+			}
+		})
 	t.Run("an errand for somebody needs somebody, and a sign-in nobody", func(t *testing.T) {
 		r := newRig(t, nil)
 		for _, trip := range []delegation.Request{
-			{Provider: "corp", Purpose: delegation.PurposeLink}, {Provider: "corp", Purpose: delegation.PurposeExtend}, {Provider: "corp", Purpose: delegation.PurposeSignIn, UserID: "usr_1"},
+			{Provider: "corp", Purpose: delegation.PurposeLink},
+			{Provider: "corp", Purpose: delegation.PurposeExtend},
+			{Provider: "corp", Purpose: delegation.PurposeSignIn, UserID: "usr_1"},
 		} {
 			if _, err := r.Depart(t.Context(), trip); err == nil {
 				t.Errorf("%+v went", trip)
@@ -352,7 +404,8 @@ func TestKeysChangeMidFlow(t *testing.T) {
 	t.Run("AS-223: the old master key is gone when it returns", func(t *testing.T) {
 		r := newRig(t, nil)
 		b := r.leave(signIn)
-		r.Delegation = r.another(r.store, func(c *Config) { c.SecretKeys = [][]byte{bytes.Repeat([]byte{9}, secrets.KeySize)} })
+		r.Delegation = r.another(r.store,
+			func(c *Config) { c.SecretKeys = [][]byte{bytes.Repeat([]byte{9}, secrets.KeySize)} })
 		if _, err := r.come(b, "corp"); code(err) != oauth.InvalidRequest {
 			t.Errorf("got %v", err)
 		}

@@ -134,7 +134,8 @@ func (r *rig) another(store Store, edit func(*Config)) *Delegation {
 func (r *rig) connector(id string) Connector {
 	return Connector{
 		ID: id, Type: "oidc", Name: "Corp", ClientID: r.up.ClientID, ClientSecret: r.up.ClientSecret, Issuer: r.up.URL,
-		Scopes: oauth.Scopes{"openid", "profile", "email", "offline_access"}, CheckEvery: 5 * time.Minute, Outage: time.Hour,
+		Scopes: oauth.Scopes{"openid", "profile", "email", "offline_access"}, CheckEvery: 5 * time.Minute,
+		Outage: time.Hour,
 	}
 }
 
@@ -159,7 +160,9 @@ func (r *rig) dump() string {
 	r.t.Helper()
 	ctx := context.Background()
 	var out strings.Builder
-	for _, table := range []string{"users", "identities", "upstreams", "departures", "sessions", "grants", "farewells", "handbacks"} {
+	for _, table := range []string{
+		"users", "identities", "upstreams", "departures", "sessions", "grants", "farewells", "handbacks",
+	} {
 		rows, err := r.db.QueryContext(ctx, "SELECT * FROM "+table)
 		if err != nil {
 			r.t.Error(err)
@@ -233,7 +236,8 @@ func (r *rig) leave(t delegation.Request) browser {
 
 // come brings a browser back.
 func (r *rig) come(b browser, provider string) (delegation.Result, error) {
-	return r.Return(r.t.Context(), delegation.AuthorizationResponse{Provider: provider, Params: b.back, Binding: b.Binding, Session: r.minted()})
+	return r.Return(r.t.Context(),
+		delegation.AuthorizationResponse{Provider: provider, Params: b.back, Binding: b.Binding, Session: r.minted()})
 }
 
 // connect brings a browser back whose person says, asked, that the account is theirs.
@@ -248,7 +252,9 @@ func (r *rig) connect(b browser) (delegation.Result, error) {
 
 func (r *rig) minted() storage.Session {
 	now := r.clock.Now()
-	return storage.Session{Hash: secrets.Hash(secrets.Token("")), AuthTime: now, CreatedAt: now, ExpiresAt: now.Add(24 * time.Hour)}
+	return storage.Session{
+		Hash: secrets.Hash(secrets.Token("")), AuthTime: now, CreatedAt: now, ExpiresAt: now.Add(24 * time.Hour),
+	}
 }
 
 // signIn signs somebody in and returns them with a grant that rests on it.
@@ -258,7 +264,8 @@ func (r *rig) signIn(hint string) (delegation.Result, storage.Grant) {
 	trip.LoginHint = hint
 	b := r.leave(trip)
 	s := r.minted()
-	a, err := r.Return(r.t.Context(), delegation.AuthorizationResponse{Provider: "corp", Params: b.back, Binding: b.Binding, Session: s})
+	a, err := r.Return(r.t.Context(),
+		delegation.AuthorizationResponse{Provider: "corp", Params: b.back, Binding: b.Binding, Session: s})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -275,8 +282,13 @@ func (r *rig) approve(s storage.Session, userID string) storage.Grant {
 	}
 	err := r.store.Approve(r.t.Context(), storage.Approval{
 		Session: s.Hash, Grant: g, Now: now,
-		Client: &storage.Client{ID: "client", Name: "Client", AuthMethod: "none", Source: storage.SourceStatic, CreatedAt: now},
-		Code:   storage.Code{Hash: secrets.Hash(secrets.Token("")), RedirectURI: "https://client.example/cb", Challenge: "c", ExpiresAt: now.Add(time.Minute)},
+		Client: &storage.Client{
+			ID: "client", Name: "Client", AuthMethod: "none", Source: storage.SourceStatic, CreatedAt: now,
+		},
+		Code: storage.Code{
+			Hash: secrets.Hash(secrets.Token("")), RedirectURI: "https://client.example/cb", Challenge: "c",
+			ExpiresAt: now.Add(time.Minute),
+		},
 	})
 	if err != nil {
 		r.t.Fatal(err)
@@ -287,7 +299,8 @@ func (r *rig) approve(s storage.Session, userID string) storage.Grant {
 // active reports whether tokens of a grant are honoured.
 func (r *rig) active(g storage.Grant) bool {
 	r.t.Helper()
-	ok, _, err := r.store.TokenActive(r.t.Context(), storage.TokenKey{TokenID: "t", GrantID: g.ID, ClientID: g.ClientID, Now: r.clock.Now()})
+	ok, _, err := r.store.TokenActive(r.t.Context(),
+		storage.TokenKey{TokenID: "t", GrantID: g.ID, ClientID: g.ClientID, Now: r.clock.Now()})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -89,8 +89,10 @@ func (c Connector) Warnings() (out []string) {
 	}
 	for _, source := range expressions {
 		for _, name := range rules.Open(source) {
-			out = append(out, fmt.Sprintf("thirdparty %s: the expression %q is true for everyone without the claim %s; write claims.%s != nil && ... if that is not meant",
-				c.ID, source, name, name))
+			out = append(out,
+				fmt.Sprintf(
+					"thirdparty %s: the expression %q is true for everyone without the claim %s; write claims.%s != nil && ... if that is not meant",
+					c.ID, source, name, name))
 		}
 	}
 	return out

@@ -84,7 +84,8 @@ func (d *Delegation) tend(ctx context.Context, u storage.Upstream) bool {
 	case err == nil, errors.Is(err, errUnanswered), errors.Is(err, storage.ErrRevoked):
 		return true
 	case !errors.Is(err, errHeld):
-		d.cfg.Logger.WarnContext(ctx, "provider session could not be checked", "connector", u.Connector, "provider_session", u.ID, "error", err)
+		d.cfg.Logger.WarnContext(ctx, "provider session could not be checked", "connector", u.Connector,
+			"provider_session", u.ID, "error", err)
 	}
 	return false
 }

@@ -51,54 +51,56 @@ func TestRun(t *testing.T) {
 			t.Errorf("asked %d times, want 1", n)
 		}
 	})
-	t.Run("AS-223: sessions of a provider that is down, or was taken out, do not hold up the others", func(t *testing.T) {
-		other := fakeidp.Start(t)
-		edit := func(c *Config) {
-			second := c.Connectors[0]
-			second.ID, second.Issuer, second.ClientID, second.ClientSecret = "other", other.URL, other.ClientID, other.ClientSecret
-			c.Connectors = append(c.Connectors, second)
-		}
-		r := newRig(t, edit)
-		other.Behave(func(b *fakeidp.Behaviour) { b.Now = r.clock.Now })
-		for range 3 * batch {
-			r.signIn("")
-		}
-		left, err := r.Depart(t.Context(), withProvider("other"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		back, err := other.Visit(left.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, err := r.come(browser{left, back.Query()}, "other")
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.up.FailAll(fakeidp.Down)
-		r.up.Forget()
-		other.RevokeAll(fakeidp.Alice.Subject)
-		r.clock.pass(5 * time.Minute)
-		for r.round(t.Context()) == batch {
-		}
-		if r.upstream(a.Upstream).EndedAt.IsZero() {
-			t.Error("it was not looked at")
-		}
-		if n := r.up.Calls(fakeidp.UserInfo); n > 2*(tolerated+workers) {
-			t.Errorf("a provider that is down was asked %d times", n)
-		}
-		alone := r.another(r.store, func(c *Config) { edit(c); c.Connectors = c.Connectors[1:] })
-		r.clock.pass(10 * time.Minute)
-		for range 5 {
-			alone.round(t.Context())
-		}
-		if due, err := r.store.DueUpstreams(t.Context(), r.clock.Now(), 1); err != nil || len(due) != 0 {
-			t.Errorf("%d are due for ever, %v", len(due), err)
-		}
-		if n := r.rows("farewells"); n != 1 { // of the one that was ended
-			t.Errorf("%d browser sessions ended, want 1", n)
-		}
-	})
+	t.Run("AS-223: sessions of a provider that is down, or was taken out, do not hold up the others",
+		func(t *testing.T) {
+			other := fakeidp.Start(t)
+			edit := func(c *Config) {
+				second := c.Connectors[0]
+				second.ID, second.Issuer, second.ClientID, second.ClientSecret = "other", other.URL, other.ClientID,
+					other.ClientSecret
+				c.Connectors = append(c.Connectors, second)
+			}
+			r := newRig(t, edit)
+			other.Behave(func(b *fakeidp.Behaviour) { b.Now = r.clock.Now })
+			for range 3 * batch {
+				r.signIn("")
+			}
+			left, err := r.Depart(t.Context(), withProvider("other"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			back, err := other.Visit(left.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, err := r.come(browser{left, back.Query()}, "other")
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.up.FailAll(fakeidp.Down)
+			r.up.Forget()
+			other.RevokeAll(fakeidp.Alice.Subject)
+			r.clock.pass(5 * time.Minute)
+			for r.round(t.Context()) == batch {
+			}
+			if r.upstream(a.Upstream).EndedAt.IsZero() {
+				t.Error("it was not looked at")
+			}
+			if n := r.up.Calls(fakeidp.UserInfo); n > 2*(tolerated+workers) {
+				t.Errorf("a provider that is down was asked %d times", n)
+			}
+			alone := r.another(r.store, func(c *Config) { edit(c); c.Connectors = c.Connectors[1:] })
+			r.clock.pass(10 * time.Minute)
+			for range 5 {
+				alone.round(t.Context())
+			}
+			if due, err := r.store.DueUpstreams(t.Context(), r.clock.Now(), 1); err != nil || len(due) != 0 {
+				t.Errorf("%d are due for ever, %v", len(due), err)
+			}
+			if n := r.rows("farewells"); n != 1 { // of the one that was ended
+				t.Errorf("%d browser sessions ended, want 1", n)
+			}
+		})
 }
 
 // sulky is a store that lets nobody claim anything.

@@ -54,7 +54,8 @@ func (d *Delegation) convertAll(ctx context.Context) error {
 			}
 			sealed, err := d.vault.convert(u)
 			if err != nil {
-				d.cfg.Logger.WarnContext(ctx, "provider session cannot be sealed again", "connector", u.Connector, "provider_session", u.ID, "error", errUnopened)
+				d.cfg.Logger.WarnContext(ctx, "provider session cannot be sealed again", "connector", u.Connector,
+					"provider_session", u.ID, "error", errUnopened)
 				return true, nil
 			}
 			err = d.cfg.Store.ResealUpstream(ctx, u.ID, u.Sealed, sealed)

@@ -57,7 +57,8 @@ func intrusions(t *testing.T, name string, run func(t *testing.T, in *intruder))
 		}
 		in.store, in.Delegation = store, in.another(store, in.edit)
 		in.write = func(column string, value any, id string) {
-			if _, err := db.Exec(context.Background(), "UPDATE upstreams SET "+column+" = $1 WHERE id = $2", value, id); err != nil {
+			if _, err := db.Exec(context.Background(), "UPDATE upstreams SET "+column+" = $1 WHERE id = $2", value,
+				id); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -73,7 +74,11 @@ func (in *intruder) untouched(t *testing.T, who ...delegation.Result) {
 	in.round(t.Context())
 	for _, a := range who {
 		for _, provider := range []string{"corp", "evil"} {
-			_, _ = in.Token(t.Context(), delegation.TokenRequest{Provider: provider, UserID: a.User.ID, UpstreamID: a.Upstream, Resource: resource, Scopes: oauth.Scopes{"profile"}})
+			_, _ = in.Token(t.Context(),
+				delegation.TokenRequest{
+					Provider: provider, UserID: a.User.ID, UpstreamID: a.Upstream, Resource: resource,
+					Scopes: oauth.Scopes{"profile"},
+				})
 		}
 		_ = in.Check(t.Context(), a.Upstream, time.Second)
 	}
@@ -99,7 +104,8 @@ func (in *intruder) sealedByID(t *testing.T, id string) []byte {
 	}
 	var key [dataKeySize]byte
 	rand.Read(key[:])
-	out := envelope(in.ring.Seal(keyPurpose, key[:], []byte(id)), dataCipher(key[:]).Seal(nil, nil, content, []byte(id)))
+	out := envelope(in.ring.Seal(keyPurpose, key[:], []byte(id)),
+		dataCipher(key[:]).Seal(nil, nil, content, []byte(id)))
 	out[0] = layoutID
 	return out
 }
@@ -127,7 +133,11 @@ func TestMovedRows(t *testing.T) {
 		in.write("user_id", mallory.User.ID, ada.Upstream)
 		in.write("user_id", ada.User.ID, mallory.Upstream)
 		for _, prefer := range []string{ada.Upstream, ""} {
-			got, err := in.Token(t.Context(), delegation.TokenRequest{Provider: "corp", UserID: mallory.User.ID, UpstreamID: prefer, Resource: resource, Scopes: oauth.Scopes{"profile"}})
+			got, err := in.Token(t.Context(),
+				delegation.TokenRequest{
+					Provider: "corp", UserID: mallory.User.ID, UpstreamID: prefer, Resource: resource,
+					Scopes: oauth.Scopes{"profile"},
+				})
 			if err == nil || got.Token == held.Tokens.Access {
 				t.Errorf("got the token of another person, %v", err)
 			}
@@ -136,7 +146,8 @@ func TestMovedRows(t *testing.T) {
 	intrusions(t, "to another subject", func(t *testing.T, in *intruder) {
 		a, _ := in.signIn("")
 		in.write("subject", "somebody-else", a.Upstream)
-		if _, err := in.Permit(t.Context(), a.Upstream, resource, oauth.Scopes{"mcp"}); code(err) != oauth.TemporarilyUnavailable {
+		if _, err := in.Permit(t.Context(), a.Upstream, resource,
+			oauth.Scopes{"mcp"}); code(err) != oauth.TemporarilyUnavailable {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -144,52 +155,57 @@ func TestMovedRows(t *testing.T) {
 
 // Security PM6: what versions before have sealed is read once, and never again.
 func TestSettle(t *testing.T) {
-	intrusions(t, "rows of the version before are sealed to the whole row, and go on", func(t *testing.T, in *intruder) {
-		a, g := in.signIn("")
-		in.write("sealed", in.sealedByID(t, a.Upstream), a.Upstream)
-		in.restarted()
-		in.clock.pass(6 * time.Minute)
-		if err := in.Check(t.Context(), a.Upstream, 0); err != nil || !in.active(g) {
-			t.Errorf("got %v", err)
-		}
-		if u := in.upstream(a.Upstream); byID(u.Sealed) {
-			t.Error("it is in the old form")
-		}
-	})
-	intrusions(t, "an envelope from before is not taken again, neither now nor after a restart", func(t *testing.T, in *intruder) {
-		a, _ := in.signIn("")
-		b, _ := in.signIn(fakeidp.Bob.Email)
-		old := in.sealedByID(t, a.Upstream)
-		in.write("sealed", old, a.Upstream)
-		in.restarted()
-		in.round(t.Context())
-		for range 2 {
-			in.write("sealed", old, a.Upstream)
-			in.write("connector", "evil", a.Upstream)
-			in.clock.pass(6 * time.Minute)
-			in.untouched(t, a)
-			in.write("connector", "corp", a.Upstream)
-			in.write("user_id", b.User.ID, a.Upstream)
-			if _, err := in.Token(t.Context(), delegation.TokenRequest{Provider: "corp", UserID: b.User.ID, UpstreamID: a.Upstream, Resource: resource, Scopes: oauth.Scopes{"profile"}}); err == nil {
-				t.Error("another person got the token")
-			}
-			in.write("user_id", a.User.ID, a.Upstream)
-			if _, err := in.Reseal(t.Context()); err != nil {
-				t.Error(err)
-			}
-			if !byID(in.upstream(a.Upstream).Sealed) {
-				t.Error("it was sealed anew")
-			}
+	intrusions(t, "rows of the version before are sealed to the whole row, and go on",
+		func(t *testing.T, in *intruder) {
+			a, g := in.signIn("")
+			in.write("sealed", in.sealedByID(t, a.Upstream), a.Upstream)
 			in.restarted()
-		}
-		in.clock.pass(2 * time.Hour)
-		if err := in.Check(t.Context(), a.Upstream, 0); !errors.Is(err, storage.ErrRevoked) {
-			t.Errorf("left over for longer than an outage: got %v", err)
-		}
-		if err := in.Check(t.Context(), b.Upstream, 0); err != nil {
-			t.Errorf("another session: %v", err)
-		}
-	})
+			in.clock.pass(6 * time.Minute)
+			if err := in.Check(t.Context(), a.Upstream, 0); err != nil || !in.active(g) {
+				t.Errorf("got %v", err)
+			}
+			if u := in.upstream(a.Upstream); byID(u.Sealed) {
+				t.Error("it is in the old form")
+			}
+		})
+	intrusions(t, "an envelope from before is not taken again, neither now nor after a restart",
+		func(t *testing.T, in *intruder) {
+			a, _ := in.signIn("")
+			b, _ := in.signIn(fakeidp.Bob.Email)
+			old := in.sealedByID(t, a.Upstream)
+			in.write("sealed", old, a.Upstream)
+			in.restarted()
+			in.round(t.Context())
+			for range 2 {
+				in.write("sealed", old, a.Upstream)
+				in.write("connector", "evil", a.Upstream)
+				in.clock.pass(6 * time.Minute)
+				in.untouched(t, a)
+				in.write("connector", "corp", a.Upstream)
+				in.write("user_id", b.User.ID, a.Upstream)
+				if _, err := in.Token(t.Context(),
+					delegation.TokenRequest{
+						Provider: "corp", UserID: b.User.ID, UpstreamID: a.Upstream, Resource: resource,
+						Scopes: oauth.Scopes{"profile"}}); err == nil {
+					t.Error("another person got the token")
+				}
+				in.write("user_id", a.User.ID, a.Upstream)
+				if _, err := in.Reseal(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if !byID(in.upstream(a.Upstream).Sealed) {
+					t.Error("it was sealed anew")
+				}
+				in.restarted()
+			}
+			in.clock.pass(2 * time.Hour)
+			if err := in.Check(t.Context(), a.Upstream, 0); !errors.Is(err, storage.ErrRevoked) {
+				t.Errorf("left over for longer than an outage: got %v", err)
+			}
+			if err := in.Check(t.Context(), b.Upstream, 0); err != nil {
+				t.Errorf("another session: %v", err)
+			}
+		})
 	intrusions(t, "another master key reseals them, too", func(t *testing.T, in *intruder) {
 		a, _ := in.signIn("")
 		in.write("sealed", in.sealedByID(t, a.Upstream), a.Upstream)
@@ -203,21 +219,24 @@ func TestSettle(t *testing.T) {
 			t.Errorf("the new key alone: %v", err)
 		}
 	})
-	intrusions(t, "tokens do not follow a connector that is pointed at another provider, and are good when it is put back", func(t *testing.T, in *intruder) {
-		a, g := in.signIn("")
-		right := in.Delegation
-		in.Delegation = in.another(in.store, func(c *Config) { in.edit(c); c.Connectors[0].Issuer = in.evil.URL })
-		in.clock.pass(6 * time.Minute)
-		if err := in.Check(t.Context(), a.Upstream, 0); !errors.Is(err, storage.ErrRevoked) {
-			t.Errorf("got %v", err)
-		}
-		if _, err := in.Permit(t.Context(), a.Upstream, resource, oauth.Scopes{"mcp"}); !errors.Is(err, storage.ErrRevoked) {
-			t.Errorf("Permit: got %v", err)
-		}
-		in.untouched(t, a)
-		in.Delegation = right
-		if err := in.Check(t.Context(), a.Upstream, 0); err != nil || !in.active(g) {
-			t.Errorf("put back: %v", err)
-		}
-	})
+	intrusions(t,
+		"tokens do not follow a connector that is pointed at another provider, and are good when it is put back",
+		func(t *testing.T, in *intruder) {
+			a, g := in.signIn("")
+			right := in.Delegation
+			in.Delegation = in.another(in.store, func(c *Config) { in.edit(c); c.Connectors[0].Issuer = in.evil.URL })
+			in.clock.pass(6 * time.Minute)
+			if err := in.Check(t.Context(), a.Upstream, 0); !errors.Is(err, storage.ErrRevoked) {
+				t.Errorf("got %v", err)
+			}
+			if _, err := in.Permit(t.Context(), a.Upstream, resource, oauth.Scopes{"mcp"}); !errors.Is(err,
+				storage.ErrRevoked) {
+				t.Errorf("Permit: got %v", err)
+			}
+			in.untouched(t, a)
+			in.Delegation = right
+			if err := in.Check(t.Context(), a.Upstream, 0); err != nil || !in.active(g) {
+				t.Errorf("put back: %v", err)
+			}
+		})
 }

@@ -14,13 +14,20 @@ import (
 func TestTypes(t *testing.T) {
 	_, key := appleKey(t)
 	full := map[string]func(*Connector){
-		"client_id": func(c *Connector) { c.ClientID = "c" }, "client_secret": func(c *Connector) { c.ClientSecret = "s" },
-		"issuer": func(c *Connector) { c.Issuer = "https://idp.example.com" }, "tenant": func(c *Connector) { c.Tenant = "common" },
-		"team_id": func(c *Connector) { c.TeamID = "T" }, "key_id": func(c *Connector) { c.KeyID = "K" }, "key": func(c *Connector) { c.Key = key },
-		"authorization_url": func(c *Connector) { c.AuthorizationURL = "https://idp.example.com/a" }, "token_url": func(c *Connector) { c.TokenURL = "https://idp.example.com/t" },
-		"user_info_url": func(c *Connector) { c.UserInfoURL = "https://idp.example.com/u" },
+		"client_id":     func(c *Connector) { c.ClientID = "c" },
+		"client_secret": func(c *Connector) { c.ClientSecret = "s" },
+		"issuer":        func(c *Connector) { c.Issuer = "https://idp.example.com" },
+		"tenant":        func(c *Connector) { c.Tenant = "common" },
+		"team_id":       func(c *Connector) { c.TeamID = "T" }, "key_id": func(c *Connector) { c.KeyID = "K" },
+		"key":               func(c *Connector) { c.Key = key },
+		"authorization_url": func(c *Connector) { c.AuthorizationURL = "https://idp.example.com/a" },
+		"token_url":         func(c *Connector) { c.TokenURL = "https://idp.example.com/t" },
+		"user_info_url":     func(c *Connector) { c.UserInfoURL = "https://idp.example.com/u" },
 	}
-	want := []string{"oidc", "oauth2", "google", "github", "gitlab", "entra", "okta", "auth0", "keycloak", "slack", "discord", "apple"}
+	want := []string{
+		"oidc", "oauth2", "google", "github", "gitlab", "entra", "okta", "auth0", "keycloak", "slack", "discord",
+		"apple",
+	}
 	var got []string
 	for _, typ := range Types() {
 		got = append(got, typ.ID)
@@ -42,7 +49,8 @@ func TestTypes(t *testing.T) {
 				t.Errorf("%s without %s: got %v", typ.ID, need, err)
 			}
 		}
-		if typ.Name == "" || typ.Guide == "" || typ.Refresh == "" || typ.Checks == "" || typ.FreshLogin == "" || typ.Protocol == "" {
+		if typ.Name == "" || typ.Guide == "" || typ.Refresh == "" || typ.Checks == "" || typ.FreshLogin == "" ||
+			typ.Protocol == "" {
 			t.Errorf("%s is not fully described", typ.ID)
 		}
 	}

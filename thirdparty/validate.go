@@ -37,25 +37,29 @@ func (c Connector) withDefaults() Connector {
 // settings are what speaking to the provider takes.
 func (c *Connector) settings() provider.Settings {
 	return provider.Settings{
-		Type: c.Type, ClientID: c.ClientID, ClientSecret: c.ClientSecret, ClientAuth: c.ClientAuth, Key: c.Key, KeyID: c.KeyID, TeamID: c.TeamID,
+		Type: c.Type, ClientID: c.ClientID, ClientSecret: c.ClientSecret, ClientAuth: c.ClientAuth, Key: c.Key,
+		KeyID: c.KeyID, TeamID: c.TeamID,
 		Issuer: c.Issuer, BaseURL: c.BaseURL, Tenant: c.Tenant,
 		AuthorizationURL: c.AuthorizationURL, TokenURL: c.TokenURL, UserInfoURL: c.UserInfoURL,
 		RevocationURL: c.RevocationURL, IntrospectionURL: c.IntrospectionURL,
 		Claims: c.Claims, Scopes: c.Scopes, Parameters: c.Parameters, Networks: c.Networks, Detached: c.Detached,
-		Judged: c.judges(), Memberships: c.judgesMemberships(), Domains: c.Allow.Domains, Organizations: c.Allow.Organizations,
+		Judged: c.judges(), Memberships: c.judgesMemberships(), Domains: c.Allow.Domains,
+		Organizations: c.Allow.Organizations,
 	}
 }
 
 // judges reports whether what the provider says of a person decides about anything.
 func (c *Connector) judges() bool {
 	r := c.Allow
-	return len(r.Domains)+len(r.Emails)+len(r.Groups)+len(r.Organizations)+len(r.Teams)+len(r.Tenants)+len(c.ScopeRules) > 0 || r.Expression != ""
+	return len(r.Domains)+len(r.Emails)+len(r.Groups)+len(r.Organizations)+len(r.Teams)+len(r.Tenants)+len(
+		c.ScopeRules) > 0 || r.Expression != ""
 }
 
 // judgesMemberships reports whether a rule looks at organisations, teams or groups.
 func (c *Connector) judgesMemberships() bool {
 	about := func(expression string) bool {
-		return strings.Contains(expression, "organizations") || strings.Contains(expression, "teams") || strings.Contains(expression, "groups")
+		return strings.Contains(expression, "organizations") || strings.Contains(expression, "teams") ||
+			strings.Contains(expression, "groups")
 	}
 	a := c.Allow
 	return len(a.Organizations)+len(a.Teams)+len(a.Groups) > 0 || about(a.Expression) ||
@@ -66,7 +70,8 @@ func (c *Connector) judgesMemberships() bool {
 // to no provider. Its error wraps ErrConfig and names the field as the configuration file does.
 func (c Connector) Validate() error {
 	full := c.withDefaults()
-	for _, check := range []func() error{c.checkID, c.settings().Validate, full.checkDomains, full.checkTimes, full.checkRules} {
+	for _, check := range []func() error{
+		c.checkID, c.settings().Validate, full.checkDomains, full.checkTimes, full.checkRules} {
 		if err := check(); err != nil {
 			return c.misconfigured(err)
 		}

@@ -13,7 +13,8 @@ import (
 func TestValidate(t *testing.T) {
 	good := Connector{ID: "acme", Type: "oidc", Issuer: "https://idp.example.com", ClientID: "c", ClientSecret: "s"}
 	plain := Connector{
-		ID: "acme", Type: "oauth2", ClientID: "c", ClientSecret: "s", AuthorizationURL: "https://a.example.com/a", TokenURL: "https://a.example.com/t", UserInfoURL: "https://a.example.com/u",
+		ID: "acme", Type: "oauth2", ClientID: "c", ClientSecret: "s", AuthorizationURL: "https://a.example.com/a",
+		TokenURL: "https://a.example.com/t", UserInfoURL: "https://a.example.com/u",
 	}
 	google := Connector{ID: "google", Type: "google", ClientID: "c", ClientSecret: "s"}
 	entra := Connector{ID: "entra", Type: "entra", Tenant: "common", ClientID: "c", ClientSecret: "s"}
@@ -45,41 +46,60 @@ func TestValidate(t *testing.T) {
 		{"issuer of Google", google, func(c *Connector) { c.Issuer = "https://accounts.google.com" }, "issuer"},
 		{"no secret for Google", google, func(c *Connector) { c.ClientSecret = "" }, "client_secret"},
 		{"base URL of Google", google, func(c *Connector) { c.BaseURL = "https://google.example.com" }, "base_url"},
-		{"base URL without TLS", Connector{ID: "gh", Type: "github", ClientID: "c", ClientSecret: "s", BaseURL: "http://git.example.com"}, func(*Connector) {}, "base_url"},
+		{"base URL without TLS",
+			Connector{ID: "gh", Type: "github", ClientID: "c", ClientSecret: "s", BaseURL: "http://git.example.com"},
+			func(*Connector) {}, "base_url"},
 		{"tenant for Google", google, func(c *Connector) { c.Tenant = "common" }, "tenant"},
 		{"no tenant for Entra", entra, func(c *Connector) { c.Tenant = "" }, "tenant"},
 		{"tenant with a slash", entra, func(c *Connector) { c.Tenant = "a/../b" }, "tenant"},
-		{"tenants rule elsewhere", google, func(c *Connector) { c.Allow.Tenants = []string{"11111111-2222-3333-4444-555555555555"} }, "allow.tenants"},
+		{"tenants rule elsewhere", google,
+			func(c *Connector) { c.Allow.Tenants = []string{"11111111-2222-3333-4444-555555555555"} }, "allow.tenants"},
 		{"tenants rule with a name", entra, func(c *Connector) { c.Allow.Tenants = []string{"acme"} }, "allow.tenants"},
 		{"teams rule elsewhere", google, func(c *Connector) { c.Allow.Teams = []string{"a/b"} }, "allow.teams"},
 		{"team without its organisation", good, func(c *Connector) { c.Allow.Teams = []string{"core"} }, "allow.teams"},
-		{"organizations rule elsewhere", google, func(c *Connector) { c.Allow.Organizations = []string{"acme"} }, "allow.organizations"},
-		{"domain that is an address", good, func(c *Connector) { c.Allow.Domains = []string{"a@example.com"} }, "allow.domains"},
-		{"domain with a star", good, func(c *Connector) { c.Allow.Domains = []string{"*.example.com"} }, "allow.domains"},
-		{"address that is a domain", good, func(c *Connector) { c.Allow.Emails = []string{"example.com"} }, "allow.emails"},
+		{"organizations rule elsewhere", google, func(c *Connector) { c.Allow.Organizations = []string{"acme"} },
+			"allow.organizations"},
+		{"domain that is an address", good, func(c *Connector) { c.Allow.Domains = []string{"a@example.com"} },
+			"allow.domains"},
+		{"domain with a star", good, func(c *Connector) { c.Allow.Domains = []string{"*.example.com"} },
+			"allow.domains"},
+		{"address that is a domain", good, func(c *Connector) { c.Allow.Emails = []string{"example.com"} },
+			"allow.emails"},
 		{"empty group", good, func(c *Connector) { c.Allow.Groups = []string{""} }, "allow.groups"},
-		{"expression that is none", good, func(c *Connector) { c.Allow.Expression = "claims.a &&" }, "allow.expression"},
-		{"scope rule without people", good, func(c *Connector) { c.ScopeRules = []ScopeRule{{Scopes: oauth.Scopes{"a"}}} }, "scope_rules[0]"},
-		{"scope rule without scopes", good, func(c *Connector) { c.ScopeRules = []ScopeRule{{Groups: []string{"a"}}} }, "scope_rules[0].scopes"},
-		{"scope rule with a bad expression", good, func(c *Connector) { c.ScopeRules = []ScopeRule{{Scopes: oauth.Scopes{"a"}, Expression: "x"}} }, "scope_rules[0].expression"},
-		{"broker rule without resource", good, func(c *Connector) { c.Broker = []BrokerRule{{Scopes: oauth.Scopes{"a"}}} }, "broker[0].resource"},
-		{"broker rule without scopes", good, func(c *Connector) { c.Broker = []BrokerRule{{Resource: "https://mcp.example.com"}} }, "broker[0].scopes"},
+		{"expression that is none", good, func(c *Connector) { c.Allow.Expression = "claims.a &&" },
+			"allow.expression"},
+		{"scope rule without people", good,
+			func(c *Connector) { c.ScopeRules = []ScopeRule{{Scopes: oauth.Scopes{"a"}}} }, "scope_rules[0]"},
+		{"scope rule without scopes", good,
+			func(c *Connector) { c.ScopeRules = []ScopeRule{{Groups: []string{"a"}}} }, "scope_rules[0].scopes"},
+		{"scope rule with a bad expression", good,
+			func(c *Connector) { c.ScopeRules = []ScopeRule{{Scopes: oauth.Scopes{"a"}, Expression: "x"}} },
+			"scope_rules[0].expression"},
+		{"broker rule without resource", good,
+			func(c *Connector) { c.Broker = []BrokerRule{{Scopes: oauth.Scopes{"a"}}} }, "broker[0].resource"},
+		{"broker rule without scopes", good,
+			func(c *Connector) { c.Broker = []BrokerRule{{Resource: "https://mcp.example.com"}} }, "broker[0].scopes"},
 		{"scope that is two", good, func(c *Connector) { c.Scopes = oauth.Scopes{"a b"} }, "scopes"},
-		{"resource as a parameter", good, func(c *Connector) { c.Parameters = map[string]string{"resource": "https://x.example.com"} }, "parameters"},
-		{"state as a parameter", good, func(c *Connector) { c.Parameters = map[string]string{"state": "x"} }, "parameters"},
-		{"response mode", good, func(c *Connector) { c.Parameters = map[string]string{"response_mode": "fragment"} }, "parameters"},
+		{"resource as a parameter", good,
+			func(c *Connector) { c.Parameters = map[string]string{"resource": "https://x.example.com"} }, "parameters"},
+		{"state as a parameter", good, func(c *Connector) { c.Parameters = map[string]string{"state": "x"} },
+			"parameters"},
+		{"response mode", good, func(c *Connector) { c.Parameters = map[string]string{"response_mode": "fragment"} },
+			"parameters"},
 		{"routing domain", good, func(c *Connector) { c.Domains = []string{"@example.com"} }, "domains[0]"},
 		{"unknown client_auth", good, func(c *Connector) { c.ClientAuth = "magic" }, "client_auth"},
 		{"jwt elsewhere", good, func(c *Connector) { c.ClientAuth = "jwt" }, "client_auth"},
 		{"none with a secret", good, func(c *Connector) { c.ClientAuth = "none" }, "client_auth"},
-		{"post without a secret", good, func(c *Connector) { c.ClientAuth, c.ClientSecret = "post", "" }, "client_secret"},
+		{"post without a secret", good, func(c *Connector) { c.ClientAuth, c.ClientSecret = "post", "" },
+			"client_secret"},
 		{"key elsewhere", good, func(c *Connector) { c.Key = p256 }, "key"},
 		{"key that is none", apple, func(c *Connector) { c.Key = "key" }, "key"},
 		{"apple", apple, func(*Connector) {}, ""},
 		{"plain", plain, func(*Connector) {}, ""},
 		{"plain without user info", plain, func(c *Connector) { c.UserInfoURL = "" }, "user_info_url"},
 		{"token URL without TLS", plain, func(c *Connector) { c.TokenURL = "http://a.example.com/t" }, "token_url"},
-		{"authorization URL that is script", plain, func(c *Connector) { c.AuthorizationURL = "javascript:alert(1)" }, "authorization_url"},
+		{"authorization URL that is script", plain, func(c *Connector) { c.AuthorizationURL = "javascript:alert(1)" },
+			"authorization_url"},
 		{"revocation URL that is none", plain, func(c *Connector) { c.RevocationURL = "/revoke" }, "revocation_url"},
 		{"no way to check", good, func(c *Connector) { c.CheckBy = "hope" }, "check_by"},
 		{"check what is detached", good, func(c *Connector) { c.CheckBy, c.Detached = "refresh", true }, "check_by"},
@@ -109,8 +129,10 @@ func TestValidate(t *testing.T) {
 }
 
 func TestDefaults(t *testing.T) {
-	c := ready(t, Connector{ID: "google", Type: "google", ClientID: "c", ClientSecret: "s", Domains: []string{"Example.com"}})
-	if c.Name != "Google" || c.Icon != "google" || c.CheckEvery != 5*time.Minute || c.Outage != time.Hour || c.Issuer != "https://accounts.google.com" {
+	c := ready(t,
+		Connector{ID: "google", Type: "google", ClientID: "c", ClientSecret: "s", Domains: []string{"Example.com"}})
+	if c.Name != "Google" || c.Icon != "google" || c.CheckEvery != 5*time.Minute || c.Outage != time.Hour ||
+		c.Issuer != "https://accounts.google.com" {
 		t.Errorf("got %q %q %v %v %q", c.Name, c.Icon, c.CheckEvery, c.Outage, c.Issuer)
 	}
 	if c.redirectURI() != issuer+"/callback/google" || c.public().Host != "accounts.google.com" {
@@ -124,7 +146,9 @@ func TestDefaults(t *testing.T) {
 	if apple.CheckEvery != 24*time.Hour || apple.Outage < apple.CheckEvery {
 		t.Errorf("Apple is asked every %v", apple.CheckEvery)
 	}
-	own := ready(t, Connector{ID: "x", Type: "oidc", Issuer: "https://idp.example.com", ClientID: "c", Scopes: oauth.Scopes{"email"}})
+	own := ready(t,
+		Connector{ID: "x", Type: "oidc", Issuer: "https://idp.example.com", ClientID: "c",
+			Scopes: oauth.Scopes{"email"}})
 	if got := own.Scopes.String(); got != "openid email" {
 		t.Errorf("got %q, want openid added", got)
 	}

@@ -25,7 +25,10 @@ func testVault(t *testing.T, keys ...[]byte) vault {
 }
 
 var sample = holding{
-	Tokens:  provider.Tokens{Access: "access-of-alice", Refresh: "refresh-of-alice", Type: "Bearer", Expires: time.UnixMilli(1_700_000_000_000).UTC()},
+	Tokens: provider.Tokens{
+		Access: "access-of-alice", Refresh: "refresh-of-alice", Type: "Bearer",
+		Expires: time.UnixMilli(1_700_000_000_000).UTC(),
+	},
 	Profile: provider.Profile{Subject: "alice", Claims: map[string]any{"groups": []any{"staff"}, "id": 7.0}},
 }
 
@@ -42,7 +45,8 @@ func TestVault(t *testing.T) {
 	}
 	t.Run("AS-223: what is sealed opens again, and shows nothing", func(t *testing.T) {
 		got, err := v.open(at(row, sealed))
-		if err != nil || got.Tokens.Access != sample.Tokens.Access || got.Tokens.Refresh != sample.Tokens.Refresh || !got.Tokens.Expires.Equal(sample.Tokens.Expires) {
+		if err != nil || got.Tokens.Access != sample.Tokens.Access || got.Tokens.Refresh != sample.Tokens.Refresh ||
+			!got.Tokens.Expires.Equal(sample.Tokens.Expires) {
 			t.Errorf("got %#v, %v", got.Tokens, err)
 		}
 		if !reflect.DeepEqual(got.Profile, sample.Profile) { // or rules would judge otherwise than at sign-in

@@ -27,7 +27,8 @@ func unquote(s string) string {
 	runes := []rune(s)
 	var out []rune
 	for i, r := range runes {
-		apostrophe := (r == '\'' || r == '’') && i > 0 && i+1 < len(runes) && unicode.IsLetter(runes[i-1]) && unicode.IsLetter(runes[i+1])
+		apostrophe := (r == '\'' || r == '’') && i > 0 && i+1 < len(runes) && unicode.IsLetter(runes[i-1]) &&
+			unicode.IsLetter(runes[i+1])
 		if !quotation(r) || apostrophe {
 			out = append(out, r)
 		}
@@ -37,7 +38,8 @@ func unquote(s string) string {
 
 // quotation reports quotation marks, and what looks like one.
 func quotation(r rune) bool {
-	return unicode.In(r, unicode.Quotation_Mark, unicode.Pi, unicode.Pf) || strings.ContainsRune("`´ʹʺʻʼʽˮ˝ʼ′″‴‵‶‷〃ʾʿ״׳", r)
+	return unicode.In(r, unicode.Quotation_Mark, unicode.Pi, unicode.Pf) ||
+		strings.ContainsRune("`´ʹʺʻʼʽˮ˝ʼ′″‴‵‶‷〃ʾʿ״׳", r)
 }
 func cleanAddress(s string) string { return clean(s, maxAddress) }
 

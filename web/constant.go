@@ -24,7 +24,9 @@ func constantIn(list *parse.ListNode, words map[string]string) {
 		switch n := n.(type) {
 		case *parse.ActionNode:
 			if word, ok := words[n.Pipe.String()]; ok {
-				list.Nodes[i] = &parse.TextNode{NodeType: parse.NodeText, Pos: n.Pos, Text: []byte(template.HTMLEscapeString(word))}
+				list.Nodes[i] = &parse.TextNode{
+					NodeType: parse.NodeText, Pos: n.Pos, Text: []byte(template.HTMLEscapeString(word)),
+				}
 			}
 		case *parse.IfNode:
 			constantIn(n.List, words)

@@ -39,7 +39,8 @@ func TestConstant(t *testing.T) {
 	}
 	body := record(p, func(p *Pages, w http.ResponseWriter) { p.SignedOut(w) }).Body.String()
 	for _, want := range []string{
-		`<span class="product">&lt;b&gt;&#34;A &amp; B&#34; {{.}}</span>`, `href="/auth/"`, `href="` + p.Icon() + `"`, `href="/auth/assets/style.`,
+		`<span class="product">&lt;b&gt;&#34;A &amp; B&#34; {{.}}</span>`, `href="/auth/"`, `href="` + p.Icon() + `"`,
+		`href="/auth/assets/style.`,
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%s is missing in:\n%s", want, body)

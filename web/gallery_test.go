@@ -34,7 +34,10 @@ func sampleRequest() Request {
 	return Request{
 		Client: claude, SelfRegistered: true,
 		RedirectHost: "claude.ai", RedirectURI: "https://claude.ai/api/mcp/auth_callback", Resource: notes,
-		Scopes:       []Scope{{Name: "mcp", Description: "Use the tools of this server"}, {Name: "notes:read", Description: "Read your notes"}},
+		Scopes: []Scope{
+			{Name: "mcp", Description: "Use the tools of this server"},
+			{Name: "notes:read", Description: "Read your notes"},
+		},
 		StaySignedIn: true,
 	}
 }
@@ -52,7 +55,8 @@ var (
 func sampleDeparture() Departure {
 	return Departure{
 		Action: "/consent", Step: "sealed-step", Request: sampleRequest(), Provider: google,
-		OtherURL: "/authorize?client_id=x&provider=*", FormTargets: []string{"https://claude.ai", "https://accounts.google.com"},
+		OtherURL:    "/authorize?client_id=x&provider=*",
+		FormTargets: []string{"https://claude.ai", "https://accounts.google.com"},
 	}
 }
 
@@ -63,7 +67,9 @@ func (d Departure) with(change func(*Departure)) func(*Pages, http.ResponseWrite
 
 // sampleChoices are every icon there is, as links or as forms.
 func sampleChoices(step string) (out []Choice) {
-	for _, name := range []string{"Google", "GitHub", "GitLab", "Microsoft", "Okta", "Auth0", "Keycloak", "Slack", "Discord", "Apple", "Company"} {
+	for _, name := range []string{
+		"Google", "GitHub", "GitLab", "Microsoft", "Okta", "Auth0", "Keycloak", "Slack", "Discord", "Apple", "Company",
+	} {
 		out = append(out, Choice{
 			Provider: Provider{Name: name, Icon: strings.ToLower(name), Host: "idp.example.com"},
 			URL:      "/authorize?client_id=x&provider=" + strings.ToLower(name), Action: "/depart", Step: step,
@@ -74,33 +80,47 @@ func sampleChoices(step string) (out []Choice) {
 
 // delegated are the pages of people who sign in at a provider.
 func delegated() []sample {
-	login := Login{Action: "/login", Step: "sealed-step", Client: claude, Resource: notes, Choices: sampleChoices("")[:3]}
+	login := Login{
+		Action: "/login", Step: "sealed-step", Client: claude, Resource: notes, Choices: sampleChoices("")[:3],
+	}
 	chooser := login
-	chooser.Choices, chooser.NoPassword, chooser.Farewell = sampleChoices(""), true, "Google has ended your sign-in. Please sign in again."
+	chooser.Choices, chooser.NoPassword, chooser.Farewell = sampleChoices(""), true,
+		"Google has ended your sign-in. Please sign in again."
 	failed := Failed{
 		Fault:   FaultProvider,
-		Message: "Google could not be reached. Please try again in a minute.", Code: "temporarily_unavailable", RequestID: "0192f3c1a7", Provider: google,
-		Client: claude, RetryURL: "/authorize?client_id=x&provider=google", ReturnURL: "https://claude.ai/api/mcp/auth_callback?error=temporarily_unavailable",
+		Message: "Google could not be reached. Please try again in a minute.", Code: "temporarily_unavailable",
+		RequestID: "0192f3c1a7", Provider: google,
+		Client: claude, RetryURL: "/authorize?client_id=x&provider=google",
+		ReturnURL: "https://claude.ai/api/mcp/auth_callback?error=temporarily_unavailable",
 	}
 	broken := failed
-	broken.Message, broken.Code, broken.Fault = "Google does not accept this server. Please tell the operator of this server that its registration at Google needs attention.", "server_error", FaultSetup
-	alone := Failed{Title: "Signing in did not work", Message: "Your account is not allowed to sign in here.", Code: "access_denied", Provider: google, RetryURL: "/"}
+	broken.Message, broken.Code, broken.Fault = "Google does not accept this server. Please tell the operator of this server that its registration at Google needs attention.",
+		"server_error", FaultSetup
+	alone := Failed{
+		Title: "Signing in did not work", Message: "Your account is not allowed to sign in here.",
+		Code: "access_denied", Provider: google, RetryURL: "/",
+	}
 	other := Failed{
-		Message: "At Google another account is signed in than the one that is connected here.", Code: "access_denied", Provider: google,
-		Came: "mallory@example.com", Expected: "alice@example.com", RetryURL: "/connect/sealed",
+		Message: "At Google another account is signed in than the one that is connected here.", Code: "access_denied",
+		Provider: google,
+		Came:     "mallory@example.com", Expected: "alice@example.com", RetryURL: "/connect/sealed",
 	}
 	claim := Claim{
-		Action: "/claim", Step: "sealed-step", Provider: google, Label: "mallory@example.com", Subject: "110169484474386276334", Username: "alice",
+		Action: "/claim", Step: "sealed-step", Provider: google, Label: "mallory@example.com",
+		Subject: "110169484474386276334", Username: "alice",
 	}
 	connect := Connect{
-		Action: "/connect/sealed", Step: "sealed-step", Resource: notes, Provider: google, Scopes: []string{"https://www.googleapis.com/auth/calendar.readonly", "openid"},
+		Action: "/connect/sealed", Step: "sealed-step", Resource: notes, Provider: google,
+		Scopes:   []string{"https://www.googleapis.com/auth/calendar.readonly", "openid"},
 		Username: "alice", SignOutAction: "/logout", SignOutStep: "sealed-sign-out",
 	}
 	home := Home{
-		Issuer: "https://auth.example.com", Username: "alice@google", SignOutAction: "/logout", Step: "sealed-step", Resources: []Party{notes},
+		Issuer: "https://auth.example.com", Username: "alice@google", SignOutAction: "/logout", Step: "sealed-step",
+		Resources: []Party{notes},
 		Accounts: []Account{
 			{Provider: google, Label: "alice@example.com", Action: "/disconnect", Step: "sealed-1"},
-			{Provider: Provider{Name: "GitHub", Icon: "github"}, Label: "alice-with-a-rather-long-name-over-there", Action: "/disconnect", Step: "sealed-2"},
+			{Provider: Provider{Name: "GitHub", Icon: "github"}, Label: "alice-with-a-rather-long-name-over-there",
+				Action: "/disconnect", Step: "sealed-2"},
 		},
 		Connect: sampleChoices("sealed-3")[2:4],
 	}
@@ -114,14 +134,18 @@ func delegated() []sample {
 		}},
 		{"departure", sampleDeparture().with(func(*Departure) {})},
 		{"departure-loopback", sampleDeparture().with(func(d *Departure) {
-			d.Provider, d.OtherURL, d.Farewell = company, "", "Example Company Directory has ended your sign-in. Please sign in again."
+			d.Provider, d.OtherURL, d.Farewell = company, "",
+				"Example Company Directory has ended your sign-in. Please sign in again."
 			d.RedirectHost, d.RedirectURI, d.RedirectIsLoopback = "127.0.0.1:33418", "http://127.0.0.1:33418/", true
 		})},
 		{"departure-unread", sampleDeparture().with(func(d *Departure) {
-			d.Unread, d.Request = true, Request{Client: Party{Host: "app.example.com", URL: "https://app.example.com/client.json"}, Resource: notes}
+			d.Unread, d.Request = true,
+				Request{Client: Party{Host: "app.example.com", URL: "https://app.example.com/client.json"},
+					Resource: notes}
 		})},
 		{"leaving", func(p *Pages, w http.ResponseWriter) {
-			p.Leaving(w, Leaving{Provider: google, URL: "https://accounts.google.com/o/oauth2/v2/auth?client_id=x&state=y"})
+			p.Leaving(w,
+				Leaving{Provider: google, URL: "https://accounts.google.com/o/oauth2/v2/auth?client_id=x&state=y"})
 		}},
 		{"failed", func(p *Pages, w http.ResponseWriter) { p.Failed(w, 503, failed) }},
 		{"failed-setup", func(p *Pages, w http.ResponseWriter) { p.Failed(w, 500, broken) }},
@@ -129,14 +153,16 @@ func delegated() []sample {
 		{"claim", func(p *Pages, w http.ResponseWriter) { p.Claim(w, claim) }},
 		{"failed-alone", func(p *Pages, w http.ResponseWriter) { p.Failed(w, 403, alone) }},
 		{"connect", func(p *Pages, w http.ResponseWriter) { p.Connect(w, connect) }},
-		{"connected", func(p *Pages, w http.ResponseWriter) { p.Connected(w, Connected{Provider: google, Resource: notes}) }},
+		{"connected",
+			func(p *Pages, w http.ResponseWriter) { p.Connected(w, Connected{Provider: google, Resource: notes}) }},
 		{"connected-declined", func(p *Pages, w http.ResponseWriter) {
 			p.Connected(w, Connected{Provider: google, Resource: notes, Declined: true})
 		}},
 		{"home-accounts", func(p *Pages, w http.ResponseWriter) { p.Home(w, home) }},
 		{"home-only", func(p *Pages, w http.ResponseWriter) { p.Home(w, only) }},
 		{"home-choices", func(p *Pages, w http.ResponseWriter) {
-			p.Home(w, Home{Issuer: "https://auth.example.com", Resources: []Party{notes}, SignIn: sampleChoices("sealed-3")[:2],
+			p.Home(w, Home{
+				Issuer: "https://auth.example.com", Resources: []Party{notes}, SignIn: sampleChoices("sealed-3")[:2],
 				Farewell: "Google has ended your sign-in. Please sign in again."})
 		}},
 	}
@@ -144,22 +170,35 @@ func delegated() []sample {
 
 // samples are all pages in every state that looks different.
 func samples() []sample {
-	login := Login{Action: "/login", Step: "sealed-step", Client: claude, Resource: notes, FormTargets: []string{"https://claude.ai"}}
+	login := Login{
+		Action: "/login", Step: "sealed-step", Client: claude, Resource: notes,
+		FormTargets: []string{"https://claude.ai"},
+	}
 	failed := login
 	failed.Username, failed.Problem = "alice", "The username or password is not right. Please try again."
 	stopped := Stopped{
-		Title: "This request cannot be completed", Message: "The application asked for a permission that this server does not have.", Code: "invalid_scope", RequestID: "0192f3c1a7",
-		Advice: "Trying again does not help before the application has changed: tell its makers what this page says.",
-		Client: claude, RedirectHost: "claude.ai", ReturnURL: "https://claude.ai/api/mcp/auth_callback?error=invalid_scope",
+		Title:   "This request cannot be completed",
+		Message: "The application asked for a permission that this server does not have.", Code: "invalid_scope",
+		RequestID: "0192f3c1a7",
+		Advice:    "Trying again does not help before the application has changed: tell its makers what this page says.",
+		Client:    claude, RedirectHost: "claude.ai",
+		ReturnURL: "https://claude.ai/api/mcp/auth_callback?error=invalid_scope",
 	}
 	setup := Setup{Action: "/setup", Step: "sealed-step"}
-	setupFailed := Setup{Action: "/setup", Step: "sealed-step", Username: "alice", Problem: "A password needs at least 8 characters.", Token: "tok"}
+	setupFailed := Setup{
+		Action: "/setup", Step: "sealed-step", Username: "alice", Problem: "A password needs at least 8 characters.",
+		Token: "tok",
+	}
 	long := strings.Repeat("Averylongnamewithoutanyspace", 20)
 	return append(delegated(), []sample{
 		{"login", func(p *Pages, w http.ResponseWriter) { p.Login(w, 200, login) }},
-		{"login-own", func(p *Pages, w http.ResponseWriter) { p.Login(w, 200, Login{Action: "/login", Step: "sealed-step"}) }},
+		{"login-own",
+			func(p *Pages, w http.ResponseWriter) { p.Login(w, 200, Login{Action: "/login", Step: "sealed-step"}) }},
 		{"login-unread", func(p *Pages, w http.ResponseWriter) {
-			p.Login(w, 200, Login{Action: "/login", Step: "sealed-step", Client: Party{Host: "app.example.com", URL: "https://app.example.com/client.json"}, Resource: notes})
+			p.Login(w, 200,
+				Login{Action: "/login", Step: "sealed-step",
+					Client:   Party{Host: "app.example.com", URL: "https://app.example.com/client.json"},
+					Resource: notes})
 		}},
 		{"login-problem", func(p *Pages, w http.ResponseWriter) { p.Login(w, 401, failed) }},
 		{"consent", sampleConsent().with(func(*Consent) {})},
@@ -168,7 +207,8 @@ func samples() []sample {
 			c.RedirectURI, c.StaySignedIn = "http://127.0.0.1:33418/", false
 		})},
 		{"consent-scheme", sampleConsent().with(func(c *Consent) {
-			c.Client.Name, c.RedirectHost, c.RedirectURI = "Cursor", "cursor:", "cursor://anysphere.cursor-mcp/oauth/callback"
+			c.Client.Name, c.RedirectHost, c.RedirectURI = "Cursor", "cursor:",
+				"cursor://anysphere.cursor-mcp/oauth/callback"
 		})},
 		{"consent-more", sampleConsent().with(func(c *Consent) {
 			c.SelfRegistered, c.Client.Host = false, "claude.ai"
@@ -184,14 +224,17 @@ func samples() []sample {
 		})},
 		{"error", func(p *Pages, w http.ResponseWriter) {
 			p.Error(w, 400, Error{
-				Title: "This application is not known here", Message: "No client has this id.", Client: "Claude Code", Code: "invalid_client", RequestID: "0192f3c1a7",
+				Title: "This application is not known here", Message: "No client has this id.", Client: "Claude Code",
+				Code: "invalid_client", RequestID: "0192f3c1a7",
 				Advice: "Remove this server from the application, or clear its saved sign-in, and connect again: it will then register again.",
 			})
 		}},
 		{"error-empty", func(p *Pages, w http.ResponseWriter) { p.Error(w, 500, Error{}) }},
 		{"stopped", func(p *Pages, w http.ResponseWriter) { p.Stopped(w, 400, stopped) }},
 		{"handoff", func(p *Pages, w http.ResponseWriter) {
-			p.Handoff(w, Handoff{Client: Party{Name: "Cursor"}, URL: "cursor://anysphere.cursor-mcp/oauth/callback?code=c", Scheme: "cursor:"})
+			p.Handoff(w,
+				Handoff{Client: Party{Name: "Cursor"}, URL: "cursor://anysphere.cursor-mcp/oauth/callback?code=c",
+					Scheme: "cursor:"})
 		}},
 		{"setup", func(p *Pages, w http.ResponseWriter) { p.Setup(w, 200, setup) }},
 		{"setup-problem", func(p *Pages, w http.ResponseWriter) { p.Setup(w, 400, setupFailed) }},
@@ -199,15 +242,17 @@ func samples() []sample {
 			p.SetupDone(w, SetupDone{Username: "alice", Issuer: "https://auth.example.com"})
 		}},
 		{"home", func(p *Pages, w http.ResponseWriter) {
-			p.Home(w, Home{Issuer: "https://auth.example.com", Username: "alice", SignOutAction: "/logout", Step: "sealed-step",
+			p.Home(w, Home{
+				Issuer: "https://auth.example.com", Username: "alice", SignOutAction: "/logout", Step: "sealed-step",
 				Resources: []Party{notes, {Name: "Calendar", URL: "https://calendar.example.com/mcp"}}})
 		}},
 		{"home-password", func(p *Pages, w http.ResponseWriter) {
 			p.Home(w, Home{Issuer: "https://auth.example.com", SignInURL: "/login", Resources: []Party{notes}})
 		}},
 		{"deadend", func(p *Pages, w http.ResponseWriter) {
-			p.Error(w, http.StatusNotFound, Error{Title: "There is no such page", Message: "This server has nothing at this address.",
-				Advice: "Check the address, or go to the start page.", Home: true, RequestID: "k3J9xQ2mPz1a"})
+			p.Error(w, http.StatusNotFound,
+				Error{Title: "There is no such page", Message: "This server has nothing at this address.",
+					Advice: "Check the address, or go to the start page.", Home: true, RequestID: "k3J9xQ2mPz1a"})
 		}},
 		{"home-empty", func(p *Pages, w http.ResponseWriter) { p.Home(w, Home{Issuer: "https://auth.example.com"}) }},
 		{"signedout", func(p *Pages, w http.ResponseWriter) { p.SignedOut(w) }},

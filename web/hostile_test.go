@@ -30,22 +30,33 @@ var hostile = map[string]string{
 // may have a hand in.
 func hostilePages(evil string) []sample {
 	party := Party{Name: evil, Host: evil, URL: evil}
-	request := Request{Client: party, SelfRegistered: true, RedirectHost: evil, RedirectURI: evil, Resource: party, Scopes: []Scope{{evil, evil, true}, {evil, "", false}}}
+	request := Request{
+		Client: party, SelfRegistered: true, RedirectHost: evil, RedirectURI: evil, Resource: party,
+		Scopes: []Scope{{evil, evil, true}, {evil, "", false}},
+	}
 	provider := Provider{evil, evil, evil}
-	ours := "/authorize?" + url.QueryEscape(evil[:min(len(evil), 100)]) // a page of ours, with the request of the client
+	// a page of ours, with the request of the client
+	ours := "/authorize?" + url.QueryEscape(evil[:min(len(evil), 100)])
 	choices := []Choice{{Provider: provider, URL: ours}, {Provider: provider, Action: "/depart", Step: evil}}
 	return []sample{
 		{"login", func(p *Pages, w http.ResponseWriter) {
-			p.Login(w, 200, Login{Action: "/login", Step: evil, Username: evil, Problem: evil, Farewell: evil, Choices: choices, Client: party, Resource: party, FormTargets: []string{evil}})
+			p.Login(w, 200,
+				Login{Action: "/login", Step: evil, Username: evil, Problem: evil, Farewell: evil, Choices: choices,
+					Client: party, Resource: party, FormTargets: []string{evil}})
 		}},
 		{"consent", func(p *Pages, w http.ResponseWriter) {
-			p.Consent(w, 200, Consent{Action: "/consent", Step: evil, Request: request, Username: evil, SignOutAction: "/logout", SignOutStep: evil, FormTargets: []string{evil}})
+			p.Consent(w, 200,
+				Consent{Action: "/consent", Step: evil, Request: request, Username: evil, SignOutAction: "/logout",
+					SignOutStep: evil, FormTargets: []string{evil}})
 		}},
 		{"departure", func(p *Pages, w http.ResponseWriter) {
-			p.Departure(w, 200, Departure{Action: "/consent", Step: evil, Request: request, Provider: provider, OtherURL: ours, Farewell: evil, FormTargets: []string{evil}})
+			p.Departure(w, 200,
+				Departure{Action: "/consent", Step: evil, Request: request, Provider: provider, OtherURL: ours,
+					Farewell: evil, FormTargets: []string{evil}})
 		}},
 		{"departure unread", func(p *Pages, w http.ResponseWriter) {
-			p.Departure(w, 200, Departure{Action: "/consent", Step: evil, Request: request, Unread: true, Provider: provider})
+			p.Departure(w, 200,
+				Departure{Action: "/consent", Step: evil, Request: request, Unread: true, Provider: provider})
 		}},
 		{"leaving", func(p *Pages, w http.ResponseWriter) { p.Leaving(w, Leaving{provider, evil}) }},
 		{"failed", func(p *Pages, w http.ResponseWriter) {
@@ -55,23 +66,32 @@ func hostilePages(evil string) []sample {
 			})
 		}},
 		{"claim", func(p *Pages, w http.ResponseWriter) {
-			p.Claim(w, Claim{Action: "/claim", Step: evil, Provider: provider, Label: evil, Subject: evil, Username: evil})
+			p.Claim(w, Claim{
+				Action: "/claim", Step: evil, Provider: provider, Label: evil, Subject: evil, Username: evil,
+			})
 		}},
 		{"connect", func(p *Pages, w http.ResponseWriter) {
-			p.Connect(w, Connect{Action: "/connect/x", Step: evil, Resource: party, Provider: provider, Scopes: []string{evil}, Username: evil, SignOutAction: "/logout", SignOutStep: evil, FormTargets: []string{evil}})
+			p.Connect(w,
+				Connect{Action: "/connect/x", Step: evil, Resource: party, Provider: provider, Scopes: []string{evil},
+					Username: evil, SignOutAction: "/logout", SignOutStep: evil, FormTargets: []string{evil}})
 		}},
 		{"connected", func(p *Pages, w http.ResponseWriter) { p.Connected(w, Connected{provider, party, true}) }},
 		{"error", func(p *Pages, w http.ResponseWriter) {
 			p.Error(w, 400, Error{Title: evil, Message: evil, Client: evil, Advice: evil, Code: evil, RequestID: evil})
 		}},
 		{"stopped", func(p *Pages, w http.ResponseWriter) {
-			p.Stopped(w, 400, Stopped{Title: evil, Message: evil, Code: evil, Client: party, RedirectHost: evil, ReturnURL: evil})
+			p.Stopped(w, 400,
+				Stopped{Title: evil, Message: evil, Code: evil, Client: party, RedirectHost: evil, ReturnURL: evil})
 		}},
-		{"handoff", func(p *Pages, w http.ResponseWriter) { p.Handoff(w, Handoff{Client: party, URL: evil, Scheme: evil}) }},
+		{"handoff", func(p *Pages, w http.ResponseWriter) {
+			p.Handoff(w, Handoff{Client: party, URL: evil, Scheme: evil})
+		}},
 		{"setup", func(p *Pages, w http.ResponseWriter) { p.Setup(w, 200, Setup{"/setup", evil, evil, evil, evil}) }},
 		{"setupdone", func(p *Pages, w http.ResponseWriter) { p.SetupDone(w, SetupDone{evil, evil}) }},
 		{"home", func(p *Pages, w http.ResponseWriter) {
-			p.Home(w, Home{Username: evil, Issuer: evil, Resources: []Party{party}, Farewell: evil, SignIn: choices, Accounts: []Account{{provider, evil, "/disconnect", evil}}, Connect: choices,
+			p.Home(w, Home{
+				Username: evil, Issuer: evil, Resources: []Party{party}, Farewell: evil, SignIn: choices,
+				Accounts: []Account{{provider, evil, "/disconnect", evil}}, Connect: choices,
 				SignOutAction: "/logout", Step: evil})
 		}},
 	}
@@ -131,13 +151,16 @@ func assertElements(t *testing.T, body, want string) {
 func TestLink(t *testing.T) {
 	p := newPages(t, Config{})
 	live := func(target string) bool {
-		a := record(p, func(p *Pages, w http.ResponseWriter) { p.Stopped(w, 400, Stopped{ReturnURL: target}) }).Body.String()
+		a := record(p,
+			func(p *Pages, w http.ResponseWriter) { p.Stopped(w, 400, Stopped{ReturnURL: target}) }).Body.String()
 		b := record(p, func(p *Pages, w http.ResponseWriter) { p.Handoff(w, Handoff{URL: target}) }).Body.String()
 		c := record(p, func(p *Pages, w http.ResponseWriter) { p.Leaving(w, Leaving{URL: target}) })
 		d := record(p, func(p *Pages, w http.ResponseWriter) { p.Failed(w, 400, Failed{ReturnURL: target}) })
 		is := strings.Contains(a, `class="button"`)
 		for _, other := range []bool{
-			strings.Contains(b, `class="button primary wide"`), strings.Contains(c.Body.String(), `class="button primary wide"`), strings.Contains(d.Body.String(), `class="button"`),
+			strings.Contains(b, `class="button primary wide"`),
+			strings.Contains(c.Body.String(), `class="button primary wide"`),
+			strings.Contains(d.Body.String(), `class="button"`),
 			c.Header().Get("Refresh") == "0; url="+target,
 		} {
 			if is != other {
@@ -150,9 +173,12 @@ func TestLink(t *testing.T) {
 		return strings.Contains(a, "<a ")
 	}
 	for _, target := range []string{
-		"javascript:alert(1)", "JaVaScRiPt:alert(1)", " javascript:alert(1)", "java\nscript:alert(1)", "\x01javascript:alert(1)",
-		"data:text/html,<script>alert(1)</script>", "vbscript:x", "file:///etc/passwd", "blob:https://x/y", "about:blank",
-		"view-source:https://x", "filesystem:https://x", "//evil.example", "/relative", "", "https:", "http:///x", "https://x/ y", "https://x/\u202E",
+		"javascript:alert(1)", "JaVaScRiPt:alert(1)", " javascript:alert(1)", "java\nscript:alert(1)",
+		"\x01javascript:alert(1)",
+		"data:text/html,<script>alert(1)</script>", "vbscript:x", "file:///etc/passwd", "blob:https://x/y",
+		"about:blank",
+		"view-source:https://x", "filesystem:https://x", "//evil.example", "/relative", "", "https:", "http:///x",
+		"https://x/ y", "https://x/\u202E",
 		"intent://x#Intent;end", "ms-msdt:/id",
 	} {
 		t.Run("AS-48 AS-60: "+target+" is never a live link", func(t *testing.T) {
@@ -162,7 +188,8 @@ func TestLink(t *testing.T) {
 		})
 	}
 	for _, target := range []string{
-		"https://claude.ai/cb?error=access_denied&state=a%20b", "http://127.0.0.1:33418/?code=x", "http://[::1]:1/", "cursor://x.y/cb?code=1&iss=z",
+		"https://claude.ai/cb?error=access_denied&state=a%20b", "http://127.0.0.1:33418/?code=x", "http://[::1]:1/",
+		"cursor://x.y/cb?code=1&iss=z",
 		"com.example.app:/cb?code=1", "vscode://vscode.github-authentication/did-authenticate?a=b",
 	} {
 		t.Run("AS-60: "+target+" leads back", func(t *testing.T) {
@@ -199,14 +226,16 @@ func FuzzClientName(f *testing.F) {
 	p := newPages(f, Config{})
 	f.Fuzz(func(t *testing.T, name string) {
 		shown := cleanName(name)
-		if utf8.RuneCountInString(shown) > maxName || !utf8.ValidString(shown) || strings.ContainsFunc(shown, invisible) {
+		if utf8.RuneCountInString(shown) > maxName || !utf8.ValidString(shown) ||
+			strings.ContainsFunc(shown, invisible) {
 			t.Errorf("cleanName(%q) = %q", name, shown)
 		}
 		if again := cleanName(shown); again != shown {
 			t.Errorf("cleaning again changes %q to %q", shown, again)
 		}
 		body := record(p, sampleConsent().with(func(c *Consent) { c.Client.Name = name })).Body.String()
-		if strings.Count(body, "<strong") > 5 || strings.Count(body, "<button") != 3 || strings.Count(body, "<") != strings.Count(body, ">") {
+		if strings.Count(body, "<strong") > 5 || strings.Count(body, "<button") != 3 ||
+			strings.Count(body, "<") != strings.Count(body, ">") {
 			t.Errorf("the name %q changes the page", name)
 		}
 	})

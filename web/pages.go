@@ -56,7 +56,8 @@ func New(c Config) (*Pages, error) {
 		"name":    cleanName, "claim": cleanClaim, "text": cleanText, "address": cleanAddress,
 		"link": link, "scheme": privateScheme,
 	})
-	if base, err = base.ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/icons.html"); err != nil {
+	if base, err = base.ParseFS(templateFiles, "templates/layout.html", "templates/parts.html",
+		"templates/icons.html"); err != nil {
 		return nil, fmt.Errorf("web: parse the layout: %w", err)
 	}
 	for _, name := range pageNames {

@@ -50,7 +50,9 @@ func TestHeaders(t *testing.T) {
 				t.Errorf("got %q", csp)
 			}
 			body := record(p, s.show).Body.String()
-			if want := strings.Contains(body, "<script"); want != (strings.HasPrefix(s.name, "setup") && s.name != "setupdone" || strings.Contains(body, `value="approve"`)) {
+			if want := strings.Contains(body,
+				"<script"); want != (strings.HasPrefix(s.name, "setup") && s.name != "setupdone" ||
+				strings.Contains(body, `value="approve"`)) {
 				t.Errorf("L11: the page has a script: %v", want)
 			} else if strings.Contains(csp, "script-src 'self'") != want {
 				t.Errorf("script allowed: %v, want %v", !want, want)
@@ -58,7 +60,8 @@ func TestHeaders(t *testing.T) {
 		})
 		t.Run(s.name+" is not kept, sniffed or told on", func(t *testing.T) {
 			for name, want := range map[string]string{
-				"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Content-Type": "text/html; charset=utf-8",
+				"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+				"Content-Type": "text/html; charset=utf-8",
 			} {
 				if got := h.Get(name); got != want {
 					t.Errorf("%s: got %q, want %q", name, got, want)
@@ -72,7 +75,9 @@ func TestHeaders(t *testing.T) {
 func TestOpener(t *testing.T) {
 	p := newPages(t, Config{})
 	for _, s := range samples() {
-		kept := !slices.Contains([]string{"error", "deadend", "error-empty", "setup", "setup-problem", "setupdone", "signedout"}, s.name) && !strings.HasPrefix(s.name, "home")
+		kept := !slices.Contains([]string{
+			"error", "deadend", "error-empty", "setup", "setup-problem", "setupdone", "signedout"}, s.name) &&
+			!strings.HasPrefix(s.name, "home")
 		want := "same-origin"
 		if kept {
 			want = ""
@@ -91,9 +96,12 @@ func TestFormAction(t *testing.T) {
 		want    string
 	}{
 		{"AS-46: nothing but our own forms", nil, "form-action 'self';"},
-		{"AS-43: the client's origin and scheme", []string{"https://claude.ai", "http://127.0.0.1:33418", "http://localhost:1", "cursor:", "http:"},
+		{"AS-43: the client's origin and scheme",
+			[]string{"https://claude.ai", "http://127.0.0.1:33418", "http://localhost:1", "cursor:", "http:"},
 			"form-action 'self' https://claude.ai http://127.0.0.1:33418 http://localhost:1 cursor: http:;"},
-		{"AS-48: no target adds a directive", []string{"https://x; script-src *", "https://x *", "*", "'unsafe-inline'", "https://x,y", "a:\r\nX: y", "https://x/p", ""},
+		{"AS-48: no target adds a directive",
+			[]string{"https://x; script-src *", "https://x *", "*", "'unsafe-inline'", "https://x,y", "a:\r\nX: y",
+				"https://x/p", ""},
 			"form-action 'self';"},
 		{"AS-48: no target that runs", []string{"javascript:", "data:"}, "form-action 'self';"},
 	} {
@@ -126,10 +134,13 @@ func TestConsentText(t *testing.T) {
 		{"AS-72 SP-27: warns of loopback", loopback, careful, true},
 		{"AS-72: warns of a private-use scheme", body(func(c *Consent) { c.RedirectHost = "cursor:" }), careful, true},
 		{"AS-72: does not cry wolf", body(func(*Consent) {}), careful, false},
-		{"AS-73: names the host of a client document", body(func(c *Consent) { c.Client.Host = "docs.example" }), `<bdi class="host">docs.example</bdi>`, true},
+		{"AS-73: names the host of a client document", body(func(c *Consent) { c.Client.Host = "docs.example" }),
+			`<bdi class="host">docs.example</bdi>`, true},
 		{"AS-70: a name that the client chose is called so", body(func(*Consent) {}), unverified, true},
-		{"AS-70: a name from the operator is not", body(func(c *Consent) { c.SelfRegistered = false }), unverified, false},
-		{"AS-48: a client's name stands in its own element", body(func(*Consent) {}), `<strong class="claimed">“<bdi>Claude</bdi>”</strong>`, true},
+		{"AS-70: a name from the operator is not", body(func(c *Consent) { c.SelfRegistered = false }), unverified,
+			false},
+		{"AS-48: a client's name stands in its own element", body(func(*Consent) {}),
+			`<strong class="claimed">“<bdi>Claude</bdi>”</strong>`, true},
 		{"AS-70: names scopes in plain words", body(func(*Consent) {}), "Read your notes", true},
 		{"AS-70: marks what is new", body(func(c *Consent) { c.Scopes[0].New = true }), `class="new"`, true},
 		{"AS-70: offers to deny", body(func(*Consent) {}), `<button name="decision" value="deny">`, true},
@@ -179,8 +190,10 @@ func TestAssets(t *testing.T) {
 		method, path string
 		want         int
 	}{
-		{"GET", p.assets.paths["style.css"], 200}, {"HEAD", p.assets.paths["style.css"], 200}, {"POST", p.assets.paths["style.css"], 405},
-		{"GET", "/assets/style.css", 404}, {"GET", "/assets/style.000000000000.css", 404}, {"GET", "/assets/../pages.go", 404}, {"GET", "/assets/", 404},
+		{"GET", p.assets.paths["style.css"], 200}, {"HEAD", p.assets.paths["style.css"], 200},
+		{"POST", p.assets.paths["style.css"], 405},
+		{"GET", "/assets/style.css", 404}, {"GET", "/assets/style.000000000000.css", 404},
+		{"GET", "/assets/../pages.go", 404}, {"GET", "/assets/", 404},
 	} {
 		w := httptest.NewRecorder()
 		p.Assets().ServeHTTP(w, httptest.NewRequest(c.method, c.path, nil))

@@ -26,7 +26,8 @@ func TestCompare(t *testing.T) {
 	}
 	git := func(args ...string) string {
 		t.Helper()
-		args = append([]string{"-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "init.defaultBranch=main"}, args...)
+		args = append([]string{
+			"-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "init.defaultBranch=main"}, args...)
 		out, err := exec.Command("git", args...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("git %s: %v\n%s", args, err, out)
@@ -69,14 +70,16 @@ func BenchmarkSame(b *testing.B) { for range b.N { time.Sleep(2 * time.Milliseco
 		t.Errorf("it left worktrees behind:\n%s", list)
 	}
 	o.base = "nosuch"
-	if err := run(t.Context(), o, &out); err == nil || !strings.Contains(err.Error(), `the commit "nosuch" cannot be read`) {
+	if err := run(t.Context(), o, &out); err == nil ||
+		!strings.Contains(err.Error(), `the commit "nosuch" cannot be read`) {
 		t.Errorf("an unknown commit: %v", err)
 	}
 }
 
 func TestFigures(t *testing.T) {
 	before, after := figures{}, figures{}
-	before.read("keys", "goos: linux\nBenchmarkSign/ES256-8   100   2000 ns/op   64 B/op   2 allocs/op\nBenchmarkGone-8  1  5 ns/op\nPASS\n")
+	before.read("keys",
+		"goos: linux\nBenchmarkSign/ES256-8   100   2000 ns/op   64 B/op   2 allocs/op\nBenchmarkGone-8  1  5 ns/op\nPASS\n")
 	after.read("keys", "BenchmarkSign/ES256-2   100   1000 ns/op   64 B/op   3 allocs/op\n")
 	both, only := compare([]figures{before}, []figures{after})
 	if len(both) != 3 || len(only) != 1 || only[0] != "keys Gone" {

@@ -58,7 +58,9 @@ func compare(before, after []figures) (both []comparison, only []string) {
 		case len(ratios) == 0 && k.unit == "ns/op":
 			only = append(only, k.benchmark)
 		case len(ratios) > 0:
-			c := comparison{figure: k, before: median(b), after: median(a), least: slices.Min(ratios), highest: slices.Max(ratios)}
+			c := comparison{
+				figure: k, before: median(b), after: median(a), least: slices.Min(ratios), highest: slices.Max(ratios),
+			}
 			c.ratio = quotient(c.after, c.before)
 			both = append(both, c)
 		}

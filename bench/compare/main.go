@@ -23,7 +23,9 @@ import (
 )
 
 // packages are those of `make bench`.
-var packages = []string{"bench", "keys", "mcpresource", "mcpresource/gosdk", "dcr", "storage/sqlite", "storage/postgres"}
+var packages = []string{
+	"bench", "keys", "mcpresource", "mcpresource/gosdk", "dcr", "storage/sqlite", "storage/postgres",
+}
 
 type options struct {
 	base     string

@@ -37,7 +37,8 @@ func main() {
 	flag.StringVar(&o.issuer, "issuer", "http://127.0.0.1:8414", "issuer on loopback")
 	flag.StringVar(&o.user, "user", "demo", "username")
 	flag.StringVar(&o.password, "password", "", "password")
-	flag.StringVar(&o.clientID, "client-id", "", "confidential client for client_credentials and introspect (made with: mcp-authd client add)")
+	flag.StringVar(&o.clientID, "client-id", "",
+		"confidential client for client_credentials and introspect (made with: mcp-authd client add)")
 	flag.StringVar(&o.clientSecret, "client-secret", "", "its secret")
 	flag.IntVar(&o.workers, "c", 32, "concurrent workers")
 	flag.DurationVar(&o.duration, "t", 5*time.Second, "time for each scenario, a minute at most")
@@ -150,5 +151,6 @@ func report(r result, asJSON bool) {
 		json.NewEncoder(os.Stdout).Encode(r)
 		return
 	}
-	fmt.Printf("%-20s %9.0f ops/s   p50 %7.2f ms   p99 %7.2f ms   errors %d %s\n", r.Name, r.PerSec, r.P50, r.P99, r.Errors, r.First)
+	fmt.Printf("%-20s %9.0f ops/s   p50 %7.2f ms   p99 %7.2f ms   errors %d %s\n", r.Name, r.PerSec, r.P50, r.P99,
+		r.Errors, r.First)
 }

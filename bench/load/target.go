@@ -67,7 +67,10 @@ func (t *target) scenarios() []scenario {
 	}
 	return append(all,
 		scenario{"client_credentials", func() (func() error, error) {
-			return func() error { _, err := t.token(url.Values{"grant_type": {"client_credentials"}}, true); return err }, nil
+			return func() error {
+				_, err := t.token(url.Values{"grant_type": {"client_credentials"}}, true)
+				return err
+			}, nil
 		}},
 		scenario{"introspect", t.introspecting})
 }
@@ -92,7 +95,8 @@ func (t *target) refreshing() (func() error, error) {
 		return nil, err
 	}
 	return func() error {
-		next, err := t.token(url.Values{"grant_type": {"refresh_token"}, "refresh_token": {reply.RefreshToken}, "client_id": {t.clientID}}, false)
+		next, err := t.token(url.Values{
+			"grant_type": {"refresh_token"}, "refresh_token": {reply.RefreshToken}, "client_id": {t.clientID}}, false)
 		if err == nil {
 			reply = next
 		}
@@ -115,7 +119,9 @@ func (t *target) introspecting() (func() error, error) {
 }
 
 func (t *target) register() (string, error) {
-	body, _ := json.Marshal(map[string]any{"client_name": "load", "redirect_uris": []string{redirect}, "token_endpoint_auth_method": "none"})
+	body, _ := json.Marshal(map[string]any{
+		"client_name": "load", "redirect_uris": []string{redirect}, "token_endpoint_auth_method": "none",
+	})
 	resp, err := t.http.Post(t.meta.Register, "application/json", bytes.NewReader(body))
 	if err != nil {
 		return "", err

@@ -33,7 +33,9 @@ type app struct {
 
 // parts are what a server of this installation is made of.
 func (a *app) parts() assembly.Parts {
-	return assembly.Parts{Config: a.config, Store: a.store, Keys: a.keys, Log: a.log, Audit: a.audit, Metrics: a.metrics}
+	return assembly.Parts{
+		Config: a.config, Store: a.store, Keys: a.keys, Log: a.log, Audit: a.audit, Metrics: a.metrics,
+	}
 }
 
 // settings are the flags by which a command finds the configuration.

@@ -37,7 +37,8 @@ func (a *app) await(ctx context.Context, start func(context.Context) error) erro
 		if time.Since(told) >= awaitTold {
 			told = time.Now()
 			a.log.Warn("waiting for the database: no PostgreSQL takes connections and writes at database.url; start it, or stop this server with Ctrl-C or SIGTERM",
-				"hosts", postgres.Hosts(string(a.config.Database.URL)), audit.Milliseconds("waited", time.Since(began).Round(time.Second)), "cause", oneLine(err))
+				"hosts", postgres.Hosts(string(a.config.Database.URL)),
+				audit.Milliseconds("waited", time.Since(began).Round(time.Second)), "cause", oneLine(err))
 		}
 		select {
 		case <-ctx.Done():

@@ -41,7 +41,8 @@ func serving(t *testing.T, database string) (log *output, address string, stop f
 	code := make(chan int, 1)
 	go func() {
 		code <- run(ctx, []string{"serve"}, std{strings.NewReader(""), log, log, []string{
-			"HOME=" + t.TempDir(), "MCP_AUTHD_DATABASE_URL=" + database, "MCP_AUTHD_LISTEN=" + address, "MCP_AUTHD_MANAGEMENT_LISTEN=",
+			"HOME=" + t.TempDir(), "MCP_AUTHD_DATABASE_URL=" + database, "MCP_AUTHD_LISTEN=" + address,
+			"MCP_AUTHD_MANAGEMENT_LISTEN=",
 			"MCP_AUTHD_SECRET_KEY=0123456789012345678901234567890123456789", "MCP_AUTHD_LOG_FORMAT=json",
 		}})
 	}()
@@ -94,7 +95,8 @@ func TestServeWaitsForItsDatabase(t *testing.T) {
 	}
 	log, address, stop := serving(t, database)
 	inTime(t, log, "it does not say that it waits", func() bool {
-		return strings.Contains(log.String(), "waiting for the database") && strings.Contains(log.String(), server.Host()) && strings.Contains(log.String(), "SIGTERM")
+		return strings.Contains(log.String(), "waiting for the database") &&
+			strings.Contains(log.String(), server.Host()) && strings.Contains(log.String(), "SIGTERM")
 	})
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
@@ -107,7 +109,8 @@ func TestServeWaitsForItsDatabase(t *testing.T) {
 
 func TestServeThatWaitsCanBeStopped(t *testing.T) {
 	log, _, stop := serving(t, "postgres://u@127.0.0.1:1/db?sslmode=disable")
-	inTime(t, log, "it does not say that it waits", func() bool { return strings.Contains(log.String(), "waiting for the database") })
+	inTime(t, log, "it does not say that it waits",
+		func() bool { return strings.Contains(log.String(), "waiting for the database") })
 	if code := stop(); code != exitOK {
 		t.Errorf("it ended with %d\n%s", code, log)
 	}
@@ -123,8 +126,12 @@ func TestServeDoesNotWaitForWhatOnlyAnOperatorMends(t *testing.T) {
 	missing.Path = "/missing"
 	tls := *missing
 	tls.Path, tls.RawQuery = "/postgres", "sslmode=require"
-	for name, database := range map[string]string{"an unknown database": missing.String(), "TLS that it has not": tls.String()} {
-		code, _, errs := runs(t, []string{"HOME=" + t.TempDir(), "MCP_AUTHD_DATABASE_URL=" + database, "MCP_AUTHD_SECRET_KEY=0123456789012345678901234567890123456789"}, "serve")
+	for name, database := range map[string]string{
+		"an unknown database": missing.String(), "TLS that it has not": tls.String(),
+	} {
+		code, _, errs := runs(t,
+			[]string{"HOME=" + t.TempDir(), "MCP_AUTHD_DATABASE_URL=" + database,
+				"MCP_AUTHD_SECRET_KEY=0123456789012345678901234567890123456789"}, "serve")
 		if code != exitFailure || !strings.Contains(errs, "check database.url") {
 			t.Errorf("%s: got %d %s", name, code, errs)
 		}
@@ -162,8 +169,10 @@ func TestServeWithAWrongPassword(t *testing.T) {
 		"unknown user":   {url.UserPassword("stranger", "wrong-secret"), `role "stranger" does not exist`},
 	} {
 		log, _, stop := serving(t, with(c.user))
-		inTime(t, log, name+": it does not end", func() bool { return strings.Contains(log.String(), "check the user and the password in database.url") })
-		if code := stop(); code != exitFailure || !strings.Contains(log.String(), c.want) || strings.Contains(log.String(), "waiting for") ||
+		inTime(t, log, name+": it does not end",
+			func() bool { return strings.Contains(log.String(), "check the user and the password in database.url") })
+		if code := stop(); code != exitFailure || !strings.Contains(log.String(), c.want) ||
+			strings.Contains(log.String(), "waiting for") ||
 			strings.Contains(log.String(), "wrong-secret") {
 			t.Errorf("%s: got %d, want %q\n%s", name, code, c.want, log)
 		}

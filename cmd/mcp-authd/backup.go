@@ -23,7 +23,8 @@ func newBackupCommand(s std) *cobra.Command {
 	c := &cobra.Command{
 		Use: "backup FILE", Short: "Copy the SQLite database while servers use it",
 		Long: "Writes a copy of the SQLite database to a new file that only you can read. Keep it with the secret\n" +
-			"key (" + keyFile + " in the data directory): without the key it is of no use. To restore, stop the server,\n" +
+			"key (" + keyFile +
+			" in the data directory): without the key it is of no use. To restore, stop the server,\n" +
 			"remove the files of the database that end in -wal and -shm, if a crash left them, and put the copy in\n" +
 			"the place of the database. For PostgreSQL use pg_dump.",
 		Example: "  mcp-authd backup /var/backups/mcp-authd-$(date +%F).db", Args: cobra.ExactArgs(1),
@@ -42,7 +43,10 @@ func newBackupCommand(s std) *cobra.Command {
 				if _, missing := os.Stat(a.config.SQLitePath()); missing == nil {
 					return fmt.Errorf("the directory of %s does not exist; make it first", args[0])
 				}
-				return fmt.Errorf("there is nothing to copy: %s does not exist; choose the installation with --data or --config", a.config.SQLitePath())
+				return fmt.Errorf(
+					"there is nothing to copy: %s does not exist; choose the installation with --data or --config",
+					a.config.SQLitePath(),
+				)
 			case err != nil:
 				return err
 			}

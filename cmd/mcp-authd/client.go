@@ -41,7 +41,10 @@ type clientView struct {
 }
 
 func viewClient(c storage.Client) clientView {
-	return clientView{c.ID, c.Name, string(c.Source), c.AuthMethod, c.JWKSURI, c.RedirectURIs, c.GrantTypes, c.Scopes, c.Resources, c.CreatedAt, c.LastUsedAt, ""}
+	return clientView{
+		c.ID, c.Name, string(c.Source), c.AuthMethod, c.JWKSURI, c.RedirectURIs, c.GrantTypes, c.Scopes, c.Resources,
+		c.CreatedAt, c.LastUsedAt, "",
+	}
 }
 
 func newClientAdd(s std) *cobra.Command {
@@ -63,8 +66,10 @@ func newClientAdd(s std) *cobra.Command {
 		f.StringVar(&spec.ID, "id", "", "client id (default: random)")
 		f.StringVar(&spec.Name, "name", "", "name that people are shown")
 		f.StringArrayVar(&spec.RedirectURIs, "redirect-uri", nil, "redirect URI; repeat for more")
-		f.StringArrayVar(&spec.GrantTypes, "grant", nil, "grant type: authorization_code, refresh_token, client_credentials; repeat for more")
-		f.StringVar(&spec.AuthMethod, "auth-method", "", "none, client_secret_basic, client_secret_post or private_key_jwt")
+		f.StringArrayVar(&spec.GrantTypes, "grant", nil,
+			"grant type: authorization_code, refresh_token, client_credentials; repeat for more")
+		f.StringVar(&spec.AuthMethod, "auth-method", "",
+			"none, client_secret_basic, client_secret_post or private_key_jwt")
 		f.StringVar(&keyFile, "jwks", "", "file with the public keys of private_key_jwt, as a JSON Web Key Set")
 		f.StringVar(&spec.JWKSURI, "jwks-uri", "", "https URL at which they are published instead")
 		f.StringArrayVar(&scopes, "scope", nil, "scope that client credentials may have; repeat for more")
@@ -110,7 +115,10 @@ func newClientAdd(s std) *cobra.Command {
 				return nil
 			}
 		}
-		return usageError{errors.New("say what the client is: --redirect-uri for people who sign in, or --grant client_credentials, and a --name"), c.CommandPath()}
+		return usageError{
+			errors.New("say what the client is: --redirect-uri for people who sign in, or --grant client_credentials, and a --name"),
+			c.CommandPath(),
+		}
 	}
 	return c
 }
@@ -128,13 +136,16 @@ func (a *app) checkReach(ctx context.Context, c storage.Client) error {
 	}
 	unknown, offered := unknownResources(catalog, c.Resources), offeredScopes(catalog, c.Resources)
 	for _, u := range unknown {
-		fmt.Fprintf(a.std.err, "mcp-authd: warning: %s is not known here, and gets no tokens until: mcp-authd resource add %s\n", u, u)
+		fmt.Fprintf(a.std.err,
+			"mcp-authd: warning: %s is not known here, and gets no tokens until: mcp-authd resource add %s\n", u, u)
 	}
 	for _, scope := range oauth.Scopes(c.Scopes).Without(ownScopes) {
 		switch {
 		case offered.Has(scope):
 		case len(unknown) == 0 && len(known) > 0:
-			return fmt.Errorf("no MCP server that this client may name has the scope %q; see: mcp-authd resource list", scope)
+			return fmt.Errorf(
+				"no MCP server that this client may name has the scope %q; see: mcp-authd resource list", scope,
+			)
 		default:
 			fmt.Fprintf(a.std.err, "mcp-authd: warning: the scope %q is not known here\n", scope)
 		}
@@ -171,14 +182,16 @@ func newClientList(s std) *cobra.Command {
 
 func newClientShow(s std) *cobra.Command {
 	return storeCommand(s, &cobra.Command{
-		Use: "show ID", Short: "Show one client as JSON", Example: "  mcp-authd client show mcp_...\n  mcp-authd client show Claude", Args: cobra.ExactArgs(1),
-	}, func(c *cobra.Command) { c.Flags().Bool("json", true, "print JSON, as it always does") }, func(c *cobra.Command, a *app, args []string) error {
-		client, err := a.readClient(c.Context(), args[0])
-		if err != nil {
-			return err
-		}
-		return printJSON(s.out, viewClient(client))
-	})
+		Use: "show ID", Short: "Show one client as JSON",
+		Example: "  mcp-authd client show mcp_...\n  mcp-authd client show Claude", Args: cobra.ExactArgs(1),
+	}, func(c *cobra.Command) { c.Flags().Bool("json", true, "print JSON, as it always does") },
+		func(c *cobra.Command, a *app, args []string) error {
+			client, err := a.readClient(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return printJSON(s.out, viewClient(client))
+		})
 }
 
 // readClient finds a client, and reads its document if nobody has yet.

@@ -32,7 +32,8 @@ func newClientRotateSecret(s std) *cobra.Command {
 		case client.Source == storage.SourceConfig:
 			return fmt.Errorf("the client %q is in the configuration: change its secret there", client.ID)
 		case client.Source != storage.SourceStatic || !client.HasSecret():
-			return fmt.Errorf("the client %q has no secret of the operator's (it is %s, with the method %s)", client.ID, client.Source, client.AuthMethod)
+			return fmt.Errorf("the client %q has no secret of the operator's (it is %s, with the method %s)",
+				client.ID, client.Source, client.AuthMethod)
 		}
 		if err := sure.ask(s, fmt.Sprintf("This ends the present secret of the client %s.", client.ID)); err != nil {
 			return err
@@ -62,14 +63,16 @@ func (a *app) newSecret(ctx context.Context, client storage.Client) (string, err
 	if err != nil {
 		return "", err
 	}
-	a.audit.Record(ctx, audit.ClientChanged, audit.Client(client), slog.String("what", "secret"), slog.String("by", "operator"))
+	a.audit.Record(ctx, audit.ClientChanged, audit.Client(client), slog.String("what", "secret"),
+		slog.String("by", "operator"))
 	return secret, nil
 }
 
 func newClientDelete(s std) *cobra.Command {
 	var sure confirmation
 	return storeCommand(s, &cobra.Command{
-		Use: "delete ID", SuggestFor: []string{"remove", "rm"}, Short: "Delete a client and revoke everything it was granted",
+		Use: "delete ID", SuggestFor: []string{"remove", "rm"},
+		Short: "Delete a client and revoke everything it was granted",
 		Long: "Deletes a client, by id or name, revokes its grants, and keeps its id from being used again, also when the\n" +
 			"client registered itself and was never stored. Says what will end, and asks on a terminal. If it is interrupted\n" +
 			"afterwards, access has ended, and a running server goes on to the status lists, or grant finish.",

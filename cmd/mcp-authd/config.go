@@ -27,7 +27,8 @@ func newConfigValidate(s std) *cobra.Command {
 	var where settings
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "validate", Short: "Check the configuration", Args: cobra.NoArgs, Example: "  mcp-authd config validate --config mcp-authd.yaml",
+		Use: "validate", Short: "Check the configuration", Args: cobra.NoArgs,
+		Example: "  mcp-authd config validate --config mcp-authd.yaml",
 		Long: "Checks the configuration as serve does: keys and values, the secret key, certificate and key of TLS,\n" +
 			"clients, providers and gateways. It makes nothing, and asks no database and no other server.",
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -103,7 +104,8 @@ func newConfigPrint(s std) *cobra.Command {
 	var where settings
 	var origin, asJSON bool
 	c := &cobra.Command{
-		Use: "print", Short: "Print every setting, secrets masked", Args: cobra.NoArgs, Example: "  mcp-authd config print --origin",
+		Use: "print", Short: "Print every setting, secrets masked", Args: cobra.NoArgs,
+		Example: "  mcp-authd config print --origin",
 		RunE: func(*cobra.Command, []string) error {
 			a, err := where.load(s)
 			if err != nil {

@@ -20,7 +20,8 @@ func TestValidateFindsWhatServeRefuses(t *testing.T) {
 	}
 	for _, tt := range []struct{ name, text, want string }{
 		{"a good pair", tls("one.crt", "one.key"), ""},
-		{"PostgreSQL without a key", "database: {url: postgres://authd@127.0.0.1:1/authd}", "no secret key: with PostgreSQL set secret_key"},
+		{"PostgreSQL without a key", "database: {url: postgres://authd@127.0.0.1:1/authd}",
+			"no secret key: with PostgreSQL set secret_key"},
 		{"a certificate that is not there", tls("none.crt", "one.key"), "none.crt: no such file"},
 		{"a key of another certificate", tls("one.crt", "two.key"), "private key does not match public key"},
 		{"a port out of range", "listen: 127.0.0.1:99999", `listen: "127.0.0.1:99999" is not an address`},
@@ -35,7 +36,8 @@ func TestValidateFindsWhatServeRefuses(t *testing.T) {
 			if (code == exitOK) != (tt.want == "") || !strings.Contains(errs, tt.want) {
 				t.Errorf("got %d %q, want %q", code, errs, tt.want)
 			}
-			if _, out, _ := runs(t, environ, "config", "validate", "--json"); !strings.Contains(out, `"valid": `+map[bool]string{true: "true", false: "false"}[tt.want == ""]) {
+			if _, out, _ := runs(t, environ, "config", "validate", "--json"); !strings.Contains(out,
+				`"valid": `+map[bool]string{true: "true", false: "false"}[tt.want == ""]) {
 				t.Errorf("--json: got %s", out)
 			}
 			if tt.want == "" {

@@ -25,13 +25,15 @@ const (
 // earlier command has left, and says how far it is. A cut has taken effect before; what waits
 // for the marks are the status lists. Of one that is left, a server or the next command goes on.
 func (a *app) followCuts(ctx context.Context) error {
-	cuts, err := a.store.PendingCuts(context.WithoutCancel(ctx), time.Now()) // one that is interrupted says what is left
+	// one that is interrupted says what is left
+	cuts, err := a.store.PendingCuts(context.WithoutCancel(ctx), time.Now())
 	if err != nil {
 		return err
 	}
 	for _, c := range cuts {
 		if err := a.followCut(ctx, c); err != nil {
-			return fmt.Errorf("%w; access has ended, and %s marked as revoked for the status lists: a running server goes on, or: mcp-authd grant finish",
+			return fmt.Errorf(
+				"%w; access has ended, and %s marked as revoked for the status lists: a running server goes on, or: mcp-authd grant finish",
 				err, marked(c.Grants))
 		}
 	}
@@ -70,7 +72,10 @@ func (a *app) unfinished(ctx context.Context, err error, like func(storage.Cut) 
 	if unread != nil || !slices.ContainsFunc(cuts, like) {
 		return err
 	}
-	return fmt.Errorf("%w; if an earlier command was interrupted there, access has ended, and what is left is marked by: mcp-authd grant finish", err)
+	return fmt.Errorf(
+		"%w; if an earlier command was interrupted there, access has ended, and what is left is marked by: mcp-authd grant finish",
+		err,
+	)
 }
 
 // marked is "1,234,567 grants are".
@@ -134,7 +139,10 @@ type cutView struct {
 }
 
 func viewCut(c storage.Cut) cutView {
-	return cutView{ID: c.ID, At: c.At, User: c.UserID, Client: c.ClientID, Resource: c.Resource, Connector: c.Connector, All: c.All, By: string(c.By)}
+	return cutView{
+		ID: c.ID, At: c.At, User: c.UserID, Client: c.ClientID, Resource: c.Resource, Connector: c.Connector,
+		All: c.All, By: string(c.By),
+	}
 }
 
 // someGrants are the live grants of a selection as far as an operator is shown them.

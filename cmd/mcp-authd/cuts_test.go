@@ -38,10 +38,14 @@ func grantedInstallation(t *testing.T, n int, clients ...string) (dir string, s 
 	}
 	defer db.Close()
 	for _, id := range clients {
-		if err := s.PutClient(t.Context(), storage.Client{ID: id, Name: "Name of " + id, AuthMethod: "none", Source: storage.SourceStatic, CreatedAt: time.Now()}); err != nil {
+		if err := s.PutClient(t.Context(),
+			storage.Client{
+				ID: id, Name: "Name of " + id, AuthMethod: "none", Source: storage.SourceStatic,
+				CreatedAt: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := db.Exec(manyGrantsOf, n, id, time.Now().UnixMilli(), time.Now().Add(time.Hour).UnixMilli()); err != nil {
+		if _, err := db.Exec(manyGrantsOf, n, id, time.Now().UnixMilli(),
+			time.Now().Add(time.Hour).UnixMilli()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -91,7 +95,8 @@ func TestInterruptedDeletionOfAClient(t *testing.T) {
 	const n = 12_000
 	dir, s := grantedInstallation(t, n, "hosted", "other")
 	ctx, interrupt := context.WithCancel(t.Context())
-	_, stderr := command(t, ctx, writerFunc(interrupt), exitFailure, "client", "delete", "hosted", "--yes", "--data", dir)
+	_, stderr := command(t, ctx, writerFunc(interrupt), exitFailure, "client", "delete", "hosted", "--yes", "--data",
+		dir)
 	if !strings.Contains(stderr, "access has ended") || !strings.Contains(stderr, "mcp-authd grant finish") {
 		t.Errorf("an interrupted command says: %s", stderr)
 	}
@@ -140,7 +145,8 @@ func TestInterruptedRemovalOfAResource(t *testing.T) {
 		_, stderr := command(t, t.Context(), nil, exitFailure, "resource", "remove", uri, "--yes", "--data", dir)
 		return stderr
 	}
-	if got := again(); !strings.Contains(got, "there is no stored resource") || !strings.Contains(got, "mcp-authd grant finish") {
+	if got := again(); !strings.Contains(got, "there is no stored resource") ||
+		!strings.Contains(got, "mcp-authd grant finish") {
 		t.Errorf("the same command once more says: %s", got)
 	}
 	command(t, t.Context(), nil, exitOK, "grant", "finish", "--data", dir)
@@ -152,7 +158,9 @@ func TestInterruptedRemovalOfAResource(t *testing.T) {
 func TestRevokingMany(t *testing.T) {
 	const n = 3000
 	dir, s := grantedInstallation(t, n, "hosted", "other")
-	for _, args := range [][]string{{}, {"--all", "--client", "hosted"}, {"grt_x", "--all"}, {"--provider", "acme", "--all"}} {
+	for _, args := range [][]string{
+		{}, {"--all", "--client", "hosted"}, {"grt_x", "--all"}, {"--provider", "acme", "--all"},
+	} {
 		command(t, t.Context(), nil, exitUsage, append([]string{"grant", "revoke", "--data", dir}, args...)...)
 	}
 	stdout, _ := command(t, t.Context(), nil, exitOK, "grant", "revoke", "--client", "hosted", "--json", "--data", dir)
@@ -168,7 +176,8 @@ func TestRevokingMany(t *testing.T) {
 		t.Errorf("%d grants of another client are live", live)
 	}
 	stdout, _ = command(t, t.Context(), nil, exitOK, "grant", "revoke", "--all", "--data", dir)
-	if live, marked := liveOf(t, s, ""); live != 0 || marked != 2*n || !strings.Contains(stdout, "at least 1000 grants") {
+	if live, marked := liveOf(t, s, ""); live != 0 || marked != 2*n ||
+		!strings.Contains(stdout, "at least 1000 grants") {
 		t.Errorf("%d grants are live and %d marked: %s", live, marked, stdout)
 	}
 	_, stderr := command(t, t.Context(), nil, exitFailure, "grant", "revoke", "--all", "--data", dir)

@@ -105,7 +105,10 @@ func demoApp(s std, addr net.Addr, data string) (*app, error) {
 		return nil, err
 	}
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		return nil, fmt.Errorf("the demo listens on loopback only, not on %s: its password is printed on the terminal; use --listen 127.0.0.1:%s", addr, port)
+		return nil, fmt.Errorf(
+			"the demo listens on loopback only, not on %s: its password is printed on the terminal; use --listen 127.0.0.1:%s",
+			addr, port,
+		)
 	}
 	l.Issuer = "http://" + net.JoinHostPort(host, port)
 	l.DataDir, l.Database.URL, l.Clients = data, "", nil

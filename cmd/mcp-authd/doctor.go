@@ -43,7 +43,9 @@ func newDoctorCommand(s std) *cobra.Command {
 
 // finding is one thing that was looked at.
 type finding struct {
-	Check  string `json:"check"` // what it is about: config, files, programs, database, clock, keys, resources, server, issuer, tls, provider ID, broker
+	// what it is about: config, files, programs, database, clock, keys, resources, server, issuer,
+	// tls, provider ID, broker
+	Check  string `json:"check"`
 	Level  string `json:"level"` // ok, warning, fail, or skipped: it could not be looked at
 	What   string `json:"what"`
 	Advice string `json:"advice,omitempty"`

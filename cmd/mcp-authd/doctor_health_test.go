@@ -35,12 +35,14 @@ func TestDoctorOnHealth(t *testing.T) {
 	s.Close()
 	look := func() string {
 		t.Helper()
-		d := testDoctor(t, "issuer: https://new.example\ndata_dir: "+dir+"\nsecret_key: 0123456789012345678901234567890123456789abc\n")
+		d := testDoctor(t,
+			"issuer: https://new.example\ndata_dir: "+dir+"\nsecret_key: 0123456789012345678901234567890123456789abc\n")
 		d.database(t.Context())
 		d.app.Close()
 		return d.all()
 	}
-	if got := look(); !strings.Contains(got, "warning issuer it was https://old.example when a server last started, and is https://new.example") ||
+	if got := look(); !strings.Contains(got,
+		"warning issuer it was https://old.example when a server last started, and is https://new.example") ||
 		!strings.Contains(got, "ok database reachable") {
 		t.Errorf("a changed issuer: %s", got)
 	}
@@ -48,11 +50,13 @@ func TestDoctorOnHealth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Exec("INSERT INTO schema_version (version, name, applied_at) VALUES (9000, 'of the future', 0)"); err != nil {
+	if _, err := db.Exec(
+		"INSERT INTO schema_version (version, name, applied_at) VALUES (9000, 'of the future', 0)"); err != nil {
 		t.Fatal(err)
 	}
 	db.Close()
-	if got := look(); !strings.Contains(got, "fail database") || !strings.Contains(got, "newer version") || strings.Contains(got, "ok database") {
+	if got := look(); !strings.Contains(got, "fail database") || !strings.Contains(got, "newer version") ||
+		strings.Contains(got, "ok database") {
 		t.Errorf("a newer schema: %s", got)
 	}
 }
@@ -87,7 +91,8 @@ func TestDoctorOnProxies(t *testing.T) {
 	certtest.WritePair(t, dir, "127.0.0.1")
 	certtest.WritePair(t, dir, "example.com")
 	for name, want := range map[string]bool{"example.com": true, "127.0.0.1": false} {
-		d := testDoctor(t, "tls: {cert: "+filepath.Join(dir, name+".crt")+", key: "+filepath.Join(dir, name+".key")+"}\n")
+		d := testDoctor(t,
+			"tls: {cert: "+filepath.Join(dir, name+".crt")+", key: "+filepath.Join(dir, name+".key")+"}\n")
 		resp.Request.URL.Host = "example.com"
 		d.lifetime(resp)
 		if got := strings.Contains(d.all(), "served with another certificate"); got != want {

@@ -58,7 +58,8 @@ func (d *doctor) directory(path string) {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir() && d.access(path) != nil:
-		d.fail("files", "give the user that runs the server access to it; if that is another one, run doctor as that user",
+		d.fail("files",
+			"give the user that runs the server access to it; if that is another one, run doctor as that user",
 			"the data directory %s (%s) cannot be written by %s", path, info.Mode(), currentUser())
 	case errors.Is(err, fs.ErrNotExist):
 		if above := existing(path); d.access(above) != nil {
@@ -66,7 +67,8 @@ func (d *doctor) directory(path string) {
 				"the data directory %s is not there, and %s may not make it in %s", path, currentUser(), above)
 		}
 	case err != nil:
-		d.fail("files", "give the user that runs the server access to it", "the data directory cannot be looked at: %s", err)
+		d.fail("files", "give the user that runs the server access to it",
+			"the data directory cannot be looked at: %s", err)
 	case !info.IsDir():
 		d.fail("files", "choose another with data_dir", "the data directory %s is a file", path)
 	case info.Mode().Perm()&0o022 != 0:
@@ -104,11 +106,14 @@ func (d *doctor) private(what, path string) {
 		d.fail("files", "give the user that runs the server access to it", "%s cannot be looked at: %s", what, err)
 	case info.Mode().Perm()&0o007 == 0:
 	case sheltered(path):
-		d.warn("files", "chmod 0600 "+path, "only its directory keeps others from %s: %s (%s)", what, path, info.Mode().Perm())
+		d.warn("files", "chmod 0600 "+path, "only its directory keeps others from %s: %s (%s)", what, path,
+			info.Mode().Perm())
 	case secrets.Mounted(path):
-		d.warn("files", "set the mode of the mount to 0400 or 0440", "%s is readable to every user in the container: %s (%s)", what, path, info.Mode().Perm())
+		d.warn("files", "set the mode of the mount to 0400 or 0440",
+			"%s is readable to every user in the container: %s (%s)", what, path, info.Mode().Perm())
 	default:
-		d.fail("files", "chmod 0600 "+path, "%s is readable to every user of this machine: %s (%s)", what, path, info.Mode().Perm())
+		d.fail("files", "chmod 0600 "+path, "%s is readable to every user of this machine: %s (%s)", what, path,
+			info.Mode().Perm())
 	}
 }
 
@@ -154,21 +159,24 @@ func (d *doctor) database(ctx context.Context) {
 	pending := 0
 	status, err := store.MigrationStatus(ctx)
 	if err != nil {
-		d.fail("database", "check database.url and what its user may do there", "the state of the schema cannot be read: %s", oneLine(err))
+		d.fail("database", "check database.url and what its user may do there",
+			"the state of the schema cannot be read: %s", oneLine(err))
 		return
 	}
 	waits := ""
 	for _, m := range status {
 		switch {
 		case !m.DueAt.IsZero():
-			waits = fmt.Sprintf("; %d is put off until %s, for servers of an earlier version to be replaced", m.Version, moment(m.DueAt))
+			waits = fmt.Sprintf("; %d is put off until %s, for servers of an earlier version to be replaced",
+				m.Version, moment(m.DueAt))
 		case m.AppliedAt.IsZero():
 			pending++
 		}
 	}
 	switch {
 	case pending > 0 && a.config.Database.Migrate == "auto":
-		d.warn("database", "the next start applies them; to do it beforehand: mcp-authd migrate up", "%d migrations are pending", pending)
+		d.warn("database", "the next start applies them; to do it beforehand: mcp-authd migrate up",
+			"%d migrations are pending", pending)
 	case pending > 0:
 		d.fail("database", "mcp-authd migrate up", "%d migrations are pending, and database.migrate is off", pending)
 	default:
@@ -186,7 +194,8 @@ func (d *doctor) database(ctx context.Context) {
 // writable sees whether the database takes a write.
 func (d *doctor) writable(ctx context.Context) {
 	if err := d.app.store.Writable(ctx); err != nil {
-		d.fail("database", "make room on its disk, and see that the server's user may write there; with PostgreSQL, connect to the primary",
+		d.fail("database",
+			"make room on its disk, and see that the server's user may write there; with PostgreSQL, connect to the primary",
 			"it can be read, and not written: %s", oneLine(err))
 	}
 }
@@ -207,9 +216,11 @@ func (d *doctor) clock() {
 	const advice = "keep both machines right by NTP (timedatectl, chronyc tracking)"
 	switch differ := skew.Abs().Round(time.Millisecond); {
 	case skew.Abs() > authserver.MaxSkew:
-		d.fail("clock", advice, "the clock of this machine and that of the database differ by %s: no server starts here", differ)
+		d.fail("clock", advice,
+			"the clock of this machine and that of the database differ by %s: no server starts here", differ)
 	case skew.Abs() > authserver.TellSkew:
-		d.warn("clock", advice, "the clock of this machine and that of the database differ by %s; servers go by the database's", differ)
+		d.warn("clock", advice,
+			"the clock of this machine and that of the database differ by %s; servers go by the database's", differ)
 	case d.app.config.Postgres():
 		d.ok("clock", "the clock of this machine is that of the database")
 	}
@@ -249,7 +260,8 @@ func (d *doctor) sameIssuer(ctx context.Context) {
 // protect and of a program that embeds the server has no configuration to name it.
 func (d *doctor) lastIssuer(issuer string) {
 	d.app.config.Issuer, d.remembered = issuer, true
-	d.add("issuer", "skipped", "if the server has one, name it with --config", "no configuration names the issuer; this is about the one of the last start, %s", issuer)
+	d.add("issuer", "skipped", "if the server has one, name it with --config",
+		"no configuration names the issuer; this is about the one of the last start, %s", issuer)
 }
 
 // masterKey reports whether there is one.
@@ -261,7 +273,8 @@ func (d *doctor) masterKey(fresh bool) bool {
 			d.skip("keys", "there is no secret key yet: the first start makes %s", path)
 			return true
 		}
-		d.fail("keys", "put it back from where it is kept, or set secret_key: nothing that is sealed in the database can be opened without it",
+		d.fail("keys",
+			"put it back from where it is kept, or set secret_key: nothing that is sealed in the database can be opened without it",
 			"there is a database, and no secret key: %s is missing", path)
 		return false
 	}
@@ -307,7 +320,8 @@ func (d *doctor) signingKeys(ctx context.Context) {
 		return
 	}
 	if _, err := a.keyManager(ctx); err != nil {
-		d.fail("keys", "keep earlier master keys in secret_key_old until after: mcp-authd secret rotate", "the signing keys cannot be used: %s", oneLine(err))
+		d.fail("keys", "keep earlier master keys in secret_key_old until after: mcp-authd secret rotate",
+			"the signing keys cannot be used: %s", oneLine(err))
 		return
 	}
 	d.ok("keys", "the secret key opens the database, %d signing keys are published", len(stored))

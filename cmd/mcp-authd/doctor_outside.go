@@ -38,7 +38,8 @@ func (d *doctor) server(ctx context.Context) {
 	}
 	switch err := checkReady(ctx, c.Management.Listen, "/readyz"); {
 	case errors.Is(err, errNotReachable):
-		d.warn("server", "another process may have that address; see the log of the server", "a process listens on %s, and none on management.listen (%s)", c.Listen, c.Management.Listen)
+		d.warn("server", "another process may have that address; see the log of the server",
+			"a process listens on %s, and none on management.listen (%s)", c.Listen, c.Management.Listen)
 	case err != nil:
 		d.fail("server", "", "it runs and is not ready: %s", err)
 	default:
@@ -85,7 +86,8 @@ func reachable(address string) string {
 func (d *doctor) issuer(ctx context.Context) {
 	issuer := d.app.config.Issuer
 	if u, err := url.Parse(issuer); err == nil && oauth.IsLoopbackHost(u.Hostname()) {
-		d.warn("issuer", "for anything but a try-out, set issuer to the public https URL", "%s can be reached from this machine only", issuer)
+		d.warn("issuer", "for anything but a try-out, set issuer to the public https URL",
+			"%s can be reached from this machine only", issuer)
 	}
 	paths := metadata.AuthorizationServerPaths(issuer)
 	location := oauth.ResourceOrigin(issuer) + paths[0]
@@ -102,7 +104,8 @@ func (d *doctor) issuer(ctx context.Context) {
 		d.fail("issuer", d.adviseOnReaching(err), "clients cannot read %s: %s", location, cause(err))
 		return
 	case m.Issuer != issuer:
-		d.fail("issuer", "let the proxy send this host to "+d.app.config.Listen+", or correct issuer", "%s is answered by another issuer, %q", location, m.Issuer)
+		d.fail("issuer", "let the proxy send this host to "+d.app.config.Listen+", or correct issuer",
+			"%s is answered by another issuer, %q", location, m.Issuer)
 		return
 	}
 	d.ok("issuer", "%s answers with its metadata", location)
@@ -140,7 +143,8 @@ func (d *doctor) published(ctx context.Context, location string) {
 		} `json:"keys"`
 	}
 	if _, err := d.read(ctx, location, &set); err != nil {
-		d.fail("issuer", "forward everything below the issuer's path, without caching", "the key set %s cannot be read: %s", location, cause(err))
+		d.fail("issuer", "forward everything below the issuer's path, without caching",
+			"the key set %s cannot be read: %s", location, cause(err))
 		return
 	}
 	if len(d.kids) == 0 {
@@ -152,7 +156,8 @@ func (d *doctor) published(ctx context.Context, location string) {
 			return
 		}
 	}
-	d.fail("issuer", "see that the proxy leads here, and that database.url is the server's", "%s has none of the keys of this database: another installation answers, or a cache", location)
+	d.fail("issuer", "see that the proxy leads here, and that database.url is the server's",
+		"%s has none of the keys of this database: another installation answers, or a cache", location)
 }
 
 // read reads a JSON document without following redirects, as clients do.
@@ -197,7 +202,8 @@ func (d *doctor) adviseOnReaching(err error) string {
 	case errors.As(err, &invalid):
 		return "renew the certificate"
 	}
-	return "let the TLS proxy send everything below the issuer's path and /.well-known/ to " + d.app.config.Listen + ", unchanged"
+	return "let the TLS proxy send everything below the issuer's path and /.well-known/ to " + d.app.config.Listen +
+		", unchanged"
 }
 
 const soon = 14 * 24 * time.Hour
@@ -210,11 +216,13 @@ func (d *doctor) lifetime(resp *http.Response) {
 	served := resp.TLS.PeerCertificates[0]
 	t := d.app.config.TLS
 	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
-	if t.Cert == "" || err != nil || pair.Leaf.Equal(served) || pair.Leaf.VerifyHostname(resp.Request.URL.Hostname()) != nil {
+	if t.Cert == "" || err != nil || pair.Leaf.Equal(served) ||
+		pair.Leaf.VerifyHostname(resp.Request.URL.Hostname()) != nil {
 		d.expiry("the certificate of the issuer", served)
 		return
 	}
-	d.warn("tls", "the server reads tls.cert again when it changes, within seconds: see its log for why it could not, or find what else answers there",
+	d.warn("tls",
+		"the server reads tls.cert again when it changes, within seconds: see its log for why it could not, or find what else answers there",
 		"the issuer is served with another certificate (until %s) than is in tls.cert (until %s)",
 		served.NotAfter.Format(time.DateOnly), pair.Leaf.NotAfter.Format(time.DateOnly))
 }
@@ -234,7 +242,8 @@ func (d *doctor) expiry(what string, c *x509.Certificate) {
 	case left <= 0:
 		d.fail("tls", "renew it", "%s expired on %s", what, c.NotAfter.Format(time.DateOnly))
 	case d.now().Before(c.NotBefore):
-		d.fail("tls", "check the clock of this machine", "%s is not valid before %s", what, c.NotBefore.Format(time.DateTime))
+		d.fail("tls", "check the clock of this machine", "%s is not valid before %s", what,
+			c.NotBefore.Format(time.DateTime))
 	case left < soon:
 		d.warn("tls", "renew it", "%s expires on %s", what, c.NotAfter.Format(time.DateOnly))
 	default:
@@ -259,6 +268,7 @@ func (d *doctor) certificate() {
 		return
 	}
 	if err := pair.Leaf.VerifyHostname(u.Hostname()); err != nil {
-		d.warn("tls", "get one for that name, unless a proxy with another certificate stands in front", "tls.cert is not for the host of issuer: %s", err)
+		d.warn("tls", "get one for that name, unless a proxy with another certificate stands in front",
+			"tls.cert is not for the host of issuer: %s", err)
 	}
 }

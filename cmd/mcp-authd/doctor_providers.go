@@ -21,7 +21,8 @@ func (d *doctor) providers(ctx context.Context) {
 		a.keys = [][]byte{make([]byte, 32)}
 	}
 	delegation, err := thirdparty.New(thirdparty.Config{
-		Issuer: a.config.Issuer, Store: noStore{}, SecretKeys: a.keys, Connectors: a.config.Connectors(), Logger: a.log, Audit: a.audit,
+		Issuer: a.config.Issuer, Store: noStore{}, SecretKeys: a.keys, Connectors: a.config.Connectors(),
+		Logger: a.log, Audit: a.audit,
 	})
 	if err != nil {
 		d.fail("config", "", "%s", err)
@@ -70,9 +71,12 @@ func (d *doctor) callback(ctx context.Context, check, redirectURI string) {
 	switch resp.StatusCode {
 	case http.StatusBadRequest:
 	case http.StatusNotFound:
-		d.fail(check, "restart the server if this provider is new; else let the proxy forward everything below the issuer's path", "the running server knows no %s", redirectURI)
+		d.fail(check,
+			"restart the server if this provider is new; else let the proxy forward everything below the issuer's path",
+			"the running server knows no %s", redirectURI)
 	default:
-		d.warn(check, "let the proxy forward everything below the issuer's path, unchanged", "%s answers %s, and should say that no sign-in is in progress", redirectURI, resp.Status)
+		d.warn(check, "let the proxy forward everything below the issuer's path, unchanged",
+			"%s answers %s, and should say that no sign-in is in progress", redirectURI, resp.Status)
 	}
 }
 
@@ -100,7 +104,8 @@ func (d *doctor) brokers(ctx context.Context) {
 			continue
 		}
 		d.warn("broker", "mcp-authd client add --grant client_credentials --resource "+resource,
-			"no confidential client names the resource %s, so no client can ask for tokens of providers for it", resource)
+			"no confidential client names the resource %s, so no client can ask for tokens of providers for it",
+			resource)
 	}
 }
 

@@ -97,7 +97,8 @@ func TestDoctorOnTime(t *testing.T) {
 	d := newDoctor(std{})
 	d.now = func() time.Time { return now }
 	for left, want := range map[time.Duration]string{
-		-time.Hour: "fail tls it expired on 2026-11-21", time.Hour: "warning tls it expires on 2026-11-21", 90 * 24 * time.Hour: "ok tls it is good until 2027-02-19",
+		-time.Hour: "fail tls it expired on 2026-11-21", time.Hour: "warning tls it expires on 2026-11-21",
+		90 * 24 * time.Hour: "ok tls it is good until 2027-02-19",
 	} {
 		d.expiry("it", &x509.Certificate{NotBefore: now.Add(-time.Hour), NotAfter: now.Add(left)})
 		if d.last() != want {
@@ -126,13 +127,39 @@ func TestDoctorOnIssuer(t *testing.T) {
 		answer func(http.ResponseWriter, *http.Request)
 		want   string
 	}{
-		"a redirect":     {says(302, ""), "fail issuer clients cannot read " + s.URL + "/.well-known/oauth-authorization-server: it redirects to https://elsewhere.example.com/"},
-		"a page":         {says(200, "<html>"), "fail issuer clients cannot read " + s.URL + "/.well-known/oauth-authorization-server: the answer is not JSON"},
-		"an error":       {says(502, ""), "fail issuer clients cannot read " + s.URL + "/.well-known/oauth-authorization-server: the answer is 502 Bad Gateway"},
-		"another issuer": {says(200, `{"issuer":"https://auth.example.com"}`), "fail issuer " + s.URL + `/.well-known/oauth-authorization-server is answered by another issuer, "https://auth.example.com"`},
-		"no key set":     {says(200, `{"issuer":"ISSUER","jwks_uri":"http://127.0.0.1:1/"}`), "fail issuer the key set http://127.0.0.1:1/ cannot be read: connect: connection refused"},
-		"other keys":     {says(200, `{"issuer":"ISSUER","jwks_uri":"ISSUER/keys","keys":[{"kid":"b"}]}`), "fail issuer " + s.URL + "/keys has none of the keys of this database: another installation answers, or a cache"},
-		"our keys":       {says(200, `{"issuer":"ISSUER","jwks_uri":"ISSUER/keys","keys":[{"kid":"a"}]}`), "ok issuer its key set is the one of this database"},
+		"a redirect": {
+			says(302, ""),
+			"fail issuer clients cannot read " + s.URL +
+				"/.well-known/oauth-authorization-server: it redirects to https://elsewhere.example.com/",
+		},
+		"a page": {
+			says(200, "<html>"),
+			"fail issuer clients cannot read " + s.URL +
+				"/.well-known/oauth-authorization-server: the answer is not JSON",
+		},
+		"an error": {
+			says(502, ""),
+			"fail issuer clients cannot read " + s.URL +
+				"/.well-known/oauth-authorization-server: the answer is 502 Bad Gateway",
+		},
+		"another issuer": {
+			says(200, `{"issuer":"https://auth.example.com"}`),
+			"fail issuer " + s.URL +
+				`/.well-known/oauth-authorization-server is answered by another issuer, "https://auth.example.com"`,
+		},
+		"no key set": {
+			says(200, `{"issuer":"ISSUER","jwks_uri":"http://127.0.0.1:1/"}`),
+			"fail issuer the key set http://127.0.0.1:1/ cannot be read: connect: connection refused",
+		},
+		"other keys": {
+			says(200, `{"issuer":"ISSUER","jwks_uri":"ISSUER/keys","keys":[{"kid":"b"}]}`),
+			"fail issuer " + s.URL +
+				"/keys has none of the keys of this database: another installation answers, or a cache",
+		},
+		"our keys": {
+			says(200, `{"issuer":"ISSUER","jwks_uri":"ISSUER/keys","keys":[{"kid":"a"}]}`),
+			"ok issuer its key set is the one of this database",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer = tt.answer
@@ -162,9 +189,14 @@ func TestDoctorOnServer(t *testing.T) {
 		want             string
 	}{
 		{"ready", address, 200, "ok server it runs on " + address + " and is ready"},
-		{"not ready", address, 503, "fail server it runs and is not ready: http://" + address + "/readyz answered 503 Service Unavailable not ready; the log of the server says why"},
-		{"another program", address, 204, "fail server it runs and is not ready: http://" + address + "/readyz answered 204 No Content, and not as mcp-authd does: another program has that address; see management.listen and listen"},
-		{"nobody there", "127.0.0.1:1", 200, "warning server a process listens on " + address + ", and none on management.listen (127.0.0.1:1)"},
+		{"not ready", address, 503,
+			"fail server it runs and is not ready: http://" + address +
+				"/readyz answered 503 Service Unavailable not ready; the log of the server says why"},
+		{"another program", address, 204,
+			"fail server it runs and is not ready: http://" + address +
+				"/readyz answered 204 No Content, and not as mcp-authd does: another program has that address; see management.listen and listen"},
+		{"nobody there", "127.0.0.1:1", 200,
+			"warning server a process listens on " + address + ", and none on management.listen (127.0.0.1:1)"},
 		{"none", `""`, 200, "ok server a process listens on " + address},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -179,8 +211,12 @@ func TestDoctorOnServer(t *testing.T) {
 
 // TestDoctorOnHost: usability 6, a proxy that puts another name into Host.
 func TestDoctorOnHost(t *testing.T) {
-	pages := http.NewCrossOriginProtection().Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) }))
-	for host, want := range map[string]string{"": "", "backend:8414": "fail issuer a proxy on the way changes the Host header: some browsers cannot sign in"} {
+	pages := http.NewCrossOriginProtection().Handler(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) }),
+	)
+	for host, want := range map[string]string{
+		"": "", "backend:8414": "fail issuer a proxy on the way changes the Host header: some browsers cannot sign in",
+	} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if host != "" {
 				r.Host = host
@@ -199,7 +235,9 @@ func TestDoctorOnHost(t *testing.T) {
 func TestDoctorOnADirectoryThatCannotBeWritten(t *testing.T) {
 	there := t.TempDir()
 	for path, want := range map[string]string{
-		there: "fail files the data directory " + there + " (drwx", filepath.Join(there, "a", "b"): "fail files the data directory " + filepath.Join(there, "a", "b") + " is not there, and ",
+		there: "fail files the data directory " + there + " (drwx",
+		filepath.Join(there, "a", "b"): "fail files the data directory " + filepath.Join(there, "a", "b") +
+			" is not there, and ",
 	} {
 		d := newDoctor(std{})
 		d.access = func(string) error { return os.ErrPermission }

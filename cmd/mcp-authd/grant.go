@@ -18,7 +18,8 @@ import (
 
 func newGrantCommand(s std) *cobra.Command {
 	return group("grant", "Look at and end what people allowed", newGrantList(s),
-		completing(s, (*app).grantIDs, newGrantShow(s)), completing(s, (*app).grantIDs, newGrantRevoke(s)), newGrantFinish(s))
+		completing(s, (*app).grantIDs, newGrantShow(s)), completing(s, (*app).grantIDs, newGrantRevoke(s)),
+		newGrantFinish(s))
 }
 
 // selection says which grants are meant, by names or ids.
@@ -28,7 +29,9 @@ func (f *selection) add(s std, c *cobra.Command) {
 	c.Flags().StringVar(&f.user, "user", "", "only of this user (name or id)")
 	c.Flags().StringVar(&f.client, "client", "", "only to this client (name or id)")
 	c.Flags().StringVar(&f.resource, "resource", "", "only for this MCP server (URL)")
-	for flag, list := range map[string]lister{"user": (*app).userNames, "client": (*app).clientIDs, "resource": (*app).resourceURIs} {
+	for flag, list := range map[string]lister{
+		"user": (*app).userNames, "client": (*app).clientIDs, "resource": (*app).resourceURIs,
+	} {
 		_ = c.RegisterFlagCompletionFunc(flag, flagCompletion(s, list)) // the flag is there
 	}
 }
@@ -62,7 +65,8 @@ func newGrantList(s std) *cobra.Command {
 	var which selection
 	var asJSON bool
 	return storeCommand(s, &cobra.Command{
-		Use: "list", Short: "List live grants", Args: cobra.NoArgs, Example: "  mcp-authd grant list --user alice\n  mcp-authd grant list --client Claude --json",
+		Use: "list", Short: "List live grants", Args: cobra.NoArgs,
+		Example: "  mcp-authd grant list --user alice\n  mcp-authd grant list --client Claude --json",
 	}, func(c *cobra.Command) {
 		which.add(s, c)
 		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -89,7 +93,8 @@ func newGrantList(s std) *cobra.Command {
 func newGrantShow(s std) *cobra.Command {
 	var asJSON bool
 	return storeCommand(s, &cobra.Command{
-		Use: "show ID", Short: "Show one live grant", Args: cobra.ExactArgs(1), Example: "  mcp-authd grant show grt_... --json",
+		Use: "show ID", Short: "Show one live grant", Args: cobra.ExactArgs(1),
+		Example: "  mcp-authd grant show grt_... --json",
 	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
 		func(c *cobra.Command, a *app, args []string) error {
 			g, err := a.grant(c.Context(), args[0])
@@ -104,8 +109,10 @@ func newGrantShow(s std) *cobra.Command {
 			if asJSON {
 				return printJSON(s.out, v)
 			}
-			printFields(s.out, "id", v.ID, "user", v.UserName+" ("+v.User+")", "client", v.ClientName, "client id", v.Client,
-				"resource", v.Resource, "scope", v.Scope, "rests on", v.Connector, "since", moment(v.CreatedAt), "until", moment(v.ExpiresAt))
+			printFields(s.out, "id", v.ID, "user", v.UserName+" ("+v.User+")", "client", v.ClientName, "client id",
+				v.Client,
+				"resource", v.Resource, "scope", v.Scope, "rests on", v.Connector, "since", moment(v.CreatedAt),
+				"until", moment(v.ExpiresAt))
 			return nil
 		})
 }
@@ -115,7 +122,8 @@ func newGrantRevoke(s std) *cobra.Command {
 	var log pastLog
 	var asJSON bool
 	c := storeCommand(s, &cobra.Command{
-		Use: "revoke ID | --user NAME | --client NAME | --resource URL | --provider ID | --all | --from-log FILE", Short: "End a grant, or those of a user, a client, an MCP server, a provider", Args: cobra.MaximumNArgs(1),
+		Use:   "revoke ID | --user NAME | --client NAME | --resource URL | --provider ID | --all | --from-log FILE",
+		Short: "End a grant, or those of a user, a client, an MCP server, a provider", Args: cobra.MaximumNArgs(1),
 		Long: "Ends one grant by its id, or all grants that match every flag, at once. For several it shows the number, asks on a\n" +
 			"terminal, and then marks them as revoked for the status lists; if you interrupt it, access has ended all the same,\n" +
 			"and a running server, or grant finish, completes the rest. With --from-log it repeats every revocation that a\n" +
@@ -161,7 +169,8 @@ func printRevoked(s std, views []grantView, asJSON bool) error {
 		return printJSON(s.out, views)
 	}
 	for _, v := range views {
-		fmt.Fprintf(s.out, "revoked %s (%s, %s, %s)\n", v.ID, printable(v.UserName), printable(v.ClientName), v.Resource)
+		fmt.Fprintf(s.out, "revoked %s (%s, %s, %s)\n", v.ID, printable(v.UserName), printable(v.ClientName),
+			v.Resource)
 	}
 	return nil
 }
@@ -225,8 +234,10 @@ func (a *app) viewGrants(ctx context.Context, all []storage.Grant) ([]grantView,
 			return nil, err
 		}
 		views = append(views, grantView{
-			ID: g.ID, User: g.UserID, UserName: names.user(ctx, g.UserID), Client: g.ClientID, ClientName: names.client(ctx, g.ClientID),
-			Resource: g.Resource, Scope: g.Scopes.String(), Connector: connector, Session: g.UpstreamID, Upstream: g.UpstreamID,
+			ID: g.ID, User: g.UserID, UserName: names.user(ctx, g.UserID), Client: g.ClientID,
+			ClientName: names.client(ctx, g.ClientID),
+			Resource:   g.Resource, Scope: g.Scopes.String(), Connector: connector, Session: g.UpstreamID,
+			Upstream:  g.UpstreamID,
 			CreatedAt: g.CreatedAt, ExpiresAt: g.ExpiresAt,
 		})
 	}

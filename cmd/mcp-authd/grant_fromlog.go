@@ -69,7 +69,9 @@ func readLog(r io.Reader, since time.Time) (out []logged, err error) {
 		return nil, fmt.Errorf("the log cannot be read: %w", err)
 	}
 	if events == 0 {
-		return nil, errors.New("no line of the log is an event: it takes the JSON that a server writes with log.format: json and log.level: info")
+		return nil, errors.New(
+			"no line of the log is an event: it takes the JSON that a server writes with log.format: json and log.level: info",
+		)
 	}
 	slices.SortStableFunc(out, func(a, b logged) int { return a.when().Compare(b.when()) })
 	return out, nil
@@ -100,7 +102,8 @@ func parseSince(text string) (time.Time, error) {
 			return at, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("--since %q is neither a time, such as 2026-03-01T12:00:00Z, nor how long ago, such as 15m", text)
+	return time.Time{},
+		fmt.Errorf("--since %q is neither a time, such as 2026-03-01T12:00:00Z, nor how long ago, such as 15m", text)
 }
 
 // repetition is a cut of the log that the database does not know.
@@ -156,7 +159,8 @@ func (r *repetitions) look(ctx context.Context, i int, l logged) error {
 		return r.key(ctx, l)
 	}
 	if l.Event == audit.ClientChanged && l.What == "secret" {
-		r.byHand("the secret of the client %s was changed at %s: if the earlier one is good again, run: mcp-authd client rotate-secret %[1]s", l.ClientID, moment(l.when()))
+		r.byHand("the secret of the client %s was changed at %s: if the earlier one is good again, run: mcp-authd client rotate-secret %[1]s",
+			l.ClientID, moment(l.when()))
 	}
 	return nil
 }
@@ -232,10 +236,13 @@ func (r *repetitions) end(ctx context.Context, l logged, g storage.Grant, by sto
 		}
 		r.a.recordRevoked(ctx, g)
 		return nil
-	}, "grant %s (%s, %s, %s), ended by: %s", g.ID, printable(r.names.user(ctx, g.UserID)), printable(r.names.client(ctx, g.ClientID)), g.Resource, by)
+	}, "grant %s (%s, %s, %s), ended by: %s", g.ID, printable(r.names.user(ctx, g.UserID)),
+		printable(r.names.client(ctx, g.ClientID)), g.Resource, by)
 }
 
-func (r *repetitions) user(ctx context.Context, l logged, what string, do func(context.Context, storage.User) error) error {
+func (r *repetitions) user(
+	ctx context.Context, l logged, what string, do func(context.Context, storage.User) error,
+) error {
 	u, err := r.a.store.User(ctx, l.User)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil
@@ -267,7 +274,8 @@ func (r *repetitions) disable(ctx context.Context, u storage.User) error {
 func (r *repetitions) changed(ctx context.Context, i int, l logged) error {
 	switch l.What {
 	case "password":
-		r.byHand("the password of %s was changed at %s: if the earlier one is good again, run: mcp-authd user passwd %[1]s", l.UserName, moment(l.when()))
+		r.byHand("the password of %s was changed at %s: if the earlier one is good again, run: mcp-authd user passwd %[1]s",
+			l.UserName, moment(l.when()))
 		return nil
 	case "disabled":
 	default:
@@ -296,7 +304,8 @@ func (r *repetitions) changed(ctx context.Context, i int, l logged) error {
 
 func (r *repetitions) client(ctx context.Context, l logged) error {
 	if strings.HasSuffix(l.ClientID, "...") {
-		r.byHand("the client %s was deleted at %s, and its id is too long for the log: find it with mcp-authd client list, and delete it", l.ClientID, moment(l.when()))
+		r.byHand("the client %s was deleted at %s, and its id is too long for the log: find it with mcp-authd client list, and delete it",
+			l.ClientID, moment(l.when()))
 		return nil
 	}
 	_, err := r.a.store.Client(ctx, l.ClientID)
@@ -349,7 +358,8 @@ func (r *repetitions) upstream(ctx context.Context, l logged) error {
 func (r *repetitions) key(ctx context.Context, l logged) error {
 	all, err := r.a.store.Keys(ctx, r.a.parts().Now())
 	if slices.ContainsFunc(all, func(k storage.SigningKey) bool { return k.ID == l.KeyID }) {
-		r.byHand("the signing key %s was revoked at %s and is good again: mcp-authd keys revoke %[1]s", l.KeyID, moment(l.when()))
+		r.byHand("the signing key %s was revoked at %s and is good again: mcp-authd keys revoke %[1]s", l.KeyID,
+			moment(l.when()))
 	}
 	return err
 }

@@ -57,11 +57,16 @@ func (l *lost) grant(id, user, client string) {
 		session, code, soon := storage.Hash{1}, storage.Hash{2}, l.now.Add(time.Hour)
 		copy(session[1:], id)
 		copy(code[1:], id)
-		err = errors.Join(s.PutSession(ctx, storage.Session{Hash: session, UserID: u.ID, CreatedAt: l.now, ExpiresAt: soon}, u.PasswordHash),
+		err = errors.Join(
+			s.PutSession(ctx, storage.Session{Hash: session, UserID: u.ID, CreatedAt: l.now, ExpiresAt: soon},
+				u.PasswordHash),
 			s.Approve(ctx, storage.Approval{Session: session, Now: l.now,
 				Client: &c, Material: c.Material(),
-				Grant: storage.Grant{ID: id, ClientID: client, UserID: u.ID, Resource: "https://mcp.example/mcp", CreatedAt: l.now, ExpiresAt: soon},
-				Code:  storage.Code{Hash: code, ExpiresAt: soon}}))
+				Grant: storage.Grant{
+					ID: id, ClientID: client, UserID: u.ID, Resource: "https://mcp.example/mcp", CreatedAt: l.now,
+					ExpiresAt: soon,
+				},
+				Code: storage.Code{Hash: code, ExpiresAt: soon}}))
 		if err == nil {
 			_, err = s.RedeemCode(ctx, storage.RedeemCode{Hash: code, ClientID: client, Now: l.now})
 		}
@@ -73,7 +78,10 @@ func (l *lost) grant(id, user, client string) {
 // database has lost.
 func TestCutsOfALostIntervalAreRepeated(t *testing.T) {
 	l := &lost{t: t, dir: t.TempDir(), now: time.Now().Add(-time.Second)}
-	l.environ = []string{"HOME=" + t.TempDir(), "MCP_AUTHD_LOG_FORMAT=json", "MCP_AUTHD_LISTEN=" + unused(t), "MCP_AUTHD_MANAGEMENT_LISTEN="}
+	l.environ = []string{
+		"HOME=" + t.TempDir(), "MCP_AUTHD_LOG_FORMAT=json", "MCP_AUTHD_LISTEN=" + unused(t),
+		"MCP_AUTHD_MANAGEMENT_LISTEN=",
+	}
 	log := &output{}
 	ctx, cancel := context.WithCancel(t.Context())
 	code := make(chan int, 1)
@@ -81,11 +89,15 @@ func TestCutsOfALostIntervalAreRepeated(t *testing.T) {
 		code <- run(ctx, []string{"serve", "--data", l.dir}, std{strings.NewReader(""), log, log, l.environ})
 	}()
 	defer cancel()
-	inTime(t, log, "it does not start", func() bool { return readyAt(strings.TrimPrefix(l.environ[2], "MCP_AUTHD_LISTEN=")) })
+	inTime(t, log, "it does not start",
+		func() bool { return readyAt(strings.TrimPrefix(l.environ[2], "MCP_AUTHD_LISTEN=")) })
 	for _, name := range []string{"alice", "bob", "carol", "dave"} {
 		l.run("", "user", "add", name, "--password-stdin")
 	}
-	for _, g := range [][3]string{{"grt_one", "alice", "app"}, {"grt_two", "alice", "gone"}, {"grt_three", "bob", "app"}, {"grt_four", "carol", "app"}, {"grt_kept", "alice", "other"}} {
+	for _, g := range [][3]string{
+		{"grt_one", "alice", "app"}, {"grt_two", "alice", "gone"}, {"grt_three", "bob", "app"},
+		{"grt_four", "carol", "app"}, {"grt_kept", "alice", "other"},
+	} {
 		l.grant(g[0], g[1], g[2])
 	}
 	copied := filepath.Join(t.TempDir(), "copy.db")
@@ -97,7 +109,8 @@ func TestCutsOfALostIntervalAreRepeated(t *testing.T) {
 	l.run("", "user", "enable", "carol")
 	l.run("", "user", "delete", "dave", "--yes")
 	inTime(t, log, "the log has not all", func() bool {
-		return strings.Contains(log.String(), "user.deleted") && strings.Contains(log.String(), "grant.revoked") && strings.Contains(log.String(), "client.deleted")
+		return strings.Contains(log.String(), "user.deleted") && strings.Contains(log.String(), "grant.revoked") &&
+			strings.Contains(log.String(), "client.deleted")
 	})
 	cancel()
 	if got := <-code; got != exitOK {
@@ -108,7 +121,8 @@ func TestCutsOfALostIntervalAreRepeated(t *testing.T) {
 	if err := os.WriteFile(file, []byte(log.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l.run("repeated: 0 cuts", "grant", "revoke", "--from-log", file, "--since", time.Now().Add(time.Hour).Format(time.RFC3339), "--yes")
+	l.run("repeated: 0 cuts", "grant", "revoke", "--from-log", file, "--since",
+		time.Now().Add(time.Hour).Format(time.RFC3339), "--yes")
 	l.run("repeated: 5 cuts", "grant", "revoke", "--from-log", file, "--since", "10m", "--yes")
 	l.store(func(ctx context.Context, s storage.Store) error {
 		live, err := s.ListGrants(ctx, "", "", "", 10)
@@ -119,8 +133,10 @@ func TestCutsOfALostIntervalAreRepeated(t *testing.T) {
 		carol, carolErr := s.UserByName(ctx, "carol")
 		_, daveErr := s.UserByName(ctx, "dave")
 		_, goneErr := s.Client(ctx, "gone")
-		if !bob.Disabled || carol.Disabled || !errors.Is(daveErr, storage.ErrNotFound) || !errors.Is(goneErr, storage.ErrRevoked) {
-			t.Errorf("bob disabled: %v, carol: %v, dave: %v, the client: %v", bob.Disabled, carol.Disabled, daveErr, goneErr)
+		if !bob.Disabled || carol.Disabled || !errors.Is(daveErr, storage.ErrNotFound) ||
+			!errors.Is(goneErr, storage.ErrRevoked) {
+			t.Errorf("bob disabled: %v, carol: %v, dave: %v, the client: %v", bob.Disabled, carol.Disabled, daveErr,
+				goneErr)
 		}
 		return errors.Join(err, carolErr)
 	})
@@ -134,7 +150,8 @@ func TestCutsOfALostIntervalAreRepeated(t *testing.T) {
 	if err := os.WriteFile(file, []byte("INF token.revoked grant=grt_kept\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, _, errs := runs(t, l.environ, "grant", "revoke", "--from-log", file, "--data", l.dir); got != exitFailure || !strings.Contains(errs, "no line of the log is an event") {
+	if got, _, errs := runs(t, l.environ, "grant", "revoke", "--from-log", file, "--data",
+		l.dir); got != exitFailure || !strings.Contains(errs, "no line of the log is an event") {
 		t.Errorf("a log that is not JSON: got %d %s", got, errs)
 	}
 }
@@ -169,7 +186,8 @@ func TestACutOfManyIsRepeatedFromTheLog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(`{"time":"` + l.now.Add(time.Minute).Format(time.RFC3339) + `","event":"grants.revoked","client_id":"hosted","revoked_at":"` +
+	write(`{"time":"` + l.now.Add(time.Minute).Format(time.RFC3339) +
+		`","event":"grants.revoked","client_id":"hosted","revoked_at":"` +
 		l.now.Add(-time.Hour).Format(time.RFC3339) + `"}` + "\n")
 	l.run("repeated: 0 cuts", "grant", "revoke", "--from-log", file, "--yes")
 	write(log)
@@ -179,7 +197,8 @@ func TestACutOfManyIsRepeatedFromTheLog(t *testing.T) {
 		hosted, err := s.ListGrants(ctx, "", "hosted", "", n)
 		other, otherErr := s.ListGrants(ctx, "", "other", "", n+1)
 		if len(hosted) != 1 || hosted[0].ID != "grt_later" || len(other) != n-1 {
-			t.Errorf("%d grants of the client are left, and %d of the other one; want the later one and %d", len(hosted), len(other), n-1)
+			t.Errorf("%d grants of the client are left, and %d of the other one; want the later one and %d",
+				len(hosted), len(other), n-1)
 		}
 		return errors.Join(err, otherErr)
 	})
@@ -192,7 +211,8 @@ func (l *lost) logOfServer(events ...string) string {
 	ctx, cancel := context.WithCancel(l.t.Context())
 	defer cancel()
 	ended := make(chan int, 1)
-	environ := append([]string{"MCP_AUTHD_LOG_FORMAT=json", "MCP_AUTHD_LISTEN=" + unused(l.t), "MCP_AUTHD_MANAGEMENT_LISTEN="}, l.environ...)
+	environ := append([]string{
+		"MCP_AUTHD_LOG_FORMAT=json", "MCP_AUTHD_LISTEN=" + unused(l.t), "MCP_AUTHD_MANAGEMENT_LISTEN="}, l.environ...)
 	go func() {
 		ended <- run(ctx, []string{"serve", "--data", l.dir}, std{strings.NewReader(""), log, log, environ})
 	}()

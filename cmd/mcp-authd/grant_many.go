@@ -23,7 +23,8 @@ type manyGrants struct {
 
 func (m *manyGrants) add(s std, c *cobra.Command) {
 	m.selection.add(s, c)
-	c.Flags().StringVar(&m.provider, "provider", "", "all that rest on sign-ins at this provider (connector id), with the sign-ins")
+	c.Flags().StringVar(&m.provider, "provider", "",
+		"all that rest on sign-ins at this provider (connector id), with the sign-ins")
 	c.Flags().BoolVar(&m.all, "all", false, "every grant there is")
 	m.sure.add(c)
 }
@@ -40,7 +41,9 @@ func (m *manyGrants) check(ids int) error {
 		}
 	}
 	if kinds != 1 {
-		return errors.New("name one grant by its id, or several with --user, --client or --resource, with --provider, or with --all")
+		return errors.New(
+			"name one grant by its id, or several with --user, --client or --resource, with --provider, or with --all",
+		)
 	}
 	return nil
 }
@@ -68,7 +71,8 @@ func (m *manyGrants) end(ctx context.Context, s std, a *app, asJSON bool) error 
 		return err
 	}
 	if some.more {
-		a.audit.Record(ctx, audit.GrantsRevoked, slog.String("user", sel.UserID), slog.String("client_id", sel.ClientID),
+		a.audit.Record(ctx, audit.GrantsRevoked, slog.String("user", sel.UserID),
+			slog.String("client_id", sel.ClientID),
 			slog.String("resource", sel.Resource), slog.String("connector", sel.Connector))
 	}
 	switch {
@@ -87,9 +91,12 @@ func (m *manyGrants) end(ctx context.Context, s std, a *app, asJSON bool) error 
 
 // meant returns the grants as far as they are shown, and what their end means. What rests on a
 // provider is not told apart before it is cut.
-func (m *manyGrants) meant(ctx context.Context, a *app, sel storage.Selection) (some someGrants, consequence string, err error) {
+func (m *manyGrants) meant(
+	ctx context.Context, a *app, sel storage.Selection,
+) (some someGrants, consequence string, err error) {
 	if sel.Connector != "" {
-		return someGrants{more: true}, fmt.Sprintf("This ends every grant and every sign-in that rests on the provider %s.", sel.Connector), nil
+		return someGrants{more: true},
+			fmt.Sprintf("This ends every grant and every sign-in that rests on the provider %s.", sel.Connector), nil
 	}
 	some, err = a.someGrants(ctx, sel)
 	if err == nil && len(some.list) == 0 && !some.more {

@@ -56,7 +56,8 @@ func (p *pastLog) repeat(ctx context.Context, s std, a *app, sure *confirmation,
 	}
 	for i, r := range found.Repeated {
 		if err := r.done(ctx); err != nil {
-			return fmt.Errorf("%s: %w; %d of %d cuts were repeated, and the command may be run again", r.Cut, err, i, len(found.Repeated))
+			return fmt.Errorf("%s: %w; %d of %d cuts were repeated, and the command may be run again", r.Cut, err, i,
+				len(found.Repeated))
 		}
 	}
 	if asJSON {

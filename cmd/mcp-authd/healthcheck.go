@@ -18,7 +18,8 @@ func newHealthcheckCommand(s std) *cobra.Command {
 	var where settings
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "healthcheck", Short: "Ask the running server whether it is ready; for containers", Args: cobra.NoArgs, Example: "  mcp-authd healthcheck",
+		Use: "healthcheck", Short: "Ask the running server whether it is ready; for containers", Args: cobra.NoArgs,
+		Example: "  mcp-authd healthcheck",
 		RunE: func(c *cobra.Command, _ []string) error {
 			a, err := where.load(s)
 			if err != nil {
@@ -85,14 +86,18 @@ func checkReady(ctx context.Context, address, path string) error {
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("%s is %w: %s; is the server running, with this configuration?", at, errNotReachable, cause(err))
+		return fmt.Errorf("%s is %w: %s; is the server running, with this configuration?", at, errNotReachable,
+			cause(err))
 	}
 	defer resp.Body.Close()
 	var body struct{ Status string }
 	err = json.NewDecoder(io.LimitReader(resp.Body, 1<<16)).Decode(&body)
 	switch {
 	case err != nil || body.Status == "":
-		return fmt.Errorf("%s answered %s, and not as mcp-authd does: another program has that address; see management.listen and listen", at, resp.Status)
+		return fmt.Errorf(
+			"%s answered %s, and not as mcp-authd does: another program has that address; see management.listen and listen",
+			at, resp.Status,
+		)
 	case resp.StatusCode != http.StatusOK:
 		return fmt.Errorf("%s answered %s %s; the log of the server says why", at, resp.Status, printable(body.Status))
 	}

@@ -124,7 +124,8 @@ func (a *app) openDatabase(ctx context.Context, migrate bool) (migrating, error)
 	var store migrating
 	var err error
 	if a.config.Postgres() {
-		store, err = postgres.Open(ctx, string(a.config.Database.URL), postgres.Options{SkipMigrate: !migrate, Logger: a.log})
+		store, err = postgres.Open(ctx, string(a.config.Database.URL),
+			postgres.Options{SkipMigrate: !migrate, Logger: a.log})
 	} else {
 		if err := os.MkdirAll(filepath.Dir(a.config.SQLitePath()), 0o700); err != nil {
 			return nil, a.explainDirectory(fmt.Errorf("the data directory cannot be made: %w", err))
@@ -144,7 +145,9 @@ func (a *app) databaseIsThere() error {
 	}
 	path := a.config.SQLitePath()
 	if _, err := os.Stat(path); err == nil {
-		return fmt.Errorf("the database %s is empty (0 bytes): restore its backup, or start over with: mcp-authd serve", path)
+		return fmt.Errorf(
+			"the database %s is empty (0 bytes): restore its backup, or start over with: mcp-authd serve", path,
+		)
 	}
 	return a.nothingHere()
 }
@@ -153,8 +156,10 @@ func (a *app) databaseIsThere() error {
 func (a *app) hasDatabase() bool { return secrets.HasContent(a.config.SQLitePath()) }
 
 func (a *app) nothingHere() error {
-	return fmt.Errorf("there is no installation: %s does not exist (configuration: %s; data_dir: %s); name one with --data or --config, "+
-		"or make a new one with: mcp-authd serve", a.config.SQLitePath(), a.configSource(), a.config.Origin("data_dir"))
+	return fmt.Errorf(
+		"there is no installation: %s does not exist (configuration: %s; data_dir: %s); name one with --data or --config, "+
+			"or make a new one with: mcp-authd serve", a.config.SQLitePath(), a.configSource(),
+		a.config.Origin("data_dir"))
 }
 
 // claim has a new database belong to our master key, and checks that it does.
@@ -195,7 +200,9 @@ func (a *app) loadKeys(kept func() ([]byte, error)) error {
 			return err
 		}
 	case a.config.Postgres():
-		return errors.New("no secret key: with PostgreSQL set secret_key (or MCP_AUTHD_SECRET_KEY_FILE) to the same value on every replica; make one with: openssl rand -base64 32")
+		return errors.New(
+			"no secret key: with PostgreSQL set secret_key (or MCP_AUTHD_SECRET_KEY_FILE) to the same value on every replica; make one with: openssl rand -base64 32",
+		)
 	default:
 		key, err := kept()
 		if err != nil {
@@ -235,8 +242,9 @@ func (a *app) keptKey() ([]byte, error) {
 }
 
 func (a *app) missingKey() error {
-	return fmt.Errorf("%[1]s is missing: put it back (%[2]s), from where it is kept with the backups, or set secret_key; "+
-		"nothing that is sealed in %[3]s can be opened without it", keyFile, a.keyPath(), a.config.SQLitePath())
+	return fmt.Errorf(
+		"%[1]s is missing: put it back (%[2]s), from where it is kept with the backups, or set secret_key; "+
+			"nothing that is sealed in %[3]s can be opened without it", keyFile, a.keyPath(), a.config.SQLitePath())
 }
 
 // makeKey reads the key that the data directory keeps, or makes it for a new database,
@@ -271,9 +279,13 @@ func (a *app) explainStore(err error) error {
 	case errors.Is(err, storage.ErrSchema):
 		return fmt.Errorf("%s: %s", where, oneLine(err))
 	case errors.Is(err, sqlite.ErrDamaged):
-		return fmt.Errorf("%s cannot be used: %s; stop the server, keep a copy of the file, and restore a backup", where, flat)
+		return fmt.Errorf("%s cannot be used: %s; stop the server, keep a copy of the file, and restore a backup",
+			where, flat)
 	case errors.Is(err, sqlite.ErrLocked):
-		return fmt.Errorf("%s cannot be used: %s; end that process, such as a backup program or an open transaction of sqlite3, and try again", where, flat)
+		return fmt.Errorf(
+			"%s cannot be used: %s; end that process, such as a backup program or an open transaction of sqlite3, and try again",
+			where, flat,
+		)
 	case errors.Is(err, sqlite.ErrReadOnly), errors.Is(err, fs.ErrPermission):
 		return a.explainAccess(fmt.Errorf("%s cannot be used: %s", where, flat))
 	case !a.config.Postgres():
@@ -311,7 +323,10 @@ func (a *app) explainAccess(err error) error {
 	if info, statErr := os.Stat(dir); statErr == nil {
 		mode = "is " + info.Mode().String()
 	}
-	return fmt.Errorf("%w; this runs as %s, and the data directory %s %s: give that user access to it, or choose another with --data", err, currentUser(), dir, mode)
+	return fmt.Errorf(
+		"%w; this runs as %s, and the data directory %s %s: give that user access to it, or choose another with --data",
+		err, currentUser(), dir, mode,
+	)
 }
 
 func currentUser() string {

@@ -42,7 +42,8 @@ func TestLookingMakesNoSchema(t *testing.T) {
 			t.Errorf("user list: got %d %q, want that it is not migrated", code, errs)
 		}
 	}
-	if _, out, _ := runs(t, environ, "migrate", "status"); strings.Contains(out, "20") || !strings.Contains(out, "pending") {
+	if _, out, _ := runs(t, environ, "migrate", "status"); strings.Contains(out, "20") ||
+		!strings.Contains(out, "pending") {
 		t.Errorf("migrate status: got %q, want pending steps alone", out)
 	}
 	if code, _, errs := runs(t, environ, "user", "add", "alice", "--password-stdin"); code != exitOK {

@@ -20,13 +20,16 @@ func newKeysCommand(s std) *cobra.Command {
 // keyManager manages the signing keys, for commands that do not run the server.
 func (a *app) keyManager(ctx context.Context) (*keys.Manager, error) {
 	return keys.New(ctx, keys.Config{
-		Store: a.store, SecretKeys: a.keys, Algorithm: a.config.Tokens.Algorithm, PublishAhead: a.config.Keys.Policy().PublishAhead,
-		AccessTTL: time.Duration(a.config.Tokens.AccessTTL), Audit: a.audit, Logger: a.log,
+		Store: a.store, SecretKeys: a.keys, Algorithm: a.config.Tokens.Algorithm,
+		PublishAhead: a.config.Keys.Policy().PublishAhead,
+		AccessTTL:    time.Duration(a.config.Tokens.AccessTTL), Audit: a.audit, Logger: a.log,
 	})
 }
 
 // keysCommand is a command that changes the signing keys.
-func keysCommand(s std, c *cobra.Command, flags func(*cobra.Command), run func(*cobra.Command, *app, *keys.Manager, []string) error) *cobra.Command {
+func keysCommand(
+	s std, c *cobra.Command, flags func(*cobra.Command), run func(*cobra.Command, *app, *keys.Manager, []string) error,
+) *cobra.Command {
 	return storeCommand(s, c, flags, func(c *cobra.Command, a *app, args []string) error {
 		if err := a.claim(c.Context(), a.store); err != nil { // a first key is sealed under ours
 			return err
@@ -42,7 +45,8 @@ func keysCommand(s std, c *cobra.Command, flags func(*cobra.Command), run func(*
 func newKeysList(s std) *cobra.Command {
 	var asJSON bool
 	return storeCommand(s, &cobra.Command{
-		Use: "list", Short: "List the signing keys that are published", Args: cobra.NoArgs, Example: "  mcp-authd keys list --json",
+		Use: "list", Short: "List the signing keys that are published", Args: cobra.NoArgs,
+		Example: "  mcp-authd keys list --json",
 		Long: "Lists the signing keys that are published: a next key signs nothing yet, the active one signs,\n" +
 			"a retired one is there for the tokens that it signed.",
 	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
@@ -89,7 +93,10 @@ func newKeysRotate(s std) *cobra.Command {
 	})
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
 		if revoke && !now {
-			return usageError{errors.New("--revoke needs --now: a key that may be known to others must not go on signing"), c.CommandPath()}
+			return usageError{
+				errors.New("--revoke needs --now: a key that may be known to others must not go on signing"),
+				c.CommandPath(),
+			}
 		}
 		return nil
 	}
@@ -113,25 +120,29 @@ func (r rotate) run(ctx context.Context, s std, a *app, m *keys.Manager) (string
 		if err := r.sure.ask(s, "This takes out every signing key and makes a new one. "+ends); err != nil {
 			return "", err
 		}
-		return "rotated, and revoked all other keys; resource servers follow when they fetch the key set again\n" + ends, m.RevokeAll(ctx)
+		return "rotated, and revoked all other keys; resource servers follow when they fetch the key set again\n" +
+			ends, m.RevokeAll(ctx)
 	case r.now:
 		return "rotated", m.Rotate(ctx)
 	}
 	next, err := m.Publish(ctx)
-	return fmt.Sprintf("published %s; a running server signs with it from %s on", next.ID, moment(next.CreatedAt.Add(m.PublishAhead()))), err
+	return fmt.Sprintf("published %s; a running server signs with it from %s on", next.ID,
+		moment(next.CreatedAt.Add(m.PublishAhead()))), err
 }
 
 // tokensEnd says what revoking signing keys ends.
 func (a *app) tokensEnd(ctx context.Context) (string, error) {
 	grants, err := a.someGrants(ctx, storage.Selection{})
-	return fmt.Sprintf("Access tokens that they signed end (the last would in %s); %s go on: their applications refresh.",
+	return fmt.Sprintf(
+		"Access tokens that they signed end (the last would in %s); %s go on: their applications refresh.",
 		a.config.Tokens.AccessTTL, grants.ofPeople()), err
 }
 
 func newKeysRevoke(s std) *cobra.Command {
 	var sure confirmation
 	return keysCommand(s, &cobra.Command{
-		Use: "revoke KID...", Short: "Revoke signing keys at once", Args: cobra.MinimumNArgs(1), Example: "  mcp-authd keys revoke 5Xq1Jm0cZr8",
+		Use: "revoke KID...", Short: "Revoke signing keys at once", Args: cobra.MinimumNArgs(1),
+		Example: "  mcp-authd keys revoke 5Xq1Jm0cZr8",
 		Long: "Takes signing keys out of the published set at once, because others may know them. If the active key\n" +
 			"is among them, a new one replaces it; for ten seconds, until every replica knows that one, a retired\n" +
 			"key that is still published may sign. Access tokens that revoked keys signed end; clients refresh theirs.",
@@ -183,7 +194,9 @@ func (v keyView) then() string {
 func printKeys(s std, all []storage.SigningKey, ahead time.Duration, asJSON bool) error {
 	views := make([]keyView, 0, len(all))
 	for _, k := range all {
-		v := keyView{k.ID, k.Algorithm, string(k.State), k.CreatedAt, time.Time{}, k.ActivatedAt, k.RetiredAt, k.ExpiresAt}
+		v := keyView{
+			k.ID, k.Algorithm, string(k.State), k.CreatedAt, time.Time{}, k.ActivatedAt, k.RetiredAt, k.ExpiresAt,
+		}
 		if k.State == storage.KeyNext {
 			v.ActivatesAt = k.CreatedAt.Add(ahead)
 		}

@@ -16,7 +16,8 @@ func listen(ctx context.Context, address, key string) (net.Listener, error) {
 		if errors.Is(err, syscall.EADDRINUSE) && answers(ctx, address) {
 			taken = " (a server like this one answers there already)"
 		}
-		return nil, fmt.Errorf("cannot listen on %s: %s%s; set another address with %s", address, cause(err), taken, key)
+		return nil, fmt.Errorf("cannot listen on %s: %s%s; set another address with %s", address, cause(err), taken,
+			key)
 	}
 	return l, nil
 }

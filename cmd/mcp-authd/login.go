@@ -111,7 +111,8 @@ func (l *login) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.step(mcpclient.StepMetadata, server, "%s, issuer matches, PKCE S256%s", server.Issuer, ifText(server.AuthorizationResponseIss, ", iss"))
+	l.step(mcpclient.StepMetadata, server, "%s, issuer matches, PKCE S256%s", server.Issuer,
+		ifText(server.AuthorizationResponseIss, ", iss"))
 	callback, err := mcpclient.Listen()
 	if err != nil {
 		return err
@@ -143,11 +144,13 @@ func (l *login) identify(ctx context.Context, server mcpclient.Server, redirectU
 	if l.cred, err = l.client.Register(ctx, server, redirectURI); err != nil {
 		return err
 	}
-	l.step(mcpclient.StepRegistration, l.cred, "registered as %s (%s)", short(l.cred.ID), ifText(l.cred.Secret == "", "public")+ifText(l.cred.Secret != "", "with a secret"))
+	l.step(mcpclient.StepRegistration, l.cred, "registered as %s (%s)", short(l.cred.ID),
+		ifText(l.cred.Secret == "", "public")+ifText(l.cred.Secret != "", "with a secret"))
 	return nil
 }
 
-func (l *login) signIn(ctx context.Context, server mcpclient.Server, r mcpclient.Resource, callback *mcpclient.Callback, scopes oauth.Scopes) error {
+func (l *login) signIn(ctx context.Context, server mcpclient.Server, r mcpclient.Resource,
+	callback *mcpclient.Callback, scopes oauth.Scopes) error {
 	resource := r.ProtectedResource.Resource
 	if resource == "" {
 		resource = l.url
@@ -160,7 +163,8 @@ func (l *login) signIn(ctx context.Context, server mcpclient.Server, r mcpclient
 		tools, err := l.client.Tools(ctx, l.url, token.AccessToken, l.call)
 		var more *mcpclient.NeedScopes
 		if errors.As(err, &more) && attempt == 0 {
-			l.step(mcpclient.StepTools, map[string]any{"need_scope": more.Scopes}, "%s needs more scope (%s): signing in again", l.call.Tool, more.Scopes)
+			l.step(mcpclient.StepTools, map[string]any{"need_scope": more.Scopes},
+				"%s needs more scope (%s): signing in again", l.call.Tool, more.Scopes)
 			scopes = oauth.ParseScopes(token.Scope).Union(more.Scopes) // CL-20
 			continue
 		}
@@ -175,7 +179,9 @@ func (l *login) signIn(ctx context.Context, server mcpclient.Server, r mcpclient
 	}
 }
 
-func (l *login) browse(ctx context.Context, server mcpclient.Server, callback *mcpclient.Callback, resource string, scopes oauth.Scopes) (oauth.TokenResponse, error) {
+func (l *login) browse(
+	ctx context.Context, server mcpclient.Server, callback *mcpclient.Callback, resource string, scopes oauth.Scopes,
+) (oauth.TokenResponse, error) {
 	request, err := mcpclient.Authorize(server, l.cred, callback.URI, resource, scopes)
 	if err != nil {
 		return oauth.TokenResponse{}, err
@@ -183,7 +189,8 @@ func (l *login) browse(ctx context.Context, server mcpclient.Server, callback *m
 	if err := l.client.Try(ctx, request); err != nil {
 		return oauth.TokenResponse{}, err
 	}
-	l.step(mcpclient.StepBrowser, map[string]string{"url": request.URL}, "open this URL and approve (waiting for %s):\n\n%s\n", callback.URI, request.URL)
+	l.step(mcpclient.StepBrowser, map[string]string{"url": request.URL},
+		"open this URL and approve (waiting for %s):\n\n%s\n", callback.URI, request.URL)
 	if !l.flags.noBrowser {
 		openBrowser(ctx, request.URL)
 	}
@@ -195,8 +202,13 @@ func (l *login) browse(ctx context.Context, server mcpclient.Server, callback *m
 	if err != nil {
 		return token, err
 	}
-	l.step(mcpclient.StepToken, map[string]any{"token_type": token.TokenType, "expires_in": token.ExpiresIn, "scope": token.Scope, "refresh_token": token.RefreshToken != ""},
-		"%s, expires in %s, scope %q, refresh token %s", token.TokenType, time.Duration(token.ExpiresIn)*time.Second, token.Scope, ifText(token.RefreshToken != "", "yes")+ifText(token.RefreshToken == "", "no"))
+	l.step(mcpclient.StepToken,
+		map[string]any{
+			"token_type": token.TokenType, "expires_in": token.ExpiresIn, "scope": token.Scope,
+			"refresh_token": token.RefreshToken != "",
+		},
+		"%s, expires in %s, scope %q, refresh token %s", token.TokenType, time.Duration(token.ExpiresIn)*time.Second,
+		token.Scope, ifText(token.RefreshToken != "", "yes")+ifText(token.RefreshToken == "", "no"))
 	return token, nil
 }
 

@@ -27,13 +27,16 @@ func TestFirstScopes(t *testing.T) {
 	}{
 		{"the person's own", oauth.Scopes{"x"}, oauth.Scopes{"mcp"}, oauth.Scopes{"all"}, "x"},
 		{"CL-18 those of the challenge", nil, oauth.Scopes{"mcp"}, oauth.Scopes{"mcp", "all"}, "mcp"},
-		{"CL-19 those of the challenge, also if the document knows none of them", nil, oauth.Scopes{"other"}, oauth.Scopes{"all"}, "other"},
+		{"CL-19 those of the challenge, also if the document knows none of them", nil, oauth.Scopes{"other"},
+			oauth.Scopes{"all"}, "other"},
 		{"CL-18 else those of the document", nil, nil, oauth.Scopes{"mcp", "all"}, "mcp all"},
 		{"CL-18 else none", nil, nil, nil, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := &login{flags: loginFlags{scopes: tt.named}}
-			r := mcpclient.Resource{ProtectedResource: metadata.ProtectedResource{ScopesSupported: metadata.Values(tt.document)}}
+			r := mcpclient.Resource{
+				ProtectedResource: metadata.ProtectedResource{ScopesSupported: metadata.Values(tt.document)},
+			}
 			if got := l.firstScopes(mcpclient.Challenge{Scope: tt.challenge}, r).String(); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
@@ -43,7 +46,8 @@ func TestFirstScopes(t *testing.T) {
 
 // TestClientOfTheOperator: CL-11 with --client-id nothing is registered.
 func TestClientOfTheOperator(t *testing.T) {
-	l, err := newLogin(std{in: strings.NewReader("the-secret\n"), out: io.Discard}, loginFlags{clientID: "ours", secretStdin: true}, "https://mcp.example.com/mcp")
+	l, err := newLogin(std{in: strings.NewReader("the-secret\n"), out: io.Discard},
+		loginFlags{clientID: "ours", secretStdin: true}, "https://mcp.example.com/mcp")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,14 +74,17 @@ func insatiable(t *testing.T) (base string, asked func() []url.Values) {
 		queries = append(queries, q)
 		mu.Unlock()
 		go func() {
-			resp, err := http.Get(q.Get("redirect_uri") + "?" + url.Values{"code": {"c"}, "state": {q.Get("state")}}.Encode())
+			resp, err := http.Get(q.Get("redirect_uri") + "?" + url.Values{
+				"code": {"c"}, "state": {q.Get("state")}}.Encode())
 			if err == nil {
 				resp.Body.Close()
 			}
 		}()
 	})
 	mux.HandleFunc("POST /token", func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(map[string]any{"access_token": "t", "token_type": "Bearer", "expires_in": 60, "scope": "mcp"})
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"access_token": "t", "token_type": "Bearer", "expires_in": 60, "scope": "mcp",
+		})
 	})
 	mux.HandleFunc("/mcp", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="more"`)
@@ -97,7 +104,8 @@ func TestStepUpOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(callback.Close)
-	l, err := newLogin(std{out: io.Discard}, loginFlags{noBrowser: true, clientID: "ours", timeout: time.Minute}, base+"/mcp")
+	l, err := newLogin(std{out: io.Discard}, loginFlags{noBrowser: true, clientID: "ours", timeout: time.Minute},
+		base+"/mcp")
 	if err != nil {
 		t.Fatal(err)
 	}

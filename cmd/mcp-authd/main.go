@@ -82,9 +82,12 @@ func newRootCommand(s std) *cobra.Command {
 	root.SetErr(s.err)
 	root.SetVersionTemplate("mcp-authd {{.Version}}\n")
 	root.AddCommand(
-		newDemoCommand(s), newServeCommand(s), newProtectCommand(s), newLoginCommand(s), newCheckCommand(s), newDoctorCommand(s),
-		newUserCommand(s), newClientCommand(s), newResourceCommand(s), newGrantCommand(s), newKeysCommand(s), newSecretCommand(s), newTokenCommand(s),
-		newSetupLinkCommand(s), newMigrateCommand(s), newBackupCommand(s), newConfigCommand(s), newHealthcheckCommand(s), newVersionCommand(s),
+		newDemoCommand(s), newServeCommand(s), newProtectCommand(s), newLoginCommand(s), newCheckCommand(s),
+		newDoctorCommand(s),
+		newUserCommand(s), newClientCommand(s), newResourceCommand(s), newGrantCommand(s), newKeysCommand(s),
+		newSecretCommand(s), newTokenCommand(s),
+		newSetupLinkCommand(s), newMigrateCommand(s), newBackupCommand(s), newConfigCommand(s),
+		newHealthcheckCommand(s), newVersionCommand(s),
 	)
 	markUsageErrors(root)
 	return root
@@ -93,7 +96,9 @@ func newRootCommand(s std) *cobra.Command {
 // markUsageErrors makes wrong flags and arguments of every command usage errors, and
 // a command group without a subcommand show its help.
 func markUsageErrors(c *cobra.Command) {
-	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError{explainFlag(c, err), c.CommandPath()} })
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usageError{explainFlag(c, err), c.CommandPath()}
+	})
 	c.SuggestionsMinimumDistance = 2 // edits
 	check := c.Args
 	c.Args = func(c *cobra.Command, args []string) error {
@@ -126,9 +131,11 @@ func explainArgs(c *cobra.Command, args []string, err error) error {
 		return explainNoURL(args, "")
 	case c.HasSubCommands() && len(args) > 0:
 		if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-			return fmt.Errorf("unknown command %q for %q; did you mean %s?", args[0], c.CommandPath(), strings.Join(near, " or "))
+			return fmt.Errorf("unknown command %q for %q; did you mean %s?", args[0], c.CommandPath(),
+				strings.Join(near, " or "))
 		}
-		return fmt.Errorf("unknown command %q for %q; there are: %s", args[0], c.CommandPath(), strings.Join(subcommands(c), ", "))
+		return fmt.Errorf("unknown command %q for %q; there are: %s", args[0], c.CommandPath(),
+			strings.Join(subcommands(c), ", "))
 	case want != "":
 		return fmt.Errorf("it is used as %s %s, not with %d arguments", c.CommandPath(), want, len(args))
 	case len(args) > 0:
@@ -151,7 +158,9 @@ func group(use, short string, subs ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return usageError{fmt.Errorf("a subcommand is needed: %s", strings.Join(subcommands(c), ", ")), c.CommandPath()}
+			return usageError{
+				fmt.Errorf("a subcommand is needed: %s", strings.Join(subcommands(c), ", ")), c.CommandPath(),
+			}
 		},
 	}
 	c.AddCommand(subs...)

@@ -58,7 +58,8 @@ func newMigrateUp(s std) *cobra.Command {
 		},
 	}
 	where.add(c)
-	c.Flags().BoolVar(&now, "now", false, "apply at once what is put off: every server of an earlier version is stopped")
+	c.Flags().BoolVar(&now, "now", false,
+		"apply at once what is put off: every server of an earlier version is stopped")
 	return c
 }
 
@@ -70,7 +71,8 @@ func (s std) tellPutOff(ctx context.Context, m migrating) error {
 	}
 	for _, st := range all {
 		if !st.DueAt.IsZero() {
-			fmt.Fprintf(s.out, "%d (%s) is put off until %s, for servers of an earlier version to be replaced\n", st.Version, st.Name, moment(st.DueAt))
+			fmt.Fprintf(s.out, "%d (%s) is put off until %s, for servers of an earlier version to be replaced\n",
+				st.Version, st.Name, moment(st.DueAt))
 		}
 	}
 	return nil
@@ -89,7 +91,8 @@ func newMigrateStatus(s std) *cobra.Command {
 	var where settings
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "status", Short: "List migrations and when they were applied", Args: cobra.NoArgs, Example: "  mcp-authd migrate status --json",
+		Use: "status", Short: "List migrations and when they were applied", Args: cobra.NoArgs,
+		Example: "  mcp-authd migrate status --json",
 		RunE: func(c *cobra.Command, _ []string) error {
 			a, m, err := where.openUnmigrated(c.Context(), s, (*app).databaseIsThere)
 			if err != nil {

@@ -94,11 +94,13 @@ func (m *misfits) broker(key string, c *config.Loaded, r *config.Resource) {
 			allowed = append(allowed, rule.Resource)
 		}
 		if !slices.Contains(allowed, canonicalOf(r.URI)) {
-			m.add("name it under broker of that provider", "%s: %s may not have tokens of %s, whose broker names %s", key, r.URI, id, orNothing(allowed))
+			m.add("name it under broker of that provider", "%s: %s may not have tokens of %s, whose broker names %s",
+				key, r.URI, id, orNothing(allowed))
 		}
 	}
 	if !slices.Contains(providers, id) {
-		m.add("correct it, or add it to thirdparty", "%s: %q is not a provider of this server, which has %s", key, id, orNothing(providers))
+		m.add("correct it, or add it to thirdparty", "%s: %q is not a provider of this server, which has %s", key, id,
+			orNothing(providers))
 	}
 }
 
@@ -118,7 +120,8 @@ func unknownResources(known *policy.Catalogue, resources []string) (out []string
 // offeredScopes returns the scopes of the named resources, or of all when none is named.
 func offeredScopes(known *policy.Catalogue, resources []string) (out oauth.Scopes) {
 	for _, r := range known.Resources() {
-		if len(resources) == 0 || slices.ContainsFunc(resources, func(uri string) bool { return canonicalOf(uri) == r.URI }) {
+		if len(resources) == 0 ||
+			slices.ContainsFunc(resources, func(uri string) bool { return canonicalOf(uri) == r.URI }) {
 			out = out.Union(policy.ResourceScopes(r))
 		}
 	}

@@ -72,7 +72,8 @@ func (a *app) clientNamed(ctx context.Context, name string) (found storage.Clien
 	case 1:
 		return found, nil
 	}
-	return storage.Client{}, fmt.Errorf("%q is %d clients; name one by its id: %s", name, len(ids), strings.Join(ids, " "))
+	return storage.Client{},
+		fmt.Errorf("%q is %d clients; name one by its id: %s", name, len(ids), strings.Join(ids, " "))
 }
 
 // clients returns those of the configuration and of the store.

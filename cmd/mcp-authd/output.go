@@ -14,14 +14,18 @@ import (
 
 // storeCommand completes a command that works on an installation: it adds the flags that
 // find it, opens it, and closes it afterwards. It makes none.
-func storeCommand(s std, c *cobra.Command, flags func(*cobra.Command), run func(*cobra.Command, *app, []string) error) *cobra.Command {
+func storeCommand(
+	s std, c *cobra.Command, flags func(*cobra.Command), run func(*cobra.Command, *app, []string) error,
+) *cobra.Command {
 	return commandOn(settings.open, s, c, flags, run)
 }
 
 // opener finds an installation and opens it.
 type opener func(settings, context.Context, std) (*app, error)
 
-func commandOn(open opener, s std, c *cobra.Command, flags func(*cobra.Command), run func(*cobra.Command, *app, []string) error) *cobra.Command {
+func commandOn(
+	open opener, s std, c *cobra.Command, flags func(*cobra.Command), run func(*cobra.Command, *app, []string) error,
+) *cobra.Command {
 	var where settings
 	where.add(c)
 	if flags != nil {

@@ -73,15 +73,22 @@ func newProtectCommand(s std) *cobra.Command {
 	f.StringVar(&p.listen, "listen", "127.0.0.1:8414", "address to listen on; port 0 takes a free one")
 	f.StringVar(&p.url, "url", "", "how clients reach it, such as https://mcp.example.com (default: the address)")
 	f.StringVar(&p.path, "path", "/mcp", "path of the MCP server there")
-	f.StringVar(&p.name, "name", "", "name that people are shown (default: what the MCP server, or its package, is called)")
-	f.StringArrayVar(&p.scopes, "scope", []string{"mcp=use this server"}, "scope and, after '=', what it allows; repeat for more; the first is needed for everything")
-	f.StringArrayVar(&p.tools, "tool", nil, "tool, or prefix with '*', and, after '=', the scopes it needs; repeat for more")
-	f.StringVar(&p.data, "data", "", "directory for accounts, keys and clients (default: 'protect' in the data directory)")
+	f.StringVar(&p.name, "name", "",
+		"name that people are shown (default: what the MCP server, or its package, is called)")
+	f.StringArrayVar(&p.scopes, "scope", []string{"mcp=use this server"},
+		"scope and, after '=', what it allows; repeat for more; the first is needed for everything")
+	f.StringArrayVar(&p.tools, "tool", nil,
+		"tool, or prefix with '*', and, after '=', the scopes it needs; repeat for more")
+	f.StringVar(&p.data, "data", "",
+		"directory for accounts, keys and clients (default: 'protect' in the data directory)")
 	f.StringVar(&p.user, "user", "", "make this account, with a password that is printed, in place of the setup link")
-	f.StringArrayVar(&p.headers, "header", nil, "header for the MCP server, \"Name: value\", or @FILE with one on each line; repeat for more")
-	f.StringArrayVar(&p.env, "env", nil, "environment of the program: NAME=value, NAME for its value here, or @FILE with one on each line; repeat for more")
+	f.StringArrayVar(&p.headers, "header", nil,
+		"header for the MCP server, \"Name: value\", or @FILE with one on each line; repeat for more")
+	f.StringArrayVar(&p.env, "env", nil,
+		"environment of the program: NAME=value, NAME for its value here, or @FILE with one on each line; repeat for more")
 	f.StringArrayVar(&p.passEnv, "pass-env", nil, "variable of this environment that the program gets; repeat for more")
-	f.StringVar(&p.runAs, "run-as", "", "user that the program runs as, or UID:GID (needs root); without it the program can read the data directory")
+	f.StringVar(&p.runAs, "run-as", "",
+		"user that the program runs as, or UID:GID (needs root); without it the program can read the data directory")
 	f.BoolVar(&p.shared, "shared", false, "use one process of the program for all callers")
 	f.BoolVar(&p.json, "json", false, "print one JSON object when ready")
 	return c
@@ -93,7 +100,9 @@ func (p *protection) checkFlags() error {
 	case p.command && len(p.headers) > 0:
 		return errors.New("--header is for an MCP server at a URL; a program is told things by --env")
 	case !p.command && (p.shared || p.runAs != "" || len(p.env)+len(p.passEnv) > 0):
-		return errors.New("--env, --pass-env, --run-as and --shared are for a program after --; an MCP server at a URL is told things by --header")
+		return errors.New(
+			"--env, --pass-env, --run-as and --shared are for a program after --; an MCP server at a URL is told things by --header",
+		)
 	}
 	return nil
 }
@@ -196,7 +205,10 @@ func (p *protection) issuer(addr net.Addr) (string, error) {
 	if p.url != "" {
 		u, err := url.Parse(p.url)
 		if err != nil || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
-			return "", fmt.Errorf("--url %q is not an origin such as https://mcp.example.com; the path of the MCP server there is --path", p.url)
+			return "", fmt.Errorf(
+				"--url %q is not an origin such as https://mcp.example.com; the path of the MCP server there is --path",
+				p.url,
+			)
 		}
 		return u.Scheme + "://" + u.Host, nil
 	}
@@ -205,7 +217,10 @@ func (p *protection) issuer(addr net.Addr) (string, error) {
 		return "", err
 	}
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		return "", fmt.Errorf("it listens on %s: say how clients reach it, for instance --url https://mcp.example.com (by way of a TLS proxy), or listen on 127.0.0.1:%s", addr, port)
+		return "", fmt.Errorf(
+			"it listens on %s: say how clients reach it, for instance --url https://mcp.example.com (by way of a TLS proxy), or listen on 127.0.0.1:%s",
+			addr, port,
+		)
 	}
 	return "http://" + net.JoinHostPort(host, port), nil
 }
@@ -261,7 +276,9 @@ func (p *protection) print(s std, r protected, away error, resource *config.Reso
 	case r.Password != "":
 		fmt.Fprintf(s.out, "  username   %s\n  password   %s   (not shown again)\n", r.Username, r.Password)
 	case r.Username != "":
-		fmt.Fprintf(s.out, "  username   %[1]s   (its password was printed when it was made; for another one: mcp-authd user passwd %[1]s --data %[2]s)\n", r.Username, p.dataDir(s))
+		fmt.Fprintf(s.out,
+			"  username   %[1]s   (its password was printed when it was made; for another one: mcp-authd user passwd %[1]s --data %[2]s)\n",
+			r.Username, p.dataDir(s))
 	case r.SetupURL != "":
 		fmt.Fprintf(s.out, "\nMake your account first (valid 1 h, once):\n\n  %s\n", r.SetupURL)
 	}

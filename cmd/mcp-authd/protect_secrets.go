@@ -38,7 +38,9 @@ func fromEnvironment(values, environ []string) ([]string, error) {
 	for _, v := range values {
 		if !strings.Contains(v, "=") {
 			if lookup(environ, v) == "" {
-				return nil, fmt.Errorf("--env %s: there is no such variable in this environment; set it, or write NAME=value or @FILE", v)
+				return nil, fmt.Errorf(
+					"--env %s: there is no such variable in this environment; set it, or write NAME=value or @FILE", v,
+				)
 			}
 			v += "=" + lookup(environ, v)
 		}
@@ -57,12 +59,17 @@ func (p *protection) exposed() (out []string) {
 		values                  []string
 	}{
 		{"--header", ":", `put "Name: value" into a file that only you can read, and give --header @FILE`, p.headers},
-		{"--env", "=", "put it into the environment and give its name alone, --env NAME, or into a file, --env @FILE", p.env},
+		{"--env", "=", "put it into the environment and give its name alone, --env NAME, or into a file, --env @FILE",
+			p.env},
 	} {
 		for _, v := range f.values {
 			name, value, ok := strings.Cut(v, f.separator)
 			if ok && strings.TrimSpace(value) != "" && !strings.HasPrefix(v, "@") && secretName.MatchString(name) {
-				out = append(out, fmt.Sprintf("the value of %s %s is in the list of processes, for every user of this machine to read: %s", f.flag, strings.TrimSpace(name), f.advice))
+				out = append(out,
+					fmt.Sprintf(
+						"the value of %s %s is in the list of processes, for every user of this machine to read: %s",
+						f.flag, strings.TrimSpace(name), f.advice,
+					))
 			}
 		}
 	}

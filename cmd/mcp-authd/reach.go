@@ -11,7 +11,10 @@ import (
 )
 
 // walls are commands that keep what they run away from us, or run it as somebody else.
-var walls = []string{"bwrap", "docker", "podman", "nerdctl", "firejail", "nsjail", "systemd-run", "runuser", "setpriv", "sudo", "su", "doas"}
+var walls = []string{
+	"bwrap", "docker", "podman", "nerdctl", "firejail", "nsjail", "systemd-run", "runuser", "setpriv", "sudo", "su",
+	"doas",
+}
 
 // reach is what of this installation's secrets the program of an MCP server could read.
 // The secret key is the key to every account (SP-22, SP-24).
@@ -47,6 +50,9 @@ func (a *app) reach(u *config.Upstream) []string {
 
 // reachText says so to the operator.
 func reachText(r *config.Resource, reach []string) (what, advice string) {
-	return fmt.Sprintf("the program of %s can read %s: its author, or a package that it installs, could act as any person here", r.URI, strings.Join(reach, ", ")),
+	return fmt.Sprintf(
+			"the program of %s can read %s: its author, or a package that it installs, could act as any person here",
+			r.URI, strings.Join(reach, ", "),
+		),
 		"start the server as root and have the program run as a user of its own (upstream.user, protect --run-as), or make the command one that shuts it in, such as bwrap or docker run -i"
 }

@@ -30,7 +30,8 @@ type resourceFlags struct {
 
 func (f *resourceFlags) add(c *cobra.Command, name, scopes string, standard []string) {
 	c.Flags().StringVar(&f.name, "name", "", "name that people are shown ("+name+")")
-	c.Flags().StringArrayVar(&f.scopes, "scope", standard, "scope and, after '=', what it allows; repeat for more"+scopes)
+	c.Flags().StringArrayVar(&f.scopes, "scope", standard,
+		"scope and, after '=', what it allows; repeat for more"+scopes)
 	c.Flags().BoolVar(&f.json, "json", false, "print the resource as JSON")
 }
 
@@ -62,7 +63,8 @@ func newResourceAdd(s std) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a.audit.Record(c.Context(), audit.ResourceChanged, slog.String("resource", r.URI), slog.String("what", "added"))
+			a.audit.Record(c.Context(), audit.ResourceChanged, slog.String("resource", r.URI),
+				slog.String("what", "added"))
 			return f.done(s, "added", r)
 		})
 }
@@ -84,7 +86,8 @@ func (f *resourceFlags) alreadyThere(s std, c *cobra.Command, there, wanted stor
 	if there.Config {
 		change = "it is in the configuration: change it there"
 	}
-	if c.Flags().Changed("name") && there.Name != wanted.Name || c.Flags().Changed("scope") && !slices.Equal(scopeNames(there), scopeNames(wanted)) {
+	if c.Flags().Changed("name") && there.Name != wanted.Name ||
+		c.Flags().Changed("scope") && !slices.Equal(scopeNames(there), scopeNames(wanted)) {
 		return fmt.Errorf("%s is there already, with the name %q and the scopes %s; nothing was changed; %s",
 			there.URI, printable(there.Name), strings.Join(scopeNames(there), " "), change)
 	}
@@ -125,7 +128,8 @@ func newResourceSet(s std) *cobra.Command {
 			if err := a.store.ReplaceResource(c.Context(), r); err != nil {
 				return err
 			}
-			a.audit.Record(c.Context(), audit.ResourceChanged, slog.String("resource", r.URI), slog.String("what", "changed"))
+			a.audit.Record(c.Context(), audit.ResourceChanged, slog.String("resource", r.URI),
+				slog.String("what", "changed"))
 			return f.done(s, "changed", r)
 		})
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
@@ -194,7 +198,10 @@ func newResource(raw, name string, scopes []string) (storage.Resource, error) {
 	for i, s := range scopes {
 		scope, text, _ := strings.Cut(s, "=")
 		if !oauth.ValidScope(scope) || scope == oauth.OfflineAccess {
-			return r, fmt.Errorf("%q is not a scope of a resource (no spaces, quotes or backslashes; offline_access is the server's own)", scope)
+			return r, fmt.Errorf(
+				"%q is not a scope of a resource (no spaces, quotes or backslashes; offline_access is the server's own)",
+				scope,
+			)
 		}
 		if text == "" {
 			text = scope
@@ -232,7 +239,8 @@ func newResourceList(s std) *cobra.Command {
 func newResourceRemove(s std) *cobra.Command {
 	var sure confirmation
 	return storeCommand(s, &cobra.Command{
-		Use: "remove URL", SuggestFor: []string{"delete", "rm"}, Short: "Remove an MCP server and revoke every grant for it", Args: cobra.ExactArgs(1),
+		Use: "remove URL", SuggestFor: []string{"delete", "rm"},
+		Short: "Remove an MCP server and revoke every grant for it", Args: cobra.ExactArgs(1),
 		Long:    "Removes an MCP server and ends every grant for it. Says what will end, and asks on a terminal.",
 		Example: "  mcp-authd resource remove https://mcp.example.com/mcp",
 	}, sure.add, func(c *cobra.Command, a *app, args []string) error {
@@ -251,7 +259,8 @@ func newResourceRemove(s std) *cobra.Command {
 		if err := a.store.RemoveResource(c.Context(), r.URI, time.Now()); err != nil {
 			return err
 		}
-		a.audit.Record(c.Context(), audit.ResourceChanged, slog.String("resource", r.URI), slog.String("what", "removed"))
+		a.audit.Record(c.Context(), audit.ResourceChanged, slog.String("resource", r.URI),
+			slog.String("what", "removed"))
 		_, err = fmt.Fprintf(s.out, "removed %s; ended: %s\n", r.URI, ends)
 		return errors.Join(err, a.followCuts(c.Context()))
 	})

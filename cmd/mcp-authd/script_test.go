@@ -40,14 +40,19 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"json": scriptJSON, "ready": scriptReady, "token": scriptToken, "accepts": scriptAccepts, "inactive": scriptInactive,
+			"json": scriptJSON, "ready": scriptReady, "token": scriptToken, "accepts": scriptAccepts,
+			"inactive":  scriptInactive,
 			"published": scriptPublished, "signs": scriptSigns, "kid": scriptKid, "userid": scriptUserID,
-			"signin": scriptSignIn(upstream), "signout": scriptSignOut(upstream), "brokered": scriptBrokered, "active": scriptActive,
+			"signin": scriptSignIn(upstream), "signout": scriptSignOut(upstream), "brokered": scriptBrokered,
+			"active": scriptActive,
 			// exits CODE COMMAND...: the command ends with just this code.
 			"exits": func(ts *testscript.TestScript, neg bool, args []string) {
 				var out, errs strings.Builder
 				var environ []string
-				for _, k := range []string{"HOME", "TAKEN", "MCP_AUTHD_DATABASE_URL", "MCP_AUTHD_LISTEN", "MCP_AUTHD_SECRET_KEY", "MCP_AUTHD_SECRET_KEY_FILE", "MCP_AUTHD_TOKENS_ACCES_TTL", "MCP_AUTHD_PORT"} {
+				for _, k := range []string{
+					"HOME", "TAKEN", "MCP_AUTHD_DATABASE_URL", "MCP_AUTHD_LISTEN", "MCP_AUTHD_SECRET_KEY",
+					"MCP_AUTHD_SECRET_KEY_FILE", "MCP_AUTHD_TOKENS_ACCES_TTL", "MCP_AUTHD_PORT",
+				} {
 					if v := ts.Getenv(k); v != "" {
 						environ = append(environ, k+"="+v)
 					}

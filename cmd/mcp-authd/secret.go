@@ -22,7 +22,8 @@ func newSecretCommand(s std) *cobra.Command {
 		c.Flags().BoolVar(&tokens, "refresh-tokens", false, "end all refresh tokens that were issued")
 	}, func(c *cobra.Command, a *app, _ []string) error {
 		if tokens {
-			if err := sure.ask(s, "This ends every refresh token. What people approved stands, and they are sent through the browser again."); err != nil {
+			if err := sure.ask(s,
+				"This ends every refresh token. What people approved stands, and they are sent through the browser again."); err != nil {
 				return err
 			}
 		}
@@ -49,7 +50,9 @@ func newSecretCommand(s std) *cobra.Command {
 			}
 			fmt.Fprintln(s.out, "every refresh token from before has ended")
 		}
-		_, err = fmt.Fprintf(s.out, "the database belongs to secret_key; signing keys sealed again: %d, sessions at providers: %d\n", n, sessions)
+		_, err = fmt.Fprintf(s.out,
+			"the database belongs to secret_key; signing keys sealed again: %d, sessions at providers: %d\n", n,
+			sessions)
 		return err
 	})
 	return group("secret", "Change the master key", rotate)

@@ -36,7 +36,8 @@ func newServeCommand(s std) *cobra.Command {
 		},
 	}
 	flags.add(c)
-	c.Flags().StringVar(&flags.listen, "listen", "", "address of the public listener, overrides the configuration (default 127.0.0.1:8414)")
+	c.Flags().StringVar(&flags.listen, "listen", "",
+		"address of the public listener, overrides the configuration (default 127.0.0.1:8414)")
 	return c
 }
 
@@ -87,8 +88,10 @@ func (a *app) serve(ctx context.Context) error {
 // somewhere else.
 func (a *app) warnOfIssuer() {
 	_, port, err := net.SplitHostPort(a.config.Listen)
-	if u, urlErr := url.Parse(a.config.Issuer); err == nil && urlErr == nil && a.config.IsDefault("issuer") && port != u.Port() {
-		a.log.Warn("clients look for this server at its issuer, and it listens elsewhere: set issuer", "issuer", a.config.Issuer, "listen", a.config.Listen)
+	if u, urlErr := url.Parse(a.config.Issuer); err == nil && urlErr == nil && a.config.IsDefault("issuer") &&
+		port != u.Port() {
+		a.log.Warn("clients look for this server at its issuer, and it listens elsewhere: set issuer", "issuer",
+			a.config.Issuer, "listen", a.config.Listen)
 	}
 }
 
@@ -144,10 +147,12 @@ func (a *app) banner(ctx context.Context, as *authserver.Server) error {
 		database = "postgres"
 	}
 	out := a.std.out
-	fmt.Fprintf(out, "mcp-authd %s   issuer %s   database %s   config: %s\n", version().Version, as.Issuer(), database, file)
+	fmt.Fprintf(out, "mcp-authd %s   issuer %s   database %s   config: %s\n", version().Version, as.Issuer(),
+		database, file)
 	fmt.Fprintf(out, "listening on %s\n", a.config.Listen)
 	for _, c := range a.config.ThirdParty {
-		fmt.Fprintf(out, "sign-in at %s: redirect URI %s/callback/%s   check it: mcp-authd doctor\n", c.ID, as.Issuer(), c.ID)
+		fmt.Fprintf(out, "sign-in at %s: redirect URI %s/callback/%s   check it: mcp-authd doctor\n", c.ID,
+			as.Issuer(), c.ID)
 	}
 	var link string
 	err := users.ErrExists
@@ -159,14 +164,16 @@ func (a *app) banner(ctx context.Context, as *authserver.Server) error {
 	case err != nil:
 		return err
 	default:
-		fmt.Fprintf(out, "Set up the first administrator (valid 1 h, once):\n  %s        again: mcp-authd setup-link\n", link)
+		fmt.Fprintf(out,
+			"Set up the first administrator (valid 1 h, once):\n  %s        again: mcp-authd setup-link\n", link)
 	}
 	resources, err := a.resources(ctx)
 	if err != nil {
 		return err
 	}
 	if len(resources) == 0 {
-		fmt.Fprintf(out, "Then protect a server:  mcp-authd resource add http://localhost:3000/mcp   and check it:  mcp-authd check http://localhost:3000/mcp\n")
+		fmt.Fprintf(out,
+			"Then protect a server:  mcp-authd resource add http://localhost:3000/mcp   and check it:  mcp-authd check http://localhost:3000/mcp\n")
 	}
 	return nil
 }

@@ -56,7 +56,10 @@ const servedFact = "protect"
 
 // rememberServed has the database remember what the command line says: no file does.
 func (a *app) rememberServed(ctx context.Context) error {
-	own := served{Resource: a.config.StorageResources()[0], From: "protect, as last started", Tools: toolNeeds(&a.config.Resources[0])}
+	own := served{
+		Resource: a.config.StorageResources()[0], From: "protect, as last started",
+		Tools: toolNeeds(&a.config.Resources[0]),
+	}
 	text, err := json.Marshal(own)
 	if err != nil {
 		return err

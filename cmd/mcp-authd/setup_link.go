@@ -26,7 +26,9 @@ func newSetupLinkCommand(s std) *cobra.Command {
 			}
 			defer a.Close()
 			if !a.config.Login.Local {
-				return errors.New("login.local is false: people do not sign in with passwords, so there is no account to set up")
+				return errors.New(
+					"login.local is false: people do not sign in with passwords, so there is no account to set up",
+				)
 			}
 			link, err := a.setupLink(c.Context())
 			if errors.Is(err, users.ErrExists) {

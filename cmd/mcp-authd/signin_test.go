@@ -43,10 +43,13 @@ func signIn(u *fakeidp.Upstream, issuer string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	browser := &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	browser := &http.Client{
+		Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	challenge := sha256.Sum256([]byte(appVerifier))
 	page, err := fetch(browser.Get(issuer + "/authorize?" + url.Values{
-		"client_id": {"app"}, "response_type": {"code"}, "redirect_uri": {appRedirect}, "scope": {"mcp"}, "state": {"s"},
+		"client_id": {"app"}, "response_type": {"code"}, "redirect_uri": {appRedirect}, "scope": {"mcp"},
+		"state":          {"s"},
 		"code_challenge": {base64.RawURLEncoding.EncodeToString(challenge[:])}, "code_challenge_method": {"S256"},
 	}.Encode()))
 	if err != nil {
@@ -56,7 +59,10 @@ func signIn(u *fakeidp.Upstream, issuer string) (string, error) {
 	if step == nil || !strings.Contains(page, "You will sign in at") {
 		return "", fmt.Errorf("no departure page: %s", page)
 	}
-	away, err := location(browser.PostForm(issuer+"/consent", url.Values{"step": {html.UnescapeString(step[1])}, "decision": {"approve"}}))
+	away, err := location(
+		browser.PostForm(issuer+"/consent",
+			url.Values{"step": {html.UnescapeString(step[1])}, "decision": {"approve"}}),
+	)
 	if err != nil {
 		return "", err
 	}
@@ -76,7 +82,8 @@ func signIn(u *fakeidp.Upstream, issuer string) (string, error) {
 		return "", errors.Join(err, fmt.Errorf("the start page does not show the account: %s", home))
 	}
 	body, err := fetch(http.PostForm(issuer+"/token", url.Values{
-		"grant_type": {"authorization_code"}, "client_id": {"app"}, "redirect_uri": {appRedirect}, "code": {at.Query().Get("code")}, "code_verifier": {appVerifier},
+		"grant_type": {"authorization_code"}, "client_id": {"app"}, "redirect_uri": {appRedirect},
+		"code": {at.Query().Get("code")}, "code_verifier": {appVerifier},
 	}))
 	if err != nil {
 		return "", err
@@ -122,7 +129,8 @@ func scriptActive(ts *testscript.TestScript, _ bool, args []string) {
 // signout URL: the provider says that its person has signed out there.
 func scriptSignOut(u *fakeidp.Upstream) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, _ bool, args []string) {
-		status, err := u.SendLogout(context.Background(), args[0]+"/callback/corp/logout", u.LogoutToken(fakeidp.Alice.Subject, "", nil))
+		status, err := u.SendLogout(context.Background(), args[0]+"/callback/corp/logout",
+			u.LogoutToken(fakeidp.Alice.Subject, "", nil))
 		ts.Check(err)
 		if status != http.StatusOK {
 			ts.Fatalf("the logout was answered %d", status)

@@ -28,7 +28,8 @@ func TestTablesFitATerminal(t *testing.T) {
 				t.Errorf("width %d: a line has %d characters: %q", width, n, line)
 			}
 		}
-		if strings.Contains(out.String(), long) != (width == 0) || strings.Contains(out.String(), cutMark) != (width > 0) || strings.Contains(out.String(), "\x1b") {
+		if strings.Contains(out.String(), long) != (width == 0) ||
+			strings.Contains(out.String(), cutMark) != (width > 0) || strings.Contains(out.String(), "\x1b") {
 			t.Errorf("width %d: got %q", width, out.String())
 		}
 	}
@@ -37,7 +38,8 @@ func TestTablesFitATerminal(t *testing.T) {
 func TestWhatEndsIsCounted(t *testing.T) {
 	grants := []storage.Grant{{UserID: "a", ClientID: "x"}, {UserID: "b", ClientID: "x"}, {UserID: "a", ClientID: "y"}}
 	for _, tt := range []struct{ got, want string }{
-		{ofPeople(grants), "3 grants of 2 people"}, {ofPeople(grants[:1]), "1 grant of 1 person"}, {toApplications(grants), "3 grants to 2 applications"},
+		{ofPeople(grants), "3 grants of 2 people"}, {ofPeople(grants[:1]), "1 grant of 1 person"},
+		{toApplications(grants), "3 grants to 2 applications"},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("got %q, want %q", tt.got, tt.want)
@@ -59,7 +61,9 @@ func TestMomentsAreReadable(t *testing.T) {
 func TestLogTimesAreThoseOfJSON(t *testing.T) {
 	var out strings.Builder
 	newLogger(std{err: &out}, config.Log{Level: "info", Format: "json"}).Info("x", "at", time.Unix(1, 123456789))
-	for _, want := range []string{`"time":"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"`, `"at":"1970-01-01T00:00:01\.123Z"`} {
+	for _, want := range []string{
+		`"time":"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"`, `"at":"1970-01-01T00:00:01\.123Z"`,
+	} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("got %s, want %s", out.String(), want)
 		}

@@ -129,7 +129,8 @@ func (a *app) knownIssuer(ctx context.Context) (string, error) {
 func decode(token string) (found inspection, err error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
-		return found, errors.New("this is no access token of mcp-authd, which is a JWT: three parts with dots between them (refresh tokens and codes are not looked into)")
+		return found,
+			errors.New("this is no access token of mcp-authd, which is a JWT: three parts with dots between them (refresh tokens and codes are not looked into)")
 	}
 	for i, into := range []any{&found.Header, &found.Claims} {
 		b, err := base64.RawURLEncoding.DecodeString(parts[i])
@@ -162,7 +163,8 @@ func (a *app) verify(ctx context.Context, token string, h tokenHeader, why func(
 	}
 	switch {
 	case !known:
-		why("its key %q is not published here: another installation made it, or the key was revoked or has expired; see: mcp-authd keys list", h.KeyID)
+		why("its key %q is not published here: another installation made it, or the key was revoked or has expired; see: mcp-authd keys list",
+			h.KeyID)
 		return nil
 	case !active:
 		return errors.New("no signing key is active: start the server first") // a manager would make one
@@ -195,7 +197,8 @@ func (a *app) standing(ctx context.Context, c oauth.AccessTokenClaims, now time.
 			why("its user %s is disabled", u.Name)
 		}
 	}
-	active, _, err := a.store.TokenActive(ctx, storage.TokenKey{TokenID: c.TokenID, GrantID: c.GrantID, ClientID: c.ClientID, Now: now})
+	active, _, err := a.store.TokenActive(ctx,
+		storage.TokenKey{TokenID: c.TokenID, GrantID: c.GrantID, ClientID: c.ClientID, Now: now})
 	switch {
 	case err != nil:
 		return err
@@ -220,8 +223,10 @@ func (i inspection) print(ctx context.Context, s std, n *names, asJSON bool) err
 	for _, w := range i.Why {
 		printFields(s.out, "because", w)
 	}
-	printFields(s.out, "issuer", c.Issuer, "audience", c.Audience, "user", n.user(ctx, c.Subject), "client", n.client(ctx, c.ClientID), "scope", c.Scope,
-		"issued", moment(time.Unix(c.IssuedAt, 0)), "expires", moment(time.Unix(c.Expires, 0)), "grant", c.GrantID, "token id", c.TokenID,
+	printFields(s.out, "issuer", c.Issuer, "audience", c.Audience, "user", n.user(ctx, c.Subject), "client",
+		n.client(ctx, c.ClientID), "scope", c.Scope,
+		"issued", moment(time.Unix(c.IssuedAt, 0)), "expires", moment(time.Unix(c.Expires, 0)), "grant", c.GrantID,
+		"token id", c.TokenID,
 		"key", i.Header.KeyID+" ("+i.Header.Algorithm+")")
 	return nil
 }

@@ -122,7 +122,8 @@ func TestM5NotReadyWithAnExhaustedPool(t *testing.T) {
 	}
 	answered := make(chan int, 1)
 	go func() {
-		resp, err := http.PostForm("http://"+address+"/token", url.Values{"grant_type": {"refresh_token"}, "refresh_token": {"x"}, "client_id": {"x"}})
+		resp, err := http.PostForm("http://"+address+"/token",
+			url.Values{"grant_type": {"refresh_token"}, "refresh_token": {"x"}, "client_id": {"x"}})
 		if err != nil {
 			answered <- 0
 			return
@@ -155,14 +156,19 @@ func TestM2AClockAwayFromTheDatabases(t *testing.T) {
 		serves             bool
 	}{
 		{"0 seconds", "ok clock the clock of this machine is that of the database", "", true},
-		{"90500 milliseconds", "warning clock the clock of this machine and that of the database differ by 1m30.", `"database_ahead_ms":90`, true},
-		{"-90500 milliseconds", "warning clock the clock of this machine and that of the database differ by 1m30.", `"database_ahead_ms":-90`, true},
-		{"690 seconds", "fail clock the clock of this machine and that of the database differ by 11m", "(the database's is ahead)", false},
-		{"-690 seconds", "fail clock the clock of this machine and that of the database differ by 11m", "(the database's is behind)", false},
+		{"90500 milliseconds", "warning clock the clock of this machine and that of the database differ by 1m30.",
+			`"database_ahead_ms":90`, true},
+		{"-90500 milliseconds", "warning clock the clock of this machine and that of the database differ by 1m30.",
+			`"database_ahead_ms":-90`, true},
+		{"690 seconds", "fail clock the clock of this machine and that of the database differ by 11m",
+			"(the database's is ahead)", false},
+		{"-690 seconds", "fail clock the clock of this machine and that of the database differ by 11m",
+			"(the database's is behind)", false},
 	} {
 		t.Run(c.ahead, func(t *testing.T) {
 			database := skewed(t, server, c.ahead)
-			d := testDoctor(t, "database: {url: \""+database+"\"}\nsecret_key: 0123456789012345678901234567890123456789\n")
+			d := testDoctor(t,
+				"database: {url: \""+database+"\"}\nsecret_key: 0123456789012345678901234567890123456789\n")
 			s, err := d.app.openDatabase(t.Context(), true)
 			if err != nil {
 				t.Fatal(err)
@@ -177,7 +183,8 @@ func TestM2AClockAwayFromTheDatabases(t *testing.T) {
 			if c.serves {
 				inTime(t, log, "it does not begin", func() bool { return readyAt(address) })
 			} else {
-				inTime(t, log, "it does not end", func() bool { return strings.Contains(log.String(), "differ by 11m30s") })
+				inTime(t, log, "it does not end",
+					func() bool { return strings.Contains(log.String(), "differ by 11m30s") })
 			}
 			if code := stop(); (code == exitOK) != c.serves || !strings.Contains(log.String(), c.log) {
 				t.Errorf("serve: got %d, want %q\n%s", code, c.log, log)

@@ -32,7 +32,8 @@ type earlier struct {
 // startEarlier makes a database of the first steps, and has the server write.
 func startEarlier(t *testing.T, path string, steps int) *earlier {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+url.PathEscape(path)+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_txlock=immediate")
+	db, err := sql.Open("sqlite",
+		"file:"+url.PathEscape(path)+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_txlock=immediate")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,8 @@ func startEarlier(t *testing.T, path string, steps int) *earlier {
 		e.exec("INSERT INTO schema_version (version, name, applied_at) VALUES (?, ?, 0)", s.Version, s.Name)
 	}
 	at := time.Now().UnixMilli()
-	e.exec("INSERT INTO users (id, name, name_key, password_hash, admin, disabled, created_at) VALUES ('usr_1', 'alice', 'alice', 'h', 1, 0, ?)", at)
+	e.exec("INSERT INTO users (id, name, name_key, password_hash, admin, disabled, created_at) VALUES ('usr_1', 'alice', 'alice', 'h', 1, 0, ?)",
+		at)
 	e.exec("INSERT INTO clients (id, name, created_at) VALUES ('app', 'App', ?)", at)
 	for range 2 {
 		e.done.Go(func() { e.write(ctx) })
@@ -104,7 +106,10 @@ func (e *earlier) signIn() (token storage.Hash, err error) {
 			VALUES (?, 'app', 'usr_1', ?, '["mcp"]', ?, ?, ?, ?, '', 'c', ?, ?, ?, (SELECT coalesce(max(status_index), 0) + 1 FROM grants))`,
 			id, "https://r.example/"+id, at, at, far, code[:], far, at, far)
 		if err == nil {
-			_, err = tx.Exec("INSERT INTO refresh_tokens (hash, grant_id, created_at, expires_at) VALUES (?, ?, ?, ?)", token[:], id, at, far)
+			_, err = tx.Exec(
+				"INSERT INTO refresh_tokens (hash, grant_id, created_at, expires_at) VALUES (?, ?, ?, ?)", token[:],
+				id, at, far,
+			)
 		}
 		return err
 	})
@@ -115,10 +120,14 @@ func (e *earlier) rotate(token storage.Hash) (next storage.Hash, err error) {
 	at, far := time.Now().UnixMilli(), time.Now().Add(time.Hour).UnixMilli()
 	return next, e.tx(func(tx *sql.Tx) error {
 		var id string
-		err := tx.QueryRow("UPDATE refresh_tokens SET rotated_at = ?, sealed = ? WHERE hash = ? AND rotated_at IS NULL AND expires_at > ? RETURNING grant_id",
+		err := tx.QueryRow(
+			"UPDATE refresh_tokens SET rotated_at = ?, sealed = ? WHERE hash = ? AND rotated_at IS NULL AND expires_at > ? RETURNING grant_id",
 			at, next[:], token[:], at).Scan(&id)
 		if err == nil {
-			_, err = tx.Exec("INSERT INTO refresh_tokens (hash, grant_id, created_at, expires_at) VALUES (?, ?, ?, ?)", next[:], id, at, far)
+			_, err = tx.Exec(
+				"INSERT INTO refresh_tokens (hash, grant_id, created_at, expires_at) VALUES (?, ?, ?, ?)", next[:],
+				id, at, far,
+			)
 		}
 		return err
 	})
@@ -138,17 +147,22 @@ func (e *earlier) tx(do func(*sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// TestUpgradeWhileAServerWrites (issue 12, proof): what operators do with a SQLite installation, while the server of the
+// TestUpgradeWhileAServerWrites (issue 12, proof): what operators do with a SQLite installation,
+// while the server of the
 // earlier version signs people in and refreshes their tokens. It is not disturbed, and of what
 // it acknowledged until it was stopped nothing is lost.
 func TestUpgradeWhileAServerWrites(t *testing.T) {
 	for _, steps := range []int{4, 10, 12} {
 		t.Run(fmt.Sprintf("from %d", steps), func(t *testing.T) {
-			l := &lost{t: t, dir: t.TempDir(), environ: []string{"HOME=" + t.TempDir(), "MCP_AUTHD_SECRET_KEY=0123456789012345678901234567890123456789"}}
+			l := &lost{t: t, dir: t.TempDir(),
+				environ: []string{
+					"HOME=" + t.TempDir(), "MCP_AUTHD_SECRET_KEY=0123456789012345678901234567890123456789",
+				}}
 			e := startEarlier(t, filepath.Join(l.dir, "mcp-authd.db"), steps)
 			busy := func() {
 				t.Helper()
-				for before, end := e.count(), time.Now().Add(20*time.Second); e.count() < before+20; time.Sleep(5 * time.Millisecond) {
+				for before, end := e.count(),
+					time.Now().Add(20*time.Second); e.count() < before+20; time.Sleep(5 * time.Millisecond) {
 					if t.Failed() || time.Now().After(end) {
 						t.Fatal("the server of the earlier version does not get on")
 					}
@@ -160,7 +174,8 @@ func TestUpgradeWhileAServerWrites(t *testing.T) {
 			busy()
 			l.run("the database is up to date", "migrate", "up")
 			busy()
-			if code, out, errs := runs(t, l.environ, "migrate", "status", "--data", l.dir); code != exitOK || strings.Contains(out, "pending") {
+			if code, out, errs := runs(t, l.environ, "migrate", "status", "--data", l.dir); code != exitOK ||
+				strings.Contains(out, "pending") {
 				t.Errorf("after it: got %d %s %s", code, out, errs)
 			}
 			l.logOfServer("key.created") // it starts beside the earlier one
@@ -180,7 +195,10 @@ func (l *lost) refreshAll(tokens []storage.Hash) {
 		now := time.Now()
 		for i, token := range tokens {
 			r := storage.RotateRefresh{Token: storage.HashedRefresh(token), ClientID: "app", Now: now,
-				Next: storage.Refresh{Hash: secrets.Hash(secrets.Token("")), Secret: secrets.Hash(secrets.Token("")), ExpiresAt: now.Add(time.Hour)}}
+				Next: storage.Refresh{
+					Hash: secrets.Hash(secrets.Token("")), Secret: secrets.Hash(secrets.Token("")),
+					ExpiresAt: now.Add(time.Hour),
+				}}
 			if _, err := s.RotateRefresh(ctx, r); err != nil {
 				return fmt.Errorf("the newest token of grant %d of %d: %w", i, len(tokens), err)
 			}

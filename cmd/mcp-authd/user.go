@@ -20,13 +20,16 @@ func newUserCommand(s std) *cobra.Command {
 	named := func(c *cobra.Command) *cobra.Command { return completing(s, (*app).userNames, c) }
 	return group("user", "Manage local accounts",
 		newUserAdd(s), newUserList(s), named(newUserShow(s)), named(newUserIdentities(s)), named(newUserPasswd(s)),
-		named(newUserChange(s, "disable", "disabled", "Refuse an account, and end its sessions and grants", (*users.Users).Disable)),
+		named(newUserChange(s, "disable", "disabled", "Refuse an account, and end its sessions and grants",
+			(*users.Users).Disable)),
 		named(newUserChange(s, "enable", "enabled", "Let a disabled account sign in again", (*users.Users).Enable)),
 		named(newUserDelete(s)),
 	)
 }
 
-func newUserChange(s std, use, done, short string, do func(*users.Users, context.Context, string) error) *cobra.Command {
+func newUserChange(
+	s std, use, done, short string, do func(*users.Users, context.Context, string) error,
+) *cobra.Command {
 	return storeCommand(s, &cobra.Command{
 		Use: use + " NAME", Short: short, Example: "  mcp-authd user " + use + " alice", Args: cobra.ExactArgs(1),
 	}, nil, cutting(onAccounts(func(c *cobra.Command, u *users.Users, args []string) error {
@@ -41,7 +44,8 @@ func newUserChange(s std, use, done, short string, do func(*users.Users, context
 func newUserDelete(s std) *cobra.Command {
 	var sure confirmation
 	return storeCommand(s, &cobra.Command{
-		Use: "delete NAME", SuggestFor: []string{"remove", "rm"}, Short: "Remove an account with its sessions and grants", Args: cobra.ExactArgs(1),
+		Use: "delete NAME", SuggestFor: []string{"remove", "rm"},
+		Short: "Remove an account with its sessions and grants", Args: cobra.ExactArgs(1),
 		Long:    "Removes an account, its sign-ins and what it allowed applications. Says what will end, and asks on a terminal.",
 		Example: "  mcp-authd user delete alice\n  mcp-authd user delete alice --yes",
 	}, sure.add, func(c *cobra.Command, a *app, args []string) error {
@@ -54,7 +58,9 @@ func newUserDelete(s std) *cobra.Command {
 			return err
 		}
 		ends := grants.toApplications()
-		if err := sure.ask(s, fmt.Sprintf("This removes the account %s for good, with its sign-ins and %s.", account.Name, ends)); err != nil {
+		if err := sure.ask(s,
+			fmt.Sprintf("This removes the account %s for good, with its sign-ins and %s.", account.Name,
+				ends)); err != nil {
 			return err
 		}
 		u, err := a.accounts()
@@ -138,7 +144,10 @@ func newUserPasswd(s std) *cobra.Command {
 
 func newUserList(s std) *cobra.Command {
 	var asJSON bool
-	return storeCommand(s, &cobra.Command{Use: "list", Short: "List accounts", Args: cobra.NoArgs, Example: "  mcp-authd user list --json"},
+	return storeCommand(s,
+		&cobra.Command{
+			Use: "list", Short: "List accounts", Args: cobra.NoArgs, Example: "  mcp-authd user list --json",
+		},
 		func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
 		func(c *cobra.Command, a *app, _ []string) error {
 			all, err := a.users(c.Context())
@@ -203,7 +212,8 @@ func printUsers(s std, all []storage.User, asJSON bool) error {
 func newUserShow(s std) *cobra.Command {
 	var asJSON bool
 	return storeCommand(s, &cobra.Command{
-		Use: "show NAME", Short: "Show one account and what it allowed", Args: cobra.ExactArgs(1), Example: "  mcp-authd user show alice --json",
+		Use: "show NAME", Short: "Show one account and what it allowed", Args: cobra.ExactArgs(1),
+		Example: "  mcp-authd user show alice --json",
 	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
 		func(c *cobra.Command, a *app, args []string) error {
 			account, err := a.person(c.Context(), args[0])
@@ -225,7 +235,8 @@ func newUserShow(s std) *cobra.Command {
 					Grants []grantView `json:"grants"`
 				}{v, views})
 			}
-			printFields(s.out, "name", v.Name, "id", v.ID, "state", v.state(), "created", moment(v.CreatedAt), "last sign-in", moment(v.LastLoginAt),
+			printFields(s.out, "name", v.Name, "id", v.ID, "state", v.state(), "created", moment(v.CreatedAt),
+				"last sign-in", moment(v.LastLoginAt),
 				"grants", toApplications(grants))
 			if len(views) == 0 {
 				return nil

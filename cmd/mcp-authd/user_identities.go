@@ -11,7 +11,8 @@ import (
 func newUserIdentities(s std) *cobra.Command {
 	var asJSON bool
 	return storeCommand(s, &cobra.Command{
-		Use: "identities NAME", Short: "List the accounts at providers that are linked to an account", Args: cobra.ExactArgs(1),
+		Use: "identities NAME", Short: "List the accounts at providers that are linked to an account",
+		Args:    cobra.ExactArgs(1),
 		Example: "  mcp-authd user identities ada@github --json",
 	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
 		func(c *cobra.Command, a *app, args []string) error {

@@ -71,7 +71,8 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	as, err := authserver.New(ctx, authserver.Config{
-		Issuer: base, Store: store, SecretKeys: [][]byte{secret}, Registry: registry, ProductName: "Notes", Logger: slog.Default(),
+		Issuer: base, Store: store, SecretKeys: [][]byte{secret}, Registry: registry, ProductName: "Notes",
+		Logger: slog.Default(),
 		Tokens: authserver.TokenPolicy{AccessTTL: *ttl},
 		Resources: []storage.Resource{{URI: base + "/mcp", Name: "Notes", Scopes: []storage.ScopeText{
 			{Name: "notes:read", Description: "read your notes", Default: true},
@@ -84,7 +85,8 @@ func run(ctx context.Context) (err error) {
 
 	// What they may do: judged in this process, so that a revoked token ends at once.
 	guard, err := mcpresource.New(mcpresource.Config{
-		Resource: base + "/mcp", AuthorizationServers: []string{base}, Validator: mcpresource.Local(as), Logger: slog.Default(),
+		Resource: base + "/mcp", AuthorizationServers: []string{base}, Validator: mcpresource.Local(as),
+		Logger: slog.Default(),
 		Policy: &mcpresource.Rules{Base: []string{"notes:read"}, Tools: map[string][]string{"add_*": {"notes:write"}}},
 	})
 	if err != nil {

@@ -62,7 +62,9 @@ func serveMCP(w http.ResponseWriter, r *http.Request) {
 			"serverInfo": map[string]any{"name": "smallest", "version": "1.0.0"},
 		}
 	case "tools/list ":
-		answer["result"] = map[string]any{"tools": []any{map[string]any{"name": "whoami", "inputSchema": map[string]any{"type": "object"}}}}
+		answer["result"] = map[string]any{
+			"tools": []any{map[string]any{"name": "whoami", "inputSchema": map[string]any{"type": "object"}}},
+		}
 	case "tools/call whoami":
 		answer["result"] = map[string]any{"content": []any{map[string]any{"type": "text", "text": caller.Subject}}}
 	default:

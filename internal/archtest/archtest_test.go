@@ -23,7 +23,8 @@ var rules = []struct {
 		{path: "authserver", ours: []string{"cmd/mcp-authd", "internal/users", "metadata"}},
 		{path: "authserver/internal/form", ours: []string{"oauth", "storage"}},
 		{path: "authserver/internal/clients", ours: []string{"authserver/internal/refusal", "authserver"}},
-		{path: "authserver/internal/grant", ours: []string{"authserver/internal/form", "authserver/internal/shell", "storage"}},
+		{path: "authserver/internal/grant",
+			ours: []string{"authserver/internal/form", "authserver/internal/shell", "storage"}},
 		{path: "authserver/internal/shell", ours: []string{"authserver/internal/grant", "authserver/internal/flow"}},
 		{path: "mcpresource", ours: []string{"oauth", "mcpresource/gosdk"}},
 		{path: "mcpresource/internal/message", ours: []string{"mcpresource"}},
@@ -35,7 +36,8 @@ var rules = []struct {
 	}}, 15},
 	{"what stands behind the endpoints knows no HTTP", behindHTTP, module{files: []file{
 		source("authserver/internal/grant/a.go", "package grant\nimport \"net/http\"\nvar r *http.Request"),
-		source("authserver/internal/flow/a.go", "package flow\nimport h \"net/http/httptest\"\nvar r h.ResponseRecorder"),
+		source("authserver/internal/flow/a.go",
+			"package flow\nimport h \"net/http/httptest\"\nvar r h.ResponseRecorder"),
 		source("authserver/internal/grant/a_test.go", "package grant\nimport \"net/http\"\nvar r *http.Request"),
 		source("authserver/internal/shell/a.go", "package shell\nimport \"net/http\"\nvar r *http.Request"),
 	}}, 2},
@@ -56,24 +58,31 @@ var rules = []struct {
 		{path: "thirdparty", reaches: []string{modulePath + "/thirdparty"}},
 	}}, 3},
 	{"mcpresource stays light", lightResource, module{packages: []pkg{
-		{path: "mcpresource", foreign: []string{"github.com/go-jose/go-jose/v4/jwt", "golang.org/x/sync/singleflight", "golang.org/x/text/language"},
+		{path: "mcpresource",
+			foreign: []string{
+				"github.com/go-jose/go-jose/v4/jwt", "golang.org/x/sync/singleflight", "golang.org/x/text/language",
+			},
 			reaches: []string{
 				modulePath + "/storage", modulePath + "/internal/mcp", modulePath + "/internal/secrets",
 				"github.com/modelcontextprotocol/go-sdk/mcp", "github.com/jackc/pgx/v5", "net/http",
 			}},
-		{path: "mcpresource/gosdk", reaches: []string{"github.com/modelcontextprotocol/go-sdk/mcp", "github.com/ory/fosite"}},
-		{path: "mcpresource/internal/issuer", foreign: []string{"github.com/go-jose/go-jose/v4", "golang.org/x/oauth2"}},
+		{path: "mcpresource/gosdk",
+			reaches: []string{"github.com/modelcontextprotocol/go-sdk/mcp", "github.com/ory/fosite"}},
+		{path: "mcpresource/internal/issuer",
+			foreign: []string{"github.com/go-jose/go-jose/v4", "golang.org/x/oauth2"}},
 	}}, 7},
 	{"messages are read from bytes alone", bytesAlone, module{packages: []pkg{
 		{path: "mcpresource/internal/message", reaches: []string{"encoding/json", "net/http"}},
 		{path: "mcpresource/internal/issuer", reaches: []string{"net/http"}},
 	}}, 1},
 	{"the leaves that mcpresource may use reach the standard library alone", weightlessLeaves, module{packages: []pkg{
-		{path: "internal/mcp", reaches: []string{modulePath + "/internal/network", "net/netip", "golang.org/x/text/language"}},
+		{path: "internal/mcp",
+			reaches: []string{modulePath + "/internal/network", "net/netip", "golang.org/x/text/language"}},
 		{path: "internal/network", reaches: []string{modulePath + "/oauth"}},
 	}}, 2},
 	{"what speaks to providers rests on no store", apartFromSessions, module{packages: []pkg{
-		{path: "thirdparty/internal/provider", reaches: []string{modulePath + "/storage", modulePath + "/oauth", "net/http"}},
+		{path: "thirdparty/internal/provider",
+			reaches: []string{modulePath + "/storage", modulePath + "/oauth", "net/http"}},
 		{path: "thirdparty/internal/rules", reaches: []string{modulePath + "/session"}},
 		{path: "thirdparty", reaches: []string{modulePath + "/storage"}},
 	}}, 2},
@@ -85,13 +94,15 @@ var rules = []struct {
 		source("thirdparty/internal/provider/a.go", "package provider\nimport \"net/http\"\nvar c http.Client"),
 	}}, 2},
 	{"vocabulary, contracts and pages are standard library only", standardOnly, module{packages: []pkg{
-		{path: "oauth", foreign: []string{"github.com/x/y"}}, {path: "storage/sqlite", foreign: []string{"modernc.org/sqlite"}},
+		{path: "oauth", foreign: []string{"github.com/x/y"}},
+		{path: "storage/sqlite", foreign: []string{"modernc.org/sqlite"}},
 	}}, 1},
 	{"each library stays behind its package, go-jose v3 and cgo drivers nowhere", libraryOwners, module{packages: []pkg{
 		{path: "dcr", foreign: []string{"github.com/ory/fosite/token/jwt"}},
 		{path: "keys", foreign: []string{"github.com/go-jose/go-jose/v3", "github.com/go-jose/go-jose/v4"}},
 		{path: "authserver", foreign: []string{"github.com/ory/fosite"}},
-		{path: "authserver/internal/grant", foreign: []string{"github.com/ory/fosite", "github.com/go-jose/go-jose/v4"}},
+		{path: "authserver/internal/grant",
+			foreign: []string{"github.com/ory/fosite", "github.com/go-jose/go-jose/v4"}},
 		{path: "authserver/internal/shell", foreign: []string{"github.com/ory/fosite"}},
 	}}, 4},
 	{"examples import nothing internal", openExamples, module{packages: []pkg{
@@ -103,7 +114,8 @@ var rules = []struct {
 		{path: "internal/util", name: "util"}, {path: "x", name: "helpers"}, {path: "oauth", name: "oauth"},
 	}}, 2},
 	{"no file over 400 lines", shortFiles, module{files: []file{
-		source("a/long.go", "package a"+strings.Repeat("\n", 500)), source("a/long_test.go", "package a"+strings.Repeat("\n", 500)),
+		source("a/long.go", "package a"+strings.Repeat("\n", 500)),
+		source("a/long_test.go", "package a"+strings.Repeat("\n", 500)),
 	}}, 1},
 	{"clocks are injected", injectedClocks, module{files: []file{
 		source("internal/gateway/a.go", `package gateway
@@ -116,17 +128,20 @@ var rules = []struct {
 		source("mcpresource/body.go", "package mcpresource\nimport \"time\"\nvar a = time.Now()"),
 	}}, 4},
 	{"no func init", noInit, module{files: []file{
-		source("a/a.go", "package a\nfunc init() {}"), source("a/b.go", "package a\ntype t struct{}\nfunc (t) init() {}"),
+		source("a/a.go", "package a\nfunc init() {}"),
+		source("a/b.go", "package a\ntype t struct{}\nfunc (t) init() {}"),
 	}}, 1},
 	{"durations are logged in milliseconds", unitOfDurations, module{files: []file{
-		source("a/a.go", "package a\nimport \"log/slog\"\nvar a = slog.Duration(\"took\", 1)"), source("a/b.go", "package a\nvar b = other.Duration(1)"),
+		source("a/a.go", "package a\nimport \"log/slog\"\nvar a = slog.Duration(\"took\", 1)"),
+		source("a/b.go", "package a\nvar b = other.Duration(1)"),
 	}}, 1},
 	{"no program imports net/http/httptest", noTestServer, module{files: []file{
 		source("internal/assembly/a.go", "package assembly\nimport \"net/http/httptest\""),
 		source("internal/assembly/a_test.go", "package assembly\nimport \"net/http/httptest\""),
 		source("internal/testkit/fakeidp/a.go", "package fakeidp\nimport \"net/http/httptest\""),
 	}}, 1},
-	{"no replace in go.mod", noReplace, module{gomod: "module x // replace\nreplace a => ../a\nreplace (\n b => c\n)\n"}, 2},
+	{"no replace in go.mod", noReplace,
+		module{gomod: "module x // replace\nreplace a => ../a\nreplace (\n b => c\n)\n"}, 2},
 	{"no fosite type in an exported signature of authserver", hiddenFosite, module{files: []file{
 		source("authserver/a.go", `package authserver
 			import "github.com/ory/fosite"
@@ -152,8 +167,10 @@ var rules = []struct {
 			type C struct { D g.Reply; e users.Users }
 			var ErrF error = users.ErrExists
 			var G = users.New()`),
-		source("internal/a/a.go", "package a\nimport \"github.com/mcp-authd/mcp-authd/internal/users\"\nvar A users.Users"),
-		source("cmd/mcp-authd/a.go", "package main\nimport \"github.com/mcp-authd/mcp-authd/internal/users\"\nvar A users.Users"),
+		source("internal/a/a.go",
+			"package a\nimport \"github.com/mcp-authd/mcp-authd/internal/users\"\nvar A users.Users"),
+		source("cmd/mcp-authd/a.go",
+			"package main\nimport \"github.com/mcp-authd/mcp-authd/internal/users\"\nvar A users.Users"),
 	}}, 3},
 }
 
@@ -169,7 +186,8 @@ func source(path, text string) file {
 func TestArchitecture(t *testing.T) {
 	m := load(t)
 	if len(m.packages) < 5 || len(m.files) < 20 {
-		t.Fatalf("read %d packages and %d files, the rules would hold for lack of either", len(m.packages), len(m.files))
+		t.Fatalf("read %d packages and %d files, the rules would hold for lack of either", len(m.packages),
+			len(m.files))
 	}
 	for _, r := range rules {
 		t.Run(r.name, func(t *testing.T) {

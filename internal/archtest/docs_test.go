@@ -55,8 +55,10 @@ type tree struct {
 }
 
 var (
-	inline    = regexp.MustCompile("`([^`\n]+)`")
-	place     = regexp.MustCompile(`^((?:[\w.-]+/)+[\w.-]+\.(?:go|sql|md|css|js|html|sh|yaml|svg|d2))(?:[: ]+([\w.]+))?$`)
+	inline = regexp.MustCompile("`([^`\n]+)`")
+	place  = regexp.MustCompile(
+		`^((?:[\w.-]+/)+[\w.-]+\.(?:go|sql|md|css|js|html|sh|yaml|svg|d2))(?:[: ]+([\w.]+))?$`,
+	)
 	testName  = regexp.MustCompile(`^(?:Test|Fuzz)[A-Z]\w*$`)
 	reference = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading   = regexp.MustCompile(`(?m)^#+ (.*)$`)
@@ -135,7 +137,9 @@ func anchors(text string) (out []string) {
 func readTree(t *testing.T) tree {
 	t.Helper()
 	const root = "../.."
-	out := tree{root: os.DirFS(root), names: map[string][]string{}, tests: map[string]bool{}, pages: map[string]string{}}
+	out := tree{
+		root: os.DirFS(root), names: map[string][]string{}, tests: map[string]bool{}, pages: map[string]string{},
+	}
 	m := load(t)
 	for _, f := range m.files {
 		out.names[f.path] = declared(f)

@@ -28,7 +28,8 @@ var mayImport = map[string][]string{
 	"authserver": {
 		"oauth", "delegation", "storage", "policy", "keys", "session", "audit", "web", "metadata", "internal",
 		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/clients",
-		"authserver/internal/connect", "authserver/internal/flow", "authserver/internal/form", "authserver/internal/grant",
+		"authserver/internal/connect", "authserver/internal/flow", "authserver/internal/form",
+		"authserver/internal/grant",
 		"authserver/internal/refusal", "authserver/internal/shell",
 	},
 	"authserver/internal/binding":   {"oauth", "storage", "policy", "authserver/internal/refusal"},
@@ -37,20 +38,23 @@ var mayImport = map[string][]string{
 	"authserver/internal/connect":   {"oauth", "delegation", "internal/secrets"},
 	"authserver/internal/flow": {
 		"oauth", "delegation", "storage", "policy", "audit", "internal/users", "internal/secrets", "internal/network",
-		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/clients", "authserver/internal/connect",
+		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/clients",
+		"authserver/internal/connect",
 		"authserver/internal/form", "authserver/internal/grant", "authserver/internal/refusal",
 	},
 	"authserver/internal/form": {"oauth"},
 	"authserver/internal/grant": {
 		"oauth", "storage", "delegation", "policy", "keys", "audit", "internal/bounded", "internal/secrets",
-		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/clients", "authserver/internal/connect",
+		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/clients",
+		"authserver/internal/connect",
 		"authserver/internal/form", "authserver/internal/refusal",
 	},
 	"authserver/internal/shell":   {"oauth", "storage", "authserver/internal/grant"},
 	"authserver/internal/refusal": {"oauth", "storage"},
 	"dcr":                         {"oauth", "storage", "policy", "audit", "internal"},
 	"thirdparty": {
-		"oauth", "storage", "delegation", "audit", "internal", "thirdparty/internal/provider", "thirdparty/internal/rules",
+		"oauth", "storage", "delegation", "audit", "internal", "thirdparty/internal/provider",
+		"thirdparty/internal/rules",
 	},
 	"thirdparty/internal/provider": {"oauth", "thirdparty/internal/claim"},
 	"thirdparty/internal/rules":    {"oauth", "thirdparty/internal/claim"},
@@ -68,7 +72,8 @@ var mayImport = map[string][]string{
 
 	"internal": {"oauth", "storage", "audit", "policy", "keys", "session", "metadata", "mcpresource", "internal"},
 	"internal/assembly": {
-		"oauth", "storage", "audit", "policy", "keys", "metadata", "delegation", "authserver", "dcr", "thirdparty", "mcpresource", "internal",
+		"oauth", "storage", "audit", "policy", "keys", "metadata", "delegation", "authserver", "dcr", "thirdparty",
+		"mcpresource", "internal",
 	},
 	"internal/config":     {"oauth", "storage", "metadata", "authserver", "dcr", "thirdparty", "internal"},
 	"internal/secrets":    {},
@@ -177,7 +182,8 @@ func threeServers(m module) (bad []string) {
 // What the author of a tool must never link, directly or not.
 var (
 	heavy = []string{
-		modulePath + "/storage", modulePath + "/authserver", modulePath + "/web", modulePath + "/keys", modulePath + "/session",
+		modulePath + "/storage", modulePath + "/authserver", modulePath + "/web", modulePath + "/keys",
+		modulePath + "/session",
 		modulePath + "/internal", modulePath + "/migrations", "github.com/ory", "github.com/jackc", "modernc.org",
 	}
 	toolkits = []string{"github.com/modelcontextprotocol", "github.com/mark3labs"}
@@ -215,7 +221,10 @@ func lightResource(m module) (bad []string) {
 // apartFromSessions: what speaks to providers, and what judges by their answers, rests on no
 // store: it could not say whose session it is about.
 func apartFromSessions(m module) (bad []string) {
-	kept := []string{modulePath + "/storage", modulePath + "/session", modulePath + "/delegation", modulePath + "/audit", "database/sql"}
+	kept := []string{
+		modulePath + "/storage", modulePath + "/session", modulePath + "/delegation", modulePath + "/audit",
+		"database/sql",
+	}
 	for _, p := range m.packages {
 		for _, dep := range p.reaches {
 			if within(p.path, "thirdparty/internal") && anyWithin(dep, kept) {
@@ -268,15 +277,17 @@ var owners = map[string][]string{
 	"github.com/gorilla/securecookie": {"session"},
 	"github.com/spf13/cobra":          {"cmd"},
 	"github.com/go-jose/go-jose/v3":   {}, // v4 does all of our JOSE work; v3 is fosite's
-	"github.com/modelcontextprotocol": {"mcpresource/gosdk", "internal/demoserver", "internal/mcpclient", "cmd", "test", "bench", "examples"},
-	"github.com/mark3labs":            {"mcpresource/mcpgo", "test", "bench", "examples"},
-	"github.com/coreos/go-oidc":       {"thirdparty/internal/provider"},
-	"github.com/expr-lang/expr":       {"thirdparty/internal/rules"},
-	"golang.org/x/oauth2":             {"thirdparty/internal/provider"},
-	"github.com/redis":                {}, // what replicas share is in PostgreSQL
-	"github.com/dgrijalva/jwt-go":     {},
-	"github.com/golang-jwt":           {},
-	"github.com/mattn/go-sqlite3":     {}, // needs cgo
+	"github.com/modelcontextprotocol": {
+		"mcpresource/gosdk", "internal/demoserver", "internal/mcpclient", "cmd", "test", "bench", "examples",
+	},
+	"github.com/mark3labs":        {"mcpresource/mcpgo", "test", "bench", "examples"},
+	"github.com/coreos/go-oidc":   {"thirdparty/internal/provider"},
+	"github.com/expr-lang/expr":   {"thirdparty/internal/rules"},
+	"golang.org/x/oauth2":         {"thirdparty/internal/provider"},
+	"github.com/redis":            {}, // what replicas share is in PostgreSQL
+	"github.com/dgrijalva/jwt-go": {},
+	"github.com/golang-jwt":       {},
+	"github.com/mattn/go-sqlite3": {}, // needs cgo
 }
 
 // libraryOwners keeps each library behind the package that was built around it.

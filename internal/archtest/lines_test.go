@@ -2,6 +2,10 @@ package archtest
 
 import (
 	"fmt"
+	"go/scanner"
+	"go/token"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -57,6 +61,73 @@ func longProse(text string) (bad []string) {
 		}
 		if columns := utf8.RuneCountInString(line); columns > proseColumns {
 			bad = append(bad, fmt.Sprintf("%d: %d columns, the limit is %d", number, columns, proseColumns))
+		}
+	}
+	return bad
+}
+
+const (
+	codeColumns = 120
+	tab         = 4
+	// wholeText is what counts of a long text: cut in two, it could not be searched for.
+	wholeText = 40
+)
+
+// TestCodeWraps fails when a line of code is longer than a window is wide. Of a long text in
+// quotes only the first columns count. Modules within this one are programs of others, or meant
+// to be copied.
+func TestCodeWraps(t *testing.T) {
+	m := load(t)
+	for _, f := range m.files {
+		if !slices.ContainsFunc(m.packages, func(p pkg) bool { return p.path == f.dir() }) {
+			continue
+		}
+		src, err := os.ReadFile(filepath.Join("../..", f.path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, finding := range longCode(src) {
+			t.Errorf("%s:%s", f.path, finding)
+		}
+	}
+}
+
+func TestCodeWrapsCanFail(t *testing.T) {
+	long := strings.Repeat("x", 110)
+	src := "package p\n\nvar a = `\n" + long + long + "\n`\nvar b = \"" + long + "\"\n\t\t// " + long + "\n" +
+		"\tvar c" + long + " = 1 + 2\nvar d" + long + "\n"
+	got, want := longCode([]byte(src)), []string{"7: 121 columns, the limit is 120", "8: 127 columns, the limit is 120"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func longCode(src []byte) (bad []string) {
+	lines := strings.Split(string(src), "\n")
+	spared := make([]int, len(lines)) // columns that do not count
+	files := token.NewFileSet()
+	file := files.AddFile("", -1, len(src))
+	var s scanner.Scanner
+	s.Init(file, src, nil, scanner.ScanComments)
+	for {
+		pos, kind, text := s.Scan()
+		if kind == token.EOF {
+			break
+		}
+		first, last := file.Line(pos), file.Line(pos)+strings.Count(text, "\n")
+		switch {
+		case kind == token.STRING && first == last:
+			spared[first-1] += max(0, utf8.RuneCountInString(text)-wholeText)
+		case kind == token.STRING:
+			for i := first - 1; i < last; i++ {
+				spared[i] = utf8.RuneCountInString(lines[i])
+			}
+		}
+	}
+	for i, line := range lines {
+		columns := utf8.RuneCountInString(line) + strings.Count(line, "\t")*(tab-1)
+		if columns-spared[i] > codeColumns {
+			bad = append(bad, fmt.Sprintf("%d: %d columns, the limit is %d", i+1, columns, codeColumns))
 		}
 	}
 	return bad

@@ -88,7 +88,8 @@ func listPackages(t *testing.T, root string) (out []pkg) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := pkg{path: inside(listed.ImportPath), name: listed.Name, reaches: listed.Deps, cgo: len(listed.CgoFiles) > 0}
+		p := pkg{path: inside(listed.ImportPath), name: listed.Name, reaches: listed.Deps,
+			cgo: len(listed.CgoFiles) > 0}
 		for _, i := range listed.Imports {
 			switch {
 			case within(i, modulePath):

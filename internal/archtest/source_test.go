@@ -65,7 +65,8 @@ func unitOfDurations(m module) (bad []string) {
 // noTestServer: net/http/httptest is for tests; a program speaks with itself by a call.
 func noTestServer(m module) (bad []string) {
 	for _, f := range m.files {
-		if !f.test() && !anyWithin(f.dir(), []string{testkit, "test", "bench"}) && len(importedAs(f.syntax, "net/http/httptest")) > 0 {
+		if !f.test() && !anyWithin(f.dir(), []string{testkit, "test", "bench"}) &&
+			len(importedAs(f.syntax, "net/http/httptest")) > 0 {
 			bad = append(bad, f.path+" imports net/http/httptest")
 		}
 	}
@@ -146,8 +147,10 @@ func exposes(f file, local []string) (bad []string) {
 // it can do neither.
 func behindHTTP(m module) (bad []string) {
 	behind := []string{
-		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/clients", "authserver/internal/connect",
-		"authserver/internal/flow", "authserver/internal/form", "authserver/internal/grant", "authserver/internal/refusal",
+		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/clients",
+		"authserver/internal/connect",
+		"authserver/internal/flow", "authserver/internal/form", "authserver/internal/grant",
+		"authserver/internal/refusal",
 	}
 	for _, f := range m.files {
 		if !f.test() && slices.Contains(behind, f.dir()) && len(importedAs(f.syntax, "net/http")) > 0 {
@@ -159,7 +162,8 @@ func behindHTTP(m module) (bad []string) {
 
 // requests are what an HTTP client is made of.
 var requests = []string{
-	"Client", "DefaultClient", "DefaultTransport", "Get", "Head", "NewRequest", "NewRequestWithContext", "Post", "PostForm", "RoundTripper", "Transport",
+	"Client", "DefaultClient", "DefaultTransport", "Get", "Head", "NewRequest", "NewRequestWithContext", "Post",
+	"PostForm", "RoundTripper", "Transport",
 }
 
 // spokenThroughProvider: sessions ask providers through package provider, whose transport
@@ -175,7 +179,8 @@ func spokenThroughProvider(m module) (bad []string) {
 			if !ok {
 				return true
 			}
-			if x, ok := s.X.(*ast.Ident); ok && slices.Contains(local, x.Name) && slices.Contains(requests, s.Sel.Name) {
+			if x, ok := s.X.(*ast.Ident); ok && slices.Contains(local, x.Name) &&
+				slices.Contains(requests, s.Sel.Name) {
 				bad = append(bad, fmt.Sprintf("%s: %s.%s", f.path, x.Name, s.Sel.Name))
 			}
 			return true
@@ -187,7 +192,8 @@ func spokenThroughProvider(m module) (bad []string) {
 // clockless are the trees in which time is judged by a clock that is handed in. The rest wires or
 // tests them.
 func clockless(path string) bool {
-	return !anyWithin(path, []string{"cmd", "test", "bench", "examples", "internal/testkit", "internal/demoserver", "storage/storagetest"})
+	return !anyWithin(path,
+		[]string{"cmd", "test", "bench", "examples", "internal/testkit", "internal/demoserver", "storage/storagetest"})
 }
 
 // ownClocks are the files that ask for the time themselves, with the reason.

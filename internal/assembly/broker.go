@@ -21,8 +21,9 @@ func broker(as *authserver.Server, b config.UpstreamBroker) (gateway.TokenSource
 		return nil, nil
 	}
 	broker, err := mcpresource.NewBroker(mcpresource.BrokerConfig{
-		Issuer: as.Issuer(), Endpoint: as.Issuer() + "/token", ClientID: b.ClientID, ClientSecret: string(b.ClientSecret),
-		HTTPClient: &http.Client{Transport: inProcess{as.Handler()}},
+		Issuer: as.Issuer(), Endpoint: as.Issuer() + "/token", ClientID: b.ClientID,
+		ClientSecret: string(b.ClientSecret),
+		HTTPClient:   &http.Client{Transport: inProcess{as.Handler()}},
 	})
 	if err != nil {
 		return nil, err
@@ -81,7 +82,9 @@ func (b brokered) Token(ctx context.Context, provider string, scopes ...string) 
 	var interaction *mcpresource.InteractionRequiredError
 	switch {
 	case errors.As(err, &interaction):
-		return "", &gateway.InteractionRequired{Message: "Access to your " + interaction.Provider + " account is needed first.", URL: interaction.URL}
+		return "", &gateway.InteractionRequired{
+			Message: "Access to your " + interaction.Provider + " account is needed first.", URL: interaction.URL,
+		}
 	case err != nil:
 		return "", err
 	}

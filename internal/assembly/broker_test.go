@@ -23,16 +23,21 @@ func (s someTokens) Token(context.Context, string, ...string) (*mcpresource.Upst
 
 // TestBrokered: RS-50, RS-200.
 func TestBrokered(t *testing.T) {
-	got, err := brokered{someTokens{token: &mcpresource.UpstreamToken{AccessToken: "t", TokenType: "Bearer"}}}.Token(t.Context(), "github")
+	got, err := brokered{
+		someTokens{token: &mcpresource.UpstreamToken{AccessToken: "t", TokenType: "Bearer"}}}.Token(t.Context(),
+		"github")
 	if got != "Bearer t" || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}
-	_, err = brokered{someTokens{err: &mcpresource.InteractionRequiredError{Provider: "github", URL: "https://auth.example.com/connect/x"}}}.Token(t.Context(), "github")
+	_, err = brokered{
+		someTokens{err: &mcpresource.InteractionRequiredError{
+			Provider: "github", URL: "https://auth.example.com/connect/x"}}}.Token(t.Context(), "github")
 	var i *gateway.InteractionRequired
 	if !errors.As(err, &i) || i.URL != "https://auth.example.com/connect/x" {
 		t.Errorf("got %v", err)
 	}
-	if _, err = (brokered{someTokens{err: mcpresource.ErrBrokerUnavailable}}).Token(t.Context(), "github"); !errors.Is(err, mcpresource.ErrBrokerUnavailable) {
+	if _, err = (brokered{someTokens{err: mcpresource.ErrBrokerUnavailable}}).Token(t.Context(),
+		"github"); !errors.Is(err, mcpresource.ErrBrokerUnavailable) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -48,7 +53,8 @@ func TestInProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	if b, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusTeapot || string(b) != "auth.example.com/token?x=1!" {
+	if b, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusTeapot ||
+		string(b) != "auth.example.com/token?x=1!" {
 		t.Errorf("got %s %s", resp.Status, b)
 	}
 }

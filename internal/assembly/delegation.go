@@ -40,7 +40,8 @@ func (p Parts) delegate(cfg *authserver.Config) (*thirdparty.Delegation, error) 
 	cfg.Delegation, cfg.NoLocalLogin, cfg.DefaultProvider = d, !p.Config.Login.Local, p.Config.Login.DefaultProvider
 	for _, c := range p.Config.ThirdParty {
 		if c.Detached {
-			p.Log.Warn("thirdparty: detached: sign-ins do not end with the session at the provider", slog.String("connector", c.ID))
+			p.Log.Warn("thirdparty: detached: sign-ins do not end with the session at the provider",
+				slog.String("connector", c.ID))
 		}
 	}
 	return d, nil
@@ -73,7 +74,8 @@ func (s *Server) examineProviders(ctx context.Context) {
 	for _, r := range s.delegation.Probe(ctx) {
 		for _, f := range r.Findings {
 			if f.Verdict == thirdparty.Problem && ctx.Err() == nil {
-				s.parts.Log.Warn("people cannot sign in at a provider", slog.String("connector", r.Connector), slog.String("problem", f.What), slog.String("advice", f.Advice))
+				s.parts.Log.Warn("people cannot sign in at a provider", slog.String("connector", r.Connector),
+					slog.String("problem", f.What), slog.String("advice", f.Advice))
 			}
 		}
 	}

@@ -15,7 +15,9 @@ func delegationTo(t *testing.T, up *fakeidp.Upstream, secret string) *thirdparty
 	t.Helper()
 	d, err := thirdparty.New(thirdparty.Config{
 		Issuer: "http://127.0.0.1:8414", Store: struct{ thirdparty.Store }{}, SecretKeys: [][]byte{make([]byte, 32)},
-		Connectors: []thirdparty.Connector{{ID: "corp", Type: "oidc", Name: "Corp", ClientID: up.ClientID, ClientSecret: secret, Issuer: up.URL}},
+		Connectors: []thirdparty.Connector{
+			{ID: "corp", Type: "oidc", Name: "Corp", ClientID: up.ClientID, ClientSecret: secret, Issuer: up.URL},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +29,9 @@ func TestProvidersAreExaminedAtTheStart(t *testing.T) {
 	up := fakeidp.Start(t)
 	said := func(secret string) string {
 		var log bytes.Buffer
-		s := &Server{parts: Parts{Log: slog.New(slog.NewJSONHandler(&log, nil))}, delegation: delegationTo(t, up, secret)}
+		s := &Server{
+			parts: Parts{Log: slog.New(slog.NewJSONHandler(&log, nil))}, delegation: delegationTo(t, up, secret),
+		}
 		s.examineProviders(t.Context())
 		return log.String()
 	}
@@ -37,7 +41,8 @@ func TestProvidersAreExaminedAtTheStart(t *testing.T) {
 		}
 	})
 	t.Run("a wrong secret: what doctor would say", func(t *testing.T) {
-		if got := said("wrong"); !strings.Contains(got, `"level":"WARN"`) || !strings.Contains(got, `"connector":"corp"`) || !strings.Contains(got, "client_secret") {
+		if got := said("wrong"); !strings.Contains(got, `"level":"WARN"`) ||
+			!strings.Contains(got, `"connector":"corp"`) || !strings.Contains(got, "client_secret") {
 			t.Errorf("got %s", got)
 		}
 	})

@@ -48,7 +48,8 @@ func (p Parts) sites(ctx context.Context, as *authserver.Server) (*gateway.Sites
 }
 
 func (p Parts) addSite(
-	sites *gateway.Sites, as *authserver.Server, r *config.Resource, stored []storage.Resource, bodies *mcpresource.Bodies,
+	sites *gateway.Sites, as *authserver.Server, r *config.Resource, stored []storage.Resource,
+	bodies *mcpresource.Bodies,
 ) error {
 	guard, err := p.guard(as, r, p.sharesOrigin(r, stored), bodies)
 	if err != nil {
@@ -72,11 +73,15 @@ type issuer interface {
 }
 
 // guard stands before one MCP server.
-func (p Parts) guard(as issuer, r *config.Resource, shared bool, bodies *mcpresource.Bodies) (*mcpresource.Guard, error) {
+func (p Parts) guard(
+	as issuer, r *config.Resource, shared bool, bodies *mcpresource.Bodies,
+) (*mcpresource.Guard, error) {
 	c := mcpresource.Config{
-		Resource: r.URI, AuthorizationServers: []string{as.Issuer()}, Validator: gateway.Remember(mcpresource.Local(as), revoked, p.Now), Policy: rules(r),
+		Resource: r.URI, AuthorizationServers: []string{as.Issuer()},
+		Validator: gateway.Remember(mcpresource.Local(as), revoked, p.Now), Policy: rules(r),
 		Metadata: mcpresource.Metadata{Name: r.Name, PathOnly: shared}, Origins: r.Upstream.Origins, CORS: true,
-		MaxBodyBytes: int64(r.Upstream.MaxBody), Bodies: bodies, Audit: p.recordCall(r.URI), Logger: p.Log.With("resource", r.URI),
+		MaxBodyBytes: int64(r.Upstream.MaxBody), Bodies: bodies, Audit: p.recordCall(r.URI),
+		Logger: p.Log.With("resource", r.URI),
 	}
 	if r.Upstream.PerClient() {
 		c.SessionOwner = mcpresource.OwnerClient
@@ -154,7 +159,8 @@ func (p Parts) Backend(r *config.Resource, c gateway.Config) (gateway.Server, er
 	u := &r.Upstream
 	if len(u.Command) > 0 {
 		return stdio.New(stdio.Config{
-			Command: u.Command, Dir: u.Dir, User: u.User, Env: u.Environment(), PassEnv: u.PassEnv, Shared: u.Shared(), Idle: time.Duration(u.Idle),
+			Command: u.Command, Dir: u.Dir, User: u.User, Env: u.Environment(), PassEnv: u.PassEnv,
+			Shared: u.Shared(), Idle: time.Duration(u.Idle),
 			MaxProcesses: u.MaxProcesses, MaxPerCaller: u.MaxPerCaller, Logger: p.Log.With("resource", r.URI),
 		})
 	}
@@ -171,9 +177,12 @@ func (p Parts) recordCall(resource string) func(mcpresource.Event) {
 		if e.Outcome == mcpresource.OutcomeUnauthenticated || slices.ContainsFunc(e.Operations, named) {
 			level = slog.LevelDebug // how every client begins, and what they do all the time
 		}
-		attrs := []slog.Attr{slog.String("resource", resource), slog.String("outcome", string(e.Outcome)), audit.Remote(e.RemoteAddr)}
+		attrs := []slog.Attr{
+			slog.String("resource", resource), slog.String("outcome", string(e.Outcome)), audit.Remote(e.RemoteAddr),
+		}
 		if e.Principal != nil {
-			attrs = append(attrs, slog.String("user", e.Principal.Subject), slog.String("client_id", e.Principal.ClientID))
+			attrs = append(attrs, slog.String("user", e.Principal.Subject),
+				slog.String("client_id", e.Principal.ClientID))
 		}
 		for _, op := range e.Operations[:min(len(e.Operations), 1)] {
 			attrs = append(attrs, slog.String("method", brief(op.Method)))

@@ -18,11 +18,15 @@ func TestRecordCall(t *testing.T) {
 	var log bytes.Buffer
 	a := Parts{Log: slog.New(slog.NewJSONHandler(&log, nil))}
 	record := a.recordCall("https://mcp.example.com/mcp")
-	record(mcpresource.Event{Outcome: "insufficient_scope", Operations: []mcpresource.Operation{{Method: "tools/call", Name: "x"}}})
+	record(mcpresource.Event{
+		Outcome: "insufficient_scope", Operations: []mcpresource.Operation{{Method: "tools/call", Name: "x"}},
+	})
 	if log.Len() > 0 {
 		t.Errorf("a call is logged twice: %s", log.String())
 	}
-	record(mcpresource.Event{Outcome: "malformed", RemoteAddr: "192.0.2.7:1234", Err: errors.New(strings.Repeat("x", 1<<20))})
+	record(mcpresource.Event{
+		Outcome: "malformed", RemoteAddr: "192.0.2.7:1234", Err: errors.New(strings.Repeat("x", 1<<20)),
+	})
 	if log.Len() > 2000 || !strings.Contains(log.String(), `"outcome":"malformed","remote":"192.0.2.7"`) {
 		t.Errorf("one refusal is %d bytes of log: %.300s", log.Len(), log.String())
 	}
@@ -31,7 +35,9 @@ func TestRecordCall(t *testing.T) {
 // TestSharesOrigin: Security M6. What is at the root of the origin is not said to be the gateway's MCP server.
 func TestSharesOrigin(t *testing.T) {
 	const origin = "https://mcp.example.com"
-	for other, want := range map[string]bool{origin: true, origin + "/b": true, "https://other.example.com/mcp": false} {
+	for other, want := range map[string]bool{
+		origin: true, origin + "/b": true, "https://other.example.com/mcp": false,
+	} {
 		a := Parts{Config: &config.Loaded{Config: &config.Config{}}}
 		a.Config.Resources = []config.Resource{{URI: origin + "/mcp"}}
 		mine := &a.Config.Resources[0]
@@ -62,7 +68,9 @@ func TestSessionsOfUpstream(t *testing.T) {
 			t.Fatal(err)
 		}
 		owner := func(client string) string {
-			return g.Owner(&mcpresource.Principal{Issuer: "https://auth.example.com", Subject: "alice", ClientID: client})
+			return g.Owner(&mcpresource.Principal{
+				Issuer: "https://auth.example.com", Subject: "alice", ClientID: client,
+			})
 		}
 		if got := owner("first") == owner("second"); got != shared {
 			t.Errorf("sessions: %q: two applications of a person share a session: %v", key, got)

@@ -26,7 +26,8 @@ func NewMetrics() *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mcp_authd_events_total", Help: "Audit events, by event and, for refusals, the protocol's error code.",
+			Name: "mcp_authd_events_total",
+			Help: "Audit events, by event and, for refusals, the protocol's error code.",
 		}, []string{"event", "error"}),
 		registrations: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcp_authd_registrations_total",

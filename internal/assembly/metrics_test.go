@@ -16,7 +16,8 @@ func TestMetricsOfProviders(t *testing.T) {
 	ctx := context.Background()
 	r.Record(ctx, audit.ProviderSignedIn, slog.String("connector", "corp"), slog.String("user", "usr_secret"))
 	r.Record(ctx, audit.ProviderEnded, slog.String("connector", "corp"), slog.String("reason", "revoked"))
-	r.Record(ctx, audit.ProviderRefused, slog.String("connector", "corp"), slog.String("error", "access_denied"), slog.String("reason", "Prose about Corp."))
+	r.Record(ctx, audit.ProviderRefused, slog.String("connector", "corp"), slog.String("error", "access_denied"),
+		slog.String("reason", "Prose about Corp."))
 	r.Record(ctx, audit.TokenExchanged, slog.String("client_id", "tools"), slog.String("connector", "corp"))
 	r.Record(ctx, audit.TokenIssued, slog.String("reason", "prose"))
 	w := httptest.NewRecorder()

@@ -73,7 +73,9 @@ func MintClient(spec dcr.Spec, secret string) (storage.Client, string, error) {
 	case client.Public():
 		return client, "", errors.New("a client with the authentication method none has no secret")
 	case len(secret) < secrets.KeySize:
-		return client, "", fmt.Errorf("a client secret has at least %d characters; make one with: openssl rand -base64 32", secrets.KeySize)
+		return client, "",
+			fmt.Errorf("a client secret has at least %d characters; make one with: openssl rand -base64 32",
+				secrets.KeySize)
 	}
 	h := storage.Hash(secrets.Hash(secret))
 	client.SecretHash = &h

@@ -52,7 +52,8 @@ func TestLimiter(t *testing.T) {
 
 func TestLimiterExtremes(t *testing.T) {
 	for _, r := range []Rate{
-		PerSecond(1e-30, 1<<60), PerSecond(1e30, 0), PerSecond(-1, 0), PerSecond(0, 1<<62), {Every: 1 << 62, Burst: 1 << 62}, {Every: 1, Burst: 1 << 62},
+		PerSecond(1e-30, 1<<60), PerSecond(1e30, 0), PerSecond(-1, 0), PerSecond(0, 1<<62),
+		{Every: 1 << 62, Burst: 1 << 62}, {Every: 1, Burst: 1 << 62},
 	} {
 		l := NewLimiter[string](10, newClock().now)
 		if wait := take(l, r, "a"); wait != 0 {

@@ -146,7 +146,8 @@ func defaultDataDir(getenv func(string) string) string {
 
 // Postgres reports whether the store is PostgreSQL.
 func (c *Config) Postgres() bool {
-	return strings.HasPrefix(string(c.Database.URL), "postgres://") || strings.HasPrefix(string(c.Database.URL), "postgresql://")
+	return strings.HasPrefix(string(c.Database.URL), "postgres://") ||
+		strings.HasPrefix(string(c.Database.URL), "postgresql://")
 }
 
 // foreignDatabase is what would be taken for a path by mistake: the URL of another
@@ -189,7 +190,8 @@ func (c *Config) Validate() error {
 		add("issuer", "%s", strings.TrimPrefix(err.Error(), "metadata: "))
 	}
 	if foreignDatabase.MatchString(string(c.Database.URL)) && !c.Postgres() {
-		add("database.url", "it is neither a URL such as postgres://user@host/name nor the path of a SQLite file") // never repeat it: it may hold a password
+		// never repeat it: it may hold a password
+		add("database.url", "it is neither a URL such as postgres://user@host/name nor the path of a SQLite file")
 	}
 	if !isAddress(c.Listen) {
 		add("listen", "%q is not an address such as 127.0.0.1:8414", c.Listen)
@@ -275,7 +277,8 @@ func validateScopes(add func(string, string, ...any), resource string, scopes []
 	for j, s := range scopes {
 		for _, implied := range s.Implies {
 			if !names[implied] {
-				add(fmt.Sprintf("%s.scopes[%d].implies", resource, j), "%q is not a scope of this resource, which has %s", implied, scopesOf(scopes))
+				add(fmt.Sprintf("%s.scopes[%d].implies", resource, j),
+					"%q is not a scope of this resource, which has %s", implied, scopesOf(scopes))
 			}
 		}
 	}

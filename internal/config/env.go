@@ -21,7 +21,9 @@ type environ struct {
 }
 
 func newEnviron(list []string) *environ {
-	e := &environ{values: map[string]string{}, known: map[string]bool{prefix + "CONFIG": true}, files: map[string]string{}}
+	e := &environ{
+		values: map[string]string{}, known: map[string]bool{prefix + "CONFIG": true}, files: map[string]string{},
+	}
 	for _, kv := range list {
 		k, v, _ := strings.Cut(kv, "=")
 		e.values[k] = v
@@ -218,7 +220,8 @@ func (e *environ) unknown() []string {
 	}
 	for k := range e.values {
 		rest, ours := strings.CutPrefix(k, prefix)
-		if !ours || e.known[k] || rest == "PORT" || strings.HasPrefix(rest, "PORT_") || strings.HasPrefix(rest, "SERVICE_") {
+		if !ours || e.known[k] || rest == "PORT" || strings.HasPrefix(rest, "PORT_") ||
+			strings.HasPrefix(rest, "SERVICE_") {
 			continue
 		}
 		w := fmt.Sprintf("environment variable %s is not known", k)

@@ -73,7 +73,9 @@ func find(named string, getenv func(string) string) (string, error) {
 	if user == "" {
 		user = filepath.Join(getenv("HOME"), ".config")
 	}
-	for _, f := range []string{localFile, filepath.Join(user, "mcp-authd", "config.yaml"), "/etc/mcp-authd/config.yaml"} {
+	for _, f := range []string{
+		localFile, filepath.Join(user, "mcp-authd", "config.yaml"), "/etc/mcp-authd/config.yaml",
+	} {
 		if _, err := os.Stat(f); err == nil {
 			return f, nil
 		} else if !errors.Is(err, fs.ErrNotExist) {

@@ -58,8 +58,10 @@ type DocumentRedirects struct {
 func defaultRegistration() Registration {
 	return Registration{
 		Enabled: true, PublicClients: true, RatePerMinute: 60, PrivateUseSchemes: slices.Clone(oauth.DesktopSchemes),
-		ClientIDMetadataDocuments: true, DocumentsAllow: slices.Clone(dcr.KnownDocuments), DocumentsOthers: string(dcr.TrustAsk),
-		SharedNetworks: prefixes(dcr.SharedNetworks), UnusedTTL: Duration(authserver.DefaultClientUnusedTTL), IdleTTL: Duration(authserver.DefaultClientIdleTTL),
+		ClientIDMetadataDocuments: true, DocumentsAllow: slices.Clone(dcr.KnownDocuments),
+		DocumentsOthers: string(dcr.TrustAsk),
+		SharedNetworks:  prefixes(dcr.SharedNetworks), UnusedTTL: Duration(authserver.DefaultClientUnusedTTL),
+		IdleTTL: Duration(authserver.DefaultClientIdleTTL),
 	}
 }
 
@@ -103,14 +105,16 @@ func (r Registration) Documents() dcr.Documents {
 func proxyURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-		return nil, fmt.Errorf("it is not a URL such as http://proxy.example.com:3128") // never repeat it: it may hold a password
+		// never repeat it: it may hold a password
+		return nil, fmt.Errorf("it is not a URL such as http://proxy.example.com:3128")
 	}
 	return u, nil
 }
 
 func (r Registration) validate(add func(string, string, ...any)) {
 	if r.RatePerMinute < 1 { // to whom it is passed on, 0 is the default
-		add("registration.rate_per_minute", "%d is not at least 1; to turn registration off, set registration.enabled to false", r.RatePerMinute)
+		add("registration.rate_per_minute",
+			"%d is not at least 1; to turn registration off, set registration.enabled to false", r.RatePerMinute)
 	}
 	for i, s := range r.SharedNetworks {
 		if _, err := parseNetwork(s); err != nil {
@@ -118,7 +122,8 @@ func (r Registration) validate(add func(string, string, ...any)) {
 		}
 	}
 	for key, p := range map[string]dcr.TrustPolicy{
-		"allow": {Allow: r.DocumentsAllow}, "deny": {Deny: r.DocumentsDeny}, "others": {Others: dcr.Trust(r.DocumentsOthers)},
+		"allow": {Allow: r.DocumentsAllow}, "deny": {Deny: r.DocumentsDeny},
+		"others": {Others: dcr.Trust(r.DocumentsOthers)},
 	} {
 		if err := p.Check(); err != nil {
 			add("registration.documents_"+key, "%v", err)

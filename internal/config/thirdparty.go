@@ -106,8 +106,10 @@ func (p Connector) connector() thirdparty.Connector {
 		Issuer: p.Issuer, BaseURL: p.BaseURL, Tenant: p.Tenant,
 		AuthorizationURL: p.AuthorizationURL, TokenURL: p.TokenURL, UserInfoURL: p.UserInfoURL,
 		RevocationURL: p.RevocationURL, IntrospectionURL: p.IntrospectionURL,
-		Claims: p.Claims, Scopes: p.Scopes, Parameters: p.Parameters, Domains: p.Domains, Allow: thirdparty.Rules(p.Allow),
-		CheckEvery: time.Duration(p.CheckEvery), CheckBy: p.CheckBy, Outage: time.Duration(p.Outage), Detached: p.Detached,
+		Claims: p.Claims, Scopes: p.Scopes, Parameters: p.Parameters, Domains: p.Domains,
+		Allow:      thirdparty.Rules(p.Allow),
+		CheckEvery: time.Duration(p.CheckEvery), CheckBy: p.CheckBy, Outage: time.Duration(p.Outage),
+		Detached: p.Detached,
 	}
 	for _, n := range p.Networks {
 		if prefix, err := parseNetwork(n); err == nil {
@@ -115,7 +117,10 @@ func (p Connector) connector() thirdparty.Connector {
 		}
 	}
 	for _, r := range p.ScopeRules {
-		out.ScopeRules = append(out.ScopeRules, thirdparty.ScopeRule{Resource: canonical(r.Resource), Scopes: r.Scopes, Groups: r.Groups, Expression: r.Expression})
+		out.ScopeRules = append(out.ScopeRules,
+			thirdparty.ScopeRule{
+				Resource: canonical(r.Resource), Scopes: r.Scopes, Groups: r.Groups, Expression: r.Expression,
+			})
 	}
 	for _, r := range p.Broker {
 		out.Broker = append(out.Broker, thirdparty.BrokerRule{Resource: canonical(r.Resource), Scopes: r.Scopes})

@@ -79,7 +79,8 @@ func (c *Config) validateTokens(add func(string, string, ...any)) {
 	between("keys.rotate_every", c.Keys.RotateEvery, 0, 3650*day)
 	between("keys.publish_ahead", c.Keys.PublishAhead, 0, day)
 	if c.Keys.RotateEvery != 0 && c.Keys.RotateEvery <= c.Keys.PublishAhead {
-		add("keys.rotate_every", "%s is not longer than keys.publish_ahead (%s)", c.Keys.RotateEvery, c.Keys.PublishAhead)
+		add("keys.rotate_every", "%s is not longer than keys.publish_ahead (%s)", c.Keys.RotateEvery,
+			c.Keys.PublishAhead)
 	}
 	between("tokens.status_ttl", c.Tokens.StatusTTL, 0, time.Hour)
 	between("sessions.ttl", c.Sessions.TTL, time.Minute, 365*day)

@@ -129,7 +129,8 @@ func (r *Resource) validateUpstream(add func(string, string, ...any), key string
 		add(key+".sessions", "%q is not one of person, client", u.Sessions)
 	}
 	for i, h := range u.Headers {
-		if name, value, ok := strings.Cut(string(h), ":"); !ok || textproto.TrimString(name) == "" || strings.ContainsAny(name+value, "\r\n") || strings.ContainsAny(textproto.TrimString(name), " \t") {
+		if name, value, ok := strings.Cut(string(h), ":"); !ok || textproto.TrimString(name) == "" ||
+			strings.ContainsAny(name+value, "\r\n") || strings.ContainsAny(textproto.TrimString(name), " \t") {
 			add(fmt.Sprintf("%s.headers[%d]", key, i), "is not of the form Name: value")
 		}
 	}
@@ -189,7 +190,9 @@ func (r *Resource) validateTools(add func(string, string, ...any), key string) {
 		}
 		for _, s := range t.Scopes {
 			if !oauth.ValidScope(s) || !known(s) {
-				add(key+".scopes", "%q is not a scope of this resource, which has %s: correct it, or add it to the scopes of the resource", s, scopesOf(r.Scopes))
+				add(key+".scopes",
+					"%q is not a scope of this resource, which has %s: correct it, or add it to the scopes of the resource",
+					s, scopesOf(r.Scopes))
 			}
 		}
 	}

@@ -86,7 +86,8 @@ func TestJudge(t *testing.T) {
 func TestScan(t *testing.T) {
 	found := map[string]*evidence{}
 	scan(found, "a/code.go", "package a\n\n// AS-01, RS-02: so.\nfunc F() {}\n")
-	scan(found, "a/code_test.go", "package a\n\n// TestF is for AS-01\n// and more.\nfunc TestF(t *testing.T) {\n\t// RS-03\n}\n// AS-04: TestG\nfunc TestG(t *testing.T) {}\n")
+	scan(found, "a/code_test.go",
+		"package a\n\n// TestF is for AS-01\n// and more.\nfunc TestF(t *testing.T) {\n\t// RS-03\n}\n// AS-04: TestG\nfunc TestG(t *testing.T) {}\n")
 	for id, want := range map[string]string{
 		"AS-01": "a/code.go:3 a/code_test.go TestF", "RS-02": "a/code.go:3 ",
 		"RS-03": " a/code_test.go TestF", "AS-04": " a/code_test.go TestG",
@@ -142,7 +143,8 @@ func judge(all []requirement, found map[string]*evidence, open map[string]bool) 
 		case tested && open[r.id]:
 			out = append(out, r.id+" has a test and stands among those that have none")
 		case !tested && !open[r.id]:
-			out = append(out, fmt.Sprintf("%s (%s) has no test: write one, or say in docs/conformance.md why not", r.id, r.level))
+			out = append(out,
+				fmt.Sprintf("%s (%s) has no test: write one, or say in docs/conformance.md why not", r.id, r.level))
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(open)) {
@@ -152,7 +154,9 @@ func judge(all []requirement, found map[string]*evidence, open map[string]bool) 
 	}
 	for _, id := range slices.Sorted(maps.Keys(found)) {
 		if !defined[id] {
-			out = append(out, fmt.Sprintf("%s is cited, by %s, and is no requirement", id, list(found[id].files)+list(found[id].tests)))
+			out = append(out,
+				fmt.Sprintf("%s is cited, by %s, and is no requirement", id,
+					list(found[id].files)+list(found[id].tests)))
 		}
 	}
 	return out

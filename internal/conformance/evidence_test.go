@@ -39,7 +39,8 @@ func collect(root string) (map[string]*evidence, error) {
 			return err
 		}
 		if d.IsDir() {
-			if b := d.Name(); rel != "." && (strings.HasPrefix(b, ".") || b == "node_modules") || rel == filepath.Join("internal", "conformance") {
+			if b := d.Name(); rel != "." && (strings.HasPrefix(b, ".") || b == "node_modules") ||
+				rel == filepath.Join("internal", "conformance") {
 				return filepath.SkipDir
 			}
 			return nil
@@ -59,7 +60,8 @@ func collect(root string) (map[string]*evidence, error) {
 
 // scan takes the citations of a file. One in a test counts for the test function above it.
 func scan(found map[string]*evidence, name, text string) {
-	isTest := strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "test/") || strings.HasPrefix(name, "storage/storagetest/")
+	isTest := strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "test/") ||
+		strings.HasPrefix(name, "storage/storagetest/")
 	funcs := testFunc.FindAllStringSubmatchIndex(text, -1)
 	for _, m := range citation.FindAllStringIndex(text, -1) {
 		id := text[m[0]:m[1]]

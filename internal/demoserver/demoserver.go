@@ -68,10 +68,14 @@ func (n *notebook) server() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "mcp-authd-demo", Title: "mcp-authd demo notebook", Version: "1.0.0"},
 		&mcp.ServerOptions{Instructions: "A demo of a protected MCP server. add_note needs the scope notes:write."})
 	readOnly := &mcp.ToolAnnotations{ReadOnlyHint: true}
-	mcp.AddTool(s, &mcp.Tool{Name: "whoami", Description: "Say who the caller is, by the token of this request.", Annotations: readOnly}, n.whoami)
-	mcp.AddTool(s, &mcp.Tool{Name: "list_notes", Description: "List the caller's notes.", Annotations: readOnly}, n.list)
+	mcp.AddTool(s,
+		&mcp.Tool{Name: "whoami", Description: "Say who the caller is, by the token of this request.",
+			Annotations: readOnly}, n.whoami)
+	mcp.AddTool(s, &mcp.Tool{Name: "list_notes", Description: "List the caller's notes.", Annotations: readOnly},
+		n.list)
 	mcp.AddTool(s, &mcp.Tool{Name: "add_note", Description: "Add a note. Needs the scope " + ScopeWrite + "."}, n.add)
-	mcp.AddTool(s, &mcp.Tool{Name: "slow_count", Description: "Count slowly, reporting progress.", Annotations: readOnly}, n.count)
+	mcp.AddTool(s,
+		&mcp.Tool{Name: "slow_count", Description: "Count slowly, reporting progress.", Annotations: readOnly}, n.count)
 	return s
 }
 
@@ -144,7 +148,9 @@ type Counted struct {
 	Counted int `json:"counted"`
 }
 
-func (*notebook) count(ctx context.Context, req *mcp.CallToolRequest, in countTo) (*mcp.CallToolResult, Counted, error) {
+func (*notebook) count(
+	ctx context.Context, req *mcp.CallToolRequest, in countTo,
+) (*mcp.CallToolResult, Counted, error) {
 	to, pause := min(in.To, maxCount), min(in.Milliseconds, 2000)
 	if to <= 0 {
 		to = 5

@@ -15,7 +15,8 @@ func TestDisguised(t *testing.T) {
 		w.Header().Set("Report-To", `{"group":"x"}`)
 	})
 	resp, _ := post(t, g.URL, ping, map[string]string{
-		"X_Api_Key": "evil", "X_Forwarded_For": "evil", "X-Original-Url": "/evil", "X-Rewrite-Url": "/evil", "X-Forwarded-Prefix": "/evil", "X-Forwarded-User": "evil",
+		"X_Api_Key": "evil", "X_Forwarded_For": "evil", "X-Original-Url": "/evil", "X-Rewrite-Url": "/evil",
+		"X-Forwarded-Prefix": "/evil", "X-Forwarded-User": "evil",
 	})
 	for name, v := range got.Header {
 		if strings.Contains(strings.Join(v, ""), "evil") {

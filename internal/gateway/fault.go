@@ -42,24 +42,42 @@ func fault(err error) Fault {
 	var interaction *InteractionRequired
 	switch {
 	case errors.As(err, &interaction):
-		return Fault{Status: http.StatusForbidden, Code: mcp.CodeURLElicitationNeeded, Message: interaction.Message, Data: elicitation(interaction)}
+		return Fault{
+			Status: http.StatusForbidden, Code: mcp.CodeURLElicitationNeeded, Message: interaction.Message,
+			Data: elicitation(interaction),
+		}
 	case errors.As(err, &status):
 		return Fault{Status: int(status), Code: mcp.CodeInternal, Message: "The MCP server has failed."}
 	case errors.Is(err, errCredentials):
-		return Fault{Status: http.StatusBadGateway, Code: mcp.CodeInternal, Message: "The MCP server does not accept the gateway. Its operator has to look into it."}
+		return Fault{
+			Status: http.StatusBadGateway, Code: mcp.CodeInternal,
+			Message: "The MCP server does not accept the gateway. Its operator has to look into it.",
+		}
 	case errors.Is(err, errRedirect):
-		return Fault{Status: http.StatusBadGateway, Code: mcp.CodeInternal, Message: "The MCP server is elsewhere. Its operator has to look into it."}
+		return Fault{
+			Status: http.StatusBadGateway, Code: mcp.CodeInternal,
+			Message: "The MCP server is elsewhere. Its operator has to look into it.",
+		}
 	case errors.Is(err, errEnded):
-		return Fault{Status: http.StatusServiceUnavailable, Code: mcp.CodeInternal, Message: "The request was ended.", Retry: 1}
+		return Fault{
+			Status: http.StatusServiceUnavailable, Code: mcp.CodeInternal, Message: "The request was ended.", Retry: 1,
+		}
 	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
-		return Fault{Status: http.StatusGatewayTimeout, Code: mcp.CodeInternal, Message: "The MCP server does not answer in time."}
+		return Fault{
+			Status: http.StatusGatewayTimeout, Code: mcp.CodeInternal,
+			Message: "The MCP server does not answer in time.",
+		}
 	}
 	return Fault{Status: http.StatusBadGateway, Code: mcp.CodeInternal, Message: "The MCP server cannot be reached."}
 }
 
 // elicitation asks the client to open a page (MCP 2025-11-25, Elicitation, "URL mode").
 func elicitation(i *InteractionRequired) any {
-	return map[string]any{"elicitations": []map[string]string{{"mode": "url", "url": i.URL, "message": i.Message, "elicitationId": i.URL}}}
+	return map[string]any{
+		"elicitations": []map[string]string{
+			{"mode": "url", "url": i.URL, "message": i.Message, "elicitationId": i.URL},
+		},
+	}
 }
 
 func interactionURL(err error) string {
@@ -78,10 +96,12 @@ func (u *Upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
 		}
 		err = fmt.Errorf("%w: %w", errEnded, ended) // its token has expired, or was revoked
 	}
-	u.c.Logger.WarnContext(r.Context(), "upstream failed", "resource", u.c.Resource, "upstream", u.target.Redacted(), "error", err)
+	u.c.Logger.WarnContext(r.Context(), "upstream failed", "resource", u.c.Resource, "upstream", u.target.Redacted(),
+		"error", err)
 	f := fault(err)
 	f.ID = requestID(r)
-	if f.Code == mcp.CodeURLElicitationNeeded && r.Header.Get(mcp.HeaderVersion) != mcp.Rev20251125 { // the one revision that has it
+	// the one revision that has it
+	if f.Code == mcp.CodeURLElicitationNeeded && r.Header.Get(mcp.HeaderVersion) != mcp.Rev20251125 {
 		f.Code, f.Message = mcp.CodeRefused, f.Message+" Open: "+interactionURL(err)
 		f.Data = nil
 	}

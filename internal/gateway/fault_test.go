@@ -32,7 +32,8 @@ func TestFaults(t *testing.T) {
 		{"anything else", io.ErrUnexpectedEOF, 502, "cannot be reached"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if f := fault(c.err); f.Status != c.status || !strings.Contains(f.Message, c.want) || f.Code != mcp.CodeInternal {
+			if f := fault(c.err); f.Status != c.status || !strings.Contains(f.Message, c.want) ||
+				f.Code != mcp.CodeInternal {
 				t.Errorf("got %+v, want %d %s", f, c.status, c.want)
 			}
 		})

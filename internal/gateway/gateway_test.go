@@ -25,7 +25,10 @@ import (
 
 const publicURL = "https://mcp.example.com/mcp"
 
-var alice = &mcpresource.Principal{Issuer: "https://auth.example.com", Subject: "usr_alice", ClientID: "https://app.example.com/client.json", Scopes: oauth.Scopes{"mcp", "admin"}}
+var alice = &mcpresource.Principal{
+	Issuer: "https://auth.example.com", Subject: "usr_alice", ClientID: "https://app.example.com/client.json",
+	Scopes: oauth.Scopes{"mcp", "admin"},
+}
 
 // as puts a caller into each request, as the guard does.
 func as(p *mcpresource.Principal, next http.Handler) http.Handler {
@@ -89,23 +92,35 @@ func TestRequestHeaders(t *testing.T) {
 	var got *http.Request
 	signer := &notary{}
 	g := front(t, Config{
-		Identity: Identity{Signer: signer, Issuer: "https://auth.example.com"}, Headers: http.Header{"X-Api-Key": {"ours"}}, Cookies: []string{"lb"},
+		Identity: Identity{Signer: signer, Issuer: "https://auth.example.com"},
+		Headers:  http.Header{"X-Api-Key": {"ours"}}, Cookies: []string{"lb"},
 	}, func(_ http.ResponseWriter, r *http.Request) { got = r })
 
 	post(t, g.URL+"?access_token=secret&x=1&team=8", ping, map[string]string{
-		"Authorization": "Bearer secret", "Cookie": "__Host-mcp-authd-session=s; lb=1; other=2", "Dpop": "proof", "Origin": "https://app.example.com",
-		"X-Mcp-Subject": "root", "x_mcp_subject": "root", "X-MCP_CLIENT": "root", "x-mcp-scope": "root", "X_Mcp_Identity": "root",
-		"Connection": "X-MCP-Subject, X-MCP-Identity, X-Custom, close", "X-Custom": "hop", "X-Api-Key": "theirs", "X-Forwarded-Host": "evil", "X-Forwarded-For": "1.2.3.4", "Forwarded": "for=1.2.3.4",
-		"X.MCP.Subject": "root", "X!Mcp!Client": "root", "Proxy": "root", "Remote-User": "root", "X-Remote-User": "root", "X-Auth-Request-User": "root",
-		"X-Forwarded-User": "root", "Client-Cert": ":x:", "X-Consumer-Username": "root", "X-Userinfo": "root", "True-Client-IP": "root", "X-Authenticated-User": "root", "X.Forwarded.For": "root", "X.Api.Key": "root", "X-Client": "app",
-		"Upgrade": "websocket", "Proxy-Authorization": "Basic x", "Te": "trailers, gzip", "Keep-Alive": "5", "X-Real-Ip": "1.2.3.4",
-		"Mcp-Session-Id": "s1", "Last-Event-Id": "e_1", "Mcp-Protocol-Version": "2025-11-25", "Traceparent": "00-1-2-03",
+		"Authorization": "Bearer secret", "Cookie": "__Host-mcp-authd-session=s; lb=1; other=2", "Dpop": "proof",
+		"Origin":        "https://app.example.com",
+		"X-Mcp-Subject": "root", "x_mcp_subject": "root", "X-MCP_CLIENT": "root", "x-mcp-scope": "root",
+		"X_Mcp_Identity": "root",
+		"Connection":     "X-MCP-Subject, X-MCP-Identity, X-Custom, close", "X-Custom": "hop", "X-Api-Key": "theirs",
+		"X-Forwarded-Host": "evil", "X-Forwarded-For": "1.2.3.4", "Forwarded": "for=1.2.3.4",
+		"X.MCP.Subject": "root", "X!Mcp!Client": "root", "Proxy": "root", "Remote-User": "root",
+		"X-Remote-User": "root", "X-Auth-Request-User": "root",
+		"X-Forwarded-User": "root", "Client-Cert": ":x:", "X-Consumer-Username": "root", "X-Userinfo": "root",
+		"True-Client-IP": "root", "X-Authenticated-User": "root", "X.Forwarded.For": "root", "X.Api.Key": "root",
+		"X-Client": "app",
+		"Upgrade":  "websocket", "Proxy-Authorization": "Basic x", "Te": "trailers, gzip", "Keep-Alive": "5",
+		"X-Real-Ip":      "1.2.3.4",
+		"Mcp-Session-Id": "s1", "Last-Event-Id": "e_1", "Mcp-Protocol-Version": "2025-11-25",
+		"Traceparent": "00-1-2-03",
 	})
 	for name, want := range map[string]string{
-		"Authorization": "", "Proxy-Authorization": "", "Dpop": "", "Origin": "", "Upgrade": "", "X-Custom": "", "Keep-Alive": "", "X-Real-Ip": "", "Forwarded": "",
-		"X-Client": "app", "Cookie": "lb=1", "X-Api-Key": "ours", "X-Forwarded-Host": "mcp.example.com", "X-Forwarded-Proto": "https", "X-Forwarded-For": "127.0.0.1",
+		"Authorization": "", "Proxy-Authorization": "", "Dpop": "", "Origin": "", "Upgrade": "", "X-Custom": "",
+		"Keep-Alive": "", "X-Real-Ip": "", "Forwarded": "",
+		"X-Client": "app", "Cookie": "lb=1", "X-Api-Key": "ours", "X-Forwarded-Host": "mcp.example.com",
+		"X-Forwarded-Proto": "https", "X-Forwarded-For": "127.0.0.1",
 		"X-Mcp-Subject": "usr_alice", "X-Mcp-Client": "https://app.example.com/client.json", "X-Mcp-Scope": "mcp admin",
-		"Mcp-Session-Id": "s1", "Last-Event-Id": "e_1", "Mcp-Protocol-Version": "2025-11-25", "Traceparent": "00-1-2-03",
+		"Mcp-Session-Id": "s1", "Last-Event-Id": "e_1", "Mcp-Protocol-Version": "2025-11-25",
+		"Traceparent": "00-1-2-03",
 	} {
 		t.Run("RS-49 SP-22 RFC 9110 7.6.1: header "+name, func(t *testing.T) {
 			if v := strings.Join(got.Header.Values(name), " and "); v != want {
@@ -132,8 +147,10 @@ func TestRequestHeaders(t *testing.T) {
 		if err != nil || json.Unmarshal(raw, &c) != nil {
 			t.Fatalf("identity %q", got.Header.Get(HeaderToken))
 		}
-		if parts[1] != "mcp-identity+jwt" || !strings.HasSuffix(c.Audience, "/inner/mcp?team=7") || c.Resource != publicURL || c.Expires-c.Issued != 60 ||
-			c.Subject != alice.Subject || c.ClientID != alice.ClientID || c.Scope != "mcp admin" || c.Issuer != "https://auth.example.com" {
+		if parts[1] != "mcp-identity+jwt" || !strings.HasSuffix(c.Audience, "/inner/mcp?team=7") ||
+			c.Resource != publicURL || c.Expires-c.Issued != 60 ||
+			c.Subject != alice.Subject || c.ClientID != alice.ClientID || c.Scope != "mcp admin" ||
+			c.Issuer != "https://auth.example.com" {
 			t.Errorf("typ %s, claims %+v", parts[1], c)
 		}
 	})
@@ -176,8 +193,10 @@ func TestIdentity(t *testing.T) {
 		Identity
 		want string
 	}{
-		{Identity{Subject: "Authorization"}, `"Authorization" cannot be the name`}, {Identity{Subject: "a b"}, `"a b" cannot be the name`},
-		{Identity{Subject: "X-Same", Client: "x-same"}, `"X-Same" is used twice`}, {Identity{Token: "Mcp-Session-Id"}, `"Mcp-Session-Id" cannot be the name`},
+		{Identity{Subject: "Authorization"}, `"Authorization" cannot be the name`},
+		{Identity{Subject: "a b"}, `"a b" cannot be the name`},
+		{Identity{Subject: "X-Same", Client: "x-same"}, `"X-Same" is used twice`},
+		{Identity{Token: "Mcp-Session-Id"}, `"Mcp-Session-Id" cannot be the name`},
 		{Identity{Scope: "x_y"}, `"X_y" cannot be the name`},
 	} {
 		_, err := New(Config{URL: "http://127.0.0.1/", Resource: publicURL, Identity: bad.Identity})
@@ -210,7 +229,9 @@ func TestResponses(t *testing.T) {
 			w.WriteHeader(500)
 			io.WriteString(w, `{"jsonrpc":"2.0","id":"p1","error":{"code":-32603,"message":"x"}}`)
 		}, 500, `{"jsonrpc":"2.0","id":"p1","error":{"code":-32603,"message":"x"}}`},
-		{"a 404 of a session goes through", ping, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "session not found", 404) }, 404, "session not found"},
+		{"a 404 of a session goes through", ping,
+			func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "session not found", 404) }, 404,
+			"session not found"},
 		{"the MCP server's own sign-in is not the client's", ping, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="http://10.0.0.7/x"`)
 			w.WriteHeader(401)
@@ -231,7 +252,8 @@ func TestResponses(t *testing.T) {
 		{"an endless head is 502", ping, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X-Long", strings.Repeat("x", maxHead*2))
 		}, 502, `The MCP server cannot be reached.`},
-		{"a batch has no id", `[` + ping + `]`, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }, 502, `"id":null`},
+		{"a batch has no id", `[` + ping + `]`, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) },
+			502, `"id":null`},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -239,7 +261,8 @@ func TestResponses(t *testing.T) {
 			if resp.StatusCode != c.status || !strings.Contains(body, c.want) {
 				t.Errorf("got %d %s, want %d %s", resp.StatusCode, body, c.status, c.want)
 			}
-			if all := fmt.Sprint(resp.Header) + body; strings.Contains(all, "10.0.0.7") || strings.Contains(all, "127.0.0.1") {
+			if all := fmt.Sprint(resp.Header) + body; strings.Contains(all, "10.0.0.7") ||
+				strings.Contains(all, "127.0.0.1") {
 				t.Errorf("an inner address is shown: %s", all)
 			}
 		})
@@ -268,7 +291,8 @@ func TestUnreachable(t *testing.T) {
 func TestResponseHeaders(t *testing.T) {
 	g := front(t, Config{Cookies: []string{"lb"}}, func(w http.ResponseWriter, _ *http.Request) {
 		for k, v := range map[string]string{
-			"Access-Control-Allow-Origin": "*", "Www-Authenticate": "Bearer", "Alt-Svc": "h3", "Strict-Transport-Security": "x", "Clear-Site-Data": "*",
+			"Access-Control-Allow-Origin": "*", "Www-Authenticate": "Bearer", "Alt-Svc": "h3",
+			"Strict-Transport-Security": "x", "Clear-Site-Data": "*",
 			"Connection": "X-Hop", "X-Hop": "1", "Mcp-Session-Id": "s1", "X-Other": "kept",
 		} {
 			w.Header().Set(k, v)
@@ -279,7 +303,8 @@ func TestResponseHeaders(t *testing.T) {
 	})
 	resp, _ := post(t, g.URL, ping, nil)
 	for name, want := range map[string]string{
-		"Access-Control-Allow-Origin": "", "Www-Authenticate": "", "Alt-Svc": "", "Strict-Transport-Security": "", "Clear-Site-Data": "", "X-Hop": "",
+		"Access-Control-Allow-Origin": "", "Www-Authenticate": "", "Alt-Svc": "", "Strict-Transport-Security": "",
+		"Clear-Site-Data": "", "X-Hop": "",
 		"Mcp-Session-Id": "s1", "X-Other": "kept", "Set-Cookie": "lb=1; Path=/",
 	} {
 		if v := strings.Join(resp.Header.Values(name), " and "); v != want {
@@ -377,9 +402,13 @@ func TestTokens(t *testing.T) {
 		}
 		return "Bearer " + provider + "/" + strings.Join(scopes, "+") + "/" + p.Subject, nil
 	})
-	inner := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { auth = r.Header.Get("Authorization") }))
+	inner := httptest.NewServer(
+		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { auth = r.Header.Get("Authorization") }),
+	)
 	defer inner.Close()
-	u, err := New(Config{URL: inner.URL, Resource: publicURL, Tokens: source, Provider: "github", Scopes: []string{"repo"}})
+	u, err := New(Config{
+		URL: inner.URL, Resource: publicURL, Tokens: source, Provider: "github", Scopes: []string{"repo"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -396,10 +425,12 @@ func TestTokens(t *testing.T) {
 	}
 	bob := *alice
 	bob.Subject = "bob"
-	if w := ask(bob, "2025-11-25"); w.Code != 403 || !strings.Contains(w.Body.String(), `-32042`) || !strings.Contains(w.Body.String(), `"mode":"url"`) {
+	if w := ask(bob, "2025-11-25"); w.Code != 403 || !strings.Contains(w.Body.String(), `-32042`) ||
+		!strings.Contains(w.Body.String(), `"mode":"url"`) {
 		t.Errorf("RS-79: got %d %s", w.Code, w.Body)
 	}
-	if w := ask(bob, "2026-07-28"); strings.Contains(w.Body.String(), `-32042`) || !strings.Contains(w.Body.String(), "/connect/x") {
+	if w := ask(bob, "2026-07-28"); strings.Contains(w.Body.String(), `-32042`) ||
+		!strings.Contains(w.Body.String(), "/connect/x") {
 		t.Errorf("RS-171: got %s", w.Body)
 	}
 }
@@ -464,19 +495,24 @@ func TestSites(t *testing.T) {
 	}
 	add := func(resource string, pathOnly bool, err error) error {
 		g, guardErr := mcpresource.New(mcpresource.Config{
-			Resource: resource, AuthorizationServers: []string{alice.Issuer}, Metadata: mcpresource.Metadata{PathOnly: pathOnly},
-			Validator: mcpresource.ValidatorFunc(func(context.Context, mcpresource.Credential) (*mcpresource.Principal, error) {
-				p := *alice
-				p.Audience, p.ExpiresAt = []string{resource}, time.Now().Add(time.Hour)
-				return &p, nil
-			}),
+			Resource: resource, AuthorizationServers: []string{alice.Issuer},
+			Metadata: mcpresource.Metadata{PathOnly: pathOnly},
+			Validator: mcpresource.ValidatorFunc(
+				func(context.Context, mcpresource.Credential) (*mcpresource.Principal, error) {
+					p := *alice
+					p.Audience, p.ExpiresAt = []string{resource}, time.Now().Add(time.Hour)
+					return &p, nil
+				}),
 		})
 		if guardErr != nil {
 			t.Fatal(guardErr)
 		}
 		return sites.Add(resource, g, fake{resource, err})
 	}
-	for resource, down := range map[string]error{"https://mcp.example.com/mcp": nil, "https://mcp.example.com/two": nil, "https://other.example.com/mcp": os.ErrNotExist} {
+	for resource, down := range map[string]error{
+		"https://mcp.example.com/mcp": nil, "https://mcp.example.com/two": nil,
+		"https://other.example.com/mcp": os.ErrNotExist,
+	} {
 		if err := add(resource, strings.HasPrefix(resource, "https://mcp"), down); err != nil {
 			t.Fatal(err)
 		}
@@ -488,7 +524,8 @@ func TestSites(t *testing.T) {
 	}
 	for url, want := range map[string]string{
 		"https://mcp.example.com/token": "authd", "https://mcp.example.com/mcp": "https://mcp.example.com/mcp",
-		"https://mcp.example.com/two": "https://mcp.example.com/two", "https://other.example.com/mcp": "https://other.example.com/mcp",
+		"https://mcp.example.com/two":     "https://mcp.example.com/two",
+		"https://other.example.com/mcp":   "https://other.example.com/mcp",
 		"https://other.example.com/token": "404 page not found\n",
 	} {
 		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, url, nil)
@@ -498,7 +535,8 @@ func TestSites(t *testing.T) {
 		}
 	}
 	w := httptest.NewRecorder()
-	sites.Readyz(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"status":"ready"}`) })(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+	sites.Readyz(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"status":"ready"}`) })(w,
+		httptest.NewRequest(http.MethodGet, "/readyz", nil))
 	want := `{"status":"ready","upstreams":{"https://mcp.example.com/mcp":"up","https://mcp.example.com/two":"up","https://other.example.com/mcp":"down"}}`
 	if strings.TrimSpace(w.Body.String()) != want || w.Code != 200 {
 		t.Errorf("readyz: %d %s", w.Code, w.Body)
@@ -555,10 +593,11 @@ func TestRemember(t *testing.T) {
 	var asked int
 	var fault error
 	now := time.Now()
-	v := Remember(mcpresource.ValidatorFunc(func(context.Context, mcpresource.Credential) (*mcpresource.Principal, error) {
-		asked++
-		return alice, fault
-	}), time.Second, func() time.Time { return now })
+	v := Remember(
+		mcpresource.ValidatorFunc(func(context.Context, mcpresource.Credential) (*mcpresource.Principal, error) {
+			asked++
+			return alice, fault
+		}), time.Second, func() time.Time { return now })
 	ask := func(scheme, token string) error {
 		_, err := v.Validate(t.Context(), mcpresource.Credential{Scheme: scheme, Token: token})
 		return err
@@ -603,9 +642,16 @@ func TestAccept(t *testing.T) {
 // that he has replaced.
 func TestRenamedHeaders(t *testing.T) {
 	var got http.Header
-	g := front(t, Config{Identity: Identity{Subject: "X-Caller", Client: "none", Signer: &notary{}, Token: "X-Proof"}}, func(_ http.ResponseWriter, r *http.Request) { got = r.Header })
+	g := front(t,
+		Config{Identity: Identity{Subject: "X-Caller", Client: "none", Signer: &notary{}, Token: "X-Proof"}}, func(
+			_ http.ResponseWriter, r *http.Request) {
+			got = r.Header
+		})
 	forged := map[string]string{}
-	for _, name := range []string{"X-Mcp-Subject", "X-Mcp-Client", "X-Mcp-Scope", "X-Mcp-Identity", "X-Caller", "x-caller", "X.Caller", "X_Caller", "X-Proof"} {
+	for _, name := range []string{
+		"X-Mcp-Subject", "X-Mcp-Client", "X-Mcp-Scope", "X-Mcp-Identity", "X-Caller", "x-caller", "X.Caller",
+		"X_Caller", "X-Proof",
+	} {
 		forged[name] = "root"
 	}
 	post(t, g.URL, ping, forged)
@@ -613,7 +659,8 @@ func TestRenamedHeaders(t *testing.T) {
 		t.Errorf("the MCP server is told %v", got)
 	}
 	for name, v := range got {
-		if strings.Contains(strings.Join(v, ""), "root") || name == "X-Mcp-Subject" || name == "X-Mcp-Client" || name == "X-Mcp-Identity" {
+		if strings.Contains(strings.Join(v, ""), "root") || name == "X-Mcp-Subject" || name == "X-Mcp-Client" ||
+			name == "X-Mcp-Identity" {
 			t.Errorf("%s: %s", name, v)
 		}
 	}
@@ -640,7 +687,8 @@ func TestSandbox(t *testing.T) {
 			t.Errorf("%s: %s", name, v)
 		}
 	}
-	if v := resp.Header.Values("Content-Security-Policy"); len(v) != 1 || !strings.HasPrefix(v[0], "sandbox;") || resp.Header.Get("X-Content-Type-Options") != "nosniff" {
+	if v := resp.Header.Values("Content-Security-Policy"); len(v) != 1 || !strings.HasPrefix(v[0], "sandbox;") ||
+		resp.Header.Get("X-Content-Type-Options") != "nosniff" {
 		t.Errorf("it could be a page: %v", resp.Header)
 	}
 }
@@ -648,9 +696,13 @@ func TestSandbox(t *testing.T) {
 // TestBadURL: an upstream that is none is refused, and its password not repeated. SP-28,
 // Security L15.
 func TestBadURL(t *testing.T) {
-	for _, u := range []string{"", "mcp", "ftp://a/", "http://user:hunter2@127.0.0.1/", "http://127.0.0.1/#f", "http:///mcp", "http://user:hun%zzter2@a/"} {
+	for _, u := range []string{
+		"", "mcp", "ftp://a/", "http://user:hunter2@127.0.0.1/", "http://127.0.0.1/#f", "http:///mcp",
+		"http://user:hun%zzter2@a/",
+	} {
 		_, err := New(Config{URL: u, Resource: publicURL})
-		if err == nil || !strings.Contains(err.Error(), "the upstream URL is not") || strings.Contains(err.Error(), "ter2") {
+		if err == nil || !strings.Contains(err.Error(), "the upstream URL is not") ||
+			strings.Contains(err.Error(), "ter2") {
 			t.Errorf("%q: %v", u, err)
 		}
 	}
@@ -675,10 +727,13 @@ func TestTry(t *testing.T) {
 		http.HandlerFunc
 	}{
 		{"JSON", "notes", "", false, answer(200, "application/json", result)},
-		{"a stream", "notes", "", false, answer(200, "text/event-stream", "id: 1\ndata:\n\nevent: message\ndata: "+result+"\n\n")},
-		{"another era", "", "", false, answer(400, "application/json", `{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"x"}}`)},
+		{"a stream", "notes", "", false,
+			answer(200, "text/event-stream", "id: 1\ndata:\n\nevent: message\ndata: "+result+"\n\n")},
+		{"another era", "", "", false,
+			answer(400, "application/json", `{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"x"}}`)},
 		{"it wants to know who calls", "", "", false, answer(401, "text/plain", "who?")},
-		{"the path is missing", "", "/inner (404 Not Found): is the path missing?", false, answer(404, "text/html", "no")},
+		{"the path is missing", "", "/inner (404 Not Found): is the path missing?", false,
+			answer(404, "text/html", "no")},
 		{"a page", "", "text/html", true, answer(200, "text/html", "<p>")},
 		{"it is not well", "", "503", true, answer(503, "text/plain", "no")},
 	} {
@@ -709,7 +764,8 @@ func TestTry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := u.Try(t.Context()); !errors.Is(err, ErrAway) || !strings.Contains(err.Error(), "http://127.0.0.1:1/mcp: connection refused") {
+	if _, err := u.Try(t.Context()); !errors.Is(err, ErrAway) ||
+		!strings.Contains(err.Error(), "http://127.0.0.1:1/mcp: connection refused") {
 		t.Errorf("nobody there: %v", err)
 	}
 }

@@ -11,18 +11,24 @@ import (
 // only delay the request. Those between two hops (RFC 9110 §7.6.1) and X-Forwarded-* are
 // removed by ReverseProxy.
 var requestOnly = []string{
-	"Authorization", "Dpop", "Cookie", "Origin", "Access-Control-Request-Method", "Access-Control-Request-Headers", "Expect",
+	"Authorization", "Dpop", "Cookie", "Origin", "Access-Control-Request-Method", "Access-Control-Request-Headers",
+	"Expect",
 }
 
 // claimed are the names under which proxies tell a server what it believes without asking:
 // who calls, from where, and for which path. Proxy becomes HTTP_PROXY in CGI
 // (CVE-2016-5385). They are written as plain has them, "*" ends a prefix.
 var claimed = []string{
-	"proxy", "remote-user", "remote-groups", "remote-name", "remote-email", "remote-addr", "auth-user", "auth-type", "ssl-client-*", "x-ssl-client-*",
-	"x-remote-*", "x-user", "x-username", "x-user-id", "x-user-email", "x-auth-request-*", "x-auth-user*", "x-auth-email", "x-authenticated-*", "x-webauth-*",
-	"x-forwarded-*", "forwarded", "client-cert", "client-cert-chain", "x-client-cert", "x-client-dn", "x-consumer-*", "x-userinfo", "x-email", "x-token-*", "x-goog-authenticated-*", "x-goog-iap-jwt-assertion", "x-ms-client-principal*",
+	"proxy", "remote-user", "remote-groups", "remote-name", "remote-email", "remote-addr", "auth-user", "auth-type",
+	"ssl-client-*", "x-ssl-client-*",
+	"x-remote-*", "x-user", "x-username", "x-user-id", "x-user-email", "x-auth-request-*", "x-auth-user*",
+	"x-auth-email", "x-authenticated-*", "x-webauth-*",
+	"x-forwarded-*", "forwarded", "client-cert", "client-cert-chain", "x-client-cert", "x-client-dn", "x-consumer-*",
+	"x-userinfo", "x-email", "x-token-*", "x-goog-authenticated-*", "x-goog-iap-jwt-assertion",
+	"x-ms-client-principal*",
 	"x-amzn-oidc-*", "cf-access-*", "tailscale-*", "x-pomerium-*", "x-authentik-*", "x-vouch-*", "oidc-*", "x-envoy-*",
-	"true-client-ip", "client-ip", "x-client-ip", "x-cluster-client-ip", "x-real-ip", "x-originating-ip", "x-remote-ip", "cf-connecting-ip", "fastly-client-ip", "x-azure-clientip", "x-azure-socketip",
+	"true-client-ip", "client-ip", "x-client-ip", "x-cluster-client-ip", "x-real-ip", "x-originating-ip",
+	"x-remote-ip", "cf-connecting-ip", "fastly-client-ip", "x-azure-clientip", "x-azure-socketip",
 	"x-original-*", "x-rewrite-url", "x-script-name", "x-http-method*", "x-method-override",
 }
 
@@ -30,7 +36,8 @@ var claimed = []string{
 // ours.
 var responseOnly = []string{
 	"Www-Authenticate", "Proxy-Authenticate", "Set-Cookie", "Alt-Svc", "Clear-Site-Data", "Strict-Transport-Security",
-	"Public-Key-Pins", "Service-Worker-Allowed", "Refresh", "Location", "Content-Location", "Nel", "Report-To", "Reporting-Endpoints", "Link",
+	"Public-Key-Pins", "Service-Worker-Allowed", "Refresh", "Location", "Content-Location", "Nel", "Report-To",
+	"Reporting-Endpoints", "Link",
 	"Content-Security-Policy-Report-Only",
 }
 
@@ -120,7 +127,8 @@ func plain(name string) string {
 
 // isClaimed reports whether a plain name is one of those.
 func isClaimed(name string) bool {
-	return claimedNames[name] || slices.ContainsFunc(claimedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+	return claimedNames[name] ||
+		slices.ContainsFunc(claimedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 // claimedNames and claimedPrefixes are claimed, apart: each header of each request is looked up.

@@ -9,7 +9,9 @@ import (
 // TestHealthByTheClock: an MCP server is asked again when the clock of the configuration says so.
 func TestHealthByTheClock(t *testing.T) {
 	now, asked := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC), 0
-	u, err := New(Config{URL: "http://127.0.0.1:1/mcp", Resource: "https://mcp.example.com/mcp", Now: func() time.Time { return now }})
+	u, err := New(Config{
+		URL: "http://127.0.0.1:1/mcp", Resource: "https://mcp.example.com/mcp", Now: func() time.Time { return now },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

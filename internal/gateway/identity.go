@@ -92,9 +92,12 @@ func (i *Identity) check() error {
 
 // reserved names mean something else between gateway and MCP server.
 var reserved = map[string]bool{
-	"authorization": true, "host": true, "content-type": true, "content-length": true, "connection": true, "transfer-encoding": true,
-	"accept": true, "mcp-session-id": true, "mcp-protocol-version": true, "mcp-method": true, "mcp-name": true, "last-event-id": true,
-	"cookie": true, "te": true, "upgrade": true, "trailer": true,
+	"authorization": true, "host": true, "content-type": true, "content-length": true, "connection": true,
+	"transfer-encoding": true,
+	"accept":            true, "mcp-session-id": true, "mcp-protocol-version": true, "mcp-method": true,
+	"mcp-name":      true,
+	"last-event-id": true,
+	"cookie":        true, "te": true, "upgrade": true, "trailer": true,
 }
 
 // token reports whether s is a token (RFC 9110 §5.6.2) that needs no care.
@@ -129,7 +132,8 @@ func (i *Identity) set(h http.Header, x *exchange) {
 		return
 	}
 	for _, own := range [...]struct{ name, value string }{
-		{i.Subject, x.principal.Subject}, {i.Client, x.principal.ClientID}, {i.Scope, x.principal.Scopes.String()}, {i.Token, x.identity},
+		{i.Subject, x.principal.Subject}, {i.Client, x.principal.ClientID}, {i.Scope, x.principal.Scopes.String()},
+		{i.Token, x.identity},
 	} {
 		if own.name != none && own.value != "" {
 			h[own.name] = []string{own.value} // canonical
@@ -189,7 +193,8 @@ func (s *signer) sign(ctx context.Context, p *mcpresource.Principal) (string, er
 		return old.token, nil
 	}
 	c := claims{
-		Issuer: s.identity.Issuer, Subject: p.Subject, Audience: s.audience, Expires: now.Add(TokenLifetime).Unix(), Issued: now.Unix(),
+		Issuer: s.identity.Issuer, Subject: p.Subject, Audience: s.audience, Expires: now.Add(TokenLifetime).Unix(),
+		Issued:   now.Unix(),
 		ClientID: p.ClientID, Scope: who.scope, Resource: s.resource,
 	}
 	if p.Issuer != s.identity.Issuer {

@@ -19,7 +19,9 @@ const maxRemembered = 10_000
 // store. A revocation is seen d later at most. Whatever else is presented is judged each
 // time, since more than the token may count there.
 func Remember(v mcpresource.Validator, d time.Duration, now func() time.Time) mcpresource.Validator {
-	return &memory{next: v, d: d, now: now, good: bounded.New[[sha256.Size]byte, *mcpresource.Principal](maxRemembered, now)}
+	return &memory{
+		next: v, d: d, now: now, good: bounded.New[[sha256.Size]byte, *mcpresource.Principal](maxRemembered, now),
+	}
 }
 
 type memory struct {

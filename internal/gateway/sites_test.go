@@ -16,10 +16,12 @@ import (
 func openGuard(t *testing.T, resource string) *mcpresource.Guard {
 	t.Helper()
 	g, err := mcpresource.New(mcpresource.Config{
-		Resource: resource, AuthorizationServers: []string{alice.Issuer}, Metadata: mcpresource.Metadata{PathOnly: true},
-		Validator: mcpresource.ValidatorFunc(func(context.Context, mcpresource.Credential) (*mcpresource.Principal, error) {
-			return alice, nil
-		}),
+		Resource: resource, AuthorizationServers: []string{alice.Issuer},
+		Metadata: mcpresource.Metadata{PathOnly: true},
+		Validator: mcpresource.ValidatorFunc(
+			func(context.Context, mcpresource.Credential) (*mcpresource.Principal, error) {
+				return alice, nil
+			}),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,8 @@ var ErrAway = errors.New("it does not answer")
 const (
 	tryTime   = 10 * time.Second
 	tryAnswer = 1 << 20 // bytes of an answer that are looked at
-	hello     = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + mcp.Rev20251125 + `","capabilities":{},` +
+	hello     = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + mcp.Rev20251125 +
+		`","capabilities":{},` +
 		`"clientInfo":{"name":"mcp-authd gateway","version":"1"}}}`
 )
 
@@ -39,17 +40,20 @@ func (u *Upstream) Try(ctx context.Context) (name string, err error) {
 	}
 	switch status := resp.StatusCode; {
 	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed, status == http.StatusNotImplemented:
-		return "", fmt.Errorf("no MCP server answers at %s (%s): is the path missing? It is /mcp for most", where, resp.Status)
+		return "", fmt.Errorf("no MCP server answers at %s (%s): is the path missing? It is /mcp for most", where,
+			resp.Status)
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return "", nil // it is there, and may want to know who calls
 	case status >= 300 && status < 400:
-		return "", fmt.Errorf("%w at %s: it redirects to %s; set the upstream URL to that", ErrAway, where, resp.Header.Get("Location"))
+		return "", fmt.Errorf("%w at %s: it redirects to %s; set the upstream URL to that", ErrAway, where,
+			resp.Header.Get("Location"))
 	case status >= 500:
 		return "", fmt.Errorf("%w at %s but with %s", ErrAway, where, resp.Status)
 	}
 	name, ok := introduced(resp.Body, isType(resp.Header, "text/event-stream"))
 	if !ok {
-		return "", fmt.Errorf("%w at %s as an MCP server does (%s, %s)", ErrAway, where, resp.Status, resp.Header.Get("Content-Type"))
+		return "", fmt.Errorf("%w at %s as an MCP server does (%s, %s)", ErrAway, where, resp.Status,
+			resp.Header.Get("Content-Type"))
 	}
 	return name, nil
 }

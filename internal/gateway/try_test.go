@@ -25,11 +25,15 @@ func TestTryTells(t *testing.T) {
 		{"it implements nothing", 501, "text/plain", "no", "no MCP server answers at", false},
 		{"it wants another caller", 403, "text/plain", "no", "", false},
 		{"it is elsewhere", 307, "text/plain", "", "it redirects to /elsewhere; set the upstream URL to that", true},
-		{"it is in many places", 300, "text/plain", "", "it redirects to /elsewhere; set the upstream URL to that", true},
+		{"it is in many places", 300, "text/plain", "", "it redirects to /elsewhere; set the upstream URL to that",
+			true},
 		{"it fails in JSON-RPC", 500, "application/json", rpcError, "but with 500", true},
-		{"another protocol", 200, "application/json", strings.Replace(result, "2.0", "1.0", 1), "as an MCP server does", true},
-		{"a stream that ends without a message", 200, "text/event-stream", "id: 1\ndata: \n\n", "as an MCP server does", true},
-		{"an answer after a megabyte", 200, "text/event-stream", comment + "data: " + result + "\n\n", "as an MCP server does", true},
+		{"another protocol", 200, "application/json", strings.Replace(result, "2.0", "1.0", 1),
+			"as an MCP server does", true},
+		{"a stream that ends without a message", 200, "text/event-stream", "id: 1\ndata: \n\n",
+			"as an MCP server does", true},
+		{"an answer after a megabyte", 200, "text/event-stream", comment + "data: " + result + "\n\n",
+			"as an MCP server does", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inner := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

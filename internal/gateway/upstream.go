@@ -89,9 +89,12 @@ type Upstream struct {
 // New returns an upstream, or an error that says what in c is wrong.
 func New(c Config) (*Upstream, error) {
 	target, err := url.Parse(c.URL)
-	if err != nil || target.Host == "" || target.User != nil || target.Fragment != "" || (target.Scheme != "http" && target.Scheme != "https") {
+	if err != nil || target.Host == "" || target.User != nil || target.Fragment != "" ||
+		(target.Scheme != "http" && target.Scheme != "https") {
 		// SP-28: the URL is not repeated, since a password may be in it.
-		return nil, errors.New("gateway: the upstream URL is not an http or https URL without name, password and fragment")
+		return nil, errors.New(
+			"gateway: the upstream URL is not an http or https URL without name, password and fragment",
+		)
 	}
 	public, err := url.Parse(c.Resource)
 	if err != nil || public.Host == "" {

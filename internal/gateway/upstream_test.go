@@ -187,7 +187,9 @@ func TestCookies(t *testing.T) {
 	var got *http.Request
 	g := front(t, Config{Cookies: []string{"*"}}, func(w http.ResponseWriter, r *http.Request) {
 		got = r
-		for _, c := range []string{"mcp-authd-browser=evil", "__Host-mcp-authd-session=evil", "=evil", "sid=1; Path=/"} {
+		for _, c := range []string{
+			"mcp-authd-browser=evil", "__Host-mcp-authd-session=evil", "=evil", "sid=1; Path=/",
+		} {
 			w.Header().Add("Set-Cookie", c)
 		}
 	})
@@ -263,7 +265,9 @@ func TestHealthPage(t *testing.T) {
 		}
 		return u
 	}
-	for code, want := range map[int32]string{200: "", 299: "", 300: "answers 300", 404: "answers 404", 500: "answers 500"} {
+	for code, want := range map[int32]string{
+		200: "", 299: "", 300: "answers 300", 404: "answers 404", 500: "answers 500",
+	} {
 		status.Store(code)
 		err := upstream("well").Check(t.Context())
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

@@ -82,13 +82,16 @@ func (c *checker) fits(s Server, ch Challenge, r Resource) {
 			known, ok = scopes, true
 		}
 	}
-	c.want(ok, "AS-105", "Add it there: mcp-authd resource add "+c.url, "the authorization server knows this MCP server, %s", c.url)
+	c.want(ok, "AS-105", "Add it there: mcp-authd resource add "+c.url,
+		"the authorization server knows this MCP server, %s", c.url)
 	if !ok {
 		return
 	}
 	asked := oauth.Scopes(ch.Scope).Union(oauth.Scopes(r.ScopesSupported)).Without(oauth.Scopes{oauth.OfflineAccess})
 	unknown := asked.Without(oauth.Scopes(known))
-	c.want(len(unknown) == 0, "AS-111", fmt.Sprintf("It has %q. Add %q there, or correct the rules of the MCP server.", oauth.Scopes(known).String(), unknown.String()),
+	c.want(len(unknown) == 0, "AS-111",
+		fmt.Sprintf("It has %q. Add %q there, or correct the rules of the MCP server.", oauth.Scopes(known).String(),
+			unknown.String()),
 		"the authorization server has each scope that the MCP server asks for (%s)", asked)
 }
 
@@ -102,7 +105,9 @@ func (c *checker) failed(id string, err error) {
 
 // refusals checks what the server refuses, and how.
 func (c *checker) refusals(ctx context.Context, ch Challenge) {
-	c.want(ch.ResourceMetadata != "", "RS-16", "Send resource_metadata in WWW-Authenticate; a proxy may have removed the header.", "the 401 names its resource_metadata")
+	c.want(ch.ResourceMetadata != "", "RS-16",
+		"Send resource_metadata in WWW-Authenticate; a proxy may have removed the header.",
+		"the 401 names its resource_metadata")
 	if len(ch.Scope) > 0 {
 		c.ok("RS-17", "the 401 names the scope to ask for: %s", ch.Scope)
 	} else {
@@ -110,20 +115,28 @@ func (c *checker) refusals(ctx context.Context, ch Challenge) {
 	}
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodDelete} {
 		status, _ := c.ask(ctx, method, c.url, nil)
-		c.want(status == http.StatusUnauthorized, "RS-14", "Refuse before looking at the method: some clients begin with it.", "%s without a token is 401 (%d)", method, status)
+		c.want(status == http.StatusUnauthorized, "RS-14",
+			"Refuse before looking at the method: some clients begin with it.", "%s without a token is 401 (%d)",
+			method, status)
 	}
 	status, params := c.ask(ctx, http.MethodPost, c.url, http.Header{"Authorization": {"Bearer not-a-token"}})
-	c.want(status == http.StatusUnauthorized && params["error"] == string(oauth.InvalidToken), "RS-18", "Answer a bad token with 401 and error=\"invalid_token\".", "a bad token is 401 invalid_token (%d %s)", status, params["error"])
+	c.want(status == http.StatusUnauthorized && params["error"] == string(oauth.InvalidToken), "RS-18",
+		"Answer a bad token with 401 and error=\"invalid_token\".", "a bad token is 401 invalid_token (%d %s)",
+		status, params["error"])
 	status, _ = c.ask(ctx, http.MethodPost, c.url, http.Header{"Authorization": {"Bearer"}})
-	c.want(status == http.StatusBadRequest || status == http.StatusUnauthorized, "RS-22", "Refuse a malformed Authorization header.", "a malformed Authorization header is refused (%d)", status)
+	c.want(status == http.StatusBadRequest || status == http.StatusUnauthorized, "RS-22",
+		"Refuse a malformed Authorization header.", "a malformed Authorization header is refused (%d)", status)
 	sep := "?"
 	if strings.Contains(c.url, "?") {
 		sep = "&"
 	}
 	status, _ = c.ask(ctx, http.MethodPost, c.url+sep+"access_token=not-a-token", nil)
-	c.want(status == http.StatusUnauthorized, "RS-25", "Do not look for tokens in the query.", "a token in the query is not looked at (%d)", status)
+	c.want(status == http.StatusUnauthorized, "RS-25", "Do not look for tokens in the query.",
+		"a token in the query is not looked at (%d)", status)
 	status, _ = c.ask(ctx, http.MethodPost, c.url, http.Header{"Origin": {"https://evil.example"}})
-	c.want(status == http.StatusForbidden, "RS-59", "Refuse foreign origins with 403, or web pages can reach the server (DNS rebinding).", "a foreign Origin is 403 (%d)", status)
+	c.want(status == http.StatusForbidden, "RS-59",
+		"Refuse foreign origins with 403, or web pages can reach the server (DNS rebinding).",
+		"a foreign Origin is 403 (%d)", status)
 }
 
 // ask sends a request and returns the status, 0 for none, and the parameters of a
@@ -151,18 +164,24 @@ func (c *checker) ask(ctx context.Context, method, target string, header http.He
 
 func (c *checker) document(ctx context.Context, r Resource) {
 	if r.Location == "" {
-		c.bad("fail", "RS-01", "Publish the RFC 9728 document; clients since MCP 2025-06-18 need it.", "there is no protected resource metadata")
+		c.bad("fail", "RS-01", "Publish the RFC 9728 document; clients since MCP 2025-06-18 need it.",
+			"there is no protected resource metadata")
 		return
 	}
 	c.ok("RS-01", "the protected resource metadata is at %s", r.Location)
-	c.want(r.ProtectedResource.Resource == c.url, "RS-03", "Make resource the very URL that people are given; several clients compare bytes.", "its resource is %s, byte for byte", c.url)
-	c.want(len(r.AuthorizationServers) == 1, "RS-02", "Name exactly one; most clients read the first only.", "it names one authorization server (%d)", len(r.AuthorizationServers))
+	c.want(r.ProtectedResource.Resource == c.url, "RS-03",
+		"Make resource the very URL that people are given; several clients compare bytes.",
+		"its resource is %s, byte for byte", c.url)
+	c.want(len(r.AuthorizationServers) == 1, "RS-02", "Name exactly one; most clients read the first only.",
+		"it names one authorization server (%d)", len(r.AuthorizationServers))
 	var again metadata.ProtectedResource
 	found, _ := c.getJSON(ctx, metadata.ProtectedResourceURL(c.url), &again)
-	c.want(found, "RS-04", "Serve it at the path-inserted location too; not every client reads the header.", "it is at the well-known location as well")
+	c.want(found, "RS-04", "Serve it at the path-inserted location too; not every client reads the header.",
+		"it is at the well-known location as well")
 	for _, s := range r.ScopesSupported {
 		if s == oauth.OfflineAccess {
-			c.bad("warning", "RS-09", "offline_access belongs to the authorization server.", "scopes_supported lists offline_access")
+			c.bad("warning", "RS-09", "offline_access belongs to the authorization server.",
+				"scopes_supported lists offline_access")
 		}
 	}
 }
@@ -177,12 +196,15 @@ func (c *checker) server(ctx context.Context, s Server) {
 	if s.AuthorizationResponseIss {
 		c.ok("AS-67", "it names itself in authorization responses (iss)")
 	} else {
-		c.bad("warning", "AS-67", "Send iss and advertise it: several clients insist.", "it does not name itself in authorization responses")
+		c.bad("warning", "AS-67", "Send iss and advertise it: several clients insist.",
+			"it does not name itself in authorization responses")
 	}
 	if s.RegistrationEndpoint != "" || s.ClientIDMetadataDocument {
-		c.ok("AS-131", "clients can introduce themselves (registration %t, metadata documents %t)", s.RegistrationEndpoint != "", s.ClientIDMetadataDocument)
+		c.ok("AS-131", "clients can introduce themselves (registration %t, metadata documents %t)",
+			s.RegistrationEndpoint != "", s.ClientIDMetadataDocument)
 	} else {
-		c.bad("warning", "AS-131", "Most clients cannot sign in without; or hand out client ids.", "clients cannot introduce themselves")
+		c.bad("warning", "AS-131", "Most clients cannot sign in without; or hand out client ids.",
+			"clients cannot introduce themselves")
 	}
 	if s.JWKSURI == "" {
 		c.bad("warning", "AS-32", "Without keys, resource servers must introspect every token.", "it publishes no keys")
@@ -190,5 +212,6 @@ func (c *checker) server(ctx context.Context, s Server) {
 	}
 	var keys struct{ Keys []json.RawMessage }
 	found, err := c.getJSON(ctx, s.JWKSURI, &keys)
-	c.want(found && err == nil && len(keys.Keys) > 0, "AS-32", "Publish the signing keys.", "its keys are at %s (%d)", s.JWKSURI, len(keys.Keys))
+	c.want(found && err == nil && len(keys.Keys) > 0, "AS-32", "Publish the signing keys.", "its keys are at %s (%d)",
+		s.JWKSURI, len(keys.Keys))
 }

@@ -129,7 +129,8 @@ func (c *Client) Challenge(ctx context.Context, mcpURL string) (Challenge, error
 	if err := CheckURL(mcpURL); err != nil {
 		return Challenge{}, fail(StepChallenge, "Give the https URL of an MCP server.", "%v", err)
 	}
-	body := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + mcp.Rev20251125 + `","capabilities":{},"clientInfo":{"name":"mcp-authd","version":"1"}}}`
+	body := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + mcp.Rev20251125 +
+		`","capabilities":{},"clientInfo":{"name":"mcp-authd","version":"1"}}}`
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, mcpURL, strings.NewReader(body))
 	if err != nil {
 		return Challenge{}, fail(StepChallenge, "Check the URL.", "%v", err)
@@ -139,11 +140,16 @@ func (c *Client) Challenge(ctx context.Context, mcpURL string) (Challenge, error
 	resp, _, err := c.do(req)
 	switch {
 	case err != nil:
-		return Challenge{}, fail(StepChallenge, "Is the server running, and is the URL right?", "%s cannot be reached: %v", mcpURL, err)
+		return Challenge{},
+			fail(StepChallenge, "Is the server running, and is the URL right?", "%s cannot be reached: %v", mcpURL, err)
 	case resp.StatusCode >= 200 && resp.StatusCode < 300:
-		return Challenge{}, fail(StepChallenge, "Put a guard in front of it if it should be protected.", "%s answered %s without a token: it is not protected", mcpURL, resp.Status)
+		return Challenge{},
+			fail(StepChallenge, "Put a guard in front of it if it should be protected.",
+				"%s answered %s without a token: it is not protected", mcpURL, resp.Status)
 	case resp.StatusCode != http.StatusUnauthorized:
-		return Challenge{}, fail(StepChallenge, "Check the path of the URL: MCP endpoints often end with /mcp.", "%s answered %s, want 401", mcpURL, resp.Status)
+		return Challenge{},
+			fail(StepChallenge, "Check the path of the URL: MCP endpoints often end with /mcp.",
+				"%s answered %s, want 401", mcpURL, resp.Status)
 	}
 	return readChallenge(resp)
 }
@@ -152,7 +158,8 @@ func readChallenge(resp *http.Response) (Challenge, error) {
 	out := Challenge{Status: resp.StatusCode}
 	list, err := oauth.ParseChallenges(resp.Header.Values("WWW-Authenticate"))
 	if err != nil {
-		return out, fail(StepChallenge, "The server, or a proxy before it, sends a broken header.", "WWW-Authenticate is not well-formed: %q", resp.Header.Values("WWW-Authenticate"))
+		return out, fail(StepChallenge, "The server, or a proxy before it, sends a broken header.",
+			"WWW-Authenticate is not well-formed: %q", resp.Header.Values("WWW-Authenticate"))
 	}
 	for _, ch := range list {
 		if strings.EqualFold(ch.Scheme, "Bearer") {
@@ -189,12 +196,15 @@ func (c *Client) Resource(ctx context.Context, mcpURL string, ch Challenge) (Res
 		}
 		r.Location = place
 		if !matches(r.ProtectedResource.Resource, mcpURL) {
-			return r, fail(StepResource, "Set the resource of the server to the very URL that people are given.", "%s is about %q and not about %s", place, r.ProtectedResource.Resource, mcpURL)
+			return r, fail(StepResource, "Set the resource of the server to the very URL that people are given.",
+				"%s is about %q and not about %s", place, r.ProtectedResource.Resource, mcpURL)
 		}
 		return r, nil
 	}
 	if ch.ResourceMetadata != "" {
-		return Resource{}, fail(StepResource, "The challenge points to a document that does not exist.", "there is no document at %s", ch.ResourceMetadata)
+		return Resource{},
+			fail(StepResource, "The challenge points to a document that does not exist.",
+				"there is no document at %s", ch.ResourceMetadata)
 	}
 	return Resource{}, nil // before 2025-06-18 there was none: the server's origin is the authorization server
 }
@@ -227,7 +237,9 @@ func (c *Client) Metadata(ctx context.Context, mcpURL string, r Resource) (Serve
 	if len(r.AuthorizationServers) > 0 {
 		issuer = r.AuthorizationServers[0]
 	} else if r.Location != "" {
-		return Server{}, fail(StepMetadata, "Name the issuer in authorization_servers.", "%s names no authorization server", r.Location)
+		return Server{},
+			fail(StepMetadata, "Name the issuer in authorization_servers.", "%s names no authorization server",
+				r.Location)
 	}
 	for _, path := range metadata.AuthorizationServerPaths(issuer) {
 		if strings.HasSuffix(path, "/") && !strings.HasSuffix(issuer, "/") {
@@ -243,24 +255,31 @@ func (c *Client) Metadata(ctx context.Context, mcpURL string, r Resource) (Serve
 		}
 	}
 	if r.Location != "" {
-		return Server{}, fail(StepMetadata, "Is the issuer right? Its metadata must be at "+metadata.AuthorizationServerWellKnown+".", "there is no metadata of the issuer %s", issuer)
+		return Server{},
+			fail(StepMetadata,
+				"Is the issuer right? Its metadata must be at "+metadata.AuthorizationServerWellKnown+".",
+				"there is no metadata of the issuer %s", issuer)
 	}
 	s := Server{Legacy: true}
-	s.Issuer, s.AuthorizationEndpoint, s.TokenEndpoint, s.RegistrationEndpoint = issuer, issuer+"/authorize", issuer+"/token", issuer+"/register"
+	s.Issuer, s.AuthorizationEndpoint, s.TokenEndpoint, s.RegistrationEndpoint = issuer, issuer+"/authorize",
+		issuer+"/token", issuer+"/register"
 	return s, nil
 }
 
 func (s Server) check(issuer string) error {
 	switch {
 	case s.Issuer != issuer:
-		return fail(StepMetadata, "Clients compare the issuer byte for byte; make both the same.", "the metadata of %s names the issuer %q", issuer, s.Issuer)
+		return fail(StepMetadata, "Clients compare the issuer byte for byte; make both the same.",
+			"the metadata of %s names the issuer %q", issuer, s.Issuer)
 	case len(s.CodeChallengeMethods) == 0:
-		return fail(StepMetadata, "Publish code_challenge_methods_supported with S256.", "the metadata does not say that PKCE is supported")
+		return fail(StepMetadata, "Publish code_challenge_methods_supported with S256.",
+			"the metadata does not say that PKCE is supported")
 	}
 	for _, m := range s.CodeChallengeMethods {
 		if m == oauth.S256 {
 			return errors.Join(CheckURL(s.AuthorizationEndpoint), CheckURL(s.TokenEndpoint))
 		}
 	}
-	return fail(StepMetadata, "Support S256.", "PKCE is offered with %s only", strings.Join(s.CodeChallengeMethods, ", "))
+	return fail(StepMetadata, "Support S256.", "PKCE is offered with %s only",
+		strings.Join(s.CodeChallengeMethods, ", "))
 }

@@ -73,8 +73,10 @@ func newWorld(t *testing.T, change func(*world)) *world {
 	w.challenge = `Bearer scope="mcp", resource_metadata="` + w.URL + `/.well-known/oauth-protected-resource/mcp"`
 	w.prm = map[string]any{"resource": w.URL + "/mcp", "authorization_servers": []string{w.URL}}
 	w.as = map[string]any{
-		"issuer": w.URL, "authorization_endpoint": w.URL + "/authorize", "token_endpoint": w.URL + "/token", "registration_endpoint": w.URL + "/register",
-		"response_types_supported": []string{"code"}, "code_challenge_methods_supported": []string{"S256"}, "authorization_response_iss_parameter_supported": true,
+		"issuer": w.URL, "authorization_endpoint": w.URL + "/authorize", "token_endpoint": w.URL + "/token",
+		"registration_endpoint":    w.URL + "/register",
+		"response_types_supported": []string{"code"}, "code_challenge_methods_supported": []string{"S256"},
+		"authorization_response_iss_parameter_supported": true,
 	}
 	w.opened = func(http.ResponseWriter, *http.Request) {}
 	w.register = func(rw http.ResponseWriter, _ *http.Request) {
@@ -175,20 +177,27 @@ func TestSteps(t *testing.T) {
 	}{
 		{"CL-02 CL-17 everything is right", nil, "", ""},
 		{"CL-02 no pointer: the well-known location", func(w *world) { w.challenge = "Bearer" }, "", ""},
-		{"CL-06 no document: the origin is the authorization server", func(w *world) { w.challenge, w.prm = "Bearer", nil }, "", ""},
+		{"CL-06 no document: the origin is the authorization server",
+			func(w *world) { w.challenge, w.prm = "Bearer", nil }, "", ""},
 		{"CL-06 no documents at all: the default endpoints", func(w *world) {
 			w.challenge, w.prm, w.as = "", nil, nil
 			w.back = func(q url.Values) url.Values { return url.Values{"code": {"c"}, "state": {q.Get("state")}} }
 		}, "", ""},
 		{"CL-01 a broken challenge", func(w *world) { w.challenge = `Bearer scope="` }, StepChallenge, "well-formed"},
 		{"CL-02 the pointer leads nowhere", func(w *world) { w.prm = nil }, StepResource, "no document"},
-		{"CL-03 the document is about another server", func(w *world) { set(w.prm, "resource", "https://other.example/mcp") }, StepResource, "not about"},
-		{"CL-09 no authorization server named", func(w *world) { delete(w.prm, "authorization_servers") }, StepMetadata, "names no authorization server"},
+		{"CL-03 the document is about another server",
+			func(w *world) { set(w.prm, "resource", "https://other.example/mcp") }, StepResource, "not about"},
+		{"CL-09 no authorization server named", func(w *world) { delete(w.prm, "authorization_servers") },
+			StepMetadata, "names no authorization server"},
 		{"CL-04 no metadata of the named issuer", func(w *world) { w.as = nil }, StepMetadata, "no metadata"},
-		{"CL-05 CL-24 SP-18 the metadata names another issuer", func(w *world) { set(w.as, "issuer", w.URL+"/") }, StepMetadata, "names the issuer"},
+		{"CL-05 CL-24 SP-18 the metadata names another issuer", func(w *world) { set(w.as, "issuer", w.URL+"/") },
+			StepMetadata, "names the issuer"},
 		{"CL-08 no PKCE", func(w *world) { delete(w.as, "code_challenge_methods_supported") }, StepMetadata, "PKCE"},
-		{"CL-08 plain PKCE only", func(w *world) { set(w.as, "code_challenge_methods_supported", []string{"plain"}) }, StepMetadata, "plain"},
-		{"CL-31 an endpoint in clear", func(w *world) { set(w.as, "authorization_endpoint", "http://auth.example/authorize") }, "", "neither https"},
+		{"CL-08 plain PKCE only", func(w *world) { set(w.as, "code_challenge_methods_supported", []string{"plain"}) },
+			StepMetadata, "plain"},
+		{"CL-31 an endpoint in clear",
+			func(w *world) { set(w.as, "authorization_endpoint", "http://auth.example/authorize") }, "",
+			"neither https"},
 		{"CL-13 registration is refused, with the server's words", func(w *world) {
 			w.opened = func(http.ResponseWriter, *http.Request) {}
 			w.register = func(rw http.ResponseWriter, _ *http.Request) {
@@ -196,7 +205,8 @@ func TestSteps(t *testing.T) {
 				fmt.Fprint(rw, `{"error":"invalid_redirect_uri","error_description":"no loopback here"}`)
 			}
 		}, StepRegistration, "invalid_redirect_uri: no loopback here"},
-		{"CL-10 registration is not offered", func(w *world) { delete(w.as, "registration_endpoint") }, StepRegistration, "register themselves"},
+		{"CL-10 registration is not offered", func(w *world) { delete(w.as, "registration_endpoint") },
+			StepRegistration, "register themselves"},
 		{"CL-23 a forged state", func(w *world) {
 			w.back = func(url.Values) url.Values { return url.Values{"code": {"c"}, "state": {"x"}, "iss": {w.URL}} }
 		}, StepBrowser, "state differs"},
@@ -214,7 +224,8 @@ func TestSteps(t *testing.T) {
 				return url.Values{"code": {"c"}, "state": {q.Get("state")}, "iss": {"https://evil.example"}}
 			}
 		}, StepBrowser, "another issuer"},
-		{"CL-24 a right iss when not advertised", func(w *world) { delete(w.as, "authorization_response_iss_parameter_supported") }, "", ""},
+		{"CL-24 a right iss when not advertised",
+			func(w *world) { delete(w.as, "authorization_response_iss_parameter_supported") }, "", ""},
 		{"denied", func(w *world) {
 			w.back = func(q url.Values) url.Values {
 				return url.Values{"error": {"access_denied"}, "state": {q.Get("state")}, "iss": {w.URL}}
@@ -250,7 +261,8 @@ func TestSteps(t *testing.T) {
 				return
 			}
 			var e *Error
-			if errors.As(err, &e) != (tt.step != "") || e != nil && (e.Step != tt.step || e.Advice == "") || err == nil || !strings.Contains(err.Error(), tt.why) {
+			if errors.As(err, &e) != (tt.step != "") || e != nil && (e.Step != tt.step || e.Advice == "") ||
+				err == nil || !strings.Contains(err.Error(), tt.why) {
 				t.Errorf("got %v, want step %q with %q", err, tt.step, tt.why)
 			}
 			if err != nil && strings.Contains(err.Error(), "SECRET") {
@@ -276,7 +288,8 @@ func TestSteps(t *testing.T) {
 func TestCheckURL(t *testing.T) {
 	for raw, good := range map[string]bool{
 		"https://example.com/x": true, "http://127.0.0.1:1/x": true, "http://localhost/x": true, "http://[::1]/x": true,
-		"http://example.com/x": false, "javascript:alert(1)": false, "file:///etc/passwd": false, "": false, "https://": false,
+		"http://example.com/x": false, "javascript:alert(1)": false, "file:///etc/passwd": false, "": false,
+		"https://": false,
 	} {
 		t.Run("CL-31 SP-25 "+raw, func(t *testing.T) {
 			if err := CheckURL(raw); (err == nil) != good {

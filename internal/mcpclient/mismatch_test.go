@@ -14,10 +14,18 @@ func TestMismatch(t *testing.T) {
 		failed string // in the finding that fails, "" for none
 		advice string
 	}{
-		"it fits":             {func(w *world) map[string][]string { return map[string][]string{w.URL + "/mcp/": {"mcp", "x"}} }, "", ""},
-		"it says nothing":     {func(*world) map[string][]string { return nil }, "", ""},
-		"another scope":       {func(w *world) map[string][]string { return map[string][]string{w.URL + "/mcp": {"mpc"}} }, "each scope", `"mpc"`},
-		"an unknown resource": {func(w *world) map[string][]string { return map[string][]string{w.URL + "/else": {"mcp"}} }, "knows this MCP server", "resource add"},
+		"it fits": {
+			func(w *world) map[string][]string { return map[string][]string{w.URL + "/mcp/": {"mcp", "x"}} }, "", "",
+		},
+		"it says nothing": {func(*world) map[string][]string { return nil }, "", ""},
+		"another scope": {
+			func(w *world) map[string][]string { return map[string][]string{w.URL + "/mcp": {"mpc"}} }, "each scope",
+			`"mpc"`,
+		},
+		"an unknown resource": {
+			func(w *world) map[string][]string { return map[string][]string{w.URL + "/else": {"mcp"}} },
+			"knows this MCP server", "resource add",
+		},
 	} {
 		w := newWorld(t, nil)
 		if scopes := tt.scopes(w); scopes != nil {
@@ -45,7 +53,9 @@ func TestTry(t *testing.T) {
 		want   string // "" for a page on which somebody signs in
 	}{
 		"a page to sign in": {func(w http.ResponseWriter, _ *http.Request) {}, ""},
-		"busy":              {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }, ""},
+		"busy": {
+			func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }, "",
+		},
 		"to a provider": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://idp.example.com/?state=1", http.StatusSeeOther)
 		}, ""},
@@ -54,7 +64,8 @@ func TestTry(t *testing.T) {
 			_, _ = w.Write([]byte(`<div role="alert"><p><bdi>The MCP server &#34;x&#34; is not known.</bdi></p></div>`))
 		}, `The MCP server "x" is not known.`},
 		"an error for the client": {func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "http://127.0.0.1:1/callback?error=invalid_target&error_description=not+known", http.StatusSeeOther)
+			http.Redirect(w, r, "http://127.0.0.1:1/callback?error=invalid_target&error_description=not+known",
+				http.StatusSeeOther)
 		}, "invalid_target: not known"},
 	} {
 		s := httptest.NewServer(tt.answer)

@@ -24,7 +24,9 @@ func TestSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run("CL-07 MCP 2025-03-26: discovery names the protocol version", func(t *testing.T) {
-		for _, path := range []string{"/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-authorization-server"} {
+		for _, path := range []string{
+			"/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-authorization-server",
+		} {
 			if got := w.last(t, path).header.Get("MCP-Protocol-Version"); got != protocol.Rev20260728 {
 				t.Errorf("%s: got %q, want %q", path, got, protocol.Rev20260728)
 			}
@@ -90,12 +92,14 @@ func TestHowItAuthenticates(t *testing.T) {
 			w := newWorld(t, nil)
 			var s Server
 			s.TokenEndpoint, s.TokenAuthMethods = w.URL+"/token", tt.methods
-			if _, err := New().Token(t.Context(), s, Credentials{"c1", tt.secret}, Request{}, "http://127.0.0.1/cb", w.URL+"/mcp", "code1"); err != nil {
+			if _, err := New().Token(t.Context(), s, Credentials{"c1", tt.secret}, Request{}, "http://127.0.0.1/cb",
+				w.URL+"/mcp", "code1"); err != nil {
 				t.Fatal(err)
 			}
 			got := w.last(t, "/token")
 			form, err := url.ParseQuery(got.body)
-			if err != nil || form.Get("client_id") != "c1" || form.Has("client_secret") != tt.body || tt.body && form.Get("client_secret") != tt.secret {
+			if err != nil || form.Get("client_id") != "c1" || form.Has("client_secret") != tt.body ||
+				tt.body && form.Get("client_secret") != tt.secret {
 				t.Errorf("the form is %v, %v", form, err)
 			}
 			r := http.Request{Header: got.header}
@@ -171,10 +175,12 @@ func TestEras(t *testing.T) {
 			var mu sync.Mutex // guards posts
 			var posts []http.Header
 			server := mcp.NewServer(&mcp.Implementation{Name: "t", Version: "1"}, nil)
-			server.AddTool(&mcp.Tool{Name: "x", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-				return &mcp.CallToolResult{}, nil
-			})
-			h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: tt.stateless})
+			server.AddTool(&mcp.Tool{Name: "x", InputSchema: json.RawMessage(`{"type":"object"}`)},
+				func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+					return &mcp.CallToolResult{}, nil
+				})
+			h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
+				&mcp.StreamableHTTPOptions{Stateless: tt.stateless})
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.Method == http.MethodPost {
 					mu.Lock()
@@ -184,7 +190,8 @@ func TestEras(t *testing.T) {
 				h.ServeHTTP(w, r)
 			}))
 			t.Cleanup(s.Close)
-			if out, err := New().Tools(t.Context(), s.URL+"/mcp", "t", Call{Tool: "x"}); err != nil || len(out.Names) != 1 {
+			if out, err := New().Tools(t.Context(), s.URL+"/mcp", "t", Call{Tool: "x"}); err != nil ||
+				len(out.Names) != 1 {
 				t.Fatalf("got %v, %v", out, err)
 			}
 			mu.Lock()
@@ -196,7 +203,8 @@ func TestEras(t *testing.T) {
 				t.Errorf("CL-33: the last request is of %q, want %s", got, tt.version)
 			}
 			for _, h := range posts {
-				if accept := h.Get("Accept"); !strings.Contains(accept, "application/json") || !strings.Contains(accept, "text/event-stream") {
+				if accept := h.Get("Accept"); !strings.Contains(accept, "application/json") ||
+					!strings.Contains(accept, "text/event-stream") {
 					t.Errorf("CL-32: got %q", accept)
 				}
 			}

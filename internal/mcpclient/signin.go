@@ -26,11 +26,14 @@ type Credentials struct {
 // Register registers this client (RFC 7591), as a native one with a loopback redirect (CL-13).
 func (c *Client) Register(ctx context.Context, s Server, redirectURI string) (Credentials, error) {
 	if s.RegistrationEndpoint == "" {
-		return Credentials{}, fail(StepRegistration, "Ask the operator for a client id and pass it with --client-id.", "the authorization server does not let clients register themselves")
+		return Credentials{},
+			fail(StepRegistration, "Ask the operator for a client id and pass it with --client-id.",
+				"the authorization server does not let clients register themselves")
 	}
 	body, err := json.Marshal(map[string]any{
 		"client_name": "mcp-authd login", "redirect_uris": []string{redirectURI}, "application_type": "native",
-		"grant_types": []string{"authorization_code", "refresh_token"}, "response_types": []string{"code"}, "token_endpoint_auth_method": "none",
+		"grant_types": []string{"authorization_code", "refresh_token"}, "response_types": []string{"code"},
+		"token_endpoint_auth_method": "none",
 	})
 	if err != nil {
 		return Credentials{}, err
@@ -49,10 +52,13 @@ func (c *Client) Register(ctx context.Context, s Server, redirectURI string) (Cr
 		Secret string `json:"client_secret"`
 	}
 	if resp.StatusCode != http.StatusCreated && resp.StatusCode != http.StatusOK {
-		return Credentials{}, fail(StepRegistration, "Ask the operator for a client id and pass it with --client-id.", "registration was refused: %s", describe(resp, answer))
+		return Credentials{},
+			fail(StepRegistration, "Ask the operator for a client id and pass it with --client-id.",
+				"registration was refused: %s", describe(resp, answer))
 	}
 	if err := json.Unmarshal(answer, &out); err != nil || out.ID == "" {
-		return Credentials{}, fail(StepRegistration, "The server's answer is broken.", "the answer to the registration has no client_id")
+		return Credentials{},
+			fail(StepRegistration, "The server's answer is broken.", "the answer to the registration has no client_id")
 	}
 	return Credentials(out), nil
 }
@@ -84,7 +90,8 @@ func (c *Client) Try(ctx context.Context, r Request) error {
 	const advice = "Does the authorization server know this MCP server? See: mcp-authd check"
 	if back, err := resp.Location(); err == nil && back.Query().Get("error") != "" {
 		q := back.Query()
-		return fail(StepBrowser, advice, "the authorization request is refused: %s: %s", q.Get("error"), q.Get("error_description"))
+		return fail(StepBrowser, advice, "the authorization request is refused: %s: %s", q.Get("error"),
+			q.Get("error_description"))
 	}
 	if resp.StatusCode >= 400 && resp.StatusCode < 500 && resp.StatusCode != http.StatusTooManyRequests {
 		return fail(StepBrowser, advice, "the authorization request is refused: %s", pageText(resp, body))
@@ -164,8 +171,10 @@ func Authorize(s Server, cred Credentials, redirectURI, resource string, scopes 
 	r := Request{state: secrets.Token(""), verifier: secrets.Token("")}
 	q := u.Query()
 	for k, v := range map[string]string{
-		"response_type": "code", "client_id": cred.ID, "redirect_uri": redirectURI, "state": r.state, "resource": resource,
-		"code_challenge": oauth.ChallengeS256(r.verifier), "code_challenge_method": oauth.S256, "scope": scopes.String(),
+		"response_type": "code", "client_id": cred.ID, "redirect_uri": redirectURI, "state": r.state,
+		"resource":       resource,
+		"code_challenge": oauth.ChallengeS256(r.verifier), "code_challenge_method": oauth.S256,
+		"scope": scopes.String(),
 	} {
 		if v != "" {
 			q.Set(k, v)
@@ -183,18 +192,23 @@ func (c *Callback) Wait(ctx context.Context, s Server, r Request) (code string, 
 	select {
 	case q = <-c.answers:
 	case <-ctx.Done():
-		return "", fail(StepBrowser, "Open the URL again, or give more time with --timeout.", "the browser did not come back")
+		return "", fail(StepBrowser, "Open the URL again, or give more time with --timeout.",
+			"the browser did not come back")
 	}
 	iss, sent := q.Get("iss"), q.Has("iss")
 	switch {
 	case q.Get("state") != r.state:
-		return "", fail(StepBrowser, "Start again; if it happens again, another program may interfere.", "the answer is not to this request (state differs)")
+		return "", fail(StepBrowser, "Start again; if it happens again, another program may interfere.",
+			"the answer is not to this request (state differs)")
 	case s.AuthorizationResponseIss && !sent:
-		return "", fail(StepBrowser, "The server must send iss with every answer, since it says it does.", "the answer has no iss")
+		return "", fail(StepBrowser, "The server must send iss with every answer, since it says it does.",
+			"the answer has no iss")
 	case sent && iss != s.Issuer:
-		return "", fail(StepBrowser, "The answer may come from another server (mix-up); do not go on.", "the answer names another issuer than %s", s.Issuer)
+		return "", fail(StepBrowser, "The answer may come from another server (mix-up); do not go on.",
+			"the answer names another issuer than %s", s.Issuer)
 	case q.Get("error") != "":
-		return "", fail(StepBrowser, advise(q.Get("error")), "%s", strings.TrimSuffix(q.Get("error")+": "+q.Get("error_description"), ": "))
+		return "", fail(StepBrowser, advise(q.Get("error")), "%s",
+			strings.TrimSuffix(q.Get("error")+": "+q.Get("error_description"), ": "))
 	case q.Get("code") == "":
 		return "", fail(StepBrowser, "The server's answer is broken.", "the answer has no code")
 	}
@@ -209,10 +223,13 @@ func advise(code string) string {
 }
 
 // Token exchanges the code.
-func (c *Client) Token(ctx context.Context, s Server, cred Credentials, r Request, redirectURI, resource, code string) (oauth.TokenResponse, error) {
+func (c *Client) Token(
+	ctx context.Context, s Server, cred Credentials, r Request, redirectURI, resource, code string,
+) (oauth.TokenResponse, error) {
 	form := url.Values{
-		"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {redirectURI}, "code_verifier": {r.verifier},
-		"client_id": {cred.ID}, "resource": {resource},
+		"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {redirectURI},
+		"code_verifier": {r.verifier},
+		"client_id":     {cred.ID}, "resource": {resource},
 	}
 	inBody := slices.Contains(s.TokenAuthMethods, "client_secret_post")
 	if cred.Secret != "" && inBody {
@@ -234,7 +251,8 @@ func (c *Client) Token(ctx context.Context, s Server, cred Credentials, r Reques
 	case resp.StatusCode != http.StatusOK:
 		return token, fail(StepToken, "The authorization server refused the code.", "%s", describe(resp, body))
 	}
-	if err := json.Unmarshal(body, &token); err != nil || token.AccessToken == "" || !strings.EqualFold(token.TokenType, "Bearer") {
+	if err := json.Unmarshal(body, &token); err != nil || token.AccessToken == "" ||
+		!strings.EqualFold(token.TokenType, "Bearer") {
 		return token, fail(StepToken, "The server's answer is broken.", "the answer holds no bearer token")
 	}
 	return token, nil

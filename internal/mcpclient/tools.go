@@ -62,7 +62,8 @@ func (c *Client) Tools(ctx context.Context, mcpURL, token string, call Call) (To
 		out.Result = result.Content
 	}
 	if result.IsError {
-		return out, fail(StepTools, "The tool says so; sign-in worked.", "%s answered with an error: %s", call.Tool, textOf(result))
+		return out, fail(StepTools, "The tool says so; sign-in worked.", "%s answered with an error: %s", call.Tool,
+			textOf(result))
 	}
 	return out, nil
 }
@@ -110,7 +111,9 @@ func (b *bearerTransport) explain(err error) error {
 		}
 	}
 	if b.status == http.StatusUnauthorized {
-		return fail(StepTools, "The MCP server does not accept the token of its own authorization server: compare its issuer and resource.", "the MCP server answered 401 to the new token")
+		return fail(StepTools,
+			"The MCP server does not accept the token of its own authorization server: compare its issuer and resource.",
+			"the MCP server answered 401 to the new token")
 	}
 	var own *Error
 	if errors.As(err, &own) {

@@ -26,8 +26,10 @@ func TestBlocks(t *testing.T) {
 
 func TestHostname(t *testing.T) {
 	for host, want := range map[string]string{
-		"Auth.Example.com": "auth.example.com", "auth.example.com:8414": "auth.example.com", "127.0.0.1:8414": "127.0.0.1",
-		"[::1]:80": "::1", "[::1]": "::1", "127.0.0.1:8414.evil.example": "", "localhost:": "localhost", "a b": "",
+		"Auth.Example.com": "auth.example.com", "auth.example.com:8414": "auth.example.com",
+		"127.0.0.1:8414": "127.0.0.1",
+		"[::1]:80":       "::1", "[::1]": "::1", "127.0.0.1:8414.evil.example": "", "localhost:": "localhost",
+		"a b":         "",
 		"u@localhost": "", "localhost/x": "", "localhost?x": "", "localhost#x": "", "": "",
 	} {
 		if got := Hostname(host); got != want {

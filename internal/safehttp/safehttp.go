@@ -88,7 +88,8 @@ func New(o Options) *Client {
 func guard(o Options) func(network, address string, conn syscall.RawConn) error {
 	options := []ssrf.Option{ssrf.WithAnyPort()}
 	if o.InsecureLoopback {
-		options = append(options, ssrf.WithAllowedV4Prefixes(netip.MustParsePrefix("127.0.0.0/8")), ssrf.WithAllowedV6Prefixes(netip.MustParsePrefix("::1/128")))
+		options = append(options, ssrf.WithAllowedV4Prefixes(netip.MustParsePrefix("127.0.0.0/8")),
+			ssrf.WithAllowedV6Prefixes(netip.MustParsePrefix("::1/128")))
 	}
 	return ssrf.New(options...).Safe
 }
@@ -125,7 +126,8 @@ func (c *Client) Get(ctx context.Context, location string, v Validators) (Answer
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		if errors.Is(err, ssrf.ErrProhibitedIP) || errors.Is(err, ssrf.ErrProhibitedNetwork) || errors.Is(err, ssrf.ErrProhibitedPort) {
+		if errors.Is(err, ssrf.ErrProhibitedIP) || errors.Is(err, ssrf.ErrProhibitedNetwork) ||
+			errors.Is(err, ssrf.ErrProhibitedPort) {
 			err = fmt.Errorf("%w: %w", ErrRefused, err)
 		}
 		return Answer{}, err

@@ -17,8 +17,10 @@ import (
 func TestAddresses(t *testing.T) {
 	c := New(Options{})
 	for _, host := range []string{
-		"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:10.0.0.1]", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254",
-		"0.0.0.0", "[::]", "100.64.0.1", "[fe80::1]", "[fd00::1]", "224.0.0.1", "[64:ff9b::7f00:1]", "192.0.0.8", "198.18.0.1",
+		"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:10.0.0.1]", "10.0.0.1", "172.16.0.1",
+		"192.168.1.1", "169.254.169.254",
+		"0.0.0.0", "[::]", "100.64.0.1", "[fe80::1]", "[fd00::1]", "224.0.0.1", "[64:ff9b::7f00:1]", "192.0.0.8",
+		"198.18.0.1",
 		"[fd00:ec2::254]", "[2002:7f00:1::]", "[::127.0.0.1]", "255.255.255.255", "192.88.99.1", "[ff02::1]",
 	} {
 		t.Run("AS-161 SP-09 refused: "+host, func(t *testing.T) {
@@ -29,7 +31,9 @@ func TestAddresses(t *testing.T) {
 	}
 	// Spellings that some resolvers take for an address: refused, or no such host, but
 	// never a connection.
-	for _, host := range []string{"2130706433", "0x7f000001", "0177.0.0.1", "0x7f.1", "127.1", "127.0.0.1.", "①②⑦.⓪.⓪.①"} {
+	for _, host := range []string{
+		"2130706433", "0x7f000001", "0177.0.0.1", "0x7f.1", "127.1", "127.0.0.1.", "①②⑦.⓪.⓪.①",
+	} {
 		t.Run("AS-161 never connected to: "+host, func(t *testing.T) {
 			_, err := c.Get(t.Context(), "http://"+host+":9/x", Validators{})
 			var op *net.OpError
@@ -95,7 +99,8 @@ func TestRebinding(t *testing.T) {
 	_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
 	c := New(Options{Resolver: rebinding(t)})
 	for range 3 { // whichever answer the name gives at this moment, it is checked when connecting
-		if _, err := c.Get(t.Context(), "http://rebind.example.com:"+port+"/", Validators{}); !errors.Is(err, ErrRefused) {
+		if _, err := c.Get(t.Context(), "http://rebind.example.com:"+port+"/", Validators{}); !errors.Is(err,
+			ErrRefused) {
 			t.Errorf("SP-09 AS-161 DNS rebinding: got %v, want a refusal", err)
 		}
 	}
@@ -117,7 +122,10 @@ func TestProxy(t *testing.T) {
 	if err != nil || string(a.Body) != "ok" || len(asked) != 1 {
 		t.Fatalf("through the proxy: %q, %v, asked %q", a.Body, err, asked)
 	}
-	for _, host := range []string{"127.0.0.1", "[::1]", "169.254.169.254", "localhost", "intranet", "a.localhost", "metadata.google.internal", "0x7f.1", "2130706433", "10.1", "db.local."} {
+	for _, host := range []string{
+		"127.0.0.1", "[::1]", "169.254.169.254", "localhost", "intranet", "a.localhost", "metadata.google.internal",
+		"0x7f.1", "2130706433", "10.1", "db.local.",
+	} {
 		t.Run("AS-161 not asked of the proxy: "+host, func(t *testing.T) {
 			if _, err := c.Get(t.Context(), "http://"+host+"/x", Validators{}); !errors.Is(err, ErrRefused) {
 				t.Errorf("got %v", err)
@@ -154,10 +162,12 @@ func TestGet(t *testing.T) {
 	defer s.Close()
 	c := New(Options{InsecureLoopback: true, MaxBytes: 1000})
 	for path, want := range map[string]error{
-		"/ok": nil, "/redirect": ErrStatus, "/large": ErrTooLarge, "/missing": ErrStatus, "/304": ErrStatus, "/etag": nil,
+		"/ok": nil, "/redirect": ErrStatus, "/large": ErrTooLarge, "/missing": ErrStatus, "/304": ErrStatus,
+		"/etag": nil,
 	} {
 		t.Run("AS-160 AS-162 SP-10 "+path, func(t *testing.T) {
-			if a, err := c.Get(t.Context(), s.URL+path, Validators{}); !errors.Is(err, want) || want == nil && string(a.Body) != "ok" {
+			if a, err := c.Get(t.Context(), s.URL+path, Validators{}); !errors.Is(err, want) ||
+				want == nil && string(a.Body) != "ok" {
 				t.Errorf("got %q, %v, want %v", a.Body, err, want)
 			}
 		})

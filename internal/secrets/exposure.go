@@ -22,7 +22,10 @@ type Exposure struct {
 func Guard(file string, pod bool) (Exposure, error) {
 	e := Exposed(file, os.Getuid(), pod)
 	if e.Wrong != "" && !e.Tolerate {
-		return e, fmt.Errorf("the secret key in %s is not secret: %s; with it, anybody can make tokens; see who had access, then: %s", file, e.Wrong, e.Remedy)
+		return e, fmt.Errorf(
+			"the secret key in %s is not secret: %s; with it, anybody can make tokens; see who had access, then: %s",
+			file, e.Wrong, e.Remedy,
+		)
 	}
 	return e, nil
 }

@@ -26,7 +26,10 @@ func KeptKey(path, database string) ([]byte, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return key, err
 	case belongs:
-		return nil, fmt.Errorf("%w: put %s back, from where it is kept with the backups; nothing that is sealed in %s can be opened without it", ErrMissing, path, database)
+		return nil, fmt.Errorf(
+			"%w: put %s back, from where it is kept with the backups; nothing that is sealed in %s can be opened without it",
+			ErrMissing, path, database,
+		)
 	}
 	if err := makeKey(path); err != nil {
 		return nil, err
@@ -80,7 +83,9 @@ func ParseKey(s string) ([]byte, error) {
 	if len(s) >= KeySize {
 		return []byte(s), nil
 	}
-	return nil, fmt.Errorf("a secret key has at least %d bytes, as base64 or hex; make one with: openssl rand -base64 32", KeySize)
+	return nil, fmt.Errorf(
+		"a secret key has at least %d bytes, as base64 or hex; make one with: openssl rand -base64 32", KeySize,
+	)
 }
 
 // WriteOnce creates a private file with its whole content, durably, or fails with

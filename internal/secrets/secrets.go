@@ -44,7 +44,9 @@ func Token(prefix string) string {
 func ID(prefix string) string { return prefix + id(time.Now()) }
 
 // ordered is base64url in the order of ASCII.
-var ordered = base64.NewEncoding("-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz").WithPadding(base64.NoPadding)
+var ordered = base64.NewEncoding("-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz").WithPadding(
+	base64.NoPadding,
+)
 
 // id sets the first of the 48 bits of the time, which stays unused for 4,000 years, so that no
 // id begins with a hyphen.

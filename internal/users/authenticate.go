@@ -80,12 +80,16 @@ func (u *Users) Authenticate(ctx context.Context, a Attempt) (storage.User, erro
 
 // succeeded does what follows a sign-in. None of it may stop the sign-in.
 func (u *Users) succeeded(ctx context.Context, a Attempt, account storage.User, stale bool) {
-	u.cfg.Audit.Record(ctx, audit.LoginSucceeded, audit.Person(account.ID, account.Name), slog.String("network", a.Network))
-	if err := errors.Join(u.throttle.cleared(ctx, a), u.cfg.Store.TouchLogin(ctx, account.ID, u.cfg.Now())); err != nil {
+	u.cfg.Audit.Record(ctx, audit.LoginSucceeded, audit.Person(account.ID, account.Name),
+		slog.String("network", a.Network))
+	if err := errors.Join(u.throttle.cleared(ctx, a),
+		u.cfg.Store.TouchLogin(ctx, account.ID, u.cfg.Now())); err != nil {
 		u.cfg.Logger.WarnContext(ctx, "sign-in not recorded", "user", account.ID, "error", err)
 	}
 	if stale {
-		u.cfg.Logger.InfoContext(ctx, "password hash has another cost than configured; it is renewed when the password is set", "user", account.ID)
+		u.cfg.Logger.InfoContext(ctx,
+			"password hash has another cost than configured; it is renewed when the password is set", "user",
+			account.ID)
 	}
 }
 

@@ -40,7 +40,8 @@ func TestDefaults(t *testing.T) {
 	}
 	// The recommendation of OWASP: 19 MiB, two passes, one lane.
 	got, _, _, err := argon2id.DecodeHash(account.PasswordHash)
-	if want := (argon2id.Params{Memory: 19 << 10, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}); err != nil || *got != want {
+	if want := (argon2id.Params{
+		Memory: 19 << 10, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}); err != nil || *got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
 	if n, want := cap(u.hasher.slots), min(runtime.GOMAXPROCS(0)+1, 4); n != want {
@@ -95,7 +96,8 @@ func TestFind(t *testing.T) {
 		t.Errorf("got %v, want ErrUnknown", err)
 	}
 	admin, err := r.Create(t.Context(), "root", good, true)
-	if list, listErr := r.List(t.Context(), "", 10); err != nil || listErr != nil || len(list) != 2 || !admin.Admin || alice.Admin {
+	if list, listErr := r.List(t.Context(), "", 10); err != nil || listErr != nil || len(list) != 2 || !admin.Admin ||
+		alice.Admin {
 		t.Errorf("got %+v, %v, %v", list, err, listErr)
 	}
 }
@@ -141,7 +143,8 @@ func TestAllowances(t *testing.T) {
 			if r.try(t, "alice", "wrong", "net"); r.slept.Load() != 0 {
 				t.Errorf("waited at failure %d", tt.free)
 			}
-			if n, _, err := r.store.FailureCount(t.Context(), key(tt.under...), r.now, failureWindow); err != nil || n != tt.free {
+			if n, _, err := r.store.FailureCount(t.Context(), key(tt.under...), r.now, failureWindow); err != nil ||
+				n != tt.free {
 				t.Errorf("got %d, %v, want %d", n, err, tt.free)
 			}
 			if r.try(t, "alice", "wrong", "net"); time.Duration(r.slept.Load()) != time.Second {
@@ -160,7 +163,9 @@ func TestReasons(t *testing.T) {
 	if err := r.Disable(t.Context(), "bob"); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"alice": "wrong password", "bob": "disabled", "nobody": "unknown account"} {
+	for name, want := range map[string]string{
+		"alice": "wrong password", "bob": "disabled", "nobody": "unknown account",
+	} {
 		r.log.Reset()
 		r.try(t, name, "wrong", "net")
 		if !strings.Contains(r.log.String(), `"reason":"`+want+`"`) {
@@ -220,14 +225,16 @@ func TestGivingUpLeavesTheLine(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	for range maxLine - 1 {
 		others.Go(func() {
-			if _, err := r.Authenticate(ctx, Attempt{Name: "alice", Password: good, Network: "net"}); !errors.Is(err, context.Canceled) {
+			if _, err := r.Authenticate(ctx, Attempt{Name: "alice", Password: good, Network: "net"}); !errors.Is(err,
+				context.Canceled) {
 				t.Errorf("AS-05: who gives up: got %v, want the error of the context", err)
 			}
 		})
 	}
 	r.until(t, "the line is not full", waiting(maxLine))
 	var throttled *ThrottledError
-	if err := r.try(t, "alice", good, "net"); !errors.As(err, &throttled) || throttled.Counted != ByAccount || throttled.RetryAfter != 8*time.Second {
+	if err := r.try(t, "alice", good, "net"); !errors.As(err, &throttled) || throttled.Counted != ByAccount ||
+		throttled.RetryAfter != 8*time.Second {
 		t.Errorf("AS-05: a full line: got %v", err)
 	}
 	cancel()
@@ -252,7 +259,8 @@ func TestGivingUpLeavesTheGate(t *testing.T) {
 	var wg sync.WaitGroup
 	for range maxUsers {
 		wg.Go(func() {
-			if _, err := r.Authenticate(ctx, Attempt{Name: "alice", Password: good, Network: "net"}); !errors.Is(err, context.Canceled) {
+			if _, err := r.Authenticate(ctx, Attempt{Name: "alice", Password: good, Network: "net"}); !errors.Is(err,
+				context.Canceled) {
 				t.Errorf("AS-05: who gives up: got %v, want the error of the context", err)
 			}
 		})
@@ -290,7 +298,8 @@ func TestWhatIsCounted(t *testing.T) {
 	if err := r.try(t, "alice", good, "sprayer"); !errors.As(err, &throttled) || throttled.Counted != ByNetwork {
 		t.Errorf("AS-05: got %v, want too many of the network", err)
 	}
-	if !strings.Contains(r.log.String(), `"counted":"network"`) || !strings.Contains(r.log.String(), audit.LoginThrottled) {
+	if !strings.Contains(r.log.String(), `"counted":"network"`) ||
+		!strings.Contains(r.log.String(), audit.LoginThrottled) {
 		t.Errorf("AS-05: the log does not say so: %s", r.log)
 	}
 	close(hold)
@@ -310,7 +319,8 @@ func TestChangesAreAudited(t *testing.T) {
 	}{
 		{audit.UserChanged, "disabled", func() error { return r.Disable(t.Context(), "alice") }},
 		{audit.UserChanged, "enabled", func() error { return r.Enable(t.Context(), "alice") }},
-		{audit.UserChanged, "password", func() error { return r.SetPassword(t.Context(), "alice", "another horse", true) }},
+		{audit.UserChanged, "password",
+			func() error { return r.SetPassword(t.Context(), "alice", "another horse", true) }},
 		{audit.UserDeleted, "", func() error { return r.Delete(t.Context(), "alice") }},
 	} {
 		r.log.Reset()
@@ -318,7 +328,8 @@ func TestChangesAreAudited(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got struct{ Event, User, What string }
-		if err := json.Unmarshal(r.log.Bytes(), &got); err != nil || got.Event != tt.event || got.User != alice.ID || got.What != tt.what {
+		if err := json.Unmarshal(r.log.Bytes(), &got); err != nil || got.Event != tt.event || got.User != alice.ID ||
+			got.What != tt.what {
 			t.Errorf("SP-28: got %s, %v, want %s %s", r.log, err, tt.event, tt.what)
 		}
 	}

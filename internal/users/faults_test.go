@@ -45,8 +45,12 @@ func TestFailuresAreTold(t *testing.T) {
 		"SetPassword": func(ctx context.Context, r *rig) func() error {
 			return func() error { return r.SetPassword(ctx, "alice", "another horse", false) }
 		},
-		"Disable": func(ctx context.Context, r *rig) func() error { return func() error { return r.Disable(ctx, "alice") } },
-		"Delete":  func(ctx context.Context, r *rig) func() error { return func() error { return r.Delete(ctx, "alice") } },
+		"Disable": func(ctx context.Context, r *rig) func() error {
+			return func() error { return r.Disable(ctx, "alice") }
+		},
+		"Delete": func(ctx context.Context, r *rig) func() error {
+			return func() error { return r.Delete(ctx, "alice") }
+		},
 		"SetupOpen": func(ctx context.Context, r *rig) func() error {
 			return func() error { _, err := r.SetupOpen(ctx); return err }
 		},

@@ -57,12 +57,14 @@ func TestGuessingFromOneCustomer(t *testing.T) {
 		t.Errorf("AS-05: 160 guesses from one /48 waited %s in all, want at least %s", got, want)
 	}
 	before := slept.Load()
-	if _, err := r.Authenticate(t.Context(), from("2001:db8:2::1", "bob", good)); !errors.Is(err, ErrWrong) || slept.Load() != before {
+	if _, err := r.Authenticate(t.Context(), from("2001:db8:2::1", "bob", good)); !errors.Is(err, ErrWrong) ||
+		slept.Load() != before {
 		t.Errorf("AS-05: another account elsewhere: got %v after waiting %d", err, slept.Load()-before)
 	}
 	// Spraying counts under the wide networks, too.
 	for i := range 4 * networkFree {
-		if _, err := r.Authenticate(t.Context(), from(fmt.Sprintf("2001:db8:3:%x::1", i), fmt.Sprint("nobody", i), "wrong")); !errors.Is(err, ErrWrong) {
+		if _, err := r.Authenticate(t.Context(),
+			from(fmt.Sprintf("2001:db8:3:%x::1", i), fmt.Sprint("nobody", i), "wrong")); !errors.Is(err, ErrWrong) {
 			t.Fatal(err)
 		}
 	}
@@ -121,16 +123,21 @@ func TestGuessingFromEverywhere(t *testing.T) {
 // Security M8: the passwords that are guessed first are refused (NIST SP 800-63B §5.1.1.2).
 func TestCommonPasswords(t *testing.T) {
 	r := newRig(t)
-	for _, password := range []string{"password", "PassWord1", "12345678", "iloveyou", "qwertyuiop", "administrator", "carol.example",
+	for _, password := range []string{
+		"password", "PassWord1", "12345678", "iloveyou", "qwertyuiop", "administrator", "carol.example",
 		"password123456", "P@ssw0rd!2026", "passwordpassword"} {
 		if _, err := r.Create(t.Context(), "Carol.Example", password, false); !errors.Is(err, ErrCommon) {
 			t.Errorf("%q: got %v, want ErrCommon", password, err)
 		}
-		if err := r.SetPassword(t.Context(), "alice", password, false); password != "carol.example" && !errors.Is(err, ErrCommon) {
+		if err := r.SetPassword(t.Context(), "alice", password, false); password != "carol.example" &&
+			!errors.Is(err, ErrCommon) {
 			t.Errorf("%q as a new password: got %v, want ErrCommon", password, err)
 		}
 	}
-	for _, password := range []string{"correct horse battery", "password of mine", "12345678901234567890x", "wordpassword", "\npassword\n", "ssword\n12345678"} {
+	for _, password := range []string{
+		"correct horse battery", "password of mine", "12345678901234567890x", "wordpassword", "\npassword\n",
+		"ssword\n12345678",
+	} {
 		if isCommon("alice", password) {
 			t.Errorf("%q is refused", password)
 		}

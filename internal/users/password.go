@@ -21,7 +21,9 @@ type hasher struct {
 }
 
 func newHasher(params *argon2id.Params, concurrent int) *hasher {
-	h := &hasher{params: params, slots: make(chan struct{}, concurrent), strangers: make(chan struct{}, max(concurrent-1, 1))}
+	h := &hasher{
+		params: params, slots: make(chan struct{}, concurrent), strangers: make(chan struct{}, max(concurrent-1, 1)),
+	}
 	// The hash that unknown accounts are compared with, so that they cost as much
 	// time as known ones. There is no password for it. It is made for the first
 	// sign-in, by any caller: a server without sign-ins needs no 19 MiB.

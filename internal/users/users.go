@@ -27,7 +27,9 @@ var (
 	// ErrPassword: a password has 8 to 1024 bytes.
 	ErrPassword = errors.New("users: a password has 8 to 1024 bytes")
 	// ErrCommon: a password is the name, or one that is guessed first.
-	ErrCommon = errors.New("users: this password is one of the most common ones, or the name of the account; choose another")
+	ErrCommon = errors.New(
+		"users: this password is one of the most common ones, or the name of the account; choose another",
+	)
 	// ErrExists: the name is taken.
 	ErrExists = errors.New("users: the name is taken")
 	// ErrUnknown: there is no such account.
@@ -125,7 +127,8 @@ func (u *Users) prepare(ctx context.Context, name, password string, admin bool) 
 	if err != nil {
 		return storage.User{}, err
 	}
-	return storage.User{ID: secrets.ID("usr_"), Name: name, PasswordHash: hash, Admin: admin, CreatedAt: u.cfg.Now()}, nil
+	return storage.User{ID: secrets.ID("usr_"), Name: name, PasswordHash: hash, Admin: admin, CreatedAt: u.cfg.Now()},
+		nil
 }
 
 func (u *Users) hash(ctx context.Context, name, password string) (string, error) {

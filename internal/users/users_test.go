@@ -40,9 +40,12 @@ func newRig(t *testing.T, change ...func(*Config)) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	r := &rig{store: s, log: &bytes.Buffer{}, slept: &atomic.Int64{}, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
+	r := &rig{store: s, log: &bytes.Buffer{}, slept: &atomic.Int64{},
+		now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
 	t.Cleanup(func() { audittest.Read(t).Check(t, r.log.String()) })
-	c := Config{Store: s, Params: cheap, Now: func() time.Time { return r.now }, Audit: audit.New(slog.New(slog.NewJSONHandler(r.log, nil))),
+	c := Config{
+		Store: s, Params: cheap, Now: func() time.Time { return r.now },
+		Audit: audit.New(slog.New(slog.NewJSONHandler(r.log, nil))),
 		Sleep: func(_ context.Context, d time.Duration) error { r.slept.Add(int64(d)); return nil }}
 	for _, f := range change {
 		f(&c)
@@ -155,7 +158,9 @@ func TestThrottle(t *testing.T) {
 			t.Error("a new network was not slowed down")
 		}
 		before = r.slept.Load()
-		if _, err := r.Authenticate(t.Context(), Attempt{Name: "alice", Password: good, Network: "x", KnownDevice: true}); err != nil || r.slept.Load() != before {
+		if _, err := r.Authenticate(t.Context(),
+			Attempt{Name: "alice", Password: good, Network: "x", KnownDevice: true}); err != nil ||
+			r.slept.Load() != before {
 			t.Errorf("the known browser: got %v, waited %d", err, r.slept.Load()-before)
 		}
 	})
@@ -184,7 +189,8 @@ func TestThrottle(t *testing.T) {
 		}
 		wg.Wait()
 		if turned.Load() != 50-maxLine || wrong.Load() != maxLine {
-			t.Errorf("got %d turned away and %d checked, want %d and %d", turned.Load(), wrong.Load(), 50-maxLine, maxLine)
+			t.Errorf("got %d turned away and %d checked, want %d and %d", turned.Load(), wrong.Load(), 50-maxLine,
+				maxLine)
 		}
 		if r.throttle.lines.used() != 0 {
 			t.Error("the line is not empty afterwards")
@@ -368,7 +374,10 @@ func TestAccounts(t *testing.T) {
 		}
 	})
 	t.Run("nobody can be changed", func(t *testing.T) {
-		for _, err := range []error{r.SetPassword(t.Context(), "nobody", good, false), r.Disable(t.Context(), "nobody"), r.Delete(t.Context(), "nobody")} {
+		for _, err := range []error{
+			r.SetPassword(t.Context(), "nobody", good, false), r.Disable(t.Context(), "nobody"),
+			r.Delete(t.Context(), "nobody"),
+		} {
 			if !errors.Is(err, ErrUnknown) {
 				t.Errorf("got %v, want ErrUnknown", err)
 			}
@@ -392,7 +401,8 @@ func TestSetup(t *testing.T) {
 		t.Fatal(err)
 	}
 	link, expires, err := r.SetupLink(ctx, "https://auth.example.com")
-	if err != nil || !expires.Equal(r.now.Add(SetupTTL)) || !strings.HasPrefix(link, "https://auth.example.com/setup#token=") {
+	if err != nil || !expires.Equal(r.now.Add(SetupTTL)) ||
+		!strings.HasPrefix(link, "https://auth.example.com/setup#token=") {
 		t.Fatalf("got %q %v %v", link, expires, err)
 	}
 	token := func(link string) string { _, t, _ := strings.Cut(link, "#token="); return t }
@@ -426,7 +436,8 @@ func TestSetup(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 32 {
 			wg.Go(func() {
-				if u, err := r.CompleteSetup(ctx, token(link), "root"+string(rune('a'+i%26))+string(rune('a'+i/26)), good); err == nil && u.Admin {
+				if u, err := r.CompleteSetup(ctx, token(link), "root"+string(rune('a'+i%26))+string(rune('a'+i/26)),
+					good); err == nil && u.Admin {
 					won.Add(1)
 				}
 			})

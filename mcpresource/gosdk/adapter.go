@@ -133,7 +133,10 @@ func New(g *mcpresource.Guard, s *mcp.Server, o *Options) *Adapter {
 }
 
 func newAdapter(g *mcpresource.Guard, s *mcp.Server, o *Options) *Adapter {
-	return &Adapter{guard: g, server: s, o: o.withDefaults(), sessions: newSessions(g), schemas: newSchemas(), running: newRunning(), closed: make(chan struct{})}
+	return &Adapter{
+		guard: g, server: s, o: o.withDefaults(), sessions: newSessions(g), schemas: newSchemas(),
+		running: newRunning(), closed: make(chan struct{}),
+	}
 }
 
 // NewHandler returns the guarded server with its RFC 9728 documents, ready to mount at
@@ -160,7 +163,9 @@ func (a *Adapter) HTTP() http.Handler {
 
 	sessions := a.o.Sessions
 	sessions.Stateless = false
-	sessions.DisableLocalhostProtection = true // the guard owns Host and Origin; behind a local proxy the SDK's check would refuse every request
+	// the guard owns Host and Origin; behind a local proxy the SDK's check would refuse every
+	// request
+	sessions.DisableLocalhostProtection = true
 	if sessions.EventStore == nil {
 		sessions.EventStore = mcp.NewMemoryEventStore(nil)
 	}

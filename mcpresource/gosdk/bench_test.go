@@ -22,15 +22,26 @@ func BenchmarkCall(b *testing.B) {
 		for _, name := range strings.Split("abcdefghijklmnopqrs", "") {
 			mcp.AddTool(s, &mcp.Tool{Name: name}, okTyped)
 		}
-		mcp.AddTool(s, &mcp.Tool{Name: "open"}, func(context.Context, *mcp.CallToolRequest, struct{ Text string }) (*mcp.CallToolResult, any, error) {
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: strings.Repeat("text ", 200)}}}, nil, nil
-		})
+		mcp.AddTool(s, &mcp.Tool{Name: "open"},
+			func(context.Context, *mcp.CallToolRequest, struct{ Text string }) (*mcp.CallToolResult, any, error) {
+				return &mcp.CallToolResult{
+						Content: []mcp.Content{&mcp.TextContent{Text: strings.Repeat("text ", 200)}},
+					},
+					nil, nil
+			})
 		return s
 	}
-	p := &mcpresource.Principal{Issuer: issuer, Subject: "alice", ClientID: "app", Scopes: []string{"mcp"}, Audience: []string{"http://localhost/mcp"}, ExpiresAt: time.Now().Add(time.Hour)}
+	p := &mcpresource.Principal{
+		Issuer: issuer, Subject: "alice", ClientID: "app", Scopes: []string{"mcp"},
+		Audience: []string{"http://localhost/mcp"}, ExpiresAt: time.Now().Add(time.Hour),
+	}
 	guard, err := mcpresource.New(mcpresource.Config{
-		Resource: "http://localhost/mcp", AuthorizationServers: []string{issuer}, Policy: &mcpresource.Rules{Base: []string{"mcp"}}, Limits: mcpresource.Limits{Calls: mcpresource.Rate{PerSecond: -1}},
-		Validator: mcpresource.ValidatorFunc(func(context.Context, mcpresource.Credential) (*mcpresource.Principal, error) { return p, nil }),
+		Resource: "http://localhost/mcp", AuthorizationServers: []string{issuer},
+		Policy: &mcpresource.Rules{Base: []string{"mcp"}},
+		Limits: mcpresource.Limits{Calls: mcpresource.Rate{PerSecond: -1}},
+		Validator: mcpresource.ValidatorFunc(
+			func(context.Context, mcpresource.Credential) (*mcpresource.Principal, error) { return p, nil },
+		),
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -38,15 +49,21 @@ func BenchmarkCall(b *testing.B) {
 	alone := server()
 	body := modern("tools/call", `"name":"open","arguments":{"Text":"`+strings.Repeat("argument ", 50)+`"}`)
 	for name, h := range map[string]http.Handler{
-		"sdk":     mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return alone }, &mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true}),
+		"sdk": mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return alone },
+			&mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true}),
 		"adapter": Unguarded(guard, server(), nil),
 		"guarded": guard.Protect(Unguarded(guard, server(), nil)),
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				req := httptest.NewRequest(http.MethodPost, "http://localhost/mcp", strings.NewReader(body)).WithContext(mcpresource.NewContext(b.Context(), p))
-				for k, v := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": "Bearer x", "Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "open"} {
+				req := httptest.NewRequest(http.MethodPost, "http://localhost/mcp",
+					strings.NewReader(body)).WithContext(mcpresource.NewContext(b.Context(), p))
+				for k, v := range map[string]string{
+					"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+					"Authorization": "Bearer x", "Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call",
+					"Mcp-Name": "open",
+				} {
 					req.Header.Set(k, v)
 				}
 				w := httptest.NewRecorder()

@@ -35,7 +35,8 @@ func (a *Adapter) bridge(next http.Handler) http.Handler {
 		next.ServeHTTP(w, r)
 	})
 	// The guard has judged the times already, with its own allowance for clocks.
-	bearer := auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true, ClockSkew: time.Hour})(bare)
+	bearer := auth.RequireBearerToken(verify,
+		&auth.RequireBearerTokenOptions{AllowMissingExpiration: true, ClockSkew: time.Hour})(bare)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, ok := mcpresource.FromContext(r.Context()); !ok {
 			bare.ServeHTTP(w, r) // a method that the policy leaves open; receive lets nothing else pass
@@ -49,7 +50,9 @@ func (a *Adapter) bridge(next http.Handler) http.Handler {
 
 // tokenInfo is what the SDK is told of p. It keeps sessions to their owner.
 func tokenInfo(p *mcpresource.Principal, owner string) *auth.TokenInfo {
-	return &auth.TokenInfo{Scopes: p.Scopes, Expiration: p.ExpiresAt, UserID: owner, Extra: map[string]any{principalKey: p}}
+	return &auth.TokenInfo{
+		Scopes: p.Scopes, Expiration: p.ExpiresAt, UserID: owner, Extra: map[string]any{principalKey: p},
+	}
 }
 
 // Principal returns the verified caller of a request, in tools, prompts, resources

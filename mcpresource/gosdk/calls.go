@@ -21,7 +21,10 @@ func (x *exchange) report(ctx context.Context, began time.Time, result mcp.Resul
 	if x.caller == nil { // the guard reports what it lets pass without one
 		return
 	}
-	e := mcpresource.CallEvent{Time: began, Duration: time.Since(began), Principal: x.caller, Method: x.method, Name: x.ops[0].Name, Arguments: x.ops[0].Arguments, Outcome: x.outcome, Err: err}
+	e := mcpresource.CallEvent{
+		Time: began, Duration: time.Since(began), Principal: x.caller, Method: x.method, Name: x.ops[0].Name,
+		Arguments: x.ops[0].Arguments, Outcome: x.outcome, Err: err,
+	}
 	if e.Outcome == "" {
 		e.Outcome = outcome(result, err)
 	}
@@ -135,10 +138,13 @@ func (x *exchange) survive(ctx context.Context, do func(context.Context) (mcp.Re
 
 // protected keeps a panic, of a handler or a policy, from ending the process: the SDK
 // runs them outside the reach of net/http.
-func (x *exchange) protected(ctx context.Context, do func(context.Context) (mcp.Result, error)) (result mcp.Result, err error, panics bool) {
+func (x *exchange) protected(
+	ctx context.Context, do func(context.Context) (mcp.Result, error),
+) (result mcp.Result, err error, panics bool) {
 	defer func() {
 		if p := recover(); p != nil {
-			x.o.Logger.ErrorContext(ctx, "a handler panicked", "method", x.method, "panic", p, "stack", string(debug.Stack()))
+			x.o.Logger.ErrorContext(ctx, "a handler panicked", "method", x.method, "panic", p, "stack",
+				string(debug.Stack()))
 			result, err, panics = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "Internal error."}, true
 		}
 	}()

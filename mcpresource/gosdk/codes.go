@@ -48,14 +48,16 @@ func missing(e *jsonrpc.Error) bool {
 // clients may count on.
 func (x *exchange) advertised(ctx context.Context) error {
 	feature, _, _ := strings.Cut(x.method, "/")
-	if !protocol.IsStateless(x.version) || feature != "prompts" && feature != "resources" && feature != "completion" && x.method != "tools/list" {
+	if !protocol.IsStateless(x.version) ||
+		feature != "prompts" && feature != "resources" && feature != "completion" && x.method != "tools/list" {
 		return nil
 	}
 	s, ok := x.req.GetSession().(*mcp.ServerSession)
 	if !ok {
 		return nil
 	}
-	result, err := x.next(ctx, "server/discover", &mcp.ServerRequest[*mcp.DiscoverParams]{Session: s, Params: &mcp.DiscoverParams{}, Extra: x.req.GetExtra()})
+	result, err := x.next(ctx, "server/discover",
+		&mcp.ServerRequest[*mcp.DiscoverParams]{Session: s, Params: &mcp.DiscoverParams{}, Extra: x.req.GetExtra()})
 	d, ok := result.(*mcp.DiscoverResult)
 	if err != nil || !ok || d.Capabilities == nil {
 		return nil // then nothing is known against it

@@ -43,7 +43,8 @@ func (r *rig) modern(t *testing.T, token, method, name, params string) reply {
 }
 
 func opening(version, client string) string {
-	return `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + version + `","capabilities":{},"clientInfo":{"name":"` + client + `","version":"1"}}}`
+	return `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + version +
+		`","capabilities":{},"clientInfo":{"name":"` + client + `","version":"1"}}}`
 }
 
 // TestCore holds what the SDK does for us, behind the guard and the adapter.
@@ -58,7 +59,8 @@ func TestCore(t *testing.T) {
 		return r.ask(t, "alice-mcp-deep", ask{body: body, headers: hdr("Mcp-Session-Id", session)})
 	}
 	call := func(name, more string) string {
-		return `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"` + name + `","arguments":{}` + more + `}}`
+		return `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"` + name + `","arguments":{}` + more +
+			`}}`
 	}
 	t.Run("RS-55 lists have one order", func(t *testing.T) {
 		want := []string{"b", "open", "secret", "y", "z"}
@@ -70,17 +72,23 @@ func TestCore(t *testing.T) {
 			}
 		}
 	})
-	t.Run("RS-101 RS-107 a request is answered by JSON or an event stream, which ends with the answer", func(t *testing.T) {
-		for _, got := range []reply{r.modern(t, "alice-mcp", "tools/call", "open", `"name":"open","arguments":{}`), inSession(call("open", ""))} {
-			kind := got.header.Get("Content-Type")
-			if got.status != 200 || kind != "text/event-stream" && kind != "application/json" || !strings.Contains(got.text, `"id":3,"result"`) {
-				t.Errorf("got %d %s %s", got.status, kind, got.text)
+	t.Run("RS-101 RS-107 a request is answered by JSON or an event stream, which ends with the answer",
+		func(t *testing.T) {
+			for _, got := range []reply{
+				r.modern(t, "alice-mcp", "tools/call", "open", `"name":"open","arguments":{}`),
+				inSession(call("open", "")),
+			} {
+				kind := got.header.Get("Content-Type")
+				if got.status != 200 || kind != "text/event-stream" && kind != "application/json" ||
+					!strings.Contains(got.text, `"id":3,"result"`) {
+					t.Errorf("got %d %s %s", got.status, kind, got.text)
+				}
 			}
-		}
-	})
+		})
 	t.Run("RS-71 initialize tells what the server is and has", func(t *testing.T) {
 		got := r.ask(t, "alice-mcp", ask{body: opening("2025-11-25", "t")})
-		if !strings.Contains(got.text, `"serverInfo":{"name":"test","version":"1"}`) || !strings.Contains(got.text, `"tools":{`) || strings.Contains(got.text, `"prompts"`) {
+		if !strings.Contains(got.text, `"serverInfo":{"name":"test","version":"1"}`) ||
+			!strings.Contains(got.text, `"tools":{`) || strings.Contains(got.text, `"prompts"`) {
 			t.Errorf("got %s", got.text)
 		}
 	})
@@ -94,13 +102,19 @@ func TestCore(t *testing.T) {
 	})
 	t.Run("RS-52 what a client calls itself opens nothing", func(t *testing.T) {
 		for _, name := range []string{"t", "test", "deep", "admin"} {
-			meta := strings.Replace(modern("tools/call", `"name":"secret","arguments":{}`), `"_meta":{`, `"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"`+name+`","version":"1"},`, 1)
-			got := r.ask(t, "alice-mcp", ask{body: meta, headers: hdr("Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "secret")})
+			meta := strings.Replace(modern("tools/call", `"name":"secret","arguments":{}`), `"_meta":{`,
+				`"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"`+name+`","version":"1"},`, 1)
+			got := r.ask(t, "alice-mcp",
+				ask{body: meta,
+					headers: hdr("Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name",
+						"secret")})
 			if got.status != http.StatusForbidden {
 				t.Errorf("%s: got %d %s", name, got.status, got.text)
 			}
 			opened := r.ask(t, "alice-mcp", ask{body: opening("2025-11-25", name)}).header.Get("Mcp-Session-Id")
-			if got := r.ask(t, "alice-mcp", ask{body: call("secret", ""), headers: hdr("Mcp-Session-Id", opened)}); got.status != http.StatusForbidden {
+			if got := r.ask(t, "alice-mcp",
+				ask{body: call("secret", ""),
+					headers: hdr("Mcp-Session-Id", opened)}); got.status != http.StatusForbidden {
 				t.Errorf("%s in a session: got %d %s", name, got.status, got.text)
 			}
 		}
@@ -108,13 +122,19 @@ func TestCore(t *testing.T) {
 	t.Run("RS-177 trace context is accepted", func(t *testing.T) {
 		const trace = `"_meta":{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","tracestate":"a=b","baggage":"c=d",`
 		body := strings.Replace(modern("tools/call", `"name":"open","arguments":{}`), `"_meta":{`, trace, 1)
-		if got := r.ask(t, "alice-mcp", ask{body: body, headers: hdr("Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "open")}); got.status != 200 || got.code != 0 {
+		if got := r.ask(t, "alice-mcp",
+			ask{body: body,
+				headers: hdr("Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name",
+					"open")}); got.status != 200 || got.code != 0 {
 			t.Errorf("got %d %s", got.status, got.text)
 		}
 	})
 	t.Run("CL-52 a session has no use for the headers and members of 2026-07-28", func(t *testing.T) {
 		const later = `,"_meta":{"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"debug","logLevel":"debug"}`
-		got := r.ask(t, "alice-mcp-deep", ask{body: call("open", later), headers: hdr("Mcp-Session-Id", session, "Mcp-Method", "tools/call", "Mcp-Name", "open", "Mcp-Param-Region", "eu")})
+		got := r.ask(t, "alice-mcp-deep",
+			ask{body: call("open", later),
+				headers: hdr("Mcp-Session-Id", session, "Mcp-Method", "tools/call", "Mcp-Name", "open",
+					"Mcp-Param-Region", "eu")})
 		if got.status != 200 || !strings.Contains(got.text, "alice mcp deep") {
 			t.Errorf("got %d %s", got.status, got.text)
 		}
@@ -126,7 +146,9 @@ func TestCore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for k, v := range map[string]string{"Accept": "text/event-stream", "Authorization": "Bearer alice-mcp-deep", "Mcp-Session-Id": session} {
+		for k, v := range map[string]string{
+			"Accept": "text/event-stream", "Authorization": "Bearer alice-mcp-deep", "Mcp-Session-Id": session,
+		} {
 			req.Header.Set(k, v)
 		}
 		resp, err := http.DefaultClient.Do(req)
@@ -181,27 +203,32 @@ func TestPages(t *testing.T) {
 // TestUnknownVersion: RS-123 a request of which no version is known is one of 2025-03-26, the
 // revision that has batches.
 func TestUnknownVersion(t *testing.T) {
-	s := mcp.NewServer(&mcp.Implementation{Name: "t", Version: "1"}, &mcp.ServerOptions{GetSessionID: func() string { return "" }})
+	s := mcp.NewServer(&mcp.Implementation{Name: "t", Version: "1"},
+		&mcp.ServerOptions{GetSessionID: func() string { return "" }})
 	mcp.AddTool(s, &mcp.Tool{Name: "open"}, okTyped)
 	r := newRig(t, nil)
 	r.Config.Handler = r.guard.Handler(New(r.guard, s, nil).HTTP())
 	r.ask(t, "alice-mcp", ask{body: opening("2025-06-18", "t")})
-	if got := r.ask(t, "alice-mcp", ask{body: `[` + listTools + `]`}); got.status != 200 || !strings.Contains(got.text, `"open"`) {
+	if got := r.ask(t, "alice-mcp", ask{body: `[` + listTools + `]`}); got.status != 200 ||
+		!strings.Contains(got.text, `"open"`) {
 		t.Errorf("RS-123: got %d %s", got.status, got.text)
 	}
-	if got := r.ask(t, "alice-mcp", ask{body: `[` + listTools + `]`, headers: hdr("Mcp-Protocol-Version", "2025-06-18")}); got.status != 400 {
+	if got := r.ask(t, "alice-mcp",
+		ask{body: `[` + listTools + `]`, headers: hdr("Mcp-Protocol-Version", "2025-06-18")}); got.status != 400 {
 		t.Errorf("RS-121 with the version: got %d %s", got.status, got.text)
 	}
 }
 
 // TestModernOnly: CL-51 a client with sessions, at a server without, is told which versions it has.
 func TestModernOnly(t *testing.T) {
-	s := mcp.NewServer(&mcp.Implementation{Name: "t", Version: "1"}, &mcp.ServerOptions{SupportedProtocolVersions: []string{"2026-07-28"}})
+	s := mcp.NewServer(&mcp.Implementation{Name: "t", Version: "1"},
+		&mcp.ServerOptions{SupportedProtocolVersions: []string{"2026-07-28"}})
 	mcp.AddTool(s, &mcp.Tool{Name: "open"}, okTyped)
 	r := newRig(t, nil)
 	r.Config.Handler = r.guard.Handler(New(r.guard, s, nil).HTTP())
 	session := r.ask(t, "alice-mcp", ask{body: opening("2025-11-25", "t")}).header.Get("Mcp-Session-Id")
-	got := r.ask(t, "alice-mcp", ask{body: listTools, headers: hdr("Mcp-Session-Id", session, "Mcp-Protocol-Version", "2025-11-25")})
+	got := r.ask(t, "alice-mcp",
+		ask{body: listTools, headers: hdr("Mcp-Session-Id", session, "Mcp-Protocol-Version", "2025-11-25")})
 	if got.status != 400 || got.code == 0 || !strings.Contains(got.text, "2026-07-28") {
 		t.Errorf("got %d %s", got.status, got.text)
 	}
@@ -217,9 +244,10 @@ func TestUndeclared(t *testing.T) {
 	}
 	r := newRig(t, nil, func(s *mcp.Server) {
 		for name, q := range questions {
-			s.AddTool(&mcp.Tool{Name: name, InputSchema: anyObject}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-				return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"q": q}}, nil
-			})
+			s.AddTool(&mcp.Tool{Name: name, InputSchema: anyObject},
+				func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+					return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"q": q}}, nil
+				})
 		}
 	})
 	for _, tt := range []struct{ name, tool, capabilities, required string }{
@@ -235,15 +263,20 @@ func TestUndeclared(t *testing.T) {
 		{"RS-180 roots", "roots", `{"roots":{}}`, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			body := strings.Replace(modern("tools/call", `"name":"`+tt.tool+`","arguments":{}`), `clientCapabilities":{}`, `clientCapabilities":`+tt.capabilities, 1)
-			got := r.ask(t, "alice-mcp-deep", ask{body: body, headers: hdr("Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", tt.tool)})
+			body := strings.Replace(modern("tools/call", `"name":"`+tt.tool+`","arguments":{}`),
+				`clientCapabilities":{}`, `clientCapabilities":`+tt.capabilities, 1)
+			got := r.ask(t, "alice-mcp-deep",
+				ask{body: body,
+					headers: hdr("Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name",
+						tt.tool)})
 			if tt.required == "" {
 				if got.status != 200 || !strings.Contains(got.text, `"resultType":"input_required"`) {
 					t.Errorf("got %d %s", got.status, got.text)
 				}
 				return
 			}
-			if got.status != 400 || got.code != -32021 || !strings.Contains(got.text, `"data":{"requiredCapabilities":`+tt.required+`}`) {
+			if got.status != 400 || got.code != -32021 ||
+				!strings.Contains(got.text, `"data":{"requiredCapabilities":`+tt.required+`}`) {
 				t.Errorf("got %d %s", got.status, got.text)
 			}
 		})
@@ -255,9 +288,10 @@ func TestOutputSchema(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`)
 	r := newRig(t, nil, func(s *mcp.Server) {
 		for name, value := range map[string]any{"fits": 1, "unfit": "no number"} {
-			mcp.AddTool(s, &mcp.Tool{Name: name, OutputSchema: schema}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-				return nil, map[string]any{"n": value}, nil
-			})
+			mcp.AddTool(s, &mcp.Tool{Name: name, OutputSchema: schema},
+				func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+					return nil, map[string]any{"n": value}, nil
+				})
 		}
 	})
 	for name, fits := range map[string]bool{"fits": true, "unfit": false} {
@@ -283,7 +317,8 @@ func TestAnnotations(t *testing.T) {
 					t.Error("it was added")
 				}
 			}()
-			s.AddTool(&mcp.Tool{Name: "x", InputSchema: json.RawMessage(`{"type":"object","properties":{` + properties + `}}`)}, okTool)
+			s.AddTool(&mcp.Tool{
+				Name: "x", InputSchema: json.RawMessage(`{"type":"object","properties":{` + properties + `}}`)}, okTool)
 		})
 	}
 }

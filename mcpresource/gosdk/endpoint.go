@@ -30,7 +30,9 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		refuse(w, &refusal{http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, "The request body is too large.", nil})
+		refuse(w, &refusal{
+			http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, "The request body is too large.", nil,
+		})
 		return
 	case err != nil:
 		refuse(w, &refusal{http.StatusBadRequest, jsonrpc.CodeParseError, "The request body could not be read.", nil})
@@ -69,7 +71,8 @@ func (e *endpoint) serveOther(w http.ResponseWriter, r *http.Request) {
 		e.stateless.ServeHTTP(w, r)
 		return
 	}
-	if v := e.adapter.sessions.version(r.Header.Get(protocol.HeaderSession)); v != "" && r.Header.Get(protocol.HeaderVersion) == "" {
+	if v := e.adapter.sessions.version(r.Header.Get(protocol.HeaderSession)); v != "" &&
+		r.Header.Get(protocol.HeaderVersion) == "" {
 		r.Header.Set(protocol.HeaderVersion, v)
 	}
 	e.sessions.ServeHTTP(w, r)
@@ -113,7 +116,9 @@ func (b body) checkModern(r *http.Request) *refusal {
 	}
 	// Of two headers a proxy and the server might each believe another.
 	for name, values := range r.Header {
-		if len(values) > 1 && (strings.HasPrefix(name, protocol.HeaderParamPrefix) || name == protocol.HeaderMethod || name == protocol.HeaderName || name == protocol.HeaderVersion) {
+		if len(values) > 1 &&
+			(strings.HasPrefix(name, protocol.HeaderParamPrefix) || name == protocol.HeaderMethod ||
+				name == protocol.HeaderName || name == protocol.HeaderVersion) {
 			return &refusal{http.StatusBadRequest, mcp.CodeHeaderMismatch, "The header " + name + " is repeated.", m.ID}
 		}
 	}

@@ -27,29 +27,35 @@ import (
 // server elsewhere.
 func Example() {
 	// Against a real server: mcpresource.Discover(ctx, "https://auth.example.com", nil)
-	validator := mcpresource.ValidatorFunc(func(context.Context, mcpresource.Credential) (*mcpresource.Principal, error) {
-		return &mcpresource.Principal{
-			Issuer: "https://auth.example.com", Subject: "alice", Scopes: []string{"mcp"},
-			Audience: []string{"http://127.0.0.1/mcp"}, ExpiresAt: time.Now().Add(time.Hour),
-		}, nil
-	})
+	validator := mcpresource.ValidatorFunc(
+		func(context.Context, mcpresource.Credential) (*mcpresource.Principal, error) {
+			return &mcpresource.Principal{
+				Issuer: "https://auth.example.com", Subject: "alice", Scopes: []string{"mcp"},
+				Audience: []string{"http://127.0.0.1/mcp"}, ExpiresAt: time.Now().Add(time.Hour),
+			}, nil
+		})
 	guard, err := mcpresource.New(mcpresource.Config{
 		Resource:             "http://127.0.0.1/mcp",
 		AuthorizationServers: []string{"https://auth.example.com"},
 		Validator:            validator,
-		Policy:               &mcpresource.Rules{Base: []string{"mcp"}, Tools: map[string][]string{"delete_file": {"files:write"}}},
+		Policy: &mcpresource.Rules{
+			Base: []string{"mcp"}, Tools: map[string][]string{"delete_file": {"files:write"}},
+		},
 	})
 	if err != nil {
 		panic(err)
 	}
 	server := mcp.NewServer(&mcp.Implementation{Name: "files", Version: "1.0.0"}, nil)
-	mcp.AddTool(server, &mcp.Tool{Name: "greet"}, func(_ context.Context, req *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
-		caller, _ := gosdk.Principal(req) // of this very call
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "hello " + caller.Subject}}}, nil, nil
-	})
-	mcp.AddTool(server, &mcp.Tool{Name: "delete_file"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-		return nil, nil, nil // never reached without files:write
-	})
+	mcp.AddTool(server, &mcp.Tool{Name: "greet"},
+		func(_ context.Context, req *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+			caller, _ := gosdk.Principal(req) // of this very call
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "hello " + caller.Subject}}},
+				nil, nil
+		})
+	mcp.AddTool(server, &mcp.Tool{Name: "delete_file"},
+		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return nil, nil, nil // never reached without files:write
+		})
 	host := httptest.NewServer(gosdk.NewHandler(guard, server, nil))
 	defer host.Close()
 
@@ -90,7 +96,10 @@ func Example_embedded() {
 	}
 	as, err := authserver.New(ctx, authserver.Config{
 		Issuer: base, Store: store, SecretKeys: [][]byte{key}, Registry: registry,
-		Resources: []storage.Resource{{URI: base + "/mcp", Name: "Notes", Scopes: []storage.ScopeText{{Name: "mcp", Description: "use your notes", Default: true}}}},
+		Resources: []storage.Resource{
+			{URI: base + "/mcp", Name: "Notes",
+				Scopes: []storage.ScopeText{{Name: "mcp", Description: "use your notes", Default: true}}},
+		},
 	})
 	if err != nil {
 		panic(err)
@@ -132,10 +141,12 @@ func ExampleStdio() {
 		panic(err)
 	}
 	server := mcp.NewServer(&mcp.Implementation{Name: "files", Version: "1.0.0"}, nil)
-	mcp.AddTool(server, &mcp.Tool{Name: "greet"}, func(_ context.Context, req *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
-		caller, _ := gosdk.Principal(req)
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "hello " + caller.Subject}}}, nil, nil
-	})
+	mcp.AddTool(server, &mcp.Tool{Name: "greet"},
+		func(_ context.Context, req *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+			caller, _ := gosdk.Principal(req)
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "hello " + caller.Subject}}},
+				nil, nil
+		})
 	gosdk.New(guard, server, nil)
 
 	os.Setenv("FILES_TOKEN", "alices-token") // whoever starts the server does that
@@ -159,9 +170,10 @@ func ExampleAdapter_SSE() {
 	defer host.Close()
 	guard := func(resource string) *mcpresource.Guard {
 		g, err := mcpresource.New(mcpresource.Config{
-			Resource: resource, AuthorizationServers: []string{"https://auth.example.com"}, Validator: aliceAt(resource),
-			Policy:   &mcpresource.Rules{Base: []string{"mcp"}},
-			Metadata: mcpresource.Metadata{PathOnly: true}, // two resources on one host
+			Resource: resource, AuthorizationServers: []string{"https://auth.example.com"},
+			Validator: aliceAt(resource),
+			Policy:    &mcpresource.Rules{Base: []string{"mcp"}},
+			Metadata:  mcpresource.Metadata{PathOnly: true}, // two resources on one host
 		})
 		if err != nil {
 			panic(err)
@@ -175,7 +187,9 @@ func ExampleAdapter_SSE() {
 	old.Register(mux, adapter.SSE())
 
 	client := mcp.NewClient(&mcp.Implementation{Name: "old", Version: "1"}, nil)
-	session, err := client.Connect(context.Background(), &mcp.SSEClientTransport{Endpoint: host.URL + "/sse", HTTPClient: &http.Client{Transport: bearer("alices-token")}}, nil)
+	session, err := client.Connect(context.Background(),
+		&mcp.SSEClientTransport{
+			Endpoint: host.URL + "/sse", HTTPClient: &http.Client{Transport: bearer("alices-token")}}, nil)
 	if err != nil {
 		panic(err)
 	}
@@ -190,7 +204,8 @@ func ExampleAdapter_SSE() {
 func ExampleOwn() {
 	owners := map[string]string{} // of documents: the Key of whoever made them
 	remove := func(guard *mcpresource.Guard) mcp.ToolHandlerFor[struct{ ID string }, any] {
-		return func(ctx context.Context, req *mcp.CallToolRequest, in struct{ ID string }) (*mcp.CallToolResult, any, error) {
+		return func(ctx context.Context, req *mcp.CallToolRequest, in struct{ ID string }) (*mcp.CallToolResult, any,
+			error) {
 			if err := gosdk.Own(req, owners[in.ID]); err != nil {
 				return nil, nil, err // as if it did not exist
 			}
@@ -220,7 +235,8 @@ func ExampleOwn() {
 	defer session.Close()
 	for _, owner := range []string{"somebody else", "https://auth.example.com\x00alice\x00app"} {
 		owners["report"] = owner
-		_, err := session.CallTool(context.Background(), &mcp.CallToolParams{Name: "delete", Arguments: map[string]string{"ID": "report"}})
+		_, err := session.CallTool(context.Background(),
+			&mcp.CallToolParams{Name: "delete", Arguments: map[string]string{"ID": "report"}})
 		var refusal *jsonrpc.Error
 		errors.As(err, &refusal)
 		fmt.Println(refusal.Message)
@@ -244,7 +260,8 @@ func aliceAt(resource string) mcpresource.Validator {
 func connect(endpoint, token string) *mcp.ClientSession {
 	client := mcp.NewClient(&mcp.Implementation{Name: "example", Version: "1"}, nil)
 	session, err := client.Connect(context.Background(), &mcp.StreamableClientTransport{
-		Endpoint: endpoint, HTTPClient: &http.Client{Transport: bearer(token)}, DisableStandaloneSSE: true, MaxRetries: -1,
+		Endpoint: endpoint, HTTPClient: &http.Client{Transport: bearer(token)}, DisableStandaloneSSE: true,
+		MaxRetries: -1,
 	}, nil)
 	if err != nil {
 		panic(err)

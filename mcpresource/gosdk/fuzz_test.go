@@ -14,7 +14,11 @@ import (
 // FuzzStdio sends any line. Nothing ends the connection, every answer is one line of
 // JSON, and what is handed on can be answered.
 func FuzzStdio(f *testing.F) {
-	for _, seed := range []string{openOld, callOld, `[` + pingOne + `,` + pingOne + `]`, `[1,null,{}]`, `{bad`, `{"jsonrpc":"2.0","id":-0,"method":"x","params":[]}`, `{"jsonrpc":"2.0","id":1e2,"method":"x"}`, "[[]]", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":11}}`} {
+	for _, seed := range []string{
+		openOld, callOld, `[` + pingOne + `,` + pingOne + `]`, `[1,null,{}]`, `{bad`,
+		`{"jsonrpc":"2.0","id":-0,"method":"x","params":[]}`, `{"jsonrpc":"2.0","id":1e2,"method":"x"}`, "[[]]",
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":11}}`,
+	} {
 		f.Add(seed, true)
 		f.Add(seed, false)
 	}
@@ -50,7 +54,10 @@ func FuzzStdio(f *testing.F) {
 // FuzzPlainText: whatever a tool returns, no control character is left, and text
 // without one is untouched.
 func FuzzPlainText(f *testing.F) {
-	for _, seed := range []string{"plain\n\ttext é", "\x1b[31mred\x1b[0m", "\x1b]8;;http://x\x07", "\x1b\x1b[[3131mm", "\u009b2J", "\x1bP\x1b\\", "a\r\nb\rc"} {
+	for _, seed := range []string{
+		"plain\n\ttext é", "\x1b[31mred\x1b[0m", "\x1b]8;;http://x\x07", "\x1b\x1b[[3131mm", "\u009b2J",
+		"\x1bP\x1b\\", "a\r\nb\rc",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -44,10 +44,11 @@ func newRigOf(t *testing.T, change func(*mcpresource.Config), o *Options, more .
 	c := mcpresource.Config{
 		Resource: r.URL + "/mcp", AuthorizationServers: []string{issuer},
 		Policy: &mcpresource.Rules{Base: []string{"mcp"}, Tools: map[string][]string{"secret": {"deep"}}},
-		Validator: mcpresource.ValidatorFunc(func(_ context.Context, c mcpresource.Credential) (*mcpresource.Principal, error) {
-			parts := strings.Split(c.Token, "-")
-			return r.principal(parts[0], parts[1:]...), nil
-		}),
+		Validator: mcpresource.ValidatorFunc(
+			func(_ context.Context, c mcpresource.Credential) (*mcpresource.Principal, error) {
+				parts := strings.Split(c.Token, "-")
+				return r.principal(parts[0], parts[1:]...), nil
+			}),
 	}
 	change(&c)
 	var err error
@@ -63,7 +64,8 @@ func newRigOf(t *testing.T, change func(*mcpresource.Config), o *Options, more .
 		if !ok {
 			return &mcp.CallToolResult{IsError: true}, nil, nil
 		}
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: p.Subject + " " + p.Scopes.String()}}}, nil, nil
+		return &mcp.CallToolResult{
+			Content: []mcp.Content{&mcp.TextContent{Text: p.Subject + " " + p.Scopes.String()}}}, nil, nil
 	}
 	mcp.AddTool(s, &mcp.Tool{Name: "open"}, answer)
 	mcp.AddTool(s, &mcp.Tool{Name: "secret"}, answer)
@@ -77,7 +79,10 @@ func newRigOf(t *testing.T, change func(*mcpresource.Config), o *Options, more .
 }
 
 func (r *rig) principal(subject string, scopes ...string) *mcpresource.Principal {
-	return &mcpresource.Principal{Issuer: issuer, Subject: subject, ClientID: "app", Scopes: scopes, Audience: []string{r.URL + "/mcp"}, ExpiresAt: time.Now().Add(time.Hour)}
+	return &mcpresource.Principal{
+		Issuer: issuer, Subject: subject, ClientID: "app", Scopes: scopes, Audience: []string{r.URL + "/mcp"},
+		ExpiresAt: time.Now().Add(time.Hour),
+	}
 }
 
 // post sends one JSON-RPC message by plain HTTP and returns status, body and session.
@@ -120,7 +125,9 @@ func (r *rig) initialize(t *testing.T, token string) (session string) {
 
 func (r *rig) initializeAt(t *testing.T, token, version string) (session string) {
 	t.Helper()
-	status, body, session := r.post(t, token, "", "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"`+version+`","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	status, body, session := r.post(t, token, "", "",
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"`+version+
+			`","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
 	if status != 200 || session == "" {
 		t.Fatalf("initialize: %d %s", status, body)
 	}
@@ -132,13 +139,15 @@ func TestBothErasOnOneURL(t *testing.T) {
 	r := newRig(t, nil)
 	t.Run("RS-99 RS-108 a session of 2025-11-25", func(t *testing.T) {
 		session := r.initialize(t, "alice-mcp")
-		status, body, _ := r.post(t, "alice-mcp", "2025-11-25", session, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"open","arguments":{}}}`)
+		status, body, _ := r.post(t, "alice-mcp", "2025-11-25", session,
+			`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"open","arguments":{}}}`)
 		if status != 200 || !strings.Contains(body, "alice mcp") {
 			t.Errorf("got %d %s", status, body)
 		}
 	})
 	t.Run("RS-137 RS-140 RS-160 a stateless call of 2026-07-28", func(t *testing.T) {
-		status, body, session := r.post(t, "alice-mcp", "2026-07-28", "", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"open","arguments":{},`+modernMeta+`}}`)
+		status, body, session := r.post(t, "alice-mcp", "2026-07-28", "",
+			`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"open","arguments":{},`+modernMeta+`}}`)
 		if status != 200 || session != "" || !strings.Contains(body, "alice mcp") {
 			t.Errorf("got %d %q %s", status, session, body)
 		}
@@ -154,12 +163,14 @@ func TestIdentityIsPerRequest(t *testing.T) {
 		if !strings.Contains(body, `alice mcp"`) {
 			t.Errorf("got %s", body)
 		}
-		if status, _, _ := r.post(t, "alice-mcp", "2025-11-25", session, strings.Replace(call, "%s", "secret", 1)); status != 403 {
+		if status, _, _ := r.post(t, "alice-mcp", "2025-11-25", session,
+			strings.Replace(call, "%s", "secret", 1)); status != 403 {
 			t.Errorf("a narrower token in the session: got %d, want 403", status)
 		}
 	})
 	t.Run("RS-112 somebody else in the session is 404", func(t *testing.T) {
-		if status, body, _ := r.post(t, "bob-mcp", "2025-11-25", session, strings.Replace(call, "%s", "open", 1)); status != 404 {
+		if status, body, _ := r.post(t, "bob-mcp", "2025-11-25", session,
+			strings.Replace(call, "%s", "open", 1)); status != 404 {
 			t.Errorf("got %d %s", status, body)
 		}
 	})
@@ -180,9 +191,13 @@ func TestIdentityIsPerRequest(t *testing.T) {
 func TestSecondCheck(t *testing.T) {
 	r := newRig(t, nil)
 	serve := func(p *mcpresource.Principal, tool string) string {
-		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":{},` + modernMeta + `}}`
+		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":{},` +
+			modernMeta + `}}`
 		req := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(body))
-		for k, v := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": tool} {
+		for k, v := range map[string]string{
+			"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+			"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": tool,
+		} {
 			req.Header.Set(k, v)
 		}
 		if p != nil {
@@ -193,7 +208,8 @@ func TestSecondCheck(t *testing.T) {
 		return w.Body.String()
 	}
 	t.Run("RS-43 without the scope", func(t *testing.T) {
-		if body := serve(r.principal("alice", "mcp"), "secret"); !strings.Contains(body, "insufficient_scope") || strings.Contains(body, "alice") {
+		if body := serve(r.principal("alice", "mcp"), "secret"); !strings.Contains(body, "insufficient_scope") ||
+			strings.Contains(body, "alice") {
 			t.Errorf("got %s", body)
 		}
 	})

@@ -43,7 +43,9 @@ func (f *inflight) begin(r *jsonrpc.Request, m message, b *batch) bool {
 	if f.calls[r.ID] != nil {
 		return false
 	}
-	f.calls[r.ID] = &pending{batch: b, token: string(m.Params.Meta["progressToken"]), listens: r.Method == "subscriptions/listen"}
+	f.calls[r.ID] = &pending{
+		batch: b, token: string(m.Params.Meta["progressToken"]), listens: r.Method == "subscriptions/listen",
+	}
 	if b != nil {
 		b.left++
 	}

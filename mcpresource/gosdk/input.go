@@ -27,7 +27,13 @@ func (x *exchange) checkInput(ctx context.Context, call *mcp.CallToolRequest) (*
 	if err != nil {
 		x.outcome = mcpresource.OutcomeError
 		x.o.Logger.ErrorContext(ctx, "the input schema of a tool cannot be used", "tool", tool.Name, "error", err)
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("The input schema of %q cannot be used: it has to be JSON Schema 2020-12 without references to elsewhere.", tool.Name)}
+		return nil, &jsonrpc.Error{
+			Code: jsonrpc.CodeInternalError,
+			Message: fmt.Sprintf(
+				"The input schema of %q cannot be used: it has to be JSON Schema 2020-12 without references to elsewhere.",
+				tool.Name,
+			),
+		}
 	}
 	err = validate(schema, call.Params.Arguments)
 	if err == nil {
@@ -100,7 +106,10 @@ func keys(v any) (n int) {
 // never kept: a tool may be replaced at any time.
 func (x *exchange) find(ctx context.Context, call *mcp.CallToolRequest) *mcp.Tool {
 	for cursor := ""; ; {
-		result, err := x.next(ctx, "tools/list", &mcp.ListToolsRequest{Session: call.Session, Params: &mcp.ListToolsParams{Cursor: cursor}, Extra: call.Extra})
+		result, err := x.next(ctx, "tools/list",
+			&mcp.ListToolsRequest{
+				Session: call.Session, Params: &mcp.ListToolsParams{Cursor: cursor}, Extra: call.Extra,
+			})
 		list, ok := result.(*mcp.ListToolsResult)
 		if err != nil || !ok {
 			return nil

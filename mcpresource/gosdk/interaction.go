@@ -25,7 +25,9 @@ const (
 // (mcpresource.InteractionRequiredError) into a question by the client, if the client has
 // said that it can show links; else the answer holds the link as text. The page is not the
 // way to sign in to this server, which the guard asks for by 401 (RS-199).
-func (x *exchange) interact(ctx context.Context, result mcp.Result, err error, again func() (mcp.Result, error)) (mcp.Result, error) {
+func (x *exchange) interact(
+	ctx context.Context, result mcp.Result, err error, again func() (mcp.Result, error),
+) (mcp.Result, error) {
 	need := interaction(result, err)
 	if need == nil {
 		return result, err

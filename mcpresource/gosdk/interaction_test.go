@@ -33,30 +33,37 @@ func needy(t *testing.T, patience int64) (url string, calls *atomic.Int64) {
 		if calls.Add(1) > patience {
 			return nil
 		}
-		return fmt.Errorf("reading the list: %w", &mcpresource.InteractionRequiredError{Provider: "github", URL: connectURL})
+		return fmt.Errorf("reading the list: %w",
+			&mcpresource.InteractionRequiredError{Provider: "github", URL: connectURL})
 	}
 	mux := http.NewServeMux()
 	host := httptest.NewServer(mux)
 	t.Cleanup(host.Close)
 	g, err := mcpresource.New(mcpresource.Config{
 		Resource: host.URL + "/mcp", AuthorizationServers: []string{issuer},
-		Validator: mcpresource.ValidatorFunc(func(_ context.Context, c mcpresource.Credential) (*mcpresource.Principal, error) {
-			return &mcpresource.Principal{Issuer: issuer, Subject: "alice", ClientID: "app", Audience: []string{host.URL + "/mcp"}, ExpiresAt: time.Now().Add(time.Hour)}, nil
-		}),
+		Validator: mcpresource.ValidatorFunc(
+			func(_ context.Context, c mcpresource.Credential) (*mcpresource.Principal, error) {
+				return &mcpresource.Principal{
+					Issuer: issuer, Subject: "alice", ClientID: "app", Audience: []string{host.URL + "/mcp"},
+					ExpiresAt: time.Now().Add(time.Hour)}, nil
+			}),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
-	mcp.AddTool(s, &mcp.Tool{Name: "repos"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "three repositories"}}}, nil, token()
-	})
+	mcp.AddTool(s, &mcp.Tool{Name: "repos"},
+		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "three repositories"}}}, nil,
+				token()
+		})
 	s.AddPrompt(&mcp.Prompt{Name: "repos"}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 		return &mcp.GetPromptResult{}, token()
 	})
-	s.AddResource(&mcp.Resource{URI: "repo:///x", Name: "x"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: "repo:///x", Text: "x"}}}, token()
-	})
+	s.AddResource(&mcp.Resource{URI: "repo:///x", Name: "x"},
+		func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: "repo:///x", Text: "x"}}}, token()
+		})
 	g.Register(mux, Unguarded(g, s, &Options{interactionPoll: time.Millisecond, State: needySealer}))
 	return host.URL + "/mcp", calls
 }
@@ -66,7 +73,9 @@ func person(t *testing.T, url, version, says string, questions *[]mcp.ElicitPara
 	t.Helper()
 	o := &mcp.ClientOptions{}
 	if says != "" {
-		o.Capabilities = &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{URL: &mcp.URLElicitationCapabilities{}}}
+		o.Capabilities = &mcp.ClientCapabilities{
+			Elicitation: &mcp.ElicitationCapabilities{URL: &mcp.URLElicitationCapabilities{}},
+		}
 		o.ElicitationHandler = func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			*questions = append(*questions, *r.Params)
 			return &mcp.ElicitResult{Action: says}, nil
@@ -106,7 +115,8 @@ func TestInteractionOf20251125(t *testing.T) {
 			t.Fatalf("got %s", rpc.Data)
 		}
 		q := data.Elicitations[0]
-		if q.Mode != "url" || q.URL != connectURL || len(q.ElicitationID) < 20 || !strings.Contains(q.Message, "github") {
+		if q.Mode != "url" || q.URL != connectURL || len(q.ElicitationID) < 20 ||
+			!strings.Contains(q.Message, "github") {
 			t.Errorf("got %+v", q)
 		}
 		for _, err := range []error{
@@ -123,7 +133,8 @@ func TestInteractionOf20251125(t *testing.T) {
 			var asked []mcp.ElicitParams
 			cs := person(t, url, version, "", &asked)
 			checkText(t, cs)
-			if err := second(cs.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "repos"})); err == nil || !strings.Contains(err.Error(), connectURL) || strings.Contains(err.Error(), "-32042") {
+			if err := second(cs.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "repos"})); err == nil ||
+				!strings.Contains(err.Error(), connectURL) || strings.Contains(err.Error(), "-32042") {
 				t.Errorf("a prompt: got %v", err)
 			}
 		})
@@ -135,7 +146,8 @@ func second[T any](_ T, err error) error { return err }
 func checkText(t *testing.T, cs *mcp.ClientSession) {
 	t.Helper()
 	result, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "repos"})
-	if err != nil || !result.IsError || len(result.Content) != 1 || !strings.Contains(result.Content[0].(*mcp.TextContent).Text, connectURL) {
+	if err != nil || !result.IsError || len(result.Content) != 1 ||
+		!strings.Contains(result.Content[0].(*mcp.TextContent).Text, connectURL) {
 		t.Errorf("got %+v %v", result, err)
 	}
 }
@@ -149,7 +161,8 @@ func TestInteractionOf20260728(t *testing.T) {
 		if err != nil || result.IsError || result.Content[0].(*mcp.TextContent).Text != "three repositories" {
 			t.Fatalf("got %+v %v", result, err)
 		}
-		if len(asked) != 1 || asked[0].URL != connectURL || asked[0].Mode != "url" || asked[0].ElicitationID != "" || calls.Load() != 6 {
+		if len(asked) != 1 || asked[0].URL != connectURL || asked[0].Mode != "url" || asked[0].ElicitationID != "" ||
+			calls.Load() != 6 {
 			t.Errorf("asked %+v, %d calls", asked, calls.Load())
 		}
 	})
@@ -189,7 +202,8 @@ func TestInteractionOf20260728(t *testing.T) {
 		alice := &mcpresource.Principal{Issuer: issuer, Subject: "alice", ClientID: "app"}
 		const call = `["tools/call","repos",{}]`
 		sealed := needySealer.Seal(alice, call, []byte("the tool's own"), time.Minute)
-		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"repos","arguments":{},"requestState":"` + sealed + `","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"url":{}}}}}}`
+		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"repos","arguments":{},"requestState":"` +
+			sealed + `","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"url":{}}}}}}`
 		r := &rig{Server: &httptest.Server{URL: strings.TrimSuffix(url, "/mcp")}}
 		_, out, _ := r.post(t, "alice", protocol.Rev20260728, "", body)
 		if i := strings.Index(out, "data: {"); i >= 0 {
@@ -205,12 +219,14 @@ func TestInteractionOf20260728(t *testing.T) {
 		if err := json.NewDecoder(strings.NewReader(out)).Decode(&m); err != nil {
 			t.Fatalf("%s: %v", out, err)
 		}
-		want := `{"connect-github":{"method":"elicitation/create","params":{"mode":"url","message":"Access to your github account is needed. Please allow it in your browser.","url":"` + connectURL + `"}}}`
+		want := `{"connect-github":{"method":"elicitation/create","params":{"mode":"url","message":"Access to your github account is needed. Please allow it in your browser.","url":"` +
+			connectURL + `"}}}`
 		if m.Result.Type != "input_required" || string(m.Result.Requests) != want {
 			t.Errorf("got  %s %s\nwant input_required %s", m.Result.Type, m.Result.Requests, want)
 		}
 		// The state of the tool goes back as it came: sealed.
-		if state, err := needySealer.Open(alice, call, m.Result.State); err != nil || string(state) != "the tool's own" {
+		if state, err := needySealer.Open(alice, call, m.Result.State); err != nil ||
+			string(state) != "the tool's own" {
 			t.Errorf("got state %q of %q: %v", state, m.Result.State, err)
 		}
 	})

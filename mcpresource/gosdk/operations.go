@@ -75,9 +75,11 @@ func filter(ctx context.Context, g *mcpresource.Guard, result mcp.Result) {
 	case *mcp.ListPromptsResult:
 		r.Prompts = slices.DeleteFunc(r.Prompts, func(p *mcp.Prompt) bool { return hidden("prompts/get", p.Name) })
 	case *mcp.ListResourcesResult:
-		r.Resources = slices.DeleteFunc(r.Resources, func(s *mcp.Resource) bool { return hidden("resources/read", s.URI) })
+		r.Resources = slices.DeleteFunc(r.Resources,
+			func(s *mcp.Resource) bool { return hidden("resources/read", s.URI) })
 	case *mcp.ListResourceTemplatesResult:
-		r.ResourceTemplates = slices.DeleteFunc(r.ResourceTemplates, func(s *mcp.ResourceTemplate) bool { return hidden("resources/read", s.URITemplate) })
+		r.ResourceTemplates = slices.DeleteFunc(r.ResourceTemplates,
+			func(s *mcp.ResourceTemplate) bool { return hidden("resources/read", s.URITemplate) })
 	}
 }
 

@@ -47,7 +47,10 @@ func (x *exchange) cleanTool(r *mcp.CallToolResult) mcp.Result {
 	}
 	if x.tooLarge(size) {
 		large := &mcp.CallToolResult{}
-		large.SetError(fmt.Errorf("the result has %d bytes, more than the %d that this server sends: ask for less", size, x.o.MaxResult))
+		large.SetError(
+			fmt.Errorf("the result has %d bytes, more than the %d that this server sends: ask for less", size,
+				x.o.MaxResult),
+		)
 		return large
 	}
 	return &out
@@ -70,7 +73,11 @@ func (x *exchange) cleanPrompt(r *mcp.GetPromptResult) (mcp.Result, error) {
 		}
 	}
 	if x.tooLarge(size) {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("The prompt has %d bytes, more than the %d that this server sends.", size, x.o.MaxResult)}
+		return nil, &jsonrpc.Error{
+			Code: jsonrpc.CodeInternalError,
+			Message: fmt.Sprintf("The prompt has %d bytes, more than the %d that this server sends.", size,
+				x.o.MaxResult),
+		}
 	}
 	return &out, nil
 }
@@ -144,7 +151,9 @@ func schemeOf(uri string) (string, bool) {
 
 func withheld(uri string) mcp.Content {
 	scheme, _ := schemeOf(uri)
-	return &mcp.TextContent{Text: fmt.Sprintf("[a link was left out: the scheme %q is not permitted]", plainText(scheme))}
+	return &mcp.TextContent{
+		Text: fmt.Sprintf("[a link was left out: the scheme %q is not permitted]", plainText(scheme)),
+	}
 }
 
 // older says in words what a revision has no content for: its clients would refuse the
@@ -157,7 +166,9 @@ func older(c mcp.Content, version string) mcp.Content {
 		}
 	case *mcp.AudioContent:
 		if version < protocol.Rev20250326 {
-			return &mcp.TextContent{Text: fmt.Sprintf("[audio, %s, %d bytes]", v.MIMEType, len(v.Data)), Annotations: v.Annotations}
+			return &mcp.TextContent{
+				Text: fmt.Sprintf("[audio, %s, %d bytes]", v.MIMEType, len(v.Data)), Annotations: v.Annotations,
+			}
 		}
 	}
 	return c
@@ -249,8 +260,10 @@ func isObject(structured any) bool {
 // suspicious reports whether JSON may hold a control character: in strings those below
 // U+0020 are always escaped.
 func suspicious(raw []byte) bool {
-	return bytes.Contains(raw, []byte(`\u00`)) || bytes.Contains(raw, []byte(`\b`)) || bytes.Contains(raw, []byte(`\f`)) ||
-		bytes.Contains(raw, []byte(`\r`)) || bytes.ContainsFunc(raw, func(r rune) bool { return r >= 0x7f && r <= 0x9f })
+	return bytes.Contains(raw, []byte(`\u00`)) || bytes.Contains(raw, []byte(`\b`)) ||
+		bytes.Contains(raw, []byte(`\f`)) ||
+		bytes.Contains(raw, []byte(`\r`)) ||
+		bytes.ContainsFunc(raw, func(r rune) bool { return r >= 0x7f && r <= 0x9f })
 }
 
 func cleanTree(v any) any {

@@ -34,7 +34,10 @@ func Own(req mcp.Request, owner string) error {
 // Other errors, and nil, are returned as they are.
 func Refusal(err error) error {
 	var scope *mcpresource.ScopeError
-	for _, known := range []error{mcpresource.ErrNoCaller, mcpresource.ErrInvalidToken, mcpresource.ErrUnavailable, mcpresource.ErrForbidden, mcpresource.ErrResourceURI} {
+	for _, known := range []error{
+		mcpresource.ErrNoCaller, mcpresource.ErrInvalidToken, mcpresource.ErrUnavailable, mcpresource.ErrForbidden,
+		mcpresource.ErrResourceURI,
+	} {
 		if errors.Is(err, known) {
 			return forbidden(err)
 		}
@@ -50,7 +53,9 @@ func forbidden(err error) error {
 	var scope *mcpresource.ScopeError
 	switch {
 	case errors.Is(err, mcpresource.ErrResourceURI):
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "The resource URI is not in its canonical form."}
+		return &jsonrpc.Error{
+			Code: jsonrpc.CodeInvalidParams, Message: "The resource URI is not in its canonical form.",
+		}
 	case errors.Is(err, mcpresource.ErrUnavailable):
 		return refusalOf("This cannot be decided now: try again.", "error", "temporarily_unavailable")
 	case errors.Is(err, mcpresource.ErrForbidden):
@@ -58,7 +63,8 @@ func forbidden(err error) error {
 	case errors.As(err, &scope) && scope.Denied:
 		return refusalOf("This operation is not permitted.", "error", "insufficient_scope")
 	case errors.As(err, &scope):
-		return refusalOf("This operation needs more scope.", "error", "insufficient_scope", "scope", strings.Join(scope.Required, " "))
+		return refusalOf("This operation needs more scope.", "error", "insufficient_scope", "scope",
+			strings.Join(scope.Required, " "))
 	case errors.Is(err, mcpresource.ErrInvalidToken):
 		return refusalOf("The access token is not valid any more.", "error", "invalid_token")
 	}

@@ -24,8 +24,9 @@ type member struct {
 // Capabilities are not here: in every revision they are "not a closed set".
 var (
 	implementation = shape{
-		"title": {since: protocol.Rev20250618}, "description": {since: protocol.Rev20251125}, "websiteUrl": {since: protocol.Rev20251125},
-		"icons": {since: protocol.Rev20251125},
+		"title": {since: protocol.Rev20250618}, "description": {since: protocol.Rev20251125},
+		"websiteUrl": {since: protocol.Rev20251125},
+		"icons":      {since: protocol.Rev20251125},
 	}
 	annotations = shape{"lastModified": {since: protocol.Rev20250618}}
 	contents    = shape{"_meta": {since: protocol.Rev20250618}}
@@ -35,15 +36,18 @@ var (
 	}
 	sampled = shape{"_meta": {since: protocol.Rev20251125}, "content": {of: content}}
 	tool    = shape{
-		"annotations": {since: protocol.Rev20250326}, "_meta": {since: protocol.Rev20250618}, "title": {since: protocol.Rev20250618},
+		"annotations": {since: protocol.Rev20250326}, "_meta": {since: protocol.Rev20250618},
+		"title":        {since: protocol.Rev20250618},
 		"outputSchema": {since: protocol.Rev20250618, early: describesObject}, "icons": {since: protocol.Rev20251125},
 	}
 	prompt = shape{
-		"_meta": {since: protocol.Rev20250618}, "title": {since: protocol.Rev20250618}, "icons": {since: protocol.Rev20251125},
+		"_meta": {since: protocol.Rev20250618}, "title": {since: protocol.Rev20250618},
+		"icons":     {since: protocol.Rev20251125},
 		"arguments": {of: shape{"title": {since: protocol.Rev20250618}}},
 	}
 	resource = shape{
-		"_meta": {since: protocol.Rev20250618}, "title": {since: protocol.Rev20250618}, "icons": {since: protocol.Rev20251125},
+		"_meta": {since: protocol.Rev20250618}, "title": {since: protocol.Rev20250618},
+		"icons":       {since: protocol.Rev20251125},
 		"annotations": {of: annotations},
 	}
 
@@ -60,7 +64,8 @@ var (
 	params = map[string]shape{
 		"notifications/progress": {"message": {since: protocol.Rev20250326}},
 		"sampling/createMessage": {
-			"messages": {of: sampled}, "tools": {since: protocol.Rev20251125}, "toolChoice": {since: protocol.Rev20251125},
+			"messages": {of: sampled}, "tools": {since: protocol.Rev20251125},
+			"toolChoice": {since: protocol.Rev20251125},
 		},
 		"elicitation/create": {"mode": {since: protocol.Rev20251125}}, // the only one before is the default
 	}

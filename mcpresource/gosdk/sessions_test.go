@@ -53,11 +53,14 @@ func TestEvents(t *testing.T) {
 	store := newSpy()
 	r := newRig(t, &Options{Sessions: mcp.StreamableHTTPOptions{EventStore: store}})
 	session := r.initialize(t, "alice-mcp")
-	first := r.ask(t, "alice-mcp", ask{body: `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"open","arguments":{}}}`, headers: hdr("Mcp-Session-Id", session)})
+	first := r.ask(t, "alice-mcp",
+		ask{body: `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"open","arguments":{}}}`,
+			headers: hdr("Mcp-Session-Id", session)})
 	_, after, _ := strings.Cut(first.text, "id: ")
 	event, _, _ := strings.Cut(after, "\n")
 	resume := func(token string) reply {
-		return r.ask(t, token, ask{method: http.MethodGet, headers: hdr("Mcp-Session-Id", session, "Last-Event-ID", event)})
+		return r.ask(t, token,
+			ask{method: http.MethodGet, headers: hdr("Mcp-Session-Id", session, "Last-Event-ID", event)})
 	}
 	t.Run("RS-115 RS-129 a stream of a POST is resumed by GET", func(t *testing.T) {
 		if got := resume("alice-mcp"); got.status != 200 || !strings.Contains(got.text, "alice mcp") {
@@ -70,14 +73,19 @@ func TestEvents(t *testing.T) {
 		}
 	})
 	t.Run("RS-113 nor does nobody", func(t *testing.T) {
-		if got := r.ask(t, "x", ask{method: http.MethodGet, headers: hdr("Authorization", "-", "Mcp-Session-Id", session, "Last-Event-ID", event)}); got.status != 401 {
+		if got := r.ask(t, "x",
+			ask{method: http.MethodGet,
+				headers: hdr("Authorization", "-", "Mcp-Session-Id", session, "Last-Event-ID",
+					event)}); got.status != 401 {
 			t.Errorf("got %d", got.status)
 		}
 	})
 	t.Run("SP-16 RS-116 the store sees keys that carry the caller, and two callers never the same", func(t *testing.T) {
 		bobs := r.initialize(t, "bob-mcp")
 		keys := store.seen()
-		for owner, id := range map[string]string{r.principal("alice").Person(): session, r.principal("bob").Person(): bobs} {
+		for owner, id := range map[string]string{
+			r.principal("alice").Person(): session, r.principal("bob").Person(): bobs,
+		} {
 			if !slices.Contains(keys, eventKey(owner, id)) {
 				t.Errorf("got %v", keys)
 			}
@@ -98,13 +106,15 @@ func TestEvents(t *testing.T) {
 		}
 	})
 	t.Run("RS-110 RS-111 after DELETE there is nothing left", func(t *testing.T) {
-		if got := r.ask(t, "alice-mcp", ask{method: http.MethodDelete, headers: hdr("Mcp-Session-Id", session)}); got.status != 204 {
+		if got := r.ask(t, "alice-mcp",
+			ask{method: http.MethodDelete, headers: hdr("Mcp-Session-Id", session)}); got.status != 204 {
 			t.Errorf("got %d", got.status)
 		}
 		if got := resume("alice-mcp"); got.status != 404 {
 			t.Errorf("got %d", got.status)
 		}
-		if r.adapter.sessions.version(session) != "" || slices.Contains(store.seen(), eventKey(r.principal("alice").Person(), session)) {
+		if r.adapter.sessions.version(session) != "" ||
+			slices.Contains(store.seen(), eventKey(r.principal("alice").Person(), session)) {
 			t.Error("it is still known")
 		}
 	})
@@ -144,16 +154,21 @@ func TestListen(t *testing.T) {
 	started, stopped := make(chan struct{}, 1), make(chan error, 1)
 	r := newRig(t, nil, func(s *mcp.Server) {
 		server = s
-		mcp.AddTool(s, &mcp.Tool{Name: "wait"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
-			started <- struct{}{}
-			<-ctx.Done()
-			stopped <- ctx.Err()
-			return nil, nil, ctx.Err()
-		})
+		mcp.AddTool(s, &mcp.Tool{Name: "wait"},
+			func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+				started <- struct{}{}
+				<-ctx.Done()
+				stopped <- ctx.Err()
+				return nil, nil, ctx.Err()
+			})
 	})
 	open := func(ctx context.Context, body, method, name string) *http.Response {
 		req, _ := http.NewRequestWithContext(ctx, http.MethodPost, r.URL+"/mcp", strings.NewReader(body))
-		for k, v := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": "Bearer alice-mcp", "Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": method, "Mcp-Name": name} {
+		for k, v := range map[string]string{
+			"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+			"Authorization": "Bearer alice-mcp", "Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": method,
+			"Mcp-Name": name,
+		} {
 			if v != "" {
 				req.Header.Set(k, v)
 			}
@@ -169,8 +184,13 @@ func TestListen(t *testing.T) {
 	t.Run("RS-164 closing the stream cancels the call", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { <-started; cancel() }()
-		req, _ := http.NewRequestWithContext(ctx, http.MethodPost, r.URL+"/mcp", strings.NewReader(modern("tools/call", `"name":"wait","arguments":{}`)))
-		for k, v := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": "Bearer alice-mcp", "Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "wait"} {
+		req, _ := http.NewRequestWithContext(ctx, http.MethodPost, r.URL+"/mcp",
+			strings.NewReader(modern("tools/call", `"name":"wait","arguments":{}`)))
+		for k, v := range map[string]string{
+			"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+			"Authorization": "Bearer alice-mcp", "Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call",
+			"Mcp-Name": "wait",
+		} {
 			req.Header.Set(k, v)
 		}
 		if resp, err := http.DefaultClient.Do(req); err == nil {
@@ -192,7 +212,8 @@ func TestListen(t *testing.T) {
 			t.Errorf("got %s", got)
 		}
 		server.AddTool(&mcp.Tool{Name: "new", InputSchema: anyObject}, okTool)
-		if got := next(t, read); !strings.Contains(got, "notifications/tools/list_changed") || !strings.Contains(got, "subscriptionId") {
+		if got := next(t, read); !strings.Contains(got, "notifications/tools/list_changed") ||
+			!strings.Contains(got, "subscriptionId") {
 			t.Errorf("got %s", got)
 		}
 	})
@@ -211,7 +232,8 @@ func TestListen(t *testing.T) {
 		if err := r.adapter.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := r.ask(t, "alice-mcp", ask{body: listTools, headers: hdr("Mcp-Session-Id", session)}); got.status != 404 {
+		if got := r.ask(t, "alice-mcp",
+			ask{body: listTools, headers: hdr("Mcp-Session-Id", session)}); got.status != 404 {
 			t.Errorf("got %d", got.status)
 		}
 	})
@@ -243,16 +265,22 @@ func reader(resp *http.Response) <-chan string {
 func TestDisconnect(t *testing.T) {
 	started, release := make(chan struct{}), make(chan struct{})
 	r := newRig(t, nil, func(s *mcp.Server) {
-		mcp.AddTool(s, &mcp.Tool{Name: "late"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
-			close(started)
-			<-release
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "here after all"}}}, nil, ctx.Err()
-		})
+		mcp.AddTool(s, &mcp.Tool{Name: "late"},
+			func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+				close(started)
+				<-release
+				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "here after all"}}}, nil,
+					ctx.Err()
+			})
 	})
 	session := r.initialize(t, "alice-mcp")
 	ctx, drop := context.WithCancel(t.Context())
-	req, _ := http.NewRequestWithContext(ctx, http.MethodPost, r.URL+"/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"late","arguments":{}}}`))
-	for k, v := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": "Bearer alice-mcp", "Mcp-Session-Id": session} {
+	req, _ := http.NewRequestWithContext(ctx, http.MethodPost, r.URL+"/mcp",
+		strings.NewReader(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"late","arguments":{}}}`))
+	for k, v := range map[string]string{
+		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+		"Authorization": "Bearer alice-mcp", "Mcp-Session-Id": session,
+	} {
 		req.Header.Set(k, v)
 	}
 	resp, err := http.DefaultClient.Do(req)
@@ -268,7 +296,8 @@ func TestDisconnect(t *testing.T) {
 	resp.Body.Close()
 	close(release)
 	for end := time.Now().Add(10 * time.Second); ; {
-		got := r.ask(t, "alice-mcp", ask{method: http.MethodGet, headers: hdr("Mcp-Session-Id", session, "Last-Event-ID", event)})
+		got := r.ask(t, "alice-mcp",
+			ask{method: http.MethodGet, headers: hdr("Mcp-Session-Id", session, "Last-Event-ID", event)})
 		if strings.Contains(got.text, "here after all") {
 			return
 		}
@@ -280,20 +309,24 @@ func TestDisconnect(t *testing.T) {
 
 // TestSessionOfPerson: another application of the same person goes on in the session.
 func TestSessionOfPerson(t *testing.T) {
-	for owner, want := range map[mcpresource.SessionOwner]int{mcpresource.OwnerPerson: 200, mcpresource.OwnerClient: 404} {
+	for owner, want := range map[mcpresource.SessionOwner]int{
+		mcpresource.OwnerPerson: 200, mcpresource.OwnerClient: 404,
+	} {
 		var r *rig
 		r = newRigOf(t, func(c *mcpresource.Config) {
 			c.SessionOwner = owner
-			c.Validator = mcpresource.ValidatorFunc(func(_ context.Context, c mcpresource.Credential) (*mcpresource.Principal, error) {
-				parts := strings.Split(c.Token, "-")
-				p := r.principal(parts[0], parts[1:]...)
-				p.ClientID = strings.Join(parts[1:], "+") // each scope with an application of its own
-				return p, nil
-			})
+			c.Validator = mcpresource.ValidatorFunc(
+				func(_ context.Context, c mcpresource.Credential) (*mcpresource.Principal, error) {
+					parts := strings.Split(c.Token, "-")
+					p := r.principal(parts[0], parts[1:]...)
+					p.ClientID = strings.Join(parts[1:], "+") // each scope with an application of its own
+					return p, nil
+				})
 		}, nil)
 		session := r.initialize(t, "alice-mcp")
 		call := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"secret","arguments":{}}}`
-		if status, body, _ := r.post(t, "alice-mcp-deep", "2025-11-25", session, call); status != want || want == 200 && !strings.Contains(body, "alice mcp deep") {
+		if status, body, _ := r.post(t, "alice-mcp-deep", "2025-11-25", session, call); status != want ||
+			want == 200 && !strings.Contains(body, "alice mcp deep") {
 			t.Errorf("RS-112: got %d %s, want %d", status, body, want)
 		}
 		if status, body, _ := r.post(t, "bob-mcp-deep", "2025-11-25", session, call); status != 404 {

@@ -61,13 +61,19 @@ func (s *sse) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.post(w, r, p, id)
 	default: // by a POST here newer clients find out how old this is
 		w.Header().Set("Allow", "GET")
-		refuse(w, &refusal{http.StatusMethodNotAllowed, protocol.CodeRefused, "This is the stream of 2024-11-05: open it with GET.", nil})
+		refuse(w, &refusal{
+			http.StatusMethodNotAllowed, protocol.CodeRefused, "This is the stream of 2024-11-05: open it with GET.",
+			nil,
+		})
 	}
 }
 
 // open serves a stream until its client, its token or the server ends it.
 func (s *sse) open(w http.ResponseWriter, r *http.Request, p *mcpresource.Principal) {
-	c := &sseConn{id: newID(), owner: s.adapter.guard.Owner(p), patience: s.patience, w: w, incoming: make(chan jsonrpc.Message), closed: make(chan struct{}), inflight: newInflight()}
+	c := &sseConn{
+		id: newID(), owner: s.adapter.guard.Owner(p), patience: s.patience, w: w,
+		incoming: make(chan jsonrpc.Message), closed: make(chan struct{}), inflight: newInflight(),
+	}
 	if !s.enter(c) {
 		w.Header().Set("Retry-After", "60")
 		refuse(w, &refusal{http.StatusTooManyRequests, protocol.CodeRefused, "Too many streams.", nil})
@@ -128,7 +134,9 @@ func (s *sse) post(w http.ResponseWriter, r *http.Request, p *mcpresource.Princi
 		return
 	}
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
-		refuse(w, &refusal{http.StatusUnsupportedMediaType, jsonrpc.CodeInvalidRequest, "Content-Type must be application/json.", nil})
+		refuse(w, &refusal{
+			http.StatusUnsupportedMediaType, jsonrpc.CodeInvalidRequest, "Content-Type must be application/json.", nil,
+		})
 		return
 	}
 	text, err := io.ReadAll(r.Body) // bounded by the guard

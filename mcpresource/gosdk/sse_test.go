@@ -22,28 +22,33 @@ func newOldRig(t *testing.T) *rig {
 	r := newRig(t, nil, func(s *mcp.Server) {
 		mcp.AddTool(s, &mcp.Tool{Name: "whoami"}, textTool(func(ctx context.Context, req *mcp.CallToolRequest) string {
 			p, _ := Principal(req)
-			if of, _ := mcpresource.FromContext(ctx); of.Key() != p.Key() || req.Extra.Header.Get("Authorization") != "" {
+			if of, _ := mcpresource.FromContext(ctx); of.Key() != p.Key() ||
+				req.Extra.Header.Get("Authorization") != "" {
 				return "not who the context says, or known by the token"
 			}
 			return p.Subject + " " + p.Scopes.String()
 		}))
-		mcp.AddTool(s, &mcp.Tool{Name: "wait"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
-			<-ctx.Done()
-			return nil, nil, ctx.Err()
-		})
+		mcp.AddTool(s, &mcp.Tool{Name: "wait"},
+			func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+				<-ctx.Done()
+				return nil, nil, ctx.Err()
+			})
 	})
 	guard, err := mcpresource.New(mcpresource.Config{
-		Resource: r.URL + "/sse", AuthorizationServers: []string{issuer}, Metadata: mcpresource.Metadata{PathOnly: true},
-		Policy: &mcpresource.Rules{Base: []string{"mcp"}, Tools: map[string][]string{"secret": {"deep"}}},
-		Validator: mcpresource.ValidatorFunc(func(_ context.Context, c mcpresource.Credential) (*mcpresource.Principal, error) {
-			parts := strings.Split(c.Token, "-")
-			p := r.principal(parts[0], parts[1:]...)
-			p.Audience = []string{r.URL + "/sse"}
-			if parts[0] == "brief" {
-				p.ExpiresAt = time.Now().Add(-30*time.Second + 300*time.Millisecond) // within the allowance for clocks
-			}
-			return p, nil
-		}),
+		Resource: r.URL + "/sse", AuthorizationServers: []string{issuer},
+		Metadata: mcpresource.Metadata{PathOnly: true},
+		Policy:   &mcpresource.Rules{Base: []string{"mcp"}, Tools: map[string][]string{"secret": {"deep"}}},
+		Validator: mcpresource.ValidatorFunc(
+			func(_ context.Context, c mcpresource.Credential) (*mcpresource.Principal, error) {
+				parts := strings.Split(c.Token, "-")
+				p := r.principal(parts[0], parts[1:]...)
+				p.Audience = []string{r.URL + "/sse"}
+				if parts[0] == "brief" {
+					// within the allowance for clocks
+					p.ExpiresAt = time.Now().Add(-30*time.Second + 300*time.Millisecond)
+				}
+				return p, nil
+			}),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +64,9 @@ func TestSSE(t *testing.T) {
 		if method == http.MethodGet {
 			req, _ = http.NewRequest(method, url, nil)
 		}
-		for k, v := range hdr(append([]string{"Authorization", "Bearer alice-mcp", "Content-Type", "application/json"}, headers...)...) {
+		for k, v := range hdr(
+			append([]string{"Authorization", "Bearer alice-mcp", "Content-Type", "application/json"}, headers...)...,
+		) {
 			req.Header.Set(k, v[len(v)-1])
 		}
 		resp, err := http.DefaultClient.Do(req)
@@ -106,7 +113,8 @@ func TestSSE(t *testing.T) {
 	})
 	t.Run("RS-142 a request of 2026-07-28 is told what there is", func(t *testing.T) {
 		post, events := oldStream(t, r.URL+"/sse", "alice-mcp")
-		if status := postOld(t, post, "alice-mcp", modern("tools/call", `"name":"whoami","arguments":{}`)); status != http.StatusAccepted {
+		if status := postOld(t, post, "alice-mcp",
+			modern("tools/call", `"name":"whoami","arguments":{}`)); status != http.StatusAccepted {
 			t.Errorf("got %d", status)
 		}
 		if got := next(t, events); !strings.Contains(got, "-32022") || !strings.Contains(got, `"2025-11-25"`) {
@@ -146,7 +154,8 @@ func TestSSE(t *testing.T) {
 		for range maxStreams {
 			oldStream(t, r.URL+"/sse", "many-mcp")
 		}
-		if got := do(http.MethodGet, r.URL+"/sse", "Authorization", "Bearer many-mcp"); got.StatusCode != 429 || got.Header.Get("Retry-After") == "" {
+		if got := do(http.MethodGet, r.URL+"/sse", "Authorization", "Bearer many-mcp"); got.StatusCode != 429 ||
+			got.Header.Get("Retry-After") == "" {
 			t.Errorf("got %d", got.StatusCode)
 		}
 	})
@@ -156,7 +165,8 @@ func TestSSE(t *testing.T) {
 func TestSSEClient(t *testing.T) {
 	r := newOldRig(t)
 	client := mcp.NewClient(&mcp.Implementation{Name: "t", Version: "1"}, nil)
-	session, err := client.Connect(t.Context(), &mcp.SSEClientTransport{Endpoint: r.URL + "/sse", HTTPClient: r.client("alice-mcp")}, nil)
+	session, err := client.Connect(t.Context(),
+		&mcp.SSEClientTransport{Endpoint: r.URL + "/sse", HTTPClient: r.client("alice-mcp")}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,9 +180,10 @@ func TestSSEClient(t *testing.T) {
 // TestSSEStalls: a client that does not read what it has asked for.
 func TestSSEStalls(t *testing.T) {
 	big := strings.Repeat("x", 9<<20)
-	r := newRig(t, nil, raw("big", string(anyObject), func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: big}}}, nil
-	}))
+	r := newRig(t, nil,
+		raw("big", string(anyObject), func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: big}}}, nil
+		}))
 	h := r.adapter.SSE().(*sse)
 	h.patience = 200 * time.Millisecond
 	ended := make(chan struct{})

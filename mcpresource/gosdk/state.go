@@ -23,7 +23,9 @@ func (x *exchange) openState() error {
 	opened, err := x.o.State.Open(x.caller, x.operation(), *state)
 	if err != nil {
 		x.outcome = mcpresource.OutcomeInvalidState
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState is not valid: start again without it."}
+		return &jsonrpc.Error{
+			Code: jsonrpc.CodeInvalidParams, Message: "requestState is not valid: start again without it.",
+		}
 	}
 	*state = string(opened)
 	return nil

@@ -72,7 +72,10 @@ type stdio struct{ o StdioOptions }
 
 // Connect implements mcp.Transport.
 func (t *stdio) Connect(ctx context.Context) (mcp.Connection, error) {
-	c := &stdioConn{in: t.o.Reader, out: t.o.Writer, most: t.o.MaxLine, id: newID(), lines: make(chan line), closed: make(chan struct{}), inflight: newInflight()}
+	c := &stdioConn{
+		in: t.o.Reader, out: t.o.Writer, most: t.o.MaxLine, id: newID(), lines: make(chan line),
+		closed: make(chan struct{}), inflight: newInflight(),
+	}
 	if t.o.Caller != nil {
 		p, err := t.o.Caller(ctx)
 		if err != nil {

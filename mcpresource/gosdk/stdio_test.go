@@ -28,11 +28,14 @@ type pipe struct {
 func newPipe(t *testing.T, o *StdioOptions, more ...func(*mcp.Server)) *pipe {
 	t.Helper()
 	r := newRig(t, nil, append(more, func(s *mcp.Server) {
-		mcp.AddTool(s, &mcp.Tool{Name: "wait"}, func(ctx context.Context, req *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
-			<-ctx.Done()
-			_ = req.Session.NotifyProgress(context.WithoutCancel(ctx), &mcp.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Progress: 1}) // what the test looks for
-			return nil, nil, ctx.Err()
-		})
+		mcp.AddTool(s, &mcp.Tool{Name: "wait"},
+			func(ctx context.Context, req *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+				<-ctx.Done()
+				// what the test looks for
+				_ = req.Session.NotifyProgress(context.WithoutCancel(ctx),
+					&mcp.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Progress: 1})
+				return nil, nil, ctx.Err()
+			})
 	})...)
 	return newPipeTo(t, r, o)
 }
@@ -110,18 +113,28 @@ func TestStdioGoesOn(t *testing.T) {
 		{"RS-81 no JSON", "2025-11-25", `{bad`, []string{`"id":null`, "-32700"}},
 		{"RS-81 two values on a line", "2025-11-25", pingOne + " " + pingTwo, []string{`"id":null`, "-32700"}},
 		{"RS-81 no object", "2025-11-25", `"text"`, []string{"-32600"}},
-		{"RS-81 another version of JSON-RPC", "2025-11-25", `{"jsonrpc":"1.0","id":3,"method":"ping"}`, []string{`"id":3`, "-32600"}},
-		{"RS-67 an id that is null", "2025-11-25", `{"jsonrpc":"2.0","id":null,"method":"ping"}`, []string{`"id":null`, "-32600"}},
+		{"RS-81 another version of JSON-RPC", "2025-11-25", `{"jsonrpc":"1.0","id":3,"method":"ping"}`,
+			[]string{`"id":3`, "-32600"}},
+		{"RS-67 an id that is null", "2025-11-25", `{"jsonrpc":"2.0","id":null,"method":"ping"}`,
+			[]string{`"id":null`, "-32600"}},
 		{"RS-81 a line that is too long", "2025-11-25", long, []string{`"id":null`, "-32700", "4096"}},
 		{"RS-81 an empty line", "2025-11-25", " \r", nil},
-		{"RS-81 an unknown method", "2025-11-25", `{"jsonrpc":"2.0","id":3,"method":"none"}`, []string{`"id":3`, "-32601"}},
+		{"RS-81 an unknown method", "2025-11-25", `{"jsonrpc":"2.0","id":3,"method":"none"}`,
+			[]string{`"id":3`, "-32601"}},
 		{"RS-83 a batch in 2025-11-25", "2025-11-25", `[` + pingOne + `]`, []string{`"id":null`, "-32600"}},
 		{"RS-83 a batch in 2024-11-05", "2024-11-05", `[` + pingOne + `]`, []string{`"id":null`, "-32600"}},
-		{"RS-83 a batch in 2025-03-26", "2025-03-26", `[` + pingOne + `,` + pingTwo + `]`, []string{`[{`, `"id":11`, `"id":"12"`}},
-		{"RS-83 a batch with a notification", "2025-03-26", `[` + pingOne + `,{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}]`, []string{`[{`, `"id":11`}},
-		{"RS-83 a batch of notifications", "2025-03-26", `[{"jsonrpc":"2.0","method":"notifications/roots/list_changed"},{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}]`, nil},
-		{"RS-83 a batch with one id twice", "2025-03-26", `[` + pingOne + `,` + pingOne + `]`, []string{`[{`, `"id":null`, "in use", `"id":11`}},
-		{"RS-83 a batch that is wrong as a whole", "2025-03-26", `[{"jsonrpc":"2.0"},{"jsonrpc":"3","id":1,"method":"ping"}]`, []string{"-32600"}},
+		{"RS-83 a batch in 2025-03-26", "2025-03-26", `[` + pingOne + `,` + pingTwo + `]`,
+			[]string{`[{`, `"id":11`, `"id":"12"`}},
+		{"RS-83 a batch with a notification", "2025-03-26",
+			`[` + pingOne + `,{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}]`,
+			[]string{`[{`, `"id":11`}},
+		{"RS-83 a batch of notifications", "2025-03-26",
+			`[{"jsonrpc":"2.0","method":"notifications/roots/list_changed"},{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}]`,
+			nil},
+		{"RS-83 a batch with one id twice", "2025-03-26", `[` + pingOne + `,` + pingOne + `]`,
+			[]string{`[{`, `"id":null`, "in use", `"id":11`}},
+		{"RS-83 a batch that is wrong as a whole", "2025-03-26",
+			`[{"jsonrpc":"2.0"},{"jsonrpc":"3","id":1,"method":"ping"}]`, []string{"-32600"}},
 		{"RS-118 initialize in a batch", "2025-03-26", `[` + openOld + `]`, []string{"-32600"}},
 		{"RS-119 an empty batch", "2025-03-26", `[]`, []string{"-32600"}},
 		{"RS-86 an answer that nobody waits for", "2025-11-25", `{"jsonrpc":"2.0","id":77,"result":{}}`, nil},
@@ -213,7 +226,8 @@ func TestStdioCalls(t *testing.T) {
 		for range 50 { // without waiting, most are lost
 			p := newPipe(t, nil)
 			go func() {
-				_, _ = io.WriteString(p.in, openOld+"\n"+strings.Replace(callOld, "whoami", "open", 1)+"\n") // a failure shows below
+				// a failure shows below
+				_, _ = io.WriteString(p.in, openOld+"\n"+strings.Replace(callOld, "whoami", "open", 1)+"\n")
 				p.in.Close()
 			}()
 			p.next()
@@ -254,12 +268,13 @@ func TestStdioCaller(t *testing.T) {
 	good.Store(true)
 	var r *rig
 	r = newRigOf(t, func(c *mcpresource.Config) {
-		c.Validator = mcpresource.ValidatorFunc(func(_ context.Context, c mcpresource.Credential) (*mcpresource.Principal, error) {
-			if c.Token != "the-token" || !good.Load() {
-				return nil, mcpresource.ErrInvalidToken
-			}
-			return r.principal("alice", "mcp"), nil
-		})
+		c.Validator = mcpresource.ValidatorFunc(
+			func(_ context.Context, c mcpresource.Credential) (*mcpresource.Principal, error) {
+				if c.Token != "the-token" || !good.Load() {
+					return nil, mcpresource.ErrInvalidToken
+				}
+				return r.principal("alice", "mcp"), nil
+			})
 		c.Limits.Calls = mcpresource.Rate{PerSecond: 0.001, Burst: 5}
 	}, nil)
 	from := FromEnv(r.guard, "GOSDK_TEST_TOKEN")
@@ -290,14 +305,17 @@ func TestStdioCaller(t *testing.T) {
 	for name, token := range map[string]string{"RS-80 no token": "", "RS-80 a token that is not good": "another"} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("GOSDK_TEST_TOKEN", token)
-			_, err := Stdio(&StdioOptions{Caller: from, Reader: io.NopCloser(strings.NewReader("")), Writer: io.Discard}).Connect(t.Context())
-			if err == nil || token != "" && !errors.Is(err, mcpresource.ErrInvalidToken) || !strings.Contains(err.Error(), "GOSDK_TEST_TOKEN") {
+			_, err := Stdio(&StdioOptions{
+				Caller: from, Reader: io.NopCloser(strings.NewReader("")), Writer: io.Discard}).Connect(t.Context())
+			if err == nil || token != "" && !errors.Is(err, mcpresource.ErrInvalidToken) ||
+				!strings.Contains(err.Error(), "GOSDK_TEST_TOKEN") {
 				t.Errorf("got %v", err)
 			}
 		})
 	}
 	t.Run("RS-80 without a caller nothing runs", func(t *testing.T) {
-		p := newPipe(t, &StdioOptions{Caller: func(context.Context) (*mcpresource.Principal, error) { return nil, nil }})
+		p := newPipe(t,
+			&StdioOptions{Caller: func(context.Context) (*mcpresource.Principal, error) { return nil, nil }})
 		p.send(openOld)
 		if got := p.next(); !strings.Contains(got, "invalid_token") {
 			t.Errorf("got %s", got)
@@ -327,20 +345,24 @@ func TestStdout(t *testing.T) {
 // TestStdioPromptArguments: over stdio the adapter's check is the only one.
 func TestStdioPromptArguments(t *testing.T) {
 	r := newRigOf(t, func(c *mcpresource.Config) {
-		c.Policy = &mcpresource.Rules{Base: []string{"mcp"}, Refine: func(op mcpresource.Operation, need mcpresource.Requirement) mcpresource.Requirement {
-			if args, err := op.Args("of"); err != nil || args["of"] == "board" {
-				need.Deny = true
-			}
-			return need
-		}}
+		c.Policy = &mcpresource.Rules{
+			Base: []string{"mcp"},
+			Refine: func(op mcpresource.Operation, need mcpresource.Requirement) mcpresource.Requirement {
+				if args, err := op.Args("of"); err != nil || args["of"] == "board" {
+					need.Deny = true
+				}
+				return need
+			}}
 	}, nil, func(s *mcp.Server) {
-		s.AddPrompt(&mcp.Prompt{Name: "minutes", Arguments: []*mcp.PromptArgument{{Name: "of"}}}, func(_ context.Context, q *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
-			return &mcp.GetPromptResult{Description: "minutes of " + q.Params.Arguments["of"]}, nil
-		})
+		s.AddPrompt(&mcp.Prompt{Name: "minutes", Arguments: []*mcp.PromptArgument{{Name: "of"}}},
+			func(_ context.Context, q *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+				return &mcp.GetPromptResult{Description: "minutes of " + q.Params.Arguments["of"]}, nil
+			})
 	})
 	p := newPipeTo(t, r, nil).open("2025-11-25")
 	for of, want := range map[string]string{"team": "minutes of team", "board": "insufficient_scope"} {
-		p.send(`{"jsonrpc":"2.0","id":5,"method":"prompts/get","params":{"name":"minutes","arguments":{"of":"` + of + `"}}}`)
+		p.send(`{"jsonrpc":"2.0","id":5,"method":"prompts/get","params":{"name":"minutes","arguments":{"of":"` + of +
+			`"}}}`)
 		if got := p.next(); !strings.Contains(got, want) {
 			t.Errorf("RS-43 RS-193 %s: got %s", of, got)
 		}

@@ -96,7 +96,9 @@ func (c *stdioConn) finish(ctx context.Context, err error) {
 func (c *stdioConn) accept(l line) error {
 	switch {
 	case errors.Is(l.err, errLongLine):
-		return c.refuse(&refusal{code: jsonrpc.CodeParseError, text: fmt.Sprintf("A line has at most %d bytes.", c.most)})
+		return c.refuse(&refusal{
+			code: jsonrpc.CodeParseError, text: fmt.Sprintf("A line has at most %d bytes.", c.most),
+		})
 	case l.err != nil:
 		return l.err
 	}

@@ -46,7 +46,8 @@ func (r *rig) call(t *testing.T, token, name, args string) reply {
 func TestInput(t *testing.T) {
 	schema := `{"type":"object","properties":{"n":{"type":"integer","minimum":1},"d":{"type":"string","default":"x"}},"required":["n"],"additionalProperties":false}`
 	with := func(o *Options) *rig {
-		return newRig(t, o, raw("raw", schema, okTool), raw("remote", `{"type":"object","$ref":"http://127.0.0.1:1/schema"}`, okTool))
+		return newRig(t, o, raw("raw", schema, okTool),
+			raw("remote", `{"type":"object","$ref":"http://127.0.0.1:1/schema"}`, okTool))
 	}
 	r := with(nil)
 	for _, tt := range []struct{ name, args, want string }{
@@ -59,16 +60,19 @@ func TestInput(t *testing.T) {
 		{"RS-192 colons and quotes in text are no keys", `{"n":1,"d":"a:\"b\\\":"}`, "ran"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := r.call(t, "alice-mcp", "raw", tt.args).text; !strings.Contains(got, tt.want) || tt.want != "ran" && strings.Contains(got, "ran") {
+			if got := r.call(t, "alice-mcp", "raw", tt.args).text; !strings.Contains(got, tt.want) ||
+				tt.want != "ran" && strings.Contains(got, "ran") {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})
 	}
-	t.Run("RS-134 RS-172 a schema that points elsewhere is never fetched, and said to be of no use", func(t *testing.T) {
-		if got := r.call(t, "alice-mcp", "remote", `{}`); got.code != -32603 || !strings.Contains(got.text, "input schema") {
-			t.Errorf("got %s", got.text)
-		}
-	})
+	t.Run("RS-134 RS-172 a schema that points elsewhere is never fetched, and said to be of no use",
+		func(t *testing.T) {
+			if got := r.call(t, "alice-mcp", "remote", `{}`); got.code != -32603 ||
+				!strings.Contains(got.text, "input schema") {
+				t.Errorf("got %s", got.text)
+			}
+		})
 	t.Run("RS-77 up to 2025-06-18 bad input is a protocol error, then a result", func(t *testing.T) {
 		body := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"raw","arguments":{"n":0}}}`
 		for version, want := range map[string]int64{"2025-03-26": -32602, "2025-06-18": -32602, "2025-11-25": 0} {
@@ -80,7 +84,8 @@ func TestInput(t *testing.T) {
 		}
 	})
 	t.Run("RS-192 UncheckedInput leaves it to the tool", func(t *testing.T) {
-		if got := with(&Options{UncheckedInput: true}).call(t, "alice-mcp", "raw", `{"n":0}`).text; !strings.Contains(got, "ran") {
+		if got := with(&Options{UncheckedInput: true}).call(t, "alice-mcp", "raw",
+			`{"n":0}`).text; !strings.Contains(got, "ran") {
 			t.Errorf("got %s", got)
 		}
 	})
@@ -88,13 +93,18 @@ func TestInput(t *testing.T) {
 
 func TestOutput(t *testing.T) {
 	content := []mcp.Content{
-		&mcp.TextContent{Text: "a\x1b[31mred\x1b[0m\x1b]0;title\x07\x1b]52;c;cm0gLXJm\x1b\\ b\u009b2Jc\rd\x00e\x7f\tf\ng\u0085\u061c"},
+		&mcp.TextContent{
+			Text: "a\x1b[31mred\x1b[0m\x1b]0;title\x07\x1b]52;c;cm0gLXJm\x1b\\ b\u009b2Jc\rd\x00e\x7f\tf\ng\u0085\u061c",
+		},
 		&mcp.ResourceLink{URI: "java\tscript:alert(1)", Name: "x"},
 		&mcp.ResourceLink{URI: "https://example.com/a", Name: "fi\x1b[2Kne"},
 		&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "data:text/html,x", Text: "y"}},
 	}
-	shared := &mcp.CallToolResult{Content: content, StructuredContent: map[string]any{"k": "v\x1b[31m", "n": json.Number("12345678901234567890")}}
-	tool := raw("show", string(anyObject), func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return shared, nil })
+	shared := &mcp.CallToolResult{
+		Content: content, StructuredContent: map[string]any{"k": "v\x1b[31m", "n": json.Number("12345678901234567890")},
+	}
+	tool := raw("show", string(anyObject),
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return shared, nil })
 	read := func(r *rig) *mcp.CallToolResult {
 		text := r.call(t, "alice-mcp", "show", `{}`).text
 		var m struct{ Result *mcp.CallToolResult }
@@ -124,7 +134,9 @@ func TestOutput(t *testing.T) {
 		}
 	})
 	t.Run("RS-192 RawOutput passes it on", func(t *testing.T) {
-		if got := read(newRig(t, &Options{RawOutput: true}, tool)); !strings.Contains(got.Content[0].(*mcp.TextContent).Text, "\x1b[31m") {
+		if got := read(newRig(t, &Options{RawOutput: true}, tool)); !strings.Contains(
+			got.Content[0].(*mcp.TextContent).Text, "\x1b[31m",
+		) {
 			t.Errorf("got %#v", got.Content[0])
 		}
 	})
@@ -139,13 +151,23 @@ func TestOutput(t *testing.T) {
 		}
 	})
 	t.Run("RS-73 older revisions get words for content they do not know", func(t *testing.T) {
-		sound := raw("sound", string(anyObject), func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.ResourceLink{URI: "x://y", Name: "why"}, &mcp.AudioContent{Data: []byte("x"), MIMEType: "audio/wav"}}}, nil
-		})
+		sound := raw("sound", string(anyObject),
+			func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return &mcp.CallToolResult{
+					Content: []mcp.Content{
+						&mcp.ResourceLink{URI: "x://y", Name: "why"},
+						&mcp.AudioContent{Data: []byte("x"), MIMEType: "audio/wav"}}}, nil
+			})
 		r := newRig(t, nil, sound)
-		for version, want := range map[string][2]bool{"2024-11-05": {false, false}, "2025-03-26": {false, true}, "2025-06-18": {true, true}} {
-			got := r.ask(t, "alice-mcp", ask{body: `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"sound","arguments":{}}}`, headers: hdr("Mcp-Session-Id", r.initializeAt(t, "alice-mcp", version))})
-			if link, audio := strings.Contains(got.text, `"resource_link"`), strings.Contains(got.text, `"audio"`); link != want[0] || audio != want[1] || !strings.Contains(got.text, "x://y") {
+		for version, want := range map[string][2]bool{
+			"2024-11-05": {false, false}, "2025-03-26": {false, true}, "2025-06-18": {true, true},
+		} {
+			got := r.ask(t, "alice-mcp",
+				ask{body: `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"sound","arguments":{}}}`,
+					headers: hdr("Mcp-Session-Id", r.initializeAt(t, "alice-mcp", version))})
+			if link, audio := strings.Contains(got.text, `"resource_link"`),
+				strings.Contains(got.text, `"audio"`); link != want[0] || audio != want[1] ||
+				!strings.Contains(got.text, "x://y") {
 				t.Errorf("%s: got %s", version, got.text)
 			}
 		}
@@ -156,10 +178,11 @@ func TestToolLimits(t *testing.T) {
 	t.Run("RS-76 a tool that takes too long is answered for, though it does not stop", func(t *testing.T) {
 		release := make(chan struct{})
 		defer close(release)
-		r := newRig(t, &Options{ToolTimeouts: map[string]time.Duration{"slow": time.Millisecond}, MaxCalls: 1}, raw("slow", string(anyObject), func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			<-release
-			return &mcp.CallToolResult{}, nil
-		}))
+		r := newRig(t, &Options{ToolTimeouts: map[string]time.Duration{"slow": time.Millisecond}, MaxCalls: 1},
+			raw("slow", string(anyObject), func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				<-release
+				return &mcp.CallToolResult{}, nil
+			}))
 		if got := r.call(t, "alice-mcp", "slow", `{}`); !strings.Contains(got.text, "took longer") {
 			t.Errorf("got %s", got.text)
 		}
@@ -171,36 +194,46 @@ func TestToolLimits(t *testing.T) {
 		}
 	})
 	t.Run("RS-76 a tool sees its deadline", func(t *testing.T) {
-		r := newRig(t, nil, raw("when", string(anyObject), func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			if _, ok := ctx.Deadline(); !ok {
-				return nil, errors.New("no deadline")
-			}
-			return &mcp.CallToolResult{}, nil
-		}))
+		r := newRig(t, nil,
+			raw("when", string(anyObject),
+				func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+					if _, ok := ctx.Deadline(); !ok {
+						return nil, errors.New("no deadline")
+					}
+					return &mcp.CallToolResult{}, nil
+				}))
 		if got := r.call(t, "alice-mcp", "when", `{}`); got.code != 0 {
 			t.Errorf("got %s", got.text)
 		}
 	})
 	t.Run("RS-76 a client that is asked and says nothing", func(t *testing.T) {
-		r := newRig(t, &Options{AskTimeout: 20 * time.Millisecond}, raw("ask", string(anyObject), func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			_, err := req.Session.Elicit(ctx, &mcp.ElicitParams{Message: "?", RequestedSchema: json.RawMessage(anyObject)})
-			if !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("got %v", err)
-			}
-			return &mcp.CallToolResult{}, nil
-		}))
+		r := newRig(t, &Options{AskTimeout: 20 * time.Millisecond},
+			raw("ask", string(anyObject),
+				func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+					_, err := req.Session.Elicit(ctx,
+						&mcp.ElicitParams{Message: "?", RequestedSchema: json.RawMessage(anyObject)})
+					if !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("got %v", err)
+					}
+					return &mcp.CallToolResult{}, nil
+				}))
 		release := make(chan struct{})
-		silent := mcp.NewClient(&mcp.Implementation{Name: "t", Version: "1"}, &mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-			<-release
-			return nil, errors.New("too late")
-		}})
-		session, err := silent.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: r.URL + "/mcp", HTTPClient: r.client("alice-mcp")}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+		silent := mcp.NewClient(&mcp.Implementation{Name: "t", Version: "1"},
+			&mcp.ClientOptions{
+				ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+					<-release
+					return nil, errors.New("too late")
+				}})
+		session, err := silent.Connect(t.Context(),
+			&mcp.StreamableClientTransport{Endpoint: r.URL + "/mcp", HTTPClient: r.client("alice-mcp")},
+			&mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer session.Close()
 		defer close(release)
-		if _, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "ask", Arguments: map[string]any{}}); err != nil {
+		if _, err := session.CallTool(t.Context(),
+			&mcp.CallToolParams{Name: "ask", Arguments: map[string]any{}}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -225,26 +258,32 @@ func TestAudit(t *testing.T) {
 			calls = append(calls, e)
 		}
 	}
-	failing := raw("fails", string(anyObject), func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return nil, errors.New("broken")
-	})
+	failing := raw("fails", string(anyObject),
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return nil, errors.New("broken")
+		})
 	r := newRigOf(t, record, nil, failing)
 	r.call(t, "alice-mcp", "open", `{"unknown":"value"}`)
 	r.call(t, "alice-mcp-deep", "open", `{}`)
 	r.call(t, "alice-mcp", "fails", `{}`)
-	r.call(t, "alice-mcp", "secret", `{}`)                                                                         // the guard refuses it
-	r.ask(t, "alice-mcp", ask{body: modern("tools/list", ""), headers: hdr("Mcp-Protocol-Version", "2026-07-28")}) // the SDK does: no Mcp-Method
+	// the guard refuses it
+	r.call(t, "alice-mcp", "secret", `{}`)
+	// the SDK does: no Mcp-Method
+	r.ask(t, "alice-mcp", ask{body: modern("tools/list", ""), headers: hdr("Mcp-Protocol-Version", "2026-07-28")})
 	mu.Lock()
 	defer mu.Unlock()
 	// SP-07: who did what by which application, for each call, and once.
 	for i, want := range []struct{ method, name, outcome string }{
-		{"tools/call", "open", "invalid_input"}, {"tools/call", "open", "ok"}, {"tools/call", "fails", "error"}, {"tools/call", "secret", "insufficient_scope"}, {"tools/list", "", "error"},
+		{"tools/call", "open", "invalid_input"}, {"tools/call", "open", "ok"}, {"tools/call", "fails", "error"},
+		{"tools/call", "secret", "insufficient_scope"}, {"tools/list", "", "error"},
 	} {
 		if i >= len(calls) {
 			t.Fatalf("SP-07: got %d events, want %v too", len(calls), want)
 		}
 		c := calls[i]
-		if c.Method != want.method || c.Name != want.name || string(c.Outcome) != want.outcome || c.Principal.Subject != "alice" || c.Principal.ClientID != "app" || c.Duration <= 0 || c.Time.IsZero() || c.Arguments != nil {
+		if c.Method != want.method || c.Name != want.name || string(c.Outcome) != want.outcome ||
+			c.Principal.Subject != "alice" || c.Principal.ClientID != "app" || c.Duration <= 0 || c.Time.IsZero() ||
+			c.Arguments != nil {
 			t.Errorf("SP-07: got %+v, want %v", c, want)
 		}
 	}
@@ -256,8 +295,11 @@ func TestAudit(t *testing.T) {
 // TestMergedArguments: encoding/json makes one of two objects with the same key, and
 // validates the second alone.
 func TestMergedArguments(t *testing.T) {
-	r := newRig(t, nil, raw("show", `{"type":"object","properties":{"o":{"type":"object","properties":{"x":{"const":"ok"}}}}}`, okTool))
-	for args, want := range map[string]string{`{"o":{"x":"bad"},"o":{}}`: "isError", `{"o":{"x":"ok","y":[{"x":1},{"x":2}]}}`: "ran"} {
+	r := newRig(t, nil,
+		raw("show", `{"type":"object","properties":{"o":{"type":"object","properties":{"x":{"const":"ok"}}}}}`, okTool))
+	for args, want := range map[string]string{
+		`{"o":{"x":"bad"},"o":{}}`: "isError", `{"o":{"x":"ok","y":[{"x":1},{"x":2}]}}`: "ran",
+	} {
 		t.Run("RS-192 "+args, func(t *testing.T) {
 			if got := r.call(t, "alice-mcp", "show", args).text; !strings.Contains(got, want) {
 				t.Errorf("got %s", got)
@@ -270,16 +312,20 @@ func TestMergedArguments(t *testing.T) {
 func TestPolicyPanics(t *testing.T) {
 	on := ""
 	r := newRigOf(t, func(c *mcpresource.Config) {
-		c.Policy = &mcpresource.Rules{Base: []string{"mcp"}, Refine: func(op mcpresource.Operation, need mcpresource.Requirement) mcpresource.Requirement {
-			if op.Method == on {
-				_ = op.Arguments[0] // a list asks about a tool without arguments
-			}
-			return need
-		}}
+		c.Policy = &mcpresource.Rules{
+			Base: []string{"mcp"},
+			Refine: func(op mcpresource.Operation, need mcpresource.Requirement) mcpresource.Requirement {
+				if op.Method == on {
+					_ = op.Arguments[0] // a list asks about a tool without arguments
+				}
+				return need
+			}}
 	}, &Options{MaxCalls: 1})
 	on = "tools/call"
 	for range 2 {
-		got := r.ask(t, "alice-mcp", ask{body: modern("tools/list", ``), headers: hdr("Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/list")})
+		got := r.ask(t, "alice-mcp",
+			ask{body: modern("tools/list", ``),
+				headers: hdr("Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/list")})
 		if got.code != -32603 || strings.Contains(got.text, "index") {
 			t.Errorf("RS-192 got %s", got.text)
 		}
@@ -295,7 +341,9 @@ func TestAuditOfBadInput(t *testing.T) {
 		c.Calls = func(_ context.Context, e mcpresource.CallEvent) { said <- e }
 	}, nil, raw("raw", `{"type":"object","properties":{"pin":{"const":"x"}}}`, okTool))
 	session := r.initializeAt(t, "alice-mcp", "2025-06-18")
-	r.ask(t, "alice-mcp", ask{body: `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"raw","arguments":{"pin":"hunter2"}}}`, headers: hdr("Mcp-Session-Id", session)})
+	r.ask(t, "alice-mcp",
+		ask{body: `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"raw","arguments":{"pin":"hunter2"}}}`,
+			headers: hdr("Mcp-Session-Id", session)})
 	for e := range said {
 		if e.Method != "tools/call" {
 			continue
@@ -312,19 +360,25 @@ func TestOutputEverywhere(t *testing.T) {
 	long := strings.Repeat("x", 5000)
 	prompt := func(name, description, text string) func(*mcp.Server) {
 		return func(s *mcp.Server) {
-			s.AddPrompt(&mcp.Prompt{Name: name}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
-				return &mcp.GetPromptResult{Description: description, Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: text}}}}, nil
-			})
+			s.AddPrompt(&mcp.Prompt{Name: name},
+				func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+					return &mcp.GetPromptResult{
+						Description: description,
+						Messages:    []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: text}}}}, nil
+				})
 		}
 	}
 	tool := func(name string, result *mcp.CallToolResult) func(*mcp.Server) {
-		return raw(name, string(anyObject), func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return result, nil })
+		return raw(name, string(anyObject),
+			func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return result, nil })
 	}
 	r := newRig(t, &Options{MaxResult: 1000}, prompt("long", "", long), prompt("escape", "\x1b[2Jfine", "x"),
 		tool("names", &mcp.CallToolResult{StructuredContent: map[string]any{"\x1b[2Jname": 1}}),
 		tool("links", &mcp.CallToolResult{Content: []mcp.Content{&mcp.ResourceLink{URI: "x://" + long, Name: "x"}}}))
 	get := func(name string) string {
-		return r.ask(t, "alice-mcp", ask{body: modern("prompts/get", `"name":"`+name+`"`), headers: hdr("Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "prompts/get", "Mcp-Name", name)}).text
+		return r.ask(t, "alice-mcp",
+			ask{body: modern("prompts/get", `"name":"`+name+`"`),
+				headers: hdr("Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "prompts/get", "Mcp-Name", name)}).text
 	}
 	for name, tt := range map[string]struct{ got, want string }{
 		"RS-193 a prompt that is too large":       {get("long"), "5000 bytes"},

@@ -31,7 +31,9 @@ func (s sends) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // alone is the SDK with its own middleware: a token names its user and a scope.
-func alone(t *testing.T, tool mcp.ToolHandlerFor[struct{}, any], handler func(*mcp.Server) http.Handler) *httptest.Server {
+func alone(
+	t *testing.T, tool mcp.ToolHandlerFor[struct{}, any], handler func(*mcp.Server) http.Handler,
+) *httptest.Server {
 	t.Helper()
 	s := mcp.NewServer(&mcp.Implementation{Name: "alone", Version: "1"}, nil)
 	mcp.AddTool(s, &mcp.Tool{Name: "whoami"}, tool)
@@ -65,10 +67,11 @@ func TestStaleIdentity(t *testing.T) {
 	})
 	t.Run("ours hands on the one of this request, also by the context", func(t *testing.T) {
 		r := newRig(t, nil, func(s *mcp.Server) {
-			mcp.AddTool(s, &mcp.Tool{Name: "whoami"}, textTool(func(ctx context.Context, _ *mcp.CallToolRequest) string {
-				p, _ := mcpresource.FromContext(ctx)
-				return p.Scopes.String()
-			}))
+			mcp.AddTool(s, &mcp.Tool{Name: "whoami"},
+				textTool(func(ctx context.Context, _ *mcp.CallToolRequest) string {
+					p, _ := mcpresource.FromContext(ctx)
+					return p.Scopes.String()
+				}))
 		})
 		if got := secondCall(t, r.URL, "/mcp", "alice-mcp-deep", "alice-mcp"); !strings.Contains(got, `i am mcp"`) {
 			t.Errorf("got %s", got)
@@ -95,19 +98,26 @@ func secondCall(t *testing.T, base, path, first, second string) string {
 		b, _ := io.ReadAll(resp.Body)
 		return string(b), resp.Header.Get("Mcp-Session-Id")
 	}
-	_, session := send(first, "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
-	got, _ := send(second, session, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"whoami","arguments":{}}}`)
+	_, session := send(first, "",
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	got, _ := send(second, session,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"whoami","arguments":{}}}`)
 	return got
 }
 
 // bypasses are bodies out of which encoding/json reads a tool that alice may call, and
 // the SDK one that she may not.
 var bypasses = map[string]string{
-	"a key in another case":      `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"secret","Name":"open","arguments":{},` + modernMeta + `}}`,
-	"a method in another case":   `{"jsonrpc":"2.0","id":3,"method":"tools/call","Method":"ping","params":{"name":"secret","arguments":{},` + modernMeta + `}}`,
-	"params in another case":     `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"secret","arguments":{},` + modernMeta + `},"Params":{"name":"open","arguments":{}}}`,
-	"a second value":             `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"secret","arguments":{},` + modernMeta + `}} {"jsonrpc":"2.0","id":4,"method":"ping"}`,
-	"a key that folds into name": `{"jsonrpc":"2.0","id":3,"method":"tools/call","paramſ":{"name":"open"},"params":{"name":"secret","arguments":{},` + modernMeta + `}}`,
+	"a key in another case": `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"secret","Name":"open","arguments":{},` +
+		modernMeta + `}}`,
+	"a method in another case": `{"jsonrpc":"2.0","id":3,"method":"tools/call","Method":"ping","params":{"name":"secret","arguments":{},` +
+		modernMeta + `}}`,
+	"params in another case": `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"secret","arguments":{},` +
+		modernMeta + `},"Params":{"name":"open","arguments":{}}}`,
+	"a second value": `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"secret","arguments":{},` +
+		modernMeta + `}} {"jsonrpc":"2.0","id":4,"method":"ping"}`,
+	"a key that folds into name": `{"jsonrpc":"2.0","id":3,"method":"tools/call","paramſ":{"name":"open"},"params":{"name":"secret","arguments":{},` +
+		modernMeta + `}}`,
 }
 
 // TestScopeBypass: RS-43 the requests by which a guard was shown one tool and the server
@@ -135,18 +145,22 @@ func TestScopeBypass(t *testing.T) {
 	}
 	bare := mcp.NewServer(&mcp.Implementation{Name: "bare", Version: "1"}, nil)
 	for _, name := range []string{"open", "secret"} {
-		mcp.AddTool(bare, &mcp.Tool{Name: name}, textTool(func(context.Context, *mcp.CallToolRequest) string { return name }))
+		mcp.AddTool(bare, &mcp.Tool{Name: name},
+			textTool(func(context.Context, *mcp.CallToolRequest) string { return name }))
 	}
-	sdk := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return bare }, &mcp.StreamableHTTPOptions{Stateless: true})
+	sdk := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return bare },
+		&mcp.StreamableHTTPOptions{Stateless: true})
 	for name, body := range bypasses {
 		t.Run("RS-43 "+name, func(t *testing.T) {
-			if got := serve(past(r.adapter.bridge(sdk), "mcp"), body); !strings.Contains(got.Body.String(), "i am secret") {
+			if got := serve(past(r.adapter.bridge(sdk), "mcp"), body); !strings.Contains(got.Body.String(),
+				"i am secret") {
 				t.Errorf("the SDK alone does not run the tool any more: %s", got.Body)
 			}
 			if got := r.ask(t, "alice-mcp", ask{body: body, headers: headers}); got.status != 400 && got.status != 403 {
 				t.Errorf("the guard: got %d %s", got.status, got.text)
 			}
-			if got := serve(past(r.handler, "mcp"), body).Body.String(); strings.Contains(got, "alice") || !strings.Contains(got, "insufficient_scope") && !strings.Contains(got, "-32700") {
+			if got := serve(past(r.handler, "mcp"), body).Body.String(); strings.Contains(got, "alice") ||
+				!strings.Contains(got, "insufficient_scope") && !strings.Contains(got, "-32700") {
 				t.Errorf("the second check: got %s", got)
 			}
 		})

@@ -104,7 +104,8 @@ func approval(a storage.Approval) (sql string, args []any) {
 // refuseApproval names the cause for which there is no grant.
 func refuseApproval(ctx context.Context, q querier, a storage.Approval) error {
 	var live, gone bool
-	err := one(ctx, q, []any{&live, &gone}, unapproved, a.Session[:], column.Millis(a.Now), a.Grant.UserID, a.Grant.ClientID)
+	err := one(ctx, q, []any{&live, &gone}, unapproved, a.Session[:], column.Millis(a.Now), a.Grant.UserID,
+		a.Grant.ClientID)
 	switch {
 	case err != nil:
 		return err

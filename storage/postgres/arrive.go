@@ -17,13 +17,15 @@ const (
 
 	// admit holds the account against its deletion and its disabling until what is to
 	// end with it is there, and records the sign-in.
-	admit = "UPDATE users SET last_login_at = coalesce($2, last_login_at) WHERE id = $1 AND NOT disabled RETURNING " + column.UserColumns
+	admit = "UPDATE users SET last_login_at = coalesce($2, last_login_at) WHERE id = $1 AND NOT disabled RETURNING " +
+		column.UserColumns
 
 	tie = "INSERT INTO identities AS i (" + column.IdentityColumns + `) VALUES ($1,$2,$3,$4,$5,$6)
 ON CONFLICT (connector, subject) DO UPDATE SET user_id = excluded.user_id, label = excluded.label, last_used_at = excluded.last_used_at
 WHERE i.user_id = excluded.user_id OR NOT EXISTS (SELECT 1 FROM users u WHERE u.id = i.user_id)`
 
-	insertUpstream = "INSERT INTO upstreams (" + column.UpstreamColumns + ") VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14)"
+	insertUpstream = "INSERT INTO upstreams (" + column.UpstreamColumns +
+		") VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14)"
 
 	insertSession = "INSERT INTO sessions (hash, user_id, auth_time, created_at, expires_at, upstream_id) VALUES ($1,$2,$3,$4,$5,$6)"
 )
@@ -93,7 +95,8 @@ func createArrival(ctx context.Context, q querier, a storage.Arrival) error {
 			return err
 		}
 		var known, tied bool
-		err := one(ctx, q, []any{&known, &tied}, "SELECT EXISTS (SELECT 1 FROM users WHERE id = $3), EXISTS ("+whose+")",
+		err := one(ctx, q, []any{&known, &tied},
+			"SELECT EXISTS (SELECT 1 FROM users WHERE id = $3), EXISTS ("+whose+")",
 			a.Identity.Connector, a.Identity.Subject, u.ID)
 		switch {
 		case err != nil:
@@ -137,7 +140,8 @@ func begin(ctx context.Context, q querier, a storage.Arrival, userID string) err
 		return err
 	}
 	if u.Linked {
-		_, err := endUpstreams(ctx, q, "linked AND connector = $1 AND user_id = $2", []any{u.Connector, userID}, column.Replaced, a.Now)
+		_, err := endUpstreams(ctx, q, "linked AND connector = $1 AND user_id = $2", []any{u.Connector, userID},
+			column.Replaced, a.Now)
 		if err != nil {
 			return err
 		}
@@ -146,6 +150,7 @@ func begin(ctx context.Context, q querier, a storage.Arrival, userID string) err
 		return err
 	}
 	se := a.Session
-	_, err = q.Exec(ctx, insertSession, se.Hash[:], userID, column.Millis(se.AuthTime), column.Millis(se.CreatedAt), column.Millis(se.ExpiresAt), u.ID)
+	_, err = q.Exec(ctx, insertSession, se.Hash[:], userID, column.Millis(se.AuthTime), column.Millis(se.CreatedAt),
+		column.Millis(se.ExpiresAt), u.ID)
 	return err
 }

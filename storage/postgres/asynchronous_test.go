@@ -63,7 +63,9 @@ func TestAsynchronousFailover(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	rotation := storage.RotateRefresh{Token: refresh, ClientID: "c", Now: now, Next: storage.Refresh{ExpiresAt: now.Add(time.Hour)}}
+	rotation := storage.RotateRefresh{
+		Token: refresh, ClientID: "c", Now: now, Next: storage.Refresh{ExpiresAt: now.Add(time.Hour)},
+	}
 	for range 2 {
 		out, err := before.RotateRefresh(ctx, rotation)
 		if err != nil {
@@ -94,7 +96,9 @@ func TestAsynchronousFailover(t *testing.T) {
 	if won != 1 {
 		t.Errorf("%d of 32 redeemed a code whose redemption was lost, want 1", won)
 	}
-	first := storage.NumberedRefresh{GrantID: "raced", Generation: 1, IssuedAt: now, ExpiresAt: minute, Secret: hashOf("secret raced")}
+	first := storage.NumberedRefresh{
+		GrantID: "raced", Generation: 1, IssuedAt: now, ExpiresAt: minute, Secret: hashOf("secret raced"),
+	}
 	if err := rotate(ctx, after, first, now); !errors.Is(err, storage.ErrRevoked) {
 		t.Errorf("the grant of a code used twice: got %v, want ErrRevoked", err)
 	}
@@ -113,6 +117,9 @@ func TestAsynchronousFailover(t *testing.T) {
 }
 
 func rotate(ctx context.Context, s *Store, token storage.PresentedRefresh, now time.Time) error {
-	_, err := s.RotateRefresh(ctx, storage.RotateRefresh{Token: token, ClientID: "c", Now: now, Next: storage.Refresh{ExpiresAt: now.Add(time.Hour)}})
+	_, err := s.RotateRefresh(ctx,
+		storage.RotateRefresh{
+			Token: token, ClientID: "c", Now: now, Next: storage.Refresh{ExpiresAt: now.Add(time.Hour)},
+		})
 	return err
 }

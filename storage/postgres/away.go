@@ -38,7 +38,9 @@ func Unauthorized(err error) bool { return strings.HasPrefix(state(err), "28") }
 func awayState(e *pgconn.PgError) bool {
 	switch {
 	case e.Code == "08P01": // PgBouncer's for everything
-		return strings.Contains(e.Message, "server login") || strings.Contains(e.Message, "cannot connect to server") || strings.Contains(e.Message, "server conn crashed")
+		return strings.Contains(e.Message, "server login") ||
+			strings.Contains(e.Message, "cannot connect to server") ||
+			strings.Contains(e.Message, "server conn crashed")
 	case strings.HasPrefix(e.Code, "08"), strings.HasPrefix(e.Code, "57P0"):
 		return true
 	}
@@ -51,7 +53,8 @@ func untrusted(err error) bool {
 	var authority x509.UnknownAuthorityError
 	var host x509.HostnameError
 	var record tls.RecordHeaderError
-	return errors.As(err, &verification) || errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &record) ||
+	return errors.As(err, &verification) || errors.As(err, &authority) || errors.As(err, &host) ||
+		errors.As(err, &record) ||
 		err != nil && strings.Contains(err.Error(), "server refused TLS")
 }
 

@@ -10,7 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-const insertClient = "INSERT INTO clients (" + column.ClientColumns + ") VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14) ON CONFLICT DO NOTHING"
+const insertClient = "INSERT INTO clients (" + column.ClientColumns +
+	") VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14) ON CONFLICT DO NOTHING"
 
 // PutClient implements storage.Clients.
 func (s *Store) PutClient(ctx context.Context, cl storage.Client) error {
@@ -25,7 +26,9 @@ ON CONFLICT (id) DO UPDATE SET ` + column.ClientReplacement + " WHERE clients.de
 // ReplaceClient implements storage.Clients.
 func (s *Store) ReplaceClient(ctx context.Context, cl storage.Client, now time.Time) error {
 	return s.do(ctx, "replace client", func(ctx context.Context, q querier) error {
-		return changed(storage.ErrRevoked)(exec(ctx, q, replaceClient, append(column.ClientValues(cl), column.Millis(now))...))
+		return changed(storage.ErrRevoked)(
+			exec(ctx, q, replaceClient, append(column.ClientValues(cl), column.Millis(now))...),
+		)
 	})
 }
 
@@ -34,7 +37,8 @@ func (s *Store) Client(ctx context.Context, id string) (out storage.Client, err 
 	err = s.do(ctx, "client", func(ctx context.Context, q querier) (err error) {
 		var r column.ClientRow
 		var deleted *int64
-		err = one(ctx, q, append(r.Dest(), &deleted), "SELECT "+column.ClientColumns+", deleted_at FROM clients WHERE id = $1", id)
+		err = one(ctx, q, append(r.Dest(), &deleted),
+			"SELECT "+column.ClientColumns+", deleted_at FROM clients WHERE id = $1", id)
 		if err != nil {
 			return err
 		}
@@ -56,7 +60,8 @@ func (s *Store) ListClients(ctx context.Context, after string, limit int) (out [
 				return storage.Client{}, err
 			}
 			return r.Client()
-		}, "SELECT "+column.ClientColumns+" FROM clients WHERE id > $1 AND deleted_at IS NULL ORDER BY id LIMIT $2", after, max(limit, 0))
+		}, "SELECT "+column.ClientColumns+" FROM clients WHERE id > $1 AND deleted_at IS NULL ORDER BY id LIMIT $2",
+			after, max(limit, 0))
 		return err
 	})
 	return out, err
@@ -78,7 +83,8 @@ func (s *Store) DeleteClient(ctx context.Context, id string, now time.Time) erro
 // revoke ends the live grants that match where, whose parameters begin at $4.
 func revoke(by storage.RevokedBy, where string, now time.Time, args ...any) statement {
 	return statement{
-		"UPDATE grants AS g SET revoked_at = $1, sweep_at = least(sweep_at, $2), revoked_by = $3 WHERE revoked_at IS NULL AND NOT " + column.IsCut + " AND " + where,
+		"UPDATE grants AS g SET revoked_at = $1, sweep_at = least(sweep_at, $2), revoked_by = $3 WHERE revoked_at IS NULL AND NOT " +
+			column.IsCut + " AND " + where,
 		append([]any{column.Millis(now), column.Millis(now.Add(column.RevokedFor)), string(by)}, args...),
 	}
 }

@@ -56,7 +56,8 @@ func (c *dbClock) due() bool {
 	defer c.mu.Unlock()
 	t := c.own()
 	ran, shown := t.Sub(c.at), t.Round(0).Sub(c.at.Round(0))
-	if !c.at.IsZero() && ran < measureEvery && (shown-ran).Abs() < leap || !c.asked.IsZero() && t.Sub(c.asked) < time.Second {
+	if !c.at.IsZero() && ran < measureEvery && (shown-ran).Abs() < leap ||
+		!c.asked.IsZero() && t.Sub(c.asked) < time.Second {
 		return false
 	}
 	c.asked = t

@@ -35,16 +35,18 @@ func TestM1WhatRunsLateEndsNoGrant(t *testing.T) {
 	var verbs []func() error
 	for i := range ids {
 		verbs = append(verbs, func() error {
-			_, err := s.RotateRefresh(ctx, storage.RotateRefresh{Token: tokens[i], ClientID: "c", Now: time.Now(), Grace: grace,
-				Next: storage.Refresh{ExpiresAt: time.Now().Add(time.Hour)}})
+			_, err := s.RotateRefresh(ctx,
+				storage.RotateRefresh{Token: tokens[i], ClientID: "c", Now: time.Now(), Grace: grace,
+					Next: storage.Refresh{ExpiresAt: time.Now().Add(time.Hour)}})
 			return err
 		})
 	}
 	for _, id := range names("code", n) {
 		approve(t, s, id)
 		verbs = append(verbs, func() error {
-			_, err := s.RedeemCode(ctx, storage.RedeemCode{Hash: hashOf("code " + id), GrantID: id, ClientID: "c", Now: time.Now(),
-				Refresh: &storage.Refresh{Secret: hashOf("secret " + id), ExpiresAt: time.Now().Add(time.Hour)}})
+			_, err := s.RedeemCode(ctx,
+				storage.RedeemCode{Hash: hashOf("code " + id), GrantID: id, ClientID: "c", Now: time.Now(),
+					Refresh: &storage.Refresh{Secret: hashOf("secret " + id), ExpiresAt: time.Now().Add(time.Hour)}})
 			return err
 		})
 	}
@@ -79,7 +81,8 @@ func warm(t *testing.T, s *Store, n int) {
 	t.Helper()
 	var verbs []func() error
 	for i := range n {
-		verbs = append(verbs, func() error { _, err := s.pool.Exec(t.Context(), "SELECT pg_sleep(0.2)", i); return err })
+		verbs = append(verbs,
+			func() error { _, err := s.pool.Exec(t.Context(), "SELECT pg_sleep(0.2)", i); return err })
 	}
 	_ = together(verbs)
 }
@@ -102,7 +105,8 @@ func TestM2ReplicasWithDifferentClocks(t *testing.T) {
 	stores := []*Store{open(t, url, Options{}), open(t, url, Options{Now: ahead})}
 	defer stores[0].Close()
 	defer stores[1].Close()
-	if right, wrong := stores[0].Skew(), stores[1].Skew(); right.Abs() > sameClock || (wrong+65*time.Second).Abs() > 2*time.Second {
+	if right, wrong := stores[0].Skew(), stores[1].Skew(); right.Abs() > sameClock ||
+		(wrong+65*time.Second).Abs() > 2*time.Second {
 		t.Errorf("the clocks differ from the database's by %s and %s, want about 0s and -65s", right, wrong)
 	}
 	own := []func() time.Time{time.Now, ahead}
@@ -112,8 +116,9 @@ func TestM2ReplicasWithDifferentClocks(t *testing.T) {
 			s, now := stores[n%2], own[n%2]
 			verbs = append(verbs, func() error {
 				now := s.Correct(now())
-				_, err := s.RotateRefresh(ctx, storage.RotateRefresh{Token: token, ClientID: "c", Now: now, Grace: time.Minute,
-					Next: storage.Refresh{ExpiresAt: now.Add(time.Hour)}})
+				_, err := s.RotateRefresh(ctx,
+					storage.RotateRefresh{Token: token, ClientID: "c", Now: now, Grace: time.Minute,
+						Next: storage.Refresh{ExpiresAt: now.Add(time.Hour)}})
 				return err
 			})
 		}

@@ -105,7 +105,8 @@ func TestAConcurrentStepBlocksNoWriter(t *testing.T) {
 	var def string
 	err = other.QueryRow(ctx, `SELECT count(*) FILTER (WHERE i.indisvalid), max(pg_get_indexdef(i.indexrelid)) FILTER (WHERE c.relname = 'grants_by_client')
 		FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE c.relname IN ('grants_by_client', 'grants_by_pair', 'grants_status')`).Scan(&valid, &def)
-	if err != nil || valid != 3 || def != `CREATE INDEX grants_by_client ON public.grants USING btree (hashtext(client_id), "left"(id, 11))` {
+	if err != nil || valid != 3 ||
+		def != `CREATE INDEX grants_by_client ON public.grants USING btree (hashtext(client_id), "left"(id, 11))` {
 		t.Errorf("got %d valid indexes, %s, %v", valid, def, err)
 	}
 }

@@ -14,8 +14,9 @@ import (
 // Spend implements storage.Once.
 func (s *Store) Spend(ctx context.Context, purpose, id string, expires time.Time) error {
 	return s.do(ctx, "spend", func(ctx context.Context, q querier) error {
-		return changed(storage.ErrSpent)(exec(ctx, q, "INSERT INTO spent (purpose, id, expires_at) VALUES ($1,$2,$3) ON CONFLICT DO NOTHING",
-			purpose, id, column.Millis(expires)))
+		return changed(storage.ErrSpent)(
+			exec(ctx, q, "INSERT INTO spent (purpose, id, expires_at) VALUES ($1,$2,$3) ON CONFLICT DO NOTHING",
+				purpose, id, column.Millis(expires)))
 	})
 }
 
@@ -44,7 +45,9 @@ ON CONFLICT (key) DO UPDATE SET
 RETURNING count`
 
 // RecordFailure implements storage.Failures.
-func (s *Store) RecordFailure(ctx context.Context, key storage.Hash, now time.Time, window time.Duration) (n int, err error) {
+func (s *Store) RecordFailure(
+	ctx context.Context, key storage.Hash, now time.Time, window time.Duration,
+) (n int, err error) {
 	err = s.do(ctx, "record failure", func(ctx context.Context, q querier) error {
 		return one(ctx, q, []any{&n}, recordFailure, key[:], column.Millis(now), window.Milliseconds())
 	})
@@ -52,10 +55,13 @@ func (s *Store) RecordFailure(ctx context.Context, key storage.Hash, now time.Ti
 }
 
 // FailureCount implements storage.Failures.
-func (s *Store) FailureCount(ctx context.Context, key storage.Hash, now time.Time, window time.Duration) (n int, last time.Time, err error) {
+func (s *Store) FailureCount(
+	ctx context.Context, key storage.Hash, now time.Time, window time.Duration,
+) (n int, last time.Time, err error) {
 	err = s.do(ctx, "failure count", func(ctx context.Context, q querier) error {
 		var at int64
-		err := one(ctx, q, []any{&n, &at}, "SELECT count, last_at FROM failures WHERE key = $1 AND first_at + $2::bigint > $3",
+		err := one(ctx, q, []any{&n, &at},
+			"SELECT count, last_at FROM failures WHERE key = $1 AND first_at + $2::bigint > $3",
 			key[:], window.Milliseconds(), column.Millis(now))
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil

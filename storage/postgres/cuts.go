@@ -46,7 +46,9 @@ SELECT count(*) FROM few`
 )
 
 // CutGrants implements storage.Cuts.
-func (s *Store) CutGrants(ctx context.Context, sel storage.Selection, by storage.RevokedBy, now time.Time) (storage.Cut, error) {
+func (s *Store) CutGrants(
+	ctx context.Context, sel storage.Selection, by storage.RevokedBy, now time.Time,
+) (storage.Cut, error) {
 	if err := sel.Check(); err != nil {
 		return storage.Cut{}, fmt.Errorf("postgres: cut grants: %w", err)
 	}
@@ -69,8 +71,9 @@ func cut(ctx context.Context, q querier, sel storage.Selection, by storage.Revok
 	}
 	where, args := selectedGrants(sel, 4)
 	var few, ended int64
-	err := one(ctx, q, []any{&few, &ended}, "WITH few AS MATERIALIZED (SELECT id FROM grants g WHERE "+where+" AND revoked_at IS NULL AND NOT "+
-		column.IsCut+column.AtMost(column.CutAtOnce)+")"+endFew,
+	err := one(ctx, q, []any{&few, &ended},
+		"WITH few AS MATERIALIZED (SELECT id FROM grants g WHERE "+where+" AND revoked_at IS NULL AND NOT "+
+			column.IsCut+column.AtMost(column.CutAtOnce)+")"+endFew,
 		append([]any{column.Millis(now), column.Millis(now.Add(column.RevokedFor)), string(by)}, args...)...)
 	if err != nil {
 		return err
@@ -91,8 +94,9 @@ func cut(ctx context.Context, q querier, sel storage.Selection, by storage.Revok
 // forget forgets up to limit of the consents of a selection, and returns how many it has found.
 func forget(ctx context.Context, q querier, sel storage.Selection, limit int) (found int, err error) {
 	where, args := selected(sel, 1)
-	err = one(ctx, q, []any{&found}, "WITH few AS MATERIALIZED (SELECT user_id, client_id, resource, place, scope FROM consents WHERE "+
-		where+column.AtMost(limit)+")"+forgetFew, args...)
+	err = one(ctx, q, []any{&found},
+		"WITH few AS MATERIALIZED (SELECT user_id, client_id, resource, place, scope FROM consents WHERE "+
+			where+column.AtMost(limit)+")"+forgetFew, args...)
 	return found, err
 }
 
@@ -103,7 +107,8 @@ func selected(sel storage.Selection, first int) (where string, args []any) {
 
 // selectedGrants is the condition of a selection on grants, with the keys of their indexes.
 func selectedGrants(sel storage.Selection, first int) (where string, args []any) {
-	return column.Selected(sel, parameters(first), map[string]func(string) string{"user_id": userKey, "client_id": clientKey})
+	return column.Selected(sel, parameters(first),
+		map[string]func(string) string{"user_id": userKey, "client_id": clientKey})
 }
 
 func parameters(first int) func(i int) string {
@@ -128,7 +133,8 @@ func (s *Store) PendingCuts(ctx context.Context, now time.Time) (out []storage.C
 func (s *Store) FollowCut(ctx context.Context, id string, now time.Time, limit int) (out storage.Cut, err error) {
 	err = s.txCommitted(ctx, "follow cut", func(ctx context.Context, q querier) error {
 		var r column.CutRow
-		if err := one(ctx, q, r.Dest(), "SELECT "+column.CutColumns+" FROM cuts WHERE id = $1 FOR UPDATE", id); err != nil {
+		if err := one(ctx, q, r.Dest(), "SELECT "+column.CutColumns+" FROM cuts WHERE id = $1 FOR UPDATE",
+			id); err != nil {
 			return err
 		}
 		before := r.Phase
@@ -167,7 +173,8 @@ func mark(ctx context.Context, q querier, r *column.CutRow, now time.Time, limit
 	var looked int
 	var last, marked int64
 	err := one(ctx, q, []any{&looked, &last, &marked}, markCut, r.Place, r.UpTo, limit,
-		column.Millis(c.At), column.Millis(now.Add(column.RevokedFor)), string(c.By), c.UserID, c.ClientID, c.Resource, c.Connector)
+		column.Millis(c.At), column.Millis(now.Add(column.RevokedFor)), string(c.By), c.UserID, c.ClientID,
+		c.Resource, c.Connector)
 	r.Marked(marked, looked, limit, last)
 	return err
 }
@@ -177,8 +184,9 @@ func signOut(ctx context.Context, q querier, r *column.CutRow, now time.Time, li
 	c := r.Cut()
 	var looked int
 	var last string
-	err := one(ctx, q, []any{&looked, &last}, "SELECT count(*), coalesce(max(id), $1) FROM (SELECT id FROM upstreams WHERE id > $1 ORDER BY id"+
-		column.AtMost(limit)+") u", r.Reached)
+	err := one(ctx, q, []any{&looked, &last},
+		"SELECT count(*), coalesce(max(id), $1) FROM (SELECT id FROM upstreams WHERE id > $1 ORDER BY id"+
+			column.AtMost(limit)+") u", r.Reached)
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,9 @@ import (
 // PutDeparture implements storage.Departures.
 func (s *Store) PutDeparture(ctx context.Context, d storage.Departure) error {
 	return s.do(ctx, "put departure", func(ctx context.Context, q querier) error {
-		return changed(storage.ErrExists)(exec(ctx, q, "INSERT INTO departures (key, sealed, expires_at) VALUES ($1,$2,$3) ON CONFLICT DO NOTHING",
-			d.Key[:], column.Bytes(d.Sealed), column.Millis(d.ExpiresAt)))
+		return changed(storage.ErrExists)(
+			exec(ctx, q, "INSERT INTO departures (key, sealed, expires_at) VALUES ($1,$2,$3) ON CONFLICT DO NOTHING",
+				d.Key[:], column.Bytes(d.Sealed), column.Millis(d.ExpiresAt)))
 	})
 }
 
@@ -23,7 +24,8 @@ func (s *Store) TakeDeparture(ctx context.Context, key storage.Hash, now time.Ti
 	err = s.do(ctx, "take departure", func(ctx context.Context, q querier) error {
 		var sealed []byte
 		var expires int64
-		err := one(ctx, q, []any{&sealed, &expires}, "DELETE FROM departures WHERE key = $1 RETURNING sealed, expires_at", key[:])
+		err := one(ctx, q, []any{&sealed, &expires},
+			"DELETE FROM departures WHERE key = $1 RETURNING sealed, expires_at", key[:])
 		if err != nil {
 			return err
 		}
@@ -37,7 +39,9 @@ func (s *Store) TakeDeparture(ctx context.Context, key storage.Hash, now time.Ti
 }
 
 // AbandonedDepartures implements storage.Departures. What another replica takes is passed over.
-func (s *Store) AbandonedDepartures(ctx context.Context, now time.Time, limit int) (out []storage.Departure, err error) {
+func (s *Store) AbandonedDepartures(
+	ctx context.Context, now time.Time, limit int,
+) (out []storage.Departure, err error) {
 	err = s.do(ctx, "abandoned departures", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.Departure, error) {
 			var key, sealed []byte
@@ -55,9 +59,12 @@ func (s *Store) AbandonedDepartures(ctx context.Context, now time.Time, limit in
 }
 
 // Farewell implements storage.UpstreamEnds.
-func (s *Store) Farewell(ctx context.Context, session storage.Hash, now time.Time) (connector, reason string, err error) {
+func (s *Store) Farewell(
+	ctx context.Context, session storage.Hash, now time.Time,
+) (connector, reason string, err error) {
 	err = s.do(ctx, "farewell", func(ctx context.Context, q querier) error {
-		return one(ctx, q, []any{&connector, &reason}, "SELECT connector, reason FROM farewells WHERE hash = $1 AND expires_at > $2",
+		return one(ctx, q, []any{&connector, &reason},
+			"SELECT connector, reason FROM farewells WHERE hash = $1 AND expires_at > $2",
 			session[:], column.Millis(now))
 	})
 	return connector, reason, err

@@ -12,7 +12,9 @@ import (
 )
 
 // EndUpstreams implements storage.UpstreamEnds.
-func (s *Store) EndUpstreams(ctx context.Context, k storage.UpstreamKey, reason string, now time.Time) (out []storage.Upstream, err error) {
+func (s *Store) EndUpstreams(
+	ctx context.Context, k storage.UpstreamKey, reason string, now time.Time,
+) (out []storage.Upstream, err error) {
 	fields := column.KeyFields(k)
 	if len(fields) == 0 {
 		return nil, nil
@@ -46,7 +48,9 @@ ON CONFLICT DO NOTHING`
 // endUpstreams ends the live sessions at providers that match where, and what rests on
 // them. They are locked in order, so that two that end the same do not wait for each
 // other. The browser sessions go before the grants, as in cutOff, and for its reason.
-func endUpstreams(ctx context.Context, q querier, where string, args []any, reason string, now time.Time) ([]storage.Upstream, error) {
+func endUpstreams(
+	ctx context.Context, q querier, where string, args []any, reason string, now time.Time,
+) ([]storage.Upstream, error) {
 	out, err := each(ctx, q, upstream, selectUpstream+where+" AND ended_at IS NULL ORDER BY id FOR UPDATE", args...)
 	if err != nil || len(out) == 0 {
 		return nil, err

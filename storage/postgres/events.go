@@ -16,7 +16,8 @@ func (s *Store) PutEvent(ctx context.Context, e storage.Event) error {
 }
 
 func putEvent(ctx context.Context, q querier, e storage.Event) error {
-	_, err := q.Exec(ctx, "INSERT INTO events (id, at, name, fields) VALUES ($1,$2,$3,$4)", e.ID, column.Millis(e.At), e.Name, string(e.Fields))
+	_, err := q.Exec(ctx, "INSERT INTO events (id, at, name, fields) VALUES ($1,$2,$3,$4)", e.ID, column.Millis(e.At),
+		e.Name, string(e.Fields))
 	return err
 }
 

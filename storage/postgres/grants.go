@@ -12,7 +12,9 @@ import (
 )
 
 // ListGrants implements storage.Grants.
-func (s *Store) ListGrants(ctx context.Context, userID, clientID, after string, limit int) (out []storage.Grant, err error) {
+func (s *Store) ListGrants(
+	ctx context.Context, userID, clientID, after string, limit int,
+) (out []storage.Grant, err error) {
 	// One text for each set of filters, so that each can walk its own index. That of a client
 	// begins with the hash of its id and goes on in the order of the grants' ids.
 	sql := "SELECT " + column.GrantRead + " FROM grants g WHERE id > $1 AND revoked_at IS NULL AND NOT " + column.IsCut
@@ -49,29 +51,36 @@ func (s *Store) ForgetConsent(ctx context.Context, userID, clientID, resource st
 		if userID == "" || clientID == "" || resource == "" {
 			return nil // an empty field would select more, not less
 		}
-		return cut(ctx, q, storage.Selection{UserID: userID, ClientID: clientID, Resource: resource}, storage.ByConsent, now)
+		return cut(ctx, q, storage.Selection{UserID: userID, ClientID: clientID, Resource: resource},
+			storage.ByConsent, now)
 	})
 }
 
 // AddResource implements storage.Resources.
 func (s *Store) AddResource(ctx context.Context, r storage.Resource) error {
 	return s.do(ctx, "add resource", func(ctx context.Context, q querier) error {
-		return changed(storage.ErrExists)(exec(ctx, q, "INSERT INTO resources (uri, name, scopes, created_at) VALUES ($1,$2,$3,$4) ON CONFLICT DO NOTHING",
-			r.URI, r.Name, column.List(r.Scopes), column.Millis(r.CreatedAt)))
+		return changed(storage.ErrExists)(
+			exec(ctx, q,
+				"INSERT INTO resources (uri, name, scopes, created_at) VALUES ($1,$2,$3,$4) ON CONFLICT DO NOTHING",
+				r.URI, r.Name, column.List(r.Scopes), column.Millis(r.CreatedAt)))
 	})
 }
 
 // ReplaceResource implements storage.Resources.
 func (s *Store) ReplaceResource(ctx context.Context, r storage.Resource) error {
 	return s.do(ctx, "replace resource", func(ctx context.Context, q querier) error {
-		return changed(storage.ErrNotFound)(exec(ctx, q, "UPDATE resources SET name = $1, scopes = $2 WHERE uri = $3", r.Name, column.List(r.Scopes), r.URI))
+		return changed(storage.ErrNotFound)(
+			exec(ctx, q, "UPDATE resources SET name = $1, scopes = $2 WHERE uri = $3", r.Name, column.List(r.Scopes),
+				r.URI),
+		)
 	})
 }
 
 // ListResources implements storage.Resources.
 func (s *Store) ListResources(ctx context.Context) (out []storage.Resource, err error) {
 	err = s.do(ctx, "list resources", func(ctx context.Context, q querier) (err error) {
-		out, err = each(ctx, q, resource, "SELECT uri, name, scopes, created_at FROM resources ORDER BY created_at, uri")
+		out, err = each(ctx, q, resource,
+			"SELECT uri, name, scopes, created_at FROM resources ORDER BY created_at, uri")
 		return err
 	})
 	return out, err

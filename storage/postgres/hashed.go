@@ -64,7 +64,9 @@ func (s *Store) learn(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) rotateHashed(ctx context.Context, q querier, t storage.HashedRefresh, r storage.RotateRefresh, deadline int64) (out storage.Rotation, err error) {
+func (s *Store) rotateHashed(
+	ctx context.Context, q querier, t storage.HashedRefresh, r storage.RotateRefresh, deadline int64,
+) (out storage.Rotation, err error) {
 	take, next := takeHashed, r.Next.Hash
 	var successor *int64
 	if s.numbered.Load() {
@@ -88,7 +90,9 @@ func (s *Store) rotateHashed(ctx context.Context, q querier, t storage.HashedRef
 
 // replayHashed repeats the reply of a rotation within its grace, and otherwise
 // names the cause; reuse revokes the grant.
-func replayHashed(ctx context.Context, q querier, h storage.HashedRefresh, r storage.RotateRefresh) (storage.Rotation, error) {
+func replayHashed(
+	ctx context.Context, q querier, h storage.HashedRefresh, r storage.RotateRefresh,
+) (storage.Rotation, error) {
 	t, err := loadHashed(ctx, q, h)
 	if err != nil {
 		return storage.Rotation{}, err

@@ -63,7 +63,8 @@ func TestH4WhatSeveralHostsNeedIsTheDefault(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got.ConnConfig.ConnectTimeout != c.timeout || (got.ConnConfig.ValidateConnect != nil) != c.checked {
-			t.Errorf("%s: got %s, role checked %v", c.url, got.ConnConfig.ConnectTimeout, got.ConnConfig.ValidateConnect != nil)
+			t.Errorf("%s: got %s, role checked %v", c.url, got.ConnConfig.ConnectTimeout,
+				got.ConnConfig.ValidateConnect != nil)
 		}
 	}
 }

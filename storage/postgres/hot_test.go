@@ -14,7 +14,8 @@ import (
 // half a year a grant has the bytes that it had at first, no other table has a row, and
 // PostgreSQL has touched no index (HOT) for nearly all of them.
 func TestARotationTouchesNoIndex(t *testing.T) {
-	const many, times, count = 40, 50, "SELECT (SELECT count(*) FROM refresh_tokens), sum(pg_column_size(g.*))::bigint FROM grants g"
+	const many, times, count = 40, 50,
+		"SELECT (SELECT count(*) FROM refresh_tokens), sum(pg_column_size(g.*))::bigint FROM grants g"
 	ctx := t.Context()
 	s := open(t, pgtest.Start(t).Database(t), Options{MaxConns: 1}) // whose statistics are told soon
 	defer s.Close()
@@ -28,7 +29,8 @@ func TestARotationTouchesNoIndex(t *testing.T) {
 		for i, token := range tokens {
 			now := token.IssuedAt.Add(every)
 			out, err := s.RotateRefresh(ctx, storage.RotateRefresh{
-				Token: token, ClientID: "c", Grace: time.Minute, Now: now, Next: storage.Refresh{ExpiresAt: token.ExpiresAt},
+				Token: token, ClientID: "c", Grace: time.Minute, Now: now,
+				Next: storage.Refresh{ExpiresAt: token.ExpiresAt},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -64,13 +66,15 @@ func TestARotationTouchesNoIndex(t *testing.T) {
 		t.Errorf("when every grace is over, grants have %d bytes where they had %d", quiet, first)
 	}
 	var wal, updates, hot int64
-	err := errors.Join(at(&after), s.pool.QueryRow(ctx, "SELECT ($1::pg_lsn - $2::pg_lsn)::bigint", after, before).Scan(&wal))
+	err := errors.Join(at(&after),
+		s.pool.QueryRow(ctx, "SELECT ($1::pg_lsn - $2::pg_lsn)::bigint", after, before).Scan(&wal))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 50 { // statistics come late
 		_, _ = s.pool.Exec(ctx, "SELECT 1")
-		err := s.pool.QueryRow(ctx, "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'grants'").Scan(&updates, &hot)
+		err := s.pool.QueryRow(ctx,
+			"SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'grants'").Scan(&updates, &hot)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +83,8 @@ func TestARotationTouchesNoIndex(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	t.Logf("%d updates, %d of them HOT; %d bytes of WAL each; %d bytes a grant", updates, hot, wal/(many*(times+1)), last/many)
+	t.Logf("%d updates, %d of them HOT; %d bytes of WAL each; %d bytes a grant", updates, hot, wal/(many*(times+1)),
+		last/many)
 	if updates < many*times/2 || hot < updates*85/100 {
 		t.Errorf("of %d updates %d touched no index", updates, hot)
 	}

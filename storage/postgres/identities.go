@@ -17,7 +17,8 @@ func (s *Store) Identities(ctx context.Context, userID string) (out []storage.Id
 			var r column.IdentityRow
 			err := row.Scan(r.Dest()...)
 			return r.Identity(), err
-		}, "SELECT "+column.IdentityColumns+" FROM identities WHERE user_id = $1 ORDER BY created_at, connector, subject", userID)
+		}, "SELECT "+column.IdentityColumns+
+			" FROM identities WHERE user_id = $1 ORDER BY created_at, connector, subject", userID)
 		return err
 	})
 	return out, err
@@ -31,7 +32,9 @@ const (
 )
 
 // Unlink implements storage.Identities.
-func (s *Store) Unlink(ctx context.Context, userID, connector, subject, reason string, now time.Time) (ended []storage.Upstream, err error) {
+func (s *Store) Unlink(
+	ctx context.Context, userID, connector, subject, reason string, now time.Time,
+) (ended []storage.Upstream, err error) {
 	err = s.tx(ctx, "unlink", func(ctx context.Context, q querier) error {
 		var password bool
 		if err := one(ctx, q, []any{&password}, holdUser, userID); err != nil {
@@ -47,11 +50,13 @@ func (s *Store) Unlink(ctx context.Context, userID, connector, subject, reason s
 		case all == 1 && !password:
 			return storage.ErrSpent
 		}
-		_, err := q.Exec(ctx, "DELETE FROM identities WHERE user_id = $1 AND connector = $2 AND subject = $3", userID, connector, subject)
+		_, err := q.Exec(ctx, "DELETE FROM identities WHERE user_id = $1 AND connector = $2 AND subject = $3", userID,
+			connector, subject)
 		if err != nil {
 			return err
 		}
-		ended, err = endUpstreams(ctx, q, "user_id = $1 AND connector = $2 AND subject = $3", []any{userID, connector, subject}, reason, now)
+		ended, err = endUpstreams(ctx, q, "user_id = $1 AND connector = $2 AND subject = $3",
+			[]any{userID, connector, subject}, reason, now)
 		return err
 	})
 	return ended, err

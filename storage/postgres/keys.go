@@ -18,7 +18,9 @@ func (s *Store) Keys(ctx context.Context, now time.Time) (out []storage.SigningK
 			var r column.KeyRow
 			err := row.Scan(r.Dest()...)
 			return r.Key(), err
-		}, "SELECT "+column.KeyColumns+" FROM signing_keys WHERE expires_at IS NULL OR expires_at > $1 ORDER BY created_at, id", column.Millis(now))
+		}, "SELECT "+column.KeyColumns+
+			" FROM signing_keys WHERE expires_at IS NULL OR expires_at > $1 ORDER BY created_at, id",
+			column.Millis(now))
 		return err
 	})
 	return out, err
@@ -30,7 +32,8 @@ const insertKey = "INSERT INTO signing_keys (" + column.KeyColumns + ") "
 func (s *Store) PutFirstKey(ctx context.Context, k storage.SigningKey) (stored bool, err error) {
 	k.State = storage.KeyActive
 	err = s.do(ctx, "put first key", func(ctx context.Context, q querier) error {
-		n, err := exec(ctx, q, insertKey+"VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9) ON CONFLICT (algorithm) WHERE state = 'active' DO NOTHING",
+		n, err := exec(ctx, q,
+			insertKey+"VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9) ON CONFLICT (algorithm) WHERE state = 'active' DO NOTHING",
 			column.KeyValues(k)...)
 		stored = n == 1
 		return err
@@ -66,7 +69,11 @@ func (s *Store) PromoteKey(ctx context.Context, from, to string, now, expires ti
 		if err := spent(exec(ctx, q, retireKey, column.Millis(now), column.Millis(expires), from)); err != nil {
 			return err
 		}
-		return spent(exec(ctx, q, "UPDATE signing_keys SET state = 'active', activated_at = $1 WHERE id = $2 AND state = 'next'", column.Millis(now), to))
+		return spent(
+			exec(ctx, q,
+				"UPDATE signing_keys SET state = 'active', activated_at = $1 WHERE id = $2 AND state = 'next'",
+				column.Millis(now), to),
+		)
 	})
 }
 
@@ -86,7 +93,10 @@ func (s *Store) RetireKey(ctx context.Context, id string, now, expires time.Time
 func (s *Store) RotateKey(ctx context.Context, from string, next storage.SigningKey, now, expires time.Time) error {
 	next.State = storage.KeyActive
 	return s.tx(ctx, "rotate key", func(ctx context.Context, q querier) error {
-		err := changed(storage.ErrSpent)(exec(ctx, q, retireKey+" AND algorithm = $4", column.Millis(now), column.Millis(expires), from, next.Algorithm))
+		err := changed(storage.ErrSpent)(
+			exec(ctx, q, retireKey+" AND algorithm = $4", column.Millis(now), column.Millis(expires), from,
+				next.Algorithm),
+		)
 		if err != nil {
 			return err
 		}
@@ -116,14 +126,18 @@ func (s *Store) RevokeKey(ctx context.Context, id string) error {
 // ResealKey implements storage.KeyCustody.
 func (s *Store) ResealKey(ctx context.Context, id string, old, sealed []byte) error {
 	return s.do(ctx, "reseal key", func(ctx context.Context, q querier) error {
-		return changed(storage.ErrSpent)(exec(ctx, q, "UPDATE signing_keys SET private = $1 WHERE id = $2 AND private = $3", sealed, id, old))
+		return changed(storage.ErrSpent)(
+			exec(ctx, q, "UPDATE signing_keys SET private = $1 WHERE id = $2 AND private = $3", sealed, id, old),
+		)
 	})
 }
 
 // MoveFingerprint implements storage.KeyCustody.
 func (s *Store) MoveFingerprint(ctx context.Context, from, to []byte) error {
 	return s.do(ctx, "move fingerprint", func(ctx context.Context, q querier) error {
-		return changed(storage.ErrSpent)(exec(ctx, q, "UPDATE settings SET value = $1 WHERE name = 'fingerprint' AND value = $2", to, from))
+		return changed(storage.ErrSpent)(
+			exec(ctx, q, "UPDATE settings SET value = $1 WHERE name = 'fingerprint' AND value = $2", to, from),
+		)
 	})
 }
 
@@ -131,7 +145,9 @@ func (s *Store) MoveFingerprint(ctx context.Context, from, to []byte) error {
 func (s *Store) SharedKey(ctx context.Context, name string, sealed []byte) (out []byte, err error) {
 	err = s.do(ctx, "shared key", func(ctx context.Context, q querier) error {
 		if sealed != nil {
-			if _, err := q.Exec(ctx, "INSERT INTO settings (name, value) VALUES ('key:' || $1::text, $2) ON CONFLICT DO NOTHING", name, sealed); err != nil {
+			if _, err := q.Exec(ctx,
+				"INSERT INTO settings (name, value) VALUES ('key:' || $1::text, $2) ON CONFLICT DO NOTHING", name,
+				sealed); err != nil {
 				return err
 			}
 		}
@@ -147,6 +163,9 @@ func (s *Store) SharedKey(ctx context.Context, name string, sealed []byte) (out 
 // ReplaceSharedKey implements storage.SharedKeys.
 func (s *Store) ReplaceSharedKey(ctx context.Context, name string, old, sealed []byte) error {
 	return s.do(ctx, "replace shared key", func(ctx context.Context, q querier) error {
-		return changed(storage.ErrSpent)(exec(ctx, q, "UPDATE settings SET value = $1 WHERE name = 'key:' || $2::text AND value = $3", sealed, name, old))
+		return changed(storage.ErrSpent)(
+			exec(ctx, q, "UPDATE settings SET value = $1 WHERE name = 'key:' || $2::text AND value = $3", sealed,
+				name, old),
+		)
 	})
 }

@@ -120,8 +120,10 @@ func (s *Store) step(ctx context.Context, tx pgx.Tx, at time.Time) (none migrati
 		return none, fmt.Errorf("step %d, %s: %w", d.Version, d.Name, err)
 	}
 	return d, all(ctx, tx,
-		statement{"INSERT INTO schema_version (version, name, applied_at) VALUES ($1, $2, $3)", []any{d.Version, d.Name, column.Millis(s.now())}},
-		statement{"INSERT INTO settings (name, value) VALUES ('schema_needs', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value", []any{got.Note(d)}},
+		statement{"INSERT INTO schema_version (version, name, applied_at) VALUES ($1, $2, $3)",
+			[]any{d.Version, d.Name, column.Millis(s.now())}},
+		statement{"INSERT INTO settings (name, value) VALUES ('schema_needs', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+			[]any{got.Note(d)}},
 	)
 }
 
@@ -180,7 +182,8 @@ func (s *Store) tellPutOff(ctx context.Context) {
 	all, err := s.MigrationStatus(ctx)
 	for _, st := range all {
 		if err == nil && !st.DueAt.IsZero() {
-			s.log.Info("a migration is put off, for servers of an earlier version to be replaced", "version", st.Version, "name", st.Name, "due", st.DueAt)
+			s.log.Info("a migration is put off, for servers of an earlier version to be replaced", "version",
+				st.Version, "name", st.Name, "due", st.DueAt)
 		}
 	}
 }

@@ -137,7 +137,8 @@ func (p *pool) awaitFree(ctx context.Context) error {
 	for {
 		until := p.full.Load()
 		now := time.Now()
-		if p.Stat().IdleConns() > 0 || now.UnixNano() > until && p.full.CompareAndSwap(until, now.Add(fullFor).UnixNano()) {
+		if p.Stat().IdleConns() > 0 ||
+			now.UnixNano() > until && p.full.CompareAndSwap(until, now.Add(fullFor).UnixNano()) {
 			return nil
 		}
 		select {

@@ -16,9 +16,10 @@ import (
 // forbidden is what fails behind a transaction pooler, or is unknown to other
 // servers of the PostgreSQL protocol.
 func forbidden() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)\b(pg_(try_)?advisory\w*|LISTEN|NOTIFY|(BIG|SMALL)?SERIAL|NEXTVAL|SEQUENCE|UNLOGGED|` +
-		`EXTENSION|TRIGGER|PLPGSQL|FUNCTION|PROCEDURE|DO\s*\$|ctid|xmin|LOCK\s+TABLE|TEMP(ORARY)?\s+TABLE|` +
-		`SET\s+(SESSION|statement_timeout|lock_timeout)|PREPARE|DECLARE)\b`)
+	return regexp.MustCompile(
+		`(?i)\b(pg_(try_)?advisory\w*|LISTEN|NOTIFY|(BIG|SMALL)?SERIAL|NEXTVAL|SEQUENCE|UNLOGGED|` +
+			`EXTENSION|TRIGGER|PLPGSQL|FUNCTION|PROCEDURE|DO\s*\$|ctid|xmin|LOCK\s+TABLE|TEMP(ORARY)?\s+TABLE|` +
+			`SET\s+(SESSION|statement_timeout|lock_timeout)|PREPARE|DECLARE)\b`)
 }
 
 func TestTheSQLIsPortable(t *testing.T) {
@@ -48,7 +49,8 @@ func TestTheSQLIsPortable(t *testing.T) {
 }
 
 func TestTheScanFindsWhatIsForbidden(t *testing.T) {
-	for _, sql := range []string{"SELECT pg_advisory_xact_lock(1)", "select PG_TRY_ADVISORY_LOCK(1)", "LISTEN x", "id bigserial",
+	for _, sql := range []string{
+		"SELECT pg_advisory_xact_lock(1)", "select PG_TRY_ADVISORY_LOCK(1)", "LISTEN x", "id bigserial",
 		"CREATE UNLOGGED TABLE x ()", "create trigger x", "WHERE ctid = $1", "SET statement_timeout = 1"} {
 		if !forbidden().MatchString(sql) {
 			t.Errorf("%q was not found", sql)

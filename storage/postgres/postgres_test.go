@@ -141,17 +141,23 @@ func TestTheHotVerbsAreOneStatement(t *testing.T) {
 			return err
 		}},
 		{"Approve", 1, func() error {
-			return s.Approve(ctx, storage.Approval{Session: session, Client: &storage.Client{ID: "c", CreatedAt: now}, Now: now,
-				Grant: storage.Grant{ID: "g", ClientID: "c", UserID: "u", CreatedAt: now, ExpiresAt: soon},
-				Code:  storage.Code{Hash: code, ExpiresAt: soon}})
+			return s.Approve(ctx,
+				storage.Approval{Session: session, Client: &storage.Client{ID: "c", CreatedAt: now}, Now: now,
+					Grant: storage.Grant{ID: "g", ClientID: "c", UserID: "u", CreatedAt: now, ExpiresAt: soon},
+					Code:  storage.Code{Hash: code, ExpiresAt: soon}})
 		}},
 		{"RedeemCode", 1, func() error {
-			_, err := s.RedeemCode(ctx, storage.RedeemCode{Hash: code, GrantID: "g", ClientID: "c", Now: now, Refresh: &storage.Refresh{Secret: secret, ExpiresAt: soon}})
+			_, err := s.RedeemCode(ctx,
+				storage.RedeemCode{
+					Hash: code, GrantID: "g", ClientID: "c", Now: now,
+					Refresh: &storage.Refresh{Secret: secret, ExpiresAt: soon},
+				})
 			return err
 		}},
 		{"RotateRefresh", 1, func() error {
-			_, err := s.RotateRefresh(ctx, storage.RotateRefresh{ClientID: "c", Now: now, Next: storage.Refresh{ExpiresAt: soon},
-				Token: storage.NumberedRefresh{GrantID: "g", Generation: 1, IssuedAt: now, Secret: secret}})
+			_, err := s.RotateRefresh(ctx,
+				storage.RotateRefresh{ClientID: "c", Now: now, Next: storage.Refresh{ExpiresAt: soon},
+					Token: storage.NumberedRefresh{GrantID: "g", Generation: 1, IssuedAt: now, Secret: secret}})
 			return err
 		}},
 		{"TokenActive", 1, func() error {
@@ -194,7 +200,8 @@ func TestANewerSchemaIsRefusedWithAdvice(t *testing.T) {
 	ctx, url := context.Background(), pgtest.Start(t).Database(t)
 	s := open(t, url, Options{})
 	defer s.Close()
-	if _, err := s.pool.Exec(ctx, "INSERT INTO schema_version (version, name, applied_at) VALUES (999, 'future', 0)"); err != nil {
+	if _, err := s.pool.Exec(ctx,
+		"INSERT INTO schema_version (version, name, applied_at) VALUES (999, 'future', 0)"); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Ready(ctx); !errors.Is(err, storage.ErrSchema) {
@@ -243,7 +250,10 @@ func TestAVerbThatWaitsTooLongEndsHereAndOnTheServer(t *testing.T) {
 		t.Errorf("got %v, want DeadlineExceeded", err)
 	}
 	var waiting int
-	err = tx.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waiting)
+	err = tx.QueryRow(ctx,
+		"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(
+		&waiting,
+	)
 	if err != nil || waiting != 0 {
 		t.Errorf("got %d statements waiting on the server, %v; want none", waiting, err)
 	}
@@ -254,7 +264,9 @@ func TestAVerbThatWaitsTooLongEndsHereAndOnTheServer(t *testing.T) {
 func TestKeyVerbsWaitForAPromotion(t *testing.T) {
 	ctx, now := context.Background(), time.Now()
 	key := func(id string) storage.SigningKey {
-		return storage.SigningKey{ID: id, Algorithm: "ES256", Public: []byte("{}"), Private: []byte("x"), CreatedAt: now}
+		return storage.SigningKey{
+			ID: id, Algorithm: "ES256", Public: []byte("{}"), Private: []byte("x"), CreatedAt: now,
+		}
 	}
 	for name, verb := range map[string]func(s *Store) error{
 		"PutNextKey": func(s *Store) error {
@@ -290,7 +302,10 @@ func TestKeyVerbsWaitForAPromotion(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer tx.Rollback(ctx)
-			for _, sql := range []string{"UPDATE signing_keys SET state = 'retired' WHERE id = 'first'", "UPDATE signing_keys SET state = 'active' WHERE id = 'second'"} {
+			for _, sql := range []string{
+				"UPDATE signing_keys SET state = 'retired' WHERE id = 'first'",
+				"UPDATE signing_keys SET state = 'active' WHERE id = 'second'",
+			} {
 				if _, err := tx.Exec(ctx, sql); err != nil {
 					t.Fatal(err)
 				}
@@ -309,7 +324,9 @@ func TestKeyVerbsWaitForAPromotion(t *testing.T) {
 }
 
 func TestAWrongURLDoesNotShowItsPassword(t *testing.T) {
-	for _, url := range []string{"postgres://u:hunter2@127.0.0.1:1/db?connect_timeout=1", "postgres://u:hunter2@%zz/db"} {
+	for _, url := range []string{
+		"postgres://u:hunter2@127.0.0.1:1/db?connect_timeout=1", "postgres://u:hunter2@%zz/db",
+	} {
 		_, err := Open(context.Background(), url, Options{})
 		if err == nil || strings.Contains(fmt.Sprint(err), "hunter2") {
 			t.Errorf("got %v, want an error without the password", err)

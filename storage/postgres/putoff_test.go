@@ -42,7 +42,8 @@ func TestAStepIsPutOffWhileOlderReplicasMayRun(t *testing.T) {
 			c.at = c.at.Add(time.Hour - time.Millisecond)
 			fixed := open(t, url, Options{Now: c.now, SkipMigrate: true})
 			defer fixed.Close()
-			if err := errors.Join(s.Tend(ctx), fixed.Tend(ctx), s.Ready(ctx), fixed.Ready(ctx), old.Ready(ctx)); err != nil {
+			if err := errors.Join(s.Tend(ctx), fixed.Tend(ctx), s.Ready(ctx), fixed.Ready(ctx),
+				old.Ready(ctx)); err != nil {
 				t.Fatalf("before its time: %v", err)
 			}
 			wantPutOff(t, s, c.at.Add(time.Millisecond))
@@ -75,7 +76,8 @@ func wantPutOff(t *testing.T, s *Store, due time.Time) {
 		t.Fatal(err)
 	}
 	for _, st := range all {
-		if st.Name == migrations.NumberedRefresh && (st.DueAt.UnixMilli() != due.UnixMilli() || st.AppliedAt.IsZero() == due.IsZero()) {
+		if st.Name == migrations.NumberedRefresh &&
+			(st.DueAt.UnixMilli() != due.UnixMilli() || st.AppliedAt.IsZero() == due.IsZero()) {
 			t.Errorf("got %+v, want it due at %v", st, due)
 		}
 	}
@@ -86,7 +88,8 @@ func TestInANewDatabaseNothingIsPutOff(t *testing.T) {
 	defer s.Close()
 	wantPutOff(t, s, time.Time{})
 	var options []string
-	err := s.pool.QueryRow(context.Background(), "SELECT reloptions FROM pg_class WHERE relname = 'grants'").Scan(&options)
+	err := s.pool.QueryRow(context.Background(),
+		"SELECT reloptions FROM pg_class WHERE relname = 'grants'").Scan(&options)
 	if err != nil || !slices.Contains(options, "fillfactor=95") {
 		t.Errorf("the pages of grants keep no room: %v, %v", options, err)
 	}

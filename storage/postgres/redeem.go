@@ -105,7 +105,8 @@ func carryOut(ctx context.Context, q querier, refused error, g storage.Grant, no
 	switch {
 	case refused == nil:
 		return storage.Grant{}, errAgain
-	case errors.Is(refused, storage.ErrNotFound), errors.Is(refused, storage.ErrMismatch), errors.Is(refused, storage.ErrResource):
+	case errors.Is(refused, storage.ErrNotFound), errors.Is(refused, storage.ErrMismatch),
+		errors.Is(refused, storage.ErrResource):
 		return storage.Grant{}, refused
 	case errors.Is(refused, storage.ErrSpent):
 		g.RevokedAt, g.RevokedBy = column.Time(now), storage.ByReuse

@@ -12,7 +12,9 @@ import (
 // errNotReplicated: PostgreSQL has committed, and has not seen the commit replicated as
 // synchronous_commit demands, because the wait for it was cancelled. It calls that a
 // success. A standby that is promoted now has never heard of it, so the outcome is unknown.
-var errNotReplicated = errors.New("committed, and not replicated as synchronous_commit demands: a failover would undo it")
+var errNotReplicated = errors.New(
+	"committed, and not replicated as synchronous_commit demands: a failover would undo it",
+)
 
 const unreplicated = "unreplicated"
 
@@ -49,7 +51,8 @@ const settlements = 256
 // same: its commit then waits until everything before it is replicated. Else the
 // second try of a verb whose first one was not replicated would acknowledge it.
 func settle(ctx context.Context, q querier) error {
-	_, err := q.Exec(ctx, "INSERT INTO settings (name, value) VALUES ('settled:' || $1::int, '') ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+	_, err := q.Exec(ctx,
+		"INSERT INTO settings (name, value) VALUES ('settled:' || $1::int, '') ON CONFLICT (name) DO UPDATE SET value = excluded.value",
 		rand.IntN(settlements))
 	return err
 }

@@ -18,7 +18,8 @@ func pair(t *testing.T) (primary, standby *pgtest.Server, url string) {
 	t.Helper()
 	primary = pgtest.StartOwn(t)
 	standby = primary.Standby(t, "n2")
-	err := errors.Join(primary.Exec("ALTER SYSTEM SET synchronous_standby_names = 'n2'"), primary.Exec("SELECT pg_reload_conf()"))
+	err := errors.Join(primary.Exec("ALTER SYSTEM SET synchronous_standby_names = 'n2'"),
+		primary.Exec("SELECT pg_reload_conf()"))
 	if err == nil {
 		err = primary.WaitFor("SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
 	}
@@ -32,14 +33,21 @@ func pair(t *testing.T) (primary, standby *pgtest.Server, url string) {
 func grants(t *testing.T, s *Store, ids ...string) []storage.NumberedRefresh {
 	t.Helper()
 	ctx, now, soon := t.Context(), time.Now(), time.Now().Add(time.Hour)
-	if err := s.CreateUser(ctx, storage.User{ID: "u", Name: "u", CreatedAt: now}); err != nil && !errors.Is(err, storage.ErrExists) {
+	if err := s.CreateUser(ctx, storage.User{ID: "u", Name: "u", CreatedAt: now}); err != nil &&
+		!errors.Is(err, storage.ErrExists) {
 		t.Fatal(err)
 	}
 	var out []storage.NumberedRefresh
 	for _, id := range ids {
 		approve(t, s, id)
-		refresh := storage.NumberedRefresh{GrantID: id, Generation: 1, IssuedAt: now, ExpiresAt: soon, Secret: hashOf("secret " + id)}
-		_, err := s.RedeemCode(ctx, storage.RedeemCode{Hash: hashOf("code " + id), GrantID: id, ClientID: "c", Now: now, Refresh: &storage.Refresh{Secret: refresh.Secret, ExpiresAt: soon}})
+		refresh := storage.NumberedRefresh{
+			GrantID: id, Generation: 1, IssuedAt: now, ExpiresAt: soon, Secret: hashOf("secret " + id),
+		}
+		_, err := s.RedeemCode(ctx,
+			storage.RedeemCode{
+				Hash: hashOf("code " + id), GrantID: id, ClientID: "c", Now: now,
+				Refresh: &storage.Refresh{Secret: refresh.Secret, ExpiresAt: soon},
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,10 +67,13 @@ func approveUntil(t *testing.T, s *Store, id string, expires time.Time) {
 	t.Helper()
 	ctx, now, soon := t.Context(), time.Now(), time.Now().Add(time.Hour)
 	err := errors.Join(
-		s.PutSession(ctx, storage.Session{Hash: hashOf("session " + id), UserID: "u", CreatedAt: now, ExpiresAt: soon}, ""),
-		s.Approve(ctx, storage.Approval{Session: hashOf("session " + id), Client: &storage.Client{ID: "c", CreatedAt: now}, Now: now,
-			Grant: storage.Grant{ID: id, ClientID: "c", UserID: "u", Resource: id, CreatedAt: now, ExpiresAt: soon},
-			Code:  storage.Code{Hash: hashOf("code " + id), ExpiresAt: expires}}))
+		s.PutSession(ctx,
+			storage.Session{Hash: hashOf("session " + id), UserID: "u", CreatedAt: now, ExpiresAt: soon}, ""),
+		s.Approve(ctx,
+			storage.Approval{
+				Session: hashOf("session " + id), Client: &storage.Client{ID: "c", CreatedAt: now}, Now: now,
+				Grant: storage.Grant{ID: id, ClientID: "c", UserID: "u", Resource: id, CreatedAt: now, ExpiresAt: soon},
+				Code:  storage.Code{Hash: hashOf("code " + id), ExpiresAt: expires}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +84,8 @@ func hashOf(text string) (h storage.Hash) {
 	return h
 }
 
-// TestH1WhatIsNotReplicatedIsNotAcknowledged (operations H1): what PostgreSQL has committed and not replicated as it was told to
+// TestH1WhatIsNotReplicatedIsNotAcknowledged (operations H1): what PostgreSQL has committed and not
+// replicated as it was told to
 // is no success, neither at once nor when the verb is repeated: a promotion would undo it.
 func TestH1WhatIsNotReplicatedIsNotAcknowledged(t *testing.T) {
 	for _, level := range []string{"on", "remote_apply"} {
@@ -83,8 +95,9 @@ func TestH1WhatIsNotReplicatedIsNotAcknowledged(t *testing.T) {
 			before := open(t, url+"&lc_messages=C&synchronous_commit="+level, Options{})
 			tokens := grants(t, before, "revoked", "rotated", "withdrawn", "kept", "forgotten")
 			rotate := func(s *Store, token storage.NumberedRefresh) error {
-				_, err := s.RotateRefresh(ctx, storage.RotateRefresh{Token: token, ClientID: "c", Now: now, Grace: time.Minute,
-					Next: storage.Refresh{ExpiresAt: soon}})
+				_, err := s.RotateRefresh(ctx,
+					storage.RotateRefresh{Token: token, ClientID: "c", Now: now, Grace: time.Minute,
+						Next: storage.Refresh{ExpiresAt: soon}})
 				return err
 			}
 			if err := errors.Join(rotate(before, tokens[3]), before.Close()); err != nil {
@@ -119,7 +132,8 @@ func TestH1WhatIsNotReplicatedIsNotAcknowledged(t *testing.T) {
 			for range 2 { // the second time they find what the first has done
 				for _, v := range verbs {
 					err := v.do()
-					if err == nil || !errors.Is(err, context.DeadlineExceeded) && !strings.Contains(err.Error(), "not replicated") {
+					if err == nil ||
+						!errors.Is(err, context.DeadlineExceeded) && !strings.Contains(err.Error(), "not replicated") {
 						t.Errorf("%s: got %v, want an error that says nothing of the outcome", v.name, err)
 					}
 				}
@@ -134,7 +148,10 @@ func TestH1WhatIsNotReplicatedIsNotAcknowledged(t *testing.T) {
 			defer after.Close()
 			acknowledged := tokens[3]
 			acknowledged.Generation++
-			out, err := after.RotateRefresh(ctx, storage.RotateRefresh{Token: acknowledged, ClientID: "c", Now: now, Next: storage.Refresh{ExpiresAt: soon}})
+			out, err := after.RotateRefresh(ctx,
+				storage.RotateRefresh{
+					Token: acknowledged, ClientID: "c", Now: now, Next: storage.Refresh{ExpiresAt: soon},
+				})
 			if err != nil || out.Recovered {
 				t.Errorf("what was acknowledged before is lost: %+v, %v", out, err)
 			}
@@ -148,9 +165,13 @@ func TestH1TheWarningIsKnownInEveryLanguage(t *testing.T) {
 		notice pgconn.Notice
 		want   bool
 	}{
-		{pgconn.Notice{Code: "01000", Message: "storniere Warten auf synchrone Replikation wegen Benutzeraufforderung", Routine: "SyncRepWaitForLSN"}, true},
+		{pgconn.Notice{
+			Code: "01000", Message: "storniere Warten auf synchrone Replikation wegen Benutzeraufforderung",
+			Routine: "SyncRepWaitForLSN"}, true},
 		{pgconn.Notice{Code: "01000", File: "syncrep.c"}, true},
-		{pgconn.Notice{Code: "01000", Message: "canceling wait for synchronous replication due to user request", Routine: "exec_stmt_raise"}, false},
+		{pgconn.Notice{
+			Code: "01000", Message: "canceling wait for synchronous replication due to user request",
+			Routine: "exec_stmt_raise"}, false},
 		{pgconn.Notice{Code: "00000", Routine: "SyncRepWaitForLSN"}, false},
 	} {
 		if got := gaveUpReplication(&c.notice); got != c.want {

@@ -33,14 +33,17 @@ func (s *Store) WithdrawGrant(ctx context.Context, grantID string, by storage.Re
 func (s *Store) RevokedGrants(ctx context.Context, from, to int64) (out []int64, err error) {
 	err = s.do(ctx, "revoked grants", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, pgx.RowTo[int64],
-			"SELECT status_index FROM grants WHERE revoked_at IS NOT NULL AND status_index >= $1 AND status_index < $2 ORDER BY status_index", from, to)
+			"SELECT status_index FROM grants WHERE revoked_at IS NOT NULL AND status_index >= $1 AND status_index < $2 ORDER BY status_index",
+			from, to)
 		return err
 	})
 	return out, err
 }
 
 // RevokeRefresh implements storage.Revocations.
-func (s *Store) RevokeRefresh(ctx context.Context, token storage.PresentedRefresh, clientID string, now time.Time) (g storage.Grant, err error) {
+func (s *Store) RevokeRefresh(
+	ctx context.Context, token storage.PresentedRefresh, clientID string, now time.Time,
+) (g storage.Grant, err error) {
 	err = s.do(ctx, "revoke refresh token", func(ctx context.Context, q querier) error {
 		t, err := presented(ctx, q, token) // a token never changes its grant, nor a grant its client
 		if err != nil {
@@ -89,13 +92,16 @@ const tokenActive = `SELECT NOT EXISTS (SELECT 1 FROM denied_tokens WHERE id = $
 // TokenActive implements storage.Lookups.
 func (s *Store) TokenActive(ctx context.Context, t storage.TokenKey) (active bool, upstreamID string, err error) {
 	err = s.do(ctx, "token active", func(ctx context.Context, q querier) error {
-		return one(ctx, q, []any{&active, &upstreamID}, tokenActive, t.TokenID, t.GrantID, t.ClientID, column.Millis(t.Now))
+		return one(ctx, q, []any{&active, &upstreamID}, tokenActive, t.TokenID, t.GrantID, t.ClientID,
+			column.Millis(t.Now))
 	})
 	return active, upstreamID, err
 }
 
 // RefreshToken implements storage.Lookups.
-func (s *Store) RefreshToken(ctx context.Context, token storage.PresentedRefresh, now time.Time) (g storage.Grant, expires time.Time, err error) {
+func (s *Store) RefreshToken(
+	ctx context.Context, token storage.PresentedRefresh, now time.Time,
+) (g storage.Grant, expires time.Time, err error) {
 	err = s.do(ctx, "refresh token", func(ctx context.Context, q querier) error {
 		t, err := presented(ctx, q, token)
 		if err != nil {

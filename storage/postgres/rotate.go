@@ -32,7 +32,8 @@ used AS (UPDATE clients SET last_used_at = $1
 	WHERE id = $5 AND deleted_at IS NULL AND (last_used_at IS NULL OR last_used_at <= $10) AND EXISTS (SELECT 1 FROM took))
 SELECT ` + column.GrantRead + ` FROM took`
 
-	readNumbered = "SELECT " + column.GrantRead + ", " + column.NumberedColumns + ", " + isCut + " FROM grants g WHERE id = $1"
+	readNumbered = "SELECT " + column.GrantRead + ", " + column.NumberedColumns + ", " + isCut +
+		" FROM grants g WHERE id = $1"
 )
 
 // RotateRefresh implements storage.Redemptions.
@@ -53,11 +54,14 @@ func (s *Store) RotateRefresh(ctx context.Context, r storage.RotateRefresh) (out
 	return out, err
 }
 
-func rotateNumbered(ctx context.Context, q querier, take string, t storage.NumberedRefresh, r storage.RotateRefresh, deadline int64) (out storage.Rotation, err error) {
+func rotateNumbered(
+	ctx context.Context, q querier, take string, t storage.NumberedRefresh, r storage.RotateRefresh, deadline int64,
+) (out storage.Rotation, err error) {
 	var row column.GrantRow
 	now := column.Millis(r.Now)
 	err = one(ctx, q, row.Dest(), take, now, t.GrantID, t.Generation, t.Secret[:], r.ClientID, r.Resource,
-		verdict.Remembered(t, r.Now), column.Millis(r.Next.ExpiresAt), verdict.RotationsSize, column.Millis(r.Now.Add(-column.UsedEvery)), deadline)
+		verdict.Remembered(t, r.Now), column.Millis(r.Next.ExpiresAt), verdict.RotationsSize,
+		column.Millis(r.Now.Add(-column.UsedEvery)), deadline)
 	if err != nil {
 		return out, err
 	}
@@ -68,7 +72,9 @@ func rotateNumbered(ctx context.Context, q querier, take string, t storage.Numbe
 
 // replayNumbered repeats the reply of a rotation within its grace, rotates a token that the
 // database has lost, and otherwise names the cause; reuse revokes the grant.
-func replayNumbered(ctx context.Context, q querier, t storage.NumberedRefresh, r storage.RotateRefresh, deadline int64) (storage.Rotation, error) {
+func replayNumbered(
+	ctx context.Context, q querier, t storage.NumberedRefresh, r storage.RotateRefresh, deadline int64,
+) (storage.Rotation, error) {
 	n, err := loadNumbered(ctx, q, t.GrantID)
 	if err != nil {
 		return storage.Rotation{}, err

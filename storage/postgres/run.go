@@ -71,7 +71,8 @@ func (s *Store) tx(ctx context.Context, what string, fn func(ctx context.Context
 func (s *Store) txCommitted(ctx context.Context, what string, fn func(ctx context.Context, q querier) error) error {
 	return s.retry(ctx, what, func(ctx context.Context) error {
 		return s.on(ctx, func(c *pgxpool.Conn) error {
-			return pgx.BeginTxFunc(ctx, c, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error { return fn(ctx, tx) })
+			return pgx.BeginTxFunc(ctx, c, pgx.TxOptions{IsoLevel: pgx.ReadCommitted},
+				func(tx pgx.Tx) error { return fn(ctx, tx) })
 		})
 	})
 }
@@ -155,7 +156,9 @@ func one(ctx context.Context, q querier, dest []any, sql string, args ...any) er
 }
 
 // each collects what f makes of every row.
-func each[T any](ctx context.Context, q querier, f func(pgx.CollectableRow) (T, error), sql string, args ...any) ([]T, error) {
+func each[T any](
+	ctx context.Context, q querier, f func(pgx.CollectableRow) (T, error), sql string, args ...any,
+) ([]T, error) {
 	rows, err := q.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err

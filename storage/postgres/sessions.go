@@ -23,7 +23,8 @@ SELECT $1::bytea, id, $3::bigint, $4::bigint, $5::bigint, $7 FROM account WHERE 
 func (s *Store) PutSession(ctx context.Context, se storage.Session, passwordHash string) error {
 	return s.do(ctx, "put session", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrNotFound)(exec(ctx, q, putSession, se.Hash[:], se.UserID,
-			column.Millis(se.AuthTime), column.Millis(se.CreatedAt), column.Millis(se.ExpiresAt), passwordHash, column.Text(se.UpstreamID)))
+			column.Millis(se.AuthTime), column.Millis(se.CreatedAt), column.Millis(se.ExpiresAt), passwordHash,
+			column.Text(se.UpstreamID)))
 	})
 }
 

@@ -81,7 +81,8 @@ func (s *Store) CheckSetupToken(ctx context.Context, h storage.Hash, now time.Ti
 		if err := one(ctx, q, []any{&t.open}, noAdmin); err != nil {
 			return err
 		}
-		if err := one(ctx, q, []any{&t.value, &t.expires}, setupRead); err != nil && !errors.Is(err, storage.ErrNotFound) {
+		if err := one(ctx, q, []any{&t.value, &t.expires}, setupRead); err != nil &&
+			!errors.Is(err, storage.ErrNotFound) {
 			return err
 		}
 		return t.accepts(h, now)

@@ -39,8 +39,14 @@ type replica func(ctx context.Context, token storage.PresentedRefresh) (storage.
 func newReplica(s *Store) replica {
 	return func(ctx context.Context, token storage.PresentedRefresh) (storage.PresentedRefresh, bool, error) {
 		now := time.Now()
-		next := storage.Refresh{Hash: secrets.Hash(secrets.Token("")), Secret: secrets.Hash(secrets.Token("")), ExpiresAt: now.Add(time.Hour)}
-		out, err := s.RotateRefresh(ctx, storage.RotateRefresh{Token: token, ClientID: "c", Grace: time.Minute, Now: now, Next: next, Sealed: sealedPair(next)})
+		next := storage.Refresh{
+			Hash: secrets.Hash(secrets.Token("")), Secret: secrets.Hash(secrets.Token("")),
+			ExpiresAt: now.Add(time.Hour),
+		}
+		out, err := s.RotateRefresh(ctx,
+			storage.RotateRefresh{
+				Token: token, ClientID: "c", Grace: time.Minute, Now: now, Next: next, Sealed: sealedPair(next),
+			})
 		if err != nil {
 			return nil, false, err
 		}
@@ -55,7 +61,9 @@ func newReplica(s *Store) replica {
 		if out.Generation == 0 {
 			return storage.HashedRefresh(next.Hash), out.Replayed, nil
 		}
-		return storage.NumberedRefresh{GrantID: out.Grant.ID, Generation: out.Generation, IssuedAt: out.RotatedAt, Secret: next.Secret}, out.Replayed, nil
+		return storage.NumberedRefresh{
+				GrantID: out.Grant.ID, Generation: out.Generation, IssuedAt: out.RotatedAt, Secret: next.Secret},
+			out.Replayed, nil
 	}
 }
 
@@ -73,13 +81,16 @@ func oldReplica(s *Store) replica {
 		now := time.Now()
 		next := storage.Refresh{Hash: secrets.Hash(secrets.Token(""))}
 		var sealed []byte
-		err := s.do(ctx, "rotate", func(ctx context.Context, q querier) error { // which repeats a deadlock, as that version did
+		// which repeats a deadlock, as that version did
+		err := s.do(ctx, "rotate", func(ctx context.Context, q querier) error {
 			var id string
 			sealed = nil
 			err := one(ctx, q, []any{&id}, oldRotate, now.UnixMilli(), sealedPair(next), h[:], "c", "", next.Hash[:],
 				now.Add(time.Hour).UnixMilli(), now.Add(-time.Minute).UnixMilli())
 			if errors.Is(err, pgx.ErrNoRows) {
-				err = one(ctx, q, []any{&sealed}, "SELECT sealed FROM refresh_tokens WHERE hash = $1 AND rotated_at > $2", h[:], now.Add(-time.Minute).UnixMilli())
+				err = one(ctx, q, []any{&sealed},
+					"SELECT sealed FROM refresh_tokens WHERE hash = $1 AND rotated_at > $2", h[:],
+					now.Add(-time.Minute).UnixMilli())
 			}
 			return err
 		})
@@ -158,7 +169,9 @@ func TestUpgradeSideBySide(t *testing.T) {
 }
 
 // refreshTwice presents a token at two replicas at once.
-func refreshTwice(t *testing.T, ctx context.Context, token storage.PresentedRefresh, by ...replica) storage.PresentedRefresh {
+func refreshTwice(
+	t *testing.T, ctx context.Context, token storage.PresentedRefresh, by ...replica,
+) storage.PresentedRefresh {
 	t.Helper()
 	next, replays := make([]storage.PresentedRefresh, len(by)), atomic.Int64{}
 	var both sync.WaitGroup
@@ -191,13 +204,15 @@ func liveGrants(t *testing.T, s *Store, n int) (out []storage.PresentedRefresh) 
 		}
 	}
 	exec("INSERT INTO clients (id, created_at) VALUES ('c', $1)", at)
-	exec("INSERT INTO users (id, name, name_key, password_hash, admin, disabled, created_at) VALUES ('u', 'u', 'u', '', false, false, $1)", at)
+	exec("INSERT INTO users (id, name, name_key, password_hash, admin, disabled, created_at) VALUES ('u', 'u', 'u', '', false, false, $1)",
+		at)
 	for i := range n {
 		id, token := fmt.Sprint("g", i), storage.HashedRefresh(secrets.Hash(secrets.Token("")))
 		exec(`INSERT INTO grants (id, client_id, user_id, resource, scopes, auth_time, created_at, expires_at,
 			code_hash, code_redirect, code_challenge, code_expires_at, code_used_at, sweep_at)
 			VALUES ($1, 'c', 'u', '', '[]', $2, $2, $3, $4, '', '', $2, $2, $3)`, id, at, far, []byte(id))
-		exec("INSERT INTO refresh_tokens (hash, grant_id, created_at, expires_at) VALUES ($1, $2, $3, $4)", token[:], id, at, far)
+		exec("INSERT INTO refresh_tokens (hash, grant_id, created_at, expires_at) VALUES ($1, $2, $3, $4)", token[:],
+			id, at, far)
 		out = append(out, token)
 	}
 	return out

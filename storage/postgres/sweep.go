@@ -29,10 +29,13 @@ var sweeps = [...]string{
 	"DELETE FROM spent WHERE (purpose, id) IN (SELECT purpose, id FROM spent WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM failures WHERE key IN (SELECT key FROM failures WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM signing_keys WHERE id IN (SELECT id FROM signing_keys WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
-	"DELETE FROM departures WHERE key IN (SELECT key FROM departures WHERE expires_at <= $1::bigint" + column.Before(column.AbandonedFor) + " LIMIT $2 FOR UPDATE SKIP LOCKED)",
+	"DELETE FROM departures WHERE key IN (SELECT key FROM departures WHERE expires_at <= $1::bigint" +
+		column.Before(column.AbandonedFor) + " LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM farewells WHERE hash IN (SELECT hash FROM farewells WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
-	"DELETE FROM events WHERE id IN (SELECT id FROM events WHERE at <= $1::bigint" + column.Before(column.EventsFor) + " LIMIT $2 FOR UPDATE SKIP LOCKED)",
-	"DELETE FROM upstreams WHERE id IN (SELECT id FROM upstreams WHERE ended_at <= $1::bigint" + column.Before(column.EndedFor) + " LIMIT $2 FOR UPDATE SKIP LOCKED)",
+	"DELETE FROM events WHERE id IN (SELECT id FROM events WHERE at <= $1::bigint" + column.Before(column.EventsFor) +
+		" LIMIT $2 FOR UPDATE SKIP LOCKED)",
+	"DELETE FROM upstreams WHERE id IN (SELECT id FROM upstreams WHERE ended_at <= $1::bigint" +
+		column.Before(column.EndedFor) + " LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM handbacks WHERE id IN (SELECT id FROM handbacks WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
 }
 
@@ -88,7 +91,9 @@ func (s *Store) Sweep(ctx context.Context, r storage.Retention, limit int) (tota
 func (s *Store) Fingerprint(ctx context.Context, fp []byte) (out []byte, err error) {
 	err = s.do(ctx, "fingerprint", func(ctx context.Context, q querier) error {
 		if len(fp) > 0 {
-			if _, err := q.Exec(ctx, "INSERT INTO settings (name, value) VALUES ('fingerprint', $1) ON CONFLICT DO NOTHING", fp); err != nil {
+			if _, err := q.Exec(ctx,
+				"INSERT INTO settings (name, value) VALUES ('fingerprint', $1) ON CONFLICT DO NOTHING",
+				fp); err != nil {
 				return err
 			}
 		}

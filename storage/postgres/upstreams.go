@@ -54,7 +54,8 @@ func (s *Store) SaveUpstream(ctx context.Context, u storage.Upstream) error {
 		n, err := exec(ctx, q, `UPDATE upstreams SET sealed = $3, scopes = $4, session_id = $5, checked_at = $6, due_at = $7,
 			version = version + 1, claimed_until = NULL
 			WHERE id = $1 AND version = $2 AND ended_at IS NULL`,
-			u.ID, u.Version, column.Bytes(u.Sealed), column.List(u.Scopes), column.Text(u.SessionID), column.OptMillis(u.CheckedAt), column.OptMillis(u.DueAt))
+			u.ID, u.Version, column.Bytes(u.Sealed), column.List(u.Scopes), column.Text(u.SessionID),
+			column.OptMillis(u.CheckedAt), column.OptMillis(u.DueAt))
 		if err == nil && n == 0 {
 			err = notHeld(ctx, q, u.ID)
 		}
@@ -105,6 +106,9 @@ func upstream(row pgx.CollectableRow) (storage.Upstream, error) {
 // ResealUpstream implements storage.UpstreamCustody.
 func (s *Store) ResealUpstream(ctx context.Context, id string, old, sealed []byte) error {
 	return s.do(ctx, "reseal upstream", func(ctx context.Context, q querier) error {
-		return changed(storage.ErrSpent)(exec(ctx, q, "UPDATE upstreams SET sealed = $1 WHERE id = $2 AND sealed = $3 AND ended_at IS NULL", sealed, id, old))
+		return changed(storage.ErrSpent)(
+			exec(ctx, q, "UPDATE upstreams SET sealed = $1 WHERE id = $2 AND sealed = $3 AND ended_at IS NULL",
+				sealed, id, old),
+		)
 	})
 }

@@ -39,7 +39,8 @@ func (s *Store) ListUsers(ctx context.Context, after string, limit int) (out []s
 			var r column.UserRow
 			err := row.Scan(r.Dest()...)
 			return r.User(), err
-		}, "SELECT "+column.UserColumns+" FROM users WHERE name_key > $1 ORDER BY name_key LIMIT $2", column.NameKey(after), max(limit, 0))
+		}, "SELECT "+column.UserColumns+" FROM users WHERE name_key > $1 ORDER BY name_key LIMIT $2",
+			column.NameKey(after), max(limit, 0))
 		return err
 	})
 	return out, err
@@ -53,7 +54,8 @@ func (s *Store) HasPasswords(ctx context.Context) (has bool, err error) {
 	return has, err
 }
 
-const insertUser = "INSERT INTO users (" + column.UserColumns + ", name_key) VALUES ($1,$2,$3,$4,$5,$6,$7,$8) ON CONFLICT DO NOTHING"
+const insertUser = "INSERT INTO users (" + column.UserColumns +
+	", name_key) VALUES ($1,$2,$3,$4,$5,$6,$7,$8) ON CONFLICT DO NOTHING"
 
 // CreateUser implements storage.Accounts. An administrator is created under the
 // setup's lock, so that no setup link can still be used behind its back.
@@ -71,7 +73,9 @@ func (s *Store) CreateUser(ctx context.Context, u storage.User) error {
 // SetPassword implements storage.Accounts.
 func (s *Store) SetPassword(ctx context.Context, userID, hash string, revokeGrants bool, now time.Time) error {
 	return s.tx(ctx, "set password", func(ctx context.Context, q querier) error {
-		err := changed(storage.ErrNotFound)(exec(ctx, q, "UPDATE users SET password_hash = $1 WHERE id = $2", hash, userID))
+		err := changed(storage.ErrNotFound)(
+			exec(ctx, q, "UPDATE users SET password_hash = $1 WHERE id = $2", hash, userID),
+		)
 		if err != nil {
 			return err
 		}
@@ -82,7 +86,9 @@ func (s *Store) SetPassword(ctx context.Context, userID, hash string, revokeGran
 // SetUserDisabled implements storage.Accounts.
 func (s *Store) SetUserDisabled(ctx context.Context, userID string, disabled bool, now time.Time) error {
 	return s.tx(ctx, "disable user", func(ctx context.Context, q querier) error {
-		err := changed(storage.ErrNotFound)(exec(ctx, q, "UPDATE users SET disabled = $1 WHERE id = $2", disabled, userID))
+		err := changed(storage.ErrNotFound)(
+			exec(ctx, q, "UPDATE users SET disabled = $1 WHERE id = $2", disabled, userID),
+		)
 		if err != nil || !disabled {
 			return err
 		}
@@ -134,6 +140,8 @@ func passwordCut(revokeGrants bool) storage.RevokedBy {
 // TouchLogin implements storage.Accounts.
 func (s *Store) TouchLogin(ctx context.Context, userID string, now time.Time) error {
 	return s.do(ctx, "touch login", func(ctx context.Context, q querier) error {
-		return changed(storage.ErrNotFound)(exec(ctx, q, "UPDATE users SET last_login_at = $1 WHERE id = $2", column.Millis(now), userID))
+		return changed(storage.ErrNotFound)(
+			exec(ctx, q, "UPDATE users SET last_login_at = $1 WHERE id = $2", column.Millis(now), userID),
+		)
 	})
 }

@@ -80,7 +80,8 @@ func walkBatch(ctx context.Context, q querier, now int64, limit int) (n int, mov
 	if err != nil {
 		return 0, false, err
 	}
-	ended, err := each(ctx, q, pgx.RowToStructByPos[column.Superseded], supersede, newer, newerTo, now, now+column.RevokedFor.Milliseconds(),
+	ended, err := each(ctx, q, pgx.RowToStructByPos[column.Superseded], supersede, newer, newerTo, now,
+		now+column.RevokedFor.Milliseconds(),
 		string(storage.ByNewer), column.KeptInUse, column.KeptAnyway, now-column.InUse.Milliseconds())
 	if err != nil {
 		return 0, false, err
@@ -91,5 +92,6 @@ func walkBatch(ctx context.Context, q querier, now int64, limit int) (n int, mov
 			return 0, false, err
 		}
 	}
-	return int(dropped) + len(ended), true, all(ctx, q, statement{"UPDATE grant_walks SET codes = $1, newer = $2", []any{codesTo, newerTo}})
+	return int(dropped) + len(ended), true,
+		all(ctx, q, statement{"UPDATE grant_walks SET codes = $1, newer = $2", []any{codesTo, newerTo}})
 }

@@ -15,7 +15,8 @@ func TestReadinessWritesNextToNothing(t *testing.T) {
 	defer s.Close()
 	wal := func() (n int64) {
 		t.Helper()
-		if err := s.pool.QueryRow(t.Context(), "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint").Scan(&n); err != nil {
+		if err := s.pool.QueryRow(t.Context(),
+			"SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint").Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n

@@ -76,11 +76,13 @@ func approval(a storage.Approval) (sql string, args []any) {
 	args = append(append(make([]any, 0, 26), a.Session[:], column.Millis(a.Now)), column.GrantValues(a.Grant)...)
 	args = append(args, a.Code.Hash[:], a.Code.RedirectURI, a.Code.Challenge, column.Millis(a.Code.ExpiresAt))
 	if a.Client != nil && !a.Client.Fleeting() {
-		sql, args = sql+notReplaced, append(args, a.Client.Name, column.List(a.Client.RedirectURIs), column.List(a.Client.GrantTypes),
-			a.Client.AuthMethod, column.Bytes(a.Client.JWKS), a.Client.JWKSURI, column.Bytes(a.Client.Metadata))
+		sql, args = sql+notReplaced,
+			append(args, a.Client.Name, column.List(a.Client.RedirectURIs), column.List(a.Client.GrantTypes),
+				a.Client.AuthMethod, column.Bytes(a.Client.JWKS), a.Client.JWKSURI, column.Bytes(a.Client.Metadata))
 	}
 	if a.Remembered != nil {
-		sql, args = sql+notForgotten, append(args, column.List(column.Remembered(a)), a.Place, a.Material[:], a.Unplaced)
+		sql, args = sql+notForgotten,
+			append(args, column.List(column.Remembered(a)), a.Place, a.Material[:], a.Unplaced)
 	}
 	return sql + approveTail, args
 }

@@ -14,7 +14,8 @@ const (
 	whose = `SELECT i.user_id FROM identities i JOIN users u ON u.id = i.user_id WHERE i.connector = ? AND i.subject = ?`
 
 	// admit records the sign-in, if it is one.
-	admit = "UPDATE users SET last_login_at = coalesce(?2, last_login_at) WHERE id = ?1 AND NOT disabled RETURNING " + column.UserColumns
+	admit = "UPDATE users SET last_login_at = coalesce(?2, last_login_at) WHERE id = ?1 AND NOT disabled RETURNING " +
+		column.UserColumns
 
 	tie = "INSERT INTO identities (" + column.IdentityColumns + `) VALUES (?,?,?,?,?,?)
 ON CONFLICT (connector, subject) DO UPDATE SET user_id = excluded.user_id, label = excluded.label, last_used_at = excluded.last_used_at`
@@ -110,7 +111,8 @@ func begin(c *conn, a storage.Arrival, userID string) error {
 		return err
 	}
 	if u.Linked {
-		_, err := endUpstreams(c, "linked AND connector = ? AND user_id = ?", []any{u.Connector, userID}, column.Replaced, a.Now)
+		_, err := endUpstreams(c, "linked AND connector = ? AND user_id = ?", []any{u.Connector, userID},
+			column.Replaced, a.Now)
 		if err != nil {
 			return err
 		}
@@ -119,6 +121,7 @@ func begin(c *conn, a storage.Arrival, userID string) error {
 		return err
 	}
 	se := a.Session
-	_, err = c.exec(insertSession, se.Hash[:], userID, column.Millis(se.AuthTime), column.Millis(se.CreatedAt), column.Millis(se.ExpiresAt), u.ID)
+	_, err = c.exec(insertSession, se.Hash[:], userID, column.Millis(se.AuthTime), column.Millis(se.CreatedAt),
+		column.Millis(se.ExpiresAt), u.ID)
 	return err
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-const insertClient = "INSERT INTO clients (" + column.ClientColumns + ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING"
+const insertClient = "INSERT INTO clients (" + column.ClientColumns +
+	") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING"
 
 // PutClient implements storage.Clients.
 func (s *Store) PutClient(ctx context.Context, cl storage.Client) error {
@@ -23,7 +24,9 @@ ON CONFLICT (id) DO UPDATE SET ` + column.ClientReplacement + " WHERE deleted_at
 // ReplaceClient implements storage.Clients.
 func (s *Store) ReplaceClient(ctx context.Context, cl storage.Client, now time.Time) error {
 	return s.write(ctx, "replace client", func(c *conn) error {
-		return changed(storage.ErrRevoked)(c.exec(replaceClient, append(column.ClientValues(cl), column.Millis(now))...))
+		return changed(storage.ErrRevoked)(
+			c.exec(replaceClient, append(column.ClientValues(cl), column.Millis(now))...),
+		)
 	})
 }
 
@@ -32,7 +35,8 @@ func (s *Store) Client(ctx context.Context, id string) (out storage.Client, err 
 	err = s.read(ctx, "client", func(c *conn) (err error) {
 		var r column.ClientRow
 		var deleted *int64
-		err = c.one(append(r.Dest(), &deleted), "SELECT "+column.ClientColumns+", deleted_at FROM clients WHERE id = ?", id)
+		err = c.one(append(r.Dest(), &deleted),
+			"SELECT "+column.ClientColumns+", deleted_at FROM clients WHERE id = ?", id)
 		if err != nil {
 			return err
 		}
@@ -56,7 +60,8 @@ func (s *Store) ListClients(ctx context.Context, after string, limit int) (out [
 			cl, err := r.Client()
 			out = append(out, cl)
 			return err
-		}, "SELECT "+column.ClientColumns+" FROM clients WHERE id > ? AND deleted_at IS NULL ORDER BY id LIMIT ?", after, max(limit, 0))
+		}, "SELECT "+column.ClientColumns+" FROM clients WHERE id > ? AND deleted_at IS NULL ORDER BY id LIMIT ?",
+			after, max(limit, 0))
 	})
 	return out, err
 }
@@ -76,7 +81,9 @@ func (s *Store) DeleteClient(ctx context.Context, id string, now time.Time) erro
 
 // revoke ends the live grants that match where, whose parameters begin at ?4.
 func revoke(c *conn, by storage.RevokedBy, where string, now time.Time, args ...any) func() error {
-	return run(c, "UPDATE grants AS g SET revoked_at = ?1, sweep_at = min(sweep_at, ?2), revoked_by = ?3 WHERE revoked_at IS NULL AND NOT "+column.IsCut+" AND "+where,
+	return run(c,
+		"UPDATE grants AS g SET revoked_at = ?1, sweep_at = min(sweep_at, ?2), revoked_by = ?3 WHERE revoked_at IS NULL AND NOT "+
+			column.IsCut+" AND "+where,
 		append([]any{column.Millis(now), column.Millis(now.Add(column.RevokedFor)), string(by)}, args...)...)
 }
 

@@ -12,8 +12,9 @@ import (
 // Spend implements storage.Once.
 func (s *Store) Spend(ctx context.Context, purpose, id string, expires time.Time) error {
 	return s.write(ctx, "spend", func(c *conn) error {
-		return changed(storage.ErrSpent)(c.exec("INSERT INTO spent (purpose, id, expires_at) VALUES (?,?,?) ON CONFLICT DO NOTHING",
-			purpose, id, column.Millis(expires)))
+		return changed(storage.ErrSpent)(
+			c.exec("INSERT INTO spent (purpose, id, expires_at) VALUES (?,?,?) ON CONFLICT DO NOTHING",
+				purpose, id, column.Millis(expires)))
 	})
 }
 
@@ -40,7 +41,9 @@ ON CONFLICT (key) DO UPDATE SET
 RETURNING count`
 
 // RecordFailure implements storage.Failures.
-func (s *Store) RecordFailure(ctx context.Context, key storage.Hash, now time.Time, window time.Duration) (n int, err error) {
+func (s *Store) RecordFailure(
+	ctx context.Context, key storage.Hash, now time.Time, window time.Duration,
+) (n int, err error) {
 	err = s.write(ctx, "record failure", func(c *conn) error {
 		return c.one([]any{&n}, recordFailure, key[:], column.Millis(now), window.Milliseconds())
 	})
@@ -48,7 +51,9 @@ func (s *Store) RecordFailure(ctx context.Context, key storage.Hash, now time.Ti
 }
 
 // FailureCount implements storage.Failures.
-func (s *Store) FailureCount(ctx context.Context, key storage.Hash, now time.Time, window time.Duration) (n int, last time.Time, err error) {
+func (s *Store) FailureCount(
+	ctx context.Context, key storage.Hash, now time.Time, window time.Duration,
+) (n int, last time.Time, err error) {
 	err = s.read(ctx, "failure count", func(c *conn) error {
 		var at int64
 		err := c.one([]any{&n, &at}, "SELECT count, last_at FROM failures WHERE key = ? AND first_at + ? > ?",

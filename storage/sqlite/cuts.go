@@ -24,7 +24,9 @@ WHERE status_index > ?4 AND status_index <= ?5 AND revoked_at IS NULL
 )
 
 // CutGrants implements storage.Cuts.
-func (s *Store) CutGrants(ctx context.Context, sel storage.Selection, by storage.RevokedBy, now time.Time) (storage.Cut, error) {
+func (s *Store) CutGrants(
+	ctx context.Context, sel storage.Selection, by storage.RevokedBy, now time.Time,
+) (storage.Cut, error) {
 	if err := sel.Check(); err != nil {
 		return storage.Cut{}, fmt.Errorf("sqlite: cut grants: %w", err)
 	}
@@ -61,7 +63,8 @@ func cut(c *conn, sel storage.Selection, by storage.RevokedBy, now time.Time) er
 // forgetConsents forgets up to limit of the consents of a selection.
 func forgetConsents(c *conn, sel storage.Selection, limit int) (int64, error) {
 	where, args := selected(sel, 1)
-	return c.exec("DELETE FROM consents WHERE "+consentKey+" IN (SELECT user_id, client_id, resource, place, scope FROM consents WHERE "+
+	return c.exec("DELETE FROM consents WHERE "+consentKey+
+		" IN (SELECT user_id, client_id, resource, place, scope FROM consents WHERE "+
 		where+column.AtMost(limit)+")", args...)
 }
 
@@ -72,7 +75,8 @@ func selected(sel storage.Selection, first int) (where string, args []any) {
 
 // selectedGrants is the condition of a selection on grants, with the keys of their indexes.
 func selectedGrants(sel storage.Selection, first int) (where string, args []any) {
-	return column.Selected(sel, parameters(first), map[string]func(string) string{"user_id": userKey, "client_id": clientKey})
+	return column.Selected(sel, parameters(first),
+		map[string]func(string) string{"user_id": userKey, "client_id": clientKey})
 }
 
 func parameters(first int) func(i int) string {
@@ -108,7 +112,8 @@ func (s *Store) FollowCut(ctx context.Context, id string, now time.Time, limit i
 		if out.Done = r.Phase == column.CutSettled; out.Done {
 			return run(c, "DELETE FROM cuts WHERE id = ?", id)()
 		}
-		return run(c, "UPDATE cuts SET grants = ?2, phase = ?3, place = ?4, reached = ?5 WHERE id = ?1", id, out.Grants, r.Phase, r.Place, r.Reached)()
+		return run(c, "UPDATE cuts SET grants = ?2, phase = ?3, place = ?4, reached = ?5 WHERE id = ?1", id,
+			out.Grants, r.Phase, r.Place, r.Reached)()
 	})
 	return out, err
 }
@@ -137,7 +142,8 @@ func mark(c *conn, r *column.CutRow, now time.Time, limit int) error {
 	if err != nil {
 		return err
 	}
-	n, err := c.exec(markCut, column.Millis(cut.At), column.Millis(now.Add(column.RevokedFor)), string(cut.By), r.Place, last,
+	n, err := c.exec(markCut, column.Millis(cut.At), column.Millis(now.Add(column.RevokedFor)), string(cut.By),
+		r.Place, last,
 		cut.UserID, cut.ClientID, cut.Resource, cut.Connector)
 	r.Marked(n, looked, limit, last)
 	return err
@@ -148,8 +154,9 @@ func signOut(c *conn, r *column.CutRow, now time.Time, limit int) error {
 	cut := r.Cut()
 	var looked int
 	var last string
-	err := c.one([]any{&looked, &last}, "SELECT count(*), coalesce(max(id), ?1) FROM (SELECT id FROM upstreams WHERE id > ?1 ORDER BY id"+
-		column.AtMost(limit)+")", r.Reached)
+	err := c.one([]any{&looked, &last},
+		"SELECT count(*), coalesce(max(id), ?1) FROM (SELECT id FROM upstreams WHERE id > ?1 ORDER BY id"+
+			column.AtMost(limit)+")", r.Reached)
 	if err != nil {
 		return err
 	}

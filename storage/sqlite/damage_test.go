@@ -24,7 +24,9 @@ func TestM3ADamagedFileIsNotReady(t *testing.T) {
 	}
 	const n = 1000
 	for i := range n {
-		u := storage.User{ID: fmt.Sprint("usr_", i), Name: fmt.Sprint(i, strings.Repeat("x", 300)), CreatedAt: time.Now()}
+		u := storage.User{
+			ID: fmt.Sprint("usr_", i), Name: fmt.Sprint(i, strings.Repeat("x", 300)), CreatedAt: time.Now(),
+		}
 		if err := s.CreateUser(ctx, u); err != nil {
 			t.Fatal(err)
 		}

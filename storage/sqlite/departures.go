@@ -11,8 +11,9 @@ import (
 // PutDeparture implements storage.Departures.
 func (s *Store) PutDeparture(ctx context.Context, d storage.Departure) error {
 	return s.write(ctx, "put departure", func(c *conn) error {
-		return changed(storage.ErrExists)(c.exec("INSERT INTO departures (key, sealed, expires_at) VALUES (?,?,?) ON CONFLICT DO NOTHING",
-			d.Key[:], column.Bytes(d.Sealed), column.Millis(d.ExpiresAt)))
+		return changed(storage.ErrExists)(
+			c.exec("INSERT INTO departures (key, sealed, expires_at) VALUES (?,?,?) ON CONFLICT DO NOTHING",
+				d.Key[:], column.Bytes(d.Sealed), column.Millis(d.ExpiresAt)))
 	})
 }
 
@@ -21,7 +22,8 @@ func (s *Store) TakeDeparture(ctx context.Context, key storage.Hash, now time.Ti
 	var sealed []byte
 	var expires int64
 	err := s.write(ctx, "take departure", func(c *conn) error {
-		return c.one([]any{&sealed, &expires}, "DELETE FROM departures WHERE key = ? RETURNING sealed, expires_at", key[:])
+		return c.one([]any{&sealed, &expires}, "DELETE FROM departures WHERE key = ? RETURNING sealed, expires_at",
+			key[:])
 	})
 	if err != nil {
 		return storage.Departure{}, err
@@ -33,7 +35,9 @@ func (s *Store) TakeDeparture(ctx context.Context, key storage.Hash, now time.Ti
 }
 
 // AbandonedDepartures implements storage.Departures.
-func (s *Store) AbandonedDepartures(ctx context.Context, now time.Time, limit int) (out []storage.Departure, err error) {
+func (s *Store) AbandonedDepartures(
+	ctx context.Context, now time.Time, limit int,
+) (out []storage.Departure, err error) {
 	var some bool
 	err = s.read(ctx, "abandoned departures", func(c *conn) error { // rarely any, and a write would hold up others
 		return c.one([]any{&some}, "SELECT EXISTS (SELECT 1 FROM departures WHERE expires_at <= ?)", column.Millis(now))
@@ -59,9 +63,12 @@ func (s *Store) AbandonedDepartures(ctx context.Context, now time.Time, limit in
 }
 
 // Farewell implements storage.UpstreamEnds.
-func (s *Store) Farewell(ctx context.Context, session storage.Hash, now time.Time) (connector, reason string, err error) {
+func (s *Store) Farewell(
+	ctx context.Context, session storage.Hash, now time.Time,
+) (connector, reason string, err error) {
 	err = s.read(ctx, "farewell", func(c *conn) error {
-		return c.one([]any{&connector, &reason}, "SELECT connector, reason FROM farewells WHERE hash = ? AND expires_at > ?",
+		return c.one([]any{&connector, &reason},
+			"SELECT connector, reason FROM farewells WHERE hash = ? AND expires_at > ?",
 			session[:], column.Millis(now))
 	})
 	return connector, reason, err

@@ -144,7 +144,9 @@ func TestEveryWriteWaitsForTheDisk(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "db"))
 	defer s.Close()
 	err := s.write(context.Background(), "test", func(c *conn) error {
-		for pragma, want := range map[string]string{"synchronous": "2", "journal_mode": "wal", "foreign_keys": "1", "busy_timeout": "5000"} {
+		for pragma, want := range map[string]string{
+			"synchronous": "2", "journal_mode": "wal", "foreign_keys": "1", "busy_timeout": "5000",
+		} {
 			var got string
 			if err := c.one([]any{&got}, "PRAGMA "+pragma); err != nil {
 				return err

@@ -10,7 +10,9 @@ import (
 )
 
 // EndUpstreams implements storage.UpstreamEnds.
-func (s *Store) EndUpstreams(ctx context.Context, k storage.UpstreamKey, reason string, now time.Time) (out []storage.Upstream, err error) {
+func (s *Store) EndUpstreams(
+	ctx context.Context, k storage.UpstreamKey, reason string, now time.Time,
+) (out []storage.Upstream, err error) {
 	fields := column.KeyFields(k)
 	if len(fields) == 0 {
 		return nil, nil
@@ -37,7 +39,8 @@ func endUpstreams(c *conn, where string, args []any, reason string, now time.Tim
 	}
 	for _, u := range out {
 		err := all(
-			run(c, "UPDATE upstreams SET sealed = NULL, claimed_until = NULL, ended_at = ?, end_reason = ? WHERE id = ?", column.Millis(now), reason, u.ID),
+			run(c, "UPDATE upstreams SET sealed = NULL, claimed_until = NULL, ended_at = ?, end_reason = ? WHERE id = ?",
+				column.Millis(now), reason, u.ID),
 			run(c, `INSERT INTO farewells (hash, connector, reason, expires_at)
 				SELECT hash, ?, ?, expires_at FROM sessions WHERE upstream_id = ? ON CONFLICT DO NOTHING`, u.Connector, reason, u.ID),
 			run(c, "DELETE FROM sessions WHERE upstream_id = ?", u.ID),

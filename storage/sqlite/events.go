@@ -16,7 +16,8 @@ func (s *Store) PutEvent(ctx context.Context, e storage.Event) error {
 }
 
 func putEvent(c *conn, e storage.Event) error {
-	_, err := c.exec("INSERT INTO events (id, at, name, fields) VALUES (?,?,?,?)", e.ID, column.Millis(e.At), e.Name, string(e.Fields))
+	_, err := c.exec("INSERT INTO events (id, at, name, fields) VALUES (?,?,?,?)", e.ID, column.Millis(e.At), e.Name,
+		string(e.Fields))
 	return err
 }
 

@@ -55,7 +55,8 @@ func TestEveryStatementCanFail(t *testing.T) {
 				}
 				hits++
 				if !errors.Is(err, storagetest.ErrInjected) {
-					t.Errorf("%s: got %v, want %v: this statement failed: %s", verb, err, storagetest.ErrInjected, statement)
+					t.Errorf("%s: got %v, want %v: this statement failed: %s", verb, err, storagetest.ErrInjected,
+						statement)
 					return err
 				}
 			}

@@ -29,7 +29,8 @@ func TestFullDisk(t *testing.T) {
 	cmd.Env = append(os.Environ(), "MCP_AUTHD_FULL_DISK="+dir)
 	out, err := cmd.CombinedOutput()
 	switch {
-	case cmd.ProcessState == nil || cmd.ProcessState.ExitCode() == 77 || strings.Contains(string(out), "unshare failed"):
+	case cmd.ProcessState == nil || cmd.ProcessState.ExitCode() == 77 ||
+		strings.Contains(string(out), "unshare failed"):
 		t.Skipf("no small file system can be mounted here: %v %s", err, out)
 	case err != nil || !strings.Contains(string(out), "--- PASS: TestFullDisk"):
 		t.Errorf("%v\n%s", err, out)
@@ -63,7 +64,8 @@ func fullDisk(t *testing.T, dir string) {
 	if err := s.Writable(t.Context()); err != nil {
 		t.Errorf("when there is room again: %v", err)
 	}
-	if _, err := s.Client(t.Context(), "none"); err == nil || !strings.Contains(err.Error(), storage.ErrNotFound.Error()) {
+	if _, err := s.Client(t.Context(), "none"); err == nil ||
+		!strings.Contains(err.Error(), storage.ErrNotFound.Error()) {
 		t.Errorf("got %v", err)
 	}
 }

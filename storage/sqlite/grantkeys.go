@@ -7,5 +7,6 @@ package sqlite
 func userKey(parameter string) string { return "substr(user_id, -8) = substr(" + parameter + ", -8)" }
 
 func clientKey(parameter string) string {
-	return "substr(client_id, 9, 4) || substr(client_id, -8) = substr(" + parameter + ", 9, 4) || substr(" + parameter + ", -8)"
+	return "substr(client_id, 9, 4) || substr(client_id, -8) = substr(" + parameter + ", 9, 4) || substr(" +
+		parameter + ", -8)"
 }

@@ -10,10 +10,13 @@ import (
 )
 
 // ListGrants implements storage.Grants.
-func (s *Store) ListGrants(ctx context.Context, userID, clientID, after string, limit int) (out []storage.Grant, err error) {
+func (s *Store) ListGrants(
+	ctx context.Context, userID, clientID, after string, limit int,
+) (out []storage.Grant, err error) {
 	// One text for each set of filters, so that each can walk its own index. That of a client
 	// begins with parts of its id and goes on in the order of the grants' ids.
-	query := "SELECT " + column.GrantRead + " FROM grants g WHERE id > ?1 AND revoked_at IS NULL AND NOT " + column.IsCut
+	query := "SELECT " + column.GrantRead + " FROM grants g WHERE id > ?1 AND revoked_at IS NULL AND NOT " +
+		column.IsCut
 	args, order := []any{after, max(limit, 0)}, "id"
 	if clientID != "" {
 		args = append(args, clientID)
@@ -55,15 +58,18 @@ func (s *Store) ForgetConsent(ctx context.Context, userID, clientID, resource st
 // AddResource implements storage.Resources.
 func (s *Store) AddResource(ctx context.Context, r storage.Resource) error {
 	return s.write(ctx, "add resource", func(c *conn) error {
-		return changed(storage.ErrExists)(c.exec("INSERT INTO resources (uri, name, scopes, created_at) VALUES (?,?,?,?) ON CONFLICT DO NOTHING",
-			r.URI, r.Name, column.List(r.Scopes), column.Millis(r.CreatedAt)))
+		return changed(storage.ErrExists)(
+			c.exec("INSERT INTO resources (uri, name, scopes, created_at) VALUES (?,?,?,?) ON CONFLICT DO NOTHING",
+				r.URI, r.Name, column.List(r.Scopes), column.Millis(r.CreatedAt)))
 	})
 }
 
 // ReplaceResource implements storage.Resources.
 func (s *Store) ReplaceResource(ctx context.Context, r storage.Resource) error {
 	return s.write(ctx, "replace resource", func(c *conn) error {
-		return changed(storage.ErrNotFound)(c.exec("UPDATE resources SET name = ?, scopes = ? WHERE uri = ?", r.Name, column.List(r.Scopes), r.URI))
+		return changed(storage.ErrNotFound)(
+			c.exec("UPDATE resources SET name = ?, scopes = ? WHERE uri = ?", r.Name, column.List(r.Scopes), r.URI),
+		)
 	})
 }
 

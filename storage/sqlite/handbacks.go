@@ -21,7 +21,8 @@ func handOver(c *conn, where string, now time.Time, args ...any) func() error {
 func orphans(c *conn, before int64, limit int) (n int64, err error) {
 	now := column.Time(before)
 	err = all(
-		handOver(c, "id IN (SELECT id FROM upstreams u WHERE created_at <= ?2"+column.Before(column.OrphanedFor)+unused("?2")+" LIMIT ?3)", now, before, limit),
+		handOver(c, "id IN (SELECT id FROM upstreams u WHERE created_at <= ?2"+
+			column.Before(column.OrphanedFor)+unused("?2")+" LIMIT ?3)", now, before, limit),
 		func() error {
 			n, err = c.exec("DELETE FROM upstreams WHERE ended_at IS NULL AND id IN (SELECT id FROM handbacks)")
 			return err
@@ -53,7 +54,8 @@ func (s *Store) TakeHandbacks(ctx context.Context, limit int) (out []storage.Ups
 			err := row.Scan(&u.ID, &u.Connector, &u.Subject, &u.UserID, &u.Sealed)
 			out = append(out, u)
 			return err
-		}, `DELETE FROM handbacks WHERE id IN (SELECT id FROM handbacks LIMIT ?) RETURNING id, connector, subject, user_id, sealed`, max(limit, 0))
+		}, `DELETE FROM handbacks WHERE id IN (SELECT id FROM handbacks LIMIT ?) RETURNING id, connector, subject, user_id, sealed`,
+			max(limit, 0))
 	})
 	return out, err
 }

@@ -29,7 +29,9 @@ WHERE id = ?1 RETURNING ` + column.GrantRead + ", (SELECT last_used_at FROM clie
 FROM refresh_tokens t JOIN grants g ON g.id = t.grant_id WHERE t.hash = ?`
 )
 
-func rotateHashed(c *conn, t storage.HashedRefresh, r storage.RotateRefresh) (out storage.Rotation, refused, err error) {
+func rotateHashed(
+	c *conn, t storage.HashedRefresh, r storage.RotateRefresh,
+) (out storage.Rotation, refused, err error) {
 	var grantID string
 	now := column.Millis(r.Now)
 	err = c.one([]any{&grantID}, takeHashed, now, column.Bytes(r.Sealed), t[:], r.ClientID, r.Resource)
@@ -54,7 +56,9 @@ func rotateHashed(c *conn, t storage.HashedRefresh, r storage.RotateRefresh) (ou
 
 // replayHashed repeats the reply of a rotation within its grace, and otherwise
 // names the cause; reuse revokes the grant.
-func replayHashed(c *conn, h storage.HashedRefresh, r storage.RotateRefresh) (out storage.Rotation, refused, err error) {
+func replayHashed(
+	c *conn, h storage.HashedRefresh, r storage.RotateRefresh,
+) (out storage.Rotation, refused, err error) {
 	t, err := loadHashed(c, h)
 	if err != nil {
 		return out, nil, err

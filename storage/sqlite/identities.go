@@ -17,7 +17,8 @@ func (s *Store) Identities(ctx context.Context, userID string) (out []storage.Id
 			err := row.Scan(r.Dest()...)
 			out = append(out, r.Identity())
 			return err
-		}, "SELECT "+column.IdentityColumns+" FROM identities WHERE user_id = ? ORDER BY created_at, connector, subject", userID)
+		}, "SELECT "+column.IdentityColumns+
+			" FROM identities WHERE user_id = ? ORDER BY created_at, connector, subject", userID)
 	})
 	return out, err
 }
@@ -26,7 +27,9 @@ const waysIn = `SELECT u.password_hash <> '', count(*) FILTER (WHERE i.connector
 FROM users u JOIN identities i ON i.user_id = u.id WHERE u.id = ?1 GROUP BY u.id`
 
 // Unlink implements storage.Identities.
-func (s *Store) Unlink(ctx context.Context, userID, connector, subject, reason string, now time.Time) (ended []storage.Upstream, err error) {
+func (s *Store) Unlink(
+	ctx context.Context, userID, connector, subject, reason string, now time.Time,
+) (ended []storage.Upstream, err error) {
 	err = s.write(ctx, "unlink", func(c *conn) error {
 		var password bool
 		var this, all int
@@ -43,7 +46,8 @@ func (s *Store) Unlink(ctx context.Context, userID, connector, subject, reason s
 		if err != nil {
 			return err
 		}
-		ended, err = endUpstreams(c, "user_id = ? AND connector = ? AND subject = ?", []any{userID, connector, subject}, reason, now)
+		ended, err = endUpstreams(c, "user_id = ? AND connector = ? AND subject = ?",
+			[]any{userID, connector, subject}, reason, now)
 		return err
 	})
 	return ended, err

@@ -16,7 +16,8 @@ func (s *Store) Keys(ctx context.Context, now time.Time) (out []storage.SigningK
 			err := row.Scan(r.Dest()...)
 			out = append(out, r.Key())
 			return err
-		}, "SELECT "+column.KeyColumns+" FROM signing_keys WHERE expires_at IS NULL OR expires_at > ? ORDER BY created_at, id", column.Millis(now))
+		}, "SELECT "+column.KeyColumns+
+			" FROM signing_keys WHERE expires_at IS NULL OR expires_at > ? ORDER BY created_at, id", column.Millis(now))
 	})
 	return out, err
 }
@@ -27,7 +28,9 @@ const insertKey = "INSERT INTO signing_keys (" + column.KeyColumns + ") "
 func (s *Store) PutFirstKey(ctx context.Context, k storage.SigningKey) (stored bool, err error) {
 	k.State = storage.KeyActive
 	err = s.write(ctx, "put first key", func(c *conn) error {
-		n, err := c.exec(insertKey+"VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT (algorithm) WHERE state = 'active' DO NOTHING", column.KeyValues(k)...)
+		n, err := c.exec(insertKey+
+			"VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT (algorithm) WHERE state = 'active' DO NOTHING",
+			column.KeyValues(k)...)
 		stored = n == 1
 		return err
 	})
@@ -55,7 +58,10 @@ func (s *Store) PromoteKey(ctx context.Context, from, to string, now, expires ti
 		if err := spent(c.exec(retireKey, column.Millis(now), column.Millis(expires), from)); err != nil {
 			return err
 		}
-		return spent(c.exec("UPDATE signing_keys SET state = 'active', activated_at = ? WHERE id = ? AND state = 'next'", column.Millis(now), to))
+		return spent(
+			c.exec("UPDATE signing_keys SET state = 'active', activated_at = ? WHERE id = ? AND state = 'next'",
+				column.Millis(now), to),
+		)
 	})
 }
 
@@ -72,7 +78,9 @@ func (s *Store) RetireKey(ctx context.Context, id string, now, expires time.Time
 func (s *Store) RotateKey(ctx context.Context, from string, next storage.SigningKey, now, expires time.Time) error {
 	next.State = storage.KeyActive
 	return s.write(ctx, "rotate key", func(c *conn) error {
-		err := changed(storage.ErrSpent)(c.exec(retireKey+" AND algorithm = ?4", column.Millis(now), column.Millis(expires), from, next.Algorithm))
+		err := changed(storage.ErrSpent)(
+			c.exec(retireKey+" AND algorithm = ?4", column.Millis(now), column.Millis(expires), from, next.Algorithm),
+		)
 		if err != nil {
 			return err
 		}
@@ -99,14 +107,18 @@ func (s *Store) RevokeKey(ctx context.Context, id string) error {
 // ResealKey implements storage.KeyCustody.
 func (s *Store) ResealKey(ctx context.Context, id string, old, sealed []byte) error {
 	return s.write(ctx, "reseal key", func(c *conn) error {
-		return changed(storage.ErrSpent)(c.exec("UPDATE signing_keys SET private = ? WHERE id = ? AND private = ?", sealed, id, old))
+		return changed(storage.ErrSpent)(
+			c.exec("UPDATE signing_keys SET private = ? WHERE id = ? AND private = ?", sealed, id, old),
+		)
 	})
 }
 
 // MoveFingerprint implements storage.KeyCustody.
 func (s *Store) MoveFingerprint(ctx context.Context, from, to []byte) error {
 	return s.write(ctx, "move fingerprint", func(c *conn) error {
-		return changed(storage.ErrSpent)(c.exec("UPDATE settings SET value = ? WHERE name = 'fingerprint' AND value = ?", to, from))
+		return changed(storage.ErrSpent)(
+			c.exec("UPDATE settings SET value = ? WHERE name = 'fingerprint' AND value = ?", to, from),
+		)
 	})
 }
 
@@ -118,11 +130,13 @@ func (s *Store) SharedKey(ctx context.Context, name string, sealed []byte) (out 
 	}
 	err = do(ctx, "shared key", func(c *conn) error {
 		if sealed != nil {
-			if _, err := c.exec("INSERT INTO settings (name, value) VALUES ('key:' || ?, ?) ON CONFLICT DO NOTHING", name, sealed); err != nil {
+			if _, err := c.exec("INSERT INTO settings (name, value) VALUES ('key:' || ?, ?) ON CONFLICT DO NOTHING",
+				name, sealed); err != nil {
 				return err
 			}
 		}
-		return ignore(c.one([]any{&out}, "SELECT value FROM settings WHERE name = 'key:' || ?", name), storage.ErrNotFound)
+		return ignore(c.one([]any{&out}, "SELECT value FROM settings WHERE name = 'key:' || ?", name),
+			storage.ErrNotFound)
 	})
 	return out, err
 }
@@ -130,6 +144,8 @@ func (s *Store) SharedKey(ctx context.Context, name string, sealed []byte) (out 
 // ReplaceSharedKey implements storage.SharedKeys.
 func (s *Store) ReplaceSharedKey(ctx context.Context, name string, old, sealed []byte) error {
 	return s.write(ctx, "replace shared key", func(c *conn) error {
-		return changed(storage.ErrSpent)(c.exec("UPDATE settings SET value = ? WHERE name = 'key:' || ? AND value = ?", sealed, name, old))
+		return changed(storage.ErrSpent)(
+			c.exec("UPDATE settings SET value = ? WHERE name = 'key:' || ? AND value = ?", sealed, name, old),
+		)
 	})
 }

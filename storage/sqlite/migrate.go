@@ -61,8 +61,10 @@ func (s *Store) step(c *conn) (migrations.Step, error) {
 		return d, fmt.Errorf("step %d, %s: %w", d.Version, d.Name, err)
 	}
 	return d, all(
-		run(c, "INSERT INTO schema_version (version, name, applied_at) VALUES (?, ?, ?)", d.Version, d.Name, column.Millis(s.now())),
-		run(c, "INSERT INTO settings (name, value) VALUES ('schema_needs', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", applied.Note(d)),
+		run(c, "INSERT INTO schema_version (version, name, applied_at) VALUES (?, ?, ?)", d.Version, d.Name,
+			column.Millis(s.now())),
+		run(c, "INSERT INTO settings (name, value) VALUES ('schema_needs', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+			applied.Note(d)),
 	)
 }
 

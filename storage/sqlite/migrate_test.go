@@ -45,7 +45,8 @@ func TestMigrationLog(t *testing.T) {
 	}
 	defer s.Close()
 	steps := len(s.steps)
-	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, fmt.Sprintf(`msg="schema created" version=%d`, steps)) {
+	if got := log.String(); strings.Count(got, "\n") != 1 ||
+		!strings.Contains(got, fmt.Sprintf(`msg="schema created" version=%d`, steps)) {
 		t.Errorf("a new database: got\n%s", got)
 	}
 	log.Reset()

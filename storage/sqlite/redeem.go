@@ -41,7 +41,10 @@ func (s *Store) RedeemCode(ctx context.Context, r storage.RedeemCode) (out stora
 			secret, expires, out.Generation = r.Refresh.Secret[:], column.Millis(r.Refresh.ExpiresAt), 1
 		}
 		spent := verdict.Spent(r)
-		args := []any{column.Millis(r.Now), r.Hash[:], r.ClientID, r.Challenge, r.RedirectURI, r.Resource, secret, expires, spent[:]}
+		args := []any{
+			column.Millis(r.Now), r.Hash[:], r.ClientID, r.Challenge, r.RedirectURI, r.Resource, secret, expires,
+			spent[:],
+		}
 		sql := takeCode + takeCodeTail
 		if r.GrantID != "" {
 			sql, args = takeCode+" AND id = ?10"+takeCodeTail, append(args, r.GrantID)
@@ -102,7 +105,8 @@ var errUndecided = errors.New("refused without a cause")
 
 // named hides the grant from a caller who has not shown that it is theirs.
 func named(g storage.Grant, refused error) storage.Grant {
-	if errors.Is(refused, storage.ErrNotFound) || errors.Is(refused, storage.ErrMismatch) || errors.Is(refused, storage.ErrResource) {
+	if errors.Is(refused, storage.ErrNotFound) || errors.Is(refused, storage.ErrMismatch) ||
+		errors.Is(refused, storage.ErrResource) {
 		return storage.Grant{}
 	}
 	return g

@@ -35,13 +35,16 @@ func (s *Store) RevokedGrants(ctx context.Context, from, to int64) (out []int64,
 			err := row.Scan(&i)
 			out = append(out, i)
 			return err
-		}, "SELECT status_index FROM grants WHERE revoked_at IS NOT NULL AND status_index >= ? AND status_index < ? ORDER BY status_index", from, to)
+		}, "SELECT status_index FROM grants WHERE revoked_at IS NOT NULL AND status_index >= ? AND status_index < ? ORDER BY status_index",
+			from, to)
 	})
 	return out, err
 }
 
 // RevokeRefresh implements storage.Revocations.
-func (s *Store) RevokeRefresh(ctx context.Context, token storage.PresentedRefresh, clientID string, now time.Time) (g storage.Grant, err error) {
+func (s *Store) RevokeRefresh(
+	ctx context.Context, token storage.PresentedRefresh, clientID string, now time.Time,
+) (g storage.Grant, err error) {
 	err = s.write(ctx, "revoke refresh token", func(c *conn) error {
 		t, err := presented(c, token)
 		if err != nil {
@@ -95,7 +98,9 @@ func (s *Store) TokenActive(ctx context.Context, t storage.TokenKey) (active boo
 }
 
 // RefreshToken implements storage.Lookups.
-func (s *Store) RefreshToken(ctx context.Context, token storage.PresentedRefresh, now time.Time) (g storage.Grant, expires time.Time, err error) {
+func (s *Store) RefreshToken(
+	ctx context.Context, token storage.PresentedRefresh, now time.Time,
+) (g storage.Grant, expires time.Time, err error) {
 	err = s.read(ctx, "refresh token", func(c *conn) error {
 		t, err := presented(c, token)
 		if err != nil {

@@ -40,7 +40,9 @@ func (s *Store) RotateRefresh(ctx context.Context, r storage.RotateRefresh) (out
 
 // rotateNumbered rotates a token, repeats the reply of a rotation within its grace, and
 // otherwise names the cause; reuse revokes the grant.
-func rotateNumbered(c *conn, t storage.NumberedRefresh, r storage.RotateRefresh) (out storage.Rotation, refused, err error) {
+func rotateNumbered(
+	c *conn, t storage.NumberedRefresh, r storage.RotateRefresh,
+) (out storage.Rotation, refused, err error) {
 	n, used, err := loadNumbered(c, t.GrantID)
 	if err != nil {
 		return out, nil, err
@@ -54,14 +56,18 @@ func rotateNumbered(c *conn, t storage.NumberedRefresh, r storage.RotateRefresh)
 		return n.Rotation(t, passage), nil, nil
 	}
 	now, kept := column.Millis(r.Now), n.Remember(t, passage, r.Now)
-	taken, err := c.exec(takeNumbered, t.GrantID, t.Generation+1, now, column.Millis(r.Next.ExpiresAt), column.Bytes(kept), n.Generation)
+	taken, err := c.exec(takeNumbered, t.GrantID, t.Generation+1, now, column.Millis(r.Next.ExpiresAt),
+		column.Bytes(kept), n.Generation)
 	if err == nil && taken != 1 {
 		err = errUndecided
 	}
 	if err != nil {
 		return out, nil, err
 	}
-	out = storage.Rotation{Grant: n.Grant, RotatedAt: column.Time(now), Generation: t.Generation + 1, Recovered: passage == verdict.Recovers}
+	out = storage.Rotation{
+		Grant: n.Grant, RotatedAt: column.Time(now), Generation: t.Generation + 1,
+		Recovered: passage == verdict.Recovers,
+	}
 	return out, nil, touchClient(c, r.ClientID, used, r.Now)
 }
 

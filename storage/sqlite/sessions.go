@@ -16,7 +16,8 @@ SELECT ?1, id, ?3, ?4, ?5, ?7 FROM users WHERE id = ?2 AND NOT disabled AND (?6 
 func (s *Store) PutSession(ctx context.Context, se storage.Session, passwordHash string) error {
 	return s.write(ctx, "put session", func(c *conn) error {
 		return changed(storage.ErrNotFound)(c.exec(putSession, se.Hash[:], se.UserID,
-			column.Millis(se.AuthTime), column.Millis(se.CreatedAt), column.Millis(se.ExpiresAt), passwordHash, column.Text(se.UpstreamID)))
+			column.Millis(se.AuthTime), column.Millis(se.CreatedAt), column.Millis(se.ExpiresAt), passwordHash,
+			column.Text(se.UpstreamID)))
 	})
 }
 
@@ -69,7 +70,8 @@ func (s *Store) EndSession(ctx context.Context, h storage.Hash, now time.Time) e
 		const alone = "id = (SELECT id FROM upstreams u WHERE u.id = ?2"
 		return all(
 			handOver(c, alone+unused("?3")+")", now, *upstream, column.Millis(now)),
-			run(c, "UPDATE upstreams SET sealed = NULL, claimed_until = NULL, ended_at = ?1, end_reason = ?3 WHERE "+alone+unused("?1")+")",
+			run(c, "UPDATE upstreams SET sealed = NULL, claimed_until = NULL, ended_at = ?1, end_reason = ?3 WHERE "+
+				alone+unused("?1")+")",
 				column.Millis(now), *upstream, column.SignedOut),
 		)
 	})

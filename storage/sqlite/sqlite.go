@@ -131,7 +131,8 @@ func fileURI(abs string) string {
 
 func dsn(name string, readOnly bool) string {
 	q := url.Values{"_txlock": {"immediate"}, "_pragma": {
-		"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)", "wal_autocheckpoint(4000)", // pages, 16 MB
+		// pages, 16 MB
+		"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)", "wal_autocheckpoint(4000)",
 		"cache_size(-16000)", // KiB: the inner nodes of the indexes over some millions of tokens
 	}}
 	if readOnly {

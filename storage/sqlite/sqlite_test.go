@@ -41,7 +41,8 @@ func openEditable(t *testing.T) (storage.Store, func(query string, args ...any))
 	s := open(t, filepath.Join(t.TempDir(), "db"))
 	return s, func(query string, args ...any) {
 		t.Helper()
-		if err := s.write(context.Background(), "test", func(c *conn) error { return run(c, query, args...)() }); err != nil {
+		if err := s.write(context.Background(), "test",
+			func(c *conn) error { return run(c, query, args...)() }); err != nil {
 			t.Fatalf("%v: %s", err, query)
 		}
 	}

@@ -26,10 +26,13 @@ var sweeps = [...]string{
 	"DELETE FROM spent WHERE (purpose, id) IN (SELECT purpose, id FROM spent WHERE expires_at <= ?1 LIMIT ?2)",
 	"DELETE FROM failures WHERE key IN (SELECT key FROM failures WHERE expires_at <= ?1 LIMIT ?2)",
 	"DELETE FROM signing_keys WHERE id IN (SELECT id FROM signing_keys WHERE expires_at <= ?1 LIMIT ?2)",
-	"DELETE FROM departures WHERE key IN (SELECT key FROM departures WHERE expires_at <= ?1" + column.Before(column.AbandonedFor) + " LIMIT ?2)",
+	"DELETE FROM departures WHERE key IN (SELECT key FROM departures WHERE expires_at <= ?1" +
+		column.Before(column.AbandonedFor) + " LIMIT ?2)",
 	"DELETE FROM farewells WHERE hash IN (SELECT hash FROM farewells WHERE expires_at <= ?1 LIMIT ?2)",
-	"DELETE FROM events WHERE id IN (SELECT id FROM events WHERE at <= ?1" + column.Before(column.EventsFor) + " LIMIT ?2)",
-	"DELETE FROM upstreams WHERE id IN (SELECT id FROM upstreams WHERE ended_at <= ?1" + column.Before(column.EndedFor) + " LIMIT ?2)",
+	"DELETE FROM events WHERE id IN (SELECT id FROM events WHERE at <= ?1" + column.Before(column.EventsFor) +
+		" LIMIT ?2)",
+	"DELETE FROM upstreams WHERE id IN (SELECT id FROM upstreams WHERE ended_at <= ?1" +
+		column.Before(column.EndedFor) + " LIMIT ?2)",
 	"DELETE FROM handbacks WHERE id IN (SELECT id FROM handbacks WHERE expires_at <= ?1 LIMIT ?2)",
 }
 
@@ -96,7 +99,8 @@ func (s *Store) Sweep(ctx context.Context, r storage.Retention, limit int) (tota
 func (s *Store) Fingerprint(ctx context.Context, fp []byte) (out []byte, err error) {
 	err = s.write(ctx, "fingerprint", func(c *conn) error {
 		if len(fp) > 0 {
-			if _, err := c.exec("INSERT INTO settings (name, value) VALUES ('fingerprint', ?) ON CONFLICT DO NOTHING", fp); err != nil {
+			if _, err := c.exec("INSERT INTO settings (name, value) VALUES ('fingerprint', ?) ON CONFLICT DO NOTHING",
+				fp); err != nil {
 				return err
 			}
 		}
@@ -121,11 +125,15 @@ func (s *Store) Writable(ctx context.Context) error {
 func (s *Store) Remember(ctx context.Context, name string, value []byte) (before []byte, err error) {
 	err = s.write(ctx, "remember", func(c *conn) error {
 		before = nil
-		err := ignore(c.one([]any{&before}, "SELECT value FROM settings WHERE name = ?", "fact:"+name), storage.ErrNotFound)
+		err := ignore(c.one([]any{&before}, "SELECT value FROM settings WHERE name = ?", "fact:"+name),
+			storage.ErrNotFound)
 		if err != nil || value == nil {
 			return err
 		}
-		_, err = c.exec("INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", "fact:"+name, value)
+		_, err = c.exec(
+			"INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+			"fact:"+name, value,
+		)
 		return err
 	})
 	return before, err

@@ -52,7 +52,8 @@ func (s *Store) SaveUpstream(ctx context.Context, u storage.Upstream) error {
 		n, err := c.exec(`UPDATE upstreams SET sealed = ?3, scopes = ?4, session_id = ?5, checked_at = ?6, due_at = ?7,
 			version = version + 1, claimed_until = NULL
 			WHERE id = ?1 AND version = ?2 AND ended_at IS NULL`,
-			u.ID, u.Version, column.Bytes(u.Sealed), column.List(u.Scopes), column.Text(u.SessionID), column.OptMillis(u.CheckedAt), column.OptMillis(u.DueAt))
+			u.ID, u.Version, column.Bytes(u.Sealed), column.List(u.Scopes), column.Text(u.SessionID),
+			column.OptMillis(u.CheckedAt), column.OptMillis(u.DueAt))
 		if err == nil && n == 0 {
 			err = notHeld(c, u.ID)
 		}
@@ -108,6 +109,8 @@ func selectUpstreams(c *conn, where string, args ...any) (out []storage.Upstream
 // ResealUpstream implements storage.UpstreamCustody.
 func (s *Store) ResealUpstream(ctx context.Context, id string, old, sealed []byte) error {
 	return s.write(ctx, "reseal upstream", func(c *conn) error {
-		return changed(storage.ErrSpent)(c.exec("UPDATE upstreams SET sealed = ? WHERE id = ? AND sealed = ? AND ended_at IS NULL", sealed, id, old))
+		return changed(storage.ErrSpent)(
+			c.exec("UPDATE upstreams SET sealed = ? WHERE id = ? AND sealed = ? AND ended_at IS NULL", sealed, id, old),
+		)
 	})
 }

@@ -38,7 +38,8 @@ func (s *Store) ListUsers(ctx context.Context, after string, limit int) (out []s
 			err := row.Scan(r.Dest()...)
 			out = append(out, r.User())
 			return err
-		}, "SELECT "+column.UserColumns+" FROM users WHERE name_key > ? ORDER BY name_key LIMIT ?", column.NameKey(after), max(limit, 0))
+		}, "SELECT "+column.UserColumns+" FROM users WHERE name_key > ? ORDER BY name_key LIMIT ?",
+			column.NameKey(after), max(limit, 0))
 	})
 	return out, err
 }
@@ -51,7 +52,8 @@ func (s *Store) HasPasswords(ctx context.Context) (has bool, err error) {
 	return has, err
 }
 
-const insertUser = "INSERT INTO users (" + column.UserColumns + ", name_key) VALUES (?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING"
+const insertUser = "INSERT INTO users (" + column.UserColumns +
+	", name_key) VALUES (?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING"
 
 // CreateUser implements storage.Accounts.
 func (s *Store) CreateUser(ctx context.Context, u storage.User) error {
@@ -121,6 +123,8 @@ func passwordCut(revokeGrants bool) storage.RevokedBy {
 // TouchLogin implements storage.Accounts.
 func (s *Store) TouchLogin(ctx context.Context, userID string, now time.Time) error {
 	return s.write(ctx, "touch login", func(c *conn) error {
-		return changed(storage.ErrNotFound)(c.exec("UPDATE users SET last_login_at = ? WHERE id = ?", column.Millis(now), userID))
+		return changed(storage.ErrNotFound)(
+			c.exec("UPDATE users SET last_login_at = ? WHERE id = ?", column.Millis(now), userID),
+		)
 	})
 }

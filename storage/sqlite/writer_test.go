@@ -18,7 +18,8 @@ func hold(t *testing.T, s *Store) (release func()) {
 	begun, end := make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := s.write(context.Background(), "hold", func(*conn) error { close(begun); <-end; return nil }); err != nil {
+		if err := s.write(context.Background(), "hold",
+			func(*conn) error { close(begun); <-end; return nil }); err != nil {
 			t.Error(err)
 		}
 	})
@@ -37,7 +38,8 @@ func TestAFailedVerbOfABatchUndoesOnlyItself(t *testing.T) {
 	for i := range 2 * maxBatch {
 		wg.Go(func() {
 			err := s.write(ctx, "test", func(c *conn) error {
-				if _, err := c.exec("INSERT INTO spent (purpose, id, expires_at) VALUES ('batch', ?, 0)", fmt.Sprint(i)); err != nil {
+				if _, err := c.exec("INSERT INTO spent (purpose, id, expires_at) VALUES ('batch', ?, 0)",
+					fmt.Sprint(i)); err != nil {
 					return err
 				}
 				if i%2 == 0 {
@@ -83,14 +85,17 @@ func TestABatchWithEveryKindOfFailure(t *testing.T) {
 					return insert(c, fmt.Sprint(i))
 				case 2: // changed by RETURNING, then decided
 					var n int
-					if err := c.one([]any{&n}, "INSERT INTO spent (purpose, id, expires_at) VALUES ('kinds', ?, 0) RETURNING expires_at", fmt.Sprint(i)); err != nil {
+					if err := c.one([]any{&n},
+						"INSERT INTO spent (purpose, id, expires_at) VALUES ('kinds', ?, 0) RETURNING expires_at",
+						fmt.Sprint(i)); err != nil {
 						return err
 					}
 					return storage.ErrSpent
 				}
 				return insert(c, fmt.Sprint(i))
 			})
-			if want := []error{storage.ErrNotFound, storage.ErrExists, storage.ErrSpent, nil}[i%4]; !errors.Is(err, want) {
+			if want := []error{
+				storage.ErrNotFound, storage.ErrExists, storage.ErrSpent, nil}[i%4]; !errors.Is(err, want) {
 				t.Errorf("verb %d: got %v, want %v", i, err, want)
 			}
 		})
@@ -130,7 +135,8 @@ func TestCloseAnswersThoseWhoWait(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
-			if err := s.Spend(context.Background(), "p", fmt.Sprint(i), later()); err != nil && !errors.Is(err, errClosed) {
+			if err := s.Spend(context.Background(), "p", fmt.Sprint(i), later()); err != nil &&
+				!errors.Is(err, errClosed) {
 				t.Error(err)
 			}
 		})
@@ -160,7 +166,8 @@ func TestTwoProcessesShareAFile(t *testing.T) {
 	for i := range 200 {
 		wg.Go(func() {
 			s := []*Store{a, b}[i%2]
-			if err := s.CreateUser(ctx, storage.User{ID: fmt.Sprint(i), Name: fmt.Sprint("u", i), CreatedAt: time.Now()}); err != nil {
+			if err := s.CreateUser(ctx,
+				storage.User{ID: fmt.Sprint(i), Name: fmt.Sprint("u", i), CreatedAt: time.Now()}); err != nil {
 				t.Error(err)
 			}
 		})

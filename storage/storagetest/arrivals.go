@@ -20,14 +20,18 @@ func (e *env) arrival() storage.Arrival {
 		Identity: who,
 		NewUser:  &storage.User{ID: id, Name: "Name" + id, CreatedAt: e.now},
 		Upstream: e.upstream(who),
-		Session:  &storage.Session{Hash: randomHash(), AuthTime: e.now, CreatedAt: e.now, ExpiresAt: e.now.Add(24 * time.Hour)},
-		Now:      e.now,
+		Session: &storage.Session{
+			Hash: randomHash(), AuthTime: e.now, CreatedAt: e.now, ExpiresAt: e.now.Add(24 * time.Hour),
+		},
+		Now: e.now,
 	}
 }
 
 func (e *env) upstream(i storage.Identity) storage.Upstream {
-	return storage.Upstream{ID: secrets.ID("ups_"), Connector: i.Connector, Subject: i.Subject, SessionID: secrets.ID("sid_"),
-		Sealed: []byte("sealed"), Scopes: oauth.Scopes{"openid", "email"}, CreatedAt: e.now, CheckedAt: e.now, DueAt: e.now.Add(5 * time.Minute)}
+	return storage.Upstream{
+		ID: secrets.ID("ups_"), Connector: i.Connector, Subject: i.Subject, SessionID: secrets.ID("sid_"),
+		Sealed: []byte("sealed"), Scopes: oauth.Scopes{"openid", "email"}, CreatedAt: e.now, CheckedAt: e.now,
+		DueAt: e.now.Add(5 * time.Minute)}
 }
 
 // again is a further sign-in of a person, in another browser.
@@ -79,72 +83,76 @@ func (e *env) wantUpstream(t testing.TB, id, reason string) {
 	check(t, err)
 	live := reason == ""
 	if u.EndReason != reason || u.EndedAt.IsZero() != live || (len(u.Sealed) > 0) != live {
-		t.Errorf("%s: got reason %q, ended %v, %d sealed bytes; want reason %q", id, u.EndReason, u.EndedAt, len(u.Sealed), reason)
+		t.Errorf("%s: got reason %q, ended %v, %d sealed bytes; want reason %q", id, u.EndReason, u.EndedAt,
+			len(u.Sealed), reason)
 	}
 }
 
 func arrivals(t *testing.T, e *env) {
-	t.Run("AS-217 a new person gets an account, the identity, a session there and one here that rests on it", func(t *testing.T) {
-		a, u := e.arrived(t)
-		want := *a.NewUser
-		want.LastLoginAt = e.now
-		same(t, u, want)
-		got, err := e.s.User(e.ctx, u.ID)
-		check(t, err)
-		same(t, got, want)
+	t.Run("AS-217 a new person gets an account, the identity, a session there and one here that rests on it",
+		func(t *testing.T) {
+			a, u := e.arrived(t)
+			want := *a.NewUser
+			want.LastLoginAt = e.now
+			same(t, u, want)
+			got, err := e.s.User(e.ctx, u.ID)
+			check(t, err)
+			same(t, got, want)
 
-		who := a.Identity
-		who.UserID, who.CreatedAt, who.LastUsedAt = u.ID, e.now, e.now
-		all, err := e.s.Identities(e.ctx, u.ID)
-		check(t, err)
-		same(t, all, []storage.Identity{who})
+			who := a.Identity
+			who.UserID, who.CreatedAt, who.LastUsedAt = u.ID, e.now, e.now
+			all, err := e.s.Identities(e.ctx, u.ID)
+			check(t, err)
+			same(t, all, []storage.Identity{who})
 
-		up := a.Upstream
-		up.UserID, up.Version = u.ID, 1
-		stored, err := e.s.Upstream(e.ctx, up.ID)
-		check(t, err)
-		same(t, stored, up)
+			up := a.Upstream
+			up.UserID, up.Version = u.ID, 1
+			stored, err := e.s.Upstream(e.ctx, up.ID)
+			check(t, err)
+			same(t, stored, up)
 
-		v, err := e.s.Visit(e.ctx, storage.VisitKey{Session: a.Session.Hash, Now: e.now})
-		check(t, err)
-		se := *a.Session
-		se.UserID, se.UpstreamID = u.ID, up.ID
-		same(t, v, storage.Visit{Session: se, User: want})
-	})
-	t.Run("PM6 what is sealed is sealed for the user who arrives; what cannot be sealed is not stored", func(t *testing.T) {
-		a, u := e.arrived(t)
-		back := e.again(a)
-		back.Seal = func(userID string) ([]byte, error) { return []byte("for " + userID), nil }
-		e.arrive(t, back)
-		stored, err := e.s.Upstream(e.ctx, back.Upstream.ID)
-		check(t, err)
-		if string(stored.Sealed) != "for "+u.ID {
-			t.Errorf("got %q", stored.Sealed)
-		}
-		failed := e.again(a)
-		failed.Seal = func(string) ([]byte, error) { return nil, errSeal }
-		_, err = e.s.Arrive(e.ctx, failed)
-		wantErr(t, err, errSeal)
-		e.notStored(t, failed)
-	})
-	t.Run("PM5 RFC 9470 6: when nobody said when the person proved who they are, nothing is made up, up to the grant", func(t *testing.T) {
-		a := e.arrival()
-		a.Session.AuthTime = time.Time{}
-		u := e.arrive(t, a)
-		v, err := e.s.Visit(e.ctx, storage.VisitKey{Session: a.Session.Hash, Now: e.now})
-		check(t, err)
-		if !v.Session.AuthTime.IsZero() {
-			t.Errorf("the session: %v", v.Session.AuthTime)
-		}
-		p := e.approval(person{User: u, session: a.Session.Hash})
-		p.Grant.AuthTime = time.Time{}
-		check(t, e.s.Approve(e.ctx, p))
-		g, err := e.s.RedeemCode(e.ctx, e.redemption(p))
-		check(t, err)
-		if !g.Grant.AuthTime.IsZero() {
-			t.Errorf("the grant: %v", g.Grant.AuthTime)
-		}
-	})
+			v, err := e.s.Visit(e.ctx, storage.VisitKey{Session: a.Session.Hash, Now: e.now})
+			check(t, err)
+			se := *a.Session
+			se.UserID, se.UpstreamID = u.ID, up.ID
+			same(t, v, storage.Visit{Session: se, User: want})
+		})
+	t.Run("PM6 what is sealed is sealed for the user who arrives; what cannot be sealed is not stored",
+		func(t *testing.T) {
+			a, u := e.arrived(t)
+			back := e.again(a)
+			back.Seal = func(userID string) ([]byte, error) { return []byte("for " + userID), nil }
+			e.arrive(t, back)
+			stored, err := e.s.Upstream(e.ctx, back.Upstream.ID)
+			check(t, err)
+			if string(stored.Sealed) != "for "+u.ID {
+				t.Errorf("got %q", stored.Sealed)
+			}
+			failed := e.again(a)
+			failed.Seal = func(string) ([]byte, error) { return nil, errSeal }
+			_, err = e.s.Arrive(e.ctx, failed)
+			wantErr(t, err, errSeal)
+			e.notStored(t, failed)
+		})
+	t.Run("PM5 RFC 9470 6: when nobody said when the person proved who they are, nothing is made up, up to the grant",
+		func(t *testing.T) {
+			a := e.arrival()
+			a.Session.AuthTime = time.Time{}
+			u := e.arrive(t, a)
+			v, err := e.s.Visit(e.ctx, storage.VisitKey{Session: a.Session.Hash, Now: e.now})
+			check(t, err)
+			if !v.Session.AuthTime.IsZero() {
+				t.Errorf("the session: %v", v.Session.AuthTime)
+			}
+			p := e.approval(person{User: u, session: a.Session.Hash})
+			p.Grant.AuthTime = time.Time{}
+			check(t, e.s.Approve(e.ctx, p))
+			g, err := e.s.RedeemCode(e.ctx, e.redemption(p))
+			check(t, err)
+			if !g.Grant.AuthTime.IsZero() {
+				t.Errorf("the grant: %v", g.Grant.AuthTime)
+			}
+		})
 	t.Run("the same person comes back as the same user, whatever the account there is called now", func(t *testing.T) {
 		a, u := e.arrived(t)
 		b := e.again(a)
@@ -154,7 +162,8 @@ func arrivals(t *testing.T, e *env) {
 		}
 		all, err := e.s.Identities(e.ctx, u.ID)
 		check(t, err)
-		if len(all) != 1 || all[0].Label != "new label" || !all[0].LastUsedAt.Equal(b.Now) || !all[0].CreatedAt.Equal(e.now) {
+		if len(all) != 1 || all[0].Label != "new label" || !all[0].LastUsedAt.Equal(b.Now) ||
+			!all[0].CreatedAt.Equal(e.now) {
 			t.Errorf("got %+v", all)
 		}
 		e.wantUpstream(t, a.Upstream.ID, "")
@@ -260,27 +269,28 @@ func links(t *testing.T, e *env) {
 		wantErr(t, err, storage.ErrNotFound)
 		e.notStored(t, a)
 	})
-	t.Run("PH1 an account that nobody has is tied to no user who was not asked: ErrUntied, and nothing is stored", func(t *testing.T) {
-		p := e.person(t)
-		a := e.link("acme", p.ID)
-		a.Asked = false
-		_, err := e.s.Arrive(e.ctx, a)
-		wantErr(t, err, storage.ErrUntied)
-		e.notStored(t, a)
-		all, err := e.s.Identities(e.ctx, p.ID)
-		check(t, err)
-		if len(all) != 0 {
-			t.Errorf("got %+v", all)
-		}
-		a.Asked = true
-		e.arrive(t, a)
-		a.Asked, a.Upstream = false, e.upstream(a.Identity)
-		e.arrive(t, a) // it is theirs by now
-		gone := e.link("acme", "usr_gone")
-		gone.Asked = false
-		_, err = e.s.Arrive(e.ctx, gone)
-		wantErr(t, err, storage.ErrNotFound)
-	})
+	t.Run("PH1 an account that nobody has is tied to no user who was not asked: ErrUntied, and nothing is stored",
+		func(t *testing.T) {
+			p := e.person(t)
+			a := e.link("acme", p.ID)
+			a.Asked = false
+			_, err := e.s.Arrive(e.ctx, a)
+			wantErr(t, err, storage.ErrUntied)
+			e.notStored(t, a)
+			all, err := e.s.Identities(e.ctx, p.ID)
+			check(t, err)
+			if len(all) != 0 {
+				t.Errorf("got %+v", all)
+			}
+			a.Asked = true
+			e.arrive(t, a)
+			a.Asked, a.Upstream = false, e.upstream(a.Identity)
+			e.arrive(t, a) // it is theirs by now
+			gone := e.link("acme", "usr_gone")
+			gone.Asked = false
+			_, err = e.s.Arrive(e.ctx, gone)
+			wantErr(t, err, storage.ErrNotFound)
+		})
 	t.Run("a linked session replaces the one before it, and no other", func(t *testing.T) {
 		p, q := e.person(t), e.person(t)
 		first := e.link("acme", p.ID)

@@ -12,8 +12,10 @@ import (
 func clients(t *testing.T, e *env) {
 	secret := randomHash()
 	full := storage.Client{ID: "full", SecretHash: &secret, Name: "Näme", RedirectURIs: []string{"a", "b"},
-		GrantTypes: []string{"client_credentials"}, AuthMethod: "client_secret_basic", JWKS: []byte(`{"keys":[]}`), JWKSURI: "https://k", Scopes: oauth.Scopes{"x", "y"},
-		Resources: []string{"https://r"}, Source: storage.SourceStatic, Metadata: []byte(`{"k":1}`), CreatedAt: e.now, LastUsedAt: e.now}
+		GrantTypes: []string{"client_credentials"}, AuthMethod: "client_secret_basic", JWKS: []byte(`{"keys":[]}`),
+		JWKSURI: "https://k", Scopes: oauth.Scopes{"x", "y"},
+		Resources: []string{"https://r"}, Source: storage.SourceStatic, Metadata: []byte(`{"k":1}`), CreatedAt: e.now,
+		LastUsedAt: e.now}
 
 	t.Run("what was put is what is returned", func(t *testing.T) {
 		for _, c := range []storage.Client{full, {ID: "bare", CreatedAt: e.now}} {
@@ -30,7 +32,10 @@ func clients(t *testing.T, e *env) {
 		c := full
 		c.ID = "replaced"
 		check(t, e.s.PutClient(e.ctx, c))
-		next := storage.Client{ID: c.ID, Name: "New", RedirectURIs: []string{"c"}, AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: c.CreatedAt}
+		next := storage.Client{
+			ID: c.ID, Name: "New", RedirectURIs: []string{"c"}, AuthMethod: "none", Source: storage.SourceDynamic,
+			CreatedAt: c.CreatedAt,
+		}
 		check(t, e.s.ReplaceClient(e.ctx, next, e.now))
 		next.LastUsedAt = c.LastUsedAt
 		got, err := e.s.Client(e.ctx, c.ID)

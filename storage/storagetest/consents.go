@@ -22,8 +22,9 @@ func (e *env) placed(p person, cl storage.Client, place string, scopes ...string
 // place.
 func (e *env) consented(t *testing.T, p person, cl storage.Client, place string, unplaced bool) storage.Visit {
 	t.Helper()
-	v, err := e.s.Visit(e.ctx, storage.VisitKey{Session: p.session, ClientID: cl.ID, Resource: "https://mcp.example/mcp",
-		Place: place, Material: cl.Material(), Unplaced: unplaced, Now: e.now})
+	v, err := e.s.Visit(e.ctx,
+		storage.VisitKey{Session: p.session, ClientID: cl.ID, Resource: "https://mcp.example/mcp",
+			Place: place, Material: cl.Material(), Unplaced: unplaced, Now: e.now})
 	check(t, err)
 	return v
 }
@@ -107,7 +108,9 @@ func consents(t *testing.T, e *env) {
 		}
 		check(t, e.s.Approve(e.ctx, silent(claudeAI, "mcp")))
 		check(t, e.s.Approve(e.ctx, silent(claudeAI)))
-		for _, a := range []storage.Approval{silent("https://evil.example", "mcp"), silent("https://evil.example"), silent(claudeAI, "mcp", "admin")} {
+		for _, a := range []storage.Approval{
+			silent("https://evil.example", "mcp"), silent("https://evil.example"), silent(claudeAI, "mcp", "admin"),
+		} {
 			wantErr(t, e.s.Approve(e.ctx, a), storage.ErrChanged)
 		}
 		check(t, e.s.ForgetConsent(e.ctx, p.ID, cl.ID, "https://mcp.example/mcp", e.now))
@@ -139,7 +142,9 @@ func withdrawals(t *testing.T, e *env) {
 		cut    func(a storage.Approval) error
 		forget bool
 	}{
-		{"M1 WithdrawGrant", func(a storage.Approval) error { return e.s.WithdrawGrant(e.ctx, a.Grant.ID, storage.ByOperator, e.now) }, true},
+		{"M1 WithdrawGrant",
+			func(a storage.Approval) error { return e.s.WithdrawGrant(e.ctx, a.Grant.ID, storage.ByOperator, e.now) },
+			true},
 		{"M1 WithdrawGrant of a grant that was revoked before", func(a storage.Approval) error {
 			check(t, e.s.RevokeGrant(e.ctx, a.Grant.ID, storage.ByOperator, e.now))
 			return e.s.WithdrawGrant(e.ctx, a.Grant.ID, storage.ByOperator, e.now)
@@ -154,7 +159,9 @@ func withdrawals(t *testing.T, e *env) {
 			check(t, e.s.SetUserDisabled(e.ctx, a.Grant.UserID, true, e.now))
 			return e.s.SetUserDisabled(e.ctx, a.Grant.UserID, false, e.now)
 		}, true},
-		{"RFC 7009: RevokeGrant, by the client itself", func(a storage.Approval) error { return e.s.RevokeGrant(e.ctx, a.Grant.ID, storage.ByOperator, e.now) }, false},
+		{"RFC 7009: RevokeGrant, by the client itself",
+			func(a storage.Approval) error { return e.s.RevokeGrant(e.ctx, a.Grant.ID, storage.ByOperator, e.now) },
+			false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, bystander, cl, other := e.person(t), e.person(t), e.client(), e.client()

@@ -15,7 +15,9 @@ func cutOffs(t *testing.T, e *env) {
 		sessions bool              // end too
 		by       storage.RevokedBy // what the grant says ended it
 	}{
-		{"RevokeGrant", func(a storage.Approval) error { return e.s.RevokeGrant(e.ctx, a.Grant.ID, storage.ByOperator, e.now) }, false, storage.ByOperator},
+		{"RevokeGrant",
+			func(a storage.Approval) error { return e.s.RevokeGrant(e.ctx, a.Grant.ID, storage.ByOperator, e.now) },
+			false, storage.ByOperator},
 		{"SetPassword with grants (OAuth 2.1 4.3.3)", func(a storage.Approval) error {
 			return e.s.SetPassword(e.ctx, a.Grant.UserID, "$new", true, e.now)
 		}, true, storage.ByPassword},
@@ -28,8 +30,10 @@ func cutOffs(t *testing.T, e *env) {
 			}
 			return e.s.SetUserDisabled(e.ctx, a.Grant.UserID, false, e.now)
 		}, true, storage.ByDisabled},
-		{"DeleteUser", func(a storage.Approval) error { return e.s.DeleteUser(e.ctx, a.Grant.UserID, e.now) }, true, storage.ByUserDeleted},
-		{"DeleteClient", func(a storage.Approval) error { return e.s.DeleteClient(e.ctx, a.Grant.ClientID, e.now) }, false, storage.ByClientDeleted},
+		{"DeleteUser", func(a storage.Approval) error { return e.s.DeleteUser(e.ctx, a.Grant.UserID, e.now) }, true,
+			storage.ByUserDeleted},
+		{"DeleteClient", func(a storage.Approval) error { return e.s.DeleteClient(e.ctx, a.Grant.ClientID, e.now) },
+			false, storage.ByClientDeleted},
 		{"ForgetConsent", func(a storage.Approval) error {
 			return e.s.ForgetConsent(e.ctx, a.Grant.UserID, a.Grant.ClientID, a.Grant.Resource, e.now)
 		}, false, storage.ByConsent},
@@ -75,7 +79,8 @@ func cutOffs(t *testing.T, e *env) {
 		check(t, e.s.Approve(e.ctx, b))
 		check(t, e.s.ForgetConsent(e.ctx, a.Grant.UserID, a.Grant.ClientID, a.Grant.Resource, e.now))
 		e.wantLive(t, b, true)
-		v, err := e.s.Visit(e.ctx, storage.VisitKey{Session: a.Session, ClientID: a.Grant.ClientID, Resource: a.Grant.Resource, Now: e.now})
+		v, err := e.s.Visit(e.ctx,
+			storage.VisitKey{Session: a.Session, ClientID: a.Grant.ClientID, Resource: a.Grant.Resource, Now: e.now})
 		check(t, err)
 		if v.Consented != nil || !v.Known {
 			t.Errorf("got consent %v, known %v; want none, true", v.Consented, v.Known)
@@ -84,7 +89,8 @@ func cutOffs(t *testing.T, e *env) {
 	t.Run("a deleted client's consents are forgotten", func(t *testing.T) {
 		a, _ := e.granted(t)
 		check(t, e.s.DeleteClient(e.ctx, a.Grant.ClientID, e.now))
-		v, err := e.s.Visit(e.ctx, storage.VisitKey{Session: a.Session, ClientID: a.Grant.ClientID, Resource: a.Grant.Resource, Now: e.now})
+		v, err := e.s.Visit(e.ctx,
+			storage.VisitKey{Session: a.Session, ClientID: a.Grant.ClientID, Resource: a.Grant.Resource, Now: e.now})
 		check(t, err)
 		if v.Known {
 			t.Error("the consent is still there")
@@ -134,7 +140,10 @@ func revocations(t *testing.T, e *env) {
 	}
 	t.Run("a token of an unknown or expired grant is inactive", func(t *testing.T) {
 		a, _ := e.granted(t)
-		k := storage.TokenKey{TokenID: "t", GrantID: a.Grant.ID, ClientID: a.Grant.ClientID, Now: a.Grant.ExpiresAt.Add(-time.Millisecond)}
+		k := storage.TokenKey{
+			TokenID: "t", GrantID: a.Grant.ID, ClientID: a.Grant.ClientID,
+			Now: a.Grant.ExpiresAt.Add(-time.Millisecond),
+		}
 		if !active(t, k) {
 			t.Error("a millisecond before the end: inactive")
 		}

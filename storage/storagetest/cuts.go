@@ -66,7 +66,8 @@ func (e *env) crowd(t *testing.T, onePerson, oneClient bool) crowded {
 func (e *env) grantedAgain(t *testing.T, like storage.Approval) storage.Approval {
 	t.Helper()
 	a := like
-	if _, err := e.s.Visit(e.ctx, storage.VisitKey{Session: a.Session, Now: e.now}); errors.Is(err, storage.ErrNotFound) {
+	if _, err := e.s.Visit(e.ctx, storage.VisitKey{Session: a.Session, Now: e.now}); errors.Is(err,
+		storage.ErrNotFound) {
 		u, err := e.s.User(e.ctx, a.Grant.UserID)
 		check(t, err)
 		p := person{u, randomHash()}
@@ -98,7 +99,10 @@ func (e *env) wantCut(t *testing.T, c crowded) {
 // wantForgotten checks that a person of the crowd who is signed in has consented to nothing.
 func (e *env) wantForgotten(t *testing.T, like storage.Approval) {
 	t.Helper()
-	k := storage.VisitKey{Session: like.Session, ClientID: like.Grant.ClientID, Resource: like.Grant.Resource, Place: like.Place, Material: like.Material, Now: e.now}
+	k := storage.VisitKey{
+		Session: like.Session, ClientID: like.Grant.ClientID, Resource: like.Grant.Resource, Place: like.Place,
+		Material: like.Material, Now: e.now,
+	}
 	v, err := e.s.Visit(e.ctx, k)
 	if errors.Is(err, storage.ErrNotFound) {
 		return // the session has ended
@@ -161,11 +165,14 @@ func bigCuts(t *testing.T, e *env) {
 		{"DeleteUser", true, false, storage.ByUserDeleted,
 			func(c crowded) error { return e.s.DeleteUser(e.ctx, c.p.ID, e.now) }, nil},
 		{"SetPassword with grants", true, false, storage.ByPassword,
-			func(c crowded) error { return e.s.SetPassword(e.ctx, c.p.ID, "", true, e.now) }, func(crowded) error { return nil }},
+			func(c crowded) error { return e.s.SetPassword(e.ctx, c.p.ID, "", true, e.now) },
+			func(crowded) error { return nil }},
 		{"ForgetConsent", true, true, storage.ByConsent,
-			func(c crowded) error { return e.s.ForgetConsent(e.ctx, c.p.ID, c.cl.ID, c.resource, e.now) }, func(crowded) error { return nil }},
+			func(c crowded) error { return e.s.ForgetConsent(e.ctx, c.p.ID, c.cl.ID, c.resource, e.now) },
+			func(crowded) error { return nil }},
 		{"CutGrants of a client for a resource", false, true, storage.ByOperator, func(c crowded) error {
-			_, err := e.s.CutGrants(e.ctx, storage.Selection{ClientID: c.cl.ID, Resource: c.resource}, storage.ByOperator, e.now)
+			_, err := e.s.CutGrants(e.ctx, storage.Selection{ClientID: c.cl.ID, Resource: c.resource},
+				storage.ByOperator, e.now)
 			return err
 		}, func(crowded) error { return nil }},
 	} {
@@ -205,7 +212,9 @@ func bigCuts(t *testing.T, e *env) {
 // allCuts holds the end of everything, and of all that rests on a provider.
 func allCuts(t *testing.T, e *env) {
 	t.Run("what selects nothing, or contradicts itself, is refused", func(t *testing.T) {
-		for _, sel := range []storage.Selection{{}, {UserID: "u", Connector: "c"}, {ClientID: "c", All: true}, {Connector: "c", All: true}} {
+		for _, sel := range []storage.Selection{
+			{}, {UserID: "u", Connector: "c"}, {ClientID: "c", All: true}, {Connector: "c", All: true},
+		} {
 			_, err := e.s.CutGrants(e.ctx, sel, storage.ByOperator, e.now)
 			wantErr(t, err, storage.ErrSelection)
 		}

@@ -9,7 +9,9 @@ import (
 )
 
 // grantedBy is a grant of a user, approved in a session, with its first refresh token.
-func (e *env) grantedBy(t testing.TB, u storage.User, session storage.Hash) (storage.Approval, storage.PresentedRefresh) {
+func (e *env) grantedBy(
+	t testing.TB, u storage.User, session storage.Hash,
+) (storage.Approval, storage.PresentedRefresh) {
 	t.Helper()
 	a := e.approval(person{User: u, session: session})
 	check(t, e.s.Approve(e.ctx, a))
@@ -99,7 +101,9 @@ func upstreamEnds(t *testing.T, e *env) {
 		a, u := e.arrived(t)
 		other, _ := e.arrived(t)
 		put := func(upstream string) error {
-			return e.s.PutSession(e.ctx, storage.Session{Hash: randomHash(), UserID: u.ID, UpstreamID: upstream, ExpiresAt: e.now.Add(time.Hour)}, "")
+			return e.s.PutSession(e.ctx,
+				storage.Session{
+					Hash: randomHash(), UserID: u.ID, UpstreamID: upstream, ExpiresAt: e.now.Add(time.Hour)}, "")
 		}
 		check(t, put(a.Upstream.ID))
 		wantErr(t, put(other.Upstream.ID), storage.ErrNotFound)
@@ -139,9 +143,13 @@ func upstreamKeys(t *testing.T, e *env) {
 		{"no field", storage.UpstreamKey{}, nil},
 		{"fields that do not all match", storage.UpstreamKey{ID: a.Upstream.ID, Connector: "other"}, nil},
 		{"another user's", storage.UpstreamKey{ID: a.Upstream.ID, UserID: b.NewUser.ID}, nil},
-		{"the session of a provider", storage.UpstreamKey{Connector: "acme", SessionID: a.Upstream.SessionID}, []string{a.Upstream.ID}},
-		{"a session of a subject, also one that may be it", storage.UpstreamKey{Connector: "acme", Subject: "1", SessionID: third.Upstream.SessionID}, []string{third.Upstream.ID, unnamed.Upstream.ID}},
-		{"the subject of a provider", storage.UpstreamKey{Connector: "acme", Subject: "1"}, []string{second.Upstream.ID}},
+		{"the session of a provider", storage.UpstreamKey{Connector: "acme", SessionID: a.Upstream.SessionID},
+			[]string{a.Upstream.ID}},
+		{"a session of a subject, also one that may be it",
+			storage.UpstreamKey{Connector: "acme", Subject: "1", SessionID: third.Upstream.SessionID},
+			[]string{third.Upstream.ID, unnamed.Upstream.ID}},
+		{"the subject of a provider", storage.UpstreamKey{Connector: "acme", Subject: "1"},
+			[]string{second.Upstream.ID}},
 		{"the user", storage.UpstreamKey{UserID: b.NewUser.ID}, []string{b.Upstream.ID, nameless.Upstream.ID}},
 		{"the provider", storage.UpstreamKey{Connector: "other"}, []string{c.Upstream.ID}},
 	} {
@@ -205,30 +213,31 @@ func accountEnds(t *testing.T, e *env) {
 		{"disabling", func(id string) error { return e.s.SetUserDisabled(e.ctx, id, true, e.now) }, 2, false},
 		{"deletion", func(id string) error { return e.s.DeleteUser(e.ctx, id, e.now) }, 0, true},
 	} {
-		t.Run("AS-219 AS-223 "+c.name+" of an account erases its upstream tokens, linked ones too, and nobody else's", func(t *testing.T) {
-			a, u := e.arrived(t)
-			grant, refresh := e.grantedBy(t, u, a.Session.Hash)
-			b := e.link("other", u.ID)
-			e.arrive(t, b)
-			c0, _ := e.arrived(t)
-			check(t, c.end(u.ID))
-			for _, x := range []storage.Arrival{a, b} {
-				e.wantUpstream(t, x.Upstream.ID, "disabled")
-				got, err := e.s.Upstream(e.ctx, x.Upstream.ID)
-				check(t, err)
-				if forgotten := got.Subject == "" && got.SessionID == ""; forgotten != c.forgotten {
-					t.Errorf("who it was is forgotten: got %v, want %v", forgotten, c.forgotten)
+		t.Run("AS-219 AS-223 "+c.name+" of an account erases its upstream tokens, linked ones too, and nobody else's",
+			func(t *testing.T) {
+				a, u := e.arrived(t)
+				grant, refresh := e.grantedBy(t, u, a.Session.Hash)
+				b := e.link("other", u.ID)
+				e.arrive(t, b)
+				c0, _ := e.arrived(t)
+				check(t, c.end(u.ID))
+				for _, x := range []storage.Arrival{a, b} {
+					e.wantUpstream(t, x.Upstream.ID, "disabled")
+					got, err := e.s.Upstream(e.ctx, x.Upstream.ID)
+					check(t, err)
+					if forgotten := got.Subject == "" && got.SessionID == ""; forgotten != c.forgotten {
+						t.Errorf("who it was is forgotten: got %v, want %v", forgotten, c.forgotten)
+					}
 				}
-			}
-			e.wantUpstream(t, c0.Upstream.ID, "")
-			e.wantLive(t, grant, false)
-			e.wantRefreshRefused(t, grant, refresh)
-			all, err := e.s.Identities(e.ctx, u.ID)
-			check(t, err)
-			if len(all) != c.identities {
-				t.Errorf("got %d identities, want %d", len(all), c.identities)
-			}
-		})
+				e.wantUpstream(t, c0.Upstream.ID, "")
+				e.wantLive(t, grant, false)
+				e.wantRefreshRefused(t, grant, refresh)
+				all, err := e.s.Identities(e.ctx, u.ID)
+				check(t, err)
+				if len(all) != c.identities {
+					t.Errorf("got %d identities, want %d", len(all), c.identities)
+				}
+			})
 	}
 }
 

@@ -17,7 +17,8 @@ func (e *env) wantRevoked(t testing.TB, a storage.Approval, token storage.Presen
 	got, err := e.s.RotateRefresh(e.ctx, e.rotation(a, token))
 	wantErr(t, err, storage.ErrRevoked)
 	if g := got.Grant; g.ID != a.Grant.ID || g.RevokedBy != by || !g.RevokedAt.Equal(e.now) {
-		t.Errorf("got grant %q revoked by %q at %s, want %q by %q at %s", g.ID, g.RevokedBy, g.RevokedAt, a.Grant.ID, by, e.now)
+		t.Errorf("got grant %q revoked by %q at %s, want %q by %q at %s", g.ID, g.RevokedBy, g.RevokedAt, a.Grant.ID,
+			by, e.now)
 	}
 }
 
@@ -102,7 +103,8 @@ func facts(t *testing.T, e *env) {
 	check(t, err)
 	same(t, string(before), "")
 	for _, step := range []struct{ name, value, before string }{
-		{"issuer", "https://a.example", ""}, {"probe", "x", ""}, {"issuer", "https://b.example", "https://a.example"}, {"issuer", "https://b.example", "https://b.example"},
+		{"issuer", "https://a.example", ""}, {"probe", "x", ""}, {"issuer", "https://b.example", "https://a.example"},
+		{"issuer", "https://b.example", "https://b.example"},
 	} {
 		read, err := e.s.Remember(e.ctx, step.name, nil)
 		check(t, err)

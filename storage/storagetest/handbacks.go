@@ -26,7 +26,8 @@ func handbacks(t *testing.T, e *env) {
 	want := func(t *testing.T, got map[string]storage.Upstream, a storage.Arrival, userID string) {
 		t.Helper()
 		same(t, got[a.Upstream.ID], storage.Upstream{
-			ID: a.Upstream.ID, Connector: a.Identity.Connector, Subject: a.Identity.Subject, UserID: userID, Sealed: []byte("sealed"),
+			ID: a.Upstream.ID, Connector: a.Identity.Connector, Subject: a.Identity.Subject, UserID: userID,
+			Sealed: []byte("sealed"),
 		})
 	}
 	take(t)

@@ -67,7 +67,8 @@ func housekeeping(t *testing.T, e *env) {
 			t.Errorf("%d grants are left", len(left))
 		}
 	})
-	t.Run("AS-145 clients that nobody uses are forgotten, by idleness and never with a grant", func(t *testing.T) { forgetting(t, e) })
+	t.Run("AS-145 clients that nobody uses are forgotten, by idleness and never with a grant",
+		func(t *testing.T) { forgetting(t, e) })
 	t.Run("a code that nobody redeemed takes its grant along, an hour after its expiry", func(t *testing.T) {
 		a := e.approved(t)
 		sweep(t, a.Code.ExpiresAt, 0, 100, 0)
@@ -80,7 +81,8 @@ func housekeeping(t *testing.T, e *env) {
 		check(t, e.s.RevokeGrant(e.ctx, a.Grant.ID, storage.ByOperator, e.now))
 		sweep(t, e.now.Add(24*time.Hour-time.Millisecond), 0, 100, 0) // every session lasts a day
 		e.wantRefreshRefused(t, a, refresh)
-		n, err := e.s.Sweep(e.ctx, storage.Retention{Now: e.now.Add(24 * time.Hour), Rotated: e.now.Add(24 * time.Hour)}, 100)
+		n, err := e.s.Sweep(e.ctx,
+			storage.Retention{Now: e.now.Add(24 * time.Hour), Rotated: e.now.Add(24 * time.Hour)}, 100)
 		check(t, err)
 		if n < 1 {
 			t.Errorf("got %d, want the grant", n)
@@ -113,7 +115,10 @@ func forgetting(t *testing.T, e *env) {
 		"managed, never used, new": {-300 * day, -6 * day}, "managed, never used, old": {-300 * day, -8 * day},
 		"managed, used": {-300 * day, -8 * day}, "managed, as old as can be": {-8 * day, -7 * day},
 	} {
-		c := storage.Client{ID: id, Name: "N", RedirectURIs: []string{"https://a.example/"}, Metadata: []byte("{}"), Source: storage.SourceManaged, CreatedAt: e.now.Add(times[0])}
+		c := storage.Client{
+			ID: id, Name: "N", RedirectURIs: []string{"https://a.example/"}, Metadata: []byte("{}"),
+			Source: storage.SourceManaged, CreatedAt: e.now.Add(times[0]),
+		}
 		if id == "managed, used" {
 			c.LastUsedAt = e.now.Add(-200 * day)
 		}

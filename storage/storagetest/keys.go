@@ -222,7 +222,8 @@ func raceRotateKey(t *testing.T, e *env) {
 	putFirst(t, e, signingKey(e, "first"))
 	var c tally
 	compete(func(i int) {
-		c.add(e.s.RotateKey(e.ctx, "first", signingKey(e, fmt.Sprint("k", i)), e.now, e.now.Add(time.Hour)), storage.ErrSpent)
+		c.add(e.s.RotateKey(e.ctx, "first", signingKey(e, fmt.Sprint("k", i)), e.now, e.now.Add(time.Hour)),
+			storage.ErrSpent)
 	})
 	c.want(t, 1)
 	wantKeys(t, e, 2)

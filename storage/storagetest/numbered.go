@@ -20,7 +20,9 @@ func (e *env) numbered(t testing.TB) (storage.Approval, storage.NumberedRefresh)
 }
 
 // after returns the token that comes n rotations later, each of them a step after the one before.
-func (e *env) after(t testing.TB, a storage.Approval, token storage.NumberedRefresh, n int, step time.Duration) storage.NumberedRefresh {
+func (e *env) after(
+	t testing.TB, a storage.Approval, token storage.NumberedRefresh, n int, step time.Duration,
+) storage.NumberedRefresh {
 	t.Helper()
 	for range n {
 		r := e.rotation(a, token)
@@ -63,13 +65,18 @@ func numberings(t *testing.T, e *env) {
 	t.Run("a grant whose code was not redeemed has no token", func(t *testing.T) {
 		a := e.approved(t)
 		for _, secret := range []storage.Hash{{}, randomHash()} {
-			e.refused(t, a, storage.NumberedRefresh{GrantID: a.Grant.ID, Generation: 1, IssuedAt: e.now, ExpiresAt: e.now.Add(time.Hour), Secret: secret}, e.now, storage.ErrNotFound)
+			e.refused(t, a,
+				storage.NumberedRefresh{
+					GrantID: a.Grant.ID, Generation: 1, IssuedAt: e.now, ExpiresAt: e.now.Add(time.Hour),
+					Secret: secret}, e.now, storage.ErrNotFound)
 		}
 		r := e.redemption(a)
 		r.Refresh = nil
 		_, err := e.s.RedeemCode(e.ctx, r)
 		check(t, err)
-		e.refused(t, a, storage.NumberedRefresh{GrantID: a.Grant.ID, IssuedAt: e.now, ExpiresAt: e.now.Add(time.Hour)}, e.now, storage.ErrNotFound)
+		e.refused(t, a,
+			storage.NumberedRefresh{GrantID: a.Grant.ID, IssuedAt: e.now, ExpiresAt: e.now.Add(time.Hour)}, e.now,
+			storage.ErrNotFound)
 	})
 	t.Run("AS-96 each of the last eight tokens gets its own successor again", func(t *testing.T) {
 		a, first := e.numbered(t)
@@ -95,13 +102,14 @@ func numberings(t *testing.T, e *env) {
 		e.refused(t, a, first, last.IssuedAt.Add(time.Minute), storage.ErrSpent)
 		e.wantLive(t, a, false)
 	})
-	t.Run("AS-95 one that was issued long before, too, as long as it may have been rotated within the grace", func(t *testing.T) {
-		a, first := e.numbered(t)
-		second := e.after(t, a, first, 1, time.Hour)
-		last := e.after(t, a, second, 9, time.Second)
-		e.refused(t, a, first, last.IssuedAt, storage.ErrSuperseded)
-		e.refused(t, a, first, second.IssuedAt.Add(time.Minute+2*time.Second), storage.ErrSpent)
-	})
+	t.Run("AS-95 one that was issued long before, too, as long as it may have been rotated within the grace",
+		func(t *testing.T) {
+			a, first := e.numbered(t)
+			second := e.after(t, a, first, 1, time.Hour)
+			last := e.after(t, a, second, 9, time.Second)
+			e.refused(t, a, first, last.IssuedAt, storage.ErrSuperseded)
+			e.refused(t, a, first, second.IssuedAt.Add(time.Minute+2*time.Second), storage.ErrSpent)
+		})
 	t.Run("AS-95 each rotation ends the memory of those whose grace is over", func(t *testing.T) {
 		a, first := e.numbered(t)
 		second := e.after(t, a, first, 1, storage.MaxGrace)
@@ -191,24 +199,25 @@ func losses(t *testing.T, e *env) {
 		same(t, expires, a.Grant.ExpiresAt)
 		e.refused(t, a, long, a.Grant.ExpiresAt, storage.ErrExpired)
 	})
-	t.Run("another client's, another resource's and a revoked grant's is none of the caller's business", func(t *testing.T) {
-		a, first := e.numbered(t)
-		for _, c := range []struct {
-			edit func(*storage.RotateRefresh)
-			want error
-		}{
-			{func(r *storage.RotateRefresh) { r.ClientID = "other" }, storage.ErrMismatch},
-			{func(r *storage.RotateRefresh) { r.Resource = "https://other.example/" }, storage.ErrResource},
-		} {
-			r := e.rotation(a, lost(first, 2, e.now))
-			c.edit(&r)
-			_, err := e.s.RotateRefresh(e.ctx, r)
-			wantErr(t, err, c.want)
-		}
-		e.rotate(t, e.rotation(a, first))
-		check(t, e.s.RevokeGrant(e.ctx, a.Grant.ID, storage.ByOperator, e.now))
-		e.refused(t, a, lost(first, 9, e.now), e.now, storage.ErrRevoked)
-	})
+	t.Run("another client's, another resource's and a revoked grant's is none of the caller's business",
+		func(t *testing.T) {
+			a, first := e.numbered(t)
+			for _, c := range []struct {
+				edit func(*storage.RotateRefresh)
+				want error
+			}{
+				{func(r *storage.RotateRefresh) { r.ClientID = "other" }, storage.ErrMismatch},
+				{func(r *storage.RotateRefresh) { r.Resource = "https://other.example/" }, storage.ErrResource},
+			} {
+				r := e.rotation(a, lost(first, 2, e.now))
+				c.edit(&r)
+				_, err := e.s.RotateRefresh(e.ctx, r)
+				wantErr(t, err, c.want)
+			}
+			e.rotate(t, e.rotation(a, first))
+			check(t, e.s.RevokeGrant(e.ctx, a.Grant.ID, storage.ByOperator, e.now))
+			e.refused(t, a, lost(first, 9, e.now), e.now, storage.ErrRevoked)
+		})
 }
 
 func raceLost(t *testing.T, e *env) {

@@ -123,7 +123,8 @@ func raceApprove(t *testing.T, e *env) {
 		c.add(err)
 	})
 	c.want(t, racers)
-	v, err := e.s.Visit(e.ctx, storage.VisitKey{Session: p.session, ClientID: cl.ID, Resource: "https://mcp.example/mcp", Now: e.now})
+	v, err := e.s.Visit(e.ctx,
+		storage.VisitKey{Session: p.session, ClientID: cl.ID, Resource: "https://mcp.example/mcp", Now: e.now})
 	check(t, err)
 	if len(v.Consented) != racers+1 {
 		t.Errorf("got %d scopes, want %d", len(v.Consented), racers+1)

@@ -47,7 +47,8 @@ func grants(t *testing.T, e *env) {
 		for _, c := range []struct {
 			user, client string
 			want         int
-		}{{"", all[0].Grant.ClientID, 1}, {p.ID, all[0].Grant.ClientID, 1}, {"nobody", all[0].Grant.ClientID, 0}, {"", "", 5}} {
+		}{{"", all[0].Grant.ClientID, 1}, {p.ID, all[0].Grant.ClientID, 1}, {"nobody", all[0].Grant.ClientID, 0},
+			{"", "", 5}} {
 			got, err := e.s.ListGrants(e.ctx, c.user, c.client, "", 100)
 			check(t, err)
 			if len(got) != c.want {
@@ -59,7 +60,9 @@ func grants(t *testing.T, e *env) {
 
 func resources(t *testing.T, e *env) {
 	notes := storage.Resource{URI: "https://notes.example/mcp", Name: "Notes", CreatedAt: e.now.Add(time.Second),
-		Scopes: []storage.ScopeText{{Name: "notes:write", Description: "change your notes", Default: true, Implies: []string{"mcp"}}}}
+		Scopes: []storage.ScopeText{
+			{Name: "notes:write", Description: "change your notes", Default: true, Implies: []string{"mcp"}},
+		}}
 	files := storage.Resource{URI: "https://files.example/mcp", Name: "Files", CreatedAt: e.now}
 
 	t.Run("lists what was added, oldest first", func(t *testing.T) {
@@ -70,7 +73,8 @@ func resources(t *testing.T, e *env) {
 		same(t, got, []storage.Resource{files, notes})
 	})
 	t.Run("adding it again changes nothing", func(t *testing.T) {
-		wantErr(t, e.s.AddResource(e.ctx, storage.Resource{URI: files.URI, Name: "Others", CreatedAt: e.now}), storage.ErrExists)
+		wantErr(t, e.s.AddResource(e.ctx, storage.Resource{URI: files.URI, Name: "Others", CreatedAt: e.now}),
+			storage.ErrExists)
 		got, err := e.s.ListResources(e.ctx)
 		check(t, err)
 		same(t, got, []storage.Resource{files, notes})
@@ -91,7 +95,8 @@ func resources(t *testing.T, e *env) {
 		check(t, e.s.RemoveResource(e.ctx, notes.URI, e.now))
 		_, err := e.s.RedeemCode(e.ctx, e.redemption(a))
 		wantErr(t, err, storage.ErrRevoked)
-		v, err := e.s.Visit(e.ctx, storage.VisitKey{Session: a.Session, ClientID: a.Grant.ClientID, Resource: notes.URI, Now: e.now})
+		v, err := e.s.Visit(e.ctx,
+			storage.VisitKey{Session: a.Session, ClientID: a.Grant.ClientID, Resource: notes.URI, Now: e.now})
 		check(t, err)
 		if v.Consented != nil {
 			t.Error("the consent is still there")
@@ -163,7 +168,8 @@ func hostileText(t *testing.T, e *env) {
 		a := e.approved(t)
 		r := e.redemption(a)
 		r.ClientID = text
-		if _, err = e.s.RedeemCode(e.ctx, r); !errors.Is(err, storage.ErrMismatch) && !errors.Is(err, storage.ErrNotFound) {
+		if _, err = e.s.RedeemCode(e.ctx, r); !errors.Is(err, storage.ErrMismatch) &&
+			!errors.Is(err, storage.ErrNotFound) {
 			t.Errorf("client %q: got %v, want ErrMismatch or ErrNotFound", text, err)
 		}
 		if _, err = e.s.RedeemCode(e.ctx, e.redemption(a)); err != nil {

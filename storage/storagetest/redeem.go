@@ -57,7 +57,8 @@ func redemptions(t *testing.T, e *env) {
 		{"AS-64 another verifier", storage.ErrMismatch, func(r *storage.RedeemCode) { r.Challenge = "other" }},
 		{"AS-64 no verifier", storage.ErrMismatch, func(r *storage.RedeemCode) { r.Challenge = "" }},
 		{otherRedirect, storage.ErrMismatch, func(r *storage.RedeemCode) { r.RedirectURI = "http://127.0.0.1:9/cb" }},
-		{"RFC 8707 2.2: another resource", storage.ErrResource, func(r *storage.RedeemCode) { r.Resource = "https://other.example/" }},
+		{"RFC 8707 2.2: another resource", storage.ErrResource,
+			func(r *storage.RedeemCode) { r.Resource = "https://other.example/" }},
 	} {
 		t.Run(m.name+" is refused and the code stays good", func(t *testing.T) {
 			a := e.approved(t)
@@ -159,11 +160,12 @@ func namedCodes(t *testing.T, e *env) {
 		e.wantLive(t, a, true)
 		e.rotate(t, e.rotation(a, refresh))
 	})
-	t.Run("AS-91 with code and verifier a second use ends the grant, whatever redirect URI it says", func(t *testing.T) {
-		a, _ := e.granted(t)
-		r := e.redemption(a)
-		r.RedirectURI = "http://127.0.0.1:9/cb"
-		wantErr(t, redeem(r), storage.ErrSpent)
-		e.wantLive(t, a, false)
-	})
+	t.Run("AS-91 with code and verifier a second use ends the grant, whatever redirect URI it says",
+		func(t *testing.T) {
+			a, _ := e.granted(t)
+			r := e.redemption(a)
+			r.RedirectURI = "http://127.0.0.1:9/cb"
+			wantErr(t, redeem(r), storage.ErrSpent)
+			e.wantLive(t, a, false)
+		})
 }

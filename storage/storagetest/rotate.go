@@ -87,7 +87,8 @@ func rotations(t *testing.T, e *env) {
 		edit func(*storage.RotateRefresh)
 	}{
 		{"AS-97 another client's token", storage.ErrMismatch, func(r *storage.RotateRefresh) { r.ClientID = "other" }},
-		{"AS-99 RFC 8707 2.2: another resource", storage.ErrResource, func(r *storage.RotateRefresh) { r.Resource = "https://other.example/" }},
+		{"AS-99 RFC 8707 2.2: another resource", storage.ErrResource,
+			func(r *storage.RotateRefresh) { r.Resource = "https://other.example/" }},
 	} {
 		t.Run(m.name+" is refused and the token untouched", func(t *testing.T) {
 			a, first := e.granted(t)

@@ -39,21 +39,26 @@ func sessions(t *testing.T, e *env) {
 	})
 	t.Run("a session cannot be put over another's", func(t *testing.T) {
 		evil := e.person(t)
-		wantErr(t, e.s.PutSession(e.ctx, storage.Session{Hash: p.session, UserID: evil.ID, ExpiresAt: e.now.Add(time.Hour)}, ""), storage.ErrExists)
+		wantErr(t, e.s.PutSession(e.ctx,
+			storage.Session{Hash: p.session, UserID: evil.ID, ExpiresAt: e.now.Add(time.Hour)}, ""), storage.ErrExists)
 	})
-	t.Run("a sign-in that was under way when the password changed, or the account was disabled, begins no session", func(t *testing.T) {
-		q := e.person(t)
-		begin := func(hash string) error {
-			return e.s.PutSession(e.ctx, storage.Session{Hash: randomHash(), UserID: q.ID, ExpiresAt: e.now.Add(time.Hour)}, hash)
-		}
-		check(t, e.s.SetPassword(e.ctx, q.ID, "new", false, e.now))
-		wantErr(t, begin("old"), storage.ErrNotFound)
-		check(t, begin("new"))
-		check(t, begin("")) // no password was checked
-		check(t, e.s.SetUserDisabled(e.ctx, q.ID, true, e.now))
-		wantErr(t, begin("new"), storage.ErrNotFound)
-		wantErr(t, e.s.PutSession(e.ctx, storage.Session{Hash: randomHash(), UserID: "usr_nobody", ExpiresAt: e.now}, ""), storage.ErrNotFound)
-	})
+	t.Run("a sign-in that was under way when the password changed, or the account was disabled, begins no session",
+		func(t *testing.T) {
+			q := e.person(t)
+			begin := func(hash string) error {
+				return e.s.PutSession(e.ctx,
+					storage.Session{Hash: randomHash(), UserID: q.ID, ExpiresAt: e.now.Add(time.Hour)}, hash)
+			}
+			check(t, e.s.SetPassword(e.ctx, q.ID, "new", false, e.now))
+			wantErr(t, begin("old"), storage.ErrNotFound)
+			check(t, begin("new"))
+			check(t, begin("")) // no password was checked
+			check(t, e.s.SetUserDisabled(e.ctx, q.ID, true, e.now))
+			wantErr(t, begin("new"), storage.ErrNotFound)
+			wantErr(t, e.s.PutSession(e.ctx,
+				storage.Session{Hash: randomHash(), UserID: "usr_nobody", ExpiresAt: e.now},
+				""), storage.ErrNotFound)
+		})
 	t.Run("a consent is per client and resource; the client is known everywhere", func(t *testing.T) {
 		a := e.approval(p)
 		check(t, e.s.Approve(e.ctx, a))
@@ -82,7 +87,9 @@ func sessions(t *testing.T, e *env) {
 		a := e.approval(p)
 		a.Grant.Scopes = nil
 		check(t, e.s.Approve(e.ctx, a))
-		got, err := visit(storage.VisitKey{Session: p.session, ClientID: a.Grant.ClientID, Resource: a.Grant.Resource, Now: e.now})
+		got, err := visit(storage.VisitKey{
+			Session: p.session, ClientID: a.Grant.ClientID, Resource: a.Grant.Resource, Now: e.now,
+		})
 		check(t, err)
 		if got.Consented == nil || len(got.Consented) != 0 {
 			t.Errorf("got %#v, want the empty list", got.Consented)
@@ -129,9 +136,11 @@ func approvals(t *testing.T, e *env) {
 		a := e.approval(p)
 		check(t, e.s.Approve(e.ctx, a))
 		b := e.approval(p)
-		b.Client, b.Grant.ClientID, b.Grant.Scopes, b.Now = nil, a.Grant.ClientID, oauth.Scopes{"mcp", "admin"}, e.now.Add(time.Second)
+		b.Client, b.Grant.ClientID, b.Grant.Scopes, b.Now = nil, a.Grant.ClientID, oauth.Scopes{"mcp", "admin"},
+			e.now.Add(time.Second)
 		check(t, e.s.Approve(e.ctx, b))
-		got, err := e.s.Visit(e.ctx, storage.VisitKey{Session: p.session, ClientID: a.Grant.ClientID, Resource: a.Grant.Resource, Now: e.now})
+		got, err := e.s.Visit(e.ctx,
+			storage.VisitKey{Session: p.session, ClientID: a.Grant.ClientID, Resource: a.Grant.Resource, Now: e.now})
 		check(t, err)
 		same(t, got.Consented, oauth.Scopes{"mcp", "notes:write", "admin"})
 	})
@@ -161,7 +170,8 @@ func approvals(t *testing.T, e *env) {
 		refused(t, a, storage.ErrRevoked)
 		a.Client = nil
 		refused(t, a, storage.ErrRevoked)
-		got, err := e.s.Visit(e.ctx, storage.VisitKey{Session: p.session, ClientID: a.Grant.ClientID, Resource: a.Grant.Resource, Now: e.now})
+		got, err := e.s.Visit(e.ctx,
+			storage.VisitKey{Session: p.session, ClientID: a.Grant.ClientID, Resource: a.Grant.Resource, Now: e.now})
 		check(t, err)
 		if got.Known || got.Consented != nil {
 			t.Error("a consent was remembered")

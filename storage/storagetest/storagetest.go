@@ -173,9 +173,14 @@ func (e *env) approval(p person) storage.Approval {
 	cl := e.client()
 	return storage.Approval{
 		Session: p.session, Client: &cl, Now: e.now,
-		Grant: storage.Grant{ID: secrets.ID("gr_"), ClientID: cl.ID, UserID: p.ID, Scopes: oauth.Scopes{"mcp", "notes:write"},
-			Resource: "https://mcp.example/mcp", AuthTime: e.now, CreatedAt: e.now, ExpiresAt: e.now.Add(100 * 24 * time.Hour)},
-		Code: storage.Code{Hash: randomHash(), RedirectURI: "http://127.0.0.1:3210/cb", Challenge: "challenge", ExpiresAt: e.now.Add(time.Minute)},
+		Grant: storage.Grant{
+			ID: secrets.ID("gr_"), ClientID: cl.ID, UserID: p.ID, Scopes: oauth.Scopes{"mcp", "notes:write"},
+			Resource: "https://mcp.example/mcp", AuthTime: e.now, CreatedAt: e.now,
+			ExpiresAt: e.now.Add(100 * 24 * time.Hour)},
+		Code: storage.Code{
+			Hash: randomHash(), RedirectURI: "http://127.0.0.1:3210/cb", Challenge: "challenge",
+			ExpiresAt: e.now.Add(time.Minute),
+		},
 	}
 }
 
@@ -191,7 +196,8 @@ func (e *env) approved(t testing.TB) storage.Approval {
 func (e *env) redemption(a storage.Approval) storage.RedeemCode {
 	refresh := new(storage.Refresh)
 	*refresh = e.refresh()
-	return storage.RedeemCode{Hash: a.Code.Hash, GrantID: a.Grant.ID, ClientID: a.Grant.ClientID, Challenge: a.Code.Challenge,
+	return storage.RedeemCode{
+		Hash: a.Code.Hash, GrantID: a.Grant.ID, ClientID: a.Grant.ClientID, Challenge: a.Code.Challenge,
 		RedirectURI: a.Code.RedirectURI, Resource: a.Grant.Resource, Now: e.now,
 		Refresh: refresh}
 }
@@ -221,7 +227,10 @@ func made(r storage.Refresh, grantID string, generation int64, at time.Time) sto
 	if generation == 0 {
 		return storage.HashedRefresh(r.Hash)
 	}
-	return storage.NumberedRefresh{GrantID: grantID, Generation: generation, IssuedAt: at, ExpiresAt: at.Add(30 * 24 * time.Hour), Secret: r.Secret}
+	return storage.NumberedRefresh{
+		GrantID: grantID, Generation: generation, IssuedAt: at, ExpiresAt: at.Add(30 * 24 * time.Hour),
+		Secret: r.Secret,
+	}
 }
 
 // successor is the token that a rotation has made good.
@@ -251,7 +260,8 @@ func (e *env) rotate(t testing.TB, r storage.RotateRefresh) storage.Rotation {
 // wantLive checks that a grant is, or is not, good: for introspection and refresh.
 func (e *env) wantLive(t testing.TB, a storage.Approval, live bool) {
 	t.Helper()
-	got, _, err := e.s.TokenActive(e.ctx, storage.TokenKey{TokenID: "t", GrantID: a.Grant.ID, ClientID: a.Grant.ClientID, Now: e.now})
+	got, _, err := e.s.TokenActive(e.ctx,
+		storage.TokenKey{TokenID: "t", GrantID: a.Grant.ID, ClientID: a.Grant.ClientID, Now: e.now})
 	check(t, err)
 	if got != live {
 		t.Errorf("the grant is active: got %v, want %v", got, live)

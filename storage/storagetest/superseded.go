@@ -103,7 +103,10 @@ func superseded(t *testing.T, e *env) {
 		same(t, len(e.live(t, a)), 13) // with the one for the other resource
 
 		a.Session = randomHash()
-		check(t, e.s.PutSession(e.ctx, storage.Session{Hash: a.Session, UserID: a.Grant.UserID, AuthTime: e.now, CreatedAt: e.now, ExpiresAt: e.now.Add(2 * week)}, ""))
+		check(t, e.s.PutSession(e.ctx,
+			storage.Session{
+				Hash: a.Session, UserID: a.Grant.UserID, AuthTime: e.now, CreatedAt: e.now,
+				ExpiresAt: e.now.Add(2 * week)}, ""))
 		last, _ := e.signInAgain(t, a, e.now.Add(week+day/2))
 		e.sweepAll(t, e.now.Add(week+day))
 		live := e.live(t, a)

@@ -86,7 +86,8 @@ func sweeping(t *testing.T, e *env) {
 		}
 		before = len(left)
 	}
-	if left := known(); len(left) != 2 || !slices.Contains(left, live.Grant.ID) || !slices.Contains(left, grants[3].Grant.ID) {
+	if left := known(); len(left) != 2 || !slices.Contains(left, live.Grant.ID) ||
+		!slices.Contains(left, grants[3].Grant.ID) {
 		t.Errorf("left are %v, want those that have not ended: %s, %s", left, live.Grant.ID, grants[3].Grant.ID)
 	}
 	e.wantLive(t, live, true)

@@ -53,8 +53,11 @@ func (o *olderReplica) issues(e *env, a storage.Approval, h storage.HashedRefres
 }
 
 // rotates rotates a token into another one with a row.
-func (o *olderReplica) rotates(e *env, a storage.Approval, h storage.HashedRefresh, sealed string) storage.HashedRefresh {
-	o.exec("UPDATE refresh_tokens SET rotated_at = ?, sealed = ? WHERE hash = ? AND rotated_at IS NULL", e.now.UnixMilli(), []byte(sealed), h[:])
+func (o *olderReplica) rotates(
+	e *env, a storage.Approval, h storage.HashedRefresh, sealed string,
+) storage.HashedRefresh {
+	o.exec("UPDATE refresh_tokens SET rotated_at = ?, sealed = ? WHERE hash = ? AND rotated_at IS NULL",
+		e.now.UnixMilli(), []byte(sealed), h[:])
 	next := storage.HashedRefresh(randomHash())
 	o.issues(e, a, next)
 	return next
@@ -104,7 +107,8 @@ func oldByOthers(t *testing.T, e *env, old *olderReplica) {
 	r := e.rotation(a, second)
 	e.rotate(t, r)
 	same(t, e.rotate(t, e.rotation(a, h)), want)
-	same(t, e.rotate(t, r), storage.Rotation{Grant: a.Grant, RotatedAt: e.now, Generation: 1, Sealed: r.Sealed, Replayed: true})
+	same(t, e.rotate(t, r),
+		storage.Rotation{Grant: a.Grant, RotatedAt: e.now, Generation: 1, Sealed: r.Sealed, Replayed: true})
 }
 
 func raceOld(t *testing.T, e *env, old *olderReplica) {

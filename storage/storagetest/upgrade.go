@@ -19,13 +19,17 @@ func Upgrade(t *testing.T, exec func(query string, args ...any), open func() sto
 	exec(`INSERT INTO clients (id, name, redirect_uris, grant_types, auth_method, source, created_at, last_used_at)
 		VALUES ('old client', 'Old', '["http://127.0.0.1/cb"]', '["authorization_code","refresh_token"]', 'none', 'dynamic', ?, ?)`, at, at)
 	exec("INSERT INTO clients (id, created_at, deleted_at) VALUES ('gone', ?, ?)", at, at)
-	exec("INSERT INTO users (id, name, name_key, password_hash, admin, disabled, created_at) VALUES ('usr_1', 'alice', 'alice', 'h', ?, ?, ?)", false, false, at)
-	exec("INSERT INTO sessions (hash, user_id, auth_time, created_at, expires_at) VALUES (?, 'usr_1', ?, ?, ?)", session[:], at, at, far)
-	exec("INSERT INTO consents (user_id, client_id, resource, scope, created_at) VALUES ('usr_1', 'old client', 'https://r', 'mcp', ?)", at)
+	exec("INSERT INTO users (id, name, name_key, password_hash, admin, disabled, created_at) VALUES ('usr_1', 'alice', 'alice', 'h', ?, ?, ?)",
+		false, false, at)
+	exec("INSERT INTO sessions (hash, user_id, auth_time, created_at, expires_at) VALUES (?, 'usr_1', ?, ?, ?)",
+		session[:], at, at, far)
+	exec("INSERT INTO consents (user_id, client_id, resource, scope, created_at) VALUES ('usr_1', 'old client', 'https://r', 'mcp', ?)",
+		at)
 	exec(`INSERT INTO grants (id, client_id, user_id, resource, scopes, auth_time, created_at, expires_at,
 		code_hash, code_redirect, code_challenge, code_expires_at, code_used_at, sweep_at)
 		VALUES ('gr_1', 'old client', 'usr_1', 'https://r', '["mcp"]', ?, ?, ?, ?, '', 'c', ?, ?, ?)`, at, at, far, code[:], at, at, far)
-	exec("INSERT INTO refresh_tokens (hash, grant_id, created_at, expires_at) VALUES (?, 'gr_1', ?, ?)", refresh[:], at, far)
+	exec("INSERT INTO refresh_tokens (hash, grant_id, created_at, expires_at) VALUES (?, 'gr_1', ?, ?)", refresh[:],
+		at, far)
 
 	s, ctx := open(), context.Background()
 	defer s.Close()
@@ -38,8 +42,12 @@ func Upgrade(t *testing.T, exec func(query string, args ...any), open func() sto
 	_, err = s.Client(ctx, "gone")
 	wantErr(t, err, storage.ErrRevoked)
 	// H2: a consent from before, or by a replica of the version before, is for no place.
-	exec("INSERT INTO consents (user_id, client_id, resource, scope, created_at) VALUES ('usr_1', 'old client', 'https://r', 'more', ?) ON CONFLICT DO NOTHING", at)
-	k := storage.VisitKey{Session: session, ClientID: "old client", Resource: "https://r", Place: "loopback", Material: c.Material(), Now: now}
+	exec("INSERT INTO consents (user_id, client_id, resource, scope, created_at) VALUES ('usr_1', 'old client', 'https://r', 'more', ?) ON CONFLICT DO NOTHING",
+		at)
+	k := storage.VisitKey{
+		Session: session, ClientID: "old client", Resource: "https://r", Place: "loopback", Material: c.Material(),
+		Now: now,
+	}
 	v, err := s.Visit(ctx, k)
 	check(t, err)
 	if v.User.Name != "alice" || v.Consented != nil || v.Known {
@@ -52,7 +60,9 @@ func Upgrade(t *testing.T, exec func(query string, args ...any), open func() sto
 		t.Errorf("counting consents without a place: got %+v", v)
 	}
 	e := &env{s: s, ctx: ctx, now: now}
-	rotation := storage.RotateRefresh{Token: storage.HashedRefresh(refresh), ClientID: "old client", Now: now, Next: e.refresh()}
+	rotation := storage.RotateRefresh{
+		Token: storage.HashedRefresh(refresh), ClientID: "old client", Now: now, Next: e.refresh(),
+	}
 	r, err := s.RotateRefresh(ctx, rotation)
 	check(t, err)
 	if r.Grant.ID != "gr_1" || r.Grant.UserID != "usr_1" {
@@ -77,7 +87,8 @@ func upgradedCodes(t *testing.T, e *env, exec func(query string, args ...any), s
 		code storage.Hash
 		want error
 	}{{fresh, nil}, {fresh, storage.ErrNotFound}, {spent, storage.ErrNotFound}} {
-		_, err := e.s.RedeemCode(e.ctx, storage.RedeemCode{Hash: c.code, ClientID: "old client", Challenge: "c", Now: e.now})
+		_, err := e.s.RedeemCode(e.ctx,
+			storage.RedeemCode{Hash: c.code, ClientID: "old client", Challenge: "c", Now: e.now})
 		wantErr(t, err, c.want)
 	}
 }
@@ -101,7 +112,8 @@ func upgradedArrivals(t *testing.T, e *env, exec func(query string, args ...any)
 	e.wantLive(t, before, true)
 	e.wantLive(t, after, false)
 
-	exec("INSERT INTO sessions (hash, user_id, auth_time, created_at, expires_at) VALUES (?, 'usr_1', 0, 0, ?)", hashBytes(), e.now.Add(time.Hour).UnixMilli())
+	exec("INSERT INTO sessions (hash, user_id, auth_time, created_at, expires_at) VALUES (?, 'usr_1', 0, 0, ?)",
+		hashBytes(), e.now.Add(time.Hour).UnixMilli())
 	exec("DELETE FROM users WHERE id = 'usr_1'")
 	back := e.again(signIn)
 	same(t, e.arrive(t, back).ID, back.NewUser.ID)

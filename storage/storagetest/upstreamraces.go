@@ -161,13 +161,15 @@ func raceEndApprove(t *testing.T, e *env) {
 	var wg sync.WaitGroup
 	compete(func(i int) {
 		wg.Go(func() {
-			_, err := e.s.EndUpstreams(e.ctx, storage.UpstreamKey{Connector: "acme", Subject: arrived[i].Identity.Subject}, "revoked", e.now)
+			_, err := e.s.EndUpstreams(e.ctx,
+				storage.UpstreamKey{Connector: "acme", Subject: arrived[i].Identity.Subject}, "revoked", e.now)
 			c.add(err)
 		})
 		for n := range tries {
 			begun[i][n] = randomHash()
-			err := e.s.PutSession(e.ctx, storage.Session{Hash: begun[i][n], UserID: users[i].ID, UpstreamID: arrived[i].Upstream.ID,
-				CreatedAt: e.now, ExpiresAt: e.now.Add(time.Hour)}, "")
+			err := e.s.PutSession(e.ctx,
+				storage.Session{Hash: begun[i][n], UserID: users[i].ID, UpstreamID: arrived[i].Upstream.ID,
+					CreatedAt: e.now, ExpiresAt: e.now.Add(time.Hour)}, "")
 			if err != nil {
 				wantErr(t, err, storage.ErrNotFound)
 			}

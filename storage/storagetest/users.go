@@ -8,7 +8,9 @@ import (
 )
 
 func users(t *testing.T, e *env) {
-	anna := storage.User{ID: "usr_1", Name: "Anna", PasswordHash: "$argon2id$x", Admin: true, CreatedAt: e.now, LastLoginAt: e.now}
+	anna := storage.User{
+		ID: "usr_1", Name: "Anna", PasswordHash: "$argon2id$x", Admin: true, CreatedAt: e.now, LastLoginAt: e.now,
+	}
 	berta := storage.User{ID: "usr_2", Name: "bertA", Disabled: true, CreatedAt: e.now}
 
 	t.Run("there is a password when the first account has one, and none when the last one is gone", func(t *testing.T) {
@@ -17,7 +19,8 @@ func users(t *testing.T, e *env) {
 			want bool
 		}{
 			{func() error { return nil }, false},
-			{func() error { return e.s.CreateUser(e.ctx, storage.User{ID: "usr_p", Name: "p", CreatedAt: e.now}) }, false},
+			{func() error { return e.s.CreateUser(e.ctx, storage.User{ID: "usr_p", Name: "p", CreatedAt: e.now}) },
+				false},
 			{func() error { return e.s.SetPassword(e.ctx, "usr_p", "$argon2id$x", true, e.now) }, true},
 			{func() error { return e.s.SetUserDisabled(e.ctx, "usr_p", true, e.now) }, true},
 			{func() error { return e.s.DeleteUser(e.ctx, "usr_p", e.now) }, false},
@@ -119,7 +122,8 @@ func setup(t *testing.T, e *env) {
 		wantOpen(t, true)
 	})
 	t.Run("a taken name is ErrExists and leaves the token valid", func(t *testing.T) {
-		wantErr(t, e.s.CreateFirstAdmin(e.ctx, second, storage.User{ID: "usr_x", Name: "Ordinary", CreatedAt: e.now}, e.now), storage.ErrExists)
+		wantErr(t, e.s.CreateFirstAdmin(e.ctx, second, storage.User{ID: "usr_x", Name: "Ordinary", CreatedAt: e.now},
+			e.now), storage.ErrExists)
 		wantOpen(t, true)
 	})
 	t.Run("a millisecond before it works, once", func(t *testing.T) {

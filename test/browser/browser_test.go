@@ -74,7 +74,8 @@ type tab struct {
 // open is a browser as a person has it, not as a program (web/assets/hold.js).
 func open(t *testing.T, l look) *tab {
 	t.Helper()
-	return openWith(t, l, chromedp.Flag("enable-automation", false), chromedp.Flag("disable-blink-features", "AutomationControlled"))
+	return openWith(t, l, chromedp.Flag("enable-automation", false),
+		chromedp.Flag("disable-blink-features", "AutomationControlled"))
 }
 
 func openWith(t *testing.T, l look, more ...chromedp.ExecAllocatorOption) *tab {
@@ -84,8 +85,10 @@ func openWith(t *testing.T, l look, more ...chromedp.ExecAllocatorOption) *tab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.Flag("disable-quic", true),
-		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
+		chromedp.Flag("disable-quic", true),
+		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-sync", true),
 		chromedp.Flag("host-resolver-rules", "MAP other.example 127.0.0.1"))
 	ctx, stop := chromedp.NewExecAllocator(context.Background(), append(options, more...)...)
 	t.Cleanup(stop)
@@ -198,8 +201,10 @@ func newApp(t *testing.T, d *demotest.Demo, name string) *app {
 
 func (a *app) link(d *demotest.Demo, change ...string) string {
 	q := url.Values{
-		"response_type": {"code"}, "client_id": {a.id}, "redirect_uri": {a.URL + "/callback"}, "state": {"s"}, "resource": {d.MCPURL},
-		"code_challenge": {oauth.ChallengeS256(strings.Repeat("v", 43))}, "code_challenge_method": {"S256"}, "scope": {"mcp notes:write"},
+		"response_type": {"code"}, "client_id": {a.id}, "redirect_uri": {a.URL + "/callback"}, "state": {"s"},
+		"resource":       {d.MCPURL},
+		"code_challenge": {oauth.ChallengeS256(strings.Repeat("v", 43))}, "code_challenge_method": {"S256"},
+		"scope": {"mcp notes:write"},
 	}
 	for i := 0; i+1 < len(change); i += 2 {
 		q.Set(change[i], change[i+1])
@@ -213,7 +218,8 @@ func (a *app) answer(t *testing.T, b *tab) url.Values {
 	select {
 	case q := <-a.back:
 		for range 100 {
-			if done, _ := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("document.readyState == 'complete' && document.title == 'back'")); done {
+			if done, _ := chromedp.Run(b.ctx,
+				chromedp.Evaluate[bool]("document.readyState == 'complete' && document.title == 'back'")); done {
 				break
 			}
 			time.Sleep(20 * time.Millisecond)
@@ -228,7 +234,8 @@ func (a *app) answer(t *testing.T, b *tab) url.Values {
 // login types name and password; keys alone, as somebody without a mouse would.
 func (b *tab) login(name, password string) {
 	b.t.Helper()
-	b.do(chromedp.WaitVisible(chromedp.CSS("input[name=username]")), chromedp.SendKeys(chromedp.CSS("input[name=username]"), name),
+	b.do(chromedp.WaitVisible(chromedp.CSS("input[name=username]")),
+		chromedp.SendKeys(chromedp.CSS("input[name=username]"), name),
 		chromedp.SendKeys(chromedp.CSS("input[name=password]"), password+"\r"))
 }
 
@@ -243,7 +250,8 @@ func TestSignIn(t *testing.T) {
 			b.login(d.Username, "wrong password")
 			b.do(chromedp.WaitVisible(chromedp.CSS("[role=alert]")))
 			b.inspect("login-wrong")
-			b.do(chromedp.SendKeys(chromedp.CSS("input[name=password]"), d.Password+"\r"), chromedp.WaitVisible(chromedp.CSS("button[value=approve]")))
+			b.do(chromedp.SendKeys(chromedp.CSS("input[name=password]"), d.Password+"\r"),
+				chromedp.WaitVisible(chromedp.CSS("button[value=approve]")))
 			b.inspect("consent")
 			b.do(press("approve"))
 			if q := a.answer(t, b); q.Get("code") == "" || q.Get("state") != "s" || q.Get("iss") != d.Issuer {
@@ -255,7 +263,8 @@ func TestSignIn(t *testing.T) {
 			}
 			b.do(chromedp.Navigate(d.Issuer + "/"))
 			b.inspect("home")
-			b.do(chromedp.Click(chromedp.CSS("form[action$='/logout'] button")), chromedp.WaitNotPresent(chromedp.CSS("form[action$='/logout']")))
+			b.do(chromedp.Click(chromedp.CSS("form[action$='/logout'] button")),
+				chromedp.WaitNotPresent(chromedp.CSS("form[action$='/logout']")))
 			b.inspect("signed-out")
 		})
 	}
@@ -279,7 +288,8 @@ func TestWithoutScript(t *testing.T) {
 	d := demotest.Start(t, demotest.Options{})
 	a := newApp(t, d, "An App")
 	b := open(t, looks[0])
-	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
+	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled,
+		emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
 		t.Fatal(err)
 	}
 	b.do(chromedp.Navigate(a.link(d)))
@@ -300,7 +310,8 @@ func serve(t *testing.T) (link string) {
 	address := l.Addr().String()
 	l.Close()
 	cmd := exec.Command(demotest.Binary(t), "serve", "--data", t.TempDir())
-	cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "MCP_AUTHD_LISTEN="+address, "MCP_AUTHD_ISSUER=http://"+address, "MCP_AUTHD_MANAGEMENT_LISTEN=")
+	cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "MCP_AUTHD_LISTEN="+address,
+		"MCP_AUTHD_ISSUER=http://"+address, "MCP_AUTHD_MANAGEMENT_LISTEN=")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -329,18 +340,23 @@ func TestSetup(t *testing.T) {
 			link := serve(t)
 			b := open(t, l)
 			// Issue 11, 4.7: a link that is no longer good is said before a password is thought of.
-			b.do(chromedp.Navigate(link+"x"), chromedp.WaitVisible(chromedp.CSS("#gone")), chromedp.WaitNotVisible(chromedp.CSS("form")))
+			b.do(chromedp.Navigate(link+"x"), chromedp.WaitVisible(chromedp.CSS("#gone")),
+				chromedp.WaitNotVisible(chromedp.CSS("form")))
 			b.inspect("setup-gone")
-			b.do(chromedp.Navigate(link), chromedp.WaitVisible(chromedp.CSS("form")), chromedp.WaitNotVisible(chromedp.CSS("#gone")))
+			b.do(chromedp.Navigate(link), chromedp.WaitVisible(chromedp.CSS("form")),
+				chromedp.WaitNotVisible(chromedp.CSS("#gone")))
 			b.inspect("setup")
 			if at := b.location(); strings.Contains(at, "token") {
 				t.Errorf("the token stays in the address: %s", at)
 			}
-			b.do(chromedp.SendKeys(chromedp.CSS("input[name=username]"), "root"), chromedp.SendKeys(chromedp.CSS("input[name=password]"), "correct horse battery\r"),
+			b.do(chromedp.SendKeys(chromedp.CSS("input[name=username]"), "root"),
+				chromedp.SendKeys(chromedp.CSS("input[name=password]"), "correct horse battery\r"),
 				chromedp.WaitNotPresent(chromedp.CSS("input[name=password]")))
 			b.inspect("setup-done")
 			b.do(chromedp.Navigate(link))
-			if title, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("document.querySelector('input[name=password]') === null")); err != nil || !title {
+			if title, err := chromedp.Run(b.ctx,
+				chromedp.Evaluate[bool]("document.querySelector('input[name=password]') === null")); err != nil ||
+				!title {
 				t.Errorf("setup is open a second time (%v)", err)
 			}
 		})

@@ -201,7 +201,8 @@ func TestDoubleClickjacking(t *testing.T) {
 		b.do(chromedp.WaitEnabled(chromedp.CSS("button[value=approve]")))
 		for range 20 {
 			b.do(chromedp.KeyEvent("\t"))
-			if on, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("document.activeElement === "+approve)); err != nil || on {
+			if on, err := chromedp.Run(b.ctx,
+				chromedp.Evaluate[bool]("document.activeElement === "+approve)); err != nil || on {
 				break
 			}
 		}
@@ -230,7 +231,8 @@ func TestDrivenBrowser(t *testing.T) {
 	b := openWith(t, looks[0])
 	b.do(chromedp.Navigate(a.link(d)))
 	b.login(d.Username, d.Password)
-	b.do(chromedp.WaitVisible(chromedp.CSS("button[value=approve]")), chromedp.Click(chromedp.CSS("button[value=approve]")))
+	b.do(chromedp.WaitVisible(chromedp.CSS("button[value=approve]")),
+		chromedp.Click(chromedp.CSS("button[value=approve]")))
 	if q := a.answer(t, b); !q.Has("code") {
 		t.Errorf("got %v, want a code", q)
 	}

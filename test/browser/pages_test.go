@@ -93,7 +93,8 @@ func showPasswords(t *testing.T) {
 	b.visit(document.link(s.Demo))
 	b.show("consent-document")
 	long := "https://" + strings.Repeat("very-long-label.", 8) + "example.com/" + strings.Repeat("callback", 12)
-	b.visit(s.registered(aLongName, long).link(s.Demo, "redirect_uri", long, "resource", everything, "scope", everyScope(everything)))
+	b.visit(s.registered(aLongName, long).link(s.Demo, "redirect_uri", long, "resource", everything, "scope",
+		everyScope(everything)))
 	b.show("consent-long")
 	b.do(chromedp.Click(chromedp.CSS("summary")))
 	b.show("consent-long-open")
@@ -113,9 +114,11 @@ func showPasswords(t *testing.T) {
 	b.show("consent-unknown-scope")
 	b.visit(fresh.link(s.Demo, "redirect_uri", atApp, "code_challenge_method", "plain"))
 	b.show("stopped-request")
-	b.visit(cursor.link(s.Demo, "redirect_uri", atCursor, "code_challenge_method", "plain", "client_id", s.registered("Cursor", atCursor).id))
+	b.visit(cursor.link(s.Demo, "redirect_uri", atCursor, "code_challenge_method", "plain", "client_id",
+		s.registered("Cursor", atCursor).id))
 	b.show("stopped-scheme")
-	b.visit(desktop.link(s.Demo, "client_id", "http://127.0.0.1:9/client.json", "redirect_uri", "http://127.0.0.1:9/cb"))
+	b.visit(desktop.link(s.Demo, "client_id", "http://127.0.0.1:9/client.json", "redirect_uri",
+		"http://127.0.0.1:9/cb"))
 	b.show("error-document")
 	b.visit(s.Issuer + "/nothing")
 	b.show("not-found")
@@ -151,7 +154,8 @@ func showThrottled(t *testing.T) {
 	for range 40 {
 		b.visit(s.Issuer + "/login")
 		b.signIn("alice", "wrong password")
-		if told, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("document.body.innerText.includes('Too many')")); err == nil && told {
+		if told, err := chromedp.Run(b.ctx,
+			chromedp.Evaluate[bool]("document.body.innerText.includes('Too many')")); err == nil && told {
 			b.show("login-throttled")
 			return
 		}
@@ -161,9 +165,13 @@ func showThrottled(t *testing.T) {
 
 func showProviders(t *testing.T) {
 	s := newSite(t, nil,
-		thirdparty.Connector{ID: "google", Name: "Google", Icon: "google", Scopes: oauth.Scopes{"openid", "profile", "email", "offline_access"},
-			Broker:     []thirdparty.BrokerRule{{Resource: notes, Scopes: oauth.Scopes{"openid", "calendar.readonly"}}},
-			ScopeRules: []thirdparty.ScopeRule{{Resource: notes, Scopes: oauth.Scopes{"notes:write"}, Groups: []string{"editors"}}},
+		thirdparty.Connector{
+			ID: "google", Name: "Google", Icon: "google",
+			Scopes: oauth.Scopes{"openid", "profile", "email", "offline_access"},
+			Broker: []thirdparty.BrokerRule{{Resource: notes, Scopes: oauth.Scopes{"openid", "calendar.readonly"}}},
+			ScopeRules: []thirdparty.ScopeRule{
+				{Resource: notes, Scopes: oauth.Scopes{"notes:write"}, Groups: []string{"editors"}},
+			},
 		},
 		thirdparty.Connector{ID: "company", Name: "Example Company Directory", Icon: "keycloak",
 			Allow: thirdparty.Rules{Emails: []string{"nobody@example.com"}}})
@@ -253,7 +261,8 @@ func showProviders(t *testing.T) {
 }
 
 func showOneProvider(t *testing.T) {
-	s := newSite(t, func(c *authserver.Config) { c.NoLocalLogin = true }, thirdparty.Connector{ID: "google", Name: "Google", Icon: "google"})
+	s := newSite(t, func(c *authserver.Config) { c.NoLocalLogin = true },
+		thirdparty.Connector{ID: "google", Name: "Google", Icon: "google"})
 	b := open(t, looks[0])
 	b.visit(s.Issuer + "/")
 	b.show("home-provider")

@@ -37,13 +37,17 @@ type provider struct {
 }
 
 func (p *provider) Providers() []delegation.Provider {
-	return []delegation.Provider{{ID: "company", Name: "Example Company", Icon: "keycloak", Host: strings.TrimPrefix(p.front, "http://")}}
+	return []delegation.Provider{
+		{ID: "company", Name: "Example Company", Icon: "keycloak", Host: strings.TrimPrefix(p.front, "http://")},
+	}
 }
 func (*provider) OffersTokens() bool    { return false }
 func (*provider) Logout() http.Handler  { return nil }
 func (p *provider) Route(string) string { return "" }
 func (p *provider) Depart(_ context.Context, t delegation.Request) (delegation.AuthorizationRequest, error) {
-	d := delegation.AuthorizationRequest{State: secrets.Token(""), Binding: secrets.Token(""), ExpiresAt: time.Now().Add(10 * time.Minute)}
+	d := delegation.AuthorizationRequest{
+		State: secrets.Token(""), Binding: secrets.Token(""), ExpiresAt: time.Now().Add(10 * time.Minute),
+	}
 	d.URL = p.front + "/authorize?state=" + d.State
 	p.trips[d.State+d.Binding] = t
 	return d, nil
@@ -60,11 +64,17 @@ func (p *provider) Return(ctx context.Context, r delegation.AuthorizationRespons
 	}
 	now := time.Now()
 	u, err := p.store.Arrive(ctx, storage.Arrival{
-		Asked:    true,
-		Identity: storage.Identity{Connector: "company", Subject: "ada", UserID: trip.UserID, Label: "ada@example.com", CreatedAt: now, LastUsedAt: now},
-		NewUser:  &storage.User{ID: "usr_ada", Name: "ada@company", CreatedAt: now},
-		Upstream: storage.Upstream{ID: secrets.ID("ups_"), Connector: "company", Subject: "ada", Sealed: []byte("x"), Version: 1, CreatedAt: now, CheckedAt: now, DueAt: now.Add(time.Hour)},
-		Session:  &r.Session, Now: now,
+		Asked: true,
+		Identity: storage.Identity{
+			Connector: "company", Subject: "ada", UserID: trip.UserID, Label: "ada@example.com", CreatedAt: now,
+			LastUsedAt: now,
+		},
+		NewUser: &storage.User{ID: "usr_ada", Name: "ada@company", CreatedAt: now},
+		Upstream: storage.Upstream{
+			ID: secrets.ID("ups_"), Connector: "company", Subject: "ada", Sealed: []byte("x"), Version: 1,
+			CreatedAt: now, CheckedAt: now, DueAt: now.Add(time.Hour),
+		},
+		Session: &r.Session, Now: now,
 	})
 	return delegation.Result{Request: trip, User: u}, err
 }
@@ -87,7 +97,9 @@ func (p *provider) answer(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, p.home+"?"+q.Encode(), http.StatusFound)
 		return
 	}
-	fmt.Fprintf(w, `<!doctype html><title>provider</title><main><form method="post" action="%s"><input type="hidden" name="state" value="%s"><input type="hidden" name="code" value="c"><button id="go">Go</button></form></main>`, p.home, q.Get("state"))
+	fmt.Fprintf(w,
+		`<!doctype html><title>provider</title><main><form method="post" action="%s"><input type="hidden" name="state" value="%s"><input type="hidden" name="code" value="c"><button id="go">Go</button></form></main>`,
+		p.home, q.Get("state"))
 }
 
 // newProvider serves an authorization server with passwords and one provider. It is told
@@ -110,7 +122,10 @@ func newProvider(t *testing.T) (*provider, *demotest.Demo) {
 	const mcp = "https://notes.example.com/mcp"
 	as, err := authserver.New(t.Context(), authserver.Config{
 		Issuer: ours.URL, Store: store, SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}, Delegation: p,
-		Resources: []storage.Resource{{URI: mcp, Name: "Team notes", Scopes: []storage.ScopeText{{Name: "mcp", Description: "Use the tools of this server", Default: true}}}},
+		Resources: []storage.Resource{
+			{URI: mcp, Name: "Team notes",
+				Scopes: []storage.ScopeText{{Name: "mcp", Description: "Use the tools of this server", Default: true}}},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -132,8 +147,11 @@ func (p *provider) application(t *testing.T) *app {
 	t.Helper()
 	a := serveApp(t)
 	a.id = "app-" + secrets.Token("")[:6]
-	if err := p.store.PutClient(t.Context(), storage.Client{ID: a.id, Name: "An App", RedirectURIs: []string{a.URL + "/callback"}, GrantTypes: []string{"authorization_code"},
-		AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: time.Now()}); err != nil {
+	if err := p.store.PutClient(t.Context(),
+		storage.Client{
+			ID: a.id, Name: "An App", RedirectURIs: []string{a.URL + "/callback"},
+			GrantTypes: []string{"authorization_code"},
+			AuthMethod: "none", Source: storage.SourceDynamic, CreatedAt: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	return a
@@ -141,20 +159,22 @@ func (p *provider) application(t *testing.T) *app {
 
 func TestProvider(t *testing.T) {
 	for _, l := range looks {
-		t.Run("AS-43 AS-46 AS-222 sign in at a provider that redirects through hosts nobody knows of: "+l.name, func(t *testing.T) {
-			p, d := newProvider(t)
-			a, b := p.application(t), open(t, l)
-			b.do(chromedp.Navigate(a.link(d)))
-			b.inspect("provider-login")
-			b.do(chromedp.Click(chromedp.CSS("a.choice")), chromedp.WaitVisible(chromedp.CSS("button[value=approve]")))
-			b.inspect("provider-departure")
-			b.do(press("approve"))
-			if q := a.answer(t, b); q.Get("code") == "" || q.Get("state") != "s" || q.Get("iss") != d.Issuer {
-				t.Errorf("got %v", q)
-			}
-			b.do(chromedp.Navigate(d.Issuer + "/"))
-			b.inspect("provider-home")
-		})
+		t.Run("AS-43 AS-46 AS-222 sign in at a provider that redirects through hosts nobody knows of: "+l.name,
+			func(t *testing.T) {
+				p, d := newProvider(t)
+				a, b := p.application(t), open(t, l)
+				b.do(chromedp.Navigate(a.link(d)))
+				b.inspect("provider-login")
+				b.do(chromedp.Click(chromedp.CSS("a.choice")),
+					chromedp.WaitVisible(chromedp.CSS("button[value=approve]")))
+				b.inspect("provider-departure")
+				b.do(press("approve"))
+				if q := a.answer(t, b); q.Get("code") == "" || q.Get("state") != "s" || q.Get("iss") != d.Issuer {
+					t.Errorf("got %v", q)
+				}
+				b.do(chromedp.Navigate(d.Issuer + "/"))
+				b.inspect("provider-home")
+			})
 	}
 	l := looks[0]
 	t.Run("AS-220 a provider that answers by a form: the cookie of the trip comes along", func(t *testing.T) {
@@ -175,21 +195,26 @@ func TestProvider(t *testing.T) {
 			t.Errorf("got %v", q)
 		}
 	})
-	t.Run("AS-223 a failure is told, stays to be read, and is the application's when the person goes on", func(t *testing.T) {
-		p, d := newProvider(t)
-		p.fail = oauth.NewError(oauth.TemporarilyUnavailable, "Example Company could not be reached. Please try again in a minute.")
-		a, b := p.application(t), open(t, l)
-		b.do(chromedp.Navigate(a.link(d, "provider", "company")), press("approve"), chromedp.WaitVisible(chromedp.CSS("[role=alert]")))
-		b.inspect("provider-failed")
-		b.do(chromedp.Sleep(9*time.Second), chromedp.WaitVisible(chromedp.CSS("dl.facts")), chromedp.Click(chromedp.CSS("a.button[rel=noreferrer]")))
-		if q := a.answer(t, b); q.Get("error") != "temporarily_unavailable" {
-			t.Errorf("got %v", q)
-		}
-	})
+	t.Run("AS-223 a failure is told, stays to be read, and is the application's when the person goes on",
+		func(t *testing.T) {
+			p, d := newProvider(t)
+			p.fail = oauth.NewError(oauth.TemporarilyUnavailable,
+				"Example Company could not be reached. Please try again in a minute.")
+			a, b := p.application(t), open(t, l)
+			b.do(chromedp.Navigate(a.link(d, "provider", "company")), press("approve"),
+				chromedp.WaitVisible(chromedp.CSS("[role=alert]")))
+			b.inspect("provider-failed")
+			b.do(chromedp.Sleep(9*time.Second), chromedp.WaitVisible(chromedp.CSS("dl.facts")),
+				chromedp.Click(chromedp.CSS("a.button[rel=noreferrer]")))
+			if q := a.answer(t, b); q.Get("error") != "temporarily_unavailable" {
+				t.Errorf("got %v", q)
+			}
+		})
 	t.Run("the start page signs in too", func(t *testing.T) {
 		_, d := newProvider(t)
 		b := open(t, l)
-		b.do(chromedp.Navigate(d.Issuer+"/"), chromedp.Click(chromedp.CSS("button.choice")), chromedp.WaitVisible(chromedp.CSS("ul.accounts")))
+		b.do(chromedp.Navigate(d.Issuer+"/"), chromedp.Click(chromedp.CSS("button.choice")),
+			chromedp.WaitVisible(chromedp.CSS("ul.accounts")))
 		if !strings.HasPrefix(b.location(), d.Issuer+"/") {
 			t.Errorf("at %s", b.location())
 		}

@@ -23,7 +23,9 @@ func (b *tab) dress(l look) {
 	b.l = l
 	b.do(chromedp.EmulateViewport(l.width, l.height))
 	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: l.scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
+		Features: []*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: l.scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+		},
 	}); err != nil {
 		b.t.Fatal(err)
 	}

@@ -55,7 +55,9 @@ var allowances = []storage.Resource{
 	}},
 	{URI: everything, Name: aLongName, Scopes: []storage.ScopeText{
 		{Name: "mcp", Description: "Use the tools of this server", Default: true},
-		{Name: "calendar:read", Description: "See your appointments, those that others have shared with you, and who takes part in them", Default: true},
+		{Name: "calendar:read",
+			Description: "See your appointments, those that others have shared with you, and who takes part in them",
+			Default:     true},
 		{Name: "calendar:write", Description: "Make, move and cancel appointments", Default: true},
 		{Name: "files:read", Description: "Read your files", Default: true},
 		{Name: "files:write", Description: "Change your files", Default: true},
@@ -90,14 +92,18 @@ func newSite(t *testing.T, change func(*authserver.Config), connectors ...thirdp
 		Documents: dcr.Documents{Enabled: true, InsecureLoopback: true},
 	})
 	must(err)
-	c := authserver.Config{Issuer: server.URL, Store: s.store, SecretKeys: keys, Registry: registry, Resources: allowances}
+	c := authserver.Config{
+		Issuer: server.URL, Store: s.store, SecretKeys: keys, Registry: registry, Resources: allowances,
+	}
 	if len(connectors) > 0 {
 		for i := range connectors {
 			connectors[i].Type, connectors[i].Issuer = "oidc", s.up.URL
 			connectors[i].ClientID, connectors[i].ClientSecret = s.up.ClientID, s.up.ClientSecret
 			connectors[i].CheckEvery = time.Second
 		}
-		d, err := thirdparty.New(thirdparty.Config{Issuer: server.URL, Store: s.store, SecretKeys: keys, Connectors: connectors})
+		d, err := thirdparty.New(thirdparty.Config{
+			Issuer: server.URL, Store: s.store, SecretKeys: keys, Connectors: connectors,
+		})
 		must(err)
 		t.Cleanup(d.Close)
 		c.Delegation = d
@@ -127,7 +133,8 @@ func (s *site) operated(name, redirect string) *app {
 		redirect = a.URL + "/callback"
 	}
 	if err := s.store.PutClient(s.t.Context(), storage.Client{
-		ID: a.id, Name: name, RedirectURIs: []string{redirect}, GrantTypes: []string{"authorization_code", "refresh_token"},
+		ID: a.id, Name: name, RedirectURIs: []string{redirect},
+		GrantTypes: []string{"authorization_code", "refresh_token"},
 		AuthMethod: "none", Source: storage.SourceStatic, CreatedAt: time.Now(),
 	}); err != nil {
 		s.t.Fatal(err)
@@ -157,7 +164,8 @@ func (s *site) documented(name string) *app {
 	mux.HandleFunc("/client.json", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(map[string]any{
-			"client_id": a.id, "client_name": name, "redirect_uris": []string{a.URL + "/callback"}, "token_endpoint_auth_method": "none",
+			"client_id": a.id, "client_name": name, "redirect_uris": []string{a.URL + "/callback"},
+			"token_endpoint_auth_method": "none",
 		})
 	})
 	mux.HandleFunc("/callback", func(w http.ResponseWriter, r *http.Request) {
@@ -180,8 +188,10 @@ func (s *site) connectLink(token string) string {
 		s.t.Fatal(err)
 	}
 	out := s.post("/token", url.Values{
-		"grant_type": {"urn:ietf:params:oauth:grant-type:token-exchange"}, "subject_token": {token}, "client_id": {id}, "client_secret": {secret},
-		"subject_token_type": {"urn:ietf:params:oauth:token-type:access_token"}, "audience": {"google"}, "scope": {"calendar.readonly"},
+		"grant_type": {"urn:ietf:params:oauth:grant-type:token-exchange"}, "subject_token": {token},
+		"client_id": {id}, "client_secret": {secret},
+		"subject_token_type": {"urn:ietf:params:oauth:token-type:access_token"}, "audience": {"google"},
+		"scope": {"calendar.readonly"},
 	})
 	link, _ := out["interaction_uri"].(string)
 	if link == "" {
@@ -194,7 +204,8 @@ func (s *site) connectLink(token string) string {
 func (s *site) token(a *app, q url.Values) string {
 	s.t.Helper()
 	out := s.post("/token", url.Values{
-		"grant_type": {"authorization_code"}, "code": {q.Get("code")}, "client_id": {a.id}, "redirect_uri": {a.URL + "/callback"},
+		"grant_type": {"authorization_code"}, "code": {q.Get("code")}, "client_id": {a.id},
+		"redirect_uri":  {a.URL + "/callback"},
 		"code_verifier": {strings.Repeat("v", 43)},
 	})
 	token, _ := out["access_token"].(string)
@@ -231,7 +242,9 @@ func everyScope(uri string) string {
 func formTo(action string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		fmt.Fprintf(w, `<!doctype html><title>elsewhere</title><main><form method="post" action="%s"><button>Win a prize</button></form></main>`, action)
+		fmt.Fprintf(w,
+			`<!doctype html><title>elsewhere</title><main><form method="post" action="%s"><button>Win a prize</button></form></main>`,
+			action)
 	}
 }
 

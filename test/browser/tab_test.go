@@ -34,7 +34,8 @@ func (b *tab) forget() {
 func (b *tab) click(selector string) {
 	b.t.Helper()
 	b.leave()
-	b.do(chromedp.WaitVisible(chromedp.CSS(selector)), chromedp.WaitEnabled(chromedp.CSS(selector)), chromedp.Click(chromedp.CSS(selector)))
+	b.do(chromedp.WaitVisible(chromedp.CSS(selector)), chromedp.WaitEnabled(chromedp.CSS(selector)),
+		chromedp.Click(chromedp.CSS(selector)))
 	b.arrive()
 }
 
@@ -70,7 +71,8 @@ func (b *tab) landed() {
 func (b *tab) pickAt(p fakeidp.Person) {
 	b.t.Helper()
 	b.do(chromedp.WaitVisible(chromedp.CSS("select[name=person]")),
-		chromedp.SetValue(chromedp.CSS("select[name=person]"), p.Subject), chromedp.Click(chromedp.CSS("button[value=approve]")))
+		chromedp.SetValue(chromedp.CSS("select[name=person]"), p.Subject),
+		chromedp.Click(chromedp.CSS("button[value=approve]")))
 	b.landed()
 }
 

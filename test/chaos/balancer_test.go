@@ -20,7 +20,9 @@ type request struct {
 }
 
 func form(path string, values url.Values) request {
-	return request{method: http.MethodPost, path: path, contentType: "application/x-www-form-urlencoded", body: values.Encode()}
+	return request{
+		method: http.MethodPost, path: path, contentType: "application/x-www-form-urlencoded", body: values.Encode(),
+	}
 }
 
 // answer is what came back, from whom.

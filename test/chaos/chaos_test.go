@@ -1,6 +1,7 @@
 // Package chaos runs three replicas of the built server on a PostgreSQL with a synchronous
 // standby, lets many clients use them, and breaks what can break meanwhile: replicas are
-// killed, PostgreSQL is stopped, its primary is lost and the standby promoted, keys are rotated, access is revoked. What the clients were
+// killed, PostgreSQL is stopped, its primary is lost and the standby promoted, keys are rotated,
+// access is revoked. What the clients were
 // told must stay true.
 //
 // MCP_AUTHD_CHAOS=long runs for minutes instead of seconds; MCP_AUTHD_CHAOS_SEED
@@ -40,9 +41,15 @@ type plan struct {
 
 func newPlan() plan {
 	if os.Getenv("MCP_AUTHD_CHAOS") == "long" {
-		return plan{clients: 300, people: 8, kills: 40, losses: 3, lasts: 150 * time.Second, pause: 3 * time.Second, hung: 13 * time.Second}
+		return plan{
+			clients: 300, people: 8, kills: 40, losses: 3, lasts: 150 * time.Second, pause: 3 * time.Second,
+			hung: 13 * time.Second,
+		}
 	}
-	return plan{clients: 100, people: 5, kills: 6, losses: 1, lasts: 20 * time.Second, pause: 1500 * time.Millisecond, hung: 5 * time.Second}
+	return plan{
+		clients: 100, people: 5, kills: 6, losses: 1, lasts: 20 * time.Second, pause: 1500 * time.Millisecond,
+		hung: 5 * time.Second,
+	}
 }
 
 func newSeed(t *testing.T) uint64 {
@@ -94,7 +101,8 @@ func TestChaos(t *testing.T) {
 	x.wg.Wait()
 	x.settle()
 	t.Log(x.ledger)
-	if x.refreshes.Load() < int64(3*x.clients) || len(x.live) == 0 || len(x.dead) == 0 || x.reused.Load() == 0 || x.rotations.Load() != 2 {
+	if x.refreshes.Load() < int64(3*x.clients) || len(x.live) == 0 || len(x.dead) == 0 || x.reused.Load() == 0 ||
+		x.rotations.Load() != 2 {
 		t.Errorf("too little happened to show anything: %d clients were left", len(x.live))
 	}
 	for _, name := range invariants {
@@ -209,7 +217,8 @@ func (x *run) cohort() {
 func (x *run) events() {
 	r := x.rand(-2)
 	what := []func(*rand.Rand){
-		func(r *rand.Rand) { x.restart(pgtest.Fast, r) }, func(r *rand.Rand) { x.restart(pgtest.Immediate, r) }, x.rotate, x.rotate, x.hang,
+		func(r *rand.Rand) { x.restart(pgtest.Fast, r) }, func(r *rand.Rand) { x.restart(pgtest.Immediate, r) },
+		x.rotate, x.rotate, x.hang,
 	}
 	for range x.losses {
 		what = append(what, x.lose)

@@ -63,7 +63,8 @@ func refusal(a answer) error {
 // register registers by RFC 7591.
 func (c *client) register() error {
 	a, err := c.send(request{method: http.MethodPost, path: "/register", contentType: "application/json",
-		body: `{"client_name":"Chaos","redirect_uris":["` + redirect + `"],"grant_types":["authorization_code","refresh_token"],"token_endpoint_auth_method":"none"}`})
+		body: `{"client_name":"Chaos","redirect_uris":["` + redirect +
+			`"],"grant_types":["authorization_code","refresh_token"],"token_endpoint_auth_method":"none"}`})
 	if err != nil {
 		return err
 	}
@@ -80,7 +81,9 @@ func (c *client) register() error {
 
 // authorize lets the person sign in and approve.
 func (c *client) authorize() (code string, pages int, err error) {
-	q := url.Values{"response_type": {"code"}, "client_id": {c.id}, "redirect_uri": {redirect}, "state": {"s"}, "resource": {resource},
+	q := url.Values{
+		"response_type": {"code"}, "client_id": {c.id}, "redirect_uri": {redirect}, "state": {"s"},
+		"resource":       {resource},
 		"code_challenge": {oauth.ChallengeS256(verifier)}, "code_challenge_method": {oauth.S256}}
 	for end := time.Now().Add(patience); ; {
 		back, pages, err := c.person.visit(c.issuer + "/authorize?" + q.Encode())
@@ -98,7 +101,9 @@ func (c *client) authorize() (code string, pages int, err error) {
 }
 
 func (c *client) exchange(code string) (oauth.TokenResponse, answer, error) {
-	return c.token(code, url.Values{"grant_type": {"authorization_code"}, "client_id": {c.id}, "code": {code}, "code_verifier": {verifier}, "redirect_uri": {redirect}})
+	return c.token(code,
+		url.Values{"grant_type": {"authorization_code"}, "client_id": {c.id}, "code": {code},
+			"code_verifier": {verifier}, "redirect_uri": {redirect}})
 }
 
 func (c *client) rotation(token string) request {
@@ -165,12 +170,14 @@ func (c *client) signIn() error {
 // renew refreshes with a token of a grant that stands.
 func (c *client) renew(token string) (oauth.TokenResponse, error) {
 	began := time.Now()
-	out, a, err := c.token(token, url.Values{"grant_type": {"refresh_token"}, "client_id": {c.id}, "refresh_token": {token}})
+	out, a, err := c.token(token,
+		url.Values{"grant_type": {"refresh_token"}, "client_id": {c.id}, "refresh_token": {token}})
 	switch {
 	case err == nil:
 		c.refreshes.Add(1)
 	case errors.Is(err, errRefused):
-		c.breach(signedIn, "%v, after %s, doubtful %v, at %s", err, time.Since(began).Round(time.Millisecond), a.doubtful, a.from.address)
+		c.breach(signedIn, "%v, after %s, doubtful %v, at %s", err, time.Since(began).Round(time.Millisecond),
+			a.doubtful, a.from.address)
 	default:
 		c.breach(weather, "refresh: %v", err)
 	}
@@ -228,7 +235,8 @@ func (c *client) together(n int) error {
 func (c *client) lose() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(c.rand.IntN(20_000))*time.Microsecond)
 	defer cancel()
-	if a, _, err := c.attempt(ctx, c.rotation(c.refresh), c.replicas[c.rand.IntN(len(c.replicas))]); err == nil && a.status == http.StatusOK {
+	if a, _, err := c.attempt(ctx, c.rotation(c.refresh), c.replicas[c.rand.IntN(len(c.replicas))]); err == nil &&
+		a.status == http.StatusOK {
 		if _, err := c.told(c.refresh, a); err != nil {
 			return err
 		}
@@ -305,7 +313,8 @@ func (c *client) verify(token string) error {
 		return nil
 	}
 	if _, err := jws.Verify(set); err != nil {
-		c.breach(verified, "key %s is not among the %d of %s: %v", jws.Signatures[0].Header.KeyID, len(set.Keys), a.from.address, err)
+		c.breach(verified, "key %s is not among the %d of %s: %v", jws.Signatures[0].Header.KeyID, len(set.Keys),
+			a.from.address, err)
 	}
 	return nil
 }

@@ -69,7 +69,8 @@ func newCluster(t *testing.T, grace time.Duration) *cluster {
 	c.issuer, c.host = front.URL, strings.TrimPrefix(front.URL, "http://")
 	database := c.startNodes()
 	secret, _ := resourceServer.Password()
-	yaml := fmt.Sprintf(settings, c.issuer, dir, strings.Repeat("k", 40), database, resource, resourceServer.Username(), secret, resource, grace)
+	yaml := fmt.Sprintf(settings, c.issuer, dir, strings.Repeat("k", 40), database, resource,
+		resourceServer.Username(), secret, resource, grace)
 	if err := os.WriteFile(c.config, []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,8 @@ func (c *cluster) startNodes() string {
 	if err := errors.Join(err, c.inSync()); err != nil {
 		c.t.Fatal(err)
 	}
-	return fmt.Sprintf("postgres://postgres@%s,%s/postgres?sslmode=disable", c.nodes[0].valve.Addr(), c.nodes[1].valve.Addr())
+	return fmt.Sprintf("postgres://postgres@%s,%s/postgres?sslmode=disable", c.nodes[0].valve.Addr(),
+		c.nodes[1].valve.Addr())
 }
 
 // primary is where writes go.

@@ -129,10 +129,13 @@ func (l *ledger) answered(r request, a answer, took time.Duration, began time.Ti
 }
 
 func (l *ledger) String() string {
-	return fmt.Sprintf("%d registrations, %d sign-ins (%d begun again without being asked), %d refreshes (%d in parallel groups, %d replies lost, %d laggards), "+
-		"%d codes raced, %d introspections, %d tokens verified, %d revocations, %d tokens used again too late; %d replicas killed, PostgreSQL stopped %d times, hung %d times and lost its primary %d times, keys rotated %d times; "+
-		"%d answers were 503, %d requests repeated without knowing how the first ended; slowest answer %d ms",
-		l.registered.Load(), l.signIns.Load(), l.repeated.Load(), l.refreshes.Load(), l.parallel.Load(), l.lost.Load(), l.late.Load(),
-		l.raced.Load(), l.introspected.Load(), l.checked.Load(), l.revoked.Load(), l.reused.Load(), l.kills.Load(), l.restarts.Load(), l.hangs.Load(), l.failovers.Load(), l.rotations.Load(),
+	return fmt.Sprintf(
+		"%d registrations, %d sign-ins (%d begun again without being asked), %d refreshes (%d in parallel groups, %d replies lost, %d laggards), "+
+			"%d codes raced, %d introspections, %d tokens verified, %d revocations, %d tokens used again too late; %d replicas killed, PostgreSQL stopped %d times, hung %d times and lost its primary %d times, keys rotated %d times; "+
+			"%d answers were 503, %d requests repeated without knowing how the first ended; slowest answer %d ms",
+		l.registered.Load(), l.signIns.Load(), l.repeated.Load(), l.refreshes.Load(), l.parallel.Load(),
+		l.lost.Load(), l.late.Load(),
+		l.raced.Load(), l.introspected.Load(), l.checked.Load(), l.revoked.Load(), l.reused.Load(), l.kills.Load(),
+		l.restarts.Load(), l.hangs.Load(), l.failovers.Load(), l.rotations.Load(),
 		l.unavailable.Load(), l.doubtful.Load(), l.slowest.Load())
 }

@@ -20,7 +20,9 @@ func (c *client) revoke(way int) error {
 	newest := c.refresh
 	for range 2 {
 		wg.Go(func() { // it is answered or refused: both are right
-			if out, _, err := c.token(c.refresh, url.Values{"grant_type": {"refresh_token"}, "client_id": {c.id}, "refresh_token": {c.refresh}}); err == nil {
+			if out, _, err := c.token(c.refresh,
+				url.Values{"grant_type": {"refresh_token"}, "client_id": {c.id},
+					"refresh_token": {c.refresh}}); err == nil {
 				mu.Lock()
 				newest = out.RefreshToken
 				mu.Unlock()
@@ -62,7 +64,8 @@ func (c *client) revokeBy(way int) error {
 func (c *client) mustBeDead(invariant string) {
 	for _, r := range c.replicas {
 		began := time.Now()
-		if a, err := c.ask(c.rotation(c.refresh), r); err == nil && a.status != http.StatusBadRequest && a.status != http.StatusUnauthorized {
+		if a, err := c.ask(c.rotation(c.refresh), r); err == nil && a.status != http.StatusBadRequest &&
+			a.status != http.StatusUnauthorized {
 			c.breach(invariant, "refresh at %s: %d %.200s, %s", r.address, a.status, a.body, time.Since(began))
 		}
 		a, err := c.ask(introspection(c.access), r)

@@ -39,10 +39,13 @@ type client struct {
 // its own.
 func TestClients(t *testing.T) {
 	all := []*client{
-		{name: "TypeScript SDK v1", npm: "@modelcontextprotocol/sdk", redirect: "http://127.0.0.1/callback", live: sdkV1},
-		{name: "TypeScript SDK v2", npm: "@modelcontextprotocol/client", redirect: "http://127.0.0.1/callback", live: sdkV2},
+		{name: "TypeScript SDK v1", npm: "@modelcontextprotocol/sdk", redirect: "http://127.0.0.1/callback",
+			live: sdkV1},
+		{name: "TypeScript SDK v2", npm: "@modelcontextprotocol/client", redirect: "http://127.0.0.1/callback",
+			live: sdkV2},
 		{name: "mcp-remote", npm: "mcp-remote", redirect: "http://localhost/oauth/callback", live: mcpRemote},
-		{name: "Inspector CLI", npm: "@modelcontextprotocol/inspector", redirect: "http://127.0.0.1/oauth/callback", live: inspector},
+		{name: "Inspector CLI", npm: "@modelcontextprotocol/inspector", redirect: "http://127.0.0.1/oauth/callback",
+			live: inspector},
 		{name: "go-sdk", redirect: "http://localhost/callback", live: goSDK},
 		{name: "oauth4webapi", npm: "oauth4webapi", redirect: "http://127.0.0.1/callback", live: strict},
 	}
@@ -88,7 +91,10 @@ func newLife(t *testing.T, c *client, w *proxytest.Web, document string) *life {
 	if document != "" {
 		l.publish(t, document, map[string]any{"token_endpoint_auth_method": "none"})
 	}
-	l.Demo = demotest.Start(t, demotest.Options{Args: []string{"--data", l.data}, Env: append(w.Env(), "MCP_AUTHD_TOKENS_ACCESS_TTL="+accessTTL)})
+	l.Demo = demotest.Start(t,
+		demotest.Options{
+			Args: []string{"--data", l.data}, Env: append(w.Env(), "MCP_AUTHD_TOKENS_ACCESS_TTL="+accessTTL),
+		})
 	return l
 }
 
@@ -150,7 +156,8 @@ func (l *life) checkIdentity(t *testing.T, whoami, document string) {
 		return
 	}
 	if registered || id != document || l.web.Fetches(document) == 0 {
-		t.Errorf("it is %q, a registration in the log is %t, and its document was fetched %d times", id, registered, l.web.Fetches(document))
+		t.Errorf("it is %q, a registration in the log is %t, and its document was fetched %d times", id, registered,
+			l.web.Fetches(document))
 	}
 }
 

@@ -20,7 +20,8 @@ func goSDK(t *testing.T, l *life) {
 	var signIns atomic.Int32
 	config := &auth.AuthorizationCodeHandlerConfig{
 		RedirectURL: redirect,
-		AuthorizationCodeFetcher: func(_ context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+		AuthorizationCodeFetcher: func(_ context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult,
+			error) {
 			signIns.Add(1)
 			back, err := p.Visit(args.URL)
 			if err != nil {
@@ -36,10 +37,12 @@ func goSDK(t *testing.T, l *life) {
 	if l.document != "" {
 		config.ClientIDMetadataDocumentConfig = &auth.ClientIDMetadataDocumentConfig{URL: l.document}
 	} else {
-		config.DynamicClientRegistrationConfig = &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
-			ClientName: l.name, RedirectURIs: []string{redirect}, GrantTypes: []string{"authorization_code", "refresh_token"},
-			ResponseTypes: []string{"code"}, TokenEndpointAuthMethod: "none",
-		}}
+		config.DynamicClientRegistrationConfig = &auth.DynamicClientRegistrationConfig{
+			Metadata: &oauthex.ClientRegistrationMetadata{
+				ClientName: l.name, RedirectURIs: []string{redirect},
+				GrantTypes:    []string{"authorization_code", "refresh_token"},
+				ResponseTypes: []string{"code"}, TokenEndpointAuthMethod: "none",
+			}}
 	}
 	handler, err := auth.NewAuthorizationCodeHandler(config)
 	if err != nil {
@@ -68,7 +71,8 @@ func goSDK(t *testing.T, l *life) {
 	ctx := t.Context() // of the whole life, not of the first step
 	l.registers(t, func(t *testing.T) string {
 		c := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1"}, nil)
-		if session, err = c.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: l.MCPURL, OAuthHandler: handler}, nil); err != nil {
+		if session, err = c.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: l.MCPURL, OAuthHandler: handler},
+			nil); err != nil {
 			t.Fatal(err)
 		}
 		return call(t, "whoami", nil)
@@ -81,7 +85,8 @@ func goSDK(t *testing.T, l *life) {
 		}
 	})
 	l.step(t, &l.row.stepsUp, "CL-20 AS-114 steps up", func(t *testing.T) {
-		if out := call(t, "add_note", map[string]any{"text": "from a test"}); !strings.Contains(out, "from a test") || signIns.Load() != 2 {
+		if out := call(t, "add_note", map[string]any{"text": "from a test"}); !strings.Contains(out, "from a test") ||
+			signIns.Load() != 2 {
 			t.Errorf("got %s and %d sign-ins", out, signIns.Load())
 		}
 	})

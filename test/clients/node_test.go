@@ -25,7 +25,8 @@ func sdkV1(t *testing.T, l *life) {
 		p := newPerson(t, l.Demo)
 		before := l.events("token.refreshed")
 		_, err := tryRun(t, p, l.script(t, "sdk-v1.mjs", "add_note"))
-		if err == nil || l.events("token.refreshed") == before || !strings.Contains(p.output(), "403 after trying upscoping") {
+		if err == nil || l.events("token.refreshed") == before ||
+			!strings.Contains(p.output(), "403 after trying upscoping") {
 			t.Errorf("got %v and\n%s", err, p.output())
 		}
 	})
@@ -56,7 +57,8 @@ func (l *life) sdk(t *testing.T, script string) {
 		before := l.events("token.refreshed")
 		out := run(t, p, l.script(t, script, "whoami", strconv.Itoa(outlived), "whoami"))
 		if p.signIns() != 1 || strings.Count(out, `"structuredContent"`) != 2 || l.events("token.refreshed") == before {
-			t.Errorf("got %d sign-ins, %d refreshes and\n%s", p.signIns(), l.events("token.refreshed")-before, p.output())
+			t.Errorf("got %d sign-ins, %d refreshes and\n%s", p.signIns(), l.events("token.refreshed")-before,
+				p.output())
 		}
 	})
 }
@@ -116,7 +118,8 @@ func mcpRemote(t *testing.T, l *life) {
 		}
 	})
 	l.step(t, &l.row.stepsUp, "CL-20 AS-114 steps up", func(t *testing.T) {
-		if out := call(t, "add_note", map[string]any{"text": "from a test"}); !strings.Contains(out, "from a test") || p.signIns() != 2 {
+		if out := call(t, "add_note", map[string]any{"text": "from a test"}); !strings.Contains(out, "from a test") ||
+			p.signIns() != 2 {
 			t.Errorf("got %s, %d sign-ins and\n%s", out, p.signIns(), p.output())
 		}
 	})
@@ -129,7 +132,10 @@ func inspector(t *testing.T, l *life) {
 	callback := fmt.Sprintf("http://127.0.0.1:%d/oauth/callback", freePort(t))
 	command := func(t *testing.T, tool string, more ...string) (string, *person, error) {
 		t.Helper()
-		args := []string{"--cli", l.MCPURL, "--transport", "http", "--callback-url", callback, "--method", "tools/call", "--tool-name", tool}
+		args := []string{
+			"--cli", l.MCPURL, "--transport", "http", "--callback-url", callback, "--method", "tools/call",
+			"--tool-name", tool,
+		}
 		if l.document != "" {
 			args = append(args, "--client-metadata-url", l.document)
 		}
@@ -166,7 +172,8 @@ func inspector(t *testing.T, l *life) {
 		l.lacks(t, &l.row.stepsUp, lack, "does not step up, and stops", func(t *testing.T) {
 			before := l.events("token.refreshed")
 			_, p, err := command(t, "add_note", "--tool-arg", "text=from a test")
-			if err == nil || p.signIns() != 0 || l.events("token.refreshed") == before || !strings.Contains(p.output(), "auth() returned AUTHORIZED without authorization code") {
+			if err == nil || p.signIns() != 0 || l.events("token.refreshed") == before ||
+				!strings.Contains(p.output(), "auth() returned AUTHORIZED without authorization code") {
 				t.Errorf("got %v, %d sign-ins and\n%s", err, p.signIns(), p.output())
 			}
 		})
@@ -183,7 +190,8 @@ func inspector(t *testing.T, l *life) {
 		before := l.events("token.revoked")
 		out, p, err := command(t, "whoami", "--relogin")
 		if err != nil || !strings.Contains(out, "usr_") || p.signIns() != 1 || l.events("token.revoked") != before {
-			t.Errorf("got %v, %d sign-ins, %d revocations and\n%s", err, p.signIns(), l.events("token.revoked")-before, p.output())
+			t.Errorf("got %v, %d sign-ins, %d revocations and\n%s", err, p.signIns(),
+				l.events("token.revoked")-before, p.output())
 		}
 	})
 }

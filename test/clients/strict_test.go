@@ -98,7 +98,10 @@ func (l *life) strictByDocument(t *testing.T, v method) {
 // strictMachine is a client that the operator made while the server runs.
 func (l *life) strictMachine(t *testing.T, v method) {
 	told := l.told(v)
-	args := []string{"client", "add", "--name", "Robot", "--grant", "client_credentials", "--auth-method", v.method, "--resource", l.MCPURL, "--scope", "mcp", "--json", "--data", l.data}
+	args := []string{
+		"client", "add", "--name", "Robot", "--grant", "client_credentials", "--auth-method", v.method, "--resource",
+		l.MCPURL, "--scope", "mcp", "--json", "--data", l.data,
+	}
 	if v.alg != "" {
 		private, public := newKey(t, v.alg)
 		told["key"] = private
@@ -126,7 +129,10 @@ func (l *life) strictMachine(t *testing.T, v method) {
 		t.Fatalf("client add: %v %s", err, out)
 	}
 	told["machine"] = made
-	l.steps(t, told, map[string]*string{"discovers": nil, "calls a tool": &l.row.calls, "introspects": nil, "revokes": &l.row.revokes})
+	l.steps(t, told,
+		map[string]*string{
+			"discovers": nil, "calls a tool": &l.row.calls, "introspects": nil, "revokes": &l.row.revokes,
+		})
 }
 
 func (l *life) told(v method) map[string]any {

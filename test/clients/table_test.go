@@ -100,7 +100,8 @@ func compareTable(t *testing.T, all []*client) {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("%s is not what this run yields; write it with: go test ./test/clients -update\n%s", tablePath, b.String())
+		t.Errorf("%s is not what this run yields; write it with: go test ./test/clients -update\n%s", tablePath,
+			b.String())
 	}
 }
 

@@ -22,7 +22,8 @@ const plainTransport = `mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Se
 		}, &mcp.StreamableHTTPOptions{Stateless: *stateless})`
 
 // buildAdapted builds the SDK's fixture with our adapter for its transport, by an
-// overlay that adds it to testdata/adapted: its tools, prompts and resources are untouched, and none of its code is here.
+// overlay that adds it to testdata/adapted: its tools, prompts and resources are untouched, and
+// none of its code is here.
 func buildAdapted(t *testing.T) (binary string) {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", fixture).Output()
@@ -55,7 +56,8 @@ func buildAdapted(t *testing.T) (binary string) {
 		t.Fatal(err)
 	}
 	binary = filepath.Join(tmp, "adapted-server")
-	if out, err := exec.Command("go", "build", "-overlay", list, "-o", binary, "./testdata/adapted").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-overlay", list, "-o", binary,
+		"./testdata/adapted").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	return binary
@@ -80,7 +82,8 @@ func start(t *testing.T, binary string, flags ...string) *url.URL {
 // does not have, which no release gate counts.
 var expected = map[string][]string{
 	"2026-07-28": {
-		"tasks-capability-negotiation", "tasks-dispatch-and-envelope", "tasks-lifecycle", "tasks-mrtr-composition", "tasks-mrtr-input",
+		"tasks-capability-negotiation", "tasks-dispatch-and-envelope", "tasks-lifecycle", "tasks-mrtr-composition",
+		"tasks-mrtr-input",
 		"tasks-request-headers", "tasks-request-state-removal", "tasks-required-task-error", "tasks-wire-fields",
 	},
 }
@@ -97,11 +100,16 @@ func TestAdapter(t *testing.T) {
 		args           []string
 		least          int // checks that pass
 	}{
-		{"RS-117 RS-120 the suite of 2025-03-26", "2025-03-26", []string{"--suite", "all", "--spec-version", "2025-03-26"}, 3},
-		{"RS-121 RS-122 the suite of 2025-06-18", "2025-06-18", []string{"--suite", "all", "--spec-version", "2025-06-18"}, 56},
-		{"RS-127 RS-128 RS-129 the requirements of 2025-11-25", "2025-11-25", []string{"--requirements", "2025-11-25"}, 84},
-		{"RS-135 RS-136 RS-165 RS-167 the requirements of 2026-07-28", "2026-07-28", []string{"--requirements", "2026-07-28"}, 165},
-		{"RS-146 RS-148 RS-151 the whole suite of 2026-07-28", "2026-07-28 all", []string{"--suite", "all", "--spec-version", "2026-07-28"}, 153},
+		{"RS-117 RS-120 the suite of 2025-03-26", "2025-03-26",
+			[]string{"--suite", "all", "--spec-version", "2025-03-26"}, 3},
+		{"RS-121 RS-122 the suite of 2025-06-18", "2025-06-18",
+			[]string{"--suite", "all", "--spec-version", "2025-06-18"}, 56},
+		{"RS-127 RS-128 RS-129 the requirements of 2025-11-25", "2025-11-25",
+			[]string{"--requirements", "2025-11-25"}, 84},
+		{"RS-135 RS-136 RS-165 RS-167 the requirements of 2026-07-28", "2026-07-28",
+			[]string{"--requirements", "2026-07-28"}, 165},
+		{"RS-146 RS-148 RS-151 the whole suite of 2026-07-28", "2026-07-28 all",
+			[]string{"--suite", "all", "--spec-version", "2026-07-28"}, 153},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			want, _, _ := runSuite(t, unguarded, tt.args...)

@@ -36,9 +36,14 @@ func install(t *testing.T, confidential bool) *installation {
 	dir := t.TempDir()
 	address := freeAddress(t)
 	_, port, _ := strings.Cut(freeAddress(t), ":")
-	in := &installation{issuer: "http://" + address, config: filepath.Join(dir, "mcp-authd.yaml"), password: "conformance-password", redirectPort: port}
-	yaml := "issuer: http://" + address + "\nlisten: " + address + "\nmanagement: {listen: \"\"}\ndata_dir: " + dir + "/data\n" +
-		"resources:\n  - uri: " + resourceURL + "\n    name: Suite\n    scopes: [{name: mcp, description: use it, default: true}]\n"
+	in := &installation{
+		issuer: "http://" + address, config: filepath.Join(dir, "mcp-authd.yaml"), password: "conformance-password",
+		redirectPort: port,
+	}
+	yaml := "issuer: http://" + address + "\nlisten: " + address + "\nmanagement: {listen: \"\"}\ndata_dir: " + dir +
+		"/data\n" +
+		"resources:\n  - uri: " + resourceURL +
+		"\n    name: Suite\n    scopes: [{name: mcp, description: use it, default: true}]\n"
 	if confidential {
 		yaml += "registration: {enabled: false, public_clients: false}\n"
 	}
@@ -50,7 +55,8 @@ func install(t *testing.T, confidential bool) *installation {
 	if confidential {
 		method = "client_secret_basic"
 	}
-	out := in.run(t, "", "client", "add", "--name", "Suite", "--auth-method", method, "--redirect-uri", "http://127.0.0.1:"+port+"/callback", "--json")
+	out := in.run(t, "", "client", "add", "--name", "Suite", "--auth-method", method, "--redirect-uri",
+		"http://127.0.0.1:"+port+"/callback", "--json")
 	var client struct{ ID, Secret string }
 	if err := json.Unmarshal(out, &client); err != nil {
 		t.Fatalf("%s: %v", out, err)

@@ -18,7 +18,10 @@ import (
 func everythingJS(t *testing.T, transport string) []string {
 	t.Helper()
 	modules := filepath.Join(npmtest.Dir(t), "node_modules")
-	return []string{filepath.Join(modules, ".bin", "node"), filepath.Join(modules, "@modelcontextprotocol", "server-everything", "dist", "index.js"), transport}
+	return []string{
+		filepath.Join(modules, ".bin", "node"),
+		filepath.Join(modules, "@modelcontextprotocol", "server-everything", "dist", "index.js"), transport,
+	}
 }
 
 // listening starts it as an HTTP server.
@@ -106,7 +109,8 @@ func TestGatewayFixture(t *testing.T) {
 // all runs every scenario of a revision.
 func all(t *testing.T, target, revision string) (map[string][2]int, string) {
 	t.Helper()
-	cmd := npmtest.Command(t, "conformance", "server", "--url", target, "--suite", "all", "--spec-version", revision, "-o", t.TempDir())
+	cmd := npmtest.Command(t, "conformance", "server", "--url", target, "--suite", "all", "--spec-version", revision,
+		"-o", t.TempDir())
 	out, _ := cmd.CombinedOutput() // that scenarios fail is compared below
 	return read(string(out)), string(out)
 }

@@ -24,8 +24,11 @@ const (
 // with the hooks of our example.
 var guarded = strings.NewReplacer(
 	"server.WithElicitation(),", "server.WithElicitation(), mcpguard.With(guard, nil),",
-	"server.NewStreamableHTTPServer(mcpServer)", "protected(server.NewStreamableHTTPServer(mcpServer, server.WithStateful(true)))", // as in our example
-	`"github.com/mark3labs/mcp-go/server"`, "\"github.com/mark3labs/mcp-go/server\"\n\t\"github.com/mcp-authd/mcp-authd/examples/mcp-go/mcpguard\"",
+	// as in our example
+	"server.NewStreamableHTTPServer(mcpServer)",
+	"protected(server.NewStreamableHTTPServer(mcpServer, server.WithStateful(true)))",
+	`"github.com/mark3labs/mcp-go/server"`,
+	"\"github.com/mark3labs/mcp-go/server\"\n\t\"github.com/mcp-authd/mcp-authd/examples/mcp-go/mcpguard\"",
 )
 
 // buildMCPGo builds mcp-go's fixture as it is, and with the guard, by an overlay: none of
@@ -103,12 +106,16 @@ var expectedOfMCPGo = map[string][]string{
 	"2026-07-28": {
 		// Tools and prompts that the fixture lacks.
 		"http-custom-header-server-validation",
-		"input-required-result-basic-elicitation", "input-required-result-basic-list-roots", "input-required-result-basic-sampling",
-		"input-required-result-capability-check", "input-required-result-multi-round", "input-required-result-multiple-input-requests",
-		"input-required-result-non-tool-request", "input-required-result-request-state", "input-required-result-result-type",
+		"input-required-result-basic-elicitation", "input-required-result-basic-list-roots",
+		"input-required-result-basic-sampling",
+		"input-required-result-capability-check", "input-required-result-multi-round",
+		"input-required-result-multiple-input-requests",
+		"input-required-result-non-tool-request", "input-required-result-request-state",
+		"input-required-result-result-type",
 		"input-required-result-tampered-state", "json-schema-2020-12", "server-stateless",
 		// An extension that no release gate counts.
-		"tasks-capability-negotiation", "tasks-dispatch-and-envelope", "tasks-lifecycle", "tasks-mrtr-composition", "tasks-mrtr-input",
+		"tasks-capability-negotiation", "tasks-dispatch-and-envelope", "tasks-lifecycle", "tasks-mrtr-composition",
+		"tasks-mrtr-input",
 		"tasks-request-headers", "tasks-request-state-removal", "tasks-required-task-error", "tasks-wire-fields",
 	},
 }
@@ -149,7 +156,8 @@ func TestMCPGo(t *testing.T) {
 				t.Errorf("fails with the guard and not without it: %s\n%s", bad, output)
 			}
 			if failed := failures(got); !slices.Equal(failed, expectedOfMCPGo[tt.revision]) {
-				t.Errorf("failed: %q, want %q (without the guard: %q)\n%s", failed, expectedOfMCPGo[tt.revision], failures(want), output)
+				t.Errorf("failed: %q, want %q (without the guard: %q)\n%s", failed, expectedOfMCPGo[tt.revision],
+					failures(want), output)
 			}
 			if n := passed(got); n < tt.least {
 				t.Errorf("%d checks passed, want %d:\n%s", n, tt.least, output)

@@ -101,15 +101,17 @@ func protected(t *testing.T, mcp http.Handler) string {
 	g, err := mcpresource.New(mcpresource.Config{
 		Resource: s.URL + "/", AuthorizationServers: []string{"https://auth.example.com"},
 		Policy: &mcpresource.Rules{Base: []string{"mcp"}},
-		Validator: mcpresource.ValidatorFunc(func(_ context.Context, c mcpresource.Credential) (*mcpresource.Principal, error) {
-			if c.Token != testToken {
-				return nil, mcpresource.ErrInvalidToken
-			}
-			return &mcpresource.Principal{
-				Issuer: "https://auth.example.com", Subject: "suite", ClientID: "suite", Scopes: oauth.Scopes{"mcp"},
-				Audience: []string{s.URL}, ExpiresAt: time.Now().Add(time.Hour),
-			}, nil
-		}),
+		Validator: mcpresource.ValidatorFunc(
+			func(_ context.Context, c mcpresource.Credential) (*mcpresource.Principal, error) {
+				if c.Token != testToken {
+					return nil, mcpresource.ErrInvalidToken
+				}
+				return &mcpresource.Principal{
+					Issuer: "https://auth.example.com", Subject: "suite", ClientID: "suite",
+					Scopes:   oauth.Scopes{"mcp"},
+					Audience: []string{s.URL}, ExpiresAt: time.Now().Add(time.Hour),
+				}, nil
+			}),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -134,8 +134,10 @@ func (d *drawing) svg() string {
 	}
 	for _, r := range d.rooms {
 		fmt.Fprintf(&b, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"6\"/>\n", r.x, r.y, r.w, boxHeight)
-		fmt.Fprintf(&b, "<text class=\"folder\" x=\"%d\" y=\"%d\">%s</text>\n", r.x+r.w/2, r.y+19, escaped.Replace(r.folder))
-		fmt.Fprintf(&b, "<text class=\"caption\" x=\"%d\" y=\"%d\">%s</text>\n", r.x+r.w/2, r.y+36, escaped.Replace(r.caption))
+		fmt.Fprintf(&b, "<text class=\"folder\" x=\"%d\" y=\"%d\">%s</text>\n", r.x+r.w/2, r.y+19,
+			escaped.Replace(r.folder))
+		fmt.Fprintf(&b, "<text class=\"caption\" x=\"%d\" y=\"%d\">%s</text>\n", r.x+r.w/2, r.y+36,
+			escaped.Replace(r.caption))
 	}
 	b.WriteString("</svg>\n")
 	return b.String()

@@ -54,7 +54,11 @@ type visitor struct {
 
 func newVisitor(t *testing.T) *visitor {
 	jar, _ := cookiejar.New(nil)
-	return &visitor{t, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	return &visitor{
+		t, &http.Client{
+			Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
 }
 
 // open returns where a page sends the browser, "" for none, and the page.
@@ -98,7 +102,8 @@ func (b *visitor) signIn(replica, at string) (to, body string) {
 	if step == nil {
 		b.t.Fatalf("no form on the page: %.600s", page)
 	}
-	resp, err := b.PostForm(replica+"/login", url.Values{"step": {step[1]}, "username": {"alice"}, "password": {"correct horse battery"}})
+	resp, err := b.PostForm(replica+"/login",
+		url.Values{"step": {step[1]}, "username": {"alice"}, "password": {"correct horse battery"}})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -120,7 +125,8 @@ func TestConsentOverReplicas(t *testing.T) {
 	first, second := freeAddress(t), freeAddress(t)
 	issuer := "http://" + first
 	config := filepath.Join(t.TempDir(), "mcp-authd.yaml")
-	yaml := "issuer: " + issuer + "\ndata_dir: " + t.TempDir() + "\nsecret_key: " + strings.Repeat("k", 40) + "\ndatabase: {url: \"" + database + "\"}\n" +
+	yaml := "issuer: " + issuer + "\ndata_dir: " + t.TempDir() + "\nsecret_key: " + strings.Repeat("k", 40) +
+		"\ndatabase: {url: \"" + database + "\"}\n" +
 		"resources: [{uri: \"http://127.0.0.1:9/mcp\", name: R, scopes: [{name: mcp, description: use it, default: true}]}]\n"
 	if err := os.WriteFile(config, []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
@@ -159,7 +165,8 @@ func TestConsentOverReplicas(t *testing.T) {
 		}
 	}
 	register := func(redirects ...string) registration {
-		return registered(t, http.MethodPost, issuer+"/register", "", map[string]any{"client_name": "Nice", "redirect_uris": redirects})
+		return registered(t, http.MethodPost, issuer+"/register", "",
+			map[string]any{"client_name": "Nice", "redirect_uris": redirects})
 	}
 
 	t.Run("H1 L8 changed at the other replica between page and click", func(t *testing.T) {
@@ -197,7 +204,8 @@ func TestConsentOverReplicas(t *testing.T) {
 			ID     string `json:"id"`
 			Client string `json:"client_id"`
 		}
-		if err := json.Unmarshal([]byte(command("", "grant", "list", "--client", r.ID, "--json")), &grants); err != nil || len(grants) != 1 {
+		if err := json.Unmarshal([]byte(command("", "grant", "list", "--client", r.ID, "--json")),
+			&grants); err != nil || len(grants) != 1 {
 			t.Fatalf("got %v, %v", grants, err)
 		}
 		command("", "grant", "revoke", grants[0].ID)

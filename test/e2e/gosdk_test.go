@@ -47,9 +47,12 @@ func connect(t *testing.T, d *demotest.Demo, p *demotest.Person) *client {
 	}
 	c.oauth = handler
 	m := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1"}, &mcp.ClientOptions{
-		ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) { c.progress.Add(1) },
+		ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) {
+			c.progress.Add(1)
+		},
 	})
-	c.ClientSession, err = m.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: d.MCPURL, OAuthHandler: handler}, nil)
+	c.ClientSession, err = m.Connect(t.Context(),
+		&mcp.StreamableClientTransport{Endpoint: d.MCPURL, OAuthHandler: handler}, nil)
 	if err != nil {
 		t.Fatalf("connect: %v\n%s", err, d.Log())
 	}
@@ -60,12 +63,15 @@ func connect(t *testing.T, d *demotest.Demo, p *demotest.Person) *client {
 // handler signs in as p.
 func (c *client) handler(p *demotest.Person) (*auth.AuthorizationCodeHandler, error) {
 	return auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
-		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
-			ClientName: "go-sdk e2e", RedirectURIs: []string{redirect}, GrantTypes: []string{"authorization_code", "refresh_token"},
-			ResponseTypes: []string{"code"}, TokenEndpointAuthMethod: "none",
-		}},
+		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{
+			Metadata: &oauthex.ClientRegistrationMetadata{
+				ClientName: "go-sdk e2e", RedirectURIs: []string{redirect},
+				GrantTypes:    []string{"authorization_code", "refresh_token"},
+				ResponseTypes: []string{"code"}, TokenEndpointAuthMethod: "none",
+			}},
 		RedirectURL: redirect,
-		AuthorizationCodeFetcher: func(_ context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+		AuthorizationCodeFetcher: func(_ context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult,
+			error) {
 			c.logins.Add(1)
 			if u, err := url.Parse(args.URL); err == nil {
 				c.scopes = strings.Fields(u.Query().Get("scope"))
@@ -109,7 +115,8 @@ func TestGoSDKClient(t *testing.T) {
 	var who caller
 	t.Run("discovery, registration, sign-in and a tool call", func(t *testing.T) {
 		c.call(t, "whoami", nil, &who)
-		if who.Issuer != d.Issuer || !strings.HasPrefix(who.Subject, "usr_") || !strings.HasPrefix(who.Client, "mcp_") || !slices.Equal(who.Scopes, []string{"mcp"}) {
+		if who.Issuer != d.Issuer || !strings.HasPrefix(who.Subject, "usr_") ||
+			!strings.HasPrefix(who.Client, "mcp_") || !slices.Equal(who.Scopes, []string{"mcp"}) {
 			t.Errorf("got %+v", who)
 		}
 		if n := c.logins.Load(); n != 1 {
@@ -153,7 +160,8 @@ func TestGoSDKClient(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := c.logins.Load()
-		if status, out := post(t, d.Issuer+"/revoke", url.Values{"token": {token.AccessToken}, "client_id": {who.Client}}); status != http.StatusOK {
+		if status, out := post(t, d.Issuer+"/revoke",
+			url.Values{"token": {token.AccessToken}, "client_id": {who.Client}}); status != http.StatusOK {
 			t.Fatalf("revoke: %d %v", status, out)
 		}
 		c.call(t, "whoami", nil, &who)

@@ -19,7 +19,8 @@ func authorizeQuery(t *testing.T, d *demotest.Demo, clientID string) url.Values 
 	t.Helper()
 	return url.Values{
 		"response_type": {"code"}, "client_id": {clientID}, "redirect_uri": {redirect}, "state": {"s"},
-		"code_challenge": {oauth.ChallengeS256(verifier)}, "code_challenge_method": {oauth.S256}, "resource": {d.MCPURL},
+		"code_challenge": {oauth.ChallengeS256(verifier)}, "code_challenge_method": {oauth.S256},
+		"resource": {d.MCPURL},
 	}
 }
 
@@ -48,7 +49,8 @@ func signIn(t *testing.T, d *demotest.Demo, p *demotest.Person, clientID string)
 		t.Fatal(err)
 	}
 	status, out := post(t, d.Issuer+"/token", url.Values{
-		"grant_type": {"authorization_code"}, "client_id": {clientID}, "code": {back.Query().Get("code")}, "code_verifier": {verifier}, "redirect_uri": {redirect},
+		"grant_type": {"authorization_code"}, "client_id": {clientID}, "code": {back.Query().Get("code")},
+		"code_verifier": {verifier}, "redirect_uri": {redirect},
 	})
 	if status != http.StatusOK {
 		t.Fatalf("token: %d %v", status, out)
@@ -62,8 +64,9 @@ func callWhoami(t *testing.T, d *demotest.Demo, token any) int {
 	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
 	req, _ := http.NewRequest(http.MethodPost, d.MCPURL, strings.NewReader(body))
 	for k, v := range map[string]string{
-		"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2026-07-28",
-		"Mcp-Method": "tools/call", "Mcp-Name": "whoami", "Authorization": "Bearer " + token.(string),
+		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+		"MCP-Protocol-Version": "2026-07-28",
+		"Mcp-Method":           "tools/call", "Mcp-Name": "whoami", "Authorization": "Bearer " + token.(string),
 	} {
 		req.Header.Set(k, v)
 	}
@@ -83,7 +86,8 @@ func TestRevocation(t *testing.T) {
 	if status := callWhoami(t, d, tokens["access_token"]); status != http.StatusOK {
 		t.Fatalf("with a good token: got %d", status)
 	}
-	if status, out := post(t, d.Issuer+"/revoke", url.Values{"token": {tokens["refresh_token"].(string)}, "client_id": {id}}); status != http.StatusOK {
+	if status, out := post(t, d.Issuer+"/revoke",
+		url.Values{"token": {tokens["refresh_token"].(string)}, "client_id": {id}}); status != http.StatusOK {
 		t.Fatalf("revoke: %d %v", status, out)
 	}
 	t.Run("RS-44 AS-226 the access token is refused at once", func(t *testing.T) {
@@ -92,7 +96,9 @@ func TestRevocation(t *testing.T) {
 		}
 	})
 	t.Run("AS-226 the refresh token is dead", func(t *testing.T) {
-		status, out := post(t, d.Issuer+"/token", url.Values{"grant_type": {"refresh_token"}, "refresh_token": {tokens["refresh_token"].(string)}, "client_id": {id}})
+		status, out := post(t, d.Issuer+"/token",
+			url.Values{"grant_type": {"refresh_token"}, "refresh_token": {tokens["refresh_token"].(string)},
+				"client_id": {id}})
 		if status != 400 || out["error"] != "invalid_grant" {
 			t.Errorf("got %d %v", status, out)
 		}
@@ -112,7 +118,9 @@ func TestKillLosesNothing(t *testing.T) {
 		if second.Username != first.Username || second.Password != first.Password {
 			t.Errorf("got %s %s", second.Username, second.Password)
 		}
-		status, out := post(t, second.Issuer+"/token", url.Values{"grant_type": {"refresh_token"}, "refresh_token": {tokens["refresh_token"].(string)}, "client_id": {id}})
+		status, out := post(t, second.Issuer+"/token",
+			url.Values{"grant_type": {"refresh_token"}, "refresh_token": {tokens["refresh_token"].(string)},
+				"client_id": {id}})
 		if status != http.StatusOK {
 			t.Errorf("refresh: got %d %v", status, out)
 		}

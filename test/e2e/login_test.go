@@ -82,7 +82,8 @@ func TestLogin(t *testing.T) {
 		p.Decision = "deny"
 		steps, err := runLogin(t, p, d.MCPURL)
 		last := steps[len(steps)-1]
-		if err == nil || last["step"] != "browser" || !strings.Contains(last["error"].(string), "access_denied") || last["advice"] == "" {
+		if err == nil || last["step"] != "browser" || !strings.Contains(last["error"].(string), "access_denied") ||
+			last["advice"] == "" {
 			t.Errorf("got %v, %v", last, err)
 		}
 	})

@@ -29,7 +29,9 @@ type rollout struct {
 }
 
 func newRollout(t *testing.T) *rollout {
-	r := &rollout{t: t, config: filepath.Join(t.TempDir(), "mcp-authd.yaml"), address: [2]string{freeAddress(t), freeAddress(t)}}
+	r := &rollout{
+		t: t, config: filepath.Join(t.TempDir(), "mcp-authd.yaml"), address: [2]string{freeAddress(t), freeAddress(t)},
+	}
 	yaml := "issuer: http://" + r.address[0] + "\ndata_dir: " + t.TempDir() + "\nmanagement: {listen: \"\"}\n" +
 		"database: {url: \"" + pgtest.Start(t).Database(t) + "\"}\n" +
 		"resources: [{uri: \"http://127.0.0.1:9/mcp\", name: R, scopes: [{name: mcp, description: use it, default: true}]}]\n"
@@ -47,7 +49,8 @@ func newRollout(t *testing.T) *rollout {
 // command is the binary with master keys, the primary first.
 func (r *rollout) command(masters []string, args ...string) *exec.Cmd {
 	c := exec.Command(demotest.Binary(r.t), append(args, "--config", r.config)...)
-	c.Env = append(os.Environ(), "MCP_AUTHD_SECRET_KEY="+masters[0], "MCP_AUTHD_SECRET_KEY_OLD="+strings.Join(masters[1:], ","))
+	c.Env = append(os.Environ(), "MCP_AUTHD_SECRET_KEY="+masters[0],
+		"MCP_AUTHD_SECRET_KEY_OLD="+strings.Join(masters[1:], ","))
 	return c
 }
 
@@ -111,7 +114,9 @@ type application struct {
 
 func (r *rollout) register(i int, method string) *application {
 	r.t.Helper()
-	body, _ := json.Marshal(map[string]any{"client_name": "app", "redirect_uris": []string{redirect}, "token_endpoint_auth_method": method})
+	body, _ := json.Marshal(map[string]any{
+		"client_name": "app", "redirect_uris": []string{redirect}, "token_endpoint_auth_method": method,
+	})
 	resp, err := http.Post("http://"+r.address[i]+"/register", "application/json", bytes.NewReader(body))
 	if err != nil {
 		r.t.Fatal(err)
@@ -148,7 +153,9 @@ func (r *rollout) signIn(p *demotest.Person, a *application, i int) string {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return r.take(a, i, a.form("authorization_code", "code", back.Query().Get("code"), "code_verifier", verifier, "redirect_uri", redirect))
+	return r.take(a, i,
+		a.form("authorization_code", "code", back.Query().Get("code"), "code_verifier", verifier, "redirect_uri",
+			redirect))
 }
 
 // refresh exchanges the refresh token at server i.
@@ -202,7 +209,8 @@ func TestMasterKeyChange(t *testing.T) {
 		for _, step := range []struct {
 			server  int
 			masters []string
-		}{{0, []string{before, after}}, {1, []string{before, after}}, {0, []string{after, before}}, {1, []string{after, before}}} {
+		}{{0, []string{before, after}}, {1, []string{before, after}}, {0, []string{after, before}},
+			{1, []string{after, before}}} {
 			r.restart(step.server, step.masters...)
 			for i := range 2 {
 				spent := *public

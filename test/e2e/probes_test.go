@@ -30,7 +30,10 @@ import (
 func everything(t *testing.T, transport string) []string {
 	t.Helper()
 	modules := filepath.Join(npmtest.Dir(t), "node_modules")
-	return []string{filepath.Join(modules, ".bin", "node"), filepath.Join(modules, "@modelcontextprotocol", "server-everything", "dist", "index.js"), transport}
+	return []string{
+		filepath.Join(modules, ".bin", "node"),
+		filepath.Join(modules, "@modelcontextprotocol", "server-everything", "dist", "index.js"), transport,
+	}
 }
 
 // listening runs it as an HTTP server.
@@ -130,7 +133,9 @@ func (h *heard) soon(what string) string {
 }
 
 // variable is what differs from run to run.
-var variable = regexp.MustCompile(`\d{1,2}:\d\d:\d\d [AP]M|\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{32}|"blob":"[^"]+"`)
+var variable = regexp.MustCompile(
+	`\d{1,2}:\d\d:\d\d [AP]M|\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{32}|"blob":"[^"]+"`,
+)
 
 // probe asks for everything that the server has and returns what came of it.
 func probe(t *testing.T, endpoint, version string, oauth auth.OAuthHandler) map[string]string {
@@ -171,12 +176,15 @@ func probe(t *testing.T, endpoint, version string, oauth auth.OAuthHandler) map[
 func (h *heard) options() *mcp.ClientOptions {
 	return &mcp.ClientOptions{
 		Capabilities: &mcp.ClientCapabilities{
-			RootsV2:     &mcp.RootCapabilities{ListChanged: true},
-			Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}},
+			RootsV2: &mcp.RootCapabilities{ListChanged: true},
+			Elicitation: &mcp.ElicitationCapabilities{
+				Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{},
+			},
 		},
 		CreateMessageHandler: func(_ context.Context, r *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
 			h.hear("asked to sample")
-			return &mcp.CreateMessageResult{Model: "m", Role: "assistant", Content: &mcp.TextContent{Text: "sampled"}}, nil
+			return &mcp.CreateMessageResult{
+				Model: "m", Role: "assistant", Content: &mcp.TextContent{Text: "sampled"}}, nil
 		},
 		ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			h.hear("asked by " + r.Params.Mode)
@@ -185,9 +193,13 @@ func (h *heard) options() *mcp.ClientOptions {
 			}
 			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": "probe", "check": true}}, nil
 		},
-		LoggingMessageHandler:       func(context.Context, *mcp.LoggingMessageRequest) { h.hear("log") },
-		ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) { h.hear("progress") },
-		ResourceUpdatedHandler:      func(context.Context, *mcp.ResourceUpdatedNotificationRequest) { h.hear("updated") },
+		LoggingMessageHandler: func(context.Context, *mcp.LoggingMessageRequest) { h.hear("log") },
+		ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) {
+			h.hear("progress")
+		},
+		ResourceUpdatedHandler: func(context.Context, *mcp.ResourceUpdatedNotificationRequest) {
+			h.hear("updated")
+		},
 	}
 }
 
@@ -211,7 +223,8 @@ func probeTools(ctx context.Context, s *mcp.ClientSession, h *heard, keep keeper
 		{"image", "get-tiny-image", nil},
 		{"sampling", "trigger-sampling-request", map[string]any{"prompt": "p", "maxTokens": 10}},
 		{"elicitation", "trigger-elicitation-request", nil},
-		{"elicitation by URL", "trigger-url-elicitation", map[string]any{"url": "https://example.com/", "elicitationId": "e"}},
+		{"elicitation by URL", "trigger-url-elicitation",
+			map[string]any{"url": "https://example.com/", "elicitationId": "e"}},
 		{"list of roots", "get-roots-list", nil},
 		{"a tool that needs a task", "simulate-research-query", map[string]any{"topic": "t"}},
 		{"unknown tool", "no-such-tool", nil},
@@ -221,7 +234,9 @@ func probeTools(ctx context.Context, s *mcp.ClientSession, h *heard, keep keeper
 	}
 	keep("sampling, asked", h.soon("asked to sample"), nil)
 	keep("elicitation, asked", h.soon("asked by form"), nil)
-	long := &mcp.CallToolParams{Name: "trigger-long-running-operation", Arguments: map[string]any{"duration": 1, "steps": 2}}
+	long := &mcp.CallToolParams{
+		Name: "trigger-long-running-operation", Arguments: map[string]any{"duration": 1, "steps": 2},
+	}
 	long.SetProgressToken("p")
 	result, err := s.CallTool(ctx, long)
 	keep("long", result, err)
@@ -241,7 +256,8 @@ func probeResources(ctx context.Context, s *mcp.ClientSession, h *heard, keep ke
 	templates, err := s.ListResourceTemplates(ctx, nil)
 	keep("resources/templates/list", templates, err)
 	for name, uri := range map[string]string{
-		"text": "demo://resource/dynamic/text/1", "blob": "demo://resource/dynamic/blob/1", "unknown resource": "demo://no/such",
+		"text": "demo://resource/dynamic/text/1", "blob": "demo://resource/dynamic/blob/1",
+		"unknown resource": "demo://no/such",
 	} {
 		read, err := s.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
 		keep(name, read, err)
@@ -257,8 +273,9 @@ func probePrompts(ctx context.Context, s *mcp.ClientSession, keep keeper) {
 	prompts, err := s.ListPrompts(ctx, nil)
 	keep("prompts/list", prompts, err)
 	for name, arguments := range map[string]map[string]string{
-		"simple-prompt": nil, "args-prompt": {"city": "Rome"}, "completable-prompt": {"department": "Sales", "name": "Alice"},
-		"resource-prompt": {"resourceType": "Text", "resourceId": "1"}, "no-such-prompt": nil,
+		"simple-prompt": nil, "args-prompt": {"city": "Rome"},
+		"completable-prompt": {"department": "Sales", "name": "Alice"},
+		"resource-prompt":    {"resourceType": "Text", "resourceId": "1"}, "no-such-prompt": nil,
 	} {
 		got, err := s.GetPrompt(ctx, &mcp.GetPromptParams{Name: name, Arguments: arguments})
 		keep(name, got, err)
@@ -266,10 +283,12 @@ func probePrompts(ctx context.Context, s *mcp.ClientSession, keep keeper) {
 	_, err = s.GetPrompt(ctx, &mcp.GetPromptParams{Name: "args-prompt"})
 	keep("a prompt without its argument", nil, err)
 	for _, ref := range []*mcp.CompleteReference{
-		{Type: "ref/prompt", Name: "completable-prompt"}, {Type: "ref/resource", URI: "demo://resource/dynamic/text/{resourceId}"},
+		{Type: "ref/prompt", Name: "completable-prompt"},
+		{Type: "ref/resource", URI: "demo://resource/dynamic/text/{resourceId}"},
 	} {
 		argument := map[string]string{"ref/prompt": "department", "ref/resource": "resourceId"}[ref.Type]
-		got, err := s.Complete(ctx, &mcp.CompleteParams{Ref: ref, Argument: mcp.CompleteParamsArgument{Name: argument, Value: ""}})
+		got, err := s.Complete(ctx,
+			&mcp.CompleteParams{Ref: ref, Argument: mcp.CompleteParamsArgument{Name: argument, Value: ""}})
 		keep("completion of "+ref.Type, got, err)
 	}
 }
@@ -317,7 +336,8 @@ func probeTasks(t *testing.T, endpoint string, oauth auth.OAuthHandler, keep kee
 		}
 		return string(b)
 	}
-	post("initialize", `{"protocolVersion":"2025-11-25","capabilities":{"tasks":{}},"clientInfo":{"name":"probe","version":"1"}}`)
+	post("initialize",
+		`{"protocolVersion":"2025-11-25","capabilities":{"tasks":{}},"clientInfo":{"name":"probe","version":"1"}}`)
 	post("notifications/initialized", `{}`)
 	made := post("tools/call", `{"name":"simulate-research-query","arguments":{"topic":"t"},"task":{"ttl":60000}}`)
 	m := regexp.MustCompile(`"taskId":"([^"]+)"`).FindStringSubmatch(made)
@@ -328,5 +348,6 @@ func probeTasks(t *testing.T, endpoint string, oauth auth.OAuthHandler, keep kee
 	keep("task", strings.Contains(made, `"working"`), nil)
 	keep("tasks/list", strings.Contains(post("tasks/list", `{}`), m[1]), nil)
 	keep("tasks/get", strings.Contains(post("tasks/get", fmt.Sprintf(`{"taskId":%q}`, m[1])), `"status"`), nil)
-	keep("tasks/result", strings.Contains(post("tasks/result", fmt.Sprintf(`{"taskId":%q}`, m[1])), "Research Report"), nil)
+	keep("tasks/result",
+		strings.Contains(post("tasks/result", fmt.Sprintf(`{"taskId":%q}`, m[1])), "Research Report"), nil)
 }

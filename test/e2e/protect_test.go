@@ -29,7 +29,8 @@ import (
 func stdioServer(t *testing.T) string {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "everything-server")
-	if out, err := exec.Command("go", "build", "-o", bin, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", bin,
+		"github.com/modelcontextprotocol/go-sdk/conformance/everything-server").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	return bin
@@ -46,7 +47,11 @@ type protected struct {
 
 func protect(t *testing.T, args ...string) *protected {
 	t.Helper()
-	p := &protected{cmd: exec.Command(demotest.Binary(t), append([]string{"protect", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--user", "alice", "--json"}, args...)...)}
+	p := &protected{
+		cmd: exec.Command(demotest.Binary(t),
+			append([]string{"protect", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--user", "alice", "--json"},
+				args...)...),
+	}
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +80,8 @@ func (p *protected) stop(t *testing.T) {
 
 // TestProtectStdio: one command, and a stdio server has sign-in; nothing of it is left.
 func TestProtectStdio(t *testing.T) {
-	p := protect(t, "--tool", "test_error_handling=admin", "--scope", "mcp=use it", "--scope", "admin=break it", "--", stdioServer(t))
+	p := protect(t, "--tool", "test_error_handling=admin", "--scope", "mcp=use it", "--scope", "admin=break it", "--",
+		stdioServer(t))
 	person := demotest.NewPerson(p.Username, p.Password)
 	steps, err := runLogin(t, person, "--call", "test_simple_text", p.MCPURL)
 	if err != nil {
@@ -91,7 +97,8 @@ func TestProtectStdio(t *testing.T) {
 			t.Errorf("steps %v", names(steps))
 		}
 	})
-	out, _ := exec.Command("pgrep", "-P", fmt.Sprint(p.cmd.Process.Pid)).Output() // without pgrep nothing is found, and nothing fails
+	// without pgrep nothing is found, and nothing fails
+	out, _ := exec.Command("pgrep", "-P", fmt.Sprint(p.cmd.Process.Pid)).Output()
 	children := strings.Fields(string(out))
 	p.stop(t)
 	for _, c := range children {
@@ -106,17 +113,20 @@ func TestProtectStdio(t *testing.T) {
 func TestProtectHTTP(t *testing.T) {
 	var seen http.Header
 	s := mcp.NewServer(&mcp.Implementation{Name: "inner", Version: "1"}, nil)
-	mcp.AddTool(s, &mcp.Tool{Name: "look"}, func(_ context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
-		seen = r.Extra.Header.Clone()
-		return nil, map[string]bool{"ok": true}, nil
-	})
+	mcp.AddTool(s, &mcp.Tool{Name: "look"},
+		func(_ context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+			seen = r.Extra.Header.Clone()
+			return nil, map[string]bool{"ok": true}, nil
+		})
 	inner := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
 	defer inner.Close()
 	p := protect(t, inner.URL+"/mcp")
-	if steps, err := runLogin(t, demotest.NewPerson(p.Username, p.Password), "--call", "look", p.MCPURL); err != nil || seen == nil {
+	if steps, err := runLogin(t, demotest.NewPerson(p.Username, p.Password), "--call", "look",
+		p.MCPURL); err != nil || seen == nil {
 		t.Fatalf("%v: %v", steps, err)
 	}
-	if seen.Get("Authorization") != "" || seen.Get("X-Mcp-Scope") != "mcp" || seen.Get("X-Mcp-Subject") == "" || seen.Get("X-Mcp-Client") == "" {
+	if seen.Get("Authorization") != "" || seen.Get("X-Mcp-Scope") != "mcp" || seen.Get("X-Mcp-Subject") == "" ||
+		seen.Get("X-Mcp-Client") == "" {
 		t.Errorf("RS-49: the MCP server got %v", seen)
 	}
 	t.Run("the identity token verifies by the published keys", func(t *testing.T) {
@@ -137,7 +147,9 @@ func TestProtectHTTP(t *testing.T) {
 		if err := token.Claims(&keys, &c); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Validate(jwt.Expected{Issuer: p.Issuer, AnyAudience: jwt.Audience{inner.URL + "/mcp"}, Subject: seen.Get("X-Mcp-Subject"), Time: time.Now()}); err != nil {
+		if err := c.Validate(jwt.Expected{
+			Issuer: p.Issuer, AnyAudience: jwt.Audience{inner.URL + "/mcp"}, Subject: seen.Get("X-Mcp-Subject"),
+			Time: time.Now()}); err != nil {
 			t.Error(err)
 		}
 		if typ := token.Headers[0].ExtraHeaders[jose.HeaderType]; typ != "mcp-identity+jwt" {
@@ -145,7 +157,8 @@ func TestProtectHTTP(t *testing.T) {
 		}
 	})
 	t.Run("RS-42: and is no access token", func(t *testing.T) {
-		req, _ := http.NewRequest(http.MethodPost, p.MCPURL, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+		req, _ := http.NewRequest(http.MethodPost, p.MCPURL,
+			strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
 		req.Header.Set("Authorization", "Bearer "+seen.Get("X-Mcp-Identity"))
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
@@ -159,7 +172,9 @@ func TestProtectHTTP(t *testing.T) {
 	t.Run("readyz tells of the MCP server", func(t *testing.T) {
 		for _, want := range []string{"up", "down"} {
 			var ready struct{ Upstreams map[string]string }
-			for end := time.Now().Add(20 * time.Second); ready.Upstreams[p.MCPURL] != want; time.Sleep(50 * time.Millisecond) {
+			for end := time.Now().Add(20 * time.Second); ready.Upstreams[p.MCPURL] != want; time.Sleep(
+				50 * time.Millisecond,
+			) {
 				resp, err := http.Get(p.Issuer + "/readyz")
 				if err != nil || time.Now().After(end) {
 					t.Fatalf("%v, never %s: %v", err, want, ready)
@@ -176,7 +191,9 @@ func TestProtectHTTP(t *testing.T) {
 
 // TestServeUpstreams: several MCP servers of one configuration, by path and by host.
 func TestServeUpstreams(t *testing.T) {
-	inner := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(r.URL.Path)) }))
+	inner := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(r.URL.Path)) }),
+	)
 	defer inner.Close()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -233,10 +250,15 @@ resources:
 		host, path, challenge string
 		status                int
 	}{
-		{"", "/one", "/.well-known/oauth-protected-resource/one", 401}, {"", "/two", `scope="mcp", resource_metadata="http://` + address + `/.well-known/oauth-protected-resource/two"`, 401},
+		{"", "/one", "/.well-known/oauth-protected-resource/one", 401},
+		{"", "/two",
+			`scope="mcp", resource_metadata="http://` + address + `/.well-known/oauth-protected-resource/two"`,
+			401},
 		{"three.example.com", "/mcp", "https://three.example.com/.well-known/oauth-protected-resource/mcp", 401},
-		{"three.example.com", "/.well-known/oauth-protected-resource/mcp", "", 200}, {"three.example.com", "/token", "", 404},
-		{"", "/.well-known/oauth-protected-resource/one", "", 200}, {"", "/.well-known/oauth-authorization-server", "", 200}, {"", "/mcp", "", 404},
+		{"three.example.com", "/.well-known/oauth-protected-resource/mcp", "", 200},
+		{"three.example.com", "/token", "", 404},
+		{"", "/.well-known/oauth-protected-resource/one", "", 200},
+		{"", "/.well-known/oauth-authorization-server", "", 200}, {"", "/mcp", "", 404},
 	} {
 		if status, challenge := get(c.host, c.path); status != c.status || !strings.Contains(challenge, c.challenge) {
 			t.Errorf("%s%s: got %d %s, want %d %s", c.host, c.path, status, challenge, c.status, c.challenge)
@@ -255,9 +277,12 @@ func TestProtectTells(t *testing.T) {
 		want []string
 	}{
 		{inner.URL, []string{
-			inner.URL + " is protected.", "name       notes of all", "policy     everything needs mcp", "calling delete_* needs mcp notes:write",
+			inner.URL + " is protected.", "name       notes of all", "policy     everything needs mcp",
+			"calling delete_* needs mcp notes:write",
 		}},
-		{"http://127.0.0.1:1/mcp", []string{"http://127.0.0.1:1/mcp will be protected, and is not there yet: it does not answer", "connection refused"}},
+		{"http://127.0.0.1:1/mcp",
+			[]string{"http://127.0.0.1:1/mcp will be protected, and is not there yet: it does not answer",
+				"connection refused"}},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cmd := exec.CommandContext(ctx, demotest.Binary(t), "protect", "--listen", "127.0.0.1:0", "--data", t.TempDir(),

@@ -68,7 +68,8 @@ func TestReplicas(t *testing.T) {
 	first, second := freeAddress(t), freeAddress(t)
 	issuer := "http://" + first
 	config := filepath.Join(t.TempDir(), "mcp-authd.yaml")
-	yaml := "issuer: " + issuer + "\ndata_dir: " + t.TempDir() + "\nsecret_key: " + strings.Repeat("k", 40) + "\ndatabase: {url: \"" + database + "\"}\n" +
+	yaml := "issuer: " + issuer + "\ndata_dir: " + t.TempDir() + "\nsecret_key: " + strings.Repeat("k", 40) +
+		"\ndatabase: {url: \"" + database + "\"}\n" +
 		"resources: [{uri: \"http://127.0.0.1:9/mcp\", name: R, scopes: [{name: mcp, description: use it, default: true}]}]\n"
 	if err := os.WriteFile(config, []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
@@ -83,22 +84,29 @@ func TestReplicas(t *testing.T) {
 
 	d := &demotest.Demo{Issuer: issuer, MCPURL: "http://127.0.0.1:9/mcp"}
 	id := register(t, d)
-	back, err := demotest.NewPerson("alice", "correct horse battery").Visit(issuer + "/authorize?" + authorizeQuery(t, d, id).Encode())
+	back, err := demotest.NewPerson("alice",
+		"correct horse battery").Visit(issuer + "/authorize?" + authorizeQuery(t, d, id).Encode())
 	if err != nil {
 		t.Fatal(err)
 	}
-	exchange := url.Values{"grant_type": {"authorization_code"}, "client_id": {id}, "code": {back.Query().Get("code")}, "code_verifier": {verifier}}
+	exchange := url.Values{
+		"grant_type": {"authorization_code"}, "client_id": {id}, "code": {back.Query().Get("code")},
+		"code_verifier": {verifier},
+	}
 	status, tokens := post(t, "http://"+second+"/token", exchange)
 	t.Run("AS-49 a code of one replica is redeemed at the other, once", func(t *testing.T) {
 		if status != http.StatusOK {
 			t.Fatalf("got %d %v", status, tokens)
 		}
 	})
-	refresh := url.Values{"grant_type": {"refresh_token"}, "client_id": {id}, "refresh_token": {tokens["refresh_token"].(string)}}
+	refresh := url.Values{
+		"grant_type": {"refresh_token"}, "client_id": {id}, "refresh_token": {tokens["refresh_token"].(string)},
+	}
 	t.Run("AS-96 the same refresh token at both gives the same reply", func(t *testing.T) {
 		_, a := post(t, "http://"+first+"/token", refresh)
 		_, b := post(t, "http://"+second+"/token", refresh)
-		if a["refresh_token"] == nil || a["refresh_token"] != b["refresh_token"] || a["access_token"] != b["access_token"] {
+		if a["refresh_token"] == nil || a["refresh_token"] != b["refresh_token"] ||
+			a["access_token"] != b["access_token"] {
 			t.Errorf("got %v and %v", a, b)
 		}
 	})

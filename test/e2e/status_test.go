@@ -15,7 +15,8 @@ import (
 // and asks nobody about each, refuses a token soon after its grant was revoked.
 func TestRevocationReachesResourceServers(t *testing.T) {
 	dir := t.TempDir()
-	d := demotest.Start(t, demotest.Options{Args: []string{"--data", dir}, Env: []string{"MCP_AUTHD_TOKENS_STATUS_TTL=1s"}})
+	d := demotest.Start(t,
+		demotest.Options{Args: []string{"--data", dir}, Env: []string{"MCP_AUTHD_TOKENS_STATUS_TTL=1s"}})
 	tokens := signIn(t, d, d.Person(), register(t, d))
 	token, _ := tokens["access_token"].(string)
 	v, err := mcpresource.NewJWTValidator(mcpresource.JWTConfig{Issuer: d.Issuer, RequireStatus: true})

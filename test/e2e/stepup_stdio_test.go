@@ -28,7 +28,8 @@ func TestStepUpInSessionOfProgram(t *testing.T) {
 		{"no session", "", "test_image_content", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			args := append([]string{"--tool", c.tool + "=danger", "--scope", "mcp=use it", "--scope", "danger=delete things"}, c.flags...)
+			args := append([]string{
+				"--tool", c.tool + "=danger", "--scope", "mcp=use it", "--scope", "danger=delete things"}, c.flags...)
 			p := protect(t, append(args, "--", program)...)
 			cl := &client{}
 			handler, err := cl.handler(demotest.NewPerson(p.Username, p.Password))
@@ -36,20 +37,26 @@ func TestStepUpInSessionOfProgram(t *testing.T) {
 				t.Fatal(err)
 			}
 			m := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1"}, &mcp.ClientOptions{
-				CreateMessageHandler: func(context.Context, *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
-					return &mcp.CreateMessageResult{Content: &mcp.TextContent{Text: "sampled"}, Role: "assistant", Model: "m"}, nil
+				CreateMessageHandler: func(context.Context, *mcp.CreateMessageRequest) (*mcp.CreateMessageResult,
+					error) {
+					return &mcp.CreateMessageResult{
+						Content: &mcp.TextContent{Text: "sampled"}, Role: "assistant", Model: "m"}, nil
 				},
 				ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 					return &mcp.ElicitResult{Action: "decline"}, nil
 				},
 			})
-			cl.ClientSession, err = m.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: p.MCPURL, OAuthHandler: handler}, &mcp.ClientSessionOptions{ProtocolVersion: c.version})
+			cl.ClientSession, err = m.Connect(t.Context(),
+				&mcp.StreamableClientTransport{Endpoint: p.MCPURL, OAuthHandler: handler},
+				&mcp.ClientSessionOptions{ProtocolVersion: c.version})
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { cl.Close() })
 			before := cl.ID()
-			arguments := map[string]map[string]any{"test_sampling": {"prompt": "say"}, "test_elicitation": {"message": "say"}}
+			arguments := map[string]map[string]any{
+				"test_sampling": {"prompt": "say"}, "test_elicitation": {"message": "say"},
+			}
 			for _, tool := range []string{"test_simple_text", c.tool, "test_simple_text", c.tool} {
 				r, err := cl.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments[tool]})
 				if err != nil || r.IsError {

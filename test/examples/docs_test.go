@@ -98,6 +98,7 @@ func compile(t *testing.T, folder, source string) (string, error) {
 			t.Fatal(err)
 		}
 	}
-	out, err := exec.Command("go", "build", "-C", folder, "-overlay", filepath.Join(tmp, "overlay.json"), "./testdata/snippet").CombinedOutput()
+	out, err := exec.Command("go", "build", "-C", folder, "-overlay", filepath.Join(tmp, "overlay.json"),
+		"./testdata/snippet").CombinedOutput()
 	return string(out), err
 }

@@ -34,7 +34,8 @@ func TestEmbedded(t *testing.T) {
 	ada := demotest.NewPerson("ada", "correct horse battery staple")
 	app := run(t, binary, address, "-data", data)
 	base := "http://" + address
-	t.Run("RS-01 RS-03 AS-16 discovery at the root of the host and of the endpoint", func(t *testing.T) { checkDiscovery(t, base) })
+	t.Run("RS-01 RS-03 AS-16 discovery at the root of the host and of the endpoint",
+		func(t *testing.T) { checkDiscovery(t, base) })
 	t.Run("the first account is made by the setup link, once", func(t *testing.T) {
 		link := setupLink.FindString(app.output())
 		if err := ada.SetUp(link); err != nil {
@@ -45,7 +46,9 @@ func TestEmbedded(t *testing.T) {
 		}
 	})
 	t.Run("keys and database are the owner's alone", func(t *testing.T) {
-		for path, want := range map[string]os.FileMode{data: 0o700, filepath.Join(data, "secret.key"): 0o600, filepath.Join(data, "mcp-authd.db"): 0o600} {
+		for path, want := range map[string]os.FileMode{
+			data: 0o700, filepath.Join(data, "secret.key"): 0o600, filepath.Join(data, "mcp-authd.db"): 0o600,
+		} {
 			info, err := os.Stat(path)
 			if err != nil || info.Mode().Perm() != want {
 				t.Errorf("%s: got %v, %v, want %v", path, info.Mode().Perm(), err, want)
@@ -63,19 +66,23 @@ func TestEmbedded(t *testing.T) {
 	var c *client
 	t.Run("RS-28 AS-114 sign-in, a call, and step-up with the Go SDK", func(t *testing.T) {
 		c = connect(t, base+"/mcp", ada)
-		if who := c.call(t, "whoami", nil); !strings.Contains(who, `"notes:read"`) || strings.Contains(who, "notes:write") || c.visits.Load() != 1 {
+		if who := c.call(t, "whoami", nil); !strings.Contains(who, `"notes:read"`) ||
+			strings.Contains(who, "notes:write") || c.visits.Load() != 1 {
 			t.Errorf("got %s after %d sign-ins", who, c.visits.Load())
 		}
-		if got := c.call(t, "add_note", map[string]any{"text": "remember the milk"}); !strings.Contains(got, "remember the milk") || c.visits.Load() != 2 {
+		if got := c.call(t, "add_note", map[string]any{"text": "remember the milk"}); !strings.Contains(got,
+			"remember the milk") || c.visits.Load() != 2 {
 			t.Errorf("got %s after %d sign-ins", got, c.visits.Load())
 		}
 	})
 	t.Run("RS-44 SP-13 a revoked token ends at once", func(t *testing.T) {
 		token := c.token(t)
-		if status, body := post(t, base+"/mcp", token.AccessToken, hello); status != http.StatusOK || !strings.Contains(body, `"serverInfo"`) {
+		if status, body := post(t, base+"/mcp", token.AccessToken, hello); status != http.StatusOK ||
+			!strings.Contains(body, `"serverInfo"`) {
 			t.Fatalf("got %d %s", status, body)
 		}
-		if status, body := form(t, base+"/revoke", url.Values{"token": {token.RefreshToken}, "client_id": {c.id(t)}}); status != http.StatusOK {
+		if status, body := form(t, base+"/revoke",
+			url.Values{"token": {token.RefreshToken}, "client_id": {c.id(t)}}); status != http.StatusOK {
 			t.Fatalf("revoke: got %d %s", status, body)
 		}
 		if status, body := post(t, base+"/mcp", token.AccessToken, hello); status != http.StatusUnauthorized {
@@ -113,7 +120,8 @@ func TestEmbedded(t *testing.T) {
 	for _, name := range []string{"sdk-v1.mjs", "sdk-v2.mjs"} {
 		t.Run("AS-94 refresh with the TypeScript SDK, "+name, func(t *testing.T) {
 			t.Parallel()
-			out, visits := script(t, demotest.NewPerson(ada.Username, ada.Password), name, base+"/mcp", "whoami", "6", "whoami")
+			out, visits := script(t, demotest.NewPerson(ada.Username, ada.Password), name, base+"/mcp", "whoami", "6",
+				"whoami")
 			if visits != 1 || strings.Count(out, `"structuredContent"`) != 2 {
 				t.Errorf("got %d sign-ins and %s", visits, out)
 			}
@@ -133,7 +141,8 @@ func TestEmbeddedUpkeep(t *testing.T) {
 	if !strings.Contains(second.output(), "another server uses this database") {
 		t.Errorf("beside another one, it says:\n%s", second.output())
 	}
-	if out, err := exec.Command(demotest.Binary(t), "doctor", "--data", data).CombinedOutput(); err == nil || !strings.Contains(string(out), "2 servers use ") {
+	if out, err := exec.Command(demotest.Binary(t), "doctor", "--data", data).CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "2 servers use ") {
 		t.Errorf("doctor: %v\n%s", err, out)
 	}
 	for _, p := range []*program{first, second} {
@@ -209,12 +218,15 @@ func connect(t *testing.T, endpoint string, p *demotest.Person) *client {
 	c := &client{}
 	var err error
 	c.oauth, err = auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
-		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
-			ClientName: "go-sdk", RedirectURIs: []string{redirect}, GrantTypes: []string{"authorization_code", "refresh_token"},
-			ResponseTypes: []string{"code"}, TokenEndpointAuthMethod: "none",
-		}},
+		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{
+			Metadata: &oauthex.ClientRegistrationMetadata{
+				ClientName: "go-sdk", RedirectURIs: []string{redirect},
+				GrantTypes:    []string{"authorization_code", "refresh_token"},
+				ResponseTypes: []string{"code"}, TokenEndpointAuthMethod: "none",
+			}},
 		RedirectURL: redirect,
-		AuthorizationCodeFetcher: func(_ context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+		AuthorizationCodeFetcher: func(_ context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult,
+			error) {
 			c.visits.Add(1)
 			c.link = args.URL
 			back, err := p.Visit(args.URL)
@@ -232,7 +244,8 @@ func connect(t *testing.T, endpoint string, p *demotest.Person) *client {
 		t.Fatal(err)
 	}
 	m := mcp.NewClient(&mcp.Implementation{Name: "examples", Version: "1"}, nil)
-	c.ClientSession, err = m.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: endpoint, OAuthHandler: c.oauth}, nil)
+	c.ClientSession, err = m.Connect(t.Context(),
+		&mcp.StreamableClientTransport{Endpoint: endpoint, OAuthHandler: c.oauth}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,14 +37,17 @@ func newIssuer(t *testing.T) *issuer {
 		fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q}`, i.URL, i.URL+"/jwks.json")
 	})
 	mux.HandleFunc("GET /jwks.json", func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "k", Algorithm: "ES256", Use: "sig"}}})
+		_ = json.NewEncoder(w).Encode(jose.JSONWebKeySet{
+			Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "k", Algorithm: "ES256", Use: "sig"}},
+		})
 	})
 	return i
 }
 
 func (i *issuer) token(t *testing.T, subject, client, scope string) string {
 	t.Helper()
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: i.key}, (&jose.SignerOptions{}).WithType("at+jwt").WithHeader("kid", "k"))
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: i.key},
+		(&jose.SignerOptions{}).WithType("at+jwt").WithHeader("kid", "k"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +81,9 @@ func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 func open(t *testing.T, endpoint, version string, b *bearer) *mcp.ClientSession {
 	t.Helper()
 	c := mcp.NewClient(&mcp.Implementation{Name: "examples", Version: "1"}, nil)
-	s, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: endpoint, HTTPClient: &http.Client{Transport: b}, MaxRetries: -1}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	s, err := c.Connect(t.Context(),
+		&mcp.StreamableClientTransport{Endpoint: endpoint, HTTPClient: &http.Client{Transport: b}, MaxRetries: -1},
+		&mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +136,8 @@ func TestMCPGo(t *testing.T) {
 			if got, err := callText(t, s, "whoami", nil); got != "alice by editor" {
 				t.Errorf("got %q, %v", got, err)
 			}
-			if got, err := callText(t, s, "add_note", map[string]any{"text": "of alice " + version}); !strings.Contains(got, "of alice "+version) {
+			if got, err := callText(t, s, "add_note",
+				map[string]any{"text": "of alice " + version}); !strings.Contains(got, "of alice "+version) {
 				t.Errorf("got %q, %v", got, err)
 			}
 			bob := open(t, endpoint, version, &bearer{as.token(t, "bob", "editor", "notes:read")})
@@ -152,7 +158,10 @@ func TestMCPGo(t *testing.T) {
 		})
 	}
 	t.Run("RS-28 RS-29 a call beyond the scope is 403 and says what it needs", func(t *testing.T) {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, endpoint, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add_note","arguments":{"text":"x"}}}`))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, endpoint,
+			strings.NewReader(
+				`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add_note","arguments":{"text":"x"}}}`,
+			))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,20 +172,24 @@ func TestMCPGo(t *testing.T) {
 			t.Fatal(err)
 		}
 		resp.Body.Close()
-		if got := resp.Header.Get("WWW-Authenticate"); resp.StatusCode != http.StatusForbidden || !strings.Contains(got, `error="insufficient_scope"`) || !strings.Contains(got, `scope="notes:read notes:write"`) {
+		if got := resp.Header.Get("WWW-Authenticate"); resp.StatusCode != http.StatusForbidden ||
+			!strings.Contains(got, `error="insufficient_scope"`) ||
+			!strings.Contains(got, `scope="notes:read notes:write"`) {
 			t.Errorf("got %d %s", resp.StatusCode, got)
 		}
 	})
 	t.Run("SP-13 SP-14 a session belongs to who opened it", func(t *testing.T) {
 		alice := open(t, endpoint, "2025-11-25", &bearer{as.token(t, "alice", "editor", "notes:read")})
 		body := `{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{}}`
-		if status, got := post(t, endpoint, as.token(t, "mallory", "editor", "notes:read"), body, "Mcp-Session-Id", alice.ID(), "Mcp-Protocol-Version", "2025-11-25"); status != http.StatusNotFound {
+		if status, got := post(t, endpoint, as.token(t, "mallory", "editor", "notes:read"), body, "Mcp-Session-Id",
+			alice.ID(), "Mcp-Protocol-Version", "2025-11-25"); status != http.StatusNotFound {
 			t.Errorf("got %d %s, want 404", status, got)
 		}
 	})
 	t.Run("RS-196 a body is bounded, which mcp-go does not do", func(t *testing.T) {
 		body := `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"x":"` + strings.Repeat("x", 5<<20) + `"}}}`
-		if status, got := post(t, endpoint, as.token(t, "alice", "editor", "notes:read"), body); status != http.StatusRequestEntityTooLarge {
+		if status, got := post(t, endpoint, as.token(t, "alice", "editor", "notes:read"),
+			body); status != http.StatusRequestEntityTooLarge {
 			t.Errorf("got %d %s, want 413", status, got)
 		}
 	})
@@ -191,7 +204,8 @@ func TestMCPGo(t *testing.T) {
 // TestMCPGoModule runs the tests of the module, which go test ./... does not reach.
 func TestMCPGoModule(t *testing.T) {
 	for _, command := range []string{"vet", "test"} {
-		if out, err := exec.Command("go", command, "-C", "../../examples/mcp-go", "./...").CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", command, "-C", "../../examples/mcp-go",
+			"./...").CombinedOutput(); err != nil {
 			t.Errorf("go %s: %v\n%s", command, err, out)
 		}
 	}

@@ -110,7 +110,8 @@ func newcomer(t *testing.T) *visitor {
 	}))
 	t.Cleanup(n.tools.Close)
 	t.Cleanup(n.end)
-	n.environ = append(os.Environ(), "HOME="+n.home, "XDG_DATA_HOME=", "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
+	n.environ = append(os.Environ(), "HOME="+n.home, "XDG_DATA_HOME=",
+		"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
 		"MCP_AUTHD_LISTEN="+n.address, "MCP_AUTHD_ISSUER=http://"+n.address, "MCP_AUTHD_MANAGEMENT_LISTEN=")
 	return n
 }
@@ -118,7 +119,8 @@ func newcomer(t *testing.T) *visitor {
 // npx stands for the one that would fetch the package: it starts the installed one.
 func (n *visitor) npx() {
 	modules := filepath.Join(npmtest.Dir(n.t), "node_modules")
-	script := "#!/bin/sh\nexec " + filepath.Join(modules, ".bin", "node") + " " + filepath.Join(modules, "@modelcontextprotocol/server-everything/dist/index.js") + " stdio\n"
+	script := "#!/bin/sh\nexec " + filepath.Join(modules, ".bin", "node") + " " +
+		filepath.Join(modules, "@modelcontextprotocol/server-everything/dist/index.js") + " stdio\n"
 	if err := os.WriteFile(filepath.Join(n.home, "bin", "npx"), []byte(script), 0o700); err != nil {
 		n.t.Fatal(err)
 	}
@@ -126,9 +128,10 @@ func (n *visitor) npx() {
 
 func mcpServer() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1"}, nil)
-	mcp.AddTool(s, &mcp.Tool{Name: "list_notes"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-		return &mcp.CallToolResult{}, nil, nil
-	})
+	mcp.AddTool(s, &mcp.Tool{Name: "list_notes"},
+		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{}, nil, nil
+		})
 	return s
 }
 
@@ -146,7 +149,8 @@ func (n *visitor) guarded(resource string) http.Handler {
 		n.t.Fatal(err)
 	}
 	g, err := mcpresource.New(mcpresource.Config{
-		Resource: resource, AuthorizationServers: []string{"http://" + n.address}, Validator: v, Policy: &mcpresource.Rules{Base: []string{"mcp"}},
+		Resource: resource, AuthorizationServers: []string{"http://" + n.address}, Validator: v,
+		Policy: &mcpresource.Rules{Base: []string{"mcp"}},
 	})
 	if err != nil {
 		n.t.Fatal(err)
@@ -161,7 +165,8 @@ func (n *visitor) types(line string) {
 	n.t.Helper()
 	tools := strings.TrimPrefix(n.tools.URL, "http://")
 	_, port, _ := net.SplitHostPort(tools)
-	line = strings.NewReplacer("127.0.0.1:8414", n.address, "localhost:8414", n.address, "127.0.0.1:3000", tools, "localhost:3000", "localhost:"+port).Replace(line)
+	line = strings.NewReplacer("127.0.0.1:8414", n.address, "localhost:8414", n.address, "127.0.0.1:3000", tools,
+		"localhost:3000", "localhost:"+port).Replace(line)
 	m := runs.FindStringSubmatch(line)
 	if m == nil {
 		n.sh(line, "")

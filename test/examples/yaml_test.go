@@ -126,7 +126,8 @@ func TestManualOfProviders(t *testing.T) {
 	t.Run("no page is about a type that there is not", func(t *testing.T) {
 		for path := range pages {
 			name, ok := strings.CutPrefix(path, "docs/")
-			if ok && strings.HasPrefix(name, "providers/") && !slices.ContainsFunc(thirdparty.Types(), func(k thirdparty.Type) bool { return k.Guide == name }) {
+			if ok && strings.HasPrefix(name, "providers/") &&
+				!slices.ContainsFunc(thirdparty.Types(), func(k thirdparty.Type) bool { return k.Guide == name }) {
 				t.Error(path)
 			}
 		}

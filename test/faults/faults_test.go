@@ -91,13 +91,15 @@ func TestEveryCallFails(t *testing.T) {
 					continue
 				}
 				if !unavailable(got) {
-					t.Errorf("%s fails (call %d of %v): got %d %s %.400s, want 503 with Retry-After", failed, n+1, verbs, got.status, got.at(), got.body)
+					t.Errorf("%s fails (call %d of %v): got %d %s %.400s, want 503 with Retry-After", failed, n+1,
+						verbs, got.status, got.at(), got.body)
 				}
 				if s.again {
 					continue
 				}
 				if got := request(); !s.done(got) {
-					t.Errorf("%s had failed, and the same request again: got %d %s %.400s, want success", failed, got.status, got.at(), got.body)
+					t.Errorf("%s had failed, and the same request again: got %d %s %.400s, want success", failed,
+						got.status, got.at(), got.body)
 				}
 			}
 			t.Fatal("more than 60 calls for one request")
@@ -125,7 +127,8 @@ func TestAnswersLost(t *testing.T) {
 					continue
 				}
 				if !unavailable(got) {
-					t.Errorf("the answer of %s is lost: got %d %s %.400s, want 503 with Retry-After", failed, got.status, got.at(), got.body)
+					t.Errorf("the answer of %s is lost: got %d %s %.400s, want 503 with Retry-After", failed,
+						got.status, got.at(), got.body)
 				}
 			}
 		})
@@ -177,7 +180,8 @@ var authorizeScenarios = []scenario{
 		},
 		done: status(http.StatusSeeOther),
 		harmless: map[string]string{
-			"TouchLogin": notes, "ClearFailures": forgetful, "Client": named, "EndSession": "the session of before ends by itself",
+			"TouchLogin": notes, "ClearFailures": forgetful, "Client": named,
+			"EndSession": "the session of before ends by itself",
 		},
 	},
 	{
@@ -191,7 +195,8 @@ var authorizeScenarios = []scenario{
 			return func() answer { return b.post(action, form) }
 		},
 		done: func(a answer) bool {
-			return a.status == http.StatusUnauthorized || a.status == http.StatusTooManyRequests || says(`name="password"`)(a)
+			return a.status == http.StatusUnauthorized || a.status == http.StatusTooManyRequests ||
+				says(`name="password"`)(a)
 		},
 		harmless: map[string]string{"Client": named},
 	},
@@ -248,7 +253,8 @@ var tokenScenarios = []scenario{
 		name: "POST /token, refresh token",
 		prepare: func(r *rig) func() answer {
 			_, refresh := r.tokens()
-			b, form := r.browser(), url.Values{"grant_type": {"refresh_token"}, "refresh_token": {refresh}, "client_id": {"app"}}
+			b, form := r.browser(),
+				url.Values{"grant_type": {"refresh_token"}, "refresh_token": {refresh}, "client_id": {"app"}}
 			return func() answer { return b.post("/token", form) }
 		},
 		done: hasJSON("refresh_token"),
@@ -264,7 +270,9 @@ var tokenScenarios = []scenario{
 	{
 		name: "POST /token, wrong client secret",
 		prepare: func(r *rig) func() answer {
-			b, form := r.browser(), url.Values{"grant_type": {"client_credentials"}, "client_id": {"robot"}, "client_secret": {"not this one"}}
+			b, form := r.browser(),
+				url.Values{"grant_type": {"client_credentials"}, "client_id": {"robot"},
+					"client_secret": {"not this one"}}
 			return func() answer { return b.post("/token", form) }
 		},
 		done: func(a answer) bool { return a.json("error") == "invalid_client" },
@@ -314,7 +322,8 @@ var tokenScenarios = []scenario{
 		name: "POST /revoke, access token without a grant",
 		prepare: func(r *rig) func() answer {
 			b := r.browser()
-			access := b.post("/token", url.Values{"grant_type": {"client_credentials"}}, "Authorization", basic("robot")).json("access_token")
+			access := b.post("/token", url.Values{"grant_type": {"client_credentials"}}, "Authorization",
+				basic("robot")).json("access_token")
 			return func() answer {
 				return b.post("/revoke", url.Values{"token": {access}}, "Authorization", basic("robot"))
 			}
@@ -349,7 +358,8 @@ var clientScenarios = []scenario{
 			b := r.browser()
 			made := r.register(b)
 			return func() answer {
-				return b.send(http.MethodGet, made.json("registration_client_uri"), "", "Authorization", "Bearer "+made.json("registration_access_token"))
+				return b.send(http.MethodGet, made.json("registration_client_uri"), "", "Authorization",
+					"Bearer "+made.json("registration_access_token"))
 			}
 		},
 		done: hasJSON("client_id"),
@@ -359,9 +369,11 @@ var clientScenarios = []scenario{
 		prepare: func(r *rig) func() answer {
 			b := r.browser()
 			made := r.register(b)
-			body := `{"client_id":"` + made.json("client_id") + `","client_name":"Another","redirect_uris":["` + redirect + `"],"token_endpoint_auth_method":"none"}`
+			body := `{"client_id":"` + made.json("client_id") + `","client_name":"Another","redirect_uris":["` +
+				redirect + `"],"token_endpoint_auth_method":"none"}`
 			return func() answer {
-				return b.postJSON(http.MethodPut, made.json("registration_client_uri"), body, "Authorization", "Bearer "+made.json("registration_access_token"))
+				return b.postJSON(http.MethodPut, made.json("registration_client_uri"), body, "Authorization",
+					"Bearer "+made.json("registration_access_token"))
 			}
 		},
 		done: hasJSON("client_id"),
@@ -372,7 +384,8 @@ var clientScenarios = []scenario{
 			b := r.browser()
 			made := r.register(b)
 			return func() answer {
-				return b.send(http.MethodDelete, made.json("registration_client_uri"), "", "Authorization", "Bearer "+made.json("registration_access_token"))
+				return b.send(http.MethodDelete, made.json("registration_client_uri"), "", "Authorization",
+					"Bearer "+made.json("registration_access_token"))
 			}
 		},
 		done:  status(http.StatusNoContent),
@@ -382,7 +395,8 @@ var clientScenarios = []scenario{
 
 func (r *rig) register(b *browser) answer {
 	r.t.Helper()
-	got := b.postJSON(http.MethodPost, "/register", `{"client_name":"Registered","redirect_uris":["`+redirect+`"],"token_endpoint_auth_method":"none"}`)
+	got := b.postJSON(http.MethodPost, "/register",
+		`{"client_name":"Registered","redirect_uris":["`+redirect+`"],"token_endpoint_auth_method":"none"}`)
 	if got.status != http.StatusCreated {
 		r.t.Fatalf("register: got %d %s", got.status, got.body)
 	}

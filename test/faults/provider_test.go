@@ -84,7 +84,8 @@ var providerScenarios = []scenario{
 				got := b.post(action, form)
 				if code := got.at().Query().Get("code"); code != "" {
 					r.store.Pause(func() {
-						if scope := b.post("/token", redeem(code)).json("scope"); strings.Contains(scope, "notes:write") {
+						if scope := b.post("/token", redeem(code)).json("scope"); strings.Contains(scope,
+							"notes:write") {
 							r.t.Errorf("granted %q", scope)
 						}
 					})
@@ -109,7 +110,8 @@ var providerScenarios = []scenario{
 		name: "POST /token, refresh token that rests on a session at the provider",
 		prepare: func(r *rig) func() answer {
 			_, refresh := r.borrowed()
-			b, form := r.browser(), url.Values{"grant_type": {"refresh_token"}, "refresh_token": {refresh}, "client_id": {"app"}}
+			b, form := r.browser(),
+				url.Values{"grant_type": {"refresh_token"}, "refresh_token": {refresh}, "client_id": {"app"}}
 			return func() answer { return b.post("/token", form) }
 		},
 		done:     hasJSON("refresh_token"),
@@ -121,7 +123,8 @@ var providerScenarios = []scenario{
 			access, _ := r.borrowed()
 			b, form := r.browser(), url.Values{
 				"grant_type": {"urn:ietf:params:oauth:grant-type:token-exchange"}, "subject_token": {access},
-				"subject_token_type": {"urn:ietf:params:oauth:token-type:access_token"}, "scope": {"openid"}, "audience": {"corp"},
+				"subject_token_type": {"urn:ietf:params:oauth:token-type:access_token"}, "scope": {"openid"},
+				"audience": {"corp"},
 			}
 			return func() answer { return b.post("/token", form, "Authorization", basic("server")) }
 		},

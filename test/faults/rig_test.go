@@ -85,7 +85,8 @@ func newRig(t *testing.T) *rig {
 	delegation, err := thirdparty.New(thirdparty.Config{
 		Issuer: r.url, Store: r.store, SecretKeys: keys, Now: r.clock,
 		Connectors: []thirdparty.Connector{{
-			ID: "corp", Type: "oidc", Name: "Corp", ClientID: r.up.ClientID, ClientSecret: r.up.ClientSecret, Issuer: r.up.URL,
+			ID: "corp", Type: "oidc", Name: "Corp", ClientID: r.up.ClientID, ClientSecret: r.up.ClientSecret,
+			Issuer:     r.up.URL,
 			Scopes:     oauth.Scopes{"openid", "profile", "email", "offline_access"},
 			CheckEvery: time.Second, Outage: time.Hour,
 			ScopeRules: []thirdparty.ScopeRule{{Scopes: oauth.Scopes{"notes:write"}, Groups: []string{"editors"}}},
@@ -97,7 +98,9 @@ func newRig(t *testing.T) *rig {
 	r.as, err = authserver.New(ctx, authserver.Config{
 		Issuer: r.url, Store: r.store, SecretKeys: keys, Now: r.clock, Registry: registry,
 		Delegation: delegation,
-		Tokens:     authserver.TokenPolicy{CodeTTL: 10 * time.Minute, AccessTTL: 12 * time.Hour, RefreshGrace: 10 * time.Minute},
+		Tokens: authserver.TokenPolicy{
+			CodeTTL: 10 * time.Minute, AccessTTL: 12 * time.Hour, RefreshGrace: 10 * time.Minute,
+		},
 		Resources: []storage.Resource{{URI: resource, Name: "Notes", Scopes: []storage.ScopeText{
 			{Name: "mcp", Description: "use the server", Default: true},
 			{Name: "notes:write", Description: "write notes"},
@@ -117,9 +120,11 @@ func (r *rig) addClients() {
 	both := []string{"authorization_code", "refresh_token"}
 	for _, c := range []storage.Client{
 		{ID: "app", Name: "App", RedirectURIs: []string{redirect}, GrantTypes: both, AuthMethod: "none"},
-		{ID: "server", Name: "Server", GrantTypes: both, AuthMethod: "client_secret_basic", SecretHash: &hash, Resources: []string{resource}},
-		{ID: "robot", Name: "Robot", GrantTypes: []string{"client_credentials"}, AuthMethod: "client_secret_basic", SecretHash: &hash,
-			Scopes: []string{"mcp"}, Resources: []string{resource}},
+		{ID: "server", Name: "Server", GrantTypes: both, AuthMethod: "client_secret_basic", SecretHash: &hash,
+			Resources: []string{resource}},
+		{ID: "robot", Name: "Robot", GrantTypes: []string{"client_credentials"}, AuthMethod: "client_secret_basic",
+			SecretHash: &hash,
+			Scopes:     []string{"mcp"}, Resources: []string{resource}},
 	} {
 		c.Source, c.CreatedAt = storage.SourceStatic, r.clock()
 		must(r.t, r.store.PutClient(r.t.Context(), c))
@@ -197,7 +202,8 @@ func (b *browser) get(target string) answer {
 
 func (b *browser) post(path string, form url.Values, header ...string) answer {
 	b.t.Helper()
-	return b.send(http.MethodPost, path, form.Encode(), append(header, "Content-Type", "application/x-www-form-urlencoded")...)
+	return b.send(http.MethodPost, path, form.Encode(),
+		append(header, "Content-Type", "application/x-www-form-urlencoded")...)
 }
 
 func (b *browser) postJSON(method, target, body string, header ...string) answer {
@@ -231,7 +237,8 @@ func (a answer) form(t *testing.T, suffix string) (action string, values url.Val
 
 func link(change ...string) string {
 	q := url.Values{
-		"response_type": {"code"}, "client_id": {"app"}, "redirect_uri": {redirect}, "state": {"s"}, "resource": {resource},
+		"response_type": {"code"}, "client_id": {"app"}, "redirect_uri": {redirect}, "state": {"s"},
+		"resource":       {resource},
 		"code_challenge": {oauth.ChallengeS256(verifier)}, "code_challenge_method": {oauth.S256}, "scope": {"mcp"},
 	}
 	for i := 0; i+1 < len(change); i += 2 {

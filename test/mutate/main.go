@@ -119,7 +119,9 @@ func run(ctx context.Context, s sampling) (survived int, err error) {
 }
 
 // measure tries changes until sample of them have compiled, and prints the row of a package.
-func measure(ctx context.Context, t target, changes []change, sample int, accepted map[string]bool, work string) (int, error) {
+func measure(
+	ctx context.Context, t target, changes []change, sample int, accepted map[string]bool, work string,
+) (int, error) {
 	var tried, killed, known int
 	var holes []change
 	for _, c := range changes {
@@ -142,7 +144,8 @@ func measure(ctx context.Context, t target, changes []change, sample int, accept
 		}
 		tried++
 	}
-	fmt.Printf("%-18s %6d %6d %6.0f %8d\n", t.dir, tried, killed, 100*float64(killed)/float64(max(tried-known, 1)), known)
+	fmt.Printf("%-18s %6d %6d %6.0f %8d\n", t.dir, tried, killed, 100*float64(killed)/float64(max(tried-known, 1)),
+		known)
 	for _, c := range holes {
 		fmt.Println("  survived:", c)
 	}

@@ -96,7 +96,8 @@ func TestRoot(t *testing.T) {
 	}
 	broken := all[0]
 	broken.new = "not go"
-	if got, err := try(t.Context(), target{dir: "p", tests: []string{"./p"}}, broken, t.TempDir()); err != nil || got != refused {
+	if got, err := try(t.Context(), target{dir: "p", tests: []string{"./p"}}, broken, t.TempDir()); err != nil ||
+		got != refused {
 		t.Errorf("a change that does not compile: got %v, %v", got, err)
 	}
 }

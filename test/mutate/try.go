@@ -41,7 +41,9 @@ func try(ctx context.Context, t target, c change, work string) (outcome, error) 
 		return refused, ctx.Err()
 	}
 	for _, tests := range append([][]string{t.tests}, each(t.behind)...) {
-		args := append([]string{"test", "-overlay", overlay, "-vet=off", "-failfast", "-short", "-count=1", "-timeout", testTimeout.String()}, tests...)
+		args := append([]string{
+			"test", "-overlay", overlay, "-vet=off", "-failfast", "-short", "-count=1", "-timeout",
+			testTimeout.String()}, tests...)
 		out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput()
 		var failed *exec.ExitError
 		switch {

@@ -14,7 +14,9 @@ func TestReport(t *testing.T) {
 	module := func(body string) string {
 		t.Helper()
 		dir := t.TempDir()
-		for file, text := range map[string]string{"go.mod": "module m\n\ngo 1.26\n", "m_test.go": "package m\n\nimport \"testing\"\n\n" + body} {
+		for file, text := range map[string]string{
+			"go.mod": "module m\n\ngo 1.26\n", "m_test.go": "package m\n\nimport \"testing\"\n\n" + body,
+		} {
 			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -23,7 +25,8 @@ func TestReport(t *testing.T) {
 	}
 	const (
 		pass = `func TestGood(t *testing.T) { t.Log("quiet") }` + "\n"
-		skip = `func TestLame(t *testing.T) { t.Run("sub", func(t *testing.T) { t.Skip("there is no Chromium here") }) }` + "\n"
+		skip = `func TestLame(t *testing.T) { t.Run("sub", func(t *testing.T) { t.Skip("there is no Chromium here") }) }` +
+			"\n"
 		fail = `func TestBad(t *testing.T) { t.Error("loud") }` + "\n"
 		hang = `func TestPanics(t *testing.T) { println("last words"); panic("over") }` + "\n"
 	)
@@ -33,8 +36,11 @@ func TestReport(t *testing.T) {
 		want, not  []string
 	}{
 		{"nothing skipped", pass, 0, []string{"ok  \tm\t", "No test was skipped."}, []string{"quiet", "=== RUN"}},
-		{"skipped", pass + skip, 0, []string{"ok  \tm\t", "Skipped (1):\n  m TestLame/sub: m_test.go:6: there is no Chromium here"}, []string{"quiet"}},
-		{"failed", pass + skip + fail, 1, []string{"--- FAIL: TestBad", "loud", "FAIL\tm\t", "Skipped (1):"}, []string{"quiet"}},
+		{"skipped", pass + skip, 0,
+			[]string{"ok  \tm\t", "Skipped (1):\n  m TestLame/sub: m_test.go:6: there is no Chromium here"},
+			[]string{"quiet"}},
+		{"failed", pass + skip + fail, 1, []string{"--- FAIL: TestBad", "loud", "FAIL\tm\t", "Skipped (1):"},
+			[]string{"quiet"}},
 		{"panicked", hang, 1, []string{"panic: over", "FAIL\tm\t", "No test was skipped."}, nil},
 		{"does not build", "var x int = nothing\n", 1, []string{"undefined: nothing", "[build failed]"}, nil},
 	} {

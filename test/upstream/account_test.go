@@ -39,7 +39,10 @@ func TestWhoseAccount(t *testing.T) {
 	for range 2 {
 		d, err := thirdparty.New(thirdparty.Config{
 			Issuer: front.URL, Store: store, SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)},
-			Connectors: []thirdparty.Connector{{ID: "corp", Type: "oidc", Name: "Corp", ClientID: up.ClientID, ClientSecret: up.ClientSecret, Issuer: up.URL}},
+			Connectors: []thirdparty.Connector{
+				{ID: "corp", Type: "oidc", Name: "Corp", ClientID: up.ClientID, ClientSecret: up.ClientSecret,
+					Issuer: up.URL},
+			},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -72,7 +75,8 @@ func TestWhoseAccount(t *testing.T) {
 		return len(all)
 	}
 	b := newJar(t, front.URL)
-	b.submit(t, "/login", b.get(t, "/login"), `action="/login"`, url.Values{"username": {"victim"}, "password": {"correct horse battery"}})
+	b.submit(t, "/login", b.get(t, "/login"), `action="/login"`,
+		url.Values{"username": {"victim"}, "password": {"correct horse battery"}})
 	if home := b.get(t, "/"); !strings.Contains(home, "victim") {
 		t.Fatalf("not signed in: %s", home)
 	}
@@ -93,7 +97,8 @@ func TestWhoseAccount(t *testing.T) {
 		return b.get(t, back.RequestURI())
 	}
 	t.Run("PM1 the account is named, and nothing is tied", func(t *testing.T) {
-		if page := connect(); !strings.Contains(page, "bob") || !strings.Contains(page, fakeidp.Bob.Subject) || identities() != 0 {
+		if page := connect(); !strings.Contains(page, "bob") || !strings.Contains(page, fakeidp.Bob.Subject) ||
+			identities() != 0 {
 			t.Errorf("%d identities; %s", identities(), page)
 		}
 	})
@@ -128,7 +133,11 @@ func newJar(t *testing.T, at string) *jar {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &jar{&http.Client{Jar: cookies, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, at}
+	return &jar{
+		&http.Client{
+			Jar:           cookies,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, at,
+	}
 }
 
 func (j *jar) get(t *testing.T, path string) string {

@@ -64,7 +64,8 @@ func TestConfusedDeputy(t *testing.T) {
 	attack := func(t *testing.T) {
 		t.Helper()
 		for name, change := range map[string][]string{
-			"as it is": nil, "past the chooser": {"provider", "node"}, "with a hint": {"login_hint", idptest.Alice.Email},
+			"as it is": nil, "past the chooser": {"provider", "node"},
+			"with a hint":                  {"login_hint", idptest.Alice.Email},
 			"the provider spelt otherwise": {"provider", "NODE"}, "for another resource": {"resource", i.mcpURL + "/"},
 			"no less fresh": {"max_age", "100000"},
 		} {
@@ -87,7 +88,8 @@ func TestConfusedDeputy(t *testing.T) {
 	// and skips the consent screen."
 	t.Run("SP-01 AS-222 the victim is signed in here: our page, and nothing silent", attack)
 	t.Run("SP-01 without a page there is no code", func(t *testing.T) {
-		if shown := victim.glance(t, i.link(evilID, evil.redirect(), "prompt", "none")); hostOf(shown.URL) != hostOf(i.issuer) {
+		if shown := victim.glance(t,
+			i.link(evilID, evil.redirect(), "prompt", "none")); hostOf(shown.URL) != hostOf(i.issuer) {
 			t.Errorf("the browser shows %s:\n%s", shown.URL, shown.Text)
 		}
 		evil.quiet(t) // nobody has agreed that it be told anything
@@ -105,11 +107,15 @@ func TestConfusedDeputy(t *testing.T) {
 	})
 	t.Run("SP-03 AS-224 the honest client's id with another redirect URI is refused here", func(t *testing.T) {
 		for _, redirect := range []string{
-			evil.URL + "/steal", honest.redirect() + "/..", honest.redirect() + "?x=1", strings.Replace(honest.redirect(), "/callback", "/Callback", 1),
-			i.callback("node"), strings.Replace(honest.redirect(), "127.0.0.1", "127.0.0.2", 1), honest.redirect() + "@" + hostOf(evil.URL), // the port alone may be another (RFC 8252 §7.3)
+			evil.URL + "/steal", honest.redirect() + "/..", honest.redirect() + "?x=1",
+			strings.Replace(honest.redirect(), "/callback", "/Callback", 1),
+			// the port alone may be another (RFC 8252 §7.3)
+			i.callback("node"), strings.Replace(honest.redirect(), "127.0.0.1", "127.0.0.2", 1),
+			honest.redirect() + "@" + hostOf(evil.URL),
 		} {
 			before := asked(up)
-			if shown := victim.glance(t, i.link(honestID, redirect, "provider", "node")); shown.Approve || shown.Back || hostOf(shown.URL) != hostOf(i.issuer) || asked(up) != before {
+			if shown := victim.glance(t, i.link(honestID, redirect, "provider", "node")); shown.Approve ||
+				shown.Back || hostOf(shown.URL) != hostOf(i.issuer) || asked(up) != before {
 				t.Errorf("%s: the browser shows %s:\n%s", redirect, shown.URL, shown.Text)
 			}
 		}
@@ -146,7 +152,9 @@ func forgery(t *testing.T, i *installation, up *idptest.Provider, victim *person
 	for _, path := range []string{"/consent", "/depart", "/login"} {
 		page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/html")
-			fmt.Fprintf(w, `<!doctype html><form method=post action="%s"><input name=step value="%s"><input name=decision value=approve><button>Win a prize</button></form>`, i.issuer+path, step[1])
+			fmt.Fprintf(w,
+				`<!doctype html><form method=post action="%s"><input name=step value="%s"><input name=decision value=approve><button>Win a prize</button></form>`,
+				i.issuer+path, step[1])
 		}))
 		before := asked(up)
 		victim.glance(t, page.URL)
@@ -187,7 +195,8 @@ func TestLoginCSRF(t *testing.T) {
 			t.Errorf("the victim is signed in: %s", home.Text)
 		}
 	}
-	t.Run("AS-220 SP-04 a callback of somebody else's browser signs nobody in", func(t *testing.T) { refused(t, callback.String()) })
+	t.Run("AS-220 SP-04 a callback of somebody else's browser signs nobody in",
+		func(t *testing.T) { refused(t, callback.String()) })
 	t.Run("AS-220 nor with a trip of the victim's own under way", func(t *testing.T) {
 		victim.glance(t, i.link(id, a.redirect()))
 		if _, err := victim.press("button[value=approve]"); err != nil || victim.trips(t, i) != 1 {
@@ -196,7 +205,9 @@ func TestLoginCSRF(t *testing.T) {
 		refused(t, callback.String())
 	})
 	t.Run("AS-220 state missing, made up, or doubled", func(t *testing.T) {
-		for _, state := range [][]string{nil, {""}, {"made-up"}, {callback.Query().Get("state"), callback.Query().Get("state")}} {
+		for _, state := range [][]string{
+			nil, {""}, {"made-up"}, {callback.Query().Get("state"), callback.Query().Get("state")},
+		} {
 			q := callback.Query()
 			q["state"] = state
 			refused(t, i.callback("node")+"?"+q.Encode())
@@ -234,8 +245,10 @@ func newRogue(t *testing.T) *rogue {
 	t.Cleanup(r.Close)
 	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string]any{
-			"issuer": r.URL, "authorization_endpoint": r.URL + "/auth", "token_endpoint": r.URL + "/token", "jwks_uri": r.honest.Issuer + "/jwks",
-			"response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"}, "id_token_signing_alg_values_supported": []string{"RS256"},
+			"issuer": r.URL, "authorization_endpoint": r.URL + "/auth", "token_endpoint": r.URL + "/token",
+			"jwks_uri":                 r.honest.Issuer + "/jwks",
+			"response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"},
+			"id_token_signing_alg_values_supported":          []string{"RS256"},
 			"authorization_response_iss_parameter_supported": true,
 		})
 	})
@@ -263,11 +276,15 @@ func (r *rogue) authorize(w http.ResponseWriter, req *http.Request) {
 		q.Set("redirect_uri", r.other)
 		http.Redirect(w, req, r.honest.Issuer+"/auth?"+q.Encode(), http.StatusFound)
 	case "answer in the honest one's name":
-		http.Redirect(w, req, r.own+"?"+url.Values{"code": {"x"}, "state": {q.Get("state")}, "iss": {r.honest.Issuer}}.Encode(), http.StatusFound)
+		http.Redirect(w, req,
+			r.own+"?"+url.Values{"code": {"x"}, "state": {q.Get("state")}, "iss": {r.honest.Issuer}}.Encode(),
+			http.StatusFound)
 	case "answer in nobody's name, against what it publishes":
 		http.Redirect(w, req, r.own+"?"+url.Values{"code": {"x"}, "state": {q.Get("state")}}.Encode(), http.StatusFound)
 	case "answer at the honest one's callback":
-		http.Redirect(w, req, r.other+"?"+url.Values{"code": {"x"}, "state": {q.Get("state")}, "iss": {r.honest.Issuer}}.Encode(), http.StatusFound)
+		http.Redirect(w, req,
+			r.other+"?"+url.Values{"code": {"x"}, "state": {q.Get("state")}, "iss": {r.honest.Issuer}}.Encode(),
+			http.StatusFound)
 	}
 }
 
@@ -278,7 +295,11 @@ func TestMixUp(t *testing.T) {
 	honest := i.node("node", idptest.Options{}, nil)
 	r := newRogue(t)
 	r.honest, r.own, r.other = honest, i.callback("rogue"), i.callback("node")
-	i.connect("rogue", &idptest.Provider{Kind: "Rogue", Issuer: r.URL, ClientID: "at-the-rogue", ClientSecret: "a secret of at least 32 characters, of the rogue"})
+	i.connect("rogue",
+		&idptest.Provider{
+			Kind: "Rogue", Issuer: r.URL, ClientID: "at-the-rogue",
+			ClientSecret: "a secret of at least 32 characters, of the rogue",
+		})
 	i.start()
 	a, alice := newApp(t), newPerson(t, idptest.Alice)
 	id := i.register(t, "An application", a.redirect())
@@ -290,7 +311,8 @@ func TestMixUp(t *testing.T) {
 	}
 	calls := honest.TokenCalls("authorization_code")
 	for _, trick := range []string{
-		"send the browser on to the honest provider, with our state, challenge and nonce", "answer in the honest one's name",
+		"send the browser on to the honest provider, with our state, challenge and nonce",
+		"answer in the honest one's name",
 		"answer in nobody's name, against what it publishes", "answer at the honest one's callback",
 	} {
 		t.Run("AS-225 "+trick, func(t *testing.T) {
@@ -309,7 +331,8 @@ func TestMixUp(t *testing.T) {
 			got := slices.Clone(r.got)
 			r.mu.Unlock()
 			if len(got) != 0 || honest.TokenCalls("authorization_code") != calls {
-				t.Errorf("the rogue was sent %v, and the honest one %d codes, before %d", got, honest.TokenCalls("authorization_code"), calls)
+				t.Errorf("the rogue was sent %v, and the honest one %d codes, before %d", got,
+					honest.TokenCalls("authorization_code"), calls)
 			}
 			if home := alice.glance(t, i.issuer+"/"); strings.Contains(home.Text, "Signed in as") {
 				t.Errorf("somebody is signed in: %s", home.Text)

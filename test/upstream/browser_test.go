@@ -55,8 +55,10 @@ type page struct {
 // newPerson starts a fresh Chromium.
 func newPerson(t *testing.T, u idptest.User) *person {
 	t.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.Flag("disable-quic", true),
-		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true))
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium(t)), chromedp.NoSandbox,
+		chromedp.Flag("disable-quic", true),
+		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-sync", true))
 	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(stop)
 	ctx, closeTab := chromedp.NewContext(ctx)
@@ -109,7 +111,10 @@ func (p *person) press(selector string) (page, error) {
 	if err != nil {
 		return shown, err
 	}
-	label, err := chromedp.Run(p.ctx, chromedp.Evaluate[string](fmt.Sprintf("window.left = true, document.querySelector(%q).innerText.trim()", selector)))
+	label, err := chromedp.Run(p.ctx,
+		chromedp.Evaluate[string](
+			fmt.Sprintf("window.left = true, document.querySelector(%q).innerText.trim()", selector),
+		))
 	if err != nil {
 		return shown, fmt.Errorf("no %s on %s: %w", selector, shown.URL, err)
 	}
@@ -132,7 +137,8 @@ func (p *person) goOn(shown page) (page, error) {
 		case shown.Login && p.refuses == "provider":
 			shown, err = p.press("button[value=deny]")
 		case shown.Login:
-			if err = chromedp.Do(p.ctx, chromedp.SetValue(chromedp.CSS("input[name=login]"), p.Email), chromedp.SetValue(chromedp.CSS("input[name=password]"), p.Password)); err == nil {
+			if err = chromedp.Do(p.ctx, chromedp.SetValue(chromedp.CSS("input[name=login]"), p.Email),
+				chromedp.SetValue(chromedp.CSS("input[name=password]"), p.Password)); err == nil {
 				shown, err = p.press("form button")
 			}
 		case shown.Allow:

@@ -35,12 +35,15 @@ func (i *installation) connectClient(t *testing.T, p *person) *client {
 	t.Helper()
 	c := &client{app: newApp(i.t)}
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
-		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
-			ClientName: "An application", RedirectURIs: []string{c.app.redirect()}, GrantTypes: []string{"authorization_code", "refresh_token"},
-			ResponseTypes: []string{"code"}, TokenEndpointAuthMethod: "none",
-		}},
+		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{
+			Metadata: &oauthex.ClientRegistrationMetadata{
+				ClientName: "An application", RedirectURIs: []string{c.app.redirect()},
+				GrantTypes:    []string{"authorization_code", "refresh_token"},
+				ResponseTypes: []string{"code"}, TokenEndpointAuthMethod: "none",
+			}},
 		RedirectURL: c.app.redirect(),
-		AuthorizationCodeFetcher: func(_ context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+		AuthorizationCodeFetcher: func(_ context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult,
+			error) {
 			c.logins++
 			shown, err := p.open(args.URL)
 			if err == nil {
@@ -61,7 +64,9 @@ func (i *installation) connectClient(t *testing.T, p *person) *client {
 	}
 	c.oauth = handler
 	m := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
-		Capabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{URL: &mcp.URLElicitationCapabilities{}}},
+		Capabilities: &mcp.ClientCapabilities{
+			Elicitation: &mcp.ElicitationCapabilities{URL: &mcp.URLElicitationCapabilities{}},
+		},
 		ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			c.asked = append(c.asked, *r.Params)
 			if c.follow == nil {
@@ -72,7 +77,8 @@ func (i *installation) connectClient(t *testing.T, p *person) *client {
 	})
 	// Its stream for messages from the server ends with the token, and would have the
 	// person sign in behind the test's back.
-	c.ClientSession, err = m.Connect(i.t.Context(), &mcp.StreamableClientTransport{Endpoint: i.mcpURL, OAuthHandler: handler, DisableStandaloneSSE: true}, nil)
+	c.ClientSession, err = m.Connect(i.t.Context(),
+		&mcp.StreamableClientTransport{Endpoint: i.mcpURL, OAuthHandler: handler, DisableStandaloneSSE: true}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +123,9 @@ const verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk" // RFC 7636 appen
 // register registers a public client and returns its id.
 func (i *installation) register(t *testing.T, name, redirect string) string {
 	t.Helper()
-	body, _ := json.Marshal(map[string]any{"client_name": name, "redirect_uris": []string{redirect}, "token_endpoint_auth_method": "none"})
+	body, _ := json.Marshal(map[string]any{
+		"client_name": name, "redirect_uris": []string{redirect}, "token_endpoint_auth_method": "none",
+	})
 	resp, err := http.Post(i.issuer+"/register", "application/json", strings.NewReader(string(body)))
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +143,8 @@ func (i *installation) register(t *testing.T, name, redirect string) string {
 // link is an authorization request.
 func (i *installation) link(clientID, redirect string, change ...string) string {
 	q := url.Values{
-		"response_type": {"code"}, "client_id": {clientID}, "redirect_uri": {redirect}, "state": {"s"}, "resource": {i.mcpURL},
+		"response_type": {"code"}, "client_id": {clientID}, "redirect_uri": {redirect}, "state": {"s"},
+		"resource":       {i.mcpURL},
 		"code_challenge": {oauth.ChallengeS256(verifier)}, "code_challenge_method": {oauth.S256}, "scope": {"mcp"},
 	}
 	for n := 0; n+1 < len(change); n += 2 {
@@ -166,7 +175,8 @@ type grant struct{ clientID, access, refresh string }
 func (i *installation) redeem(t *testing.T, clientID, redirect, code string) grant {
 	t.Helper()
 	status, out := post(t, i.issuer+"/token", url.Values{
-		"grant_type": {"authorization_code"}, "client_id": {clientID}, "code": {code}, "code_verifier": {verifier}, "redirect_uri": {redirect},
+		"grant_type": {"authorization_code"}, "client_id": {clientID}, "code": {code}, "code_verifier": {verifier},
+		"redirect_uri": {redirect},
 	})
 	access, _ := out["access_token"].(string)
 	refresh, _ := out["refresh_token"].(string)
@@ -179,7 +189,8 @@ func (i *installation) redeem(t *testing.T, clientID, redirect, code string) gra
 // refreshed asks for new tokens at an address of the server.
 func (g *grant) refreshed(t *testing.T, server string) (int, map[string]any) {
 	t.Helper()
-	status, out := post(t, server+"/token", url.Values{"grant_type": {"refresh_token"}, "client_id": {g.clientID}, "refresh_token": {g.refresh}})
+	status, out := post(t, server+"/token",
+		url.Values{"grant_type": {"refresh_token"}, "client_id": {g.clientID}, "refresh_token": {g.refresh}})
 	if status == http.StatusOK {
 		g.access, _ = out["access_token"].(string)
 		g.refresh, _ = out["refresh_token"].(string)
@@ -193,8 +204,9 @@ func (i *installation) whoami(t *testing.T, token string) int {
 	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
 	req, _ := http.NewRequest(http.MethodPost, i.mcpURL, strings.NewReader(body))
 	for k, v := range map[string]string{
-		"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2026-07-28",
-		"Mcp-Method": "tools/call", "Mcp-Name": "whoami", "Authorization": "Bearer " + token,
+		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+		"MCP-Protocol-Version": "2026-07-28",
+		"Mcp-Method":           "tools/call", "Mcp-Name": "whoami", "Authorization": "Bearer " + token,
 	} {
 		req.Header.Set(k, v)
 	}

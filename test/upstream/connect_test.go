@@ -34,7 +34,10 @@ func TestExtend(t *testing.T) {
 		}
 		link = first.asked[0].URL
 		who := call[caller](t, first, "whoami", nil)
-		for _, secret := range []string{who.Subject, idptest.Alice.Email, idptest.Alice.ID, "Alice", "calendar", first.token(t), up.Tokens()[0]["access_token"]} {
+		for _, secret := range []string{
+			who.Subject, idptest.Alice.Email, idptest.Alice.ID, "Alice", "calendar", first.token(t),
+			up.Tokens()[0]["access_token"],
+		} {
 			if strings.Contains(link, secret) || strings.Contains(link, url.QueryEscape(secret)) {
 				t.Errorf("the link has %q in it: %s", secret, link)
 			}
@@ -64,43 +67,46 @@ func TestExtend(t *testing.T) {
 			}
 		}
 	})
-	t.Run("RS-200 RS-202 the person grants it there, and the tool goes on; the client sees no token", func(t *testing.T) {
-		before := len(alice.clicks)
-		first.follow = func(link string) error {
-			shown, err := alice.open(link)
-			if err == nil {
-				_, err = alice.goOn(shown)
+	t.Run("RS-200 RS-202 the person grants it there, and the tool goes on; the client sees no token",
+		func(t *testing.T) {
+			before := len(alice.clicks)
+			first.follow = func(link string) error {
+				shown, err := alice.open(link)
+				if err == nil {
+					_, err = alice.goOn(shown)
+				}
+				return err
 			}
-			return err
-		}
-		got := call[borrowed](t, first, "calendar", want)
-		if got.Status != http.StatusOK || !strings.Contains(got.Body, `"sub":"`+idptest.Alice.ID+`"`) {
-			t.Errorf("got %+v", got)
-		}
-		if hosts := slices.Compact(hostsOf(alice.clicks[before:])); !slices.Equal(hosts, []string{hostOf(i.issuer), hostOf(up.Issuer)}) {
-			t.Errorf("clicked %q", alice.clicks[before:])
-		}
-		page := alice.pages[before].Text
-		for _, fact := range []string{"Notes", up.Kind, "calendar"} {
-			if !strings.Contains(page, fact) {
-				t.Errorf("our page does not say %q: %s", fact, page)
+			got := call[borrowed](t, first, "calendar", want)
+			if got.Status != http.StatusOK || !strings.Contains(got.Body, `"sub":"`+idptest.Alice.ID+`"`) {
+				t.Errorf("got %+v", got)
 			}
-		}
-		for _, given := range up.Tokens() {
-			for _, theirs := range given {
-				if strings.Contains(got.Body, theirs) {
-					t.Error("the client has seen a token of the provider")
+			if hosts := slices.Compact(hostsOf(alice.clicks[before:])); !slices.Equal(hosts,
+				[]string{hostOf(i.issuer), hostOf(up.Issuer)}) {
+				t.Errorf("clicked %q", alice.clicks[before:])
+			}
+			page := alice.pages[before].Text
+			for _, fact := range []string{"Notes", up.Kind, "calendar"} {
+				if !strings.Contains(page, fact) {
+					t.Errorf("our page does not say %q: %s", fact, page)
 				}
 			}
-		}
-	})
+			for _, given := range up.Tokens() {
+				for _, theirs := range given {
+					if strings.Contains(got.Body, theirs) {
+						t.Error("the client has seen a token of the provider")
+					}
+				}
+			}
+		})
 	if t.Failed() {
 		return
 	}
 	t.Run("RS-203 a new session of the same person needs no further page", func(t *testing.T) {
 		second := i.connectClient(t, alice)
 		before := len(alice.clicks)
-		if got := call[borrowed](t, second, "calendar", want); got.Status != http.StatusOK || len(alice.clicks) != before {
+		if got := call[borrowed](t, second, "calendar", want); got.Status != http.StatusOK ||
+			len(alice.clicks) != before {
 			t.Errorf("got %+v after %q", got, alice.clicks[before:])
 		}
 	})
@@ -114,7 +120,8 @@ func TestExtend(t *testing.T) {
 		}
 	})
 	t.Run("no more than the rule gives, and no token of ours is passed through", func(t *testing.T) {
-		if status, out := i.exchange(t, first.token(t), "node", "mail"); status != http.StatusBadRequest || out["error"] != "invalid_scope" {
+		if status, out := i.exchange(t, first.token(t), "node", "mail"); status != http.StatusBadRequest ||
+			out["error"] != "invalid_scope" {
 			t.Errorf("got %d %v", status, out)
 		}
 		for _, r := range up.Requests() {
@@ -133,7 +140,9 @@ func TestExtend(t *testing.T) {
 		token := first.token(t)
 		until(t, statedDelay, func() bool {
 			status, out := i.exchange(t, token, "node", "calendar")
-			return status == http.StatusBadRequest && (out["error"] == "invalid_request" || out["error"] == "invalid_grant" || out["error"] == "interaction_required")
+			return status == http.StatusBadRequest &&
+				(out["error"] == "invalid_request" || out["error"] == "invalid_grant" ||
+					out["error"] == "interaction_required")
 		})
 	})
 }
@@ -143,7 +152,8 @@ func (i *installation) exchange(t *testing.T, subject, provider, scope string) (
 	t.Helper()
 	return post(t, i.issuer+"/token", url.Values{
 		"grant_type": {"urn:ietf:params:oauth:grant-type:token-exchange"}, "subject_token": {subject},
-		"subject_token_type": {"urn:ietf:params:oauth:token-type:access_token"}, "audience": {provider}, "scope": {scope},
+		"subject_token_type": {"urn:ietf:params:oauth:token-type:access_token"}, "audience": {provider},
+		"scope":     {scope},
 		"client_id": {resourceClient}, "client_secret": {resourceSecret},
 	})
 }
@@ -175,11 +185,13 @@ func TestLinking(t *testing.T) {
 		id := i.register(t, "An application", a.redirect())
 		shown := root.glance(t, i.link(id, a.redirect()))
 		for _, p := range []*idptest.Provider{dex, node} {
-			if !slices.ContainsFunc(shown.Links, func(l string) bool { return strings.HasPrefix(l, "Continue with "+p.Kind) }) {
+			if !slices.ContainsFunc(shown.Links,
+				func(l string) bool { return strings.HasPrefix(l, "Continue with "+p.Kind) }) {
 				t.Errorf("no link to %s: %q", p.Kind, shown.Links)
 			}
 		}
-		if err := chromedp.Do(root.ctx, chromedp.SetValue(chromedp.CSS("input[name=username]"), "root"), chromedp.SetValue(chromedp.CSS("input[name=password]"), "correct horse battery")); err != nil {
+		if err := chromedp.Do(root.ctx, chromedp.SetValue(chromedp.CSS("input[name=username]"), "root"),
+			chromedp.SetValue(chromedp.CSS("input[name=password]"), "correct horse battery")); err != nil {
 			t.Fatal(err)
 		}
 		shown, err := root.press("form[action$='/login'] button")
@@ -201,7 +213,8 @@ func TestLinking(t *testing.T) {
 			if err == nil {
 				shown, err = root.goOn(shown)
 			}
-			if err != nil || !strings.Contains(shown.Text, "Signed in as root") || strings.Count(shown.Text, "Disconnect\n") != n+1 {
+			if err != nil || !strings.Contains(shown.Text, "Signed in as root") ||
+				strings.Count(shown.Text, "Disconnect\n") != n+1 {
 				t.Fatalf("%s: %v\n%s", p.Kind, err, shown.Text)
 			}
 		}

@@ -97,7 +97,9 @@ const (
 func plan(t *testing.T) *installation {
 	t.Helper()
 	place := reserve(t)
-	i := &installation{t: t, place: place, issuer: "http://" + place.Addr().String(), data: t.TempDir(), log: &lockedBuffer{}}
+	i := &installation{
+		t: t, place: place, issuer: "http://" + place.Addr().String(), data: t.TempDir(), log: &lockedBuffer{},
+	}
 	i.serveMCP()
 	i.config = map[string]any{
 		"issuer": i.issuer, "data_dir": i.data, "management": map[string]any{"listen": ""},
@@ -106,8 +108,12 @@ func plan(t *testing.T) *installation {
 			map[string]any{"name": "mcp", "description": "use it", "default": true},
 			map[string]any{"name": "notes:write", "description": "write notes"},
 		}}},
-		"tokens":     map[string]any{"status_ttl": statusTTL.String()},
-		"clients":    []any{map[string]any{"id": resourceClient, "name": "Notes server", "secret": resourceSecret, "resources": []string{i.mcpURL}}},
+		"tokens": map[string]any{"status_ttl": statusTTL.String()},
+		"clients": []any{
+			map[string]any{
+				"id": resourceClient, "name": "Notes server", "secret": resourceSecret, "resources": []string{i.mcpURL},
+			},
+		},
 		"login":      map[string]any{"local": false},
 		"thirdparty": []any{},
 		"log":        map[string]any{"level": "info", "format": "json"},
@@ -139,8 +145,9 @@ func (i *installation) node(id string, o idptest.Options, more map[string]any) *
 
 func (i *installation) connect(id string, p *idptest.Provider, settings ...map[string]any) {
 	connector := map[string]any{
-		"id": id, "type": "oidc", "name": p.Kind, "issuer": p.Issuer, "client_id": p.ClientID, "client_secret": p.ClientSecret,
-		"check_every": checkEvery.String(),
+		"id": id, "type": "oidc", "name": p.Kind, "issuer": p.Issuer, "client_id": p.ClientID,
+		"client_secret": p.ClientSecret,
+		"check_every":   checkEvery.String(),
 	}
 	for _, s := range settings {
 		maps.Copy(connector, s)
@@ -237,7 +244,8 @@ func (i *installation) serveMCP() {
 	i.t.Cleanup(host.Close)
 	i.mcpURL = host.URL + "/mcp"
 	var err error
-	if i.broker, err = mcpresource.NewBroker(mcpresource.BrokerConfig{Issuer: i.issuer, ClientID: resourceClient, ClientSecret: resourceSecret, CacheTTL: -1}); err != nil {
+	if i.broker, err = mcpresource.NewBroker(mcpresource.BrokerConfig{
+		Issuer: i.issuer, ClientID: resourceClient, ClientSecret: resourceSecret, CacheTTL: -1}); err != nil {
 		i.t.Fatal(err)
 	}
 	v, err := mcpresource.NewJWTValidator(mcpresource.JWTConfig{Issuer: i.issuer, RequireStatus: true})
@@ -252,13 +260,14 @@ func (i *installation) serveMCP() {
 		i.t.Fatal(err)
 	}
 	s := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1"}, nil)
-	mcp.AddTool(s, &mcp.Tool{Name: "whoami"}, func(_ context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, caller, error) {
-		p, ok := gosdk.Principal(r)
-		if !ok {
-			return nil, caller{}, errors.New("nobody calls")
-		}
-		return nil, caller{p.Subject, p.ClientID, p.Scopes}, nil
-	})
+	mcp.AddTool(s, &mcp.Tool{Name: "whoami"},
+		func(_ context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, caller, error) {
+			p, ok := gosdk.Principal(r)
+			if !ok {
+				return nil, caller{}, errors.New("nobody calls")
+			}
+			return nil, caller{p.Subject, p.ClientID, p.Scopes}, nil
+		})
 	mcp.AddTool(s, &mcp.Tool{Name: "calendar"}, i.calendar)
 	g.Register(mux, gosdk.Unguarded(g, s, &gosdk.Options{ShowAll: true}))
 }
@@ -267,7 +276,9 @@ func (i *installation) serveMCP() {
 // provider and scope that it needs.
 type theCalendar struct{ Provider, Scope, API string }
 
-func (i *installation) calendar(ctx context.Context, _ *mcp.CallToolRequest, in theCalendar) (*mcp.CallToolResult, borrowed, error) {
+func (i *installation) calendar(
+	ctx context.Context, _ *mcp.CallToolRequest, in theCalendar,
+) (*mcp.CallToolResult, borrowed, error) {
 	token, err := i.broker.Token(ctx, in.Provider, in.Scope)
 	if err != nil {
 		return nil, borrowed{}, err

@@ -36,7 +36,8 @@ func TestOutage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if q := back.Query(); q.Get("error") != "temporarily_unavailable" || q.Get("state") != "s" || q.Get("iss") != i.issuer || q.Has("code") {
+		if q := back.Query(); q.Get("error") != "temporarily_unavailable" || q.Get("state") != "s" ||
+			q.Get("iss") != i.issuer || q.Has("code") {
 			t.Errorf("got %s", back)
 		}
 	})
@@ -84,7 +85,8 @@ func TestOutage(t *testing.T) {
 
 func checkUnavailable(t *testing.T, i *installation, a *app) {
 	t.Helper()
-	if q := a.answer(t); q.Get("error") != "temporarily_unavailable" || q.Get("state") != "s" || q.Get("iss") != i.issuer || q.Get("error_description") == "" || q.Has("code") {
+	if q := a.answer(t); q.Get("error") != "temporarily_unavailable" || q.Get("state") != "s" ||
+		q.Get("iss") != i.issuer || q.Get("error_description") == "" || q.Has("code") {
 		t.Errorf("got %v", q)
 	}
 }
@@ -101,7 +103,8 @@ func TestDeclined(t *testing.T) {
 		t.Run("AS-223 at the "+where, func(t *testing.T) {
 			bob.refuses = where
 			bob.visit(t, i.link(id, a.redirect()))
-			if q := a.answer(t); q.Get("error") != "access_denied" || q.Get("state") != "s" || q.Get("iss") != i.issuer || q.Has("code") {
+			if q := a.answer(t); q.Get("error") != "access_denied" || q.Get("state") != "s" ||
+				q.Get("iss") != i.issuer || q.Has("code") {
 				t.Errorf("got %v", q)
 			}
 			if want := map[string]int{"mcp-authd": 0, "provider": 1}[where]; asked(up) != want {

@@ -57,22 +57,23 @@ func TestReplicas(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	t.Run("AS-219 every refresh token of the provider is used once, by one of the servers, and none is lost", func(t *testing.T) {
-		used := map[string]int{}
-		for _, r := range up.Requests() {
-			if token := r.Form.Get("refresh_token"); r.Path == "/token" && token != "" {
-				used[token]++
-				if used[token] > 1 || r.Status != http.StatusOK {
-					t.Errorf("refresh %d of a token: %d", used[token], r.Status)
+	t.Run("AS-219 every refresh token of the provider is used once, by one of the servers, and none is lost",
+		func(t *testing.T) {
+			used := map[string]int{}
+			for _, r := range up.Requests() {
+				if token := r.Form.Get("refresh_token"); r.Path == "/token" && token != "" {
+					used[token]++
+					if used[token] > 1 || r.Status != http.StatusOK {
+						t.Errorf("refresh %d of a token: %d", used[token], r.Status)
+					}
 				}
 			}
-		}
-		most, least := int(lasts/(checkEvery*9/10))+1, int(lasts/(checkEvery+2*time.Second))
-		if n := len(used); n > most || n < least {
-			t.Errorf("%d refreshes in %s, want %d to %d", n, lasts, least, most)
-		}
-		t.Logf("%d refreshes in %s by %d servers", len(used), lasts, len(servers))
-	})
+			most, least := int(lasts/(checkEvery*9/10))+1, int(lasts/(checkEvery+2*time.Second))
+			if n := len(used); n > most || n < least {
+				t.Errorf("%d refreshes in %s, want %d to %d", n, lasts, least, most)
+			}
+			t.Logf("%d refreshes in %s by %d servers", len(used), lasts, len(servers))
+		})
 	t.Run("AS-96 the client's own refreshes at all of them", func(t *testing.T) {
 		for _, server := range servers {
 			if status, out := g.refreshed(t, server); status != http.StatusOK {
@@ -98,7 +99,8 @@ func TestReplicas(t *testing.T) {
 // introspect asks one of the servers about a token, as the MCP server.
 func (i *installation) introspect(t *testing.T, server, token string) (status int, active bool) {
 	t.Helper()
-	req, _ := http.NewRequest(http.MethodPost, server+"/introspect", strings.NewReader(url.Values{"token": {token}}.Encode()))
+	req, _ := http.NewRequest(http.MethodPost, server+"/introspect",
+		strings.NewReader(url.Values{"token": {token}}.Encode()))
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.SetBasicAuth(resourceClient, url.QueryEscape(resourceSecret))
 	resp, err := http.DefaultClient.Do(req)

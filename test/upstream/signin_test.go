@@ -34,21 +34,25 @@ func fullCircle(t *testing.T, i *installation, up *idptest.Provider) {
 	t.Parallel()
 	i.start()
 	alice := newPerson(t, idptest.Alice)
-	t.Run("AS-220 AS-221 AS-222 SP-01 before our approval nothing leaves, and the browser holds no state", func(t *testing.T) {
-		a := newApp(t)
-		shown := alice.glance(t, i.link(i.register(t, "A stranger", a.redirect()), a.redirect()))
-		if !shown.Approve || !strings.Contains(shown.Text, "A stranger") || !strings.Contains(shown.Text, up.Kind) || !strings.Contains(shown.Text, hostOf(a.URL)) {
-			t.Errorf("got %s", shown.Text)
-		}
-		if names := alice.cookies(t, i.issuer+"/"); slices.ContainsFunc(names, func(n string) bool { return strings.Contains(n, "trip") }) {
-			t.Errorf("there are cookies %q", names)
-		}
-		for _, r := range up.Requests() {
-			if r.Path == "/auth" {
-				t.Errorf("the provider was asked for %v", r.Query)
+	t.Run("AS-220 AS-221 AS-222 SP-01 before our approval nothing leaves, and the browser holds no state",
+		func(t *testing.T) {
+			a := newApp(t)
+			shown := alice.glance(t, i.link(i.register(t, "A stranger", a.redirect()), a.redirect()))
+			if !shown.Approve || !strings.Contains(shown.Text, "A stranger") ||
+				!strings.Contains(shown.Text, up.Kind) ||
+				!strings.Contains(shown.Text, hostOf(a.URL)) {
+				t.Errorf("got %s", shown.Text)
 			}
-		}
-	})
+			if names := alice.cookies(t, i.issuer+"/"); slices.ContainsFunc(names,
+				func(n string) bool { return strings.Contains(n, "trip") }) {
+				t.Errorf("there are cookies %q", names)
+			}
+			for _, r := range up.Requests() {
+				if r.Path == "/auth" {
+					t.Errorf("the provider was asked for %v", r.Query)
+				}
+			}
+		})
 	var first *client
 	var who caller
 	t.Run("a tool call after two clicks: ours, and the provider's", func(t *testing.T) {
@@ -65,39 +69,45 @@ func fullCircle(t *testing.T, i *installation, up *idptest.Provider) {
 		return
 	}
 	t.Run("AS-224 AS-225 PKCE, nonce, our exact redirect URI, no resource", func(t *testing.T) { checkLeg(t, i, up) })
-	t.Run("AS-217 SP-05 SP-06 RS-202 neither side sees the other's tokens", func(t *testing.T) { checkSeparation(t, i, up, first) })
+	t.Run("AS-217 SP-05 SP-06 RS-202 neither side sees the other's tokens",
+		func(t *testing.T) { checkSeparation(t, i, up, first) })
 	var second grant
-	t.Run("SP-02 AS-74 a second application, with a live session: our consent, and the provider is not asked", func(t *testing.T) {
-		a, before, calls := newApp(t), len(alice.clicks), up.TokenCalls("authorization_code")
-		id := i.register(t, "Another", a.redirect())
-		alice.visit(t, i.link(id, a.redirect()))
-		second = i.redeem(t, id, a.redirect(), a.answer(t).Get("code"))
-		if got := hostsOf(alice.clicks[before:]); !slices.Equal(got, []string{hostOf(i.issuer)}) || up.TokenCalls("authorization_code") != calls {
-			t.Errorf("clicked %q, and the provider redeemed %d codes, before %d", alice.clicks[before:], up.TokenCalls("authorization_code"), calls)
-		}
-		alice.visit(t, i.link(id, a.redirect()))
-		if len(alice.clicks) != before+1 || a.answer(t).Get("code") == "" {
-			t.Errorf("AS-74: clicked %q", alice.clicks[before+1:])
-		}
-	})
+	t.Run("SP-02 AS-74 a second application, with a live session: our consent, and the provider is not asked",
+		func(t *testing.T) {
+			a, before, calls := newApp(t), len(alice.clicks), up.TokenCalls("authorization_code")
+			id := i.register(t, "Another", a.redirect())
+			alice.visit(t, i.link(id, a.redirect()))
+			second = i.redeem(t, id, a.redirect(), a.answer(t).Get("code"))
+			if got := hostsOf(alice.clicks[before:]); !slices.Equal(got, []string{hostOf(i.issuer)}) ||
+				up.TokenCalls("authorization_code") != calls {
+				t.Errorf("clicked %q, and the provider redeemed %d codes, before %d", alice.clicks[before:],
+					up.TokenCalls("authorization_code"), calls)
+			}
+			alice.visit(t, i.link(id, a.redirect()))
+			if len(alice.clicks) != before+1 || a.answer(t).Get("code") == "" {
+				t.Errorf("AS-74: clicked %q", alice.clicks[before+1:])
+			}
+		})
 	t.Run("AS-219 the provider's tokens are renewed ahead of their end", func(t *testing.T) {
 		until(t, statedDelay, func() bool { return up.TokenCalls("refresh_token") >= 2 })
 		i.lives(t, second.access)
 	})
-	t.Run("AS-218 AS-219 revoked at the provider, every token that rests on it is refused within the stated delay", func(t *testing.T) {
-		i.lives(t, second.access)
-		i.lives(t, first.token(t))
-		up.Revoke(t, idptest.Alice)
-		took := i.dies(t, second.access, statedDelay)
-		i.dies(t, first.token(t), time.Second)
-		t.Logf("it took %s", took)
-		if status, out := second.refreshed(t, i.issuer); status != http.StatusBadRequest || out["error"] != "invalid_grant" {
-			t.Errorf("refresh: got %d %v", status, out)
-		}
-		if i.events("provider.ended") != 1 {
-			t.Errorf("the end is in the log %d times", i.events("provider.ended"))
-		}
-	})
+	t.Run("AS-218 AS-219 revoked at the provider, every token that rests on it is refused within the stated delay",
+		func(t *testing.T) {
+			i.lives(t, second.access)
+			i.lives(t, first.token(t))
+			up.Revoke(t, idptest.Alice)
+			took := i.dies(t, second.access, statedDelay)
+			i.dies(t, first.token(t), time.Second)
+			t.Logf("it took %s", took)
+			if status, out := second.refreshed(t, i.issuer); status != http.StatusBadRequest ||
+				out["error"] != "invalid_grant" {
+				t.Errorf("refresh: got %d %v", status, out)
+			}
+			if i.events("provider.ended") != 1 {
+				t.Errorf("the end is in the log %d times", i.events("provider.ended"))
+			}
+		})
 	t.Run("the client signs in again; the person is told why, and is the same", func(t *testing.T) {
 		before := len(alice.pages)
 		again := call[caller](t, first, "whoami", nil)
@@ -131,10 +141,13 @@ func checkLeg(t *testing.T, i *installation, up *idptest.Provider) {
 		t.Fatalf("the provider was asked %d times, and for tokens %d times", len(asked), len(redeemed))
 	}
 	q, f := asked[0].Query, redeemed[0].Form
-	if q.Get("code_challenge_method") != "S256" || q.Get("code_challenge") != oauth.ChallengeS256(f.Get("code_verifier")) || len(q.Get("nonce")) < 20 || len(q.Get("state")) < 20 {
+	if q.Get("code_challenge_method") != "S256" ||
+		q.Get("code_challenge") != oauth.ChallengeS256(f.Get("code_verifier")) || len(q.Get("nonce")) < 20 ||
+		len(q.Get("state")) < 20 {
 		t.Errorf("asked with %v", q)
 	}
-	if !strings.HasPrefix(q.Get("redirect_uri"), i.issuer+"/callback/") || f.Get("redirect_uri") != q.Get("redirect_uri") {
+	if !strings.HasPrefix(q.Get("redirect_uri"), i.issuer+"/callback/") ||
+		f.Get("redirect_uri") != q.Get("redirect_uri") {
 		t.Errorf("redirect URIs %q and %q", q.Get("redirect_uri"), f.Get("redirect_uri"))
 	}
 }
@@ -165,7 +178,8 @@ func checkSeparation(t *testing.T, i *installation, up *idptest.Provider, c *cli
 	}
 	for _, given := range up.Tokens() {
 		for name, theirs := range given {
-			if strings.Contains(stored.String(), theirs) || strings.Contains(i.log.String(), theirs) || strings.Contains(mine, theirs) {
+			if strings.Contains(stored.String(), theirs) || strings.Contains(i.log.String(), theirs) ||
+				strings.Contains(mine, theirs) {
 				t.Errorf("the provider's %s is stored in clear, logged, or in our token", name)
 			}
 			if status := i.whoami(t, theirs); status != http.StatusUnauthorized {
@@ -191,25 +205,28 @@ func TestBackChannelLogout(t *testing.T) {
 	if _, err := alice.press("button[name=logout]"); err != nil {
 		t.Fatal(err)
 	}
-	t.Run("AS-219 signed out at the provider, tokens are refused at once, but for the status lists", func(t *testing.T) {
-		defer func() {
-			if t.Failed() {
-				t.Logf("the provider's log:\n%s", up.Log())
+	t.Run("AS-219 signed out at the provider, tokens are refused at once, but for the status lists",
+		func(t *testing.T) {
+			defer func() {
+				if t.Failed() {
+					t.Logf("the provider's log:\n%s", up.Log())
+				}
+			}()
+			took := i.dies(t, g.access, statusTTL+time.Second+slack)
+			t.Logf("it took %s", took)
+			if status, out := g.refreshed(t, i.issuer); status != http.StatusBadRequest ||
+				out["error"] != "invalid_grant" {
+				t.Errorf("refresh: got %d %v", status, out)
 			}
-		}()
-		took := i.dies(t, g.access, statusTTL+time.Second+slack)
-		t.Logf("it took %s", took)
-		if status, out := g.refreshed(t, i.issuer); status != http.StatusBadRequest || out["error"] != "invalid_grant" {
-			t.Errorf("refresh: got %d %v", status, out)
-		}
-	})
+		})
 	if t.Failed() {
 		return
 	}
 	t.Run("the person is told, and has to sign in at both", func(t *testing.T) {
 		before := len(alice.clicks)
 		alice.visit(t, i.link(id, a.redirect()))
-		if a.answer(t).Get("code") == "" || !slices.Equal(hostsOf(alice.clicks[before:]), []string{hostOf(i.issuer), hostOf(up.Issuer)}) {
+		if a.answer(t).Get("code") == "" ||
+			!slices.Equal(hostsOf(alice.clicks[before:]), []string{hostOf(i.issuer), hostOf(up.Issuer)}) {
 			t.Errorf("clicked %q", alice.clicks[before:])
 		}
 		if text := alice.pages[before].Text; !strings.Contains(text, "signed out") && !strings.Contains(text, "ended") {
@@ -223,7 +240,8 @@ func TestBackChannelLogout(t *testing.T) {
 func TestFormPost(t *testing.T) {
 	t.Parallel()
 	i := plan(t)
-	up := i.node("node", idptest.Options{}, map[string]any{"parameters": map[string]string{"response_mode": "form_post"}})
+	up := i.node("node", idptest.Options{},
+		map[string]any{"parameters": map[string]string{"response_mode": "form_post"}})
 	i.start()
 	a, alice := newApp(t), newPerson(t, idptest.Alice)
 	id := i.register(t, "An application", a.redirect())

@@ -26,13 +26,18 @@ func (r *replay) configured(t *testing.T) {
 	}
 	address := l.Addr().String()
 	l.Close()
-	s := server{issuer: "http://" + address, mcp: "http://" + address + "/mcp", username: "alice", password: "correct horse battery"}
+	s := server{
+		issuer: "http://" + address, mcp: "http://" + address + "/mcp", username: "alice",
+		password: "correct horse battery",
+	}
 	r.clientID, r.secret = "claude-connector", "a-secret-that-the-operator-chose-0001"
 	env := append(os.Environ(),
-		"MCP_AUTHD_ISSUER="+s.issuer, "MCP_AUTHD_LISTEN="+address, "MCP_AUTHD_MANAGEMENT_LISTEN=127.0.0.1:0", "MCP_AUTHD_DATA_DIR="+data,
+		"MCP_AUTHD_ISSUER="+s.issuer, "MCP_AUTHD_LISTEN="+address, "MCP_AUTHD_MANAGEMENT_LISTEN=127.0.0.1:0",
+		"MCP_AUTHD_DATA_DIR="+data,
 		"MCP_AUTHD_RESOURCES_0_URI="+s.mcp, "MCP_AUTHD_RESOURCES_0_NAME=Notes",
 		"MCP_AUTHD_RESOURCES_0_SCOPES_0_NAME=mcp", "MCP_AUTHD_RESOURCES_0_SCOPES_0_DEFAULT=true",
-		"MCP_AUTHD_CLIENTS_0_ID="+r.clientID, "MCP_AUTHD_CLIENTS_0_SECRET="+r.secret, "MCP_AUTHD_CLIENTS_0_REDIRECT_URIS="+r.RedirectURI,
+		"MCP_AUTHD_CLIENTS_0_ID="+r.clientID, "MCP_AUTHD_CLIENTS_0_SECRET="+r.secret,
+		"MCP_AUTHD_CLIENTS_0_REDIRECT_URIS="+r.RedirectURI,
 		"MCP_AUTHD_CLIENTS_0_AUTH_METHOD=client_secret_basic",
 	)
 	stop := serve(t, s, env)

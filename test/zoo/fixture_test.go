@@ -136,7 +136,9 @@ func (w *way) requirements() (ids []string) {
 	add("AS-89", strings.Contains(registration, "client_secret_basic") || w.Token != nil && w.Token.Authorization != "")
 	add("AS-133", w.mode == "dcr" && strings.Contains(registration, "client_secret"))
 	add("AS-139", w.mode == "dcr" && strings.Contains(registration, "device_code"))
-	add("AS-140", w.mode == "dcr" && !strings.Contains(registration, "application_type") && strings.Contains(registration, "http://"))
+	add("AS-140",
+		w.mode == "dcr" && !strings.Contains(registration, "application_type") &&
+			strings.Contains(registration, "http://"))
 	add("AS-151", w.mode == "cimd")
 	add("AS-157", w.RedirectMatch == "MISMATCH")
 	add("AS-159", w.sign)

@@ -90,7 +90,8 @@ var plain = regexp.MustCompile(`^[A-Za-z0-9._-]{1,499}$`)
 // needs of the answer.
 func (r *replay) register(t *testing.T, s server) {
 	t.Helper()
-	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.issuer+"/register", bytes.NewReader(r.Registration))
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.issuer+"/register",
+		bytes.NewReader(r.Registration))
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
 	got := do(t, req)
@@ -115,14 +116,16 @@ func (r *replay) register(t *testing.T, s server) {
 		}
 	}
 	noNulls(t, "", got.members)
-	r.clientID, r.secret, r.method = got.text("client_id"), got.text("client_secret"), got.text("token_endpoint_auth_method")
+	r.clientID, r.secret, r.method = got.text("client_id"), got.text("client_secret"),
+		got.text("token_endpoint_auth_method")
 	if !plain.MatchString(r.clientID) {
 		t.Errorf("client_id %q is too long, or needs encoding", r.clientID)
 	}
 	if g := got.list("redirect_uris"); !slices.Equal(g, asked.Redirects) {
 		t.Errorf("redirect_uris: got %q, want them verbatim: %q", g, asked.Redirects)
 	}
-	if g := got.list("grant_types"); len(g) < 2 || g[0] != "authorization_code" || !slices.Contains(g, "refresh_token") {
+	if g := got.list("grant_types"); len(g) < 2 || g[0] != "authorization_code" ||
+		!slices.Contains(g, "refresh_token") {
 		t.Errorf("grant_types: got %q, want authorization_code first and refresh_token", g)
 	}
 	if g := got.list("response_types"); !slices.Equal(g, []string{"code"}) {
@@ -249,7 +252,8 @@ func (r *replay) tokenRequest(t *testing.T, s server, f *request) *http.Request 
 		form.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
 		form.Set("client_assertion", r.assertion(t, s))
 	}
-	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.issuer+"/token", strings.NewReader(form.Encode()))
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.issuer+"/token",
+		strings.NewReader(form.Encode()))
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.Header.Set("Accept", "application/json")
 	switch {
@@ -273,7 +277,8 @@ const keyID = "zoo"
 
 func (r *replay) assertion(t *testing.T, s server) string {
 	t.Helper()
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: r.key}, (&jose.SignerOptions{}).WithHeader("kid", keyID).WithType("JWT"))
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: r.key},
+		(&jose.SignerOptions{}).WithHeader("kid", keyID).WithType("JWT"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -361,11 +366,13 @@ func (r *replay) renew(t *testing.T, s server) {
 // call opens an MCP session and calls a tool that says who is calling.
 func (r *replay) call(t *testing.T, s server) {
 	t.Helper()
-	got := r.post(t, s, nil, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"zoo","version":"1"}}}`)
+	got := r.post(t, s, nil,
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"zoo","version":"1"}}}`)
 	if got.status != http.StatusOK {
 		t.Fatalf("initialize: got %d %s", got.status, got.raw)
 	}
-	got = r.post(t, s, map[string]string{"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "whoami"},
+	got = r.post(t, s,
+		map[string]string{"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "whoami"},
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`)
 	if got.status != http.StatusOK || !bytes.Contains(got.raw, []byte(`"client":"`+r.clientID+`"`)) {
 		t.Errorf("whoami: got %d %s, want the client %s", got.status, got.raw, r.clientID)
@@ -390,7 +397,8 @@ func (r *replay) post(t *testing.T, s server, header map[string]string, body str
 // makes the clients of go-sdk and rmcp sign in again.
 func (r *replay) deadRefresh(t *testing.T, s server) {
 	t.Helper()
-	if got := do(t, r.tokenRequest(t, s, r.Refresh)); got.status != http.StatusBadRequest || got.text("error") != "invalid_grant" {
+	if got := do(t, r.tokenRequest(t, s, r.Refresh)); got.status != http.StatusBadRequest ||
+		got.text("error") != "invalid_grant" {
 		t.Errorf("the lost refresh token: got %d %s, want 400 invalid_grant", got.status, got.raw)
 	}
 }

@@ -60,7 +60,9 @@ func compareTable(t *testing.T, replays []*replay) {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString(introduction)
-	b.WriteString("| Client | Version | Evidence | Registers by | Redirect URI | Client authentication | `resource` sent | Registers | Signs in | Calls a tool | Refreshes | Survives a lost database |\n")
+	b.WriteString(
+		"| Client | Version | Evidence | Registers by | Redirect URI | Client authentication | `resource` sent | Registers | Signs in | Calls a tool | Refreshes | Survives a lost database |\n",
+	)
 	b.WriteString("|" + strings.Repeat("---|", 12) + "\n")
 	for _, r := range replays {
 		if r.row.registers == "" {
@@ -100,7 +102,8 @@ func (r *replay) cells() []string {
 		name += ", " + r.variant
 	}
 	cells := []string{
-		name, r.Version, r.Evidence + ", " + r.Confidence, r.registersBy(), r.redirectForm(), r.authentication(), r.resourceSent(),
+		name, r.Version, r.Evidence + ", " + r.Confidence, r.registersBy(), r.redirectForm(), r.authentication(),
+		r.resourceSent(),
 		r.row.registers, r.row.signsIn, r.row.calls, r.row.refreshes, r.row.survives,
 	}
 	for i, c := range cells {

@@ -41,8 +41,10 @@ type exception struct {
 }
 
 var exceptions = map[string]exception{
-	"roo-code":         {row{registers: "no: it has no OAuth; use mcp-remote"}, (*replay).challenged},
-	"copilot-cli-cimd": {row{registers: "yes", signsIn: "no: it sends the path /callback, its document lists only /"}, (*replay).refused},
+	"roo-code": {row{registers: "no: it has no OAuth; use mcp-remote"}, (*replay).challenged},
+	"copilot-cli-cimd": {
+		row{registers: "yes", signsIn: "no: it sends the path /callback, its document lists only /"}, (*replay).refused,
+	},
 }
 
 // TestClients replays every client, then loses the database and replays what a client
@@ -218,7 +220,8 @@ func startDemo(t *testing.T, w *proxytest.Web, fixtures []fixture, data, listen 
 		address := l.Addr().String()
 		l.Close()
 		if _, port, _ := net.SplitHostPort(address); !taken[port] {
-			return demotest.Start(t, demotest.Options{Args: []string{"--data", data, "--listen", address}, Env: serverEnv(w)})
+			return demotest.Start(t,
+				demotest.Options{Args: []string{"--data", data, "--listen", address}, Env: serverEnv(w)})
 		}
 	}
 }
@@ -249,7 +252,9 @@ func publishKey(t *testing.T, w *proxytest.Web) *rsa.PrivateKey {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: &key.PublicKey, KeyID: keyID, Algorithm: "RS256", Use: "sig"}}})
+	set, err := json.Marshal(jose.JSONWebKeySet{
+		Keys: []jose.JSONWebKey{{Key: &key.PublicKey, KeyID: keyID, Algorithm: "RS256", Use: "sig"}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +266,8 @@ func publishKey(t *testing.T, w *proxytest.Web) *rsa.PrivateKey {
 // whatever it is told.
 func (r *replay) addClient(t *testing.T, data string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), demotest.Binary(t), "client", "add", "--name", "Claude", "--redirect-uri", r.RedirectURI, "--auth-method", "client_secret_basic", "--json", "--data", data)
+	cmd := exec.CommandContext(t.Context(), demotest.Binary(t), "client", "add", "--name", "Claude", "--redirect-uri",
+		r.RedirectURI, "--auth-method", "client_secret_basic", "--json", "--data", data)
 	cmd.Stderr = io.Discard
 	out, err := cmd.Output()
 	if err != nil {

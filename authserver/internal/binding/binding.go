@@ -56,7 +56,9 @@ func (c Checker) Stands(ctx context.Context, upstreamID string) (bool, error) {
 // provider: with all that they include, or a scope would be a way to what another one is
 // kept for. offline_access is not a permission and stays. storage.ErrRevoked when the
 // session does not stand; an *oauth.Error because of refusal.ErrNoScopes when nothing is left.
-func (c Checker) Permit(ctx context.Context, upstreamID string, resource storage.Resource, scopes oauth.Scopes) (oauth.Scopes, error) {
+func (c Checker) Permit(
+	ctx context.Context, upstreamID string, resource storage.Resource, scopes oauth.Scopes,
+) (oauth.Scopes, error) {
 	asked := scopes.Without(oauth.Scopes{oauth.OfflineAccess})
 	if upstreamID == "" || len(asked) == 0 {
 		return scopes, nil

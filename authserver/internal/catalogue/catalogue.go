@@ -32,7 +32,9 @@ type Catalogue struct {
 }
 
 // New reads the catalogue for the first time.
-func New(ctx context.Context, configured []storage.Resource, store storage.Resources, now func() time.Time) (*Catalogue, error) {
+func New(
+	ctx context.Context, configured []storage.Resource, store storage.Resources, now func() time.Time,
+) (*Catalogue, error) {
 	c := &Catalogue{configured: configured, store: store, now: now}
 	_, err := c.Load(ctx)
 	return c, err

@@ -86,15 +86,18 @@ func (f *Finder) found(c storage.Client, err error) (storage.Client, error) {
 	case errors.As(err, &ours):
 		return c, ours
 	case errors.As(err, new(Unfetched)):
-		e := oauth.NewError(oauth.TemporarilyUnavailable, "The document that describes this application cannot be fetched: "+
-			"there is no such server, it does not answer, or it cannot be reached from here.").Because(err)
+		e := oauth.NewError(oauth.TemporarilyUnavailable,
+			"The document that describes this application cannot be fetched: "+
+				"there is no such server, it does not answer, or it cannot be reached from here.").Because(err)
 		e.RetryAfter = 10 * time.Second
 		return c, e
 	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrRevoked):
-		return c, oauth.NewError(oauth.InvalidClient, "The client is not known to this authorization server. Register again.").
+		return c, oauth.NewError(oauth.InvalidClient,
+			"The client is not known to this authorization server. Register again.").
 			Because(errors.Join(refusal.ErrUnknownClient, err))
 	case err != nil: // the store, or the document that the client is identified by
-		e := oauth.NewError(oauth.TemporarilyUnavailable, "The client cannot be looked up now. Please try again.").Because(err)
+		e := oauth.NewError(oauth.TemporarilyUnavailable,
+			"The client cannot be looked up now. Please try again.").Because(err)
 		e.RetryAfter = 2 * time.Second
 		return c, e
 	case c.Public() && f.ConfidentialOnly && c.Source != storage.SourceCIMD:

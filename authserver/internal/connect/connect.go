@@ -52,7 +52,8 @@ func (l *Links) URL(r Request) string {
 }
 
 // ErrLink is the answer to a link that is no good.
-var ErrLink = oauth.NewError(oauth.InvalidRequest, "This link is not valid, or more than a quarter of an hour old. Repeat the action in your application to get a new link.")
+var ErrLink = oauth.NewError(oauth.InvalidRequest,
+	"This link is not valid, or more than a quarter of an hour old. Repeat the action in your application to get a new link.")
 
 // Open reads what URL has sealed. When all that is wrong is its age, the
 // request is returned beside the error.

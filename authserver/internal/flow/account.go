@@ -69,7 +69,8 @@ func (a *Accounts) Disconnect(ctx context.Context, d DisconnectForm, token stora
 	case errors.Is(err, storage.ErrNotFound):
 		return nil // it is what the person wants
 	case errors.Is(err, storage.ErrSpent):
-		return oauth.NewError(oauth.AccessDenied, "This is the only way that you sign in. Connect another account first.").Because(err)
+		return oauth.NewError(oauth.AccessDenied,
+			"This is the only way that you sign in. Connect another account first.").Because(err)
 	}
 	return refusal.Protocol(err)
 }

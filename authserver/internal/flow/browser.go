@@ -51,7 +51,9 @@ func (b *Browsers) Visit(ctx context.Context, token storage.Hash, consent storag
 
 // LiveVisit is Visit for somebody who is about to be given something: a sign-in that rests on a
 // session at a provider counts only while that stands.
-func (b *Browsers) LiveVisit(ctx context.Context, token storage.Hash, consent storage.VisitKey) (*storage.Visit, error) {
+func (b *Browsers) LiveVisit(
+	ctx context.Context, token storage.Hash, consent storage.VisitKey,
+) (*storage.Visit, error) {
 	v, err := b.Visit(ctx, token, consent)
 	if err != nil || v == nil {
 		return v, err

@@ -61,7 +61,8 @@ func (f *Flow) identify(ctx context.Context, p form.Params, find finder) (Identi
 		c.ID = id // whatever else may still be known of it, for the page
 		return Identified{Client: c, Sent: p.Get("redirect_uri")}, err
 	}
-	if c.Source == storage.SourceCIMD && f.Clients.MayFetch(id) && !oauth.MatchRedirectURI(c.RedirectURIs, p.Get("redirect_uri")) {
+	if c.Source == storage.SourceCIMD && f.Clients.MayFetch(id) &&
+		!oauth.MatchRedirectURI(c.RedirectURIs, p.Get("redirect_uri")) {
 		if fresh, err := f.Clients.Fetch(ctx, id); err == nil {
 			c = fresh
 		}

@@ -34,7 +34,8 @@ type signInLimiter struct {
 
 func newSignInLimiter(now func() time.Time) *signInLimiter {
 	return &signInLimiter{
-		now: now, strangers: rate.NewLimiter(signInsInTotal, signInsInTotal*signInBurst), networks: map[string]*rate.Limiter{},
+		now: now, strangers: rate.NewLimiter(signInsInTotal, signInsInTotal*signInBurst),
+		networks: map[string]*rate.Limiter{},
 	}
 }
 

@@ -31,7 +31,9 @@ type SessionStore interface {
 // SignIn authenticates a person and stores the session that mint makes for them. It is always
 // a new one, so that an id planted before the login is worth nothing. users.ErrWrong and
 // *users.ThrottledError say why not.
-func (p *Passwords) SignIn(ctx context.Context, a users.Attempt, to Destination, mint func(userID string) storage.Session) error {
+func (p *Passwords) SignIn(
+	ctx context.Context, a users.Attempt, to Destination, mint func(userID string) storage.Session,
+) error {
 	p.noteClient(ctx, to)
 	u, err := p.Users.Authenticate(ctx, a)
 	if err != nil {

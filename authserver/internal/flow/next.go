@@ -38,7 +38,8 @@ func nextValid(x Valid, now time.Time) Step {
 	case mustSignIn(r, x.Visit, now):
 		return signIn(x)
 	case mustConsent(r, x.Visit) && silent:
-		return refuse(r.Identified, x.Visit, oauth.NewError(oauth.ConsentRequired, "The person has not consented to this request."))
+		return refuse(r.Identified, x.Visit,
+			oauth.NewError(oauth.ConsentRequired, "The person has not consented to this request."))
 	case mustConsent(r, x.Visit):
 		return AskConsent{r, *x.Visit}
 	}

@@ -15,10 +15,15 @@ func TestNext(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	resource := storage.Resource{Scopes: []storage.ScopeText{{Name: "mcp", Default: true}, {Name: "write"}}}
 	request := func(scope string, prompt ...string) Request {
-		return Request{Resource: policy.Resolution{Resource: resource}, Scopes: oauth.ParseScopes(scope), Prompt: prompt, MaxAge: -1}
+		return Request{
+			Resource: policy.Resolution{Resource: resource}, Scopes: oauth.ParseScopes(scope), Prompt: prompt,
+			MaxAge: -1,
+		}
 	}
 	visit := func(consented oauth.Scopes, age time.Duration) *storage.Visit {
-		return &storage.Visit{Session: storage.Session{AuthTime: now.Add(-age)}, Consented: consented, Known: consented != nil}
+		return &storage.Visit{
+			Session: storage.Session{AuthTime: now.Add(-age)}, Consented: consented, Known: consented != nil,
+		}
 	}
 	document := func(method, redirect string, prompt ...string) Request {
 		a := request("mcp", prompt...)
@@ -48,23 +53,34 @@ func TestNext(t *testing.T) {
 		{"AS-74 consented", request("mcp"), visit(oauth.Scopes{"mcp"}, time.Hour), issue{}, ""},
 		{"AS-70 a resource without scopes, never asked", plain, visit(nil, 0), AskConsent{}, ""},
 		{"AS-74 a resource without scopes, consented", plain, visit(oauth.Scopes{}, 0), issue{}, ""},
-		{"OIDC 3.1.2.1 max_age=0 asks for a sign-in, however recent the last", fresh, visit(oauth.Scopes{"mcp"}, time.Second), Login{}, ""},
-		{"M2 RFC 8252 8.6: a public client of the operator on loopback could be anybody", operated, visit(oauth.Scopes{"mcp"}, 0), AskConsent{}, ""},
+		{"OIDC 3.1.2.1 max_age=0 asks for a sign-in, however recent the last", fresh,
+			visit(oauth.Scopes{"mcp"}, time.Second), Login{}, ""},
+		{"M2 RFC 8252 8.6: a public client of the operator on loopback could be anybody", operated,
+			visit(oauth.Scopes{"mcp"}, 0), AskConsent{}, ""},
 		{"AS-114 more scopes ask again", request("mcp write"), visit(oauth.Scopes{"mcp"}, 0), AskConsent{}, ""},
 		{"OIDC 3.1.2.1 prompt=login", request("mcp", "login"), visit(oauth.Scopes{"mcp"}, 0), Login{}, ""},
 		{"OIDC 3.1.2.1 prompt=consent", request("mcp", "consent"), visit(oauth.Scopes{"mcp"}, 0), AskConsent{}, ""},
-		{"OIDC 3.1.2.1 prompt=select_account shows who is signed in", request("mcp", "select_account"), visit(oauth.Scopes{"mcp"}, 0), AskConsent{}, ""},
+		{"OIDC 3.1.2.1 prompt=select_account shows who is signed in", request("mcp", "select_account"),
+			visit(oauth.Scopes{"mcp"}, 0), AskConsent{}, ""},
 		{"OIDC 3.1.2.1 max_age passed", stale, visit(oauth.Scopes{"mcp"}, time.Hour), Login{}, ""},
-		{"PM5 OIDC 3.1.2.1 max_age of a session that nobody can tell the age of", decades, &storage.Visit{Consented: oauth.Scopes{"mcp"}}, Login{}, ""},
-		{"PM5 ... which counts without max_age", request("mcp"), &storage.Visit{Consented: oauth.Scopes{"mcp"}}, issue{}, ""},
+		{"PM5 OIDC 3.1.2.1 max_age of a session that nobody can tell the age of", decades,
+			&storage.Visit{Consented: oauth.Scopes{"mcp"}}, Login{}, ""},
+		{"PM5 ... which counts without max_age", request("mcp"), &storage.Visit{Consented: oauth.Scopes{"mcp"}},
+			issue{}, ""},
 		{"OIDC 3.1.2.1 max_age kept", stale, visit(oauth.Scopes{"mcp"}, time.Second), issue{}, ""},
 		{"OIDC 3.1.2.6 prompt=none, nobody", request("mcp", "none"), nil, Stop{}, oauth.LoginRequired},
-		{"OIDC 3.1.2.6 prompt=none, not consented", request("mcp", "none"), visit(nil, 0), Stop{}, oauth.ConsentRequired},
-		{"SP-27 RFC 8252 8.6: a public document on loopback could be anybody", document("none", "http://127.0.0.1:6666/cb"), visit(oauth.Scopes{"mcp"}, 0), AskConsent{}, ""},
-		{"SP-27 RFC 8252 8.6: and by a private-use scheme", document("none", "claude://cb"), visit(oauth.Scopes{"mcp"}, 0), AskConsent{}, ""},
-		{"SP-27 RFC 8252 8.6: and not silently", document("none", "http://localhost/cb", "none"), visit(oauth.Scopes{"mcp"}, 0), Stop{}, oauth.ConsentRequired},
-		{"AS-74 a document on https gets its answer itself", document("none", "https://c.example/cb"), visit(oauth.Scopes{"mcp"}, 0), issue{}, ""},
-		{"AS-74 a document with keys proves itself", document("private_key_jwt", "http://127.0.0.1/cb"), visit(oauth.Scopes{"mcp"}, 0), issue{}, ""},
+		{"OIDC 3.1.2.6 prompt=none, not consented", request("mcp", "none"), visit(nil, 0), Stop{},
+			oauth.ConsentRequired},
+		{"SP-27 RFC 8252 8.6: a public document on loopback could be anybody",
+			document("none", "http://127.0.0.1:6666/cb"), visit(oauth.Scopes{"mcp"}, 0), AskConsent{}, ""},
+		{"SP-27 RFC 8252 8.6: and by a private-use scheme", document("none", "claude://cb"),
+			visit(oauth.Scopes{"mcp"}, 0), AskConsent{}, ""},
+		{"SP-27 RFC 8252 8.6: and not silently", document("none", "http://localhost/cb", "none"),
+			visit(oauth.Scopes{"mcp"}, 0), Stop{}, oauth.ConsentRequired},
+		{"AS-74 a document on https gets its answer itself", document("none", "https://c.example/cb"),
+			visit(oauth.Scopes{"mcp"}, 0), issue{}, ""},
+		{"AS-74 a document with keys proves itself", document("private_key_jwt", "http://127.0.0.1/cb"),
+			visit(oauth.Scopes{"mcp"}, 0), issue{}, ""},
 		{"OIDC 3.1.2.6 prompt=none, consented", request("mcp", "none"), visit(oauth.Scopes{"mcp"}, 0), issue{}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -43,7 +43,9 @@ func (s *SignIns) Return(ctx context.Context, r Response) Returned {
 	}
 	result, err := s.Delegation.Return(ctx, r.AuthorizationResponse)
 	err = refusal.Protocol(err)
-	out := Returned{Over: err == nil || result.Request.Provider != "" || oauth.AsError(err).Code != oauth.TemporarilyUnavailable}
+	out := Returned{
+		Over: err == nil || result.Request.Provider != "" || oauth.AsError(err).Code != oauth.TemporarilyUnavailable,
+	}
 	if err != nil && result.Request.Provider == "" {
 		out.Next = Fail{Err: err}
 		return out
@@ -84,7 +86,9 @@ func (s *SignIns) failed(ctx context.Context, r Response, result delegation.Resu
 }
 
 func failedClient(x ProviderFailed, to Identified) ProviderFailedClient {
-	return ProviderFailedClient{ProviderFailed: x, Client: to, Told: forClient(oauth.AsError(x.Err), x.To.Query.Values())}
+	return ProviderFailedClient{
+		ProviderFailed: x, Client: to, Told: forClient(oauth.AsError(x.Err), x.To.Query.Values()),
+	}
 }
 
 // forClient is an error of a provider as a client understands it (RFC 6749 §4.1.2.1): the
@@ -92,7 +96,9 @@ func failedClient(x ProviderFailed, to Identified) ProviderFailedClient {
 // prompt=login (OpenID Connect Core §3.1.2.1).
 func forClient(e *oauth.Error, request url.Values) *oauth.Error {
 	told := *e
-	understood := []oauth.Code{oauth.AccessDenied, oauth.ServerError, oauth.TemporarilyUnavailable, oauth.UnmetAuthentication}
+	understood := []oauth.Code{
+		oauth.AccessDenied, oauth.ServerError, oauth.TemporarilyUnavailable, oauth.UnmetAuthentication,
+	}
 	switch {
 	case e.Code == oauth.UnmetAuthentication && !request.Has("max_age"):
 		told.Code = oauth.LoginRequired

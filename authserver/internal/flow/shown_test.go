@@ -14,7 +14,8 @@ func TestCovers(t *testing.T) {
 	t.Run("AS-114 SP-01 more scopes, another resource, another host or less trust are not covered", func(t *testing.T) {
 		f := &Flow{Clients: &clients.Finder{}}
 		nice := storage.Client{
-			ID: "nice", Name: "Nice", RedirectURIs: []string{"https://nice.example/cb"}, AuthMethod: "none", Source: storage.SourceDynamic,
+			ID: "nice", Name: "Nice", RedirectURIs: []string{"https://nice.example/cb"}, AuthMethod: "none",
+			Source: storage.SourceDynamic,
 		}
 		request := func(change ...func(*Request)) Request {
 			a := Request{

@@ -28,7 +28,8 @@ func (f *Flow) validate(ctx context.Context, to Identified, p form.Params) (Requ
 		return r, err
 	}
 	if !slices.Contains(to.Client.GrantTypes, oauth.GrantCode) {
-		return r, oauth.NewError(oauth.UnauthorizedClient, "The client is not registered for the authorization code grant.")
+		return r, oauth.NewError(oauth.UnauthorizedClient,
+			"The client is not registered for the authorization code grant.")
 	}
 	catalog, err := f.Catalog.Load(ctx)
 	if err != nil {
@@ -41,7 +42,8 @@ func (f *Flow) validate(ctx context.Context, to Identified, p form.Params) (Requ
 	}
 	requested := oauth.ParseScopes(p.Get("scope"))
 	r.Scopes = policy.Requestable(r.Resource.Resource, requested)
-	if unknown := policy.Unknown(r.Resource.Resource, requested); len(unknown) > 0 { // a client that is told to ask for it comes back again and again
+	// a client that is told to ask for it comes back again and again
+	if unknown := policy.Unknown(r.Resource.Resource, requested); len(unknown) > 0 {
 		audit.Note(ctx, slog.String("scope_unknown", form.Cut(unknown.String(), 512)))
 	}
 	audit.Note(ctx, slog.String("resource", r.Resource.URI), slog.String("resource_match", r.Resource.Match),

@@ -22,7 +22,8 @@ func TestPick(t *testing.T) {
 	}{
 		{"several ways and nothing said: people choose", Ways{Password: true, At: both}, "", "", ""},
 		{"the request says", Ways{Password: true, At: both}, "github", "google", "github"},
-		{"else what is known about the person", Ways{Password: true, At: both, Default: "google"}, "", "github", "github"},
+		{"else what is known about the person", Ways{Password: true, At: both, Default: "google"}, "", "github",
+			"github"},
 		{"else the default", Ways{Password: true, At: both, Default: "google"}, "", "", "google"},
 		{"people may ask to choose", Ways{Password: true, At: both, Default: "google"}, AnyProvider, "github", ""},
 		{"an unknown provider is no answer", Ways{Password: true, At: both}, "evil", "nobody", ""},

@@ -11,13 +11,16 @@ import (
 func TestACodeNamesItsGrant(t *testing.T) {
 	id := secrets.ID(Prefix)
 	code := codeOf(id)
-	if got := grantOf(code); got != id || !strings.HasPrefix(code, CodePrefix) || len(code) != len(CodePrefix)+22+secrets.TokenSize {
+	if got := grantOf(code); got != id || !strings.HasPrefix(code, CodePrefix) ||
+		len(code) != len(CodePrefix)+22+secrets.TokenSize {
 		t.Errorf("%s of %s: got the grant %q", code, id, got)
 	}
 	if codeOf(id) == code {
 		t.Error("two codes of one grant are the same")
 	}
-	for _, other := range []string{"", CodePrefix, "x", secrets.Token(CodePrefix), secrets.Token(""), "other_" + code, code[len(CodePrefix):]} {
+	for _, other := range []string{
+		"", CodePrefix, "x", secrets.Token(CodePrefix), secrets.Token(""), "other_" + code, code[len(CodePrefix):],
+	} {
 		if got := grantOf(other); got != "" {
 			t.Errorf("%q: got the grant %q, want none", other, got)
 		}

@@ -68,7 +68,8 @@ func badAssertion(why string) *oauth.Error {
 func (c Credentials) asserted() (claim, error) {
 	switch {
 	case c.AssertionType != assertionType:
-		return claim{}, oauth.NewError(oauth.InvalidClient, "The parameter 'client_assertion_type' must be "+assertionType+".")
+		return claim{},
+			oauth.NewError(oauth.InvalidClient, "The parameter 'client_assertion_type' must be "+assertionType+".")
 	case c.Assertion == "":
 		return claim{}, oauth.NewError(oauth.InvalidClient, "The parameter 'client_assertion' is missing.")
 	case len(c.Assertion) > maxAssertion:
@@ -124,12 +125,14 @@ func (a *Assertions) check(ctx context.Context, c storage.Client, raw string) er
 		return badAssertion("is not a JWT signed with " + strings.Join(AssertionAlgorithms(), ", ")).Because(err)
 	}
 	header := token.Headers[0]
-	if typ, _ := header.ExtraHeaders[jose.HeaderType].(string); !slices.Contains(assertionTypes, strings.TrimPrefix(strings.ToLower(typ), "application/")) {
+	if typ, _ := header.ExtraHeaders[jose.HeaderType].(string); !slices.Contains(assertionTypes,
+		strings.TrimPrefix(strings.ToLower(typ), "application/")) {
 		return badAssertion("is a token of another type")
 	}
 	keys, err := a.Keys.ClientKeys(ctx, c, header.KeyID)
 	if err != nil {
-		e := oauth.NewError(oauth.TemporarilyUnavailable, "The keys of the client cannot be had now. Please try again.").Because(err)
+		e := oauth.NewError(oauth.TemporarilyUnavailable,
+			"The keys of the client cannot be had now. Please try again.").Because(err)
 		e.RetryAfter = 10 * time.Second
 		return e
 	}
@@ -207,7 +210,8 @@ func (a *Assertions) checkClaims(client storage.Client, c jwt.Claims) error {
 		return badAssertion("has expired")
 	case c.Expiry.Time().After(now.Add(ttl + assertionSkew)):
 		return badAssertion(tooLong)
-	case c.NotBefore != nil && c.NotBefore.Time().After(now.Add(assertionSkew)), c.IssuedAt != nil && c.IssuedAt.Time().After(now.Add(assertionSkew)):
+	case c.NotBefore != nil && c.NotBefore.Time().After(now.Add(assertionSkew)),
+		c.IssuedAt != nil && c.IssuedAt.Time().After(now.Add(assertionSkew)):
 		return badAssertion("is not valid yet")
 	}
 	return nil
@@ -221,7 +225,8 @@ func (a *Assertions) spend(ctx context.Context, clientID, raw string, c jwt.Clai
 		id = raw[:strings.LastIndexByte(raw, '.')] // without the signature, which has two forms with ES256
 	}
 	digest := secrets.Hash(clientID + "\x00" + id)
-	err := a.Spent.Spend(ctx, spendPurpose, base64.RawURLEncoding.EncodeToString(digest[:]), c.Expiry.Time().Add(assertionSkew))
+	err := a.Spent.Spend(ctx, spendPurpose, base64.RawURLEncoding.EncodeToString(digest[:]),
+		c.Expiry.Time().Add(assertionSkew))
 	switch {
 	case errors.Is(err, storage.ErrSpent):
 		return badAssertion("was used before")

@@ -46,7 +46,8 @@ type claim struct {
 var (
 	errClientAuth = oauth.NewError(oauth.InvalidClient, "Client authentication failed.")
 	errNoClient   = oauth.NewError(oauth.InvalidClient, "Client authentication failed: no client was named.")
-	errTwoClients = oauth.NewError(oauth.InvalidClient, "Client authentication failed: two different clients are named.")
+	errTwoClients = oauth.NewError(oauth.InvalidClient,
+		"Client authentication failed: two different clients are named.")
 	errTwoMethods = oauth.NewError(oauth.InvalidRequest, "More than one client authentication method was used.")
 )
 
@@ -72,7 +73,8 @@ func (c Credentials) claim() (claim, error) {
 	id, secret := formDecode(c.Header.ID), formDecode(c.Header.Secret)
 	switch {
 	case c.Header.Count > 1 || !c.Header.Basic:
-		return claim{}, oauth.NewError(oauth.InvalidClient, "Client authentication failed: the Authorization header is not valid.")
+		return claim{},
+			oauth.NewError(oauth.InvalidClient, "Client authentication failed: the Authorization header is not valid.")
 	case c.ClientID != "" && c.ClientID != id:
 		return claim{}, errTwoClients
 	case c.Secret != "" && secret != "":
@@ -103,7 +105,9 @@ type ClientAuth struct {
 }
 
 // NewClientAuth returns a ClientAuth that limits the failures of each client by a clock.
-func NewClientAuth(finder *clients.Finder, assertions *Assertions, recorder *audit.Recorder, now func() time.Time) *ClientAuth {
+func NewClientAuth(
+	finder *clients.Finder, assertions *Assertions, recorder *audit.Recorder, now func() time.Time,
+) *ClientAuth {
 	return &ClientAuth{finder, assertions, recorder, bounded.NewLimiter[string](limitedClients, now)}
 }
 
@@ -168,7 +172,8 @@ func (a *ClientAuth) verify(ctx context.Context, who claim) (storage.Client, err
 	case c.Public() && who.secret == "", c.HasSecret() && secretMatches(c, who.secret):
 		err = nil
 	case c.AuthMethod == oauth.PrivateKeyJWT:
-		err = oauth.NewError(oauth.InvalidClient, "Client authentication failed: this client is registered for private_key_jwt.")
+		err = oauth.NewError(oauth.InvalidClient,
+			"Client authentication failed: this client is registered for private_key_jwt.")
 	}
 	if err == nil || oauth.AsError(err).Code != oauth.InvalidClient {
 		return c, err

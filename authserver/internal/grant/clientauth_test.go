@@ -11,7 +11,10 @@ func basic(id, secret string) string {
 }
 
 func FuzzBasic(f *testing.F) {
-	for _, s := range []string{"", "Basic ", "Basic YTpi", "basic YTpi", "Basic YTpiOmM=", "Basic %%%", "Bearer x", basic("a%3Ab", "c+d"), basic("", ""), basic("\xff", "\x00"), basic("a", "%zz")} {
+	for _, s := range []string{
+		"", "Basic ", "Basic YTpi", "basic YTpi", "Basic YTpiOmM=", "Basic %%%", "Bearer x", basic("a%3Ab", "c+d"),
+		basic("", ""), basic("\xff", "\x00"), basic("a", "%zz"),
+	} {
 		f.Add(s, "a", "b")
 	}
 	f.Fuzz(func(t *testing.T, header, id, secret string) {

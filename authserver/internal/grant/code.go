@@ -32,7 +32,8 @@ func (*Code) Type() string { return oauth.GrantCode }
 func (g *Code) Reply(ctx context.Context, client storage.Client, r TokenRequest) (*oauth.TokenResponse, error) {
 	switch {
 	case !may(client, oauth.GrantCode):
-		return nil, oauth.NewError(oauth.UnauthorizedClient, "The client is not registered for the authorization code grant.")
+		return nil, oauth.NewError(oauth.UnauthorizedClient,
+			"The client is not registered for the authorization code grant.")
 	case r.Code == "":
 		return nil, oauth.NewError(oauth.InvalidRequest, "The parameter 'code' is missing.")
 	case !oauth.ValidVerifier(r.Verifier): // RFC 7636 §4.6; OAuth 2.1 §4.1.3
@@ -66,7 +67,8 @@ func (g *Code) Reply(ctx context.Context, client storage.Client, r TokenRequest)
 	if may(client, oauth.GrantRefresh) || grant.Scopes.Has(oauth.OfflineAccess) {
 		refresh = g.Refresh.first(first.seed, grant.ID, redeemed.Generation, now)
 	}
-	return g.Minter.issue(ctx, issuance{grant: grant, scopes: grant.Scopes, refresh: refresh, issuedAt: now, event: audit.TokenIssued})
+	return g.Minter.issue(ctx,
+		issuance{grant: grant, scopes: grant.Scopes, refresh: refresh, issuedAt: now, event: audit.TokenIssued})
 }
 
 var errCode = oauth.NewError(oauth.InvalidGrant,

@@ -69,7 +69,9 @@ func (e *InteractionError) Unwrap() error { return e.Err }
 
 // Reply returns a token of the provider for the person of the subject token. An
 // *InteractionError, or another *oauth.Error.
-func (g *Exchange) Reply(ctx context.Context, client storage.Client, r ExchangeRequest) (oauth.ExchangeResponse, error) {
+func (g *Exchange) Reply(
+	ctx context.Context, client storage.Client, r ExchangeRequest,
+) (oauth.ExchangeResponse, error) {
 	if err := r.check(client); err != nil {
 		return oauth.ExchangeResponse{}, err
 	}
@@ -117,11 +119,14 @@ func (r ExchangeRequest) check(client storage.Client) error {
 }
 
 // errSubject: RFC 8693 §2.2.2 has invalid_request for a token that is no good.
-var errSubject = oauth.NewError(oauth.InvalidRequest, "The subject token is not valid, or was not issued for a resource of this client.")
+var errSubject = oauth.NewError(oauth.InvalidRequest,
+	"The subject token is not valid, or was not issued for a resource of this client.")
 
 // subject returns what the subject token says, if the client may present it, and the session
 // at a provider that it rests on.
-func (g *Exchange) subject(ctx context.Context, client storage.Client, token string) (oauth.Introspection, string, error) {
+func (g *Exchange) subject(
+	ctx context.Context, client storage.Client, token string,
+) (oauth.Introspection, string, error) {
 	subject, upstreamID, err := g.Tokens.access(ctx, token)
 	switch {
 	case err != nil:

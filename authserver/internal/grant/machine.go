@@ -25,7 +25,8 @@ func (*Machine) Type() string { return oauth.GrantClientCredentials }
 // Reply decides what the client may have.
 func (g *Machine) Reply(ctx context.Context, client storage.Client, r TokenRequest) (*oauth.TokenResponse, error) {
 	if client.Public() || !may(client, oauth.GrantClientCredentials) {
-		return nil, oauth.NewError(oauth.UnauthorizedClient, "The client is not registered for the client credentials grant.")
+		return nil, oauth.NewError(oauth.UnauthorizedClient,
+			"The client is not registered for the client credentials grant.")
 	}
 	resource, err := g.resource(ctx, client, r.Resources)
 	if err != nil {

@@ -72,6 +72,7 @@ func (m *Minter) issue(ctx context.Context, i issuance) (*oauth.TokenResponse, e
 		return nil, err
 	}
 	m.Audit.Record(ctx, i.event, slog.String("client_id", i.grant.ClientID), slog.String("user", i.grant.UserID),
-		slog.String("resource", i.grant.Resource), slog.String("scope", i.scopes.String()), slog.String("grant", i.grant.ID))
+		slog.String("resource", i.grant.Resource), slog.String("scope", i.scopes.String()),
+		slog.String("grant", i.grant.ID))
 	return reply, nil
 }

@@ -36,7 +36,8 @@ type RefreshStore interface {
 	storage.Lookups
 }
 
-var errRefresh = oauth.NewError(oauth.InvalidGrant, "The refresh token is not valid: it is unknown, expired, used or revoked.")
+var errRefresh = oauth.NewError(oauth.InvalidGrant,
+	"The refresh token is not valid: it is unknown, expired, used or revoked.")
 
 // Type returns the grant type.
 func (*Refresh) Type() string { return oauth.GrantRefresh }
@@ -47,7 +48,8 @@ func (*Refresh) Type() string { return oauth.GrantRefresh }
 func (g *Refresh) Reply(ctx context.Context, client storage.Client, r TokenRequest) (*oauth.TokenResponse, error) {
 	switch {
 	case !may(client, oauth.GrantRefresh) && !may(client, oauth.GrantCode):
-		return nil, oauth.NewError(oauth.UnauthorizedClient, "The client is not registered for the refresh token grant.")
+		return nil, oauth.NewError(oauth.UnauthorizedClient,
+			"The client is not registered for the refresh token grant.")
 	case r.RefreshToken == "":
 		return nil, oauth.NewError(oauth.InvalidRequest, "The parameter 'refresh_token' is missing.")
 	}
@@ -82,7 +84,9 @@ type scoping struct {
 
 // precheck refuses, before anything is spent, a request for scopes beyond the grant, and
 // one whose session at a provider has ended or cannot be asked about.
-func (g *Refresh) precheck(ctx context.Context, token storage.PresentedRefresh, clientID string, requested oauth.Scopes) (scoping, error) {
+func (g *Refresh) precheck(
+	ctx context.Context, token storage.PresentedRefresh, clientID string, requested oauth.Scopes,
+) (scoping, error) {
 	s := scoping{requested: requested}
 	if len(requested) == 0 && g.Bindings.Bindings == nil {
 		return s, nil
@@ -128,7 +132,9 @@ func (g *Refresh) narrow(ctx context.Context, grant storage.Grant, requested oau
 	return scopes, err
 }
 
-func (g *Refresh) rotate(ctx context.Context, clientID string, presented presentedRefresh, resource string, s scoping) (*oauth.TokenResponse, error) {
+func (g *Refresh) rotate(
+	ctx context.Context, clientID string, presented presentedRefresh, resource string, s scoping,
+) (*oauth.TokenResponse, error) {
 	now := g.Minter.Now()
 	next := g.Tokens.next(now)
 	rotation, err := g.Store.RotateRefresh(ctx, storage.RotateRefresh{

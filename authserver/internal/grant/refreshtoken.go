@@ -163,7 +163,9 @@ func (r *RefreshTokens) first(seed, grantID string, generation int64, at time.Ti
 }
 
 // successor is the refresh token that a rotation has made good, the same for a replay.
-func (r *RefreshTokens) successor(presented presentedRefresh, next nextRefresh, rotation storage.Rotation) (string, error) {
+func (r *RefreshTokens) successor(
+	presented presentedRefresh, next nextRefresh, rotation storage.Rotation,
+) (string, error) {
 	if _, ok := presented.token.(storage.NumberedRefresh); ok {
 		return presented.opened.Successor(rotation.RotatedAt).Compose(r.Keys.TokenKey()), nil
 	}

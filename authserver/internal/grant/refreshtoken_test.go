@@ -10,11 +10,17 @@ import (
 
 func FuzzRefreshToken(f *testing.F) {
 	key := make([]byte, 32)
-	good := RefreshToken{GrantID: "grt_" + strings.Repeat("A", 27), Generation: 7, IssuedAt: time.UnixMilli(1.7e12).UTC(), Secret: [secretSize]byte{1}}
-	for _, s := range []string{"", RefreshPrefix, good.Compose(key), good.Compose(key) + "=", secrets.Token(RefreshPrefix)} {
+	good := RefreshToken{
+		GrantID: "grt_" + strings.Repeat("A", 27), Generation: 7, IssuedAt: time.UnixMilli(1.7e12).UTC(),
+		Secret: [secretSize]byte{1},
+	}
+	for _, s := range []string{
+		"", RefreshPrefix, good.Compose(key), good.Compose(key) + "=", secrets.Token(RefreshPrefix),
+	} {
 		f.Add(s)
 	}
-	if back, signed, mac, ok := DecodeRefresh(good.Compose(key)); !ok || back != good || string(mac) != string(refreshMAC(key, signed)) {
+	if back, signed, mac, ok := DecodeRefresh(good.Compose(key)); !ok || back != good ||
+		string(mac) != string(refreshMAC(key, signed)) {
 		f.Errorf("got %+v, want %+v", back, good)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

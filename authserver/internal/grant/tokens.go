@@ -43,7 +43,8 @@ const typeRefresh = "refresh_token"
 // resource that the operator has assigned to it.
 func (t *Tokens) IntrospectFor(ctx context.Context, client storage.Client, token string) (oauth.Introspection, error) {
 	if client.Public() { // RFC 7662 §2.1: the endpoint must require authorization
-		return oauth.Introspection{}, oauth.NewError(oauth.InvalidClient, "Introspection needs a client with credentials.")
+		return oauth.Introspection{},
+			oauth.NewError(oauth.InvalidClient, "Introspection needs a client with credentials.")
 	}
 	if token == "" {
 		return oauth.Introspection{}, errNoToken
@@ -190,7 +191,8 @@ func (t *Tokens) Revoke(ctx context.Context, client storage.Client, token string
 	case err != nil:
 		return refusal.Unavailable(err)
 	}
-	t.Audit.Record(ctx, audit.TokenRevoked, slog.String("client_id", client.ID), slog.String("kind", "refresh_token"), audit.Grant(grant))
+	t.Audit.Record(ctx, audit.TokenRevoked, slog.String("client_id", client.ID), slog.String("kind", "refresh_token"),
+		audit.Grant(grant))
 	return nil
 }
 

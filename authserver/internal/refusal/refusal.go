@@ -31,7 +31,8 @@ const StorageRetry = 2 * time.Second
 // Unavailable is the answer when the store fails: the request changed nothing
 // that was acknowledged, and the client should try again.
 func Unavailable(err error) error {
-	e := oauth.NewError(oauth.TemporarilyUnavailable, "The server cannot reach its storage. Please try again.").Because(err)
+	e := oauth.NewError(oauth.TemporarilyUnavailable,
+		"The server cannot reach its storage. Please try again.").Because(err)
 	e.RetryAfter = StorageRetry
 	return e
 }

@@ -75,7 +75,9 @@ type codeSession struct {
 type codeHandler struct{}
 
 // HandleAuthorizeEndpointRequest implements fosite.AuthorizeEndpointHandler.
-func (codeHandler) HandleAuthorizeEndpointRequest(ctx context.Context, r fosite.AuthorizeRequester, resp fosite.AuthorizeResponder) error {
+func (codeHandler) HandleAuthorizeEndpointRequest(
+	ctx context.Context, r fosite.AuthorizeRequester, resp fosite.AuthorizeResponder,
+) error {
 	code, err := r.GetSession().(*codeSession).issue(ctx)
 	if err != nil {
 		return err

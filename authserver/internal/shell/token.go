@@ -79,7 +79,9 @@ func (h tokenHandler) HandleTokenEndpointRequest(ctx context.Context, r fosite.A
 
 // PopulateTokenEndpointResponse implements fosite.TokenEndpointHandler. It shows fosite that
 // the request was answered; what goes on the wire is the reply itself.
-func (h tokenHandler) PopulateTokenEndpointResponse(ctx context.Context, r fosite.AccessRequester, resp fosite.AccessResponder) error {
+func (h tokenHandler) PopulateTokenEndpointResponse(
+	ctx context.Context, r fosite.AccessRequester, resp fosite.AccessResponder,
+) error {
 	if !h.CanHandleTokenEndpointRequest(ctx, r) {
 		return fosite.ErrUnknownRequest
 	}

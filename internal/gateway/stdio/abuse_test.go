@@ -31,7 +31,8 @@ func TestSharedTasks(t *testing.T) {
 	}
 	task := func(s *site, header ...string) {
 		t.Helper()
-		if a := s.post(toolCall("1", "task", `,"arguments":{"who":"alice"}`), header...); a.status != 200 || !strings.Contains(a.body, `"result":{}`) {
+		if a := s.post(toolCall("1", "task", `,"arguments":{"who":"alice"}`), header...); a.status != 200 ||
+			!strings.Contains(a.body, `"result":{}`) {
 			t.Fatalf("the task was not begun: %d %s", a.status, a.body)
 		}
 	}
@@ -50,7 +51,9 @@ func TestSharedTasks(t *testing.T) {
 	if a := s.post(`{"jsonrpc":"2.0","id":2,"method":"tasks/list"}`, theirs...); !strings.Contains(a.body, "-32601") {
 		t.Errorf("bob lists tasks: %s", a.body)
 	}
-	a := s.post(`{"jsonrpc":"2.0","id":3,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`)
+	a := s.post(
+		`{"jsonrpc":"2.0","id":3,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`,
+	)
 	if strings.Contains(a.body, `"tasks"`) || !strings.Contains(a.body, `"tools"`) {
 		t.Errorf("RS-136: tasks are advertised and not carried: %s", a.body)
 	}
@@ -113,7 +116,9 @@ func TestEnding(t *testing.T) {
 	s := serve(t, "deaf", Config{MaxPerCaller: 2, MaxProcesses: 8})
 	most := 0
 	for i := range 12 {
-		s.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`, i))
+		s.post(fmt.Sprintf(
+			`{"jsonrpc":"2.0","id":%d,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`, i,
+		))
 		s.mu.Lock()
 		most = max(most, s.total)
 		s.mu.Unlock()
@@ -129,7 +134,8 @@ func TestApplications(t *testing.T) {
 	for i := range 6 {
 		p := *alice
 		p.ClientID = fmt.Sprint("app", i)
-		r, w := post(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`), httptest.NewRecorder()
+		r, w := post(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`),
+			httptest.NewRecorder()
 		s.ServeHTTP(w, r.WithContext(mcpresource.NewContext(t.Context(), &p)))
 	}
 	live := func() int { s.mu.Lock(); defer s.mu.Unlock(); return len(s.sessions) }

@@ -30,9 +30,12 @@ func TestUser(t *testing.T) {
 	s := serveCommand(t, Config{Command: []string{"/bin/sh", "-c", script}, User: "4242:4243", Dir: "/"})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go s.do(ctx, http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`)
-	eventually(t, "the program tells who it is", func() bool { return strings.Contains(s.log.String(), "uid 4242 groups 4243 home / user .") })
-	eventually(t, "the key is not readable", func() bool { return strings.Contains(s.log.String(), "ermission denied") })
+	go s.do(ctx, http.MethodPost,
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`)
+	eventually(t, "the program tells who it is",
+		func() bool { return strings.Contains(s.log.String(), "uid 4242 groups 4243 home / user .") })
+	eventually(t, "the key is not readable",
+		func() bool { return strings.Contains(s.log.String(), "ermission denied") })
 	if strings.Contains(s.log.String(), "hunter2") {
 		t.Error("the program has read the key")
 	}
@@ -41,7 +44,8 @@ func TestUser(t *testing.T) {
 // TestLookUp: an account that cannot be had is refused, and why.
 func TestLookUp(t *testing.T) {
 	for who, want := range map[string]string{
-		"no-such-user-here": `there is no user "no-such-user-here"`, "1:x": "of the form UID:GID", "-1:0": "of the form UID:GID",
+		"no-such-user-here": `there is no user "no-such-user-here"`, "1:x": "of the form UID:GID",
+		"-1:0": "of the form UID:GID",
 	} {
 		if _, err := LookUp(who); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", who, err, want)
@@ -73,7 +77,8 @@ func TestCanRead(t *testing.T) {
 		uid, gid  int
 		want      bool
 	}{
-		{0o600, 0o755, 0, 0, false}, {0o604, 0o755, 0, 0, true}, {0o604, 0o700, 0, 0, false}, {0o640, 0o755, 0, 4244, true}, {0o640, 0o755, 0, 4243, true},
+		{0o600, 0o755, 0, 0, false}, {0o604, 0o755, 0, 0, true}, {0o604, 0o700, 0, 0, false},
+		{0o640, 0o755, 0, 4244, true}, {0o640, 0o755, 0, 4243, true},
 		{0o604, 0o755, 0, 4244, false}, {0o400, 0o755, 4242, 0, true}, {0o044, 0o755, 4242, 4243, false},
 	} {
 		if err := os.Chmod(path, c.file); err != nil {

@@ -35,7 +35,10 @@ func LookUp(who string) (*Account, error) {
 	case os.Geteuid() == int(a.UID):
 		return own()
 	case os.Geteuid() != 0:
-		return nil, fmt.Errorf("a program can run as %s only when the server runs as root, and it runs as the user with the number %d", who, os.Geteuid())
+		return nil, fmt.Errorf(
+			"a program can run as %s only when the server runs as root, and it runs as the user with the number %d",
+			who, os.Geteuid(),
+		)
 	}
 	a.other = true
 	return a, nil

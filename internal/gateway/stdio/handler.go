@@ -49,11 +49,14 @@ func (s *Server) unable(w http.ResponseWriter, r *http.Request, id json.RawMessa
 		return // the client is gone
 	}
 	s.c.Logger.WarnContext(r.Context(), "MCP server not started, or not asked", "command", s.c.Command[0], "error", err)
-	f := gateway.Fault{Status: http.StatusBadGateway, Code: mcp.CodeInternal, ID: id, Message: "The MCP server cannot be started."}
+	f := gateway.Fault{
+		Status: http.StatusBadGateway, Code: mcp.CodeInternal, ID: id, Message: "The MCP server cannot be started.",
+	}
 	var h held
 	switch {
 	case errors.As(err, &h):
-		f.Status, f.Message, f.Retry = http.StatusServiceUnavailable, "The MCP server has failed and is started again soon.", int(h.wait/time.Second)+1
+		f.Status, f.Message, f.Retry = http.StatusServiceUnavailable,
+			"The MCP server has failed and is started again soon.", int(h.wait/time.Second)+1
 	case errors.Is(err, errFull):
 		f.Status, f.Message, f.Retry = http.StatusServiceUnavailable, "Too many sessions are open.", 30
 	case errors.Is(err, errPending), errors.Is(err, errBusy):
@@ -88,7 +91,8 @@ func message(w http.ResponseWriter, r *http.Request) (frames []frame, batch bool
 	}
 	// RFC 9110 §12.5.1: without Accept a client takes anything.
 	if r.Header.Get("Accept") != "" && (!accepts(r, "application/json") || !accepts(r, "text/event-stream")) {
-		refuse(w, nil, http.StatusNotAcceptable, mcp.CodeRefused, "Accept must contain application/json and text/event-stream.")
+		refuse(w, nil, http.StatusNotAcceptable, mcp.CodeRefused,
+			"Accept must contain application/json and text/event-stream.")
 		return nil, false
 	}
 	body, err := io.ReadAll(r.Body) // the guard has bounded it
@@ -174,10 +178,13 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, p *mcpresource.
 }
 
 // initialize opens a session. It is a message of its own (MCP 2025-03-26, Lifecycle).
-func (s *Server) initialize(w http.ResponseWriter, r *http.Request, p *mcpresource.Principal, frames []frame, batch bool) {
+func (s *Server) initialize(
+	w http.ResponseWriter, r *http.Request, p *mcpresource.Principal, frames []frame, batch bool,
+) {
 	f := frames[0]
 	if batch || !f.isCall() || f.Method != "initialize" {
-		refuse(w, f.ID, http.StatusBadRequest, mcp.CodeRefused, "A session begins with initialize; the header Mcp-Session-Id is missing.")
+		refuse(w, f.ID, http.StatusBadRequest, mcp.CodeRefused,
+			"A session begins with initialize; the header Mcp-Session-Id is missing.")
 		return
 	}
 	x, err := s.begin(r.Context(), p)

@@ -60,7 +60,8 @@ func (h *hub) exchange(ctx context.Context, method string, params any) (frame, e
 	}
 	answer := make(one, 1)
 	scope := new(int)
-	if _, err := h.link.call(frame{ID: json.RawMessage("0"), Method: method, Params: raw}, "", scope, answer); err != nil {
+	if _, err := h.link.call(frame{ID: json.RawMessage("0"), Method: method, Params: raw}, "", scope,
+		answer); err != nil {
 		return frame{}, err
 	}
 	select {
@@ -79,7 +80,9 @@ var gatewayInfo = map[string]string{"name": "mcp-authd gateway", "version": "1"}
 
 // meta is what each request of MCP 2026-07-28 says about itself.
 func meta() map[string]any {
-	return map[string]any{mcp.MetaVersion: mcp.Rev20260728, mcp.MetaClient: gatewayInfo, mcp.MetaCapabilities: struct{}{}}
+	return map[string]any{
+		mcp.MetaVersion: mcp.Rev20260728, mcp.MetaClient: gatewayInfo, mcp.MetaCapabilities: struct{}{},
+	}
 }
 
 // greet begins the conversation. A program that everybody shares is initialized, for the
@@ -90,7 +93,8 @@ func (h *hub) greet(ctx context.Context) error {
 	if !h.server.c.Shared {
 		return h.discover(ctx)
 	}
-	f, err := h.exchange(ctx, "initialize", map[string]any{"protocolVersion": legacy, "capabilities": struct{}{}, "clientInfo": gatewayInfo})
+	f, err := h.exchange(ctx, "initialize",
+		map[string]any{"protocolVersion": legacy, "capabilities": struct{}{}, "clientInfo": gatewayInfo})
 	if err != nil {
 		return err
 	}
@@ -127,7 +131,8 @@ func (h *hub) discover(ctx context.Context) error {
 	var found struct {
 		Supported []string `json:"supportedVersions"`
 	}
-	if err != nil || f.Error != nil || json.Unmarshal(f.Result, &found) != nil || !slices.Contains(found.Supported, mcp.Rev20260728) {
+	if err != nil || f.Error != nil || json.Unmarshal(f.Result, &found) != nil ||
+		!slices.Contains(found.Supported, mcp.Rev20260728) {
 		return errLegacy
 	}
 	return nil
@@ -152,7 +157,8 @@ func (h *hub) note(f frame) {
 	case "notifications/message":
 		h.remark(f)
 		return
-	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed", "notifications/resources/updated":
+	case "notifications/tools/list_changed", "notifications/prompts/list_changed",
+		"notifications/resources/list_changed", "notifications/resources/updated":
 	default:
 		return // of a task, for instance: whose it is cannot be told, and its id opens it
 	}
@@ -180,7 +186,8 @@ func (h *hub) remark(f frame) {
 	if c == nil {
 		return
 	}
-	if h.key != "" || !h.link.abandoned(c.scope) && h.link.find(func(other *call) bool { return other.scope != c.scope }) == nil {
+	if h.key != "" ||
+		!h.link.abandoned(c.scope) && h.link.find(func(other *call) bool { return other.scope != c.scope }) == nil {
 		c.out.deliver(&f, false)
 	}
 }

@@ -89,7 +89,8 @@ func (l *link) call(f frame, person string, scope any, out sink) (*call, error) 
 		return nil, errPending // one person cannot keep everybody waiting
 	}
 	l.last++
-	c := &call{n: l.last, id: f.ID, method: f.Method, person: person, scope: scope, out: out, token: at(f.Params, "_meta", "progressToken")}
+	c := &call{n: l.last, id: f.ID, method: f.Method, person: person, scope: scope, out: out,
+		token: at(f.Params, "_meta", "progressToken")}
 	f.ID = c.number()
 	if l.shared && c.token != nil {
 		f.Params = with(f.Params, c.number(), "_meta", "progressToken")
@@ -199,7 +200,8 @@ func (l *link) receive(line []byte) {
 	<-l.ready // it may be quick
 	frames, _, err := decode(line)
 	if err != nil {
-		l.c.Logger.Warn("the MCP server has written what is no message to its standard output", "text", string(line[:min(len(line), 200)]))
+		l.c.Logger.Warn("the MCP server has written what is no message to its standard output", "text",
+			string(line[:min(len(line), 200)]))
 		return
 	}
 	for _, f := range frames {

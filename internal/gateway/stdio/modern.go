@@ -23,7 +23,9 @@ func isModern(h http.Header, frames []frame) bool {
 
 // postModern answers a request of MCP 2026-07-28: one message, no session, and an end
 // of the connection that is an end of the request.
-func (s *Server) postModern(w http.ResponseWriter, r *http.Request, p *mcpresource.Principal, frames []frame, batch bool) {
+func (s *Server) postModern(
+	w http.ResponseWriter, r *http.Request, p *mcpresource.Principal, frames []frame, batch bool,
+) {
 	f := frames[0]
 	switch {
 	case batch || f.isAnswer():
@@ -56,7 +58,8 @@ func (s *Server) postModern(w http.ResponseWriter, r *http.Request, p *mcpresour
 	if f.Method == "tools/call" {
 		tool := text(at(f.Params, "name"))
 		if !agree(r.Header, at(f.Params, "arguments"), h.mirrored(r.Context(), tool)) {
-			refuse(w, f.ID, http.StatusBadRequest, mcp.CodeHeaderMismatch, "A Mcp-Param header does not match the arguments.")
+			refuse(w, f.ID, http.StatusBadRequest, mcp.CodeHeaderMismatch,
+				"A Mcp-Param header does not match the arguments.")
 			return
 		}
 	}
@@ -67,8 +70,9 @@ func (s *Server) postModern(w http.ResponseWriter, r *http.Request, p *mcpresour
 // know older revisions too begin with initialize when those are all that is supported.
 func unsupported(id json.RawMessage, version string, supported []string) *gateway.Fault {
 	return &gateway.Fault{
-		Status: http.StatusBadRequest, Code: mcp.CodeUnsupportedVersion, ID: id, Message: "This protocol version is not supported.",
-		Data: map[string]any{"supported": supported, "requested": version},
+		Status: http.StatusBadRequest, Code: mcp.CodeUnsupportedVersion, ID: id,
+		Message: "This protocol version is not supported.",
+		Data:    map[string]any{"supported": supported, "requested": version},
 	}
 }
 

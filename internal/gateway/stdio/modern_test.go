@@ -28,7 +28,10 @@ func modernCall(id, method, name, params string) (string, []string) {
 	if name != "" {
 		params = fmt.Sprintf(`,%q:%q`, key, name) + params
 	}
-	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":{"_meta":{"progressToken":5,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}%s}}`, id, method, params)
+	body := fmt.Sprintf(
+		`{"jsonrpc":"2.0","id":%s,"method":%q,"params":{"_meta":{"progressToken":5,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}%s}}`,
+		id, method, params,
+	)
 	return body, []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", method, "Mcp-Name", name}
 }
 
@@ -37,7 +40,8 @@ func TestModern(t *testing.T) {
 	s := serve(t, "modern", Config{})
 	t.Run("RS-135 RS-165 RS-166 RS-167: server/discover, with all that it says of itself", func(t *testing.T) {
 		r := s.modern("server/discover", "", "").result(t)
-		if fmt.Sprint(r["supportedVersions"]) != "[2026-07-28]" || r["resultType"] != "complete" || r["ttlMs"] != 7.0 || r["cacheScope"] != "private" ||
+		if fmt.Sprint(r["supportedVersions"]) != "[2026-07-28]" || r["resultType"] != "complete" ||
+			r["ttlMs"] != 7.0 || r["cacheScope"] != "private" ||
 			fmt.Sprint(r["_meta"]) != "map[io.modelcontextprotocol/serverInfo:map[name:test]]" {
 			t.Errorf("got %v", r)
 		}
@@ -47,10 +51,12 @@ func TestModern(t *testing.T) {
 		if a.header.Get("Content-Type") != "application/json" || a.header.Get("Mcp-Session-Id") != "" {
 			t.Errorf("RS-160: got %v %s", a.header, a.body)
 		}
-		if a.header.Get("X-Content-Type-Options") != "nosniff" || !strings.HasPrefix(a.header.Get("Content-Security-Policy"), "sandbox;") {
+		if a.header.Get("X-Content-Type-Options") != "nosniff" ||
+			!strings.HasPrefix(a.header.Get("Content-Security-Policy"), "sandbox;") {
 			t.Errorf("Security L12: it could be a page: %v", a.header)
 		}
-		if meta := fmt.Sprint(a.result(t)["params"]); !strings.Contains(meta, "io.modelcontextprotocol/protocolVersion:2026-07-28") {
+		if meta := fmt.Sprint(a.result(t)["params"]); !strings.Contains(meta,
+			"io.modelcontextprotocol/protocolVersion:2026-07-28") {
 			t.Errorf("the program is not told the version: %s", meta)
 		}
 	})
@@ -78,7 +84,8 @@ func TestModern(t *testing.T) {
 		}
 	})
 	t.Run("one process for a caller, another for another", func(t *testing.T) {
-		first, again, other := s.modern("tools/call", "echo", ""), s.modern("tools/call", "echo", ""), s.modern("tools/call", "echo", "", "Who", "bob")
+		first, again, other := s.modern("tools/call", "echo", ""), s.modern("tools/call", "echo", ""),
+			s.modern("tools/call", "echo", "", "Who", "bob")
 		if first.result(t)["pid"] != again.result(t)["pid"] || first.result(t)["pid"] == other.result(t)["pid"] {
 			t.Error("RS-89: processes are mixed up")
 		}
@@ -133,12 +140,14 @@ func TestEra(t *testing.T) {
 		want   string
 	}{
 		{"without the version header", append(h[2:len(h):len(h)], "Mcp-Protocol-Version", ""), "-32020"},
-		{"with the header of an older version", append(h[2:len(h):len(h)], "Mcp-Protocol-Version", "2025-11-25"), "-32020"},
+		{"with the header of an older version", append(h[2:len(h):len(h)], "Mcp-Protocol-Version", "2025-11-25"),
+			"-32020"},
 		{"in a session", append(session, "Mcp-Method", "tools/call", "Mcp-Name", "echo"), "-32020"},
 		{"without any header", nil, "-32020"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if a := s.post(body, c.header...); a.status != 400 || !strings.Contains(a.body, c.want) || !strings.Contains(a.body, `"id":7`) {
+			if a := s.post(body, c.header...); a.status != 400 || !strings.Contains(a.body, c.want) ||
+				!strings.Contains(a.body, `"id":7`) {
 				t.Errorf("got %d %s, want %s", a.status, a.body, c.want)
 			}
 		})
@@ -179,10 +188,13 @@ func TestModernHeaders(t *testing.T) {
 		{"RS-151: another Mcp-Param", good, with("Mcp-Param-Region", "us"), 400, "-32020"},
 		{"RS-150: bad Base64", good, with("Mcp-Param-Region", "=?base64?ZXU?="), 400, "-32020"},
 		{"RS-151: a Mcp-Param without argument", strings.Replace(good, `"region":"eu"`, ``, 1), with(), 400, "-32020"},
-		{"RS-144: another version in the body", strings.Replace(good, "2026-07-28", "2025-11-25", 1), with(), 400, "-32020"},
+		{"RS-144: another version in the body", strings.Replace(good, "2026-07-28", "2025-11-25", 1), with(), 400,
+			"-32020"},
 		{"RS-138: no version in the body", strings.Replace(good, "protocolVersion", "x", 1), with(), 400, "-32602"},
-		{"RS-138: no capabilities in the body", strings.Replace(good, "clientCapabilities", "x", 1), with(), 400, "-32602"},
-		{"RS-142: a version to come", strings.Replace(good, "2026-07-28", "2027-01-01", 1), with("Mcp-Protocol-Version", "2027-01-01"), 400, "-32022"},
+		{"RS-138: no capabilities in the body", strings.Replace(good, "clientCapabilities", "x", 1), with(), 400,
+			"-32602"},
+		{"RS-142: a version to come", strings.Replace(good, "2026-07-28", "2027-01-01", 1),
+			with("Mcp-Protocol-Version", "2027-01-01"), 400, "-32022"},
 		{"RS-137: a batch", "[" + good + "]", with(), 400, "-32600"},
 		{"RS-137: a response", `{"jsonrpc":"2.0","id":7,"result":{}}`, with(), 400, "-32600"},
 		{"RS-154: a notification", `{"jsonrpc":"2.0","method":"notifications/x"}`, with("Mcp-Method", ""), 202, ""},
@@ -211,7 +223,8 @@ func TestHeaderValues(t *testing.T) {
 		header, body string
 		want         bool
 	}{
-		{"42.0", "42", true}, {"42", "42", true}, {"43", "42", false}, {"x", "42", false}, {"1.5", "1.5", false}, {"true", "true", true}, {"True", "true", false},
+		{"42.0", "42", true}, {"42", "42", true}, {"43", "42", false}, {"x", "42", false}, {"1.5", "1.5", false},
+		{"true", "true", true}, {"True", "true", false},
 		{"", `""`, true}, {"9007199254740993", "9007199254740993", false}, {"{}", "{}", false}, {"null", "null", false},
 		{"=?BASE64?eA==?=", `"x"`, false}, {"=?base64?eA==", `"=?base64?eA=="`, true},
 	} {

@@ -57,7 +57,8 @@ const tailLines = 5
 // start runs the program.
 func start(c *Config, env []string, to receiver) (*process, error) {
 	p := &process{
-		cmd: exec.Command(c.Command[0], c.Command[1:]...), queue: make(chan []byte, queueSize), ended: make(chan struct{}),
+		cmd: exec.Command(c.Command[0], c.Command[1:]...), queue: make(chan []byte, queueSize),
+		ended: make(chan struct{}),
 		begun: c.Now(), log: c.Logger,
 	}
 	p.cmd.Dir, p.cmd.Env, p.cmd.WaitDelay = c.Dir, env, leftover

@@ -87,12 +87,17 @@ func (p *program) serve(f frame) {
 	switch f.Method {
 	case "initialize":
 		p.answer(f.ID, map[string]any{
-			"protocolVersion": at(f.Params, "protocolVersion"), "serverInfo": map[string]string{"name": "test", "version": "1"},
-			"capabilities": map[string]any{"tools": map[string]any{}, "logging": map[string]any{}, "tasks": map[string]any{}, "resources": map[string]any{"subscribe": true}},
+			"protocolVersion": at(f.Params, "protocolVersion"),
+			"serverInfo":      map[string]string{"name": "test", "version": "1"},
+			"capabilities": map[string]any{
+				"tools": map[string]any{}, "logging": map[string]any{}, "tasks": map[string]any{},
+				"resources": map[string]any{"subscribe": true},
+			},
 		})
 	case "tools/list":
 		p.answer(f.ID, map[string]any{"tools": []any{map[string]any{"name": "echo", "inputSchema": map[string]any{
-			"type": "object", "properties": map[string]any{"region": map[string]any{"type": "string", "x-mcp-header": "Region"}},
+			"type":       "object",
+			"properties": map[string]any{"region": map[string]any{"type": "string", "x-mcp-header": "Region"}},
 		}}}})
 	case "subscriptions/listen":
 		meta := map[string]any{mcp.MetaSubscription: f.ID}
@@ -102,7 +107,9 @@ func (p *program) serve(f frame) {
 	case "acme/unknown":
 		p.say(map[string]any{"jsonrpc": "2.0", "id": f.ID, "error": map[string]any{"code": -32601, "message": "what?"}})
 	case "resources/read":
-		p.say(map[string]any{"jsonrpc": "2.0", "id": f.ID, "error": map[string]any{"code": -32002, "message": "no such resource"}})
+		p.say(map[string]any{
+			"jsonrpc": "2.0", "id": f.ID, "error": map[string]any{"code": -32002, "message": "no such resource"},
+		})
 	case "resources/subscribe", "resources/unsubscribe":
 		p.answer(f.ID, map[string]any{})
 		p.note("notifications/resources/updated", map[string]any{"uri": at(f.Params, "uri"), "by": f.Method})
@@ -111,8 +118,12 @@ func (p *program) serve(f frame) {
 	case "server/discover":
 		switch p.mode {
 		case "modern":
-			p.answer(f.ID, map[string]any{"resultType": "complete", "supportedVersions": []string{"2026-07-28"}, "capabilities": map[string]any{"tools": map[string]any{}},
-				"ttlMs": 7, "cacheScope": "private", "_meta": map[string]any{mcp.MetaServer: map[string]string{"name": "test"}}})
+			p.answer(f.ID,
+				map[string]any{
+					"resultType": "complete", "supportedVersions": []string{"2026-07-28"},
+					"capabilities": map[string]any{"tools": map[string]any{}},
+					"ttlMs":        7, "cacheScope": "private",
+					"_meta": map[string]any{mcp.MetaServer: map[string]string{"name": "test"}}})
 			return
 		case "strict": // as servers of some SDKs, which end over what comes before initialize
 			os.Exit(1)
@@ -131,20 +142,27 @@ func (p *program) call(f frame, tool string) {
 		p.mu.Lock()
 		p.waiting[id] = c
 		p.mu.Unlock()
-		p.say(map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(id), "method": "sampling/createMessage", "params": map[string]any{"of": f.ID}})
+		p.say(map[string]any{
+			"jsonrpc": "2.0", "id": json.RawMessage(id), "method": "sampling/createMessage",
+			"params": map[string]any{"of": f.ID},
+		})
 		p.answer(f.ID, map[string]any{"heard": <-c})
 	case "progress":
 		for i := range 3 {
-			p.note("notifications/progress", map[string]any{"progressToken": at(f.Params, "_meta", "progressToken"), "progress": i})
+			p.note("notifications/progress",
+				map[string]any{"progressToken": at(f.Params, "_meta", "progressToken"), "progress": i})
 		}
-		p.note("notifications/message", map[string]any{"level": "info", "data": "secret of " + text(at(f.Params, "arguments", "who"))})
+		p.note("notifications/message",
+			map[string]any{"level": "info", "data": "secret of " + text(at(f.Params, "arguments", "who"))})
 		p.answer(f.ID, map[string]any{"done": true})
 	case "hang":
 	case "late":
 		time.Sleep(300 * time.Millisecond)
-		p.note("notifications/message", map[string]any{"level": "info", "data": "secret of " + text(at(f.Params, "arguments", "who"))})
+		p.note("notifications/message",
+			map[string]any{"level": "info", "data": "secret of " + text(at(f.Params, "arguments", "who"))})
 	case "task":
-		p.note("notifications/tasks/status", map[string]any{"taskId": "task of " + text(at(f.Params, "arguments", "who")), "status": "working"})
+		p.note("notifications/tasks/status",
+			map[string]any{"taskId": "task of " + text(at(f.Params, "arguments", "who")), "status": "working"})
 		p.answer(f.ID, map[string]any{})
 	case "slow":
 		time.Sleep(300 * time.Millisecond)

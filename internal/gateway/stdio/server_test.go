@@ -127,7 +127,11 @@ func (s *site) post(body string, header ...string) *answer {
 // open opens a session and returns its headers.
 func (s *site) open(version string, header ...string) []string {
 	s.t.Helper()
-	a := s.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":%q,"capabilities":{"sampling":{}},"clientInfo":{"name":"t","version":"1"}}}`, version), header...)
+	a := s.post(
+		fmt.Sprintf(
+			`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":%q,"capabilities":{"sampling":{}},"clientInfo":{"name":"t","version":"1"}}}`,
+			version), header...,
+	)
 	id := a.header.Get("Mcp-Session-Id")
 	if a.status != 200 || id == "" || !strings.Contains(a.body, `"protocolVersion":"`+version+`"`) {
 		s.t.Fatalf("initialize: %d %s\n%s", a.status, a.body, s.log)
@@ -136,7 +140,8 @@ func (s *site) open(version string, header ...string) []string {
 	if version >= "2025-06-18" {
 		header = append(header, "Mcp-Protocol-Version", version)
 	}
-	if a := s.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, header...); a.status != 202 || a.body != "" {
+	if a := s.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, header...); a.status != 202 ||
+		a.body != "" {
 		s.t.Fatalf("initialized: %d %s", a.status, a.body)
 	}
 	return header
@@ -173,23 +178,34 @@ func TestRefused(t *testing.T) {
 		want               string
 	}{
 		{"RS-109: no session", "POST", toolCall("1", "echo", ""), nil, 400, "Mcp-Session-Id"},
-		{"RS-110: an unknown session", "POST", toolCall("1", "echo", ""), []string{"Mcp-Session-Id", "x"}, 404, "not found"},
-		{"RS-112: somebody else's session", "POST", toolCall("1", "echo", ""), []string{"Mcp-Session-Id", id, "Who", "bob"}, 404, "not found"},
+		{"RS-110: an unknown session", "POST", toolCall("1", "echo", ""), []string{"Mcp-Session-Id", "x"}, 404,
+			"not found"},
+		{"RS-112: somebody else's session", "POST", toolCall("1", "echo", ""),
+			[]string{"Mcp-Session-Id", id, "Who", "bob"}, 404, "not found"},
 		{"RS-112: somebody else's stream", "GET", "", []string{"Mcp-Session-Id", id, "Who", "bob"}, 404, "not found"},
-		{"RS-112: somebody else's session, to delete", "DELETE", "", []string{"Mcp-Session-Id", id, "Who", "bob"}, 404, "not found"},
-		{"RS-103: wrong type", "POST", toolCall("1", "echo", ""), append(session[:4:4], "Content-Type", "text/plain"), 415, "application/json"},
-		{"RS-102: nothing acceptable", "POST", toolCall("1", "echo", ""), append(session[:4:4], "Accept", "text/html"), 406, "Accept"},
+		{"RS-112: somebody else's session, to delete", "DELETE", "", []string{"Mcp-Session-Id", id, "Who", "bob"},
+			404, "not found"},
+		{"RS-103: wrong type", "POST", toolCall("1", "echo", ""), append(session[:4:4], "Content-Type", "text/plain"),
+			415, "application/json"},
+		{"RS-102: nothing acceptable", "POST", toolCall("1", "echo", ""),
+			append(session[:4:4], "Accept", "text/html"), 406, "Accept"},
 		{"RS-102: no stream acceptable", "GET", "", append(session[:4:4], "Accept", "application/json"), 406, "Accept"},
 		{"RS-103: no JSON", "POST", "{", session, 400, "-32700"},
 		{"RS-67: null is no id", "POST", `{"jsonrpc":"2.0","id":null,"method":"ping"}`, session, 400, "-32700"},
-		{"RS-68: a response with result and error", "POST", `{"jsonrpc":"2.0","id":1,"result":{},"error":{}}`, session, 400, "-32700"},
+		{"RS-68: a response with result and error", "POST", `{"jsonrpc":"2.0","id":1,"result":{},"error":{}}`,
+			session, 400, "-32700"},
 		{"RS-121: a batch of 2025-11-25", "POST", "[" + toolCall("1", "echo", "") + "]", session, 400, "-32600"},
-		{"RS-118: initialize in a batch", "POST", `[{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}]`, nil, 400, "initialize"},
-		{"RS-118: initialize again", "POST", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`, session, 400, "initialized"},
-		{"RS-119: requests and responses in one batch", "POST", "[" + toolCall("1", "echo", "") + `,{"jsonrpc":"2.0","id":1,"result":{}}]`, old, 400, "-32600"},
+		{"RS-118: initialize in a batch", "POST", `[{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}]`, nil,
+			400, "initialize"},
+		{"RS-118: initialize again", "POST", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`, session,
+			400, "initialized"},
+		{"RS-119: requests and responses in one batch", "POST",
+			"[" + toolCall("1", "echo", "") + `,{"jsonrpc":"2.0","id":1,"result":{}}]`, old, 400, "-32600"},
 		{"RS-119: an empty batch", "POST", "[]", old, 400, "-32700"},
-		{"RS-122: a version that is none", "POST", toolCall("1", "echo", ""), []string{"Mcp-Session-Id", id, "Mcp-Protocol-Version", "1.0"}, 400, "version"},
-		{"RS-124: another version than the session's", "POST", toolCall("1", "echo", ""), []string{"Mcp-Session-Id", id, "Mcp-Protocol-Version", "2025-06-18"}, 400, "version"},
+		{"RS-122: a version that is none", "POST", toolCall("1", "echo", ""),
+			[]string{"Mcp-Session-Id", id, "Mcp-Protocol-Version", "1.0"}, 400, "version"},
+		{"RS-124: another version than the session's", "POST", toolCall("1", "echo", ""),
+			[]string{"Mcp-Session-Id", id, "Mcp-Protocol-Version", "2025-06-18"}, 400, "version"},
 		{"RS-115: events of no stream", "GET", "", append(session[:4:4], "Last-Event-Id", "x_1"), 400, "kept"},
 		{"RS-115: an id that is none", "GET", "", append(session[:4:4], "Last-Event-Id", "own"), 400, "kept"},
 		{"RS-66: another method", "PUT", "", session, 405, "method"},
@@ -200,7 +216,8 @@ func TestRefused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if a.status != c.status || !strings.Contains(a.body, c.want) || !strings.HasPrefix(a.body, `{"jsonrpc":"2.0","id":`) {
+			if a.status != c.status || !strings.Contains(a.body, c.want) ||
+				!strings.HasPrefix(a.body, `{"jsonrpc":"2.0","id":`) {
 				t.Errorf("got %d %s, want %d with %q", a.status, a.body, c.status, c.want)
 			}
 		})
@@ -212,7 +229,8 @@ func TestSession(t *testing.T) {
 	h := s.open("2025-11-25")
 	t.Run("RS-127: the first event has an id and no data", func(t *testing.T) {
 		a := s.post(toolCall(`"q"`, "echo", ""), h...)
-		if len(a.events) != 2 || a.events[0].data != "" || !strings.HasSuffix(a.events[0].id, "_0") || !strings.Contains(a.events[1].data, `"id":"q"`) {
+		if len(a.events) != 2 || a.events[0].data != "" || !strings.HasSuffix(a.events[0].id, "_0") ||
+			!strings.Contains(a.events[1].data, `"id":"q"`) {
 			t.Errorf("events %q", a.events)
 		}
 	})
@@ -222,8 +240,12 @@ func TestSession(t *testing.T) {
 		}
 	})
 	t.Run("what the gateway does not know passes as it is", func(t *testing.T) {
-		r := s.post(`{"jsonrpc":"2.0","id":9007199254740993,"method":"acme/tasks","params":{"task":{"ttl":1.50},"x":[null,"<&>"]}}`, h...)
-		if last := r.events[len(r.events)-1].data; last != `{"jsonrpc":"2.0","id":9007199254740993,"result":{"method":"acme/tasks","params":{"task":{"ttl":1.50},"x":[null,"\u003c\u0026\u003e"]}}}` {
+		r := s.post(
+			`{"jsonrpc":"2.0","id":9007199254740993,"method":"acme/tasks","params":{"task":{"ttl":1.50},"x":[null,"<&>"]}}`,
+			h...,
+		)
+		if last := r.events[len(
+			r.events)-1].data; last != `{"jsonrpc":"2.0","id":9007199254740993,"result":{"method":"acme/tasks","params":{"task":{"ttl":1.50},"x":[null,"\u003c\u0026\u003e"]}}}` {
 			t.Errorf("got %s", last)
 		}
 	})
@@ -243,23 +265,27 @@ func TestSession(t *testing.T) {
 		a := s.post(toolCall("6", "ask", ""), h...)
 		read()
 		wg.Wait()
-		if len(a.events) != 3 || !strings.Contains(a.events[1].data, "sampling/createMessage") || !strings.Contains(a.events[2].data, "forty-two") {
+		if len(a.events) != 3 || !strings.Contains(a.events[1].data, "sampling/createMessage") ||
+			!strings.Contains(a.events[2].data, "forty-two") {
 			t.Errorf("events %q", a.events)
 		}
 	})
 	t.Run("progress and logs come with the call", func(t *testing.T) {
 		a := s.post(toolCall("7", "progress", `,"_meta":{"progressToken":"t"},"arguments":{"who":"alice"}`), h...)
-		if len(a.events) != 6 || !strings.Contains(a.events[3].data, `"progressToken":"t"`) || !strings.Contains(a.events[4].data, "notifications/message") {
+		if len(a.events) != 6 || !strings.Contains(a.events[3].data, `"progressToken":"t"`) ||
+			!strings.Contains(a.events[4].data, "notifications/message") {
 			t.Errorf("events %q", a.events)
 		}
 	})
 	t.Run("RS-117: a batch of 2025-03-26 is answered call by call", func(t *testing.T) {
 		old := s.open("2025-03-26")
-		a := s.post("["+toolCall("1", "echo", "")+`,{"jsonrpc":"2.0","method":"notifications/x"},`+toolCall(`"1"`, "echo", "")+"]", old...)
+		a := s.post("["+toolCall("1", "echo", "")+`,{"jsonrpc":"2.0","method":"notifications/x"},`+
+			toolCall(`"1"`, "echo", "")+"]", old...)
 		if len(a.events) != 2 || a.status != 200 {
 			t.Errorf("%d, events %q", a.status, a.events)
 		}
-		if a := s.post(`[{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","method":"notifications/y"}]`, old...); a.status != 202 {
+		if a := s.post(`[{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","method":"notifications/y"}]`,
+			old...); a.status != 202 {
 			t.Errorf("notifications: %d", a.status)
 		}
 	})
@@ -322,13 +348,16 @@ func TestResume(t *testing.T) {
 	}
 	x.mu.Unlock()
 	a, err := s.do(t.Context(), http.MethodGet, "", append(h, "Last-Event-Id", id+"_0")...)
-	if err != nil || len(a.events) != 1 || !strings.Contains(a.events[0].data, `"slow":true`) || a.events[0].id != id+"_1" {
+	if err != nil || len(a.events) != 1 || !strings.Contains(a.events[0].data, `"slow":true`) ||
+		a.events[0].id != id+"_1" {
 		t.Errorf("RS-129: got %v, %+v", err, a)
 	}
-	if a, _ := s.do(t.Context(), http.MethodGet, "", append(h, "Last-Event-Id", id+"_0", "Who", "bob")...); a.status != 404 {
+	if a, _ := s.do(t.Context(), http.MethodGet, "",
+		append(h, "Last-Event-Id", id+"_0", "Who", "bob")...); a.status != 404 {
 		t.Errorf("RS-116: somebody else got %d %s", a.status, a.body)
 	}
-	if a, _ := s.do(t.Context(), http.MethodGet, "", append(s.open("2025-11-25"), "Last-Event-Id", id+"_0")...); a.status != 400 {
+	if a, _ := s.do(t.Context(), http.MethodGet, "",
+		append(s.open("2025-11-25"), "Last-Event-Id", id+"_0")...); a.status != 400 {
 		t.Errorf("RS-115: another session got %d %s", a.status, a.body)
 	}
 }
@@ -376,7 +405,8 @@ func TestIsolation(t *testing.T) {
 	dir := t.TempDir()
 	s := serve(t, "good", Config{Dir: dir, PassEnv: []string{"PASSED"}, Env: []string{"GIVEN=1"}})
 	h, other := s.open("2025-11-25"), s.open("2025-11-25", "Who", "bob")
-	mine, theirs := s.post(toolCall("1", "echo", ""), h...).result(t), s.post(toolCall("1", "echo", ""), other...).result(t)
+	mine, theirs := s.post(toolCall("1", "echo", ""), h...).result(t),
+		s.post(toolCall("1", "echo", ""), other...).result(t)
 	if mine["pid"] == theirs["pid"] {
 		t.Error("RS-89: two people share a process")
 	}
@@ -392,7 +422,8 @@ func TestIsolation(t *testing.T) {
 	if strings.Contains(env, "MCP_AUTHD") {
 		t.Errorf("RS-89: it sees the gateway's secrets: %s", env)
 	}
-	if log := s.log.String(); !strings.Contains(log, "hello xxx") || strings.Contains(log, strings.Repeat("x", maxLogLine)) || !strings.Contains(log, "Welcome") {
+	if log := s.log.String(); !strings.Contains(log, "hello xxx") ||
+		strings.Contains(log, strings.Repeat("x", maxLogLine)) || !strings.Contains(log, "Welcome") {
 		t.Errorf("its standard error is not logged, or without bounds: %.300s", log)
 	}
 }
@@ -448,14 +479,17 @@ func TestCrash(t *testing.T) {
 			t.Errorf("a call of a program that has ended got %s", last)
 		}
 	}
-	eventually(t, "RS-110: the session is gone", func() bool { return s.post(toolCall("1", "echo", ""), h...).status == 404 })
+	eventually(t, "RS-110: the session is gone",
+		func() bool { return s.post(toolCall("1", "echo", ""), h...).status == 404 })
 	a := s.post(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25"}}`)
-	if a.status != 503 || a.header.Get("Retry-After") == "" || !strings.Contains(a.body, `"id":"i"`) || a.header.Get("Mcp-Session-Id") != "" {
+	if a.status != 503 || a.header.Get("Retry-After") == "" || !strings.Contains(a.body, `"id":"i"`) ||
+		a.header.Get("Mcp-Session-Id") != "" {
 		t.Errorf("a program that ends at once is started again at once: %d %s", a.status, a.body)
 	}
 	s.open("2025-11-25", "Who", "bob") // it is alice's doing
 	eventually(t, "it is started again", func() bool {
-		return s.post(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25"}}`).status == 200
+		return s.post(
+			`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25"}}`).status == 200
 	})
 }
 
@@ -465,7 +499,8 @@ func TestBroken(t *testing.T) {
 	if !strings.Contains(a.body, "-32603") || strings.Contains(a.body, "does not start") {
 		t.Errorf("got %d %s", a.status, a.body)
 	}
-	eventually(t, "nothing runs", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.total == 0 && len(s.sessions) == 0 })
+	eventually(t, "nothing runs",
+		func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.total == 0 && len(s.sessions) == 0 })
 	if _, err := New(Config{Command: []string{"/no/such/program"}}); err == nil {
 		t.Error("a program that is not there is taken")
 	}
@@ -498,7 +533,8 @@ func TestIdle(t *testing.T) {
 	go s.Run(ctx)
 	h := s.open("2025-11-25")
 	s.modern("tools/list", "", "")
-	eventually(t, "RS-114: both processes have ended", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.total == 0 })
+	eventually(t, "RS-114: both processes have ended",
+		func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.total == 0 })
 	if a := s.post(toolCall("1", "echo", ""), h...); a.status != 404 {
 		t.Errorf("got %d", a.status)
 	}
@@ -517,20 +553,25 @@ func TestConcurrent(t *testing.T) {
 			if n%2 == 0 {
 				on, header = shared, hs
 			}
-			a, err := on.do(t.Context(), http.MethodPost, toolCall(fmt.Sprintf(`"n%d"`, n), "echo", fmt.Sprintf(`,"arguments":{"n":%d}`, n)), header...)
+			a, err := on.do(t.Context(), http.MethodPost,
+				toolCall(fmt.Sprintf(`"n%d"`, n), "echo", fmt.Sprintf(`,"arguments":{"n":%d}`, n)), header...)
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			last := a.events[len(a.events)-1].data
-			if !strings.Contains(last, fmt.Sprintf(`"id":"n%d"`, n)) || !strings.Contains(last, fmt.Sprintf(`"arguments":{"n":%d}`, n)) {
+			if !strings.Contains(last, fmt.Sprintf(`"id":"n%d"`, n)) ||
+				!strings.Contains(last, fmt.Sprintf(`"arguments":{"n":%d}`, n)) {
 				t.Errorf("call %d got %.300s", n, last)
 			}
 		})
 	}
 	wg.Wait()
 	var pids []int
-	for _, p := range []float64{s.post(toolCall("1", "echo", ""), h...).result(t)["pid"].(float64), shared.post(toolCall("1", "echo", ""), hs...).result(t)["pid"].(float64)} {
+	for _, p := range []float64{
+		s.post(toolCall("1", "echo", ""), h...).result(t)["pid"].(float64),
+		shared.post(toolCall("1", "echo", ""), hs...).result(t)["pid"].(float64),
+	} {
 		pids = append(pids, int(p))
 	}
 	s.Close()

@@ -66,7 +66,8 @@ func (u *usage) since(now time.Time) time.Duration {
 
 func newSession(s *Server, id string, p *mcpresource.Principal) *session {
 	x := &session{
-		id: id, owner: person(p), person: p, server: s, own: newStream("own", 0, s.c.Now), streams: map[string]*stream{}, subscribed: map[string]bool{},
+		id: id, owner: person(p), person: p, server: s, own: newStream("own", 0, s.c.Now),
+		streams: map[string]*stream{}, subscribed: map[string]bool{},
 		done: make(chan struct{}), idle: usage{now: s.c.Now, last: s.c.Now()},
 	}
 	x.streams[x.own.id] = x.own

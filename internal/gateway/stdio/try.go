@@ -38,7 +38,9 @@ func (s *Server) Try(ctx context.Context) (name string, err error) {
 }
 
 // try reports as well whether the program ended over being asked for the stateless revision.
-func (s *Server) try(ctx context.Context, ask func(context.Context, *hub) (string, error)) (name string, again bool, err error) {
+func (s *Server) try(
+	ctx context.Context, ask func(context.Context, *hub) (string, error),
+) (name string, again bool, err error) {
 	p := trier
 	if s.c.Shared {
 		p = nil
@@ -74,14 +76,16 @@ func introduceEither(ctx context.Context, h *hub) (string, error) {
 	var found struct {
 		Supported []string `json:"supportedVersions"`
 	}
-	if err == nil && f.Error == nil && json.Unmarshal(f.Result, &found) == nil && slices.Contains(found.Supported, mcp.Rev20260728) {
+	if err == nil && f.Error == nil && json.Unmarshal(f.Result, &found) == nil &&
+		slices.Contains(found.Supported, mcp.Rev20260728) {
 		return text(at(f.Result, "_meta", mcp.MetaServer, "name")), nil
 	}
 	return introduceLegacy(ctx, h)
 }
 
 func introduceLegacy(ctx context.Context, h *hub) (string, error) {
-	f, err := h.exchange(ctx, "initialize", map[string]any{"protocolVersion": legacy, "capabilities": struct{}{}, "clientInfo": gatewayInfo})
+	f, err := h.exchange(ctx, "initialize",
+		map[string]any{"protocolVersion": legacy, "capabilities": struct{}{}, "clientInfo": gatewayInfo})
 	switch {
 	case err != nil:
 		return "", err

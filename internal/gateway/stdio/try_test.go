@@ -16,7 +16,8 @@ func TestTry(t *testing.T) {
 		name, mode string
 		Config
 	}{
-		{"2025-11-25", "good", Config{}}, {"shared", "good", Config{Shared: true}}, {"one that ends over server/discover", "strict", Config{}},
+		{"2025-11-25", "good", Config{}}, {"shared", "good", Config{Shared: true}},
+		{"one that ends over server/discover", "strict", Config{}},
 	} {
 		s := serve(t, c.mode, c.Config)
 		if name, err := s.Try(t.Context()); err != nil || name != "test" {
@@ -25,7 +26,8 @@ func TestTry(t *testing.T) {
 		if err := s.Check(t.Context()); err != nil {
 			t.Errorf("%s: it is not ready: %v", c.name, err)
 		}
-		eventually(t, c.name+": nothing of it is left", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.total == 0 })
+		eventually(t, c.name+": nothing of it is left",
+			func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.total == 0 })
 	}
 	if name, err := serve(t, "modern", Config{}).Try(t.Context()); err != nil || name != "test" {
 		t.Errorf("2026-07-28: got %q, %v", name, err)
@@ -41,7 +43,8 @@ func TestTry(t *testing.T) {
 // up when it starts.
 func TestCrashAtStart(t *testing.T) {
 	s := serve(t, "broken", Config{})
-	if _, err := s.Try(t.Context()); err == nil || !strings.Contains(err.Error(), "the program has ended; it has said: it does not start") {
+	if _, err := s.Try(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "the program has ended; it has said: it does not start") {
 		t.Errorf("got %v", err)
 	}
 	if s.Check(t.Context()) == nil {

@@ -77,7 +77,8 @@ func (table Table) Check(t testing.TB, log string) {
 			continue
 		}
 		for f := range fields {
-			if about := event + " " + f; !told[about] && !slices.Contains(own, f) && !slices.Contains(table.Fields, f) && !slices.Contains(handler, f) {
+			if about := event + " " + f; !told[about] && !slices.Contains(own, f) &&
+				!slices.Contains(table.Fields, f) && !slices.Contains(handler, f) {
 				told[about] = true
 				t.Errorf("docs/operating.md does not say that %q may have the field %q: %s", fields["msg"], f, line)
 			}

@@ -67,7 +67,9 @@ func constants(t *testing.T, name string, others map[string]string) map[string]s
 func source(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	for _, dir := range []string{"audit", "authserver", "dcr", "thirdparty", "keys", "internal/users", "cmd/mcp-authd", "mcpresource"} {
+	for _, dir := range []string{
+		"audit", "authserver", "dcr", "thirdparty", "keys", "internal/users", "cmd/mcp-authd", "mcpresource",
+	} {
 		files, err := filepath.Glob("../../../" + dir + "/*.go")
 		if err != nil || len(files) == 0 {
 			t.Fatal(dir, err)

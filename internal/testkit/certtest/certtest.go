@@ -30,7 +30,9 @@ func WritePair(t *testing.T, dir, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for file, b := range map[string]*pem.Block{name + ".crt": {Type: "CERTIFICATE", Bytes: cert}, name + ".key": {Type: "PRIVATE KEY", Bytes: private}} {
+	for file, b := range map[string]*pem.Block{
+		name + ".crt": {Type: "CERTIFICATE", Bytes: cert}, name + ".key": {Type: "PRIVATE KEY", Bytes: private},
+	} {
 		if err := os.WriteFile(filepath.Join(dir, file), pem.EncodeToMemory(b), 0o600); err != nil {
 			t.Fatal(err)
 		}

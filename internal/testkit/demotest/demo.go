@@ -36,7 +36,8 @@ func Binary(tb testing.TB) string {
 			return
 		}
 		build.path = filepath.Join(dir, "mcp-authd")
-		out, err := exec.Command("go", "build", "-o", build.path, "github.com/mcp-authd/mcp-authd/cmd/mcp-authd").CombinedOutput()
+		out, err := exec.Command("go", "build", "-o", build.path,
+			"github.com/mcp-authd/mcp-authd/cmd/mcp-authd").CombinedOutput()
 		if err != nil {
 			build.err = fmt.Errorf("%w\n%s", err, out)
 		}

@@ -60,7 +60,8 @@ func (u *Upstream) authorize(w http.ResponseWriter, r *http.Request) {
 	u.sessions = append(u.sessions, s)
 	code := "code-" + random(18)
 	u.codes[code] = &authorization{
-		session: s, redirectURI: q.Get("redirect_uri"), challenge: q.Get("code_challenge"), nonce: q.Get("nonce"), scopes: strings.Fields(q.Get("scope")),
+		session: s, redirectURI: q.Get("redirect_uri"), challenge: q.Get("code_challenge"), nonce: q.Get("nonce"),
+		scopes: strings.Fields(q.Get("scope")),
 	}
 	u.respond(w, r, back, url.Values{"code": {code}})
 }

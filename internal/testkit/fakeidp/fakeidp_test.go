@@ -19,8 +19,10 @@ func signIn(t *testing.T, u *Upstream, extra url.Values) url.Values {
 	t.Helper()
 	sum := sha256.Sum256([]byte(verifier))
 	q := url.Values{
-		"client_id": {u.ClientID}, "redirect_uri": {"http://127.0.0.1:1/callback"}, "response_type": {"code"}, "state": {"s"}, "nonce": {"n"},
-		"scope": {"openid profile"}, "code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"},
+		"client_id": {u.ClientID}, "redirect_uri": {"http://127.0.0.1:1/callback"}, "response_type": {"code"},
+		"state": {"s"}, "nonce": {"n"},
+		"scope": {"openid profile"}, "code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])},
+		"code_challenge_method": {"S256"},
 	}
 	for name, values := range extra {
 		q[name] = values
@@ -50,7 +52,10 @@ func post(t *testing.T, u *Upstream, form url.Values) (int, map[string]any) {
 }
 
 func redeem(code string) url.Values {
-	return url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {"http://127.0.0.1:1/callback"}, "code_verifier": {verifier}}
+	return url.Values{
+		"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {"http://127.0.0.1:1/callback"},
+		"code_verifier": {verifier},
+	}
 }
 
 func TestRotation(t *testing.T) {
@@ -116,7 +121,8 @@ func TestInteractive(t *testing.T) {
 	u.Behave(func(b *Behaviour) { b.Interactive = true })
 	sum := sha256.Sum256([]byte(verifier))
 	q := url.Values{
-		"client_id": {u.ClientID}, "redirect_uri": {"http://127.0.0.1:1/callback"}, "response_type": {"code"}, "state": {"s"}, "login_hint": {"bob"},
+		"client_id": {u.ClientID}, "redirect_uri": {"http://127.0.0.1:1/callback"}, "response_type": {"code"},
+		"state": {"s"}, "login_hint": {"bob"},
 		"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"},
 	}
 	resp, err := http.Get(u.URL + "/authorize?" + q.Encode())

@@ -45,7 +45,8 @@ func (u *Upstream) gitHubRoutes() {
 		list := []any{}
 		for _, t := range p.Teams {
 			org, slug, _ := strings.Cut(t, "/")
-			list = append(list, map[string]any{"slug": slug, "name": slug, "organization": map[string]any{"login": org}})
+			list = append(list,
+				map[string]any{"slug": slug, "name": slug, "organization": map[string]any{"login": org}})
 		}
 		return list
 	})
@@ -77,7 +78,8 @@ func (u *Upstream) page(w http.ResponseWriter, r *http.Request, answer any) {
 func (u *Upstream) deleteToken(w http.ResponseWriter, r *http.Request) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if id, secret, ok := r.BasicAuth(); !ok || id != u.ClientID || secret != u.ClientSecret || r.PathValue("client") != u.ClientID {
+	if id, secret, ok := r.BasicAuth(); !ok || id != u.ClientID || secret != u.ClientSecret ||
+		r.PathValue("client") != u.ClientID {
 		writeJSON(w, http.StatusNotFound, map[string]string{"message": "Not Found"})
 		return
 	}

@@ -73,7 +73,8 @@ func (u *Upstream) introspect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer := map[string]any{
-		"active": true, "sub": t.session.subject, "scope": strings.Join(t.scopes, " "), "client_id": u.ClientID, "sid": t.session.id,
+		"active": true, "sub": t.session.subject, "scope": strings.Join(t.scopes, " "), "client_id": u.ClientID,
+		"sid": t.session.id,
 	}
 	if u.behaviour.EditIntrospection != nil {
 		u.behaviour.EditIntrospection(answer)

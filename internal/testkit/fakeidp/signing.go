@@ -61,8 +61,10 @@ func (u *Upstream) discovery(w http.ResponseWriter, _ *http.Request) {
 		"userinfo_endpoint": u.URL + "/userinfo", "jwks_uri": u.URL + "/keys",
 		"revocation_endpoint": u.URL + "/revoke", "introspection_endpoint": u.URL + "/introspect",
 		"response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"},
-		"id_token_signing_alg_values_supported":          []string{"ES256"},
-		"scopes_supported":                               []string{"openid", "profile", "email", "groups", "offline_access", "repo"},
+		"id_token_signing_alg_values_supported": []string{"ES256"},
+		"scopes_supported": []string{
+			"openid", "profile", "email", "groups", "offline_access", "repo",
+		},
 		"token_endpoint_auth_methods_supported":          []string{"client_secret_basic", "client_secret_post"},
 		"code_challenge_methods_supported":               []string{"S256"},
 		"authorization_response_iss_parameter_supported": !u.behaviour.NoResponseIssuer,
@@ -100,7 +102,9 @@ func hash(accessToken string) string {
 }
 
 func (p *Person) claims() map[string]any {
-	c := map[string]any{"name": p.Name, "preferred_username": p.Login, "email": p.Email, "email_verified": !p.Unverified}
+	c := map[string]any{
+		"name": p.Name, "preferred_username": p.Login, "email": p.Email, "email_verified": !p.Unverified,
+	}
 	maps.Copy(c, p.Claims)
 	return c
 }

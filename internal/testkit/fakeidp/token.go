@@ -52,7 +52,8 @@ func (u *Upstream) tokenError(w http.ResponseWriter, r *http.Request, status int
 	if u.behaviour.ErrorsAs200 {
 		status = http.StatusOK
 	}
-	answerToken(w, r, status, map[string]any{"error": code, "error_description": "The fake provider says " + code + "."})
+	answerToken(w, r, status,
+		map[string]any{"error": code, "error_description": "The fake provider says " + code + "."})
 }
 
 // authenticate checks the client's secret, or an assertion in its place (Apple), which is
@@ -128,7 +129,9 @@ func (u *Upstream) renew(w http.ResponseWriter, r *http.Request) {
 // live needs u.mu.
 func (u *Upstream) live(s *session) bool { return !s.ended && u.person(s.subject) != nil }
 
-func (u *Upstream) issue(w http.ResponseWriter, r *http.Request, s *session, scopes []string, nonce, old string, refreshing bool) {
+func (u *Upstream) issue(
+	w http.ResponseWriter, r *http.Request, s *session, scopes []string, nonce, old string, refreshing bool,
+) {
 	answer := map[string]any{"token_type": "Bearer"}
 	t := &accessToken{session: s, scopes: scopes}
 	if ttl := u.behaviour.AccessTTL; ttl >= 0 {
@@ -144,7 +147,8 @@ func (u *Upstream) issue(w http.ResponseWriter, r *http.Request, s *session, sco
 	if !u.behaviour.NoScope {
 		answer["scope"] = strings.Join(scopes, " ")
 	}
-	if !u.behaviour.NoRefresh && (!u.behaviour.OfflineAccess || slices.Contains(scopes, "offline_access")) && (old == "" || !u.behaviour.StaticRefresh) {
+	if !u.behaviour.NoRefresh && (!u.behaviour.OfflineAccess || slices.Contains(scopes, "offline_access")) &&
+		(old == "" || !u.behaviour.StaticRefresh) {
 		next := "rt-" + random(18)
 		u.refresh[next] = &refreshToken{session: s, scopes: scopes}
 		answer["refresh_token"] = next

@@ -93,7 +93,9 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case <-time.After(slow):
 	case <-r.Context().Done():
 	}
-	kept := Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(), Header: r.Header.Clone(), Body: string(body)}
+	kept := Request{
+		Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(), Header: r.Header.Clone(), Body: string(body),
+	}
 	kept.Form, _ = url.ParseQuery(kept.Body) // what is no form has no fields that anybody looks for
 	seen := &watched{ResponseWriter: w}
 	f.proxy.ServeHTTP(seen, r)

@@ -30,8 +30,11 @@ type User struct {
 
 // The people that every provider knows.
 var (
-	Alice = User{ID: "person-alice-1", Name: "Alice", Email: "alice@example.org", Password: "alice's password", Groups: []string{"staff"}}
-	Bob   = User{ID: "person-bob-2", Name: "Bob", Email: "bob@example.net", Password: "bob's password"}
+	Alice = User{
+		ID: "person-alice-1", Name: "Alice", Email: "alice@example.org", Password: "alice's password",
+		Groups: []string{"staff"},
+	}
+	Bob = User{ID: "person-bob-2", Name: "Bob", Email: "bob@example.net", Password: "bob's password"}
 )
 
 // Options say what a provider should be.
@@ -86,7 +89,10 @@ func Dex(tb testing.TB, o Options) *Provider {
 // refresh tokens and revokes everything when a spent one is used again.
 func Node(tb testing.TB, o Options) *Provider {
 	tb.Helper()
-	p := &Provider{Kind: "node-oidc-provider", LoginField: "login", PasswordField: "password", RevokesAccess: true, KeepsSessions: true}
+	p := &Provider{
+		Kind: "node-oidc-provider", LoginField: "login", PasswordField: "password", RevokesAccess: true,
+		KeepsSessions: true,
+	}
 	p.start(tb, o, npmtest.Command(tb, "node", "upstream/provider.mjs"))
 	p.SessionEnd = p.Issuer + "/session/end"
 	return p
@@ -134,7 +140,8 @@ func (p *Provider) start(tb testing.TB, o Options, cmd *exec.Cmd) {
 	config, err := json.Marshal(map[string]any{
 		"issuer": p.Issuer, "client_id": p.ClientID, "client_secret": p.ClientSecret, "redirect_uris": o.RedirectURIs,
 		"users": []User{Alice, Bob}, "token_ttl": int(o.TokenTTL / time.Second),
-		"backchannel_logout": o.BackChannelLogout, "scopes": o.Scopes, "introspection": !o.NoIntrospection, "offline": o.Offline,
+		"backchannel_logout": o.BackChannelLogout, "scopes": o.Scopes, "introspection": !o.NoIntrospection,
+		"offline": o.Offline,
 	})
 	if err != nil {
 		tb.Fatal(err)

@@ -36,7 +36,9 @@ type relyingParty struct {
 func newParty(t *testing.T, start func(testing.TB, Options) *Provider, o Options) *relyingParty {
 	t.Helper()
 	rp := &relyingParty{logouts: make(chan string, 10)}
-	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { rp.logouts <- r.FormValue("logout_token") }))
+	s := httptest.NewServer(
+		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { rp.logouts <- r.FormValue("logout_token") }),
+	)
 	t.Cleanup(s.Close)
 	o.RedirectURIs, o.BackChannelLogout = []string{s.URL + "/callback"}, s.URL+"/logout"
 	rp.Provider = start(t, o)
@@ -44,8 +46,10 @@ func newParty(t *testing.T, start func(testing.TB, Options) *Provider, o Options
 	if rp.oidc, err = oidc.NewProvider(t.Context(), rp.Issuer); err != nil {
 		t.Fatalf("%v\n%s", err, rp.Log())
 	}
-	rp.Config = oauth2.Config{ClientID: rp.Provider.ClientID, ClientSecret: rp.Provider.ClientSecret, Endpoint: rp.oidc.Endpoint(), RedirectURL: s.URL + "/callback",
-		Scopes: append([]string{"openid", "email"}, o.Scopes...)}
+	rp.Config = oauth2.Config{
+		ClientID: rp.Provider.ClientID, ClientSecret: rp.Provider.ClientSecret, Endpoint: rp.oidc.Endpoint(),
+		RedirectURL: s.URL + "/callback",
+		Scopes:      append([]string{"openid", "email"}, o.Scopes...)}
 	if rp.Kind == "Dex" || o.Offline {
 		rp.Scopes = append(rp.Scopes, "offline_access")
 	}
@@ -56,7 +60,8 @@ func newParty(t *testing.T, start func(testing.TB, Options) *Provider, o Options
 func (rp *relyingParty) signIn(t *testing.T, p *Person, more ...oauth2.AuthCodeOption) (*oauth2.Token, map[string]any) {
 	t.Helper()
 	verifier := oauth2.GenerateVerifier()
-	back, err := p.Visit(rp.AuthCodeURL("s", append(more, oauth2.S256ChallengeOption(verifier), oidc.Nonce("n"))...), rp.RedirectURL)
+	back, err := p.Visit(rp.AuthCodeURL("s", append(more, oauth2.S256ChallengeOption(verifier), oidc.Nonce("n"))...),
+		rp.RedirectURL)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, rp.Log())
 	}
@@ -97,7 +102,8 @@ func (rp *relyingParty) active(t *testing.T, token string) bool {
 	if err := rp.oidc.Claims(&m); err != nil || m.Introspection == "" {
 		t.Fatalf("no introspection: %v", err)
 	}
-	req, _ := http.NewRequest(http.MethodPost, m.Introspection, strings.NewReader(url.Values{"token": {token}}.Encode()))
+	req, _ := http.NewRequest(http.MethodPost, m.Introspection,
+		strings.NewReader(url.Values{"token": {token}}.Encode()))
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.SetBasicAuth(url.QueryEscape(rp.Config.ClientID), url.QueryEscape(rp.Config.ClientSecret))
 	resp, err := http.DefaultClient.Do(req)
@@ -126,7 +132,8 @@ func TestProviders(t *testing.T) {
 			if got := rp.TokenCalls("refresh_token"); got != 1 {
 				t.Errorf("counted %d refreshes, want 1", got)
 			}
-			if got := rp.Tokens(); len(got) != 2 || got[0]["refresh_token"] != token.RefreshToken || got[1]["access_token"] != next.AccessToken {
+			if got := rp.Tokens(); len(got) != 2 || got[0]["refresh_token"] != token.RefreshToken ||
+				got[1]["access_token"] != next.AccessToken {
 				t.Errorf("recorded %d answers with tokens", len(got))
 			}
 			if !rp.active(t, next.RefreshToken) || !rp.active(t, next.AccessToken) {
@@ -173,7 +180,8 @@ func TestNode(t *testing.T) {
 	if sid, _ := claims["sid"].(string); sid == "" {
 		t.Errorf("the ID token names no session: %v", claims)
 	}
-	if pages := strings.Join(alice.Pages, ""); !strings.Contains(pages, "calendar") || strings.Contains(pages, "email</b>") {
+	if pages := strings.Join(alice.Pages, ""); !strings.Contains(pages, "calendar") ||
+		strings.Contains(pages, "email</b>") {
 		t.Errorf("the pages were %s", pages)
 	}
 	t.Run("a session needs no form", func(t *testing.T) {
@@ -189,7 +197,10 @@ func TestNode(t *testing.T) {
 		}
 	})
 	t.Run("it wants no resource", func(t *testing.T) {
-		back, err := alice.Visit(rp.AuthCodeURL("s", oauth2.S256ChallengeOption("v"), oauth2.SetAuthURLParam("resource", "https://x.example/mcp")), rp.RedirectURL)
+		back, err := alice.Visit(
+			rp.AuthCodeURL("s", oauth2.S256ChallengeOption("v"),
+				oauth2.SetAuthURLParam("resource", "https://x.example/mcp")), rp.RedirectURL,
+		)
 		if err != nil || back.Query().Get("error") == "" {
 			t.Errorf("got %v, %v", back, err)
 		}

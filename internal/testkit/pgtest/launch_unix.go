@@ -63,7 +63,8 @@ func (h *home) run(program string, args ...string) error {
 // launch makes a cluster in a temporary directory and starts it with settings.
 func launch(settings ...string) (*Server, error) {
 	return settle(settings, func(h *home) error {
-		return h.run("initdb", "-D", h.data(), "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
+		return h.run("initdb", "-D", h.data(), "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C",
+			"--no-sync")
 	})
 }
 
@@ -101,7 +102,10 @@ func boot(h *home, fill func(*home) error) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	command := []string{filepath.Join(h.bin, "postgres"), "-D", h.data(), "-p", port, "-k", h.dir, "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200"}
+	command := []string{
+		filepath.Join(h.bin, "postgres"), "-D", h.data(), "-p", port, "-k", h.dir, "-c", "listen_addresses=127.0.0.1",
+		"-c", "max_connections=200",
+	}
 	for _, setting := range h.settings {
 		command = append(command, "-c", setting)
 	}
@@ -109,8 +113,10 @@ func boot(h *home, fill func(*home) error) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{keeper: keeper, home: h, url: &url.URL{Scheme: "postgres", User: url.User("postgres"), Host: "127.0.0.1:" + port,
-		Path: "/postgres", RawQuery: "sslmode=disable"}}
+	s := &Server{
+		keeper: keeper, home: h,
+		url: &url.URL{Scheme: "postgres", User: url.User("postgres"), Host: "127.0.0.1:" + port,
+			Path: "/postgres", RawQuery: "sslmode=disable"}}
 	return s, s.wait()
 }
 

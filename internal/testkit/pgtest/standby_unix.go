@@ -28,7 +28,8 @@ func (s *Server) Standby(tb testing.TB, name string) *Server {
 }
 
 func (h *home) copyOf(s *Server, name string) error {
-	return h.run("pg_basebackup", "-d", fmt.Sprintf("host=%s port=%s user=postgres application_name=%s", s.url.Hostname(), s.url.Port(), name),
+	return h.run("pg_basebackup", "-d",
+		fmt.Sprintf("host=%s port=%s user=postgres application_name=%s", s.url.Hostname(), s.url.Port(), name),
 		"-D", h.data(), "-X", "stream", "-c", "fast", "-R", "--no-sync")
 }
 
@@ -50,7 +51,8 @@ func (s *Server) Promote() error { return s.Exec("SELECT pg_promote()") }
 // Pause stops every process of the server, as when its machine hangs: connections stay,
 // and nothing answers. Resume is due before the test ends.
 func (s *Server) Pause() error {
-	return s.signal(syscall.SIGSTOP, func(postmaster int, children []int) []int { return append([]int{postmaster}, children...) })
+	return s.signal(syscall.SIGSTOP,
+		func(postmaster int, children []int) []int { return append([]int{postmaster}, children...) })
 }
 
 // Resume lets a paused server go on with what it was sent meanwhile. Those who take new

@@ -51,7 +51,9 @@ func fetchJSON(ctx context.Context, c *http.Client, location string, out any) er
 
 // Fetch reads what is at a location, of at most limit bytes. The body of the response
 // is closed.
-func Fetch(ctx context.Context, c *http.Client, location string, limit int64, h http.Header) (*http.Response, []byte, error) {
+func Fetch(
+	ctx context.Context, c *http.Client, location string, limit int64, h http.Header,
+) (*http.Response, []byte, error) {
 	if err := CheckURL(location); err != nil {
 		return nil, nil, err
 	}
@@ -80,7 +82,8 @@ func Fetch(ctx context.Context, c *http.Client, location string, limit int64, h 
 // CheckURL admits https anywhere and http on loopback only.
 func CheckURL(location string) error {
 	u, err := url.Parse(location)
-	if err != nil || u.Host == "" || u.Scheme != "https" && !(u.Scheme == "http" && oauth.IsLoopbackHost(u.Hostname())) {
+	if err != nil || u.Host == "" ||
+		u.Scheme != "https" && !(u.Scheme == "http" && oauth.IsLoopbackHost(u.Hostname())) {
 		return fmt.Errorf("%q is not an https URL (http is for localhost only)", location)
 	}
 	return nil

@@ -106,7 +106,8 @@ func parseMessage(b []byte) ([]Message, json.RawMessage, error) {
 		if more, err = parseParams(&m, p); err != nil {
 			return nil, nil, err
 		}
-	case p != nil && string(p) != "null": // by position they are a call to some servers (JSON-RPC 2.0 §4.2); MCP has none
+	// By position they are a call to some servers (JSON-RPC 2.0 §4.2); MCP has none.
+	case p != nil && string(p) != "null":
 		return nil, nil, errors.New("params is not an object")
 	}
 	if err := m.complete(top); err != nil {

@@ -18,18 +18,27 @@ func TestIncompleteMessages(t *testing.T) {
 		name, body string
 		why        string // "" for what passes
 	}{
-		{"params by position", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":["danger_zone"]}`, "params is not an object"},
-		{"params that are text", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":"danger_zone"}`, "params is not an object"},
+		{"params by position", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":["danger_zone"]}`,
+			"params is not an object"},
+		{"params that are text", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":"danger_zone"}`,
+			"params is not an object"},
 		{"null for none", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":null}`, ""},
 		{"a call of nothing", `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, "without a name"},
 		{"a call of null", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":null}`, "without a name"},
-		{"a call without a name", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"arguments":{}}}`, "without a name"},
+		{"a call without a name", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"arguments":{}}}`,
+			"without a name"},
 		{"a call of an empty name", toolCall(""), "without a name"},
 		{"a prompt without a name", `{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{}}`, "without a name"},
-		{"a method hidden in a prototype", `{"jsonrpc":"2.0","id":1,"__proto__":{"method":"tools/call","params":{"name":"danger_zone"}}}`, "stands for others"},
-		{"a name hidden in one", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read","__proto__":{"name":"danger_zone"}}}`, "stands for others"},
-		{"one that is written with an escape", `{"jsonrpc":"2.0","id":1,"result":{},"\u005f_proto__":{}}`, "stands for others"},
-		{"a prototype in a tool's own arguments is the tool's", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read","arguments":{"__proto__":{}}}}`, ""},
+		{"a method hidden in a prototype",
+			`{"jsonrpc":"2.0","id":1,"__proto__":{"method":"tools/call","params":{"name":"danger_zone"}}}`,
+			"stands for others"},
+		{"a name hidden in one",
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read","__proto__":{"name":"danger_zone"}}}`,
+			"stands for others"},
+		{"one that is written with an escape", `{"jsonrpc":"2.0","id":1,"result":{},"\u005f_proto__":{}}`,
+			"stands for others"},
+		{"a prototype in a tool's own arguments is the tool's",
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read","arguments":{"__proto__":{}}}}`, ""},
 		{"neither request nor response", `{"jsonrpc":"2.0","id":1}`, "neither"},
 		{"a response", `{"jsonrpc":"2.0","id":1,"result":{}}`, ""},
 		{"an error", `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}`, ""},
@@ -58,12 +67,14 @@ func TestDepth(t *testing.T) {
 		{"brackets in text do not count", `["` + strings.Repeat("[{", 300) + `"]`, true},
 		{"nor behind an escaped quotation mark", `["\"` + strings.Repeat("[{", 300) + `"]`, true},
 		{"what follows an escaped backslash does", `["\\",` + arrays(maxDepth) + `]`, false},
-		{"nor do closing ones in text take away", `["` + strings.Repeat("]}", 300) + `",` + arrays(maxDepth) + `]`, false},
+		{"nor do closing ones in text take away", `["` + strings.Repeat("]}", 300) + `",` + arrays(maxDepth) + `]`,
+			false},
 	} {
 		if !json.Valid([]byte(tt.value)) {
 			t.Fatalf("%s is no JSON", tt.name)
 		}
-		if err := checkDepth([]byte(tt.value)); (err == nil) != tt.ok || err != nil && !strings.Contains(err.Error(), "too deeply") {
+		if err := checkDepth([]byte(tt.value)); (err == nil) != tt.ok ||
+			err != nil && !strings.Contains(err.Error(), "too deeply") {
 			t.Errorf("RS-51 %s: got %v", tt.name, err)
 		}
 		for what, err := range map[string]error{ // each is one level more than the value

@@ -37,8 +37,11 @@ func objectByTokens(b []byte) (map[string]string, bool) {
 }
 
 var objects = []string{
-	`{}`, ` { } `, `{"a":1}`, "{\t\"a\"\r\n:\n1 ,\"b\" : [1, {\"c\":\"]}\"} ] ,\"d\":null}", `{"a":"\"\\","b":{}}`, `{"\u0061":"\ud83d\ude00","é":-1.5e9}`, `{"":""}`, `{"a":{"a":[[],{}]},"b":true}`,
-	``, ` `, `{`, `}`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{,}`, `{"a":1 "b":2}`, `{"a":1}}`, `{"a":1}{}`, `{"a":1,"a":2}`, `{"a":1,"\u0061":2}`, `[]`, `"a"`, `1`, `{1:2}`, `{"a":"`, `{"a":"\`, "{\"\xff\":1}", `{"\ud800":1}`,
+	`{}`, ` { } `, `{"a":1}`, "{\t\"a\"\r\n:\n1 ,\"b\" : [1, {\"c\":\"]}\"} ] ,\"d\":null}", `{"a":"\"\\","b":{}}`,
+	`{"\u0061":"\ud83d\ude00","é":-1.5e9}`, `{"":""}`, `{"a":{"a":[[],{}]},"b":true}`,
+	``, ` `, `{`, `}`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{,}`, `{"a":1 "b":2}`, `{"a":1}}`, `{"a":1}{}`,
+	`{"a":1,"a":2}`, `{"a":1,"\u0061":2}`, `[]`, `"a"`, `1`, `{1:2}`, `{"a":"`, `{"a":"\`, "{\"\xff\":1}",
+	`{"\ud800":1}`,
 }
 
 func TestObject(t *testing.T) {
@@ -76,7 +79,8 @@ func FuzzObject(f *testing.F) {
 }
 
 func BenchmarkObject(b *testing.B) {
-	in := []byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"read","arguments":{"text":"` + strings.Repeat("lorem ipsum ", 20) + `"}}}`)
+	in := []byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"read","arguments":{"text":"` +
+		strings.Repeat("lorem ipsum ", 20) + `"}}}`)
 	b.Run("walk", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

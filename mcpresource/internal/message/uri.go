@@ -15,7 +15,8 @@ const maxDecodings = 4
 // canonical form (RFC 3986 §6.2.2). A template (RFC 6570) is judged as it is written, and "" is
 // left to the server.
 func checkURI(uri string) error {
-	if strings.ContainsFunc(uri, func(c rune) bool { return c < ' ' || c == 0x7f || c == '\\' }) || strings.HasSuffix(uri, " ") {
+	if strings.ContainsFunc(uri, func(c rune) bool { return c < ' ' || c == 0x7f || c == '\\' }) ||
+		strings.HasSuffix(uri, " ") {
 		return errors.New("a character that parsers drop or replace")
 	}
 	rest := uri
@@ -32,7 +33,8 @@ func checkURI(uri string) error {
 	}
 	for range maxDecodings {
 		for segment := range strings.FieldsFuncSeq(rest, isSeparator) {
-			if strings.Contains(segment, ".") && strings.Trim(segment, ". ") == "" { // Windows drops the spaces, and further dots
+			// Windows drops the spaces, and further dots
+			if strings.Contains(segment, ".") && strings.Trim(segment, ". ") == "" {
 				return errors.New("a dot segment")
 			}
 		}
@@ -74,9 +76,12 @@ func checkAuthority(scheme, rest string) error {
 	switch {
 	case strings.ContainsAny(host, "@%") || strings.ContainsFunc(host, func(c rune) bool { return c >= utf8.RuneSelf }):
 		return errors.New("user information or an encoded host")
-	case known && (host != strings.ToLower(host) || strings.HasSuffix(host, ":"+port) || strings.HasSuffix(host, ":") || strings.HasSuffix(host, ".")):
+	case known &&
+		(host != strings.ToLower(host) || strings.HasSuffix(host, ":"+port) || strings.HasSuffix(host, ":") ||
+			strings.HasSuffix(host, ".")):
 		return errors.New("the host")
-	case scheme == "file" && (host == "localhost" || strings.Contains(path, "//") || strings.Contains(strings.ToLower(path), "%2f")):
+	case scheme == "file" &&
+		(host == "localhost" || strings.Contains(path, "//") || strings.Contains(strings.ToLower(path), "%2f")):
 		return errors.New("the file has another name")
 	}
 	return nil

@@ -10,13 +10,20 @@ import (
 func TestResourceURI(t *testing.T) {
 	for _, uri := range []string{
 		"file:///public/../private/x", "file:///public/./x", "file:///public/..", "file:///..", "../private/x",
-		"file:///public/%2e%2e/private/x", "file:///public/.%2E/x", "file:///public/%2E./x", "file:///public/%252e%252e/x", "file:///public/%25252525252e/x",
-		"file:///public%2f..%2fprivate/x", "file:///public%2Fx", "file:///public/..%5cprivate", `file:///public\..\private`, `x://public\a`,
-		"file:///public/..;v=1/private", "file:///public/.. /private", "file:///public/x?/../../private", "file:///public/x#/../../private",
-		"file:///public/.\t./private", "file:///public/x\n", " file:///private/x", "file:///private/x ", "file:///public/x%00", "file:///public/%c0%ae%c0%ae/x", "file:///public/100%",
-		"file:///%70rivate/x", "file:////private/x", "file:///public//x", "file:/private/x", "file://localhost/private/x",
-		"FILE:///private/x", "File:///private/x", "https://Mcp.example.com/x", "https://user@mcp.example.com/x", "https://user:pw@mcp.example.com/x", "npm://@scope/x",
-		"https://mcp.example.com:443/x", "http://mcp.example.com:80/x", "https://mcp.example.com:/x", "https://mcp.example.com./x", "https://mcp%2Eexample.com/x", "https:mcp.example.com/x",
+		"file:///public/%2e%2e/private/x", "file:///public/.%2E/x", "file:///public/%2E./x",
+		"file:///public/%252e%252e/x", "file:///public/%25252525252e/x",
+		"file:///public%2f..%2fprivate/x", "file:///public%2Fx", "file:///public/..%5cprivate",
+		`file:///public\..\private`, `x://public\a`,
+		"file:///public/..;v=1/private", "file:///public/.. /private", "file:///public/x?/../../private",
+		"file:///public/x#/../../private",
+		"file:///public/.\t./private", "file:///public/x\n", " file:///private/x", "file:///private/x ",
+		"file:///public/x%00", "file:///public/%c0%ae%c0%ae/x", "file:///public/100%",
+		"file:///%70rivate/x", "file:////private/x", "file:///public//x", "file:/private/x",
+		"file://localhost/private/x",
+		"FILE:///private/x", "File:///private/x", "https://Mcp.example.com/x", "https://user@mcp.example.com/x",
+		"https://user:pw@mcp.example.com/x", "npm://@scope/x",
+		"https://mcp.example.com:443/x", "http://mcp.example.com:80/x", "https://mcp.example.com:/x",
+		"https://mcp.example.com./x", "https://mcp%2Eexample.com/x", "https:mcp.example.com/x",
 		"https://mcp.ex\u0430mple.com/x", "x y://a/b", "1x://a",
 	} {
 		t.Run("RS-194 refused: "+uri, func(t *testing.T) {
@@ -26,8 +33,11 @@ func TestResourceURI(t *testing.T) {
 		})
 	}
 	for _, uri := range []string{
-		"file:///public/a", "file:///public/", "file:///C:/a", "file:///public/a..b", "file:///public/.hidden", "file:///public/My%20File", "file:///public/100%25", "file://server/share/x",
-		"https://mcp.example.com", "https://mcp.example.com:8443/A?p=../x&q=%2Fa", "https://[::1]:9/x", "urn:ISBN:123", "repo://Microsoft/vs%2Fcode", "users://{userId}/profile", "file:///{+path}", "ui://widget/a.html", "notes", "a/b", "",
+		"file:///public/a", "file:///public/", "file:///C:/a", "file:///public/a..b", "file:///public/.hidden",
+		"file:///public/My%20File", "file:///public/100%25", "file://server/share/x",
+		"https://mcp.example.com", "https://mcp.example.com:8443/A?p=../x&q=%2Fa", "https://[::1]:9/x",
+		"urn:ISBN:123", "repo://Microsoft/vs%2Fcode", "users://{userId}/profile", "file:///{+path}",
+		"ui://widget/a.html", "notes", "a/b", "",
 		"x://a//b", "x://~u/~v", "x:y", "db://t/\u00fc",
 	} {
 		t.Run("RS-194 accepted: "+uri, func(t *testing.T) {
@@ -42,7 +52,8 @@ func TestResourceURI(t *testing.T) {
 // table would take "%61dmin" for another resource than "admin". Rules match "~" in both spellings.
 func TestNeedlessEscapes(t *testing.T) {
 	for c := byte(1); c < 0x80; c++ {
-		needless := '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '-' || c == '.' || c == '_'
+		needless := '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '-' || c == '.' ||
+			c == '_'
 		for _, format := range []string{"x://h/a%%%02x", "x://h/a%%%02Xb", "x://h/%%20%%%02x"} {
 			uri := fmt.Sprintf(format, c)
 			if err := checkURI(uri); (err != nil) != needless {

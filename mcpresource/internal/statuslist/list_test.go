@@ -66,7 +66,8 @@ func TestStatusList(t *testing.T) {
 		{4, pack([]byte{0x10, 0x0f}), []int{0, 1, 1, 0}},
 		{8, pack([]byte{0, 1, 255}), []int{0, 1, 1}},
 	} {
-		t.Run(fmt.Sprintf("RS-44 Status List 4.1: %d bits, the lowest first, and any value but 0 is not valid", tt.bits), func(t *testing.T) {
+		t.Run(fmt.Sprintf("RS-44 Status List 4.1: %d bits, the lowest first, and any value but 0 is not valid",
+			tt.bits), func(t *testing.T) {
 			l, err := read(encode(listClaims(now, "status_list", map[string]any{"bits": tt.bits, "lst": tt.lst})))
 			if err != nil {
 				t.Fatal(err)
@@ -82,13 +83,19 @@ func TestStatusList(t *testing.T) {
 		})
 	}
 	for name, payload := range map[string][]byte{
-		"without exp, iss and ttl":         encode(listClaims(now, "exp", nil, "iss", nil, "ttl", nil)),
-		"issued a moment ahead":            encode(listClaims(now, "iat", now.Add(20*time.Second).Unix())),
-		"of no token":                      encode(listClaims(now, "status_list", map[string]any{"bits": 1, "lst": pack(nil)})),
-		"as large as may be":               encode(listClaims(now, "status_list", map[string]any{"bits": 1, "lst": pack(make([]byte, maxUnpacked))})),
-		"with claims nobody knows":         encode(listClaims(now, "aggregation_uri", "x")),
-		"with fractions of a second":       encode(listClaims(now, "iat", float64(now.Unix())+.25)),
-		"with a claim of another in it":    encode(listClaims(now, "status_list", map[string]any{"bits": 1, "lst": pack([]byte{0}), "aggregation_uri": "x"})),
+		"without exp, iss and ttl": encode(listClaims(now, "exp", nil, "iss", nil, "ttl", nil)),
+		"issued a moment ahead":    encode(listClaims(now, "iat", now.Add(20*time.Second).Unix())),
+		"of no token": encode(
+			listClaims(now, "status_list", map[string]any{"bits": 1, "lst": pack(nil)}),
+		),
+		"as large as may be": encode(
+			listClaims(now, "status_list", map[string]any{"bits": 1, "lst": pack(make([]byte, maxUnpacked))}),
+		),
+		"with claims nobody knows":   encode(listClaims(now, "aggregation_uri", "x")),
+		"with fractions of a second": encode(listClaims(now, "iat", float64(now.Unix())+.25)),
+		"with a claim of another in it": encode(
+			listClaims(now, "status_list", map[string]any{"bits": 1, "lst": pack([]byte{0}), "aggregation_uri": "x"}),
+		),
 		"that expires in the next second ": encode(listClaims(now, "exp", now.Add(time.Second).Unix())),
 	} {
 		t.Run("RS-44 a list "+name, func(t *testing.T) {
@@ -118,24 +125,26 @@ func TestStatusList(t *testing.T) {
 		"that expired before 1970":       encode(listClaims(now, "exp", -1)),
 		"with exp beyond all time":       encode(listClaims(now, "exp", 1e300)),
 		"without a list":                 encode(listClaims(now, "status_list", nil)),
-		"with null for a list":           bytes.Replace(list(1, good), []byte(`"status_list":{`), []byte(`"status_list":null,"x":{`), 1),
-		"with a list of another type":    encode(listClaims(now, "status_list", "eNrb")),
-		"without bits":                   encode(listClaims(now, "status_list", map[string]any{"lst": good})),
-		"of 0 bits":                      list(0, good),
-		"of 3 bits":                      list(3, good),
-		"of 16 bits":                     list(16, good),
-		"of -1 bits":                     list(-1, good),
-		"of bits as text":                list("1", good),
-		"without lst":                    encode(listClaims(now, "status_list", map[string]any{"bits": 1})),
-		"with lst as a number":           list(1, 7),
-		"with padding":                   list(1, base64.URLEncoding.EncodeToString(raw)),
-		"in another base64":              list(1, "eN+/"),
-		"that is not compressed":         list(1, base64.RawURLEncoding.EncodeToString([]byte{0xb9, 0xa3})),
-		"that is cut off":                list(1, base64.RawURLEncoding.EncodeToString(raw[:len(raw)-1])),
-		"with a wrong checksum":          list(1, base64.RawURLEncoding.EncodeToString(append(bytes.Clone(raw[:len(raw)-1]), raw[len(raw)-1]^1))),
-		"with more after it":             list(1, base64.RawURLEncoding.EncodeToString(append(bytes.Clone(raw), 0))),
-		"that unpacks to too much":       list(1, pack(make([]byte, maxUnpacked+1))),
-		"that is a bomb":                 list(1, pack(make([]byte, 64<<20))),
+		"with null for a list": bytes.Replace(list(1, good), []byte(`"status_list":{`),
+			[]byte(`"status_list":null,"x":{`), 1),
+		"with a list of another type": encode(listClaims(now, "status_list", "eNrb")),
+		"without bits":                encode(listClaims(now, "status_list", map[string]any{"lst": good})),
+		"of 0 bits":                   list(0, good),
+		"of 3 bits":                   list(3, good),
+		"of 16 bits":                  list(16, good),
+		"of -1 bits":                  list(-1, good),
+		"of bits as text":             list("1", good),
+		"without lst":                 encode(listClaims(now, "status_list", map[string]any{"bits": 1})),
+		"with lst as a number":        list(1, 7),
+		"with padding":                list(1, base64.URLEncoding.EncodeToString(raw)),
+		"in another base64":           list(1, "eN+/"),
+		"that is not compressed":      list(1, base64.RawURLEncoding.EncodeToString([]byte{0xb9, 0xa3})),
+		"that is cut off":             list(1, base64.RawURLEncoding.EncodeToString(raw[:len(raw)-1])),
+		"with a wrong checksum": list(1,
+			base64.RawURLEncoding.EncodeToString(append(bytes.Clone(raw[:len(raw)-1]), raw[len(raw)-1]^1))),
+		"with more after it":       list(1, base64.RawURLEncoding.EncodeToString(append(bytes.Clone(raw), 0))),
+		"that unpacks to too much": list(1, pack(make([]byte, maxUnpacked+1))),
+		"that is a bomb":           list(1, pack(make([]byte, 64<<20))),
 	} {
 		t.Run("RS-44 a list "+name+" is refused", func(t *testing.T) {
 			if l, err := read(payload); err == nil {
@@ -144,7 +153,8 @@ func TestStatusList(t *testing.T) {
 		})
 	}
 	for n, want := range map[json.Number]time.Duration{
-		"": 7 * time.Second, "15": 15 * time.Second, "0.01": time.Second, "0": time.Second, "-5": time.Second, "1.5": 1500 * time.Millisecond,
+		"": 7 * time.Second, "15": 15 * time.Second, "0.01": time.Second, "0": time.Second, "-5": time.Second,
+		"1.5":  1500 * time.Millisecond,
 		"3600": time.Hour, "86400": time.Hour, "1e300": time.Hour, "1e999": time.Hour, "-1e999": time.Second,
 	} {
 		t.Run("RS-44 ttl "+n.String(), func(t *testing.T) {
@@ -158,7 +168,10 @@ func TestStatusList(t *testing.T) {
 func FuzzStatusList(f *testing.F) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	f.Add(encode(listClaims(now)))
-	f.Add(encode(listClaims(now, "exp", nil, "ttl", 1e300, "status_list", map[string]any{"bits": 8, "lst": pack([]byte{1, 2, 3})})))
+	f.Add(encode(
+		listClaims(now, "exp", nil, "ttl", 1e300, "status_list",
+			map[string]any{"bits": 8, "lst": pack([]byte{1, 2, 3})}),
+	))
 	f.Add(encode(listClaims(now, "status_list", map[string]any{"bits": 4, "lst": "eNrbuRgAAhcBXQ"})))
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		l, err := readClaims(payload, authServer, listURI, now, 0)

@@ -196,7 +196,8 @@ func (p *poller) ask(ctx context.Context, seen *held) (*held, error) {
 		}
 		l, err := p.read(context.WithoutCancel(ctx), seen)
 		if err != nil {
-			p.lists.c.Log.WarnContext(ctx, "status list of the authorization server not read", "list", p.uri, "error", err)
+			p.lists.c.Log.WarnContext(ctx, "status list of the authorization server not read", "list", p.uri, "error",
+				err)
 		}
 		return l, p.note(l, err)
 	})

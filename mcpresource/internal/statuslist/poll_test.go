@@ -29,8 +29,12 @@ type site struct {
 func (s *site) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.polls.Add(1)
 	time.Sleep(s.slow)
-	body := encode(listClaims(time.Now(), "sub", r.URL.String(), "status_list", map[string]any{"bits": 1, "lst": pack([]byte{s.bits})}))
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(body)))}, nil
+	body := encode(
+		listClaims(time.Now(), "sub", r.URL.String(), "status_list",
+			map[string]any{"bits": 1, "lst": pack([]byte{s.bits})}),
+	)
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(body)))}, nil
 }
 
 func (s *site) lists() *Lists {

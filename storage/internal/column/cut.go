@@ -60,7 +60,10 @@ func NewCut(id string, sel storage.Selection, by storage.RevokedBy, now time.Tim
 
 // Dest is what to scan into.
 func (r *CutRow) Dest() []any {
-	return []any{&r.c.ID, &r.c.UserID, &r.c.ClientID, &r.c.Resource, &r.c.Connector, &r.by, &r.at, &r.c.Grants, &r.UpTo, &r.Phase, &r.Place, &r.Reached}
+	return []any{
+		&r.c.ID, &r.c.UserID, &r.c.ClientID, &r.c.Resource, &r.c.Connector, &r.by, &r.at, &r.c.Grants, &r.UpTo,
+		&r.Phase, &r.Place, &r.Reached,
+	}
 }
 
 // Values are the values of the columns up to grants.
@@ -105,7 +108,9 @@ func AtMost(limit int) string { return fmt.Sprintf(" LIMIT %d", limit) }
 
 // Selected is the condition of a selection on grants or consents, and its parameters, the i-th of
 // which is written as parameter says. Keys narrow down columns by an index that a database has.
-func Selected(sel storage.Selection, parameter func(i int) string, keys map[string]func(string) string) (where string, args []any) {
+func Selected(
+	sel storage.Selection, parameter func(i int) string, keys map[string]func(string) string,
+) (where string, args []any) {
 	where = "true"
 	for i, f := range SelectionFields(sel) {
 		where += " AND " + f.Where(parameter(i))
@@ -119,7 +124,10 @@ func Selected(sel storage.Selection, parameter func(i int) string, keys map[stri
 
 // SelectionFields are the columns of grants and consents that a selection names.
 func SelectionFields(s storage.Selection) (out []KeyField) {
-	for _, f := range []KeyField{{Column: "user_id", Value: s.UserID}, {Column: "client_id", Value: s.ClientID}, {Column: "resource", Value: s.Resource}} {
+	for _, f := range []KeyField{
+		{Column: "user_id", Value: s.UserID}, {Column: "client_id", Value: s.ClientID},
+		{Column: "resource", Value: s.Resource},
+	} {
 		if f.Value != "" {
 			out = append(out, f)
 		}

@@ -24,7 +24,8 @@ const ForgottenSources = "('" + string(storage.SourceDynamic) + "', '" + string(
 // Abandoned are clients that have replaced their registration, have a row for that reason, and
 // were never approved since some time. Their ids hold what they have given up: a tombstone
 // has to stay.
-const Abandoned = "source = '" + string(storage.SourceManaged) + "' AND deleted_at IS NULL AND last_used_at IS NULL AND coalesce(replaced_at, created_at) <= "
+const Abandoned = "source = '" + string(storage.SourceManaged) +
+	"' AND deleted_at IS NULL AND last_used_at IS NULL AND coalesce(replaced_at, created_at) <= "
 
 // Bury makes a row a tombstone: all of it goes but the id, so that the id is dead.
 const Bury = `secret_hash = NULL, name = '', redirect_uris = '[]', grant_types = '[]',
@@ -84,8 +85,10 @@ func ClientValues(c storage.Client) []any {
 	if c.SecretHash != nil {
 		secret = c.SecretHash[:]
 	}
-	return []any{c.ID, Bytes(secret), c.Name, List(c.RedirectURIs), List(c.GrantTypes), c.AuthMethod, Bytes(c.JWKS), c.JWKSURI,
-		List(c.Scopes), List(c.Resources), string(c.Source), Bytes(c.Metadata), Millis(c.CreatedAt), OptMillis(c.LastUsedAt)}
+	return []any{
+		c.ID, Bytes(secret), c.Name, List(c.RedirectURIs), List(c.GrantTypes), c.AuthMethod, Bytes(c.JWKS), c.JWKSURI,
+		List(c.Scopes), List(c.Resources), string(c.Source), Bytes(c.Metadata), Millis(c.CreatedAt),
+		OptMillis(c.LastUsedAt)}
 }
 
 // Bytes makes an absent blob NULL, whatever the driver thinks of an empty slice.
@@ -166,7 +169,9 @@ type KeyRow struct {
 
 // Dest is what to scan into.
 func (r *KeyRow) Dest() []any {
-	return []any{&r.k.ID, &r.k.Algorithm, &r.state, &r.k.Public, &r.k.Private, &r.created, &r.activated, &r.retired, &r.expires}
+	return []any{
+		&r.k.ID, &r.k.Algorithm, &r.state, &r.k.Public, &r.k.Private, &r.created, &r.activated, &r.retired, &r.expires,
+	}
 }
 
 // Key is the record that was read.

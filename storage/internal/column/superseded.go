@@ -30,7 +30,9 @@ func SupersededEvents(ended []Superseded, now int64) (out []storage.Event) {
 		counts[s]++
 	}
 	for s, n := range counts {
-		fields, err := json.Marshal(map[string]any{"user": s.UserID, "client_id": s.ClientID, "resource": s.Resource, "grants": n})
+		fields, err := json.Marshal(map[string]any{
+			"user": s.UserID, "client_id": s.ClientID, "resource": s.Resource, "grants": n,
+		})
 		if err != nil {
 			panic("column: " + err.Error()) // strings and a number always encode
 		}

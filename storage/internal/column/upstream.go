@@ -90,7 +90,8 @@ func Arriving(a storage.Arrival, userID string) (u storage.Upstream, err error) 
 
 // UpstreamValues are the values of UpstreamColumns for a new session.
 func UpstreamValues(u storage.Upstream) []any {
-	return []any{u.ID, u.Connector, u.Subject, u.UserID, Text(u.SessionID), u.Linked, Bytes(u.Sealed), List(u.Scopes), 1,
+	return []any{
+		u.ID, u.Connector, u.Subject, u.UserID, Text(u.SessionID), u.Linked, Bytes(u.Sealed), List(u.Scopes), 1,
 		Millis(u.CreatedAt), OptMillis(u.CheckedAt), OptMillis(u.DueAt), nil, ""}
 }
 
@@ -110,7 +111,8 @@ func (f KeyField) Where(parameter string) string {
 
 // KeyFields are the columns that a key names.
 func KeyFields(k storage.UpstreamKey) (out []KeyField) {
-	for _, f := range []KeyField{{Column: "id", Value: k.ID}, {Column: "connector", Value: k.Connector}, {Column: "subject", Value: k.Subject},
+	for _, f := range []KeyField{
+		{Column: "id", Value: k.ID}, {Column: "connector", Value: k.Connector}, {Column: "subject", Value: k.Subject},
 		{"session_id", k.SessionID, k.Subject != ""}, {Column: "user_id", Value: k.UserID}} {
 		if f.Value != "" {
 			out = append(out, f)

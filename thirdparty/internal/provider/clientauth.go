@@ -37,7 +37,8 @@ func (u *plainOAuth) authMethod(supported []string) string {
 		return u.ClientAuth
 	case u.ClientSecret == "":
 		return authNone
-	case len(supported) > 0 && !slices.Contains(supported, "client_secret_basic") && slices.Contains(supported, "client_secret_post"):
+	case len(supported) > 0 && !slices.Contains(supported, "client_secret_basic") &&
+		slices.Contains(supported, "client_secret_post"):
 		return authPost
 	}
 	return authBasic
@@ -60,7 +61,8 @@ func (u *plainOAuth) signedSecret() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%w: key: %w", ErrMisconfigured, err)
 	}
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, (&jose.SignerOptions{}).WithHeader("kid", u.KeyID))
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key},
+		(&jose.SignerOptions{}).WithHeader("kid", u.KeyID))
 	if err != nil {
 		return "", fmt.Errorf("%w: key: %w", ErrMisconfigured, err)
 	}
@@ -151,11 +153,14 @@ var refusals = map[string]error{
 	"invalid_grant": ErrDenied, "access_denied": ErrDenied, "unauthorized": ErrDenied,
 	"interaction_required": ErrDenied, "login_required": ErrDenied, "consent_required": ErrDenied,
 	"bad_verification_code": ErrDenied, "bad_refresh_token": ErrDenied,
-	"invalid_code": ErrDenied, "code_already_used": ErrDenied, "code_expired": ErrDenied, "invalid_refresh_token": ErrDenied, "invalid_auth": ErrDenied,
-	"token_revoked": ErrDenied, "token_expired": ErrDenied, "account_inactive": ErrDenied, "user_removed_from_team": ErrDenied, "not_authed": ErrDenied,
+	"invalid_code": ErrDenied, "code_already_used": ErrDenied, "code_expired": ErrDenied,
+	"invalid_refresh_token": ErrDenied, "invalid_auth": ErrDenied,
+	"token_revoked": ErrDenied, "token_expired": ErrDenied, "account_inactive": ErrDenied,
+	"user_removed_from_team": ErrDenied, "not_authed": ErrDenied,
 
 	"server_error": ErrUnreachable, "temporarily_unavailable": ErrUnreachable, "slow_down": &TooOften{},
-	"ratelimited": &TooOften{}, "internal_error": ErrUnreachable, "fatal_error": ErrUnreachable, "service_unavailable": ErrUnreachable,
+	"ratelimited": &TooOften{}, "internal_error": ErrUnreachable, "fatal_error": ErrUnreachable,
+	"service_unavailable": ErrUnreachable,
 }
 
 // refusal is the error for an answer with an error code, or without one. Every code that

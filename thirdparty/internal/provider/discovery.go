@@ -116,10 +116,14 @@ func (d *discovery) fetch(ctx context.Context) (*endpoints, error) {
 		}
 	}
 	e := &endpoints{
-		issuer: m.Issuer, authorize: p.Endpoint().AuthURL, token: p.Endpoint().TokenURL, userInfo: m.UserInfo, revoke: m.Revoke, introspect: m.Introspect,
-		authMethods: m.AuthMethods, scopes: m.Scopes, algorithms: signing(m.Algorithms), namesIssuer: m.NamesIssuer, challenges: m.Challenges,
+		issuer: m.Issuer, authorize: p.Endpoint().AuthURL, token: p.Endpoint().TokenURL, userInfo: m.UserInfo,
+		revoke: m.Revoke, introspect: m.Introspect,
+		authMethods: m.AuthMethods, scopes: m.Scopes, algorithms: signing(m.Algorithms), namesIssuer: m.NamesIssuer,
+		challenges: m.Challenges,
 	}
-	for name, at := range map[string]string{"authorization_endpoint": e.authorize, "token_endpoint": e.token, "jwks_uri": m.Keys} {
+	for name, at := range map[string]string{
+		"authorization_endpoint": e.authorize, "token_endpoint": e.token, "jwks_uri": m.Keys,
+	} {
 		if err := webURL(at); err != nil {
 			return nil, fmt.Errorf("%w: %s %w", ErrGarbage, name, err)
 		}
@@ -131,7 +135,8 @@ func (d *discovery) fetch(ctx context.Context) (*endpoints, error) {
 
 // asymmetric are the algorithms with which a provider may sign.
 var asymmetric = []jose.SignatureAlgorithm{
-	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
+	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512,
+	jose.EdDSA,
 }
 
 // signing returns the asymmetric ones of the algorithms. None of them: RS256, which
@@ -155,7 +160,8 @@ func unusable(err error) error {
 			return err
 		}
 	}
-	if u := (*url.Error)(nil); errors.As(err, &u) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if u := (*url.Error)(nil); errors.As(err, &u) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	return fmt.Errorf("%w: %s", ErrGarbage, printable(err.Error(), 200)) // may quote the answer

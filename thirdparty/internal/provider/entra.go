@@ -18,12 +18,14 @@ var guid = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-
 // entra is Microsoft Entra: one issuer for each tenant, behind one address for all of them.
 var entra = &preset{
 	Type: Type{
-		ID: "entra", Name: "Microsoft", Needs: []string{"client_id", "client_secret", "tenant"}, Takes: []string{"base_url"}, Refresh: "scope offline_access",
+		ID: "entra", Name: "Microsoft", Needs: []string{"client_id", "client_secret", "tenant"},
+		Takes: []string{"base_url"}, Refresh: "scope offline_access",
 		Checks: byRefresh, FreshLogin: "prompt=login",
 	},
-	openID: true, baseURL: "https://login.microsoftonline.com", scopes: openIDScopes, offlineScope: true, clientAuth: authPost,
-	issuer:   func(s *Settings) string { return s.BaseURL + "/" + s.Tenant + "/v2.0" },
-	issuerIs: entraIssuer,
+	openID: true, baseURL: "https://login.microsoftonline.com", scopes: openIDScopes, offlineScope: true,
+	clientAuth: authPost,
+	issuer:     func(s *Settings) string { return s.BaseURL + "/" + s.Tenant + "/v2.0" },
+	issuerIs:   entraIssuer,
 	tenantOf: func(template string, claims map[string]any) string {
 		tid := claim.Text(claims, "tid")
 		if !guid.MatchString(tid) {
@@ -77,5 +79,6 @@ func matchesTemplate(template, iss string) bool {
 	if !ok || len(iss) < len(before)+len(after) {
 		return template == iss
 	}
-	return strings.HasPrefix(iss, before) && strings.HasSuffix(iss, after) && guid.MatchString(iss[len(before):len(iss)-len(after)])
+	return strings.HasPrefix(iss, before) && strings.HasSuffix(iss, after) &&
+		guid.MatchString(iss[len(before):len(iss)-len(after)])
 }

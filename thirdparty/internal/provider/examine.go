@@ -44,9 +44,11 @@ func (p *openID) Examine(ctx context.Context, redirectURI string) ([]Finding, bo
 	if err != nil {
 		return []Finding{p.unlocated(err)}, false
 	}
-	out := append([]Finding{good("The metadata of %s are good.", e.issuer)}, p.examined(ctx, e, probe(ctx, p, redirectURI))...)
+	out := append([]Finding{good("The metadata of %s are good.", e.issuer)},
+		p.examined(ctx, e, probe(ctx, p, redirectURI))...)
 	if !e.namesIssuer {
-		out = append(out, good("It does not name itself in its answers (RFC 9207); the redirect URI of its own keeps answers of different providers apart."))
+		out = append(out,
+			good("It does not name itself in its answers (RFC 9207); the redirect URI of its own keeps answers of different providers apart."))
 	}
 	return out, true
 }
@@ -106,9 +108,15 @@ func (u *plainOAuth) clock(ctx context.Context, e *endpoints) Finding {
 	}
 	switch skew := before.Sub(theirs).Abs().Round(time.Second); {
 	case skew > Leeway:
-		return Finding{Problem, fmt.Sprintf("The clocks differ by %v.", skew), "Set the clock of this machine by NTP: sign-ins fail, for tokens seem to be expired or from the future."}
+		return Finding{
+			Problem, fmt.Sprintf("The clocks differ by %v.", skew),
+			"Set the clock of this machine by NTP: sign-ins fail, for tokens seem to be expired or from the future.",
+		}
 	case skew > Leeway/4:
-		return Finding{Warning, fmt.Sprintf("The clocks differ by %v.", skew), "Set the clock of this machine by NTP, before it is more."}
+		return Finding{
+			Warning, fmt.Sprintf("The clocks differ by %v.", skew),
+			"Set the clock of this machine by NTP, before it is more.",
+		}
 	}
 	return good("The clocks agree.")
 }
@@ -119,9 +127,14 @@ func credentials(err error) Finding {
 	case err == nil:
 		return good("Client id and secret are accepted.")
 	case errors.Is(err, ErrMisconfigured):
-		return Finding{Problem, err.Error(), "Look at client_id, client_secret and client_auth, and whether the redirect URI is registered exactly as above."}
+		return Finding{
+			Problem, err.Error(),
+			"Look at client_id, client_secret and client_auth, and whether the redirect URI is registered exactly as above.",
+		}
 	case errors.Is(err, ErrUnreachable):
-		return Finding{Problem, err.Error(), "The token endpoint does not answer. Look at DNS, the firewall, and the certificate."}
+		return Finding{
+			Problem, err.Error(), "The token endpoint does not answer. Look at DNS, the firewall, and the certificate.",
+		}
 	}
 	return Finding{Warning, "Client id and secret could not be checked: " + err.Error(), "Try to sign in."}
 }
@@ -132,7 +145,10 @@ func (e *endpoints) proofKeys() Finding {
 	case slices.Contains(e.challenges, "S256"):
 		return good("It supports PKCE.")
 	case len(e.challenges) > 0:
-		return Finding{Warning, "It supports PKCE, but not with S256, which is what it is sent.", "Ask for an update of the provider."}
+		return Finding{
+			Warning, "It supports PKCE, but not with S256, which is what it is sent.",
+			"Ask for an update of the provider.",
+		}
 	}
 	return good("It does not say whether it supports PKCE; it is sent all the same, beside state and nonce.")
 }

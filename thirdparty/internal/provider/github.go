@@ -16,12 +16,18 @@ import (
 // github is plain OAuth 2.0, and an API. Tokens of an OAuth app do not expire.
 var github = &preset{
 	Type: Type{
-		ID: "github", Name: "GitHub", Needs: secretNeeded, Takes: []string{"base_url"}, Refresh: "none: tokens do not expire; GitHub Apps: always, rotating",
-		Checks: "the account, its addresses, organisations and teams are read", FreshLogin: "prompt=select_account; GitHub does not ask for the password again",
+		ID: "github", Name: "GitHub", Needs: secretNeeded, Takes: []string{"base_url"},
+		Refresh:    "none: tokens do not expire; GitHub Apps: always, rotating",
+		Checks:     "the account, its addresses, organisations and teams are read",
+		FreshLogin: "prompt=select_account; GitHub does not ask for the password again",
 	},
-	scopes: oauth.Scopes{"read:user", "user:email"}, baseURL: "https://github.com", github: true, commaScopes: true, accept: "application/vnd.github+json",
+	scopes: oauth.Scopes{"read:user", "user:email"}, baseURL: "https://github.com", github: true, commaScopes: true,
+	accept: "application/vnd.github+json",
 	places: func(s *Settings) endpoints {
-		return endpoints{authorize: s.BaseURL + "/login/oauth/authorize", token: s.BaseURL + "/login/oauth/access_token", userInfo: gitHubAPI(s) + "/user"}
+		return endpoints{
+			authorize: s.BaseURL + "/login/oauth/authorize", token: s.BaseURL + "/login/oauth/access_token",
+			userInfo: gitHubAPI(s) + "/user",
+		}
 	},
 	fresh: map[string]string{"prompt": "select_account"}, loginHint: "login", clientAuth: authPost,
 	claims:       map[string]string{"sub": "id", "preferred_username": "login", "picture": "avatar_url"},

@@ -24,7 +24,8 @@ func gitHub(t *testing.T, edit func(*Settings)) (Provider, *fakeidp.Upstream) {
 func TestGitHub(t *testing.T) {
 	c, u := gitHub(t, nil)
 	have, p := signedIn(t, c, u)
-	if p.Subject != "1001" || p.Label != "alice" || claim.Text(p.Claims, "email") != "alice@example.com" || !claim.True(p.Claims, "email_verified") {
+	if p.Subject != "1001" || p.Label != "alice" || claim.Text(p.Claims, "email") != "alice@example.com" ||
+		!claim.True(p.Claims, "email_verified") {
 		t.Errorf("AS-217: got %q %q %v", p.Subject, p.Label, p.Claims)
 	}
 	if got := claim.List(p.Claims, "verified_emails"); !slices.Equal(got, []string{"alice@example.com"}) {
@@ -60,8 +61,11 @@ func TestGitHubFailures(t *testing.T) {
 		want  error
 	}{
 		{"suspended", fakeidp.Fault{Status: 403, Body: `{"message":"Sorry. Your account was suspended."}`}, ErrDenied},
-		{"asked too often", fakeidp.Fault{Status: 403, Header: http.Header{"X-Ratelimit-Remaining": {"0"}}, Body: "{}"}, ErrUnreachable},
-		{"not for this app", fakeidp.Fault{Status: 403, Body: `{"message":"Resource not accessible by integration"}`}, ErrMisconfigured},
+		{"asked too often",
+			fakeidp.Fault{Status: 403, Header: http.Header{"X-Ratelimit-Remaining": {"0"}}, Body: "{}"},
+			ErrUnreachable},
+		{"not for this app", fakeidp.Fault{Status: 403, Body: `{"message":"Resource not accessible by integration"}`},
+			ErrMisconfigured},
 		{"bad credentials", fakeidp.Fault{Status: 401, Body: "{}"}, ErrDenied},
 		{"an endless page", fakeidp.Huge, ErrGarbage},
 		{"a page of something else", fakeidp.Fault{Body: `[1,2,3]`}, ErrGarbage},
@@ -79,7 +83,8 @@ func TestGitHubFailures(t *testing.T) {
 
 func TestGitHubAddresses(t *testing.T) {
 	for base, want := range map[string]string{
-		"https://github.com": "https://api.github.com", "https://acme.ghe.com": "https://api.acme.ghe.com", "https://git.example.com": "https://git.example.com/api/v3",
+		"https://github.com": "https://api.github.com", "https://acme.ghe.com": "https://api.acme.ghe.com",
+		"https://git.example.com": "https://git.example.com/api/v3",
 	} {
 		if got := gitHubAPI(&Settings{BaseURL: base}); got != want {
 			t.Errorf("%s: got %s", base, got)
@@ -91,10 +96,13 @@ func TestGitHubAddresses(t *testing.T) {
 func TestGitHubSaysItself(t *testing.T) {
 	world := web{
 		"https://api.github.com/user": says(map[string]any{
-			"id": 7, "login": "mallory", "email": "boss@example.com", "email_verified": true, "verified_emails": []string{"boss@example.com"},
-			"organizations": []string{"acme"}, "teams": []string{"acme/core"}, "groups": []string{"acme"},
+			"id": 7, "login": "mallory", "email": "boss@example.com", "email_verified": true,
+			"verified_emails": []string{"boss@example.com"},
+			"organizations":   []string{"acme"}, "teams": []string{"acme/core"}, "groups": []string{"acme"},
 		}),
-		"https://api.github.com/user/emails": says([]any{map[string]any{"email": "boss@example.com", "verified": false, "primary": true}}),
+		"https://api.github.com/user/emails": says([]any{
+			map[string]any{"email": "boss@example.com", "verified": false, "primary": true},
+		}),
 	}
 	c := connectIn(t, Settings{Type: "github", ClientID: "c", ClientSecret: "s"}, Options{Transport: world})
 	for _, scopes := range []oauth.Scopes{{"read:user", "user:email"}, {"read:user"}} {

@@ -27,7 +27,8 @@ func FuzzHealth(f *testing.F) {
 				if resting && len(failing) < tolerated {
 					t.Fatalf("rests after %d sessions", len(failing))
 				}
-				if resting && asked && now.Sub(lastAsked) < probeEvery && now.Sub(lastAsked) >= 0 && !lastAsked.IsZero() {
+				if resting && asked && now.Sub(lastAsked) < probeEvery && now.Sub(lastAsked) >= 0 &&
+					!lastAsked.IsZero() {
 					t.Fatal("two questions within a second")
 				}
 				if asked && resting {

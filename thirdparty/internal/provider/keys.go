@@ -57,7 +57,8 @@ func (a allowed) VerifySignature(ctx context.Context, jwt string) ([]byte, error
 	if !a.reads.AllowN(a.now(), 1) {
 		return nil, fmt.Errorf("%w: its keys were read just now", &TooOften{keyReadEvery})
 	}
-	if _, err, _ := a.flights.Do("", func() (any, error) { return nil, a.read(context.WithoutCancel(ctx)) }); err != nil {
+	if _, err, _ := a.flights.Do("",
+		func() (any, error) { return nil, a.read(context.WithoutCancel(ctx)) }); err != nil {
 		return nil, err
 	}
 	if payload, ok := a.verify(signed); ok {

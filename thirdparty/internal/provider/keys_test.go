@@ -43,7 +43,9 @@ func TestKeysOfAProvider(t *testing.T) {
 		"private":                       {jose.JSONWebKey{Key: private}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			body, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{tt.key, {Key: private.Public(), KeyID: "another"}}})
+			body, err := json.Marshal(jose.JSONWebKeySet{
+				Keys: []jose.JSONWebKey{tt.key, {Key: private.Public(), KeyID: "another"}},
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -63,7 +63,8 @@ func (u *plainOAuth) asked(e *endpoints) oauth.Scopes {
 }
 
 func (u *plainOAuth) offline(e *endpoints) bool {
-	return !u.Detached && u.preset.offlineScope && slices.Contains(e.scopes, oauth.OfflineAccess) || u.Scopes.Has(oauth.OfflineAccess)
+	return !u.Detached && u.preset.offlineScope && slices.Contains(e.scopes, oauth.OfflineAccess) ||
+		u.Scopes.Has(oauth.OfflineAccess)
 }
 
 // parameters of the authorization request beyond those of every OAuth client: the
@@ -142,7 +143,9 @@ func (u *plainOAuth) Exchange(ctx context.Context, code, verifier, _, redirectUR
 }
 
 // redeem makes the token request for a code. It also returns the whole answer.
-func (u *plainOAuth) redeem(ctx context.Context, e *endpoints, code, verifier, redirectURI string) (Tokens, *oauth2.Token, error) {
+func (u *plainOAuth) redeem(
+	ctx context.Context, e *endpoints, code, verifier, redirectURI string,
+) (Tokens, *oauth2.Token, error) {
 	conf, err := u.oauthConfig(e, redirectURI)
 	if err != nil {
 		return Tokens{}, nil, err
@@ -185,7 +188,8 @@ func (u *plainOAuth) renew(ctx context.Context, e *endpoints, t Tokens) (Tokens,
 // is about the token; not believed, such a session would be asked about forever.
 func renewalFailure(err error) error {
 	var r *oauth2.RetrieveError
-	if errors.As(err, &r) && r.Response.StatusCode == http.StatusBadRequest && r.ErrorCode == string(oauth.InvalidRequest) &&
+	if errors.As(err, &r) && r.Response.StatusCode == http.StatusBadRequest &&
+		r.ErrorCode == string(oauth.InvalidRequest) &&
 		strings.HasPrefix(strings.ToLower(r.ErrorDescription), "refresh token ") {
 		return fmt.Errorf("%w: %s about the refresh token", ErrDenied, r.ErrorCode)
 	}
@@ -202,7 +206,9 @@ func (u *plainOAuth) received(answer *oauth2.Token, before Tokens) (Tokens, erro
 	if !strings.EqualFold(answer.Type(), "Bearer") {
 		return Tokens{}, fmt.Errorf("%w: token_type is %q", ErrGarbage, printable(answer.TokenType, 20))
 	}
-	t := Tokens{Access: answer.AccessToken, Refresh: answer.RefreshToken, Type: "Bearer", Scopes: before.Scopes, Assumed: true}
+	t := Tokens{
+		Access: answer.AccessToken, Refresh: answer.RefreshToken, Type: "Bearer", Scopes: before.Scopes, Assumed: true,
+	}
 	if !answer.Expiry.IsZero() {
 		t.Expires = u.now().Add(time.Until(answer.Expiry)).Truncate(time.Second)
 	}

@@ -19,7 +19,8 @@ import (
 func plainTo(u *fakeidp.Upstream) Settings {
 	return Settings{
 		Type: "oauth2", ClientID: u.ClientID, ClientSecret: u.ClientSecret, Scopes: oauth.Scopes{"profile"},
-		AuthorizationURL: u.URL + "/authorize", TokenURL: u.URL + "/token", UserInfoURL: u.URL + "/userinfo", RevocationURL: u.URL + "/revoke",
+		AuthorizationURL: u.URL + "/authorize", TokenURL: u.URL + "/token", UserInfoURL: u.URL + "/userinfo",
+		RevocationURL: u.URL + "/revoke",
 	}
 }
 
@@ -34,12 +35,16 @@ func TestPlainOAuth(t *testing.T) {
 		}
 	})
 	c := plainTo(u)
-	c.Claims = map[string]string{"sub": "id", "preferred_username": "login", "email": "contact.mail", "email_verified": "", "groups": "teams.of", "x": "contact.missing"}
+	c.Claims = map[string]string{
+		"sub": "id", "preferred_username": "login", "email": "contact.mail", "email_verified": "",
+		"groups": "teams.of", "x": "contact.missing",
+	}
 	got, p := signedIn(t, connect(t, c), u)
 	if p.Subject != "9007199254740993" || p.Label != "alice" {
 		t.Errorf("got %q %q, want the number as it was written", p.Subject, p.Label)
 	}
-	if claim.Text(p.Claims, "email") != "alice@example.com" || !slices.Equal(claim.List(p.Claims, "groups"), []string{"a", "b"}) {
+	if claim.Text(p.Claims, "email") != "alice@example.com" ||
+		!slices.Equal(claim.List(p.Claims, "groups"), []string{"a", "b"}) {
 		t.Errorf("got %v", p.Claims)
 	}
 	for _, gone := range []string{"email_verified", "x"} {
@@ -96,7 +101,8 @@ func TestFailures(t *testing.T) {
 		{"not an object", fakeidp.NotJSON, ErrGarbage},
 		{"huge", fakeidp.Huge, ErrGarbage},
 		{"a redirect to this machine", fakeidp.Redirect(internal.URL + "/userinfo"), ErrGarbage},
-		{"a redirect to the metadata service", fakeidp.Redirect("http://169.254.169.254/latest/meta-data/"), ErrGarbage},
+		{"a redirect to the metadata service", fakeidp.Redirect("http://169.254.169.254/latest/meta-data/"),
+			ErrGarbage},
 		{"404", fakeidp.Fault{Status: 404, Body: "{}"}, ErrGarbage},
 		{"an empty object", fakeidp.Fault{Body: "{}"}, ErrGarbage},
 		{"cut off", fakeidp.Fault{Body: "{}", Header: http.Header{"Content-Length": {"100"}}}, ErrUnreachable},
@@ -106,8 +112,10 @@ func TestFailures(t *testing.T) {
 		at   fakeidp.Endpoint
 		lax  bool // the answer is not looked at
 	}{
-		{"sign-in", fakeidp.Discovery, false}, {"sign-in", fakeidp.Keys, false}, {"sign-in", fakeidp.Token, false}, {"sign-in", fakeidp.UserInfo, false},
-		{"refresh", fakeidp.Token, false}, {"inspect", fakeidp.UserInfo, false}, {"introspect", fakeidp.Introspect, false}, {"revoke", fakeidp.Revoke, true},
+		{"sign-in", fakeidp.Discovery, false}, {"sign-in", fakeidp.Keys, false}, {"sign-in", fakeidp.Token, false},
+		{"sign-in", fakeidp.UserInfo, false},
+		{"refresh", fakeidp.Token, false}, {"inspect", fakeidp.UserInfo, false},
+		{"introspect", fakeidp.Introspect, false}, {"revoke", fakeidp.Revoke, true},
 	} {
 		for _, f := range faults {
 			t.Run(fmt.Sprintf("AS-223 SP-10 SP-12 %s, %s: %s", on.step, on.at, f.name), func(t *testing.T) {
@@ -182,12 +190,17 @@ func TestTokenErrors(t *testing.T) {
 			wantError(t, err, tt.want)
 		})
 	}
-	for _, description := range []string{"Refresh token is invalid or has already been claimed by another client.", "Refresh token expired."} {
+	for _, description := range []string{
+		"Refresh token is invalid or has already been claimed by another client.", "Refresh token expired.",
+	} {
 		t.Run("AS-218 Dex calls it an invalid request: "+description, func(t *testing.T) {
 			u := fakeidp.Start(t)
 			c := connect(t, toFake(u))
 			got, _ := signedIn(t, c, u)
-			u.Fail(fakeidp.Token, fakeidp.Fault{Status: 400, Body: `{"error":"invalid_request","error_description":"` + description + `"}`})
+			u.Fail(fakeidp.Token,
+				fakeidp.Fault{
+					Status: 400, Body: `{"error":"invalid_request","error_description":"` + description + `"}`,
+				})
 			_, _, err := c.Refresh(t.Context(), got)
 			wantError(t, err, ErrDenied)
 		})
@@ -217,25 +230,29 @@ func TestRefresh(t *testing.T) {
 		check  func(t *testing.T, old, renewed Tokens, p *Profile)
 	}{
 		{name: "rotating", check: func(t *testing.T, old, renewed Tokens, p *Profile) {
-			if renewed.Refresh == old.Refresh || renewed.Access == old.Access || p == nil || p.Subject != fakeidp.Alice.Subject {
+			if renewed.Refresh == old.Refresh || renewed.Access == old.Access || p == nil ||
+				p.Subject != fakeidp.Alice.Subject {
 				t.Errorf("rotated %v, profile %v", renewed.Refresh != old.Refresh, p != nil)
 			}
 		}},
-		{name: "the same again", edit: func(b *fakeidp.Behaviour) { b.StaticRefresh = true }, check: func(t *testing.T, old, renewed Tokens, _ *Profile) {
-			if renewed.Refresh != old.Refresh {
-				t.Error("the refresh token was lost")
-			}
-		}},
-		{name: "no ID token", edit: func(b *fakeidp.Behaviour) { b.NoIDTokenAtRefresh = true }, check: func(t *testing.T, _, _ Tokens, p *Profile) {
-			if p != nil {
-				t.Error("a profile out of nothing")
-			}
-		}},
-		{name: "no scope: as before", edit: func(b *fakeidp.Behaviour) { b.NoScope = true }, check: func(t *testing.T, old, renewed Tokens, _ *Profile) {
-			if !reflect.DeepEqual(renewed.Scopes, old.Scopes) || len(old.Scopes) == 0 {
-				t.Errorf("got %q, had %q", renewed.Scopes, old.Scopes)
-			}
-		}},
+		{name: "the same again", edit: func(b *fakeidp.Behaviour) { b.StaticRefresh = true },
+			check: func(t *testing.T, old, renewed Tokens, _ *Profile) {
+				if renewed.Refresh != old.Refresh {
+					t.Error("the refresh token was lost")
+				}
+			}},
+		{name: "no ID token", edit: func(b *fakeidp.Behaviour) { b.NoIDTokenAtRefresh = true },
+			check: func(t *testing.T, _, _ Tokens, p *Profile) {
+				if p != nil {
+					t.Error("a profile out of nothing")
+				}
+			}},
+		{name: "no scope: as before", edit: func(b *fakeidp.Behaviour) { b.NoScope = true },
+			check: func(t *testing.T, old, renewed Tokens, _ *Profile) {
+				if !reflect.DeepEqual(renewed.Scopes, old.Scopes) || len(old.Scopes) == 0 {
+					t.Errorf("got %q, had %q", renewed.Scopes, old.Scopes)
+				}
+			}},
 		{name: "fewer scopes", before: func(u *fakeidp.Upstream, _ *Tokens) {
 			u.Behave(func(b *fakeidp.Behaviour) { b.Grant = []string{"openid"} })
 		}, check: func(t *testing.T, _, renewed Tokens, _ *Profile) {
@@ -243,13 +260,14 @@ func TestRefresh(t *testing.T) {
 				t.Errorf("got %q", renewed.Scopes)
 			}
 		}},
-		{name: "an ID token that is not good: the new tokens are not lost", before: func(u *fakeidp.Upstream, _ *Tokens) {
-			u.Behave(func(b *fakeidp.Behaviour) { b.Sign = fakeidp.SignWrongKey })
-		}, want: ErrGarbage, check: func(t *testing.T, old, renewed Tokens, p *Profile) {
-			if renewed.Refresh == "" || renewed.Refresh == old.Refresh || p != nil {
-				t.Error("lost, or believed")
-			}
-		}},
+		{name: "an ID token that is not good: the new tokens are not lost",
+			before: func(u *fakeidp.Upstream, _ *Tokens) {
+				u.Behave(func(b *fakeidp.Behaviour) { b.Sign = fakeidp.SignWrongKey })
+			}, want: ErrGarbage, check: func(t *testing.T, old, renewed Tokens, p *Profile) {
+				if renewed.Refresh == "" || renewed.Refresh == old.Refresh || p != nil {
+					t.Error("lost, or believed")
+				}
+			}},
 		{name: "keys that cannot be read: the new tokens are not lost", before: func(u *fakeidp.Upstream, _ *Tokens) {
 			u.RotateKeys()
 			u.Fail(fakeidp.Keys, fakeidp.Down)
@@ -258,15 +276,19 @@ func TestRefresh(t *testing.T) {
 				t.Error("lost, or believed")
 			}
 		}},
-		{name: "tokens that do not expire", edit: func(b *fakeidp.Behaviour) { b.AccessTTL = -1 }, check: func(t *testing.T, _, renewed Tokens, _ *Profile) {
-			if !renewed.Expires.IsZero() {
-				t.Errorf("expires %v", renewed.Expires)
-			}
-		}},
+		{name: "tokens that do not expire", edit: func(b *fakeidp.Behaviour) { b.AccessTTL = -1 },
+			check: func(t *testing.T, _, renewed Tokens, _ *Profile) {
+				if !renewed.Expires.IsZero() {
+					t.Errorf("expires %v", renewed.Expires)
+				}
+			}},
 		{name: "no refresh token", edit: func(b *fakeidp.Behaviour) { b.NoRefresh = true }, want: ErrUnsupported},
-		{name: "revoked", before: func(u *fakeidp.Upstream, _ *Tokens) { u.RevokeAll(fakeidp.Alice.Subject) }, want: ErrDenied},
-		{name: "the account is gone", before: func(u *fakeidp.Upstream, _ *Tokens) { u.SetPeople(fakeidp.Bob) }, want: ErrDenied},
-		{name: "a token that was used", before: func(_ *fakeidp.Upstream, have *Tokens) { have.Refresh = "rt-made-up" }, want: ErrDenied},
+		{name: "revoked", before: func(u *fakeidp.Upstream, _ *Tokens) { u.RevokeAll(fakeidp.Alice.Subject) },
+			want: ErrDenied},
+		{name: "the account is gone", before: func(u *fakeidp.Upstream, _ *Tokens) { u.SetPeople(fakeidp.Bob) },
+			want: ErrDenied},
+		{name: "a token that was used",
+			before: func(_ *fakeidp.Upstream, have *Tokens) { have.Refresh = "rt-made-up" }, want: ErrDenied},
 	} {
 		t.Run("AS-218 AS-219 refresh: "+tt.name, func(t *testing.T) {
 			u := fakeidp.Start(t)
@@ -346,7 +368,8 @@ func TestInspect(t *testing.T) {
 		u := fakeidp.Start(t)
 		c := connect(t, toFake(u))
 		have, _ := signedIn(t, c, u)
-		u.Fail(fakeidp.UserInfo, fakeidp.Fault{Status: 403, Body: `{"error":"insufficient_scope","error_description":"suspended"}`})
+		u.Fail(fakeidp.UserInfo,
+			fakeidp.Fault{Status: 403, Body: `{"error":"insufficient_scope","error_description":"suspended"}`})
 		_, err := c.Inspect(t.Context(), have)
 		wantError(t, err, ErrMisconfigured)
 	})
@@ -361,7 +384,8 @@ func TestRevoke(t *testing.T) {
 			t.Errorf("AS-219 %s: %v, live %q", configuration.Type, err, u.Sessions(fakeidp.Alice.Subject))
 		}
 		sent := u.Requests(fakeidp.Revoke)
-		if got := sent[len(sent)-1].Form; got.Get("token") != have.Refresh || got.Get("token_type_hint") != "refresh_token" {
+		if got := sent[len(sent)-1].Form; got.Get("token") != have.Refresh ||
+			got.Get("token_type_hint") != "refresh_token" {
 			t.Error("RFC 7009 2.1: want the refresh token to be given back")
 		}
 	}
@@ -386,7 +410,9 @@ func TestClientAuthentication(t *testing.T) {
 			u := fakeidp.Start(t)
 			if tt.supported != nil {
 				u.Behave(func(b *fakeidp.Behaviour) {
-					b.EditMetadata = func(m map[string]any) { m["token_endpoint_auth_methods_supported"] = tt.supported }
+					b.EditMetadata = func(m map[string]any) {
+						m["token_endpoint_auth_methods_supported"] = tt.supported
+					}
 				})
 			}
 			configuration := toFake(u)
@@ -401,7 +427,8 @@ func TestClientAuthentication(t *testing.T) {
 				t.Error(err)
 			}
 			for _, r := range append(u.Requests(fakeidp.Token), u.Requests(fakeidp.Revoke)...) {
-				if basic := strings.HasPrefix(r.Header.Get("Authorization"), "Basic "); basic != tt.basic || r.Form.Has("client_secret") == tt.basic {
+				if basic := strings.HasPrefix(r.Header.Get("Authorization"), "Basic "); basic != tt.basic ||
+					r.Form.Has("client_secret") == tt.basic {
 					t.Errorf("%s: basic %v, in the form %v", r.Endpoint, basic, r.Form.Has("client_secret"))
 				}
 			}

@@ -168,13 +168,17 @@ type expected struct {
 
 // verify checks the signature of a token of the provider, issuer and times as far as it
 // says them, and that it says what is expected.
-func (p *openID) verify(ctx context.Context, e *endpoints, raw string, want expected) (*oidc.IDToken, map[string]any, error) {
+func (p *openID) verify(
+	ctx context.Context, e *endpoints, raw string, want expected,
+) (*oidc.IDToken, map[string]any, error) {
 	if len(raw) > maxTokenSize {
 		return nil, nil, fmt.Errorf("%w: a token of %d bytes", ErrGarbage, len(raw))
 	}
 	keys := &witness{KeySet: want.keys}
 	// Its claims are checked below: go-oidc reads names of members without regard to case.
-	config := oidc.Config{SupportedSigningAlgs: e.algorithms, SkipClientIDCheck: true, SkipExpiryCheck: true, SkipIssuerCheck: true}
+	config := oidc.Config{
+		SupportedSigningAlgs: e.algorithms, SkipClientIDCheck: true, SkipExpiryCheck: true, SkipIssuerCheck: true,
+	}
 	token, err := oidc.NewVerifier(e.issuer, keys, &config).Verify(ctx, raw)
 	if err != nil {
 		if keys.err != nil {
@@ -197,7 +201,8 @@ func (p *openID) verify(ctx context.Context, e *endpoints, raw string, want expe
 // exactly takes the claims of a token from members of exactly their names (RFC 7519 §4):
 // "Aud" is another claim, and must not stand for "aud".
 func exactly(token *oidc.IDToken, claims map[string]any) {
-	token.Issuer, token.Subject, token.Nonce = claim.Text(claims, "iss"), claim.Text(claims, "sub"), claim.Text(claims, "nonce")
+	token.Issuer, token.Subject, token.Nonce = claim.Text(claims, "iss"), claim.Text(claims, "sub"),
+		claim.Text(claims, "nonce")
 	token.AccessTokenHash, token.Audience = claim.Text(claims, "at_hash"), claim.List(claims, "aud")
 	token.IssuedAt, _ = instant(claims["iat"])
 	token.Expiry, _ = instant(claims["exp"])
@@ -311,7 +316,10 @@ func (p *openID) VerifyLogout(ctx context.Context, logoutToken string) (Logout, 
 	if err != nil {
 		return Logout{}, err
 	}
-	out := Logout{ID: claim.Text(claims, "jti"), Subject: claim.Text(claims, "sub"), SessionID: claim.Text(claims, "sid"), ForgetAt: token.IssuedAt.Add(logoutAge)}
+	out := Logout{
+		ID: claim.Text(claims, "jti"), Subject: claim.Text(claims, "sub"), SessionID: claim.Text(claims, "sid"),
+		ForgetAt: token.IssuedAt.Add(logoutAge),
+	}
 	if exp, ok := instant(claims["exp"]); ok && exp.Add(Leeway).Before(out.ForgetAt) {
 		out.ForgetAt = exp.Add(Leeway)
 	}

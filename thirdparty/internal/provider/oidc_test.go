@@ -40,7 +40,8 @@ func TestIDToken(t *testing.T) {
 		{"another issuer", claim("iss", "https://evil.example.com"), ErrGarbage},
 		{"no issuer", claim("iss", nil), ErrGarbage},
 		{"another audience", claim("aud", "another-client"), ErrGarbage},
-		{"audiences with us among them, and no azp", claim("aud", []string{"client-of-mcp-authd", "another"}), ErrGarbage},
+		{"audiences with us among them, and no azp", claim("aud", []string{"client-of-mcp-authd", "another"}),
+			ErrGarbage},
 		{"another azp", claim("azp", "another-client"), ErrGarbage},
 		{"our azp", claim("azp", "client-of-mcp-authd"), nil},
 		{"no audience", claim("aud", nil), ErrGarbage},
@@ -176,14 +177,22 @@ func TestMetadata(t *testing.T) {
 		{"no issuer", func(m map[string]any) { delete(m, "issuer") }, ErrGarbage},
 		{"no token endpoint", func(m map[string]any) { delete(m, "token_endpoint") }, ErrGarbage},
 		{"no keys", func(m map[string]any) { delete(m, "jwks_uri") }, ErrGarbage},
-		{"an authorization endpoint that is script", func(m map[string]any) { m["authorization_endpoint"] = "javascript:alert(1)" }, ErrGarbage},
-		{"an authorization endpoint without TLS", func(m map[string]any) { m["authorization_endpoint"] = "http://idp.example.com/a" }, ErrGarbage},
-		{"a token endpoint without TLS", func(m map[string]any) { m["token_endpoint"] = "http://idp.example.com/t" }, ErrGarbage},
-		{"a token endpoint with a password", func(m map[string]any) { m["token_endpoint"] = "https://a:b@idp.example.com/t" }, ErrGarbage},
-		{"keys on another port of this machine", func(m map[string]any) { m["jwks_uri"] = internal.URL + "/keys" }, ErrGarbage},
-		{"keys of the cloud's metadata service", func(m map[string]any) { m["jwks_uri"] = "https://169.254.169.254/latest" }, ErrGarbage},
-		{"a token endpoint in a private network", func(m map[string]any) { m["token_endpoint"] = "https://10.0.0.1/token" }, ErrGarbage},
-		{"user info in a private network", func(m map[string]any) { m["userinfo_endpoint"] = "https://[fd00::1]/u" }, ErrGarbage},
+		{"an authorization endpoint that is script",
+			func(m map[string]any) { m["authorization_endpoint"] = "javascript:alert(1)" }, ErrGarbage},
+		{"an authorization endpoint without TLS",
+			func(m map[string]any) { m["authorization_endpoint"] = "http://idp.example.com/a" }, ErrGarbage},
+		{"a token endpoint without TLS", func(m map[string]any) { m["token_endpoint"] = "http://idp.example.com/t" },
+			ErrGarbage},
+		{"a token endpoint with a password",
+			func(m map[string]any) { m["token_endpoint"] = "https://a:b@idp.example.com/t" }, ErrGarbage},
+		{"keys on another port of this machine", func(m map[string]any) { m["jwks_uri"] = internal.URL + "/keys" },
+			ErrGarbage},
+		{"keys of the cloud's metadata service",
+			func(m map[string]any) { m["jwks_uri"] = "https://169.254.169.254/latest" }, ErrGarbage},
+		{"a token endpoint in a private network",
+			func(m map[string]any) { m["token_endpoint"] = "https://10.0.0.1/token" }, ErrGarbage},
+		{"user info in a private network", func(m map[string]any) { m["userinfo_endpoint"] = "https://[fd00::1]/u" },
+			ErrGarbage},
 		{"members of other types", func(m map[string]any) { m["scopes_supported"] = map[string]any{} }, ErrGarbage},
 	} {
 		t.Run("SP-08 SP-09 OIDC Discovery 4.3: "+tt.name, func(t *testing.T) {
@@ -278,7 +287,8 @@ func TestLogoutToken(t *testing.T) {
 		{"a nonce: an ID token", "", "sid-1", set("nonce", "n"), ErrGarbage},
 		{"a nonce that is no string", "", "sid-1", set("nonce", false), ErrGarbage},
 		{"no events: an ID token", "", "sid-1", set("events", nil), ErrGarbage},
-		{"another event", "", "sid-1", set("events", map[string]any{"https://schemas.openid.net/secevent/risc": map[string]any{}}), ErrGarbage},
+		{"another event", "", "sid-1",
+			set("events", map[string]any{"https://schemas.openid.net/secevent/risc": map[string]any{}}), ErrGarbage},
 		{"an event that is a string", "", "sid-1", set("events", map[string]any{logoutEvent: "yes"}), ErrGarbage},
 		{"another issuer", "", "sid-1", set("iss", "https://evil.example.com"), ErrGarbage},
 		{"another audience", "", "sid-1", set("aud", "another"), ErrGarbage},
@@ -293,7 +303,8 @@ func TestLogoutToken(t *testing.T) {
 		t.Run("AS-219 OIDC BCL 2.6: "+tt.name, func(t *testing.T) {
 			got, err := c.VerifyLogout(t.Context(), u.LogoutToken(tt.sub, tt.sid, tt.edit))
 			wantError(t, err, tt.want)
-			if tt.want == nil && (got.ID == "" || got.Subject != tt.sub || got.SessionID != tt.sid || !got.ForgetAt.After(time.Now())) {
+			if tt.want == nil &&
+				(got.ID == "" || got.Subject != tt.sub || got.SessionID != tt.sid || !got.ForgetAt.After(time.Now())) {
 				t.Errorf("got %+v", got)
 			}
 		})
@@ -324,7 +335,9 @@ func FuzzLogoutToken(f *testing.F) {
 		f.Fatal(err)
 	}
 	c.(*openID).locate = func(context.Context) (*endpoints, error) {
-		return &endpoints{issuer: "http://127.0.0.1:1", algorithms: []string{"ES256"}, keys: &oidc.StaticKeySet{PublicKeys: []crypto.PublicKey{key.Public()}}}, nil
+		return &endpoints{
+			issuer: "http://127.0.0.1:1", algorithms: []string{"ES256"},
+			keys: &oidc.StaticKeySet{PublicKeys: []crypto.PublicKey{key.Public()}}}, nil
 	}
 	f.Fuzz(func(t *testing.T, token string) {
 		if _, err := c.VerifyLogout(t.Context(), token); !errors.Is(err, ErrGarbage) {

@@ -70,8 +70,9 @@ func TraitsOf(id string) (Traits, bool) {
 		return Traits{}, false
 	}
 	return Traits{
-		Type: p.described(), OpenID: p.openID, LoginHint: p.loginHint != "", OneGrant: p.oneGrant, CheckEvery: p.checkEvery,
-		Rules: p.rules, HostedDomain: p.hostedDomain, VerifiedEmails: p.github,
+		Type: p.described(), OpenID: p.openID, LoginHint: p.loginHint != "", OneGrant: p.oneGrant,
+		CheckEvery: p.checkEvery,
+		Rules:      p.rules, HostedDomain: p.hostedDomain, VerifiedEmails: p.github,
 	}, true
 }
 
@@ -154,16 +155,22 @@ const (
 var presets = []*preset{
 	{
 		Type: Type{
-			ID: "oidc", Name: "OpenID Connect", Needs: []string{"client_id", "issuer"}, Takes: []string{"client_secret", "client_auth"},
-			Refresh: "scope offline_access with prompt=consent, if the provider's metadata list it", Checks: byUserInfo, FreshLogin: "prompt=login, max_age=0",
+			ID: "oidc", Name: "OpenID Connect", Needs: []string{"client_id", "issuer"},
+			Takes:   []string{"client_secret", "client_auth"},
+			Refresh: "scope offline_access with prompt=consent, if the provider's metadata list it",
+			Checks:  byUserInfo, FreshLogin: "prompt=login, max_age=0",
 		},
-		openID: true, issuer: configuredIssuer, scopes: openIDScopes, offlineScope: true, consentForOffline: true, fresh: promptLogin, loginHint: "login_hint",
+		openID: true, issuer: configuredIssuer, scopes: openIDScopes, offlineScope: true, consentForOffline: true,
+		fresh: promptLogin, loginHint: "login_hint",
 		rules: []string{"organizations", "teams"},
 	},
 	{
 		Type: Type{
-			ID: "oauth2", Name: "OAuth 2.0", Needs: []string{"client_id", "authorization_url", "token_url", "user_info_url"},
-			Takes:   []string{"issuer", "client_secret", "client_auth", "revocation_url", "introspection_url", "claims"},
+			ID: "oauth2", Name: "OAuth 2.0",
+			Needs: []string{"client_id", "authorization_url", "token_url", "user_info_url"},
+			Takes: []string{
+				"issuer", "client_secret", "client_auth", "revocation_url", "introspection_url", "claims",
+			},
 			Refresh: "as the provider gives them", Checks: byUserInfo, FreshLogin: "not known",
 		},
 		places: func(*Settings) endpoints { return endpoints{} }, rules: []string{"organizations", "teams"},
@@ -173,7 +180,8 @@ var presets = []*preset{
 
 var google = &preset{
 	Type: Type{
-		ID: "google", Name: "Google", Needs: secretNeeded, Refresh: "access_type=offline with prompt=consent", Checks: byUserInfo,
+		ID: "google", Name: "Google", Needs: secretNeeded, Refresh: "access_type=offline with prompt=consent",
+		Checks:     byUserInfo,
 		FreshLogin: "prompt=select_account; Google does not ask for the password again",
 	},
 	openID: true, issuer: fixedIssuer("https://accounts.google.com"), scopes: openIDScopes,
@@ -192,10 +200,12 @@ var google = &preset{
 
 var gitlab = &preset{
 	Type: Type{
-		ID: "gitlab", Name: "GitLab", Needs: secretNeeded, Takes: []string{"base_url"}, Refresh: "always, rotating", Checks: byUserInfo, FreshLogin: "prompt=login, max_age=0",
+		ID: "gitlab", Name: "GitLab", Needs: secretNeeded, Takes: []string{"base_url"}, Refresh: "always, rotating",
+		Checks: byUserInfo, FreshLogin: "prompt=login, max_age=0",
 	},
-	openID: true, baseURL: "https://gitlab.com", issuer: func(s *Settings) string { return s.BaseURL }, scopes: openIDScopes,
-	fresh: promptLogin, loginHint: "login_hint",
+	openID: true, baseURL: "https://gitlab.com", issuer: func(s *Settings) string { return s.BaseURL },
+	scopes: openIDScopes,
+	fresh:  promptLogin, loginHint: "login_hint",
 	complete: func(raw map[string]any) {
 		if raw["groups"] == nil && raw["groups_direct"] != nil { // the ID token has only these
 			raw["groups"] = raw["groups_direct"]
@@ -204,13 +214,21 @@ var gitlab = &preset{
 }
 
 var okta = &preset{
-	Type:   Type{ID: "okta", Name: "Okta", Needs: issuerNeeded, Refresh: "scope offline_access", Checks: byUserInfo, FreshLogin: "prompt=login, max_age=0"},
-	openID: true, issuer: configuredIssuer, scopes: openIDScopes, offlineScope: true, fresh: promptLogin, loginHint: "login_hint",
+	Type: Type{
+		ID: "okta", Name: "Okta", Needs: issuerNeeded, Refresh: "scope offline_access", Checks: byUserInfo,
+		FreshLogin: "prompt=login, max_age=0",
+	},
+	openID: true, issuer: configuredIssuer, scopes: openIDScopes, offlineScope: true, fresh: promptLogin,
+	loginHint: "login_hint",
 }
 
 var auth0 = &preset{
-	Type:   Type{ID: "auth0", Name: "Auth0", Needs: issuerNeeded, Refresh: "scope offline_access", Checks: byUserInfo, FreshLogin: "prompt=login, max_age=0"},
-	openID: true, scopes: openIDScopes, offlineScope: true, fresh: promptLogin, loginHint: "login_hint", clientAuth: authPost,
+	Type: Type{
+		ID: "auth0", Name: "Auth0", Needs: issuerNeeded, Refresh: "scope offline_access", Checks: byUserInfo,
+		FreshLogin: "prompt=login, max_age=0",
+	},
+	openID: true, scopes: openIDScopes, offlineScope: true, fresh: promptLogin, loginHint: "login_hint",
+	clientAuth: authPost,
 	// Its issuer ends with a slash, which people leave out.
 	issuer: func(s *Settings) string { return strings.TrimSuffix(s.Issuer, "/") + "/" },
 	rules:  []string{"organizations"},
@@ -223,7 +241,9 @@ var auth0 = &preset{
 
 var keycloak = &preset{
 	Type: Type{
-		ID: "keycloak", Name: "Keycloak", Needs: issuerNeeded, Refresh: "always, for as long as the session at Keycloak lasts", Checks: byUserInfo + "; back-channel logout",
+		ID: "keycloak", Name: "Keycloak", Needs: issuerNeeded,
+		Refresh:    "always, for as long as the session at Keycloak lasts",
+		Checks:     byUserInfo + "; back-channel logout",
 		FreshLogin: "prompt=login, max_age=0",
 	},
 	// offline_access would detach the tokens from the session there, which is the one
@@ -238,5 +258,6 @@ var apple = &preset{
 	},
 	openID: true, issuer: fixedIssuer("https://appleid.apple.com"), scopes: oauth.Scopes{"openid", "email", "name"},
 	parameters: map[string]string{"response_mode": "form_post"}, formPost: true, // Apple insists, for these scopes
-	clientAuth: authJWT, secretAudience: "https://appleid.apple.com", noUserInfo: true, noInspection: true, checkEvery: 24 * time.Hour,
+	clientAuth: authJWT, secretAudience: "https://appleid.apple.com", noUserInfo: true, noInspection: true,
+	checkEvery: 24 * time.Hour,
 }

@@ -45,7 +45,9 @@ func (w web) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		text = string(encoded)
 	}
-	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
+	return &http.Response{
+		StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
 }
 
 func says(body any) func(*http.Request) (int, any) {
@@ -55,7 +57,8 @@ func says(body any) func(*http.Request) (int, any) {
 // discoverable answers for an issuer whose metadata are as such providers have them.
 func discoverable(issuer, authorize string, scopes ...string) web {
 	return web{strings.TrimSuffix(issuer, "/") + "/.well-known/openid-configuration": says(map[string]any{
-		"issuer": issuer, "authorization_endpoint": authorize, "token_endpoint": issuer + "/token", "jwks_uri": issuer + "/keys", "scopes_supported": scopes,
+		"issuer": issuer, "authorization_endpoint": authorize, "token_endpoint": issuer + "/token",
+		"jwks_uri": issuer + "/keys", "scopes_supported": scopes,
 	})}
 }
 
@@ -93,67 +96,96 @@ func TestAuthorizationRequests(t *testing.T) {
 		scope string
 	}{
 		{
-			c: Settings{Type: "google", Domains: []string{"example.com"}}, web: discoverable(googleIssuer, googleIssuer+"/o/oauth2/v2/auth", "openid"),
-			q: AuthorizationRequest{LoginHint: "a@example.com"}, host: "accounts.google.com",
-			want: url.Values{"access_type": {"offline"}, "prompt": {"consent"}, "hd": {"example.com"}, "login_hint": {"a@example.com"}}, scope: "openid profile email",
+			c:   Settings{Type: "google", Domains: []string{"example.com"}},
+			web: discoverable(googleIssuer, googleIssuer+"/o/oauth2/v2/auth", "openid"),
+			q:   AuthorizationRequest{LoginHint: "a@example.com"}, host: "accounts.google.com",
+			want: url.Values{
+				"access_type": {"offline"}, "prompt": {"consent"}, "hd": {"example.com"},
+				"login_hint": {"a@example.com"}}, scope: "openid profile email",
 		},
 		{
 			c: Settings{Type: "google"}, web: discoverable(googleIssuer, googleIssuer+"/o/oauth2/v2/auth", "openid"),
 			q:    AuthorizationRequest{Fresh: true, Scopes: oauth.Scopes{"https://www.googleapis.com/auth/calendar"}},
-			host: "accounts.google.com", want: url.Values{"access_type": {"offline"}, "prompt": {"select_account consent"}, "include_granted_scopes": {"true"}},
+			host: "accounts.google.com",
+			want: url.Values{
+				"access_type": {"offline"}, "prompt": {"select_account consent"},
+				"include_granted_scopes": {"true"},
+			},
 			scope: "openid profile email https://www.googleapis.com/auth/calendar",
 		},
 		{
-			c: Settings{Type: "google", Detached: true}, web: discoverable(googleIssuer, googleIssuer+"/o/oauth2/v2/auth", "openid"), host: "accounts.google.com",
+			c:    Settings{Type: "google", Detached: true},
+			web:  discoverable(googleIssuer, googleIssuer+"/o/oauth2/v2/auth", "openid"),
+			host: "accounts.google.com",
 			want: url.Values{}, scope: "openid profile email",
 		},
 		{
-			c: Settings{Type: "google", Parameters: map[string]string{"prompt": ""}}, web: discoverable(googleIssuer, googleIssuer+"/o/oauth2/v2/auth", "openid"), host: "accounts.google.com",
+			c:    Settings{Type: "google", Parameters: map[string]string{"prompt": ""}},
+			web:  discoverable(googleIssuer, googleIssuer+"/o/oauth2/v2/auth", "openid"),
+			host: "accounts.google.com",
 			want: url.Values{"access_type": {"offline"}}, scope: "openid profile email",
 		},
-		{c: Settings{Type: "github"}, host: "github.com", q: AuthorizationRequest{LoginHint: "alice"}, want: url.Values{"login": {"alice"}}, scope: "read:user user:email"},
+		{c: Settings{Type: "github"}, host: "github.com", q: AuthorizationRequest{LoginHint: "alice"},
+			want: url.Values{"login": {"alice"}}, scope: "read:user user:email"},
 		{
 			c: Settings{Type: "github", Memberships: true}, q: AuthorizationRequest{Fresh: true}, host: "github.com",
 			want: url.Values{"prompt": {"select_account"}}, scope: "read:user user:email read:org",
 		},
-		{c: Settings{Type: "github", BaseURL: "https://git.example.com/"}, host: "git.example.com", want: url.Values{}, scope: "read:user user:email"},
+		{c: Settings{Type: "github", BaseURL: "https://git.example.com/"}, host: "git.example.com",
+			want: url.Values{}, scope: "read:user user:email"},
 		{
-			c: Settings{Type: "gitlab"}, web: discoverable("https://gitlab.com", "https://gitlab.com/oauth/authorize", "openid"), q: AuthorizationRequest{Fresh: true},
+			c:    Settings{Type: "gitlab"},
+			web:  discoverable("https://gitlab.com", "https://gitlab.com/oauth/authorize", "openid"),
+			q:    AuthorizationRequest{Fresh: true},
 			host: "gitlab.com", want: url.Values{"prompt": {"login"}, "max_age": {"0"}}, scope: "openid profile email",
 		},
 		{
-			c: Settings{Type: "entra", Tenant: "organizations"}, host: "login.microsoftonline.com", q: AuthorizationRequest{Fresh: true},
+			c: Settings{Type: "entra", Tenant: "organizations"}, host: "login.microsoftonline.com",
+			q: AuthorizationRequest{Fresh: true},
 			web: web{entraAt + "/.well-known/openid-configuration": says(map[string]any{
-				"issuer": "https://login.microsoftonline.com/{tenantid}/v2.0", "authorization_endpoint": "https://login.microsoftonline.com/organizations/oauth2/v2.0/authorize",
-				"token_endpoint": "https://login.microsoftonline.com/t", "jwks_uri": "https://login.microsoftonline.com/k", "scopes_supported": []string{"openid", "offline_access"},
+				"issuer":                 "https://login.microsoftonline.com/{tenantid}/v2.0",
+				"authorization_endpoint": "https://login.microsoftonline.com/organizations/oauth2/v2.0/authorize",
+				"token_endpoint":         "https://login.microsoftonline.com/t",
+				"jwks_uri":               "https://login.microsoftonline.com/k",
+				"scopes_supported":       []string{"openid", "offline_access"},
 			})},
 			want: url.Values{"prompt": {"login"}}, scope: "openid profile email offline_access",
 		},
 		{
-			c: Settings{Type: "okta", Issuer: "https://acme.okta.com"}, web: discoverable("https://acme.okta.com", "https://acme.okta.com/oauth2/v1/authorize", "openid", "offline_access"),
+			c: Settings{Type: "okta", Issuer: "https://acme.okta.com"},
+			web: discoverable("https://acme.okta.com", "https://acme.okta.com/oauth2/v1/authorize", "openid",
+				"offline_access"),
 			host: "acme.okta.com", want: url.Values{}, scope: "openid profile email offline_access",
 		},
 		{
-			c: Settings{Type: "auth0", Issuer: "https://acme.eu.auth0.com"}, web: discoverable("https://acme.eu.auth0.com/", "https://acme.eu.auth0.com/authorize", "openid", "offline_access"),
+			c: Settings{Type: "auth0", Issuer: "https://acme.eu.auth0.com"},
+			web: discoverable("https://acme.eu.auth0.com/", "https://acme.eu.auth0.com/authorize", "openid",
+				"offline_access"),
 			host: "acme.eu.auth0.com", want: url.Values{}, scope: "openid profile email offline_access",
 		},
 		{
-			c:   Settings{Type: "keycloak", Issuer: "https://sso.example.com/realms/acme"},
-			web: discoverable("https://sso.example.com/realms/acme", "https://sso.example.com/realms/acme/protocol/openid-connect/auth", "openid", "offline_access"), q: AuthorizationRequest{Fresh: true},
-			host: "sso.example.com", want: url.Values{"prompt": {"login"}, "max_age": {"0"}}, scope: "openid profile email",
+			c: Settings{Type: "keycloak", Issuer: "https://sso.example.com/realms/acme"},
+			web: discoverable("https://sso.example.com/realms/acme",
+				"https://sso.example.com/realms/acme/protocol/openid-connect/auth", "openid", "offline_access"),
+			q:    AuthorizationRequest{Fresh: true},
+			host: "sso.example.com", want: url.Values{"prompt": {"login"}, "max_age": {"0"}},
+			scope: "openid profile email",
 		},
 		{
 			c:    Settings{Type: "slack", Organizations: []string{"T0RR"}},
 			web:  discoverable("https://slack.com", "https://slack.com/openid/connect/authorize", "openid"),
 			host: "slack.com", want: url.Values{"team": {"T0RR"}}, scope: "openid profile email",
 		},
-		{c: Settings{Type: "discord"}, host: "discord.com", want: url.Values{"prompt": {"none"}}, scope: "identify email"},
+		{c: Settings{Type: "discord"}, host: "discord.com", want: url.Values{"prompt": {"none"}},
+			scope: "identify email"},
 		{
 			c: Settings{Type: "discord", Memberships: true}, q: AuthorizationRequest{Fresh: true}, host: "discord.com",
 			want: url.Values{"prompt": {"consent"}}, scope: "identify email guilds",
 		},
 		{
-			c: Settings{Type: "apple", Key: key, KeyID: "K", TeamID: "T"}, web: discoverable("https://appleid.apple.com", "https://appleid.apple.com/auth/authorize", "openid", "email", "name"),
+			c: Settings{Type: "apple", Key: key, KeyID: "K", TeamID: "T"},
+			web: discoverable("https://appleid.apple.com", "https://appleid.apple.com/auth/authorize", "openid",
+				"email", "name"),
 			host: "appleid.apple.com", want: url.Values{"response_mode": {"form_post"}}, scope: "openid email name",
 		},
 	} {
@@ -170,7 +202,9 @@ func TestAuthorizationRequests(t *testing.T) {
 			}
 			u, _ := url.Parse(at)
 			got := u.Query()
-			for _, always := range []string{"state", "client_id", "redirect_uri", "response_type", "code_challenge", "code_challenge_method"} {
+			for _, always := range []string{
+				"state", "client_id", "redirect_uri", "response_type", "code_challenge", "code_challenge_method",
+			} {
 				if got.Get(always) == "" {
 					t.Errorf("no %s", always)
 				}
@@ -184,7 +218,8 @@ func TestAuthorizationRequests(t *testing.T) {
 				t.Errorf("scope: got %q, want %q", got.Get("scope"), tt.scope)
 			}
 			got.Del("scope")
-			if !reflect.DeepEqual(got, tt.want) || u.Host != tt.host || !strings.Contains(c.AuthorizationEndpoint(), "//"+tt.host+"/") {
+			if !reflect.DeepEqual(got, tt.want) || u.Host != tt.host ||
+				!strings.Contains(c.AuthorizationEndpoint(), "//"+tt.host+"/") {
 				t.Errorf("got %v at %s (%s), want %v at %s", got, u.Host, c.AuthorizationEndpoint(), tt.want, tt.host)
 			}
 		})
@@ -201,18 +236,23 @@ func TestEntra(t *testing.T) {
 		want             error
 	}{
 		{"single tenant", mine, "%s/" + mine + "/v2.0", "%s/" + mine + "/v2.0", mine, nil},
-		{"single tenant, metadata of another", mine, "%s/" + other + "/v2.0", "%s/" + other + "/v2.0", other, ErrGarbage},
+		{"single tenant, metadata of another", mine, "%s/" + other + "/v2.0", "%s/" + other + "/v2.0", other,
+			ErrGarbage},
 		{"single tenant, token of another", mine, "%s/" + mine + "/v2.0", "%s/" + other + "/v2.0", other, ErrGarbage},
 		{"single tenant, a template", mine, "%s/{tenantid}/v2.0", "%s/" + mine + "/v2.0", mine, ErrGarbage},
-		{"tenant named by its domain", "acme.onmicrosoft.com", "%s/" + mine + "/v2.0", "%s/" + mine + "/v2.0", mine, nil},
+		{"tenant named by its domain", "acme.onmicrosoft.com", "%s/" + mine + "/v2.0", "%s/" + mine + "/v2.0", mine,
+			nil},
 		{"many tenants", "organizations", "%s/{tenantid}/v2.0", "%s/" + mine + "/v2.0", mine, nil},
-		{"many tenants, issuer and tenant differ", "common", "%s/{tenantid}/v2.0", "%s/" + mine + "/v2.0", other, ErrGarbage},
+		{"many tenants, issuer and tenant differ", "common", "%s/{tenantid}/v2.0", "%s/" + mine + "/v2.0", other,
+			ErrGarbage},
 		{"many tenants, a tenant that is none", "common", "%s/{tenantid}/v2.0", "%s/x/../y/v2.0", "x/../y", ErrGarbage},
 		{"many tenants, no tenant", "common", "%s/{tenantid}/v2.0", "%s/{tenantid}/v2.0", "", ErrGarbage},
 		{"many tenants, a token of nobody", "common", "%s/{tenantid}/v2.0", "", mine, ErrGarbage},
 		{"single tenant, a token of nobody about another", mine, "%s/" + mine + "/v2.0", "", other, ErrGarbage},
-		{"many tenants, issuer elsewhere", "common", "https://evil.example.com/{tenantid}/v2.0", "https://evil.example.com/" + mine + "/v2.0", mine, ErrGarbage},
-		{"personal accounts", "consumers", "%s/" + consumersTenant + "/v2.0", "%s/" + consumersTenant + "/v2.0", consumersTenant, nil},
+		{"many tenants, issuer elsewhere", "common", "https://evil.example.com/{tenantid}/v2.0",
+			"https://evil.example.com/" + mine + "/v2.0", mine, ErrGarbage},
+		{"personal accounts", "consumers", "%s/" + consumersTenant + "/v2.0", "%s/" + consumersTenant + "/v2.0",
+			consumersTenant, nil},
 	} {
 		t.Run("AS-225 Entra: "+tt.name, func(t *testing.T) {
 			u := fakeidp.Start(t)
@@ -233,7 +273,9 @@ func TestEntra(t *testing.T) {
 					b.ResponseIssuer = at(tt.iss)
 				}
 			})
-			c := connect(t, Settings{Type: "entra", Tenant: tt.tenant, BaseURL: u.URL, ClientID: u.ClientID, ClientSecret: u.ClientSecret})
+			c := connect(t,
+				Settings{Type: "entra", Tenant: tt.tenant, BaseURL: u.URL, ClientID: u.ClientID,
+					ClientSecret: u.ClientSecret})
 			have, p, err := travel(t, c, u, nil)
 			wantError(t, err, tt.want)
 			if tt.want != nil {
@@ -251,9 +293,10 @@ func TestEntra(t *testing.T) {
 			if err != nil || again == nil || again.Subject != p.Subject {
 				t.Errorf("refresh: %v", err)
 			}
-			out, err := c.VerifyLogout(t.Context(), u.LogoutToken(fakeidp.Alice.Subject, "", func(_, claims map[string]any) {
-				claims["iss"], claims["tid"] = at(tt.iss), tt.tid
-			}))
+			out, err := c.VerifyLogout(t.Context(),
+				u.LogoutToken(fakeidp.Alice.Subject, "", func(_, claims map[string]any) {
+					claims["iss"], claims["tid"] = at(tt.iss), tt.tid
+				}))
 			if err != nil || out.Subject != p.Subject {
 				t.Errorf("a logout token is about %q: %v", out.Subject, err)
 			}
@@ -281,13 +324,15 @@ func TestEntraResponseIssuer(t *testing.T) {
 func TestApple(t *testing.T) {
 	key, text := appleKey(t)
 	var form url.Values
-	world := discoverable("https://appleid.apple.com", "https://appleid.apple.com/auth/authorize", "openid", "email", "name")
+	world := discoverable("https://appleid.apple.com", "https://appleid.apple.com/auth/authorize", "openid", "email",
+		"name")
 	world["https://appleid.apple.com/token"] = func(r *http.Request) (int, any) {
 		_ = r.ParseForm()
 		form = r.PostForm
 		return http.StatusBadRequest, map[string]string{"error": "invalid_grant"}
 	}
-	c := connectIn(t, Settings{Type: "apple", ClientID: "com.example.web", TeamID: "TEAM", KeyID: "KEY", Key: text}, Options{Transport: world})
+	c := connectIn(t, Settings{Type: "apple", ClientID: "com.example.web", TeamID: "TEAM", KeyID: "KEY", Key: text},
+		Options{Transport: world})
 	_, _, err := c.Exchange(t.Context(), "code", "verifier", "nonce", callback)
 	wantError(t, err, ErrDenied)
 	token, err := jwt.ParseSigned(form.Get("client_secret"), []jose.SignatureAlgorithm{jose.ES256})
@@ -298,7 +343,8 @@ func TestApple(t *testing.T) {
 	if err := token.Claims(key.Public(), &claims); err != nil {
 		t.Fatal(err)
 	}
-	if claims.Issuer != "TEAM" || claims.Subject != "com.example.web" || !slices.Equal(claims.Audience, jwt.Audience{"https://appleid.apple.com"}) || token.Headers[0].KeyID != "KEY" {
+	if claims.Issuer != "TEAM" || claims.Subject != "com.example.web" ||
+		!slices.Equal(claims.Audience, jwt.Audience{"https://appleid.apple.com"}) || token.Headers[0].KeyID != "KEY" {
 		t.Errorf("got %+v", claims)
 	}
 	if left := time.Until(claims.Expiry.Time()); left <= 0 || left > 5*time.Minute {
@@ -313,7 +359,10 @@ func TestFormPost(t *testing.T) {
 	u := fakeidp.Start(t)
 	c := toFake(u)
 	c.Parameters = map[string]string{"response_mode": "form_post"}
-	at, err := connect(t, c).AuthorizeURL(t.Context(), AuthorizationRequest{State: "s", Nonce: "n", Verifier: strings.Repeat("v", 43), RedirectURI: "https://a.example.com/cb"})
+	at, err := connect(t, c).AuthorizeURL(t.Context(),
+		AuthorizationRequest{
+			State: "s", Nonce: "n", Verifier: strings.Repeat("v", 43), RedirectURI: "https://a.example.com/cb",
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +371,8 @@ func TestFormPost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	if body, _ := io.ReadAll(resp.Body); !strings.Contains(string(body), `method="post" action="https://a.example.com/cb"`) || !strings.Contains(string(body), `name="code"`) {
+	if body, _ := io.ReadAll(resp.Body); !strings.Contains(string(body),
+		`method="post" action="https://a.example.com/cb"`) || !strings.Contains(string(body), `name="code"`) {
 		t.Errorf("got %s", body)
 	}
 }
@@ -332,10 +382,14 @@ func TestSlack(t *testing.T) {
 	world := discoverable("https://slack.com", "https://slack.com/openid/connect/authorize", "openid")
 	at := "https://slack.com/.well-known/openid-configuration"
 	world[at] = says(map[string]any{
-		"issuer": "https://slack.com", "authorization_endpoint": "https://slack.com/openid/connect/authorize", "token_endpoint": "https://slack.com/api/openid.connect.token",
-		"userinfo_endpoint": "https://slack.com/api/openid.connect.userInfo", "jwks_uri": "https://slack.com/openid/connect/keys",
+		"issuer": "https://slack.com", "authorization_endpoint": "https://slack.com/openid/connect/authorize",
+		"token_endpoint":    "https://slack.com/api/openid.connect.token",
+		"userinfo_endpoint": "https://slack.com/api/openid.connect.userInfo",
+		"jwks_uri":          "https://slack.com/openid/connect/keys",
 	})
-	c := connectIn(t, Settings{Type: "slack", ClientID: "c", ClientSecret: "s", Memberships: true, Organizations: []string{"T0RR"}}, Options{Transport: world})
+	c := connectIn(t,
+		Settings{Type: "slack", ClientID: "c", ClientSecret: "s", Memberships: true, Organizations: []string{"T0RR"}},
+		Options{Transport: world})
 	for _, tt := range []struct {
 		answer map[string]any
 		want   error
@@ -352,12 +406,15 @@ func TestSlack(t *testing.T) {
 			world["https://slack.com/api/openid.connect.userInfo"] = says(tt.answer)
 			p, err := c.Inspect(t.Context(), Tokens{Access: "a"})
 			wantError(t, err, tt.want)
-			if tt.want == nil && (p.Subject != "T0RR/U0R7" || !slices.Equal(claim.List(p.Claims, "organizations"), []string{"T0RR"})) {
+			if tt.want == nil &&
+				(p.Subject != "T0RR/U0R7" || !slices.Equal(claim.List(p.Claims, "organizations"), []string{"T0RR"})) {
 				t.Errorf("got %q, %v", p.Subject, p.Claims)
 			}
 		})
 	}
-	world["https://slack.com/api/openid.connect.token"] = says(map[string]any{"ok": false, "error": "invalid_refresh_token"})
+	world["https://slack.com/api/openid.connect.token"] = says(map[string]any{
+		"ok": false, "error": "invalid_refresh_token",
+	})
 	_, _, err := c.Refresh(t.Context(), Tokens{Access: "a", Refresh: "r"})
 	wantError(t, err, ErrDenied)
 	world["https://slack.com/api/auth.revoke"] = says(map[string]any{"ok": true, "revoked": true})
@@ -368,7 +425,8 @@ func TestDiscord(t *testing.T) {
 	var asked int
 	world := web{
 		"https://discord.com/api/users/@me": says(map[string]any{
-			"id": "80351110224678912", "username": "nelly", "global_name": "Nelly", "email": "nelly@example.com", "verified": true, "organizations": []string{"forged"},
+			"id": "80351110224678912", "username": "nelly", "global_name": "Nelly", "email": "nelly@example.com",
+			"verified": true, "organizations": []string{"forged"},
 		}),
 		"https://discord.com/api/users/@me/guilds": func(*http.Request) (int, any) {
 			asked++
@@ -386,12 +444,15 @@ func TestDiscord(t *testing.T) {
 	} {
 		t.Run("Discord: "+tt.name, func(t *testing.T) {
 			asked = 0
-			c := connectIn(t, Settings{Type: "discord", ClientID: "c", ClientSecret: "s", Memberships: tt.memberships}, Options{Transport: world})
+			c := connectIn(t,
+				Settings{Type: "discord", ClientID: "c", ClientSecret: "s", Memberships: tt.memberships},
+				Options{Transport: world})
 			p, err := c.Inspect(t.Context(), Tokens{Access: "a"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p.Subject != "80351110224678912" || p.Label != "nelly" || !claim.True(p.Claims, "email_verified") || asked != tt.asks {
+			if p.Subject != "80351110224678912" || p.Label != "nelly" || !claim.True(p.Claims, "email_verified") ||
+				asked != tt.asks {
 				t.Errorf("got %q %q, %v, asked %d times", p.Subject, p.Label, p.Claims, asked)
 			}
 			guilds := claim.List(p.Claims, "organizations")

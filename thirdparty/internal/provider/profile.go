@@ -140,7 +140,10 @@ func (u *plainOAuth) part(source string, raw map[string]any) (Profile, error) {
 	if encoded, err := json.Marshal(claims); err != nil || len(encoded) > maxClaims {
 		return Profile{}, fmt.Errorf("%w: more than %d bytes of claims", ErrGarbage, maxClaims)
 	}
-	p := Profile{Subject: subject, Label: label(raw), SessionID: claim.Text(raw, "sid"), Claims: claims, Parts: map[string]map[string]any{source: claims}}
+	p := Profile{
+		Subject: subject, Label: label(raw), SessionID: claim.Text(raw, "sid"), Claims: claims,
+		Parts: map[string]map[string]any{source: claims},
+	}
 	// OpenID Connect Core §2: of the ID token. In user info it could be anybody's word.
 	if at, ok := claims["auth_time"].(float64); ok && source == "id_token" && at > 0 && at < 1<<40 {
 		p.AuthTime = time.Unix(int64(at), 0)

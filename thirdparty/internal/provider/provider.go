@@ -204,7 +204,10 @@ func (p Profile) Over(earlier Profile) Profile {
 		}
 	}
 	maps.Copy(parts, p.Parts)
-	out := Profile{Subject: p.Subject, SessionID: cmp.Or(p.SessionID, earlier.SessionID), AuthTime: p.AuthTime, Claims: map[string]any{}, Parts: parts}
+	out := Profile{
+		Subject: p.Subject, SessionID: cmp.Or(p.SessionID, earlier.SessionID), AuthTime: p.AuthTime,
+		Claims: map[string]any{}, Parts: parts,
+	}
 	if len(earlier.Parts) == 0 {
 		maps.Copy(out.Claims, earlier.Claims)
 	}

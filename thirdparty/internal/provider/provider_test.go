@@ -43,7 +43,9 @@ func connectIn(t *testing.T, s Settings, o Options) Provider {
 // travel is the way of a browser through a provider and back.
 func travel(t *testing.T, c Provider, u *fakeidp.Upstream, edit func(*AuthorizationRequest)) (Tokens, Profile, error) {
 	t.Helper()
-	q := AuthorizationRequest{State: rand.Text(), Nonce: rand.Text(), Verifier: rand.Text() + rand.Text(), RedirectURI: callback}
+	q := AuthorizationRequest{
+		State: rand.Text(), Nonce: rand.Text(), Verifier: rand.Text() + rand.Text(), RedirectURI: callback,
+	}
 	if edit != nil {
 		edit(&q)
 	}
@@ -98,7 +100,8 @@ func TestSignIn(t *testing.T) {
 	if p.Subject != fakeidp.Alice.Subject || p.Label != "alice" || p.SessionID == "" || p.AuthTime.IsZero() {
 		t.Errorf("profile: got %q %q %q %v", p.Subject, p.Label, p.SessionID, p.AuthTime)
 	}
-	if !slices.Equal(claim.List(p.Claims, "groups"), []string{"staff"}) || claim.Text(p.Claims, "email") != fakeidp.Alice.Email || !claim.True(p.Claims, "email_verified") {
+	if !slices.Equal(claim.List(p.Claims, "groups"), []string{"staff"}) ||
+		claim.Text(p.Claims, "email") != fakeidp.Alice.Email || !claim.True(p.Claims, "email_verified") {
 		t.Errorf("claims: got %v", p.Claims)
 	}
 	for _, name := range ofTheToken {
@@ -106,7 +109,8 @@ func TestSignIn(t *testing.T) {
 			t.Errorf("claim %s is about the token", name)
 		}
 	}
-	if got.Access == "" || got.Refresh == "" || time.Until(got.Expires).Round(time.Minute) != time.Hour || !got.Scopes.Has("openid", "offline_access") {
+	if got.Access == "" || got.Refresh == "" || time.Until(got.Expires).Round(time.Minute) != time.Hour ||
+		!got.Scopes.Has("openid", "offline_access") {
 		t.Errorf("tokens: expires %v, scopes %q", got.Expires, got.Scopes)
 	}
 	if v := u.Violations(); len(v) != 0 {
@@ -149,8 +153,10 @@ func TestAuthorizationRequest(t *testing.T) {
 	t.Run("AS-220 AS-225 state, nonce and PKCE go along, resource and secrets do not", func(t *testing.T) {
 		got := ask(AuthorizationRequest{LoginHint: "bob@example.org"})
 		want := url.Values{
-			"response_type": {"code"}, "client_id": {u.ClientID}, "redirect_uri": {callback}, "scope": {"openid profile email offline_access"},
-			"state": {"the-state"}, "nonce": {"the-nonce"}, "code_challenge": {"GLFnBkr7ib8SrQH7OeCjLl6X5GLSMCQlIhHvZ_DxwB4"}, "code_challenge_method": {"S256"},
+			"response_type": {"code"}, "client_id": {u.ClientID}, "redirect_uri": {callback},
+			"scope": {"openid profile email offline_access"},
+			"state": {"the-state"}, "nonce": {"the-nonce"},
+			"code_challenge": {"GLFnBkr7ib8SrQH7OeCjLl6X5GLSMCQlIhHvZ_DxwB4"}, "code_challenge_method": {"S256"},
 			"prompt": {"consent"}, "login_hint": {"bob@example.org"}, "ui_locales": {"de"},
 		}
 		want["code_challenge"] = got["code_challenge"] // the upstream checks it
@@ -159,12 +165,14 @@ func TestAuthorizationRequest(t *testing.T) {
 		}
 	})
 	t.Run("fresh asks for proof anew", func(t *testing.T) {
-		if got := ask(AuthorizationRequest{Fresh: true}); got.Get("prompt") != "login consent" || got.Get("max_age") != "0" {
+		if got := ask(AuthorizationRequest{Fresh: true}); got.Get("prompt") != "login consent" ||
+			got.Get("max_age") != "0" {
 			t.Errorf("got %v", got)
 		}
 	})
 	t.Run("more scopes are added", func(t *testing.T) {
-		if got := ask(AuthorizationRequest{Scopes: oauth.Scopes{"repo", "email"}}).Get("scope"); got != "openid profile email offline_access repo" {
+		if got := ask(AuthorizationRequest{Scopes: oauth.Scopes{"repo", "email"}}).Get(
+			"scope"); got != "openid profile email offline_access repo" {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -189,7 +197,8 @@ func TestResponseIssuer(t *testing.T) {
 	silent := fakeidp.Start(t)
 	silent.Behave(func(b *fakeidp.Behaviour) { b.NoResponseIssuer = true })
 	plain := Settings{
-		Type: "oauth2", ClientID: "c", AuthorizationURL: u.URL + "/authorize", TokenURL: u.URL + "/token", UserInfoURL: u.URL + "/userinfo",
+		Type: "oauth2", ClientID: "c", AuthorizationURL: u.URL + "/authorize", TokenURL: u.URL + "/token",
+		UserInfoURL: u.URL + "/userinfo",
 	}
 	named := plain
 	named.Issuer = u.URL
@@ -238,7 +247,8 @@ func TestErrorsHoldNoSecrets(t *testing.T) {
 	u := fakeidp.Start(t)
 	c := connect(t, toFake(u))
 	got, _ := signedIn(t, c, u)
-	answer := fmt.Sprintf(`{"error":"%s","error_description":%q,"access_token":%q}`, got.Access, got.Refresh, got.Access)
+	answer := fmt.Sprintf(`{"error":"%s","error_description":%q,"access_token":%q}`, got.Access, got.Refresh,
+		got.Access)
 	for _, e := range []fakeidp.Endpoint{fakeidp.Token, fakeidp.UserInfo} {
 		for _, status := range []int{200, 400, 401, 403, 404, 500} {
 			u.Fail(e, fakeidp.Fault{Status: status, Body: answer}, fakeidp.Fault{Status: status, Body: answer + "x"})
@@ -247,7 +257,9 @@ func TestErrorsHoldNoSecrets(t *testing.T) {
 				if e == fakeidp.UserInfo {
 					_, err = c.Inspect(t.Context(), got)
 				}
-				if err != nil && (strings.Contains(err.Error(), got.Refresh) || strings.Contains(err.Error(), got.Access) || strings.Contains(err.Error(), u.ClientSecret)) {
+				if err != nil &&
+					(strings.Contains(err.Error(), got.Refresh) || strings.Contains(err.Error(), got.Access) ||
+						strings.Contains(err.Error(), u.ClientSecret)) {
 					t.Errorf("AS-223 %s %d: %v", e, status, err)
 				}
 			}
@@ -270,7 +282,8 @@ func TestProbe(t *testing.T) {
 
 func TestOver(t *testing.T) {
 	first := Profile{Subject: "s", Label: "old", SessionID: "sid", Parts: map[string]map[string]any{
-		"id_token": {"sub": "s", "groups": []any{"a"}, "tid": "t", "name": "Old"}, "userinfo": {"sub": "s", "groups": []any{"a"}, "mail": "m", "name": "Old"},
+		"id_token": {"sub": "s", "groups": []any{"a"}, "tid": "t", "name": "Old"},
+		"userinfo": {"sub": "s", "groups": []any{"a"}, "mail": "m", "name": "Old"},
 	}}
 	first = first.Over(Profile{})
 	for _, tt := range []struct {
@@ -278,11 +291,21 @@ func TestOver(t *testing.T) {
 		next Profile
 		want map[string]any
 	}{
-		{"one source says otherwise", Profile{Subject: "s", Parts: map[string]map[string]any{"userinfo": {"sub": "s", "groups": []any{"b"}, "mail": "m", "name": "New"}}},
+		{"one source says otherwise",
+			Profile{Subject: "s",
+				Parts: map[string]map[string]any{
+					"userinfo": {"sub": "s", "groups": []any{"b"}, "mail": "m", "name": "New"},
+				}},
 			map[string]any{"sub": "s", "groups": []any{"b"}, "tid": "t", "mail": "m", "name": "New"}},
-		{"one source drops a claim that the other once had, too", Profile{Subject: "s", Parts: map[string]map[string]any{"userinfo": {"sub": "s", "mail": "m", "name": "Old"}}},
+		{"one source drops a claim that the other once had, too",
+			Profile{Subject: "s",
+				Parts: map[string]map[string]any{"userinfo": {"sub": "s", "mail": "m", "name": "Old"}}},
 			map[string]any{"sub": "s", "tid": "t", "mail": "m", "name": "Old"}},
-		{"the ID token is newer", Profile{Subject: "s", Parts: map[string]map[string]any{"id_token": {"sub": "s", "groups": []any{"c"}, "tid": "t", "name": "Old"}}},
+		{"the ID token is newer",
+			Profile{Subject: "s",
+				Parts: map[string]map[string]any{
+					"id_token": {"sub": "s", "groups": []any{"c"}, "tid": "t", "name": "Old"},
+				}},
 			map[string]any{"sub": "s", "groups": []any{"c"}, "tid": "t", "mail": "m", "name": "Old"}},
 	} {
 		t.Run("AS-218 "+tt.name, func(t *testing.T) {
@@ -296,7 +319,9 @@ func TestOver(t *testing.T) {
 			}
 		})
 	}
-	kept := (&Profile{Subject: "s", Parts: map[string]map[string]any{"userinfo": {"name": "N"}}}).Over(Profile{Claims: map[string]any{"tid": "t"}})
+	kept := (&Profile{Subject: "s", Parts: map[string]map[string]any{"userinfo": {"name": "N"}}}).Over(Profile{
+		Claims: map[string]any{"tid": "t"},
+	})
 	if kept.Claims["tid"] != "t" || kept.Claims["name"] != "N" {
 		t.Errorf("claims without parts: got %v", kept.Claims)
 	}
@@ -304,7 +329,8 @@ func TestOver(t *testing.T) {
 
 func TestVerifiedAddress(t *testing.T) {
 	first := Profile{Subject: "s", Parts: map[string]map[string]any{
-		"id_token": {"sub": "s", "email": "me@example.com", "email_verified": true}, "userinfo": {"sub": "s", "email": "me@example.com"},
+		"id_token": {"sub": "s", "email": "me@example.com", "email_verified": true},
+		"userinfo": {"sub": "s", "email": "me@example.com"},
 	}}
 	first = first.Over(Profile{})
 	for _, tt := range []struct {
@@ -312,9 +338,11 @@ func TestVerifiedAddress(t *testing.T) {
 		userInfo map[string]any
 		want     bool
 	}{
-		{"a new address of which nothing is said is not verified because the old one was", map[string]any{"sub": "s", "email": "boss@example.com"}, false},
+		{"a new address of which nothing is said is not verified because the old one was",
+			map[string]any{"sub": "s", "email": "boss@example.com"}, false},
 		{"the same address still is", map[string]any{"sub": "s", "email": "me@example.com"}, true},
-		{"a new one that is said to be", map[string]any{"sub": "s", "email": "boss@example.com", "email_verified": true}, true},
+		{"a new one that is said to be",
+			map[string]any{"sub": "s", "email": "boss@example.com", "email_verified": true}, true},
 		{"no address is said again", map[string]any{"sub": "s", "name": "Me", "email": nil}, false},
 	} {
 		t.Run("AS-224 "+tt.name, func(t *testing.T) {

@@ -105,8 +105,9 @@ func (s *Settings) given() map[string]string {
 		claims = "given"
 	}
 	return map[string]string{
-		"client_id": s.ClientID, "client_secret": s.ClientSecret, "issuer": s.Issuer, "base_url": s.BaseURL, "tenant": s.Tenant,
-		"key": s.Key, "key_id": s.KeyID, "team_id": s.TeamID, "claims": claims,
+		"client_id": s.ClientID, "client_secret": s.ClientSecret, "issuer": s.Issuer, "base_url": s.BaseURL,
+		"tenant": s.Tenant,
+		"key":    s.Key, "key_id": s.KeyID, "team_id": s.TeamID, "claims": claims,
 		"authorization_url": s.AuthorizationURL, "token_url": s.TokenURL, "user_info_url": s.UserInfoURL,
 		"revocation_url": s.RevocationURL, "introspection_url": s.IntrospectionURL,
 	}
@@ -150,7 +151,8 @@ func (s *Settings) checkURLs() error {
 
 // reserved are the parameters of the authorization request that are ours.
 var reserved = []string{
-	"client_id", "client_secret", "redirect_uri", "response_type", "scope", "state", "nonce", "code_challenge", "code_challenge_method",
+	"client_id", "client_secret", "redirect_uri", "response_type", "scope", "state", "nonce", "code_challenge",
+	"code_challenge_method",
 	"resource", "request", "request_uri", "id_token_hint",
 }
 
@@ -165,7 +167,8 @@ func (s *Settings) checkRequest() error {
 			return fmt.Errorf("parameters: %s is not yours to set", name)
 		}
 	}
-	if s.Parameters["response_mode"] != "" && s.Parameters["response_mode"] != "query" && s.Parameters["response_mode"] != "form_post" {
+	if s.Parameters["response_mode"] != "" && s.Parameters["response_mode"] != "query" &&
+		s.Parameters["response_mode"] != "form_post" {
 		return errors.New("parameters: response_mode must be query or form_post")
 	}
 	return nil
@@ -198,7 +201,9 @@ func (s *Settings) checkClientAuth() error {
 // urls are the addresses that the settings name.
 func (s *Settings) urls() []string {
 	var out []string
-	for _, u := range []string{s.Issuer, s.BaseURL, s.AuthorizationURL, s.TokenURL, s.UserInfoURL, s.RevocationURL, s.IntrospectionURL} {
+	for _, u := range []string{
+		s.Issuer, s.BaseURL, s.AuthorizationURL, s.TokenURL, s.UserInfoURL, s.RevocationURL, s.IntrospectionURL,
+	} {
 		if u != "" {
 			out = append(out, u)
 		}
@@ -212,7 +217,8 @@ func (s *Settings) overridden(e endpoints) endpoints {
 		configured string
 		to         *string
 	}{
-		{s.AuthorizationURL, &e.authorize}, {s.TokenURL, &e.token}, {s.UserInfoURL, &e.userInfo}, {s.RevocationURL, &e.revoke}, {s.IntrospectionURL, &e.introspect},
+		{s.AuthorizationURL, &e.authorize}, {s.TokenURL, &e.token}, {s.UserInfoURL, &e.userInfo},
+		{s.RevocationURL, &e.revoke}, {s.IntrospectionURL, &e.introspect},
 	} {
 		if o.configured != "" {
 			*o.to = o.configured

@@ -10,9 +10,11 @@ import (
 // slack is OpenID Connect, with errors that come with status 200.
 var slack = &preset{
 	Type: Type{
-		ID: "slack", Name: "Slack", Needs: secretNeeded, Refresh: "where token rotation is on", Checks: byUserInfo, FreshLogin: "not known",
+		ID: "slack", Name: "Slack", Needs: secretNeeded, Refresh: "where token rotation is on", Checks: byUserInfo,
+		FreshLogin: "not known",
 	},
-	openID: true, issuer: fixedIssuer("https://slack.com"), scopes: openIDScopes, clientAuth: authPost, slack: true, rules: []string{"organizations"},
+	openID: true, issuer: fixedIssuer("https://slack.com"), scopes: openIDScopes, clientAuth: authPost, slack: true,
+	rules: []string{"organizations"},
 	narrow: func(s *Settings, p map[string]string) {
 		if len(s.Organizations) == 1 {
 			p["team"] = s.Organizations[0]

@@ -37,13 +37,17 @@ type transport struct {
 // private are the networks in which people run providers of their own. Link-local
 // addresses are not among them: metadata services of clouds live there.
 var private = []netip.Prefix{
-	netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"),
-	netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("198.18.0.0/15"),
+	netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"),
+	netip.MustParsePrefix("192.168.0.0/16"),
+	netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"),
+	netip.MustParsePrefix("198.18.0.0/15"),
 	netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("fc00::/7"),
 }
 
 func newTransport(s Settings, o Options) *transport {
-	t := &transport{admitted: map[string]bool{}, configured: o.Transport, guarded: o.Transport, userAgent: o.ProductName}
+	t := &transport{
+		admitted: map[string]bool{}, configured: o.Transport, guarded: o.Transport, userAgent: o.ProductName,
+	}
 	for _, u := range s.urls() {
 		if at, err := url.Parse(u); err == nil {
 			t.admitted[hostPort(at)] = true
@@ -105,7 +109,8 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := carrier.RoundTrip(req)
 	if err != nil {
-		if errors.Is(err, ssrf.ErrProhibitedIP) || errors.Is(err, ssrf.ErrProhibitedNetwork) || errors.Is(err, ssrf.ErrInvalidHostPort) {
+		if errors.Is(err, ssrf.ErrProhibitedIP) || errors.Is(err, ssrf.ErrProhibitedNetwork) ||
+			errors.Is(err, ssrf.ErrInvalidHostPort) {
 			return nil, fmt.Errorf("%w: the address of %s is not one to connect to (see networks)", ErrGarbage, host)
 		}
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)

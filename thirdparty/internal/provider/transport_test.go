@@ -34,8 +34,10 @@ func fetch(t *testing.T, c Settings, at string) error {
 
 func TestAddresses(t *testing.T) {
 	for _, host := range []string{
-		"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:10.0.0.1]", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1",
-		"0.0.0.0", "[::]", "[fe80::1]", "[fd00::1]", "[fd00:ec2::254]", "224.0.0.1", "[64:ff9b::7f00:1]", "198.18.0.1", "[2002:7f00:1::]",
+		"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:10.0.0.1]", "10.0.0.1", "172.16.0.1",
+		"192.168.1.1", "169.254.169.254", "100.64.0.1",
+		"0.0.0.0", "[::]", "[fe80::1]", "[fd00::1]", "[fd00:ec2::254]", "224.0.0.1", "[64:ff9b::7f00:1]",
+		"198.18.0.1", "[2002:7f00:1::]",
 	} {
 		t.Run("SP-08 SP-09 what the provider's documents name: "+host, func(t *testing.T) {
 			err := fetch(t, Settings{Issuer: "https://idp.example.com"}, "https://"+host+":9/x")
@@ -49,11 +51,17 @@ func TestAddresses(t *testing.T) {
 	}
 	t.Run("SP-09 a network that the operator names", func(t *testing.T) {
 		loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-		wantError(t, fetch(t, Settings{Issuer: "https://idp.example.com", Networks: loopback}, "https://127.0.0.1:1/x"), ErrUnreachable) // tried
-		wantError(t, fetch(t, Settings{Issuer: "https://idp.example.com", Networks: loopback}, "https://10.0.0.1:1/x"), ErrGarbage)
+		// tried
+		wantError(t,
+			fetch(t, Settings{Issuer: "https://idp.example.com", Networks: loopback}, "https://127.0.0.1:1/x"),
+			ErrUnreachable)
+		wantError(t,
+			fetch(t, Settings{Issuer: "https://idp.example.com", Networks: loopback}, "https://10.0.0.1:1/x"),
+			ErrGarbage)
 	})
 	t.Run("SP-09 the configured host, and no other port of it", func(t *testing.T) {
-		wantError(t, fetch(t, Settings{Issuer: "https://127.0.0.1:1"}, "https://127.0.0.1:1/x"), ErrUnreachable) // tried
+		// tried
+		wantError(t, fetch(t, Settings{Issuer: "https://127.0.0.1:1"}, "https://127.0.0.1:1/x"), ErrUnreachable)
 		wantError(t, fetch(t, Settings{Issuer: "https://127.0.0.1:1"}, "https://127.0.0.1:2/x"), ErrGarbage)
 	})
 	t.Run("SP-09 only https, but for loopback that was configured", func(t *testing.T) {
@@ -118,7 +126,8 @@ func TestBounds(t *testing.T) {
 		})
 	}
 	t.Run("AS-223 SP-08 a small answer that unpacks to a large one", func(t *testing.T) {
-		u.Fail(fakeidp.Keys, fakeidp.Fault{Body: string(gzipped(t, maxDocument*100)), Header: http.Header{"Content-Encoding": {"gzip"}}})
+		u.Fail(fakeidp.Keys,
+			fakeidp.Fault{Body: string(gzipped(t, maxDocument*100)), Header: http.Header{"Content-Encoding": {"gzip"}}})
 		wantError(t, get(t.Context()), ErrGarbage)
 	})
 	for _, r := range u.Requests(fakeidp.Keys) {

@@ -27,7 +27,8 @@ const (
 // functions are what a condition may call: nothing that makes large values of small ones,
 // and nothing that depends on anything but the claims.
 var functions = []string{
-	"all", "none", "any", "one", "filter", "count", "len", "lower", "upper", "trim", "split", "indexOf", "hasPrefix", "hasSuffix",
+	"all", "none", "any", "one", "filter", "count", "len", "lower", "upper", "trim", "split", "indexOf", "hasPrefix",
+	"hasSuffix",
 	"int", "float", "string", "get", "first", "last", "keys", "values", "max", "min", "type",
 }
 
@@ -45,7 +46,8 @@ func compile(source string) (*condition, error) {
 	}
 	flat := &flatness{}
 	options := []expr.Option{
-		expr.Env(map[string]any{"claims": map[string]any{}}), expr.AsBool(), expr.MaxNodes(maxNodes), expr.DisableAllBuiltins(), expr.Patch(flat),
+		expr.Env(map[string]any{"claims": map[string]any{}}), expr.AsBool(), expr.MaxNodes(maxNodes),
+		expr.DisableAllBuiltins(), expr.Patch(flat),
 	}
 	for _, f := range functions {
 		options = append(options, expr.EnableBuiltin(f))

@@ -125,7 +125,8 @@ func (r *Compiled) Check(claims map[string]any) string {
 		{"domains", r.Domains, func() bool { return r.domain(claims, addresses) }},
 		{"emails", r.Emails, func() bool { return anyFold(r.Emails, addresses) }},
 		{"groups", r.Groups, func() bool { return anyOf(r.Groups, claim.List(claims, "groups")) }},
-		{"organizations", r.Organizations, func() bool { return anyFold(r.Organizations, claim.List(claims, "organizations")) }},
+		{"organizations", r.Organizations,
+			func() bool { return anyFold(r.Organizations, claim.List(claims, "organizations")) }},
 		{"teams", r.Teams, func() bool { return anyFold(r.Teams, claim.List(claims, "teams")) }},
 		{"tenants", r.Tenants, func() bool { return anyFold(r.Tenants, claim.List(claims, "tid")) }},
 	} {
@@ -145,7 +146,8 @@ func (r *Compiled) Claims() (out []string) {
 		given  []string
 		claims []string
 	}{
-		{r.Domains, []string{"email", "email_verified"}}, {r.Emails, []string{"email", "email_verified"}}, {r.Groups, []string{"groups"}},
+		{r.Domains, []string{"email", "email_verified"}}, {r.Emails, []string{"email", "email_verified"}},
+		{r.Groups, []string{"groups"}},
 		{r.Organizations, []string{"organizations"}}, {r.Teams, []string{"teams"}}, {r.Tenants, []string{"tid"}},
 	} {
 		if len(rule.given) > 0 {
@@ -184,7 +186,8 @@ func (r *Compiled) domain(claims map[string]any, addresses []string) bool {
 		if anyFold(r.Domains, claim.List(claims, "hd")) {
 			return true
 		}
-		addresses = slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return !strings.HasSuffix(strings.ToLower(a), "@gmail.com") })
+		addresses = slices.DeleteFunc(slices.Clone(addresses),
+			func(a string) bool { return !strings.HasSuffix(strings.ToLower(a), "@gmail.com") })
 	}
 	return slices.ContainsFunc(addresses, func(a string) bool {
 		return anyFold(r.Domains, []string{a[strings.LastIndexByte(a, '@')+1:]})

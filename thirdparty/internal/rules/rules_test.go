@@ -41,26 +41,43 @@ func TestRules(t *testing.T) {
 	}{
 		{"no rule", "oidc", Rules{}, `{}`, true},
 
-		{"domain of a verified address", "oidc", Rules{Domains: []string{"example.com"}}, `{"email":"a@EXAMPLE.com","email_verified":true}`, true},
-		{"verified, in words", "oidc", Rules{Domains: []string{"example.com"}}, `{"email":"a@example.com","email_verified":"true"}`, true},
-		{"domain of an address that is not verified", "oidc", Rules{Domains: []string{"example.com"}}, `{"email":"a@example.com","email_verified":false}`, false},
-		{"domain of an address of which nothing is said", "oidc", Rules{Domains: []string{"example.com"}}, `{"email":"a@example.com"}`, false},
-		{"verified is a number", "oidc", Rules{Domains: []string{"example.com"}}, `{"email":"a@example.com","email_verified":1}`, false},
-		{"subdomain", "oidc", Rules{Domains: []string{"example.com"}}, `{"email":"a@x.example.com","email_verified":true}`, false},
-		{"domain as a suffix", "oidc", Rules{Domains: []string{"example.com"}}, `{"email":"a@evilexample.com","email_verified":true}`, false},
-		{"two at signs", "oidc", Rules{Domains: []string{"example.com"}}, `{"email":"a@example.com@evil.example","email_verified":true}`, false},
+		{"domain of a verified address", "oidc", Rules{Domains: []string{"example.com"}},
+			`{"email":"a@EXAMPLE.com","email_verified":true}`, true},
+		{"verified, in words", "oidc", Rules{Domains: []string{"example.com"}},
+			`{"email":"a@example.com","email_verified":"true"}`, true},
+		{"domain of an address that is not verified", "oidc", Rules{Domains: []string{"example.com"}},
+			`{"email":"a@example.com","email_verified":false}`, false},
+		{"domain of an address of which nothing is said", "oidc", Rules{Domains: []string{"example.com"}},
+			`{"email":"a@example.com"}`, false},
+		{"verified is a number", "oidc", Rules{Domains: []string{"example.com"}},
+			`{"email":"a@example.com","email_verified":1}`, false},
+		{"subdomain", "oidc", Rules{Domains: []string{"example.com"}},
+			`{"email":"a@x.example.com","email_verified":true}`, false},
+		{"domain as a suffix", "oidc", Rules{Domains: []string{"example.com"}},
+			`{"email":"a@evilexample.com","email_verified":true}`, false},
+		{"two at signs", "oidc", Rules{Domains: []string{"example.com"}},
+			`{"email":"a@example.com@evil.example","email_verified":true}`, false},
 		{"hd means nothing elsewhere", "oidc", Rules{Domains: []string{"example.com"}}, `{"hd":"example.com"}`, false},
-		{"every verified address of GitHub counts for a domain", "github", Rules{Domains: []string{"example.com"}}, `{"email":"a@other.example","email_verified":true,"verified_emails":["a@other.example","a@example.com"]}`, true},
-		{"and for an address", "github", Rules{Emails: []string{"a@example.com"}}, `{"verified_emails":["a@other.example","a@example.com"]}`, true},
-		{"verified_emails means nothing elsewhere", "oidc", Rules{Domains: []string{"example.com"}}, `{"verified_emails":["a@example.com"]}`, false},
+		{"every verified address of GitHub counts for a domain", "github", Rules{Domains: []string{"example.com"}},
+			`{"email":"a@other.example","email_verified":true,"verified_emails":["a@other.example","a@example.com"]}`,
+			true},
+		{"and for an address", "github", Rules{Emails: []string{"a@example.com"}},
+			`{"verified_emails":["a@other.example","a@example.com"]}`, true},
+		{"verified_emails means nothing elsewhere", "oidc", Rules{Domains: []string{"example.com"}},
+			`{"verified_emails":["a@example.com"]}`, false},
 
 		{"hosted domain", "google", Rules{Domains: []string{"example.com"}}, `{"hd":"example.com"}`, true},
-		{"an account with an address of the domain", "google", Rules{Domains: []string{"example.com"}}, `{"email":"left@example.com","email_verified":true}`, false},
-		{"gmail.com", "google", Rules{Domains: []string{"gmail.com"}}, `{"email":"a@gmail.com","email_verified":true}`, true},
+		{"an account with an address of the domain", "google", Rules{Domains: []string{"example.com"}},
+			`{"email":"left@example.com","email_verified":true}`, false},
+		{"gmail.com", "google", Rules{Domains: []string{"gmail.com"}},
+			`{"email":"a@gmail.com","email_verified":true}`, true},
 
-		{"address", "oidc", Rules{Emails: []string{"A@example.com"}}, `{"email":"a@example.com","email_verified":true}`, true},
-		{"another address that folds to it", "oidc", Rules{Emails: []string{"sk@example.com"}}, `{"email":"\u017f\u212a@example.com","email_verified":true}`, false},
-		{"domain that folds to it", "oidc", Rules{Domains: []string{"example.sk"}}, `{"email":"a@example.\u017f\u212a","email_verified":true}`, false},
+		{"address", "oidc", Rules{Emails: []string{"A@example.com"}},
+			`{"email":"a@example.com","email_verified":true}`, true},
+		{"another address that folds to it", "oidc", Rules{Emails: []string{"sk@example.com"}},
+			`{"email":"\u017f\u212a@example.com","email_verified":true}`, false},
+		{"domain that folds to it", "oidc", Rules{Domains: []string{"example.sk"}},
+			`{"email":"a@example.\u017f\u212a","email_verified":true}`, false},
 		{"address, not verified", "oidc", Rules{Emails: []string{"a@example.com"}}, `{"email":"a@example.com"}`, false},
 
 		{"group", "oidc", Rules{Groups: []string{"staff", "admin"}}, `{"groups":["users","staff"]}`, true},
@@ -70,16 +87,24 @@ func TestRules(t *testing.T) {
 		{"groups of another type", "oidc", Rules{Groups: []string{"staff"}}, `{"groups":{"staff":true}}`, false},
 
 		{"tenant", "entra", Rules{Tenants: []string{strings.ToUpper(tenant)}}, `{"tid":"` + tenant + `"}`, true},
-		{"another tenant", "entra", Rules{Tenants: []string{tenant}}, `{"tid":"99999999-2222-3333-4444-555555555555"}`, false},
+		{"another tenant", "entra", Rules{Tenants: []string{tenant}},
+			`{"tid":"99999999-2222-3333-4444-555555555555"}`, false},
 
-		{"PL2 RFC 5321 4.1.2: no @", "oidc", Rules{Domains: []string{"example.com"}}, `{"email":"example.com","email_verified":true}`, false},
-		{"PL2 RFC 5321 4.1.2: nothing before the @", "oidc", Rules{Domains: []string{"example.com"}}, `{"email":"@example.com","email_verified":true}`, false},
-		{"PL2 RFC 5321 4.1.2: two of them", "oidc", Rules{Domains: []string{"example.com"}}, `{"email":"evil@evil.example@example.com","email_verified":true}`, false},
-		{"PL2 two of them at GitHub", "github", Rules{Domains: []string{"example.com"}}, `{"verified_emails":["evil@evil.example@example.com"]}`, false},
+		{"PL2 RFC 5321 4.1.2: no @", "oidc", Rules{Domains: []string{"example.com"}},
+			`{"email":"example.com","email_verified":true}`, false},
+		{"PL2 RFC 5321 4.1.2: nothing before the @", "oidc", Rules{Domains: []string{"example.com"}},
+			`{"email":"@example.com","email_verified":true}`, false},
+		{"PL2 RFC 5321 4.1.2: two of them", "oidc", Rules{Domains: []string{"example.com"}},
+			`{"email":"evil@evil.example@example.com","email_verified":true}`, false},
+		{"PL2 two of them at GitHub", "github", Rules{Domains: []string{"example.com"}},
+			`{"verified_emails":["evil@evil.example@example.com"]}`, false},
 
-		{"all kinds must hold", "oidc", Rules{Domains: []string{"example.com"}, Groups: []string{"staff"}}, `{"email":"a@example.com","email_verified":true,"groups":["x"]}`, false},
-		{"all kinds hold", "oidc", Rules{Domains: []string{"example.com"}, Groups: []string{"staff"}}, `{"email":"a@example.com","email_verified":true,"groups":["staff"]}`, true},
-		{"an expression besides", "oidc", Rules{Groups: []string{"staff"}, Expression: "claims.level > 3"}, `{"groups":["staff"],"level":3}`, false},
+		{"all kinds must hold", "oidc", Rules{Domains: []string{"example.com"}, Groups: []string{"staff"}},
+			`{"email":"a@example.com","email_verified":true,"groups":["x"]}`, false},
+		{"all kinds hold", "oidc", Rules{Domains: []string{"example.com"}, Groups: []string{"staff"}},
+			`{"email":"a@example.com","email_verified":true,"groups":["staff"]}`, true},
+		{"an expression besides", "oidc", Rules{Groups: []string{"staff"}, Expression: "claims.level > 3"},
+			`{"groups":["staff"],"level":3}`, false},
 	} {
 		t.Run("AS-224 "+tt.typ+": "+tt.name, func(t *testing.T) {
 			r, err := Compile("allow", tt.rules, facts[tt.typ])
@@ -94,7 +119,8 @@ func TestRules(t *testing.T) {
 }
 
 func TestExpression(t *testing.T) {
-	claims := claimsOf(t, `{"email":"a@example.com","email_verified":true,"groups":["staff","dev"],"level":5,"org":{"unit":"x"},"hd":"example.com","nothing":null}`)
+	claims := claimsOf(t,
+		`{"email":"a@example.com","email_verified":true,"groups":["staff","dev"],"level":5,"org":{"unit":"x"},"hd":"example.com","nothing":null}`)
 	for source, want := range map[string]bool{
 		`true`:                  true,
 		`claims.email_verified`: true,
@@ -132,9 +158,12 @@ func TestExpression(t *testing.T) {
 		})
 	}
 	for _, source := range []string{
-		"", " ", "1 + 1", `"yes"`, "claims.a &&", "other", "claim.email", "env", "$env", "len(claims.groups)", "claims.email matches claims.pattern", "let x = claims.groups; any(x, 'b' in x)",
-		"1..1000000000 == nil", "any(1..10, # > 3)", "len([1..3]) > 0", `repeat("x", 1000000) == ""`, "now() == nil", `fromJSON("{}") == nil`, "toJSON(claims) == ''",
-		"all(claims.a, all(#, # == 1))", "all(claims.groups, # in claims.other)", "any(claims.groups, any(filter(claims.groups, # != ''), true))", `date("2024-01-01") == nil`,
+		"", " ", "1 + 1", `"yes"`, "claims.a &&", "other", "claim.email", "env", "$env", "len(claims.groups)",
+		"claims.email matches claims.pattern", "let x = claims.groups; any(x, 'b' in x)",
+		"1..1000000000 == nil", "any(1..10, # > 3)", "len([1..3]) > 0", `repeat("x", 1000000) == ""`, "now() == nil",
+		`fromJSON("{}") == nil`, "toJSON(claims) == ''",
+		"all(claims.a, all(#, # == 1))", "all(claims.groups, # in claims.other)",
+		"any(claims.groups, any(filter(claims.groups, # != ''), true))", `date("2024-01-01") == nil`,
 		"let x = 1; y", strings.Repeat("true && ", 1000) + "true", strings.Repeat("!", 4000) + "true",
 		strings.Repeat("x", maxExpression+1),
 	} {
@@ -153,12 +182,15 @@ func TestClaimsElsewhere(t *testing.T) {
 		name, source, claims string
 		want                 bool
 	}{
-		{"not in a group, of which there are too many", `!("contractors" in claims.groups)`, `{` + elsewhere + `}`, false},
+		{"not in a group, of which there are too many", `!("contractors" in claims.groups)`, `{` + elsewhere + `}`,
+			false},
 		{"the same in Entra's short form", `"contractors" not in claims.groups`, `{"hasgroups":true}`, false},
 		{"the same in words", `"contractors" not in claims.groups`, `{"hasgroups":"true"}`, false},
 		{"of which there are none", `"contractors" not in claims.groups`, `{}`, true},
-		{"PL4 nor does an empty list beside the reference tell", `!("contractors" in claims.groups)`, `{"groups":[],` + elsewhere + `}`, false},
-		{"which are there after all", `"contractors" not in claims.groups`, `{"groups":["staff"],` + elsewhere + `}`, true},
+		{"PL4 nor does an empty list beside the reference tell", `!("contractors" in claims.groups)`,
+			`{"groups":[],` + elsewhere + `}`, false},
+		{"which are there after all", `"contractors" not in claims.groups`, `{"groups":["staff"],` + elsewhere + `}`,
+			true},
 		{"another claim", `claims.level == 5`, `{"level":5,` + elsewhere + `}`, true},
 	} {
 		t.Run("AS-224 OIDC 5.6.2 "+tt.name, func(t *testing.T) {
@@ -181,8 +213,10 @@ func TestExpressionTime(t *testing.T) {
 	}
 	claims := map[string]any{"groups": many, "text": strings.Repeat("a", maxClaims)}
 	for _, source := range []string{
-		`any(claims.groups, # == "b")`, `count(claims.groups, # == "a") > 3`, `claims.text matches "(a+)+$b"`, `len(filter(claims.groups, # == "a")) > 3`,
-		`len(split(claims.text, "")) > 3`, `any(split(claims.text, ""), # == "b")`, `all(claims.groups, upper(#) matches "^A+$")`,
+		`any(claims.groups, # == "b")`, `count(claims.groups, # == "a") > 3`, `claims.text matches "(a+)+$b"`,
+		`len(filter(claims.groups, # == "a")) > 3`,
+		`len(split(claims.text, "")) > 3`, `any(split(claims.text, ""), # == "b")`,
+		`all(claims.groups, upper(#) matches "^A+$")`,
 	} {
 		c, err := compile(source)
 		if err != nil {
@@ -199,7 +233,10 @@ func TestExpressionTime(t *testing.T) {
 }
 
 func FuzzExpression(f *testing.F) {
-	for _, s := range []string{"true", `claims.a == "b"`, `any(claims.groups, # in ["a"])`, "claims.a.b[0] ?? 1 > 2", "let x = claims.a; x == 1", "!claims.a"} {
+	for _, s := range []string{
+		"true", `claims.a == "b"`, `any(claims.groups, # in ["a"])`, "claims.a.b[0] ?? 1 > 2",
+		"let x = claims.a; x == 1", "!claims.a",
+	} {
 		f.Add(s)
 	}
 	claims := map[string]any{"a": "b", "groups": []any{"a", 1.5, nil, map[string]any{"x": "y"}}}
