@@ -100,9 +100,7 @@ func (f *Failing) CreateUser(a0 context.Context, a1 storage.User) (err error) {
 }
 
 // CutGrants implements storage.Store.
-func (f *Failing) CutGrants(
-	a0 context.Context, a1 storage.Selection, a2 storage.RevokedBy, a3 time.Time,
-) (r0 storage.Cut, err error) {
+func (f *Failing) CutGrants(a0 context.Context, a1 storage.Selection, a2 storage.RevokedBy, a3 time.Time) (r0 storage.Cut, err error) {
 	err = f.call("CutGrants", func() (err error) {
 		r0, err = f.Store.CutGrants(a0, a1, a2, a3)
 		return err
@@ -156,9 +154,7 @@ func (f *Failing) EndSession(a0 context.Context, a1 storage.Hash, a2 time.Time) 
 }
 
 // EndUpstreams implements storage.Store.
-func (f *Failing) EndUpstreams(
-	a0 context.Context, a1 storage.UpstreamKey, a2 string, a3 time.Time,
-) (r0 []storage.Upstream, err error) {
+func (f *Failing) EndUpstreams(a0 context.Context, a1 storage.UpstreamKey, a2 string, a3 time.Time) (r0 []storage.Upstream, err error) {
 	err = f.call("EndUpstreams", func() (err error) {
 		r0, err = f.Store.EndUpstreams(a0, a1, a2, a3)
 		return err
@@ -167,9 +163,7 @@ func (f *Failing) EndUpstreams(
 }
 
 // FailureCount implements storage.Store.
-func (f *Failing) FailureCount(
-	a0 context.Context, a1 storage.Hash, a2 time.Time, a3 time.Duration,
-) (r0 int, r1 time.Time, err error) {
+func (f *Failing) FailureCount(a0 context.Context, a1 storage.Hash, a2 time.Time, a3 time.Duration) (r0 int, r1 time.Time, err error) {
 	err = f.call("FailureCount", func() (err error) {
 		r0, r1, err = f.Store.FailureCount(a0, a1, a2, a3)
 		return err
@@ -259,9 +253,7 @@ func (f *Failing) ListClients(a0 context.Context, a1 string, a2 int) (r0 []stora
 }
 
 // ListGrants implements storage.Store.
-func (f *Failing) ListGrants(
-	a0 context.Context, a1 string, a2 string, a3 string, a4 int,
-) (r0 []storage.Grant, err error) {
+func (f *Failing) ListGrants(a0 context.Context, a1 string, a2 string, a3 string, a4 int) (r0 []storage.Grant, err error) {
 	err = f.call("ListGrants", func() (err error) {
 		r0, err = f.Store.ListGrants(a0, a1, a2, a3, a4)
 		return err
@@ -396,9 +388,7 @@ func (f *Failing) Ready(a0 context.Context) (err error) {
 }
 
 // RecordFailure implements storage.Store.
-func (f *Failing) RecordFailure(
-	a0 context.Context, a1 storage.Hash, a2 time.Time, a3 time.Duration,
-) (r0 int, err error) {
+func (f *Failing) RecordFailure(a0 context.Context, a1 storage.Hash, a2 time.Time, a3 time.Duration) (r0 int, err error) {
 	err = f.call("RecordFailure", func() (err error) {
 		r0, err = f.Store.RecordFailure(a0, a1, a2, a3)
 		return err
@@ -416,9 +406,7 @@ func (f *Failing) RedeemCode(a0 context.Context, a1 storage.RedeemCode) (r0 stor
 }
 
 // RefreshToken implements storage.Store.
-func (f *Failing) RefreshToken(
-	a0 context.Context, a1 storage.PresentedRefresh, a2 time.Time,
-) (r0 storage.Grant, r1 time.Time, err error) {
+func (f *Failing) RefreshToken(a0 context.Context, a1 storage.PresentedRefresh, a2 time.Time) (r0 storage.Grant, r1 time.Time, err error) {
 	err = f.call("RefreshToken", func() (err error) {
 		r0, r1, err = f.Store.RefreshToken(a0, a1, a2)
 		return err
@@ -517,9 +505,7 @@ func (f *Failing) RevokeKey(a0 context.Context, a1 string) (err error) {
 }
 
 // RevokeRefresh implements storage.Store.
-func (f *Failing) RevokeRefresh(
-	a0 context.Context, a1 storage.PresentedRefresh, a2 string, a3 time.Time,
-) (r0 storage.Grant, err error) {
+func (f *Failing) RevokeRefresh(a0 context.Context, a1 storage.PresentedRefresh, a2 string, a3 time.Time) (r0 storage.Grant, err error) {
 	err = f.call("RevokeRefresh", func() (err error) {
 		r0, err = f.Store.RevokeRefresh(a0, a1, a2, a3)
 		return err
@@ -537,9 +523,7 @@ func (f *Failing) RevokedGrants(a0 context.Context, a1 int64, a2 int64) (r0 []in
 }
 
 // RotateKey implements storage.Store.
-func (f *Failing) RotateKey(
-	a0 context.Context, a1 string, a2 storage.SigningKey, a3 time.Time, a4 time.Time,
-) (err error) {
+func (f *Failing) RotateKey(a0 context.Context, a1 string, a2 storage.SigningKey, a3 time.Time, a4 time.Time) (err error) {
 	err = f.call("RotateKey", func() (err error) {
 		err = f.Store.RotateKey(a0, a1, a2, a3, a4)
 		return err
@@ -674,9 +658,7 @@ func (f *Failing) TouchLogin(a0 context.Context, a1 string, a2 time.Time) (err e
 }
 
 // Unlink implements storage.Store.
-func (f *Failing) Unlink(
-	a0 context.Context, a1 string, a2 string, a3 string, a4 string, a5 time.Time,
-) (r0 []storage.Upstream, err error) {
+func (f *Failing) Unlink(a0 context.Context, a1 string, a2 string, a3 string, a4 string, a5 time.Time) (r0 []storage.Upstream, err error) {
 	err = f.call("Unlink", func() (err error) {
 		r0, err = f.Store.Unlink(a0, a1, a2, a3, a4, a5)
 		return err

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -70,18 +71,16 @@ func source(t *testing.T) string {
 	for _, dir := range []string{
 		"audit", "authserver", "dcr", "thirdparty", "keys", "internal/users", "cmd/mcp-authd", "mcpresource",
 	} {
-		files, err := filepath.Glob("../../../" + dir + "/*.go")
-		if err != nil || len(files) == 0 {
-			t.Fatal(dir, err)
-		}
-		for _, name := range files {
-			if !strings.HasSuffix(name, "_test.go") {
-				text, err := os.ReadFile(name)
-				if err != nil {
-					t.Fatal(err)
-				}
-				b.Write(text)
+		err := filepath.WalkDir("../../../"+dir, func(name string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+				return err
 			}
+			text, err := os.ReadFile(name)
+			b.Write(text)
+			return err
+		})
+		if err != nil {
+			t.Fatal(dir, err)
 		}
 	}
 	return b.String()
