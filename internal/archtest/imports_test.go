@@ -37,7 +37,8 @@ var mayImport = map[string][]string{
 	"authserver/internal/clients":   {"oauth", "storage", "authserver/internal/refusal"},
 	"authserver/internal/connect":   {"oauth", "delegation", "internal/secrets"},
 	"authserver/internal/flow": {
-		"oauth", "delegation", "storage", "policy", "audit", "internal/users", "internal/secrets", "internal/network",
+		"oauth", "delegation", "storage", "policy", "audit",
+		"internal/bounded", "internal/users", "internal/secrets", "internal/network",
 		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/clients",
 		"authserver/internal/connect",
 		"authserver/internal/form", "authserver/internal/grant", "authserver/internal/refusal",

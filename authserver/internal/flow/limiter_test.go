@@ -62,8 +62,8 @@ func TestSignInLimiter(t *testing.T) {
 		for i := range 2 * signInNetworks {
 			_ = l.take([]string{fmt.Sprint("another ", i)}, true)
 		}
-		if len(l.networks) > signInNetworks {
-			t.Errorf("got %d", len(l.networks))
+		if l.buckets.Len() > signInNetworks {
+			t.Errorf("got %d", l.buckets.Len())
 		}
 	})
 }
