@@ -36,9 +36,7 @@ func (p *errorPages) fail(w http.ResponseWriter, r *http.Request, f flow.Fail) {
 	status := pageStatus(e)
 	switch {
 	case wantsJSON(r):
-		noteError(r, e)
-		setRetryAfter(w, e, status)
-		writeJSON(w, status, errorBody{e.Code, oauth.SafeDescription(e.Description)})
+		writeDirect(w, r, status, e)
 	case e.Code == oauth.InvalidClient && f.Client.ID != "":
 		noteError(r, e)
 		p.web.Error(w, status, strangerError(f, e, requestID(r)))
@@ -111,11 +109,12 @@ func (p *errorPages) notYours(w http.ResponseWriter, r *http.Request) {
 // misfit answers a request that no endpoint takes: with a page for people, and JSON for
 // programs.
 func (p *errorPages) misfit(w http.ResponseWriter, r *http.Request, status int, v web.Error) {
-	noteError(r, oauth.NewError(oauth.InvalidRequest, v.Message))
+	e := oauth.NewError(oauth.InvalidRequest, v.Message)
 	if !wantsPage(r) {
-		writeJSON(w, status, errorBody{oauth.InvalidRequest, oauth.SafeDescription(v.Message)})
+		writeDirect(w, r, status, e)
 		return
 	}
+	noteError(r, e)
 	v.RequestID = requestID(r)
 	p.web.Error(w, status, v)
 }

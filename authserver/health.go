@@ -1,10 +1,14 @@
 package authserver
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/mcp-authd/mcp-authd/internal/wire"
+)
 
 // Healthz says that the process is alive; it depends on nothing.
 func (s *Server) Healthz(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+	wire.WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
 // Readyz says whether to send requests here: the store is reachable, its
@@ -12,15 +16,15 @@ func (s *Server) Healthz(w http.ResponseWriter, _ *http.Request) {
 // a no is in the log.
 func (s *Server) Readyz(w http.ResponseWriter, r *http.Request) {
 	if s.draining.Load() {
-		writeJSON(w, http.StatusServiceUnavailable, map[string]string{"status": "draining"})
+		wire.WriteJSON(w, http.StatusServiceUnavailable, map[string]string{"status": "draining"})
 		return
 	}
 	if err := s.Ready(r.Context()); err != nil {
 		s.log.WarnContext(r.Context(), "not ready", "error", err)
-		writeJSON(w, http.StatusServiceUnavailable, map[string]string{"status": "not ready"})
+		wire.WriteJSON(w, http.StatusServiceUnavailable, map[string]string{"status": "not ready"})
 		return
 	}
-	writeJSON(w, http.StatusOK, map[string]string{"status": "ready"})
+	wire.WriteJSON(w, http.StatusOK, map[string]string{"status": "ready"})
 }
 
 // Drain makes readiness fail from now on, so that a load balancer sends no new

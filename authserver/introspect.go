@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/mcp-authd/mcp-authd/internal/wire"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -25,7 +26,7 @@ func (s *Server) handleIntrospect(w http.ResponseWriter, r *http.Request) {
 		s.writeError(w, r, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, answer)
+	wire.WriteJSON(w, http.StatusOK, answer)
 }
 
 // Introspect reports whether an access token is active, seeing revocation at once.

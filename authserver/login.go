@@ -8,6 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/internal/users"
+	"github.com/mcp-authd/mcp-authd/internal/wire"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -77,7 +78,7 @@ func (p *loginPages) problem(w http.ResponseWriter, r *http.Request, to flow.Des
 	var throttled *users.ThrottledError
 	switch {
 	case errors.As(err, &throttled):
-		w.Header().Set("Retry-After", retryAfter(throttled.RetryAfter))
+		wire.SetRetryAfter(w.Header(), throttled.RetryAfter)
 		p.again(w, r, to, attempt{
 			status: http.StatusTooManyRequests, name: name,
 			problem: tooMany(throttled.Counted) + " Please wait " + humanWait(throttled.RetryAfter) + " and try again.",

@@ -9,6 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/wire"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -30,7 +31,7 @@ func (s *Server) handleToken(w http.ResponseWriter, r *http.Request) {
 		s.writeTokenError(w, r, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, reply)
+	wire.WriteJSON(w, http.StatusOK, reply)
 }
 
 // reply answers a token request: by the grant of its type, which the shell finds, or a token
@@ -89,7 +90,7 @@ func credentials(r *http.Request, p form.Params) grant.Credentials {
 
 // interactionBody tells a resource server where the person can grant what is missing.
 type interactionBody struct {
-	errorBody
+	wire.Error
 	URI string `json:"interaction_uri"` // ours
 }
 
@@ -101,5 +102,8 @@ func (s *Server) writeTokenError(w http.ResponseWriter, r *http.Request, err err
 	}
 	e := oauth.AsError(err)
 	noteError(r, e)
-	writeJSON(w, e.Status(), interactionBody{errorBody{e.Code, oauth.SafeDescription(e.Description)}, needed.URL})
+	wire.WriteJSON(w, e.Status(), interactionBody{
+		Error: wire.Error{Code: e.Code, Description: oauth.SafeDescription(e.Description)},
+		URI:   needed.URL,
+	})
 }
