@@ -92,6 +92,14 @@ func TestEventsAnswerQuestions(t *testing.T) {
 		}
 	})
 
+	t.Run("a consent form comes without a decision", func(t *testing.T) {
+		r := newRig(t)
+		p := r.person()
+		pg := p.login(authorizeQuery())
+		p.post("/consent", url.Values{"step": {pg.step(t)}})
+		check(t, r, audit.AuthorizeRefused, app(fields{"reason": "The form was not complete.", "resource": testResource}))
+	})
+
 	t.Run("a client gives its tokens back", func(t *testing.T) {
 		r := newRig(t)
 		for _, kind := range []string{"refresh_token", "access_token"} {

@@ -69,15 +69,12 @@ type ConsentForm struct {
 // what is granted, and when it is no longer what would be granted, it is shown again (Security H1).
 func (f *Flow) Consent(ctx context.Context, c ConsentForm, token storage.Hash, verdict string) Step {
 	p := form.New(c.Query.Values())
-	switch verdict {
-	case "approve":
-		x := f.examineShown(ctx, p, c.Shown, f.answering(token))
-		by := Approver{Session: token, UserID: c.UserID, AuthTime: time.Unix(c.AuthTime, 0)}
-		return f.approved(ctx, x, c.Shown, by, c.Query)
-	case "deny":
-		return f.denied(ctx, f.Examine(ctx, p, f.Clients.Current, nobody), c, token)
+	if verdict != "approve" {
+		return f.notApproved(ctx, f.Examine(ctx, p, f.Clients.Current, nobody), c, token, verdict)
 	}
-	return incomplete
+	x := f.examineShown(ctx, p, c.Shown, f.answering(token))
+	by := Approver{Session: token, UserID: c.UserID, AuthTime: time.Unix(c.AuthTime, 0)}
+	return f.approved(ctx, x, c.Shown, by, c.Query)
 }
 
 // incomplete answers a form without a decision.
@@ -98,13 +95,17 @@ func (f *Flow) examineShown(ctx context.Context, p form.Params, shown *Shown, wh
 	return f.Examine(ctx, p, f.Clients.Current, who)
 }
 
-func (f *Flow) denied(ctx context.Context, x Examined, c ConsentForm, token storage.Hash) Step {
+// notApproved answers a denial, and a form without a decision.
+func (f *Flow) notApproved(ctx context.Context, x Examined, c ConsentForm, token storage.Hash, verdict string) Step {
 	switch x := x.(type) {
 	case Invalid:
 		return Stop{x.To, x.Err}
 	case Valid:
 		if !f.coversClient(c.Shown, x.Request.Identified) {
 			return f.ask(ctx, c.Query, token)
+		}
+		if verdict != "deny" {
+			return incomplete
 		}
 		f.Audit.Record(ctx, audit.ConsentDenied, slog.String("user", c.UserID),
 			slog.String("client_id", x.Request.Client.ID), slog.String("resource", x.Request.Resource.URI))
