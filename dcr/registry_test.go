@@ -19,6 +19,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/dcr"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/audittest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
@@ -33,7 +34,7 @@ var (
 type rig struct {
 	*dcr.Registry
 	store *clients
-	log   *syncBuffer
+	log   *logtest.Buffer
 	mu    sync.Mutex
 	now   time.Time
 }
@@ -52,7 +53,7 @@ func (r *rig) pass(d time.Duration) {
 
 func newRig(t testing.TB, edit ...func(*dcr.Config)) *rig {
 	t.Helper()
-	r := &rig{store: newClients(t), log: &syncBuffer{}, now: epoch}
+	r := &rig{store: newClients(t), log: &logtest.Buffer{}, now: epoch}
 	log := slog.New(slog.NewJSONHandler(r.log, nil))
 	t.Cleanup(func() { audittest.Read(t).Check(t, r.log.String()) })
 	c := dcr.Config{Store: r.store, SecretKeys: [][]byte{master}, Audit: audit.New(log), Logger: log, Now: r.clock}
@@ -432,21 +433,4 @@ func (s *clients) Client(ctx context.Context, id string) (storage.Client, error)
 		return storage.Client{}, err
 	}
 	return s.Clients.Client(ctx, id)
-}
-
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }

@@ -14,17 +14,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// RFC 8693 §2.1 and §3.
-const (
-	grantTokenExchange = "urn:ietf:params:oauth:grant-type:token-exchange"
-	typeAccessToken    = "urn:ietf:params:oauth:token-type:access_token"
-)
+// RFC 8693 §3.
+const typeAccessToken = "urn:ietf:params:oauth:token-type:access_token"
 
 // fetch exchanges (RFC 8693 §2.1) and remembers.
 func (b *Broker) fetch(ctx context.Context, ask brokerRequest) (UpstreamToken, error) {
 	asked := b.c.Now()
 	form := url.Values{
-		"grant_type":         {grantTokenExchange},
+		"grant_type":         {oauth.GrantTokenExchange},
 		"audience":           {ask.provider}, // where the token is to be used
 		"subject_token":      {ask.subject},
 		"subject_token_type": {typeAccessToken},

@@ -2,7 +2,6 @@ package oauth
 
 import (
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/base64"
 )
 
@@ -39,11 +38,4 @@ func ValidVerifier(v string) bool {
 func ChallengeS256(verifier string) string {
 	d := sha256.Sum256([]byte(verifier))
 	return base64.RawURLEncoding.EncodeToString(d[:])
-}
-
-// VerifyS256 reports in constant time whether verifier belongs to challenge
-// (RFC 7636 §4.6, AS-64, AS-65).
-func VerifyS256(challenge, verifier string) bool {
-	return ValidVerifier(verifier) &&
-		subtle.ConstantTimeCompare([]byte(ChallengeS256(verifier)), []byte(challenge)) == 1
 }

@@ -32,7 +32,7 @@ func (c *Client) Register(ctx context.Context, s Server, redirectURI string) (Cr
 	}
 	body, err := json.Marshal(map[string]any{
 		"client_name": "mcp-authd login", "redirect_uris": []string{redirectURI}, "application_type": "native",
-		"grant_types": []string{"authorization_code", "refresh_token"}, "response_types": []string{"code"},
+		"grant_types": []string{oauth.GrantCode, oauth.GrantRefresh}, "response_types": []string{"code"},
 		"token_endpoint_auth_method": "none",
 	})
 	if err != nil {
@@ -227,7 +227,7 @@ func (c *Client) Token(
 	ctx context.Context, s Server, cred Credentials, r Request, redirectURI, resource, code string,
 ) (oauth.TokenResponse, error) {
 	form := url.Values{
-		"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {redirectURI},
+		"grant_type": {oauth.GrantCode}, "code": {code}, "redirect_uri": {redirectURI},
 		"code_verifier": {r.verifier},
 		"client_id":     {cred.ID}, "resource": {resource},
 	}

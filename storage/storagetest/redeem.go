@@ -55,7 +55,7 @@ func redemptions(t *testing.T, e *env) {
 	}{
 		{"AS-90 another client", storage.ErrMismatch, func(r *storage.RedeemCode) { r.ClientID = "other" }},
 		{"AS-64 another verifier", storage.ErrMismatch, func(r *storage.RedeemCode) { r.Challenge = "other" }},
-		{"AS-64 no verifier", storage.ErrMismatch, func(r *storage.RedeemCode) { r.Challenge = "" }},
+		{"AS-64 AS-65 no verifier", storage.ErrMismatch, func(r *storage.RedeemCode) { r.Challenge = "" }},
 		{otherRedirect, storage.ErrMismatch, func(r *storage.RedeemCode) { r.RedirectURI = "http://127.0.0.1:9/cb" }},
 		{"RFC 8707 2.2: another resource", storage.ErrResource,
 			func(r *storage.RedeemCode) { r.Resource = "https://other.example/" }},

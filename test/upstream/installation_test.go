@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -25,6 +24,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/idptest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
 )
@@ -54,25 +54,8 @@ type installation struct {
 	mcpURL string
 	data   string
 	config map[string]any
-	log    *lockedBuffer
+	log    *logtest.Buffer
 	broker *mcpresource.Broker
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex // guards b
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // reserve takes a free address, which is given up when a server is about to take it over:
@@ -98,7 +81,7 @@ func plan(t *testing.T) *installation {
 	t.Helper()
 	place := reserve(t)
 	i := &installation{
-		t: t, place: place, issuer: "http://" + place.Addr().String(), data: t.TempDir(), log: &lockedBuffer{},
+		t: t, place: place, issuer: "http://" + place.Addr().String(), data: t.TempDir(), log: &logtest.Buffer{},
 	}
 	i.serveMCP()
 	i.config = map[string]any{

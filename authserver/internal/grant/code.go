@@ -49,7 +49,7 @@ func (g *Code) Reply(ctx context.Context, client storage.Client, r TokenRequest)
 		Hash:        secrets.Hash(r.Code),
 		GrantID:     grantOf(r.Code),
 		ClientID:    client.ID,
-		Challenge:   oauth.ChallengeS256(r.Verifier),
+		Challenge:   oauth.ChallengeS256(r.Verifier), // AS-64, AS-65: the store compares
 		RedirectURI: r.RedirectURI,
 		Resource:    resource,
 		Refresh:     &first.Refresh,

@@ -175,13 +175,6 @@ func (l *link) drop(scope any, reason string) {
 	}
 }
 
-// waiting counts the calls without an answer.
-func (l *link) waiting() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.calls)
-}
-
 // youngest is the call that began last, of those in scope; nil for none.
 func (l *link) youngest(scope any) (last *call) {
 	l.mu.Lock()

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
@@ -30,16 +31,15 @@ type site struct {
 	*Server
 	t   *testing.T
 	url string
-	log *buffer
+	log *logtest.Buffer
 }
 
-type buffer struct {
-	mu sync.Mutex // guards b
-	b  bytes.Buffer
+// waiting counts the calls without an answer.
+func (l *link) waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.calls)
 }
-
-func (b *buffer) Write(p []byte) (int, error) { b.mu.Lock(); defer b.mu.Unlock(); return b.b.Write(p) }
-func (b *buffer) String() string              { b.mu.Lock(); defer b.mu.Unlock(); return b.b.String() }
 
 func serve(t *testing.T, mode string, c Config) *site {
 	t.Helper()
@@ -53,7 +53,7 @@ func serve(t *testing.T, mode string, c Config) *site {
 
 func serveCommand(t *testing.T, c Config) *site {
 	t.Helper()
-	log := &buffer{}
+	log := &logtest.Buffer{}
 	c.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	c.environ = append(os.Environ(), "MCP_AUTHD_SECRET_KEY=secret", "PASSED=yes", "LC_ALL=C")
 	s, err := New(c)

@@ -5,7 +5,6 @@ package demotest
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/audittest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
 )
 
 var build struct {
@@ -69,32 +69,15 @@ type Demo struct {
 	Password string `json:"password"`
 
 	cmd  *exec.Cmd
-	log  *lockedBuffer
+	log  *logtest.Buffer
 	once sync.Once
 	err  error
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex // guards b
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // Start runs the demo on a free port and waits until it is ready. It ends with the test.
 func Start(tb testing.TB, o Options) *Demo {
 	tb.Helper()
-	d := &Demo{log: &lockedBuffer{}}
+	d := &Demo{log: &logtest.Buffer{}}
 	d.cmd = exec.Command(Binary(tb), append([]string{"demo", "--listen", "127.0.0.1:0", "--json"}, o.Args...)...)
 	d.cmd.Env = append(os.Environ(), o.Env...)
 	d.cmd.Stderr = d.log

@@ -6,16 +6,15 @@ package idptest
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"io"
 	"net/http"
 	"net/url"
 	"os/exec"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 )
 
@@ -72,7 +71,7 @@ type Provider struct {
 
 	front *front
 	admin string
-	log   *lockedBuffer
+	log   *logtest.Buffer
 }
 
 // Dex starts Dex. It has no session of its own, so people sign in every time; its
@@ -146,7 +145,7 @@ func (p *Provider) start(tb testing.TB, o Options, cmd *exec.Cmd) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p.log = &lockedBuffer{}
+	p.log = &logtest.Buffer{}
 	cmd.Stderr = p.log
 	address := p.run(tb, cmd, config)
 	p.front.open(tb, address)
@@ -201,21 +200,4 @@ func (p *Provider) run(tb testing.TB, cmd *exec.Cmd, config []byte) (address str
 	}
 	p.admin = ready.Admin
 	return ready.Address
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex // guards b
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

@@ -1,0 +1,27 @@
+// Package logtest keeps what a program under test writes.
+package logtest
+
+import (
+	"bytes"
+	"sync"
+)
+
+// Buffer is written by a program and read by a test, at the same time.
+type Buffer struct {
+	mu sync.Mutex // guards b
+	b  bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *Buffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+// String returns what has been written so far.
+func (l *Buffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
