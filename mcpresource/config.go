@@ -47,7 +47,8 @@ type Config struct {
 	// DPoP offers tokens that are bound to a key. Such a token is judged in any case.
 	DPoP   *DPoP
 	Limits Limits // the zero value is limits that nobody meets who does nothing odd
-	// Limiter takes the place of the rates in Limits, as where replicas share a count.
+	// Limiter decides instead of Limits.Calls and Limits.Tools, which then have to be left out: it
+	// is for replicas that share a count. The other limits hold beside it.
 	Limiter  Limiter
 	Sessions SessionBinder // default: bounded, in memory
 	// SessionOwner says whom a session belongs to. Default: the person.
@@ -59,9 +60,13 @@ type Config struct {
 	// MaxAnonymousSessions bounds those that a public initialize has opened, in the same
 	// time, and nobody with a token has used. Default: 1,000; negative: any number.
 	MaxAnonymousSessions int
-	Audit                func(Event) // called once for each decision; must not block
-	// Calls is told of each call when it has ended, or was refused; it must not block.
-	// The context is that of the request, and may have ended. Default: LogCalls(Logger).
+	// Audit is told of each HTTP request once, when it is decided: also of those that are refused
+	// before there is a call in them, as for a bad token or Origin. It says who may get in; what
+	// people did then is for Calls. It must not block.
+	Audit func(Event)
+	// Calls is told of each call in a message when it has ended, or was refused: what was done, by
+	// whom, how long it took and how it ended. It must not block. The context is that of the
+	// request, and may have ended. Default: LogCalls(Logger).
 	Calls func(context.Context, CallEvent)
 	// CallArguments puts the arguments into CallEvent, with whatever people say there.
 	CallArguments bool

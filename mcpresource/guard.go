@@ -72,7 +72,7 @@ func New(c Config) (*Guard, error) {
 			"mcpresource: Bodies: no caller could send a body of MaxBodyBytes, which may be a quarter of it at most",
 		)
 	}
-	if err := errors.Join(g.c.Limits.check(), g.admit()); err != nil {
+	if err := errors.Join(c.Limits.check(c.Limiter), g.admit()); err != nil {
 		return nil, err
 	}
 	if err := g.bindDPoP(); err != nil {

@@ -590,6 +590,10 @@ func TestNewRefuses(t *testing.T) {
 		"no validator":             func(c *Config) { c.Validator = nil },
 		"an origin with a path":    func(c *Config) { c.Origins = []string{"https://app.example.com/x"} },
 		"a tool without a rate":    func(c *Config) { c.Limits.Tools = map[string]Rate{"x": {Burst: 3}} },
+		"rates beside a limiter":   func(c *Config) { c.Limiter, c.Limits.Calls = nobodyWaits{}, Rate{PerSecond: 3} },
+		"a tool beside a limiter": func(c *Config) {
+			c.Limiter, c.Limits.Tools = nobodyWaits{}, map[string]Rate{"x": {PerSecond: 3}}
+		},
 		"a host with a path":       func(c *Config) { c.Hosts = []string{"mcp.example.com/mcp"} },
 		"an issuer that is no URL": func(c *Config) { c.AuthorizationServers = []string{"auth"} },
 	} {

@@ -2,6 +2,7 @@ package mcpresource
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -80,8 +81,11 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// check refuses a rate that would be none by oversight.
-func (l Limits) check() error {
+// check refuses a rate that would be none by oversight, and rates that do nothing beside another limiter.
+func (l Limits) check(other Limiter) error {
+	if other != nil && (l.Calls != Rate{} || l.Tools != nil) {
+		return errors.New("mcpresource: Limits.Calls and Limits.Tools do nothing beside a Limiter: leave them out")
+	}
 	for name, r := range l.Tools {
 		if r.PerSecond == 0 {
 			return fmt.Errorf("mcpresource: Limits: the rate of tool %q has no PerSecond", name)

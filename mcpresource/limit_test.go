@@ -31,7 +31,7 @@ func TestRates(t *testing.T) {
 		if got := count(t, limited(Limits{}), 1200, "alice", tool("read")); got != defaultRate*burstSeconds {
 			t.Errorf("%d passed", got)
 		}
-		if got := count(t, limited(Limits{Calls: Rate{PerSecond: -1}}), 600, "alice", tool("read")); got != 600 {
+		if got := count(t, limited(Limits{Calls: Rate{PerSecond: -1}}), 1200, "alice", tool("read")); got != 1200 {
 			t.Errorf("without a limit %d passed", got)
 		}
 	})
@@ -287,4 +287,21 @@ func TestAnonymousSessions(t *testing.T) {
 			t.Errorf("got %d", code)
 		}
 	})
+}
+
+// nobodyWaits is a limiter of an embedder.
+type nobodyWaits struct{}
+
+func (nobodyWaits) Allow(context.Context, *Principal, Operation) (time.Duration, bool) {
+	return 0, true
+}
+
+// TestOwnLimiter: RS-189. A Limiter decides instead of the default rate, which is no error beside it.
+func TestOwnLimiter(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Limiter, c.Limits.Concurrent, c.Audit = nobodyWaits{}, 10, nil })
+	for i := range defaultRate*burstSeconds + 1 {
+		if w := r.call("alice", tool("read")); w.Code != 200 {
+			t.Fatalf("call %d: got %d", i, w.Code)
+		}
+	}
 }
