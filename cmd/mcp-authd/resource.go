@@ -216,7 +216,8 @@ func newResourceList(s std) *cobra.Command {
 	return storeCommand(s, &cobra.Command{
 		Use: "list", Short: "List MCP servers, and the scopes that their tools need", Args: cobra.NoArgs,
 		Long: "Lists MCP servers with their scopes, and the tools that need more than the first scope where this\n" +
-			"server is also the gateway. Of a directory of protect, it shows what protect was last started with.",
+			"server is also the gateway. Of a directory of protect, it shows what protect was last started with.\n" +
+			"A stored one that the configuration has as well is overridden: tokens are issued by the configuration.",
 		Example: "  mcp-authd resource list --json\n  mcp-authd resource list --data DIR",
 	},
 		func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
@@ -230,7 +231,7 @@ func newResourceList(s std) *cobra.Command {
 			}
 			t := newTable(s.out, "URL", "NAME", "SCOPES", "TOOLS THAT NEED MORE", "FROM")
 			for _, r := range all {
-				t.row(r.URI, r.Name, strings.Join(scopeNames(r.Resource), " "), r.tools(), r.From)
+				t.row(r.URI, r.Name, strings.Join(scopeNames(r.Resource), " "), r.tools(), r.origin())
 			}
 			return t.flush()
 		})

@@ -15,6 +15,16 @@ type served struct {
 	storage.Resource
 	From  string     `json:"from"`
 	Tools []toolNeed `json:"tools,omitempty"`
+	// OverriddenBy is where another one of the same URI is from, which tokens are issued by.
+	OverriddenBy string `json:"overridden_by,omitempty"`
+}
+
+// origin says where a resource is from, and whether another one overrides it.
+func (l served) origin() string {
+	if l.OverriddenBy == "" {
+		return l.From
+	}
+	return l.From + ", overridden by: " + l.OverriddenBy
 }
 
 // toolNeed is a rule of the gateway about one tool, or those with a prefix.
@@ -68,18 +78,32 @@ func (a *app) rememberServed(ctx context.Context) error {
 	return err
 }
 
-// listed returns all MCP servers with what their tools need, as far as this server decides it.
+// listed returns all MCP servers with what their tools need, as far as this server decides it. A
+// configured one goes before a stored one of the same URI: policy.NewCatalogue.
 func (a *app) listed(ctx context.Context) ([]served, error) {
-	out := []served{}
-	for i, r := range a.config.StorageResources() {
-		out = append(out, served{Resource: r, From: "configuration", Tools: toolNeeds(&a.config.Resources[i])})
+	out, err := a.configured(ctx)
+	if err != nil {
+		return nil, err
 	}
 	stored, err := a.store.ListResources(ctx)
 	if err != nil {
 		return nil, err
 	}
+	overrides := map[string]string{}
+	for _, l := range out {
+		overrides[canonicalOf(l.URI)] = l.From
+	}
 	for _, r := range stored {
-		out = append(out, served{Resource: r, From: "store"})
+		out = append(out, served{Resource: r, From: "store", OverriddenBy: overrides[r.URI]})
+	}
+	return out, nil
+}
+
+// configured returns the MCP servers of the configuration, and that of protect, if any.
+func (a *app) configured(ctx context.Context) ([]served, error) {
+	out := []served{}
+	for i, r := range a.config.StorageResources() {
+		out = append(out, served{Resource: r, From: "configuration", Tools: toolNeeds(&a.config.Resources[i])})
 	}
 	text, err := a.store.Remember(ctx, servedFact, nil)
 	if err != nil || len(text) == 0 {
