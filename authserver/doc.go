@@ -14,7 +14,8 @@
 // never touches the store, and one that touches the store never sees a writer. What stands
 // behind the browser is the package internal/flow, which knows no HTTP at all.
 //
-//	routes.go            which path goes where; body limits, CORS, request log
+//	routes.go            which path goes where, CORS; observe.go is the request log
+//	form.go              reads bodies of bounded size; write.go writes JSON and errors
 //	pages.go             which page goes where, and what the pages are made of
 //	forms.go             reads the forms of our pages, and what they carry along sealed
 //	authorize.go         GET /authorize and POST /consent
@@ -33,8 +34,11 @@
 //	internal/shell       fosite, which finds the grant that answers
 //	protocol.go          what the flow needs of these two
 //	wellknown.go         RFC 8414, OpenID discovery, JWKS
+//	status.go            the status lists of tokens; statusshelf.go keeps them in memory
+//	server.go            New puts all of this together; config.go is what it takes
 //	resources.go         which scopes there are, for programs that embed the server
-//	serve.go             listeners, timeouts, and the order in which all ends
+//	serve.go             listeners, timeouts, and the order in which all ends;
+//	                     housekeeping.go is what goes on in the background
 //
 // Rooms that more than one of these need: internal/form (the parameters of a request),
 // internal/clients, internal/catalogue (the resources), internal/binding (whether the
@@ -60,7 +64,7 @@
 // # One sign-in at a provider
 //
 //	GET /authorize      Next says AskBeforeProvider: the person is asked. Nothing is
-//	                    stored yet, and no cookie is set
+//	                    stored yet, and the one cookie is that of the form
 //	POST /consent       SignIns.Consent compares what was shown and stores the request to the
 //	                    provider (Delegation.Depart); steps.toProvider sets the cookie and sends
 //	                    the browser off

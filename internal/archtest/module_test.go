@@ -38,7 +38,7 @@ type pkg struct {
 
 // file is a Go file of this module.
 type file struct {
-	path   string // "authserver/code.go"
+	path   string // "authserver/token.go"
 	lines  int
 	syntax *ast.File
 }

@@ -4,7 +4,7 @@
 //
 //	examine.go   Examine: identify, validate, permit. Every step of a flow goes through it.
 //	identify.go  who asks, and where the answer goes; can only fail to a page
-//	validate.go  the rest of the request; can only fail to the redirect URI
+//	validate.go  the rest of the request; its failures are for the client
 //	next.go      Next, the only function that chooses the next step
 //	step.go      the steps
 //	approve.go   what a person has approved becomes a code

@@ -15,7 +15,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/policy"
 )
 
-// validate checks the rest of the request. Its failures go to the redirect URI.
+// validate checks the rest of the request. Its failures are for the client; refuse decides
+// whether they go to the redirect URI by themselves.
 func (f *Flow) validate(ctx context.Context, to Identified, p form.Params) (Request, error) {
 	r := Request{
 		Identified:   to,

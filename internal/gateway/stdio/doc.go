@@ -5,8 +5,9 @@
 // Shared, once for everybody. Messages pass as they are: the envelope is read and written
 // again, so that program and gateway cannot read two different things out of it, and
 // method, params, result and error are handed on, whatever they are. Nothing here knows
-// what a method does, but for these: initialize opens a session and cancelled names a
-// request.
+// what a method does, but for these: initialize opens a session, cancelled names a
+// request, and, of callers who share a process, subscriptions are kept apart and tasks
+// are refused.
 //
 // # Which stream a message goes to
 //

@@ -359,7 +359,7 @@ func (u *plainOAuth) about(subject string) *Profile {
 	return &Profile{Subject: subject}
 }
 
-// revoke gives back the refresh token, and with it what came from it, or else the
+// Revoke gives back the refresh token, and with it what came from it, or else the
 // access token.
 func (u *plainOAuth) Revoke(ctx context.Context, t Tokens) error {
 	if u.preset.revoke != nil {

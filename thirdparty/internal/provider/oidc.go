@@ -99,7 +99,7 @@ func (p *openID) Exchange(ctx context.Context, code, verifier, nonce, redirectUR
 	return t, said.Over(more), nil
 }
 
-// aboutNew: a token that is refused although it was just given says nothing about the
+// AboutNew: a token that is refused although it was just given says nothing about the
 // person, but that the provider is confused.
 func AboutNew(err error) error {
 	if errors.Is(err, ErrDenied) {
