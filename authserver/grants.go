@@ -18,14 +18,6 @@ type grants struct {
 func (s *Server) newGrants() grants {
 	c := s.cfg
 	refresh := &grant.RefreshTokens{Keys: s.keys, Ring: s.ring, IdleTTL: c.Tokens.RefreshIdleTTL}
-	minter := &grant.Minter{
-		Issuer: c.Issuer,
-		Keys:   s.keys,
-		TTL:    c.Tokens.AccessTTL,
-		Status: s.status.claim,
-		Audit:  c.Audit,
-		Now:    c.Now,
-	}
 	g := grants{
 		clientAuth: s.newClientAuth(),
 		approvals: &grant.Approvals{
@@ -35,46 +27,75 @@ func (s *Server) newGrants() grants {
 			Audit:    c.Audit,
 			Now:      c.Now,
 		},
-		tokens: &grant.Tokens{
-			Issuer:   c.Issuer,
-			Keys:     s.keys,
-			Refresh:  refresh,
-			Store:    c.Store,
-			Bindings: s.bindings,
-			Audit:    c.Audit,
-			Now:      c.Now,
-		},
+		tokens: s.newTokens(refresh),
 	}
 	if c.Broker != nil {
-		g.exchange = &grant.Exchange{
-			Tokens:   g.tokens,
-			Catalog:  s.catalog,
-			Bindings: s.bindings,
-			Broker:   c.Broker,
-			Links:    s.links,
-			Audit:    c.Audit,
-			Now:      c.Now,
-		}
+		g.exchange = s.newExchange(g.tokens)
 	}
-	g.shell = shell.New(shell.Config{
+	g.shell = s.newShell(g.clientAuth, refresh)
+	return g
+}
+
+func (s *Server) newTokens(refresh *grant.RefreshTokens) *grant.Tokens {
+	return &grant.Tokens{
+		Issuer:   s.cfg.Issuer,
+		Keys:     s.keys,
+		Refresh:  refresh,
+		Store:    s.cfg.Store,
+		Bindings: s.bindings,
+		Audit:    s.cfg.Audit,
+		Now:      s.cfg.Now,
+	}
+}
+
+func (s *Server) newExchange(tokens *grant.Tokens) *grant.Exchange {
+	return &grant.Exchange{
+		Tokens:   tokens,
+		Catalog:  s.catalog,
+		Bindings: s.bindings,
+		Broker:   s.cfg.Broker,
+		Links:    s.links,
+		Audit:    s.cfg.Audit,
+		Now:      s.cfg.Now,
+	}
+}
+
+// newShell puts together what answers a token request by the grant of its type.
+func (s *Server) newShell(clientAuth *grant.ClientAuth, refresh *grant.RefreshTokens) *shell.Shell {
+	c, minter := s.cfg, s.newMinter()
+	return shell.New(shell.Config{
 		Issuer:         c.Issuer,
 		Secret:         s.ring.Key("fosite", 32),
 		CodeTTL:        c.Tokens.CodeTTL,
 		AccessTTL:      c.Tokens.AccessTTL,
 		RefreshIdleTTL: c.Tokens.RefreshIdleTTL,
-	}, g.clientAuth.ForGrant,
+	}, clientAuth.ForGrant,
 		&grant.Code{Store: c.Store, Catalog: s.catalog, Bindings: s.bindings, Refresh: refresh, Minter: minter},
-		&grant.Refresh{
-			Store:    c.Store,
-			Catalog:  s.catalog,
-			Bindings: s.bindings,
-			Tokens:   refresh,
-			Minter:   minter,
-			Grace:    c.Tokens.RefreshGrace,
-		},
+		s.newRefresh(refresh, minter),
 		&grant.Machine{Catalog: s.catalog, Minter: minter},
 	)
-	return g
+}
+
+func (s *Server) newRefresh(tokens *grant.RefreshTokens, minter *grant.Minter) *grant.Refresh {
+	return &grant.Refresh{
+		Store:    s.cfg.Store,
+		Catalog:  s.catalog,
+		Bindings: s.bindings,
+		Tokens:   tokens,
+		Minter:   minter,
+		Grace:    s.cfg.Tokens.RefreshGrace,
+	}
+}
+
+func (s *Server) newMinter() *grant.Minter {
+	return &grant.Minter{
+		Issuer: s.cfg.Issuer,
+		Keys:   s.keys,
+		TTL:    s.cfg.Tokens.AccessTTL,
+		Status: s.status.claim,
+		Audit:  s.cfg.Audit,
+		Now:    s.cfg.Now,
+	}
 }
 
 func (s *Server) newClientAuth() *grant.ClientAuth {
