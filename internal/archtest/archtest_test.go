@@ -41,6 +41,26 @@ var rules = []struct {
 		source("authserver/internal/grant/a_test.go", "package grant\nimport \"net/http\"\nvar r *http.Request"),
 		source("authserver/internal/shell/a.go", "package shell\nimport \"net/http\"\nvar r *http.Request"),
 	}}, 2},
+	{"no function has a writer of answers and a store", edgeOrStore, module{files: []file{
+		source("storage/a.go", "package storage\ntype Users interface{}\ntype User struct{}"),
+		source("authserver/a.go", `package authserver
+			import "net/http"
+			import "github.com/mcp-authd/mcp-authd/storage"
+			type Store interface{ storage.Users }
+			type pages struct { people storage.Users; cfg struct { Store Store }; user storage.User }
+			func (p *pages) a(w http.ResponseWriter) { p.people.Find(); p.user.Name() }
+			func (p *pages) b(w http.ResponseWriter) { p.cfg.Store.Find() }
+			func (p *pages) c() { http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.people.Find() }) }
+			func d(w http.ResponseWriter, u storage.Users) {}
+			func e(w http.ResponseWriter, s Store) {}
+			func (p *pages) g() { p.people.Find() }
+			func k(w http.ResponseWriter, ready *atomic.Bool) { ready.Store(true) }
+			func (p *pages) h(w http.ResponseWriter, u storage.User) { p.g() }`),
+		source("authserver/a_test.go", `package authserver
+			import "net/http"
+			func a(w http.ResponseWriter, s Store) {}`),
+		source("cmd/a/a.go", "package main\nimport \"net/http\"\nfunc a(w http.ResponseWriter, s Store) {}"),
+	}}, 5},
 	{"only the assembly imports a storage backend", storageBackends, module{packages: []pkg{
 		{path: "authserver", ours: []string{"storage/sqlite"}},
 		{path: "internal/anything", ours: []string{"storage/postgres"}},
