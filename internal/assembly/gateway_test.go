@@ -83,7 +83,8 @@ func TestSessionsOfUpstream(t *testing.T) {
 func TestCallsPerSecond(t *testing.T) {
 	const many = 2000 // more than the guard's own default lets through at once
 	a := Parts{Log: slog.New(slog.DiscardHandler)}
-	ctx := mcpresource.NewContext(t.Context(), &mcpresource.Principal{Issuer: "https://auth.example.com", Subject: "alice", ClientID: "app"})
+	alice := &mcpresource.Principal{Issuer: "https://auth.example.com", Subject: "alice", ClientID: "app"}
+	ctx := mcpresource.NewContext(t.Context(), alice)
 	for configured, want := range map[int]int{0: 5 * callRate, 2: 10, -1: many} {
 		r := &config.Resource{URI: "https://mcp.example.com/mcp", Upstream: config.Upstream{CallsPerSecond: configured}}
 		begun := time.Now()
