@@ -97,7 +97,8 @@ func TestEventsAnswerQuestions(t *testing.T) {
 		p := r.person()
 		pg := p.login(authorizeQuery())
 		p.post("/consent", url.Values{"step": {pg.step(t)}})
-		check(t, r, audit.AuthorizeRefused, app(fields{"reason": "The form was not complete.", "resource": testResource}))
+		check(t, r, audit.AuthorizeRefused,
+			app(fields{"reason": "The form was not complete.", "resource": testResource}))
 	})
 
 	t.Run("a client gives its tokens back", func(t *testing.T) {

@@ -47,3 +47,25 @@ func TestConstant(t *testing.T) {
 		}
 	}
 }
+
+// TestIcons: the types of providers that have a mark of their own show it, by the id of the type.
+func TestIcons(t *testing.T) {
+	p := newPages(t, Config{})
+	icon := func(name string) string {
+		body := record(p, func(p *Pages, w http.ResponseWriter) {
+			p.Login(w, http.StatusOK, Login{Choices: []Choice{{Provider: Provider{Name: "X", Icon: name}, URL: "/"}}})
+		}).Body.String()
+		_, after, _ := strings.Cut(body, `<svg class="icon"`)
+		drawn, _, _ := strings.Cut(after, "</svg>")
+		return drawn
+	}
+	neutral := icon("a name of the operator's")
+	if neutral == "" {
+		t.Fatal("there is no icon on the page")
+	}
+	for _, id := range []string{"google", "github", "gitlab", "entra", "okta", "auth0", "keycloak", "slack", "discord"} {
+		if icon(id) == neutral {
+			t.Errorf("%s has the icon of an unknown provider", id)
+		}
+	}
+}
