@@ -84,12 +84,11 @@ var errDenied = oauth.NewError(oauth.AccessDenied, "The person denied the reques
 
 // examineShown examines the request of an approval. Its client may be that of some
 // seconds ago, when that is what the person was shown: the store confirms it in the statement
-// that approves. Every other answer is examined by the client as it is stored now, but for a
-// lookup that failed: that is an outage, whatever a second one would find.
+// that approves. Every other answer is examined by the client as it is stored now, also an error
+// that would be sent to it; but a store that failed is an outage, whatever a second look finds.
 func (f *Flow) examineShown(ctx context.Context, p form.Params, shown *Shown, who visitor) Examined {
 	x := f.Examine(ctx, p, f.Clients.Find, who)
-	to, ok := identifiedBy(x)
-	if ok && f.coversClient(shown, to) || unavailable(x) {
+	if v, ok := x.(Valid); ok && f.coversClient(shown, v.Request.Identified) || unavailable(x) {
 		return x
 	}
 	return f.Examine(ctx, p, f.Clients.Current, who)

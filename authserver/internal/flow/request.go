@@ -116,23 +116,22 @@ func (Unclear) examined()      {}
 func (Forbidden) examined()    {}
 func (Valid) examined()        {}
 
-// identifiedBy returns who asks and where the answer goes, false when that is not known.
-func identifiedBy(x Examined) (Identified, bool) {
-	switch x := x.(type) {
-	case Invalid:
-		return x.To, true
-	case Unclear:
-		return x.To, true
-	case Forbidden:
-		return x.Request.Identified, true
-	case Valid:
-		return x.Request.Identified, true
-	}
-	return Identified{}, false
-}
-
-// unavailable reports whether it cannot be told now who asks: the client could not be looked up.
+// unavailable reports whether the examination failed because of our own store or a provider, and
+// so may end otherwise when it is made again.
 func unavailable(x Examined) bool {
-	u, ok := x.(Unidentified)
-	return ok && oauth.AsError(u.Err).Code == oauth.TemporarilyUnavailable
+	var err error
+	switch x := x.(type) {
+	case Unidentified:
+		err = x.Err
+	case Invalid:
+		err = x.Err
+	case Unclear:
+		err = x.Err
+	case Forbidden:
+		err = x.Err
+	default:
+		return false
+	}
+	code := oauth.AsError(err).Code
+	return code == oauth.TemporarilyUnavailable || code == oauth.ServerError
 }
