@@ -17,8 +17,8 @@ type Fingerprints interface {
 	Fingerprint(ctx context.Context, fp []byte) ([]byte, error)
 }
 
-// Claim has a new database belong to the first of the master keys. ErrOtherKey when it belongs to
-// none of them already.
+// Claim has a new database belong to the first of the master keys. ErrOtherKey when it
+// belongs to another key already.
 func Claim(ctx context.Context, store Fingerprints, secretKeys [][]byte) error {
 	if len(secretKeys) == 0 {
 		return errors.New("keys: no secret key")

@@ -17,5 +17,5 @@
 // find the caller with [FromContext]; the token itself never reaches them.
 //
 // [Rules] say who may do what, [Limits] how much, [OutcomeAllowed] and the others what became of
-// it. The package needs the standard library and go-jose, and no MCP SDK.
+// it. The package needs the standard library, go-jose and golang.org/x/sync, and no MCP SDK.
 package mcpresource

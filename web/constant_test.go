@@ -63,7 +63,9 @@ func TestIcons(t *testing.T) {
 	if neutral == "" {
 		t.Fatal("there is no icon on the page")
 	}
-	for _, id := range []string{"google", "github", "gitlab", "entra", "okta", "auth0", "keycloak", "slack", "discord"} {
+	for _, id := range []string{
+		"google", "github", "gitlab", "entra", "okta", "auth0", "keycloak", "slack", "discord", "apple",
+	} {
 		if icon(id) == neutral {
 			t.Errorf("%s has the icon of an unknown provider", id)
 		}

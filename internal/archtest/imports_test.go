@@ -69,7 +69,6 @@ var mayImport = map[string][]string{
 	"mcpresource/internal/statuslist": {"oauth", "mcpresource/internal/issuer"},
 	"mcpresource/internal/issuer":     {"oauth", "metadata"},
 	"mcpresource/gosdk":               {"oauth", "metadata", "mcpresource", "internal/mcp"},
-	"mcpresource/mcpgo":               {"oauth", "metadata", "mcpresource", "internal/mcp"},
 
 	"internal": {"oauth", "storage", "audit", "policy", "keys", "session", "metadata", "mcpresource", "internal"},
 	"internal/assembly": {
@@ -281,7 +280,7 @@ var owners = map[string][]string{
 	"github.com/modelcontextprotocol": {
 		"mcpresource/gosdk", "internal/demoserver", "internal/mcpclient", "cmd", "test", "bench", "examples",
 	},
-	"github.com/mark3labs":        {"mcpresource/mcpgo", "test", "bench", "examples"},
+	"github.com/mark3labs":        {"test", "bench", "examples"},
 	"github.com/coreos/go-oidc":   {"thirdparty/internal/provider"},
 	"github.com/expr-lang/expr":   {"thirdparty/internal/rules"},
 	"golang.org/x/oauth2":         {"thirdparty/internal/provider"},
