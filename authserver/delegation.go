@@ -30,7 +30,7 @@ type Delegation interface {
 type SignIn interface {
 	// Providers lists the providers in the order in which people are offered them.
 	Providers() []delegation.Provider
-	// Route returns the provider for whoever a login_hint names, by its domain, or "".
+	// Route returns the provider of the person whom a login_hint names, by its domain, or "".
 	Route(loginHint string) string
 	// Depart prepares a trip to a provider and stores what has to be known when the
 	// browser returns. An *oauth.Error says what the person is told.

@@ -17,7 +17,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// requestNote is what the one log line of a request will say besides what is noted in its
+// requestNote is what the one log line of a request will say beyond what is noted in its
 // audit.Request.
 type requestNote struct {
 	id  string
@@ -51,7 +51,7 @@ func requestID(r *http.Request) string {
 // becomes a 500 and is logged with its stack.
 func (s *Server) observe(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Whoever sends a body byte by byte does not hold a connection for long. Not every
+		// A client that sends a body byte by byte does not hold a connection for long. Not every
 		// writer has deadlines; net/http's do.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 		note := &requestNote{id: secrets.Token("")[:12]}

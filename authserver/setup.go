@@ -14,7 +14,7 @@ import (
 
 // SetupLink makes a new one-time link, good for an hour, by which the first administrator
 // is made, and makes earlier ones invalid. It is "" when there is one already. Show it to
-// the operator alone: whoever opens it first runs the server.
+// the operator alone: the person who opens it first runs the server.
 func (s *Server) SetupLink(ctx context.Context) (link string, err error) {
 	link, _, err = s.users.SetupLink(ctx, s.cfg.Issuer)
 	if errors.Is(err, users.ErrExists) {

@@ -16,7 +16,7 @@ const (
 )
 
 // parseKeys reads a JSON Web Key Set (RFC 7517 §5) and returns its keys that can verify
-// a signature. A set with a private or a symmetric key is refused as a whole: whoever
+// a signature. A set with a private or a symmetric key is refused as a whole: the client that
 // publishes one has lost it, and must learn of it. Keys of kinds that we do not know
 // are passed over (RFC 7517 §5).
 func parseKeys(raw []byte) ([]jose.JSONWebKey, error) {

@@ -140,7 +140,7 @@ func (g *Guard) Report(ctx context.Context, e CallEvent) {
 	g.c.Calls(ctx, e)
 }
 
-// TakeCalls tells the guard that whoever handles this request, which has passed it,
+// TakeCalls tells the guard that the handler of this request, which has passed it,
 // reports its calls by Report; ctx is that of the request.
 func TakeCalls(ctx context.Context) {
 	if p, ok := FromContext(ctx); ok && p.reported != nil {

@@ -56,7 +56,7 @@ const (
 )
 
 // NewMemorySessions returns a binder that remembers up to size sessions (default
-// 10,000) for a day after their last use. When there are more, whoever has most loses
+// 10,000) for a day after their last use. When there are more, the person with most loses
 // the one that rests longest, so that nobody can push out the sessions of others by
 // opening many. A forgotten session belongs to the person whose use of it the server
 // accepts next; an MCP library that holds its own record of the user, as the Go SDK does,

@@ -106,7 +106,7 @@ func (UpstreamToken) GoString() string { return "[redacted]" }
 func (UpstreamToken) LogValue() slog.Value { return slog.StringValue("[redacted]") }
 
 // InteractionRequiredError means that the person has to visit a page of the authorization
-// server first, to connect an account at the provider or to allow more there. Whoever
+// server first, to connect an account at the provider or to allow more there. The browser that
 // opens the page has to be signed in as that very person (RS-200). Package gosdk turns the
 // error into a question by the MCP client; elsewhere its text holds the link.
 type InteractionRequiredError struct {

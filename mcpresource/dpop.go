@@ -60,7 +60,7 @@ func (g *Guard) bindDPoP() error {
 	return nil
 }
 
-// confirm checks that whoever presents a token may: a bound one needs a proof of its
+// confirm checks that the client that presents a token may: a bound one needs a proof of its
 // key, and one that is not bound none (RFC 9449 §7, RS-207).
 func (g *Guard) confirm(r *http.Request, p *passage, principal *Principal) *refusal {
 	by := strings.EqualFold(p.presented.Scheme, "DPoP")
@@ -185,7 +185,7 @@ func (g *Guard) challenges(c oauth.BearerChallenge, p *passage) []string {
 	return out
 }
 
-// boundTo reads a cnf claim (RFC 7800 §3.1). What a token is bound to besides a key for
+// boundTo reads a cnf claim (RFC 7800 §3.1). What a token is bound to beside a key for
 // DPoP cannot be checked here, so such a token is not taken at all: as a bearer token it
 // would be worth more than its issuer meant.
 func boundTo(claim json.RawMessage) (thumbprint string, err error) {

@@ -254,7 +254,7 @@ func (v *jwtValidator) verify(ctx context.Context, jws *jose.JSONWebSignature) (
 	return payload, signer{h.KeyID, key.Print}, nil
 }
 
-// published returns nil while the issuer stands by a key: whoever stole it chooses when
+// published returns nil while the issuer stands by a key: a thief of it chooses when
 // its tokens expire.
 func (v *jwtValidator) published(ctx context.Context, s signer) error {
 	key, err := v.key(ctx, s.kid)

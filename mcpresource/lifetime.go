@@ -8,7 +8,7 @@ import (
 
 // judgeAgain is how often the token of a request under way is validated again when it
 // names no status list: so that a stream ends, too, where revocation is seen otherwise.
-// Of one that does, it is the key: whoever stole it names a place that nobody revokes.
+// Of one that does, it is the key: a thief of it names a place that is never revoked.
 const judgeAgain = 5 * time.Second
 
 // lifetime returns the context of a request, so that no stream outlives its token: it

@@ -29,7 +29,7 @@ type Limits struct {
 	// Calls bounds tool calls, completions and new sessions together. Default: 200 a
 	// second, 1000 at once. Beyond it: 429 with Retry-After.
 	Calls Rate
-	// Tools bounds those tools besides, by name or pattern as in Rules; the tools of a
+	// Tools bounds those tools as well, by name or pattern as in Rules; the tools of a
 	// pattern share what it allows.
 	Tools map[string]Rate
 	// Concurrent bounds the requests under way, open streams among them, and those whose

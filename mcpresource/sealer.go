@@ -78,7 +78,7 @@ func (s *Sealer) Seal(p *Principal, operation string, state []byte, life time.Du
 
 // Open returns the state that was sealed for p and operation, or ErrState.
 func (s *Sealer) Open(p *Principal, operation, sealed string) ([]byte, error) {
-	// The decoder passes over line breaks; a value has one spelling, or whoever remembers
+	// The decoder passes over line breaks; a value has one spelling, or a memory of
 	// those that were used would not know it again.
 	if len(sealed) > maxSealed || strings.ContainsAny(sealed, "\r\n") {
 		return nil, ErrState

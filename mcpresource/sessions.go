@@ -148,7 +148,7 @@ func (g *Guard) attribute(ctx context.Context, p *passage, status int, id string
 }
 
 // keep makes a claim that the server has accepted last, and takes back another.
-// Whoever sent a request while a claim was pending is looked at again by this.
+// The callers of requests that came while a claim was pending are looked at again by this.
 func (g *Guard) keep(ctx context.Context, p *passage, accepted bool) *refusal {
 	pending := p.owner
 	p.owner = Binding{}

@@ -27,7 +27,7 @@ import (
 //	old.Register(mux, adapter.SSE())
 //
 // Both of its requests go through the guard: the GET that opens the stream, and each
-// POST of a message, which is the caller's own and never that of whoever opened the
+// POST of a message, which is the caller's own and never that of the person who opened the
 // stream. A stream takes messages from the principal that opened it alone, and ends with
 // its token. The mcp.SSEHandler of the SDK does none of this.
 func (a *Adapter) SSE() http.Handler {
@@ -53,7 +53,7 @@ func (s *sse) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("sessionId")
 	p, ok := mcpresource.FromContext(r.Context())
 	switch {
-	case !ok: // a method that the policy leaves open is none here: there is nobody to bind to
+	case !ok: // a method that the policy leaves open is none here: there is no person to bind to
 		refuse(w, &refusal{http.StatusUnauthorized, protocol.CodeRefused, "Authentication is required.", nil})
 	case r.Method == http.MethodGet:
 		s.open(w, r, p)
@@ -88,7 +88,7 @@ func (s *sse) open(w http.ResponseWriter, r *http.Request, p *mcpresource.Princi
 	if c.event("endpoint", []byte(r.URL.EscapedPath()+"?sessionId="+c.id)) != nil {
 		return
 	}
-	// Nothing that happens in the session is by whoever opened it.
+	// Nothing that happens in the session is done by the person who opened it.
 	ctx := mcpresource.NewContext(context.WithoutCancel(r.Context()), nil)
 	session, err := s.adapter.server.Connect(ctx, c, nil)
 	if err != nil {

@@ -41,7 +41,7 @@ func New(
 }
 
 // Load returns the catalogue. When the store fails, an earlier one is served on:
-// resources change seldom, and whoever needs the store will see its error.
+// resources change seldom, and a request that needs the store will see its error.
 func (c *Catalogue) Load(ctx context.Context) (*policy.Catalogue, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +49,7 @@ func (c *Catalogue) Load(ctx context.Context) (*policy.Catalogue, error) {
 		if c.now().Sub(c.askedAt) < TTL {
 			return c.current, nil
 		}
-		// Whoever waits behind this reading could do with what is known.
+		// Requests that wait for this reading could do with what is known.
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, TTL)
 		defer cancel()

@@ -82,7 +82,7 @@ func (f *Flow) identify(ctx context.Context, p form.Params, find finder) (Identi
 	return to, nil
 }
 
-// errRedirect names both sides, since whoever sees it has to compare them. It is shown
+// errRedirect names both sides, since the person who sees it has to compare them. It is shown
 // as text, never as a link. What an operator has registered is not for strangers.
 func errRedirect(c storage.Client, sent string) error {
 	refused := func(text string) error {

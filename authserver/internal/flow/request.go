@@ -70,7 +70,7 @@ type Unidentified struct {
 }
 
 // Unread is a request of a client whose metadata document is not read before somebody has
-// signed in. All of it is the word of whoever asks.
+// signed in. All of it is what the client says.
 type Unread struct {
 	Client   storage.Client // its id and source
 	Sent     string         // the redirect URI, as the request says

@@ -74,7 +74,7 @@ func (g *Code) Reply(ctx context.Context, client storage.Client, r TokenRequest)
 var errCode = oauth.NewError(oauth.InvalidGrant,
 	"The authorization code is not valid: it is unknown, expired, used, or was issued for another request.")
 
-// redeemError tells a client that its code is no good, without saying why: whoever
+// redeemError tells a client that its code is no good, without saying why: one that
 // presents a wrong code must not learn which part was wrong.
 func (g *Code) redeemError(ctx context.Context, clientID string, grant storage.Grant, err error) error {
 	switch {

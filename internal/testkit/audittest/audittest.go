@@ -15,7 +15,7 @@ import (
 
 // Table is what the documentation says of the log.
 type Table struct {
-	Events map[string][]string // the fields that an event has besides the common ones
+	Events map[string][]string // the fields that an event has beside the common ones
 	Fields []string            // that any event, or the line of any request, may have
 }
 
