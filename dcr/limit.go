@@ -12,12 +12,16 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
+// DefaultPerMinute is how many registrations a minute one network has when Limits does not say;
+// twice as many are taken at once.
+const DefaultPerMinute = 60
+
 // Limits bounds the registrations from one network. The defaults leave room for
 // hosted clients, whose users share few addresses and which register again with
 // every sign-in.
 type Limits struct {
-	PerMinute float64 // sustained; default 60
-	Burst     int     // at once; default 120
+	PerMinute float64 // sustained; 0 means DefaultPerMinute
+	Burst     int     // at once; 0 means twice DefaultPerMinute
 	// Shared are networks through which a service sends all its users. They count as
 	// one each, with sharedFactor times the allowance.
 	Shared []netip.Prefix
@@ -51,10 +55,10 @@ type limiter struct {
 
 func newLimiter(l Limits, now func() time.Time) *limiter {
 	if l.PerMinute <= 0 {
-		l.PerMinute = 60
+		l.PerMinute = DefaultPerMinute
 	}
 	if l.Burst <= 0 {
-		l.Burst = 120
+		l.Burst = 2 * DefaultPerMinute
 	}
 	return &limiter{
 		perSecond: l.PerMinute / 60,

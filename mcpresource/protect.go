@@ -154,7 +154,7 @@ func (p *passage) headers(in http.Header) http.Header {
 	}
 	out, all := make(http.Header, len(in)+4), make([]string, 0, n) // some are added on the way
 	for name, values := range in {
-		if p.keeps(name) {
+		if p.endsHere(name) {
 			continue
 		}
 		from := len(all)
@@ -164,8 +164,8 @@ func (p *passage) headers(in http.Header) http.Header {
 	return out
 }
 
-// keeps reports whether a header ends at the guard.
-func (p *passage) keeps(name string) bool {
+// endsHere reports whether a header ends at the guard, and does not reach the handler.
+func (p *passage) endsHere(name string) bool {
 	switch name {
 	case "Authorization", "Dpop":
 		return true

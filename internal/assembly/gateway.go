@@ -62,9 +62,9 @@ func (p Parts) addSite(
 	return sites.Add(r.URI, guard, server)
 }
 
-// revoked is how long after a revocation a token may still count: what an MCP server in
+// revokedWithin is how long after a revocation a token may still count: what an MCP server in
 // this process would see at once costs a query for each request.
-const revoked = time.Second
+const revokedWithin = time.Second
 
 // issuer is what a guard needs of the authorization server.
 type issuer interface {
@@ -78,7 +78,7 @@ func (p Parts) guard(
 ) (*mcpresource.Guard, error) {
 	c := mcpresource.Config{
 		Resource: r.URI, AuthorizationServers: []string{as.Issuer()},
-		Validator: gateway.Remember(mcpresource.Local(as), revoked, p.Now), Policy: rules(r),
+		Validator: gateway.Remember(mcpresource.Local(as), revokedWithin, p.Now), Policy: rules(r),
 		Metadata: mcpresource.Metadata{Name: r.Name, PathOnly: shared}, Origins: r.Upstream.Origins, CORS: true,
 		MaxBodyBytes: int64(r.Upstream.MaxBody), Bodies: bodies, Audit: p.recordCall(r.URI),
 		Logger: p.Log.With("resource", r.URI),

@@ -57,7 +57,8 @@ type DocumentRedirects struct {
 
 func defaultRegistration() Registration {
 	return Registration{
-		Enabled: true, PublicClients: true, RatePerMinute: 60, PrivateUseSchemes: slices.Clone(oauth.DesktopSchemes),
+		Enabled: true, PublicClients: true, RatePerMinute: dcr.DefaultPerMinute,
+		PrivateUseSchemes:         slices.Clone(oauth.DesktopSchemes),
 		ClientIDMetadataDocuments: true, DocumentsAllow: slices.Clone(dcr.KnownDocuments),
 		DocumentsOthers: string(dcr.TrustAsk),
 		SharedNetworks:  prefixes(dcr.SharedNetworks), UnusedTTL: Duration(authserver.DefaultClientUnusedTTL),
