@@ -26,7 +26,7 @@ func (p *authorizePages) authorize(w http.ResponseWriter, r *http.Request) {
 }
 
 // consent serves POST /consent, where the forms of two pages end: the consent page of
-// somebody who is signed in, and of somebody who then signs in at a provider.
+// a person who is signed in, and of a person who then signs in at a provider.
 func (p *authorizePages) consent(w http.ResponseWriter, r *http.Request) {
 	posted, ok := p.forms.read(w, r)
 	if !ok {

@@ -228,8 +228,8 @@ func underWay(r *http.Request, unsent bool) (arrived, end func()) {
 }
 
 // peerNetwork is what the other side of a connection is counted by: the largest network that
-// one customer of a provider has. The connections of a declared proxy are each somebody
-// else's, and count alone.
+// one customer of a provider has. The connections of a declared proxy are each those of another
+// client, and count alone.
 func (c *connections) peerNetwork(conn net.Conn) string {
 	a, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // a socket of another kind has none
 	if c.proxies.contains(a.Addr()) {

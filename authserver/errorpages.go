@@ -95,7 +95,7 @@ func (p *errorPages) badLink(w http.ResponseWriter, r *http.Request, err error) 
 	})
 }
 
-// notYours answers somebody who opened another person's link (RS-200).
+// notYours answers a person who opened another person's link (RS-200).
 func (p *errorPages) notYours(w http.ResponseWriter, r *http.Request) {
 	noteError(r, oauth.NewError(oauth.AccessDenied, "the link is another person's"))
 	p.web.Error(w, http.StatusForbidden, web.Error{

@@ -94,7 +94,7 @@ func (p *loginPages) problem(w http.ResponseWriter, r *http.Request, to flow.Des
 }
 
 // again shows the login page for the request that it belongs to, as far as
-// that can be known before somebody has signed in.
+// that can be known before a person has signed in.
 func (p *loginPages) again(w http.ResponseWriter, r *http.Request, to flow.Destination, after attempt) {
 	login := flow.Login{To: to}
 	if to.Query != "" {
@@ -109,7 +109,7 @@ func (p *loginPages) again(w http.ResponseWriter, r *http.Request, to flow.Desti
 }
 
 // tooMany says of what there are too many attempts: who reads that it is their account
-// believes that somebody is after it.
+// believes that an attacker is after it.
 func tooMany(counted users.Counted) string {
 	switch counted {
 	case users.ByNetwork:

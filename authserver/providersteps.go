@@ -44,7 +44,7 @@ func (s *steps) writeProvider(w http.ResponseWriter, r *http.Request, step flow.
 	}
 }
 
-// askBeforeProvider shows the consent page of somebody who is not signed in and will do so at a
+// askBeforeProvider shows the consent page of a person who is not signed in and will do so at a
 // provider. Nothing has left by then, and nothing is stored (AS-221, AS-222).
 func (s *steps) askBeforeProvider(w http.ResponseWriter, r *http.Request, step flow.AskBeforeProvider) {
 	a := step.Request
@@ -161,7 +161,7 @@ func (s *steps) askConnect(w http.ResponseWriter, r *http.Request, step flow.Ask
 	})
 }
 
-// choices are the providers on a page for somebody who is not signed in: links to an
+// choices are the providers on a page for a person who is not signed in: links to an
 // authorization request that continues there, or forms that lead back to it.
 func (s *steps) choices(w http.ResponseWriter, r *http.Request, to flow.Destination) (out []web.Choice, err error) {
 	for _, p := range s.views.flow.Ways.Providers() {

@@ -34,7 +34,7 @@ func newPaths(issuer string) paths {
 	}
 }
 
-// destination is where somebody who has signed in was going.
+// destination is where a person who has signed in was going.
 func (p paths) destination(to flow.Destination) string {
 	switch {
 	case to.Query != "":

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// ErrState means that a state was not sealed here, has been changed, belongs to somebody
-// else or to another operation, or has expired. It does not say which.
+// ErrState means that a state was not sealed here, has been changed, belongs to another
+// person or to another operation, or has expired. It does not say which.
 var ErrState = errors.New("mcpresource: state is not valid")
 
 const (

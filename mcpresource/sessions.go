@@ -20,7 +20,7 @@ func sessionOf(r *http.Request) string {
 	return r.Header.Get(mcp.HeaderSession)
 }
 
-// checkSession refuses a session that belongs to somebody else as if there were none
+// checkSession refuses a session that belongs to another person as if there were none
 // (MCP Security Best Practices, "Session Hijacking").
 func (g *Guard) checkSession(ctx context.Context, p *passage) *refusal {
 	switch {
@@ -164,7 +164,7 @@ func (g *Guard) keep(ctx context.Context, p *passage, accepted bool) *refusal {
 	case err != nil:
 		return p.unchecked(err)
 	case !g.owns(owner, p.principal):
-		return p.notFound() // the server has opened it for somebody else meanwhile
+		return p.notFound() // the server has opened it for another person meanwhile
 	}
 	p.owner = owner
 	_ = g.anonymousSessions.Release(ctx, p.session, nobody) // in memory

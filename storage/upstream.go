@@ -118,7 +118,7 @@ type Upstreams interface {
 	// prefer if it is among them, else a linked one, else the newest. ErrNotFound.
 	UpstreamFor(ctx context.Context, userID, connector, prefer string) (Upstream, error)
 	// ClaimUpstream gives the caller the session until the time until, if it is live, still
-	// has the version and nobody holds it; the version stays. ErrSpent when somebody
+	// has the version and nobody holds it; the version stays. ErrSpent when another replica
 	// holds it or the version is another one; ErrRevoked when it has ended; ErrNotFound.
 	ClaimUpstream(ctx context.Context, id string, version int64, now, until time.Time) error
 	// SaveUpstream stores what the provider answered (Sealed, Scopes, SessionID, CheckedAt,

@@ -63,7 +63,7 @@ type doctor struct {
 	app     *app
 	current bool     // the store is open and its schema is this version's
 	kids    []string // of the keys that are published, by the database
-	running bool     // somebody listens where the server would
+	running bool     // a process listens where the server would
 
 	remembered bool // the issuer is the one of the last start: nothing else is known of that server
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// logged is a line of a server's log that ended somebody's access.
+// logged is a line of a server's log that ended a person's access.
 type logged struct {
 	Time time.Time `json:"time"`
 	At   time.Time `json:"at"` // of what a command did, which is logged later

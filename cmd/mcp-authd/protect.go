@@ -94,7 +94,7 @@ func newProtectCommand(s std) *cobra.Command {
 	return c
 }
 
-// checkFlags refuses what would be of no effect: somebody may rely on it.
+// checkFlags refuses what would be of no effect: an operator may rely on it.
 func (p *protection) checkFlags() error {
 	switch {
 	case p.command && len(p.headers) > 0:

@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/gateway/stdio"
 )
 
-// walls are commands that keep what they run away from us, or run it as somebody else.
+// walls are commands that keep what they run away from us, or run it as another user.
 var walls = []string{
 	"bwrap", "docker", "podman", "nerdctl", "firejail", "nsjail", "systemd-run", "runuser", "setpriv", "sudo", "su",
 	"doas",

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// ours are paths that somebody asks for who was told the issuer.
+// ours are paths that a client asks for that was told the issuer.
 var ours = []string{"/authorize", "/token", "/register", "/jwks.json", "/login", "/consent", "/setup"}
 
 // noticeStripping says once when requests come without the path of the issuer: a proxy has

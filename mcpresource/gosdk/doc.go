@@ -16,7 +16,7 @@
 // [Principal] is the verified caller of this very request, and so is
 // [mcpresource.FromContext] of the context that a handler gets. What the SDK itself puts
 // into that context is the token of the request that opened the session: in a session
-// with tokens that are refreshed or narrowed, it is somebody else's. Tools never see the
+// with tokens that are refreshed or narrowed, it is another person's. Tools never see the
 // token. For a service at which the caller has an account they get its token from a
 // [mcpresource.Broker]. When the person has to allow that first, return the error as it
 // is: the client is told to open the page (URL mode elicitation), or shown the link as

@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// Own is the check for an object that belongs to somebody: owner is the
+// Own is the check for an object that belongs to a person: owner is the
 // [mcpresource.Principal.Person] who made it, as the tool has kept it, or the
 // [mcpresource.Principal.Key] where the application counts too. Nil means that it is the
 // caller's. Anybody else gets the error of an object that does not exist,

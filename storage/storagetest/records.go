@@ -16,7 +16,7 @@ func grants(t *testing.T, e *env) {
 		check(t, e.s.Approve(e.ctx, a))
 		all = append(all, a)
 	}
-	e.approved(t) // somebody else's
+	e.approved(t) // another person's
 	check(t, e.s.RevokeGrant(e.ctx, all[4].Grant.ID, storage.ByOperator, e.now))
 
 	t.Run("lists the live grants of a user by id, page by page", func(t *testing.T) {

@@ -40,7 +40,7 @@ type config struct {
 	TokenTTL int `json:"token_ttl"`
 }
 
-// user is somebody who can sign in with an e-mail address and a password.
+// user is a person who can sign in with an e-mail address and a password.
 type user struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`

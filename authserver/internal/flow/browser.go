@@ -49,7 +49,7 @@ func (b *Browsers) Visit(ctx context.Context, token storage.Hash, consent storag
 	return &v, nil
 }
 
-// LiveVisit is Visit for somebody who is about to be given something: a sign-in that rests on a
+// LiveVisit is Visit for a person who is about to be given something: a sign-in that rests on a
 // session at a provider counts only while that stands.
 func (b *Browsers) LiveVisit(
 	ctx context.Context, token storage.Hash, consent storage.VisitKey,

@@ -21,7 +21,7 @@ type ClaimForm struct {
 }
 
 // askClaim asks whether the account that came back is the person's, before anything ties
-// it to them: what is signed in at the provider in this browser may be somebody else's, who
+// it to them: what is signed in at the provider in this browser may be another person's, who
 // would be them here from then on (RFC 6749 §10.12).
 func (s *SignIns) askClaim(ctx context.Context, r delegation.Result, p Payload, token storage.Hash) Step {
 	c := ClaimForm{

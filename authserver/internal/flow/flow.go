@@ -83,7 +83,7 @@ func (f *Flow) ask(ctx context.Context, query Query, token storage.Hash) Step {
 	return f.next(ctx, x, token)
 }
 
-// next is Next, with a word for somebody who is no longer signed in.
+// next is Next, with a word for a person who is no longer signed in.
 func (f *Flow) next(ctx context.Context, x Examined, token storage.Hash) Step {
 	switch r := x.(type) {
 	case Unread:

@@ -23,7 +23,7 @@ type finder func(ctx context.Context, id string) (storage.Client, error)
 // (AS-154).
 var errUnread = errors.New("flow: the client's document is not read for strangers")
 
-// fetching is find, which for somebody who is signed in reads the document of an unknown client.
+// fetching is find, which for a person who is signed in reads the document of an unknown client.
 func (f *Flow) fetching(find finder, who visitor) finder {
 	return func(ctx context.Context, id string) (storage.Client, error) {
 		c, err := find(ctx, id)

@@ -57,7 +57,7 @@ func (s *SignIns) Extend(ctx context.Context, asked AskConnect, verdict string, 
 	return nil, incomplete.Err
 }
 
-// recordNotYours leaves a trace: somebody may have been sent another person's link, to tie
+// recordNotYours leaves a trace: a person may have been sent another person's link, to tie
 // an account of theirs to that person's.
 func (s *SignIns) recordNotYours(ctx context.Context, r connect.Request, v *storage.Visit) {
 	s.Flow.Audit.Record(ctx, audit.ConnectRefused, slog.String("user", v.User.ID), slog.String("for_user", r.UserID),

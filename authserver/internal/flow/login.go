@@ -48,7 +48,7 @@ func (p *Passwords) SignIn(
 	return nil
 }
 
-// noteClient has the log say which application somebody signs in for.
+// noteClient has the log say which application a person signs in for.
 func (p *Passwords) noteClient(ctx context.Context, to Destination) {
 	id := to.Query.Values().Get("client_id")
 	if id == "" {

@@ -47,7 +47,7 @@ func nextValid(x Valid, now time.Time) Step {
 	return issue{r, Approver{v.Session.Hash, v.User.ID, v.Session.AuthTime, v.Consented}}
 }
 
-// signIn is how somebody signs in for a request: at the provider it leads to, or on
+// signIn is the step in which a person signs in for a request: at the provider it leads to, or on
 // the page on which people choose.
 func signIn(x Valid) Step {
 	r := x.Request

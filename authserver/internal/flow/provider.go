@@ -53,7 +53,7 @@ type Payload struct {
 	Approved *Shown `json:"a,omitempty"`
 }
 
-// Begin sends the browser of somebody to a provider who signs in there, or ties an account
+// Begin sends the browser of a person to a provider who signs in there, or ties an account
 // there to theirs, without an application that asks for it.
 func (s *SignIns) Begin(ctx context.Context, p ProviderForm, token storage.Hash, networks []string) Step {
 	if p.UserID != "" {

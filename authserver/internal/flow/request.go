@@ -69,7 +69,7 @@ type Unidentified struct {
 	Err    error
 }
 
-// Unread is a request of a client whose metadata document is not read before somebody has
+// Unread is a request of a client whose metadata document is not read before a person has
 // signed in. All of it is what the client says.
 type Unread struct {
 	Client   storage.Client // its id and source

@@ -33,7 +33,7 @@ type Returned struct {
 }
 
 // Return completes a sign-in at a provider. Who left as a user must still be that user:
-// somebody else who uses the browser meanwhile would get their account there tied to the wrong
+// another person who uses the browser meanwhile would get their account there tied to the wrong
 // one here (RS-203).
 func (s *SignIns) Return(ctx context.Context, r Response) Returned {
 	if r.UserID != "" {

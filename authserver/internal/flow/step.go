@@ -22,13 +22,13 @@ type Login struct {
 	Farewell    string // why the person is no longer signed in, "" for no special reason
 }
 
-// AskConsent is the page on which somebody who is signed in decides about a request.
+// AskConsent is the page on which a person who is signed in decides about a request.
 type AskConsent struct {
 	Request Request
 	Visit   storage.Visit
 }
 
-// AskBeforeProvider is the page on which somebody decides about a request who then signs in
+// AskBeforeProvider is the page on which a person decides about a request who then signs in
 // at a provider. Nothing is stored yet, and nothing has left.
 type AskBeforeProvider struct {
 	Request  Request
@@ -122,7 +122,7 @@ type Connected struct {
 // BadLink is the page about a link that is no good.
 type BadLink struct{ Err error }
 
-// NotYours is the page for somebody who opened another person's link.
+// NotYours is the page for a person who opened another person's link.
 type NotYours struct{}
 
 func (Login) step()                {}

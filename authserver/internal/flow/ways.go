@@ -11,7 +11,7 @@ import (
 type Ways struct {
 	Password bool
 	At       Listing // nil: at no provider
-	Default  string  // the provider for somebody who does not say, "" for the page on which people choose
+	Default  string  // the provider for a person who does not say, "" for the page on which people choose
 }
 
 // Listing lists providers.
@@ -44,7 +44,7 @@ func (w *Ways) Several(password bool) bool {
 	return n > 1 || password && n > 0
 }
 
-// pick returns the provider that somebody who asked for one, or is routed to one by what
+// pick returns the provider that a person who asked for one, or is routed to one by what
 // the client knows about them, signs in at; "" for the page on which people choose. An
 // unknown provider is no answer to the question.
 func (w *Ways) pick(asked, routed string) string {

@@ -132,7 +132,7 @@ func (g *Exchange) subject(
 	case err != nil:
 		return subject, "", err
 	case !subject.Active || !slices.Contains(client.Resources, subject.Audience):
-		// Whether somebody else's token is good is nobody's business.
+		// Whether another person's token is good is not for a client to know.
 		return subject, "", errSubject
 	case subject.ClientID == client.ID:
 		// An MCP client that may also name the resource as a machine is no resource server:

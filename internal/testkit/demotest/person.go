@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Person is somebody with a browser: a cookie jar, and the patience to fill forms.
+// Person is one with a browser: a cookie jar, and the patience to fill forms.
 type Person struct {
 	Username, Password string
 	// Decision is what the person presses on the consent page: approve, unless set.

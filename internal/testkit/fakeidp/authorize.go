@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// session is somebody signed in here.
+// session is a person signed in here.
 type session struct {
 	id      string // sid
 	subject string

@@ -67,7 +67,7 @@ const (
 	SignGood      Signing = ""
 	SignNone      Signing = "none"      // alg none, no signature
 	SignHMAC      Signing = "hmac"      // HS256 with the client secret
-	SignWrongKey  Signing = "wrong key" // somebody else's, under the right kid
+	SignWrongKey  Signing = "wrong key" // another provider's, under the right kid
 	SignUnknown   Signing = "unknown"   // a key that is published nowhere
 	SignTruncated Signing = "truncated" // half a signature
 )

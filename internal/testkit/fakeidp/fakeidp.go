@@ -29,7 +29,7 @@ const (
 	GitHub     Endpoint = "github" // its API: /api/v3/...
 )
 
-// Person is somebody with an account here.
+// Person is one with an account here.
 type Person struct {
 	Subject string // of OpenID Connect
 	ID      int64  // of GitHub

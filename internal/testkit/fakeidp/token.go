@@ -111,7 +111,7 @@ func (u *Upstream) renew(w http.ResponseWriter, r *http.Request) {
 	case t == nil || !u.live(t.session):
 		u.tokenError(w, r, http.StatusBadRequest, "invalid_grant")
 	case t.spent:
-		// Reuse of a rotated token: somebody stole it, or a client lost an answer.
+		// Reuse of a rotated token: a thief has it, or a client lost an answer.
 		u.violate("token: rotated refresh token used again")
 		t.session.ended = true
 		u.tokenError(w, r, http.StatusBadRequest, "invalid_grant")

@@ -18,7 +18,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 )
 
-// User is somebody with an account at the provider. They sign in with Email and Password.
+// User is a person with an account at the provider. They sign in with Email and Password.
 type User struct {
 	ID       string   `json:"id"`
 	Name     string   `json:"name"`

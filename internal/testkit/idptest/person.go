@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Person is somebody with a browser without script: a cookie jar, and the patience to
+// Person is one with a browser without script: a cookie jar, and the patience to
 // follow every redirect and to fill every form. They hold an account at providers.
 type Person struct {
 	User
