@@ -235,12 +235,14 @@ func ExampleDPoP() {
 	w := httptest.NewRecorder()
 	guard.Handler(nil).ServeHTTP(w, httptest.NewRequest("POST", "https://mcp.example.com/mcp", nil))
 	for _, challenge := range w.Header().Values("WWW-Authenticate") {
-		fmt.Println(challenge)
+		fmt.Println(strings.ReplaceAll(challenge, ", ", ",\n  "))
 	}
 	// Output:
-	// Bearer scope="mcp", resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
-	// DPoP scope="mcp", algs="ES256 EdDSA ES384 PS256 RS256",
-	// resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
+	// Bearer scope="mcp",
+	//   resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
+	// DPoP scope="mcp",
+	//   algs="ES256 EdDSA ES384 PS256 RS256",
+	//   resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
 }
 
 // Pages of one origin may call from a browser.

@@ -22,7 +22,7 @@ import (
 type site struct {
 	polls atomic.Int32
 	slow  time.Duration
-	bits  byte
+	bits  atomic.Uint32 // one byte of the list
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -31,7 +31,7 @@ func (s *site) RoundTrip(r *http.Request) (*http.Response, error) {
 	time.Sleep(s.slow)
 	body := encode(
 		listClaims(time.Now(), "sub", r.URL.String(), "status_list",
-			map[string]any{"bits": 1, "lst": pack([]byte{s.bits})}),
+			map[string]any{"bits": 1, "lst": pack([]byte{byte(s.bits.Load())})}),
 	)
 	return &http.Response{
 		StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(body)))}, nil
@@ -111,7 +111,7 @@ func TestLists(t *testing.T) {
 		stop := place(t, lists, 0).Watch(func(err error) { causes <- err })
 		time.Sleep(time.Second)
 		stop()
-		s.bits = 0xff
+		s.bits.Store(0xff)
 		if err := <-causes; !errors.Is(err, ErrRevoked) {
 			t.Errorf("ended by %v", err)
 		}
