@@ -32,7 +32,7 @@ func TestEveryStatementCanFail(t *testing.T) {
 	}
 	var one sync.Mutex // verbs take turns, so that the fault is that of the verb
 	hits := 0
-	storagetest.Run(t, func(t *testing.T) storage.Store {
+	storagetest.RunWithoutRaces(t, func(t *testing.T) storage.Store {
 		s := &Store{steps: steps, now: time.Now, log: slog.New(slog.DiscardHandler)}
 		if err := s.open(t.Context(), name, filepath.Join(t.TempDir(), "db")); err != nil {
 			t.Fatal(err)

@@ -22,6 +22,12 @@ const racers = 32
 
 // Run runs the contract. open returns an empty store, which the suite closes.
 func Run(t *testing.T, open func(t *testing.T) storage.Store) {
+	RunWithoutRaces(t, open)
+	runRaces(t, open)
+}
+
+// RunWithoutRaces runs what the contract says of verbs that come one after the other.
+func RunWithoutRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 	for _, suite := range []struct {
 		name string
 		run  func(t *testing.T, e *env)
@@ -78,6 +84,9 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 	} {
 		t.Run(suite.name, func(t *testing.T) { suite.run(t, newEnv(t, open(t))) })
 	}
+}
+
+func runRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 	for _, race := range []struct {
 		name string
 		run  func(t *testing.T, e *env)
