@@ -241,10 +241,10 @@ func TestMasterKeyChange(t *testing.T) {
 			t.Errorf("got %v: %s", err, out)
 		}
 	})
-	if out := r.output([]string{after, before}, "secret", "rotate"); !strings.Contains(out, "sealed anew: 1") {
+	if out := r.output([]string{after, before}, "secret", "rotate"); !strings.Contains(out, "sealed again: 1") {
 		t.Errorf("got %s", out)
 	}
-	if out := r.output([]string{after, before}, "secret", "rotate"); !strings.Contains(out, "sealed anew: 0") {
+	if out := r.output([]string{after, before}, "secret", "rotate"); !strings.Contains(out, "sealed again: 0") {
 		t.Errorf("again: got %s", out)
 	}
 	tokens = append(tokens, r.refresh(public, 0), r.refresh(confidential, 1))
