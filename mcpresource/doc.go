@@ -1,14 +1,18 @@
 // Package mcpresource makes any net/http MCP server an OAuth 2.1 protected resource.
 //
 //	v, err := mcpresource.Discover(ctx, "https://auth.example.com", nil)
-//	...
+//	if err != nil {
+//		log.Fatal(err)
+//	}
 //	g, err := mcpresource.New(mcpresource.Config{
 //		Resource:             "https://mcp.example.com/mcp",
 //		AuthorizationServers: []string{"https://auth.example.com"},
 //		Validator:            v,
 //		Policy:               &mcpresource.Rules{Base: []string{"mcp"}},
 //	})
-//	...
+//	if err != nil {
+//		log.Fatal(err)
+//	}
 //	g.Register(mux, yourMCPHandler)
 //
 // A [Guard] publishes the protected resource metadata (RFC 9728) and lets a request pass only when

@@ -31,20 +31,23 @@ const (
 
 const introduction = `# Clients
 
-This table is written by ` + "`go test ./test/zoo -update`" + `; the test fails when it no longer says what the run
-yields. Each client is replayed against the built server with the requests that it is known to send: it registers,
-a person signs in and approves, the code and then the refresh token are exchanged, a tool is called with each access
-token. Then the server loses its database but not its secret key, and the client, which has noticed nothing, comes
-back with its old id. Evidence says where the requests are from: *executed* are those of the released client,
-recorded; *read* are from its source; *issue* are from captures and reports of others; a *hypothesis* is a plausible
-shape for a client that nobody has recorded; the word behind it is our confidence. What stands behind a client's
-name is a variation of its requests that it is known to make. A document is published by the test at its real URL; one
-that is *reconstructed* could not be had and was derived from what its client sends.
+This table is written by ` + "`go test ./test/zoo -update`" + `; the test fails when it no longer says what
+the run yields. Each client is replayed against the built server with the requests that it is known
+to send: it registers, a person signs in and approves, the code and then the refresh token are
+exchanged, a tool is called with each access token. Then the server loses its database but not its
+secret key, and the client, which has noticed nothing, comes back with its old id. Evidence says
+where the requests are from: *executed* are those of the released client, recorded; *read* are from
+its source; *issue* are from captures and reports of others; a *hypothesis* is a plausible shape for
+a client that nobody has recorded; the word behind it is our confidence. What stands behind a
+client's name is a variation of its requests that it is known to make. A document is published by
+the test at its real URL; one that is *reconstructed* could not be had and was derived from what its
+client sends.
 
-A client that sends another redirect URI than its document lists does not sign in by it: Copilot CLI publishes
-` + "`http://127.0.0.1:33418/`" + ` alone and sends ` + "`http://127.0.0.1:PORT/callback`" + `. The person sees a page, and the client gets
-no answer: "The redirect URI ... is not registered for this client". The publisher has to mend the document. Until then
-the operator can allow that one client the redirect URI, after which people are asked about the client again:
+A client that sends another redirect URI than its document lists does not sign in by it: Copilot CLI
+publishes ` + "`http://127.0.0.1:33418/`" + ` alone and sends ` + "`http://127.0.0.1:PORT/callback`" + `. The person
+sees a page, and the client gets no answer: "The redirect URI ... is not registered for this
+client". The publisher has to mend the document. Until then the operator can allow that one client
+the redirect URI, after which people are asked about the client again:
 
 ` + "```yaml" + `
 registration:
