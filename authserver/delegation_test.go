@@ -284,7 +284,7 @@ func TestDelegationConfig(t *testing.T) {
 		{"nobody could sign in", func(c *Config) { c.NoLocalLogin = true }, "no one could sign in"},
 		{"nor without a provider", func(c *Config) { c.Delegation, c.NoLocalLogin = &providers{}, true },
 			"no one could sign in"},
-		{"a default that is none", func(c *Config) { c.Delegation, c.DefaultProvider = f, "github" },
+		{"a default provider that does not exist", func(c *Config) { c.Delegation, c.DefaultProvider = f, "github" },
 			`"github" is not one of the providers`},
 		{"a default of nothing", func(c *Config) { c.DefaultProvider = "google" }, "no one could sign in"},
 	} {

@@ -25,11 +25,11 @@ type Checker struct {
 	Bindings Bindings // nil: nothing that rests on a session at a provider is honoured
 }
 
-// Honours reports whether anybody can tell whether a session at a provider stands.
+// Honours reports whether this server can tell if a session at a provider stands.
 func (c Checker) Honours(upstreamID string) bool { return upstreamID == "" || c.Bindings != nil }
 
-// Check returns nil when a session at a provider stands, or there is none to ask
-// about; storage.ErrRevoked when it does not; an *oauth.Error when nobody can tell now.
+// Check returns nil when a session at a provider stands, or when a grant rests on no such
+// session; storage.ErrRevoked when it has ended; an *oauth.Error when that cannot be told now.
 // maxAge is how old the provider's last word may be, zero: what the provider's
 // configuration says.
 func (c Checker) Check(ctx context.Context, upstreamID string, maxAge time.Duration) error {

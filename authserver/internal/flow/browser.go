@@ -86,7 +86,7 @@ func (b *Browsers) farewell(ctx context.Context, token storage.Hash) string {
 	}
 	provider, reason, err := b.Store.Farewell(ctx, token, b.Now())
 	if err != nil {
-		return "" // there is none, or the store fails: whatever else it is needed for will tell
+		return "" // no farewell was stored, or the store fails: the next call to it will tell
 	}
 	return b.Farewells.Farewell(provider, reason)
 }

@@ -27,7 +27,7 @@ func TestSignInLimiter(t *testing.T) {
 			now = now.Add(time.Second)
 		}
 	})
-	t.Run("AS-220 AS-145 many networks share a total, whoever is signed in does not", func(t *testing.T) {
+	t.Run("AS-220 AS-145 many networks share a total, people who are signed in do not", func(t *testing.T) {
 		allowed := 0
 		for i := range 2 * signInsInTotal * signInBurst {
 			if l.take([]string{fmt.Sprint("network ", i)}, false) == nil {

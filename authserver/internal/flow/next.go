@@ -27,7 +27,7 @@ func Next(x Examined, now time.Time) Step {
 	case Valid:
 		return nextValid(x, now)
 	}
-	panic("flow: an examination that is none of the known ones")
+	panic("flow: an examination of an unknown type")
 }
 
 func nextValid(x Valid, now time.Time) Step {

@@ -28,7 +28,7 @@ func TestPick(t *testing.T) {
 		{"people may ask to choose", Ways{Password: true, At: both, Default: "google"}, AnyProvider, "github", ""},
 		{"an unknown provider is no answer", Ways{Password: true, At: both}, "evil", "nobody", ""},
 		{"the only way there is", Ways{At: both[:1]}, "", "", "google"},
-		{"also for whoever wants to choose", Ways{At: both[:1]}, AnyProvider, "", "google"},
+		{"also for a person who wants to choose", Ways{At: both[:1]}, AnyProvider, "", "google"},
 		{"a password is a way too", Ways{Password: true, At: both[:1]}, "", "", ""},
 		{"a password is the only way", Ways{Password: true}, "google", "google", ""},
 	} {
