@@ -127,14 +127,14 @@ func (r *rig) post(b *testing.B, path string, form url.Values, basic bool) []byt
 
 const verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
 
-// approve stores a grant with its code, as the consent page does.
+// approve stores a grant with its code, as the consent page does: the code names the grant.
 func (r *rig) approve(b *testing.B) (code string) {
-	code = secrets.Token("")
-	now := time.Now()
+	id, now := secrets.ID(""), time.Now()
+	code = secrets.Token("mcpac_" + id)
 	err := r.store.Approve(context.Background(), storage.Approval{
 		Session: r.session, Now: now,
 		Grant: storage.Grant{
-			ID: secrets.ID(""), ClientID: "app", UserID: r.user, Scopes: oauth.Scopes{"mcp"}, Resource: resource,
+			ID: "grt_" + id, ClientID: "app", UserID: r.user, Scopes: oauth.Scopes{"mcp"}, Resource: resource,
 			AuthTime: now, CreatedAt: now, ExpiresAt: now.Add(time.Hour),
 		},
 		Code: storage.Code{

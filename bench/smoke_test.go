@@ -1,0 +1,26 @@
+package bench
+
+import (
+	"flag"
+	"testing"
+)
+
+// TestBenchmarks runs each benchmark of the server once, so that none of them is found
+// broken on the day when a figure is needed. It measures nothing.
+func TestBenchmarks(t *testing.T) {
+	before := flag.Lookup("test.benchtime").Value.String()
+	if err := flag.Set("test.benchtime", "1x"); err != nil {
+		t.Fatal(err)
+	}
+	defer flag.Set("test.benchtime", before)
+	for name, run := range map[string]func(*testing.B){
+		"Server": BenchmarkServer, "Metadata": BenchmarkMetadata, "SignIn": BenchmarkSignIn,
+		"GatewayCall": BenchmarkGatewayCall, "GatewayFirstByte": BenchmarkGatewayFirstByte,
+	} {
+		t.Run(name, func(t *testing.T) {
+			if testing.Benchmark(run).N == 0 {
+				t.Error("it failed")
+			}
+		})
+	}
+}
