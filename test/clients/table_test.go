@@ -55,9 +55,9 @@ const (
 const introduction = `
 ## Live runs
 
-This table is written by ` + "`go test ./test/clients -update`" + `, which runs the released clients
-themselves against the built server, with access tokens that live for five seconds; a dash is what a
-client does not do.
+` + "`go test ./test/clients -update`" + ` writes this table: it runs the released clients themselves against
+the built server, with access tokens that live for five seconds. A dash marks what a client does not
+do.
 
 | Client | Version | Registers by request | Registers by document | Calls a tool | Steps up | Refreshes | Revokes |
 |---|---|---|---|---|---|---|---|

@@ -31,23 +31,25 @@ const (
 
 const introduction = `# Clients
 
-This table is written by ` + "`go test ./test/zoo -update`" + `; the test fails when it no longer says what
-the run yields. Each client is replayed against the built server with the requests that it is known
-to send: it registers, a person signs in and approves, the code and then the refresh token are
-exchanged, a tool is called with each access token. Then the server loses its database but not its
-secret key, and the client, which has noticed nothing, comes back with its old id. Evidence says
-where the requests are from: *executed* are those of the released client, recorded; *read* are from
-its source; *issue* are from captures and reports of others; a *hypothesis* is a plausible shape for
-a client that nobody has recorded; the word behind it is our confidence. What stands behind a
-client's name is a variation of its requests that it is known to make. A document is published by
-the test at its real URL; one that is *reconstructed* could not be had and was derived from what its
-client sends.
+` + "`go test ./test/zoo -update`" + ` writes this table, and the test fails when the table no longer matches
+the run. The test replays against the built server the requests that each client is known to send:
+the client registers, a person signs in and approves, the client exchanges the code and then the
+refresh token, and calls a tool with each access token. Then the server loses its database but not
+its secret key, and the client, which has noticed nothing, comes back with its old id.
 
-A client that sends another redirect URI than its document lists does not sign in by it: Copilot CLI
-publishes ` + "`http://127.0.0.1:33418/`" + ` alone and sends ` + "`http://127.0.0.1:PORT/callback`" + `. The person
-sees a page, and the client gets no answer: "The redirect URI ... is not registered for this
-client". The publisher has to mend the document. Until then the operator can allow that one client
-the redirect URI, after which people are asked about the client again:
+The column "Evidence" says where the requests come from: *executed* means recorded from the released
+client; *read* means taken from its source; *issue* means taken from captures and reports of others;
+a *hypothesis* is a plausible shape for a client that has not been recorded. The word after it is
+our confidence. Words after a client's name describe a variation of its requests that it is known to
+make. The test publishes each document at its real URL; a document marked *reconstructed* was not
+available, and is derived from the requests that its client sends.
+
+A client that sends a redirect URI which its document does not list cannot sign in with that
+document: Copilot CLI publishes only ` + "`http://127.0.0.1:33418/`" + ` and sends
+` + "`http://127.0.0.1:PORT/callback`" + `. The person sees a page that says "The redirect URI ... is not
+registered for this client", and the client gets no answer. The publisher has to correct the
+document. Until then, the operator can allow the redirect URI for that one client. People are then
+asked about the client again:
 
 ` + "```yaml" + `
 registration:
