@@ -41,7 +41,8 @@ func handOver(ended []storage.Upstream, now time.Time) (out []statement) {
 func (s *Store) TakeHandbacks(ctx context.Context, limit int) (out []storage.Upstream, err error) {
 	err = s.do(ctx, "take handbacks", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, func(row pgx.CollectableRow) (u storage.Upstream, err error) {
-			return u, row.Scan(&u.ID, &u.Connector, &u.Subject, &u.UserID, &u.Sealed)
+			err = row.Scan(&u.ID, &u.Connector, &u.Subject, &u.UserID, &u.Sealed)
+			return u, err
 		}, `DELETE FROM handbacks WHERE id IN (SELECT id FROM handbacks LIMIT $1 FOR UPDATE SKIP LOCKED)
 			RETURNING id, connector, subject, user_id, sealed`, max(limit, 0))
 		return err

@@ -51,17 +51,16 @@ func (s *Store) Client(ctx context.Context, id string) (out storage.Client, err 
 
 // ListClients implements storage.Clients.
 func (s *Store) ListClients(ctx context.Context, after string, limit int) (out []storage.Client, err error) {
-	err = s.read(ctx, "list clients", func(c *conn) error {
-		return c.each(func(row scanner) error {
+	err = s.read(ctx, "list clients", func(c *conn) (err error) {
+		out, err = each(c, func(row scanner) (storage.Client, error) {
 			var r column.ClientRow
 			if err := row.Scan(r.Dest()...); err != nil {
-				return err
+				return storage.Client{}, err
 			}
-			cl, err := r.Client()
-			out = append(out, cl)
-			return err
+			return r.Client()
 		}, "SELECT "+column.ClientColumns+" FROM clients WHERE id > ? AND deleted_at IS NULL ORDER BY id LIMIT ?",
 			after, max(limit, 0))
+		return err
 	})
 	return out, err
 }

@@ -82,28 +82,35 @@ func (c *conn) one(dest []any, query string, args ...any) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return storage.ErrNotFound
 	}
-	c.dirty = c.dirty || !strings.HasPrefix(query, "SELECT") // UPDATE ... RETURNING
+	c.dirty = c.dirty || !reads(query)
 	return err
 }
 
-// each calls f for every row.
-func (c *conn) each(f func(scanner) error, query string, args ...any) (err error) {
+// each collects what f makes of every row. A verb may be run twice, so the list is always a new
+// one.
+func each[T any](c *conn, f func(scanner) (T, error), query string, args ...any) (out []T, err error) {
 	st, err := c.prepare(query)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	c.dirty = c.dirty || !reads(query)
 	rows, err := st.Query(args...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = joinErr(err, rows.Close()) }()
 	for rows.Next() {
-		if err := f(rows); err != nil {
-			return err
+		one, err := f(rows)
+		if err != nil {
+			return nil, err
 		}
+		out = append(out, one)
 	}
-	return rows.Err()
+	return out, rows.Err()
 }
+
+// reads reports whether a statement changes nothing. Others change rows and return them.
+func reads(query string) bool { return strings.HasPrefix(query, "SELECT") }
 
 func (c *conn) close() error {
 	var err error

@@ -85,14 +85,13 @@ func parameters(first int) func(i int) string {
 
 // PendingCuts implements storage.Cuts.
 func (s *Store) PendingCuts(ctx context.Context, _ time.Time) (out []storage.Cut, err error) {
-	err = s.read(ctx, "pending cuts", func(c *conn) error {
-		out = nil
-		return c.each(func(row scanner) error {
+	err = s.read(ctx, "pending cuts", func(c *conn) (err error) {
+		out, err = each(c, func(row scanner) (storage.Cut, error) {
 			var r column.CutRow
 			err := row.Scan(r.Dest()...)
-			out = append(out, r.Cut())
-			return err
+			return r.Cut(), err
 		}, "SELECT "+column.CutColumns+" FROM cuts ORDER BY at, id")
+		return err
 	})
 	return out, err
 }

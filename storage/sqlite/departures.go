@@ -45,19 +45,18 @@ func (s *Store) AbandonedDepartures(
 	if err != nil || !some {
 		return nil, err
 	}
-	err = s.write(ctx, "abandoned departures", func(c *conn) error {
-		out = nil
-		return c.each(func(row scanner) error {
+	err = s.write(ctx, "abandoned departures", func(c *conn) (err error) {
+		out, err = each(c, func(row scanner) (storage.Departure, error) {
 			var key, sealed []byte
 			var expires int64
 			if err := row.Scan(&key, &sealed, &expires); err != nil {
-				return err
+				return storage.Departure{}, err
 			}
 			hash, err := column.Hash(key)
-			out = append(out, storage.Departure{Key: hash, Sealed: sealed, ExpiresAt: column.Time(expires)})
-			return err
+			return storage.Departure{Key: hash, Sealed: sealed, ExpiresAt: column.Time(expires)}, err
 		}, `DELETE FROM departures WHERE key IN (SELECT key FROM departures WHERE expires_at <= ? LIMIT ?) RETURNING key, sealed, expires_at`,
 			column.Millis(now), max(limit, 0))
+		return err
 	})
 	return out, err
 }

@@ -34,13 +34,13 @@ func (s *Store) TakeEvents(ctx context.Context, limit int, now time.Time) (out [
 	if err != nil || !waiting {
 		return nil, err
 	}
-	err = s.write(ctx, "take events", func(c *conn) error {
-		return c.each(func(row scanner) error {
+	err = s.write(ctx, "take events", func(c *conn) (err error) {
+		out, err = each(c, func(row scanner) (storage.Event, error) {
 			var r column.EventRow
 			err := row.Scan(r.Dest()...)
-			out = append(out, r.Event())
-			return err
+			return r.Event(), err
 		}, takeEvents, column.Millis(now), max(limit, 0))
+		return err
 	})
 	column.SortEvents(out)
 	return out, err

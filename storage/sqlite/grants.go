@@ -31,16 +31,15 @@ func (s *Store) ListGrants(
 		query += " AND substr(id, 1, 11) >= substr(?1, 1, 11)"
 		order = "substr(id, 1, 11), id"
 	}
-	err = s.read(ctx, "list grants", func(c *conn) error {
-		return c.each(func(row scanner) error {
+	err = s.read(ctx, "list grants", func(c *conn) (err error) {
+		out, err = each(c, func(row scanner) (storage.Grant, error) {
 			var r column.GrantRow
 			if err := row.Scan(r.Dest()...); err != nil {
-				return err
+				return storage.Grant{}, err
 			}
-			g, err := r.Grant()
-			out = append(out, g)
-			return err
+			return r.Grant()
 		}, query+" ORDER BY "+order+" LIMIT ?2", args...)
+		return err
 	})
 	return out, err
 }
@@ -75,22 +74,22 @@ func (s *Store) ReplaceResource(ctx context.Context, r storage.Resource) error {
 
 // ListResources implements storage.Resources.
 func (s *Store) ListResources(ctx context.Context) (out []storage.Resource, err error) {
-	err = s.read(ctx, "list resources", func(c *conn) error {
-		return c.each(func(row scanner) error {
-			var r storage.Resource
-			var scopes string
-			var created int64
-			err := row.Scan(&r.URI, &r.Name, &scopes, &created)
-			if err != nil {
-				return err
-			}
-			r.CreatedAt = column.Time(created)
-			r.Scopes, err = column.ParseList[storage.ScopeText](scopes)
-			out = append(out, r)
-			return err
-		}, "SELECT uri, name, scopes, created_at FROM resources ORDER BY created_at, uri")
+	err = s.read(ctx, "list resources", func(c *conn) (err error) {
+		out, err = each(c, resource, "SELECT uri, name, scopes, created_at FROM resources ORDER BY created_at, uri")
+		return err
 	})
 	return out, err
+}
+
+func resource(row scanner) (r storage.Resource, err error) {
+	var scopes string
+	var created int64
+	if err := row.Scan(&r.URI, &r.Name, &scopes, &created); err != nil {
+		return r, err
+	}
+	r.CreatedAt = column.Time(created)
+	r.Scopes, err = column.ParseList[storage.ScopeText](scopes)
+	return r, err
 }
 
 // RemoveResource implements storage.Resources.

@@ -47,15 +47,13 @@ func (s *Store) TakeHandbacks(ctx context.Context, limit int) (out []storage.Ups
 	if err != nil || !some {
 		return nil, err
 	}
-	err = s.write(ctx, "take handbacks", func(c *conn) error {
-		out = nil
-		return c.each(func(row scanner) error {
-			var u storage.Upstream
-			err := row.Scan(&u.ID, &u.Connector, &u.Subject, &u.UserID, &u.Sealed)
-			out = append(out, u)
-			return err
+	err = s.write(ctx, "take handbacks", func(c *conn) (err error) {
+		out, err = each(c, func(row scanner) (u storage.Upstream, err error) {
+			err = row.Scan(&u.ID, &u.Connector, &u.Subject, &u.UserID, &u.Sealed)
+			return u, err
 		}, `DELETE FROM handbacks WHERE id IN (SELECT id FROM handbacks LIMIT ?) RETURNING id, connector, subject, user_id, sealed`,
 			max(limit, 0))
+		return err
 	})
 	return out, err
 }

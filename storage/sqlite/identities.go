@@ -10,15 +10,14 @@ import (
 
 // Identities implements storage.Identities.
 func (s *Store) Identities(ctx context.Context, userID string) (out []storage.Identity, err error) {
-	err = s.read(ctx, "identities", func(c *conn) error {
-		out = nil
-		return c.each(func(row scanner) error {
+	err = s.read(ctx, "identities", func(c *conn) (err error) {
+		out, err = each(c, func(row scanner) (storage.Identity, error) {
 			var r column.IdentityRow
 			err := row.Scan(r.Dest()...)
-			out = append(out, r.Identity())
-			return err
+			return r.Identity(), err
 		}, "SELECT "+column.IdentityColumns+
 			" FROM identities WHERE user_id = ? ORDER BY created_at, connector, subject", userID)
+		return err
 	})
 	return out, err
 }

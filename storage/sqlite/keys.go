@@ -10,14 +10,14 @@ import (
 
 // Keys implements storage.Keys.
 func (s *Store) Keys(ctx context.Context, now time.Time) (out []storage.SigningKey, err error) {
-	err = s.read(ctx, "keys", func(c *conn) error {
-		return c.each(func(row scanner) error {
+	err = s.read(ctx, "keys", func(c *conn) (err error) {
+		out, err = each(c, func(row scanner) (storage.SigningKey, error) {
 			var r column.KeyRow
 			err := row.Scan(r.Dest()...)
-			out = append(out, r.Key())
-			return err
+			return r.Key(), err
 		}, "SELECT "+column.KeyColumns+
 			" FROM signing_keys WHERE expires_at IS NULL OR expires_at > ? ORDER BY created_at, id", column.Millis(now))
+		return err
 	})
 	return out, err
 }

@@ -101,13 +101,11 @@ func (s *Store) applied(ctx context.Context) (out migrations.Applied, err error)
 }
 
 func applied(c *conn) (out migrations.Applied, err error) {
-	err = c.each(func(r scanner) error {
-		var st migrations.Status
+	out.Steps, err = each(c, func(r scanner) (st migrations.Status, err error) {
 		var at int64
-		err := r.Scan(&st.Version, &st.Name, &at)
+		err = r.Scan(&st.Version, &st.Name, &at)
 		st.AppliedAt = column.Time(at)
-		out.Steps = append(out.Steps, st)
-		return err
+		return st, err
 	}, "SELECT version, name, applied_at FROM schema_version ORDER BY version")
 	if err != nil || len(out.Steps) == 0 {
 		return out, err // the first step makes the settings

@@ -29,14 +29,13 @@ func (s *Store) WithdrawGrant(ctx context.Context, grantID string, by storage.Re
 
 // RevokedGrants implements storage.Lookups.
 func (s *Store) RevokedGrants(ctx context.Context, from, to int64) (out []int64, err error) {
-	err = s.read(ctx, "revoked grants", func(c *conn) error {
-		return c.each(func(row scanner) error {
-			var i int64
-			err := row.Scan(&i)
-			out = append(out, i)
-			return err
+	err = s.read(ctx, "revoked grants", func(c *conn) (err error) {
+		out, err = each(c, func(row scanner) (i int64, err error) {
+			err = row.Scan(&i)
+			return i, err
 		}, "SELECT status_index FROM grants WHERE revoked_at IS NOT NULL AND status_index >= ? AND status_index < ? ORDER BY status_index",
 			from, to)
+		return err
 	})
 	return out, err
 }

@@ -93,17 +93,14 @@ func (s *Store) upstreams(ctx context.Context, where string, args ...any) (out [
 	return out, err
 }
 
-func selectUpstreams(c *conn, where string, args ...any) (out []storage.Upstream, err error) {
-	err = c.each(func(row scanner) error {
+func selectUpstreams(c *conn, where string, args ...any) ([]storage.Upstream, error) {
+	return each(c, func(row scanner) (storage.Upstream, error) {
 		var r column.UpstreamRow
 		if err := row.Scan(r.Dest()...); err != nil {
-			return err
+			return storage.Upstream{}, err
 		}
-		u, err := r.Upstream()
-		out = append(out, u)
-		return err
+		return r.Upstream()
 	}, selectUpstream+where, args...)
-	return out, err
 }
 
 // ResealUpstream implements storage.UpstreamCustody.

@@ -32,14 +32,14 @@ func (s *Store) user(ctx context.Context, where, arg string) (storage.User, erro
 
 // ListUsers implements storage.Users.
 func (s *Store) ListUsers(ctx context.Context, after string, limit int) (out []storage.User, err error) {
-	err = s.read(ctx, "list users", func(c *conn) error {
-		return c.each(func(row scanner) error {
+	err = s.read(ctx, "list users", func(c *conn) (err error) {
+		out, err = each(c, func(row scanner) (storage.User, error) {
 			var r column.UserRow
 			err := row.Scan(r.Dest()...)
-			out = append(out, r.User())
-			return err
+			return r.User(), err
 		}, "SELECT "+column.UserColumns+" FROM users WHERE name_key > ? ORDER BY name_key LIMIT ?",
 			column.NameKey(after), max(limit, 0))
+		return err
 	})
 	return out, err
 }

@@ -63,13 +63,9 @@ func walkBatch(c *conn, now int64, limit int) (n int64, moved bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
-	var ended []column.Superseded
-	c.dirty = true
-	err = c.each(func(row scanner) error {
-		var s column.Superseded
-		err := row.Scan(&s.UserID, &s.ClientID, &s.Resource)
-		ended = append(ended, s)
-		return err
+	ended, err := each(c, func(row scanner) (s column.Superseded, err error) {
+		err = row.Scan(&s.UserID, &s.ClientID, &s.Resource)
+		return s, err
 	}, supersede, newer, newerTo, now, now+column.RevokedFor.Milliseconds(),
 		string(storage.ByNewer), column.KeptInUse, column.KeptAnyway, now-column.InUse.Milliseconds())
 	for _, e := range column.SupersededEvents(ended, now) {
