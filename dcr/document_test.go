@@ -445,6 +445,17 @@ func TestTrust(t *testing.T) {
 			}
 		})
 	}
+	for _, id := range []string{
+		"https://github.com/x/y?1", "https://github.com/x/y?", "https://GitHub.com/x/y", "https://github.com:443/x/y",
+		"https://github.com./x/y", "https://github.com/x/%79", "https://github.com/%78/y", "https://github.com:444/x/y",
+		"https://github.com//x/y", "https://github.com/x/y/", "HTTPS://github.com/x/y",
+	} {
+		t.Run("AS-166 SP-27 no other spelling of a denied URL is accepted: "+id, func(t *testing.T) {
+			if got := p.Of(id); got != TrustDeny {
+				t.Errorf("got %s, want %s", got, TrustDeny)
+			}
+		})
+	}
 	if got := (TrustPolicy{Others: TrustDeny}).Of("https://a.example/x"); got != TrustDeny {
 		t.Errorf("AS-166 others: got %s", got)
 	}

@@ -85,7 +85,7 @@ func (r *Registry) answer(req *http.Request, from origin) (response, error) {
 	}
 	reg, err := r.prepare(req)
 	if err != nil {
-		return response{}, errors.Join(r.limiter.take(from, 0), err)
+		return response{}, r.limiter.takeFor(from, err)
 	}
 	if err := r.limiter.take(from, reg.units); err != nil {
 		return response{}, err

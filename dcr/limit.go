@@ -117,6 +117,15 @@ func (l *limiter) take(from origin, units int) error {
 	return e
 }
 
+// takeFor counts a request that failed as a registration that keeps nothing, and returns what it
+// is answered with: err within the limit.
+func (l *limiter) takeFor(from origin, err error) error {
+	if slow := l.take(from, 0); slow != nil {
+		return slow
+	}
+	return err
+}
+
 // kept is how many units a client takes in a row, or an error when they are too many.
 func kept(c storage.Client) (units int, err error) {
 	size := len(c.ID) + len(c.Name) + len(c.Scopes.String()) + len(c.Metadata) + len(c.JWKS) + len(c.JWKSURI)

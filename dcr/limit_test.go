@@ -3,6 +3,7 @@ package dcr_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -91,6 +92,32 @@ func TestRegistrationsOfOneCustomer(t *testing.T) {
 	}
 	if w := r.send("POST", `{`+loopback+`}`, "Test-Addr", "2001:db8:8::1"); w.Code != http.StatusCreated {
 		t.Errorf("AS-144: another /48: got %d", w.Code)
+	}
+}
+
+// A request that cannot be read counts as a registration, and beyond the limit is answered as
+// one: 429 with the time to wait, not the status of what else is wrong with it (AS-144).
+func TestBeyondTheLimitEveryFaultIs429(t *testing.T) {
+	r := newRig(t, managing, func(c *dcr.Config) { c.Limits = dcr.Limits{PerMinute: 1, Burst: 3} })
+	made := r.register(t, `{`+loopback+`}`)
+	id, token := text(made["client_id"]), text(made["registration_access_token"])
+	unread := func() *httptest.ResponseRecorder {
+		return r.send("POST", `{`+loopback+`}`, "Content-Type", "text/plain")
+	}
+	for range 2 {
+		if w := unread(); w.Code != http.StatusUnsupportedMediaType {
+			t.Fatalf("within the limit: got %d %s", w.Code, w.Body)
+		}
+	}
+	for name, w := range map[string]*httptest.ResponseRecorder{
+		"not JSON":  unread(),
+		"too large": r.send("POST", `{`+loopback+`,"x":"`+strings.Repeat("a", 64<<10)+`"}`),
+		"an update": r.configure("PUT", id, token, strings.Repeat("a", 65<<10)),
+	} {
+		if w.Code != http.StatusTooManyRequests || decode(t, w.Body.Bytes())["error"] != "slow_down" ||
+			w.Header().Get("Retry-After") == "" {
+			t.Errorf("%s: got %d %s, Retry-After %q", name, w.Code, w.Body, w.Header().Get("Retry-After"))
+		}
 	}
 }
 

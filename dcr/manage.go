@@ -102,7 +102,7 @@ func (r *Registry) replace(req *http.Request, c storage.Client) (storage.Client,
 	}
 	reg, err := r.prepareReplacement(req, c)
 	if err != nil {
-		return c, "", errors.Join(r.limiter.take(from, 0), err)
+		return c, "", r.limiter.takeFor(from, err)
 	}
 	if err := r.limiter.take(from, reg.units); err != nil {
 		return c, "", err

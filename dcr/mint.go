@@ -54,7 +54,8 @@ func Mint(s Spec) (storage.Client, string, error) {
 			return storage.Client{}, "", err
 		}
 	}
-	return c, issueSecret(&c), nil
+	secret := issueSecret(&c)
+	return c, secret, nil
 }
 
 func (s Spec) withDefaults() Spec {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -20,7 +21,8 @@ const (
 // TrustPolicy decides by the URL of a metadata document. A pattern is a host
 // ("claude.ai", or "*.example.com" for its subdomains), or, for a host where strangers
 // can publish too, a URL whose path segments may be "*"
-// ("https://chatgpt.com/oauth/*/client.json"). Deny goes before Allow.
+// ("https://chatgpt.com/oauth/*/client.json"). Deny goes before Allow, and a URL in it stands for
+// each way to write its place: the publisher of the document chooses how the client id is spelled.
 type TrustPolicy struct {
 	Allow, Deny []string
 	Others      Trust // default: TrustAsk
@@ -72,18 +74,10 @@ func (p TrustPolicy) Of(id string) Trust {
 	if err != nil {
 		return TrustDeny
 	}
-	match := func(patterns []string) bool {
-		for _, pattern := range patterns {
-			if matches(pattern, id, u) {
-				return true
-			}
-		}
-		return false
-	}
 	switch {
-	case match(p.Deny):
+	case slices.ContainsFunc(p.Deny, func(pattern string) bool { return denies(pattern, u) }):
 		return TrustDeny
-	case match(p.Allow):
+	case slices.ContainsFunc(p.Allow, func(pattern string) bool { return allows(pattern, id, u) }):
 		return TrustAllow
 	case p.Others == "":
 		return TrustAsk
@@ -91,21 +85,40 @@ func (p TrustPolicy) Of(id string) Trust {
 	return p.Others
 }
 
-func matches(pattern, id string, u *url.URL) bool {
+// allows compares scheme, host and query as they stand; only the path may vary.
+func allows(pattern, id string, u *url.URL) bool {
+	if !strings.Contains(pattern, "://") {
+		return isHost(pattern, u)
+	}
+	want, err := url.Parse(pattern)
+	if err != nil || want.Scheme != u.Scheme || want.Host != u.Host || want.RawQuery != u.RawQuery {
+		return pattern == id
+	}
+	return pattern == id || fits(want.EscapedPath(), u.EscapedPath())
+}
+
+// denies compares hosts and paths by what they mean to the DNS and to servers.
+func denies(pattern string, u *url.URL) bool {
+	if !strings.Contains(pattern, "://") {
+		return isHost(pattern, u)
+	}
+	want, err := url.Parse(pattern)
+	if err != nil || !isHost(want.Hostname(), u) {
+		return false
+	}
+	return fits(path.Clean(want.Path), path.Clean(u.Path)) ||
+		fits(path.Clean(want.EscapedPath()), path.Clean(u.EscapedPath()))
+}
+
+func fits(pattern, in string) bool {
+	ok, err := path.Match(pattern, in)
+	return ok && err == nil
+}
+
+// isHost reports whether a URL is at a host, or with "*." below a domain.
+func isHost(pattern string, u *url.URL) bool {
 	host := strings.TrimSuffix(u.Hostname(), ".") // the same host to the DNS
-	switch domain, wildcard := strings.CutPrefix(pattern, "*."); {
-	case strings.Contains(pattern, "://"):
-		if pattern == id {
-			return true
-		}
-		// Scheme, host and query are compared as they stand; only the path may vary.
-		want, err := url.Parse(pattern)
-		if err != nil || want.Scheme != u.Scheme || want.Host != u.Host || want.RawQuery != u.RawQuery {
-			return false
-		}
-		ok, err := path.Match(want.EscapedPath(), u.EscapedPath())
-		return ok && err == nil
-	case wildcard:
+	if domain, wildcard := strings.CutPrefix(pattern, "*."); wildcard {
 		return strings.HasSuffix(strings.ToLower(host), "."+strings.ToLower(domain))
 	}
 	return strings.EqualFold(pattern, host)
