@@ -137,23 +137,44 @@ func BenchmarkGatewayCall(b *testing.B) {
 	})
 }
 
-// BenchmarkGatewayFirstByte is the time to the first event of a stream, one at a time.
+// BenchmarkGatewayFirstByte is the time to the first event of a stream, one at a time,
+// with the opening of the connection. The end of a stream that its client abandons is
+// measured by itself (BenchmarkGatewayStreams).
 func BenchmarkGatewayFirstByte(b *testing.B) {
 	fronts(b, func(b *testing.B, url, token string) {
 		client := &http.Client{Transport: &http.Transport{}}
 		for b.Loop() {
-			ctx, cancel := context.WithCancel(context.Background())
-			resp, err := client.Do(request(ctx, http.MethodGet, url, token))
-			if err != nil {
-				b.Fatal(err)
-			}
-			if line, err := bufio.NewReader(resp.Body).ReadString('\n'); err != nil || line != "data: 1\n" {
-				b.Fatalf("%s %q %v", resp.Status, line, err)
-			}
-			cancel()
-			resp.Body.Close()
+			end := firstEvent(b, client, url, token)
+			b.StopTimer()
+			end()
+			time.Sleep(2 * time.Millisecond) // for proxy and server to end it, too
+			b.StartTimer()
 		}
 	})
+}
+
+// BenchmarkGatewayStreams is the opening, the first event and the abandoning of a stream,
+// one after the other.
+func BenchmarkGatewayStreams(b *testing.B) {
+	fronts(b, func(b *testing.B, url, token string) {
+		client := &http.Client{Transport: &http.Transport{}}
+		for b.Loop() {
+			firstEvent(b, client, url, token)()
+		}
+	})
+}
+
+// firstEvent opens a stream and reads its first event; end abandons it.
+func firstEvent(b *testing.B, client *http.Client, url, token string) (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	resp, err := client.Do(request(ctx, http.MethodGet, url, token))
+	if err != nil {
+		b.Fatal(err)
+	}
+	if line, err := bufio.NewReader(resp.Body).ReadString('\n'); err != nil || line != "data: 1\n" {
+		b.Fatalf("%s %q %v", resp.Status, line, err)
+	}
+	return func() { cancel(); resp.Body.Close() }
 }
 
 // BenchmarkGatewayStream is the memory of one open stream, client and MCP server in the
