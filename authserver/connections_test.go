@@ -55,7 +55,7 @@ func TestEveryBodyHasADeadline(t *testing.T) {
 // Security M4: a connection on which a body is announced and does not come is ended; a
 // stream that follows its body is not.
 func TestUnsentBodies(t *testing.T) {
-	const short = 200 * time.Millisecond
+	const short, long = 200 * time.Millisecond, 2 * time.Second
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /stream", func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.ReadAll(r.Body)
@@ -63,7 +63,7 @@ func TestUnsentBodies(t *testing.T) {
 		select {
 		case <-r.Context().Done():
 			return
-		case <-time.After(3 * short):
+		case <-time.After(long + short):
 			fmt.Fprint(w, "still there")
 		}
 	})
@@ -76,12 +76,15 @@ func TestUnsentBodies(t *testing.T) {
 		}
 		defer conn.Close()
 		fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n", request)
-		_ = conn.SetReadDeadline(time.Now().Add(20 * short))
+		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 		if _, err := io.Copy(io.Discard, conn); err != nil {
 			t.Errorf("%s: the connection is open still: %v", request, err)
 		}
 	}
-	resp, err := http.Post(s.URL+"/stream", "text/plain", io.MultiReader(bufio.NewReader(http.NoBody), &oneByte{}))
+	patient := httptest.NewServer(timely(mux, long))
+	defer patient.Close()
+	body := io.MultiReader(bufio.NewReader(http.NoBody), &oneByte{})
+	resp, err := http.Post(patient.URL+"/stream", "text/plain", body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +131,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		return conn
 	}
 	quick := func() error {
-		c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
+		c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
 		resp, err := c.Get("http://" + l.Addr().String() + "/quick")
 		if err == nil {
 			resp.Body.Close()
@@ -137,7 +140,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 	settled := func(open, idle int) {
 		t.Helper()
-		for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 			bound.mu.Lock()
 			o, i := bound.open, 0
 			for _, g := range bound.crowds {
@@ -160,7 +163,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	if err := quick(); err != nil {
 		t.Errorf("silent connections keep others out: %v", err)
 	}
-	_ = silent[0].SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = silent[0].SetReadDeadline(time.Now().Add(time.Minute))
 	if _, err := silent[0].Read(make([]byte, 1)); err == nil {
 		t.Error("the longest idle connection is open still")
 	}

@@ -192,13 +192,19 @@ func TestServe(t *testing.T) {
 		_ = http.NewResponseController(w).Flush() // the test would not go on
 		<-r.Context().Done()
 	})
-	polite := make(chan struct{})
+	polite := make(chan time.Time, 1)
+	red, isRed := context.WithCancel(context.Background())
+	defer isRed()
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
 		ended <- as.Serve(ctx,
 			authserver.Site{
-				Listener: l, Handler: mux, Ending: func(context.Context) error { close(polite); return nil }})
+				Listener: l, Handler: mux, Ending: func(context.Context) error {
+					polite <- time.Now()
+					<-red.Done() // connections are taken until then, however slow this machine is
+					return nil
+				}})
 	}()
 	stream, err := http.Get(base + "/stream")
 	if err != nil {
@@ -206,8 +212,9 @@ func TestServe(t *testing.T) {
 	}
 	defer stream.Body.Close()
 	t.Run("the end is orderly: red, polite, and with open streams", func(t *testing.T) {
+		began := time.Now()
 		stop()
-		for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 			resp, err := http.Get(base + "/readyz")
 			if err != nil || time.Now().After(end) {
 				t.Fatalf("readiness never turned red: %v", err)
@@ -217,6 +224,7 @@ func TestServe(t *testing.T) {
 				break
 			}
 		}
+		isRed()
 		if _, err := io.ReadAll(stream.Body); err != nil {
 			t.Errorf("the stream: %v", err)
 		}
@@ -224,7 +232,10 @@ func TestServe(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		select {
-		case <-polite:
+		case at := <-polite:
+			if took := at.Sub(began); took < 500*time.Millisecond {
+				t.Errorf("Ending was called after %s, before a load balancer can have seen red", took)
+			}
 		default:
 			t.Error("Ending was not called")
 		}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -68,29 +69,29 @@ func TestReadyMeansWritable(t *testing.T) {
 	}
 }
 
-// stuck is a store that does not answer.
+// stuck is a store that does not answer before it is released, whatever becomes of its caller.
 type stuck struct {
 	Store
-	hangs atomic.Bool
-	asked atomic.Int64
+	hangs    atomic.Bool
+	asked    atomic.Int64
+	released chan struct{}
 }
 
 func (s *stuck) Ready(ctx context.Context) error {
 	s.asked.Add(1)
 	if s.hangs.Load() {
-		<-ctx.Done()
-		return ctx.Err()
+		<-s.released
 	}
 	return s.Store.Ready(ctx)
 }
 
-// TestReadinessOfAStoreThatHangs (operations L): it is told within a second, and one question
-// is put to the store, however often the server is asked.
+// TestReadinessOfAStoreThatHangs (operations L): it is told while the store has not answered, and
+// one question is put to the store, however often the server is asked.
 func TestReadinessOfAStoreThatHangs(t *testing.T) {
-	var store *stuck
-	r := newRig(t, func(c *Config) { store = &stuck{Store: c.Store}; c.Store = store })
+	store := &stuck{released: make(chan struct{})}
+	r := newRig(t, func(c *Config) { store.Store = c.Store; c.Store = store })
 	store.hangs.Store(true)
-	began, before := time.Now(), store.asked.Load()
+	before := store.asked.Load()
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
@@ -100,18 +101,38 @@ func TestReadinessOfAStoreThatHangs(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if took := time.Since(began); took > probeWait+time.Second || store.asked.Load()-before != 1 {
-		t.Errorf("it took %s and %d questions", took, store.asked.Load()-before)
+	if got := store.asked.Load() - before; got != 1 {
+		t.Errorf("%d questions were put to the store, want 1", got)
 	}
 	if !strings.Contains(r.log.String(), errNoAnswer.Error()) {
 		t.Errorf("the log does not say why:\n%s", r.log.String())
 	}
 	store.hangs.Store(false)
-	for end := time.Now().Add(10 * time.Second); r.person().get("/readyz").status != http.StatusOK; {
+	close(store.released)
+	for end := time.Now().Add(time.Minute); r.person().get("/readyz").status != http.StatusOK; {
 		if time.Now().After(end) {
 			t.Fatal("it does not get ready again")
 		}
 	}
+}
+
+// Operations L: each caller who asks about a store that hangs is told so after just a second.
+func TestReadinessIsToldWithinASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hangs := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+		p := &probe{ready: hangs, now: time.Now}
+		for late := range 4 { // the question lasts, and each of these comes a moment later
+			time.Sleep(time.Duration(late) * 100 * time.Millisecond)
+			began := time.Now()
+			if err := p.ask(t.Context()); !errors.Is(err, errNoAnswer) {
+				t.Errorf("got %v, want %v", err, errNoAnswer)
+			}
+			if took := time.Since(began); took != time.Second {
+				t.Errorf("it took %s, want a second", took)
+			}
+		}
+		time.Sleep(probeTimeout) // the question ends as well
+	})
 }
 
 // TestIssuerChanged: another issuer than at the last start is warned of once.

@@ -163,22 +163,25 @@ func TestVerifyRefuses(t *testing.T) {
 type hanging struct {
 	*sqlite.Store
 	hangs atomic.Bool
+	asked atomic.Int64 // while it hangs
 }
 
 func (h *hanging) Keys(ctx context.Context, now time.Time) ([]storage.SigningKey, error) {
 	if h.hangs.Load() {
+		h.asked.Add(1)
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
 	return h.Store.Keys(ctx, now)
 }
 
+// One caller asks such a store, for a moment, and the others take that for their answer. (One that
+// a busy machine lets run seconds later may ask again.)
 func TestAStoreThatHangsHoldsNobodyUp(t *testing.T) {
 	store, later := &hanging{Store: openStore(t)}, time.Duration(0)
 	m := newManager(t, Config{Store: store, Now: func() time.Time { return time.Now().Add(later) }})
 	store.hangs.Store(true)
 	later = time.Minute
-	began := time.Now()
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
@@ -188,8 +191,8 @@ func TestAStoreThatHangsHoldsNobodyUp(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got := time.Since(began); got > 2*rereadTimeout {
-		t.Errorf("20 callers waited %s, want about %s", got, rereadTimeout)
+	if got := store.asked.Load(); got < 1 || got > 5 {
+		t.Errorf("20 callers asked %d times, want once", got)
 	}
 }
 

@@ -177,13 +177,11 @@ func TestReasons(t *testing.T) {
 // until waits for what another goroutine is about to do.
 func (r *rig) until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for range 2000 {
-		if is() {
-			return
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal(what)
 		}
-		time.Sleep(time.Millisecond)
 	}
-	t.Fatal(what)
 }
 
 // waiting counts the attempts under a key.

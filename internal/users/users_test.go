@@ -201,16 +201,18 @@ func TestThrottle(t *testing.T) {
 		r := newRig(t, func(c *Config) {
 			c.Sleep = func(ctx context.Context, _ time.Duration) error { <-hold; return nil }
 		})
-		var checked atomic.Int64
+		var checked, returned atomic.Int64
 		var wg sync.WaitGroup
 		for range 500 {
 			wg.Go(func() {
 				if errors.Is(r.try(t, "alice", "wrong", "net"), ErrWrong) {
 					checked.Add(1)
 				}
+				if returned.Add(1) == 500-maxLine { // the rest is in line
+					close(hold)
+				}
 			})
 		}
-		time.AfterFunc(300*time.Millisecond, func() { close(hold) })
 		wg.Wait()
 		if n := checked.Load(); n > nearFree+maxUnderWay+maxUsers {
 			t.Errorf("%d of 500 guesses at once were checked", n)
@@ -414,11 +416,11 @@ func TestSetup(t *testing.T) {
 	t.Run("Security L3: a wrong token has no password hashed", func(t *testing.T) {
 		release := r.hasher.fill()
 		defer release()
-		ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
-		defer cancel()
 		if _, err := r.CompleteSetup(ctx, "guessed", "root", good); !errors.Is(err, storage.ErrNotFound) {
 			t.Errorf("got %v, want an unknown token before there is a slot", err)
 		}
+		ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+		defer cancel()
 		if _, err := r.CompleteSetup(ctx, token(link), "root", good); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want a wait for a slot with the right one", err)
 		}
