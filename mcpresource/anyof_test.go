@@ -147,7 +147,7 @@ func TestOutage(t *testing.T) {
 	r.call(known, tool("read")) // has the set read in the background
 	unseen := s.token(t, "EdDSA", nil, s.claims(lasting...))
 	stranger := s.token(t, "ES256", nil, s.claims(lasting...), "kid", "ES256-0")
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if _, err := validate(v, stranger); errors.Is(err, ErrUnavailable) {
 			break // the reading has failed
 		}
@@ -173,7 +173,6 @@ func TestOutage(t *testing.T) {
 			w.Code == 503 && (w.Header().Get("Retry-After") == "" || w.Header().Get("WWW-Authenticate") != "") {
 			t.Errorf("%s: got %d %v, want %d", step.name, w.Code, w.Header(), step.want)
 		}
-		time.Sleep(20 * time.Millisecond) // a reading in the background ends
 	}
 	s.rotate(next)
 	s.down.Store(false)

@@ -231,7 +231,7 @@ func TestSessionLimit(t *testing.T) {
 		h := r.Protect(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			select {
 			case <-release:
-			case <-time.After(5 * time.Second):
+			case <-time.After(time.Minute):
 			}
 			opensSessions(w, req)
 		}))

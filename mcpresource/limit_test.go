@@ -128,7 +128,7 @@ func TestConcurrency(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Limits.Concurrent, c.Audit, c.Limits.Calls.PerSecond = 3, nil, -1 })
 	begun, finish := make(chan bool), make(chan bool)
 	h := r.Protect(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		late := time.After(10 * time.Second) // one too many would wait forever
+		late := time.After(time.Minute) // one too many would wait forever
 		select {
 		case begun <- true:
 			<-finish

@@ -148,7 +148,7 @@ func (s *soak) round(n int) {
 // settled waits for what ends by itself, and says what is left.
 func (s *soak) settled(goroutines int) (int, uint64) {
 	s.client.CloseIdleConnections()
-	for end := time.Now().Add(20 * time.Second); runtime.NumGoroutine() > goroutines && time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); runtime.NumGoroutine() > goroutines && time.Now().Before(end); {
 		time.Sleep(20 * time.Millisecond)
 	}
 	runtime.GC()

@@ -298,7 +298,7 @@ func TestJWKS(t *testing.T) {
 			s.rotate(nil)
 			advance(refreshAfter)
 			validate(v, forged) // has the set read
-			for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 				if _, err = validate(v, forged); err != nil {
 					break
 				}
@@ -414,7 +414,6 @@ func TestJWKS(t *testing.T) {
 			t.Errorf("stale keys: got %v", err)
 		}
 		advance(2 * time.Hour)
-		time.Sleep(50 * time.Millisecond) // the reading in the background ends
 		if _, err := validate(v, good); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("after a day: got %v", err)
 		}

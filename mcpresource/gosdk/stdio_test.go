@@ -84,7 +84,7 @@ func (p *pipe) next() string {
 			return l
 		}
 		p.t.Fatalf("the server ended: %v", err)
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		p.t.Fatal("no line came")
 	}
 	return ""
@@ -245,7 +245,7 @@ func TestStdioCalls(t *testing.T) {
 			if err != nil {
 				t.Errorf("got %v", err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Error("it goes on")
 		}
 	})

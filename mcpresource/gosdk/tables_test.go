@@ -59,7 +59,7 @@ func TestSecondCheckOfTables(t *testing.T) {
 	serve := func(method, params string) string {
 		var named struct{ Name, URI string }
 		json.Unmarshal([]byte("{"+params+"}"), &named)
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		p := &mcpresource.Principal{
 			Issuer: issuer, Subject: "alice", ClientID: "app", Scopes: []string{"mcp"},

@@ -2,7 +2,6 @@ package stdio
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -16,19 +15,6 @@ import (
 // TestSharedTasks: the id of a task opens its result, so no other hears it, and nobody
 // lists them.
 func TestSharedTasks(t *testing.T) {
-	status := func(s *site, header ...string) string {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		defer cancel()
-		a, err := s.do(ctx, http.MethodGet, "", header...)
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) || a != nil && a.status != 200 {
-			t.Fatalf("the stream: %v %+v", err, a)
-		}
-		if a == nil {
-			return ""
-		}
-		return a.body
-	}
 	task := func(s *site, header ...string) {
 		t.Helper()
 		if a := s.post(toolCall("1", "task", `,"arguments":{"who":"alice"}`), header...); a.status != 200 ||
@@ -39,13 +25,13 @@ func TestSharedTasks(t *testing.T) {
 	alone := serve(t, "good", Config{})
 	own := alone.open("2025-11-25")
 	task(alone, own...)
-	if body := status(alone, own...); !strings.Contains(body, "task of alice") {
+	if body := alone.hear("task of alice", own...); !strings.Contains(body, "task of alice") {
 		t.Fatalf("alice does not hear of her own task, in a process of her own: %q", body)
 	}
 	s := serve(t, "good", Config{Shared: true})
 	mine, theirs := s.open("2025-11-25"), s.open("2025-11-25", "Who", "bob")
 	task(s, mine...)
-	if body := status(s, theirs...); strings.Contains(body, "task of alice") {
+	if body := s.hear("", theirs...); strings.Contains(body, "task of alice") {
 		t.Errorf("bob hears of alice's task: %s", body)
 	}
 	if a := s.post(`{"jsonrpc":"2.0","id":2,"method":"tasks/list"}`, theirs...); !strings.Contains(a.body, "-32601") {

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 )
 
 // modern sends a request of MCP 2026-07-28.
@@ -283,15 +282,8 @@ func TestShared(t *testing.T) {
 		t.Errorf("a question of a shared program: %s", q.body)
 	}
 	s.post(`{"jsonrpc":"2.0","id":4,"method":"resources/subscribe","params":{"uri":"x://a"}}`, mine...)
-	read := func(header []string) string {
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		defer cancel()
-		if a, _ := s.do(ctx, http.MethodGet, "", header...); a != nil {
-			return a.body
-		}
-		return ""
-	}
-	if !strings.Contains(read(mine), "resources/updated") || strings.Contains(read(theirs), "resources/updated") {
+	if !strings.Contains(s.hear("resources/updated", mine...), "resources/updated") ||
+		strings.Contains(s.hear("", theirs...), "resources/updated") {
 		t.Error("who has subscribed hears nothing, or who has not does")
 	}
 }

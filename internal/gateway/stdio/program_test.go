@@ -17,7 +17,7 @@ import (
 // TestMain is the MCP server of the tests when it is started as one.
 func TestMain(m *testing.M) {
 	if mode := os.Getenv("TEST_PROGRAM"); mode != "" {
-		(&program{mode: mode, waiting: map[string]chan json.RawMessage{}}).run()
+		(&program{mode: mode, waiting: map[string]chan json.RawMessage{}, released: make(chan struct{})}).run()
 		return
 	}
 	os.Exit(m.Run())
@@ -26,9 +26,10 @@ func TestMain(m *testing.M) {
 // program is a small MCP server of 2025-11-25, or of 2026-07-28 alone in the mode "modern",
 // that does as it is told.
 type program struct {
-	mode    string
-	mu      sync.Mutex // guards stdout and waiting
-	waiting map[string]chan json.RawMessage
+	mode     string
+	mu       sync.Mutex // guards stdout and waiting
+	waiting  map[string]chan json.RawMessage
+	released chan struct{} // closed when the client says so
 }
 
 func (p *program) say(v any) {
@@ -74,8 +75,11 @@ func (p *program) run() {
 		if f.isCall() {
 			go p.serve(f)
 		}
-		if f.Method == "notifications/cancelled" {
+		switch f.Method {
+		case "notifications/cancelled":
 			p.note("notifications/tools/list_changed", map[string]any{"because": f.Params})
+		case "notifications/release":
+			close(p.released)
 		}
 	}
 	if p.mode == "deaf" {
@@ -167,6 +171,9 @@ func (p *program) call(f frame, tool string) {
 	case "slow":
 		time.Sleep(300 * time.Millisecond)
 		p.answer(f.ID, map[string]any{"slow": true})
+	case "held":
+		<-p.released
+		p.answer(f.ID, map[string]any{"held": true})
 	case "crash":
 		os.Exit(3)
 	case "large":

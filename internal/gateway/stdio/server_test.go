@@ -1,6 +1,7 @@
 package stdio
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -78,7 +79,7 @@ type answer struct {
 
 type event struct{ id, data string }
 
-func (s *site) do(ctx context.Context, method, body string, header ...string) (*answer, error) {
+func (s *site) ask(ctx context.Context, method, body string, header ...string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, s.url, strings.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -90,7 +91,11 @@ func (s *site) do(ctx context.Context, method, body string, header ...string) (*
 			req.Header.Set(header[i], header[i+1])
 		}
 	}
-	resp, err := http.DefaultClient.Do(req)
+	return http.DefaultClient.Do(req)
+}
+
+func (s *site) do(ctx context.Context, method, body string, header ...string) (*answer, error) {
+	resp, err := s.ask(ctx, method, body, header...)
 	if err != nil {
 		return nil, err
 	}
@@ -113,6 +118,34 @@ func (s *site) do(ctx context.Context, method, body string, header ...string) (*
 		}
 	}
 	return a, err
+}
+
+// hear reads the stream of a session: for a moment, or until something wanted was said and
+// a moment longer.
+func (s *site) hear(wanted string, header ...string) string {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	leave := func() { time.AfterFunc(300*time.Millisecond, cancel) }
+	if wanted == "" {
+		leave()
+	}
+	resp, err := s.ask(ctx, http.MethodGet, "", header...)
+	if wanted == "" && errors.Is(err, context.Canceled) {
+		return ""
+	}
+	if err != nil || resp.StatusCode != http.StatusOK {
+		s.t.Fatalf("the stream: %v %+v", err, resp)
+	}
+	defer resp.Body.Close()
+	var said strings.Builder
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		fmt.Fprintln(&said, lines.Text())
+		if wanted != "" && strings.Contains(lines.Text(), wanted) {
+			leave()
+		}
+	}
+	return said.String()
 }
 
 func (s *site) post(body string, header ...string) *answer {
@@ -254,11 +287,8 @@ func TestSession(t *testing.T) {
 		asked, read := context.WithCancel(t.Context())
 		defer read()
 		wg.Go(func() {
-			for range 500 { // until the question is there
+			for asked.Err() == nil { // until the question is there
 				s.post(`{"jsonrpc":"2.0","id":"ask-1","result":{"text":"forty-two"}}`, h...)
-				if asked.Err() != nil {
-					return
-				}
 				time.Sleep(10 * time.Millisecond)
 			}
 		})
@@ -334,7 +364,7 @@ func TestResume(t *testing.T) {
 		}
 		cancel()
 	}()
-	_, err := s.do(ctx, http.MethodPost, toolCall("1", "slow", ""), h...)
+	_, err := s.do(ctx, http.MethodPost, toolCall("1", "held", ""), h...)
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("the call was not broken off: %v", err)
 	}
@@ -347,8 +377,9 @@ func TestResume(t *testing.T) {
 		}
 	}
 	x.mu.Unlock()
+	s.post(`{"jsonrpc":"2.0","method":"notifications/release"}`, h...)
 	a, err := s.do(t.Context(), http.MethodGet, "", append(h, "Last-Event-Id", id+"_0")...)
-	if err != nil || len(a.events) != 1 || !strings.Contains(a.events[0].data, `"slow":true`) ||
+	if err != nil || len(a.events) != 1 || !strings.Contains(a.events[0].data, `"held":true`) ||
 		a.events[0].id != id+"_1" {
 		t.Errorf("RS-129: got %v, %+v", err, a)
 	}
@@ -372,23 +403,17 @@ func TestOwnStream(t *testing.T) {
 		defer x.own.mu.Unlock()
 		return x.own.reader != nil
 	}
-	read := func(header ...string) (string, error) {
+	read := func(wanted string, header ...string) string {
 		eventually(t, "nobody reads", func() bool { return !held() })
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		defer cancel()
-		a, err := s.do(ctx, http.MethodGet, "", append(h, header...)...)
-		if a == nil {
-			return "", err
-		}
-		return a.body, err
+		return s.hear(wanted, append(h, header...)...)
 	}
-	if body, _ := read(); strings.Count(body, "list_changed") != 1 {
+	if body := read("list_changed"); strings.Count(body, "list_changed") != 1 {
 		t.Errorf("a message from before is lost: %q", body)
 	}
-	if body, _ := read(); strings.Contains(body, "list_changed") {
+	if body := read(""); strings.Contains(body, "list_changed") {
 		t.Errorf("RS-106: a message came twice: %q", body)
 	}
-	if body, _ := read("Last-Event-Id", "own_0"); strings.Contains(body, "list_changed") {
+	if body := read("", "Last-Event-Id", "own_0"); strings.Contains(body, "list_changed") {
 		t.Errorf("RS-115: what was seen came again: %q", body)
 	}
 	eventually(t, "nobody reads", func() bool { return !held() })
@@ -443,7 +468,7 @@ func alive(pid int) bool {
 
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("never: %s", what)
 		}
