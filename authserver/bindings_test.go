@@ -183,7 +183,7 @@ func TestBindingInTheBrowser(t *testing.T) {
 			t.Errorf("got %d %v", pg.status, pg.header)
 		}
 	})
-	t.Run("AS-113 policy narrows what is asked and what is granted", func(t *testing.T) {
+	t.Run("AS-111 policy narrows what is asked and what is granted", func(t *testing.T) {
 		f.set(func(f *providers) { f.permitted = oauth.Scopes{"mcp"} })
 		defer f.set(func(f *providers) { f.permitted = nil })
 		p := r.person()

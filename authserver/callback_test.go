@@ -39,7 +39,7 @@ func TestCallback(t *testing.T) {
 				t.Error("the browser is not signed in")
 			}
 		})
-	t.Run("AS-45 a private-use scheme gets a page", func(t *testing.T) {
+	t.Run("a private-use scheme gets a page", func(t *testing.T) {
 		if err := r.store.PutClient(t.Context(),
 			storage.Client{
 				ID: "desk", Name: "Desk", RedirectURIs: []string{"desk://cb"}, GrantTypes: []string{oauth.GrantCode},

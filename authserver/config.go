@@ -276,7 +276,7 @@ func (c Config) validate() error {
 		errs = append(errs, errors.New("no store"))
 	}
 	if c.Tokens.CodeTTL < 0 || c.Tokens.CodeTTL > 10*time.Minute {
-		errs = append(errs, errors.New("a code may live ten minutes at most (OAuth 2.1 §4.1.2)"))
+		errs = append(errs, errors.New("a code may live ten minutes at most (OAuth 2.1 §4.1.2)")) // AS-49
 	}
 	if c.Tokens.AccessTTL < time.Second || c.Tokens.AccessTTL > 24*time.Hour {
 		errs = append(errs, errors.New("an access token must live between one second and a day"))

@@ -97,7 +97,7 @@ func TestIntrospection(t *testing.T) {
 			t.Errorf("got %d %+v", status, out)
 		}
 	})
-	t.Run("AS-227 RS-68 a refresh token is not active for a resource server, which might take it for an access token",
+	t.Run("AS-227 a refresh token is not active for a resource server, which might take it for an access token",
 		func(t *testing.T) {
 			if status, _, body := introspect(tokens["refresh_token"].(string), rs); status != 200 ||
 				body != `{"active":false}` {

@@ -15,7 +15,7 @@ import (
 // maxFormBytes bounds the body of every form that this server reads.
 const maxFormBytes = 64 << 10
 
-// credentialParams must never travel in a URL: it is logged on the way.
+// credentialParams must never travel in a URL: it is logged on the way (AS-06).
 var credentialParams = []string{
 	"client_secret", "client_assertion", "code", "code_verifier", "refresh_token", "token", "subject_token",
 	"grant_type",

@@ -60,7 +60,8 @@ func (s *Server) newExchange(tokens *grant.Tokens) *grant.Exchange {
 	}
 }
 
-// newShell puts together what answers a token request by the grant of its type.
+// newShell puts together what answers a token request by the grant of its type. There is no
+// password grant (OAuth 2.1 §10, AS-03).
 func (s *Server) newShell(clientAuth *grant.ClientAuth, refresh *grant.RefreshTokens) *shell.Shell {
 	c, minter := s.cfg, s.newMinter()
 	return shell.New(shell.Config{

@@ -41,12 +41,12 @@ func TestWhoGetsARefreshToken(t *testing.T) {
 		}
 		return out
 	}
-	t.Run("AS-31 a client with the code grant alone gets none", func(t *testing.T) {
+	t.Run("AS-93 a client with the code grant alone gets none", func(t *testing.T) {
 		if out := redeem("mcp"); out["refresh_token"] != nil {
 			t.Errorf("got %v, want no refresh token", out)
 		}
 	})
-	t.Run("AS-31 with offline_access it gets one, and may use it", func(t *testing.T) {
+	t.Run("AS-93 with offline_access it gets one, and may use it", func(t *testing.T) {
 		out := redeem("mcp offline_access")
 		token, _ := out["refresh_token"].(string)
 		if token == "" {
@@ -56,7 +56,7 @@ func TestWhoGetsARefreshToken(t *testing.T) {
 			t.Errorf("refresh: got %d %v, want 200", status, out)
 		}
 	})
-	t.Run("AS-03 a client with neither grant may not refresh", func(t *testing.T) {
+	t.Run("AS-85 a client with neither grant may not refresh", func(t *testing.T) {
 		status, out := r.person().token(refreshForm("x", "client_id", ""), "Authorization",
 			basic("machine", testSecret))
 		if status != http.StatusBadRequest || out["error"] != "unauthorized_client" {

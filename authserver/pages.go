@@ -76,7 +76,8 @@ func (p *pages) register(handle func(string, http.Handler, ...string)) {
 	handle = func(path string, h http.Handler, methods ...string) { register(path, p.ownHost(h), methods...) }
 	post := func(path string, h http.HandlerFunc) { handle(path, sameSite.Handler(h), http.MethodPost) }
 
-	handle(p.paths.authorize, http.HandlerFunc(p.authorize.authorize), http.MethodGet) // no HEAD: it could issue a code
+	// GET alone (OAuth 2.1 §3.1, AS-37): a HEAD could issue a code
+	handle(p.paths.authorize, http.HandlerFunc(p.authorize.authorize), http.MethodGet)
 	signIn := sameSite.Handler(byMethod(p.login.page, p.login.login))
 	handle(p.paths.login, signIn, http.MethodGet, http.MethodHead, http.MethodPost)
 	post(p.paths.consent, p.authorize.consent)

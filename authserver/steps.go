@@ -115,7 +115,7 @@ func (s *steps) stop(w http.ResponseWriter, r *http.Request, to flow.Identified,
 }
 
 // sendToClient sends the browser to the redirect URI with the response. 303 makes it
-// a GET that repeats no form (OAuth 2.1 §7.5.4).
+// a GET that repeats no form (OAuth 2.1 §7.5.4, AS-45).
 //
 // A browser that is sent to a private-use scheme gets a page with a button instead;
 // a client that is no browser gets the redirect all the same.

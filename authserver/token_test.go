@@ -30,7 +30,7 @@ func wantError(t *testing.T, status int, out map[string]any, wantStatus int, cod
 func TestCodeExchange(t *testing.T) {
 	r := newRig(t)
 	p := r.person()
-	t.Run("AS-81 AS-80 AS-118 the answer and the access token", func(t *testing.T) {
+	t.Run("AS-81 AS-80 AS-118 AS-122 the answer and the access token", func(t *testing.T) {
 		code := p.approve(authorizeQuery()).Get("code")
 		pg := p.post("/token", codeForm(code))
 		if pg.status != 200 || pg.header.Get("Cache-Control") != "no-store" ||

@@ -38,6 +38,7 @@ func (v *views) login(step flow.Login) web.Login {
 func (v *views) request(a flow.Request, consented oauth.Scopes) web.Request {
 	return web.Request{
 		Client: clientParty(a.Client), SelfRegistered: !v.clients.Vouched(a.Client),
+		// AS-71: the host is always shown
 		RedirectHost: redirectHost(a.RedirectURI), RedirectIsLoopback: oauth.IsLoopbackRedirect(a.RedirectURI),
 		RedirectURI: a.RedirectURI,
 		Resource:    resourceParty(a.Resource.Resource), Scopes: scopeViews(a.Resource.Resource, a.Scopes, consented),

@@ -146,6 +146,7 @@ func (r *Registry) admitGrants(m request, method string) ([]string, error) {
 	return grants, nil
 }
 
+// admitRedirects demands redirect URIs that the policy admits, at least one (RFC 7591 §2, §5, AS-138).
 func admitRedirects(policy oauth.RedirectPolicy, uris []string) error {
 	switch {
 	case len(uris) == 0:

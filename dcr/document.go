@@ -84,7 +84,7 @@ const (
 )
 
 // badDocument is the refusal of an id or its document that is no good, whichever caller asks and
-// however often: to the store's eyes no such client. The reason is for the people who
+// however often: to the store's eyes no such client (AS-165). The reason is for the people who
 // publish the document; it says nothing about the network that we fetch from.
 func badDocument(reason string, cause error) error {
 	return oauth.NewError(oauth.InvalidClient,
@@ -349,7 +349,7 @@ func (d *documents) admit(id string, m request, methods []string) (storage.Clien
 			return c, err
 		}
 		if !public {
-			c.AuthMethod = privateKeyJWT
+			c.AuthMethod = privateKeyJWT // CIMD §6.2, AS-159
 		}
 	case !public: // CIMD §4.1, AS-158
 		return c, errors.New("its token_endpoint_auth_method is neither none nor private_key_jwt")

@@ -502,7 +502,7 @@ func TestSessions(t *testing.T) {
 			t.Error("still bound")
 		}
 	})
-	t.Run("RS-145 what is remembered is bounded", func(t *testing.T) {
+	t.Run("RS-51 what is remembered is bounded", func(t *testing.T) {
 		m := NewMemorySessions(3)
 		for _, id := range []string{"a", "b", "c", "d"} {
 			m.Claim(t.Context(), id, Binding{Person: "x"})

@@ -9,7 +9,7 @@ import (
 
 // The registered well-known locations (RFC 8615).
 const (
-	AuthorizationServerWellKnown = "/.well-known/oauth-authorization-server" // RFC 8414 §7.3
+	AuthorizationServerWellKnown = "/.well-known/oauth-authorization-server" // RFC 8414 §7.3, AS-19
 	OpenIDWellKnown              = "/.well-known/openid-configuration"       // OpenID Connect Discovery §4
 	ProtectedResourceWellKnown   = "/.well-known/oauth-protected-resource"   // RFC 9728 §8.3
 )

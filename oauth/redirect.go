@@ -35,9 +35,10 @@ var refusedSchemes = []string{
 	"chrome", "intent",
 }
 
-// Check reports why raw cannot be registered as a redirect URI, or nil. It must
+// Check reports why raw cannot be registered as a redirect URI, or nil. It must be https, or http
+// on loopback, or of a scheme that the policy admits (MCP "Communication Security", AS-56), and
 // be absolute, without fragment (OAuth 2.1 §2.3, AS-58), without user information,
-// control characters or white space, and of an admitted scheme.
+// control characters or white space, and without a parameter of the response.
 func (p RedirectPolicy) Check(raw string) error {
 	u, err := parseRedirect(raw)
 	if err != nil {
@@ -45,6 +46,8 @@ func (p RedirectPolicy) Check(raw string) error {
 	}
 	scheme := strings.ToLower(u.Scheme)
 	switch {
+	case hasResponseParameter(u):
+		return errors.New("the redirect URI has a parameter that the response has: code, state, iss or error")
 	case slices.Contains(refusedSchemes, scheme):
 		return errors.New("the scheme of the redirect URI is never permitted")
 	case scheme == "https":
@@ -61,6 +64,15 @@ func (p RedirectPolicy) Check(raw string) error {
 		return errors.New("the scheme of the redirect URI is not permitted here")
 	}
 	return nil
+}
+
+// responseParameters are those of authorization responses (OAuth 2.1 §4.1.2, RFC 9207 §2). A
+// redirect URI that has one already would make it two (OAuth 2.1 §3.1, AS-43), of which a
+// client may believe the wrong one.
+var responseParameters = []string{"code", "state", "iss", "error", "error_description", "error_uri"}
+
+func hasResponseParameter(u *url.URL) bool {
+	return slices.ContainsFunc(responseParameters, u.Query().Has)
 }
 
 func parseRedirect(raw string) (*url.URL, error) {

@@ -23,6 +23,11 @@ func TestRedirectPolicy(t *testing.T) {
 	}{
 		{"AS-56: https", strict, "https://claude.ai/api/mcp/auth_callback", true},
 		{"AS-56: https with query and port", strict, "https://c.example:8443/cb?x=1", true},
+		{"AS-43: a state of its own", strict, "https://c.example/cb?x=1&state=y", false},
+		{"AS-43: a code of its own, escaped", strict, "https://c.example/cb?c%6Fde=y", false},
+		{"AS-43: an issuer of its own", desktop, "cursor://x/cb?iss=https://evil.example", false},
+		{"AS-43: an error of its own", strict, "http://127.0.0.1:1/cb?error", false},
+		{"AS-43: a parameter whose name is another", strict, "https://c.example/cb?State=y&code_x=z", true},
 		{"AS-56: http on 127.0.0.1", strict, "http://127.0.0.1:33418/", true},
 		{"AS-56: http on ::1", strict, "http://[::1]:1/cb", true},
 		{"AS-56: http on localhost", strict, "http://localhost/callback", true},

@@ -138,7 +138,7 @@ func (c *Catalogue) find(raw string) (int, error) {
 	if i, ok := c.byOrigin[uri]; ok && i >= 0 {
 		return i, nil
 	}
-	return 0, oauth.NewError(oauth.InvalidTarget,
+	return 0, oauth.NewError(oauth.InvalidTarget, // AS-105
 		fmt.Sprintf("The MCP server %+q is not known to this authorization server. Its operator can add it.",
 			short(raw)))
 }

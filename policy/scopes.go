@@ -34,7 +34,7 @@ func DefaultScopes(r storage.Resource) oauth.Scopes {
 // Requestable returns the scopes that a request for a resource is about: the
 // requested ones that the resource knows, plus offline_access if asked. Unknown
 // scopes are dropped, never refused: real clients add scopes of their own, and the
-// answer says what was granted (RFC 6749 §3.3). When nothing known remains, the
+// answer says what was granted (RFC 6749 §3.3, AS-111, AS-112). When nothing known remains, the
 // defaults are used.
 func Requestable(r storage.Resource, requested oauth.Scopes) oauth.Scopes {
 	out := requested.Intersect(ResourceScopes(r))

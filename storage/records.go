@@ -46,7 +46,7 @@ const (
 // Operated reports whether the operator created the client.
 func (c *Client) Operated() bool { return c.Source == SourceStatic || c.Source == SourceConfig }
 
-// Public reports whether the client has no credential of its own.
+// Public reports whether the client has no credential of its own (OAuth 2.1 §2.1, AS-170).
 func (c *Client) Public() bool { return c.AuthMethod == "none" }
 
 // HasSecret reports whether the client authenticates by a secret.

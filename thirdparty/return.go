@@ -58,7 +58,7 @@ func (d *Delegation) Return(ctx context.Context, r delegation.AuthorizationRespo
 // collect learns from an authorization response who came back.
 func (d *Delegation) collect(ctx context.Context, c *connector, away trip, params url.Values) (holding, error) {
 	// A provider that may not be trusted sends the browser to another one's callback, to
-	// have a code of that one redeemed, or ours sent to it (RFC 9700 §4.4).
+	// have a code of that one redeemed, or ours sent to it (RFC 9700 §4.4, AS-224).
 	if away.Provider != c.ID {
 		return holding{}, errMixedUp
 	}

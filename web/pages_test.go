@@ -96,7 +96,7 @@ func TestFormAction(t *testing.T) {
 		want    string
 	}{
 		{"AS-46: nothing but our own forms", nil, "form-action 'self';"},
-		{"AS-43: the client's origin and scheme",
+		{"AS-46: the client's origin and scheme",
 			[]string{"https://claude.ai", "http://127.0.0.1:33418", "http://localhost:1", "cursor:", "http:"},
 			"form-action 'self' https://claude.ai http://127.0.0.1:33418 http://localhost:1 cursor: http:;"},
 		{"AS-48: no target adds a directive",

@@ -38,6 +38,7 @@ const (
 	MetaCapabilities = "io.modelcontextprotocol/clientCapabilities"
 	MetaServer       = "io.modelcontextprotocol/serverInfo"
 	MetaSubscription = "io.modelcontextprotocol/subscriptionId"
+	MetaLogLevel     = "io.modelcontextprotocol/logLevel"
 )
 
 // The error codes of JSON-RPC 2.0 §5.1.

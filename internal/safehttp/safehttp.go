@@ -81,10 +81,13 @@ func New(o Options) *Client {
 	}
 	return &Client{max: o.MaxBytes, proxied: o.Proxy != nil, http: &http.Client{
 		Timeout: o.Timeout, Transport: t,
+		// AS-160: a redirect is an answer like every other one that is not 200
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
+// guard judges the address that is about to be connected to: no special-use one (RFC 6890, CIMD
+// §6.5, AS-161), and loopback for development only.
 func guard(o Options) func(network, address string, conn syscall.RawConn) error {
 	options := []ssrf.Option{ssrf.WithAnyPort()}
 	if o.InsecureLoopback {

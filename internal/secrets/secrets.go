@@ -29,7 +29,8 @@ var ErrOpen = errors.New("secrets: cannot open")
 const TokenSize = 43
 
 // Token returns prefix followed by 256 random bits in base64url, 43 characters of
-// A-Z a-z 0-9 - _ (clients paste them into URLs and Basic headers unescaped).
+// A-Z a-z 0-9 - _ (clients paste them into URLs and Basic headers unescaped). Codes, secrets
+// and the seeds of refresh tokens are made by it (OAuth 2.1 §7.7, AS-04).
 func Token(prefix string) string {
 	var b [32]byte
 	rand.Read(b[:]) // never fails since Go 1.24
@@ -58,7 +59,7 @@ func id(at time.Time) string {
 }
 
 // Hash is the digest under which a token is stored. The tokens hashed here carry
-// 256 random bits, so neither salt nor stretching adds anything.
+// 256 random bits, so neither salt nor stretching adds anything (AS-06).
 func Hash(token string) [32]byte { return sha256.Sum256([]byte(token)) }
 
 // Ring seals and derives under one primary master key, and opens under that one

@@ -200,7 +200,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestUnknownVersion: RS-123 a request of which no version is known is one of 2025-03-26, the
+// TestUnknownVersion: RS-123 RS-145 a request of which no version is known is one of 2025-03-26, the
 // revision that has batches.
 func TestUnknownVersion(t *testing.T) {
 	s := mcp.NewServer(&mcp.Implementation{Name: "t", Version: "1"},

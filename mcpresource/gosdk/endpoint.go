@@ -2,6 +2,7 @@ package gosdk
 
 import (
 	"bytes"
+	"encoding/base64"
 	"errors"
 	"io"
 	"net/http"
@@ -116,16 +117,36 @@ func (b body) checkModern(r *http.Request) *refusal {
 	}
 	// Of two headers a proxy and the server might each believe another.
 	for name, values := range r.Header {
-		if len(values) > 1 &&
-			(strings.HasPrefix(name, protocol.HeaderParamPrefix) || name == protocol.HeaderMethod ||
-				name == protocol.HeaderName || name == protocol.HeaderVersion) {
+		parameter := strings.HasPrefix(name, protocol.HeaderParamPrefix)
+		if len(values) > 1 && (parameter || name == protocol.HeaderMethod || name == protocol.HeaderName ||
+			name == protocol.HeaderVersion) {
 			return &refusal{http.StatusBadRequest, mcp.CodeHeaderMismatch, "The header " + name + " is repeated.", m.ID}
+		}
+		if parameter && !isStrict(values[0]) {
+			return &refusal{
+				http.StatusBadRequest, mcp.CodeHeaderMismatch, "The header " + name + " is not valid Base64.", m.ID,
+			}
 		}
 	}
 	if m.ID == nil && r.Header.Get(protocol.HeaderMethod) == "" {
 		r.Header.Set(protocol.HeaderMethod, *m.Method) // required of requests alone; the SDK asks for it here too
 	}
 	return nil
+}
+
+// isStrict reports whether a value in Base64 has the one spelling that it can have: the SDK decodes
+// others, too (MCP 2026-07-28, Streamable HTTP, RS-150). A value without the
+// markers is no Base64.
+func isStrict(value string) bool {
+	encoded, ok := strings.CutPrefix(value, "=?base64?")
+	if ok {
+		encoded, ok = strings.CutSuffix(encoded, "?=")
+	}
+	if !ok {
+		return true
+	}
+	_, err := base64.StdEncoding.Strict().DecodeString(encoded)
+	return err == nil
 }
 
 // checkSession refuses what the revisions with sessions do and the SDK does not.

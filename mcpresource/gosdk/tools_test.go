@@ -47,7 +47,10 @@ func TestInput(t *testing.T) {
 	schema := `{"type":"object","properties":{"n":{"type":"integer","minimum":1},"d":{"type":"string","default":"x"}},"required":["n"],"additionalProperties":false}`
 	with := func(o *Options) *rig {
 		return newRig(t, o, raw("raw", schema, okTool),
-			raw("remote", `{"type":"object","$ref":"http://127.0.0.1:1/schema"}`, okTool))
+			raw("remote", `{"type":"object","$ref":"http://127.0.0.1:1/schema"}`, okTool),
+			raw("draft-04", `{"type":"object","$schema":"http://json-schema.org/draft-04/schema#"}`, okTool),
+			raw("draft-07", `{"type":"object","$schema":"http://json-schema.org/draft-07/schema#"}`, okTool),
+			raw("2020-12", `{"type":"object","$schema":"https://json-schema.org/draft/2020-12/schema"}`, okTool))
 	}
 	r := with(nil)
 	for _, tt := range []struct{ name, args, want string }{
@@ -66,7 +69,19 @@ func TestInput(t *testing.T) {
 			}
 		})
 	}
-	t.Run("RS-134 RS-172 a schema that points elsewhere is never fetched, and said to be of no use",
+	t.Run("RS-134 a dialect that is not known is named, and the tool does not run", func(t *testing.T) {
+		got := r.call(t, "alice-mcp", "draft-04", `{}`).text
+		if !strings.Contains(got, "draft-04") || !strings.Contains(got, "supported versions") ||
+			strings.Contains(got, "ran") {
+			t.Errorf("got %s", got)
+		}
+		for _, known := range []string{"draft-07", "2020-12"} {
+			if got := r.call(t, "alice-mcp", known, `{}`).text; !strings.Contains(got, "ran") {
+				t.Errorf("%s: got %s", known, got)
+			}
+		}
+	})
+	t.Run("RS-172 a schema that points elsewhere is never fetched, and said to be of no use",
 		func(t *testing.T) {
 			if got := r.call(t, "alice-mcp", "remote", `{}`); got.code != -32603 ||
 				!strings.Contains(got.text, "input schema") {

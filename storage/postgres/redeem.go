@@ -13,10 +13,10 @@ import (
 
 const (
 	// takeCode is the single use of a code: the UPDATE changes the row for one of N
-	// callers; the others wait for its lock and then find the condition false. All
-	// that the code is bound to stands in the condition, so a wrong guess leaves it
-	// as it is. The first refresh token is good by the same change. A digest is all that
-	// stays of the code.
+	// callers (OAuth 2.1 §4.1.3, AS-90); the others wait for its lock and then find the condition
+	// false. All that the code is bound to stands in the condition (AS-49), a redirect URI only
+	// if one is sent (§10.2, AS-92), so a wrong guess leaves it as it is. The first refresh token
+	// is good by the same change. A digest is all that stays of the code.
 	takeCode = `WITH took AS (
 	UPDATE grants AS g SET code_used_at = $1, sweep_at = expires_at, code_hash = $10, code_redirect = '', code_challenge = ''`
 	takeFirst = `,

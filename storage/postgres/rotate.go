@@ -14,7 +14,8 @@ import (
 // The compare-and-swap of rotation: of N callers one finds the generation as it was. It
 // changes no indexed column, so that PostgreSQL need not touch an index (HOT).
 const (
-	// takeNumbered rotates the newest token of a grant.
+	// takeNumbered rotates the newest token of a grant: every use makes a new one (OAuth 2.1
+	// §4.3.1, AS-94).
 	takeNumbered = rotateHead + "substring($7::bytea || coalesce(rotations, ''::bytea) FROM 1 FOR $9::int)" +
 		rotateWhere + "generation = $3 AND refresh_expires_at > $1" + rotateTail
 	// takeLost rotates a token that is newer than the grant knows. Of the tokens before it,

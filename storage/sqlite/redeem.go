@@ -10,9 +10,10 @@ import (
 )
 
 const (
-	// takeCode is the single use of a code: of N callers one changes the row. All
-	// that the code is bound to stands in the condition, so a wrong guess leaves it
-	// as it is. A digest is all that stays of the code.
+	// takeCode is the single use of a code: of N callers one changes the row (OAuth 2.1 §4.1.3,
+	// AS-90). All that the code is bound to stands in the condition (AS-49), a redirect URI only
+	// if one is sent (§10.2, AS-92), so a wrong guess leaves it as it is. A digest is all that
+	// stays of the code.
 	takeCode = `UPDATE grants AS g SET code_used_at = ?1, sweep_at = expires_at, code_hash = ?9, code_redirect = '', code_challenge = '',
 	generation = CASE WHEN ?7 IS NULL THEN 0 ELSE 1 END, refresh_hash = ?7, rotated_at = ?1, refresh_expires_at = min(?8, expires_at)
 WHERE code_hash = ?2 AND client_id = ?3 AND code_challenge = ?4 AND (?5 = '' OR code_redirect = ?5)

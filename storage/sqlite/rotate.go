@@ -15,7 +15,7 @@ const (
 	(SELECT last_used_at FROM clients c WHERE c.id = client_id) FROM grants g WHERE id = ?`
 
 	// takeNumbered is the compare-and-swap of rotation: of N callers one finds the generation
-	// as it was. It changes no indexed column.
+	// as it was, and every use makes a new one (OAuth 2.1 §4.3.1, AS-94). It changes no indexed column.
 	takeNumbered = `UPDATE grants SET generation = ?2, rotated_at = ?3, refresh_expires_at = min(?4, expires_at), rotations = ?5
 WHERE id = ?1 AND generation = ?6`
 )

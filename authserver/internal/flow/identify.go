@@ -74,7 +74,7 @@ func (f *Flow) identify(ctx context.Context, p form.Params, find finder) (Identi
 		to.RedirectURI = c.RedirectURIs[0]
 	case to.Sent == "":
 		return to, oauth.NewError(oauth.InvalidRequest, "The parameter 'redirect_uri' is missing.")
-	case !oauth.MatchRedirectURI(c.RedirectURIs, to.Sent):
+	case !oauth.MatchRedirectURI(c.RedirectURIs, to.Sent): // AS-52, AS-157, AS-224
 		return to, errRedirect(c, to.Sent)
 	default:
 		to.RedirectURI = to.Sent

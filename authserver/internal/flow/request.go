@@ -34,8 +34,9 @@ type Request struct {
 }
 
 // ResponseURL is the redirect URI with the response parameters added to its own
-// query (OAuth 2.1 §2.3, AS-44), and always with iss (RFC 9207 §2, AS-68, AS-69) and with state exactly
-// when there was one.
+// query (OAuth 2.1 §2.3, AS-44), and always with iss (RFC 9207 §2, AS-67, AS-68, AS-69) and with
+// state exactly when there was one, as it was sent (OAuth 2.1 §4.1.2, AS-42). Each is there once, for
+// a redirect URI cannot have them already (oauth.RedirectPolicy, AS-43).
 func (to Identified) ResponseURL(issuer string, response url.Values) string {
 	response.Set("iss", issuer)
 	response.Del("state")

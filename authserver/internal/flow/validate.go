@@ -67,7 +67,7 @@ func checkParams(p form.Params) error {
 		return oauth.NewError(oauth.InvalidRequest, "Request objects are not supported.")
 	case p.Get("response_type") == "": // OAuth 2.1 §4.1.1, AS-38
 		return oauth.NewError(oauth.InvalidRequest, "The parameter 'response_type' is missing.")
-	case p.Get("response_type") != "code":
+	case p.Get("response_type") != "code": // no implicit grant (OAuth 2.1 §10.1, AS-03)
 		return oauth.NewError(oauth.UnsupportedResponseType, "Only the response type 'code' is supported.")
 	case p.Get("code_challenge") == "": // OAuth 2.1 §4.1.1, §7.5.2, AS-61
 		return oauth.NewError(oauth.InvalidRequest, "PKCE is required: the parameter 'code_challenge' is missing.")

@@ -10,7 +10,8 @@ import (
 
 // Params are the parameters of an OAuth request after the common rules: a
 // parameter without a value is treated as absent, an unknown one is ignored, and a
-// repeated one is refused, except resource (OAuth 2.1 §3.1, §3.2; RFC 8707 §2; AS-08, AS-09).
+// repeated one is refused, except resource (OAuth 2.1 §3.1, §3.2; RFC 8707 §2; AS-07, AS-08,
+// AS-09).
 type Params struct {
 	Values   url.Values
 	repeated string // the first repeated parameter, "" when none is
@@ -46,7 +47,8 @@ func (p Params) Get(name string) string {
 	return ""
 }
 
-// Resources returns every resource parameter that has a value.
+// Resources returns every resource parameter that has a value, of an authorization request and
+// of a token request alike (RFC 8707 §2, AS-103).
 func (p Params) Resources() []string {
 	var out []string
 	for _, v := range p.Values["resource"] {

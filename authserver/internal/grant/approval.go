@@ -100,7 +100,8 @@ func approvalError(err error) error {
 }
 
 // codeOf returns a new code for a grant: it begins with the grant's id, by which the store
-// finds it, and has 256 random bits.
+// finds it, and has 256 random bits. Nothing of the request is in it, so the challenge cannot be
+// had from it (OAuth 2.1 §4.1.2, AS-50).
 func codeOf(grantID string) string {
 	return secrets.Token(CodePrefix + strings.TrimPrefix(grantID, Prefix))
 }

@@ -89,7 +89,7 @@ func (c Credentials) asserted() (claim, error) {
 	if c.ClientID != "" && c.ClientID != claims.Subject { // RFC 7521 §4.2
 		return claim{}, errTwoClients
 	}
-	return claim{id: claims.Subject, assertion: c.Assertion}, nil
+	return claim{id: claims.Subject, assertion: c.Assertion}, nil // AS-175
 }
 
 // Keys finds the public keys that may verify an assertion; authserver.ClientKeys has the

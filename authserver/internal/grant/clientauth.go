@@ -66,7 +66,7 @@ func (c Credentials) claim() (claim, error) {
 		if c.ClientID == "" {
 			return claim{}, errNoClient
 		}
-		return claim{id: c.ClientID, secret: c.Secret}, nil
+		return claim{id: c.ClientID, secret: c.Secret}, nil // client_secret_post: AS-88, AS-174
 	}
 	// Some clients do not encode; ids and secrets of ours consist of characters
 	// that decode to themselves, so both kinds of client are understood (RFC 6749 §2.3.1).
@@ -83,7 +83,7 @@ func (c Credentials) claim() (claim, error) {
 	if secret == "" {
 		secret = c.Secret
 	}
-	return claim{id: id, secret: secret, basic: true}, nil
+	return claim{id: id, secret: secret, basic: true}, nil // AS-89, AS-174
 }
 
 func formDecode(s string) string {
@@ -169,7 +169,7 @@ func (a *ClientAuth) verify(ctx context.Context, who claim) (storage.Client, err
 	switch {
 	case who.assertion != "":
 		err = a.Assertions.check(ctx, c, who.assertion)
-	case c.Public() && who.secret == "", c.HasSecret() && secretMatches(c, who.secret):
+	case c.Public() && who.secret == "", c.HasSecret() && secretMatches(c, who.secret): // AS-02, AS-87
 		err = nil
 	case c.AuthMethod == oauth.PrivateKeyJWT:
 		err = oauth.NewError(oauth.InvalidClient,

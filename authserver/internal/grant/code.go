@@ -32,7 +32,7 @@ func (*Code) Type() string { return oauth.GrantCode }
 func (g *Code) Reply(ctx context.Context, client storage.Client, r TokenRequest) (*oauth.TokenResponse, error) {
 	switch {
 	case !may(client, oauth.GrantCode):
-		return nil, oauth.NewError(oauth.UnauthorizedClient,
+		return nil, oauth.NewError(oauth.UnauthorizedClient, // AS-85
 			"The client is not registered for the authorization code grant.")
 	case r.Code == "":
 		return nil, oauth.NewError(oauth.InvalidRequest, "The parameter 'code' is missing.")

@@ -22,10 +22,11 @@ type Machine struct {
 // Type returns the grant type.
 func (*Machine) Type() string { return oauth.GrantClientCredentials }
 
-// Reply decides what the client may have.
+// Reply decides what the client may have: resource and scope mean what they mean in the other
+// grants (AS-176).
 func (g *Machine) Reply(ctx context.Context, client storage.Client, r TokenRequest) (*oauth.TokenResponse, error) {
 	if client.Public() || !may(client, oauth.GrantClientCredentials) {
-		return nil, oauth.NewError(oauth.UnauthorizedClient,
+		return nil, oauth.NewError(oauth.UnauthorizedClient, // AS-85
 			"The client is not registered for the client credentials grant.")
 	}
 	resource, err := g.resource(ctx, client, r.Resources)

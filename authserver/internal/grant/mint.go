@@ -59,6 +59,7 @@ func (m *Minter) reply(ctx context.Context, i issuance) (*oauth.TokenResponse, e
 	if err != nil {
 		return nil, err
 	}
+	// OAuth 2.1 §3.2.3 (AS-81, AS-122), with the scope also where it is what was asked for (AS-82)
 	return &oauth.TokenResponse{
 		AccessToken: token, TokenType: "Bearer", ExpiresIn: max(0, expires.Unix()-m.Now().Unix()),
 		RefreshToken: i.refresh, Scope: i.scopes.String(),

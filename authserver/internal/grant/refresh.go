@@ -48,7 +48,7 @@ func (*Refresh) Type() string { return oauth.GrantRefresh }
 func (g *Refresh) Reply(ctx context.Context, client storage.Client, r TokenRequest) (*oauth.TokenResponse, error) {
 	switch {
 	case !may(client, oauth.GrantRefresh) && !may(client, oauth.GrantCode):
-		return nil, oauth.NewError(oauth.UnauthorizedClient,
+		return nil, oauth.NewError(oauth.UnauthorizedClient, // AS-85
 			"The client is not registered for the refresh token grant.")
 	case r.RefreshToken == "":
 		return nil, oauth.NewError(oauth.InvalidRequest, "The parameter 'refresh_token' is missing.")

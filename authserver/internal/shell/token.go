@@ -37,7 +37,7 @@ func (s *Shell) Token(ctx context.Context, r grant.TokenRequest) (*oauth.TokenRe
 	form := url.Values{"grant_type": {r.GrantType}}
 	req, err := provider.NewAccessRequest(ctx, request(ctx, http.MethodPost, form), x)
 	if req == nil && errors.Is(err, fosite.ErrInvalidRequest) { // fosite's way of saying that no handler applies
-		err = oauth.NewError(oauth.UnsupportedGrantType, "The grant type is not supported.")
+		err = oauth.NewError(oauth.UnsupportedGrantType, "The grant type is not supported.") // AS-85
 	}
 	if err == nil {
 		_, err = provider.NewAccessResponse(ctx, req)
@@ -62,7 +62,8 @@ func (c *tokenConfig) GetClientAuthenticationStrategy(context.Context) fosite.Cl
 // tokenHandler is a grant as fosite calls it.
 type tokenHandler struct{ grant Grant }
 
-// CanSkipClientAuth implements fosite.TokenEndpointHandler.
+// CanSkipClientAuth implements fosite.TokenEndpointHandler. Every grant is for a client that has
+// authenticated, a refresh too (OAuth 2.1 §3.2.2, §4.3.1, AS-87, AS-101).
 func (tokenHandler) CanSkipClientAuth(context.Context, fosite.AccessRequester) bool { return false }
 
 // CanHandleTokenEndpointRequest implements fosite.TokenEndpointHandler.

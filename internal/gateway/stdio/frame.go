@@ -22,6 +22,13 @@ func (f *frame) isCall() bool   { return f.Method != "" && len(f.ID) > 0 }
 func (f *frame) isNote() bool   { return f.Method != "" && len(f.ID) == 0 }
 func (f *frame) isAnswer() bool { return f.Method == "" && len(f.ID) > 0 }
 
+// wholeID reports whether the id is no number with a fraction (MCP, "Requests", RS-67). Clients
+// are held to it; a program may write the id that it was given as another number.
+func (f *frame) wholeID() bool {
+	var n int64
+	return len(f.ID) == 0 || f.ID[0] == '"' || json.Unmarshal(f.ID, &n) == nil
+}
+
 func (f *frame) check() error {
 	switch {
 	case f.Version != "2.0", f.Method == "" && len(f.ID) == 0:

@@ -99,7 +99,7 @@ func message(w http.ResponseWriter, r *http.Request) (frames []frame, batch bool
 	if err == nil {
 		frames, batch, err = decode(body)
 	}
-	if err != nil {
+	if err != nil || slices.ContainsFunc(frames, func(f frame) bool { return f.isCall() && !f.wholeID() }) {
 		refuse(w, nil, http.StatusBadRequest, mcp.CodeParse, "The body is not a JSON-RPC message.")
 		return nil, false
 	}

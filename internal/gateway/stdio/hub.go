@@ -178,16 +178,20 @@ func (h *hub) note(f frame) {
 	}
 }
 
-// remark is a log message. In a process that callers share it may be about anybody's
+// remark is a log message. A request of 2026-07-28 gets one only if it asks for them (MCP
+// 2026-07-28, Logging, RS-162). In a process that callers share it may be about anybody's
 // call, so it goes to one only when no other has a call open, or has given one up that
 // the program may be busy with still.
 func (h *hub) remark(f frame) {
-	c := h.link.youngest(nil)
-	if c == nil {
+	if h.key != "" {
+		if c := h.link.youngest(func(c *call) bool { return c.logs }); c != nil {
+			c.out.deliver(&f, false)
+		}
 		return
 	}
-	if h.key != "" ||
-		!h.link.abandoned(c.scope) && h.link.find(func(other *call) bool { return other.scope != c.scope }) == nil {
+	c := h.link.youngest(func(*call) bool { return true })
+	if c != nil && !h.link.abandoned(c.scope) &&
+		h.link.find(func(other *call) bool { return other.scope != c.scope }) == nil {
 		c.out.deliver(&f, false)
 	}
 }

@@ -59,6 +59,7 @@ type call struct {
 	person string // who waits; "" for the gateway
 	scope  any    // whose id it is
 	out    sink
+	logs   bool // asks for log messages (2026-07-28)
 }
 
 var errPending = errors.New("too many requests wait for an answer")
@@ -90,7 +91,7 @@ func (l *link) call(f frame, person string, scope any, out sink) (*call, error) 
 	}
 	l.last++
 	c := &call{n: l.last, id: f.ID, method: f.Method, person: person, scope: scope, out: out,
-		token: at(f.Params, "_meta", "progressToken")}
+		token: at(f.Params, "_meta", "progressToken"), logs: at(f.Params, "_meta", mcp.MetaLogLevel) != nil}
 	f.ID = c.number()
 	if l.shared && c.token != nil {
 		f.Params = with(f.Params, c.number(), "_meta", "progressToken")
@@ -175,12 +176,12 @@ func (l *link) drop(scope any, reason string) {
 	}
 }
 
-// youngest is the call that began last, of those in scope; nil for none.
-func (l *link) youngest(scope any) (last *call) {
+// youngest is the call that began last, of those that match; nil for none.
+func (l *link) youngest(match func(*call) bool) (last *call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range l.calls {
-		if (scope == nil || c.scope == scope) && (last == nil || c.n > last.n) {
+		if match(c) && (last == nil || c.n > last.n) {
 			last = c
 		}
 	}

@@ -60,9 +60,14 @@ func TestModern(t *testing.T) {
 		}
 	})
 	t.Run("RS-162: progress and logs come with the call", func(t *testing.T) {
-		a := s.modern("tools/call", "progress", "")
-		if len(a.events) != 5 || !strings.Contains(a.events[2].data, `"progressToken":5`) || a.events[0].id != "" {
-			t.Errorf("events %q", a.events)
+		body, h := modernCall("1", "tools/call", "progress", "")
+		if a := s.post(body, h...); len(a.events) != 4 || !strings.Contains(a.events[2].data, `"progressToken":5`) ||
+			a.events[0].id != "" {
+			t.Errorf("it asks for no logs: events %q", a.events)
+		}
+		body = strings.Replace(body, `"progressToken"`, `"io.modelcontextprotocol/logLevel":"info","progressToken"`, 1)
+		if a := s.post(body, h...); len(a.events) != 5 || !strings.Contains(a.events[3].data, "notifications/message") {
+			t.Errorf("it asks for logs: events %q", a.events)
 		}
 	})
 	t.Run("RS-159: an unknown method is 404", func(t *testing.T) {
@@ -186,6 +191,8 @@ func TestModernHeaders(t *testing.T) {
 		{"RS-151: no Mcp-Param", good, with("Mcp-Param-Region", ""), 400, "-32020"},
 		{"RS-151: another Mcp-Param", good, with("Mcp-Param-Region", "us"), 400, "-32020"},
 		{"RS-150: bad Base64", good, with("Mcp-Param-Region", "=?base64?ZXU?="), 400, "-32020"},
+		{"RS-150: Base64 with bits to spare", good, with("Mcp-Param-Region", "=?base64?ZXV=?="), 400, "-32020"},
+		{"RS-67: an id with a fraction", strings.Replace(good, `"id":7`, `"id":7.5`, 1), with(), 400, "-32700"},
 		{"RS-151: a Mcp-Param without argument", strings.Replace(good, `"region":"eu"`, ``, 1), with(), 400, "-32020"},
 		{"RS-144: another version in the body", strings.Replace(good, "2026-07-28", "2025-11-25", 1), with(), 400,
 			"-32020"},
@@ -204,7 +211,8 @@ func TestModernHeaders(t *testing.T) {
 			if a.status != c.status || !strings.Contains(a.body, c.want) {
 				t.Errorf("got %d %s, want %d with %q", a.status, a.body, c.status, c.want)
 			}
-			if c.status == 400 && !strings.HasPrefix(c.name, "RS-137") && !strings.Contains(a.body, `"id":7`) {
+			if c.status == 400 && !strings.HasPrefix(c.name, "RS-137") &&
+				!strings.HasPrefix(c.name, "RS-67") && !strings.Contains(a.body, `"id":7`) {
 				t.Errorf("RS-155: the id is missing: %s", a.body)
 			}
 		})

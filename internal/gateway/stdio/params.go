@@ -123,7 +123,7 @@ const (
 // equal reports whether a header says what a string, integer or boolean of the body does.
 func equal(header string, raw json.RawMessage) bool {
 	if encoded, ok := strings.CutPrefix(header, base64Prefix); ok && strings.HasSuffix(encoded, base64Suffix) {
-		b, err := base64.StdEncoding.DecodeString(strings.TrimSuffix(encoded, base64Suffix))
+		b, err := base64.StdEncoding.Strict().DecodeString(strings.TrimSuffix(encoded, base64Suffix)) // RS-149, RS-150
 		if err != nil {
 			return false
 		}

@@ -225,6 +225,8 @@ func TestRefused(t *testing.T) {
 		{"RS-102: no stream acceptable", "GET", "", append(session[:4:4], "Accept", "application/json"), 406, "Accept"},
 		{"RS-103: no JSON", "POST", "{", session, 400, "-32700"},
 		{"RS-67: null is no id", "POST", `{"jsonrpc":"2.0","id":null,"method":"ping"}`, session, 400, "-32700"},
+		{"RS-67: nor is a number with a fraction", "POST", `{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, session, 400,
+			"-32700"},
 		{"RS-68: a response with result and error", "POST", `{"jsonrpc":"2.0","id":1,"result":{},"error":{}}`,
 			session, 400, "-32700"},
 		{"RS-121: a batch of 2025-11-25", "POST", "[" + toolCall("1", "echo", "") + "]", session, 400, "-32600"},

@@ -135,7 +135,7 @@ func (x *session) ask(f frame) {
 // related sends a message to the youngest call's stream: most programs ask, and log, for
 // the sake of a call.
 func (x *session) related(f frame) {
-	if c := x.link.youngest(x); c != nil {
+	if c := x.link.youngest(func(c *call) bool { return c.scope == x }); c != nil {
 		c.out.deliver(&f, false)
 		return
 	}

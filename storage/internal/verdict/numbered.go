@@ -38,7 +38,7 @@ const (
 )
 
 // Judge names the cause for which t, presented with r, is refused, or what becomes of it.
-// ErrSpent means that the grant is to be revoked.
+// ErrSpent means that the grant is to be revoked (OAuth 2.1 §4.3.1, AS-95).
 func (n Numbered) Judge(t storage.NumberedRefresh, r storage.RotateRefresh) (Passage, error) {
 	if err := n.knows(t); err != nil {
 		return 0, err
@@ -122,9 +122,9 @@ func (n Numbered) Remember(t storage.NumberedRefresh, p Passage, now time.Time) 
 // foreign refuses who has no right to the token, and what is wrong with its grant.
 func foreign(g storage.Grant, cut bool, r storage.RotateRefresh) error {
 	switch {
-	case g.ClientID != r.ClientID:
+	case g.ClientID != r.ClientID: // AS-97
 		return storage.ErrMismatch
-	case r.Resource != "" && g.Resource != r.Resource:
+	case r.Resource != "" && g.Resource != r.Resource: // RFC 8707 §2.2, AS-99
 		return storage.ErrResource
 	case !g.RevokedAt.IsZero(), cut:
 		return storage.ErrRevoked

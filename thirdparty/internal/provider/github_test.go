@@ -112,11 +112,11 @@ func TestGitHubSaysItself(t *testing.T) {
 		}
 		for _, name := range []string{"email", "email_verified", "organizations", "teams", "groups"} {
 			if _, ok := p.Claims[name]; ok {
-				t.Errorf("AS-224 with %q: %s is %v", scopes, name, p.Claims[name])
+				t.Errorf("with %q: %s is %v", scopes, name, p.Claims[name])
 			}
 		}
 		if got := claim.List(p.Claims, "verified_emails"); len(got) != 0 {
-			t.Errorf("AS-224: verified addresses %q", got)
+			t.Errorf("verified addresses %q", got)
 		}
 	}
 }

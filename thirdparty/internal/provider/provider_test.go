@@ -345,7 +345,7 @@ func TestVerifiedAddress(t *testing.T) {
 			map[string]any{"sub": "s", "email": "boss@example.com", "email_verified": true}, true},
 		{"no address is said again", map[string]any{"sub": "s", "name": "Me", "email": nil}, false},
 	} {
-		t.Run("AS-224 "+tt.name, func(t *testing.T) {
+		t.Run(tt.name, func(t *testing.T) {
 			got := (&Profile{Subject: "s", Parts: map[string]map[string]any{"userinfo": tt.userInfo}}).Over(first)
 			if claim.True(got.Claims, "email_verified") != tt.want {
 				t.Errorf("got %v", got.Claims)
