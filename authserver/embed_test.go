@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -171,6 +172,39 @@ func TestSetupLink(t *testing.T) {
 	}
 	if link, err := as.SetupLink(t.Context()); link != "" || err != nil {
 		t.Errorf("with an administrator: got %q, %v", link, err)
+	}
+}
+
+// The end of the context is an orderly end, whatever has ended it.
+func TestServeEndsOrderlyForEveryReason(t *testing.T) {
+	for name, ending := range map[string]func(context.Context) (context.Context, context.CancelFunc){
+		"a cause": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, end := context.WithCancelCause(ctx)
+			return ctx, func() { end(errors.New("the program was told to end")) }
+		},
+		"a deadline": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, 100*time.Millisecond)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			as, _ := embedded(t)
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, end := ending(t.Context())
+			defer end()
+			if name == "a cause" {
+				time.AfterFunc(100*time.Millisecond, end)
+			}
+			polite := false
+			err = as.Serve(ctx, authserver.Site{
+				Listener: l, Ending: func(context.Context) error { polite = true; return nil },
+			})
+			if err != nil || !polite {
+				t.Errorf("got %v, Ending called: %v; want nil after it was called", err, polite)
+			}
+		})
 	}
 }
 

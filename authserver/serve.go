@@ -43,6 +43,7 @@ const (
 // red, streams are ended, open requests finish, and nil is returned. Programs with an
 // http.Server of their own need none of it: they call Register, Run and Drain.
 func (s *Server) Serve(ctx context.Context, sites ...Site) error {
+	asked := ctx // to end
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	requests, abort := context.WithCancel(context.WithoutCancel(ctx))
@@ -64,8 +65,8 @@ func (s *Server) Serve(ctx context.Context, sites ...Site) error {
 	}
 	go s.Run(ctx)
 	<-ctx.Done()
-	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
-		return err
+	if asked.Err() == nil {
+		return context.Cause(ctx) // of a site that cannot be served
 	}
 	s.log.Info("stopping")
 	s.Drain()
