@@ -97,6 +97,7 @@ type documents struct {
 	redirects oauth.RedirectPolicy
 	fetch     *safehttp.Client
 	now       func() time.Time
+	wasRead   func(context.Context, storage.Client) // is told of each good document that came; nil: nobody
 	flight    singleflight.Group
 	// Strangers and people who have signed in have an allowance each, and good and bad
 	// documents a place each, so that the former cannot use up what the latter need.
@@ -196,7 +197,9 @@ func (d *documents) load(ctx context.Context, id string, signedIn bool) (storage
 			return storage.Client{}, unfetched{err}
 		}
 	default:
-		e.client, e.err = d.read(id, answer)
+		if e.client, e.err = d.read(id, answer); e.err == nil && d.wasRead != nil {
+			d.wasRead(ctx, e.client)
+		}
 	}
 	if e.err != nil {
 		e = document{err: e.err, fetched: now, expires: now.Add(documentRetry)}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -512,5 +513,33 @@ func TestKeySetBounds(t *testing.T) {
 	_, err := parseRequest([]byte(`{"jwks":{"keys":[],"x":"` + strings.Repeat("x", maxJWKS) + `"}}`))
 	if err == nil || !strings.Contains(err.Error(), "jwks is longer than 8192 bytes") {
 		t.Errorf("AS-143: got %v", err)
+	}
+}
+
+// The row stands in for a document that cannot be had, and must not bring back what the document
+// has given up: a redirect URI that another party may have by now.
+func TestARowStandsInForTheDocumentAsItWasLastRead(t *testing.T) {
+	now := time.Now()
+	s := newSite(t)
+	s.say(goodDocument)
+	r, store := documentRegistry(t, func() time.Time { return now })
+	first, err := r.Fetch(t.Context(), s.id())
+	if err == nil {
+		err = store.PutClient(t.Context(), first) // as its first approval does
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.say(`"client_name":"Doc","redirect_uris":["https://new.example.com/cb"]`)
+	now = now.Add(documentMaxTTL)
+	if _, err := r.Client(t.Context(), s.id()); err != nil {
+		t.Fatal(err)
+	}
+	s.serve(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
+	now = now.Add(documentMaxTTL)
+	c, err := r.Client(t.Context(), s.id())
+	if err != nil || !slices.Equal(c.RedirectURIs, []string{"https://new.example.com/cb"}) {
+		t.Errorf("while it is down: got %q, %v; want the redirect URI of the document as it was read last",
+			c.RedirectURIs, err)
 	}
 }

@@ -110,12 +110,14 @@ func New(c Config) (*Registry, error) {
 		client.Source = storage.SourceConfig
 		static[client.ID] = client
 	}
-	return &Registry{
+	r := &Registry{
 		cfg: c, sealer: sealer, static: static, clients: bounded.New[string, storage.Client](maxClients, c.Now),
 		limiter: newLimiter(c.Limits, c.Now),
 		docs:    newDocuments(c.Documents, c.Redirects, fetch, c.Now),
 		vouched: newKeySets(fetch, c.Now), approved: newKeySets(fetch, c.Now), strange: newKeySets(fetch, c.Now),
-	}, nil
+	}
+	r.docs.wasRead = r.keepCopy
+	return r, nil
 }
 
 // Attach tells the registry of the authorization server that it belongs to: its issuer,
@@ -177,9 +179,9 @@ func (r *Registry) Current(ctx context.Context, id string) (storage.Client, erro
 
 // documented resolves a client that is identified by a document. Its row, which the
 // first approval makes, tells whether it was deleted, and stands in while the document
-// cannot be had, so that an outage elsewhere ends no session; a document that
-// is invalid ends them. An unknown document is not fetched
-// because a stranger names it (AS-154): that is for Fetch.
+// cannot be had, so that an outage elsewhere ends no session; a document that is invalid
+// ends them. An unknown document is not fetched because a stranger names it (AS-154): that is
+// for Fetch.
 func (r *Registry) documented(ctx context.Context, id string) (storage.Client, error) {
 	row, err := r.cfg.Store.Client(ctx, id)
 	stored := err == nil
@@ -197,6 +199,20 @@ func (r *Registry) documented(ctx context.Context, id string) (storage.Client, e
 		return row, nil
 	}
 	return c, docErr
+}
+
+// keepCopy brings the row of a client up to date with its document. A row of before would bring
+// back what the document has given up, while that cannot be had: a redirect URI that belongs to
+// another party by now, with the consents that people gave for it.
+func (r *Registry) keepCopy(ctx context.Context, c storage.Client) {
+	row, err := r.cfg.Store.Client(ctx, c.ID)
+	if err == nil && row.Material() != c.Material() {
+		err = r.cfg.Store.ReplaceClient(ctx, c, r.cfg.Now())
+	}
+	if err != nil && !errors.Is(err, storage.ErrNotFound) && !errors.Is(err, storage.ErrRevoked) {
+		r.cfg.Logger.WarnContext(ctx, "the copy of a client metadata document was not stored",
+			slog.String("client_id", c.ID), slog.Any("error", err))
+	}
 }
 
 // ErrUnread means that an id is the URL of a document that has not been read here: Fetch
