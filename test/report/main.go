@@ -17,7 +17,7 @@ func main() { os.Exit(run(os.Args[1:], "", os.Stdout, os.Stderr)) }
 
 // run runs go test in a directory.
 func run(args []string, dir string, out, errs io.Writer) int {
-	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
+	cmd := exec.Command("go", arguments(args, dir)...)
 	cmd.Dir, cmd.Stderr = dir, errs
 	stdout, err := cmd.StdoutPipe()
 	if err == nil {

@@ -64,3 +64,41 @@ func TestReport(t *testing.T) {
 		})
 	}
 }
+
+// TestArguments: the race detector watches all but SQLite, and the longest packages start first.
+func TestArguments(t *testing.T) {
+	const root = "../.."
+	for _, p := range longest {
+		if tests, _ := filepath.Glob(filepath.Join(root, p, "*_test.go")); len(tests) == 0 {
+			t.Errorf("%s is among the longest packages, and has no tests", p)
+		}
+	}
+	first := "./" + longest[0]
+	for _, tt := range []struct {
+		dir  string
+		args []string
+		want string
+	}{
+		{root, []string{"./keys"}, "test -json ./keys"},
+		{root, []string{"-race", "./keys"}, "test -json " + strings.Join(unwatched, " ") + " -race ./keys"},
+		{root, []string{"-short", "./..."}, "test -json -short " + strings.Join(present(root), " ") + " ./..."},
+		{t.TempDir(), []string{"./..."}, "test -json ./..."},
+	} {
+		if got := strings.Join(arguments(tt.args, tt.dir), " "); got != tt.want {
+			t.Errorf("%v in %s: got %s, want %s", tt.args, tt.dir, got, tt.want)
+		}
+	}
+	if got := arguments([]string{"./..."}, root); got[2] != first {
+		t.Errorf("got %v, want %s first", got, first)
+	}
+}
+
+// TestRacesAreSeen: two goroutines that share a variable around a store in SQLite are reported,
+// though SQLite itself is not watched.
+func TestRacesAreSeen(t *testing.T) {
+	var out, errs bytes.Buffer
+	code := run([]string{"-race", "-count=1", "./testdata/race"}, ".", &out, &errs)
+	if all := out.String() + errs.String(); code == 0 || !strings.Contains(all, "DATA RACE") {
+		t.Errorf("ended with %d, want a race to be reported:\n%s", code, all)
+	}
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// SQLite is C translated to Go, and its memory is no memory of Go: the race detector asks about
+// each of its accesses, which takes six times as long as the tests themselves, and ignores the
+// answer, since the address is outside of Go's heap. The driver that hands values to it and back
+// (modernc.org/sqlite), database/sql and all of this module are watched as before.
+var unwatched = []string{
+	"-gcflags=modernc.org/sqlite/lib=-race=false",
+	"-gcflags=modernc.org/libc/...=-race=false",
+}
+
+// longest are the packages whose tests take longest, the longest first. They start first: one that
+// starts last runs alone, and the other core has nothing to do.
+var longest = []string{
+	"storage/postgres", "thirdparty", "storage/sqlite", "cmd/mcp-authd", "test/conformance", "test/browser",
+	"test/faults", "authserver", "dcr", "test/e2e", "test/upstream", "internal/users", "test/clients",
+	"internal/gateway/stdio", "test/chaos", "keys", "test/examples",
+}
+
+// arguments are those of go test: what it is told, faster.
+func arguments(args []string, dir string) []string {
+	out := []string{"test", "-json"}
+	if slices.Contains(args, "-race") {
+		out = append(out, unwatched...)
+	}
+	for _, arg := range args {
+		if arg == "./..." {
+			out = append(out, present(dir)...)
+		}
+		out = append(out, arg)
+	}
+	return out
+}
+
+// present are the longest packages that a module in a directory has.
+func present(dir string) (out []string) {
+	for _, p := range longest {
+		if _, err := os.Stat(filepath.Join(dir, p)); err == nil {
+			out = append(out, "./"+p)
+		}
+	}
+	return out
+}
