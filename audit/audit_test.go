@@ -61,12 +61,12 @@ func must(b []byte, err error) string {
 	return string(b)
 }
 
-// TestRenamed: issue 13, 2.1. For one minor version an event is found under both of its names,
-// on one line, and logs of the version before can be read.
+// TestRenamed: issue 13, 2.1. For one minor version an event and a field are found under both of
+// their names, on one line, and logs of the version before can be read.
 func TestRenamed(t *testing.T) {
 	var log bytes.Buffer
 	r := audit.New(slog.New(slog.NewJSONHandler(&log, nil)))
-	r.Record(t.Context(), audit.ProviderEnded, audit.ProviderSession("ups_1"))
+	r.Record(t.Context(), audit.ProviderEnded, audit.ProviderSession("ups_1"), audit.Purpose("link"))
 	var got map[string]string
 	if err := json.Unmarshal(log.Bytes(), &got); err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestRenamed(t *testing.T) {
 	delete(got, "time")
 	want := map[string]string{
 		"level": "INFO", "msg": "provider.ended", "event": "provider.ended", "formerly": "upstream.ended",
-		"provider_session": "ups_1", "upstream": "ups_1",
+		"provider_session": "ups_1", "upstream": "ups_1", "purpose": "link", "errand": "link",
 	}
 	if !maps.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)

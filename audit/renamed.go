@@ -32,3 +32,9 @@ func Current(name string) string {
 func ProviderSession(id string) slog.Attr {
 	return slog.Group("", slog.String("provider_session", id), slog.String("upstream", id))
 }
+
+// Purpose is what a browser was sent to a provider for. For one minor version it is in the
+// field "errand" as well, as before.
+func Purpose(purpose string) slog.Attr {
+	return slog.Group("", slog.String("purpose", purpose), slog.String("errand", purpose))
+}

@@ -34,7 +34,7 @@ func (p *authorizePages) consent(w http.ResponseWriter, r *http.Request) {
 	}
 	verdict := posted.Get("decision")
 	var provider flow.ProviderForm
-	if err := p.forms.unseal(w, r, purposeLeave, posted, &provider); err == nil {
+	if err := p.forms.unseal(w, r, purposeProviderConsent, posted, &provider); err == nil {
 		p.steps.write(w, r, p.signIns.Consent(r.Context(), provider, verdict, p.forms.networks(r)))
 		return
 	}

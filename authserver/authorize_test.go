@@ -340,7 +340,7 @@ func TestPagesAreSafe(t *testing.T) {
 }
 
 // AS-47, protocol 2.1: cookies of an earlier installation on the same host and port, or from
-// under another master key, stop nobody.
+// under another master key, stop no person.
 func TestUnreadableCookies(t *testing.T) {
 	r := newRig(t)
 	p := r.person()

@@ -32,7 +32,7 @@ func TestBindingAtRefresh(t *testing.T) {
 		status, answer := p.token(refreshForm(out["refresh_token"]))
 		wantError(t, status, answer, 400, oauth.InvalidGrant)
 	})
-	t.Run("AS-218 AS-223 nobody can tell: 503, and the token is not spent", func(t *testing.T) {
+	t.Run("AS-218 AS-223 the provider cannot be asked: 503, and the token is not spent", func(t *testing.T) {
 		p := r.person()
 		out := p.signInAt("google")
 		f.set(func(f *providers) { f.checkErr = errNotNow })
@@ -100,7 +100,7 @@ func TestBindingAtIntrospection(t *testing.T) {
 			t.Errorf("got %s, asked %v", pg.body, f.checkedAge)
 		}
 	})
-	t.Run("AS-218 AS-223 nobody can tell: 503", func(t *testing.T) {
+	t.Run("AS-218 AS-223 the provider cannot be asked: 503", func(t *testing.T) {
 		f.set(func(f *providers) { f.checkErr = errNotNow })
 		defer f.set(func(f *providers) { f.checkErr = nil })
 		if pg := introspect(); pg.status != 503 || pg.header.Get("Retry-After") == "" {
@@ -132,7 +132,7 @@ func TestBindingAtIntrospection(t *testing.T) {
 
 func TestBindingInTheBrowser(t *testing.T) {
 	r, f := delegated(t)
-	t.Run("AS-218 AS-219 a session that has ended signs nobody in, and says why", func(t *testing.T) {
+	t.Run("AS-218 AS-219 after a session has ended nobody is signed in, and the page says why", func(t *testing.T) {
 		p := r.person()
 		p.signInAt("google")
 		f.end(t, "google")
@@ -142,11 +142,11 @@ func TestBindingInTheBrowser(t *testing.T) {
 			"/": "You are not signed in",
 		} {
 			if pg := p.get(path); pg.status != 200 || !strings.Contains(pg.body, want) ||
-				!strings.Contains(pg.body, "Farewell from google: logged-out.") {
+				!strings.Contains(pg.body, "Notice from google: logged-out.") {
 				t.Errorf("%s: got %d %s", path, pg.status, pg.body)
 			}
 		}
-		if pg := r.person().get("/"); strings.Contains(pg.body, "Farewell") {
+		if pg := r.person().get("/"); strings.Contains(pg.body, "EndNotice") {
 			t.Error("a stranger is told")
 		}
 	})

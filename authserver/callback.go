@@ -67,22 +67,22 @@ func (p *providerPages) response(w http.ResponseWriter, r *http.Request, provide
 		return
 	}
 	params, sessions := responseOnly(values), p.forms.sessions
-	carried, ok := sessions.Trip(r, params.Get("state"))
+	begun, ok := sessions.SignIn(r, params.Get("state"))
 	if !ok {
-		// Who has only the state, from a log or a link, touches nothing (AS-220).
+		// A caller with only the state, from a log or a link, changes nothing (AS-220).
 		p.forms.errors.lost(w, r)
 		return
 	}
 	fresh := sessions.Mint("") // always a new one: see flow.Passwords
 	out := p.signIns.Return(r.Context(), flow.Response{
 		AuthorizationResponse: delegation.AuthorizationResponse{
-			Provider: provider.ID, Params: params, Binding: carried.Binding, Session: fresh.Session,
+			Provider: provider.ID, Params: params, Binding: begun.Binding, Session: fresh.Session,
 		},
-		UserID: carried.UserID,
+		UserID: begun.UserID,
 		Token:  p.forms.token(r),
 	})
 	if out.Over {
-		sessions.EndTrip(w, params.Get("state"))
+		sessions.EndSignIn(w, params.Get("state"))
 	}
 	if out.SignedIn {
 		sessions.SetCookie(w, fresh)

@@ -183,7 +183,7 @@ func TestCallbackByForm(t *testing.T) {
 			t.Errorf("got %d", pg.status)
 		}
 	})
-	t.Run("AS-220 a HEAD, by whoever looks ahead, burns nothing", func(t *testing.T) {
+	t.Run("AS-220 a HEAD, as by link previews, uses nothing up", func(t *testing.T) {
 		p := r.person()
 		url := callback(t, "google", p.leave(authorizeQuery("provider", "google")))
 		req, _ := http.NewRequest(http.MethodHead, p.http.URL+url, nil)
@@ -236,7 +236,7 @@ func TestReturnFails(t *testing.T) {
 				t.Errorf("got %d %v", pg.status, pg.header)
 			}
 			if theirs := strings.Contains(pg.body, "You did nothing wrong"); theirs != (want != "access_denied") {
-				t.Errorf("it is nothing that the person did: %v, for %s", theirs, code)
+				t.Errorf("the page blames the person: %v, for %s", theirs, code)
 			}
 			// else the same account comes back
 			if asks := strings.Contains(pg.body, "select_account"); asks != (code == oauth.AccessDenied) {
@@ -312,7 +312,7 @@ func TestConsentIsBoundToWhatWasShown(t *testing.T) {
 		return authorizeQuery("provider", "google", "redirect_uri", "", "client_id", "changing")
 	}
 	moved := func(c *storage.Client) { c.RedirectURIs = []string{"https://evil.example.com/cb"} }
-	t.Run("AS-222 AS-224 SP-03 another redirect URI by the time of the return is asked about anew", func(t *testing.T) {
+	t.Run("AS-222 AS-224 SP-03 a redirect URI that has changed by then is asked about again", func(t *testing.T) {
 		change(t, func(*storage.Client) {})
 		p := r.person()
 		url := callback(t, "google", p.leave(query()))
@@ -401,7 +401,7 @@ func TestBackchannelLogout(t *testing.T) {
 			got = r.PathValue("provider")
 		})
 	})
-	t.Run("AS-219 a provider's word reaches whoever handles it, from any origin", func(t *testing.T) {
+	t.Run("AS-219 a provider's logout token reaches its handler, from any origin", func(t *testing.T) {
 		w := httptest.NewRecorder()
 		req := httptest.NewRequest(http.MethodPost, "/callback/google/logout", strings.NewReader("logout_token=x"))
 		req.Header.Set("Origin", "https://accounts.google.com")

@@ -12,9 +12,9 @@ import (
 const (
 	// TellSkew is more than machines with NTP differ by, and less than anything decides on.
 	TellSkew = 5 * time.Second
-	// MaxSkew is the most that those who check tokens allow for: "usually no more than a few
-	// minutes" (RFC 7519 §4.1.4). Of two clocks further apart one makes tokens that nobody
-	// takes, and only the operator knows which.
+	// MaxSkew is the largest difference that checkers of tokens allow for: "usually no more than a
+	// few minutes" (RFC 7519 §4.1.4). If two clocks differ by more, one of them makes tokens that
+	// every server refuses, and only the operator knows which.
 	MaxSkew = 5 * time.Minute
 )
 
@@ -24,8 +24,8 @@ func storeTime(c Config) func() time.Time {
 	return func() time.Time { return c.Store.Correct(own()) }
 }
 
-// compareClocks warns of a clock that differs from the store's, once until it is right
-// again, and fails when it differs by more than anybody allows for.
+// compareClocks warns of a clock that differs from the store's, once until it is right again, and
+// fails when it differs by more than MaxSkew.
 func (s *Server) compareClocks(ctx context.Context) error {
 	skew := s.cfg.Store.Skew()
 	if skew.Abs() < TellSkew {

@@ -41,13 +41,13 @@ type Store interface {
 	storage.Leases
 	storage.Housekeeping
 	storage.Clock
-	// Farewell is that of storage.UpstreamEnds.
-	Farewell(ctx context.Context, session storage.Hash, now time.Time) (connector, reason string, err error)
+	// SessionEnd is that of storage.UpstreamEnds.
+	SessionEnd(ctx context.Context, session storage.Hash, now time.Time) (connector, reason string, err error)
 	storage.Events
 }
 
-// Clients finds a client by its id: storage.ErrNotFound when nobody knows it,
-// storage.ErrRevoked when it was deleted. dcr.Registry is the usual one.
+// Clients finds a client by its id: storage.ErrNotFound when it is unknown, storage.ErrRevoked when
+// it was deleted. dcr.Registry is the usual one.
 //
 // A client that the store has another form of is not approved, unless its Source says that
 // the store has a copy only: storage.SourceConfig for one that the program itself brings.

@@ -40,7 +40,7 @@ func TestConnect(t *testing.T) {
 			}
 		}
 		if trip := f.departed[len(f.departed)-1]; trip.Purpose != delegation.PurposeSignIn {
-			t.Errorf("looking at it has sent somebody away: %+v", trip)
+			t.Errorf("looking at it has sent the browser away: %+v", trip)
 		}
 	})
 	t.Run("RS-200 RS-202 the person goes to the provider for what is missing, and back", func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestConnect(t *testing.T) {
 			t.Errorf("got %d", pg.status)
 		}
 	})
-	t.Run("RS-200 signing in with a password leads back too, and to a refusal if it is somebody else's",
+	t.Run("RS-200 signing in with a password leads back too, and to a refusal if it is another person's",
 		func(t *testing.T) {
 			p, to := r.person(), link("usr_googlebob")
 			pg := p.get(to)

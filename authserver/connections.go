@@ -127,7 +127,7 @@ func (c *connections) giveUp(newcomer *place) {
 	c.settle(p)
 	conn := p.conn
 	if t, ok := conn.(*tls.Conn); ok {
-		conn = t.NetConn() // without a farewell, which could have to wait
+		conn = t.NetConn() // without a TLS close_notify, which could have to wait
 	}
 	_ = conn.Close()
 }

@@ -105,7 +105,7 @@ func (b *oneByte) Read(p []byte) (int, error) {
 }
 
 // Security M4: a listener holds so many connections and no more, and those that ask nothing
-// keep nobody out.
+// keep no client out.
 func TestConnectionsAreBounded(t *testing.T) {
 	release := make(chan struct{})
 	mux := http.NewServeMux()

@@ -32,12 +32,12 @@ type SignIn interface {
 	Providers() []delegation.Provider
 	// Route returns the provider of the person whom a login_hint names, by its domain, or "".
 	Route(loginHint string) string
-	// Depart prepares a trip to a provider and stores what has to be known when the
-	// browser returns. An *oauth.Error says what the person is told.
+	// Depart makes an authorization request to a provider and stores what its response needs. An
+	// *oauth.Error says what the person is told.
 	Depart(ctx context.Context, t delegation.Request) (delegation.AuthorizationRequest, error)
-	// Return completes a trip, once. An *oauth.Error says what client and person are told;
-	// the trip is in the arrival as soon as it is known. On success the session of the
-	// return is stored; or nothing is, and the arrival has a claim to ask the person about.
+	// Return takes an authorization response, once. An *oauth.Error says what client and person are
+	// told; the request is in the result as soon as it is known. On success the session is stored;
+	// or nothing is, and the result has a claim to ask the person about.
 	Return(ctx context.Context, r delegation.AuthorizationResponse) (delegation.Result, error)
 	// Claim ties the account of a claim to the user, who was shown it and said that it is
 	// theirs. Once; an *oauth.Error says what the person is told.
@@ -60,15 +60,15 @@ type Accounts interface {
 // (AS-218).
 type Bindings interface {
 	// Check asks the provider, unless it has confirmed the session within maxAge.
-	// storage.ErrRevoked: the session has ended, and with it its grants. An *oauth.Error
-	// with temporarily_unavailable: nobody can tell now.
+	// storage.ErrRevoked: the session has ended, and with it its grants. An *oauth.Error with
+	// temporarily_unavailable: the provider cannot be asked now.
 	Check(ctx context.Context, upstreamID string, maxAge time.Duration) error
 	// Permit returns which of the scopes of a resource the person may have, by what the
 	// provider last said about them. Errors are as with Check.
 	Permit(ctx context.Context, upstreamID, resource string, scopes oauth.Scopes) (oauth.Scopes, error)
-	// Farewell tells a person why the provider ended a sign-in, in one or two sentences;
+	// EndNotice tells a person why the provider ended a sign-in, in one or two sentences;
 	// "" for no such reason.
-	Farewell(provider, reason string) string
+	EndNotice(provider, reason string) string
 }
 
 // Broker hands tokens of providers to resource servers (RFC 8693).

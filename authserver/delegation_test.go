@@ -198,8 +198,8 @@ func (f *providers) Permit(_ context.Context, _, _ string, scopes oauth.Scopes) 
 	return scopes.Intersect(f.permitted), nil
 }
 
-func (f *providers) Farewell(provider, reason string) string {
-	return "Farewell from " + provider + ": " + reason + "."
+func (f *providers) EndNotice(provider, reason string) string {
+	return "Notice from " + provider + ": " + reason + "."
 }
 
 func (f *providers) Token(_ context.Context, r delegation.TokenRequest) (delegation.Token, error) {
@@ -225,7 +225,7 @@ func (f *providers) set(change func(*providers)) {
 	change(f)
 }
 
-// end ends all sessions at a provider, as it does when somebody signs out there.
+// end ends all sessions at a provider, as it does when a person signs out there.
 func (f *providers) end(t *testing.T, connector string) {
 	t.Helper()
 	if _, err := f.rig.store.EndUpstreams(t.Context(), storage.UpstreamKey{Connector: connector}, "logged-out",
@@ -281,7 +281,7 @@ func TestDelegationConfig(t *testing.T) {
 		want   string // "": it is in order
 	}{
 		{"in order", func(c *Config) { c.Delegation, c.NoLocalLogin, c.DefaultProvider = f, true, "google" }, ""},
-		{"nobody could sign in", func(c *Config) { c.NoLocalLogin = true }, "no one could sign in"},
+		{"no person could sign in", func(c *Config) { c.NoLocalLogin = true }, "no one could sign in"},
 		{"nor without a provider", func(c *Config) { c.Delegation, c.NoLocalLogin = &providers{}, true },
 			"no one could sign in"},
 		{"a default provider that does not exist", func(c *Config) { c.Delegation, c.DefaultProvider = f, "github" },
@@ -330,7 +330,7 @@ func TestChooser(t *testing.T) {
 			t.Errorf("got %v", got)
 		}
 	})
-	t.Run("without passwords the login page has none, and nobody signs in with one", func(t *testing.T) {
+	t.Run("without passwords the login page has no form, and posting one is refused", func(t *testing.T) {
 		r, _ := delegated(t, func(c *Config) { c.NoLocalLogin = true })
 		p := r.person()
 		pg := p.get("/authorize?" + authorizeQuery().Encode())

@@ -77,7 +77,7 @@ func TestDeparture(t *testing.T) {
 			t.Errorf("got %v", got)
 		}
 	})
-	t.Run("AS-47 login CSRF: the approval of another browser, or from another site, is none", func(t *testing.T) {
+	t.Run("AS-47 login CSRF: the approval of another browser, or from another site, is refused", func(t *testing.T) {
 		before := len(f.departed)
 		attackers := consentStep(t, r.person().get(atGoogle()))
 		victim := r.person()
@@ -93,7 +93,7 @@ func TestDeparture(t *testing.T) {
 			t.Errorf("the step of another form: got %d", pg.status)
 		}
 		if len(f.departed) != before {
-			t.Error("somebody left")
+			t.Error("a browser was sent to the provider")
 		}
 	})
 	t.Run("OIDC 3.1.2.1 prompt=login and max_age are for the provider to fulfil", func(t *testing.T) {
@@ -155,13 +155,13 @@ func TestConfusedDeputy(t *testing.T) {
 		t.Fatal(err)
 	}
 	query := authorizeQuery("client_id", "evil", "redirect_uri", "https://evil.example.com/cb", "provider", "google")
-	t.Run("SP-01 SP-02 somebody signed in, and at the provider too, is asked for a new client", func(t *testing.T) {
+	t.Run("SP-01 SP-02 a person who is signed in, at the provider too, is asked about a client", func(t *testing.T) {
 		pg := p.get("/authorize?" + query.Encode())
 		if pg.status != 200 || pg.header.Get("Location") != "" || !strings.Contains(pg.body, "evil.example.com") {
 			t.Errorf("got %d %v", pg.status, pg.header)
 		}
 	})
-	t.Run("SP-01 SP-02 AS-222 somebody whose session here is over is asked before anything leaves", func(t *testing.T) {
+	t.Run("SP-01 SP-02 AS-222 without a session the person is asked before anything is sent", func(t *testing.T) {
 		before := len(f.departed)
 		pg := r.person().get("/authorize?" + query.Encode())
 		if pg.status != 200 || pg.header.Get("Location") != "" || pg.header.Get("Refresh") != "" ||
@@ -203,7 +203,7 @@ func TestHomeDeparture(t *testing.T) {
 		t.Fatalf("no form %q in %s", label, pg.body)
 		return ""
 	}
-	t.Run("somebody signs in on the start page and comes back to it", func(t *testing.T) {
+	t.Run("a person signs in on the start page and comes back to it", func(t *testing.T) {
 		pg := p.post("/depart", url.Values{"step": {choice(p.get("/"), "Continue with <bdi>GitHub")}})
 		back := p.get(callback(t, "github", pg))
 		if back.status != 303 || back.header.Get("Location") != "/" {
@@ -214,7 +214,7 @@ func TestHomeDeparture(t *testing.T) {
 			t.Errorf("got %s", home.body)
 		}
 	})
-	t.Run("a linked account is tied to whoever is signed in, and proven by signing in there", func(t *testing.T) {
+	t.Run("a linked account is tied to the person who is signed in, and proven by signing in there", func(t *testing.T) {
 		pg := p.post("/depart", url.Values{"step": {choice(p.get("/"), "Connect <bdi>Google")}})
 		trip := f.departed[len(f.departed)-1]
 		if trip.Purpose != "link" || trip.UserID != "usr_githubada" {
@@ -231,9 +231,9 @@ func TestHomeDeparture(t *testing.T) {
 			t.Errorf("got %v, %v", ids, err)
 		}
 	})
-	t.Run("RS-203 AS-220 somebody else who uses the browser meanwhile is not tied to the account", func(t *testing.T) {
+	t.Run("RS-203 AS-220 another person who uses the browser meanwhile is not tied to the account", func(t *testing.T) {
 		// Ada goes to tie another account to hers; before the browser is back, Bob signs in.
-		step, err := r.sessions.SealStep(purposeDepart, browserOf(t, r, p),
+		step, err := r.sessions.SealStep(purposeProvider, browserOf(t, r, p),
 			flow.ProviderForm{Provider: "google", Purpose: "link", UserID: "usr_githubada"})
 		if err != nil {
 			t.Fatal(err)
@@ -252,7 +252,7 @@ func TestHomeDeparture(t *testing.T) {
 			t.Errorf("a form of the one before: got %d", pg.status)
 		}
 	})
-	t.Run("accounts are untied by whoever they belong to", func(t *testing.T) {
+	t.Run("only the owner of an account unties it", func(t *testing.T) {
 		p := r.person()
 		p.get(callback(t, "github",
 			p.post("/depart", url.Values{"step": {choice(p.get("/"), "Continue with <bdi>GitHub")}})))

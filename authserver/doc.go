@@ -2,10 +2,9 @@
 // Protocol, as an embeddable library: New builds it, Register mounts it on a mux, and
 // Serve runs it, with whatever else is on that mux, to an orderly end.
 //
-// It needs a store (storage/sqlite, storage/postgres), a master key (keys.SecretFile) and,
-// for clients that nobody has registered by hand, a Registry (dcr.New). The example below
-// is all there is to an MCP server that has its own login; examples/embedded is a whole
-// program.
+// It needs a store (storage/sqlite, storage/postgres), a master key (keys.SecretFile) and, for
+// clients that register themselves, a Registry (dcr.New). The example below is all there is to an
+// MCP server that has its own login; examples/embedded is a whole program.
 //
 // # One request, from edge to store
 //

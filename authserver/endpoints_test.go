@@ -129,7 +129,7 @@ func TestIntrospection(t *testing.T) {
 			t.Errorf("got %d", status)
 		}
 	})
-	t.Run("AS-227 nobody may not ask", func(t *testing.T) {
+	t.Run("AS-227 a caller without credentials may not ask", func(t *testing.T) {
 		if pg := p.post("/introspect", url.Values{"token": {"x"}}); pg.status != 401 {
 			t.Errorf("got %d", pg.status)
 		}

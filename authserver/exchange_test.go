@@ -55,7 +55,7 @@ func TestExchange(t *testing.T) {
 			t.Errorf("AS-217: asked for %+v", asked)
 		}
 	})
-	t.Run("AS-229 a token of which nobody says how long it lives", func(t *testing.T) {
+	t.Run("AS-229 a token whose lifetime is unknown", func(t *testing.T) {
 		f.set(func(f *providers) { f.token.ExpiresAt = time.Time{} })
 		defer f.set(func(f *providers) { f.token.ExpiresAt = r.now().Add(time.Hour) })
 		if _, got := p.token(exchangeForm(subject, "subject_token_type", "urn:ietf:params:oauth:token-type:jwt"),
@@ -111,7 +111,7 @@ func TestExchange(t *testing.T) {
 	}{
 		{"AS-229 a client without credentials", exchangeForm(subject, "client_id", "app"), nil, 400,
 			oauth.UnauthorizedClient},
-		{"AS-229 nobody", exchangeForm(subject), nil, 401, oauth.InvalidClient},
+		{"AS-229 no client", exchangeForm(subject), nil, 401, oauth.InvalidClient},
 		{"AS-229 a wrong secret", exchangeForm(subject), []string{"Authorization", basic("machine", "wrong")}, 401,
 			oauth.InvalidClient},
 		{"AS-229 a client that registered itself", exchangeForm(subject),
@@ -152,7 +152,7 @@ func TestExchange(t *testing.T) {
 		}
 	})
 	if len(f.asked) != before {
-		t.Error("the broker was asked on behalf of somebody who may not")
+		t.Error("the broker was asked on behalf of a person who may not")
 	}
 	t.Run("AS-218 AS-229 the session has ended", func(t *testing.T) {
 		f.end(t, "google")

@@ -12,15 +12,15 @@ import (
 
 // What the form of a page is for. A form is good for this only.
 const (
-	purposeLogin      = "login"
-	purposeConsent    = "consent"
-	purposeLogout     = "logout"
-	purposeSetup      = "setup"
-	purposeLeave      = "leave"      // to a provider, for a client that asks: at /consent
-	purposeDepart     = "depart"     // to a provider, without one: at /depart
-	purposeConnect    = "connect"    // a request of a resource server
-	purposeDisconnect = "disconnect" // an account at a provider
-	purposeClaim      = "claim"      // an account at a provider that came back
+	purposeLogin           = "login"
+	purposeConsent         = "consent"
+	purposeLogout          = "logout"
+	purposeSetup           = "setup"
+	purposeProviderConsent = "leave"      // consent before a sign-in at a provider: at /consent
+	purposeProvider        = "depart"     // a sign-in at a provider without a client: at /depart
+	purposeConnect         = "connect"    // a request of a resource server
+	purposeDisconnect      = "disconnect" // an account at a provider
+	purposeClaim           = "claim"      // an account that a provider returned
 )
 
 // pageForms reads the forms of our pages. Each carries a state along, sealed and bound to the

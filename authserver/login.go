@@ -34,7 +34,7 @@ func (p *loginPages) page(w http.ResponseWriter, r *http.Request) {
 	case h.Visit != nil:
 		http.Redirect(w, r, p.steps.views.paths.home, http.StatusSeeOther)
 	default:
-		p.steps.write(w, r, flow.Login{Farewell: h.Farewell})
+		p.steps.write(w, r, flow.Login{EndNotice: h.EndNotice})
 	}
 }
 

@@ -92,7 +92,7 @@ func TestStartPageSignIn(t *testing.T) {
 		t.Errorf("after signing in: %s", pg.body)
 	}
 	if pg := p.get("/login"); pg.status != http.StatusSeeOther || pg.header.Get("Location") != "/" {
-		t.Errorf("GET /login of somebody who is signed in: %d to %q", pg.status, pg.header.Get("Location"))
+		t.Errorf("GET /login of a person who is signed in: %d to %q", pg.status, pg.header.Get("Location"))
 	}
 	only, _ := delegated(t, func(c *Config) { c.NoLocalLogin = true })
 	if pg := only.person().get("/"); strings.Contains(pg.body, `href="/login"`) {

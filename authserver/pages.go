@@ -25,7 +25,7 @@ type pages struct {
 // newPages puts the flow together, and the pages on it.
 func newPages(s *Server) *pages {
 	c := s.cfg
-	browsers := &flow.Browsers{Store: c.Store, Bindings: s.bindings, Farewells: c.Bindings, Now: c.Now}
+	browsers := &flow.Browsers{Store: c.Store, Bindings: s.bindings, Notices: c.Bindings, Now: c.Now}
 	ways := &flow.Ways{Password: !c.NoLocalLogin, At: c.Delegation, Default: c.DefaultProvider}
 	f := &flow.Flow{
 		Clients:  s.clients,

@@ -11,8 +11,8 @@ import (
 // passwordsTTL bounds how long the first account with a password stays unseen.
 const passwordsTTL = 2 * time.Second
 
-// passwords knows whether a form for a password is of use to anybody. Only where people can
-// sign in at a provider is it left out; it is shown when that cannot be told.
+// passwords knows whether any account has a password. If none has and people can sign in at a
+// provider, pages leave the password form out; they show it when the store cannot tell.
 type passwords struct {
 	store storage.Users
 	now   func() time.Time

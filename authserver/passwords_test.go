@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestPasswordForm: a form that nobody can use is not shown (usability 5).
+// TestPasswordForm: a form that no person can use is not shown (usability 5).
 func TestPasswordForm(t *testing.T) {
 	shown := func(p *person) (form, link bool) {
 		t.Helper()
@@ -40,7 +40,7 @@ func TestPasswordForm(t *testing.T) {
 			}
 			r.advance(passwordsTTL)
 			if form, link := shown(p); form != (name == always) || link != (name == always) {
-				t.Errorf("nobody has a password: form %v, link %v", form, link)
+				t.Errorf("no account has a password: form %v, link %v", form, link)
 			}
 			if _, err := r.Users().Create(t.Context(), "bert", "correct horse battery", false); err != nil {
 				t.Fatal(err)
@@ -53,7 +53,7 @@ func TestPasswordForm(t *testing.T) {
 	}
 }
 
-// TestNoOtherWay: nobody is sent to a page on which there is nothing else to choose.
+// TestNoOtherWay: no page without another choice is linked.
 func TestNoOtherWay(t *testing.T) {
 	r, f := delegated(t)
 	f.list = f.list[:1]

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// probe finds out whether the server can do its work, which takes a write: on a full disk,
-// or at a standby of PostgreSQL, everything can be read and nobody can sign in.
+// probe finds out whether the server can do its work, which takes a write: on a full disk, or at a
+// standby of PostgreSQL, everything can be read, but sign-ins fail.
 type probe struct {
 	ready func(context.Context) error
 	now   func() time.Time
@@ -22,7 +22,7 @@ type probe struct {
 }
 
 const (
-	probeEvery   = time.Second // anybody may ask /readyz, and each probe is a write
+	probeEvery   = time.Second // anyone may ask /readyz, and each probe is a write
 	probeWait    = time.Second // a load balancer waits no longer either
 	probeTimeout = 5 * time.Second
 )

@@ -18,7 +18,7 @@ type providerPages struct {
 // account there to theirs, without an application that asks for it.
 func (p *providerPages) depart(w http.ResponseWriter, r *http.Request) {
 	var form flow.ProviderForm
-	if _, ok := p.forms.open(w, r, purposeDepart, &form); !ok {
+	if _, ok := p.forms.open(w, r, purposeProvider, &form); !ok {
 		return
 	}
 	p.steps.write(w, r, p.signIns.Begin(r.Context(), form, p.forms.token(r), p.forms.networks(r)))

@@ -45,36 +45,36 @@ func (s *steps) writeProvider(w http.ResponseWriter, r *http.Request, step flow.
 }
 
 // askBeforeProvider shows the consent page of a person who is not signed in and will do so at a
-// provider. Nothing has left by then, and nothing is stored (AS-221, AS-222).
+// provider. The provider has learned nothing by then, and nothing is stored (AS-221, AS-222).
 func (s *steps) askBeforeProvider(w http.ResponseWriter, r *http.Request, step flow.AskBeforeProvider) {
 	a := step.Request
-	s.departure(w, r, departing{
+	s.providerConsent(w, r, beforeProvider{
 		provider: a.Provider, query: a.Query, approved: s.views.flow.Shown(a),
-		view: web.Departure{
-			Request: s.views.request(a, nil), Farewell: step.Farewell, FormTargets: formTargets(a.RedirectURI),
+		view: web.ProviderConsent{
+			Request: s.views.request(a, nil), EndNotice: step.EndNotice, FormTargets: formTargets(a.RedirectURI),
 		},
 	})
 }
 
 // askBeforeReading is askBeforeProvider for a client whose document is unread.
 func (s *steps) askBeforeReading(w http.ResponseWriter, r *http.Request, u flow.Unread) {
-	v := web.Departure{Unread: true, Farewell: u.Farewell}
+	v := web.ProviderConsent{Unread: true, EndNotice: u.EndNotice}
 	v.Client, v.Resource = clientParty(u.Client), resourceParty(u.Resource)
-	s.departure(w, r, departing{provider: u.Provider, query: u.Query, view: v})
+	s.providerConsent(w, r, beforeProvider{provider: u.Provider, query: u.Query, view: v})
 }
 
-// departing is what the page has before a sign-in at a provider.
-type departing struct {
+// beforeProvider is what the consent page shows before a sign-in at a provider.
+type beforeProvider struct {
 	provider string
 	query    flow.Query
 	approved *flow.Shown // nil: consent comes after signing in
-	view     web.Departure
+	view     web.ProviderConsent
 }
 
-func (s *steps) departure(w http.ResponseWriter, r *http.Request, d departing) {
+func (s *steps) providerConsent(w http.ResponseWriter, r *http.Request, d beforeProvider) {
 	ways, v := s.views.flow.Ways, d.view
 	p, _ := ways.Provider(d.provider)
-	sealed, err := s.forms.seal(w, r, purposeLeave, flow.ProviderForm{
+	sealed, err := s.forms.seal(w, r, purposeProviderConsent, flow.ProviderForm{
 		Provider: d.provider, Purpose: delegation.PurposeSignIn,
 		Payload: flow.Payload{Destination: flow.Destination{Query: d.query}, Approved: d.approved},
 	})
@@ -87,27 +87,26 @@ func (s *steps) departure(w http.ResponseWriter, r *http.Request, d departing) {
 	if ways.Several(s.passwords.offered(r.Context())) {
 		v.OtherURL = s.views.paths.atProvider(d.query, flow.AnyProvider)
 	}
-	s.web.Departure(w, http.StatusOK, v)
+	s.web.ProviderConsent(w, http.StatusOK, v)
 }
 
 // toProvider sets the cookie of the sign-in and sends the browser to the provider (AS-221). A
-// browser gets there by a page of ours, see web.Pages.Leaving; a program is
-// redirected.
+// browser gets there by a page of ours, see web.Pages.ProviderRedirect; a program is redirected.
 func (s *steps) toProvider(w http.ResponseWriter, r *http.Request, step flow.ToProvider) {
 	to := step.Request
-	s.forms.sessions.SetTrip(w, r, session.Departure{
+	s.forms.sessions.SetSignIn(w, r, session.SignIn{
 		State: to.State, Binding: to.Binding, UserID: step.UserID, ExpiresAt: to.ExpiresAt,
 	})
 	if isDocument(r) {
-		s.web.Leaving(w, web.Leaving{Provider: providerView(step.Provider), URL: to.URL})
+		s.web.ProviderRedirect(w, web.ProviderRedirect{Provider: providerView(step.Provider), URL: to.URL})
 		return
 	}
 	redirect(w, to.URL)
 }
 
-// providerFailed tells a client of a sign-in that came to nothing, by an OAuth error at the
-// redirect URI that the person approved: at once when the person has said no, or nobody
-// looks, and after a page that says what happened otherwise.
+// providerFailed tells a client that a sign-in at a provider failed, by an OAuth error at the
+// redirect URI that the person approved: at once when the person has said no or the request is
+// not from a browser; otherwise after a page that says what happened.
 func (s *steps) providerFailed(w http.ResponseWriter, r *http.Request, step flow.ProviderFailedClient) {
 	e := oauth.AsError(step.Err)
 	noteError(r, e)
@@ -184,6 +183,6 @@ func (s *steps) choice(
 	w http.ResponseWriter, r *http.Request, p delegation.Provider, form flow.ProviderForm,
 ) (web.Choice, error) {
 	form.Provider = p.ID
-	sealed, err := s.forms.seal(w, r, purposeDepart, form)
+	sealed, err := s.forms.seal(w, r, purposeProvider, form)
 	return web.Choice{Provider: providerView(p), Action: s.views.paths.depart, Step: sealed}, err
 }

@@ -42,8 +42,8 @@ func (t TrustedProxies) contains(a netip.Addr) bool {
 // also a stranger can send what only proxies should.
 const maxUndeclared = 8
 
-// undeclared finds proxies that the operator has not declared. Everybody behind one counts
-// as one network, so that a few wrong passwords slow all of them down.
+// undeclared finds proxies that the operator has not declared. All clients behind one count as one
+// network, so that a few wrong passwords slow all of them down.
 type undeclared struct {
 	trusted TrustedProxies
 

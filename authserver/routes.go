@@ -50,10 +50,10 @@ func (p paths) atProvider(q flow.Query, provider string) string {
 	return p.authorize + "?" + string(q.AtProvider(provider))
 }
 
-// Register mounts every endpoint below the issuer's path on mux, the discovery
-// documents at all their well-known locations (AS-14), and a JSON 404 for every other
-// well-known location that nobody else has registered. On the mux of an MCP server they are
-// where a client of 2025-03-26 looks, which knows the origin of that server only (AS-15).
+// Register mounts every endpoint below the issuer's path on mux, the discovery documents at all
+// their well-known locations (AS-14), and a JSON 404 for every other well-known location that is
+// not registered on mux. On the mux of an MCP server they are where a client of 2025-03-26 looks,
+// which knows the origin of that server only (AS-15).
 func (s *Server) Register(mux *http.ServeMux) {
 	p := s.paths.prefix
 	handle := func(path string, h http.Handler, methods ...string) {

@@ -44,8 +44,8 @@ type Server struct {
 	replica    string      // who this one is among others on the same store
 }
 
-// New returns a server over a store that is open and migrated. It generates the
-// first signing key when there is none.
+// New returns a server over a store that is open and migrated. It generates the first signing key
+// if the store has none.
 func New(ctx context.Context, c Config) (*Server, error) {
 	c, err := c.withDefaults()
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestSetupCheck: a setup link that was replaced is said before somebody has typed a
+// TestSetupCheck: a setup link that was replaced is reported before the operator has typed a
 // password (issue 11, 4.7), in the one way in which all that are not good are.
 func TestSetupCheck(t *testing.T) {
 	r := newRig(t)

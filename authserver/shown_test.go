@@ -160,7 +160,7 @@ func TestWhatWasShownIsWhatIsAllowed(t *testing.T) {
 			t.Errorf("got %T %+v", step, step)
 		}
 	})
-	t.Run("H1 AS-114 an approval of fewer scopes, or of another resource, is none of these", func(t *testing.T) {
+	t.Run("H1 AS-114 an approval of fewer scopes, or of another resource, does not count", func(t *testing.T) {
 		r := newRig(t)
 		to := flow.Identified{Client: r.nice(), RedirectURI: "https://nice.example/cb"}
 		u, err := r.store.UserByName(t.Context(), "alice")

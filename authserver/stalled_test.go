@@ -15,7 +15,7 @@ import (
 )
 
 // Security M4: one client that fills a listener with requests whose bodies never come, and
-// fills each place that becomes free again, keeps nobody out and ends no stream.
+// fills each place that becomes free again, keeps no client out and ends no stream.
 func TestStalledBodiesKeepNobodyOut(t *testing.T) {
 	for _, tt := range []struct {
 		name, honest string
@@ -62,7 +62,7 @@ func TestStalledBodiesKeepNobodyOut(t *testing.T) {
 			go func() { _ = s.Serve(l) }()
 			defer s.Close()
 
-			// The stream is of the attacker's address: what is served is nobody's to end.
+			// The stream is of the attacker's address: no other client may end it.
 			stream, err := http.Post("http://"+l.Addr().String()+"/stream", "text/plain", strings.NewReader("x"))
 			if err != nil {
 				t.Fatal(err)

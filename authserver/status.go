@@ -47,8 +47,8 @@ type statusLists struct {
 	ttl    time.Duration // how long a resource server keeps a list
 	now    func() time.Time
 	flight singleflight.Group
-	// empty is a packed list in which nobody is revoked. Packing takes most of a megabyte,
-	// and anybody may ask for lists in which there is nobody at all.
+	// empty is a packed list without a revoked grant. Packing takes most of a megabyte, and anyone
+	// may ask for lists that have no grants at all.
 	empty func() string
 	shelf statusShelf
 }
@@ -77,7 +77,7 @@ type statusList struct {
 	token         []byte
 	etag          string
 	content, keys string // digests
-	quiet         bool   // nobody in it is revoked
+	quiet         bool   // no grant in it is revoked
 	begun         time.Time
 	checked       time.Time
 }

@@ -85,11 +85,11 @@ func TestStatusList(t *testing.T) {
 			t.Error("not cut off")
 		}
 	})
-	t.Run("a list is made anew before it expires, and when the keys change", func(t *testing.T) {
+	t.Run("a list is made again before it expires, and when the keys change", func(t *testing.T) {
 		_, _, before := p.listed(t, first.Status)
 		r.advance(4 * time.Minute)
 		if _, _, after := p.listed(t, first.Status); after != before {
-			t.Error("made anew too soon: copies are asked for in vain")
+			t.Error("made again too soon: copies are requested in vain")
 		}
 		r.advance(2 * time.Minute)
 		_, claims, after := p.listed(t, first.Status)
@@ -127,10 +127,10 @@ func TestStatusListsOfStrangers(t *testing.T) {
 	}
 	runtime.ReadMemStats(&after)
 	if each := (after.TotalAlloc - before.TotalAlloc) / 200; each > 100<<10 {
-		t.Errorf("AS-145 a list of nobody costs %d KB", each>>10)
+		t.Errorf("AS-145 a list without grants costs %d KB", each>>10)
 	}
 	if again, err := r.status.get(t.Context(), 0); again != kept || err != nil {
-		t.Errorf("AS-145 who asks for lists of nobody makes us forget the one that matters: %v", err)
+		t.Errorf("AS-145 requests for lists without grants make the server forget the one that matters: %v", err)
 	}
 }
 

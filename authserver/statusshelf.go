@@ -11,7 +11,7 @@ const (
 
 // statusShelf keeps lists, as many as fit. It is no bounded.Map, which counts entries and forgets
 // the one that has rested longest. Lists differ in size by a factor of a hundred, so the budget is
-// in bytes; and when there is no room, lists in which nobody is revoked go first, however recently
+// in bytes; and when there is no room, lists without a revoked grant go first, however recently
 // they were asked for: strangers can ask for any number of them, and they cost least to make.
 type statusShelf struct {
 	budget int

@@ -175,7 +175,7 @@ func concurrently(n int, call func() int) (won int) {
 	return won
 }
 
-// unread is a web of documents that nobody has read yet.
+// unread is a web of documents that the server has not read yet.
 type unread struct{}
 
 func (unread) Fetch(context.Context, string) (storage.Client, error) {
@@ -369,7 +369,7 @@ func TestClientAuthentication(t *testing.T) {
 		{"AS-84 wrong secret", machine, basic("machine", "wrong"), 401, oauth.InvalidClient},
 		{"AS-87 a secret left out", with("client_id", "machine"), "", 401, oauth.InvalidClient},
 		{"AS-84 an unknown client", machine, basic("nobody", testSecret), 401, oauth.InvalidClient},
-		{"AS-84 nobody at all", machine, "", 401, oauth.InvalidClient},
+		{"AS-84 no client at all", machine, "", 401, oauth.InvalidClient},
 		{"AS-84 another scheme", machine, "Bearer abc", 401, oauth.InvalidClient},
 		{"AS-84 garbage", machine, "Basic !!!", 401, oauth.InvalidClient},
 		{"AS-173 a public client may not", with("client_id", "app"), "", 400, oauth.UnauthorizedClient},

@@ -24,7 +24,7 @@ type views struct {
 }
 
 func (v *views) login(step flow.Login) web.Login {
-	out := web.Login{Action: v.paths.login, Farewell: step.Farewell}
+	out := web.Login{Action: v.paths.login, EndNotice: step.EndNotice}
 	if step.To.Query == "" {
 		out.FormTargets = v.providerTargets()
 		return out
@@ -140,7 +140,7 @@ func providerView(p delegation.Provider) web.Provider {
 }
 
 // providerTargets are for form-action, for browsers that do not say what they are and get
-// a redirect to the provider; see web.Pages.Leaving.
+// a redirect to the provider; see web.Pages.ProviderRedirect.
 func providerTargets(p delegation.Provider) []string {
 	origin := (&url.URL{Scheme: "http", Host: p.Host}).String()
 	if !oauth.IsLoopbackRedirect(origin + "/") {

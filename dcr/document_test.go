@@ -119,7 +119,7 @@ func TestDocument(t *testing.T) {
 			`"token_endpoint_auth_method":"private_key_jwt","token_endpoint_auth_methods_supported":["none"]`, "none",
 			"",
 		},
-		"AS-159 an empty key set beside none is none": {
+		"AS-159 an empty key set counts as absent": {
 			`"token_endpoint_auth_method":"private_key_jwt","token_endpoint_auth_methods_supported":["none"],"jwks":{"keys":[]}`,
 			"none", "",
 		},

@@ -87,7 +87,7 @@ func TestRegistered(t *testing.T) {
 		{"a name cannot hide or reverse text",
 			`{` + loopback + `,"client_name":" A\u0000b\u202e\n\tc\u200b\ufeff  d\u001b[31m "}`,
 			`{"client_name":"Ab c d[31m"}`, ""},
-		{"a name of control characters is none", `{` + loopback + `,"client_name":"\u202e\u0007"}`, `{}`,
+		{"a name of control characters counts as absent", `{` + loopback + `,"client_name":"\u202e\u0007"}`, `{}`,
 			"client_name"},
 		{"scope is cleaned", `{` + loopback + `,"scope":"a a \"b\" c"}`, `{"scope":"a c"}`, ""},
 		{"AS-52: redirect URIs verbatim, in order",

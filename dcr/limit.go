@@ -40,8 +40,8 @@ const (
 	maxNetworks = 10_000
 )
 
-// everybody is what all that strangers can have stored is counted by.
-const everybody = "*"
+// everyone is the key that counts everything that strangers have stored.
+const everyone = "*"
 
 // limiter is a token bucket for each client network, and one for all that strangers can have
 // stored, wherever they are: what a registration leaves in the database costs the operator, and
@@ -73,8 +73,8 @@ func (l *limiter) ofNetworks(factor int) bounded.Rate {
 	return bounded.PerSecond(float64(factor)*l.perSecond, factor*l.burst)
 }
 
-// ofEverybody is how many storedUnits strangers may have stored.
-func (l *limiter) ofEverybody() bounded.Rate { return bounded.PerSecond(l.perSecond/6, 32*l.burst) }
+// ofEveryone is how many storedUnits strangers may have stored.
+func (l *limiter) ofEveryone() bounded.Rate { return bounded.PerSecond(l.perSecond/6, 32*l.burst) }
 
 // networks are what an address is counted by: the shared network that it is in, else those
 // around it, the smallest first.
@@ -98,7 +98,7 @@ func (l *limiter) draws(from origin, units int) (out []bounded.Draw[string]) {
 		out = append(out, bounded.Draw[string]{Key: name, Rate: l.ofNetworks(factor), N: storedCost * units})
 	}
 	if !from.shared && units > 0 {
-		out = append(out, bounded.Draw[string]{Key: everybody, Rate: l.ofEverybody(), N: units})
+		out = append(out, bounded.Draw[string]{Key: everyone, Rate: l.ofEveryone(), N: units})
 	}
 	return out
 }

@@ -51,7 +51,7 @@ func TestManage(t *testing.T) {
 			t.Errorf("got %v", out)
 		}
 	})
-	t.Run("AS-145 a deletion that leaves a row for ever costs as much as one", func(t *testing.T) {
+	t.Run("AS-145 a deletion that leaves a permanent row costs as much as one", func(t *testing.T) {
 		r := newRig(t, managing, func(c *dcr.Config) { c.Limits = dcr.Limits{PerMinute: 1, Burst: 25} })
 		var codes []int
 		for range 3 {
@@ -138,7 +138,7 @@ func TestManage(t *testing.T) {
 			t.Errorf("got %d %s", w.Code, w.Body)
 		}
 	})
-	t.Run("AS-150 deleted: 204, and then nobody", func(t *testing.T) {
+	t.Run("AS-150 deleted: 204, and then the client is unknown", func(t *testing.T) {
 		r.pass(time.Minute) // the updates have used up the allowance
 		if w := r.configure("DELETE", id, token, ""); w.Code != 204 || w.Body.Len() != 0 {
 			t.Fatalf("got %d %s", w.Code, w.Body)
@@ -286,7 +286,7 @@ func TestClientKeys(t *testing.T) {
 	want("AS-130 but soon: keys can be changed", "new", 1, 2)
 	status = 500
 	r.pass(time.Hour)
-	want("an outage of the site ends nobody's session", "new", 1, 3)
+	want("an outage of the site ends no session", "new", 1, 3)
 	t.Run("AS-161 a key set inside is not fetched", func(t *testing.T) {
 		r := newRig(t)
 		if _, err := r.ClientKeys(t.Context(), c, "k"); err == nil || fetches != 3 {
@@ -313,7 +313,7 @@ func TestKeysOfTheOperatorsClients(t *testing.T) {
 	if fetched == 100 {
 		t.Error("AS-143 strangers have fetches without end")
 	}
-	t.Run("L1 a client that somebody has approved is not starved by those that nobody has", func(t *testing.T) {
+	t.Run("L1 a client that a person has approved is not starved by those that no person has", func(t *testing.T) {
 		c := storage.Client{
 			ID: "approved", AuthMethod: "private_key_jwt", JWKSURI: site.URL + "/approved",
 			Source: storage.SourceDynamic, CreatedAt: r.now,

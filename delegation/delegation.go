@@ -1,10 +1,10 @@
-// Package delegation has the words in which authserver, which asks people, and thirdparty, which
-// sends them to a provider, speak of one authorization code flow in which we are the client:
+// Package delegation has the types that authserver, which asks people, and thirdparty, which sends
+// them to a provider, share about an authorization code flow in which we are the client:
 //
 //	Request                what the person has approved; its Purpose is why
-//	AuthorizationRequest   where the browser goes, and what binds it
-//	AuthorizationResponse  what came back, with what this browser brought
-//	Result                 who came, and the provider session that was stored for them
+//	AuthorizationRequest   where the browser goes, and the secrets that bind the response to it
+//	AuthorizationResponse  the response of the provider, with the secret that this browser holds
+//	Result                 who signed in, and the provider session that was stored for them
 //
 // A resource server gets a Token of the provider by a TokenRequest. A Provider is named by the
 // id of its connector, the configuration of sign-in there.
@@ -27,7 +27,7 @@ type Provider struct {
 	Host string // where the browser goes: "accounts.google.com"
 }
 
-// Purpose is what a browser is sent to a provider for. The audit log calls it errand.
+// Purpose is what a browser is sent to a provider for.
 type Purpose string
 
 // The purposes.
@@ -37,11 +37,11 @@ const (
 	PurposeExtend Purpose = "extend"  // to get further scopes there for the user that is signed in
 )
 
-// Request asks to send a browser to a provider and to learn who comes back. It is made only
+// Request asks to send a browser to a provider and to learn who signs in there. It is made only
 // after the person has approved (AS-220).
 type Request struct {
 	Provider  string       // its id
-	Purpose   Purpose      `json:"Errand"` // stored under this name
+	Purpose   Purpose      `json:"Errand"` // the version before stores it under this name
 	UserID    string       // who is signed in; "" for PurposeSignIn
 	LoginHint string       // what the client knows about the person; may be empty
 	Fresh     bool         // the person has to prove again who they are
@@ -52,26 +52,26 @@ type Request struct {
 	Payload []byte
 }
 
-// AuthorizationRequest says where the browser goes, and what it has to bring back (RFC 6749
-// §4.1.1).
+// AuthorizationRequest says where the browser goes, and what the response has to come with (RFC
+// 6749 §4.1.1).
 type AuthorizationRequest struct {
 	URL string
-	// State is the state parameter in URL, Binding what only this browser holds: neither
-	// is worth anything without the other.
+	// State is the state parameter in URL, Binding a secret that only this browser holds: each
+	// is useless without the other.
 	State, Binding string
 	ExpiresAt      time.Time
 }
 
-// AuthorizationResponse is a browser that comes back from a provider (RFC 6749 §4.1.2).
+// AuthorizationResponse is the response of a provider, through the browser (RFC 6749 §4.1.2).
 type AuthorizationResponse struct {
 	Provider string     // from the path of the callback
 	Params   url.Values // the authorization response
-	Binding  string     // what AuthorizationRequest.Binding was, as the browser brought it
+	Binding  string     // AuthorizationRequest.Binding, as the browser sent it
 	// Session is minted for the person, for PurposeSignIn; its UserID is not known yet.
 	Session storage.Session
 }
 
-// Result is who came back. Request is also set beside an error, as soon as it is known.
+// Result is who signed in. Request is also set beside an error, as soon as it is known.
 type Result struct {
 	Request Request
 	User    storage.User
@@ -80,19 +80,19 @@ type Result struct {
 	// AuthTime is when the person last proved to the provider who they are; zero: it does
 	// not say. The session that was stored has it too.
 	AuthTime time.Time
-	// Claim is an account that no user has here, for PurposeLink and PurposeExtend; nothing
-	// was stored. The person is asked whether it is theirs.
+	// Claim is an account that is tied to no user here, for PurposeLink and PurposeExtend;
+	// nothing was stored. The person is asked whether it is theirs.
 	Claim *Claim
-	// Came and Expected are what the account that came back is called, and the one that
-	// should have, beside the error that says so.
+	// Came and Expected are the names of the account that the provider returned and of the one
+	// that it should have returned, beside the error that says so.
 	Came, Expected string
 }
 
-// Claim is an account at a provider that can be tied to the user who came back with it,
-// once they were shown it and asked.
+// Claim is an account at a provider that can be tied to the user who signed in with it, after
+// the page has shown it to them and they have confirmed it.
 type Claim struct {
-	Ticket  string // opens what waits, once, for that user, for ten minutes
-	Label   string // what the account calls itself; may be anything
+	Ticket  string // redeems the claim, once, for that user, for ten minutes
+	Label   string // the name that the account gives itself; may be anything
 	Subject string // the provider's own identifier of it
 }
 
@@ -102,8 +102,8 @@ type TokenRequest struct {
 	Provider   string // its id
 	UserID     string
 	UpstreamID string       // the provider session that the MCP token's grant rests on; "": none
-	Resource   string       // canonical; who is to get the token
-	Scopes     oauth.Scopes // scopes there; none: what the policy gives the resource
+	Resource   string       // canonical; the resource server that gets the token
+	Scopes     oauth.Scopes // scopes there; none: those that the policy gives the resource
 }
 
 // Token is a token of a provider, for a resource server.

@@ -8,8 +8,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 )
 
-// ErrOtherKey is returned by Claim and Belongs: nothing that is sealed in the database could be
-// opened with the master keys that were given.
+// ErrOtherKey is returned by Claim and Belongs: the given master keys cannot open the sealed
+// contents of the database.
 var ErrOtherKey = errors.New("the secret key is not the one this database was made with")
 
 // Fingerprints is the database that belongs to a master key, as storage.Housekeeping has it.

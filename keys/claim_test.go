@@ -24,7 +24,7 @@ func TestClaim(t *testing.T) {
 		do   func() error
 		want error
 	}{
-		{"nobody's", func() error { return Belongs(t.Context(), store, [][]byte{two}) }, nil},
+		{"of no server", func() error { return Belongs(t.Context(), store, [][]byte{two}) }, nil},
 		{"the first claim", func() error { return Claim(t.Context(), store, [][]byte{one, two}) }, nil},
 		{"again", func() error { return Claim(t.Context(), store, [][]byte{one}) }, nil},
 		{"another key", func() error { return Claim(t.Context(), store, [][]byte{two}) }, ErrOtherKey},

@@ -9,7 +9,7 @@ import (
 )
 
 func TestSecretFile(t *testing.T) {
-	t.Run("it is made once, for its owner alone, whoever else starts", func(t *testing.T) {
+	t.Run("it is made once, for its owner alone, however many processes start", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "data", "secret.key")
 		var all sync.WaitGroup
 		found := make([]string, 32)

@@ -191,10 +191,10 @@ func (m *Manager) replace(ctx context.Context, from string) error {
 	return nil
 }
 
-// Revoke takes keys out at once, because they may be in the wrong hands: they are no
-// longer published, and no token that they signed is ours any more. An active key is
-// replaced by a new one first, never by the next one, which lay beside it. Of several
-// keys those that are gone already are no error; ErrNotFound when there is none of them.
+// Revoke takes keys out at once, because they may be in the wrong hands: they are no longer
+// published, and no token that they signed is ours any more. An active key is replaced by a new one
+// first, never by the next one, which lay beside it. Of several keys, those that are gone already
+// are no error; ErrNotFound when all of them are gone.
 func (m *Manager) Revoke(ctx context.Context, ids ...string) error {
 	found := false
 	for _, id := range ids {

@@ -169,7 +169,7 @@ func TestSchedule(t *testing.T) {
 		}
 		must(t, published(t, m, first))
 	})
-	t.Run("AS-121 the old one leaves, and after as long again it begins anew", func(t *testing.T) {
+	t.Run("AS-121 the old one leaves, and after as long again it begins again", func(t *testing.T) {
 		c.advance(15*time.Minute + publishedCache)
 		want(t, tend(t, m), "active")
 		c.advance(90*24*time.Hour - 15*time.Minute - publishedCache - publishAhead)
@@ -444,7 +444,7 @@ func TestMasterKeyChange(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	t.Run("every key is sealed anew once, whoever does it", func(t *testing.T) {
+	t.Run("every key is sealed again once, by one of the replicas", func(t *testing.T) {
 		if sealed != 2 {
 			t.Errorf("sealed %d keys, want 2", sealed)
 		}

@@ -65,8 +65,8 @@ func (v *introspector) remembers(token string) bool {
 	return ok
 }
 
-// outage reports whether the error of a validator is no verdict. What wraps both errors
-// is none either.
+// outage reports whether the error of a validator is no verdict. An error that wraps both is not a
+// verdict either.
 func outage(err error) bool {
 	return errors.Is(err, ErrUnavailable) || !errors.Is(err, ErrInvalidToken)
 }

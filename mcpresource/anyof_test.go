@@ -52,7 +52,7 @@ func TestAnyOf(t *testing.T) {
 			ErrUnavailable},
 		{"RS-44 an outage of one that is not needed", []says{{name: "a", err: down}, {name: "b"}}, "a b", nil},
 		{"RS-40 all refuse", []says{{name: "a", err: bad}, {name: "b", err: bad}}, "a b", ErrInvalidToken},
-		{"RS-40 nobody is asked", nil, "", ErrInvalidToken},
+		{"RS-40 no validator is asked", nil, "", ErrInvalidToken},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var asked []string
@@ -108,7 +108,7 @@ func TestSeveralIssuers(t *testing.T) {
 			t.Errorf("one signed for the other: got %v", err)
 		}
 	})
-	t.Run("RS-40 RS-44 an outage of one is none of the other", func(t *testing.T) {
+	t.Run("RS-40 RS-44 an outage of one does not affect the other", func(t *testing.T) {
 		v := validator(t)
 		a.down.Store(true)
 		defer a.down.Store(false)

@@ -70,7 +70,7 @@ func TestCalls(t *testing.T) {
 			`{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"hello"}}}`,
 			"ok", 200, 1, nil, nil},
 		{"SP-07 nor is an answer", "alice", `{"jsonrpc":"2.0","id":1,"result":{}}`, "", 0, 0, nil, nil},
-		{"SP-07 nor what nobody could read", "alice", `{`, "", 0, 0, nil, nil},
+		{"SP-07 nor an unreadable body", "alice", `{`, "", 0, 0, nil, nil},
 		{"SP-07 the handler reports itself", "alice", tool("read"), "", 0, 0, nil,
 			func(_ http.ResponseWriter, r *http.Request) { TakeCalls(r.Context()) }},
 	} {

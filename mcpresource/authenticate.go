@@ -85,7 +85,7 @@ func (g *Guard) checkClaims(p *Principal) error {
 	case p.ExpiresAt.IsZero() || !now.Before(p.ExpiresAt.Add(g.c.ClockSkew)):
 		return invalid("expired")
 	case p.Subject == "" && p.ClientID == "":
-		return invalid("nobody's: all such callers would be one")
+		return invalid("names neither a person nor a client: all such callers would be one")
 	case strings.IndexByte(p.Subject, 0) >= 0 || strings.IndexByte(p.ClientID, 0) >= 0:
 		return invalid("a name that could be two callers, see Key")
 	}

@@ -58,8 +58,8 @@ func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refu
 	return refused
 }
 
-// stepUp is what a client is told to ask for. Nobody is told of offline_access, which is
-// between the client and the authorization server.
+// stepUp is what a client is told to ask for. It never names offline_access, which is between the
+// client and the authorization server.
 func (g *Guard) stepUp(r *http.Request, need, granted oauth.Scopes) oauth.Scopes {
 	if g.c.StepUp == StepUpOperation ||
 		g.c.StepUp == StepUpByRevision && mcp.IsStateless(r.Header.Get(mcp.HeaderVersion)) {
@@ -88,10 +88,9 @@ func (g *Guard) check(ctx context.Context, p *passage) *refusal {
 	return nil
 }
 
-// Authorize checks once more, for adapters that see the decoded call, whether the
-// caller in ctx may do op. Nil means yes; otherwise a *ScopeError, ErrNoCaller, an error
-// that wraps ErrForbidden or ErrUnavailable and comes of Check, or ErrResourceURI for a
-// resource that nobody may name so.
+// Authorize checks once more, for adapters that see the decoded call, whether the caller in ctx may
+// do op. Nil means yes; otherwise a *ScopeError, ErrNoCaller, an error that wraps ErrForbidden or
+// ErrUnavailable and comes of Check, or ErrResourceURI for a resource URI that is never allowed.
 func (g *Guard) Authorize(ctx context.Context, op Operation) error {
 	p, err := g.covered(ctx, op)
 	if err != nil || p == nil || g.c.Check == nil {
@@ -178,7 +177,7 @@ func (g *Guard) same(p, now *Principal) error {
 	case now == nil:
 		return ErrUnavailable
 	case now.Key() != p.Key() || now.Thumbprint != p.Thumbprint:
-		return invalid("somebody else's by now")
+		return invalid("belongs to another caller now")
 	}
 	return g.checkClaims(now)
 }

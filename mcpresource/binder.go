@@ -24,9 +24,9 @@ type Binding struct {
 type SessionBinder interface {
 	// Open records whom the server has opened a session for, in place of any other.
 	Open(ctx context.Context, sessionID string, b Binding) error
-	// Claim records b for a session that belongs to nobody, or that b differs from only in
-	// being Pending no more, and returns whom it belongs to then: of two that claim it at
-	// once both learn the same one.
+	// Claim records b for a session without an owner, or one whose binding differs from b only in
+	// being Pending, and returns the binding that then holds: two concurrent claims return the same
+	// one.
 	Claim(ctx context.Context, sessionID string, b Binding) (Binding, error)
 	// Owner returns whom a session belongs to, and false for one that it does not know. It
 	// counts as a use of the session.
@@ -55,12 +55,11 @@ const (
 	sessionLive    = 30 * time.Minute
 )
 
-// NewMemorySessions returns a binder that remembers up to size sessions (default
-// 10,000) for a day after their last use. When there are more, the person with most loses
-// the one that rests longest, so that nobody can push out the sessions of others by
-// opening many. A forgotten session belongs to the person whose use of it the server
-// accepts next; an MCP library that holds its own record of the user, as the Go SDK does,
-// refuses others.
+// NewMemorySessions returns a binder that remembers up to size sessions (default 10,000) for a day
+// after their last use. When there are more, the person with most loses the one that rests longest,
+// so that a person cannot push out the sessions of others by opening many. A forgotten session
+// belongs to the person whose use of it the server accepts next; an MCP library that holds its own
+// record of the user, as the Go SDK does, refuses others.
 func NewMemorySessions(size int) SessionBinder { return newMemory(size, time.Now) }
 
 func newMemory(size int, now func() time.Time) *memory {

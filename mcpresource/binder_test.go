@@ -24,7 +24,7 @@ func opensSessions(w http.ResponseWriter, req *http.Request) {
 
 var opened atomic.Int64
 
-// publicly lets anybody open a session.
+// publicly lets anyone open a session.
 func publicly(c *Config) { c.Policy.(*Rules).Public, c.Audit = []string{"initialize", "ping"}, nil }
 
 func TestSessionOpenedByNobody(t *testing.T) {
@@ -103,7 +103,7 @@ func TestSessionOpenedByNobody(t *testing.T) {
 	})
 }
 
-// overtaken binds the session to bob between the look and the claim of somebody else.
+// overtaken binds the session to bob between the look and the claim of another person.
 type overtaken struct {
 	SessionBinder
 	looked bool
@@ -142,7 +142,7 @@ func TestSessionTable(t *testing.T) {
 			m.Claim(ctx, fmt.Sprint("flood", i), Binding{Person: "mallory"})
 		}
 		if !known(m, "victim") {
-			t.Error("somebody else's session is unbound")
+			t.Error("another person's session is unbound")
 		}
 		if !known(m, "flood999") || known(m, "flood0") {
 			t.Error("not the least recently used one of the most is gone")
@@ -160,7 +160,7 @@ func TestSessionTable(t *testing.T) {
 			t.Error("b was the one to go")
 		}
 	})
-	t.Run("SP-14 what nobody used for a day is free", func(t *testing.T) {
+	t.Run("SP-14 a session that was not used for a day is free", func(t *testing.T) {
 		now := time.Now()
 		m := newMemory(3, func() time.Time { return now })
 		m.Claim(ctx, "s", Binding{Person: "a"})
@@ -194,7 +194,7 @@ func TestSessionLimit(t *testing.T) {
 			t.Errorf("in one that is open: got %d", w.Code)
 		}
 		if w := r.call("bob", initialize); w.Code != 200 {
-			t.Errorf("somebody else: got %d", w.Code)
+			t.Errorf("another person: got %d", w.Code)
 		}
 		r.do("DELETE", "/mcp", "", "Authorization", "Bearer alice", "Mcp-Session-Id", ids[0])
 		if w := r.call("alice", initialize); w.Code != 200 {
@@ -205,7 +205,7 @@ func TestSessionLimit(t *testing.T) {
 			t.Errorf("after they rested: got %d", w.Code)
 		}
 	})
-	t.Run("RS-189 taking over what nobody owns counts", func(t *testing.T) {
+	t.Run("RS-189 taking over a session without an owner counts", func(t *testing.T) {
 		r := limited(t, 2)
 		for i, want := range []int{200, 200, 429} {
 			if w := r.call("alice", tool("read"), "Mcp-Session-Id", fmt.Sprint("theirs", i)); w.Code != want {

@@ -38,7 +38,7 @@ func (b *Bodies) take(who string, n int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case n == 0: // the end of a body, which may have been empty: nobody would give that back
+	case n == 0: // the end of a body, which may have been empty: there are no bytes to give back
 		return nil
 	case b.of[who]+n > b.share:
 		return errShare

@@ -64,7 +64,7 @@ func TestUnreadBodies(t *testing.T) {
 			t.Errorf("the fourth: got %d, want 429", got)
 		}
 		if got := post(r.h, "bob", strings.NewReader(tool("read"))); got != 200 {
-			t.Errorf("somebody else: got %d, want 200", got)
+			t.Errorf("another person: got %d, want 200", got)
 		}
 		release()
 		if len(r.underway.n) != 0 || len(r.c.Bodies.of) != 0 || r.c.Bodies.total != 0 {
@@ -86,7 +86,7 @@ func TestUnreadBodies(t *testing.T) {
 			t.Errorf("got %d, want 429", got)
 		}
 		if got := post(r.h, "bob", strings.NewReader(tool("read"))); got != 200 {
-			t.Errorf("somebody else: got %d, want 200", got)
+			t.Errorf("another person: got %d, want 200", got)
 		}
 		release()
 		if got := post(r.h, "alice", strings.NewReader(tool("read"))); got != 200 {

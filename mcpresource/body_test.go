@@ -50,7 +50,7 @@ func TestSlowBody(t *testing.T) {
 		want                int
 	}{
 		{"RS-196 a body that does not come is given up", "POST", "alice", 408},
-		{"RS-196 nor is one waited for that nobody reads", "POST", "nonsense", 401},
+		{"RS-196 nor does the guard wait for a body that it does not read", "POST", "nonsense", 401},
 		{"RS-196 nor that of a GET", "GET", "alice", 200},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

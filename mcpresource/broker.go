@@ -42,12 +42,11 @@ const (
 	brokerSize   = 4096
 )
 
-// Broker gets tokens of upstream providers, such as GitHub or Google, for the people who
-// call this resource server. It shows the caller's own MCP token, which the Guard keeps
-// out of everybody else's reach, to the authorization server, as this resource server's
-// client, and gets a token of the provider for the same person (RFC 8693). The MCP token
-// never goes to the provider, and the provider's token never to the MCP client, as long
-// as no tool puts it into a result (RS-202).
+// Broker gets tokens of upstream providers, such as GitHub or Google, for the people who call this
+// resource server. It shows the caller's own MCP token, which only the Guard can read, to the
+// authorization server, as this resource server's client, and gets a token of the provider for the
+// same person (RFC 8693). The MCP token never goes to the provider, and the provider's token never
+// to the MCP client, as long as no tool puts it into a result (RS-202).
 //
 // Tokens are remembered for each person, grant, provider and set of scopes. A Broker is
 // safe for concurrent use, and logs nothing.
@@ -174,7 +173,7 @@ func (b *Broker) request(ctx context.Context, provider string, scopes []string) 
 	switch {
 	case !ok || p.presented == nil:
 		return brokerRequest{}, ErrNoCaller
-	case p.Issuer != b.c.Issuer: // the token is nobody else's business
+	case p.Issuer != b.c.Issuer: // only its issuer may see the token
 		return brokerRequest{}, fmt.Errorf("%w of %s", ErrNoCaller, b.c.Issuer)
 	case provider == "":
 		return brokerRequest{}, errors.New("mcpresource: no provider was named")

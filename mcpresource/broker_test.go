@@ -254,7 +254,7 @@ func TestBrokerRefusals(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("SP-06 a caller without a token at hand, or of another issuer, is shown to nobody", func(t *testing.T) {
+	t.Run("SP-06 a caller without a token at hand, or of another issuer, is shown to no server", func(t *testing.T) {
 		before := e.asked.Load()
 		foreign := &Principal{Issuer: "https://other.example.com", Subject: "alice"}
 		for name, ctx := range map[string]context.Context{
@@ -269,7 +269,7 @@ func TestBrokerRefusals(t *testing.T) {
 			t.Error("a malformed scope passes")
 		}
 		if e.asked.Load() != before {
-			t.Error("somebody was asked")
+			t.Error("a server was asked")
 		}
 	})
 }

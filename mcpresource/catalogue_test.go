@@ -82,7 +82,7 @@ func TestMismatch(t *testing.T) {
 		}
 	}
 	if err := make(knows{err: errors.New("store")}, func(*Config) {}); err != nil {
-		t.Errorf("a server that cannot tell now keeps nobody from starting: got %v", err)
+		t.Errorf("a server that cannot answer now does not prevent a start: got %v", err)
 	}
 }
 

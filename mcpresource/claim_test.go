@@ -112,7 +112,7 @@ func TestClaimedSessions(t *testing.T) {
 			t.Errorf("it belongs to %v", owner)
 		}
 	})
-	t.Run("RS-112 an answer in a session that has become somebody else's is held back", func(t *testing.T) {
+	t.Run("RS-112 an answer in a session that has become another person's is held back", func(t *testing.T) {
 		for _, media := range []string{"application/json", "text/event-stream"} {
 			r := newRig(t, func(c *Config) { c.Audit = nil })
 			s := httptest.NewUnstartedServer(nil)
@@ -168,7 +168,7 @@ func TestClaimedSessions(t *testing.T) {
 			}))
 			return h, status(h, "bob", tool("read"), "s-1")
 		}
-		t.Run(fmt.Sprintf("SP-14 RS-112 nobody is answered for a claim of theirs that another request waits for: %d",
+		t.Run(fmt.Sprintf("SP-14 RS-112 no caller is answered for a claim of theirs that another request waits for: %d",
 			owner), func(t *testing.T) {
 			second := 0
 			h, _ := nested(t, func(h http.Handler) { second = status(h, "bob", tool("read"), "s-1") })
@@ -186,7 +186,7 @@ func TestClaimedSessions(t *testing.T) {
 				}
 			})
 	}
-	t.Run("RS-112 what the server opens for somebody without a token is no claimant's", func(t *testing.T) {
+	t.Run("RS-112 a session that the server opens for a caller without a token is no claimant's", func(t *testing.T) {
 		r := newRig(t, publicly)
 		r.next = (&counting{unknown: 200}).ServeHTTP
 		r.call("bob", tool("read"), "Mcp-Session-Id", "s-1")

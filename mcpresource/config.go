@@ -46,7 +46,7 @@ type Config struct {
 	CORS bool
 	// DPoP offers tokens that are bound to a key. Such a token is judged in any case.
 	DPoP   *DPoP
-	Limits Limits // the zero value is limits that nobody meets who does nothing odd
+	Limits Limits // the zero value has limits that ordinary clients never reach
 	// Limiter decides instead of Limits.Calls and Limits.Tools, which then have to be left out: it
 	// is for replicas that share a count. The other limits hold beside it.
 	Limiter  Limiter
@@ -57,8 +57,8 @@ type Config struct {
 	// Default: 500, for people have many applications, and few of those end their sessions;
 	// negative: any number.
 	MaxSessions int
-	// MaxAnonymousSessions bounds those that a public initialize has opened, in the same
-	// time, and nobody with a token has used. Default: 1,000; negative: any number.
+	// MaxAnonymousSessions bounds those that a public initialize has opened in the same time and
+	// that no caller with a token has used. Default: 1,000; negative: any number.
 	MaxAnonymousSessions int
 	// Audit is told of each HTTP request once, when it is decided: also of those that are refused
 	// before there is a call in them, as for a bad token or Origin. It says who may get in; what

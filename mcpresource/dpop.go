@@ -15,10 +15,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// DPoP is about tokens that are bound to a key of the client (RFC 9449), which nobody
-// can use who merely has seen them. A guard judges such a token whenever one comes, and
-// never takes it for a bearer token. With a DPoP in Config, the zero value too, it says
-// so in challenges and metadata.
+// DPoP configures tokens that are bound to a key of the client (RFC 9449), so that a thief of the
+// token alone cannot use it. A guard judges such a token whenever one comes, and never takes it for
+// a bearer token. With a DPoP in Config, the zero value too, it says so in challenges and metadata.
 type DPoP struct {
 	// Required refuses bearer tokens.
 	Required bool
@@ -96,8 +95,8 @@ func (g *Guard) confirm(r *http.Request, p *passage, principal *Principal) *refu
 	return nil
 }
 
-// prove checks the proof of a request (RFC 9449 §4.3, RS-205), what costs least first, but
-// nothing that is stored before all else is right.
+// prove checks the proof of a request (RFC 9449 §4.3, RS-205), the cheapest checks first; it
+// records the proof as used only after every other check has passed.
 func (g *Guard) prove(r *http.Request, token, thumbprint string) error {
 	headers := r.Header.Values("DPoP")
 	if len(headers) != 1 {

@@ -199,8 +199,8 @@ func TestDPoP(t *testing.T) {
 		{"a key for another algorithm", nil,
 			map[string]any{"jwk": jose.JSONWebKey{Key: h.key.Public(), Algorithm: "ES384"}}, h},
 		{"an extension that must be understood", nil, map[string]any{"crit": []string{"x"}, "x": 1}, h},
-		{"the key of somebody else", nil, nil, other},
-		{"our key, signed by somebody else", nil, map[string]any{"jwk": h.jwk}, other},
+		{"the key of another client", nil, nil, other},
+		{"our key, signed with another", nil, map[string]any{"jwk": h.jwk}, other},
 		{"htm", map[string]any{"htm": "GET"}, nil, h},
 		{"htm in lower case", map[string]any{"htm": "post"}, nil, h},
 		{"no htm", map[string]any{"htm": nil}, nil, h},
@@ -321,7 +321,7 @@ func TestDPoP(t *testing.T) {
 			t.Errorf("%d passed", passed.Load())
 		}
 	})
-	t.Run("RS-209 nobody can say whether it was used", func(t *testing.T) {
+	t.Run("RS-209 it is unknown whether it was used", func(t *testing.T) {
 		r := boundRig(t, h, func(c *Config) { c.DPoP = &DPoP{Replays: brokenReplays{}} })
 		if w := present(r, "POST", token, h.sign(t, h.claims("POST", resource, token, r.now), nil)); w.Code != 503 ||
 			strings.Contains(w.Body.String(), "redis") {
@@ -425,7 +425,7 @@ func TestDPoPOffered(t *testing.T) {
 			}
 		}
 	})
-	t.Run("RS-207 a JWT bound to what nobody can check is refused", func(t *testing.T) {
+	t.Run("RS-207 a JWT with a binding that cannot be checked is refused", func(t *testing.T) {
 		s := newSignerServer(t)
 		v, err := Discover(t.Context(), s.URL, nil)
 		if err != nil {

@@ -175,7 +175,7 @@ func ExampleOperation_Args() {
 	// alice read 403
 }
 
-// A scope says what somebody may do; whose things they are is another question.
+// A scope says what a person may do; whose things they are is another question.
 func ExampleConfig_check() {
 	owners := map[string]string{"7": "alice"}
 	guard := exampleGuard(mcpresource.Config{

@@ -18,7 +18,7 @@ type sessionModel struct {
 	sessions SessionBinder
 	depth    int // requests under way
 	known    map[string]bool
-	owner    map[string]string // by id; those whom nobody has used with a token are not here
+	owner    map[string]string // by id; those that were never used with a token are not here
 	log      []string
 }
 
@@ -77,7 +77,7 @@ func (m *sessionModel) request() {
 	m.answered(who, method, id, before, w)
 }
 
-// answered judges an answer: nobody is answered in a session that was somebody else's all along.
+// answered judges an answer: no caller is answered in a session that was another person's all along.
 func (m *sessionModel) answered(who, method, id, before string, w *httptest.ResponseRecorder) {
 	good := w.Code >= 200 && w.Code < 300
 	opened := w.Header().Get("Mcp-Session-Id")

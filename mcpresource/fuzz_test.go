@@ -16,7 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// FuzzHeaders: whatever a client sends, nobody gets in without a token of theirs, no
+// FuzzHeaders: whatever a client sends, no caller gets in without a token of theirs, no
 // token gets through, and every refusal can be read.
 func FuzzHeaders(f *testing.F) {
 	f.Add("Bearer alice", "", "read", "2026-07-28", "s1", "", "mcp.example.com")

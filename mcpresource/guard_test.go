@@ -483,7 +483,7 @@ func TestSessions(t *testing.T) {
 		w.WriteHeader(http.StatusOK)
 	}
 	r.call("alice", tool("read"))
-	t.Run("RS-112 RS-113 SP-13 a session belongs to whoever opened it", func(t *testing.T) {
+	t.Run("RS-112 RS-113 SP-13 a session belongs to the caller who opened it", func(t *testing.T) {
 		for token, want := range map[string]int{"alice": 200, "writer": 200, "bob": 404} {
 			if w := r.call(token, tool("read"), "Mcp-Session-Id", "s1"); w.Code != want {
 				t.Errorf("%s: got %d, want %d", token, w.Code, want)
@@ -574,7 +574,7 @@ func TestLimiter(t *testing.T) {
 		}
 	}
 	if w := r.call("bob", tool("read")); w.Code != 200 {
-		t.Errorf("RS-197 somebody else: got %d", w.Code)
+		t.Errorf("RS-197 another person: got %d", w.Code)
 	}
 	if w := r.call("alice", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`); w.Code != 200 {
 		t.Errorf("RS-189 a list: got %d", w.Code)

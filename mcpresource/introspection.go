@@ -172,7 +172,7 @@ func claimedIssuer(token string) string {
 	var claims struct {
 		Issuer string `json:"iss"`
 	}
-	_ = json.Unmarshal(raw, &claims) // what cannot be read names nobody
+	_ = json.Unmarshal(raw, &claims) // unreadable claims name no person
 	return claims.Issuer
 }
 

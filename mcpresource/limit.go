@@ -38,9 +38,9 @@ type Limits struct {
 	// Timeout ends the context of a POST, unless it is subscriptions/listen; when nothing
 	// has been answered by then the answer is 504. Default: none but the end of the token.
 	Timeout time.Duration
-	// Strangers bounds the requests without a good token from one address (of IPv6 the
-	// /64), which get 429 instead of 401. Default: none, because behind a proxy everybody
-	// has its address: have the server set Request.RemoteAddr first.
+	// Strangers bounds the requests without a good token from one address (of IPv6 the /64), which
+	// get 429 instead of 401. Default: none, because behind a proxy all callers have its address:
+	// have the server set Request.RemoteAddr first.
 	Strangers Rate
 }
 

@@ -145,7 +145,7 @@ func TestConcurrency(t *testing.T) {
 	}
 	wg.Go(func() {
 		if got := status(h, "bob", tool("read"), ""); got != 200 {
-			t.Errorf("RS-197 somebody else: got %d", got)
+			t.Errorf("RS-197 another person: got %d", got)
 		}
 	})
 	<-begun
@@ -258,7 +258,7 @@ func TestAnonymousSessions(t *testing.T) {
 	if code, _ := open("alice"); code != 200 {
 		t.Errorf("got %d", code)
 	}
-	t.Run("RS-112 one that somebody takes over is nobody's no more", func(t *testing.T) {
+	t.Run("RS-112 one that a person takes over has an owner then", func(t *testing.T) {
 		if w := r.call("alice", tool("read"), "Mcp-Session-Id", last); w.Code != 200 {
 			t.Fatalf("got %d", w.Code)
 		}

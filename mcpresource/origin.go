@@ -75,9 +75,9 @@ const (
 	exposeHeaders = "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After, DPoP-Nonce"
 )
 
-// crossOrigin sets the CORS headers for a permitted origin and answers its preflight,
-// which has no token. The origin has been checked, and is named: never "*". There is no
-// Access-Control-Allow-Credentials, since nobody is known by a cookie here.
+// crossOrigin sets the CORS headers for a permitted origin and answers its preflight, which has no
+// token. The origin has been checked, and is named: never "*". There is no
+// Access-Control-Allow-Credentials, since cookies identify no caller here.
 func (g *Guard) crossOrigin(w http.ResponseWriter, r *http.Request) (answered bool) {
 	if !g.c.CORS {
 		return false
@@ -100,7 +100,7 @@ func (g *Guard) crossOrigin(w http.ResponseWriter, r *http.Request) (answered bo
 	return true
 }
 
-// maxParams bounds the mirrored parameters of one preflight: anybody may send one.
+// maxParams bounds the mirrored parameters of one preflight: anyone may send one.
 const maxParams = 50
 
 // requestedHeaders are the ones we allow, and those for mirrored parameters, whose

@@ -43,8 +43,8 @@ func TestRebinding(t *testing.T) {
 		{"RS-62 by IPv6", "[::1]", "", local, 401},
 		{"RS-62 mapped", "[::ffff:127.0.0.1]:80", "", local, 401},
 		{"RS-62 all addresses are no loopback", "0.0.0.0:8080", "", local, 403},
-		{"RS-62 localhost of somebody", "localhost.evil.example", "", local, 403},
-		{"RS-62 127.0.0.1 of somebody", "127.0.0.1.nip.io", "", local, 403},
+		{"RS-62 localhost of another owner", "localhost.evil.example", "", local, 403},
+		{"RS-62 127.0.0.1 of another owner", "127.0.0.1.nip.io", "", local, 403},
 		{"RS-62 decimal", "2130706433", "", local, 403},
 		{"RS-59 a named origin in another spelling", "mcp.example.com", "HTTPS://app.EXAMPLE.com", public, 401},
 		{"RS-59 IPv6", "mcp.example.com", "http://[2001:DB8::1]:3000", public, 401},
@@ -95,7 +95,7 @@ func TestCORS(t *testing.T) {
 	on := newRig(t, func(c *Config) { c.Origins, c.CORS, c.DPoP = []string{app}, true, &DPoP{} })
 	off := newRig(t, func(c *Config) { c.Origins = []string{app} })
 	allowed := func(w *httptest.ResponseRecorder) string { return w.Header().Get("Access-Control-Allow-Origin") }
-	t.Run("RS-65 a preflight needs no token, and asks nobody", func(t *testing.T) {
+	t.Run("RS-65 a preflight needs no token, and asks no server", func(t *testing.T) {
 		for _, method := range []string{"GET", "POST", "DELETE"} {
 			w := on.do("OPTIONS", "/mcp", "", "Origin", app, "Access-Control-Request-Method", method,
 				"Access-Control-Request-Headers", "authorization, dpop, mcp-protocol-version, Mcp-Param-Region, x-evil")
@@ -135,7 +135,7 @@ func TestCORS(t *testing.T) {
 			}
 		}
 	})
-	t.Run("RS-65 nobody is let in by a star, nor with cookies", func(t *testing.T) {
+	t.Run("RS-65 no caller is let in by a star, nor with cookies", func(t *testing.T) {
 		for _, w := range []*httptest.ResponseRecorder{
 			on.call("alice", tool("read"), "Origin", app),
 			on.call("alice", tool("read"), "Origin", "https://evil.example"), on.call("alice", tool("read")),
@@ -152,7 +152,7 @@ func TestCORS(t *testing.T) {
 			t.Errorf("got %v", w.Header())
 		}
 	})
-	t.Run("RS-65 without CORS there is none of it", func(t *testing.T) {
+	t.Run("RS-65 without CORS there are no such headers", func(t *testing.T) {
 		if w := off.call("alice", tool("read"), "Origin", app); w.Code != 200 || allowed(w) != "" {
 			t.Errorf("got %d %v", w.Code, w.Header())
 		}
@@ -165,7 +165,7 @@ func TestCORS(t *testing.T) {
 			t.Errorf("got %d", w.Code)
 		}
 	})
-	t.Run("RS-196 a preflight that names headers without end costs nobody anything", func(t *testing.T) {
+	t.Run("RS-196 a preflight with endless header names costs nothing", func(t *testing.T) {
 		endless := strings.Repeat("mcp-param-,", 90_000)
 		var n int
 		allocations := testing.AllocsPerRun(1, func() {

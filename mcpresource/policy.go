@@ -13,7 +13,7 @@ import (
 // Requirement is what an operation needs. The zero value is any good token.
 type Requirement struct {
 	Scopes []string // all of them
-	Deny   bool     // nobody may, whatever their scopes
+	Deny   bool     // no caller may, whatever their scopes
 	Public bool     // no token is needed
 }
 
@@ -37,13 +37,13 @@ type Rules struct {
 	Default []string
 	// Methods, Tools, Prompts and Resources (by URI) name what is needed beyond Base.
 	Methods, Tools, Prompts, Resources map[string][]string
-	// Deny lists the tools that nobody may call, by name or pattern, and the others what
-	// else nobody may do. Neither Public nor the tables go before them, Refine does.
+	// Deny lists the tools that no caller may call, by name or pattern, and the other lists what
+	// else no caller may do. They override Public and the tables; Refine overrides them.
 	Deny, DenyMethods, DenyPrompts, DenyResources []string
 	// Implies is the scope hierarchy: who holds the key holds the values, and what
 	// these imply in turn.
 	Implies map[string][]string
-	// Public methods need no token; they should show nothing about anybody.
+	// Public methods need no token; they should reveal nothing about any person.
 	Public []string
 	// Refine, when not nil, has the last word: it is told what the tables say, and may
 	// look at the arguments with Operation.Args.

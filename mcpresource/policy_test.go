@@ -145,8 +145,8 @@ func TestStepUp(t *testing.T) {
 		{"RS-30 an older client keeps what it has", "2025-11-25", StepUpByRevision, "mcp logs:write files:write"},
 		{"RS-30 a client that says nothing is an older one", "", StepUpByRevision, "mcp logs:write files:write"},
 		{"RS-30 a newer one adds to it", "2026-07-28", StepUpByRevision, "mcp logs:write"},
-		{"RS-31 operation only, whoever asks", "2025-11-25", StepUpOperation, "mcp logs:write"},
-		{"RS-31 with the granted ones, whoever asks", "2026-07-28", StepUpGranted, "mcp logs:write files:write"},
+		{"RS-31 operation only, for every client", "2025-11-25", StepUpOperation, "mcp logs:write"},
+		{"RS-31 with the granted ones, for every client", "2026-07-28", StepUpGranted, "mcp logs:write files:write"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRig(t, func(c *Config) { c.StepUp = tt.strategy })
@@ -194,8 +194,8 @@ func TestObjects(t *testing.T) {
 		{"RS-36 right scope, foreign object", arguments("read", `{"owner":"bob"}`), 403},
 		{"RS-36 one of a batch",
 			"[" + arguments("read", `{"owner":"alice"}`) + "," + arguments("read", `{"owner":"bob"}`) + "]", 403},
-		{"RS-36 nobody can say", arguments("read", `{"owner":"nobody-knows"}`), 503},
-		{"RS-36 a public method is nobody's", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, 200},
+		{"RS-36 it is unknown", arguments("read", `{"owner":"nobody-knows"}`), 503},
+		{"RS-36 a public method has no caller", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, 200},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := len(r.seen)
@@ -257,7 +257,7 @@ func TestRecheck(t *testing.T) {
 		{"RS-43 another operation has its own scopes", func() {}, Operation{Method: "tools/call", Name: "write_file"},
 			&ScopeError{}},
 		{"RS-44 it has been revoked", func() { revoked = true }, read, ErrInvalidToken},
-		{"RS-44 nobody can say", func() { revoked, outage = false, true }, read, ErrUnavailable},
+		{"RS-44 the status is unknown", func() { revoked, outage = false, true }, read, ErrUnavailable},
 		{"RS-41 it has expired", func() { outage = false; r.now = r.now.Add(2 * 3600e9) }, read, ErrInvalidToken},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -24,7 +24,8 @@ var (
 const (
 	dpopType = "dpop+jwt"
 	maxProof = 8 << 10 // bytes
-	// A key comes with the request, so nobody chooses how long it takes to verify.
+	// The key comes with the request, so the limit keeps the caller from choosing how long it takes
+	// to verify.
 	minRSA, maxRSA = 2048, 4096 // bits
 )
 
@@ -101,8 +102,8 @@ func (p *dpopProof) id() string {
 
 // Replays remembers what may be used once.
 type Replays interface {
-	// Use records id until then and reports whether nobody had before; of two at once
-	// one is told so. An id is 32 bytes of any value.
+	// Use records id until then and reports whether it was new; of two concurrent calls, one gets
+	// true. An id is 32 bytes of any value.
 	Use(ctx context.Context, id string, until time.Time) (first bool, err error)
 }
 

@@ -170,7 +170,7 @@ func (p *passage) endsHere(name string) bool {
 	case "Authorization", "Dpop":
 		return true
 	case mcp.HeaderSession:
-		// A server that does not ignore it would use a session that nobody has judged.
+		// A server that does not ignore it would use a session that the guard has not checked.
 		return p.session == ""
 	}
 	return slices.Contains(overrides, name)

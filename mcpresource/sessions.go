@@ -71,9 +71,9 @@ func (p *passage) belongs(b Binding) {
 
 func (p *Principal) binding() Binding { return Binding{Person: p.Person(), Client: p.ClientID} }
 
-// claim binds a session of which nobody knows whose it is, as after a restart or when a
-// public method has opened it, to the first caller with a token; keep decides whether that
-// stays. The binder has the last word about who was first.
+// claim binds a session whose owner is unknown, as after a restart or when a public method has
+// opened it, to the first caller with a token; keep decides whether that stays. The binder has the
+// last word about who was first.
 func (g *Guard) claim(ctx context.Context, p *passage) *refusal {
 	if refused := g.reserve(ctx, p, p.principal.Person(), g.c.Sessions, g.c.MaxSessions); refused != nil {
 		return refused
@@ -92,10 +92,10 @@ func (g *Guard) claim(ctx context.Context, p *passage) *refusal {
 	return nil
 }
 
-// anonymous owns the sessions that nobody with a token has used. No Key is like it.
+// anonymous owns the sessions that no caller with a token has used. No Key is like it.
 const anonymous = "\x00"
 
-var nobody = Binding{Person: anonymous}
+var unowned = Binding{Person: anonymous}
 
 // mayOpen stops a caller with too many sessions before the MCP library makes another,
 // and all those together who have no token.
@@ -127,9 +127,9 @@ func (g *Guard) reserve(ctx context.Context, p *passage, owner string, table Ses
 	return nil
 }
 
-// attribute decides whose sessions are by what the server answers: id is the session that
-// it names. A claim counts after a 2xx, and whom a session was opened for goes before
-// everybody who claimed its id earlier, or guessing ids would lock their owners out.
+// attribute decides whose sessions are by what the server answers: id is the session that it names.
+// A claim counts after a 2xx, and the person for whom a session was opened goes before all who
+// claimed its id earlier, or guessing ids would lock the owners out.
 func (g *Guard) attribute(ctx context.Context, p *passage, status int, id string) *refusal {
 	good := status >= 200 && status < 300
 	if p.owner.Pending { // this request's claim, or that of another one under way
@@ -167,7 +167,7 @@ func (g *Guard) keep(ctx context.Context, p *passage, accepted bool) *refusal {
 		return p.notFound() // the server has opened it for another person meanwhile
 	}
 	p.owner = owner
-	_ = g.anonymousSessions.Release(ctx, p.session, nobody) // in memory
+	_ = g.anonymousSessions.Release(ctx, p.session, unowned) // in memory
 	return nil
 }
 
@@ -193,7 +193,7 @@ func (g *Guard) bind(ctx context.Context, p *passage, id string) error {
 			g.forget(ctx, id, owner)
 		}
 	}
-	_, err := g.anonymousSessions.Claim(ctx, id, nobody)
+	_, err := g.anonymousSessions.Claim(ctx, id, unowned)
 	return err
 }
 

@@ -82,7 +82,7 @@ func newSoak(t testing.TB, guarded bool) *soak {
 	return s
 }
 
-// listed signs a token of somebody with a place in the status list.
+// listed signs a token of a person with a place in the status list.
 func (s *soak) listed(who string, place int) string {
 	return s.lists.token(s.t, "ES256", nil,
 		s.lists.claims("sub", who, "aud", s.server.URL+"/mcp", "status", s.lists.place(place, "0")))

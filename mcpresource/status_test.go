@@ -175,7 +175,7 @@ func TestStatusClaim(t *testing.T) {
 		"no uri": {
 			map[string]any{"status_list": map[string]any{"idx": 1}}, ErrInvalidToken,
 		},
-		"a list that is none":    {map[string]any{"status_list": "x"}, ErrInvalidToken},
+		"an invalid reference":   {map[string]any{"status_list": "x"}, ErrInvalidToken},
 		"null for a list":        {map[string]any{"status_list": nil}, ErrInvalidToken},
 		"a list elsewhere":       {at("https://evil.example.com/status/0"), ErrInvalidToken},
 		"a list on another port": {at("http://127.0.0.1:1/status/0"), ErrInvalidToken},
@@ -270,7 +270,7 @@ func TestStatusToken(t *testing.T) {
 			return s.token(t, "ES256", nil, c, "typ", "statuslist+jwt")
 		},
 	} {
-		t.Run("RS-44 RS-42 a list "+name+" is none, which is no fault of the token", func(t *testing.T) {
+		t.Run("RS-44 RS-42 a list "+name+" is invalid, which is no fault of the token", func(t *testing.T) {
 			s.sign = sign
 			v := s.validator(t)
 			expect(t, v, s.with(t, 4), ErrUnavailable)
@@ -300,7 +300,7 @@ func TestStatusPolling(t *testing.T) {
 			})
 		})
 	}
-	run("RS-44 a revoked token is cut within ttl, from the cache too, and nobody waits",
+	run("RS-44 a revoked token is cut within ttl, from the cache too, and no request waits",
 		func(t *testing.T, s *listServer) {
 			v := s.validator(t)
 			a, b := s.with(t, 3), s.with(t, 4)

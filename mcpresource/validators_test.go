@@ -307,7 +307,7 @@ func TestJWKS(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
-	t.Run("AS-121 a withdrawn key passes not even once when nobody has asked for long", func(t *testing.T) {
+	t.Run("AS-121 a withdrawn key does not pass even once after a long time without requests", func(t *testing.T) {
 		for _, size := range []int{0, -1} {
 			v, err := NewJWTValidator(JWTConfig{Issuer: s.URL, Now: clock, CacheSize: size})
 			if err != nil {
@@ -534,7 +534,7 @@ func TestLocalAndAnyOf(t *testing.T) {
 		{"RS-44 inactive", local, "bad", ErrInvalidToken},
 		{"RS-44 outage", local, "outage", ErrUnavailable},
 		{"RS-40 the second knows it", AnyOf(never, local), "good", nil},
-		{"RS-40 nobody knows it", AnyOf(never, local), "bad", ErrInvalidToken},
+		{"RS-40 no validator knows it", AnyOf(never, local), "bad", ErrInvalidToken},
 		{"RS-40 one could not be asked", AnyOf(broken, never), "bad", ErrUnavailable},
 		{"RS-40 one could not be asked, another knows it", AnyOf(broken, local), "good", nil},
 	} {

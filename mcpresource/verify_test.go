@@ -46,7 +46,7 @@ func TestVerify(t *testing.T) {
 		t.Errorf("RS-192 Require: got %v", err)
 	}
 	if err := g.Require(t.Context(), "mcp"); !errors.Is(err, ErrNoCaller) {
-		t.Errorf("RS-192 Require of nobody: got %v", err)
+		t.Errorf("RS-192 Require without a caller: got %v", err)
 	}
 	other := func(change func(*Principal)) Principal { p := good; change(&p); return p }
 	for _, tt := range []struct {
@@ -58,7 +58,7 @@ func TestVerify(t *testing.T) {
 	}{
 		{"RS-44 good", good, nil, 0, nil},
 		{"RS-44 revoked", good, fmt.Errorf("%w: gone", ErrInvalidToken), 0, ErrInvalidToken},
-		{"RS-48 nobody can say", good, ErrUnavailable, 0, ErrUnavailable},
+		{"RS-48 the status is unknown", good, ErrUnavailable, 0, ErrUnavailable},
 		{"RS-41 expired", good, nil, 2 * time.Minute, ErrInvalidToken},
 		{"RS-39 for another resource", other(func(p *Principal) { p.Audience = []string{"http://localhost/other"} }),
 			nil, 0, ErrInvalidToken},
@@ -110,8 +110,8 @@ func TestSealer(t *testing.T) {
 		{"RS-181 as it was sealed", "op", sealed, s, alice, true},
 		{"RS-181 the key is an older one by now", "op", sealed, sealer(other, key), alice, true},
 		{"RS-181 without the key", "op", sealed, sealer(other), alice, false},
-		{"RS-182 somebody else", "op", sealed, s, bob, false},
-		{"RS-182 nobody", "op", sealed, s, nil, false},
+		{"RS-182 another person", "op", sealed, s, bob, false},
+		{"RS-182 no caller", "op", sealed, s, nil, false},
 		{"RS-182 another operation", "op2", sealed, s, alice, false},
 		{"RS-182 too late", "op", sealed, late, alice, false},
 		{"RS-181 cut off", "op", sealed[:len(sealed)-2], s, alice, false},
@@ -172,14 +172,14 @@ func TestRecheckSays(t *testing.T) {
 		{"RS-185 as it was", "alice", nil, nil, nil},
 		{"RS-185 RS-205 bound to a key, without another proof", "bound-alice", nil, nil, nil},
 		{"RS-185 RS-44 a bound one that is revoked", "bound-alice", nil, ErrInvalidToken, ErrInvalidToken},
-		{"RS-185 RS-48 a bound one of which nobody can say", "bound-alice", nil, ErrUnavailable, ErrUnavailable},
+		{"RS-185 RS-48 a bound one of unknown status", "bound-alice", nil, ErrUnavailable, ErrUnavailable},
 		{"RS-185 RS-207 a bound one that is bound no more", "bound-alice", func(p *Principal) { p.Thumbprint = "" },
 			nil, ErrInvalidToken},
 		{"RS-185 RS-205 by now bound to another key", "bound-alice", func(p *Principal) { p.Thumbprint = "other" },
 			nil, ErrInvalidToken},
 		{"RS-185 its scope was taken away", "alice", func(p *Principal) { p.Scopes = []string{"other"} }, nil,
 			&ScopeError{}},
-		{"RS-185 by now somebody else's", "alice", func(p *Principal) { p.Subject = "bob" }, nil, ErrInvalidToken},
+		{"RS-185 by now another person's", "alice", func(p *Principal) { p.Subject = "bob" }, nil, ErrInvalidToken},
 		{"RS-185 by now for another resource", "alice",
 			func(p *Principal) { p.Audience = []string{"https://other.example"} }, nil, ErrInvalidToken},
 		{"RS-185 its end was brought forward", "alice",
@@ -228,7 +228,7 @@ func TestRecheckSays(t *testing.T) {
 // TestNobody: who a session belongs to has to be one caller and no other.
 func TestNobody(t *testing.T) {
 	for name, change := range map[string]func(*Principal){
-		"nobody":               func(p *Principal) { p.Subject, p.ClientID = "", "" },
+		"no caller":            func(p *Principal) { p.Subject, p.ClientID = "", "" },
 		"a name that is two":   func(p *Principal) { p.Subject = "alice\x00app" },
 		"a client that is two": func(p *Principal) { p.ClientID = "x\x00app" },
 	} {

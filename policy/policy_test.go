@@ -273,7 +273,7 @@ func TestMachine(t *testing.T) {
 func TestNeedsConsentWithoutScopes(t *testing.T) {
 	plain := storage.Resource{URI: "https://plain.example"}
 	if !NeedsConsent(plain, nil, nil) {
-		t.Error("AS-70 a resource without scopes, never consented to: nobody is asked")
+		t.Error("AS-70 a resource without scopes, never consented to: the person is not asked")
 	}
 	if NeedsConsent(plain, oauth.Scopes{}, nil) {
 		t.Error("AS-74 a resource without scopes, consented to: the person is asked again")

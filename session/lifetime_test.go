@@ -123,6 +123,6 @@ func TestNobodyIsRemembered(t *testing.T) {
 	m, w := manager(t, "http://localhost", nil), httptest.NewRecorder()
 	m.Remember(w, "")
 	if m.Knows(carry(w), "") {
-		t.Error("AS-05: a browser in which nobody signed in is known")
+		t.Error("AS-05: a browser without a sign-in is known")
 	}
 }

@@ -3,17 +3,15 @@
 //
 // The session cookie holds a random id whose hash names a row in the store; nothing
 // can be read from it or derived from it. A second cookie, the browser id, exists
-// before anybody signs in: every form is sealed to it, so that a form made for one
+// before a person signs in: every form is sealed to it, so that a form made for one
 // browser is worthless in another (login CSRF, consent CSRF). Both are encoded with
 // gorilla/securecookie under keys derived from the master keys.
 //
-// # Trips
+// # Sign-in at a provider
 //
-// A trip is a browser's way to a provider and back; package delegation has the words for what
-// is asked there and what comes of it.
-//
-// A third cookie, one for each trip and set at the departure, is what only that browser
-// holds (tripcookie.go).
+// When the browser is sent to a provider with an authorization request, a third cookie, one for
+// each such sign-in, holds the secret that binds the response to this browser
+// (signincookie.go). Package delegation has the types of the request and its result.
 package session
 
 import (
@@ -45,7 +43,7 @@ type Config struct {
 type Manager struct {
 	secure                   bool
 	session, browser, device string // cookie names
-	trip                     string // what the names of its cookies begin with
+	signIn                   string // the prefix of the names of the cookies of sign-ins at providers
 	ttl                      time.Duration
 	now                      func() time.Time
 	cookies                  []securecookie.Codec
@@ -66,10 +64,11 @@ func New(c Config) (*Manager, error) {
 	}
 	m := &Manager{
 		secure: strings.HasPrefix(c.Issuer, "https://"), ttl: c.TTL, now: c.Now,
-		session: "mcp-authd-session", browser: "mcp-authd-browser", device: "mcp-authd-device", trip: "mcp-authd-trip-",
+		session: "mcp-authd-session", browser: "mcp-authd-browser", device: "mcp-authd-device",
+		signIn: "mcp-authd-trip-", // a name that versions running side by side share
 	}
 	if m.secure {
-		for _, name := range []*string{&m.session, &m.browser, &m.device, &m.trip} {
+		for _, name := range []*string{&m.session, &m.browser, &m.device, &m.signIn} {
 			*name = "__Host-" + *name
 		}
 	}

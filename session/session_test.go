@@ -74,7 +74,7 @@ func TestCookies(t *testing.T) {
 			t.Error("two sessions share an id")
 		}
 	})
-	t.Run("AS-47 a forged cookie is nobody", func(t *testing.T) {
+	t.Run("AS-47 a forged cookie identifies no person", func(t *testing.T) {
 		m := manager(t, "http://localhost", nil)
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.AddCookie(&http.Cookie{Name: m.session, Value: "forged"})

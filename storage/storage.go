@@ -51,7 +51,7 @@ var (
 	// ErrRevoked: the grant, session or account behind the record was cut off.
 	ErrRevoked = errors.New("storage: revoked")
 	// ErrUntied: the identity has no user, and the user to whom it would be tied was not asked.
-	ErrUntied = errors.New("storage: tied to nobody")
+	ErrUntied = errors.New("storage: tied to no user")
 	// ErrChanged: what the caller has read, and rests on, is no longer what is stored.
 	ErrChanged = errors.New("storage: changed since it was read")
 	// ErrSchema: the database was written by a newer version, or is not migrated.

@@ -52,7 +52,8 @@ type Departures interface {
 	// PutDeparture stores a departure. ErrExists when the key is taken.
 	PutDeparture(ctx context.Context, d Departure) error
 	// TakeDeparture removes a departure and returns it: of N concurrent calls one gets it.
-	// ErrNotFound when there is none, or no more; ErrExpired, beside what was removed.
+	// ErrNotFound when there is no such departure any more; ErrExpired, beside the one that was
+	// removed.
 	TakeDeparture(ctx context.Context, key Hash, now time.Time) (Departure, error)
 	// AbandonedDepartures removes up to limit departures that have expired and returns
 	// them: each goes to one of N concurrent callers. Sweep removes them an hour later.
@@ -61,9 +62,9 @@ type Departures interface {
 
 // Arrival is a person who has come back from an upstream provider.
 type Arrival struct {
-	// Identity is who the provider says it is. With a UserID it has to be that user's, or
-	// is tied to them if they were Asked; without, whoever has the identity signs in, and
-	// NewUser when nobody has.
+	// Identity is who the provider says it is. With a UserID it has to be that user's, or is tied
+	// to them if they were Asked; without, the user who has the identity signs in, or NewUser when
+	// no user has it.
 	Identity Identity
 	// Asked says that the user of Identity.UserID was shown this identity and wants it.
 	Asked   bool
@@ -88,12 +89,12 @@ type Arrivals interface {
 	// characters of its id. Of concurrent arrivals of one new identity one creates the
 	// user, and the others are that user.
 	//
-	// ErrRevoked: the account is disabled. ErrUntied: the identity has no user, and the user
-	// of Identity.UserID was not asked. ErrExists: the identity is another user's (with
-	// Identity.UserID), or the id of NewUser is stored and has not, or no more, the
-	// identity: a person who unties an account at a provider, because it is in wrong hands,
-	// keeps those out. ErrNotFound: the user of Identity.UserID is gone, or nobody has
-	// the identity and there is no NewUser.
+	// ErrRevoked: the account is disabled. ErrUntied: the identity has no user, and the user of
+	// Identity.UserID was not asked. ErrExists: the identity is another user's (with
+	// Identity.UserID), or the id of NewUser is stored and has not, or no more, the identity: a
+	// person who unties an account at a provider, because it is in wrong hands, keeps those out.
+	// ErrNotFound: the user of Identity.UserID is gone, or no user has the identity and there is no
+	// NewUser.
 	Arrive(ctx context.Context, a Arrival) (User, error)
 }
 
@@ -112,22 +113,22 @@ type Identities interface {
 // talks to the provider about a session, so that of N replicas one uses a refresh token
 // that can be used once.
 type Upstreams interface {
-	// Upstream returns a session, live or ended. ErrNotFound when there is none, or no more.
+	// Upstream returns a session, live or ended. ErrNotFound when it is unknown or was removed.
 	Upstream(ctx context.Context, id string) (Upstream, error)
 	// UpstreamFor returns a live session of a user at a connector: the one with the id
 	// prefer if it is among them, else a linked one, else the newest. ErrNotFound.
 	UpstreamFor(ctx context.Context, userID, connector, prefer string) (Upstream, error)
-	// ClaimUpstream gives the caller the session until the time until, if it is live, still
-	// has the version and nobody holds it; the version stays. ErrSpent when another replica
-	// holds it or the version is another one; ErrRevoked when it has ended; ErrNotFound.
+	// ClaimUpstream gives the caller the session until the time until, if it is live, still has the
+	// version and no replica holds it; the version stays. ErrSpent when another replica holds it or
+	// the version is another one; ErrRevoked when it has ended; ErrNotFound.
 	ClaimUpstream(ctx context.Context, id string, version int64, now, until time.Time) error
 	// SaveUpstream stores what the provider answered (Sealed, Scopes, SessionID, CheckedAt,
 	// DueAt, of u), if the session is live and still has u.Version, makes the version one
 	// more, and gives up the claim. ErrSpent when the version is another one; ErrRevoked
 	// when it has ended; ErrNotFound.
 	SaveUpstream(ctx context.Context, u Upstream) error
-	// DueUpstreams returns up to limit live sessions that are due at now and that nobody
-	// holds, the longest due first.
+	// DueUpstreams returns up to limit live sessions that are due at now and that no replica holds,
+	// the longest due first.
 	DueUpstreams(ctx context.Context, now time.Time, limit int) ([]Upstream, error)
 }
 
@@ -146,9 +147,9 @@ type UpstreamEnds interface {
 	// its reason, for 30 days, and to each browser for as long as its session would have
 	// lasted.
 	EndUpstreams(ctx context.Context, k UpstreamKey, reason string, now time.Time) ([]Upstream, error)
-	// Farewell returns the connector and the reason for which a browser session was
+	// SessionEnd returns the connector and the reason for which a browser session was
 	// ended by EndUpstreams. ErrNotFound when it was not.
-	Farewell(ctx context.Context, session Hash, now time.Time) (connector, reason string, err error)
+	SessionEnd(ctx context.Context, session Hash, now time.Time) (connector, reason string, err error)
 }
 
 // Handbacks are tokens of sessions at upstream providers that ended without a word of the

@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// collectAbandoned takes the departures that have expired: the browser did not come back,
-// or the person gave no answer.
+// collectAbandoned takes the requests that have expired: no response came, or the person gave no
+// answer.
 func (d *Delegation) collectAbandoned(ctx context.Context) {
 	for {
 		rows, err := d.cfg.Store.AbandonedDepartures(ctx, d.now(), batch)
@@ -30,9 +30,8 @@ func (d *Delegation) collectAbandoned(ctx context.Context) {
 	}
 }
 
-// abandoned leaves a trace of a departure that has expired: a redirect URI that is not
-// registered shows at the provider alone, and this is all that we see of it. What waited
-// in it is given back.
+// abandoned records a request that has expired: a redirect URI that is not registered shows an
+// error only at the provider, and this is all that we see of it. Tokens of a claim are revoked.
 func (d *Delegation) abandoned(ctx context.Context, row storage.Departure) {
 	if c, waiting, ok := d.openClaim(row); ok {
 		d.disclaimed(ctx, c, waiting,
@@ -48,7 +47,7 @@ func (d *Delegation) abandoned(ctx context.Context, row storage.Departure) {
 	if !ok {
 		return
 	}
-	attrs := []slog.Attr{slog.String("errand", string(away.Purpose)), slog.Time("left_at", away.LeftAt)}
+	attrs := []slog.Attr{audit.Purpose(string(away.Purpose)), slog.Time("left_at", away.LeftAt)}
 	if away.UserID != "" {
 		attrs = append(attrs, slog.String("user", away.UserID))
 	}

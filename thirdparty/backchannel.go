@@ -22,9 +22,9 @@ const (
 	logoutTries   = 3
 )
 
-// junkAllowed bounds for how many tokens that are no good each connector's logout endpoint does
-// more than to look at them. Those of the provider do not count: anybody can send the
-// others, and an end there must be heard all the same (Back-Channel Logout §2.8).
+// junkAllowed bounds how many invalid tokens each connector's logout endpoint verifies. The
+// provider's own do not count: anyone can send invalid ones, and the server must still learn of an
+// end there (Back-Channel Logout §2.8).
 const junkAllowed = 20 // a second and connector, with ten times that at once
 
 // Logout receives the logout tokens of OpenID Connect Back-Channel Logout 1.0 at

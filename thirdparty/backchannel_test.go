@@ -43,7 +43,7 @@ func TestLogout(t *testing.T) {
 				t.Errorf("ended for %q", u.EndReason)
 			}
 		})
-	t.Run("AS-219: without a session all of the person end, and nobody else's", func(t *testing.T) {
+	t.Run("AS-219: without a session all of the person end, and no others", func(t *testing.T) {
 		r := newRig(t, nil)
 		_, first := r.signIn("")
 		_, second := r.signIn("")

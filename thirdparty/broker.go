@@ -11,11 +11,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Token returns a token of a provider for the user of an MCP token, to a resource server
-// that the policy of the connector names (RS-202, SP-06). A provider gives one token for
-// all that the person has granted, so the token may do more than was asked; its scopes say
-// what. An *oauth.Error says why there is none: see authserver.Broker, whose server also
-// records who got a token for whom (audit.TokenExchanged).
+// Token returns a token of a provider for the user of an MCP token, to a resource server that the
+// policy of the connector names (RS-202, SP-06). A provider gives one token for all that the person
+// has granted, so the token may allow more than was asked for; its scopes say what. An *oauth.Error
+// says why there is no token: see authserver.Broker, whose server also records who got a token for
+// whom (audit.TokenExchanged).
 func (d *Delegation) Token(ctx context.Context, r delegation.TokenRequest) (delegation.Token, error) {
 	c, ok := d.byID[r.Provider]
 	if !ok {

@@ -33,9 +33,9 @@ func TestBroker(t *testing.T) {
 			t.Error("it is another token")
 		}
 		crossed := ask(alice, "profile")
-		crossed.UpstreamID = bob.Upstream // of somebody else: it is not preferred but ignored
+		crossed.UpstreamID = bob.Upstream // another person's: it is not preferred but ignored
 		if got, err := r.Token(t.Context(), crossed); err != nil || got.Token != held.Tokens.Access {
-			t.Errorf("RS-203: got somebody else's token, %v", err)
+			t.Errorf("RS-203: got another person's token, %v", err)
 		}
 	})
 	for _, tt := range []struct {
@@ -140,7 +140,7 @@ func TestBroker(t *testing.T) {
 			t.Errorf("got %v, %v", token.Scopes, err)
 		}
 		if r.rows("sessions") != 1 {
-			t.Error("RS-200: an errand signs nobody in")
+			t.Error("RS-200: a request for more scopes signs no person in")
 		}
 		// Asked again for more, the linked session is replaced by one that can do both.
 		b = r.leave(delegation.Request{

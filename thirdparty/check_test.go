@@ -88,7 +88,7 @@ func TestEnds(t *testing.T) {
 			if r.log.events(audit.ProviderEnded) != 1 {
 				t.Error("no audit event")
 			}
-			if r.Farewell("corp", u.EndReason) == "" {
+			if r.EndNotice("corp", u.EndReason) == "" {
 				t.Error("nothing to tell the person")
 			}
 			if err := r.Check(t.Context(), a.Upstream, time.Hour); !errors.Is(err, storage.ErrRevoked) {
@@ -112,7 +112,7 @@ func TestOutage(t *testing.T) {
 		"down": fakeidp.Down, "500": fakeidp.Error500, "429": fakeidp.Error429, "a page": fakeidp.HTML,
 		"huge": fakeidp.Huge,
 	} {
-		t.Run("AS-223: an outage ("+name+") ends nothing: the last word holds for a while, then nobody can tell",
+		t.Run("AS-223: an outage ("+name+") ends nothing: the last answer counts for a while, then it is unknown",
 			func(t *testing.T) {
 				r := newRig(t, nil)
 				a, g := r.signIn("")
@@ -157,7 +157,7 @@ func TestOutage(t *testing.T) {
 				}
 			}
 			if u := r.upstream(ids[7]); u.Version != 1 {
-				t.Error("the last one was claimed although nobody was to be asked")
+				t.Error("the last one was claimed although no provider was to be asked")
 			}
 			// a connection that breaks is tried twice by the HTTP client
 			if n := r.up.Calls(fakeidp.UserInfo); n > tolerated*2 {
@@ -167,7 +167,7 @@ func TestOutage(t *testing.T) {
 				t.Errorf("%d events, want 1", n)
 			}
 		})
-	t.Run("AS-217: an answer about somebody else is none", func(t *testing.T) {
+	t.Run("AS-217: an answer about another person does not count", func(t *testing.T) {
 		r := newRig(t, nil)
 		r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL = 12 * time.Hour })
 		a, g := r.signIn("")
@@ -186,7 +186,7 @@ func TestOutage(t *testing.T) {
 			t.Errorf("got %s, %v", held.Profile.Subject, err)
 		}
 	})
-	t.Run("AS-223: our client is refused there (invalid_client): nobody is signed out for it", func(t *testing.T) {
+	t.Run("AS-223: our client is refused there (invalid_client): no person is signed out for it", func(t *testing.T) {
 		r := newRig(t, nil)
 		r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL = 2 * time.Minute })
 		a, g := r.signIn("")
@@ -196,7 +196,7 @@ func TestOutage(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-	t.Run("AS-223: a slow provider does not hold whoever gives up, and its answer is kept", func(t *testing.T) {
+	t.Run("AS-223: a slow provider does not hold a caller that gives up, and its answer is kept", func(t *testing.T) {
 		r := newRig(t, nil)
 		r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL = 2 * time.Minute })
 		a, _ := r.signIn("")
@@ -219,15 +219,15 @@ func TestOutage(t *testing.T) {
 type hostile struct{ provider.Provider }
 
 func (hostile) Inspect(context.Context, provider.Tokens) (*provider.Profile, error) {
-	panic("a document that nobody foresaw")
+	panic("an unexpected document")
 }
 
 func (hostile) Owner(context.Context, provider.Tokens) (*provider.Profile, error) {
-	panic("a document that nobody foresaw")
+	panic("an unexpected document")
 }
 
 func (hostile) Refresh(context.Context, provider.Tokens) (provider.Tokens, *provider.Profile, error) {
-	panic("a document that nobody foresaw")
+	panic("an unexpected document")
 }
 
 func TestPanic(t *testing.T) {
@@ -328,7 +328,7 @@ func TestFreshness(t *testing.T) {
 			t.Errorf("%d token requests, want 1", n)
 		}
 	})
-	t.Run("AS-217: a session that nobody knows, or of a connector that was taken out, is not honoured",
+	t.Run("AS-217: an unknown session, or one of a removed connector, is not honoured",
 		func(t *testing.T) {
 			r := newRig(t, nil)
 			a, _ := r.signIn("")

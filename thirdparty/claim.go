@@ -22,16 +22,15 @@ const (
 	claimPurpose = "claim"
 )
 
-// account is an identity that the user had at the connector when the browser left.
+// account is an identity that the user had at the connector when the request was made.
 type account struct {
 	Subject string `json:"sub"`
 	Label   string `json:"label"`
 }
 
-// claim is an account that came back and that no user has, until the person has said
-// whether it is theirs. Whose session the browser has at the provider is decided there: it
-// can be another person's, or be put there by an attacker who then signs in here with it
-// (RFC 6749 §10.12).
+// claim is an account that a provider returned and that no user has, until the person has said
+// whether it is theirs. The browser's session at the provider can be another person's, or an
+// attacker can have put it there, who then signs in here with it (RFC 6749 §10.12).
 type claim struct {
 	Request delegation.Request `json:"trip"`
 	Held    holding            `json:"held"`
@@ -47,9 +46,9 @@ func (claim) String() string { return redacted }
 // GoString implements fmt.GoStringer.
 func (claim) GoString() string { return redacted }
 
-// expected returns the accounts that an errand may come back with: those that the user has
-// at the connector already, when it is to extend what one of them allows. The hint names
-// the one whose tokens would be replaced.
+// expected returns the accounts that the provider may return: those that the user has at the
+// connector already, when the request is for more scopes. The hint names the one whose tokens would
+// be replaced.
 func (d *Delegation) expected(
 	ctx context.Context, c *connector, t delegation.Request, replaced storage.Upstream,
 ) (all []account, hint string, err error) {
@@ -72,8 +71,8 @@ func (d *Delegation) expected(
 	return all, hint, nil
 }
 
-// errOtherAccount: the account that came back is not the user's at the connector.
-var errOtherAccount = errors.New("another account than the user's came back")
+// errOtherAccount: the account that the provider returned is not the user's at the connector.
+var errOtherAccount = errors.New("the provider returned another account than the user's")
 
 // recognize refuses an account that is not one of those that were expected, if any were.
 func (c *connector) recognize(away trip, p provider.Profile) error {
@@ -104,8 +103,8 @@ func (d *Delegation) question(ctx context.Context, c *connector, away trip, held
 	return &delegation.Claim{Ticket: ticket, Label: held.Profile.Label, Subject: held.Profile.Subject}, nil
 }
 
-// Claim ties the account that waits under a ticket to the user, who was shown it and said
-// that it is theirs. It can be done once. An *oauth.Error says what the person is told.
+// Claim ties the account of a ticket to the user, who was shown it and said that it is theirs. It
+// works once. An *oauth.Error says what the person is told.
 func (d *Delegation) Claim(ctx context.Context, ticket, userID string) (delegation.Result, error) {
 	c, waiting, err := d.takeClaim(ctx, ticket, userID)
 	if err != nil {
@@ -124,8 +123,8 @@ func (d *Delegation) Claim(ctx context.Context, ticket, userID string) (delegati
 	return out, err
 }
 
-// Disclaim gives up the account that waits under a ticket: the person said that it is not
-// theirs, or does not want it connected. Its tokens are given back.
+// Disclaim gives up the account of a ticket: the person said that it is not theirs, or does not
+// want it connected. Its tokens are revoked.
 func (d *Delegation) Disclaim(ctx context.Context, ticket, userID string) error {
 	c, waiting, err := d.takeClaim(ctx, ticket, userID)
 	if err != nil {
@@ -140,8 +139,8 @@ func (d *Delegation) disclaimed(ctx context.Context, c *connector, waiting claim
 	d.refused(ctx, c, trip{Request: waiting.Request}, why)
 }
 
-// takeClaim returns what waits under a ticket, once. The user is half of its key, so that
-// another one does not even burn it.
+// takeClaim returns the claim of a ticket, once. The user is half of its key, so that another user
+// cannot use it up.
 func (d *Delegation) takeClaim(ctx context.Context, ticket, userID string) (*connector, claim, error) {
 	if ticket == "" || userID == "" {
 		return nil, claim{}, errNoClaim

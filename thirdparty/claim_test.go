@@ -145,7 +145,7 @@ func TestClaim(t *testing.T) {
 		}
 		r.unconnected(fakeidp.Alice, 0)
 	})
-	t.Run("PM1: a late answer is none, and the tokens are given back", func(t *testing.T) {
+	t.Run("PM1: a late answer does not count, and the tokens are revoked", func(t *testing.T) {
 		r, a := waiting(t)
 		r.clock.pass(claimWait)
 		if _, err := r.Claim(t.Context(), a.Claim.Ticket, "usr_ada"); code(err) != oauth.InvalidRequest {
@@ -153,7 +153,7 @@ func TestClaim(t *testing.T) {
 		}
 		r.unconnected(fakeidp.Alice, 0)
 	})
-	t.Run("PM1: another user's answer is none, and burns nothing", func(t *testing.T) {
+	t.Run("PM1: another user's answer does not count, and uses nothing up", func(t *testing.T) {
 		r, a := waiting(t)
 		r.local("usr_mallory")
 		for _, user := range []string{"usr_mallory", ""} {
@@ -253,8 +253,8 @@ func TestAbandoned(t *testing.T) {
 	})
 }
 
-// leaveAs is leave for a browser that is signed in at the provider as somebody, whoever is
-// hinted at.
+// leaveAs is leave for a browser that is signed in at the provider as a given person,
+// whatever the hint.
 func (r *rig) leaveAs(t delegation.Request, p fakeidp.Person) browser {
 	r.t.Helper()
 	left, err := r.Depart(r.t.Context(), t)

@@ -78,7 +78,7 @@ type Connector struct {
 
 	// Domains route people to this provider whose login_hint is an address there.
 	Domains []string
-	// Allow says who may sign in. Default: everybody whom the provider knows.
+	// Allow says who may sign in. Default: every account at the provider.
 	Allow Rules
 	// ScopeRules keep scopes to some people.
 	ScopeRules []ScopeRule

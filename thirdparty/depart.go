@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// tripTTL is how long a browser may be away (AS-220).
+	// tripTTL is how long the person may take at the provider (AS-220).
 	tripTTL     = 10 * time.Minute
 	tripPurpose = "departure"
 )
 
-// trip is what has to be known when a browser returns.
+// trip is an authorization request to a provider, as it is stored until the response.
 type trip struct {
 	delegation.Request
 	Nonce    string       `json:"nonce"`
@@ -43,18 +43,17 @@ func (trip) String() string { return redacted }
 // GoString implements fmt.GoStringer.
 func (trip) GoString() string { return redacted }
 
-// Depart prepares a trip to a provider and stores what has to be known when the browser
-// returns. Nothing is stored when the provider cannot be reached. An *oauth.Error says
-// what the person is told.
+// Depart makes an authorization request to a provider and stores what its response needs. Nothing
+// is stored when the provider cannot be reached. An *oauth.Error says what the person is told.
 func (d *Delegation) Depart(ctx context.Context, t delegation.Request) (delegation.AuthorizationRequest, error) {
 	c, ok := d.byID[t.Provider]
 	if !ok {
 		return delegation.AuthorizationRequest{}, errNoProvider
 	}
 	if signedIn := t.UserID != ""; signedIn == (t.Purpose == delegation.PurposeSignIn) {
-		return delegation.AuthorizationRequest{}, fmt.Errorf("thirdparty: errand %q with user %q", t.Purpose, t.UserID)
+		return delegation.AuthorizationRequest{}, fmt.Errorf("thirdparty: purpose %q with user %q", t.Purpose, t.UserID)
 	}
-	if t.Fresh && !c.traits.OpenID { // nothing that could come back would prove it
+	if t.Fresh && !c.traits.OpenID { // no response could prove it
 		return delegation.AuthorizationRequest{}, c.say(oauth.UnmetAuthentication, sayUnproved)
 	}
 	replaced, err := d.replaced(ctx, c, t)
@@ -66,9 +65,9 @@ func (d *Delegation) Depart(ctx context.Context, t delegation.Request) (delegati
 		return delegation.AuthorizationRequest{}, err
 	}
 	extra := t.Scopes.Union(replaced.Scopes.Without(c.Scopes))
-	// SP-04: fresh for each sign-in. An attacker who learns only the state, from a Referer or a log,
-	// can do nothing with it, and a browser that was sent here with a state has not got
-	// the binding (login CSRF).
+	// SP-04: fresh for each sign-in. An attacker who learns only the state, from a Referer or a
+	// log, cannot use it, and a browser that was sent here with a state does not have the binding
+	// (login CSRF).
 	out := delegation.AuthorizationRequest{
 		State: secrets.Token(""), Binding: secrets.Token(""), ExpiresAt: d.now().Add(tripTTL),
 	}
@@ -87,8 +86,8 @@ func (d *Delegation) Depart(ctx context.Context, t delegation.Request) (delegati
 	return out, d.putDeparture(ctx, out, away)
 }
 
-// replaced is the session whose tokens a trip replaces, if it does: what they could do is
-// asked for again.
+// replaced is the session whose tokens a request for more scopes replaces: their scopes are
+// requested again.
 func (d *Delegation) replaced(ctx context.Context, c *connector, t delegation.Request) (storage.Upstream, error) {
 	if t.Purpose != delegation.PurposeExtend {
 		return storage.Upstream{}, nil
@@ -100,9 +99,9 @@ func (d *Delegation) replaced(ctx context.Context, c *connector, t delegation.Re
 	return u, nil
 }
 
-// choose reports whether the provider has to let the person choose an account, for the one
-// that is signed in there need not be the one that is meant: when one is to be connected,
-// or when the provider cannot be told which one is expected.
+// choose reports whether the provider has to let the person choose an account, because another
+// account than the intended one may be signed in there: when one is to be connected, or when the
+// provider cannot be told which one is expected.
 func (c *connector) choose(t delegation.Request, expected []account) bool {
 	return t.Choose || t.Purpose != delegation.PurposeSignIn && (len(expected) == 0 || !c.traits.LoginHint)
 }
@@ -122,8 +121,8 @@ func (d *Delegation) putDeparture(ctx context.Context, out delegation.Authorizat
 	return nil
 }
 
-// takeDeparture returns the trip that a browser comes back from, once. Only who has both
-// halves reaches it, so an attacker cannot spend another person's.
+// takeDeparture returns the request that a response belongs to, once. It takes both halves of the
+// key, so an attacker cannot use up another person's.
 func (d *Delegation) takeDeparture(ctx context.Context, state, binding string) (trip, error) {
 	var away trip
 	if state == "" || binding == "" {
@@ -154,7 +153,7 @@ func departureKey(state, binding string) storage.Hash {
 	return sha256.Sum256([]byte(state + "." + binding))
 }
 
-// What people are told about a trip that cannot be completed.
+// What people are told about a sign-in that cannot be completed.
 var (
 	errNoProvider = oauth.NewError(oauth.InvalidRequest, "There is no such way to sign in here.")
 	errNoTrip     = oauth.NewError(oauth.InvalidRequest,

@@ -1,25 +1,24 @@
-// Package thirdparty delegates sign-in to the identity providers that people already
-// have (MCP 2025-03-26 authorization §2.10): it sends the browser there, learns who came
-// back, keeps the provider's tokens in a vault, keeps them fresh, and ends what rests on
-// them when the provider does. A resource server can be given the upstream token of the
-// calling user (RFC 8693); it never gets one that was not meant for it, and no MCP token
-// ever goes to a provider.
+// Package thirdparty delegates sign-in to the identity providers that people already have (MCP
+// 2025-03-26 authorization §2.10): it sends the browser there, learns who signed in, keeps the
+// provider's tokens in a vault, renews them, and ends what rests on them when the provider does. A
+// resource server can be given the upstream token of the calling user (RFC 8693); it never gets one
+// that was not meant for it, and no MCP token ever goes to a provider.
 //
 // # Words
 //
-// A provider is a server of another organisation: Google, or a company's Keycloak. A connector is our
-// configuration of sign-in at one: client credentials, rules, who may have its tokens. Its
-// id is how everybody names it: the redirect URI, an identity, an audit event ("connector"),
-// and, outside this package, a delegation.Provider and the audience of a token exchange.
+// A provider is a server of another organisation: Google, or a company's Keycloak. A connector is
+// our configuration of sign-in at one: client credentials, rules, who may have its tokens. Its id
+// names it everywhere: the redirect URI, an identity, an audit event ("connector"), and, outside
+// this package, a delegation.Provider and the audience of a token exchange.
 //
 // An upstream session (storage.Upstream, "ups_...") is one person's session at a provider,
 // with its tokens and claims. An identity (storage.Identity) ties a person there, by
 // connector and subject, to a user here.
 //
-// A trip is one authorization code flow with a provider: Depart makes the authorization
-// request, Return takes the authorization response. Its purpose ("errand" in audit events) is
-// to sign in, to link a further account, or to extend what the tokens may do. Package
-// delegation has the types that authserver and this package share.
+// Each sign-in is one authorization code flow with a provider: Depart makes the authorization
+// request, Return takes the authorization response. Its purpose is to sign in, to link a further
+// account, or to extend what the tokens may do. Package delegation has the types that authserver
+// and this package share.
 //
 // # One sign-in, from edge to store
 //
@@ -55,9 +54,9 @@
 //
 // # Binding
 //
-// Neither the state nor the cookie of a trip is worth anything alone: the departure is
-// found by a digest of both, is good for ten minutes, and taken once (AS-220). So a state
-// from a log reaches nothing, and what begins in one browser ends in no other (login CSRF).
+// Neither the state nor the cookie of a request is of use alone: the stored request is found by a
+// digest of both, is valid for ten minutes, and is taken once (AS-220). So a state from a log is
+// useless, and a sign-in that begins in one browser cannot end in another (login CSRF).
 //
 // What begins with an upstream session names it: the browser session, and each grant that
 // is approved in it (AS-217). No MCP token holds a part of an upstream token; the link
@@ -77,19 +76,17 @@
 //
 // # Checks
 //
-// Check answers from what is stored while the provider's last word is younger than the
-// caller demands: CheckEvery at introspection, ten seconds at a refresh. Else it asks: by
-// refresh if the access token is about to end (always, with CheckBy), else by
-// introspection or user info; a no to the access token counts only when a refresh is
-// refused, too. One process asks once for all its callers (singleflight), and one replica
-// for all replicas: ClaimUpstream gives it the session for thirty seconds, and the version
-// of the row decides whose answer is stored. The others wait up to ten seconds for that
-// answer. Renewed tokens are stored before anybody uses them, for the refresh token that
-// brought them may be worth nothing by now; Close waits for that. They take the place of
-// the earlier ones when the provider has named the same person for them, and not before:
-// until then they lie beside them, and whichever replica finds them so asks. Run asks the same for
-// sessions whose tokens are not presented. With every answer the rules of the connector are applied
-// again.
+// Check answers from what is stored while the provider's last word is younger than the caller
+// demands: CheckEvery at introspection, ten seconds at a refresh. Else it asks: by refresh if the
+// access token is about to end (always, with CheckBy), else by introspection or user info; a no to
+// the access token counts only when a refresh is refused, too. One process asks once for all its
+// callers (singleflight), and one replica for all replicas: ClaimUpstream gives it the session for
+// thirty seconds, and the version of the row decides whose answer is stored. The others wait up to
+// ten seconds for that answer. Renewed tokens are stored before they are used, because the refresh
+// token that brought them may be spent by now; Close waits for that. They take the place of the
+// earlier ones when the provider has named the same person for them, and not before: until then
+// they lie beside them, and the replica that finds them so asks. Run asks the same for sessions
+// whose tokens are not presented. With every answer the rules of the connector are applied again.
 //
 // # The broker
 //

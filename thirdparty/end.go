@@ -21,9 +21,9 @@ const (
 	reasonDisabled     = "disabled"     // the operator disabled the user here
 )
 
-// Farewell tells a person why the provider ended a sign-in, in one or two sentences; ""
+// EndNotice tells a person why the provider ended a sign-in, in one or two sentences; ""
 // for no such reason.
-func (d *Delegation) Farewell(provider, reason string) string {
+func (d *Delegation) EndNotice(provider, reason string) string {
 	name := "your provider"
 	if c, ok := d.byID[provider]; ok {
 		name = c.public().Name

@@ -23,13 +23,13 @@ func TestAuthTime(t *testing.T) {
 		{"PM5 RFC 9470 6: what a provider does not say is not made up", false, silent, silent, ""},
 		{"PM5: nor what it says of the future", false, -time.Hour, silent, ""},
 		{"PM5: clocks may differ", false, -30 * time.Second, 0, ""},
-		{"AS-217: proof anew was demanded, and given", true, 0, 0, ""},
-		{"AS-217: proof anew was demanded, and given by a clock that is ahead", true, -30 * time.Second, 0, ""},
-		{"AS-217 PM5: proof anew was demanded, and the provider gives an old one", true, time.Hour, 0,
+		{"AS-217: new proof was demanded, and given", true, 0, 0, ""},
+		{"AS-217: new proof was demanded, and given by a clock that is ahead", true, -30 * time.Second, 0, ""},
+		{"AS-217 PM5: new proof was demanded, and the provider gives an old one", true, time.Hour, 0,
 			oauth.UnmetAuthentication},
-		{"PM5 OIDC 2: proof anew was demanded, and the provider does not say", true, silent, 0,
+		{"PM5 OIDC 2: new proof was demanded, and the provider does not say", true, silent, 0,
 			oauth.UnmetAuthentication},
-		{"PM5: proof anew was demanded, and it is a year from now", true, -365 * 24 * time.Hour, 0,
+		{"PM5: new proof was demanded, and it is a year from now", true, -365 * 24 * time.Hour, 0,
 			oauth.UnmetAuthentication},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestNothingProvesFreshness(t *testing.T) {
 			UserInfoURL: up.Issuer + "/userinfo",
 		}
 	}
-	t.Run("PM5: plain OAuth 2.0 proves no new sign-in, and nobody is sent there for one", func(t *testing.T) {
+	t.Run("PM5: plain OAuth 2.0 proves no new sign-in, and no browser is sent there for one", func(t *testing.T) {
 		r := newRig(t, plain)
 		trip := signIn
 		trip.Fresh = true
@@ -87,7 +87,7 @@ func TestNothingProvesFreshness(t *testing.T) {
 		}
 		r.nothingMade()
 	})
-	t.Run("PM5: an auth_time in user info is nobody's proof", func(t *testing.T) {
+	t.Run("PM5: an auth_time in user info proves nothing", func(t *testing.T) {
 		r := newRig(t, plain)
 		r.up.Behave(func(b *fakeidp.Behaviour) {
 			b.EditUserInfo = func(claims map[string]any) { claims["auth_time"] = r.clock.Now().Unix() }

@@ -52,7 +52,7 @@ func TestTokensAreGivenBack(t *testing.T) {
 			}
 		})
 	}
-	t.Run("PL8: a provider that is away keeps nobody in, and nothing waits for it", func(t *testing.T) {
+	t.Run("PL8: a provider that is down keeps no person signed in, and nothing waits for it", func(t *testing.T) {
 		r := newRig(t, nil)
 		a, g := r.signIn("")
 		r.up.FailAll(fakeidp.Down)

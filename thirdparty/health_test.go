@@ -185,7 +185,7 @@ func TestAskedTooOften(t *testing.T) {
 		"429 for longer than a check":      {limited("Retry-After", "86400"), 5 * time.Minute},
 		"403 of GitHub":                    {forbidden("X-RateLimit-Remaining", "0"), retryAfter},
 		"403 with Retry-After":             {forbidden("Retry-After", "60"), time.Minute},
-		"429 with a number that is none":   {limited("Retry-After", "soon"), retryAfter},
+		"429 with an invalid number":       {limited("Retry-After", "soon"), retryAfter},
 		"429 with a date that has gone by": {limited("Retry-After", "Mon, 02 Jan 2006 15:04:05 GMT"), retryAfter},
 	} {
 		t.Run("RFC 6585 4: "+name+" postpones that session, and counts for nothing", func(t *testing.T) {

@@ -49,7 +49,7 @@ func TestLink(t *testing.T) {
 				t.Errorf("got %+v, %v", ids, err)
 			}
 		})
-	t.Run("AS-217: an account of somebody else is not tied, and its tokens are given back", func(t *testing.T) {
+	t.Run("AS-217: an account of another person is not tied, and its tokens are revoked", func(t *testing.T) {
 		r := newRig(t, nil)
 		r.signIn("") // alice has a user of her own
 		u := r.local("usr_mallory")
@@ -157,7 +157,7 @@ func TestDisconnect(t *testing.T) {
 			t.Error("no audit events")
 		}
 	})
-	t.Run("AS-217: nobody loses the last way in, nor an account that is not theirs", func(t *testing.T) {
+	t.Run("AS-217: no person loses the last way in, nor unties an account that is not theirs", func(t *testing.T) {
 		r := newRig(t, nil)
 		a, g := r.signIn("")
 		if err := r.Disconnect(t.Context(), a.User.ID, "corp", fakeidp.Alice.Subject); !errors.Is(err,
@@ -202,12 +202,12 @@ func TestFarewell(t *testing.T) {
 		reasonRevoked, reasonExpired, reasonLoggedOut, reasonNotAllowed, reasonDisconnected, reasonDisabled,
 	} {
 		for _, provider := range []string{"corp", "gone"} {
-			if text := r.Farewell(provider, reason); text == "" || strings.Contains(text, "NAME") {
+			if text := r.EndNotice(provider, reason); text == "" || strings.Contains(text, "NAME") {
 				t.Errorf("%s %s: %q", provider, reason, text)
 			}
 		}
 	}
-	if text := r.Farewell("corp", "anything"); text != "" {
+	if text := r.EndNotice("corp", "anything"); text != "" {
 		t.Errorf("got %q", text)
 	}
 }

@@ -51,7 +51,7 @@ func (r *rig) handed(d *Delegation, a delegation.Result) (delegation.Token, erro
 }
 
 // Security PM2, AS-217, OpenID Connect Core §12.2: a renewal that brings another person's
-// tokens ends the session, and nobody is given them.
+// tokens ends the session, and no server is given them.
 func TestRenewedWithAnother(t *testing.T) {
 	bob := fakeidp.Bob.Subject
 	for _, tt := range []struct {
@@ -105,7 +105,7 @@ func TestRenewedWithAnother(t *testing.T) {
 			r.clock.pass(90 * time.Second)
 			if tt.late {
 				if got, err := r.handed(r.Delegation, a); err != nil || got.Token != before.Token {
-					t.Errorf("before anybody knows whose they are: got another token, %v", err)
+					t.Errorf("before it is known whose they are: got another token, %v", err)
 				}
 			}
 			if got, err := r.handed(r.Delegation, a); code(err) != oauth.InteractionRequired || got.Token != "" {
@@ -114,7 +114,7 @@ func TestRenewedWithAnother(t *testing.T) {
 			if err := r.Check(t.Context(), a.Upstream, time.Hour); !errors.Is(err, storage.ErrRevoked) || r.active(g) {
 				t.Errorf("got %v, want %v", err, storage.ErrRevoked)
 			}
-			if u := r.upstream(a.Upstream); u.EndReason != reasonMistaken || r.Farewell("corp", u.EndReason) == "" {
+			if u := r.upstream(a.Upstream); u.EndReason != reasonMistaken || r.EndNotice("corp", u.EndReason) == "" {
 				t.Errorf("ended for %q", u.EndReason)
 			}
 			r.Close()

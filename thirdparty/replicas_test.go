@@ -153,7 +153,7 @@ func TestStoreFails(t *testing.T) {
 		{"the store does it, and its replies are lost", 0, 2},
 		{"both", 3, 1},
 	} {
-		t.Run("AS-219: "+tt.name+": the rotated token is kept, and used by nobody before", func(t *testing.T) {
+		t.Run("AS-219: "+tt.name+": the rotated token is kept, and not used before", func(t *testing.T) {
 			r := newRig(t, nil)
 			r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL = 2 * time.Minute })
 			a, _ := r.signIn("")
@@ -173,7 +173,7 @@ func TestStoreFails(t *testing.T) {
 			}
 		})
 	}
-	t.Run("AS-219: another replica waits for it, and asks nobody", func(t *testing.T) {
+	t.Run("AS-219: another replica waits for it, and asks no provider", func(t *testing.T) {
 		r := newRig(t, nil)
 		r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL = 2 * time.Minute })
 		a, _ := r.signIn("")
@@ -257,7 +257,7 @@ func TestListenHoldsTheClaim(t *testing.T) {
 	u, now := r.upstream(a.Upstream), r.clock.Now()
 	if err := r.store.ClaimUpstream(t.Context(), u.ID, u.Version, now, now.Add(time.Second)); !errors.Is(err,
 		storage.ErrSpent) {
-		t.Errorf("AS-219: somebody else may renew while an answer is about to be stored: %v", err)
+		t.Errorf("AS-219: another replica may renew while an answer is about to be stored: %v", err)
 	}
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -272,7 +272,7 @@ func TestLostReply(t *testing.T) {
 	d := r.another(store, nil)
 	u := r.upstream(a.Upstream)
 	if err := d.save(t.Context(), u); err != nil {
-		t.Errorf("AS-219: our own answer is taken for somebody else's: %v", err)
+		t.Errorf("AS-219: our own answer is taken for another replica's: %v", err)
 	}
 	u.Sealed = []byte("another answer")
 	if err := d.save(t.Context(), u); !errors.Is(err, errHeld) {
@@ -290,7 +290,7 @@ func TestReplicaDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.up.Forget()
-	go func() { // the clock of the store goes on while somebody waits
+	go func() { // the clock of the store goes on while a caller waits
 		time.Sleep(200 * time.Millisecond)
 		r.clock.pass(claimTTL)
 	}()

@@ -46,7 +46,7 @@ func TestResponseOfAKnownProvider(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
-	t.Run("what nobody knows may call itself as it likes", func(t *testing.T) {
+	t.Run("an unknown issuer is accepted as it is", func(t *testing.T) {
 		r := newRig(t, plain)
 		r.up.Behave(func(b *fakeidp.Behaviour) { b.ResponseIssuer = "https://as.example.com" })
 		if _, err := r.come(r.leave(trip), "plain"); err != nil {

@@ -17,13 +17,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
-// arrivalTTL is how long a provider may take to tell who came back. Each question has a
-// limit of its own, but there may be twenty: lists of organisations come in pages.
+// arrivalTTL is how long a provider may take to say who signed in. Each request to it has a limit
+// of its own, but there may be twenty: lists of organisations come in pages.
 const arrivalTTL = 30 * time.Second
 
-// Return completes a trip, once: it redeems the provider's code, looks at who came, and
-// stores person, session there and session here together, or nothing. An *oauth.Error says
-// what client and person are told; the trip is in the arrival as soon as it is known.
+// Return takes an authorization response, once: it redeems the provider's code, checks who signed
+// in, and stores person, session there and session here together, or nothing. An *oauth.Error says
+// what client and person are told; the request is in the result as soon as it is known.
 func (d *Delegation) Return(ctx context.Context, r delegation.AuthorizationResponse) (delegation.Result, error) {
 	c, ok := d.byID[r.Provider]
 	if !ok {
@@ -55,10 +55,10 @@ func (d *Delegation) Return(ctx context.Context, r delegation.AuthorizationRespo
 	return out, err
 }
 
-// collect learns from an authorization response who came back.
+// collect learns from an authorization response who signed in.
 func (d *Delegation) collect(ctx context.Context, c *connector, away trip, params url.Values) (holding, error) {
-	// A provider that may not be trusted sends the browser to another one's callback, to
-	// have a code of that one redeemed, or ours sent to it (RFC 9700 §4.4, AS-224).
+	// A malicious provider sends the browser to another one's callback, to have that one's code
+	// redeemed, or to get ours (RFC 9700 §4.4, AS-224).
 	if away.Provider != c.ID {
 		return holding{}, errMixedUp
 	}
@@ -100,8 +100,8 @@ func (d *Delegation) collect(ctx context.Context, c *connector, away trip, param
 	return held, nil
 }
 
-// issuedBy is the connector with an issuer. A response with another issuer may come from any server that it
-// likes, but for those that we know (RFC 9207 §2.4).
+// issuedBy is the connector with an issuer. A response whose connector has no issuer may name any
+// issuer, except that of another connector (RFC 9207 §2.4).
 func (d *Delegation) issuedBy(iss string) *connector {
 	for _, c := range d.connectors {
 		if iss != "" && c.Issuer == iss {
@@ -114,13 +114,13 @@ func (d *Delegation) issuedBy(iss string) *connector {
 // maxCode is longer than any code that a provider is known to send.
 const maxCode = 2 << 10
 
-// isCode: RFC 6749 App. A.11 has 1*VSCHAR. Anything else can only be a stranger's, and a
+// isCode checks RFC 6749 App. A.11, 1*VSCHAR. Anything else can only come from a stranger, and a
 // provider's database may fail at it.
 func isCode(s string) bool {
 	return s != "" && len(s) <= maxCode && !strings.ContainsFunc(s, func(r rune) bool { return r < 0x20 || r > 0x7e })
 }
 
-// vet decides whether the person may come in.
+// vet decides whether the person may sign in.
 func (d *Delegation) vet(c *connector, away trip, p provider.Profile) error {
 	if p.Subject == "" {
 		return c.told(fmt.Errorf("%w: no subject", provider.ErrGarbage))
@@ -150,7 +150,7 @@ func (d *Delegation) prove(c *connector, away trip, p provider.Profile) error {
 	return nil
 }
 
-// arrive stores who came back.
+// arrive stores who signed in.
 func (d *Delegation) arrive(
 	ctx context.Context, c *connector, away trip, held holding, s storage.Session, out *delegation.Result,
 ) error {
@@ -201,7 +201,7 @@ func (d *Delegation) arrival(c *connector, away trip, held holding, s storage.Se
 	return a
 }
 
-// turnedAway translates why a person who is who they say could not be let in.
+// turnedAway translates why a person whose identity is proven could not sign in.
 func (c *connector) turnedAway(err error) error {
 	switch {
 	case errors.Is(err, storage.ErrRevoked):
@@ -235,12 +235,12 @@ func (c *connector) refusal(params url.Values) *oauth.Error {
 	return c.told(fmt.Errorf("%w: %w", provider.ErrGarbage, cause))
 }
 
-// refused leaves a trace of an arrival that came to nothing. The cause goes to the log,
-// which the reader of the audit events may not see.
+// refused records a sign-in that failed. The cause goes to the log, which the readers of the audit
+// events may not see.
 func (d *Delegation) refused(ctx context.Context, c *connector, away trip, err error) {
 	e := oauth.AsError(err)
 	attrs := []slog.Attr{
-		slog.String("errand", string(away.Purpose)), slog.String("error", string(e.Code)),
+		audit.Purpose(string(away.Purpose)), slog.String("error", string(e.Code)),
 		slog.String("reason", e.Description),
 	}
 	if away.UserID != "" {
@@ -251,8 +251,8 @@ func (d *Delegation) refused(ctx context.Context, c *connector, away trip, err e
 		slog.Any("cause", e.Unwrap()))
 }
 
-// abandon gives tokens back after an arrival that failed, unless it was stored all the
-// same: a lost reply looks like a failure.
+// abandon revokes tokens after a sign-in that failed, unless it was stored all the same: a lost
+// reply looks like a failure.
 func (d *Delegation) abandon(ctx context.Context, c *connector, id string, t provider.Tokens) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
@@ -261,8 +261,8 @@ func (d *Delegation) abandon(ctx context.Context, c *connector, id string, t pro
 	}
 }
 
-// giveBack has the provider revoke tokens that will not be used, as well as it can be had,
-// without anybody waiting for it.
+// giveBack asks the provider to revoke tokens that will not be used, in the background and as well
+// as it can.
 func (d *Delegation) giveBack(ctx context.Context, c *connector, t provider.Tokens) {
 	d.pending.Go(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTTL)
@@ -274,7 +274,7 @@ func (d *Delegation) giveBack(ctx context.Context, c *connector, t provider.Toke
 	})
 }
 
-// errMixedUp: the browser comes from another provider than it went to.
+// errMixedUp: the response comes from another provider than the request went to.
 var errMixedUp = oauth.NewError(oauth.ServerError,
 	"The answer came from another provider than the one that was asked. Please start again from your application.")
 

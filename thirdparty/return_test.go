@@ -69,7 +69,7 @@ func TestArrival(t *testing.T) {
 			t.Errorf("got %s %s %s", first.User.ID, again.User.ID, other.User.ID)
 		}
 	})
-	t.Run("AS-217: an e-mail address that another account gets makes nobody them", func(t *testing.T) {
+	t.Run("AS-217: an account that gets another one's e-mail address does not become that person", func(t *testing.T) {
 		r := newRig(t, nil)
 		alice, _ := r.signIn("")
 		r.up.SetPeople(fakeidp.Person{
@@ -165,7 +165,7 @@ func TestReturnRefused(t *testing.T) {
 		{name: "AS-223: neither code nor error", do: func(_ *rig, b *browser) { b.back.Del("code") },
 			code: oauth.ServerError},
 		{name: "AS-223: two codes", do: func(_ *rig, b *browser) { b.back.Add("code", "x") }, code: oauth.ServerError},
-		{name: "AS-223: a code that nobody gave out", do: func(_ *rig, b *browser) { b.back.Set("code", "forged") },
+		{name: "AS-223: a code that was never issued", do: func(_ *rig, b *browser) { b.back.Set("code", "forged") },
 			code: oauth.AccessDenied, reproached: true},
 		{name: "AS-225: the code of another trip (no PKCE match)",
 			do:   func(r *rig, b *browser) { b.back.Set("code", r.leave(signIn).back.Get("code")) },
@@ -173,7 +173,7 @@ func TestReturnRefused(t *testing.T) {
 		{name: "AS-225: another nonce", cause: func(b *fakeidp.Behaviour) {
 			b.EditIDToken = func(_, claims map[string]any) { claims["nonce"] = "another" }
 		}, code: oauth.ServerError},
-		{name: "AS-225: an ID token signed by nobody",
+		{name: "AS-225: an unsigned ID token",
 			cause: func(b *fakeidp.Behaviour) { b.Sign = fakeidp.SignNone }, code: oauth.ServerError},
 		{name: "AS-225: an ID token for another client", cause: func(b *fakeidp.Behaviour) {
 			b.EditIDToken = func(_, claims map[string]any) { claims["aud"] = "somebody else" }
@@ -196,7 +196,7 @@ func TestReturnRefused(t *testing.T) {
 			code: oauth.TemporarilyUnavailable},
 		{name: "AS-223: user info is down", fail: map[fakeidp.Endpoint]fakeidp.Fault{fakeidp.UserInfo: fakeidp.Down},
 			code: oauth.TemporarilyUnavailable},
-		{name: "AS-223: user info speaks of somebody else", cause: func(b *fakeidp.Behaviour) {
+		{name: "AS-223: user info is about another person", cause: func(b *fakeidp.Behaviour) {
 			b.EditUserInfo = func(claims map[string]any) { claims["sub"] = "sub-bob" }
 		}, code: oauth.ServerError},
 	} {
@@ -270,7 +270,7 @@ func TestReturnOnce(t *testing.T) {
 			t.Errorf("%d came in", in)
 		}
 	})
-	t.Run("AS-220: somebody with one half cannot burn it", func(t *testing.T) {
+	t.Run("AS-220: a caller with one half cannot use it up", func(t *testing.T) {
 		r := newRig(t, nil)
 		b := r.leave(signIn)
 		foreign := b
@@ -377,7 +377,7 @@ func TestDepart(t *testing.T) {
 				t.Error("the payload is readable")
 			}
 		})
-	t.Run("an errand for somebody needs somebody, and a sign-in nobody", func(t *testing.T) {
+	t.Run("linking needs a user, and a sign-in must not have one", func(t *testing.T) {
 		r := newRig(t, nil)
 		for _, trip := range []delegation.Request{
 			{Provider: "corp", Purpose: delegation.PurposeLink},

@@ -34,7 +34,7 @@ var masterKey = bytes.Repeat([]byte{7}, secrets.KeySize)
 
 // rig is a delegation over a real store, with a fake upstream behind it. When its test
 // ends, no token may be in its log or, in clear, in its database, and the upstream may
-// have seen nothing that a good client would not do.
+// have seen no request that a good client would not send.
 type rig struct {
 	*Delegation
 	t     *testing.T
@@ -257,7 +257,7 @@ func (r *rig) minted() storage.Session {
 	}
 }
 
-// signIn signs somebody in and returns them with a grant that rests on it.
+// signIn signs a person in and returns them with a grant that rests on it.
 func (r *rig) signIn(hint string) (delegation.Result, storage.Grant) {
 	r.t.Helper()
 	trip := signIn

@@ -80,8 +80,8 @@ func (c *connector) unheard(p provider.Profile) bool {
 	})
 }
 
-// Warnings are what is allowed and probably not meant: a rule that shuts people out for what
-// a claim says, and lets in those of whom it says nothing.
+// Warnings are rules that are allowed but probably not meant: a rule that keeps people out by a
+// claim, and lets in those who do not have the claim.
 func (c Connector) Warnings() (out []string) {
 	expressions := []string{c.Allow.Expression}
 	for _, s := range c.ScopeRules {

@@ -19,10 +19,9 @@ const (
 	unknownAgain = time.Hour
 )
 
-// Run checks the sessions that are due until the context ends: those that providers have
-// ended end here also when no token rests on them that anybody presents, and tokens are
-// renewed ahead of their end. Any number of replicas may run it. It returns when what it
-// has begun is done.
+// Run checks the sessions that are due until the context ends: those that providers have ended end
+// here even if no client presents a token that rests on them, and tokens are renewed before they
+// expire. Any number of replicas may run it. It returns when what it has begun is done.
 func (d *Delegation) Run(ctx context.Context) error {
 	for tick := time.NewTicker(rounds); ; {
 		d.collectAbandoned(ctx)

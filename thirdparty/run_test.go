@@ -15,7 +15,7 @@ import (
 )
 
 func TestRun(t *testing.T) {
-	t.Run("AS-218 AS-219: what the provider has ended ends here without anybody asking", func(t *testing.T) {
+	t.Run("AS-218 AS-219: a session that the provider has ended ends here without a request", func(t *testing.T) {
 		r := newRig(t, nil)
 		_, alice := r.signIn("")
 		_, bob := r.signIn(fakeidp.Bob.Email)
@@ -34,7 +34,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-	t.Run("AS-218: nobody is asked before it is due, and then once", func(t *testing.T) {
+	t.Run("AS-218: a session is not checked before it is due, and then once", func(t *testing.T) {
 		r := newRig(t, nil)
 		r.signIn("")
 		r.up.Forget()
@@ -95,7 +95,7 @@ func TestRun(t *testing.T) {
 				alone.round(t.Context())
 			}
 			if due, err := r.store.DueUpstreams(t.Context(), r.clock.Now(), 1); err != nil || len(due) != 0 {
-				t.Errorf("%d are due for ever, %v", len(due), err)
+				t.Errorf("%d stay due, %v", len(due), err)
 			}
 			if n := r.rows("farewells"); n != 1 { // of the one that was ended
 				t.Errorf("%d browser sessions ended, want 1", n)
@@ -103,7 +103,7 @@ func TestRun(t *testing.T) {
 		})
 }
 
-// sulky is a store that lets nobody claim anything.
+// sulky is a store that refuses every claim.
 type sulky struct {
 	storage.Store
 	claims atomic.Int32

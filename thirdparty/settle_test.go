@@ -194,7 +194,7 @@ func TestSettle(t *testing.T) {
 					t.Error(err)
 				}
 				if !byID(in.upstream(a.Upstream).Sealed) {
-					t.Error("it was sealed anew")
+					t.Error("it was sealed again")
 				}
 				in.restarted()
 			}

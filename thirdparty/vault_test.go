@@ -102,7 +102,7 @@ func TestVault(t *testing.T) {
 			}
 		}
 	})
-	t.Run("AS-223: another master key needs only the data key sealed anew", func(t *testing.T) {
+	t.Run("AS-223: another master key needs only the data key sealed again", func(t *testing.T) {
 		newer := bytes.Repeat([]byte{9}, secrets.KeySize)
 		both := testVault(t, newer, masterKey)
 		out, changed, err := both.reseal(at(row, sealed))

@@ -52,17 +52,17 @@ var (
 	company = Provider{Name: "Example Company Directory", Host: "login.example.com"}
 )
 
-func sampleDeparture() Departure {
-	return Departure{
+func sampleProviderConsent() ProviderConsent {
+	return ProviderConsent{
 		Action: "/consent", Step: "sealed-step", Request: sampleRequest(), Provider: google,
 		OtherURL:    "/authorize?client_id=x&provider=*",
 		FormTargets: []string{"https://claude.ai", "https://accounts.google.com"},
 	}
 }
 
-func (d Departure) with(change func(*Departure)) func(*Pages, http.ResponseWriter) {
+func (d ProviderConsent) with(change func(*ProviderConsent)) func(*Pages, http.ResponseWriter) {
 	change(&d)
-	return func(p *Pages, w http.ResponseWriter) { p.Departure(w, http.StatusOK, d) }
+	return func(p *Pages, w http.ResponseWriter) { p.ProviderConsent(w, http.StatusOK, d) }
 }
 
 // sampleChoices are every icon there is, as links or as forms.
@@ -84,7 +84,7 @@ func delegated() []sample {
 		Action: "/login", Step: "sealed-step", Client: claude, Resource: notes, Choices: sampleChoices("")[:3],
 	}
 	chooser := login
-	chooser.Choices, chooser.NoPassword, chooser.Farewell = sampleChoices(""), true,
+	chooser.Choices, chooser.NoPassword, chooser.EndNotice = sampleChoices(""), true,
 		"Google has ended your sign-in. Please sign in again."
 	failed := Failed{
 		Fault:   FaultProvider,
@@ -132,20 +132,21 @@ func delegated() []sample {
 		{"login-forms", func(p *Pages, w http.ResponseWriter) {
 			p.Login(w, 200, Login{Action: "/login", Step: "sealed-step", Choices: sampleChoices("sealed-3")[:2]})
 		}},
-		{"departure", sampleDeparture().with(func(*Departure) {})},
-		{"departure-loopback", sampleDeparture().with(func(d *Departure) {
-			d.Provider, d.OtherURL, d.Farewell = company, "",
+		{"providerconsent", sampleProviderConsent().with(func(*ProviderConsent) {})},
+		{"providerconsent-loopback", sampleProviderConsent().with(func(d *ProviderConsent) {
+			d.Provider, d.OtherURL, d.EndNotice = company, "",
 				"Example Company Directory has ended your sign-in. Please sign in again."
 			d.RedirectHost, d.RedirectURI, d.RedirectIsLoopback = "127.0.0.1:33418", "http://127.0.0.1:33418/", true
 		})},
-		{"departure-unread", sampleDeparture().with(func(d *Departure) {
+		{"providerconsent-unread", sampleProviderConsent().with(func(d *ProviderConsent) {
 			d.Unread, d.Request = true,
 				Request{Client: Party{Host: "app.example.com", URL: "https://app.example.com/client.json"},
 					Resource: notes}
 		})},
-		{"leaving", func(p *Pages, w http.ResponseWriter) {
-			p.Leaving(w,
-				Leaving{Provider: google, URL: "https://accounts.google.com/o/oauth2/v2/auth?client_id=x&state=y"})
+		{"providerredirect", func(p *Pages, w http.ResponseWriter) {
+			p.ProviderRedirect(w, ProviderRedirect{
+				Provider: google, URL: "https://accounts.google.com/o/oauth2/v2/auth?client_id=x&state=y",
+			})
 		}},
 		{"failed", func(p *Pages, w http.ResponseWriter) { p.Failed(w, 503, failed) }},
 		{"failed-setup", func(p *Pages, w http.ResponseWriter) { p.Failed(w, 500, broken) }},
@@ -163,7 +164,7 @@ func delegated() []sample {
 		{"home-choices", func(p *Pages, w http.ResponseWriter) {
 			p.Home(w, Home{
 				Issuer: "https://auth.example.com", Resources: []Party{notes}, SignIn: sampleChoices("sealed-3")[:2],
-				Farewell: "Google has ended your sign-in. Please sign in again."})
+				EndNotice: "Google has ended your sign-in. Please sign in again."})
 		}},
 	}
 }

@@ -41,7 +41,7 @@ func hostilePages(evil string) []sample {
 	return []sample{
 		{"login", func(p *Pages, w http.ResponseWriter) {
 			p.Login(w, 200,
-				Login{Action: "/login", Step: evil, Username: evil, Problem: evil, Farewell: evil, Choices: choices,
+				Login{Action: "/login", Step: evil, Username: evil, Problem: evil, EndNotice: evil, Choices: choices,
 					Client: party, Resource: party, FormTargets: []string{evil}})
 		}},
 		{"consent", func(p *Pages, w http.ResponseWriter) {
@@ -49,16 +49,18 @@ func hostilePages(evil string) []sample {
 				Consent{Action: "/consent", Step: evil, Request: request, Username: evil, SignOutAction: "/logout",
 					SignOutStep: evil, FormTargets: []string{evil}})
 		}},
-		{"departure", func(p *Pages, w http.ResponseWriter) {
-			p.Departure(w, 200,
-				Departure{Action: "/consent", Step: evil, Request: request, Provider: provider, OtherURL: ours,
-					Farewell: evil, FormTargets: []string{evil}})
+		{"providerconsent", func(p *Pages, w http.ResponseWriter) {
+			p.ProviderConsent(w, 200,
+				ProviderConsent{Action: "/consent", Step: evil, Request: request, Provider: provider, OtherURL: ours,
+					EndNotice: evil, FormTargets: []string{evil}})
 		}},
-		{"departure unread", func(p *Pages, w http.ResponseWriter) {
-			p.Departure(w, 200,
-				Departure{Action: "/consent", Step: evil, Request: request, Unread: true, Provider: provider})
+		{"providerconsent unread", func(p *Pages, w http.ResponseWriter) {
+			p.ProviderConsent(w, 200,
+				ProviderConsent{Action: "/consent", Step: evil, Request: request, Unread: true, Provider: provider})
 		}},
-		{"leaving", func(p *Pages, w http.ResponseWriter) { p.Leaving(w, Leaving{provider, evil}) }},
+		{"providerredirect", func(p *Pages, w http.ResponseWriter) {
+			p.ProviderRedirect(w, ProviderRedirect{provider, evil})
+		}},
 		{"failed", func(p *Pages, w http.ResponseWriter) {
 			p.Failed(w, 400, Failed{
 				Title: evil, Message: evil, Code: evil, RequestID: evil, Provider: provider, Came: evil, Expected: evil,
@@ -90,7 +92,7 @@ func hostilePages(evil string) []sample {
 		{"setupdone", func(p *Pages, w http.ResponseWriter) { p.SetupDone(w, SetupDone{evil, evil}) }},
 		{"home", func(p *Pages, w http.ResponseWriter) {
 			p.Home(w, Home{
-				Username: evil, Issuer: evil, Resources: []Party{party}, Farewell: evil, SignIn: choices,
+				Username: evil, Issuer: evil, Resources: []Party{party}, EndNotice: evil, SignIn: choices,
 				Accounts: []Account{{provider, evil, "/disconnect", evil}}, Connect: choices,
 				SignOutAction: "/logout", Step: evil})
 		}},
@@ -154,7 +156,7 @@ func TestLink(t *testing.T) {
 		a := record(p,
 			func(p *Pages, w http.ResponseWriter) { p.Stopped(w, 400, Stopped{ReturnURL: target}) }).Body.String()
 		b := record(p, func(p *Pages, w http.ResponseWriter) { p.Handoff(w, Handoff{URL: target}) }).Body.String()
-		c := record(p, func(p *Pages, w http.ResponseWriter) { p.Leaving(w, Leaving{URL: target}) })
+		c := record(p, func(p *Pages, w http.ResponseWriter) { p.ProviderRedirect(w, ProviderRedirect{URL: target}) })
 		d := record(p, func(p *Pages, w http.ResponseWriter) { p.Failed(w, 400, Failed{ReturnURL: target}) })
 		is := strings.Contains(a, `class="button"`)
 		for _, other := range []bool{

@@ -32,7 +32,7 @@ type Pages struct {
 // pageNames are the templates that fill the layout, one file each.
 var pageNames = [...]string{
 	"login", "consent", "error", "stopped", "handoff", "setup", "setupdone", "home", "signedout",
-	"departure", "leaving", "failed", "connect", "connected", "claim",
+	"providerconsent", "providerredirect", "failed", "connect", "connected", "claim",
 }
 
 // New parses the templates and prepares the assets. An error means that a template
@@ -112,22 +112,22 @@ func (p *Pages) Handoff(w http.ResponseWriter, v Handoff) {
 	p.show(w, http.StatusOK, "handoff", v, policy{keepOpener: true})
 }
 
-// Departure shows who asks for what, and at which provider the person will sign in. Its
+// ProviderConsent shows who asks for what, and at which provider the person will sign in. Its
 // form posts decision (approve or deny) and step.
-func (p *Pages) Departure(w http.ResponseWriter, status int, v Departure) {
-	p.show(w, status, "departure", v, policy{formTargets: v.FormTargets, keepOpener: true, script: true})
+func (p *Pages) ProviderConsent(w http.ResponseWriter, status int, v ProviderConsent) {
+	p.show(w, status, "providerconsent", v, policy{formTargets: v.FormTargets, keepOpener: true, script: true})
 }
 
-// Leaving sends the browser to a provider. It stands between the form that approves and
+// ProviderRedirect sends the browser to a provider. It stands between the form that approves and
 // the provider, because Chromium holds every redirect after a form post against
 // form-action until a page has loaded, and we cannot list where a provider redirects to
 // before it shows one, or none at all: to the identity provider of a company, and back
 // through us to the client.
-func (p *Pages) Leaving(w http.ResponseWriter, v Leaving) {
+func (p *Pages) ProviderRedirect(w http.ResponseWriter, v ProviderRedirect) {
 	if target := link(v.URL); target != "" {
 		w.Header().Set("Refresh", "0; url="+string(target))
 	}
-	p.show(w, http.StatusOK, "leaving", v, policy{keepOpener: true})
+	p.show(w, http.StatusOK, "providerredirect", v, policy{keepOpener: true})
 }
 
 // Failed shows why a sign-in at a provider did not work out, and what to do. It stays until

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 var contentHash = regexp.MustCompile(`\.[0-9a-f]{12}\.`)
 
@@ -109,7 +109,9 @@ func TestFormAction(t *testing.T) {
 			for _, show := range []func(*Pages, http.ResponseWriter){
 				func(p *Pages, w http.ResponseWriter) { p.Login(w, 200, Login{FormTargets: c.targets}) },
 				func(p *Pages, w http.ResponseWriter) { p.Consent(w, 200, Consent{FormTargets: c.targets}) },
-				func(p *Pages, w http.ResponseWriter) { p.Departure(w, 200, Departure{FormTargets: c.targets}) },
+				func(p *Pages, w http.ResponseWriter) {
+					p.ProviderConsent(w, 200, ProviderConsent{FormTargets: c.targets})
+				},
 				func(p *Pages, w http.ResponseWriter) { p.Connect(w, Connect{FormTargets: c.targets}) },
 			} {
 				if csp := record(p, show).Header().Get("Content-Security-Policy"); !strings.Contains(csp, c.want) {

@@ -41,8 +41,8 @@ type Login struct {
 	Username string
 	// Problem is what was wrong with the last attempt, "" at first.
 	Problem string
-	// Farewell says why the person is no longer signed in, "" for no special reason.
-	Farewell string
+	// EndNotice says why the person is no longer signed in, "" for no special reason.
+	EndNotice string
 	// Choices are the providers to sign in with instead of a password.
 	Choices    []Choice
 	NoPassword bool // accounts with a password are not offered
@@ -80,22 +80,22 @@ type Consent struct {
 	FormTargets                []string
 }
 
-// Departure is the view of the approval page of a person who then signs in at a provider.
-type Departure struct {
+// ProviderConsent is the view of the approval page of a person who then signs in at a provider.
+type ProviderConsent struct {
 	Action, Step string
 	Request
 	// Unread says that nothing is known of the application but the address of its
 	// metadata document; the approval then is to sign in, and another one follows.
 	Unread   bool
 	Provider Provider
-	// OtherURL leads to the other ways to sign in, "" when there is none.
+	// OtherURL leads to the other ways to sign in, "" if there are none.
 	OtherURL    string
-	Farewell    string // see Login
+	EndNotice   string // see Login
 	FormTargets []string
 }
 
-// Leaving is the view of the page that sends the browser to a provider.
-type Leaving struct {
+// ProviderRedirect is the view of the page that sends the browser to a provider.
+type ProviderRedirect struct {
 	Provider Provider
 	URL      string
 }
@@ -106,7 +106,7 @@ type Fault string
 // The sides.
 const (
 	FaultPerson   Fault = ""         // the person's: another account, or another answer, may do
-	FaultProvider Fault = "provider" // it is away for now
+	FaultProvider Fault = "provider" // it cannot be reached for now
 	FaultSetup    Fault = "setup"    // it and this server do not fit together: for the operator
 )
 
@@ -207,7 +207,7 @@ type Home struct {
 	Username  string // "" when no person is signed in
 	Issuer    string
 	Resources []Party
-	Farewell  string    // see Login
+	EndNotice string    // see Login
 	SignInURL string    // where to sign in with a password, for a person who is not signed in; "": nowhere
 	SignIn    []Choice  // the providers to sign in with, for a person who is not
 	Accounts  []Account // what is connected

@@ -56,7 +56,7 @@ func serving(t *testing.T, database string) (log *output, address string, stop f
 	return log, address, stop
 }
 
-// unused is an address where nobody listens.
+// unused is an address where no server listens.
 func unused(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

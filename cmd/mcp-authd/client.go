@@ -194,7 +194,7 @@ func newClientShow(s std) *cobra.Command {
 		})
 }
 
-// readClient finds a client, and reads its document if nobody has yet.
+// readClient finds a client, and reads its document if the server has not read it yet.
 func (a *app) readClient(ctx context.Context, name string) (storage.Client, error) {
 	c, err := a.client(ctx, name)
 	if errors.Is(err, dcr.ErrUnread) {

@@ -274,7 +274,7 @@ func (d *doctor) masterKey(fresh bool) bool {
 			return true
 		}
 		d.fail("keys",
-			"put it back from where it is kept, or set secret_key: nothing that is sealed in the database can be opened without it",
+			"put it back from where it is kept, or set secret_key: the sealed contents of the database cannot be opened without it",
 			"there is a database, and no secret key: %s is missing", path)
 		return false
 	}

@@ -227,7 +227,7 @@ func (d *doctor) lifetime(resp *http.Response) {
 		served.NotAfter.Format(time.DateOnly), pair.Leaf.NotAfter.Format(time.DateOnly))
 }
 
-// proxied warns of a proxy that nobody has declared: all people behind it would count as one.
+// proxied warns of a proxy that is not in trusted_proxies: all people behind it would count as one.
 func (d *doctor) proxied(resp *http.Response) {
 	c := d.app.config
 	if resp.TLS != nil && c.TLS.Cert == "" && len(c.TrustedProxies) == 0 {

@@ -195,7 +195,7 @@ func TestDoctorOnServer(t *testing.T) {
 		{"another program", address, 204,
 			"fail server it runs and is not ready: http://" + address +
 				"/readyz answered 204 No Content, and not as mcp-authd does: another program has that address; see management.listen and listen"},
-		{"nobody there", "127.0.0.1:1", 200,
+		{"no server there", "127.0.0.1:1", 200,
 			"warning server a process listens on " + address + ", and none on management.listen (127.0.0.1:1)"},
 		{"none", `""`, 200, "ok server a process listens on " + address},
 	} {

@@ -36,8 +36,8 @@ func (f *selection) add(s std, c *cobra.Command) {
 	}
 }
 
-// find finds what the names mean. A name that nobody has is an error: an empty list would
-// look like an answer.
+// find finds the records that the names mean. An unknown name is an error: an empty list would look
+// like an answer.
 func (f selection) find(ctx context.Context, a *app) (sel storage.Selection, err error) {
 	if f.user != "" {
 		u, err := a.person(ctx, f.user)

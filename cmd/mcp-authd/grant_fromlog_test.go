@@ -141,7 +141,7 @@ func TestCutsOfALostIntervalAreRepeated(t *testing.T) {
 		return errors.Join(err, carolErr)
 	})
 	l.now = time.Now()
-	l.grant("grt_new", "carol", "app") // after it all: nobody cut it
+	l.grant("grt_new", "carol", "app") // after it all: no command cut it
 	l.run("repeated: 0 cuts", "grant", "revoke", "--from-log", file, "--yes")
 	code2, _, errs := runs(t, l.environ, "grant", "revoke", "--from-log", copied+"x", "--data", l.dir)
 	if code2 != exitFailure || !strings.Contains(errs, "--from-log: open") {

@@ -66,7 +66,7 @@ func reportHealth(s std, err error) error {
 	return nil
 }
 
-// errNotReachable is a server that nobody can be asked at.
+// errNotReachable is a server that does not answer.
 var errNotReachable = errors.New("not reachable")
 
 func checkReady(ctx context.Context, address, path string) error {

@@ -244,7 +244,7 @@ func (a *app) keptKey() ([]byte, error) {
 func (a *app) missingKey() error {
 	return fmt.Errorf(
 		"%[1]s is missing: put it back (%[2]s), from where it is kept with the backups, or set secret_key; "+
-			"nothing that is sealed in %[3]s can be opened without it", keyFile, a.keyPath(), a.config.SQLitePath())
+			"the sealed contents of %[3]s cannot be opened without it", keyFile, a.keyPath(), a.config.SQLitePath())
 }
 
 // makeKey reads the key that the data directory keeps, or makes it for a new database,

@@ -84,7 +84,7 @@ func (a *app) serve(ctx context.Context) error {
 	return server.Serve(ctx, sites...)
 }
 
-// warnOfIssuer tells that nobody finds a server at the default issuer that listens
+// warnOfIssuer warns that clients cannot find a server with the default issuer that listens
 // somewhere else.
 func (a *app) warnOfIssuer() {
 	_, port, err := net.SplitHostPort(a.config.Listen)
@@ -119,8 +119,8 @@ func (a *app) warnOfMisfits(ctx context.Context) error {
 	return err
 }
 
-// listenManagement opens the management listener. That another instance has the
-// default address is no reason not to start: nobody asked for it.
+// listenManagement opens the management listener. If another instance has the default address, the
+// server starts all the same: the operator did not ask for this address.
 func (a *app) listenManagement(ctx context.Context) (net.Listener, error) {
 	addr := a.config.Management.Listen
 	if addr == "" {

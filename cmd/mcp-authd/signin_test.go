@@ -28,7 +28,7 @@ const (
 
 var hiddenStep = regexp.MustCompile(`name="step" value="([^"]*)"`)
 
-// signin VAR URL: somebody signs in at the provider for the client "app"; VAR is the access
+// signin VAR URL: a person signs in at the provider for the client "app"; VAR is the access
 // token.
 func scriptSignIn(u *fakeidp.Upstream) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, _ bool, args []string) {

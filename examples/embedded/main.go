@@ -122,7 +122,7 @@ type caller struct {
 }
 
 func whoami(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, caller, error) {
-	p, _ := mcpresource.FromContext(ctx) // the guard lets nobody in without one
+	p, _ := mcpresource.FromContext(ctx) // the guard lets no request in without one
 	return nil, caller{p.Subject, p.ClientID, p.Scopes}, nil
 }
 

@@ -53,7 +53,7 @@ func serveMCP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusAccepted) // a notification; the guard has refused what is no JSON
 		return
 	}
-	caller, _ := mcpresource.FromContext(r.Context()) // the guard lets nobody in without one
+	caller, _ := mcpresource.FromContext(r.Context()) // the guard lets no request in without one
 	answer := map[string]any{"jsonrpc": "2.0", "id": call.ID}
 	switch call.Method + " " + call.Params.Name {
 	case "initialize ":

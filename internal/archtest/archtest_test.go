@@ -8,7 +8,7 @@ import (
 )
 
 // rules are all rules, each with a module that breaks it in as many ways as the rule
-// tells apart: a rule that cannot fail is none.
+// tells apart: a rule that cannot fail is no rule.
 var rules = []struct {
 	name   string
 	check  func(module) []string

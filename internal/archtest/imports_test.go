@@ -304,7 +304,7 @@ func libraryOwners(m module) (bad []string) {
 	return bad
 }
 
-// openExamples: an example shows what everybody can import.
+// openExamples: an example shows packages that every program can import.
 func openExamples(m module) (bad []string) {
 	for _, p := range m.packages {
 		for _, i := range p.ours {

@@ -104,7 +104,7 @@ func (l *Limiter[K]) Len() int {
 }
 
 // lacks returns how long the bucket of a draw takes to be full, which is no more than its window: a
-// clock that was set back makes nobody wait longer.
+// clock that was set back makes no caller wait longer.
 func (l *Limiter[K]) lacks(d Draw[K], now time.Duration) time.Duration {
 	b, ok := l.buckets[d.Key]
 	if !ok && now < l.spilled {

@@ -68,7 +68,7 @@ type UpstreamBroker struct {
 // Set reports whether the gateway serves the resource.
 func (u *Upstream) Set() bool { return u.URL != "" || len(u.Command) > 0 }
 
-// Shared reports whether everybody uses one process.
+// Shared reports whether all callers use one process.
 func (u *Upstream) Shared() bool { return u.Process == "shared" }
 
 // PerClient reports whether a session belongs to the person with one application.

@@ -1,6 +1,6 @@
-// Package cors lets MCP clients that run in a browser reach endpoints that know nobody by a cookie,
-// from any origin (Fetch, CORS protocol). The guard of an MCP server has rules of its own, since it
-// names the origins that it permits.
+// Package cors lets MCP clients that run in a browser reach endpoints that identify no caller by a
+// cookie, from any origin (Fetch, CORS protocol). The guard of an MCP server has rules of its own,
+// since it names the origins that it permits.
 package cors
 
 import (

@@ -693,7 +693,7 @@ func TestSandbox(t *testing.T) {
 	}
 }
 
-// TestBadURL: an upstream that is none is refused, and its password not repeated. SP-28,
+// TestBadURL: an upstream with an invalid URL is refused, and its password not repeated. SP-28,
 // Security L15.
 func TestBadURL(t *testing.T) {
 	for _, u := range []string{
@@ -766,6 +766,6 @@ func TestTry(t *testing.T) {
 	}
 	if _, err := u.Try(t.Context()); !errors.Is(err, ErrAway) ||
 		!strings.Contains(err.Error(), "http://127.0.0.1:1/mcp: connection refused") {
-		t.Errorf("nobody there: %v", err)
+		t.Errorf("no server there: %v", err)
 	}
 }

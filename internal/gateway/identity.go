@@ -11,8 +11,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// TokenType is the typ of identity tokens. It keeps them from being taken for access
-// tokens, whose typ is at+jwt, by anybody who looks (RFC 8725 §3.11).
+// TokenType is the typ of identity tokens. A server that checks it does not take them for access
+// tokens, whose typ is at+jwt (RFC 8725 §3.11).
 const TokenType = "mcp-identity+jwt"
 
 // TokenLifetime is how long an identity token is good for.

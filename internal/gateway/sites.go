@@ -92,8 +92,8 @@ func (s *Sites) Add(resource string, g *mcpresource.Guard, server Server) (err e
 	return nil
 }
 
-// taken reports whether main serves the path of an MCP server itself. Its page for what is
-// not there takes no path from anybody.
+// taken reports whether main serves the path of an MCP server itself. Its page for unknown paths
+// does not count.
 func (s *Sites) taken(u *url.URL) bool {
 	mux, ok := s.main.(interface {
 		Handler(*http.Request) (http.Handler, string)

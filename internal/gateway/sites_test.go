@@ -33,7 +33,7 @@ func openGuard(t *testing.T, resource string) *mcpresource.Guard {
 func TestSiteAddresses(t *testing.T) {
 	_, err := NewSites("http://%zz", http.NotFoundHandler())
 	if err == nil || !strings.Contains(err.Error(), "gateway: issuer:") {
-		t.Errorf("an issuer that is none: %v", err)
+		t.Errorf("an invalid issuer: %v", err)
 	}
 	main := http.NewServeMux()
 	main.HandleFunc("/token", func(http.ResponseWriter, *http.Request) {})

@@ -41,7 +41,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestRedirectsAndOthers: every redirect of an MCP server is an error, and 304 is none.
+// TestRedirectsAndOthers: every redirect of an MCP server is an error, but 304 is not.
 func TestRedirectsAndOthers(t *testing.T) {
 	for status, want := range map[int]int{
 		204: 204, 300: 502, 302: 502, 304: 304, 308: 502, 399: 502, 400: 400, 401: 502, 407: 502, 499: 499, 500: 500,
@@ -111,7 +111,7 @@ func TestUnknownCallers(t *testing.T) {
 	}
 	for name := range got[0] {
 		if strings.HasPrefix(name, "X-Mcp-") {
-			t.Errorf("of nobody the MCP server is told %s: %s", name, got[0][name])
+			t.Errorf("without a caller the MCP server is told %s: %s", name, got[0][name])
 		}
 	}
 	if _, ok := got[1]["X-Mcp-Identity"]; ok || got[1].Get("X-Mcp-Subject") != alice.Subject {
@@ -296,6 +296,6 @@ func TestHealthPage(t *testing.T) {
 	}
 	_, err := New(Config{URL: s.URL, Resource: publicURL, Health: "http://%zz"})
 	if err == nil || !strings.Contains(err.Error(), "the health URL") {
-		t.Errorf("a page that is none: %v", err)
+		t.Errorf("an unreachable page: %v", err)
 	}
 }

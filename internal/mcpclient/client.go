@@ -176,9 +176,9 @@ type Resource struct {
 	Location string `json:"-"` // where the document was; "" when there is none
 }
 
-// Resource reads the RFC 9728 document: where the challenge points to, else at the
-// path-inserted location, else at the root (CL-02). It must be about the URL that is
-// being signed in to (CL-03), or its authorization server would be anybody's choice.
+// Resource reads the RFC 9728 document: where the challenge points to, else at the path-inserted
+// location, else at the root (CL-02). It must be about the URL that is being signed in to (CL-03),
+// or an attacker could choose its authorization server.
 func (c *Client) Resource(ctx context.Context, mcpURL string, ch Challenge) (Resource, error) {
 	origin := originOf(mcpURL)
 	places := []string{metadata.ProtectedResourceURL(mcpURL), origin + metadata.ProtectedResourceWellKnown}

@@ -46,11 +46,11 @@ func TestMismatch(t *testing.T) {
 	}
 }
 
-// TestTry: a request that is refused to everybody ends the sign-in at once.
+// TestTry: a request that is refused to every caller ends the sign-in at once.
 func TestTry(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer http.HandlerFunc
-		want   string // "" for a page on which somebody signs in
+		want   string // "" for a page on which a person signs in
 	}{
 		"a page to sign in": {func(w http.ResponseWriter, _ *http.Request) {}, ""},
 		"busy": {

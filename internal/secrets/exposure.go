@@ -23,7 +23,7 @@ func Guard(file string, pod bool) (Exposure, error) {
 	e := Exposed(file, os.Getuid(), pod)
 	if e.Wrong != "" && !e.Tolerate {
 		return e, fmt.Errorf(
-			"the secret key in %s is not secret: %s; with it, anybody can make tokens; see who had access, then: %s",
+			"the secret key in %s is not secret: %s; anyone who has it can make tokens; see who had access, then: %s",
 			file, e.Wrong, e.Remedy,
 		)
 	}

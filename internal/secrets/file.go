@@ -27,7 +27,7 @@ func KeptKey(path, database string) ([]byte, error) {
 		return key, err
 	case belongs:
 		return nil, fmt.Errorf(
-			"%w: put %s back, from where it is kept with the backups; nothing that is sealed in %s can be opened without it",
+			"%w: put %s back, from where it is kept with the backups; the sealed contents of %s cannot be opened without it",
 			ErrMissing, path, database,
 		)
 	}

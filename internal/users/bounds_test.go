@@ -154,7 +154,7 @@ func TestAllowances(t *testing.T) {
 	}
 }
 
-// Operators read why somebody could not sign in.
+// Operators read why a person could not sign in.
 func TestReasons(t *testing.T) {
 	r := newRig(t)
 	if _, err := r.Create(t.Context(), "bob", good, false); err != nil {
@@ -219,7 +219,7 @@ func TestGivingUpLeavesTheLine(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-	r.until(t, "nobody is in the line", waiting(1))
+	r.until(t, "the line is empty", waiting(1))
 	ctx, cancel := context.WithCancel(t.Context())
 	for range maxLine - 1 {
 		others.Go(func() {
@@ -247,7 +247,7 @@ func TestGivingUpLeavesTheLine(t *testing.T) {
 
 func TestGivingUpLeavesTheGate(t *testing.T) {
 	r := newRig(t)
-	release := r.hasher.fill() // nobody's password is looked at
+	release := r.hasher.fill() // no password is checked
 	defer release()
 	near := key("near", "alice", "net")
 	under := func(n int) func() bool {
@@ -275,7 +275,7 @@ func TestGivingUpLeavesTheGate(t *testing.T) {
 	}
 }
 
-// Who sprays from one network is told that it is the network, not somebody's account.
+// An attacker who sprays from one network is told that it is the network, not an account.
 func TestWhatIsCounted(t *testing.T) {
 	hold := make(chan struct{})
 	r := newRig(t, func(c *Config) {

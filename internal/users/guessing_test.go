@@ -41,7 +41,7 @@ func TestGuessingFromOneCustomer(t *testing.T) {
 	var slept atomic.Int64
 	r := newRig(t, oneByOne(t, &slept))
 	var wg sync.WaitGroup
-	slots := make(chan struct{}, 3) // of a line of four: nobody is turned away
+	slots := make(chan struct{}, 3) // of a line of four: no caller is turned away
 	for i := range 160 {
 		slots <- struct{}{}
 		wg.Go(func() {

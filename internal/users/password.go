@@ -9,9 +9,9 @@ import (
 	"github.com/alexedwards/argon2id"
 )
 
-// hasher hashes passwords, a bounded number at once: each takes tens of megabytes,
-// and a hundred sign-ins at once must not take gigabytes. One slot is kept for known
-// browsers, so that strangers cannot keep everybody waiting.
+// hasher hashes passwords, a bounded number at once: each takes tens of megabytes, and a hundred
+// sign-ins at once must not take gigabytes. One slot is kept for known browsers, so that strangers
+// cannot keep all others waiting.
 type hasher struct {
 	params    *argon2id.Params
 	slots     chan struct{}

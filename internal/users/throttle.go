@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// throttle slows down guessing without letting anybody lock anybody else out (AS-05).
+// throttle slows down guessing without letting an attacker lock a person out (AS-05).
 //
 // Failures are counted in the store, so that all replicas count together, under the account
 // with each network of the caller, under each of these networks alone, and under the account

@@ -128,7 +128,7 @@ func TestThrottle(t *testing.T) {
 		}
 		before := r.slept.Load()
 		if err := r.try(t, "alice", "typo", "net"); !errors.Is(err, ErrWrong) || r.slept.Load() != before {
-			t.Errorf("after success the count starts anew: got %v, waited %d", err, r.slept.Load()-before)
+			t.Errorf("after success the count starts again: got %v, waited %d", err, r.slept.Load()-before)
 		}
 	})
 	t.Run("AS-05 others are not locked out", func(t *testing.T) {
@@ -307,7 +307,7 @@ func TestSpraying(t *testing.T) {
 	}
 	before := r.slept.Load()
 	if err := r.try(t, "alice", good, "elsewhere"); err != nil || r.slept.Load() != before {
-		t.Errorf("AS-05: somebody elsewhere is slowed down: %v", err)
+		t.Errorf("AS-05: a person elsewhere is slowed down: %v", err)
 	}
 }
 
@@ -375,7 +375,7 @@ func TestAccounts(t *testing.T) {
 			t.Errorf("the new one: got %v", err)
 		}
 	})
-	t.Run("nobody can be changed", func(t *testing.T) {
+	t.Run("unknown accounts cannot be changed", func(t *testing.T) {
 		for _, err := range []error{
 			r.SetPassword(t.Context(), "nobody", good, false), r.Disable(t.Context(), "nobody"),
 			r.Delete(t.Context(), "nobody"),

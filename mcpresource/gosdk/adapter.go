@@ -15,10 +15,10 @@ import (
 
 // Options adjust an Adapter. The zero value, and nil, are safe defaults.
 type Options struct {
-	// Sessions configures the era up to 2025-11-25. Stateless and
-	// DisableLocalhostProtection are set for it; EventStore defaults to a bounded one
-	// in memory, SessionTimeout to 30 minutes. Whatever the store, it sees keys that
-	// begin with the caller, and replays to nobody else.
+	// Sessions configures the era up to 2025-11-25. Stateless and DisableLocalhostProtection are
+	// set for it; EventStore defaults to a bounded one in memory, SessionTimeout to 30 minutes.
+	// Whatever the store, its keys begin with the caller, and events are replayed only to that
+	// caller.
 	Sessions mcp.StreamableHTTPOptions
 	// Stateless configures the era from 2026-07-28. Stateless,
 	// PropagateRequestCancellation and DisableLocalhostProtection are set for it.

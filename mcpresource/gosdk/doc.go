@@ -40,8 +40,8 @@
 // after StateLife. It can be brought back more than once; what must happen once, a
 // handler has to record. Several replicas need one key: see Options.State.
 //
-// Events for resumption are kept under keys that begin with the caller, and are replayed
-// to nobody else, in whatever store.
+// Events for resumption are kept under keys that begin with the caller, and are replayed only to
+// that caller, whatever the store.
 //
 // # What tools are spared, and clients
 //

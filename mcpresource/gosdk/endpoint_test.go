@@ -86,7 +86,7 @@ func TestSessionEra(t *testing.T) {
 	now := r.initializeAt(t, "alice-mcp-deep", "2025-11-25")
 	mid := r.initializeAt(t, "alice-mcp-deep", "2025-06-18")
 	old := r.initializeAt(t, "alice-mcp-deep", "2025-03-26")
-	first := r.initializeAt(t, "alice-mcp-deep", "1.0.0") // nobody's: the server answers with its latest
+	first := r.initializeAt(t, "alice-mcp-deep", "1.0.0") // without an owner: the server answers with its latest
 	batch := `[` + listTools + `,{"jsonrpc":"2.0","id":4,"method":"ping"}]`
 	opening := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 	for _, tt := range []struct {

@@ -91,7 +91,7 @@ func translate(status int, text string, id json.RawMessage) *refusal {
 	case strings.HasPrefix(text, "malformed payload"):
 		refused.code, refused.text = jsonrpc.CodeParseError, "The request body is malformed."
 	case status == http.StatusNotFound || strings.HasPrefix(text, "session user mismatch"):
-		// whose it is, nobody learns
+		// the answer does not say whose it is
 		refused.status, refused.code, refused.text = http.StatusNotFound, protocol.CodeRefused, "Session not found."
 	case status >= http.StatusInternalServerError:
 		refused.code, refused.text = jsonrpc.CodeInternalError, "Internal error."

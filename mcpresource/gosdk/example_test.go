@@ -149,7 +149,7 @@ func ExampleStdio() {
 		})
 	gosdk.New(guard, server, nil)
 
-	os.Setenv("FILES_TOKEN", "alices-token") // whoever starts the server does that
+	os.Setenv("FILES_TOKEN", "alices-token") // the program that starts the server does that
 	in := io.NopCloser(strings.NewReader("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n{bad\n"))
 	err = server.Run(context.Background(), gosdk.Stdio(&gosdk.StdioOptions{
 		Caller: gosdk.FromEnv(guard, "FILES_TOKEN"),
@@ -202,7 +202,7 @@ func ExampleAdapter_SSE() {
 // What depends on the object only the tool can decide, and what takes long it decides
 // more than once.
 func ExampleOwn() {
-	owners := map[string]string{} // of documents: the Key of whoever made them
+	owners := map[string]string{} // of documents: the Key of the caller who made them
 	remove := func(guard *mcpresource.Guard) mcp.ToolHandlerFor[struct{ ID string }, any] {
 		return func(ctx context.Context, req *mcp.CallToolRequest, in struct{ ID string }) (*mcp.CallToolResult, any,
 			error) {

@@ -168,7 +168,7 @@ func TestIdentityIsPerRequest(t *testing.T) {
 			t.Errorf("a narrower token in the session: got %d, want 403", status)
 		}
 	})
-	t.Run("RS-112 somebody else in the session is 404", func(t *testing.T) {
+	t.Run("RS-112 another person in the session is 404", func(t *testing.T) {
 		if status, body, _ := r.post(t, "bob-mcp", "2025-11-25", session,
 			strings.Replace(call, "%s", "open", 1)); status != 404 {
 			t.Errorf("got %d %s", status, body)

@@ -15,7 +15,7 @@ type inflight struct {
 	opening jsonrpc.ID     // of initialize
 	version string         // "" until it is negotiated
 	muted   map[string]int // progress tokens of cancelled calls
-	idle    chan struct{}  // closed when nothing is to be answered; nil when nobody waits
+	idle    chan struct{}  // closed when nothing is left to answer; nil without a waiting goroutine
 }
 
 // pending is a call that has not been answered.

@@ -83,7 +83,7 @@ func (o *Options) poll() time.Duration {
 	return interactionPoll
 }
 
-// question is what the client shows. It names nobody (RS-201).
+// question is the text that the client shows. It does not name the person (RS-201).
 func question(need *mcpresource.InteractionRequiredError, id string) *mcp.ElicitParams {
 	return &mcp.ElicitParams{
 		Mode: "url", URL: need.URL, ElicitationID: id,

@@ -36,8 +36,8 @@ func (a *Adapter) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		x := &exchange{Adapter: a, next: next, method: method, req: req, ops: operations(method, req)}
 		x.caller, _ = Principal(req)
 		x.version = a.version(req)
-		// Without a caller in this request there is none in the context either: what
-		// stands there may be the one who opened the session.
+		// Without a caller in this request, the context must not have one either: the SDK may have
+		// put the one there who opened the session.
 		ctx = mcpresource.NewContext(ctx, x.caller)
 		mcpresource.TakeCalls(ctx)
 		result, err := x.survive(ctx, x.serve)

@@ -14,9 +14,9 @@ import (
 
 // Own is the check for an object that belongs to a person: owner is the
 // [mcpresource.Principal.Person] who made it, as the tool has kept it, or the
-// [mcpresource.Principal.Key] where the application counts too. Nil means that it is the
-// caller's. Anybody else gets the error of an object that does not exist,
-// so that nobody learns which do (MCP Security Best Practices, "State Handle Hijacking").
+// [mcpresource.Principal.Key] where the application counts too. Nil means that it is the caller's.
+// Any other caller gets the error of an object that does not exist, and so cannot find out which
+// objects exist (MCP Security Best Practices, "State Handle Hijacking").
 func Own(req mcp.Request, owner string) error {
 	if p, ok := Principal(req); ok && owner != "" && (p.Person() == owner || p.Key() == owner) {
 		return nil

@@ -24,7 +24,7 @@ type sessions struct {
 }
 
 type session struct {
-	owner   string // see Guard.Owner; "" for one that a public method opened and nobody has used
+	owner   string // see Guard.Owner; "" for one that a public method opened and no caller with a token has used
 	key     string // of its events
 	version string // "" until it is negotiated
 }
@@ -52,7 +52,7 @@ func (s *sessions) open(ctx context.Context, id string) string {
 	return own.key
 }
 
-// owned returns the key of a session's events to its owner, and to nobody else.
+// owned returns the key of a session's events, but only to its owner.
 func (s *sessions) owned(ctx context.Context, id string) (key string, ok bool) {
 	owner := s.caller(ctx)
 	s.mu.Lock()
@@ -75,8 +75,7 @@ func (s *sessions) key(id string) (string, bool) {
 	return "", false
 }
 
-// negotiated is for sessions that have been opened here. Of others nobody would say
-// when they end.
+// negotiated is for sessions that were opened here. This process would not learn when others end.
 func (s *sessions) negotiated(id, version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,10 +107,10 @@ func (s *sessions) caller(ctx context.Context) string {
 	return s.guard.Owner(p)
 }
 
-// eventKey begins with the caller, so that in a store that several servers share nobody
-// reaches another's events by knowing, or choosing, a session id (MCP Security Best
-// Practices, "Session Hijacking": key by <user>:<session>). The caller is hashed because
-// stores have their own ideas about characters.
+// eventKey begins with the caller, so that in a store that several servers share no caller reaches
+// another's events by knowing, or choosing, a session id (MCP Security Best Practices, "Session
+// Hijacking": key by <user>:<session>). The caller is hashed because stores have their own ideas
+// about characters.
 func eventKey(owner, id string) string {
 	sum := sha256.Sum256([]byte(owner))
 	return hex.EncodeToString(sum[:16]) + ":" + id

@@ -68,12 +68,12 @@ func TestEvents(t *testing.T) {
 			t.Errorf("got %d %s", got.status, got.text)
 		}
 	})
-	t.Run("RS-116 RS-112 somebody else resumes nothing", func(t *testing.T) {
+	t.Run("RS-116 RS-112 another person resumes nothing", func(t *testing.T) {
 		if got := resume("bob-mcp"); got.status != 404 || strings.Contains(got.text, "alice") {
 			t.Errorf("got %d %s", got.status, got.text)
 		}
 	})
-	t.Run("RS-113 nor does nobody", func(t *testing.T) {
+	t.Run("RS-113 nor does a caller without a token", func(t *testing.T) {
 		if got := r.ask(t, "x",
 			ask{method: http.MethodGet,
 				headers: hdr("Authorization", "-", "Mcp-Session-Id", session, "Last-Event-ID",

@@ -53,7 +53,7 @@ func (s *sse) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("sessionId")
 	p, ok := mcpresource.FromContext(r.Context())
 	switch {
-	case !ok: // a method that the policy leaves open is none here: there is no person to bind to
+	case !ok: // the policy makes the method public, but here there is no person to bind the session to
 		refuse(w, &refusal{http.StatusUnauthorized, protocol.CodeRefused, "Authentication is required.", nil})
 	case r.Method == http.MethodGet:
 		s.open(w, r, p)
@@ -88,7 +88,7 @@ func (s *sse) open(w http.ResponseWriter, r *http.Request, p *mcpresource.Princi
 	if c.event("endpoint", []byte(r.URL.EscapedPath()+"?sessionId="+c.id)) != nil {
 		return
 	}
-	// Nothing that happens in the session is done by the person who opened it.
+	// What happens in the session is not done by the person who opened it.
 	ctx := mcpresource.NewContext(context.WithoutCancel(r.Context()), nil)
 	session, err := s.adapter.server.Connect(ctx, c, nil)
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *sse) post(w http.ResponseWriter, r *http.Request, p *mcpresource.Princi
 	s.mu.Lock()
 	c := s.byID[id]
 	s.mu.Unlock()
-	if c == nil || c.owner != s.adapter.guard.Owner(p) { // whose it is, nobody learns
+	if c == nil || c.owner != s.adapter.guard.Owner(p) { // the answer does not say whose it is
 		refuse(w, &refusal{http.StatusNotFound, protocol.CodeRefused, "Session not found.", nil})
 		return
 	}

@@ -221,6 +221,6 @@ func TestSSEStalls(t *testing.T) {
 	case <-ended:
 	case <-time.After(time.Minute):
 		conn.Close() // or the server would wait as well
-		t.Error("RS-98 RS-196 it holds its stream for ever")
+		t.Error("RS-98 RS-196 it never releases its stream")
 	}
 }

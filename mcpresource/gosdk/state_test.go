@@ -81,7 +81,7 @@ func TestRequestState(t *testing.T) {
 		{"RS-181 a byte was changed", "alice-mcp", "asks", args, state[:20] + other + state[21:], "-32602"},
 		{"RS-181 something was added", "alice-mcp", "asks", args, state + "AAAA", "-32602"},
 		{"RS-181 it was made up", "alice-mcp", "asks", args, "c3RlcCBvbmU", "-32602"},
-		{"RS-182 RS-173 SP-15 somebody else's", "bob-mcp", "asks", args, state, "-32602"},
+		{"RS-182 RS-173 SP-15 another person's", "bob-mcp", "asks", args, state, "-32602"},
 		{"RS-182 for another tool", "alice-mcp", "other", strings.Replace(args, "asks", "other", 1), state, "-32602"},
 		{"RS-182 for other arguments", "alice-mcp", "asks", strings.Replace(args, "90}", "91}", 1), state, "-32602"},
 		{"RS-182 for arguments that a decoder may see as others", "alice-mcp", "asks",
@@ -106,7 +106,7 @@ func TestRequestState(t *testing.T) {
 				t.Errorf("%s: got %s", method, got.text)
 			}
 			if got := r.retry(t, "bob-mcp", method, p[0], p[1], state); got.code != -32602 {
-				t.Errorf("%s: somebody else: got %s", method, got.text)
+				t.Errorf("%s: another person: got %s", method, got.text)
 			}
 		}
 	})

@@ -97,7 +97,7 @@ func (t *stdio) Connect(ctx context.Context) (mcp.Connection, error) {
 	return c, nil
 }
 
-// line is what has been read: text, or why there is none.
+// line is the result of a read: text, or the error.
 type line struct {
 	text []byte
 	err  error

@@ -137,7 +137,7 @@ func TestStdioGoesOn(t *testing.T) {
 			`[{"jsonrpc":"2.0"},{"jsonrpc":"3","id":1,"method":"ping"}]`, []string{"-32600"}},
 		{"RS-118 initialize in a batch", "2025-03-26", `[` + openOld + `]`, []string{"-32600"}},
 		{"RS-119 an empty batch", "2025-03-26", `[]`, []string{"-32600"}},
-		{"RS-86 an answer that nobody waits for", "2025-11-25", `{"jsonrpc":"2.0","id":77,"result":{}}`, nil},
+		{"RS-86 an answer without a question", "2025-11-25", `{"jsonrpc":"2.0","id":77,"result":{}}`, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPipe(t, &StdioOptions{MaxLine: 4096}).open(tt.version)

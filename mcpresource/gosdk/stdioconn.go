@@ -50,7 +50,7 @@ func (c *stdioConn) Close() (err error) {
 	return err
 }
 
-// Read implements mcp.Connection. Nothing that comes in ends the connection but its end.
+// Read implements mcp.Connection. No input ends the connection except its end.
 func (c *stdioConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	for {
 		if len(c.queue) > 0 {
@@ -91,8 +91,8 @@ func (c *stdioConn) finish(ctx context.Context, err error) {
 	}
 }
 
-// accept queues the messages of a line, and answers what is none. Its error ends the
-// connection.
+// accept queues the messages of a line, and answers a line that is not a message. Its error ends
+// the connection.
 func (c *stdioConn) accept(l line) error {
 	switch {
 	case errors.Is(l.err, errLongLine):

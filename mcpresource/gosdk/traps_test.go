@@ -236,8 +236,8 @@ const (
 	callOld = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"whoami","arguments":{}}}`
 )
 
-// TestSessionMixUp: RS-94 with the SDK's handler of 2024-11-05, whoever learns the URI of
-// somebody's messages acts as that somebody.
+// TestSessionMixUp: RS-94 with the SDK's handler of 2024-11-05, a caller who learns the URI of
+// another person's messages acts as that person.
 func TestSessionMixUp(t *testing.T) {
 	byContext := textTool(func(ctx context.Context, req *mcp.CallToolRequest) string {
 		if req.Extra != nil { // the SDK hands on nothing of the message's own request

@@ -56,8 +56,8 @@ func (s *Store) Arrive(ctx context.Context, a storage.Arrival) (out storage.User
 	return out, nil
 }
 
-// arriving returns the id of the user who arrives, whom it creates when nobody has the
-// identity; beside ErrUntied it is that of the user who has to be asked.
+// arriving returns the id of the user who signs in, whom it creates when no user has the identity;
+// beside ErrUntied it is that of the user who has to be asked.
 func arriving(ctx context.Context, q querier, a storage.Arrival) (string, error) {
 	var owner string
 	err := one(ctx, q, []any{&owner}, whose, a.Identity.Connector, a.Identity.Subject)
@@ -79,9 +79,9 @@ func arriving(ctx context.Context, q querier, a storage.Arrival) (string, error)
 	return a.NewUser.ID, createArrival(ctx, q, a)
 }
 
-// createArrival creates the new user, under another name when theirs is taken. The id of a
-// new user belongs to the identity; when it is stored although nobody has the identity,
-// its owner has untied it, and a person who comes with it is not let in.
+// createArrival creates the new user, under another name when theirs is taken. The id of a new user
+// belongs to the identity; when it is stored although no user has the identity, its owner has
+// untied it, and a person who comes with it is not let in.
 func createArrival(ctx context.Context, q querier, a storage.Arrival) error {
 	u := *a.NewUser
 	if u.Admin {

@@ -58,11 +58,11 @@ func (s *Store) AbandonedDepartures(
 	return out, err
 }
 
-// Farewell implements storage.UpstreamEnds.
-func (s *Store) Farewell(
+// SessionEnd implements storage.UpstreamEnds.
+func (s *Store) SessionEnd(
 	ctx context.Context, session storage.Hash, now time.Time,
 ) (connector, reason string, err error) {
-	err = s.do(ctx, "farewell", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "session end", func(ctx context.Context, q querier) error {
 		return one(ctx, q, []any{&connector, &reason},
 			"SELECT connector, reason FROM farewells WHERE hash = $1 AND expires_at > $2",
 			session[:], column.Millis(now))

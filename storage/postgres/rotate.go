@@ -98,8 +98,8 @@ func replayNumbered(
 	return storage.Rotation{}, errAgain
 }
 
-// hold locks the row of a token for a moment: like settle, on a row that hardly anybody waits
-// for but who repeats the same token.
+// hold locks the row of a token for a moment: like settle, on a row that hardly any transaction
+// waits for but one with the same token.
 func hold(ctx context.Context, q querier, row string, key any) error {
 	_, err := q.Exec(ctx, row+" FOR NO KEY UPDATE", key)
 	return err

@@ -102,7 +102,7 @@ func oldReplica(s *Store) replica {
 }
 
 // TestUpgradeSideBySide (issue 12, 1.2): clients refresh twice at once by replicas of two
-// versions while the schema changes under them. Each token has one successor, nobody is
+// versions while the schema changes under them. Each token has one successor, no client is
 // refused, and in the end all tokens are numbered.
 func TestUpgradeSideBySide(t *testing.T) {
 	ctx, url := t.Context(), pgtest.Start(t).Database(t)

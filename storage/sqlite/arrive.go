@@ -51,8 +51,8 @@ func (s *Store) Arrive(ctx context.Context, a storage.Arrival) (storage.User, er
 	return out, nil
 }
 
-// arriving returns the id of the user who arrives, whom it creates when nobody has the
-// identity; beside ErrUntied it is that of the user who has to be asked.
+// arriving returns the id of the user who signs in, whom it creates when no user has the identity;
+// beside ErrUntied it is that of the user who has to be asked.
 func arriving(c *conn, a storage.Arrival) (string, error) {
 	var owner string
 	err := c.one([]any{&owner}, whose, a.Identity.Connector, a.Identity.Subject)
@@ -74,9 +74,9 @@ func arriving(c *conn, a storage.Arrival) (string, error) {
 	return a.NewUser.ID, createArrival(c, *a.NewUser)
 }
 
-// createArrival creates the new user, under another name when theirs is taken. The id of a
-// new user belongs to the identity; when it is stored although nobody has the identity,
-// its owner has untied it, and a person who comes with it is not let in.
+// createArrival creates the new user, under another name when theirs is taken. The id of a new user
+// belongs to the identity; when it is stored although no user has the identity, its owner has
+// untied it, and a person who comes with it is not let in.
 func createArrival(c *conn, u storage.User) error {
 	for _, name := range []string{u.Name, column.OtherName(u)} {
 		u.Name = name

@@ -61,11 +61,11 @@ func (s *Store) AbandonedDepartures(
 	return out, err
 }
 
-// Farewell implements storage.UpstreamEnds.
-func (s *Store) Farewell(
+// SessionEnd implements storage.UpstreamEnds.
+func (s *Store) SessionEnd(
 	ctx context.Context, session storage.Hash, now time.Time,
 ) (connector, reason string, err error) {
-	err = s.read(ctx, "farewell", func(c *conn) error {
+	err = s.read(ctx, "session end", func(c *conn) error {
 		return c.one([]any{&connector, &reason},
 			"SELECT connector, reason FROM farewells WHERE hash = ? AND expires_at > ?",
 			session[:], column.Millis(now))

@@ -13,10 +13,9 @@ import (
 const versionTable = `CREATE TABLE IF NOT EXISTS schema_version (
 	version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT`
 
-// Migrate applies the steps that are missing, each in a transaction of its own.
-// BEGIN IMMEDIATE is the lock: of several processes one applies a step and the
-// others find it applied. No step is put off: hardly anybody replaces one of several
-// servers on one file at a time.
+// Migrate applies the steps that are missing, each in a transaction of its own. BEGIN IMMEDIATE is
+// the lock: of several processes one applies a step and the others find it applied. No step is put
+// off: operators hardly ever replace one of several servers on one file at a time.
 func (s *Store) Migrate(ctx context.Context) error {
 	journal := migrations.Journal{Log: s.log}
 	defer journal.Close()

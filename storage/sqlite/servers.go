@@ -8,7 +8,7 @@ import (
 )
 
 // What the servers of one file know of each other: each locks one byte of a file beside the
-// database. The kernel takes a lock away when its process ends, however it ends. Nobody waits
+// database. The kernel takes a lock away when its process ends, however it ends. No server waits
 // for a lock, so commands and the start after a crash are never stopped.
 
 // mostServers is how many servers of one file can be told apart.

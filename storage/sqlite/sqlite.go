@@ -45,7 +45,7 @@ type Store struct {
 	log    *slog.Logger
 
 	path       string   // Memory, or absolute
-	attendance *os.File // where this server has locked its byte; nil: it is none
+	attendance *os.File // where this server has locked its byte; nil: it has not
 
 	damage atomic.Pointer[error] // what a verb has found broken
 }

@@ -134,7 +134,7 @@ func arrivals(t *testing.T, e *env) {
 			wantErr(t, err, errSeal)
 			e.notStored(t, failed)
 		})
-	t.Run("PM5 RFC 9470 6: when nobody said when the person proved who they are, nothing is made up, up to the grant",
+	t.Run("PM5 RFC 9470 6: when it is unknown when the person proved who they are, nothing is made up, up to the grant",
 		func(t *testing.T) {
 			a := e.arrival()
 			a.Session.AuthTime = time.Time{}
@@ -169,7 +169,7 @@ func arrivals(t *testing.T, e *env) {
 		e.wantUpstream(t, a.Upstream.ID, "")
 		e.wantUpstream(t, b.Upstream.ID, "")
 	})
-	t.Run("the same subject at another provider is somebody else", func(t *testing.T) {
+	t.Run("the same subject at another provider is another person", func(t *testing.T) {
 		a, u := e.arrived(t)
 		b := e.arrival()
 		b.Identity.Subject, b.Identity.Connector, b.Identity.Label = a.Identity.Subject, "other", a.Identity.Label
@@ -185,7 +185,7 @@ func arrivals(t *testing.T, e *env) {
 			t.Errorf("got %q", got.Name)
 		}
 	})
-	t.Run("nobody has the identity, and there is no new user: ErrNotFound", func(t *testing.T) {
+	t.Run("no user has the identity, and there is no new user: ErrNotFound", func(t *testing.T) {
 		a := e.arrival()
 		a.NewUser = nil
 		_, err := e.s.Arrive(e.ctx, a)
@@ -222,7 +222,7 @@ func arrivals(t *testing.T, e *env) {
 			t.Errorf("got %v", all)
 		}
 	})
-	t.Run("whoever was deleted comes back as nobody known", func(t *testing.T) {
+	t.Run("a deleted person comes back as a new one", func(t *testing.T) {
 		a, u := e.arrived(t)
 		check(t, e.s.DeleteUser(e.ctx, u.ID, e.now))
 		b := e.again(a)
@@ -252,7 +252,7 @@ func links(t *testing.T, e *env) {
 			t.Errorf("got %+v, want %s", got, p.ID)
 		}
 	})
-	t.Run("tied to somebody else it is ErrExists, and stays theirs", func(t *testing.T) {
+	t.Run("tied to another user it is ErrExists, and stays theirs", func(t *testing.T) {
 		a, u := e.arrived(t)
 		b := e.link("acme", e.person(t).ID)
 		b.Identity.Subject = a.Identity.Subject
@@ -269,7 +269,7 @@ func links(t *testing.T, e *env) {
 		wantErr(t, err, storage.ErrNotFound)
 		e.notStored(t, a)
 	})
-	t.Run("PH1 an account that nobody has is tied to no user who was not asked: ErrUntied, and nothing is stored",
+	t.Run("PH1 an account without a user is tied to no user who was not asked: ErrUntied, and nothing is stored",
 		func(t *testing.T) {
 			p := e.person(t)
 			a := e.link("acme", p.ID)
@@ -337,7 +337,7 @@ func unlinks(t *testing.T, e *env) {
 		check(t, e.s.SetPassword(e.ctx, u.ID, "$hash", false, e.now))
 		check(t, unlink(u.ID, a.Identity))
 	})
-	t.Run("nobody unties what is not theirs", func(t *testing.T) {
+	t.Run("no user unties another user's account", func(t *testing.T) {
 		a, _ := e.arrived(t)
 		_, other := e.arrived(t)
 		wantErr(t, unlink(other.ID, a.Identity), storage.ErrNotFound)
@@ -357,7 +357,7 @@ func unlinks(t *testing.T, e *env) {
 		e.wantRefreshRefused(t, grant, refresh)
 		e.wantFarewell(t, a.Session.Hash, "acme", "disconnected")
 	})
-	t.Run("an account that was untied from the user it made lets nobody in any more", func(t *testing.T) {
+	t.Run("an account that was untied from the user it made lets no person in any more", func(t *testing.T) {
 		a, u := e.arrived(t)
 		e.arrive(t, e.link("other", u.ID))
 		check(t, unlink(u.ID, a.Identity))

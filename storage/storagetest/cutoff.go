@@ -38,7 +38,7 @@ func cutOffs(t *testing.T, e *env) {
 			return e.s.ForgetConsent(e.ctx, a.Grant.UserID, a.Grant.ClientID, a.Grant.Resource, e.now)
 		}, false, storage.ByConsent},
 	} {
-		t.Run(c.name+" ends tokens and codes, and nobody else's", func(t *testing.T) {
+		t.Run(c.name+"ends tokens and codes, and no others", func(t *testing.T) {
 			a, refresh := e.granted(t)
 			other, otherRefresh := e.granted(t)
 			pending := e.approval(person{User: storage.User{ID: a.Grant.UserID}, session: a.Session})

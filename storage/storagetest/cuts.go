@@ -241,7 +241,7 @@ func allCuts(t *testing.T, e *env) {
 		e.wantRevoked(t, a, refresh, storage.ByOperator)
 		check(t, e.s.RevokeGrant(e.ctx, fresh.Grant.ID, storage.ByOperator, e.now))
 	})
-	t.Run("H3 a cut that nobody follows holds, and ends what is under way", func(t *testing.T) {
+	t.Run("H3 a cut that is never finished holds, and ends requests under way", func(t *testing.T) {
 		a, refresh := e.granted(t)
 		k, err := e.s.CutGrants(e.ctx, storage.Selection{UserID: a.Grant.UserID}, storage.ByOperator, e.now)
 		check(t, err)

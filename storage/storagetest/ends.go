@@ -35,15 +35,15 @@ func (e *env) wantFarewell(t testing.TB, session storage.Hash, connector, reason
 	t.Helper()
 	_, err := e.s.Visit(e.ctx, storage.VisitKey{Session: session, Now: e.now})
 	wantErr(t, err, storage.ErrNotFound)
-	c, r, err := e.s.Farewell(e.ctx, session, e.now)
+	c, r, err := e.s.SessionEnd(e.ctx, session, e.now)
 	check(t, err)
 	if c != connector || r != reason {
-		t.Errorf("got the farewell %q %q, want %q %q", c, r, connector, reason)
+		t.Errorf("got the end %q %q, want %q %q", c, r, connector, reason)
 	}
 }
 
 func upstreamEnds(t *testing.T, e *env) {
-	t.Run("AS-219 tokens, grants and browser sessions end at once, and nobody else's", func(t *testing.T) {
+	t.Run("AS-219 tokens, grants and browser sessions end at once, and no others", func(t *testing.T) {
 		a, u := e.arrived(t)
 		grant, refresh := e.grantedBy(t, u, a.Session.Hash)
 		pending := e.approval(person{User: u, session: a.Session.Hash})
@@ -78,7 +78,7 @@ func upstreamEnds(t *testing.T, e *env) {
 		for _, session := range []storage.Hash{b.Session.Hash, byPassword.session} {
 			_, err = e.s.Visit(e.ctx, storage.VisitKey{Session: session, Now: e.now})
 			check(t, err)
-			_, _, err = e.s.Farewell(e.ctx, session, e.now)
+			_, _, err = e.s.SessionEnd(e.ctx, session, e.now)
 			wantErr(t, err, storage.ErrNotFound)
 		}
 	})
@@ -92,9 +92,9 @@ func upstreamEnds(t *testing.T, e *env) {
 	t.Run("a browser is told for as long as its session would have lasted", func(t *testing.T) {
 		a, _ := e.arrived(t)
 		e.end(t, storage.UpstreamKey{ID: a.Upstream.ID}, "revoked")
-		_, _, err := e.s.Farewell(e.ctx, a.Session.Hash, a.Session.ExpiresAt.Add(-time.Millisecond))
+		_, _, err := e.s.SessionEnd(e.ctx, a.Session.Hash, a.Session.ExpiresAt.Add(-time.Millisecond))
 		check(t, err)
-		_, _, err = e.s.Farewell(e.ctx, a.Session.Hash, a.Session.ExpiresAt)
+		_, _, err = e.s.SessionEnd(e.ctx, a.Session.Hash, a.Session.ExpiresAt)
 		wantErr(t, err, storage.ErrNotFound)
 	})
 	t.Run("no browser session begins on one that has ended, or is another's", func(t *testing.T) {
@@ -213,7 +213,7 @@ func accountEnds(t *testing.T, e *env) {
 		{"disabling", func(id string) error { return e.s.SetUserDisabled(e.ctx, id, true, e.now) }, 2, false},
 		{"deletion", func(id string) error { return e.s.DeleteUser(e.ctx, id, e.now) }, 0, true},
 	} {
-		t.Run("AS-219 AS-223 "+c.name+" of an account erases its upstream tokens, linked ones too, and nobody else's",
+		t.Run("AS-219 AS-223 "+c.name+" of an account erases its upstream tokens, linked ones too, and no others",
 			func(t *testing.T) {
 				a, u := e.arrived(t)
 				grant, refresh := e.grantedBy(t, u, a.Session.Hash)
@@ -258,14 +258,14 @@ func forgottenUpstreams(t *testing.T, e *env) {
 			check(t, err)
 		}
 	}
-	t.Run("one that has ended goes after 30 days, its farewell with the browser session", func(t *testing.T) {
+	t.Run("one that has ended goes after 30 days, its reason with the browser session", func(t *testing.T) {
 		a, _ := e.arrived(t)
 		e.end(t, storage.UpstreamKey{ID: a.Upstream.ID}, "revoked")
 		sweep(t, day-time.Millisecond)
 		e.wantFarewell(t, a.Session.Hash, "acme", "revoked")
 		sweep(t, 30*day-time.Millisecond)
 		gone(t, a, false)
-		_, _, err := e.s.Farewell(e.ctx, a.Session.Hash, e.now)
+		_, _, err := e.s.SessionEnd(e.ctx, a.Session.Hash, e.now)
 		wantErr(t, err, storage.ErrNotFound)
 		sweep(t, 30*day)
 		gone(t, a, true)
@@ -301,7 +301,7 @@ func forgottenUpstreams(t *testing.T, e *env) {
 		gone(t, withGrant, true)
 		gone(t, linked, false)
 	})
-	t.Run("a departure goes an hour after it has expired, if nobody took it for abandoned", func(t *testing.T) {
+	t.Run("a departure goes an hour after it has expired, if no server collected it", func(t *testing.T) {
 		d := storage.Departure{Key: randomHash(), Sealed: []byte("x"), ExpiresAt: e.now.Add(time.Minute)}
 		check(t, e.s.PutDeparture(e.ctx, d))
 		sweep(t, time.Hour)

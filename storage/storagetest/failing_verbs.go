@@ -171,10 +171,10 @@ func (f *Failing) FailureCount(a0 context.Context, a1 storage.Hash, a2 time.Time
 	return r0, r1, err
 }
 
-// Farewell implements storage.Store.
-func (f *Failing) Farewell(a0 context.Context, a1 storage.Hash, a2 time.Time) (r0 string, r1 string, err error) {
-	err = f.call("Farewell", func() (err error) {
-		r0, r1, err = f.Store.Farewell(a0, a1, a2)
+// SessionEnd implements storage.Store.
+func (f *Failing) SessionEnd(a0 context.Context, a1 storage.Hash, a2 time.Time) (r0 string, r1 string, err error) {
+	err = f.call("SessionEnd", func() (err error) {
+		r0, r1, err = f.Store.SessionEnd(a0, a1, a2)
 		return err
 	})
 	return r0, r1, err

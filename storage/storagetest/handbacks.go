@@ -84,7 +84,7 @@ func handbacks(t *testing.T, e *env) {
 			t.Errorf("got %v", got)
 		}
 	})
-	t.Run("PL8 nobody keeps them for longer than a day", func(t *testing.T) {
+	t.Run("PL8 they are not kept for longer than a day", func(t *testing.T) {
 		a, u := e.arrived(t)
 		check(t, e.s.SetUserDisabled(e.ctx, u.ID, true, e.now))
 		_, err := e.s.Sweep(e.ctx, storage.Retention{Now: e.now.Add(24 * time.Hour)}, 100)

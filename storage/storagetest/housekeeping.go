@@ -67,9 +67,9 @@ func housekeeping(t *testing.T, e *env) {
 			t.Errorf("%d grants are left", len(left))
 		}
 	})
-	t.Run("AS-145 clients that nobody uses are forgotten, by idleness and never with a grant",
+	t.Run("AS-145 unused clients are forgotten, by idleness and never with a grant",
 		func(t *testing.T) { forgetting(t, e) })
-	t.Run("a code that nobody redeemed takes its grant along, an hour after its expiry", func(t *testing.T) {
+	t.Run("a code that was not redeemed goes with its grant, an hour after its expiry", func(t *testing.T) {
 		a := e.approved(t)
 		sweep(t, a.Code.ExpiresAt, 0, 100, 0)
 		sweep(t, a.Code.ExpiresAt.Add(time.Hour), 0, 100, 1)

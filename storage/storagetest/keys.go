@@ -152,7 +152,7 @@ func keyCustody(t *testing.T, e *env) {
 		wantErr(t, e.s.PromoteKey(e.ctx, "k3", "k2", e.now, until), storage.ErrSpent)
 		same(t, states(t, e, e.now), []string{"k3 active"})
 	})
-	t.Run("a key is sealed anew by whoever saw its present form", func(t *testing.T) {
+	t.Run("a key is sealed again by a caller who saw its present form", func(t *testing.T) {
 		wantErr(t, e.s.ResealKey(e.ctx, "k3", []byte("other"), []byte("new")), storage.ErrSpent)
 		wantErr(t, e.s.ResealKey(e.ctx, "none", []byte("sealed"), []byte("new")), storage.ErrSpent)
 		check(t, e.s.ResealKey(e.ctx, "k3", []byte("sealed"), []byte("new")))

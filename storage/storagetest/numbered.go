@@ -199,7 +199,7 @@ func losses(t *testing.T, e *env) {
 		same(t, expires, a.Grant.ExpiresAt)
 		e.refused(t, a, long, a.Grant.ExpiresAt, storage.ErrExpired)
 	})
-	t.Run("another client's, another resource's and a revoked grant's is none of the caller's business",
+	t.Run("another client's, another resource's and a revoked grant's are hidden from the caller",
 		func(t *testing.T) {
 			a, first := e.numbered(t)
 			for _, c := range []struct {

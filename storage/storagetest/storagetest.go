@@ -102,7 +102,7 @@ func runRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"AS-121 32 replicas promote one key, or come late", racePromoteKey},
 		{"32 rotations of one signing key", raceRotateKey},
 		{"a promotion and the revocation of its key", raceRevokeKey},
-		{"32 replicas seal one key anew", raceReseal},
+		{"32 replicas seal one key again", raceReseal},
 		{"32 visitors of one setup link", raceFirstAdmin},
 		{"32 uses of one jti", raceSpend},
 		{"H2 32 replicas take one lease", raceLease},

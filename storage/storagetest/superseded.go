@@ -49,7 +49,7 @@ func (e *env) live(t testing.TB, a storage.Approval) map[string]bool {
 // alone which runs twice.
 func superseded(t *testing.T, e *env) {
 	const week, day = 7 * 24 * time.Hour, 24 * time.Hour
-	t.Run("a grant whose code nobody redeemed goes, and keeps none of them from going", func(t *testing.T) {
+	t.Run("a grant whose code was not redeemed goes, and keeps none of them from going", func(t *testing.T) {
 		a := e.approved(t)
 		b, _ := e.granted(t)
 		e.sweepAll(t, e.now.Add(time.Minute+time.Hour-time.Millisecond))

@@ -23,7 +23,7 @@ func departures(t *testing.T, e *env) {
 		_, err = e.s.TakeDeparture(e.ctx, d.Key, e.now)
 		wantErr(t, err, storage.ErrNotFound)
 	})
-	t.Run("AS-220 a key that nobody put is ErrNotFound, and takes nothing else", func(t *testing.T) {
+	t.Run("AS-220 an unknown key is ErrNotFound, and takes nothing else", func(t *testing.T) {
 		d := put(t)
 		_, err := e.s.TakeDeparture(e.ctx, randomHash(), e.now)
 		wantErr(t, err, storage.ErrNotFound)
@@ -227,7 +227,7 @@ func upstreamCustody(t *testing.T, e *env) {
 		}
 		same(t, got, []string{ids[0], ids[2], ids[3]})
 	})
-	t.Run("seals anew what is as it was, and leaves the version", func(t *testing.T) {
+	t.Run("seals an unchanged session again, and leaves the version", func(t *testing.T) {
 		check(t, e.s.ResealUpstream(e.ctx, ids[0], []byte("sealed"), []byte("anew")))
 		wantErr(t, e.s.ResealUpstream(e.ctx, ids[0], []byte("sealed"), []byte("late")), storage.ErrSpent)
 		wantErr(t, e.s.ResealUpstream(e.ctx, ids[1], []byte("sealed"), []byte("ended")), storage.ErrSpent)

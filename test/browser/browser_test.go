@@ -231,7 +231,7 @@ func (a *app) answer(t *testing.T, b *tab) url.Values {
 	}
 }
 
-// login types name and password; keys alone, as somebody without a mouse would.
+// login types name and password; keys alone, as a person without a mouse would.
 func (b *tab) login(name, password string) {
 	b.t.Helper()
 	b.do(chromedp.WaitVisible(chromedp.CSS("input[name=username]")),
@@ -300,7 +300,7 @@ func TestWithoutScript(t *testing.T) {
 	}
 }
 
-// serve starts a server that nobody has set up and returns its one-time link.
+// serve starts a server that is not set up and returns its one-time link.
 func serve(t *testing.T) (link string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

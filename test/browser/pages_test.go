@@ -160,7 +160,7 @@ func showThrottled(t *testing.T) {
 			return
 		}
 	}
-	t.Error("nobody was throttled")
+	t.Error("no sign-in was throttled")
 }
 
 func showProviders(t *testing.T) {
@@ -184,17 +184,17 @@ func showProviders(t *testing.T) {
 	b.visit(claudeAt)
 	b.show("login-both")
 	b.visit(claudeAt + "&provider=google")
-	b.show("departure")
+	b.show("providerconsent")
 	a := s.registered("Notes for Teams", "")
 	b.visit(a.link(s.Demo, "provider", "company"))
-	b.show("departure-loopback")
+	b.show("providerconsent-loopback")
 	document := s.documented("Documented application")
 	b.visit(document.link(s.Demo))
 	b.show("login-unread")
 	b.visit(document.link(s.Demo, "provider", "google"))
-	b.show("departure-unread")
+	b.show("providerconsent-unread")
 	b.decide("deny")
-	b.show("departure-cancelled")
+	b.show("providerconsent-cancelled")
 
 	s.up.Fail(fakeidp.Token, fakeidp.Down)
 	b.visit(a.link(s.Demo, "provider", "google"))
@@ -257,7 +257,7 @@ func showProviders(t *testing.T) {
 	other.visit(a.link(s.Demo, "provider", "google"))
 	other.do(press("approve"))
 	other.until("document.title.startsWith('Continue at')")
-	other.show("leaving")
+	other.show("providerredirect")
 }
 
 func showOneProvider(t *testing.T) {
@@ -269,7 +269,7 @@ func showOneProvider(t *testing.T) {
 	b.visit(s.Issuer + "/login")
 	b.show("login-provider")
 	b.visit(s.registered("Claude", atClaude).link(s.Demo, "redirect_uri", atClaude, "scope", "mcp"))
-	b.show("departure-only")
+	b.show("providerconsent-only")
 	b.visit(s.Issuer + "/setup")
 	b.show("setup-off")
 }

@@ -159,7 +159,7 @@ func (p *provider) application(t *testing.T) *app {
 
 func TestProvider(t *testing.T) {
 	for _, l := range looks {
-		t.Run("AS-43 AS-46 AS-222 sign in at a provider that redirects through hosts nobody knows of: "+l.name,
+		t.Run("AS-43 AS-46 AS-222 sign in at a provider that redirects through unknown hosts: "+l.name,
 			func(t *testing.T) {
 				p, d := newProvider(t)
 				a, b := p.application(t), open(t, l)
@@ -167,7 +167,7 @@ func TestProvider(t *testing.T) {
 				b.inspect("provider-login")
 				b.do(chromedp.Click(chromedp.CSS("a.choice")),
 					chromedp.WaitVisible(chromedp.CSS("button[value=approve]")))
-				b.inspect("provider-departure")
+				b.inspect("provider-consent")
 				b.do(press("approve"))
 				if q := a.answer(t, b); q.Get("code") == "" || q.Get("state") != "s" || q.Get("iss") != d.Issuer {
 					t.Errorf("got %v", q)

@@ -110,7 +110,7 @@ func (c *client) rotation(token string) request {
 	return form("/token", url.Values{"grant_type": {"refresh_token"}, "client_id": {c.id}, "refresh_token": {token}})
 }
 
-// token sends a token request until somebody answers, and notes who won.
+// token sends a token request until a server answers, and notes who won.
 func (c *client) token(presented string, values url.Values) (out oauth.TokenResponse, a answer, err error) {
 	if a, err = c.send(form("/token", values)); err != nil {
 		return out, a, err

@@ -275,7 +275,7 @@ func (r *replica) pid() int {
 	return r.cmd.Process.Pid
 }
 
-// ready is the status of /readyz, 0 when nobody answers.
+// ready is the status of /readyz, 0 without an answer.
 func (r *replica) ready() int {
 	resp, err := r.http.Get("http://" + r.address + "/readyz")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 // The invariants. What breaks one is noted while the run goes on and fails its subtest
 // at the end.
 const (
-	signedIn  = "AS-96 nobody whose grant stands is asked to sign in again"
+	signedIn  = "AS-96 no person whose grant is live is asked to sign in again"
 	oneWinner = "AS-90 AS-94 no code and no refresh token has two winners"
 	cutOff    = "AS-226 AS-227 what is revoked is dead at once at every replica"
 	reuse     = "AS-95 a refresh token used again after the grace ends its grant"

@@ -186,7 +186,7 @@ func inspector(t *testing.T, l *life) {
 		})
 	}
 	const lack = "no: `--relogin` sends no revocation"
-	l.lacks(t, &l.row.revokes, lack, "signs in anew, without revoking", func(t *testing.T) {
+	l.lacks(t, &l.row.revokes, lack, "signs in again, without revoking", func(t *testing.T) {
 		before := l.events("token.revoked")
 		out, p, err := command(t, "whoami", "--relogin")
 		if err != nil || !strings.Contains(out, "usr_") || p.signIns() != 1 || l.events("token.revoked") != before {

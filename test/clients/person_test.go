@@ -22,7 +22,7 @@ import (
 var authorizeURL = regexp.MustCompile(`https?://[^\s"]*/authorize\?[^\s"\x1b]*`)
 
 // person watches what a client prints for authorization URLs and visits each of them
-// once, as somebody would whose browser does not open by itself.
+// once, as a person would whose browser does not open by itself.
 type person struct {
 	t *testing.T
 	*demotest.Person

@@ -257,7 +257,7 @@ func TestMasterKeyChange(t *testing.T) {
 		tokens = append(tokens, r.signIn(demotest.NewPerson("alice", "correct horse battery"), public, 1))
 		r.good(tokens...)
 	})
-	r.step("a client that nobody ever signed in with registers again", func(t *testing.T) {
+	r.step("a client that was never used to sign in registers again", func(t *testing.T) {
 		status, out := post(t, "http://"+r.address[0]+"/token", unused.form("refresh_token", "refresh_token", "x"))
 		if status != http.StatusUnauthorized || out["error"] != "invalid_client" {
 			t.Errorf("got %d %v", status, out)

@@ -17,7 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// issuer is an authorization server that gives anybody any token.
+// issuer is an authorization server that gives anyone any token.
 type issuer struct {
 	*httptest.Server
 	key      *ecdsa.PrivateKey

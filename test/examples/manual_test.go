@@ -79,7 +79,7 @@ func TestManualRuns(t *testing.T) {
 	}
 }
 
-// visitor is somebody new to mcp-authd, with an empty home and a shell.
+// visitor is a person new to mcp-authd, with an empty home and a shell.
 type visitor struct {
 	t       *testing.T
 	home    string

@@ -49,7 +49,7 @@ func unavailable(a answer) bool {
 // changes seldom, decides nothing for anybody, and is public or ours.
 var remembered = map[string]string{
 	"ListResources": "the resources known before go on", "Keys": "the signing keys known before go on",
-	"HasPasswords": "the password form is shown, and lets nobody in by itself",
+	"HasPasswords": "the password form is shown, and lets no person in by itself",
 }
 
 // passedOver reports whether the failure of a verb may end in success.
@@ -60,7 +60,7 @@ func (s scenario) passedOver(verb string) bool {
 const (
 	notes     = "it notes when something was used, and holds nothing up"
 	named     = "it gives the client of an event its name, and what needs the client asks for it again"
-	forgetful = "failures that stay counted make the next sign-in slower, and let nobody in"
+	forgetful = "failures that stay counted make the next sign-in slower, and let no person in"
 )
 
 // TestEveryCallFails: Mutation 10. For each endpoint, the first call of the store fails, then
@@ -162,7 +162,7 @@ var authorizeScenarios = []scenario{
 		done: redirectsWith("code"),
 	},
 	{
-		name: "GET /authorize with prompt=none and nobody signed in",
+		name: "GET /authorize with prompt=none and no person signed in",
 		prepare: func(r *rig) func() answer {
 			b := r.browser()
 			return func() answer { return b.get(link("prompt", "none")) }

@@ -31,7 +31,7 @@ type target struct {
 	behind []string
 }
 
-// targets are the packages in which a rule that nobody checks is a hole.
+// targets are the packages in which a rule that no test checks is a hole.
 var targets = []target{
 	{"oauth", []string{"./oauth"}, []string{"./authserver", "./dcr"}},
 	{"policy", []string{"./policy"}, []string{"./authserver"}},

@@ -92,7 +92,7 @@ func TestConfusedDeputy(t *testing.T) {
 			i.link(evilID, evil.redirect(), "prompt", "none")); hostOf(shown.URL) != hostOf(i.issuer) {
 			t.Errorf("the browser shows %s:\n%s", shown.URL, shown.Text)
 		}
-		evil.quiet(t) // nobody has agreed that it be told anything
+		evil.quiet(t) // no person has agreed to tell it anything
 	})
 	t.Run("SP-01 SP-04 the attacker's page approves in the victim's name", func(t *testing.T) {
 		forgery(t, i, up, victim, evil, evilID)
@@ -195,7 +195,7 @@ func TestLoginCSRF(t *testing.T) {
 			t.Errorf("the victim is signed in: %s", home.Text)
 		}
 	}
-	t.Run("AS-220 SP-04 a callback of somebody else's browser signs nobody in",
+	t.Run("AS-220 SP-04 a callback of another person's browser signs no person in",
 		func(t *testing.T) { refused(t, callback.String()) })
 	t.Run("AS-220 nor with a trip of the victim's own under way", func(t *testing.T) {
 		victim.glance(t, i.link(id, a.redirect()))
@@ -279,7 +279,7 @@ func (r *rogue) authorize(w http.ResponseWriter, req *http.Request) {
 		http.Redirect(w, req,
 			r.own+"?"+url.Values{"code": {"x"}, "state": {q.Get("state")}, "iss": {r.honest.Issuer}}.Encode(),
 			http.StatusFound)
-	case "answer in nobody's name, against what it publishes":
+	case "answer without iss, against its metadata":
 		http.Redirect(w, req, r.own+"?"+url.Values{"code": {"x"}, "state": {q.Get("state")}}.Encode(), http.StatusFound)
 	case "answer at the honest one's callback":
 		http.Redirect(w, req,
@@ -313,7 +313,7 @@ func TestMixUp(t *testing.T) {
 	for _, trick := range []string{
 		"send the browser on to the honest provider, with our state, challenge and nonce",
 		"answer in the honest one's name",
-		"answer in nobody's name, against what it publishes", "answer at the honest one's callback",
+		"answer without iss, against its metadata", "answer at the honest one's callback",
 	} {
 		t.Run("AS-225 "+trick, func(t *testing.T) {
 			r.mu.Lock()
@@ -335,7 +335,7 @@ func TestMixUp(t *testing.T) {
 					honest.TokenCalls("authorization_code"), calls)
 			}
 			if home := alice.glance(t, i.issuer+"/"); strings.Contains(home.Text, "Signed in as") {
-				t.Errorf("somebody is signed in: %s", home.Text)
+				t.Errorf("a person is signed in: %s", home.Text)
 			}
 		})
 	}

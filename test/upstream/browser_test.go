@@ -204,7 +204,7 @@ func (p *person) cookies(t *testing.T, link string) (names []string) {
 	return names
 }
 
-// app is an application that runs on somebody's machine or site, with a page that the
+// app is an application that runs on a person's machine or site, with a page that the
 // browser comes back to.
 type app struct {
 	*httptest.Server

@@ -27,7 +27,7 @@ func TestExtend(t *testing.T) {
 	first := i.connectClient(t, alice)
 
 	var link string
-	t.Run("RS-198 RS-201 the client is told to show a link that says nothing about anybody", func(t *testing.T) {
+	t.Run("RS-198 RS-201 the client is told to show a link that says nothing about the person", func(t *testing.T) {
 		result, err := first.CallTool(t.Context(), toolCall("calendar", want))
 		if len(first.asked) != 1 || first.asked[0].Mode != "url" {
 			t.Fatalf("asked %+v, and got %+v, %v", first.asked, result, err)
@@ -49,9 +49,9 @@ func TestExtend(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	t.Run("RS-200 somebody else opens it: refused, signed in or not", func(t *testing.T) {
+	t.Run("RS-200 another person opens it: refused, signed in or not", func(t *testing.T) {
 		if shown := bob.glance(t, link); shown.Approve && strings.Contains(shown.Text, "calendar") {
-			t.Errorf("whoever is not signed in sees %s", shown.Text)
+			t.Errorf("a person who is not signed in sees %s", shown.Text)
 		}
 		i.connectClient(t, bob)
 		before := asked(up)
@@ -206,7 +206,7 @@ func TestLinking(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	t.Run("an account is connected from the page of whoever is signed in", func(t *testing.T) {
+	t.Run("an account is connected from the page of the person who is signed in", func(t *testing.T) {
 		for n, p := range []*idptest.Provider{dex, node} {
 			root.glance(t, i.issuer+"/")
 			shown, err := root.press("form[action$='/depart'] button")
@@ -235,10 +235,10 @@ func TestLinking(t *testing.T) {
 			apart[n] = signIn(t, idptest.NewPerson(idptest.Bob), provider)
 		}
 		if apart[0] == apart[1] {
-			t.Error("Bob is one person although nobody has proven it")
+			t.Error("Bob is one person although that was not proven")
 		}
 	})
-	t.Run("AS-220 an account that is somebody's already is not taken", func(t *testing.T) {
+	t.Run("AS-220 an account that has a user already is not taken", func(t *testing.T) {
 		bob := newPerson(t, idptest.Bob)
 		a := newApp(t)
 		id := i.register(t, "An application", a.redirect())

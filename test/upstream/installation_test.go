@@ -191,7 +191,7 @@ func (i *installation) configFile() string {
 	return file
 }
 
-// user adds somebody with a password of our own.
+// user adds a person with a password of our own.
 func (i *installation) user(name, password string) {
 	i.t.Helper()
 	cmd := exec.Command(demotest.Binary(i.t), "user", "add", name, "--password-stdin", "--config", i.configFile())
@@ -247,7 +247,7 @@ func (i *installation) serveMCP() {
 		func(_ context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, caller, error) {
 			p, ok := gosdk.Principal(r)
 			if !ok {
-				return nil, caller{}, errors.New("nobody calls")
+				return nil, caller{}, errors.New("no caller")
 			}
 			return nil, caller{p.Subject, p.ClientID, p.Scopes}, nil
 		})

@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/idptest"
 )
 
-// TestOutage: the provider is away when somebody signs in, and while somebody is signed in.
+// TestOutage: the provider cannot be reached when a person signs in, and while a person is signed in.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	i := plan(t)
@@ -31,7 +31,7 @@ func TestOutage(t *testing.T) {
 		}
 		checkUnavailable(t, i, a)
 	})
-	t.Run("AS-223 whoever is no browser is sent back at once", func(t *testing.T) {
+	t.Run("AS-223 a client that is no browser is sent back at once", func(t *testing.T) {
 		back, err := idptest.NewPerson(idptest.Alice).Visit(link, a.URL)
 		if err != nil {
 			t.Fatal(err)
@@ -113,6 +113,6 @@ func TestDeclined(t *testing.T) {
 		})
 	}
 	if i.events("provider.signed_in") != 0 {
-		t.Error("somebody was signed in")
+		t.Error("a person was signed in")
 	}
 }

@@ -22,7 +22,7 @@ type Bindings interface {
 // Checker asks about the session at a provider that something rests on. An empty id is that
 // of what rests on none.
 type Checker struct {
-	Bindings Bindings // nil: nothing that rests on a session at a provider is honoured
+	Bindings Bindings // nil: grants that rest on a session at a provider are refused
 }
 
 // Honours reports whether this server can tell if a session at a provider stands.

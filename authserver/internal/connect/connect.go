@@ -12,10 +12,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Request asks a person to let a resource server have more of their account at a
-// provider. It travels sealed in a URL that a tool or a client shows: nothing can be read
-// from it, it opens nothing, and it is worth nothing to anybody but that person, signed in
-// here (RS-200, RS-201, RS-203).
+// Request asks a person to let a resource server have more of their account at a provider. It
+// travels sealed in a URL that a tool or a client shows: nothing can be read from it, it gives no
+// access, and only that person can use it, signed in here (RS-200, RS-201, RS-203).
 type Request struct {
 	UserID   string       `json:"u"`
 	Provider string       `json:"p"`

@@ -26,10 +26,10 @@ type Identities interface {
 
 // Home is what the start page shows.
 type Home struct {
-	Visit      *storage.Visit // nil: nobody is signed in
+	Visit      *storage.Visit // nil: no person is signed in
 	Resources  []storage.Resource
 	Identities []storage.Identity
-	Farewell   string
+	EndNotice  string
 }
 
 // Home reads what the start page shows to the person whose a browser is.
@@ -44,7 +44,7 @@ func (a *Accounts) Home(ctx context.Context, token storage.Hash) (h Home, err er
 	h.Resources = catalog.Resources()
 	switch {
 	case h.Visit == nil:
-		h.Farewell = a.Browsers.farewell(ctx, token)
+		h.EndNotice = a.Browsers.endNotice(ctx, token)
 	case a.Identities != nil:
 		h.Identities, err = a.Identities.Identities(ctx, h.Visit.User.ID)
 	}

@@ -70,7 +70,7 @@ type ConsentForm struct {
 func (f *Flow) Consent(ctx context.Context, c ConsentForm, token storage.Hash, verdict string) Step {
 	p := form.New(c.Query.Values())
 	if verdict != "approve" {
-		return f.notApproved(ctx, f.Examine(ctx, p, f.Clients.Current, nobody), c, token, verdict)
+		return f.notApproved(ctx, f.Examine(ctx, p, f.Clients.Current, noPerson), c, token, verdict)
 	}
 	x := f.examineShown(ctx, p, c.Shown, f.answering(token))
 	by := Approver{Session: token, UserID: c.UserID, AuthTime: time.Unix(c.AuthTime, 0)}

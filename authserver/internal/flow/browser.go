@@ -16,9 +16,9 @@ import (
 type Browsers struct {
 	Store    BrowserStore
 	Bindings binding.Checker
-	// Farewells tells why a provider ended a sign-in; nil: there are no providers.
-	Farewells interface {
-		Farewell(provider, reason string) string
+	// Notices tells why a provider ended a sign-in; nil: there are no providers.
+	Notices interface {
+		EndNotice(provider, reason string) string
 	}
 	Now func() time.Time
 }
@@ -26,10 +26,11 @@ type Browsers struct {
 // BrowserStore is what Browsers needs of the store.
 type BrowserStore interface {
 	Visit(ctx context.Context, k storage.VisitKey) (storage.Visit, error)
-	Farewell(ctx context.Context, session storage.Hash, now time.Time) (connector, reason string, err error)
+	SessionEnd(ctx context.Context, session storage.Hash, now time.Time) (connector, reason string, err error)
 }
 
-// Visit returns who the browser belongs to, nil for nobody, and what they have consented to.
+// Visit returns who is signed in in the browser, nil for no person, and what they have consented
+// to.
 func (b *Browsers) Visit(ctx context.Context, token storage.Hash, consent storage.VisitKey) (*storage.Visit, error) {
 	if token == (storage.Hash{}) {
 		return nil, nil
@@ -79,19 +80,19 @@ func (b *Browsers) user(ctx context.Context, token storage.Hash, userID string) 
 	return v.User, nil
 }
 
-// farewell tells why a browser is no longer signed in, if a provider has ended it.
-func (b *Browsers) farewell(ctx context.Context, token storage.Hash) string {
-	if b.Farewells == nil || token == (storage.Hash{}) {
+// endNotice tells why a browser is no longer signed in, if a provider has ended it.
+func (b *Browsers) endNotice(ctx context.Context, token storage.Hash) string {
+	if b.Notices == nil || token == (storage.Hash{}) {
 		return ""
 	}
-	provider, reason, err := b.Store.Farewell(ctx, token, b.Now())
+	provider, reason, err := b.Store.SessionEnd(ctx, token, b.Now())
 	if err != nil {
-		return "" // no farewell was stored, or the store fails: the next call to it will tell
+		return "" // no end was stored, or the store fails: the next call to it will tell
 	}
-	return b.Farewells.Farewell(provider, reason)
+	return b.Notices.EndNotice(provider, reason)
 }
 
-// visitor says for whom a request is examined: nil for nobody.
+// visitor says for whom a request is examined: nil for no person.
 type visitor func(ctx context.Context, consent storage.VisitKey) (*storage.Visit, error)
 
 // browser is the person whose a browser is, with their consent to the request.
@@ -117,5 +118,5 @@ func known(v storage.Visit) visitor {
 	return func(context.Context, storage.VisitKey) (*storage.Visit, error) { return &v, nil }
 }
 
-// nobody is for requests that are not narrowed to what a person may have.
-func nobody(context.Context, storage.VisitKey) (*storage.Visit, error) { return nil, nil }
+// noPerson is for requests that are not narrowed to the scopes that a person may have.
+func noPerson(context.Context, storage.VisitKey) (*storage.Visit, error) { return nil, nil }

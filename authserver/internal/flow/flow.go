@@ -87,11 +87,11 @@ func (f *Flow) ask(ctx context.Context, query Query, token storage.Hash) Step {
 func (f *Flow) next(ctx context.Context, x Examined, token storage.Hash) Step {
 	switch r := x.(type) {
 	case Unread:
-		r.Farewell = f.Browsers.farewell(ctx, token)
+		r.EndNotice = f.Browsers.endNotice(ctx, token)
 		x = r
 	case Valid:
 		if r.Visit == nil {
-			r.Farewell = f.Browsers.farewell(ctx, token)
+			r.EndNotice = f.Browsers.endNotice(ctx, token)
 		}
 		x = r
 	}

@@ -18,8 +18,8 @@ import (
 // finder resolves a client id.
 type finder func(ctx context.Context, id string) (storage.Client, error)
 
-// errUnread is that of a finder for a client of which nothing is known but the address of its
-// metadata document, while nobody is signed in: a stranger's word makes us fetch nothing
+// errUnread is the error of a finder for a client of which only the address of its metadata
+// document is known, while no person is signed in: a stranger cannot make us fetch a document
 // (AS-154).
 var errUnread = errors.New("flow: the client's document is not read for strangers")
 

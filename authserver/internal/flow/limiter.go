@@ -8,11 +8,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// How many browsers may be sent to a provider. Nobody has to be signed in for it, and each
-// leaves a row behind for ten minutes. A company whose people all come from one address at
-// nine o'clock gets through: three thousand in ten minutes, and a person who has to wait waits
-// a second. Ten such networks together affect others, and the rows of one process stay below
-// some thirty thousand.
+// How many browsers may be sent to a provider. It takes no sign-in, and each leaves a row for ten
+// minutes. A company whose people all come from one address at nine o'clock gets through: three
+// thousand in ten minutes, and a person who has to wait waits a second. Ten such networks together
+// affect others, and the rows of one process stay below some thirty thousand.
 const (
 	signInsOfNetwork = 5  // a second
 	signInsInTotal   = 50 // a second

@@ -28,7 +28,7 @@ func (s *SignIns) Open(ctx context.Context, sealed string, token storage.Hash) (
 	case err != nil:
 		return nil, err
 	case v == nil:
-		return Login{To: Destination{Connect: sealed}, Farewell: s.Flow.Browsers.farewell(ctx, token)}, nil
+		return Login{To: Destination{Connect: sealed}, EndNotice: s.Flow.Browsers.endNotice(ctx, token)}, nil
 	case v.User.ID != r.UserID:
 		s.recordNotYours(ctx, r, v)
 		return NotYours{}, nil

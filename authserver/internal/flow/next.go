@@ -52,14 +52,14 @@ func nextValid(x Valid, now time.Time) Step {
 func signIn(x Valid) Step {
 	r := x.Request
 	if r.Provider != "" {
-		return AskBeforeProvider{r, x.Farewell}
+		return AskBeforeProvider{r, x.EndNotice}
 	}
 	return Login{
 		To:          Destination{Query: r.Query},
 		Client:      r.Client,
 		Resource:    r.Resource.Resource,
 		RedirectURI: r.RedirectURI,
-		Farewell:    x.Farewell,
+		EndNotice:   x.EndNotice,
 	}
 }
 
@@ -75,7 +75,7 @@ func signInUnread(x Unread) Step {
 		Client:      x.Client,
 		Resource:    x.Resource,
 		RedirectURI: x.Sent,
-		Farewell:    x.Farewell,
+		EndNotice:   x.EndNotice,
 	}
 }
 
@@ -85,24 +85,25 @@ func mustSignIn(r Request, v *storage.Visit, now time.Time) bool {
 }
 
 func mustConsent(r Request, v *storage.Visit) bool {
-	return anybodyCouldAsk(r) || slices.Contains(r.Prompt, "consent") || slices.Contains(r.Prompt, "select_account") ||
+	return anyProgramCouldAsk(r) ||
+		slices.Contains(r.Prompt, "consent") || slices.Contains(r.Prompt, "select_account") ||
 		policy.NeedsConsent(r.Resource.Resource, v.Consented, r.Scopes)
 }
 
-// anybodyCouldAsk reports whether every program on the person's computer could make this
-// very request and get the answer: the id of a metadata document is public, that of a client
-// of the operator is in the manual of everybody who is to use it, and a loopback port or a
-// private-use scheme is there for the taking. Such a client is asked about each time (RFC
-// 8252 §8.6, OAuth 2.1 §7.3.1). An id that was registered is known to one installation only.
-func anybodyCouldAsk(r Request) bool {
+// anyProgramCouldAsk reports whether every program on the person's computer could make this very
+// request and get the answer: the id of a metadata document is public, that of a client of the
+// operator is in its users' manual, and any program can take a loopback port or a private-use
+// scheme. Such a client is asked about each time (RFC 8252 §8.6, OAuth 2.1 §7.3.1). An id that was
+// registered is known to one installation only.
+func anyProgramCouldAsk(r Request) bool {
 	published := r.Client.Source == storage.SourceCIMD || r.Client.Operated()
 	return published && r.Client.Public() && !strings.HasPrefix(r.RedirectURI, "https://")
 }
 
-// refuse sends an error to the client where that needs no question: to clients of the
-// operator, and to a place that this person has
-// allowed for the client as it is. Anybody can register a client with a redirect URI of their
-// choice, and must not get an open redirector that way (OAuth 2.1 §7.12.2).
+// refuse sends an error to the client where that needs no question: to clients of the operator, and
+// to a place that this person has allowed for the client as it is. Anyone can register a client
+// with a redirect URI of their choice, and must not get an open redirector that way (OAuth 2.1
+// §7.12.2).
 func refuse(to Identified, v *storage.Visit, err error) Step {
 	if to.Client.Operated() || v != nil && v.Known {
 		return RespondError{to, err}

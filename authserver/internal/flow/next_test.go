@@ -48,7 +48,7 @@ func TestNext(t *testing.T) {
 		want Step // of this type
 		code oauth.Code
 	}{
-		{"AS-39 nobody signed in", request("mcp"), nil, Login{}, ""},
+		{"AS-39 no person signed in", request("mcp"), nil, Login{}, ""},
 		{"AS-70 signed in, never asked", request("mcp"), visit(nil, 0), AskConsent{}, ""},
 		{"AS-74 consented", request("mcp"), visit(oauth.Scopes{"mcp"}, time.Hour), issue{}, ""},
 		{"AS-70 a resource without scopes, never asked", plain, visit(nil, 0), AskConsent{}, ""},
@@ -63,12 +63,12 @@ func TestNext(t *testing.T) {
 		{"OIDC 3.1.2.1 prompt=select_account shows who is signed in", request("mcp", "select_account"),
 			visit(oauth.Scopes{"mcp"}, 0), AskConsent{}, ""},
 		{"OIDC 3.1.2.1 max_age passed", stale, visit(oauth.Scopes{"mcp"}, time.Hour), Login{}, ""},
-		{"PM5 OIDC 3.1.2.1 max_age of a session that nobody can tell the age of", decades,
+		{"PM5 OIDC 3.1.2.1 max_age of a session of unknown age", decades,
 			&storage.Visit{Consented: oauth.Scopes{"mcp"}}, Login{}, ""},
 		{"PM5 ... which counts without max_age", request("mcp"), &storage.Visit{Consented: oauth.Scopes{"mcp"}},
 			issue{}, ""},
 		{"OIDC 3.1.2.1 max_age kept", stale, visit(oauth.Scopes{"mcp"}, time.Second), issue{}, ""},
-		{"OIDC 3.1.2.6 prompt=none, nobody", request("mcp", "none"), nil, Stop{}, oauth.LoginRequired},
+		{"OIDC 3.1.2.6 prompt=none, no person", request("mcp", "none"), nil, Stop{}, oauth.LoginRequired},
 		{"OIDC 3.1.2.6 prompt=none, not consented", request("mcp", "none"), visit(nil, 0), Stop{},
 			oauth.ConsentRequired},
 		{"SP-27 RFC 8252 8.6: a public document on loopback could be anybody",
@@ -136,7 +136,7 @@ func TestMayRedirectErrors(t *testing.T) {
 		v    *storage.Visit
 		want bool
 	}{
-		{"AS-60 a self-registered client, nobody signed in", storage.SourceDynamic, nil, false},
+		{"AS-60 a self-registered client, no person signed in", storage.SourceDynamic, nil, false},
 		{"AS-60 a self-registered client this person never allowed", storage.SourceDynamic, &storage.Visit{}, false},
 		{"AS-41 one this person has allowed", storage.SourceDynamic, &storage.Visit{Known: true}, true},
 		{"AS-41 a client of the operator", storage.SourceStatic, nil, true},

@@ -42,7 +42,7 @@ func NewSignIns(f *Flow, d Delegation, l *connect.Links) *SignIns {
 type ProviderForm struct {
 	Provider string             `json:"p"`
 	Purpose  delegation.Purpose `json:"e"`
-	UserID   string             `json:"u,omitempty"` // who was signed in, "" for nobody
+	UserID   string             `json:"u,omitempty"` // who was signed in, "" for no person
 	Payload  Payload            `json:"t"`
 }
 
@@ -69,7 +69,7 @@ func (s *SignIns) Begin(ctx context.Context, p ProviderForm, token storage.Hash,
 // examined again, as after the consent page. Nothing is stored before this (AS-220, AS-222, SP-01).
 func (s *SignIns) Consent(ctx context.Context, p ProviderForm, verdict string, networks []string) Step {
 	query := p.Payload.Query
-	x := s.Flow.Examine(ctx, form.New(query.Values()), s.Flow.fetching(s.Flow.Clients.Current, nobody), nobody)
+	x := s.Flow.Examine(ctx, form.New(query.Values()), s.Flow.fetching(s.Flow.Clients.Current, noPerson), noPerson)
 	switch r := x.(type) {
 	case Unread:
 		r.Provider, p.Payload.Approved = p.Provider, nil
@@ -144,7 +144,7 @@ func (s *SignIns) begin(ctx context.Context, p ProviderForm, networks []string, 
 	if !ok {
 		return Fail{Err: errNotOffered}
 	}
-	audit.Note(ctx, slog.String("connector", p.Provider), slog.String("errand", string(p.Purpose)))
+	audit.Note(ctx, slog.String("connector", p.Provider), audit.Purpose(string(p.Purpose)))
 	r.Provider, r.Purpose, r.UserID = p.Provider, p.Purpose, p.UserID
 	var out delegation.AuthorizationRequest
 	var err error

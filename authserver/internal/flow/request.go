@@ -73,15 +73,15 @@ type Unidentified struct {
 // Unread is a request of a client whose metadata document is not read before a person has
 // signed in. All of it is what the client says.
 type Unread struct {
-	Client   storage.Client // its id and source
-	Sent     string         // the redirect URI, as the request says
-	Query    Query
-	Resource storage.Resource // for the page; it is validated with the client
-	Provider string
-	Farewell string
+	Client    storage.Client // its id and source
+	Sent      string         // the redirect URI, as the request says
+	Query     Query
+	Resource  storage.Resource // for the page; it is validated with the client
+	Provider  string
+	EndNotice string
 }
 
-// Invalid is a request that cannot be fulfilled. Visit is nil when nobody is signed in.
+// Invalid is a request that cannot be fulfilled. Visit is nil when no person is signed in.
 type Invalid struct {
 	To    Identified
 	Visit *storage.Visit
@@ -102,12 +102,12 @@ type Forbidden struct {
 	Err     error
 }
 
-// Valid is a valid request, with the scopes that the person may have. Visit is nil when
-// nobody is signed in; Farewell is then why not any more.
+// Valid is a valid request, with the scopes that the person may have. Visit is nil when no person
+// is signed in; EndNotice then says why their sign-in has ended.
 type Valid struct {
-	Request  Request
-	Visit    *storage.Visit
-	Farewell string
+	Request   Request
+	Visit     *storage.Visit
+	EndNotice string
 }
 
 func (Unidentified) examined() {}

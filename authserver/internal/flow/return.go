@@ -19,7 +19,7 @@ import (
 // Response is a browser that comes back from a provider.
 type Response struct {
 	delegation.AuthorizationResponse
-	UserID string       // who was signed in when it left, "" for nobody
+	UserID string       // who was signed in when it began, "" for no person
 	Token  storage.Hash // the session of the browser now
 }
 
@@ -68,8 +68,8 @@ func (s *SignIns) Return(ctx context.Context, r Response) Returned {
 	return out
 }
 
-// failed is a sign-in that came to nothing. Its client is told when the person approved that
-// the answer goes there.
+// failed is a sign-in that failed. Its client is told if the person approved that the answer goes
+// there.
 func (s *SignIns) failed(ctx context.Context, r Response, result delegation.Result, p Payload, err error) Step {
 	provider, _ := s.Flow.Ways.Provider(r.Provider)
 	step := ProviderFailed{provider, p.Destination, err, result.Came, result.Expected}

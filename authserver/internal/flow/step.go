@@ -19,7 +19,7 @@ type Login struct {
 	Client      storage.Client // none for the start page and for /connect
 	Resource    storage.Resource
 	RedirectURI string // where the form may end
-	Farewell    string // why the person is no longer signed in, "" for no special reason
+	EndNotice   string // why the person is no longer signed in, "" for no special reason
 }
 
 // AskConsent is the page on which a person who is signed in decides about a request.
@@ -31,8 +31,8 @@ type AskConsent struct {
 // AskBeforeProvider is the page on which a person decides about a request who then signs in
 // at a provider. Nothing is stored yet, and nothing has left.
 type AskBeforeProvider struct {
-	Request  Request
-	Farewell string
+	Request   Request
+	EndNotice string
 }
 
 // AskBeforeReading is AskBeforeProvider for a client whose document is unread.
@@ -42,7 +42,7 @@ type AskBeforeReading struct{ Request Unread }
 // leads here.
 type ToProvider struct {
 	Provider delegation.Provider
-	UserID   string // who is signed in, "" for nobody
+	UserID   string // who is signed in, "" for no person
 	Request  delegation.AuthorizationRequest
 }
 

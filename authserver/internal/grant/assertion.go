@@ -55,8 +55,8 @@ func AssertionAlgorithms() (names []string) {
 	return names
 }
 
-// assertionTypes are the values that an explicit typ may have. A token made for another
-// purpose must not authenticate anybody (RFC 8725 §3.11).
+// assertionTypes are the values that an explicit typ may have. A token made for another purpose
+// must not authenticate a client (RFC 8725 §3.11).
 var assertionTypes = []string{"", "jwt", "client-authentication+jwt"}
 
 func badAssertion(why string) *oauth.Error {

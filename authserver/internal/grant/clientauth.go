@@ -51,10 +51,10 @@ var (
 	errTwoMethods = oauth.NewError(oauth.InvalidRequest, "More than one client authentication method was used.")
 )
 
-// claim takes the client's identity from the Authorization header or the
-// body. Real clients mix the two: Basic with an empty password and Basic repeated
-// by client_id in the body are accepted, an empty client_secret is none at all. Two
-// secrets are two methods (OAuth 2.1 §2.4, AS-86), two identities are nobody.
+// claim takes the client's identity from the Authorization header or the body. Real clients mix the
+// two: Basic with an empty password and Basic repeated by client_id in the body are accepted, an
+// empty client_secret counts as absent. Two secrets are two methods (OAuth 2.1 §2.4, AS-86), and
+// two identities are refused.
 func (c Credentials) claim() (claim, error) {
 	if c.Assertion != "" || c.AssertionType != "" {
 		if c.Secret != "" || c.Header.Count > 0 {
@@ -179,7 +179,7 @@ func (a *ClientAuth) verify(ctx context.Context, who claim) (storage.Client, err
 		return c, err
 	}
 	if a.failures.Take(bounded.Draw[string]{Key: c.ID, Rate: failureRate}) > 0 {
-		// The right secret always passes, so nobody can lock a client out.
+		// The right secret always passes, so an attacker cannot lock a client out.
 		return storage.Client{}, slowDown(failureRate, "Too many failed attempts for this client. Please wait.")
 	}
 	a.Audit.Record(ctx, audit.ClientAuthFailed, slog.String("client_id", c.ID), slog.Bool("basic", who.basic),

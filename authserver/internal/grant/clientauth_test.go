@@ -26,7 +26,7 @@ func FuzzBasic(f *testing.F) {
 			return
 		}
 		if c.id == "" && id != "" {
-			t.Errorf("%q and client_id %q name nobody", header, id)
+			t.Errorf("%q and client_id %q name no client", header, id)
 		}
 		if id != "" && c.id != id {
 			t.Errorf("%q and client_id %q name %q", header, id, c.id)

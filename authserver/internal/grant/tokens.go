@@ -53,8 +53,8 @@ func (t *Tokens) IntrospectFor(ctx context.Context, client storage.Client, token
 	if err != nil {
 		return oauth.Introspection{}, err
 	}
-	// A refresh token is nobody's business but its client's: a resource server that was
-	// told it is active might take it for an access token.
+	// Only the client of a refresh token may ask about it: a resource server that was told it is
+	// active might take it for an access token.
 	if answer.Active && !maySee(client, answer) || answer.TokenType == typeRefresh && answer.ClientID != client.ID {
 		return oauth.Introspection{}, nil // RFC 7662 §4: not your token, so not active for you
 	}

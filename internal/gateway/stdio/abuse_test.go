@@ -64,7 +64,7 @@ func TestSharedLate(t *testing.T) {
 	}
 }
 
-// TestSharedPending: one person's calls do not keep everybody else out.
+// TestSharedPending: one person's calls do not keep the others out.
 func TestSharedPending(t *testing.T) {
 	s := serve(t, "good", Config{Shared: true, MaxPending: 8})
 	mine, theirs := s.open("2025-11-25"), s.open("2025-11-25", "Who", "bob")
@@ -114,7 +114,7 @@ func TestEnding(t *testing.T) {
 	}
 }
 
-// TestApplications: whoever registers many applications is still one person.
+// TestApplications: a person who registers many applications is still one person.
 func TestApplications(t *testing.T) {
 	s := serve(t, "good", Config{MaxPerCaller: 2, MaxProcesses: 8})
 	for i := range 6 {

@@ -13,7 +13,7 @@ import (
 )
 
 // TestUser: SP-24, Security M9. A program runs as the user that is configured, with none of
-// the gateway's groups, and reads nothing that is the gateway's.
+// the gateway's groups, and cannot read the gateway's files.
 func TestUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		_, err := New(Config{Command: []string{"sh"}, User: "4242:4243"})

@@ -23,8 +23,8 @@ type Config struct {
 	// User is whom it runs as: a user of this machine, or UID:GID. Only root can choose.
 	// Default: whom the gateway runs as, whose files the program can then read.
 	User string
-	// Shared has everybody use one process, which knows nothing about who calls. It is
-	// right for programs without state, and for none that could mix up people.
+	// Shared has all callers use one process, which knows nothing about who calls. It is right for
+	// programs without state, and wrong for programs that could mix up people.
 	Shared bool
 	// Idle is how long a session, or a process, without a request or an open stream is
 	// kept. Default: 15 minutes.
@@ -94,7 +94,7 @@ const (
 	EnvClient  = "MCP_CLIENT"
 )
 
-// env is the environment of a process for p, nil for everybody.
+// env is the environment of a process for p, nil for all callers.
 func (c *Config) env(p *mcpresource.Principal) []string {
 	allowed := map[string]bool{}
 	for _, name := range inherited {

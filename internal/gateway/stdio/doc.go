@@ -1,13 +1,12 @@
 // Package stdio serves MCP servers that speak on their standard input and output as
 // Streamable HTTP, in every revision, to stand behind an [mcpresource.Guard].
 //
-// A [Server] starts the program once for each session of each caller, or, when it is
-// Shared, once for everybody. Messages pass as they are: the envelope is read and written
-// again, so that program and gateway cannot read two different things out of it, and
-// method, params, result and error are handed on, whatever they are. Nothing here knows
-// what a method does, but for these: initialize opens a session, cancelled names a
-// request, and, of callers who share a process, subscriptions are kept apart and tasks
-// are refused.
+// A [Server] starts the program once for each session of each caller, or, when it is Shared, once
+// for all callers. Messages pass as they are: the envelope is read and written again, so that
+// program and gateway cannot read two different things out of it, and method, params, result and
+// error are handed on, whatever they are. Nothing here knows what a method does, but for these:
+// initialize opens a session, cancelled names a request, and, of callers who share a process,
+// subscriptions are kept apart and tasks are refused.
 //
 // # Which stream a message goes to
 //

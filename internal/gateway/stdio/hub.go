@@ -11,14 +11,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
-// hub is a process to which the gateway itself is the client, so that any number of
-// requests can use it: those of one caller without sessions (MCP 2026-07-28), of a program
-// that knows that revision, or, when it is shared, everybody's sessions. A shared program
-// is told of no capabilities, so it asks clients nothing; what it says to nobody in
-// particular goes to those whom it concerns.
+// hub is a process to which the gateway itself is the client, so that any number of requests can
+// use it: those of one caller without sessions (MCP 2026-07-28), of a program that knows that
+// revision, or, when it is shared, the sessions of all callers. A shared program is told of no
+// capabilities, so it asks clients nothing; messages that it addresses to no caller go to those
+// whom they concern.
 type hub struct {
 	server  *Server
-	key     string // of the caller, "" for everybody
+	key     string // of the caller, "" for all
 	person  string // the caller
 	link    *link
 	hello   json.RawMessage // the answer of a shared program to initialize
@@ -30,7 +30,7 @@ type hub struct {
 	idle     usage
 }
 
-// legacy is what the gateway speaks to programs that everybody shares.
+// legacy is the revision that the gateway speaks to programs that all callers share.
 const legacy = mcp.Rev20251125
 
 const greeting = 30 * time.Second // npx may have to fetch the program first
@@ -85,8 +85,8 @@ func meta() map[string]any {
 	}
 }
 
-// greet begins the conversation. A program that everybody shares is initialized, for the
-// sessions of all; any other has to know the stateless revision.
+// greet begins the conversation. A program that all callers share is initialized, for the sessions
+// of all; any other has to know the stateless revision.
 func (h *hub) greet(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, greeting)
 	defer cancel()
@@ -138,8 +138,7 @@ func (h *hub) discover(ctx context.Context) error {
 	return nil
 }
 
-// ask implements peer. A program that asks in spite of everything is told that nobody can
-// answer.
+// ask implements peer. A program that asks although it was told of no capabilities gets an error.
 func (h *hub) ask(f frame) {
 	answer := failure(f.ID, mcp.CodeMethodNotFound, "This client answers no requests.")
 	if f.Method == "ping" {
@@ -179,9 +178,9 @@ func (h *hub) note(f frame) {
 }
 
 // remark is a log message. A request of 2026-07-28 gets one only if it asks for them (MCP
-// 2026-07-28, Logging, RS-162). In a process that callers share it may be about anybody's
-// call, so it goes to one only when no other has a call open, or has given one up that
-// the program may be busy with still.
+// 2026-07-28, Logging, RS-162). In a process that callers share it may be about any of their
+// calls, so it goes to one only when no other has a call open, or has given one up that the
+// program may be busy with still.
 func (h *hub) remark(f frame) {
 	if h.key != "" {
 		if c := h.link.youngest(func(c *call) bool { return c.logs }); c != nil {

@@ -87,7 +87,7 @@ func (l *link) call(f frame, person string, scope any, out sink) (*call, error) 
 	case l.over:
 		return nil, errEnded
 	case len(l.calls) >= l.c.MaxPending, l.c.Shared && person != "" && l.callsOf(person) >= max(l.c.MaxPending/4, 1):
-		return nil, errPending // one person cannot keep everybody waiting
+		return nil, errPending // one person cannot keep the others waiting
 	}
 	l.last++
 	c := &call{n: l.last, id: f.ID, method: f.Method, person: person, scope: scope, out: out,

@@ -242,7 +242,7 @@ func TestHeaderValues(t *testing.T) {
 }
 
 // TestGone: RS-164. The end of the connection reaches the program as a cancellation,
-// which this one tells everybody about.
+// which this one reports to all callers.
 func TestGone(t *testing.T) {
 	s := serve(t, "modern", Config{})
 	s.modern("tools/list", "", "")
@@ -257,7 +257,7 @@ func TestGone(t *testing.T) {
 	eventually(t, "the call is gone", func() bool { return link.waiting() == 0 })
 }
 
-// TestShared: one process for everybody, who see nothing of one another.
+// TestShared: one process for all callers, who see nothing of one another.
 func TestShared(t *testing.T) {
 	s := serve(t, "good", Config{Shared: true})
 	mine, theirs := s.open("2025-11-25"), s.open("2025-06-18", "Who", "bob")
@@ -266,7 +266,7 @@ func TestShared(t *testing.T) {
 		t.Error("there are two processes")
 	}
 	if strings.Contains(fmt.Sprint(a["env"]), "MCP_SUBJECT") {
-		t.Error("a shared process is told that it is somebody's")
+		t.Error("a shared process is told that it belongs to a person")
 	}
 	hang := make(chan *answer)
 	go func() { hang <- s.post(toolCall(`"h"`, "hang", ""), theirs...) }()

@@ -161,7 +161,7 @@ func (s *Server) release(key string, well bool) {
 	s.gates.Put(key, g, time.Time{})
 }
 
-// connect starts a process for p, nil for everybody, and has it counted until it ends.
+// connect starts a process for p, nil for all callers, and has it counted until it ends.
 func (s *Server) connect(p *mcpresource.Principal, l *link, to peer) error {
 	key := person(p)
 	if err := s.reserve(key); err != nil {
@@ -233,8 +233,8 @@ func (s *Server) modernHub(ctx context.Context, p *mcpresource.Principal) (*hub,
 	return h, err
 }
 
-// hub returns the process that the requests of p without a session use, or, for nil, the
-// sessions of everybody.
+// hub returns the process that the requests of p without a session use, or, for nil, the sessions
+// of all callers.
 func (s *Server) hub(ctx context.Context, p *mcpresource.Principal) (*hub, error) {
 	key := p.Key()
 	s.mu.Lock()

@@ -237,12 +237,12 @@ func TestRefused(t *testing.T) {
 		{"RS-119: requests and responses in one batch", "POST",
 			"[" + toolCall("1", "echo", "") + `,{"jsonrpc":"2.0","id":1,"result":{}}]`, old, 400, "-32600"},
 		{"RS-119: an empty batch", "POST", "[]", old, 400, "-32700"},
-		{"RS-122: a version that is none", "POST", toolCall("1", "echo", ""),
+		{"RS-122: an invalid version", "POST", toolCall("1", "echo", ""),
 			[]string{"Mcp-Session-Id", id, "Mcp-Protocol-Version", "1.0"}, 400, "version"},
 		{"RS-124: another version than the session's", "POST", toolCall("1", "echo", ""),
 			[]string{"Mcp-Session-Id", id, "Mcp-Protocol-Version", "2025-06-18"}, 400, "version"},
 		{"RS-115: events of no stream", "GET", "", append(session[:4:4], "Last-Event-Id", "x_1"), 400, "kept"},
-		{"RS-115: an id that is none", "GET", "", append(session[:4:4], "Last-Event-Id", "own"), 400, "kept"},
+		{"RS-115: an invalid id", "GET", "", append(session[:4:4], "Last-Event-Id", "own"), 400, "kept"},
 		{"RS-66: another method", "PUT", "", session, 405, "method"},
 	}
 	for _, c := range cases {
@@ -354,7 +354,7 @@ func (s *site) sessionOf(header []string) *session {
 	return nil
 }
 
-// TestResume: a client that loses the connection comes back for the rest, and nobody else
+// TestResume: a client that loses the connection comes back for the rest, and no other client
 // does.
 func TestResume(t *testing.T) {
 	s := serve(t, "good", Config{})
@@ -398,7 +398,7 @@ func TestResume(t *testing.T) {
 func TestOwnStream(t *testing.T) {
 	s := serve(t, "good", Config{})
 	h := s.open("2025-11-25")
-	s.post(toolCall("1", "change", ""), h...) // nobody listens yet
+	s.post(toolCall("1", "change", ""), h...) // no client listens yet
 	held := func() bool {
 		x := s.sessionOf(h)
 		x.own.mu.Lock()
@@ -406,7 +406,7 @@ func TestOwnStream(t *testing.T) {
 		return x.own.reader != nil
 	}
 	read := func(wanted string, header ...string) string {
-		eventually(t, "nobody reads", func() bool { return !held() })
+		eventually(t, "no client reads", func() bool { return !held() })
 		return s.hear(wanted, append(h, header...)...)
 	}
 	if body := read("list_changed"); strings.Count(body, "list_changed") != 1 {
@@ -418,10 +418,10 @@ func TestOwnStream(t *testing.T) {
 	if body := read("", "Last-Event-Id", "own_0"); strings.Contains(body, "list_changed") {
 		t.Errorf("RS-115: what was seen came again: %q", body)
 	}
-	eventually(t, "nobody reads", func() bool { return !held() })
+	eventually(t, "no client reads", func() bool { return !held() })
 	ctx, cancel := context.WithCancel(t.Context())
 	go s.do(ctx, http.MethodGet, "", h...)
-	eventually(t, "somebody reads", held)
+	eventually(t, "a client reads", held)
 	if a, err := s.do(t.Context(), http.MethodGet, "", h...); err != nil || a.status != 409 {
 		t.Errorf("RS-106: a second stream of a session: %v %+v", err, a)
 	}
@@ -455,7 +455,7 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
-// alive reports whether a process runs: one that nobody has waited for does not.
+// alive reports whether a process runs: a zombie does not.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err == nil {

@@ -165,8 +165,8 @@ func (x *session) answered(method string, f frame) {
 // lost implements peer: the program has ended, and the session with it.
 func (x *session) lost() { x.server.forget(x) }
 
-// reply passes the client's answer to a question of the program. Answers that nobody
-// asked for are dropped.
+// reply passes the client's answer to a question of the program. Answers without a question are
+// dropped.
 func (x *session) reply(f frame) error {
 	x.mu.Lock()
 	asked := false

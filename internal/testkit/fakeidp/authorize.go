@@ -66,7 +66,7 @@ func (u *Upstream) authorize(w http.ResponseWriter, r *http.Request) {
 	u.respond(w, r, back, url.Values{"code": {code}})
 }
 
-// refuse returns the error code for a request that is none, or that is to be denied.
+// refuse returns the error code for an invalid request, or one that is to be denied.
 func (u *Upstream) refuse(q url.Values) string {
 	switch {
 	case u.behaviour.Deny != "":

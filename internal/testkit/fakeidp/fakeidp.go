@@ -36,7 +36,7 @@ type Person struct {
 	Login   string
 	Name    string
 	Email   string
-	// Unverified: nobody has shown that the address is theirs.
+	// Unverified: the owner of the address was not checked.
 	Unverified bool
 	// Claims are added to ID token and user info, and win.
 	Claims map[string]any
@@ -79,7 +79,7 @@ type Upstream struct {
 	refresh    map[string]*refreshToken
 }
 
-// Alice and Bob are who has an account when nobody else was put in their place.
+// Alice and Bob have accounts unless a test replaces them.
 var (
 	Alice = Person{Subject: "sub-alice", ID: 1001, Login: "alice", Name: "Alice Example", Email: "alice@example.com"}
 	Bob   = Person{Subject: "sub-bob", ID: 1002, Login: "bob", Name: "Bob Example", Email: "bob@example.org"}
@@ -185,7 +185,7 @@ func (u *Upstream) Forget() {
 // violate needs u.mu.
 func (u *Upstream) violate(what string) { u.violations = append(u.violations, what) }
 
-// SetPeople replaces everybody. The first is who signs in when nothing says otherwise.
+// SetPeople replaces all people. The first one signs in when nothing says otherwise.
 // Sessions go on, with what is now known of their person, unless the person is gone.
 func (u *Upstream) SetPeople(people ...Person) {
 	u.mu.Lock()

@@ -96,7 +96,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	kept := Request{
 		Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(), Header: r.Header.Clone(), Body: string(body),
 	}
-	kept.Form, _ = url.ParseQuery(kept.Body) // what is no form has no fields that anybody looks for
+	kept.Form, _ = url.ParseQuery(kept.Body) // a body that is no form has no fields
 	seen := &watched{ResponseWriter: w}
 	f.proxy.ServeHTTP(seen, r)
 	kept.Status, kept.Location, kept.Answer = seen.status, w.Header().Get("Location"), seen.body.String()

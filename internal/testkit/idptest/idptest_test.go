@@ -215,7 +215,7 @@ func TestNode(t *testing.T) {
 				t.Errorf("got %q", logout)
 			}
 		case <-time.After(5 * time.Second):
-			t.Errorf("nobody was told\n%s", rp.Log())
+			t.Errorf("no message was sent\n%s", rp.Log())
 		}
 		if _, err := rp.refresh(token.RefreshToken); !rp.refused(err) {
 			t.Errorf("got %v", err)

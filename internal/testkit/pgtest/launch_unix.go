@@ -120,7 +120,7 @@ func boot(h *home, fill func(*home) error) (*Server, error) {
 	return s, s.wait()
 }
 
-// pipes lead to a keeper. Nobody closes them: the operating system does when this
+// pipes lead to a keeper. The process does not close them: the operating system does when this
 // process is gone.
 type pipes struct {
 	io.Writer

@@ -38,7 +38,7 @@ const atOnce = 64
 
 var errCrowded = errors.New("too many requests are under way")
 
-// NewEndpoint returns an endpoint. It asks nobody yet.
+// NewEndpoint returns an endpoint. It sends no request yet.
 func NewEndpoint(c EndpointConfig) (*Endpoint, error) {
 	if err := CheckURL(c.Issuer); err != nil {
 		return nil, fmt.Errorf("issuer %w", err)

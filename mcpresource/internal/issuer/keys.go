@@ -16,8 +16,8 @@ import (
 const (
 	// refreshAfter is when a key set is read again, in the background.
 	refreshAfter = 5 * time.Minute
-	// waitAfter is when a request waits for that, since nobody has asked for so long: a
-	// key that was withdrawn meanwhile must not pass even once.
+	// waitAfter is the age from which a request waits for a new set, because there were no requests
+	// for so long: a key that was withdrawn meanwhile must not pass even once.
 	waitAfter = 15 * time.Minute
 	// refreshPause is the least time between two readings, also for unknown keys:
 	// forged tokens must not become requests to the authorization server.
@@ -127,8 +127,8 @@ func (s *Keys) failing() bool {
 	return s.failed
 }
 
-// background reads the set without making anybody wait. However many requests come
-// meanwhile, they are no goroutines that wait for a server that is out of order.
+// background reads the set without making a request wait. However many requests come meanwhile,
+// none of them adds a goroutine that waits for a failing server.
 func (s *Keys) background(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

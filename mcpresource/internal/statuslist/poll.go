@@ -13,10 +13,10 @@ import (
 
 const (
 	maxLists = 64 // kept at once
-	// lead is how long before its ttl a list in use is asked for again at most, so
-	// that nobody waits for it.
+	// lead is how long before its ttl a list in use is asked for again at most, so that no request
+	// waits for it.
 	lead = time.Second
-	// outage is how long after a failure nobody waits for a list that is old.
+	// outage is how long after a failure requests do not wait for a new list.
 	outage = 15 * time.Second
 	// pause is the least time between two questions when the first has failed.
 	pause = time.Second
@@ -136,8 +136,8 @@ func (p *poller) current(ctx context.Context, now time.Time) (*held, error) {
 	return nil, err
 }
 
-// since returns a list that was asked for after a moment, or the reason why there is
-// none. It asks no more often than anybody else, and waits instead.
+// since returns a list that was asked for after a moment, or the reason why there is none. It does
+// not ask more often than other callers, and waits instead.
 func (p *poller) since(ctx context.Context, moment time.Time) (*held, error) {
 	for {
 		p.mu.Lock()
@@ -157,7 +157,7 @@ func (p *poller) since(ctx context.Context, moment time.Time) (*held, error) {
 	}
 }
 
-// background asks without making anybody wait.
+// background asks without making a request wait.
 func (p *poller) background(ctx context.Context, seen *held) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,8 +11,8 @@ type watch struct {
 	end   context.CancelCauseFunc
 }
 
-// Watch has end called as soon as the token is revoked, or nobody can say for too long
-// whether it is. While anything is watched the list is polled without requests.
+// Watch calls end as soon as the token is revoked, or when its status has been unknown for too
+// long. While anything is watched the list is polled without requests.
 func (r *Place) Watch(end context.CancelCauseFunc) (stop func()) {
 	w := &watch{r.index, end}
 	for {
@@ -79,8 +79,7 @@ func (p *poller) tick() {
 	}
 }
 
-// rest is how long until the next tick. When there is no list that counts, nothing that
-// is watched may go on.
+// rest is how long until the next tick. Without a current list, every watched request has to end.
 func (p *poller) rest() time.Duration {
 	l, now := p.list.Load(), p.lists.c.Now()
 	switch {

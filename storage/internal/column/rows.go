@@ -17,8 +17,8 @@ const (
 	KeyColumns    = "id, algorithm, state, public, private, created_at, activated_at, retired_at, expires_at"
 )
 
-// ForgottenSources are the sources of the clients that may be forgotten when nobody
-// uses them: those that came by themselves.
+// ForgottenSources are the sources of the clients that may be forgotten when they are unused: those
+// that registered themselves.
 const ForgottenSources = "('" + string(storage.SourceDynamic) + "', '" + string(storage.SourceCIMD) + "')"
 
 // Abandoned are clients that have replaced their registration, have a row for that reason, and

@@ -173,7 +173,7 @@ func refusal(status int, code string) error {
 		return fmt.Errorf("%w: status %d without an error code", ErrGarbage, status)
 	}
 	if len(code) > 64 || strings.ContainsFunc(code, func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') }) {
-		code = "an error code that is none" // and may be anything
+		code = "a malformed error code" // which may be anything
 	}
 	return fmt.Errorf("%w: %s (%d)", ErrMisconfigured, code, status)
 }

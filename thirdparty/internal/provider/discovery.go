@@ -31,7 +31,7 @@ type endpoints struct {
 	namesIssuer bool     // authorization_response_iss_parameter_supported
 	challenges  []string // code_challenge_methods_supported
 
-	keys, logoutKeys oidc.KeySet // of tokens that the provider answers with, and that anybody sends
+	keys, logoutKeys oidc.KeySet // of tokens in the provider's answers, and of those that anyone can send
 }
 
 // discovery reads a provider's metadata when they are needed, once for many at a time,

@@ -19,7 +19,7 @@ const (
 	keyReadEvery = 10 * time.Second
 	keyReads     = 6     // at once
 	minRSA       = 2048  // bits: RFC 7518 §3.3 has "2048 bits or larger"
-	maxRSA       = 16384 // nobody has longer ones, and each takes its time
+	maxRSA       = 16384 // providers have no longer ones, and each takes its time
 )
 
 // keySet are the keys with which a provider signs. They are read when a token is by none
@@ -34,8 +34,8 @@ type keySet struct {
 	keys []jose.JSONWebKey
 }
 
-// allowed is the key set for one use, which has its own allowance of reads: anybody can
-// send a logout token by an unknown key, and must not use up what sign-ins need.
+// allowed is the key set for one use, which has its own allowance of reads: anyone can send a
+// logout token by an unknown key, and must not use up what sign-ins need.
 type allowed struct {
 	*keySet
 	reads *rate.Limiter

@@ -30,17 +30,17 @@ func TestKeysOfAProvider(t *testing.T) {
 		key  jose.JSONWebKey
 		good bool
 	}{
-		"EC":                            {jose.JSONWebKey{Key: private.Public(), Use: "sig"}, true},
-		"EC without use":                {jose.JSONWebKey{Key: private.Public()}, true},
-		"EC for encryption":             {jose.JSONWebKey{Key: private.Public(), Use: "enc"}, false},
-		"EC for something else":         {jose.JSONWebKey{Key: private.Public(), Use: "Sig"}, false},
-		"RSA of 2048 bits":              {jose.JSONWebKey{Key: ofBits(2048), Use: "sig"}, true},
-		"RSA of 2048 bits, encryption":  {jose.JSONWebKey{Key: ofBits(2048), Use: "enc"}, false},
-		"RSA of 2047 bits":              {jose.JSONWebKey{Key: ofBits(2047), Use: "sig"}, false},
-		"RSA of 1024 bits":              {jose.JSONWebKey{Key: ofBits(1024), Use: "sig"}, false},
-		"RSA of more than anybody uses": {jose.JSONWebKey{Key: ofBits(maxRSA + 1), Use: "sig"}, false},
-		"symmetric":                     {jose.JSONWebKey{Key: []byte("0123456789abcdef0123456789abcdef")}, false},
-		"private":                       {jose.JSONWebKey{Key: private}, false},
+		"EC":                           {jose.JSONWebKey{Key: private.Public(), Use: "sig"}, true},
+		"EC without use":               {jose.JSONWebKey{Key: private.Public()}, true},
+		"EC for encryption":            {jose.JSONWebKey{Key: private.Public(), Use: "enc"}, false},
+		"EC for something else":        {jose.JSONWebKey{Key: private.Public(), Use: "Sig"}, false},
+		"RSA of 2048 bits":             {jose.JSONWebKey{Key: ofBits(2048), Use: "sig"}, true},
+		"RSA of 2048 bits, encryption": {jose.JSONWebKey{Key: ofBits(2048), Use: "enc"}, false},
+		"RSA of 2047 bits":             {jose.JSONWebKey{Key: ofBits(2047), Use: "sig"}, false},
+		"RSA of 1024 bits":             {jose.JSONWebKey{Key: ofBits(1024), Use: "sig"}, false},
+		"RSA longer than any in use":   {jose.JSONWebKey{Key: ofBits(maxRSA + 1), Use: "sig"}, false},
+		"symmetric":                    {jose.JSONWebKey{Key: []byte("0123456789abcdef0123456789abcdef")}, false},
+		"private":                      {jose.JSONWebKey{Key: private}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			body, err := json.Marshal(jose.JSONWebKeySet{

@@ -319,7 +319,7 @@ func (u *plainOAuth) named(ctx context.Context, e *endpoints, t Tokens) (*Profil
 	case err != nil:
 		return nil, err
 	case subject == "":
-		return nil, fmt.Errorf("%w: introspection does not name anybody", ErrUnsupported)
+		return nil, fmt.Errorf("%w: introspection names no user", ErrUnsupported)
 	}
 	return &Profile{Subject: subject}, nil
 }

@@ -159,7 +159,7 @@ func TestSlowUpstream(t *testing.T) {
 	}
 }
 
-// TestTokenErrors: an error code about the client must never end anybody's session.
+// TestTokenErrors: an error code about the client must never end a session.
 func TestTokenErrors(t *testing.T) {
 	for _, tt := range []struct {
 		status int

@@ -60,7 +60,7 @@ func TestIDToken(t *testing.T) {
 		{"a subject with a line end", claim("sub", "a\nb"), ErrGarbage},
 		{"a subject without end", claim("sub", strings.Repeat("x", 256)), ErrGarbage},
 		{"a subject that is a list", claim("sub", []string{"a"}), ErrGarbage},
-		{"more claims than anybody has", claim("x", strings.Repeat("x", maxClaims)), ErrGarbage},
+		{"more claims than the limit", claim("x", strings.Repeat("x", maxClaims)), ErrGarbage},
 		{"algorithm none", sign(fakeidp.SignNone), ErrGarbage},
 		{"HS256 with the client secret", sign(fakeidp.SignHMAC), ErrGarbage},
 		{"another key under the same id", sign(fakeidp.SignWrongKey), ErrGarbage},
@@ -71,13 +71,13 @@ func TestIDToken(t *testing.T) {
 		{"a provider whose clock is 50 seconds slow", func(b *fakeidp.Behaviour) { b.Skew = -50 * time.Second }, nil},
 		{"a provider whose clock is an hour fast", func(b *fakeidp.Behaviour) { b.Skew = time.Hour }, ErrGarbage},
 		{"a provider whose clock is an hour slow", func(b *fakeidp.Behaviour) { b.Skew = -time.Hour }, ErrGarbage},
-		{"user info about somebody else", func(b *fakeidp.Behaviour) {
+		{"user info about another person", func(b *fakeidp.Behaviour) {
 			b.EditUserInfo = func(c map[string]any) { c["sub"] = fakeidp.Bob.Subject }
 		}, ErrGarbage},
-		{"user info about nobody", func(b *fakeidp.Behaviour) {
+		{"user info about no person", func(b *fakeidp.Behaviour) {
 			b.EditUserInfo = func(c map[string]any) { delete(c, "sub") }
 		}, ErrGarbage},
-		{"user info with more claims than anybody has", func(b *fakeidp.Behaviour) {
+		{"user info with more claims than the limit", func(b *fakeidp.Behaviour) {
 			b.EditUserInfo = func(c map[string]any) { c["x"] = strings.Repeat("x", maxClaims) }
 		}, ErrGarbage},
 		{"signed user info", func(b *fakeidp.Behaviour) { b.SignedUserInfo = true }, nil},
@@ -104,7 +104,7 @@ func TestSignedUserInfo(t *testing.T) {
 	}{
 		{"good", func(*fakeidp.Behaviour) {}, nil},
 		{"with another key", func(b *fakeidp.Behaviour) { b.Sign = fakeidp.SignWrongKey }, ErrGarbage},
-		{"about somebody else", func(b *fakeidp.Behaviour) {
+		{"about another person", func(b *fakeidp.Behaviour) {
 			b.EditUserInfo = func(c map[string]any) { delete(c, "sub") }
 		}, ErrGarbage},
 		{"unsigned", func(b *fakeidp.Behaviour) { b.Sign = fakeidp.SignNone }, ErrGarbage},
@@ -165,7 +165,7 @@ func TestKeyRotation(t *testing.T) {
 }
 
 func TestMetadata(t *testing.T) {
-	internal := fakeidp.Start(t) // another port of this machine, which nobody configured
+	internal := fakeidp.Start(t) // another port of this machine, which is not configured
 	for _, tt := range []struct {
 		name string
 		edit func(map[string]any)
@@ -215,7 +215,7 @@ func TestDiscoveryOnce(t *testing.T) {
 	pass := func(d time.Duration) { mu.Lock(); defer mu.Unlock(); now = now.Add(d) }
 	c := connectIn(t, toFake(u), Options{Now: clock})
 	if u.Calls("") != 0 {
-		t.Error("the provider was asked before anybody needed it")
+		t.Error("the provider was asked before it was needed")
 	}
 	u.Fail(fakeidp.Discovery, fakeidp.Slow(50*time.Millisecond))
 	look := func() error { return c.CheckIssuer(t.Context(), u.URL) }

@@ -34,7 +34,7 @@ func (w web) RoundTrip(r *http.Request) (*http.Response, error) {
 	at.RawQuery = ""
 	answer, ok := w[at.String()]
 	if !ok {
-		return nil, fmt.Errorf("nobody is at %s", at.String())
+		return nil, fmt.Errorf("no server is at %s", at.String())
 	}
 	status, body := answer(r)
 	text, ok := body.(string)
@@ -245,10 +245,10 @@ func TestEntra(t *testing.T) {
 		{"many tenants", "organizations", "%s/{tenantid}/v2.0", "%s/" + mine + "/v2.0", mine, nil},
 		{"many tenants, issuer and tenant differ", "common", "%s/{tenantid}/v2.0", "%s/" + mine + "/v2.0", other,
 			ErrGarbage},
-		{"many tenants, a tenant that is none", "common", "%s/{tenantid}/v2.0", "%s/x/../y/v2.0", "x/../y", ErrGarbage},
+		{"many tenants, an invalid tenant", "common", "%s/{tenantid}/v2.0", "%s/x/../y/v2.0", "x/../y", ErrGarbage},
 		{"many tenants, no tenant", "common", "%s/{tenantid}/v2.0", "%s/{tenantid}/v2.0", "", ErrGarbage},
-		{"many tenants, a token of nobody", "common", "%s/{tenantid}/v2.0", "", mine, ErrGarbage},
-		{"single tenant, a token of nobody about another", mine, "%s/" + mine + "/v2.0", "", other, ErrGarbage},
+		{"many tenants, a token without a tenant", "common", "%s/{tenantid}/v2.0", "", mine, ErrGarbage},
+		{"single tenant, a token without a tenant, about another", mine, "%s/" + mine + "/v2.0", "", other, ErrGarbage},
 		{"many tenants, issuer elsewhere", "common", "https://evil.example.com/{tenantid}/v2.0",
 			"https://evil.example.com/" + mine + "/v2.0", mine, ErrGarbage},
 		{"personal accounts", "consumers", "%s/" + consumersTenant + "/v2.0", "%s/" + consumersTenant + "/v2.0",

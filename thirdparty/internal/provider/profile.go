@@ -144,7 +144,7 @@ func (u *plainOAuth) part(source string, raw map[string]any) (Profile, error) {
 		Subject: subject, Label: label(raw), SessionID: claim.Text(raw, "sid"), Claims: claims,
 		Parts: map[string]map[string]any{source: claims},
 	}
-	// OpenID Connect Core §2: of the ID token. In user info it could be anybody's word.
+	// OpenID Connect Core §2 defines it for the ID token; in user info it proves nothing.
 	if at, ok := claims["auth_time"].(float64); ok && source == "id_token" && at > 0 && at < 1<<40 {
 		p.AuthTime = time.Unix(int64(at), 0)
 	}

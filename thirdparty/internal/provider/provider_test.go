@@ -164,7 +164,7 @@ func TestAuthorizationRequest(t *testing.T) {
 			t.Errorf("got  %v\nwant %v", got, want)
 		}
 	})
-	t.Run("fresh asks for proof anew", func(t *testing.T) {
+	t.Run("fresh asks for new proof", func(t *testing.T) {
 		if got := ask(AuthorizationRequest{Fresh: true}); got.Get("prompt") != "login consent" ||
 			got.Get("max_age") != "0" {
 			t.Errorf("got %v", got)
@@ -176,7 +176,7 @@ func TestAuthorizationRequest(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 	})
-	t.Run("a hint without end is none", func(t *testing.T) {
+	t.Run("an endless hint is dropped", func(t *testing.T) {
 		if got := ask(AuthorizationRequest{LoginHint: strings.Repeat("x", 300)}); got.Has("login_hint") {
 			t.Error("it was passed on")
 		}

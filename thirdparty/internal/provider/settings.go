@@ -95,7 +95,7 @@ func (s *Settings) checkType() error {
 	for _, p := range presets {
 		known = append(known, p.ID)
 	}
-	return fmt.Errorf("type: %q is none of %s", s.Type, strings.Join(known, ", "))
+	return fmt.Errorf("type: %q is not one of %s", s.Type, strings.Join(known, ", "))
 }
 
 // given are the fields that only some types need or take.
@@ -193,7 +193,7 @@ func (s *Settings) checkClientAuth() error {
 			return fmt.Errorf("key: %w", err)
 		}
 	default:
-		return fmt.Errorf("client_auth: %q is none of basic, post, jwt, none", s.ClientAuth)
+		return fmt.Errorf("client_auth: %q is not one of basic, post, jwt, none", s.ClientAuth)
 	}
 	return nil
 }

@@ -24,8 +24,8 @@ const (
 	memoryBudget  = 1 << 16 // values
 )
 
-// functions are what a condition may call: nothing that makes large values of small ones,
-// and nothing that depends on anything but the claims.
+// functions are those that a condition may call: none makes large values of small ones, and each
+// depends on the claims alone.
 var functions = []string{
 	"all", "none", "any", "one", "filter", "count", "len", "lower", "upper", "trim", "split", "indexOf", "hasPrefix",
 	"hasSuffix",

@@ -179,8 +179,8 @@ func isAddress(s string) bool {
 	return ok && local != "" && domain != "" && !strings.Contains(domain, "@")
 }
 
-// domain: of a verified address; at Google of the organisation that the account belongs
-// to, for anybody may open an account with an address of a former employer.
+// domain: of a verified address; at Google of the organisation that the account belongs to, because
+// anyone can open an account with an address of a former employer.
 func (r *Compiled) domain(claims map[string]any, addresses []string) bool {
 	if r.facts.HostedDomain {
 		if anyFold(r.Domains, claim.List(claims, "hd")) {

@@ -262,7 +262,7 @@ func TestScopeRules(t *testing.T) {
 		name, claims, resource string
 		want                   oauth.Scopes
 	}{
-		{"nobody in particular", `{}`, here, oauth.Scopes{"read"}},
+		{"no person in particular", `{}`, here, oauth.Scopes{"read"}},
 		{"by one of two rules", `{"groups":["staff"],"level":1}`, here, oauth.Scopes{"read", "admin"}},
 		{"by the other", `{"level":5}`, here, oauth.Scopes{"read", "write", "admin"}},
 		{"by all", `{"groups":["staff"],"level":5}`, here, all},

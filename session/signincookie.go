@@ -1,0 +1,102 @@
+package session
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gorilla/securecookie"
+)
+
+// maxSignIns is how many sign-ins at providers a browser may have begun at once; of more, the
+// oldest are given up, so that cookies never grow beyond what servers accept.
+const maxSignIns = 8
+
+// SignIn is an authorization request at a provider, as the browser that was sent there holds it.
+type SignIn struct {
+	State, Binding string // of the authorization request; see package delegation
+	// UserID is who was signed in when it began, "" for a new person. Another person who
+	// shares the browser must not finish it.
+	UserID    string
+	ExpiresAt time.Time
+}
+
+// signInCookie is the content of the cookie of a sign-in.
+type signInCookie struct {
+	Binding string `json:"b"`
+	UserID  string `json:"u,omitempty"`
+	Expires int64  `json:"e"`
+}
+
+// SetSignIn sends the cookie that the authorization request is bound to. It is called after
+// the person has approved, with the response that sends the browser to the provider (AS-220,
+// AS-221), and the cookie expires with the request.
+func (m *Manager) SetSignIn(w http.ResponseWriter, r *http.Request, s SignIn) {
+	m.limitSignIns(w, r)
+	name := m.signInName(s.State)
+	value, err := m.cookies[0].Encode(name, signInCookie{s.Binding, s.UserID, s.ExpiresAt.Unix()})
+	if err != nil {
+		panic("session: " + err.Error()) // short strings always encode
+	}
+	http.SetCookie(w, m.cookie(name, value, s.ExpiresAt.Sub(m.now())))
+}
+
+// SignIn returns the sign-in with a state, if it was begun in this browser.
+func (m *Manager) SignIn(r *http.Request, state string) (SignIn, bool) {
+	c, err := r.Cookie(m.signInName(state))
+	if state == "" || err != nil {
+		return SignIn{}, false
+	}
+	held, ok := m.openSignIn(c)
+	if !ok {
+		return SignIn{}, false
+	}
+	return SignIn{state, held.Binding, held.UserID, time.Unix(held.Expires, 0)}, true
+}
+
+// EndSignIn removes the cookie of a sign-in that is over.
+func (m *Manager) EndSignIn(w http.ResponseWriter, state string) {
+	http.SetCookie(w, m.cookie(m.signInName(state), "", -time.Second))
+}
+
+func (m *Manager) openSignIn(c *http.Cookie) (signInCookie, bool) {
+	var held signInCookie
+	err := securecookie.DecodeMulti(c.Name, c.Value, &held, m.cookies...)
+	return held, err == nil && held.Expires > m.now().Unix()
+}
+
+// limitSignIns makes room for one more sign-in.
+func (m *Manager) limitSignIns(w http.ResponseWriter, r *http.Request) {
+	type found struct {
+		name    string
+		expires int64 // zero: no longer valid
+	}
+	var begun []found
+	for _, c := range r.Cookies() {
+		if !strings.HasPrefix(c.Name, m.signIn) {
+			continue
+		}
+		f := found{name: c.Name}
+		if held, ok := m.openSignIn(c); ok {
+			f.expires = held.Expires
+		}
+		begun = append(begun, f)
+	}
+	slices.SortStableFunc(begun, func(a, b found) int { return cmp.Compare(b.expires, a.expires) })
+	for i, f := range begun {
+		if i >= maxSignIns-1 || f.expires == 0 {
+			http.SetCookie(w, m.cookie(f.name, "", -time.Second))
+		}
+	}
+}
+
+// signInName is the name of a sign-in's cookie: one for each, so that sign-ins in two tabs do
+// not disturb each other. It reveals nothing about the state.
+func (m *Manager) signInName(state string) string {
+	sum := sha256.Sum256([]byte(state))
+	return m.signIn + base64.RawURLEncoding.EncodeToString(sum[:6])
+}
