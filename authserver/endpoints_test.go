@@ -2,6 +2,7 @@ package authserver
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -69,6 +71,41 @@ func TestRevocation(t *testing.T) {
 			t.Errorf("got %d", pg.status)
 		}
 	})
+}
+
+// A machine has no grant that could be cut with a resource: its token ends because the resource
+// is gone (AS-227).
+func TestAMachinesTokenEndsWithItsResource(t *testing.T) {
+	r := newRig(t)
+	p := r.person()
+	const added = "https://added.example/mcp"
+	hash := storage.Hash(secrets.Hash(testSecret))
+	err := errors.Join(
+		r.store.AddResource(t.Context(), storage.Resource{
+			URI: added, Name: "Added", Scopes: []storage.ScopeText{{Name: "mcp", Default: true}},
+		}),
+		r.store.PutClient(t.Context(), storage.Client{
+			ID: "anywhere", GrantTypes: []string{oauth.GrantClientCredentials}, AuthMethod: "client_secret_basic",
+			SecretHash: &hash, Source: storage.SourceStatic,
+		}),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.advance(catalogue.TTL)
+	_, out := p.token(url.Values{"grant_type": {"client_credentials"}, "resource": {added}}, "Authorization",
+		basic("anywhere", testSecret))
+	token, _ := out["access_token"].(string)
+	if in, err := r.Introspect(t.Context(), token); err != nil || !in.Active {
+		t.Fatalf("got %+v, %v; want a token that is active", in, err)
+	}
+	if err := r.store.RemoveResource(t.Context(), added, r.now()); err != nil {
+		t.Fatal(err)
+	}
+	r.advance(catalogue.TTL)
+	if in, err := r.Introspect(t.Context(), token); err != nil || in.Active {
+		t.Errorf("after the resource was removed: got %+v, %v; want it inactive", in, err)
+	}
 }
 
 func TestIntrospection(t *testing.T) {

@@ -42,6 +42,7 @@ func (s *Server) newTokens(refresh *grant.RefreshTokens) *grant.Tokens {
 		Keys:     s.keys,
 		Refresh:  refresh,
 		Store:    s.cfg.Store,
+		Catalog:  s.catalog,
 		Bindings: s.bindings,
 		Audit:    s.cfg.Audit,
 		Now:      s.cfg.Now,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/binding"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/keys"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -22,6 +23,7 @@ type Tokens struct {
 	Keys     *keys.Manager
 	Refresh  *RefreshTokens
 	Store    TokenStore
+	Catalog  *catalogue.Catalogue
 	Bindings binding.Checker
 	Audit    *audit.Recorder
 	Now      func() time.Time
@@ -95,8 +97,11 @@ func (t *Tokens) access(ctx context.Context, token string) (oauth.Introspection,
 	if err != nil {
 		return oauth.Introspection{}, "", refusal.Unavailable(err)
 	}
-	if !active {
-		return oauth.Introspection{}, "", nil
+	if active && claims.GrantID == "" { // what else ends with a resource has a grant that is cut
+		_, active, err = t.Catalog.Lookup(ctx, claims.Audience)
+	}
+	if err != nil || !active {
+		return oauth.Introspection{}, "", err
 	}
 	if active, err = t.Bindings.Stands(ctx, upstreamID); err != nil || !active {
 		return oauth.Introspection{}, "", err
