@@ -84,7 +84,9 @@ func seed(t *testing.T, s *Store) {
 		)
 	}
 	if err == nil {
-		_, err = s.PutFirstKey(t.Context(), storage.SigningKey{ID: "key", Algorithm: "ES256", Public: []byte("{}"), Private: []byte("x")})
+		_, err = s.PutFirstKey(t.Context(), storage.SigningKey{
+			ID: "key", Algorithm: "ES256", Public: []byte("{}"), Private: []byte("x"),
+		})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +111,9 @@ func TestAVerbThatFailsAtWhatItsChangeReturnsIsUndone(t *testing.T) {
 		t.Fatalf("got %+v, want the error of a key that is no hash", out)
 	}
 	var n int
-	err = s.read(t.Context(), "count", func(c *conn) error { return c.one([]any{&n}, "SELECT count(*) FROM departures") })
+	err = s.read(t.Context(), "count", func(c *conn) error {
+		return c.one([]any{&n}, "SELECT count(*) FROM departures")
+	})
 	if err != nil || n != 2 {
 		t.Errorf("%d departures are left, %v; want both: the verb has failed", n, err)
 	}
