@@ -161,9 +161,9 @@ type TokenPolicy struct {
 	// RefreshGrace is how long a spent refresh token gets its successor again, for
 	// parallel and retried refreshes: 60 seconds. Negative: never.
 	RefreshGrace time.Duration
-	// StatusTTL is how long a resource server may keep a status list, and so, plus one
-	// second, and another one behind a cache, how long an access token outlives the revocation of its grant at resource
-	// servers that read the lists: 7 seconds. Negative: tokens name no list.
+	// StatusTTL is how long a resource server may keep a status list: 7 seconds. So long, and a
+	// second more, or two behind a cache, an access token outlives the revocation of its grant at
+	// resource servers that read the lists. Negative: tokens name no list.
 	StatusTTL time.Duration
 	// Algorithm signs access tokens: ES256 (default), EdDSA or RS256.
 	Algorithm string

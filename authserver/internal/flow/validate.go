@@ -10,7 +10,6 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
-	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
 )
@@ -32,13 +31,8 @@ func (f *Flow) validate(ctx context.Context, to Identified, p form.Params) (Requ
 		return r, oauth.NewError(oauth.UnauthorizedClient,
 			"The client is not registered for the authorization code grant.")
 	}
-	catalog, err := f.Catalog.Load(ctx)
-	if err != nil {
-		return r, refusal.Unavailable(err)
-	}
-	audit.Note(ctx, slog.String("resource", strings.Join(p.Resources(), " "))) // as it was asked for
-	if r.Resource, err = catalog.Resolve(p.Resources()); err != nil {
-		audit.Note(ctx, slog.String("resource", form.Cut(strings.Join(p.Resources(), " "), 512)))
+	var err error
+	if r.Resource, err = f.Catalog.Resolve(ctx, p.Resources()); err != nil {
 		return r, err
 	}
 	requested := oauth.ParseScopes(p.Get("scope"))
@@ -47,8 +41,7 @@ func (f *Flow) validate(ctx context.Context, to Identified, p form.Params) (Requ
 	if unknown := policy.Unknown(r.Resource.Resource, requested); len(unknown) > 0 {
 		audit.Note(ctx, slog.String("scope_unknown", form.Cut(unknown.String(), 512)))
 	}
-	audit.Note(ctx, slog.String("resource", r.Resource.URI), slog.String("resource_match", r.Resource.Match),
-		slog.String("scope", r.Scopes.String()))
+	audit.Note(ctx, slog.String("scope", r.Scopes.String()))
 	r.Prompt = strings.Fields(p.Get("prompt"))
 	r.Provider = f.Ways.pickFor(p)
 	if age, err := strconv.Atoi(p.Get("max_age")); err == nil && age >= 0 {
