@@ -200,14 +200,20 @@ func TestOutage(t *testing.T) {
 		r := newRig(t, nil)
 		r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL = 2 * time.Minute })
 		a, _ := r.signIn("")
-		r.up.Fail(fakeidp.Token, fakeidp.Slow(500*time.Millisecond))
+		answer := make(chan struct{})
+		r.up.Forget()
+		r.up.Fail(fakeidp.Token, fakeidp.Fault{Held: answer})
 		r.clock.pass(4 * time.Minute)
 		before := r.upstream(a.Upstream)
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		defer cancel()
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			r.asked(fakeidp.Token)
+			cancel()
+		}()
 		if err := r.Check(ctx, a.Upstream, time.Second); code(err) != oauth.TemporarilyUnavailable {
 			t.Errorf("got %v", err)
 		}
+		close(answer)
 		r.Close() // returns when the answer is stored
 		if u := r.upstream(a.Upstream); u.Version == before.Version || !u.CheckedAt.After(before.CheckedAt) {
 			t.Errorf("the answer was lost: %+v", u)

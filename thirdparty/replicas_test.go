@@ -20,9 +20,18 @@ type flaky struct {
 	failing, deaf atomic.Int32  // how many saves
 	after         chan struct{} // closed at the first failure
 	once          sync.Once
+	claimed       func(error) // unless nil, what is called after each claim
 }
 
 var errAway = errors.New("the database is away")
+
+func (f *flaky) ClaimUpstream(ctx context.Context, id string, version int64, now, until time.Time) error {
+	err := f.Store.ClaimUpstream(ctx, id, version, now, until)
+	if f.claimed != nil {
+		f.claimed(err)
+	}
+	return err
+}
 
 func (f *flaky) SaveUpstream(ctx context.Context, u storage.Upstream) error {
 	if f.failing.Add(-1) >= 0 {
@@ -198,15 +207,16 @@ func TestStoreFails(t *testing.T) {
 	t.Run("AS-223: who waited for another replica that got no answer does not ask as well", func(t *testing.T) {
 		r := newRig(t, nil)
 		a, _ := r.signIn("")
-		other := r.another(r.store, nil)
+		store, once := newFlaky(r.store), sync.Once{}
+		other := r.another(store, nil)
 		r.clock.pass(6 * time.Minute)
 		r.up.Forget()
-		r.up.Fail(fakeidp.UserInfo, fakeidp.Fault{Delay: 300 * time.Millisecond, Status: 503, Body: "{}"})
+		answer := make(chan struct{})
+		r.up.Fail(fakeidp.UserInfo, fakeidp.Fault{Held: answer, Status: 503, Body: "{}"})
 		done := make(chan error, 1)
 		go func() { done <- r.Check(t.Context(), a.Upstream, 0) }()
-		for r.up.Calls(fakeidp.UserInfo) == 0 {
-			time.Sleep(time.Millisecond)
-		}
+		r.asked(fakeidp.UserInfo)
+		store.claimed = func(error) { once.Do(func() { close(answer) }) }
 		if err := other.Check(t.Context(), a.Upstream, 0); err != nil {
 			t.Error(err)
 		}
@@ -248,17 +258,17 @@ func TestListenHoldsTheClaim(t *testing.T) {
 	a, _ := r.signIn("")
 	r.clock.pass(90 * time.Second)
 	r.up.Forget()
-	r.up.Fail(fakeidp.UserInfo, fakeidp.Slow(500*time.Millisecond))
+	answer := make(chan struct{})
+	r.up.Fail(fakeidp.UserInfo, fakeidp.Fault{Held: answer})
 	done := make(chan error, 1)
 	go func() { done <- r.Check(t.Context(), a.Upstream, time.Second) }()
-	for r.up.Calls(fakeidp.UserInfo) == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	r.asked(fakeidp.UserInfo)
 	u, now := r.upstream(a.Upstream), r.clock.Now()
 	if err := r.store.ClaimUpstream(t.Context(), u.ID, u.Version, now, now.Add(time.Second)); !errors.Is(err,
 		storage.ErrSpent) {
 		t.Errorf("AS-219: another replica may renew while an answer is about to be stored: %v", err)
 	}
+	close(answer)
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
@@ -290,11 +300,13 @@ func TestReplicaDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.up.Forget()
-	go func() { // the clock of the store goes on while a caller waits
-		time.Sleep(200 * time.Millisecond)
-		r.clock.pass(claimTTL)
-	}()
-	if err := r.Check(t.Context(), a.Upstream, 0); err != nil {
+	store := newFlaky(r.store)
+	store.claimed = func(err error) { // the clock of the store goes on while a caller waits
+		if errors.Is(err, storage.ErrSpent) {
+			r.clock.pass(claimTTL)
+		}
+	}
+	if err := r.another(store, nil).Check(t.Context(), a.Upstream, 0); err != nil {
 		t.Error(err)
 	}
 	if n := r.up.Calls(fakeidp.UserInfo); n != 1 {

@@ -111,6 +111,17 @@ func newRig(t *testing.T, edit func(*Config)) *rig {
 	return r
 }
 
+// asked returns when the upstream has been asked at an endpoint.
+func (r *rig) asked(e fakeidp.Endpoint) {
+	r.t.Helper()
+	for end := time.Now().Add(time.Minute); r.up.Calls(e) == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			r.t.Errorf("nobody asks at %v", e)
+			return
+		}
+	}
+}
+
 // another returns a delegation with the same keys, upstream, clock and log.
 func (r *rig) another(store Store, edit func(*Config)) *Delegation {
 	r.t.Helper()

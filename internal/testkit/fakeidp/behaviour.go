@@ -85,6 +85,8 @@ type Fault struct {
 	Times int
 	// Delay comes before anything else, which may then be a good answer.
 	Delay time.Duration
+	// Held, unless nil, is closed when the answer may come; Delay begins then.
+	Held <-chan struct{}
 	// Down: the connection is cut.
 	Down bool
 	// Status, Body, Type and Header are the answer; Status 0 with a Body is 200.
@@ -160,6 +162,13 @@ func (u *Upstream) fault(e Endpoint) (Fault, bool) {
 
 // serve fails a request; false: it was only delayed.
 func (f Fault) serve(w http.ResponseWriter, r *http.Request) bool {
+	if f.Held != nil {
+		select {
+		case <-f.Held:
+		case <-r.Context().Done():
+			return true
+		}
+	}
 	if f.Delay > 0 {
 		select {
 		case <-time.After(f.Delay):

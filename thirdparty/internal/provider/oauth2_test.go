@@ -154,7 +154,7 @@ func TestSlowUpstream(t *testing.T) {
 	wantError(t, err, ErrUnreachable)
 	_, err = connect(t, toFake(u)).AuthorizeURL(timeout(t, 100*time.Millisecond), AuthorizationRequest{})
 	wantError(t, err, ErrUnreachable)
-	if took := time.Since(start); took > 5*time.Second {
+	if took := time.Since(start); took > time.Minute/2 {
 		t.Errorf("AS-223 took %v", took)
 	}
 }

@@ -19,7 +19,7 @@ import (
 func fetch(t *testing.T, c Settings, at string) error {
 	t.Helper()
 	client := newTransport(c, Options{ProductName: "mcp-authd"}).client()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
