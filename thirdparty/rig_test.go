@@ -116,7 +116,7 @@ func (r *rig) asked(e fakeidp.Endpoint) {
 	r.t.Helper()
 	for end := time.Now().Add(time.Minute); r.up.Calls(e) == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			r.t.Errorf("nobody asks at %v", e)
+			r.t.Errorf("the upstream is not asked at %v", e)
 			return
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
@@ -79,7 +80,7 @@ func (l *lost) grant(id, user, client string) {
 func TestCutsOfALostIntervalAreRepeated(t *testing.T) {
 	l := &lost{t: t, dir: t.TempDir(), now: time.Now().Add(-time.Second)}
 	l.environ = []string{
-		"HOME=" + t.TempDir(), "MCP_AUTHD_LOG_FORMAT=json", "MCP_AUTHD_LISTEN=" + unused(t),
+		"HOME=" + t.TempDir(), "MCP_AUTHD_LOG_FORMAT=json", "MCP_AUTHD_LISTEN=" + nettest.For(t),
 		"MCP_AUTHD_MANAGEMENT_LISTEN=",
 	}
 	log := &output{}
@@ -212,7 +213,7 @@ func (l *lost) logOfServer(events ...string) string {
 	defer cancel()
 	ended := make(chan int, 1)
 	environ := append([]string{
-		"MCP_AUTHD_LOG_FORMAT=json", "MCP_AUTHD_LISTEN=" + unused(l.t), "MCP_AUTHD_MANAGEMENT_LISTEN="}, l.environ...)
+		"MCP_AUTHD_LOG_FORMAT=json", "MCP_AUTHD_LISTEN=" + nettest.For(l.t), "MCP_AUTHD_MANAGEMENT_LISTEN="}, l.environ...)
 	go func() {
 		ended <- run(ctx, []string{"serve", "--data", l.dir}, std{strings.NewReader(""), log, log, environ})
 	}()

@@ -24,7 +24,7 @@ import (
 // eventually waits for what replicas do within seconds.
 func eventually(ts *testscript.TestScript, what string, f func() error) {
 	var err error
-	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(250 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(250 * time.Millisecond) {
 		if err = f(); err == nil {
 			return
 		}
@@ -34,6 +34,16 @@ func eventually(ts *testscript.TestScript, what string, f func() error) {
 
 func scriptReady(ts *testscript.TestScript, _ bool, args []string) {
 	eventually(ts, "ready", func() error { _, err := fetch(http.Get(args[0] + "/readyz")); return err })
+}
+
+// tells FILE TEXT: the text is in the file, which a server writes, within seconds.
+func scriptTells(ts *testscript.TestScript, _ bool, args []string) {
+	eventually(ts, args[0], func() error {
+		if all := ts.ReadFile(args[0]); !strings.Contains(all, args[1]) {
+			return errors.New(all)
+		}
+		return nil
+	})
 }
 
 // fetch returns the body of an answer that is 200.

@@ -9,6 +9,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 )
 
 func TestMain(m *testing.M) {
@@ -30,17 +31,17 @@ func TestScripts(t *testing.T) {
 			e.Setenv("UPSTREAM", upstream.URL)
 			e.Setenv("TAKEN", taken.Addr().String())
 			for _, name := range []string{"FREE", "FREE2"} {
-				free, err := net.Listen("tcp", "127.0.0.1:0")
+				free, err := nettest.Address()
 				if err != nil {
 					return err
 				}
-				defer free.Close() // after the next one has its address
-				e.Setenv(name, free.Addr().String())
+				e.Setenv(name, free)
 			}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"json": scriptJSON, "ready": scriptReady, "token": scriptToken, "accepts": scriptAccepts,
+			"json": scriptJSON, "ready": scriptReady, "tells": scriptTells,
+			"token": scriptToken, "accepts": scriptAccepts,
 			"inactive":  scriptInactive,
 			"published": scriptPublished, "signs": scriptSigns, "kid": scriptKid, "userid": scriptUserID,
 			"signin": scriptSignIn(upstream), "signout": scriptSignOut(upstream), "brokered": scriptBrokered,

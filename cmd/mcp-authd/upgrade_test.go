@@ -33,7 +33,7 @@ type earlier struct {
 func startEarlier(t *testing.T, path string, steps int) *earlier {
 	t.Helper()
 	db, err := sql.Open("sqlite",
-		"file:"+url.PathEscape(path)+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_txlock=immediate")
+		"file:"+url.PathEscape(path)+"?_pragma=busy_timeout(60000)&_pragma=journal_mode(WAL)&_txlock=immediate")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestUpgradeWhileAServerWrites(t *testing.T) {
 			busy := func() {
 				t.Helper()
 				for before, end := e.count(),
-					time.Now().Add(20*time.Second); e.count() < before+20; time.Sleep(5 * time.Millisecond) {
+					time.Now().Add(time.Minute); e.count() < before+20; time.Sleep(5 * time.Millisecond) {
 					if t.Failed() || time.Now().After(end) {
 						t.Fatal("the server of the earlier version does not get on")
 					}
