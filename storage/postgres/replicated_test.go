@@ -106,7 +106,8 @@ func TestH1WhatIsNotReplicatedIsNotAcknowledged(t *testing.T) {
 			if err := standby.Stop(pgtest.Immediate); err != nil {
 				t.Fatal(err)
 			}
-			s := open(t, url+"&synchronous_commit="+level, Options{Timeout: 300 * time.Millisecond, SkipMigrate: true})
+			s := open(t, url+"&synchronous_commit="+level, Options{SkipMigrate: true})
+			s.timeout = 300 * time.Millisecond
 			verbs := []struct {
 				name string
 				do   func() error

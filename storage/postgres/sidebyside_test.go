@@ -112,20 +112,19 @@ func TestUpgradeSideBySide(t *testing.T) {
 		t.Fatal(err)
 	}
 	tokens := liveGrants(t, old, 12)
-	var mu sync.Mutex // guards replicas
+	var mu sync.RWMutex // guards replicas; held for reading while clients use them
 	replicas := []replica{oldReplica(old)}
-	serve := func(change func()) { mu.Lock(); defer mu.Unlock(); change() }
-	pick := func() (r replica) {
-		serve(func() { r = replicas[rand.IntN(len(replicas))] })
-		return r
-	}
+	serve := func(change func()) { mu.Lock(); defer mu.Unlock(); change() } // when none is in use
+	pick := func() replica { return replicas[rand.IntN(len(replicas))] }
 	var turns atomic.Int64
 	var clients sync.WaitGroup
 	load, stop := context.WithCancel(ctx)
 	for i := range tokens {
 		clients.Go(func() {
 			for load.Err() == nil && !t.Failed() {
+				mu.RLock()
 				tokens[i] = refreshTwice(t, ctx, tokens[i], pick(), pick())
+				mu.RUnlock()
 				turns.Add(1)
 			}
 		})
@@ -146,7 +145,6 @@ func TestUpgradeSideBySide(t *testing.T) {
 		t.Errorf("both versions serve: %v", err)
 	}
 	serve(func() { replicas = replicas[1:] }) // the hour is over
-	time.Sleep(50 * time.Millisecond)
 	if err := one.MigrateNow(ctx); err != nil {
 		t.Fatal(err)
 	}
