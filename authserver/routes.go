@@ -70,7 +70,7 @@ func (s *Server) Register(mux *http.ServeMux) {
 	}
 	handle(p+"/introspect", http.HandlerFunc(s.handleIntrospect), http.MethodPost)
 	if s.cfg.Registration != nil {
-		mux.Handle(p+"/register", s.observe(s.cfg.Registration))
+		mux.Handle(p+"/register", s.observe(s.cfg.Registration)) // AS-131
 		mux.Handle(p+"/register/{client}", s.observe(s.cfg.Registration))
 	}
 	s.pages.register(handle)

@@ -13,7 +13,7 @@ import (
 )
 
 // authenticate finds the caller (OAuth 2.1 §5.1). A token anywhere but in the header
-// is not looked at.
+// is not looked at (RS-25, RS-26).
 func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
 	values := r.Header.Values("Authorization")
 	if _, guarded := FromContext(r.Context()); guarded && len(values) == 0 {
@@ -22,7 +22,7 @@ func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
 			text: "The server is not set up right.", err: errTwoGuards,
 		}
 	}
-	if len(values) == 0 {
+	if len(values) == 0 { // RS-14, without an error in the challenge: RS-18
 		return &refusal{
 			outcome: OutcomeUnauthenticated, status: http.StatusUnauthorized, text: "Authentication is required.",
 			challenge: &oauth.BearerChallenge{Scope: g.c.FirstScopes},
@@ -30,9 +30,10 @@ func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
 	}
 	scheme, token, _ := strings.Cut(strings.TrimSpace(values[0]), " ")
 	token = strings.TrimSpace(token)
-	known := strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "DPoP")
+	known := strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "DPoP") // RS-24
 	if len(values) > 1 || token == "" || strings.ContainsAny(token, " \t,") || !known {
-		return g.challenged(OutcomeMalformed, http.StatusBadRequest, oauth.InvalidRequest,
+		return g.challenged(OutcomeMalformed, http.StatusBadRequest, // RS-22
+			oauth.InvalidRequest,
 			"The Authorization header is malformed.", nil)
 	}
 	p.presented = Credential{Scheme: scheme, Token: token, Request: r}
@@ -80,7 +81,7 @@ func (g *Guard) checkClaims(p *Principal) error {
 	switch {
 	case !slices.Contains(g.c.AuthorizationServers, p.Issuer):
 		return invalid("issued by another server")
-	case !slices.ContainsFunc(p.Audience, g.isAudience):
+	case !slices.ContainsFunc(p.Audience, g.isAudience): // RS-39, RS-49, RS-210, SP-05
 		return invalid("for another resource")
 	case p.ExpiresAt.IsZero() || !now.Before(p.ExpiresAt.Add(g.c.ClockSkew)):
 		return invalid("expired")

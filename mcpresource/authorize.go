@@ -26,7 +26,7 @@ func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refu
 		messages = []message.Message{{}} // a GET or DELETE: what every operation needs
 	}
 	for _, m := range messages {
-		want := g.c.Policy.Require(operationOf(m))
+		want := g.c.Policy.Require(operationOf(m)) // of the body; headers decide nothing: RS-158
 		switch {
 		case want.Deny && anonymous == nil:
 			lacking = &ScopeError{Denied: true}

@@ -6,7 +6,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 )
 
-// tokenCache remembers validated tokens until they expire. The key is the token
+// tokenCache remembers so many validated tokens, until they expire (RS-51). The key is the token
 // itself, compared in full: a hash would cost more than it hides, since the process
 // holds the tokens of its requests anyway.
 type tokenCache struct {

@@ -164,7 +164,7 @@ func (d *dpopConfig) knows(nonce string, now time.Time) bool {
 // challenges are the values of WWW-Authenticate: one for each scheme that is taken, the
 // one that the request used first (RFC 9110 §11.6.1, RFC 9449 §7.1, RS-206).
 func (g *Guard) challenges(c oauth.BearerChallenge, p *passage) []string {
-	c.ResourceMetadata = g.metadata
+	c.ResourceMetadata = g.metadata // RS-16
 	used := strings.EqualFold(p.presented.Scheme, "DPoP")
 	proof := c.Error == oauth.InvalidDPoPProof || c.Error == oauth.UseDPoPNonce
 	var out []string

@@ -113,7 +113,7 @@ func (g *Guard) admit() error {
 	return nil
 }
 
-// document builds the RFC 9728 documents: one for the resource at the path-inserted
+// document builds the RFC 9728 documents (RS-01, RS-04): one for the resource at the path-inserted
 // location and, unless PathOnly, one for its origin at the root (RFC 9728 §3.1), whose
 // resource is then the origin, because strict clients compare the two (§3.3).
 func (g *Guard) document() error {

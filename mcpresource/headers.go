@@ -33,12 +33,14 @@ func compare(r *http.Request, p *passage) *refusal {
 	return nil
 }
 
-// mirrors reports whether a header says value, or is not there.
+// mirrors reports whether a header says value, but for white space around it (RS-148), or is not
+// there.
 func mirrors(h http.Header, name, value string) bool {
 	sent, ok := h[name]
 	return !ok || sent[0] == value || strings.TrimSpace(sent[0]) == value
 }
 
+// mismatch names the request that it refuses (RS-155).
 func (p *passage) mismatch(header string) *refusal {
 	return &refusal{
 		outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeHeaderMismatch, id: p.envelope.ID,
@@ -72,7 +74,8 @@ const (
 )
 
 // decodeName decodes a Base64 Mcp-Name, which MCP servers must and not every library
-// does (MCP 2026-07-28, Streamable HTTP). The markers are case-sensitive.
+// does (MCP 2026-07-28, Streamable HTTP, RS-149). The markers are case-sensitive. What is no
+// proper Base64 is refused (RS-150).
 func (g *Guard) decodeName(r *http.Request, p *passage) *refusal {
 	v := strings.TrimSpace(r.Header.Get(mcp.HeaderName))
 	encoded, ok := strings.CutPrefix(v, base64Prefix)

@@ -16,8 +16,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 )
 
-// Limits bounds what each caller may do, which MCP demands for tool calls and
-// completions. A caller is a person of an issuer through whichever applications, or a
+// Limits bounds what each caller may do, which MCP demands for tool calls (RS-189) and
+// completions (RS-190). A caller is a person of an issuer through whichever applications, or a
 // machine ([Principal.Person]), never a session or a header. A zero member is its default,
 // a negative one no limit.
 //

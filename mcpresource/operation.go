@@ -47,7 +47,8 @@ func (op Operation) Args(known ...string) (map[string]any, error) {
 
 func ambiguous(err error) error { return fmt.Errorf("%w: %w", ErrAmbiguousBody, err) }
 
-// checkURI refuses an operation on a resource that no table should be asked about.
+// checkURI refuses an operation on a resource that no table should be asked about, such as one
+// whose path leads up (RS-194).
 func (op Operation) checkURI() error {
 	if err := (message.Message{Method: op.Method, Name: op.Name}).CheckURI(); err != nil {
 		return fmt.Errorf("%w: %w", ErrResourceURI, err)

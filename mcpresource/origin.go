@@ -10,7 +10,7 @@ import (
 )
 
 // checkOrigin defends against DNS rebinding and foreign web pages (MCP, Streamable
-// HTTP, "Security Warning", RS-59, RS-60), for every method. That Origin and Host agree proves
+// HTTP, "Security Warning", RS-59, RS-60, RS-95), for every method. That Origin and Host agree proves
 // nothing: in a rebinding attack they do.
 func (g *Guard) checkOrigin(r *http.Request) *refusal {
 	if !g.isHost(r.Host) {

@@ -19,10 +19,10 @@ func (g *Guard) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		growStack(len(r.Header))
 		deadline := g.setBodyDeadline(w, r)
-		pass, refused := g.judge(w, r)
+		pass, refused := g.judge(w, r) // each request by its own token: RS-38, SP-13
 		defer g.release(pass)
 		if !g.goesOn(w, r, pass, refused) {
-			return
+			return // RS-48
 		}
 		if deadline {
 			liftBodyDeadline(w)
@@ -167,7 +167,7 @@ func (p *passage) headers(in http.Header) http.Header {
 // endsHere reports whether a header ends at the guard, and does not reach the handler.
 func (p *passage) endsHere(name string) bool {
 	switch name {
-	case "Authorization", "Dpop":
+	case "Authorization", "Dpop": // RS-49
 		return true
 	case mcp.HeaderSession:
 		// A server that does not ignore it would use a session that the guard has not checked.

@@ -27,7 +27,7 @@ type refusal struct {
 func (g *Guard) challenged(outcome Outcome, status int, code oauth.Code, text string, err error) *refusal {
 	c := &oauth.BearerChallenge{Error: code, Description: text}
 	if status == http.StatusUnauthorized {
-		c.Scope = g.c.FirstScopes
+		c.Scope = g.c.FirstScopes // RS-17
 	}
 	return &refusal{outcome: outcome, status: status, text: text, challenge: c, err: err}
 }

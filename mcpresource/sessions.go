@@ -21,7 +21,8 @@ func sessionOf(r *http.Request) string {
 }
 
 // checkSession refuses a session that belongs to another person as if there were none
-// (MCP Security Best Practices, "Session Hijacking").
+// (MCP Security Best Practices, "Session Hijacking"). It comes last: whose the request is, its
+// token has said (RS-113).
 func (g *Guard) checkSession(ctx context.Context, p *passage) *refusal {
 	switch {
 	case p.session == "":
@@ -46,7 +47,7 @@ func (g *Guard) checkSession(ctx context.Context, p *passage) *refusal {
 	return nil
 }
 
-// owns reports whether a session is the caller's.
+// owns reports whether a session is the caller's (SP-14).
 func (g *Guard) owns(b Binding, p *Principal) bool {
 	return p != nil && b.Person == p.Person() && (g.c.SessionOwner == OwnerPerson || b.Client == p.ClientID)
 }
@@ -232,7 +233,7 @@ func (g *Guard) release(p *passage) {
 	}
 }
 
-func (p *passage) notFound() *refusal {
+func (p *passage) notFound() *refusal { // RS-110
 	return &refusal{outcome: OutcomeSession, status: http.StatusNotFound, id: p.envelope.ID, text: "Session not found."}
 }
 

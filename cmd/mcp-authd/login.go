@@ -130,7 +130,7 @@ func (l *login) firstScopes(ch mcpclient.Challenge, r mcpclient.Resource) oauth.
 	switch {
 	case len(l.flags.scopes) > 0:
 		return l.flags.scopes
-	case len(ch.Scope) > 0:
+	case len(ch.Scope) > 0: // CL-19
 		return ch.Scope
 	}
 	return oauth.Scopes(r.ScopesSupported)

@@ -35,7 +35,7 @@ func TestTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "\n\n" + write(known(t), found)
+	want := "\n\n" + write(known(t), found, listed(text, elsewhere))
 	if *update {
 		if err := os.WriteFile(document, []byte(head+begin+want), 0o644); err != nil {
 			t.Fatal(err)
@@ -48,37 +48,49 @@ func TestTable(t *testing.T) {
 }
 
 // TestNothingIsMissing fails when a requirement has neither a test nor a word why not, when
-// it has both, and when something cites a requirement that there is not.
+// it has both, when nothing says what decides one that is mandatory, and when something cites a
+// requirement that there is not.
 func TestNothingIsMissing(t *testing.T) {
 	all := known(t)
 	found, err := collect(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	open := excused(read(t, document))
-	for _, p := range judge(all, found, open) {
+	text := read(t, document)
+	for _, p := range judge(all, found, listed(text, untested), listed(text, elsewhere)) {
 		t.Error(p)
 	}
 }
 
 // TestJudge holds the rules of TestNothingIsMissing.
 func TestJudge(t *testing.T) {
-	all := []requirement{{"AS-01", "MUST"}, {"AS-02", "MUST"}, {"AS-03", "MUST"}, {"AS-04", "MAY"}}
+	all := []requirement{
+		{"AS-01", "MUST"}, {"AS-02", "MUST"}, {"AS-03", "MUST"}, {"AS-04", "MAY"}, {"AS-07", "MUST†"},
+		{"AS-08", "MUST"}, {"AS-09", "MAY"},
+	}
+	place, test := map[string]bool{"x.go:4": true}, map[string]bool{"x_test.go TestX": true}
 	found := map[string]*evidence{
-		"AS-01": {tests: map[string]bool{"x_test.go TestX": true}},
-		"AS-02": {tests: map[string]bool{"x_test.go TestX": true}},
+		"AS-01": {files: place, tests: test},
+		"AS-02": {files: place, tests: test},
+		"AS-07": {tests: test},
+		"AS-08": {tests: test},
+		"AS-09": {tests: test},
 		"AS-03": {files: map[string]bool{"x.go:1": true}},
 		"AS-99": {files: map[string]bool{"x.go:2": true}},
 	}
-	open := excused("| requirements | why |\n|---|---|\n| AS-02, AS-04 to AS-06 | not yet |\n")
+	text := "| requirements | why |\n|---|---|\n| AS-02, AS-04 to AS-06 | not yet |\n\n" +
+		"| requirements | decided by |\n|---|---|\n| AS-04, AS-08, AS-10 | a library |\n"
 	want := []string{
 		"AS-02 has a test and stands among those that have none",
 		"AS-03 (MUST) has no test: write one, or say in docs/conformance.md why not",
+		"AS-07 (MUST†) has no mark: mark the line that decides it, or say in docs/conformance.md what does",
+		"AS-04 has no test, and docs/conformance.md says what decides it",
+		"AS-10 has no test, and docs/conformance.md says what decides it",
 		"AS-05 stands in docs/conformance.md and is no requirement",
 		"AS-06 stands in docs/conformance.md and is no requirement",
 		"AS-99 is cited, by x.go:2, and is no requirement",
 	}
-	if got := judge(all, found, open); !slices.Equal(got, want) {
+	if got := judge(all, found, listed(text, untested), listed(text, elsewhere)); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
@@ -133,18 +145,30 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// judge names what is wrong, in order.
-func judge(all []requirement, found map[string]*evidence, open map[string]bool) (out []string) {
+// judge names what is wrong, in order: open are the requirements without a test, others those that
+// are decided elsewhere.
+func judge(all []requirement, found map[string]*evidence, open, others map[string]bool) (out []string) {
 	defined := map[string]bool{}
+	tested := func(id string) bool { return found[id] != nil && len(found[id].tests) > 0 }
 	for _, r := range all {
 		defined[r.id] = true
-		tested := found[r.id] != nil && len(found[r.id].tests) > 0
+		tested := tested(r.id)
+		mandatory := strings.HasPrefix(r.level, "MUST")
 		switch {
+		case tested && !open[r.id] && mandatory && len(found[r.id].files) == 0 && !others[r.id]:
+			out = append(out, fmt.Sprintf(
+				"%s (%s) has no mark: mark the line that decides it, or say in docs/conformance.md what does",
+				r.id, r.level))
 		case tested && open[r.id]:
 			out = append(out, r.id+" has a test and stands among those that have none")
 		case !tested && !open[r.id]:
 			out = append(out,
 				fmt.Sprintf("%s (%s) has no test: write one, or say in docs/conformance.md why not", r.id, r.level))
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(others)) {
+		if !tested(id) {
+			out = append(out, id+" has no test, and docs/conformance.md says what decides it")
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(open)) {

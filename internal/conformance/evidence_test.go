@@ -96,9 +96,15 @@ func leads(text string) bool {
 	return true
 }
 
-// excused reads which requirements a document says it has no test for: the first cells of
-// its tables that hold nothing but numbers, lists and ranges of them.
-func excused(text string) map[string]bool {
+// The second columns of the tables of docs/conformance.md whose first cells hold nothing but
+// numbers, lists and ranges of them.
+const (
+	untested  = "why"        // there is no test
+	elsewhere = "decided by" // what decides it is a library, or that there is no code for it
+)
+
+// listed reads the requirements of the tables with a second column.
+func listed(text, column string) map[string]bool {
 	out := map[string]bool{}
 	table := false
 	for line := range strings.Lines(text) {
@@ -106,8 +112,10 @@ func excused(text string) map[string]bool {
 		switch {
 		case len(cells) < 3:
 			table = false
-		case strings.TrimSpace(cells[1]) == "requirements" && strings.TrimSpace(cells[2]) == "why":
+		case strings.TrimSpace(cells[1]) == "requirements" && strings.TrimSpace(cells[2]) == column:
 			table = true
+		case strings.TrimSpace(cells[1]) == "requirements":
+			table = false
 		case table && citation.MatchString(cells[1]):
 			for _, part := range strings.Split(cells[1], ",") {
 				maps.Copy(out, span(strings.TrimSpace(part)))
@@ -135,12 +143,16 @@ func span(text string) map[string]bool {
 
 // write is the table, in the order of the requirements. What is cited and shown by no test
 // is not claimed.
-func write(all []requirement, found map[string]*evidence) string {
+func write(all []requirement, found map[string]*evidence, others map[string]bool) string {
 	var b strings.Builder
 	b.WriteString("| requirement | level | in the code | test |\n|---|---|---|---|\n")
 	for _, r := range all {
 		if e := found[r.id]; e != nil && len(e.tests) > 0 {
-			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.id, r.level, list(e.files), list(e.tests))
+			places := slices.Sorted(maps.Keys(e.files))
+			if others[r.id] {
+				places = append(places, "[elsewhere](#decided-elsewhere)")
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.id, r.level, strings.Join(places, "<br>"), list(e.tests))
 		}
 	}
 	return b.String()

@@ -258,7 +258,7 @@ func (u *Upstream) rewrite(pr *httputil.ProxyRequest) {
 		out.Header[name] = slices.Clone(values)
 	}
 	if x.authorization != "" {
-		out.Header.Set("Authorization", x.authorization)
+		out.Header.Set("Authorization", x.authorization) // never the client's (RS-50)
 	}
 }
 

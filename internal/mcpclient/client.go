@@ -136,7 +136,7 @@ func (c *Client) Challenge(ctx context.Context, mcpURL string) (Challenge, error
 		return Challenge{}, fail(StepChallenge, "Check the URL.", "%v", err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json, text/event-stream")
+	req.Header.Set("Accept", "application/json, text/event-stream") // CL-32
 	resp, _, err := c.do(req)
 	switch {
 	case err != nil:
@@ -235,7 +235,7 @@ type Server struct {
 func (c *Client) Metadata(ctx context.Context, mcpURL string, r Resource) (Server, error) {
 	issuer := originOf(mcpURL)
 	if len(r.AuthorizationServers) > 0 {
-		issuer = r.AuthorizationServers[0]
+		issuer = r.AuthorizationServers[0] // RFC 9728 §7.6, CL-09
 	} else if r.Location != "" {
 		return Server{},
 			fail(StepMetadata, "Name the issuer in authorization_servers.", "%s names no authorization server",
@@ -260,7 +260,7 @@ func (c *Client) Metadata(ctx context.Context, mcpURL string, r Resource) (Serve
 				"Is the issuer right? Its metadata must be at "+metadata.AuthorizationServerWellKnown+".",
 				"there is no metadata of the issuer %s", issuer)
 	}
-	s := Server{Legacy: true}
+	s := Server{Legacy: true} // CL-06
 	s.Issuer, s.AuthorizationEndpoint, s.TokenEndpoint, s.RegistrationEndpoint = issuer, issuer+"/authorize",
 		issuer+"/token", issuer+"/register"
 	return s, nil
@@ -268,7 +268,7 @@ func (c *Client) Metadata(ctx context.Context, mcpURL string, r Resource) (Serve
 
 func (s Server) check(issuer string) error {
 	switch {
-	case s.Issuer != issuer:
+	case s.Issuer != issuer: // SP-18
 		return fail(StepMetadata, "Clients compare the issuer byte for byte; make both the same.",
 			"the metadata of %s names the issuer %q", issuer, s.Issuer)
 	case len(s.CodeChallengeMethods) == 0:

@@ -189,6 +189,12 @@ func TestSteps(t *testing.T) {
 			func(w *world) { set(w.prm, "resource", "https://other.example/mcp") }, StepResource, "not about"},
 		{"CL-09 no authorization server named", func(w *world) { delete(w.prm, "authorization_servers") },
 			StepMetadata, "names no authorization server"},
+		{"CL-09 the first of several authorization servers", func(w *world) {
+			set(w.prm, "authorization_servers", []string{w.URL, "https://second.example"})
+		}, "", ""},
+		{"CL-09 and no other, though its metadata is missing", func(w *world) {
+			set(w.prm, "authorization_servers", []string{w.URL + "/first", w.URL})
+		}, StepMetadata, "/first"},
 		{"CL-04 no metadata of the named issuer", func(w *world) { w.as = nil }, StepMetadata, "no metadata"},
 		{"CL-05 CL-24 SP-18 the metadata names another issuer", func(w *world) { set(w.as, "issuer", w.URL+"/") },
 			StepMetadata, "names the issuer"},

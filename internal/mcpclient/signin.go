@@ -117,7 +117,7 @@ type Callback struct {
 	server  *http.Server
 }
 
-// Listen opens a callback on a free port.
+// Listen opens a callback on a free port of loopback (CL-16).
 func Listen() (*Callback, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

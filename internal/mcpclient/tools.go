@@ -91,7 +91,7 @@ type bearerTransport struct {
 // RoundTrip implements http.RoundTripper.
 func (b *bearerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+b.token)
+	r.Header.Set("Authorization", "Bearer "+b.token) // CL-25
 	resp, err := b.next.RoundTrip(r)
 	if err == nil && (resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden) {
 		list, _ := oauth.ParseChallenges(resp.Header.Values("WWW-Authenticate"))

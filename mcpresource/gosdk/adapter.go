@@ -174,9 +174,9 @@ func (a *Adapter) HTTP() http.Handler {
 		sessions.SessionTimeout = sessionTimeout
 	}
 	modern := a.o.Stateless
-	modern.Stateless = true
+	modern.Stateless = true // RS-140
 	modern.DisableLocalhostProtection = true
-	modern.PropagateRequestCancellation = true // 2026-07-28: closing the stream cancels
+	modern.PropagateRequestCancellation = true // 2026-07-28: closing the stream cancels (RS-164)
 
 	return &endpoint{
 		adapter:   a,

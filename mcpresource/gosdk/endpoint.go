@@ -14,7 +14,7 @@ import (
 	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
-// endpoint is one URL for both eras. It refuses what the SDK lets pass and should not,
+// endpoint is one URL for both eras (RS-99, RS-137). It refuses what the SDK lets pass and should not,
 // and says it in JSON-RPC.
 type endpoint struct {
 	adapter             *Adapter
@@ -110,7 +110,7 @@ func (b body) modern(r *http.Request) bool {
 func (b body) checkModern(r *http.Request) *refusal {
 	m := b.messages[0]
 	switch {
-	case b.batch:
+	case b.batch: // RS-137
 		return invalid(nil, "The body has to be one request or notification.")
 	case !m.isRequest():
 		return invalid(nil, "The body has to be a request or notification: servers of this revision ask nothing.")
@@ -152,7 +152,7 @@ func isStrict(value string) bool {
 // checkSession refuses what the revisions with sessions do and the SDK does not.
 func (e *endpoint) checkSession(b body, r *http.Request) *refusal {
 	id := r.Header.Get(protocol.HeaderSession)
-	if id == "" && !b.opens() && !e.adapter.sessionless.Load() {
+	if id == "" && !b.opens() && !e.adapter.sessionless.Load() { // initialize comes first: RS-70
 		// Otherwise the SDK opens a session for it, and answers 200 with the code 0.
 		return invalid(b.id(), "The header Mcp-Session-Id is required.")
 	}

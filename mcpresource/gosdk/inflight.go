@@ -109,7 +109,7 @@ func (f *inflight) end(r *jsonrpc.Response) ([]byte, error) {
 	case p.batch != nil:
 		p.batch.left--
 		return p.batch.add(line), nil
-	case p.cancelled && !p.listens:
+	case p.cancelled && !p.listens: // RS-87
 		return nil, nil
 	}
 	return line, nil
@@ -150,7 +150,7 @@ func (b *batch) add(answer []byte) []byte {
 	return line
 }
 
-// mutes reports whether a notification is about a cancelled call.
+// mutes reports whether a notification is about a cancelled call (RS-87).
 func (f *inflight) mutes(r *jsonrpc.Request) bool {
 	if r.Method != "notifications/progress" {
 		return false

@@ -157,7 +157,7 @@ func (s *schemas) of(tool *mcp.Tool) (*jsonschema.Resolved, error) {
 	return ready.schema, ready.err
 }
 
-// resolve works on a copy. Nothing is fetched: a reference to elsewhere is an error.
+// resolve works on a copy. Nothing is fetched: a reference to elsewhere is an error (RS-172).
 func resolve(schema any) (*jsonschema.Resolved, error) {
 	b, err := json.Marshal(schema)
 	if err != nil {

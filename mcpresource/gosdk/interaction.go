@@ -24,7 +24,7 @@ const (
 // interact turns a call that ended because the person has to visit a page first
 // (mcpresource.InteractionRequiredError) into a question by the client, if the client has
 // said that it can show links; else the answer holds the link as text. The page is not the
-// way to sign in to this server, which the guard asks for by 401 (RS-199).
+// way to sign in to this server, which the guard asks for by 401 (RS-133, RS-199).
 func (x *exchange) interact(
 	ctx context.Context, result mcp.Result, err error, again func() (mcp.Result, error),
 ) (mcp.Result, error) {
@@ -39,7 +39,7 @@ func (x *exchange) interact(
 		}
 	case protocol.IsStateless(x.version) && answered(x.req, need) == "" && showsLinks(x.req):
 		return inquiry(x.req, need), nil
-	case x.version == protocol.Rev20251125 && showsLinks(x.req):
+	case x.version == protocol.Rev20251125 && showsLinks(x.req): // RS-125
 		return nil, mcp.URLElicitationRequiredError([]*mcp.ElicitParams{question(need, rand.Text())})
 	}
 	if tool, ok := result.(*mcp.CallToolResult); ok && tool != nil {
@@ -83,7 +83,8 @@ func (o *Options) poll() time.Duration {
 	return interactionPoll
 }
 
-// question is the text that the client shows. It does not name the person (RS-201).
+// question is what the client shows: a link, never a form for a secret (RS-125, RS-198). It does not
+// name the person (RS-201).
 func question(need *mcpresource.InteractionRequiredError, id string) *mcp.ElicitParams {
 	return &mcp.ElicitParams{
 		Mode: "url", URL: need.URL, ElicitationID: id,
@@ -96,15 +97,16 @@ func questionKey(need *mcpresource.InteractionRequiredError) string {
 	return "connect-" + need.Provider
 }
 
-// inquiry is the result of 2026-07-28 that has the client put the question and call again.
-// The state of a tool that is itself in the middle of such a conversation is kept.
+// inquiry is the result of 2026-07-28 that has the client put the question and call again (RS-178).
+// The question has no id there (RS-204). The state of a tool that is itself in the middle of such a
+// conversation is kept.
 func inquiry(req mcp.Request, need *mcpresource.InteractionRequiredError) mcp.Result {
 	return &inputRequired{&mcp.CallToolResult{
 		InputRequests: mcp.InputRequestMap{questionKey(need): question(need, "")}, RequestState: state(req),
 	}}
 }
 
-// inputRequired is a result that asks for input. The SDK marks those that a handler
+// inputRequired is a result that asks for input (RS-179). The SDK marks those that a handler
 // returns, and leaves middleware no way to.
 type inputRequired struct{ *mcp.CallToolResult }
 

@@ -102,7 +102,7 @@ func (withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestInteractionOf20251125(t *testing.T) {
 	url, _ := needy(t, 1<<40)
-	t.Run("RS-79 RS-198 a client that shows links gets URLElicitationRequired", func(t *testing.T) {
+	t.Run("RS-79 RS-133 RS-198 a client that shows links gets URLElicitationRequired", func(t *testing.T) {
 		var asked []mcp.ElicitParams
 		cs := person(t, url, protocol.Rev20251125, "accept", &asked)
 		_, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "repos"})

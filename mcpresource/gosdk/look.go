@@ -68,7 +68,7 @@ func lookAt(b []byte) (m message, refused *refusal) {
 
 func (m message) isRequest() bool { return m.Method != nil }
 
-// validID: the SDK takes a request whose id is null for a notification, and cuts the
+// validID (RS-67): the SDK takes a request whose id is null for a notification, and cuts the
 // fraction off a number.
 func (m message) validID() bool {
 	switch {

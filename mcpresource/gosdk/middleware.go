@@ -96,7 +96,7 @@ func (x *exchange) serve(ctx context.Context) (mcp.Result, error) {
 	return x.sealState(result), nil
 }
 
-// admit is everything that is decided before the handler.
+// admit is everything that is decided before the handler, for a retry as for a first call (RS-185).
 func (x *exchange) admit(ctx context.Context) error {
 	judge := x.guard.Authorize
 	if held(x.req) {

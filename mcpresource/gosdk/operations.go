@@ -64,7 +64,8 @@ func completed(ref *mcp.CompleteReference) (ops []mcpresource.Operation) {
 	return ops
 }
 
-// filter leaves in a list what the caller may use. The slices are fresh for each call.
+// filter leaves in a list what the caller of this request may use, whatever was called before
+// (RS-54). The slices are fresh for each call.
 func filter(ctx context.Context, g *mcpresource.Guard, result mcp.Result) {
 	hidden := func(method, name string) bool {
 		return !g.Covers(ctx, mcpresource.Operation{Method: method, Name: name})
@@ -83,8 +84,8 @@ func filter(ctx context.Context, g *mcpresource.Guard, result mcp.Result) {
 	}
 }
 
-// private marks what depends on the caller as not to be shared by caches. The SDK's
-// default is public, which would let one person's list be served to another.
+// private marks what depends on the caller as not to be shared by caches (RS-57), every page of it
+// (RS-58). The SDK's default is public, which would let one person's list be served to another.
 func private(result mcp.Result) {
 	switch r := result.(type) {
 	case *mcp.ListToolsResult:

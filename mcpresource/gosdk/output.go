@@ -56,7 +56,7 @@ func (x *exchange) cleanTool(r *mcp.CallToolResult) mcp.Result {
 	return &out
 }
 
-// cleanPrompt: a prompt has no way to say in its result that it has failed.
+// cleanPrompt (RS-193): a prompt has no way to say in its result that it has failed.
 func (x *exchange) cleanPrompt(r *mcp.GetPromptResult) (mcp.Result, error) {
 	out := *r
 	if !x.o.RawOutput {

@@ -55,7 +55,7 @@ func (s *sse) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !ok: // the policy makes the method public, but here there is no person to bind the session to
 		refuse(w, &refusal{http.StatusUnauthorized, protocol.CodeRefused, "Authentication is required.", nil})
-	case r.Method == http.MethodGet:
+	case r.Method == http.MethodGet: // RS-90, as the next
 		s.open(w, r, p)
 	case r.Method == http.MethodPost && id != "":
 		s.post(w, r, p, id)
@@ -85,6 +85,7 @@ func (s *sse) open(w http.ResponseWriter, r *http.Request, p *mcpresource.Princi
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-cache, no-transform")
 	h.Set("X-Accel-Buffering", "no")
+	// RS-91
 	if c.event("endpoint", []byte(r.URL.EscapedPath()+"?sessionId="+c.id)) != nil {
 		return
 	}
@@ -129,7 +130,7 @@ func (s *sse) post(w http.ResponseWriter, r *http.Request, p *mcpresource.Princi
 	s.mu.Lock()
 	c := s.byID[id]
 	s.mu.Unlock()
-	if c == nil || c.owner != s.adapter.guard.Owner(p) { // the answer does not say whose it is
+	if c == nil || c.owner != s.adapter.guard.Owner(p) { // RS-94; the answer does not say whose it is
 		refuse(w, &refusal{http.StatusNotFound, protocol.CodeRefused, "Session not found.", nil})
 		return
 	}
@@ -213,7 +214,7 @@ func (c *sseConn) accept(r *http.Request, p *mcpresource.Principal, text []byte)
 	}
 }
 
-// tooNew tells a client that tries the newest revision first to use an older one, where
+// tooNew tells a client that tries the newest revision first to use an older one (RS-142), where
 // clients of this transport expect answers: on the stream.
 func (c *sseConn) tooNew(id jsonrpc.ID, version string) *refusal {
 	older := slices.DeleteFunc(mcp.SupportedProtocolVersions(), protocol.IsStateless)
@@ -257,7 +258,7 @@ func (c *sseConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	if err != nil || data == nil {
 		return err
 	}
-	return c.event("message", data)
+	return c.event("message", data) // RS-92
 }
 
 var errStreamEnded = errors.New("gosdk: the stream has ended")

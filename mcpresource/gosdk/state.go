@@ -14,7 +14,7 @@ import (
 // openState gives the handler the requestState that it returned an exchange ago (MCP
 // 2026-07-28, "Multi Round-Trip Requests", RS-181). What the client brings is taken for nothing
 // else: it must have been sealed here, for this caller, this operation and these
-// arguments, not long ago.
+// arguments, not long ago. Who brings it is authenticated as ever (RS-173, SP-15).
 func (x *exchange) openState() error {
 	state := x.broughtState()
 	if state == nil || *state == "" {

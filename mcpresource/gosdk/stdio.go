@@ -91,7 +91,7 @@ func (t *stdio) Connect(ctx context.Context) (mcp.Connection, error) {
 		c.in = os.Stdin
 	}
 	if c.out == nil {
-		c.out, os.Stdout = os.Stdout, os.Stderr
+		c.out, os.Stdout = os.Stdout, os.Stderr // RS-82
 	}
 	go c.scan()
 	return c, nil

@@ -36,6 +36,7 @@ type stdioConn struct {
 	out     io.Writer
 }
 
+// newID returns the id of a session, which cannot be guessed (SP-14, RS-94).
 func newID() string { return rand.Text() }
 
 // SessionID implements mcp.Connection.
@@ -200,7 +201,7 @@ func (c *stdioConn) refuse(refused *refusal) error {
 	return c.send(errorMessage(refused.id, refused.code, refused.text))
 }
 
-// send writes one line; JSON has no line break of its own.
+// send writes one line (RS-81); JSON has no line break of its own.
 func (c *stdioConn) send(text []byte) error {
 	if text == nil {
 		return nil

@@ -84,6 +84,8 @@ func mustSignIn(r Request, v *storage.Visit, now time.Time) bool {
 		r.MaxAge >= 0 && (v.Session.AuthTime.IsZero() || now.Sub(v.Session.AuthTime) > r.MaxAge)
 }
 
+// mustConsent looks at what the person has allowed this client; who has to sign in at a provider is
+// asked before that, too (SP-02).
 func mustConsent(r Request, v *storage.Visit) bool {
 	return anyProgramCouldAsk(r) ||
 		slices.Contains(r.Prompt, "consent") || slices.Contains(r.Prompt, "select_account") ||

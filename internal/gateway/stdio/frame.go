@@ -34,7 +34,7 @@ func (f *frame) check() error {
 	case f.Version != "2.0", f.Method == "" && len(f.ID) == 0:
 		return errFrame
 	case f.Method == "" && (f.Result == nil) == (f.Error == nil):
-		return errFrame // an answer is one of the two
+		return errFrame // an answer is one of the two (RS-68)
 	case f.Method != "" && (f.Result != nil || f.Error != nil):
 		return errFrame
 	case len(f.ID) > 0 && f.ID[0] != '"' && f.ID[0] != '-' && (f.ID[0] < '0' || f.ID[0] > '9'):

@@ -138,7 +138,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, p *mcpresource.Pri
 			return
 		}
 	}
-	if version := x.negotiated(); batch && version >= mcp.Rev20250618 {
+	if version := x.negotiated(); batch && version >= mcp.Rev20250618 { // RS-121
 		refuse(w, nil, http.StatusBadRequest, mcp.CodeInvalidRequest, "There are no batches in MCP "+version+".")
 		return
 	}
@@ -151,7 +151,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, p *mcpresource.Pri
 			s.unable(w, r, nil, err)
 			return
 		}
-		w.WriteHeader(http.StatusAccepted)
+		w.WriteHeader(http.StatusAccepted) // without a body: RS-69, RS-100
 		return
 	}
 	x.serve(w, r, frames, calls)
@@ -166,10 +166,10 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, p *mcpresource.
 	}
 	x := s.find(id, p)
 	if x == nil {
-		refuse(w, nil, http.StatusNotFound, mcp.CodeRefused, "Session not found.")
+		refuse(w, nil, http.StatusNotFound, mcp.CodeRefused, "Session not found.") // RS-110
 		return nil
 	}
-	// MCP 2025-06-18, "Protocol Version Header".
+	// MCP 2025-06-18, "Protocol Version Header" (RS-122, RS-124).
 	if v, agreed := r.Header.Get(mcp.HeaderVersion), x.negotiated(); v != "" && agreed != "" && v != agreed {
 		refuse(w, nil, http.StatusBadRequest, mcp.CodeRefused, "This is not the protocol version of the session.")
 		return nil
@@ -177,7 +177,7 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, p *mcpresource.
 	return x
 }
 
-// initialize opens a session. It is a message of its own (MCP 2025-03-26, Lifecycle).
+// initialize opens a session (RS-70). It is a message of its own (MCP 2025-03-26, Lifecycle, RS-118).
 func (s *Server) initialize(
 	w http.ResponseWriter, r *http.Request, p *mcpresource.Principal, frames []frame, batch bool,
 ) {
@@ -204,7 +204,7 @@ func (s *Server) initialize(
 // serve sends calls to the program and what comes of them to the client. That the client
 // goes away cancels nothing: it may come back for the rest.
 func (x *session) serve(w http.ResponseWriter, r *http.Request, frames []frame, calls int) {
-	out := x.open(calls)
+	out := x.open(calls) // for the answers; none comes on the session's own stream (RS-105)
 	until, _ := out.attach(false)
 	defer out.detach(until)
 	if err := x.forward(frames, out); err != nil {
@@ -292,8 +292,8 @@ func (x *session) local(f frame, out *stream) bool {
 
 const maxSubscriptions = 1000
 
-// get opens a session's own stream, or takes any stream up again (MCP 2025-03-26,
-// Streamable HTTP, "Resumability and Redelivery").
+// get opens a session's own stream (RS-104), or takes any stream up again, that of a POST too (MCP
+// 2025-03-26, Streamable HTTP, "Resumability and Redelivery", RS-129).
 func (s *Server) get(w http.ResponseWriter, r *http.Request, p *mcpresource.Principal) {
 	if !accepts(r, "text/event-stream") {
 		refuse(w, nil, http.StatusNotAcceptable, mcp.CodeRefused, "Accept must contain text/event-stream.")

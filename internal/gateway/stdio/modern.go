@@ -28,7 +28,7 @@ func (s *Server) postModern(
 ) {
 	f := frames[0]
 	switch {
-	case batch || f.isAnswer():
+	case batch || f.isAnswer(): // RS-137
 		refuse(w, nil, http.StatusBadRequest, mcp.CodeInvalidRequest, "A request is expected.")
 		return
 	case f.isNote():
@@ -66,7 +66,7 @@ func (s *Server) postModern(
 	(&turn{hub: h, w: w, r: r, person: person(p)}).forward(f)
 }
 
-// unsupported is UnsupportedProtocolVersionError (MCP 2026-07-28, Versioning). Clients that
+// unsupported is UnsupportedProtocolVersionError (MCP 2026-07-28, Versioning, RS-142). Clients that
 // know older revisions too begin with initialize when those are all that is supported.
 func unsupported(id json.RawMessage, version string, supported []string) *gateway.Fault {
 	return &gateway.Fault{
@@ -98,9 +98,9 @@ func checkModern(h http.Header, f frame) (version string, no *gateway.Fault) {
 	}
 	meta := members(at(f.Params, "_meta"))
 	switch version = text(meta[mcp.MetaVersion]); {
-	case version == "":
+	case version == "": // RS-138, as what follows
 		return bad(mcp.CodeInvalidParams, "_meta has no "+mcp.MetaVersion+".")
-	case version != h.Get(mcp.HeaderVersion):
+	case version != h.Get(mcp.HeaderVersion): // RS-144
 		return bad(mcp.CodeHeaderMismatch, "The header MCP-Protocol-Version is missing or does not match the body.")
 	case version == mcp.Rev20260728 && members(meta[mcp.MetaCapabilities]) == nil:
 		return bad(mcp.CodeInvalidParams, "_meta has no "+mcp.MetaCapabilities+".")
@@ -125,7 +125,7 @@ func (t *turn) forward(f frame) {
 		t.hub.server.unable(t.w, t.r, f.ID, err)
 		return
 	}
-	// When the connection ends, so does the request; after the answer there is no call
+	// When the connection ends, so does the request (RS-164); after the answer there is no call
 	// left to drop.
 	defer t.hub.link.drop(scope, "the client has gone")
 	t.send(out)
@@ -167,7 +167,7 @@ func statusOf(f frame) int {
 		return http.StatusOK
 	}
 	switch code {
-	case mcp.CodeMethodNotFound:
+	case mcp.CodeMethodNotFound: // RS-74, RS-159
 		return http.StatusNotFound
 	case mcp.CodeInvalidParams, mcp.CodeHeaderMismatch, mcp.CodeUnsupportedVersion, mcp.CodeMissingCapability:
 		return http.StatusBadRequest

@@ -95,7 +95,7 @@ func annotated(schema json.RawMessage, path []string) (out []mirror) {
 	return out
 }
 
-// agree compares the headers of a call with its arguments. A header without an argument
+// agree compares the headers of a call with its arguments (RS-151). A header without an argument
 // is as wrong as the contrary: whatever stands between reads the headers alone.
 func agree(h http.Header, arguments json.RawMessage, mirrors []mirror) bool {
 	for _, m := range mirrors {

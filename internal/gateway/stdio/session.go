@@ -132,7 +132,7 @@ func (x *session) ask(f frame) {
 	x.related(f)
 }
 
-// related sends a message to the youngest call's stream: most programs ask, and log, for
+// related sends a message to the youngest call's stream, and to no other (RS-106): most programs ask, and log, for
 // the sake of a call.
 func (x *session) related(f frame) {
 	if c := x.link.youngest(func(c *call) bool { return c.scope == x }); c != nil {

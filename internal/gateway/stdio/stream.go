@@ -140,8 +140,8 @@ func (s *stream) unsent() int {
 	return s.sent
 }
 
-// serve writes the events from number n on, as they come, until the stream or ctx ends,
-// or another reader takes over.
+// serve is the answer to a request as an event stream (RS-101). It writes the events from number n
+// on, as they come, until the stream or ctx ends, or another reader takes over.
 func (s *stream) serve(ctx context.Context, w http.ResponseWriter, n int, until <-chan struct{}) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")

@@ -24,7 +24,8 @@ func implied(method string, params map[string]json.RawMessage) ([]Message, error
 	return nil, nil
 }
 
-// completed goes by the members and not by the type, which a server may disregard.
+// completed goes by the members and not by the type, which a server may disregard. A completion
+// tells no more than its prompt or resource would (RS-190).
 func completed(b json.RawMessage) (messages []Message, err error) {
 	ref, err := members(b, "type", "name", "uri")
 	if err != nil {
