@@ -1,7 +1,12 @@
 package gateway
 
 import (
+	"io"
+	"maps"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
 	"strings"
 	"testing"
 )
@@ -25,5 +30,47 @@ func TestDisguised(t *testing.T) {
 	}
 	if resp.Header.Get("Nel") != "" || resp.Header.Get("Report-To") != "" {
 		t.Error("the MCP server has browsers report what is asked of our origin")
+	}
+}
+
+// TestInformational: what an MCP server sends ahead of its answer (RFC 9110 §15.2) does not pass by the
+// rules for what it may say, and takes nothing away from what the guard has said.
+func TestInformational(t *testing.T) {
+	inner := front(t, Config{}, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Set-Cookie", "mcp-authd=evil")
+		w.Header().Set("Link", "<https://evil.example>; rel=preload")
+		for range 8 { // as one does that says again and again that it is at work
+			w.WriteHeader(http.StatusEarlyHints)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{}`)
+	})
+	const origin = "https://app.example.com"
+	outer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Access-Control-Allow-Origin", origin)
+		inner.Config.Handler.ServeHTTP(w, r)
+	}))
+	defer outer.Close()
+	early := http.Header{}
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+		Got1xxResponse: func(_ int, h textproto.MIMEHeader) error { maps.Copy(early, http.Header(h)); return nil },
+	})
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, outer.URL, strings.NewReader(ping))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, _ := io.ReadAll(resp.Body); resp.StatusCode != 200 || string(body) != `{}` {
+		t.Errorf("got %d %s", resp.StatusCode, body)
+	}
+	if len(early) != 0 {
+		t.Errorf("ahead of the answer came %v", early)
+	}
+	if got := resp.Header.Get("Access-Control-Allow-Origin"); got != origin {
+		t.Errorf("the header of the guard is %q", got)
 	}
 }

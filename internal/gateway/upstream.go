@@ -9,7 +9,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/http/httputil"
+	"net/textproto"
 	"net/url"
 	"slices"
 	"strings"
@@ -84,6 +86,7 @@ type Upstream struct {
 	proxy     *httputil.ReverseProxy
 	health    *health
 	signer    *signer
+	closeIdle func()
 }
 
 // New returns an upstream, or an error that says what in c is wrong.
@@ -107,10 +110,11 @@ func New(c Config) (*Upstream, error) {
 	u := &Upstream{c: c, target: target, signer: newSigner(c.Identity, c.Resource, c.URL, c.Now)}
 	u.forwarded.host, u.forwarded.proto = []string{public.Host}, []string{public.Scheme}
 	transport := u.transport()
+	u.closeIdle = transport.CloseIdleConnections
 	// What has no length, such as a stream, is flushed at once without FlushInterval; the
 	// rest arrives sooner when its head does not go alone.
 	u.proxy = &httputil.ReverseProxy{
-		Rewrite: u.rewrite, ModifyResponse: u.receive, ErrorHandler: u.fail, Transport: transport,
+		Rewrite: u.rewrite, ModifyResponse: u.receive, ErrorHandler: u.fail, Transport: final{transport},
 		BufferPool: newBuffers(), ErrorLog: slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
 	}
 	if u.health, err = newHealth(c, target, transport); err != nil {
@@ -145,6 +149,18 @@ func (u *Upstream) transport() *http.Transport {
 		MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleTime, MaxResponseHeaderBytes: maxHead,
 		DisableCompression: true, ForceAttemptHTTP2: true,
 	}
+}
+
+// final keeps to itself what an MCP server sends ahead of its answer (1xx, RFC 9110 §15.2). ReverseProxy
+// would pass its headers on before ModifyResponse sees any, and take away those of the guard with them.
+type final struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (f final) RoundTrip(r *http.Request) (*http.Response, error) {
+	if trace := httptrace.ContextClientTrace(r.Context()); trace != nil { // of this request alone
+		trace.Got1xxResponse = func(int, textproto.MIMEHeader) error { return nil }
+	}
+	return f.RoundTripper.RoundTrip(r)
 }
 
 // exchange is what is known about one request on its way.
@@ -305,7 +321,7 @@ func (u *Upstream) Run(ctx context.Context) { u.health.run(ctx) }
 
 // Close closes what is idle.
 func (u *Upstream) Close() error {
-	u.proxy.Transport.(*http.Transport).CloseIdleConnections()
+	u.closeIdle()
 	return nil
 }
 
