@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -35,7 +36,12 @@ type Sites struct {
 	main    http.Handler
 	muxes   map[string]*http.ServeMux
 	servers []served
+
+	patience time.Duration // of Try, for one server
 }
+
+// tryPatience is long enough for a program that npx has to fetch first.
+const tryPatience = time.Minute
 
 type served struct {
 	resource string
@@ -49,7 +55,7 @@ func NewSites(issuer string, main http.Handler) (*Sites, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gateway: issuer: %w", err)
 	}
-	return &Sites{home: site(u.Host), main: main, muxes: map[string]*http.ServeMux{}}, nil
+	return &Sites{home: site(u.Host), main: main, muxes: map[string]*http.ServeMux{}, patience: tryPatience}, nil
 }
 
 // site is what tells hosts apart. On loopback they are all one, as for the guard.
@@ -122,10 +128,14 @@ func (s *Sites) Run(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// Try tries every server once and hands what is wrong to report.
+// Try tries every server once and hands what is wrong to report. One that says nothing is given up after a
+// minute.
 func (s *Sites) Try(ctx context.Context, report func(resource string, err error)) {
 	for _, server := range s.servers {
-		if _, err := server.Try(ctx); err != nil && ctx.Err() == nil {
+		brief, cancel := context.WithTimeout(ctx, s.patience)
+		_, err := server.Try(brief)
+		cancel()
+		if err != nil && ctx.Err() == nil {
 			report(server.resource, err)
 		}
 	}

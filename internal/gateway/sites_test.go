@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
@@ -162,6 +163,36 @@ func TestSitesLookAfterEach(t *testing.T) {
 	for i, s := range servers {
 		if s.ran.Load() != 1 || s.closed.Load() != 1 {
 			t.Errorf("server %d: run %d times, closed %d times", i, s.ran.Load(), s.closed.Load())
+		}
+	}
+}
+
+// silent is a server that says nothing when it is tried.
+type silent struct{ fake }
+
+func (silent) Try(ctx context.Context) (string, error) { <-ctx.Done(); return "", ErrAway }
+
+// TestTryEnds: a server that says nothing keeps no other from being tried.
+func TestTryEnds(t *testing.T) {
+	sites, err := NewSites("https://auth.example.com", http.NotFoundHandler())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sites.patience = time.Millisecond
+	for resource, server := range map[string]Server{
+		"https://mcp.example.com/a": silent{}, "https://mcp.example.com/b": silent{},
+	} {
+		if err := sites.Add(resource, openGuard(t, resource), server); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wrong := make(chan string, 2)
+	go sites.Try(t.Context(), func(resource string, _ error) { wrong <- resource })
+	for range 2 {
+		select {
+		case <-wrong:
+		case <-time.After(10 * time.Second):
+			t.Fatal("it waits for the first one")
 		}
 	}
 }
