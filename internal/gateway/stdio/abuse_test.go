@@ -136,3 +136,19 @@ func post(body string) *http.Request {
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	return r
 }
+
+// TestEndedBeforeItBegan: a session whose program ends while it is opened is not kept: nothing would
+// ever take it away again.
+func TestEndedBeforeItBegan(t *testing.T) {
+	s := serve(t, "good", Config{})
+	x := newSession(s.Server, newID(), alice)
+	x.close()
+	if err := s.keep(x); !errors.Is(err, errEnded) || len(s.sessions) != 0 {
+		t.Errorf("got %v, and %d sessions", err, len(s.sessions))
+	}
+	s.sessions[x.id] = x
+	x.idle.last = time.Time{}
+	if s.makeRoom("") {
+		t.Error("a session without a program makes room for one")
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -293,5 +294,24 @@ func TestShared(t *testing.T) {
 	if !strings.Contains(s.hear("resources/updated", mine...), "resources/updated") ||
 		strings.Contains(s.hear("", theirs...), "resources/updated") {
 		t.Error("who has subscribed hears nothing, or who has not does")
+	}
+}
+
+// TestModernCrowdBeforeOlderProgram: requests that come at once before it is known what a program
+// speaks cost one process together, and wait for one answer.
+func TestModernCrowdBeforeOlderProgram(t *testing.T) {
+	s := serve(t, "good", Config{})
+	var all sync.WaitGroup
+	for range 6 {
+		all.Go(func() {
+			body, header := modernCall("1", "tools/list", "", "")
+			if a, err := s.do(t.Context(), http.MethodPost, body, header...); err != nil || a.status != 400 {
+				t.Errorf("got %+v, %v", a, err)
+			}
+		})
+	}
+	all.Wait()
+	if n := strings.Count(s.log.String(), "started an MCP server"); n != 1 {
+		t.Errorf("%d processes were started", n)
 	}
 }

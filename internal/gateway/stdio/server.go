@@ -120,7 +120,7 @@ func (s *Server) makeRoom(key string) bool {
 	var oldest *session
 	var idle *hub
 	for _, x := range s.sessions {
-		if d := x.idle.since(now); x.hub == nil && (key == "" || person(x.person) == key) && d > longest {
+		if d := x.idle.since(now); x.hub == nil && !x.isClosed() && (key == "" || person(x.person) == key) && d > longest {
 			longest, oldest = d, x
 		}
 	}
@@ -199,14 +199,22 @@ func (s *Server) begin(ctx context.Context, p *mcpresource.Principal) (*session,
 			return nil, err
 		}
 	}
+	return x, s.keep(x)
+}
+
+// keep registers a session, unless its program has ended already: nothing would take it away again.
+func (s *Server) keep(x *session) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	switch {
+	case s.closed:
 		go x.close()
-		return nil, errClosed
+		return errClosed
+	case x.isClosed():
+		return errEnded
 	}
 	s.sessions[x.id] = x
-	return x, nil
+	return nil
 }
 
 // legacyFor is how long it is remembered that the program does not know the stateless
@@ -219,19 +227,16 @@ const legacyFor = 10 * time.Minute
 // such a server over HTTP.
 func (s *Server) modernHub(ctx context.Context, p *mcpresource.Principal) (*hub, error) {
 	s.mu.Lock()
-	known := s.c.Shared || s.c.Now().Before(s.legacy)
+	known := s.isLegacy()
 	s.mu.Unlock()
 	if known {
 		return nil, errLegacy
 	}
-	h, err := s.hub(ctx, p)
-	if errors.Is(err, errLegacy) {
-		s.mu.Lock()
-		s.legacy = s.c.Now().Add(legacyFor)
-		s.mu.Unlock()
-	}
-	return h, err
+	return s.hub(ctx, p)
 }
+
+// isLegacy reports whether the program is known not to have the stateless revision. mu is held.
+func (s *Server) isLegacy() bool { return s.c.Shared || s.c.Now().Before(s.legacy) }
 
 // hub returns the process that the requests of p without a session use, or, for nil, the sessions
 // of all callers.
@@ -251,10 +256,13 @@ func (s *Server) hub(ctx context.Context, p *mcpresource.Principal) (*hub, error
 	first.Lock()
 	defer first.Unlock()
 	s.mu.Lock()
-	h := s.hubs[key]
+	h, older := s.hubs[key], p != nil && s.isLegacy()
 	s.mu.Unlock()
-	if h != nil {
+	switch {
+	case h != nil:
 		return h, nil
+	case older: // as another request has found out meanwhile
+		return nil, errLegacy
 	}
 	return s.newHub(ctx, p)
 }
@@ -276,6 +284,9 @@ func (s *Server) newHub(ctx context.Context, p *mcpresource.Principal) (*hub, er
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.starting, h.key)
+	if errors.Is(err, errLegacy) {
+		s.legacy = s.c.Now().Add(legacyFor)
+	}
 	switch other := s.hubs[h.key]; {
 	case err != nil:
 		return nil, err

@@ -184,6 +184,12 @@ func (x *session) reply(f frame) error {
 	return x.link.send(f)
 }
 
+func (x *session) isClosed() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.closed
+}
+
 // close ends the session, and its process unless others share it.
 func (x *session) close() {
 	x.mu.Lock()
