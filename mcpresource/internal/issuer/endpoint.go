@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 )
 
 // EndpointConfig says what is posted where, and as which client. Location "" is found by
@@ -27,6 +29,7 @@ type EndpointConfig struct {
 type Endpoint struct {
 	c        EndpointConfig
 	underway chan struct{} // one place for each request
+	flight   singleflight.Group
 
 	mu       sync.Mutex // guards location
 	location string
@@ -73,12 +76,23 @@ func (e *Endpoint) Post(ctx context.Context, form url.Values) (status int, body 
 	return e.post(ctx, location, form)
 }
 
+// locate finds the endpoint once. Any number of callers share one discovery: one after the other they
+// would wait for each other's as long as the authorization server is silent.
 func (e *Endpoint) locate(ctx context.Context) (string, error) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.location != "" {
-		return e.location, nil
+	known := e.location
+	e.mu.Unlock()
+	if known != "" {
+		return known, nil
 	}
+	found, err, _ := e.flight.Do("", func() (any, error) { return e.discover(context.WithoutCancel(ctx)) })
+	if err != nil {
+		return "", err
+	}
+	return found.(string), nil
+}
+
+func (e *Endpoint) discover(ctx context.Context) (string, error) {
 	m, err := Discover(ctx, e.c.Client, e.c.Issuer)
 	if err != nil {
 		return "", err
@@ -87,6 +101,8 @@ func (e *Endpoint) locate(ctx context.Context) (string, error) {
 	if err := CheckURL(found); err != nil {
 		return "", fmt.Errorf("%s: %w", e.c.Name, err)
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.location = found
 	return found, nil
 }
