@@ -69,13 +69,23 @@ func (u *Users) Authenticate(ctx context.Context, a Attempt) (storage.User, erro
 	case !ok:
 		u.cfg.Audit.Record(ctx, audit.LoginFailed, audit.Person(account.ID, account.Name),
 			slog.String("network", a.Network), slog.String("reason", refusedFor(account)))
-		if err := u.throttle.failed(ctx, a); err != nil {
+		if err := u.count(ctx, a); err != nil {
 			return storage.User{}, fmt.Errorf("users: authenticate: %w", err)
 		}
 		return storage.User{}, ErrWrong
 	}
 	u.succeeded(ctx, a, account, stale)
 	return account, nil
+}
+
+// countTime bounds the counting of a failure.
+const countTime = 5 * time.Second
+
+// count counts a failure, also for a caller who has gone away: guesses would else cost nothing.
+func (u *Users) count(ctx context.Context, a Attempt) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countTime)
+	defer cancel()
+	return u.throttle.failed(ctx, a)
 }
 
 // succeeded does what follows a sign-in. None of it may stop the sign-in.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/network"
 )
 
@@ -153,5 +155,26 @@ func TestCommonPasswords(t *testing.T) {
 		if !strings.HasPrefix(line, "#") && (len(line) < minPassword || line != strings.ToLower(line)) {
 			t.Errorf("%q would never be found", line)
 		}
+	}
+}
+
+// TestGuessesOfCallersWhoLeaveCount: AS-05. A failure counts although its caller hangs up before it is
+// counted.
+func TestGuessesOfCallersWhoLeaveCount(t *testing.T) {
+	ctx, leave := context.WithCancel(t.Context())
+	r := newRig(t, func(c *Config) {
+		c.Audit = audit.New(slog.New(slog.DiscardHandler), func(event string, _ []slog.Attr) {
+			if event == audit.LoginFailed { // the password has been looked at
+				leave()
+			}
+		})
+	})
+	a := Attempt{Name: "Alice", Password: "wrong", Network: "net"}
+	if _, err := r.Authenticate(ctx, a); !errors.Is(err, ErrWrong) {
+		t.Errorf("got %v", err)
+	}
+	n, _, err := r.store.FailureCount(t.Context(), limits(a)[0][0].key, r.now, failureWindow)
+	if err != nil || n != 1 {
+		t.Errorf("%d failures are counted, %v", n, err)
 	}
 }
