@@ -33,6 +33,7 @@ type Guard struct {
 	anonymousSessions SessionBinder // those that only callers without a token have used
 	refusals          *buckets      // of requests without a good token
 	bodyTime          time.Duration
+	writeTime         time.Duration
 }
 
 // New returns a guard, or an error that says what in c is wrong.
@@ -55,7 +56,10 @@ func New(c Config) (*Guard, error) {
 			return nil, fmt.Errorf("mcpresource: AuthorizationServers: %w", err)
 		}
 	}
-	g := &Guard{c: c.withDefaults(), resource: canonical, audiences: []string{canonical}, bodyTime: bodyTime}
+	g := &Guard{
+		c: c.withDefaults(), resource: canonical, audiences: []string{canonical}, bodyTime: bodyTime,
+		writeTime: writeTime,
+	}
 	g.anonymousSessions, g.refusals = newMemory(g.c.MaxAnonymousSessions, g.c.Now), newBuckets(g.c.Now)
 	if c.OriginAudience {
 		g.audiences = append(g.audiences, oauth.ResourceOrigin(canonical))

@@ -3,6 +3,7 @@ package mcpresource
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 )
 
@@ -17,7 +18,8 @@ func (g *Guard) lifetime(ctx context.Context, end context.CancelCauseFunc, p *pa
 	if p.principal == nil {
 		return g.timed(ctx, p)
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.principal.ExpiresAt.Add(g.c.ClockSkew).Sub(g.c.Now()))
+	left := p.principal.ExpiresAt.Add(g.c.ClockSkew).Sub(g.c.Now())
+	ctx, cancel := context.WithTimeoutCause(ctx, left, errExpired)
 	ctx, untime := g.timed(ctx, p)
 	leave := func() {}
 	if status := p.principal.status; status != nil {
@@ -32,7 +34,33 @@ func (g *Guard) lifetime(ctx context.Context, end context.CancelCauseFunc, p *pa
 	}
 }
 
-var errTimeout = errors.New("mcpresource: the operation took too long")
+var (
+	errTimeout = errors.New("mcpresource: the operation took too long")
+	errExpired = invalid("expired under its request")
+)
+
+// writeTime is how long a client may take to read what is being written when its request ends.
+const writeTime = 10 * time.Second
+
+// hurry bounds a write to a client that reads nothing once ctx has ended: it would otherwise neither end
+// with the token nor give back what the request holds. The connection may be used again after lift.
+func (g *Guard) hurry(ctx context.Context, w *watcher) (lift func()) {
+	control, set := http.NewResponseController(w.ResponseWriter), make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(set)
+		_ = control.SetWriteDeadline(time.Now().Add(g.writeTime)) // a writer without deadlines does not wait
+	})
+	return func() {
+		if stop() {
+			return
+		}
+		<-set
+		if w.status != 0 {
+			_ = control.Flush() // net/http would do it without a deadline
+		}
+		_ = control.SetWriteDeadline(time.Time{})
+	}
+}
 
 // timed bounds the time of what is no stream.
 func (g *Guard) timed(ctx context.Context, p *passage) (context.Context, context.CancelFunc) {
@@ -76,7 +104,8 @@ func judgeOften(ctx context.Context, p *Principal, end context.CancelCauseFunc) 
 
 // endedEarly is why a request had to end before its token expired, or nil.
 func endedEarly(ctx context.Context) error {
-	if err := context.Cause(ctx); errors.Is(err, ErrInvalidToken) || errors.Is(err, ErrUnavailable) {
+	err := context.Cause(ctx)
+	if !errors.Is(err, errExpired) && (errors.Is(err, ErrInvalidToken) || errors.Is(err, ErrUnavailable)) {
 		return err
 	}
 	return nil

@@ -5,13 +5,14 @@ package mcpresource
 type Outcome string
 
 // The outcomes of requests that the guard lets through. An Event has OutcomeAllowed when the
-// request goes on, and OutcomeEnded if its token is revoked under it; a CallEvent has the others.
+// request goes on, and OutcomeEnded if its token is revoked under it, or expires before anything is
+// answered; a CallEvent has the others.
 const (
 	OutcomeAllowed Outcome = "allowed"
 	OutcomeOK      Outcome = "ok"
 	OutcomeError   Outcome = "error"   // the server answered so
 	OutcomeAborted Outcome = "aborted" // the handler did not return
-	OutcomeEnded   Outcome = "ended"   // the token was revoked, or its status was out of reach
+	OutcomeEnded   Outcome = "ended"   // the token was revoked or expired, or its status was out of reach
 	OutcomeTimeout Outcome = "timeout" // Limits.Timeout, or that of a tool
 )
 

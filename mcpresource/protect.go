@@ -127,6 +127,7 @@ func (g *Guard) forward(w http.ResponseWriter, r *http.Request, p *passage, next
 	ctx, done := g.lifetime(ctx, end, p)
 	defer done()
 	watched := &watcher{ResponseWriter: w, guard: g, request: r, passage: p, end: end}
+	defer g.hurry(ctx, watched)()
 	g.serve(ctx, watched, p.outgoing(ctx, r), next)
 	if r.Method == http.MethodDelete && p.session != "" && watched.gone() {
 		g.forget(ctx, p.session, p.owner)

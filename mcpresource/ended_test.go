@@ -1,0 +1,114 @@
+package mcpresource
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestExpiresUnderItsRequest: RS-41. A request during which its token expires, and to which the handler
+// then says nothing, is refused: 200 without a word would be an answer, and the client would not refresh.
+func TestExpiresUnderItsRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(c *Config) { c.Now = time.Now })
+		r.now = time.Now()
+		short := people(r.now)["alice"]
+		short.ExpiresAt = time.Now().Add(time.Minute)
+		r.Guard.c.Validator = ValidatorFunc(func(context.Context, Credential) (*Principal, error) { return short, nil })
+		r.next = func(_ http.ResponseWriter, req *http.Request) { <-req.Context().Done() }
+		w := r.do("POST", "/mcp", tool("read"), "Authorization", "Bearer alice")
+		if w.Code != 401 || r.events[len(r.events)-1].Outcome != OutcomeEnded {
+			t.Errorf("got %d %s %+v", w.Code, w.Body, r.events)
+		}
+	})
+}
+
+// TestUnreadStreamEnds: RS-98. A stream ends with its token also when its client reads nothing, so that a
+// write to it would wait without end.
+func TestUnreadStreamEnds(t *testing.T) {
+	g, err := New(Config{
+		Resource: "http://127.0.0.1/mcp", AuthorizationServers: []string{authServer}, ClockSkew: time.Nanosecond,
+		Validator: ValidatorFunc(func(context.Context, Credential) (*Principal, error) {
+			return &Principal{
+				Issuer: authServer, Subject: "a", Audience: []string{"http://127.0.0.1/mcp"},
+				ExpiresAt: time.Now().Add(300 * time.Millisecond)}, nil
+		}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.writeTime = 100 * time.Millisecond
+	ended := make(chan error, 1)
+	s := httptest.NewServer(g.Protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for {
+			if _, err := w.Write(make([]byte, 64<<10)); err != nil {
+				ended <- err
+				return
+			}
+		}
+	})))
+	defer s.Close()
+	conn, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	io.WriteString(conn, "GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer t\r\n\r\n")
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		conn.Close() // or the server would wait as well
+		t.Error("it is written to without end")
+	}
+}
+
+// TestConnectionAfterAnEnd: what ends one request does not end the next one on its connection.
+func TestConnectionAfterAnEnd(t *testing.T) {
+	r := newRig(t, func(c *Config) {
+		c.Resource, c.Now, c.Policy, c.Limits.Timeout = "http://127.0.0.1/mcp", nil, nil, 50*time.Millisecond
+		c.Validator = ValidatorFunc(func(context.Context, Credential) (*Principal, error) {
+			return &Principal{
+				Issuer: authServer, Subject: "a", Audience: []string{"http://127.0.0.1/mcp"},
+				ExpiresAt: time.Now().Add(time.Hour)}, nil
+		})
+	})
+	r.Guard.writeTime = 50 * time.Millisecond
+	r.next = func(_ http.ResponseWriter, req *http.Request) {
+		if req.Header.Get("Slow") != "" {
+			<-req.Context().Done()
+		}
+	}
+	s := httptest.NewServer(r.h)
+	defer s.Close()
+	connections := map[string]bool{}
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+		GotConn: func(c httptrace.GotConnInfo) { connections[c.Conn.LocalAddr().String()] = true },
+	})
+	for _, tt := range []struct {
+		slow string
+		want int
+	}{{"yes", 504}, {"", 200}} {
+		req, _ := http.NewRequestWithContext(ctx, "POST", s.URL+"/mcp", strings.NewReader(tool("read")))
+		req.Header.Set("Authorization", "Bearer t")
+		req.Header.Set("Slow", tt.slow)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != tt.want {
+			t.Errorf("got %d, %v, want %d", resp.StatusCode, err, tt.want)
+		}
+		resp.Body.Close()
+		time.Sleep(150 * time.Millisecond)
+	}
+	if len(connections) != 1 {
+		t.Errorf("%d connections were used", len(connections))
+	}
+}
