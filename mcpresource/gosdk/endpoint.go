@@ -60,7 +60,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	e.sessions.ServeHTTP(out, r)
-	if b.opens() && !out.failed && out.Header().Get(protocol.HeaderSession) == "" {
+	if b.opens() && out.sessionless() {
 		e.adapter.sessionless.Store(true)
 	}
 }

@@ -51,14 +51,27 @@ func errorMessage(id json.RawMessage, code int64, text string) []byte {
 // client knows that the server speaks MCP, and which request it was.
 type rpcErrors struct {
 	http.ResponseWriter
-	id     json.RawMessage
-	failed bool
-	held   int // status of an error whose text is to come
+	id      json.RawMessage
+	status  int    // that the SDK answers, 0 before; the guard may answer in its place
+	session string // that it names with it
+	held    int    // status of an error whose text is to come
+}
+
+// begin notes the head of the SDK's answer.
+func (w *rpcErrors) begin(status int) {
+	if w.status == 0 && status >= http.StatusOK {
+		w.status, w.session = status, w.Header().Get(protocol.HeaderSession)
+	}
+}
+
+// sessionless reports whether the SDK has answered well and named no session.
+func (w *rpcErrors) sessionless() bool {
+	return w.status >= http.StatusOK && w.status < http.StatusMultipleChoices && w.session == ""
 }
 
 func (w *rpcErrors) WriteHeader(status int) {
-	w.failed = status >= http.StatusBadRequest
-	if w.failed && strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
+	w.begin(status)
+	if status >= http.StatusBadRequest && strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
 		w.held = status
 		return
 	}
@@ -66,7 +79,7 @@ func (w *rpcErrors) WriteHeader(status int) {
 }
 
 func (w *rpcErrors) Write(b []byte) (int, error) {
-	if w.held == 0 {
+	if w.begin(http.StatusOK); w.held == 0 {
 		return w.ResponseWriter.Write(b)
 	}
 	refuse(w.ResponseWriter, translate(w.held, strings.TrimSpace(string(b)), w.id))
@@ -75,7 +88,10 @@ func (w *rpcErrors) Write(b []byte) (int, error) {
 }
 
 // Flush implements http.Flusher.
-func (w *rpcErrors) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
+func (w *rpcErrors) Flush() {
+	w.begin(http.StatusOK)
+	_ = http.NewResponseController(w.ResponseWriter).Flush()
+}
 
 // Unwrap lets http.ResponseController reach the writer below.
 func (w *rpcErrors) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -3,8 +3,10 @@ package gosdk
 import (
 	"bufio"
 	"context"
+	"errors"
 	"iter"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -329,4 +331,52 @@ func TestSessionOfPerson(t *testing.T) {
 			t.Errorf("RS-112 another person: got %d %s", status, body)
 		}
 	}
+}
+
+// forgetful is a binder that cannot record a session now.
+type forgetful struct{ mcpresource.SessionBinder }
+
+func (forgetful) Open(context.Context, string, mcpresource.Binding) error { return errors.New("away") }
+
+// TestServerWithSessions: RS-109. Whether the server hands out session ids is learnt of its own answers,
+// and not of one that the guard gave in its place, or of none.
+func TestServerWithSessions(t *testing.T) {
+	const open = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	refuses := func(t *testing.T, r *rig) {
+		t.Helper()
+		status, body, session := r.post(t, "alice-mcp", "2025-11-25", "",
+			`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
+		if status != 400 || session != "" {
+			t.Errorf("a request without a session got %d %s, session %q", status, body, session)
+		}
+	}
+	t.Run("after an answer of the guard", func(t *testing.T) {
+		r := newRigOf(t, func(c *mcpresource.Config) {
+			c.Sessions = forgetful{mcpresource.NewMemorySessions(0)}
+		}, nil)
+		if status, body, _ := r.post(t, "alice-mcp", "", "", open); status != 503 {
+			t.Fatalf("got %d %s", status, body)
+		}
+		refuses(t, r)
+	})
+	t.Run("after a client that did not wait", func(t *testing.T) {
+		ctx, hangUp := context.WithCancel(t.Context())
+		r := newRig(t, nil, func(s *mcp.Server) {
+			s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+				return func(c context.Context, method string, req mcp.Request) (mcp.Result, error) {
+					if method == "initialize" {
+						hangUp()
+						time.Sleep(100 * time.Millisecond)
+					}
+					return next(c, method, req)
+				}
+			})
+		})
+		req := httptest.NewRequest("POST", "/mcp", strings.NewReader(open))
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		ctx = mcpresource.NewContext(ctx, r.principal("alice", "mcp"))
+		r.handler.ServeHTTP(httptest.NewRecorder(), req.WithContext(ctx))
+		refuses(t, r)
+	})
 }
