@@ -3,6 +3,7 @@ package mcpresource
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 )
@@ -36,7 +37,7 @@ func (g *Guard) lifetime(ctx context.Context, end context.CancelCauseFunc, p *pa
 
 var (
 	errTimeout = errors.New("mcpresource: the operation took too long")
-	errExpired = invalid("expired under its request")
+	errExpired = fmt.Errorf("mcpresource: the token expired under its request: %w", context.DeadlineExceeded)
 )
 
 // writeTime is how long a client may take to read what is being written when its request ends.
@@ -104,8 +105,7 @@ func judgeOften(ctx context.Context, p *Principal, end context.CancelCauseFunc) 
 
 // endedEarly is why a request had to end before its token expired, or nil.
 func endedEarly(ctx context.Context) error {
-	err := context.Cause(ctx)
-	if !errors.Is(err, errExpired) && (errors.Is(err, ErrInvalidToken) || errors.Is(err, ErrUnavailable)) {
+	if err := context.Cause(ctx); errors.Is(err, ErrInvalidToken) || errors.Is(err, ErrUnavailable) {
 		return err
 	}
 	return nil

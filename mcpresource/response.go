@@ -127,7 +127,7 @@ func (g *Guard) interrupted(cause error) *refusal {
 			outcome: OutcomeTimeout, status: http.StatusGatewayTimeout, text: "The operation took too long.",
 			err: cause,
 		}
-	case errors.Is(cause, ErrInvalidToken):
+	case errors.Is(cause, ErrInvalidToken), errors.Is(cause, errExpired):
 		return g.challenged(OutcomeEnded, http.StatusUnauthorized, oauth.InvalidToken,
 			"The access token is not valid.", cause)
 	case errors.Is(cause, ErrUnavailable):
