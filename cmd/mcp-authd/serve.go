@@ -54,6 +54,8 @@ func (a *app) serve(ctx context.Context) error {
 		return err
 	}
 	defer server.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // a program that is being tried ends first: Close waits for it
 	a.warnOfReach()
 	cert, err := a.parts().Certificate()
 	if err != nil {
