@@ -136,11 +136,22 @@ func newLogger(s std, c config.Log) *slog.Logger {
 	terminal := isFile && isatty.IsTerminal(f.Fd())
 	switch {
 	case c.Format == "text" && !terminal:
-		return slog.New(tint.NewTextHandler(s.err, &tint.Options{Level: level, NoColor: true, TimeFormat: exactTime}))
+		return slog.New(tint.NewTextHandler(s.err,
+			&tint.Options{Level: level, ReplaceAttr: plainMessage, NoColor: true, TimeFormat: exactTime}))
 	case c.Format == "text", c.Format == "auto" && terminal:
-		return slog.New(tint.NewTextHandler(s.err, &tint.Options{Level: level, TimeFormat: time.DateTime}))
+		return slog.New(tint.NewTextHandler(s.err,
+			&tint.Options{Level: level, ReplaceAttr: plainMessage, TimeFormat: time.DateTime}))
 	}
 	return slog.New(slog.NewJSONHandler(s.err, &slog.HandlerOptions{Level: level, ReplaceAttr: writeTime}))
+}
+
+// plainMessage is for a handler that quotes attributes and writes messages as they are: an error in one
+// may hold what an MCP server said.
+func plainMessage(groups []string, a slog.Attr) slog.Attr {
+	if a.Key == slog.MessageKey && len(groups) == 0 {
+		a.Value = slog.StringValue(printable(a.Value.String()))
+	}
+	return a
 }
 
 // exactTime is how programs are told a time: RFC 3339 to the millisecond. The log has it in

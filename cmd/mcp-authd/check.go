@@ -47,8 +47,8 @@ func newCheckCommand(s std) *cobra.Command {
 
 func printFinding(s std, f mcpclient.Finding) {
 	mark := map[string]string{"ok": "✓", "warning": "!", "fail": "✗"}[f.Level]
-	fmt.Fprintf(s.out, "%s %-7s %s\n", mark, f.Requirement, f.What)
+	fmt.Fprintf(s.out, "%s %-7s %s\n", mark, f.Requirement, printable(f.What))
 	if f.Advice != "" {
-		fmt.Fprintf(s.out, "          %s\n", f.Advice)
+		fmt.Fprintf(s.out, "          %s\n", printable(f.Advice))
 	}
 }

@@ -46,12 +46,12 @@ func run(ctx context.Context, args []string, s std) int {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &usage):
-		fmt.Fprintf(s.err, "mcp-authd: %s (see: %s --help)\n", oneLine(err), usage.command)
+		fmt.Fprintf(s.err, "mcp-authd: %s (see: %s --help)\n", printable(oneLine(err)), usage.command)
 		return exitUsage
 	case errors.Is(err, errSilent):
 		return exitFailure
 	}
-	fmt.Fprintf(s.err, "mcp-authd: %s\n", strings.TrimSpace(err.Error()))
+	fmt.Fprintf(s.err, "mcp-authd: %s\n", printableLines(strings.TrimSpace(err.Error())))
 	return exitFailure
 }
 

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
+	"unicode"
+	"unicode/utf16"
 
 	"github.com/spf13/cobra"
 
@@ -70,9 +73,32 @@ func pages[T any](next func(after string) (page []T, last string, err error)) ([
 }
 
 func printJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
+	var b strings.Builder
+	e := json.NewEncoder(&b)
 	e.SetIndent("", "  ")
-	return e.Encode(v)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, escaped(b.String()))
+	return err
+}
+
+// escaped is JSON in which nothing stands that a terminal might take for commands: what is not printable
+// is in strings, and the encoder leaves it there beyond ASCII.
+func escaped(text string) string {
+	var out strings.Builder
+	for _, r := range text {
+		switch {
+		case unicode.IsPrint(r) || r == '\n':
+			out.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&out, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&out, `\u%04x`, r)
+		}
+	}
+	return out.String()
 }
 
 // printFields prints names and values, one a line; what is empty is left out.

@@ -58,6 +58,16 @@ func printable(s string) string {
 	}, s)
 }
 
+// printableLines is printable for a text of several lines.
+func printableLines(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, s)
+}
+
 func (t *table) flush() error {
 	widths := t.widths()
 	for _, line := range t.rows {
