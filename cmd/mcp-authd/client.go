@@ -47,11 +47,45 @@ func viewClient(c storage.Client) clientView {
 	}
 }
 
+// clientFlags describe a client to be added.
+type clientFlags struct {
+	spec    dcr.Spec
+	scopes  []string
+	keyFile string
+	json    bool
+}
+
+func (f *clientFlags) add(c *cobra.Command) {
+	fl := c.Flags()
+	fl.StringVar(&f.spec.ID, "id", "", "client id (default: random)")
+	fl.StringVar(&f.spec.Name, "name", "", "name that people are shown")
+	fl.StringArrayVar(&f.spec.RedirectURIs, "redirect-uri", nil, "redirect URI; repeat for more")
+	fl.StringArrayVar(&f.spec.GrantTypes, "grant", nil,
+		"grant type: authorization_code, refresh_token, client_credentials; repeat for more")
+	fl.StringVar(&f.spec.AuthMethod, "auth-method", "",
+		"none, client_secret_basic, client_secret_post or private_key_jwt")
+	fl.StringVar(&f.keyFile, "jwks", "", "file with the public keys of private_key_jwt, as a JSON Web Key Set")
+	fl.StringVar(&f.spec.JWKSURI, "jwks-uri", "", "https URL at which they are published instead")
+	fl.StringArrayVar(&f.scopes, "scope", nil, "scope that client credentials may have; repeat for more")
+	fl.StringArrayVar(&f.spec.Resources, "resource", nil, "resource it may name and introspect for; repeat for more")
+	fl.BoolVar(&f.json, "json", false, "print JSON")
+}
+
+// check wants to know something of the client.
+func (f *clientFlags) check(c *cobra.Command, _ []string) error {
+	for _, flag := range []string{"name", "redirect-uri", "grant", "resource", "scope", "jwks", "jwks-uri", "id"} {
+		if c.Flags().Changed(flag) {
+			return nil
+		}
+	}
+	return usageError{
+		errors.New("say what the client is: --redirect-uri for people who sign in, or --grant client_credentials, and a --name"),
+		c.CommandPath(),
+	}
+}
+
 func newClientAdd(s std) *cobra.Command {
-	var spec dcr.Spec
-	var scopes []string
-	var asJSON bool
-	var keyFile string
+	var f clientFlags
 	c := storeCommand(s, &cobra.Command{
 		Use: "add", Short: "Create a client and print its id and secret, once",
 		Long: "Creates a client of the operator. With redirect URIs it is for people who sign in; without, it\n" +
@@ -61,66 +95,60 @@ func newClientAdd(s std) *cobra.Command {
 			"  mcp-authd client add --name Robot --grant client_credentials --resource https://mcp.example.com/mcp\n" +
 			"  mcp-authd client add --name \"Notes server\" --grant client_credentials --resource https://mcp.example.com/mcp  # may introspect tokens for it",
 		Args: cobra.NoArgs,
-	}, func(c *cobra.Command) {
-		f := c.Flags()
-		f.StringVar(&spec.ID, "id", "", "client id (default: random)")
-		f.StringVar(&spec.Name, "name", "", "name that people are shown")
-		f.StringArrayVar(&spec.RedirectURIs, "redirect-uri", nil, "redirect URI; repeat for more")
-		f.StringArrayVar(&spec.GrantTypes, "grant", nil,
-			"grant type: authorization_code, refresh_token, client_credentials; repeat for more")
-		f.StringVar(&spec.AuthMethod, "auth-method", "",
-			"none, client_secret_basic, client_secret_post or private_key_jwt")
-		f.StringVar(&keyFile, "jwks", "", "file with the public keys of private_key_jwt, as a JSON Web Key Set")
-		f.StringVar(&spec.JWKSURI, "jwks-uri", "", "https URL at which they are published instead")
-		f.StringArrayVar(&scopes, "scope", nil, "scope that client credentials may have; repeat for more")
-		f.StringArrayVar(&spec.Resources, "resource", nil, "resource it may name and introspect for; repeat for more")
-		f.BoolVar(&asJSON, "json", false, "print JSON")
-	}, func(c *cobra.Command, a *app, _ []string) error {
-		spec.Scopes, spec.Now, spec.Redirects = scopes, time.Now(), assembly.RedirectPolicy(a.config)
-		if keyFile != "" {
-			keys, err := os.ReadFile(keyFile)
-			if err != nil {
-				return fmt.Errorf("--jwks: %w", err)
-			}
-			spec.JWKS = keys
-		}
-		client, secret, err := assembly.MintClient(spec, "")
+	}, f.add, func(c *cobra.Command, a *app, _ []string) error {
+		client, secret, err := f.mint(a)
 		if err != nil {
 			return err
 		}
-		if err := a.checkReach(c.Context(), client); err != nil {
+		if err := a.addClient(c.Context(), client); err != nil {
 			return err
 		}
-		if err := a.store.PutClient(c.Context(), client); errors.Is(err, storage.ErrExists) {
-			return fmt.Errorf("the client id %q is taken; choose another with --id", client.ID)
-		} else if err != nil {
-			return err
-		}
-		a.audit.Record(c.Context(), audit.ClientRegistered, audit.Client(client))
-		v := viewClient(client)
-		v.Secret = secret
-		if asJSON {
-			return printJSON(s.out, v)
-		}
-		fmt.Fprintf(s.out, "client_id      %s\n", v.ID)
-		if secret != "" {
-			fmt.Fprintf(s.out, "client_secret  %s\n", secret)
-		}
-		return nil
+		return printClientSecret(s, client, secret, f.json)
 	})
-	c.PreRunE = func(c *cobra.Command, _ []string) error {
-		f := c.Flags()
-		for _, flag := range []string{"name", "redirect-uri", "grant", "resource", "scope", "jwks", "jwks-uri", "id"} {
-			if f.Changed(flag) {
-				return nil
-			}
-		}
-		return usageError{
-			errors.New("say what the client is: --redirect-uri for people who sign in, or --grant client_credentials, and a --name"),
-			c.CommandPath(),
-		}
-	}
+	c.PreRunE = f.check
 	return c
+}
+
+// mint makes the client.
+func (f *clientFlags) mint(a *app) (storage.Client, string, error) {
+	f.spec.Scopes, f.spec.Now, f.spec.Redirects = f.scopes, time.Now(), assembly.RedirectPolicy(a.config)
+	if f.keyFile != "" {
+		keys, err := os.ReadFile(f.keyFile)
+		if err != nil {
+			return storage.Client{}, "", fmt.Errorf("--jwks: %w", err)
+		}
+		f.spec.JWKS = keys
+	}
+	return assembly.MintClient(f.spec, "")
+}
+
+// addClient stores a new client.
+func (a *app) addClient(ctx context.Context, client storage.Client) error {
+	if err := a.checkReach(ctx, client); err != nil {
+		return err
+	}
+	err := a.store.PutClient(ctx, client)
+	if errors.Is(err, storage.ErrExists) {
+		return fmt.Errorf("the client id %q is taken; choose another with --id", client.ID)
+	}
+	if err == nil {
+		a.audit.Record(ctx, audit.ClientRegistered, audit.Client(client))
+	}
+	return err
+}
+
+// printClientSecret prints a secret that is not shown again. That it could not be is a failure.
+func printClientSecret(s std, client storage.Client, secret string, asJSON bool) error {
+	v := viewClient(client)
+	if v.Secret = secret; asJSON {
+		return printJSON(s.out, v)
+	}
+	text := "client_id      " + v.ID + "\n"
+	if secret != "" {
+		text += "client_secret  " + secret + "\n"
+	}
+	_, err := fmt.Fprint(s.out, text)
+	return err
 }
 
 // checkReach refuses scopes that no MCP server has which the client may name, and warns of

@@ -42,13 +42,7 @@ func newClientRotateSecret(s std) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		v := viewClient(client)
-		v.Secret = secret
-		if asJSON {
-			return printJSON(s.out, v)
-		}
-		_, err = fmt.Fprintf(s.out, "client_id      %s\nclient_secret  %s\n", v.ID, secret)
-		return err
+		return printClientSecret(s, client, secret, asJSON)
 	})
 }
 
@@ -63,8 +57,7 @@ func (a *app) newSecret(ctx context.Context, client storage.Client) (string, err
 	if err != nil {
 		return "", err
 	}
-	a.audit.Record(ctx, audit.ClientChanged, audit.Client(client), slog.String("what", "secret"),
-		slog.String("by", "operator"))
+	a.audit.Record(ctx, audit.ClientChanged, audit.Client(client), slog.String("what", "secret"))
 	return secret, nil
 }
 
