@@ -185,3 +185,36 @@ func TestRevokingMany(t *testing.T) {
 		t.Errorf("nothing is left: %s", stderr)
 	}
 }
+
+// TestACutIDNamesOneGrant: ids begin with the time, so grants of one moment have the same beginning. One
+// that several have names none of them, and one that one has names it, whatever others there are.
+func TestACutIDNamesOneGrant(t *testing.T) {
+	dir, s := grantedInstallation(t, 4, "app")
+	db, err := sql.Open("sqlite", filepath.Join(dir, "mcp-authd.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	ids := []string{
+		"grt_ZZZZZZZZ1aaaaaaaaaaaaa", "grt_ZZZZZZZZ2aaaaaaaaaaaaa", "grt_ZZZZZZZZ2bbbbbbbbbbbbb", "grt_ZZZZZZZZ4ccccccccccccc",
+	}
+	all, err := s.ListGrants(t.Context(), "", "app", "", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, id := range ids {
+		if _, err := db.Exec("UPDATE grants SET id = ? WHERE id = ?", id, all[i].ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{
+		"grt_ZZZZZZZZ1…": ids[0], "grt_ZZZZZZZZ2…": "", "grt_ZZZZZZZZ2b…": ids[2], "grt_ZZZZZZZZ4…": ids[3],
+		"grt_ZZZZZZZZ…": "", ids[2]: ids[2], ids[3]: ids[3], "grt_ZZZZZZZZ4cccccccccccd": "",
+		"grt_ZZZZZZZZ4ü": "", "": "", "…": "",
+	} {
+		a := &app{store: s}
+		if g, err := a.grant(t.Context(), name); g.ID != want || (err == nil) != (want != "") {
+			t.Errorf("%s: got %q, %v, want %q", name, g.ID, err, want)
+		}
+	}
+}

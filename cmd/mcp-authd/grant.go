@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -168,11 +169,13 @@ func printRevoked(s std, views []grantView, asJSON bool) error {
 	if asJSON {
 		return printJSON(s.out, views)
 	}
+	var out strings.Builder
 	for _, v := range views {
-		fmt.Fprintf(s.out, "revoked %s (%s, %s, %s)\n", v.ID, printable(v.UserName), printable(v.ClientName),
+		fmt.Fprintf(&out, "revoked %s (%s, %s, %s)\n", v.ID, printable(v.UserName), printable(v.ClientName),
 			v.Resource)
 	}
-	return nil
+	_, err := io.WriteString(s.out, out.String())
+	return err
 }
 
 func (a *app) revokeGrant(ctx context.Context, g storage.Grant) error {
@@ -192,11 +195,13 @@ func (a *app) recordRevoked(ctx context.Context, g storage.Grant) {
 func (a *app) grant(ctx context.Context, id string) (storage.Grant, error) {
 	none := fmt.Errorf("there is no live grant %q; see: mcp-authd grant list", id)
 	start, wasCut := strings.CutSuffix(id, cutMark)
-	if start == "" || wasCut && len(start) < 12 {
+	if start == "" || wasCut && len(start) < 12 || strings.ContainsFunc(start, notInIDs) {
 		return storage.Grant{}, none
 	}
-	// Ids are random: the first one after all but the last character is it.
-	page, err := a.store.ListGrants(ctx, "", "", start[:len(start)-1], 2)
+	// Two are enough to know whether it is one alone: they are the first from start on, since no id has a
+	// character that sorts behind a tilde.
+	last := len(start) - 1
+	page, err := a.store.ListGrants(ctx, "", "", start[:last]+string(start[last]-1)+"~", 2)
 	if err != nil {
 		return storage.Grant{}, err
 	}
@@ -208,6 +213,8 @@ func (a *app) grant(ctx context.Context, id string) (storage.Grant, error) {
 	}
 	return page[0], nil
 }
+
+func notInIDs(r rune) bool { return r <= ' ' || r >= '~' }
 
 // grantView is a grant as commands show it.
 type grantView struct {
