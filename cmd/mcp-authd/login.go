@@ -216,7 +216,7 @@ func (l *login) browse(
 func (l *login) step(name string, data any, format string, args ...any) {
 	l.n++
 	if !l.flags.asJSON {
-		fmt.Fprintf(l.std.out, "✓ %d %-13s %s\n", l.n, name, fmt.Sprintf(format, args...))
+		fmt.Fprintf(l.std.out, "✓ %d %-13s %s\n", l.n, name, printableLines(fmt.Sprintf(format, args...)))
 		return
 	}
 	line := map[string]any{}
@@ -242,7 +242,7 @@ func (l *login) report(err error) error {
 }
 
 func printFailure(w io.Writer, e *mcpclient.Error) {
-	fmt.Fprintf(w, "✗ %s: %s\n", e.Step, e.Why)
+	fmt.Fprintf(w, "✗ %s: %s\n", e.Step, printable(e.Why))
 	if e.Advice != "" {
 		fmt.Fprintf(w, "  %s\n", e.Advice)
 	}
@@ -262,7 +262,8 @@ func openBrowser(ctx context.Context, raw string) {
 	case "windows":
 		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", raw}
 	}
-	cmd := exec.CommandContext(ctx, name, args...)
+	// The opener may become the browser, which is not to end with the command.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), name, args...)
 	if cmd.Start() == nil {
 		go cmd.Wait()
 	}
