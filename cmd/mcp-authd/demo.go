@@ -142,13 +142,13 @@ const (
 // demoUser makes the demo user with a random password, which a data directory keeps
 // for the next start.
 func demoUser(ctx context.Context, u authserver.Users, data string) (password string, err error) {
-	path := filepath.Join(data, passwordFile)
+	path, made := filepath.Join(data, passwordFile), false
 	b, err := os.ReadFile(path)
 	switch {
 	case err == nil:
 		password = strings.TrimSpace(string(b))
 	case errors.Is(err, fs.ErrNotExist):
-		password = secrets.Token("")[:16]
+		password, made = secrets.Token("")[:16], true
 		if err := secrets.WriteOnce(path, password+"\n"); err != nil {
 			return "", err
 		}
@@ -157,7 +157,9 @@ func demoUser(ctx context.Context, u authserver.Users, data string) (password st
 	}
 	_, err = u.Create(ctx, demoName, password, true)
 	if errors.Is(err, users.ErrExists) {
-		err = nil
+		if err = nil; made { // the file was removed, and nobody knows the earlier one
+			err = u.SetPassword(ctx, demoName, password, true)
+		}
 	}
 	return password, err
 }

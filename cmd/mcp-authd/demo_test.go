@@ -1,0 +1,43 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/internal/users"
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+)
+
+// TestTheDemoPrintsThePasswordOfItsUser: also where the file that kept it was removed.
+func TestTheDemoPrintsThePasswordOfItsUser(t *testing.T) {
+	store, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	u, err := users.New(users.Config{Store: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	first := ""
+	for _, step := range []string{"the first start", "the second one", "after the file was removed"} {
+		password, err := demoUser(t.Context(), u, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := u.Authenticate(t.Context(), users.Attempt{Name: demoName, Password: password}); err != nil {
+			t.Errorf("%s: its password is refused: %v", step, err)
+		}
+		if step == "the second one" {
+			if password != first {
+				t.Error("the second start has another password")
+			}
+			if err := os.Remove(filepath.Join(dir, passwordFile)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		first = password
+	}
+}
