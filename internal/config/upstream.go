@@ -178,16 +178,20 @@ func (r *Resource) validateTools(add func(string, string, ...any), key string) {
 	known := func(scope string) bool {
 		return slices.ContainsFunc(r.Scopes, func(s storage.ScopeText) bool { return s.Name == scope })
 	}
+	named := map[string]bool{}
 	for i, t := range r.Tools {
 		key := fmt.Sprintf("%s.tools[%d]", key, i)
 		switch {
 		case t.Name == "":
 			add(key+".name", "is missing")
+		case named[t.Name]: // or the last one would count alone
+			add(key+".name", "%q is listed twice: name all of its scopes at once", t.Name)
 		case strings.Contains(strings.TrimSuffix(t.Name, "*"), "*"):
 			add(key+".name", "%q: a * stands at the end alone", t.Name)
 		case t.Deny == (len(t.Scopes) > 0):
 			add(key, "set scopes, or deny: true")
 		}
+		named[t.Name] = true
 		for _, s := range t.Scopes {
 			if !oauth.ValidScope(s) || !known(s) {
 				add(key+".scopes",
