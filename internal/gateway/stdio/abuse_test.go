@@ -137,6 +137,19 @@ func post(body string) *http.Request {
 	return r
 }
 
+// TestCloseWhileAProgramIsAsked: a program that has not answered yet does not keep the gateway from
+// stopping.
+func TestCloseWhileAProgramIsAsked(t *testing.T) {
+	s := serve(t, "unread", Config{})
+	body, header := modernCall("1", "tools/list", "", "")
+	go func() { _, _ = s.do(context.Background(), http.MethodPost, body, header...) }()
+	eventually(t, "it is started", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.total == 1 })
+	began := time.Now()
+	if s.Close(); time.Since(began) > 15*time.Second {
+		t.Errorf("it took %s", time.Since(began))
+	}
+}
+
 // TestEndedBeforeItBegan: a session whose program ends while it is opened is not kept: nothing would
 // ever take it away again.
 func TestEndedBeforeItBegan(t *testing.T) {

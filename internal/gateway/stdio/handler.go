@@ -187,7 +187,7 @@ func (s *Server) initialize(
 			"A session begins with initialize; the header Mcp-Session-Id is missing.")
 		return
 	}
-	x, err := s.begin(r.Context(), p)
+	x, err := s.begin(p)
 	if err != nil {
 		s.unable(w, r, f.ID, err)
 		return

@@ -41,7 +41,7 @@ func (s *Server) postModern(
 		no.Write(w)
 		return
 	}
-	h, err := s.modernHub(r.Context(), p)
+	h, err := s.modernHub(p)
 	switch {
 	case errors.Is(err, errLegacy):
 		unsupported(f.ID, version, mcp.SessionRevisions()).Write(w)

@@ -18,6 +18,8 @@ import (
 type Server struct {
 	c     Config
 	gates *bounded.Map[string, gate] // of each person whose program has failed
+	life  context.Context            // ends at Close, and with it what the gateway itself asks programs
+	end   context.CancelFunc
 
 	mu       sync.Mutex // guards the rest
 	sessions map[string]*session
@@ -40,10 +42,12 @@ func New(c Config) (*Server, error) {
 	if _, err := exec.LookPath(c.Command[0]); err != nil {
 		return nil, fmt.Errorf("the program cannot be started: %w; install it, or give its full path", err)
 	}
-	return &Server{
+	s := &Server{
 		c: c, sessions: map[string]*session{}, hubs: map[string]*hub{}, starting: map[string]*sync.Mutex{},
 		running: map[string]int{}, gates: bounded.New[string, gate](maxGates, c.Now),
-	}, nil
+	}
+	s.life, s.end = context.WithCancel(context.Background())
+	return s, nil
 }
 
 func newID() string { return rand.Text() }
@@ -120,7 +124,8 @@ func (s *Server) makeRoom(key string) bool {
 	var oldest *session
 	var idle *hub
 	for _, x := range s.sessions {
-		if d := x.idle.since(now); x.hub == nil && !x.isClosed() && (key == "" || person(x.person) == key) && d > longest {
+		own := x.hub == nil && !x.isClosed() && (key == "" || person(x.person) == key)
+		if d := x.idle.since(now); own && d > longest {
 			longest, oldest = d, x
 		}
 	}
@@ -183,10 +188,10 @@ func (s *Server) connect(p *mcpresource.Principal, l *link, to peer) error {
 }
 
 // begin opens a session for p.
-func (s *Server) begin(ctx context.Context, p *mcpresource.Principal) (*session, error) {
+func (s *Server) begin(p *mcpresource.Principal) (*session, error) {
 	x := newSession(s, newID(), p)
 	if s.c.Shared {
-		h, err := s.hub(ctx, nil)
+		h, err := s.hub(nil)
 		if err != nil {
 			return nil, err
 		}
@@ -225,14 +230,14 @@ const legacyFor = 10 * time.Minute
 // What such a program can do depends on what its client can, which only initialize tells
 // it; so those requests are refused, and clients begin with initialize, as they do before
 // such a server over HTTP.
-func (s *Server) modernHub(ctx context.Context, p *mcpresource.Principal) (*hub, error) {
+func (s *Server) modernHub(p *mcpresource.Principal) (*hub, error) {
 	s.mu.Lock()
 	known := s.isLegacy()
 	s.mu.Unlock()
 	if known {
 		return nil, errLegacy
 	}
-	return s.hub(ctx, p)
+	return s.hub(p)
 }
 
 // isLegacy reports whether the program is known not to have the stateless revision. mu is held.
@@ -240,7 +245,7 @@ func (s *Server) isLegacy() bool { return s.c.Shared || s.c.Now().Before(s.legac
 
 // hub returns the process that the requests of p without a session use, or, for nil, the sessions
 // of all callers.
-func (s *Server) hub(ctx context.Context, p *mcpresource.Principal) (*hub, error) {
+func (s *Server) hub(p *mcpresource.Principal) (*hub, error) {
 	key := p.Key()
 	s.mu.Lock()
 	if h := s.hubs[key]; h != nil {
@@ -264,10 +269,10 @@ func (s *Server) hub(ctx context.Context, p *mcpresource.Principal) (*hub, error
 	case older: // as another request has found out meanwhile
 		return nil, errLegacy
 	}
-	return s.newHub(ctx, p)
+	return s.newHub(p)
 }
 
-func (s *Server) newHub(ctx context.Context, p *mcpresource.Principal) (*hub, error) {
+func (s *Server) newHub(p *mcpresource.Principal) (*hub, error) {
 	h := &hub{
 		server: s, key: p.Key(), person: person(p), link: newLink(&s.c, true), sessions: map[*session]bool{},
 		idle: usage{now: s.c.Now, last: s.c.Now()},
@@ -276,7 +281,7 @@ func (s *Server) newHub(ctx context.Context, p *mcpresource.Principal) (*hub, er
 	err := s.connect(p, h.link, h)
 	if err == nil {
 		// The first caller may go away; others wait for the same process.
-		if err = h.greet(context.WithoutCancel(ctx)); err != nil {
+		if err = h.greet(s.life); err != nil {
 			h.link.close()
 		}
 	}
@@ -375,6 +380,7 @@ func (s *Server) sweep(now time.Time) {
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
+	s.end()
 	sessions, hubs := s.sessions, s.hubs
 	s.sessions, s.hubs = map[string]*session{}, map[string]*hub{}
 	s.mu.Unlock()
