@@ -6,34 +6,10 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
 )
-
-// bodyTime is how long the body of a request may take to arrive.
-const bodyTime = 30 * time.Second
-
-// setBodyDeadline sets a deadline for the body, if there is one, so that no client holds a
-// connection by sending slowly; with or without a token, because net/http waits for
-// what a handler has left. It reports whether there is a deadline to lift, so that no
-// stream ends at it. A shorter timeout of the server stays.
-func (g *Guard) setBodyDeadline(w http.ResponseWriter, r *http.Request) bool {
-	if r.ContentLength == 0 {
-		return false
-	}
-	wait := g.bodyTime
-	if s, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && s.ReadTimeout > 0 {
-		wait = min(wait, s.ReadTimeout)
-	}
-	return http.NewResponseController(w).SetReadDeadline(time.Now().Add(wait)) == nil
-}
-
-// liftBodyDeadline takes the deadline away.
-func liftBodyDeadline(w http.ResponseWriter) {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // it could be set a moment ago
-}
 
 // discardBody gives up what a client sends with a method that has no body.
 func discardBody(r *http.Request) {

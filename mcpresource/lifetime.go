@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 )
 
@@ -39,29 +38,6 @@ var (
 	errTimeout = errors.New("mcpresource: the operation took too long")
 	errExpired = fmt.Errorf("mcpresource: the token expired under its request: %w", context.DeadlineExceeded)
 )
-
-// writeTime is how long a client may take to read what is being written when its request ends.
-const writeTime = 10 * time.Second
-
-// hurry bounds a write to a client that reads nothing once ctx has ended: it would otherwise neither end
-// with the token nor give back what the request holds. The connection may be used again after lift.
-func (g *Guard) hurry(ctx context.Context, w *watcher) (lift func()) {
-	control, set := http.NewResponseController(w.ResponseWriter), make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(set)
-		_ = control.SetWriteDeadline(time.Now().Add(g.writeTime)) // a writer without deadlines does not wait
-	})
-	return func() {
-		if stop() {
-			return
-		}
-		<-set
-		if w.status != 0 {
-			_ = control.Flush() // net/http would do it without a deadline
-		}
-		_ = control.SetWriteDeadline(time.Time{})
-	}
-}
 
 // timed bounds the time of what is no stream.
 func (g *Guard) timed(ctx context.Context, p *passage) (context.Context, context.CancelFunc) {

@@ -145,7 +145,7 @@ var rules = []struct {
 		source("dcr/a.go", "package dcr\nimport clock \"time\"\nvar a = clock.Now()"),
 		source("dcr/a_test.go", "package dcr\nimport \"time\"\nvar a = time.Now()"),
 		source("cmd/mcp-authd/a.go", "package main\nimport \"time\"\nvar a = time.Now()"),
-		source("mcpresource/body.go", "package mcpresource\nimport \"time\"\nvar a = time.Now()"),
+		source("mcpresource/deadline.go", "package mcpresource\nimport \"time\"\nvar a = time.Now()"),
 	}}, 4},
 	{"no func init", noInit, module{files: []file{
 		source("a/a.go", "package a\nfunc init() {}"),

@@ -204,7 +204,7 @@ var ownClocks = map[string]string{
 	"authserver/observe.go":                     "deadlines of connections",
 	"internal/secrets/secrets.go":               "ids sort by time, roughly",
 	"internal/assembly/server.go":               "the clock that others are given",
-	"mcpresource/body.go":                       "deadlines of connections",
+	"mcpresource/deadline.go":                   "deadlines of connections",
 	"mcpresource/gosdk/calls.go":                "how long a call took",
 	"mcpresource/gosdk/middleware.go":           "how long a call took",
 	"mcpresource/gosdk/sse.go":                  "deadlines of connections",

@@ -1,0 +1,57 @@
+package mcpresource
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// bodyTime is how long the body of a request may take to arrive.
+const bodyTime = 30 * time.Second
+
+// setBodyDeadline sets a deadline for the body, if there is one, so that no client holds a
+// connection by sending slowly; with or without a token, because net/http waits for
+// what a handler has left. It reports whether there is a deadline to lift, so that no
+// stream ends at it. A shorter timeout of the server stays.
+func (g *Guard) setBodyDeadline(w http.ResponseWriter, r *http.Request) bool {
+	if r.ContentLength == 0 {
+		return false
+	}
+	wait := g.bodyTime
+	if s, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && s.ReadTimeout > 0 {
+		wait = min(wait, s.ReadTimeout)
+	}
+	return http.NewResponseController(w).SetReadDeadline(time.Now().Add(wait)) == nil
+}
+
+// liftBodyDeadline takes the deadline away.
+func liftBodyDeadline(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // it could be set a moment ago
+}
+
+// writeTime is how long a client may take to read what is being written when its request ends.
+const writeTime = 10 * time.Second
+
+// hurry bounds a write to a client that reads nothing once ctx has ended: it would otherwise neither end
+// with the token nor give back what the request holds. The connection may be used again after lift. A
+// timeout of the server, which bounds every write, stays.
+func (g *Guard) hurry(ctx context.Context, w *watcher) (lift func()) {
+	if s, ok := ctx.Value(http.ServerContextKey).(*http.Server); ok && s.WriteTimeout > 0 {
+		return func() {}
+	}
+	control, set := http.NewResponseController(w.ResponseWriter), make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(set)
+		_ = control.SetWriteDeadline(time.Now().Add(g.writeTime)) // a writer without deadlines does not wait
+	})
+	return func() {
+		if stop() {
+			return
+		}
+		<-set
+		if w.status != 0 {
+			_ = control.Flush() // net/http would do it without a deadline
+		}
+		_ = control.SetWriteDeadline(time.Time{})
+	}
+}
