@@ -196,7 +196,8 @@ func TestACutIDNamesOneGrant(t *testing.T) {
 	}
 	defer db.Close()
 	ids := []string{
-		"grt_ZZZZZZZZ1aaaaaaaaaaaaa", "grt_ZZZZZZZZ2aaaaaaaaaaaaa", "grt_ZZZZZZZZ2bbbbbbbbbbbbb", "grt_ZZZZZZZZ4ccccccccccccc",
+		"grt_ZZZZZZZZ1aaaaaaaaaaaaa", "grt_ZZZZZZZZ2aaaaaaaaaaaaa",
+		"grt_ZZZZZZZZ2bbbbbbbbbbbbb", "grt_ZZZZZZZZ4ccccccccccccc",
 	}
 	all, err := s.ListGrants(t.Context(), "", "app", "", 10)
 	if err != nil {

@@ -58,7 +58,8 @@ func TestStrangersDoNotCommandTheTerminal(t *testing.T) {
 			"protected_resource_scopes": map[string][]string{base + "/mcp": {"mcp"}},
 		})(w, r)
 	})
-	mux.HandleFunc("/register", say(400, map[string]string{"error": "e" + hostileText, "error_description": hostileText}))
+	mux.HandleFunc("/register",
+		say(400, map[string]string{"error": "e" + hostileText, "error_description": hostileText}))
 
 	_, out, errs := runs(t, nil, "check", base+"/mcp")
 	if plain(t, "check", out+errs); !strings.Contains(out, "owned") {
