@@ -36,7 +36,8 @@ var errMigrating = errors.New("another process migrates the database")
 // Migrate applies the steps that are missing, each in a transaction of its own. Of
 // several replicas one applies a step; the others wait and find it applied. A
 // schema that fits is not touched, and no right to change it is needed. A step that is put
-// off waits for its time, unless the database is new: then no older program uses it.
+// off waits for its time, by the database's clock, unless the database is new: then no older
+// program uses it.
 func (s *Store) Migrate(ctx context.Context) error { return s.migrate(ctx, false) }
 
 // MigrateNow is Migrate that puts nothing off.
@@ -49,7 +50,7 @@ func (s *Store) migrate(ctx context.Context, atOnce bool) error {
 	if err != nil {
 		return err
 	}
-	at := s.now()
+	at := s.pool.clock.now()
 	if atOnce || len(applied.Steps) == 0 {
 		at = migrations.AtOnce()
 	}
@@ -121,7 +122,7 @@ func (s *Store) step(ctx context.Context, tx pgx.Tx, at time.Time) (none migrati
 	}
 	return d, all(ctx, tx,
 		statement{"INSERT INTO schema_version (version, name, applied_at) VALUES ($1, $2, $3)",
-			[]any{d.Version, d.Name, column.Millis(s.now())}},
+			[]any{d.Version, d.Name, column.Millis(s.pool.clock.now())}},
 		statement{"INSERT INTO settings (name, value) VALUES ('schema_needs', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
 			[]any{got.Note(d)}},
 	)

@@ -39,7 +39,6 @@ type Store struct {
 	numbered *atomic.Bool // refresh tokens are numbered; see learn
 	complete *atomic.Bool // no step is put off
 	timeout  time.Duration
-	now      func() time.Time
 	log      *slog.Logger
 }
 
@@ -71,7 +70,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	}
 	s := &Store{
 		pool: pool, bare: bare, steps: steps, fixed: o.SkipMigrate, numbered: &atomic.Bool{}, complete: &atomic.Bool{},
-		timeout: o.Timeout, now: o.Now, log: o.Logger,
+		timeout: o.Timeout, log: o.Logger,
 	}
 	if err := s.begin(ctx); err != nil {
 		pool.Close()
