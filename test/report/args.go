@@ -13,6 +13,7 @@ import (
 var unwatched = []string{
 	"-gcflags=modernc.org/sqlite/lib=-race=false",
 	"-gcflags=modernc.org/libc/...=-race=false",
+	"-gcflags=modernc.org/memory=-race=false",
 }
 
 // longest are the packages whose tests take longest, the longest first. They start first: one that
