@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -23,6 +22,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -217,15 +217,9 @@ func (a *app) answer(t *testing.T, b *tab) url.Values {
 	t.Helper()
 	select {
 	case q := <-a.back:
-		for range 100 {
-			if done, _ := chromedp.Run(b.ctx,
-				chromedp.Evaluate[bool]("document.readyState == 'complete' && document.title == 'back'")); done {
-				break
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
+		b.until("document.readyState == 'complete' && document.title == 'back'")
 		return q
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the browser did not come back to the application")
 		return nil
 	}
@@ -303,12 +297,7 @@ func TestWithoutScript(t *testing.T) {
 // serve starts a server that is not set up and returns its one-time link.
 func serve(t *testing.T) (link string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	address := nettest.For(t)
 	cmd := exec.Command(demotest.Binary(t), "serve", "--data", t.TempDir())
 	cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "MCP_AUTHD_LISTEN="+address,
 		"MCP_AUTHD_ISSUER=http://"+address, "MCP_AUTHD_MANAGEMENT_LISTEN=")

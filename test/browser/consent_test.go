@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
@@ -19,7 +20,7 @@ import (
 func press(decision string) chromedp.Action[chromedp.Void] {
 	button := chromedp.CSS("button[value=" + decision + "]")
 	visible, click := chromedp.WaitVisible(button), chromedp.Click(button)
-	ready := chromedp.Poll[bool]("typeof held === 'boolean' && !held")
+	ready := chromedp.Poll[bool]("typeof held === 'boolean' && !held", chromedp.WithPollingTimeout(time.Minute))
 	return func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
 		if _, err := visible(ctx, t); err != nil {
 			return chromedp.Void{}, err
@@ -105,8 +106,7 @@ func TestCodesGoWhereThePageSaid(t *testing.T) {
 		b.login(d.Username, d.Password)
 		b.wantQuestion(strings.TrimPrefix(good.URL, "http://"))
 		a.change(t, "Nice", evil.URL+"/callback")
-		b.do(press("approve"))
-		b.do(chromedp.WaitVisible(chromedp.CSS("main")), chromedp.Sleep(time.Second))
+		b.decide("approve")
 		b.wantQuestion(strings.TrimPrefix(evil.URL, "http://"), good, evil)
 		b.do(press("deny"))
 		if q := evil.answer(t, b); q.Get("error") != "access_denied" || q.Has("code") {
@@ -146,21 +146,52 @@ func TestCodesGoWhereThePageSaid(t *testing.T) {
 	})
 }
 
+// pageClock is a clock for the timers of a page (web/assets/hold.js), which moves when it is told to.
+const pageClock = `{
+	let now = 0, id = 0;
+	const timers = new Map();
+	window.setTimeout = (run, delay) => (timers.set(++id, { run, at: now + delay }), id);
+	window.clearTimeout = (id) => timers.delete(id);
+	window.pass = (time) => {
+		now += time;
+		for (const [id, timer] of [...timers]) if (timer.at <= now && timers.delete(id)) timer.run();
+	};
+}`
+
+// stopTime puts the pages to come on a clock of their own.
+func (b *tab) stopTime() {
+	b.t.Helper()
+	if _, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument,
+		page.AddScriptToEvaluateOnNewDocumentParams{Source: pageClock}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// pass lets milliseconds pass on that clock.
+func (b *tab) pass(milliseconds int) {
+	b.t.Helper()
+	b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("void pass(%d)", milliseconds)))
+}
+
 // Security L11: the second click of a double click, which a window in front of the page has
 // begun, approves nothing; a person who looks at the page does, with a mouse or with keys.
 func TestDoubleClickjacking(t *testing.T) {
 	d := demotest.Start(t, demotest.Options{})
-	question := func(t *testing.T) (*tab, *app) {
+	question := func(t *testing.T, prepare ...func(*tab)) (*tab, *app) {
 		a := newApp(t, d, "An App")
 		b := open(t, looks[0])
+		for _, p := range prepare {
+			p(b)
+		}
 		b.do(chromedp.Navigate(a.link(d)))
 		b.login(d.Username, d.Password)
 		b.do(chromedp.WaitVisible(chromedp.CSS("button[value=approve]")))
 		return b, a
 	}
 	approve := "document.querySelector('button[value=approve]')"
+	const moment = 600 // milliseconds, as in web/assets/hold.js
 	// Chromium clicks as soon as there is a button, as the second click of a double click
-	// would find it.
+	// would find it, and again before a moment has passed.
 	atOnce := func(t *testing.T, b *tab, a *app, again string) {
 		t.Helper()
 		var at struct{ X, Y float64 }
@@ -173,7 +204,8 @@ func TestDoubleClickjacking(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			b.do(chromedp.Sleep(100*time.Millisecond), chromedp.MouseClickXY(at.X, at.Y))
+			b.pass(moment - 1)
+			b.do(chromedp.MouseClickXY(at.X, at.Y))
 		}
 		b.wantQuestion("An App", a)
 	}
@@ -182,9 +214,11 @@ func TestDoubleClickjacking(t *testing.T) {
 		"the page was behind":          "document.dispatchEvent(new Event('visibilitychange'))",
 	} {
 		t.Run("L11 RFC 9700 4.16 "+name, func(t *testing.T) {
-			b, a := question(t)
+			b, a := question(t, (*tab).stopTime)
+			b.pass(moment)
 			b.do(chromedp.WaitEnabled(chromedp.CSS("button[value=approve]")))
 			atOnce(t, b, a, event)
+			b.pass(moment)
 			b.do(press("approve"))
 			if q := a.answer(t, b); !q.Has("code") {
 				t.Errorf("a moment later: got %v", q)
@@ -192,7 +226,7 @@ func TestDoubleClickjacking(t *testing.T) {
 		})
 	}
 	t.Run("L11 the page has only just come", func(t *testing.T) {
-		b, a := question(t)
+		b, a := question(t, (*tab).stopTime)
 		b.do(chromedp.Navigate(a.link(d)))
 		atOnce(t, b, a, "")
 	})

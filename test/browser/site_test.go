@@ -251,7 +251,7 @@ func formTo(action string) http.HandlerFunc {
 // guess tries passwords until it is told to stop.
 func guess(issuer, name string, stop <-chan struct{}) {
 	jar, _ := cookiejar.New(nil)
-	client := &http.Client{Jar: jar, Timeout: 20 * time.Second}
+	client := &http.Client{Jar: jar, Timeout: time.Minute}
 	step := regexp.MustCompile(`name="step" value="([^"]*)"`)
 	for {
 		select {

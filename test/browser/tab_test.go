@@ -79,7 +79,7 @@ func (b *tab) pickAt(p fakeidp.Person) {
 // until waits for an expression to be true, on whatever page is there by then.
 func (b *tab) until(expression string) {
 	b.t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(30 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(30 * time.Millisecond) {
 		if ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](expression)); err == nil && ok {
 			return
 		}
