@@ -73,7 +73,7 @@ func (c *client) documentURL() string {
 const (
 	accessTTL = "5s"
 	outlived  = 6
-	callLimit = time.Minute // for a call, with the sign-in that it may take
+	callLimit = 5 * time.Minute // for a call, with the sign-in that it may take
 )
 
 // life is one client at one server, registered in one way.

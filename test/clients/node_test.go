@@ -3,9 +3,7 @@ package clients
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
-	"net"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 )
 
@@ -129,7 +128,7 @@ func mcpRemote(t *testing.T, l *life) {
 // its home from one command to the next.
 func inspector(t *testing.T, l *life) {
 	home := t.TempDir()
-	callback := fmt.Sprintf("http://127.0.0.1:%d/oauth/callback", freePort(t))
+	callback := "http://" + nettest.For(t) + "/oauth/callback"
 	command := func(t *testing.T, tool string, more ...string) (string, *person, error) {
 		t.Helper()
 		args := []string{
@@ -194,14 +193,4 @@ func inspector(t *testing.T, l *life) {
 				l.events("token.revoked")-before, p.output())
 		}
 	})
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
 }

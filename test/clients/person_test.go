@@ -70,7 +70,7 @@ func (p *person) line(text string) {
 // callback takes the browser back to the client. Some print the URL before they listen,
 // knowing that people take longer than this one.
 func callback(url string) error {
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		resp, err := http.Get(url)
 		if err == nil {
 			return resp.Body.Close()
@@ -132,7 +132,7 @@ func tryRun(t *testing.T, p *person, cmd *exec.Cmd) (stdout string, err error) {
 	var wg sync.WaitGroup
 	wg.Go(func() { p.watch(outR) })
 	wg.Go(func() { p.watch(errR) })
-	stop := time.AfterFunc(90*time.Second, func() { _ = cmd.Process.Kill() })
+	stop := time.AfterFunc(5*time.Minute, func() { _ = cmd.Process.Kill() })
 	err = cmd.Run()
 	stop.Stop()
 	outW.Close()

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 )
 
@@ -65,7 +66,7 @@ func buildAdapted(t *testing.T) (binary string) {
 
 func start(t *testing.T, binary string, flags ...string) *url.URL {
 	t.Helper()
-	address := freeAddress(t)
+	address := nettest.For(t)
 	cmd := exec.Command(binary, append([]string{"-http=" + address}, flags...)...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 )
 
@@ -34,8 +35,8 @@ const resourceURL = "http://127.0.0.1:18360/mcp"
 func install(t *testing.T, confidential bool) *installation {
 	t.Helper()
 	dir := t.TempDir()
-	address := freeAddress(t)
-	_, port, _ := strings.Cut(freeAddress(t), ":")
+	address := nettest.For(t)
+	_, port, _ := strings.Cut(nettest.For(t), ":")
 	in := &installation{
 		issuer: "http://" + address, config: filepath.Join(dir, "mcp-authd.yaml"), password: "conformance-password",
 		redirectPort: port,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
 	"github.com/mcp-authd/mcp-authd/internal/gateway/stdio"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 )
 
@@ -27,7 +28,7 @@ func everythingJS(t *testing.T, transport string) []string {
 // listening starts it as an HTTP server.
 func listening(t *testing.T) string {
 	t.Helper()
-	address := freeAddress(t)
+	address := nettest.For(t)
 	command := everythingJS(t, "streamableHttp")
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), "PORT="+address[strings.LastIndexByte(address, ':')+1:])

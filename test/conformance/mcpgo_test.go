@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 )
 
@@ -81,7 +82,7 @@ func goCommand(t *testing.T, command string, args ...string) string {
 
 func startMCPGo(t *testing.T, binary string) string {
 	t.Helper()
-	address := freeAddress(t)
+	address := nettest.For(t)
 	cmd := exec.Command(binary)
 	cmd.Env = append(os.Environ(), "CONFORMANCE_ADDR="+address)
 	if err := cmd.Start(); err != nil {

@@ -16,6 +16,7 @@ import (
 	"net/http/cookiejar"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 )
 
@@ -122,7 +123,7 @@ func (b *visitor) signIn(replica, at string) (to, body string) {
 func TestConsentOverReplicas(t *testing.T) {
 	const nice, evil = "https://nice.example/cb", "https://evil.example/cb"
 	database := pgtest.Start(t).Database(t)
-	first, second := freeAddress(t), freeAddress(t)
+	first, second := nettest.For(t), nettest.For(t)
 	issuer := "http://" + first
 	config := filepath.Join(t.TempDir(), "mcp-authd.yaml")
 	yaml := "issuer: " + issuer + "\ndata_dir: " + t.TempDir() + "\nsecret_key: " + strings.Repeat("k", 40) +

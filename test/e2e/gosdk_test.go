@@ -143,7 +143,7 @@ func TestGoSDKClient(t *testing.T) {
 		if r, err := c.CallTool(t.Context(), params); err != nil || r.IsError {
 			t.Fatalf("got %+v, %v", r, err)
 		}
-		for end := time.Now().Add(5 * time.Second); c.progress.Load() < 3 && time.Now().Before(end); {
+		for end := time.Now().Add(time.Minute); c.progress.Load() < 3 && time.Now().Before(end); {
 			time.Sleep(10 * time.Millisecond)
 		}
 		if n := c.progress.Load(); n != 3 {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
@@ -30,7 +31,7 @@ type rollout struct {
 
 func newRollout(t *testing.T) *rollout {
 	r := &rollout{
-		t: t, config: filepath.Join(t.TempDir(), "mcp-authd.yaml"), address: [2]string{freeAddress(t), freeAddress(t)},
+		t: t, config: filepath.Join(t.TempDir(), "mcp-authd.yaml"), address: [2]string{nettest.For(t), nettest.For(t)},
 	}
 	yaml := "issuer: http://" + r.address[0] + "\ndata_dir: " + t.TempDir() + "\nmanagement: {listen: \"\"}\n" +
 		"database: {url: \"" + pgtest.Start(t).Database(t) + "\"}\n" +
@@ -96,7 +97,7 @@ func (r *rollout) restart(i int, masters ...string) {
 	if err := r.server[i].Start(); err != nil {
 		r.t.Fatal(err)
 	}
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if resp, err := http.Get("http://" + r.address[i] + "/readyz"); err == nil {
 			resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 )
 
@@ -39,12 +41,7 @@ func everything(t *testing.T, transport string) []string {
 // listening runs it as an HTTP server.
 func listening(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	address := nettest.For(t)
 	_, port, _ := net.SplitHostPort(address) // it is one
 	command := everything(t, "streamableHttp")
 	cmd := exec.Command(command[0], command[1:]...)
@@ -56,7 +53,7 @@ func listening(t *testing.T) string {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // killed
 	})
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if c, err := net.Dial("tcp", address); err == nil {
 			c.Close()
 			return "http://" + address + "/mcp"
@@ -121,16 +118,24 @@ func (h *heard) hear(what string) {
 
 // soon waits for something to be heard.
 func (h *heard) soon(what string) string {
-	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		h.mu.Lock()
-		n := h.said[what]
-		h.mu.Unlock()
-		if n > 0 {
-			return what
-		}
+	if eventually(func() bool { h.mu.Lock(); defer h.mu.Unlock(); return h.said[what] > 0 }) {
+		return what
 	}
 	return "nothing"
 }
+
+// eventually waits until something holds, and reports whether it came to that.
+func eventually(holds func() bool) bool {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if holds() {
+			return true
+		}
+	}
+	return false
+}
+
+// listRoots is the tool of the reference server that says what roots the client has told it.
+const listRoots = "get-roots-list"
 
 // variable is what differs from run to run.
 var variable = regexp.MustCompile(
@@ -160,14 +165,22 @@ func probe(t *testing.T, endpoint, version string, oauth auth.OAuthHandler) map[
 		}
 	}
 	keep("connect", s.InitializeResult(), nil)
-	time.Sleep(time.Second) // the server asks for roots after a moment
+	// It has the tool of the roots as soon as it has looked at what the client can do.
+	eventually(func() bool {
+		tools, err := s.ListTools(t.Context(), nil)
+		return err == nil && slices.ContainsFunc(tools.Tools, func(t *mcp.Tool) bool { return t.Name == listRoots })
+	})
 	probeTools(t.Context(), s, h, keep)
 	probeResources(t.Context(), s, h, keep)
 	probePrompts(t.Context(), s, keep)
 	keep("ping", nil, s.Ping(t.Context(), nil))
 	c.AddRoots(&mcp.Root{URI: "file:///more", Name: "more"})
-	time.Sleep(time.Second) // it asks again
-	result, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "get-roots-list"})
+	var result *mcp.CallToolResult
+	eventually(func() bool { // it asks again
+		result, err = s.CallTool(t.Context(), &mcp.CallToolParams{Name: listRoots})
+		text, _ := json.Marshal(result) // made of JSON
+		return strings.Contains(string(text), "file:///more")
+	})
 	keep("roots, changed", result, err)
 	probeTasks(t, endpoint, oauth, keep)
 	return out
@@ -187,7 +200,7 @@ func (h *heard) options() *mcp.ClientOptions {
 				Model: "m", Role: "assistant", Content: &mcp.TextContent{Text: "sampled"}}, nil
 		},
 		ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-			h.hear("asked by " + r.Params.Mode)
+			h.hear("asked by " + cmp.Or(r.Params.Mode, "form")) // which is what none means
 			if r.Params.Mode == "url" {
 				return &mcp.ElicitResult{Action: "accept"}, nil
 			}
@@ -225,7 +238,7 @@ func probeTools(ctx context.Context, s *mcp.ClientSession, h *heard, keep keeper
 		{"elicitation", "trigger-elicitation-request", nil},
 		{"elicitation by URL", "trigger-url-elicitation",
 			map[string]any{"url": "https://example.com/", "elicitationId": "e"}},
-		{"list of roots", "get-roots-list", nil},
+		{"list of roots", listRoots, nil},
 		{"a tool that needs a task", "simulate-research-query", map[string]any{"topic": "t"}},
 		{"unknown tool", "no-such-tool", nil},
 	} {

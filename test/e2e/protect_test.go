@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -22,6 +21,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 )
 
 // stdioServer builds a stdio MCP server: the fixture of the Go SDK, from the module that
@@ -172,7 +172,7 @@ func TestProtectHTTP(t *testing.T) {
 	t.Run("readyz tells of the MCP server", func(t *testing.T) {
 		for _, want := range []string{"up", "down"} {
 			var ready struct{ Upstreams map[string]string }
-			for end := time.Now().Add(20 * time.Second); ready.Upstreams[p.MCPURL] != want; time.Sleep(
+			for end := time.Now().Add(time.Minute); ready.Upstreams[p.MCPURL] != want; time.Sleep(
 				50 * time.Millisecond,
 			) {
 				resp, err := http.Get(p.Issuer + "/readyz")
@@ -195,12 +195,7 @@ func TestServeUpstreams(t *testing.T) {
 		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(r.URL.Path)) }),
 	)
 	defer inner.Close()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	address := nettest.For(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "mcp-authd.yaml")
 	yaml := fmt.Sprintf(`issuer: http://%[1]s
@@ -235,7 +230,7 @@ resources:
 		if host != "" {
 			req.Host = host
 		}
-		for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 			resp, err := http.DefaultClient.Do(req)
 			if err == nil {
 				resp.Body.Close()

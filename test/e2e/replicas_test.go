@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bytes"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 )
 
@@ -22,16 +22,6 @@ type replica struct {
 	address string
 	cmd     *exec.Cmd
 	log     bytes.Buffer
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func startReplica(t *testing.T, config, address string) *replica {
@@ -49,7 +39,7 @@ func startReplica(t *testing.T, config, address string) *replica {
 			t.Errorf("a replica did not exit with 0: %v\n%s", err, r.log.String())
 		}
 	})
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if resp, err := http.Get("http://" + address + "/readyz"); err == nil {
 			resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {
@@ -65,7 +55,7 @@ func startReplica(t *testing.T, config, address string) *replica {
 // is finished at the other.
 func TestReplicas(t *testing.T) {
 	database := pgtest.Start(t).Database(t)
-	first, second := freeAddress(t), freeAddress(t)
+	first, second := nettest.For(t), nettest.For(t)
 	issuer := "http://" + first
 	config := filepath.Join(t.TempDir(), "mcp-authd.yaml")
 	yaml := "issuer: " + issuer + "\ndata_dir: " + t.TempDir() + "\nsecret_key: " + strings.Repeat("k", 40) +

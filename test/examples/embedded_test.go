@@ -22,6 +22,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 )
 
 const redirect = "http://localhost:3142/callback"
@@ -30,7 +31,7 @@ var setupLink = regexp.MustCompile(`http://\S+/setup#token=\S+`)
 
 // TestEmbedded: one main.go has login, consent, storage and tokens.
 func TestEmbedded(t *testing.T) {
-	binary, data, address := build(t, "../../examples/embedded"), filepath.Join(t.TempDir(), "data"), freeAddress(t)
+	binary, data, address := build(t, "../../examples/embedded"), filepath.Join(t.TempDir(), "data"), nettest.For(t)
 	ada := demotest.NewPerson("ada", "correct horse battery staple")
 	app := run(t, binary, address, "-data", data)
 	base := "http://" + address
@@ -133,11 +134,11 @@ func TestEmbedded(t *testing.T) {
 func TestEmbeddedUpkeep(t *testing.T) {
 	binary, data := build(t, "../../examples/embedded"), filepath.Join(t.TempDir(), "data")
 	key := filepath.Join(data, "secret.key")
-	first := run(t, binary, freeAddress(t), "-data", data)
+	first := run(t, binary, nettest.For(t), "-data", data)
 	if strings.Contains(first.output(), "another server") {
 		t.Errorf("alone, it says:\n%s", first.output())
 	}
-	second := run(t, binary, freeAddress(t), "-data", data)
+	second := run(t, binary, nettest.For(t), "-data", data)
 	if !strings.Contains(second.output(), "another server uses this database") {
 		t.Errorf("beside another one, it says:\n%s", second.output())
 	}
@@ -152,7 +153,7 @@ func TestEmbeddedUpkeep(t *testing.T) {
 	}
 	refused := func(why, want string) {
 		t.Helper()
-		out, err := exec.Command(binary, "-listen", freeAddress(t), "-data", data).CombinedOutput()
+		out, err := exec.Command(binary, "-listen", nettest.For(t), "-data", data).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), want) {
 			t.Errorf("%s: got %v\n%s", why, err, out)
 		}

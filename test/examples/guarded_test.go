@@ -15,6 +15,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 )
 
 // issuer is an authorization server that gives anyone any token.
@@ -125,7 +127,7 @@ var versions = []string{"2025-11-25", "2026-07-28"}
 // TestMCPGo: a server of mcp-go behind the guard, in its own module.
 func TestMCPGo(t *testing.T) {
 	as := newIssuer(t)
-	address := freeAddress(t)
+	address := nettest.For(t)
 	endpoint := "http://" + address + "/mcp"
 	as.resource = endpoint
 	app := run(t, build(t, "../../examples/mcp-go"), address, "-issuer", as.URL)
@@ -214,7 +216,7 @@ func TestMCPGoModule(t *testing.T) {
 // TestNetHTTP: whatever is an http.Handler.
 func TestNetHTTP(t *testing.T) {
 	as := newIssuer(t)
-	address := freeAddress(t)
+	address := nettest.For(t)
 	endpoint := "http://" + address + "/mcp"
 	as.resource = endpoint
 	run(t, build(t, "../../examples/nethttp"), address, "-issuer", as.URL)

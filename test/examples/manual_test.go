@@ -21,6 +21,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
@@ -94,7 +95,7 @@ type visitor struct {
 }
 
 func newcomer(t *testing.T) *visitor {
-	n := &visitor{t: t, home: t.TempDir(), address: freeAddress(t)}
+	n := &visitor{t: t, home: t.TempDir(), address: nettest.For(t)}
 	bin := filepath.Join(n.home, "bin")
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		t.Fatal(err)
@@ -223,7 +224,7 @@ func (n *visitor) start(line string) {
 	said := bufio.NewReader(out)
 	first, _ := said.ReadString('\n') // it has ended when there is none, which the next line tells
 	go func() { _, _ = io.Copy(io.Discard, said) }()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		resp, err := http.Get("http://" + n.address + "/.well-known/oauth-authorization-server")
 		if err == nil {
 			resp.Body.Close()

@@ -68,7 +68,7 @@ func run(t *testing.T, binary, address string, args ...string) *program {
 		p.ended <- p.cmd.Wait() // it has closed its output
 	}()
 	t.Cleanup(func() { p.stop(t) })
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if c, err := net.Dial("tcp", address); err == nil {
 			c.Close()
 			return p
@@ -90,21 +90,11 @@ func (p *program) stop(t *testing.T) (err error) {
 	t.Helper()
 	p.once.Do(func() {
 		_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended; Wait tells
-		kill := time.AfterFunc(40*time.Second, func() { _ = p.cmd.Process.Kill() })
+		kill := time.AfterFunc(time.Minute, func() { _ = p.cmd.Process.Kill() })
 		defer kill.Stop()
 		err = <-p.ended
 	})
 	return err
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // script runs one of the TypeScript clients of test/clients, with a person who visits
@@ -121,7 +111,7 @@ func script(t *testing.T, p *demotest.Person, name, url string, steps ...string)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	kill := time.AfterFunc(90*time.Second, func() { _ = cmd.Process.Kill() })
+	kill := time.AfterFunc(5*time.Minute, func() { _ = cmd.Process.Kill() })
 	defer kill.Stop()
 	var said []string
 	for s := bufio.NewScanner(stderr); s.Scan(); {

@@ -63,7 +63,7 @@ func newPerson(t *testing.T, u idptest.User) *person {
 	t.Cleanup(stop)
 	ctx, closeTab := chromedp.NewContext(ctx)
 	t.Cleanup(closeTab)
-	ctx, cancel := context.WithTimeout(ctx, 100*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	t.Cleanup(cancel)
 	return &person{t: t, ctx: ctx, User: u}
 }
@@ -81,7 +81,7 @@ const look = `JSON.stringify(document.readyState != 'complete' || window.left ||
 // look waits until the browser shows a page that it was not told to leave.
 func (p *person) look() (page, error) {
 	var last error
-	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		out, err := chromedp.Run(p.ctx, chromedp.Evaluate[string](look))
 		if err != nil || out == "null" {
 			last = err // between two pages
@@ -231,7 +231,7 @@ func (a *app) answer(t *testing.T) (q url.Values) {
 	t.Helper()
 	select {
 	case q = <-a.answers:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the browser did not come back to the application")
 	}
 	return q

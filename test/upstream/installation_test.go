@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -25,6 +24,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/idptest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
 )
@@ -42,32 +42,20 @@ func TestMain(m *testing.M) {
 const (
 	checkEvery  = 2 * time.Second
 	statusTTL   = time.Second
-	slack       = 4 * time.Second
+	slack       = 30 * time.Second
 	statedDelay = checkEvery*11/10 + statusTTL + time.Second + slack
 )
 
 // installation is mcp-authd with its providers and one MCP server.
 type installation struct {
 	t      *testing.T
-	place  net.Listener // where the server is going to be
+	place  string // the address at which the server is going to be
 	issuer string
 	mcpURL string
 	data   string
 	config map[string]any
 	log    *logtest.Buffer
 	broker *mcpresource.Broker
-}
-
-// reserve takes a free address, which is given up when a server is about to take it over:
-// much runs beside this test.
-func reserve(t *testing.T) net.Listener {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	return l
 }
 
 const (
@@ -79,9 +67,9 @@ const (
 // sign in at yet.
 func plan(t *testing.T) *installation {
 	t.Helper()
-	place := reserve(t)
+	place := nettest.For(t)
 	i := &installation{
-		t: t, place: place, issuer: "http://" + place.Addr().String(), data: t.TempDir(), log: &logtest.Buffer{},
+		t: t, place: place, issuer: "http://" + place, data: t.TempDir(), log: &logtest.Buffer{},
 	}
 	i.serveMCP()
 	i.config = map[string]any{
@@ -144,11 +132,9 @@ func (i *installation) start() {
 	i.replica(i.place)
 }
 
-// replica runs a server at an address that was reserved for it.
-func (i *installation) replica(place net.Listener) {
+// replica runs a server at an address.
+func (i *installation) replica(address string) {
 	i.t.Helper()
-	address := place.Addr().String()
-	place.Close()
 	cmd := exec.Command(demotest.Binary(i.t), "serve", "--config", i.configFile())
 	cmd.Env = append(os.Environ(), "HOME="+i.t.TempDir(), "MCP_AUTHD_LISTEN="+address)
 	cmd.Stderr, cmd.Stdout = i.log, i.log
@@ -164,7 +150,7 @@ func (i *installation) replica(place net.Listener) {
 			i.t.Logf("what the server logged, requests left out:\n%s", requests.ReplaceAllString(i.log.String(), ""))
 		}
 	})
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if resp, err := http.Get("http://" + address + "/readyz"); err == nil {
 			resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/idptest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 )
 
@@ -24,9 +25,9 @@ func TestReplicas(t *testing.T) {
 	servers := []string{i.issuer}
 	i.start()
 	for range 2 {
-		place := reserve(t)
-		i.replica(place)
-		servers = append(servers, "http://"+place.Addr().String())
+		address := nettest.For(t)
+		i.replica(address)
+		servers = append(servers, "http://"+address)
 	}
 	a, alice := newApp(t), idptest.NewPerson(idptest.Alice)
 	id := i.register(t, "An application", a.redirect())
@@ -37,13 +38,17 @@ func TestReplicas(t *testing.T) {
 	g := i.redeem(t, id, a.redirect(), back.Query().Get("code"))
 
 	up.Slow(300 * time.Millisecond)
-	const lasts = 10 * time.Second
+	const least = 3 // refreshes, in ten seconds or as many as this machine needs
 	began := time.Now()
+	enough := func() bool {
+		passed := time.Since(began)
+		return passed > time.Minute || passed > 10*time.Second && up.TokenCalls("refresh_token") >= least
+	}
 	var wg sync.WaitGroup
 	for _, server := range servers {
 		for range 4 {
 			wg.Go(func() {
-				for time.Since(began) < lasts {
+				for !enough() {
 					if status, active := i.introspect(t, server, g.access); status != http.StatusOK || !active {
 						t.Errorf("introspection: got %d, active: %t", status, active)
 						return
@@ -54,6 +59,7 @@ func TestReplicas(t *testing.T) {
 		}
 	}
 	wg.Wait()
+	lasted := time.Since(began)
 	if t.Failed() {
 		return
 	}
@@ -68,11 +74,11 @@ func TestReplicas(t *testing.T) {
 					}
 				}
 			}
-			most, least := int(lasts/(checkEvery*9/10))+1, int(lasts/(checkEvery+2*time.Second))
+			most := int(lasted/(checkEvery*9/10)) + 1
 			if n := len(used); n > most || n < least {
-				t.Errorf("%d refreshes in %s, want %d to %d", n, lasts, least, most)
+				t.Errorf("%d refreshes in %s, want %d to %d", n, lasted, least, most)
 			}
-			t.Logf("%d refreshes in %s by %d servers", len(used), lasts, len(servers))
+			t.Logf("%d refreshes in %s by %d servers", len(used), lasted, len(servers))
 		})
 	t.Run("AS-96 the client's own refreshes at all of them", func(t *testing.T) {
 		for _, server := range servers {

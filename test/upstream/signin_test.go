@@ -98,7 +98,7 @@ func fullCircle(t *testing.T, i *installation, up *idptest.Provider) {
 			i.lives(t, first.token(t))
 			up.Revoke(t, idptest.Alice)
 			took := i.dies(t, second.access, statedDelay)
-			i.dies(t, first.token(t), time.Second)
+			i.dies(t, first.token(t), statusTTL+time.Second+slack)
 			t.Logf("it took %s", took)
 			if status, out := second.refreshed(t, i.issuer); status != http.StatusBadRequest ||
 				out["error"] != "invalid_grant" {

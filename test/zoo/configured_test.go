@@ -2,7 +2,6 @@ package zoo
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 )
 
 // configured proves for a client of the operator what the others prove at the demo,
@@ -20,12 +20,7 @@ import (
 // configuration of a server, it outlives the database.
 func (r *replay) configured(t *testing.T) {
 	data := t.TempDir()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	address := nettest.For(t)
 	s := server{
 		issuer: "http://" + address, mcp: "http://" + address + "/mcp", username: "alice",
 		password: "correct horse battery",
@@ -85,7 +80,7 @@ func serve(t *testing.T, s server, env []string) (stop func()) {
 		}
 	}
 	t.Cleanup(stop)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for ctx.Err() == nil {
 		req, _ := http.NewRequestWithContext(ctx, http.MethodGet, s.issuer+"/readyz", nil)

@@ -102,8 +102,8 @@ func Start(tb testing.TB, o Options) *Demo {
 		if err != nil {
 			tb.Fatalf("demo did not get ready: %v\n%s", err, d.log)
 		}
-	case <-time.After(30 * time.Second):
-		tb.Fatalf("demo did not get ready in 30 seconds\n%s", d.log)
+	case <-time.After(time.Minute):
+		tb.Fatalf("demo did not get ready in a minute\n%s", d.log)
 	}
 	return d
 }
@@ -132,7 +132,7 @@ func (d *Demo) Kill() {
 func (d *Demo) wait() error {
 	done := make(chan error, 1)
 	go func() { done <- d.cmd.Wait() }()
-	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	select {
 	case err := <-done:

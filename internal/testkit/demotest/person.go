@@ -31,7 +31,7 @@ func (d *Demo) Person() *Person { return NewPerson(d.Username, d.Password) }
 func NewPerson(username, password string) *Person {
 	jar, _ := cookiejar.New(nil) // without options it cannot fail
 	return &Person{Username: username, Password: password, Decision: "approve", browser: &http.Client{
-		Jar: jar, Timeout: 20 * time.Second,
+		Jar: jar, Timeout: time.Minute,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }

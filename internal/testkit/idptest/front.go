@@ -74,7 +74,7 @@ func (f *front) open(tb testing.TB, address string) {
 
 // serve is called under the lock.
 func (f *front) serve() {
-	f.server = &http.Server{Handler: f, ReadHeaderTimeout: 10 * time.Second}
+	f.server = &http.Server{Handler: f, ReadHeaderTimeout: time.Minute}
 	go f.server.Serve(f.listener)
 }
 

@@ -171,7 +171,7 @@ func (p *Provider) run(tb testing.TB, cmd *exec.Cmd, config []byte) (address str
 		in.Close()
 		select {
 		case <-ended:
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			_ = cmd.Process.Kill()
 			tb.Errorf("%s did not end\n%s", p.Kind, p.Log())
 		}
@@ -195,8 +195,8 @@ func (p *Provider) run(tb testing.TB, cmd *exec.Cmd, config []byte) (address str
 		if err != nil {
 			tb.Fatalf("%s did not start: %v\n%s", p.Kind, err, p.Log())
 		}
-	case <-time.After(30 * time.Second):
-		tb.Fatalf("%s did not start in 30 seconds\n%s", p.Kind, p.Log())
+	case <-time.After(time.Minute):
+		tb.Fatalf("%s did not start in a minute\n%s", p.Kind, p.Log())
 	}
 	p.admin = ready.Admin
 	return ready.Address

@@ -29,7 +29,7 @@ type Person struct {
 func NewPerson(u User) *Person {
 	jar, _ := cookiejar.New(nil) // without options it cannot fail
 	return &Person{User: u, Decision: "approve", browser: &http.Client{
-		Jar: jar, Timeout: 20 * time.Second,
+		Jar: jar, Timeout: time.Minute,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }

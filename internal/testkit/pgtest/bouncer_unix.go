@@ -94,7 +94,7 @@ func (s *Server) startBouncer(bin, dir string, attr *syscall.SysProcAttr) (*pipe
 		return nil, "", err
 	}
 	host := net.JoinHostPort("127.0.0.1", port)
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if c, err := net.Dial("tcp", host); err == nil {
 			return keeper, host, c.Close()
 		}

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 )
 
 // keeper runs the server until its standard input ends, which it does when the test
@@ -156,7 +158,7 @@ func (p *pipes) tell(word string) error {
 }
 
 func (s *Server) wait() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for {
 		c, err := pgx.Connect(ctx, s.url.String())
@@ -221,11 +223,10 @@ func unprivileged() (*syscall.SysProcAttr, error) {
 }
 
 func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := nettest.Address()
 	if err != nil {
 		return "", err
 	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
+	_, port, err := net.SplitHostPort(address)
 	return port, err
 }

@@ -145,7 +145,7 @@ func (s *Server) Exec(sql string) error {
 
 // WaitFor returns when a query of one boolean has given true.
 func (s *Server) WaitFor(sql string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	c, err := pgx.Connect(ctx, s.url.String())
 	if err != nil {
