@@ -35,23 +35,23 @@ type answer struct {
 	doubtful bool
 }
 
-// patience is how long a request may find no replica that answers.
-const patience = 20 * time.Second
+// patience is how long something is waited for that has to happen, such as a replica that answers.
+const patience = time.Minute
 
 var errNobody = errors.New("no replica answers")
 
 // send is the load balancer: it asks any replica, and another one when the connection
 // is refused or breaks, or the answer is 503.
 func (c *cluster) send(r request) (answer, error) {
-	return c.try(r, c.replicas, patience)
+	return c.try(r, c.replicas)
 }
 
 // ask asks one replica until it answers.
 func (c *cluster) ask(r request, one *replica) (answer, error) {
-	return c.try(r, []*replica{one}, 8*time.Second)
+	return c.try(r, []*replica{one})
 }
 
-func (c *cluster) try(r request, among []*replica, patience time.Duration) (answer, error) {
+func (c *cluster) try(r request, among []*replica) (answer, error) {
 	doubtful := false
 	for i, end := rand.IntN(len(among)), time.Now().Add(patience); time.Now().Before(end); i++ {
 		a, sent, err := c.attempt(context.Background(), r, among[i%len(among)])

@@ -169,12 +169,14 @@ func (c *client) signIn() error {
 
 // renew refreshes with a token of a grant that stands.
 func (c *client) renew(token string) (oauth.TokenResponse, error) {
-	began := time.Now()
+	began, first := time.Now(), c.firstPresented(token)
 	out, a, err := c.token(token,
 		url.Values{"grant_type": {"refresh_token"}, "client_id": {c.id}, "refresh_token": {token}})
 	switch {
 	case err == nil:
 		c.refreshes.Add(1)
+	case errors.Is(err, errRefused) && time.Since(first) > grace:
+		c.overdue.Add(1) // this machine was slow, and the server was right (AS-95)
 	case errors.Is(err, errRefused):
 		c.breach(signedIn, "%v, after %s, doubtful %v, at %s", err, time.Since(began).Round(time.Millisecond),
 			a.doubtful, a.from.address)
@@ -233,6 +235,7 @@ func (c *client) together(n int) error {
 
 // lose refreshes, does not get or keep the reply, and does it again with the old token.
 func (c *client) lose() error {
+	c.firstPresented(c.refresh)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(c.rand.IntN(20_000))*time.Microsecond)
 	defer cancel()
 	if a, _, err := c.attempt(ctx, c.rotation(c.refresh), c.replicas[c.rand.IntN(len(c.replicas))]); err == nil &&

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -20,6 +19,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 )
 
@@ -61,7 +61,7 @@ func newCluster(t *testing.T, grace time.Duration) *cluster {
 	dir := t.TempDir()
 	c := &cluster{ledger: newLedger(), t: t, binary: demotest.Binary(t), config: filepath.Join(dir, "mcp-authd.yaml")}
 	c.http = &http.Client{
-		Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64},
+		Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 64},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	front := httptest.NewServer(c)
@@ -80,7 +80,7 @@ func newCluster(t *testing.T, grace time.Duration) *cluster {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { log.Close() })
-		c.replicas = append(c.replicas, &replica{cluster: c, address: freeAddress(t), log: log})
+		c.replicas = append(c.replicas, &replica{cluster: c, address: nettest.For(t), log: log})
 	}
 	return c
 }
@@ -135,16 +135,6 @@ func (c *cluster) failOver() error {
 	return c.inSync()
 }
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // start starts the replicas, all at once on an empty database, and waits for them.
 func (c *cluster) start() {
 	for _, r := range c.replicas {
@@ -153,7 +143,7 @@ func (c *cluster) start() {
 	}
 	c.t.Cleanup(c.stop)
 	for _, r := range c.replicas {
-		if !within(20*time.Second, func() bool { return r.ready() == http.StatusOK }) {
+		if !within(patience, func() bool { return r.ready() == http.StatusOK }) {
 			c.t.Fatalf("a replica did not get ready\n%s", r.errors())
 		}
 	}
@@ -285,13 +275,13 @@ func (r *replica) ready() int {
 	return resp.StatusCode
 }
 
-// cached checks what is answered without PostgreSQL: what resource servers and clients
-// need before they send anything that counts.
+// cached checks what is answered without PostgreSQL, and not when it has been given up, which
+// takes ten seconds: what resource servers and clients need before they send anything that counts.
 func (r *replica) cached() {
 	for _, path := range []string{"/healthz", "/jwks.json", "/.well-known/oauth-authorization-server"} {
 		began := time.Now()
 		a, _, err := r.attempt(context.Background(), request{method: http.MethodGet, path: path}, r)
-		if took := time.Since(began); err != nil || a.status != http.StatusOK || took > 5*time.Second {
+		if took := time.Since(began); err != nil || a.status != http.StatusOK || took >= 10*time.Second {
 			r.breach(weather, "%s at %s: %d, %v after %s", path, r.address, a.status, err, took)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // TestHangLongerThanTheGrace (operations M1): PostgreSQL stops for longer than the grace while
 // every client refreshes, and then carries out what it was sent. All of them go on.
 func TestHangLongerThanTheGrace(t *testing.T) {
-	grace, hang := 4*time.Second, 7*time.Second
+	grace, hang := 10*time.Second, 13*time.Second
 	if os.Getenv("MCP_AUTHD_CHAOS") == "long" {
 		grace, hang = 20*time.Second, 35*time.Second
 	}

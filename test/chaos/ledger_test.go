@@ -30,11 +30,12 @@ type ledger struct {
 
 	mu      sync.Mutex // guards what follows
 	broken  map[string][]string
-	winners map[string]winner // by what was presented
-	away    []span            // when PostgreSQL was stopped
+	winners map[string]winner    // by what was presented
+	first   map[string]time.Time // when a refresh token was presented first
+	away    []span               // when PostgreSQL was stopped
 
 	registered, signIns, refreshes, parallel, lost, late, raced, repeated, introspected, checked, revoked, reused,
-	kills, restarts, hangs, failovers, rotations, unavailable, doubtful, slowest atomic.Int64
+	overdue, kills, restarts, hangs, failovers, rotations, unavailable, doubtful, slowest atomic.Int64
 }
 
 // winner is what a code or refresh token was turned into.
@@ -44,7 +45,7 @@ type winner struct{ refresh, tokenID string }
 type span struct{ from, to time.Time }
 
 func newLedger() *ledger {
-	return &ledger{started: time.Now(), broken: map[string][]string{}, winners: map[string]winner{}}
+	return &ledger{started: time.Now(), broken: map[string][]string{}, winners: map[string]winner{}, first: map[string]time.Time{}}
 }
 
 // breach notes that an invariant does not hold.
@@ -64,6 +65,16 @@ func (l *ledger) won(presented string, w winner) {
 	if known && before != w {
 		l.breach(oneWinner, "%.12s... was turned into %v and into %v", presented, before, w)
 	}
+}
+
+// firstPresented is when a client presented a refresh token for the first time: now, if it did not.
+func (l *ledger) firstPresented(token string) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, known := l.first[token]; !known {
+		l.first[token] = time.Now()
+	}
+	return l.first[token]
 }
 
 // leave and arrive bound the time without PostgreSQL.
@@ -131,10 +142,10 @@ func (l *ledger) answered(r request, a answer, took time.Duration, began time.Ti
 func (l *ledger) String() string {
 	return fmt.Sprintf(
 		"%d registrations, %d sign-ins (%d begun again without being asked), %d refreshes (%d in parallel groups, %d replies lost, %d laggards), "+
-			"%d codes raced, %d introspections, %d tokens verified, %d revocations, %d tokens used again too late; %d replicas killed, PostgreSQL stopped %d times, hung %d times and lost its primary %d times, keys rotated %d times; "+
+			"%d came too late, %d codes raced, %d introspections, %d tokens verified, %d revocations, %d tokens used again too late; %d replicas killed, PostgreSQL stopped %d times, hung %d times and lost its primary %d times, keys rotated %d times; "+
 			"%d answers were 503, %d requests repeated without knowing how the first ended; slowest answer %d ms",
 		l.registered.Load(), l.signIns.Load(), l.repeated.Load(), l.refreshes.Load(), l.parallel.Load(),
-		l.lost.Load(), l.late.Load(),
+		l.lost.Load(), l.late.Load(), l.overdue.Load(),
 		l.raced.Load(), l.introspected.Load(), l.checked.Load(), l.revoked.Load(), l.reused.Load(), l.kills.Load(),
 		l.restarts.Load(), l.hangs.Load(), l.failovers.Load(), l.rotations.Load(),
 		l.unavailable.Load(), l.doubtful.Load(), l.slowest.Load())
