@@ -1,25 +1,34 @@
 #!/usr/bin/env bash
-# Installs what the tests need and this machine lacks: PostgreSQL, PgBouncer and
-# Chromium from Debian packages, Node 22, the clients and an OpenID provider from npm, and Dex and
-# mcp-go from Go modules. It may do so as root on Debian and Ubuntu; elsewhere it names the command,
+# Installs what the tests need and this machine lacks: PostgreSQL, PgBouncer, Chromium, npm, a C
+# compiler and pgrep from Debian packages, Node 22, the clients and an OpenID provider from npm, and
+# Dex and mcp-go from Go modules. It may do so as root on Debian and Ubuntu; elsewhere it names the command,
 # and the tests that need it are skipped. With CI=true nothing is skipped, so a missing
 # part is a failure.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-missing=()
 have() { command -v "$1" >/dev/null 2>&1; }
-compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || have initdb || missing+=(postgresql)
-have pgbouncer || [ -x /usr/sbin/pgbouncer ] || missing+=(pgbouncer)
-have chromium || have chromium-browser || have google-chrome || missing+=(chromium)
 
-if ((${#missing[@]})); then
+# lacking lists the Debian packages of what is not there, the C compiler for the race detector
+# among them.
+lacking() {
+  compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || have initdb || echo postgresql
+  have pgbouncer || [ -x /usr/sbin/pgbouncer ] || echo pgbouncer
+  have chromium || have chromium-browser || have google-chrome || echo chromium
+  have npm || echo npm
+  have cc || have gcc || echo build-essential
+  have pgrep || echo procps
+}
+
+missing=($(lacking))
+if ((${#missing[@]})) && [ "$(id -u)" = 0 ] && have apt-get; then
   export DEBIAN_FRONTEND=noninteractive
-  if ! { [ "$(id -u)" = 0 ] && have apt-get && apt-get update -q >/dev/null &&
-    apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null; }; then
-    echo "missing: ${missing[*]} (on Debian or Ubuntu: sudo apt-get install ${missing[*]})" >&2
-    [ "${CI:-}" = true ] && exit 1
-  fi
+  apt-get update -q >/dev/null && apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null
+  missing=($(lacking))
+fi
+if ((${#missing[@]})); then
+  echo "missing: ${missing[*]} (on Debian or Ubuntu: sudo apt-get install ${missing[*]})" >&2
+  [ "${CI:-}" = true ] && exit 1
 fi
 
 # Node 22, the clients and the provider, as pinned by the lock file; a stamp says which one is installed.
