@@ -362,7 +362,7 @@ func TestUnreadableCookies(t *testing.T) {
 func TestLogin(t *testing.T) {
 	r := newRig(t)
 	p := r.person()
-	t.Run("AS-05 a wrong password says nothing about which half was wrong", func(t *testing.T) {
+	t.Run("a wrong password says nothing about which half was wrong", func(t *testing.T) {
 		step := p.get("/authorize?" + authorizeQuery().Encode()).step(t)
 		a := p.post("/login", url.Values{"step": {step}, "username": {"alice"}, "password": {"wrong"}})
 		b := p.post("/login", url.Values{"step": {step}, "username": {"nobody"}, "password": {"wrong"}})

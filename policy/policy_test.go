@@ -183,9 +183,9 @@ func TestScopesOfResources(t *testing.T) {
 		r        storage.Resource
 		all, def string
 	}{
-		{"AS-115 several", notes, "mcp notes:read notes:write admin", "mcp"},
-		{"AS-115 one that is not marked", one, "only", "only"},
-		{"AS-115 none", storage.Resource{}, "", ""},
+		{"AS-31 several", notes, "mcp notes:read notes:write admin", "mcp"},
+		{"AS-31 one that is not marked", one, "only", "only"},
+		{"AS-31 none", storage.Resource{}, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			all, def := ResourceScopes(tt.r), DefaultScopes(tt.r)
@@ -221,7 +221,7 @@ func TestScopes(t *testing.T) {
 			}
 		})
 	}
-	t.Run("AS-115 without a marked default the first scope is it", func(t *testing.T) {
+	t.Run("AS-31 without a marked default the first scope is it", func(t *testing.T) {
 		r := storage.Resource{Scopes: []storage.ScopeText{{Name: "a"}, {Name: "b"}}}
 		if got := DefaultScopes(r); !slices.Equal(got, oauth.Scopes{"a"}) {
 			t.Fatalf("got %v", got)
