@@ -9,11 +9,13 @@ import (
 // SQLite is C translated to Go, and its memory is no memory of Go: the race detector asks about
 // each of its accesses, which takes six times as long as the tests themselves, and ignores the
 // answer, since the address is outside of Go's heap. The driver that hands values to it and back
-// (modernc.org/sqlite), database/sql and all of this module are watched as before.
+// (modernc.org/sqlite), database/sql and all of this module are watched as before. The blocks of
+// argon2 are its own, and no other goroutine sees them before it has returned.
 var unwatched = []string{
 	"-gcflags=modernc.org/sqlite/lib=-race=false",
 	"-gcflags=modernc.org/libc/...=-race=false",
 	"-gcflags=modernc.org/memory=-race=false",
+	"-gcflags=golang.org/x/crypto/argon2=-race=false",
 }
 
 // longest are the packages whose tests take longest, the longest first. They start first: one that
