@@ -213,7 +213,8 @@ func (l *lost) logOfServer(events ...string) string {
 	defer cancel()
 	ended := make(chan int, 1)
 	environ := append([]string{
-		"MCP_AUTHD_LOG_FORMAT=json", "MCP_AUTHD_LISTEN=" + nettest.For(l.t), "MCP_AUTHD_MANAGEMENT_LISTEN="}, l.environ...)
+		"MCP_AUTHD_LOG_FORMAT=json", "MCP_AUTHD_LISTEN=" + nettest.For(l.t), "MCP_AUTHD_MANAGEMENT_LISTEN=",
+	}, l.environ...)
 	go func() {
 		ended <- run(ctx, []string{"serve", "--data", l.dir}, std{strings.NewReader(""), log, log, environ})
 	}()

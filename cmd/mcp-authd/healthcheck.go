@@ -84,7 +84,8 @@ func checkReady(ctx context.Context, address, path string) error {
 	if err != nil {
 		return err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	direct := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // a proxy has no way to it
+	resp, err := direct.Do(req)
 	if err != nil {
 		return fmt.Errorf("%s is %w: %s; is the server running, with this configuration?", at, errNotReachable,
 			cause(err))
