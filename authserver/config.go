@@ -125,8 +125,8 @@ type Config struct {
 	// Delegation signs people in at providers. Default: not offered, and grants that rest on
 	// a provider are not honoured.
 	Delegation Delegation
-	// NoLocalLogin takes accounts with a password out of the login page, and the setup page
-	// that makes the first of them away. It needs a Delegation.
+	// NoLocalLogin takes accounts with a password out of the login page, and the setup page that
+	// makes the first of them away. It needs a Delegation.
 	NoLocalLogin bool
 	// DefaultProvider is where people are sent who were not asked which provider they
 	// want; "": they are asked, unless there is only one way to sign in.

@@ -63,7 +63,7 @@ func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
 
 // errTwoGuards would otherwise look like a missing token, for every request.
 var errTwoGuards = errors.New(
-	"this guard stands behind another one, which has taken the token out of the request: take one of them away",
+	"this guard is behind another one, which has removed the token from the request: remove one of them",
 )
 
 // mayBePublic reports whether a request without a token is worth reading: only a

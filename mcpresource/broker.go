@@ -120,7 +120,7 @@ func (e *InteractionRequiredError) Error() string {
 }
 
 // ErrBrokerUnavailable is wrapped by the error of a token that cannot be had now.
-var ErrBrokerUnavailable = errors.New("mcpresource: no token of the provider can be had now")
+var ErrBrokerUnavailable = errors.New("mcpresource: no token of the provider is available now")
 
 // Token returns a token of a provider, by its id at the authorization server, for the
 // caller in ctx: the context of a request that the Guard has let through. Without scopes

@@ -106,7 +106,7 @@ func (r *Rules) table(method string) (table map[string][]string, named bool) {
 func (r *Rules) validate() error {
 	for _, key := range slices.Concat(slices.Sorted(maps.Keys(r.Resources)), r.DenyResources) {
 		if strings.Contains(strings.TrimSuffix(key, "*"), "*") {
-			return fmt.Errorf("mcpresource: Rules: %q: for resources, * stands at the end alone", key)
+			return fmt.Errorf("mcpresource: Rules: %q: for resources, * is allowed only at the end", key)
 		}
 	}
 	return nil

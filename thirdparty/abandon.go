@@ -38,21 +38,21 @@ func (d *Delegation) abandoned(ctx context.Context, row storage.Departure) {
 			oauth.NewError(oauth.AccessDenied, "The person did not say whether the account is theirs."))
 		return
 	}
-	var away trip
-	content, err := d.ring.Open(tripPurpose, row.Sealed, row.Key[:])
-	if err != nil || json.Unmarshal(content, &away) != nil {
+	var sent sentRequest
+	content, err := d.ring.Open(requestPurpose, row.Sealed, row.Key[:])
+	if err != nil || json.Unmarshal(content, &sent) != nil {
 		return // sealed by a master key that was taken out
 	}
-	c, ok := d.byID[away.Provider]
+	c, ok := d.byID[sent.Provider]
 	if !ok {
 		return
 	}
-	attrs := []slog.Attr{audit.Purpose(string(away.Purpose)), slog.Time("left_at", away.LeftAt)}
-	if away.UserID != "" {
-		attrs = append(attrs, slog.String("user", away.UserID))
+	attrs := []slog.Attr{audit.Purpose(string(sent.Purpose)), slog.Time("left_at", sent.LeftAt)}
+	if sent.UserID != "" {
+		attrs = append(attrs, slog.String("user", sent.UserID))
 	}
-	if away.ClientID != "" {
-		attrs = append(attrs, slog.String("client_id", away.ClientID))
+	if sent.ClientID != "" {
+		attrs = append(attrs, slog.String("client_id", sent.ClientID))
 	}
 	d.record(ctx, audit.ProviderAbandoned, c, attrs...)
 }

@@ -75,9 +75,9 @@ func (d *Delegation) expected(
 var errOtherAccount = errors.New("the provider returned another account than the user's")
 
 // recognize refuses an account that is not one of those that were expected, if any were.
-func (c *connector) recognize(away trip, p provider.Profile) error {
-	if len(away.Accounts) == 0 ||
-		slices.ContainsFunc(away.Accounts, func(a account) bool { return a.Subject == p.Subject }) {
+func (c *connector) recognize(sent sentRequest, p provider.Profile) error {
+	if len(sent.Accounts) == 0 ||
+		slices.ContainsFunc(sent.Accounts, func(a account) bool { return a.Subject == p.Subject }) {
 		return nil
 	}
 	return c.say(oauth.AccessDenied,
@@ -85,14 +85,16 @@ func (c *connector) recognize(away trip, p provider.Profile) error {
 }
 
 // question keeps an account that no user has until the person has said whether it is theirs.
-func (d *Delegation) question(ctx context.Context, c *connector, away trip, held holding) (*delegation.Claim, error) {
+func (d *Delegation) question(
+	ctx context.Context, c *connector, sent sentRequest, held holding,
+) (*delegation.Claim, error) {
 	ticket, now := secrets.Token(""), d.now()
 	held.Source = c.source()
-	content, err := json.Marshal(claim{away.Request, held, now})
+	content, err := json.Marshal(claim{sent.Request, held, now})
 	if err != nil {
 		return nil, fmt.Errorf("thirdparty: claim: %w", err)
 	}
-	key := departureKey(ticket, away.UserID)
+	key := departureKey(ticket, sent.UserID)
 	err = d.cfg.Store.PutDeparture(ctx, storage.Departure{
 		Key: key, Sealed: d.ring.Seal(claimPurpose, content, key[:]), ExpiresAt: now.Add(claimWait),
 	})
@@ -110,15 +112,15 @@ func (d *Delegation) Claim(ctx context.Context, ticket, userID string) (delegati
 	if err != nil {
 		return delegation.Result{}, err
 	}
-	away, out := trip{Request: waiting.Request, asked: true}, delegation.Result{Request: waiting.Request}
+	sent, out := sentRequest{Request: waiting.Request, asked: true}, delegation.Result{Request: waiting.Request}
 	if err = c.admit(waiting.Held.Profile); err != nil { // another configuration, meanwhile
 		d.giveBack(ctx, c, waiting.Held.Tokens)
 		err = c.say(oauth.AccessDenied, sayNotAllowed).Because(err)
 	} else {
-		err = d.arrive(ctx, c, away, waiting.Held, storage.Session{}, &out)
+		err = d.arrive(ctx, c, sent, waiting.Held, storage.Session{}, &out)
 	}
 	if err != nil {
-		d.refused(ctx, c, away, err)
+		d.refused(ctx, c, sent, err)
 	}
 	return out, err
 }
@@ -136,7 +138,7 @@ func (d *Delegation) Disclaim(ctx context.Context, ticket, userID string) error 
 
 func (d *Delegation) disclaimed(ctx context.Context, c *connector, waiting claim, why *oauth.Error) {
 	d.giveBack(ctx, c, waiting.Held.Tokens)
-	d.refused(ctx, c, trip{Request: waiting.Request}, why)
+	d.refused(ctx, c, sentRequest{Request: waiting.Request}, why)
 }
 
 // takeClaim returns the claim of a ticket, once. The user is half of its key, so that another user

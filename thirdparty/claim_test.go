@@ -225,10 +225,10 @@ func TestClaim(t *testing.T) {
 func TestAbandoned(t *testing.T) {
 	t.Run("who leaves for a provider and does not come back leaves an event", func(t *testing.T) {
 		r := newRig(t, nil)
-		trip := signIn
-		trip.ClientID = "notes-app"
-		r.leave(trip)
-		r.clock.pass(tripTTL - time.Second)
+		sentRequest := signIn
+		sentRequest.ClientID = "notes-app"
+		r.leave(sentRequest)
+		r.clock.pass(requestTTL - time.Second)
 		r.collectAbandoned(t.Context())
 		if r.log.events(audit.ProviderAbandoned) != 0 {
 			t.Error("too early")
@@ -245,7 +245,7 @@ func TestAbandoned(t *testing.T) {
 	t.Run("who comes back too late leaves one, too", func(t *testing.T) {
 		r := newRig(t, nil)
 		b := r.leave(signIn)
-		r.clock.pass(tripTTL)
+		r.clock.pass(requestTTL)
 		if _, err := r.come(b, "corp"); code(err) != oauth.InvalidRequest ||
 			r.log.events(audit.ProviderAbandoned) != 1 {
 			t.Errorf("got %v", err)
@@ -297,19 +297,19 @@ func FuzzWhoComesBack(f *testing.F) {
 	f.Fuzz(func(t *testing.T, inToken, inUserInfo string, known bool) {
 		r := newRig(t, nil)
 		r.reproached = true
-		u, trip := r.local("usr_ada"), link("usr_ada")
+		u, sentRequest := r.local("usr_ada"), link("usr_ada")
 		if known {
-			if _, err := r.connect(r.leave(trip)); err != nil {
+			if _, err := r.connect(r.leave(sentRequest)); err != nil {
 				t.Fatal(err)
 			}
-			trip = extend(u.ID)
+			sentRequest = extend(u.ID)
 		}
 		before := r.rows("identities")
 		r.up.Behave(func(b *fakeidp.Behaviour) {
 			b.EditIDToken = func(_, claims map[string]any) { claims["sub"] = inToken }
 			b.EditUserInfo = func(claims map[string]any) { claims["sub"] = inUserInfo }
 		})
-		a, err := r.come(r.leave(trip), "corp")
+		a, err := r.come(r.leave(sentRequest), "corp")
 		if r.rows("identities") != before {
 			t.Errorf("an identity was made by the return: %q %q", inToken, inUserInfo)
 		}

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// tripTTL is how long the person may take at the provider (AS-220).
-	tripTTL     = 10 * time.Minute
-	tripPurpose = "departure"
+	// requestTTL is how long the person may take at the provider (AS-220).
+	requestTTL     = 10 * time.Minute
+	requestPurpose = "departure"
 )
 
-// trip is an authorization request to a provider, as it is stored until the response.
-type trip struct {
+// sentRequest is an authorization request to a provider, as it is stored until the response.
+type sentRequest struct {
 	delegation.Request
 	Nonce    string       `json:"nonce"`
 	Verifier string       `json:"verifier"` // RFC 7636
@@ -35,13 +35,13 @@ type trip struct {
 }
 
 // LogValue implements slog.LogValuer.
-func (trip) LogValue() slog.Value { return slog.StringValue(redacted) }
+func (sentRequest) LogValue() slog.Value { return slog.StringValue(redacted) }
 
 // String implements fmt.Stringer.
-func (trip) String() string { return redacted }
+func (sentRequest) String() string { return redacted }
 
 // GoString implements fmt.GoStringer.
-func (trip) GoString() string { return redacted }
+func (sentRequest) GoString() string { return redacted }
 
 // Depart makes an authorization request to a provider and stores what its response needs. Nothing
 // is stored when the provider cannot be reached. An *oauth.Error says what the person is told.
@@ -69,21 +69,21 @@ func (d *Delegation) Depart(ctx context.Context, t delegation.Request) (delegati
 	// log, cannot use it, and a browser that was sent here with a state does not have the binding
 	// (login CSRF).
 	out := delegation.AuthorizationRequest{
-		State: secrets.Token(""), Binding: secrets.Token(""), ExpiresAt: d.now().Add(tripTTL),
+		State: secrets.Token(""), Binding: secrets.Token(""), ExpiresAt: d.now().Add(requestTTL),
 	}
-	away := trip{
+	sent := sentRequest{
 		Request: t, Nonce: secrets.Token(""), Verifier: secrets.Token(""),
 		Extra: extra, LeftAt: d.now(), Accounts: accounts,
 	}
 	out.URL, err = c.AuthorizeURL(ctx, provider.AuthorizationRequest{
-		State: out.State, Nonce: away.Nonce, Verifier: away.Verifier, RedirectURI: c.redirectURI(),
+		State: out.State, Nonce: sent.Nonce, Verifier: sent.Verifier, RedirectURI: c.redirectURI(),
 		LoginHint: cmp.Or(t.LoginHint, hint), Fresh: t.Fresh, Choose: c.choose(t, accounts), Scopes: extra,
 	})
 	if err != nil {
 		d.complain(ctx, c, err)
 		return delegation.AuthorizationRequest{}, c.told(err)
 	}
-	return out, d.putDeparture(ctx, out, away)
+	return out, d.putDeparture(ctx, out, sent)
 }
 
 // replaced is the session whose tokens a request for more scopes replaces: their scopes are
@@ -106,14 +106,14 @@ func (c *connector) choose(t delegation.Request, expected []account) bool {
 	return t.Choose || t.Purpose != delegation.PurposeSignIn && (len(expected) == 0 || !c.traits.LoginHint)
 }
 
-func (d *Delegation) putDeparture(ctx context.Context, out delegation.AuthorizationRequest, away trip) error {
-	content, err := json.Marshal(away)
+func (d *Delegation) putDeparture(ctx context.Context, out delegation.AuthorizationRequest, sent sentRequest) error {
+	content, err := json.Marshal(sent)
 	if err != nil {
 		return fmt.Errorf("thirdparty: depart: %w", err)
 	}
 	key := departureKey(out.State, out.Binding)
 	err = d.cfg.Store.PutDeparture(ctx, storage.Departure{
-		Key: key, Sealed: d.ring.Seal(tripPurpose, content, key[:]), ExpiresAt: out.ExpiresAt,
+		Key: key, Sealed: d.ring.Seal(requestPurpose, content, key[:]), ExpiresAt: out.ExpiresAt,
 	})
 	if err != nil {
 		return fmt.Errorf("thirdparty: depart: %w", err)
@@ -123,30 +123,30 @@ func (d *Delegation) putDeparture(ctx context.Context, out delegation.Authorizat
 
 // takeDeparture returns the request that a response belongs to, once. It takes both halves of the
 // key, so an attacker cannot use up another person's.
-func (d *Delegation) takeDeparture(ctx context.Context, state, binding string) (trip, error) {
-	var away trip
+func (d *Delegation) takeDeparture(ctx context.Context, state, binding string) (sentRequest, error) {
+	var sent sentRequest
 	if state == "" || binding == "" {
-		return away, errNoTrip
+		return sent, errNoRequest
 	}
 	key := departureKey(state, binding)
 	found, err := d.cfg.Store.TakeDeparture(ctx, key, d.now())
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return away, errNoTrip
+		return sent, errNoRequest
 	case errors.Is(err, storage.ErrExpired):
 		d.abandoned(ctx, found)
-		return away, errTripExpired
+		return sent, errRequestExpired
 	case err != nil:
-		return away, fmt.Errorf("thirdparty: return: %w", err)
+		return sent, fmt.Errorf("thirdparty: return: %w", err)
 	}
-	content, err := d.ring.Open(tripPurpose, found.Sealed, key[:])
+	content, err := d.ring.Open(requestPurpose, found.Sealed, key[:])
 	if err != nil { // the master key that sealed it was taken out meanwhile
-		return away, errTripExpired.Because(err)
+		return sent, errRequestExpired.Because(err)
 	}
-	if err := json.Unmarshal(content, &away); err != nil {
-		return away, fmt.Errorf("thirdparty: return: %w", err)
+	if err := json.Unmarshal(content, &sent); err != nil {
+		return sent, fmt.Errorf("thirdparty: return: %w", err)
 	}
-	return away, nil
+	return sent, nil
 }
 
 func departureKey(state, binding string) storage.Hash {
@@ -156,8 +156,8 @@ func departureKey(state, binding string) storage.Hash {
 // What people are told about a sign-in that cannot be completed.
 var (
 	errNoProvider = oauth.NewError(oauth.InvalidRequest, "There is no such way to sign in here.")
-	errNoTrip     = oauth.NewError(oauth.InvalidRequest,
+	errNoRequest  = oauth.NewError(oauth.InvalidRequest,
 		"This sign-in was not begun in this browser, or it was completed already. Please start again from your application.")
-	errTripExpired = oauth.NewError(oauth.InvalidRequest,
+	errRequestExpired = oauth.NewError(oauth.InvalidRequest,
 		"This sign-in took too long. Please start again from your application.")
 )

@@ -43,9 +43,9 @@ func TestAuthTime(t *testing.T) {
 					}
 				}
 			})
-			trip := signIn
-			trip.Fresh = tt.fresh
-			b, s := r.leave(trip), r.minted()
+			sentRequest := signIn
+			sentRequest.Fresh = tt.fresh
+			b, s := r.leave(sentRequest), r.minted()
 			a, err := r.Return(t.Context(),
 				delegation.AuthorizationResponse{Provider: "corp", Params: b.back, Binding: b.Binding, Session: s})
 			if code(err) != tt.code {
@@ -80,9 +80,9 @@ func TestNothingProvesFreshness(t *testing.T) {
 	}
 	t.Run("PM5: plain OAuth 2.0 proves no new sign-in, and no browser is sent there for one", func(t *testing.T) {
 		r := newRig(t, plain)
-		trip := signIn
-		trip.Fresh = true
-		if _, err := r.Depart(t.Context(), trip); code(err) != oauth.UnmetAuthentication {
+		sentRequest := signIn
+		sentRequest.Fresh = true
+		if _, err := r.Depart(t.Context(), sentRequest); code(err) != oauth.UnmetAuthentication {
 			t.Errorf("got %v", err)
 		}
 		r.nothingMade()

@@ -58,11 +58,11 @@ func TestLogoutOutlivesTheStore(t *testing.T) {
 func TestWhoChoosesAnAccount(t *testing.T) {
 	expected := []account{{"1", "ann"}}
 	for _, tt := range []struct {
-		name     string
-		trip     delegation.Request
-		expected []account
-		hint     bool
-		want     bool
+		name        string
+		sentRequest delegation.Request
+		expected    []account
+		hint        bool
+		want        bool
 	}{
 		{"at a sign-in", delegation.Request{Purpose: delegation.PurposeSignIn}, nil, false, false},
 		{"if the person asks for it", delegation.Request{Purpose: delegation.PurposeSignIn, Choose: true}, nil, true,
@@ -74,7 +74,7 @@ func TestWhoChoosesAnAccount(t *testing.T) {
 		{"to extend without one", delegation.Request{Purpose: delegation.PurposeExtend}, nil, true, true},
 	} {
 		c := &connector{traits: provider.Traits{LoginHint: tt.hint}}
-		if got := c.choose(tt.trip, tt.expected); got != tt.want {
+		if got := c.choose(tt.sentRequest, tt.expected); got != tt.want {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
 		}
 	}

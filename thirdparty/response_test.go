@@ -36,12 +36,12 @@ func TestResponseOfAKnownProvider(t *testing.T) {
 			UserInfoURL: up.Issuer + "/userinfo",
 		})
 	}
-	trip := signIn
-	trip.Provider = "plain"
+	sentRequest := signIn
+	sentRequest.Provider = "plain"
 	t.Run("PL7 RFC 9207 2.4: the iss of another provider that we know is refused where none is configured",
 		func(t *testing.T) {
 			r := newRig(t, plain)
-			if _, err := r.come(r.leave(trip), "plain"); code(err) != oauth.ServerError ||
+			if _, err := r.come(r.leave(sentRequest), "plain"); code(err) != oauth.ServerError ||
 				r.up.Calls(fakeidp.Token) != 0 {
 				t.Errorf("got %v", err)
 			}
@@ -49,7 +49,7 @@ func TestResponseOfAKnownProvider(t *testing.T) {
 	t.Run("an unknown issuer is accepted as it is", func(t *testing.T) {
 		r := newRig(t, plain)
 		r.up.Behave(func(b *fakeidp.Behaviour) { b.ResponseIssuer = "https://as.example.com" })
-		if _, err := r.come(r.leave(trip), "plain"); err != nil {
+		if _, err := r.come(r.leave(sentRequest), "plain"); err != nil {
 			t.Error(err)
 		}
 	})

@@ -17,9 +17,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
-// arrivalTTL is how long a provider may take to say who signed in. Each request to it has a limit
+// responseTTL is how long a provider may take to say who signed in. Each request to it has a limit
 // of its own, but there may be twenty: lists of organisations come in pages.
-const arrivalTTL = 30 * time.Second
+const responseTTL = 30 * time.Second
 
 // Return takes an authorization response, once: it redeems the provider's code, checks who signed
 // in, and stores person, session there and session here together, or nothing. An *oauth.Error says
@@ -29,37 +29,37 @@ func (d *Delegation) Return(ctx context.Context, r delegation.AuthorizationRespo
 	if !ok {
 		return delegation.Result{}, errNoProvider
 	}
-	away, err := d.takeDeparture(ctx, single(r.Params, "state"), r.Binding)
+	sent, err := d.takeDeparture(ctx, single(r.Params, "state"), r.Binding)
 	if err != nil {
 		return delegation.Result{}, err
 	}
-	out := delegation.Result{Request: away.Request}
-	limited, cancel := context.WithTimeout(ctx, arrivalTTL)
-	held, err := d.collect(limited, c, away, r.Params)
+	out := delegation.Result{Request: sent.Request}
+	limited, cancel := context.WithTimeout(ctx, responseTTL)
+	held, err := d.collect(limited, c, sent, r.Params)
 	cancel()
 	if errors.Is(err, errOtherAccount) {
-		out.Came, out.Expected = held.Profile.Label, away.Accounts[0].Label
+		out.Came, out.Expected = held.Profile.Label, sent.Accounts[0].Label
 	}
 	if err != nil {
-		d.refused(ctx, c, away, err)
+		d.refused(ctx, c, sent, err)
 		return out, err
 	}
-	err = d.arrive(ctx, c, away, held, r.Session, &out)
+	err = d.arrive(ctx, c, sent, held, r.Session, &out)
 	if errors.Is(err, storage.ErrUntied) {
-		out.Claim, err = d.question(ctx, c, away, held)
+		out.Claim, err = d.question(ctx, c, sent, held)
 		return out, err
 	}
 	if err != nil {
-		d.refused(ctx, c, away, err)
+		d.refused(ctx, c, sent, err)
 	}
 	return out, err
 }
 
 // collect learns from an authorization response who signed in.
-func (d *Delegation) collect(ctx context.Context, c *connector, away trip, params url.Values) (holding, error) {
+func (d *Delegation) collect(ctx context.Context, c *connector, sent sentRequest, params url.Values) (holding, error) {
 	// A malicious provider sends the browser to another one's callback, to have that one's code
 	// redeemed, or to get ours (RFC 9700 §4.4, AS-224).
-	if away.Provider != c.ID {
+	if sent.Provider != c.ID {
 		return holding{}, errMixedUp
 	}
 	for name, values := range params { // RFC 6749 §3.1
@@ -84,16 +84,16 @@ func (d *Delegation) collect(ctx context.Context, c *connector, away trip, param
 	if params.Has("error") {
 		return holding{}, c.refusal(params)
 	}
-	t, p, err := c.Exchange(ctx, code, away.Verifier, away.Nonce, c.redirectURI())
+	t, p, err := c.Exchange(ctx, code, sent.Verifier, sent.Nonce, c.redirectURI())
 	if err != nil {
 		d.complain(ctx, c, err)
 		return holding{}, c.told(err)
 	}
 	if t.Assumed {
-		t.Scopes = t.Scopes.Union(away.Extra)
+		t.Scopes = t.Scopes.Union(sent.Extra)
 	}
 	held := holding{Tokens: t, Profile: p}
-	if err := d.vet(c, away, p); err != nil {
+	if err := d.vet(c, sent, p); err != nil {
 		d.giveBack(ctx, c, held.Tokens)
 		return held, err
 	}
@@ -121,29 +121,29 @@ func isCode(s string) bool {
 }
 
 // vet decides whether the person may sign in.
-func (d *Delegation) vet(c *connector, away trip, p provider.Profile) error {
+func (d *Delegation) vet(c *connector, sent sentRequest, p provider.Profile) error {
 	if p.Subject == "" {
 		return c.told(fmt.Errorf("%w: no subject", provider.ErrGarbage))
 	}
-	if away.Fresh {
-		if err := d.prove(c, away, p); err != nil {
+	if sent.Fresh {
+		if err := d.prove(c, sent, p); err != nil {
 			return err
 		}
 	}
 	if err := c.admit(p); err != nil {
 		return c.say(oauth.AccessDenied, sayNotAllowed).Because(err)
 	}
-	return c.recognize(away, p)
+	return c.recognize(sent, p)
 }
 
 // prove holds the provider to a new proof of who the person is, which the request demands.
 // A missing auth_time is no proof: it is REQUIRED when max_age was asked for (OpenID Connect
 // Core §2), and a provider that keeps its session could leave it out.
-func (d *Delegation) prove(c *connector, away trip, p provider.Profile) error {
+func (d *Delegation) prove(c *connector, sent sentRequest, p provider.Profile) error {
 	switch at := p.Proved(d.now()); {
 	case at.IsZero():
 		return c.say(oauth.UnmetAuthentication, sayUnproved)
-	case at.Before(away.LeftAt.Add(-provider.Leeway)):
+	case at.Before(sent.LeftAt.Add(-provider.Leeway)):
 		return c.say(oauth.UnmetAuthentication,
 			"NAME did not ask you to sign in again, as your application requires. Please sign out there and try again.")
 	}
@@ -152,12 +152,12 @@ func (d *Delegation) prove(c *connector, away trip, p provider.Profile) error {
 
 // arrive stores who signed in.
 func (d *Delegation) arrive(
-	ctx context.Context, c *connector, away trip, held holding, s storage.Session, out *delegation.Result,
+	ctx context.Context, c *connector, sent sentRequest, held holding, s storage.Session, out *delegation.Result,
 ) error {
 	if err := d.settle(ctx); err != nil {
 		return err
 	}
-	a := d.arrival(c, away, held, s)
+	a := d.arrival(c, sent, held, s)
 	user, err := d.cfg.Store.Arrive(ctx, a)
 	if errors.Is(err, storage.ErrUntied) {
 		return err // the tokens wait for the answer
@@ -168,7 +168,7 @@ func (d *Delegation) arrive(
 	}
 	out.User, out.Upstream, out.AuthTime = user, a.Upstream.ID, held.Profile.Proved(a.Now)
 	event := audit.ProviderSignedIn
-	if away.Purpose != delegation.PurposeSignIn {
+	if sent.Purpose != delegation.PurposeSignIn {
 		event = audit.ProviderLinked
 	}
 	d.record(ctx, event, c, audit.Person(user.ID, user.Name),
@@ -177,24 +177,24 @@ func (d *Delegation) arrive(
 	return nil
 }
 
-func (d *Delegation) arrival(c *connector, away trip, held holding, s storage.Session) storage.Arrival {
+func (d *Delegation) arrival(c *connector, sent sentRequest, held holding, s storage.Session) storage.Arrival {
 	now, p := d.now(), held.Profile
 	u := storage.Upstream{
-		ID: secrets.ID("ups_"), Connector: c.ID, Subject: p.Subject, UserID: away.UserID, SessionID: p.SessionID,
-		Linked: away.Purpose != delegation.PurposeSignIn, Scopes: held.Tokens.Scopes, Version: 1,
+		ID: secrets.ID("ups_"), Connector: c.ID, Subject: p.Subject, UserID: sent.UserID, SessionID: p.SessionID,
+		Linked: sent.Purpose != delegation.PurposeSignIn, Scopes: held.Tokens.Scopes, Version: 1,
 		CreatedAt: now, CheckedAt: now, DueAt: c.nextCheck(held.Tokens, now),
 	}
-	a := storage.Arrival{Upstream: u, Asked: away.asked, Now: now, Identity: storage.Identity{
-		Connector: c.ID, Subject: p.Subject, UserID: away.UserID, Label: p.Label, CreatedAt: now, LastUsedAt: now,
+	a := storage.Arrival{Upstream: u, Asked: sent.asked, Now: now, Identity: storage.Identity{
+		Connector: c.ID, Subject: p.Subject, UserID: sent.UserID, Label: p.Label, CreatedAt: now, LastUsedAt: now,
 	}}
 	a.Seal = func(userID string) ([]byte, error) {
 		u.UserID = userID
 		return d.seal(u, held)
 	}
-	if away.asked { // the provider may have ended it while it waited
+	if sent.asked { // the provider may have ended it while it waited
 		a.Upstream.DueAt = now
 	}
-	if away.Purpose == delegation.PurposeSignIn {
+	if sent.Purpose == delegation.PurposeSignIn {
 		s.AuthTime, s.UpstreamID = p.Proved(now), u.ID
 		a.NewUser, a.Session = d.newcomer(c, p, now), &s
 	}
@@ -237,14 +237,14 @@ func (c *connector) refusal(params url.Values) *oauth.Error {
 
 // refused records a sign-in that failed. The cause goes to the log, which the readers of the audit
 // events may not see.
-func (d *Delegation) refused(ctx context.Context, c *connector, away trip, err error) {
+func (d *Delegation) refused(ctx context.Context, c *connector, sent sentRequest, err error) {
 	e := oauth.AsError(err)
 	attrs := []slog.Attr{
-		audit.Purpose(string(away.Purpose)), slog.String("error", string(e.Code)),
+		audit.Purpose(string(sent.Purpose)), slog.String("error", string(e.Code)),
 		slog.String("reason", e.Description),
 	}
-	if away.UserID != "" {
-		attrs = append(attrs, slog.String("user", away.UserID))
+	if sent.UserID != "" {
+		attrs = append(attrs, slog.String("user", sent.UserID))
 	}
 	d.record(ctx, audit.ProviderRefused, c, attrs...)
 	d.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "sign-in at a provider refused", slog.String("connector", c.ID),

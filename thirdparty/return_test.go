@@ -379,13 +379,13 @@ func TestDepart(t *testing.T) {
 		})
 	t.Run("linking needs a user, and a sign-in must not have one", func(t *testing.T) {
 		r := newRig(t, nil)
-		for _, trip := range []delegation.Request{
+		for _, sentRequest := range []delegation.Request{
 			{Provider: "corp", Purpose: delegation.PurposeLink},
 			{Provider: "corp", Purpose: delegation.PurposeExtend},
 			{Provider: "corp", Purpose: delegation.PurposeSignIn, UserID: "usr_1"},
 		} {
-			if _, err := r.Depart(t.Context(), trip); err == nil {
-				t.Errorf("%+v went", trip)
+			if _, err := r.Depart(t.Context(), sentRequest); err == nil {
+				t.Errorf("%+v went", sentRequest)
 			}
 		}
 	})

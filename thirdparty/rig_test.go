@@ -223,7 +223,7 @@ func (r *rig) nothingMade() {
 	}
 }
 
-// trip is one browser on its way.
+// sentRequest is one browser on its way.
 type browser struct {
 	delegation.AuthorizationRequest
 	back url.Values
@@ -271,9 +271,9 @@ func (r *rig) minted() storage.Session {
 // signIn signs a person in and returns them with a grant that rests on it.
 func (r *rig) signIn(hint string) (delegation.Result, storage.Grant) {
 	r.t.Helper()
-	trip := signIn
-	trip.LoginHint = hint
-	b := r.leave(trip)
+	sentRequest := signIn
+	sentRequest.LoginHint = hint
+	b := r.leave(sentRequest)
 	s := r.minted()
 	a, err := r.Return(r.t.Context(),
 		delegation.AuthorizationResponse{Provider: "corp", Params: b.back, Binding: b.Binding, Session: s})

@@ -128,16 +128,16 @@ func TestVault(t *testing.T) {
 
 func TestNothingPrintsTokens(t *testing.T) {
 	var out bytes.Buffer
-	away := trip{Nonce: "nonce-value", Verifier: "verifier-value"}
+	sent := sentRequest{Nonce: "nonce-value", Verifier: "verifier-value"}
 	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
 		fmt.Fprintf(&out, format, sample)
 		fmt.Fprintf(&out, format, sample.Tokens)
-		fmt.Fprintf(&out, format, away)
-		fmt.Fprintf(&out, format, &away)
+		fmt.Fprintf(&out, format, sent)
+		fmt.Fprintf(&out, format, &sent)
 	}
 	for _, h := range []slog.Handler{slog.NewJSONHandler(&out, nil), slog.NewTextHandler(&out, nil)} {
 		l := slog.New(h)
-		l.Info("x", "held", sample, "tokens", sample.Tokens, "profile", sample.Profile, "trip", away)
+		l.Info("x", "held", sample, "tokens", sample.Tokens, "profile", sample.Profile, "trip", sent)
 	}
 	for _, secret := range []string{"access-of-alice", "refresh-of-alice", "nonce-value", "verifier-value"} {
 		if strings.Contains(out.String(), secret) {

@@ -115,7 +115,8 @@ type Failed struct {
 	Title, Message, Code, RequestID string
 	Fault                           Fault
 	Provider                        Provider
-	// Came and Expected are accounts there, when another one came back than is connected.
+	// Came and Expected are accounts there, when the provider returned another one than the
+	// connected one.
 	Came, Expected string
 	Client         Party  // empty: no application was waiting
 	RetryURL       string // our own page to begin again at
@@ -137,12 +138,12 @@ type Connect struct {
 	FormTargets                []string
 }
 
-// Claim is the view of the page that asks whether an account at a provider, which came back
-// from there, is the person's.
+// Claim is the view of the page that asks whether the account that a provider returned is the
+// person's.
 type Claim struct {
 	Action, Step   string
 	Provider       Provider
-	Label, Subject string // what the account calls itself, and the provider's identifier of it
+	Label, Subject string // the name that the account gives itself, and the provider's identifier of it
 	Username       string // who is signed in here
 }
 

@@ -73,7 +73,7 @@ func (a *app) unfinished(ctx context.Context, err error, like func(storage.Cut) 
 		return err
 	}
 	return fmt.Errorf(
-		"%w; if an earlier command was interrupted there, access has ended, and what is left is marked by: mcp-authd grant finish",
+		"%w; if an earlier command was interrupted there, access has ended; mark the remaining grants with: mcp-authd grant finish",
 		err,
 	)
 }
@@ -105,7 +105,7 @@ func newGrantFinish(s std) *cobra.Command {
 		Long: "A command that revokes very many grants cuts access at once, and then it or a running server marks the grants as\n" +
 			"revoked for the status lists. Completes this where a command was interrupted and no server runs.",
 		Example: "  mcp-authd grant finish",
-	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print what was left as JSON") },
+	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print the remaining work as JSON") },
 		func(c *cobra.Command, a *app, _ []string) error {
 			cuts, err := a.store.PendingCuts(c.Context(), time.Now())
 			if err != nil {

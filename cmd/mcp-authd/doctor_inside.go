@@ -50,7 +50,7 @@ func (d *doctor) files() {
 		}
 	}
 	if len(d.findings) == before {
-		d.ok("files", "what is secret is readable to its owner alone")
+		d.ok("files", "files with secrets are readable only by their owner")
 	}
 }
 
@@ -64,7 +64,7 @@ func (d *doctor) directory(path string) {
 	case errors.Is(err, fs.ErrNotExist):
 		if above := existing(path); d.access(above) != nil {
 			d.fail("files", "make it for the user that runs the server, or choose another with data_dir",
-				"the data directory %s is not there, and %s may not make it in %s", path, currentUser(), above)
+				"the data directory %s does not exist, and %s may not create it in %s", path, currentUser(), above)
 		}
 	case err != nil:
 		d.fail("files", "give the user that runs the server access to it",

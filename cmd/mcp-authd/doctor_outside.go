@@ -268,7 +268,7 @@ func (d *doctor) certificate() {
 		return
 	}
 	if err := pair.Leaf.VerifyHostname(u.Hostname()); err != nil {
-		d.warn("tls", "get one for that name, unless a proxy with another certificate stands in front",
+		d.warn("tls", "get one for that name, unless a proxy in front has another certificate",
 			"tls.cert is not for the host of issuer: %s", err)
 	}
 }

@@ -237,7 +237,7 @@ func TestDoctorOnADirectoryThatCannotBeWritten(t *testing.T) {
 	for path, want := range map[string]string{
 		there: "fail files the data directory " + there + " (drwx",
 		filepath.Join(there, "a", "b"): "fail files the data directory " + filepath.Join(there, "a", "b") +
-			" is not there, and ",
+			" does not exist, and ",
 	} {
 		d := newDoctor(std{})
 		d.access = func(string) error { return os.ErrPermission }

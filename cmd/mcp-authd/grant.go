@@ -135,7 +135,7 @@ func newGrantRevoke(s std) *cobra.Command {
 	}, func(c *cobra.Command) {
 		many.add(s, c)
 		log.add(c)
-		c.Flags().BoolVar(&asJSON, "json", false, "print what was ended as JSON; of more than a thousand, what was cut")
+		c.Flags().BoolVar(&asJSON, "json", false, "print what ended as JSON; for more than a thousand grants, what was cut")
 	}, func(c *cobra.Command, a *app, args []string) error {
 		if log.file != "" {
 			return log.repeat(c.Context(), s, a, &many.sure, asJSON)

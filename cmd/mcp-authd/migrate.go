@@ -59,7 +59,7 @@ func newMigrateUp(s std) *cobra.Command {
 	}
 	where.add(c)
 	c.Flags().BoolVar(&now, "now", false,
-		"apply at once what is put off: every server of an earlier version is stopped")
+		"also apply the steps that are put off; only when every server of an earlier version is stopped")
 	return c
 }
 

@@ -98,10 +98,10 @@ func newProtectCommand(s std) *cobra.Command {
 func (p *protection) checkFlags() error {
 	switch {
 	case p.command && len(p.headers) > 0:
-		return errors.New("--header is for an MCP server at a URL; a program is told things by --env")
+		return errors.New("--header is for an MCP server at a URL; for a program, use --env")
 	case !p.command && (p.shared || p.runAs != "" || len(p.env)+len(p.passEnv) > 0):
 		return errors.New(
-			"--env, --pass-env, --run-as and --shared are for a program after --; an MCP server at a URL is told things by --header",
+			"--env, --pass-env, --run-as and --shared are for a program after --; for an MCP server at a URL, use --header",
 		)
 	}
 	return nil
@@ -265,7 +265,7 @@ func (p *protection) print(s std, r protected, away error, resource *config.Reso
 	}
 	state := "is protected."
 	if away != nil {
-		state = "will be protected, and is not there yet: " + away.Error()
+		state = "will be protected, and is not ready yet: " + away.Error()
 	}
 	fmt.Fprintf(s.out, "%s %s\n\n  MCP URL    %s\n", strings.Join(p.upstream, " "), state, r.MCPURL)
 	if resource.Name != resource.URI {

@@ -80,7 +80,7 @@ func noURL(args []string) bool {
 }
 
 func explainNoURL(args []string, more string) error {
-	return fmt.Errorf("%q is not an http or https URL; before a command stands --: mcp-authd protect [flags] -- %s%s",
+	return fmt.Errorf("%q is not an http or https URL; put -- before a command: mcp-authd protect [flags] -- %s%s",
 		args[0], strings.Join(args, " "), more)
 }
 

@@ -106,7 +106,7 @@ func newResourceSet(s std) *cobra.Command {
 	var f resourceFlags
 	c := storeCommand(s, &cobra.Command{
 		Use: "set URL", Short: "Change the name or scopes of an MCP server", Args: cobra.ExactArgs(1),
-		Long: "Changes what is given and leaves the rest. Scopes replace all earlier ones; the first is granted by\n" +
+		Long: "Changes only the given settings. Scopes replace all earlier ones; the first is granted by\n" +
 			"default. Grants stay, but scopes that are gone are good for nothing.",
 		Example: "  mcp-authd resource set https://mcp.example.com/mcp --name \"Team notes\"",
 	}, func(c *cobra.Command) { f.add(c, "default: as it is", " (default: as they are)", nil) },

@@ -23,7 +23,7 @@ func newSecretCommand(s std) *cobra.Command {
 	}, func(c *cobra.Command, a *app, _ []string) error {
 		if tokens {
 			if err := sure.ask(s,
-				"This ends every refresh token. What people approved stands, and they are sent through the browser again."); err != nil {
+				"This ends every refresh token. People keep their approvals, but go through the browser again."); err != nil {
 				return err
 			}
 		}

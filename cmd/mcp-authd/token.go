@@ -190,7 +190,7 @@ func (a *app) standing(ctx context.Context, c oauth.AccessTokenClaims, now time.
 	if strings.HasPrefix(c.Subject, "usr_") {
 		switch u, err := a.store.User(ctx, c.Subject); {
 		case errors.Is(err, storage.ErrNotFound):
-			why("its user %s is not there any more", c.Subject)
+			why("its user %s does not exist any more", c.Subject)
 		case err != nil:
 			return err
 		case u.Disabled:

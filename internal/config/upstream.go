@@ -187,7 +187,7 @@ func (r *Resource) validateTools(add func(string, string, ...any), key string) {
 		case named[t.Name]: // or the last one would count alone
 			add(key+".name", "%q is listed twice: name all of its scopes at once", t.Name)
 		case strings.Contains(strings.TrimSuffix(t.Name, "*"), "*"):
-			add(key+".name", "%q: a * stands at the end alone", t.Name)
+			add(key+".name", "%q: a * is allowed only at the end", t.Name)
 		case t.Deny == (len(t.Scopes) > 0):
 			add(key, "set scopes, or deny: true")
 		}

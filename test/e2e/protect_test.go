@@ -262,7 +262,7 @@ resources:
 }
 
 // TestProtectTells: usability 3. It says what is there, under which name and who may do
-// what; one that is not there yet is said not to be.
+// what; protect says so when the server does not answer yet.
 func TestProtectTells(t *testing.T) {
 	s := mcp.NewServer(&mcp.Implementation{Name: "notes of all", Version: "1"}, nil)
 	inner := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
@@ -276,7 +276,7 @@ func TestProtectTells(t *testing.T) {
 			"calling delete_* needs mcp notes:write",
 		}},
 		{"http://127.0.0.1:1/mcp",
-			[]string{"http://127.0.0.1:1/mcp will be protected, and is not there yet: it does not answer",
+			[]string{"http://127.0.0.1:1/mcp will be protected, and is not ready yet: it does not answer",
 				"connection refused"}},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -8,8 +8,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// ClaimForm is what the form carries along that asks whether an account at a provider is
-// the person's: sealed, bound to the browser, and good once, for its ticket is.
+// ClaimForm is the sealed content of the form that asks whether an account at a provider is the
+// person's. It is bound to the browser and works once, as its ticket does.
 type ClaimForm struct {
 	Ticket   string       `json:"t"`
 	Provider string       `json:"p"`
@@ -20,9 +20,9 @@ type ClaimForm struct {
 	Connect  string       `json:"c,omitempty"`
 }
 
-// askClaim asks whether the account that came back is the person's, before anything ties
-// it to them: what is signed in at the provider in this browser may be another person's, who
-// would be them here from then on (RFC 6749 §10.12).
+// askClaim asks whether the account that the provider returned is the person's, before it is tied
+// to them: the account that is signed in at the provider in this browser may be another person's,
+// who could then sign in here as them (RFC 6749 §10.12).
 func (s *SignIns) askClaim(ctx context.Context, r delegation.Result, p Payload, token storage.Hash) Step {
 	c := ClaimForm{
 		Ticket:   r.Claim.Ticket,

@@ -66,20 +66,19 @@ type Stop struct {
 	Err error
 }
 
-// Fail is the page about a request that is no client's, or of which we do not know whose it
-// is; its answer goes nowhere.
+// Fail is the page about a request whose client is unknown; no answer is sent to a client.
 type Fail struct {
 	Client storage.Client // as far as it is known
 	Sent   string         // the redirect URI, as the request says
 	Err    error
 }
 
-// ProviderFailed is the page about a sign-in at a provider that came to nothing.
+// ProviderFailed is the page about a sign-in at a provider that failed.
 type ProviderFailed struct {
 	Provider delegation.Provider
 	To       Destination // to try again
 	Err      error
-	// Came and Expected are accounts there, when the wrong one came back.
+	// Came and Expected are accounts there, when the provider returned the wrong one.
 	Came, Expected string
 }
 

@@ -109,7 +109,7 @@ func (r ExchangeRequest) check(client storage.Client) error {
 	case r.SubjectTokenType != typeAccessToken && r.SubjectTokenType != typeJWT:
 		return oauth.NewError(oauth.InvalidRequest, "The parameter 'subject_token_type' must name an access token.")
 	case r.RequestedType != "" && r.RequestedType != typeAccessToken:
-		return oauth.NewError(oauth.InvalidRequest, "Only access tokens can be had: leave 'requested_token_type' out.")
+		return oauth.NewError(oauth.InvalidRequest, "Only access tokens are issued here: leave 'requested_token_type' out.")
 	case r.ActorToken != "" || r.ActorTokenType != "":
 		return oauth.NewError(oauth.InvalidRequest, "Actor tokens are not supported.")
 	case len(r.Resources) > 0 || r.Audience == "": // missing, or more than one

@@ -194,7 +194,7 @@ func (l *link) receive(line []byte) {
 	<-l.ready // it may be quick
 	frames, _, err := decode(line)
 	if err != nil {
-		l.c.Logger.Warn("the MCP server has written what is no message to its standard output", "text",
+		l.c.Logger.Warn("the MCP server has written something to its standard output that is not a message", "text",
 			string(line[:min(len(line), 200)]))
 		return
 	}

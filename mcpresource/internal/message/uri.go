@@ -43,7 +43,7 @@ func checkURI(uri string) error {
 		case err != nil || plain == rest:
 			return nil
 		case !utf8.ValidString(plain): // overlong forms of "." and "/" among them
-			return errors.New("what is encoded is no text")
+			return errors.New("an encoded character is not text")
 		}
 		rest = plain
 	}

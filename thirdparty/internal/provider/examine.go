@@ -146,7 +146,7 @@ func (e *endpoints) proofKeys() Finding {
 		return good("It supports PKCE.")
 	case len(e.challenges) > 0:
 		return Finding{
-			Warning, "It supports PKCE, but not with S256, which is what it is sent.",
+			Warning, "It supports PKCE, but not with S256, which the server sends.",
 			"Ask for an update of the provider.",
 		}
 	}

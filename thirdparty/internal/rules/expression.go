@@ -102,7 +102,7 @@ func (l *insideLoop) Visit(node *ast.Node) {
 	case *ast.PredicateNode:
 		l.problem = "has a loop inside a loop"
 	case *ast.IdentifierNode:
-		l.problem = fmt.Sprintf("names %s inside a loop, where only # is at hand", n.Value)
+		l.problem = fmt.Sprintf("names %s inside a loop, where only # can be used", n.Value)
 	}
 }
 
