@@ -55,16 +55,16 @@ type Clients interface {
 	Client(ctx context.Context, id string) (storage.Client, error)
 }
 
-// CurrentClients are Clients that keep their answers for a while, and can do without.
+// CurrentClients are Clients that cache, and can also read past their cache.
 type CurrentClients interface {
-	// Current is Client by what is stored now.
+	// Current is Client without the cache.
 	Current(ctx context.Context, id string) (storage.Client, error)
 }
 
 // Documents reads client id metadata documents. dcr.Registry is the usual one.
 type Documents interface {
-	// Fetch reads the document at id, again if need be. It is called on behalf of people
-	// who have signed in. storage.ErrNotFound when the document is no good.
+	// Fetch reads the document at id, again if need be. It is called on behalf of people who have
+	// signed in. storage.ErrNotFound when the document is invalid.
 	Fetch(ctx context.Context, id string) (storage.Client, error)
 	// Vouched reports whether the operator knows the client.
 	Vouched(c storage.Client) bool
@@ -88,18 +88,18 @@ type Registry interface {
 	// OffersDocuments reports whether client ids may be URLs of metadata documents; without
 	// it such clients are unknown.
 	OffersDocuments() bool
-	// Attach is called once, by New, with what a registry wants to know of the server:
-	// its issuer, the scopes that can be granted and those that are by default, and the
-	// address that a request comes from.
+	// Attach is called once, by New, with what a registry needs from the server: its issuer, the
+	// scopes that can be granted and those granted by default, and the address that a request comes
+	// from.
 	Attach(issuer string, known, standard func(context.Context) oauth.Scopes, clientAddr func(*http.Request) netip.Addr)
 }
 
 // Config says what an authorization server is. Issuer, Store and SecretKeys are
 // required; every other zero value is a safe default.
 type Config struct {
-	// Issuer is the issuer identifier: an https URL (or http on loopback) without
-	// query, fragment and trailing slash. It is published and compared as this very
-	// string and never derived from a request.
+	// Issuer is the issuer identifier: an https URL (or http on loopback) without query, fragment
+	// and trailing slash. It is published and compared as exactly this string and never derived
+	// from a request.
 	Issuer string
 	Store  Store
 	// SecretKeys are the master keys, the primary first, each of at least 32 bytes.
@@ -114,22 +114,22 @@ type Config struct {
 	// ClientUnusedTTL is how long a stored registration may wait for its first
 	// sign-in: 7 days.
 	ClientUnusedTTL time.Duration
-	// ClientIdleTTL is how long a client without a live grant may go unused before it
-	// is forgotten: 90 days. Only clients that registered themselves are.
+	// ClientIdleTTL is how long a client without a live grant may be unused before it is forgotten:
+	// 90 days. Only clients that registered themselves are forgotten.
 	ClientIdleTTL time.Duration
-	// ConfidentialOnly demands a secret of every registered client: "none" is neither
-	// advertised nor accepted, but for clients that are identified by a document, which
-	// says how they authenticate.
+	// ConfidentialOnly demands a secret of every registered client: "none" is neither advertised
+	// nor accepted, except for clients that are identified by a document, which says how they
+	// authenticate.
 	ConfidentialOnly bool
 
 	// Delegation signs people in at providers. Default: not offered, and grants that rest on
 	// a provider are not honoured.
 	Delegation Delegation
-	// NoLocalLogin takes accounts with a password out of the login page, and the setup page that
-	// makes the first of them away. It needs a Delegation.
+	// NoLocalLogin removes the password form from the login page, and the setup page that creates
+	// the first account. It needs a Delegation.
 	NoLocalLogin bool
-	// DefaultProvider is where people are sent who were not asked which provider they
-	// want; "": they are asked, unless there is only one way to sign in.
+	// DefaultProvider is where people are sent without being asked which provider they want; "":
+	// they are asked, unless there is only one way to sign in.
 	DefaultProvider string
 
 	Tokens TokenPolicy
@@ -137,7 +137,7 @@ type Config struct {
 	// SessionTTL is how long a browser stays signed in. Default: 14 days; 12 hours where the
 	// issuer is http on loopback, since the cookie goes to every port there.
 	SessionTTL time.Duration
-	// ProductName is what pages call this server. Default: "mcp-authd".
+	// ProductName is the name of this server on its pages. Default: "mcp-authd".
 	ProductName string
 	// TrustedProxies may name the client in X-Forwarded-For. Default: none.
 	TrustedProxies TrustedProxies
@@ -151,19 +151,19 @@ type Config struct {
 type TokenPolicy struct {
 	// CodeTTL: 60 seconds.
 	CodeTTL time.Duration
-	// AccessTTL: 15 minutes. Clients that refresh five minutes ahead of time would
-	// refresh before every request with less.
+	// AccessTTL: 15 minutes. With less than five minutes, clients that refresh five minutes ahead
+	// of time would refresh before every request.
 	AccessTTL time.Duration
 	// RefreshIdleTTL ends a refresh token that is not used: 30 days.
 	RefreshIdleTTL time.Duration
-	// RefreshMaxTTL ends a grant whatever is refreshed: 180 days.
+	// RefreshMaxTTL ends a grant however often it is refreshed: 180 days.
 	RefreshMaxTTL time.Duration
-	// RefreshGrace is how long a spent refresh token gets its successor again, for
-	// parallel and retried refreshes: 60 seconds. Negative: never.
+	// RefreshGrace is how long a spent refresh token gets the same reply again, for parallel and
+	// retried refreshes: 60 seconds. Negative: never.
 	RefreshGrace time.Duration
-	// StatusTTL is how long a resource server may keep a status list: 7 seconds. So long, and a
-	// second more, or two behind a cache, an access token outlives the revocation of its grant at
-	// resource servers that read the lists. Negative: tokens name no list.
+	// StatusTTL is how long a resource server may keep a status list: 7 seconds. An access token
+	// outlives the revocation of its grant by so much plus one second at resource servers that read
+	// the lists, and by one second more behind a cache. Negative: tokens name no list.
 	StatusTTL time.Duration
 	// Algorithm signs access tokens: ES256 (default), EdDSA or RS256.
 	Algorithm string
@@ -185,7 +185,7 @@ func DefaultTokenPolicy() TokenPolicy {
 // KeyPolicy says when the signing key changes. Zero fields take the defaults named here.
 // Run carries it out.
 type KeyPolicy struct {
-	// RotateEvery is how long a key signs: 90 days. Negative: without end.
+	// RotateEvery is how long a key signs: 90 days. Negative: it is never replaced.
 	RotateEvery time.Duration
 	// PublishAhead is how long a key is published before it signs, and so known to every
 	// resource server that reads the JWK Set as often as it should: 10 minutes.

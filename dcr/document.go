@@ -97,7 +97,7 @@ type documents struct {
 	redirects oauth.RedirectPolicy
 	fetch     *safehttp.Client
 	now       func() time.Time
-	wasRead   func(context.Context, storage.Client) // is told of each good document that came; nil: nobody
+	wasRead   func(context.Context, storage.Client) // is called with each valid document that was read; may be nil
 	flight    singleflight.Group
 	// Strangers and people who have signed in have an allowance each, and good and bad
 	// documents a place each, so that the former cannot use up what the latter need.

@@ -18,33 +18,33 @@ type Config struct {
 	AuthorizationServers []string
 	Validator            Validator
 	// OriginAudience accepts tokens for the origin of Resource as well, such as
-	// "https://mcp.example.com": for an authorization server that knows this MCP server by
-	// that name. They are good at everything else on the origin that says so too (RFC 8707
-	// §2). mcp-authd needs it never: who asks for the origin gets a token for the resource.
+	// "https://mcp.example.com": for an authorization server that knows this MCP server by that
+	// name. Such tokens are valid at every other server on the origin that accepts it too (RFC 8707
+	// §2). mcp-authd does not need this: a client that asks for the origin gets a token for the
+	// resource.
 	OriginAudience bool
 	// Policy says what operations need. Default: any valid token may do anything.
 	Policy Policy
-	// Check looks at the object of an operation when the caller has the scopes of it: a
-	// scope says what one may do, not to whose things. An error refuses (403), one that
-	// wraps ErrUnavailable puts off (503); its text goes to the log alone.
+	// Check looks at the object of an operation once the caller has the scopes for it: a scope says
+	// what a caller may do, not to whose things. An error refuses the request (403), or, if it
+	// wraps ErrUnavailable, asks the client to try later (503); its text goes only to the log.
 	Check func(ctx context.Context, p *Principal, op Operation) error
-	// FirstScopes are what a client without a good token is told to ask for (401).
+	// FirstScopes are the scopes that the challenge names to a client without a valid token (401).
 	// Default: the Base of Rules.
 	FirstScopes []string
-	// StepUp says which scopes a client that lacks one is told to ask for (403).
+	// StepUp says which scopes the challenge names to a client that lacks one (403).
 	StepUp   StepUp
 	Metadata Metadata
 	// Origins are the web origins that may call as well as the resource's own, such as
-	// "https://app.example.com". A request without Origin is not from a browser. All others are
-	// refused, so that no other page, and no name that an attacker binds to this address, gets
-	// further.
+	// "https://app.example.com". A request without Origin is not from a browser. All other origins
+	// are refused, which stops other pages, and names that an attacker binds to this address.
 	Origins []string
 	// Hosts are the Host values that are accepted as well as the resource's own; when the
 	// resource is on loopback, every loopback name with any port is.
 	Hosts []string
 	// CORS answers the preflights of permitted origins and lets them read responses.
 	CORS bool
-	// DPoP offers tokens that are bound to a key. Such a token is judged in any case.
+	// DPoP offers tokens that are bound to a key. Such a token is checked even without it.
 	DPoP   *DPoP
 	Limits Limits // the zero value has limits that ordinary clients never reach
 	// Limiter decides instead of Limits.Calls and Limits.Tools, which then have to be left out: it
@@ -53,30 +53,30 @@ type Config struct {
 	Sessions SessionBinder // default: bounded, in memory
 	// SessionOwner says whom a session belongs to. Default: the person.
 	SessionOwner SessionOwner
-	// MaxSessions bounds the sessions of one person that were used in the last half hour.
-	// Default: 500, for people have many applications, and few of those end their sessions;
-	// negative: any number.
+	// MaxSessions bounds the sessions of one person that were used in the last half hour. Default:
+	// 500, because people have many applications, and few of those end their sessions; negative:
+	// any number.
 	MaxSessions int
 	// MaxAnonymousSessions bounds those that a public initialize has opened in the same time and
 	// that no caller with a token has used. Default: 1,000; negative: any number.
 	MaxAnonymousSessions int
-	// Audit is told of each HTTP request once, when it is decided: also of those that are refused
-	// before there is a call in them, as for a bad token or Origin. It says who may get in; what
-	// people did then is for Calls. It must not block.
+	// Audit is called once for each HTTP request, when the guard has decided: also for one that is
+	// refused before its call is read, as for a bad token or Origin. It says who got in; Calls says
+	// what they did then. It must not block.
 	Audit func(Event)
-	// Calls is told of each call in a message when it has ended, or was refused: what was done, by
-	// whom, how long it took and how it ended. It must not block. The context is that of the
+	// Calls is called for each call in a message when it has ended, or was refused: what was done,
+	// by whom, how long it took and how it ended. It must not block. The context is that of the
 	// request, and may have ended. Default: LogCalls(Logger).
 	Calls func(context.Context, CallEvent)
-	// CallArguments puts the arguments into CallEvent, with whatever people say there.
+	// CallArguments puts the arguments into CallEvent, with any personal data in them.
 	CallArguments bool
 	Now           func() time.Time // default time.Now
 	// ClockSkew is allowed between this clock and the issuer's. Default: 30 seconds.
 	ClockSkew time.Duration
 	// MaxBodyBytes bounds the body of a request. Default: 4 MiB.
 	MaxBodyBytes int64
-	// Bodies bounds what the bodies of all requests take together. Beyond it: 503. Default:
-	// one of this guard, of 128 MiB, or eight times MaxBodyBytes if that is more.
+	// Bodies bounds the memory that the bodies of all requests take together. Beyond it, requests
+	// get 503. Default: 128 MiB for this guard, or eight times MaxBodyBytes if that is more.
 	Bodies *Bodies
 	Logger *slog.Logger // default: discard
 }
@@ -84,7 +84,7 @@ type Config struct {
 // Metadata adjusts the RFC 9728 document.
 type Metadata struct {
 	Name, Documentation, Policy, Terms string
-	// ScopesSupported is what clients ask for first; many ask for all of it. Default:
+	// ScopesSupported are the scopes that clients ask for first; many ask for all of them. Default:
 	// FirstScopes. offline_access never belongs here.
 	ScopesSupported []string
 	// PathOnly leaves out the document at the root of the host, which is right where
@@ -92,18 +92,18 @@ type Metadata struct {
 	PathOnly bool
 }
 
-// StepUp says which scopes the challenge of a 403 names. In each case they are all that
-// the message needs, with all its operations, so that one more sign-in is enough.
+// StepUp says which scopes the challenge of a 403 names. In each case they are all scopes that the
+// operations of the message need, so that one more sign-in is enough.
 type StepUp int
 
 const (
-	// StepUpByRevision is StepUpOperation for clients of 2026-07-28 and later, which add
-	// what they are told to what they have, and StepUpGranted for older ones, of which
-	// many ask for that alone and would lose the rest.
+	// StepUpByRevision is StepUpOperation for clients of 2026-07-28 and later, which add the named
+	// scopes to those that they have, and StepUpGranted for older ones, of which many ask for the
+	// named scopes alone and would lose the rest.
 	StepUpByRevision StepUp = iota
-	// StepUpOperation names what the operation needs.
+	// StepUpOperation names the scopes that the operation needs.
 	StepUpOperation
-	// StepUpGranted names what the token has as well.
+	// StepUpGranted also names the scopes that the token has.
 	StepUpGranted
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Requirement is what an operation needs. The zero value is any good token.
+// Requirement is what an operation needs. The zero value is any valid token.
 type Requirement struct {
 	Scopes []string // all of them
 	Deny   bool     // no caller may, whatever their scopes
@@ -21,32 +21,30 @@ type Requirement struct {
 type Policy interface{ Require(Operation) Requirement }
 
 // Rules is a Policy made of tables, by method, tool, prompt and resource. Refine looks at the
-// arguments too; Config.Check then asks whose the object is. A caller who lacks a scope is told
-// of all that the message needs at once ([StepUp]).
+// arguments too; Config.Check then looks at whose the object is. A caller who lacks a scope gets
+// all the scopes that the message needs named at once ([StepUp]).
 //
-// A key is an exact name or a pattern in which "*"
-// stands for any text, for resources at the end alone. The exact name goes first, then
-// the pattern that says most, by its characters other than "*"; of those that say as
-// much, the scopes of all are needed. Do not change it after New.
+// A key is an exact name or a pattern in which "*" stands for any text; for resources it may stand
+// only at the end. An exact name is preferred, then the pattern with the most characters other than
+// "*"; of several that are equally long, the scopes of all are needed. Do not change it after New.
 type Rules struct {
-	// Base is needed for everything that is not Public, and is what a client is told
-	// to ask for first.
+	// Base is needed for everything that is not Public, and is what clients ask for first.
 	Base []string
-	// Default is needed, beyond Base, by tools, prompts and resources that no table
-	// names, so that a new one is not open by oversight.
+	// Default is needed, beyond Base, by tools, prompts and resources that no table names, so that
+	// a new one is not left open by mistake.
 	Default []string
 	// Methods, Tools, Prompts and Resources (by URI) name what is needed beyond Base.
 	Methods, Tools, Prompts, Resources map[string][]string
 	// Deny lists the tools that no caller may call, by name or pattern, and the other lists what
 	// else no caller may do. They override Public and the tables; Refine overrides them.
 	Deny, DenyMethods, DenyPrompts, DenyResources []string
-	// Implies is the scope hierarchy: who holds the key holds the values, and what
-	// these imply in turn.
+	// Implies is the scope hierarchy: a token with the key also has the values, and what these
+	// imply in turn.
 	Implies map[string][]string
 	// Public methods need no token; they should reveal nothing about any person.
 	Public []string
-	// Refine, when not nil, has the last word: it is told what the tables say, and may
-	// look at the arguments with Operation.Args.
+	// Refine, when not nil, decides last: it gets the requirement of the tables, and may look at
+	// the arguments with Operation.Args.
 	Refine func(op Operation, need Requirement) Requirement
 }
 

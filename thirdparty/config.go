@@ -32,7 +32,7 @@ type Config struct {
 	// SecretKeys are the master keys, the primary first, each of at least 32 bytes.
 	SecretKeys [][]byte
 	Connectors []Connector
-	// ProductName tells providers who asks, in the User-Agent. Default: "mcp-authd".
+	// ProductName is the name in the User-Agent of requests to providers. Default: "mcp-authd".
 	ProductName string
 
 	Logger *slog.Logger    // default: discard
@@ -40,7 +40,7 @@ type Config struct {
 	Now    func() time.Time
 }
 
-// Connector is an upstream provider and the policy for people who come from there. ID,
+// Connector configures sign-in at one provider, and the policy for people who sign in there. ID,
 // Type, ClientID and, for most types, ClientSecret are required.
 type Connector struct {
 	ID   string // lower case letters, digits and hyphens; part of the redirect URI: never change it
@@ -53,55 +53,55 @@ type Connector struct {
 	// ClientAuth is how we authenticate at the token endpoint: "basic", "post", "jwt"
 	// (Apple), "none". Default: what the provider's metadata offers, else "basic".
 	ClientAuth string
-	// Key is what "jwt" signs with, PKCS #8 in PEM; KeyID and TeamID name it to Apple.
+	// Key is the key that "jwt" signs with, PKCS #8 in PEM; KeyID and TeamID name it to Apple.
 	Key, KeyID, TeamID string
 
 	// Issuer is the provider's issuer identifier, for OpenID Connect.
 	Issuer string
-	// BaseURL is where a preset's product is installed, for those that people host
-	// themselves ("https://github.example.com").
+	// BaseURL is where a preset's product is installed, if it can be self-hosted
+	// ("https://github.example.com").
 	BaseURL string
 	// Tenant is the Entra tenant, or "organizations", "common" or "consumers".
 	Tenant string
 	// The endpoints of plain OAuth 2.0. They take precedence over discovery.
 	AuthorizationURL, TokenURL, UserInfoURL, RevocationURL, IntrospectionURL string
-	// Claims names the members of the user-info answer of plain OAuth 2.0, by the claim
-	// they stand for: {"sub": "id", "name": "login"}. Members of members are joined by dots.
+	// Claims names the members of the user-info response of plain OAuth 2.0, by claim: {"sub":
+	// "id", "name": "login"}. Nested members are joined by dots.
 	Claims map[string]string
-	// Scopes are asked for at every sign-in. Default: that of the type.
+	// Scopes are requested at every sign-in. Default: those of the type.
 	Scopes oauth.Scopes
 	// Parameters are added to the authorization request.
 	Parameters map[string]string
-	// Networks are private networks in which the provider may be. Its configured host is
-	// admitted wherever it is; this is for the hosts that its metadata names.
+	// Networks are private networks in which hosts of the provider may be. The configured host may
+	// have any address; this is for the hosts that its metadata names.
 	Networks []netip.Prefix
 
-	// Domains route people to this provider whose login_hint is an address there.
+	// Domains send people to this provider whose login_hint is an address in one of them.
 	Domains []string
 	// Allow says who may sign in. Default: every account at the provider.
 	Allow Rules
-	// ScopeRules keep scopes to some people.
+	// ScopeRules restrict scopes to some people.
 	ScopeRules []ScopeRule
-	// Broker says which resource servers may have upstream tokens.
+	// Broker says which resource servers may have tokens of the provider.
 	Broker []BrokerRule
 
-	// CheckEvery is how old the provider's last word about a session may be when tokens
-	// that rest on it are honoured: 5 minutes.
+	// CheckEvery is how old the provider's last confirmation of a session may be when tokens that
+	// rest on it are honoured: 5 minutes.
 	CheckEvery time.Duration
 	// CheckBy is how the provider is asked: "refresh" uses the refresh token each time, for
-	// providers whose user info believes an access token until it expires (Dex). Default:
-	// by introspection if there is an IntrospectionURL, else by user info, and by a refresh
-	// when the access token is about to expire or neither is to be had.
+	// providers whose user info accepts an access token until it expires (Dex). Default: by
+	// introspection if there is an IntrospectionURL, else by user info, and by a refresh when the
+	// access token is about to expire or the provider has neither.
 	CheckBy string
-	// Outage is how long that word holds while the provider cannot be reached: 1 hour.
+	// Outage is how long that confirmation counts while the provider cannot be reached: 1 hour.
 	Outage time.Duration
-	// Detached: sign-ins do not end with the session at the provider; it only says who
-	// the person is. For providers that give nothing to check by.
+	// Detached: sign-ins do not end with the session at the provider, which only says who the
+	// person is. For providers that offer no way to check a session.
 	Detached bool
 }
 
-// Rules say who may sign in. Every kind of rule that is given must hold; within one
-// kind, one match is enough.
+// Rules say who may sign in. Every given kind of rule must match; within one kind, one match is
+// enough.
 type Rules struct {
 	Domains       []string // of a verified e-mail address, or the hosted domain (hd) of Google
 	Emails        []string // verified addresses: who may enter, never who a person is
@@ -114,8 +114,8 @@ type Rules struct {
 	Expression string
 }
 
-// ScopeRule keeps scopes to the people for whom it holds. A scope that no rule names is
-// open to all; one that several rules name, to those for whom any of them holds.
+// ScopeRule restricts scopes to the people whom it matches. A scope that no rule names is open to
+// all; one that several rules name is open to those whom any of them matches.
 type ScopeRule struct {
 	Resource   string // canonical; "": every resource
 	Scopes     oauth.Scopes
@@ -126,7 +126,7 @@ type ScopeRule struct {
 // BrokerRule lets a resource server have tokens of the connector for the people who call it.
 type BrokerRule struct {
 	Resource string       // canonical
-	Scopes   oauth.Scopes // the upstream scopes that it may ask for
+	Scopes   oauth.Scopes // the provider's scopes that it may ask for
 }
 
 // ErrConfig is wrapped by every error about the configuration.
