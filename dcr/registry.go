@@ -32,19 +32,19 @@ type Config struct {
 	// Redirects says which redirect URIs may be registered in addition to https and
 	// loopback http. PrivateUseSchemes nil means oauth.DesktopSchemes; empty, none.
 	Redirects oauth.RedirectPolicy
-	// KnownScopes returns the scopes that can be granted at all; others are left
-	// out of what is registered and echoed. Nil: whatever is asked.
+	// KnownScopes returns the scopes that can be granted at all; others are left out of what is
+	// registered and echoed. Nil: every scope.
 	KnownScopes func(context.Context) oauth.Scopes
-	// DefaultScopes returns the scopes that a client is told when it has asked for none
-	// that is known; it is held to them no more than to others. Nil: none.
+	// DefaultScopes returns the scopes in the reply to a client that asked for no known one; they
+	// do not restrict the client. Nil: none.
 	DefaultScopes func(context.Context) oauth.Scopes
 	// Limits bounds registrations of one client network.
 	Limits Limits
 	// ClientAddr returns the address that a request comes from, behind trusted
 	// proxies too. Nil: the peer.
 	ClientAddr func(*http.Request) netip.Addr
-	// Clients are those of the configuration. They are known for as long as they stand
-	// there, whatever the store has of them, unless deleted.
+	// Clients are those of the configuration. They are known for as long as they are listed there,
+	// whatever the store has of them, unless deleted.
 	Clients []storage.Client
 	// Disabled refuses new registrations; registered clients stay.
 	Disabled bool
@@ -64,7 +64,7 @@ type Config struct {
 }
 
 const (
-	// clientTTL is how long the requests of one sign-in share one look at the store, and a deletion
+	// clientTTL is how long the requests of one sign-in share one read of the store, and a deletion
 	// elsewhere may go unnoticed.
 	clientTTL  = 5 * time.Second
 	maxClients = 10_000
@@ -78,8 +78,8 @@ type Registry struct {
 	clients *bounded.Map[string, storage.Client] // that exist: an unknown id may be created at any moment
 	limiter *limiter
 	docs    *documents
-	// Clients that the operator vouches for have key sets apart, and so have those that
-	// a person has approved: strangers, who register themselves, cannot use up what they need.
+	// Clients that the operator vouches for have key sets of their own, and so have those that a
+	// person has approved: strangers, who register themselves, cannot use up their allowance.
 	vouched, approved, strange *keySets
 }
 

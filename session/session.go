@@ -38,8 +38,8 @@ type Config struct {
 	Now    func() time.Time // default time.Now
 }
 
-// Manager makes and reads cookies and sealed steps. It touches no store: what must
-// be stored it returns. It is safe for concurrent use.
+// Manager makes and reads cookies and sealed steps. It touches no store: it returns what the caller
+// must store. It is safe for concurrent use.
 type Manager struct {
 	secure                   bool
 	session, browser, device string // cookie names
@@ -105,8 +105,8 @@ type Minted struct {
 	value   string
 }
 
-// Mint makes a session for a user. The id is always fresh, so that one planted in
-// the browser before the sign-in is worth nothing (session fixation).
+// Mint makes a session for a user. The id is always fresh, so that one planted in the browser
+// before the sign-in is useless (session fixation).
 func (m *Manager) Mint(userID string) Minted {
 	token := secrets.Token("")
 	now := m.now()

@@ -7,27 +7,27 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Identity ties a person's account at an upstream provider to a user. Connector and
-// Subject are its key: an e-mail address never is, for it can pass to another person.
+// Identity ties a person's account at an upstream provider to a user. Connector and Subject are its
+// key; an e-mail address never is, because it can pass to another person.
 type Identity struct {
 	Connector  string // the id of the connector in the configuration
 	Subject    string // the provider's own, stable identifier of the person
 	UserID     string
-	Label      string // what the person is called there, for people to read; never compared
+	Label      string // the person's name there, for people to read; never compared
 	CreatedAt  time.Time
 	LastUsedAt time.Time
 }
 
-// Upstream is a session at an upstream provider: the tokens that a sign-in there brought
-// (AS-217). Browser sessions and grants that began with it name it, and end with it.
+// Upstream is a session at an identity provider: the tokens that a sign-in there returned (AS-217).
+// Browser sessions and grants that began with it name it, and end with it.
 type Upstream struct {
 	ID        string // "ups_" + random
 	Connector string
 	Subject   string
 	UserID    string
 	SessionID string // the provider's name for its session (sid), "" when it has none
-	// Linked: it belongs to the account rather than to a sign-in, and is kept although no
-	// grant and no browser session names it.
+	// Linked: it belongs to the account rather than to a sign-in, and is kept even if no grant and
+	// no browser session names it.
 	Linked    bool
 	Sealed    []byte // tokens and claims, sealed; nil once the session has ended
 	Scopes    oauth.Scopes
@@ -39,15 +39,15 @@ type Upstream struct {
 	EndReason string    // a word of the contract of thirdparty, "" while live
 }
 
-// Departure is a browser on its way to an upstream provider and back (AS-220). Its key
-// is a digest of the state parameter together with what only that browser holds.
+// Departure is an authorization request to an identity provider, stored until its response
+// (AS-220). Its key is a digest of the state parameter and a secret that only that browser holds.
 type Departure struct {
 	Key       Hash
 	Sealed    []byte
 	ExpiresAt time.Time
 }
 
-// Departures holds the browsers that are under way.
+// Departures holds the requests that await a response.
 type Departures interface {
 	// PutDeparture stores a departure. ErrExists when the key is taken.
 	PutDeparture(ctx context.Context, d Departure) error
@@ -60,7 +60,7 @@ type Departures interface {
 	AbandonedDepartures(ctx context.Context, now time.Time, limit int) ([]Departure, error)
 }
 
-// Arrival is a person who has come back from an upstream provider.
+// Arrival is a person who has signed in at an identity provider.
 type Arrival struct {
 	// Identity is who the provider says it is. With a UserID it has to be that user's, or is tied
 	// to them if they were Asked; without, the user who has the identity signs in, or NewUser when
@@ -73,8 +73,8 @@ type Arrival struct {
 	// it is Linked it replaces the user's earlier linked sessions at the connector, which
 	// end as by EndUpstreams, with the reason "replaced".
 	Upstream Upstream
-	// Seal, unless it is nil, makes Upstream.Sealed, for the user who arrives. It may be
-	// called more than once, and within a transaction.
+	// Seal, unless it is nil, makes Upstream.Sealed, for the user who signs in. It may be called
+	// more than once, and within a transaction.
 	Seal func(userID string) ([]byte, error)
 	// Session is the browser session that begins; nil: none does. Its UserID is filled
 	// in, and its UpstreamID is Upstream.ID. The user's last sign-in is then Now.
@@ -82,7 +82,7 @@ type Arrival struct {
 	Now     time.Time
 }
 
-// Arrivals signs people in who come from an upstream provider.
+// Arrivals stores sign-ins at identity providers.
 type Arrivals interface {
 	// Arrive stores all of an arrival, or nothing, and returns the user. When the name of
 	// NewUser is taken it is stored as the name followed by "-" and the last six
@@ -91,14 +91,14 @@ type Arrivals interface {
 	//
 	// ErrRevoked: the account is disabled. ErrUntied: the identity has no user, and the user of
 	// Identity.UserID was not asked. ErrExists: the identity is another user's (with
-	// Identity.UserID), or the id of NewUser is stored and has not, or no more, the identity: a
-	// person who unties an account at a provider, because it is in wrong hands, keeps those out.
-	// ErrNotFound: the user of Identity.UserID is gone, or no user has the identity and there is no
-	// NewUser.
+	// Identity.UserID), or the id of NewUser is stored but does not have the identity (any more): a
+	// person who unties an account at a provider, because another person controls it, keeps that
+	// person out. ErrNotFound: the user of Identity.UserID is gone, or no user has the identity and
+	// there is no NewUser.
 	Arrive(ctx context.Context, a Arrival) (User, error)
 }
 
-// Identities lists and unties accounts at upstream providers.
+// Identities lists and unties accounts at identity providers.
 type Identities interface {
 	// Identities returns the identities of a user, oldest first.
 	Identities(ctx context.Context, userID string) ([]Identity, error)
@@ -109,9 +109,9 @@ type Identities interface {
 	Unlink(ctx context.Context, userID, connector, subject, reason string, now time.Time) ([]Upstream, error)
 }
 
-// Upstreams keeps the sessions at upstream providers fresh. Only the holder of a claim
-// talks to the provider about a session, so that of N replicas one uses a refresh token
-// that can be used once.
+// Upstreams keeps the sessions at identity providers up to date. Only the holder of a claim asks
+// the provider about a session, so that only one of N replicas uses a refresh token that works
+// once.
 type Upstreams interface {
 	// Upstream returns a session, live or ended. ErrNotFound when it is unknown or was removed.
 	Upstream(ctx context.Context, id string) (Upstream, error)
@@ -122,51 +122,48 @@ type Upstreams interface {
 	// version and no replica holds it; the version stays. ErrSpent when another replica holds it or
 	// the version is another one; ErrRevoked when it has ended; ErrNotFound.
 	ClaimUpstream(ctx context.Context, id string, version int64, now, until time.Time) error
-	// SaveUpstream stores what the provider answered (Sealed, Scopes, SessionID, CheckedAt,
-	// DueAt, of u), if the session is live and still has u.Version, makes the version one
-	// more, and gives up the claim. ErrSpent when the version is another one; ErrRevoked
-	// when it has ended; ErrNotFound.
+	// SaveUpstream stores the provider's answer (Sealed, Scopes, SessionID, CheckedAt, DueAt, of
+	// u), if the session is live and still has u.Version, increments the version, and releases the
+	// claim. ErrSpent when the version is another one; ErrRevoked when it has ended; ErrNotFound.
 	SaveUpstream(ctx context.Context, u Upstream) error
 	// DueUpstreams returns up to limit live sessions that are due at now and that no replica holds,
 	// the longest due first.
 	DueUpstreams(ctx context.Context, now time.Time, limit int) ([]Upstream, error)
 }
 
-// UpstreamKey selects sessions: every field that is not empty must match. With both a
-// Subject and a SessionID, sessions of the subject whose SessionID is not known match, too:
-// any of them may be the one that is meant.
+// UpstreamKey selects sessions: every field that is not empty must match. With both a Subject and a
+// SessionID, sessions of the subject with an unknown SessionID match, too: any of them may be the
+// one.
 type UpstreamKey struct {
 	ID, Connector, Subject, SessionID, UserID string
 }
 
-// UpstreamEnds cuts what rests on a session at an upstream provider (AS-219).
+// UpstreamEnds ends sessions at identity providers and what rests on them (AS-219).
 type UpstreamEnds interface {
-	// EndUpstreams ends every live session that k selects: erases its tokens, revokes
-	// its grants and ends its browser sessions, all at once, and returns them as they
-	// were before. A key without any field selects none. What is ended stays known, with
-	// its reason, for 30 days, and to each browser for as long as its session would have
-	// lasted.
+	// EndUpstreams ends every live session that k selects: erases its tokens, revokes its grants
+	// and ends its browser sessions, all at once, and returns them as they were before. A key
+	// without any field selects none. An ended session stays known, with its reason, for 30 days,
+	// and to each browser for as long as its session would have lasted.
 	EndUpstreams(ctx context.Context, k UpstreamKey, reason string, now time.Time) ([]Upstream, error)
 	// SessionEnd returns the connector and the reason for which a browser session was
 	// ended by EndUpstreams. ErrNotFound when it was not.
 	SessionEnd(ctx context.Context, session Hash, now time.Time) (connector, reason string, err error)
 }
 
-// Handbacks are tokens of sessions at upstream providers that ended without a word of the
-// provider and where it could not be asked: by the operator, a sign-out or a sweep. They
-// wait here, sealed as they were, for a server to give them back (RFC 7009); Sweep erases
-// them a day later.
+// Handbacks are tokens of sessions at identity providers that the operator, a sign-out or a sweep
+// ended, and not the provider. They stay here, sealed as before, until a server revokes them (RFC
+// 7009); Sweep erases them a day later.
 type Handbacks interface {
 	// TakeHandbacks removes up to limit of them and returns them: ID, Connector, Subject,
 	// UserID and Sealed of the session. Each goes to one of N concurrent callers.
 	TakeHandbacks(ctx context.Context, limit int) ([]Upstream, error)
 }
 
-// UpstreamCustody is for another master key.
+// UpstreamCustody seals sessions again under another master key.
 type UpstreamCustody interface {
 	// ListUpstreams returns up to limit live sessions with an id greater than after, by id.
 	ListUpstreams(ctx context.Context, after string, limit int) ([]Upstream, error)
-	// ResealUpstream replaces what is sealed, if it still is old. ErrSpent when it is
-	// not, or when there is no such live session. The version stays.
+	// ResealUpstream replaces the sealed content, if it still is old. ErrSpent when it is not, or
+	// when there is no such live session. The version stays.
 	ResealUpstream(ctx context.Context, id string, old, sealed []byte) error
 }

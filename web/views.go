@@ -1,11 +1,11 @@
 package web
 
-// Party is a client or an MCP server as a person is told of it.
+// Party is a client or an MCP server as pages show it.
 type Party struct {
 	// Name is the display name. Empty means that it has none.
 	Name string
-	// Host is what identifies the party beyond its name: for an MCP server its host,
-	// for a client that is identified by a document the host of that document.
+	// Host identifies the party beyond its name: for an MCP server its host, for a client that is
+	// identified by a document the host of that document.
 	Host string
 	// URL is the full address, for a client its client_id.
 	URL string
@@ -21,7 +21,7 @@ type Scope struct {
 // Provider is an identity provider that people sign in with.
 type Provider struct {
 	Name string
-	Icon string // "google", "github", ...; any other word: a neutral one
+	Icon string // "google", "github", ...; any other word: a neutral icon
 	Host string // where the browser goes
 }
 
@@ -39,7 +39,7 @@ type Login struct {
 	Step   string // sealed state, returned in the field "step"
 	// Username fills the field again after a failed attempt.
 	Username string
-	// Problem is what was wrong with the last attempt, "" at first.
+	// Problem says what was wrong with the last attempt, "" at first.
 	Problem string
 	// EndNotice says why the person is no longer signed in, "" for no special reason.
 	EndNotice string
@@ -84,8 +84,8 @@ type Consent struct {
 type ProviderConsent struct {
 	Action, Step string
 	Request
-	// Unread says that nothing is known of the application but the address of its
-	// metadata document; the approval then is to sign in, and another one follows.
+	// Unread says that only the address of the application's metadata document is known; the person
+	// then approves signing in, and the consent page follows.
 	Unread   bool
 	Provider Provider
 	// OtherURL leads to the other ways to sign in, "" if there are none.
@@ -105,9 +105,9 @@ type Fault string
 
 // The sides.
 const (
-	FaultPerson   Fault = ""         // the person's: another account, or another answer, may do
+	FaultPerson   Fault = ""         // the person's: another account, or another answer, may work
 	FaultProvider Fault = "provider" // it cannot be reached for now
-	FaultSetup    Fault = "setup"    // it and this server do not fit together: for the operator
+	FaultSetup    Fault = "setup"    // it and this server do not work together: for the operator
 )
 
 // Failed is the view of a sign-in at a provider that did not work out.
@@ -119,7 +119,7 @@ type Failed struct {
 	// connected one.
 	Came, Expected string
 	Client         Party  // empty: no application was waiting
-	RetryURL       string // our own page to begin again at
+	RetryURL       string // our own page to start again
 	// ReturnURL is the redirect URI with the error response; see Stopped.
 	ReturnURL            string
 	ReturnIsCustomScheme bool
@@ -131,7 +131,7 @@ type Connect struct {
 	Action, Step string
 	Resource     Party
 	Provider     Provider
-	Scopes       []string // as the provider calls them
+	Scopes       []string // by the provider's names
 	Username     string
 	// SignOutAction and SignOutStep are the form behind "Not you?".
 	SignOutAction, SignOutStep string
@@ -151,15 +151,15 @@ type Claim struct {
 type Connected struct {
 	Provider Provider
 	Resource Party
-	Declined bool // the person did not want to
+	Declined bool // the person declined
 }
 
 // Error is the view of the error page.
 type Error struct {
 	Title, Message string
-	Client         string // what the application calls itself, or looks like; may be empty
+	Client         string // the name of the application, or a guess at it; may be empty
 	Advice         string // what to do next
-	Home           bool   // offer the way to the start page
+	Home           bool   // offer a link to the start page
 	Code           string // the protocol's name for it, such as invalid_client
 	RequestID      string // finds the event in the operator's log
 }
@@ -183,7 +183,7 @@ type Handoff struct {
 	URL, Scheme string
 }
 
-// Setup is the view of the page that makes the first administrator.
+// Setup is the view of the page that creates the first account.
 type Setup struct {
 	Action, Step      string
 	Username, Problem string
@@ -195,11 +195,11 @@ type Setup struct {
 // SetupDone is the view of the page after setup.
 type SetupDone struct{ Username, Issuer string }
 
-// Account is a person's account at a provider. The form that disconnects it posts Step to
-// Action; without Step it cannot be.
+// Account is a person's account at a provider. The form that disconnects it posts Step to Action;
+// without Step it cannot be disconnected.
 type Account struct {
 	Provider
-	Label        string // what the person is called there
+	Label        string // the person's name there
 	Action, Step string
 }
 
@@ -210,9 +210,9 @@ type Home struct {
 	Resources []Party
 	EndNotice string    // see Login
 	SignInURL string    // where to sign in with a password, for a person who is not signed in; "": nowhere
-	SignIn    []Choice  // the providers to sign in with, for a person who is not
-	Accounts  []Account // what is connected
-	Connect   []Choice  // what else could be
+	SignIn    []Choice  // the providers to sign in with, for a person who is not signed in
+	Accounts  []Account // the connected ones
+	Connect   []Choice  // the providers that can be connected
 	// SignOutAction and Step are the sign-out form.
 	SignOutAction, Step string
 	FormTargets         []string
