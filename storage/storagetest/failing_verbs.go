@@ -171,15 +171,6 @@ func (f *Failing) FailureCount(a0 context.Context, a1 storage.Hash, a2 time.Time
 	return r0, r1, err
 }
 
-// SessionEnd implements storage.Store.
-func (f *Failing) SessionEnd(a0 context.Context, a1 storage.Hash, a2 time.Time) (r0 string, r1 string, err error) {
-	err = f.call("SessionEnd", func() (err error) {
-		r0, r1, err = f.Store.SessionEnd(a0, a1, a2)
-		return err
-	})
-	return r0, r1, err
-}
-
 // Fingerprint implements storage.Store.
 func (f *Failing) Fingerprint(a0 context.Context, a1 []byte) (r0 []byte, err error) {
 	err = f.call("Fingerprint", func() (err error) {
@@ -547,6 +538,15 @@ func (f *Failing) SaveUpstream(a0 context.Context, a1 storage.Upstream) (err err
 		return err
 	})
 	return err
+}
+
+// SessionEnd implements storage.Store.
+func (f *Failing) SessionEnd(a0 context.Context, a1 storage.Hash, a2 time.Time) (r0 string, r1 string, err error) {
+	err = f.call("SessionEnd", func() (err error) {
+		r0, r1, err = f.Store.SessionEnd(a0, a1, a2)
+		return err
+	})
+	return r0, r1, err
 }
 
 // SetPassword implements storage.Store.
