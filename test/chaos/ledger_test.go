@@ -45,7 +45,8 @@ type winner struct{ refresh, tokenID string }
 type span struct{ from, to time.Time }
 
 func newLedger() *ledger {
-	return &ledger{started: time.Now(), broken: map[string][]string{}, winners: map[string]winner{}, first: map[string]time.Time{}}
+	return &ledger{started: time.Now(), broken: map[string][]string{}, winners: map[string]winner{},
+		first: map[string]time.Time{}}
 }
 
 // breach notes that an invariant does not hold.
