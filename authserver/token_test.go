@@ -441,10 +441,16 @@ func TestTokenEndpointEdge(t *testing.T) {
 			t.Errorf("got %d %v", pg.status, pg.header)
 		}
 	})
-	t.Run("AS-79 credentials in the URL are refused", func(t *testing.T) {
-		if pg := p.post("/token?client_secret="+testSecret,
-			url.Values{"grant_type": {"client_credentials"}, "client_id": {"machine"}}); pg.status != 400 {
-			t.Errorf("got %d %s", pg.status, pg.body)
+	t.Run("AS-06 AS-79 credentials in the URL are refused", func(t *testing.T) {
+		for _, param := range []string{
+			"client_secret", "client_assertion", "code", "code_verifier", "refresh_token", "token", "subject_token",
+			"actor_token", "grant_type",
+		} {
+			pg := p.post("/token?"+param+"=x", codeForm("x"))
+			if pg.status != 400 || !strings.Contains(pg.body, `"invalid_request"`) ||
+				!strings.Contains(pg.body, "not in the URL") {
+				t.Errorf("%s: got %d %s", param, pg.status, pg.body)
+			}
 		}
 	})
 	t.Run("AS-79 JSON is refused", func(t *testing.T) {

