@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 logging is part of the protocol, deprecated as it is (SEP-2577)
+
 package gosdk
 
 import (
