@@ -32,26 +32,43 @@ func liftBodyDeadline(w http.ResponseWriter) {
 // writeTime is how long a client may take to read what is being written when its request ends.
 const writeTime = 10 * time.Second
 
-// hurry bounds a write to a client that reads nothing once ctx has ended: it would otherwise neither end
-// with the token nor give back what the request holds. The connection may be used again after lift. A
-// timeout of the server, which bounds every write, stays.
-func (g *Guard) hurry(ctx context.Context, w *watcher) (lift func()) {
-	if s, ok := ctx.Value(http.ServerContextKey).(*http.Server); ok && s.WriteTimeout > 0 {
-		return func() {}
+// unflushed is how many bytes of an answer net/http keeps to itself: to write less waits for no client.
+const unflushed = 2 << 10
+
+// mayWait is called before what can wait for a client that reads nothing. From then on a write is
+// bounded once the request has ended: it would otherwise neither end with the token nor give back
+// what the request holds. A timeout of the server, which bounds every write, stays.
+func (w *watcher) mayWait() {
+	if w.calm != nil {
+		return
 	}
+	w.calm = func() {}
+	if s, ok := w.ended.Value(http.ServerContextKey).(*http.Server); !ok || s.WriteTimeout <= 0 {
+		w.calm = w.hurry()
+	}
+}
+
+// hurry sets a deadline for writes when the request has ended. calm takes it away, so that the
+// connection may be used again.
+func (w *watcher) hurry() (calm func()) {
 	control, set := http.NewResponseController(w.ResponseWriter), make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
+	stop := context.AfterFunc(w.ended, func() {
 		defer close(set)
-		_ = control.SetWriteDeadline(time.Now().Add(g.writeTime)) // a writer without deadlines does not wait
+		_ = control.SetWriteDeadline(time.Now().Add(w.guard.writeTime)) // a writer without deadlines does not wait
 	})
 	return func() {
 		if stop() {
 			return
 		}
 		<-set
-		if w.status != 0 {
-			_ = control.Flush() // net/http would do it without a deadline
-		}
+		_ = control.Flush() // net/http would do it without a deadline
 		_ = control.SetWriteDeadline(time.Time{})
+	}
+}
+
+// close takes away what mayWait has set.
+func (w *watcher) close() {
+	if w.calm != nil {
+		w.calm()
 	}
 }

@@ -126,8 +126,8 @@ func (g *Guard) forward(w http.ResponseWriter, r *http.Request, p *passage, next
 	defer end(nil)
 	ctx, done := g.lifetime(ctx, end, p)
 	defer done()
-	watched := &watcher{ResponseWriter: w, guard: g, request: r, passage: p, end: end}
-	defer g.hurry(ctx, watched)()
+	watched := &watcher{ResponseWriter: w, guard: g, request: r, passage: p, end: end, ended: ctx}
+	defer watched.close()
 	g.serve(ctx, watched, p.outgoing(ctx, r), next)
 	if r.Method == http.MethodDelete && p.session != "" && watched.gone() {
 		g.forget(ctx, p.session, p.owner)

@@ -21,6 +21,9 @@ type watcher struct {
 	passage *passage
 	end     context.CancelCauseFunc // of the handler
 	status  int                     // what was sent, 0 before
+	written int                     // bytes of the answer
+	ended   context.Context         // of the handler
+	calm    func()                  // see mayWait
 	// replaced is set when the guard has answered in place of the handler.
 	replaced bool
 }
@@ -35,6 +38,9 @@ func (w *watcher) Write(b []byte) (int, error) {
 	if w.before(http.StatusOK); w.replaced {
 		return len(b), nil
 	}
+	if w.written += len(b); w.written > unflushed {
+		w.mayWait()
+	}
 	return w.ResponseWriter.Write(b)
 }
 
@@ -43,6 +49,7 @@ func (w *watcher) Flush() {
 	if w.before(http.StatusOK); w.replaced {
 		return
 	}
+	w.mayWait()
 	_ = http.NewResponseController(w.ResponseWriter).Flush() // a writer that cannot flush has nothing buffered
 }
 
