@@ -63,6 +63,7 @@ func guarded(b *testing.B, next func(r *rig) http.Handler) (http.Handler, string
 		Validator: gateway.Remember(mcpresource.Local(r.server), time.Second, time.Now),
 		Hosts:     []string{"127.0.0.1"},
 		Policy:    &mcpresource.Rules{Base: []string{"mcp"}},
+		Limits:    mcpresource.Limits{Calls: mcpresource.Rate{PerSecond: -1}, Concurrent: 1000},
 	})
 	if err != nil {
 		b.Fatal(err)
