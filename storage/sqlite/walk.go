@@ -19,14 +19,15 @@ FROM (SELECT status_index, code_expires_at FROM grants WHERE status_index > ?1 O
 
 	dropUnredeemed = "DELETE FROM grants WHERE " + walked + " AND code_used_at IS NULL AND revoked_at IS NULL"
 
-	// supersede looks at up to a thousand grants of a person to a client.
+	// supersede looks at up to a thousand grants of a person to a client, any of them: one that
+	// so many others were used after is not kept, whatever else there is.
 	supersede = `WITH due AS MATERIALIZED (SELECT DISTINCT user_id, client_id, resource FROM grants WHERE ` + walked + ` AND revoked_at IS NULL AND user_id <> ''),
 used AS (SELECT g.id, g.user_id, g.client_id, g.resource, max(g.code_used_at, coalesce(g.rotated_at, 0),
 		CASE WHEN g.generation = 0 THEN coalesce((SELECT max(t.created_at) FROM refresh_tokens t WHERE t.grant_id = g.id), 0) ELSE 0 END) AS at
-	FROM due d CROSS JOIN grants g WHERE substr(g.user_id, -8) = substr(d.user_id, -8)
-		AND substr(g.client_id, 9, 4) || substr(g.client_id, -8) = substr(d.client_id, 9, 4) || substr(d.client_id, -8)
-		AND g.user_id = d.user_id AND g.client_id = d.client_id AND g.resource = d.resource
-		AND g.revoked_at IS NULL AND g.code_used_at IS NOT NULL),
+	FROM due d CROSS JOIN grants g WHERE g.id IN (SELECT id FROM grants l WHERE substr(l.user_id, -8) = substr(d.user_id, -8)
+		AND substr(l.client_id, 9, 4) || substr(l.client_id, -8) = substr(d.client_id, 9, 4) || substr(d.client_id, -8)
+		AND l.user_id = d.user_id AND l.client_id = d.client_id AND l.resource = d.resource
+		AND l.revoked_at IS NULL AND l.code_used_at IS NOT NULL LIMIT 1000)),
 ranked AS (SELECT id, at, row_number() OVER (PARTITION BY user_id, client_id, resource ORDER BY at DESC, id DESC) AS place FROM used)
 UPDATE grants SET revoked_at = ?3, sweep_at = min(sweep_at, ?4), revoked_by = ?5
 WHERE id IN (SELECT id FROM ranked WHERE place > ?6 OR place > ?7 AND at <= ?8)
