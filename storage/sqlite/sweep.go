@@ -86,7 +86,11 @@ func (s *Store) Sweep(ctx context.Context, r storage.Retention, limit int) (tota
 	for _, query := range sweeps {
 		one(r.Now, statement(query))
 	}
-	one(r.Now, walks)
+	if err == nil && !r.Now.IsZero() {
+		var n int
+		n, err = s.walk(ctx, r.Now, limit)
+		total += n
+	}
 	one(r.Now, orphans)
 	one(r.Rotated, statement(eraseSealed))
 	one(r.ClientUnused, forgetUnused)

@@ -1,6 +1,9 @@
 package sqlite
 
 import (
+	"context"
+	"time"
+
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
@@ -34,15 +37,21 @@ WHERE id IN (SELECT id FROM ranked WHERE place > ?6 OR place > ?7 AND at <= ?8)
 RETURNING user_id, client_id, resource`
 )
 
-// walks moves both walks on, as far as a batch that finds something.
-func walks(c *conn, now int64, limit int) (total int64, err error) {
+// walk moves both walks on, as far as a batch that finds something, and returns how many grants
+// it has ended or removed. Each batch is a transaction of its own: there may be a thousand.
+func (s *Store) walk(ctx context.Context, now time.Time, limit int) (total int, err error) {
 	for range column.WalkBatches {
-		n, moved, err := walkBatch(c, now, limit)
-		if total += n; err != nil || total > 0 || !moved {
-			return total, err
+		var n int64
+		var moved bool
+		err = s.write(ctx, "walk the grants", func(c *conn) (err error) {
+			n, moved, err = walkBatch(c, column.Millis(now), limit)
+			return err
+		})
+		if total += int(n); err != nil || total > 0 || !moved {
+			break
 		}
 	}
-	return total, nil
+	return total, err
 }
 
 func walkBatch(c *conn, now int64, limit int) (n int64, moved bool, err error) {

@@ -1,24 +1,26 @@
 package sqlite
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
+// manyGrants are ?3 grants, ?4 of each person, that were given at ?1 and end at ?2.
+const manyGrants = `INSERT INTO grants (id, client_id, user_id, resource, scopes, auth_time, created_at, expires_at,
+		code_hash, code_redirect, code_challenge, code_expires_at, code_used_at, sweep_at, status_index)
+	WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?3)
+	SELECT 'grt_' || hex(randomblob(13)), 'mcp_hosted', 'usr_' || ((i - 1) / ?4), 'https://mcp.example.com/mcp', '["mcp"]',
+		?1, ?1, ?2, randomblob(32), '', '', ?1, ?1, ?2, i FROM n`
+
 // TestASweepOfManySignInsIsBounded: issue 12, 3.2. A person with a great many grants for one client
 // holds nobody up: one sweep looks at a thousand of them.
 func TestASweepOfManySignInsIsBounded(t *testing.T) {
 	s, edit := openEditable(t)
-	now := time.Now()
-	past, later := now.Add(-time.Hour).UnixMilli(), now.Add(time.Hour).UnixMilli()
-	edit(`INSERT INTO grants (id, client_id, user_id, resource, scopes, auth_time, created_at, expires_at,
-			code_hash, code_redirect, code_challenge, code_expires_at, code_used_at, sweep_at, status_index)
-		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
-		SELECT 'grt_' || hex(randomblob(13)), 'mcp_hosted', 'usr_1', 'https://mcp.example.com/mcp', '["mcp"]', ?1, ?1, ?2,
-			randomblob(32), '', '', ?1, ?1, ?2, i FROM n`, past, later)
-	left := 3000
+	now, left := time.Now(), 3000
+	edit(manyGrants, now.Add(-time.Hour).UnixMilli(), now.Add(time.Hour).UnixMilli(), left, left)
 	for left > 64 {
 		n, err := s.Sweep(t.Context(), storage.Retention{Now: now}, 100)
 		if err != nil || n > 1000 {
@@ -26,6 +28,35 @@ func TestASweepOfManySignInsIsBounded(t *testing.T) {
 		}
 		if left -= n; n == 0 {
 			t.Fatalf("%d are left, want 64", left)
+		}
+	}
+}
+
+// TestVerbsComeBetweenTheStepsOfAWalk: issue 12, 3.2. A walk over grants of which all stay goes on for
+// long, and gives way after each step.
+func TestVerbsComeBetweenTheStepsOfAWalk(t *testing.T) {
+	s, edit := openEditable(t)
+	now := time.Now()
+	edit(manyGrants, now.Add(-time.Hour).UnixMilli(), now.Add(time.Hour).UnixMilli(), 40_000, 5)
+	swept := make(chan error, 1)
+	go func() {
+		n, err := s.Sweep(t.Context(), storage.Retention{Now: now}, 100)
+		if err == nil && n != 0 {
+			err = fmt.Errorf("%d records went", n)
+		}
+		swept <- err
+	}()
+	for between := 0; ; between++ {
+		select {
+		case err := <-swept:
+			if err != nil || between < 100 {
+				t.Errorf("%d verbs came between, want 100 of 400 steps: %v", between, err)
+			}
+			return
+		default:
+		}
+		if err := s.Spend(t.Context(), "test", fmt.Sprint(between), now.Add(time.Hour)); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
