@@ -223,7 +223,7 @@ func (l *lost) logOfServer(events ...string) string {
 	}
 	cancel()
 	if code := <-ended; code != exitOK {
-		l.t.Fatalf("the server ended with %d", code)
+		l.t.Fatalf("the server ended with %d:\n%s", code, log.String())
 	}
 	return log.String()
 }

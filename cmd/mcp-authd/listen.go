@@ -11,6 +11,9 @@ import (
 // listen opens a listener; key is what sets its address.
 func listen(ctx context.Context, address, key string) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	if err != nil {
 		taken := ""
 		if errors.Is(err, syscall.EADDRINUSE) && answers(ctx, address) {

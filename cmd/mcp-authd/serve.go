@@ -32,7 +32,11 @@ func newServeCommand(s std) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return errors.Join(a.serve(c.Context()), a.Close())
+			err = a.serve(c.Context())
+			if c.Context().Err() != nil && errors.Is(err, context.Canceled) {
+				err = nil // the operator stopped it while it started
+			}
+			return errors.Join(err, a.Close())
 		},
 	}
 	flags.add(c)
@@ -129,7 +133,7 @@ func (a *app) listenManagement(ctx context.Context) (net.Listener, error) {
 		return nil, nil
 	}
 	l, err := listen(ctx, addr, "management.listen")
-	if err != nil && a.config.IsDefault("management.listen") {
+	if err != nil && ctx.Err() == nil && a.config.IsDefault("management.listen") {
 		a.log.Warn("no management listener: " + err.Error())
 		return nil, nil
 	}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+)
+
+// stopper ends what writes to it at one of its writes.
+type stopper struct {
+	output
+	at   int
+	stop func()
+}
+
+func (s *stopper) Write(p []byte) (int, error) {
+	if s.at -= bytes.Count(p, []byte("\n")); s.at <= 0 {
+		s.stop()
+	}
+	return s.output.Write(p)
+}
+
+// TestStoppedWhileItStarts: a server that is stopped before it serves ends as one that serves,
+// at whichever line of its log that happens.
+func TestStoppedWhileItStarts(t *testing.T) {
+	for line := 1; line <= 8; line++ {
+		ctx, cancel := context.WithCancel(t.Context())
+		log := &stopper{at: line, stop: cancel}
+		code := run(ctx, []string{"serve", "--data", t.TempDir()}, std{
+			strings.NewReader(""), log, log,
+			[]string{
+				"HOME=" + t.TempDir(), "MCP_AUTHD_LISTEN=" + nettest.For(t),
+				"MCP_AUTHD_MANAGEMENT_LISTEN=" + nettest.For(t),
+			},
+		})
+		if cancel(); code != exitOK {
+			t.Errorf("stopped at line %d it ended with %d:\n%s", line, code, log)
+		}
+	}
+}
