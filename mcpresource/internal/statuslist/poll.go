@@ -136,8 +136,8 @@ func (p *poller) current(ctx context.Context, now time.Time) (*held, error) {
 	return nil, err
 }
 
-// since returns a list that was asked for after a moment, or the reason why there is none. It does
-// not ask more often than other callers, and waits instead.
+// since returns a list that was requested after a moment, or why that failed. All callers share the
+// interval between requests: one that comes too early waits for the next.
 func (p *poller) since(ctx context.Context, moment time.Time) (*held, error) {
 	for {
 		p.mu.Lock()
