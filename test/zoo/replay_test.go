@@ -356,11 +356,21 @@ func (r *replay) renew(t *testing.T, s server) {
 	}
 	first := <-replies
 	for range parallel - 1 {
-		if next := <-replies; next.status != first.status || !bytes.Equal(next.raw, first.raw) {
+		if next := <-replies; next.status != first.status || !sameTokens(next, first) {
 			t.Errorf("AS-96 the same refresh token, two replies: %s and %s", first.raw, next.raw)
 		}
 	}
 	r.takeTokens(t, first)
+}
+
+// sameTokens leaves out expires_in: it is what is left, and a second may have passed.
+func sameTokens(a, b reply) bool {
+	for _, name := range []string{"access_token", "refresh_token", "scope", "token_type", "error"} {
+		if a.text(name) != b.text(name) {
+			return false
+		}
+	}
+	return true
 }
 
 // call opens an MCP session and calls a tool that says who is calling.
