@@ -33,6 +33,14 @@ type Choice struct {
 	Action, Step string
 }
 
+// QR is a QR code: the d of the path that draws its dark modules, and the side of its viewBox with
+// the quiet zone (package internal/qr).
+type QR struct {
+	Path  string
+	Size  int
+	Label string // what the picture is, for people who do not see it
+}
+
 // Login is the view of the sign-in page.
 type Login struct {
 	Action string // where the form is posted

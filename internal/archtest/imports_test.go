@@ -84,6 +84,7 @@ var mayImport = map[string][]string{
 	"internal/bounded":    {},
 	"internal/cors":       {},
 	"internal/wire":       {"oauth"},
+	"internal/qr":         {},
 	"internal/demoserver": {"oauth", "storage", "mcpresource", "mcpresource/gosdk"},
 }
 
@@ -280,14 +281,15 @@ var owners = map[string][]string{
 	"github.com/modelcontextprotocol": {
 		"mcpresource/gosdk", "internal/demoserver", "internal/mcpclient", "cmd", "test", "bench", "examples",
 	},
-	"github.com/mark3labs":        {"test", "bench", "examples"},
-	"github.com/coreos/go-oidc":   {"thirdparty/internal/provider"},
-	"github.com/expr-lang/expr":   {"thirdparty/internal/rules"},
-	"golang.org/x/oauth2":         {"thirdparty/internal/provider"},
-	"github.com/redis":            {}, // what replicas share is in PostgreSQL
-	"github.com/dgrijalva/jwt-go": {},
-	"github.com/golang-jwt":       {},
-	"github.com/mattn/go-sqlite3": {}, // needs cgo
+	"github.com/mark3labs":         {"test", "bench", "examples"},
+	"github.com/coreos/go-oidc":    {"thirdparty/internal/provider"},
+	"github.com/expr-lang/expr":    {"thirdparty/internal/rules"},
+	"golang.org/x/oauth2":          {"thirdparty/internal/provider"},
+	"github.com/boombuler/barcode": {"internal/qr"},
+	"github.com/redis":             {}, // what replicas share is in PostgreSQL
+	"github.com/dgrijalva/jwt-go":  {},
+	"github.com/golang-jwt":        {},
+	"github.com/mattn/go-sqlite3":  {}, // needs cgo
 }
 
 // libraryOwners keeps each library behind the package that was built around it.
