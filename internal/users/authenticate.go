@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
@@ -46,7 +47,8 @@ func (e *ThrottledError) Error() string {
 }
 
 // Authenticate checks a name and password: ErrWrong or a *ThrottledError when they
-// are not accepted. An unknown account takes as long as a wrong password.
+// are not accepted. An unknown account takes as long as a wrong password. The sign-in may need
+// more than a password; SignedIn records it when it is complete.
 func (u *Users) Authenticate(ctx context.Context, a Attempt) (storage.User, error) {
 	release, err := u.throttle.enter(ctx, a)
 	if err != nil {
@@ -74,9 +76,38 @@ func (u *Users) Authenticate(ctx context.Context, a Attempt) (storage.User, erro
 		}
 		return storage.User{}, ErrWrong
 	}
-	u.succeeded(ctx, a, account, stale)
+	u.accepted(ctx, a, account, stale)
 	return account, nil
 }
+
+// Guess is the throttle of passwords for another secret that can be guessed, such as the code of
+// an app. check looks at the secret: ErrWrong when it is not right. Failures are counted under
+// keys of their own, so that a right password does not forgive wrong codes. account is the one that
+// a.Name belongs to, none for an unknown name.
+func (u *Users) Guess(ctx context.Context, account storage.User, a Attempt, check func(context.Context) error) error {
+	a.Name = codesOf + a.Name
+	release, err := u.throttle.enter(ctx, a)
+	if err != nil {
+		u.recordThrottled(ctx, account, a, err)
+		return err
+	}
+	defer release()
+	err = check(ctx)
+	switch {
+	case errors.Is(err, ErrWrong):
+		u.cfg.Audit.Record(ctx, audit.LoginFailed, audit.Person(account.ID, account.Name),
+			slog.String("network", a.Network), slog.String("reason", "wrong code"))
+		if err := u.count(ctx, a); err != nil {
+			return fmt.Errorf("users: guess: %w", err)
+		}
+	case err == nil:
+		u.forgive(ctx, a, account)
+	}
+	return err
+}
+
+// codesOf stands before the name of an account whose codes are guessed. No name has it.
+const codesOf = "codes\x00"
 
 // countTime bounds the counting of a failure.
 const countTime = 5 * time.Second
@@ -88,14 +119,9 @@ func (u *Users) count(ctx context.Context, a Attempt) error {
 	return u.throttle.failed(ctx, a)
 }
 
-// succeeded does what follows a sign-in. None of it may stop the sign-in.
-func (u *Users) succeeded(ctx context.Context, a Attempt, account storage.User, stale bool) {
-	u.cfg.Audit.Record(ctx, audit.LoginSucceeded, audit.Person(account.ID, account.Name),
-		slog.String("network", a.Network))
-	if err := errors.Join(u.throttle.cleared(ctx, a),
-		u.cfg.Store.TouchLogin(ctx, account.ID, u.cfg.Now())); err != nil {
-		u.cfg.Logger.WarnContext(ctx, "sign-in not recorded", "user", account.ID, "error", err)
-	}
+// accepted does what follows a right password. None of it may stop the sign-in.
+func (u *Users) accepted(ctx context.Context, a Attempt, account storage.User, stale bool) {
+	u.forgive(ctx, a, account)
 	if stale {
 		u.cfg.Logger.InfoContext(ctx,
 			"password hash has another cost than configured; it is renewed when the password is set", "user",
@@ -103,10 +129,32 @@ func (u *Users) succeeded(ctx context.Context, a Attempt, account storage.User, 
 	}
 }
 
+func (u *Users) forgive(ctx context.Context, a Attempt, account storage.User) {
+	if err := u.throttle.cleared(ctx, a); err != nil {
+		u.cfg.Logger.WarnContext(ctx, "failed sign-ins not forgotten", "user", account.ID, "error", err)
+	}
+}
+
+// SignedIn records that a person has signed in, and how: methods are those of the session. It
+// may not stop the sign-in.
+func (u *Users) SignedIn(ctx context.Context, account storage.User, network string, methods []string) {
+	u.cfg.Audit.Record(ctx, audit.LoginSucceeded, audit.Person(account.ID, account.Name),
+		slog.String("network", network), slog.String("methods", strings.Join(methods, " ")))
+	if err := u.cfg.Store.TouchLogin(ctx, account.ID, u.cfg.Now()); err != nil {
+		u.cfg.Logger.WarnContext(ctx, "sign-in not recorded", "user", account.ID, "error", err)
+	}
+}
+
 func (u *Users) recordRefusal(ctx context.Context, a Attempt, err error) {
+	if errors.As(err, new(*ThrottledError)) {
+		account, _ := u.cfg.Store.UserByName(ctx, a.Name) // for the log only
+		u.recordThrottled(ctx, account, a, err)
+	}
+}
+
+func (u *Users) recordThrottled(ctx context.Context, account storage.User, a Attempt, err error) {
 	var throttled *ThrottledError
 	if errors.As(err, &throttled) {
-		account, _ := u.cfg.Store.UserByName(ctx, a.Name) // for the log only
 		u.cfg.Audit.Record(ctx, audit.LoginThrottled, audit.Person(account.ID, account.Name),
 			slog.String("network", a.Network), slog.String("counted", string(throttled.Counted)))
 	}

@@ -32,6 +32,24 @@ func TestFailuresAreTold(t *testing.T) {
 				return err
 			}
 		},
+		"the right code": func(ctx context.Context, r *rig) func() error {
+			return func() error {
+				return r.Guess(ctx, storage.User{}, attempt(""), func(context.Context) error { return nil })
+			}
+		},
+		"a wrong code": func(ctx context.Context, r *rig) func() error {
+			return func() error {
+				err := r.Guess(ctx, storage.User{}, attempt(""), func(context.Context) error { return ErrWrong })
+				if errors.Is(err, ErrWrong) {
+					return nil
+				}
+				return err
+			}
+		},
+		"SignedIn": func(ctx context.Context, r *rig) func() error {
+			account, _ := r.Find(ctx, "alice")
+			return func() error { r.SignedIn(ctx, account, "net", []string{"pwd"}); return nil }
+		},
 		"Create": func(ctx context.Context, r *rig) func() error {
 			return func() error { _, err := r.Create(ctx, "bob", good, false); return err }
 		},

@@ -45,6 +45,7 @@ func (p *Passwords) SignIn(
 	case err != nil:
 		return refusal.Unavailable(err)
 	}
+	p.Users.SignedIn(ctx, u, a.Network, []string{"pwd"})
 	return nil
 }
 
