@@ -47,7 +47,7 @@ func (e *ThrottledError) Error() string {
 }
 
 // Authenticate checks a name and password: ErrWrong or a *ThrottledError when they
-// are not accepted. An unknown account takes as long as a wrong password. The sign-in may need
+// are not accepted. An unknown account takes as long as a wrong password (PE-08). The sign-in may need
 // more than a password; SignedIn records it when it is complete.
 func (u *Users) Authenticate(ctx context.Context, a Attempt) (storage.User, error) {
 	release, err := u.throttle.enter(ctx, a)
@@ -80,7 +80,7 @@ func (u *Users) Authenticate(ctx context.Context, a Attempt) (storage.User, erro
 	return account, nil
 }
 
-// Guess is the throttle of passwords for another secret that can be guessed, such as the code of
+// Guess is the throttle of passwords for another secret that can be guessed (PE-05), such as the code of
 // an app. check looks at the secret: ErrWrong when it is not right. Failures are counted under
 // keys of their own, so that a right password does not forgive wrong codes. account is the one that
 // a.Name belongs to, none for an unknown name.
