@@ -52,7 +52,7 @@ type Accounts interface {
 	Identities(ctx context.Context, userID string) ([]storage.Identity, error)
 	// Disconnect unties one, named by its connector (the id of the provider) and subject,
 	// and ends what rests on it. storage.ErrNotFound when there is
-	// none; storage.ErrSpent when the person could not sign in any more.
+	// none; storage.ErrLast when the person could not sign in any more.
 	Disconnect(ctx context.Context, userID, connector, subject string) error
 }
 

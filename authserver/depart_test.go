@@ -261,7 +261,7 @@ func TestHomeDeparture(t *testing.T) {
 			!slices.Equal(f.untied, []string{"usr_githubada github ada"}) {
 			t.Errorf("got %d %v", pg.status, f.untied)
 		}
-		f.untieErr = storage.ErrSpent
+		f.untieErr = storage.ErrLast
 		if pg := p.post("/disconnect", url.Values{"step": {step}}); pg.status != 403 ||
 			!strings.Contains(pg.body, "only way") {
 			t.Errorf("got %d", pg.status)

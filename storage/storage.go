@@ -54,6 +54,10 @@ var (
 	ErrUntied = errors.New("storage: tied to no user")
 	// ErrChanged: what the caller has read, and rests on, is no longer what is stored.
 	ErrChanged = errors.New("storage: changed since it was read")
+	// ErrLast: nothing else would let the person in.
+	ErrLast = errors.New("storage: the last way in")
+	// ErrFull: the person has as many as there may be.
+	ErrFull = errors.New("storage: too many")
 	// ErrSchema: the database was written by a newer version, or is not migrated.
 	ErrSchema = errors.New("storage: schema does not fit this version")
 )
@@ -99,8 +103,8 @@ type Accounts interface {
 	// those at upstream providers, whose tokens are then among the Handbacks, revokes every
 	// grant of the user and forgets every consent at once.
 	SetUserDisabled(ctx context.Context, userID string, disabled bool, now time.Time) error
-	// DeleteUser removes an account with its sessions, consents and identities, ends its
-	// sessions at upstream providers as disabling does, and revokes its grants.
+	// DeleteUser removes an account with its sessions, consents, identities, ways and recovery
+	// codes, ends its sessions at upstream providers as disabling does, and revokes its grants.
 	DeleteUser(ctx context.Context, userID string, now time.Time) error
 	// TouchLogin records a sign-in.
 	TouchLogin(ctx context.Context, userID string, now time.Time) error
@@ -355,4 +359,8 @@ type Store interface {
 	UpstreamEnds
 	UpstreamCustody
 	Handbacks
+	Ways
+	WayEnds
+	RecoveryCodes
+	WayCustody
 }

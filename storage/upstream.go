@@ -104,9 +104,17 @@ type Identities interface {
 	Identities(ctx context.Context, userID string) ([]Identity, error)
 	// Unlink removes an identity of a user, ends its sessions as EndUpstreams does and
 	// returns them as they were before.
-	// ErrNotFound when the user has no such identity. ErrSpent when it is the last one of
-	// a user without a password, who could not sign in any more.
-	Unlink(ctx context.Context, userID, connector, subject, reason string, now time.Time) ([]Upstream, error)
+	// ErrNotFound when the user has no such identity. ErrLast when nothing else would let the user
+	// in, as WayEnds says.
+	Unlink(ctx context.Context, u Untie) ([]Upstream, error)
+}
+
+// Untie says which identity of a user to remove, and why.
+type Untie struct {
+	UserID, Connector, Subject string
+	Reason                     string
+	RPIDs                      []string // the relying parties for which passkeys work
+	Now                        time.Time
 }
 
 // Upstreams keeps the sessions at identity providers up to date. Only the holder of a claim asks

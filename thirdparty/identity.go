@@ -54,9 +54,12 @@ func (d *Delegation) Identities(ctx context.Context, userID string) ([]storage.I
 
 // Disconnect unties an account at a provider from a user, ends what rests on it, and
 // gives the tokens back to the provider as well as it takes them. storage.ErrNotFound when
-// the user has no such account; storage.ErrSpent when the user could not sign in any more.
+// the user has no such account; storage.ErrLast when the user could not sign in any more.
 func (d *Delegation) Disconnect(ctx context.Context, userID, connector, subject string) error {
-	ended, err := d.cfg.Store.Unlink(ctx, userID, connector, subject, reasonDisconnected, d.now())
+	ended, err := d.cfg.Store.Unlink(ctx, storage.Untie{
+		UserID: userID, Connector: connector, Subject: subject, Reason: reasonDisconnected,
+		RPIDs: d.cfg.PasskeyRPIDs, Now: d.now(),
+	})
 	if err != nil {
 		return fmt.Errorf("thirdparty: disconnect: %w", err)
 	}

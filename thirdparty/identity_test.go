@@ -161,7 +161,7 @@ func TestDisconnect(t *testing.T) {
 		r := newRig(t, nil)
 		a, g := r.signIn("")
 		if err := r.Disconnect(t.Context(), a.User.ID, "corp", fakeidp.Alice.Subject); !errors.Is(err,
-			storage.ErrSpent) || !r.active(g) {
+			storage.ErrLast) || !r.active(g) {
 			t.Errorf("got %v", err)
 		}
 		u := r.local("usr_mallory")

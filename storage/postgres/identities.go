@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -24,39 +23,20 @@ func (s *Store) Identities(ctx context.Context, userID string) (out []storage.Id
 	return out, err
 }
 
-const (
-	// holdUser keeps two identities of a user from being untied at once.
-	holdUser = "SELECT password_hash <> '' FROM users WHERE id = $1 FOR NO KEY UPDATE"
-
-	waysIn = `SELECT count(*) FILTER (WHERE connector = $2 AND subject = $3), count(*) FROM identities WHERE user_id = $1`
-)
+const untie = "DELETE FROM identities WHERE user_id = $1 AND connector = $3 AND subject = $4 AND (" + aPassword +
+	" OR EXISTS (SELECT 1 FROM identities WHERE user_id = $1 AND (connector <> $3 OR subject <> $4)) OR " + aPasskey + "))"
 
 // Unlink implements storage.Identities.
-func (s *Store) Unlink(
-	ctx context.Context, userID, connector, subject, reason string, now time.Time,
-) (ended []storage.Upstream, err error) {
-	err = s.tx(ctx, "unlink", func(ctx context.Context, q querier) error {
-		var password bool
-		if err := one(ctx, q, []any{&password}, holdUser, userID); err != nil {
-			return err
-		}
-		var this, all int
-		if err := one(ctx, q, []any{&this, &all}, waysIn, userID, connector, subject); err != nil {
-			return err
-		}
-		switch {
-		case this == 0:
-			return storage.ErrNotFound
-		case all == 1 && !password:
-			return storage.ErrSpent
-		}
-		_, err := q.Exec(ctx, "DELETE FROM identities WHERE user_id = $1 AND connector = $2 AND subject = $3", userID,
-			connector, subject)
+func (s *Store) Unlink(ctx context.Context, u storage.Untie) (ended []storage.Upstream, err error) {
+	err = s.held(ctx, "unlink", holdUser, u.UserID, func(ctx context.Context, q querier) error {
+		n, err := exec(ctx, q, untie, u.UserID, list(u.RPIDs), u.Connector, u.Subject)
+		err = lastOf(ctx, q, n, err, "SELECT 1 FROM identities WHERE user_id = $1 AND connector = $2 AND subject = $3",
+			u.UserID, u.Connector, u.Subject)
 		if err != nil {
 			return err
 		}
 		ended, err = endUpstreams(ctx, q, "user_id = $1 AND connector = $2 AND subject = $3",
-			[]any{userID, connector, subject}, reason, now)
+			[]any{u.UserID, u.Connector, u.Subject}, u.Reason, u.Now)
 		return err
 	})
 	return ended, err

@@ -108,6 +108,8 @@ func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) er
 		}
 		err = all(ctx, q,
 			statement{"DELETE FROM identities WHERE user_id = $1", []any{userID}},
+			statement{"DELETE FROM ways WHERE user_id = $1", []any{userID}},
+			statement{"DELETE FROM recovery_codes WHERE user_id = $1", []any{userID}},
 			eraseOfUser(userID, now),
 			// What they are called at a provider is not kept for those who are gone.
 			statement{"UPDATE upstreams SET subject = '', session_id = NULL WHERE user_id = $1", []any{userID}},

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"time"
 
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
@@ -22,31 +21,20 @@ func (s *Store) Identities(ctx context.Context, userID string) (out []storage.Id
 	return out, err
 }
 
-const waysIn = `SELECT u.password_hash <> '', count(*) FILTER (WHERE i.connector = ?2 AND i.subject = ?3), count(*)
-FROM users u JOIN identities i ON i.user_id = u.id WHERE u.id = ?1 GROUP BY u.id`
+const untie = "DELETE FROM identities WHERE user_id = ?1 AND connector = ?3 AND subject = ?4 AND (" + aPassword +
+	" OR EXISTS (SELECT 1 FROM identities WHERE user_id = ?1 AND (connector <> ?3 OR subject <> ?4)) OR " + aPasskey + "))"
 
 // Unlink implements storage.Identities.
-func (s *Store) Unlink(
-	ctx context.Context, userID, connector, subject, reason string, now time.Time,
-) (ended []storage.Upstream, err error) {
+func (s *Store) Unlink(ctx context.Context, u storage.Untie) (ended []storage.Upstream, err error) {
 	err = s.write(ctx, "unlink", func(c *conn) error {
-		var password bool
-		var this, all int
-		err := c.one([]any{&password, &this, &all}, waysIn, userID, connector, subject)
-		switch {
-		case err != nil:
-			return err
-		case this == 0:
-			return storage.ErrNotFound
-		case all == 1 && !password:
-			return storage.ErrSpent
-		}
-		_, err = c.exec("DELETE FROM identities WHERE connector = ? AND subject = ?", connector, subject)
+		n, err := c.exec(untie, u.UserID, column.List(u.RPIDs), u.Connector, u.Subject)
+		err = lastOf(c, n, err, "SELECT 1 FROM identities WHERE user_id = ? AND connector = ? AND subject = ?",
+			u.UserID, u.Connector, u.Subject)
 		if err != nil {
 			return err
 		}
 		ended, err = endUpstreams(c, "user_id = ? AND connector = ? AND subject = ?",
-			[]any{userID, connector, subject}, reason, now)
+			[]any{u.UserID, u.Connector, u.Subject}, u.Reason, u.Now)
 		return err
 	})
 	return ended, err

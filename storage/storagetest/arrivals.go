@@ -316,7 +316,7 @@ func links(t *testing.T, e *env) {
 
 func unlinks(t *testing.T, e *env) {
 	unlink := func(userID string, i storage.Identity) error {
-		_, err := e.s.Unlink(e.ctx, userID, i.Connector, i.Subject, "disconnected", e.now)
+		_, err := e.s.Unlink(e.ctx, e.untie(userID, i))
 		return err
 	}
 	t.Run("lists oldest first", func(t *testing.T) {
@@ -330,9 +330,9 @@ func unlinks(t *testing.T, e *env) {
 			t.Errorf("got %+v", got)
 		}
 	})
-	t.Run("the last of a user without a password is ErrSpent and stays", func(t *testing.T) {
+	t.Run("PE-03 the last of a user without a password is ErrLast and stays", func(t *testing.T) {
 		a, u := e.arrived(t)
-		wantErr(t, unlink(u.ID, a.Identity), storage.ErrSpent)
+		wantErr(t, unlink(u.ID, a.Identity), storage.ErrLast)
 		e.wantUpstream(t, a.Upstream.ID, "")
 		check(t, e.s.SetPassword(e.ctx, u.ID, "$hash", false, e.now))
 		check(t, unlink(u.ID, a.Identity))

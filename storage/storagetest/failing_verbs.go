@@ -27,6 +27,15 @@ func (f *Failing) AddResource(a0 context.Context, a1 storage.Resource) (err erro
 	return err
 }
 
+// AddWay implements storage.Store.
+func (f *Failing) AddWay(a0 context.Context, a1 storage.Way) (err error) {
+	err = f.call("AddWay", func() (err error) {
+		err = f.Store.AddWay(a0, a1)
+		return err
+	})
+	return err
+}
+
 // Approve implements storage.Store.
 func (f *Failing) Approve(a0 context.Context, a1 storage.Approval) (err error) {
 	err = f.call("Approve", func() (err error) {
@@ -162,6 +171,15 @@ func (f *Failing) EndUpstreams(a0 context.Context, a1 storage.UpstreamKey, a2 st
 	return r0, err
 }
 
+// Factors implements storage.Store.
+func (f *Failing) Factors(a0 context.Context, a1 string, a2 []string) (r0 storage.Factors, err error) {
+	err = f.call("Factors", func() (err error) {
+		r0, err = f.Store.Factors(a0, a1, a2)
+		return err
+	})
+	return r0, err
+}
+
 // FailureCount implements storage.Store.
 func (f *Failing) FailureCount(a0 context.Context, a1 storage.Hash, a2 time.Time, a3 time.Duration) (r0 int, r1 time.Time, err error) {
 	err = f.call("FailureCount", func() (err error) {
@@ -286,6 +304,24 @@ func (f *Failing) MoveFingerprint(a0 context.Context, a1 []byte, a2 []byte) (err
 		return err
 	})
 	return err
+}
+
+// PasskeyHosts implements storage.Store.
+func (f *Failing) PasskeyHosts(a0 context.Context) (r0 []storage.PasskeyHost, err error) {
+	err = f.call("PasskeyHosts", func() (err error) {
+		r0, err = f.Store.PasskeyHosts(a0)
+		return err
+	})
+	return r0, err
+}
+
+// PasskeyOwner implements storage.Store.
+func (f *Failing) PasskeyOwner(a0 context.Context, a1 []byte) (r0 storage.Way, r1 storage.User, err error) {
+	err = f.call("PasskeyOwner", func() (err error) {
+		r0, r1, err = f.Store.PasskeyOwner(a0, a1)
+		return err
+	})
+	return r0, r1, err
 }
 
 // PendingCuts implements storage.Store.
@@ -414,6 +450,15 @@ func (f *Failing) Remember(a0 context.Context, a1 string, a2 []byte) (r0 []byte,
 	return r0, err
 }
 
+// RemovePassword implements storage.Store.
+func (f *Failing) RemovePassword(a0 context.Context, a1 string, a2 []string) (err error) {
+	err = f.call("RemovePassword", func() (err error) {
+		err = f.Store.RemovePassword(a0, a1, a2)
+		return err
+	})
+	return err
+}
+
 // RemoveResource implements storage.Store.
 func (f *Failing) RemoveResource(a0 context.Context, a1 string, a2 time.Time) (err error) {
 	err = f.call("RemoveResource", func() (err error) {
@@ -423,10 +468,37 @@ func (f *Failing) RemoveResource(a0 context.Context, a1 string, a2 time.Time) (e
 	return err
 }
 
+// RemoveWay implements storage.Store.
+func (f *Failing) RemoveWay(a0 context.Context, a1 string, a2 string, a3 []string) (err error) {
+	err = f.call("RemoveWay", func() (err error) {
+		err = f.Store.RemoveWay(a0, a1, a2, a3)
+		return err
+	})
+	return err
+}
+
+// RenameWay implements storage.Store.
+func (f *Failing) RenameWay(a0 context.Context, a1 string, a2 string, a3 string) (err error) {
+	err = f.call("RenameWay", func() (err error) {
+		err = f.Store.RenameWay(a0, a1, a2, a3)
+		return err
+	})
+	return err
+}
+
 // ReplaceClient implements storage.Store.
 func (f *Failing) ReplaceClient(a0 context.Context, a1 storage.Client, a2 time.Time) (err error) {
 	err = f.call("ReplaceClient", func() (err error) {
 		err = f.Store.ReplaceClient(a0, a1, a2)
+		return err
+	})
+	return err
+}
+
+// ReplaceRecoveryCodes implements storage.Store.
+func (f *Failing) ReplaceRecoveryCodes(a0 context.Context, a1 string, a2 []storage.Hash) (err error) {
+	err = f.call("ReplaceRecoveryCodes", func() (err error) {
+		err = f.Store.ReplaceRecoveryCodes(a0, a1, a2)
 		return err
 	})
 	return err
@@ -463,6 +535,15 @@ func (f *Failing) ResealKey(a0 context.Context, a1 string, a2 []byte, a3 []byte)
 func (f *Failing) ResealUpstream(a0 context.Context, a1 string, a2 []byte, a3 []byte) (err error) {
 	err = f.call("ResealUpstream", func() (err error) {
 		err = f.Store.ResealUpstream(a0, a1, a2, a3)
+		return err
+	})
+	return err
+}
+
+// ResealWay implements storage.Store.
+func (f *Failing) ResealWay(a0 context.Context, a1 string, a2 []byte, a3 []byte) (err error) {
+	err = f.call("ResealWay", func() (err error) {
+		err = f.Store.ResealWay(a0, a1, a2, a3)
 		return err
 	})
 	return err
@@ -540,6 +621,15 @@ func (f *Failing) SaveUpstream(a0 context.Context, a1 storage.Upstream) (err err
 	return err
 }
 
+// SealedWays implements storage.Store.
+func (f *Failing) SealedWays(a0 context.Context, a1 string, a2 int) (r0 []storage.Way, err error) {
+	err = f.call("SealedWays", func() (err error) {
+		r0, err = f.Store.SealedWays(a0, a1, a2)
+		return err
+	})
+	return r0, err
+}
+
 // SessionEnd implements storage.Store.
 func (f *Failing) SessionEnd(a0 context.Context, a1 storage.Hash, a2 time.Time) (r0 string, r1 string, err error) {
 	err = f.call("SessionEnd", func() (err error) {
@@ -594,6 +684,15 @@ func (f *Failing) Spend(a0 context.Context, a1 string, a2 string, a3 time.Time) 
 	return err
 }
 
+// SpendRecoveryCode implements storage.Store.
+func (f *Failing) SpendRecoveryCode(a0 context.Context, a1 string, a2 storage.Hash, a3 time.Time) (err error) {
+	err = f.call("SpendRecoveryCode", func() (err error) {
+		err = f.Store.SpendRecoveryCode(a0, a1, a2, a3)
+		return err
+	})
+	return err
+}
+
 // Sweep implements storage.Store.
 func (f *Failing) Sweep(a0 context.Context, a1 storage.Retention, a2 int) (r0 int, err error) {
 	err = f.call("Sweep", func() (err error) {
@@ -630,6 +729,15 @@ func (f *Failing) TakeHandbacks(a0 context.Context, a1 int) (r0 []storage.Upstre
 	return r0, err
 }
 
+// TakeWay implements storage.Store.
+func (f *Failing) TakeWay(a0 context.Context, a1 string, a2 string) (err error) {
+	err = f.call("TakeWay", func() (err error) {
+		err = f.Store.TakeWay(a0, a1, a2)
+		return err
+	})
+	return err
+}
+
 // Tend implements storage.Store.
 func (f *Failing) Tend(a0 context.Context) (err error) {
 	err = f.call("Tend", func() (err error) {
@@ -658,9 +766,9 @@ func (f *Failing) TouchLogin(a0 context.Context, a1 string, a2 time.Time) (err e
 }
 
 // Unlink implements storage.Store.
-func (f *Failing) Unlink(a0 context.Context, a1 string, a2 string, a3 string, a4 string, a5 time.Time) (r0 []storage.Upstream, err error) {
+func (f *Failing) Unlink(a0 context.Context, a1 storage.Untie) (r0 []storage.Upstream, err error) {
 	err = f.call("Unlink", func() (err error) {
-		r0, err = f.Store.Unlink(a0, a1, a2, a3, a4, a5)
+		r0, err = f.Store.Unlink(a0, a1)
 		return err
 	})
 	return r0, err
@@ -682,6 +790,15 @@ func (f *Failing) UpstreamFor(a0 context.Context, a1 string, a2 string, a3 strin
 		return err
 	})
 	return r0, err
+}
+
+// UseWay implements storage.Store.
+func (f *Failing) UseWay(a0 context.Context, a1 storage.WayUse) (err error) {
+	err = f.call("UseWay", func() (err error) {
+		err = f.Store.UseWay(a0, a1)
+		return err
+	})
+	return err
 }
 
 // User implements storage.Store.
@@ -706,6 +823,15 @@ func (f *Failing) UserByName(a0 context.Context, a1 string) (r0 storage.User, er
 func (f *Failing) Visit(a0 context.Context, a1 storage.VisitKey) (r0 storage.Visit, err error) {
 	err = f.call("Visit", func() (err error) {
 		r0, err = f.Store.Visit(a0, a1)
+		return err
+	})
+	return r0, err
+}
+
+// Ways implements storage.Store.
+func (f *Failing) Ways(a0 context.Context, a1 string) (r0 []storage.Way, err error) {
+	err = f.call("Ways", func() (err error) {
+		r0, err = f.Store.Ways(a0, a1)
 		return err
 	})
 	return r0, err

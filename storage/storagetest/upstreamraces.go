@@ -117,8 +117,8 @@ func raceUnlink(t *testing.T, e *env) {
 	var c tally
 	compete(func(i int) {
 		who := all[i%ways]
-		_, err := e.s.Unlink(e.ctx, u.ID, who.Connector, who.Subject, "disconnected", e.now)
-		c.add(err, storage.ErrSpent, storage.ErrNotFound)
+		_, err := e.s.Unlink(e.ctx, e.untie(u.ID, who))
+		c.add(err, storage.ErrLast, storage.ErrNotFound)
 	})
 	c.want(t, ways-1)
 	left, err := e.s.Identities(e.ctx, u.ID)

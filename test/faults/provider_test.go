@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // depart is a browser that has approved on the departure page, and where it was sent.
@@ -47,7 +49,9 @@ func (r *rig) linking() (*browser, answer) {
 		all, err := r.store.Identities(r.t.Context(), u.ID)
 		must(r.t, err)
 		for _, i := range all {
-			_, err := r.store.Unlink(r.t.Context(), u.ID, i.Connector, i.Subject, "unlinked", r.clock())
+			_, err := r.store.Unlink(r.t.Context(), storage.Untie{
+				UserID: u.ID, Connector: i.Connector, Subject: i.Subject, Reason: "unlinked", Now: r.clock(),
+			})
 			must(r.t, err)
 		}
 	}

@@ -68,7 +68,7 @@ func (a *Accounts) Disconnect(ctx context.Context, d DisconnectForm, token stora
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return nil // it is what the person wants
-	case errors.Is(err, storage.ErrSpent):
+	case errors.Is(err, storage.ErrLast):
 		return oauth.NewError(oauth.AccessDenied,
 			"This is the only way that you sign in. Connect another account first.").Because(err)
 	}

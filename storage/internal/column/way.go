@@ -1,0 +1,42 @@
+package column
+
+import "github.com/mcp-authd/mcp-authd/storage"
+
+// WayColumns are those of a way.
+const WayColumns = "id, user_id, kind, name, rp_id, credential_id, data, counter, created_at, last_used_at"
+
+// WayRow reads WayColumns.
+type WayRow struct {
+	w       storage.Way
+	kind    string
+	created int64
+	used    *int64
+}
+
+// Dest is what to scan into.
+func (r *WayRow) Dest() []any {
+	return []any{
+		&r.w.ID, &r.w.UserID, &r.kind, &r.w.Name, &r.w.RPID, &r.w.CredentialID, &r.w.Data, &r.w.Counter, &r.created,
+		&r.used,
+	}
+}
+
+// Way is the record that was read.
+func (r *WayRow) Way() storage.Way {
+	w := r.w
+	w.Kind, w.CreatedAt, w.LastUsedAt = storage.WayKind(r.kind), Time(r.created), OptTime(r.used)
+	return w
+}
+
+// WayValues are the values of WayColumns.
+func WayValues(w storage.Way) []any {
+	return []any{
+		w.ID, w.UserID, string(w.Kind), w.Name, w.RPID, Bytes(w.CredentialID), w.Data, w.Counter, Millis(w.CreatedAt),
+		OptMillis(w.LastUsedAt),
+	}
+}
+
+// FactorsDest is what to scan the columns of storage.Factors into, in the order of its fields.
+func FactorsDest(f *storage.Factors) []any {
+	return []any{&f.Password, &f.Passkeys, &f.Apps, &f.RecoveryCodes, &f.Identities, &f.AdminEnrolled}
+}

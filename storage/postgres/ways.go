@@ -1,0 +1,238 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+// What changes the ways in of a user comes under the lock of the account, so that no two of them
+// count what the other one takes.
+const (
+	holdUser    = "SELECT 1 FROM users WHERE id = $1 FOR NO KEY UPDATE"
+	holdEnabled = "SELECT 1 FROM users WHERE id = $1 AND NOT disabled FOR NO KEY UPDATE"
+)
+
+// held runs fn in a transaction under the lock of an account. ErrNotFound when there is none.
+func (s *Store) held(
+	ctx context.Context, what, hold, userID string, fn func(ctx context.Context, q querier) error,
+) error {
+	return s.tx(ctx, what, func(ctx context.Context, q querier) error {
+		var there int
+		if err := one(ctx, q, []any{&there}, hold, userID); err != nil {
+			return err
+		}
+		return fn(ctx, q)
+	})
+}
+
+const insertWay = "INSERT INTO ways (" + column.WayColumns + `) SELECT $1,$2,$3,$4,$5,$6,$7,$8,$9,$10
+WHERE (SELECT count(*) FROM ways WHERE user_id = $2) < $11`
+
+// AddWay implements storage.Ways.
+func (s *Store) AddWay(ctx context.Context, w storage.Way) error {
+	return s.held(ctx, "add way", holdEnabled, w.UserID, func(ctx context.Context, q querier) error {
+		return changed(storage.ErrFull)(
+			exec(ctx, q, insertWay, append(column.WayValues(w), storage.MaxWays)...))
+	})
+}
+
+// Ways implements storage.Ways.
+func (s *Store) Ways(ctx context.Context, userID string) (out []storage.Way, err error) {
+	err = s.do(ctx, "ways", func(ctx context.Context, q querier) (err error) {
+		out, err = each(ctx, q, wayOf, "SELECT "+column.WayColumns+
+			" FROM ways WHERE user_id = $1 ORDER BY created_at, id", userID)
+		return err
+	})
+	return out, err
+}
+
+func wayOf(row pgx.CollectableRow) (storage.Way, error) {
+	var r column.WayRow
+	err := row.Scan(r.Dest()...)
+	return r.Way(), err
+}
+
+// PasskeyOwner implements storage.Ways.
+func (s *Store) PasskeyOwner(
+	ctx context.Context, credentialID []byte,
+) (way storage.Way, user storage.User, err error) {
+	err = s.do(ctx, "passkey owner", func(ctx context.Context, q querier) error {
+		var w column.WayRow
+		var u column.UserRow
+		err := one(ctx, q, append(w.Dest(), u.Dest()...), passkeyOwner, credentialID)
+		if err == nil {
+			way, user = w.Way(), u.User()
+		}
+		return err
+	})
+	return way, user, err
+}
+
+const passkeyOwner = "SELECT w.*, u.* FROM (SELECT " + column.WayColumns +
+	" FROM ways WHERE credential_id = $1) w JOIN (SELECT " + column.UserColumns + " FROM users) u ON u.id = w.user_id"
+
+// UseWay implements storage.Ways.
+func (s *Store) UseWay(ctx context.Context, u storage.WayUse) error {
+	return s.do(ctx, "use way", func(ctx context.Context, q querier) error {
+		n, err := exec(ctx, q, `UPDATE ways SET counter = $3, data = coalesce($4, data), last_used_at = $5
+			WHERE id = $1 AND counter = $2`, u.ID, u.From, u.To, column.Bytes(u.Data), column.Millis(u.Now))
+		if err != nil || n > 0 {
+			return err
+		}
+		var there int
+		if err := one(ctx, q, []any{&there}, "SELECT 1 FROM ways WHERE id = $1", u.ID); err != nil {
+			return err
+		}
+		return storage.ErrChanged
+	})
+}
+
+// RenameWay implements storage.Ways.
+func (s *Store) RenameWay(ctx context.Context, userID, id, name string) error {
+	return s.do(ctx, "rename way", func(ctx context.Context, q querier) error {
+		return changed(storage.ErrNotFound)(
+			exec(ctx, q, "UPDATE ways SET name = $1 WHERE id = $2 AND user_id = $3", name, id, userID))
+	})
+}
+
+// What lets a user $1 in alone, passkeys being those of the relying parties $2.
+const (
+	aPassword = "EXISTS (SELECT 1 FROM users WHERE id = $1 AND password_hash <> '')"
+	aProvider = "EXISTS (SELECT 1 FROM identities WHERE user_id = $1)"
+	aPasskey  = "EXISTS (SELECT 1 FROM ways WHERE user_id = $1 AND kind = 'passkey' AND rp_id = ANY($2)"
+
+	removeWay = `DELETE FROM ways WHERE user_id = $1 AND id = $3 AND (kind <> 'passkey' OR ` + aPassword + " OR " + aProvider +
+		" OR " + aPasskey + " AND id <> $3))"
+	removePassword = "UPDATE users SET password_hash = '' WHERE id = $1 AND password_hash <> '' AND (" + aProvider + " OR " +
+		aPasskey + "))"
+)
+
+// RemoveWay implements storage.WayEnds.
+func (s *Store) RemoveWay(ctx context.Context, userID, id string, rpIDs []string) error {
+	return s.held(ctx, "remove way", holdUser, userID, func(ctx context.Context, q querier) error {
+		n, err := exec(ctx, q, removeWay, userID, list(rpIDs), id)
+		return lastOf(ctx, q, n, err, "SELECT 1 FROM ways WHERE user_id = $1 AND id = $2", userID, id)
+	})
+}
+
+// list is a list that is not NULL in the database.
+func list(values []string) []string { return append([]string{}, values...) }
+
+// RemovePassword implements storage.WayEnds.
+func (s *Store) RemovePassword(ctx context.Context, userID string, rpIDs []string) error {
+	return s.held(ctx, "remove password", holdUser, userID, func(ctx context.Context, q querier) error {
+		n, err := exec(ctx, q, removePassword, userID, list(rpIDs))
+		return lastOf(ctx, q, n, err, "SELECT 1 FROM users WHERE id = $1 AND password_hash <> ''", userID)
+	})
+}
+
+// lastOf says why a statement has removed no way in: ErrLast when it is there, else ErrNotFound.
+func lastOf(ctx context.Context, q querier, n int64, err error, there string, args ...any) error {
+	if err != nil || n > 0 {
+		return err
+	}
+	var is int
+	if err := one(ctx, q, []any{&is}, there, args...); err != nil {
+		return err
+	}
+	return storage.ErrLast
+}
+
+// TakeWay implements storage.WayEnds.
+func (s *Store) TakeWay(ctx context.Context, userID, id string) error {
+	return s.do(ctx, "take way", func(ctx context.Context, q querier) error {
+		return changed(storage.ErrNotFound)(
+			exec(ctx, q, "DELETE FROM ways WHERE id = $1 AND user_id = $2", id, userID))
+	})
+}
+
+const factors = `SELECT u.password_hash <> '',
+	(SELECT count(*) FROM ways WHERE user_id = $1 AND kind = 'passkey' AND rp_id = ANY($2)),
+	(SELECT count(*) FROM ways WHERE user_id = $1 AND kind = 'app'),
+	(SELECT count(*) FROM recovery_codes WHERE user_id = $1 AND used_at IS NULL),
+	(SELECT count(*) FROM identities WHERE user_id = $1),
+	EXISTS (SELECT 1 FROM ways w JOIN users a ON a.id = w.user_id WHERE a.admin AND NOT a.disabled)
+FROM users u WHERE u.id = $1`
+
+// Factors implements storage.WayEnds.
+func (s *Store) Factors(ctx context.Context, userID string, rpIDs []string) (f storage.Factors, err error) {
+	err = s.do(ctx, "factors", func(ctx context.Context, q querier) error {
+		f = storage.Factors{}
+		return one(ctx, q, column.FactorsDest(&f), factors, userID, list(rpIDs))
+	})
+	return f, err
+}
+
+// ReplaceRecoveryCodes implements storage.RecoveryCodes.
+func (s *Store) ReplaceRecoveryCodes(ctx context.Context, userID string, codes []storage.Hash) error {
+	hashes := make([][]byte, len(codes))
+	for i := range codes {
+		hashes[i] = codes[i][:]
+	}
+	return s.held(ctx, "replace recovery codes", holdEnabled, userID, func(ctx context.Context, q querier) error {
+		return all(ctx, q,
+			statement{"DELETE FROM recovery_codes WHERE user_id = $1", []any{userID}},
+			statement{"INSERT INTO recovery_codes (user_id, hash) SELECT $1, unnest($2::bytea[])", []any{userID, hashes}},
+		)
+	})
+}
+
+const spendCode = `UPDATE recovery_codes SET used_at = $3 WHERE user_id = $1 AND hash = $2 AND used_at IS NULL
+	AND EXISTS (SELECT 1 FROM users WHERE id = $1 AND NOT disabled)`
+
+// SpendRecoveryCode implements storage.RecoveryCodes.
+func (s *Store) SpendRecoveryCode(ctx context.Context, userID string, code storage.Hash, now time.Time) error {
+	return s.do(ctx, "spend recovery code", func(ctx context.Context, q querier) error {
+		n, err := exec(ctx, q, spendCode, userID, code[:], column.Millis(now))
+		if err != nil || n > 0 {
+			return err
+		}
+		var there int
+		err = one(ctx, q, []any{&there}, `SELECT 1 FROM recovery_codes r JOIN users u ON u.id = r.user_id
+			WHERE r.user_id = $1 AND r.hash = $2 AND NOT u.disabled`, userID, code[:])
+		if err == nil {
+			return storage.ErrSpent
+		}
+		return err
+	})
+}
+
+// SealedWays implements storage.WayCustody.
+func (s *Store) SealedWays(ctx context.Context, after string, limit int) (out []storage.Way, err error) {
+	err = s.do(ctx, "sealed ways", func(ctx context.Context, q querier) (err error) {
+		out, err = each(ctx, q, wayOf, "SELECT "+column.WayColumns+
+			" FROM ways WHERE id > $1 AND kind = 'app' ORDER BY id LIMIT $2", after, max(limit, 0))
+		return err
+	})
+	return out, err
+}
+
+// ResealWay implements storage.WayCustody.
+func (s *Store) ResealWay(ctx context.Context, id string, old, sealed []byte) error {
+	return s.do(ctx, "reseal way", func(ctx context.Context, q querier) error {
+		return changed(storage.ErrSpent)(
+			exec(ctx, q, "UPDATE ways SET data = $1 WHERE id = $2 AND kind = 'app' AND data = $3", sealed, id, old))
+	})
+}
+
+const passkeyHosts = `SELECT w.rp_id, count(*), count(DISTINCT w.user_id), count(DISTINCT u.id) FILTER (WHERE u.password_hash = ''
+	AND NOT EXISTS (SELECT 1 FROM identities i WHERE i.user_id = u.id)
+	AND NOT EXISTS (SELECT 1 FROM ways o WHERE o.user_id = u.id AND o.kind = 'passkey' AND o.rp_id <> w.rp_id))
+FROM ways w JOIN users u ON u.id = w.user_id WHERE w.kind = 'passkey' GROUP BY w.rp_id ORDER BY w.rp_id`
+
+// PasskeyHosts implements storage.WayCustody.
+func (s *Store) PasskeyHosts(ctx context.Context) (out []storage.PasskeyHost, err error) {
+	err = s.do(ctx, "passkey hosts", func(ctx context.Context, q querier) (err error) {
+		out, err = each(ctx, q, func(row pgx.CollectableRow) (h storage.PasskeyHost, err error) {
+			err = row.Scan(&h.RPID, &h.Passkeys, &h.People, &h.Only)
+			return h, err
+		}, passkeyHosts)
+		return err
+	})
+	return out, err
+}

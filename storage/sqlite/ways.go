@@ -1,0 +1,227 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+// insertWay stores a way of an account that is there and not disabled, unless it has ?11 already.
+const insertWay = "INSERT INTO ways (" + column.WayColumns + `) SELECT ?1,?2,?3,?4,?5,?6,?7,?8,?9,?10
+WHERE EXISTS (SELECT 1 FROM users WHERE id = ?2 AND NOT disabled) AND (SELECT count(*) FROM ways WHERE user_id = ?2) < ?11`
+
+// AddWay implements storage.Ways.
+func (s *Store) AddWay(ctx context.Context, w storage.Way) error {
+	return s.write(ctx, "add way", func(c *conn) error {
+		n, err := c.exec(insertWay, append(column.WayValues(w), storage.MaxWays)...)
+		if err != nil || n > 0 {
+			return err
+		}
+		if err := enabled(c, w.UserID); err != nil {
+			return err
+		}
+		return storage.ErrFull
+	})
+}
+
+// enabled is ErrNotFound when the account is gone or disabled.
+func enabled(c *conn, userID string) error {
+	var one int
+	return c.one([]any{&one}, "SELECT 1 FROM users WHERE id = ? AND NOT disabled", userID)
+}
+
+// Ways implements storage.Ways.
+func (s *Store) Ways(ctx context.Context, userID string) (out []storage.Way, err error) {
+	err = s.read(ctx, "ways", func(c *conn) (err error) {
+		out, err = each(c, wayOf, "SELECT "+column.WayColumns+
+			" FROM ways WHERE user_id = ? ORDER BY created_at, id", userID)
+		return err
+	})
+	return out, err
+}
+
+func wayOf(row scanner) (storage.Way, error) {
+	var r column.WayRow
+	err := row.Scan(r.Dest()...)
+	return r.Way(), err
+}
+
+// PasskeyOwner implements storage.Ways.
+func (s *Store) PasskeyOwner(ctx context.Context, credentialID []byte) (storage.Way, storage.User, error) {
+	var w column.WayRow
+	var u column.UserRow
+	err := s.read(ctx, "passkey owner", func(c *conn) error {
+		w, u = column.WayRow{}, column.UserRow{}
+		if err := c.one(w.Dest(), "SELECT "+column.WayColumns+" FROM ways WHERE credential_id = ?", credentialID); err != nil {
+			return err
+		}
+		return c.one(u.Dest(), "SELECT "+column.UserColumns+" FROM users WHERE id = ?", w.Way().UserID)
+	})
+	if err != nil {
+		return storage.Way{}, storage.User{}, err
+	}
+	return w.Way(), u.User(), nil
+}
+
+// UseWay implements storage.Ways.
+func (s *Store) UseWay(ctx context.Context, u storage.WayUse) error {
+	return s.write(ctx, "use way", func(c *conn) error {
+		n, err := c.exec(`UPDATE ways SET counter = ?3, data = coalesce(?4, data), last_used_at = ?5 WHERE id = ?1 AND counter = ?2`,
+			u.ID, u.From, u.To, column.Bytes(u.Data), column.Millis(u.Now))
+		if err != nil || n > 0 {
+			return err
+		}
+		var one int
+		if err := c.one([]any{&one}, "SELECT 1 FROM ways WHERE id = ?", u.ID); err != nil {
+			return err
+		}
+		return storage.ErrChanged
+	})
+}
+
+// RenameWay implements storage.Ways.
+func (s *Store) RenameWay(ctx context.Context, userID, id, name string) error {
+	return s.write(ctx, "rename way", func(c *conn) error {
+		return changed(storage.ErrNotFound)(
+			c.exec("UPDATE ways SET name = ? WHERE id = ? AND user_id = ?", name, id, userID))
+	})
+}
+
+// What lets a user ?1 in alone, passkeys being those of the relying parties ?2.
+const (
+	aPassword = "EXISTS (SELECT 1 FROM users WHERE id = ?1 AND password_hash <> '')"
+	aProvider = "EXISTS (SELECT 1 FROM identities WHERE user_id = ?1)"
+	aPasskey  = "EXISTS (SELECT 1 FROM ways WHERE user_id = ?1 AND kind = 'passkey' AND rp_id IN (SELECT value FROM json_each(?2))"
+
+	removeWay = `DELETE FROM ways WHERE user_id = ?1 AND id = ?3 AND (kind <> 'passkey' OR ` + aPassword + " OR " + aProvider +
+		" OR " + aPasskey + " AND id <> ?3))"
+	removePassword = "UPDATE users SET password_hash = '' WHERE id = ?1 AND password_hash <> '' AND (" + aProvider + " OR " +
+		aPasskey + "))"
+)
+
+// RemoveWay implements storage.WayEnds.
+func (s *Store) RemoveWay(ctx context.Context, userID, id string, rpIDs []string) error {
+	return s.write(ctx, "remove way", func(c *conn) error {
+		n, err := c.exec(removeWay, userID, column.List(rpIDs), id)
+		return lastOf(c, n, err, "SELECT 1 FROM ways WHERE user_id = ? AND id = ?", userID, id)
+	})
+}
+
+// RemovePassword implements storage.WayEnds.
+func (s *Store) RemovePassword(ctx context.Context, userID string, rpIDs []string) error {
+	return s.write(ctx, "remove password", func(c *conn) error {
+		n, err := c.exec(removePassword, userID, column.List(rpIDs))
+		return lastOf(c, n, err, "SELECT 1 FROM users WHERE id = ? AND password_hash <> ''", userID)
+	})
+}
+
+// lastOf says why a statement has removed no way in: ErrLast when it is there, else ErrNotFound.
+func lastOf(c *conn, n int64, err error, there string, args ...any) error {
+	if err != nil || n > 0 {
+		return err
+	}
+	var one int
+	if err := c.one([]any{&one}, there, args...); err != nil {
+		return err
+	}
+	return storage.ErrLast
+}
+
+// TakeWay implements storage.WayEnds.
+func (s *Store) TakeWay(ctx context.Context, userID, id string) error {
+	return s.write(ctx, "take way", func(c *conn) error {
+		return changed(storage.ErrNotFound)(c.exec("DELETE FROM ways WHERE id = ? AND user_id = ?", id, userID))
+	})
+}
+
+const factors = `SELECT u.password_hash <> '',
+	(SELECT count(*) FROM ways WHERE user_id = ?1 AND kind = 'passkey' AND rp_id IN (SELECT value FROM json_each(?2))),
+	(SELECT count(*) FROM ways WHERE user_id = ?1 AND kind = 'app'),
+	(SELECT count(*) FROM recovery_codes WHERE user_id = ?1 AND used_at IS NULL),
+	(SELECT count(*) FROM identities WHERE user_id = ?1),
+	EXISTS (SELECT 1 FROM ways w JOIN users a ON a.id = w.user_id WHERE a.admin AND NOT a.disabled)
+FROM users u WHERE u.id = ?1`
+
+// Factors implements storage.WayEnds.
+func (s *Store) Factors(ctx context.Context, userID string, rpIDs []string) (f storage.Factors, err error) {
+	err = s.read(ctx, "factors", func(c *conn) error {
+		f = storage.Factors{}
+		return c.one(column.FactorsDest(&f), factors, userID, column.List(rpIDs))
+	})
+	return f, err
+}
+
+// ReplaceRecoveryCodes implements storage.RecoveryCodes.
+func (s *Store) ReplaceRecoveryCodes(ctx context.Context, userID string, codes []storage.Hash) error {
+	return s.write(ctx, "replace recovery codes", func(c *conn) error {
+		if err := enabled(c, userID); err != nil {
+			return err
+		}
+		if _, err := c.exec("DELETE FROM recovery_codes WHERE user_id = ?", userID); err != nil {
+			return err
+		}
+		for _, h := range codes {
+			if _, err := c.exec("INSERT INTO recovery_codes (user_id, hash) VALUES (?, ?)", userID, h[:]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+const spendCode = `UPDATE recovery_codes SET used_at = ?3 WHERE user_id = ?1 AND hash = ?2 AND used_at IS NULL
+	AND EXISTS (SELECT 1 FROM users WHERE id = ?1 AND NOT disabled)`
+
+// SpendRecoveryCode implements storage.RecoveryCodes.
+func (s *Store) SpendRecoveryCode(ctx context.Context, userID string, code storage.Hash, now time.Time) error {
+	return s.write(ctx, "spend recovery code", func(c *conn) error {
+		n, err := c.exec(spendCode, userID, code[:], column.Millis(now))
+		if err != nil || n > 0 {
+			return err
+		}
+		var one int
+		err = c.one([]any{&one}, `SELECT 1 FROM recovery_codes r JOIN users u ON u.id = r.user_id
+			WHERE r.user_id = ? AND r.hash = ? AND NOT u.disabled`, userID, code[:])
+		if err == nil {
+			return storage.ErrSpent
+		}
+		return err
+	})
+}
+
+// SealedWays implements storage.WayCustody.
+func (s *Store) SealedWays(ctx context.Context, after string, limit int) (out []storage.Way, err error) {
+	err = s.read(ctx, "sealed ways", func(c *conn) (err error) {
+		out, err = each(c, wayOf, "SELECT "+column.WayColumns+
+			" FROM ways WHERE id > ? AND kind = 'app' ORDER BY id LIMIT ?", after, max(limit, 0))
+		return err
+	})
+	return out, err
+}
+
+// ResealWay implements storage.WayCustody.
+func (s *Store) ResealWay(ctx context.Context, id string, old, sealed []byte) error {
+	return s.write(ctx, "reseal way", func(c *conn) error {
+		return changed(storage.ErrSpent)(
+			c.exec("UPDATE ways SET data = ? WHERE id = ? AND kind = 'app' AND data = ?", sealed, id, old))
+	})
+}
+
+const passkeyHosts = `SELECT w.rp_id, count(*), count(DISTINCT w.user_id), count(DISTINCT CASE WHEN u.password_hash = ''
+	AND NOT EXISTS (SELECT 1 FROM identities i WHERE i.user_id = u.id)
+	AND NOT EXISTS (SELECT 1 FROM ways o WHERE o.user_id = u.id AND o.kind = 'passkey' AND o.rp_id <> w.rp_id) THEN u.id END)
+FROM ways w JOIN users u ON u.id = w.user_id WHERE w.kind = 'passkey' GROUP BY w.rp_id ORDER BY w.rp_id`
+
+// PasskeyHosts implements storage.WayCustody.
+func (s *Store) PasskeyHosts(ctx context.Context) (out []storage.PasskeyHost, err error) {
+	err = s.read(ctx, "passkey hosts", func(c *conn) (err error) {
+		out, err = each(c, func(row scanner) (h storage.PasskeyHost, err error) {
+			err = row.Scan(&h.RPID, &h.Passkeys, &h.People, &h.Only)
+			return h, err
+		}, passkeyHosts)
+		return err
+	})
+	return out, err
+}

@@ -1,0 +1,116 @@
+package storage
+
+import (
+	"context"
+	"time"
+)
+
+// Way is a passkey or an authenticator app by which a person signs in.
+type Way struct {
+	ID     string // "way_" + random
+	UserID string
+	Kind   WayKind
+	Name   string // the person's own, for people to read
+	// RPID is the relying party for which a passkey was made (WebAuthn §5.4.2); it works for no
+	// other one. "" for an app.
+	RPID         string
+	CredentialID []byte // what a passkey is found by, unique; nil for an app
+	Data         []byte // a passkey's public credential; an app's secret, sealed
+	// Counter is how often a passkey has signed, as far as it counts (WebAuthn §6.1.1); of an app,
+	// the time step of the last code (RFC 6238 §5.2).
+	Counter    int64
+	CreatedAt  time.Time
+	LastUsedAt time.Time // zero: never
+}
+
+// WayKind is what a way is.
+type WayKind string
+
+// The kinds of ways. A passkey lets a person in alone, an app beside something else.
+const (
+	Passkey WayKind = "passkey"
+	App     WayKind = "app"
+)
+
+// MaxWays is how many ways a person has at most.
+const MaxWays = 20
+
+// Factors are all that a person can prove with who they are.
+type Factors struct {
+	Password      bool
+	Passkeys      int // of the relying parties that were asked about
+	Apps          int
+	RecoveryCodes int // that are left
+	Identities    int // accounts at providers
+	// AdminEnrolled: some administrator, who need not be this person, has a passkey or an app.
+	AdminEnrolled bool
+}
+
+// Ways holds passkeys and authenticator apps.
+type Ways interface {
+	// AddWay stores a way. ErrNotFound when the account is gone or disabled; ErrExists when the id
+	// or the credential is taken, by any person; ErrFull when the person has MaxWays already.
+	AddWay(ctx context.Context, w Way) error
+	// Ways returns the ways of a user, oldest first.
+	Ways(ctx context.Context, userID string) ([]Way, error)
+	// PasskeyOwner returns the passkey with a credential id, and whose it is. ErrNotFound.
+	PasskeyOwner(ctx context.Context, credentialID []byte) (Way, User, error)
+	// UseWay records a use of a way: its counter moves from one value to another, which may be the
+	// same, and its data is replaced unless it is nil. ErrChanged when the counter is another one;
+	// ErrNotFound.
+	UseWay(ctx context.Context, u WayUse) error
+	// RenameWay gives a way of a user another name. ErrNotFound when the user has no such way.
+	RenameWay(ctx context.Context, userID, id, name string) error
+}
+
+// WayUse is a use of a way.
+type WayUse struct {
+	ID       string
+	From, To int64
+	Data     []byte
+	Now      time.Time
+}
+
+// WayEnds takes ways in away. A person keeps at least one that lets them in alone: a passkey of one
+// of the relying parties rpIDs (those for which passkeys work), a password, or an account at a
+// provider. Of concurrent removals that together would leave none, one at least is ErrLast.
+type WayEnds interface {
+	// RemoveWay removes a way. ErrNotFound when the user has no such way; ErrLast.
+	RemoveWay(ctx context.Context, userID, id string, rpIDs []string) error
+	// RemovePassword removes the password of a user; sessions stay. ErrNotFound when there is none;
+	// ErrLast.
+	RemovePassword(ctx context.Context, userID string, rpIDs []string) error
+	// TakeWay removes a way for the operator, even if it is the last one. ErrNotFound.
+	TakeWay(ctx context.Context, userID, id string) error
+	// Factors counts what a user has, in one round trip. ErrNotFound when the user is gone.
+	Factors(ctx context.Context, userID string, rpIDs []string) (Factors, error)
+}
+
+// RecoveryCodes are for people who have lost their other ways in. Each is good once.
+type RecoveryCodes interface {
+	// ReplaceRecoveryCodes makes these the only codes of a user. ErrNotFound when the account is
+	// gone or disabled.
+	ReplaceRecoveryCodes(ctx context.Context, userID string, codes []Hash) error
+	// SpendRecoveryCode uses a code: of N concurrent calls one does. ErrSpent when it was used;
+	// ErrNotFound when the user has no such code, or is gone or disabled.
+	SpendRecoveryCode(ctx context.Context, userID string, code Hash, now time.Time) error
+}
+
+// WayCustody is for operators: another master key, another host name.
+type WayCustody interface {
+	// SealedWays returns up to limit apps with an id greater than after, by id.
+	SealedWays(ctx context.Context, after string, limit int) ([]Way, error)
+	// ResealWay replaces the data of an app, if it still is old. ErrSpent when it is not, or when
+	// there is no such app.
+	ResealWay(ctx context.Context, id string, old, sealed []byte) error
+	// PasskeyHosts counts the passkeys of each relying party, by its id.
+	PasskeyHosts(ctx context.Context) ([]PasskeyHost, error)
+}
+
+// PasskeyHost is what rests on a relying party.
+type PasskeyHost struct {
+	RPID     string
+	Passkeys int
+	People   int // who have them
+	Only     int // who have nothing else that lets them in
+}
