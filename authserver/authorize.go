@@ -22,6 +22,7 @@ func (p *authorizePages) authorize(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	p.steps.web.ask(w, r, query)
 	p.steps.write(w, r, p.flow.Authorize(r.Context(), form.New(query), p.forms.token(r)))
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // errorPages writes the pages that have nothing but a message.
-type errorPages struct{ web *web.Pages }
+type errorPages struct{ web *spokenPages }
 
 // show shows the error page. Only a protocol error's own words reach it.
 func (p *errorPages) show(w http.ResponseWriter, r *http.Request, status int, err error) {
@@ -25,7 +25,7 @@ func (p *errorPages) show(w http.ResponseWriter, r *http.Request, status int, er
 		v.Title = "This application cannot be looked up"
 		v.Advice = "Nothing was lost. Please try again in a moment. If it happens again, the makers of the application have to look at the address that is its client id."
 	}
-	p.web.Error(w, status, v)
+	p.web.For(r).Error(w, status, v)
 }
 
 // fail answers a request of which we do not know whose it is or where
@@ -39,7 +39,7 @@ func (p *errorPages) fail(w http.ResponseWriter, r *http.Request, f flow.Fail) {
 		writeDirect(w, r, status, e)
 	case e.Code == oauth.InvalidClient && f.Client.ID != "":
 		noteError(r, e)
-		p.web.Error(w, status, strangerError(f, e, requestID(r)))
+		p.web.For(r).Error(w, status, strangerError(f, e, requestID(r)))
 	default:
 		p.show(w, r, status, e)
 	}
@@ -67,7 +67,7 @@ func strangerError(f flow.Fail, e *oauth.Error, requestID string) web.Error {
 // stale answers a form that was not made for this browser, or too long ago.
 func (p *errorPages) stale(w http.ResponseWriter, r *http.Request) {
 	noteError(r, oauth.NewError(oauth.InvalidRequest, "stale or foreign form"))
-	p.web.Error(w, http.StatusBadRequest, web.Error{
+	p.web.For(r).Error(w, http.StatusBadRequest, web.Error{
 		Title:   "This page is out of date",
 		Message: "The form was opened in another browser, or more than an hour ago, or cookies are turned off.",
 		Advice:  "Go back to the application and start signing in again, or go to the start page.", Home: true,
@@ -78,7 +78,7 @@ func (p *errorPages) stale(w http.ResponseWriter, r *http.Request) {
 // lost answers a browser that comes from a provider and did not go there from here.
 func (p *errorPages) lost(w http.ResponseWriter, r *http.Request) {
 	noteError(r, oauth.NewError(oauth.InvalidRequest, "unknown, used or foreign state"))
-	p.web.Error(w, http.StatusBadRequest, web.Error{
+	p.web.For(r).Error(w, http.StatusBadRequest, web.Error{
 		Title:   "This sign-in cannot be continued",
 		Message: "It was begun in another browser, or is finished already, or has taken more than ten minutes.",
 		Advice:  "Nothing was changed. Go back to the application and start signing in again, or go to the start page.",
@@ -90,7 +90,7 @@ func (p *errorPages) lost(w http.ResponseWriter, r *http.Request) {
 func (p *errorPages) badLink(w http.ResponseWriter, r *http.Request, err error) {
 	e := oauth.AsError(err)
 	noteError(r, e)
-	p.web.Error(w, http.StatusBadRequest, web.Error{
+	p.web.For(r).Error(w, http.StatusBadRequest, web.Error{
 		Title: "This link does not work any more", Message: e.Description, RequestID: requestID(r),
 	})
 }
@@ -98,7 +98,7 @@ func (p *errorPages) badLink(w http.ResponseWriter, r *http.Request, err error) 
 // notYours answers a person who opened another person's link (RS-200).
 func (p *errorPages) notYours(w http.ResponseWriter, r *http.Request) {
 	noteError(r, oauth.NewError(oauth.AccessDenied, "the link is another person's"))
-	p.web.Error(w, http.StatusForbidden, web.Error{
+	p.web.For(r).Error(w, http.StatusForbidden, web.Error{
 		Title:   "This link is for another account",
 		Message: "It was made for another person, or for another account of yours.",
 		Advice:  "If another person sent it to you, do not use it. If it is yours, sign out on the start page and open it again with the account that your application uses.",
@@ -116,7 +116,7 @@ func (p *errorPages) misfit(w http.ResponseWriter, r *http.Request, status int, 
 	}
 	noteError(r, e)
 	v.RequestID = requestID(r)
-	p.web.Error(w, status, v)
+	p.web.For(r).Error(w, status, v)
 }
 
 // notFound answers what is not here.
@@ -170,5 +170,5 @@ func handleRobots(w http.ResponseWriter, _ *http.Request) {
 
 // icon serves /favicon.ico, which browsers ask for beside the icon that pages name.
 func (p *errorPages) icon(w http.ResponseWriter, r *http.Request) {
-	http.Redirect(w, r, p.web.Icon(), http.StatusMovedPermanently)
+	http.Redirect(w, r, p.web.pages.Icon(), http.StatusMovedPermanently)
 }

@@ -42,7 +42,7 @@ func (p *homePages) home(w http.ResponseWriter, r *http.Request) {
 		p.forms.errors.show(w, r, http.StatusInternalServerError, err)
 		return
 	}
-	p.steps.web.Home(w, v)
+	p.steps.web.For(r).Home(w, v)
 }
 
 // addSignIn fills in how to sign in.

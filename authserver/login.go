@@ -147,6 +147,6 @@ func (p *loginPages) logout(w http.ResponseWriter, r *http.Request) {
 	case to.Connect != "":
 		http.Redirect(w, r, paths.connect+to.Connect, http.StatusSeeOther)
 	default:
-		p.steps.web.SignedOut(w)
+		p.steps.web.For(r).SignedOut(w)
 	}
 }

@@ -4,14 +4,13 @@ import (
 	"net/http"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // pages are all that browsers get: authorization requests, and the pages and forms of people.
 type pages struct {
 	issuer    string
 	paths     paths
-	web       *web.Pages
+	web       *spokenPages
 	errors    *errorPages
 	authorize *authorizePages
 	login     *loginPages
@@ -99,6 +98,6 @@ func (p *pages) register(handle func(string, http.Handler, ...string)) {
 		register(p.paths.callback+"{provider}/logout", p.backchannel, http.MethodPost)
 	}
 	// Under every host: the page that refuses one has a style, too.
-	register(p.paths.prefix+"/assets/", http.StripPrefix(p.paths.prefix, p.web.Assets()), http.MethodGet,
+	register(p.paths.prefix+"/assets/", http.StripPrefix(p.paths.prefix, p.web.pages.Assets()), http.MethodGet,
 		http.MethodHead)
 }

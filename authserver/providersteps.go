@@ -24,7 +24,7 @@ func (s *steps) writeProvider(w http.ResponseWriter, r *http.Request, step flow.
 		s.toProvider(w, r, step)
 	case flow.ProviderFailed:
 		noteError(r, oauth.AsError(step.Err))
-		s.web.Failed(w, failedStatus(w, step.Err), s.views.failed(r, step, step.Err))
+		s.web.For(r).Failed(w, failedStatus(w, step.Err), s.views.failed(r, step, step.Err))
 	case flow.ProviderFailedClient:
 		s.providerFailed(w, r, step)
 	case flow.AskClaim:
@@ -32,7 +32,7 @@ func (s *steps) writeProvider(w http.ResponseWriter, r *http.Request, step flow.
 	case flow.AskConnect:
 		s.askConnect(w, r, step)
 	case flow.Connected:
-		s.web.Connected(w, web.Connected{
+		s.web.For(r).Connected(w, web.Connected{
 			Provider: providerView(step.Provider), Resource: resourceParty(step.Resource), Declined: step.Declined,
 		})
 	case flow.BadLink:
@@ -87,7 +87,7 @@ func (s *steps) providerConsent(w http.ResponseWriter, r *http.Request, d before
 	if ways.Several(s.passwords.offered(r.Context())) {
 		v.OtherURL = s.views.paths.atProvider(d.query, flow.AnyProvider)
 	}
-	s.web.ProviderConsent(w, http.StatusOK, v)
+	s.web.For(r).ProviderConsent(w, http.StatusOK, v)
 }
 
 // toProvider sets the cookie of the sign-in and sends the browser to the provider (AS-221). A
@@ -98,7 +98,7 @@ func (s *steps) toProvider(w http.ResponseWriter, r *http.Request, step flow.ToP
 		State: to.State, Binding: to.Binding, UserID: step.UserID, ExpiresAt: to.ExpiresAt,
 	})
 	if isDocument(r) {
-		s.web.ProviderRedirect(w, web.ProviderRedirect{Provider: providerView(step.Provider), URL: to.URL})
+		s.web.For(r).ProviderRedirect(w, web.ProviderRedirect{Provider: providerView(step.Provider), URL: to.URL})
 		return
 	}
 	redirect(w, to.URL)
@@ -120,7 +120,7 @@ func (s *steps) providerFailed(w http.ResponseWriter, r *http.Request, step flow
 	v.Client, v.ReturnURL = clientParty(step.Client.Client),
 		step.Client.ResponseURL(s.views.issuer, flow.ErrorResponse(step.Told))
 	v.ReturnIsCustomScheme = isCustomScheme(v.ReturnURL)
-	s.web.Failed(w, failedStatus(w, step.Told), v)
+	s.web.For(r).Failed(w, failedStatus(w, step.Told), v)
 }
 
 func failedStatus(w http.ResponseWriter, err error) int {
@@ -136,7 +136,7 @@ func (s *steps) askClaim(w http.ResponseWriter, r *http.Request, step flow.AskCl
 		s.errors.show(w, r, http.StatusBadRequest, err)
 		return
 	}
-	s.web.Claim(w, web.Claim{
+	s.web.For(r).Claim(w, web.Claim{
 		Action: s.views.paths.claim, Step: sealed, Provider: providerView(step.Provider),
 		Label: step.Claim.Label, Subject: step.Claim.Subject, Username: step.Username,
 	})
@@ -152,7 +152,7 @@ func (s *steps) askConnect(w http.ResponseWriter, r *http.Request, step flow.Ask
 		s.errors.show(w, r, http.StatusBadRequest, err)
 		return
 	}
-	s.web.Connect(w, web.Connect{
+	s.web.For(r).Connect(w, web.Connect{
 		Action: s.views.paths.connect + step.Form.Request, Step: sealed,
 		Resource: resourceParty(step.Resource), Provider: providerView(step.Provider),
 		Scopes: step.Request.Scopes, Username: step.Visit.User.Name,

@@ -29,7 +29,7 @@ type setupPages struct {
 	off    bool // accounts with a password do not sign in
 	issuer string
 	path   string
-	web    *web.Pages
+	web    *spokenPages
 	forms  *pageForms
 }
 
@@ -62,7 +62,7 @@ func (p *setupPages) show(w http.ResponseWriter, r *http.Request, status int, v 
 		return
 	}
 	v.Action, v.Step = p.path, step
-	p.web.Setup(w, status, v)
+	p.web.For(r).Setup(w, status, v)
 }
 
 func (p *setupPages) complete(w http.ResponseWriter, r *http.Request) {
@@ -73,7 +73,7 @@ func (p *setupPages) complete(w http.ResponseWriter, r *http.Request) {
 	name := form.Get("username")
 	u, err := p.users.CompleteSetup(r.Context(), form.Get("token"), name, form.Get("password"))
 	if err == nil {
-		p.web.SetupDone(w, web.SetupDone{Username: u.Name, Issuer: p.issuer})
+		p.web.For(r).SetupDone(w, web.SetupDone{Username: u.Name, Issuer: p.issuer})
 		return
 	}
 	problem, status := setupProblem(err)

@@ -17,7 +17,7 @@ import (
 type steps struct {
 	forms     *pageForms
 	errors    *errorPages
-	web       *web.Pages
+	web       *spokenPages
 	views     *views
 	passwords *passwords
 	audit     *audit.Recorder
@@ -73,7 +73,7 @@ func (s *steps) login(w http.ResponseWriter, r *http.Request, step flow.Login, a
 	v := s.views.login(step)
 	v.Step, v.Choices, v.NoPassword = sealed, choices, !s.passwords.offered(r.Context())
 	v.Username, v.Problem = after.name, after.problem
-	s.web.Login(w, after.status, v)
+	s.web.For(r).Login(w, after.status, v)
 }
 
 func (s *steps) askConsent(w http.ResponseWriter, r *http.Request, step flow.AskConsent) {
@@ -90,7 +90,7 @@ func (s *steps) askConsent(w http.ResponseWriter, r *http.Request, step flow.Ask
 		s.errors.show(w, r, http.StatusBadRequest, err)
 		return
 	}
-	s.web.Consent(w, http.StatusOK, web.Consent{
+	s.web.For(r).Consent(w, http.StatusOK, web.Consent{
 		Action: s.views.paths.consent, Step: sealed, Request: s.views.request(a, v.Consented),
 		Username: v.User.Name, SignOutAction: s.views.paths.logout, SignOutStep: signOut,
 		FormTargets: formTargets(a.RedirectURI),
@@ -105,7 +105,7 @@ func (s *steps) stop(w http.ResponseWriter, r *http.Request, to flow.Identified,
 		return
 	}
 	target := to.ResponseURL(s.views.issuer, flow.ErrorResponse(e))
-	s.web.Stopped(w, pageStatus(e), web.Stopped{
+	s.web.For(r).Stopped(w, pageStatus(e), web.Stopped{
 		Title: "This request cannot be completed", Message: e.Description, Code: string(e.Code),
 		Client: clientParty(to.Client), RedirectHost: redirectHost(to.RedirectURI), ReturnURL: target,
 		ReturnIsCustomScheme: isCustomScheme(target),
@@ -122,7 +122,7 @@ func (s *steps) stop(w http.ResponseWriter, r *http.Request, to flow.Identified,
 func (s *steps) sendToClient(w http.ResponseWriter, r *http.Request, to flow.Identified, response url.Values) {
 	target := to.ResponseURL(s.views.issuer, response)
 	if host := redirectHost(to.RedirectURI); strings.HasSuffix(host, ":") && isDocument(r) {
-		s.web.Handoff(w, web.Handoff{Client: clientParty(to.Client), URL: target, Scheme: host})
+		s.web.For(r).Handoff(w, web.Handoff{Client: clientParty(to.Client), URL: target, Scheme: host})
 		return
 	}
 	redirect(w, target)

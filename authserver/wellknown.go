@@ -65,8 +65,9 @@ func (s *Server) metadata(catalog *policy.Catalogue) metadata.AuthorizationServe
 		IntrospectionEndpoint:    endpoint("/introspect"),
 		IntrospectionAuthMethods: metadata.Values{"client_secret_basic", "client_secret_post"},
 		CodeChallengeMethods:     metadata.Values{oauth.S256},
-		AuthorizationResponseIss: true,                   // RFC 9207 §2.3, AS-29
-		ClientIDMetadataDocument: s.cfg.Documents != nil, // AS-28
+		UILocales:                metadata.Values(s.errors.web.pages.Languages()), // PE-13
+		AuthorizationResponseIss: true,                                            // RFC 9207 §2.3, AS-29
+		ClientIDMetadataDocument: s.cfg.Documents != nil,                          // AS-28
 	}
 	if s.cfg.ClientKeys != nil {
 		m.TokenAuthMethods = append(m.TokenAuthMethods, oauth.PrivateKeyJWT)

@@ -6,4 +6,6 @@
 // bidirectional characters, cut to a length, and in an element of its own, so that
 // it can neither run nor pass for our words. All pages work without script; only
 // the setup page has one, which takes the token from the address.
+//
+// Package text has the words, in every language, and says how templates name them.
 package web

@@ -2,16 +2,14 @@ package web
 
 import (
 	"bytes"
-	"embed"
 	"fmt"
 	"html/template"
 	"net/http"
 	"strings"
 	"sync"
-)
 
-//go:embed templates/*.html
-var templateFiles embed.FS
+	"github.com/mcp-authd/mcp-authd/web/text"
+)
 
 // Config is what the pages of one server have in common.
 type Config struct {
@@ -22,21 +20,24 @@ type Config struct {
 	Prefix string
 }
 
-// Pages renders every page. It is safe for concurrent use.
+// Pages renders every page in one language; For has those in the others. It is safe for
+// concurrent use.
 type Pages struct {
-	assets assets
-	pages  map[string]*template.Template
-	bodies sync.Pool // of *bytes.Buffer
+	*shared
+	language *text.Language
+	pages    map[string]*template.Template
 }
 
-// pageNames are the templates that fill the layout, one file each.
-var pageNames = [...]string{
-	"login", "consent", "error", "stopped", "handoff", "setup", "setupdone", "home", "signedout",
-	"providerconsent", "providerredirect", "failed", "connect", "connected", "claim",
+// shared is what the pages of all languages have in common.
+type shared struct {
+	assets    assets
+	texts     *text.Catalogues
+	languages map[*text.Language]func() (*Pages, error)
+	bodies    sync.Pool // of *bytes.Buffer
 }
 
-// New parses the templates and prepares the assets. An error means that a template
-// of ours is broken or that the prefix is not a path.
+// New parses the templates and prepares the assets, and returns the English pages. An error means
+// that a template or a text of ours is broken or that the prefix is not a path.
 func New(c Config) (*Pages, error) {
 	if c.ProductName == "" {
 		c.ProductName = "mcp-authd"
@@ -44,34 +45,56 @@ func New(c Config) (*Pages, error) {
 	if c.Prefix != "" && (!strings.HasPrefix(c.Prefix, "/") || strings.HasSuffix(c.Prefix, "/")) {
 		return nil, fmt.Errorf("web: prefix %q must begin with a slash and not end with one", c.Prefix)
 	}
-	a, err := loadAssets(c.Prefix)
+	all := &shared{languages: make(map[*text.Language]func() (*Pages, error))}
+	var err error
+	if all.assets, err = loadAssets(c.Prefix); err != nil {
+		return nil, err
+	}
+	if all.texts, err = text.Load(nil); err != nil {
+		return nil, fmt.Errorf("web: %w", err)
+	}
+	templates, err := parseTemplates()
 	if err != nil {
 		return nil, err
 	}
-	p := &Pages{assets: a, pages: make(map[string]*template.Template)}
-	base := template.New("layout.html").Funcs(template.FuncMap{
-		"product": func() string { return c.ProductName },
-		"home":    func() string { return c.Prefix + "/" },
-		"asset":   a.url,
-		"name":    cleanName, "claim": cleanClaim, "text": cleanText, "address": cleanAddress,
-		"link": link, "scheme": privateScheme,
-	})
-	if base, err = base.ParseFS(templateFiles, "templates/layout.html", "templates/parts.html",
-		"templates/icons.html"); err != nil {
-		return nil, fmt.Errorf("web: parse the layout: %w", err)
+	for _, l := range all.texts.Languages() {
+		// made when the first person asks for it: a server needs few of them, and starts sooner
+		all.languages[l] = sync.OnceValues(func() (*Pages, error) { return templates.in(l, all, c) })
 	}
-	for _, name := range pageNames {
-		page, err := base.Clone()
-		if err == nil {
-			page, err = page.ParseFS(templateFiles, "templates/"+name+".html")
-		}
-		if err != nil {
-			return nil, fmt.Errorf("web: parse page %s: %w", name, err)
-		}
-		constant(page, a.words(c))
-		p.pages[name] = page
+	return all.languages[all.texts.Match()]()
+}
+
+// For has the pages in the language for a person who gives these wishes, the first before the
+// second: each a list as Accept-Language has it or ui_locales, or "".
+func (p *Pages) For(wishes ...string) *Pages {
+	l := p.texts.Match(wishes...)
+	if l == p.language {
+		return p
 	}
-	return p, nil
+	if in, err := p.languages[l](); err == nil { // the tests make every language
+		return in
+	}
+	return p
+}
+
+// Speaks returns the language for a list of wishes, and whether one of them is met.
+func (p *Pages) Speaks(wishes string) (tag string, ok bool) {
+	l, ok := p.texts.Find(wishes)
+	if !ok {
+		return "", false
+	}
+	return l.Tag, true
+}
+
+// Language is the tag of the language of these pages (BCP 47).
+func (p *Pages) Language() string { return p.language.Tag }
+
+// Languages are the tags of all languages that there are pages in.
+func (p *Pages) Languages() (tags []string) {
+	for _, l := range p.texts.Languages() {
+		tags = append(tags, l.Tag)
+	}
+	return tags
 }
 
 // Assets serves GET and HEAD of "/assets/<name>.<hash>.<ext>". The names change with
@@ -191,6 +214,8 @@ func (p *Pages) show(w http.ResponseWriter, status int, page string, view any, r
 	}
 	rules.set(w.Header())
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Language", p.language.Tag)
+	w.Header().Add("Vary", "Accept-Language")
 	w.WriteHeader(status)
 	_, _ = w.Write(body.Bytes()) // the person has gone
 }

@@ -1,0 +1,72 @@
+package authserver
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// spoke is the language that a page says it is in.
+func spoke(pg page) string {
+	_, after, _ := strings.Cut(pg.body, `<html lang="`)
+	tag, _, _ := strings.Cut(after, `"`)
+	return tag + "/" + pg.header.Get("Content-Language")
+}
+
+// PE-13, OpenID Connect Core §3.1.2.1: pages are in the language that the application asks for,
+// through the whole flow; else in one that the browser is set to; else in English.
+func TestPagesAreInTheLanguageAskedFor(t *testing.T) {
+	r := newRig(t)
+	const accept = "Accept-Language"
+	t.Run("PE-13: Accept-Language, else English", func(t *testing.T) {
+		for header, want := range map[string]string{"": "en/en", "fr-CH, de;q=0.5": "fr/fr", "sv": "en/en"} {
+			pg := r.person().get("/authorize?"+authorizeQuery().Encode(), accept, header)
+			if spoke(pg) != want || pg.header.Get("Vary") != accept {
+				t.Errorf("%q: got %s, %v, want %s", header, spoke(pg), pg.header, want)
+			}
+		}
+	})
+	t.Run("PE-13: ui_locales, on every page of the flow", func(t *testing.T) {
+		p := r.person()
+		query := authorizeQuery("ui_locales", "xx de-AT fr")
+		form := url.Values{
+			"step":     {p.get("/authorize?"+query.Encode(), accept, "ja").step(t)},
+			"username": {"alice"}, "password": {"wrong"},
+		}
+		wrong := p.post("/login", form, accept, "ja")
+		form.Set("step", wrong.step(t))
+		form.Set("password", "correct horse battery")
+		asked := p.post("/login", form, accept, "ja")
+		for asked.status/100 == 3 {
+			asked = p.get(asked.header.Get("Location"), accept, "ja")
+		}
+		stale := p.post("/consent", url.Values{"step": {"x"}}, accept, "ja")
+		for name, pg := range map[string]page{"login": wrong, "consent": asked, "error": stale} {
+			if spoke(pg) != "de/de" {
+				t.Errorf("%s: got %s (%d)", name, spoke(pg), pg.status)
+			}
+		}
+		if pg := p.get("/authorize?"+authorizeQuery("prompt", "login").Encode(), accept, "ja"); spoke(pg) != "ja/ja" {
+			t.Errorf("the next request, which asks for none: %s", spoke(pg))
+		}
+		if pg := p.post("/consent", url.Values{"step": {"x"}}, accept, "ja"); spoke(pg) != "ja/ja" {
+			t.Errorf("what follows it: %s", spoke(pg))
+		}
+	})
+	t.Run("PE-13: a hostile ui_locales is passed over", func(t *testing.T) {
+		for _, evil := range []string{"\r\nSet-Cookie: x=y", "\"><script>", strings.Repeat("a ", 1000), "\xff"} {
+			pg := r.person().get("/authorize?"+authorizeQuery("ui_locales", evil).Encode(), accept, "es")
+			if spoke(pg) != "es/es" || len(pg.header.Values("Set-Cookie")) != 1 {
+				t.Errorf("%.20q: got %s, %v", evil, spoke(pg), pg.header)
+			}
+		}
+	})
+	t.Run("PE-13: the metadata name the languages", func(t *testing.T) {
+		pg := r.person().get("/.well-known/oauth-authorization-server")
+		want := `"ui_locales_supported":["en","de","es","fr","ja","pt","zh"]`
+		if pg.status != http.StatusOK || !strings.Contains(pg.body, want) {
+			t.Errorf("got %d: %s", pg.status, pg.body)
+		}
+	})
+}

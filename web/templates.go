@@ -1,0 +1,81 @@
+package web
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"maps"
+
+	"github.com/mcp-authd/mcp-authd/web/text"
+)
+
+//go:embed templates/*.html
+var templateFiles embed.FS
+
+// pageNames are the templates that fill the layout, one file each.
+var pageNames = [...]string{
+	"login", "consent", "error", "stopped", "handoff", "setup", "setupdone", "home", "signedout",
+	"providerconsent", "providerredirect", "failed", "connect", "connected", "claim",
+}
+
+// templates are the pages as they are in the files, before a language is put in.
+type templates map[string]*template.Template
+
+func parseTemplates() (templates, error) {
+	base := template.New("layout.html").Funcs(template.FuncMap{
+		"name": cleanName, "claim": cleanClaim, "address": cleanAddress,
+		"link": link, "scheme": privateScheme,
+		"strong": strong, "code": code, "host": host,
+	}).Funcs(new(Pages).functions())
+	for _, name := range []string{"product", "home", "asset", "language", "direction", "t", "n"} {
+		base.Funcs(template.FuncMap{name: notInlined})
+	}
+	base, err := base.ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/icons.html")
+	if err != nil {
+		return nil, fmt.Errorf("web: parse the layout: %w", err)
+	}
+	out := make(templates)
+	for _, name := range pageNames {
+		page, err := base.Clone()
+		if err == nil {
+			page, err = page.ParseFS(templateFiles, "templates/"+name+".html")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("web: parse page %s: %w", name, err)
+		}
+		out[name] = page
+	}
+	return out, nil
+}
+
+// notInlined stands for what is put into the templates before a page is shown.
+func notInlined(...any) (string, error) { return "", errors.New("this is no word of every page") }
+
+// functions are those that speak the language of the pages.
+func (p *Pages) functions() template.FuncMap {
+	return template.FuncMap{"text": p.text, "plural": p.plural, "date": p.date, "day": p.day}
+}
+
+// in makes the pages of a language.
+func (t templates) in(l *text.Language, all *shared, c Config) (*Pages, error) {
+	p := &Pages{shared: all, language: l, pages: make(map[string]*template.Template)}
+	words := all.assets.words(c)
+	maps.Copy(words, map[string]string{"language": l.Tag, "direction": "ltr"})
+	if l.RightToLeft() {
+		words["direction"] = "rtl"
+	}
+	tr := translator{l, make(map[string]bool)}
+	for name, page := range t {
+		page, err := page.Clone()
+		if err != nil {
+			return nil, fmt.Errorf("web: page %s: %w", name, err)
+		}
+		if err := tr.translate(page.Funcs(p.functions())); err != nil {
+			return nil, err
+		}
+		constant(page, words)
+		p.pages[name] = page
+	}
+	return p, nil
+}
