@@ -290,15 +290,7 @@ var owners = map[string][]string{
 	"github.com/dgrijalva/jwt-go":  {},
 	"github.com/golang-jwt":        {},
 	"github.com/mattn/go-sqlite3":  {}, // needs cgo
-	"github.com/mark3labs":        {"test", "bench", "examples"},
-	"github.com/coreos/go-oidc":   {"thirdparty/internal/provider"},
-	"github.com/expr-lang/expr":   {"thirdparty/internal/rules"},
-	"golang.org/x/oauth2":         {"thirdparty/internal/provider"},
-	"golang.org/x/text":           {"web/text"},
-	"github.com/redis":            {}, // what replicas share is in PostgreSQL
-	"github.com/dgrijalva/jwt-go": {},
-	"github.com/golang-jwt":       {},
-	"github.com/mattn/go-sqlite3": {}, // needs cgo
+	"golang.org/x/text":            {"web/text"},
 }
 
 // libraryOwners keeps each library behind the package that was built around it.
