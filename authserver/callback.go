@@ -73,7 +73,7 @@ func (p *providerPages) response(w http.ResponseWriter, r *http.Request, provide
 		p.forms.errors.lost(w, r)
 		return
 	}
-	fresh := sessions.Mint("") // always a new one: see flow.Passwords
+	fresh := p.forms.mint(r, "", methodProvider) // always a new one: see flow.Passwords
 	out := p.signIns.Return(r.Context(), flow.Response{
 		AuthorizationResponse: delegation.AuthorizationResponse{
 			Provider: provider.ID, Params: params, Binding: begun.Binding, Session: fresh.Session,

@@ -27,6 +27,7 @@ type Store interface {
 	storage.Accounts
 	storage.Setup
 	storage.Sessions
+	storage.SignIns
 	storage.Approvals
 	storage.Redemptions
 	storage.Revocations

@@ -91,6 +91,20 @@ func (f *pageForms) token(r *http.Request) storage.Hash {
 	return token
 }
 
+// The methods by which people sign in, as storage.Session.Methods names them.
+const (
+	methodPassword = "pwd" // RFC 8176
+	methodProvider = "fed"
+)
+
+// mint makes the session of a person who signs in by r, in its browser.
+func (f *pageForms) mint(r *http.Request, userID string, methods ...string) session.Minted {
+	m := f.sessions.Mint(userID)
+	m.Session.Methods, m.Session.Agent = methods, session.Agent(r.UserAgent())
+	m.Session.Address = network.Coarse(f.proxies.ClientAddr(r))
+	return m
+}
+
 // networks are where a request comes from, as it is counted: the smallest first.
 func (f *pageForms) networks(r *http.Request) []string {
 	return network.Blocks(f.proxies.ClientAddr(r))

@@ -60,7 +60,7 @@ func (p *loginPages) login(w http.ResponseWriter, r *http.Request) {
 	}
 	var begun session.Minted
 	err := p.passwords.SignIn(r.Context(), a, to, func(userID string) storage.Session {
-		begun = sessions.Mint(userID)
+		begun = p.forms.mint(r, userID, methodPassword)
 		return begun.Session
 	})
 	if err != nil {

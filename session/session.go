@@ -107,13 +107,15 @@ type Minted struct {
 	value   string
 }
 
-// Mint makes a session for a user. The id is always fresh, so that one planted in the browser
-// before the sign-in is useless (session fixation).
+// Mint makes a session for a user; the caller adds how they signed in, and where. The id is
+// always fresh, so that one planted in the browser before the sign-in is useless (session
+// fixation).
 func (m *Manager) Mint(userID string) Minted {
 	token := secrets.Token("")
 	now := m.now()
 	return Minted{storage.Session{
 		Hash: secrets.Hash(token), UserID: userID, AuthTime: now, CreatedAt: now, ExpiresAt: now.Add(m.ttl),
+		ProvedAt: now, SeenAt: now,
 	}, token}
 }
 

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/binary"
 	"slices"
 	"time"
@@ -107,6 +108,24 @@ type Session struct {
 	// UpstreamID is the session at an upstream provider that this one began with, "" when
 	// the person gave a password.
 	UpstreamID string
+	// Methods are how the person proved who they are (RFC 8176: pwd, otp, and our own webauthn,
+	// recovery, link, fed), all that count in this session. Nil: not known, which proves nothing.
+	Methods []string
+	// ProvedAt is when the person last proved who they are in this session: AuthTime at first.
+	ProvedAt time.Time
+	Agent    string    // the browser that it began in, in words; "": not known
+	Address  string    // the network that it began from, as people are shown it; "": not known
+	SeenAt   time.Time // the last use, to the hour
+}
+
+// SeenEvery is how exactly Session.SeenAt is kept.
+const SeenEvery = time.Hour
+
+// ID is how people and forms name a session. It follows from the hash, so that every session has
+// one, and does not lead back to it.
+func (s *Session) ID() string {
+	digest := sha256.Sum256(append([]byte("session id "), s.Hash[:]...))
+	return "ses_" + base64.RawURLEncoding.EncodeToString(digest[:16])
 }
 
 // Grant is what a person, or the operator for a machine, allowed one client for

@@ -142,6 +142,24 @@ type Sessions interface {
 	EndSession(ctx context.Context, h Hash, now time.Time) error
 }
 
+// SignIns shows people their sessions, and ends them.
+type SignIns interface {
+	// Sessions returns up to limit live sessions of a user, the newest first.
+	Sessions(ctx context.Context, userID string, now time.Time, limit int) ([]Session, error)
+	// EndSignIn is EndSession for the session of a user with an id. ErrNotFound when the user has
+	// none of that id, be it another user's.
+	EndSignIn(ctx context.Context, userID, id string, now time.Time) error
+	// EndOtherSignIns is EndSession for each session of a user but the one to keep, and returns how
+	// many there were.
+	EndOtherSignIns(ctx context.Context, userID string, keep Hash, now time.Time) (int, error)
+	// ProveSession notes that the person of a live session has proved who they are at a time, by
+	// methods that are added to those of the session. ErrNotFound when it is not live.
+	ProveSession(ctx context.Context, h Hash, methods []string, at time.Time) error
+	// SeeSession notes that a session is used at a time, unless a use within SeenEvery before it
+	// is noted. No error when there is none.
+	SeeSession(ctx context.Context, h Hash, at time.Time) error
+}
+
 // Revocations cuts access.
 type Revocations interface {
 	// RevokeGrant ends a grant: its code, refresh tokens and introspection. No error
@@ -336,6 +354,7 @@ type Store interface {
 	Accounts
 	Setup
 	Sessions
+	SignIns
 	Approvals
 	Redemptions
 	Revocations

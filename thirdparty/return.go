@@ -196,6 +196,7 @@ func (d *Delegation) arrival(c *connector, sent sentRequest, held holding, s sto
 	}
 	if sent.Purpose == delegation.PurposeSignIn {
 		s.AuthTime, s.UpstreamID = p.Proved(now), u.ID
+		s.ProvedAt = s.AuthTime
 		a.NewUser, a.Session = d.newcomer(c, p, now), &s
 	}
 	return a

@@ -26,6 +26,16 @@ func Blocks(a netip.Addr) []string {
 	return out
 }
 
+// Coarse is the network of an address as it is kept for people to recognize where a sign-in came
+// from: one that many share, and no more. It is "" when the address is not known.
+func Coarse(a netip.Addr) string {
+	if !a.IsValid() {
+		return ""
+	}
+	blocks := Blocks(a)
+	return blocks[len(blocks)-1]
+}
+
 // Allowance is how many times as much as the smallest network one of the larger ones may
 // have, by its place in Blocks. It grows much slower than they do: most of a customer's
 // networks are empty.

@@ -24,6 +24,18 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
+// Where a sign-in came from is kept as a /24 or a /48.
+func TestCoarse(t *testing.T) {
+	for addr, want := range map[string]string{
+		"203.0.113.9": "203.0.113.0/24", "2001:db8:1:2345:6::7": "2001:db8:1::/48", "": "",
+	} {
+		a, _ := netip.ParseAddr(addr)
+		if got := Coarse(a); got != want {
+			t.Errorf("%q: got %q, want %q", addr, got, want)
+		}
+	}
+}
+
 func TestHostname(t *testing.T) {
 	for host, want := range map[string]string{
 		"Auth.Example.com": "auth.example.com", "auth.example.com:8414": "auth.example.com",

@@ -27,7 +27,8 @@ WHERE i.user_id = excluded.user_id OR NOT EXISTS (SELECT 1 FROM users u WHERE u.
 	insertUpstream = "INSERT INTO upstreams (" + column.UpstreamColumns +
 		") VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14)"
 
-	insertSession = "INSERT INTO sessions (hash, user_id, auth_time, created_at, expires_at, upstream_id) VALUES ($1,$2,$3,$4,$5,$6)"
+	insertSession = "INSERT INTO sessions (" + column.SessionInsert +
+		") VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11)"
 )
 
 // Arrive implements storage.Arrivals. Everything comes under the lock of the account, and
@@ -149,8 +150,8 @@ func begin(ctx context.Context, q querier, a storage.Arrival, userID string) err
 	if _, err := q.Exec(ctx, insertUpstream, column.UpstreamValues(u)...); err != nil || a.Session == nil {
 		return err
 	}
-	se := a.Session
-	_, err = q.Exec(ctx, insertSession, se.Hash[:], userID, column.Millis(se.AuthTime), column.Millis(se.CreatedAt),
-		column.Millis(se.ExpiresAt), u.ID)
+	se := *a.Session
+	se.UserID, se.UpstreamID = userID, u.ID
+	_, err = q.Exec(ctx, insertSession, column.SessionValues(se)...)
 	return err
 }

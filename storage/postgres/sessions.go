@@ -14,22 +14,22 @@ import (
 // putSession holds the account against a change of its password or its state, and the
 // session at a provider against its end, until the session is there to be ended by it.
 const putSession = `WITH account AS (SELECT id FROM users
-	WHERE id = $2 AND NOT disabled AND ($6::text = '' OR password_hash = $6) FOR SHARE),
-upstream AS (SELECT id FROM upstreams WHERE id = $7 AND user_id = $2 AND ended_at IS NULL FOR KEY SHARE)
-INSERT INTO sessions (hash, user_id, auth_time, created_at, expires_at, upstream_id)
-SELECT $1::bytea, id, $3::bigint, $4::bigint, $5::bigint, $7 FROM account WHERE $7::text IS NULL OR EXISTS (SELECT 1 FROM upstream)`
+	WHERE id = $2 AND NOT disabled AND ($12::text = '' OR password_hash = $12) FOR SHARE),
+upstream AS (SELECT id FROM upstreams WHERE id = $6 AND user_id = $2 AND ended_at IS NULL FOR KEY SHARE)
+INSERT INTO sessions (` + column.SessionInsert + `)
+SELECT $1::bytea, id, $3::bigint, $4::bigint, $5::bigint, $6, $7::text, $8::bigint, $9::text, $10::text, $11::bigint
+FROM account WHERE $6::text IS NULL OR EXISTS (SELECT 1 FROM upstream)`
 
 // PutSession implements storage.Sessions.
 func (s *Store) PutSession(ctx context.Context, se storage.Session, passwordHash string) error {
 	return s.do(ctx, "put session", func(ctx context.Context, q querier) error {
-		return changed(storage.ErrNotFound)(exec(ctx, q, putSession, se.Hash[:], se.UserID,
-			column.Millis(se.AuthTime), column.Millis(se.CreatedAt), column.Millis(se.ExpiresAt), passwordHash,
-			column.Text(se.UpstreamID)))
+		return changed(storage.ErrNotFound)(exec(ctx, q, putSession,
+			append(column.SessionValues(se), passwordHash)...))
 	})
 }
 
 const visit = `SELECT u.id, u.name, u.password_hash, u.admin, u.disabled, u.created_at, u.last_login_at,
-	s.auth_time, s.created_at, s.expires_at, s.upstream_id,
+	` + column.SessionColumns + `,
 	consented.scopes, consented.known
 FROM sessions s JOIN users u ON u.id = s.user_id,
 LATERAL (SELECT array_agg(scope ORDER BY created_at, scope) FILTER (WHERE resource = $3) AS scopes, count(*) > 0 AS known FROM consents c
@@ -40,19 +40,17 @@ WHERE s.hash = $1 AND s.expires_at > $4 AND NOT u.disabled AND NOT ` + column.Is
 func (s *Store) Visit(ctx context.Context, k storage.VisitKey) (out storage.Visit, err error) {
 	err = s.do(ctx, "visit", func(ctx context.Context, q querier) error {
 		var u column.UserRow
-		var auth, created, expires int64
-		var upstream *string
+		var se column.SessionRow
 		var scopes []string
 		var known bool
-		err := one(ctx, q, append(u.Dest(), &auth, &created, &expires, &upstream, &scopes, &known), visit,
+		err := one(ctx, q, append(append(u.Dest(), se.Dest()...), &scopes, &known), visit,
 			k.Session[:], k.ClientID, k.Resource, column.Millis(k.Now), k.Place, k.Material[:], k.Unplaced)
 		if err != nil {
 			return err
 		}
 		out = storage.Visit{User: u.User(), Known: known, Consented: column.Consented(scopes)}
-		out.Session = storage.Session{Hash: k.Session, UserID: out.User.ID, AuthTime: column.Time(auth),
-			CreatedAt: column.Time(created), ExpiresAt: column.Time(expires), UpstreamID: column.OptText(upstream)}
-		return nil
+		out.Session, err = se.Session()
+		return err
 	})
 	return out, err
 }
@@ -60,22 +58,24 @@ func (s *Store) Visit(ctx context.Context, k storage.VisitKey) (out storage.Visi
 // EndSession implements storage.Sessions. An approval that runs holds its session, so when
 // that is gone, every grant that it made is there to be seen.
 func (s *Store) EndSession(ctx context.Context, h storage.Hash, now time.Time) error {
-	return s.tx(ctx, "end session", func(ctx context.Context, q querier) error {
-		var upstream *string
-		err := one(ctx, q, []any{&upstream}, "DELETE FROM sessions WHERE hash = $1 RETURNING upstream_id", h[:])
-		switch {
-		case errors.Is(err, pgx.ErrNoRows):
-			return settle(ctx, q)
-		case err == nil && upstream == nil:
-			return nil
-		case err != nil:
-			return err
-		}
-		alone := "id = (SELECT id FROM upstreams u WHERE u.id = $2" + unused + ")"
-		ended, err := endUpstreams(ctx, q, alone, []any{column.Millis(now), *upstream}, column.SignedOut, now)
-		if err != nil {
-			return err
-		}
-		return all(ctx, q, handOver(ended, now)...)
-	})
+	return s.tx(ctx, "end session", func(ctx context.Context, q querier) error { return endSession(ctx, q, h, now) })
+}
+
+func endSession(ctx context.Context, q querier, h storage.Hash, now time.Time) error {
+	var upstream *string
+	err := one(ctx, q, []any{&upstream}, "DELETE FROM sessions WHERE hash = $1 RETURNING upstream_id", h[:])
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return settle(ctx, q)
+	case err == nil && upstream == nil:
+		return nil
+	case err != nil:
+		return err
+	}
+	alone := "id = (SELECT id FROM upstreams u WHERE u.id = $2" + unused + ")"
+	ended, err := endUpstreams(ctx, q, alone, []any{column.Millis(now), *upstream}, column.SignedOut, now)
+	if err != nil {
+		return err
+	}
+	return all(ctx, q, handOver(ended, now)...)
 }

@@ -22,7 +22,7 @@ ON CONFLICT (connector, subject) DO UPDATE SET user_id = excluded.user_id, label
 
 	insertUpstream = "INSERT INTO upstreams (" + column.UpstreamColumns + ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 
-	insertSession = "INSERT INTO sessions (hash, user_id, auth_time, created_at, expires_at, upstream_id) VALUES (?,?,?,?,?,?)"
+	insertSession = "INSERT INTO sessions (" + column.SessionInsert + ") VALUES (?,?,?,?,?,?,?,?,?,?,?)"
 )
 
 // Arrive implements storage.Arrivals.
@@ -120,8 +120,8 @@ func begin(c *conn, a storage.Arrival, userID string) error {
 	if _, err := c.exec(insertUpstream, column.UpstreamValues(u)...); err != nil || a.Session == nil {
 		return err
 	}
-	se := a.Session
-	_, err = c.exec(insertSession, se.Hash[:], userID, column.Millis(se.AuthTime), column.Millis(se.CreatedAt),
-		column.Millis(se.ExpiresAt), u.ID)
+	se := *a.Session
+	se.UserID, se.UpstreamID = userID, u.ID
+	_, err = c.exec(insertSession, column.SessionValues(se)...)
 	return err
 }

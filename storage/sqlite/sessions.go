@@ -8,21 +8,21 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-const putSession = `INSERT INTO sessions (hash, user_id, auth_time, created_at, expires_at, upstream_id)
-SELECT ?1, id, ?3, ?4, ?5, ?7 FROM users WHERE id = ?2 AND NOT disabled AND (?6 = '' OR password_hash = ?6)
-	AND (?7 IS NULL OR EXISTS (SELECT 1 FROM upstreams p WHERE p.id = ?7 AND p.user_id = ?2 AND p.ended_at IS NULL))`
+const putSession = "INSERT INTO sessions (" + column.SessionInsert + `)
+SELECT ?1, id, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11 FROM users
+WHERE id = ?2 AND NOT disabled AND (?12 = '' OR password_hash = ?12)
+	AND (?6 IS NULL OR EXISTS (SELECT 1 FROM upstreams p WHERE p.id = ?6 AND p.user_id = ?2 AND p.ended_at IS NULL))`
 
 // PutSession implements storage.Sessions.
 func (s *Store) PutSession(ctx context.Context, se storage.Session, passwordHash string) error {
 	return s.write(ctx, "put session", func(c *conn) error {
-		return changed(storage.ErrNotFound)(c.exec(putSession, se.Hash[:], se.UserID,
-			column.Millis(se.AuthTime), column.Millis(se.CreatedAt), column.Millis(se.ExpiresAt), passwordHash,
-			column.Text(se.UpstreamID)))
+		return changed(storage.ErrNotFound)(c.exec(putSession,
+			append(column.SessionValues(se), passwordHash)...))
 	})
 }
 
 const visit = `SELECT u.id, u.name, u.password_hash, u.admin, u.disabled, u.created_at, u.last_login_at,
-	s.auth_time, s.created_at, s.expires_at, s.upstream_id,
+	` + column.SessionColumns + `,
 	(SELECT json_group_array(CASE WHEN resource = ?3 THEN scope END ORDER BY created_at, scope) FROM consents c
 		WHERE user_id = u.id AND client_id = ?2 AND (place = ?5 AND material = ?6 OR place = '' AND ?7)
 		AND NOT ` + column.IsForgotten + `)
@@ -33,18 +33,19 @@ WHERE s.hash = ?1 AND s.expires_at > ?4 AND NOT u.disabled AND NOT ` + column.Is
 func (s *Store) Visit(ctx context.Context, k storage.VisitKey) (out storage.Visit, err error) {
 	err = s.read(ctx, "visit", func(c *conn) error {
 		var u column.UserRow
-		var auth, created, expires int64
-		var upstream *string
+		var se column.SessionRow
 		var scopes string
-		err := c.one(append(u.Dest(), &auth, &created, &expires, &upstream, &scopes), visit,
+		err := c.one(append(append(u.Dest(), se.Dest()...), &scopes), visit,
 			k.Session[:], k.ClientID, k.Resource, column.Millis(k.Now), k.Place, k.Material[:], k.Unplaced)
 		if err != nil {
 			return err
 		}
 		all, err := column.ParseList[*string](scopes) // nil: of another resource
+		if err != nil {
+			return err
+		}
 		out = storage.Visit{User: u.User(), Known: len(all) > 0, Consented: column.Consented(present(all))}
-		out.Session = storage.Session{Hash: k.Session, UserID: out.User.ID, AuthTime: column.Time(auth),
-			CreatedAt: column.Time(created), ExpiresAt: column.Time(expires), UpstreamID: column.OptText(upstream)}
+		out.Session, err = se.Session()
 		return err
 	})
 	return out, err
@@ -61,18 +62,20 @@ func present(list []*string) (out []string) {
 
 // EndSession implements storage.Sessions.
 func (s *Store) EndSession(ctx context.Context, h storage.Hash, now time.Time) error {
-	return s.write(ctx, "end session", func(c *conn) error {
-		var upstream *string
-		err := c.one([]any{&upstream}, "DELETE FROM sessions WHERE hash = ? RETURNING upstream_id", h[:])
-		if err != nil || upstream == nil {
-			return ignore(err, storage.ErrNotFound)
-		}
-		const alone = "id = (SELECT id FROM upstreams u WHERE u.id = ?2"
-		return all(
-			handOver(c, alone+unused("?3")+")", now, *upstream, column.Millis(now)),
-			run(c, "UPDATE upstreams SET sealed = NULL, claimed_until = NULL, ended_at = ?1, end_reason = ?3 WHERE "+
-				alone+unused("?1")+")",
-				column.Millis(now), *upstream, column.SignedOut),
-		)
-	})
+	return s.write(ctx, "end session", func(c *conn) error { return endSession(c, h, now) })
+}
+
+func endSession(c *conn, h storage.Hash, now time.Time) error {
+	var upstream *string
+	err := c.one([]any{&upstream}, "DELETE FROM sessions WHERE hash = ? RETURNING upstream_id", h[:])
+	if err != nil || upstream == nil {
+		return ignore(err, storage.ErrNotFound)
+	}
+	const alone = "id = (SELECT id FROM upstreams u WHERE u.id = ?2"
+	return all(
+		handOver(c, alone+unused("?3")+")", now, *upstream, column.Millis(now)),
+		run(c, "UPDATE upstreams SET sealed = NULL, claimed_until = NULL, ended_at = ?1, end_reason = ?3 WHERE "+
+			alone+unused("?1")+")",
+			column.Millis(now), *upstream, column.SignedOut),
+	)
 }

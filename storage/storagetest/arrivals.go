@@ -22,6 +22,7 @@ func (e *env) arrival() storage.Arrival {
 		Upstream: e.upstream(who),
 		Session: &storage.Session{
 			Hash: randomHash(), AuthTime: e.now, CreatedAt: e.now, ExpiresAt: e.now.Add(24 * time.Hour),
+			Methods: []string{"fed"}, ProvedAt: e.now, SeenAt: e.now,
 		},
 		Now: e.now,
 	}

@@ -153,10 +153,28 @@ func (f *Failing) DueUpstreams(a0 context.Context, a1 time.Time, a2 int) (r0 []s
 	return r0, err
 }
 
+// EndOtherSignIns implements storage.Store.
+func (f *Failing) EndOtherSignIns(a0 context.Context, a1 string, a2 storage.Hash, a3 time.Time) (r0 int, err error) {
+	err = f.call("EndOtherSignIns", func() (err error) {
+		r0, err = f.Store.EndOtherSignIns(a0, a1, a2, a3)
+		return err
+	})
+	return r0, err
+}
+
 // EndSession implements storage.Store.
 func (f *Failing) EndSession(a0 context.Context, a1 storage.Hash, a2 time.Time) (err error) {
 	err = f.call("EndSession", func() (err error) {
 		err = f.Store.EndSession(a0, a1, a2)
+		return err
+	})
+	return err
+}
+
+// EndSignIn implements storage.Store.
+func (f *Failing) EndSignIn(a0 context.Context, a1 string, a2 string, a3 time.Time) (err error) {
+	err = f.call("EndSignIn", func() (err error) {
+		err = f.Store.EndSignIn(a0, a1, a2, a3)
 		return err
 	})
 	return err
@@ -337,6 +355,15 @@ func (f *Failing) PendingCuts(a0 context.Context, a1 time.Time) (r0 []storage.Cu
 func (f *Failing) PromoteKey(a0 context.Context, a1 string, a2 string, a3 time.Time, a4 time.Time) (err error) {
 	err = f.call("PromoteKey", func() (err error) {
 		err = f.Store.PromoteKey(a0, a1, a2, a3, a4)
+		return err
+	})
+	return err
+}
+
+// ProveSession implements storage.Store.
+func (f *Failing) ProveSession(a0 context.Context, a1 storage.Hash, a2 []string, a3 time.Time) (err error) {
+	err = f.call("ProveSession", func() (err error) {
+		err = f.Store.ProveSession(a0, a1, a2, a3)
 		return err
 	})
 	return err
@@ -630,6 +657,15 @@ func (f *Failing) SealedWays(a0 context.Context, a1 string, a2 int) (r0 []storag
 	return r0, err
 }
 
+// SeeSession implements storage.Store.
+func (f *Failing) SeeSession(a0 context.Context, a1 storage.Hash, a2 time.Time) (err error) {
+	err = f.call("SeeSession", func() (err error) {
+		err = f.Store.SeeSession(a0, a1, a2)
+		return err
+	})
+	return err
+}
+
 // SessionEnd implements storage.Store.
 func (f *Failing) SessionEnd(a0 context.Context, a1 storage.Hash, a2 time.Time) (r0 string, r1 string, err error) {
 	err = f.call("SessionEnd", func() (err error) {
@@ -637,6 +673,15 @@ func (f *Failing) SessionEnd(a0 context.Context, a1 storage.Hash, a2 time.Time) 
 		return err
 	})
 	return r0, r1, err
+}
+
+// Sessions implements storage.Store.
+func (f *Failing) Sessions(a0 context.Context, a1 string, a2 time.Time, a3 int) (r0 []storage.Session, err error) {
+	err = f.call("Sessions", func() (err error) {
+		r0, err = f.Store.Sessions(a0, a1, a2, a3)
+		return err
+	})
+	return r0, err
 }
 
 // SetPassword implements storage.Store.

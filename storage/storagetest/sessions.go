@@ -17,7 +17,8 @@ func sessions(t *testing.T, e *env) {
 		got, err := visit(here)
 		check(t, err)
 		same(t, got, storage.Visit{User: p.User, Session: storage.Session{Hash: p.session, UserID: p.ID,
-			AuthTime: e.now, CreatedAt: e.now, ExpiresAt: e.now.Add(24 * time.Hour)}})
+			AuthTime: e.now, CreatedAt: e.now, ExpiresAt: e.now.Add(24 * time.Hour),
+			ProvedAt: e.now, SeenAt: e.now}})
 		if got.Consented != nil {
 			t.Errorf("without a consent: got %#v, want nil", got.Consented)
 		}

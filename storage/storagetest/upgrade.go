@@ -59,6 +59,14 @@ func Upgrade(t *testing.T, exec func(query string, args ...any), open func() sto
 	if !v.Consented.Has("mcp", "more") || !v.Known {
 		t.Errorf("counting consents without a place: got %+v", v)
 	}
+	if v.Session.Methods != nil || !v.Session.ProvedAt.Equal(now) || v.Session.Agent != "" {
+		t.Errorf("a session of before says nothing of its sign-in: got %+v", v.Session)
+	}
+	check(t, s.EndSignIn(ctx, "usr_1", v.Session.ID(), now))
+	_, err = s.Visit(ctx, k)
+	wantErr(t, err, storage.ErrNotFound)
+	exec("INSERT INTO sessions (hash, user_id, auth_time, created_at, expires_at) VALUES (?, 'usr_1', ?, ?, ?)",
+		session[:], at, at, far)
 	e := &env{s: s, ctx: ctx, now: now}
 	rotation := storage.RotateRefresh{
 		Token: storage.HashedRefresh(refresh), ClientID: "old client", Now: now, Next: e.refresh(),

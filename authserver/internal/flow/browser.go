@@ -27,6 +27,7 @@ type Browsers struct {
 type BrowserStore interface {
 	Visit(ctx context.Context, k storage.VisitKey) (storage.Visit, error)
 	SessionEnd(ctx context.Context, session storage.Hash, now time.Time) (connector, reason string, err error)
+	SeeSession(ctx context.Context, h storage.Hash, at time.Time) error
 }
 
 // Visit returns who is signed in in the browser, nil for no person, and what they have consented
@@ -47,7 +48,16 @@ func (b *Browsers) Visit(ctx context.Context, token storage.Hash, consent storag
 		return nil, nil // its provider was taken out of the configuration
 	}
 	audit.Note(ctx, audit.Person(v.User.ID, v.User.Name))
+	b.see(ctx, v.Session)
 	return &v, nil
+}
+
+// see notes that a session is used, once an hour. That it could not be noted is no reason to send
+// the person away: the next verb tells whether the store works.
+func (b *Browsers) see(ctx context.Context, s storage.Session) {
+	if now := b.Now(); !now.Before(s.SeenAt.Add(storage.SeenEvery)) {
+		_ = b.Store.SeeSession(ctx, s.Hash, now)
+	}
 }
 
 // LiveVisit is Visit for a person who is about to be given something: a sign-in that rests on a

@@ -124,6 +124,87 @@ func UserValues(u storage.User) []any {
 		Millis(u.CreatedAt), OptMillis(u.LastLoginAt), NameKey(u.Name)}
 }
 
+// SessionColumns are the columns of the session s.
+const SessionColumns = "s.hash, s.user_id, s.auth_time, s.created_at, s.expires_at, s.upstream_id, " +
+	"s.methods, s.proved_at, s.agent, s.address, s.seen_at"
+
+// SessionInsert are the same ones as an INSERT names them.
+const SessionInsert = "hash, user_id, auth_time, created_at, expires_at, upstream_id, methods, proved_at, agent, address, seen_at"
+
+// SessionRow reads SessionColumns.
+type SessionRow struct {
+	se                       storage.Session
+	hash                     []byte
+	auth, created, expires   int64
+	proved, seen             *int64
+	upstream, agent, address *string
+	methods                  *string
+}
+
+// Dest is what to scan into.
+func (r *SessionRow) Dest() []any {
+	return []any{
+		&r.hash, &r.se.UserID, &r.auth, &r.created, &r.expires, &r.upstream, &r.methods, &r.proved, &r.agent,
+		&r.address, &r.seen,
+	}
+}
+
+// Session is the record that was read. What a replica of an earlier version has not written
+// follows from what it has.
+func (r *SessionRow) Session() (se storage.Session, err error) {
+	se = r.se
+	if se.Hash, err = Hash(r.hash); err != nil {
+		return se, err
+	}
+	se.AuthTime, se.CreatedAt, se.ExpiresAt = Time(r.auth), Time(r.created), Time(r.expires)
+	se.ProvedAt, se.SeenAt = se.AuthTime, se.CreatedAt
+	if r.proved != nil {
+		se.ProvedAt = Time(*r.proved)
+	}
+	if r.seen != nil {
+		se.SeenAt = Time(*r.seen)
+	}
+	se.UpstreamID, se.Agent, se.Address = OptText(r.upstream), OptText(r.agent), OptText(r.address)
+	if r.methods != nil {
+		se.Methods, err = ParseList[string](*r.methods)
+	}
+	return se, err
+}
+
+// SessionValues are the values of SessionInsert.
+func SessionValues(se storage.Session) []any {
+	return []any{
+		se.Hash[:], se.UserID, Millis(se.AuthTime), Millis(se.CreatedAt), Millis(se.ExpiresAt), Text(se.UpstreamID),
+		Methods(se.Methods), OptMillis(se.ProvedAt), Text(se.Agent), Text(se.Address), OptMillis(se.SeenAt),
+	}
+}
+
+// Methods is the column of the methods of a session, NULL when they are not known.
+func Methods(m []string) *string {
+	if m == nil {
+		return nil
+	}
+	text := List(m)
+	return &text
+}
+
+// AddMethods is what the column holds once methods are added.
+func AddMethods(column *string, methods []string) (*string, error) {
+	var known []string
+	if column != nil {
+		var err error
+		if known, err = ParseList[string](*column); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range methods {
+		if !slices.Contains(known, m) {
+			known = append(known, m)
+		}
+	}
+	return Methods(known), nil
+}
+
 // GrantRow reads GrantRead.
 type GrantRow struct {
 	g                      storage.Grant

@@ -1,0 +1,101 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+const selectSessions = "SELECT " + column.SessionColumns + " FROM sessions s WHERE s.user_id = $1 AND s.expires_at > $2 AND NOT " +
+	column.IsSignedOut
+
+// Sessions implements storage.SignIns.
+func (s *Store) Sessions(
+	ctx context.Context, userID string, now time.Time, limit int,
+) (out []storage.Session, err error) {
+	err = s.do(ctx, "sessions", func(ctx context.Context, q querier) error {
+		out, err = each(ctx, q, scanSession, selectSessions+" ORDER BY s.created_at DESC, s.hash LIMIT $3",
+			userID, column.Millis(now), max(limit, 0))
+		return err
+	})
+	return out, err
+}
+
+func scanSession(row pgx.CollectableRow) (storage.Session, error) {
+	var r column.SessionRow
+	if err := row.Scan(r.Dest()...); err != nil {
+		return storage.Session{}, err
+	}
+	return r.Session()
+}
+
+// EndSignIn implements storage.SignIns.
+func (s *Store) EndSignIn(ctx context.Context, userID, id string, now time.Time) error {
+	n, err := s.endSignIns(ctx, userID, now, func(se storage.Session) bool { return se.ID() == id })
+	if err == nil && n == 0 {
+		return storage.ErrNotFound
+	}
+	return err
+}
+
+// EndOtherSignIns implements storage.SignIns.
+func (s *Store) EndOtherSignIns(ctx context.Context, userID string, keep storage.Hash, now time.Time) (int, error) {
+	return s.endSignIns(ctx, userID, now, func(se storage.Session) bool { return se.Hash != keep })
+}
+
+// endSignIns ends the sessions of a user that end selects. They are locked in order, so that two
+// that end the same do not wait for each other.
+func (s *Store) endSignIns(
+	ctx context.Context, userID string, now time.Time, end func(storage.Session) bool,
+) (ended int, err error) {
+	err = s.tx(ctx, "end sign-ins", func(ctx context.Context, q querier) error {
+		all, err := each(ctx, q, scanSession, selectSessions+" ORDER BY s.hash", userID, column.Millis(now))
+		if err != nil {
+			return err
+		}
+		chosen := slices.DeleteFunc(all, func(se storage.Session) bool { return !end(se) })
+		for _, se := range chosen {
+			if err := endSession(ctx, q, se.Hash, now); err != nil {
+				return err
+			}
+		}
+		ended = len(chosen)
+		if ended == 0 {
+			return settle(ctx, q)
+		}
+		return nil
+	})
+	return ended, err
+}
+
+// ProveSession implements storage.SignIns.
+func (s *Store) ProveSession(ctx context.Context, h storage.Hash, methods []string, at time.Time) error {
+	return s.tx(ctx, "prove session", func(ctx context.Context, q querier) error {
+		var known *string
+		err := one(ctx, q, []any{&known}, "SELECT methods FROM sessions WHERE hash = $1 AND expires_at > $2 FOR UPDATE",
+			h[:], column.Millis(at))
+		if err != nil {
+			return err
+		}
+		if known, err = column.AddMethods(known, methods); err != nil {
+			return err
+		}
+		_, err = q.Exec(ctx, "UPDATE sessions SET methods = $1, proved_at = $2 WHERE hash = $3",
+			known, column.Millis(at), h[:])
+		return err
+	})
+}
+
+// SeeSession implements storage.SignIns.
+func (s *Store) SeeSession(ctx context.Context, h storage.Hash, at time.Time) error {
+	return s.do(ctx, "see session", func(ctx context.Context, q querier) error {
+		_, err := q.Exec(ctx, "UPDATE sessions SET seen_at = $1 WHERE hash = $2 AND coalesce(seen_at, created_at) <= $1::bigint"+
+			column.Before(storage.SeenEvery), column.Millis(at), h[:])
+		return err
+	})
+}

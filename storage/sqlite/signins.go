@@ -1,0 +1,97 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+const selectSessions = "SELECT " + column.SessionColumns + " FROM sessions s WHERE s.user_id = ? AND s.expires_at > ? AND NOT " +
+	column.IsSignedOut + " ORDER BY s.created_at DESC, s.hash"
+
+// Sessions implements storage.SignIns.
+func (s *Store) Sessions(
+	ctx context.Context, userID string, now time.Time, limit int,
+) (out []storage.Session, err error) {
+	err = s.read(ctx, "sessions", func(c *conn) error {
+		out, err = each(c, scanSession, selectSessions+" LIMIT ?", userID, column.Millis(now), max(limit, 0))
+		return err
+	})
+	return out, err
+}
+
+func scanSession(row scanner) (storage.Session, error) {
+	var r column.SessionRow
+	if err := row.Scan(r.Dest()...); err != nil {
+		return storage.Session{}, err
+	}
+	return r.Session()
+}
+
+// EndSignIn implements storage.SignIns.
+func (s *Store) EndSignIn(ctx context.Context, userID, id string, now time.Time) error {
+	return s.write(ctx, "end sign-in", func(c *conn) error {
+		all, err := each(c, scanSession, selectSessions, userID, column.Millis(now))
+		if err != nil {
+			return err
+		}
+		for _, se := range all {
+			if se.ID() == id {
+				return endSession(c, se.Hash, now)
+			}
+		}
+		return storage.ErrNotFound
+	})
+}
+
+// EndOtherSignIns implements storage.SignIns.
+func (s *Store) EndOtherSignIns(
+	ctx context.Context, userID string, keep storage.Hash, now time.Time,
+) (ended int, err error) {
+	err = s.write(ctx, "end other sign-ins", func(c *conn) error {
+		ended = 0
+		all, err := each(c, scanSession, selectSessions, userID, column.Millis(now))
+		if err != nil {
+			return err
+		}
+		for _, se := range all {
+			if se.Hash == keep {
+				continue
+			}
+			if err := endSession(c, se.Hash, now); err != nil {
+				return err
+			}
+			ended++
+		}
+		return nil
+	})
+	return ended, err
+}
+
+// ProveSession implements storage.SignIns.
+func (s *Store) ProveSession(ctx context.Context, h storage.Hash, methods []string, at time.Time) error {
+	return s.write(ctx, "prove session", func(c *conn) error {
+		var known *string
+		err := c.one([]any{&known}, "SELECT methods FROM sessions WHERE hash = ? AND expires_at > ?", h[:],
+			column.Millis(at))
+		if err != nil {
+			return err
+		}
+		if known, err = column.AddMethods(known, methods); err != nil {
+			return err
+		}
+		return changed(storage.ErrNotFound)(c.exec("UPDATE sessions SET methods = ?, proved_at = ? WHERE hash = ?",
+			known, column.Millis(at), h[:]))
+	})
+}
+
+// SeeSession implements storage.SignIns.
+func (s *Store) SeeSession(ctx context.Context, h storage.Hash, at time.Time) error {
+	return s.write(ctx, "see session", func(c *conn) error {
+		_, err := c.exec("UPDATE sessions SET seen_at = ?1 WHERE hash = ?2 AND coalesce(seen_at, created_at) <= ?1"+
+			column.Before(storage.SeenEvery), column.Millis(at), h[:])
+		return err
+	})
+}
