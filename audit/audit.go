@@ -41,6 +41,8 @@ const (
 	UserCreated         = "user.created"
 	UserChanged         = "user.changed"
 	UserDeleted         = "user.deleted"
+	AccountChanged      = "account.changed" // ways in, keys or connections; its person is told; what says which
+	NoticeLost          = "notice.lost"     // a person could not be told by mail, or the operator by webhook
 	SetupCompleted      = "setup.completed"
 	SigningKeyCreated   = "key.created"
 	SigningKeyPublished = "key.published" // it will sign later

@@ -45,6 +45,7 @@ type Store interface {
 	// SessionEnd is that of storage.UpstreamEnds.
 	SessionEnd(ctx context.Context, session storage.Hash, now time.Time) (connector, reason string, err error)
 	storage.Events
+	storage.Notices
 }
 
 // Clients finds a client by its id: storage.ErrNotFound when it is unknown, storage.ErrRevoked when
@@ -132,6 +133,11 @@ type Config struct {
 	// DefaultProvider is where people are sent without being asked which provider they want; "":
 	// they are asked, unless there is only one way to sign in.
 	DefaultProvider string
+
+	// Mailer writes to people. Default: there is no mail.
+	Mailer Mailer
+	// Webhook is told of changes to accounts. Default: none.
+	Webhook Webhook
 
 	Tokens TokenPolicy
 	Keys   KeyPolicy

@@ -37,6 +37,7 @@ const (
 	drainTime  = 500 * time.Millisecond // for load balancers to see /readyz turn red
 	politeTime = time.Second            // for streams to be closed, before they are cut
 	finishTime = 20 * time.Second       // for open requests
+	letterTime = 5 * time.Second        // for what people are told by mail
 )
 
 // Serve serves sites, with the housekeeping of Run, until ctx ends; then readiness turns
@@ -71,7 +72,11 @@ func (s *Server) Serve(ctx context.Context, sites ...Site) error {
 	s.log.Info("stopping")
 	s.Drain()
 	time.Sleep(drainTime)
-	return end(sites, servers, abort)
+	err := end(sites, servers, abort)
+	letters, done := context.WithTimeout(context.WithoutCancel(ctx), letterTime)
+	defer done()
+	s.teller.Drain(letters)
+	return err
 }
 
 // httpServer has limits for connections and for requests, whatever their path and method,

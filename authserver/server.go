@@ -13,6 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/clients"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/connect"
+	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/keys"
@@ -28,6 +29,7 @@ type Server struct {
 	keys       *keys.Manager
 	sessions   *session.Manager
 	users      *users.Users
+	teller     *notice.Teller
 	errors     *errorPages
 	pages      *pages
 	links      *connect.Links
@@ -102,8 +104,9 @@ func (s *Server) buildParts(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
+	s.teller = newTeller(c.Config)
 	if s.users, err = users.New(users.Config{
-		Store: c.Store, Now: c.Now, Audit: c.Audit, Logger: c.Logger}); err != nil {
+		Store: c.Store, Now: c.Now, Teller: s.teller, Audit: c.Audit, Logger: c.Logger}); err != nil {
 		return err
 	}
 	pages, err := web.New(web.Config{ProductName: c.ProductName, Prefix: s.paths.prefix})

@@ -96,6 +96,7 @@ type User struct {
 	Disabled     bool
 	CreatedAt    time.Time
 	LastLoginAt  time.Time // zero: never
+	Mail         string    // where the person gets mail, as the operator said; "": nowhere
 }
 
 // Session is a person's sign-in in one browser.

@@ -106,6 +106,8 @@ type Accounts interface {
 	// DeleteUser removes an account with its sessions, consents, identities, ways and recovery
 	// codes, ends its sessions at upstream providers as disabling does, and revokes its grants.
 	DeleteUser(ctx context.Context, userID string, now time.Time) error
+	// SetMail replaces where the person of an account gets mail.
+	SetMail(ctx context.Context, userID, mail string) error
 	// TouchLogin records a sign-in.
 	TouchLogin(ctx context.Context, userID string, now time.Time) error
 }
@@ -316,7 +318,7 @@ type Housekeeping interface {
 	// its registration, and was never approved, leaves a tombstone. A session at an
 	// upstream provider goes 30 days after its end, or when it is a day old, not linked,
 	// and no live session or grant rests on it; its tokens are then among the Handbacks. An event
-	// goes after 30 days, logged or not.
+	// goes after 30 days, logged or not; a notice 30 days after it was seen, and after a year.
 	Sweep(ctx context.Context, r Retention, limit int) (int, error)
 	// Fingerprint stores fp when none is stored, and returns the stored one. The
 	// server compares it with its secret key, so that a replica with another key refuses to start.
@@ -369,6 +371,7 @@ type Store interface {
 	Leases
 	Failures
 	Events
+	Notices
 	Housekeeping
 	Clock
 	Departures

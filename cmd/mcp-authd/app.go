@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/assembly"
 	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -28,7 +30,8 @@ type app struct {
 	audit   *audit.Recorder
 	metrics *assembly.Metrics
 	store   storage.Store
-	keys    [][]byte // master keys, the primary first
+	keys    [][]byte       // master keys, the primary first
+	teller  *notice.Teller // nil until it is needed
 }
 
 // parts are what a server of this installation is made of.
@@ -117,11 +120,31 @@ func lookup(environ []string, name string) string {
 
 // accounts returns the local accounts, for commands that do not run the server.
 func (a *app) accounts() (*users.Users, error) {
-	return users.New(users.Config{Store: a.store, Audit: a.audit, Logger: a.log})
+	teller, err := a.tells()
+	if err != nil {
+		return nil, err
+	}
+	return users.New(users.Config{Store: a.store, Teller: teller, Audit: a.audit, Logger: a.log})
 }
 
-// Close releases the store.
+// tells tells people of what a command changes.
+func (a *app) tells() (*notice.Teller, error) {
+	if a.teller != nil {
+		return a.teller, nil
+	}
+	teller, err := a.parts().Teller()
+	a.teller = teller
+	return teller, err
+}
+
+// letterTime is how long a command waits for the mail server at its end.
+const letterTime = 30 * time.Second
+
+// Close delivers what people are told, and releases the store.
 func (a *app) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), letterTime)
+	defer cancel()
+	a.teller.Drain(ctx)
 	if a.store == nil {
 		return nil
 	}

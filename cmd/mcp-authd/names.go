@@ -142,7 +142,8 @@ func explainUser(err error, name string) error {
 		return fmt.Errorf("the name %q is taken", name)
 	case errors.Is(err, users.ErrUnknown):
 		return fmt.Errorf("there is no user %q; see: mcp-authd user list", name)
-	case errors.Is(err, users.ErrName), errors.Is(err, users.ErrPassword), errors.Is(err, users.ErrCommon):
+	case errors.Is(err, users.ErrName), errors.Is(err, users.ErrPassword), errors.Is(err, users.ErrCommon),
+		errors.Is(err, users.ErrMail):
 		return errors.New(strings.TrimPrefix(err.Error(), "users: "))
 	}
 	return err

@@ -23,7 +23,7 @@ func newUserCommand(s std) *cobra.Command {
 		named(newUserChange(s, "disable", "disabled", "Refuse an account, and end its sessions and grants",
 			(*users.Users).Disable)),
 		named(newUserChange(s, "enable", "enabled", "Let a disabled account sign in again", (*users.Users).Enable)),
-		named(newUserDelete(s)),
+		named(newUserDelete(s)), named(newUserSetMail(s)),
 	)
 }
 
@@ -97,19 +97,21 @@ func onAccounts(run func(*cobra.Command, *users.Users, []string) error) func(*co
 
 func newUserAdd(s std) *cobra.Command {
 	var fromStdin, admin, asJSON bool
+	var mail string
 	return commandOn(settings.openOrMake, s, &cobra.Command{
 		Use: "add NAME", Short: "Create an account", Args: cobra.ExactArgs(1),
 		Example: "  mcp-authd user add alice\n  printf %s \"$PASSWORD\" | mcp-authd user add alice --password-stdin",
 	}, func(c *cobra.Command) {
 		c.Flags().BoolVar(&fromStdin, "password-stdin", false, "read the password from standard input")
 		c.Flags().BoolVar(&admin, "admin", false, "make it an administrator")
+		c.Flags().StringVar(&mail, "mail", "", "where the person gets mail")
 		c.Flags().BoolVar(&asJSON, "json", false, "print the account as JSON")
 	}, onAccounts(func(c *cobra.Command, u *users.Users, args []string) error {
 		password, err := readPassword(s, fromStdin)
 		if err != nil {
 			return err
 		}
-		created, err := u.Create(c.Context(), args[0], password, admin)
+		created, err := u.Add(c.Context(), users.Account{Name: args[0], Password: password, Admin: admin, Mail: mail})
 		if err != nil {
 			return explainUser(err, args[0])
 		}
@@ -176,10 +178,11 @@ type userView struct {
 	Disabled    bool      `json:"disabled"`
 	CreatedAt   time.Time `json:"created_at"`
 	LastLoginAt time.Time `json:"last_login_at,omitzero"`
+	Mail        string    `json:"mail,omitempty"`
 }
 
 func viewUser(u storage.User) userView {
-	return userView{u.ID, u.Name, u.Admin, u.Disabled, u.CreatedAt, u.LastLoginAt}
+	return userView{u.ID, u.Name, u.Admin, u.Disabled, u.CreatedAt, u.LastLoginAt, u.Mail}
 }
 
 // state is what is special about an account.
@@ -236,7 +239,7 @@ func newUserShow(s std) *cobra.Command {
 				}{v, views})
 			}
 			printFields(s.out, "name", v.Name, "id", v.ID, "state", v.state(), "created", moment(v.CreatedAt),
-				"last sign-in", moment(v.LastLoginAt),
+				"last sign-in", moment(v.LastLoginAt), "mail", v.Mail,
 				"grants", toApplications(grants))
 			if len(views) == 0 {
 				return nil

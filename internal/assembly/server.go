@@ -80,9 +80,13 @@ func (p Parts) config() (authserver.Config, error) {
 		Tokens:           c.Tokens.Policy(),
 		Keys:             c.Keys.Policy(),
 		SessionTTL:       time.Duration(c.Sessions.TTL),
+		Webhook:          c.Notices.Webhook.Server(),
 		TrustedProxies:   c.Proxies(),
 		Logger:           p.Log,
 		Audit:            p.Audit,
+	}
+	if cfg.Mailer, err = p.mailer(); err != nil {
+		return cfg, err
 	}
 	if c.IsDefault("sessions.ttl") {
 		cfg.SessionTTL = 0 // shorter on loopback than elsewhere

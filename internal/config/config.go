@@ -18,6 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/mail"
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -51,6 +52,8 @@ type Config struct {
 	Login        Login        `yaml:"login"`
 	ThirdParty   []Connector  `yaml:"thirdparty"`
 	Registration Registration `yaml:"registration"`
+	Mail         Mail         `yaml:"mail"`
+	Notices      Notices      `yaml:"notices"`
 	Clients      []Client     `yaml:"clients"`
 	Log          Log          `yaml:"log"`
 
@@ -129,6 +132,7 @@ func Default(getenv func(string) string) *Config {
 		Sessions:     Sessions{TTL: Duration(authserver.DefaultSessionTTL)},
 		Login:        Login{Local: true},
 		Registration: defaultRegistration(),
+		Mail:         Mail{SMTP: SMTP{TLS: string(mail.STARTTLS)}},
 		Log:          Log{Level: "info", Format: "auto"},
 		origins:      map[string]string{},
 	}
@@ -220,6 +224,7 @@ func (c *Config) Validate() error {
 	c.Registration.validate(add)
 	c.validateResources(add)
 	c.validateConnectors(add)
+	c.validateNotices(add)
 	ids := map[string]bool{}
 	for i, cl := range c.Clients {
 		switch {

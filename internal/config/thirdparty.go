@@ -145,13 +145,18 @@ func (c *Config) SecretFiles() map[string]string {
 			}
 		}
 	}
+	for _, s := range c.fileSecrets() {
+		if *s.file != "" {
+			out[s.key+"_file"] = *s.file
+		}
+	}
 	for key, file := range c.secretFiles {
 		out[key] = file
 	}
 	return out
 }
 
-// readSecretFiles reads the secrets of connectors that the file only points at. What the
+// readSecretFiles reads the secrets that the file only points at. What the
 // environment says goes before.
 func (l *Loaded) readSecretFiles() error {
 	for i := range l.ThirdParty {
@@ -161,21 +166,36 @@ func (l *Loaded) readSecretFiles() error {
 			value *Secret
 			file  string
 		}{{"client_secret", &p.ClientSecret, p.ClientSecretFile}, {"key", &p.Key, p.KeyFile}} {
-			_, fromEnv := l.origins[fmt.Sprintf("thirdparty.%d.%s", i, s.key)]
-			switch {
-			case s.file == "" || fromEnv:
-				continue
-			case *s.value != "":
-				return fmt.Errorf("thirdparty[%d]: %s and %s_file are both set; set one", i, s.key, s.key)
+			path := fmt.Sprintf("thirdparty.%d.%s", i, s.key)
+			if err := l.readSecretFile(fmt.Sprintf("thirdparty[%d].%s", i, s.key), path, s.value, s.file); err != nil {
+				return err
 			}
-			b, err := os.ReadFile(s.file)
-			if err != nil {
-				return fmt.Errorf("thirdparty[%d].%s_file: %w", i, s.key, err)
-			}
-			*s.value = Secret(strings.TrimRight(string(b), "\r\n"))
-			l.origins[fmt.Sprintf("thirdparty.%d.%s", i, s.key)] = s.key + "_file"
 		}
 	}
+	for _, s := range l.fileSecrets() {
+		if err := l.readSecretFile(s.key, s.key, s.value, *s.file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readSecretFile reads the secret of a key, as messages name it and at its path, from a file.
+func (l *Loaded) readSecretFile(key, path string, value *Secret, file string) error {
+	_, fromEnv := l.origins[path]
+	fromEnv = fromEnv && strings.HasPrefix(l.origins[path], "$")
+	switch {
+	case file == "" || fromEnv:
+		return nil
+	case *value != "":
+		return fmt.Errorf("%s and %s_file are both set; set one", key, key)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("%s_file: %w", key, err)
+	}
+	*value = Secret(strings.TrimRight(string(b), "\r\n"))
+	l.origins[path] = path[strings.LastIndexByte(path, '.')+1:] + "_file"
 	return nil
 }
 

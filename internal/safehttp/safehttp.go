@@ -1,13 +1,15 @@
-// Package safehttp fetches documents from addresses that strangers name (SSRF): the
+// Package safehttp fetches documents from, and posts to, addresses that others name (SSRF): the
 // address is checked after name resolution, at the moment of connecting, so that a
 // name cannot be rebound in between.
 package safehttp
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -25,6 +27,8 @@ type Options struct {
 	MaxBytes int64         // of a body; default 64 KiB
 	// InsecureLoopback admits servers on this machine, for development and tests.
 	InsecureLoopback bool
+	// Networks are those of the operator that are admitted, though they are private.
+	Networks []netip.Prefix
 	// Proxy is the operator's outbound proxy; nil: none. It resolves the names, so it
 	// has to keep requests away from the inner network; hosts that are addresses, or
 	// names without a dot, are refused here.
@@ -89,12 +93,19 @@ func New(o Options) *Client {
 // guard judges the address that is about to be connected to: no special-use one (RFC 6890, CIMD
 // §6.5, AS-161), and loopback for development only.
 func guard(o Options) func(network, address string, conn syscall.RawConn) error {
-	options := []ssrf.Option{ssrf.WithAnyPort()}
+	var v4, v6 []netip.Prefix
 	if o.InsecureLoopback {
-		options = append(options, ssrf.WithAllowedV4Prefixes(netip.MustParsePrefix("127.0.0.0/8")),
-			ssrf.WithAllowedV6Prefixes(netip.MustParsePrefix("::1/128")))
+		v4 = append(v4, netip.MustParsePrefix("127.0.0.0/8"))
+		v6 = append(v6, netip.MustParsePrefix("::1/128"))
 	}
-	return ssrf.New(options...).Safe
+	for _, n := range o.Networks {
+		if n.Addr().Is4() {
+			v4 = append(v4, n)
+		} else {
+			v6 = append(v6, n)
+		}
+	}
+	return ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...)).Safe
 }
 
 // Validators let a server say that a copy is still good (RFC 9110 §13.1).
@@ -118,21 +129,14 @@ func (c *Client) Get(ctx context.Context, location string, v Validators) (Answer
 	if err != nil {
 		return Answer{}, err
 	}
-	if c.proxied && !publicName(req.URL.Hostname()) {
-		return Answer{}, fmt.Errorf("%w: %s", ErrRefused, req.URL.Host)
-	}
 	req.Header.Set("Accept", "application/json")
 	for name, value := range map[string]string{"If-None-Match": v.ETag, "If-Modified-Since": v.LastModified} {
 		if value != "" {
 			req.Header.Set(name, value)
 		}
 	}
-	resp, err := c.http.Do(req)
+	resp, err := c.do(req)
 	if err != nil {
-		if errors.Is(err, ssrf.ErrProhibitedIP) || errors.Is(err, ssrf.ErrProhibitedNetwork) ||
-			errors.Is(err, ssrf.ErrProhibitedPort) {
-			err = fmt.Errorf("%w: %w", ErrRefused, err)
-		}
 		return Answer{}, err
 	}
 	defer resp.Body.Close()
@@ -147,6 +151,38 @@ func (c *Client) Get(ctx context.Context, location string, v Validators) (Answer
 		err = ErrTooLarge
 	}
 	return Answer{resp.Header, body}, err
+}
+
+// Post sends a document of JSON with further headers. ErrStatus when the answer is none of success,
+// ErrRefused when the address is not one to connect to. What the server says else is not read.
+func (c *Client) Post(ctx context.Context, location string, header http.Header, body []byte) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, location, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	maps.Copy(req.Header, header)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := c.do(req)
+	if err != nil {
+		return err
+	}
+	resp.Body.Close()
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return StatusError(resp.StatusCode)
+	}
+	return nil
+}
+
+func (c *Client) do(req *http.Request) (*http.Response, error) {
+	if c.proxied && !publicName(req.URL.Hostname()) {
+		return nil, fmt.Errorf("%w: %s", ErrRefused, req.URL.Host)
+	}
+	resp, err := c.http.Do(req)
+	if errors.Is(err, ssrf.ErrProhibitedIP) || errors.Is(err, ssrf.ErrProhibitedNetwork) ||
+		errors.Is(err, ssrf.ErrProhibitedPort) {
+		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return resp, err
 }
 
 // publicName reports whether a host may be a name in the public DNS: not an address in

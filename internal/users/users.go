@@ -14,6 +14,8 @@ import (
 	"github.com/alexedwards/argon2id"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/mail"
+	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -30,6 +32,8 @@ var (
 	ErrCommon = errors.New(
 		"users: this password is one of the most common ones, or the name of the account; choose another",
 	)
+	// ErrMail: it is no address to which mail can be sent.
+	ErrMail = errors.New("users: it is not a mail address such as alice@example.com")
 	// ErrExists: the name is taken.
 	ErrExists = errors.New("users: the name is taken")
 	// ErrUnknown: there is no such account.
@@ -57,6 +61,7 @@ type Config struct {
 	Now           func() time.Time
 	// Sleep waits, or returns the context's error. Default: a timer.
 	Sleep  func(context.Context, time.Duration) error
+	Teller *notice.Teller // nil: people are not told of a new password
 	Audit  *audit.Recorder
 	Logger *slog.Logger
 }
@@ -102,19 +107,58 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// SetMail replaces where the person of an account gets mail, "" for nowhere; ErrMail. A letter to the
+// address before says nothing of it: the operator decides where people are written to.
+func (u *Users) SetMail(ctx context.Context, name, address string) error {
+	if err := checkMail(address); err != nil {
+		return err
+	}
+	account, err := u.Find(ctx, name)
+	if err != nil {
+		return err
+	}
+	return u.changed(ctx, account, "mail", u.cfg.Store.SetMail(ctx, account.ID, address))
+}
+
+func checkMail(address string) error {
+	if address == "" {
+		return nil
+	}
+	if _, err := mail.ParseAddress(address); err != nil {
+		return ErrMail
+	}
+	return nil
+}
+
 // Create adds an account. ErrName, ErrPassword, ErrCommon, ErrExists.
 func (u *Users) Create(ctx context.Context, name, password string, admin bool) (storage.User, error) {
-	account, err := u.prepare(ctx, name, password, admin)
+	return u.Add(ctx, Account{Name: name, Password: password, Admin: admin})
+}
+
+// Account is an account to be added.
+type Account struct {
+	Name, Password string
+	Admin          bool
+	Mail           string // "": the person is not written to
+}
+
+// Add is Create for an account of which more is known: also ErrMail.
+func (u *Users) Add(ctx context.Context, a Account) (storage.User, error) {
+	if err := checkMail(a.Mail); err != nil {
+		return storage.User{}, err
+	}
+	account, err := u.prepare(ctx, a.Name, a.Password, a.Admin)
 	if err != nil {
 		return storage.User{}, err
 	}
+	account.Mail = a.Mail
 	switch err := u.cfg.Store.CreateUser(ctx, account); {
 	case errors.Is(err, storage.ErrExists):
 		return storage.User{}, ErrExists
 	case err != nil:
 		return storage.User{}, fmt.Errorf("users: create: %w", err)
 	}
-	u.cfg.Audit.Record(ctx, audit.UserCreated, audit.Person(account.ID, name))
+	u.cfg.Audit.Record(ctx, audit.UserCreated, audit.Person(account.ID, account.Name))
 	return account, nil
 }
 
@@ -191,7 +235,11 @@ func (u *Users) SetPassword(ctx context.Context, name, password string, keepGran
 	if err != nil {
 		return err
 	}
-	return u.changed(ctx, account, "password", u.cfg.Store.SetPassword(ctx, account.ID, hash, !keepGrants, u.cfg.Now()))
+	err = u.changed(ctx, account, "password", u.cfg.Store.SetPassword(ctx, account.ID, hash, !keepGrants, u.cfg.Now()))
+	if err == nil {
+		u.cfg.Teller.Tell(ctx, account.ID, notice.Change{Kind: notice.PasswordChanged})
+	}
+	return err
 }
 
 // Disable ends every session and grant of an account and refuses its sign-ins.

@@ -37,6 +37,10 @@ var sweeps = [...]string{
 	"DELETE FROM upstreams WHERE id IN (SELECT id FROM upstreams WHERE ended_at <= $1::bigint" +
 		column.Before(column.EndedFor) + " LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM handbacks WHERE id IN (SELECT id FROM handbacks WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
+	"DELETE FROM notices WHERE id IN (SELECT id FROM notices WHERE seen_at <= $1::bigint" +
+		column.Before(column.SeenFor) + " LIMIT $2 FOR UPDATE SKIP LOCKED)",
+	"DELETE FROM notices WHERE id IN (SELECT id FROM notices WHERE at <= $1::bigint" +
+		column.Before(column.UnseenFor) + " LIMIT $2 FOR UPDATE SKIP LOCKED)",
 }
 
 // The clients that are unused and have no grant, with their consents, $1 being

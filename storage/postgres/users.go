@@ -55,7 +55,7 @@ func (s *Store) HasPasswords(ctx context.Context) (has bool, err error) {
 }
 
 const insertUser = "INSERT INTO users (" + column.UserColumns +
-	", name_key) VALUES ($1,$2,$3,$4,$5,$6,$7,$8) ON CONFLICT DO NOTHING"
+	", name_key) VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9) ON CONFLICT DO NOTHING"
 
 // CreateUser implements storage.Accounts. An administrator is created under the
 // setup's lock, so that no setup link can still be used behind its back.
@@ -110,6 +110,7 @@ func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) er
 			statement{"DELETE FROM identities WHERE user_id = $1", []any{userID}},
 			statement{"DELETE FROM ways WHERE user_id = $1", []any{userID}},
 			statement{"DELETE FROM recovery_codes WHERE user_id = $1", []any{userID}},
+			statement{"DELETE FROM notices WHERE user_id = $1", []any{userID}},
 			eraseOfUser(userID, now),
 			// What they are called at a provider is not kept for those who are gone.
 			statement{"UPDATE upstreams SET subject = '', session_id = NULL WHERE user_id = $1", []any{userID}},
@@ -137,6 +138,13 @@ func passwordCut(revokeGrants bool) storage.RevokedBy {
 		return storage.ByPassword
 	}
 	return ""
+}
+
+// SetMail implements storage.Accounts.
+func (s *Store) SetMail(ctx context.Context, userID, mail string) error {
+	return s.do(ctx, "set mail", func(ctx context.Context, q querier) error {
+		return changed(storage.ErrNotFound)(exec(ctx, q, "UPDATE users SET mail = $1 WHERE id = $2", mail, userID))
+	})
 }
 
 // TouchLogin implements storage.Accounts.

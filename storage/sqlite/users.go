@@ -53,7 +53,7 @@ func (s *Store) HasPasswords(ctx context.Context) (has bool, err error) {
 }
 
 const insertUser = "INSERT INTO users (" + column.UserColumns +
-	", name_key) VALUES (?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING"
+	", name_key) VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING"
 
 // CreateUser implements storage.Accounts.
 func (s *Store) CreateUser(ctx context.Context, u storage.User) error {
@@ -98,6 +98,7 @@ func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) er
 			run(c, "DELETE FROM identities WHERE user_id = ?", userID),
 			run(c, "DELETE FROM ways WHERE user_id = ?", userID),
 			run(c, "DELETE FROM recovery_codes WHERE user_id = ?", userID),
+			run(c, "DELETE FROM notices WHERE user_id = ?", userID),
 			eraseOfUser(c, userID, now),
 			// What they are called at a provider is not kept for those who are gone.
 			run(c, "UPDATE upstreams SET subject = '', session_id = NULL WHERE user_id = ?", userID),
@@ -120,6 +121,13 @@ func passwordCut(revokeGrants bool) storage.RevokedBy {
 		return storage.ByPassword
 	}
 	return ""
+}
+
+// SetMail implements storage.Accounts.
+func (s *Store) SetMail(ctx context.Context, userID, mail string) error {
+	return s.write(ctx, "set mail", func(c *conn) error {
+		return changed(storage.ErrNotFound)(c.exec("UPDATE users SET mail = ? WHERE id = ?", mail, userID))
+	})
 }
 
 // TouchLogin implements storage.Accounts.

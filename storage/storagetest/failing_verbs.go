@@ -414,6 +414,15 @@ func (f *Failing) PutNextKey(a0 context.Context, a1 string, a2 storage.SigningKe
 	return r0, err
 }
 
+// PutNotice implements storage.Store.
+func (f *Failing) PutNotice(a0 context.Context, a1 storage.Notice) (err error) {
+	err = f.call("PutNotice", func() (err error) {
+		err = f.Store.PutNotice(a0, a1)
+		return err
+	})
+	return err
+}
+
 // PutSession implements storage.Store.
 func (f *Failing) PutSession(a0 context.Context, a1 storage.Session, a2 string) (err error) {
 	err = f.call("PutSession", func() (err error) {
@@ -657,6 +666,15 @@ func (f *Failing) SealedWays(a0 context.Context, a1 string, a2 int) (r0 []storag
 	return r0, err
 }
 
+// SeeNotices implements storage.Store.
+func (f *Failing) SeeNotices(a0 context.Context, a1 string, a2 []string, a3 time.Time) (err error) {
+	err = f.call("SeeNotices", func() (err error) {
+		err = f.Store.SeeNotices(a0, a1, a2, a3)
+		return err
+	})
+	return err
+}
+
 // SeeSession implements storage.Store.
 func (f *Failing) SeeSession(a0 context.Context, a1 storage.Hash, a2 time.Time) (err error) {
 	err = f.call("SeeSession", func() (err error) {
@@ -682,6 +700,15 @@ func (f *Failing) Sessions(a0 context.Context, a1 string, a2 time.Time, a3 int) 
 		return err
 	})
 	return r0, err
+}
+
+// SetMail implements storage.Store.
+func (f *Failing) SetMail(a0 context.Context, a1 string, a2 string) (err error) {
+	err = f.call("SetMail", func() (err error) {
+		err = f.Store.SetMail(a0, a1, a2)
+		return err
+	})
+	return err
 }
 
 // SetPassword implements storage.Store.
@@ -814,6 +841,15 @@ func (f *Failing) TouchLogin(a0 context.Context, a1 string, a2 time.Time) (err e
 func (f *Failing) Unlink(a0 context.Context, a1 storage.Untie) (r0 []storage.Upstream, err error) {
 	err = f.call("Unlink", func() (err error) {
 		r0, err = f.Store.Unlink(a0, a1)
+		return err
+	})
+	return r0, err
+}
+
+// UnseenNotices implements storage.Store.
+func (f *Failing) UnseenNotices(a0 context.Context, a1 string) (r0 []storage.Notice, err error) {
+	err = f.call("UnseenNotices", func() (err error) {
+		r0, err = f.Store.UnseenNotices(a0, a1)
 		return err
 	})
 	return r0, err

@@ -51,6 +51,7 @@ func RunWithoutRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"CutProvider", providerCuts},
 		{"RevokedBy", revokers},
 		{"Events", events},
+		{"Notices", notices},
 		{"Facts", facts},
 		{"Revocations", revocations},
 		{"StatusIndexes", statusIndexes},

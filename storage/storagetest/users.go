@@ -77,6 +77,16 @@ func users(t *testing.T, e *env) {
 		want.LastLoginAt, want.PasswordHash, want.Disabled = at, "$new", false
 		same(t, got, want)
 	})
+	t.Run("PE-16 mail goes where it was said last", func(t *testing.T) {
+		check(t, e.s.CreateUser(e.ctx, storage.User{ID: "usr_m", Name: "m", Mail: "m@a.example", CreatedAt: e.now}))
+		for _, mail := range []string{"m@b.example", ""} {
+			check(t, e.s.SetMail(e.ctx, "usr_m", mail))
+			got, err := e.s.UserByName(e.ctx, "m")
+			check(t, err)
+			same(t, got.Mail, mail)
+		}
+		wantErr(t, e.s.SetMail(e.ctx, "none", "x@a.example"), storage.ErrNotFound)
+	})
 	t.Run("a deleted user is gone and the name is free", func(t *testing.T) {
 		check(t, e.s.DeleteUser(e.ctx, berta.ID, e.now))
 		_, err := e.s.User(e.ctx, berta.ID)

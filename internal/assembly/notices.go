@@ -1,0 +1,37 @@
+package assembly
+
+import (
+	"fmt"
+
+	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/notice"
+)
+
+// mailer sends mail by the configured server, nil when there is none.
+func (p Parts) mailer() (authserver.Mailer, error) {
+	smtp := p.Config.Mail.SMTP
+	if !smtp.Configured() {
+		return nil, nil
+	}
+	sender, err := smtp.Sender()
+	if err != nil {
+		return nil, fmt.Errorf("mail.smtp: %w", err)
+	}
+	return sender, nil
+}
+
+// Teller tells people of what a command changes, as the server does of what they change.
+func (p Parts) Teller() (*notice.Teller, error) {
+	c := notice.Config{Store: p.Store, Issuer: p.Config.Issuer, Audit: p.Audit, Logger: p.Log, Now: p.Now}
+	mailer, err := p.mailer()
+	if err != nil {
+		return nil, err
+	}
+	if mailer != nil {
+		c.Mailer = mailer
+	}
+	if hook := p.Config.Notices.Webhook.Server(); hook.URL != "" {
+		c.Hook = notice.NewWebhook(hook.URL, hook.Secret, hook.Networks)
+	}
+	return notice.New(c), nil
+}

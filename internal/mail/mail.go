@@ -1,0 +1,166 @@
+// Package mail sends mail by one SMTP server that the operator names.
+package mail
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	netmail "net/mail"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	gomail "github.com/wneessen/go-mail"
+)
+
+// Config says how to send. Address and From are required.
+type Config struct {
+	Address string // host:port
+	// TLS is STARTTLS (the default: the connection is encrypted before anything is said, or not
+	// used), Implicit, or None for a relay on this machine or its network.
+	TLS                TLS
+	Username, Password string // "": the server asks for none
+	From               string // such as "Example <mcp@example.com>"
+	// Roots verify the certificate of the server. Default: the system's.
+	Roots *x509.CertPool
+}
+
+// TLS is how a connection is encrypted.
+type TLS string
+
+// The ways to encrypt. None is for a server that trusts the network: it takes no password.
+const (
+	STARTTLS TLS = "starttls"
+	Implicit TLS = "tls"
+	None     TLS = "none"
+)
+
+// Sender sends mail. It is safe for concurrent use.
+type Sender struct {
+	host    string
+	from    *netmail.Address
+	options []gomail.Option
+}
+
+// sendTime bounds one delivery.
+const sendTime = 20 * time.Second
+
+// New returns a Sender, or says what is wrong with the configuration.
+func New(c Config) (*Sender, error) {
+	host, port, err := address(c.Address)
+	if err != nil {
+		return nil, err
+	}
+	from, err := netmail.ParseAddress(c.From)
+	if err != nil {
+		return nil, fmt.Errorf("from: %q is not an address such as mcp@example.com", c.From)
+	}
+	s := &Sender{host: host, from: from, options: []gomail.Option{
+		gomail.WithPort(port), gomail.WithTimeout(sendTime), gomail.WithoutNoop(),
+		gomail.WithTLSConfig(&tls.Config{ServerName: host, MinVersion: tls.VersionTLS12, RootCAs: c.Roots}),
+	}}
+	switch c.TLS {
+	case STARTTLS, "":
+		s.options = append(s.options, gomail.WithTLSPolicy(gomail.TLSMandatory))
+	case Implicit:
+		s.options = append(s.options, gomail.WithSSL())
+	case None:
+		s.options = append(s.options, gomail.WithTLSPolicy(gomail.NoTLS))
+	default:
+		return nil, fmt.Errorf("tls: %q is not one of %s, %s, %s", c.TLS, STARTTLS, Implicit, None)
+	}
+	switch {
+	case c.Username == "" && c.Password != "":
+		return nil, errors.New("username: is missing, and there is a password")
+	case c.Username != "" && c.Password == "":
+		return nil, errors.New("password: is missing, and there is a username")
+	case c.Username != "" && c.TLS == None: // RFC 4954 §4: not without a layer that protects it
+		return nil, errors.New("tls: a password is not sent without TLS; set tls to starttls or tls")
+	case c.Username != "":
+		s.options = append(s.options, gomail.WithSMTPAuth(gomail.SMTPAuthAutoDiscover),
+			gomail.WithUsername(c.Username), gomail.WithPassword(c.Password))
+	}
+	return s, nil
+}
+
+func address(s string) (host string, port int, err error) {
+	host, number, err := net.SplitHostPort(s)
+	if err == nil {
+		port, err = strconv.Atoi(number)
+	}
+	if err != nil || host == "" || port < 1 || port > 65535 {
+		return "", 0, fmt.Errorf("address: %q is not a server such as smtp.example.com:587", s)
+	}
+	return host, port, nil
+}
+
+// ErrRefused is the error of a message that will not be taken however often it is sent.
+var ErrRefused = errors.New("mail: refused")
+
+// ParseAddress returns the one plain address that s is, without a name: ErrRefused for all else.
+func ParseAddress(s string) (string, error) {
+	a, err := netmail.ParseAddress(s)
+	if err != nil || a.Name != "" || a.Address != s || len(s) > 254 || hasControl(s) {
+		return "", fmt.Errorf("%w: %q is not an address such as alice@example.com", ErrRefused, s)
+	}
+	return a.Address, nil
+}
+
+// Send delivers one message, in plain text and in HTML, to the server (PE-16). ErrRefused when the
+// server, or the message, says that another attempt is of no use.
+func (s *Sender) Send(ctx context.Context, to, subject, text, html string) error {
+	m, err := s.compose(to, subject, text, html)
+	if err != nil {
+		return err
+	}
+	c, err := gomail.NewClient(s.host, s.options...)
+	if err != nil {
+		return fmt.Errorf("mail: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, sendTime)
+	defer cancel()
+	err = c.DialAndSendWithContext(ctx, m)
+	var refused *gomail.SendError
+	if errors.As(err, &refused) && !refused.IsTemp() && refused.ErrorCode() >= 500 {
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	if err != nil {
+		return fmt.Errorf("mail: %w", err)
+	}
+	return nil
+}
+
+// compose makes the message. A line end in an address or subject would be a header of its own
+// (RFC 5322 §2.2), so neither has one.
+func (s *Sender) compose(to, subject, text, html string) (*gomail.Msg, error) {
+	if _, err := ParseAddress(to); err != nil {
+		return nil, err
+	}
+	m := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
+	m.FromMailAddress(s.from)
+	if err := m.To(to); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	m.Subject(strings.Map(printable, subject))
+	m.SetDate()
+	m.SetMessageID()
+	m.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834 §5: no answer of a machine
+	m.SetBodyString(gomail.TypeTextPlain, text)
+	if html != "" {
+		m.AddAlternativeString(gomail.TypeTextHTML, html)
+	}
+	return m, nil
+}
+
+func printable(r rune) rune {
+	if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
+		return ' '
+	}
+	return r
+}
+
+func hasControl(s string) bool { return strings.ContainsFunc(s, unicode.IsControl) }

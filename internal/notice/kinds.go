@@ -1,0 +1,33 @@
+package notice
+
+// Kind is a kind of change. It is kept and sent, so a name is never reused for another meaning.
+type Kind string
+
+// The kinds of changes.
+const (
+	WayAdded            Kind = "way-added"
+	WayRemoved          Kind = "way-removed"
+	RecoveryRenewed     Kind = "recovery-renewed"
+	RecoveryUsed        Kind = "recovery-used"
+	RecoverLinkMade     Kind = "recover-link-made"
+	PasswordChanged     Kind = "password-changed"
+	AccountConnected    Kind = "account-connected"
+	AccountDisconnected Kind = "account-disconnected"
+	KeyMade             Kind = "key-made"
+)
+
+// kinds are all of them with what a letter says.
+var kinds = map[Kind]wording{
+	WayAdded:            {"A new way to sign in was added", "A new way to sign in was added to your account."},
+	WayRemoved:          {"A way to sign in was removed", "A way to sign in was removed from your account."},
+	RecoveryRenewed:     {"New recovery codes were made", "New recovery codes were made. The earlier ones are no longer valid."},
+	RecoveryUsed:        {"Your account was recovered", "Somebody used a recovery code or a recovery link to get into your account."},
+	RecoverLinkMade:     {"A recovery link was made", "A link to recover your account was made."},
+	PasswordChanged:     {"Your password was changed", "The password of your account was changed."},
+	AccountConnected:    {"An account was connected", "An account at a provider was connected to your account. It can now sign in to it."},
+	AccountDisconnected: {"An account was disconnected", "An account at a provider was disconnected from your account."},
+	KeyMade:             {"A key for a program was made", "A key was made with which a program can act for you."},
+}
+
+// wording is what a letter says of a kind.
+type wording struct{ subject, text string }

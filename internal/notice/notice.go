@@ -1,0 +1,218 @@
+// Package notice tells people what has changed about their accounts: in the audit, at their next
+// visit, by mail, and the operator by a webhook. Telling never fails or delays the change.
+package notice
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Store is what this package needs of a store.
+type Store interface {
+	storage.Notices
+	User(ctx context.Context, id string) (storage.User, error)
+}
+
+// Mailer sends one message. mail.Sender is the usual one.
+type Mailer interface {
+	Send(ctx context.Context, to, subject, text, html string) error
+}
+
+// Hook hands one event to the operator. Webhook is the usual one.
+type Hook interface {
+	Post(ctx context.Context, e Event) error
+}
+
+// Config configures a Teller. Store and Issuer are required.
+type Config struct {
+	Store  Store
+	Issuer string
+	// Product is the name of this server in letters. Default: "mcp-authd".
+	Product string
+	Mailer  Mailer // nil: there is no mail
+	Hook    Hook   // nil: there is no webhook
+	Audit   *audit.Recorder
+	Logger  *slog.Logger
+	Now     func() time.Time
+	// Sleep waits between attempts, or returns the context's error. Default: a timer.
+	Sleep func(context.Context, time.Duration) error
+}
+
+// Teller tells people. It is safe for concurrent use; nil tells no one anything.
+type Teller struct {
+	cfg   Config
+	mail  *queue[Letter]
+	hooks *queue[Event]
+}
+
+// New returns a Teller.
+func New(c Config) *Teller {
+	if c.Product == "" {
+		c.Product = "mcp-authd"
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Sleep == nil {
+		c.Sleep = sleep
+	}
+	t := &Teller{cfg: c}
+	t.mail = newQueue(c.Sleep, t.send, func(l Letter, err error) { t.lost("mail", l.UserID, err) })
+	t.hooks = newQueue(c.Sleep, t.post, func(e Event, err error) { t.lost("webhook", e.UserID, err) })
+	return t
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// Change is what changed.
+type Change struct {
+	Kind   Kind
+	Detail string // what it happened to, such as the name of a passkey; "" when the kind says all
+}
+
+// Event is a change as the operator is told of it.
+type Event struct {
+	ID     string    `json:"id"` // the same at each attempt
+	Kind   Kind      `json:"kind"`
+	At     time.Time `json:"at"`
+	Issuer string    `json:"issuer"`
+	UserID string    `json:"user"`
+	Name   string    `json:"user_name,omitempty"`
+	Detail string    `json:"detail,omitempty"`
+}
+
+// keepTime bounds the writing of a notice.
+const keepTime = 5 * time.Second
+
+// maxDetail bounds what a notice says of a name that people or applications chose, in bytes.
+const maxDetail = 200
+
+// Tell records a change that has happened (PE-04), keeps it for the next visit of its person, and hands it
+// to mail and webhook. It goes on when the caller's request has ended.
+func (t *Teller) Tell(ctx context.Context, userID string, c Change) { t.tell(ctx, userID, c, "") }
+
+// TellOfRecovery is Tell for a recovery link, which the letter leads to, and how to stop it.
+func (t *Teller) TellOfRecovery(ctx context.Context, userID string, c Change, stopURL string) {
+	t.tell(ctx, userID, c, stopURL)
+}
+
+func (t *Teller) tell(ctx context.Context, userID string, c Change, stopURL string) {
+	if t == nil {
+		return
+	}
+	c.Detail = plain(c.Detail)
+	t.cfg.Audit.Record(ctx, audit.AccountChanged, slog.String("user", userID), slog.String("what", string(c.Kind)),
+		slog.String("detail", c.Detail))
+	e := Event{
+		ID: secrets.ID("ntc_"), Kind: c.Kind, At: t.cfg.Now().UTC().Truncate(time.Millisecond), Issuer: t.cfg.Issuer,
+		UserID: userID, Detail: c.Detail,
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTime)
+	defer cancel()
+	err := t.cfg.Store.PutNotice(ctx, storage.Notice{
+		ID: e.ID, UserID: userID, Kind: string(c.Kind), Detail: c.Detail, At: e.At,
+	})
+	if err != nil {
+		t.lost("account page", userID, err)
+	}
+	if t.cfg.Hook != nil {
+		t.hooks.add(e)
+	}
+	if t.cfg.Mailer != nil {
+		t.mail.add(Letter{UserID: userID, event: &e, stopURL: stopURL})
+	}
+}
+
+// Write queues a letter that is about no change, such as one with a link that a person asked for.
+func (t *Teller) Write(l Letter) {
+	if t.HasMail() {
+		t.mail.add(l)
+	}
+}
+
+// HasMail reports whether people can be written to.
+func (t *Teller) HasMail() bool { return t != nil && t.cfg.Mailer != nil }
+
+// SendNow delivers a letter, once, and says whether that worked.
+func (t *Teller) SendNow(ctx context.Context, l Letter) error {
+	if !t.HasMail() {
+		return errors.New("notice: there is no mail")
+	}
+	return t.send(ctx, l)
+}
+
+// Unseen returns what a person has not seen, newest first.
+func (t *Teller) Unseen(ctx context.Context, userID string) ([]storage.Notice, error) {
+	return t.cfg.Store.UnseenNotices(ctx, userID)
+}
+
+// See marks notices of a person as seen.
+func (t *Teller) See(ctx context.Context, userID string, ids []string) error {
+	return t.cfg.Store.SeeNotices(ctx, userID, ids, t.cfg.Now())
+}
+
+// Drain waits until all is delivered, or ctx ends. What is left then is lost.
+func (t *Teller) Drain(ctx context.Context) {
+	if t == nil {
+		return
+	}
+	t.mail.drain(ctx)
+	t.hooks.drain(ctx)
+}
+
+func (t *Teller) post(ctx context.Context, e Event) error {
+	if user, err := t.cfg.Store.User(ctx, e.UserID); err == nil {
+		e.Name = user.Name
+	}
+	return t.cfg.Hook.Post(ctx, e)
+}
+
+func (t *Teller) lost(by, userID string, err error) {
+	t.cfg.Audit.Record(context.Background(), audit.NoticeLost, slog.String("user", userID), slog.String("by", by),
+		slog.String("reason", err.Error()))
+}
+
+// plain is a name as a line of text shows it: without what would begin a line of its own, or turn
+// the direction of what surrounds it.
+func plain(s string) string {
+	return cut(strings.Map(func(r rune) rune {
+		switch {
+		case unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp):
+			return ' '
+		case unicode.Is(unicode.Cf, r):
+			return -1
+		}
+		return r
+	}, s))
+}
+
+func cut(s string) string {
+	if len(s) <= maxDetail {
+		return s
+	}
+	n := maxDetail
+	for n > 0 && s[n]&0xC0 == 0x80 { // not within a character
+		n--
+	}
+	return s[:n] + "…"
+}

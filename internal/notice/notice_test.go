@@ -1,0 +1,249 @@
+package notice_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/mail"
+	"github.com/mcp-authd/mcp-authd/internal/notice"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/smtptest"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+)
+
+const secret = "0123456789abcdef0123456789abcdef"
+
+// TestPE04AChangeIsToldEverywhere: in the audit, at the next visit, by mail and by webhook.
+func TestPE04AChangeIsToldEverywhere(t *testing.T) {
+	r := newRig(t)
+	got := make(chan *http.Request, 1)
+	bodies := make(chan []byte, 1)
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		b, _ := io.ReadAll(req.Body)
+		got <- req
+		bodies <- b
+	}))
+	defer hook.Close()
+	r.cfg.Hook = notice.NewWebhook(hook.URL, secret, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})
+	teller := notice.New(r.cfg)
+	teller.Tell(t.Context(), "usr_1", notice.Change{Kind: notice.WayAdded, Detail: "Anna's phone\r\nBcc: x\u202e"})
+	teller.Drain(t.Context())
+
+	const detail = "Anna's phone  Bcc: x"
+	unseen, err := teller.Unseen(t.Context(), "usr_1")
+	if err != nil || len(unseen) != 1 || unseen[0].Kind != "way-added" || unseen[0].Detail != detail {
+		t.Fatalf("got %v, %v", unseen, err)
+	}
+	m := r.smtp.Await(t, 1)[0]
+	if m.To != "anna@example.com" || m.Subject() != "mcp-authd: A new way to sign in was added" ||
+		!strings.Contains(m.Text, detail) || !strings.Contains(m.HTML, "Anna&#39;s phone") ||
+		!strings.Contains(m.Text, "https://mcp.example.com/account") {
+		t.Errorf("got %s", m.Raw)
+	}
+	req, body := <-got, <-bodies
+	stamp, signature, _ := strings.Cut(strings.TrimPrefix(req.Header.Get(notice.SignatureHeader), "t="), ",v1=")
+	mac := hmac.New(sha256.New, []byte(secret))
+	fmt.Fprintf(mac, "%s.%s", stamp, body)
+	if signature != hex.EncodeToString(mac.Sum(nil)) {
+		t.Errorf("the signature %q is not that of %s", signature, body)
+	}
+	var e notice.Event
+	err = json.Unmarshal(body, &e)
+	if err != nil || e.ID != unseen[0].ID || e.Name != "anna" || e.Kind != "way-added" {
+		t.Errorf("got %s, %v", body, err)
+	}
+	if log := r.log.String(); !strings.Contains(log, `"event":"account.changed"`) ||
+		!strings.Contains(log, `"what":"way-added"`) {
+		t.Errorf("the audit says %s", log)
+	}
+	if err := teller.See(t.Context(), "usr_1", []string{unseen[0].ID}); err != nil {
+		t.Fatal(err)
+	}
+	if unseen, err = teller.Unseen(t.Context(), "usr_1"); err != nil || len(unseen) != 0 {
+		t.Errorf("got %v, %v", unseen, err)
+	}
+}
+
+// TestPE04TellingFailsNoRequest: a store, a mail server and a webhook that are down, and a caller
+// who has gone away.
+func TestPE04TellingFailsNoRequest(t *testing.T) {
+	r := newRig(t)
+	r.cfg.Mailer = failing{}
+	r.cfg.Hook = notice.NewWebhook("http://127.0.0.1:1/", secret, nil)
+	teller := notice.New(r.cfg)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	teller.Tell(gone, "usr_1", notice.Change{Kind: notice.KeyMade})
+	teller.Tell(gone, "usr_none", notice.Change{Kind: notice.KeyMade})
+	teller.Drain(t.Context())
+	if unseen, err := teller.Unseen(t.Context(), "usr_1"); err != nil || len(unseen) != 1 {
+		t.Errorf("got %v, %v", unseen, err)
+	}
+	for _, by := range []string{"mail", "webhook", "account page"} {
+		if !strings.Contains(r.log.String(), `"by":"`+by+`"`) {
+			t.Errorf("that it was lost by %s is not logged", by)
+		}
+	}
+	var none *notice.Teller
+	none.Tell(t.Context(), "usr_1", notice.Change{Kind: notice.KeyMade})
+	none.Drain(t.Context())
+}
+
+// TestPE04WhatFailsIsSentAgainAFewTimes: and what was refused is not.
+func TestPE04WhatFailsIsSentAgainAFewTimes(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want int
+	}{{errors.New("later"), 4}, {mail.ErrRefused, 1}} {
+		r := newRig(t)
+		m := &counting{err: c.err}
+		r.cfg.Mailer = m
+		teller := notice.New(r.cfg)
+		teller.Tell(t.Context(), "usr_1", notice.Change{Kind: notice.KeyMade})
+		teller.Drain(t.Context())
+		if m.count() != c.want {
+			t.Errorf("%v: got %d attempts, want %d", c.err, m.count(), c.want)
+		}
+	}
+}
+
+// TestPE04TheQueueIsBounded: a mail server that hangs holds up no one, and what is too much is lost.
+func TestPE04TheQueueIsBounded(t *testing.T) {
+	r := newRig(t)
+	r.cfg.Mailer = hanging{}
+	teller := notice.New(r.cfg)
+	for range 300 {
+		teller.Tell(t.Context(), "usr_1", notice.Change{Kind: notice.KeyMade})
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	teller.Drain(gone)
+	if n := strings.Count(r.log.String(), `"event":"notice.lost"`); n != 300 {
+		t.Errorf("got %d lost, want 300", n)
+	}
+}
+
+// TestPE04TheWebhookReachesNoInnerNetwork: unless the operator names it.
+func TestPE04TheWebhookReachesNoInnerNetwork(t *testing.T) {
+	reached := make(chan bool, 1)
+	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached <- true }))
+	defer hook.Close()
+	err := notice.NewWebhook(hook.URL, secret, nil).Post(t.Context(), notice.Event{ID: "x"})
+	if err == nil || !strings.Contains(err.Error(), "address refused") {
+		t.Errorf("got %v", err)
+	}
+	select {
+	case <-reached:
+		t.Error("it was reached")
+	default:
+	}
+}
+
+func TestPE04APersonWithoutAnAddressIsToldAtTheNextVisit(t *testing.T) {
+	r := newRig(t)
+	m := &counting{}
+	r.cfg.Mailer = m
+	teller := notice.New(r.cfg)
+	teller.Tell(t.Context(), "usr_2", notice.Change{Kind: notice.KeyMade})
+	teller.Drain(t.Context())
+	if unseen, err := teller.Unseen(t.Context(), "usr_2"); err != nil || len(unseen) != 1 || m.count() != 0 {
+		t.Errorf("got %v, %v and %d letters", unseen, err, m.count())
+	}
+}
+
+type rig struct {
+	cfg  notice.Config
+	smtp *smtptest.Server
+	log  *buffer
+}
+
+func newRig(t *testing.T) rig {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	for _, u := range []storage.User{
+		{ID: "usr_1", Name: "anna", Mail: "anna@example.com"}, {ID: "usr_2", Name: "berta"},
+	} {
+		u.CreatedAt = time.Now()
+		if err := store.CreateUser(t.Context(), u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := rig{smtp: smtptest.Start(t, nil), log: &buffer{}}
+	sender, err := mail.New(mail.Config{Address: r.smtp.Address, TLS: mail.None, From: "mcp@example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.cfg = notice.Config{
+		Store: store, Issuer: "https://mcp.example.com", Mailer: sender,
+		Audit: audit.New(slog.New(slog.NewJSONHandler(r.log, nil))),
+		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+	}
+	return r
+}
+
+type failing struct{}
+
+func (failing) Send(context.Context, string, string, string, string) error { return errors.New("down") }
+
+type hanging struct{}
+
+func (hanging) Send(ctx context.Context, _, _, _, _ string) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+type counting struct {
+	err error
+	mu  sync.Mutex
+	n   int
+}
+
+func (c *counting) Send(context.Context, string, string, string, string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n++
+	return c.err
+}
+
+func (c *counting) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n
+}
+
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}

@@ -1,0 +1,32 @@
+package column
+
+import (
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// A notice is kept for SeenFor after its person has seen it, and for UnseenFor at most.
+const (
+	SeenFor   = 30 * 24 * time.Hour
+	UnseenFor = 365 * 24 * time.Hour
+)
+
+// NoticeColumns are the columns of a notice, in the order in which NoticeRow reads them.
+const NoticeColumns = "id, user_id, kind, detail, at"
+
+// NoticeRow reads NoticeColumns.
+type NoticeRow struct {
+	n  storage.Notice
+	at int64
+}
+
+// Dest is what to scan into.
+func (r *NoticeRow) Dest() []any { return []any{&r.n.ID, &r.n.UserID, &r.n.Kind, &r.n.Detail, &r.at} }
+
+// Notice is the record that was read.
+func (r *NoticeRow) Notice() storage.Notice {
+	n := r.n
+	n.At = Time(r.at)
+	return n
+}
