@@ -2,9 +2,11 @@ package authserver
 
 import (
 	"net/http"
+	"net/url"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/policy"
 )
 
 // authorizePages answers authorization requests, and the forms of their pages.
@@ -33,10 +35,10 @@ func (p *authorizePages) consent(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	verdict := posted.Get("decision")
+	decision := decisionOf(posted)
 	var provider flow.ProviderForm
 	if err := p.forms.unseal(w, r, purposeProviderConsent, posted, &provider); err == nil {
-		p.steps.write(w, r, p.signIns.Consent(r.Context(), provider, verdict, p.forms.networks(r)))
+		p.steps.write(w, r, p.signIns.Consent(r.Context(), provider, decision, p.forms.networks(r)))
 		return
 	}
 	var consent flow.ConsentForm
@@ -44,5 +46,13 @@ func (p *authorizePages) consent(w http.ResponseWriter, r *http.Request) {
 		p.forms.errors.stale(w, r)
 		return
 	}
-	p.steps.write(w, r, p.flow.Consent(r.Context(), consent, p.forms.token(r), verdict))
+	p.steps.write(w, r, p.flow.Consent(r.Context(), consent, p.forms.token(r), decision))
+}
+
+// decisionOf reads the decision of a consent form. The scopes that are ticked are a field each.
+func decisionOf(posted url.Values) flow.Decision {
+	return flow.Decision{
+		Verdict: posted.Get("decision"),
+		Choice:  policy.Choice{Preset: policy.Preset(posted.Get("preset")), Ticked: posted["scope"]},
+	}
 }

@@ -28,6 +28,7 @@ func (p *protocol) Issue(ctx context.Context, a flow.Approval) (url.Values, erro
 			UserID:      a.UserID,
 			AuthTime:    a.AuthTime,
 			Remembered:  a.Remembered,
+			Declined:    a.Declined,
 			Client:      a.Client,
 			RedirectURI: a.RedirectURI,
 			Sent:        a.Sent,

@@ -47,11 +47,13 @@ func (s *steps) writeProvider(w http.ResponseWriter, r *http.Request, step flow.
 // askBeforeProvider shows the consent page of a person who is not signed in and will do so at a
 // provider. The provider has learned nothing by then, and nothing is stored (AS-221, AS-222).
 func (s *steps) askBeforeProvider(w http.ResponseWriter, r *http.Request, step flow.AskBeforeProvider) {
-	a := step.Request
+	a, question := step.Request, step.Question()
 	s.providerConsent(w, r, beforeProvider{
-		provider: a.Provider, query: a.Query, approved: s.views.flow.Shown(a),
+		provider: a.Provider, query: a.Query, approved: s.views.flow.Shown(a, question),
 		view: web.ProviderConsent{
-			Request: s.views.request(a, nil), EndNotice: step.EndNotice, FormTargets: formTargets(a.RedirectURI),
+			Request:     s.views.request(a, question, step.NothingChosen),
+			EndNotice:   step.EndNotice,
+			FormTargets: formTargets(a.RedirectURI),
 		},
 	})
 }

@@ -114,6 +114,8 @@ func TestWhatWasShownIsWhatIsAllowed(t *testing.T) {
 		for name, change := range map[string]func(*storage.Resource){
 			"name":        func(r *storage.Resource) { r.Name = "Bank" },
 			"description": func(r *storage.Resource) { r.Scopes[0].Description = "move money" },
+			"access":      func(r *storage.Resource) { r.Scopes[0].Access = storage.AccessWrite },
+			"need":        func(r *storage.Resource) { r.Scopes[0].Required = true },
 		} {
 			r := newRig(t)
 			p := r.person()
@@ -155,7 +157,7 @@ func TestWhatWasShownIsWhatIsAllowed(t *testing.T) {
 		r := newRig(t)
 		r.nice()
 		form := flow.ConsentForm{Query: flow.Query(niceQuery().Encode())}
-		step := r.pages.authorize.flow.Consent(t.Context(), form, storage.Hash{}, "approve")
+		step := r.pages.authorize.flow.Consent(t.Context(), form, storage.Hash{}, flow.Decision{Verdict: "approve"})
 		if _, ok := step.(flow.Login); !ok {
 			t.Errorf("got %T %+v", step, step)
 		}
@@ -184,11 +186,11 @@ func TestWhatWasShownIsWhatIsAllowed(t *testing.T) {
 			resource.URI = tt.resource
 			shown := f.Shown(flow.Request{
 				Identified: to, Resource: policy.Resolution{Resource: resource}, Scopes: tt.scopes,
-			})
+			}, policy.Question{Asked: tt.scopes})
 			form := flow.ConsentForm{
 				Query: flow.Query(niceQuery().Encode()), Shown: shown, UserID: u.ID, AuthTime: r.now().Unix(),
 			}
-			step := f.Consent(t.Context(), form, fresh.Session.Hash, "approve")
+			step := f.Consent(t.Context(), form, fresh.Session.Hash, flow.Decision{Verdict: "approve"})
 			if answer, ok := step.(flow.Respond); reflect.TypeOf(step) != reflect.TypeOf(tt.want) ||
 				ok != answer.Response.Has("code") {
 				t.Errorf("%s %v: got %T %+v", tt.resource, tt.scopes, step, step)

@@ -77,9 +77,9 @@ func (s *steps) login(w http.ResponseWriter, r *http.Request, step flow.Login, a
 }
 
 func (s *steps) askConsent(w http.ResponseWriter, r *http.Request, step flow.AskConsent) {
-	a, v := step.Request, step.Visit
+	a, v, question := step.Request, step.Visit, step.Question()
 	sealed, err := s.forms.seal(w, r, purposeConsent, flow.ConsentForm{
-		Query: a.Query.Consented(), Shown: s.views.flow.Shown(a), UserID: v.User.ID,
+		Query: a.Query.Consented(), Shown: s.views.flow.Shown(a, question), UserID: v.User.ID,
 		AuthTime: v.Session.AuthTime.Unix(),
 	})
 	var signOut string
@@ -91,7 +91,7 @@ func (s *steps) askConsent(w http.ResponseWriter, r *http.Request, step flow.Ask
 		return
 	}
 	s.web.For(r).Consent(w, http.StatusOK, web.Consent{
-		Action: s.views.paths.consent, Step: sealed, Request: s.views.request(a, v.Consented),
+		Action: s.views.paths.consent, Step: sealed, Request: s.views.request(a, question, step.NothingChosen),
 		Username: v.User.Name, SignOutAction: s.views.paths.logout, SignOutStep: signOut,
 		FormTargets: formTargets(a.RedirectURI),
 	})

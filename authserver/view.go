@@ -34,14 +34,14 @@ func (v *views) login(step flow.Login) web.Login {
 	return out
 }
 
-// request is what an application asks for; consented is what it has been allowed before.
-func (v *views) request(a flow.Request, consented oauth.Scopes) web.Request {
+// request is what an application asks for.
+func (v *views) request(a flow.Request, q policy.Question, nothingChosen bool) web.Request {
 	return web.Request{
 		Client: clientParty(a.Client), SelfRegistered: !v.clients.Vouched(a.Client),
 		// AS-71: the host is always shown
 		RedirectHost: redirectHost(a.RedirectURI), RedirectIsLoopback: oauth.IsLoopbackRedirect(a.RedirectURI),
 		RedirectURI: a.RedirectURI,
-		Resource:    resourceParty(a.Resource.Resource), Scopes: scopeViews(a.Resource.Resource, a.Scopes, consented),
+		Resource:    resourceParty(a.Resource.Resource), Permissions: permissions(q), NothingChosen: nothingChosen,
 		StaySignedIn: a.Scopes.Has(oauth.OfflineAccess) || slices.Contains(a.Client.GrantTypes, oauth.GrantRefresh),
 	}
 }
@@ -93,15 +93,28 @@ func resourceParty(r storage.Resource) web.Party {
 	return p
 }
 
-func scopeViews(r storage.Resource, requested, consented oauth.Scopes) []web.Scope {
-	var out []web.Scope
-	covered := policy.Implied(r, consented)
-	for _, t := range r.Scopes {
-		if !requested.Has(t.Name) {
-			continue
+// permissions are the scopes of a question as a page shows them: what is allowed already, and what the
+// person decides about.
+func permissions(q policy.Question) (out web.Permissions) {
+	open, preselected := q.Open(), q.Preselected()
+	read, some := q.ReadOnly()
+	dangerous := policy.Dangerous(q.Resource, q.Asked)
+	out.Choice, out.ReadOnly = q.Optional(), some
+	for _, t := range q.Resource.Scopes {
+		s := web.Scope{
+			Name:        t.Name,
+			Description: t.Description,
+			Fixed:       !open.Has(t.Name),
+			Checked:     preselected.Has(t.Name),
+			Dangerous:   dangerous.Has(t.Name),
+			Read:        read.Has(t.Name),
 		}
-		out = append(out,
-			web.Scope{Name: t.Name, Description: t.Description, New: consented != nil && !covered.Has(t.Name)})
+		switch {
+		case q.Allowed.Has(t.Name):
+			out.Allowed = append(out.Allowed, s)
+		case q.Asked.Has(t.Name):
+			out.Scopes = append(out.Scopes, s)
+		}
 	}
 	return out
 }

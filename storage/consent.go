@@ -33,7 +33,7 @@ type Visit struct {
 // Approvals turns a person's approval into a code.
 type Approvals interface {
 	// Approve remembers the consent for the place and the material (the union with what
-	// was consented for them before), stores the client when a.Client is not nil and the
+	// was consented for them before, without what is declined), stores the client when a.Client is not nil and the
 	// id is not yet stored, and creates the grant, with the UpstreamID of the session, and
 	// its code, in one round trip. ErrNotFound when the session is not live or its account
 	// is disabled or is not a.Grant.UserID; ErrRevoked when the client was deleted;
@@ -52,10 +52,13 @@ type Approval struct {
 	// the same place and material; it is neither widened nor renewed. Nil: the person was
 	// asked just now.
 	Remembered oauth.Scopes
-	Unplaced   bool // as in the VisitKey that Remembered was found by
-	Grant      Grant
-	Code       Code
-	Now        time.Time
+	// Declined is what the person has not granted of what they were asked: an earlier consent to it,
+	// also one without a place, is forgotten.
+	Declined oauth.Scopes
+	Unplaced bool // as in the VisitKey that Remembered was found by
+	Grant    Grant
+	Code     Code
+	Now      time.Time
 }
 
 // Code is an authorization code, bound to all that must be presented with it.

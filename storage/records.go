@@ -165,7 +165,21 @@ type ScopeText struct {
 	Description string   `json:"description" yaml:"description"`   // completes "The application will be able to ..."
 	Default     bool     `json:"default,omitempty" yaml:"default"` // granted when a request names no known scope
 	Implies     []string `json:"implies,omitempty" yaml:"implies"` // scopes this one includes
+	// Access is the kind of access that it gives; "" when the operator did not say.
+	Access    Access `json:"access,omitempty" yaml:"access"`
+	Required  bool   `json:"required,omitempty" yaml:"required"`   // without it the server is of no use
+	Dangerous bool   `json:"dangerous,omitempty" yaml:"dangerous"` // granted only to a person who picks it
 }
+
+// Access is a kind of access to a resource.
+type Access string
+
+// The kinds of access.
+const (
+	AccessRead  Access = "read"
+	AccessWrite Access = "write"
+	AccessAdmin Access = "admin"
+)
 
 // SigningKey is a key pair of the token signer. Private is sealed.
 type SigningKey struct {

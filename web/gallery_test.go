@@ -34,9 +34,12 @@ func sampleRequest() Request {
 	return Request{
 		Client: claude, SelfRegistered: true,
 		RedirectHost: "claude.ai", RedirectURI: "https://claude.ai/api/mcp/auth_callback", Resource: notes,
-		Scopes: []Scope{
-			{Name: "mcp", Description: "Use the tools of this server"},
-			{Name: "notes:read", Description: "Read your notes"},
+		Permissions: Permissions{
+			Choice: true,
+			Scopes: []Scope{
+				{Name: "mcp", Description: "Use the tools of this server", Checked: true},
+				{Name: "notes:read", Description: "Read your notes", Checked: true},
+			},
 		},
 		StaySignedIn: true,
 	}
@@ -213,15 +216,25 @@ func samples() []sample {
 		})},
 		{"consent-more", sampleConsent().with(func(c *Consent) {
 			c.SelfRegistered, c.Client.Host = false, "claude.ai"
-			c.Scopes = append(c.Scopes, Scope{Name: "notes:write", Description: "Add and change notes", New: true})
+			c.Allowed = c.Scopes
+			c.Scopes = []Scope{{Name: "notes:write", Description: "Add and change notes", Checked: true}}
+		})},
+		{"consent-dangerous", sampleConsent().with(func(c *Consent) {
+			c.Scopes = []Scope{
+				{Name: "mcp", Description: "Use the tools of this server", Fixed: true, Checked: true},
+				{Name: "notes:read", Description: "Read your notes", Checked: true, Read: true},
+				{Name: "notes:delete", Description: "Delete notes for good", Dangerous: true},
+			}
+			c.ReadOnly, c.NothingChosen = true, true
 		})},
 		{"consent-bare", sampleConsent().with(func(c *Consent) {
-			c.Client, c.Scopes, c.StaySignedIn, c.Resource.Name, c.SignOutAction = Party{}, nil, false, "", ""
+			c.Client, c.Permissions, c.StaySignedIn = Party{}, Permissions{}, false
+			c.Resource.Name, c.SignOutAction = "", ""
 		})},
 		{"consent-long", sampleConsent().with(func(c *Consent) {
 			c.Client.Name, c.Username, c.Resource.Name, c.RedirectHost = long, long, long, long+".example"
 			c.Resource.URL, c.RedirectURI = "https://"+long, "https://"+long
-			c.Scopes = []Scope{{Name: long, Description: long, New: true}}
+			c.Scopes = []Scope{{Name: long, Description: long, Dangerous: true}}
 		})},
 		{"error", func(p *Pages, w http.ResponseWriter) {
 			p.Error(w, 400, Error{

@@ -32,7 +32,11 @@ func hostilePages(evil string) []sample {
 	party := Party{Name: evil, Host: evil, URL: evil}
 	request := Request{
 		Client: party, SelfRegistered: true, RedirectHost: evil, RedirectURI: evil, Resource: party,
-		Scopes: []Scope{{evil, evil, true}, {evil, "", false}},
+		Permissions: Permissions{
+			Scopes:  []Scope{{Name: evil, Description: evil, Dangerous: true}, {Name: evil}, {Name: evil, Fixed: true}},
+			Allowed: []Scope{{Name: evil, Description: evil}},
+			Choice:  true, ReadOnly: true,
+		},
 	}
 	provider := Provider{evil, evil, evil}
 	// a page of ours, with the request of the client

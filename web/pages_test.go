@@ -144,7 +144,11 @@ func TestConsentText(t *testing.T) {
 		{"AS-48: a client's name stands in its own element", body(func(*Consent) {}),
 			`<strong class="claimed">“<bdi>Claude</bdi>”</strong>`, true},
 		{"AS-70: names scopes in plain words", body(func(*Consent) {}), "Read your notes", true},
-		{"AS-70: marks what is new", body(func(c *Consent) { c.Scopes[0].New = true }), `class="new"`, true},
+		{"AS-237: marks what is allowed already", body(func(c *Consent) { c.Allowed = []Scope{{Name: "mcp"}} }),
+			"allowed already", true},
+		{"AS-237: a box for what can be left out", body(func(*Consent) {}),
+			`<input type="checkbox" name="scope" value="mcp" form="decide" checked>`, true},
+		{"AS-237: none for what cannot", body(func(c *Consent) { c.Scopes[0].Fixed = true }), `value="mcp"`, false},
 		{"AS-70: offers to deny", body(func(*Consent) {}), `<button name="decision" value="deny">`, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -14,8 +14,19 @@ type Party struct {
 // Scope is one thing that an application asks for.
 type Scope struct {
 	Name, Description string
-	// New says that the person approved this application before, but not this scope.
-	New bool
+	Fixed             bool // there is nothing to choose about it
+	Checked           bool // an approval that changes nothing grants it
+	Dangerous         bool
+	Read              bool // it is granted by the preset "read only"
+}
+
+// Permissions are what an application asks for in a consent page.
+type Permissions struct {
+	Scopes  []Scope
+	Allowed []Scope // what it may do already
+	// Choice says that the person can grant some of the scopes; ReadOnly, that there is a preset for
+	// reading.
+	Choice, ReadOnly bool
 }
 
 // Provider is an identity provider that people sign in with.
@@ -73,7 +84,8 @@ type Request struct {
 	RedirectIsLoopback bool
 	RedirectURI        string
 	Resource           Party
-	Scopes             []Scope
+	Permissions
+	NothingChosen bool // the person approved, and had chosen nothing
 	// StaySignedIn says that the application keeps its access while the person is away.
 	StaySignedIn bool
 }

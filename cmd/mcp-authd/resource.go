@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -25,13 +27,68 @@ func newResourceCommand(s std) *cobra.Command {
 type resourceFlags struct {
 	name   string
 	scopes []string
+	marks  scopeMarks
 	json   bool
+}
+
+// scopeMarks say what people must know of scopes.
+type scopeMarks struct {
+	access              map[string]string
+	required, dangerous []string
+}
+
+func (m *scopeMarks) given() bool { return len(m.access)+len(m.required)+len(m.dangerous) > 0 }
+
+// differ reports whether the scopes of a resource are not marked like that.
+func (m *scopeMarks) differ(r storage.Resource) bool {
+	marked := r
+	return m.put(&marked) != nil || !reflect.DeepEqual(marked.Scopes, slices.Clone(r.Scopes))
+}
+
+// put marks the scopes of a resource.
+func (m *scopeMarks) put(r *storage.Resource) error {
+	r.Scopes = slices.Clone(r.Scopes)
+	for name, access := range m.access {
+		if err := markScope(r, name, func(s *storage.ScopeText) { s.Access = storage.Access(access) }); err != nil {
+			return err
+		}
+	}
+	for _, name := range m.required {
+		if err := markScope(r, name, func(s *storage.ScopeText) { s.Required = true }); err != nil {
+			return err
+		}
+	}
+	for _, name := range m.dangerous {
+		if err := markScope(r, name, func(s *storage.ScopeText) { s.Dangerous = true }); err != nil {
+			return err
+		}
+	}
+	for _, s := range r.Scopes {
+		if fault := policy.FaultOf(*r, s); fault != "" {
+			return fmt.Errorf("scope %q: %s", s.Name, fault)
+		}
+	}
+	return nil
+}
+
+func markScope(r *storage.Resource, name string, mark func(*storage.ScopeText)) error {
+	i := slices.IndexFunc(r.Scopes, func(s storage.ScopeText) bool { return s.Name == name })
+	if i < 0 {
+		return fmt.Errorf("%q is not a scope of this resource, which has %s", name, strings.Join(scopeNames(*r), " "))
+	}
+	mark(&r.Scopes[i])
+	return nil
 }
 
 func (f *resourceFlags) add(c *cobra.Command, name, scopes string, standard []string) {
 	c.Flags().StringVar(&f.name, "name", "", "name that people are shown ("+name+")")
 	c.Flags().StringArrayVar(&f.scopes, "scope", standard,
 		"scope and, after '=', what it allows; repeat for more"+scopes)
+	c.Flags().StringToStringVar(&f.marks.access, "access", nil,
+		"SCOPE=read, write or admin; repeat for more. People can grant what is read alone")
+	c.Flags().StringArrayVar(&f.marks.required, "required", nil, "scope that people cannot leave out; repeat for more")
+	c.Flags().StringArrayVar(&f.marks.dangerous, "dangerous", nil,
+		"scope that people get only by picking it; repeat for more")
 	c.Flags().BoolVar(&f.json, "json", false, "print the resource as JSON")
 }
 
@@ -45,6 +102,9 @@ func newResourceAdd(s std) *cobra.Command {
 	}, func(c *cobra.Command) { f.add(c, "default: the URL", "", []string{"mcp=use this server"}) },
 		func(c *cobra.Command, a *app, args []string) error {
 			r, err := newResource(args[0], f.name, f.scopes)
+			if err == nil {
+				err = f.marks.put(&r)
+			}
 			if err != nil {
 				return err
 			}
@@ -87,7 +147,7 @@ func (f *resourceFlags) alreadyThere(s std, c *cobra.Command, there, wanted stor
 		change = "it is in the configuration: change it there"
 	}
 	if c.Flags().Changed("name") && there.Name != wanted.Name ||
-		c.Flags().Changed("scope") && !slices.Equal(scopeNames(there), scopeNames(wanted)) {
+		c.Flags().Changed("scope") && !slices.Equal(scopeNames(there), scopeNames(wanted)) || f.marks.differ(there) {
 		return fmt.Errorf("%s is there already, with the name %q and the scopes %s; nothing was changed; %s",
 			there.URI, printable(there.Name), strings.Join(scopeNames(there), " "), change)
 	}
@@ -106,9 +166,11 @@ func newResourceSet(s std) *cobra.Command {
 	var f resourceFlags
 	c := storeCommand(s, &cobra.Command{
 		Use: "set URL", Short: "Change the name or scopes of an MCP server", Args: cobra.ExactArgs(1),
-		Long: "Changes only the given settings. Scopes replace all earlier ones; the first is granted by\n" +
-			"default. Grants stay, but scopes that are gone are good for nothing.",
-		Example: "  mcp-authd resource set https://mcp.example.com/mcp --name \"Team notes\"",
+		Long: "Changes only the given settings. Scopes replace all earlier ones with what was said of\n" +
+			"them; the first is granted by default. --access, --required and --dangerous mark the scopes that\n" +
+			"there are. Grants stay, but scopes that are gone are good for nothing.",
+		Example: "  mcp-authd resource set https://mcp.example.com/mcp --name \"Team notes\"\n" +
+			"  mcp-authd resource set https://mcp.example.com/mcp --access notes:read=read --dangerous notes:delete",
 	}, func(c *cobra.Command) { f.add(c, "default: as it is", " (default: as they are)", nil) },
 		func(c *cobra.Command, a *app, args []string) error {
 			r, err := a.storedResource(c.Context(), args[0])
@@ -125,6 +187,9 @@ func newResourceSet(s std) *cobra.Command {
 			if len(f.scopes) > 0 {
 				r.Scopes = changed.Scopes
 			}
+			if err := f.marks.put(&r); err != nil {
+				return err
+			}
 			if err := a.store.ReplaceResource(c.Context(), r); err != nil {
 				return err
 			}
@@ -133,8 +198,9 @@ func newResourceSet(s std) *cobra.Command {
 			return f.done(s, "changed", r)
 		})
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
-		if f.name == "" && len(f.scopes) == 0 {
-			return usageError{errors.New("say what to change with --name or --scope"), c.CommandPath()}
+		if f.name == "" && len(f.scopes) == 0 && !f.marks.given() {
+			return usageError{errors.New("say what to change with --name, --scope, --access, --required or --dangerous"),
+				c.CommandPath()}
 		}
 		return nil
 	}

@@ -75,7 +75,7 @@ var mayImport = map[string][]string{
 		"oauth", "storage", "audit", "policy", "keys", "metadata", "delegation", "authserver", "dcr", "thirdparty",
 		"mcpresource", "internal",
 	},
-	"internal/config":  {"oauth", "storage", "metadata", "authserver", "dcr", "thirdparty", "internal"},
+	"internal/config":  {"oauth", "storage", "policy", "metadata", "authserver", "dcr", "thirdparty", "internal"},
 	"internal/secrets": {},
 	"internal/users": {
 		"oauth", "storage", "audit", "internal/mail", "internal/network", "internal/notice", "internal/secrets",

@@ -21,6 +21,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/mail"
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -280,6 +281,9 @@ func validateScopes(add func(string, string, ...any), resource string, scopes []
 		names[s.Name] = true
 	}
 	for j, s := range scopes {
+		if fault := policy.FaultOf(storage.Resource{Scopes: scopes}, s); fault != "" {
+			add(fmt.Sprintf("%s.scopes[%d]", resource, j), "%q: %s", s.Name, fault)
+		}
 		for _, implied := range s.Implies {
 			if !names[implied] {
 				add(fmt.Sprintf("%s.scopes[%d].implies", resource, j),

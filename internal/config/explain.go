@@ -111,7 +111,7 @@ func wanted(kind string) string {
 		return "true or false"
 	case kind == "int":
 		return "a number"
-	case kind == "string", kind == "config.Secret":
+	case kind == "string", kind == "config.Secret", kind == "storage.Access":
 		return "a single value"
 	}
 	if example, ok := examples[kind]; ok {

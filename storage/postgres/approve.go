@@ -41,6 +41,11 @@ consented AS (INSERT INTO consents (user_id, client_id, resource, scope, created
 	ON CONFLICT (user_id, client_id, resource, place, scope) DO UPDATE SET material = excluded.material, created_at = excluded.created_at
 		WHERE consents.material <> excluded.material)`
 
+	// takenBack forgets what the person was asked again and has not granted.
+	takenBack = `,
+declined AS (DELETE FROM consents c USING ok WHERE c.user_id = ok.id AND c.client_id = $5 AND c.resource = $7
+	AND (c.place = $18 OR c.place = '') AND c.scope = ANY ($%d::text[]))`
+
 	// storedClient stores a client with its first grant.
 	storedClient = `,
 stored AS (INSERT INTO clients (` + column.ClientColumns + `)
@@ -77,7 +82,7 @@ func (s *Store) Approve(ctx context.Context, a storage.Approval) error {
 
 // approval is the statement for an approval, with its arguments.
 func approval(a storage.Approval) (sql string, args []any) {
-	args = append(make([]any, 0, 34), a.Session[:], column.Millis(a.Now), column.Millis(a.Now.Add(-column.UsedEvery)))
+	args = append(make([]any, 0, 35), a.Session[:], column.Millis(a.Now), column.Millis(a.Now.Add(-column.UsedEvery)))
 	args = append(args, column.GrantValues(a.Grant)...)
 	args = append(args, a.Code.Hash[:], a.Code.RedirectURI, a.Code.Challenge, column.Millis(a.Code.ExpiresAt),
 		column.Millis(a.Grant.ExpiresAt), a.Place, a.Material[:])
@@ -97,6 +102,9 @@ func approval(a storage.Approval) (sql string, args []any) {
 		cl := *a.Client
 		cl.LastUsedAt = a.Now
 		sql, args = sql+storedClient, append(args, column.ClientValues(cl)...)
+	}
+	if a.Remembered == nil && len(a.Declined) > 0 {
+		sql, args = sql+fmt.Sprintf(takenBack, len(args)+1), append(args, []string(a.Declined))
 	}
 	return sql + approveTail, args
 }

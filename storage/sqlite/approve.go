@@ -40,6 +40,10 @@ SELECT ?1, ?2, ?3, value, ?4, ?6, ?7 FROM json_each(?5) WHERE true
 ON CONFLICT (user_id, client_id, resource, place, scope) DO UPDATE SET material = excluded.material, created_at = excluded.created_at
 	WHERE material <> excluded.material`
 
+	// takeBack forgets what the person was asked again and has not granted.
+	takeBack = `DELETE FROM consents WHERE user_id = ? AND client_id = ? AND resource = ? AND (place = ? OR place = '')
+	AND scope IN (SELECT value FROM json_each(?))`
+
 	unapproved = `SELECT EXISTS (SELECT 1 FROM sessions s JOIN users u ON u.id = s.user_id
 	WHERE s.hash = ?1 AND s.expires_at > ?2 AND u.id = ?3 AND NOT u.disabled AND NOT ` + column.IsSignedOut + `),
 	EXISTS (SELECT 1 FROM clients WHERE id = ?4 AND deleted_at IS NOT NULL)`
@@ -60,14 +64,27 @@ func (s *Store) Approve(ctx context.Context, a storage.Approval) error {
 		case err != nil:
 			return err
 		case a.Remembered == nil:
-			_, err = c.exec(addConsents, a.Grant.UserID, a.Grant.ClientID, a.Grant.Resource, column.Millis(a.Now),
-				column.List(column.Consents(a)), a.Place, a.Material[:])
+			err = consent(c, a)
 		}
 		if err != nil {
 			return err
 		}
 		return approvedClient(c, a, used)
 	})
+}
+
+// consent remembers what a person who was asked just now has granted, and that alone of what they
+// were asked.
+func consent(c *conn, a storage.Approval) error {
+	of := []any{a.Grant.UserID, a.Grant.ClientID, a.Grant.Resource}
+	if len(a.Declined) > 0 {
+		if _, err := c.exec(takeBack, append(of, a.Place, column.List(a.Declined))...); err != nil {
+			return err
+		}
+	}
+	_, err := c.exec(addConsents, append(of, column.Millis(a.Now), column.List(column.Consents(a)), a.Place,
+		a.Material[:])...)
+	return err
 }
 
 // approval is the statement for an approval, with its arguments.

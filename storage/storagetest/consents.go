@@ -98,6 +98,24 @@ func consents(t *testing.T, e *env) {
 			check(t, e.s.Approve(e.ctx, e.placed(p, cl, claudeAI, "mcp")))
 		}
 	})
+	t.Run("AS-76 what a person declines is forgotten, at the place that they were asked about", func(t *testing.T) {
+		p, cl := e.person(t), e.client()
+		for _, place := range []string{"", claudeAI, "loopback"} {
+			check(t, e.s.Approve(e.ctx, e.placed(p, cl, place, "mcp", "notes:write")))
+		}
+		less := e.placed(p, cl, claudeAI, "mcp")
+		less.Declined = oauth.Scopes{"notes:write", "admin"}
+		check(t, e.s.Approve(e.ctx, less))
+		e.wantConsent(t, p, cl, claudeAI, "mcp")
+		e.wantConsent(t, p, cl, "loopback", "mcp", "notes:write")
+		same(t, e.consented(t, p, cl, claudeAI, true).Consented, oauth.Scopes{"mcp"})
+		again := e.placed(p, cl, claudeAI, "mcp", "notes:write")
+		again.Remembered = oauth.Scopes{"mcp", "notes:write"}
+		wantErr(t, e.s.Approve(e.ctx, again), storage.ErrChanged)
+		e.now = e.now.Add(time.Second)
+		check(t, e.s.Approve(e.ctx, e.placed(p, cl, claudeAI, "notes:write")))
+		e.wantConsent(t, p, cl, claudeAI, "mcp", "notes:write")
+	})
 	t.Run("an approval that rests on a consent needs it, and renews nothing", func(t *testing.T) {
 		p, cl := e.person(t), e.client()
 		check(t, e.s.Approve(e.ctx, e.placed(p, cl, claudeAI, "mcp")))

@@ -61,7 +61,9 @@ func grants(t *testing.T, e *env) {
 func resources(t *testing.T, e *env) {
 	notes := storage.Resource{URI: "https://notes.example/mcp", Name: "Notes", CreatedAt: e.now.Add(time.Second),
 		Scopes: []storage.ScopeText{
-			{Name: "notes:write", Description: "change your notes", Default: true, Implies: []string{"mcp"}},
+			{Name: "notes:write", Description: "change your notes", Default: true, Implies: []string{"mcp"},
+				Access: storage.AccessWrite, Required: true},
+			{Name: "notes:delete", Description: "delete your notes", Access: storage.AccessAdmin, Dangerous: true},
 		}}
 	files := storage.Resource{URI: "https://files.example/mcp", Name: "Files", CreatedAt: e.now}
 

@@ -10,6 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -25,6 +26,7 @@ type Approver struct {
 	UserID     string
 	AuthTime   time.Time
 	Remembered oauth.Scopes // the earlier yes that it rests on; nil: it was given just now
+	Declined   oauth.Scopes // what this person is to be asked about again, whatever they said before
 }
 
 // issue is the step of a request that needs no question. Authorize carries it out.
@@ -65,16 +67,42 @@ type ConsentForm struct {
 	AuthTime int64  `json:"t"` // when that person signed in, seconds since the epoch
 }
 
+// Decision is what a person did with a consent page.
+type Decision struct {
+	Verdict string // approve or deny
+	Choice  policy.Choice
+}
+
 // Consent carries out what the person decided. The request is examined again: what was shown is
 // what is granted, and when it is no longer what would be granted, it is shown again (Security H1).
-func (f *Flow) Consent(ctx context.Context, c ConsentForm, token storage.Hash, verdict string) Step {
+func (f *Flow) Consent(ctx context.Context, c ConsentForm, token storage.Hash, d Decision) Step {
 	p := form.New(c.Query.Values())
-	if verdict != "approve" {
-		return f.notApproved(ctx, f.Examine(ctx, p, f.Clients.Current, noPerson), c, token, verdict)
+	if d.Verdict != "approve" {
+		return f.notApproved(ctx, f.Examine(ctx, p, f.Clients.Current, noPerson), c, token, d.Verdict)
 	}
 	x := f.examineShown(ctx, p, c.Shown, f.answering(token))
 	by := Approver{Session: token, UserID: c.UserID, AuthTime: time.Unix(c.AuthTime, 0)}
-	return f.approved(ctx, x, c.Shown, by, c.Query)
+	return f.approved(ctx, x, answer{c.Shown, d.Choice, c.Query}, by)
+}
+
+// answer is an approval of what a page showed, with what was chosen there, and the request to ask
+// about when it does not count.
+type answer struct {
+	shown  *Shown
+	choice policy.Choice
+	again  Query
+}
+
+// narrow narrows an approved request to what was chosen, and notes what was not (AS-76). ErrNothing and
+// ErrPreset of package policy.
+func (a answer) narrow(r Request, by Approver) (Approval, error) {
+	granted, err := a.shown.granted(r.Resource.Resource, a.choice)
+	if err != nil {
+		return Approval{}, err
+	}
+	by.Declined = policy.Including(r.Resource.Resource, a.shown.Scopes.Without(granted)).Without(granted)
+	r.Scopes = r.Scopes.Intersect(granted)
+	return Approval{r, by}, nil
 }
 
 // incomplete answers a form without a decision.
@@ -116,42 +144,67 @@ func (f *Flow) notApproved(ctx context.Context, x Examined, c ConsentForm, token
 // approved carries out an approval of what was shown. When the session has ended meanwhile, the
 // person signs in again; when the client or the request has changed meanwhile, they are asked
 // again, and when the client was deleted, they are told.
-func (f *Flow) approved(ctx context.Context, x Examined, shown *Shown, by Approver, again Query) Step {
+func (f *Flow) approved(ctx context.Context, x Examined, yes answer, by Approver) Step {
 	switch x := x.(type) {
 	case Invalid:
 		return Stop{x.To, x.Err}
 	case Unclear:
-		return f.refused(ctx, x.To, x.Err, shown, by, again)
+		return f.refused(ctx, x.To, x.Err, yes, by)
 	case Forbidden:
-		return f.refused(ctx, x.Request.Identified, x.Err, shown, by, again)
+		return f.refused(ctx, x.Request.Identified, x.Err, yes, by)
 	case Valid:
 		switch {
-		case !f.coversClient(shown, x.Request.Identified):
-			return f.ask(ctx, again, by.Session)
+		case !f.coversClient(yes.shown, x.Request.Identified):
+			return f.ask(ctx, yes.again, by.Session)
 		case x.Visit == nil:
 			return f.next(ctx, x, by.Session)
-		case !f.covers(shown, x.Request):
-			return f.ask(ctx, again, by.Session)
+		case !f.covers(yes.shown, x.Request):
+			return f.ask(ctx, yes.again, by.Session)
 		}
-		switch step := f.approve(ctx, Approval{x.Request, by}).(type) {
-		case changed:
-			return f.ask(ctx, again, by.Session)
-		case RespondError:
-			if errors.Is(step.Err, storage.ErrRevoked) { // nothing is sent to a client that was deleted
-				return f.ask(ctx, again, by.Session)
-			}
-			return step
-		default:
-			return step
-		}
+		return f.grant(ctx, x.Request, yes, by)
 	}
 	return Next(x, f.Now())
 }
 
+// grant grants what a person chose on a page that covers the request.
+func (f *Flow) grant(ctx context.Context, r Request, yes answer, by Approver) Step {
+	approval, err := yes.narrow(r, by)
+	switch {
+	case errors.Is(err, policy.ErrPreset):
+		return incomplete
+	case err != nil || len(approval.Scopes) == 0 && len(r.Scopes) > 0:
+		return nothingChosen(f.ask(ctx, yes.again, by.Session))
+	}
+	switch step := f.approve(ctx, approval).(type) {
+	case changed:
+		return f.ask(ctx, yes.again, by.Session)
+	case RespondError:
+		if errors.Is(step.Err, storage.ErrRevoked) { // nothing is sent to a client that was deleted
+			return f.ask(ctx, yes.again, by.Session)
+		}
+		return step
+	default:
+		return step
+	}
+}
+
+// nothingChosen has a page that asks say that an approval of nothing is none.
+func nothingChosen(step Step) Step {
+	switch step := step.(type) {
+	case AskConsent:
+		step.NothingChosen = true
+		return step
+	case AskBeforeProvider:
+		step.NothingChosen = true
+		return step
+	}
+	return step
+}
+
 // refused sends an error to the client that the person was shown, or asks them again.
-func (f *Flow) refused(ctx context.Context, to Identified, err error, shown *Shown, by Approver, again Query) Step {
-	if !f.coversClient(shown, to) {
-		return f.ask(ctx, again, by.Session)
+func (f *Flow) refused(ctx context.Context, to Identified, err error, yes answer, by Approver) Step {
+	if !f.coversClient(yes.shown, to) {
+		return f.ask(ctx, yes.again, by.Session)
 	}
 	return RespondError{to, err}
 }

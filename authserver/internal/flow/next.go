@@ -41,10 +41,12 @@ func nextValid(x Valid, now time.Time) Step {
 		return refuse(r.Identified, x.Visit,
 			oauth.NewError(oauth.ConsentRequired, "The person has not consented to this request."))
 	case mustConsent(r, x.Visit):
-		return AskConsent{r, *x.Visit}
+		return AskConsent{Request: r, Visit: *x.Visit}
 	}
 	v := x.Visit
-	return issue{r, Approver{v.Session.Hash, v.User.ID, v.Session.AuthTime, v.Consented}}
+	return issue{r, Approver{
+		Session: v.Session.Hash, UserID: v.User.ID, AuthTime: v.Session.AuthTime, Remembered: v.Consented,
+	}}
 }
 
 // signIn is the step in which a person signs in for a request: at the provider it leads to, or on
@@ -52,7 +54,7 @@ func nextValid(x Valid, now time.Time) Step {
 func signIn(x Valid) Step {
 	r := x.Request
 	if r.Provider != "" {
-		return AskBeforeProvider{r, x.EndNotice}
+		return AskBeforeProvider{Request: r, EndNotice: x.EndNotice}
 	}
 	return Login{
 		To:          Destination{Query: r.Query},

@@ -3,6 +3,7 @@ package flow
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"slices"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -50,7 +52,8 @@ type ProviderForm struct {
 type Payload struct {
 	Destination
 	// Approved is what the person approved of the request, nil when that comes after signing in.
-	Approved *Shown `json:"a,omitempty"`
+	Approved *Shown        `json:"a,omitempty"`
+	Choice   policy.Choice `json:"s,omitzero"`
 }
 
 // Begin sends the browser of a person to a provider who signs in there, or ties an account
@@ -67,18 +70,19 @@ func (s *SignIns) Begin(ctx context.Context, p ProviderForm, token storage.Hash,
 
 // Consent carries out what a person decided who is to sign in at a provider. The request is
 // examined again, as after the consent page. Nothing is stored before this (AS-220, AS-222, SP-01).
-func (s *SignIns) Consent(ctx context.Context, p ProviderForm, verdict string, networks []string) Step {
+func (s *SignIns) Consent(ctx context.Context, p ProviderForm, d Decision, networks []string) Step {
 	query := p.Payload.Query
 	x := s.Flow.Examine(ctx, form.New(query.Values()), s.Flow.fetching(s.Flow.Clients.Current, noPerson), noPerson)
 	switch r := x.(type) {
 	case Unread:
 		r.Provider, p.Payload.Approved = p.Provider, nil
-		return s.consentUnread(ctx, p, r, verdict, networks)
+		return s.consentUnread(ctx, p, r, d.Verdict, networks)
 	case Invalid:
 		return Stop{r.To, r.Err}
 	case Valid:
 		r.Request.Provider = p.Provider
-		return s.consent(ctx, p, r, verdict, networks)
+		p.Payload.Choice = d.Choice
+		return s.consent(ctx, p, r, d.Verdict, networks)
 	}
 	return Next(x, s.Flow.Now())
 }
@@ -95,6 +99,12 @@ func (s *SignIns) consent(ctx context.Context, p ProviderForm, x Valid, verdict 
 		return incomplete
 	case !s.Flow.covers(approved, r):
 		return Next(x, s.Flow.Now()) // more than what was shown: show it
+	}
+	switch _, err := approved.granted(r.Resource.Resource, p.Payload.Choice); {
+	case errors.Is(err, policy.ErrPreset):
+		return incomplete
+	case err != nil:
+		return nothingChosen(Next(x, s.Flow.Now()))
 	}
 	if _, ok := s.Flow.Ways.Provider(p.Provider); !ok {
 		return RespondError{r.Identified, errNotOffered}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -17,7 +18,8 @@ type Shown struct {
 	Client   ShownClient  `json:"c"`
 	Resource string       `json:"u"`
 	Scopes   oauth.Scopes `json:"s"`
-	Wording  storage.Hash `json:"w"` // what the page called the resource and the scopes
+	Allowed  oauth.Scopes `json:"a,omitempty"` // those of Scopes that were allowed before, and not asked about
+	Wording  storage.Hash `json:"w"`           // what the page called the resource and the scopes
 }
 
 // ShownClient is what a page shows of who asks, and of where the answer goes.
@@ -30,9 +32,21 @@ type ShownClient struct {
 	Material    storage.Hash         `json:"m"` // Client.Material
 }
 
-// Shown is what a page shows of a request.
-func (f *Flow) Shown(r Request) *Shown {
-	return &Shown{f.shownClient(r.Identified), r.Resource.URI, r.Scopes, wording(r.Resource.Resource, r.Scopes)}
+// Shown is what a page shows of a request with its question.
+func (f *Flow) Shown(r Request, q policy.Question) *Shown {
+	return &Shown{
+		Client:   f.shownClient(r.Identified),
+		Resource: r.Resource.URI,
+		Scopes:   q.Asked,
+		Allowed:  q.Allowed,
+		Wording:  wording(r.Resource.Resource, q.Asked),
+	}
+}
+
+// granted is what a choice on the page grants of a request that the page covers. policy.ErrNothing,
+// policy.ErrPreset.
+func (x *Shown) granted(r storage.Resource, c policy.Choice) (oauth.Scopes, error) {
+	return policy.Question{Resource: r, Asked: x.Scopes, Allowed: x.Allowed}.Grant(c)
 }
 
 func (f *Flow) shownClient(to Identified) ShownClient {
@@ -61,6 +75,20 @@ func (f *Flow) coversClient(x *Shown, to Identified) bool {
 	return x != nil && x.Client == f.shownClient(to)
 }
 
+// marks are what the page says of a scope beside its description.
+func marks(s storage.ScopeText) (out []string) {
+	if s.Access != "" {
+		out = append(out, string(s.Access))
+	}
+	if s.Required {
+		out = append(out, "required")
+	}
+	if s.Dangerous {
+		out = append(out, "dangerous")
+	}
+	return out
+}
+
 // wording is the digest of the words that a person decides by: an operator may have changed
 // them between the page and the click.
 func wording(r storage.Resource, scopes oauth.Scopes) storage.Hash {
@@ -68,6 +96,7 @@ func wording(r storage.Resource, scopes oauth.Scopes) storage.Hash {
 	for _, s := range r.Scopes {
 		if scopes.Has(s.Name) {
 			words = append(words, s.Name, s.Description)
+			words = append(words, marks(s)...)
 		}
 	}
 	text, _ := json.Marshal(words) // strings cannot fail

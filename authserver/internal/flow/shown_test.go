@@ -28,7 +28,7 @@ func TestCovers(t *testing.T) {
 			}
 			return a
 		}
-		shown := f.Shown(request())
+		shown := f.Shown(request(), policy.Question{Asked: oauth.Scopes{"mcp"}})
 		for name, tt := range map[string]struct {
 			change func(*Request)
 			want   bool

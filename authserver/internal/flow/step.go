@@ -5,6 +5,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/connect"
 	"github.com/mcp-authd/mcp-authd/delegation"
+	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -26,13 +27,26 @@ type Login struct {
 type AskConsent struct {
 	Request Request
 	Visit   storage.Visit
+	// NothingChosen says that the person has approved, and granted nothing by it.
+	NothingChosen bool
+}
+
+// Question is what the page asks.
+func (a AskConsent) Question() policy.Question {
+	return policy.Ask(a.Request.Resource.Resource, a.Request.Scopes, a.Visit.Consented)
 }
 
 // AskBeforeProvider is the page on which a person decides about a request who then signs in
 // at a provider. Nothing is stored yet, and nothing has left.
 type AskBeforeProvider struct {
-	Request   Request
-	EndNotice string
+	Request       Request
+	EndNotice     string
+	NothingChosen bool // see AskConsent
+}
+
+// Question is what the page asks.
+func (a AskBeforeProvider) Question() policy.Question {
+	return policy.Ask(a.Request.Resource.Resource, a.Request.Scopes, nil)
 }
 
 // AskBeforeReading is AskBeforeProvider for a client whose document is unread.

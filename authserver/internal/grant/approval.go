@@ -26,6 +26,7 @@ type Approval struct {
 	UserID     string
 	AuthTime   time.Time
 	Remembered oauth.Scopes // the earlier yes that it rests on; nil: it was given just now
+	Declined   oauth.Scopes // an earlier yes to these is taken back
 
 	Client storage.Client
 	// RedirectURI is where the answer goes; Sent is what the request said, "" when it named none.
@@ -61,6 +62,7 @@ func (g *Approvals) Approve(ctx context.Context, a Approval) (code string, err e
 		Material:   a.Client.Material(),
 		Unplaced:   a.Client.Operated(),
 		Remembered: a.Remembered,
+		Declined:   a.Declined,
 		Grant: storage.Grant{
 			ID:        id,
 			ClientID:  a.Client.ID,
