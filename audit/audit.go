@@ -38,6 +38,7 @@ const (
 	GrantSuperseded     = storage.GrantSuperseded // by newer ones of the same person, client and resource
 	TokenExchanged      = "token.exchanged"       // a resource server got a provider's token for one of ours
 	ConnectRefused      = "connect.refused"       // a person opened the link of another one
+	PasskeyCounter      = "passkey.counter"       // a passkey's counter went back: there may be a copy of it
 	UserCreated         = "user.created"
 	UserChanged         = "user.changed"
 	UserDeleted         = "user.deleted"

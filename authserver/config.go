@@ -39,6 +39,10 @@ type Store interface {
 	storage.SharedKeys
 	storage.Failures
 	storage.Once
+	storage.Ways
+	storage.WayEnds
+	storage.RecoveryCodes
+	storage.WayCustody
 	storage.Leases
 	storage.Housekeeping
 	storage.Clock
@@ -139,6 +143,7 @@ type Config struct {
 	// Webhook is told of changes to accounts. Default: none.
 	Webhook Webhook
 
+	SignIn SignInPolicy
 	Tokens TokenPolicy
 	Keys   KeyPolicy
 	// SessionTTL is how long a browser stays signed in. Default: 14 days; 12 hours where the
@@ -294,7 +299,7 @@ func (c Config) validate() error {
 	if c.Tokens.RefreshGrace > storage.MaxGrace {
 		errs = append(errs, errors.New("the refresh grace window may be ten minutes at most"))
 	}
-	return errors.Join(append(errs, c.validateDelegation())...)
+	return errors.Join(append(errs, c.validateDelegation(), c.validateSignIn())...)
 }
 
 func (c Config) validateDelegation() error {

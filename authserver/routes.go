@@ -76,6 +76,9 @@ func (s *Server) Register(mux *http.ServeMux) {
 	s.pages.register(handle)
 	docs := &discovery{server: s}
 	metadata.Mount(mux, s.observe(docs), metadata.AuthorizationServerPaths(s.cfg.Issuer)...)
+	if origins := s.ways.Site().RelatedOrigins(); origins != nil {
+		handle("/.well-known/webauthn", relatedOrigins(origins), http.MethodGet, http.MethodHead)
+	}
 	mux.Handle("/.well-known/", s.observe(metadata.NotFound()))
 	handle(p+"/healthz", http.HandlerFunc(s.Healthz), http.MethodGet, http.MethodHead)
 	handle(p+"/readyz", http.HandlerFunc(s.Readyz), http.MethodGet, http.MethodHead)

@@ -16,6 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/users"
+	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/keys"
 	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/web"
@@ -30,6 +31,7 @@ type Server struct {
 	sessions   *session.Manager
 	users      *users.Users
 	teller     *notice.Teller
+	ways       *ways.Ways
 	errors     *errorPages
 	pages      *pages
 	links      *connect.Links
@@ -107,6 +109,9 @@ func (s *Server) buildParts(ctx context.Context) (err error) {
 	s.teller = newTeller(c.Config)
 	if s.users, err = users.New(users.Config{
 		Store: c.Store, Now: c.Now, Teller: s.teller, Audit: c.Audit, Logger: c.Logger}); err != nil {
+		return err
+	}
+	if err := s.buildWays(); err != nil {
 		return err
 	}
 	pages, err := web.New(web.Config{ProductName: c.ProductName, Prefix: s.paths.prefix})

@@ -38,7 +38,7 @@ var mayImport = map[string][]string{
 	"authserver/internal/connect":   {"oauth", "delegation", "internal/secrets"},
 	"authserver/internal/flow": {
 		"oauth", "delegation", "storage", "policy", "audit",
-		"internal/bounded", "internal/users", "internal/secrets", "internal/network",
+		"internal/bounded", "internal/users", "internal/ways", "internal/secrets", "internal/network",
 		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/clients",
 		"authserver/internal/connect",
 		"authserver/internal/form", "authserver/internal/grant", "authserver/internal/refusal",
@@ -80,9 +80,12 @@ var mayImport = map[string][]string{
 	"internal/users": {
 		"oauth", "storage", "audit", "internal/mail", "internal/network", "internal/notice", "internal/secrets",
 	},
-	"internal/mail":       {},
-	"internal/safehttp":   {},
-	"internal/notice":     {"storage", "audit", "internal/mail", "internal/safehttp", "internal/secrets"},
+	"internal/mail":     {},
+	"internal/safehttp": {},
+	"internal/notice":   {"storage", "audit", "internal/mail", "internal/safehttp", "internal/secrets"},
+	"internal/ways": {
+		"oauth", "storage", "audit", "internal/users", "internal/secrets", "internal/qr",
+	},
 	"internal/network":    {"oauth"},
 	"internal/archtest":   {},
 	"internal/mcp":        {},
@@ -291,6 +294,8 @@ var owners = map[string][]string{
 	"github.com/expr-lang/expr":    {"thirdparty/internal/rules"},
 	"golang.org/x/oauth2":          {"thirdparty/internal/provider"},
 	"github.com/boombuler/barcode": {"internal/qr"},
+	"github.com/go-webauthn":       {"internal/ways", "internal/testkit"},
+	"github.com/pquerna/otp":       {"internal/ways", "test"},
 	"github.com/redis":             {}, // what replicas share is in PostgreSQL
 	"github.com/dgrijalva/jwt-go":  {},
 	"github.com/golang-jwt":        {},

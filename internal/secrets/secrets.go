@@ -37,6 +37,13 @@ func Token(prefix string) string {
 	return prefix + base64.RawURLEncoding.EncodeToString(b[:])
 }
 
+// Bytes returns n random bytes, for what has a form of its own.
+func Bytes(n int) []byte {
+	b := make([]byte, n)
+	rand.Read(b) // never fails since Go 1.24
+	return b
+}
+
 // ID returns prefix followed by 22 characters of A-Z a-z 0-9 - _: an identifier that cannot
 // be guessed, with 80 random bits, but is not a credential. It begins with the time, in
 // milliseconds, and ids sort by byte in the order of their times, so that the rows and index

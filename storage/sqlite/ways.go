@@ -54,7 +54,8 @@ func (s *Store) PasskeyOwner(ctx context.Context, credentialID []byte) (storage.
 	var u column.UserRow
 	err := s.read(ctx, "passkey owner", func(c *conn) error {
 		w, u = column.WayRow{}, column.UserRow{}
-		if err := c.one(w.Dest(), "SELECT "+column.WayColumns+" FROM ways WHERE credential_id = ?", credentialID); err != nil {
+		err := c.one(w.Dest(), "SELECT "+column.WayColumns+" FROM ways WHERE credential_id = ?", credentialID)
+		if err != nil {
 			return err
 		}
 		return c.one(u.Dest(), "SELECT "+column.UserColumns+" FROM users WHERE id = ?", w.Way().UserID)
@@ -68,8 +69,8 @@ func (s *Store) PasskeyOwner(ctx context.Context, credentialID []byte) (storage.
 // UseWay implements storage.Ways.
 func (s *Store) UseWay(ctx context.Context, u storage.WayUse) error {
 	return s.write(ctx, "use way", func(c *conn) error {
-		n, err := c.exec(`UPDATE ways SET counter = ?3, data = coalesce(?4, data), last_used_at = ?5 WHERE id = ?1 AND counter = ?2`,
-			u.ID, u.From, u.To, column.Bytes(u.Data), column.Millis(u.Now))
+		n, err := c.exec(`UPDATE ways SET counter = ?3, data = coalesce(?4, data), last_used_at = ?5
+			WHERE id = ?1 AND counter = ?2`, u.ID, u.From, u.To, column.Bytes(u.Data), column.Millis(u.Now))
 		if err != nil || n > 0 {
 			return err
 		}

@@ -23,7 +23,8 @@ func (e *env) passkey(userID string) storage.Way {
 
 func (e *env) app(userID string) storage.Way {
 	return storage.Way{
-		ID: secrets.ID("way_"), UserID: userID, Kind: storage.App, Name: "App", Data: []byte("sealed"), CreatedAt: e.now,
+		ID: secrets.ID("way_"), UserID: userID, Kind: storage.App, Name: "App", Data: []byte("sealed"),
+		CreatedAt: e.now,
 	}
 }
 

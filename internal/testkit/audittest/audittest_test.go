@@ -69,7 +69,8 @@ func source(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
 	for _, dir := range []string{
-		"audit", "authserver", "dcr", "thirdparty", "keys", "internal/users", "cmd/mcp-authd", "mcpresource",
+		"audit", "authserver", "dcr", "thirdparty", "keys", "internal/users", "internal/ways",
+		"cmd/mcp-authd", "mcpresource",
 	} {
 		err := filepath.WalkDir("../../../"+dir, func(name string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {

@@ -1,0 +1,77 @@
+package authserver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/mcp-authd/mcp-authd/internal/ways"
+)
+
+// SignInPolicy says with what people sign in, beside passwords and providers. The zero value is a
+// safe default.
+type SignInPolicy struct {
+	// SecondFactor is wanted of nobody ("off"), of those who have a passkey or an authenticator app
+	// ("optional", the default), or of everybody ("required"). A passkey counts as two factors.
+	SecondFactor string
+	// AdminsSecondFactor is the same for administrators. Default: "enrolled", which is "required" as
+	// soon as one of them has a passkey or an app, and SecondFactor until then.
+	AdminsSecondFactor string
+	// PasskeyRPID is the relying party for which passkeys are made: the host of the issuer, which is
+	// the default, or a domain above it.
+	PasskeyRPID string
+	// PreviousHosts are hosts whose passkeys still work, by Related Origin Requests; each has to
+	// serve /.well-known/webauthn as this server does.
+	PreviousHosts []string
+}
+
+func (c Config) policy() ways.Policy {
+	return ways.Policy{
+		Everybody: ways.Demand(c.SignIn.SecondFactor), Admins: ways.Demand(c.SignIn.AdminsSecondFactor),
+	}
+}
+
+func (c Config) site() (ways.Site, error) {
+	return ways.NewSite(c.Issuer, c.SignIn.PasskeyRPID, c.SignIn.PreviousHosts)
+}
+
+func (c Config) validateSignIn() error {
+	var errs []error
+	if _, err := c.site(); err != nil {
+		errs = append(errs, fmt.Errorf("passkeys: %w", err))
+	}
+	all := []ways.Demand{"", ways.Off, ways.Optional, ways.Required, ways.Enrolled}
+	if p := c.policy(); !slices.Contains(all[:4], p.Everybody) || !slices.Contains(all, p.Admins) {
+		errs = append(errs, errors.New("a second factor is off, optional or required, or for administrators enrolled"))
+	}
+	return errors.Join(errs...)
+}
+
+// buildWays makes the ways in.
+func (s *Server) buildWays() (err error) {
+	site, err := s.cfg.site()
+	if err != nil {
+		return err
+	}
+	s.ways, err = ways.New(ways.Config{
+		Store: s.cfg.Store, Ring: s.ring, Site: site, Policy: s.cfg.policy(), Guesses: s.users,
+		Now: s.cfg.Now, Audit: s.cfg.Audit, Logger: s.cfg.Logger,
+	})
+	return err
+}
+
+// relatedOrigins serves /.well-known/webauthn at the root of the origin: where else the passkeys of
+// this host may be used (WebAuthn §5.11). Browsers read it without credentials.
+func relatedOrigins(origins []string) http.Handler {
+	body, err := json.Marshal(map[string][]string{"origins": origins})
+	if err != nil {
+		panic("authserver: " + err.Error()) // texts always encode
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "public, max-age=300")
+		_, _ = w.Write(body)
+	})
+}

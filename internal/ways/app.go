@@ -1,0 +1,165 @@
+package ways
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pquerna/otp"
+	"github.com/pquerna/otp/hotp"
+	"github.com/pquerna/otp/totp"
+
+	"github.com/mcp-authd/mcp-authd/internal/qr"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/users"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+const (
+	// appPurpose seals the secret of an app; the id of its way is bound to it.
+	appPurpose = "authenticator app"
+	// appSecret is how long the secret of an app is, in bytes: as long as the hash (RFC 4226 §4 R6).
+	appSecret = 20
+	// step is the time step of codes (RFC 6238 §5.2).
+	step = 30 * time.Second
+)
+
+// NewApp is an authenticator app to be, for the person to put into it.
+type NewApp struct {
+	Ceremony
+	Secret string // to type, base32
+	URI    string // otpauth://
+	// QRPath is the d of an SVG path that draws URI as a QR code, in a square viewBox of QRSize.
+	QRPath string
+	QRSize int
+}
+
+// BeginApp begins to enrol an authenticator app: SHA-1, six digits, 30 seconds, which every app knows.
+func (w *Ways) BeginApp(browser string, u storage.User) (NewApp, error) {
+	secret := secrets.Bytes(appSecret)
+	key, err := totp.Generate(totp.GenerateOpts{Issuer: w.cfg.Name, AccountName: u.Name, Secret: secret})
+	if err != nil {
+		return NewApp{}, fmt.Errorf("ways: begin app: %w", err)
+	}
+	out := NewApp{Secret: key.Secret(), URI: key.URL()}
+	out.Sealed = w.seal(browser, state{Purpose: enrolApp, UserID: u.ID, Secret: secret})
+	out.QRPath, out.QRSize, err = qr.Path(out.URI)
+	return out, err
+}
+
+// FinishApp stores an app once it has shown a code. ErrName, ErrOver, storage.ErrFull; ErrCode leaves
+// what was begun as it is.
+func (w *Ways) FinishApp(
+	ctx context.Context, browser string, u storage.User, name, sealed, code string,
+) (storage.Way, error) {
+	name, err := named(name)
+	if err != nil {
+		return storage.Way{}, err
+	}
+	s, err := w.open(browser, enrolApp, sealed)
+	if err != nil || s.UserID != u.ID {
+		return storage.Way{}, ErrOver
+	}
+	at, ok := matches(s.Secret, code, w.cfg.Now())
+	if !ok {
+		return storage.Way{}, ErrCode
+	}
+	// Each secret is one way, however often the form is sent.
+	if err := w.cfg.Store.Spend(ctx, spent, secretID(s.Secret), s.expires()); err != nil {
+		return storage.Way{}, over(err)
+	}
+	way := storage.Way{
+		ID: secrets.ID("way_"), UserID: u.ID, Kind: storage.App, Name: name, Counter: at, CreatedAt: w.cfg.Now(),
+	}
+	way.Data = w.cfg.Ring.Seal(appPurpose, s.Secret, []byte(way.ID))
+	if err := w.cfg.Store.AddWay(ctx, way); err != nil {
+		return storage.Way{}, fmt.Errorf("ways: finish app: %w", err)
+	}
+	return way, nil
+}
+
+// secretID names a secret without revealing it.
+func secretID(secret []byte) string {
+	h := secrets.Hash("app\x00" + string(secret))
+	return fmt.Sprintf("app:%x", h[:16])
+}
+
+// CheckApp checks a code of any app of a person, who is known already: users.ErrWrong, or a
+// *users.ThrottledError. Each code is good once, and none that is older than the last one
+// (RFC 6238 §5.2, PE-05).
+func (w *Ways) CheckApp(ctx context.Context, u storage.User, a users.Attempt, code string) error {
+	a.Name = u.Name
+	return w.cfg.Guesses.Guess(ctx, u, a, func(ctx context.Context) error { return w.checkApp(ctx, u, code) })
+}
+
+// checks is how often a code is looked at when the app was used at the same moment.
+const checks = 3
+
+func (w *Ways) checkApp(ctx context.Context, u storage.User, code string) error {
+	if u.Disabled {
+		return users.ErrWrong
+	}
+	for range checks {
+		err := w.spendCode(ctx, u.ID, code)
+		if !errors.Is(err, storage.ErrChanged) {
+			return err
+		}
+	}
+	return users.ErrWrong
+}
+
+// spendCode is storage.ErrChanged when the app has taken another code since it was read.
+func (w *Ways) spendCode(ctx context.Context, userID, code string) error {
+	all, err := w.cfg.Store.Ways(ctx, userID)
+	if err != nil {
+		return fmt.Errorf("ways: check app: %w", err)
+	}
+	for _, way := range all {
+		if way.Kind != storage.App {
+			continue
+		}
+		secret, err := w.cfg.Ring.Open(appPurpose, way.Data, []byte(way.ID))
+		if err != nil {
+			w.cfg.Logger.ErrorContext(ctx, "the secret of an authenticator app cannot be opened: "+
+				"its master key is missing", "user", userID, "way", way.ID)
+			continue
+		}
+		at, ok := matches(secret, code, w.cfg.Now())
+		if !ok || at <= way.Counter {
+			continue
+		}
+		err = w.cfg.Store.UseWay(ctx, storage.WayUse{ID: way.ID, From: way.Counter, To: at, Now: w.cfg.Now()})
+		if err != nil {
+			return fmt.Errorf("ways: check app: %w", err)
+		}
+		return nil
+	}
+	return users.ErrWrong
+}
+
+// matches returns the time step of a code: the present one, or the one before or after it, for clocks
+// that differ (RFC 6238 §6).
+func matches(secret []byte, code string, now time.Time) (at int64, ok bool) {
+	code = strings.Map(digits, code)
+	encoded := base32Secret.EncodeToString(secret)
+	present := now.Unix() / int64(step/time.Second)
+	for s := present - 1; s <= present+1; s++ {
+		want, err := hotp.GenerateCodeCustom(encoded, uint64(s),
+			hotp.ValidateOpts{Digits: otp.DigitsSix, Algorithm: otp.AlgorithmSHA1})
+		if err == nil && subtle.ConstantTimeCompare([]byte(want), []byte(code)) == 1 {
+			at, ok = s, true
+		}
+	}
+	return at, ok
+}
+
+// digits leaves out what people type between digits.
+func digits(c rune) rune {
+	if c == ' ' || c == '-' {
+		return -1
+	}
+	return c
+}

@@ -1,0 +1,166 @@
+package ways
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/go-webauthn/webauthn/protocol"
+	"github.com/go-webauthn/webauthn/webauthn"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// holder is a person as the library sees them.
+type holder struct {
+	storage.User
+	credentials []webauthn.Credential
+}
+
+// WebAuthnID implements webauthn.User: the user handle, which says nothing about the person
+// (WebAuthn §14.6.1).
+func (h holder) WebAuthnID() []byte { return []byte(h.ID) }
+
+// WebAuthnName implements webauthn.User.
+func (h holder) WebAuthnName() string { return h.Name }
+
+// WebAuthnDisplayName implements webauthn.User.
+func (h holder) WebAuthnDisplayName() string { return h.Name }
+
+// WebAuthnCredentials implements webauthn.User.
+func (h holder) WebAuthnCredentials() []webauthn.Credential { return h.credentials }
+
+// BeginPasskey begins to enrol a passkey. It must be one that the browser lists by itself, and that
+// verifies the person, so that it can let them in alone: a passkey counts as two factors. Those that
+// they have are excluded. browser is the mark of the browser that goes on.
+func (w *Ways) BeginPasskey(ctx context.Context, browser string, u storage.User) (Ceremony, error) {
+	if w.auth == nil {
+		return Ceremony{}, ErrNotOffered
+	}
+	known, err := w.passkeys(ctx, u.ID, w.cfg.Site.RPID)
+	if err != nil {
+		return Ceremony{}, err
+	}
+	creation, _, err := w.auth.BeginRegistration(holder{User: u},
+		webauthn.WithAuthenticatorSelection(protocol.AuthenticatorSelection{
+			ResidentKey:        protocol.ResidentKeyRequirementRequired,
+			RequireResidentKey: protocol.ResidentKeyRequired(),
+			UserVerification:   protocol.VerificationRequired,
+		}),
+		webauthn.WithExclusions(webauthn.Credentials(known).CredentialDescriptors()))
+	if err != nil {
+		return Ceremony{}, fmt.Errorf("ways: begin passkey: %w", err)
+	}
+	creation.Response.Timeout = int(ceremonyTTL.Milliseconds())
+	return w.ceremony(browser, creation.Response, state{
+		Purpose: enrol, UserID: u.ID, RPID: w.cfg.Site.RPID, Challenge: creation.Response.Challenge.String(),
+	})
+}
+
+func (w *Ways) ceremony(browser string, options any, s state) (Ceremony, error) {
+	text, err := json.Marshal(options)
+	if err != nil {
+		return Ceremony{}, fmt.Errorf("ways: options: %w", err)
+	}
+	return Ceremony{Options: text, Sealed: w.seal(browser, s)}, nil
+}
+
+// FinishPasskey stores the passkey that a browser has made. ErrName, ErrOver, ErrRefused, ErrKnown,
+// storage.ErrFull; storage.ErrNotFound when the account is gone or disabled.
+func (w *Ways) FinishPasskey(
+	ctx context.Context, browser string, u storage.User, name string, a Answer,
+) (storage.Way, error) {
+	if w.auth == nil {
+		return storage.Way{}, ErrNotOffered
+	}
+	name, err := named(name)
+	if err != nil {
+		return storage.Way{}, err
+	}
+	s, err := w.open(browser, enrol, a.Sealed)
+	if err != nil || s.UserID != u.ID {
+		return storage.Way{}, ErrOver
+	}
+	made, err := w.verifyNew(u, s, a.Response)
+	if err != nil {
+		return storage.Way{}, err
+	}
+	if err := w.cfg.Store.Spend(ctx, spent, s.Challenge, s.expires()); err != nil {
+		return storage.Way{}, over(err)
+	}
+	way := storage.Way{
+		ID: secrets.ID("way_"), UserID: u.ID, Kind: storage.Passkey, Name: name, RPID: s.RPID, CredentialID: made.ID,
+		Data: stored(made), Counter: int64(made.Authenticator.SignCount), CreatedAt: w.cfg.Now(),
+	}
+	switch err := w.cfg.Store.AddWay(ctx, way); {
+	case errors.Is(err, storage.ErrExists):
+		return storage.Way{}, ErrKnown
+	case err != nil:
+		return storage.Way{}, fmt.Errorf("ways: finish passkey: %w", err)
+	}
+	return way, nil
+}
+
+// verifyNew verifies what an authenticator says of a new credential (WebAuthn §7.1).
+func (w *Ways) verifyNew(u storage.User, s state, response []byte) (*webauthn.Credential, error) {
+	if len(response) > maxAnswer {
+		return nil, ErrRefused
+	}
+	parsed, err := protocol.ParseCredentialCreationResponseBytes(response)
+	if err != nil {
+		return nil, refused(err)
+	}
+	made, err := w.auth.CreateCredential(holder{User: u}, webauthn.SessionData{
+		Challenge: s.Challenge, RelyingPartyID: s.RPID, UserID: []byte(u.ID),
+		UserVerification: protocol.VerificationRequired, CredParams: webauthn.CredentialParametersDefault(),
+	}, parsed)
+	if err != nil {
+		return nil, refused(err)
+	}
+	return made, nil
+}
+
+// stored is what is kept of a passkey: all but the attestation, which is not asked for.
+func stored(c *webauthn.Credential) []byte {
+	kept := *c
+	kept.Attestation = webauthn.CredentialAttestation{}
+	text, err := json.Marshal(kept)
+	if err != nil {
+		panic("ways: " + err.Error()) // a credential always encodes
+	}
+	return text
+}
+
+// credential is the reverse of stored.
+func credential(way storage.Way) (c webauthn.Credential, err error) {
+	if err := json.Unmarshal(way.Data, &c); err != nil {
+		return c, fmt.Errorf("ways: the stored passkey %s: %w", way.ID, err)
+	}
+	c.Authenticator.SignCount = uint32(way.Counter)
+	return c, nil
+}
+
+// passkeys are those of a person at a relying party.
+func (w *Ways) passkeys(ctx context.Context, userID, rpID string) ([]webauthn.Credential, error) {
+	all, err := w.cfg.Store.Ways(ctx, userID)
+	if err != nil {
+		return nil, fmt.Errorf("ways: passkeys: %w", err)
+	}
+	return credentialsAt(all, rpID)
+}
+
+func credentialsAt(all []storage.Way, rpID string) (out []webauthn.Credential, err error) {
+	for _, way := range all {
+		if way.Kind != storage.Passkey || way.RPID != rpID {
+			continue
+		}
+		c, err := credential(way)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}

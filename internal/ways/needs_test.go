@@ -1,0 +1,121 @@
+package ways_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/authkit"
+	"github.com/mcp-authd/mcp-authd/internal/ways"
+)
+
+// TestNeeds is the policy of second factors as a table: what a person has, how they have signed in, and
+// what is missing.
+func TestNeeds(t *testing.T) {
+	const (
+		off, optional, required = ways.Off, ways.Optional, ways.Required
+		none                    = "none"
+	)
+	for _, c := range []struct {
+		rule     string
+		everyone ways.Demand
+		admins   ways.Demand
+		admin    bool
+		enrolled bool   // some other administrator
+		has      string // of passkey, app, codes, password
+		by       string // methods
+		want     string // what is possible; none: nothing is missing; enrol; refused
+	}{
+		{rule: "off wants nothing", everyone: off, has: "app password", by: "pwd", want: none},
+		{
+			rule: "the default wants it of those who have it",
+			has:  "app passkey codes password", by: "pwd", want: "webauthn otp recovery",
+		},
+		{rule: "and of nobody else", has: "codes password", by: "pwd", want: none},
+		{rule: "a passkey is two factors", everyone: required, has: "passkey", by: "webauthn", want: none},
+		{rule: "so is a password with a code", everyone: required, has: "app password", by: "pwd otp", want: none},
+		{
+			rule: "or with a recovery code", everyone: required,
+			has: "app codes password", by: "pwd recovery", want: none,
+		},
+		{rule: "a code alone is not", everyone: required, has: "app password", by: "otp", want: "otp"},
+		{
+			rule: "required of those who have none: they enrol", everyone: required,
+			has: "password", by: "pwd", want: "enrol",
+		},
+		{rule: "a provider asks for what it wants", has: "app", by: "fed", want: none},
+		{rule: "unless it is required here", everyone: required, has: "app", by: "fed", want: "otp"},
+		{rule: "what is not known counts as a password", has: "app", by: "", want: "otp"},
+		{rule: "an operator's link lets in", everyone: required, has: "app", by: "link", want: none},
+		{
+			rule: "PE-06 a recovery code lets in whom it belongs to",
+			has:  "app codes password", by: "recovery", want: none,
+		},
+		{
+			rule: "PE-06 but is not two factors", everyone: required,
+			has: "app codes password", by: "recovery", want: "otp pwd",
+		},
+		{
+			rule: "PE-06 nor enough for an administrator", everyone: off, admins: off, admin: true,
+			has: "codes password", by: "recovery", want: "pwd",
+		},
+		{rule: "PE-06 however little they have", admin: true, has: "codes", by: "recovery", want: "refused"},
+		{rule: "PE-06 with a password it is", admin: true, has: "app codes password", by: "recovery pwd", want: none},
+		{rule: "administrators: nothing until one has enrolled", admin: true, has: "password", by: "pwd", want: none},
+		{
+			rule: "administrators: required as soon as one has", admin: true, enrolled: true,
+			has: "password", by: "pwd", want: "enrol",
+		},
+		{rule: "of the others it is not", enrolled: true, has: "password", by: "pwd", want: none},
+		{
+			rule: "even where it is off for all others", everyone: off, admin: true,
+			has: "app password", by: "pwd", want: "otp",
+		},
+		{
+			rule: "unless it is off for them", everyone: required, admins: off, admin: true,
+			has: "app password", by: "pwd", want: none,
+		},
+		{rule: "or optional", admins: optional, admin: true, enrolled: true, has: "password", by: "pwd", want: none},
+		{
+			rule: "required of administrators alone", everyone: off, admins: required, admin: true,
+			has: "password", by: "pwd", want: "enrol",
+		},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			r := newRig(t)
+			site, err := ways.NewSite(issuer, "", nil)
+			r.must(err)
+			r.Ways, err = ways.New(ways.Config{
+				Store: r.store, Ring: r.ring, Site: site, Policy: ways.Policy{Everybody: c.everyone, Admins: c.admins},
+				Guesses: r.users, Now: r.clock,
+			})
+			r.must(err)
+			r.alice = r.account("ann", c.admin)
+			if strings.Contains(c.has, "passkey") {
+				r.enrol(r.alice, r.phone)
+			}
+			if strings.Contains(c.has, "app") {
+				r.app()
+			}
+			if strings.Contains(c.has, "codes") {
+				_, err := r.NewRecoveryCodes(t.Context(), r.alice.ID)
+				r.must(err)
+			}
+			if strings.Contains(c.has, "password") {
+				r.must(r.store.SetPassword(t.Context(), r.alice.ID, "$hash", false, r.now))
+			}
+			if c.enrolled {
+				r.enrol(r.account("root", true), authkit.New(issuer))
+			}
+			got, err := r.Needs(t.Context(), r.alice, strings.Fields(c.by))
+			r.must(err)
+			want := ways.Need{Missing: c.want != none, Enrol: c.want == "enrol"}
+			if !slices.Contains([]string{none, "enrol", "refused"}, c.want) {
+				want.Possible = strings.Fields(c.want)
+			}
+			if got.Missing != want.Missing || got.Enrol != want.Enrol || !slices.Equal(got.Possible, want.Possible) {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+		})
+	}
+}

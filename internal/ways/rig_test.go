@@ -1,0 +1,160 @@
+package ways_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/authkit"
+	"github.com/mcp-authd/mcp-authd/internal/users"
+	"github.com/mcp-authd/mcp-authd/internal/ways"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+)
+
+const (
+	issuer = "https://auth.example"
+	here   = "the mark of this browser"
+	there  = "the mark of another browser"
+)
+
+// rig is a set of ways over a store, at a time that the test sets.
+type rig struct {
+	*ways.Ways
+	t     *testing.T
+	store storage.Store
+	users *users.Users
+	ring  *secrets.Ring
+	now   time.Time
+	log   bytes.Buffer
+	alice storage.User
+	phone *authkit.Authenticator
+}
+
+// newRig is a server whose host was old.example before.
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{t: t, now: time.Date(2026, 3, 1, 12, 0, 5, 0, time.UTC), phone: authkit.New(issuer)}
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "db"), sqlite.Options{})
+	r.must(err)
+	t.Cleanup(func() { _ = store.Close() })
+	r.store = store
+	r.ring, err = secrets.NewRing(bytes.Repeat([]byte{7}, 32))
+	r.must(err)
+	record := audit.New(slog.New(slog.NewJSONHandler(&r.log, nil)))
+	r.users, err = users.New(users.Config{
+		Store: r.store, Now: r.clock, Audit: record,
+		Sleep: func(context.Context, time.Duration) error { return nil },
+	})
+	r.must(err)
+	r.Ways = r.at(issuer, "old.example")
+	r.alice = r.person("alice")
+	return r
+}
+
+func (r *rig) clock() time.Time { return r.now }
+
+// at are the ways in of a server with another issuer, over the same store.
+func (r *rig) at(issuer string, previous ...string) *ways.Ways {
+	r.t.Helper()
+	site, err := ways.NewSite(issuer, "", previous)
+	r.must(err)
+	w, err := ways.New(ways.Config{
+		Store: r.store, Ring: r.ring, Site: site, Guesses: r.users, Now: r.clock,
+		Audit: audit.New(slog.New(slog.NewJSONHandler(&r.log, nil))),
+	})
+	r.must(err)
+	return w
+}
+
+func (r *rig) must(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) person(name string) storage.User { return r.account(name, false) }
+
+func (r *rig) account(name string, admin bool) storage.User {
+	u := storage.User{ID: secrets.ID("usr_"), Name: name, Admin: admin, CreatedAt: r.now}
+	r.must(r.store.CreateUser(r.t.Context(), u))
+	return u
+}
+
+// enrol makes a passkey for a person.
+func (r *rig) enrol(u storage.User, with *authkit.Authenticator) storage.Way {
+	r.t.Helper()
+	way, err := r.FinishPasskey(r.t.Context(), here, u, "Phone", r.made(u, with))
+	r.must(err)
+	return way
+}
+
+// made is an answer that enrols a passkey.
+func (r *rig) made(u storage.User, with *authkit.Authenticator) ways.Answer {
+	r.t.Helper()
+	c, err := r.BeginPasskey(r.t.Context(), here, u)
+	r.must(err)
+	response, err := with.Create(c.Options)
+	r.must(err)
+	return ways.Answer{Sealed: c.Sealed, Response: response}
+}
+
+// asked begins and answers.
+func (r *rig) asked(ask ways.Ask, with *authkit.Authenticator) ways.Answer {
+	r.t.Helper()
+	c, err := r.BeginSignIn(r.t.Context(), here, ask)
+	r.must(err)
+	response, err := with.Get(c.Options)
+	r.must(err)
+	return ways.Answer{Sealed: c.Sealed, Response: response}
+}
+
+// signIn signs in by what the browser lists.
+func (r *rig) signIn(with *authkit.Authenticator) (ways.Proven, error) {
+	r.t.Helper()
+	return r.FinishSignIn(r.t.Context(), here, ways.SignIn, r.asked(ways.Ask{Purpose: ways.SignIn}, with))
+}
+
+func wantErr(t *testing.T, got, want error) {
+	t.Helper()
+	if !errors.Is(got, want) {
+		t.Errorf("got error %v, want %v", got, want)
+	}
+}
+
+// optionsOf reads options.
+func optionsOf(t *testing.T, c ways.Ceremony) (o struct {
+	RPID             string `json:"rpId"`
+	UserVerification string `json:"userVerification"`
+	AllowCredentials []any  `json:"allowCredentials"`
+},
+) {
+	t.Helper()
+	if err := json.Unmarshal(c.Options, &o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func (r *rig) logged(text string) int { return strings.Count(r.log.String(), text) }
+
+// challengeOf is the challenge of options.
+func challengeOf(t *testing.T, c ways.Ceremony) string {
+	t.Helper()
+	var o struct {
+		Challenge string `json:"challenge"`
+	}
+	if err := json.Unmarshal(c.Options, &o); err != nil {
+		t.Fatal(err)
+	}
+	return o.Challenge
+}

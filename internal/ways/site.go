@@ -1,0 +1,171 @@
+package ways
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/go-webauthn/webauthn/protocol"
+	"golang.org/x/net/publicsuffix"
+)
+
+// Site is where people sign in, as far as passkeys depend on it.
+type Site struct {
+	Origin string // of the issuer
+	Host   string // of the issuer, without port
+	// RPID is the relying party of new passkeys; "" where passkeys do not work.
+	RPID string
+	// Previous are hosts whose passkeys still work, by Related Origin Requests (WebAuthn §5.11).
+	Previous []string
+	Missing  Reason
+}
+
+// Reason says why passkeys are not offered: "" where they are. It is also the key of a text.
+type Reason string
+
+// Browsers make passkeys for a host name alone, and in a secure context alone (WebAuthn §5.1.3).
+const (
+	ByAddress Reason = "passkeys_address" // the issuer is an IP address
+	ByPlain   Reason = "passkeys_plain"   // the issuer is http, and not on localhost
+	ByName    Reason = "passkeys_name"    // the issuer's host has no domain
+)
+
+// String is the reason in words, for operators.
+func (r Reason) String() string {
+	switch r {
+	case ByAddress:
+		return "the issuer is an IP address, and browsers make passkeys for host names only"
+	case ByPlain:
+		return "the issuer is plain http, and browsers make passkeys over https only (or on http://localhost)"
+	case ByName:
+		return "the issuer's host has no domain: passkeys need a full name such as auth.example.com"
+	}
+	return ""
+}
+
+// maxLabels is how many names of registrable domains browsers read in the list of related origins
+// (WebAuthn §5.11).
+const maxLabels = 5
+
+// NewSite returns the site of an issuer. rpID is the relying party of new passkeys, default: the
+// issuer's host; previous are the hosts whose passkeys still work.
+func NewSite(issuer, rpID string, previous []string) (Site, error) {
+	u, err := url.Parse(issuer)
+	if err != nil || u.Host == "" {
+		return Site{}, fmt.Errorf("%q is not an issuer", issuer)
+	}
+	s := Site{Origin: u.Scheme + "://" + u.Host, Host: strings.ToLower(u.Hostname())}
+	if err := errors.Join(s.CheckRPID(rpID), s.CheckPrevious(previous)); err != nil {
+		return Site{}, err
+	}
+	s.Previous = previous
+	switch _, err := netip.ParseAddr(s.Host); {
+	case err == nil:
+		s.Missing = ByAddress
+	case u.Scheme != "https" && !localhost(s.Host):
+		s.Missing = ByPlain
+	case protocol.ValidateRPID(s.Host) != nil:
+		s.Missing = ByName
+	case rpID == "":
+		s.RPID = s.Host
+	default:
+		s.RPID = rpID
+	}
+	return s, nil
+}
+
+func localhost(host string) bool { return host == "localhost" || strings.HasSuffix(host, ".localhost") }
+
+// CheckRPID says what is wrong with the relying party of new passkeys. It is the host or a domain
+// above it that can be registered (HTML, "registrable domain suffix of or is equal to").
+func (s Site) CheckRPID(rpID string) error {
+	if rpID == "" || rpID == s.Host {
+		return nil
+	}
+	if !strings.HasSuffix(s.Host, "."+rpID) || !isHost(s.Host) {
+		return fmt.Errorf("%q is neither the issuer's host (%s) nor a domain above it", rpID, s.Host)
+	}
+	if suffix, _ := publicsuffix.PublicSuffix(rpID); suffix == rpID {
+		return fmt.Errorf("%q is a public suffix, under which anybody can have a host", rpID)
+	}
+	return nil
+}
+
+// CheckPrevious says what is wrong with the hosts whose passkeys are to work.
+func (s Site) CheckPrevious(hosts []string) error {
+	labels := map[string]bool{label(s.Host): true}
+	for i, h := range hosts {
+		if !isHost(h) {
+			return fmt.Errorf("%q is not a host name such as auth.example.com", h)
+		}
+		if slices.Contains(hosts[:i], h) {
+			return fmt.Errorf("%q is listed twice", h)
+		}
+		labels[label(h)] = true
+	}
+	if len(labels) > maxLabels {
+		return fmt.Errorf("with the issuer they are of %d domains; browsers read %d at most", len(labels), maxLabels)
+	}
+	return nil
+}
+
+// isHost reports whether a text is the name of a host: no address, port, scheme or path, in lower
+// case.
+func isHost(s string) bool {
+	u, err := url.Parse("//" + s)
+	if err != nil || u.Host != s || u.Port() != "" || u.User != nil || strings.ToLower(s) != s || len(s) > 253 ||
+		protocol.ValidateRPID(s) != nil {
+		return false
+	}
+	const letters = "abcdefghijklmnopqrstuvwxyz0123456789-"
+	return !slices.ContainsFunc(strings.Split(s, "."), func(l string) bool {
+		return l == "" || strings.Trim(l, letters) != "" || l[0] == '-' || l[len(l)-1] == '-'
+	})
+}
+
+// label is the name of the registrable domain of a host without its public suffix.
+func label(host string) string {
+	domain, err := publicsuffix.EffectiveTLDPlusOne(host)
+	if err != nil {
+		return host
+	}
+	name, _, _ := strings.Cut(domain, ".")
+	return name
+}
+
+// Offered reports whether passkeys work here.
+func (s Site) Offered() bool { return s.RPID != "" }
+
+// RPIDs are the relying parties whose passkeys let people in, that of new ones first.
+func (s Site) RPIDs() []string {
+	if !s.Offered() {
+		return nil
+	}
+	out := []string{s.RPID}
+	for _, h := range append([]string{s.Host}, s.Previous...) {
+		if !slices.Contains(out, h) {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+func (s Site) serves(rpID string) bool { return slices.Contains(s.RPIDs(), rpID) }
+
+// RelatedOrigins are those at which passkeys of this site may be used (WebAuthn §5.11): the
+// document at /.well-known/webauthn lists them. Nil where there is none to list.
+func (s Site) RelatedOrigins() []string {
+	if !s.Offered() || len(s.Previous) == 0 && s.RPID == s.Host {
+		return nil
+	}
+	out := []string{s.Origin}
+	for _, h := range s.Previous {
+		if o := "https://" + h; o != s.Origin {
+			out = append(out, o)
+		}
+	}
+	return out
+}
