@@ -200,14 +200,20 @@ func (s *site) connectLink(token string) string {
 	return link
 }
 
-// token redeems the code that an application got.
-func (s *site) token(a *app, q url.Values) string {
+// redeemed is the token response for the code that an application got.
+func (s *site) redeemed(a *app, q url.Values) map[string]any {
 	s.t.Helper()
-	out := s.post("/token", url.Values{
+	return s.post("/token", url.Values{
 		"grant_type": {"authorization_code"}, "code": {q.Get("code")}, "client_id": {a.id},
 		"redirect_uri":  {a.URL + "/callback"},
 		"code_verifier": {strings.Repeat("v", 43)},
 	})
+}
+
+// token redeems the code that an application got.
+func (s *site) token(a *app, q url.Values) string {
+	s.t.Helper()
+	out := s.redeemed(a, q)
 	token, _ := out["access_token"].(string)
 	if token == "" {
 		s.t.Fatalf("no token: %v", out)
