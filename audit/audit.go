@@ -25,6 +25,8 @@ const (
 	LoggedOut        = "session.ended"
 	ConsentApproved  = "consent.approved"
 	ConsentDenied    = "consent.denied"
+	DeviceRequested  = "device.requested" // a device without a browser asks for a person's approval
+	DeviceUnknown    = "device.unknown"   // a person has typed a code under which no device waits
 	TokenIssued      = "token.issued"
 	TokenRefreshed   = "token.refreshed"
 	TokenReplayed    = "token.replayed"  // a refresh token came again within the grace window

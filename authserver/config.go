@@ -29,6 +29,7 @@ type Store interface {
 	storage.Sessions
 	storage.SignIns
 	storage.Approvals
+	storage.Devices
 	storage.Redemptions
 	storage.Revocations
 	storage.Cuts

@@ -18,7 +18,7 @@ const maxFormBytes = 64 << 10
 // credentialParams must never travel in a URL: it is logged on the way (AS-06).
 var credentialParams = []string{
 	"client_secret", "client_assertion", "code", "code_verifier", "refresh_token", "token", "subject_token",
-	"actor_token", "grant_type",
+	"actor_token", "device_code", "grant_type",
 }
 
 // readForm reads the form of a direct request. Only the body counts; credentials in

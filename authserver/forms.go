@@ -2,6 +2,7 @@ package authserver
 
 import (
 	"net/http"
+	"net/netip"
 	"net/url"
 
 	"github.com/mcp-authd/mcp-authd/internal/network"
@@ -21,6 +22,7 @@ const (
 	purposeConnect         = "connect"    // a request of a resource server
 	purposeDisconnect      = "disconnect" // an account at a provider
 	purposeClaim           = "claim"      // an account that a provider returned
+	purposeDevice          = "device"     // the request of a device
 )
 
 // pageForms reads the forms of our pages. Each carries a state along, sealed and bound to the
@@ -108,4 +110,10 @@ func (f *pageForms) mint(r *http.Request, userID string, methods ...string) sess
 // networks are where a request comes from, as it is counted: the smallest first.
 func (f *pageForms) networks(r *http.Request) []string {
 	return network.Blocks(f.proxies.ClientAddr(r))
+}
+
+// near reports whether an address is in the network that a request comes from.
+func (f *pageForms) near(r *http.Request, address string) bool {
+	a, err := netip.ParseAddr(address)
+	return err == nil && network.Blocks(a)[0] == f.networks(r)[0]
 }

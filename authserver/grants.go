@@ -65,6 +65,7 @@ func (s *Server) newExchange(tokens *grant.Tokens) *grant.Exchange {
 // password grant (OAuth 2.1 §10, AS-03).
 func (s *Server) newShell(clientAuth *grant.ClientAuth, refresh *grant.RefreshTokens) *shell.Shell {
 	c, minter := s.cfg, s.newMinter()
+	code := &grant.Code{Store: c.Store, Catalog: s.catalog, Bindings: s.bindings, Refresh: refresh, Minter: minter}
 	return shell.New(shell.Config{
 		Issuer:         c.Issuer,
 		Secret:         s.ring.Key("fosite", 32),
@@ -72,7 +73,8 @@ func (s *Server) newShell(clientAuth *grant.ClientAuth, refresh *grant.RefreshTo
 		AccessTTL:      c.Tokens.AccessTTL,
 		RefreshIdleTTL: c.Tokens.RefreshIdleTTL,
 	}, clientAuth.ForGrant,
-		&grant.Code{Store: c.Store, Catalog: s.catalog, Bindings: s.bindings, Refresh: refresh, Minter: minter},
+		code,
+		&grant.Device{Store: c.Store, Code: code},
 		s.newRefresh(refresh, minter),
 		&grant.Machine{Catalog: s.catalog, Minter: minter},
 	)

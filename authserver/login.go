@@ -146,6 +146,8 @@ func (p *loginPages) logout(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, paths.authorize+"?"+string(p.flow.Ways.ForAnother(to.Query)), http.StatusSeeOther)
 	case to.Connect != "":
 		http.Redirect(w, r, paths.connect+to.Connect, http.StatusSeeOther)
+	case to.Device != "":
+		http.Redirect(w, r, paths.forDevice(to.Device), http.StatusSeeOther)
 	default:
 		p.steps.web.For(r).SignedOut(w)
 	}

@@ -15,6 +15,7 @@ type pages struct {
 	authorize *authorizePages
 	login     *loginPages
 	home      *homePages
+	device    *devicePages
 	setup     *setupPages
 	provider  *providerPages // nil: people sign in with a password only
 	// backchannel answers logout tokens of providers; nil: not offered.
@@ -48,6 +49,7 @@ func newPages(s *Server) *pages {
 		passwords: newPasswords(c.Config),
 		audit:     c.Audit,
 	}
+	devices := &flow.Devices{Flow: f, Requests: s.devices, Approvals: s.grants.approvals}
 	p := &pages{
 		issuer:      c.Issuer,
 		paths:       s.paths,
@@ -57,6 +59,7 @@ func newPages(s *Server) *pages {
 		login:       &loginPages{f, accounts, passwords, c.NoLocalLogin, forms, steps},
 		home:        &homePages{accounts, c.NoLocalLogin, forms, steps},
 		setup:       &setupPages{s.users, c.NoLocalLogin, c.Issuer, s.paths.setup, s.errors.web, forms},
+		device:      &devicePages{devices, forms, steps},
 		backchannel: c.BackchannelLogout,
 	}
 	if c.Delegation != nil {
@@ -81,6 +84,8 @@ func (p *pages) register(handle func(string, http.Handler, ...string)) {
 	handle(p.paths.login, signIn, http.MethodGet, http.MethodHead, http.MethodPost)
 	post(p.paths.consent, p.authorize.consent)
 	post(p.paths.logout, p.login.logout)
+	device := sameSite.Handler(byMethod(p.device.page, p.device.decide))
+	handle(p.paths.device, device, http.MethodGet, http.MethodHead, http.MethodPost)
 	setup := sameSite.Handler(http.HandlerFunc(p.setup.setup))
 	handle(p.paths.setup, setup, http.MethodGet, http.MethodHead, http.MethodPost)
 	post(p.paths.setup+"/check", p.setup.check)

@@ -18,6 +18,7 @@ type paths struct {
 	prefix, home, authorize, login, consent, logout, setup string
 	// With providers to sign in at: callback and connect end in a slash.
 	callback, connect, depart, disconnect, claim string
+	device                                       string // where people type the codes of devices
 }
 
 func newPaths(issuer string) paths {
@@ -30,7 +31,7 @@ func newPaths(issuer string) paths {
 		prefix: prefix, home: prefix + "/", authorize: prefix + "/authorize", login: prefix + "/login",
 		consent: prefix + "/consent", logout: prefix + "/logout", setup: prefix + "/setup",
 		callback: prefix + "/callback/", connect: prefix + "/connect/", depart: prefix + "/depart",
-		disconnect: prefix + "/disconnect", claim: prefix + "/claim",
+		disconnect: prefix + "/disconnect", claim: prefix + "/claim", device: prefix + "/device",
 	}
 }
 
@@ -41,8 +42,15 @@ func (p paths) destination(to flow.Destination) string {
 		return p.authorize + "?" + string(to.Query.SignedIn())
 	case to.Connect != "":
 		return p.connect + to.Connect
+	case to.Device != "":
+		return p.forDevice(to.Device)
 	}
 	return p.home
+}
+
+// forDevice is where a person decides about the device that shows them a code.
+func (p paths) forDevice(code string) string {
+	return p.device + "?" + url.Values{paramUserCode: {code}}.Encode()
 }
 
 // atProvider is where an authorization request continues at a provider.
@@ -63,6 +71,7 @@ func (s *Server) Register(mux *http.ServeMux) {
 		handle(p+path, browserClients(h), append(methods, http.MethodOptions)...)
 	}
 	api("/token", s.handleToken, http.MethodPost)
+	api("/device_authorization", s.handleDeviceAuthorization, http.MethodPost)
 	api("/revoke", s.handleRevoke, http.MethodPost)
 	api("/jwks.json", s.handleJWKS, http.MethodGet, http.MethodHead)
 	if s.cfg.Tokens.StatusTTL > 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/clients"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/connect"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/device"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/users"
@@ -40,6 +41,7 @@ type Server struct {
 	bindings   binding.Checker
 	status     *statusLists
 	grants     grants
+	devices    *device.Requests
 	undeclared *undeclared
 	paths      paths
 	probe      *probe
@@ -85,6 +87,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	}
 	s.attend(ctx)
 	s.grants = s.newGrants()
+	s.devices = s.newDevices()
 	s.pages = newPages(s)
 	if c.Registry != nil {
 		c.Registry.Attach(c.Issuer, s.KnownScopes, s.DefaultScopes, c.TrustedProxies.ClientAddr)

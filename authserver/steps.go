@@ -41,6 +41,8 @@ func (s *steps) write(w http.ResponseWriter, r *http.Request, step flow.Step) {
 	case flow.Fail:
 		s.audit.Record(r.Context(), audit.AuthorizeRefused, refusal.Attr(step.Err))
 		s.errors.fail(w, r, step)
+	case flow.EnterDeviceCode, flow.AskDevice, flow.DeviceDecided:
+		s.writeDevice(w, r, step)
 	case flow.Continue:
 		w.Header().Set("Referrer-Policy", "no-referrer")
 		http.Redirect(w, r, s.views.paths.destination(step.To), http.StatusSeeOther)

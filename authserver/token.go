@@ -28,7 +28,7 @@ func (s *Server) handleToken(w http.ResponseWriter, r *http.Request) {
 	reply, err := s.grants.reply(r, p)
 	if err != nil {
 		s.cfg.Audit.Record(r.Context(), audit.TokenRefused, refusal.Attr(err))
-		s.writeTokenError(w, r, err)
+		s.writeTokenError(w, r, p.Get("grant_type"), err)
 		return
 	}
 	wire.WriteJSON(w, http.StatusOK, reply)
@@ -58,6 +58,7 @@ func tokenRequest(r *http.Request, p form.Params) grant.TokenRequest {
 		Verifier:     p.Get("code_verifier"),
 		RedirectURI:  p.Get("redirect_uri"),
 		RefreshToken: p.Get("refresh_token"),
+		DeviceCode:   p.Get("device_code"),
 	}
 }
 
@@ -94,13 +95,17 @@ type interactionBody struct {
 	URI string `json:"interaction_uri"` // ours
 }
 
-func (s *Server) writeTokenError(w http.ResponseWriter, r *http.Request, err error) {
+func (s *Server) writeTokenError(w http.ResponseWriter, r *http.Request, grantType string, err error) {
+	e := oauth.AsError(err)
 	var needed *grant.InteractionError
-	if !errors.As(err, &needed) {
+	switch {
+	case grantType == oauth.GrantDeviceCode && (e.Code == oauth.SlowDown || e.Code == oauth.AccessDenied):
+		writeDirect(w, r, http.StatusBadRequest, e) // RFC 8628 §3.5, RFC 6749 §5.2
+		return
+	case !errors.As(err, &needed):
 		s.writeError(w, r, err)
 		return
 	}
-	e := oauth.AsError(err)
 	noteError(r, e)
 	wire.WriteJSON(w, e.Status(), interactionBody{
 		Error: wire.Error{Code: e.Code, Description: oauth.SafeDescription(e.Description)},

@@ -63,6 +63,8 @@ func (v *views) failed(r *http.Request, step flow.ProviderFailed, err error) web
 		out.RetryURL = v.paths.atProvider(to.Query, step.Provider.ID)
 	case to.Connect != "":
 		out.RetryURL = v.paths.connect + to.Connect
+	case to.Device != "":
+		out.RetryURL = v.paths.forDevice(to.Device)
 	}
 	return out
 }

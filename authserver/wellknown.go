@@ -52,22 +52,25 @@ func (d *discovery) handler(r *http.Request) (http.Handler, error) {
 func (s *Server) metadata(catalog *policy.Catalogue) metadata.AuthorizationServer {
 	endpoint := func(path string) string { return s.cfg.Issuer + path }
 	m := metadata.AuthorizationServer{
-		Issuer:                   s.cfg.Issuer, // as it is configured (RFC 8414 §3.3, AS-20)
-		AuthorizationEndpoint:    endpoint("/authorize"),
-		TokenEndpoint:            endpoint("/token"),
-		JWKSURI:                  endpoint("/jwks.json"), // AS-32
-		ScopesSupported:          metadata.Values(catalog.DefaultScopes().Union(oauth.Scopes{oauth.OfflineAccess})),
-		ResponseTypes:            metadata.Values{"code"},
-		ResponseModes:            metadata.Values{"query"},
-		GrantTypes:               metadata.Values{oauth.GrantCode, oauth.GrantRefresh, oauth.GrantClientCredentials},
-		TokenAuthMethods:         metadata.Values{"none", "client_secret_post", "client_secret_basic"}, // AS-172
-		RevocationEndpoint:       endpoint("/revoke"),
-		IntrospectionEndpoint:    endpoint("/introspect"),
-		IntrospectionAuthMethods: metadata.Values{"client_secret_basic", "client_secret_post"},
-		CodeChallengeMethods:     metadata.Values{oauth.S256},
-		UILocales:                metadata.Values(s.errors.web.pages.Languages()), // PE-13
-		AuthorizationResponseIss: true,                                            // RFC 9207 §2.3, AS-29
-		ClientIDMetadataDocument: s.cfg.Documents != nil,                          // AS-28
+		Issuer:                s.cfg.Issuer, // as it is configured (RFC 8414 §3.3, AS-20)
+		AuthorizationEndpoint: endpoint("/authorize"),
+		TokenEndpoint:         endpoint("/token"),
+		JWKSURI:               endpoint("/jwks.json"), // AS-32
+		ScopesSupported:       metadata.Values(catalog.DefaultScopes().Union(oauth.Scopes{oauth.OfflineAccess})),
+		ResponseTypes:         metadata.Values{"code"},
+		ResponseModes:         metadata.Values{"query"},
+		GrantTypes: metadata.Values{
+			oauth.GrantCode, oauth.GrantRefresh, oauth.GrantClientCredentials, oauth.GrantDeviceCode,
+		},
+		TokenAuthMethods:            metadata.Values{"none", "client_secret_post", "client_secret_basic"}, // AS-172
+		RevocationEndpoint:          endpoint("/revoke"),
+		IntrospectionEndpoint:       endpoint("/introspect"),
+		IntrospectionAuthMethods:    metadata.Values{"client_secret_basic", "client_secret_post"},
+		CodeChallengeMethods:        metadata.Values{oauth.S256},
+		DeviceAuthorizationEndpoint: endpoint("/device_authorization"),               // RFC 8628 §4
+		UILocales:                   metadata.Values(s.errors.web.pages.Languages()), // PE-13
+		AuthorizationResponseIss:    true,                                            // RFC 9207 §2.3, AS-29
+		ClientIDMetadataDocument:    s.cfg.Documents != nil,                          // AS-28
 	}
 	if s.cfg.ClientKeys != nil {
 		m.TokenAuthMethods = append(m.TokenAuthMethods, oauth.PrivateKeyJWT)

@@ -23,16 +23,20 @@ const privateKeyJWT = oauth.PrivateKeyJWT
 // Every grant that a client may be registered for. The order is part of the sealed form
 // (append only) and of every answer: authorization_code comes first, some clients take
 // the first.
-var allGrants = []string{grantCode, grantRefresh, grantMachine}
+var allGrants = []string{grantCode, grantRefresh, grantMachine, grantDevice}
 
 // The grants that a client may register for itself. client_credentials is missing on
 // purpose: the operator decides who may have access without a person (AS-178).
-var selfServiceGrants = []string{grantCode, grantRefresh}
+var selfServiceGrants = []string{grantCode, grantRefresh, grantDevice}
+
+// The grants of a client that does not say which it wants.
+var defaultGrants = []string{grantCode, grantRefresh}
 
 const (
 	grantCode    = oauth.GrantCode
 	grantRefresh = oauth.GrantRefresh
 	grantMachine = oauth.GrantClientCredentials
+	grantDevice  = oauth.GrantDeviceCode
 )
 
 // Metadata is what a client says about itself for people, in the order of RFC 7591
@@ -130,13 +134,13 @@ func (r *Registry) admitGrants(m request, method string) ([]string, error) {
 	if r.cfg.MachineClients && method != "none" { // OAuth 2.1 §4.2: confidential clients only
 		offered = allGrants
 	}
-	grants := slices.Clone(selfServiceGrants)
+	grants := slices.Clone(defaultGrants)
 	if len(m.GrantTypes) > 0 {
 		grants = grantsOf(grantBits(m.GrantTypes, offered), offered)
 	}
-	machine, code := slices.Contains(grants, grantMachine), slices.Contains(grants, grantCode)
+	code := slices.Contains(grants, grantCode)
 	switch {
-	case !code && !machine:
+	case !code && !slices.Contains(grants, grantMachine) && !slices.Contains(grants, grantDevice):
 		return nil, badMetadata(
 			"grant_types must include authorization_code; clients that act without a person are created by the operator.",
 		)

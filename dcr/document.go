@@ -336,7 +336,7 @@ func (d *documents) parse(id string, answer safehttp.Answer) (storage.Client, er
 func (d *documents) admit(id string, m request, methods []string) (storage.Client, error) {
 	c := storage.Client{
 		ID: id, Name: cleanText(m.Name, maxNameLength), RedirectURIs: slices.Clone(m.RedirectURIs),
-		GrantTypes: slices.Clone(selfServiceGrants),
+		GrantTypes: slices.Clone(defaultGrants),
 		AuthMethod: "none", Source: storage.SourceCIMD, Metadata: m.display().encode(),
 		CreatedAt: d.now().UTC().Truncate(time.Second),
 	}

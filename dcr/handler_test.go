@@ -48,7 +48,12 @@ func TestRegistered(t *testing.T) {
 			"x client_name#ja dpop_bound_access_tokens"},
 		{"AS-141: grants are intersected, authorization_code first",
 			`{` + loopback +
-				`,"grant_types":["urn:ietf:params:oauth:grant-type:device_code","refresh_token","authorization_code"]}`,
+				`,"grant_types":["urn:example:no-grant","urn:ietf:params:oauth:grant-type:device_code","refresh_token","authorization_code"]}`,
+			`{"grant_types":["authorization_code","refresh_token","urn:ietf:params:oauth:grant-type:device_code"]}`, ""},
+		{"AS-240: a client without a browser needs no redirect URI",
+			`{"grant_types":["urn:ietf:params:oauth:grant-type:device_code"]}`,
+			`{"grant_types":["urn:ietf:params:oauth:grant-type:device_code"],"token_endpoint_auth_method":"none"}`, ""},
+		{"AS-240: device_code only when asked for", `{` + loopback + `}`,
 			`{"grant_types":["authorization_code","refresh_token"]}`, ""},
 		{"AS-141: refresh_token only when asked for", `{` + loopback + `,"grant_types":["authorization_code"]}`,
 			`{"grant_types":["authorization_code"]}`, ""},

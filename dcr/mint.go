@@ -62,10 +62,11 @@ func (s Spec) withDefaults() Spec {
 	if s.ID == "" {
 		s.ID = secrets.ID(idPrefix)
 	}
+	s.GrantTypes = fullNames(s.GrantTypes)
 	if len(s.GrantTypes) == 0 {
 		s.GrantTypes = []string{grantMachine}
 		if len(s.RedirectURIs) > 0 {
-			s.GrantTypes = slices.Clone(selfServiceGrants)
+			s.GrantTypes = slices.Clone(defaultGrants)
 		}
 	}
 	if s.AuthMethod == "" {
@@ -79,6 +80,19 @@ func (s Spec) withDefaults() Spec {
 	return s
 }
 
+// shortNames are what operators may call the grant types whose names are URNs.
+var shortNames = map[string]string{"device": grantDevice, "device_code": grantDevice}
+
+func fullNames(grants []string) []string {
+	out := slices.Clone(grants)
+	for i, g := range out {
+		if full, ok := shortNames[g]; ok {
+			out[i] = full
+		}
+	}
+	return out
+}
+
 func (s Spec) check() error {
 	if err := checkID(s.ID); err != nil {
 		return err
@@ -87,14 +101,14 @@ func (s Spec) check() error {
 		return fmt.Errorf("authentication method %q is not one of %s", s.AuthMethod, strings.Join(authMethods, ", "))
 	}
 	for _, g := range s.GrantTypes {
-		if g != grantCode && g != grantRefresh && g != grantMachine {
-			return fmt.Errorf("grant type %q is not one of %s, %s, %s", g, grantCode, grantRefresh, grantMachine)
+		if !slices.Contains(allGrants, g) {
+			return fmt.Errorf("grant type %q is not one of %s", g, strings.Join(allGrants, ", "))
 		}
 	}
 	code, machine := slices.Contains(s.GrantTypes, grantCode), slices.Contains(s.GrantTypes, grantMachine)
 	switch {
-	case !code && !machine:
-		return fmt.Errorf("the grant types need %s or %s", grantCode, grantMachine)
+	case !code && !machine && !slices.Contains(s.GrantTypes, grantDevice):
+		return fmt.Errorf("the grant types need %s, %s or %s", grantCode, grantMachine, grantDevice)
 	case machine && s.AuthMethod == "none": // OAuth 2.1 §4.2
 		return fmt.Errorf(
 			"%s needs a client that authenticates: use client_secret_basic, client_secret_post or private_key_jwt",

@@ -28,6 +28,8 @@ func TestMint(t *testing.T) {
 		{"a person's client that also acts by itself",
 			dcr.Spec{RedirectURIs: web, GrantTypes: []string{"authorization_code", "client_credentials"}},
 			"client_secret_basic", []string{"authorization_code", "client_credentials"}},
+		{"AS-240: a device, by the short name", dcr.Spec{GrantTypes: []string{"device", "refresh_token"}}, "none",
+			[]string{oauth.GrantDeviceCode, "refresh_token"}},
 		{"an id of the operator's choice", dcr.Spec{ID: "ci.build-1", RedirectURIs: web}, "none",
 			[]string{"authorization_code", "refresh_token"}},
 		{"a private-use scheme by policy",

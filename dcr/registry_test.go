@@ -20,6 +20,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/audittest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
+	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
@@ -137,8 +138,12 @@ func TestEveryKnownClientRegisters(t *testing.T) {
 			if got["token_endpoint_auth_method"] != method {
 				t.Errorf("token_endpoint_auth_method: got %v, want %s", got["token_endpoint_auth_method"], method)
 			}
-			if g := texts(got["grant_types"]); !slices.Equal(g, []string{"authorization_code", "refresh_token"}) {
-				t.Errorf("grant_types: got %v", g)
+			grants := []string{"authorization_code", "refresh_token"}
+			if slices.Contains(texts(asked["grant_types"]), oauth.GrantDeviceCode) { // AS-240: Visual Studio Code
+				grants = append(grants, oauth.GrantDeviceCode)
+			}
+			if g := texts(got["grant_types"]); !slices.Equal(g, grants) {
+				t.Errorf("grant_types: got %v, want %v", g, grants)
 			}
 			secret, confidential := got["client_secret"].(string)
 			if _, expires := got["client_secret_expires_at"]; confidential == (method == "none") ||

@@ -55,6 +55,9 @@ type AuthorizationServer struct {
 	// code_challenge_methods_supported: REQUIRED by MCP 2025-11-25; without it clients stop
 	CodeChallengeMethods Values `json:"code_challenge_methods_supported,omitempty"`
 
+	// device_authorization_endpoint: RFC 8628 §4
+	DeviceAuthorizationEndpoint string `json:"device_authorization_endpoint,omitempty"`
+
 	// OpenID Connect Discovery 1.0 §3, for the openid-configuration copy only.
 	// subject_types_supported: REQUIRED there
 	SubjectTypes Values `json:"subject_types_supported,omitempty"`

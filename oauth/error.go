@@ -53,7 +53,12 @@ const (
 	// the server cannot prove (RFC 9470 §5).
 	UnmetAuthentication Code = "unmet_authentication_requirements"
 
-	// Not registered: what an overloaded or rate-limited endpoint answers with 429.
+	// RFC 8628 §3.5, for a device that polls.
+	AuthorizationPending Code = "authorization_pending"
+	ExpiredToken         Code = "expired_token"
+
+	// Of RFC 8628 §3.5, too, where it is a 400. Elsewhere it is not registered: what an overloaded
+	// or rate-limited endpoint answers with 429.
 	SlowDown Code = "slow_down"
 )
 
@@ -82,6 +87,8 @@ var status = map[Code]int{
 	LoginRequired:            http.StatusBadRequest,
 	ConsentRequired:          http.StatusBadRequest,
 	UnmetAuthentication:      http.StatusBadRequest,
+	AuthorizationPending:     http.StatusBadRequest,
+	ExpiredToken:             http.StatusBadRequest,
 	SlowDown:                 http.StatusTooManyRequests,
 }
 

@@ -5,6 +5,8 @@ const (
 	GrantCode              = "authorization_code" // OAuth 2.1 §4.1
 	GrantRefresh           = "refresh_token"      // OAuth 2.1 §4.3
 	GrantClientCredentials = "client_credentials" // OAuth 2.1 §4.2
+	// RFC 8628 §3.4.
+	GrantDeviceCode = "urn:ietf:params:oauth:grant-type:device_code" // #nosec G101 -- a name
 	// RFC 8693 §2.1.
 	GrantTokenExchange = "urn:ietf:params:oauth:grant-type:token-exchange" // #nosec G101 -- a name
 )

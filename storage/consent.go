@@ -46,7 +46,7 @@ type Approvals interface {
 type Approval struct {
 	Session  Hash // the session that approves
 	Client   *Client
-	Place    string // oauth.RedirectPlace of where the answer goes
+	Place    string // oauth.RedirectPlace of where the answer goes, or DevicePlace
 	Material Hash   // Client.Material of the client that was shown
 	// Remembered is the earlier consent that the approval rests on, Visit.Consented for
 	// the same place and material; it is neither widened nor renewed. Nil: the person was

@@ -358,6 +358,7 @@ type Store interface {
 	Sessions
 	SignIns
 	Approvals
+	Devices
 	Redemptions
 	Revocations
 	Cuts

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // sample is one page as a person may meet it.
@@ -250,6 +251,18 @@ func samples() []sample {
 				Handoff{Client: Party{Name: "Cursor"}, URL: "cursor://anysphere.cursor-mcp/oauth/callback?code=c",
 					Scheme: "cursor:"})
 		}},
+		{"devicecode", func(p *Pages, w http.ResponseWriter) { p.DeviceCode(w, 200, DeviceCode{Action: "/device"}) }},
+		{"devicecode-problem", func(p *Pages, w http.ResponseWriter) {
+			p.DeviceCode(w, 400,
+				DeviceCode{Action: "/device", Code: "wdjb-mjht", Problem: Say("device.wrong")})
+		}},
+		{"device", func(p *Pages, w http.ResponseWriter) { p.Device(w, sampleDevice()) }},
+		{"devicedone", func(p *Pages, w http.ResponseWriter) {
+			p.DeviceDone(w, DeviceDone{Client: Party{Name: "mcp-authd login"}, Resource: notes})
+		}},
+		{"devicedone-denied", func(p *Pages, w http.ResponseWriter) {
+			p.DeviceDone(w, DeviceDone{Client: Party{Name: "mcp-authd login"}, Resource: notes, Denied: true})
+		}},
 		{"setup", func(p *Pages, w http.ResponseWriter) { p.Setup(w, 200, setup) }},
 		{"setup-problem", func(p *Pages, w http.ResponseWriter) { p.Setup(w, 400, setupFailed) }},
 		{"setupdone", func(p *Pages, w http.ResponseWriter) {
@@ -271,6 +284,17 @@ func samples() []sample {
 		{"home-empty", func(p *Pages, w http.ResponseWriter) { p.Home(w, Home{Issuer: "https://auth.example.com"}) }},
 		{"signedout", func(p *Pages, w http.ResponseWriter) { p.SignedOut(w) }},
 	}...)
+}
+
+func sampleDevice() Device {
+	r := sampleRequest()
+	r.Client = Party{Name: "mcp-authd login", URL: "mcp_kD93jfkw0d"}
+	r.RedirectHost, r.RedirectURI = "", ""
+	return Device{
+		Action: "/device", Step: "sealed-step", Request: r, Code: "WDJB-MJHT", Agent: "mcp-authd/1.2",
+		Address: "192.0.2.17", Near: true, Asked: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC),
+		Username: "alice", SignOutAction: "/logout", SignOutStep: "sealed-sign-out",
+	}
 }
 
 func newPages(t testing.TB, c Config) *Pages {

@@ -176,6 +176,22 @@ func (p *Pages) Connected(w http.ResponseWriter, v Connected) {
 	p.show(w, http.StatusOK, "connected", v, policy{keepOpener: true})
 }
 
+// DeviceCode shows the form in which a person types the code that a device shows them. It gets
+// user_code.
+func (p *Pages) DeviceCode(w http.ResponseWriter, status int, v DeviceCode) {
+	p.show(w, status, "devicecode", v, policy{})
+}
+
+// Device shows which device asks for what. Its form posts decision (approve or deny) and step.
+func (p *Pages) Device(w http.ResponseWriter, v Device) {
+	p.show(w, http.StatusOK, "device", v, policy{script: true})
+}
+
+// DeviceDone shows what has become of that.
+func (p *Pages) DeviceDone(w http.ResponseWriter, v DeviceDone) {
+	p.show(w, http.StatusOK, "devicedone", v, policy{})
+}
+
 // Setup shows the form that makes the first administrator. It posts username,
 // password, token and step.
 func (p *Pages) Setup(w http.ResponseWriter, status int, v Setup) {

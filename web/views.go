@@ -1,5 +1,7 @@
 package web
 
+import "time"
+
 // Party is a client or an MCP server as pages show it.
 type Party struct {
 	// Name is the display name. Empty means that it has none.
@@ -98,6 +100,35 @@ type Consent struct {
 	// SignOutAction and SignOutStep are the form behind "Not you?".
 	SignOutAction, SignOutStep string
 	FormTargets                []string
+}
+
+// DeviceCode is the view of the page on which a person types the code that a device shows them.
+type DeviceCode struct {
+	Action  string // where the form leads
+	Code    string // as it was typed, "" at first
+	Problem Text   // says what was wrong with it
+}
+
+// Device is the view of the page on which a person decides about the request of a device.
+type Device struct {
+	Action, Step string
+	Request
+	Code string // as the device shows it
+	// Agent is what the device calls itself, Address where it asks from, and Near says that this is
+	// the network that the person is in.
+	Agent, Address string
+	Near           bool
+	Asked          time.Time
+	Username       string
+	// SignOutAction and SignOutStep are the form behind "Not you?".
+	SignOutAction, SignOutStep string
+}
+
+// DeviceDone is the view of the page after Device.
+type DeviceDone struct {
+	Client   Party
+	Resource Party
+	Denied   bool
 }
 
 // ProviderConsent is the view of the approval page of a person who then signs in at a provider.

@@ -61,7 +61,7 @@ func (f *clientFlags) add(c *cobra.Command) {
 	fl.StringVar(&f.spec.Name, "name", "", "name that people are shown")
 	fl.StringArrayVar(&f.spec.RedirectURIs, "redirect-uri", nil, "redirect URI; repeat for more")
 	fl.StringArrayVar(&f.spec.GrantTypes, "grant", nil,
-		"grant type: authorization_code, refresh_token, client_credentials; repeat for more")
+		"grant type: authorization_code, refresh_token, client_credentials, device; repeat for more")
 	fl.StringVar(&f.spec.AuthMethod, "auth-method", "",
 		"none, client_secret_basic, client_secret_post or private_key_jwt")
 	fl.StringVar(&f.keyFile, "jwks", "", "file with the public keys of private_key_jwt, as a JSON Web Key Set")
@@ -91,6 +91,7 @@ func newClientAdd(s std) *cobra.Command {
 		Long: "Creates a client of the operator. With redirect URIs it is for people who sign in; without, it\n" +
 			"acts for itself with client credentials. The secret cannot be shown again.",
 		Example: "  mcp-authd client add --name \"Our app\" --redirect-uri https://app.example.com/cb\n" +
+			"  mcp-authd client add --name \"Our terminal\" --grant device --grant refresh_token\n" +
 			"  mcp-authd client add --name Robot --grant client_credentials --jwks robot-keys.json\n" +
 			"  mcp-authd client add --name Robot --grant client_credentials --resource https://mcp.example.com/mcp\n" +
 			"  mcp-authd client add --name \"Notes server\" --grant client_credentials --resource https://mcp.example.com/mcp  # may introspect tokens for it",

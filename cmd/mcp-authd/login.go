@@ -20,10 +20,10 @@ import (
 
 // loginFlags are the flags of login.
 type loginFlags struct {
-	noBrowser, asJSON, secretStdin bool
-	clientID, tool                 string
-	scopes, args                   []string
-	timeout                        time.Duration
+	noBrowser, asJSON, secretStdin, device bool
+	clientID, tool                         string
+	scopes, args                           []string
+	timeout                                time.Duration
 }
 
 func newLoginCommand(s std) *cobra.Command {
@@ -33,8 +33,9 @@ func newLoginCommand(s std) *cobra.Command {
 		Short: "Act as an MCP client: discover, register, sign in, list tools",
 		Long: "Signs in to an MCP server as any client does, prints each step, and says which one failed\n" +
 			"and why. Nothing is kept.",
-		Example: "  mcp-authd login http://127.0.0.1:8414/mcp\n  mcp-authd login --call add_note --arg text=hello http://127.0.0.1:8414/mcp",
-		Args:    cobra.ExactArgs(1),
+		Example: "  mcp-authd login http://127.0.0.1:8414/mcp\n  mcp-authd login --call add_note --arg text=hello http://127.0.0.1:8414/mcp\n" +
+			"  mcp-authd login --device https://mcp.example.com/mcp",
+		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			l, err := newLogin(s, f, args[0])
 			if err != nil {
@@ -47,6 +48,7 @@ func newLoginCommand(s std) *cobra.Command {
 	}
 	fl := c.Flags()
 	fl.BoolVar(&f.noBrowser, "no-browser", false, "print the URL and open nothing")
+	fl.BoolVar(&f.device, "device", false, "show a code to approve on another device, and open no listener")
 	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object for each step")
 	fl.StringVar(&f.clientID, "client-id", "", "use this client instead of registering one")
 	fl.BoolVar(&f.secretStdin, "client-secret-stdin", false, "read the secret of --client-id from standard input")
@@ -113,15 +115,37 @@ func (l *login) run(ctx context.Context) error {
 	}
 	l.step(mcpclient.StepMetadata, server, "%s, issuer matches, PKCE S256%s", server.Issuer,
 		ifText(server.AuthorizationResponseIss, ", iss"))
+	if l.flags.device {
+		return l.byDevice(ctx, server, l.resource(r), l.firstScopes(ch, r))
+	}
+	return l.byBrowser(ctx, server, l.resource(r), l.firstScopes(ch, r))
+}
+
+// resource is what to ask tokens for.
+func (l *login) resource(r mcpclient.Resource) string {
+	if r.ProtectedResource.Resource == "" {
+		return l.url
+	}
+	return r.ProtectedResource.Resource
+}
+
+// obtain gets a token with scopes.
+type obtain func(ctx context.Context, scopes oauth.Scopes) (oauth.TokenResponse, error)
+
+func (l *login) byBrowser(ctx context.Context, server mcpclient.Server, resource string, scopes oauth.Scopes) error {
 	callback, err := mcpclient.Listen()
 	if err != nil {
 		return err
 	}
 	defer callback.Close()
-	if err := l.identify(ctx, server, callback.URI); err != nil {
+	if err := l.identify(func() (mcpclient.Credentials, error) {
+		return l.client.Register(ctx, server, callback.URI)
+	}); err != nil {
 		return err
 	}
-	return l.signIn(ctx, server, r, callback, l.firstScopes(ch, r))
+	return l.signIn(ctx, scopes, func(ctx context.Context, scopes oauth.Scopes) (oauth.TokenResponse, error) {
+		return l.browse(ctx, server, callback, resource, scopes)
+	})
 }
 
 // firstScopes are the ones that the person names, else those of the challenge, else
@@ -136,12 +160,12 @@ func (l *login) firstScopes(ch mcpclient.Challenge, r mcpclient.Resource) oauth.
 	return oauth.Scopes(r.ScopesSupported)
 }
 
-func (l *login) identify(ctx context.Context, server mcpclient.Server, redirectURI string) (err error) {
+func (l *login) identify(register func() (mcpclient.Credentials, error)) (err error) {
 	if l.cred.ID != "" {
 		l.step(mcpclient.StepRegistration, l.cred, "using the client %s", l.cred.ID)
 		return nil
 	}
-	if l.cred, err = l.client.Register(ctx, server, redirectURI); err != nil {
+	if l.cred, err = register(); err != nil {
 		return err
 	}
 	l.step(mcpclient.StepRegistration, l.cred, "registered as %s (%s)", short(l.cred.ID),
@@ -149,14 +173,9 @@ func (l *login) identify(ctx context.Context, server mcpclient.Server, redirectU
 	return nil
 }
 
-func (l *login) signIn(ctx context.Context, server mcpclient.Server, r mcpclient.Resource,
-	callback *mcpclient.Callback, scopes oauth.Scopes) error {
-	resource := r.ProtectedResource.Resource
-	if resource == "" {
-		resource = l.url
-	}
+func (l *login) signIn(ctx context.Context, scopes oauth.Scopes, get obtain) error {
 	for attempt := 0; ; attempt++ {
-		token, err := l.browse(ctx, server, callback, resource, scopes)
+		token, err := get(ctx, scopes)
 		if err != nil {
 			return err
 		}
@@ -199,9 +218,14 @@ func (l *login) browse(
 		return oauth.TokenResponse{}, err
 	}
 	token, err := l.client.Token(ctx, server, l.cred, request, callback.URI, resource, code)
-	if err != nil {
-		return token, err
+	if err == nil {
+		l.got(token)
 	}
+	return token, err
+}
+
+// got prints what is to be known of a token.
+func (l *login) got(token oauth.TokenResponse) {
 	l.step(mcpclient.StepToken,
 		map[string]any{
 			"token_type": token.TokenType, "expires_in": token.ExpiresIn, "scope": token.Scope,
@@ -209,7 +233,6 @@ func (l *login) browse(
 		},
 		"%s, expires in %s, scope %q, refresh token %s", token.TokenType, time.Duration(token.ExpiresIn)*time.Second,
 		token.Scope, ifText(token.RefreshToken != "", "yes")+ifText(token.RefreshToken == "", "no"))
-	return token, nil
 }
 
 // step prints a step that went well. Tokens and secrets are never part of it.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -52,7 +53,9 @@ func TestClientOfTheOperator(t *testing.T) {
 		t.Fatal(err)
 	}
 	var server mcpclient.Server // which registers no clients
-	if err := l.identify(t.Context(), server, "http://127.0.0.1:1/callback"); err != nil {
+	if err := l.identify(func() (mcpclient.Credentials, error) {
+		return l.client.Register(t.Context(), server, "http://127.0.0.1:1/callback")
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if want := (mcpclient.Credentials{ID: "ours", Secret: "the-secret"}); l.cred != want {
@@ -111,7 +114,10 @@ func TestStepUpOnce(t *testing.T) {
 	}
 	var server mcpclient.Server
 	server.Issuer, server.AuthorizationEndpoint, server.TokenEndpoint = base, base+"/authorize", base+"/token"
-	err = l.signIn(t.Context(), server, mcpclient.Resource{}, callback, oauth.Scopes{"mcp"})
+	err = l.signIn(t.Context(), oauth.Scopes{"mcp"},
+		func(ctx context.Context, scopes oauth.Scopes) (oauth.TokenResponse, error) {
+			return l.browse(ctx, server, callback, base+"/mcp", scopes)
+		})
 	t.Run("CL-21 a server that wants more every time is asked twice, and no more", func(t *testing.T) {
 		var more *mcpclient.NeedScopes
 		if !errors.As(err, &more) || len(asked()) != 2 {

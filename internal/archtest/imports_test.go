@@ -28,7 +28,8 @@ var mayImport = map[string][]string{
 	"authserver": {
 		"oauth", "delegation", "storage", "policy", "keys", "session", "audit", "web", "metadata", "internal",
 		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/clients",
-		"authserver/internal/connect", "authserver/internal/flow", "authserver/internal/form",
+		"authserver/internal/connect", "authserver/internal/device", "authserver/internal/flow",
+		"authserver/internal/form",
 		"authserver/internal/grant",
 		"authserver/internal/refusal", "authserver/internal/shell",
 	},
@@ -36,11 +37,15 @@ var mayImport = map[string][]string{
 	"authserver/internal/catalogue": {"storage", "policy", "audit", "authserver/internal/refusal"},
 	"authserver/internal/clients":   {"oauth", "storage", "authserver/internal/refusal"},
 	"authserver/internal/connect":   {"oauth", "delegation", "internal/secrets"},
+	"authserver/internal/device": {
+		"oauth", "storage", "policy", "audit", "internal/bounded", "internal/network", "internal/secrets",
+		"authserver/internal/catalogue", "authserver/internal/form", "authserver/internal/refusal",
+	},
 	"authserver/internal/flow": {
 		"oauth", "delegation", "storage", "policy", "audit",
 		"internal/bounded", "internal/users", "internal/ways", "internal/secrets", "internal/network",
 		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/clients",
-		"authserver/internal/connect",
+		"authserver/internal/connect", "authserver/internal/device",
 		"authserver/internal/form", "authserver/internal/grant", "authserver/internal/refusal",
 	},
 	"authserver/internal/form": {"oauth"},

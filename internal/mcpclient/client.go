@@ -41,6 +41,7 @@ const (
 	StepMetadata     = "metadata"
 	StepRegistration = "registration"
 	StepBrowser      = "browser"
+	StepDevice       = "device"
 	StepToken        = "token"
 	StepTools        = "tools"
 )

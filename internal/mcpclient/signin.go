@@ -25,16 +25,20 @@ type Credentials struct {
 
 // Register registers this client (RFC 7591), as a native one with a loopback redirect (CL-13).
 func (c *Client) Register(ctx context.Context, s Server, redirectURI string) (Credentials, error) {
+	return c.register(ctx, s, map[string]any{
+		"client_name": "mcp-authd login", "redirect_uris": []string{redirectURI}, "application_type": "native",
+		"grant_types": []string{oauth.GrantCode, oauth.GrantRefresh}, "response_types": []string{"code"},
+		"token_endpoint_auth_method": "none",
+	})
+}
+
+func (c *Client) register(ctx context.Context, s Server, client map[string]any) (Credentials, error) {
 	if s.RegistrationEndpoint == "" {
 		return Credentials{},
 			fail(StepRegistration, "Ask the operator for a client id and pass it with --client-id.",
 				"the authorization server does not let clients register themselves")
 	}
-	body, err := json.Marshal(map[string]any{
-		"client_name": "mcp-authd login", "redirect_uris": []string{redirectURI}, "application_type": "native",
-		"grant_types": []string{oauth.GrantCode, oauth.GrantRefresh}, "response_types": []string{"code"},
-		"token_endpoint_auth_method": "none",
-	})
+	body, err := json.Marshal(client)
 	if err != nil {
 		return Credentials{}, err
 	}
@@ -226,31 +230,45 @@ func advise(code string) string {
 func (c *Client) Token(
 	ctx context.Context, s Server, cred Credentials, r Request, redirectURI, resource, code string,
 ) (oauth.TokenResponse, error) {
-	form := url.Values{
+	resp, body, err := c.post(ctx, s, StepToken, s.TokenEndpoint, cred, url.Values{
 		"grant_type": {oauth.GrantCode}, "code": {code}, "redirect_uri": {redirectURI},
 		"code_verifier": {r.verifier},
 		"client_id":     {cred.ID}, "resource": {resource},
+	})
+	switch {
+	case err != nil:
+		return oauth.TokenResponse{}, err
+	case resp.StatusCode != http.StatusOK:
+		return oauth.TokenResponse{},
+			fail(StepToken, "The authorization server refused the code.", "%s", describe(resp, body))
 	}
+	return readToken(body)
+}
+
+// post posts a form to an endpoint of the authorization server, with the client's credentials.
+func (c *Client) post(
+	ctx context.Context, s Server, step, endpoint string, cred Credentials, form url.Values,
+) (*http.Response, []byte, error) {
 	inBody := slices.Contains(s.TokenAuthMethods, "client_secret_post")
 	if cred.Secret != "" && inBody {
 		form.Set("client_secret", cred.Secret)
 	}
-	var token oauth.TokenResponse
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.TokenEndpoint, strings.NewReader(form.Encode()))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(form.Encode()))
 	if err != nil {
-		return token, fail(StepToken, "The server's metadata is broken.", "%v", err)
+		return nil, nil, fail(step, "The server's metadata is broken.", "%v", err)
 	}
 	if cred.Secret != "" && !inBody {
 		req.SetBasicAuth(url.QueryEscape(cred.ID), url.QueryEscape(cred.Secret)) // RFC 6749 §2.3.1
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	resp, body, err := c.do(req)
-	switch {
-	case err != nil:
-		return token, fail(StepToken, "Is the authorization server reachable?", "%v", err)
-	case resp.StatusCode != http.StatusOK:
-		return token, fail(StepToken, "The authorization server refused the code.", "%s", describe(resp, body))
+	if err != nil {
+		return nil, nil, fail(step, "Is the authorization server reachable?", "%v", err)
 	}
+	return resp, body, nil
+}
+
+func readToken(body []byte) (token oauth.TokenResponse, err error) {
 	if err := json.Unmarshal(body, &token); err != nil || token.AccessToken == "" ||
 		!strings.EqualFold(token.TokenType, "Bearer") {
 		return token, fail(StepToken, "The server's answer is broken.", "the answer holds no bearer token")

@@ -37,3 +37,31 @@ func Path(text string) (d string, size int, err error) {
 	}
 	return b.String(), side + 2*quiet, nil
 }
+
+// Text returns the code for a text in characters for a terminal, of which each is two modules, one
+// above the other. The light modules are drawn: most terminals have a dark ground, and readers take
+// a code on a light one all the same.
+func Text(text string) (string, error) {
+	code, err := qr.Encode(text, qr.L, qr.Auto)
+	if err != nil {
+		return "", fmt.Errorf("qr: %w", err)
+	}
+	side := code.Bounds().Dx()
+	light := func(x, y int) bool {
+		return x < 0 || y < 0 || x >= side || y >= side || code.At(x, y) != color.Black
+	}
+	var b strings.Builder
+	for y := -quiet; y < side+quiet; y += 2 {
+		for x := -quiet; x < side+quiet; x++ {
+			b.WriteString(halves[light(x, y)][light(x, y+1)])
+		}
+		b.WriteByte('\n')
+	}
+	return b.String(), nil
+}
+
+// halves are the characters for an upper and a lower module that are light or not.
+var halves = map[bool]map[bool]string{
+	false: {false: " ", true: "▄"},
+	true:  {false: "▀", true: "█"},
+}

@@ -64,3 +64,35 @@ func TestPath(t *testing.T) {
 		}
 	})
 }
+
+func TestText(t *testing.T) {
+	const link = "https://auth.example.com/device?user_code=BCDF-GHJK"
+	got, err := Text(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := qr.Encode(link, qr.L, qr.Auto)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(got, "\n"), "\n")
+	side := code.Bounds().Dx()
+	if want := (side + 2*quiet + 1) / 2; len(lines) != want {
+		t.Fatalf("got %d lines, want %d", len(lines), want)
+	}
+	for row, line := range lines {
+		for column, r := range []rune(line) {
+			for half, lights := range []string{"▀█", "▄█"} {
+				x, y := column-quiet, 2*row+half-quiet
+				in := x >= 0 && y >= 0 && x < side && y < side
+				dark := in && code.At(x, y) == color.Black
+				if dark == strings.ContainsRune(lights, r) {
+					t.Fatalf("AS-240 module %d,%d: got %q, dark is %v", x, y, r, dark)
+				}
+			}
+		}
+	}
+	if _, err := Text(strings.Repeat("a", 5000)); err == nil {
+		t.Error("a text that no code holds is no error")
+	}
+}

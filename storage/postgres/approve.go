@@ -67,17 +67,19 @@ SELECT $4::text, $5::text, $6::text, $7::text, $8::text, $9::bigint, $10::bigint
 
 // Approve implements storage.Approvals.
 func (s *Store) Approve(ctx context.Context, a storage.Approval) error {
+	return s.do(ctx, "approve", func(ctx context.Context, q querier) error { return storeApproval(ctx, q, a) })
+}
+
+func storeApproval(ctx context.Context, q querier, a storage.Approval) error {
 	if a.Client != nil && a.Client.ID != a.Grant.ClientID {
-		return fmt.Errorf("postgres: approve: client %q with a grant for %q", a.Client.ID, a.Grant.ClientID)
+		return fmt.Errorf("client %q with a grant for %q", a.Client.ID, a.Grant.ClientID)
 	}
 	sql, args := approval(a)
-	return s.do(ctx, "approve", func(ctx context.Context, q querier) error {
-		n, err := exec(ctx, q, sql, args...)
-		if err == nil && n == 0 {
-			err = refuseApproval(ctx, q, a)
-		}
-		return err
-	})
+	n, err := exec(ctx, q, sql, args...)
+	if err == nil && n == 0 {
+		err = refuseApproval(ctx, q, a)
+	}
+	return err
 }
 
 // approval is the statement for an approval, with its arguments.

@@ -41,6 +41,8 @@ var sweeps = [...]string{
 		column.Before(column.SeenFor) + " LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM notices WHERE id IN (SELECT id FROM notices WHERE at <= $1::bigint" +
 		column.Before(column.UnseenFor) + " LIMIT $2 FOR UPDATE SKIP LOCKED)",
+	"DELETE FROM devices WHERE code_hash IN (SELECT code_hash FROM devices WHERE expires_at <= $1::bigint" +
+		column.Before(column.DecidedFor) + " LIMIT $2 FOR UPDATE SKIP LOCKED)",
 }
 
 // The clients that are unused and have no grant, with their consents, $1 being

@@ -51,26 +51,28 @@ ON CONFLICT (user_id, client_id, resource, place, scope) DO UPDATE SET material 
 
 // Approve implements storage.Approvals.
 func (s *Store) Approve(ctx context.Context, a storage.Approval) error {
+	return s.write(ctx, "approve", func(c *conn) error { return storeApproval(c, a) })
+}
+
+func storeApproval(c *conn, a storage.Approval) error {
 	if a.Client != nil && a.Client.ID != a.Grant.ClientID {
-		return fmt.Errorf("sqlite: approve: client %q with a grant for %q", a.Client.ID, a.Grant.ClientID)
+		return fmt.Errorf("client %q with a grant for %q", a.Client.ID, a.Grant.ClientID)
 	}
 	sql, args := approval(a)
-	return s.write(ctx, "approve", func(c *conn) error {
-		var used *int64
-		err := c.one([]any{&used}, sql, args...)
-		switch {
-		case errors.Is(err, storage.ErrNotFound):
-			return refuseApproval(c, a)
-		case err != nil:
-			return err
-		case a.Remembered == nil:
-			err = consent(c, a)
-		}
-		if err != nil {
-			return err
-		}
-		return approvedClient(c, a, used)
-	})
+	var used *int64
+	err := c.one([]any{&used}, sql, args...)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return refuseApproval(c, a)
+	case err != nil:
+		return err
+	case a.Remembered == nil:
+		err = consent(c, a)
+	}
+	if err != nil {
+		return err
+	}
+	return approvedClient(c, a, used)
 }
 
 // consent remembers what a person who was asked just now has granted, and that alone of what they

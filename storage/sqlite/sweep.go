@@ -38,6 +38,8 @@ var sweeps = [...]string{
 		" LIMIT ?2)",
 	"DELETE FROM notices WHERE id IN (SELECT id FROM notices WHERE at <= ?1" + column.Before(column.UnseenFor) +
 		" LIMIT ?2)",
+	"DELETE FROM devices WHERE code_hash IN (SELECT code_hash FROM devices WHERE expires_at <= ?1" +
+		column.Before(column.DecidedFor) + " LIMIT ?2)",
 }
 
 // sweeper removes up to limit records of one kind that can no longer matter.

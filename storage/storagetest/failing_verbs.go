@@ -45,6 +45,15 @@ func (f *Failing) Approve(a0 context.Context, a1 storage.Approval) (err error) {
 	return err
 }
 
+// ApproveDevice implements storage.Store.
+func (f *Failing) ApproveDevice(a0 context.Context, a1 storage.Approval) (err error) {
+	err = f.call("ApproveDevice", func() (err error) {
+		err = f.Store.ApproveDevice(a0, a1)
+		return err
+	})
+	return err
+}
+
 // Arrive implements storage.Store.
 func (f *Failing) Arrive(a0 context.Context, a1 storage.Arrival) (r0 storage.User, err error) {
 	err = f.call("Arrive", func() (err error) {
@@ -135,6 +144,15 @@ func (f *Failing) DeleteUser(a0 context.Context, a1 string, a2 time.Time) (err e
 	return err
 }
 
+// DenyDevice implements storage.Store.
+func (f *Failing) DenyDevice(a0 context.Context, a1 storage.Hash, a2 time.Time) (err error) {
+	err = f.call("DenyDevice", func() (err error) {
+		err = f.Store.DenyDevice(a0, a1, a2)
+		return err
+	})
+	return err
+}
+
 // DenyToken implements storage.Store.
 func (f *Failing) DenyToken(a0 context.Context, a1 string, a2 time.Time) (err error) {
 	err = f.call("DenyToken", func() (err error) {
@@ -142,6 +160,15 @@ func (f *Failing) DenyToken(a0 context.Context, a1 string, a2 time.Time) (err er
 		return err
 	})
 	return err
+}
+
+// DeviceByUserCode implements storage.Store.
+func (f *Failing) DeviceByUserCode(a0 context.Context, a1 storage.Hash, a2 time.Time) (r0 storage.Device, err error) {
+	err = f.call("DeviceByUserCode", func() (err error) {
+		r0, err = f.Store.DeviceByUserCode(a0, a1, a2)
+		return err
+	})
+	return r0, err
 }
 
 // DueUpstreams implements storage.Store.
@@ -351,6 +378,15 @@ func (f *Failing) PendingCuts(a0 context.Context, a1 time.Time) (r0 []storage.Cu
 	return r0, err
 }
 
+// PollDevice implements storage.Store.
+func (f *Failing) PollDevice(a0 context.Context, a1 storage.Hash, a2 string, a3 time.Time) (r0 storage.Poll, err error) {
+	err = f.call("PollDevice", func() (err error) {
+		r0, err = f.Store.PollDevice(a0, a1, a2, a3)
+		return err
+	})
+	return r0, err
+}
+
 // PromoteKey implements storage.Store.
 func (f *Failing) PromoteKey(a0 context.Context, a1 string, a2 string, a3 time.Time, a4 time.Time) (err error) {
 	err = f.call("PromoteKey", func() (err error) {
@@ -382,6 +418,15 @@ func (f *Failing) PutClient(a0 context.Context, a1 storage.Client) (err error) {
 func (f *Failing) PutDeparture(a0 context.Context, a1 storage.Departure) (err error) {
 	err = f.call("PutDeparture", func() (err error) {
 		err = f.Store.PutDeparture(a0, a1)
+		return err
+	})
+	return err
+}
+
+// PutDevice implements storage.Store.
+func (f *Failing) PutDevice(a0 context.Context, a1 storage.Device) (err error) {
+	err = f.call("PutDevice", func() (err error) {
+		err = f.Store.PutDevice(a0, a1)
 		return err
 	})
 	return err

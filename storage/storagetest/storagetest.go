@@ -42,6 +42,7 @@ func RunWithoutRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"Withdrawals", withdrawals},
 		{"RedeemCode", redemptions},
 		{"NamedCodes", namedCodes},
+		{"Devices", devices},
 		{"RotateRefresh", rotations},
 		{"NumberedRefresh", numberings},
 		{"LostRefresh", losses},
@@ -99,6 +100,9 @@ func runRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		run  func(t *testing.T, e *env)
 	}{
 		{"AS-90 one code, 32 redeemers", raceRedeem},
+		{"AS-240 one request of a device, 32 decisions", raceDecide},
+		{"AS-240 one device code, 32 redeemers", raceDevice},
+		{"AS-240 one device that polls 32 times at once", racePoll},
 		{"AS-94 one refresh token, 32 rotations without grace", raceRotate},
 		{"AS-96 one refresh token, 32 rotations within the grace", raceReplay},
 		{"one lost refresh token, 32 rotations", raceLost},

@@ -63,11 +63,15 @@ const (
 	forgetful = "failures that stay counted make the next sign-in slower, and let no person in"
 )
 
+func endpoints() []scenario {
+	return slices.Concat(authorizeScenarios, tokenScenarios, deviceScenarios, clientScenarios, providerScenarios)
+}
+
 // TestEveryCallFails: Mutation 10. For each endpoint, the first call of the store fails, then
 // the second, and so on until the request makes fewer calls than that. Each failure is
 // answered as one, and the same request succeeds afterwards: nothing was half done.
 func TestEveryCallFails(t *testing.T) {
-	for _, s := range slices.Concat(authorizeScenarios, tokenScenarios, clientScenarios, providerScenarios) {
+	for _, s := range endpoints() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
@@ -110,7 +114,7 @@ func TestEveryCallFails(t *testing.T) {
 // TestAnswersLost: the store has done it and its answer is lost. The client is never told
 // that it succeeded, nor that it was refused.
 func TestAnswersLost(t *testing.T) {
-	for _, s := range slices.Concat(authorizeScenarios, tokenScenarios, clientScenarios, providerScenarios) {
+	for _, s := range endpoints() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)

@@ -120,6 +120,7 @@ func (r *rig) addClients() {
 	both := []string{"authorization_code", "refresh_token"}
 	for _, c := range []storage.Client{
 		{ID: "app", Name: "App", RedirectURIs: []string{redirect}, GrantTypes: both, AuthMethod: "none"},
+		{ID: "tv", Name: "TV", GrantTypes: []string{oauth.GrantDeviceCode, "refresh_token"}, AuthMethod: "none"},
 		{ID: "server", Name: "Server", GrantTypes: both, AuthMethod: "client_secret_basic", SecretHash: &hash,
 			Resources: []string{resource}},
 		{ID: "robot", Name: "Robot", GrantTypes: []string{"client_credentials"}, AuthMethod: "client_secret_basic",

@@ -197,6 +197,9 @@ func nothingChosen(step Step) Step {
 	case AskBeforeProvider:
 		step.NothingChosen = true
 		return step
+	case AskDevice:
+		step.NothingChosen = true
+		return step
 	}
 	return step
 }

@@ -71,9 +71,10 @@ func (q Query) AsAnotherPerson() Query {
 	return Query(v.Encode())
 }
 
-// Destination is where a person goes after signing in: on with an authorization request, or
-// with a request at /connect, or to the start page. It travels sealed in forms.
+// Destination is where a person goes after signing in: on with an authorization request, with
+// a request at /connect or at /device, or to the start page. It travels sealed in forms.
 type Destination struct {
 	Query   Query  `json:"q,omitempty"`
 	Connect string `json:"c,omitempty"` // sealed by connect.Links
+	Device  string `json:"d,omitempty"` // the code of a device that waits for an answer
 }

@@ -125,7 +125,30 @@ type AskConnect struct {
 	Visit    storage.Visit
 }
 
-// Connected is the page after that.
+// EnterDeviceCode is the page on which a person types the code that a device shows them. Err says
+// why the code that they have typed leads nowhere: device.ErrWrong, device.ErrThrottled.
+type EnterDeviceCode struct {
+	Code string // as it was typed, "" at first
+	Err  error
+}
+
+// AskDevice is the page on which a person who is signed in decides about the request of a device.
+type AskDevice struct {
+	Form          DeviceForm
+	Request       Request
+	Question      policy.Question
+	Device        storage.Device
+	Visit         storage.Visit
+	NothingChosen bool // see AskConsent
+}
+
+// DeviceDecided is the page after that.
+type DeviceDecided struct {
+	Request Request
+	Denied  bool
+}
+
+// Connected is the page after AskConnect.
 type Connected struct {
 	Provider delegation.Provider
 	Resource storage.Resource
@@ -153,5 +176,8 @@ func (Continue) step()             {}
 func (AskClaim) step()             {}
 func (AskConnect) step()           {}
 func (Connected) step()            {}
+func (EnterDeviceCode) step()      {}
+func (AskDevice) step()            {}
+func (DeviceDecided) step()        {}
 func (BadLink) step()              {}
 func (NotYours) step()             {}

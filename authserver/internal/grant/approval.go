@@ -36,12 +36,28 @@ type Approval struct {
 	Scopes            oauth.Scopes
 }
 
+// DeviceApproval is a person's yes to the request of a device.
+type DeviceApproval struct {
+	Session  storage.Hash // of the browser that it was given in
+	UserID   string
+	AuthTime time.Time
+	Client   storage.Client
+	Request  storage.Device
+	Scopes   oauth.Scopes
+}
+
 // ErrSignedOut is that of an approval whose session has ended, or is another person's.
 var ErrSignedOut = errors.New("authserver: no person is signed in")
 
+// ApprovalStore is what Approvals needs of the store.
+type ApprovalStore interface {
+	storage.Approvals
+	ApproveDevice(ctx context.Context, a storage.Approval) error
+}
+
 // Approvals makes approvals grants.
 type Approvals struct {
-	Store    storage.Approvals
+	Store    ApprovalStore
 	CodeTTL  time.Duration
 	GrantTTL time.Duration // however often the tokens of a grant are refreshed
 	Audit    *audit.Recorder
@@ -52,10 +68,25 @@ type Approvals struct {
 // storage.ErrChanged when the client or the earlier consent is no longer the same; an
 // *oauth.Error.
 func (g *Approvals) Approve(ctx context.Context, a Approval) (code string, err error) {
+	approval := g.approval(a)
+	code = codeOf(approval.Grant.ID)
+	approval.Code = storage.Code{
+		Hash:        secrets.Hash(code),
+		RedirectURI: a.Sent,
+		Challenge:   a.Challenge,
+		ExpiresAt:   approval.Now.Add(g.CodeTTL),
+	}
+	if err := g.Store.Approve(ctx, approval); err != nil {
+		return "", approvalError(err)
+	}
+	g.record(ctx, approval.Grant)
+	return code, nil
+}
+
+// approval is an approval as the store takes it, without its code.
+func (g *Approvals) approval(a Approval) storage.Approval {
 	now := g.Now()
-	id := secrets.ID(Prefix)
-	code = codeOf(id)
-	err = g.Store.Approve(ctx, storage.Approval{
+	return storage.Approval{
 		Session:    a.Session,
 		Client:     &a.Client,
 		Place:      oauth.RedirectPlace(a.RedirectURI),
@@ -64,7 +95,7 @@ func (g *Approvals) Approve(ctx context.Context, a Approval) (code string, err e
 		Remembered: a.Remembered,
 		Declined:   a.Declined,
 		Grant: storage.Grant{
-			ID:        id,
+			ID:        secrets.ID(Prefix),
 			ClientID:  a.Client.ID,
 			UserID:    a.UserID,
 			Scopes:    a.Scopes,
@@ -73,20 +104,34 @@ func (g *Approvals) Approve(ctx context.Context, a Approval) (code string, err e
 			CreatedAt: now,
 			ExpiresAt: now.Add(g.GrantTTL),
 		},
-		Code: storage.Code{
-			Hash:        secrets.Hash(code),
-			RedirectURI: a.Sent,
-			Challenge:   a.Challenge,
-			ExpiresAt:   now.Add(g.CodeTTL),
-		},
 		Now: now,
-	})
-	if err != nil {
-		return "", approvalError(err)
 	}
-	g.Audit.Record(ctx, audit.ConsentApproved, slog.String("user", a.UserID), slog.String("client_id", a.Client.ID),
+}
+
+// ApproveDevice decides the request of a device: it creates the grant, whose code is the device
+// code. ErrSignedOut; storage.ErrSpent when the request was decided before; storage.ErrExpired;
+// storage.ErrChanged when the client is no longer the same; an *oauth.Error.
+func (g *Approvals) ApproveDevice(ctx context.Context, a DeviceApproval) error {
+	approval := g.approval(Approval{
+		Session: a.Session, UserID: a.UserID, AuthTime: a.AuthTime, Client: a.Client,
+		Resource: a.Request.Resource, Scopes: a.Scopes,
+	})
+	approval.Place = storage.DevicePlace
+	approval.Code = storage.Code{Hash: a.Request.Code, Challenge: deviceChallenge, ExpiresAt: a.Request.ExpiresAt}
+	err := g.Store.ApproveDevice(ctx, approval)
+	switch {
+	case errors.Is(err, storage.ErrSpent), errors.Is(err, storage.ErrExpired):
+		return err
+	case err != nil:
+		return approvalError(err)
+	}
+	g.record(ctx, approval.Grant)
+	return nil
+}
+
+func (g *Approvals) record(ctx context.Context, a storage.Grant) {
+	g.Audit.Record(ctx, audit.ConsentApproved, slog.String("user", a.UserID), slog.String("client_id", a.ClientID),
 		slog.String("resource", a.Resource), slog.String("scope", a.Scopes.String()))
-	return code, nil
 }
 
 func approvalError(err error) error {

@@ -43,18 +43,23 @@ func (g *Code) Reply(ctx context.Context, client storage.Client, r TokenRequest)
 	if err != nil {
 		return nil, err
 	}
-	now := g.Minter.Now()
-	first := g.Refresh.next(now)
-	redeemed, err := g.Store.RedeemCode(ctx, storage.RedeemCode{
+	return g.redeem(ctx, client, storage.RedeemCode{
 		Hash:        secrets.Hash(r.Code),
 		GrantID:     grantOf(r.Code),
-		ClientID:    client.ID,
 		Challenge:   oauth.ChallengeS256(r.Verifier), // AS-64, AS-65: the store compares
 		RedirectURI: r.RedirectURI,
 		Resource:    resource,
-		Refresh:     &first.Refresh,
-		Now:         now,
 	})
+}
+
+// redeem makes a code tokens for a client.
+func (g *Code) redeem(
+	ctx context.Context, client storage.Client, r storage.RedeemCode,
+) (*oauth.TokenResponse, error) {
+	now := g.Minter.Now()
+	first := g.Refresh.next(now)
+	r.ClientID, r.Refresh, r.Now = client.ID, &first.Refresh, now
+	redeemed, err := g.Store.RedeemCode(ctx, r)
 	grant := redeemed.Grant
 	audit.Note(ctx, audit.Grant(grant))
 	if err != nil {

@@ -6,6 +6,7 @@
 //	clientauth.go    which client asks; assertion.go by a signed assertion
 //	approval.go      a person's yes becomes a grant and its code
 //	code.go          the code becomes tokens
+//	device.go        a device polls for what a person has approved elsewhere
 //	refresh.go       a refresh token becomes its successor; refreshtoken.go is what it is made of
 //	machine.go       client credentials
 //	exchange.go      RFC 8693: a provider's token for a resource server
@@ -33,6 +34,7 @@ type TokenRequest struct {
 	RedirectURI string // redirect_uri: for clients of OAuth 2.0
 
 	RefreshToken string // of the refresh token grant: refresh_token, REQUIRED
+	DeviceCode   string // of the device authorization grant: device_code, REQUIRED (RFC 8628 §3.4)
 }
 
 var errOtherResource = oauth.NewError(oauth.InvalidTarget, "The requested resource is not the one that was granted.")

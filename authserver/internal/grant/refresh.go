@@ -47,7 +47,7 @@ func (*Refresh) Type() string { return oauth.GrantRefresh }
 // that asking for too much, or at the wrong time, does not spend the token.
 func (g *Refresh) Reply(ctx context.Context, client storage.Client, r TokenRequest) (*oauth.TokenResponse, error) {
 	switch {
-	case !may(client, oauth.GrantRefresh) && !may(client, oauth.GrantCode):
+	case !may(client, oauth.GrantRefresh) && !may(client, oauth.GrantCode) && !may(client, oauth.GrantDeviceCode):
 		return nil, oauth.NewError(oauth.UnauthorizedClient, // AS-85
 			"The client is not registered for the refresh token grant.")
 	case r.RefreshToken == "":

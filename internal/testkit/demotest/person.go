@@ -80,6 +80,18 @@ func (p *Person) Visit(authorizeURL string) (*url.URL, error) {
 	return nil, errNoWay
 }
 
+// Answer opens a page of the server itself, signs in, and decides until a page asks nothing more.
+func (p *Person) Answer(link string) error {
+	back, err := p.Visit(link)
+	if err == nil {
+		return fmt.Errorf("demotest: the pages lead to %s", back)
+	}
+	if n := len(p.Pages); errors.Is(err, errNoWay) && n > 0 && !formTag.MatchString(p.Pages[n-1]) {
+		return nil
+	}
+	return err
+}
+
 // SetUp opens a setup link and makes the account of the person.
 func (p *Person) SetUp(link string) error {
 	at, err := url.Parse(link)

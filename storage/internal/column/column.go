@@ -38,6 +38,10 @@ const HandedBackFor = 24 * time.Hour
 // become of it.
 const AbandonedFor = time.Hour
 
+// DecidedFor is how long after its end the request of a device is kept, so that the device is told
+// that it has expired.
+const DecidedFor = time.Hour
+
 // UnusedFor is how long after its expiry a code that was not redeemed is kept.
 const UnusedFor = time.Hour
 

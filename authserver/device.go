@@ -1,0 +1,155 @@
+package authserver
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/device"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/network"
+	"github.com/mcp-authd/mcp-authd/internal/wire"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// paramUserCode is the parameter of /device with the code that a device shows (RFC 8628 §3.3.1).
+const paramUserCode = "user_code"
+
+// deviceBody is the answer to a device authorization request (RFC 8628 §3.2).
+type deviceBody struct {
+	DeviceCode              string `json:"device_code"`               // REQUIRED
+	UserCode                string `json:"user_code"`                 // REQUIRED
+	VerificationURI         string `json:"verification_uri"`          // REQUIRED
+	VerificationURIComplete string `json:"verification_uri_complete"` // OPTIONAL
+	ExpiresIn               int64  `json:"expires_in"`                // REQUIRED, in seconds
+	Interval                int64  `json:"interval"`                  // OPTIONAL, in seconds
+}
+
+// handleDeviceAuthorization serves POST /device_authorization (RFC 8628 §3.1).
+func (s *Server) handleDeviceAuthorization(w http.ResponseWriter, r *http.Request) {
+	p, err := readForm(r)
+	if err != nil {
+		s.writeParseError(w, r, err)
+		return
+	}
+	client, err := s.grants.clientAuth.ForGrant(r.Context(),
+		grant.TokenRequest{GrantType: oauth.GrantDeviceCode, Credentials: credentials(r, p)})
+	var begun device.Begun
+	if err == nil {
+		from := s.cfg.TrustedProxies.ClientAddr(r)
+		begun, err = s.devices.Begin(r.Context(), client, device.Ask{
+			Scopes:    oauth.ParseScopes(p.Get("scope")),
+			Resources: p.Resources(),
+			Agent:     r.UserAgent(),
+			Address:   from.String(),
+			Networks:  network.Blocks(from),
+		})
+	}
+	if err != nil {
+		s.cfg.Audit.Record(r.Context(), audit.AuthorizeRefused, refusal.Attr(err))
+		s.writeError(w, r, err)
+		return
+	}
+	wire.WriteJSON(w, http.StatusOK, deviceBody{
+		DeviceCode:              begun.DeviceCode,
+		UserCode:                begun.UserCode,
+		VerificationURI:         s.cfg.Issuer + "/device",
+		VerificationURIComplete: s.cfg.Issuer + "/device?" + paramUserCode + "=" + begun.UserCode,
+		ExpiresIn:               int64(begun.ExpiresIn / time.Second),
+		Interval:                int64(begun.Interval / time.Second),
+	})
+}
+
+// newDevices returns the requests of devices.
+func (s *Server) newDevices() *device.Requests {
+	return device.New(device.Config{
+		Store:   s.cfg.Store,
+		Catalog: s.catalog,
+		MAC:     func(code string) storage.Hash { return s.ring.MAC("device user code", []byte(code)) },
+		Audit:   s.cfg.Audit,
+		Now:     s.cfg.Now,
+	})
+}
+
+// devicePages are where people decide about devices.
+type devicePages struct {
+	devices *flow.Devices
+	forms   *pageForms
+	steps   *steps
+}
+
+// page serves GET /device.
+func (p *devicePages) page(w http.ResponseWriter, r *http.Request) {
+	query, ok := p.forms.query(w, r)
+	if !ok {
+		return
+	}
+	p.steps.write(w, r,
+		p.devices.Look(r.Context(), query.Get(paramUserCode), p.forms.token(r), p.forms.networks(r)))
+}
+
+// decide serves POST /device.
+func (p *devicePages) decide(w http.ResponseWriter, r *http.Request) {
+	var form flow.DeviceForm
+	posted, ok := p.forms.open(w, r, purposeDevice, &form)
+	if !ok {
+		return
+	}
+	p.steps.write(w, r, p.devices.Decide(r.Context(), form, decisionOf(posted), p.forms.token(r)))
+}
+
+// writeDevice writes the steps of the request of a device.
+func (s *steps) writeDevice(w http.ResponseWriter, r *http.Request, step flow.Step) {
+	switch step := step.(type) {
+	case flow.EnterDeviceCode:
+		s.enterDeviceCode(w, r, step)
+	case flow.AskDevice:
+		s.askDevice(w, r, step)
+	case flow.DeviceDecided:
+		s.web.For(r).DeviceDone(w, web.DeviceDone{
+			Client:   clientParty(step.Request.Client),
+			Resource: resourceParty(step.Request.Resource.Resource),
+			Denied:   step.Denied,
+		})
+	}
+}
+
+func (s *steps) enterDeviceCode(w http.ResponseWriter, r *http.Request, step flow.EnterDeviceCode) {
+	v, status := web.DeviceCode{Action: s.views.paths.device, Code: step.Code}, http.StatusOK
+	switch {
+	case errors.Is(step.Err, device.ErrThrottled):
+		status = http.StatusTooManyRequests
+		wire.SetRetryAfter(w.Header(), device.Window)
+		v.Problem = web.Say("device.throttled")
+		noteError(r, oauth.NewError(oauth.SlowDown, "too many wrong codes of devices"))
+	case step.Err != nil:
+		status = http.StatusBadRequest
+		v.Problem = web.Say("device.wrong")
+		noteError(r, oauth.NewError(oauth.InvalidRequest, "no device waits under the code"))
+	}
+	s.web.For(r).DeviceCode(w, status, v)
+}
+
+func (s *steps) askDevice(w http.ResponseWriter, r *http.Request, step flow.AskDevice) {
+	sealed, err := s.forms.seal(w, r, purposeDevice, step.Form)
+	var signOut string
+	if err == nil {
+		signOut, err = s.forms.seal(w, r, purposeLogout, flow.Destination{Device: step.Form.Code})
+	}
+	if err != nil {
+		s.errors.show(w, r, http.StatusBadRequest, err)
+		return
+	}
+	paths, d := s.views.paths, step.Device
+	s.web.For(r).Device(w, web.Device{
+		Action: paths.device, Step: sealed, Request: s.views.request(step.Request, step.Question, step.NothingChosen),
+		Code: device.Show(step.Form.Code), Agent: d.Agent, Address: d.Address,
+		Near: s.forms.near(r, d.Address), Asked: d.CreatedAt,
+		Username: step.Visit.User.Name, SignOutAction: paths.logout, SignOutStep: signOut,
+	})
+}

@@ -1,0 +1,160 @@
+// Package device has the requests of devices without a browser (RFC 8628): it gives them their
+// codes, and finds them again by what a person types elsewhere. It knows the store and no HTTP.
+//
+//	code.go      user codes
+//	requests.go  a device asks
+//	guess.go     a person types a code, or guesses one
+package device
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
+	"github.com/mcp-authd/mcp-authd/internal/network"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+const (
+	// TTL is how long a person has to decide.
+	TTL = 10 * time.Minute
+	// Interval is how long a device waits between two polls (RFC 8628 §3.2).
+	Interval = 5 * time.Second
+
+	codePrefix = "mcpdc_" // of a device code
+	codeTries  = 8        // until a user code is free
+)
+
+// Config is what Requests are made of.
+type Config struct {
+	Store   Store
+	Catalog *catalogue.Catalogue
+	// MAC hides user codes, which are short, from those who read the database.
+	MAC   func(code string) storage.Hash
+	Audit *audit.Recorder
+	Now   func() time.Time
+}
+
+// Store is what Requests need of the store.
+type Store interface {
+	storage.Devices
+	storage.Failures
+}
+
+// Requests are the requests of devices. It is safe for concurrent use.
+type Requests struct {
+	Config
+	begun *bounded.Limiter[string]
+}
+
+// New returns the requests in a store.
+func New(c Config) *Requests {
+	return &Requests{Config: c, begun: bounded.NewLimiter[string](networks, c.Now)}
+}
+
+// How many requests may begin: it takes no sign-in, and each leaves a row for an hour and ten
+// minutes.
+const (
+	ofNetwork = 2  // a second
+	inTotal   = 20 // a second
+	burst     = 30 // times that at once
+	networks  = 10_000
+	everybody = "" // the key of all requests; no network is named so
+)
+
+// Ask is a device authorization request (RFC 8628 §3.1) of a client that has authenticated.
+type Ask struct {
+	Scopes    oauth.Scopes
+	Resources []string // RFC 8707 §2
+	Agent     string   // what the device calls itself
+	Address   string   // where it asks from
+	Networks  []string // the same, as it is counted
+}
+
+// Begun is the answer (RFC 8628 §3.2).
+type Begun struct {
+	DeviceCode, UserCode string
+	ExpiresIn, Interval  time.Duration
+}
+
+// Begin stores the request of a client. An *oauth.Error.
+func (q *Requests) Begin(ctx context.Context, client storage.Client, a Ask) (Begun, error) {
+	if !slices.Contains(client.GrantTypes, oauth.GrantDeviceCode) {
+		return Begun{}, oauth.NewError(oauth.UnauthorizedClient,
+			"The client is not registered for the device authorization grant.")
+	}
+	resource, err := q.Catalog.Resolve(ctx, a.Resources)
+	if err != nil {
+		return Begun{}, err
+	}
+	if err := q.take(a.Networks); err != nil {
+		return Begun{}, err
+	}
+	now, code := q.Now(), secrets.Token(codePrefix)
+	d := storage.Device{
+		Code:      secrets.Hash(code),
+		ClientID:  client.ID,
+		Resource:  resource.URI,
+		Scopes:    policy.Requestable(resource.Resource, a.Scopes),
+		Agent:     form.Cut(a.Agent, 200),
+		Address:   a.Address,
+		CreatedAt: now,
+		ExpiresAt: now.Add(TTL),
+		Interval:  Interval,
+	}
+	userCode, err := q.put(ctx, d)
+	if err != nil {
+		return Begun{}, refusal.Unavailable(err)
+	}
+	q.Audit.Record(ctx, audit.DeviceRequested, slog.String("client_id", client.ID),
+		slog.String("resource", d.Resource), slog.String("scope", d.Scopes.String()))
+	return Begun{code, Show(userCode), TTL, Interval}, nil
+}
+
+// put stores a request under a user code that is free.
+func (q *Requests) put(ctx context.Context, d storage.Device) (userCode string, err error) {
+	for range codeTries {
+		userCode = newUserCode()
+		d.UserCode = q.MAC(userCode)
+		if err = q.Store.PutDevice(ctx, d); !errors.Is(err, storage.ErrExists) {
+			break
+		}
+	}
+	return userCode, err
+}
+
+func (q *Requests) take(from []string) error {
+	draws := []bounded.Draw[string]{drawOf(everybody, inTotal)}
+	for place, name := range from {
+		draws = append(draws, drawOf(name, network.Allowance(place)*ofNetwork))
+	}
+	if q.begun.Take(draws...) == 0 {
+		return nil
+	}
+	e := oauth.NewError(oauth.SlowDown, "Too many devices are asking at once.")
+	e.RetryAfter = time.Second
+	return e
+}
+
+func drawOf(key string, perSecond int) bounded.Draw[string] {
+	return bounded.Draw[string]{Key: key, Rate: bounded.PerSecond(float64(perSecond), perSecond*burst)}
+}
+
+// Deny decides a request against it. storage.ErrSpent when it was decided before; storage.ErrExpired.
+func (q *Requests) Deny(ctx context.Context, d storage.Device) error {
+	err := q.Store.DenyDevice(ctx, d.Code, q.Now())
+	if err == nil || errors.Is(err, storage.ErrSpent) || errors.Is(err, storage.ErrExpired) {
+		return err
+	}
+	return refusal.Unavailable(err)
+}

@@ -1,0 +1,197 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/device"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Devices has people decide about the requests of devices (RFC 8628 §3.3). A person is asked each
+// time, whatever they have approved before: any program anywhere can begin a request.
+type Devices struct {
+	Flow      *Flow
+	Requests  *device.Requests
+	Approvals DeviceApprovals
+}
+
+// DeviceApprovals makes an approval a grant. Its contract is that of grant.Approvals.
+type DeviceApprovals interface {
+	ApproveDevice(ctx context.Context, a grant.DeviceApproval) error
+}
+
+// DeviceForm is what the form of AskDevice carries along, sealed and bound to the browser: the
+// request, what was shown of it, and to whom.
+type DeviceForm struct {
+	Code   string       `json:"c"` // the user code
+	Device storage.Hash `json:"d"` // of the device code
+	Shown  *Shown       `json:"s"`
+	UserID string       `json:"u"`
+}
+
+// Look shows what waits under a code. It decides nothing (RFC 8628 §3.3.1), and looks nothing up
+// for a person who has not signed in.
+func (d *Devices) Look(ctx context.Context, typed string, token storage.Hash, networks []string) Step {
+	if typed == "" {
+		return EnterDeviceCode{}
+	}
+	v, err := d.Flow.Browsers.LiveVisit(ctx, token, storage.VisitKey{})
+	switch {
+	case err != nil:
+		return Fail{Err: err}
+	case v == nil:
+		return d.signIn(ctx, typed, token)
+	}
+	found, err := d.Requests.Find(ctx, typed, device.Guesser{UserID: v.User.ID, Networks: networks})
+	if err != nil {
+		return notFound(typed, err)
+	}
+	return d.ask(ctx, device.Read(typed), found, v)
+}
+
+func (d *Devices) signIn(ctx context.Context, code string, token storage.Hash) Step {
+	return Login{To: Destination{Device: code}, EndNotice: d.Flow.Browsers.endNotice(ctx, token)}
+}
+
+func notFound(code string, err error) Step {
+	if errors.Is(err, device.ErrWrong) || errors.Is(err, device.ErrThrottled) {
+		return EnterDeviceCode{code, err}
+	}
+	return Fail{Err: err}
+}
+
+func (d *Devices) ask(ctx context.Context, code string, found storage.Device, v *storage.Visit) Step {
+	r, step := d.examine(ctx, code, found, v)
+	if step != nil {
+		return step
+	}
+	q := policy.Ask(r.Resource.Resource, r.Scopes, nil)
+	return AskDevice{
+		Form:     DeviceForm{Code: code, Device: found.Code, Shown: d.Flow.Shown(r, q), UserID: v.User.ID},
+		Request:  r,
+		Question: q,
+		Device:   found,
+		Visit:    *v,
+	}
+}
+
+// examine is what the person may give a device, by the client and the MCP server as they are now,
+// or the step that ends the request.
+func (d *Devices) examine(ctx context.Context, code string, found storage.Device, v *storage.Visit) (Request, Step) {
+	client, err := d.Flow.fetching(d.Flow.Clients.Current, known(*v))(ctx, found.ClientID)
+	if err != nil {
+		return Request{}, Fail{Client: storage.Client{ID: found.ClientID}, Err: err}
+	}
+	audit.Note(ctx, audit.Client(client))
+	r := Request{Identified: Identified{Client: client}}
+	if !slices.Contains(client.GrantTypes, oauth.GrantDeviceCode) {
+		return r, Fail{Client: client, Err: oauth.NewError(oauth.UnauthorizedClient,
+			"The client is not registered for the device authorization grant.")}
+	}
+	if r.Resource, err = d.Flow.Catalog.Resolve(ctx, []string{found.Resource}); err != nil {
+		return r, Fail{Client: client, Err: err}
+	}
+	r.Scopes = policy.Requestable(r.Resource.Resource, found.Scopes)
+	switch x := d.Flow.permit(ctx, r, v).(type) {
+	case Forbidden:
+		return r, Fail{Client: client, Err: x.Err}
+	case Valid:
+		if x.Visit == nil { // the session at the provider has ended meanwhile
+			return r, d.signIn(ctx, code, storage.Hash{})
+		}
+		r = x.Request
+	}
+	return r, nil
+}
+
+// Decide carries out what the person decided. What was shown is what is granted; when it is no
+// longer what would be granted, it is shown again.
+func (d *Devices) Decide(ctx context.Context, form DeviceForm, decision Decision, token storage.Hash) Step {
+	v, err := d.Flow.Browsers.LiveVisit(ctx, token, storage.VisitKey{})
+	switch {
+	case err != nil:
+		return Fail{Err: err}
+	case v == nil:
+		return d.signIn(ctx, form.Code, token)
+	case v.User.ID != form.UserID:
+		return Fail{Err: errSomebodyElse}
+	}
+	found, err := d.Requests.Waiting(ctx, form.Code)
+	if err == nil && found.Code != form.Device {
+		err = device.ErrWrong // the code belongs to a newer request
+	}
+	if err != nil {
+		return notFound(form.Code, err)
+	}
+	r, step := d.examine(ctx, form.Code, found, v)
+	switch {
+	case step != nil:
+		return step
+	case decision.Verdict == "deny":
+		return d.deny(ctx, form, found, r)
+	case decision.Verdict != "approve":
+		return incomplete
+	case !d.Flow.covers(form.Shown, r):
+		return d.ask(ctx, form.Code, found, v)
+	}
+	return d.approve(ctx, yesToDevice{form, found, *v}, r, decision.Choice)
+}
+
+// yesToDevice is an approval of what the page about a device showed.
+type yesToDevice struct {
+	form    DeviceForm
+	request storage.Device
+	visit   storage.Visit
+}
+
+func (d *Devices) deny(ctx context.Context, form DeviceForm, found storage.Device, r Request) Step {
+	if err := d.Requests.Deny(ctx, found); err != nil {
+		return undecided(form.Code, err)
+	}
+	d.Flow.Audit.Record(ctx, audit.ConsentDenied, slog.String("user", form.UserID),
+		slog.String("client_id", r.Client.ID), slog.String("resource", r.Resource.URI))
+	return DeviceDecided{Request: r, Denied: true}
+}
+
+func (d *Devices) approve(ctx context.Context, yes yesToDevice, r Request, choice policy.Choice) Step {
+	v := yes.visit
+	chosen, err := answer{shown: yes.form.Shown, choice: choice}.narrow(r, Approver{})
+	switch {
+	case errors.Is(err, policy.ErrPreset):
+		return incomplete
+	case err != nil || len(chosen.Scopes) == 0 && len(r.Scopes) > 0:
+		return nothingChosen(d.ask(ctx, yes.form.Code, yes.request, &v))
+	}
+	err = d.Approvals.ApproveDevice(ctx, grant.DeviceApproval{
+		Session:  v.Session.Hash,
+		UserID:   v.User.ID,
+		AuthTime: v.Session.AuthTime,
+		Client:   r.Client,
+		Request:  yes.request,
+		Scopes:   chosen.Scopes,
+	})
+	switch {
+	case errors.Is(err, grant.ErrSignedOut):
+		return d.signIn(ctx, yes.form.Code, v.Session.Hash)
+	case errors.Is(err, storage.ErrChanged):
+		return d.ask(ctx, yes.form.Code, yes.request, &v)
+	case err != nil:
+		return undecided(yes.form.Code, err)
+	}
+	return DeviceDecided{Request: r}
+}
+
+// undecided is the step after a decision that was not carried out.
+func undecided(code string, err error) Step {
+	if errors.Is(err, storage.ErrSpent) || errors.Is(err, storage.ErrExpired) {
+		return EnterDeviceCode{code, device.ErrWrong}
+	}
+	return Fail{Err: err}
+}

@@ -1,0 +1,84 @@
+package grant
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// deviceChallenge stands where a code has its PKCE challenge: no verifier has it, so that a
+// device code is no code, and no code a device code.
+const deviceChallenge = oauth.GrantDeviceCode
+
+// Device is the device authorization grant (RFC 8628 §3.4) at the token endpoint.
+type Device struct {
+	Store storage.Devices
+	Code  *Code // of a request that was approved the device code is the code
+}
+
+// Type returns the grant type.
+func (*Device) Type() string { return oauth.GrantDeviceCode }
+
+var (
+	errDeviceCode = oauth.NewError(oauth.InvalidGrant,
+		"The device code is not valid: it is unknown, used, or was issued to another client.")
+	errPending  = oauth.NewError(oauth.AuthorizationPending, "The person has not decided yet.")
+	errTooEarly = oauth.NewError(oauth.SlowDown, "Too many requests: wait five seconds longer between them.")
+	errDenied   = oauth.NewError(oauth.AccessDenied, "The person denied the request.")
+	errExpired  = oauth.NewError(oauth.ExpiredToken, "The device code has expired. Start again.")
+)
+
+// Reply answers a device that polls (RFC 8628 §3.5). The answer of a person is not held back from a
+// device that asks too early.
+func (g *Device) Reply(ctx context.Context, client storage.Client, r TokenRequest) (*oauth.TokenResponse, error) {
+	switch {
+	case !may(client, oauth.GrantDeviceCode):
+		return nil, oauth.NewError(oauth.UnauthorizedClient,
+			"The client is not registered for the device authorization grant.")
+	case r.DeviceCode == "":
+		return nil, oauth.NewError(oauth.InvalidRequest, "The parameter 'device_code' is missing.")
+	}
+	resource, err := g.Code.Catalog.Named(ctx, r.Resources)
+	if err != nil {
+		return nil, err
+	}
+	now, code := g.Code.Minter.Now(), storage.Hash(secrets.Hash(r.DeviceCode))
+	p, err := g.Store.PollDevice(ctx, code, client.ID, now)
+	switch {
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrMismatch):
+		return nil, errDeviceCode.Because(err)
+	case err != nil:
+		return nil, refusal.Unavailable(err)
+	case p.GrantID != "":
+		return g.redeem(ctx, client, p.Device, resource)
+	case !p.DecidedAt.IsZero():
+		return nil, errDenied
+	case !now.Before(p.ExpiresAt):
+		return nil, errExpired
+	case p.Early:
+		return nil, errTooEarly
+	}
+	return nil, errPending
+}
+
+func (g *Device) redeem(
+	ctx context.Context, client storage.Client, d storage.Device, resource string,
+) (*oauth.TokenResponse, error) {
+	reply, err := g.Code.redeem(ctx, client, storage.RedeemCode{
+		Hash:      d.Code,
+		GrantID:   d.GrantID,
+		Challenge: deviceChallenge,
+		Resource:  resource,
+	})
+	switch {
+	case errors.Is(err, storage.ErrExpired):
+		return nil, errExpired.Because(err)
+	case errors.Is(err, errCode):
+		return nil, errDeviceCode.Because(err)
+	}
+	return reply, err
+}

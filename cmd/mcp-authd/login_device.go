@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mcp-authd/mcp-authd/internal/mcpclient"
+	"github.com/mcp-authd/mcp-authd/internal/qr"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// byDevice signs in by a code that the person approves on another device (RFC 8628).
+func (l *login) byDevice(ctx context.Context, server mcpclient.Server, resource string, scopes oauth.Scopes) error {
+	if err := l.identify(func() (mcpclient.Credentials, error) {
+		return l.client.RegisterDevice(ctx, server)
+	}); err != nil {
+		return err
+	}
+	return l.signIn(ctx, scopes, func(ctx context.Context, scopes oauth.Scopes) (oauth.TokenResponse, error) {
+		return l.approveElsewhere(ctx, server, resource, scopes)
+	})
+}
+
+func (l *login) approveElsewhere(
+	ctx context.Context, server mcpclient.Server, resource string, scopes oauth.Scopes,
+) (oauth.TokenResponse, error) {
+	request, err := l.client.BeginDevice(ctx, server, l.cred, resource, scopes)
+	if err != nil {
+		return oauth.TokenResponse{}, err
+	}
+	l.showDevice(request)
+	token, err := l.client.AwaitDevice(ctx, server, l.cred, request, resource)
+	if err == nil {
+		l.got(token)
+	}
+	return token, err
+}
+
+// showDevice shows what to do elsewhere. The device code stays here.
+func (l *login) showDevice(r mcpclient.DeviceRequest) {
+	l.step(mcpclient.StepDevice, map[string]any{
+		"user_code": r.UserCode, "verification_uri": r.URI, "verification_uri_complete": r.Complete,
+		"expires_in": r.ExpiresIn,
+	}, "open %s on any device and type the code %s (good for %d minutes)", r.URI, r.UserCode, r.ExpiresIn/60)
+	if l.flags.asJSON || r.Complete == "" {
+		return
+	}
+	if code, err := qr.Text(r.Complete); err == nil {
+		fmt.Fprintf(l.std.out, "\n%s\n", code)
+	}
+}

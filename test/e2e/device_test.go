@@ -1,0 +1,75 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+)
+
+// runDeviceLogin runs the login command as a program without a browser, has the person open the
+// address that it shows on a device of theirs, and returns its steps.
+func runDeviceLogin(t *testing.T, p *demotest.Person, args ...string) (steps []map[string]any, err error) {
+	t.Helper()
+	cmd := exec.Command(demotest.Binary(t), append([]string{"login", "--device", "--json"}, args...)...)
+	out, pipeErr := cmd.StdoutPipe()
+	if pipeErr != nil {
+		t.Fatal(pipeErr)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		var step map[string]any
+		if err := json.Unmarshal(lines.Bytes(), &step); err != nil {
+			t.Fatalf("%q: %v", lines.Text(), err)
+		}
+		steps = append(steps, step)
+		if link, ok := step["verification_uri_complete"].(string); ok {
+			if err := p.Answer(link); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	return steps, cmd.Wait()
+}
+
+func TestLoginOnAnotherDevice(t *testing.T) {
+	d := demotest.Start(t, demotest.Options{})
+	t.Run("AS-240 the tools, without a browser and a listener", func(t *testing.T) {
+		p := d.Person()
+		steps, err := runDeviceLogin(t, p, "--call", "add_note", "--arg", "text=hello", d.MCPURL)
+		all := []string{
+			"challenge", "resource", "metadata", "registration", "device", "token", "tools", "device", "token", "tools",
+		}
+		if err != nil || !slices.Equal(names(steps), all) {
+			t.Fatalf("got %v, %v", steps, err)
+		}
+		result, _ := json.Marshal(steps[len(steps)-1]["result"])
+		if string(result) != `{"notes":["hello"]}` {
+			t.Errorf("got %s", result)
+		}
+		if b, _ := json.Marshal(steps); strings.Contains(string(b), "mcpdc_") || strings.Contains(string(b), "eyJ") {
+			t.Errorf("AS-06 a device code or a token is printed: %s", b)
+		}
+		if pages := strings.Join(p.Pages, ""); !strings.Contains(pages, "mcp-authd login") ||
+			!strings.Contains(pages, steps[4]["user_code"].(string)) {
+			t.Error("the page does not say who asks, with the code")
+		}
+	})
+	t.Run("denied, it says so and exits with 1", func(t *testing.T) {
+		p := d.Person()
+		p.Decision = "deny"
+		steps, err := runDeviceLogin(t, p, d.MCPURL)
+		last := steps[len(steps)-1]
+		if err == nil || last["step"] != "device" || !strings.Contains(last["error"].(string), "access_denied") ||
+			last["advice"] == "" {
+			t.Errorf("got %v, %v", last, err)
+		}
+	})
+}
