@@ -16,35 +16,35 @@ import (
 type family struct {
 	name    string
 	matches func(clientID string, redirect *url.URL) bool
-	steps   string
+	steps   web.Text
 }
 
 // families are told apart by what they redirect to, before anything is known of them.
 // What the page says is advice, never a decision; it names a family as a likelihood.
 var families = []family{
 	{"Claude Code", idPrefix("https://claude.ai/oauth/claude-code"),
-		"Run /mcp in Claude Code, choose this server and then \"Clear authentication\", and authenticate again."},
+		web.Say("advice.claude_code")},
 	{"Claude", onHosts("claude.ai", "claude.com"),
-		"Open the connectors in the settings of Claude, disconnect this one or remove it, and add it again."},
+		web.Say("advice.claude")},
 	{"Claude", byScheme("claude"),
-		"Open the connectors in the settings of Claude, disconnect this one or remove it, and add it again."},
+		web.Say("advice.claude")},
 	{"ChatGPT", onHosts("chatgpt.com"),
-		"Open the connectors in the settings of ChatGPT, delete this one, and add it again."},
+		web.Say("advice.chatgpt")},
 	{"Cursor", onHosts("www.cursor.com"),
-		"In the MCP settings of Cursor, log out of this server or remove it, and add it again."},
+		web.Say("advice.cursor")},
 	{"Cursor", byScheme("cursor"),
-		"In the MCP settings of Cursor, log out of this server or remove it, and add it again."},
+		web.Say("advice.cursor")},
 	{"VS Code", onHosts("vscode.dev", "insiders.vscode.dev"),
-		"Run \"Authentication: Remove Dynamic Authentication Providers\" from the command palette, choose this server, and connect again."},
+		web.Say("advice.vscode")},
 	{"VS Code", onLoopback("33418", "/"),
-		"Run \"Authentication: Remove Dynamic Authentication Providers\" from the command palette, choose this server, and connect again."},
-	{"Warp", byScheme("warp"), "In the MCP settings of Warp, log out of this server or remove it, and add it again."},
-	{"the MCP Inspector", onLoopback("6274", ""), "Clear the OAuth state in the Inspector and connect again."},
-	{"the MCP Inspector", onLoopback("6276", ""), "Run the Inspector with --relogin."},
-	{"OpenCode", onLoopback("19876", ""), "Run: opencode mcp logout, then: opencode mcp auth"},
-	{"Codex", onLoopback("", "/callback/"), "Run: codex mcp logout NAME, then: codex mcp login NAME"},
-	{"mcp-remote or Gemini CLI", onLoopback("", "/oauth/callback"),
-		"For mcp-remote delete the folder .mcp-auth in your home folder; for Gemini CLI delete the entry of this server in .gemini/mcp-oauth-tokens.json. Then connect again."},
+		web.Say("advice.vscode")},
+	{"Warp", byScheme("warp"), web.Say("advice.warp")},
+	{"MCP Inspector", onLoopback("6274", ""), web.Say("advice.inspector")},
+	{"MCP Inspector", onLoopback("6276", ""), web.Say("advice.inspector_cli")},
+	{"OpenCode", onLoopback("19876", ""), web.Say("advice.opencode")},
+	{"Codex", onLoopback("", "/callback/"), web.Say("advice.codex")},
+	{"mcp-remote / Gemini CLI", onLoopback("", "/oauth/callback"),
+		web.Say("advice.remote")},
 }
 
 // familyOf returns the first family that fits, or none.
@@ -95,40 +95,39 @@ func onLoopback(port, path string) func(string, *url.URL) bool {
 func advise(v *web.Error, e *oauth.Error, status int) {
 	switch {
 	case e.Code == oauth.InvalidClient:
-		v.Title = "This application is not known here"
+		v.Title = web.Say("error.unknown_title")
 		if errors.Is(e, refusal.ErrUnknownClient) {
-			v.Message = "This server has no registration of the application that sent you here: it never had one, or has removed it."
+			v.Message = web.Say("error.unknown_message")
 		}
-		v.Advice = "Remove this server from the application, or clear its saved sign-in, and connect again: it will then register again."
+		v.Advice = web.Say("error.unknown_advice")
 	case e.Code == oauth.TemporarilyUnavailable, e.Code == oauth.SlowDown:
-		v.Title = "The server is busy"
-		v.Advice = "Nothing was lost. Please try again in a moment. If it happens again, tell the operator of this server the number below."
+		v.Title = web.Say("error.busy_title")
+		v.Advice = web.Say("error.busy_advice")
 	case e.Unwrap() == refusal.ErrNotRegistered:
-		v.Title = "The answer would go to an unknown address"
-		v.Advice = "If you did not start this yourself, close this page. Otherwise remove this server from the application and connect again, " +
-			"so that it registers the address that it uses now."
+		v.Title = web.Say("error.redirect_title")
+		v.Advice = web.Say("error.redirect_advice")
 	case status >= 500:
-		v.Title = "This server has failed"
-		v.Advice = "You did nothing wrong. Please try again. If it happens again, tell the operator of this server the number below."
+		v.Title = web.Say("error.failed_title")
+		v.Advice = web.Say("error.failed_advice")
 	case status == http.StatusNotFound:
-		v.Title, v.Home = "There is no such page", true
+		v.Title, v.Home = web.Say("error.not_found"), true
 	case e.Code == oauth.AccessDenied: // what the message says is for the person to change
-		v.Title, v.Home = "This was not done", true
+		v.Title, v.Home = web.Say("error.denied_title"), true
 	default:
-		v.Title = "This sign-in cannot go on"
-		v.Advice = "Go back to the application and start signing in again. If it happens again, the application is at fault: tell its makers what this page says."
+		v.Title = web.Say("error.default_title")
+		v.Advice = web.Say("error.default_advice")
 	}
 }
 
 // adviseStopped says what to do about a request that cannot be carried out: a person may
 // correct an address, but not what their application sends.
-func adviseStopped(e *oauth.Error) string {
+func adviseStopped(e *oauth.Error) web.Text {
 	switch e.Code {
 	case oauth.InvalidTarget:
-		return "Check the address of the MCP server in the application. If it is right, tell the operator of this server the number below."
+		return web.Say("stopped.check_address")
 	case oauth.AccessDenied, oauth.TemporarilyUnavailable, oauth.ServerError, oauth.LoginRequired,
 		oauth.ConsentRequired:
-		return "If you started this sign-in yourself, return to the application and try again."
+		return web.Say("stopped.try_again")
 	}
-	return "Trying again does not help before the application has changed: tell its makers what this page says."
+	return web.Say("stopped.tell_makers")
 }

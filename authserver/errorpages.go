@@ -19,11 +19,11 @@ func (p *errorPages) show(w http.ResponseWriter, r *http.Request, status int, er
 	e := oauth.AsError(err)
 	noteError(r, e)
 	setRetryAfter(w, e, status)
-	v := web.Error{Message: e.Description, Code: string(e.Code), RequestID: requestID(r)}
+	v := web.Error{Message: web.Told(e.Description), Code: string(e.Code), RequestID: requestID(r)}
 	advise(&v, e, status)
 	if errors.As(err, new(clients.Unfetched)) {
-		v.Title = "This application cannot be looked up"
-		v.Advice = "Nothing was lost. Please try again in a moment. If it happens again, the makers of the application have to look at the address that is its client id."
+		v.Title = web.Say("error.unread_title")
+		v.Advice = web.Say("error.unread_advice")
 	}
 	p.web.For(r).Error(w, status, v)
 }
@@ -49,7 +49,7 @@ func (p *errorPages) fail(w http.ResponseWriter, r *http.Request, f flow.Fail) {
 // how to make it register again. The name is that of its registration, if we can still
 // read it, or of the kind of application that the request looks like.
 func strangerError(f flow.Fail, e *oauth.Error, requestID string) web.Error {
-	v := web.Error{Message: e.Description, Code: string(e.Code), RequestID: requestID}
+	v := web.Error{Message: web.Told(e.Description), Code: string(e.Code), RequestID: requestID}
 	advise(&v, e, http.StatusBadRequest)
 	kind, known := familyOf(f.Client.ID, f.Sent)
 	if known {
@@ -68,9 +68,9 @@ func strangerError(f flow.Fail, e *oauth.Error, requestID string) web.Error {
 func (p *errorPages) stale(w http.ResponseWriter, r *http.Request) {
 	noteError(r, oauth.NewError(oauth.InvalidRequest, "stale or foreign form"))
 	p.web.For(r).Error(w, http.StatusBadRequest, web.Error{
-		Title:   "This page is out of date",
-		Message: "The form was opened in another browser, or more than an hour ago, or cookies are turned off.",
-		Advice:  "Go back to the application and start signing in again, or go to the start page.", Home: true,
+		Title:   web.Say("error.stale_title"),
+		Message: web.Say("error.stale_message"),
+		Advice:  web.Say("error.begin_again"), Home: true,
 		RequestID: requestID(r),
 	})
 }
@@ -79,9 +79,9 @@ func (p *errorPages) stale(w http.ResponseWriter, r *http.Request) {
 func (p *errorPages) lost(w http.ResponseWriter, r *http.Request) {
 	noteError(r, oauth.NewError(oauth.InvalidRequest, "unknown, used or foreign state"))
 	p.web.For(r).Error(w, http.StatusBadRequest, web.Error{
-		Title:   "This sign-in cannot be continued",
-		Message: "It was begun in another browser, or is finished already, or has taken more than ten minutes.",
-		Advice:  "Nothing was changed. Go back to the application and start signing in again, or go to the start page.",
+		Title:   web.Say("error.lost_title"),
+		Message: web.Say("error.lost_message"),
+		Advice:  web.Say("error.lost_advice"),
 		Home:    true, RequestID: requestID(r),
 	})
 }
@@ -91,7 +91,7 @@ func (p *errorPages) badLink(w http.ResponseWriter, r *http.Request, err error) 
 	e := oauth.AsError(err)
 	noteError(r, e)
 	p.web.For(r).Error(w, http.StatusBadRequest, web.Error{
-		Title: "This link does not work any more", Message: e.Description, RequestID: requestID(r),
+		Title: web.Say("error.bad_link"), Message: web.Told(e.Description), RequestID: requestID(r),
 	})
 }
 
@@ -99,9 +99,9 @@ func (p *errorPages) badLink(w http.ResponseWriter, r *http.Request, err error) 
 func (p *errorPages) notYours(w http.ResponseWriter, r *http.Request) {
 	noteError(r, oauth.NewError(oauth.AccessDenied, "the link is another person's"))
 	p.web.For(r).Error(w, http.StatusForbidden, web.Error{
-		Title:   "This link is for another account",
-		Message: "It was made for another person, or for another account of yours.",
-		Advice:  "If another person sent it to you, do not use it. If it is yours, sign out on the start page and open it again with the account that your application uses.",
+		Title:   web.Say("error.not_yours_title"),
+		Message: web.Say("error.not_yours_message"),
+		Advice:  web.Say("error.not_yours_advice"),
 		Home:    true, RequestID: requestID(r),
 	})
 }
@@ -109,7 +109,7 @@ func (p *errorPages) notYours(w http.ResponseWriter, r *http.Request) {
 // misfit answers a request that no endpoint takes: with a page for people, and JSON for
 // programs.
 func (p *errorPages) misfit(w http.ResponseWriter, r *http.Request, status int, v web.Error) {
-	e := oauth.NewError(oauth.InvalidRequest, v.Message)
+	e := oauth.NewError(oauth.InvalidRequest, p.web.pages.Plain(v.Message)) // in English, for programs
 	if !wantsPage(r) {
 		writeDirect(w, r, status, e)
 		return
@@ -122,8 +122,8 @@ func (p *errorPages) misfit(w http.ResponseWriter, r *http.Request, status int, 
 // notFound answers what is not here.
 func (p *errorPages) notFound(w http.ResponseWriter, r *http.Request) {
 	p.misfit(w, r, http.StatusNotFound, web.Error{
-		Title: "There is no such page", Message: "This server has nothing at this address.",
-		Advice: "Check the address, or go to the start page.", Home: true,
+		Title: web.Say("error.not_found"), Message: web.Say("error.not_found_message"),
+		Advice: web.Say("error.not_found_advice"), Home: true,
 	})
 }
 
@@ -131,19 +131,18 @@ func (p *errorPages) notFound(w http.ResponseWriter, r *http.Request) {
 // opening the address again does: the browser keeps it after a wrong password.
 func (p *errorPages) wrongMethod(w http.ResponseWriter, r *http.Request) {
 	p.misfit(w, r, http.StatusMethodNotAllowed, web.Error{
-		Title:   "This page cannot be opened again",
-		Message: "This address takes the answer of a form, and is no page by itself.",
-		Advice:  "Go back to the application and start signing in again, or go to the start page.", Home: true,
+		Title:   web.Say("error.method_title"),
+		Message: web.Say("error.method_message"),
+		Advice:  web.Say("error.begin_again"), Home: true,
 	})
 }
 
 // crossOrigin answers a form that another site has sent.
 func (p *errorPages) crossOrigin(w http.ResponseWriter, r *http.Request) {
 	p.misfit(w, r, http.StatusForbidden, web.Error{
-		Title:   "This form was not sent from this server",
-		Message: "The request came from another site, or something on the way has changed its headers. Nothing was done.",
-		Advice: "Open the page again and send the form from there. If that does not help, tell the operator of this server the number below: " +
-			"a proxy in front of it must leave the headers Host and Origin as they are.", Home: true,
+		Title:   web.Say("error.cross_title"),
+		Message: web.Say("error.cross_message"),
+		Advice:  web.Say("error.cross_advice"), Home: true,
 	})
 }
 

@@ -27,7 +27,7 @@ func (p *homePages) home(w http.ResponseWriter, r *http.Request) {
 	}
 	views := p.steps.views
 	v := web.Home{
-		Issuer: views.issuer, SignOutAction: views.paths.logout, EndNotice: h.EndNotice,
+		Issuer: views.issuer, SignOutAction: views.paths.logout, EndNotice: web.Told(h.EndNotice),
 		FormTargets: views.providerTargets(),
 	}
 	for _, res := range h.Resources {

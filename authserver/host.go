@@ -15,9 +15,8 @@ func (p *pages) ownHost(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !p.isOwnHost(r.Host) {
 			p.errors.misfit(w, r, http.StatusForbidden, web.Error{
-				Title: "This server has another address", Message: "This host name is not served here.",
-				Advice: "Open " + p.issuer +
-					". If you are the operator of this server: a proxy in front of it has to pass the Host header on as it came.",
+				Title: web.Say("error.host_title"), Message: web.Say("error.host_message"),
+				Advice: web.Say("error.host_advice", "address", p.issuer),
 			})
 			return
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // loginPages sign people in with a password, and out.
@@ -81,12 +82,12 @@ func (p *loginPages) problem(w http.ResponseWriter, r *http.Request, to flow.Des
 		wire.SetRetryAfter(w.Header(), throttled.RetryAfter)
 		p.again(w, r, to, attempt{
 			status: http.StatusTooManyRequests, name: name,
-			problem: tooMany(throttled.Counted) + " Please wait " + humanWait(throttled.RetryAfter) + " and try again.",
+			problem: tooMany(throttled.Counted, minutes(throttled.RetryAfter)),
 		})
 	case errors.Is(err, users.ErrWrong):
 		p.again(w, r, to, attempt{
 			status: http.StatusUnauthorized, name: name,
-			problem: "The username or password is not right. Please try again.",
+			problem: web.Say("login.wrong"),
 		})
 	default:
 		p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)
@@ -110,22 +111,18 @@ func (p *loginPages) again(w http.ResponseWriter, r *http.Request, to flow.Desti
 
 // tooMany says of what there are too many attempts: who reads that it is their account
 // believes that an attacker is after it.
-func tooMany(counted users.Counted) string {
+func tooMany(counted users.Counted, minutes int) web.Text {
 	switch counted {
 	case users.ByNetwork:
-		return "Too many attempts from your network."
+		return web.Count("login.busy_network", minutes)
 	case users.ByServer:
-		return "Too many people are signing in at once."
+		return web.Count("login.busy_server", minutes)
 	}
-	return "Too many attempts for this account."
+	return web.Count("login.busy_account", minutes)
 }
 
-func humanWait(d time.Duration) string {
-	if d <= time.Minute {
-		return "a minute"
-	}
-	return d.Round(time.Minute).String()
-}
+// minutes is a wait as people are told of it, one at least.
+func minutes(d time.Duration) int { return max(1, int(d.Round(time.Minute)/time.Minute)) }
 
 // logout serves POST /logout.
 func (p *loginPages) logout(w http.ResponseWriter, r *http.Request) {

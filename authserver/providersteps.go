@@ -52,7 +52,7 @@ func (s *steps) askBeforeProvider(w http.ResponseWriter, r *http.Request, step f
 		provider: a.Provider, query: a.Query, approved: s.views.flow.Shown(a, question),
 		view: web.ProviderConsent{
 			Request:     s.views.request(a, question, step.NothingChosen),
-			EndNotice:   step.EndNotice,
+			EndNotice:   web.Told(step.EndNotice),
 			FormTargets: formTargets(a.RedirectURI),
 		},
 	})
@@ -60,7 +60,7 @@ func (s *steps) askBeforeProvider(w http.ResponseWriter, r *http.Request, step f
 
 // askBeforeReading is askBeforeProvider for a client whose document is unread.
 func (s *steps) askBeforeReading(w http.ResponseWriter, r *http.Request, u flow.Unread) {
-	v := web.ProviderConsent{Unread: true, EndNotice: u.EndNotice}
+	v := web.ProviderConsent{Unread: true, EndNotice: web.Told(u.EndNotice)}
 	v.Client, v.Resource = clientParty(u.Client), resourceParty(u.Resource)
 	s.providerConsent(w, r, beforeProvider{provider: u.Provider, query: u.Query, view: v})
 }

@@ -44,9 +44,9 @@ func (p *setupPages) setup(w http.ResponseWriter, r *http.Request) {
 		p.forms.errors.show(w, r, http.StatusServiceUnavailable, refusal.Unavailable(err))
 	case !open:
 		p.forms.errors.misfit(w, r, http.StatusNotFound, web.Error{
-			Title:   "This server is set up already",
-			Message: "There is an administrator, so the setup link has done its work.",
-			Advice:  "There is nothing more to do here. Sign in at the start page.", Home: true,
+			Title:   web.Say("setup.done"),
+			Message: web.Say("setup.done_message"),
+			Advice:  web.Say("setup.done_advice"), Home: true,
 		})
 	case r.Method == http.MethodPost:
 		p.complete(w, r)
@@ -77,7 +77,7 @@ func (p *setupPages) complete(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	problem, status := setupProblem(err)
-	if problem == "" {
+	if status == 0 {
 		p.forms.errors.show(w, r, http.StatusServiceUnavailable, refusal.Unavailable(err))
 		return
 	}
@@ -101,29 +101,29 @@ func (p *setupPages) check(w http.ResponseWriter, r *http.Request) {
 }
 
 func setupStatus(err error) int {
-	switch problem, _ := setupProblem(err); {
+	switch _, status := setupProblem(err); {
 	case err == nil:
 		return http.StatusNoContent
-	case problem != "":
+	case status != 0:
 		return http.StatusGone
 	}
 	return http.StatusServiceUnavailable
 }
 
-func setupProblem(err error) (string, int) {
+func setupProblem(err error) (web.Text, int) {
 	switch {
 	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrExpired):
-		return "The setup link is not valid or no longer valid. Make a new one with: mcp-authd setup-link",
+		return web.Say("setup.bad_link"),
 			http.StatusForbidden
 	case errors.Is(err, users.ErrExists), errors.Is(err, storage.ErrExists):
-		return "An administrator exists already.", http.StatusConflict
+		return web.Say("setup.exists"), http.StatusConflict
 	case errors.Is(err, users.ErrName):
-		return "A username has 1 to 64 letters, digits or . _ - @ +", http.StatusBadRequest
+		return web.Say("setup.bad_name"), http.StatusBadRequest
 	case errors.Is(err, users.ErrPassword):
-		return "A password needs at least 8 characters.", http.StatusBadRequest
+		return web.Say("setup.short_password"), http.StatusBadRequest
 	case errors.Is(err, users.ErrCommon):
-		return "This password is one of the most common ones, or the username. Please choose another.",
+		return web.Say("setup.common_password"),
 			http.StatusBadRequest
 	}
-	return "", 0
+	return web.Text{}, 0
 }

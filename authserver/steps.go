@@ -58,8 +58,9 @@ func (s *steps) note(r *http.Request, err error) {
 
 // attempt is what the login page says of a password that was not accepted.
 type attempt struct {
-	status        int
-	name, problem string
+	status  int
+	name    string
+	problem web.Text
 }
 
 func (s *steps) login(w http.ResponseWriter, r *http.Request, step flow.Login, after attempt) {
@@ -108,7 +109,7 @@ func (s *steps) stop(w http.ResponseWriter, r *http.Request, to flow.Identified,
 	}
 	target := to.ResponseURL(s.views.issuer, flow.ErrorResponse(e))
 	s.web.For(r).Stopped(w, pageStatus(e), web.Stopped{
-		Title: "This request cannot be completed", Message: e.Description, Code: string(e.Code),
+		Message: web.Told(e.Description), Code: string(e.Code),
 		Client: clientParty(to.Client), RedirectHost: redirectHost(to.RedirectURI), ReturnURL: target,
 		ReturnIsCustomScheme: isCustomScheme(target),
 		RequestID:            requestID(r),

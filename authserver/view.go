@@ -24,7 +24,7 @@ type views struct {
 }
 
 func (v *views) login(step flow.Login) web.Login {
-	out := web.Login{Action: v.paths.login, EndNotice: step.EndNotice}
+	out := web.Login{Action: v.paths.login, EndNotice: web.Told(step.EndNotice)}
 	if step.To.Query == "" {
 		out.FormTargets = v.providerTargets()
 		return out
@@ -50,9 +50,9 @@ func (v *views) request(a flow.Request, q policy.Question, nothingChosen bool) w
 func (v *views) failed(r *http.Request, step flow.ProviderFailed, err error) web.Failed {
 	e := oauth.AsError(err)
 	out := web.Failed{
-		Message: e.Description, Code: string(e.Code), RequestID: requestID(r), Provider: providerView(step.Provider),
-		RetryURL: v.paths.home,
-		Fault:    faultOf(e), Came: step.Came, Expected: step.Expected,
+		Message: web.Told(e.Description), Code: string(e.Code), RequestID: requestID(r),
+		Provider: providerView(step.Provider), RetryURL: v.paths.home,
+		Fault: faultOf(e), Came: step.Came, Expected: step.Expected,
 	}
 	switch to := step.To; {
 	case to.Query != "" &&

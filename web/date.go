@@ -23,9 +23,9 @@ func (p *Pages) moment(at time.Time, key, layout string) template.HTML {
 		return ""
 	}
 	at = at.UTC()
-	words := p.plain(Say(key,
+	words := p.Plain(Say(key,
 		"day", strconv.Itoa(at.Day()), "year", strconv.Itoa(at.Year()), "time", at.Format("15:04"),
-		"month", p.plain(Say("date."+strings.ToLower(at.Month().String()))),
+		"month", p.Plain(Say("date."+strings.ToLower(at.Month().String()))),
 	))
 	return template.HTML(`<time datetime="` + at.Format(layout) + `">` + // #nosec G203 -- escaped here
 		template.HTMLEscapeString(words) + `</time>`)

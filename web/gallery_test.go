@@ -89,23 +89,24 @@ func delegated() []sample {
 	}
 	chooser := login
 	chooser.Choices, chooser.NoPassword, chooser.EndNotice = sampleChoices(""), true,
-		"Google has ended your sign-in. Please sign in again."
+		Told("Google has withdrawn your sign-in. Please sign in again.")
 	failed := Failed{
 		Fault:   FaultProvider,
-		Message: "Google could not be reached. Please try again in a minute.", Code: "temporarily_unavailable",
+		Message: Told("Google could not be reached. Please try again in a minute."), Code: "temporarily_unavailable",
 		RequestID: "0192f3c1a7", Provider: google,
 		Client: claude, RetryURL: "/authorize?client_id=x&provider=google",
 		ReturnURL: "https://claude.ai/api/mcp/auth_callback?error=temporarily_unavailable",
 	}
 	broken := failed
-	broken.Message, broken.Code, broken.Fault = "Google does not accept this server. Please tell the operator of this server that its registration at Google needs attention.",
+	broken.Message, broken.Code, broken.Fault = Told("Google does not accept this server. "+
+		"Please tell the operator of this server that its registration at Google needs attention."),
 		"server_error", FaultSetup
 	alone := Failed{
-		Title: "Signing in did not work", Message: "Your account is not allowed to sign in here.",
-		Code: "access_denied", Provider: google, RetryURL: "/",
+		Message: Told("Your account is not allowed to sign in here."),
+		Code:    "access_denied", Provider: google, RetryURL: "/",
 	}
 	other := Failed{
-		Message: "At Google another account is signed in than the one that is connected here.", Code: "access_denied",
+		Message: Told("At Google another account is signed in than the one that is connected here."), Code: "access_denied",
 		Provider: google,
 		Came:     "mallory@example.com", Expected: "alice@example.com", RetryURL: "/connect/sealed",
 	}
@@ -139,7 +140,7 @@ func delegated() []sample {
 		{"providerconsent", sampleProviderConsent().with(func(*ProviderConsent) {})},
 		{"providerconsent-loopback", sampleProviderConsent().with(func(d *ProviderConsent) {
 			d.Provider, d.OtherURL, d.EndNotice = company, "",
-				"Example Company Directory has ended your sign-in. Please sign in again."
+				Told("Example Company Directory has withdrawn your sign-in. Please sign in again.")
 			d.RedirectHost, d.RedirectURI, d.RedirectIsLoopback = "127.0.0.1:33418", "http://127.0.0.1:33418/", true
 		})},
 		{"providerconsent-unread", sampleProviderConsent().with(func(d *ProviderConsent) {
@@ -168,7 +169,7 @@ func delegated() []sample {
 		{"home-choices", func(p *Pages, w http.ResponseWriter) {
 			p.Home(w, Home{
 				Issuer: "https://auth.example.com", Resources: []Party{notes}, SignIn: sampleChoices("sealed-3")[:2],
-				EndNotice: "Google has ended your sign-in. Please sign in again."})
+				EndNotice: Told("Google has withdrawn your sign-in. Please sign in again.")})
 		}},
 	}
 }
@@ -180,18 +181,17 @@ func samples() []sample {
 		FormTargets: []string{"https://claude.ai"},
 	}
 	failed := login
-	failed.Username, failed.Problem = "alice", "The username or password is not right. Please try again."
+	failed.Username, failed.Problem = "alice", Say("login.wrong")
 	stopped := Stopped{
-		Title:   "This request cannot be completed",
-		Message: "The application asked for a permission that this server does not have.", Code: "invalid_scope",
+		Message: Told("The application asked for a permission that this server does not have."), Code: "invalid_scope",
 		RequestID: "0192f3c1a7",
-		Advice:    "Trying again does not help before the application has changed: tell its makers what this page says.",
+		Advice:    Say("stopped.tell_makers"),
 		Client:    claude, RedirectHost: "claude.ai",
 		ReturnURL: "https://claude.ai/api/mcp/auth_callback?error=invalid_scope",
 	}
 	setup := Setup{Action: "/setup", Step: "sealed-step"}
 	setupFailed := Setup{
-		Action: "/setup", Step: "sealed-step", Username: "alice", Problem: "A password needs at least 8 characters.",
+		Action: "/setup", Step: "sealed-step", Username: "alice", Problem: Say("setup.short_password"),
 		Token: "tok",
 	}
 	long := strings.Repeat("Averylongnamewithoutanyspace", 20)
@@ -239,9 +239,9 @@ func samples() []sample {
 		})},
 		{"error", func(p *Pages, w http.ResponseWriter) {
 			p.Error(w, 400, Error{
-				Title: "This application is not known here", Message: "No client has this id.", Client: "Claude Code",
+				Title: Say("error.unknown_title"), Message: Told("No client has this id."), Client: "Claude Code",
 				Code: "invalid_client", RequestID: "0192f3c1a7",
-				Advice: "Remove this server from the application, or clear its saved sign-in, and connect again: it will then register again.",
+				Advice: Say("error.unknown_advice"),
 			})
 		}},
 		{"error-empty", func(p *Pages, w http.ResponseWriter) { p.Error(w, 500, Error{}) }},
@@ -278,8 +278,8 @@ func samples() []sample {
 		}},
 		{"deadend", func(p *Pages, w http.ResponseWriter) {
 			p.Error(w, http.StatusNotFound,
-				Error{Title: "There is no such page", Message: "This server has nothing at this address.",
-					Advice: "Check the address, or go to the start page.", Home: true, RequestID: "k3J9xQ2mPz1a"})
+				Error{Title: Say("error.not_found"), Message: Say("error.not_found_message"),
+					Advice: Say("error.not_found_advice"), Home: true, RequestID: "k3J9xQ2mPz1a"})
 		}},
 		{"home-empty", func(p *Pages, w http.ResponseWriter) { p.Home(w, Home{Issuer: "https://auth.example.com"}) }},
 		{"signedout", func(p *Pages, w http.ResponseWriter) { p.SignedOut(w) }},

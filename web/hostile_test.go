@@ -45,8 +45,8 @@ func hostilePages(evil string) []sample {
 	return []sample{
 		{"login", func(p *Pages, w http.ResponseWriter) {
 			p.Login(w, 200,
-				Login{Action: "/login", Step: evil, Username: evil, Problem: evil, EndNotice: evil, Choices: choices,
-					Client: party, Resource: party, FormTargets: []string{evil}})
+				Login{Action: "/login", Step: evil, Username: evil, Problem: Given(evil), EndNotice: Told(evil),
+					Choices: choices, Client: party, Resource: party, FormTargets: []string{evil}})
 		}},
 		{"consent", func(p *Pages, w http.ResponseWriter) {
 			p.Consent(w, 200,
@@ -56,7 +56,7 @@ func hostilePages(evil string) []sample {
 		{"providerconsent", func(p *Pages, w http.ResponseWriter) {
 			p.ProviderConsent(w, 200,
 				ProviderConsent{Action: "/consent", Step: evil, Request: request, Provider: provider, OtherURL: ours,
-					EndNotice: evil, FormTargets: []string{evil}})
+					EndNotice: Told(evil), FormTargets: []string{evil}})
 		}},
 		{"providerconsent unread", func(p *Pages, w http.ResponseWriter) {
 			p.ProviderConsent(w, 200,
@@ -67,7 +67,7 @@ func hostilePages(evil string) []sample {
 		}},
 		{"failed", func(p *Pages, w http.ResponseWriter) {
 			p.Failed(w, 400, Failed{
-				Title: evil, Message: evil, Code: evil, RequestID: evil, Provider: provider, Came: evil, Expected: evil,
+				Message: Told(evil), Code: evil, RequestID: evil, Provider: provider, Came: evil, Expected: evil,
 				Client: party, RetryURL: ours, ReturnURL: evil, ReturnIsCustomScheme: true,
 			})
 		}},
@@ -83,20 +83,24 @@ func hostilePages(evil string) []sample {
 		}},
 		{"connected", func(p *Pages, w http.ResponseWriter) { p.Connected(w, Connected{provider, party, true}) }},
 		{"error", func(p *Pages, w http.ResponseWriter) {
-			p.Error(w, 400, Error{Title: evil, Message: evil, Client: evil, Advice: evil, Code: evil, RequestID: evil})
+			p.Error(w, 400, Error{
+				Title: Given(evil), Message: Told(evil), Client: evil, Advice: Given(evil), Code: evil, RequestID: evil,
+			})
 		}},
 		{"stopped", func(p *Pages, w http.ResponseWriter) {
 			p.Stopped(w, 400,
-				Stopped{Title: evil, Message: evil, Code: evil, Client: party, RedirectHost: evil, ReturnURL: evil})
+				Stopped{Message: Told(evil), Code: evil, Client: party, RedirectHost: evil, ReturnURL: evil})
 		}},
 		{"handoff", func(p *Pages, w http.ResponseWriter) {
 			p.Handoff(w, Handoff{Client: party, URL: evil, Scheme: evil})
 		}},
-		{"setup", func(p *Pages, w http.ResponseWriter) { p.Setup(w, 200, Setup{"/setup", evil, evil, evil, evil}) }},
+		{"setup", func(p *Pages, w http.ResponseWriter) {
+			p.Setup(w, 200, Setup{"/setup", evil, evil, Given(evil), evil})
+		}},
 		{"setupdone", func(p *Pages, w http.ResponseWriter) { p.SetupDone(w, SetupDone{evil, evil}) }},
 		{"home", func(p *Pages, w http.ResponseWriter) {
 			p.Home(w, Home{
-				Username: evil, Issuer: evil, Resources: []Party{party}, EndNotice: evil, SignIn: choices,
+				Username: evil, Issuer: evil, Resources: []Party{party}, EndNotice: Told(evil), SignIn: choices,
 				Accounts: []Account{{provider, evil, "/disconnect", evil}}, Connect: choices,
 				SignOutAction: "/logout", Step: evil})
 		}},

@@ -17,6 +17,7 @@ type Text struct {
 	values []string // a name, its value, and so on
 	count  int
 	given  string
+	told   bool // given is English of ours, which the catalogues may have
 }
 
 // Say is the text of a key ("login.wrong"), with the names and values that its braces stand for.
@@ -27,6 +28,11 @@ func Count(key string, n int, values ...string) Text { return Text{key: key, cou
 
 // Given is a text that is shown as it is: in the language in which it came.
 func Given(s string) Text { return Text{given: s} }
+
+// Told is the description of a protocol error, or another English sentence of this server that does
+// not come from the catalogues: the page is in the language of its reader where file refusal has
+// the sentence, and shows it as it is otherwise.
+func Told(s string) Text { return Text{given: s, told: true} }
 
 // text is a sentence for a page: a Text, or words as they are.
 func (p *Pages) text(v any) (any, error) {
@@ -45,23 +51,38 @@ func (p *Pages) plural(form string, n int) bool { return p.language.Form(n) == f
 // html is a text as it stands in a page, cleaned and escaped; "" for nothing. A value stands in
 // <bdi>, and so do words from elsewhere.
 func (p *Pages) html(t Text) template.HTML {
-	if t.key == "" {
-		if s := cleanText(t.given); s != "" {
-			return element("bdi", "", s)
-		}
+	t = p.recognize(t)
+	switch s := cleanText(t.given); {
+	case t.key != "":
+	case s == "":
 		return ""
+	case t.told && p.language.Tag != text.Default:
+		return `<bdi lang="en">` + template.HTML(template.HTMLEscapeString(s)) + "</bdi>" // #nosec G203 -- escaped
+	default:
+		return element("bdi", "", s)
 	}
 	return template.HTML(p.spell(t, template.HTMLEscapeString, func(v string) string { // #nosec G203 -- escaped here
 		return string(element("bdi", "", cleanText(v)))
 	}))
 }
 
-// plain is a text without elements, as it stands in a title.
-func (p *Pages) plain(t Text) string {
-	if t.key == "" {
+// Plain is a text without elements, as it stands in a title.
+func (p *Pages) Plain(t Text) string {
+	if t = p.recognize(t); t.key == "" {
 		return cleanText(t.given)
 	}
 	return p.spell(t, func(s string) string { return s }, cleanText)
+}
+
+// recognize finds the text that an English sentence of ours is in the catalogues.
+func (p *Pages) recognize(t Text) Text {
+	if !t.told || p.language.Tag == text.Default {
+		return t
+	}
+	if key, values, ok := p.texts.Recognize(t.given); ok {
+		return Say(key, values...)
+	}
+	return t
 }
 
 func (p *Pages) spell(t Text, words, value func(string) string) string {

@@ -55,7 +55,7 @@ func notInlined(...any) (string, error) { return "", errors.New("this is no word
 
 // functions are those that speak the language of the pages.
 func (p *Pages) functions() template.FuncMap {
-	return template.FuncMap{"text": p.text, "plural": p.plural, "date": p.date, "day": p.day}
+	return template.FuncMap{"text": p.text, "words": p.Plain, "plural": p.plural, "date": p.date, "day": p.day}
 }
 
 // in makes the pages of a language.

@@ -139,10 +139,9 @@ func TestDate(t *testing.T) {
 	}
 }
 
-// said are the calls of Say and Count in the program, by the key.
-func said(t *testing.T) map[string][]string {
+// goFiles shows the program, file by file.
+func goFiles(t *testing.T, look func(*ast.File)) {
 	t.Helper()
-	out := make(map[string][]string)
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() && slices.Contains([]string{"node_modules", "testdata", ".git"}, d.Name()) {
 			return filepath.SkipDir
@@ -151,9 +150,21 @@ func said(t *testing.T) map[string][]string {
 			return nil
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-		if err != nil {
-			return err
+		if err == nil {
+			look(file)
 		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// said are the calls of Say and Count in the program, by the key.
+func said(t *testing.T) map[string][]string {
+	t.Helper()
+	out := make(map[string][]string)
+	goFiles(t, func(file *ast.File) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			if call, ok := n.(*ast.CallExpr); ok {
 				if key, names := saying(call); key != "" {
@@ -162,11 +173,7 @@ func said(t *testing.T) map[string][]string {
 			}
 			return true
 		})
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return out
 }
 
@@ -245,10 +252,77 @@ func TestEveryTextIsUsed(t *testing.T) {
 		}
 	}
 	for _, key := range english.Keys() {
-		if !tr.used[key] && !strings.HasPrefix(key, "date.") && key != "layout.name" {
+		page, _, _ := strings.Cut(key, ".")
+		if !tr.used[key] && page != "date" && page != text.Refusals && key != "layout.name" {
 			t.Errorf("no page says %s", key)
 		}
 	}
+}
+
+// PE-13: the English of file refusal is what the program says, to the letter: a sentence that is
+// changed there alone would come to people in English.
+func TestRefusalsAreWhatTheProgramSays(t *testing.T) {
+	english := newPages(t, Config{})
+	var all strings.Builder
+	for _, s := range sentences(t) {
+		all.WriteString(s + "\n")
+	}
+	for _, key := range english.language.Keys() {
+		if !strings.HasPrefix(key, text.Refusals+".") {
+			continue
+		}
+		e, _ := english.language.Entry(key)
+		source := ""
+		for _, piece := range e.Forms[text.Other] {
+			if piece.Value != "" {
+				source += ".+"
+			}
+			source += regexp.QuoteMeta(piece.Words)
+		}
+		if !regexp.MustCompile("(?m)^" + source + "$").MatchString(all.String()) {
+			t.Errorf("the program does not say %s", key)
+		}
+	}
+	for given, want := range map[string]string{
+		"Google could not be reached. Please try again in a minute.": "<bdi>Google</bdi> war nicht erreichbar. " +
+			"Bitte versuchen Sie es in einer Minute noch einmal.",
+		"The form is too large.":       "Das Formular ist zu groß.",
+		"Something <else> altogether.": `<bdi lang="en">Something &lt;else&gt; altogether.</bdi>`,
+		"<b>x</b> could not be reached. Please try again in a minute.": "<bdi>&lt;b&gt;x&lt;/b&gt;</bdi> war nicht " +
+			"erreichbar. Bitte versuchen Sie es in einer Minute noch einmal.",
+	} {
+		if got := string(spoken(t, "de").html(Told(given))); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// sentences are all string constants of the program, the parts of a sum put together.
+func sentences(t *testing.T) (out []string) {
+	t.Helper()
+	goFiles(t, func(file *ast.File) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			e, ok := n.(ast.Expr)
+			if !ok {
+				return true
+			}
+			s, ok := constantOf(e)
+			if ok {
+				out = append(out, s)
+			}
+			return !ok
+		})
+	})
+	return out
+}
+
+func constantOf(e ast.Expr) (string, bool) {
+	if sum, ok := e.(*ast.BinaryExpr); ok && sum.Op == token.ADD {
+		a, first := constantOf(sum.X)
+		b, second := constantOf(sum.Y)
+		return a + b, first && second
+	}
+	return literalOf(e)
 }
 
 func BenchmarkNew(b *testing.B) {

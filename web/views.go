@@ -60,10 +60,10 @@ type Login struct {
 	Step   string // sealed state, returned in the field "step"
 	// Username fills the field again after a failed attempt.
 	Username string
-	// Problem says what was wrong with the last attempt, "" at first.
-	Problem string
-	// EndNotice says why the person is no longer signed in, "" for no special reason.
-	EndNotice string
+	// Problem says what was wrong with the last attempt; nothing at first.
+	Problem Text
+	// EndNotice says why the person is no longer signed in; nothing for no special reason.
+	EndNotice Text
 	// Choices are the providers to sign in with instead of a password.
 	Choices    []Choice
 	NoPassword bool // accounts with a password are not offered
@@ -141,7 +141,7 @@ type ProviderConsent struct {
 	Provider Provider
 	// OtherURL leads to the other ways to sign in, "" if there are none.
 	OtherURL    string
-	EndNotice   string // see Login
+	EndNotice   Text // see Login
 	FormTargets []string
 }
 
@@ -163,9 +163,10 @@ const (
 
 // Failed is the view of a sign-in at a provider that did not work out.
 type Failed struct {
-	Title, Message, Code, RequestID string
-	Fault                           Fault
-	Provider                        Provider
+	Message         Text
+	Code, RequestID string
+	Fault           Fault
+	Provider        Provider
 	// Came and Expected are accounts there, when the provider returned another one than the
 	// connected one.
 	Came, Expected string
@@ -207,9 +208,9 @@ type Connected struct {
 
 // Error is the view of the error page.
 type Error struct {
-	Title, Message string
+	Title, Message Text
 	Client         string // the name of the application, or a guess at it; may be empty
-	Advice         string // what to do next
+	Advice         Text   // what to do next
 	Home           bool   // offer a link to the start page
 	Code           string // the protocol's name for it, such as invalid_client
 	RequestID      string // finds the event in the operator's log
@@ -217,10 +218,11 @@ type Error struct {
 
 // Stopped is the view of a refused request with a way back to the application.
 type Stopped struct {
-	Title, Message, Code string
-	Client               Party
-	RedirectHost         string
-	Advice               string // what to do next
+	Title, Message Text
+	Code           string
+	Client         Party
+	RedirectHost   string
+	Advice         Text // what to do next
 	// ReturnURL is the redirect URI with the error response. It becomes a link only
 	// if it is http, https or a private-use scheme.
 	ReturnURL            string
@@ -236,8 +238,9 @@ type Handoff struct {
 
 // Setup is the view of the page that creates the first account.
 type Setup struct {
-	Action, Step      string
-	Username, Problem string
+	Action, Step string
+	Username     string
+	Problem      Text
 	// Token fills the token field again after a failed attempt: by then it is gone
 	// from the address.
 	Token string
@@ -259,7 +262,7 @@ type Home struct {
 	Username  string // "" when no person is signed in
 	Issuer    string
 	Resources []Party
-	EndNotice string    // see Login
+	EndNotice Text      // see Login
 	SignInURL string    // where to sign in with a password, for a person who is not signed in; "": nowhere
 	SignIn    []Choice  // the providers to sign in with, for a person who is not signed in
 	Accounts  []Account // the connected ones

@@ -23,6 +23,7 @@ const Default = "en"
 type Catalogues struct {
 	languages []*Language // the default first, then by tag
 	matcher   language.Matcher
+	known     recognizer
 }
 
 // Language is the texts of one language.
@@ -42,6 +43,7 @@ func Load(more fs.FS) (*Catalogues, error) {
 		return nil, err
 	}
 	all := map[string]*Language{Default: english}
+	ours := &Language{entries: maps.Clone(english.entries)} // which the program says, whatever is put over it
 	if err := add(all, builtin, english.entries, complete); err != nil {
 		return nil, err
 	}
@@ -50,7 +52,9 @@ func Load(more fs.FS) (*Catalogues, error) {
 			return nil, err
 		}
 	}
-	return newCatalogues(all), nil
+	c := newCatalogues(all)
+	c.known = newRecognizer(ours)
+	return c, nil
 }
 
 // add reads the languages of a tree into all; check says what each must have.

@@ -1,0 +1,70 @@
+package web
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/mcp-authd/mcp-authd/web/text"
+)
+
+var (
+	supplied = regexp.MustCompile(`(?s)<(?:bdi|code|svg)\b.*?</(?:bdi|code|svg)>`) // names, addresses, commands
+	between  = regexp.MustCompile(`>([^<>]+)<`)
+)
+
+// spokenWords are the words of a page that are ours.
+func spokenWords(body string) (out []string) {
+	for _, m := range between.FindAllStringSubmatch(supplied.ReplaceAllString(body, "<>"), -1) {
+		if s := strings.TrimSpace(m[1]); strings.ContainsFunc(s, unicode.IsLetter) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// untranslated are the pages that are not in the catalogues yet.
+var untranslated = regexp.MustCompile(`^home`)
+
+// PE-13: every page is whole in every language, and nothing on it is left in English. A word may
+// be the same in both, when the catalogue says so.
+func TestNothingIsLeftInEnglish(t *testing.T) {
+	english := newPages(t, Config{})
+	for _, tag := range english.Languages() {
+		if tag == text.Default {
+			continue
+		}
+		p, same := spoken(t, tag), wordsOf(t, tag)
+		for _, s := range samples() {
+			body := record(p, s.show).Body.String()
+			if !strings.Contains(body, "</html>") || strings.Contains(body, "<no value>") {
+				t.Errorf("PE-13: %s is not whole in %s", s.name, tag)
+			}
+			if untranslated.MatchString(s.name) {
+				continue
+			}
+			found := spokenWords(body)
+			for _, w := range spokenWords(record(english, s.show).Body.String()) {
+				if slices.Contains(found, w) && !slices.Contains(same, w) && w != "mcp-authd" && w != "MCP server" {
+					t.Errorf("PE-13: %s in %s has English: %q", s.name, tag, w)
+				}
+			}
+		}
+	}
+}
+
+// wordsOf are the words in the texts of a language.
+func wordsOf(t *testing.T, tag string) (out []string) {
+	l := spoken(t, tag).language
+	for _, key := range l.Keys() {
+		e, _ := l.Entry(key)
+		for _, form := range e.Forms {
+			for _, piece := range form {
+				out = append(out, strings.TrimSpace(piece.Words))
+			}
+		}
+	}
+	return out
+}

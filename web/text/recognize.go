@@ -1,0 +1,72 @@
+package text
+
+import (
+	"regexp"
+	"strings"
+)
+
+// pattern is an English text as it may come from elsewhere in the program.
+type pattern struct {
+	key    string
+	names  []string
+	regexp *regexp.Regexp
+}
+
+// recognizer finds texts by what they are in English.
+type recognizer struct {
+	whole    map[string]string // the key of a text without values
+	patterns []pattern
+}
+
+// Refusals is the file of the sentences that the program says in English, in answers to programs, and
+// that people may see.
+const Refusals = "refusal"
+
+// Recognize finds the text in file Refusals that is s in English, with its names and values.
+func (c *Catalogues) Recognize(s string) (key string, values []string, ok bool) {
+	if key, ok := c.known.whole[s]; ok {
+		return key, nil, true
+	}
+	for _, p := range c.known.patterns {
+		if m := p.regexp.FindStringSubmatch(s); m != nil {
+			for i, name := range p.names {
+				values = append(values, name, m[i+1])
+			}
+			return p.key, values, true
+		}
+	}
+	return "", nil, false
+}
+
+func newRecognizer(english *Language) recognizer {
+	r := recognizer{whole: make(map[string]string)}
+	for _, key := range english.Keys() {
+		if strings.HasPrefix(key, Refusals+".") {
+			r.add(key, english.entries[key].Forms[Other])
+		}
+	}
+	return r
+}
+
+func (r *recognizer) add(key string, words []Piece) {
+	if len(words) == 1 && words[0].Value == "" {
+		r.whole[words[0].Words] = key
+		return
+	}
+	p, source := pattern{key: key}, "^"
+	seen := make(map[string]bool)
+	for _, w := range words {
+		switch {
+		case w.Value == "":
+			source += regexp.QuoteMeta(w.Words)
+		case seen[w.Value]:
+			source += "(?:.{1,300}?)"
+		default:
+			seen[w.Value] = true
+			p.names = append(p.names, w.Value)
+			source += "(.{1,300}?)"
+		}
+	}
+	p.regexp = regexp.MustCompile(source + "$")
+	r.patterns = append(r.patterns, p)
+}
