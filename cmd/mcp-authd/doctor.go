@@ -100,6 +100,7 @@ func (d *doctor) examine(ctx context.Context, where settings) {
 	d.programs()
 	d.database(ctx)
 	defer d.app.Close()
+	d.passkeys(ctx)
 	d.resources(ctx)
 	d.server(ctx)
 	d.issuer(ctx)

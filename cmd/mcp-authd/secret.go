@@ -40,6 +40,10 @@ func newSecretCommand(s std) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		apps, err := a.resealApps(c.Context())
+		if err != nil {
+			return err
+		}
 		n, err := m.Reseal(c.Context())
 		if err != nil {
 			return err
@@ -51,8 +55,8 @@ func newSecretCommand(s std) *cobra.Command {
 			fmt.Fprintln(s.out, "every refresh token from before has ended")
 		}
 		_, err = fmt.Fprintf(s.out,
-			"the database belongs to secret_key; signing keys sealed again: %d, sessions at providers: %d\n", n,
-			sessions)
+			"the database belongs to secret_key; signing keys sealed again: %d, sessions at providers: %d, "+
+				"authenticator apps: %d\n", n, sessions, apps)
 		return err
 	})
 	return group("secret", "Change the master key", rotate)

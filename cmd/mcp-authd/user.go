@@ -19,7 +19,8 @@ import (
 func newUserCommand(s std) *cobra.Command {
 	named := func(c *cobra.Command) *cobra.Command { return completing(s, (*app).userNames, c) }
 	return group("user", "Manage local accounts",
-		newUserAdd(s), newUserList(s), named(newUserShow(s)), named(newUserIdentities(s)), named(newUserPasswd(s)),
+		newUserAdd(s), newUserList(s), named(newUserShow(s)), named(newUserIdentities(s)), named(newUserWays(s)),
+		named(newUserPasswd(s)),
 		named(newUserChange(s, "disable", "disabled", "Refuse an account, and end its sessions and grants",
 			(*users.Users).Disable)),
 		named(newUserChange(s, "enable", "enabled", "Let a disabled account sign in again", (*users.Users).Enable)),

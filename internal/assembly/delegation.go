@@ -12,14 +12,19 @@ import (
 // Delegation makes sign-in at providers, also when none is configured: the vault is there all
 // the same.
 func (p Parts) Delegation() (*thirdparty.Delegation, error) {
+	site, err := p.Config.Site()
+	if err != nil {
+		return nil, fmt.Errorf("login.passkeys: %w", err)
+	}
 	d, err := thirdparty.New(thirdparty.Config{
-		Issuer:     p.Config.Issuer,
-		Store:      p.Store,
-		SecretKeys: p.Keys,
-		Connectors: p.Config.Connectors(),
-		Logger:     p.Log,
-		Audit:      p.Audit,
-		Now:        p.Now,
+		Issuer:       p.Config.Issuer,
+		Store:        p.Store,
+		SecretKeys:   p.Keys,
+		Connectors:   p.Config.Connectors(),
+		PasskeyRPIDs: site.RPIDs(),
+		Logger:       p.Log,
+		Audit:        p.Audit,
+		Now:          p.Now,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("thirdparty: %w", err)

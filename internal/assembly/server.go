@@ -79,6 +79,7 @@ func (p Parts) config() (authserver.Config, error) {
 		ClientIdleTTL:    time.Duration(c.Registration.IdleTTL),
 		Tokens:           c.Tokens.Policy(),
 		Keys:             c.Keys.Policy(),
+		SignIn:           c.Login.Policy(),
 		SessionTTL:       time.Duration(c.Sessions.TTL),
 		Webhook:          c.Notices.Webhook.Server(),
 		TrustedProxies:   c.Proxies(),

@@ -131,7 +131,7 @@ func Default(getenv func(string) string) *Config {
 		Tokens:       defaultTokens(),
 		Keys:         defaultKeys(),
 		Sessions:     Sessions{TTL: Duration(authserver.DefaultSessionTTL)},
-		Login:        Login{Local: true},
+		Login:        defaultLogin(),
 		Registration: defaultRegistration(),
 		Mail:         Mail{SMTP: SMTP{TLS: string(mail.STARTTLS)}},
 		Log:          Log{Level: "info", Format: "auto"},
@@ -225,6 +225,7 @@ func (c *Config) Validate() error {
 	c.Registration.validate(add)
 	c.validateResources(add)
 	c.validateConnectors(add)
+	c.validateLogin(add)
 	c.validateNotices(add)
 	ids := map[string]bool{}
 	for i, cl := range c.Clients {

@@ -10,14 +10,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
-// Login says how people sign in.
-type Login struct {
-	// Local offers accounts with a password. Without it there must be a provider.
-	Local bool `yaml:"local"`
-	// DefaultProvider is where people are sent without being asked; empty: they choose.
-	DefaultProvider string `yaml:"default_provider"`
-}
-
 // Connector is a provider at which people sign in, as thirdparty.Connector in the form of a file:
 // secrets are masked where they are printed, or stand in files; durations may be days.
 type Connector struct {

@@ -69,7 +69,7 @@ func source(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
 	for _, dir := range []string{
-		"audit", "authserver", "dcr", "thirdparty", "keys", "internal/users", "internal/ways",
+		"audit", "authserver", "dcr", "thirdparty", "keys", "internal/users", "internal/ways", "internal/notice",
 		"cmd/mcp-authd", "mcpresource",
 	} {
 		err := filepath.WalkDir("../../../"+dir, func(name string, e fs.DirEntry, err error) error {

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+)
+
+// scriptWay gives a person a passkey, or an app whose secret no key has sealed, and sets $WAY to its
+// id: way DATABASE NAME [RPID [alone]]. Alone takes the password away.
+func scriptWay(ts *testscript.TestScript, _ bool, args []string) {
+	ctx := context.Background()
+	s, err := sqlite.Open(ctx, ts.MkAbs(args[0]), sqlite.Options{})
+	ts.Check(err)
+	defer s.Close()
+	u, err := s.UserByName(ctx, args[1])
+	ts.Check(err)
+	w := storage.Way{
+		ID: secrets.ID("way_"), UserID: u.ID, Kind: storage.App, Name: "Phone", Data: []byte("{}"),
+		CreatedAt: time.Now(),
+	}
+	if len(args) > 2 {
+		w.Kind, w.RPID, w.CredentialID = storage.Passkey, args[2], secrets.Bytes(16)
+	}
+	ts.Check(s.AddWay(ctx, w))
+	if len(args) > 3 {
+		ts.Check(s.RemovePassword(ctx, u.ID, args[2:3]))
+	}
+	ts.Setenv("WAY", w.ID)
+}
