@@ -312,8 +312,8 @@ func record(p *Pages, show func(*Pages, http.ResponseWriter)) *httptest.Response
 	return w
 }
 
-// TestRenderGallery writes all pages into WEB_GALLERY_DIR, to be looked at under any
-// static file server, and into a temporary directory when it is not set.
+// TestRenderGallery writes all pages in all languages into WEB_GALLERY_DIR, to be looked at under
+// any static file server (test/browser does), and into a temporary directory when it is not set.
 func TestRenderGallery(t *testing.T) {
 	dir := os.Getenv("WEB_GALLERY_DIR")
 	if dir == "" {
@@ -325,20 +325,18 @@ func TestRenderGallery(t *testing.T) {
 	}
 	shown := map[string]bool{}
 	for _, s := range samples() {
-		path := filepath.Join(dir, s.name+".html")
-		write(t, path, record(p, s.show).Body.Bytes())
 		shown[s.name] = true
-		page, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range linked.FindAllSubmatch(page, -1) { // under a file server, all that a page needs is there
-			if _, err := os.Stat(filepath.Join(dir, string(m[1]))); err != nil {
-				t.Errorf("%s: %v", s.name, err)
+		for _, language := range p.Languages() {
+			page := record(p.For(language), s.show).Body.Bytes()
+			write(t, filepath.Join(dir, language, s.name+".html"), page)
+			for _, m := range linked.FindAllSubmatch(page, -1) { // under a file server, all that a page needs is there
+				if _, err := os.Stat(filepath.Join(dir, string(m[1]))); err != nil {
+					t.Errorf("%s: %v", s.name, err)
+				}
 			}
-		}
-		if !bytes.Contains(page, []byte("</main>")) || len(linked.FindAll(page, -1)) < 2 {
-			t.Errorf("%s is no whole page: %.200s", s.name, page)
+			if !bytes.Contains(page, []byte("</main>")) || len(linked.FindAll(page, -1)) < 2 {
+				t.Errorf("%s in %s is no whole page: %.200s", s.name, language, page)
+			}
 		}
 	}
 	for _, name := range pageNames {

@@ -94,7 +94,7 @@ func openWith(t *testing.T, l look, more ...chromedp.ExecAllocatorOption) *tab {
 	t.Cleanup(stop)
 	ctx, closeTab := chromedp.NewContext(ctx)
 	t.Cleanup(closeTab)
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute)
 	t.Cleanup(cancel)
 	b := &tab{t, ctx, string(axe), l}
 	b.do(chromedp.EmulateViewport(l.width, l.height))

@@ -48,14 +48,19 @@ func (b *tab) show(page string) {
 	b.dress(looks[0])
 }
 
-// hold holds the page against rules.js, as in the window that a person looks at: in others
-// nothing has the focus.
-func (b *tab) hold(page string) {
+// focus makes the tab the window that a person looks at: in others nothing has the focus.
+func (b *tab) focus() {
 	b.t.Helper()
 	focused := emulation.SetFocusEmulationEnabledParams{Enabled: true}
 	if _, err := chromedp.Call(b.ctx, emulation.SetFocusEmulationEnabled, focused); err != nil {
 		b.t.Fatal(err)
 	}
+}
+
+// hold holds the page against rules.js.
+func (b *tab) hold(page string) {
+	b.t.Helper()
+	b.focus()
 	out, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](rules))
 	if err != nil {
 		b.t.Fatalf("%s %s: %v", page, b.l.name, err)
