@@ -46,6 +46,10 @@ const (
 	UserDeleted         = "user.deleted"
 	AccountChanged      = "account.changed" // ways in, keys or connections; its person is told; what says which
 	NoticeLost          = "notice.lost"     // a person could not be told by mail, or the operator by webhook
+	LinkMade            = "link.made"       // by which an account is made or recovered; kind says which
+	LinkUsed            = "link.used"       // the account is there, or back in the hands of its person
+	LinkStopped         = "link.stopped"    // by its person
+	LinkRefused         = "link.refused"    // it was of no use; reason says why
 	SetupCompleted      = "setup.completed"
 	SigningKeyCreated   = "key.created"
 	SigningKeyPublished = "key.published" // it will sign later

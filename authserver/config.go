@@ -51,6 +51,9 @@ type Store interface {
 	SessionEnd(ctx context.Context, session storage.Hash, now time.Time) (connector, reason string, err error)
 	storage.Events
 	storage.Notices
+	storage.OneTimeLinks
+	storage.Ways
+	storage.WayEnds
 }
 
 // Clients finds a client by its id: storage.ErrNotFound when it is unknown, storage.ErrRevoked when

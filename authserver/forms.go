@@ -23,6 +23,8 @@ const (
 	purposeDisconnect      = "disconnect" // an account at a provider
 	purposeClaim           = "claim"      // an account that a provider returned
 	purposeDevice          = "device"     // the request of a device
+	purposeLink            = "link"       // a one-time link
+	purposeForgotten       = "forgotten"  // a password
 )
 
 // pageForms reads the forms of our pages. Each carries a state along, sealed and bound to the

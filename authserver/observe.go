@@ -82,7 +82,7 @@ func (s *Server) logRequest(r *http.Request, note *requestNote, known *audit.Req
 		return
 	}
 	attrs := []slog.Attr{
-		slog.String("method", r.Method), slog.String("path", form.Cut(r.URL.Path, 300)),
+		slog.String("method", r.Method), slog.String("path", s.paths.logged(r.URL.Path)),
 		slog.Int("status", m.Code), audit.Duration(m.Duration), slog.String("user_agent", form.Cut(r.UserAgent(), 200)),
 	}
 	attrs = append(attrs, known.Attrs()...)

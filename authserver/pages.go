@@ -17,6 +17,7 @@ type pages struct {
 	home      *homePages
 	device    *devicePages
 	setup     *setupPages
+	links     *linkPages
 	provider  *providerPages // nil: people sign in with a password only
 	// backchannel answers logout tokens of providers; nil: not offered.
 	backchannel http.Handler
@@ -45,7 +46,7 @@ func newPages(s *Server) *pages {
 		forms:     forms,
 		errors:    s.errors,
 		web:       s.errors.web,
-		views:     &views{issuer: c.Issuer, paths: s.paths, flow: f, clients: s.clients},
+		views:     &views{issuer: c.Issuer, paths: s.paths, flow: f, clients: s.clients, mail: s.users.HasMail()},
 		passwords: newPasswords(c.Config),
 		audit:     c.Audit,
 	}
@@ -58,6 +59,7 @@ func newPages(s *Server) *pages {
 		authorize:   &authorizePages{f, signIns, forms, steps},
 		login:       &loginPages{f, accounts, passwords, c.NoLocalLogin, forms, steps},
 		home:        &homePages{accounts, c.NoLocalLogin, forms, steps},
+		links:       &linkPages{s.users, c.NoLocalLogin, c.Issuer, s.paths, s.errors.web, forms},
 		setup:       &setupPages{s.users, c.NoLocalLogin, c.Issuer, s.paths.setup, s.errors.web, forms},
 		device:      &devicePages{devices, forms, steps},
 		backchannel: c.BackchannelLogout,
@@ -87,6 +89,10 @@ func (p *pages) register(handle func(string, http.Handler, ...string)) {
 	device := sameSite.Handler(byMethod(p.device.page, p.device.decide))
 	handle(p.paths.device, device, http.MethodGet, http.MethodHead, http.MethodPost)
 	setup := sameSite.Handler(http.HandlerFunc(p.setup.setup))
+	link := sameSite.Handler(byMethod(p.links.page, p.links.use))
+	handle(p.paths.link+"{token}", link, http.MethodGet, http.MethodHead, http.MethodPost)
+	forgotten := sameSite.Handler(byMethod(p.links.forgotten, p.links.send))
+	handle(p.paths.forgotten, forgotten, http.MethodGet, http.MethodHead, http.MethodPost)
 	handle(p.paths.setup, setup, http.MethodGet, http.MethodHead, http.MethodPost)
 	post(p.paths.setup+"/check", p.setup.check)
 	handle(p.paths.home+"{$}", http.HandlerFunc(p.home.home), http.MethodGet, http.MethodHead)

@@ -8,7 +8,9 @@ import (
 	"github.com/rs/cors"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/internal/network"
+	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/metadata"
 )
 
@@ -19,6 +21,7 @@ type paths struct {
 	// With providers to sign in at: callback and connect end in a slash.
 	callback, connect, depart, disconnect, claim string
 	device                                       string // where people type the codes of devices
+	link, forgotten                              string // link ends in a slash
 }
 
 func newPaths(issuer string) paths {
@@ -32,7 +35,16 @@ func newPaths(issuer string) paths {
 		consent: prefix + "/consent", logout: prefix + "/logout", setup: prefix + "/setup",
 		callback: prefix + "/callback/", connect: prefix + "/connect/", depart: prefix + "/depart",
 		disconnect: prefix + "/disconnect", claim: prefix + "/claim", device: prefix + "/device",
+		link: prefix + users.LinkPath, forgotten: prefix + "/login/forgotten",
 	}
+}
+
+// logged is a path as the log has it: without the token of a one-time link.
+func (p paths) logged(path string) string {
+	if strings.HasPrefix(path, p.link) {
+		return p.link + "..."
+	}
+	return form.Cut(path, 300)
 }
 
 // destination is where a person who has signed in was going.

@@ -21,10 +21,14 @@ type views struct {
 	paths   paths
 	flow    *flow.Flow
 	clients *clients.Finder
+	mail    bool // people can be written to
 }
 
 func (v *views) login(step flow.Login) web.Login {
 	out := web.Login{Action: v.paths.login, EndNotice: web.Told(step.EndNotice)}
+	if v.mail {
+		out.ForgottenURL = v.paths.forgotten
+	}
 	if step.To.Query == "" {
 		out.FormTargets = v.providerTargets()
 		return out

@@ -56,6 +56,8 @@ var (
 	ErrChanged = errors.New("storage: changed since it was read")
 	// ErrLast: nothing else would let the person in.
 	ErrLast = errors.New("storage: the last way in")
+	// ErrEarly: it is not valid yet.
+	ErrEarly = errors.New("storage: not valid yet")
 	// ErrFull: the person has as many as there may be.
 	ErrFull = errors.New("storage: too many")
 	// ErrSchema: the database was written by a newer version, or is not migrated.
@@ -373,6 +375,7 @@ type Store interface {
 	Failures
 	Events
 	Notices
+	OneTimeLinks
 	Housekeeping
 	Clock
 	Departures

@@ -282,6 +282,14 @@ func samples() []sample {
 					Advice: Say("error.not_found_advice"), Home: true, RequestID: "k3J9xQ2mPz1a"})
 		}},
 		{"home-empty", func(p *Pages, w http.ResponseWriter) { p.Home(w, Home{Issuer: "https://auth.example.com"}) }},
+		{"link", func(p *Pages, w http.ResponseWriter) { p.Link(w, 200, sampleInvitation) }},
+		{"link-stop", func(p *Pages, w http.ResponseWriter) { p.Link(w, 200, sampleStop) }},
+		{"linkmessage", func(p *Pages, w http.ResponseWriter) {
+			p.LinkMessage(w, 404, LinkMessage{Heading: Say("link.gone"), Lead: Say("link.gone_lead")})
+		}},
+		{"forgotten", func(p *Pages, w http.ResponseWriter) {
+			p.Forgotten(w, Forgotten{Action: "/login/forgotten", Step: "sealed-step"})
+		}},
 		{"signedout", func(p *Pages, w http.ResponseWriter) { p.SignedOut(w) }},
 	}...)
 }

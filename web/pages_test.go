@@ -76,7 +76,8 @@ func TestOpener(t *testing.T) {
 	p := newPages(t, Config{})
 	for _, s := range samples() {
 		kept := !slices.Contains([]string{
-			"error", "deadend", "error-empty", "setup", "setup-problem", "setupdone", "signedout"}, s.name) &&
+			"error", "deadend", "error-empty", "setup", "setup-problem", "setupdone", "signedout", "link", "link-stop",
+			"linkmessage", "forgotten"}, s.name) &&
 			!strings.HasPrefix(s.name, "home") && !strings.HasPrefix(s.name, "device")
 		want := "same-origin"
 		if kept {

@@ -67,6 +67,8 @@ type Login struct {
 	// Choices are the providers to sign in with instead of a password.
 	Choices    []Choice
 	NoPassword bool // accounts with a password are not offered
+	// ForgottenURL is where a person asks for a new password; "": nowhere.
+	ForgottenURL string
 	// Client and Resource say what the person signs in for; both empty: for this
 	// server itself.
 	Client, Resource Party

@@ -143,8 +143,10 @@ func explainUser(err error, name string) error {
 	case errors.Is(err, users.ErrUnknown):
 		return fmt.Errorf("there is no user %q; see: mcp-authd user list", name)
 	case errors.Is(err, users.ErrName), errors.Is(err, users.ErrPassword), errors.Is(err, users.ErrCommon),
-		errors.Is(err, users.ErrMail):
+		errors.Is(err, users.ErrMail), errors.Is(err, users.ErrDisabled):
 		return errors.New(strings.TrimPrefix(err.Error(), "users: "))
+	case errors.Is(err, users.ErrOtherWays):
+		return fmt.Errorf("%s has other ways in, so a link has to wait, and the person can stop it: leave --now out", name)
 	}
 	return err
 }

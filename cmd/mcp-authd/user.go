@@ -24,7 +24,8 @@ func newUserCommand(s std) *cobra.Command {
 		named(newUserChange(s, "disable", "disabled", "Refuse an account, and end its sessions and grants",
 			(*users.Users).Disable)),
 		named(newUserChange(s, "enable", "enabled", "Let a disabled account sign in again", (*users.Users).Enable)),
-		named(newUserDelete(s)), named(newUserSetMail(s)),
+		named(newUserDelete(s)), named(newUserSetMail(s)), newUserInvite(s),
+		named(newUserRecover(s)),
 	)
 }
 

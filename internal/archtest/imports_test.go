@@ -83,7 +83,8 @@ var mayImport = map[string][]string{
 	"internal/config":  {"oauth", "storage", "policy", "metadata", "authserver", "dcr", "thirdparty", "internal"},
 	"internal/secrets": {},
 	"internal/users": {
-		"oauth", "storage", "audit", "internal/mail", "internal/network", "internal/notice", "internal/secrets",
+		"oauth", "storage", "audit", "internal/bounded", "internal/mail", "internal/network",
+		"internal/notice", "internal/secrets",
 	},
 	"internal/mail":     {},
 	"internal/safehttp": {},

@@ -21,7 +21,7 @@ var kinds = map[Kind]wording{
 	WayAdded:            {"A new way to sign in was added", "A new way to sign in was added to your account."},
 	WayRemoved:          {"A way to sign in was removed", "A way to sign in was removed from your account."},
 	RecoveryRenewed:     {"New recovery codes were made", "New recovery codes were made. The earlier ones are no longer valid."},
-	RecoveryUsed:        {"Your account was recovered", "Somebody used a recovery code or a recovery link to get into your account."},
+	RecoveryUsed:        {"Your account was recovered", "A recovery code or a recovery link was used to get into your account."},
 	RecoverLinkMade:     {"A recovery link was made", "A link to recover your account was made."},
 	PasswordChanged:     {"Your password was changed", "The password of your account was changed."},
 	AccountConnected:    {"An account was connected", "An account at a provider was connected to your account. It can now sign in to it."},

@@ -34,6 +34,15 @@ var (
 	)
 	// ErrMail: it is no address to which mail can be sent.
 	ErrMail = errors.New("users: it is not a mail address such as alice@example.com")
+	// ErrLink is every link that is of no use: unknown, used, expired, stopped or replaced, or that of
+	// a disabled account. To a stranger they are one.
+	ErrLink = errors.New("users: the link is not valid, or no longer valid")
+	// ErrBrowser: the link was asked for in another browser.
+	ErrBrowser = errors.New("users: the link is good only in the browser in which it was asked for")
+	// ErrDisabled: the account is disabled.
+	ErrDisabled = errors.New("users: the account is disabled")
+	// ErrOtherWays: the person has other ways in, so a link has to wait.
+	ErrOtherWays = errors.New("users: the person has other ways in")
 	// ErrExists: the name is taken.
 	ErrExists = errors.New("users: the name is taken")
 	// ErrUnknown: there is no such account.
@@ -46,6 +55,10 @@ type Store interface {
 	storage.Accounts
 	storage.Setup
 	storage.Failures
+	storage.OneTimeLinks
+	// Factors and Ways are those of storage.WayEnds and storage.Ways.
+	Factors(ctx context.Context, userID string, rpIDs []string) (storage.Factors, error)
+	Ways(ctx context.Context, userID string) ([]storage.Way, error)
 }
 
 // Config configures Users. Store is required.
@@ -71,6 +84,7 @@ type Users struct {
 	cfg      Config
 	hasher   *hasher
 	throttle *throttle
+	resets   *resets
 }
 
 // New returns Users.
@@ -93,7 +107,12 @@ func New(c Config) (*Users, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Users{cfg: c, hasher: newHasher(c.Params, c.MaxConcurrent), throttle: newThrottle(c)}, nil
+	return &Users{
+		cfg:      c,
+		hasher:   newHasher(c.Params, c.MaxConcurrent),
+		throttle: newThrottle(c),
+		resets:   newResets(c.Now),
+	}, nil
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

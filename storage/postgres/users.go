@@ -111,6 +111,7 @@ func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) er
 			statement{"DELETE FROM ways WHERE user_id = $1", []any{userID}},
 			statement{"DELETE FROM recovery_codes WHERE user_id = $1", []any{userID}},
 			statement{"DELETE FROM notices WHERE user_id = $1", []any{userID}},
+			statement{"DELETE FROM one_time_links WHERE user_id = $1", []any{userID}},
 			eraseOfUser(userID, now),
 			// What they are called at a provider is not kept for those who are gone.
 			statement{"UPDATE upstreams SET subject = '', session_id = NULL WHERE user_id = $1", []any{userID}},

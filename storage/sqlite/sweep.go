@@ -34,6 +34,7 @@ var sweeps = [...]string{
 	"DELETE FROM upstreams WHERE id IN (SELECT id FROM upstreams WHERE ended_at <= ?1" +
 		column.Before(column.EndedFor) + " LIMIT ?2)",
 	"DELETE FROM handbacks WHERE id IN (SELECT id FROM handbacks WHERE expires_at <= ?1 LIMIT ?2)",
+	"DELETE FROM one_time_links WHERE hash IN (SELECT hash FROM one_time_links WHERE expires_at <= ?1 LIMIT ?2)",
 	"DELETE FROM notices WHERE id IN (SELECT id FROM notices WHERE seen_at <= ?1" + column.Before(column.SeenFor) +
 		" LIMIT ?2)",
 	"DELETE FROM notices WHERE id IN (SELECT id FROM notices WHERE at <= ?1" + column.Before(column.UnseenFor) +

@@ -99,6 +99,7 @@ func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) er
 			run(c, "DELETE FROM ways WHERE user_id = ?", userID),
 			run(c, "DELETE FROM recovery_codes WHERE user_id = ?", userID),
 			run(c, "DELETE FROM notices WHERE user_id = ?", userID),
+			run(c, "DELETE FROM one_time_links WHERE user_id = ?", userID),
 			eraseOfUser(c, userID, now),
 			// What they are called at a provider is not kept for those who are gone.
 			run(c, "UPDATE upstreams SET subject = '', session_id = NULL WHERE user_id = ?", userID),

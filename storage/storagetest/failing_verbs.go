@@ -18,6 +18,15 @@ func (f *Failing) AbandonedDepartures(a0 context.Context, a1 time.Time, a2 int) 
 	return r0, err
 }
 
+// AcceptInvitation implements storage.Store.
+func (f *Failing) AcceptInvitation(a0 context.Context, a1 storage.Hash, a2 storage.User, a3 time.Time) (r0 storage.User, err error) {
+	err = f.call("AcceptInvitation", func() (err error) {
+		r0, err = f.Store.AcceptInvitation(a0, a1, a2, a3)
+		return err
+	})
+	return r0, err
+}
+
 // AddResource implements storage.Store.
 func (f *Failing) AddResource(a0 context.Context, a1 storage.Resource) (err error) {
 	err = f.call("AddResource", func() (err error) {
@@ -297,6 +306,15 @@ func (f *Failing) Lease(a0 context.Context, a1 string, a2 string, a3 time.Time, 
 	return r0, err
 }
 
+// Link implements storage.Store.
+func (f *Failing) Link(a0 context.Context, a1 storage.Hash, a2 time.Time) (r0 storage.OneTimeLink, err error) {
+	err = f.call("Link", func() (err error) {
+		r0, err = f.Store.Link(a0, a1, a2)
+		return err
+	})
+	return r0, err
+}
+
 // ListClients implements storage.Store.
 func (f *Failing) ListClients(a0 context.Context, a1 string, a2 int) (r0 []storage.Client, err error) {
 	err = f.call("ListClients", func() (err error) {
@@ -450,6 +468,15 @@ func (f *Failing) PutFirstKey(a0 context.Context, a1 storage.SigningKey) (r0 boo
 	return r0, err
 }
 
+// PutLink implements storage.Store.
+func (f *Failing) PutLink(a0 context.Context, a1 storage.OneTimeLink, a2 time.Time) (err error) {
+	err = f.call("PutLink", func() (err error) {
+		err = f.Store.PutLink(a0, a1, a2)
+		return err
+	})
+	return err
+}
+
 // PutNextKey implements storage.Store.
 func (f *Failing) PutNextKey(a0 context.Context, a1 string, a2 storage.SigningKey) (r0 bool, err error) {
 	err = f.call("PutNextKey", func() (err error) {
@@ -499,6 +526,24 @@ func (f *Failing) Ready(a0 context.Context) (err error) {
 func (f *Failing) RecordFailure(a0 context.Context, a1 storage.Hash, a2 time.Time, a3 time.Duration) (r0 int, err error) {
 	err = f.call("RecordFailure", func() (err error) {
 		r0, err = f.Store.RecordFailure(a0, a1, a2, a3)
+		return err
+	})
+	return r0, err
+}
+
+// RecoverAccount implements storage.Store.
+func (f *Failing) RecoverAccount(a0 context.Context, a1 storage.Recovery) (r0 storage.User, err error) {
+	err = f.call("RecoverAccount", func() (err error) {
+		r0, err = f.Store.RecoverAccount(a0, a1)
+		return err
+	})
+	return r0, err
+}
+
+// RecoveryLink implements storage.Store.
+func (f *Failing) RecoveryLink(a0 context.Context, a1 string, a2 time.Time) (r0 storage.OneTimeLink, err error) {
+	err = f.call("RecoveryLink", func() (err error) {
+		r0, err = f.Store.RecoveryLink(a0, a1, a2)
 		return err
 	})
 	return r0, err
@@ -808,6 +853,24 @@ func (f *Failing) SpendRecoveryCode(a0 context.Context, a1 string, a2 storage.Ha
 		return err
 	})
 	return err
+}
+
+// StopLink implements storage.Store.
+func (f *Failing) StopLink(a0 context.Context, a1 storage.Hash, a2 time.Time) (r0 storage.OneTimeLink, err error) {
+	err = f.call("StopLink", func() (err error) {
+		r0, err = f.Store.StopLink(a0, a1, a2)
+		return err
+	})
+	return r0, err
+}
+
+// StopLinks implements storage.Store.
+func (f *Failing) StopLinks(a0 context.Context, a1 string, a2 time.Time) (r0 int, err error) {
+	err = f.call("StopLinks", func() (err error) {
+		r0, err = f.Store.StopLinks(a0, a1, a2)
+		return err
+	})
+	return r0, err
 }
 
 // Sweep implements storage.Store.

@@ -1,0 +1,241 @@
+package authserver
+
+import (
+	"context"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/users"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+const newPassword = "a new horse battery"
+
+// TestPE16AnInvitationMakesOneAccount: opening it spends nothing, its form spends it once.
+func TestPE16AnInvitationMakesOneAccount(t *testing.T) {
+	r := newRig(t)
+	made, err := r.users.Invite(t.Context(), r.as.Issuer, users.Invitation{Name: "berta", Mail: "b@a.example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, path := r.person(), pathOf(t, made.URL)
+	for range 3 {
+		if pg := p.get(path); pg.status != 200 || !strings.Contains(pg.body, "berta") {
+			t.Fatalf("got %d %s", pg.status, pg.body)
+		}
+	}
+	step := p.get(path).step(t)
+	for password, want := range map[string]string{"short": "at least 8 characters", "password123": "most common"} {
+		if pg := p.post(path, passwordForm(step, password)); pg.status != 400 || !strings.Contains(pg.body, want) {
+			t.Errorf("%q: got %d %s", password, pg.status, pg.body)
+		}
+	}
+	other := r.person()
+	if pg := other.post(path, passwordForm(step, newPassword)); pg.status == 200 {
+		t.Errorf("the form of another browser: got %d", pg.status)
+	}
+	if pg := p.post(path, passwordForm(step, newPassword), "Sec-Fetch-Site", "cross-site"); pg.status != 403 {
+		t.Errorf("from another site: got %d", pg.status)
+	}
+	if pg := p.post(path, passwordForm(step, newPassword)); pg.status != 200 {
+		t.Fatalf("got %d %s", pg.status, pg.body)
+	}
+	if u, err := r.Users().Find(t.Context(), "berta"); err != nil || u.Mail != "b@a.example" || u.Admin {
+		t.Errorf("got %+v, %v", u, err)
+	}
+	used := p.post(path, passwordForm(step, newPassword))
+	unknown := p.get("/link/mcplk_none")
+	if used.status != 404 || used.status != unknown.status || used.body != unknown.body ||
+		used.body != p.get(path).body {
+		t.Errorf("PE-08: a used link is not answered as an unknown one: %d, %d", used.status, unknown.status)
+	}
+	if strings.Contains(r.log.String(), strings.TrimPrefix(path, "/link/")) {
+		t.Error("the token is in the log")
+	}
+}
+
+// TestPE16ALinkEndsAndIsReplaced: in time, by a newer one, with its person.
+func TestPE16ALinkEndsAndIsReplaced(t *testing.T) {
+	r := newRig(t)
+	p := r.person()
+	recover := func() string {
+		t.Helper()
+		made, err := r.users.Recover(t.Context(), r.as.Issuer, "alice", users.RecoveryOptions{TTL: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pathOf(t, made.URL)
+	}
+	first, second := recover(), recover()
+	if got := p.get(first).status; got != 404 {
+		t.Errorf("replaced: got %d", got)
+	}
+	step := p.get(second).step(t)
+	r.advance(time.Hour)
+	if got := p.post(second, passwordForm(step, newPassword)).status; got == 200 {
+		t.Errorf("expired: got %d", got)
+	}
+	third := recover()
+	step = p.get(third).step(t)
+	if err := r.Users().Disable(t.Context(), "alice"); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.post(third, passwordForm(step, newPassword)).status; got != 404 {
+		t.Errorf("of a disabled account: got %d", got)
+	}
+	if _, err := r.users.Recover(t.Context(), r.as.Issuer, "alice", users.RecoveryOptions{}); err != users.ErrDisabled {
+		t.Errorf("got %v, want ErrDisabled", err)
+	}
+}
+
+// TestPE06ARecoveryWaitsWhereThereAreOtherWays: and its person stops it; it ends every session.
+func TestPE06ARecoveryWaitsWhereThereAreOtherWays(t *testing.T) {
+	m := &letters{}
+	r := newRig(t, func(c *Config) { c.Mailer = m })
+	alice, err := r.Users().Find(t.Context(), "alice")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.users.SetMail(t.Context(), "alice", "alice@example.com"); err != nil {
+		t.Fatal(err)
+	}
+	signedIn := r.person()
+	signedIn.signIn()
+	if err := r.store.ReplaceRecoveryCodes(t.Context(), alice.ID, []storage.Hash{{1}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.users.Recover(t.Context(), r.as.Issuer, "alice", users.RecoveryOptions{Now: true})
+	if err != users.ErrOtherWays {
+		t.Errorf("at once: got %v, want ErrOtherWays", err)
+	}
+	made, err := r.users.Recover(t.Context(), r.as.Issuer, "alice", users.RecoveryOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, path := r.person(), pathOf(t, made.URL)
+	if pg := p.get(path); pg.status != 403 || !strings.Contains(pg.body, "not valid yet") {
+		t.Errorf("early: got %d %s", pg.status, pg.body)
+	}
+	stop := pathOf(t, m.await(t, "A recovery link was made"))
+	if link := pathOf(t, m.await(t, "Get back into your account")); link != path {
+		t.Errorf("the mail has %s, want %s", link, path)
+	}
+	page := p.get(stop)
+	if page.status != 200 || p.get(path).status != 403 {
+		t.Fatalf("to look at what stops it has stopped it: %d", page.status)
+	}
+	if pg := p.post(stop, url.Values{"step": {page.step(t)}}); pg.status != 200 {
+		t.Fatalf("got %d %s", pg.status, pg.body)
+	}
+	if a, b := p.get(path).status, p.get(stop).status; a != 404 || b != 404 {
+		t.Errorf("stopped: got %d, %d", a, b)
+	}
+	if made, err = r.users.Recover(t.Context(), r.as.Issuer, "alice", users.RecoveryOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r.advance(users.RecoveryDelay)
+	if path = pathOf(t, made.URL); p.post(path, passwordForm(p.get(path).step(t), newPassword)).status != 200 {
+		t.Fatal("after the delay it is refused")
+	}
+	n, err := r.store.UnseenNotices(t.Context(), alice.ID)
+	if err != nil || len(n) != 3 || n[0].Kind != "recovery-used" {
+		t.Errorf("the person is told %v, %v", n, err)
+	}
+	if body := signedIn.get("/").body; strings.Contains(body, "alice") {
+		t.Error("an earlier session lives")
+	}
+}
+
+// TestPE08ForgottenAnswersAlike: whether there is an account or not, and the link is for the browser
+// in which it was asked for.
+func TestPE08ForgottenAnswersAlike(t *testing.T) {
+	m := &letters{}
+	r := newRig(t, func(c *Config) { c.Mailer = m })
+	if err := r.users.SetMail(t.Context(), "alice", "alice@example.com"); err != nil {
+		t.Fatal(err)
+	}
+	p := r.person()
+	if !strings.Contains(p.get("/login").body, "/login/forgotten") {
+		t.Error("the sign-in page does not lead there")
+	}
+	ask := func(name string) page {
+		return p.post("/login/forgotten", url.Values{"step": {p.get("/login/forgotten").step(t)}, "username": {name}})
+	}
+	known, unknown := ask("alice"), ask("nobody")
+	if known.status != 200 || known.body != unknown.body || known.status != unknown.status {
+		t.Errorf("got %d and %d, %s", known.status, unknown.status, known.body)
+	}
+	path := pathOf(t, m.await(t, "Choose a new password"))
+	if pg := r.person().get(path); pg.status != 403 || !strings.Contains(pg.body, "other browser") {
+		t.Errorf("in another browser: got %d %s", pg.status, pg.body)
+	}
+	if pg := p.post(path, passwordForm(p.get(path).step(t), newPassword)); pg.status != 200 {
+		t.Errorf("got %d %s", pg.status, pg.body)
+	}
+	for range 20 {
+		ask("alice")
+	}
+	if n := m.count("Choose a new password"); n > storage.MaxResets {
+		t.Errorf("got %d letters", n)
+	}
+	r = newRig(t)
+	if got := r.person().get("/login/forgotten").status; got != 404 {
+		t.Errorf("without mail: got %d", got)
+	}
+}
+
+func passwordForm(step, password string) url.Values {
+	return url.Values{"step": {step}, "password": {password}}
+}
+
+func pathOf(t *testing.T, link string) string {
+	t.Helper()
+	u, err := url.Parse(link)
+	if err != nil || !strings.HasPrefix(u.Path, "/link/mcplk_") {
+		t.Fatalf("%q is no link", link)
+	}
+	return u.Path
+}
+
+// letters is a mail server.
+type letters struct {
+	mu   sync.Mutex
+	sent map[string][]string // links by subject
+}
+
+var linkInText = regexp.MustCompile(`http://\S+/link/\S+`)
+
+func (l *letters) Send(_ context.Context, to, subject, text, _ string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.sent == nil {
+		l.sent = map[string][]string{}
+	}
+	_, subject, _ = strings.Cut(subject, ": ")
+	l.sent[subject] = append(l.sent[subject], linkInText.FindString(text))
+	return nil
+}
+
+func (l *letters) count(subject string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.sent[subject])
+}
+
+// await waits for a letter and returns the link in the last of them.
+func (l *letters) await(t *testing.T, subject string) string {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if l.count(subject) > 0 {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return l.sent[subject][len(l.sent[subject])-1]
+		}
+	}
+	t.Fatalf("there is no letter %q", subject)
+	return ""
+}

@@ -1,0 +1,303 @@
+package users
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/notice"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// How long links are good, and how long one waits when its person has other ways in.
+const (
+	InvitationTTL = 72 * time.Hour
+	RecoveryTTL   = 24 * time.Hour
+	ResetTTL      = 30 * time.Minute
+	RecoveryDelay = 24 * time.Hour
+)
+
+// linkPrefix tells people and scanners what a token is.
+const linkPrefix = "mcplk_"
+
+// LinkPath is where links lead, below the issuer; the token follows.
+const LinkPath = "/link/"
+
+// Link is a link that was made. URL is a secret: it goes to its person alone.
+type Link struct {
+	URL       string
+	NotBefore time.Time
+	ExpiresAt time.Time
+	Mail      string // where it was sent, "" for nowhere
+}
+
+// Invitation is an account that its person is to make.
+type Invitation struct {
+	Name  string
+	Admin bool
+	Mail  string        // "": the operator hands the link over
+	TTL   time.Duration // 0: InvitationTTL
+}
+
+// Invite makes a link by which a person makes an account of a name (PE-16), and sends it where there
+// is mail. ErrName, ErrMail, ErrExists. A link that was made, and could not be sent, comes with the
+// error.
+func (u *Users) Invite(ctx context.Context, issuer string, i Invitation) (Link, error) {
+	if !validName(i.Name) {
+		return Link{}, ErrName
+	}
+	if err := checkMail(i.Mail); err != nil {
+		return Link{}, err
+	}
+	if i.TTL == 0 {
+		i.TTL = InvitationTTL
+	}
+	now := u.cfg.Now()
+	l := storage.OneTimeLink{
+		Kind: storage.LinkInvite, Name: i.Name, Admin: i.Admin, Mail: i.Mail,
+		NotBefore: now, ExpiresAt: now.Add(i.TTL), CreatedAt: now,
+	}
+	made, err := u.put(ctx, issuer, l)
+	if errors.Is(err, storage.ErrExists) {
+		return Link{}, ErrExists
+	}
+	if err != nil || i.Mail == "" || !u.cfg.Teller.HasMail() {
+		return made, err
+	}
+	made.Mail = i.Mail
+	return made, u.cfg.Teller.SendNow(ctx, notice.Letter{
+		To: i.Mail, Subject: "You are invited",
+		Lines: []string{
+			fmt.Sprintf("You are invited to have the account %s at %s.", i.Name, issuer),
+			"Choose a password here. The link works once, until " + said(l.ExpiresAt) + ":",
+		},
+		Link: made.URL,
+	})
+}
+
+// RecoveryOptions say how a person gets back in.
+type RecoveryOptions struct {
+	TTL   time.Duration // 0: RecoveryTTL
+	Delay time.Duration // when there are other ways in; 0: RecoveryDelay
+	Now   bool          // ErrOtherWays instead of a delay
+}
+
+// Recover makes a link by which a person gets back into an account, tells the person, and sends the
+// link where there is mail. When the person has other ways in, it waits, and the person can stop
+// it (PE-06): who asks the operator need not be the person. ErrUnknown, ErrDisabled, ErrOtherWays.
+func (u *Users) Recover(ctx context.Context, issuer, name string, o RecoveryOptions) (Link, error) {
+	account, err := u.Find(ctx, name)
+	if err != nil {
+		return Link{}, err
+	}
+	others, err := u.hasOtherWays(ctx, account.ID)
+	switch {
+	case err != nil:
+		return Link{}, err
+	case others && o.Now:
+		return Link{}, ErrOtherWays
+	}
+	now := u.cfg.Now()
+	l := storage.OneTimeLink{Kind: storage.LinkRecover, UserID: account.ID, NotBefore: now, CreatedAt: now}
+	if others {
+		l.NotBefore = now.Add(orDefault(o.Delay, RecoveryDelay))
+	}
+	l.ExpiresAt = l.NotBefore.Add(orDefault(o.TTL, RecoveryTTL))
+	stop := secrets.Token(linkPrefix)
+	l.StopHash = secrets.Hash(stop)
+	made, err := u.put(ctx, issuer, l)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return Link{}, ErrDisabled
+	case err != nil:
+		return Link{}, err
+	}
+	u.cfg.Teller.TellOfRecovery(ctx, account.ID, notice.Change{
+		Kind: notice.RecoverLinkMade, Detail: "good from " + said(l.NotBefore),
+	}, issuer+LinkPath+stop)
+	if account.Mail == "" || !u.cfg.Teller.HasMail() {
+		return made, nil
+	}
+	made.Mail = account.Mail
+	return made, u.cfg.Teller.SendNow(ctx, notice.Letter{
+		To: account.Mail, Subject: "Get back into your account",
+		Lines: []string{
+			fmt.Sprintf("Account: %s at %s", account.Name, issuer),
+			fmt.Sprintf("Choose a new password here. The link works once, from %s until %s:", said(l.NotBefore),
+				said(l.ExpiresAt)),
+		},
+		Link: made.URL,
+	})
+}
+
+// hasOtherWays reports whether a person can get in, or show who they are, otherwise than by the
+// password that is to be replaced.
+func (u *Users) hasOtherWays(ctx context.Context, userID string) (bool, error) {
+	f, err := u.cfg.Store.Factors(ctx, userID, nil)
+	if err != nil {
+		return false, fmt.Errorf("users: recover: %w", err)
+	}
+	ways, err := u.cfg.Store.Ways(ctx, userID) // of every relying party
+	if err != nil {
+		return false, fmt.Errorf("users: recover: %w", err)
+	}
+	return len(ways) > 0 || f.RecoveryCodes > 0 || f.Identities > 0, nil
+}
+
+// put stores a link with a new token.
+func (u *Users) put(ctx context.Context, issuer string, l storage.OneTimeLink) (Link, error) {
+	token := secrets.Token(linkPrefix)
+	l.Hash = secrets.Hash(token)
+	if err := u.cfg.Store.PutLink(ctx, l, u.cfg.Now()); err != nil {
+		return Link{}, fmt.Errorf("users: link: %w", err)
+	}
+	u.cfg.Audit.Record(ctx, audit.LinkMade, audit.Person(l.UserID, l.Name), slog.String("kind", string(l.Kind)))
+	return Link{URL: issuer + LinkPath + token, NotBefore: l.NotBefore, ExpiresAt: l.ExpiresAt}, nil
+}
+
+// Shown is what a page shows of a link: nothing is spent by it.
+type Shown struct {
+	Kind      storage.LinkKind
+	Name      string // of the account
+	Stops     bool   // the token is the one that stops the link
+	NotBefore time.Time
+	Early     bool // it is not good yet
+}
+
+// ShowLink returns what the link of a token is for, in a browser: ErrLink, ErrBrowser.
+func (u *Users) ShowLink(ctx context.Context, token string, browser storage.Hash) (Shown, error) {
+	h := secrets.Hash(token)
+	l, err := u.cfg.Store.Link(ctx, h, u.cfg.Now())
+	if err != nil {
+		return Shown{}, linkError(err)
+	}
+	s := Shown{
+		Kind: l.Kind, Name: l.Name, Stops: l.StopHash == h, NotBefore: l.NotBefore,
+		Early: u.cfg.Now().Before(l.NotBefore),
+	}
+	if l.Browser != (storage.Hash{}) && l.Browser != browser {
+		return Shown{}, ErrBrowser
+	}
+	if l.Kind == storage.LinkInvite {
+		return s, nil
+	}
+	account, err := u.cfg.Store.User(ctx, l.UserID)
+	if err != nil || account.Disabled {
+		return Shown{}, linkError(orNotFound(err))
+	}
+	s.Name = account.Name
+	return s, nil
+}
+
+// UseLink sets the password of the account of a link, or makes it, and spends the link. ErrLink,
+// ErrBrowser, ErrPassword, ErrCommon, ErrExists; none of them spends it. Recovery ends every session
+// and grant of the account.
+func (u *Users) UseLink(ctx context.Context, token, password string, browser storage.Hash) (storage.User, error) {
+	// Before the password is hashed: strangers must not have that work done for them.
+	shown, err := u.ShowLink(ctx, token, browser)
+	if err != nil || shown.Stops || shown.Early {
+		return storage.User{}, u.refuseLink(ctx, err)
+	}
+	hash, err := u.hash(ctx, shown.Name, password)
+	if err != nil {
+		return storage.User{}, err
+	}
+	now := u.cfg.Now()
+	if shown.Kind == storage.LinkInvite {
+		account := storage.User{ID: secrets.ID("usr_"), PasswordHash: hash, CreatedAt: now}
+		account, err = u.cfg.Store.AcceptInvitation(ctx, secrets.Hash(token), account, now)
+		if err != nil {
+			return storage.User{}, u.refuseLink(ctx, err)
+		}
+		u.cfg.Audit.Record(ctx, audit.UserCreated, audit.Person(account.ID, account.Name))
+		u.used(ctx, account, shown.Kind)
+		return account, nil
+	}
+	account, err := u.cfg.Store.RecoverAccount(ctx, storage.Recovery{
+		Hash: secrets.Hash(token), Browser: browser, PasswordHash: hash, Now: now,
+	})
+	if err != nil {
+		return storage.User{}, u.refuseLink(ctx, err)
+	}
+	u.used(ctx, account, shown.Kind)
+	u.cfg.Teller.Tell(ctx, account.ID, notice.Change{Kind: notice.RecoveryUsed})
+	return account, nil
+}
+
+func (u *Users) used(ctx context.Context, account storage.User, kind storage.LinkKind) {
+	u.cfg.Audit.Record(ctx, audit.LinkUsed, audit.Person(account.ID, account.Name), slog.String("kind", string(kind)))
+}
+
+// refuseLink records why a link was of no use.
+func (u *Users) refuseLink(ctx context.Context, err error) error {
+	reason := "not valid yet, or not the one to use"
+	if err != nil {
+		reason = err.Error()
+	}
+	u.cfg.Audit.Record(ctx, audit.LinkRefused, slog.String("reason", reason))
+	return linkError(orNotFound(err))
+}
+
+func orNotFound(err error) error {
+	if err == nil {
+		return storage.ErrNotFound
+	}
+	return err
+}
+
+// StopLink ends the link that a token stops: ErrLink.
+func (u *Users) StopLink(ctx context.Context, token string) error {
+	l, err := u.cfg.Store.StopLink(ctx, secrets.Hash(token), u.cfg.Now())
+	if err != nil {
+		return linkError(err)
+	}
+	u.cfg.Audit.Record(ctx, audit.LinkStopped, audit.Person(l.UserID, ""))
+	return nil
+}
+
+// Recovering returns since when a link to recover an account is good, for its person; ErrLink when
+// there is none.
+func (u *Users) Recovering(ctx context.Context, userID string) (time.Time, error) {
+	l, err := u.cfg.Store.RecoveryLink(ctx, userID, u.cfg.Now())
+	return l.NotBefore, linkError(err)
+}
+
+// StopRecovery ends every link of a person, who is signed in.
+func (u *Users) StopRecovery(ctx context.Context, userID string) error {
+	n, err := u.cfg.Store.StopLinks(ctx, userID, u.cfg.Now())
+	if err != nil {
+		return fmt.Errorf("users: stop links: %w", err)
+	}
+	if n > 0 {
+		u.cfg.Audit.Record(ctx, audit.LinkStopped, audit.Person(userID, ""))
+	}
+	return nil
+}
+
+func linkError(err error) error {
+	switch {
+	case err == nil, errors.Is(err, ErrLink), errors.Is(err, ErrBrowser):
+		return err
+	case errors.Is(err, storage.ErrMismatch):
+		return ErrBrowser
+	case errors.Is(err, storage.ErrExists):
+		return ErrExists
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrExpired), errors.Is(err, storage.ErrRevoked),
+		errors.Is(err, storage.ErrEarly):
+		return ErrLink
+	}
+	return fmt.Errorf("users: link: %w", err)
+}
+
+func said(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+
+func orDefault(d, otherwise time.Duration) time.Duration {
+	if d == 0 {
+		return otherwise
+	}
+	return d
+}

@@ -1,0 +1,107 @@
+package users
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
+	"github.com/mcp-authd/mcp-authd/internal/notice"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Reset is the wish of a person who has forgotten a password.
+type Reset struct {
+	Issuer  string
+	Name    string
+	Browser storage.Hash // in which the link will be good
+	Network string       // part of the address of the caller, by which wishes are counted
+}
+
+// The wishes of one network, and those for one name, beyond which none is fulfilled. All replicas
+// together make storage.MaxResets links of a person that are good at one time.
+var (
+	resetsOfNetwork = bounded.Rate{Every: time.Minute, Burst: 10}
+	resetsOfName    = bounded.Rate{Every: 10 * time.Minute, Burst: 3}
+)
+
+const (
+	maxResets   = 16 // under way
+	resetTime   = 30 * time.Second
+	limitedKeys = 10_000
+)
+
+// resets bounds what strangers have this server do.
+type resets struct {
+	slots   chan struct{}
+	limiter *bounded.Limiter[storage.Hash]
+}
+
+func newResets(now func() time.Time) *resets {
+	return &resets{
+		slots:   make(chan struct{}, maxResets),
+		limiter: bounded.NewLimiter[storage.Hash](limitedKeys, now),
+	}
+}
+
+// HasMail reports whether people can be written to.
+func (u *Users) HasMail() bool { return u.cfg.Teller.HasMail() }
+
+// Forgotten writes to a person who has forgotten the password, if there is an account of the name with
+// an address. It returns before anything is looked up, so that a stranger learns nothing, from the
+// time either (PE-08).
+func (u *Users) Forgotten(ctx context.Context, r Reset) {
+	wait := u.resets.limiter.Take(
+		bounded.Draw[storage.Hash]{Key: key("reset network", r.Network), Rate: resetsOfNetwork},
+		bounded.Draw[storage.Hash]{Key: key("reset name", strings.ToLower(r.Name)), Rate: resetsOfName},
+	)
+	if wait > 0 || !u.HasMail() || !validName(r.Name) {
+		return
+	}
+	select {
+	case u.resets.slots <- struct{}{}:
+	default:
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resetTime)
+	go func() {
+		defer func() { <-u.resets.slots }()
+		defer cancel()
+		if err := u.reset(ctx, r); err != nil {
+			u.cfg.Audit.Record(ctx, audit.LinkRefused, slog.String("kind", string(storage.LinkReset)),
+				slog.String("reason", err.Error()))
+		}
+	}()
+}
+
+// reset makes the link and queues the letter.
+func (u *Users) reset(ctx context.Context, r Reset) error {
+	account, err := u.cfg.Store.UserByName(ctx, r.Name)
+	if err != nil {
+		return err
+	}
+	if account.Mail == "" {
+		return fmt.Errorf("users: reset: there is no address")
+	}
+	now := u.cfg.Now()
+	made, err := u.put(ctx, r.Issuer, storage.OneTimeLink{
+		Kind: storage.LinkReset, UserID: account.ID, Browser: r.Browser,
+		NotBefore: now, ExpiresAt: now.Add(ResetTTL), CreatedAt: now,
+	})
+	if err != nil {
+		return err
+	}
+	u.cfg.Teller.Write(notice.Letter{
+		To: account.Mail, Subject: "Choose a new password",
+		Lines: []string{
+			fmt.Sprintf("Account: %s at %s", account.Name, r.Issuer),
+			"A new password was asked for. If it was you, open this link in the same browser. It works once, " +
+				"until " + said(made.ExpiresAt) + ". If it was not you, there is nothing to do: nothing was changed.",
+		},
+		Link: made.URL,
+	})
+	return nil
+}

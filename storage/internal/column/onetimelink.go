@@ -1,0 +1,87 @@
+package column
+
+import (
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// LinkColumns are the columns of a one-time link, in the order in which LinkRow reads them.
+const LinkColumns = "hash, stop_hash, kind, user_id, name, admin, mail, browser, not_before, expires_at, created_at"
+
+// LinkRow reads LinkColumns.
+type LinkRow struct {
+	l                           storage.OneTimeLink
+	hash, stop, browser         []byte
+	kind                        string
+	notBefore, expires, created int64
+}
+
+// Dest is what to scan into.
+func (r *LinkRow) Dest() []any {
+	return []any{
+		&r.hash, &r.stop, &r.kind, &r.l.UserID, &r.l.Name, &r.l.Admin, &r.l.Mail, &r.browser,
+		&r.notBefore, &r.expires, &r.created,
+	}
+}
+
+// Link is the record that was read.
+func (r *LinkRow) Link() (storage.OneTimeLink, error) {
+	l := r.l
+	l.Kind = storage.LinkKind(r.kind)
+	l.NotBefore, l.ExpiresAt, l.CreatedAt = Time(r.notBefore), Time(r.expires), Time(r.created)
+	for _, h := range []struct {
+		b  []byte
+		to *storage.Hash
+	}{{r.hash, &l.Hash}, {r.stop, &l.StopHash}, {r.browser, &l.Browser}} {
+		if h.b == nil {
+			continue
+		}
+		var err error
+		if *h.to, err = Hash(h.b); err != nil {
+			return l, err
+		}
+	}
+	return l, nil
+}
+
+// LinkValues are the values of LinkColumns, then the key of the name.
+func LinkValues(l storage.OneTimeLink) []any {
+	return []any{
+		l.Hash[:], optHash(l.StopHash), string(l.Kind), l.UserID, l.Name, l.Admin, l.Mail, optHash(l.Browser),
+		Millis(l.NotBefore), Millis(l.ExpiresAt), Millis(l.CreatedAt), NameKey(l.Name),
+	}
+}
+
+func optHash(h storage.Hash) any {
+	if h == (storage.Hash{}) {
+		return nil
+	}
+	return h[:]
+}
+
+// Usable is nil for a link that may be used for recovery now, in a browser.
+func Usable(l storage.OneTimeLink, browser storage.Hash, now time.Time) error {
+	switch {
+	case l.Kind == storage.LinkInvite:
+		return storage.ErrNotFound
+	case !now.Before(l.ExpiresAt):
+		return storage.ErrExpired
+	case l.Browser != (storage.Hash{}) && l.Browser != browser:
+		return storage.ErrMismatch
+	case now.Before(l.NotBefore):
+		return storage.ErrEarly
+	}
+	return nil
+}
+
+// Invitable is nil for an invitation that may be accepted now.
+func Invitable(l storage.OneTimeLink, now time.Time) error {
+	switch {
+	case l.Kind != storage.LinkInvite:
+		return storage.ErrNotFound
+	case !now.Before(l.ExpiresAt):
+		return storage.ErrExpired
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package storage
+
+import (
+	"context"
+	"time"
+)
+
+// OneTimeLink is a link by which a person makes an account, or gets back into one.
+type OneTimeLink struct {
+	Hash Hash // of its token
+	// StopHash is that of the token which stops it, for its person; zero: there is none.
+	StopHash Hash
+	Kind     LinkKind
+	UserID   string // "" of an invitation
+	Name     string // of an invitation: that of the account to be made
+	Admin    bool   // of an invitation
+	Mail     string // of an invitation: where its person gets mail
+	// Browser is the hash of the browser that it is good in; zero: any.
+	Browser   Hash
+	NotBefore time.Time
+	ExpiresAt time.Time
+	CreatedAt time.Time
+}
+
+// LinkKind is what a link is for.
+type LinkKind string
+
+// The kinds of links.
+const (
+	LinkInvite  LinkKind = "invite"  // the operator invites a person
+	LinkRecover LinkKind = "recover" // the operator lets a person back in
+	LinkReset   LinkKind = "reset"   // a person has forgotten the password, and gets the link by mail
+)
+
+// MaxResets is how many links of LinkReset a person has at most at one time.
+const MaxResets = 10
+
+// OneTimeLinks holds links that work once. A link that was used, or stopped, is forgotten:
+// ErrNotFound says no more than that it is of no use.
+type OneTimeLinks interface {
+	// PutLink stores a link. A new invitation of a name, and a new link of LinkRecover of a user,
+	// replaces the one before. ErrExists for an invitation whose name is taken; ErrNotFound when the
+	// user of another one is gone or disabled; ErrFull when there are MaxResets of a user.
+	PutLink(ctx context.Context, l OneTimeLink, now time.Time) error
+	// Link returns the link whose token, or whose token that stops it, has a hash: ErrNotFound,
+	// ErrExpired. It spends nothing.
+	Link(ctx context.Context, h Hash, now time.Time) (OneTimeLink, error)
+	// AcceptInvitation spends an invitation and creates u, of the link's name, mail and role, in one
+	// transaction. ErrNotFound, ErrExpired; ErrExists, when the name is taken, spends nothing.
+	AcceptInvitation(ctx context.Context, h Hash, u User, now time.Time) (User, error)
+	// RecoverAccount spends a link of another kind, replaces the password of its user, ends their
+	// sessions, revokes their grants, forgets their consents, and ends their other links, in one
+	// transaction. ErrNotFound, ErrExpired; ErrEarly before NotBefore; ErrMismatch in another
+	// browser; ErrRevoked when the account is disabled. None of these spends it.
+	RecoverAccount(ctx context.Context, r Recovery) (User, error)
+	// StopLink ends a link by the hash of the token that stops it, and returns it. ErrNotFound.
+	StopLink(ctx context.Context, stop Hash, now time.Time) (OneTimeLink, error)
+	// StopLinks ends every link of a user, and reports how many could still have been used.
+	StopLinks(ctx context.Context, userID string, now time.Time) (int, error)
+	// RecoveryLink returns the link of LinkRecover of a user that may still be used. ErrNotFound.
+	RecoveryLink(ctx context.Context, userID string, now time.Time) (OneTimeLink, error)
+}
+
+// Recovery is the use of a link to get back into an account.
+type Recovery struct {
+	Hash         Hash // of the link's token
+	Browser      Hash // of the browser that uses it
+	PasswordHash string
+	Now          time.Time
+}

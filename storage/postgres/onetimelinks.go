@@ -1,0 +1,174 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+const (
+	readLink   = "SELECT " + column.LinkColumns + " FROM one_time_links WHERE "
+	insertLink = "INSERT INTO one_time_links (" + column.LinkColumns +
+		", name_key) VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12)"
+	sameLinks = "user_id = $1 AND name_key = $2 AND kind = $3"
+
+	// lockPerson comes first wherever links and their person change together, as in all that ends
+	// an account: two transactions so never wait for each other.
+	lockPerson = "SELECT id FROM users WHERE id = (SELECT user_id FROM one_time_links WHERE hash = $1) FOR UPDATE"
+)
+
+// PutLink implements storage.OneTimeLinks.
+func (s *Store) PutLink(ctx context.Context, l storage.OneTimeLink, now time.Time) error {
+	return s.tx(ctx, "put link", func(ctx context.Context, q querier) error {
+		if err := linkable(ctx, q, l); err != nil {
+			return err
+		}
+		same := []any{l.UserID, column.NameKey(l.Name), string(l.Kind)}
+		if l.Kind == storage.LinkReset {
+			var n int
+			err := one(ctx, q, []any{&n}, "SELECT count(*) FROM one_time_links WHERE "+sameLinks+" AND expires_at > $4",
+				append(same, column.Millis(now))...)
+			if err == nil && n >= storage.MaxResets {
+				err = storage.ErrFull
+			}
+			if err != nil {
+				return err
+			}
+		} else if _, err := q.Exec(ctx, "DELETE FROM one_time_links WHERE "+sameLinks, same...); err != nil {
+			return err
+		}
+		_, err := q.Exec(ctx, insertLink, column.LinkValues(l)...)
+		return err
+	})
+}
+
+// linkable is nil when an account can be made, or be got back into, by a link. It holds the
+// person, so that the links of one are counted one after the other.
+func linkable(ctx context.Context, q querier, l storage.OneTimeLink) error {
+	var id string
+	if l.Kind != storage.LinkInvite {
+		return one(ctx, q, []any{&id}, "SELECT id FROM users WHERE id = $1 AND NOT disabled FOR UPDATE", l.UserID)
+	}
+	var taken bool
+	err := one(ctx, q, []any{&taken}, "SELECT EXISTS (SELECT 1 FROM users WHERE name_key = $1)",
+		column.NameKey(l.Name))
+	if err == nil && taken {
+		err = storage.ErrExists
+	}
+	return err
+}
+
+func oneLink(ctx context.Context, q querier, query string, args ...any) (storage.OneTimeLink, error) {
+	var r column.LinkRow
+	if err := one(ctx, q, r.Dest(), query, args...); err != nil {
+		return storage.OneTimeLink{}, err
+	}
+	return r.Link()
+}
+
+// Link implements storage.OneTimeLinks.
+func (s *Store) Link(ctx context.Context, h storage.Hash, now time.Time) (out storage.OneTimeLink, err error) {
+	err = s.do(ctx, "link", func(ctx context.Context, q querier) (err error) {
+		out, err = oneLink(ctx, q, readLink+"hash = $1 OR stop_hash = $1", h[:])
+		if err == nil && !now.Before(out.ExpiresAt) {
+			err = storage.ErrExpired
+		}
+		return err
+	})
+	return out, err
+}
+
+// AcceptInvitation implements storage.OneTimeLinks.
+func (s *Store) AcceptInvitation(
+	ctx context.Context, h storage.Hash, u storage.User, now time.Time,
+) (storage.User, error) {
+	err := s.tx(ctx, "accept invitation", func(ctx context.Context, q querier) error {
+		l, err := oneLink(ctx, q, readLink+"hash = $1 FOR UPDATE", h[:])
+		if err == nil {
+			err = column.Invitable(l, now)
+		}
+		if err == nil && l.Admin {
+			_, err = lockSetup(ctx, q) // as CreateUser does
+		}
+		if err != nil {
+			return err
+		}
+		u.Name, u.Mail, u.Admin = l.Name, l.Mail, l.Admin
+		if _, err := q.Exec(ctx, "DELETE FROM one_time_links WHERE hash = $1", h[:]); err != nil {
+			return err
+		}
+		return changed(storage.ErrExists)(exec(ctx, q, insertUser, column.UserValues(u)...))
+	})
+	return u, err
+}
+
+// RecoverAccount implements storage.OneTimeLinks.
+func (s *Store) RecoverAccount(ctx context.Context, r storage.Recovery) (out storage.User, err error) {
+	err = s.tx(ctx, "recover account", func(ctx context.Context, q querier) error {
+		if _, err := q.Exec(ctx, lockPerson, r.Hash[:]); err != nil {
+			return err
+		}
+		l, err := oneLink(ctx, q, readLink+"hash = $1 FOR UPDATE", r.Hash[:])
+		if err == nil {
+			err = column.Usable(l, r.Browser, r.Now)
+		}
+		if err != nil {
+			return err
+		}
+		var u column.UserRow
+		err = one(ctx, q, u.Dest(), "UPDATE users SET password_hash = $1 WHERE id = $2 AND NOT disabled RETURNING "+
+			column.UserColumns, r.PasswordHash, l.UserID)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return storage.ErrRevoked
+		}
+		if err != nil {
+			return err
+		}
+		out = u.User()
+		if _, err := q.Exec(ctx, "DELETE FROM one_time_links WHERE user_id = $1", l.UserID); err != nil {
+			return err
+		}
+		return cutOff(ctx, q, l.UserID, passwordCut(true), r.Now)
+	})
+	return out, err
+}
+
+// StopLink implements storage.OneTimeLinks.
+func (s *Store) StopLink(ctx context.Context, stop storage.Hash, now time.Time) (out storage.OneTimeLink, err error) {
+	err = s.do(ctx, "stop link", func(ctx context.Context, q querier) (err error) {
+		out, err = oneLink(ctx, q, "DELETE FROM one_time_links WHERE stop_hash = $1 AND expires_at > $2 RETURNING "+
+			column.LinkColumns, stop[:], column.Millis(now))
+		return err
+	})
+	return out, err
+}
+
+// StopLinks implements storage.OneTimeLinks.
+func (s *Store) StopLinks(ctx context.Context, userID string, now time.Time) (n int, err error) {
+	err = s.do(ctx, "stop links", func(ctx context.Context, q querier) error {
+		stopped, err := exec(ctx, q,
+			"DELETE FROM one_time_links WHERE user_id = $1 AND user_id <> '' AND expires_at > $2",
+			userID, column.Millis(now))
+		n = int(stopped)
+		return err
+	})
+	return n, err
+}
+
+// RecoveryLink implements storage.OneTimeLinks.
+func (s *Store) RecoveryLink(
+	ctx context.Context, userID string, now time.Time,
+) (out storage.OneTimeLink, err error) {
+	err = s.do(ctx, "recovery link", func(ctx context.Context, q querier) (err error) {
+		out, err = oneLink(ctx, q,
+			readLink+"user_id = $1 AND kind = $2 AND expires_at > $3 ORDER BY created_at DESC LIMIT 1",
+			userID, string(storage.LinkRecover), column.Millis(now))
+		return err
+	})
+	return out, err
+}
