@@ -25,6 +25,7 @@ const (
 	LoggedOut        = "session.ended"
 	ConsentApproved  = "consent.approved"
 	ConsentDenied    = "consent.denied"
+	AnswerShown      = "answer.shown"     // to the person, to carry it to an application on another computer
 	DeviceRequested  = "device.requested" // a device without a browser asks for a person's approval
 	DeviceUnknown    = "device.unknown"   // a person has typed a code under which no device waits
 	TokenIssued      = "token.issued"

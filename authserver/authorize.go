@@ -52,7 +52,8 @@ func (p *authorizePages) consent(w http.ResponseWriter, r *http.Request) {
 // decisionOf reads the decision of a consent form. The scopes that are ticked are a field each.
 func decisionOf(posted url.Values) flow.Decision {
 	return flow.Decision{
-		Verdict: posted.Get("decision"),
-		Choice:  policy.Choice{Preset: policy.Preset(posted.Get("preset")), Ticked: posted["scope"]},
+		Verdict:   posted.Get("decision"),
+		Elsewhere: posted.Has("elsewhere"),
+		Choice:    policy.Choice{Preset: policy.Preset(posted.Get("preset")), Ticked: posted["scope"]},
 	}
 }

@@ -43,10 +43,13 @@ func newPages(s *Server) *pages {
 	passwords := &flow.Passwords{Store: c.Store, Users: s.users, Clients: s.clients, Browsers: browsers, Audit: c.Audit}
 	forms := &pageForms{sessions: s.sessions, errors: s.errors, proxies: c.TrustedProxies}
 	steps := &steps{
-		forms:     forms,
-		errors:    s.errors,
-		web:       s.errors.web,
-		views:     &views{issuer: c.Issuer, paths: s.paths, flow: f, clients: s.clients, mail: s.users.HasMail()},
+		forms:  forms,
+		errors: s.errors,
+		web:    s.errors.web,
+		views: &views{
+			issuer: c.Issuer, paths: s.paths, flow: f, clients: s.clients, mail: s.users.HasMail(),
+			codeTTL: c.Tokens.CodeTTL,
+		},
 		passwords: newPasswords(c.Config),
 		audit:     c.Audit,
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/qr"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/web"
 )
@@ -32,6 +33,8 @@ func (s *steps) write(w http.ResponseWriter, r *http.Request, step flow.Step) {
 		s.askConsent(w, r, step)
 	case flow.Respond:
 		s.sendToClient(w, r, step.To, step.Response)
+	case flow.ShowAnswer:
+		s.showAnswer(w, r, step)
 	case flow.RespondError:
 		s.note(r, step.Err)
 		s.sendToClient(w, r, step.To, flow.ErrorResponse(step.Err))
@@ -129,6 +132,16 @@ func (s *steps) sendToClient(w http.ResponseWriter, r *http.Request, to flow.Ide
 		return
 	}
 	redirect(w, target)
+}
+
+// showAnswer shows where the browser would go. The person carries it to another computer (PE-14).
+func (s *steps) showAnswer(w http.ResponseWriter, r *http.Request, step flow.ShowAnswer) {
+	target := step.To.ResponseURL(s.views.issuer, step.Response)
+	v := web.Answer{Client: clientParty(step.To.Client), URL: target, Seconds: int(s.views.codeTTL.Seconds())}
+	if path, size, err := qr.Path(target); err == nil { // an address that is too long has no code
+		v.QR = web.QR{Path: path, Size: size}
+	}
+	s.web.For(r).Answer(w, v)
 }
 
 // redirect sends the browser elsewhere, to an address that is a secret.

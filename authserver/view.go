@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/clients"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
@@ -22,6 +23,7 @@ type views struct {
 	flow    *flow.Flow
 	clients *clients.Finder
 	mail    bool // people can be written to
+	codeTTL time.Duration
 }
 
 func (v *views) login(step flow.Login) web.Login {

@@ -251,6 +251,12 @@ func samples() []sample {
 				Handoff{Client: Party{Name: "Cursor"}, URL: "cursor://anysphere.cursor-mcp/oauth/callback?code=c",
 					Scheme: "cursor:"})
 		}},
+		{"answer", func(p *Pages, w http.ResponseWriter) {
+			p.Answer(w, Answer{
+				Client: Party{Name: "Claude Code"}, Seconds: 60, QR: QR{Path: "M4 4h7v1h-7z", Size: 29},
+				URL: "http://localhost:33418/callback?code=mcpac_1&iss=https%3A%2F%2Fauth.example.com&state=s",
+			})
+		}},
 		{"devicecode", func(p *Pages, w http.ResponseWriter) { p.DeviceCode(w, 200, DeviceCode{Action: "/device"}) }},
 		{"devicecode-problem", func(p *Pages, w http.ResponseWriter) {
 			p.DeviceCode(w, 400,

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	supplied = regexp.MustCompile(`(?s)<(?:bdi|code|svg)\b.*?</(?:bdi|code|svg)>`) // names, addresses, commands
+	supplied = regexp.MustCompile(`(?s)<(?:bdi|code|svg|textarea)\b.*?</(?:bdi|code|svg|textarea)>`) // names, addresses, commands
 	between  = regexp.MustCompile(`>([^<>]+)<`)
 )
 

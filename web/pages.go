@@ -176,6 +176,11 @@ func (p *Pages) Connected(w http.ResponseWriter, v Connected) {
 	p.show(w, http.StatusOK, "connected", v, policy{keepOpener: true})
 }
 
+// Answer shows an authorization response, for the person to carry to another computer.
+func (p *Pages) Answer(w http.ResponseWriter, v Answer) {
+	p.show(w, http.StatusOK, "answer", v, policy{})
+}
+
 // DeviceCode shows the form in which a person types the code that a device shows them. It gets
 // user_code.
 func (p *Pages) DeviceCode(w http.ResponseWriter, status int, v DeviceCode) {

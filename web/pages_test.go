@@ -77,7 +77,7 @@ func TestOpener(t *testing.T) {
 	for _, s := range samples() {
 		kept := !slices.Contains([]string{
 			"error", "deadend", "error-empty", "setup", "setup-problem", "setupdone", "signedout", "link", "link-stop",
-			"linkmessage", "forgotten"}, s.name) &&
+			"linkmessage", "forgotten", "answer"}, s.name) &&
 			!strings.HasPrefix(s.name, "home") && !strings.HasPrefix(s.name, "device")
 		want := "same-origin"
 		if kept {

@@ -17,7 +17,7 @@ var templateFiles embed.FS
 var pageNames = [...]string{
 	"login", "consent", "error", "stopped", "handoff", "setup", "setupdone", "home", "signedout",
 	"providerconsent", "providerredirect", "failed", "connect", "connected", "claim",
-	"devicecode", "device", "devicedone", "link", "linkmessage", "forgotten",
+	"devicecode", "device", "devicedone", "link", "linkmessage", "forgotten", "answer",
 }
 
 // templates are the pages as they are in the files, before a language is put in.

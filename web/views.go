@@ -104,6 +104,14 @@ type Consent struct {
 	FormTargets                []string
 }
 
+// Answer is the view of the page that shows an authorization response.
+type Answer struct {
+	Client  Party
+	URL     string
+	QR      QR  // without a Path: the address is too long for one
+	Seconds int // for which it is good
+}
+
 // DeviceCode is the view of the page on which a person types the code that a device shows them.
 type DeviceCode struct {
 	Action  string // where the form leads

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
@@ -69,8 +70,9 @@ type ConsentForm struct {
 
 // Decision is what a person did with a consent page.
 type Decision struct {
-	Verdict string // approve or deny
-	Choice  policy.Choice
+	Verdict   string // approve or deny
+	Choice    policy.Choice
+	Elsewhere bool // the application runs on another computer
 }
 
 // Consent carries out what the person decided. The request is examined again: what was shown is
@@ -82,15 +84,16 @@ func (f *Flow) Consent(ctx context.Context, c ConsentForm, token storage.Hash, d
 	}
 	x := f.examineShown(ctx, p, c.Shown, f.answering(token))
 	by := Approver{Session: token, UserID: c.UserID, AuthTime: time.Unix(c.AuthTime, 0)}
-	return f.approved(ctx, x, answer{c.Shown, d.Choice, c.Query}, by)
+	return f.approved(ctx, x, answer{c.Shown, d.Choice, d.Elsewhere, c.Query}, by)
 }
 
 // answer is an approval of what a page showed, with what was chosen there, and the request to ask
 // about when it does not count.
 type answer struct {
-	shown  *Shown
-	choice policy.Choice
-	again  Query
+	shown     *Shown
+	choice    policy.Choice
+	elsewhere bool
+	again     Query
 }
 
 // narrow narrows an approved request to what was chosen, and notes what was not (AS-76). ErrNothing and
@@ -183,10 +186,21 @@ func (f *Flow) grant(ctx context.Context, r Request, yes answer, by Approver) St
 			return f.ask(ctx, yes.again, by.Session)
 		}
 		return step
+	case Respond:
+		if yes.elsewhere && onOneComputer(r.Identified) {
+			f.Audit.Record(ctx, audit.AnswerShown, slog.String("user", by.UserID),
+				slog.String("client_id", r.Client.ID))
+			return ShowAnswer(step)
+		}
+		return step
 	default:
 		return step
 	}
 }
+
+// onOneComputer reports whether an answer reaches its client only in a browser on the computer
+// where that runs: on a loopback port, or by a private-use scheme.
+func onOneComputer(to Identified) bool { return !strings.HasPrefix(to.RedirectURI, "https://") }
 
 // nothingChosen has a page that asks say that an approval of nothing is none.
 func nothingChosen(step Step) Step {

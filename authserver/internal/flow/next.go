@@ -2,7 +2,6 @@ package flow
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -101,7 +100,7 @@ func mustConsent(r Request, v *storage.Visit) bool {
 // registered is known to one installation only.
 func anyProgramCouldAsk(r Request) bool {
 	published := r.Client.Source == storage.SourceCIMD || r.Client.Operated()
-	return published && r.Client.Public() && !strings.HasPrefix(r.RedirectURI, "https://")
+	return published && r.Client.Public() && onOneComputer(r.Identified)
 }
 
 // refuse sends an error to the client where that needs no question: to clients of the operator, and

@@ -54,6 +54,8 @@ type Payload struct {
 	// Approved is what the person approved of the request, nil when that comes after signing in.
 	Approved *Shown        `json:"a,omitempty"`
 	Choice   policy.Choice `json:"s,omitzero"`
+	// Elsewhere is that of the Decision.
+	Elsewhere bool `json:"w,omitempty"`
 }
 
 // Begin sends the browser of a person to a provider who signs in there, or ties an account
@@ -81,7 +83,7 @@ func (s *SignIns) Consent(ctx context.Context, p ProviderForm, d Decision, netwo
 		return Stop{r.To, r.Err}
 	case Valid:
 		r.Request.Provider = p.Provider
-		p.Payload.Choice = d.Choice
+		p.Payload.Choice, p.Payload.Elsewhere = d.Choice, d.Elsewhere
 		return s.consent(ctx, p, r, d.Verdict, networks)
 	}
 	return Next(x, s.Flow.Now())

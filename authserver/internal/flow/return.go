@@ -128,5 +128,5 @@ func (s *SignIns) answer(ctx context.Context, p Payload, result delegation.Resul
 	who := known(storage.Visit{Session: fresh, User: result.User})
 	x := f.Examine(ctx, form.New(p.Query.Values()), f.fetching(f.Clients.Current, who), who)
 	by := Approver{Session: fresh.Hash, UserID: result.User.ID, AuthTime: result.AuthTime}
-	return f.approved(ctx, x, answer{p.Approved, p.Choice, p.Query.SignedIn()}, by)
+	return f.approved(ctx, x, answer{p.Approved, p.Choice, p.Elsewhere, p.Query.SignedIn()}, by)
 }

@@ -66,6 +66,10 @@ type Respond struct {
 	Response url.Values
 }
 
+// ShowAnswer shows the person the authorization response, for a client on another computer. The
+// browser goes nowhere (PE-14).
+type ShowAnswer Respond
+
 // RespondError sends the browser to the client with an error: to one of the operator, or
 // to a place that this person has approved.
 type RespondError struct {
@@ -167,6 +171,7 @@ func (AskBeforeProvider) step()    {}
 func (AskBeforeReading) step()     {}
 func (ToProvider) step()           {}
 func (Respond) step()              {}
+func (ShowAnswer) step()           {}
 func (RespondError) step()         {}
 func (Stop) step()                 {}
 func (Fail) step()                 {}

@@ -18,7 +18,10 @@ type Person struct {
 	Username, Password string
 	// Decision is what the person presses on the consent page: approve, unless set.
 	Decision string
-	Pages    []string // what was shown, for tests that look
+	// Elsewhere has the person say that the client runs on another computer, and carry the answer
+	// that they are shown instead.
+	Elsewhere bool
+	Pages     []string // what was shown, for tests that look
 
 	browser    *http.Client
 	setupToken string
@@ -41,6 +44,7 @@ var (
 	actionTag = regexp.MustCompile(`action="([^"]*)"`)
 	inputTag  = regexp.MustCompile(`<input[^>]*>`)
 	nameAttr  = regexp.MustCompile(`name="([^"]*)"`)
+	answerTag = regexp.MustCompile(`<textarea id="answer"[^>]*>([^<]*)</textarea>`)
 	valueAttr = regexp.MustCompile(`value="([^"]*)"`)
 )
 
@@ -75,6 +79,9 @@ func (p *Person) Visit(authorizeURL string) (*url.URL, error) {
 			continue
 		}
 		p.Pages = append(p.Pages, body)
+		if shown := answerTag.FindStringSubmatch(body); shown != nil {
+			return url.Parse(html.UnescapeString(shown[1]))
+		}
 		resp, body, err = p.submit(at, body)
 	}
 	return nil, errNoWay
@@ -134,6 +141,9 @@ func (p *Person) submit(at *url.URL, body string) (*http.Response, string, error
 		}
 	} else {
 		values.Set("decision", p.Decision)
+		if p.Elsewhere {
+			values.Set("elsewhere", "show")
+		}
 	}
 	target, err := at.Parse(html.UnescapeString(action[1]))
 	if err != nil {
