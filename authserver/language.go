@@ -3,6 +3,7 @@ package authserver
 import (
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/session"
@@ -11,9 +12,9 @@ import (
 
 // spokenPages are the pages in the language of whom they are for (PE-13).
 type spokenPages struct {
-	pages     *web.Pages
-	sessions  *session.Manager
-	authorize string // where requests ask for languages
+	pages    *web.Pages
+	sessions *session.Manager
+	paths    paths
 }
 
 // paramLocales is what an application knows of the languages of the person (OpenID Connect Core
@@ -24,10 +25,35 @@ const paramLocales = "ui_locales"
 // of the application, and that before what the browser is set to.
 func (s *spokenPages) For(r *http.Request) *web.Pages {
 	chosen, asked := s.sessions.Languages(r)
-	if r.URL.Path == s.authorize { // what an earlier request asked for is over
+	if r.URL.Path == s.paths.authorize { // what an earlier request asked for is over
 		asked = locales(r.URL)
 	}
-	return s.pages.For(chosen, asked, r.Header.Get("Accept-Language"))
+	pages := s.pages.For(chosen, asked, r.Header.Get("Accept-Language"))
+	if r.Method != http.MethodGet || r.URL.Path == s.paths.setup || strings.HasPrefix(r.URL.Path, s.paths.callback) ||
+		strings.HasPrefix(r.URL.Path, s.paths.link) {
+		return pages // the page cannot be opened again, or its address is a secret
+	}
+	return pages.Offering(r.URL.RequestURI())
+}
+
+// choose serves POST /language: the person chooses a language, and goes on from the same page.
+func (s *spokenPages) choose(w http.ResponseWriter, r *http.Request) {
+	form, err := readBody(r)
+	if tag, ok := s.pages.Speaks(form.Get("language")); err == nil && ok {
+		s.sessions.ChooseLanguage(w, tag)
+	}
+	http.Redirect(w, r, s.own(form.Get("back")), http.StatusSeeOther)
+}
+
+// own is an address when it is one of ours, and otherwise the start page.
+func (s *spokenPages) own(back string) string {
+	u, err := url.Parse(back)
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.Opaque != "" ||
+		path.Clean(u.Path) != strings.TrimSuffix(u.Path, "/") && u.Path != "/" ||
+		!strings.HasPrefix(u.Path, s.paths.home) || strings.ContainsAny(back, "\\") {
+		return s.paths.home
+	}
+	return u.RequestURI()
 }
 
 func locales(u *url.URL) string {

@@ -62,6 +62,42 @@ func TestPagesAreInTheLanguageAskedFor(t *testing.T) {
 			}
 		}
 	})
+	t.Run("PE-13: the person's own choice comes first, and leads back to the page", func(t *testing.T) {
+		p := r.person()
+		from := "/authorize?" + authorizeQuery("ui_locales", "de").Encode()
+		pg := p.get(from, accept, "ja")
+		if !strings.Contains(pg.body, `<form method="post" action="/language">`) {
+			t.Fatalf("the page offers no languages:\n%s", pg.body)
+		}
+		chosen := p.post("/language", url.Values{"language": {"fr"}, "back": {from}})
+		if chosen.status != http.StatusSeeOther || chosen.header.Get("Location") != from {
+			t.Fatalf("got %d, %s", chosen.status, chosen.header)
+		}
+		if got := spoke(p.get(from, accept, "ja")); got != "fr/fr" {
+			t.Errorf("the page then: %s", got)
+		}
+	})
+	t.Run("PE-13: a choice of languages leads to our pages alone, and no other site makes it", func(t *testing.T) {
+		p := r.person()
+		for _, back := range []string{
+			"https://evil.example", "//evil.example/x", "/\\evil.example", "/\\/evil.example", "\\\\evil.example", "evil",
+			"javascript:alert(1)", "/%2f/evil.example", "/../x", "", "/\t/evil.example\r\nX: y", "https:/x", "///evil",
+		} {
+			pg := p.post("/language", url.Values{"language": {"fr"}, "back": {back}})
+			if got := pg.header.Get("Location"); pg.status != http.StatusSeeOther || got != "/" {
+				t.Errorf("%q: got %d, %q", back, pg.status, got)
+			}
+		}
+		q := r.person()
+		pg := q.post("/language", url.Values{"language": {"fr"}}, "Sec-Fetch-Site", "cross-site")
+		if pg.status != http.StatusForbidden || spoke(q.get("/", accept, "ja")) != "ja/ja" {
+			t.Errorf("another site chose: %d, %s", pg.status, spoke(q.get("/", accept, "ja")))
+		}
+		q.post("/language", url.Values{"language": {"xx\r\nSet-Cookie: a=b"}})
+		if got := spoke(q.get("/", accept, "ja")); got != "ja/ja" {
+			t.Errorf("no language of ours: %s", got)
+		}
+	})
 	t.Run("PE-13: the metadata name the languages", func(t *testing.T) {
 		pg := r.person().get("/.well-known/oauth-authorization-server")
 		want := `"ui_locales_supported":["en","de","es","fr","ja","pt","zh"]`

@@ -89,6 +89,7 @@ func (p *pages) register(handle func(string, http.Handler, ...string)) {
 	handle(p.paths.login, signIn, http.MethodGet, http.MethodHead, http.MethodPost)
 	post(p.paths.consent, p.authorize.consent)
 	post(p.paths.logout, p.login.logout)
+	post(p.paths.language, p.web.choose)
 	device := sameSite.Handler(byMethod(p.device.page, p.device.decide))
 	handle(p.paths.device, device, http.MethodGet, http.MethodHead, http.MethodPost)
 	setup := sameSite.Handler(http.HandlerFunc(p.setup.setup))

@@ -19,9 +19,9 @@ type paths struct {
 	host                                                   string // of the issuer, without its port
 	prefix, home, authorize, login, consent, logout, setup string
 	// With providers to sign in at: callback and connect end in a slash.
-	callback, connect, depart, disconnect, claim string
-	device                                       string // where people type the codes of devices
-	link, forgotten                              string // link ends in a slash
+	callback, connect, depart, disconnect, claim, language string
+	device                                                 string // where people type the codes of devices
+	link, forgotten                                        string // link ends in a slash
 }
 
 func newPaths(issuer string) paths {
@@ -35,7 +35,7 @@ func newPaths(issuer string) paths {
 		consent: prefix + "/consent", logout: prefix + "/logout", setup: prefix + "/setup",
 		callback: prefix + "/callback/", connect: prefix + "/connect/", depart: prefix + "/depart",
 		disconnect: prefix + "/disconnect", claim: prefix + "/claim", device: prefix + "/device",
-		link: prefix + users.LinkPath, forgotten: prefix + "/login/forgotten",
+		link: prefix + users.LinkPath, forgotten: prefix + "/login/forgotten", language: prefix + "/language",
 	}
 }
 

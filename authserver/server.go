@@ -121,7 +121,7 @@ func (s *Server) buildParts(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.errors = &errorPages{&spokenPages{pages, s.sessions, s.paths.authorize}}
+	s.errors = &errorPages{&spokenPages{pages, s.sessions, s.paths}}
 	s.links = &connect.Links{Ring: s.ring, Issuer: c.Issuer, Now: c.Now}
 	s.catalog, err = catalogue.New(ctx, c.Resources, c.Store, c.Now)
 	return err

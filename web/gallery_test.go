@@ -296,6 +296,9 @@ func samples() []sample {
 		{"forgotten", func(p *Pages, w http.ResponseWriter) {
 			p.Forgotten(w, Forgotten{Action: "/login/forgotten", Step: "sealed-step"})
 		}},
+		{"home-language", func(p *Pages, w http.ResponseWriter) {
+			p.Offering("/?a=b&c").Home(w, Home{Issuer: "https://auth.example.com", SignInURL: "/login"})
+		}},
 		{"signedout", func(p *Pages, w http.ResponseWriter) { p.SignedOut(w) }},
 	}...)
 }

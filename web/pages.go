@@ -26,6 +26,7 @@ type Pages struct {
 	*shared
 	language *text.Language
 	pages    map[string]*template.Template
+	back     string // where a person goes on who chooses another language; "": no choice is offered
 }
 
 // shared is what the pages of all languages have in common.
@@ -33,6 +34,8 @@ type shared struct {
 	assets    assets
 	texts     *text.Catalogues
 	languages map[*text.Language]func() (*Pages, error)
+	choices   []LanguageChoice
+	choose    string    // where the choice of a language is posted
 	bodies    sync.Pool // of *bytes.Buffer
 }
 
@@ -57,7 +60,9 @@ func New(c Config) (*Pages, error) {
 	if err != nil {
 		return nil, err
 	}
+	all.choose = c.Prefix + "/language"
 	for _, l := range all.texts.Languages() {
+		all.choices = append(all.choices, LanguageChoice{Tag: l.Tag, Name: l.Name()})
 		// made when the first person asks for it: a server needs few of them, and starts sooner
 		all.languages[l] = sync.OnceValues(func() (*Pages, error) { return templates.in(l, all, c) })
 	}
@@ -226,7 +231,11 @@ func (p *Pages) show(w http.ResponseWriter, status int, page string, view any, r
 	}
 	body.Reset()
 	defer p.bodies.Put(body)
-	if err := p.pages[page].Execute(body, view); err != nil {
+	err := p.pages[page].Execute(body, view)
+	if err == nil {
+		err = p.pages[page].ExecuteTemplate(body, "foot", p.foot())
+	}
+	if err != nil {
 		// The templates are tested with every view; this is a defect of ours, and the
 		// person must not be shown its innards.
 		rules.set(w.Header())

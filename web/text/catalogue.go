@@ -156,6 +156,14 @@ func (l *Language) Entry(key string) (Entry, bool) {
 	return e, ok
 }
 
+// Name is what the language calls itself.
+func (l *Language) Name() string {
+	if e, ok := l.entries["layout.name"]; ok {
+		return e.Forms[Other][0].Words
+	}
+	return l.Tag
+}
+
 // Keys are the keys of all texts, in order.
 func (l *Language) Keys() []string { return slices.Sorted(maps.Keys(l.entries)) }
 

@@ -1,0 +1,20 @@
+package web
+
+// LanguageChoice is a language that a person can choose, by its own name.
+type LanguageChoice struct{ Tag, Name string }
+
+// foot is the view of the end of every page.
+type foot struct {
+	Action, Back string
+	Languages    []LanguageChoice
+}
+
+func (p *Pages) foot() foot { return foot{p.choose, p.back, p.choices} }
+
+// Offering has the same pages with a choice of languages at their end. It is posted to /language
+// below the prefix, as language and back: the address of the page, to go on from.
+func (p *Pages) Offering(back string) *Pages {
+	with := *p
+	with.back = back
+	return &with
+}
