@@ -94,6 +94,15 @@ func TestPE07Challenges(t *testing.T) {
 			_, err := r.FinishSignIn(r.t.Context(), there, ways.SignIn, r.asked(signIn, r.phone))
 			return err
 		},
+		"without the mark of a browser": func(r *rig) error {
+			c, err := r.BeginSignIn(r.t.Context(), "", signIn)
+			r.must(err)
+			response, err := r.phone.Get(c.Options)
+			r.must(err)
+			a := ways.Answer{Sealed: c.Sealed, Response: response}
+			_, err = r.FinishSignIn(r.t.Context(), "", ways.SignIn, a)
+			return err
+		},
 		"after five minutes": func(r *rig) error {
 			a := r.asked(signIn, r.phone)
 			r.now = r.now.Add(5 * time.Minute)

@@ -123,7 +123,9 @@ func lastWay(t *testing.T, e *env) {
 	remove := func(w storage.Way) error { return e.s.RemoveWay(e.ctx, w.UserID, w.ID, served) }
 	t.Run("PE-03 the last passkey stays, whatever else does not let in alone", func(t *testing.T) {
 		p := e.person(t)
-		one, two, app := e.add(t, e.passkey(p.ID)), e.add(t, e.passkey(p.ID)), e.add(t, e.app(p.ID))
+		one, two, app := e.add(t, e.passkey(p.ID)), e.add(t, e.passkey(p.ID)), e.app(p.ID)
+		app.CreatedAt = e.now.Add(time.Second) // they are listed by age
+		e.add(t, app)
 		check(t, e.s.ReplaceRecoveryCodes(e.ctx, p.ID, []storage.Hash{randomHash()}))
 		check(t, remove(one))
 		wantErr(t, remove(two), storage.ErrLast)
