@@ -100,6 +100,15 @@ func TestAnswerShown(t *testing.T) {
 			t.Errorf("got %d %s", pg.status, pg.body)
 		}
 	})
+	t.Run("PE-14 a person who then signs in at a provider is shown the answer afterwards", func(t *testing.T) {
+		r, _ := delegated(t)
+		p := r.person()
+		left := p.showAnswer(p.get("/authorize?" + authorizeQuery("provider", "google").Encode()))
+		code := answerOf(t, p.get(callback(t, "google", left))).Query().Get("code")
+		if status, out := p.token(codeForm(code)); status != http.StatusOK {
+			t.Errorf("got %d %v", status, out)
+		}
+	})
 	t.Run("PE-14 a denial has no answer to carry", func(t *testing.T) {
 		p := newRig(t).person()
 		pg := p.post("/consent", url.Values{
