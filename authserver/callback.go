@@ -9,6 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -73,7 +74,7 @@ func (p *providerPages) response(w http.ResponseWriter, r *http.Request, provide
 		p.forms.errors.lost(w, r)
 		return
 	}
-	fresh := p.forms.mint(r, "", methodProvider) // always a new one: see flow.Passwords
+	fresh := p.forms.mint(r, "", ways.ByProvider) // always a new one: see flow.Mint
 	out := p.signIns.Return(r.Context(), flow.Response{
 		AuthorizationResponse: delegation.AuthorizationResponse{
 			Provider: provider.ID, Params: params, Binding: begun.Binding, Session: fresh.Session,

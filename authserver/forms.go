@@ -25,6 +25,15 @@ const (
 	purposeDevice          = "device"     // the request of a device
 	purposeLink            = "link"       // a one-time link
 	purposeForgotten       = "forgotten"  // a password
+	purposePasskey         = "passkey"    // a sign-in with a passkey
+	purposeSecond          = "second"     // a sign-in that waits for a second proof
+	purposeProve           = "prove"      // a new proof of a person who is signed in
+	purposeTo              = "to"         // where a page goes on to
+	purposePasskeyAdd      = "add passkey"
+	purposeAppAdd          = "add app"
+	purposeRecovery        = "recovery codes"
+	purposePassword        = "password"
+	purposeWay             = "way" // one to rename or remove
 )
 
 // pageForms reads the forms of our pages. Each carries a state along, sealed and bound to the
@@ -94,12 +103,6 @@ func (f *pageForms) token(r *http.Request) storage.Hash {
 	token, _ := f.sessions.Token(r)
 	return token
 }
-
-// The methods by which people sign in, as storage.Session.Methods names them.
-const (
-	methodPassword = "pwd" // RFC 8176
-	methodProvider = "fed"
-)
 
 // mint makes the session of a person who signs in by r, in its browser.
 func (f *pageForms) mint(r *http.Request, userID string, methods ...string) session.Minted {

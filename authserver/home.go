@@ -5,7 +5,6 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/delegation"
-	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
 )
@@ -14,6 +13,7 @@ import (
 type homePages struct {
 	accounts    *flow.Accounts
 	noPasswords bool // accounts with a password do not sign in
+	prove       *provePages
 	forms       *pageForms
 	steps       *steps
 }
@@ -106,7 +106,7 @@ func (p *homePages) disconnect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := p.accounts.Disconnect(r.Context(), form, p.forms.token(r)); err != nil {
-		p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
+		p.prove.refused(w, r, "/", err)
 		return
 	}
 	http.Redirect(w, r, p.steps.views.paths.home, http.StatusSeeOther)

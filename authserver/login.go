@@ -1,28 +1,25 @@
 package authserver
 
 import (
-	"errors"
 	"net/http"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/internal/users"
-	"github.com/mcp-authd/mcp-authd/internal/wire"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// loginPages sign people in with a password, and out.
+// loginPages sign people in here, and out.
 type loginPages struct {
-	flow      *flow.Flow
-	accounts  *flow.Accounts
-	passwords *flow.Passwords
-	off       bool // accounts with a password do not sign in
-	forms     *pageForms
-	steps     *steps
+	flow     *flow.Flow
+	accounts *flow.Accounts
+	entry    *flow.Entry
+	off      bool // accounts with a password do not sign in
+	forms    *pageForms
+	steps    *steps
 }
 
 // page serves GET /login: the address bar shows it after a wrong password, and
@@ -51,47 +48,24 @@ func (p *loginPages) login(w http.ResponseWriter, r *http.Request) {
 		p.forms.errors.show(w, r, http.StatusForbidden, errNoPasswords)
 		return
 	}
-	sessions, from := p.forms.sessions, p.forms.networks(r)
-	a := users.Attempt{
-		Name:        posted.Get("username"),
-		Password:    posted.Get("password"),
-		Network:     from[0],
-		Wider:       from[1:],
-		KnownDevice: sessions.Knows(r, posted.Get("username")),
-	}
-	var begun session.Minted
-	err := p.passwords.SignIn(r.Context(), a, to, func(userID string) storage.Session {
-		begun = p.forms.mint(r, userID, methodPassword)
-		return begun.Session
-	})
+	x, a := &entering{forms: p.forms, r: r}, p.forms.answer(w, r, posted)
+	step, err := p.entry.Password(r.Context(), a, to, x.mint)
 	if err != nil {
-		p.problem(w, r, to, a.Name, err)
+		p.problem(w, r, to, attempt{name: a.Attempt.Name, wrong: web.Say("login.wrong")}, err)
 		return
 	}
-	sessions.SetCookie(w, begun)
-	sessions.Remember(w, a.Name)
-	http.Redirect(w, r, p.steps.views.paths.destination(to), http.StatusSeeOther)
+	p.steps.entered(w, r, x, step)
 }
 
 var errNoPasswords = oauth.NewError(oauth.AccessDenied, "Signing in with a password is turned off on this server.")
 
-func (p *loginPages) problem(w http.ResponseWriter, r *http.Request, to flow.Destination, name string, err error) {
-	var throttled *users.ThrottledError
-	switch {
-	case errors.As(err, &throttled):
-		wire.SetRetryAfter(w.Header(), throttled.RetryAfter)
-		p.again(w, r, to, attempt{
-			status: http.StatusTooManyRequests, name: name,
-			problem: tooMany(throttled.Counted, minutes(throttled.RetryAfter)),
-		})
-	case errors.Is(err, users.ErrWrong):
-		p.again(w, r, to, attempt{
-			status: http.StatusUnauthorized, name: name,
-			problem: web.Say("login.wrong"),
-		})
-	default:
+// problem shows the login page again with what was wrong.
+func (p *loginPages) problem(w http.ResponseWriter, r *http.Request, to flow.Destination, after attempt, err error) {
+	if after.status, after.problem = proofProblem(w, after.wrong, err); after.status == 0 {
 		p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)
+		return
 	}
+	p.again(w, r, to, after)
 }
 
 // again shows the login page for the request that it belongs to, as far as
@@ -132,7 +106,7 @@ func (p *loginPages) logout(w http.ResponseWriter, r *http.Request) {
 	}
 	sessions, paths := p.forms.sessions, p.steps.views.paths
 	if token, ok := sessions.Token(r); ok {
-		if err := p.passwords.SignOut(r.Context(), token); err != nil {
+		if err := p.entry.SignOut(r.Context(), token); err != nil {
 			p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)
 			return
 		}

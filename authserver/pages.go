@@ -18,6 +18,8 @@ type pages struct {
 	device    *devicePages
 	setup     *setupPages
 	links     *linkPages
+	prove     *provePages
+	ways      *wayPages
 	provider  *providerPages // nil: people sign in with a password only
 	// backchannel answers logout tokens of providers; nil: not offered.
 	backchannel http.Handler
@@ -27,20 +29,30 @@ type pages struct {
 func newPages(s *Server) *pages {
 	c := s.cfg
 	browsers := &flow.Browsers{Store: c.Store, Bindings: s.bindings, Notices: c.Bindings, Now: c.Now}
-	ways := &flow.Ways{Password: !c.NoLocalLogin, At: c.Delegation, Default: c.DefaultProvider}
+	listed := &flow.Ways{Password: !c.NoLocalLogin, At: c.Delegation, Default: c.DefaultProvider}
 	f := &flow.Flow{
 		Clients:  s.clients,
 		Catalog:  s.catalog,
 		Browsers: browsers,
-		Ways:     ways,
+		Ways:     listed,
+		Factors:  s.ways,
 		Protocol: &protocol{s.grants.shell, s.grants.approvals},
 		Bindings: s.bindings,
 		Audit:    c.Audit,
 		Now:      c.Now,
 	}
-	accounts := &flow.Accounts{Browsers: browsers, Catalog: s.catalog, Identities: c.Accounts}
-	signIns := flow.NewSignIns(f, c.Delegation, s.links)
-	passwords := &flow.Passwords{Store: c.Store, Users: s.users, Clients: s.clients, Browsers: browsers, Audit: c.Audit}
+	accounts := &flow.Accounts{Browsers: browsers, Catalog: s.catalog, Identities: c.Accounts, Notices: s.teller}
+	signIns := flow.NewSignIns(f, c.Delegation, s.links, s.teller)
+	entry := &flow.Entry{
+		Store:    c.Store,
+		Users:    s.users,
+		Ways:     s.ways,
+		Notices:  s.teller,
+		Clients:  s.clients,
+		Browsers: browsers,
+		Audit:    c.Audit,
+		Now:      c.Now,
+	}
 	forms := &pageForms{sessions: s.sessions, errors: s.errors, proxies: c.TrustedProxies}
 	steps := &steps{
 		forms:  forms,
@@ -51,20 +63,24 @@ func newPages(s *Server) *pages {
 			codeTTL: c.Tokens.CodeTTL,
 		},
 		passwords: newPasswords(c.Config),
+		ways:      s.ways,
 		audit:     c.Audit,
 	}
 	devices := &flow.Devices{Flow: f, Requests: s.devices, Approvals: s.grants.approvals}
+	prove := &provePages{entry, forms, steps}
 	p := &pages{
 		issuer:      c.Issuer,
 		paths:       s.paths,
 		web:         s.errors.web,
 		errors:      s.errors,
 		authorize:   &authorizePages{f, signIns, forms, steps},
-		login:       &loginPages{f, accounts, passwords, c.NoLocalLogin, forms, steps},
-		home:        &homePages{accounts, c.NoLocalLogin, forms, steps},
+		login:       &loginPages{f, accounts, entry, c.NoLocalLogin, forms, steps},
+		home:        &homePages{accounts, c.NoLocalLogin, prove, forms, steps},
 		links:       &linkPages{s.users, c.NoLocalLogin, c.Issuer, s.paths, s.errors.web, forms},
 		setup:       &setupPages{s.users, c.NoLocalLogin, c.Issuer, s.paths.setup, s.errors.web, forms},
 		device:      &devicePages{devices, forms, steps},
+		prove:       prove,
+		ways:        &wayPages{entry, prove, forms, steps},
 		backchannel: c.BackchannelLogout,
 	}
 	if c.Delegation != nil {
@@ -87,6 +103,18 @@ func (p *pages) register(handle func(string, http.Handler, ...string)) {
 	handle(p.paths.authorize, http.HandlerFunc(p.authorize.authorize), http.MethodGet)
 	signIn := sameSite.Handler(byMethod(p.login.page, p.login.login))
 	handle(p.paths.login, signIn, http.MethodGet, http.MethodHead, http.MethodPost)
+	post(p.paths.passkey, p.login.passkey)
+	post(p.paths.recovery, p.login.recovery)
+	both := func(path string, page, form http.HandlerFunc) {
+		handle(path, sameSite.Handler(byMethod(page, form)), http.MethodGet, http.MethodHead, http.MethodPost)
+	}
+	both(p.paths.second, p.login.more, p.login.second)
+	both(p.paths.prove, p.prove.page, p.prove.prove)
+	both(p.paths.prefix+pagePasskey, p.ways.passkey, p.ways.addPasskey)
+	both(p.paths.prefix+pageApp, p.ways.app, p.ways.addApp)
+	both(p.paths.prefix+pageRecovery, p.ways.recovery, p.ways.newCodes)
+	both(p.paths.prefix+pagePassword, p.ways.password, p.ways.setPassword)
+	both(p.paths.prefix+pageWays, p.ways.list, p.ways.change)
 	post(p.paths.consent, p.authorize.consent)
 	post(p.paths.logout, p.login.logout)
 	post(p.paths.language, p.web.choose)

@@ -164,14 +164,22 @@ func (s *steps) askConnect(w http.ResponseWriter, r *http.Request, step flow.Ask
 
 // choices are the providers on a page for a person who is not signed in: links to an
 // authorization request that continues there, or forms that lead back to it.
-func (s *steps) choices(w http.ResponseWriter, r *http.Request, to flow.Destination) (out []web.Choice, err error) {
+func (s *steps) choices(w http.ResponseWriter, r *http.Request, to flow.Destination) ([]web.Choice, error) {
+	return s.choicesAnew(w, r, to, false)
+}
+
+// choicesAnew are choices; anew: the provider is to ask the person again for a proof.
+func (s *steps) choicesAnew(
+	w http.ResponseWriter, r *http.Request, to flow.Destination, anew bool,
+) (out []web.Choice, err error) {
 	for _, p := range s.views.flow.Ways.Providers() {
 		c := web.Choice{Provider: providerView(p)}
 		if to.Query != "" {
 			c.URL = s.views.paths.atProvider(to.Query, p.ID)
 		} else if c, err = s.choice(w, r, p, flow.ProviderForm{
 			Purpose: delegation.PurposeSignIn,
-			Payload: flow.Payload{Destination: flow.Destination{Connect: to.Connect}},
+			Anew:    anew,
+			Payload: flow.Payload{Destination: flow.Destination{Connect: to.Connect, Page: to.Page}},
 		}); err != nil {
 			return nil, err
 		}

@@ -22,6 +22,7 @@ type paths struct {
 	callback, connect, depart, disconnect, claim, language string
 	device                                                 string // where people type the codes of devices
 	link, forgotten                                        string // link ends in a slash
+	passkey, second, recovery, prove                       string // ways in
 }
 
 func newPaths(issuer string) paths {
@@ -36,6 +37,8 @@ func newPaths(issuer string) paths {
 		callback: prefix + "/callback/", connect: prefix + "/connect/", depart: prefix + "/depart",
 		disconnect: prefix + "/disconnect", claim: prefix + "/claim", device: prefix + "/device",
 		link: prefix + users.LinkPath, forgotten: prefix + "/login/forgotten", language: prefix + "/language",
+		passkey: prefix + "/login/passkey", second: prefix + "/login/second", recovery: prefix + "/login/recovery",
+		prove: prefix + "/prove",
 	}
 }
 
@@ -56,6 +59,8 @@ func (p paths) destination(to flow.Destination) string {
 		return p.connect + to.Connect
 	case to.Device != "":
 		return p.forDevice(to.Device)
+	case to.Page != "":
+		return p.prefix + to.Page
 	}
 	return p.home
 }

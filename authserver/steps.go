@@ -1,6 +1,7 @@
 package authserver
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -10,6 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/qr"
+	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/web"
 )
@@ -21,6 +23,7 @@ type steps struct {
 	web       *spokenPages
 	views     *views
 	passwords *passwords
+	ways      *ways.Ways
 	audit     *audit.Recorder
 }
 
@@ -29,6 +32,14 @@ func (s *steps) write(w http.ResponseWriter, r *http.Request, step flow.Step) {
 	switch step := step.(type) {
 	case flow.Login:
 		s.login(w, r, step, attempt{status: http.StatusOK})
+	case flow.SecondFactor:
+		s.second(w, r, step, attempt{status: http.StatusOK})
+	case flow.StepUp:
+		s.stepUp(w, r, step.To)
+	case flow.Reprove:
+		s.lead(w, r, s.views.paths.prove, step.To)
+	case flow.EnrolFirst:
+		s.enrolFirst(w, r, step.To)
 	case flow.AskConsent:
 		s.askConsent(w, r, step)
 	case flow.Respond:
@@ -59,11 +70,13 @@ func (s *steps) note(r *http.Request, err error) {
 	s.audit.Record(r.Context(), audit.AuthorizeRefused, refusal.Attr(err))
 }
 
-// attempt is what the login page says of a password that was not accepted.
+// attempt is what a page says of a proof that was not accepted.
 type attempt struct {
 	status  int
-	name    string
+	name    string // that was typed
+	unknown string // the passkey that is not known here
 	problem web.Text
+	wrong   web.Text // the problem when what was typed is not right
 }
 
 func (s *steps) login(w http.ResponseWriter, r *http.Request, step flow.Login, after attempt) {
@@ -72,14 +85,35 @@ func (s *steps) login(w http.ResponseWriter, r *http.Request, step flow.Login, a
 	if err == nil {
 		choices, err = s.choices(w, r, step.To)
 	}
+	var passkey *web.Passkey
+	if err == nil {
+		passkey, err = s.passkey(w, r, step.To)
+	}
 	if err != nil {
 		s.errors.show(w, r, http.StatusBadRequest, err)
 		return
 	}
 	v := s.views.login(step)
 	v.Step, v.Choices, v.NoPassword = sealed, choices, !s.passwords.offered(r.Context())
-	v.Username, v.Problem = after.name, after.problem
+	v.Username, v.Problem, v.Passkey, v.RecoveryAction = after.name, after.problem, passkey, s.views.paths.recovery
+	if passkey != nil {
+		passkey.Unknown = after.unknown
+	}
 	s.web.For(r).Login(w, after.status, v)
+}
+
+// passkey is the form of the login page for a passkey, nil where passkeys do not work (PE-01). It is the
+// same for every name (PE-08).
+func (s *steps) passkey(w http.ResponseWriter, r *http.Request, to flow.Destination) (*web.Passkey, error) {
+	begun, err := s.ways.BeginSignIn(r.Context(), s.forms.sessions.Browser(w, r), ways.Ask{Purpose: ways.SignIn})
+	switch {
+	case errors.Is(err, ways.ErrNotOffered):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	sealed, err := s.forms.seal(w, r, purposePasskey, flow.PasskeyForm{Sealed: begun.Sealed, To: to})
+	return &web.Passkey{Action: s.views.paths.passkey, Step: sealed, Options: string(begun.Options)}, err
 }
 
 func (s *steps) askConsent(w http.ResponseWriter, r *http.Request, step flow.AskConsent) {

@@ -63,7 +63,7 @@ func (s *Server) buildWays() (err error) {
 }
 
 // relatedOrigins serves /.well-known/webauthn at the root of the origin: where else the passkeys of
-// this host may be used (WebAuthn §5.11). Browsers read it without credentials.
+// this host may be used (WebAuthn §5.11, PE-02). Browsers read it without credentials.
 func relatedOrigins(origins []string) http.Handler {
 	body, err := json.Marshal(map[string][]string{"origins": origins})
 	if err != nil {

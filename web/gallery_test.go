@@ -195,7 +195,7 @@ func samples() []sample {
 		Token: "tok",
 	}
 	long := strings.Repeat("Averylongnamewithoutanyspace", 20)
-	return append(delegated(), []sample{
+	return append(append(delegated(), waySamples()...), []sample{
 		{"login", func(p *Pages, w http.ResponseWriter) { p.Login(w, 200, login) }},
 		{"login-own",
 			func(p *Pages, w http.ResponseWriter) { p.Login(w, 200, Login{Action: "/login", Step: "sealed-step"}) }},

@@ -111,7 +111,8 @@ func (p *Pages) Icon() string { return p.assets.prefix + p.assets.paths["icon.sv
 
 // Login shows the sign-in page. Its form posts username, password and step.
 func (p *Pages) Login(w http.ResponseWriter, status int, v Login) {
-	p.show(w, status, "login", v, policy{formTargets: v.FormTargets, keepOpener: true})
+	p.show(w, status, "login", v,
+		policy{formTargets: v.FormTargets, keepOpener: true, script: v.Passkey != nil})
 }
 
 // Consent shows who asks for what. Its form posts decision (approve or deny) and step.

@@ -18,6 +18,7 @@ var pageNames = [...]string{
 	"login", "consent", "error", "stopped", "handoff", "setup", "setupdone", "home", "signedout",
 	"providerconsent", "providerredirect", "failed", "connect", "connected", "claim",
 	"devicecode", "device", "devicedone", "link", "linkmessage", "forgotten", "answer",
+	"second", "prove", "addpasskey", "addapp", "recoverycodes", "newpassword", "wayadded", "ways", "enrolfirst",
 }
 
 // templates are the pages as they are in the files, before a language is put in.
@@ -32,7 +33,8 @@ func parseTemplates() (templates, error) {
 	for _, name := range []string{"product", "home", "asset", "language", "direction", "t", "n"} {
 		base.Funcs(template.FuncMap{name: notInlined})
 	}
-	base, err := base.ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/icons.html")
+	base, err := base.ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/icons.html",
+		"templates/passkey.html", "templates/account_ways.html")
 	if err != nil {
 		return nil, fmt.Errorf("web: parse the layout: %w", err)
 	}

@@ -64,6 +64,9 @@ type Login struct {
 	Problem Text
 	// EndNotice says why the person is no longer signed in; nothing for no special reason.
 	EndNotice Text
+	// Passkey is the form for a passkey; nil: passkeys do not work here.
+	Passkey        *Passkey
+	RecoveryAction string // where the form is posted that has username, recovery and step
 	// Choices are the providers to sign in with instead of a password.
 	Choices    []Choice
 	NoPassword bool // accounts with a password are not offered

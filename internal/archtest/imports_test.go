@@ -43,7 +43,8 @@ var mayImport = map[string][]string{
 	},
 	"authserver/internal/flow": {
 		"oauth", "delegation", "storage", "policy", "audit",
-		"internal/bounded", "internal/users", "internal/ways", "internal/secrets", "internal/network",
+		"internal/bounded", "internal/notice", "internal/users", "internal/ways", "internal/secrets",
+		"internal/network",
 		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/clients",
 		"authserver/internal/connect", "authserver/internal/device",
 		"authserver/internal/form", "authserver/internal/grant", "authserver/internal/refusal",

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -15,6 +16,7 @@ type Accounts struct {
 	Browsers   *Browsers
 	Catalog    *catalogue.Catalogue
 	Identities Identities // nil: accounts at providers are not shown
+	Notices    *notice.Teller
 }
 
 // Identities are the accounts at providers that are tied to a user. Its contract is that of
@@ -59,13 +61,15 @@ type DisconnectForm struct {
 	Subject   string `json:"s"`
 }
 
-// Disconnect unties an account at a provider.
+// Disconnect unties an account at a provider. ErrProve when the person's last proof is too old.
 func (a *Accounts) Disconnect(ctx context.Context, d DisconnectForm, token storage.Hash) error {
-	if _, err := a.Browsers.user(ctx, token, d.UserID); err != nil {
+	if _, err := a.Browsers.Owner(ctx, token, d.UserID); err != nil {
 		return err
 	}
 	err := a.Identities.Disconnect(ctx, d.UserID, d.Connector, d.Subject)
 	switch {
+	case err == nil:
+		a.Notices.Tell(ctx, d.UserID, notice.Change{Kind: notice.AccountDisconnected, Detail: d.Connector})
 	case errors.Is(err, storage.ErrNotFound):
 		return nil // it is what the person wants
 	case errors.Is(err, storage.ErrLast):

@@ -161,6 +161,8 @@ func (f *Flow) approved(ctx context.Context, x Examined, yes answer, by Approver
 			return f.ask(ctx, yes.again, by.Session)
 		case x.Visit == nil:
 			return f.next(ctx, x, by.Session)
+		case x.Owes:
+			return StepUp{Destination{Query: yes.again}}
 		case !f.covers(yes.shown, x.Request):
 			return f.ask(ctx, yes.again, by.Session)
 		}

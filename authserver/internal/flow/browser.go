@@ -80,14 +80,20 @@ var errSomebodyElse = oauth.NewError(oauth.AccessDenied,
 
 // user returns the user with an id, if the browser is theirs.
 func (b *Browsers) user(ctx context.Context, token storage.Hash, userID string) (storage.User, error) {
+	v, err := b.visitor(ctx, token, userID)
+	return v.User, err
+}
+
+// visitor is user with their session.
+func (b *Browsers) visitor(ctx context.Context, token storage.Hash, userID string) (storage.Visit, error) {
 	v, err := b.LiveVisit(ctx, token, storage.VisitKey{})
 	switch {
 	case err != nil:
-		return storage.User{}, err
+		return storage.Visit{}, err
 	case v == nil || v.User.ID != userID:
-		return storage.User{}, errSomebodyElse
+		return storage.Visit{}, errSomebodyElse
 	}
-	return v.User, nil
+	return *v, nil
 }
 
 // endNotice tells why a browser is no longer signed in, if a provider has ended it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -44,7 +45,21 @@ func (f *Flow) permit(ctx context.Context, r Request, v *storage.Visit) Examined
 		return Forbidden{r, v, err}
 	}
 	r.Scopes = scopes
-	return Valid{Request: r, Visit: v}
+	owes, err := f.owes(ctx, v)
+	if err != nil {
+		return Unclear{r.Identified, refusal.Unavailable(err)}
+	}
+	return Valid{Request: r, Visit: v, Owes: owes}
+}
+
+// owes reports whether a second factor is required of a person that their session does not have.
+// A person who answers a form was asked for it before.
+func (f *Flow) owes(ctx context.Context, v *storage.Visit) (bool, error) {
+	if f.Factors == nil || v.User.ID == "" {
+		return false, nil
+	}
+	need, err := f.Factors.Owes(ctx, v.User, v.Session.Methods)
+	return need.Missing, err
 }
 
 // unread is the request of a client of which only the id is known, a URL.

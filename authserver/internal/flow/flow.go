@@ -9,7 +9,9 @@
 //	step.go      the steps
 //	approve.go   what a person has approved becomes a code
 //	shown.go     what an approval is bound to
-//	browser.go   who a browser belongs to; login.go begins and ends that
+//	browser.go   who a browser belongs to; entry.go begins and ends that
+//	second.go    a second proof before a sign-in is complete
+//	prove.go     a new proof of a person who is signed in; enrol.go what they change after it
 //	ways.go      how people may sign in
 //	provider.go  a sign-in at a provider begins; return.go ends it, claim.go asks whose an
 //	             account is, and link.go lets a resource server have more of one
@@ -28,6 +30,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/clients"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -37,10 +40,16 @@ type Flow struct {
 	Catalog  *catalogue.Catalogue
 	Browsers *Browsers
 	Ways     *Ways
+	Factors  Factors // nil: a second factor is required of no person
 	Protocol Protocol
 	Bindings binding.Checker
 	Audit    *audit.Recorder
 	Now      func() time.Time
+}
+
+// Factors says what is missing of a sign-in. *ways.Ways does.
+type Factors interface {
+	Owes(ctx context.Context, u storage.User, methods []string) (ways.Need, error)
 }
 
 // Protocol is the protocol shell.

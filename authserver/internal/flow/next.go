@@ -36,6 +36,10 @@ func nextValid(x Valid, now time.Time) Step {
 		return refuse(r.Identified, x.Visit, oauth.NewError(oauth.LoginRequired, "The person is not signed in."))
 	case mustSignIn(r, x.Visit, now):
 		return signIn(x)
+	case x.Owes && silent:
+		return refuse(r.Identified, x.Visit, oauth.NewError(oauth.LoginRequired, "The person has to prove more."))
+	case x.Owes:
+		return StepUp{Destination{Query: r.Query}}
 	case mustConsent(r, x.Visit) && silent:
 		return refuse(r.Identified, x.Visit,
 			oauth.NewError(oauth.ConsentRequired, "The person has not consented to this request."))

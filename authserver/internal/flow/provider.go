@@ -12,6 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -22,6 +23,7 @@ type SignIns struct {
 	Flow       *Flow
 	Delegation Delegation
 	Links      *connect.Links
+	Notices    *notice.Teller
 	limits     *signInLimiter
 }
 
@@ -35,8 +37,8 @@ type Delegation interface {
 }
 
 // NewSignIns returns the sign-ins that go on with a flow.
-func NewSignIns(f *Flow, d Delegation, l *connect.Links) *SignIns {
-	return &SignIns{Flow: f, Delegation: d, Links: l, limits: newSignInLimiter(f.Now)}
+func NewSignIns(f *Flow, d Delegation, l *connect.Links, n *notice.Teller) *SignIns {
+	return &SignIns{Flow: f, Delegation: d, Links: l, Notices: n, limits: newSignInLimiter(f.Now)}
 }
 
 // ProviderForm is what the forms that send a browser to a provider carry along, sealed and
@@ -45,6 +47,7 @@ type ProviderForm struct {
 	Provider string             `json:"p"`
 	Purpose  delegation.Purpose `json:"e"`
 	UserID   string             `json:"u,omitempty"` // who was signed in, "" for no person
+	Anew     bool               `json:"n,omitempty"` // the person has to prove again who they are
 	Payload  Payload            `json:"t"`
 }
 
@@ -62,12 +65,15 @@ type Payload struct {
 // there to theirs, without an application that asks for it.
 func (s *SignIns) Begin(ctx context.Context, p ProviderForm, token storage.Hash, networks []string) Step {
 	if p.UserID != "" {
-		if _, err := s.Flow.Browsers.user(ctx, token, p.UserID); err != nil {
+		switch _, err := s.Flow.Browsers.Owner(ctx, token, p.UserID); {
+		case errors.Is(err, ErrProve):
+			return Reprove{p.Payload.Destination}
+		case err != nil:
 			return Fail{Err: err}
 		}
 	}
 	p.Payload.Approved = nil
-	return s.begin(ctx, p, networks, delegation.Request{})
+	return s.begin(ctx, p, networks, delegation.Request{Fresh: p.Anew})
 }
 
 // Consent carries out what a person decided who is to sign in at a provider. The request is

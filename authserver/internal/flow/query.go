@@ -72,9 +72,11 @@ func (q Query) AsAnotherPerson() Query {
 }
 
 // Destination is where a person goes after signing in: on with an authorization request, with
-// a request at /connect or at /device, or to the start page. It travels sealed in forms.
+// a request at /connect or at /device, or to a page of ours. It travels sealed in forms.
 type Destination struct {
 	Query   Query  `json:"q,omitempty"`
 	Connect string `json:"c,omitempty"` // sealed by connect.Links
 	Device  string `json:"d,omitempty"` // the code of a device that waits for an answer
+	// Page is the path of a page of ours, below that of the issuer; "": the start page.
+	Page string `json:"p,omitempty"`
 }

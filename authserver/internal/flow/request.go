@@ -108,6 +108,8 @@ type Valid struct {
 	Request   Request
 	Visit     *storage.Visit
 	EndNotice string
+	// Owes: the person has to prove more than they did when they signed in.
+	Owes bool
 }
 
 func (Unidentified) examined() {}

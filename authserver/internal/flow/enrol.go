@@ -1,0 +1,134 @@
+package flow
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/notice"
+	"github.com/mcp-authd/mcp-authd/internal/ways"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// WayForm is what the forms carry along with which a person changes their ways in.
+type WayForm struct {
+	UserID string `json:"u"`
+	Way    string `json:"w,omitempty"` // the id of the one to change, or PasswordWay
+	Sealed string `json:"s,omitempty"` // of what was begun, by package ways
+	Secret string `json:"k,omitempty"` // of the app that is being added, to show it again
+	URI    string `json:"r,omitempty"`
+	// To is where the person goes on to, who had to add a way; the zero value is nowhere.
+	To Destination `json:"t,omitzero"`
+}
+
+// PasswordWay stands for the password where ways are named.
+const PasswordWay = "password"
+
+// Belongings are the ways in of a person, as the account page shows them.
+type Belongings struct {
+	Ways     []ways.Listed
+	Factors  storage.Factors
+	Accepted []ways.Accepted
+}
+
+// Belongings returns the ways in of a person.
+func (e *Entry) Belongings(ctx context.Context, userID string) (b Belongings, err error) {
+	if b.Ways, err = e.Ways.List(ctx, userID); err == nil {
+		b.Factors, err = e.Ways.Factors(ctx, userID)
+	}
+	if err == nil {
+		b.Accepted, err = e.Ways.Accepted(ctx, userID)
+	}
+	return b, refusal.Protocol(err)
+}
+
+// AddPasskey adds the passkey that a browser has made, and reports whether to propose a second way
+// to the person, who has nothing else of that kind.
+func (e *Entry) AddPasskey(
+	ctx context.Context, u storage.User, f WayForm, a Answer, name string,
+) (w storage.Way, first bool, err error) {
+	return e.added(ctx, u)(e.Ways.FinishPasskey(ctx, a.Browser, u, name, a.credential(f.Sealed)))
+}
+
+// AddApp adds the app whose code is right.
+func (e *Entry) AddApp(
+	ctx context.Context, u storage.User, f WayForm, a Answer, name string,
+) (w storage.Way, first bool, err error) {
+	return e.added(ctx, u)(e.Ways.FinishApp(ctx, a.Browser, u, name, f.Sealed, a.Code))
+}
+
+// added tells the person of a way that was added.
+func (e *Entry) added(ctx context.Context, u storage.User) func(storage.Way, error) (storage.Way, bool, error) {
+	return func(w storage.Way, err error) (storage.Way, bool, error) {
+		if err != nil {
+			return w, false, err
+		}
+		e.Notices.Tell(ctx, u.ID, notice.Change{Kind: notice.WayAdded, Detail: w.Name})
+		has, err := e.Ways.Factors(ctx, u.ID)
+		return w, err == nil && has.Passkeys+has.Apps == 1 && has.RecoveryCodes == 0, nil
+	}
+}
+
+// NewCodes replaces the recovery codes of a person.
+func (e *Entry) NewCodes(ctx context.Context, u storage.User) ([]string, error) {
+	codes, err := e.Ways.NewRecoveryCodes(ctx, u.ID)
+	if err == nil {
+		e.Notices.Tell(ctx, u.ID, notice.Change{Kind: notice.RecoveryRenewed})
+	}
+	return codes, err
+}
+
+// RenameWay gives a way another name.
+func (e *Entry) RenameWay(ctx context.Context, f WayForm, name string) error {
+	return gone(e.Ways.Rename(ctx, f.UserID, f.Way, name))
+}
+
+// RemoveWay takes a way away: storage.ErrLast for the only one that lets the person in (PE-03).
+func (e *Entry) RemoveWay(ctx context.Context, u storage.User, f WayForm) error {
+	detail, err := PasswordWay, error(nil)
+	if f.Way == PasswordWay {
+		err = e.Ways.RemovePassword(ctx, u.ID)
+	} else {
+		detail, err = e.removeWay(ctx, u, f.Way)
+	}
+	if err == nil {
+		e.Notices.Tell(ctx, u.ID, notice.Change{Kind: notice.WayRemoved, Detail: detail})
+	}
+	return gone(err)
+}
+
+func (e *Entry) removeWay(ctx context.Context, u storage.User, id string) (name string, err error) {
+	all, err := e.Ways.List(ctx, u.ID)
+	for _, w := range all {
+		if w.ID == id {
+			name = w.Name
+		}
+	}
+	if err == nil {
+		err = e.Ways.Remove(ctx, u.ID, id)
+	}
+	return name, err
+}
+
+// gone: what is not there any more is as the person wants it.
+func gone(err error) error {
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// SetPassword gives a person another password. It ends their sessions, also this one, which is
+// followed by a new one; applications keep their access, which the person can end one by one.
+func (e *Entry) SetPassword(ctx context.Context, v storage.Visit, password string, mint Mint) error {
+	if err := e.Users.SetPassword(ctx, v.User.Name, password, true); err != nil {
+		return err
+	}
+	e.Notices.Tell(ctx, v.User.ID, notice.Change{Kind: notice.PasswordChanged})
+	u, err := e.Store.User(ctx, v.User.ID)
+	if err != nil {
+		return refusal.Unavailable(err)
+	}
+	s := mint(u, v.Session.Methods)
+	return refusal.Protocol(e.Store.PutSession(ctx, s, u.PasswordHash))
+}

@@ -1,0 +1,195 @@
+package flow
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/clients"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/notice"
+	"github.com/mcp-authd/mcp-authd/internal/users"
+	"github.com/mcp-authd/mcp-authd/internal/ways"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Entry signs people in here: with a password, a passkey or a recovery code, and with what has to
+// follow it.
+type Entry struct {
+	Store    EntryStore
+	Users    *users.Users
+	Ways     *ways.Ways
+	Notices  *notice.Teller
+	Clients  *clients.Finder
+	Browsers *Browsers
+	Audit    *audit.Recorder
+	Now      func() time.Time
+}
+
+// EntryStore is what Entry needs of the store.
+type EntryStore interface {
+	User(ctx context.Context, id string) (storage.User, error)
+	PutSession(ctx context.Context, s storage.Session, passwordHash string) error
+	EndSession(ctx context.Context, h storage.Hash, now time.Time) error
+	Spend(ctx context.Context, purpose, id string, expires time.Time) error
+}
+
+// Mint makes the session of a person who has signed in by methods. It is always a new one, so that
+// an id planted before the sign-in is worth nothing.
+type Mint func(u storage.User, methods []string) storage.Session
+
+// Proof is what a person has given so far to sign in, or to prove again who they are.
+type Proof struct {
+	UserID  string   `json:"u"`
+	Methods []string `json:"m"`
+	// Password is the digest of the hash of the password that was given, "" for none: setting
+	// another one ends also the sign-ins that are under way.
+	Password string `json:"p,omitempty"`
+	// Old is the session that a new one follows, none for a person who signs in.
+	Old *storage.Hash `json:"o,omitempty"`
+	To  Destination   `json:"t"`
+}
+
+// Password signs a person in with a name and a password, or leads to what must follow.
+// users.ErrWrong and *users.ThrottledError say why not.
+func (e *Entry) Password(ctx context.Context, a Answer, to Destination, mint Mint) (Step, error) {
+	e.noteClient(ctx, to)
+	u, err := e.Users.Authenticate(ctx, a.Attempt)
+	if err != nil {
+		return nil, err
+	}
+	p := Proof{UserID: u.ID, Methods: []string{ways.ByPassword}, Password: digest(u.PasswordHash), To: to}
+	return e.enter(ctx, u, p, a, mint)
+}
+
+// PasskeyForm is what the form of a passkey carries along.
+type PasskeyForm struct {
+	Sealed string      `json:"w"` // by package ways
+	To     Destination `json:"t"`
+}
+
+// Passkey signs in the person whose passkey has answered. The errors of package ways say why not.
+func (e *Entry) Passkey(ctx context.Context, f PasskeyForm, a Answer, mint Mint) (Step, error) {
+	e.noteClient(ctx, f.To)
+	by, err := e.Ways.FinishSignIn(ctx, a.Browser, ways.SignIn, a.credential(f.Sealed))
+	if err != nil {
+		return nil, err
+	}
+	p := Proof{UserID: by.User.ID, Methods: []string{ways.ByPasskey}, To: f.To}
+	return e.enter(ctx, by.User, p, a, mint)
+}
+
+// Recovery signs in the person with a name and one of their recovery codes. An unknown name takes
+// the same way as a wrong code (PE-08).
+func (e *Entry) Recovery(ctx context.Context, a Answer, to Destination, mint Mint) (Step, error) {
+	e.noteClient(ctx, to)
+	u, err := e.recover(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	return e.enter(ctx, u, Proof{UserID: u.ID, Methods: []string{ways.ByRecovery}, To: to}, a, mint)
+}
+
+func (e *Entry) recover(ctx context.Context, a Answer) (storage.User, error) {
+	u, err := e.Ways.SpendRecoveryCode(ctx, a.Attempt, a.Recovery)
+	if err == nil {
+		e.Notices.Tell(ctx, u.ID, notice.Change{Kind: notice.RecoveryUsed})
+	}
+	return u, err
+}
+
+// enter begins the session of a person who has proved enough, or asks for the rest.
+func (e *Entry) enter(ctx context.Context, u storage.User, p Proof, a Answer, mint Mint) (Step, error) {
+	need, err := e.Ways.Needs(ctx, u, p.Methods)
+	if err != nil {
+		return nil, refusal.Unavailable(err)
+	}
+	if need.Missing && !need.Enrol {
+		return e.second(ctx, u, p, need, a.Browser)
+	}
+	hash := ""
+	if p.Password != "" {
+		if p.Password != digest(u.PasswordHash) {
+			return nil, users.ErrWrong
+		}
+		hash = u.PasswordHash
+	}
+	s := mint(u, p.Methods)
+	if s.UpstreamID, err = e.follows(ctx, p); err != nil {
+		return nil, err
+	}
+	switch err := e.Store.PutSession(ctx, s, hash); {
+	case errors.Is(err, storage.ErrNotFound): // disabled, or the password was changed in between
+		return nil, users.ErrWrong
+	case err != nil:
+		return nil, refusal.Unavailable(err)
+	}
+	e.Users.SignedIn(ctx, u, a.Attempt.Network, p.Methods)
+	if p.Old != nil {
+		err = e.Store.EndSession(ctx, *p.Old, e.Now())
+	}
+	return Continue{p.To}, refusal.Protocol(err)
+}
+
+// follows returns the session at a provider on which the session rests that the new one follows.
+func (e *Entry) follows(ctx context.Context, p Proof) (upstream string, err error) {
+	if p.Old == nil {
+		return "", nil
+	}
+	v, err := e.Browsers.LiveVisit(ctx, *p.Old, storage.VisitKey{})
+	switch {
+	case err != nil:
+		return "", err
+	case v == nil || v.User.ID != p.UserID:
+		return "", errSomebodyElse
+	}
+	return v.Session.UpstreamID, nil
+}
+
+func digest(passwordHash string) string {
+	sum := sha256.Sum256([]byte("password of a sign-in\x00" + passwordHash))
+	return base64.RawStdEncoding.EncodeToString(sum[:])
+}
+
+// noteClient has the log say which application a person signs in for.
+func (e *Entry) noteClient(ctx context.Context, to Destination) {
+	id := to.Query.Values().Get("client_id")
+	if id == "" {
+		return
+	}
+	audit.Note(ctx, slog.String("client_id", id))
+	if c, err := e.Clients.Find(ctx, id); err == nil {
+		audit.Note(ctx, audit.Client(c))
+	}
+}
+
+// endsAt is where the answer to the client goes for which a person signs in, as far as that can be told.
+func (e *Entry) endsAt(ctx context.Context, to Destination) string {
+	request := to.Query.Values()
+	if sent := request.Get("redirect_uri"); sent != "" || to.Query == "" {
+		return sent
+	}
+	if c, err := e.Clients.Find(ctx, request.Get("client_id")); err == nil && len(c.RedirectURIs) == 1 {
+		return c.RedirectURIs[0]
+	}
+	return ""
+}
+
+// SignOut ends the session of a browser, whichever way it began.
+func (e *Entry) SignOut(ctx context.Context, token storage.Hash) error {
+	v, err := e.Browsers.Visit(ctx, token, storage.VisitKey{})
+	if err != nil {
+		return err
+	}
+	if err := e.Store.EndSession(ctx, token, e.Browsers.Now()); err != nil {
+		return refusal.Unavailable(err)
+	}
+	if v != nil {
+		e.Audit.Record(ctx, audit.LoggedOut, audit.Person(v.User.ID, v.User.Name))
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package flow
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/ways"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// FreshFor is how old a proof may be for a change of what lets a person in (PE-04).
+const FreshFor = 5 * time.Minute
+
+// Fresh reports whether the person of a session has proved who they are within FreshFor. Where a
+// provider does not say when they did, they came from there when the session began.
+func Fresh(s storage.Session, now time.Time) bool {
+	at := s.ProvedAt
+	if at.IsZero() {
+		at = s.CreatedAt
+	}
+	return now.Sub(at) <= FreshFor
+}
+
+// ProveForm is what the form carries along with which a person proves again who they are.
+type ProveForm struct {
+	UserID string      `json:"u"`
+	Sealed string      `json:"w,omitempty"` // for a passkey, by package ways
+	To     Destination `json:"t"`
+}
+
+// Prove is the page on which a person who is signed in proves again who they are.
+type Prove struct {
+	Form          ProveForm
+	Username      string
+	Password, App bool
+	Options       []byte // for a passkey; nil: the person has none that works here
+	// AskAnew: a provider said when it had the last proof, so it can be asked for a new one.
+	AskAnew bool
+}
+
+func (Prove) step() {}
+
+// Ask shows how the person whose a browser is can prove again who they are. A person who is not
+// signed in signs in, which is a proof.
+func (e *Entry) Ask(ctx context.Context, token storage.Hash, to Destination, browser string) (Step, error) {
+	v, err := e.Browsers.LiveVisit(ctx, token, storage.VisitKey{})
+	switch {
+	case err != nil:
+		return nil, err
+	case v == nil:
+		return Login{To: to, EndNotice: e.Browsers.endNotice(ctx, token)}, nil
+	}
+	has, err := e.Ways.Factors(ctx, v.User.ID)
+	if err != nil {
+		return nil, refusal.Unavailable(err)
+	}
+	step := Prove{
+		Form:     ProveForm{UserID: v.User.ID, To: to},
+		Username: v.User.Name,
+		Password: has.Password,
+		App:      has.Apps > 0 && len(v.Session.Methods) > 0, // it stands beside what they have given before
+		AskAnew:  !v.Session.ProvedAt.IsZero(),
+	}
+	if has.Passkeys > 0 {
+		c, err := e.Ways.BeginSignIn(ctx, browser, ways.Ask{Purpose: ways.Proof, UserID: v.User.ID})
+		if err != nil {
+			return nil, refusal.Unavailable(err)
+		}
+		step.Options, step.Form.Sealed = c.Options, c.Sealed
+	}
+	return step, nil
+}
+
+// Prove carries out a proof: the browser gets a session that is as good as a new sign-in, so that
+// a thief who has the cookie of the old one gains nothing by it.
+func (e *Entry) Prove(ctx context.Context, f ProveForm, a Answer, token storage.Hash, mint Mint) (Step, error) {
+	v, err := e.Browsers.visitor(ctx, token, f.UserID)
+	if err != nil {
+		return nil, err
+	}
+	method, err := e.check(ctx, v.User, ways.Proof, f.Sealed, a)
+	if err != nil {
+		return nil, err
+	}
+	p := Proof{UserID: v.User.ID, Methods: []string{method}, Old: &token, To: f.To}
+	switch method {
+	case ways.ByPassword:
+		p.Password = digest(v.User.PasswordHash)
+	case ways.ByApp:
+		p.Methods = append(slices.Clone(v.Session.Methods), method)
+	}
+	return e.enter(ctx, v.User, p, a, mint)
+}
+
+// ErrProve means that the person has to prove again who they are before a change.
+var ErrProve = oauth.NewError(oauth.UnmetAuthentication, "Confirm first that it is you.")
+
+// Mine returns the person whose a browser is, when they have proved who they are just now: ErrProve
+// when that was too long ago, or when no person is signed in.
+func (b *Browsers) Mine(ctx context.Context, token storage.Hash) (storage.Visit, error) {
+	v, err := b.LiveVisit(ctx, token, storage.VisitKey{})
+	switch {
+	case err != nil:
+		return storage.Visit{}, err
+	case v == nil || !Fresh(v.Session, b.Now()):
+		return storage.Visit{}, ErrProve
+	}
+	return *v, nil
+}
+
+// Owner is Mine for a form that was made for a person, who must be the same.
+func (b *Browsers) Owner(ctx context.Context, token storage.Hash, userID string) (storage.Visit, error) {
+	v, err := b.visitor(ctx, token, userID)
+	if err == nil && !Fresh(v.Session, b.Now()) {
+		err = ErrProve
+	}
+	return v, err
+}
+
+// Reprove sends the browser to where the person proves again who they are, and then on.
+type Reprove struct{ To Destination }
+
+func (Reprove) step() {}

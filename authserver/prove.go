@@ -1,0 +1,96 @@
+package authserver
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// provePages ask people who are signed in to prove again who they are, before they change what lets
+// them in (PE-04).
+type provePages struct {
+	entry *flow.Entry
+	forms *pageForms
+	steps *steps
+}
+
+// refused answers a change that was not made: by leading to a proof when that is what is missing.
+func (p *provePages) refused(w http.ResponseWriter, r *http.Request, back string, err error) {
+	if errors.Is(err, flow.ErrProve) {
+		p.steps.lead(w, r, p.steps.views.paths.prove, flow.Destination{Page: back})
+		return
+	}
+	p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
+}
+
+// page serves GET /prove.
+func (p *provePages) page(w http.ResponseWriter, r *http.Request) {
+	to, ok := p.forms.destination(w, r)
+	if !ok {
+		return
+	}
+	p.ask(w, r, to, attempt{status: http.StatusOK})
+}
+
+func (p *provePages) ask(w http.ResponseWriter, r *http.Request, to flow.Destination, after attempt) {
+	browser := p.forms.sessions.Browser(w, r)
+	step, err := p.entry.Ask(r.Context(), p.forms.token(r), to, browser)
+	if err != nil {
+		p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)
+		return
+	}
+	if prove, ok := step.(flow.Prove); ok {
+		p.show(w, r, prove, after)
+		return
+	}
+	p.steps.write(w, r, step)
+}
+
+// prove serves POST /prove.
+func (p *provePages) prove(w http.ResponseWriter, r *http.Request) {
+	var f flow.ProveForm
+	posted, ok := p.forms.open(w, r, purposeProve, &f)
+	if !ok {
+		return
+	}
+	x, a := &entering{forms: p.forms, r: r}, p.forms.answer(w, r, posted)
+	step, err := flow.Step(nil), errNoScript
+	if a.Given() {
+		step, err = p.entry.Prove(r.Context(), f, a, p.forms.token(r), x.mint)
+	}
+	if err == nil {
+		p.steps.entered(w, r, x, step)
+		return
+	}
+	after := attempt{unknown: unknownPasskey(err)}
+	if after.status, after.problem = proofProblem(w, web.Say("second.wrong"), err); after.status == 0 {
+		p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
+		return
+	}
+	p.ask(w, r, f.To, after)
+}
+
+func (p *provePages) show(w http.ResponseWriter, r *http.Request, step flow.Prove, after attempt) {
+	sealed, err := p.forms.seal(w, r, purposeProve, step.Form)
+	paths := p.steps.views.paths
+	v := web.Prove{
+		Action: paths.prove, Step: sealed, Username: step.Username, Problem: after.problem,
+		Password: step.Password && !p.steps.passwords.off, App: step.App,
+		BackURL: paths.destination(flow.Destination{Page: pageAccount}),
+	}
+	if step.Options != nil {
+		v.Passkey = &web.Passkey{Action: v.Action, Step: sealed, Options: string(step.Options), Unknown: after.unknown}
+	}
+	if err == nil && !v.Password && !v.App && v.Passkey == nil {
+		v.Choices, err = p.steps.choicesAnew(w, r, step.Form.To, step.AskAnew)
+	}
+	if err != nil {
+		p.forms.errors.show(w, r, http.StatusInternalServerError, err)
+		return
+	}
+	v.FormTargets = p.steps.views.providerTargets()
+	p.steps.web.For(r).Prove(w, after.status, v)
+}

@@ -1,0 +1,245 @@
+package authserver
+
+import (
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/internal/users"
+	"github.com/mcp-authd/mcp-authd/internal/ways"
+	"github.com/mcp-authd/mcp-authd/internal/wire"
+	"github.com/mcp-authd/mcp-authd/session"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// entering is a browser in which a person may be about to have a session.
+type entering struct {
+	forms *pageForms
+	r     *http.Request
+	begun session.Minted
+	user  storage.User
+}
+
+// mint is a flow.Mint.
+func (x *entering) mint(u storage.User, methods []string) storage.Session {
+	x.user, x.begun = u, x.forms.mint(x.r, u.ID, methods...)
+	return x.begun.Session
+}
+
+// entered goes on where the person was going who has signed in, or writes what comes before that.
+func (s *steps) entered(w http.ResponseWriter, r *http.Request, x *entering, step flow.Step) {
+	if _, done := step.(flow.Continue); done {
+		s.forms.sessions.SetCookie(w, x.begun)
+		s.forms.sessions.Remember(w, x.user.Name)
+	}
+	s.write(w, r, step)
+}
+
+// passkey serves POST /login/passkey.
+func (p *loginPages) passkey(w http.ResponseWriter, r *http.Request) {
+	var f flow.PasskeyForm
+	posted, ok := p.forms.open(w, r, purposePasskey, &f)
+	if !ok {
+		return
+	}
+	x, a := &entering{forms: p.forms, r: r}, p.forms.answer(w, r, posted)
+	step, err := flow.Step(nil), errNoScript
+	if a.Given() {
+		step, err = p.entry.Passkey(r.Context(), f, a, x.mint)
+	}
+	if err != nil {
+		p.problem(w, r, f.To, attempt{unknown: unknownPasskey(err)}, err)
+		return
+	}
+	p.steps.entered(w, r, x, step)
+}
+
+// recovery serves POST /login/recovery.
+func (p *loginPages) recovery(w http.ResponseWriter, r *http.Request) {
+	var to flow.Destination
+	posted, ok := p.forms.open(w, r, purposeLogin, &to)
+	if !ok {
+		return
+	}
+	x, a := &entering{forms: p.forms, r: r}, p.forms.answer(w, r, posted)
+	step, err := p.entry.Recovery(r.Context(), a, to, x.mint)
+	if err != nil {
+		p.problem(w, r, to, attempt{name: a.Attempt.Name, wrong: web.Say("second.wrong_recovery")}, err)
+		return
+	}
+	p.steps.entered(w, r, x, step)
+}
+
+// second serves POST /login/second, on which a person gives the second proof.
+func (p *loginPages) second(w http.ResponseWriter, r *http.Request) {
+	var f flow.Unfinished
+	posted, ok := p.forms.open(w, r, purposeSecond, &f)
+	if !ok {
+		return
+	}
+	x, a := &entering{forms: p.forms, r: r}, p.forms.answer(w, r, posted)
+	step, err := flow.Step(nil), errNoScript
+	if a.Given() {
+		step, err = p.entry.Second(r.Context(), f, a, x.mint)
+	}
+	if err == nil {
+		p.steps.entered(w, r, x, step)
+		return
+	}
+	after := attempt{wrong: web.Say("second.wrong"), unknown: unknownPasskey(err)}
+	if errors.Is(err, flow.ErrLate) {
+		p.problem(w, r, f.To, after, err) // it begins again
+		return
+	}
+	if after.status, after.problem = proofProblem(w, after.wrong, err); after.status != 0 {
+		step, err = p.entry.Again(r.Context(), f, a.Browser)
+	}
+	switch again, ok := step.(flow.SecondFactor); {
+	case ok:
+		p.steps.second(w, r, again, after)
+	case errors.Is(err, flow.ErrLate):
+		p.problem(w, r, f.To, after, err)
+	default:
+		p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)
+	}
+}
+
+// more serves GET /login/second: a person who is signed in proves more.
+func (p *loginPages) more(w http.ResponseWriter, r *http.Request) {
+	to, ok := p.forms.destination(w, r)
+	if !ok {
+		return
+	}
+	step, err := p.entry.More(r.Context(), p.forms.token(r), to, p.forms.sessions.Browser(w, r))
+	if err != nil {
+		p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)
+		return
+	}
+	p.steps.write(w, r, step)
+}
+
+// stepUp leads to it.
+func (s *steps) stepUp(w http.ResponseWriter, r *http.Request, to flow.Destination) {
+	s.lead(w, r, s.views.paths.second, to)
+}
+
+// lead sends the browser to a page that goes on to a destination.
+func (s *steps) lead(w http.ResponseWriter, r *http.Request, page string, to flow.Destination) {
+	sealed, err := s.forms.seal(w, r, purposeTo, to)
+	if err != nil {
+		s.errors.show(w, r, http.StatusBadRequest, err)
+		return
+	}
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	http.Redirect(w, r, page+"?to="+url.QueryEscape(sealed), http.StatusSeeOther)
+}
+
+// destination is where a page goes on to, by its address: the account where that names none.
+func (f *pageForms) destination(w http.ResponseWriter, r *http.Request) (to flow.Destination, ok bool) {
+	sealed := r.URL.Query().Get("to")
+	if sealed == "" {
+		return flow.Destination{Page: pageAccount}, true
+	}
+	if err := f.sessions.OpenStep(purposeTo, f.sessions.Browser(w, r), sealed, &to); err != nil {
+		f.errors.stale(w, r)
+		return to, false
+	}
+	return to, true
+}
+
+// enrolFirst shows that a second proof is required of a person who has none.
+func (s *steps) enrolFirst(w http.ResponseWriter, r *http.Request, to flow.Destination) {
+	sealed, err := s.forms.seal(w, r, purposeTo, to)
+	if err != nil {
+		s.errors.show(w, r, http.StatusBadRequest, err)
+		return
+	}
+	query := "?to=" + url.QueryEscape(sealed)
+	v := web.EnrolFirst{AppURL: s.views.paths.prefix + pageApp + query}
+	if s.ways.Site().Offered() {
+		v.PasskeyURL = s.views.paths.prefix + pagePasskey + query
+	}
+	s.web.For(r).EnrolFirst(w, v)
+}
+
+// answer is what a form of ours has of a proof, and from where.
+func (f *pageForms) answer(w http.ResponseWriter, r *http.Request, posted url.Values) flow.Answer {
+	from, name := f.networks(r), posted.Get("username")
+	return flow.Answer{
+		Code:       posted.Get("code"),
+		Recovery:   posted.Get("recovery"),
+		Credential: []byte(posted.Get("credential")),
+		Browser:    f.sessions.Browser(w, r),
+		Attempt: users.Attempt{
+			Name:        name,
+			Password:    posted.Get("password"),
+			Network:     from[0],
+			Wider:       from[1:],
+			KnownDevice: f.sessions.Knows(r, name),
+		},
+	}
+}
+
+var errNoScript = errors.New("authserver: the browser has not asked for a passkey")
+
+// proofProblem is what people read of a proof that was not accepted; wrong is about what they typed.
+// The status is 0 for an error that is not theirs.
+func proofProblem(w http.ResponseWriter, wrong web.Text, err error) (status int, problem web.Text) {
+	var throttled *users.ThrottledError
+	var unknown *ways.UnknownPasskeyError
+	switch {
+	case errors.As(err, &throttled):
+		wire.SetRetryAfter(w.Header(), throttled.RetryAfter)
+		return http.StatusTooManyRequests, tooMany(throttled.Counted, minutes(throttled.RetryAfter))
+	case errors.Is(err, users.ErrWrong):
+		return http.StatusUnauthorized, wrong
+	case errors.Is(err, errNoScript):
+		return http.StatusBadRequest, web.Say("passkey.noscript")
+	case errors.As(err, &unknown):
+		return http.StatusUnauthorized, web.Say("passkey.unknown")
+	case errors.Is(err, ways.ErrRefused):
+		return http.StatusUnauthorized, web.Say("passkey.rejected")
+	case errors.Is(err, flow.ErrLate), errors.Is(err, ways.ErrOver):
+		return http.StatusBadRequest, web.Say("second.late")
+	}
+	return 0, web.Text{}
+}
+
+// unknownPasskey is the passkey that was presented and is not known here, for its authenticator.
+func unknownPasskey(err error) string {
+	var unknown *ways.UnknownPasskeyError
+	if !errors.As(err, &unknown) {
+		return ""
+	}
+	return base64.RawURLEncoding.EncodeToString(unknown.CredentialID)
+}
+
+// second shows the page for what is missing of a sign-in.
+func (s *steps) second(w http.ResponseWriter, r *http.Request, step flow.SecondFactor, after attempt) {
+	sealed, err := s.forms.seal(w, r, purposeSecond, step.Form)
+	if err != nil {
+		s.errors.show(w, r, http.StatusBadRequest, err)
+		return
+	}
+	can := func(method string) bool { return slices.Contains(step.Possible, method) }
+	v := web.Second{
+		Action:      s.views.paths.second,
+		Step:        sealed,
+		Username:    step.Username,
+		Problem:     after.problem,
+		App:         can(ways.ByApp),
+		Recovery:    can(ways.ByRecovery),
+		Password:    can(ways.ByPassword) && !s.passwords.off,
+		FormTargets: formTargets(step.RedirectURI),
+	}
+	if step.Options != nil {
+		v.Passkey = &web.Passkey{
+			Action: v.Action, Step: sealed, Options: string(step.Options), Unknown: after.unknown,
+		}
+	}
+	s.web.For(r).Second(w, after.status, v)
+}

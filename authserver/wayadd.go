@@ -1,0 +1,159 @@
+package authserver
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/internal/qr"
+	"github.com/mcp-authd/mcp-authd/internal/ways"
+	"github.com/mcp-authd/mcp-authd/session"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// passkey serves GET /account/passkey.
+func (p *wayPages) passkey(w http.ResponseWriter, r *http.Request) {
+	v, ok := p.mine(w, r, pagePasskey)
+	if !ok {
+		return
+	}
+	if to, ok := p.onward(w, r); ok {
+		p.showPasskey(w, r, v.User, to, attempt{status: http.StatusOK, name: session.Agent(r.UserAgent())})
+	}
+}
+
+func (p *wayPages) showPasskey(
+	w http.ResponseWriter, r *http.Request, u storage.User, to flow.Destination, after attempt,
+) {
+	if !p.entry.Ways.Site().Offered() {
+		http.Redirect(w, r, p.path(pageWays), http.StatusSeeOther) // which says why
+		return
+	}
+	begun, err := p.entry.Ways.BeginPasskey(r.Context(), p.forms.sessions.Browser(w, r), u)
+	var sealed string
+	if err == nil {
+		sealed, err = p.forms.seal(w, r, purposePasskeyAdd, flow.WayForm{UserID: u.ID, Sealed: begun.Sealed, To: to})
+	}
+	if err != nil {
+		p.failed(w, r, err)
+		return
+	}
+	p.steps.web.For(r).AddPasskey(w, after.status, web.AddPasskey{
+		Passkey: web.Passkey{Action: p.path(pagePasskey), Step: sealed, Options: string(begun.Options)},
+		Name:    after.name, Problem: after.problem, BackURL: p.path(pageWays),
+	})
+}
+
+// addPasskey serves POST /account/passkey.
+func (p *wayPages) addPasskey(w http.ResponseWriter, r *http.Request) {
+	f, ok := p.owner(w, r, pagePasskey, purposePasskeyAdd)
+	if !ok {
+		return
+	}
+	a := p.forms.answer(w, r, f.Values)
+	way, first, err := storage.Way{}, false, errNoScript
+	if a.Given() {
+		name := nameOf(f.Values, session.Agent(r.UserAgent()))
+		way, first, err = p.entry.AddPasskey(r.Context(), f.by.User, f.WayForm, a, name)
+	}
+	if err != nil {
+		p.again(w, r, err, f.Get("name"), func(after attempt) { p.showPasskey(w, r, f.by.User, f.To, after) })
+		return
+	}
+	p.added(w, r, way, f.To, first)
+}
+
+// nameOf is the name that a person gives a way, or another one when they give none.
+func nameOf(form url.Values, otherwise string) string {
+	return cmp.Or(strings.TrimSpace(form.Get("name")), otherwise, "Passkey")
+}
+
+// app serves GET /account/app.
+func (p *wayPages) app(w http.ResponseWriter, r *http.Request) {
+	v, ok := p.mine(w, r, pageApp)
+	if !ok {
+		return
+	}
+	app, err := p.entry.Ways.BeginApp(p.forms.sessions.Browser(w, r), v.User)
+	if err != nil {
+		p.failed(w, r, err)
+		return
+	}
+	to, ok := p.onward(w, r)
+	if !ok {
+		return
+	}
+	f := flow.WayForm{UserID: v.User.ID, Sealed: app.Sealed, Secret: app.Secret, URI: app.URI, To: to}
+	p.showApp(w, r, f, attempt{status: http.StatusOK})
+}
+
+func (p *wayPages) showApp(w http.ResponseWriter, r *http.Request, f flow.WayForm, after attempt) {
+	sealed, err := p.forms.seal(w, r, purposeAppAdd, f)
+	var code web.QR
+	if err == nil {
+		code.Path, code.Size, err = qr.Path(f.URI)
+	}
+	if err != nil {
+		p.failed(w, r, err)
+		return
+	}
+	p.steps.web.For(r).AddApp(w, after.status, web.AddApp{
+		Action: p.path(pageApp), Step: sealed, QR: code, Secret: fours(f.Secret),
+		Name: after.name, Problem: after.problem, BackURL: p.path(pageWays),
+	})
+}
+
+// fours are the letters of a secret in groups of four, as people type them.
+func fours(s string) (out []string) {
+	for ; len(s) > 4; s = s[4:] {
+		out = append(out, s[:4])
+	}
+	return append(out, s)
+}
+
+// addApp serves POST /account/app.
+func (p *wayPages) addApp(w http.ResponseWriter, r *http.Request) {
+	f, ok := p.owner(w, r, pageApp, purposeAppAdd)
+	if !ok {
+		return
+	}
+	a := p.forms.answer(w, r, f.Values)
+	way, first, err := p.entry.AddApp(r.Context(), f.by.User, f.WayForm, a, nameOf(f.Values, "App"))
+	switch {
+	case errors.Is(err, ways.ErrOver):
+		http.Redirect(w, r, p.path(pageApp), http.StatusSeeOther) // with another secret
+	case err != nil:
+		p.again(w, r, err, f.Get("name"), func(after attempt) { p.showApp(w, r, f.WayForm, after) })
+	default:
+		p.added(w, r, way, f.To, first)
+	}
+}
+
+// onward is where a person goes on to after adding a way that was required of them.
+func (p *wayPages) onward(w http.ResponseWriter, r *http.Request) (to flow.Destination, ok bool) {
+	if r.URL.Query().Has("to") {
+		return p.forms.destination(w, r)
+	}
+	return to, true
+}
+
+// added goes on, or back to the ways in, and proposes a second way after the first.
+func (p *wayPages) added(
+	w http.ResponseWriter, r *http.Request, way storage.Way, to flow.Destination, first bool,
+) {
+	if to != (flow.Destination{}) {
+		p.steps.stepUp(w, r, to)
+		return
+	}
+	if !first {
+		http.Redirect(w, r, p.path(pageWays), http.StatusSeeOther)
+		return
+	}
+	p.steps.web.For(r).WayAdded(w, web.WayAdded{
+		Name: way.Name, RecoveryURL: p.path(pageRecovery), BackURL: p.path(pageWays),
+	})
+}

@@ -1,0 +1,279 @@
+package authserver
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/internal/users"
+	"github.com/mcp-authd/mcp-authd/internal/ways"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// The pages on which people change what lets them in, below the path of the issuer.
+const (
+	pageAccount  = "/account"
+	pageWays     = "/account/ways"
+	pagePasskey  = "/account/passkey"
+	pageApp      = "/account/app"
+	pageRecovery = "/account/recovery"
+	pagePassword = "/account/password"
+)
+
+// wayPages are those pages.
+type wayPages struct {
+	entry *flow.Entry
+	prove *provePages
+	forms *pageForms
+	steps *steps
+}
+
+func (p *wayPages) path(page string) string { return p.steps.views.paths.prefix + page }
+
+// mine returns the person who may change what lets them in; else it has answered.
+func (p *wayPages) mine(w http.ResponseWriter, r *http.Request, page string) (storage.Visit, bool) {
+	v, err := p.entry.Browsers.Mine(r.Context(), p.forms.token(r))
+	if err != nil {
+		if r.URL.RawQuery != "" {
+			page += "?" + r.URL.RawQuery
+		}
+		p.prove.refused(w, r, page, err)
+	}
+	return v, err == nil
+}
+
+// posted is a form of a person who may change what lets them in.
+type posted struct {
+	flow.WayForm
+	url.Values
+	by storage.Visit
+}
+
+// owner reads a form of the person for whom it was made; else it has answered.
+func (p *wayPages) owner(w http.ResponseWriter, r *http.Request, page, purpose string) (f posted, ok bool) {
+	if f.Values, ok = p.forms.open(w, r, purpose, &f.WayForm); !ok {
+		return f, false
+	}
+	var err error
+	if f.by, err = p.entry.Browsers.Owner(r.Context(), p.forms.token(r), f.UserID); err != nil {
+		p.prove.refused(w, r, page, err)
+	}
+	return f, err == nil
+}
+
+// list serves GET /account/ways.
+func (p *wayPages) list(w http.ResponseWriter, r *http.Request) {
+	v, err := p.entry.Browsers.LiveVisit(r.Context(), p.forms.token(r), storage.VisitKey{})
+	switch {
+	case err != nil:
+		p.failed(w, r, err)
+	case v == nil:
+		p.steps.write(w, r, flow.Login{To: flow.Destination{Page: pageWays}})
+	default:
+		p.show(w, r, v.User, attempt{status: http.StatusOK})
+	}
+}
+
+func (p *wayPages) show(w http.ResponseWriter, r *http.Request, u storage.User, after attempt) {
+	v, err := p.section(w, r, u)
+	if err != nil {
+		p.failed(w, r, err)
+		return
+	}
+	v.Problem = after.problem
+	p.steps.web.For(r).Ways(w, after.status, v)
+}
+
+// section is what a person sees of their ways in.
+func (p *wayPages) section(w http.ResponseWriter, r *http.Request, u storage.User) (v web.Ways, err error) {
+	has, err := p.entry.Belongings(r.Context(), u.ID)
+	if err != nil {
+		return v, err
+	}
+	v = web.Ways{
+		Action: p.path(pageWays), Recovery: has.Factors.RecoveryCodes, Refused: refusedPasskeys(p.entry.Ways.Site()),
+		PasskeyURL: p.path(pagePasskey), AppURL: p.path(pageApp), RecoveryURL: p.path(pageRecovery),
+		BackURL: p.path(pageAccount),
+	}
+	for _, a := range has.Accepted {
+		text, err := json.Marshal(a)
+		if err != nil {
+			return v, err
+		}
+		v.Accepted = append(v.Accepted, string(text))
+	}
+	for _, way := range has.Ways {
+		sealed, err := p.forms.seal(w, r, purposeWay, flow.WayForm{UserID: u.ID, Way: way.ID})
+		if err != nil {
+			return v, err
+		}
+		v.List = append(v.List, wayView(way, sealed))
+	}
+	if has.Factors.Password && !p.steps.passwords.off {
+		v.Password = &web.PasswordWay{URL: p.path(pagePassword)}
+		v.Password.Step, err = p.forms.seal(w, r, purposeWay, flow.WayForm{UserID: u.ID, Way: flow.PasswordWay})
+	}
+	return v, err
+}
+
+func wayView(way ways.Listed, sealed string) web.Way {
+	v := web.Way{
+		ID: way.ID, Name: way.Name, Step: sealed, App: way.Kind == storage.App,
+		Added: way.CreatedAt, Used: way.LastUsedAt,
+	}
+	if !way.Works {
+		v.Elsewhere = way.RPID
+	}
+	return v
+}
+
+// refusedPasskeys says why passkeys do not work here (PE-01); nothing where they do.
+func refusedPasskeys(s ways.Site) web.Text {
+	switch s.Missing {
+	case ways.ByAddress:
+		return web.Say("ways.passkeys_address")
+	case ways.ByPlain:
+		return web.Say("ways.passkeys_plain")
+	}
+	return web.Text{}
+}
+
+// recovery serves GET /account/recovery.
+func (p *wayPages) recovery(w http.ResponseWriter, r *http.Request) {
+	v, ok := p.mine(w, r, pageRecovery)
+	if !ok {
+		return
+	}
+	has, err := p.entry.Belongings(r.Context(), v.User.ID)
+	var sealed string
+	if err == nil {
+		sealed, err = p.forms.seal(w, r, purposeRecovery, flow.WayForm{UserID: v.User.ID})
+	}
+	if err != nil {
+		p.failed(w, r, err)
+		return
+	}
+	p.steps.web.For(r).RecoveryCodes(w, web.RecoveryCodes{
+		Action: p.path(pageRecovery), Step: sealed, Left: has.Factors.RecoveryCodes, BackURL: p.path(pageWays),
+	})
+}
+
+// newCodes serves POST /account/recovery.
+func (p *wayPages) newCodes(w http.ResponseWriter, r *http.Request) {
+	f, ok := p.owner(w, r, pageRecovery, purposeRecovery)
+	if !ok {
+		return
+	}
+	codes, err := p.entry.NewCodes(r.Context(), f.by.User)
+	if err != nil {
+		p.failed(w, r, err)
+		return
+	}
+	p.steps.web.For(r).RecoveryCodes(w, web.RecoveryCodes{
+		Codes: codes, Title: p.steps.views.issuer + " · " + f.by.User.Name, BackURL: p.path(pageWays),
+	})
+}
+
+// password serves GET /account/password.
+func (p *wayPages) password(w http.ResponseWriter, r *http.Request) {
+	if v, ok := p.mine(w, r, pagePassword); ok {
+		p.showPassword(w, r, v.User, attempt{status: http.StatusOK})
+	}
+}
+
+func (p *wayPages) showPassword(w http.ResponseWriter, r *http.Request, u storage.User, after attempt) {
+	sealed, err := p.forms.seal(w, r, purposePassword, flow.WayForm{UserID: u.ID})
+	if err != nil {
+		p.failed(w, r, err)
+		return
+	}
+	p.steps.web.For(r).NewPassword(w, after.status, web.NewPassword{
+		Action: p.path(pagePassword), Step: sealed, Username: u.Name, Problem: after.problem,
+		BackURL: p.path(pageWays),
+	})
+}
+
+// setPassword serves POST /account/password.
+func (p *wayPages) setPassword(w http.ResponseWriter, r *http.Request) {
+	f, ok := p.owner(w, r, pagePassword, purposePassword)
+	if !ok {
+		return
+	}
+	x := &entering{forms: p.forms, r: r}
+	if err := p.entry.SetPassword(r.Context(), f.by, f.Get("password"), x.mint); err != nil {
+		p.again(w, r, err, "", func(after attempt) { p.showPassword(w, r, f.by.User, after) })
+		return
+	}
+	p.forms.sessions.SetCookie(w, x.begun)
+	http.Redirect(w, r, p.path(pageWays), http.StatusSeeOther)
+}
+
+// change serves POST /account/ways: a way gets another name, or is removed.
+func (p *wayPages) change(w http.ResponseWriter, r *http.Request) {
+	f, ok := p.owner(w, r, pageWays, purposeWay)
+	if !ok {
+		return
+	}
+	var err error
+	switch f.Get("act") {
+	case "rename":
+		err = p.entry.RenameWay(r.Context(), f.WayForm, f.Get("name"))
+	case "remove":
+		err = p.entry.RemoveWay(r.Context(), f.by.User, f.WayForm)
+	default:
+		p.forms.errors.stale(w, r)
+		return
+	}
+	switch {
+	case errors.Is(err, storage.ErrLast):
+		p.show(w, r, f.by.User, attempt{status: http.StatusConflict, problem: web.Say("ways.last")})
+		return
+	case err != nil && !errors.Is(err, ways.ErrName): // an empty name changes nothing
+		p.failed(w, r, err)
+		return
+	}
+	http.Redirect(w, r, p.path(pageWays), http.StatusSeeOther)
+}
+
+// again shows a page once more for an answer that was not right.
+func (p *wayPages) again(w http.ResponseWriter, r *http.Request, err error, name string, show func(attempt)) {
+	after := attempt{name: name}
+	if after.status, after.problem = wayProblem(err); after.status == 0 {
+		p.failed(w, r, err)
+		return
+	}
+	show(after)
+}
+
+func (p *wayPages) failed(w http.ResponseWriter, r *http.Request, err error) {
+	p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)
+}
+
+// wayProblem is what people read of a way that could not be added; none for an error that is not
+// theirs.
+func wayProblem(err error) (int, web.Text) {
+	switch {
+	case errors.Is(err, errNoScript):
+		return http.StatusBadRequest, web.Say("passkey.noscript")
+	case errors.Is(err, ways.ErrName):
+		return http.StatusBadRequest, web.Say("ways.unnamed")
+	case errors.Is(err, ways.ErrRefused):
+		return http.StatusBadRequest, web.Say("passkey.rejected")
+	case errors.Is(err, ways.ErrOver):
+		return http.StatusBadRequest, web.Say("second.late")
+	case errors.Is(err, ways.ErrCode):
+		return http.StatusBadRequest, web.Say("addapp.wrong")
+	case errors.Is(err, ways.ErrKnown):
+		return http.StatusConflict, web.Say("passkey.already")
+	case errors.Is(err, storage.ErrFull):
+		return http.StatusConflict, web.Say("ways.full")
+	case errors.Is(err, users.ErrPassword):
+		return http.StatusBadRequest, web.Say("newpassword.short")
+	case errors.Is(err, users.ErrCommon):
+		return http.StatusBadRequest, web.Say("newpassword.common")
+	}
+	return 0, web.Text{}
+}

@@ -1,0 +1,117 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// passkeyOptions are those of a ceremony, as far as pages have them.
+const passkeyOptions = `{"challenge":"bm90IGEgY2hhbGxlbmdl","rpId":"auth.example.com","userVerification":"required"}`
+
+// waySamples are the pages of ways in.
+func waySamples() []sample {
+	passkey := &Passkey{Action: "/login/second", Step: "sealed-passkey", Options: passkeyOptions}
+	second := Second{
+		Action: "/login/second", Step: "sealed-step", Username: "alice", Passkey: passkey, App: true, Recovery: true,
+	}
+	wrong := second
+	wrong.Passkey, wrong.Problem = nil, Say("second.wrong")
+	prove := Prove{
+		Action: "/prove", Step: "sealed-step", Username: "alice", Passkey: passkey, Password: true, App: true,
+		BackURL: "/account",
+	}
+	login := Login{
+		Action: "/login", Step: "sealed-step", RecoveryAction: "/login/recovery",
+		Passkey: &Passkey{Action: "/login/passkey", Step: "sealed-passkey", Options: passkeyOptions},
+	}
+	unknown := login
+	unknown.Problem, unknown.Passkey = Say("passkey.unknown"), &Passkey{
+		Action: "/login/passkey", Step: "sealed-passkey", Options: passkeyOptions, Unknown: "bm90IGtub3du",
+	}
+	added := time.Date(2026, 11, 2, 9, 30, 0, 0, time.UTC)
+	ways := Ways{
+		Action: "/account/ways", PasskeyURL: "/account/passkey", AppURL: "/account/app",
+		RecoveryURL: "/account/recovery", BackURL: "/account", Recovery: 7,
+		Password: &PasswordWay{URL: "/account/password", Step: "sealed-password"},
+		Accepted: []string{`{"rpId":"auth.example.com","userId":"dXNyXzE","allAcceptedCredentialIds":["YQ"]}`},
+		List: []Way{
+			{ID: "way_1", Name: "Phone", Step: "sealed-1", Added: added, Used: added.Add(48 * time.Hour)},
+			{ID: "way_2", Name: "Old laptop", Step: "sealed-2", Added: added, Elsewhere: "login.example.com"},
+			{ID: "way_3", Name: "Work phone", Step: "sealed-3", App: true, Added: added},
+		},
+	}
+	last := ways
+	last.Problem, last.Password, last.Recovery, last.List = Say("ways.last"), nil, 0, ways.List[:1]
+	bare := Ways{
+		Action: "/account/ways", AppURL: "/account/app", RecoveryURL: "/account/recovery", BackURL: "/account",
+		Refused: Say("ways.passkeys_address"), Password: ways.Password,
+	}
+	codes := RecoveryCodes{
+		Codes: []string{"7QF3D-0M5RB-K2X9P-E8WTA", "ABCDE-FGHJK-MNPQR-STVWX"},
+		Title: "https://auth.example.com · alice", BackURL: "/account",
+	}
+	app := AddApp{
+		Action: "/account/app", Step: "sealed-step", QR: QR{Path: "M4 4h7v1h-7zM4 5h1v1h-1z", Size: 29},
+		Secret: []string{"JBSW", "Y3DP", "EHPK", "3PXP"}, Name: "Phone", BackURL: "/account",
+	}
+	appWrong := app
+	appWrong.Problem = Say("addapp.wrong")
+	return []sample{
+		{"login-passkey", func(p *Pages, w http.ResponseWriter) { p.Login(w, 200, login) }},
+		{"login-passkey-unknown", func(p *Pages, w http.ResponseWriter) { p.Login(w, 401, unknown) }},
+		{"second", func(p *Pages, w http.ResponseWriter) { p.Second(w, 200, second) }},
+		{"second-wrong", func(p *Pages, w http.ResponseWriter) { p.Second(w, 401, wrong) }},
+		{"second-none", func(p *Pages, w http.ResponseWriter) { p.Second(w, 200, Second{Username: "alice"}) }},
+		{"prove", func(p *Pages, w http.ResponseWriter) { p.Prove(w, 200, prove) }},
+		{"addpasskey", func(p *Pages, w http.ResponseWriter) {
+			p.AddPasskey(w, 200, AddPasskey{
+				Passkey: Passkey{Action: "/account/passkey", Step: "sealed-step", Options: passkeyOptions},
+				Name:    "Firefox on Linux", BackURL: "/account",
+			})
+		}},
+		{"addapp", func(p *Pages, w http.ResponseWriter) { p.AddApp(w, 200, app) }},
+		{"addapp-wrong", func(p *Pages, w http.ResponseWriter) { p.AddApp(w, 400, appWrong) }},
+		{"recoverycodes", func(p *Pages, w http.ResponseWriter) { p.RecoveryCodes(w, codes) }},
+		{"recoverycodes-ask", func(p *Pages, w http.ResponseWriter) {
+			p.RecoveryCodes(w, RecoveryCodes{
+				Action: "/account/recovery", Step: "sealed-step", Left: 3, BackURL: "/account",
+			})
+		}},
+		{"newpassword", func(p *Pages, w http.ResponseWriter) {
+			p.NewPassword(w, 400, NewPassword{
+				Action: "/account/password", Step: "sealed-step", Username: "alice", Problem: Say("newpassword.short"),
+				BackURL: "/account",
+			})
+		}},
+		{"wayadded", func(p *Pages, w http.ResponseWriter) {
+			p.WayAdded(w, WayAdded{Name: "Phone", RecoveryURL: "/account/recovery", BackURL: "/account"})
+		}},
+		{"enrolfirst", func(p *Pages, w http.ResponseWriter) {
+			p.EnrolFirst(w, EnrolFirst{PasskeyURL: "/account/passkey?to=sealed", AppURL: "/account/app?to=sealed"})
+		}},
+		{"ways", func(p *Pages, w http.ResponseWriter) { p.Ways(w, 200, ways) }},
+		{"ways-last", func(p *Pages, w http.ResponseWriter) { p.Ways(w, 409, last) }},
+		{"ways-refused", func(p *Pages, w http.ResponseWriter) { p.Ways(w, 200, bare) }},
+	}
+}
+
+// PE-12: passkeys alone need script, and pages that offer them say so to people without it.
+func TestScriptIsExplained(t *testing.T) {
+	p := newPages(t, Config{})
+	for _, s := range waySamples() {
+		body := record(p, s.show).Body.String()
+		if strings.Contains(body, "data-passkey=") && !strings.Contains(body, "<noscript>") {
+			t.Errorf("%s asks for a passkey and says nothing to people without script", s.name)
+		}
+	}
+}
+
+// PE-06: the codes can be kept as a file without script, and the file holds nothing but text.
+func TestFileOfCodes(t *testing.T) {
+	file := string(RecoveryCodes{Codes: []string{"AB", "C\"<D"}, Title: "a & b"}.File())
+	if want := "data:text/plain;charset=utf-8,a%20&%20b%0D%0A%0D%0AAB%0D%0AC%22%3CD%0D%0A"; file != want {
+		t.Errorf("got %s, want %s", file, want)
+	}
+}
