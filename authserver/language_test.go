@@ -80,7 +80,8 @@ func TestPagesAreInTheLanguageAskedFor(t *testing.T) {
 	t.Run("PE-13: a choice of languages leads to our pages alone, and no other site makes it", func(t *testing.T) {
 		p := r.person()
 		for _, back := range []string{
-			"https://evil.example", "//evil.example/x", "/\\evil.example", "/\\/evil.example", "\\\\evil.example", "evil",
+			"https://evil.example", "//evil.example/x", "/\\evil.example", "/\\/evil.example", "\\\\evil.example",
+			"evil",
 			"javascript:alert(1)", "/%2f/evil.example", "/../x", "", "/\t/evil.example\r\nX: y", "https:/x", "///evil",
 		} {
 			pg := p.post("/language", url.Values{"language": {"fr"}, "back": {back}})

@@ -18,7 +18,8 @@ var (
 // spokenWords are the words of a page that are ours.
 func spokenWords(body string) (out []string) {
 	for _, m := range between.FindAllStringSubmatch(supplied.ReplaceAllString(body, "<>"), -1) {
-		if s := strings.TrimSpace(m[1]); strings.ContainsFunc(s, unicode.IsLetter) && s != strings.ToUpper(s) || strings.ContainsFunc(s, han) {
+		s := strings.TrimSpace(m[1])
+		if strings.ContainsFunc(s, unicode.IsLetter) && s != strings.ToUpper(s) || strings.ContainsFunc(s, han) {
 			out = append(out, s)
 		}
 	}
