@@ -16,6 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // Store is what the authorization server needs of a store: every role that a
@@ -155,6 +156,8 @@ type Config struct {
 	SessionTTL time.Duration
 	// ProductName is the name of this server on its pages. Default: "mcp-authd".
 	ProductName string
+	// Branding is how the pages look and speak. Default: as ours.
+	Branding web.Branding
 	// TrustedProxies may name the client in X-Forwarded-For. Default: none.
 	TrustedProxies TrustedProxies
 

@@ -117,7 +117,9 @@ func (s *Server) buildParts(ctx context.Context) (err error) {
 	if err := s.buildWays(); err != nil {
 		return err
 	}
-	pages, err := web.New(web.Config{ProductName: c.ProductName, Prefix: s.paths.prefix})
+	pages, err := web.New(web.Config{
+		ProductName: c.ProductName, Prefix: s.paths.prefix, Branding: c.Branding,
+	})
 	if err != nil {
 		return err
 	}

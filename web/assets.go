@@ -37,12 +37,16 @@ func loadAssets(prefix string) (assets, error) {
 		if err != nil {
 			return a, fmt.Errorf("web: read asset %s: %w", e.Name(), err)
 		}
-		sum, ext := sha256.Sum256(body), path.Ext(e.Name())
-		served := "/assets/" + strings.TrimSuffix(e.Name(), ext) + "." + hex.EncodeToString(sum[:6]) + ext
-		a.files[served] = asset{contentType(ext), body}
-		a.paths[e.Name()] = served
+		a.add(e.Name(), body)
 	}
 	return a, nil
+}
+
+func (a *assets) add(name string, body []byte) {
+	sum, ext := sha256.Sum256(body), path.Ext(name)
+	served := "/assets/" + strings.TrimSuffix(name, ext) + "." + hex.EncodeToString(sum[:6]) + ext
+	a.files[served] = asset{contentType(ext), body}
+	a.paths[name] = served
 }
 
 // url is where the pages find an asset. An unknown name is a mistake in a template.
@@ -96,6 +100,8 @@ func contentType(ext string) string {
 		return "text/javascript; charset=utf-8"
 	case ".svg":
 		return "image/svg+xml"
+	case ".png":
+		return "image/png"
 	}
 	return "application/octet-stream"
 }

@@ -18,6 +18,8 @@ type Config struct {
 	// Prefix is the path of the issuer without a closing slash ("" or "/auth"): the
 	// pages link to Prefix + "/assets/..." and Prefix + "/".
 	Prefix string
+	// Branding is how the pages look and speak.
+	Branding Branding
 }
 
 // Pages renders every page in one language; For has those in the others. It is safe for
@@ -53,10 +55,10 @@ func New(c Config) (*Pages, error) {
 	if all.assets, err = loadAssets(c.Prefix); err != nil {
 		return nil, err
 	}
-	if all.texts, err = text.Load(nil); err != nil {
+	if all.texts, err = text.Load(c.Branding.Texts); err != nil {
 		return nil, fmt.Errorf("web: %w", err)
 	}
-	templates, err := parseTemplates()
+	templates, err := parseTemplates(c.Branding, &all.assets)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ var pageNames = [...]string{
 // templates are the pages as they are in the files, before a language is put in.
 type templates map[string]*template.Template
 
-func parseTemplates() (templates, error) {
+func parseTemplates(b Branding, a *assets) (templates, error) {
 	base := template.New("layout.html").Funcs(template.FuncMap{
 		"name": cleanName, "claim": cleanClaim, "address": cleanAddress,
 		"link": link, "scheme": privateScheme,
@@ -37,6 +37,9 @@ func parseTemplates() (templates, error) {
 		"templates/passkey.html", "templates/account_ways.html")
 	if err != nil {
 		return nil, fmt.Errorf("web: parse the layout: %w", err)
+	}
+	if err := b.dress(a, base); err != nil {
+		return nil, err
 	}
 	out := make(templates)
 	for _, name := range pageNames {

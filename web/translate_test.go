@@ -228,7 +228,7 @@ func TestEveryTextIsUsed(t *testing.T) {
 	}
 	english := texts.Match()
 	tr := translator{english, make(map[string]bool)}
-	pages, err := parseTemplates()
+	pages, err := parseTemplates(Branding{}, &assets{})
 	if err != nil {
 		t.Fatal(err)
 	}

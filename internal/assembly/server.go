@@ -5,6 +5,7 @@ package assembly
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -85,6 +86,10 @@ func (p Parts) config() (authserver.Config, error) {
 		TrustedProxies:   c.Proxies(),
 		Logger:           p.Log,
 		Audit:            p.Audit,
+	}
+	cfg.ProductName = c.Branding.Name
+	if cfg.Branding, err = c.Branding.Pages(); err != nil {
+		return cfg, fmt.Errorf("branding: %w", err)
 	}
 	if cfg.Mailer, err = p.mailer(); err != nil {
 		return cfg, err

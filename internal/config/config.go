@@ -55,6 +55,7 @@ type Config struct {
 	Registration Registration `yaml:"registration"`
 	Mail         Mail         `yaml:"mail"`
 	Notices      Notices      `yaml:"notices"`
+	Branding     Branding     `yaml:"branding"`
 	Clients      []Client     `yaml:"clients"`
 	Log          Log          `yaml:"log"`
 
@@ -227,6 +228,7 @@ func (c *Config) Validate() error {
 	c.validateConnectors(add)
 	c.validateLogin(add)
 	c.validateNotices(add)
+	c.validateBranding(add)
 	ids := map[string]bool{}
 	for i, cl := range c.Clients {
 		switch {

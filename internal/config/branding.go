@@ -1,0 +1,80 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// Branding says how the pages look and speak.
+type Branding struct {
+	// Name is how the server calls itself.
+	Name string `yaml:"name"`
+	// Logo is a file with an SVG or PNG image.
+	Logo   string `yaml:"logo"`
+	Accent Accent `yaml:"accent"`
+	// Texts is a directory with texts that replace ours, and with further languages.
+	Texts string `yaml:"texts"`
+}
+
+// Accent is the colour of buttons and links, as #rrggbb.
+type Accent struct {
+	Light string `yaml:"light"`
+	Dark  string `yaml:"dark"`
+}
+
+// Pages is what the pages are told. The files are read now, so that a server shows what was there
+// when it started.
+func (b Branding) Pages() (web.Branding, error) {
+	out := web.Branding{AccentLight: b.Accent.Light, AccentDark: b.Accent.Dark}
+	if b.Logo != "" {
+		info, err := os.Stat(b.Logo)
+		switch {
+		case err != nil:
+			return out, fmt.Errorf("%w: %w", web.ErrLogo, err)
+		case info.Size() > web.MaxLogo || !info.Mode().IsRegular():
+			return out, fmt.Errorf("%w: %s is not a file of at most %d bytes", web.ErrLogo, b.Logo, web.MaxLogo)
+		}
+		if out.Logo, err = os.ReadFile(b.Logo); err != nil {
+			return out, fmt.Errorf("%w: %w", web.ErrLogo, err)
+		}
+	}
+	if b.Texts != "" {
+		if info, err := os.Stat(b.Texts); err != nil || !info.IsDir() {
+			return out, fmt.Errorf("%w: %s is not a directory", web.ErrTexts, b.Texts)
+		}
+		out.Texts = os.DirFS(b.Texts)
+	}
+	return out, out.Check()
+}
+
+func (c *Config) validateBranding(add func(string, string, ...any)) {
+	_, err := c.Branding.Pages()
+	for _, part := range []error{web.ErrLogo, web.ErrAccentLight, web.ErrAccentDark, web.ErrTexts} {
+		for _, found := range causes(err) {
+			if errors.Is(found, part) {
+				add("branding."+part.Error(), "%s", strings.TrimPrefix(found.Error(), part.Error()+": "))
+			}
+		}
+	}
+}
+
+// causes are the errors that were joined to one.
+func causes(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		if all := joined.Unwrap(); len(all) > 0 && !isPart(all[0]) {
+			return all
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
+
+func isPart(err error) bool {
+	return err == web.ErrLogo || err == web.ErrAccentLight || err == web.ErrAccentDark || err == web.ErrTexts
+}
