@@ -24,6 +24,7 @@ const (
 	purposeClaim           = "claim"      // an account that a provider returned
 	purposeDevice          = "device"     // the request of a device
 	purposeLink            = "link"       // a one-time link
+	purposeNotices         = "notices"    // what has changed about an account
 	purposeForgotten       = "forgotten"  // a password
 	purposePasskey         = "passkey"    // a sign-in with a passkey
 	purposeSecond          = "second"     // a sign-in that waits for a second proof

@@ -56,7 +56,7 @@ func (p *homePages) addSignIn(w http.ResponseWriter, r *http.Request, v *web.Hom
 
 // addAccount fills in who is signed in, what is connected, and what else could be.
 func (p *homePages) addAccount(w http.ResponseWriter, r *http.Request, v *web.Home, h flow.Home) (err error) {
-	v.Username = h.Visit.User.Name
+	v.Username, v.NoticesURL = h.Visit.User.Name, p.steps.views.paths.notices
 	if v.Step, err = p.forms.seal(w, r, purposeLogout, flow.Destination{}); err != nil || p.accounts.Identities == nil {
 		return err
 	}

@@ -137,12 +137,31 @@ func TestPE06ARecoveryWaitsWhereThereAreOtherWays(t *testing.T) {
 	if made, err = r.users.Recover(t.Context(), r.as.Issuer, "alice", users.RecoveryOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	notices := signedIn.get("/account/notices")
+	if !strings.Contains(notices.body, "A recovery link was made") || !strings.Contains(notices.body, `value="stop"`) {
+		t.Fatalf("the person is not told: %s", notices.body)
+	}
+	act := url.Values{"step": {notices.step(t)}, "act": {"stop"}}
+	if got := r.person().post("/account/notices", act).status; got == 303 {
+		t.Error("another browser stopped it")
+	}
+	if got := signedIn.post("/account/notices", act).status; got != 303 || p.get(pathOf(t, made.URL)).status != 404 {
+		t.Errorf("to stop it: got %d", got)
+	}
+	act.Set("act", "seen")
+	signedIn.post("/account/notices", act)
+	if strings.Contains(signedIn.get("/account/notices").body, "A recovery link was made") {
+		t.Error("what was seen is shown again")
+	}
+	if made, err = r.users.Recover(t.Context(), r.as.Issuer, "alice", users.RecoveryOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	r.advance(users.RecoveryDelay)
 	if path = pathOf(t, made.URL); p.post(path, passwordForm(p.get(path).step(t), newPassword)).status != 200 {
 		t.Fatal("after the delay it is refused")
 	}
 	n, err := r.store.UnseenNotices(t.Context(), alice.ID)
-	if err != nil || len(n) != 3 || n[0].Kind != "recovery-used" {
+	if err != nil || len(n) != 2 || n[0].Kind != "recovery-used" {
 		t.Errorf("the person is told %v, %v", n, err)
 	}
 	if body := signedIn.get("/").body; strings.Contains(body, "alice") {

@@ -20,6 +20,7 @@ type pages struct {
 	links     *linkPages
 	prove     *provePages
 	ways      *wayPages
+	notices   *noticePages
 	provider  *providerPages // nil: people sign in with a password only
 	// backchannel answers logout tokens of providers; nil: not offered.
 	backchannel http.Handler
@@ -76,6 +77,7 @@ func newPages(s *Server) *pages {
 		authorize:   &authorizePages{f, signIns, forms, steps},
 		login:       &loginPages{f, accounts, entry, c.NoLocalLogin, forms, steps},
 		home:        &homePages{accounts, c.NoLocalLogin, prove, forms, steps},
+		notices:     &noticePages{browsers, s.teller, s.users, s.paths, s.errors.web, forms},
 		links:       &linkPages{s.users, c.NoLocalLogin, c.Issuer, s.paths, s.errors.web, forms},
 		setup:       &setupPages{s.users, c.NoLocalLogin, c.Issuer, s.paths.setup, s.errors.web, forms},
 		device:      &devicePages{devices, forms, steps},
@@ -123,6 +125,8 @@ func (p *pages) register(handle func(string, http.Handler, ...string)) {
 	setup := sameSite.Handler(http.HandlerFunc(p.setup.setup))
 	link := sameSite.Handler(byMethod(p.links.page, p.links.use))
 	handle(p.paths.link+"{token}", link, http.MethodGet, http.MethodHead, http.MethodPost)
+	notices := sameSite.Handler(byMethod(p.notices.page, p.notices.act))
+	handle(p.paths.notices, notices, http.MethodGet, http.MethodHead, http.MethodPost)
 	forgotten := sameSite.Handler(byMethod(p.links.forgotten, p.links.send))
 	handle(p.paths.forgotten, forgotten, http.MethodGet, http.MethodHead, http.MethodPost)
 	handle(p.paths.setup, setup, http.MethodGet, http.MethodHead, http.MethodPost)

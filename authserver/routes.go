@@ -23,6 +23,7 @@ type paths struct {
 	device                                                 string // where people type the codes of devices
 	link, forgotten                                        string // link ends in a slash
 	passkey, second, recovery, prove                       string // ways in
+	notices                                                string
 }
 
 func newPaths(issuer string) paths {
@@ -38,7 +39,8 @@ func newPaths(issuer string) paths {
 		disconnect: prefix + "/disconnect", claim: prefix + "/claim", device: prefix + "/device",
 		link: prefix + users.LinkPath, forgotten: prefix + "/login/forgotten", language: prefix + "/language",
 		passkey: prefix + "/login/passkey", second: prefix + "/login/second", recovery: prefix + "/login/recovery",
-		prove: prefix + "/prove",
+		prove:   prefix + "/prove",
+		notices: prefix + "/account/notices",
 	}
 }
 

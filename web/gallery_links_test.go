@@ -1,6 +1,16 @@
 package web
 
+import "time"
+
+var sampleTime = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
+
 var (
+	sampleNotices = Notices{
+		Action: "/account/notices", Step: "sealed-step", Recovery: &sampleTime,
+		Notices: []Notice{
+			{NoticeText("way-added"), "Anna", sampleTime}, {What: NoticeText("password-changed"), At: sampleTime},
+		},
+	}
 	sampleInvitation = Link{
 		Action: "/link/mcplk_x", Step: "sealed-step", Username: "alice", Password: true,
 		Heading: Say("link.invite"), Lead: Say("link.invite_lead", "name", "alice"), Button: Say("link.invite_button"),

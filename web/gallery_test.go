@@ -293,6 +293,7 @@ func samples() []sample {
 		{"linkmessage", func(p *Pages, w http.ResponseWriter) {
 			p.LinkMessage(w, 404, LinkMessage{Heading: Say("link.gone"), Lead: Say("link.gone_lead")})
 		}},
+		{"notices", func(p *Pages, w http.ResponseWriter) { p.Notices(w, sampleNotices) }},
 		{"forgotten", func(p *Pages, w http.ResponseWriter) {
 			p.Forgotten(w, Forgotten{Action: "/login/forgotten", Step: "sealed-step"})
 		}},

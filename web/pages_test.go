@@ -78,7 +78,7 @@ func TestOpener(t *testing.T) {
 	for _, s := range samples() {
 		kept := !slices.Contains([]string{
 			"error", "deadend", "error-empty", "setup", "setup-problem", "setupdone", "signedout", "link", "link-stop",
-			"linkmessage", "forgotten", "answer"}, s.name) &&
+			"linkmessage", "forgotten", "answer", "notices"}, s.name) &&
 			!slices.ContainsFunc([]string{"home", "device", "prove", "add", "recoverycodes", "newpassword", "way"},
 				func(account string) bool { return strings.HasPrefix(s.name, account) })
 		want := "same-origin"

@@ -17,7 +17,7 @@ var templateFiles embed.FS
 var pageNames = [...]string{
 	"login", "consent", "error", "stopped", "handoff", "setup", "setupdone", "home", "signedout",
 	"providerconsent", "providerredirect", "failed", "connect", "connected", "claim",
-	"devicecode", "device", "devicedone", "link", "linkmessage", "forgotten", "answer",
+	"devicecode", "device", "devicedone", "link", "linkmessage", "forgotten", "answer", "notices",
 	"second", "prove", "addpasskey", "addapp", "recoverycodes", "newpassword", "wayadded", "ways", "enrolfirst",
 }
 

@@ -63,7 +63,7 @@ func (t *Teller) about(l Letter, name string) Letter {
 	}
 	l.Lines = append(l.Lines, "If this was you, there is nothing to do. If it was not, open your account, "+
 		"end what you do not know, and tell the operator of this server:")
-	l.Link = t.cfg.Issuer + "/account"
+	l.Link = t.cfg.Issuer + "/account/notices"
 	return l
 }
 

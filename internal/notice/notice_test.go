@@ -53,7 +53,7 @@ func TestPE04AChangeIsToldEverywhere(t *testing.T) {
 	m := r.smtp.Await(t, 1)[0]
 	if m.To != "anna@example.com" || m.Subject() != "mcp-authd: A new way to sign in was added" ||
 		!strings.Contains(m.Text, detail) || !strings.Contains(m.HTML, "Anna&#39;s phone") ||
-		!strings.Contains(m.Text, "https://mcp.example.com/account") {
+		!strings.Contains(m.Text, "https://mcp.example.com/account/notices") {
 		t.Errorf("got %s", m.Raw)
 	}
 	req, body := <-got, <-bodies

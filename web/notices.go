@@ -1,0 +1,46 @@
+package web
+
+import (
+	"net/http"
+	"time"
+)
+
+// Notices are what has changed about an account and its person has not seen.
+type Notices struct {
+	Action, Step string
+	Notices      []Notice // newest first
+	// Recovery is from when on a link to recover the account is good; nil: there is none.
+	Recovery *time.Time
+}
+
+// Notice is one change.
+type Notice struct {
+	What   Text
+	Detail string
+	At     time.Time
+}
+
+// NoticeText is the text of a kind of change.
+func NoticeText(kind string) Text {
+	if t, ok := noticeTexts[kind]; ok {
+		return t
+	}
+	return Say("notices.other")
+}
+
+var noticeTexts = map[string]Text{
+	"way-added":            Say("notices.way_added"),
+	"way-removed":          Say("notices.way_removed"),
+	"recovery-renewed":     Say("notices.recovery_renewed"),
+	"recovery-used":        Say("notices.recovery_used"),
+	"recover-link-made":    Say("notices.recover_link_made"),
+	"password-changed":     Say("notices.password_changed"),
+	"account-connected":    Say("notices.account_connected"),
+	"account-disconnected": Say("notices.account_disconnected"),
+	"key-made":             Say("notices.key_made"),
+}
+
+// Notices shows what has changed about an account. Its forms post step and act (seen or stop).
+func (p *Pages) Notices(w http.ResponseWriter, v Notices) {
+	p.show(w, http.StatusOK, "notices", v, policy{})
+}
