@@ -81,7 +81,9 @@ var mayImport = map[string][]string{
 		"oauth", "storage", "audit", "policy", "keys", "metadata", "delegation", "authserver", "dcr", "thirdparty",
 		"mcpresource", "internal",
 	},
-	"internal/config":  {"oauth", "storage", "policy", "metadata", "authserver", "dcr", "thirdparty", "internal"},
+	"internal/config": {
+		"oauth", "storage", "policy", "metadata", "authserver", "dcr", "thirdparty", "web", "internal",
+	},
 	"internal/secrets": {},
 	"internal/users": {
 		"oauth", "storage", "audit", "internal/bounded", "internal/mail", "internal/network",
