@@ -35,13 +35,17 @@ const (
 	TokenRefused     = "token.refused"
 	TokenReuse       = "token.reuse" // a spent code or refresh token: the grant was revoked
 	TokenRevoked     = "token.revoked"
-	GrantRevoked     = "grant.revoked" // by the operator
+	GrantRevoked     = "grant.revoked" // by the operator, or by the person: revoked_by says so
+	GrantNarrowed    = "grant.narrowed"
+	GrantPaused      = "grant.paused"
+	GrantResumed     = "grant.resumed"
 	// those of a client, a resource, a user or a provider, once each of them is marked
 	GrantsRevoked       = "grants.revoked"
 	GrantSuperseded     = storage.GrantSuperseded // by newer ones of the same person, client and resource
 	TokenExchanged      = "token.exchanged"       // a resource server got a provider's token for one of ours
 	ConnectRefused      = "connect.refused"       // a person opened the link of another one
 	PasskeyCounter      = "passkey.counter"       // a passkey's counter went back: there may be a copy of it
+	EverythingStopped   = "account.stopped"       // all sessions and grants of a person, by the person
 	UserCreated         = "user.created"
 	UserChanged         = "user.changed"
 	UserDeleted         = "user.deleted"

@@ -30,10 +30,10 @@ func TestCallback(t *testing.T) {
 			if claims.Subject != "usr_googleada" || out["scope"] != "mcp notes:write" {
 				t.Errorf("got %v %+v", out, claims)
 			}
-			if _, upstream, _ := r.store.TokenActive(t.Context(),
-				storage.TokenKey{GrantID: claims.GrantID, ClientID: "app", Now: r.now()}); !strings.HasPrefix(upstream,
-				"ups_") {
-				t.Errorf("the grant rests on %q", upstream)
+			if token, _ := r.store.TokenActive(t.Context(),
+				storage.TokenKey{GrantID: claims.GrantID, ClientID: "app", Now: r.now()},
+			); !strings.HasPrefix(token.UpstreamID, "ups_") {
+				t.Errorf("the grant rests on %q", token.UpstreamID)
 			}
 			if pg := p.get("/"); !strings.Contains(pg.body, "ada@google") {
 				t.Error("the browser is not signed in")

@@ -35,6 +35,8 @@ type Store interface {
 	storage.Revocations
 	storage.Cuts
 	storage.Lookups
+	storage.Connections
+	storage.Stops
 	storage.Resources
 	storage.Keys
 	storage.KeyCustody

@@ -276,6 +276,20 @@ func TestDeviceRequestsRefused(t *testing.T) {
 }
 
 func TestDevicePage(t *testing.T) {
+	t.Run("PE-07 a session with one proof approves no device where two are required", func(t *testing.T) {
+		r, tv := withDevice(t)
+		_, a := tv.ask()
+		phone := r.person()
+		open := phone.signInFor(devicePath(a.UserCode))
+		r.restart(func(c *Config) { c.SignIn.SecondFactor = "required" })
+		for what, pg := range map[string]page{
+			"the page": phone.get(devicePath(a.UserCode)), "a form of before": phone.decideDevice(open, "approve"),
+		} {
+			if to := pg.header.Get("Location"); !strings.HasPrefix(to, "/login/second?to=") {
+				t.Errorf("%s: got %d to %q", what, pg.status, to)
+			}
+		}
+	})
 	t.Run("the form of another browser, and of another person, decides nothing", func(t *testing.T) {
 		r, tv := withDevice(t)
 		_, a := tv.ask()

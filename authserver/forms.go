@@ -34,7 +34,9 @@ const (
 	purposeAppAdd          = "add app"
 	purposeRecovery        = "recovery codes"
 	purposePassword        = "password"
-	purposeWay             = "way" // one to rename or remove
+	purposeWay             = "way"     // one to rename or remove
+	purposeAccount         = "account" // what the account page ends
+	purposeDone            = "done"    // what that came to
 )
 
 // pageForms reads the forms of our pages. Each carries a state along, sealed and bound to the

@@ -12,6 +12,7 @@ type grants struct {
 	tokens     *grant.Tokens
 	exchange   *grant.Exchange // nil: token exchange is not offered
 	shell      *shell.Shell
+	proxies    TrustedProxies
 }
 
 // newGrants puts the grants together; the other parts of the server are there already.
@@ -27,7 +28,8 @@ func (s *Server) newGrants() grants {
 			Audit:    c.Audit,
 			Now:      c.Now,
 		},
-		tokens: s.newTokens(refresh),
+		tokens:  s.newTokens(refresh),
+		proxies: c.TrustedProxies,
 	}
 	if c.Broker != nil {
 		g.exchange = s.newExchange(g.tokens)

@@ -55,10 +55,19 @@ func (p *homePages) addSignIn(w http.ResponseWriter, r *http.Request, v *web.Hom
 }
 
 // addAccount fills in who is signed in, what is connected, and what else could be.
-func (p *homePages) addAccount(w http.ResponseWriter, r *http.Request, v *web.Home, h flow.Home) (err error) {
-	v.Username, v.NoticesURL = h.Visit.User.Name, p.steps.views.paths.notices
-	if v.Step, err = p.forms.seal(w, r, purposeLogout, flow.Destination{}); err != nil || p.accounts.Identities == nil {
-		return err
+func (p *homePages) addAccount(w http.ResponseWriter, r *http.Request, v *web.Home, h flow.Home) error {
+	you, err := p.you(w, r, h)
+	v.Username, v.Accounts, v.Connect, v.Step = you.Username, you.Accounts, you.Connect, you.SignOut.Step
+	v.AccountURL = p.steps.views.paths.account
+	return err
+}
+
+// you is who is signed in, with the accounts at providers that are connected, or could be.
+func (p *homePages) you(w http.ResponseWriter, r *http.Request, h flow.Home) (v web.AccountYou, err error) {
+	v.Username, v.SignOut.Action = h.Visit.User.Name, p.steps.views.paths.logout
+	v.SignOut.Step, err = p.forms.seal(w, r, purposeLogout, flow.Destination{})
+	if err != nil || p.accounts.Identities == nil {
+		return v, err
 	}
 	connected := map[string]bool{}
 	only := len(h.Identities) == 1 && (h.Visit.User.PasswordHash == "" || p.noPasswords)
@@ -68,7 +77,7 @@ func (p *homePages) addAccount(w http.ResponseWriter, r *http.Request, v *web.Ho
 		if !only {
 			form := flow.DisconnectForm{UserID: h.Visit.User.ID, Connector: id.Connector, Subject: id.Subject}
 			if a.Step, err = p.forms.seal(w, r, purposeDisconnect, form); err != nil {
-				return err
+				return v, err
 			}
 		}
 		v.Accounts = append(v.Accounts, a)
@@ -80,11 +89,11 @@ func (p *homePages) addAccount(w http.ResponseWriter, r *http.Request, v *web.Ho
 		c, err := p.steps.choice(w, r, provider,
 			flow.ProviderForm{Purpose: delegation.PurposeLink, UserID: h.Visit.User.ID})
 		if err != nil {
-			return err
+			return v, err
 		}
 		v.Connect = append(v.Connect, c)
 	}
-	return nil
+	return v, nil
 }
 
 func (p *homePages) account(id storage.Identity) web.Account {

@@ -3,6 +3,7 @@ package authserver
 import (
 	"net/http"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/account"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 )
 
@@ -16,6 +17,7 @@ type pages struct {
 	login     *loginPages
 	home      *homePages
 	device    *devicePages
+	account   *accountPages
 	setup     *setupPages
 	links     *linkPages
 	prove     *provePages
@@ -69,6 +71,10 @@ func newPages(s *Server) *pages {
 	}
 	devices := &flow.Devices{Flow: f, Requests: s.devices, Approvals: s.grants.approvals}
 	prove := &provePages{entry, forms, steps}
+	home := &homePages{accounts, c.NoLocalLogin, prove, forms, steps}
+	desk := &account.Desk{
+		Store: c.Store, Browsers: browsers, Catalog: s.catalog, Identities: c.Accounts, Audit: c.Audit, Now: c.Now,
+	}
 	p := &pages{
 		issuer:      c.Issuer,
 		paths:       s.paths,
@@ -76,9 +82,10 @@ func newPages(s *Server) *pages {
 		errors:      s.errors,
 		authorize:   &authorizePages{f, signIns, forms, steps},
 		login:       &loginPages{f, accounts, entry, c.NoLocalLogin, forms, steps},
-		home:        &homePages{accounts, c.NoLocalLogin, prove, forms, steps},
 		notices:     &noticePages{browsers, s.teller, s.users, s.paths, s.errors.web, forms},
 		links:       &linkPages{s.users, c.NoLocalLogin, c.Issuer, s.paths, s.errors.web, forms},
+		home:        home,
+		account:     &accountPages{desk, home, forms, steps},
 		setup:       &setupPages{s.users, c.NoLocalLogin, c.Issuer, s.paths.setup, s.errors.web, forms},
 		device:      &devicePages{devices, forms, steps},
 		prove:       prove,
@@ -132,6 +139,10 @@ func (p *pages) register(handle func(string, http.Handler, ...string)) {
 	handle(p.paths.setup, setup, http.MethodGet, http.MethodHead, http.MethodPost)
 	post(p.paths.setup+"/check", p.setup.check)
 	handle(p.paths.home+"{$}", http.HandlerFunc(p.home.home), http.MethodGet, http.MethodHead)
+	handle(p.paths.account, http.HandlerFunc(p.account.page), http.MethodGet, http.MethodHead)
+	post(p.paths.connections, p.account.connections)
+	post(p.paths.signIns, p.account.signIns)
+	post(p.paths.stop, p.account.stop)
 	if p.provider != nil {
 		post(p.paths.depart, p.provider.depart)
 		post(p.paths.disconnect, p.home.disconnect)

@@ -24,6 +24,7 @@ type paths struct {
 	link, forgotten                                        string // link ends in a slash
 	passkey, second, recovery, prove                       string // ways in
 	notices                                                string
+	account, connections, signIns, stop                    string
 }
 
 func newPaths(issuer string) paths {
@@ -41,6 +42,8 @@ func newPaths(issuer string) paths {
 		passkey: prefix + "/login/passkey", second: prefix + "/login/second", recovery: prefix + "/login/recovery",
 		prove:   prefix + "/prove",
 		notices: prefix + "/account/notices",
+		account: prefix + "/account", connections: prefix + "/account/connections",
+		signIns: prefix + "/account/sign-ins", stop: prefix + "/account/stop",
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/internal/wire"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -38,7 +39,9 @@ func (s *Server) handleToken(w http.ResponseWriter, r *http.Request) {
 // exchange, whose reply has a form of its own (RFC 8693 §2.2.1).
 func (g *grants) reply(r *http.Request, p form.Params) (any, error) {
 	if g.exchange == nil || p.Get("grant_type") != oauth.GrantTokenExchange {
-		return g.shell.Token(r.Context(), tokenRequest(r, p))
+		request := tokenRequest(r, p)
+		request.From = network.Coarse(g.proxies.ClientAddr(r))
+		return g.shell.Token(r.Context(), request)
 	}
 	x := exchangeRequest(r, p)
 	client, err := g.clientAuth.Authenticate(r.Context(), x.Credentials)

@@ -38,6 +38,7 @@ const (
 	ByConsent       RevokedBy = "consent withdrawn"
 	ByProvider      RevokedBy = "end of the session at the provider"
 	ByNewer         RevokedBy = "newer grants"
+	ByPerson        RevokedBy = "the person" // on their account page
 )
 
 // GrantSuperseded is the event that a sweep leaves when it ends grants for newer ones; its

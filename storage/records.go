@@ -145,6 +145,8 @@ type Grant struct {
 	// StatusIndex is the place of the grant in the status lists; the store assigns it. No
 	// two grants whose tokens may live have the same. 0: none, of a grant of an old schema.
 	StatusIndex int64
+	PausedAt    time.Time // zero: not paused
+	NarrowedAt  time.Time // when the person last left it fewer scopes; zero: never
 	// UpstreamID is the session at an upstream provider that the grant rests on; the store
 	// takes it from the browser session that approves. "": none.
 	UpstreamID string

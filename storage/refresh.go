@@ -32,8 +32,8 @@ type Redemptions interface {
 	//
 	// Errors: ErrNotFound; ErrMismatch (another client's token; untouched); ErrResource
 	// (a given resource is not the grant's; untouched);
-	// ErrExpired (idle or absolute); ErrRevoked; ErrSuperseded; ErrSpent when it was rotated more
-	// than Grace ago, in which case the grant has been revoked (OAuth 2.1 §4.3.1)
+	// ErrExpired (idle or absolute); ErrRevoked; ErrPaused (untouched); ErrSuperseded; ErrSpent
+	// when it was rotated more than Grace ago, in which case the grant has been revoked (OAuth 2.1 §4.3.1)
 	// and the returned Rotation names it. A grant that was revoked before is
 	// ErrRevoked, so ErrSpent always means that this call has found the reuse.
 	RotateRefresh(ctx context.Context, r RotateRefresh) (Rotation, error)
@@ -48,6 +48,7 @@ type RedeemCode struct {
 	RedirectURI string // "" when the token request has none (OAuth 2.1 §10.2)
 	Resource    string // canonical; "" when the token request names none
 	Refresh     *Refresh
+	From        string // the network that the client asks from, for the person; "": not known
 	Now         time.Time
 }
 
@@ -97,6 +98,7 @@ type RotateRefresh struct {
 	Next     Refresh       // the successor; of a numbered token only ExpiresAt counts
 	Sealed   []byte        // of a HashedRefresh: what its successor is made from, sealed, for replies within Grace
 	Grace    time.Duration // at most MaxGrace; zero: the second use is reuse
+	From     string        // the network that the client asks from, for the person; "": not known
 	Now      time.Time
 }
 

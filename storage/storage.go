@@ -31,6 +31,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 // The sentinels of the contract. Test with errors.Is.
@@ -50,6 +52,8 @@ var (
 	ErrSuperseded = errors.New("storage: superseded many times")
 	// ErrRevoked: the grant, session or account behind the record was cut off.
 	ErrRevoked = errors.New("storage: revoked")
+	// ErrPaused: the person has paused the grant. Nothing is spent.
+	ErrPaused = errors.New("storage: paused")
 	// ErrUntied: the identity has no user, and the user to whom it would be tied was not asked.
 	ErrUntied = errors.New("storage: tied to no user")
 	// ErrChanged: what the caller has read, and rests on, is no longer what is stored.
@@ -146,24 +150,6 @@ type Sessions interface {
 	EndSession(ctx context.Context, h Hash, now time.Time) error
 }
 
-// SignIns shows people their sessions, and ends them.
-type SignIns interface {
-	// Sessions returns up to limit live sessions of a user, the newest first.
-	Sessions(ctx context.Context, userID string, now time.Time, limit int) ([]Session, error)
-	// EndSignIn is EndSession for the session of a user with an id. ErrNotFound when the user has
-	// none of that id, be it another user's.
-	EndSignIn(ctx context.Context, userID, id string, now time.Time) error
-	// EndOtherSignIns is EndSession for each session of a user but the one to keep, and returns how
-	// many there were.
-	EndOtherSignIns(ctx context.Context, userID string, keep Hash, now time.Time) (int, error)
-	// ProveSession notes that the person of a live session has proved who they are at a time, by
-	// methods that are added to those of the session. ErrNotFound when it is not live.
-	ProveSession(ctx context.Context, h Hash, methods []string, at time.Time) error
-	// SeeSession notes that a session is used at a time, unless a use within SeenEvery before it
-	// is noted. No error when there is none.
-	SeeSession(ctx context.Context, h Hash, at time.Time) error
-}
-
 // Revocations cuts access.
 type Revocations interface {
 	// RevokeGrant ends a grant: its code, refresh tokens and introspection. No error
@@ -183,11 +169,10 @@ type Revocations interface {
 // Lookups answers introspection.
 type Lookups interface {
 	// TokenActive reports whether an access token is still good: its grant (if any)
-	// is live and known, its client not deleted, its user enabled, its id not denied. It
-	// also returns the session at an upstream provider that the grant rests on, "" for none.
-	TokenActive(ctx context.Context, t TokenKey) (active bool, upstreamID string, err error)
+	// is live, known and not paused, its client not deleted, its user enabled, its id not denied.
+	TokenActive(ctx context.Context, t TokenKey) (TokenState, error)
 	// RevokedGrants returns the status indexes, from (included) to (excluded), of the
-	// grants that are revoked and not yet swept, in order.
+	// grants that are revoked and not yet swept, or paused, in order.
 	RevokedGrants(ctx context.Context, from, to int64) ([]int64, error)
 	// RefreshToken returns an unspent, unexpired refresh token's grant and expiry. ErrNotFound
 	// for anything else.
@@ -200,6 +185,15 @@ type TokenKey struct {
 	GrantID  string // "" for client credentials
 	ClientID string
 	Now      time.Time
+}
+
+// TokenState is what the store says of an access token.
+type TokenState struct {
+	Active bool
+	// UpstreamID is the session at an upstream provider that the grant rests on, "" for none.
+	UpstreamID string
+	// Scopes are those that the grant has now; nil without a grant. The token may say more.
+	Scopes oauth.Scopes
 }
 
 // Grants lists grants for people and operators.
@@ -366,6 +360,8 @@ type Store interface {
 	Cuts
 	Lookups
 	Grants
+	Connections
+	Stops
 	Resources
 	Keys
 	KeyCustody

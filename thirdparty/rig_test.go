@@ -310,12 +310,12 @@ func (r *rig) approve(s storage.Session, userID string) storage.Grant {
 // active reports whether tokens of a grant are honoured.
 func (r *rig) active(g storage.Grant) bool {
 	r.t.Helper()
-	ok, _, err := r.store.TokenActive(r.t.Context(),
+	got, err := r.store.TokenActive(r.t.Context(),
 		storage.TokenKey{TokenID: "t", GrantID: g.ID, ClientID: g.ClientID, Now: r.clock.Now()})
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return ok
+	return got.Active
 }
 
 func (r *rig) upstream(id string) storage.Upstream {

@@ -164,6 +164,16 @@ func delegated() []sample {
 		{"connected-declined", func(p *Pages, w http.ResponseWriter) {
 			p.Connected(w, Connected{Provider: google, Resource: notes, Declined: true})
 		}},
+		{"account", func(p *Pages, w http.ResponseWriter) { p.Account(w, sampleAccount()) }},
+		{"account-empty", func(p *Pages, w http.ResponseWriter) {
+			v := sampleAccount()
+			v.You.Accounts, v.You.Connect, v.Apps.Apps, v.Apps.NextURL, v.Done = nil, nil, nil, "", Text{}
+			v.SignIns.SignIns, v.SignIns.More, v.SignIns.Others = v.SignIns.SignIns[:1], false, false
+			p.Account(w, v)
+		}},
+		{"stopeverything", func(p *Pages, w http.ResponseWriter) {
+			p.StopEverything(w, StopEverything{AccountForm{"/account/stop", "sealed-step"}, "/account"})
+		}},
 		{"home-accounts", func(p *Pages, w http.ResponseWriter) { p.Home(w, home) }},
 		{"home-only", func(p *Pages, w http.ResponseWriter) { p.Home(w, only) }},
 		{"home-choices", func(p *Pages, w http.ResponseWriter) {
@@ -373,5 +383,50 @@ func write(t *testing.T, path string, body []byte) {
 	}
 	if err := os.WriteFile(path, body, 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// sampleAccount is the page of a person with several of everything.
+func sampleAccount() AccountPage {
+	at := time.Date(2026, 11, 20, 9, 41, 0, 0, time.UTC)
+	google := Provider{Name: "Google", Icon: "google"}
+	windows := Say("account.agent", "browser", "Chrome", "system", "Windows")
+	return AccountPage{
+		Done: Say("account.done_narrowed"),
+		You: AccountYou{
+			WaysURL: "/account/ways", NoticesURL: "/account/notices",
+			Username: "alice",
+			Accounts: []Account{{
+				Provider: google, Label: "alice@example.com", Action: "/disconnect", Step: "sealed-1",
+			}},
+			Connect: sampleChoices("sealed-3")[2:4],
+			SignOut: AccountForm{"/logout", "sealed-2"},
+		},
+		Apps: AccountApps{
+			AccountForm: AccountForm{"/account/connections", "sealed-step"},
+			Apps: []ConnectedApp{{
+				ID: "grt_VP72f5mdC9", Client: claude, Server: notes, Username: "alice", StaySignedIn: true,
+				Scopes: []Scope{
+					{Name: "notes:read", Description: "Read your notes"},
+					{Name: "notes:delete", Description: "Delete your notes", Dangerous: true},
+				},
+				Given: Event{At: at, Agent: windows, From: "203.0.113.0/24"}, FirstUsed: at.Add(time.Minute),
+				Used: Event{At: at.Add(25 * time.Hour), From: "198.51.100.0/24"},
+			}, {
+				ID: "grt_VP72f5mdC8", Client: Party{URL: "mcp_1"}, SelfRegistered: true, Server: notes,
+				Username: "alice",
+				Given:    Event{At: at}, FirstUsed: at, Used: Event{At: at}, Paused: true,
+			}},
+			NextURL: "/account?before=grt_VP72f5mdC8",
+		},
+		SignIns: AccountSignIns{
+			AccountForm: AccountForm{"/account/sign-ins", "sealed-step"}, More: true, Others: true,
+			SignIns: []SignIn{
+				{ID: "ses_1", Here: true, Agent: windows, From: "203.0.113.0/24", Begun: at, Seen: at.Add(time.Hour)},
+				{ID: "ses_2", Begun: at, Seen: at},
+			},
+		},
+		Stop:    AccountForm{"/account/stop", "sealed-step"},
+		HomeURL: "/",
 	}
 }

@@ -79,7 +79,8 @@ func TestOpener(t *testing.T) {
 		kept := !slices.Contains([]string{
 			"error", "deadend", "error-empty", "setup", "setup-problem", "setupdone", "signedout", "link", "link-stop",
 			"linkmessage", "forgotten", "answer", "notices"}, s.name) &&
-			!slices.ContainsFunc([]string{"home", "device", "prove", "add", "recoverycodes", "newpassword", "way"},
+			!slices.ContainsFunc([]string{"home", "device", "prove", "add", "recoverycodes", "newpassword", "way",
+				"account", "stopeverything"},
 				func(account string) bool { return strings.HasPrefix(s.name, account) })
 		want := "same-origin"
 		if kept {

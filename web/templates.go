@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"io/fs"
 	"maps"
 
 	"github.com/mcp-authd/mcp-authd/web/text"
@@ -19,6 +20,7 @@ var pageNames = [...]string{
 	"providerconsent", "providerredirect", "failed", "connect", "connected", "claim",
 	"devicecode", "device", "devicedone", "link", "linkmessage", "forgotten", "answer", "notices",
 	"second", "prove", "addpasskey", "addapp", "recoverycodes", "newpassword", "wayadded", "ways", "enrolfirst",
+	"account", "stopeverything",
 }
 
 // templates are the pages as they are in the files, before a language is put in.
@@ -46,6 +48,9 @@ func parseTemplates(b Branding, a *assets) (templates, error) {
 		page, err := base.Clone()
 		if err == nil {
 			page, err = page.ParseFS(templateFiles, "templates/"+name+".html")
+		}
+		if sections, _ := fs.Glob(templateFiles, "templates/"+name+"_*.html"); err == nil && len(sections) > 0 {
+			page, err = page.ParseFS(templateFiles, sections...)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("web: parse page %s: %w", name, err)

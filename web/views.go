@@ -272,13 +272,14 @@ type Account struct {
 
 // Home is the view of the start page.
 type Home struct {
-	Username   string // "" when no person is signed in
-	NoticesURL string // where a person who is signed in sees what has changed; "": nowhere
-	Issuer     string
-	Resources  []Party
-	EndNotice  Text      // see Login
-	SignInURL  string    // where to sign in with a password, for a person who is not signed in; "": nowhere
-	SignIn     []Choice  // the providers to sign in with, for a person who is not signed in
+	Username  string // "" when no person is signed in
+	Issuer    string
+	Resources []Party
+	EndNotice Text     // see Login
+	SignInURL string   // where to sign in with a password, for a person who is not signed in; "": nowhere
+	SignIn    []Choice // the providers to sign in with, for a person who is not signed in
+	// AccountURL is the account page of the person who is signed in.
+	AccountURL string
 	Accounts   []Account // the connected ones
 	Connect    []Choice  // the providers that can be connected
 	// SignOutAction and Step are the sign-out form.

@@ -20,7 +20,8 @@ import (
 func newGrantCommand(s std) *cobra.Command {
 	return group("grant", "Look at and end what people allowed", newGrantList(s),
 		completing(s, (*app).grantIDs, newGrantShow(s)), completing(s, (*app).grantIDs, newGrantRevoke(s)),
-		newGrantFinish(s))
+		completing(s, (*app).grantIDs, newGrantNarrow(s)), completing(s, (*app).grantIDs, newGrantPause(s)),
+		completing(s, (*app).grantIDs, newGrantResume(s)), newGrantFinish(s))
 }
 
 // selection says which grants are meant, by names or ids.
@@ -230,6 +231,7 @@ type grantView struct {
 	Upstream   string    `json:"upstream,omitempty"` // Session, under the name of the version before
 	CreatedAt  time.Time `json:"created_at"`
 	ExpiresAt  time.Time `json:"expires_at"`
+	PausedAt   time.Time `json:"paused_at,omitzero"`
 }
 
 func (a *app) viewGrants(ctx context.Context, all []storage.Grant) ([]grantView, error) {
@@ -245,7 +247,7 @@ func (a *app) viewGrants(ctx context.Context, all []storage.Grant) ([]grantView,
 			ClientName: names.client(ctx, g.ClientID),
 			Resource:   g.Resource, Scope: g.Scopes.String(), Connector: connector, Session: g.UpstreamID,
 			Upstream:  g.UpstreamID,
-			CreatedAt: g.CreatedAt, ExpiresAt: g.ExpiresAt,
+			CreatedAt: g.CreatedAt, ExpiresAt: g.ExpiresAt, PausedAt: g.PausedAt,
 		})
 	}
 	return views, nil

@@ -24,6 +24,8 @@ type logged struct {
 	At   time.Time `json:"at"` // of what a command did, which is logged later
 	// RevokedAt is when a cut took effect. It is logged when all of its grants are marked.
 	RevokedAt time.Time `json:"revoked_at"`
+	RevokedBy string    `json:"revoked_by"`
+	Scope     string    `json:"scope"`
 	Event     string    `json:"event"`
 	Grant     string    `json:"grant"`
 	User      string    `json:"user"`
@@ -138,7 +140,11 @@ func (a *app) repetitions(ctx context.Context, events []logged) (*repetitions, e
 func (r *repetitions) look(ctx context.Context, i int, l logged) error {
 	switch audit.Current(l.Event) {
 	case audit.GrantRevoked:
-		return r.grant(ctx, l, l.Grant, storage.ByOperator)
+		return r.grant(ctx, l, l.Grant, cmp.Or(storage.RevokedBy(l.RevokedBy), storage.ByOperator))
+	case audit.EverythingStopped:
+		return r.stopped(ctx, l)
+	case audit.GrantNarrowed, audit.GrantPaused:
+		return r.lessened(ctx, l)
 	case audit.GrantsRevoked:
 		return r.grants(ctx, l)
 	case audit.TokenRevoked:

@@ -197,14 +197,14 @@ func (a *app) standing(ctx context.Context, c oauth.AccessTokenClaims, now time.
 			why("its user %s is disabled", u.Name)
 		}
 	}
-	active, _, err := a.store.TokenActive(ctx,
+	state, err := a.store.TokenActive(ctx,
 		storage.TokenKey{TokenID: c.TokenID, GrantID: c.GrantID, ClientID: c.ClientID, Now: now})
 	switch {
 	case err != nil:
 		return err
-	case !active && c.GrantID != "":
-		why("its grant %s was revoked, is unknown here, or has ended; or the token itself was revoked", c.GrantID)
-	case !active:
+	case !state.Active && c.GrantID != "":
+		why("its grant %s was revoked or paused, is unknown here, or has ended; or the token itself was revoked", c.GrantID)
+	case !state.Active:
 		why("it was revoked, or its client was deleted")
 	}
 	return nil

@@ -27,11 +27,15 @@ var mayImport = map[string][]string{
 
 	"authserver": {
 		"oauth", "delegation", "storage", "policy", "keys", "session", "audit", "web", "metadata", "internal",
-		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/clients",
-		"authserver/internal/connect", "authserver/internal/device", "authserver/internal/flow",
-		"authserver/internal/form",
+		"authserver/internal/account", "authserver/internal/binding", "authserver/internal/catalogue",
+		"authserver/internal/clients", "authserver/internal/connect", "authserver/internal/device",
+		"authserver/internal/flow", "authserver/internal/form",
 		"authserver/internal/grant",
 		"authserver/internal/refusal", "authserver/internal/shell",
+	},
+	"authserver/internal/account": {
+		"oauth", "storage", "audit",
+		"authserver/internal/catalogue", "authserver/internal/flow", "authserver/internal/refusal",
 	},
 	"authserver/internal/binding":   {"oauth", "storage", "policy", "authserver/internal/refusal"},
 	"authserver/internal/catalogue": {"storage", "policy", "audit", "authserver/internal/refusal"},

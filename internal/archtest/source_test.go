@@ -147,7 +147,8 @@ func exposes(f file, local []string) (bad []string) {
 // it can do neither.
 func behindHTTP(m module) (bad []string) {
 	behind := []string{
-		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/clients",
+		"authserver/internal/account", "authserver/internal/binding", "authserver/internal/catalogue",
+		"authserver/internal/clients",
 		"authserver/internal/connect",
 		"authserver/internal/flow", "authserver/internal/form", "authserver/internal/grant",
 		"authserver/internal/refusal",

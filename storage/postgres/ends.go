@@ -68,9 +68,9 @@ func endUpstreams(
 
 // eraseOfUser ends the sessions at providers of a user whose browser sessions and grants
 // end anyway. It locks them in the order of endUpstreams. Their tokens are kept to be given back.
-func eraseOfUser(userID string, now time.Time) statement {
+func eraseOfUser(userID, reason string, now time.Time) statement {
 	return statement{`WITH live AS (SELECT id, connector, subject, user_id, sealed FROM upstreams WHERE user_id = $3 AND ended_at IS NULL ORDER BY id FOR UPDATE),
 kept AS (` + handback + `SELECT id, connector, subject, user_id, sealed, $4::bigint FROM live WHERE sealed IS NOT NULL ON CONFLICT DO NOTHING)
 UPDATE upstreams AS u SET sealed = NULL, claimed_until = NULL, ended_at = $1, end_reason = $2 FROM live WHERE u.id = live.id`,
-		[]any{column.Millis(now), column.Disabled, userID, column.Millis(now.Add(column.HandedBackFor))}}
+		[]any{column.Millis(now), reason, userID, column.Millis(now.Add(column.HandedBackFor))}}
 }

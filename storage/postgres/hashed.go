@@ -18,7 +18,7 @@ import (
 // after the last installation has applied the step.
 
 const (
-	grantOfG = "g.id, g.client_id, g.user_id, g.resource, g.scopes, g.auth_time, g.created_at, g.expires_at, g.revoked_at, g.status_index, g.upstream_id, g.revoked_by"
+	grantOfG = "g.id, g.client_id, g.user_id, g.resource, g.scopes, g.auth_time, g.created_at, g.expires_at, g.revoked_at, g.status_index, g.upstream_id, g.revoked_by, g.paused_at, g.narrowed_at"
 
 	// firstHashed stores a first refresh token that has a row. It descends from the code's
 	// changed row or not at all.
@@ -39,7 +39,7 @@ next AS (UPDATE grants AS n SET generation = 1, refresh_hash = $7, rotated_at = 
 	UPDATE refresh_tokens AS t SET rotated_at = $1, sealed = $2, generation = $6 FROM grants g
 	WHERE t.hash = $3 AND g.id = t.grant_id AND t.rotated_at IS NULL AND t.expires_at > $1
 		AND g.client_id = $4 AND ($5 = '' OR g.resource = $5)
-		AND g.revoked_at IS NULL AND g.expires_at > $1 AND NOT ` + isCut + " AND " + inTime + `$10
+		AND g.revoked_at IS NULL AND g.paused_at IS NULL AND g.expires_at > $1 AND NOT ` + isCut + " AND " + inTime + `$10
 	RETURNING ` + grantOfG
 	hashedTail = `,
 used AS (UPDATE clients SET last_used_at = $1

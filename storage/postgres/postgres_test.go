@@ -166,8 +166,8 @@ func TestTheHotVerbsAreOneStatement(t *testing.T) {
 			return err
 		}},
 		{"TokenActive", 1, func() error {
-			ok, _, err := s.TokenActive(ctx, storage.TokenKey{TokenID: "t", GrantID: "g", ClientID: "c", Now: now})
-			if err == nil && !ok {
+			got, err := s.TokenActive(ctx, storage.TokenKey{TokenID: "t", GrantID: "g", ClientID: "c", Now: now})
+			if err == nil && !got.Active {
 				err = errors.New("inactive")
 			}
 			return err

@@ -18,7 +18,7 @@ const (
 	// if one is sent (§10.2, AS-92), so a wrong guess leaves it as it is. The first refresh token
 	// is good by the same change. A digest is all that stays of the code.
 	takeCode = `WITH took AS (
-	UPDATE grants AS g SET code_used_at = $1, sweep_at = expires_at, code_hash = $10, code_redirect = '', code_challenge = ''`
+	UPDATE grants AS g SET code_used_at = $1, sweep_at = expires_at, code_hash = $10, code_redirect = '', code_challenge = '', used_from = $12`
 	takeFirst = `,
 		generation = CASE WHEN $7::bytea IS NULL THEN 0 ELSE 1 END, refresh_hash = $7, rotated_at = $1, refresh_expires_at = least($8::bigint, expires_at)`
 	whereCode = `
@@ -54,10 +54,11 @@ func (s *Store) RedeemCode(ctx context.Context, r storage.RedeemCode) (out stora
 		}
 		spent := verdict.Spent(r)
 		args := []any{column.Millis(r.Now), r.Hash[:], r.ClientID, r.Challenge,
-			r.RedirectURI, r.Resource, hash, expires, column.Millis(r.Now.Add(-column.UsedEvery)), spent[:], deadline}
+			r.RedirectURI, r.Resource, hash, expires, column.Millis(r.Now.Add(-column.UsedEvery)), spent[:], deadline,
+			column.Text(r.From)}
 		where := whereCode + " AND NOT " + leanGrants
 		if r.GrantID != "" {
-			where, args = whereCode+" AND id = $12", append(args, r.GrantID)
+			where, args = whereCode+" AND id = $13", append(args, r.GrantID)
 		}
 		err := one(ctx, q, row.Dest(), takeCode+first+where+returnCode+next+takeCodeTail, args...)
 		if errors.Is(err, pgx.ErrNoRows) {

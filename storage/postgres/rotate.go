@@ -23,10 +23,11 @@ const (
 	takeLost = rotateHead + "substring($7::bytea FROM 1 FOR $9::int)" + rotateWhere + "generation < $3" + rotateTail
 
 	rotateHead = `WITH took AS (
-	UPDATE grants AS g SET generation = $3 + 1, rotated_at = $1, refresh_expires_at = least($8::bigint, expires_at), rotations = `
+	UPDATE grants AS g SET generation = $3 + 1, rotated_at = $1, refresh_expires_at = least($8::bigint, expires_at),
+		used_from = coalesce($12, used_from), rotations = `
 	rotateWhere = `
 	WHERE id = $2 AND refresh_hash = $4 AND client_id = $5 AND ($6 = '' OR resource = $6)
-		AND revoked_at IS NULL AND expires_at > $1 AND NOT ` + isCut + " AND " + inTime + "$11 AND "
+		AND revoked_at IS NULL AND paused_at IS NULL AND expires_at > $1 AND NOT ` + isCut + " AND " + inTime + "$11 AND "
 	rotateTail = `
 	RETURNING ` + column.GrantRead + `),
 used AS (UPDATE clients SET last_used_at = $1
@@ -62,7 +63,7 @@ func rotateNumbered(
 	now := column.Millis(r.Now)
 	err = one(ctx, q, row.Dest(), take, now, t.GrantID, t.Generation, t.Secret[:], r.ClientID, r.Resource,
 		verdict.Remembered(t, r.Now), column.Millis(r.Next.ExpiresAt), verdict.RotationsSize,
-		column.Millis(r.Now.Add(-column.UsedEvery)), deadline)
+		column.Millis(r.Now.Add(-column.UsedEvery)), deadline, column.Text(r.From))
 	if err != nil {
 		return out, err
 	}

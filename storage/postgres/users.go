@@ -92,7 +92,7 @@ func (s *Store) SetUserDisabled(ctx context.Context, userID string, disabled boo
 		if err != nil || !disabled {
 			return err
 		}
-		if err := all(ctx, q, eraseOfUser(userID, now)); err != nil {
+		if err := all(ctx, q, eraseOfUser(userID, column.Disabled, now)); err != nil {
 			return err
 		}
 		return cutOff(ctx, q, userID, storage.ByDisabled, now)
@@ -112,7 +112,7 @@ func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) er
 			statement{"DELETE FROM recovery_codes WHERE user_id = $1", []any{userID}},
 			statement{"DELETE FROM notices WHERE user_id = $1", []any{userID}},
 			statement{"DELETE FROM one_time_links WHERE user_id = $1", []any{userID}},
-			eraseOfUser(userID, now),
+			eraseOfUser(userID, column.Disabled, now),
 			// What they are called at a provider is not kept for those who are gone.
 			statement{"UPDATE upstreams SET subject = '', session_id = NULL WHERE user_id = $1", []any{userID}},
 		)

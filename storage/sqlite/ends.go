@@ -55,12 +55,12 @@ func endUpstreams(c *conn, where string, args []any, reason string, now time.Tim
 
 // eraseOfUser ends the sessions at providers of a user whose browser sessions and grants
 // end anyway. Their tokens are kept to be given back.
-func eraseOfUser(c *conn, userID string, now time.Time) func() error {
+func eraseOfUser(c *conn, userID, reason string, now time.Time) func() error {
 	return func() error {
 		return all(
 			handOver(c, "user_id = ?2", now, userID),
 			run(c, `UPDATE upstreams SET sealed = NULL, claimed_until = NULL, ended_at = ?, end_reason = ?
-				WHERE user_id = ? AND ended_at IS NULL`, column.Millis(now), column.Disabled, userID),
+				WHERE user_id = ? AND ended_at IS NULL`, column.Millis(now), reason, userID),
 		)
 	}
 }

@@ -14,7 +14,7 @@ const (
 	// AS-90). All that the code is bound to stands in the condition (AS-49), a redirect URI only
 	// if one is sent (§10.2, AS-92), so a wrong guess leaves it as it is. A digest is all that
 	// stays of the code.
-	takeCode = `UPDATE grants AS g SET code_used_at = ?1, sweep_at = expires_at, code_hash = ?9, code_redirect = '', code_challenge = '',
+	takeCode = `UPDATE grants AS g SET code_used_at = ?1, sweep_at = expires_at, code_hash = ?9, code_redirect = '', code_challenge = '', used_from = ?10,
 	generation = CASE WHEN ?7 IS NULL THEN 0 ELSE 1 END, refresh_hash = ?7, rotated_at = ?1, refresh_expires_at = min(?8, expires_at)
 WHERE code_hash = ?2 AND client_id = ?3 AND code_challenge = ?4 AND (?5 = '' OR code_redirect = ?5)
 	AND (?6 = '' OR resource = ?6) AND code_used_at IS NULL AND code_expires_at > ?1 AND expires_at > ?1
@@ -44,11 +44,11 @@ func (s *Store) RedeemCode(ctx context.Context, r storage.RedeemCode) (out stora
 		spent := verdict.Spent(r)
 		args := []any{
 			column.Millis(r.Now), r.Hash[:], r.ClientID, r.Challenge, r.RedirectURI, r.Resource, secret, expires,
-			spent[:],
+			spent[:], column.Text(r.From),
 		}
 		sql := takeCode + takeCodeTail
 		if r.GrantID != "" {
-			sql, args = takeCode+" AND id = ?10"+takeCodeTail, append(args, r.GrantID)
+			sql, args = takeCode+" AND id = ?11"+takeCodeTail, append(args, r.GrantID)
 		}
 		err = c.one(append(row.Dest(), &used), sql, args...)
 		if errors.Is(err, storage.ErrNotFound) {

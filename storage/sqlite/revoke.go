@@ -33,8 +33,9 @@ func (s *Store) RevokedGrants(ctx context.Context, from, to int64) (out []int64,
 		out, err = each(c, func(row scanner) (i int64, err error) {
 			err = row.Scan(&i)
 			return i, err
-		}, "SELECT status_index FROM grants WHERE revoked_at IS NOT NULL AND status_index >= ? AND status_index < ? ORDER BY status_index",
-			from, to)
+		}, `SELECT status_index FROM grants WHERE revoked_at IS NOT NULL AND status_index >= ?1 AND status_index < ?2
+			UNION SELECT status_index FROM grants WHERE paused_at IS NOT NULL AND status_index >= ?1 AND status_index < ?2
+			ORDER BY status_index`, from, to)
 		return err
 	})
 	return out, err
@@ -85,15 +86,20 @@ func (s *Store) DenyToken(ctx context.Context, tokenID string, expires time.Time
 
 const tokenActive = `SELECT NOT EXISTS (SELECT 1 FROM denied_tokens WHERE id = ?1 AND expires_at > ?4)
 	AND NOT EXISTS (SELECT 1 FROM clients WHERE id = ?3 AND deleted_at IS NOT NULL)
-	AND (?2 = '' OR EXISTS (SELECT 1 FROM grants g WHERE g.id = ?2 AND g.revoked_at IS NULL AND g.expires_at > ?4 AND NOT ` + isCut + `)),
-	COALESCE((SELECT upstream_id FROM grants WHERE id = ?2), '')`
+	AND (?2 = '' OR EXISTS (SELECT 1 FROM grants g WHERE g.id = ?2 AND g.revoked_at IS NULL AND g.paused_at IS NULL AND g.expires_at > ?4 AND NOT ` + isCut + `)),
+	(SELECT upstream_id FROM grants WHERE id = ?2), (SELECT scopes FROM grants WHERE id = ?2)`
 
 // TokenActive implements storage.Lookups.
-func (s *Store) TokenActive(ctx context.Context, t storage.TokenKey) (active bool, upstreamID string, err error) {
+func (s *Store) TokenActive(ctx context.Context, t storage.TokenKey) (out storage.TokenState, err error) {
 	err = s.read(ctx, "token active", func(c *conn) error {
-		return c.one([]any{&active, &upstreamID}, tokenActive, t.TokenID, t.GrantID, t.ClientID, column.Millis(t.Now))
+		var row column.TokenRow
+		err := c.one(row.Dest(), tokenActive, t.TokenID, t.GrantID, t.ClientID, column.Millis(t.Now))
+		if err == nil {
+			out, err = row.State()
+		}
+		return err
 	})
-	return active, upstreamID, err
+	return out, err
 }
 
 // RefreshToken implements storage.Lookups.

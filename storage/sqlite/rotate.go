@@ -16,7 +16,7 @@ const (
 
 	// takeNumbered is the compare-and-swap of rotation: of N callers one finds the generation
 	// as it was, and every use makes a new one (OAuth 2.1 §4.3.1, AS-94). It changes no indexed column.
-	takeNumbered = `UPDATE grants SET generation = ?2, rotated_at = ?3, refresh_expires_at = min(?4, expires_at), rotations = ?5
+	takeNumbered = `UPDATE grants SET generation = ?2, rotated_at = ?3, refresh_expires_at = min(?4, expires_at), rotations = ?5, used_from = coalesce(?7, used_from)
 WHERE id = ?1 AND generation = ?6`
 )
 
@@ -57,7 +57,7 @@ func rotateNumbered(
 	}
 	now, kept := column.Millis(r.Now), n.Remember(t, passage, r.Now)
 	taken, err := c.exec(takeNumbered, t.GrantID, t.Generation+1, now, column.Millis(r.Next.ExpiresAt),
-		column.Bytes(kept), n.Generation)
+		column.Bytes(kept), n.Generation, column.Text(r.From))
 	if err == nil && taken != 1 {
 		err = errUndecided
 	}

@@ -81,7 +81,7 @@ func (s *Store) SetUserDisabled(ctx context.Context, userID string, disabled boo
 			return err
 		}
 		return all(
-			eraseOfUser(c, userID, now),
+			eraseOfUser(c, userID, column.Disabled, now),
 			func() error { return cutOff(c, userID, storage.ByDisabled, now) },
 		)
 	})
@@ -100,7 +100,7 @@ func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) er
 			run(c, "DELETE FROM recovery_codes WHERE user_id = ?", userID),
 			run(c, "DELETE FROM notices WHERE user_id = ?", userID),
 			run(c, "DELETE FROM one_time_links WHERE user_id = ?", userID),
-			eraseOfUser(c, userID, now),
+			eraseOfUser(c, userID, column.Disabled, now),
 			// What they are called at a provider is not kept for those who are gone.
 			run(c, "UPDATE upstreams SET subject = '', session_id = NULL WHERE user_id = ?", userID),
 			func() error { return cutOff(c, userID, storage.ByUserDeleted, now) },

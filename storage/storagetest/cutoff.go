@@ -134,9 +134,9 @@ func revocations(t *testing.T, e *env) {
 	})
 	active := func(t *testing.T, k storage.TokenKey) bool {
 		t.Helper()
-		ok, _, err := e.s.TokenActive(e.ctx, k)
+		got, err := e.s.TokenActive(e.ctx, k)
 		check(t, err)
-		return ok
+		return got.Active
 	}
 	t.Run("a token of an unknown or expired grant is inactive", func(t *testing.T) {
 		a, _ := e.granted(t)

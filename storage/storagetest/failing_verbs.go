@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -103,6 +104,24 @@ func (f *Failing) ClearFailures(a0 context.Context, a1 storage.Hash) (err error)
 func (f *Failing) Client(a0 context.Context, a1 string) (r0 storage.Client, err error) {
 	err = f.call("Client", func() (err error) {
 		r0, err = f.Store.Client(a0, a1)
+		return err
+	})
+	return r0, err
+}
+
+// Connection implements storage.Store.
+func (f *Failing) Connection(a0 context.Context, a1 string, a2 string, a3 time.Time) (r0 storage.Connection, err error) {
+	err = f.call("Connection", func() (err error) {
+		r0, err = f.Store.Connection(a0, a1, a2, a3)
+		return err
+	})
+	return r0, err
+}
+
+// Connections implements storage.Store.
+func (f *Failing) Connections(a0 context.Context, a1 string, a2 string, a3 time.Time, a4 int) (r0 []storage.Connection, err error) {
+	err = f.call("Connections", func() (err error) {
+		r0, err = f.Store.Connections(a0, a1, a2, a3, a4)
 		return err
 	})
 	return r0, err
@@ -369,6 +388,15 @@ func (f *Failing) MoveFingerprint(a0 context.Context, a1 []byte, a2 []byte) (err
 	return err
 }
 
+// NarrowGrant implements storage.Store.
+func (f *Failing) NarrowGrant(a0 context.Context, a1 string, a2 string, a3 oauth.Scopes, a4 time.Time) (err error) {
+	err = f.call("NarrowGrant", func() (err error) {
+		err = f.Store.NarrowGrant(a0, a1, a2, a3, a4)
+		return err
+	})
+	return err
+}
+
 // PasskeyHosts implements storage.Store.
 func (f *Failing) PasskeyHosts(a0 context.Context) (r0 []storage.PasskeyHost, err error) {
 	err = f.call("PasskeyHosts", func() (err error) {
@@ -385,6 +413,15 @@ func (f *Failing) PasskeyOwner(a0 context.Context, a1 []byte) (r0 storage.Way, r
 		return err
 	})
 	return r0, r1, err
+}
+
+// PauseGrant implements storage.Store.
+func (f *Failing) PauseGrant(a0 context.Context, a1 string, a2 string, a3 time.Time) (err error) {
+	err = f.call("PauseGrant", func() (err error) {
+		err = f.Store.PauseGrant(a0, a1, a2, a3)
+		return err
+	})
+	return err
 }
 
 // PendingCuts implements storage.Store.
@@ -675,6 +712,15 @@ func (f *Failing) ResealWay(a0 context.Context, a1 string, a2 []byte, a3 []byte)
 	return err
 }
 
+// ResumeGrant implements storage.Store.
+func (f *Failing) ResumeGrant(a0 context.Context, a1 string, a2 string, a3 time.Time) (err error) {
+	err = f.call("ResumeGrant", func() (err error) {
+		err = f.Store.ResumeGrant(a0, a1, a2, a3)
+		return err
+	})
+	return err
+}
+
 // RetireKey implements storage.Store.
 func (f *Failing) RetireKey(a0 context.Context, a1 string, a2 time.Time, a3 time.Time) (err error) {
 	err = f.call("RetireKey", func() (err error) {
@@ -855,6 +901,15 @@ func (f *Failing) SpendRecoveryCode(a0 context.Context, a1 string, a2 storage.Ha
 	return err
 }
 
+// StopEverything implements storage.Store.
+func (f *Failing) StopEverything(a0 context.Context, a1 string, a2 time.Time) (err error) {
+	err = f.call("StopEverything", func() (err error) {
+		err = f.Store.StopEverything(a0, a1, a2)
+		return err
+	})
+	return err
+}
+
 // StopLink implements storage.Store.
 func (f *Failing) StopLink(a0 context.Context, a1 storage.Hash, a2 time.Time) (r0 storage.OneTimeLink, err error) {
 	err = f.call("StopLink", func() (err error) {
@@ -928,12 +983,12 @@ func (f *Failing) Tend(a0 context.Context) (err error) {
 }
 
 // TokenActive implements storage.Store.
-func (f *Failing) TokenActive(a0 context.Context, a1 storage.TokenKey) (r0 bool, r1 string, err error) {
+func (f *Failing) TokenActive(a0 context.Context, a1 storage.TokenKey) (r0 storage.TokenState, err error) {
 	err = f.call("TokenActive", func() (err error) {
-		r0, r1, err = f.Store.TokenActive(a0, a1)
+		r0, err = f.Store.TokenActive(a0, a1)
 		return err
 	})
-	return r0, r1, err
+	return r0, err
 }
 
 // TouchLogin implements storage.Store.

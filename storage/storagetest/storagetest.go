@@ -58,6 +58,10 @@ func RunWithoutRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"Revocations", revocations},
 		{"StatusIndexes", statusIndexes},
 		{"Grants", grants},
+		{"Connections", connections},
+		{"Narrowings", narrowings},
+		{"Pauses", pauses},
+		{"StopEverything", stops},
 		{"Resources", resources},
 		{"Keys", keys},
 		{"KeyLife", keyLife},
@@ -126,6 +130,8 @@ func runRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"32 replicas take what commands did", raceEvents},
 		{"approvals of one client by one person", raceApprove},
 		{"an approval and the end of its session", raceCutOff},
+		{"PE-09 a disconnection and refreshes", raceDisconnect},
+		{"PE-10 narrowings and refreshes", raceNarrow},
 		{"one sign-in ends in many browsers", raceEndSignIns},
 		{"proofs of one session", raceProve},
 		{"AS-77 approvals of a client that is replaced", raceReplace},
@@ -289,11 +295,11 @@ func (e *env) rotate(t testing.TB, r storage.RotateRefresh) storage.Rotation {
 // wantLive checks that a grant is, or is not, good: for introspection and refresh.
 func (e *env) wantLive(t testing.TB, a storage.Approval, live bool) {
 	t.Helper()
-	got, _, err := e.s.TokenActive(e.ctx,
+	got, err := e.s.TokenActive(e.ctx,
 		storage.TokenKey{TokenID: "t", GrantID: a.Grant.ID, ClientID: a.Grant.ClientID, Now: e.now})
 	check(t, err)
-	if got != live {
-		t.Errorf("the grant is active: got %v, want %v", got, live)
+	if got.Active != live {
+		t.Errorf("the grant is active: got %v, want %v", got.Active, live)
 	}
 }
 

@@ -16,7 +16,7 @@
   // Nothing leaves the screen sideways, and no text is cut off.
   const wide = document.documentElement.clientWidth;
   if (document.documentElement.scrollWidth > wide) say(`the page scrolls sideways: ${document.documentElement.scrollWidth} in ${wide}`);
-  const shown = [...document.querySelectorAll('body *')].filter((e) => e.getClientRects().length && !e.closest('.unseen, svg'));
+  const shown = [...document.querySelectorAll('body *')].filter((e) => e.checkVisibility() && e.getClientRects().length && !e.closest('.unseen, svg'));
   for (const e of shown) {
     const box = e.getBoundingClientRect();
     if (box.left < -0.5 || box.right > wide + 0.5) say(`${call(e)} leaves the screen: ${box.left} to ${box.right} of ${wide}`);

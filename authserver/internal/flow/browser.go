@@ -75,7 +75,8 @@ func (b *Browsers) LiveVisit(
 	return v, nil
 }
 
-var errSomebodyElse = oauth.NewError(oauth.AccessDenied,
+// ErrSomebodyElse refuses a form that was made for another person than the one who is signed in.
+var ErrSomebodyElse = oauth.NewError(oauth.AccessDenied,
 	"Another person is signed in in this browser, or you have been signed out. Sign in and start again.")
 
 // user returns the user with an id, if the browser is theirs.
@@ -91,7 +92,7 @@ func (b *Browsers) visitor(ctx context.Context, token storage.Hash, userID strin
 	case err != nil:
 		return storage.Visit{}, err
 	case v == nil || v.User.ID != userID:
-		return storage.Visit{}, errSomebodyElse
+		return storage.Visit{}, ErrSomebodyElse
 	}
 	return *v, nil
 }

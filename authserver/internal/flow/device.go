@@ -102,7 +102,12 @@ func (d *Devices) examine(ctx context.Context, code string, found storage.Device
 	switch x := d.Flow.permit(ctx, r, v).(type) {
 	case Forbidden:
 		return r, Fail{Client: client, Err: x.Err}
+	case Unclear:
+		return r, Fail{Client: client, Err: x.Err}
 	case Valid:
+		if x.Owes {
+			return r, StepUp{Destination{Device: code}}
+		}
 		if x.Visit == nil { // the session at the provider has ended meanwhile
 			return r, d.signIn(ctx, code, storage.Hash{})
 		}
@@ -121,7 +126,7 @@ func (d *Devices) Decide(ctx context.Context, form DeviceForm, decision Decision
 	case v == nil:
 		return d.signIn(ctx, form.Code, token)
 	case v.User.ID != form.UserID:
-		return Fail{Err: errSomebodyElse}
+		return Fail{Err: ErrSomebodyElse}
 	}
 	found, err := d.Requests.Waiting(ctx, form.Code)
 	if err == nil && found.Code != form.Device {

@@ -145,7 +145,7 @@ func (e *Entry) follows(ctx context.Context, p Proof) (upstream string, err erro
 	case err != nil:
 		return "", err
 	case v == nil || v.User.ID != p.UserID:
-		return "", errSomebodyElse
+		return "", ErrSomebodyElse
 	}
 	return v.Session.UpstreamID, nil
 }

@@ -49,6 +49,7 @@ func (g *Code) Reply(ctx context.Context, client storage.Client, r TokenRequest)
 		Challenge:   oauth.ChallengeS256(r.Verifier), // AS-64, AS-65: the store compares
 		RedirectURI: r.RedirectURI,
 		Resource:    resource,
+		From:        r.From,
 	})
 }
 

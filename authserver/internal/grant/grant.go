@@ -28,6 +28,7 @@ type TokenRequest struct {
 	Credentials Credentials // of the client
 	Scopes      oauth.Scopes
 	Resources   []string // RFC 8707 §2.2
+	From        string   // the network that it comes from, as people are shown it
 
 	Code        string // of the authorization code grant: code, REQUIRED
 	Verifier    string // code_verifier: REQUIRED (RFC 7636 §4.5)

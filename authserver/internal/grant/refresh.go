@@ -68,7 +68,7 @@ func (g *Refresh) Reply(ctx context.Context, client storage.Client, r TokenReque
 	if err != nil {
 		return nil, err
 	}
-	return g.rotate(ctx, client.ID, presented, resource, before)
+	return g.rotate(ctx, client.ID, presented, resource, r.From, before)
 }
 
 // refreshMaxAge is how old a provider's last word may be when tokens are refreshed
@@ -120,6 +120,10 @@ func (g *Refresh) narrow(ctx context.Context, grant storage.Grant, requested oau
 	if !ok {
 		return nil, errRefresh // the resource was removed
 	}
+	if !grant.NarrowedAt.IsZero() {
+		// Many clients name what they were granted at first each time. They keep what is left.
+		requested = requested.Intersect(grant.Scopes)
+	}
 	scopes, err := policy.Narrow(grant.Scopes, requested, policy.ResourceScopes(resource))
 	if err != nil {
 		return nil, err
@@ -133,7 +137,7 @@ func (g *Refresh) narrow(ctx context.Context, grant storage.Grant, requested oau
 }
 
 func (g *Refresh) rotate(
-	ctx context.Context, clientID string, presented presentedRefresh, resource string, s scoping,
+	ctx context.Context, clientID string, presented presentedRefresh, resource, from string, s scoping,
 ) (*oauth.TokenResponse, error) {
 	now := g.Minter.Now()
 	next := g.Tokens.next(now)
@@ -145,6 +149,7 @@ func (g *Refresh) rotate(
 		Now:      now,
 		Next:     next.Refresh,
 		Sealed:   g.Tokens.sealSeed(presented, next),
+		From:     from,
 	})
 	audit.Note(ctx, audit.Grant(rotation.Grant))
 	if err != nil {
@@ -173,6 +178,18 @@ func (g *Refresh) rotate(
 	})
 }
 
+// pausedRetry is after how long a client should ask again whether a pause is over.
+const pausedRetry = 5 * time.Minute
+
+// paused is the answer while the person has paused the application (PE-09). Clients throw a token
+// away at invalid_grant, and try again after this one.
+func paused(err error) error {
+	e := oauth.NewError(oauth.TemporarilyUnavailable,
+		"The person has paused this application. Try again later; the refresh token stays good.").Because(err)
+	e.RetryAfter = pausedRetry
+	return e
+}
+
 func refreshEvent(r storage.Rotation) string {
 	switch {
 	case r.Replayed:
@@ -191,6 +208,8 @@ func (g *Refresh) rotateError(ctx context.Context, clientID string, rotation sto
 		return errRefresh.Because(err)
 	case errors.Is(err, storage.ErrResource):
 		return errOtherResource.Because(err)
+	case errors.Is(err, storage.ErrPaused):
+		return paused(err)
 	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrMismatch), errors.Is(err, storage.ErrExpired),
 		errors.Is(err, storage.ErrSuperseded), errors.Is(err, storage.ErrRevoked):
 		return errRefresh.Because(err)

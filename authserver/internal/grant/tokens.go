@@ -88,7 +88,7 @@ func (t *Tokens) access(ctx context.Context, token string) (oauth.Introspection,
 	if !ok || claims.Expires <= t.Now().Unix() {
 		return oauth.Introspection{}, "", nil
 	}
-	active, upstreamID, err := t.Store.TokenActive(ctx, storage.TokenKey{
+	state, err := t.Store.TokenActive(ctx, storage.TokenKey{
 		TokenID:  claims.TokenID,
 		GrantID:  claims.GrantID,
 		ClientID: claims.ClientID,
@@ -97,18 +97,19 @@ func (t *Tokens) access(ctx context.Context, token string) (oauth.Introspection,
 	if err != nil {
 		return oauth.Introspection{}, "", refusal.Unavailable(err)
 	}
+	active := state.Active
 	if active && claims.GrantID == "" { // what else ends with a resource has a grant that is cut
 		_, active, err = t.Catalog.Lookup(ctx, claims.Audience)
 	}
 	if err != nil || !active {
 		return oauth.Introspection{}, "", err
 	}
-	if active, err = t.Bindings.Stands(ctx, upstreamID); err != nil || !active {
+	if active, err = t.Bindings.Stands(ctx, state.UpstreamID); err != nil || !active {
 		return oauth.Introspection{}, "", err
 	}
 	return oauth.Introspection{
 		Active:    true,
-		Scope:     claims.Scope,
+		Scope:     scopeLeft(claims, state),
 		ClientID:  claims.ClientID,
 		TokenType: "Bearer",
 		Expires:   claims.Expires,
@@ -119,7 +120,15 @@ func (t *Tokens) access(ctx context.Context, token string) (oauth.Introspection,
 		Issuer:    claims.Issuer,
 		TokenID:   claims.TokenID,
 		GrantID:   claims.GrantID,
-	}, upstreamID, nil
+	}, state.UpstreamID, nil
+}
+
+// scopeLeft is what the person has left the grant of a token since it was issued (PE-10).
+func scopeLeft(claims oauth.AccessTokenClaims, state storage.TokenState) string {
+	if claims.GrantID == "" {
+		return claims.Scope
+	}
+	return oauth.ParseScopes(claims.Scope).Intersect(state.Scopes).String()
 }
 
 // own reports whether a token is an access token that this server signed, and

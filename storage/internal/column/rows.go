@@ -13,7 +13,7 @@ const (
 	ClientColumns = "id, secret_hash, name, redirect_uris, grant_types, auth_method, jwks, jwks_uri, scopes, resources, source, metadata, created_at, last_used_at"
 	UserColumns   = "id, name, password_hash, admin, disabled, created_at, last_login_at, mail"
 	GrantColumns  = "id, client_id, user_id, resource, scopes, auth_time, created_at, expires_at, revoked_at"
-	GrantRead     = GrantColumns + ", status_index, upstream_id, revoked_by"
+	GrantRead     = GrantColumns + ", status_index, upstream_id, revoked_by, paused_at, narrowed_at"
 	KeyColumns    = "id, algorithm, state, public, private, created_at, activated_at, retired_at, expires_at"
 )
 
@@ -213,12 +213,14 @@ type GrantRow struct {
 	auth, created, expires int64
 	revoked, status        *int64
 	upstream, by           *string
+	paused, narrowed       *int64
 }
 
 // Dest is what to scan into.
 func (r *GrantRow) Dest() []any {
 	return []any{&r.g.ID, &r.g.ClientID, &r.g.UserID, &r.g.Resource, &r.scopes,
-		&r.auth, &r.created, &r.expires, &r.revoked, &r.status, &r.upstream, &r.by}
+		&r.auth, &r.created, &r.expires, &r.revoked, &r.status, &r.upstream, &r.by,
+		&r.paused, &r.narrowed}
 }
 
 // Grant is the record that was read.
@@ -232,13 +234,63 @@ func (r *GrantRow) Grant() (storage.Grant, error) {
 		g.StatusIndex = *r.status
 	}
 	g.UpstreamID, g.RevokedBy = OptText(r.upstream), storage.RevokedBy(OptText(r.by))
+	g.PausedAt, g.NarrowedAt = OptTime(r.paused), OptTime(r.narrowed)
 	return g, err
+}
+
+// ConnectionRead is what a person sees of the grant g.
+const ConnectionRead = GrantRead + ", given_agent, given_from, code_used_at, rotated_at, used_from"
+
+// ConnectionRow reads ConnectionRead.
+type ConnectionRow struct {
+	grant                  GrantRow
+	agent, given, usedFrom *string
+	first, rotated         *int64
+}
+
+// Dest is what to scan into.
+func (r *ConnectionRow) Dest() []any {
+	return append(r.grant.Dest(), &r.agent, &r.given, &r.first, &r.rotated, &r.usedFrom)
+}
+
+// Connection is the record that was read.
+func (r *ConnectionRow) Connection() (c storage.Connection, err error) {
+	if c.Grant, err = r.grant.Grant(); err != nil {
+		return c, err
+	}
+	c.GivenAgent, c.GivenFrom, c.UsedFrom = OptText(r.agent), OptText(r.given), OptText(r.usedFrom)
+	c.FirstUsedAt, c.UsedAt = OptTime(r.first), OptTime(r.rotated)
+	if c.UsedAt.IsZero() {
+		c.UsedAt = c.FirstUsedAt
+	}
+	return c, nil
 }
 
 // GrantValues are the values of GrantColumns.
 func GrantValues(g storage.Grant) []any {
 	return []any{g.ID, g.ClientID, g.UserID, g.Resource, List(g.Scopes), Millis(g.AuthTime),
 		Millis(g.CreatedAt), Millis(g.ExpiresAt), OptMillis(g.RevokedAt)}
+}
+
+// TokenRow reads whether an access token is active, and of its grant upstream_id and scopes.
+type TokenRow struct {
+	state            storage.TokenState
+	upstream, scopes *string
+}
+
+// Dest is what to scan into.
+func (r *TokenRow) Dest() []any { return []any{&r.state.Active, &r.upstream, &r.scopes} }
+
+// State is the record that was read.
+func (r *TokenRow) State() (storage.TokenState, error) {
+	out := r.state
+	out.UpstreamID = OptText(r.upstream)
+	if r.scopes == nil {
+		return out, nil
+	}
+	scopes, err := ParseList[string](*r.scopes)
+	out.Scopes = scopes
+	return out, err
 }
 
 // KeyRow reads KeyColumns.
@@ -322,4 +374,12 @@ func (r *NumberedRow) Dest() []any {
 // Values are the columns in order.
 func (r *NumberedRow) Values() (secret []byte, generation int64, rotatedAt, expiresAt time.Time, rotations []byte) {
 	return r.secret, r.generation, OptTime(r.rotated), OptTime(r.expires), r.rotations
+}
+
+// Narrowing is what a grant loses when it is left the scopes to: nothing when it has no others.
+func Narrowing(g storage.Grant, to oauth.Scopes) (gone oauth.Scopes, err error) {
+	if len(to.Without(g.Scopes)) > 0 {
+		return nil, storage.ErrMismatch
+	}
+	return g.Scopes.Without(to), nil
 }

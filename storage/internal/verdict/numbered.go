@@ -128,8 +128,12 @@ func foreign(g storage.Grant, cut bool, r storage.RotateRefresh) error {
 		return storage.ErrResource
 	case !g.RevokedAt.IsZero(), cut:
 		return storage.ErrRevoked
+	case over(g.ExpiresAt, r.Now):
+		return storage.ErrExpired
+	case !g.PausedAt.IsZero():
+		return storage.ErrPaused
 	}
-	return expired(g.ExpiresAt, r.Now)
+	return nil
 }
 
 func expired(at, now time.Time) error {

@@ -1,0 +1,193 @@
+package authserver
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/account"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// accountPages are the account page and its forms.
+type accountPages struct {
+	desk  *account.Desk
+	home  *homePages
+	forms *pageForms
+	steps *steps
+}
+
+// accountForm is what the forms of the account page carry along: whom the page was made for.
+type accountForm struct {
+	UserID string `json:"u"`
+	// Asked says that the person was asked whether everything is to end.
+	Asked bool `json:"a,omitempty"`
+}
+
+// doneForm is what an act came to, in the address of the page that says so.
+type doneForm struct {
+	Outcome account.Outcome `json:"o"`
+}
+
+// page serves GET /account.
+func (p *accountPages) page(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	v, err := p.desk.View(r.Context(), p.forms.token(r), query.Get("before"))
+	switch {
+	case err != nil:
+		p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
+		return
+	case v == nil:
+		http.Redirect(w, r, p.steps.views.paths.login, http.StatusSeeOther)
+		return
+	}
+	out, err := p.view(w, r, v)
+	if err != nil {
+		p.forms.errors.show(w, r, http.StatusInternalServerError, err)
+		return
+	}
+	out.Apps.Later = query.Get("before") != ""
+	var done doneForm
+	if p.forms.sessions.OpenStep(purposeDone, p.forms.sessions.Browser(w, r), query.Get("done"), &done) == nil {
+		out.Done = doneTexts[done.Outcome]
+	}
+	p.steps.web.For(r).Account(w, out)
+}
+
+var doneTexts = map[account.Outcome]web.Text{
+	account.Disconnected: web.Say("account.done_disconnected"),
+	account.Narrowed:     web.Say("account.done_narrowed"),
+	account.Paused:       web.Say("account.done_paused"),
+	account.Resumed:      web.Say("account.done_resumed"),
+	account.Ended:        web.Say("account.done_ended"),
+	account.OthersEnded:  web.Say("account.done_others_ended"),
+	account.Gone:         web.Say("account.done_gone"),
+	account.Wider:        web.Say("account.done_wider"),
+}
+
+// view says what the page shows, with its forms.
+func (p *accountPages) view(w http.ResponseWriter, r *http.Request, v *account.View) (web.AccountPage, error) {
+	views := p.steps.views
+	step, err := p.forms.seal(w, r, purposeAccount, accountForm{UserID: v.Visit.User.ID})
+	if err != nil {
+		return web.AccountPage{}, err
+	}
+	you, err := p.home.you(w, r, flow.Home{Visit: &v.Visit, Identities: v.Identities})
+	you.WaysURL, you.NoticesURL = views.paths.prefix+pageWays, views.paths.notices
+	form := func(action string) web.AccountForm { return web.AccountForm{Action: action, Step: step} }
+	return web.AccountPage{
+		You:         you,
+		Apps:        views.apps(v, form(views.paths.connections)),
+		SignIns:     views.signIns(v, form(views.paths.signIns)),
+		Stop:        form(views.paths.stop),
+		HomeURL:     views.paths.home,
+		FormTargets: views.providerTargets(),
+	}, err
+}
+
+// person opens a form of the account page; when it cannot, it has answered.
+func (p *accountPages) person(w http.ResponseWriter, r *http.Request) (account.Person, accountForm, url.Values, bool) {
+	var form accountForm
+	posted, ok := p.forms.open(w, r, purposeAccount, &form)
+	return account.Person{Token: p.forms.token(r), UserID: form.UserID}, form, posted, ok
+}
+
+// connections serves POST /account/connections.
+func (p *accountPages) connections(w http.ResponseWriter, r *http.Request) {
+	who, _, posted, ok := p.person(w, r)
+	if !ok {
+		return
+	}
+	id := posted.Get("grant")
+	acts := map[string]func(context.Context, account.Person, string) (account.Outcome, error){
+		"disconnect": p.desk.Disconnect,
+		"pause":      p.desk.Pause,
+		"resume":     p.desk.Resume,
+		"narrow": func(ctx context.Context, who account.Person, id string) (account.Outcome, error) {
+			return p.desk.Narrow(ctx, who, id, posted["scope"])
+		},
+	}
+	act, ok := acts[posted.Get("act")]
+	if !ok {
+		p.unknown(w, r)
+		return
+	}
+	outcome, err := act(r.Context(), who, id)
+	p.done(w, r, outcome, err)
+}
+
+// signIns serves POST /account/sign-ins.
+func (p *accountPages) signIns(w http.ResponseWriter, r *http.Request) {
+	who, _, posted, ok := p.person(w, r)
+	if !ok {
+		return
+	}
+	var outcome account.Outcome
+	var err error
+	switch posted.Get("act") {
+	case "end":
+		outcome, err = p.desk.EndSignIn(r.Context(), who, posted.Get("session"))
+	case "end-others":
+		outcome, err = p.desk.EndOthers(r.Context(), who)
+	default:
+		p.unknown(w, r)
+		return
+	}
+	p.done(w, r, outcome, err)
+}
+
+// stop serves POST /account/stop. It asks once more, on a page that needs no script (PE-12).
+func (p *accountPages) stop(w http.ResponseWriter, r *http.Request) {
+	who, form, posted, ok := p.person(w, r)
+	switch {
+	case !ok:
+	case posted.Get("act") != "stop-all":
+		p.unknown(w, r)
+	case form.Asked:
+		p.stopEverything(w, r, who)
+	default:
+		p.askStop(w, r, form)
+	}
+}
+
+func (p *accountPages) askStop(w http.ResponseWriter, r *http.Request, form accountForm) {
+	form.Asked = true
+	step, err := p.forms.seal(w, r, purposeAccount, form)
+	if err != nil {
+		p.forms.errors.show(w, r, http.StatusInternalServerError, err)
+		return
+	}
+	paths := p.steps.views.paths
+	p.steps.web.For(r).StopEverything(w, web.StopEverything{
+		AccountForm: web.AccountForm{Action: paths.stop, Step: step}, BackURL: paths.account,
+	})
+}
+
+func (p *accountPages) stopEverything(w http.ResponseWriter, r *http.Request, who account.Person) {
+	if err := p.desk.StopEverything(r.Context(), who); err != nil {
+		p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
+		return
+	}
+	p.forms.sessions.Clear(w)
+	p.steps.web.For(r).SignedOut(w)
+}
+
+// done shows the account page with what an act came to: by a redirect, so that loading the page
+// again does not do it again.
+func (p *accountPages) done(w http.ResponseWriter, r *http.Request, outcome account.Outcome, err error) {
+	if err == nil {
+		var step string
+		if step, err = p.forms.seal(w, r, purposeDone, doneForm{outcome}); err == nil {
+			redirect(w, p.steps.views.paths.account+"?"+url.Values{"done": {step}}.Encode())
+			return
+		}
+	}
+	p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
+}
+
+func (p *accountPages) unknown(w http.ResponseWriter, r *http.Request) {
+	p.forms.errors.show(w, r, http.StatusBadRequest,
+		oauth.NewError(oauth.InvalidRequest, "The form does not say what to do."))
+}

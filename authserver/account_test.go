@@ -1,0 +1,314 @@
+package authserver
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	grantRow   = regexp.MustCompile(`data-grant="(grt_[^"]+)"`)
+	sessionRow = regexp.MustCompile(`data-session="(ses_[^"]+)"`)
+)
+
+func rows(pattern *regexp.Regexp, pg page) (ids []string) {
+	for _, m := range pattern.FindAllStringSubmatch(pg.body, -1) {
+		ids = append(ids, m[1])
+	}
+	return ids
+}
+
+// formStep is the sealed state of the forms that a page posts to an address.
+func formStep(t *testing.T, pg page, action string) string {
+	t.Helper()
+	form := regexp.MustCompile(`(?s)action="` + action + `"[^>]*>.*?name="step" value="([^"]+)"`)
+	m := form.FindStringSubmatch(pg.body)
+	if m == nil {
+		t.Fatalf("no form for %s (%d): %.2000s", action, pg.status, pg.body)
+	}
+	return m[1]
+}
+
+// account posts a form of the account page and returns the page that follows.
+func (p *person) account(section string, form ...string) page {
+	p.t.Helper()
+	action := "/account/" + section
+	pg := p.get("/account")
+	if section == "connections" { // a page has forms for what is there alone
+		pg = page{pg.status, pg.header, strings.ReplaceAll(pg.body, "/account/sign-ins", action)}
+	}
+	values := url.Values{"step": {formStep(p.t, pg, action)}}
+	for i := 0; i+1 < len(form); i += 2 {
+		values.Add(form[i], form[i+1])
+	}
+	pg = p.post(action, values)
+	if pg.status == http.StatusSeeOther {
+		return p.get(pg.header.Get("Location"))
+	}
+	return pg
+}
+
+// introspected is what the server says of a token to its client.
+func (r *rig) introspected(p *person, token any) map[string]any {
+	r.t.Helper()
+	answer, err := r.Introspect(r.t.Context(), token.(string))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	raw, _ := json.Marshal(answer)
+	var out map[string]any
+	_ = json.Unmarshal(raw, &out)
+	return out
+}
+
+func TestAccountPage(t *testing.T) {
+	r := newRig(t)
+	p := r.person()
+	if pg := p.get("/account"); pg.status != http.StatusSeeOther || pg.header.Get("Location") != "/login" {
+		t.Fatalf("a stranger: got %d to %q, want the sign-in page", pg.status, pg.header.Get("Location"))
+	}
+	p.signIn()
+	pg := p.get("/account", "User-Agent", "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0")
+	t.Run("PE-09 it shows client, server, scopes in words, who gave it, when and from where", func(t *testing.T) {
+		for _, want := range []string{
+			`data-grant="grt_`, `name="act" value="disconnect"`, `value="narrow"`, `value="pause"`,
+			`data-session="ses_`,
+			`value="stop-all"`, "127.0.0.0/24", "Go-http-client", "this browser", "alice",
+		} {
+			if !strings.Contains(pg.body, want) {
+				t.Errorf("no %s in %s", want, pg.body)
+			}
+		}
+	})
+	t.Run("PE-12 it needs no script and is small", func(t *testing.T) {
+		if strings.Contains(pg.body, "<script") || len(pg.body) > 20_000 {
+			t.Errorf("%d bytes", len(pg.body))
+		}
+	})
+	t.Run("the start page leads to it", func(t *testing.T) {
+		if !strings.Contains(p.get("/").body, `href="/account"`) {
+			t.Error("no link")
+		}
+	})
+}
+
+func TestAccountDisconnects(t *testing.T) {
+	r := newRig(t)
+	p := r.person()
+	first := p.signIn()
+	second := p.signIn()
+	ids := rows(grantRow, p.get("/account"))
+	if len(ids) != 2 || !slices.IsSortedFunc(ids, func(a, b string) int { return strings.Compare(b, a) }) {
+		t.Fatalf("got %v, want two, the newest first", ids)
+	}
+	t.Run("PE-09 disconnect ends grant, refresh and access tokens, of one application", func(t *testing.T) {
+		pg := p.account("connections", "grant", ids[1], "act", "disconnect")
+		if pg.status != http.StatusOK || !strings.Contains(pg.body, "is disconnected") ||
+			!slices.Equal(rows(grantRow, pg), ids[:1]) {
+			t.Errorf("got %d %v", pg.status, rows(grantRow, pg))
+		}
+		status, out := p.token(refreshForm(first["refresh_token"]))
+		if status != 400 || out["error"] != "invalid_grant" {
+			t.Errorf("refresh: got %d %v", status, out)
+		}
+		if got := r.introspected(p, first["access_token"]); got["active"] != false {
+			t.Errorf("introspection: got %v", got)
+		}
+		if status, _ := p.token(refreshForm(second["refresh_token"])); status != 200 {
+			t.Errorf("the other one: got %d", status)
+		}
+		if log := r.log.String(); !strings.Contains(log, `"event":"grant.revoked"`) ||
+			!strings.Contains(log, `"revoked_by":"the person"`) {
+			t.Error("no audit event")
+		}
+	})
+	t.Run("PE-09 two tabs: the old form says kindly that it is over", func(t *testing.T) {
+		pg := p.account("connections", "grant", ids[1], "act", "disconnect")
+		if pg.status != http.StatusOK || !strings.Contains(pg.body, "over already") {
+			t.Errorf("got %d: %s", pg.status, pg.body)
+		}
+	})
+	t.Run("PE-08 another person's grant and session answer as unknown ones", func(t *testing.T) {
+		if _, err := r.Users().Create(t.Context(), "bob", "another horse battery", false); err != nil {
+			t.Fatal(err)
+		}
+		bob := r.person()
+		bob.post("/login", url.Values{
+			"step": {bob.get("/login").step(t)}, "username": {"bob"}, "password": {"another horse battery"},
+		})
+		hers := rows(sessionRow, p.get("/account"))[0]
+		clean := func(pg page) string { return regexp.MustCompile(`value="[^"]*"`).ReplaceAllString(pg.body, "") }
+		for _, act := range []string{"disconnect", "pause", "resume", "narrow"} {
+			foreign := bob.account("connections", "grant", ids[0], "act", act)
+			unknown := bob.account("connections", "grant", "grt_none", "act", act)
+			if foreign.status != unknown.status || clean(foreign) != clean(unknown) {
+				t.Errorf("%s: the answers differ", act)
+			}
+		}
+		foreign := bob.account("sign-ins", "session", hers, "act", "end")
+		unknown := bob.account("sign-ins", "session", "ses_none", "act", "end")
+		if foreign.status != unknown.status || clean(foreign) != clean(unknown) {
+			t.Error("sessions: the answers differ")
+		}
+		if got := rows(grantRow, p.get("/account")); !slices.Equal(got, ids[:1]) {
+			t.Errorf("got %v", got)
+		}
+	})
+	t.Run("AS-47 a form of another site, or of another browser, is refused", func(t *testing.T) {
+		form := url.Values{
+			"step": {formStep(t, p.get("/account"), "/account/connections")}, "grant": {ids[0]}, "act": {"disconnect"},
+		}
+		if pg := p.post("/account/connections", form, "Sec-Fetch-Site", "cross-site"); pg.status != 403 {
+			t.Errorf("another site: got %d", pg.status)
+		}
+		other := r.person()
+		other.login(authorizeQuery())
+		if pg := other.post("/account/connections", form); pg.status != 400 {
+			t.Errorf("another browser: got %d", pg.status)
+		}
+		if got := rows(grantRow, p.get("/account")); !slices.Contains(got, ids[0]) {
+			t.Error("it was carried out")
+		}
+	})
+}
+
+func TestAccountNarrows(t *testing.T) {
+	r := newRig(t)
+	p := r.person()
+	query := authorizeQuery("scope", "mcp notes:write")
+	asked := p.login(query)
+	granted := responseOf(t, p.post("/consent", url.Values{
+		"step": {consentStep(t, asked)}, "decision": {"approve"}, "preset": {"choose"}, "scope": {"mcp", "notes:write"},
+	}))
+	_, out := p.token(codeForm(granted.Get("code")))
+	if out["scope"] != "mcp notes:write" {
+		t.Fatalf("got %v", out)
+	}
+	id := rows(grantRow, p.get("/account"))[0]
+	t.Run("PE-10 narrowed without a new sign-in: refresh and introspection say so", func(t *testing.T) {
+		pg := p.account("connections", "grant", id, "act", "narrow", "scope", "mcp")
+		if pg.status != http.StatusOK || !strings.Contains(pg.body, "that you left") {
+			t.Fatalf("got %d: %s", pg.status, pg.body)
+		}
+		if got := r.introspected(p, out["access_token"]); got["active"] != true || got["scope"] != "mcp" {
+			t.Errorf("the token that is out: got %v", got)
+		}
+		// The client names what it was granted at first, as many do.
+		status, next := p.token(refreshForm(out["refresh_token"], "scope", "mcp notes:write"))
+		if status != 200 || next["scope"] != "mcp" {
+			t.Errorf("refresh: got %d %v", status, next)
+		}
+		out = next
+	})
+	t.Run("PE-10 wider is refused", func(t *testing.T) {
+		pg := p.account("connections", "grant", id, "act", "narrow", "scope", "mcp", "scope", "notes:write")
+		if !strings.Contains(pg.body, "cannot be given more") {
+			t.Errorf("got %d: %s", pg.status, pg.body)
+		}
+		if got := r.introspected(p, out["access_token"]); got["scope"] != "mcp" {
+			t.Errorf("got %v", got)
+		}
+	})
+	t.Run("PE-10 what was taken away is asked for again", func(t *testing.T) {
+		if pg := p.get("/authorize?" + query.Encode()); pg.status != http.StatusOK ||
+			!strings.Contains(pg.body, `name="decision"`) {
+			t.Errorf("got %d", pg.status)
+		}
+	})
+}
+
+func TestAccountPauses(t *testing.T) {
+	r := newRig(t)
+	p := r.person()
+	out := p.signIn()
+	id := rows(grantRow, p.get("/account"))[0]
+	if pg := p.account("connections", "grant", id, "act", "pause"); !strings.Contains(pg.body, `value="resume"`) {
+		t.Fatalf("got %d: %s", pg.status, pg.body)
+	}
+	t.Run("PE-09 paused: inactive, and a refresh is put off and spends nothing", func(t *testing.T) {
+		if got := r.introspected(p, out["access_token"]); got["active"] != false {
+			t.Errorf("got %v", got)
+		}
+		for range 2 {
+			pg := p.post("/token", refreshForm(out["refresh_token"]))
+			if pg.status != http.StatusServiceUnavailable || !strings.Contains(pg.body, "temporarily_unavailable") ||
+				pg.header.Get("Retry-After") == "" {
+				t.Errorf("got %d %s", pg.status, pg.body)
+			}
+		}
+	})
+	t.Run("PE-09 resumed: everything is as before", func(t *testing.T) {
+		p.account("connections", "grant", id, "act", "resume")
+		if got := r.introspected(p, out["access_token"]); got["active"] != true {
+			t.Errorf("got %v", got)
+		}
+		if status, next := p.token(refreshForm(out["refresh_token"])); status != 200 {
+			t.Errorf("got %d %v", status, next)
+		}
+	})
+}
+
+func TestAccountSignIns(t *testing.T) {
+	r := newRig(t)
+	p, other, third := r.person(), r.person(), r.person()
+	for _, b := range []*person{p, other, third} {
+		b.login(authorizeQuery())
+	}
+	signedIn := func(b *person) bool { return b.get("/account").status == http.StatusOK }
+	mine := regexp.MustCompile(`data-session="(ses_[^"]+)">\s*<h3[^>]*>[^\n]*this browser`)
+	here := mine.FindStringSubmatch(p.get("/account").body)[1]
+	t.Run("PE-09 one sign-in is ended, and the others stay", func(t *testing.T) {
+		theirs := mine.FindStringSubmatch(other.get("/account").body)[1]
+		pg := p.account("sign-ins", "session", theirs, "act", "end")
+		if !strings.Contains(pg.body, "has ended") || signedIn(other) || !signedIn(p) || !signedIn(third) {
+			t.Errorf("got %d", pg.status)
+		}
+	})
+	t.Run("PE-09 all others are ended", func(t *testing.T) {
+		pg := p.account("sign-ins", "act", "end-others")
+		if !slices.Equal(rows(sessionRow, pg), []string{here}) || signedIn(third) {
+			t.Errorf("got %v", rows(sessionRow, pg))
+		}
+	})
+	t.Run("PE-09 one's own is ended", func(t *testing.T) {
+		p.account("sign-ins", "session", here, "act", "end")
+		if signedIn(p) {
+			t.Error("still signed in")
+		}
+	})
+}
+
+func TestStopEverything(t *testing.T) {
+	r := newRig(t)
+	p, other := r.person(), r.person()
+	out := p.signIn()
+	other.login(authorizeQuery())
+	asked := p.account("stop", "act", "stop-all")
+	t.Run("PE-10 it asks once", func(t *testing.T) {
+		if asked.status != http.StatusOK || p.get("/account").status != http.StatusOK {
+			t.Errorf("got %d", asked.status)
+		}
+	})
+	t.Run("PE-10 and ends all sessions and grants in one act", func(t *testing.T) {
+		pg := p.post("/account/stop", url.Values{
+			"step": {formStep(t, asked, "/account/stop")}, "act": {"stop-all"},
+		})
+		if pg.status != http.StatusOK || p.get("/account").status == http.StatusOK ||
+			other.get("/account").status == http.StatusOK {
+			t.Errorf("got %d", pg.status)
+		}
+		if got := r.introspected(p, out["access_token"]); got["active"] != false {
+			t.Errorf("introspection: got %v", got)
+		}
+		if status, got := p.token(refreshForm(out["refresh_token"])); status != 400 || got["error"] != "invalid_grant" {
+			t.Errorf("refresh: got %d %v", status, got)
+		}
+		if !strings.Contains(r.log.String(), `"event":"account.stopped"`) {
+			t.Error("no audit event")
+		}
+	})
+}

@@ -1,0 +1,65 @@
+package authserver
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/account"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// apps are the connected applications of a page.
+func (v *views) apps(page *account.View, form web.AccountForm) web.AccountApps {
+	out := web.AccountApps{AccountForm: form}
+	if page.Before != "" {
+		out.NextURL = v.paths.account + "?" + url.Values{"before": {page.Before}}.Encode()
+	}
+	for _, c := range page.Connections {
+		out.Apps = append(out.Apps, web.ConnectedApp{
+			ID: c.ID, Client: clientParty(c.Client), SelfRegistered: !v.clients.Vouched(c.Client),
+			Server: resourceParty(c.Resource), Scopes: grantedScopes(c.Resource, c.Scopes),
+			StaySignedIn: c.Scopes.Has(oauth.OfflineAccess), Username: page.Visit.User.Name,
+			Given:     web.Event{At: c.CreatedAt, Agent: agentText(c.GivenAgent), From: c.GivenFrom},
+			FirstUsed: c.FirstUsedAt,
+			Used:      web.Event{At: c.UsedAt, From: c.UsedFrom},
+			Paused:    !c.PausedAt.IsZero(),
+		})
+	}
+	return out
+}
+
+// grantedScopes are the scopes of a grant in words, also those that the server knows no more.
+func grantedScopes(r storage.Resource, granted oauth.Scopes) (out []web.Scope) {
+	for _, name := range granted.Without(oauth.Scopes{oauth.OfflineAccess}) {
+		s := web.Scope{Name: name}
+		for _, t := range r.Scopes {
+			if t.Name == name {
+				s.Description, s.Dangerous = t.Description, t.Dangerous
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// signIns are the sessions of a page.
+func (v *views) signIns(page *account.View, form web.AccountForm) web.AccountSignIns {
+	out := web.AccountSignIns{AccountForm: form, More: page.MoreSignIns, Others: len(page.SignIns) > 1}
+	for _, s := range page.SignIns {
+		out.SignIns = append(out.SignIns, web.SignIn{
+			ID: s.ID(), Here: s.Hash == page.Visit.Session.Hash, Agent: agentText(s.Agent), From: s.Address,
+			Begun: s.CreatedAt, Seen: s.SeenAt,
+		})
+	}
+	return out
+}
+
+// agentText says a browser in the language of the page.
+func agentText(agent string) web.Text {
+	if browser, system, ok := strings.Cut(agent, " on "); ok {
+		return web.Say("account.agent", "browser", browser, "system", system)
+	}
+	return web.Given(agent)
+}

@@ -1,0 +1,233 @@
+// Package account is what people see and do on their account page, as values: what they have
+// connected, where they are signed in, and how each of it ends.
+package account
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Desk shows people their accounts, and acts for them.
+type Desk struct {
+	Store      Store
+	Browsers   *flow.Browsers
+	Catalog    *catalogue.Catalogue
+	Identities flow.Identities // nil: accounts at providers are not shown
+	Audit      *audit.Recorder
+	Now        func() time.Time
+}
+
+// Store is what Desk needs of the store.
+type Store interface {
+	storage.Connections
+	storage.SignIns
+	storage.Stops
+	Client(ctx context.Context, id string) (storage.Client, error)
+	WithdrawGrant(ctx context.Context, grantID string, by storage.RevokedBy, now time.Time) error
+}
+
+// What the page shows at once. It stays below 50 KB with everything; more is on further pages.
+const (
+	PageSize   = 10 // connections
+	MaxSignIns = 10
+)
+
+// View is what the page shows.
+type View struct {
+	Visit       storage.Visit
+	Identities  []storage.Identity
+	Connections []Connection
+	Before      string // where the next page of connections begins; "": this is the last one
+	SignIns     []storage.Session
+	MoreSignIns bool
+}
+
+// Connection is an application that the person has connected.
+type Connection struct {
+	storage.Connection
+	Client   storage.Client   // with the ID alone when nothing else is known any more
+	Resource storage.Resource // with the URI alone when the server was removed
+}
+
+// View reads the page of the person whose a browser is; nil when no person is signed in. Before
+// is where it goes on in the connections.
+func (d *Desk) View(ctx context.Context, token storage.Hash, before string) (*View, error) {
+	visit, err := d.Browsers.Visit(ctx, token, storage.VisitKey{})
+	if err != nil || visit == nil {
+		return nil, err
+	}
+	v, now := &View{Visit: *visit}, d.Now()
+	if d.Identities != nil {
+		if v.Identities, err = d.Identities.Identities(ctx, visit.User.ID); err != nil {
+			return nil, refusal.Protocol(err)
+		}
+	}
+	page, err := d.Store.Connections(ctx, visit.User.ID, before, now, PageSize+1)
+	if err != nil {
+		return nil, refusal.Unavailable(err)
+	}
+	if len(page) > PageSize {
+		page, v.Before = page[:PageSize], page[PageSize-1].ID
+	}
+	if v.Connections, err = d.connections(ctx, page); err != nil {
+		return nil, err
+	}
+	if v.SignIns, err = d.Store.Sessions(ctx, visit.User.ID, now, MaxSignIns+1); err != nil {
+		return nil, refusal.Unavailable(err)
+	}
+	if len(v.SignIns) > MaxSignIns {
+		v.SignIns, v.MoreSignIns = v.SignIns[:MaxSignIns], true
+	}
+	return v, nil
+}
+
+func (d *Desk) connections(ctx context.Context, page []storage.Connection) ([]Connection, error) {
+	catalog, err := d.Catalog.Load(ctx)
+	if err != nil {
+		return nil, refusal.Unavailable(err)
+	}
+	known := map[string]storage.Client{}
+	out := make([]Connection, 0, len(page))
+	for _, c := range page {
+		client, ok := known[c.ClientID]
+		if !ok {
+			if client, err = d.client(ctx, c.ClientID); err != nil {
+				return nil, err
+			}
+			known[c.ClientID] = client
+		}
+		resource, ok := catalog.Lookup(c.Resource)
+		if !ok {
+			resource = storage.Resource{URI: c.Resource}
+		}
+		out = append(out, Connection{Connection: c, Client: client, Resource: resource})
+	}
+	return out, nil
+}
+
+// client is what is stored of a client. Its document is not read again to show what was allowed.
+func (d *Desk) client(ctx context.Context, id string) (storage.Client, error) {
+	c, err := d.Store.Client(ctx, id)
+	switch {
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrRevoked):
+		return storage.Client{ID: id}, nil
+	case err != nil:
+		return c, refusal.Unavailable(err)
+	}
+	return c, nil
+}
+
+// Outcome is what an act has come to.
+type Outcome string
+
+// The outcomes of acts. They name texts of the page.
+const (
+	Disconnected Outcome = "disconnected"
+	Narrowed     Outcome = "narrowed"
+	Paused       Outcome = "paused"
+	Resumed      Outcome = "resumed"
+	Ended        Outcome = "ended"
+	OthersEnded  Outcome = "others_ended"
+	Gone         Outcome = "gone"  // what the form names is over, or was never there
+	Wider        Outcome = "wider" // a permission that the application has not
+)
+
+// Person is who acts: the browser's session, and the user whom the form was made for.
+type Person struct {
+	Token  storage.Hash
+	UserID string
+}
+
+// check makes sure that the browser is the person's still. Access is taken away also while a
+// provider cannot be asked, so that is not waited for.
+func (d *Desk) check(ctx context.Context, p Person) (storage.User, error) {
+	v, err := d.Browsers.Visit(ctx, p.Token, storage.VisitKey{})
+	switch {
+	case err != nil:
+		return storage.User{}, err
+	case v == nil || v.User.ID != p.UserID:
+		return storage.User{}, flow.ErrSomebodyElse
+	}
+	return v.User, nil
+}
+
+// connection finds a grant of the person. What is another person's is unknown (PE-08).
+func (d *Desk) connection(ctx context.Context, p Person, id string) (storage.Connection, error) {
+	if _, err := d.check(ctx, p); err != nil {
+		return storage.Connection{}, err
+	}
+	c, err := d.Store.Connection(ctx, p.UserID, id, d.Now())
+	if err == nil {
+		audit.Note(ctx, audit.Grant(c.Grant))
+	}
+	return c, err
+}
+
+// Disconnect ends a grant by the verb of the command line, and forgets the consent behind it. When
+// it returns, no token of the grant is good any more (PE-09).
+func (d *Desk) Disconnect(ctx context.Context, p Person, id string) (Outcome, error) {
+	c, err := d.connection(ctx, p, id)
+	if err == nil {
+		err = d.Store.WithdrawGrant(ctx, c.ID, storage.ByPerson, d.Now())
+	}
+	c.RevokedAt, c.RevokedBy = d.Now(), storage.ByPerson
+	return d.outcome(ctx, Disconnected, err, audit.GrantRevoked, c)
+}
+
+// Narrow leaves a grant the scopes to, and no others (PE-10).
+func (d *Desk) Narrow(ctx context.Context, p Person, id string, to oauth.Scopes) (Outcome, error) {
+	c, err := d.connection(ctx, p, id)
+	if err == nil {
+		// The client stays signed in as it was: that is not among the permissions.
+		offline := oauth.Scopes{oauth.OfflineAccess}
+		to = append(to.Without(offline), c.Scopes.Intersect(offline)...)
+		err = d.Store.NarrowGrant(ctx, p.UserID, id, to, d.Now())
+	}
+	if errors.Is(err, storage.ErrMismatch) {
+		return Wider, nil
+	}
+	return d.outcome(ctx, Narrowed, err, audit.GrantNarrowed, c, slog.String("scope", to.String()))
+}
+
+// Pause has a grant give nothing until it is resumed.
+func (d *Desk) Pause(ctx context.Context, p Person, id string) (Outcome, error) {
+	c, err := d.connection(ctx, p, id)
+	if err == nil {
+		err = d.Store.PauseGrant(ctx, p.UserID, id, d.Now())
+	}
+	return d.outcome(ctx, Paused, err, audit.GrantPaused, c)
+}
+
+// Resume ends a pause.
+func (d *Desk) Resume(ctx context.Context, p Person, id string) (Outcome, error) {
+	c, err := d.connection(ctx, p, id)
+	if err == nil {
+		err = d.Store.ResumeGrant(ctx, p.UserID, id, d.Now())
+	}
+	return d.outcome(ctx, Resumed, err, audit.GrantResumed, c)
+}
+
+func (d *Desk) outcome(
+	ctx context.Context, done Outcome, err error, event string, c storage.Connection, more ...slog.Attr,
+) (Outcome, error) {
+	var ours *oauth.Error
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return Gone, nil
+	case errors.As(err, &ours):
+		return "", err
+	case err != nil:
+		return "", refusal.Unavailable(err)
+	}
+	d.Audit.Record(ctx, event, append(more, audit.Grant(c.Grant), slog.String("client_id", c.ClientID))...)
+	return done, nil
+}

@@ -1,0 +1,64 @@
+package storage
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// Connection is a grant as the person who gave it sees it.
+type Connection struct {
+	Grant
+	GivenAgent  string    // the browser that it was given in, in words; "": not known
+	GivenFrom   string    // the network that it was given from; "": not known
+	FirstUsedAt time.Time // when the client got its first token
+	UsedAt      time.Time // when it got its last one
+	UsedFrom    string    // the network that it got it from; "": not known
+}
+
+// Connections are the grants of one person, who sees them, and has each of them do less. A grant
+// of another person is as unknown as one that never was.
+type Connections interface {
+	// Connections returns up to limit grants of a user that are live and were redeemed, with an
+	// id less than before ("": any), the newest first.
+	Connections(ctx context.Context, userID, before string, now time.Time, limit int) ([]Connection, error)
+	// Connection returns one of them. ErrNotFound.
+	Connection(ctx context.Context, userID, id string, now time.Time) (Connection, error)
+	// NarrowGrant leaves a grant fewer scopes, and forgets the consent to the others, so that a
+	// client which wants them again has to ask. ErrMismatch for a scope that the grant has not;
+	// ErrNotFound when it is not live.
+	NarrowGrant(ctx context.Context, userID, id string, to oauth.Scopes, now time.Time) error
+	// PauseGrant has a grant give nothing until it is resumed: its tokens are inactive, its refresh
+	// tokens are ErrPaused, and stay. No error when it is paused. ErrNotFound when it is not live.
+	PauseGrant(ctx context.Context, userID, id string, now time.Time) error
+	// ResumeGrant ends a pause. No error when there is none. ErrNotFound when the grant is not
+	// live.
+	ResumeGrant(ctx context.Context, userID, id string, now time.Time) error
+}
+
+// Stops ends everything of a person at once.
+type Stops interface {
+	// StopEverything ends every session of a user, also those at upstream providers, whose
+	// tokens are then among the Handbacks, revokes every grant and forgets every consent, all at
+	// once. The account stays.
+	StopEverything(ctx context.Context, userID string, now time.Time) error
+}
+
+// SignIns shows people their sessions, and ends them.
+type SignIns interface {
+	// Sessions returns up to limit live sessions of a user, the newest first.
+	Sessions(ctx context.Context, userID string, now time.Time, limit int) ([]Session, error)
+	// EndSignIn is EndSession for the session of a user with an id. ErrNotFound when the user has
+	// none of that id, be it another user's.
+	EndSignIn(ctx context.Context, userID, id string, now time.Time) error
+	// EndOtherSignIns is EndSession for each session of a user but the one to keep, and returns how
+	// many there were.
+	EndOtherSignIns(ctx context.Context, userID string, keep Hash, now time.Time) (int, error)
+	// ProveSession notes that the person of a live session has proved who they are at a time, by
+	// methods that are added to those of the session. ErrNotFound when it is not live.
+	ProveSession(ctx context.Context, h Hash, methods []string, at time.Time) error
+	// SeeSession notes that a session is used at a time, unless a use within SeenEvery before it
+	// is noted. No error when there is none.
+	SeeSession(ctx context.Context, h Hash, at time.Time) error
+}

@@ -1,0 +1,98 @@
+package web
+
+import (
+	"net/http"
+	"time"
+)
+
+// AccountPage is the view of the page on which people see what is connected to their account, and
+// end it. Each section is a template of its own, and each of its forms posts Step, act, and the id
+// of what it is about.
+type AccountPage struct {
+	// Done says what the last act came to; the zero value: there was none.
+	Done    Text
+	You     AccountYou
+	Apps    AccountApps
+	SignIns AccountSignIns
+	Stop    AccountForm
+	HomeURL string
+	// FormTargets are the origins of the providers that an account can be connected at.
+	FormTargets []string
+}
+
+// AccountForm is where the forms of a section are posted.
+type AccountForm struct{ Action, Step string }
+
+// AccountYou is who the person is, and the accounts at providers that they sign in with.
+type AccountYou struct {
+	Username string
+	// WaysURL and NoticesURL are the pages of the ways in and of what has changed; "": not linked.
+	WaysURL, NoticesURL string
+	Accounts            []Account
+	Connect             []Choice
+	SignOut             AccountForm
+}
+
+// AccountApps are the applications that the person has connected: one page of them.
+type AccountApps struct {
+	AccountForm
+	Apps    []ConnectedApp
+	NextURL string // the next page; "": this is the last one
+	Later   bool   // this is not the first page
+}
+
+// ConnectedApp is a grant as its person sees it.
+type ConnectedApp struct {
+	ID             string // of the grant
+	Client         Party
+	SelfRegistered bool // only the client itself vouches for its name
+	Server         Party
+	Scopes         []Scope
+	StaySignedIn   bool
+	Username       string // whose access it is
+	Given          Event
+	FirstUsed      time.Time
+	Used           Event
+	Paused         bool
+}
+
+// Event is when something took place, and where.
+type Event struct {
+	At    time.Time
+	Agent Text   // a browser
+	From  string // a network; "": not known
+}
+
+// AccountSignIns are the browsers in which the person is signed in.
+type AccountSignIns struct {
+	AccountForm
+	SignIns []SignIn
+	More    bool // there are others
+	Others  bool // there is one beside this one
+}
+
+// SignIn is one of them.
+type SignIn struct {
+	ID    string
+	Here  bool // it is the browser that shows the page
+	Agent Text
+	From  string
+	Begun time.Time
+	Seen  time.Time
+}
+
+// StopEverything is the view of the page that asks once more.
+type StopEverything struct {
+	AccountForm
+	BackURL string
+}
+
+// Account shows the account page.
+func (p *Pages) Account(w http.ResponseWriter, v AccountPage) {
+	p.show(w, http.StatusOK, "account", v, policy{formTargets: v.FormTargets})
+}
+
+// StopEverything asks whether everything is to end.
+func (p *Pages) StopEverything(w http.ResponseWriter, v StopEverything) {
+	p.show(w, http.StatusOK, "stopeverything", v, policy{})
+}
