@@ -49,15 +49,6 @@ func (a *assets) add(name string, body []byte) {
 	a.paths[name] = served
 }
 
-// url is where the pages find an asset. An unknown name is a mistake in a template.
-func (a assets) url(name string) (string, error) {
-	served, ok := a.paths[name]
-	if !ok {
-		return "", fmt.Errorf("no asset named %q", name)
-	}
-	return a.prefix + served, nil
-}
-
 // words are what templates call by these names and what is the same on every page.
 func (a assets) words(c Config) map[string]string {
 	out := map[string]string{"product": c.ProductName, "home": c.Prefix + "/"}

@@ -103,7 +103,8 @@ func hostilePages(evil string) []sample {
 			p.Account(w, AccountPage{
 				Done: Given(evil), HomeURL: "/", Stop: form,
 				You: AccountYou{
-					evil, "/account/ways", "/account/notices", []Account{{provider, evil, "/disconnect", evil}}, choices, form,
+					evil, "/account/ways", "/account/notices",
+					[]Account{{provider, evil, "/disconnect", evil}}, choices, form,
 				},
 				Apps: AccountApps{AccountForm: form, NextURL: "/account", Apps: []ConnectedApp{{
 					ID: "grt_1", Client: party, SelfRegistered: true, Server: party,
