@@ -117,7 +117,8 @@ func (p *Pages) Login(w http.ResponseWriter, status int, v Login) {
 		policy{formTargets: v.FormTargets, keepOpener: true, script: v.Passkey != nil})
 }
 
-// Consent shows who asks for what. Its form posts decision (approve or deny) and step.
+// Consent shows who asks for what. Its form posts decision (approve or deny) and step. The style
+// sheet keeps the decision on the first screen with up to five scopes (PE-11).
 func (p *Pages) Consent(w http.ResponseWriter, status int, v Consent) {
 	p.show(w, status, "consent", v, policy{formTargets: v.FormTargets, keepOpener: true, script: true})
 }
