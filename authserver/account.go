@@ -170,8 +170,9 @@ func (p *accountPages) stopEverything(w http.ResponseWriter, r *http.Request, wh
 		p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
 		return
 	}
+	_, held := p.forms.sessions.Held(r) // of other people, what has not ended
 	p.forms.sessions.Clear(w)
-	p.steps.web.For(r).SignedOut(w)
+	p.steps.signedOut(w, r, held)
 }
 
 // done shows the account page with what an act came to: by a redirect, so that loading the page

@@ -86,7 +86,10 @@ func (p *providerPages) response(w http.ResponseWriter, r *http.Request, provide
 		sessions.EndSignIn(w, params.Get("state"))
 	}
 	if out.SignedIn {
-		sessions.SetCookie(w, fresh)
+		if err := p.forms.hold(w, r, p.flow.Browsers, fresh, out.UserID); err != nil {
+			p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)
+			return
+		}
 	}
 	p.steps.write(w, r, out.Next)
 }

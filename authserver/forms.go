@@ -26,6 +26,7 @@ const (
 	purposeLink            = "link"       // a one-time link
 	purposeNotices         = "notices"    // what has changed about an account
 	purposeForgotten       = "forgotten"  // a password
+	purposeChoose          = "choose"     // one of the accounts that are signed in
 	purposePasskey         = "passkey"    // a sign-in with a passkey
 	purposeSecond          = "second"     // a sign-in that waits for a second proof
 	purposeProve           = "prove"      // a new proof of a person who is signed in

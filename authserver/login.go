@@ -8,6 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
 )
@@ -98,28 +99,52 @@ func tooMany(counted users.Counted, minutes int) web.Text {
 // minutes is a wait as people are told of it, one at least.
 func minutes(d time.Duration) int { return max(1, int(d.Round(time.Minute)/time.Minute)) }
 
-// logout serves POST /logout.
+// logout serves POST /logout: it ends the current session of the browser, or all that it holds.
 func (p *loginPages) logout(w http.ResponseWriter, r *http.Request) {
 	var to flow.Destination
-	if _, ok := p.forms.open(w, r, purposeLogout, &to); !ok {
+	posted, ok := p.forms.open(w, r, purposeLogout, &to)
+	if !ok {
 		return
 	}
-	sessions, paths := p.forms.sessions, p.steps.views.paths
-	if token, ok := sessions.Token(r); ok {
-		if err := p.entry.SignOut(r.Context(), token); err != nil {
+	current, held := p.forms.sessions.Held(r)
+	ending, staying := held, []session.Held(nil)
+	if posted.Get("all") == "" {
+		n := 0
+		if current {
+			n = 1
+		}
+		ending, staying = held[:n], held[n:]
+	}
+	for _, h := range ending {
+		if err := p.entry.SignOut(r.Context(), h.Hash); err != nil {
 			p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)
 			return
 		}
 	}
-	sessions.Clear(w)
+	p.forms.sessions.Release(w, staying...)
+	paths := p.steps.views.paths
 	switch {
 	case to.Query != "":
-		http.Redirect(w, r, paths.authorize+"?"+string(p.flow.Ways.ForAnother(to.Query)), http.StatusSeeOther)
+		http.Redirect(w, r, paths.request(p.flow.Ways.ForAnother(to.Query)), http.StatusSeeOther)
 	case to.Connect != "":
 		http.Redirect(w, r, paths.connect+to.Connect, http.StatusSeeOther)
 	case to.Device != "":
 		http.Redirect(w, r, paths.forDevice(to.Device), http.StatusSeeOther)
 	default:
-		p.steps.web.For(r).SignedOut(w)
+		p.steps.signedOut(w, r, staying)
 	}
+}
+
+// signedOut says so, and offers to sign out the other people whose sessions the browser still holds.
+func (s *steps) signedOut(w http.ResponseWriter, r *http.Request, staying []session.Held) {
+	v := web.SignedOut{Action: s.views.paths.logout}
+	others, err := s.views.flow.Browsers.SignedIn(r.Context(), hashes(staying))
+	if err == nil && len(others) > 0 {
+		v.Step, err = s.forms.seal(w, r, purposeLogout, flow.Destination{})
+	}
+	if err != nil {
+		s.errors.show(w, r, http.StatusServiceUnavailable, err)
+		return
+	}
+	s.web.For(r).SignedOut(w, v)
 }

@@ -129,6 +129,7 @@ func (p *pages) register(handle func(string, http.Handler, ...string)) {
 	post(p.paths.language, p.web.choose)
 	device := sameSite.Handler(byMethod(p.device.page, p.device.decide))
 	handle(p.paths.device, device, http.MethodGet, http.MethodHead, http.MethodPost)
+	post(p.paths.choose, p.login.choose)
 	setup := sameSite.Handler(http.HandlerFunc(p.setup.setup))
 	link := sameSite.Handler(byMethod(p.links.page, p.links.use))
 	handle(p.paths.link+"{token}", link, http.MethodGet, http.MethodHead, http.MethodPost)

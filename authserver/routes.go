@@ -18,6 +18,7 @@ import (
 type paths struct {
 	host                                                   string // of the issuer, without its port
 	prefix, home, authorize, login, consent, logout, setup string
+	choose                                                 string // where an account is chosen
 	// With providers to sign in at: callback and connect end in a slash.
 	callback, connect, depart, disconnect, claim, language string
 	device                                                 string // where people type the codes of devices
@@ -36,6 +37,7 @@ func newPaths(issuer string) paths {
 		host:   host,
 		prefix: prefix, home: prefix + "/", authorize: prefix + "/authorize", login: prefix + "/login",
 		consent: prefix + "/consent", logout: prefix + "/logout", setup: prefix + "/setup",
+		choose:   prefix + "/choose",
 		callback: prefix + "/callback/", connect: prefix + "/connect/", depart: prefix + "/depart",
 		disconnect: prefix + "/disconnect", claim: prefix + "/claim", device: prefix + "/device",
 		link: prefix + users.LinkPath, forgotten: prefix + "/login/forgotten", language: prefix + "/language",
@@ -74,6 +76,9 @@ func (p paths) destination(to flow.Destination) string {
 func (p paths) forDevice(code string) string {
 	return p.device + "?" + url.Values{paramUserCode: {code}}.Encode()
 }
+
+// request is where an authorization request begins.
+func (p paths) request(q flow.Query) string { return p.authorize + "?" + string(q) }
 
 // atProvider is where an authorization request continues at a provider.
 func (p paths) atProvider(q flow.Query, provider string) string {

@@ -1,6 +1,7 @@
 package authserver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -32,6 +33,8 @@ func (s *steps) write(w http.ResponseWriter, r *http.Request, step flow.Step) {
 	switch step := step.(type) {
 	case flow.Login:
 		s.login(w, r, step, attempt{status: http.StatusOK})
+	case flow.ChooseAccount:
+		s.chooseAccount(w, r, step)
 	case flow.SecondFactor:
 		s.second(w, r, step, attempt{status: http.StatusOK})
 	case flow.StepUp:
@@ -95,7 +98,8 @@ func (s *steps) login(w http.ResponseWriter, r *http.Request, step flow.Login, a
 	}
 	v := s.views.login(step)
 	v.Step, v.Choices, v.NoPassword = sealed, choices, !s.passwords.offered(r.Context())
-	v.Username, v.Problem, v.Passkey, v.RecoveryAction = after.name, after.problem, passkey, s.views.paths.recovery
+	v.Username, v.Problem = cmp.Or(after.name, step.LoginHint), after.problem
+	v.Passkey, v.RecoveryAction = passkey, s.views.paths.recovery
 	if passkey != nil {
 		passkey.Unknown = after.unknown
 	}
@@ -122,17 +126,13 @@ func (s *steps) askConsent(w http.ResponseWriter, r *http.Request, step flow.Ask
 		Query: a.Query.Consented(), Shown: s.views.flow.Shown(a, question), UserID: v.User.ID,
 		AuthTime: v.Session.AuthTime.Unix(),
 	})
-	var signOut string
-	if err == nil {
-		signOut, err = s.forms.seal(w, r, purposeLogout, flow.Destination{Query: a.Query})
-	}
 	if err != nil {
 		s.errors.show(w, r, http.StatusBadRequest, err)
 		return
 	}
 	s.web.For(r).Consent(w, http.StatusOK, web.Consent{
 		Action: s.views.paths.consent, Step: sealed, Request: s.views.request(a, question, step.NothingChosen),
-		Username: v.User.Name, SignOutAction: s.views.paths.logout, SignOutStep: signOut,
+		Username: v.User.Name, AnotherURL: s.views.paths.request(a.Query.Choosing()),
 		FormTargets: formTargets(a.RedirectURI),
 	})
 }

@@ -207,7 +207,10 @@ func (p *wayPages) setPassword(w http.ResponseWriter, r *http.Request) {
 		p.again(w, r, err, "", func(after attempt) { p.showPassword(w, r, f.by.User, after) })
 		return
 	}
-	p.forms.sessions.SetCookie(w, x.begun)
+	if err := p.forms.hold(w, r, p.entry.Browsers, x.begun, x.user.ID); err != nil {
+		p.failed(w, r, err)
+		return
+	}
 	http.Redirect(w, r, p.path(pageWays), http.StatusSeeOther)
 }
 

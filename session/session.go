@@ -44,6 +44,7 @@ type Manager struct {
 	secure                   bool
 	session, browser, device string // cookie names
 	chosen, asked            string // those of languages
+	waiting                  string // of the cookie of Held
 	signIn                   string // the prefix of the names of the cookies of sign-ins at providers
 	ttl                      time.Duration
 	now                      func() time.Time
@@ -67,10 +68,12 @@ func New(c Config) (*Manager, error) {
 		secure: strings.HasPrefix(c.Issuer, "https://"), ttl: c.TTL, now: c.Now,
 		session: "mcp-authd-session", browser: "mcp-authd-browser", device: "mcp-authd-device",
 		chosen: "mcp-authd-language", asked: "mcp-authd-asked-language",
-		signIn: "mcp-authd-trip-", // a name that versions running side by side share
+		waiting: "mcp-authd-accounts",
+		signIn:  "mcp-authd-trip-", // a name that versions running side by side share
 	}
 	if m.secure {
-		for _, name := range []*string{&m.session, &m.browser, &m.device, &m.chosen, &m.asked, &m.signIn} {
+		for _, name := range []*string{&m.session, &m.browser, &m.device, &m.chosen, &m.asked, &m.waiting,
+			&m.signIn} {
 			*name = "__Host-" + *name
 		}
 	}

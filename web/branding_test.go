@@ -21,7 +21,7 @@ func TestBranding(t *testing.T) {
 			"he/signedout.json": {Data: []byte(`{"lead": "להתראות"}`)},
 		},
 	}})
-	body := record(p, func(p *Pages, w http.ResponseWriter) { p.SignedOut(w) }).Body.String()
+	body := record(p, func(p *Pages, w http.ResponseWriter) { p.SignedOut(w, SignedOut{}) }).Body.String()
 	logo := regexp.MustCompile(`<img class="mark" src="(/auth/assets/logo\.[0-9a-f]{12}\.svg)" alt="">`).
 		FindStringSubmatch(body)
 	style := regexp.MustCompile(`<link rel="stylesheet" href="(/auth/assets/brand\.[0-9a-f]{12}\.css)">`).
@@ -45,8 +45,8 @@ func TestBranding(t *testing.T) {
 			t.Errorf("the colours:\n%s", w.Body)
 		}
 	}
-	if body := record(p.For("he"), func(p *Pages, w http.ResponseWriter) { p.SignedOut(w) }).Body.String(); !strings.
-		Contains(body, `<html lang="he" dir="rtl">`) || !strings.Contains(body, "להתראות") ||
+	body = record(p.For("he"), func(p *Pages, w http.ResponseWriter) { p.SignedOut(w, SignedOut{}) }).Body.String()
+	if !strings.Contains(body, `<html lang="he" dir="rtl">`) || !strings.Contains(body, "להתראות") ||
 		!strings.Contains(body, "You are signed out") {
 		t.Errorf("a language of the operator's:\n%s", body)
 	}

@@ -37,7 +37,7 @@ func TestConstant(t *testing.T) {
 			}
 		}
 	}
-	body := record(p, func(p *Pages, w http.ResponseWriter) { p.SignedOut(w) }).Body.String()
+	body := record(p, func(p *Pages, w http.ResponseWriter) { p.SignedOut(w, SignedOut{}) }).Body.String()
 	for _, want := range []string{
 		`<span class="product">&lt;b&gt;&#34;A &amp; B&#34; {{.}}</span>`, `href="/auth/"`, `href="` + p.Icon() + `"`,
 		`href="/auth/assets/style.`,

@@ -26,7 +26,7 @@ var (
 func sampleConsent() Consent {
 	return Consent{
 		Action: "/consent", Step: "sealed-step", Request: sampleRequest(),
-		Username: "alice", SignOutAction: "/logout", SignOutStep: "sealed-sign-out",
+		Username: "alice", AnotherURL: "/authorize?client_id=x&prompt=select_account",
 		FormTargets: []string{"https://claude.ai"},
 	}
 }
@@ -240,7 +240,7 @@ func samples() []sample {
 		})},
 		{"consent-bare", sampleConsent().with(func(c *Consent) {
 			c.Client, c.Permissions, c.StaySignedIn = Party{}, Permissions{}, false
-			c.Resource.Name, c.SignOutAction = "", ""
+			c.Resource.Name, c.AnotherURL = "", ""
 		})},
 		{"consent-long", sampleConsent().with(func(c *Consent) {
 			c.Client.Name, c.Username, c.Resource.Name, c.RedirectHost = long, long, long, long+".example"
@@ -310,7 +310,17 @@ func samples() []sample {
 		{"home-language", func(p *Pages, w http.ResponseWriter) {
 			p.Offering("/?a=b&c").Home(w, Home{Issuer: "https://auth.example.com", SignInURL: "/login"})
 		}},
-		{"signedout", func(p *Pages, w http.ResponseWriter) { p.SignedOut(w) }},
+		{"chooser", func(p *Pages, w http.ResponseWriter) {
+			p.Chooser(w, Chooser{
+				Action: "/choose", Client: claude, Resource: notes,
+				Accounts:   []Signed{{"alice", "sealed-alice"}, {"bob", "sealed-bob"}},
+				AnotherURL: "/authorize?client_id=x&prompt=login+select_account",
+			})
+		}},
+		{"signedout", func(p *Pages, w http.ResponseWriter) { p.SignedOut(w, SignedOut{}) }},
+		{"signedout-others", func(p *Pages, w http.ResponseWriter) {
+			p.SignedOut(w, SignedOut{Action: "/logout", Step: "sealed-step"})
+		}},
 	}...)
 }
 

@@ -123,6 +123,11 @@ func (p *Pages) Consent(w http.ResponseWriter, status int, v Consent) {
 	p.show(w, status, "consent", v, policy{formTargets: v.FormTargets, keepOpener: true, script: true})
 }
 
+// Chooser asks with which account a person goes on. Its forms post step.
+func (p *Pages) Chooser(w http.ResponseWriter, v Chooser) {
+	p.show(w, http.StatusOK, "chooser", v, policy{formTargets: v.FormTargets, keepOpener: true})
+}
+
 // Error shows what went wrong when there is no way back to an application.
 func (p *Pages) Error(w http.ResponseWriter, status int, v Error) {
 	p.show(w, status, "error", v, policy{})
@@ -223,8 +228,8 @@ func (p *Pages) Home(w http.ResponseWriter, v Home) {
 }
 
 // SignedOut shows that the session has ended.
-func (p *Pages) SignedOut(w http.ResponseWriter) {
-	p.show(w, http.StatusOK, "signedout", nil, policy{})
+func (p *Pages) SignedOut(w http.ResponseWriter, v SignedOut) {
+	p.show(w, http.StatusOK, "signedout", v, policy{})
 }
 
 // show renders to memory first: a page is sent whole or not at all.

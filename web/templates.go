@@ -16,7 +16,7 @@ var templateFiles embed.FS
 
 // pageNames are the templates that fill the layout, one file each.
 var pageNames = [...]string{
-	"login", "consent", "error", "stopped", "handoff", "setup", "setupdone", "home", "signedout",
+	"login", "consent", "chooser", "error", "stopped", "handoff", "setup", "setupdone", "home", "signedout",
 	"providerconsent", "providerredirect", "failed", "connect", "connected", "claim",
 	"devicecode", "device", "devicedone", "link", "linkmessage", "forgotten", "answer", "notices",
 	"second", "prove", "addpasskey", "addapp", "recoverycodes", "newpassword", "wayadded", "ways", "enrolfirst",

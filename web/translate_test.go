@@ -46,7 +46,7 @@ func TestPagesSayTheirLanguage(t *testing.T) {
 	for tag, want := range map[string]string{
 		"en": "You are signed out", "de": "Sie sind abgemeldet", "ja": "サインアウトしました",
 	} {
-		w := record(spoken(t, tag), func(p *Pages, w http.ResponseWriter) { p.SignedOut(w) })
+		w := record(spoken(t, tag), func(p *Pages, w http.ResponseWriter) { p.SignedOut(w, SignedOut{}) })
 		body := w.Body.String()
 		if !strings.Contains(body, `<html lang="`+tag+`" dir="ltr">`) || !strings.Contains(body, "<h1>"+want+"</h1>") {
 			t.Errorf("PE-13: the page in %s:\n%s", tag, body)

@@ -101,10 +101,25 @@ type Request struct {
 type Consent struct {
 	Action, Step string
 	Request
-	Username string
-	// SignOutAction and SignOutStep are the form behind "Not you?".
-	SignOutAction, SignOutStep string
-	FormTargets                []string
+	Username    string
+	AnotherURL  string // where to choose another account
+	FormTargets []string
+}
+
+// SignedOut is the view of the page after signing out. With Step, other people are still signed in
+// in the browser; the form that signs them out posts it to Action.
+type SignedOut struct{ Action, Step string }
+
+// Signed is an account that is signed in in a browser. The form that chooses it posts Step.
+type Signed struct{ Username, Step string }
+
+// Chooser is the view of the page on which people say with which account they go on.
+type Chooser struct {
+	Action           string
+	Client, Resource Party
+	Accounts         []Signed // the current one first
+	AnotherURL       string   // where to sign in with another account
+	FormTargets      []string
 }
 
 // Answer is the view of the page that shows an authorization response.

@@ -3,6 +3,7 @@ package flow
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
@@ -58,6 +59,24 @@ func (b *Browsers) see(ctx context.Context, s storage.Session) {
 	if now := b.Now(); !now.Before(s.SeenAt.Add(storage.SeenEvery)) {
 		_ = b.Store.SeeSession(ctx, s.Hash, now)
 	}
+}
+
+// SignedIn returns who is signed in by the sessions that a browser holds, each person once.
+func (b *Browsers) SignedIn(ctx context.Context, held []storage.Hash) (out []storage.Visit, err error) {
+	for _, token := range held {
+		v, err := b.Store.Visit(ctx, storage.VisitKey{Session: token, Now: b.Now()})
+		switch {
+		case errors.Is(err, storage.ErrNotFound):
+			continue
+		case err != nil:
+			return nil, refusal.Unavailable(err)
+		}
+		again := slices.ContainsFunc(out, func(o storage.Visit) bool { return o.User.ID == v.User.ID })
+		if !again && b.Bindings.Honours(v.Session.UpstreamID) {
+			out = append(out, v)
+		}
+	}
+	return out, nil
 }
 
 // LiveVisit is Visit for a person who is about to be given something: a sign-in that rests on a

@@ -2,8 +2,10 @@ package flow
 
 import (
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -36,6 +38,10 @@ func nextValid(x Valid, now time.Time) Step {
 		return refuse(r.Identified, x.Visit, oauth.NewError(oauth.LoginRequired, "The person is not signed in."))
 	case mustSignIn(r, x.Visit, now):
 		return signIn(x)
+	case mustChoose(r, x.Visit) && silent:
+		return refuse(r.Identified, x.Visit, oauth.NewError(oauth.LoginRequired, "Another person is signed in."))
+	case mustChoose(r, x.Visit):
+		return ChooseAccount{r}
 	case x.Owes && silent:
 		return refuse(r.Identified, x.Visit, oauth.NewError(oauth.LoginRequired, "The person has to prove more."))
 	case x.Owes:
@@ -65,8 +71,12 @@ func signIn(x Valid) Step {
 		Resource:    r.Resource.Resource,
 		RedirectURI: r.RedirectURI,
 		EndNotice:   x.EndNotice,
+		LoginHint:   form.Cut(r.LoginHint, maxHint),
 	}
 }
+
+// maxHint bounds the name that a client fills into the login page, in bytes.
+const maxHint = 200
 
 // signInUnread is signIn for a client of which only the id is known. The form may end where the
 // request says, or a person who has consented before would be stuck; whether the
@@ -85,15 +95,24 @@ func signInUnread(x Unread) Step {
 }
 
 func mustSignIn(r Request, v *storage.Visit, now time.Time) bool {
-	return v == nil || slices.Contains(r.Prompt, "login") ||
+	return v == nil || r.Another || slices.Contains(r.Prompt, "login") ||
 		r.MaxAge >= 0 && (v.Session.AuthTime.IsZero() || now.Sub(v.Session.AuthTime) > r.MaxAge)
+}
+
+// mustChoose reports whether the person has to say as whom they answer: when the client demands it,
+// and when it expects another person than the one who is signed in (OpenID Connect Core §3.1.2.1,
+// AS-239). A code never goes to another account than the current one without a page. Of accounts at
+// providers, a client knows another name than we do.
+func mustChoose(r Request, v *storage.Visit) bool {
+	expected := r.LoginHint == "" || v.Session.UpstreamID != "" || strings.EqualFold(r.LoginHint, v.User.Name)
+	return slices.Contains(r.Prompt, "select_account") || !expected
 }
 
 // mustConsent looks at what the person has allowed this client; who has to sign in at a provider is
 // asked before that, too (SP-02).
 func mustConsent(r Request, v *storage.Visit) bool {
 	return anyProgramCouldAsk(r) ||
-		slices.Contains(r.Prompt, "consent") || slices.Contains(r.Prompt, "select_account") ||
+		slices.Contains(r.Prompt, "consent") ||
 		policy.NeedsConsent(r.Resource.Resource, v.Consented, r.Scopes)
 }
 

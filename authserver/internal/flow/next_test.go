@@ -22,13 +22,19 @@ func TestNext(t *testing.T) {
 	}
 	visit := func(consented oauth.Scopes, age time.Duration) *storage.Visit {
 		return &storage.Visit{
-			Session: storage.Session{AuthTime: now.Add(-age)}, Consented: consented, Known: consented != nil,
+			Session: storage.Session{AuthTime: now.Add(-age)}, User: storage.User{Name: "alice"},
+			Consented: consented, Known: consented != nil,
 		}
 	}
 	document := func(method, redirect string, prompt ...string) Request {
 		a := request("mcp", prompt...)
 		a.Client = storage.Client{ID: "https://c.example/id", Source: storage.SourceCIMD, AuthMethod: method}
 		a.RedirectURI = redirect
+		return a
+	}
+	hinted := func(name string) Request {
+		a := request("mcp")
+		a.LoginHint = name
 		return a
 	}
 	stale := request("mcp")
@@ -61,7 +67,11 @@ func TestNext(t *testing.T) {
 		{"OIDC 3.1.2.1 prompt=login", request("mcp", "login"), visit(oauth.Scopes{"mcp"}, 0), Login{}, ""},
 		{"OIDC 3.1.2.1 prompt=consent", request("mcp", "consent"), visit(oauth.Scopes{"mcp"}, 0), AskConsent{}, ""},
 		{"OIDC 3.1.2.1 prompt=select_account shows who is signed in", request("mcp", "select_account"),
-			visit(oauth.Scopes{"mcp"}, 0), AskConsent{}, ""},
+			visit(oauth.Scopes{"mcp"}, 0), ChooseAccount{}, ""},
+		{"OIDC 3.1.2.1 prompt=select_account none", request("mcp", "select_account", "none"),
+			visit(oauth.Scopes{"mcp"}, 0), Stop{}, oauth.LoginRequired},
+		{"AS-239 login_hint names another person", hinted("bob"), visit(oauth.Scopes{"mcp"}, 0), ChooseAccount{}, ""},
+		{"AS-239 login_hint names this person", hinted("ALICE"), visit(oauth.Scopes{"mcp"}, 0), issue{}, ""},
 		{"OIDC 3.1.2.1 max_age passed", stale, visit(oauth.Scopes{"mcp"}, time.Hour), Login{}, ""},
 		{"PM5 OIDC 3.1.2.1 max_age of a session of unknown age", decades,
 			&storage.Visit{Consented: oauth.Scopes{"mcp"}}, Login{}, ""},

@@ -13,6 +13,13 @@ const (
 	AnyProvider   = "*"
 )
 
+// ParamAccount is a parameter of ours at /authorize: with AnotherAccount the person signs in, whoever is
+// signed in.
+const (
+	ParamAccount   = "account"
+	AnotherAccount = "another"
+)
+
 // Query is an authorization request as URLs and forms carry it: encoded.
 type Query string
 
@@ -29,11 +36,42 @@ func (q Query) prompts() []string { return strings.Fields(q.Values().Get("prompt
 func (q Query) SignedIn() Query {
 	v := q.Values()
 	v.Del("max_age")
+	v.Del("login_hint")
 	v.Del(ParamProvider)
+	v.Del(ParamAccount)
 	left := slices.DeleteFunc(q.prompts(), func(p string) bool { return p == "login" || p == "select_account" })
 	if v.Del("prompt"); len(left) > 0 {
 		v.Set("prompt", strings.Join(left, " "))
 	}
+	return Query(v.Encode())
+}
+
+// Chosen is the request of a person who has chosen an account that is signed in.
+func (q Query) Chosen() Query {
+	v := q.Values()
+	v.Del("login_hint")
+	left := slices.DeleteFunc(q.prompts(), func(p string) bool { return p == "select_account" })
+	if v.Del("prompt"); len(left) > 0 {
+		v.Set("prompt", strings.Join(left, " "))
+	}
+	return Query(v.Encode())
+}
+
+// Choosing is the request with a demand for the page on which people choose an account.
+func (q Query) Choosing() Query {
+	v, prompts := q.Values(), slices.DeleteFunc(q.prompts(), func(p string) bool { return p == "none" })
+	if !slices.Contains(prompts, "select_account") {
+		prompts = append(prompts, "select_account")
+	}
+	v.Set("prompt", strings.Join(prompts, " "))
+	return Query(v.Encode())
+}
+
+// AnotherAccount is the request of a person who signs in with an account that the browser does not
+// hold yet.
+func (q Query) AnotherAccount() Query {
+	v := q.Choosing().Values()
+	v.Set(ParamAccount, AnotherAccount)
 	return Query(v.Encode())
 }
 
@@ -42,7 +80,9 @@ func (q Query) SignedIn() Query {
 func (q Query) Consented() Query {
 	v := q.Values()
 	v.Del("prompt")
+	v.Del("login_hint")
 	v.Del(ParamProvider)
+	v.Del(ParamAccount)
 	return Query(v.Encode())
 }
 

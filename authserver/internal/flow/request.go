@@ -31,6 +31,8 @@ type Request struct {
 	MaxAge       time.Duration // negative: not asked for
 	Query        Query         // the request itself, to come back to
 	Provider     string        // where to sign in, "" for the page on which people choose
+	LoginHint    string        // whom the client expects, "" when it does not say
+	Another      bool          // the person wants to sign in with another account
 }
 
 // ResponseURL is the redirect URI with the response parameters added to its own

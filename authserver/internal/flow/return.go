@@ -29,8 +29,9 @@ type Returned struct {
 	Next Step
 	// Over: the request to the provider cannot be completed again.
 	Over bool
-	// SignedIn: the session of the response has begun.
+	// SignedIn: the session of the response has begun, for UserID.
 	SignedIn bool
+	UserID   string
 }
 
 // Return completes a sign-in at a provider. Who left as a user must still be that user:
@@ -63,7 +64,7 @@ func (s *SignIns) Return(ctx context.Context, r Response) Returned {
 		out.Next = s.askClaim(ctx, result, payload, r.Token)
 	default:
 		audit.Note(ctx, slog.String("user", result.User.ID))
-		out.SignedIn = result.Request.Purpose == delegation.PurposeSignIn
+		out.SignedIn, out.UserID = result.Request.Purpose == delegation.PurposeSignIn, result.User.ID
 		out.Next = s.goOn(ctx, payload, result, r.Session)
 	}
 	return out

@@ -21,7 +21,11 @@ type Login struct {
 	Resource    storage.Resource
 	RedirectURI string // where the form may end
 	EndNotice   string // why the person is no longer signed in, "" for no special reason
+	LoginHint   string // who the client says will sign in
 }
+
+// ChooseAccount is the page on which a person who is signed in says as whom they answer.
+type ChooseAccount struct{ Request Request }
 
 // AskConsent is the page on which a person who is signed in decides about a request.
 type AskConsent struct {
@@ -166,6 +170,7 @@ type BadLink struct{ Err error }
 type NotYours struct{}
 
 func (Login) step()                {}
+func (ChooseAccount) step()        {}
 func (AskConsent) step()           {}
 func (AskBeforeProvider) step()    {}
 func (AskBeforeReading) step()     {}

@@ -1,0 +1,90 @@
+package authserver
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/session"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// chooseForm is what the form that chooses an account carries along, sealed and bound to the browser.
+type chooseForm struct {
+	Query   flow.Query   `json:"q"`
+	Session storage.Hash `json:"s"`
+}
+
+// chooseAccount shows who is signed in in the browser. It says nothing of other accounts: a client
+// that names one learns nothing by what the page has.
+func (s *steps) chooseAccount(w http.ResponseWriter, r *http.Request, step flow.ChooseAccount) {
+	a := step.Request
+	v := web.Chooser{
+		Action:      s.views.paths.choose,
+		Client:      clientParty(a.Client),
+		Resource:    resourceParty(a.Resource.Resource),
+		AnotherURL:  s.views.paths.request(s.views.flow.Ways.ForAnother(a.Query.AnotherAccount())),
+		FormTargets: formTargets(a.RedirectURI),
+	}
+	_, held := s.forms.sessions.Held(r)
+	signedIn, err := s.views.flow.Browsers.SignedIn(r.Context(), hashes(held))
+	if err != nil {
+		s.errors.show(w, r, http.StatusServiceUnavailable, err)
+		return
+	}
+	for _, visit := range signedIn {
+		sealed, err := s.forms.seal(w, r, purposeChoose, chooseForm{a.Query.Chosen(), visit.Session.Hash})
+		if err != nil {
+			s.errors.show(w, r, http.StatusBadRequest, err)
+			return
+		}
+		v.Accounts = append(v.Accounts, web.Signed{Username: visit.User.Name, Step: sealed})
+	}
+	s.web.For(r).Chooser(w, v)
+}
+
+func hashes(held []session.Held) (out []storage.Hash) {
+	for _, h := range held {
+		out = append(out, h.Hash)
+	}
+	return out
+}
+
+// choose serves POST /choose: a person goes on with an account that is signed in in the browser.
+func (p *loginPages) choose(w http.ResponseWriter, r *http.Request) {
+	var form chooseForm
+	if _, ok := p.forms.open(w, r, purposeChoose, &form); !ok {
+		return
+	}
+	_, held := p.forms.sessions.Held(r)
+	i := slices.IndexFunc(held, func(h session.Held) bool { return h.Hash == form.Session })
+	if i < 0 { // signed out meanwhile, perhaps in another tab
+		p.forms.errors.stale(w, r)
+		return
+	}
+	p.forms.sessions.Hold(w, held[i], held...)
+	http.Redirect(w, r, p.steps.views.paths.request(form.Query), http.StatusSeeOther)
+}
+
+// hold makes a session that has begun the current one of the browser. Other people stay signed in
+// beside it; an earlier session of the same person is no longer held.
+func (f *pageForms) hold(
+	w http.ResponseWriter, r *http.Request, browsers *flow.Browsers, begun session.Minted, userID string,
+) error {
+	_, held := f.sessions.Held(r)
+	signedIn, err := browsers.SignedIn(r.Context(), hashes(held))
+	if err != nil {
+		return err
+	}
+	var others []session.Held
+	for _, h := range held {
+		if slices.ContainsFunc(signedIn, func(v storage.Visit) bool {
+			return v.Session.Hash == h.Hash && v.User.ID != userID
+		}) {
+			others = append(others, h)
+		}
+	}
+	f.sessions.Hold(w, begun.Held(), others...)
+	return nil
+}
