@@ -24,7 +24,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	const script = `mount -t tmpfs -o size=900k none "$MCP_AUTHD_FULL_DISK" || exit 77; exec "$0" -test.run='^TestFullDisk$' -test.v`
+	const script = `mount -t tmpfs -o size=1400k none "$MCP_AUTHD_FULL_DISK" || exit 77; exec "$0" -test.run='^TestFullDisk$' -test.v`
 	cmd := exec.CommandContext(t.Context(), "unshare", "-rm", "sh", "-c", script, self)
 	cmd.Env = append(os.Environ(), "MCP_AUTHD_FULL_DISK="+dir)
 	out, err := cmd.CombinedOutput()
@@ -46,7 +46,7 @@ func fullDisk(t *testing.T, dir string) {
 	if err := s.Writable(t.Context()); err != nil {
 		t.Fatalf("while there is room: %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "ballast"), make([]byte, 1<<20), 0o600); err == nil {
+	if err := os.WriteFile(filepath.Join(dir, "ballast"), make([]byte, 2<<20), 0o600); err == nil {
 		t.Fatal("the disk did not fill up")
 	}
 	if err := s.Spend(t.Context(), "jti", "x", time.Now()); err == nil {
