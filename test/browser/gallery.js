@@ -1,5 +1,6 @@
 // Looks at one page of the gallery in a frame: gallery(path, screens, rules, axe) resolves to a list
-// of what is wrong. A screen is {name, width, height, script, axe, decision}.
+// of what is wrong. A screen is {name, width, height, script, axe, decision}; without script, everything
+// that folds is unfolded.
 async (path, screens, rules, axe) => {
   const problems = [];
   const frames = {};
@@ -19,6 +20,7 @@ async (path, screens, rules, axe) => {
     f.height = s.height;
     const page = f.contentDocument;
     if (page.readyState !== 'complete' || !page.querySelector('main h1')) problems.push(`${s.name}: no page`);
+    for (const d of page.querySelectorAll('details')) d.open = !s.script;
     const hold = new Function('document', 'getComputedStyle', `return (${rules})`);
     for (const p of JSON.parse(hold(page, (e) => f.contentWindow.getComputedStyle(e)))) problems.push(`${s.name}: ${p}`);
     for (const e of s.decision ? page.querySelectorAll('.decision button') : []) {
