@@ -1,15 +1,16 @@
 // Looks at one page of the gallery in a frame: gallery(path, screens, rules, axe) resolves to a list
-// of what is wrong. A screen is {name, width, height, script, axe, decision}; without script, everything
-// that folds is unfolded.
+// of what is wrong. A screen is {name, width, height, dark, script, axe, decision}; without script,
+// everything that folds is unfolded.
 async (path, screens, rules, axe) => {
   const problems = [];
   const frames = {};
   for (const s of screens) {
-    const f = frames[s.script] ??= await new Promise((resolve, reject) => {
+    const script = s.script || frames[true]?.contentDocument.querySelector('script') === null;
+    const f = frames[script] ??= await new Promise((resolve, reject) => {
       const f = document.createElement('iframe');
       f.title = path;
       f.style = 'border: 0; position: absolute; inset: 0 auto auto 0';
-      if (!s.script) f.sandbox = 'allow-same-origin';
+      if (!script) f.sandbox = 'allow-same-origin';
       f.onload = () => resolve(f);
       f.onerror = reject;
       Object.assign(f, { width: s.width, height: s.height, src: path });
@@ -19,6 +20,7 @@ async (path, screens, rules, axe) => {
     f.width = s.width;
     f.height = s.height;
     const page = f.contentDocument;
+    page.documentElement.style.colorScheme = s.dark ? 'dark' : 'light'; // style.css has light-dark() and no media query
     if (page.readyState !== 'complete' || !page.querySelector('main h1')) problems.push(`${s.name}: no page`);
     for (const d of page.querySelectorAll('details')) d.open = !s.script;
     const hold = new Function('document', 'getComputedStyle', `return (${rules})`);
@@ -28,8 +30,9 @@ async (path, screens, rules, axe) => {
       if (bottom > s.height) problems.push(`${s.name}: PE-11: the button ${e.value} ends at ${bottom} of ${s.height}`);
     }
     if (!s.axe) continue;
-    f.contentWindow.eval(axe);
-    const options = { resultTypes: ['violations'], rules: { 'color-contrast': { enabled: s.axe === 'all' } } };
+    if (!f.contentWindow.axe) f.contentWindow.eval(axe);
+    const options = { resultTypes: ['violations'], rules: { 'color-contrast': { enabled: s.axe !== 'quick' } } };
+    if (s.axe === 'contrast') options.runOnly = ['color-contrast'];
     for (const v of (await f.contentWindow.axe.run(page, options)).violations)
       problems.push(`${s.name}: axe: ${v.id}: ${v.help} at ${v.nodes.map((n) => n.target.join(' ')).join(', ')}`);
   }
