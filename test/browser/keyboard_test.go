@@ -42,7 +42,7 @@ func (b *tab) tabTo(selector string) {
 }
 
 // TestByKeyboard: a person without a mouse signs in, looks at what is asked, leaves a permission
-// out and approves (PE-12).
+// out and approves; then pauses the application on the account page, and disconnects it (PE-12).
 func TestByKeyboard(t *testing.T) {
 	s := newSite(t, func(c *authserver.Config) { c.Resources = longest[0].catalogue() })
 	s.MCPURL = longServer
@@ -66,4 +66,15 @@ func TestByKeyboard(t *testing.T) {
 	if got := s.redeemed(a, a.answer(t, b))["scope"]; got != "mcp articles:read talks:read" {
 		t.Errorf("AS-237: got %q", got)
 	}
+	b.visit(s.Issuer + "/account")
+	b.tabTo("button[value=pause]")
+	b.leave()
+	b.keys("\r")
+	b.arrive()
+	b.tabTo("button[value=resume]")
+	b.tabTo("button[value=disconnect]")
+	b.leave()
+	b.keys(" ")
+	b.arrive()
+	b.until("!document.querySelector('[data-grant]')")
 }
