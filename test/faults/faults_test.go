@@ -60,6 +60,7 @@ func (s scenario) passedOver(verb string) bool {
 const (
 	notes     = "it notes when something was used, and holds nothing up"
 	named     = "it gives the client of an event its name, and what needs the client asks for it again"
+	told      = "the change has happened, and is in the log; an event says whose notice was lost"
 	forgetful = "failures that stay counted make the next sign-in slower, and let no person in"
 )
 
