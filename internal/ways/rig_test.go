@@ -29,7 +29,7 @@ const (
 // rig is a set of ways over a store, at a time that the test sets.
 type rig struct {
 	*ways.Ways
-	t     *testing.T
+	t     testing.TB
 	store storage.Store
 	users *users.Users
 	ring  *secrets.Ring
@@ -40,7 +40,7 @@ type rig struct {
 }
 
 // newRig is a server whose host was old.example before.
-func newRig(t *testing.T) *rig {
+func newRig(t testing.TB) *rig {
 	t.Helper()
 	r := &rig{t: t, now: time.Date(2026, 3, 1, 12, 0, 5, 0, time.UTC), phone: authkit.New(issuer)}
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "db"), sqlite.Options{})
@@ -132,7 +132,7 @@ func wantErr(t *testing.T, got, want error) {
 }
 
 // optionsOf reads options.
-func optionsOf(t *testing.T, c ways.Ceremony) (o struct {
+func optionsOf(t testing.TB, c ways.Ceremony) (o struct {
 	RPID             string `json:"rpId"`
 	UserVerification string `json:"userVerification"`
 	AllowCredentials []any  `json:"allowCredentials"`
@@ -148,7 +148,7 @@ func optionsOf(t *testing.T, c ways.Ceremony) (o struct {
 func (r *rig) logged(text string) int { return strings.Count(r.log.String(), text) }
 
 // challengeOf is the challenge of options.
-func challengeOf(t *testing.T, c ways.Ceremony) string {
+func challengeOf(t testing.TB, c ways.Ceremony) string {
 	t.Helper()
 	var o struct {
 		Challenge string `json:"challenge"`
