@@ -48,7 +48,7 @@ func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
 		return g.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken,
 			"The access token is not valid.", err)
 	}
-	if err := g.checkClaims(principal); err != nil {
+	if err := g.checkClaims(principal, p.at); err != nil {
 		return g.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken,
 			"The access token is not valid for this server.", err)
 	}
@@ -56,7 +56,7 @@ func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
 		return refused
 	}
 	own := *principal // that of a validator is shared
-	own.again, own.reported = g.validateAgain(p.presented), &p.calls
+	own.again, own.reported, own.at = g.validateAgain(p.presented), &p.calls, p.at
 	p.principal = &own
 	return nil
 }
@@ -75,13 +75,14 @@ func (g *Guard) mayBePublic(r *http.Request, refused *refusal) bool {
 }
 
 // checkClaims checks what no validator is trusted with: who issued the token, to whom, for what
-// server, and until when. A token for another server is 401 and not 403 (OAuth 2.1 §5.3.2).
-func (g *Guard) checkClaims(p *Principal) error {
+// server, and until when. A token for another server is 401 and not 403 (OAuth 2.1 §5.3.2). So is one
+// for another address of this one: two people of one client would otherwise be mixed up.
+func (g *Guard) checkClaims(p *Principal, at *address) error {
 	now := g.c.Now()
 	switch {
 	case !slices.Contains(g.c.AuthorizationServers, p.Issuer):
 		return invalid("issued by another server")
-	case !slices.ContainsFunc(p.Audience, g.isAudience): // RS-39, RS-49, RS-210, SP-05
+	case !slices.ContainsFunc(p.Audience, at.isAudience): // RS-39, RS-49, RS-210, SP-05
 		return invalid("for another resource")
 	case p.ExpiresAt.IsZero() || !now.Before(p.ExpiresAt.Add(g.c.ClockSkew)):
 		return invalid("expired")
@@ -93,17 +94,9 @@ func (g *Guard) checkClaims(p *Principal) error {
 	return nil
 }
 
-func (g *Guard) isAudience(aud string) bool {
-	if slices.Contains(g.audiences, aud) {
-		return true
-	}
-	canonical, err := oauth.CanonicalResource(aud)
-	return err == nil && slices.Contains(g.audiences, canonical)
-}
-
 // Verify judges a credential that did not come in a request of this guard, such as the
 // token in the environment of a stdio server, by the same rules: the validator, then
-// issuer, audience and times. A token that is bound to a key is refused, because there is
+// issuer, audience, which is the resource and no alias, and times. A token that is bound to a key is refused, because there is
 // no proof of it. The error wraps ErrInvalidToken or ErrUnavailable.
 func (g *Guard) Verify(ctx context.Context, c Credential) (*Principal, error) {
 	p, err := g.c.Validator.Validate(ctx, c)
@@ -115,10 +108,10 @@ func (g *Guard) Verify(ctx context.Context, c Credential) (*Principal, error) {
 	case p.Thumbprint != "":
 		return nil, invalid("bound to a key")
 	}
-	if err := g.checkClaims(p); err != nil {
+	if err := g.checkClaims(p, g.own); err != nil {
 		return nil, err
 	}
 	own := *p // that of a validator is shared
-	own.again, own.reported = g.validateAgain(c), &atomic.Bool{}
+	own.again, own.reported, own.at = g.validateAgain(c), &atomic.Bool{}, g.own
 	return &own, nil
 }

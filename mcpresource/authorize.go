@@ -152,13 +152,17 @@ func (g *Guard) Recheck(ctx context.Context, op Operation) error {
 	if !ok {
 		return ErrNoCaller
 	}
-	if err := g.checkClaims(p); err != nil {
+	at := p.at
+	if at == nil { // of no request
+		at = g.own
+	}
+	if err := g.checkClaims(p, at); err != nil {
 		return err
 	}
 	if p.again != nil {
 		now, err := p.again(ctx)
 		if err == nil {
-			err = g.same(p, now)
+			err = g.same(p, now, at)
 		}
 		if err != nil {
 			return judged(err)
@@ -172,14 +176,14 @@ func (g *Guard) Recheck(ctx context.Context, op Operation) error {
 
 // same returns nil when the token still says what it has said, but for scopes and times,
 // which a server that is asked about it may have changed.
-func (g *Guard) same(p, now *Principal) error {
+func (g *Guard) same(p, now *Principal, at *address) error {
 	switch {
 	case now == nil:
 		return ErrUnavailable
 	case now.Key() != p.Key() || now.Thumbprint != p.Thumbprint:
 		return invalid("belongs to another caller now")
 	}
-	return g.checkClaims(now)
+	return g.checkClaims(now, at)
 }
 
 // judged is the error of a validator; what is no verdict is an outage.

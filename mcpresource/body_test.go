@@ -24,7 +24,7 @@ func TestSlowBody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.audiences, g.bodyTime = append(g.audiences, resource), patience
+		g.own.audiences, g.bodyTime = append(g.own.audiences, resource), patience
 		s := httptest.NewUnstartedServer(g.Protect(h))
 		s.Config.ReadTimeout = readTimeout // for bodies alone
 		s.Config.ReadHeaderTimeout, s.Config.IdleTimeout = time.Minute, time.Minute

@@ -38,7 +38,7 @@ func (e *MismatchError) Error() string {
 	who := strings.Join(e.Issuers, ", ")
 	if e.Scope == "" {
 		return fmt.Sprintf(
-			"mcpresource: %s knows no resource %s, so no client could get a token for it: add it there, or correct Resource",
+			"mcpresource: %s knows no resource %s, so no client could get a token for it: add it there, or correct Resource or Aliases",
 			who, e.Resource,
 		)
 	}
@@ -58,22 +58,27 @@ func (g *Guard) fits() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), checkPatience)
 	defer cancel()
-	known, ok, err := c.ResourceScopes(ctx, g.resource)
+	known, ok, err := c.ResourceScopes(ctx, g.own.resource)
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
 		return nil
 	case err != nil:
 		g.c.Logger.Warn("the scopes of the authorization server could not be compared with the rules", "resource",
-			g.resource, "error", err)
+			g.own.resource, "error", err)
 		return nil
 	case !ok:
-		return &MismatchError{Issuers: g.c.AuthorizationServers, Resource: g.resource}
+		return &MismatchError{Issuers: g.c.AuthorizationServers, Resource: g.own.resource}
+	}
+	for _, a := range g.aliases {
+		if _, ok, err := c.ResourceScopes(ctx, a.resource); err == nil && !ok {
+			return &MismatchError{Issuers: g.c.AuthorizationServers, Resource: a.resource}
+		}
 	}
 	for _, w := range g.wanted() {
 		for _, s := range oauth.Scopes(w.scopes).Without(oauth.Scopes{oauth.OfflineAccess}) {
 			if !slices.Contains(known, s) {
 				return &MismatchError{
-					Issuers: g.c.AuthorizationServers, Resource: g.resource, Scope: s, Place: w.place, Known: known,
+					Issuers: g.c.AuthorizationServers, Resource: g.own.resource, Scope: s, Place: w.place, Known: known,
 				}
 			}
 		}

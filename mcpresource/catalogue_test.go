@@ -63,6 +63,7 @@ func TestMismatch(t *testing.T) {
 		"first":     {func(c *Config) { c.FirstScopes = []string{"z"} }, "z", "FirstScopes"},
 		"published": {func(c *Config) { c.Metadata.ScopesSupported = []string{"z"} }, "z", "Metadata.ScopesSupported"},
 		"resource":  {func(c *Config) { c.Resource += "/" + "other" }, "", ""},
+		"alias":     {func(c *Config) { c.Aliases = []string{resource + "@unknown"} }, "", ""},
 	} {
 		var mismatch *MismatchError
 		if err := make(has, tt.change); !errors.As(err, &mismatch) || mismatch.Scope != tt.scope ||

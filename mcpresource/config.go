@@ -14,6 +14,14 @@ type Config struct {
 	// Resource is the public URL of the endpoint: the resource identifier, the
 	// required audience, and what clients compare with the URL they were given.
 	Resource string
+	// Aliases are more public URLs of the endpoint, such as "https://mcp.example.com/mcp@work", so that
+	// one client can connect as several people: clients keep their tokens by URL. Each is a resource
+	// identifier of its own, with its own metadata and challenge, and the required audience of tokens
+	// that are presented there: a token for one URL is refused at the others. They share everything
+	// else. An alias has the origin of Resource and another path, without escapes or a query
+	// (oauth.CanonicalAlias); what stands before the guard must leave the path as it is. The
+	// authorization server has to know each of them.
+	Aliases []string
 	// AuthorizationServers are the issuers whose tokens are accepted, and published.
 	AuthorizationServers []string
 	Validator            Validator

@@ -42,7 +42,6 @@ const (
 type dpopConfig struct {
 	DPoP
 	offered bool
-	target  string // the resource without its query
 }
 
 func (g *Guard) bindDPoP() error {
@@ -55,7 +54,6 @@ func (g *Guard) bindDPoP() error {
 	if g.dpop.Replays == nil {
 		g.dpop.Replays = newMemoryReplays(memoryReplays, g.c.Now)
 	}
-	g.dpop.target, _, _ = strings.Cut(g.resource, "?")
 	return nil
 }
 
@@ -78,7 +76,7 @@ func (g *Guard) confirm(r *http.Request, p *passage, principal *Principal) *refu
 	if len(g.dpop.NonceKey) > 0 {
 		p.nonce = g.dpop.nonce(g.c.Now())
 	}
-	err := g.prove(r, p.presented.Token, principal.Thumbprint)
+	err := g.prove(r, p, principal.Thumbprint)
 	switch {
 	case errors.Is(err, errNonce):
 		return g.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.UseDPoPNonce,
@@ -97,7 +95,7 @@ func (g *Guard) confirm(r *http.Request, p *passage, principal *Principal) *refu
 
 // prove checks the proof of a request (RFC 9449 §4.3, RS-205), the cheapest checks first; it
 // records the proof as used only after every other check has passed.
-func (g *Guard) prove(r *http.Request, token, thumbprint string) error {
+func (g *Guard) prove(r *http.Request, p *passage, thumbprint string) error {
 	headers := r.Header.Values("DPoP")
 	if len(headers) != 1 {
 		return invalid("not exactly one proof")
@@ -107,11 +105,11 @@ func (g *Guard) prove(r *http.Request, token, thumbprint string) error {
 		return err
 	}
 	now := g.c.Now()
-	hash := sha256.Sum256([]byte(token))
+	hash := sha256.Sum256([]byte(p.presented.Token))
 	switch {
 	case proof.Method != r.Method:
 		return invalid("the proof is for another method")
-	case !g.isTarget(r, proof.URI):
+	case !p.at.isTarget(r, proof.URI):
 		return invalid("the proof is for another URI")
 	case proof.TokenHash != base64.RawURLEncoding.EncodeToString(hash[:]):
 		return invalid("the proof is for another token")
@@ -137,12 +135,12 @@ func (g *Guard) prove(r *http.Request, token, thumbprint string) error {
 
 // isTarget compares htu with the public URL of the request, without query and fragment
 // (RFC 9449 §4.3): a proxy may have changed what arrives here.
-func (g *Guard) isTarget(r *http.Request, uri string) bool {
+func (a *address) isTarget(r *http.Request, uri string) bool {
 	uri, _, _ = strings.Cut(uri, "#")
 	uri, _, _ = strings.Cut(uri, "?")
 	canonical, err := oauth.CanonicalResource(uri)
-	return err == nil && (canonical == g.dpop.target ||
-		canonical == strings.TrimRight(oauth.ResourceOrigin(g.resource)+r.URL.EscapedPath(), "/"))
+	return err == nil && (canonical == a.target ||
+		canonical == strings.TrimRight(oauth.ResourceOrigin(a.resource)+r.URL.EscapedPath(), "/"))
 }
 
 var errNonce = errors.New("mcpresource: the proof has not the nonce of this server")
@@ -164,7 +162,7 @@ func (d *dpopConfig) knows(nonce string, now time.Time) bool {
 // challenges are the values of WWW-Authenticate: one for each scheme that is taken, the
 // one that the request used first (RFC 9110 §11.6.1, RFC 9449 §7.1, RS-206).
 func (g *Guard) challenges(c oauth.BearerChallenge, p *passage) []string {
-	c.ResourceMetadata = g.metadata // RS-16
+	c.ResourceMetadata = p.at.metadata // RS-16
 	used := strings.EqualFold(p.presented.Scheme, "DPoP")
 	proof := c.Error == oauth.InvalidDPoPProof || c.Error == oauth.UseDPoPNonce
 	var out []string

@@ -12,6 +12,48 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
+// One client connects twice to an MCP server, as two people: it keeps their tokens by URL.
+func ExampleConfig_aliases() {
+	const notes, work = "https://mcp.example.com/mcp", "https://mcp.example.com/mcp@work"
+	issued := map[string]*mcpresource.Principal{
+		"alices-token": {Subject: "alice", Audience: []string{notes}},
+		"bobs-token":   {Subject: "bob", Audience: []string{work}},
+	}
+	guard, err := mcpresource.New(mcpresource.Config{
+		Resource:             notes,
+		Aliases:              []string{work},
+		AuthorizationServers: []string{"https://auth.example.com"},
+		Validator: mcpresource.ValidatorFunc(
+			func(_ context.Context, c mcpresource.Credential) (*mcpresource.Principal, error) {
+				p := *issued[c.Token]
+				p.Issuer, p.ExpiresAt = "https://auth.example.com", time.Now().Add(time.Hour)
+				return &p, nil
+			}),
+	})
+	if err != nil {
+		panic(err)
+	}
+	server := guard.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		caller, _ := mcpresource.FromContext(r.Context())
+		fmt.Fprintln(w, "notes of", caller.Subject)
+	}))
+	for _, request := range [][2]string{{notes, "alices-token"}, {work, "bobs-token"}, {work, "alices-token"}} {
+		r := httptest.NewRequest("GET", request[0], nil)
+		r.Header.Set("Authorization", "Bearer "+request[1])
+		w := httptest.NewRecorder()
+		server.ServeHTTP(w, r)
+		if w.Code == http.StatusOK {
+			fmt.Print(w.Body)
+		} else {
+			fmt.Println(w.Code, "at", r.URL.Path)
+		}
+	}
+	// Output:
+	// notes of alice
+	// notes of bob
+	// 401 at /mcp@work
+}
+
 // Any http.Handler that speaks MCP can stand behind a guard.
 func Example() {
 	// Against a real server: mcpresource.Discover(ctx, "https://auth.example.com", nil)

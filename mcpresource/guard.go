@@ -16,11 +16,9 @@ import (
 // Guard protects one MCP endpoint. It is safe for concurrent use.
 type Guard struct {
 	c                 Config
-	resource          string       // canonical
-	audiences         []string     // canonical: the resource, and its origin with OriginAudience
-	path              string       // of the endpoint
+	own               *address // the resource
+	aliases           []*address
 	base              oauth.Scopes // what the Rules have every operation need
-	metadata          string       // URL of the RFC 9728 document
 	documents         map[string]http.Handler
 	hosts             []string
 	dpop              dpopConfig
@@ -38,9 +36,9 @@ type Guard struct {
 
 // New returns a guard, or an error that says what in c is wrong.
 func New(c Config) (*Guard, error) {
-	canonical, err := oauth.CanonicalResource(c.Resource)
-	if err != nil {
-		return nil, fmt.Errorf("mcpresource: Resource: %w", err)
+	g := &Guard{c: c.withDefaults(), bodyTime: bodyTime, writeTime: writeTime}
+	if err := g.address(); err != nil {
+		return nil, err
 	}
 	if err := issuer.CheckURL(c.Resource); err != nil {
 		return nil, fmt.Errorf("mcpresource: Resource %w", err)
@@ -56,14 +54,7 @@ func New(c Config) (*Guard, error) {
 			return nil, fmt.Errorf("mcpresource: AuthorizationServers: %w", err)
 		}
 	}
-	g := &Guard{
-		c: c.withDefaults(), resource: canonical, audiences: []string{canonical}, bodyTime: bodyTime,
-		writeTime: writeTime,
-	}
 	g.anonymousSessions, g.refusals = newMemory(g.c.MaxAnonymousSessions, g.c.Now), newBuckets(g.c.Now)
-	if c.OriginAudience {
-		g.audiences = append(g.audiences, oauth.ResourceOrigin(canonical))
-	}
 	g.hierarchic = func(s oauth.Scopes) oauth.Scopes { return s }
 	if r, ok := c.Policy.(*Rules); ok {
 		if err := r.validate(); err != nil {
@@ -91,9 +82,6 @@ func (g *Guard) admit() error {
 	if err != nil {
 		return fmt.Errorf("mcpresource: Resource: %w", err)
 	}
-	if g.path = u.EscapedPath(); g.path == "" {
-		g.path = "/"
-	}
 	g.anyLocal = oauth.IsLoopbackHost(u.Hostname())
 	g.scheme = strings.ToLower(u.Scheme)
 	g.hosts = []string{canonicalHost(g.scheme, u.Host)}
@@ -106,7 +94,7 @@ func (g *Guard) admit() error {
 		}
 		g.hosts = append(g.hosts, host)
 	}
-	g.origins = []string{oauth.ResourceOrigin(g.resource)}
+	g.origins = []string{oauth.ResourceOrigin(g.own.resource)}
 	for _, o := range g.c.Origins {
 		canonical, err := oauth.CanonicalResource(o)
 		if err != nil || oauth.ResourceOrigin(canonical) != canonical {
@@ -117,8 +105,8 @@ func (g *Guard) admit() error {
 	return nil
 }
 
-// document builds the RFC 9728 documents (RS-01, RS-04): one for the resource at the path-inserted
-// location and, unless PathOnly, one for its origin at the root (RFC 9728 §3.1), whose
+// document builds the RFC 9728 documents (RS-01, RS-04): one for the resource and one for each alias at
+// the path-inserted location and, unless PathOnly, one for its origin at the root (RFC 9728 §3.1), whose
 // resource is then the origin, because strict clients compare the two (§3.3).
 func (g *Guard) document() error {
 	g.documents = map[string]http.Handler{}
@@ -131,12 +119,12 @@ func (g *Guard) document() error {
 	if g.dpop.offered {
 		proofs = dpopNames
 	}
-	add := func(resource string) error {
+	add := func(resource, name string) error {
 		h, err := metadata.Handler(metadata.ProtectedResource{
 			DPoPAlgorithms: proofs, DPoPRequired: g.dpop.Required,
 			Resource: resource, AuthorizationServers: g.c.AuthorizationServers,
 			ScopesSupported: metadata.Values(scopes),
-			BearerMethods:   metadata.Values{"header"}, ResourceName: g.c.Metadata.Name,
+			BearerMethods:   metadata.Values{"header"}, ResourceName: name,
 			Documentation: g.c.Metadata.Documentation,
 			PolicyURI:     g.c.Metadata.Policy, TermsURI: g.c.Metadata.Terms,
 		})
@@ -146,31 +134,41 @@ func (g *Guard) document() error {
 		g.documents[metadata.ProtectedResourcePath(resource)] = h
 		return nil
 	}
-	g.metadata = metadata.ProtectedResourceURL(g.c.Resource)
-	if err := add(g.c.Resource); err != nil {
+	name := g.c.Metadata.Name
+	if err := add(g.c.Resource, name); err != nil {
 		return err
 	}
-	origin := oauth.ResourceOrigin(g.resource)
-	if g.c.Metadata.PathOnly || origin == g.resource {
+	for _, a := range g.aliases {
+		if err := add(a.resource, oauth.AliasName(name, g.own.resource, a.resource)); err != nil {
+			return err
+		}
+	}
+	origin := oauth.ResourceOrigin(g.own.resource)
+	if g.c.Metadata.PathOnly || origin == g.own.resource {
 		return nil
 	}
-	return add(origin)
+	return add(origin, name)
 }
 
-// MetadataURL returns the location of the RFC 9728 document that challenges name.
-func (g *Guard) MetadataURL() string { return g.metadata }
+// MetadataURL returns the location of the RFC 9728 document that challenges name; those at an alias
+// name one of their own.
+func (g *Guard) MetadataURL() string { return g.own.metadata }
 
-// Register mounts the documents and, behind the guard, mcp at the path of the
-// resource.
+// Register mounts the documents and, behind the guard, mcp at the paths of the resource and its
+// aliases.
 func (g *Guard) Register(mux *http.ServeMux, mcp http.Handler) {
 	for path, h := range g.documents {
 		metadata.Mount(mux, h, path)
 	}
-	metadata.Mount(mux, g.Protect(mcp), g.path)
+	protected := g.Protect(mcp)
+	metadata.Mount(mux, protected, g.own.path)
+	for _, a := range g.aliases {
+		metadata.Mount(mux, protected, a.path)
+	}
 }
 
-// Handler returns a handler with the documents and, at the path of the resource, the
-// protected mcp; everything else is 404.
+// Handler returns a handler with the documents and, at the paths of the resource and its aliases,
+// the protected mcp; everything else is 404.
 func (g *Guard) Handler(mcp http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	g.Register(mux, mcp)

@@ -33,6 +33,7 @@ type Principal struct {
 	presented *presented
 	again     func(context.Context) (*Principal, error) // judges the token once more; nil outside a guard
 	openedBy  string                                    // see Event
+	at        *address                                  // where the request came; nil outside a guard
 	reported  *atomic.Bool                              // whether the handler reports the calls of the request
 }
 

@@ -47,6 +47,7 @@ func (g *Guard) goesOn(w http.ResponseWriter, r *http.Request, p *passage, refus
 // passage is what has been found out about a request.
 type passage struct {
 	began     time.Time
+	at        *address
 	principal *Principal // nil for a public method
 	presented Credential // what the principal was judged by
 	envelope  message.Envelope
@@ -81,7 +82,7 @@ type passage struct {
 //
 // A passage that is nil has been answered.
 func (g *Guard) judge(w http.ResponseWriter, r *http.Request) (*passage, *refusal) {
-	p := &passage{began: g.c.Now(), session: sessionOf(r)}
+	p := &passage{began: g.c.Now(), at: g.at(r), session: sessionOf(r)}
 	if refused := g.checkOrigin(r); refused != nil {
 		return p, refused
 	}

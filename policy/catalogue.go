@@ -21,7 +21,8 @@ type Catalogue struct {
 
 // NewCatalogue returns a catalogue of resources; the first is the default. Of two
 // with the same canonical URI the first counts, so that the configuration goes
-// before what was added at run time.
+// before what was added at run time. Each alias is a resource of its own, behind the one that it
+// is an alias of.
 func NewCatalogue(resources []storage.Resource) (*Catalogue, error) {
 	c := &Catalogue{byURI: map[string]int{}, byOrigin: map[string]int{}}
 	for _, r := range resources {
@@ -29,25 +30,50 @@ func NewCatalogue(resources []storage.Resource) (*Catalogue, error) {
 		if err != nil {
 			return nil, fmt.Errorf("resource %q: %w", r.URI, err)
 		}
-		if _, dup := c.byURI[uri]; dup {
-			continue
+		aliases, err := oauth.CanonicalAliases(uri, r.Aliases)
+		if err != nil {
+			return nil, fmt.Errorf("resource %q: %w", r.URI, err)
 		}
 		r.URI = uri
-		if r.Name == "" {
-			r.Name = uri
+		if !c.add(r) {
+			continue
 		}
-		i := len(c.resources)
-		c.resources = append(c.resources, r)
-		c.byURI[uri] = i
-		if _, shared := c.byOrigin[oauth.ResourceOrigin(uri)]; shared {
-			i = -1
+		for _, alias := range aliases {
+			c.add(aliasOf(r, alias))
 		}
-		c.byOrigin[oauth.ResourceOrigin(uri)] = i
 	}
 	return c, nil
 }
 
-// Resources returns all resources, the default first.
+// add appends a resource, unless its URI is taken.
+func (c *Catalogue) add(r storage.Resource) bool {
+	if _, dup := c.byURI[r.URI]; dup {
+		return false
+	}
+	if r.Name == "" {
+		r.Name = r.URI
+	}
+	i := len(c.resources)
+	c.resources = append(c.resources, r)
+	c.byURI[r.URI] = i
+	if r.AliasOf != "" {
+		return true // the origin means the resource
+	}
+	if _, shared := c.byOrigin[oauth.ResourceOrigin(r.URI)]; shared {
+		i = -1
+	}
+	c.byOrigin[oauth.ResourceOrigin(r.URI)] = i
+	return true
+}
+
+// aliasOf is an alias as a resource: all but its URI is that of r, and people can tell the two apart.
+func aliasOf(r storage.Resource, alias string) storage.Resource {
+	r.Name = oauth.AliasName(r.Name, r.URI, alias)
+	r.URI, r.AliasOf, r.Aliases = alias, r.URI, nil
+	return r
+}
+
+// Resources returns all resources, the default first, and the aliases of each behind it.
 func (c *Catalogue) Resources() []storage.Resource { return slices.Clone(c.resources) }
 
 // Resolution is the resource that a request means, and how its parameters were read as

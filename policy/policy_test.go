@@ -371,3 +371,59 @@ func FuzzWithin(f *testing.F) {
 		}
 	})
 }
+
+// AS-239: an alias is a resource of its own, with all that its resource has.
+func TestAliases(t *testing.T) {
+	const work, home = "https://mcp.example.com/mcp@work", "https://mcp.example.com/mcp@home"
+	aliased := notes
+	aliased.Aliases = []string{"https://MCP.example.com/mcp@work/", home}
+	stored := storage.Resource{URI: home, Name: "Taken"}
+	other := storage.Resource{URI: "https://other.example/mcp", Aliases: []string{"https://other.example/x"}}
+	c := catalogueOf(t, aliased, stored, other)
+	t.Run("it shares scopes, and is told apart by its name", func(t *testing.T) {
+		got, ok := c.Lookup(work)
+		if !ok || got.URI != work || got.Name != "Notes (work)" || got.AliasOf != notes.URI || got.Server() != notes.URI ||
+			len(got.Scopes) != len(notes.Scopes) || got.Aliases != nil {
+			t.Errorf("got %+v, %v", got, ok)
+		}
+		if got, _ := c.Lookup(notes.URI); got.Server() != notes.URI || got.AliasOf != "" {
+			t.Errorf("the resource: got %+v", got)
+		}
+	})
+	t.Run("each is named exactly", func(t *testing.T) {
+		for in, want := range map[string]string{
+			work: work, work + "/": work, notes.URI: notes.URI,
+			"https://mcp.example.com": notes.URI, // AS-110: aliases do not make the origin ambiguous
+		} {
+			if got, err := c.Resolve([]string{in}); err != nil || got.URI != want {
+				t.Errorf("%s: got %s, %v, want %s", in, got.URI, err, want)
+			}
+		}
+		if got, err := c.Resolve([]string{work, notes.URI}); oauth.AsError(err).Code != oauth.InvalidTarget {
+			t.Errorf("AS-09 both: got %s, %v", got.URI, err)
+		}
+	})
+	t.Run("AS-109 no resource means the default, and no alias", func(t *testing.T) {
+		if got, err := c.Resolve(nil); err != nil || got.URI != notes.URI {
+			t.Errorf("got %s, %v", got.URI, err)
+		}
+	})
+	t.Run("what is configured goes before what was added", func(t *testing.T) {
+		if got, _ := c.Lookup(home); got.AliasOf != notes.URI {
+			t.Errorf("got %+v", got)
+		}
+	})
+	t.Run("one without a name is called by its URL", func(t *testing.T) {
+		if got, _ := c.Lookup("https://other.example/x"); got.Name != "https://other.example/x" {
+			t.Errorf("got %+v", got)
+		}
+	})
+	t.Run("one on another host is an error", func(t *testing.T) {
+		bad := notes
+		bad.Aliases = []string{"https://evil.example/mcp"}
+		if _, err := NewCatalogue([]storage.Resource{bad}); err == nil ||
+			!strings.Contains(err.Error(), "on the origin of its resource") {
+			t.Errorf("got %v", err)
+		}
+	})
+}

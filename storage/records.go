@@ -159,6 +159,20 @@ type Resource struct {
 	Scopes    []ScopeText `json:"scopes"`
 	Config    bool        `json:"config,omitempty"` // comes from the configuration file, not from the store
 	CreatedAt time.Time   `json:"created_at,omitzero"`
+	// Aliases are other URLs of the server, canonical. Each is a resource of its own for tokens, grants
+	// and consents, so that one client can connect as several people.
+	Aliases []string `json:"aliases,omitempty"`
+	// AliasOf is the URI of the resource that this is an alias of, where a catalogue lists them apart.
+	AliasOf string `json:"alias_of,omitempty"`
+}
+
+// Server is the URI by which rules and assignments of the operator name the MCP server: an alias
+// has those of its resource.
+func (r Resource) Server() string {
+	if r.AliasOf != "" {
+		return r.AliasOf
+	}
+	return r.URI
 }
 
 // ScopeText is a scope of a resource and what it means, in plain words.

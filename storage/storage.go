@@ -208,13 +208,17 @@ type Grants interface {
 
 // Resources holds the resources added at run time.
 type Resources interface {
-	// AddResource creates a resource. ErrExists when its URI is taken.
+	// AddResource creates a resource. ErrExists when its URI or one of its aliases is taken, as a URI or
+	// as an alias: of N that want the same one adds.
 	AddResource(ctx context.Context, r Resource) error
-	// ReplaceResource changes name and scopes of a resource. ErrNotFound when there is none.
-	ReplaceResource(ctx context.Context, r Resource) error
-	// ListResources returns all stored resources, oldest first.
+	// ReplaceResource changes name, scopes and aliases of a resource, and revokes the grants of aliases
+	// that it has no more. ErrNotFound when there is none; ErrExists, and nothing is changed, when
+	// another resource has one of the aliases.
+	ReplaceResource(ctx context.Context, r Resource, now time.Time) error
+	// ListResources returns all stored resources, oldest first, with their aliases in order.
 	ListResources(ctx context.Context) ([]Resource, error)
-	// RemoveResource removes a resource and revokes its grants. ErrNotFound when there is none.
+	// RemoveResource removes a resource with its aliases, and revokes the grants of them all. ErrNotFound
+	// when there is none, and for an alias.
 	RemoveResource(ctx context.Context, uri string, now time.Time) error
 }
 

@@ -342,6 +342,10 @@ func (r *repetitions) resource(ctx context.Context, l logged) error {
 				return r.a.store.RemoveResource(ctx, res.URI, r.a.parts().Now())
 			}, "resource %s, removed", res.URI)
 		}
+		if slices.Contains(res.Aliases, l.Resource) {
+			r.byHand("the alias %s was removed at %s and is there again: name those that stay with mcp-authd resource set %s --alias ALIAS",
+				l.Resource, moment(l.when()), res.URI)
+		}
 	}
 	return err
 }

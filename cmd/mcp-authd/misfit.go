@@ -30,10 +30,14 @@ func (a *app) misfits(known []storage.Resource) ([]misfit, error) {
 	m := &misfits{known: catalog}
 	for i, c := range a.config.Connectors() {
 		for j, r := range c.ScopeRules {
-			m.compare(fmt.Sprintf("thirdparty[%d].scope_rules[%d]", i, j), listOf(r.Resource), r.Scopes)
+			key := fmt.Sprintf("thirdparty[%d].scope_rules[%d]", i, j)
+			m.compare(key, listOf(r.Resource), r.Scopes)
+			m.alias(key, r.Resource)
 		}
 		for j, r := range c.Broker {
-			m.compare(fmt.Sprintf("thirdparty[%d].broker[%d]", i, j), listOf(r.Resource), nil)
+			key := fmt.Sprintf("thirdparty[%d].broker[%d]", i, j)
+			m.compare(key, listOf(r.Resource), nil)
+			m.alias(key, r.Resource)
 		}
 	}
 	for i, c := range a.config.Clients {
@@ -74,6 +78,14 @@ func (m *misfits) compare(key string, resources []string, scopes oauth.Scopes) {
 			m.add("correct it, or add it to the scopes of the resource (in the configuration, or with: mcp-authd resource set)",
 				"%s: %q is not a scope of %s, which has %s", key, scope, orAny(resources), orNothing(offered))
 		}
+	}
+}
+
+// alias looks at the resource that a rule is about. Rules go by the resource at all of its URLs, so that
+// no alias is a way past them, and one that names an alias holds for none.
+func (m *misfits) alias(key, uri string) {
+	if r, ok := m.known.Lookup(canonicalOf(uri)); ok && r.AliasOf != "" {
+		m.add("name the resource, which has its rules at every alias", "%s: %s is an alias of %s", key, uri, r.AliasOf)
 	}
 }
 

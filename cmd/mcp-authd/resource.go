@@ -25,10 +25,11 @@ func newResourceCommand(s std) *cobra.Command {
 
 // resourceFlags describe an MCP server.
 type resourceFlags struct {
-	name   string
-	scopes []string
-	marks  scopeMarks
-	json   bool
+	name    string
+	aliases []string
+	scopes  []string
+	marks   scopeMarks
+	json    bool
 }
 
 // scopeMarks say what people must know of scopes.
@@ -80,8 +81,10 @@ func markScope(r *storage.Resource, name string, mark func(*storage.ScopeText)) 
 	return nil
 }
 
-func (f *resourceFlags) add(c *cobra.Command, name, scopes string, standard []string) {
+func (f *resourceFlags) add(c *cobra.Command, name, aliases, scopes string, standard []string) {
 	c.Flags().StringVar(&f.name, "name", "", "name that people are shown ("+name+")")
+	c.Flags().StringArrayVar(&f.aliases, "alias", nil,
+		"another URL of it, so that one application can connect as several people; repeat for more"+aliases)
 	c.Flags().StringArrayVar(&f.scopes, "scope", standard,
 		"scope and, after '=', what it allows; repeat for more"+scopes)
 	c.Flags().StringToStringVar(&f.marks.access, "access", nil,
@@ -98,12 +101,16 @@ func newResourceAdd(s std) *cobra.Command {
 		Use: "add URL", Short: "Add an MCP server", Args: cobra.ExactArgs(1),
 		Long: "Adds an MCP server by its public URL. A running server sees it within seconds. The first scope\n" +
 			"is granted by default. One that is there already stays as it is: resource set changes it.",
-		Example: "  mcp-authd resource add https://mcp.example.com/mcp --name Notes --scope mcp=\"read your notes\" --scope notes:write=\"add notes\"",
-	}, func(c *cobra.Command) { f.add(c, "default: the URL", "", []string{"mcp=use this server"}) },
+		Example: "  mcp-authd resource add https://mcp.example.com/mcp --name Notes --scope mcp=\"read your notes\" --scope notes:write=\"add notes\"\n" +
+			"  mcp-authd resource add https://mcp.example.com/mcp --alias https://mcp.example.com/mcp@work",
+	}, func(c *cobra.Command) { f.add(c, "default: the URL", "", "", []string{"mcp=use this server"}) },
 		func(c *cobra.Command, a *app, args []string) error {
 			r, err := newResource(args[0], f.name, f.scopes)
 			if err == nil {
 				err = f.marks.put(&r)
+			}
+			if err == nil {
+				r.Aliases, err = f.aliasesOf(r.URI)
 			}
 			if err != nil {
 				return err
@@ -114,6 +121,9 @@ func newResourceAdd(s std) *cobra.Command {
 			case err == nil:
 				return f.alreadyThere(s, c, there, r)
 			case !errors.Is(err, storage.ErrNotFound):
+				return err
+			}
+			if err := a.free(c.Context(), r.URI, append(r.Aliases, r.URI)); err != nil {
 				return err
 			}
 			err = a.store.AddResource(c.Context(), r)
@@ -147,9 +157,10 @@ func (f *resourceFlags) alreadyThere(s std, c *cobra.Command, there, wanted stor
 		change = "it is in the configuration: change it there"
 	}
 	if c.Flags().Changed("name") && there.Name != wanted.Name ||
-		c.Flags().Changed("scope") && !slices.Equal(scopeNames(there), scopeNames(wanted)) || f.marks.differ(there) {
-		return fmt.Errorf("%s is there already, with the name %q and the scopes %s; nothing was changed; %s",
-			there.URI, printable(there.Name), strings.Join(scopeNames(there), " "), change)
+		c.Flags().Changed("scope") && !slices.Equal(scopeNames(there), scopeNames(wanted)) || f.marks.differ(there) ||
+		c.Flags().Changed("alias") && !sameAliases(there, wanted) {
+		return fmt.Errorf("%s is there already, with the name %q%s and the scopes %s; nothing was changed; %s",
+			there.URI, printable(there.Name), withAliases(there), strings.Join(scopeNames(there), " "), change)
 	}
 	return f.done(s, "nothing was changed, it is there already:", there)
 }
@@ -160,51 +171,6 @@ func (f *resourceFlags) done(s std, what string, r storage.Resource) error {
 	}
 	_, err := fmt.Fprintf(s.out, "%s %s\n", what, r.URI)
 	return err
-}
-
-func newResourceSet(s std) *cobra.Command {
-	var f resourceFlags
-	c := storeCommand(s, &cobra.Command{
-		Use: "set URL", Short: "Change the name or scopes of an MCP server", Args: cobra.ExactArgs(1),
-		Long: "Changes only the given settings. Scopes replace all earlier ones with what was said of\n" +
-			"them; the first is granted by default. --access, --required and --dangerous mark the scopes that\n" +
-			"there are. Grants stay, but scopes that are gone are good for nothing.",
-		Example: "  mcp-authd resource set https://mcp.example.com/mcp --name \"Team notes\"\n" +
-			"  mcp-authd resource set https://mcp.example.com/mcp --access notes:read=read --dangerous notes:delete",
-	}, func(c *cobra.Command) { f.add(c, "default: as it is", " (default: as they are)", nil) },
-		func(c *cobra.Command, a *app, args []string) error {
-			r, err := a.storedResource(c.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			changed, err := newResource(r.URI, f.name, f.scopes)
-			if err != nil {
-				return err
-			}
-			if f.name != "" {
-				r.Name = changed.Name
-			}
-			if len(f.scopes) > 0 {
-				r.Scopes = changed.Scopes
-			}
-			if err := f.marks.put(&r); err != nil {
-				return err
-			}
-			if err := a.store.ReplaceResource(c.Context(), r); err != nil {
-				return err
-			}
-			a.audit.Record(c.Context(), audit.ResourceChanged, slog.String("resource", r.URI),
-				slog.String("what", "changed"))
-			return f.done(s, "changed", r)
-		})
-	c.PreRunE = func(c *cobra.Command, _ []string) error {
-		if f.name == "" && len(f.scopes) == 0 && !f.marks.given() {
-			return usageError{errors.New("say what to change with --name, --scope, --access, --required or --dangerous"),
-				c.CommandPath()}
-		}
-		return nil
-	}
-	return c
 }
 
 // resources returns those of the configuration and of the store.
@@ -236,6 +202,8 @@ func (a *app) storedResource(ctx context.Context, raw string) (storage.Resource,
 	}
 	r, err := a.resource(ctx, uri)
 	switch {
+	case errors.Is(err, storage.ErrNotFound) && a.aliasOf(ctx, uri) != "":
+		return r, fmt.Errorf("%s is an alias of %s: change it there", uri, a.aliasOf(ctx, uri))
 	case errors.Is(err, storage.ErrNotFound):
 		return r, fmt.Errorf("there is no stored resource %s; see: mcp-authd resource list", uri)
 	case r.Config:
@@ -298,6 +266,9 @@ func newResourceList(s std) *cobra.Command {
 			t := newTable(s.out, "URL", "NAME", "SCOPES", "TOOLS THAT NEED MORE", "FROM")
 			for _, r := range all {
 				t.row(r.URI, r.Name, strings.Join(scopeNames(r.Resource), " "), r.tools(), r.origin())
+				for _, alias := range r.Aliases {
+					t.row(alias, "", "", "", "alias of "+r.URI)
+				}
 			}
 			return t.flush()
 		})
@@ -308,19 +279,21 @@ func newResourceRemove(s std) *cobra.Command {
 	return storeCommand(s, &cobra.Command{
 		Use: "remove URL", SuggestFor: []string{"delete", "rm"},
 		Short: "Remove an MCP server and revoke every grant for it", Args: cobra.ExactArgs(1),
-		Long:    "Removes an MCP server and ends every grant for it. Says what will end, and asks on a terminal.",
+		Long: "Removes an MCP server with its aliases and ends every grant for it. Says what will end, and asks\n" +
+			"on a terminal.",
 		Example: "  mcp-authd resource remove https://mcp.example.com/mcp",
 	}, sure.add, func(c *cobra.Command, a *app, args []string) error {
 		r, err := a.storedResource(c.Context(), args[0])
 		if err != nil {
 			return a.unfinished(c.Context(), err, func(k storage.Cut) bool { return k.Resource != "" })
 		}
-		grants, err := a.someGrants(c.Context(), storage.Selection{Resource: r.URI})
+		grants, err := a.grantsAt(c.Context(), append(r.Aliases, r.URI))
 		if err != nil {
 			return err
 		}
 		ends := grants.ofPeople()
-		if err := sure.ask(s, fmt.Sprintf("This removes the MCP server %s, with %s.", r.URI, ends)); err != nil {
+		what := fmt.Sprintf("This removes the MCP server %s%s, with %s.", r.URI, withAliases(r), ends)
+		if err := sure.ask(s, what); err != nil {
 			return err
 		}
 		if err := a.store.RemoveResource(c.Context(), r.URI, time.Now()); err != nil {

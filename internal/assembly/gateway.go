@@ -77,7 +77,7 @@ func (p Parts) guard(
 	as issuer, r *config.Resource, shared bool, bodies *mcpresource.Bodies,
 ) (*mcpresource.Guard, error) {
 	c := mcpresource.Config{
-		Resource: r.URI, AuthorizationServers: []string{as.Issuer()},
+		Resource: r.URI, Aliases: r.Aliases, AuthorizationServers: []string{as.Issuer()},
 		Validator: gateway.Remember(mcpresource.Local(as), revokedWithin, p.Now), Policy: rules(r),
 		Metadata: mcpresource.Metadata{Name: r.Name, PathOnly: shared}, Origins: r.Upstream.Origins, CORS: true,
 		MaxBodyBytes: int64(r.Upstream.MaxBody), Bodies: bodies, Audit: p.recordCall(r.URI),

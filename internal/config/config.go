@@ -88,9 +88,11 @@ type Database struct {
 
 // Resource is a protected MCP server.
 type Resource struct {
-	URI    string              `yaml:"uri"`
-	Name   string              `yaml:"name"`
-	Scopes []storage.ScopeText `yaml:"scopes"`
+	URI  string `yaml:"uri"`
+	Name string `yaml:"name"`
+	// Aliases are more URLs of it, so that one application can connect as several people.
+	Aliases []string            `yaml:"aliases"`
+	Scopes  []storage.ScopeText `yaml:"scopes"`
 	// Tools are the scopes that tools need beyond the default ones, where this server is
 	// also the gateway to the MCP server.
 	Tools    []ToolRule `yaml:"tools"`
@@ -267,6 +269,27 @@ func (c *Config) validateResources(add func(string, string, ...any)) {
 		validateScopes(add, key, r.Scopes)
 		r.validateUpstream(add, key)
 	}
+	for i, r := range c.Resources {
+		r.validateAliases(add, fmt.Sprintf("resources[%d].aliases", i), seen)
+	}
+}
+
+// validateAliases looks at the aliases of one resource. seen has the URIs of all resources, and gets
+// its aliases.
+func (r *Resource) validateAliases(add func(string, string, ...any), key string, seen map[string]bool) {
+	if _, err := oauth.CanonicalResource(r.URI); err != nil {
+		return // there is an error about that
+	}
+	aliases, err := oauth.CanonicalAliases(r.URI, r.Aliases)
+	if err != nil {
+		add(key, "%v", err)
+	}
+	for _, alias := range aliases {
+		if seen[alias] {
+			add(key, "%q is the URL of another resource, or an alias of one", alias)
+		}
+		seen[alias] = true
+	}
 }
 
 func validateScopes(add func(string, string, ...any), resource string, scopes []storage.ScopeText) {
@@ -311,7 +334,9 @@ func scopesOf(scopes []storage.ScopeText) string {
 func (c *Config) StorageResources() []storage.Resource {
 	var out []storage.Resource
 	for _, r := range c.Resources {
-		out = append(out, storage.Resource{URI: r.URI, Name: r.Name, Scopes: r.Scopes, Config: true})
+		out = append(out, storage.Resource{
+			URI: r.URI, Name: r.Name, Aliases: r.Aliases, Scopes: r.Scopes, Config: true,
+		})
 	}
 	return out
 }

@@ -70,7 +70,7 @@ func site(host string) string {
 	return strings.ToLower(host)
 }
 
-// Add mounts an MCP server behind its guard. It fails when something else is at the path
+// Add mounts an MCP server behind its guard, at its aliases as well. It fails when something else is at the path
 // already.
 func (s *Sites) Add(resource string, g *mcpresource.Guard, server Server) (err error) {
 	u, err := url.Parse(resource)
@@ -78,8 +78,10 @@ func (s *Sites) Add(resource string, g *mcpresource.Guard, server Server) (err e
 		return fmt.Errorf("gateway: %w", err)
 	}
 	host := site(u.Host)
-	if host == s.home && s.taken(u) {
-		return fmt.Errorf("gateway: the path of %s is the authorization server's own", resource)
+	for _, address := range g.Resources() {
+		if u, err := url.Parse(address); host == s.home && (err != nil || s.taken(u)) {
+			return fmt.Errorf("gateway: the path of %s is the authorization server's own", address)
+		}
 	}
 	mux := s.muxes[host]
 	if mux == nil {
@@ -90,7 +92,7 @@ func (s *Sites) Add(resource string, g *mcpresource.Guard, server Server) (err e
 	}
 	defer func() {
 		if recover() != nil { // how ServeMux says that a pattern is taken
-			err = fmt.Errorf("gateway: another MCP server is at the path of %s", resource)
+			err = fmt.Errorf("gateway: another MCP server is at the path of %s, or of one of its aliases", resource)
 		}
 	}()
 	g.Register(mux, server)

@@ -668,9 +668,9 @@ func (f *Failing) ReplaceRecoveryCodes(a0 context.Context, a1 string, a2 []stora
 }
 
 // ReplaceResource implements storage.Store.
-func (f *Failing) ReplaceResource(a0 context.Context, a1 storage.Resource) (err error) {
+func (f *Failing) ReplaceResource(a0 context.Context, a1 storage.Resource, a2 time.Time) (err error) {
 	err = f.call("ReplaceResource", func() (err error) {
-		err = f.Store.ReplaceResource(a0, a1)
+		err = f.Store.ReplaceResource(a0, a1, a2)
 		return err
 	})
 	return err

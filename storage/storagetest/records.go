@@ -83,8 +83,9 @@ func resources(t *testing.T, e *env) {
 	})
 	t.Run("replacing it changes name and scopes", func(t *testing.T) {
 		files.Name, files.Scopes = "All files", []storage.ScopeText{{Name: "files:read", Description: "read files"}}
-		check(t, e.s.ReplaceResource(e.ctx, files))
-		wantErr(t, e.s.ReplaceResource(e.ctx, storage.Resource{URI: "https://none.example/mcp"}), storage.ErrNotFound)
+		check(t, e.s.ReplaceResource(e.ctx, files, e.now))
+		wantErr(t, e.s.ReplaceResource(e.ctx, storage.Resource{URI: "https://none.example/mcp"}, e.now),
+			storage.ErrNotFound)
 		got, err := e.s.ListResources(e.ctx)
 		check(t, err)
 		same(t, got, []storage.Resource{files, notes})

@@ -63,6 +63,7 @@ func RunWithoutRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"Pauses", pauses},
 		{"StopEverything", stops},
 		{"Resources", resources},
+		{"Aliases", aliases},
 		{"Keys", keys},
 		{"KeyLife", keyLife},
 		{"KeyCustody", keyCustody},
@@ -148,6 +149,8 @@ func runRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"PE-03 a person removes all ways in at once", raceLast},
 		{"PE-06 one recovery code, 32 uses", raceRecovery},
 		{"32 ways are added where few have room", raceAdd},
+		{"AS-239 32 resources want one alias", raceAlias},
+		{"AS-239 aliases of a resource that is removed", raceRemoveAlias},
 		{"AS-219 an approval and the end of the session at the provider", raceEndApprove},
 		{"AS-219 an arrival and the end of the account", raceArriveCutOff},
 	} {

@@ -30,10 +30,12 @@ func Upgrade(t *testing.T, exec func(query string, args ...any), open func() sto
 		VALUES ('gr_1', 'old client', 'usr_1', 'https://r', '["mcp"]', ?, ?, ?, ?, '', 'c', ?, ?, ?)`, at, at, far, code[:], at, at, far)
 	exec("INSERT INTO refresh_tokens (hash, grant_id, created_at, expires_at) VALUES (?, 'gr_1', ?, ?)", refresh[:],
 		at, far)
+	exec("INSERT INTO resources (uri, name, scopes, created_at) VALUES ('https://r', 'Old', '[]', ?)", at)
 
 	s, ctx := open(), context.Background()
 	defer s.Close()
 	check(t, s.Ready(ctx))
+	upgradeAliases(t, s, exec, now)
 	c, err := s.Client(ctx, "old client")
 	check(t, err)
 	if c.Name != "Old" || c.JWKS != nil || c.JWKSURI != "" || !c.LastUsedAt.Equal(now) {
@@ -130,4 +132,21 @@ func upgradedArrivals(t *testing.T, e *env, exec func(query string, args ...any)
 func hashBytes() []byte {
 	h := randomHash()
 	return h[:]
+}
+
+// upgradeAliases: to a replica of the version before, an alias is a resource, whose name it changes and
+// which it removes.
+func upgradeAliases(t *testing.T, s storage.Store, exec func(query string, args ...any), now time.Time) {
+	t.Helper()
+	ctx := context.Background()
+	r := storage.Resource{URI: "https://r", Name: "Old", Aliases: []string{"https://r/a", "https://r/b"}, CreatedAt: now}
+	check(t, s.ReplaceResource(ctx, r, now))
+	exec("UPDATE resources SET name = 'Renamed', scopes = '[]' WHERE uri = 'https://r/a'")
+	exec("DELETE FROM resources WHERE uri = 'https://r/b'")
+	exec("INSERT INTO resources (uri, name, scopes, created_at) VALUES ('https://s', 'New', '[]', ?)",
+		now.Add(time.Second).UnixMilli())
+	r.Aliases = []string{"https://r/a"}
+	got, err := s.ListResources(ctx)
+	check(t, err)
+	same(t, got, []storage.Resource{r, {URI: "https://s", Name: "New", CreatedAt: now.Add(time.Second)}})
 }

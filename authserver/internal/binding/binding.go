@@ -66,7 +66,7 @@ func (c Checker) Permit(
 	if !c.Honours(upstreamID) {
 		return nil, storage.ErrRevoked
 	}
-	allowed, err := c.Bindings.Permit(ctx, upstreamID, resource.URI, policy.Implied(resource, asked))
+	allowed, err := c.Bindings.Permit(ctx, upstreamID, resource.Server(), policy.Implied(resource, asked))
 	if err != nil {
 		return nil, refusal.Protocol(err)
 	}

@@ -40,7 +40,7 @@ func nextValid(x Valid, now time.Time) Step {
 		return signIn(x)
 	case mustChoose(r, x.Visit) && silent:
 		return refuse(r.Identified, x.Visit, oauth.NewError(oauth.LoginRequired, "Another person is signed in."))
-	case mustChoose(r, x.Visit):
+	case mustChoose(r, x.Visit), !silent && comesToAlias(r, x.Visit):
 		return ChooseAccount{r}
 	case x.Owes && silent:
 		return refuse(r.Identified, x.Visit, oauth.NewError(oauth.LoginRequired, "The person has to prove more."))
@@ -106,6 +106,13 @@ func mustSignIn(r Request, v *storage.Visit, now time.Time) bool {
 func mustChoose(r Request, v *storage.Visit) bool {
 	expected := r.LoginHint == "" || v.Session.UpstreamID != "" || strings.EqualFold(r.LoginHint, v.User.Name)
 	return slices.Contains(r.Prompt, "select_account") || !expected
+}
+
+// comesToAlias reports whether a person first lets this client in at an alias of an MCP server. Aliases
+// are there to connect as another person, and the one who is signed in is often the one of the resource
+// itself. A client that claims that the person has chosen leads to the consent page, which names them.
+func comesToAlias(r Request, v *storage.Visit) bool {
+	return r.Resource.AliasOf != "" && v.Consented == nil && !r.Chosen
 }
 
 // mustConsent looks at what the person has allowed this client; who has to sign in at a provider is

@@ -37,6 +37,13 @@ func TestNext(t *testing.T) {
 		a.LoginHint = name
 		return a
 	}
+	atAlias := func(prompt ...string) Request {
+		a := request("mcp", prompt...)
+		a.Resource.AliasOf = "https://mcp.example.com/mcp"
+		return a
+	}
+	chosen := atAlias()
+	chosen.Chosen = true
 	stale := request("mcp")
 	stale.MaxAge = time.Minute
 	fresh := request("mcp")
@@ -72,6 +79,10 @@ func TestNext(t *testing.T) {
 			visit(oauth.Scopes{"mcp"}, 0), Stop{}, oauth.LoginRequired},
 		{"AS-239 login_hint names another person", hinted("bob"), visit(oauth.Scopes{"mcp"}, 0), ChooseAccount{}, ""},
 		{"AS-239 login_hint names this person", hinted("ALICE"), visit(oauth.Scopes{"mcp"}, 0), issue{}, ""},
+		{"AS-239 first at an alias, as whoever is signed in", atAlias(), visit(nil, 0), ChooseAccount{}, ""},
+		{"AS-239 an account was chosen for the alias", chosen, visit(nil, 0), AskConsent{}, ""},
+		{"AS-239 allowed at the alias before", atAlias(), visit(oauth.Scopes{"mcp"}, 0), issue{}, ""},
+		{"AS-239 not silently", atAlias("none"), visit(nil, 0), Stop{}, oauth.ConsentRequired},
 		{"OIDC 3.1.2.1 max_age passed", stale, visit(oauth.Scopes{"mcp"}, time.Hour), Login{}, ""},
 		{"PM5 OIDC 3.1.2.1 max_age of a session of unknown age", decades,
 			&storage.Visit{Consented: oauth.Scopes{"mcp"}}, Login{}, ""},
@@ -114,11 +125,11 @@ func TestNext(t *testing.T) {
 func TestSignedIn(t *testing.T) {
 	t.Run("AS-222 coming back from signing in does not demand it again", func(t *testing.T) {
 		for query, want := range map[string]string{
-			"client_id=a&provider=google":             "client_id=a",
-			"client_id=a&max_age=0&prompt=login":      "client_id=a",
-			"client_id=a&prompt=select_account":       "client_id=a",
-			"client_id=a&prompt=login+consent":        "client_id=a&prompt=consent",
-			"client_id=a&prompt=consent&provider=%2A": "client_id=a&prompt=consent",
+			"client_id=a&provider=google":             "account=chosen&client_id=a",
+			"client_id=a&max_age=0&prompt=login":      "account=chosen&client_id=a",
+			"client_id=a&prompt=select_account":       "account=chosen&client_id=a",
+			"client_id=a&prompt=login+consent":        "account=chosen&client_id=a&prompt=consent",
+			"client_id=a&prompt=consent&provider=%2A": "account=chosen&client_id=a&prompt=consent",
 		} {
 			if got := Query(query).SignedIn(); string(got) != want {
 				t.Errorf("%s: got %q, want %q", query, got, want)
@@ -129,9 +140,9 @@ func TestSignedIn(t *testing.T) {
 
 func TestConsented(t *testing.T) {
 	for query, want := range map[string]string{
-		"client_id=a&prompt=consent&provider=google": "client_id=a",
-		"client_id=a&prompt=login+consent&max_age=5": "client_id=a&max_age=5",
-		"client_id=a&provider=%2A":                   "client_id=a",
+		"client_id=a&prompt=consent&provider=google": "account=chosen&client_id=a",
+		"client_id=a&prompt=login+consent&max_age=5": "account=chosen&client_id=a&max_age=5",
+		"client_id=a&provider=%2A":                   "account=chosen&client_id=a",
 	} {
 		if got := Query(query).Consented(); string(got) != want {
 			t.Errorf("AS-70 a consent does not demand its page again: %s: got %q, want %q", query, got, want)

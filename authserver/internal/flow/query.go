@@ -14,10 +14,11 @@ const (
 )
 
 // ParamAccount is a parameter of ours at /authorize: with AnotherAccount the person signs in, whoever is
-// signed in.
+// signed in; with ChosenAccount they have just said as whom they answer.
 const (
 	ParamAccount   = "account"
 	AnotherAccount = "another"
+	ChosenAccount  = "chosen"
 )
 
 // Query is an authorization request as URLs and forms carry it: encoded.
@@ -38,7 +39,7 @@ func (q Query) SignedIn() Query {
 	v.Del("max_age")
 	v.Del("login_hint")
 	v.Del(ParamProvider)
-	v.Del(ParamAccount)
+	v.Set(ParamAccount, ChosenAccount)
 	left := slices.DeleteFunc(q.prompts(), func(p string) bool { return p == "login" || p == "select_account" })
 	if v.Del("prompt"); len(left) > 0 {
 		v.Set("prompt", strings.Join(left, " "))
@@ -50,6 +51,7 @@ func (q Query) SignedIn() Query {
 func (q Query) Chosen() Query {
 	v := q.Values()
 	v.Del("login_hint")
+	v.Set(ParamAccount, ChosenAccount)
 	left := slices.DeleteFunc(q.prompts(), func(p string) bool { return p == "select_account" })
 	if v.Del("prompt"); len(left) > 0 {
 		v.Set("prompt", strings.Join(left, " "))
@@ -82,7 +84,7 @@ func (q Query) Consented() Query {
 	v.Del("prompt")
 	v.Del("login_hint")
 	v.Del(ParamProvider)
-	v.Del(ParamAccount)
+	v.Set(ParamAccount, ChosenAccount)
 	return Query(v.Encode())
 }
 

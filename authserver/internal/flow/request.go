@@ -33,6 +33,7 @@ type Request struct {
 	Provider     string        // where to sign in, "" for the page on which people choose
 	LoginHint    string        // whom the client expects, "" when it does not say
 	Another      bool          // the person wants to sign in with another account
+	Chosen       bool          // the person has just said as whom they answer
 }
 
 // ResponseURL is the redirect URI with the response parameters added to its own

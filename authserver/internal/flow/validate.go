@@ -44,7 +44,8 @@ func (f *Flow) validate(ctx context.Context, to Identified, p form.Params) (Requ
 	audit.Note(ctx, slog.String("scope", r.Scopes.String()))
 	r.Prompt = strings.Fields(p.Get("prompt"))
 	r.Provider, r.LoginHint = f.Ways.pickFor(p), p.Get("login_hint")
-	r.Another = p.Get(ParamAccount) == AnotherAccount
+	account := p.Get(ParamAccount)
+	r.Another, r.Chosen = account == AnotherAccount, account == ChosenAccount
 	if age, err := strconv.Atoi(p.Get("max_age")); err == nil && age >= 0 {
 		r.MaxAge = time.Duration(min(age, 1<<30)) * time.Second
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
@@ -75,15 +74,15 @@ func (g *Exchange) Reply(
 	if err := r.check(client); err != nil {
 		return oauth.ExchangeResponse{}, err
 	}
-	subject, upstreamID, err := g.subject(ctx, client, r.SubjectToken)
+	subject, err := g.subject(ctx, client, r.SubjectToken)
 	if err != nil {
 		return oauth.ExchangeResponse{}, err
 	}
 	want := delegation.TokenRequest{
 		Provider:   r.Audience,
 		UserID:     subject.Subject,
-		UpstreamID: upstreamID,
-		Resource:   subject.Audience,
+		UpstreamID: subject.upstreamID,
+		Resource:   subject.resource.Server(),
 		Scopes:     r.Scopes,
 	}
 	audit.Note(ctx, slog.String("connector", form.Cut(want.Provider, 100)), slog.String("user", want.UserID),
@@ -122,39 +121,40 @@ func (r ExchangeRequest) check(client storage.Client) error {
 var errSubject = oauth.NewError(oauth.InvalidRequest,
 	"The subject token is not valid, or was not issued for a resource of this client.")
 
-// subject returns what the subject token says, if the client may present it, and the session
-// at a provider that it rests on.
-func (g *Exchange) subject(
-	ctx context.Context, client storage.Client, token string,
-) (oauth.Introspection, string, error) {
-	subject, upstreamID, err := g.Tokens.access(ctx, token)
+// subject is what a subject token says.
+type subject struct {
+	oauth.Introspection
+	resource   storage.Resource // that the token is for
+	upstreamID string           // the session at a provider that it rests on
+}
+
+// subject reads a subject token, if the client may present it.
+func (g *Exchange) subject(ctx context.Context, client storage.Client, token string) (s subject, err error) {
+	if s.Introspection, s.upstreamID, err = g.Tokens.access(ctx, token); err != nil {
+		return s, err
+	}
+	known := false // and not removed
+	if s.resource, known, err = g.Catalog.Lookup(ctx, s.Audience); err != nil {
+		return s, err
+	}
 	switch {
-	case err != nil:
-		return subject, "", err
-	case !subject.Active || !slices.Contains(client.Resources, subject.Audience):
+	case !s.Active || !known || !serves(client, s.resource):
 		// Whether another person's token is good is not for a client to know.
-		return subject, "", errSubject
-	case subject.ClientID == client.ID:
+		return s, errSubject
+	case s.ClientID == client.ID:
 		// An MCP client that may also name the resource as a machine is no resource server:
 		// tokens of the provider are not for it (RS-202).
-		return subject, "", errSubject
-	case subject.GrantID == "":
-		return subject, "", oauth.NewError(oauth.InvalidRequest, "There is no person behind the subject token.")
+		return s, errSubject
+	case s.GrantID == "":
+		return s, oauth.NewError(oauth.InvalidRequest, "There is no person behind the subject token.")
 	}
-	return subject, upstreamID, g.mayStill(ctx, upstreamID, subject)
+	return s, g.mayStill(ctx, s)
 }
 
 // mayStill refuses a token with scopes of which policy leaves the person none any more:
 // what it says when the token is used counts, as at a refresh (SP-06).
-func (g *Exchange) mayStill(ctx context.Context, upstreamID string, subject oauth.Introspection) error {
-	resource, ok, err := g.Catalog.Lookup(ctx, subject.Audience)
-	if err != nil {
-		return err
-	}
-	if !ok {
-		return errSubject // the resource was removed
-	}
-	_, err = g.Bindings.Permit(ctx, upstreamID, resource, oauth.ParseScopes(subject.Scope))
+func (g *Exchange) mayStill(ctx context.Context, s subject) error {
+	_, err := g.Bindings.Permit(ctx, s.upstreamID, s.resource, oauth.ParseScopes(s.Scope))
 	if errors.Is(err, refusal.ErrNoScopes) || errors.Is(err, storage.ErrRevoked) {
 		return errSubject.Because(err)
 	}

@@ -57,14 +57,31 @@ func (t *Tokens) IntrospectFor(ctx context.Context, client storage.Client, token
 	}
 	// Only the client of a refresh token may ask about it: a resource server that was told it is
 	// active might take it for an access token.
-	if answer.Active && !maySee(client, answer) || answer.TokenType == typeRefresh && answer.ClientID != client.ID {
+	sees, err := t.maySee(ctx, client, answer)
+	if err != nil {
+		return oauth.Introspection{}, err
+	}
+	if answer.Active && !sees || answer.TokenType == typeRefresh && answer.ClientID != client.ID {
 		return oauth.Introspection{}, nil // RFC 7662 §4: not your token, so not active for you
 	}
 	return answer, nil
 }
 
-func maySee(c storage.Client, t oauth.Introspection) bool {
-	return t.ClientID == c.ID || c.Operated() && slices.Contains(c.Resources, t.Audience)
+func (t *Tokens) maySee(ctx context.Context, c storage.Client, answer oauth.Introspection) (bool, error) {
+	if answer.ClientID == c.ID || !answer.Active || !c.Operated() {
+		return answer.ClientID == c.ID, nil
+	}
+	if slices.Contains(c.Resources, answer.Audience) {
+		return true, nil
+	}
+	resource, known, err := t.Catalog.Lookup(ctx, answer.Audience)
+	return known && serves(c, resource), err
+}
+
+// serves reports whether the operator has assigned a resource to a client, which is then the MCP
+// server at all of its URLs.
+func serves(c storage.Client, r storage.Resource) bool {
+	return slices.Contains(c.Resources, r.Server()) || slices.Contains(c.Resources, r.URI)
 }
 
 func (t *Tokens) introspect(ctx context.Context, token string) (oauth.Introspection, error) {

@@ -1,0 +1,91 @@
+package oauth
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// MaxAliases bounds the aliases of one resource.
+const MaxAliases = 16
+
+// CanonicalAlias returns the canonical spelling of an alias of a resource: another URL of the same
+// MCP server, under which one client can connect once more, as another person. Clients keep their
+// tokens by URL. An alias is on the origin of the resource, so that no other host is trusted by it,
+// and has a path of plain characters alone: a request is told from one to the resource by its path,
+// however a client escapes that.
+func CanonicalAlias(resource, alias string) (string, error) {
+	of, err := CanonicalResource(resource)
+	if err != nil {
+		return "", err
+	}
+	uri, err := CanonicalResource(alias)
+	if err != nil {
+		return "", err
+	}
+	origin := ResourceOrigin(uri)
+	at := uri[len(origin):]
+	switch {
+	case origin != ResourceOrigin(of):
+		return "", fmt.Errorf("an alias is on the origin of its resource, %s", ResourceOrigin(of))
+	case uri == of:
+		return "", errors.New("this is the resource itself, and no alias of it")
+	case at == "":
+		return "", errors.New("an alias has a path")
+	case !plainPath(at) || path.Clean(at) != at:
+		return "", errors.New(
+			"the path of an alias has letters, digits and - . _ ~ @ : alone, no query, and no empty segment")
+	case strings.HasPrefix(at+"/", "/.well-known/"):
+		return "", errors.New("an alias is not below /.well-known")
+	case at == pathOf(of):
+		return "", errors.New("an alias has another path than its resource")
+	}
+	return uri, nil
+}
+
+// CanonicalAliases is CanonicalAlias for all aliases of a resource.
+func CanonicalAliases(resource string, aliases []string) (out []string, err error) {
+	if len(aliases) > MaxAliases {
+		return nil, fmt.Errorf("a resource has %d aliases at most", MaxAliases)
+	}
+	for _, alias := range aliases {
+		uri, err := CanonicalAlias(resource, alias)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("alias %q: %w", alias, err)
+		case slices.Contains(out, uri):
+			return nil, fmt.Errorf("alias %q is listed twice", alias)
+		}
+		out = append(out, uri)
+	}
+	return out, nil
+}
+
+// AliasName is the name of a resource with what tells its alias apart: "Notes (work)" for
+// https://mcp.example.com/mcp@work. Of a resource without a name it is the alias.
+func AliasName(name, resource, alias string) string {
+	if name == "" || name == resource {
+		return alias
+	}
+	rest, ok := strings.CutPrefix(alias, resource)
+	if !ok || !strings.ContainsAny(rest[:1], "/@:-._~") {
+		rest = pathOf(alias)
+	}
+	return name + " (" + strings.TrimLeft(rest, "/@:-._~") + ")"
+}
+
+func pathOf(canonical string) string {
+	at, _, _ := strings.Cut(canonical[len(ResourceOrigin(canonical)):], "?")
+	return at
+}
+
+// plainPath reports whether s has characters alone that clients and proxies leave as they are, or
+// escape so that nothing else is meant.
+func plainPath(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("/-._~@:", r))
+	})
+}
