@@ -13,10 +13,11 @@ import (
 
 // accountPages are the account page and its forms.
 type accountPages struct {
-	desk  *account.Desk
-	home  *homePages
-	forms *pageForms
-	steps *steps
+	desk    *account.Desk
+	ways    *wayPages
+	notices *noticePages
+	forms   *pageForms
+	steps   *steps
 }
 
 // accountForm is what the forms of the account page carry along: whom the page was made for.
@@ -33,6 +34,11 @@ type doneForm struct {
 
 // page serves GET /account.
 func (p *accountPages) page(w http.ResponseWriter, r *http.Request) {
+	p.show(w, r, attempt{status: http.StatusOK})
+}
+
+// show shows the page, after an act that came to nothing with its problem.
+func (p *accountPages) show(w http.ResponseWriter, r *http.Request, after attempt) {
 	query := r.URL.Query()
 	v, err := p.desk.View(r.Context(), p.forms.token(r), query.Get("before"))
 	switch {
@@ -48,12 +54,12 @@ func (p *accountPages) page(w http.ResponseWriter, r *http.Request) {
 		p.forms.errors.show(w, r, http.StatusInternalServerError, err)
 		return
 	}
-	out.Apps.Later = query.Get("before") != ""
+	out.Apps.Later, out.Problem = query.Get("before") != "", after.problem
 	var done doneForm
 	if p.forms.sessions.OpenStep(purposeDone, p.forms.sessions.Browser(w, r), query.Get("done"), &done) == nil {
 		out.Done = doneTexts[done.Outcome]
 	}
-	p.steps.web.For(r).Account(w, out)
+	p.steps.web.For(r).Account(w, after.status, out)
 }
 
 var doneTexts = map[account.Outcome]web.Text{
@@ -74,11 +80,22 @@ func (p *accountPages) view(w http.ResponseWriter, r *http.Request, v *account.V
 	if err != nil {
 		return web.AccountPage{}, err
 	}
-	you, err := p.home.you(w, r, flow.Home{Visit: &v.Visit, Identities: v.Identities})
-	you.WaysURL, you.NoticesURL = views.paths.prefix+pageWays, views.paths.notices
+	signOut, err := p.forms.seal(w, r, purposeLogout, flow.Destination{})
+	if err != nil {
+		return web.AccountPage{}, err
+	}
+	ways, err := p.ways.section(w, r, v.Visit.User, v.Identities)
+	if err != nil {
+		return web.AccountPage{}, err
+	}
+	news, err := p.notices.section(w, r, v.Visit.User.ID)
 	form := func(action string) web.AccountForm { return web.AccountForm{Action: action, Step: step} }
 	return web.AccountPage{
-		You:         you,
+		News: news,
+		You: web.AccountYou{
+			Username: v.Visit.User.Name, Ways: ways,
+			SignOut: web.AccountForm{Action: views.paths.logout, Step: signOut},
+		},
 		Apps:        views.apps(v, form(views.paths.connections)),
 		SignIns:     views.signIns(v, form(views.paths.signIns)),
 		Stop:        form(views.paths.stop),

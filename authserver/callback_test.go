@@ -35,7 +35,7 @@ func TestCallback(t *testing.T) {
 			); !strings.HasPrefix(token.UpstreamID, "ups_") {
 				t.Errorf("the grant rests on %q", token.UpstreamID)
 			}
-			if pg := p.get("/"); !strings.Contains(pg.body, "ada@google") {
+			if pg := p.get("/account"); !strings.Contains(pg.body, "ada@google") {
 				t.Error("the browser is not signed in")
 			}
 		})

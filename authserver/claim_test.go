@@ -23,10 +23,10 @@ func (p *person) signInHere() {
 	p.login(authorizeQuery())
 }
 
-// connectGoogle presses "Connect Google" on the start page and comes back.
+// connectGoogle presses "Connect Google" on the account page and comes back.
 func (p *person) connectGoogle() page {
 	p.t.Helper()
-	pg := p.get("/")
+	pg := p.get("/account")
 	form := pg.body[:strings.Index(pg.body, "Connect <bdi>Google")]
 	left := p.post("/depart", url.Values{"step": {page{body: form[strings.LastIndex(form, "<form"):]}.step(p.t)}})
 	return p.get(callback(p.t, "google", left))
@@ -65,7 +65,7 @@ func TestClaim(t *testing.T) {
 	t.Run("PM1 no: nothing is tied, then nor later", func(t *testing.T) {
 		step := claimStep(t, p.connectGoogle())
 		if pg := p.post("/claim", url.Values{"step": {step}, "decision": {"deny"}}); pg.status != 303 ||
-			pg.header.Get("Location") != "/" {
+			pg.header.Get("Location") != "/account" {
 			t.Errorf("got %d %v", pg.status, pg.header)
 		}
 		if pg := p.post("/claim", url.Values{"step": {step}, "decision": {"approve"}}); pg.status != 400 {
@@ -107,7 +107,7 @@ func TestClaim(t *testing.T) {
 		f.set(func(f *providers) { f.person = "alice-there" })
 		step := claimStep(t, p.connectGoogle())
 		if pg := p.post("/claim", url.Values{"step": {step}, "decision": {"approve"}}); pg.status != 303 ||
-			pg.header.Get("Location") != "/" {
+			pg.header.Get("Location") != "/account" {
 			t.Errorf("got %d %v", pg.status, pg.header)
 		}
 		identities(t, 1)

@@ -203,19 +203,19 @@ func TestHomeDeparture(t *testing.T) {
 		t.Fatalf("no form %q in %s", label, pg.body)
 		return ""
 	}
-	t.Run("a person signs in on the start page and comes back to it", func(t *testing.T) {
+	t.Run("PE-09 a person signs in on the start page and comes to the account page", func(t *testing.T) {
 		pg := p.post("/depart", url.Values{"step": {choice(p.get("/"), "Continue with <bdi>GitHub")}})
 		back := p.get(callback(t, "github", pg))
-		if back.status != 303 || back.header.Get("Location") != "/" {
+		if back.status != 303 || back.header.Get("Location") != "/account" {
 			t.Fatalf("got %d %v", back.status, back.header)
 		}
-		if home := p.get("/"); !strings.Contains(home.body, "ada@github") ||
-			!strings.Contains(home.body, "Your only way to sign in") || strings.Contains(home.body, "Disconnect") {
+		if home := p.get("/account"); !strings.Contains(home.body, "ada@github") ||
+			!strings.Contains(home.body, "Your only way to sign in") || strings.Contains(home.body, "/disconnect") {
 			t.Errorf("got %s", home.body)
 		}
 	})
 	t.Run("a linked account is tied to the person who is signed in, and proven by signing in there", func(t *testing.T) {
-		pg := p.post("/depart", url.Values{"step": {choice(p.get("/"), "Connect <bdi>Google")}})
+		pg := p.post("/depart", url.Values{"step": {choice(p.get("/account"), "Connect <bdi>Google")}})
 		trip := f.departed[len(f.departed)-1]
 		if trip.Purpose != "link" || trip.UserID != "usr_githubada" {
 			t.Fatalf("got %+v", trip)
@@ -223,7 +223,7 @@ func TestHomeDeparture(t *testing.T) {
 		before := sessionCookie(p)
 		asked := claimStep(t, p.get(callback(t, "google", pg))) // PM1
 		if back := p.post("/claim", url.Values{"step": {asked}, "decision": {"approve"}}); back.status != 303 ||
-			back.header.Get("Location") != "/" {
+			back.header.Get("Location") != "/account" {
 			t.Fatalf("got %d %v", back.status, back.header)
 		}
 		ids, err := r.store.Identities(t.Context(), "usr_githubada")
@@ -256,13 +256,13 @@ func TestHomeDeparture(t *testing.T) {
 		p := r.person()
 		p.get(callback(t, "github",
 			p.post("/depart", url.Values{"step": {choice(p.get("/"), "Continue with <bdi>GitHub")}})))
-		step := choice(p.get("/"), "Disconnect<span")
+		step := choice(p.get("/account"), "Disconnect<span")
 		if pg := p.post("/disconnect", url.Values{"step": {step}}); pg.status != 303 ||
 			!slices.Equal(f.untied, []string{"usr_githubada github ada"}) {
 			t.Errorf("got %d %v", pg.status, f.untied)
 		}
 		f.untieErr = storage.ErrLast
-		if pg := p.post("/disconnect", url.Values{"step": {step}}); pg.status != 403 ||
+		if pg := p.post("/disconnect", url.Values{"step": {step}}); pg.status != http.StatusConflict ||
 			!strings.Contains(pg.body, "only way") {
 			t.Errorf("got %d", pg.status)
 		}

@@ -31,7 +31,7 @@ func (p *loginPages) page(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)
 	case h.Visit != nil:
-		http.Redirect(w, r, p.steps.views.paths.home, http.StatusSeeOther)
+		http.Redirect(w, r, p.steps.views.paths.account, http.StatusSeeOther)
 	default:
 		p.steps.write(w, r, flow.Login{EndNotice: h.EndNotice})
 	}

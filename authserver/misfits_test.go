@@ -85,13 +85,13 @@ func TestStartPageSignIn(t *testing.T) {
 	pg := p.get("/login")
 	pg = p.post("/login",
 		url.Values{"step": {pg.step(t)}, "username": {"alice"}, "password": {"correct horse battery"}})
-	if pg.status != http.StatusSeeOther || pg.header.Get("Location") != "/" {
+	if pg.status != http.StatusSeeOther || pg.header.Get("Location") != "/account" {
 		t.Fatalf("got %d to %q", pg.status, pg.header.Get("Location"))
 	}
 	if pg := p.get("/"); !strings.Contains(pg.body, "Signed in as") || strings.Contains(pg.body, `href="/login"`) {
 		t.Errorf("after signing in: %s", pg.body)
 	}
-	if pg := p.get("/login"); pg.status != http.StatusSeeOther || pg.header.Get("Location") != "/" {
+	if pg := p.get("/login"); pg.status != http.StatusSeeOther || pg.header.Get("Location") != "/account" {
 		t.Errorf("GET /login of a person who is signed in: %d to %q", pg.status, pg.header.Get("Location"))
 	}
 	only, _ := delegated(t, func(c *Config) { c.NoLocalLogin = true })

@@ -36,32 +36,37 @@ func (p *noticePages) page(w http.ResponseWriter, r *http.Request) {
 		p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)
 		return
 	case visit == nil:
-		http.Redirect(w, r, p.paths.home, http.StatusSeeOther)
+		http.Redirect(w, r, p.paths.login, http.StatusSeeOther)
 		return
 	}
-	unseen, err := p.teller.Unseen(r.Context(), visit.User.ID)
+	v, err := p.section(w, r, visit.User.ID)
 	if err != nil {
-		p.forms.errors.show(w, r, http.StatusServiceUnavailable, refusal.Unavailable(err))
+		p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)
 		return
 	}
-	v := web.Notices{Action: p.paths.notices}
-	form := noticeForm{UserID: visit.User.ID}
+	v.BackURL = p.paths.account
+	p.web.For(r).Notices(w, v)
+}
+
+// section is what a person has not seen yet.
+func (p *noticePages) section(w http.ResponseWriter, r *http.Request, userID string) (v web.Notices, err error) {
+	unseen, err := p.teller.Unseen(r.Context(), userID)
+	if err != nil {
+		return v, refusal.Unavailable(err)
+	}
+	v, form := web.Notices{Action: p.paths.notices}, noticeForm{UserID: userID}
 	for _, n := range unseen {
 		v.Notices = append(v.Notices, web.Notice{What: web.NoticeText(n.Kind), Detail: n.Detail, At: n.At})
 		form.IDs = append(form.IDs, n.ID)
 	}
-	switch from, err := p.users.Recovering(r.Context(), visit.User.ID); {
+	switch from, err := p.users.Recovering(r.Context(), userID); {
 	case err == nil:
 		v.Recovery = &from
 	case !errors.Is(err, users.ErrLink):
-		p.forms.errors.show(w, r, http.StatusServiceUnavailable, refusal.Unavailable(err))
-		return
+		return v, refusal.Unavailable(err)
 	}
-	if v.Step, err = p.forms.seal(w, r, purposeNotices, form); err != nil {
-		p.forms.errors.show(w, r, http.StatusInternalServerError, err)
-		return
-	}
-	p.web.For(r).Notices(w, v)
+	v.Step, err = p.forms.seal(w, r, purposeNotices, form)
+	return v, err
 }
 
 // act serves POST /account/notices.
@@ -86,5 +91,5 @@ func (p *noticePages) act(w http.ResponseWriter, r *http.Request) {
 		p.forms.errors.show(w, r, http.StatusServiceUnavailable, refusal.Unavailable(err))
 		return
 	}
-	http.Redirect(w, r, p.paths.notices, http.StatusSeeOther)
+	http.Redirect(w, r, p.paths.account, http.StatusSeeOther)
 }

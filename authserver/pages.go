@@ -71,7 +71,8 @@ func newPages(s *Server) *pages {
 	}
 	devices := &flow.Devices{Flow: f, Requests: s.devices, Approvals: s.grants.approvals}
 	prove := &provePages{entry, forms, steps}
-	home := &homePages{accounts, c.NoLocalLogin, prove, forms, steps}
+	ways := &wayPages{entry, accounts, prove, forms, steps}
+	notices := &noticePages{browsers, s.teller, s.users, s.paths, s.errors.web, forms}
 	desk := &account.Desk{
 		Store: c.Store, Browsers: browsers, Catalog: s.catalog, Identities: c.Accounts, Audit: c.Audit, Now: c.Now,
 	}
@@ -82,14 +83,14 @@ func newPages(s *Server) *pages {
 		errors:      s.errors,
 		authorize:   &authorizePages{f, signIns, forms, steps},
 		login:       &loginPages{f, accounts, entry, c.NoLocalLogin, forms, steps},
-		notices:     &noticePages{browsers, s.teller, s.users, s.paths, s.errors.web, forms},
+		notices:     notices,
 		links:       &linkPages{s.users, c.NoLocalLogin, c.Issuer, s.paths, s.errors.web, forms},
-		home:        home,
-		account:     &accountPages{desk, home, forms, steps},
+		home:        &homePages{accounts, forms, steps},
+		account:     &accountPages{desk, ways, notices, forms, steps},
 		setup:       &setupPages{s.users, c.NoLocalLogin, c.Issuer, s.paths.setup, s.errors.web, forms},
 		device:      &devicePages{devices, forms, steps},
 		prove:       prove,
-		ways:        &wayPages{entry, prove, forms, steps},
+		ways:        ways,
 		backchannel: c.BackchannelLogout,
 	}
 	if c.Delegation != nil {
@@ -123,7 +124,7 @@ func (p *pages) register(handle func(string, http.Handler, ...string)) {
 	both(p.paths.prefix+pageApp, p.ways.app, p.ways.addApp)
 	both(p.paths.prefix+pageRecovery, p.ways.recovery, p.ways.newCodes)
 	both(p.paths.prefix+pagePassword, p.ways.password, p.ways.setPassword)
-	both(p.paths.prefix+pageWays, p.ways.list, p.ways.change)
+	both(p.paths.prefix+pageWays, p.ways.list, p.account.changeWay)
 	post(p.paths.consent, p.authorize.consent)
 	post(p.paths.logout, p.login.logout)
 	post(p.paths.language, p.web.choose)
@@ -146,7 +147,7 @@ func (p *pages) register(handle func(string, http.Handler, ...string)) {
 	post(p.paths.stop, p.account.stop)
 	if p.provider != nil {
 		post(p.paths.depart, p.provider.depart)
-		post(p.paths.disconnect, p.home.disconnect)
+		post(p.paths.disconnect, p.account.disconnect)
 		post(p.paths.claim, p.provider.claim)
 		link := sameSite.Handler(http.HandlerFunc(p.provider.connect))
 		handle(p.paths.connect+"{request}", link, http.MethodGet, http.MethodPost)

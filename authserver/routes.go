@@ -69,7 +69,7 @@ func (p paths) destination(to flow.Destination) string {
 	case to.Page != "":
 		return p.prefix + to.Page
 	}
-	return p.home
+	return p.account
 }
 
 // forDevice is where a person decides about the device that shows them a code.

@@ -30,7 +30,7 @@ func (p *wayPages) showPasskey(
 	w http.ResponseWriter, r *http.Request, u storage.User, to flow.Destination, after attempt,
 ) {
 	if !p.entry.Ways.Site().Offered() {
-		http.Redirect(w, r, p.path(pageWays), http.StatusSeeOther) // which says why
+		http.Redirect(w, r, p.atWays(), http.StatusSeeOther) // which says why
 		return
 	}
 	begun, err := p.entry.Ways.BeginPasskey(r.Context(), p.forms.sessions.Browser(w, r), u)
@@ -44,7 +44,7 @@ func (p *wayPages) showPasskey(
 	}
 	p.steps.web.For(r).AddPasskey(w, after.status, web.AddPasskey{
 		Passkey: web.Passkey{Action: p.path(pagePasskey), Step: sealed, Options: string(begun.Options)},
-		Name:    after.name, Problem: after.problem, BackURL: p.path(pageWays),
+		Name:    after.name, Problem: after.problem, BackURL: p.atWays(),
 	})
 }
 
@@ -103,7 +103,7 @@ func (p *wayPages) showApp(w http.ResponseWriter, r *http.Request, f flow.WayFor
 	}
 	p.steps.web.For(r).AddApp(w, after.status, web.AddApp{
 		Action: p.path(pageApp), Step: sealed, QR: code, Secret: fours(f.Secret),
-		Name: after.name, Problem: after.problem, BackURL: p.path(pageWays),
+		Name: after.name, Problem: after.problem, BackURL: p.atWays(),
 	})
 }
 
@@ -150,10 +150,10 @@ func (p *wayPages) added(
 		return
 	}
 	if !first {
-		http.Redirect(w, r, p.path(pageWays), http.StatusSeeOther)
+		http.Redirect(w, r, p.atWays(), http.StatusSeeOther)
 		return
 	}
 	p.steps.web.For(r).WayAdded(w, web.WayAdded{
-		Name: way.Name, RecoveryURL: p.path(pageRecovery), BackURL: p.path(pageWays),
+		Name: way.Name, RecoveryURL: p.path(pageRecovery), BackURL: p.atWays(),
 	})
 }

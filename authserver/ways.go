@@ -26,6 +26,7 @@ const (
 // wayPages are those pages.
 type wayPages struct {
 	entry *flow.Entry
+	at    *flow.Accounts
 	prove *provePages
 	forms *pageForms
 	steps *steps
@@ -64,31 +65,17 @@ func (p *wayPages) owner(w http.ResponseWriter, r *http.Request, page, purpose s
 	return f, err == nil
 }
 
-// list serves GET /account/ways.
+// list serves GET /account/ways, where the ways in are on the account page.
 func (p *wayPages) list(w http.ResponseWriter, r *http.Request) {
-	v, err := p.entry.Browsers.LiveVisit(r.Context(), p.forms.token(r), storage.VisitKey{})
-	switch {
-	case err != nil:
-		p.failed(w, r, err)
-	case v == nil:
-		p.steps.write(w, r, flow.Login{To: flow.Destination{Page: pageWays}})
-	default:
-		p.show(w, r, v.User, attempt{status: http.StatusOK})
-	}
+	redirect(w, p.atWays())
 }
 
-func (p *wayPages) show(w http.ResponseWriter, r *http.Request, u storage.User, after attempt) {
-	v, err := p.section(w, r, u)
-	if err != nil {
-		p.failed(w, r, err)
-		return
-	}
-	v.Problem = after.problem
-	p.steps.web.For(r).Ways(w, after.status, v)
-}
+func (p *wayPages) atWays() string { return p.path(pageAccount) + "#ways" }
 
 // section is what a person sees of their ways in.
-func (p *wayPages) section(w http.ResponseWriter, r *http.Request, u storage.User) (v web.Ways, err error) {
+func (p *wayPages) section(
+	w http.ResponseWriter, r *http.Request, u storage.User, identities []storage.Identity,
+) (v web.Ways, err error) {
 	has, err := p.entry.Belongings(r.Context(), u.ID)
 	if err != nil {
 		return v, err
@@ -96,7 +83,9 @@ func (p *wayPages) section(w http.ResponseWriter, r *http.Request, u storage.Use
 	v = web.Ways{
 		Action: p.path(pageWays), Recovery: has.Factors.RecoveryCodes, Refused: refusedPasskeys(p.entry.Ways.Site()),
 		PasskeyURL: p.path(pagePasskey), AppURL: p.path(pageApp), RecoveryURL: p.path(pageRecovery),
-		BackURL: p.path(pageAccount),
+	}
+	if v.Accounts, v.Connect, err = p.accounts(w, r, u, identities, p.alone(has.Factors) == 1); err != nil {
+		return v, err
 	}
 	for _, a := range has.Accepted {
 		text, err := json.Marshal(a)
@@ -117,6 +106,15 @@ func (p *wayPages) section(w http.ResponseWriter, r *http.Request, u storage.Use
 		v.Password.Step, err = p.forms.seal(w, r, purposeWay, flow.WayForm{UserID: u.ID, Way: flow.PasswordWay})
 	}
 	return v, err
+}
+
+// alone counts the ways that let a person in without another one.
+func (p *wayPages) alone(has storage.Factors) int {
+	n := has.Passkeys + has.Identities
+	if has.Password && !p.steps.passwords.off {
+		n++
+	}
+	return n
 }
 
 func wayView(way ways.Listed, sealed string) web.Way {
@@ -157,7 +155,7 @@ func (p *wayPages) recovery(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.steps.web.For(r).RecoveryCodes(w, web.RecoveryCodes{
-		Action: p.path(pageRecovery), Step: sealed, Left: has.Factors.RecoveryCodes, BackURL: p.path(pageWays),
+		Action: p.path(pageRecovery), Step: sealed, Left: has.Factors.RecoveryCodes, BackURL: p.atWays(),
 	})
 }
 
@@ -173,7 +171,7 @@ func (p *wayPages) newCodes(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.steps.web.For(r).RecoveryCodes(w, web.RecoveryCodes{
-		Codes: codes, Title: p.steps.views.issuer + " · " + f.by.User.Name, BackURL: p.path(pageWays),
+		Codes: codes, Title: p.steps.views.issuer + " · " + f.by.User.Name, BackURL: p.atWays(),
 	})
 }
 
@@ -192,7 +190,7 @@ func (p *wayPages) showPassword(w http.ResponseWriter, r *http.Request, u storag
 	}
 	p.steps.web.For(r).NewPassword(w, after.status, web.NewPassword{
 		Action: p.path(pagePassword), Step: sealed, Username: u.Name, Problem: after.problem,
-		BackURL: p.path(pageWays),
+		BackURL: p.atWays(),
 	})
 }
 
@@ -211,34 +209,7 @@ func (p *wayPages) setPassword(w http.ResponseWriter, r *http.Request) {
 		p.failed(w, r, err)
 		return
 	}
-	http.Redirect(w, r, p.path(pageWays), http.StatusSeeOther)
-}
-
-// change serves POST /account/ways: a way gets another name, or is removed.
-func (p *wayPages) change(w http.ResponseWriter, r *http.Request) {
-	f, ok := p.owner(w, r, pageWays, purposeWay)
-	if !ok {
-		return
-	}
-	var err error
-	switch f.Get("act") {
-	case "rename":
-		err = p.entry.RenameWay(r.Context(), f.WayForm, f.Get("name"))
-	case "remove":
-		err = p.entry.RemoveWay(r.Context(), f.by.User, f.WayForm)
-	default:
-		p.forms.errors.stale(w, r)
-		return
-	}
-	switch {
-	case errors.Is(err, storage.ErrLast):
-		p.show(w, r, f.by.User, attempt{status: http.StatusConflict, problem: web.Say("ways.last")})
-		return
-	case err != nil && !errors.Is(err, ways.ErrName): // an empty name changes nothing
-		p.failed(w, r, err)
-		return
-	}
-	http.Redirect(w, r, p.path(pageWays), http.StatusSeeOther)
+	http.Redirect(w, r, p.atWays(), http.StatusSeeOther)
 }
 
 // again shows a page once more for an answer that was not right.

@@ -42,7 +42,7 @@ func (r *rig) alice() *person {
 // signedIn reports whether the browser has a live session.
 func (p *person) signedIn() bool {
 	p.t.Helper()
-	return strings.Contains(p.get("/account/ways").body, "data-credential=")
+	return strings.Contains(p.get("/account").body, "data-credential=")
 }
 
 var passkeyForm = regexp.MustCompile(`(?s)<form[^>]*data-passkey="[a-z]+"[^>]*>.*?</form>`)
@@ -237,8 +237,8 @@ func TestPasskeysAreNotOffered(t *testing.T) {
 	if strings.Contains(pg.body, "data-passkey") || strings.Contains(pg.body, "<script") {
 		t.Error("a passkey is offered at an IP address")
 	}
-	p.get("/account/ways").has(t, http.StatusOK, "is an IP address, and browsers demand a host name")
-	p.get("/account/passkey").leads(t, "/account/ways")
+	p.get("/account").has(t, http.StatusOK, "is an IP address, and browsers demand a host name")
+	p.get("/account/passkey").leads(t, "/account#ways")
 }
 
 func TestSecondFactor(t *testing.T) {
@@ -350,7 +350,7 @@ func TestFreshProof(t *testing.T) {
 	forms := map[string]url.Values{
 		"/account/passkey": {"step": {form}, "credential": {string(made)}}, "/account/ways": {"act": {"remove"}},
 	}
-	forms["/account/ways"].Set("step", p.get("/account/ways").step(t))
+	forms["/account/ways"].Set("step", formStep(t, p.get("/account"), "/account/ways"))
 	for path, values := range forms {
 		p.post(path, values).leads(t, "/prove?to=") // PE-04
 	}
@@ -427,7 +427,7 @@ var wayForm = regexp.MustCompile(`(?s)<li data-credential="([^"]+)">.*?name="ste
 // change posts a form of the list of ways.
 func (p *person) change(id, act string, more ...string) page {
 	p.t.Helper()
-	for _, m := range wayForm.FindAllStringSubmatch(p.get("/account/ways").body, -1) {
+	for _, m := range wayForm.FindAllStringSubmatch(p.get("/account").body, -1) {
 		if m[1] == id || id == "way" && strings.HasPrefix(m[1], "way_") {
 			form := url.Values{"step": {m[2]}, "act": {act}}
 			for i := 0; i+1 < len(more); i += 2 {
@@ -451,7 +451,7 @@ func TestChangeOfWays(t *testing.T) {
 		if pg := p.change("way", "rename", "name", "Key on the desk"); pg.status != http.StatusSeeOther {
 			t.Errorf("got %d", pg.status)
 		}
-		p.get("/account/ways").has(t, http.StatusOK, "Key on the desk")
+		p.get("/account").has(t, http.StatusOK, "Key on the desk")
 	})
 	t.Run("PE-04 each change is audited and kept for the person", func(t *testing.T) {
 		if !strings.Contains(r.log.String(), audit.AccountChanged) || !strings.Contains(r.log.String(), "way-added") {
@@ -463,7 +463,10 @@ func TestChangeOfWays(t *testing.T) {
 			t.Fatalf("got %d %.300s", pg.status, pg.body)
 		}
 		p.change("way", "remove").has(t, http.StatusConflict, "your only way in")
-		p.get("/account/ways").has(t, http.StatusOK, "Key on the desk")
+		p.get("/account").has(t, http.StatusOK, "Key on the desk")
+	})
+	t.Run("the earlier page of the ways in leads to the account page", func(t *testing.T) {
+		p.get("/account/ways").leads(t, "/account#ways")
 	})
 	t.Run("a form without an act changes nothing", func(t *testing.T) {
 		p.change("way", "").has(t, http.StatusBadRequest, "out of date")
@@ -495,9 +498,9 @@ func TestRecoveryCodes(t *testing.T) {
 	})
 	t.Run("PE-06 a code is good once, with the name", func(t *testing.T) {
 		use("nobody", fresh[0]).has(t, http.StatusUnauthorized, "recovery code is not right")
-		use("alice", strings.ToLower(strings.ReplaceAll(fresh[0], "-", " "))).leads(t, "/")
+		use("alice", strings.ToLower(strings.ReplaceAll(fresh[0], "-", " "))).leads(t, "/account")
 		use("alice", fresh[0]).has(t, http.StatusUnauthorized, "recovery code is not right")
-		p.get("/account/ways").has(t, http.StatusOK, "9 codes left")
+		p.get("/account").has(t, http.StatusOK, "9 codes left")
 		if !strings.Contains(r.log.String(), "recovery-used") {
 			t.Error("PE-04: the use is not told")
 		}

@@ -9,13 +9,15 @@ import (
 // end it. Each section is a template of its own, and each of its forms posts Step, act, and the id
 // of what it is about.
 type AccountPage struct {
-	// Done says what the last act came to; the zero value: there was none.
-	Done    Text
-	You     AccountYou
-	Apps    AccountApps
-	SignIns AccountSignIns
-	Stop    AccountForm
-	HomeURL string
+	// Done says what the last act came to, and Problem why it came to nothing; the zero value: there
+	// was none.
+	Done, Problem Text
+	News          Notices // what has changed and is not seen yet
+	You           AccountYou
+	Apps          AccountApps
+	SignIns       AccountSignIns
+	Stop          AccountForm
+	HomeURL       string
 	// FormTargets are the origins of the providers that an account can be connected at.
 	FormTargets []string
 }
@@ -23,14 +25,11 @@ type AccountPage struct {
 // AccountForm is where the forms of a section are posted.
 type AccountForm struct{ Action, Step string }
 
-// AccountYou is who the person is, and the accounts at providers that they sign in with.
+// AccountYou is who the person is, and what lets them in.
 type AccountYou struct {
 	Username string
-	// WaysURL and NoticesURL are the pages of the ways in and of what has changed; "": not linked.
-	WaysURL, NoticesURL string
-	Accounts            []Account
-	Connect             []Choice
-	SignOut             AccountForm
+	Ways     Ways
+	SignOut  AccountForm
 }
 
 // AccountApps are the applications that the person has connected: one page of them.
@@ -88,8 +87,8 @@ type StopEverything struct {
 }
 
 // Account shows the account page.
-func (p *Pages) Account(w http.ResponseWriter, v AccountPage) {
-	p.show(w, http.StatusOK, "account", v, policy{formTargets: v.FormTargets})
+func (p *Pages) Account(w http.ResponseWriter, status int, v AccountPage) {
+	p.show(w, status, "account", v, policy{formTargets: v.FormTargets, script: len(v.You.Ways.Accepted) > 0})
 }
 
 // StopEverything asks whether everything is to end.

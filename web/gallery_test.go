@@ -121,16 +121,8 @@ func delegated() []sample {
 	}
 	home := Home{
 		Issuer: "https://auth.example.com", Username: "alice@google", SignOutAction: "/logout", Step: "sealed-step",
-		Resources: []Party{notes},
-		Accounts: []Account{
-			{Provider: google, Label: "alice@example.com", Action: "/disconnect", Step: "sealed-1"},
-			{Provider: Provider{Name: "GitHub", Icon: "github"}, Label: "alice-with-a-rather-long-name-over-there",
-				Action: "/disconnect", Step: "sealed-2"},
-		},
-		Connect: sampleChoices("sealed-3")[2:4],
+		Resources: []Party{notes}, AccountURL: "/account",
 	}
-	only := home
-	only.Accounts = []Account{{Provider: google, Label: "alice@example.com"}}
 	return []sample{
 		{"login-providers", func(p *Pages, w http.ResponseWriter) { p.Login(w, 200, login) }},
 		{"login-chooser", func(p *Pages, w http.ResponseWriter) { p.Login(w, 200, chooser) }},
@@ -164,18 +156,27 @@ func delegated() []sample {
 		{"connected-declined", func(p *Pages, w http.ResponseWriter) {
 			p.Connected(w, Connected{Provider: google, Resource: notes, Declined: true})
 		}},
-		{"account", func(p *Pages, w http.ResponseWriter) { p.Account(w, sampleAccount()) }},
+		{"account", func(p *Pages, w http.ResponseWriter) { p.Account(w, 200, sampleAccount()) }},
 		{"account-empty", func(p *Pages, w http.ResponseWriter) {
 			v := sampleAccount()
-			v.You.Accounts, v.You.Connect, v.Apps.Apps, v.Apps.NextURL, v.Done = nil, nil, nil, "", Text{}
+			v.You.Ways, v.Apps.Apps, v.Apps.NextURL, v.Done = bareWays, nil, "", Text{}
 			v.SignIns.SignIns, v.SignIns.More, v.SignIns.Others = v.SignIns.SignIns[:1], false, false
-			p.Account(w, v)
+			p.Account(w, 200, v)
+		}},
+		{"account-last", func(p *Pages, w http.ResponseWriter) {
+			v := sampleAccount()
+			v.Problem, v.Done, v.You.Ways = Say("ways.last"), Text{}, lastWays
+			p.Account(w, 409, v)
+		}},
+		{"account-news", func(p *Pages, w http.ResponseWriter) {
+			v := sampleAccount()
+			v.News, v.Done = sampleNotices, Text{}
+			p.Account(w, 200, v)
 		}},
 		{"stopeverything", func(p *Pages, w http.ResponseWriter) {
 			p.StopEverything(w, StopEverything{AccountForm{"/account/stop", "sealed-step"}, "/account"})
 		}},
 		{"home-accounts", func(p *Pages, w http.ResponseWriter) { p.Home(w, home) }},
-		{"home-only", func(p *Pages, w http.ResponseWriter) { p.Home(w, only) }},
 		{"home-choices", func(p *Pages, w http.ResponseWriter) {
 			p.Home(w, Home{
 				Issuer: "https://auth.example.com", Resources: []Party{notes}, SignIn: sampleChoices("sealed-3")[:2],
@@ -399,18 +400,11 @@ func write(t *testing.T, path string, body []byte) {
 // sampleAccount is the page of a person with several of everything.
 func sampleAccount() AccountPage {
 	at := time.Date(2026, 11, 20, 9, 41, 0, 0, time.UTC)
-	google := Provider{Name: "Google", Icon: "google"}
 	windows := Say("account.agent", "browser", "Chrome", "system", "Windows")
 	return AccountPage{
 		Done: Say("account.done_narrowed"),
 		You: AccountYou{
-			WaysURL: "/account/ways", NoticesURL: "/account/notices",
-			Username: "alice",
-			Accounts: []Account{{
-				Provider: google, Label: "alice@example.com", Action: "/disconnect", Step: "sealed-1",
-			}},
-			Connect: sampleChoices("sealed-3")[2:4],
-			SignOut: AccountForm{"/logout", "sealed-2"},
+			Username: "alice", Ways: sampleWays(), SignOut: AccountForm{"/logout", "sealed-2"},
 		},
 		Apps: AccountApps{
 			AccountForm: AccountForm{"/account/connections", "sealed-step"},

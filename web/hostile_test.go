@@ -105,12 +105,15 @@ func hostilePages(evil string) []sample {
 		{"setupdone", func(p *Pages, w http.ResponseWriter) { p.SetupDone(w, SetupDone{evil, evil}) }},
 		{"account", func(p *Pages, w http.ResponseWriter) {
 			who, form := Say("account.agent", "browser", evil, "system", evil), AccountForm{"/account", evil}
-			p.Account(w, AccountPage{
-				Done: Given(evil), HomeURL: "/", Stop: form,
-				You: AccountYou{
-					evil, "/account/ways", "/account/notices",
-					[]Account{{provider, evil, "/disconnect", evil}}, choices, form,
-				},
+			ways := Ways{
+				Action: "/account/ways", List: []Way{{ID: "way_1", Name: evil, Step: evil, Elsewhere: evil}},
+				Accounts: []Account{{ID: "acc_1", Provider: provider, Label: evil, Action: "/disconnect", Step: evil}},
+				Connect:  choices,
+			}
+			p.Account(w, 200, AccountPage{
+				Done: Given(evil), Problem: Given(evil), HomeURL: "/", Stop: form,
+				News: Notices{Notices: []Notice{{What: NoticeText("way-added"), Detail: evil}}},
+				You:  AccountYou{evil, ways, form},
 				Apps: AccountApps{AccountForm: form, NextURL: "/account", Apps: []ConnectedApp{{
 					ID: "grt_1", Client: party, SelfRegistered: true, Server: party,
 					Scopes: []Scope{{Name: evil, Description: evil}}, Username: evil,
@@ -122,8 +125,7 @@ func hostilePages(evil string) []sample {
 		{"home", func(p *Pages, w http.ResponseWriter) {
 			p.Home(w, Home{
 				Username: evil, Issuer: evil, Resources: []Party{party}, EndNotice: Told(evil), SignIn: choices,
-				Accounts: []Account{{provider, evil, "/disconnect", evil}}, Connect: choices,
-				SignOutAction: "/logout", Step: evil})
+				AccountURL: "/account", SignOutAction: "/logout", Step: evil})
 		}},
 	}
 }

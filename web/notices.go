@@ -11,7 +11,11 @@ type Notices struct {
 	Notices      []Notice // newest first
 	// Recovery is from when on a link to recover the account is good; nil: there is none.
 	Recovery *time.Time
+	BackURL  string
 }
+
+// Any reports whether there is something to tell.
+func (v Notices) Any() bool { return len(v.Notices) > 0 || v.Recovery != nil }
 
 // Notice is one change.
 type Notice struct {

@@ -19,7 +19,7 @@ var pageNames = [...]string{
 	"login", "consent", "chooser", "error", "stopped", "handoff", "setup", "setupdone", "home", "signedout",
 	"providerconsent", "providerredirect", "failed", "connect", "connected", "claim",
 	"devicecode", "device", "devicedone", "link", "linkmessage", "forgotten", "answer", "notices",
-	"second", "prove", "addpasskey", "addapp", "recoverycodes", "newpassword", "wayadded", "ways", "enrolfirst",
+	"second", "prove", "addpasskey", "addapp", "recoverycodes", "newpassword", "wayadded", "enrolfirst",
 	"account", "stopeverything",
 }
 
@@ -36,7 +36,7 @@ func parseTemplates(b Branding, a *assets) (templates, error) {
 		base.Funcs(template.FuncMap{name: notInlined})
 	}
 	base, err := base.ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/icons.html",
-		"templates/passkey.html", "templates/account_ways.html")
+		"templates/passkey.html", "templates/account_notices.html")
 	if err != nil {
 		return nil, fmt.Errorf("web: parse the layout: %w", err)
 	}

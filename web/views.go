@@ -277,11 +277,13 @@ type Setup struct {
 // SetupDone is the view of the page after setup.
 type SetupDone struct{ Username, Issuer string }
 
-// Account is a person's account at a provider. The form that disconnects it posts Step to Action;
-// without Step it cannot be disconnected.
+// Account is a person's account at a provider. The form that disconnects it posts Step and act
+// (remove) to Action; without Step it is the only way in.
 type Account struct {
+	ID string
 	Provider
 	Label        string // the person's name there
+	Gone         bool   // the provider is not in the configuration any more
 	Action, Step string
 }
 
@@ -295,8 +297,6 @@ type Home struct {
 	SignIn    []Choice // the providers to sign in with, for a person who is not signed in
 	// AccountURL is the account page of the person who is signed in.
 	AccountURL string
-	Accounts   []Account // the connected ones
-	Connect    []Choice  // the providers that can be connected
 	// SignOutAction and Step are the sign-out form.
 	SignOutAction, Step string
 	FormTargets         []string

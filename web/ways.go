@@ -4,6 +4,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -101,19 +102,24 @@ type EnrolFirst struct {
 	AppURL     string
 }
 
-// Ways is the view of the ways in of a person, a section of their account. Its forms post step, act
+// Ways is the view of the ways in of a person, a part of their account page. Its forms post step, act
 // (rename or remove) and name.
 type Ways struct {
 	Action   string
-	Problem  Text
 	List     []Way
 	Password *PasswordWay // nil: the person has none
+	Accounts []Account    // at providers
+	Connect  []Choice     // the providers that can be connected
 	Recovery int          // codes that are left
 	Refused  Text         // why passkeys cannot be used here
 	// Accepted tell authenticators which passkeys there are, each of one relying party, in JSON.
 	Accepted                        []string
 	PasskeyURL, AppURL, RecoveryURL string
-	BackURL                         string
+}
+
+// Disconnects reports whether there is an account that can be disconnected.
+func (v Ways) Disconnects() bool {
+	return slices.ContainsFunc(v.Accounts, func(a Account) bool { return a.Step != "" })
 }
 
 // Way is a passkey or an authenticator app of a person.
@@ -161,11 +167,6 @@ func (p *Pages) NewPassword(w http.ResponseWriter, status int, v NewPassword) {
 // WayAdded shows that a way was added, and proposes another one.
 func (p *Pages) WayAdded(w http.ResponseWriter, v WayAdded) {
 	p.show(w, http.StatusOK, "wayadded", v, policy{})
-}
-
-// Ways shows the ways in of a person.
-func (p *Pages) Ways(w http.ResponseWriter, status int, v Ways) {
-	p.show(w, status, "ways", v, policy{script: len(v.Accepted) > 0})
 }
 
 // EnrolFirst shows that a passkey or an app is required.

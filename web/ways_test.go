@@ -30,24 +30,6 @@ func waySamples() []sample {
 	unknown.Problem, unknown.Passkey = Say("passkey.unknown"), &Passkey{
 		Action: "/login/passkey", Step: "sealed-passkey", Options: passkeyOptions, Unknown: "bm90IGtub3du",
 	}
-	added := time.Date(2026, 11, 2, 9, 30, 0, 0, time.UTC)
-	ways := Ways{
-		Action: "/account/ways", PasskeyURL: "/account/passkey", AppURL: "/account/app",
-		RecoveryURL: "/account/recovery", BackURL: "/account", Recovery: 7,
-		Password: &PasswordWay{URL: "/account/password", Step: "sealed-password"},
-		Accepted: []string{`{"rpId":"auth.example.com","userId":"dXNyXzE","allAcceptedCredentialIds":["YQ"]}`},
-		List: []Way{
-			{ID: "way_1", Name: "Phone", Step: "sealed-1", Added: added, Used: added.Add(48 * time.Hour)},
-			{ID: "way_2", Name: "Old laptop", Step: "sealed-2", Added: added, Elsewhere: "login.example.com"},
-			{ID: "way_3", Name: "Work phone", Step: "sealed-3", App: true, Added: added},
-		},
-	}
-	last := ways
-	last.Problem, last.Password, last.Recovery, last.List = Say("ways.last"), nil, 0, ways.List[:1]
-	bare := Ways{
-		Action: "/account/ways", AppURL: "/account/app", RecoveryURL: "/account/recovery", BackURL: "/account",
-		Refused: Say("ways.passkeys_address"), Password: ways.Password,
-	}
 	codes := RecoveryCodes{
 		Codes: []string{"7QF3D-0M5RB-K2X9P-E8WTA", "ABCDE-FGHJK-MNPQR-STVWX"},
 		Title: "https://auth.example.com · alice", BackURL: "/account",
@@ -91,11 +73,42 @@ func waySamples() []sample {
 		{"enrolfirst", func(p *Pages, w http.ResponseWriter) {
 			p.EnrolFirst(w, EnrolFirst{PasskeyURL: "/account/passkey?to=sealed", AppURL: "/account/app?to=sealed"})
 		}},
-		{"ways", func(p *Pages, w http.ResponseWriter) { p.Ways(w, 200, ways) }},
-		{"ways-last", func(p *Pages, w http.ResponseWriter) { p.Ways(w, 409, last) }},
-		{"ways-refused", func(p *Pages, w http.ResponseWriter) { p.Ways(w, 200, bare) }},
 	}
 }
+
+// sampleWays are the ways in of a person with several of each kind.
+func sampleWays() Ways {
+	added := time.Date(2026, 11, 2, 9, 30, 0, 0, time.UTC)
+	return Ways{
+		Action: "/account/ways", PasskeyURL: "/account/passkey", AppURL: "/account/app",
+		RecoveryURL: "/account/recovery", Recovery: 7,
+		Password: &PasswordWay{URL: "/account/password", Step: "sealed-password"},
+		Accepted: []string{`{"rpId":"auth.example.com","userId":"dXNyXzE","allAcceptedCredentialIds":["YQ"]}`},
+		List: []Way{
+			{ID: "way_1", Name: "Phone", Step: "sealed-1", Added: added, Used: added.Add(48 * time.Hour)},
+			{ID: "way_2", Name: "Old laptop", Step: "sealed-2", Added: added, Elsewhere: "login.example.com"},
+			{ID: "way_3", Name: "Work phone", Step: "sealed-3", App: true, Added: added},
+		},
+		Accounts: []Account{
+			{ID: "acc_1", Provider: google, Label: "alice@example.com", Action: "/disconnect", Step: "sealed-1"},
+			{ID: "acc_2", Provider: Provider{Name: "github"}, Label: "alice-with-a-rather-long-name-over-there",
+				Gone: true, Action: "/disconnect", Step: "sealed-2"},
+		},
+		Connect: sampleChoices("sealed-3")[2:4],
+	}
+}
+
+var (
+	lastWays = Ways{
+		Action: "/account/ways", PasskeyURL: "/account/passkey", AppURL: "/account/app",
+		RecoveryURL: "/account/recovery", Accounts: []Account{{ID: "acc_1", Provider: google, Label: "alice"}},
+	}
+	bareWays = Ways{
+		Action: "/account/ways", AppURL: "/account/app", RecoveryURL: "/account/recovery",
+		Refused:  Say("ways.passkeys_address"),
+		Password: &PasswordWay{URL: "/account/password", Step: "sealed-password"},
+	}
+)
 
 // PE-12: passkeys alone need script, and pages that offer them say so to people without it.
 func TestScriptIsExplained(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
-	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -61,7 +60,8 @@ type DisconnectForm struct {
 	Subject   string `json:"s"`
 }
 
-// Disconnect unties an account at a provider. ErrProve when the person's last proof is too old.
+// Disconnect unties an account at a provider. ErrProve when the person's last proof is too old;
+// storage.ErrLast for the only way in (PE-03).
 func (a *Accounts) Disconnect(ctx context.Context, d DisconnectForm, token storage.Hash) error {
 	if _, err := a.Browsers.Owner(ctx, token, d.UserID); err != nil {
 		return err
@@ -73,8 +73,7 @@ func (a *Accounts) Disconnect(ctx context.Context, d DisconnectForm, token stora
 	case errors.Is(err, storage.ErrNotFound):
 		return nil // it is what the person wants
 	case errors.Is(err, storage.ErrLast):
-		return oauth.NewError(oauth.AccessDenied,
-			"This is the only way that you sign in. Connect another account first.").Because(err)
+		return err
 	}
 	return refusal.Protocol(err)
 }

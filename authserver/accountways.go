@@ -1,0 +1,59 @@
+package authserver
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/ways"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// changeWay serves POST /account/ways: a way in gets another name, or is removed.
+func (p *accountPages) changeWay(w http.ResponseWriter, r *http.Request) {
+	f, ok := p.ways.owner(w, r, pageAccount, purposeWay)
+	if !ok {
+		return
+	}
+	var err error
+	switch f.Get("act") {
+	case "rename":
+		err = p.ways.entry.RenameWay(r.Context(), f.WayForm, f.Get("name"))
+	case "remove":
+		err = p.ways.entry.RemoveWay(r.Context(), f.by.User, f.WayForm)
+	default:
+		p.forms.errors.stale(w, r)
+		return
+	}
+	if errors.Is(err, ways.ErrName) { // an empty name changes nothing
+		err = nil
+	}
+	p.changedWays(w, r, err)
+}
+
+// disconnect serves POST /disconnect.
+func (p *accountPages) disconnect(w http.ResponseWriter, r *http.Request) {
+	var form flow.DisconnectForm
+	if _, ok := p.forms.open(w, r, purposeDisconnect, &form); !ok {
+		return
+	}
+	if p.ways.at.Identities == nil {
+		p.forms.errors.stale(w, r)
+		return
+	}
+	p.changedWays(w, r, p.ways.at.Disconnect(r.Context(), form, p.forms.token(r)))
+}
+
+// changedWays shows the account page after a change of the ways in.
+func (p *accountPages) changedWays(w http.ResponseWriter, r *http.Request, err error) {
+	switch {
+	case errors.Is(err, storage.ErrLast):
+		p.show(w, r, attempt{status: http.StatusConflict, problem: web.Say("ways.last")})
+	case err != nil:
+		p.ways.prove.refused(w, r, pageAccount, refusal.Protocol(err))
+	default:
+		http.Redirect(w, r, p.ways.atWays(), http.StatusSeeOther)
+	}
+}
