@@ -92,6 +92,8 @@ func tooMany(counted users.Counted, minutes int) web.Text {
 		return web.Count("login.busy_network", minutes)
 	case users.ByServer:
 		return web.Count("login.busy_server", minutes)
+	case users.ByCode:
+		return web.Count("login.busy_code", minutes)
 	}
 	return web.Count("login.busy_account", minutes)
 }

@@ -37,7 +37,7 @@ func (s *steps) entered(w http.ResponseWriter, r *http.Request, x *entering, ste
 			s.errors.show(w, r, http.StatusServiceUnavailable, err)
 			return
 		}
-		s.forms.sessions.Remember(w, x.user.Name)
+		s.forms.sessions.Remember(w, r, x.user.Name)
 	}
 	s.write(w, r, step)
 }
@@ -171,18 +171,18 @@ func (s *steps) enrolFirst(w http.ResponseWriter, r *http.Request, to flow.Desti
 
 // answer is what a form of ours has of a proof, and from where.
 func (f *pageForms) answer(w http.ResponseWriter, r *http.Request, posted url.Values) flow.Answer {
-	from, name := f.networks(r), posted.Get("username")
+	from, device := f.networks(r), f.sessions.Device(r)
 	return flow.Answer{
 		Code:       posted.Get("code"),
 		Recovery:   posted.Get("recovery"),
 		Credential: []byte(posted.Get("credential")),
 		Browser:    f.sessions.Browser(w, r),
 		Attempt: users.Attempt{
-			Name:        name,
-			Password:    posted.Get("password"),
-			Network:     from[0],
-			Wider:       from[1:],
-			KnownDevice: f.sessions.Knows(r, name),
+			Name:     posted.Get("username"),
+			Password: posted.Get("password"),
+			Network:  from[0],
+			Wider:    from[1:],
+			Device:   users.Device{Name: device.Name, ID: device.ID},
 		},
 	}
 }

@@ -61,7 +61,7 @@ func TestLifetimes(t *testing.T) {
 	})
 	t.Run("AS-05 a browser is known for a year", func(t *testing.T) {
 		w := httptest.NewRecorder()
-		m.Remember(w, "Alice")
+		m.Remember(w, httptest.NewRequest(http.MethodGet, "/", nil), "Alice")
 		c := w.Result().Cookies()[0]
 		if c.MaxAge != 365*24*60*60 {
 			t.Errorf("got %+v", c)
@@ -69,7 +69,7 @@ func TestLifetimes(t *testing.T) {
 		for days, want := range map[time.Duration]bool{0: true, 31: true, 364: true, 366: false} {
 			r := httptest.NewRequest(http.MethodGet, "/", nil)
 			r.AddCookie(&http.Cookie{Name: c.Name, Value: aged(t, "cookie", c.Name, c.Value, days*day)})
-			if got := m.Knows(r, "alice"); got != want {
+			if got := m.Device(r).Name == "alice"; got != want {
 				t.Errorf("after %d days: got %v, want %v", days, got, want)
 			}
 		}
@@ -121,8 +121,8 @@ func TestStepOfAnotherShape(t *testing.T) {
 
 func TestNobodyIsRemembered(t *testing.T) {
 	m, w := manager(t, "http://localhost", nil), httptest.NewRecorder()
-	m.Remember(w, "")
-	if m.Knows(carry(w), "") {
+	m.Remember(w, httptest.NewRequest(http.MethodGet, "/", nil), "")
+	if m.Device(carry(w)).Name != "" {
 		t.Error("AS-05: a browser without a sign-in is known")
 	}
 }

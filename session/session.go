@@ -154,15 +154,30 @@ func (m *Manager) Browser(w http.ResponseWriter, r *http.Request) string {
 	return id
 }
 
-// Remember notes that a person has signed in from this browser.
-func (m *Manager) Remember(w http.ResponseWriter, name string) {
-	m.set(w, m.device, strings.ToLower(name), deviceTTL)
+// Device is a browser in which a person has signed in before. The zero value is one that no
+// person has.
+type Device struct {
+	Name string // of the person, in lower case
+	ID   string // tells this browser from the others of the person
 }
 
-// Knows reports whether that person has signed in from this browser before.
-func (m *Manager) Knows(r *http.Request, name string) bool {
-	known, ok := m.read(r, m.device)
-	return ok && known != "" && known == strings.ToLower(name)
+// Remember notes that a person has signed in from this browser.
+func (m *Manager) Remember(w http.ResponseWriter, r *http.Request, name string) {
+	name = strings.ToLower(name)
+	d := m.Device(r)
+	if d.Name != name || d.ID == "" {
+		d = Device{name, secrets.Token("")}
+	}
+	m.set(w, m.device, d.Name+"\n"+d.ID, deviceTTL)
+}
+
+// Device returns who has signed in from this browser before. Browsers that were remembered before
+// each had an id have none.
+func (m *Manager) Device(r *http.Request) (d Device) {
+	if value, ok := m.read(r, m.device); ok {
+		d.Name, d.ID, _ = strings.Cut(value, "\n")
+	}
+	return d
 }
 
 // read returns what the first cookie of a name holds that is ours. A browser sends several

@@ -49,7 +49,7 @@ func TestCookies(t *testing.T) {
 			minted := m.Mint("usr_1")
 			m.SetCookie(w, minted)
 			m.Browser(w, httptest.NewRequest(http.MethodGet, "/", nil))
-			m.Remember(w, "Alice")
+			m.Remember(w, httptest.NewRequest(http.MethodGet, "/", nil), "Alice")
 			for _, c := range w.Result().Cookies() {
 				if c.Secure != wantSecure || strings.HasPrefix(c.Name, "__Host-") != wantSecure || !c.HttpOnly ||
 					c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" {
@@ -63,11 +63,35 @@ func TestCookies(t *testing.T) {
 			if h, ok := m.Token(r); !ok || h != minted.Session.Hash {
 				t.Errorf("got %x %v, want the minted session", h, ok)
 			}
-			if !m.Knows(r, "aLICE") || m.Knows(r, "bob") || m.Knows(r, "") {
-				t.Error("the device is known to the wrong people")
+			if d := m.Device(r); d.Name != "alice" || d.ID == "" {
+				t.Errorf("AS-05: got %+v, want the browser of alice", d)
 			}
 		})
 	}
+	t.Run("PE-05 a browser keeps its id for one person, and has another for the next", func(t *testing.T) {
+		m := manager(t, "http://localhost", nil)
+		remembered := func(r *http.Request, name string) *http.Request {
+			w := httptest.NewRecorder()
+			m.Remember(w, r, name)
+			return carry(w)
+		}
+		first := remembered(httptest.NewRequest(http.MethodGet, "/", nil), "Alice")
+		again := remembered(first, "alice")
+		other := remembered(again, "bob")
+		if a, b := m.Device(first), m.Device(again); a != b || a.ID == "" {
+			t.Errorf("got %+v, then %+v", a, b)
+		}
+		if d := m.Device(other); d.Name != "bob" || d.ID == m.Device(first).ID {
+			t.Errorf("got %+v", d)
+		}
+	})
+	t.Run("AS-05 a browser from before there were ids is known", func(t *testing.T) {
+		m, w := manager(t, "http://localhost", nil), httptest.NewRecorder()
+		m.set(w, m.device, "alice", deviceTTL)
+		if d := m.Device(carry(w)); d != (Device{Name: "alice"}) {
+			t.Errorf("got %+v", d)
+		}
+	})
 	t.Run("SP-14 every session has a fresh id", func(t *testing.T) {
 		m := manager(t, "http://localhost", nil)
 		if a, b := m.Mint("u"), m.Mint("u"); a.Session.Hash == b.Session.Hash {

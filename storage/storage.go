@@ -294,6 +294,12 @@ type Failures interface {
 	FailureCount(ctx context.Context, key Hash, now time.Time, window time.Duration) (int, time.Time, error)
 	// ClearFailures forgets a key.
 	ClearFailures(ctx context.Context, key Hash) error
+	// TakeTry is RecordFailure for a try that is counted before it is made, if the count is still
+	// the one that was seen: of N concurrent calls that have seen the same one does. ErrChanged.
+	TakeTry(ctx context.Context, key Hash, seen int, now time.Time, window time.Duration) error
+	// ReturnTry takes one from the count of a key: the try was no failure. The time of the last one
+	// stays. A key without a count is left alone.
+	ReturnTry(ctx context.Context, key Hash) error
 }
 
 // Housekeeping keeps a store healthy.

@@ -32,8 +32,12 @@ const (
 	App     WayKind = "app"
 )
 
-// MaxWays is how many ways a person has at most.
-const MaxWays = 20
+// MaxWays is how many ways a person has at most, and MaxApps how many of them are apps: a guess may
+// be a code of any of these.
+const (
+	MaxWays = 20
+	MaxApps = 5
+)
 
 // Factors are all that a person can prove with who they are.
 type Factors struct {
@@ -49,7 +53,8 @@ type Factors struct {
 // Ways holds passkeys and authenticator apps.
 type Ways interface {
 	// AddWay stores a way. ErrNotFound when the account is gone or disabled; ErrExists when the id
-	// or the credential is taken, by any person; ErrFull when the person has MaxWays already.
+	// or the credential is taken, by any person; ErrFull when the person has MaxWays already, or
+	// for an app MaxApps.
 	AddWay(ctx context.Context, w Way) error
 	// Ways returns the ways of a user, oldest first.
 	Ways(ctx context.Context, userID string) ([]Way, error)

@@ -42,6 +42,7 @@ var noticeTexts = map[string]Text{
 	"account-connected":    Say("notices.account_connected"),
 	"account-disconnected": Say("notices.account_disconnected"),
 	"key-made":             Say("notices.key_made"),
+	"codes-guessed":        Say("notices.codes_guessed"),
 }
 
 // Notices shows what has changed about an account. Its forms post step and act (seen or stop).

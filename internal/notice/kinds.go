@@ -14,6 +14,7 @@ const (
 	AccountConnected    Kind = "account-connected"
 	AccountDisconnected Kind = "account-disconnected"
 	KeyMade             Kind = "key-made"
+	CodesGuessed        Kind = "codes-guessed"
 )
 
 // kinds are all of them with what a letter says.
@@ -26,7 +27,9 @@ var kinds = map[Kind]wording{
 	PasswordChanged:     {"Your password was changed", "The password of your account was changed."},
 	AccountConnected:    {"An account was connected", "An account at a provider was connected to your account. It can now sign in to it."},
 	AccountDisconnected: {"An account was disconnected", "An account at a provider was disconnected from your account."},
-	KeyMade:             {"A key for a program was made", "A key was made with which a program can act for you."},
+	CodesGuessed: {"Wrong codes were typed", "Several wrong codes of your authenticator app were typed, after the password " +
+		"or another proof that was right. If it was not you, somebody knows your password: choose another one."},
+	KeyMade: {"A key for a program was made", "A key was made with which a program can act for you."},
 }
 
 // wording is what a letter says of a kind.

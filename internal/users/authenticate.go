@@ -19,10 +19,20 @@ type Attempt struct {
 	// /24 or /64, and Wider are those around it that are counted as well, the smallest first.
 	Network string
 	Wider   []string
-	// KnownDevice says that this person has signed in from this browser before.
-	// Failures elsewhere then do not slow it down.
-	KnownDevice bool
+	// Device is the browser, if a person has signed in from it before. Failures elsewhere do not
+	// slow that person down in it.
+	Device Device
+
+	of Guessed // "": the password
 }
+
+// Device is a browser in which the person of a name has signed in before, and what tells it from
+// their other ones.
+type Device struct{ Name, ID string }
+
+// known reports whether the person who signs in has done so in this browser before. Who else has
+// is of no use to an attacker, who has an account as well.
+func (a Attempt) known() bool { return a.Name != "" && strings.EqualFold(a.Device.Name, a.Name) }
 
 // ThrottledError says that too many attempts were made; the password was not looked at.
 type ThrottledError struct {
@@ -33,12 +43,13 @@ type ThrottledError struct {
 // Counted is what attempts are counted by.
 type Counted string
 
-// Attempts are counted by account and by network; together they are too many for the server
-// when passwords cannot be hashed as fast as they come.
+// Attempts are counted by account and by network, codes of apps also by themselves; together they are
+// too many for the server when passwords cannot be hashed as fast as they come.
 const (
 	ByAccount Counted = "account"
 	ByNetwork Counted = "network"
 	ByServer  Counted = "server"
+	ByCode    Counted = "code" // wrong codes of an account
 )
 
 // Error implements error.
@@ -64,7 +75,7 @@ func (u *Users) Authenticate(ctx context.Context, a Attempt) (storage.User, erro
 	if account.Disabled {
 		hash = ""
 	}
-	ok, stale, err := u.hasher.matches(ctx, a.Password, hash, a.KnownDevice)
+	ok, stale, err := u.hasher.matches(ctx, a.Password, hash, a.known())
 	switch {
 	case err != nil:
 		return storage.User{}, err
@@ -79,35 +90,6 @@ func (u *Users) Authenticate(ctx context.Context, a Attempt) (storage.User, erro
 	u.accepted(ctx, a, account, stale)
 	return account, nil
 }
-
-// Guess is the throttle of passwords for another secret that can be guessed (PE-05), such as the code of
-// an app. check looks at the secret: ErrWrong when it is not right. Failures are counted under
-// keys of their own, so that a right password does not forgive wrong codes. account is the one that
-// a.Name belongs to, none for an unknown name.
-func (u *Users) Guess(ctx context.Context, account storage.User, a Attempt, check func(context.Context) error) error {
-	a.Name = codesOf + a.Name
-	release, err := u.throttle.enter(ctx, a)
-	if err != nil {
-		u.recordThrottled(ctx, account, a, err)
-		return err
-	}
-	defer release()
-	err = check(ctx)
-	switch {
-	case errors.Is(err, ErrWrong):
-		u.cfg.Audit.Record(ctx, audit.LoginFailed, audit.Person(account.ID, account.Name),
-			slog.String("network", a.Network), slog.String("reason", "wrong code"))
-		if err := u.count(ctx, a); err != nil {
-			return fmt.Errorf("users: guess: %w", err)
-		}
-	case err == nil:
-		u.forgive(ctx, a, account)
-	}
-	return err
-}
-
-// codesOf stands before the name of an account whose codes are guessed. No name has it.
-const codesOf = "codes\x00"
 
 // countTime bounds the counting of a failure.
 const countTime = 5 * time.Second

@@ -15,7 +15,8 @@ import (
 func (r *rig) guess(t *testing.T, name string, right bool) error {
 	t.Helper()
 	account, _ := r.store.UserByName(t.Context(), name)
-	return r.Guess(t.Context(), account, Attempt{Name: name, Network: "net"}, func(context.Context) error {
+	a := Attempt{Name: name, Network: "net"}
+	return r.Guess(t.Context(), RecoveryCode, account, a, func(context.Context) error {
 		if right {
 			return nil
 		}
@@ -76,7 +77,7 @@ func TestGuessedCodes(t *testing.T) {
 	t.Run("an error of the check is not a wrong code", func(t *testing.T) {
 		r, away := newRig(t), errors.New("away")
 		for range 2 * nearFree {
-			if err := r.Guess(t.Context(), storage.User{}, Attempt{Name: "alice", Network: "net"},
+			if err := r.Guess(t.Context(), RecoveryCode, storage.User{}, Attempt{Name: "alice", Network: "net"},
 				func(context.Context) error { return away }); !errors.Is(err, away) {
 				t.Fatal(err)
 			}

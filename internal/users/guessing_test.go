@@ -113,7 +113,8 @@ func TestGuessingFromEverywhere(t *testing.T) {
 		t.Errorf("AS-05: %d attempts from as many networks waited %s in one line, want %s", maxLine, got, want)
 	}
 	before := together.Load() + apart.Load()
-	_, err := r.Authenticate(t.Context(), Attempt{Name: "alice", Password: good, Network: "x", KnownDevice: true})
+	_, err := r.Authenticate(t.Context(),
+		Attempt{Name: "alice", Password: good, Network: "x", Device: Device{Name: "alice", ID: "phone"}})
 	if err != nil || together.Load()+apart.Load() != before {
 		t.Errorf("AS-05: the known browser: got %v, or waited", err)
 	}

@@ -22,7 +22,7 @@ import (
 // the right password gets in after a short wait. People wait in lines with others of their
 // own network, until an account has had a hundred failures (NIST SP 800-63B §5.2.2): from
 // then on all browsers that it is not known in stand in one line, of which no network has
-// more than one place. A known browser has a key of its own, which no stranger can touch.
+// more than one place. Each known browser has a key of its own, which no stranger can touch.
 type throttle struct {
 	store storage.Failures
 	now   func() time.Time
@@ -65,9 +65,9 @@ type limit struct {
 // limits are those of an attempt, in the order in which it meets them: of the account at one
 // place, of that place, and of the account anywhere.
 func limits(a Attempt) [][]limit {
-	name := strings.ToLower(a.Name)
-	if a.KnownDevice {
-		known := key("known", name)
+	name := string(a.of) + strings.ToLower(a.Name)
+	if a.known() {
+		known := key("known", name, a.Device.ID)
 		return [][]limit{{{known, known, nearFree, ByAccount}}}
 	}
 	var here, place []limit

@@ -159,7 +159,9 @@ func TestThrottle(t *testing.T) {
 		}
 		before = r.slept.Load()
 		if _, err := r.Authenticate(t.Context(),
-			Attempt{Name: "alice", Password: good, Network: "x", KnownDevice: true}); err != nil ||
+			Attempt{
+				Name: "alice", Password: good, Network: "x", Device: Device{Name: "alice", ID: "phone"},
+			}); err != nil ||
 			r.slept.Load() != before {
 			t.Errorf("the known browser: got %v, waited %d", err, r.slept.Load()-before)
 		}

@@ -92,7 +92,8 @@ func secretID(secret []byte) string {
 // (RFC 6238 §5.2, PE-05).
 func (w *Ways) CheckApp(ctx context.Context, u storage.User, a users.Attempt, code string) error {
 	a.Name = u.Name
-	return w.cfg.Guesses.Guess(ctx, u, a, func(ctx context.Context) error { return w.checkApp(ctx, u, code) })
+	return w.cfg.Guesses.Guess(ctx, users.AppCode, u, a,
+		func(ctx context.Context) error { return w.checkApp(ctx, u, code) })
 }
 
 // checks is how often a code is looked at when the app was used at the same moment.

@@ -60,7 +60,7 @@ func (w *Ways) SpendRecoveryCode(ctx context.Context, a users.Attempt, code stri
 		return u, fmt.Errorf("ways: recovery code: %w", err)
 	}
 	hash := recoveryHash(u.ID, plain(code))
-	err = w.cfg.Guesses.Guess(ctx, u, a, func(ctx context.Context) error {
+	err = w.cfg.Guesses.Guess(ctx, users.RecoveryCode, u, a, func(ctx context.Context) error {
 		err := w.cfg.Store.SpendRecoveryCode(ctx, u.ID, hash, w.cfg.Now())
 		switch {
 		case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrSpent):

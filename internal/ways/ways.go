@@ -63,7 +63,10 @@ type Store interface {
 
 // Guesses slows down callers who guess codes, and counts for it. *users.Users does.
 type Guesses interface {
-	Guess(ctx context.Context, account storage.User, a users.Attempt, check func(context.Context) error) error
+	Guess(
+		ctx context.Context, what users.Guessed, account storage.User, a users.Attempt,
+		check func(context.Context) error,
+	) error
 }
 
 // Config configures Ways. Store, Ring and Site are required, Guesses for all that checks codes.

@@ -79,3 +79,31 @@ func (s *Store) ClearFailures(ctx context.Context, key storage.Hash) error {
 		return err
 	})
 }
+
+const takeTry = `INSERT INTO failures AS f (key, count, first_at, last_at, expires_at)
+SELECT $1, 1, $2::bigint, $2::bigint, $2::bigint + $3::bigint
+WHERE $4 = 0 OR EXISTS (SELECT 1 FROM failures WHERE key = $1 AND first_at + $3::bigint > $2)
+ON CONFLICT (key) DO UPDATE SET
+	count = $4 + 1,
+	first_at = CASE WHEN f.first_at + $3 <= $2 THEN $2 ELSE f.first_at END,
+	last_at = $2,
+	expires_at = greatest(f.expires_at, $2 + $3)
+WHERE CASE WHEN f.first_at + $3 <= $2 THEN 0 ELSE f.count END = $4`
+
+// TakeTry implements storage.Failures.
+func (s *Store) TakeTry(
+	ctx context.Context, key storage.Hash, seen int, now time.Time, window time.Duration,
+) error {
+	return s.do(ctx, "take try", func(ctx context.Context, q querier) error {
+		return changed(storage.ErrChanged)(
+			exec(ctx, q, takeTry, key[:], column.Millis(now), window.Milliseconds(), seen))
+	})
+}
+
+// ReturnTry implements storage.Failures.
+func (s *Store) ReturnTry(ctx context.Context, key storage.Hash) error {
+	return s.do(ctx, "return try", func(ctx context.Context, q querier) error {
+		_, err := q.Exec(ctx, "UPDATE failures SET count = count - 1 WHERE key = $1 AND count > 0", key[:])
+		return err
+	})
+}

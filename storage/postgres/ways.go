@@ -31,13 +31,14 @@ func (s *Store) held(
 }
 
 const insertWay = "INSERT INTO ways (" + column.WayColumns + `) SELECT $1,$2,$3,$4,$5,$6,$7,$8,$9,$10
-WHERE (SELECT count(*) FROM ways WHERE user_id = $2) < $11`
+WHERE (SELECT count(*) FROM ways WHERE user_id = $2) < $11
+	AND ($3 <> 'app' OR (SELECT count(*) FROM ways WHERE user_id = $2 AND kind = 'app') < $12)`
 
 // AddWay implements storage.Ways.
 func (s *Store) AddWay(ctx context.Context, w storage.Way) error {
 	return s.held(ctx, "add way", holdEnabled, w.UserID, func(ctx context.Context, q querier) error {
 		return changed(storage.ErrFull)(
-			exec(ctx, q, insertWay, append(column.WayValues(w), storage.MaxWays)...))
+			exec(ctx, q, insertWay, append(column.WayValues(w), storage.MaxWays, storage.MaxApps)...))
 	})
 }
 

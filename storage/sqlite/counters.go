@@ -74,3 +74,30 @@ func (s *Store) ClearFailures(ctx context.Context, key storage.Hash) error {
 		return err
 	})
 }
+
+const takeTry = `INSERT INTO failures (key, count, first_at, last_at, expires_at)
+SELECT ?1, 1, ?2, ?2, ?2 + ?3 WHERE ?4 = 0 OR EXISTS (SELECT 1 FROM failures WHERE key = ?1 AND first_at + ?3 > ?2)
+ON CONFLICT (key) DO UPDATE SET
+	count = ?4 + 1,
+	first_at = CASE WHEN first_at + ?3 <= ?2 THEN ?2 ELSE first_at END,
+	last_at = ?2,
+	expires_at = max(expires_at, ?2 + ?3)
+WHERE CASE WHEN first_at + ?3 <= ?2 THEN 0 ELSE count END = ?4`
+
+// TakeTry implements storage.Failures.
+func (s *Store) TakeTry(
+	ctx context.Context, key storage.Hash, seen int, now time.Time, window time.Duration,
+) error {
+	return s.write(ctx, "take try", func(c *conn) error {
+		return changed(storage.ErrChanged)(
+			c.exec(takeTry, key[:], column.Millis(now), window.Milliseconds(), seen))
+	})
+}
+
+// ReturnTry implements storage.Failures.
+func (s *Store) ReturnTry(ctx context.Context, key storage.Hash) error {
+	return s.write(ctx, "return try", func(c *conn) error {
+		_, err := c.exec("UPDATE failures SET count = count - 1 WHERE key = ? AND count > 0", key[:])
+		return err
+	})
+}

@@ -8,14 +8,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-// insertWay stores a way of an account that is there and not disabled, unless it has ?11 already.
+// insertWay stores a way of an account that is there and not disabled, unless it has ?11 already, or ?12 apps.
 const insertWay = "INSERT INTO ways (" + column.WayColumns + `) SELECT ?1,?2,?3,?4,?5,?6,?7,?8,?9,?10
-WHERE EXISTS (SELECT 1 FROM users WHERE id = ?2 AND NOT disabled) AND (SELECT count(*) FROM ways WHERE user_id = ?2) < ?11`
+WHERE EXISTS (SELECT 1 FROM users WHERE id = ?2 AND NOT disabled) AND (SELECT count(*) FROM ways WHERE user_id = ?2) < ?11
+	AND (?3 <> 'app' OR (SELECT count(*) FROM ways WHERE user_id = ?2 AND kind = 'app') < ?12)`
 
 // AddWay implements storage.Ways.
 func (s *Store) AddWay(ctx context.Context, w storage.Way) error {
 	return s.write(ctx, "add way", func(c *conn) error {
-		n, err := c.exec(insertWay, append(column.WayValues(w), storage.MaxWays)...)
+		n, err := c.exec(insertWay, append(column.WayValues(w), storage.MaxWays, storage.MaxApps)...)
 		if err != nil || n > 0 {
 			return err
 		}

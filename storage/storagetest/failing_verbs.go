@@ -730,6 +730,15 @@ func (f *Failing) RetireKey(a0 context.Context, a1 string, a2 time.Time, a3 time
 	return err
 }
 
+// ReturnTry implements storage.Store.
+func (f *Failing) ReturnTry(a0 context.Context, a1 storage.Hash) (err error) {
+	err = f.call("ReturnTry", func() (err error) {
+		err = f.Store.ReturnTry(a0, a1)
+		return err
+	})
+	return err
+}
+
 // RevokeGrant implements storage.Store.
 func (f *Failing) RevokeGrant(a0 context.Context, a1 string, a2 storage.RevokedBy, a3 time.Time) (err error) {
 	err = f.call("RevokeGrant", func() (err error) {
@@ -962,6 +971,15 @@ func (f *Failing) TakeHandbacks(a0 context.Context, a1 int) (r0 []storage.Upstre
 		return err
 	})
 	return r0, err
+}
+
+// TakeTry implements storage.Store.
+func (f *Failing) TakeTry(a0 context.Context, a1 storage.Hash, a2 int, a3 time.Time, a4 time.Duration) (err error) {
+	err = f.call("TakeTry", func() (err error) {
+		err = f.Store.TakeTry(a0, a1, a2, a3, a4)
+		return err
+	})
+	return err
 }
 
 // TakeWay implements storage.Store.

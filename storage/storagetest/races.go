@@ -106,6 +106,18 @@ func raceFailures(t *testing.T, e *env) {
 	}
 }
 
+func raceTries(t *testing.T, e *env) {
+	for seen := range 2 {
+		var c tally
+		key := randomHash()
+		if seen > 0 {
+			check(t, e.s.TakeTry(e.ctx, key, 0, e.now, time.Minute))
+		}
+		compete(func(int) { c.add(e.s.TakeTry(e.ctx, key, seen, e.now, time.Minute), storage.ErrChanged) })
+		c.want(t, 1)
+	}
+}
+
 // raceApprove has one person approve one new client in many tabs: no scope of the
 // consent is lost, and every code is good.
 func raceApprove(t *testing.T, e *env) {

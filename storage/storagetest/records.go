@@ -161,6 +161,52 @@ func failures(t *testing.T, e *env) {
 	})
 }
 
+// tries are those that are counted before they are made (PE-05).
+func tries(t *testing.T, e *env) {
+	const window = time.Minute
+	key := randomHash()
+	take := func(t *testing.T, after time.Duration, seen int, want error) {
+		t.Helper()
+		err := e.s.TakeTry(e.ctx, key, seen, e.now.Add(after), window)
+		if want == nil {
+			check(t, err)
+		} else {
+			wantErr(t, err, want)
+		}
+	}
+	count := func(t *testing.T, after time.Duration, want int, last time.Duration) {
+		t.Helper()
+		n, at, err := e.s.FailureCount(e.ctx, key, e.now.Add(after), window)
+		check(t, err)
+		if n != want || n > 0 && !at.Equal(e.now.Add(last)) {
+			t.Errorf("after %v: got %d at %v, want %d at %v", after, n, at, want, e.now.Add(last))
+		}
+	}
+	t.Run("PE-05 a try is taken by one who has seen the count", func(t *testing.T) {
+		take(t, 0, 1, storage.ErrChanged)
+		take(t, 0, 0, nil)
+		take(t, 0, 0, storage.ErrChanged)
+		take(t, time.Second, 1, nil)
+		count(t, time.Second, 2, time.Second)
+	})
+	t.Run("PE-05 a try that was right is given back, and its time stays", func(t *testing.T) {
+		check(t, e.s.ReturnTry(e.ctx, key))
+		count(t, time.Second, 1, time.Second)
+		check(t, e.s.ReturnTry(e.ctx, key))
+		check(t, e.s.ReturnTry(e.ctx, key))
+		check(t, e.s.ReturnTry(e.ctx, randomHash()))
+		count(t, time.Second, 0, 0)
+		take(t, 2*time.Second, 0, nil)
+		count(t, 2*time.Second, 1, 2*time.Second)
+	})
+	t.Run("PE-05 tries are counted within the window of the first", func(t *testing.T) {
+		take(t, window-time.Millisecond, 1, nil)
+		take(t, window, 2, storage.ErrChanged)
+		take(t, window, 0, nil)
+		count(t, window, 1, window)
+	})
+}
+
 // hostileText checks that text which one database cannot hold is merely unknown.
 func hostileText(t *testing.T, e *env) {
 	for _, text := range []string{"nul\x00byte", "\xff\xfe", "'; DROP TABLE clients; --", "%", ""} {

@@ -92,11 +92,21 @@ func ways(t *testing.T, e *env) {
 		wantErr(t, e.s.RenameWay(e.ctx, e.person(t).ID, first.ID, "Mine"), storage.ErrNotFound)
 		e.wantWays(t, p.ID, first, second)
 	})
-	t.Run("there are 20 at most", func(t *testing.T) {
-		for range storage.MaxWays - 2 {
+	t.Run("there are 20 at most, of them 5 apps", func(t *testing.T) {
+		apps := 0
+		for _, w := range []storage.Way{first, second} {
+			if w.Kind == storage.App {
+				apps++
+			}
+		}
+		for range storage.MaxApps - apps {
 			e.add(t, e.app(p.ID))
 		}
 		wantErr(t, e.s.AddWay(e.ctx, e.app(p.ID)), storage.ErrFull)
+		for range storage.MaxWays - storage.MaxApps - 2 + apps {
+			e.add(t, e.passkey(p.ID))
+		}
+		wantErr(t, e.s.AddWay(e.ctx, e.passkey(p.ID)), storage.ErrFull)
 	})
 	t.Run("an account that is disabled or gone gets none; what it has stays, or goes with it", func(t *testing.T) {
 		q := e.person(t)
