@@ -116,6 +116,8 @@ func TestWhatWasShownIsWhatIsAllowed(t *testing.T) {
 			"description": func(r *storage.Resource) { r.Scopes[0].Description = "move money" },
 			"access":      func(r *storage.Resource) { r.Scopes[0].Access = storage.AccessWrite },
 			"need":        func(r *storage.Resource) { r.Scopes[0].Required = true },
+			"danger":      func(r *storage.Resource) { r.Scopes[0].Dangerous = true },
+			"inclusion":   func(r *storage.Resource) { r.Scopes[0].Implies = []string{"notes:write"} },
 		} {
 			r := newRig(t)
 			p := r.person()
@@ -127,7 +129,8 @@ func TestWhatWasShownIsWhatIsAllowed(t *testing.T) {
 			r.restart(func(c *Config) { c.Resources = []storage.Resource{changed} })
 			after := decide(p, before, "approve")
 			wantPage(t, after, map[string]string{"name": "Bank", "description": "move money"}[name])
-			if got := responseOf(t, decide(p, after, "approve")); !got.Has("code") {
+			yes := url.Values{"scope": {"mcp"}} // what is dangerous is ticked by people
+			if got := responseOf(t, p.decided(after, yes)); !got.Has("code") {
 				t.Errorf("%s: what is shown now, approved: got %v", name, got)
 			}
 		}

@@ -180,6 +180,21 @@ func TestConsentOverReplicas(t *testing.T) {
 			t.Errorf("what is shown now, approved: got %q", to)
 		}
 	})
+	t.Run("L8 the other replica answers the click, by the client as it is now", func(t *testing.T) {
+		b, r := newVisitor(t), register(nice)
+		_, page := b.signIn(one, one+request(r, ""))
+		if to, _ := b.press(two, page, "approve"); !strings.HasPrefix(to, nice+"?") || !strings.Contains(to, "code=") {
+			t.Errorf("unchanged: got %q", to)
+		}
+		r = register(nice)
+		_, page = b.open(one + request(r, ""))
+		change(r, evil)
+		to, page := b.press(two, page, "approve")
+		wantQuestion(t, to, page, "evil.example")
+		if to, _ = b.press(one, page, "approve"); !strings.HasPrefix(to, evil+"?") {
+			t.Errorf("what the other showed, approved here: got %q", to)
+		}
+	})
 	t.Run("H2 L8 approved, changed at the other replica: no silent code, here or there", func(t *testing.T) {
 		b, r := newVisitor(t), register(nice)
 		_, page := b.signIn(one, one+request(r, nice))

@@ -86,15 +86,19 @@ func marks(s storage.ScopeText) (out []string) {
 	if s.Dangerous {
 		out = append(out, "dangerous")
 	}
+	for _, scope := range s.Implies {
+		out = append(out, "includes "+scope)
+	}
 	return out
 }
 
-// wording is the digest of the words that a person decides by: an operator may have changed
-// them between the page and the click.
+// wording is the digest of the words that a person decides by, with those of what the scopes include:
+// an operator may have changed them between the page and the click.
 func wording(r storage.Resource, scopes oauth.Scopes) storage.Hash {
 	words := []string{r.Name}
+	meant := policy.Implied(r, scopes)
 	for _, s := range r.Scopes {
-		if scopes.Has(s.Name) {
+		if meant.Has(s.Name) {
 			words = append(words, s.Name, s.Description)
 			words = append(words, marks(s)...)
 		}

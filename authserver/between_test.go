@@ -1,0 +1,99 @@
+package authserver
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// What a browser does between a page that asks and the click on it: the click answers the page that
+// the person saw, in its language, for its scopes and its account (SP-01, PE-13, AS-237).
+func TestBetweenPageAndClick(t *testing.T) {
+	t.Run("PE-13 another language is chosen: what was allowed is the same", func(t *testing.T) {
+		r := newRig(t)
+		p := r.person()
+		shown := p.login(authorizeQuery("ui_locales", "de"))
+		if spoke(shown) != "de/de" {
+			t.Fatalf("got %s", spoke(shown))
+		}
+		if pg := p.post("/language", url.Values{"language": {"ja"}, "back": {"/"}}); pg.status != http.StatusSeeOther {
+			t.Fatalf("got %d", pg.status)
+		}
+		if scope := p.grantedAfter(shown, nil); scope != "mcp" {
+			t.Errorf("got %q", scope)
+		}
+	})
+	t.Run("AS-237 two tabs: each click grants what its page showed", func(t *testing.T) {
+		r := newRig(t, markedScopes)
+		p := r.person()
+		narrow := p.login(authorizeQuery("scope", "mcp notes:read"))
+		wide := p.get("/authorize?" + authorizeQuery("scope", "mcp notes:read notes:write").Encode())
+		if scope := p.grantedAfter(wide, url.Values{"preset": {"all"}}); scope != "mcp notes:read notes:write" {
+			t.Errorf("the wide one: got %q", scope)
+		}
+		if scope := p.grantedAfter(narrow, url.Values{"preset": {"all"}}); scope != "mcp notes:read" {
+			t.Errorf("the narrow one: got %q", scope)
+		}
+	})
+	t.Run("SP-01 two tabs: one denies, the other approves", func(t *testing.T) {
+		r := newRig(t)
+		p := r.person()
+		one := p.login(authorizeQuery("state", "one"))
+		two := p.get("/authorize?" + authorizeQuery("state", "two").Encode())
+		no := responseOf(t, p.decided(one, url.Values{"decision": {"deny"}}))
+		yes := responseOf(t, p.decided(two, nil))
+		if no.Get("error") != "access_denied" || no.Get("state") != "one" || no.Has("code") ||
+			!yes.Has("code") || yes.Get("state") != "two" {
+			t.Errorf("got %v and %v", no, yes)
+		}
+	})
+	t.Run("AS-237 a scope becomes dangerous, or includes one, and is not granted by the old page", func(t *testing.T) {
+		for name, change := range map[string]func(*storage.ScopeText){
+			"dangerous": func(s *storage.ScopeText) { s.Access, s.Dangerous = storage.AccessWrite, true },
+			"including": func(s *storage.ScopeText) { s.Access, s.Implies = "", []string{"notes:delete"} },
+		} {
+			r := newRig(t, markedScopes)
+			p := r.person()
+			before := p.login(authorizeQuery("scope", "mcp notes:read"))
+			changed := r.cfg.Resources[0]
+			changed.Scopes = slices.Clone(changed.Scopes)
+			change(&changed.Scopes[1])
+			r.restart(func(c *Config) { c.Resources = []storage.Resource{changed} })
+			for _, preset := range []string{"all", "read", "choose"} {
+				after := p.decided(before, url.Values{"preset": {preset}, "scope": {"notes:read"}})
+				wantPage(t, after)
+				if !strings.Contains(after.body, `value="notes:read"`) ||
+					strings.Contains(after.body, `value="notes:read" checked`) {
+					t.Errorf("%s, %s: it is ticked beforehand", name, preset)
+				}
+			}
+			after := p.decided(before, nil)
+			if scope := p.grantedAfter(after, nil); oauth.ParseScopes(scope).Has("notes:read") {
+				t.Errorf("%s: got %q without a tick", name, scope)
+			}
+		}
+	})
+	t.Run("AS-237 a scope is no longer in the catalogue", func(t *testing.T) {
+		r := newRig(t, markedScopes)
+		p := r.person()
+		before := p.login(authorizeQuery("scope", "mcp notes:read notes:write"))
+		changed := r.cfg.Resources[0]
+		changed.Scopes = slices.Delete(slices.Clone(changed.Scopes), 2, 3)
+		r.restart(func(c *Config) { c.Resources = []storage.Resource{changed} })
+		after := p.decided(before, url.Values{"preset": {"all"}})
+		if after.status == http.StatusOK {
+			wantPage(t, after)
+			after = p.decided(after, url.Values{"preset": {"all"}})
+		}
+		status, out := p.token(codeForm(responseOf(t, after).Get("code")))
+		scope, _ := out["scope"].(string)
+		if status != http.StatusOK || oauth.ParseScopes(scope).Has("notes:write") {
+			t.Errorf("got %d %v", status, out)
+		}
+	})
+}
