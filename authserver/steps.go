@@ -2,7 +2,6 @@ package authserver
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -88,9 +87,9 @@ func (s *steps) login(w http.ResponseWriter, r *http.Request, step flow.Login, a
 	if err == nil {
 		choices, err = s.choices(w, r, step.To)
 	}
-	var passkey *web.Passkey
+	var passkeys []web.Passkey
 	if err == nil {
-		passkey, err = s.passkey(w, r, step.To)
+		passkeys, err = s.passkeys(w, r, step.To, after.unknown)
 	}
 	if err != nil {
 		s.errors.show(w, r, http.StatusBadRequest, err)
@@ -99,25 +98,37 @@ func (s *steps) login(w http.ResponseWriter, r *http.Request, step flow.Login, a
 	v := s.views.login(step)
 	v.Step, v.Choices, v.NoPassword = sealed, choices, !s.passwords.offered(r.Context())
 	v.Username, v.Problem = cmp.Or(after.name, step.LoginHint), after.problem
-	v.Passkey, v.RecoveryAction = passkey, s.views.paths.recovery
-	if passkey != nil {
-		passkey.Unknown = after.unknown
+	if v.RecoveryAction = s.views.paths.recovery; len(passkeys) > 0 {
+		v.Passkey, v.Earlier = &passkeys[0], passkeys[1:]
 	}
 	s.web.For(r).Login(w, after.status, v)
 }
 
-// passkey is the form of the login page for a passkey, nil where passkeys do not work (PE-01). It is the
-// same for every name (PE-08).
-func (s *steps) passkey(w http.ResponseWriter, r *http.Request, to flow.Destination) (*web.Passkey, error) {
-	begun, err := s.ways.BeginSignIn(r.Context(), s.forms.sessions.Browser(w, r), ways.Ask{Purpose: ways.SignIn})
-	switch {
-	case errors.Is(err, ways.ErrNotOffered):
-		return nil, nil
-	case err != nil:
-		return nil, err
+// passkeys are the forms of the login page for a passkey, of this host and then of each earlier one:
+// a browser is asked for those of one domain at a time, and the page does not know who comes (PE-02).
+// There are none where passkeys do not work (PE-01). They are the same for every name (PE-08).
+func (s *steps) passkeys(
+	w http.ResponseWriter, r *http.Request, to flow.Destination, unknown string,
+) (out []web.Passkey, err error) {
+	browser := s.forms.sessions.Browser(w, r)
+	for i, rpID := range s.ways.Site().RPIDs() {
+		begun, err := s.ways.BeginSignIn(r.Context(), browser, ways.Ask{Purpose: ways.SignIn, RPID: rpID})
+		if err != nil {
+			return nil, err
+		}
+		sealed, err := s.forms.seal(w, r, purposePasskey, flow.PasskeyForm{Sealed: begun.Sealed, To: to})
+		if err != nil {
+			return nil, err
+		}
+		form := web.Passkey{
+			Action: s.views.paths.passkey, Step: sealed, Options: string(begun.Options), Unknown: unknown,
+		}
+		if i > 0 {
+			form.Host = rpID
+		}
+		out = append(out, form)
 	}
-	sealed, err := s.forms.seal(w, r, purposePasskey, flow.PasskeyForm{Sealed: begun.Sealed, To: to})
-	return &web.Passkey{Action: s.views.paths.passkey, Step: sealed, Options: string(begun.Options)}, err
+	return out, nil
 }
 
 func (s *steps) askConsent(w http.ResponseWriter, r *http.Request, step flow.AskConsent) {

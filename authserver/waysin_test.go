@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/authkit"
 )
 
 // TestPE02RelatedOrigins: browsers read at the root of the origin where else passkeys may be used.
@@ -57,5 +59,55 @@ func TestSignInPolicyIsChecked(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: got %v, want %q", c.SignIn, err, want)
 		}
+	}
+}
+
+// PE-02: a person whose only passkey is of the earlier host signs in at the new one, where the page
+// does not know who comes and the browser is asked for the passkeys of one host at a time.
+func TestPE02SignInWithAPasskeyOfTheEarlierHost(t *testing.T) {
+	r := newRig(t, named)
+	a := r.authenticator()
+	r.alice().addPasskey(a)
+	r.madeFor(a, "old.example")
+	earlier := func(pg page) page {
+		form := passkeyForm.FindString(pg.body)
+		return page{pg.status, pg.header, strings.Replace(pg.body, form, "", 1)}
+	}
+
+	r.restart(func(c *Config) { c.SignIn.PreviousHosts = []string{"old.example"} })
+	p := r.person()
+	pg := p.get("/login")
+	if _, options := pg.asked(t); !strings.Contains(string(options), `"rpId":"localhost"`) {
+		t.Errorf("the first form is not for the new host: %s", options)
+	}
+	earlier(pg).has(t, http.StatusOK, "old.example")
+	p.post("/login/passkey", p.answered(earlier(pg), a)).leads(t, "/")
+	if !p.signedIn() {
+		t.Error("not signed in")
+	}
+
+	r.restart(func(c *Config) { c.SignIn.PreviousHosts = nil })
+	if pg := r.person().get("/login"); strings.Contains(pg.body, "old.example") {
+		t.Error("an earlier host that is not configured is asked for")
+	}
+}
+
+// madeFor has the only passkey of alice, which an authenticator holds, be of another host.
+func (r *rig) madeFor(a *authkit.Authenticator, rpID string) {
+	r.t.Helper()
+	u, err := r.store.UserByName(r.t.Context(), "alice")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	all, err := r.store.Ways(r.t.Context(), u.ID)
+	if err != nil || len(all) != 1 {
+		r.t.Fatalf("got %v, %v", all, err)
+	}
+	if err := r.store.RemoveWay(r.t.Context(), u.ID, all[0].ID, nil); err != nil {
+		r.t.Fatal(err)
+	}
+	all[0].RPID, a.Passkeys[0].RPID = rpID, rpID
+	if err := r.store.AddWay(r.t.Context(), all[0]); err != nil {
+		r.t.Fatal(err)
 	}
 }

@@ -46,7 +46,8 @@ func hostilePages(evil string) []sample {
 		{"login", func(p *Pages, w http.ResponseWriter) {
 			p.Login(w, 200,
 				Login{Action: "/login", Step: evil, Username: evil, Problem: Given(evil), EndNotice: Told(evil),
-					Choices: choices, Client: party, Resource: party, FormTargets: []string{evil}})
+					Choices: choices, Client: party, Resource: party, FormTargets: []string{evil},
+					Earlier: []Passkey{{Action: "/login/passkey", Step: evil, Host: evil}}})
 		}},
 		{"consent", func(p *Pages, w http.ResponseWriter) {
 			p.Consent(w, 200,

@@ -65,7 +65,9 @@ type Login struct {
 	// EndNotice says why the person is no longer signed in; nothing for no special reason.
 	EndNotice Text
 	// Passkey is the form for a passkey; nil: passkeys do not work here.
-	Passkey        *Passkey
+	Passkey *Passkey
+	// Earlier are forms for the passkeys of earlier hosts, which a browser offers apart.
+	Earlier        []Passkey
 	RecoveryAction string // where the form is posted that has username, recovery and step
 	// Choices are the providers to sign in with instead of a password.
 	Choices    []Choice

@@ -18,6 +18,8 @@ type Passkey struct {
 	Options string
 	// Unknown is the credential that was presented and is not known here; its authenticator is told.
 	Unknown string
+	// Host is the earlier host whose passkeys are asked for (WebAuthn §5.11); "": those of this one.
+	Host string
 }
 
 // Second is the view of the page between a first proof and a second one. Its forms post step with

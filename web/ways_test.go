@@ -26,6 +26,10 @@ func waySamples() []sample {
 		Action: "/login", Step: "sealed-step", RecoveryAction: "/login/recovery",
 		Passkey: &Passkey{Action: "/login/passkey", Step: "sealed-passkey", Options: passkeyOptions},
 	}
+	earlier := login
+	earlier.Earlier = []Passkey{
+		{Action: "/login/passkey", Step: "sealed-earlier", Options: passkeyOptions, Host: "login.example.com"},
+	}
 	unknown := login
 	unknown.Problem, unknown.Passkey = Say("passkey.unknown"), &Passkey{
 		Action: "/login/passkey", Step: "sealed-passkey", Options: passkeyOptions, Unknown: "bm90IGtub3du",
@@ -42,6 +46,7 @@ func waySamples() []sample {
 	appWrong.Problem = Say("addapp.wrong")
 	return []sample{
 		{"login-passkey", func(p *Pages, w http.ResponseWriter) { p.Login(w, 200, login) }},
+		{"login-passkey-earlier", func(p *Pages, w http.ResponseWriter) { p.Login(w, 200, earlier) }},
 		{"login-passkey-unknown", func(p *Pages, w http.ResponseWriter) { p.Login(w, 401, unknown) }},
 		{"second", func(p *Pages, w http.ResponseWriter) { p.Second(w, 200, second) }},
 		{"second-wrong", func(p *Pages, w http.ResponseWriter) { p.Second(w, 401, wrong) }},

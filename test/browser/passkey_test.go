@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,40 +21,70 @@ import (
 
 const password = "correct horse battery"
 
-// serveFor starts a server with one person, alice, whose issuer has a host name of our choice.
-func serveFor(t *testing.T, host string) (issuer string) {
+// served is an installation with one person, alice.
+type served struct{ address, data string }
+
+// install makes one.
+func install(t *testing.T) *served {
 	t.Helper()
-	address, data := nettest.For(t), t.TempDir()
-	issuer = "http://" + strings.Replace(address, "127.0.0.1", host, 1)
-	add := exec.Command(demotest.Binary(t), "user", "add", "alice", "--password-stdin", "--data", data)
-	add.Stdin, add.Env = strings.NewReader(password), append(os.Environ(), "HOME="+t.TempDir())
-	if out, err := add.CombinedOutput(); err != nil {
-		t.Fatalf("user add: %v\n%s", err, out)
+	s := &served{nettest.For(t), t.TempDir()}
+	s.command(t, password, "user", "add", "alice", "--password-stdin")
+	return s
+}
+
+// command runs one of the operator's on it.
+func (s *served) command(t *testing.T, stdin string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(demotest.Binary(t), append(args, "--data", s.data)...)
+	cmd.Stdin, cmd.Env = strings.NewReader(stdin), append(os.Environ(), "HOME="+t.TempDir())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", args, err, out)
 	}
-	cmd := exec.Command(demotest.Binary(t), "serve", "--data", data)
-	cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "MCP_AUTHD_LISTEN="+address,
+}
+
+// start serves it as an issuer until the test ends, or until stop is called.
+func (s *served) start(t *testing.T, issuer string, env ...string) (stop func()) {
+	t.Helper()
+	cmd := exec.Command(demotest.Binary(t), "serve", "--data", s.data)
+	cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "MCP_AUTHD_LISTEN="+s.address,
 		"MCP_AUTHD_ISSUER="+issuer, "MCP_AUTHD_MANAGEMENT_LISTEN=")
+	cmd.Env = append(cmd.Env, env...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("serve did not exit with 0: %v", err)
 		}
 	})
+	t.Cleanup(stop)
 	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		resp, err := http.Get("http://" + address + "/readyz")
+		resp, err := http.Get("http://" + s.address + "/readyz")
 		if err == nil {
 			resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {
-				return issuer
+				return stop
 			}
 		}
 		if time.Now().After(end) {
 			t.Fatalf("not ready: %v", err)
 		}
 	}
+}
+
+// serveFor starts a server with one person, alice, whose issuer has a host name of our choice.
+func serveFor(t *testing.T, host string) (issuer string) {
+	t.Helper()
+	s := install(t)
+	issuer = s.at(host)
+	s.start(t, issuer)
+	return issuer
+}
+
+// at is the issuer with a host name that leads to this machine.
+func (s *served) at(host string) string {
+	return "http://" + strings.Replace(s.address, "127.0.0.1", host, 1)
 }
 
 // authenticator gives the tab one that belongs to the device, keeps passkeys and verifies its person.
@@ -96,7 +127,7 @@ func (b *tab) says(words string) {
 func TestPasskey(t *testing.T) {
 	issuer, b := serveFor(t, "localhost"), open(t, looks[0])
 	a := b.authenticator()
-	b.do(chromedp.Navigate(issuer + "/account/ways"))
+	b.do(chromedp.Navigate(issuer + "/account"))
 	b.login("alice", password)
 	b.says("Keep at least two")
 	b.inspect("ways")
@@ -116,7 +147,7 @@ func TestPasskey(t *testing.T) {
 	b.present(a, true)
 	b.do(chromedp.Click(chromedp.CSS("form[data-passkey=list] button")))
 	b.until("!location.pathname.startsWith('/login')")
-	b.do(chromedp.Navigate(issuer + "/account/ways"))
+	b.do(chromedp.Navigate(issuer + "/account"))
 	b.says("Last used")
 
 	t.Run("PE-03 the last one is not removed", func(t *testing.T) {
@@ -176,7 +207,7 @@ func TestAuthenticatorApp(t *testing.T) {
 // PE-01: at an IP address the page says why there are no passkeys.
 func TestNoPasskeysAtAnAddress(t *testing.T) {
 	issuer, b := serveFor(t, "127.0.0.1"), open(t, looks[0])
-	b.do(chromedp.Navigate(issuer + "/account/ways"))
+	b.do(chromedp.Navigate(issuer + "/account"))
 	b.login("alice", password)
 	b.says("is an IP address")
 	b.inspect("ways-refused")
