@@ -25,7 +25,11 @@ func (e *env) device(t testing.TB, a storage.Approval) storage.Device {
 // deviceApproval is the approval of a request that is not stored yet.
 func (e *env) deviceApproval(t testing.TB) storage.Approval {
 	t.Helper()
-	a := e.approval(e.person(t))
+	return e.deviceApprovalOf(e.person(t))
+}
+
+func (e *env) deviceApprovalOf(p person) storage.Approval {
+	a := e.approval(p)
 	a.Place, a.Code.RedirectURI, a.Code.Challenge = storage.DevicePlace, "", oauth.GrantDeviceCode
 	a.Code.ExpiresAt = e.now.Add(10 * time.Minute)
 	return a

@@ -135,6 +135,8 @@ func runRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"an approval and the end of its session", raceCutOff},
 		{"PE-09 a disconnection and refreshes", raceDisconnect},
 		{"PE-10 narrowings and refreshes", raceNarrow},
+		{"PE-09 a pause and refreshes", racePause},
+		{"PE-10 stop everything, approvals, redemptions and refreshes", raceStop},
 		{"one sign-in ends in many browsers", raceEndSignIns},
 		{"proofs of one session", raceProve},
 		{"AS-77 approvals of a client that is replaced", raceReplace},

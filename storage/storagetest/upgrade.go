@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -83,6 +84,7 @@ func Upgrade(t *testing.T, exec func(query string, args ...any), open func() sto
 	check(t, err)
 	same(t, v.Session.UpstreamID+r.Grant.UpstreamID, "")
 	upgradedCodes(t, e, exec, code)
+	upgradedConnections(t, e, exec)
 	upgradedArrivals(t, e, exec, session)
 }
 
@@ -101,6 +103,42 @@ func upgradedCodes(t *testing.T, e *env, exec func(query string, args ...any), s
 			storage.RedeemCode{Hash: c.code, ClientID: "old client", Challenge: "c", Now: e.now})
 		wantErr(t, err, c.want)
 	}
+}
+
+// upgradedConnections has a person narrow and pause a grant that a replica of the version before rotates
+// meanwhile, by its own statement: it ends no pause and widens nothing (PE-09, PE-10). What that
+// replica gives is a connection like any other.
+func upgradedConnections(t *testing.T, e *env, exec func(query string, args ...any)) {
+	p := e.person(t)
+	a, token := e.connected(t, p)
+	check(t, e.s.NarrowGrant(e.ctx, p.ID, a.Grant.ID, oauth.Scopes{"mcp"}, e.now))
+	check(t, e.s.PauseGrant(e.ctx, p.ID, a.Grant.ID, e.now))
+	at, far := e.now.UnixMilli(), e.now.Add(time.Hour).UnixMilli()
+	exec("UPDATE grants SET generation = generation + 1, rotated_at = ?, refresh_expires_at = ? WHERE id = ?", at, far,
+		a.Grant.ID)
+	c, err := e.s.Connection(e.ctx, p.ID, a.Grant.ID, e.now)
+	check(t, err)
+	same(t, c.Scopes, oauth.Scopes{"mcp"})
+	same(t, c.PausedAt, e.now)
+	e.wantLive(t, a, false)
+	_, err = e.s.RotateRefresh(e.ctx, e.rotation(a, token))
+	wantErr(t, err, storage.ErrPaused)
+
+	code, session := randomHash(), randomHash()
+	exec(`INSERT INTO grants (id, client_id, user_id, resource, scopes, auth_time, created_at, expires_at,
+		code_hash, code_redirect, code_challenge, code_expires_at, code_used_at, sweep_at, status_index)
+		VALUES ('gr_3', 'old client', ?, 'https://r', '["mcp","more"]', ?, ?, ?, ?, '', 'c', ?, ?, ?, 7800)`,
+		p.ID, at, at, far, code[:], far, at, far)
+	exec("INSERT INTO sessions (hash, user_id, auth_time, created_at, expires_at) VALUES (?, ?, ?, ?, ?)",
+		session[:], p.ID, at, at, far)
+	c, err = e.s.Connection(e.ctx, p.ID, "gr_3", e.now)
+	check(t, err)
+	same(t, c.GivenAgent+c.GivenFrom+c.UsedFrom, "")
+	check(t, e.s.NarrowGrant(e.ctx, p.ID, "gr_3", oauth.Scopes{"mcp"}, e.now))
+	check(t, e.s.StopEverything(e.ctx, p.ID, e.now))
+	e.wantSession(t, session, false)
+	_, err = e.s.Connection(e.ctx, p.ID, "gr_3", e.now)
+	wantErr(t, err, storage.ErrNotFound)
 }
 
 // upgradedArrivals ties an account at a provider to a user of an earlier schema, whom then

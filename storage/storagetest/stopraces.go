@@ -1,0 +1,115 @@
+package storagetest
+
+import (
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// racePause pauses a grant while it is refreshed: no refresh that comes after the pause succeeds,
+// none ends the pause, and the grant goes on where it was once it is resumed.
+func racePause(t *testing.T, e *env) {
+	for range 20 {
+		p := e.person(t)
+		a, token := e.connected(t, p)
+		var mu sync.Mutex
+		newest := token
+		var refreshes tally
+		compete(func(i int) {
+			if i == 0 {
+				check(t, e.s.PauseGrant(e.ctx, p.ID, a.Grant.ID, e.now))
+				_, err := e.s.RotateRefresh(e.ctx, e.rotation(a, token))
+				wantErr(t, err, storage.ErrPaused)
+				return
+			}
+			r := e.rotation(a, token)
+			out, err := e.s.RotateRefresh(e.ctx, r)
+			if refreshes.add(err, storage.ErrPaused); err == nil && !out.Replayed {
+				mu.Lock()
+				defer mu.Unlock()
+				newest = successor(r, out)
+			}
+		})
+		for _, err := range refreshes.odd {
+			t.Error(err)
+		}
+		e.wantLive(t, a, false)
+		_, err := e.s.RotateRefresh(e.ctx, e.rotation(a, newest))
+		wantErr(t, err, storage.ErrPaused)
+		check(t, e.s.ResumeGrant(e.ctx, p.ID, a.Grant.ID, e.now))
+		e.wantLive(t, a, true)
+		e.rotate(t, e.rotation(a, newest))
+	}
+}
+
+// raceStop stops everything of a person while that person approves applications and devices, and
+// while these redeem what they were given before and refresh: nothing of it is good afterwards.
+func raceStop(t *testing.T, e *env) {
+	for range 10 {
+		p := e.person(t)
+		a, token := e.connected(t, p)
+		waiting, collected, asked := e.approval(p), e.deviceApprovalOf(p), e.deviceApprovalOf(p)
+		check(t, e.s.Approve(e.ctx, waiting))
+		e.device(t, collected)
+		check(t, e.s.ApproveDevice(e.ctx, collected))
+		e.device(t, asked)
+		allowed := []error{
+			storage.ErrRevoked, storage.ErrNotFound, storage.ErrSpent, storage.ErrExpired, storage.ErrMismatch,
+		}
+		var c tally
+		compete(func(i int) {
+			switch i % 8 {
+			case 0:
+				c.add(e.s.StopEverything(e.ctx, p.ID, e.now))
+				_, err := e.s.RotateRefresh(e.ctx, e.rotation(a, token))
+				wantErr(t, err, storage.ErrRevoked)
+			case 1, 2:
+				_, err := e.s.RotateRefresh(e.ctx, e.rotation(a, token))
+				c.add(err, storage.ErrRevoked)
+			case 3:
+				_, err := e.s.RedeemCode(e.ctx, e.redemption(waiting))
+				c.add(err, allowed...)
+			case 4:
+				_, err := e.s.RedeemCode(e.ctx, e.redemption(collected))
+				c.add(err, allowed...)
+			case 5:
+				mine := asked
+				mine.Grant.ID = secrets.ID("gr_")
+				c.add(e.s.ApproveDevice(e.ctx, mine), allowed...)
+			default:
+				mine := e.approval(p)
+				err := e.s.Approve(e.ctx, mine)
+				if err == nil {
+					_, err = e.s.RedeemCode(e.ctx, e.redemption(mine))
+				}
+				c.add(err, allowed...)
+			}
+		})
+		for _, err := range c.odd {
+			t.Error(err)
+		}
+		e.wantStopped(t, p, a, token)
+		for _, b := range []storage.Approval{waiting, collected} {
+			e.wantLive(t, b, false)
+			if _, err := e.s.RedeemCode(e.ctx, e.redemption(b)); !errors.Is(err, storage.ErrRevoked) {
+				t.Errorf("a code is redeemed afterwards: got %v, want %v", err, storage.ErrRevoked)
+			}
+		}
+	}
+}
+
+// wantStopped checks that a person has no session and no grant.
+func (e *env) wantStopped(t testing.TB, p person, a storage.Approval, token storage.PresentedRefresh) {
+	t.Helper()
+	e.wantSession(t, p.session, false)
+	e.wantLive(t, a, false)
+	e.wantRefreshRefused(t, a, token)
+	live, err := e.s.ListGrants(e.ctx, p.ID, "", "", 10)
+	check(t, err)
+	if len(live) > 0 {
+		t.Errorf("PE-10: %d grants outlived the stop of everything", len(live))
+	}
+}
