@@ -1,13 +1,13 @@
 package clients
 
 import (
-	"io"
 	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 )
 
@@ -35,13 +35,18 @@ func TestClientsOnAnotherComputer(t *testing.T) {
 		}
 		shown(t, p, before)
 	})
+	t.Run("PE-14 Inspector CLI", func(t *testing.T) {
+		p, before := elsewhere(t), strings.Count(d.Log(), "answer.shown")
+		callback := "http://" + nettest.For(t) + "/oauth/callback"
+		out := run(t, p, inspectorCommand(t, t.TempDir(), callback, d.MCPURL, "whoami"))
+		if !strings.Contains(out, "usr_") {
+			t.Errorf("got %s", out)
+		}
+		shown(t, p, before)
+	})
 	t.Run("PE-14 mcp-remote", func(t *testing.T) {
 		p, before := elsewhere(t), strings.Count(d.Log(), "answer.shown")
-		cmd := npmtest.Command(t, "mcp-remote", d.MCPURL)
-		quietBrowser(t, cmd)
-		r, w := io.Pipe()
-		cmd.Stderr = w
-		go p.watch(r)
+		cmd := remoteCommand(t, p, d.MCPURL)
 		c := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1"}, nil)
 		session, err := c.Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
 		if err != nil {

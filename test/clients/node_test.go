@@ -67,6 +67,17 @@ func (l *life) script(t *testing.T, script string, steps ...string) *exec.Cmd {
 	return npmtest.Command(t, "node", append([]string{"clients/" + script, l.MCPURL, l.document}, steps...)...)
 }
 
+// remoteCommand is the proxy, whose person visits what it prints.
+func remoteCommand(t *testing.T, p *person, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := npmtest.Command(t, "mcp-remote", args...)
+	quietBrowser(t, cmd)
+	r, w := io.Pipe()
+	cmd.Stderr = w
+	go p.watch(r)
+	return cmd
+}
+
 // mcpRemote is the proxy for clients that speak stdio only, so we speak stdio to it.
 func mcpRemote(t *testing.T, l *life) {
 	p := newPerson(t, l.Demo)
@@ -74,11 +85,7 @@ func mcpRemote(t *testing.T, l *life) {
 	if l.document != "" {
 		args = append(args, "--client-metadata-url", l.document)
 	}
-	cmd := npmtest.Command(t, "mcp-remote", args...)
-	quietBrowser(t, cmd)
-	r, w := io.Pipe()
-	cmd.Stderr = w
-	go p.watch(r)
+	cmd := remoteCommand(t, p, args...)
 	var session *mcp.ClientSession
 	t.Cleanup(func() {
 		if session != nil {
@@ -124,6 +131,25 @@ func mcpRemote(t *testing.T, l *life) {
 	})
 }
 
+// inspectorCommand is the Inspector, which calls a tool, with what it keeps at home.
+func inspectorCommand(t *testing.T, home, callback, mcpURL, tool string, more ...string) *exec.Cmd {
+	t.Helper()
+	args := []string{
+		"--cli", mcpURL, "--transport", "http", "--callback-url", callback, "--method", "tools/call",
+		"--tool-name", tool,
+	}
+	cmd := npmtest.Command(t, "mcp-inspector", append(args, more...)...)
+	cmd.Stdin = strings.NewReader("y\n") // it asks before it steps up
+	for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"} {
+		cmd.Env = append(cmd.Env, name+"="+home)
+	}
+	cmd.Env = append(cmd.Env,
+		"MCP_AUTO_OPEN_ENABLED=true",      // it refuses to sign in without a terminal otherwise
+		"MCP_INSPECTOR_SECRET_STORE=file", // there is no keychain here
+	)
+	return cmd
+}
+
 // inspector is the official Inspector on the command line, which keeps what it learns in
 // its home from one command to the next.
 func inspector(t *testing.T, l *life) {
@@ -131,22 +157,10 @@ func inspector(t *testing.T, l *life) {
 	callback := "http://" + nettest.For(t) + "/oauth/callback"
 	command := func(t *testing.T, tool string, more ...string) (string, *person, error) {
 		t.Helper()
-		args := []string{
-			"--cli", l.MCPURL, "--transport", "http", "--callback-url", callback, "--method", "tools/call",
-			"--tool-name", tool,
-		}
 		if l.document != "" {
-			args = append(args, "--client-metadata-url", l.document)
+			more = append([]string{"--client-metadata-url", l.document}, more...)
 		}
-		cmd := npmtest.Command(t, "mcp-inspector", append(args, more...)...)
-		cmd.Stdin = strings.NewReader("y\n") // it asks before it steps up
-		for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"} {
-			cmd.Env = append(cmd.Env, name+"="+home)
-		}
-		cmd.Env = append(cmd.Env,
-			"MCP_AUTO_OPEN_ENABLED=true",      // it refuses to sign in without a terminal otherwise
-			"MCP_INSPECTOR_SECRET_STORE=file", // there is no keychain here
-		)
+		cmd := inspectorCommand(t, home, callback, l.MCPURL, tool, more...)
 		p := newPerson(t, l.Demo)
 		out, err := tryRun(t, p, cmd)
 		return out, p, err

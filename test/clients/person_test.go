@@ -28,6 +28,8 @@ type person struct {
 	*demotest.Person
 
 	mu   sync.Mutex // guards what follows
+	next map[string]func()
+	gone bool
 	seen map[string]bool
 	text strings.Builder
 	wg   sync.WaitGroup
@@ -50,8 +52,14 @@ func (p *person) line(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.text.WriteString(text + "\n")
+	for words, act := range p.next {
+		if strings.Contains(text, words) {
+			delete(p.next, words)
+			p.wg.Go(act)
+		}
+	}
 	link := authorizeURL.FindString(text)
-	if link == "" || p.seen[link] {
+	if link == "" || p.seen[link] || p.gone {
 		return
 	}
 	p.seen[link] = true
@@ -65,6 +73,20 @@ func (p *person) line(text string) {
 			p.t.Errorf("callback: %v", err)
 		}
 	})
+}
+
+// once has the person act when the client first prints some words.
+func (p *person) once(words string, act func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.next = map[string]func(){words: act}
+}
+
+// goAway has the person visit nothing any more.
+func (p *person) goAway() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gone = true
 }
 
 // callback takes the browser back to the client. Some print the URL before they listen,

@@ -145,7 +145,12 @@ func (p *Person) submit(at *url.URL, body string) (*http.Response, string, error
 			values.Set("elsewhere", "show")
 		}
 	}
-	target, err := at.Parse(html.UnescapeString(action[1]))
+	return p.post(at, action[1], values)
+}
+
+// post posts a form of a page to the action in its tag.
+func (p *Person) post(at *url.URL, action string, values url.Values) (*http.Response, string, error) {
+	target, err := at.Parse(html.UnescapeString(action))
 	if err != nil {
 		return nil, "", err
 	}
