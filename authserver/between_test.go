@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -94,6 +95,53 @@ func TestBetweenPageAndClick(t *testing.T) {
 		scope, _ := out["scope"].(string)
 		if status != http.StatusOK || oauth.ParseScopes(scope).Has("notes:write") {
 			t.Errorf("got %d %v", status, out)
+		}
+	})
+}
+
+// PE-10: stopping everything ends also what is under way: a sign-in that waits for its second proof, a
+// page that asks, a code and a device that have not been answered.
+func TestStopEndsWhatIsUnderWay(t *testing.T) {
+	r := newRig(t, named)
+	p := r.alice()
+	secret := p.addApp()
+	other := r.person()
+	waiting := other.enter()
+	waiting.has(t, http.StatusOK, "needs a second proof")
+	asked := p.get("/authorize?" + authorizeQuery().Encode())
+	code := responseOf(t, p.decided(p.get("/authorize?"+authorizeQuery("prompt", "consent").Encode()), nil)).Get("code")
+	stop := func(p *person) {
+		t.Helper()
+		pg := p.account("stop", "act", "stop-all")
+		form := url.Values{"step": {formStep(t, pg, "/account/stop")}, "act": {"stop-all"}}
+		if pg = p.post("/account/stop", form); pg.status != http.StatusOK {
+			t.Fatalf("got %d", pg.status)
+		}
+	}
+	stop(p)
+	t.Run("PE-10 a sign-in in its second step", func(t *testing.T) {
+		pg := other.post("/login/second", url.Values{"step": {waiting.step(t)}, "code": {r.code(secret)}})
+		pg.has(t, http.StatusBadRequest, "start again")
+		if other.signedIn() {
+			t.Error("it has signed in")
+		}
+	})
+	t.Run("PE-10 a page that asks", func(t *testing.T) {
+		if pg := p.decided(asked, nil); !strings.Contains(pg.body, `name="password"`) {
+			t.Errorf("got %d to %q", pg.status, pg.header.Get("Location"))
+		}
+	})
+	t.Run("PE-10 a code", func(t *testing.T) {
+		if status, out := p.token(codeForm(code)); status != http.StatusBadRequest || out["error"] != "invalid_grant" {
+			t.Errorf("got %d %v", status, out)
+		}
+	})
+	t.Run("PE-10 and a sign-in that begins afterwards is as any other", func(t *testing.T) {
+		r.advance(time.Minute)
+		pg := other.enter()
+		pg = other.post("/login/second", url.Values{"step": {pg.step(t)}, "code": {r.code(secret)}})
+		if pg.status != http.StatusSeeOther || !other.signedIn() {
+			t.Errorf("got %d", pg.status)
 		}
 	})
 }

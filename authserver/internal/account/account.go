@@ -31,6 +31,7 @@ type Store interface {
 	storage.Connections
 	storage.SignIns
 	storage.Stops
+	flow.Facts
 	Client(ctx context.Context, id string) (storage.Client, error)
 	WithdrawGrant(ctx context.Context, grantID string, by storage.RevokedBy, now time.Time) error
 }

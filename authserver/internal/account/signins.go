@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -47,6 +48,9 @@ func (d *Desk) StopEverything(ctx context.Context, p Person) error {
 	u, err := d.check(ctx, p)
 	if err != nil {
 		return err
+	}
+	if err := flow.NoteStop(ctx, d.Store, u.ID, d.Now()); err != nil {
+		return refusal.Unavailable(err)
 	}
 	if err := d.Store.StopEverything(ctx, u.ID, d.Now()); err != nil {
 		return refusal.Unavailable(err)

@@ -36,6 +36,7 @@ type EntryStore interface {
 	PutSession(ctx context.Context, s storage.Session, passwordHash string) error
 	EndSession(ctx context.Context, h storage.Hash, now time.Time) error
 	Spend(ctx context.Context, purpose, id string, expires time.Time) error
+	Facts
 }
 
 // Mint makes the session of a person who has signed in by methods. It is always a new one, so that
@@ -49,6 +50,9 @@ type Proof struct {
 	// Password is the digest of the hash of the password that was given, "" for none: setting
 	// another one ends also the sign-ins that are under way.
 	Password string `json:"p,omitempty"`
+	// Begun is when a sign-in began that takes a second proof, in seconds since the epoch; 0: it
+	// takes none.
+	Begun int64 `json:"b,omitempty"`
 	// Old is the session that a new one follows, none for a person who signs in.
 	Old *storage.Hash `json:"o,omitempty"`
 	To  Destination   `json:"t"`
@@ -127,6 +131,9 @@ func (e *Entry) enter(ctx context.Context, u storage.User, p Proof, a Answer, mi
 		return nil, users.ErrWrong
 	case err != nil:
 		return nil, refusal.Unavailable(err)
+	}
+	if err := e.stopped(ctx, p, s.Hash); err != nil {
+		return nil, err
 	}
 	e.Users.SignedIn(ctx, u, a.Attempt.Network, p.Methods)
 	if p.Old != nil {
