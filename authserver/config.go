@@ -118,8 +118,8 @@ type Config struct {
 	// SecretKeys are the master keys, the primary first, each of at least 32 bytes.
 	SecretKeys [][]byte
 
-	// Resources are the protected resources known from the start; more may be in
-	// the store. The first of all is the default.
+	// Resources are the protected resources known from the start, with their aliases; more may
+	// be in the store. The first of all is the default.
 	Resources []storage.Resource
 	// Registry registers clients and resolves client ids. Default: the clients of the store
 	// are known; registration, client documents and private_key_jwt are not offered.

@@ -85,7 +85,8 @@ func TestAliases(t *testing.T) {
 				Scopes   []string `json:"scopes_supported"`
 			}
 			w := r.do(http.MethodGet, path, "")
-			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || got.Resource != want[0] || got.Name != want[1] ||
+			err := json.Unmarshal(w.Body.Bytes(), &got)
+			if err != nil || got.Resource != want[0] || got.Name != want[1] ||
 				!slices.Equal(got.Scopes, []string{"mcp"}) {
 				t.Errorf("%s: got %d %+v, %v", path, w.Code, got, err)
 			}
@@ -147,7 +148,9 @@ func TestOriginAudienceAtAnAlias(t *testing.T) {
 	tokens := people(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 	r := aliased(t, func(c *Config) {
 		c.OriginAudience = true
-		c.Validator = ValidatorFunc(func(_ context.Context, c Credential) (*Principal, error) { return tokens[c.Token], nil })
+		c.Validator = ValidatorFunc(func(_ context.Context, c Credential) (*Principal, error) {
+			return tokens[c.Token], nil
+		})
 	})
 	for path, want := range map[string]int{"/mcp": 200, "/mcp@work": 401} {
 		if w := r.do(http.MethodPost, path, tool("read"), "Authorization", "Bearer origin-audience"); w.Code != want {
@@ -164,7 +167,9 @@ func TestAliasesThatCannotBe(t *testing.T) {
 	} {
 		c := Config{
 			Resource: resource, Aliases: []string{tt.alias}, AuthorizationServers: []string{authServer},
-			Validator: ValidatorFunc(func(context.Context, Credential) (*Principal, error) { return nil, ErrInvalidToken }),
+			Validator: ValidatorFunc(func(context.Context, Credential) (*Principal, error) {
+				return nil, ErrInvalidToken
+			}),
 		}
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), "mcpresource: Aliases: ") ||
 			!strings.Contains(err.Error(), tt.err) {

@@ -96,8 +96,9 @@ func (g *Guard) checkClaims(p *Principal, at *address) error {
 
 // Verify judges a credential that did not come in a request of this guard, such as the
 // token in the environment of a stdio server, by the same rules: the validator, then
-// issuer, audience, which is the resource and no alias, and times. A token that is bound to a key is refused, because there is
-// no proof of it. The error wraps ErrInvalidToken or ErrUnavailable.
+// issuer, audience, which is the resource and no alias, and times. A token that is bound to a
+// key is refused, because there is no proof of it. The error wraps ErrInvalidToken or
+// ErrUnavailable.
 func (g *Guard) Verify(ctx context.Context, c Credential) (*Principal, error) {
 	p, err := g.c.Validator.Validate(ctx, c)
 	switch {

@@ -100,6 +100,9 @@ func (a *app) replaceResource(
 		return err
 	}
 	a.audit.Record(ctx, audit.ResourceChanged, slog.String("resource", r.URI), slog.String("what", "changed"))
+	if len(gone) == 0 {
+		return nil
+	}
 	for _, alias := range gone {
 		a.audit.Record(ctx, audit.ResourceChanged, slog.String("resource", alias), slog.String("what", "removed"))
 	}

@@ -78,7 +78,7 @@ func (s *Sites) Add(resource string, g *mcpresource.Guard, server Server) (err e
 		return fmt.Errorf("gateway: %w", err)
 	}
 	host := site(u.Host)
-	for _, address := range g.Resources() {
+	for _, address := range append(g.Resources(), resource) {
 		if u, err := url.Parse(address); host == s.home && (err != nil || s.taken(u)) {
 			return fmt.Errorf("gateway: the path of %s is the authorization server's own", address)
 		}

@@ -14,10 +14,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-func openGuard(t *testing.T, resource string) *mcpresource.Guard {
+func openGuard(t *testing.T, resource string, aliases ...string) *mcpresource.Guard {
 	t.Helper()
 	g, err := mcpresource.New(mcpresource.Config{
-		Resource: resource, AuthorizationServers: []string{alice.Issuer},
+		Resource: resource, Aliases: aliases, AuthorizationServers: []string{alice.Issuer},
 		Metadata: mcpresource.Metadata{PathOnly: true},
 		Validator: mcpresource.ValidatorFunc(
 			func(context.Context, mcpresource.Credential) (*mcpresource.Principal, error) {
@@ -61,6 +61,36 @@ func TestSiteAddresses(t *testing.T) {
 	}
 	if err := other.Add(publicURL, guard, fake{name: "x"}); err != nil {
 		t.Errorf("beside a handler that is no mux: %v", err)
+	}
+}
+
+// TestSiteAliases: an MCP server answers at its aliases, which may be neither ours nor another
+// server's (AS-239).
+func TestSiteAliases(t *testing.T) {
+	main := http.NewServeMux()
+	main.HandleFunc("/token", func(http.ResponseWriter, *http.Request) {})
+	sites, err := NewSites(publicURL, main)
+	if err != nil {
+		t.Fatal(err)
+	}
+	origin := strings.TrimSuffix(publicURL, "/mcp")
+	for _, c := range []struct{ resource, alias, want string }{
+		{origin + "/a", origin + "/token", origin + "/token is the authorization server's own"},
+		{publicURL, publicURL + "@work", ""},
+		{origin + "/b", publicURL + "@work", "or of one of its aliases"},
+		{publicURL + "@work", origin + "/c", "another MCP server is at the path"},
+	} {
+		err := sites.Add(c.resource, openGuard(t, c.resource, c.alias), fake{name: "x"})
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s with %s: got %v, want %q", c.resource, c.alias, err, c.want)
+		}
+	}
+	for path, want := range map[string]int{"/mcp": 401, "/mcp@work": 401, "/mcp@home": 404} {
+		w := httptest.NewRecorder()
+		sites.ServeHTTP(w, httptest.NewRequest(http.MethodGet, origin+path, nil))
+		if w.Code != want {
+			t.Errorf("%s: got %d, want %d", path, w.Code, want)
+		}
 	}
 }
 

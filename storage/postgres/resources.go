@@ -62,7 +62,8 @@ func (s *Store) ReplaceResource(ctx context.Context, r storage.Resource, now tim
 // ListResources implements storage.Resources.
 func (s *Store) ListResources(ctx context.Context) (out []storage.Resource, err error) {
 	err = s.do(ctx, "list resources", func(ctx context.Context, q querier) error {
-		rows, err := each(ctx, q, func(row pgx.CollectableRow) (column.Address, error) { return column.ReadAddress(row) },
+		read := func(row pgx.CollectableRow) (column.Address, error) { return column.ReadAddress(row) }
+		rows, err := each(ctx, q, read,
 			"SELECT "+column.AddressColumns+" FROM resources ORDER BY created_at, uri")
 		if err != nil {
 			return err

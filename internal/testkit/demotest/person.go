@@ -46,6 +46,8 @@ var (
 	nameAttr  = regexp.MustCompile(`name="([^"]*)"`)
 	answerTag = regexp.MustCompile(`<textarea id="answer"[^>]*>([^<]*)</textarea>`)
 	valueAttr = regexp.MustCompile(`value="([^"]*)"`)
+
+	anotherTag = regexp.MustCompile(`href="([^"]*account=another[^"]*)"`)
 )
 
 // errNoWay means that the pages did not lead back to the client.
@@ -82,6 +84,10 @@ func (p *Person) Visit(authorizeURL string) (*url.URL, error) {
 		if shown := answerTag.FindStringSubmatch(body); shown != nil {
 			return url.Parse(html.UnescapeString(shown[1]))
 		}
+		if strings.Contains(body, `action="/choose"`) {
+			resp, body, err = p.choose(at, body)
+			continue
+		}
 		resp, body, err = p.submit(at, body)
 	}
 	return nil, errNoWay
@@ -114,6 +120,30 @@ func (p *Person) SetUp(link string) error {
 	_, body, err = p.submit(at, body)
 	p.Pages = append(p.Pages, body)
 	return err
+}
+
+// Beside returns another person at the same browser.
+func (p *Person) Beside(username, password string) *Person {
+	return &Person{Username: username, Password: password, Decision: "approve", browser: p.browser}
+}
+
+// choose goes on as this person from the page on which people choose an account: with the account, if
+// it is signed in, or by signing in.
+func (p *Person) choose(at *url.URL, body string) (*http.Response, string, error) {
+	for _, form := range formTag.FindAllString(body, -1) {
+		if strings.Contains(form, "<bdi>"+html.EscapeString(p.Username)+"</bdi>") {
+			return p.submit(at, form)
+		}
+	}
+	another := anotherTag.FindStringSubmatch(body)
+	if another == nil {
+		return nil, "", fmt.Errorf("%w: no other account can be used: %.500s", errNoWay, body)
+	}
+	to, err := at.Parse(html.UnescapeString(another[1]))
+	if err != nil {
+		return nil, "", err
+	}
+	return p.get(to)
 }
 
 // submit fills the first form of a page.
