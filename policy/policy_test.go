@@ -382,8 +382,8 @@ func TestAliases(t *testing.T) {
 	c := catalogueOf(t, aliased, stored, other)
 	t.Run("it shares scopes, and is told apart by its name", func(t *testing.T) {
 		got, ok := c.Lookup(work)
-		if !ok || got.URI != work || got.Name != "Notes (work)" || got.AliasOf != notes.URI || got.Server() != notes.URI ||
-			len(got.Scopes) != len(notes.Scopes) || got.Aliases != nil {
+		if !ok || got.URI != work || got.Name != "Notes (work)" || got.AliasOf != notes.URI ||
+			got.Server() != notes.URI || len(got.Scopes) != len(notes.Scopes) || got.Aliases != nil {
 			t.Errorf("got %+v, %v", got, ok)
 		}
 		if got, _ := c.Lookup(notes.URI); got.Server() != notes.URI || got.AliasOf != "" {

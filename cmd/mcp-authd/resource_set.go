@@ -111,7 +111,8 @@ func (a *app) replaceResource(
 
 // aliasesOf are the aliases that the flags give a resource.
 func (f *resourceFlags) aliasesOf(uri string) ([]string, error) {
-	return oauth.CanonicalAliases(uri, slices.DeleteFunc(slices.Clone(f.aliases), func(a string) bool { return a == "" }))
+	given := slices.DeleteFunc(slices.Clone(f.aliases), func(a string) bool { return a == "" })
+	return oauth.CanonicalAliases(uri, given)
 }
 
 func sameAliases(a, b storage.Resource) bool {

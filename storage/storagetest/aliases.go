@@ -11,7 +11,8 @@ import (
 
 // aliases: a resource has several URLs, each of which is one resource's alone (AS-239).
 func aliases(t *testing.T, e *env) {
-	const mcp, home, work = "https://notes.example/mcp", "https://notes.example/mcp@home", "https://notes.example/mcp@work"
+	const mcp = "https://notes.example/mcp"
+	const home, work = mcp + "@home", mcp + "@work"
 	notes := storage.Resource{
 		URI: mcp, Name: "Notes", Aliases: []string{home, work}, CreatedAt: e.now,
 		Scopes: []storage.ScopeText{{Name: "mcp", Description: "use it", Default: true}},
@@ -37,7 +38,10 @@ func aliases(t *testing.T, e *env) {
 	t.Run("an alias is taken, and so is the URL of a resource", func(t *testing.T) {
 		for _, r := range []storage.Resource{
 			{URI: home, CreatedAt: e.now},
-			{URI: "https://notes.example/other", Aliases: []string{"https://notes.example/free", work}, CreatedAt: e.now},
+			{
+				URI: "https://notes.example/other", CreatedAt: e.now,
+				Aliases: []string{"https://notes.example/free", work},
+			},
 			{URI: "https://notes.example/other", Aliases: []string{mcp}, CreatedAt: e.now},
 		} {
 			wantErr(t, e.s.AddResource(e.ctx, r), storage.ErrExists)

@@ -177,7 +177,8 @@ func hashBytes() []byte {
 func upgradeAliases(t *testing.T, s storage.Store, exec func(query string, args ...any), now time.Time) {
 	t.Helper()
 	ctx := context.Background()
-	r := storage.Resource{URI: "https://r", Name: "Old", Aliases: []string{"https://r/a", "https://r/b"}, CreatedAt: now}
+	both := []string{"https://r/a", "https://r/b"}
+	r := storage.Resource{URI: "https://r", Name: "Old", Aliases: both, CreatedAt: now}
 	check(t, s.ReplaceResource(ctx, r, now))
 	exec("UPDATE resources SET name = 'Renamed', scopes = '[]' WHERE uri = 'https://r/a'")
 	exec("DELETE FROM resources WHERE uri = 'https://r/b'")
