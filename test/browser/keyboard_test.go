@@ -1,12 +1,16 @@
 package browser
 
 import (
+	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // keys types keys into what has the focus, as a person without a mouse does.
@@ -77,4 +81,48 @@ func TestByKeyboard(t *testing.T) {
 	b.keys(" ")
 	b.arrive()
 	b.until("!document.querySelector('[data-grant]')")
+}
+
+// PE-12: what people need in a hurry, without a mouse: a recovery code is looked for on the sign-in
+// page, a device is denied, and everything is stopped.
+func TestMoreByKeyboard(t *testing.T) {
+	s := newSite(t, nil)
+	s.user("alice")
+	if err := s.store.PutClient(t.Context(), storage.Client{
+		ID: "tv", Name: "A television", GrantTypes: []string{oauth.GrantDeviceCode}, AuthMethod: "none",
+		Source: storage.SourceStatic, CreatedAt: time.Now(),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	out := s.post("/device_authorization", url.Values{"client_id": {"tv"}, "resource": {s.MCPURL}})
+	link, _ := out["verification_uri"].(string)
+	code, _ := out["user_code"].(string)
+	if code == "" {
+		t.Fatalf("got %v", out)
+	}
+	b := open(t, looks[2])
+	b.focus()
+	b.visit(link)
+	b.tabTo("input[name=user_code]")
+	b.leave()
+	b.keys(code + "\r")
+	b.arrive()
+	b.tabTo("details.more summary")
+	b.keys(" ")
+	b.tabTo("input[name=recovery]")
+	b.login("alice", passphrase)
+	b.do(chromedp.WaitVisible(chromedp.CSS("button[value=deny]")))
+	b.tabTo("button[value=deny]")
+	b.leave()
+	b.keys("\r")
+	b.arrive()
+	b.visit(s.Issuer + "/account")
+	for range 2 { // it asks once more
+		b.tabTo("button[value=stop-all]")
+		b.leave()
+		b.keys("\r")
+		b.arrive()
+	}
+	b.visit(s.Issuer + "/account")
+	b.until("!!document.querySelector('input[name=password]')")
 }
