@@ -39,6 +39,7 @@ const (
 	GrantNarrowed    = "grant.narrowed"
 	GrantPaused      = "grant.paused"
 	GrantResumed     = "grant.resumed"
+	ProgramKeyMade   = "programkey.made" // by a person, for a program of theirs
 	// those of a client, a resource, a user or a provider, once each of them is marked
 	GrantsRevoked       = "grants.revoked"
 	GrantSuperseded     = storage.GrantSuperseded // by newer ones of the same person, client and resource

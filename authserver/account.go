@@ -15,6 +15,7 @@ import (
 type accountPages struct {
 	desk    *account.Desk
 	ways    *wayPages
+	keys    *keyPages
 	notices *noticePages
 	forms   *pageForms
 	steps   *steps
@@ -97,6 +98,7 @@ func (p *accountPages) view(w http.ResponseWriter, r *http.Request, v *account.V
 			SignOut: web.AccountForm{Action: views.paths.logout, Step: signOut},
 		},
 		Apps:        views.apps(v, form(views.paths.connections)),
+		Keys:        p.keys.keys(v.Keys, form(views.paths.connections)),
 		SignIns:     views.signIns(v, form(views.paths.signIns)),
 		Stop:        form(views.paths.stop),
 		HomeURL:     views.paths.home,

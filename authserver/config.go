@@ -36,6 +36,7 @@ type Store interface {
 	storage.Cuts
 	storage.Lookups
 	storage.Connections
+	storage.ProgramKeys
 	storage.Stops
 	storage.Resources
 	storage.Keys
@@ -153,6 +154,8 @@ type Config struct {
 	SignIn SignInPolicy
 	Tokens TokenPolicy
 	Keys   KeyPolicy
+	// ProgramKeys are those that people make for programs of theirs.
+	ProgramKeys ProgramKeyPolicy
 	// SessionTTL is how long a browser stays signed in. Default: 14 days; 12 hours where the
 	// issuer is http on loopback, since the cookie goes to every port there.
 	SessionTTL time.Duration
@@ -219,6 +222,24 @@ func DefaultKeyPolicy() KeyPolicy {
 	return KeyPolicy{RotateEvery: 90 * 24 * time.Hour, PublishAhead: 10 * time.Minute}
 }
 
+// ProgramKeyPolicy says whether people may make keys for programs of theirs, and for how long. It
+// has nothing to do with the signing keys of KeyPolicy.
+type ProgramKeyPolicy struct {
+	// Off: no person makes a key, and none that was made is good.
+	Off bool
+	// MaxTTL is how long a key lives at most: 90 days. What was made stays as it is.
+	MaxTTL time.Duration
+}
+
+// DefaultProgramKeyTTL is the default of ProgramKeyPolicy.MaxTTL.
+const DefaultProgramKeyTTL = 90 * 24 * time.Hour
+
+// The bounds of ProgramKeyPolicy.MaxTTL: a key that nobody remembers must end.
+const (
+	MinProgramKeyTTL = 24 * time.Hour
+	MaxProgramKeyTTL = 366 * 24 * time.Hour
+)
+
 // The defaults of Config.
 const (
 	DefaultSessionTTL      = 14 * 24 * time.Hour // but on loopback
@@ -238,6 +259,7 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.Tokens.Algorithm, tokens.Algorithm)
 	setDefault(&c.Keys.RotateEvery, keys.RotateEvery)
 	setDefault(&c.Keys.PublishAhead, keys.PublishAhead)
+	setDefault(&c.ProgramKeys.MaxTTL, DefaultProgramKeyTTL)
 	setDefault(&c.SessionTTL, defaultSessionTTL(c.Issuer))
 	setDefault(&c.ClientUnusedTTL, DefaultClientUnusedTTL)
 	setDefault(&c.ClientIdleTTL, DefaultClientIdleTTL)
@@ -304,6 +326,9 @@ func (c Config) validate() error {
 	}
 	if c.Keys.RotateEvery > 0 && c.Keys.RotateEvery <= c.Keys.PublishAhead {
 		errs = append(errs, errors.New("a key must sign for longer than it is published ahead"))
+	}
+	if ttl := c.ProgramKeys.MaxTTL; ttl < MinProgramKeyTTL || ttl > MaxProgramKeyTTL {
+		errs = append(errs, errors.New("a key for a program must live between a day and a year"))
 	}
 	if c.Tokens.RefreshGrace > storage.MaxGrace {
 		errs = append(errs, errors.New("the refresh grace window may be ten minutes at most"))

@@ -38,6 +38,7 @@ const (
 	purposeWay             = "way"     // one to rename or remove
 	purposeAccount         = "account" // what the account page ends
 	purposeDone            = "done"    // what that came to
+	purposeKey             = "key"     // one for a program
 )
 
 // pageForms reads the forms of our pages. Each carries a state along, sealed and bound to the

@@ -78,8 +78,18 @@ func (s *Server) newShell(clientAuth *grant.ClientAuth, refresh *grant.RefreshTo
 		code,
 		&grant.Device{Store: c.Store, Code: code},
 		s.newRefresh(refresh, minter),
-		&grant.Machine{Catalog: s.catalog, Minter: minter},
+		&grant.Machine{Programs: s.newProgramKeys(minter), Catalog: s.catalog, Minter: minter},
 	)
+}
+
+func (s *Server) newProgramKeys(minter *grant.Minter) *grant.ProgramKeys {
+	return &grant.ProgramKeys{
+		Off:      s.cfg.ProgramKeys.Off,
+		Store:    s.cfg.Store,
+		Catalog:  s.catalog,
+		Bindings: s.bindings,
+		Minter:   minter,
+	}
 }
 
 func (s *Server) newRefresh(tokens *grant.RefreshTokens, minter *grant.Minter) *grant.Refresh {

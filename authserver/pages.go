@@ -22,6 +22,7 @@ type pages struct {
 	links     *linkPages
 	prove     *provePages
 	ways      *wayPages
+	keys      *keyPages
 	notices   *noticePages
 	provider  *providerPages // nil: people sign in with a password only
 	// backchannel answers logout tokens of providers; nil: not offered.
@@ -76,6 +77,7 @@ func newPages(s *Server) *pages {
 	desk := &account.Desk{
 		Store: c.Store, Browsers: browsers, Catalog: s.catalog, Identities: c.Accounts, Audit: c.Audit, Now: c.Now,
 	}
+	keys := &keyPages{s.newKeyMaker(browsers), prove, forms, steps}
 	p := &pages{
 		issuer:      c.Issuer,
 		paths:       s.paths,
@@ -86,7 +88,8 @@ func newPages(s *Server) *pages {
 		notices:     notices,
 		links:       &linkPages{s.users, c.NoLocalLogin, c.Issuer, s.paths, s.errors.web, forms},
 		home:        &homePages{accounts, forms, steps},
-		account:     &accountPages{desk, ways, notices, forms, steps},
+		account:     &accountPages{desk, ways, keys, notices, forms, steps},
+		keys:        keys,
 		setup:       &setupPages{s.users, c.NoLocalLogin, c.Issuer, s.paths.setup, s.errors.web, forms},
 		device:      &devicePages{devices, forms, steps},
 		prove:       prove,
@@ -97,6 +100,21 @@ func newPages(s *Server) *pages {
 		p.provider = &providerPages{f, signIns, forms, steps}
 	}
 	return p
+}
+
+func (s *Server) newKeyMaker(browsers *flow.Browsers) *account.KeyMaker {
+	c := s.cfg
+	return &account.KeyMaker{
+		Store:    c.Store,
+		Browsers: browsers,
+		Catalog:  s.catalog,
+		Bindings: s.bindings,
+		Notices:  s.teller,
+		Audit:    c.Audit,
+		Off:      c.ProgramKeys.Off,
+		MaxTTL:   c.ProgramKeys.MaxTTL,
+		Now:      c.Now,
+	}
 }
 
 // register mounts the pages.
@@ -125,6 +143,7 @@ func (p *pages) register(handle func(string, http.Handler, ...string)) {
 	both(p.paths.prefix+pageRecovery, p.ways.recovery, p.ways.newCodes)
 	both(p.paths.prefix+pagePassword, p.ways.password, p.ways.setPassword)
 	both(p.paths.prefix+pageWays, p.ways.list, p.account.changeWay)
+	both(p.paths.prefix+pageKeys, p.keys.page, p.keys.make)
 	post(p.paths.consent, p.authorize.consent)
 	post(p.paths.logout, p.login.logout)
 	post(p.paths.language, p.web.choose)

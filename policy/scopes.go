@@ -77,12 +77,17 @@ func Narrow(granted, requested, known oauth.Scopes) (oauth.Scopes, error) {
 // registered for among the requested, or all of that. A client without registered
 // scopes gets the defaults of the resource. Nothing left is invalid_scope.
 func Machine(r storage.Resource, registered, requested oauth.Scopes) (oauth.Scopes, error) {
-	allowed := ResourceScopes(r)
-	if len(registered) > 0 {
-		allowed = registered.Intersect(allowed)
-	} else {
-		allowed = DefaultScopes(r)
+	if len(registered) == 0 {
+		registered = DefaultScopes(r)
 	}
+	return Held(r, registered, requested)
+}
+
+// Held returns the scopes of a client_credentials token of a client that holds some: what the
+// resource still has of them among the requested, or all of that. A request is no way to more
+// (RFC 6749 §3.3); nothing left of it is invalid_scope.
+func Held(r storage.Resource, held, requested oauth.Scopes) (oauth.Scopes, error) {
+	allowed := held.Intersect(ResourceScopes(r))
 	requested = requested.Without(oauth.Scopes{oauth.OfflineAccess})
 	if len(requested) == 0 {
 		return allowed, nil

@@ -21,9 +21,9 @@ type Connection struct {
 // of another person is as unknown as one that never was.
 type Connections interface {
 	// Connections returns up to limit grants of a user that are live and were redeemed, with an
-	// id less than before ("": any), the newest first.
+	// id less than before ("": any), the newest first; keys for programs are not among them.
 	Connections(ctx context.Context, userID, before string, now time.Time, limit int) ([]Connection, error)
-	// Connection returns one of them. ErrNotFound.
+	// Connection returns one of them, or a key for a program. ErrNotFound.
 	Connection(ctx context.Context, userID, id string, now time.Time) (Connection, error)
 	// NarrowGrant leaves a grant fewer scopes, and forgets the consent to the others, so that a
 	// client which wants them again has to ask. ErrMismatch for a scope that the grant has not;

@@ -19,7 +19,7 @@ type Client struct {
 	SecretHash   *Hash // nil for a public client
 	Name         string
 	RedirectURIs []string
-	GrantTypes   []string // authorization_code, refresh_token, client_credentials
+	GrantTypes   []string // authorization_code, refresh_token, client_credentials; of SourcePerson: none
 	// token_endpoint_auth_method: none, client_secret_basic, client_secret_post, private_key_jwt
 	AuthMethod string
 	JWKS       []byte       // public keys of private_key_jwt, a JSON Web Key Set; nil: none, or at JWKSURI
@@ -42,6 +42,9 @@ const (
 	SourceManaged ClientSource = "managed" // registered itself, and changed its registration (RFC 7592)
 	SourceCIMD    ClientSource = "cimd"    // a client id metadata document
 	SourceConfig  ClientSource = "config"  // in the configuration: trusted for as long as it stands there
+	// SourcePerson is a key that a person made for a program (PE-17). It has no grant types: its
+	// source says what it is good for, so that a server which does not know the source gives it nothing.
+	SourcePerson ClientSource = "person"
 )
 
 // Operated reports whether the operator created the client.
@@ -147,6 +150,7 @@ type Grant struct {
 	StatusIndex int64
 	PausedAt    time.Time // zero: not paused
 	NarrowedAt  time.Time // when the person last left it fewer scopes; zero: never
+	ForProgram  bool      // of a key that the person made for a program
 	// UpstreamID is the session at an upstream provider that the grant rests on; the store
 	// takes it from the browser session that approves. "": none.
 	UpstreamID string

@@ -321,7 +321,8 @@ type Housekeeping interface {
 	// revoked once a newer one is older than its code, which an event tells. A client that the
 	// operator did not create goes, with its consents,
 	// when it has no grant and was not used for the times in r; one that has replaced
-	// its registration, and was never approved, leaves a tombstone. A session at an
+	// its registration, and was never approved, leaves a tombstone. The client of a key for a
+	// program goes with its grant. A session at an
 	// upstream provider goes 30 days after its end, or when it is a day old, not linked,
 	// and no live session or grant rests on it; its tokens are then among the Handbacks. An event
 	// goes after 30 days, logged or not; a notice 30 days after it was seen, and after a year.
@@ -371,6 +372,7 @@ type Store interface {
 	Lookups
 	Grants
 	Connections
+	ProgramKeys
 	Stops
 	Resources
 	Keys

@@ -15,6 +15,7 @@ type AccountPage struct {
 	News          Notices // what has changed and is not seen yet
 	You           AccountYou
 	Apps          AccountApps
+	Keys          AccountKeys
 	SignIns       AccountSignIns
 	Stop          AccountForm
 	HomeURL       string

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -206,7 +207,7 @@ func samples() []sample {
 		Token: "tok",
 	}
 	long := strings.Repeat("Averylongnamewithoutanyspace", 20)
-	return append(append(delegated(), waySamples()...), []sample{
+	return append(slices.Concat(delegated(), waySamples(), keySamples()), []sample{
 		{"login", func(p *Pages, w http.ResponseWriter) { p.Login(w, 200, login) }},
 		{"login-own",
 			func(p *Pages, w http.ResponseWriter) { p.Login(w, 200, Login{Action: "/login", Step: "sealed-step"}) }},
@@ -423,6 +424,7 @@ func sampleAccount() AccountPage {
 			}},
 			NextURL: "/account?before=grt_VP72f5mdC8",
 		},
+		Keys: sampleKeys(at),
 		SignIns: AccountSignIns{
 			AccountForm: AccountForm{"/account/sign-ins", "sealed-step"}, More: true, Others: true,
 			SignIns: []SignIn{

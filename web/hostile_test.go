@@ -120,7 +120,24 @@ func hostilePages(evil string) []sample {
 					Scopes: []Scope{{Name: evil, Description: evil}}, Username: evil,
 					Given: Event{Agent: who, From: evil}, Used: Event{Agent: who, From: evil},
 				}}},
+				Keys: AccountKeys{AccountForm: form, MakeURL: "/account/keys", Keys: []ProgramKey{{
+					ID: "grt_2", Name: evil, ClientID: evil, Server: party,
+					Scopes: []Scope{{Name: evil, Description: evil}},
+					Made:   Event{Agent: who, From: evil}, Used: Event{Agent: who, From: evil},
+				}}},
 				SignIns: AccountSignIns{AccountForm: form, SignIns: []SignIn{{ID: "ses_1", Agent: who, From: evil}}},
+			})
+		}},
+		{"makekey", func(p *Pages, w http.ResponseWriter) {
+			p.MakeKey(w, 400, MakeKey{
+				Action: "/account/keys", Step: evil, Problem: Given(evil), Name: evil, Server: party, BackURL: "/",
+				Scopes: []Scope{{Name: evil, Description: evil}}, Days: []DayChoice{{Days: 1}},
+			})
+		}},
+		{"keymade", func(p *Pages, w http.ResponseWriter) {
+			p.KeyMade(w, KeyMade{
+				Name: evil, Server: party, Scopes: []Scope{{Name: evil, Description: evil}},
+				ClientID: evil, Secret: evil, TokenURL: evil, Command: "all of it is ours", BackURL: "/account",
 			})
 		}},
 		{"home", func(p *Pages, w http.ResponseWriter) {
@@ -151,7 +168,7 @@ func TestHostileText(t *testing.T) {
 				if bad := strings.IndexFunc(strings.ReplaceAll(shown, "\n", ""), invisible); bad >= 0 {
 					t.Errorf("an invisible character is shown: %.40q", strings.ReplaceAll(shown, "\n", "")[bad:])
 				}
-				if strings.Contains(shown, strings.Repeat("\u0335", 3)) || len(shown) > 30_000 {
+				if strings.Contains(shown, strings.Repeat("\u0335", 3)) || len(shown) > 40_000 { // of many names
 					t.Errorf("the text is not limited: %d bytes", len(shown))
 				}
 			})

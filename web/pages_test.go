@@ -80,7 +80,7 @@ func TestOpener(t *testing.T) {
 			"error", "deadend", "error-empty", "setup", "setup-problem", "setupdone", "link", "link-stop",
 			"linkmessage", "forgotten", "answer", "notices"}, s.name) &&
 			!slices.ContainsFunc([]string{"home", "device", "prove", "add", "recoverycodes", "newpassword", "way",
-				"account", "stopeverything", "signedout"},
+				"account", "stopeverything", "signedout", "makekey", "keymade"},
 				func(account string) bool { return strings.HasPrefix(s.name, account) })
 		want := "same-origin"
 		if kept {

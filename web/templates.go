@@ -20,7 +20,7 @@ var pageNames = [...]string{
 	"providerconsent", "providerredirect", "failed", "connect", "connected", "claim",
 	"devicecode", "device", "devicedone", "link", "linkmessage", "forgotten", "answer", "notices",
 	"second", "prove", "addpasskey", "addapp", "recoverycodes", "newpassword", "wayadded", "enrolfirst",
-	"account", "stopeverything",
+	"account", "stopeverything", "makekey", "keymade",
 }
 
 // templates are the pages as they are in the files, before a language is put in.

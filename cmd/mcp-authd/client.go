@@ -38,13 +38,30 @@ type clientView struct {
 	CreatedAt    time.Time `json:"created_at"`
 	LastUsedAt   time.Time `json:"last_used_at,omitzero"`
 	Secret       string    `json:"secret,omitempty"` // only in the answer to client add
+	User         string    `json:"user,omitempty"`   // whose key for a program it is
+	UserName     string    `json:"user_name,omitempty"`
 }
 
 func viewClient(c storage.Client) clientView {
 	return clientView{
-		c.ID, c.Name, string(c.Source), c.AuthMethod, c.JWKSURI, c.RedirectURIs, c.GrantTypes, c.Scopes, c.Resources,
-		c.CreatedAt, c.LastUsedAt, "",
+		ID: c.ID, Name: c.Name, Source: string(c.Source), AuthMethod: c.AuthMethod, JWKSURI: c.JWKSURI,
+		RedirectURIs: c.RedirectURIs, GrantTypes: c.GrantTypes, Scopes: c.Scopes, Resources: c.Resources,
+		CreatedAt: c.CreatedAt, LastUsedAt: c.LastUsedAt,
 	}
+}
+
+// owned is viewClient that also says whose key for a program a client is, while that is good.
+func (a *app) owned(ctx context.Context, c storage.Client, names *names) (clientView, error) {
+	v := viewClient(c)
+	if c.Source != storage.SourcePerson {
+		return v, nil
+	}
+	v.GrantTypes = []string{oauth.GrantClientCredentials} // by its source
+	grants, err := a.store.ListGrants(ctx, "", c.ID, "", 1)
+	if len(grants) > 0 {
+		v.User, v.UserName = grants[0].UserID, names.user(ctx, grants[0].UserID)
+	}
+	return v, err
 }
 
 // clientFlags describe a client to be added.
@@ -186,7 +203,7 @@ func newClientList(s std) *cobra.Command {
 	var asJSON bool
 	return storeCommand(s, &cobra.Command{
 		Use: "list", Short: "List clients", Args: cobra.NoArgs,
-		Long:    "Lists the clients of the operator, from the configuration and the store,\nand those that have registered themselves and been approved by a person at least once.",
+		Long:    "Lists the clients of the operator, from the configuration and the store,\nthose that have registered themselves and been approved by a person at least once,\nand the keys that people have made for programs.",
 		Example: "  mcp-authd client list --json",
 	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
 		func(c *cobra.Command, a *app, _ []string) error {
@@ -194,16 +211,20 @@ func newClientList(s std) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			views := make([]clientView, 0, len(all))
+			views, names := make([]clientView, 0, len(all)), a.names()
 			for _, cl := range all {
-				views = append(views, viewClient(cl))
+				v, err := a.owned(c.Context(), cl, names)
+				if err != nil {
+					return err
+				}
+				views = append(views, v)
 			}
 			if asJSON {
 				return printJSON(s.out, views)
 			}
-			t := newTable(s.out, "ID", "NAME", "SOURCE", "AUTH", "REDIRECTS")
+			t := newTable(s.out, "ID", "NAME", "SOURCE", "OF", "AUTH", "REDIRECTS")
 			for _, v := range views {
-				t.row(v.ID, v.Name, v.Source, v.AuthMethod, strings.Join(v.RedirectURIs, " "))
+				t.row(v.ID, v.Name, v.Source, v.UserName, v.AuthMethod, strings.Join(v.RedirectURIs, " "))
 			}
 			return t.flush()
 		})
@@ -219,7 +240,11 @@ func newClientShow(s std) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printJSON(s.out, viewClient(client))
+			v, err := a.owned(c.Context(), client, a.names())
+			if err != nil {
+				return err
+			}
+			return printJSON(s.out, v)
 		})
 }
 

@@ -31,6 +31,9 @@ func newClientRotateSecret(s std) *cobra.Command {
 			return err
 		case client.Source == storage.SourceConfig:
 			return fmt.Errorf("the client %q is in the configuration: change its secret there", client.ID)
+		case client.Source == storage.SourcePerson:
+			return fmt.Errorf("the client %q is a key that a person made for a program: its person makes another one on the "+
+				"account page, and you end this one with: mcp-authd client delete %s", client.ID, client.ID)
 		case client.Source != storage.SourceStatic || !client.HasSecret():
 			return fmt.Errorf("the client %q has no secret of the operator's (it is %s, with the method %s)",
 				client.ID, client.Source, client.AuthMethod)

@@ -111,7 +111,7 @@ func newGrantShow(s std) *cobra.Command {
 			if asJSON {
 				return printJSON(s.out, v)
 			}
-			printFields(s.out, "id", v.ID, "user", v.UserName+" ("+v.User+")", "client", v.ClientName, "client id",
+			printFields(s.out, "id", v.ID, "user", v.UserName+" ("+v.User+")", "client", v.clientText(), "client id",
 				v.Client,
 				"resource", v.Resource, "scope", v.Scope, "rests on", v.Connector, "since", moment(v.CreatedAt),
 				"until", moment(v.ExpiresAt))
@@ -224,6 +224,7 @@ type grantView struct {
 	UserName   string    `json:"user_name"`
 	Client     string    `json:"client"`
 	ClientName string    `json:"client_name"`
+	ProgramKey bool      `json:"program_key,omitempty"` // the client is a key that the user made for a program
 	Resource   string    `json:"resource"`
 	Scope      string    `json:"scope"`
 	Connector  string    `json:"connector,omitempty"` // on whose session it rests, and with which it ends
@@ -244,8 +245,8 @@ func (a *app) viewGrants(ctx context.Context, all []storage.Grant) ([]grantView,
 		}
 		views = append(views, grantView{
 			ID: g.ID, User: g.UserID, UserName: names.user(ctx, g.UserID), Client: g.ClientID,
-			ClientName: names.client(ctx, g.ClientID),
-			Resource:   g.Resource, Scope: g.Scopes.String(), Connector: connector, Session: g.UpstreamID,
+			ClientName: names.client(ctx, g.ClientID), ProgramKey: g.ForProgram,
+			Resource: g.Resource, Scope: g.Scopes.String(), Connector: connector, Session: g.UpstreamID,
 			Upstream:  g.UpstreamID,
 			CreatedAt: g.CreatedAt, ExpiresAt: g.ExpiresAt, PausedAt: g.PausedAt,
 		})
@@ -253,10 +254,18 @@ func (a *app) viewGrants(ctx context.Context, all []storage.Grant) ([]grantView,
 	return views, nil
 }
 
+// clientText is the name of the client, marked as a key where it is one.
+func (v grantView) clientText() string {
+	if v.ProgramKey {
+		return v.ClientName + " (key for a program)"
+	}
+	return v.ClientName
+}
+
 func printGrants(s std, views []grantView) error {
 	t := newTable(s.out, "ID", "USER", "CLIENT", "RESOURCE", "SCOPE", "RESTS ON", "SINCE")
 	for _, v := range views {
-		t.row(v.ID, v.UserName, v.ClientName, v.Resource, v.Scope, v.Connector, moment(v.CreatedAt))
+		t.row(v.ID, v.UserName, v.clientText(), v.Resource, v.Scope, v.Connector, moment(v.CreatedAt))
 	}
 	return t.flush()
 }

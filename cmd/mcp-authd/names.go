@@ -62,7 +62,9 @@ func (a *app) clientNamed(ctx context.Context, name string) (found storage.Clien
 	start, wasCut := strings.CutSuffix(name, cutMark)
 	var ids []string
 	for _, c := range all {
-		if name != "" && strings.EqualFold(c.Name, name) || wasCut && start != "" && strings.HasPrefix(c.ID, start) {
+		// Keys are named by their people, who could take the name of another client.
+		named := name != "" && strings.EqualFold(c.Name, name) && c.Source != storage.SourcePerson
+		if named || wasCut && start != "" && strings.HasPrefix(c.ID, start) {
 			found, ids = c, append(ids, c.ID)
 		}
 	}

@@ -34,8 +34,9 @@ var mayImport = map[string][]string{
 		"authserver/internal/refusal", "authserver/internal/shell",
 	},
 	"authserver/internal/account": {
-		"oauth", "storage", "audit",
-		"authserver/internal/catalogue", "authserver/internal/flow", "authserver/internal/refusal",
+		"oauth", "storage", "policy", "audit", "internal/notice", "internal/secrets",
+		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/flow",
+		"authserver/internal/refusal",
 	},
 	"authserver/internal/binding":   {"oauth", "storage", "policy", "authserver/internal/refusal"},
 	"authserver/internal/catalogue": {"storage", "policy", "audit", "authserver/internal/refusal"},

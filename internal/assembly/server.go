@@ -81,6 +81,7 @@ func (p Parts) config() (authserver.Config, error) {
 		Tokens:           c.Tokens.Policy(),
 		Keys:             c.Keys.Policy(),
 		SignIn:           c.Login.Policy(),
+		ProgramKeys:      c.ProgramKeys.Policy(),
 		SessionTTL:       time.Duration(c.Sessions.TTL),
 		Webhook:          c.Notices.Webhook.Server(),
 		TrustedProxies:   c.Proxies(),

@@ -49,6 +49,7 @@ type Config struct {
 	Resources    []Resource   `yaml:"resources"`
 	Tokens       Tokens       `yaml:"tokens"`
 	Keys         Keys         `yaml:"keys"`
+	ProgramKeys  ProgramKeys  `yaml:"program_keys"`
 	Sessions     Sessions     `yaml:"sessions"`
 	Login        Login        `yaml:"login"`
 	ThirdParty   []Connector  `yaml:"thirdparty"`
@@ -133,6 +134,7 @@ func Default(getenv func(string) string) *Config {
 		Database:     Database{Migrate: "auto"},
 		Tokens:       defaultTokens(),
 		Keys:         defaultKeys(),
+		ProgramKeys:  defaultProgramKeys(),
 		Sessions:     Sessions{TTL: Duration(authserver.DefaultSessionTTL)},
 		Login:        defaultLogin(),
 		Registration: defaultRegistration(),

@@ -23,6 +23,21 @@ type Keys struct {
 	PublishAhead Duration `yaml:"publish_ahead"` // how long a key is published before it signs
 }
 
+// ProgramKeys says whether people may make keys for programs of theirs. They are no signing keys.
+type ProgramKeys struct {
+	Enabled bool     `yaml:"enabled"` // without it none is made, and none that was made is good
+	MaxTTL  Duration `yaml:"max_ttl"` // of those that are made from now on
+}
+
+func defaultProgramKeys() ProgramKeys {
+	return ProgramKeys{Enabled: true, MaxTTL: Duration(authserver.DefaultProgramKeyTTL)}
+}
+
+// Policy is what the server is told.
+func (k ProgramKeys) Policy() authserver.ProgramKeyPolicy {
+	return authserver.ProgramKeyPolicy{Off: !k.Enabled, MaxTTL: time.Duration(k.MaxTTL)}
+}
+
 func defaultTokens() Tokens {
 	p := authserver.DefaultTokenPolicy()
 	return Tokens{
@@ -82,6 +97,7 @@ func (c *Config) validateTokens(add func(string, string, ...any)) {
 		add("keys.rotate_every", "%s is not longer than keys.publish_ahead (%s)", c.Keys.RotateEvery,
 			c.Keys.PublishAhead)
 	}
+	between("program_keys.max_ttl", c.ProgramKeys.MaxTTL, authserver.MinProgramKeyTTL, authserver.MaxProgramKeyTTL)
 	between("tokens.status_ttl", c.Tokens.StatusTTL, 0, time.Hour)
 	between("sessions.ttl", c.Sessions.TTL, time.Minute, 365*day)
 }

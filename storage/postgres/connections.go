@@ -18,7 +18,7 @@ const (
 	selectConnections = "SELECT " + column.ConnectionRead + " FROM grants g WHERE " + connected
 
 	// The index begins with the hash of the person, and goes on in the order of the grants' ids.
-	pageConnections = selectConnections + ` AND hashtext(user_id) = hashtext($1)`
+	pageConnections = selectConnections + ` AND NOT g.for_program AND hashtext(user_id) = hashtext($1)`
 	pageBefore      = ` AND left(id, 11) <= left($4, 11) AND id < $4`
 	pageOrder       = ` ORDER BY left(id, 11) DESC, id DESC LIMIT $3`
 )
@@ -32,16 +32,18 @@ func (s *Store) Connections(
 		sql, args = sql+pageBefore, append(args, before)
 	}
 	err = s.do(ctx, "connections", func(ctx context.Context, q querier) error {
-		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.Connection, error) {
-			var r column.ConnectionRow
-			if err := row.Scan(r.Dest()...); err != nil {
-				return storage.Connection{}, err
-			}
-			return r.Connection()
-		}, sql+pageOrder, args...)
+		out, err = each(ctx, q, scanConnection, sql+pageOrder, args...)
 		return err
 	})
 	return out, err
+}
+
+func scanConnection(row pgx.CollectableRow) (storage.Connection, error) {
+	var r column.ConnectionRow
+	if err := row.Scan(r.Dest()...); err != nil {
+		return storage.Connection{}, err
+	}
+	return r.Connection()
 }
 
 // Connection implements storage.Connections.

@@ -22,9 +22,12 @@ var sweeps = [...]string{
 	`DELETE FROM refresh_tokens WHERE hash IN (SELECT t.hash FROM
 		(SELECT id, sweep_at FROM grants WHERE sweep_at <= $1 ORDER BY sweep_at LIMIT $2 / 4 + 1) g
 		JOIN refresh_tokens t ON t.grant_id = g.id ORDER BY g.sweep_at LIMIT $2 FOR UPDATE OF t SKIP LOCKED)`,
-	`DELETE FROM grants WHERE id IN (SELECT id FROM grants WHERE sweep_at <= $1 AND id = ANY (ARRAY(SELECT g.id FROM
+	`WITH gone AS (DELETE FROM grants WHERE id IN (SELECT id FROM grants WHERE sweep_at <= $1 AND id = ANY (ARRAY(SELECT g.id FROM
 		(SELECT id FROM grants WHERE sweep_at <= $1 ORDER BY sweep_at LIMIT $2) g
-		WHERE NOT EXISTS (SELECT 1 FROM refresh_tokens t WHERE t.grant_id = g.id))) FOR UPDATE SKIP LOCKED)`,
+		WHERE NOT EXISTS (SELECT 1 FROM refresh_tokens t WHERE t.grant_id = g.id))) FOR UPDATE SKIP LOCKED)
+		RETURNING client_id, for_program),
+	keys AS (DELETE FROM clients WHERE ` + column.GoneKeys + ` AND id IN (SELECT client_id FROM gone WHERE for_program))
+	SELECT 1 FROM gone`,
 	"DELETE FROM denied_tokens WHERE id IN (SELECT id FROM denied_tokens WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM spent WHERE (purpose, id) IN (SELECT purpose, id FROM spent WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM failures WHERE key IN (SELECT key FROM failures WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",

@@ -11,6 +11,9 @@ import (
 )
 
 const (
+	// nextIndex is the place of a new grant: ahead of the walks and of every cut.
+	nextIndex = `(SELECT 1 + max(coalesce((SELECT max(status_index) FROM grants), 0), codes, newer, (SELECT coalesce(max(upto), 0) FROM cuts)) FROM grant_walks)`
+
 	// approve is an approval that nothing speaks against: the session is live, and the client was
 	// not deleted. The grant rests on what the session rests on. It is ahead of the walks and of
 	// every cut, also when those before it were swept away. What comes back is the last use of
@@ -18,7 +21,7 @@ const (
 	approve = "INSERT INTO grants (" + column.GrantColumns + `,
 	code_hash, code_redirect, code_challenge, code_expires_at, sweep_at, upstream_id, given_agent, given_from, status_index)
 SELECT ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?10, s.upstream_id, s.agent, s.address,
-	(SELECT 1 + max(coalesce((SELECT max(status_index) FROM grants), 0), codes, newer, (SELECT coalesce(max(upto), 0) FROM cuts)) FROM grant_walks)
+	` + nextIndex + `
 FROM sessions s JOIN users u ON u.id = s.user_id
 WHERE s.hash = ?1 AND s.expires_at > ?2 AND u.id = ?5 AND NOT u.disabled AND NOT ` + column.IsSignedOut + `
 	AND NOT EXISTS (SELECT 1 FROM clients c WHERE c.id = ?4 AND c.deleted_at IS NOT NULL)`

@@ -16,7 +16,7 @@ const (
 	selectConnections = "SELECT " + column.ConnectionRead + " FROM grants g WHERE " + connected
 
 	// The index begins with a part of the id of the person, and goes on in the order of the grants' ids.
-	pageConnections = selectConnections + ` AND substr(user_id, -8) = substr(?1, -8)
+	pageConnections = selectConnections + ` AND NOT g.for_program AND substr(user_id, -8) = substr(?1, -8)
 	AND (?3 = '' OR substr(id, 1, 11) <= substr(?3, 1, 11) AND id < ?3) ORDER BY substr(id, 1, 11) DESC, id DESC LIMIT ?4`
 )
 

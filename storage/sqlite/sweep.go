@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"crypto/rand"
+	"slices"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -10,8 +11,8 @@ import (
 )
 
 // sweeps remove what can no longer matter, ?1 being now and ?2 the limit. Grants go in the
-// order of their ends: first tokens of those that ended longest ago, then these grants as far
-// as they have no tokens left. Both statements look at the first of them alone; one that looked
+// order of their ends: first tokens of those that ended longest ago, then, by sweepGrants, these
+// grants as far as they have no tokens left. Both statements look at the first of them alone; one that looked
 // for any grant without tokens would go through the whole backlog each time. Grants that have
 // tokens have several as a rule, so a quarter as many are looked at.
 var sweeps = [...]string{
@@ -19,9 +20,6 @@ var sweeps = [...]string{
 	`DELETE FROM refresh_tokens WHERE hash IN (SELECT t.hash FROM
 		(SELECT id, sweep_at FROM grants WHERE sweep_at <= ?1 ORDER BY sweep_at LIMIT ?2 / 4 + 1) g
 		JOIN refresh_tokens t ON t.grant_id = g.id ORDER BY g.sweep_at LIMIT ?2)`,
-	`DELETE FROM grants WHERE id IN (SELECT g.id FROM
-		(SELECT id FROM grants WHERE sweep_at <= ?1 ORDER BY sweep_at LIMIT ?2) g
-		WHERE NOT EXISTS (SELECT 1 FROM refresh_tokens t WHERE t.grant_id = g.id))`,
 	"DELETE FROM denied_tokens WHERE id IN (SELECT id FROM denied_tokens WHERE expires_at <= ?1 LIMIT ?2)",
 	"DELETE FROM spent WHERE (purpose, id) IN (SELECT purpose, id FROM spent WHERE expires_at <= ?1 LIMIT ?2)",
 	"DELETE FROM failures WHERE key IN (SELECT key FROM failures WHERE expires_at <= ?1 LIMIT ?2)",
@@ -41,6 +39,28 @@ var sweeps = [...]string{
 		" LIMIT ?2)",
 	"DELETE FROM devices WHERE code_hash IN (SELECT code_hash FROM devices WHERE expires_at <= ?1" +
 		column.Before(column.DecidedFor) + " LIMIT ?2)",
+}
+
+const endedGrants = `DELETE FROM grants WHERE id IN (SELECT g.id FROM
+	(SELECT id FROM grants WHERE sweep_at <= ?1 ORDER BY sweep_at LIMIT ?2) g
+	WHERE NOT EXISTS (SELECT 1 FROM refresh_tokens t WHERE t.grant_id = g.id))
+RETURNING CASE WHEN for_program THEN client_id ELSE '' END`
+
+// sweepGrants removes grants, and with those of keys for programs their clients.
+func sweepGrants(c *conn, before int64, limit int) (int64, error) {
+	gone, err := each(c, func(row scanner) (id string, err error) {
+		err = row.Scan(&id)
+		return id, err
+	}, endedGrants, before, limit)
+	if err != nil {
+		return 0, err
+	}
+	keys := slices.DeleteFunc(slices.Clone(gone), func(id string) bool { return id == "" })
+	if len(keys) > 0 {
+		_, err = c.exec("DELETE FROM clients WHERE "+column.GoneKeys+" AND id IN (SELECT value FROM json_each(?))",
+			column.List(keys))
+	}
+	return int64(len(gone)), err
 }
 
 // sweeper removes up to limit records of one kind that can no longer matter.
@@ -93,6 +113,7 @@ func (s *Store) Sweep(ctx context.Context, r storage.Retention, limit int) (tota
 	for _, query := range sweeps {
 		one(r.Now, statement(query))
 	}
+	one(r.Now, sweepGrants)
 	if err == nil && !r.Now.IsZero() {
 		var n int
 		n, err = s.walk(ctx, r.Now, limit)

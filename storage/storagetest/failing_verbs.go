@@ -379,6 +379,15 @@ func (f *Failing) ListUsers(a0 context.Context, a1 string, a2 int) (r0 []storage
 	return r0, err
 }
 
+// MakeProgramKey implements storage.Store.
+func (f *Failing) MakeProgramKey(a0 context.Context, a1 storage.ProgramKey) (err error) {
+	err = f.call("MakeProgramKey", func() (err error) {
+		err = f.Store.MakeProgramKey(a0, a1)
+		return err
+	})
+	return err
+}
+
 // MoveFingerprint implements storage.Store.
 func (f *Failing) MoveFingerprint(a0 context.Context, a1 []byte, a2 []byte) (err error) {
 	err = f.call("MoveFingerprint", func() (err error) {
@@ -437,6 +446,15 @@ func (f *Failing) PendingCuts(a0 context.Context, a1 time.Time) (r0 []storage.Cu
 func (f *Failing) PollDevice(a0 context.Context, a1 storage.Hash, a2 string, a3 time.Time) (r0 storage.Poll, err error) {
 	err = f.call("PollDevice", func() (err error) {
 		r0, err = f.Store.PollDevice(a0, a1, a2, a3)
+		return err
+	})
+	return r0, err
+}
+
+// ProgramKeys implements storage.Store.
+func (f *Failing) ProgramKeys(a0 context.Context, a1 string, a2 time.Time) (r0 []storage.Connection, err error) {
+	err = f.call("ProgramKeys", func() (err error) {
+		r0, err = f.Store.ProgramKeys(a0, a1, a2)
 		return err
 	})
 	return r0, err
@@ -1049,6 +1067,15 @@ func (f *Failing) Upstream(a0 context.Context, a1 string) (r0 storage.Upstream, 
 func (f *Failing) UpstreamFor(a0 context.Context, a1 string, a2 string, a3 string) (r0 storage.Upstream, err error) {
 	err = f.call("UpstreamFor", func() (err error) {
 		r0, err = f.Store.UpstreamFor(a0, a1, a2, a3)
+		return err
+	})
+	return r0, err
+}
+
+// UseProgramKey implements storage.Store.
+func (f *Failing) UseProgramKey(a0 context.Context, a1 storage.ProgramKeyUse) (r0 storage.Grant, err error) {
+	err = f.call("UseProgramKey", func() (err error) {
+		r0, err = f.Store.UseProgramKey(a0, a1)
 		return err
 	})
 	return r0, err

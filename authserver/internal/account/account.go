@@ -29,6 +29,7 @@ type Desk struct {
 // Store is what Desk needs of the store.
 type Store interface {
 	storage.Connections
+	storage.ProgramKeys
 	storage.SignIns
 	storage.Stops
 	flow.Facts
@@ -47,7 +48,8 @@ type View struct {
 	Visit       storage.Visit
 	Identities  []storage.Identity
 	Connections []Connection
-	Before      string // where the next page of connections begins; "": this is the last one
+	Keys        []Connection // for programs
+	Before      string       // where the next page of connections begins; "": this is the last one
 	SignIns     []storage.Session
 	MoreSignIns bool
 }
@@ -80,6 +82,13 @@ func (d *Desk) View(ctx context.Context, token storage.Hash, before string) (*Vi
 		page, v.Before = page[:PageSize], page[PageSize-1].ID
 	}
 	if v.Connections, err = d.connections(ctx, page); err != nil {
+		return nil, err
+	}
+	keys, err := d.Store.ProgramKeys(ctx, visit.User.ID, now)
+	if err != nil {
+		return nil, refusal.Unavailable(err)
+	}
+	if v.Keys, err = d.connections(ctx, keys); err != nil {
 		return nil, err
 	}
 	if v.SignIns, err = d.Store.Sessions(ctx, visit.User.ID, now, MaxSignIns+1); err != nil {

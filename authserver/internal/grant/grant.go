@@ -9,6 +9,7 @@
 //	device.go        a device polls for what a person has approved elsewhere
 //	refresh.go       a refresh token becomes its successor; refreshtoken.go is what it is made of
 //	machine.go       client credentials
+//	programkey.go    client credentials of a key that a person made for a program
 //	exchange.go      RFC 8693: a provider's token for a resource server
 //	mint.go          the RFC 9068 access token
 //	tokens.go        RFC 7662 and RFC 7009: what a token says, and its end

@@ -13,10 +13,11 @@ import (
 
 // Machine is the client credentials grant (OAuth 2.1 §4.2, AS-173): a confidential
 // client acts for itself, within what the operator registered. There is no refresh
-// token and nothing is stored.
+// token and nothing is stored. A key that a person made for a program acts for that person.
 type Machine struct {
-	Catalog *catalogue.Catalogue
-	Minter  *Minter
+	Programs *ProgramKeys
+	Catalog  *catalogue.Catalogue
+	Minter   *Minter
 }
 
 // Type returns the grant type.
@@ -25,6 +26,9 @@ func (*Machine) Type() string { return oauth.GrantClientCredentials }
 // Reply decides what the client may have: resource and scope mean what they mean in the other
 // grants (AS-176).
 func (g *Machine) Reply(ctx context.Context, client storage.Client, r TokenRequest) (*oauth.TokenResponse, error) {
+	if client.Source == storage.SourcePerson && !client.Public() {
+		return g.Programs.Reply(ctx, client, r)
+	}
 	if client.Public() || !may(client, oauth.GrantClientCredentials) {
 		return nil, oauth.NewError(oauth.UnauthorizedClient, // AS-85
 			"The client is not registered for the client credentials grant.")

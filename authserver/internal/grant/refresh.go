@@ -183,9 +183,9 @@ const pausedRetry = 5 * time.Minute
 
 // paused is the answer while the person has paused the application (PE-09). Clients throw a token
 // away at invalid_grant, and try again after this one.
-func paused(err error) error {
+func paused(err error, what string) error {
 	e := oauth.NewError(oauth.TemporarilyUnavailable,
-		"The person has paused this application. Try again later; the refresh token stays good.").Because(err)
+		"The person has paused this application. Try again later; the "+what+" stays good.").Because(err)
 	e.RetryAfter = pausedRetry
 	return e
 }
@@ -209,7 +209,7 @@ func (g *Refresh) rotateError(ctx context.Context, clientID string, rotation sto
 	case errors.Is(err, storage.ErrResource):
 		return errOtherResource.Because(err)
 	case errors.Is(err, storage.ErrPaused):
-		return paused(err)
+		return paused(err, "refresh token")
 	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrMismatch), errors.Is(err, storage.ErrExpired),
 		errors.Is(err, storage.ErrSuperseded), errors.Is(err, storage.ErrRevoked):
 		return errRefresh.Because(err)

@@ -13,7 +13,7 @@ const (
 	ClientColumns = "id, secret_hash, name, redirect_uris, grant_types, auth_method, jwks, jwks_uri, scopes, resources, source, metadata, created_at, last_used_at"
 	UserColumns   = "id, name, password_hash, admin, disabled, created_at, last_login_at, mail"
 	GrantColumns  = "id, client_id, user_id, resource, scopes, auth_time, created_at, expires_at, revoked_at"
-	GrantRead     = GrantColumns + ", status_index, upstream_id, revoked_by, paused_at, narrowed_at"
+	GrantRead     = GrantColumns + ", status_index, upstream_id, revoked_by, paused_at, narrowed_at, for_program"
 	KeyColumns    = "id, algorithm, state, public, private, created_at, activated_at, retired_at, expires_at"
 )
 
@@ -220,7 +220,7 @@ type GrantRow struct {
 func (r *GrantRow) Dest() []any {
 	return []any{&r.g.ID, &r.g.ClientID, &r.g.UserID, &r.g.Resource, &r.scopes,
 		&r.auth, &r.created, &r.expires, &r.revoked, &r.status, &r.upstream, &r.by,
-		&r.paused, &r.narrowed}
+		&r.paused, &r.narrowed, &r.g.ForProgram}
 }
 
 // Grant is the record that was read.
@@ -260,6 +260,10 @@ func (r *ConnectionRow) Connection() (c storage.Connection, err error) {
 	}
 	c.GivenAgent, c.GivenFrom, c.UsedFrom = OptText(r.agent), OptText(r.given), OptText(r.usedFrom)
 	c.FirstUsedAt, c.UsedAt = OptTime(r.first), OptTime(r.rotated)
+	if c.ForProgram {
+		c.FirstUsedAt = time.Time{} // there was no code
+		return c, nil
+	}
 	if c.UsedAt.IsZero() {
 		c.UsedAt = c.FirstUsedAt
 	}

@@ -1,0 +1,293 @@
+package account
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/binding"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/notice"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// KeyMaker makes keys for programs of people (PE-17). What is made is listed, and ends, as a
+// connection.
+type KeyMaker struct {
+	Store    KeyStore
+	Browsers *flow.Browsers
+	Catalog  *catalogue.Catalogue
+	Bindings binding.Checker
+	Notices  *notice.Teller
+	Audit    *audit.Recorder
+	Off      bool
+	MaxTTL   time.Duration
+	Now      func() time.Time
+}
+
+// KeyStore is what KeyMaker needs of the store.
+type KeyStore interface {
+	storage.ProgramKeys
+	Client(ctx context.Context, id string) (storage.Client, error)
+	Connection(ctx context.Context, userID, id string, now time.Time) (storage.Connection, error)
+}
+
+// Why no key is made, in words for its person.
+var (
+	ErrKeyName  = errors.New("account: a name of a key has 1 to 64 characters, all of which can be seen")
+	ErrKeyLife  = errors.New("account: a key cannot live so long")
+	ErrNoScope  = errors.New("account: nothing was chosen")
+	ErrKeyWider = errors.New("account: a permission that cannot be given to a key")
+	// ErrKeyMade: the form has made another key before.
+	ErrKeyMade = errors.New("account: the form was used before")
+)
+
+// KeyForm is what the form carries along by which a key is made, sealed and bound to the browser:
+// the key that it makes. Posted twice, it makes that one, and shows it again.
+type KeyForm struct {
+	UserID   string `json:"u"`
+	ClientID string `json:"c"`
+	Secret   string `json:"s"`
+	GrantID  string `json:"g"`
+	Resource string `json:"r"`
+}
+
+// KeyRequest is what a person wants a key to be.
+type KeyRequest struct {
+	Name   string
+	Days   int
+	Scopes oauth.Scopes
+}
+
+// KeyOffer is what a person may make a key for.
+type KeyOffer struct {
+	Form      KeyForm
+	Servers   []storage.Resource // to choose from
+	Server    storage.Resource   // the chosen one; without a URI while there is a choice, or none
+	Permitted oauth.Scopes       // of those that it has
+	Days      []int              // how long a key may live
+}
+
+// keyPrefix and secretPrefix tell people and scanners what they see.
+const (
+	keyPrefix    = "key_"
+	secretPrefix = "mcpks_"
+)
+
+var errKeysOff = oauth.NewError(oauth.AccessDenied,
+	"Keys for programs are switched off at this server. Its operator can say why.")
+
+// Offer shows what the person whose a browser is may make a key for. flow.ErrProve when the
+// person's last proof is too old (PE-04).
+func (k *KeyMaker) Offer(ctx context.Context, token storage.Hash, server string) (o KeyOffer, err error) {
+	if k.Off {
+		return o, errKeysOff
+	}
+	v, err := k.Browsers.Mine(ctx, token)
+	if err != nil {
+		return o, err
+	}
+	catalog, err := k.Catalog.Load(ctx)
+	if err != nil {
+		return o, refusal.Unavailable(err)
+	}
+	o.Servers = catalog.Resources()
+	if len(o.Servers) == 1 {
+		server = o.Servers[0].URI
+	}
+	if o.Server, _ = catalog.Lookup(server); o.Server.URI == "" {
+		return o, nil
+	}
+	o.Form = KeyForm{
+		UserID: v.User.ID, ClientID: secrets.ID(keyPrefix), Secret: secrets.Token(secretPrefix),
+		GrantID: secrets.ID("grt_"), Resource: o.Server.URI,
+	}
+	return k.complete(ctx, v, o)
+}
+
+// Again is the offer of a form that made no key.
+func (k *KeyMaker) Again(ctx context.Context, token storage.Hash, f KeyForm) (o KeyOffer, err error) {
+	v, err := k.Browsers.Owner(ctx, token, f.UserID)
+	if err != nil {
+		return o, err
+	}
+	o.Form = f
+	if o.Server, _, err = k.Catalog.Lookup(ctx, f.Resource); err != nil || o.Server.URI == "" {
+		return o, err
+	}
+	return k.complete(ctx, v, o)
+}
+
+func (k *KeyMaker) complete(ctx context.Context, v storage.Visit, o KeyOffer) (KeyOffer, error) {
+	o.Days = Lives(k.MaxTTL)
+	var err error
+	o.Permitted, err = k.permitted(ctx, v, o.Server)
+	return o, err
+}
+
+// permitted are the scopes of a resource that the person may have: no key has more.
+func (k *KeyMaker) permitted(ctx context.Context, v storage.Visit, r storage.Resource) (oauth.Scopes, error) {
+	scopes, err := k.Bindings.Permit(ctx, v.Session.UpstreamID, r, policy.ResourceScopes(r))
+	switch {
+	case errors.Is(err, refusal.ErrNoScopes):
+		return nil, nil
+	case errors.Is(err, storage.ErrRevoked):
+		return nil, flow.ErrSomebodyElse
+	}
+	return scopes, err
+}
+
+const day = 24 * time.Hour
+
+// Lives are how many days a key may live when it may live so long.
+func Lives(longest time.Duration) (days []int) {
+	last := int(longest / day)
+	for _, d := range []int{1, 7, 30, 90, 180, 365} {
+		if d < last {
+			days = append(days, d)
+		}
+	}
+	return append(days, last)
+}
+
+// MadeKey is a key that was made, with the secret that is not shown again.
+type MadeKey struct {
+	Client storage.Client
+	Grant  storage.Grant
+	Secret string
+	Server storage.Resource
+}
+
+// Make makes the key of a form, once. flow.ErrProve when the person's last proof is too old;
+// storage.ErrFull when they have as many keys as there may be; the errors above, which make none.
+func (k *KeyMaker) Make(ctx context.Context, token storage.Hash, f KeyForm, r KeyRequest) (MadeKey, error) {
+	if k.Off {
+		return MadeKey{}, errKeysOff
+	}
+	v, err := k.Browsers.Owner(ctx, token, f.UserID)
+	if err != nil {
+		return MadeKey{}, err
+	}
+	made := MadeKey{Secret: f.Secret}
+	var known bool
+	if made.Server, known, err = k.Catalog.Lookup(ctx, f.Resource); err != nil {
+		return MadeKey{}, err
+	}
+	if !known {
+		return MadeKey{}, oauth.NewError(oauth.InvalidTarget, "This MCP server was removed. Choose another one.")
+	}
+	if err := k.fill(ctx, &made, v, f, r); err != nil {
+		return MadeKey{}, err
+	}
+	switch err := k.Store.MakeProgramKey(ctx,
+		storage.ProgramKey{Session: token, Client: made.Client, Grant: made.Grant}); {
+	case errors.Is(err, storage.ErrExists):
+		return k.again(ctx, made)
+	case errors.Is(err, storage.ErrFull):
+		return MadeKey{}, err
+	case errors.Is(err, storage.ErrNotFound):
+		return MadeKey{}, flow.ErrSomebodyElse // signed out meanwhile
+	case err != nil:
+		return MadeKey{}, refusal.Unavailable(err)
+	}
+	k.Audit.Record(ctx, audit.ProgramKeyMade, audit.Grant(made.Grant), audit.Client(made.Client),
+		slog.Time("expires_at", made.Grant.ExpiresAt))
+	k.Notices.Tell(ctx, f.UserID, notice.Change{Kind: notice.KeyMade, Detail: made.Client.Name})
+	return made, nil
+}
+
+// fill makes the records of a key.
+func (k *KeyMaker) fill(ctx context.Context, made *MadeKey, v storage.Visit, f KeyForm, r KeyRequest) error {
+	name, err := keyName(r.Name)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(Lives(k.MaxTTL), r.Days) {
+		return ErrKeyLife
+	}
+	permitted, err := k.permitted(ctx, v, made.Server)
+	if err != nil {
+		return err
+	}
+	scopes, err := keyScopes(made.Server, permitted, r.Scopes)
+	if err != nil {
+		return err
+	}
+	now := k.Now().UTC().Truncate(time.Millisecond)
+	digest := storage.Hash(secrets.Hash(f.Secret))
+	made.Client = storage.Client{
+		ID: f.ClientID, SecretHash: &digest, Name: name, AuthMethod: "client_secret_basic",
+		Scopes: scopes, Resources: []string{f.Resource}, Source: storage.SourcePerson, CreatedAt: now,
+	}
+	// When the person signed in says nothing about the program that uses the key: there is no AuthTime.
+	made.Grant = storage.Grant{
+		ID: f.GrantID, ClientID: f.ClientID, UserID: f.UserID, Scopes: scopes, Resource: f.Resource,
+		CreatedAt: now, ExpiresAt: now.Add(time.Duration(r.Days) * day), ForProgram: true,
+	}
+	return nil
+}
+
+// keyScopes are what a key has: what was chosen, and what the resource is of no use without.
+func keyScopes(r storage.Resource, permitted, chosen oauth.Scopes) (oauth.Scopes, error) {
+	if len(chosen.Without(permitted)) > 0 {
+		return nil, ErrKeyWider
+	}
+	// in the order of the resource, each once
+	scopes := permitted.Intersect(chosen.Union(policy.Required(r)))
+	if len(scopes) == 0 && len(r.Scopes) > 0 {
+		return nil, ErrNoScope
+	}
+	return scopes, nil
+}
+
+// maxKeyName is how many characters a name has at most.
+const maxKeyName = 64
+
+// keyName is the name of a key. One with characters that cannot be seen, which could reorder what
+// stands around it, is refused, and not mended: its person would look for another one.
+func keyName(name string) (string, error) {
+	name = strings.TrimSpace(name)
+	hidden := func(c rune) bool { return !unicode.IsPrint(c) && !unicode.Is(unicode.Zs, c) }
+	n := utf8.RuneCountInString(name)
+	if n == 0 || n > maxKeyName || !utf8.ValidString(name) || strings.ContainsFunc(name, hidden) {
+		return "", ErrKeyName
+	}
+	return name, nil
+}
+
+// again shows the key that the same form has made just before, for a person whose browser sent it
+// twice. The proof of the person is as fresh as for the first time.
+func (k *KeyMaker) again(ctx context.Context, made MadeKey) (MadeKey, error) {
+	c, err := k.Store.Client(ctx, made.Client.ID)
+	if err == nil {
+		var stored storage.Connection
+		stored, err = k.Store.Connection(ctx, made.Grant.UserID, made.Grant.ID, k.Now())
+		made.Grant = stored.Grant
+	}
+	switch {
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrRevoked):
+		return MadeKey{}, ErrKeyMade // and it has ended since
+	case err != nil:
+		return MadeKey{}, refusal.Unavailable(err)
+	}
+	same := c.Source == storage.SourcePerson && c.SecretHash != nil && c.Name == made.Client.Name &&
+		slices.Equal(c.Scopes, made.Client.Scopes) &&
+		subtle.ConstantTimeCompare(c.SecretHash[:], made.Client.SecretHash[:]) == 1
+	if !same {
+		return MadeKey{}, ErrKeyMade
+	}
+	made.Client = c
+	return made, nil
+}

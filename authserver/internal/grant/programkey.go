@@ -1,0 +1,110 @@
+package grant
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/binding"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// ProgramKeys is the client credentials grant for the keys that people make for programs of theirs
+// (PE-17): the token is of the key's grant, for its person as the subject, and says the key as the
+// client. There is no refresh token; the key is good for another token until it ends.
+type ProgramKeys struct {
+	Off      bool // the operator has switched them off: none is good
+	Store    storage.ProgramKeys
+	Catalog  *catalogue.Catalogue
+	Bindings binding.Checker
+	Minter   *Minter
+}
+
+// A key is its client: when it ends, the client is no more, at once as well as a day later, when it
+// is forgotten. So the answer is the one that unknown clients get, and not invalid_grant (RFC 6749
+// §5.2), at which clients would ask again with the same key.
+var (
+	errKeyEnded = oauth.NewError(oauth.InvalidClient,
+		"Client authentication failed: this key has ended. Its person can make another one.")
+	errKeysOff = oauth.NewError(oauth.UnauthorizedClient,
+		"Keys for programs are switched off at this authorization server.")
+)
+
+// Reply decides what the program may have, in one storage call.
+func (g *ProgramKeys) Reply(ctx context.Context, client storage.Client, r TokenRequest) (*oauth.TokenResponse, error) {
+	if g.Off {
+		return nil, errKeysOff
+	}
+	named, err := g.Catalog.Named(ctx, r.Resources)
+	if err != nil {
+		return nil, err
+	}
+	grant, err := g.use(ctx, client, r.From)
+	if err != nil {
+		return nil, err
+	}
+	if named != "" && named != grant.Resource {
+		return nil, errOtherResource
+	}
+	scopes, err := g.scopes(ctx, grant, r.Scopes)
+	if err != nil {
+		return nil, err
+	}
+	return g.Minter.issue(ctx, issuance{
+		grant:    grant,
+		scopes:   scopes,
+		issuedAt: g.Minter.Now(),
+		event:    audit.TokenIssued,
+	})
+}
+
+// use notes that a key is used, and returns its grant while that gives something.
+func (g *ProgramKeys) use(ctx context.Context, client storage.Client, from string) (storage.Grant, error) {
+	grant, err := g.Store.UseProgramKey(ctx,
+		storage.ProgramKeyUse{ClientID: client.ID, From: from, Now: g.Minter.Now()})
+	switch {
+	case errors.Is(err, storage.ErrPaused):
+		return grant, paused(err, "key")
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrRevoked), errors.Is(err, storage.ErrExpired):
+		return grant, errKeyEnded.Because(err)
+	case err != nil:
+		return grant, refusal.Unavailable(err)
+	}
+	audit.Note(ctx, audit.Grant(grant), slog.String("user", grant.UserID))
+	switch err := g.Bindings.Check(ctx, grant.UpstreamID, refreshMaxAge); {
+	case errors.Is(err, storage.ErrRevoked):
+		return grant, errKeyEnded.Because(err)
+	case err != nil:
+		return grant, err
+	}
+	return grant, nil
+}
+
+// scopes are those of the grant that the resource has today, and policy permits the person.
+func (g *ProgramKeys) scopes(ctx context.Context, grant storage.Grant, requested oauth.Scopes) (oauth.Scopes, error) {
+	resource, ok, err := g.Catalog.Lookup(ctx, grant.Resource)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, oauth.NewError(oauth.InvalidTarget, "The MCP server of this key is no longer known here.")
+	}
+	scopes, err := policy.Held(resource, grant.Scopes, requested)
+	if err != nil {
+		return nil, err
+	}
+	scopes, err = g.Bindings.Permit(ctx, grant.UpstreamID, resource, scopes)
+	switch {
+	case errors.Is(err, storage.ErrRevoked):
+		return nil, errKeyEnded.Because(err)
+	case errors.Is(err, refusal.ErrNoScopes):
+		return nil, oauth.NewError(oauth.InvalidScope,
+			"The person of this key may not use the requested scopes any more.").Because(err)
+	}
+	return scopes, err
+}

@@ -1,0 +1,167 @@
+package authserver
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/account"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// pageKeys is the page on which people make keys for programs, below the path of the issuer.
+const pageKeys = "/account/keys"
+
+// keyPages are that page, and the one that shows a key once.
+type keyPages struct {
+	maker *account.KeyMaker
+	prove *provePages
+	forms *pageForms
+	steps *steps
+}
+
+// page serves GET /account/keys.
+func (p *keyPages) page(w http.ResponseWriter, r *http.Request) {
+	offer, err := p.maker.Offer(r.Context(), p.forms.token(r), r.URL.Query().Get("resource"))
+	if err != nil {
+		p.failed(w, r, p.here(r), err)
+		return
+	}
+	p.show(w, r, http.StatusOK, offer, web.MakeKey{})
+}
+
+// here is the page as it was asked for, to come back to.
+func (p *keyPages) here(r *http.Request) string {
+	if r.URL.RawQuery == "" {
+		return pageKeys
+	}
+	return pageKeys + "?" + r.URL.RawQuery
+}
+
+// keyDays is how long a key lives when its person does not say, in days.
+const keyDays = 30
+
+func (p *keyPages) show(w http.ResponseWriter, r *http.Request, status int, o account.KeyOffer, v web.MakeKey) {
+	paths := p.steps.views.paths
+	v.Action, v.BackURL = paths.prefix+pageKeys, paths.account
+	if o.Server.URI == "" {
+		for _, s := range o.Servers {
+			v.Servers = append(v.Servers, web.ServerChoice{
+				Server: resourceParty(s), URL: v.Action + "?" + url.Values{"resource": {s.URI}}.Encode(),
+			})
+		}
+		p.steps.web.For(r).MakeKey(w, status, v)
+		return
+	}
+	var err error
+	if v.Step, err = p.forms.seal(w, r, purposeKey, o.Form); err != nil {
+		p.failed(w, r, pageKeys, err)
+		return
+	}
+	v.Server, v.Scopes = resourceParty(o.Server), offeredScopes(o.Server, o.Permitted)
+	for _, d := range o.Days {
+		v.Days = append(v.Days, web.DayChoice{Days: d})
+	}
+	for i := len(o.Days) - 1; i >= 0; i-- {
+		if o.Days[i] <= keyDays || i == 0 {
+			v.Days[i].Checked = true
+			break
+		}
+	}
+	p.steps.web.For(r).MakeKey(w, status, v)
+}
+
+// offeredScopes are what a key may be given. Nothing is preselected: each is a person's own choice,
+// but for what the server is of no use without.
+func offeredScopes(r storage.Resource, permitted oauth.Scopes) []web.Scope {
+	out := grantedScopes(r, permitted)
+	required := policy.Required(r)
+	for i := range out {
+		out[i].Fixed = required.Has(out[i].Name)
+	}
+	return out
+}
+
+// make serves POST /account/keys.
+func (p *keyPages) make(w http.ResponseWriter, r *http.Request) {
+	var f account.KeyForm
+	posted, ok := p.forms.open(w, r, purposeKey, &f)
+	if !ok {
+		return
+	}
+	days, _ := strconv.Atoi(posted.Get("days")) // 0 is none that is offered
+	want := account.KeyRequest{Name: posted.Get("name"), Days: days, Scopes: posted["scope"]}
+	made, err := p.maker.Make(r.Context(), p.forms.token(r), f, want)
+	if err == nil {
+		p.steps.web.For(r).KeyMade(w, p.made(made))
+		return
+	}
+	status, problem := keyProblem(err)
+	if status == 0 {
+		p.failed(w, r, pageKeys+"?"+url.Values{"resource": {f.Resource}}.Encode(), err)
+		return
+	}
+	offer, err := p.maker.Again(r.Context(), p.forms.token(r), f)
+	if err != nil {
+		p.failed(w, r, pageKeys, err)
+		return
+	}
+	p.show(w, r, status, offer, web.MakeKey{Problem: problem, Name: want.Name})
+}
+
+// made is what is shown of a key, once.
+func (p *keyPages) made(k account.MadeKey) web.KeyMade {
+	views := p.steps.views
+	token := views.issuer + "/token"
+	return web.KeyMade{
+		Name: k.Client.Name, Server: resourceParty(k.Server), Scopes: grantedScopes(k.Server, k.Grant.Scopes),
+		Ends: k.Grant.ExpiresAt, ClientID: k.Client.ID, Secret: k.Secret, TokenURL: token,
+		// ids, secrets and URLs of ours have no character that a shell would take for its own in quotes
+		Command: "curl -u '" + k.Client.ID + ":" + k.Secret + "' -d grant_type=client_credentials '" + token + "'",
+		BackURL: views.paths.account + "#keys",
+	}
+}
+
+func (p *keyPages) failed(w http.ResponseWriter, r *http.Request, back string, err error) {
+	p.prove.refused(w, r, back, err)
+}
+
+// keyProblem is what people read of a key that was not made; none for an error that is not theirs.
+func keyProblem(err error) (int, web.Text) {
+	switch {
+	case errors.Is(err, account.ErrKeyName):
+		return http.StatusBadRequest, web.Say("makekey.unnamed")
+	case errors.Is(err, account.ErrKeyLife):
+		return http.StatusBadRequest, web.Say("makekey.too_long")
+	case errors.Is(err, account.ErrNoScope):
+		return http.StatusBadRequest, web.Say("makekey.nothing")
+	case errors.Is(err, account.ErrKeyWider):
+		return http.StatusForbidden, web.Say("makekey.wider")
+	case errors.Is(err, account.ErrKeyMade):
+		return http.StatusConflict, web.Say("makekey.used")
+	case errors.Is(err, storage.ErrFull):
+		return http.StatusConflict, web.Say("makekey.full")
+	}
+	return 0, web.Text{}
+}
+
+// keys are the keys for programs on the account page.
+func (p *keyPages) keys(all []account.Connection, form web.AccountForm) web.AccountKeys {
+	out := web.AccountKeys{AccountForm: form}
+	if !p.maker.Off {
+		out.MakeURL = p.steps.views.paths.prefix + pageKeys
+	}
+	for _, c := range all {
+		out.Keys = append(out.Keys, web.ProgramKey{
+			ID: c.ID, Name: c.Client.Name, ClientID: c.ClientID,
+			Server: resourceParty(c.Resource), Scopes: grantedScopes(c.Resource, c.Scopes),
+			Made: web.Event{At: c.CreatedAt, Agent: agentText(c.GivenAgent), From: c.GivenFrom},
+			Ends: c.ExpiresAt, Used: web.Event{At: c.UsedAt, From: c.UsedFrom}, Paused: !c.PausedAt.IsZero(),
+		})
+	}
+	return out
+}

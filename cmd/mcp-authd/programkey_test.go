@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+)
+
+// scriptProgramKey makes a key for a program of a person, and sets $KEY to its client and $GRANT to
+// its grant: programkey DATABASE PERSON NAME.
+func scriptProgramKey(ts *testscript.TestScript, _ bool, args []string) {
+	ctx, now := context.Background(), time.Now()
+	s, err := sqlite.Open(ctx, ts.MkAbs(args[0]), sqlite.Options{})
+	ts.Check(err)
+	defer s.Close()
+	u, err := s.UserByName(ctx, args[1])
+	ts.Check(err)
+	se := storage.Session{
+		Hash: secrets.Hash(secrets.Token("")), UserID: u.ID, CreatedAt: now, ExpiresAt: now.Add(time.Hour),
+	}
+	ts.Check(s.PutSession(ctx, se, u.PasswordHash))
+	digest := storage.Hash(secrets.Hash(secrets.Token("")))
+	k := storage.ProgramKey{
+		Session: se.Hash,
+		Client: storage.Client{
+			ID: secrets.ID("key_"), SecretHash: &digest, Name: args[2], AuthMethod: "client_secret_basic",
+			Scopes: oauth.Scopes{"mcp", "notes:write"}, Resources: []string{"https://mcp.example.com/mcp"},
+			Source: storage.SourcePerson, CreatedAt: now,
+		},
+	}
+	k.Grant = storage.Grant{
+		ID: secrets.ID("grt_"), ClientID: k.Client.ID, UserID: u.ID, Scopes: k.Client.Scopes,
+		Resource: k.Client.Resources[0], CreatedAt: now, ExpiresAt: now.Add(24 * time.Hour),
+	}
+	ts.Check(s.MakeProgramKey(ctx, k))
+	ts.Setenv("KEY", k.Client.ID)
+	ts.Setenv("GRANT", k.Grant.ID)
+}
