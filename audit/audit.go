@@ -28,6 +28,9 @@ const (
 	AnswerShown      = "answer.shown"     // to the person, to carry it to an application on another computer
 	DeviceRequested  = "device.requested" // a device without a browser asks for a person's approval
 	DeviceUnknown    = "device.unknown"   // a person has typed a code under which no device waits
+	RemoteRequested  = "remote.requested" // a browser asks to be signed in from another device
+	RemoteApproved   = "remote.approved"  // by its person, there
+	RemoteDenied     = "remote.denied"    // by its person; reason says when the number was wrong
 	TokenIssued      = "token.issued"
 	TokenRefreshed   = "token.refreshed"
 	TokenReplayed    = "token.replayed"  // a refresh token came again within the grace window

@@ -31,6 +31,7 @@ type Store interface {
 	storage.SignIns
 	storage.Approvals
 	storage.Devices
+	storage.RemoteSignIns
 	storage.Redemptions
 	storage.Revocations
 	storage.Cuts

@@ -79,6 +79,7 @@ func (s *Server) newDevices() *device.Requests {
 // devicePages are where people decide about devices.
 type devicePages struct {
 	devices *flow.Devices
+	remote  *flow.RemoteSignIns // nil: browsers are not signed in from other devices
 	forms   *pageForms
 	steps   *steps
 }
@@ -89,8 +90,11 @@ func (p *devicePages) page(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	p.steps.write(w, r,
-		p.devices.Look(r.Context(), query.Get(paramUserCode), p.forms.token(r), p.forms.networks(r)))
+	typed, look := query.Get(paramUserCode), p.devices.Look
+	if p.remote != nil && device.IsSignIn(typed) {
+		look = p.remote.Look
+	}
+	p.steps.write(w, r, look(r.Context(), typed, p.forms.token(r), p.forms.networks(r)))
 }
 
 // decide serves POST /device.
@@ -130,6 +134,9 @@ func (s *steps) enterDeviceCode(w http.ResponseWriter, r *http.Request, step flo
 	case step.Err != nil:
 		status = http.StatusBadRequest
 		v.Problem = web.Say("device.wrong")
+		if device.IsSignIn(step.Code) {
+			v.Problem = web.Say("remote.wrong")
+		}
 		noteError(r, oauth.NewError(oauth.InvalidRequest, "no device waits under the code"))
 	}
 	s.web.For(r).DeviceCode(w, status, v)

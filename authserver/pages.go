@@ -17,6 +17,7 @@ type pages struct {
 	login     *loginPages
 	home      *homePages
 	device    *devicePages
+	remote    *remotePages // nil: browsers are not signed in from other devices
 	account   *accountPages
 	setup     *setupPages
 	links     *linkPages
@@ -64,12 +65,13 @@ func newPages(s *Server) *pages {
 		web:    s.errors.web,
 		views: &views{
 			issuer: c.Issuer, paths: s.paths, flow: f, clients: s.clients, mail: s.users.HasMail(),
-			codeTTL: c.Tokens.CodeTTL,
+			codeTTL: c.Tokens.CodeTTL, noRemote: c.SignIn.NoOtherDevice,
 		},
 		passwords: newPasswords(c.Config),
 		ways:      s.ways,
 		audit:     c.Audit,
 	}
+	remote := s.newRemote(browsers)
 	devices := &flow.Devices{Flow: f, Requests: s.devices, Approvals: s.grants.approvals}
 	prove := &provePages{entry, forms, steps}
 	ways := &wayPages{entry, accounts, prove, forms, steps}
@@ -91,10 +93,13 @@ func newPages(s *Server) *pages {
 		account:     &accountPages{desk, ways, keys, notices, forms, steps},
 		keys:        keys,
 		setup:       &setupPages{s.users, c.NoLocalLogin, c.Issuer, s.paths.setup, s.errors.web, forms},
-		device:      &devicePages{devices, forms, steps},
+		device:      &devicePages{devices, remote, forms, steps},
 		prove:       prove,
 		ways:        ways,
 		backchannel: c.BackchannelLogout,
+	}
+	if remote != nil {
+		p.remote = &remotePages{remote, forms, steps}
 	}
 	if c.Delegation != nil {
 		p.provider = &providerPages{f, signIns, forms, steps}
@@ -149,6 +154,12 @@ func (p *pages) register(handle func(string, http.Handler, ...string)) {
 	post(p.paths.language, p.web.choose)
 	device := sameSite.Handler(byMethod(p.device.page, p.device.decide))
 	handle(p.paths.device, device, http.MethodGet, http.MethodHead, http.MethodPost)
+	if p.remote != nil {
+		remote := sameSite.Handler(byMethod(p.remote.wait, p.remote.begin))
+		handle(p.paths.remote, remote, http.MethodGet, http.MethodPost) // a HEAD could begin a session
+		handle(p.paths.remote+"/state", http.HandlerFunc(p.remote.state), http.MethodGet)
+		post(p.paths.remoteDecision, p.remote.decide)
+	}
 	post(p.paths.choose, p.login.choose)
 	setup := sameSite.Handler(http.HandlerFunc(p.setup.setup))
 	link := sameSite.Handler(byMethod(p.links.page, p.links.use))

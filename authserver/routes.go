@@ -21,7 +21,8 @@ type paths struct {
 	choose                                                 string // where an account is chosen
 	// With providers to sign in at: callback and connect end in a slash.
 	callback, connect, depart, disconnect, claim, language string
-	device                                                 string // where people type the codes of devices
+	device                                                 string // where people type codes of other devices
+	remote, remoteDecision                                 string // a sign-in from another device
 	link, forgotten                                        string // link ends in a slash
 	passkey, second, recovery, prove                       string // ways in
 	notices                                                string
@@ -41,6 +42,7 @@ func newPaths(issuer string) paths {
 		callback: prefix + "/callback/", connect: prefix + "/connect/", depart: prefix + "/depart",
 		disconnect: prefix + "/disconnect", claim: prefix + "/claim", device: prefix + "/device",
 		link: prefix + users.LinkPath, forgotten: prefix + "/login/forgotten", language: prefix + "/language",
+		remote: prefix + "/login/device", remoteDecision: prefix + "/device/sign-in",
 		passkey: prefix + "/login/passkey", second: prefix + "/login/second", recovery: prefix + "/login/recovery",
 		prove:   prefix + "/prove",
 		notices: prefix + "/account/notices",
@@ -70,6 +72,17 @@ func (p paths) destination(to flow.Destination) string {
 		return p.prefix + to.Page
 	}
 	return p.account
+}
+
+// signIn is where a person signs in in another way, on the way to a destination.
+func (p paths) signIn(to flow.Destination) string {
+	switch {
+	case to.Query != "":
+		return p.request(to.Query)
+	case to == (flow.Destination{}):
+		return p.login
+	}
+	return p.destination(to)
 }
 
 // forDevice is where a person decides about the device that shows them a code.

@@ -59,6 +59,8 @@ func (s *steps) write(w http.ResponseWriter, r *http.Request, step flow.Step) {
 		s.errors.fail(w, r, step)
 	case flow.EnterDeviceCode, flow.AskDevice, flow.DeviceDecided:
 		s.writeDevice(w, r, step)
+	case flow.AwaitRemote, flow.WaitRemote, flow.RemoteOver, flow.AskRemote, flow.RemoteDecided:
+		s.writeRemote(w, r, step)
 	case flow.Continue:
 		w.Header().Set("Referrer-Policy", "no-referrer")
 		http.Redirect(w, r, s.views.paths.destination(step.To), http.StatusSeeOther)
@@ -98,6 +100,9 @@ func (s *steps) login(w http.ResponseWriter, r *http.Request, step flow.Login, a
 	v := s.views.login(step)
 	v.Step, v.Choices, v.NoPassword = sealed, choices, !s.passwords.offered(r.Context())
 	v.Username, v.Problem = cmp.Or(after.name, step.LoginHint), after.problem
+	if !s.views.noRemote {
+		v.RemoteAction = s.views.paths.remote
+	}
 	if v.RecoveryAction = s.views.paths.recovery; len(passkeys) > 0 {
 		v.Passkey, v.Earlier = &passkeys[0], passkeys[1:]
 	}

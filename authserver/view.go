@@ -24,6 +24,8 @@ type views struct {
 	clients *clients.Finder
 	mail    bool // people can be written to
 	codeTTL time.Duration
+	// noRemote: browsers are not signed in from other devices.
+	noRemote bool
 }
 
 func (v *views) login(step flow.Login) web.Login {

@@ -25,6 +25,8 @@ type SignInPolicy struct {
 	// PreviousHosts are hosts whose passkeys still work, by Related Origin Requests; each has to
 	// serve /.well-known/webauthn as this server does.
 	PreviousHosts []string
+	// NoOtherDevice takes away the sign-in of a browser by a person on another device.
+	NoOtherDevice bool
 }
 
 func (c Config) policy() ways.Policy {

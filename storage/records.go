@@ -113,7 +113,7 @@ type Session struct {
 	// the person gave a password.
 	UpstreamID string
 	// Methods are how the person proved who they are (RFC 8176: pwd, otp, and our own webauthn,
-	// recovery, link, fed), all that count in this session. Nil: not known, which proves nothing.
+	// recovery, link, fed, device), all that count in this session. Nil: not known, which proves nothing.
 	Methods []string
 	// ProvedAt is when the person last proved who they are in this session: AuthTime at first.
 	ProvedAt time.Time

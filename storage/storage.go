@@ -366,6 +366,7 @@ type Store interface {
 	SignIns
 	Approvals
 	Devices
+	RemoteSignIns
 	Redemptions
 	Revocations
 	Cuts

@@ -281,6 +281,24 @@ func samples() []sample {
 		{"devicedone-denied", func(p *Pages, w http.ResponseWriter) {
 			p.DeviceDone(w, DeviceDone{Client: Party{Name: "mcp-authd login"}, Resource: notes, Denied: true})
 		}},
+		{"remote", func(p *Pages, w http.ResponseWriter) { p.Remote(w, sampleRemote()) }},
+		{"remoteover", func(p *Pages, w http.ResponseWriter) { p.RemoteOver(w, RemoteOver{AgainURL: "/login"}) }},
+		{"remoteover-denied", func(p *Pages, w http.ResponseWriter) {
+			p.RemoteOver(w, RemoteOver{Denied: true, AgainURL: "/login"})
+		}},
+		{"remoteask", func(p *Pages, w http.ResponseWriter) { p.RemoteAsk(w, 200, sampleRemoteAsk()) }},
+		{"remoteask-problem", func(p *Pages, w http.ResponseWriter) {
+			v := sampleRemoteAsk()
+			v.Near, v.Problem = false, Say("remote.number_missing")
+			p.RemoteAsk(w, 400, v)
+		}},
+		{"remotedone", func(p *Pages, w http.ResponseWriter) { p.RemoteDone(w, RemoteDone{AccountURL: "/account"}) }},
+		{"remotedone-denied", func(p *Pages, w http.ResponseWriter) {
+			p.RemoteDone(w, RemoteDone{Denied: true, AccountURL: "/account"})
+		}},
+		{"remotedone-mistaken", func(p *Pages, w http.ResponseWriter) {
+			p.RemoteDone(w, RemoteDone{Denied: true, Mistaken: true, AccountURL: "/account"})
+		}},
 		{"setup", func(p *Pages, w http.ResponseWriter) { p.Setup(w, 200, setup) }},
 		{"setup-problem", func(p *Pages, w http.ResponseWriter) { p.Setup(w, 400, setupFailed) }},
 		{"setupdone", func(p *Pages, w http.ResponseWriter) {

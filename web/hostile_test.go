@@ -54,6 +54,12 @@ func hostilePages(evil string) []sample {
 				Consent{Action: "/consent", Step: evil, Request: request, Username: evil, AnotherURL: ours,
 					FormTargets: []string{evil}})
 		}},
+		{"remoteask", func(p *Pages, w http.ResponseWriter) {
+			p.RemoteAsk(w, 200, RemoteAsk{
+				Action: "/device/sign-in", Step: evil, Code: "4DJB-MJHT", Agent: Given(evil), Address: evil, Username: evil,
+				SignOutAction: "/logout", SignOutStep: evil,
+			})
+		}},
 		{"chooser", func(p *Pages, w http.ResponseWriter) {
 			p.Chooser(w, Chooser{
 				Action: "/choose", Client: party, Resource: party, Accounts: []Signed{{evil, evil}}, AnotherURL: ours,

@@ -43,6 +43,7 @@ var noticeTexts = map[string]Text{
 	"account-disconnected": Say("notices.account_disconnected"),
 	"key-made":             Say("notices.key_made"),
 	"codes-guessed":        Say("notices.codes_guessed"),
+	"device-signed-in":     Say("notices.device_signed_in"),
 }
 
 // Notices shows what has changed about an account. Its forms post step and act (seen or stop).

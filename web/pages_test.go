@@ -53,7 +53,7 @@ func TestHeaders(t *testing.T) {
 			if want := strings.Contains(body,
 				"<script"); want != (strings.HasPrefix(s.name, "setup") && s.name != "setupdone" ||
 				strings.Contains(body, `value="approve"`) || strings.Contains(body, " data-passkey=") ||
-				strings.Contains(body, " data-accepted=")) {
+				strings.Contains(body, " data-accepted=") || strings.Contains(body, " data-state=")) {
 				t.Errorf("L11: the page has a script: %v", want)
 			} else if strings.Contains(csp, "script-src 'self'") != want {
 				t.Errorf("script allowed: %v, want %v", !want, want)
@@ -80,7 +80,7 @@ func TestOpener(t *testing.T) {
 			"error", "deadend", "error-empty", "setup", "setup-problem", "setupdone", "link", "link-stop",
 			"linkmessage", "forgotten", "answer", "notices"}, s.name) &&
 			!slices.ContainsFunc([]string{"home", "device", "prove", "add", "recoverycodes", "newpassword", "way",
-				"account", "stopeverything", "signedout", "makekey", "keymade"},
+				"account", "stopeverything", "signedout", "makekey", "keymade", "remoteask", "remotedone"},
 				func(account string) bool { return strings.HasPrefix(s.name, account) })
 		want := "same-origin"
 		if kept {

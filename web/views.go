@@ -69,6 +69,8 @@ type Login struct {
 	// Earlier are forms for the passkeys of earlier hosts, which a browser offers apart.
 	Earlier        []Passkey
 	RecoveryAction string // where the form is posted that has username, recovery and step
+	// RemoteAction is where step is posted to sign in with another device; "": that is turned off.
+	RemoteAction string
 	// Choices are the providers to sign in with instead of a password.
 	Choices    []Choice
 	NoPassword bool // accounts with a password are not offered

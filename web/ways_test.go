@@ -23,7 +23,7 @@ func waySamples() []sample {
 		BackURL: "/account",
 	}
 	login := Login{
-		Action: "/login", Step: "sealed-step", RecoveryAction: "/login/recovery",
+		Action: "/login", Step: "sealed-step", RecoveryAction: "/login/recovery", RemoteAction: "/login/device",
 		Passkey: &Passkey{Action: "/login/passkey", Step: "sealed-passkey", Options: passkeyOptions},
 	}
 	earlier := login

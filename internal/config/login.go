@@ -18,8 +18,10 @@ type Login struct {
 	SecondFactor string `yaml:"second_factor"`
 	// AdminsSecondFactor is that of administrators, or enrolled: required as soon as one of them
 	// has a passkey or an app.
-	AdminsSecondFactor string   `yaml:"admins_second_factor"`
-	Passkeys           Passkeys `yaml:"passkeys"`
+	AdminsSecondFactor string `yaml:"admins_second_factor"`
+	// OtherDevice lets a person sign in a browser from another device.
+	OtherDevice bool     `yaml:"other_device"`
+	Passkeys    Passkeys `yaml:"passkeys"`
 }
 
 // Passkeys says for which host names passkeys are.
@@ -31,7 +33,9 @@ type Passkeys struct {
 }
 
 func defaultLogin() Login {
-	return Login{Local: true, SecondFactor: string(ways.Optional), AdminsSecondFactor: string(ways.Enrolled)}
+	return Login{
+		Local: true, SecondFactor: string(ways.Optional), AdminsSecondFactor: string(ways.Enrolled), OtherDevice: true,
+	}
 }
 
 // Site is where people sign in, as far as passkeys depend on it. Validate has checked it.
@@ -46,6 +50,7 @@ func (l Login) Policy() authserver.SignInPolicy {
 		AdminsSecondFactor: l.AdminsSecondFactor,
 		PasskeyRPID:        l.Passkeys.RPID,
 		PreviousHosts:      l.Passkeys.PreviousHosts,
+		NoOtherDevice:      !l.OtherDevice,
 	}
 }
 

@@ -15,6 +15,7 @@ const (
 	AccountDisconnected Kind = "account-disconnected"
 	KeyMade             Kind = "key-made"
 	CodesGuessed        Kind = "codes-guessed"
+	DeviceSignedIn      Kind = "device-signed-in"
 )
 
 // kinds are all of them with what a letter says.
@@ -27,6 +28,8 @@ var kinds = map[Kind]wording{
 	PasswordChanged:     {"Your password was changed", "The password of your account was changed."},
 	AccountConnected:    {"An account was connected", "An account at a provider was connected to your account. It can now sign in to it."},
 	AccountDisconnected: {"An account was disconnected", "An account at a provider was disconnected from your account."},
+	DeviceSignedIn: {"A browser was signed in from another device",
+		"You, or a person with one of your devices, let another browser into your account."},
 	CodesGuessed: {"Wrong codes were typed", "Several wrong codes of your authenticator app were typed, after the password " +
 		"or another proof that was right. If it was not you, somebody knows your password: choose another one."},
 	KeyMade: {"A key for a program was made", "A key was made with which a program can act for you."},

@@ -111,8 +111,14 @@ func (s *Store) ResumeGrant(ctx context.Context, userID, id string, now time.Tim
 }
 
 // StopEverything implements storage.Stops.
+//
+// It holds the account, so that a session which another one has approved, and which begins
+// meanwhile, is there to be ended: see CollectRemoteSignIn.
 func (s *Store) StopEverything(ctx context.Context, userID string, now time.Time) error {
 	return s.tx(ctx, "stop everything", func(ctx context.Context, q querier) error {
+		if _, err := exec(ctx, q, "SELECT 1 FROM users WHERE id = $1 FOR NO KEY UPDATE", userID); err != nil {
+			return err
+		}
 		if err := all(ctx, q, eraseOfUser(userID, column.SignedOut, now)); err != nil {
 			return err
 		}

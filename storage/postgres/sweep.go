@@ -47,6 +47,7 @@ var sweeps = [...]string{
 		column.Before(column.UnseenFor) + " LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM devices WHERE code_hash IN (SELECT code_hash FROM devices WHERE expires_at <= $1::bigint" +
 		column.Before(column.DecidedFor) + " LIMIT $2 FOR UPDATE SKIP LOCKED)",
+	"DELETE FROM remote_sign_ins WHERE secret_hash IN (SELECT secret_hash FROM remote_sign_ins WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
 }
 
 // The clients that are unused and have no grant, with their consents, $1 being

@@ -39,6 +39,7 @@ var sweeps = [...]string{
 		" LIMIT ?2)",
 	"DELETE FROM devices WHERE code_hash IN (SELECT code_hash FROM devices WHERE expires_at <= ?1" +
 		column.Before(column.DecidedFor) + " LIMIT ?2)",
+	"DELETE FROM remote_sign_ins WHERE secret_hash IN (SELECT secret_hash FROM remote_sign_ins WHERE expires_at <= ?1 LIMIT ?2)",
 }
 
 const endedGrants = `DELETE FROM grants WHERE id IN (SELECT g.id FROM

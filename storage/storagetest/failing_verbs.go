@@ -109,6 +109,15 @@ func (f *Failing) Client(a0 context.Context, a1 string) (r0 storage.Client, err 
 	return r0, err
 }
 
+// CollectRemoteSignIn implements storage.Store.
+func (f *Failing) CollectRemoteSignIn(a0 context.Context, a1 storage.Hash, a2 storage.Session, a3 time.Time) (err error) {
+	err = f.call("CollectRemoteSignIn", func() (err error) {
+		err = f.Store.CollectRemoteSignIn(a0, a1, a2, a3)
+		return err
+	})
+	return err
+}
+
 // Connection implements storage.Store.
 func (f *Failing) Connection(a0 context.Context, a1 string, a2 string, a3 time.Time) (r0 storage.Connection, err error) {
 	err = f.call("Connection", func() (err error) {
@@ -152,6 +161,15 @@ func (f *Failing) CutGrants(a0 context.Context, a1 storage.Selection, a2 storage
 		return err
 	})
 	return r0, err
+}
+
+// DecideRemoteSignIn implements storage.Store.
+func (f *Failing) DecideRemoteSignIn(a0 context.Context, a1 storage.Hash, a2 *storage.Hash, a3 time.Time) (err error) {
+	err = f.call("DecideRemoteSignIn", func() (err error) {
+		err = f.Store.DecideRemoteSignIn(a0, a1, a2, a3)
+		return err
+	})
+	return err
 }
 
 // DeleteClient implements storage.Store.
@@ -550,6 +568,15 @@ func (f *Failing) PutNotice(a0 context.Context, a1 storage.Notice) (err error) {
 	return err
 }
 
+// PutRemoteSignIn implements storage.Store.
+func (f *Failing) PutRemoteSignIn(a0 context.Context, a1 storage.RemoteSignIn) (err error) {
+	err = f.call("PutRemoteSignIn", func() (err error) {
+		err = f.Store.PutRemoteSignIn(a0, a1)
+		return err
+	})
+	return err
+}
+
 // PutSession implements storage.Store.
 func (f *Failing) PutSession(a0 context.Context, a1 storage.Session, a2 string) (err error) {
 	err = f.call("PutSession", func() (err error) {
@@ -626,6 +653,24 @@ func (f *Failing) RefreshToken(a0 context.Context, a1 storage.PresentedRefresh, 
 func (f *Failing) Remember(a0 context.Context, a1 string, a2 []byte) (r0 []byte, err error) {
 	err = f.call("Remember", func() (err error) {
 		r0, err = f.Store.Remember(a0, a1, a2)
+		return err
+	})
+	return r0, err
+}
+
+// RemoteSignIn implements storage.Store.
+func (f *Failing) RemoteSignIn(a0 context.Context, a1 storage.Hash, a2 time.Time) (r0 storage.RemoteSignIn, err error) {
+	err = f.call("RemoteSignIn", func() (err error) {
+		r0, err = f.Store.RemoteSignIn(a0, a1, a2)
+		return err
+	})
+	return r0, err
+}
+
+// RemoteSignInByCode implements storage.Store.
+func (f *Failing) RemoteSignInByCode(a0 context.Context, a1 storage.Hash, a2 time.Time) (r0 storage.RemoteSignIn, err error) {
+	err = f.call("RemoteSignInByCode", func() (err error) {
+		r0, err = f.Store.RemoteSignInByCode(a0, a1, a2)
 		return err
 	})
 	return r0, err

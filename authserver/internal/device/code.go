@@ -2,6 +2,7 @@ package device
 
 import (
 	"crypto/rand"
+	"math/big"
 	"strings"
 )
 
@@ -11,6 +12,25 @@ const alphabet = "BCDFGHJKLMNPQRSTVWXZ"
 
 // codeLength gives 34 bits, of which a limited number of guesses finds nothing in ten minutes.
 const codeLength = 8
+
+// digits begin the code of a browser that is to be signed in, so that it is never one of a device:
+// these have letters alone. No two look alike.
+const digits = "2345679"
+
+// newSignInCode returns a random code of a browser, as it is compared: 33 bits.
+func newSignInCode() string {
+	digit, err := rand.Int(rand.Reader, big.NewInt(int64(len(digits))))
+	if err != nil {
+		panic("device: " + err.Error()) // rand.Reader never fails
+	}
+	return digits[digit.Int64():][:1] + newUserCode()[1:]
+}
+
+// IsSignIn reports whether what was typed looks like the code of a browser.
+func IsSignIn(typed string) bool {
+	code := Read(typed)
+	return code != "" && strings.Contains(digits, code[:1])
+}
 
 // newUserCode returns a random user code, as it is compared.
 func newUserCode() string {
@@ -48,7 +68,7 @@ func Read(typed string) string {
 		}
 		return r
 	}, typed)
-	if len(code) != codeLength || strings.Trim(code, alphabet) != "" {
+	if len(code) != codeLength || strings.Trim(code[1:], alphabet) != "" || !strings.Contains(alphabet+digits, code[:1]) {
 		return ""
 	}
 	return code

@@ -59,46 +59,50 @@ func limits(code string, g Guesser) []limit {
 	return out
 }
 
-// Find returns the request that waits under a code that was typed. ErrWrong; ErrThrottled; an
+// guesses slows down people who guess codes, of devices and of browsers alike.
+type guesses struct {
+	store storage.Failures
+	audit *audit.Recorder
+	now   func() time.Time
+}
+
+// look looks up a code that was typed; what is not found is a guess. ErrWrong; ErrThrottled; an
 // *oauth.Error.
-func (q *Requests) Find(ctx context.Context, typed string, g Guesser) (storage.Device, error) {
-	code := Read(typed)
+func (q guesses) look(ctx context.Context, code string, g Guesser, up func() error) error {
 	if code == "" {
-		return storage.Device{}, ErrWrong // a typing error finds nothing out
+		return ErrWrong // a typing error finds nothing out
 	}
 	person := limit{key("person", g.UserID), wrongOfPerson}
 	if err := q.enter(ctx, person, limits(code, g)); err != nil {
-		return storage.Device{}, err
+		return err
 	}
-	d, err := q.Store.DeviceByUserCode(ctx, q.MAC(code), q.Now())
-	switch {
+	switch err := up(); {
 	case errors.Is(err, storage.ErrNotFound):
-		q.Audit.Record(ctx, audit.DeviceUnknown)
-		return d, q.wrong(ctx, limits(code, g))
+		q.audit.Record(ctx, audit.DeviceUnknown)
+		return q.wrong(ctx, limits(code, g))
 	case err != nil:
-		return d, refusal.Unavailable(err)
+		return refusal.Unavailable(err)
 	}
-	if err := q.Store.ClearFailures(ctx, person.key); err != nil {
-		return d, refusal.Unavailable(err)
+	if err := q.store.ClearFailures(ctx, person.key); err != nil {
+		return refusal.Unavailable(err)
 	}
-	return d, nil
+	return nil
 }
 
-// Waiting is Find for a code that was found before: no guess.
-func (q *Requests) Waiting(ctx context.Context, code string) (storage.Device, error) {
-	d, err := q.Store.DeviceByUserCode(ctx, q.MAC(Read(code)), q.Now())
+// waiting is the answer to the look-up of a code that was found before: no guess.
+func waiting(err error) error {
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return d, ErrWrong
+		return ErrWrong
 	case err != nil:
-		return d, refusal.Unavailable(err)
+		return refusal.Unavailable(err)
 	}
-	return d, nil
+	return nil
 }
 
 // enter counts a code as a wrong one of the person, until it turns out to be right.
-func (q *Requests) enter(ctx context.Context, person limit, others []limit) error {
-	n, err := q.Store.RecordFailure(ctx, person.key, q.Now(), Window)
+func (q guesses) enter(ctx context.Context, person limit, others []limit) error {
+	n, err := q.store.RecordFailure(ctx, person.key, q.now(), Window)
 	if err != nil {
 		return refusal.Unavailable(err)
 	}
@@ -106,7 +110,7 @@ func (q *Requests) enter(ctx context.Context, person limit, others []limit) erro
 		return ErrThrottled
 	}
 	for _, l := range others {
-		n, _, err := q.Store.FailureCount(ctx, l.key, q.Now(), Window)
+		n, _, err := q.store.FailureCount(ctx, l.key, q.now(), Window)
 		if err != nil {
 			return refusal.Unavailable(err)
 		}
@@ -117,9 +121,9 @@ func (q *Requests) enter(ctx context.Context, person limit, others []limit) erro
 	return nil
 }
 
-func (q *Requests) wrong(ctx context.Context, all []limit) error {
+func (q guesses) wrong(ctx context.Context, all []limit) error {
 	for _, l := range all {
-		if _, err := q.Store.RecordFailure(ctx, l.key, q.Now(), Window); err != nil {
+		if _, err := q.store.RecordFailure(ctx, l.key, q.now(), Window); err != nil {
 			return refusal.Unavailable(err)
 		}
 	}

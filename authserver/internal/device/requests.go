@@ -1,8 +1,12 @@
-// Package device has the requests of devices without a browser (RFC 8628): it gives them their
-// codes, and finds them again by what a person types elsewhere. It knows the store and no HTTP.
+// Package device has what people decide on another device than the one that asks: the requests of
+// devices without a browser (RFC 8628), and of browsers that are to be signed in (PE-15). It gives
+// them their codes, and finds them again by what a person types elsewhere. It knows the store and
+// no HTTP.
 //
-//	code.go      user codes
+//	code.go      their codes
 //	requests.go  a device asks
+//	signin.go    a browser asks
+//	begin.go     how many may ask
 //	guess.go     a person types a code, or guesses one
 package device
 
@@ -17,8 +21,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
-	"github.com/mcp-authd/mcp-authd/internal/bounded"
-	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
@@ -54,23 +56,14 @@ type Store interface {
 // Requests are the requests of devices. It is safe for concurrent use.
 type Requests struct {
 	Config
-	begun *bounded.Limiter[string]
+	begun   beginnings
+	guesses guesses
 }
 
 // New returns the requests in a store.
 func New(c Config) *Requests {
-	return &Requests{Config: c, begun: bounded.NewLimiter[string](networks, c.Now)}
+	return &Requests{Config: c, begun: newBeginnings(c.Now), guesses: guesses{c.Store, c.Audit, c.Now}}
 }
-
-// How many requests may begin: it takes no sign-in, and each leaves a row for an hour and ten
-// minutes.
-const (
-	ofNetwork = 2  // a second
-	inTotal   = 20 // a second
-	burst     = 30 // times that at once
-	networks  = 10_000
-	everybody = "" // the key of all requests; no network is named so
-)
 
 // Ask is a device authorization request (RFC 8628 §3.1) of a client that has authenticated.
 type Ask struct {
@@ -97,7 +90,7 @@ func (q *Requests) Begin(ctx context.Context, client storage.Client, a Ask) (Beg
 	if err != nil {
 		return Begun{}, err
 	}
-	if err := q.take(a.Networks); err != nil {
+	if err := q.begun.take(a.Networks, "Too many devices are asking at once."); err != nil {
 		return Begun{}, err
 	}
 	now, code := q.Now(), secrets.Token(codePrefix)
@@ -133,21 +126,21 @@ func (q *Requests) put(ctx context.Context, d storage.Device) (userCode string, 
 	return userCode, err
 }
 
-func (q *Requests) take(from []string) error {
-	draws := []bounded.Draw[string]{drawOf(everybody, inTotal)}
-	for place, name := range from {
-		draws = append(draws, drawOf(name, network.Allowance(place)*ofNetwork))
-	}
-	if q.begun.Take(draws...) == 0 {
-		return nil
-	}
-	e := oauth.NewError(oauth.SlowDown, "Too many devices are asking at once.")
-	e.RetryAfter = time.Second
-	return e
+// Find returns the request that waits under a code that was typed. ErrWrong; ErrThrottled; an
+// *oauth.Error.
+func (q *Requests) Find(ctx context.Context, typed string, g Guesser) (d storage.Device, err error) {
+	code := Read(typed)
+	err = q.guesses.look(ctx, code, g, func() (err error) {
+		d, err = q.Store.DeviceByUserCode(ctx, q.MAC(code), q.Now())
+		return err
+	})
+	return d, err
 }
 
-func drawOf(key string, perSecond int) bounded.Draw[string] {
-	return bounded.Draw[string]{Key: key, Rate: bounded.PerSecond(float64(perSecond), perSecond*burst)}
+// Waiting is Find for a code that was found before: no guess.
+func (q *Requests) Waiting(ctx context.Context, code string) (storage.Device, error) {
+	d, err := q.Store.DeviceByUserCode(ctx, q.MAC(Read(code)), q.Now())
+	return d, waiting(err)
 }
 
 // Deny decides a request against it. storage.ErrSpent when it was decided before; storage.ErrExpired.

@@ -16,6 +16,7 @@
 //	provider.go  a sign-in at a provider begins; return.go ends it, claim.go asks whose an
 //	             account is, and link.go lets a resource server have more of one
 //	device.go    the request of a device without a browser (RFC 8628)
+//	remote.go    a browser that a person signs in from another device (PE-15)
 //	account.go   the start page
 package flow
 

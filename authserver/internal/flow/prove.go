@@ -62,7 +62,7 @@ func (e *Entry) Ask(ctx context.Context, token storage.Hash, to Destination, bro
 		Username: v.User.Name,
 		Password: has.Password,
 		App:      has.Apps > 0 && len(v.Session.Methods) > 0, // it stands beside what they have given before
-		AskAnew:  !v.Session.ProvedAt.IsZero(),
+		AskAnew:  !v.Session.ProvedAt.IsZero() && !v.Session.AuthTime.IsZero(),
 	}
 	if has.Passkeys > 0 {
 		c, err := e.Ways.BeginSignIn(ctx, browser, ways.Ask{Purpose: ways.Proof, UserID: v.User.ID})

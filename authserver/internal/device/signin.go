@@ -1,0 +1,133 @@
+package device
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// SignInTTL is how long a person has to sign in a browser from another device (PE-15).
+const SignInTTL = 5 * time.Minute
+
+// SignInStore is what SignIns need of the store.
+type SignInStore interface {
+	storage.RemoteSignIns
+	storage.Failures
+}
+
+// SignIns are the requests of browsers that are to be signed in by a person on another device. It is
+// safe for concurrent use.
+type SignIns struct {
+	Store SignInStore
+	// MAC hides what is short from those who read the database.
+	MAC   func(purpose, code string) storage.Hash
+	Audit *audit.Recorder
+	Now   func() time.Time
+
+	begun   beginnings
+	asked   *bounded.Limiter[string]
+	guesses guesses
+}
+
+// How often a browser is told what a person has decided; pages ask every few seconds.
+const (
+	answers = 1  // a second
+	atOnce  = 10 // as many, and those of all tabs
+)
+
+// NewSignIns returns the requests in a store.
+func NewSignIns(s SignIns) *SignIns {
+	s.begun, s.guesses = newBeginnings(s.Now), guesses{s.Store, s.Audit, s.Now}
+	s.asked = bounded.NewLimiter[string](networks, s.Now)
+	return &s
+}
+
+// Browser is a browser that asks to be signed in.
+type Browser struct {
+	Agent    string   // its name, in words
+	Address  string   // where it asks from
+	Networks []string // the same, as it is counted
+}
+
+// Asked is a request as the browser that asks holds it.
+type Asked struct {
+	Secret  string `json:"s"`
+	Code    string `json:"c"`
+	Expires int64  `json:"e"` // seconds since the epoch
+}
+
+// Hash is the secret as it is stored.
+func (a Asked) Hash() storage.Hash { return secrets.Hash(a.Secret) }
+
+// Begin stores the request of a browser. An *oauth.Error.
+func (q *SignIns) Begin(ctx context.Context, b Browser) (Asked, error) {
+	if err := q.begun.take(b.Networks, "Too many people are signing in at once."); err != nil {
+		return Asked{}, err
+	}
+	now := q.Now()
+	until := now.Add(SignInTTL).Truncate(time.Second)
+	a := Asked{Secret: secrets.Token(""), Expires: until.Unix()}
+	r := storage.RemoteSignIn{
+		Secret: a.Hash(), Agent: b.Agent, Address: b.Address, CreatedAt: now, ExpiresAt: until,
+	}
+	err := storage.ErrExists
+	for try := 0; try < codeTries && errors.Is(err, storage.ErrExists); try++ {
+		a.Code = newSignInCode()
+		r.Code = q.hash(a.Code)
+		err = q.Store.PutRemoteSignIn(ctx, r)
+	}
+	if err != nil {
+		return Asked{}, refusal.Unavailable(err)
+	}
+	q.Audit.Record(ctx, audit.RemoteRequested, slog.String("agent", b.Agent))
+	return a, nil
+}
+
+func (q *SignIns) hash(code string) storage.Hash { return q.MAC("remote sign-in code", code) }
+
+// Number is what the browser that asks shows beside its code, two digits, and no link and no picture
+// has: a person who was sent those does not know it.
+func (q *SignIns) Number(code string) string {
+	h := q.MAC("remote sign-in number", Read(code))
+	return strconv.FormatUint(10+binary.BigEndian.Uint64(h[:])%90, 10)
+}
+
+// Held returns the request of the browser that asks. ErrWrong when there is none, or none any more;
+// ErrThrottled for a browser that asks too often; an *oauth.Error.
+func (q *SignIns) Held(ctx context.Context, a Asked) (storage.RemoteSignIn, error) {
+	if a.Expires <= q.Now().Unix() {
+		return storage.RemoteSignIn{}, ErrWrong
+	}
+	draw := bounded.Draw[string]{Key: a.Secret, Rate: bounded.PerSecond(answers, atOnce)}
+	if q.asked.Take(draw) != 0 {
+		return storage.RemoteSignIn{}, ErrThrottled
+	}
+	r, err := q.Store.RemoteSignIn(ctx, a.Hash(), q.Now())
+	return r, waiting(err)
+}
+
+// Find returns the request that waits under a code that was typed. ErrWrong; ErrThrottled; an
+// *oauth.Error.
+func (q *SignIns) Find(ctx context.Context, typed string, g Guesser) (r storage.RemoteSignIn, err error) {
+	code := Read(typed)
+	err = q.guesses.look(ctx, code, g, func() (err error) {
+		r, err = q.Store.RemoteSignInByCode(ctx, q.hash(code), q.Now())
+		return err
+	})
+	return r, err
+}
+
+// Waiting is Find for a code that was found before: no guess.
+func (q *SignIns) Waiting(ctx context.Context, code string) (storage.RemoteSignIn, error) {
+	r, err := q.Store.RemoteSignInByCode(ctx, q.hash(Read(code)), q.Now())
+	return r, waiting(err)
+}

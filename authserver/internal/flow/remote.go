@@ -1,0 +1,278 @@
+package flow
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/device"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/notice"
+	"github.com/mcp-authd/mcp-authd/internal/users"
+	"github.com/mcp-authd/mcp-authd/internal/ways"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// RemoteSignIns have a person sign in a browser from another device, on which they are signed in
+// (PE-15). The browser asks: Begin, Await. The person decides: Look, Decide.
+type RemoteSignIns struct {
+	Requests *device.SignIns
+	Browsers *Browsers
+	Ways     *ways.Ways
+	Users    *users.Users
+	Notices  *notice.Teller
+	Audit    *audit.Recorder
+	Now      func() time.Time
+}
+
+// Awaited is a request to be signed in as the browser holds it that asks, sealed and bound to it.
+type Awaited struct {
+	device.Asked
+	To Destination `json:"t"`
+}
+
+// AwaitRemote sends the browser to the page on which it waits.
+type AwaitRemote struct{ Awaited Awaited }
+
+// WaitRemote is that page.
+type WaitRemote struct {
+	Awaited Awaited
+	Number  string // which the person types who approves
+}
+
+// RemoteEnd is why a browser waits no longer.
+type RemoteEnd string
+
+// The ends.
+const (
+	RemoteLate   RemoteEnd = "late"   // nobody decided in time, or this was used before
+	RemoteDenied RemoteEnd = "denied" // by the person, also after the approval
+)
+
+// RemoteOver is the page of a browser that was not signed in.
+type RemoteOver struct {
+	To  Destination
+	Why RemoteEnd
+}
+
+// RemoteForm is what the form of AskRemote carries along, sealed and bound to the browser.
+type RemoteForm struct {
+	Code   string       `json:"c"`
+	Secret storage.Hash `json:"s"` // of the request
+	UserID string       `json:"u"`
+}
+
+// AskRemote is the page on which a person who is signed in decides about a browser.
+type AskRemote struct {
+	Form     RemoteForm
+	Request  storage.RemoteSignIn
+	Visit    storage.Visit
+	NoNumber bool // the person has approved, and typed no number
+}
+
+// RemoteDecided is the page after that. Mistaken: the number was not that of the browser, which
+// denies it.
+type RemoteDecided struct{ Denied, Mistaken bool }
+
+func (AwaitRemote) step()   {}
+func (WaitRemote) step()    {}
+func (RemoteOver) step()    {}
+func (AskRemote) step()     {}
+func (RemoteDecided) step() {}
+
+// Begin has a browser ask. An *oauth.Error.
+func (s *RemoteSignIns) Begin(ctx context.Context, b device.Browser, to Destination) (Step, error) {
+	asked, err := s.Requests.Begin(ctx, b)
+	return AwaitRemote{Awaited{asked, to}}, err
+}
+
+// Undecided reports whether a browser still waits.
+func (s *RemoteSignIns) Undecided(ctx context.Context, a Awaited) bool {
+	r, err := s.Requests.Held(ctx, a.Asked)
+	return err == nil && r.DecidedAt.IsZero() || errors.Is(err, device.ErrThrottled)
+}
+
+// Await signs in a browser as soon as a person has approved that. The step is Continue when a session
+// has begun, and else what the browser shows.
+func (s *RemoteSignIns) Await(ctx context.Context, a Awaited, from string, mint Mint) (Step, error) {
+	r, err := s.Requests.Held(ctx, a.Asked)
+	wait := WaitRemote{Awaited: a, Number: s.Requests.Number(a.Code)}
+	switch {
+	case errors.Is(err, device.ErrThrottled):
+		return wait, nil
+	case errors.Is(err, device.ErrWrong):
+		return RemoteOver{a.To, RemoteLate}, nil
+	case err != nil:
+		return nil, err
+	case r.DecidedAt.IsZero():
+		return wait, nil
+	case r.Approver == nil:
+		return RemoteOver{a.To, RemoteDenied}, nil
+	case !r.CollectedAt.IsZero():
+		return RemoteOver{a.To, RemoteLate}, nil
+	}
+	return s.collect(ctx, a, *r.Approver, from, mint)
+}
+
+// notProved is the ProvedAt of a session that another one has approved. In it the person has proved
+// nothing: who sits before the browser must not be able to change what lets the person in.
+var notProved = time.UnixMilli(1)
+
+func (s *RemoteSignIns) collect(
+	ctx context.Context, a Awaited, approver storage.Hash, from string, mint Mint,
+) (Step, error) {
+	v, err := s.Browsers.LiveVisit(ctx, approver, storage.VisitKey{})
+	switch {
+	case err != nil:
+		return nil, err
+	case v == nil: // the person has signed out, or was, since they approved
+		return RemoteOver{a.To, RemoteDenied}, nil
+	}
+	methods := slices.Clone(v.Session.Methods)
+	if !slices.Contains(methods, ways.ByDevice) {
+		methods = append(methods, ways.ByDevice)
+	}
+	se := mint(v.User, methods)
+	se.AuthTime, se.ProvedAt, se.UpstreamID = v.Session.ProvedAt, notProved, v.Session.UpstreamID
+	switch err := s.Requests.Store.CollectRemoteSignIn(ctx, a.Hash(), se, s.Now()); {
+	case errors.Is(err, storage.ErrNotFound):
+		return RemoteOver{a.To, RemoteDenied}, nil
+	case errors.Is(err, storage.ErrSpent), errors.Is(err, storage.ErrExpired):
+		return RemoteOver{a.To, RemoteLate}, nil
+	case err != nil:
+		return nil, refusal.Unavailable(err)
+	}
+	s.Users.SignedIn(ctx, v.User, from, methods)
+	s.Notices.Tell(ctx, v.User.ID, notice.Change{Kind: notice.DeviceSignedIn, Detail: se.Agent})
+	return Continue{a.To}, nil
+}
+
+// Look shows what waits under a code. It decides nothing, and looks nothing up for a person who has
+// not signed in.
+func (s *RemoteSignIns) Look(ctx context.Context, typed string, token storage.Hash, networks []string) Step {
+	v, err := s.Browsers.LiveVisit(ctx, token, storage.VisitKey{})
+	switch {
+	case err != nil:
+		return Fail{Err: err}
+	case v == nil:
+		return s.signIn(ctx, typed, token)
+	}
+	found, err := s.Requests.Find(ctx, typed, device.Guesser{UserID: v.User.ID, Networks: networks})
+	if err != nil {
+		return notFound(typed, err)
+	}
+	return s.ask(ctx, device.Read(typed), found, v)
+}
+
+func (s *RemoteSignIns) signIn(ctx context.Context, code string, token storage.Hash) Step {
+	return Login{To: Destination{Device: code}, EndNotice: s.Browsers.endNotice(ctx, token)}
+}
+
+func (s *RemoteSignIns) ask(ctx context.Context, code string, found storage.RemoteSignIn, v *storage.Visit) Step {
+	if step := s.missing(ctx, code, v); step != nil {
+		return step
+	}
+	return AskRemote{
+		Form:    RemoteForm{Code: code, Secret: found.Secret, UserID: v.User.ID},
+		Request: found,
+		Visit:   *v,
+	}
+}
+
+// missing is the step for a person who has to prove more before they give away a session: as much as
+// signing in takes, and just now. So no browser gets in by another device that would not get in
+// by itself.
+func (s *RemoteSignIns) missing(ctx context.Context, code string, v *storage.Visit) Step {
+	to := Destination{Device: code}
+	owes, err := s.Ways.Owes(ctx, v.User, v.Session.Methods)
+	if err == nil && owes.Missing {
+		return StepUp{to}
+	}
+	var needs ways.Need
+	if err == nil {
+		needs, err = s.Ways.Needs(ctx, v.User, v.Session.Methods)
+	}
+	switch {
+	case err != nil:
+		return Fail{Err: refusal.Unavailable(err)}
+	case needs.Missing, !Fresh(v.Session, s.Now()):
+		return Reprove{to}
+	}
+	return nil
+}
+
+// Decide carries out what the person decided. An approval comes with the number that stands on the
+// browser: one that was sent the link or the picture, as bait, does not know it.
+func (s *RemoteSignIns) Decide(
+	ctx context.Context, form RemoteForm, verdict, number string, token storage.Hash,
+) Step {
+	v, err := s.Browsers.LiveVisit(ctx, token, storage.VisitKey{})
+	switch {
+	case err != nil:
+		return Fail{Err: err}
+	case v == nil:
+		return s.signIn(ctx, form.Code, token)
+	case v.User.ID != form.UserID:
+		return Fail{Err: ErrSomebodyElse}
+	}
+	found, err := s.Requests.Waiting(ctx, form.Code)
+	if err == nil && found.Secret != form.Secret {
+		err = device.ErrWrong // the code belongs to a newer request
+	}
+	if err != nil {
+		return notFound(form.Code, err)
+	}
+	switch verdict {
+	case "deny":
+		return s.deny(ctx, form, v.User, "")
+	case "approve":
+		return s.approve(ctx, form, found, strings.TrimSpace(number), v)
+	}
+	return incomplete
+}
+
+func (s *RemoteSignIns) deny(ctx context.Context, form RemoteForm, u storage.User, reason string) Step {
+	if err := s.Requests.Store.DecideRemoteSignIn(ctx, form.Secret, nil, s.Now()); err != nil {
+		return s.undecided(form.Code, err)
+	}
+	s.Audit.Record(ctx, audit.RemoteDenied, audit.Person(u.ID, u.Name), slog.String("reason", reason))
+	return RemoteDecided{Denied: true, Mistaken: reason != ""}
+}
+
+func (s *RemoteSignIns) approve(
+	ctx context.Context, form RemoteForm, found storage.RemoteSignIn, number string, v *storage.Visit,
+) Step {
+	step := s.ask(ctx, form.Code, found, v)
+	asked, ok := step.(AskRemote)
+	switch {
+	case !ok:
+		return step
+	case number == "":
+		asked.NoNumber = true
+		return asked
+	case subtle.ConstantTimeCompare([]byte(number), []byte(s.Requests.Number(form.Code))) != 1:
+		return s.deny(ctx, form, v.User, "wrong number") // a second guess would be too many
+	}
+	err := s.Requests.Store.DecideRemoteSignIn(ctx, form.Secret, &v.Session.Hash, s.Now())
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return s.signIn(ctx, form.Code, v.Session.Hash)
+	case err != nil:
+		return s.undecided(form.Code, err)
+	}
+	s.Audit.Record(ctx, audit.RemoteApproved, audit.Person(v.User.ID, v.User.Name),
+		slog.String("agent", found.Agent), slog.String("address", found.Address))
+	return RemoteDecided{}
+}
+
+func (s *RemoteSignIns) undecided(code string, err error) Step {
+	if step, ok := undecided(code, err).(EnterDeviceCode); ok {
+		return step
+	}
+	return Fail{Err: refusal.Unavailable(err)}
+}

@@ -1,0 +1,191 @@
+package authserver
+
+import (
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/device"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/internal/qr"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/session"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// remotePages sign in browsers from other devices (PE-15).
+type remotePages struct {
+	remote *flow.RemoteSignIns
+	forms  *pageForms
+	steps  *steps
+}
+
+// newRemote returns the sign-ins from other devices, nil when they are turned off.
+func (s *Server) newRemote(browsers *flow.Browsers) *flow.RemoteSignIns {
+	c := s.cfg
+	if c.SignIn.NoOtherDevice {
+		return nil
+	}
+	return &flow.RemoteSignIns{
+		Requests: device.NewSignIns(device.SignIns{
+			Store: c.Store,
+			MAC:   func(purpose, code string) storage.Hash { return s.ring.MAC(purpose, []byte(code)) },
+			Audit: c.Audit,
+			Now:   c.Now,
+		}),
+		Browsers: browsers,
+		Ways:     s.ways,
+		Users:    s.users,
+		Notices:  s.teller,
+		Audit:    c.Audit,
+		Now:      c.Now,
+	}
+}
+
+// begin serves POST /login/device: a browser asks to be signed in.
+func (p *remotePages) begin(w http.ResponseWriter, r *http.Request) {
+	var to flow.Destination
+	if _, ok := p.forms.open(w, r, purposeLogin, &to); !ok {
+		return
+	}
+	step, err := p.remote.Begin(r.Context(), device.Browser{
+		Agent:    session.Agent(r.UserAgent()),
+		Address:  p.forms.proxies.ClientAddr(r).String(),
+		Networks: p.forms.networks(r),
+	}, to)
+	if err != nil {
+		p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
+		return
+	}
+	p.steps.write(w, r, step)
+}
+
+// paramAsk is the parameter of /login/device with the request of the browser, sealed and bound to it.
+const paramAsk = "ask"
+
+// awaited is the request of the browser; when there is none, it has answered.
+func (p *remotePages) awaited(w http.ResponseWriter, r *http.Request) (a flow.Awaited, ok bool) {
+	sealed := r.URL.Query().Get(paramAsk)
+	if err := p.forms.sessions.OpenStep(purposeRemote, p.forms.sessions.Browser(w, r), sealed, &a); err != nil {
+		p.forms.errors.stale(w, r)
+		return a, false
+	}
+	return a, true
+}
+
+// wait serves GET /login/device: the browser shows what the person needs on the other device, until
+// they have decided.
+func (p *remotePages) wait(w http.ResponseWriter, r *http.Request) {
+	a, ok := p.awaited(w, r)
+	if !ok {
+		return
+	}
+	x := &entering{forms: p.forms, r: r}
+	step, err := p.remote.Await(r.Context(), a, p.forms.networks(r)[0], x.mint)
+	if err != nil {
+		p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
+		return
+	}
+	p.steps.entered(w, r, x, step)
+}
+
+// state serves GET /login/device/state, which a script asks: 204 while the browser has to wait.
+func (p *remotePages) state(w http.ResponseWriter, r *http.Request) {
+	a, ok := p.awaited(w, r)
+	if !ok {
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	if p.remote.Undecided(r.Context(), a) {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
+// decide serves POST /device/sign-in: a person decides about a browser.
+func (p *remotePages) decide(w http.ResponseWriter, r *http.Request) {
+	var form flow.RemoteForm
+	posted, ok := p.forms.open(w, r, purposeRemoteDecision, &form)
+	if !ok {
+		return
+	}
+	p.steps.write(w, r, p.remote.Decide(r.Context(), form, posted.Get("decision"), posted.Get("number"),
+		p.forms.token(r)))
+}
+
+// writeRemote writes the steps of a sign-in from another device.
+func (s *steps) writeRemote(w http.ResponseWriter, r *http.Request, step flow.Step) {
+	switch step := step.(type) {
+	case flow.AwaitRemote:
+		s.awaitRemote(w, r, step.Awaited)
+	case flow.WaitRemote:
+		s.waitRemote(w, r, step)
+	case flow.RemoteOver:
+		s.web.For(r).RemoteOver(w, web.RemoteOver{
+			Denied: step.Why == flow.RemoteDenied, AgainURL: s.views.paths.signIn(step.To),
+		})
+	case flow.AskRemote:
+		s.askRemote(w, r, step)
+	case flow.RemoteDecided:
+		s.web.For(r).RemoteDone(w, web.RemoteDone{
+			Denied: step.Denied, Mistaken: step.Mistaken, AccountURL: s.views.paths.account,
+		})
+	}
+}
+
+// awaitRemote leads to the page on which the browser waits. Its address holds the request, which is
+// of no use in another browser.
+func (s *steps) awaitRemote(w http.ResponseWriter, r *http.Request, a flow.Awaited) {
+	sealed, err := s.forms.seal(w, r, purposeRemote, a)
+	if err != nil {
+		s.errors.show(w, r, http.StatusBadRequest, err)
+		return
+	}
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	http.Redirect(w, r, s.views.paths.remote+"?"+url.Values{paramAsk: {sealed}}.Encode(), http.StatusSeeOther)
+}
+
+func (s *steps) waitRemote(w http.ResponseWriter, r *http.Request, step flow.WaitRemote) {
+	a, paths := step.Awaited, s.views.paths
+	code, left := device.Show(a.Code), time.Unix(a.Expires, 0).Sub(s.views.flow.Now())
+	v := web.Remote{
+		Code:       code,
+		Number:     step.Number,
+		URL:        s.views.issuer + "/device",
+		Minutes:    minutes(left),
+		Seconds:    int(left.Seconds()),
+		SelfURL:    r.URL.RequestURI(),
+		StateURL:   paths.remote + "/state?" + r.URL.RawQuery,
+		ElsewayURL: paths.signIn(a.To),
+	}
+	if path, size, err := qr.Path(s.views.issuer + "/device?" + paramUserCode + "=" + code); err == nil {
+		v.QR = web.QR{Path: path, Size: size}
+	}
+	s.web.For(r).Remote(w, v)
+}
+
+func (s *steps) askRemote(w http.ResponseWriter, r *http.Request, step flow.AskRemote) {
+	sealed, err := s.forms.seal(w, r, purposeRemoteDecision, step.Form)
+	var signOut string
+	if err == nil {
+		signOut, err = s.forms.seal(w, r, purposeLogout, flow.Destination{Device: step.Form.Code})
+	}
+	if err != nil {
+		s.errors.show(w, r, http.StatusBadRequest, err)
+		return
+	}
+	paths, asked := s.views.paths, step.Request
+	v := web.RemoteAsk{
+		Action: paths.remoteDecision, Step: sealed, Code: device.Show(step.Form.Code),
+		Agent: agentText(asked.Agent), Address: asked.Address, Near: s.forms.near(r, asked.Address),
+		Asked: asked.CreatedAt, Username: step.Visit.User.Name,
+		SignOutAction: paths.logout, SignOutStep: signOut,
+	}
+	status := http.StatusOK
+	if step.NoNumber {
+		status, v.Problem = http.StatusBadRequest, web.Say("remote.number_missing")
+	}
+	s.web.For(r).RemoteAsk(w, status, v)
+}

@@ -1,0 +1,51 @@
+package column
+
+import "github.com/mcp-authd/mcp-authd/storage"
+
+// RemoteColumns are what is stored of a request to be signed in from another device; RemoteRead is
+// what is read of it.
+const (
+	RemoteColumns = "secret_hash, code_hash, agent, address, created_at, expires_at"
+	RemoteRead    = RemoteColumns + ", decided_at, session_hash, collected_at"
+)
+
+// RemoteRow reads RemoteRead.
+type RemoteRow struct {
+	r                      storage.RemoteSignIn
+	secret, code, approver []byte
+	created, expires       int64
+	decided, collected     *int64
+}
+
+// Dest is what to scan into.
+func (r *RemoteRow) Dest() []any {
+	return []any{
+		&r.secret, &r.code, &r.r.Agent, &r.r.Address, &r.created, &r.expires, &r.decided, &r.approver, &r.collected,
+	}
+}
+
+// RemoteSignIn is the record that was read.
+func (r *RemoteRow) RemoteSignIn() (out storage.RemoteSignIn, err error) {
+	out = r.r
+	if out.Secret, err = Hash(r.secret); err != nil {
+		return out, err
+	}
+	if out.Code, err = Hash(r.code); err != nil {
+		return out, err
+	}
+	if r.approver != nil {
+		approver, err := Hash(r.approver)
+		if err != nil {
+			return out, err
+		}
+		out.Approver = &approver
+	}
+	out.CreatedAt, out.ExpiresAt = Time(r.created), Time(r.expires)
+	out.DecidedAt, out.CollectedAt = OptTime(r.decided), OptTime(r.collected)
+	return out, nil
+}
+
+// RemoteValues are the values of RemoteColumns.
+func RemoteValues(r storage.RemoteSignIn) []any {
+	return []any{r.Secret[:], r.Code[:], r.Agent, r.Address, Millis(r.CreatedAt), Millis(r.ExpiresAt)}
+}
