@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/qr"
 )
 
 var shownAnswer = regexp.MustCompile(`<textarea id="answer"[^>]*>([^<]*)</textarea>`)
@@ -61,6 +63,10 @@ func TestAnswerShown(t *testing.T) {
 			if !strings.Contains(pg.body, want) {
 				t.Errorf("the page does not say %q", want)
 			}
+		}
+		// package qr holds the picture of a text against the modules of its code
+		if path, _, err := qr.Path(back.String()); err != nil || !strings.Contains(pg.body, `<path d="`+path+`"/>`) {
+			t.Errorf("the picture is not that of the address: %v", err)
 		}
 		if status, out := p.token(codeForm(q.Get("code"))); status != http.StatusOK {
 			t.Fatalf("got %d %v", status, out)

@@ -54,8 +54,11 @@ func (p *person) decideRemote(pg page, verdict, number string) page {
 // approveRemote signs a browser in from another one, in which alice signs in first.
 func (p *person) approveRemote(w waiting) {
 	p.t.Helper()
-	if pg := p.decideRemote(p.signInFor(devicePath(w.code)), "approve", w.number); !strings.Contains(
-		pg.body, "The browser is signed in") {
+	asked := p.get(devicePath(w.code))
+	if strings.Contains(asked.body, `name="password"`) {
+		asked = p.signInFor(devicePath(w.code))
+	}
+	if pg := p.decideRemote(asked, "approve", w.number); !strings.Contains(pg.body, "The browser is signed in") {
 		p.t.Fatalf("got %d %s", pg.status, pg.body)
 	}
 }
@@ -133,14 +136,14 @@ func TestRemoteSignIn(t *testing.T) {
 			t.Errorf("the code again: got %d %s", again.status, again.body)
 		}
 		for _, want := range []string{
-			`"msg":"remote.requested"`, `"msg":"remote.approved"`, `"methods":"pwd device"`, `"what":"device-signed-in"`,
+			`"msg":"remote.requested"`, `"msg":"remote.approved"`, `"methods":"pwd device"`,
+			`"what":"device-signed-in"`,
 		} {
 			if !strings.Contains(r.log.String(), want) {
 				t.Errorf("SP-28: the log does not tell %s", want)
 			}
 		}
-		if signIns := phone.get("/account").body; strings.Count(signIns, "data-session=") != 2 ||
-			!strings.Contains(signIns, "Firefox") {
+		if signIns := phone.get("/account").body; strings.Count(signIns, "data-session=") != 2 {
 			t.Errorf("PE-15: the new session is not listed: %s", signIns)
 		}
 	})
@@ -348,7 +351,7 @@ func TestRemoteProof(t *testing.T) {
 			t.Errorf("got %d to %q %s", pg.status, to, pg.body)
 		}
 	})
-	t.Run("PE-04 PE-15 what was signed in by another device changes no ways in, and approves no other", func(t *testing.T) {
+	t.Run("PE-04 PE-15 another device lets in no thief of ways in, and no third browser", func(t *testing.T) {
 		r := newRig(t)
 		asker, phone := r.person(), r.person()
 		w := asker.askRemote("/login")
@@ -369,7 +372,8 @@ func TestRemoteProof(t *testing.T) {
 		open := phone.signInFor(devicePath(w.code))
 		r.restart(func(c *Config) { c.SignIn.SecondFactor = "required" })
 		for what, pg := range map[string]page{
-			"the page": phone.get(devicePath(w.code)), "a form of before": phone.decideRemote(open, "approve", w.number),
+			"the page":         phone.get(devicePath(w.code)),
+			"a form of before": phone.decideRemote(open, "approve", w.number),
 		} {
 			if to := phone.there(pg); !strings.HasPrefix(to, "/login/second?to=") {
 				t.Errorf("%s: got %d to %q", what, pg.status, to)

@@ -56,8 +56,8 @@ func hostilePages(evil string) []sample {
 		}},
 		{"remoteask", func(p *Pages, w http.ResponseWriter) {
 			p.RemoteAsk(w, 200, RemoteAsk{
-				Action: "/device/sign-in", Step: evil, Code: "4DJB-MJHT", Agent: Given(evil), Address: evil, Username: evil,
-				SignOutAction: "/logout", SignOutStep: evil,
+				Action: "/device/sign-in", Step: evil, Code: "4DJB-MJHT", Agent: Given(evil), Address: evil,
+				Username: evil, SignOutAction: "/logout", SignOutStep: evil,
 			})
 		}},
 		{"chooser", func(p *Pages, w http.ResponseWriter) {

@@ -68,7 +68,8 @@ func Read(typed string) string {
 		}
 		return r
 	}, typed)
-	if len(code) != codeLength || strings.Trim(code[1:], alphabet) != "" || !strings.Contains(alphabet+digits, code[:1]) {
+	if len(code) != codeLength || strings.Trim(code[1:], alphabet) != "" ||
+		!strings.Contains(alphabet+digits, code[:1]) {
 		return ""
 	}
 	return code
