@@ -59,9 +59,21 @@ func (s *Server) buildWays() (err error) {
 	}
 	s.ways, err = ways.New(ways.Config{
 		Store: s.cfg.Store, Ring: s.ring, Site: site, Policy: s.cfg.policy(), Guesses: s.users,
+		Passwords: !s.cfg.NoLocalLogin, Providers: s.cfg.providers(),
 		Now: s.cfg.Now, Audit: s.cfg.Audit, Logger: s.cfg.Logger,
 	})
 	return err
+}
+
+// providers are the ids of those at which people sign in.
+func (c Config) providers() (ids []string) {
+	if c.Delegation == nil {
+		return nil
+	}
+	for _, p := range c.Delegation.Providers() {
+		ids = append(ids, p.ID)
+	}
+	return ids
 }
 
 // relatedOrigins serves /.well-known/webauthn at the root of the origin: where else the passkeys of

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/authkit"
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // TestPE02RelatedOrigins: browsers read at the root of the origin where else passkeys may be used.
@@ -103,7 +104,7 @@ func (r *rig) madeFor(a *authkit.Authenticator, rpID string) {
 	if err != nil || len(all) != 1 {
 		r.t.Fatalf("got %v, %v", all, err)
 	}
-	if err := r.store.RemoveWay(r.t.Context(), u.ID, all[0].ID, nil); err != nil {
+	if err := r.store.RemoveWay(r.t.Context(), u.ID, all[0].ID, storage.Admission{Passwords: true}); err != nil {
 		r.t.Fatal(err)
 	}
 	all[0].RPID, a.Passkeys[0].RPID = rpID, rpID

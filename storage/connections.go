@@ -55,9 +55,6 @@ type SignIns interface {
 	// EndOtherSignIns is EndSession for each session of a user but the one to keep, and returns how
 	// many there were.
 	EndOtherSignIns(ctx context.Context, userID string, keep Hash, now time.Time) (int, error)
-	// ProveSession notes that the person of a live session has proved who they are at a time, by
-	// methods that are added to those of the session. ErrNotFound when it is not live.
-	ProveSession(ctx context.Context, h Hash, methods []string, at time.Time) error
 	// SeeSession notes that a session is used at a time, unless a use within SeenEvery before it
 	// is noted. No error when there is none.
 	SeeSession(ctx context.Context, h Hash, at time.Time) error

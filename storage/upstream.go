@@ -113,7 +113,7 @@ type Identities interface {
 type Untie struct {
 	UserID, Connector, Subject string
 	Reason                     string
-	RPIDs                      []string // the relying parties for which passkeys work
+	By                         Admission // what else may let the user in
 	Now                        time.Time
 }
 

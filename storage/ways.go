@@ -39,10 +39,10 @@ const (
 	MaxApps = 5
 )
 
-// Factors are all that a person can prove with who they are.
+// Factors are all that a person can prove with who they are, as far as it is admitted.
 type Factors struct {
 	Password      bool
-	Passkeys      int // of the relying parties that were asked about
+	Passkeys      int
 	Apps          int
 	RecoveryCodes int // that are left
 	Identities    int // accounts at providers
@@ -76,19 +76,26 @@ type WayUse struct {
 	Now      time.Time
 }
 
-// WayEnds takes ways in away. A person keeps at least one that lets them in alone: a passkey of one
-// of the relying parties rpIDs (those for which passkeys work), a password, or an account at a
-// provider. Of concurrent removals that together would leave none, one at least is ErrLast.
+// Admission is what lets people in as the server is configured.
+type Admission struct {
+	Passwords bool     // accounts with a password sign in
+	RPIDs     []string // the relying parties for which passkeys work
+	Providers []string // the ids of those at which people sign in
+}
+
+// WayEnds takes ways in away. A person keeps at least one that lets them in alone, of those that are
+// admitted: a passkey, a password, or an account at a provider. Of concurrent removals that together
+// would leave none, one at least is ErrLast.
 type WayEnds interface {
 	// RemoveWay removes a way. ErrNotFound when the user has no such way; ErrLast.
-	RemoveWay(ctx context.Context, userID, id string, rpIDs []string) error
+	RemoveWay(ctx context.Context, userID, id string, by Admission) error
 	// RemovePassword removes the password of a user; sessions stay. ErrNotFound when there is none;
 	// ErrLast.
-	RemovePassword(ctx context.Context, userID string, rpIDs []string) error
+	RemovePassword(ctx context.Context, userID string, by Admission) error
 	// TakeWay removes a way for the operator, even if it is the last one. ErrNotFound.
 	TakeWay(ctx context.Context, userID, id string) error
-	// Factors counts what a user has, in one round trip. ErrNotFound when the user is gone.
-	Factors(ctx context.Context, userID string, rpIDs []string) (Factors, error)
+	// Factors counts what a user has that is admitted, in one round trip. ErrNotFound when the user is gone.
+	Factors(ctx context.Context, userID string, by Admission) (Factors, error)
 }
 
 // RecoveryCodes are for people who have lost their other ways in. Each is good once.
@@ -108,8 +115,9 @@ type WayCustody interface {
 	// ResealWay replaces the data of an app, if it still is old. ErrSpent when it is not, or when
 	// there is no such app.
 	ResealWay(ctx context.Context, id string, old, sealed []byte) error
-	// PasskeyHosts counts the passkeys of each relying party, by its id.
-	PasskeyHosts(ctx context.Context) ([]PasskeyHost, error)
+	// PasskeyHosts counts the passkeys of each relying party, by its id. Passkeys of every other one
+	// count as another way in, whether or not they are admitted.
+	PasskeyHosts(ctx context.Context, by Admission) ([]PasskeyHost, error)
 }
 
 // PasskeyHost is what rests on a relying party.

@@ -32,9 +32,11 @@ type Config struct {
 	// SecretKeys are the master keys, the primary first, each of at least 32 bytes.
 	SecretKeys [][]byte
 	Connectors []Connector
-	// PasskeyRPIDs are the relying parties for which passkeys let people in: who has one of these
-	// may disconnect their last account at a provider.
+	// PasskeyRPIDs are the relying parties for which passkeys let people in: who has one of these, or a
+	// password, may disconnect their last account at a provider.
 	PasskeyRPIDs []string
+	// NoLocalLogin says that a password lets no one in.
+	NoLocalLogin bool
 	// ProductName is the name in the User-Agent of requests to providers. Default: "mcp-authd".
 	ProductName string
 

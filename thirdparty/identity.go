@@ -58,11 +58,20 @@ func (d *Delegation) Identities(ctx context.Context, userID string) ([]storage.I
 func (d *Delegation) Disconnect(ctx context.Context, userID, connector, subject string) error {
 	ended, err := d.cfg.Store.Unlink(ctx, storage.Untie{
 		UserID: userID, Connector: connector, Subject: subject, Reason: reasonDisconnected,
-		RPIDs: d.cfg.PasskeyRPIDs, Now: d.now(),
+		By: d.admission(), Now: d.now(),
 	})
 	if err != nil {
 		return fmt.Errorf("thirdparty: disconnect: %w", err)
 	}
 	d.afterEnd(ctx, ended, reasonDisconnected)
 	return nil
+}
+
+// admission is what lets people in: a provider that is configured no more does not.
+func (d *Delegation) admission() storage.Admission {
+	by := storage.Admission{Passwords: !d.cfg.NoLocalLogin, RPIDs: d.cfg.PasskeyRPIDs}
+	for _, p := range d.Providers() {
+		by.Providers = append(by.Providers, p.ID)
+	}
+	return by
 }

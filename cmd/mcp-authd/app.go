@@ -124,7 +124,9 @@ func (a *app) accounts() (*users.Users, error) {
 	if err != nil {
 		return nil, err
 	}
-	return users.New(users.Config{Store: a.store, Teller: teller, Audit: a.audit, Logger: a.log})
+	return users.New(users.Config{
+		Store: a.store, Teller: teller, Providers: a.config.ProviderIDs(), Audit: a.audit, Logger: a.log,
+	})
 }
 
 // tells tells people of what a command changes.

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"slices"
+
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // passkeys says whether passkeys are offered, and who loses what by the host name that is configured
@@ -22,7 +24,8 @@ func (d *doctor) passkeys(ctx context.Context) {
 	if !d.current {
 		return
 	}
-	hosts, err := d.app.store.PasskeyHosts(ctx)
+	hosts, err := d.app.store.PasskeyHosts(ctx,
+		storage.Admission{Passwords: d.app.config.Login.Local, Providers: d.app.config.ProviderIDs()})
 	if err != nil {
 		d.fail("passkeys", "", "they cannot be counted: %s", oneLine(err))
 		return

@@ -74,7 +74,7 @@ func (a *app) waysOf(ctx context.Context, u storage.User) ([]wayView, error) {
 			LastUsedAt: l.LastUsedAt,
 		})
 	}
-	if f.Password {
+	if u.PasswordHash != "" {
 		out = append(out, wayView{Kind: "password", Works: a.config.Login.Local})
 	}
 	if f.RecoveryCodes > 0 {
@@ -100,7 +100,10 @@ func (a *app) ways() (*ways.Ways, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ways.New(ways.Config{Store: a.store, Ring: ring, Site: site, Audit: a.audit, Logger: a.log})
+	return ways.New(ways.Config{
+		Store: a.store, Ring: ring, Site: site, Passwords: a.config.Login.Local, Providers: a.config.ProviderIDs(),
+		Audit: a.audit, Logger: a.log,
+	})
 }
 
 func printWays(s std, all []wayView, asJSON bool) error {

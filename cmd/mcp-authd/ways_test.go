@@ -29,7 +29,7 @@ func scriptWay(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	ts.Check(s.AddWay(ctx, w))
 	if len(args) > 3 {
-		ts.Check(s.RemovePassword(ctx, u.ID, args[2:3]))
+		ts.Check(s.RemovePassword(ctx, u.ID, storage.Admission{RPIDs: args[2:3]}))
 	}
 	ts.Setenv("WAY", w.ID)
 }

@@ -22,6 +22,7 @@ func (p Parts) Delegation() (*thirdparty.Delegation, error) {
 		SecretKeys:   p.Keys,
 		Connectors:   p.Config.Connectors(),
 		PasskeyRPIDs: site.RPIDs(),
+		NoLocalLogin: !p.Config.Login.Local,
 		Logger:       p.Log,
 		Audit:        p.Audit,
 		Now:          p.Now,

@@ -90,6 +90,14 @@ func (c *Config) Connectors() []thirdparty.Connector {
 	return out
 }
 
+// ProviderIDs are the ids of the configured providers.
+func (c *Config) ProviderIDs() (ids []string) {
+	for _, p := range c.ThirdParty {
+		ids = append(ids, p.ID)
+	}
+	return ids
+}
+
 func (p Connector) connector() thirdparty.Connector {
 	out := thirdparty.Connector{
 		ID: p.ID, Type: p.Type, Name: p.Name, Icon: p.Icon,

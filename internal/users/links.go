@@ -137,7 +137,7 @@ func (u *Users) Recover(ctx context.Context, issuer, name string, o RecoveryOpti
 // hasOtherWays reports whether a person can get in, or show who they are, otherwise than by the
 // password that is to be replaced.
 func (u *Users) hasOtherWays(ctx context.Context, userID string) (bool, error) {
-	f, err := u.cfg.Store.Factors(ctx, userID, nil)
+	f, err := u.cfg.Store.Factors(ctx, userID, storage.Admission{Providers: u.cfg.Providers})
 	if err != nil {
 		return false, fmt.Errorf("users: recover: %w", err)
 	}

@@ -57,7 +57,7 @@ type Store interface {
 	storage.Failures
 	storage.OneTimeLinks
 	// Factors and Ways are those of storage.WayEnds and storage.Ways.
-	Factors(ctx context.Context, userID string, rpIDs []string) (storage.Factors, error)
+	Factors(ctx context.Context, userID string, by storage.Admission) (storage.Factors, error)
 	Ways(ctx context.Context, userID string) ([]storage.Way, error)
 }
 
@@ -71,7 +71,9 @@ type Config struct {
 	// memory that a burst of sign-ins takes. Default: one for each processor and one
 	// more, 4 at most.
 	MaxConcurrent int
-	Now           func() time.Time
+	// Providers are the ids of those at which people sign in.
+	Providers []string
+	Now       func() time.Time
 	// Sleep waits, or returns the context's error. Default: a timer.
 	Sleep  func(context.Context, time.Duration) error
 	Teller *notice.Teller // nil: people are not told of a new password

@@ -78,18 +78,21 @@ func (w *Ways) seal(browser string, s state) string {
 // five minutes ago.
 func (w *Ways) open(browser string, p Purpose, sealed string) (s state, err error) {
 	if len(sealed) > maxAnswer || browser == "" { // bound to no browser is good for all
-		return s, ErrOver
+		return s, ended("it is too long, or no browser has begun it")
 	}
 	box, err := base64.RawURLEncoding.DecodeString(sealed)
 	if err != nil {
-		return s, ErrOver
+		return s, ended("it is not of this server")
 	}
 	text, err := w.cfg.Ring.Open(sealPurpose, box, []byte(browser))
 	if err != nil || json.Unmarshal(text, &s) != nil {
-		return s, ErrOver
+		return s, ended("it began in another browser, or on another server")
 	}
-	if s.Purpose != p || !w.cfg.Now().Before(s.expires()) {
-		return s, ErrOver
+	switch {
+	case s.Purpose != p:
+		return s, ended("it began for another purpose")
+	case !w.cfg.Now().Before(s.expires()):
+		return s, ended("it took too long")
 	}
 	return s, nil
 }
@@ -97,10 +100,13 @@ func (w *Ways) open(browser string, p Purpose, sealed string) (s state, err erro
 // refused is ErrRefused with its cause, for the log.
 func refused(cause error) error { return fmt.Errorf("%w: %w", ErrRefused, cause) }
 
+// ended is ErrOver with its cause, for the log.
+func ended(cause string) error { return fmt.Errorf("%w: %s", ErrOver, cause) }
+
 // over is ErrOver for what was spent before, or the store's error.
 func over(err error) error {
 	if errors.Is(err, storage.ErrSpent) {
-		return ErrOver
+		return ended("it was answered before")
 	}
 	return fmt.Errorf("ways: %w", err)
 }

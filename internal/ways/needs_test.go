@@ -87,7 +87,7 @@ func TestNeeds(t *testing.T) {
 			r.must(err)
 			r.Ways, err = ways.New(ways.Config{
 				Store: r.store, Ring: r.ring, Site: site, Policy: ways.Policy{Everybody: c.everyone, Admins: c.admins},
-				Guesses: r.users, Now: r.clock,
+				Guesses: r.users, Passwords: true, Now: r.clock,
 			})
 			r.must(err)
 			r.alice = r.account("ann", c.admin)

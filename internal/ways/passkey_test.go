@@ -151,6 +151,9 @@ func TestPE07Challenges(t *testing.T) {
 			r := newRig(t)
 			r.enrol(r.alice, r.phone)
 			wantErr(t, try(r), ways.ErrOver)
+			if !strings.Contains(name, "enrol") && r.logged(`"reason":"ways: `) == 0 {
+				t.Errorf("SP-28: the log does not say why: %s", r.log.String())
+			}
 		})
 	}
 }

@@ -68,7 +68,7 @@ func (r *rig) at(issuer string, previous ...string) *ways.Ways {
 	site, err := ways.NewSite(issuer, "", previous)
 	r.must(err)
 	w, err := ways.New(ways.Config{
-		Store: r.store, Ring: r.ring, Site: site, Guesses: r.users, Now: r.clock,
+		Store: r.store, Ring: r.ring, Site: site, Guesses: r.users, Passwords: true, Now: r.clock,
 		Audit: audit.New(slog.New(slog.NewJSONHandler(&r.log, nil))),
 	})
 	r.must(err)

@@ -96,11 +96,11 @@ func (w *Ways) FinishSignIn(ctx context.Context, browser string, p Purpose, a An
 		return Proven{}, ErrNotOffered
 	}
 	s, err := w.open(browser, p, a.Sealed)
-	if err != nil {
-		return Proven{}, err
+	var out Proven
+	if err == nil {
+		out, err = w.prove(ctx, s, a.Response)
 	}
-	out, err := w.prove(ctx, s, a.Response)
-	if errors.Is(err, ErrRefused) {
+	if errors.Is(err, ErrRefused) || errors.Is(err, ErrOver) {
 		w.cfg.Audit.Record(ctx, audit.LoginFailed, audit.Person(out.User.ID, out.User.Name),
 			slog.String("reason", err.Error()))
 		return Proven{}, err
@@ -179,7 +179,7 @@ func (w *Ways) used(ctx context.Context, p Proven, used *webauthn.Credential) (P
 	}
 	switch err := w.cfg.Store.UseWay(ctx, use); {
 	case errors.Is(err, storage.ErrChanged), errors.Is(err, storage.ErrNotFound):
-		return p, ErrOver // it was used, or removed, at the same moment
+		return p, ended("the passkey was used, or removed, at the same moment")
 	case err != nil:
 		return Proven{}, fmt.Errorf("ways: finish sign-in: %w", err)
 	}

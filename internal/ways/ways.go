@@ -71,11 +71,15 @@ type Guesses interface {
 
 // Config configures Ways. Store, Ring and Site are required, Guesses for all that checks codes.
 type Config struct {
-	Store   Store
-	Ring    *secrets.Ring
-	Site    Site
-	Policy  Policy
-	Guesses Guesses
+	Store  Store
+	Ring   *secrets.Ring
+	Site   Site
+	Policy Policy
+	// Passwords and Providers are what else lets people in: accounts with a password, and those at
+	// providers, by their ids.
+	Passwords bool
+	Providers []string
+	Guesses   Guesses
 	// Name is what authenticators and apps show beside the person's name. Default: the host.
 	Name  string
 	Now   func() time.Time
@@ -126,6 +130,11 @@ func New(c Config) (*Ways, error) {
 // Site says where passkeys work.
 func (w *Ways) Site() Site { return w.cfg.Site }
 
+// Admission is what lets people in.
+func (w *Ways) Admission() storage.Admission {
+	return storage.Admission{Passwords: w.cfg.Passwords, RPIDs: w.cfg.Site.RPIDs(), Providers: w.cfg.Providers}
+}
+
 // Listed is a way of a person, for them to see.
 type Listed struct {
 	storage.Way
@@ -146,9 +155,9 @@ func (w *Ways) List(ctx context.Context, userID string) ([]Listed, error) {
 	return out, nil
 }
 
-// Factors counts what a person has.
+// Factors counts what a person has that works here.
 func (w *Ways) Factors(ctx context.Context, userID string) (storage.Factors, error) {
-	f, err := w.cfg.Store.Factors(ctx, userID, w.cfg.Site.RPIDs())
+	f, err := w.cfg.Store.Factors(ctx, userID, w.Admission())
 	if err != nil {
 		return f, fmt.Errorf("ways: factors: %w", err)
 	}
@@ -170,7 +179,7 @@ func (w *Ways) Rename(ctx context.Context, userID, id, name string) error {
 // Remove removes a way of a person. storage.ErrLast when nothing else would let them in;
 // storage.ErrNotFound when it is not theirs.
 func (w *Ways) Remove(ctx context.Context, userID, id string) error {
-	if err := w.cfg.Store.RemoveWay(ctx, userID, id, w.cfg.Site.RPIDs()); err != nil {
+	if err := w.cfg.Store.RemoveWay(ctx, userID, id, w.Admission()); err != nil {
 		return fmt.Errorf("ways: remove: %w", err)
 	}
 	return nil
@@ -179,7 +188,7 @@ func (w *Ways) Remove(ctx context.Context, userID, id string) error {
 // RemovePassword leaves a person without a password. storage.ErrLast when nothing else would let
 // them in; storage.ErrNotFound when there is none.
 func (w *Ways) RemovePassword(ctx context.Context, userID string) error {
-	if err := w.cfg.Store.RemovePassword(ctx, userID, w.cfg.Site.RPIDs()); err != nil {
+	if err := w.cfg.Store.RemovePassword(ctx, userID, w.Admission()); err != nil {
 		return fmt.Errorf("ways: remove password: %w", err)
 	}
 	return nil

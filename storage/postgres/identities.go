@@ -23,13 +23,13 @@ func (s *Store) Identities(ctx context.Context, userID string) (out []storage.Id
 	return out, err
 }
 
-const untie = "DELETE FROM identities WHERE user_id = $1 AND connector = $3 AND subject = $4 AND (" + aPassword +
-	" OR EXISTS (SELECT 1 FROM identities WHERE user_id = $1 AND (connector <> $3 OR subject <> $4)) OR " + aPasskey + "))"
+const untie = "DELETE FROM identities WHERE user_id = $1 AND connector = $5 AND subject = $6 AND (" + aPassword +
+	" OR " + aProvider + " AND (connector <> $5 OR subject <> $6)) OR " + aPasskey + "))"
 
 // Unlink implements storage.Identities.
 func (s *Store) Unlink(ctx context.Context, u storage.Untie) (ended []storage.Upstream, err error) {
 	err = s.held(ctx, "unlink", holdUser, u.UserID, func(ctx context.Context, q querier) error {
-		n, err := exec(ctx, q, untie, u.UserID, list(u.RPIDs), u.Connector, u.Subject)
+		n, err := exec(ctx, q, untie, append(letIn(u.UserID, u.By), u.Connector, u.Subject)...)
 		err = lastOf(ctx, q, n, err, "SELECT 1 FROM identities WHERE user_id = $1 AND connector = $2 AND subject = $3",
 			u.UserID, u.Connector, u.Subject)
 		if err != nil {

@@ -73,24 +73,6 @@ func (s *Store) endSignIns(
 	return ended, err
 }
 
-// ProveSession implements storage.SignIns.
-func (s *Store) ProveSession(ctx context.Context, h storage.Hash, methods []string, at time.Time) error {
-	return s.tx(ctx, "prove session", func(ctx context.Context, q querier) error {
-		var known *string
-		err := one(ctx, q, []any{&known}, "SELECT methods FROM sessions WHERE hash = $1 AND expires_at > $2 FOR UPDATE",
-			h[:], column.Millis(at))
-		if err != nil {
-			return err
-		}
-		if known, err = column.AddMethods(known, methods); err != nil {
-			return err
-		}
-		_, err = q.Exec(ctx, "UPDATE sessions SET methods = $1, proved_at = $2 WHERE hash = $3",
-			known, column.Millis(at), h[:])
-		return err
-	})
-}
-
 // SeeSession implements storage.SignIns.
 func (s *Store) SeeSession(ctx context.Context, h storage.Hash, at time.Time) error {
 	return s.do(ctx, "see session", func(ctx context.Context, q querier) error {

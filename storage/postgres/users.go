@@ -99,7 +99,8 @@ func (s *Store) SetUserDisabled(ctx context.Context, userID string, disabled boo
 	})
 }
 
-// DeleteUser implements storage.Accounts.
+// DeleteUser implements storage.Accounts. Ways, recovery codes, notices and links go by the trigger
+// users_gone, which serves older replicas as well.
 func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) error {
 	return s.tx(ctx, "delete user", func(ctx context.Context, q querier) error {
 		err := changed(storage.ErrNotFound)(exec(ctx, q, "DELETE FROM users WHERE id = $1", userID))
@@ -108,10 +109,6 @@ func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) er
 		}
 		err = all(ctx, q,
 			statement{"DELETE FROM identities WHERE user_id = $1", []any{userID}},
-			statement{"DELETE FROM ways WHERE user_id = $1", []any{userID}},
-			statement{"DELETE FROM recovery_codes WHERE user_id = $1", []any{userID}},
-			statement{"DELETE FROM notices WHERE user_id = $1", []any{userID}},
-			statement{"DELETE FROM one_time_links WHERE user_id = $1", []any{userID}},
 			eraseOfUser(userID, column.Disabled, now),
 			// What they are called at a provider is not kept for those who are gone.
 			statement{"UPDATE upstreams SET subject = '', session_id = NULL WHERE user_id = $1", []any{userID}},

@@ -101,33 +101,40 @@ func (s *Store) RenameWay(ctx context.Context, userID, id, name string) error {
 	})
 }
 
-// What lets a user $1 in alone, passkeys being those of the relying parties $2.
+// What lets a user $1 in alone: a passkey of the relying parties $2, an account at the
+// providers $3, a password if $4.
 const (
-	aPassword = "EXISTS (SELECT 1 FROM users WHERE id = $1 AND password_hash <> '')"
-	aProvider = "EXISTS (SELECT 1 FROM identities WHERE user_id = $1)"
+	aPassword = "EXISTS (SELECT 1 FROM users WHERE id = $1 AND password_hash <> '' AND $4)"
+	aProvider = "EXISTS (SELECT 1 FROM identities WHERE user_id = $1 AND connector = ANY($3)"
 	aPasskey  = "EXISTS (SELECT 1 FROM ways WHERE user_id = $1 AND kind = 'passkey' AND rp_id = ANY($2)"
 
-	removeWay = `DELETE FROM ways WHERE user_id = $1 AND id = $3 AND (kind <> 'passkey' OR ` + aPassword + " OR " + aProvider +
-		" OR " + aPasskey + " AND id <> $3))"
-	removePassword = "UPDATE users SET password_hash = '' WHERE id = $1 AND password_hash <> '' AND (" + aProvider + " OR " +
+	removeWay = `DELETE FROM ways WHERE user_id = $1 AND id = $5 AND (kind <> 'passkey' OR ` + aPassword + " OR " + aProvider +
+		") OR " + aPasskey + " AND id <> $5))"
+	removePassword = "UPDATE users SET password_hash = '' WHERE id = $1 AND password_hash <> '' AND (" + aProvider + ") OR " +
 		aPasskey + "))"
 )
 
 // RemoveWay implements storage.WayEnds.
-func (s *Store) RemoveWay(ctx context.Context, userID, id string, rpIDs []string) error {
+func (s *Store) RemoveWay(ctx context.Context, userID, id string, by storage.Admission) error {
 	return s.held(ctx, "remove way", holdUser, userID, func(ctx context.Context, q querier) error {
-		n, err := exec(ctx, q, removeWay, userID, list(rpIDs), id)
+		n, err := exec(ctx, q, removeWay, append(letIn(userID, by), id)...)
 		return lastOf(ctx, q, n, err, "SELECT 1 FROM ways WHERE user_id = $1 AND id = $2", userID, id)
 	})
+}
+
+// letIn are the first parameters of the statements that know what lets a user in; the last
+// of them is about passwords.
+func letIn(userID string, by storage.Admission) []any {
+	return []any{userID, list(by.RPIDs), list(by.Providers), by.Passwords}
 }
 
 // list is a list that is not NULL in the database.
 func list(values []string) []string { return append([]string{}, values...) }
 
 // RemovePassword implements storage.WayEnds.
-func (s *Store) RemovePassword(ctx context.Context, userID string, rpIDs []string) error {
+func (s *Store) RemovePassword(ctx context.Context, userID string, by storage.Admission) error {
 	return s.held(ctx, "remove password", holdUser, userID, func(ctx context.Context, q querier) error {
-		n, err := exec(ctx, q, removePassword, userID, list(rpIDs))
+		n, err := exec(ctx, q, removePassword, letIn(userID, by)[:3]...)
 		return lastOf(ctx, q, n, err, "SELECT 1 FROM users WHERE id = $1 AND password_hash <> ''", userID)
 	})
 }
@@ -152,19 +159,19 @@ func (s *Store) TakeWay(ctx context.Context, userID, id string) error {
 	})
 }
 
-const factors = `SELECT u.password_hash <> '',
+const factors = `SELECT u.password_hash <> '' AND $4,
 	(SELECT count(*) FROM ways WHERE user_id = $1 AND kind = 'passkey' AND rp_id = ANY($2)),
 	(SELECT count(*) FROM ways WHERE user_id = $1 AND kind = 'app'),
 	(SELECT count(*) FROM recovery_codes WHERE user_id = $1 AND used_at IS NULL),
-	(SELECT count(*) FROM identities WHERE user_id = $1),
+	(SELECT count(*) FROM identities WHERE user_id = $1 AND connector = ANY($3)),
 	EXISTS (SELECT 1 FROM ways w JOIN users a ON a.id = w.user_id WHERE a.admin AND NOT a.disabled)
 FROM users u WHERE u.id = $1`
 
 // Factors implements storage.WayEnds.
-func (s *Store) Factors(ctx context.Context, userID string, rpIDs []string) (f storage.Factors, err error) {
+func (s *Store) Factors(ctx context.Context, userID string, by storage.Admission) (f storage.Factors, err error) {
 	err = s.do(ctx, "factors", func(ctx context.Context, q querier) error {
 		f = storage.Factors{}
-		return one(ctx, q, column.FactorsDest(&f), factors, userID, list(rpIDs))
+		return one(ctx, q, column.FactorsDest(&f), factors, letIn(userID, by)...)
 	})
 	return f, err
 }
@@ -221,18 +228,18 @@ func (s *Store) ResealWay(ctx context.Context, id string, old, sealed []byte) er
 	})
 }
 
-const passkeyHosts = `SELECT w.rp_id, count(*), count(DISTINCT w.user_id), count(DISTINCT u.id) FILTER (WHERE u.password_hash = ''
-	AND NOT EXISTS (SELECT 1 FROM identities i WHERE i.user_id = u.id)
+const passkeyHosts = `SELECT w.rp_id, count(*), count(DISTINCT w.user_id), count(DISTINCT u.id) FILTER (WHERE NOT (u.password_hash <> '' AND $1)
+	AND NOT EXISTS (SELECT 1 FROM identities i WHERE i.user_id = u.id AND i.connector = ANY($2))
 	AND NOT EXISTS (SELECT 1 FROM ways o WHERE o.user_id = u.id AND o.kind = 'passkey' AND o.rp_id <> w.rp_id))
 FROM ways w JOIN users u ON u.id = w.user_id WHERE w.kind = 'passkey' GROUP BY w.rp_id ORDER BY w.rp_id`
 
 // PasskeyHosts implements storage.WayCustody.
-func (s *Store) PasskeyHosts(ctx context.Context) (out []storage.PasskeyHost, err error) {
+func (s *Store) PasskeyHosts(ctx context.Context, by storage.Admission) (out []storage.PasskeyHost, err error) {
 	err = s.do(ctx, "passkey hosts", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, func(row pgx.CollectableRow) (h storage.PasskeyHost, err error) {
 			err = row.Scan(&h.RPID, &h.Passkeys, &h.People, &h.Only)
 			return h, err
-		}, passkeyHosts)
+		}, passkeyHosts, by.Passwords, list(by.Providers))
 		return err
 	})
 	return out, err

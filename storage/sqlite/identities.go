@@ -21,13 +21,13 @@ func (s *Store) Identities(ctx context.Context, userID string) (out []storage.Id
 	return out, err
 }
 
-const untie = "DELETE FROM identities WHERE user_id = ?1 AND connector = ?3 AND subject = ?4 AND (" + aPassword +
-	" OR EXISTS (SELECT 1 FROM identities WHERE user_id = ?1 AND (connector <> ?3 OR subject <> ?4)) OR " + aPasskey + "))"
+const untie = "DELETE FROM identities WHERE user_id = ?1 AND connector = ?5 AND subject = ?6 AND (" + aPassword +
+	" OR " + aProvider + " AND (connector <> ?5 OR subject <> ?6)) OR " + aPasskey + "))"
 
 // Unlink implements storage.Identities.
 func (s *Store) Unlink(ctx context.Context, u storage.Untie) (ended []storage.Upstream, err error) {
 	err = s.write(ctx, "unlink", func(c *conn) error {
-		n, err := c.exec(untie, u.UserID, column.List(u.RPIDs), u.Connector, u.Subject)
+		n, err := c.exec(untie, append(letIn(u.UserID, u.By), u.Connector, u.Subject)...)
 		err = lastOf(c, n, err, "SELECT 1 FROM identities WHERE user_id = ? AND connector = ? AND subject = ?",
 			u.UserID, u.Connector, u.Subject)
 		if err != nil {

@@ -70,23 +70,6 @@ func (s *Store) EndOtherSignIns(
 	return ended, err
 }
 
-// ProveSession implements storage.SignIns.
-func (s *Store) ProveSession(ctx context.Context, h storage.Hash, methods []string, at time.Time) error {
-	return s.write(ctx, "prove session", func(c *conn) error {
-		var known *string
-		err := c.one([]any{&known}, "SELECT methods FROM sessions WHERE hash = ? AND expires_at > ?", h[:],
-			column.Millis(at))
-		if err != nil {
-			return err
-		}
-		if known, err = column.AddMethods(known, methods); err != nil {
-			return err
-		}
-		return changed(storage.ErrNotFound)(c.exec("UPDATE sessions SET methods = ?, proved_at = ? WHERE hash = ?",
-			known, column.Millis(at), h[:]))
-	})
-}
-
 // SeeSession implements storage.SignIns.
 func (s *Store) SeeSession(ctx context.Context, h storage.Hash, at time.Time) error {
 	return s.write(ctx, "see session", func(c *conn) error {

@@ -87,7 +87,8 @@ func (s *Store) SetUserDisabled(ctx context.Context, userID string, disabled boo
 	})
 }
 
-// DeleteUser implements storage.Accounts.
+// DeleteUser implements storage.Accounts. Ways, recovery codes, notices and links go by the trigger
+// users_gone, which serves older programs as well.
 func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) error {
 	return s.write(ctx, "delete user", func(c *conn) error {
 		err := changed(storage.ErrNotFound)(c.exec("DELETE FROM users WHERE id = ?", userID))
@@ -96,10 +97,6 @@ func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) er
 		}
 		return all(
 			run(c, "DELETE FROM identities WHERE user_id = ?", userID),
-			run(c, "DELETE FROM ways WHERE user_id = ?", userID),
-			run(c, "DELETE FROM recovery_codes WHERE user_id = ?", userID),
-			run(c, "DELETE FROM notices WHERE user_id = ?", userID),
-			run(c, "DELETE FROM one_time_links WHERE user_id = ?", userID),
 			eraseOfUser(c, userID, column.Disabled, now),
 			// What they are called at a provider is not kept for those who are gone.
 			run(c, "UPDATE upstreams SET subject = '', session_id = NULL WHERE user_id = ?", userID),

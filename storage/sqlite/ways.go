@@ -91,32 +91,39 @@ func (s *Store) RenameWay(ctx context.Context, userID, id, name string) error {
 	})
 }
 
-// What lets a user ?1 in alone, passkeys being those of the relying parties ?2.
+// What lets a user ?1 in alone: a passkey of the relying parties ?2, an account at the
+// providers ?3, a password if ?4.
 const (
-	aPassword = "EXISTS (SELECT 1 FROM users WHERE id = ?1 AND password_hash <> '')"
-	aProvider = "EXISTS (SELECT 1 FROM identities WHERE user_id = ?1)"
+	aPassword = "EXISTS (SELECT 1 FROM users WHERE id = ?1 AND password_hash <> '' AND ?4)"
+	aProvider = "EXISTS (SELECT 1 FROM identities WHERE user_id = ?1 AND connector IN (SELECT value FROM json_each(?3))"
 	aPasskey  = "EXISTS (SELECT 1 FROM ways WHERE user_id = ?1 AND kind = 'passkey' AND rp_id IN (SELECT value FROM json_each(?2))"
 
-	removeWay = `DELETE FROM ways WHERE user_id = ?1 AND id = ?3 AND (kind <> 'passkey' OR ` + aPassword + " OR " + aProvider +
-		" OR " + aPasskey + " AND id <> ?3))"
-	removePassword = "UPDATE users SET password_hash = '' WHERE id = ?1 AND password_hash <> '' AND (" + aProvider + " OR " +
+	removeWay = `DELETE FROM ways WHERE user_id = ?1 AND id = ?5 AND (kind <> 'passkey' OR ` + aPassword + " OR " + aProvider +
+		") OR " + aPasskey + " AND id <> ?5))"
+	removePassword = "UPDATE users SET password_hash = '' WHERE id = ?1 AND password_hash <> '' AND (" + aProvider + ") OR " +
 		aPasskey + "))"
 )
 
 // RemoveWay implements storage.WayEnds.
-func (s *Store) RemoveWay(ctx context.Context, userID, id string, rpIDs []string) error {
+func (s *Store) RemoveWay(ctx context.Context, userID, id string, by storage.Admission) error {
 	return s.write(ctx, "remove way", func(c *conn) error {
-		n, err := c.exec(removeWay, userID, column.List(rpIDs), id)
+		n, err := c.exec(removeWay, append(letIn(userID, by), id)...)
 		return lastOf(c, n, err, "SELECT 1 FROM ways WHERE user_id = ? AND id = ?", userID, id)
 	})
 }
 
 // RemovePassword implements storage.WayEnds.
-func (s *Store) RemovePassword(ctx context.Context, userID string, rpIDs []string) error {
+func (s *Store) RemovePassword(ctx context.Context, userID string, by storage.Admission) error {
 	return s.write(ctx, "remove password", func(c *conn) error {
-		n, err := c.exec(removePassword, userID, column.List(rpIDs))
+		n, err := c.exec(removePassword, letIn(userID, by)[:3]...)
 		return lastOf(c, n, err, "SELECT 1 FROM users WHERE id = ? AND password_hash <> ''", userID)
 	})
+}
+
+// letIn are the first parameters of the statements that know what lets a user in; the last
+// of them is about passwords.
+func letIn(userID string, by storage.Admission) []any {
+	return []any{userID, column.List(by.RPIDs), column.List(by.Providers), by.Passwords}
 }
 
 // lastOf says why a statement has removed no way in: ErrLast when it is there, else ErrNotFound.
@@ -138,19 +145,19 @@ func (s *Store) TakeWay(ctx context.Context, userID, id string) error {
 	})
 }
 
-const factors = `SELECT u.password_hash <> '',
+const factors = `SELECT u.password_hash <> '' AND ?4,
 	(SELECT count(*) FROM ways WHERE user_id = ?1 AND kind = 'passkey' AND rp_id IN (SELECT value FROM json_each(?2))),
 	(SELECT count(*) FROM ways WHERE user_id = ?1 AND kind = 'app'),
 	(SELECT count(*) FROM recovery_codes WHERE user_id = ?1 AND used_at IS NULL),
-	(SELECT count(*) FROM identities WHERE user_id = ?1),
+	(SELECT count(*) FROM identities WHERE user_id = ?1 AND connector IN (SELECT value FROM json_each(?3))),
 	EXISTS (SELECT 1 FROM ways w JOIN users a ON a.id = w.user_id WHERE a.admin AND NOT a.disabled)
 FROM users u WHERE u.id = ?1`
 
 // Factors implements storage.WayEnds.
-func (s *Store) Factors(ctx context.Context, userID string, rpIDs []string) (f storage.Factors, err error) {
+func (s *Store) Factors(ctx context.Context, userID string, by storage.Admission) (f storage.Factors, err error) {
 	err = s.read(ctx, "factors", func(c *conn) error {
 		f = storage.Factors{}
-		return c.one(column.FactorsDest(&f), factors, userID, column.List(rpIDs))
+		return c.one(column.FactorsDest(&f), factors, letIn(userID, by)...)
 	})
 	return f, err
 }
@@ -211,18 +218,18 @@ func (s *Store) ResealWay(ctx context.Context, id string, old, sealed []byte) er
 	})
 }
 
-const passkeyHosts = `SELECT w.rp_id, count(*), count(DISTINCT w.user_id), count(DISTINCT CASE WHEN u.password_hash = ''
-	AND NOT EXISTS (SELECT 1 FROM identities i WHERE i.user_id = u.id)
+const passkeyHosts = `SELECT w.rp_id, count(*), count(DISTINCT w.user_id), count(DISTINCT CASE WHEN NOT (u.password_hash <> '' AND ?1)
+	AND NOT EXISTS (SELECT 1 FROM identities i WHERE i.user_id = u.id AND i.connector IN (SELECT value FROM json_each(?2)))
 	AND NOT EXISTS (SELECT 1 FROM ways o WHERE o.user_id = u.id AND o.kind = 'passkey' AND o.rp_id <> w.rp_id) THEN u.id END)
 FROM ways w JOIN users u ON u.id = w.user_id WHERE w.kind = 'passkey' GROUP BY w.rp_id ORDER BY w.rp_id`
 
 // PasskeyHosts implements storage.WayCustody.
-func (s *Store) PasskeyHosts(ctx context.Context) (out []storage.PasskeyHost, err error) {
+func (s *Store) PasskeyHosts(ctx context.Context, by storage.Admission) (out []storage.PasskeyHost, err error) {
 	err = s.read(ctx, "passkey hosts", func(c *conn) (err error) {
 		out, err = each(c, func(row scanner) (h storage.PasskeyHost, err error) {
 			err = row.Scan(&h.RPID, &h.Passkeys, &h.People, &h.Only)
 			return h, err
-		}, passkeyHosts)
+		}, passkeyHosts, by.Passwords, column.List(by.Providers))
 		return err
 	})
 	return out, err

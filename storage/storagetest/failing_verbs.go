@@ -263,7 +263,7 @@ func (f *Failing) EndUpstreams(a0 context.Context, a1 storage.UpstreamKey, a2 st
 }
 
 // Factors implements storage.Store.
-func (f *Failing) Factors(a0 context.Context, a1 string, a2 []string) (r0 storage.Factors, err error) {
+func (f *Failing) Factors(a0 context.Context, a1 string, a2 storage.Admission) (r0 storage.Factors, err error) {
 	err = f.call("Factors", func() (err error) {
 		r0, err = f.Store.Factors(a0, a1, a2)
 		return err
@@ -425,9 +425,9 @@ func (f *Failing) NarrowGrant(a0 context.Context, a1 string, a2 string, a3 oauth
 }
 
 // PasskeyHosts implements storage.Store.
-func (f *Failing) PasskeyHosts(a0 context.Context) (r0 []storage.PasskeyHost, err error) {
+func (f *Failing) PasskeyHosts(a0 context.Context, a1 storage.Admission) (r0 []storage.PasskeyHost, err error) {
 	err = f.call("PasskeyHosts", func() (err error) {
-		r0, err = f.Store.PasskeyHosts(a0)
+		r0, err = f.Store.PasskeyHosts(a0, a1)
 		return err
 	})
 	return r0, err
@@ -482,15 +482,6 @@ func (f *Failing) ProgramKeys(a0 context.Context, a1 string, a2 time.Time) (r0 [
 func (f *Failing) PromoteKey(a0 context.Context, a1 string, a2 string, a3 time.Time, a4 time.Time) (err error) {
 	err = f.call("PromoteKey", func() (err error) {
 		err = f.Store.PromoteKey(a0, a1, a2, a3, a4)
-		return err
-	})
-	return err
-}
-
-// ProveSession implements storage.Store.
-func (f *Failing) ProveSession(a0 context.Context, a1 storage.Hash, a2 []string, a3 time.Time) (err error) {
-	err = f.call("ProveSession", func() (err error) {
-		err = f.Store.ProveSession(a0, a1, a2, a3)
 		return err
 	})
 	return err
@@ -677,7 +668,7 @@ func (f *Failing) RemoteSignInByCode(a0 context.Context, a1 storage.Hash, a2 tim
 }
 
 // RemovePassword implements storage.Store.
-func (f *Failing) RemovePassword(a0 context.Context, a1 string, a2 []string) (err error) {
+func (f *Failing) RemovePassword(a0 context.Context, a1 string, a2 storage.Admission) (err error) {
 	err = f.call("RemovePassword", func() (err error) {
 		err = f.Store.RemovePassword(a0, a1, a2)
 		return err
@@ -695,7 +686,7 @@ func (f *Failing) RemoveResource(a0 context.Context, a1 string, a2 time.Time) (e
 }
 
 // RemoveWay implements storage.Store.
-func (f *Failing) RemoveWay(a0 context.Context, a1 string, a2 string, a3 []string) (err error) {
+func (f *Failing) RemoveWay(a0 context.Context, a1 string, a2 string, a3 storage.Admission) (err error) {
 	err = f.call("RemoveWay", func() (err error) {
 		err = f.Store.RemoveWay(a0, a1, a2, a3)
 		return err

@@ -102,22 +102,6 @@ func signIns(t *testing.T, e *env) {
 			}
 		}
 	})
-	t.Run("a proof is noted, and its methods are added", func(t *testing.T) {
-		p := e.person(t)
-		a := e.begin(t, p, 1)
-		at := e.now.Add(30 * time.Minute)
-		check(t, e.s.ProveSession(e.ctx, a.Hash, []string{"otp", "pwd"}, at))
-		v, err := e.s.Visit(e.ctx, storage.VisitKey{Session: a.Hash, Now: at})
-		check(t, err)
-		a.ProvedAt, a.Methods = at, []string{"pwd", "otp"}
-		same(t, v.Session, a)
-		check(t, e.s.ProveSession(e.ctx, p.session, []string{"webauthn"}, at))
-		v, err = e.s.Visit(e.ctx, storage.VisitKey{Session: p.session, Now: at})
-		check(t, err)
-		same(t, v.Session.Methods, []string{"webauthn"})
-		wantErr(t, e.s.ProveSession(e.ctx, a.Hash, nil, a.ExpiresAt), storage.ErrNotFound)
-		wantErr(t, e.s.ProveSession(e.ctx, randomHash(), nil, at), storage.ErrNotFound)
-	})
 	t.Run("the last use is kept to the hour", func(t *testing.T) {
 		a := e.begin(t, e.person(t), 0)
 		for minutes, want := range map[int]int{59: 0, 60: 60} {
@@ -131,22 +115,6 @@ func signIns(t *testing.T, e *env) {
 		check(t, e.s.SeeSession(e.ctx, randomHash(), e.now))
 		e.wantSession(t, a.Hash, true)
 	})
-}
-
-// raceProve has a second factor and others proved at once: no method is lost.
-func raceProve(t *testing.T, e *env) {
-	a := e.begin(t, e.person(t), 0)
-	all := []string{"otp", "webauthn", "recovery", "fed"}
-	compete(func(i int) {
-		if err := e.s.ProveSession(e.ctx, a.Hash, all[i%len(all):i%len(all)+1], e.now); err != nil {
-			t.Error(err)
-		}
-	})
-	v, err := e.s.Visit(e.ctx, storage.VisitKey{Session: a.Hash, Now: e.now})
-	check(t, err)
-	if len(v.Session.Methods) != len(all)+1 {
-		t.Errorf("got %v, want pwd and %v", v.Session.Methods, all)
-	}
 }
 
 // raceEndSignIns ends one sign-in, and all others, from many browsers: one learns that it ended it.

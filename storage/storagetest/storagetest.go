@@ -143,7 +143,6 @@ func runRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"PE-09 a pause and refreshes", racePause},
 		{"PE-10 stop everything, approvals, redemptions and refreshes", raceStop},
 		{"one sign-in ends in many browsers", raceEndSignIns},
-		{"proofs of one session", raceProve},
 		{"AS-77 approvals of a client that is replaced", raceReplace},
 		{"M1 silent approvals and the consent's end", raceForget},
 		{"AS-220 one departure, 32 returns", raceDeparture},

@@ -160,11 +160,47 @@ func upgradedArrivals(t *testing.T, e *env, exec func(query string, args ...any)
 	e.wantLive(t, before, true)
 	e.wantLive(t, after, false)
 
+	begun := randomHash()
 	exec("INSERT INTO sessions (hash, user_id, auth_time, created_at, expires_at) VALUES (?, 'usr_1', 0, 0, ?)",
-		hashBytes(), e.now.Add(time.Hour).UnixMilli())
+		begun[:], e.now.Add(time.Hour).UnixMilli())
+	v, err := e.s.Visit(e.ctx, storage.VisitKey{Session: begun, Now: e.now})
+	check(t, err)
+	if v.Session.Methods != nil || v.Session.ProvedAt.After(v.Session.AuthTime) {
+		t.Errorf("PE-04: a session of the version before is %+v", v.Session)
+	}
+	same(t, e.wayRows(t, old.ID), 0)
+	e.add(t, e.passkey(old.ID))
+	e.add(t, e.app(old.ID))
+	check(t, e.s.ReplaceRecoveryCodes(e.ctx, old.ID, []storage.Hash{randomHash()}))
+	check(t, e.s.PutNotice(e.ctx, storage.Notice{ID: "ntc_1", UserID: old.ID, Kind: "way-added", At: e.now}))
+	recover := storage.OneTimeLink{
+		Hash: randomHash(), Kind: storage.LinkRecover, UserID: old.ID, NotBefore: e.now, CreatedAt: e.now,
+		ExpiresAt: e.now.Add(time.Hour),
+	}
+	check(t, e.s.PutLink(e.ctx, recover, e.now))
+	same(t, e.wayRows(t, old.ID), 5)
 	exec("DELETE FROM users WHERE id = 'usr_1'")
 	back := e.again(signIn)
 	same(t, e.arrive(t, back).ID, back.NewUser.ID)
+	// PE-02: a person who comes back may have the id again, and has none of it.
+	check(t, e.s.CreateUser(e.ctx, storage.User{ID: old.ID, Name: "back", CreatedAt: e.now}))
+	same(t, e.wayRows(t, old.ID), 0)
+	_, err = e.s.Link(e.ctx, recover.Hash, e.now)
+	wantErr(t, err, storage.ErrNotFound)
+}
+
+// wayRows counts what a person has of ways in, codes, notices and links.
+func (e *env) wayRows(t testing.TB, userID string) (n int) {
+	t.Helper()
+	f, err := e.s.Factors(e.ctx, userID, served)
+	check(t, err)
+	notices, err := e.s.UnseenNotices(e.ctx, userID)
+	check(t, err)
+	n = f.Passkeys + f.Apps + f.RecoveryCodes + len(notices)
+	if _, err := e.s.RecoveryLink(e.ctx, userID, e.now); err == nil {
+		n++
+	}
+	return n
 }
 
 func hashBytes() []byte {

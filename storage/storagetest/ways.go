@@ -11,8 +11,10 @@ import (
 
 const here = "auth.example"
 
-// served are the relying parties for which passkeys work.
-var served = []string{here, "old.example"}
+// served is what lets people in.
+var served = storage.Admission{
+	Passwords: true, RPIDs: []string{here, "old.example"}, Providers: []string{"acme", "other"},
+}
 
 func (e *env) passkey(userID string) storage.Way {
 	return storage.Way{
@@ -45,7 +47,7 @@ func (e *env) wantWays(t testing.TB, userID string, want ...storage.Way) {
 // untie is the request to remove an identity of a user.
 func (e *env) untie(userID string, i storage.Identity) storage.Untie {
 	return storage.Untie{
-		UserID: userID, Connector: i.Connector, Subject: i.Subject, Reason: "disconnected", RPIDs: served, Now: e.now,
+		UserID: userID, Connector: i.Connector, Subject: i.Subject, Reason: "disconnected", By: served, Now: e.now,
 	}
 }
 
@@ -186,6 +188,33 @@ func lastWay(t *testing.T, e *env) {
 		check(t, err)
 		wantErr(t, remove(two), storage.ErrLast)
 	})
+	t.Run("PE-03 what is configured no more lets no person in", func(t *testing.T) {
+		a, u := e.arrived(t)
+		check(t, e.s.SetPassword(e.ctx, u.ID, "$hash", false, e.now))
+		one := e.add(t, e.passkey(u.ID))
+		none := served
+		none.Passwords, none.Providers = false, []string{"other"}
+		wantErr(t, e.s.RemoveWay(e.ctx, u.ID, one.ID, none), storage.ErrLast)
+		without := func(off func(*storage.Admission)) (err error) {
+			by := served
+			off(&by)
+			f, err := e.s.Factors(e.ctx, u.ID, by)
+			check(t, err)
+			if f.Password != by.Passwords || (f.Identities == 1) != (len(by.Providers) == 2) {
+				t.Errorf("got %+v of %+v", f, by)
+			}
+			untie := e.untie(u.ID, a.Identity)
+			untie.By = by
+			untie.By.RPIDs = nil
+			_, err = e.s.Unlink(e.ctx, untie)
+			return err
+		}
+		wantErr(t, without(func(by *storage.Admission) { by.Passwords = false }), storage.ErrLast)
+		noProvider := served
+		noProvider.Providers, noProvider.RPIDs = nil, nil
+		wantErr(t, e.s.RemovePassword(e.ctx, u.ID, noProvider), storage.ErrLast)
+		check(t, without(func(by *storage.Admission) { by.Providers = nil }))
+	})
 	t.Run("no person removes another one's way", func(t *testing.T) {
 		p := e.person(t)
 		w := e.add(t, e.app(p.ID))
@@ -264,7 +293,7 @@ func wayCustody(t *testing.T, e *env) {
 	e.add(t, e.passkey(q.ID))
 	e.addOld(t, q)
 	t.Run("PE-02 passkeys are counted by relying party, with those who have nothing else", func(t *testing.T) {
-		got, err := e.s.PasskeyHosts(e.ctx)
+		got, err := e.s.PasskeyHosts(e.ctx, served)
 		check(t, err)
 		same(t, got, []storage.PasskeyHost{
 			{RPID: here, Passkeys: 2, People: 2, Only: 1}, {RPID: "old.example", Passkeys: 1, People: 1},

@@ -5,6 +5,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -53,6 +54,7 @@ func (s *SignIns) Claim(ctx context.Context, c ClaimForm, verdict string) Step {
 		if err != nil {
 			return s.claimFailed(c, err)
 		}
+		s.Notices.Tell(ctx, c.UserID, notice.Change{Kind: notice.AccountConnected, Detail: c.Provider})
 		return s.goOn(ctx, p, result, storage.Session{})
 	case "deny":
 		if err := s.Delegation.Disclaim(ctx, c.Ticket, c.UserID); err != nil {

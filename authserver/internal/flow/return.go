@@ -12,7 +12,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/delegation"
-	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -116,8 +115,6 @@ func (s *SignIns) goOn(ctx context.Context, p Payload, result delegation.Result,
 	case result.Request.Purpose == delegation.PurposeExtend:
 		return s.connected(ctx, p.Connect, false)
 	case result.Request.Purpose == delegation.PurposeLink:
-		s.Notices.Tell(ctx, result.Request.UserID,
-			notice.Change{Kind: notice.AccountConnected, Detail: result.Request.Provider})
 		return Continue{p.Destination}
 	case p.Query == "" || p.Approved == nil: // consent, if it is needed, comes now
 		return Continue{p.Destination}

@@ -189,23 +189,6 @@ func Methods(m []string) *string {
 	return &text
 }
 
-// AddMethods is what the column holds once methods are added.
-func AddMethods(column *string, methods []string) (*string, error) {
-	var known []string
-	if column != nil {
-		var err error
-		if known, err = ParseList[string](*column); err != nil {
-			return nil, err
-		}
-	}
-	for _, m := range methods {
-		if !slices.Contains(known, m) {
-			known = append(known, m)
-		}
-	}
-	return Methods(known), nil
-}
-
 // GrantRow reads GrantRead.
 type GrantRow struct {
 	g                      storage.Grant
