@@ -144,9 +144,8 @@ type Sessions interface {
 	// Visit answers, in one round trip, who a browser belongs to and what that
 	// person has consented to for one client and resource.
 	Visit(ctx context.Context, v VisitKey) (Visit, error)
-	// EndSession removes a session, and ends the one at an upstream provider that it began
-	// with if nothing else rests on that, with its tokens among the Handbacks. No error when
-	// there is none.
+	// EndSession removes a session, and ends the one at an upstream provider that it began with if
+	// nothing else rests on that, with its tokens among the Handbacks. No error when there is none.
 	EndSession(ctx context.Context, h Hash, now time.Time) error
 }
 
