@@ -78,8 +78,9 @@ func signIn(u *fakeidp.Upstream, issuer string) (string, error) {
 	if err != nil || at.Query().Get("code") == "" {
 		return "", errors.Join(err, fmt.Errorf("no code in %s", done))
 	}
-	if home, err := fetch(browser.Get(issuer + "/")); err != nil || !strings.Contains(home, "Connected accounts") {
-		return "", errors.Join(err, fmt.Errorf("the start page does not show the account: %s", home))
+	account, err := fetch(browser.Get(issuer + "/account"))
+	if err != nil || !strings.Contains(account, `data-credential="acc_`) {
+		return "", errors.Join(err, fmt.Errorf("the account page does not show the account at the provider: %s", account))
 	}
 	body, err := fetch(http.PostForm(issuer+"/token", url.Values{
 		"grant_type": {"authorization_code"}, "client_id": {"app"}, "redirect_uri": {appRedirect},

@@ -1,4 +1,4 @@
--- needs 13
+-- needs 10
 -- Requests of browsers to be signed in by a person on another device. What a person approves is
 -- collected once, by the browser that asked, while the session that approved lives.
 

@@ -92,7 +92,7 @@ func createArrival(ctx context.Context, q querier, a storage.Arrival) error {
 	}
 	for _, name := range []string{u.Name, column.OtherName(u)} {
 		u.Name = name
-		if n, err := exec(ctx, q, insertUser, column.UserValues(u)...); err != nil || n > 0 {
+		if n, err := putUser(ctx, q, u); err != nil || n > 0 {
 			return err
 		}
 		var known, tied bool

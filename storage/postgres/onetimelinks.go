@@ -102,7 +102,7 @@ func (s *Store) AcceptInvitation(
 		if _, err := q.Exec(ctx, "DELETE FROM one_time_links WHERE hash = $1", h[:]); err != nil {
 			return err
 		}
-		return changed(storage.ErrExists)(exec(ctx, q, insertUser, column.UserValues(u)...))
+		return changed(storage.ErrExists)(putUser(ctx, q, u))
 	})
 	return u, err
 }

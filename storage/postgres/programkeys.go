@@ -47,7 +47,7 @@ func (s *Store) MakeProgramKey(ctx context.Context, k storage.ProgramKey) error 
 	if err := column.CheckProgramKey(k); err != nil {
 		return err
 	}
-	return s.txCommitted(ctx, "make program key", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "make program key", func(ctx context.Context, q querier) error {
 		var held string
 		if err := one(ctx, q, []any{&held}, holdPerson, k.Grant.UserID); err != nil {
 			return err

@@ -103,6 +103,6 @@ func (s *Store) CreateFirstAdmin(ctx context.Context, h storage.Hash, u storage.
 		if err := changed(storage.ErrNotFound)(exec(ctx, q, setupTake, h[:])); err != nil {
 			return err
 		}
-		return changed(storage.ErrExists)(exec(ctx, q, insertUser, column.UserValues(u)...))
+		return changed(storage.ErrExists)(putUser(ctx, q, u))
 	})
 }

@@ -54,8 +54,27 @@ func (s *Store) HasPasswords(ctx context.Context) (has bool, err error) {
 	return has, err
 }
 
-const insertUser = "INSERT INTO users (" + column.UserColumns +
-	", name_key) VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9) ON CONFLICT DO NOTHING"
+// putUser inserts an account and counts it: 0 when its id or name is taken.
+func putUser(ctx context.Context, q querier, u storage.User) (int64, error) {
+	n, err := exec(ctx, q, "INSERT INTO users ("+column.UserColumns+
+		", name_key) VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9) ON CONFLICT DO NOTHING", column.UserValues(u)...)
+	if err != nil || n == 0 {
+		return 0, err
+	}
+	return n, all(ctx, q, deleteOfUser(u.ID)...)
+}
+
+// deleteOfUser deletes what lets a person in and what they are told. It goes with the account, and also
+// when one begins: a replica of an earlier version leaves it behind, and a person who comes back
+// from a provider has the same id.
+func deleteOfUser(userID string) []statement {
+	return []statement{
+		{"DELETE FROM ways WHERE user_id = $1", []any{userID}},
+		{"DELETE FROM recovery_codes WHERE user_id = $1", []any{userID}},
+		{"DELETE FROM notices WHERE user_id = $1", []any{userID}},
+		{"DELETE FROM one_time_links WHERE user_id = $1", []any{userID}},
+	}
+}
 
 // CreateUser implements storage.Accounts. An administrator is created under the
 // setup's lock, so that no setup link can still be used behind its back.
@@ -66,7 +85,7 @@ func (s *Store) CreateUser(ctx context.Context, u storage.User) error {
 				return err
 			}
 		}
-		return changed(storage.ErrExists)(exec(ctx, q, insertUser, column.UserValues(u)...))
+		return changed(storage.ErrExists)(putUser(ctx, q, u))
 	})
 }
 
@@ -99,12 +118,14 @@ func (s *Store) SetUserDisabled(ctx context.Context, userID string, disabled boo
 	})
 }
 
-// DeleteUser implements storage.Accounts. Ways, recovery codes, notices and links go by the trigger
-// users_gone, which serves older replicas as well.
+// DeleteUser implements storage.Accounts.
 func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) error {
 	return s.tx(ctx, "delete user", func(ctx context.Context, q querier) error {
 		err := changed(storage.ErrNotFound)(exec(ctx, q, "DELETE FROM users WHERE id = $1", userID))
 		if err != nil {
+			return err
+		}
+		if err := all(ctx, q, deleteOfUser(userID)...); err != nil {
 			return err
 		}
 		err = all(ctx, q,

@@ -80,7 +80,7 @@ func arriving(c *conn, a storage.Arrival) (string, error) {
 func createArrival(c *conn, u storage.User) error {
 	for _, name := range []string{u.Name, column.OtherName(u)} {
 		u.Name = name
-		if n, err := c.exec(insertUser, column.UserValues(u)...); err != nil || n > 0 {
+		if n, err := putUser(c, u); err != nil || n > 0 {
 			return err
 		}
 	}

@@ -91,7 +91,7 @@ func (s *Store) AcceptInvitation(
 		u.Name, u.Mail, u.Admin = l.Name, l.Mail, l.Admin
 		return all(
 			run(c, "DELETE FROM one_time_links WHERE hash = ?", h[:]),
-			func() error { return changed(storage.ErrExists)(c.exec(insertUser, column.UserValues(u)...)) },
+			func() error { return changed(storage.ErrExists)(putUser(c, u)) },
 		)
 	})
 	return u, err

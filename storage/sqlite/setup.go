@@ -65,7 +65,7 @@ func (s *Store) CreateFirstAdmin(ctx context.Context, h storage.Hash, u storage.
 		return all(
 			run(c, "DELETE FROM settings WHERE name = ?", settingSetup),
 			func() error {
-				return changed(storage.ErrExists)(c.exec(insertUser, column.UserValues(u)...))
+				return changed(storage.ErrExists)(putUser(c, u))
 			})
 	})
 }

@@ -52,13 +52,32 @@ func (s *Store) HasPasswords(ctx context.Context) (has bool, err error) {
 	return has, err
 }
 
-const insertUser = "INSERT INTO users (" + column.UserColumns +
-	", name_key) VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING"
+// putUser inserts an account and counts it: 0 when its id or name is taken.
+func putUser(c *conn, u storage.User) (int64, error) {
+	n, err := c.exec("INSERT INTO users ("+column.UserColumns+
+		", name_key) VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING", column.UserValues(u)...)
+	if err != nil || n == 0 {
+		return 0, err
+	}
+	return n, deleteOfUser(c, u.ID)
+}
+
+// deleteOfUser deletes what lets a person in and what they are told. It goes with the account, and also
+// when one begins: a program of an earlier version leaves it behind, and a person who comes back
+// from a provider has the same id.
+func deleteOfUser(c *conn, userID string) error {
+	return all(
+		run(c, "DELETE FROM ways WHERE user_id = ?", userID),
+		run(c, "DELETE FROM recovery_codes WHERE user_id = ?", userID),
+		run(c, "DELETE FROM notices WHERE user_id = ?", userID),
+		run(c, "DELETE FROM one_time_links WHERE user_id = ?", userID),
+	)
+}
 
 // CreateUser implements storage.Accounts.
 func (s *Store) CreateUser(ctx context.Context, u storage.User) error {
 	return s.write(ctx, "create user", func(c *conn) error {
-		return changed(storage.ErrExists)(c.exec(insertUser, column.UserValues(u)...))
+		return changed(storage.ErrExists)(putUser(c, u))
 	})
 }
 
@@ -87,8 +106,7 @@ func (s *Store) SetUserDisabled(ctx context.Context, userID string, disabled boo
 	})
 }
 
-// DeleteUser implements storage.Accounts. Ways, recovery codes, notices and links go by the trigger
-// users_gone, which serves older programs as well.
+// DeleteUser implements storage.Accounts.
 func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) error {
 	return s.write(ctx, "delete user", func(c *conn) error {
 		err := changed(storage.ErrNotFound)(c.exec("DELETE FROM users WHERE id = ?", userID))
@@ -97,6 +115,7 @@ func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) er
 		}
 		return all(
 			run(c, "DELETE FROM identities WHERE user_id = ?", userID),
+			func() error { return deleteOfUser(c, userID) },
 			eraseOfUser(c, userID, column.Disabled, now),
 			// What they are called at a provider is not kept for those who are gone.
 			run(c, "UPDATE upstreams SET subject = '', session_id = NULL WHERE user_id = ?", userID),

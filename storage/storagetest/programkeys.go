@@ -308,5 +308,8 @@ func raceKeyCutOff(t *testing.T, e *env) {
 		}
 		c.add(e.s.MakeProgramKey(e.ctx, all[i]), storage.ErrFull, storage.ErrNotFound)
 	})
+	for _, err := range c.odd {
+		t.Error(err)
+	}
 	e.wantKeys(t, p, e.now)
 }

@@ -56,7 +56,7 @@ func (r *rig) linking() (*browser, answer) {
 		}
 	}
 	b := r.signIn()
-	action, form := b.get("/").form(r.t, "/depart")
+	action, form := b.get("/account").form(r.t, "/depart")
 	return b, b.get(r.returning(b.post(action, form)))
 }
 
@@ -177,7 +177,7 @@ var providerScenarios = []scenario{
 			action, form := page.form(r.t, "/claim")
 			form.Set("decision", "approve")
 			b.post(action, form)
-			action, form = b.get("/").form(r.t, "/disconnect")
+			action, form = b.get("/account").form(r.t, "/disconnect")
 			return func() answer { return b.post(action, form) }
 		},
 		done:     status(http.StatusSeeOther),
