@@ -82,7 +82,7 @@ func TestWhoseAccount(t *testing.T) {
 	}
 	connect := func() string {
 		t.Helper()
-		away := b.submit(t, "/depart", b.get(t, "/"), `action="/depart"`, nil)
+		away := b.submit(t, "/depart", b.get(t, "/account"), `action="/depart"`, nil)
 		at, err := url.Parse(away)
 		if err != nil {
 			t.Fatal(err)
@@ -109,7 +109,7 @@ func TestWhoseAccount(t *testing.T) {
 		for n := range 8 {
 			group.Go(func() {
 				decision := []string{"approve", "deny"}[n%2]
-				if to := b.submit(t, "/claim", page, `action="/claim"`, url.Values{"decision": {decision}}); to == "/" {
+				if to := b.submit(t, "/claim", page, `action="/claim"`, url.Values{"decision": {decision}}); to == "/account" {
 					moved.Add(1)
 				}
 			})

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -21,10 +22,17 @@ type Person struct {
 	// Elsewhere has the person say that the client runs on another computer, and carry the answer
 	// that they are shown instead.
 	Elsewhere bool
-	Pages     []string // what was shown, for tests that look
+	Pages     []string // what was shown, for tests that look when all visits are over
 
+	shown      sync.Mutex // of Pages: a person visits several pages at once
 	browser    *http.Client
 	setupToken string
+}
+
+func (p *Person) show(page string) {
+	p.shown.Lock()
+	defer p.shown.Unlock()
+	p.Pages = append(p.Pages, page)
 }
 
 // Person returns the demo user with a fresh browser.
@@ -80,7 +88,7 @@ func (p *Person) Visit(authorizeURL string) (*url.URL, error) {
 			}
 			continue
 		}
-		p.Pages = append(p.Pages, body)
+		p.show(body)
 		if shown := answerTag.FindStringSubmatch(body); shown != nil {
 			return url.Parse(html.UnescapeString(shown[1]))
 		}
