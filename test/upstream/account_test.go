@@ -109,7 +109,8 @@ func TestWhoseAccount(t *testing.T) {
 		for n := range 8 {
 			group.Go(func() {
 				decision := []string{"approve", "deny"}[n%2]
-				if to := b.submit(t, "/claim", page, `action="/claim"`, url.Values{"decision": {decision}}); to == "/account" {
+				to := b.submit(t, "/claim", page, `action="/claim"`, url.Values{"decision": {decision}})
+				if to == "/account" {
 					moved.Add(1)
 				}
 			})
