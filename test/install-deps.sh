@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the tests need and this machine lacks: PostgreSQL, PgBouncer, Chromium, npm, a C
-# compiler and pgrep from Debian packages, Node 22, the clients and an OpenID provider from npm, and
+# compiler, pgrep and curl from Debian packages, Node 22, the clients and an OpenID provider from npm, and
 # Dex and mcp-go from Go modules. It may do so as root on Debian and Ubuntu; elsewhere it names the command,
 # and the tests that need it are skipped. With CI=true nothing is skipped, so a missing
 # part is a failure.
@@ -18,6 +18,7 @@ lacking() {
   have npm || echo npm
   have cc || have gcc || echo build-essential
   have pgrep || echo procps
+  have curl || echo curl
 }
 
 missing=($(lacking))
