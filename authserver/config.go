@@ -57,8 +57,6 @@ type Store interface {
 	storage.Events
 	storage.Notices
 	storage.OneTimeLinks
-	storage.Ways
-	storage.WayEnds
 }
 
 // Clients finds a client by its id: storage.ErrNotFound when it is unknown, storage.ErrRevoked when

@@ -84,8 +84,11 @@ func (p *noticePages) act(w http.ResponseWriter, r *http.Request) {
 		return
 	case form.Get("act") == "stop":
 		err = p.users.StopRecovery(r.Context(), sealed.UserID)
-	default:
+	case form.Get("act") == "seen":
 		err = p.teller.See(r.Context(), sealed.UserID, sealed.IDs)
+	default:
+		p.forms.errors.stale(w, r)
+		return
 	}
 	if err != nil {
 		p.forms.errors.show(w, r, http.StatusServiceUnavailable, refusal.Unavailable(err))

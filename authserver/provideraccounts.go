@@ -12,7 +12,7 @@ import (
 )
 
 // accounts are the accounts at providers that let a person in, and the providers at which they can
-// connect another one. The only way in has no form (PE-03).
+// connect another one. The only way in has no form (PE-03); only: it is one of them.
 func (p *wayPages) accounts(
 	w http.ResponseWriter, r *http.Request, u storage.User, all []storage.Identity, only bool,
 ) (accounts []web.Account, connect []web.Choice, err error) {
@@ -20,7 +20,7 @@ func (p *wayPages) accounts(
 	for _, id := range all {
 		connected[id.Connector] = true
 		a := p.account(id)
-		if !only {
+		if !only || a.Gone {
 			form := flow.DisconnectForm{UserID: u.ID, Connector: id.Connector, Subject: id.Subject}
 			if a.Step, err = p.forms.seal(w, r, purposeDisconnect, form); err != nil {
 				return nil, nil, err

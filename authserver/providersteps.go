@@ -179,7 +179,7 @@ func (s *steps) choicesAnew(
 		} else if c, err = s.choice(w, r, p, flow.ProviderForm{
 			Purpose: delegation.PurposeSignIn,
 			Anew:    anew,
-			Payload: flow.Payload{Destination: flow.Destination{Connect: to.Connect, Page: to.Page}},
+			Payload: flow.Payload{Destination: to},
 		}); err != nil {
 			return nil, err
 		}

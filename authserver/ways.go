@@ -84,7 +84,8 @@ func (p *wayPages) section(
 		Action: p.path(pageWays), Recovery: has.Factors.RecoveryCodes, Refused: refusedPasskeys(p.entry.Ways.Site()),
 		PasskeyURL: p.path(pagePasskey), AppURL: p.path(pageApp), RecoveryURL: p.path(pageRecovery),
 	}
-	if v.Accounts, v.Connect, err = p.accounts(w, r, u, identities, p.alone(has.Factors) == 1); err != nil {
+	only := has.Factors.Identities == 1 && p.alone(has.Factors) == 1
+	if v.Accounts, v.Connect, err = p.accounts(w, r, u, identities, only); err != nil {
 		return v, err
 	}
 	for _, a := range has.Accepted {
@@ -135,6 +136,8 @@ func refusedPasskeys(s ways.Site) web.Text {
 		return web.Say("ways.passkeys_address")
 	case ways.ByPlain:
 		return web.Say("ways.passkeys_plain")
+	case ways.ByName:
+		return web.Say("ways.passkeys_name")
 	}
 	return web.Text{}
 }
@@ -177,6 +180,10 @@ func (p *wayPages) newCodes(w http.ResponseWriter, r *http.Request) {
 
 // password serves GET /account/password.
 func (p *wayPages) password(w http.ResponseWriter, r *http.Request) {
+	if p.steps.passwords.off {
+		p.forms.errors.show(w, r, http.StatusForbidden, errNoPasswords)
+		return
+	}
 	if v, ok := p.mine(w, r, pagePassword); ok {
 		p.showPassword(w, r, v.User, attempt{status: http.StatusOK})
 	}
@@ -196,6 +203,10 @@ func (p *wayPages) showPassword(w http.ResponseWriter, r *http.Request, u storag
 
 // setPassword serves POST /account/password.
 func (p *wayPages) setPassword(w http.ResponseWriter, r *http.Request) {
+	if p.steps.passwords.off {
+		p.forms.errors.show(w, r, http.StatusForbidden, errNoPasswords)
+		return
+	}
 	f, ok := p.owner(w, r, pagePassword, purposePassword)
 	if !ok {
 		return

@@ -22,7 +22,7 @@ func (p Parts) mailer() (authserver.Mailer, error) {
 
 // Teller tells people of what a command changes, as the server does of what they change.
 func (p Parts) Teller() (*notice.Teller, error) {
-	c := notice.Config{Store: p.Store, Issuer: p.Config.Issuer, Audit: p.Audit, Logger: p.Log, Now: p.Now}
+	c := notice.Config{Store: p.Store, Issuer: p.Config.Issuer, Product: p.Config.Branding.Name, Audit: p.Audit, Logger: p.Log, Now: p.Now}
 	mailer, err := p.mailer()
 	if err != nil {
 		return nil, err

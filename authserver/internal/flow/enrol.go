@@ -119,16 +119,16 @@ func gone(err error) error {
 }
 
 // SetPassword gives a person another password. It ends their sessions, also this one, which is
-// followed by a new one; applications keep their access, which the person can end one by one.
+// followed by a new one, which proves no more than it did; applications keep their access, which the person can end one by one.
 func (e *Entry) SetPassword(ctx context.Context, v storage.Visit, password string, mint Mint) error {
 	if err := e.Users.SetPassword(ctx, v.User.Name, password, true); err != nil {
 		return err
 	}
-	e.Notices.Tell(ctx, v.User.ID, notice.Change{Kind: notice.PasswordChanged})
 	u, err := e.Store.User(ctx, v.User.ID)
 	if err != nil {
 		return refusal.Unavailable(err)
 	}
 	s := mint(u, v.Session.Methods)
+	s.UpstreamID, s.AuthTime, s.ProvedAt = v.Session.UpstreamID, v.Session.AuthTime, v.Session.ProvedAt
 	return refusal.Protocol(e.Store.PutSession(ctx, s, u.PasswordHash))
 }

@@ -90,7 +90,9 @@ func (e *Entry) Prove(ctx context.Context, f ProveForm, a Answer, token storage.
 	case ways.ByPassword:
 		p.Password = digest(v.User.PasswordHash)
 	case ways.ByApp:
-		p.Methods = append(slices.Clone(v.Session.Methods), method)
+		if p.Methods = v.Session.Methods; !slices.Contains(p.Methods, method) {
+			p.Methods = append(slices.Clone(p.Methods), method)
+		}
 	}
 	return e.enter(ctx, v.User, p, a, mint)
 }

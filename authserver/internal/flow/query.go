@@ -119,6 +119,6 @@ type Destination struct {
 	Query   Query  `json:"q,omitempty"`
 	Connect string `json:"c,omitempty"` // sealed by connect.Links
 	Device  string `json:"d,omitempty"` // the code of a device that waits for an answer
-	// Page is the path of a page of ours, below that of the issuer; "": the start page.
+	// Page is the path of a page of ours, below that of the issuer; "": the account page.
 	Page string `json:"p,omitempty"`
 }

@@ -180,6 +180,8 @@ func (e *Entry) check(
 	case a.Recovery != "" && p == ways.Second:
 		_, err = e.recover(ctx, a)
 		return ways.ByRecovery, err
+	case a.Attempt.Password != "" && !e.Ways.Admission().Passwords:
+		return "", users.ErrWrong
 	case a.Attempt.Password != "":
 		_, err = e.Users.Authenticate(ctx, a.Attempt)
 		return ways.ByPassword, err

@@ -54,7 +54,7 @@ func (g *Device) Reply(ctx context.Context, client storage.Client, r TokenReques
 	case err != nil:
 		return nil, refusal.Unavailable(err)
 	case p.GrantID != "":
-		return g.redeem(ctx, client, p.Device, resource)
+		return g.redeem(ctx, client, p.Device, resource, r.From)
 	case !p.DecidedAt.IsZero():
 		return nil, errDenied
 	case !now.Before(p.ExpiresAt):
@@ -66,13 +66,14 @@ func (g *Device) Reply(ctx context.Context, client storage.Client, r TokenReques
 }
 
 func (g *Device) redeem(
-	ctx context.Context, client storage.Client, d storage.Device, resource string,
+	ctx context.Context, client storage.Client, d storage.Device, resource, from string,
 ) (*oauth.TokenResponse, error) {
 	reply, err := g.Code.redeem(ctx, client, storage.RedeemCode{
 		Hash:      d.Code,
 		GrantID:   d.GrantID,
 		Challenge: deviceChallenge,
 		Resource:  resource,
+		From:      from,
 	})
 	switch {
 	case errors.Is(err, storage.ErrExpired):
