@@ -3,10 +3,15 @@ package authserver
 import (
 	"errors"
 	"net/http"
+	"net/url"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/users"
+	"github.com/mcp-authd/mcp-authd/internal/ways"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
 )
@@ -14,6 +19,7 @@ import (
 // linkPages are those of one-time links, and the one on which a person asks for such a link.
 type linkPages struct {
 	users  *users.Users
+	ways   *ways.Ways
 	off    bool // accounts with a password do not sign in
 	issuer string
 	paths  paths
@@ -21,8 +27,30 @@ type linkPages struct {
 	forms  *pageForms
 }
 
-// linkForm is what the form of a link is sealed with: it is good for this link alone.
-type linkForm struct{ Token storage.Hash }
+// linkForm is what the forms of a link are sealed with: they are good for this link alone.
+type linkForm struct {
+	Token  storage.Hash
+	UserID string `json:",omitempty"` // whose passkey is being made, of an invitation a new one
+	Sealed string `json:",omitempty"` // of the passkey, by package ways
+}
+
+// choices are what the person of a link can choose to sign in with from now on.
+type choices struct{ password, passkey bool }
+
+// choices of a link. One that a person asked for by mail gives a password alone: a passkey counts as
+// two factors, and who reads the mail must not get past the second one with it.
+func (p *linkPages) choices(s users.Shown) choices {
+	return choices{password: !p.off, passkey: p.ways.Site().Offered() && s.Kind != storage.LinkReset}
+}
+
+// open returns what the link of a token is for, in a browser; users.ErrLink where it leaves no choice.
+func (p *linkPages) open(r *http.Request, token string, browser storage.Hash) (users.Shown, error) {
+	shown, err := p.users.ShowLink(r.Context(), token, browser)
+	if err == nil && !shown.Stops && p.choices(shown) == (choices{}) {
+		err = users.ErrLink
+	}
+	return shown, err
+}
 
 // page serves GET /link/{token}. It spends nothing: mail scanners and previews open links.
 func (p *linkPages) page(w http.ResponseWriter, r *http.Request) {
@@ -30,11 +58,7 @@ func (p *linkPages) page(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *linkPages) show(w http.ResponseWriter, r *http.Request, status int, problem web.Text) {
-	token := r.PathValue("token")
-	shown, err := p.users.ShowLink(r.Context(), token, p.browser(w, r))
-	if p.off && err == nil {
-		err = users.ErrLink
-	}
+	shown, err := p.open(r, r.PathValue("token"), p.browser(w, r))
 	if err != nil {
 		p.refuse(w, r, err)
 		return
@@ -42,32 +66,72 @@ func (p *linkPages) show(w http.ResponseWriter, r *http.Request, status int, pro
 	if shown.Early && !shown.Stops {
 		p.message(w, r, http.StatusForbidden, web.LinkMessage{
 			Heading: web.Say("link.early"),
-			Lead:    web.Say("link.early_lead", "time", shown.NotBefore.UTC().Format("2006-01-02 15:04 UTC")),
+			Lead:    web.Say("link.early_lead", "time", moment(shown.NotBefore)),
 		})
 		return
 	}
-	step, err := p.forms.seal(w, r, purposeLink, linkForm{secrets.Hash(token)})
+	v, err := p.view(w, r, shown)
 	if err != nil {
-		p.forms.errors.show(w, r, http.StatusInternalServerError, err)
+		p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
 		return
 	}
-	v := linkView(shown)
-	v.Action, v.Step, v.Problem = p.paths.link+token, step, problem
+	v.Problem = problem
 	p.web.For(r).Link(w, status, v)
 }
 
-func linkView(s users.Shown) web.Link {
-	v := web.Link{Username: s.Name, Password: true}
+// view is the page of a link, with a form for each choice.
+func (p *linkPages) view(w http.ResponseWriter, r *http.Request, shown users.Shown) (web.Link, error) {
+	token, choices := r.PathValue("token"), p.choices(shown)
+	form, v := linkForm{Token: secrets.Hash(token)}, linkView(shown, choices)
+	v.Action = p.paths.link + token
+	if !shown.Stops && choices.passkey {
+		asked, err := p.askPasskey(w, r, shown, &form)
+		if err != nil {
+			return v, refusal.Unavailable(err)
+		}
+		v.Passkey = asked
+	}
+	var err error
+	if v.Step, err = p.forms.seal(w, r, purposeLink, form); v.Passkey != nil {
+		v.Passkey.Action, v.Passkey.Step = v.Action, v.Step
+	}
+	return v, err
+}
+
+// askPasskey begins to make a passkey for the person of a link.
+func (p *linkPages) askPasskey(
+	w http.ResponseWriter, r *http.Request, shown users.Shown, form *linkForm,
+) (*web.Passkey, error) {
+	if form.UserID = shown.UserID; form.UserID == "" {
+		form.UserID = users.NewID()
+	}
+	begun, err := p.ways.BeginPasskey(r.Context(), p.forms.sessions.Browser(w, r),
+		storage.User{ID: form.UserID, Name: shown.Name})
+	form.Sealed = begun.Sealed
+	return &web.Passkey{Options: string(begun.Options)}, err
+}
+
+func linkView(s users.Shown, c choices) web.Link {
+	v := web.Link{Username: s.Name, Password: c.password && !s.Stops}
+	if !s.Stops {
+		v.Until = web.Say("link.until", "time", moment(s.ExpiresAt))
+	}
 	switch {
 	case s.Stops:
 		v.Heading, v.Lead = web.Say("link.stop"), web.Say("link.stop_lead", "name", s.Name)
-		v.Button, v.Password = web.Say("link.stop_button"), false
+		v.Button = web.Say("link.stop_button")
 	case s.Kind == storage.LinkInvite:
 		v.Heading, v.Lead = web.Say("link.invite"), web.Say("link.invite_lead", "name", s.Name)
 		v.Button = web.Say("link.invite_button")
+		if c.passkey {
+			v.Lead = web.Say("link.invite_how", "name", s.Name)
+		}
 	default:
 		v.Heading, v.Lead = web.Say("link.recover"), web.Say("link.recover_lead", "name", s.Name)
 		v.Button = web.Say("link.recover_button")
+		if c.passkey {
+			v.Heading, v.Lead = web.Say("link.recover_how"), web.Say("link.recover_how_lead", "name", s.Name)
+		}
 	}
 	return v
 }
@@ -79,19 +143,47 @@ func (p *linkPages) use(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	token, browser := r.PathValue("token"), p.browser(w, r)
-	shown, err := p.users.ShowLink(r.Context(), token, browser)
-	if err == nil && (p.off || sealed.Token != secrets.Hash(token)) {
+	token, use := r.PathValue("token"), users.LinkUse{Password: form.Get("password"), Browser: p.browser(w, r)}
+	shown, err := p.open(r, token, use.Browser)
+	if err == nil && sealed.Token != secrets.Hash(token) {
 		err = users.ErrLink
 	}
+	choice := p.choices(shown)
 	switch {
 	case err != nil:
 		p.refuse(w, r, err)
 	case shown.Stops:
 		p.stop(w, r, token)
+	case choice.passkey && form.Get("credential") != "":
+		p.usePasskey(w, r, shown, use, sealed, form)
+	case choice.password && form.Has("password"):
+		p.spend(w, r, shown.Kind, use)
+	case choice.passkey && form.Has("credential"):
+		p.show(w, r, http.StatusBadRequest, web.Say("passkey.noscript"))
 	default:
-		p.setPassword(w, r, shown.Kind, form.Get("password"), browser)
+		p.show(w, r, http.StatusBadRequest, web.Say("link.neither"))
 	}
+}
+
+// usePasskey uses a link with the passkey that the person has made.
+func (p *linkPages) usePasskey(
+	w http.ResponseWriter, r *http.Request, shown users.Shown, use users.LinkUse, sealed linkForm, form url.Values,
+) {
+	answer := p.forms.answer(w, r, form)
+	made, err := p.ways.NewPasskey(r.Context(), answer.Browser,
+		storage.User{ID: sealed.UserID, Name: shown.Name}, nameOf(form, session.Agent(r.UserAgent())),
+		ways.Answer{Sealed: sealed.Sealed, Response: answer.Credential})
+	if err == nil {
+		use.Passkey = &made
+		p.spend(w, r, shown.Kind, use)
+		return
+	}
+	status, problem := wayProblem(err)
+	if status == 0 {
+		p.forms.errors.show(w, r, http.StatusServiceUnavailable, refusal.Unavailable(err))
+		return
+	}
+	p.show(w, r, status, problem)
 }
 
 func (p *linkPages) stop(w http.ResponseWriter, r *http.Request, token string) {
@@ -104,17 +196,19 @@ func (p *linkPages) stop(w http.ResponseWriter, r *http.Request, token string) {
 	})
 }
 
-func (p *linkPages) setPassword(
-	w http.ResponseWriter, r *http.Request, kind storage.LinkKind, password string, browser storage.Hash,
-) {
-	account, err := p.users.UseLink(r.Context(), r.PathValue("token"), password, browser)
+func (p *linkPages) spend(w http.ResponseWriter, r *http.Request, kind storage.LinkKind, use users.LinkUse) {
+	account, err := p.users.UseLink(r.Context(), r.PathValue("token"), use)
 	switch {
 	case errors.Is(err, users.ErrPassword):
 		p.show(w, r, http.StatusBadRequest, web.Say("link.short"))
 	case errors.Is(err, users.ErrCommon):
 		p.show(w, r, http.StatusBadRequest, web.Say("link.common"))
-	case errors.Is(err, users.ErrExists):
+	case errors.Is(err, users.ErrExists) && kind == storage.LinkInvite:
 		p.show(w, r, http.StatusConflict, web.Say("link.taken"))
+	case errors.Is(err, users.ErrExists): // the passkey
+		p.show(w, r, http.StatusConflict, web.Say("passkey.already"))
+	case errors.Is(err, storage.ErrFull):
+		p.show(w, r, http.StatusConflict, web.Say("ways.full"))
 	case err != nil:
 		p.refuse(w, r, err)
 	case kind == storage.LinkInvite:
@@ -123,8 +217,12 @@ func (p *linkPages) setPassword(
 		})
 	default:
 		p.forms.sessions.Clear(w) // it has ended
+		recovered := "link.recovered"
+		if use.Passkey != nil {
+			recovered = "link.recovered_passkey"
+		}
 		p.message(w, r, http.StatusOK, web.LinkMessage{
-			Heading: web.Say("link.recovered"), Lead: web.Say("link.recovered_lead", "name", account.Name),
+			Heading: web.Say(recovered), Lead: web.Say(recovered+"_lead", "name", account.Name),
 		})
 	}
 }
@@ -144,6 +242,8 @@ func (p *linkPages) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		p.forms.errors.show(w, r, http.StatusServiceUnavailable, refusal.Unavailable(err))
 	}
 }
+
+func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
 func (p *linkPages) message(w http.ResponseWriter, r *http.Request, status int, v web.LinkMessage) {
 	p.web.For(r).LinkMessage(w, status, v)
@@ -177,11 +277,11 @@ func (p *linkPages) send(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	p.users.Forgotten(r.Context(), users.Reset{
+	until := p.users.Forgotten(r.Context(), users.Reset{
 		Issuer: p.issuer, Name: form.Get("username"), Browser: p.browser(w, r), Network: p.forms.networks(r)[0],
 	})
 	p.message(w, r, http.StatusOK, web.LinkMessage{
-		Heading: web.Say("forgotten.sent"), Lead: web.Say("forgotten.sent_lead"),
+		Heading: web.Say("forgotten.sent"), Lead: web.Say("forgotten.sent_lead", "time", moment(until)),
 	})
 }
 

@@ -156,7 +156,7 @@ func TestPE06ARecoveryWaitsWhereThereAreOtherWays(t *testing.T) {
 	if made, err = r.users.Recover(t.Context(), r.as.Issuer, "alice", users.RecoveryOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	r.advance(users.RecoveryDelay)
+	r.advance(users.DefaultLinkPolicy().RecoverDelay)
 	if path = pathOf(t, made.URL); p.post(path, passwordForm(p.get(path).step(t), newPassword)).status != 200 {
 		t.Fatal("after the delay it is refused")
 	}
@@ -204,6 +204,65 @@ func TestPE08ForgottenAnswersAlike(t *testing.T) {
 	r = newRig(t)
 	if got := r.person().get("/login/forgotten").status; got != 404 {
 		t.Errorf("without mail: got %d", got)
+	}
+}
+
+// TestLinkPolicy: PE-16, links live as configured, and their pages and letters say how long.
+func TestLinkPolicy(t *testing.T) {
+	m := &letters{}
+	r := newRig(t, func(c *Config) {
+		c.Mailer = m
+		c.SignIn.Links = LinkPolicy{
+			InviteTTL: 2 * time.Hour, RecoverTTL: 3 * time.Hour, ResetTTL: 4 * time.Minute, RecoverDelay: 5 * time.Hour,
+		}
+	})
+	alice, err := r.Users().Find(t.Context(), "alice")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.users.SetMail(t.Context(), "alice", "alice@example.com"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.store.ReplaceRecoveryCodes(t.Context(), alice.ID, []storage.Hash{{1}}); err != nil {
+		t.Fatal(err)
+	}
+	p := r.person()
+	made, err := r.users.Invite(t.Context(), r.as.Issuer, users.Invitation{Name: "berta"})
+	if err != nil || !made.ExpiresAt.Equal(r.now().Add(2*time.Hour)) {
+		t.Errorf("an invitation: got %v %v", made.ExpiresAt, err)
+	}
+	p.get(pathOf(t, made.URL)).has(t, 200, "until <bdi>2026-11-21 14:00 UTC")
+	recover := func(wait time.Duration) string {
+		made, err := r.users.Recover(t.Context(), r.as.Issuer, "alice", users.RecoveryOptions{})
+		from := r.now().Add(wait)
+		if err != nil || !made.NotBefore.Equal(from) || !made.ExpiresAt.Equal(from.Add(3*time.Hour)) {
+			t.Errorf("a recovery: got %v to %v, %v", made.NotBefore, made.ExpiresAt, err)
+		}
+		return pathOf(t, made.URL)
+	}
+	path := recover(5 * time.Hour)
+	p.get(path).has(t, 403, "from <bdi>2026-11-21 17:00 UTC")
+	r.advance(5 * time.Hour)
+	p.get(path).has(t, 200, "until <bdi>2026-11-21 20:00 UTC")
+
+	form := url.Values{"step": {p.get("/login/forgotten").step(t)}, "username": {"alice"}}
+	p.post("/login/forgotten", form).has(t, 200, "until <bdi>2026-11-21 17:04 UTC")
+	path = pathOf(t, m.await(t, "Choose a new password"))
+	p.get(path).has(t, 200, "until <bdi>2026-11-21 17:04 UTC")
+	r.advance(4 * time.Minute)
+	p.get(path).has(t, 404, "no longer valid")
+
+	r.restart(func(c *Config) { c.SignIn.Links.RecoverDelay = -1 })
+	p.get(recover(0)).has(t, 200, "Set the password")
+
+	for _, wrong := range []LinkPolicy{
+		{InviteTTL: 31 * 24 * time.Hour}, {RecoverTTL: time.Second}, {ResetTTL: -1}, {RecoverDelay: 31 * 24 * time.Hour},
+	} {
+		c := r.as
+		c.SignIn.Links = wrong
+		if _, err := New(t.Context(), c); err == nil || !strings.Contains(err.Error(), "is not between") {
+			t.Errorf("%+v: got %v", wrong, err)
+		}
 	}
 }
 

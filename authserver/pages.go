@@ -88,7 +88,7 @@ func newPages(s *Server) *pages {
 		authorize:   &authorizePages{f, signIns, forms, steps},
 		login:       &loginPages{f, accounts, entry, c.NoLocalLogin, forms, steps},
 		notices:     notices,
-		links:       &linkPages{s.users, c.NoLocalLogin, c.Issuer, s.paths, s.errors.web, forms},
+		links:       &linkPages{s.users, s.ways, c.NoLocalLogin, c.Issuer, s.paths, s.errors.web, forms},
 		home:        &homePages{accounts, forms, steps},
 		account:     &accountPages{desk, ways, keys, notices, forms, steps},
 		keys:        keys,

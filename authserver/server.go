@@ -111,7 +111,8 @@ func (s *Server) buildParts(ctx context.Context) (err error) {
 	}
 	s.teller = newTeller(c.Config)
 	if s.users, err = users.New(users.Config{
-		Store: c.Store, Now: c.Now, Teller: s.teller, Providers: c.providers(), Audit: c.Audit, Logger: c.Logger,
+		Store: c.Store, Now: c.Now, Teller: s.teller, Providers: c.providers(), Links: c.SignIn.Links.policy(),
+		Audit: c.Audit, Logger: c.Logger,
 	}); err != nil {
 		return err
 	}

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 )
 
@@ -27,7 +29,28 @@ type SignInPolicy struct {
 	PreviousHosts []string
 	// NoOtherDevice takes away the sign-in of a browser by a person on another device.
 	NoOtherDevice bool
+	// Links are those by which people make an account, or get back into one.
+	Links LinkPolicy
 }
+
+// LinkPolicy says how long one-time links are good. Zero fields take the defaults named here.
+type LinkPolicy struct {
+	// InviteTTL is how long an invitation is good: 72 hours.
+	InviteTTL time.Duration
+	// RecoverTTL is how long a link of the operator to get back into an account is good, once it
+	// is: 24 hours.
+	RecoverTTL time.Duration
+	// ResetTTL is how long a link is good that a person asked for by mail: 30 minutes.
+	ResetTTL time.Duration
+	// RecoverDelay is how long a link of the operator waits when its person has other ways in, and is
+	// told and can stop it: 24 hours. Negative: it does not wait.
+	RecoverDelay time.Duration
+}
+
+// DefaultLinkPolicy is what the zero LinkPolicy means.
+func DefaultLinkPolicy() LinkPolicy { return LinkPolicy(users.DefaultLinkPolicy()) }
+
+func (p LinkPolicy) policy() users.LinkPolicy { return users.LinkPolicy(p) }
 
 func (c Config) policy() ways.Policy {
 	return ways.Policy{
@@ -43,6 +66,9 @@ func (c Config) validateSignIn() error {
 	var errs []error
 	if _, err := c.site(); err != nil {
 		errs = append(errs, fmt.Errorf("passkeys: %w", err))
+	}
+	if err := c.SignIn.Links.policy().Validate(); err != nil {
+		errs = append(errs, err)
 	}
 	all := []ways.Demand{"", ways.Off, ways.Optional, ways.Required, ways.Enrolled}
 	if p := c.policy(); !slices.Contains(all[:4], p.Everybody) || !slices.Contains(all, p.Admins) {

@@ -45,13 +45,15 @@ type OneTimeLinks interface {
 	// Link returns the link whose token, or whose token that stops it, has a hash: ErrNotFound,
 	// ErrExpired. It spends nothing.
 	Link(ctx context.Context, h Hash, now time.Time) (OneTimeLink, error)
-	// AcceptInvitation spends an invitation and creates u, of the link's name, mail and role, in one
-	// transaction. ErrNotFound, ErrExpired; ErrExists, when the name is taken, spends nothing.
-	AcceptInvitation(ctx context.Context, h Hash, u User, now time.Time) (User, error)
-	// RecoverAccount spends a link of another kind, replaces the password of its user, ends their
-	// sessions, revokes their grants, forgets their consents, and ends their other links, in one
-	// transaction. ErrNotFound, ErrExpired; ErrEarly before NotBefore; ErrMismatch in another
-	// browser; ErrRevoked when the account is disabled. None of these spends it.
+	// AcceptInvitation spends an invitation and creates its user, of the link's name, mail and role, in
+	// one transaction. ErrNotFound, ErrExpired; ErrExists, when the name or the passkey is taken, spends
+	// nothing.
+	AcceptInvitation(ctx context.Context, a Acceptance) (User, error)
+	// RecoverAccount spends a link of another kind, replaces the password of its user, adds the passkey,
+	// ends their sessions, revokes their grants, forgets their consents, and ends their other links, in
+	// one transaction. ErrNotFound, ErrExpired; ErrEarly before NotBefore; ErrMismatch in another
+	// browser; ErrRevoked when the account is disabled; ErrExists when the passkey is taken, and ErrFull
+	// as AddWay says. None of these spends it.
 	RecoverAccount(ctx context.Context, r Recovery) (User, error)
 	// StopLink ends a link by the hash of the token that stops it, and returns it. ErrNotFound.
 	StopLink(ctx context.Context, stop Hash, now time.Time) (OneTimeLink, error)
@@ -66,5 +68,14 @@ type Recovery struct {
 	Hash         Hash // of the link's token
 	Browser      Hash // of the browser that uses it
 	PasswordHash string
+	Passkey      *Way // the user's, who has no password then; nil: none
 	Now          time.Time
+}
+
+// Acceptance is the use of an invitation.
+type Acceptance struct {
+	Hash    Hash // of the link's token
+	User    User
+	Passkey *Way // the user's; nil: none
+	Now     time.Time
 }

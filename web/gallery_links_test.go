@@ -14,7 +14,13 @@ var (
 	sampleInvitation = Link{
 		Action: "/link/mcplk_x", Step: "sealed-step", Username: "alice", Password: true,
 		Heading: Say("link.invite"), Lead: Say("link.invite_lead", "name", "alice"), Button: Say("link.invite_button"),
-		Problem: Say("link.short"),
+		Problem: Say("link.short"), Until: Say("link.until", "time", "2026-11-25 12:00 UTC"),
+	}
+	sampleRecovery = Link{
+		Action: "/link/mcplk_x", Step: "sealed-step", Username: "alice", Password: true,
+		Heading: Say("link.recover_how"), Lead: Say("link.recover_how_lead", "name", "alice"),
+		Button: Say("link.recover_button"), Until: Say("link.until", "time", "2026-11-25 12:00 UTC"),
+		Passkey: &Passkey{Action: "/link/mcplk_x", Step: "sealed-step", Options: "{}"},
 	}
 	sampleStop = Link{
 		Action: "/link/mcplk_x", Step: "sealed-step", Username: "alice",

@@ -320,6 +320,7 @@ func samples() []sample {
 		{"home-empty", func(p *Pages, w http.ResponseWriter) { p.Home(w, Home{Issuer: "https://auth.example.com"}) }},
 		{"link", func(p *Pages, w http.ResponseWriter) { p.Link(w, 200, sampleInvitation) }},
 		{"link-stop", func(p *Pages, w http.ResponseWriter) { p.Link(w, 200, sampleStop) }},
+		{"link-recover", func(p *Pages, w http.ResponseWriter) { p.Link(w, 200, sampleRecovery) }},
 		{"linkmessage", func(p *Pages, w http.ResponseWriter) {
 			p.LinkMessage(w, 404, LinkMessage{Heading: Say("link.gone"), Lead: Say("link.gone_lead")})
 		}},

@@ -6,9 +6,11 @@ import "net/http"
 type Link struct {
 	Action, Step          string
 	Heading, Lead, Button Text
+	Until                 Text // until when the link works
 	Problem               Text
 	Username              string
-	Password              bool // the form asks for a new password
+	Password              bool     // the form asks for a new password
+	Passkey               *Passkey // nil: none can be made
 }
 
 // LinkMessage says what has become of a one-time link.
@@ -17,7 +19,7 @@ type LinkMessage struct{ Heading, Lead Text }
 // Forgotten is the page on which a person asks for a new password.
 type Forgotten struct{ Action, Step string }
 
-// Link shows what a one-time link is for. Its form posts step, and password where it asks for one.
+// Link shows what a one-time link is for. Its forms post step, and password or the passkey.
 func (p *Pages) Link(w http.ResponseWriter, status int, v Link) {
 	p.show(w, status, "link", v, policy{})
 }

@@ -96,6 +96,9 @@ func (a *app) ready() error {
 	for _, w := range a.config.Warnings {
 		a.log.Warn(w)
 	}
+	if what := a.config.Login.Links.Warning(); what != "" {
+		a.log.Warn(what)
+	}
 	for _, r := range a.config.Resources {
 		if oauth.InClear(r.URI) {
 			a.log.Warn("a resource is plain http: tokens can be read on the way; use https", "resource", r.URI)
@@ -125,7 +128,8 @@ func (a *app) accounts() (*users.Users, error) {
 		return nil, err
 	}
 	return users.New(users.Config{
-		Store: a.store, Teller: teller, Providers: a.config.ProviderIDs(), Audit: a.audit, Logger: a.log,
+		Store: a.store, Teller: teller, Providers: a.config.ProviderIDs(),
+		Links: users.LinkPolicy(a.config.Login.Links.Policy()), Audit: a.audit, Logger: a.log,
 	})
 }
 

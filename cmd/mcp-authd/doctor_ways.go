@@ -21,6 +21,9 @@ func (d *doctor) passkeys(ctx context.Context) {
 		d.add("passkeys", "skipped", "to offer them, give the server a host name and TLS",
 			"not offered: %s", site.Missing)
 	}
+	if what := d.app.config.Login.Links.Warning(); what != "" {
+		d.warn("recovery", "leave it at a day, or at what it takes your people to read their mail", "%s", what)
+	}
 	if !d.current {
 		return
 	}

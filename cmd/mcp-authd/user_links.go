@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -15,24 +14,25 @@ func newUserInvite(s std) *cobra.Command {
 	var asJSON bool
 	return storeCommand(s, &cobra.Command{
 		Use: "invite NAME", Short: "Print a one-time link by which a person makes an account", Args: cobra.ExactArgs(1),
-		Long: "Prints a link to hand over: its person chooses a password, and the account is there. " +
+		Long: "Prints a link to hand over: its person chooses a password or makes a passkey, and the account is there. " +
 			"With --mail, and mail.smtp configured, it is sent as well. It works once; a new one replaces it.",
 		Example: "  mcp-authd user invite alice\n  mcp-authd user invite bob --mail bob@example.com --ttl 24h",
 	}, func(c *cobra.Command) {
 		c.Flags().BoolVar(&i.Admin, "admin", false, "make it an administrator")
 		c.Flags().StringVar(&i.Mail, "mail", "", "where the person gets mail")
-		c.Flags().DurationVar(&i.TTL, "ttl", users.InvitationTTL, "how long the link is good")
+		c.Flags().DurationVar(&i.TTL, "ttl", 0, "how long the link is good (default: login.links.invite_ttl)")
 		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	}, func(c *cobra.Command, a *app, args []string) error {
-		if err := a.takesPasswords(); err != nil {
+		if err := a.takesLinks(); err != nil {
 			return err
 		}
 		u, err := a.accounts()
 		if err != nil {
 			return err
 		}
-		if i.Name = args[0]; i.TTL < time.Minute || i.TTL > 30*24*time.Hour {
-			return errors.New("--ttl is not between 1m and 720h")
+		i.Name = args[0]
+		if err := checkTTL(c, i.TTL, users.MaxInviteTTL); err != nil {
+			return err
 		}
 		made, err := u.Invite(c.Context(), a.config.Issuer, i)
 		return a.printLink(made, err, i.Name, asJSON)
@@ -45,36 +45,48 @@ func newUserRecover(s std) *cobra.Command {
 	return storeCommand(s, &cobra.Command{
 		Use: "recover NAME", Short: "Print a one-time link by which a person gets back into an account",
 		Args: cobra.ExactArgs(1),
-		Long: "Prints a link to hand over: its person chooses a new password, and every session and grant of the account ends. " +
-			"When the person has other ways in, the link waits for 24 hours, and the person is told and can stop it. " +
+		Long: "Prints a link to hand over: its person chooses a new password, or makes a passkey that takes its place, " +
+			"and every session and grant of the account ends. When the person has other ways in, the link waits " +
+			"(login.links.recover_delay, 24 hours), and the person is told and can stop it. " +
 			"It works once; a new one replaces it.",
 		Example: "  mcp-authd user recover alice\n  mcp-authd user recover alice --now",
 	}, func(c *cobra.Command) {
 		c.Flags().BoolVar(&o.Now, "now", false, "refuse if the link would have to wait")
-		c.Flags().DurationVar(&o.TTL, "ttl", users.RecoveryTTL, "how long the link is good, once it is")
+		c.Flags().DurationVar(&o.TTL, "ttl", 0, "how long the link is good, once it is (default: login.links.recover_ttl)")
 		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	}, func(c *cobra.Command, a *app, args []string) error {
-		if err := a.takesPasswords(); err != nil {
+		if err := a.takesLinks(); err != nil {
 			return err
 		}
 		u, err := a.accounts()
 		if err != nil {
 			return err
 		}
-		if o.TTL < time.Minute || o.TTL > 7*24*time.Hour {
-			return errors.New("--ttl is not between 1m and 168h")
+		if err := checkTTL(c, o.TTL, users.MaxRecoverTTL); err != nil {
+			return err
 		}
 		made, err := u.Recover(c.Context(), a.config.Issuer, args[0], o)
 		return a.printLink(made, err, args[0], asJSON)
 	})
 }
 
-// takesPasswords is an error where people sign in at providers only.
-func (a *app) takesPasswords() error {
-	if a.config.Login.Local {
-		return nil
+// checkTTL is an error when --ttl was given, and is out of bounds.
+func checkTTL(c *cobra.Command, ttl, most time.Duration) error {
+	if c.Flags().Changed("ttl") && (ttl < users.MinLinkTTL || ttl > most) {
+		return fmt.Errorf("--ttl is not between 1m and %.0fh", most.Hours())
 	}
-	return errors.New("login.local is false: people do not sign in with passwords, so a link would be of no use")
+	return nil
+}
+
+// takesLinks is an error where a person could do nothing with a link: neither passwords nor passkeys
+// sign people in.
+func (a *app) takesLinks() error {
+	site, err := a.config.Site()
+	if err != nil || a.config.Login.Local || site.Offered() {
+		return err
+	}
+	return fmt.Errorf("a link would be of no use: login.local is false, and passkeys do not work here, since %s",
+		site.Missing)
 }
 
 // linkView is a link as commands show it.

@@ -3,8 +3,10 @@ package config
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 )
 
@@ -21,7 +23,18 @@ type Login struct {
 	AdminsSecondFactor string `yaml:"admins_second_factor"`
 	// OtherDevice lets a person sign in a browser from another device.
 	OtherDevice bool     `yaml:"other_device"`
+	Links       Links    `yaml:"links"`
 	Passkeys    Passkeys `yaml:"passkeys"`
+}
+
+// Links says how long one-time links are good.
+type Links struct {
+	InviteTTL  Duration `yaml:"invite_ttl"`
+	RecoverTTL Duration `yaml:"recover_ttl"`
+	ResetTTL   Duration `yaml:"reset_ttl"`
+	// RecoverDelay is how long a link of the operator waits when its person has other ways in; 0: not
+	// at all, so that the person cannot stop it in time.
+	RecoverDelay Duration `yaml:"recover_delay"`
 }
 
 // Passkeys says for which host names passkeys are.
@@ -35,6 +48,27 @@ type Passkeys struct {
 func defaultLogin() Login {
 	return Login{
 		Local: true, SecondFactor: string(ways.Optional), AdminsSecondFactor: string(ways.Enrolled), OtherDevice: true,
+		Links: defaultLinks(),
+	}
+}
+
+func defaultLinks() Links {
+	p := authserver.DefaultLinkPolicy()
+	return Links{
+		InviteTTL:    Duration(p.InviteTTL),
+		RecoverTTL:   Duration(p.RecoverTTL),
+		ResetTTL:     Duration(p.ResetTTL),
+		RecoverDelay: Duration(p.RecoverDelay),
+	}
+}
+
+// Policy is what the server and its commands are told.
+func (l Links) Policy() authserver.LinkPolicy {
+	return authserver.LinkPolicy{
+		InviteTTL:    time.Duration(l.InviteTTL),
+		RecoverTTL:   time.Duration(l.RecoverTTL),
+		ResetTTL:     time.Duration(l.ResetTTL),
+		RecoverDelay: optional(l.RecoverDelay),
 	}
 }
 
@@ -51,7 +85,17 @@ func (l Login) Policy() authserver.SignInPolicy {
 		PasskeyRPID:        l.Passkeys.RPID,
 		PreviousHosts:      l.Passkeys.PreviousHosts,
 		NoOtherDevice:      !l.OtherDevice,
+		Links:              l.Links.Policy(),
 	}
+}
+
+// Warning says what the operator should know of a choice that is allowed; "" when there is nothing.
+func (l Links) Warning() string {
+	if l.RecoverDelay != 0 {
+		return ""
+	}
+	return "login.links.recover_delay is 0: a recovery link works at once, before its person, who has other ways " +
+		"in, can stop it"
 }
 
 func (c *Config) validateLogin(add func(string, string, ...any)) {
@@ -68,6 +112,11 @@ func (c *Config) validateLogin(add func(string, string, ...any)) {
 	demand("login.second_factor", c.Login.SecondFactor, ways.Off, ways.Optional, ways.Required)
 	demand("login.admins_second_factor", c.Login.AdminsSecondFactor, ways.Off, ways.Optional, ways.Required,
 		ways.Enrolled)
+	links := c.Login.Links
+	checkBetween(add, "login.links.invite_ttl", links.InviteTTL, users.MinLinkTTL, users.MaxInviteTTL)
+	checkBetween(add, "login.links.recover_ttl", links.RecoverTTL, users.MinLinkTTL, users.MaxRecoverTTL)
+	checkBetween(add, "login.links.reset_ttl", links.ResetTTL, users.MinLinkTTL, users.MaxResetTTL)
+	checkBetween(add, "login.links.recover_delay", links.RecoverDelay, 0, users.MaxRecoverDelay)
 	site, err := ways.NewSite(c.Issuer, "", nil)
 	if err != nil {
 		return // the issuer is told of elsewhere

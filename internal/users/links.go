@@ -1,6 +1,7 @@
 package users
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,13 +14,58 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// How long links are good, and how long one waits when its person has other ways in.
+// LinkPolicy says how long links are good, and how long one waits when its person has other ways in.
+// Zero fields take those of DefaultLinkPolicy.
+type LinkPolicy struct {
+	InviteTTL  time.Duration // of an invitation
+	RecoverTTL time.Duration // of a link of the operator to get back in, once it is good
+	ResetTTL   time.Duration // of a link that a person asked for by mail
+	// RecoverDelay is how long one of the operator waits. Negative: not at all, so that its person,
+	// who has other ways in, cannot stop it before it is used.
+	RecoverDelay time.Duration
+}
+
+// DefaultLinkPolicy is what the zero LinkPolicy means.
+func DefaultLinkPolicy() LinkPolicy {
+	return LinkPolicy{
+		InviteTTL: 72 * time.Hour, RecoverTTL: 24 * time.Hour, ResetTTL: 30 * time.Minute,
+		RecoverDelay: 24 * time.Hour,
+	}
+}
+
+// The bounds of LinkPolicy. A link that is good for long is found in a mailbox long after it was sent.
 const (
-	InvitationTTL = 72 * time.Hour
-	RecoveryTTL   = 24 * time.Hour
-	ResetTTL      = 30 * time.Minute
-	RecoveryDelay = 24 * time.Hour
+	MinLinkTTL      = time.Minute
+	MaxInviteTTL    = 30 * 24 * time.Hour
+	MaxRecoverTTL   = 7 * 24 * time.Hour
+	MaxResetTTL     = 24 * time.Hour
+	MaxRecoverDelay = 30 * 24 * time.Hour
 )
+
+func (p LinkPolicy) withDefaults() LinkPolicy {
+	d := DefaultLinkPolicy()
+	return LinkPolicy{
+		InviteTTL: cmp.Or(p.InviteTTL, d.InviteTTL), RecoverTTL: cmp.Or(p.RecoverTTL, d.RecoverTTL),
+		ResetTTL: cmp.Or(p.ResetTTL, d.ResetTTL), RecoverDelay: max(cmp.Or(p.RecoverDelay, d.RecoverDelay), 0),
+	}
+}
+
+// Validate says what is out of bounds; zero fields are within them.
+func (p LinkPolicy) Validate() error {
+	p = p.withDefaults()
+	within := func(what string, d, least, most time.Duration) error {
+		if d < least || d > most {
+			return fmt.Errorf("%s: %s is not between %s and %s", what, d, least, most)
+		}
+		return nil
+	}
+	return errors.Join(
+		within("an invitation", p.InviteTTL, MinLinkTTL, MaxInviteTTL),
+		within("a link to recover an account", p.RecoverTTL, MinLinkTTL, MaxRecoverTTL),
+		within("a link to reset a password", p.ResetTTL, MinLinkTTL, MaxResetTTL),
+		within("the delay of a recovery", p.RecoverDelay, 0, MaxRecoverDelay),
+	)
+}
 
 // linkPrefix tells people and scanners what a token is.
 const linkPrefix = "mcplk_"
@@ -40,7 +86,7 @@ type Invitation struct {
 	Name  string
 	Admin bool
 	Mail  string        // "": the operator hands the link over
-	TTL   time.Duration // 0: InvitationTTL
+	TTL   time.Duration // 0: that of the LinkPolicy
 }
 
 // Invite makes a link by which a person makes an account of a name (PE-16), and sends it where there
@@ -53,13 +99,11 @@ func (u *Users) Invite(ctx context.Context, issuer string, i Invitation) (Link, 
 	if err := checkMail(i.Mail); err != nil {
 		return Link{}, err
 	}
-	if i.TTL == 0 {
-		i.TTL = InvitationTTL
-	}
 	now := u.cfg.Now()
 	l := storage.OneTimeLink{
 		Kind: storage.LinkInvite, Name: i.Name, Admin: i.Admin, Mail: i.Mail,
-		NotBefore: now, ExpiresAt: now.Add(i.TTL), CreatedAt: now,
+		NotBefore: now, CreatedAt: now,
+		ExpiresAt: now.Add(cmp.Or(i.TTL, u.cfg.Links.InviteTTL)),
 	}
 	made, err := u.put(ctx, issuer, l)
 	if errors.Is(err, storage.ErrExists) {
@@ -73,7 +117,7 @@ func (u *Users) Invite(ctx context.Context, issuer string, i Invitation) (Link, 
 		To: i.Mail, Subject: "You are invited",
 		Lines: []string{
 			fmt.Sprintf("You are invited to have the account %s at %s.", i.Name, issuer),
-			"Choose a password here. The link works once, until " + said(l.ExpiresAt) + ":",
+			"Choose how you will sign in. The link works once, until " + said(l.ExpiresAt) + ":",
 		},
 		Link: made.URL,
 	})
@@ -81,9 +125,8 @@ func (u *Users) Invite(ctx context.Context, issuer string, i Invitation) (Link, 
 
 // RecoveryOptions say how a person gets back in.
 type RecoveryOptions struct {
-	TTL   time.Duration // 0: RecoveryTTL
-	Delay time.Duration // when there are other ways in; 0: RecoveryDelay
-	Now   bool          // ErrOtherWays instead of a delay
+	TTL time.Duration // 0: that of the LinkPolicy
+	Now bool          // ErrOtherWays instead of a delay
 }
 
 // Recover makes a link by which a person gets back into an account, tells the person, and sends the
@@ -98,15 +141,15 @@ func (u *Users) Recover(ctx context.Context, issuer, name string, o RecoveryOpti
 	switch {
 	case err != nil:
 		return Link{}, err
-	case others && o.Now:
+	case others && o.Now && u.cfg.Links.RecoverDelay > 0:
 		return Link{}, ErrOtherWays
 	}
 	now := u.cfg.Now()
 	l := storage.OneTimeLink{Kind: storage.LinkRecover, UserID: account.ID, NotBefore: now, CreatedAt: now}
 	if others {
-		l.NotBefore = now.Add(orDefault(o.Delay, RecoveryDelay))
+		l.NotBefore = now.Add(u.cfg.Links.RecoverDelay)
 	}
-	l.ExpiresAt = l.NotBefore.Add(orDefault(o.TTL, RecoveryTTL))
+	l.ExpiresAt = l.NotBefore.Add(cmp.Or(o.TTL, u.cfg.Links.RecoverTTL))
 	stop := secrets.Token(linkPrefix)
 	l.StopHash = secrets.Hash(stop)
 	made, err := u.put(ctx, issuer, l)
@@ -127,7 +170,7 @@ func (u *Users) Recover(ctx context.Context, issuer, name string, o RecoveryOpti
 		To: account.Mail, Subject: "Get back into your account",
 		Lines: []string{
 			fmt.Sprintf("Account: %s at %s", account.Name, issuer),
-			fmt.Sprintf("Choose a new password here. The link works once, from %s until %s:", said(l.NotBefore),
+			fmt.Sprintf("Choose how you will sign in. The link works once, from %s until %s:", said(l.NotBefore),
 				said(l.ExpiresAt)),
 		},
 		Link: made.URL,
@@ -162,10 +205,12 @@ func (u *Users) put(ctx context.Context, issuer string, l storage.OneTimeLink) (
 // Shown is what a page shows of a link: nothing is spent by it.
 type Shown struct {
 	Kind      storage.LinkKind
+	UserID    string // "" of an invitation
 	Name      string // of the account
 	Stops     bool   // the token is the one that stops the link
 	NotBefore time.Time
 	Early     bool // it is not good yet
+	ExpiresAt time.Time
 }
 
 // ShowLink returns what the link of a token is for, in a browser: ErrLink, ErrBrowser.
@@ -177,7 +222,7 @@ func (u *Users) ShowLink(ctx context.Context, token string, browser storage.Hash
 	}
 	s := Shown{
 		Kind: l.Kind, Name: l.Name, Stops: l.StopHash == h, NotBefore: l.NotBefore,
-		Early: u.cfg.Now().Before(l.NotBefore),
+		Early: u.cfg.Now().Before(l.NotBefore), ExpiresAt: l.ExpiresAt,
 	}
 	if l.Browser != (storage.Hash{}) && l.Browser != browser {
 		return Shown{}, ErrBrowser
@@ -189,27 +234,44 @@ func (u *Users) ShowLink(ctx context.Context, token string, browser storage.Hash
 	if err != nil || account.Disabled {
 		return Shown{}, linkError(orNotFound(err))
 	}
-	s.Name = account.Name
+	s.UserID, s.Name = account.ID, account.Name
 	return s, nil
 }
 
-// UseLink sets the password of the account of a link, or makes it, and spends the link. ErrLink,
-// ErrBrowser, ErrPassword, ErrCommon, ErrExists; none of them spends it. Recovery ends every session
-// and grant of the account.
-func (u *Users) UseLink(ctx context.Context, token, password string, browser storage.Hash) (storage.User, error) {
+// LinkUse is what a person does with a link: they choose a password, or have made a passkey.
+type LinkUse struct {
+	Password string
+	// Passkey is for a link of the operator alone; its UserID is that of the account, or of the one to be
+	// made. Nil: the password.
+	Passkey *storage.Way
+	Browser storage.Hash
+}
+
+// UseLink sets the password of the account of a link, or adds a passkey, or makes the account with it,
+// and spends the link. ErrLink, ErrBrowser, ErrPassword, ErrCommon, ErrExists, storage.ErrFull; none of
+// them spends it. Recovery ends every session and grant of the account, and by a passkey the password:
+// a person who knew it may be why the account has to be recovered.
+func (u *Users) UseLink(ctx context.Context, token string, use LinkUse) (storage.User, error) {
 	// Before the password is hashed: strangers must not have that work done for them.
-	shown, err := u.ShowLink(ctx, token, browser)
-	if err != nil || shown.Stops || shown.Early {
+	shown, err := u.ShowLink(ctx, token, use.Browser)
+	if err != nil || shown.Stops || shown.Early || use.Passkey != nil && shown.Kind == storage.LinkReset {
 		return storage.User{}, u.refuseLink(ctx, err)
 	}
-	hash, err := u.hash(ctx, shown.Name, password)
-	if err != nil {
-		return storage.User{}, err
+	var hash string
+	if use.Passkey == nil {
+		if hash, err = u.hash(ctx, shown.Name, use.Password); err != nil {
+			return storage.User{}, err
+		}
 	}
 	now := u.cfg.Now()
 	if shown.Kind == storage.LinkInvite {
-		account := storage.User{ID: secrets.ID("usr_"), PasswordHash: hash, CreatedAt: now}
-		account, err = u.cfg.Store.AcceptInvitation(ctx, secrets.Hash(token), account, now)
+		account := storage.User{ID: NewID(), PasswordHash: hash, CreatedAt: now}
+		if use.Passkey != nil {
+			account.ID = use.Passkey.UserID
+		}
+		account, err = u.cfg.Store.AcceptInvitation(ctx, storage.Acceptance{
+			Hash: secrets.Hash(token), User: account, Passkey: use.Passkey, Now: now,
+		})
 		if err != nil {
 			return storage.User{}, u.refuseLink(ctx, err)
 		}
@@ -218,7 +280,7 @@ func (u *Users) UseLink(ctx context.Context, token, password string, browser sto
 		return account, nil
 	}
 	account, err := u.cfg.Store.RecoverAccount(ctx, storage.Recovery{
-		Hash: secrets.Hash(token), Browser: browser, PasswordHash: hash, Now: now,
+		Hash: secrets.Hash(token), Browser: use.Browser, PasswordHash: hash, Passkey: use.Passkey, Now: now,
 	})
 	if err != nil {
 		return storage.User{}, u.refuseLink(ctx, err)
@@ -294,10 +356,3 @@ func linkError(err error) error {
 }
 
 func said(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
-
-func orDefault(d, otherwise time.Duration) time.Duration {
-	if d == 0 {
-		return otherwise
-	}
-	return d
-}

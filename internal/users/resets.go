@@ -51,34 +51,36 @@ func newResets(now func() time.Time) *resets {
 func (u *Users) HasMail() bool { return u.cfg.Teller.HasMail() }
 
 // Forgotten writes to a person who has forgotten the password, if there is an account of the name with
-// an address. It returns before anything is looked up, so that a stranger learns nothing, from the
-// time either (PE-08).
-func (u *Users) Forgotten(ctx context.Context, r Reset) {
+// an address, and returns until when the link in the letter works. It returns before anything is
+// looked up, so that a stranger learns nothing, from the time either (PE-08).
+func (u *Users) Forgotten(ctx context.Context, r Reset) (until time.Time) {
+	until = u.cfg.Now().Add(u.cfg.Links.ResetTTL)
 	wait := u.resets.limiter.Take(
 		bounded.Draw[storage.Hash]{Key: key("reset network", r.Network), Rate: resetsOfNetwork},
 		bounded.Draw[storage.Hash]{Key: key("reset name", strings.ToLower(r.Name)), Rate: resetsOfName},
 	)
 	if wait > 0 || !u.HasMail() || !validName(r.Name) {
-		return
+		return until
 	}
 	select {
 	case u.resets.slots <- struct{}{}:
 	default:
-		return
+		return until
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resetTime)
 	go func() {
 		defer func() { <-u.resets.slots }()
 		defer cancel()
-		if err := u.reset(ctx, r); err != nil {
+		if err := u.reset(ctx, r, until); err != nil {
 			u.cfg.Audit.Record(ctx, audit.LinkRefused, slog.String("kind", string(storage.LinkReset)),
 				slog.String("reason", err.Error()))
 		}
 	}()
+	return until
 }
 
 // reset makes the link and queues the letter.
-func (u *Users) reset(ctx context.Context, r Reset) error {
+func (u *Users) reset(ctx context.Context, r Reset, until time.Time) error {
 	account, err := u.cfg.Store.UserByName(ctx, r.Name)
 	if err != nil {
 		return err
@@ -89,7 +91,7 @@ func (u *Users) reset(ctx context.Context, r Reset) error {
 	now := u.cfg.Now()
 	made, err := u.put(ctx, r.Issuer, storage.OneTimeLink{
 		Kind: storage.LinkReset, UserID: account.ID, Browser: r.Browser,
-		NotBefore: now, ExpiresAt: now.Add(ResetTTL), CreatedAt: now,
+		NotBefore: now, ExpiresAt: until, CreatedAt: now,
 	})
 	if err != nil {
 		return err

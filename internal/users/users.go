@@ -73,6 +73,7 @@ type Config struct {
 	MaxConcurrent int
 	// Providers are the ids of those at which people sign in.
 	Providers []string
+	Links     LinkPolicy
 	Now       func() time.Time
 	// Sleep waits, or returns the context's error. Default: a timer.
 	Sleep  func(context.Context, time.Duration) error
@@ -94,6 +95,10 @@ func New(c Config) (*Users, error) {
 	if c.Store == nil {
 		return nil, errors.New("users: no store")
 	}
+	if err := c.Links.Validate(); err != nil {
+		return nil, fmt.Errorf("users: %w", err)
+	}
+	c.Links = c.Links.withDefaults()
 	if c.Params == nil {
 		c.Params = &argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 	}
@@ -192,9 +197,11 @@ func (u *Users) prepare(ctx context.Context, name, password string, admin bool) 
 	if err != nil {
 		return storage.User{}, err
 	}
-	return storage.User{ID: secrets.ID("usr_"), Name: name, PasswordHash: hash, Admin: admin, CreatedAt: u.cfg.Now()},
-		nil
+	return storage.User{ID: NewID(), Name: name, PasswordHash: hash, Admin: admin, CreatedAt: u.cfg.Now()}, nil
 }
+
+// NewID is the id of an account that is to be made.
+func NewID() string { return secrets.ID("usr_") }
 
 func (u *Users) hash(ctx context.Context, name, password string) (string, error) {
 	switch {

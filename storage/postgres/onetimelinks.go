@@ -84,13 +84,12 @@ func (s *Store) Link(ctx context.Context, h storage.Hash, now time.Time) (out st
 }
 
 // AcceptInvitation implements storage.OneTimeLinks.
-func (s *Store) AcceptInvitation(
-	ctx context.Context, h storage.Hash, u storage.User, now time.Time,
-) (storage.User, error) {
+func (s *Store) AcceptInvitation(ctx context.Context, a storage.Acceptance) (storage.User, error) {
+	u := a.User
 	err := s.tx(ctx, "accept invitation", func(ctx context.Context, q querier) error {
-		l, err := oneLink(ctx, q, readLink+"hash = $1 FOR UPDATE", h[:])
+		l, err := oneLink(ctx, q, readLink+"hash = $1 FOR UPDATE", a.Hash[:])
 		if err == nil {
-			err = column.Invitable(l, now)
+			err = column.Invitable(l, a.Now)
 		}
 		if err == nil && l.Admin {
 			_, err = lockSetup(ctx, q) // as CreateUser does
@@ -99,10 +98,13 @@ func (s *Store) AcceptInvitation(
 			return err
 		}
 		u.Name, u.Mail, u.Admin = l.Name, l.Mail, l.Admin
-		if _, err := q.Exec(ctx, "DELETE FROM one_time_links WHERE hash = $1", h[:]); err != nil {
+		if _, err := q.Exec(ctx, "DELETE FROM one_time_links WHERE hash = $1", a.Hash[:]); err != nil {
 			return err
 		}
-		return changed(storage.ErrExists)(putUser(ctx, q, u))
+		if err := changed(storage.ErrExists)(putUser(ctx, q, u)); err != nil {
+			return err
+		}
+		return addPasskey(ctx, q, a.Passkey)
 	})
 	return u, err
 }
@@ -133,9 +135,20 @@ func (s *Store) RecoverAccount(ctx context.Context, r storage.Recovery) (out sto
 		if _, err := q.Exec(ctx, "DELETE FROM one_time_links WHERE user_id = $1", l.UserID); err != nil {
 			return err
 		}
+		if err := addPasskey(ctx, q, r.Passkey); err != nil {
+			return err
+		}
 		return cutOff(ctx, q, l.UserID, passwordCut(true), r.Now)
 	})
 	return out, err
+}
+
+// addPasskey adds the passkey of a person whom the transaction holds, if there is one.
+func addPasskey(ctx context.Context, q querier, w *storage.Way) error {
+	if w == nil {
+		return nil
+	}
+	return changed(storage.ErrFull)(exec(ctx, q, insertWay, wayValues(*w)...))
 }
 
 // StopLink implements storage.OneTimeLinks.

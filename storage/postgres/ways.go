@@ -34,11 +34,15 @@ const insertWay = "INSERT INTO ways (" + column.WayColumns + `) SELECT $1,$2,$3,
 WHERE (SELECT count(*) FROM ways WHERE user_id = $2) < $11
 	AND ($3 <> 'app' OR (SELECT count(*) FROM ways WHERE user_id = $2 AND kind = 'app') < $12)`
 
+func wayValues(w storage.Way) []any {
+	return append(column.WayValues(w), storage.MaxWays, storage.MaxApps)
+}
+
 // AddWay implements storage.Ways.
 func (s *Store) AddWay(ctx context.Context, w storage.Way) error {
 	return s.held(ctx, "add way", holdEnabled, w.UserID, func(ctx context.Context, q querier) error {
 		return changed(storage.ErrFull)(
-			exec(ctx, q, insertWay, append(column.WayValues(w), storage.MaxWays, storage.MaxApps)...))
+			exec(ctx, q, insertWay, wayValues(w)...))
 	})
 }
 

@@ -77,21 +77,21 @@ func (s *Store) Link(ctx context.Context, h storage.Hash, now time.Time) (out st
 }
 
 // AcceptInvitation implements storage.OneTimeLinks.
-func (s *Store) AcceptInvitation(
-	ctx context.Context, h storage.Hash, u storage.User, now time.Time,
-) (storage.User, error) {
+func (s *Store) AcceptInvitation(ctx context.Context, a storage.Acceptance) (storage.User, error) {
+	u := a.User
 	err := s.write(ctx, "accept invitation", func(c *conn) error {
-		l, err := oneLink(c, readLink+"hash = ?", h[:])
+		l, err := oneLink(c, readLink+"hash = ?", a.Hash[:])
 		if err == nil {
-			err = column.Invitable(l, now)
+			err = column.Invitable(l, a.Now)
 		}
 		if err != nil {
 			return err
 		}
 		u.Name, u.Mail, u.Admin = l.Name, l.Mail, l.Admin
 		return all(
-			run(c, "DELETE FROM one_time_links WHERE hash = ?", h[:]),
+			run(c, "DELETE FROM one_time_links WHERE hash = ?", a.Hash[:]),
 			func() error { return changed(storage.ErrExists)(putUser(c, u)) },
+			func() error { return addPasskey(c, a.Passkey) },
 		)
 	})
 	return u, err
@@ -119,10 +119,19 @@ func (s *Store) RecoverAccount(ctx context.Context, r storage.Recovery) (out sto
 		out = u.User()
 		return all(
 			run(c, "DELETE FROM one_time_links WHERE user_id = ?", l.UserID),
+			func() error { return addPasskey(c, r.Passkey) },
 			func() error { return cutOff(c, l.UserID, passwordCut(true), r.Now) },
 		)
 	})
 	return out, err
+}
+
+// addPasskey adds the passkey of a person who is there and not disabled, if there is one.
+func addPasskey(c *conn, w *storage.Way) error {
+	if w == nil {
+		return nil
+	}
+	return changed(storage.ErrFull)(c.exec(insertWay, wayValues(*w)...))
 }
 
 // StopLink implements storage.OneTimeLinks.

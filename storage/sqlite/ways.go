@@ -13,10 +13,14 @@ const insertWay = "INSERT INTO ways (" + column.WayColumns + `) SELECT ?1,?2,?3,
 WHERE EXISTS (SELECT 1 FROM users WHERE id = ?2 AND NOT disabled) AND (SELECT count(*) FROM ways WHERE user_id = ?2) < ?11
 	AND (?3 <> 'app' OR (SELECT count(*) FROM ways WHERE user_id = ?2 AND kind = 'app') < ?12)`
 
+func wayValues(w storage.Way) []any {
+	return append(column.WayValues(w), storage.MaxWays, storage.MaxApps)
+}
+
 // AddWay implements storage.Ways.
 func (s *Store) AddWay(ctx context.Context, w storage.Way) error {
 	return s.write(ctx, "add way", func(c *conn) error {
-		n, err := c.exec(insertWay, append(column.WayValues(w), storage.MaxWays, storage.MaxApps)...)
+		n, err := c.exec(insertWay, wayValues(w)...)
 		if err != nil || n > 0 {
 			return err
 		}

@@ -20,9 +20,9 @@ func (f *Failing) AbandonedDepartures(a0 context.Context, a1 time.Time, a2 int) 
 }
 
 // AcceptInvitation implements storage.Store.
-func (f *Failing) AcceptInvitation(a0 context.Context, a1 storage.Hash, a2 storage.User, a3 time.Time) (r0 storage.User, err error) {
+func (f *Failing) AcceptInvitation(a0 context.Context, a1 storage.Acceptance) (r0 storage.User, err error) {
 	err = f.call("AcceptInvitation", func() (err error) {
-		r0, err = f.Store.AcceptInvitation(a0, a1, a2, a3)
+		r0, err = f.Store.AcceptInvitation(a0, a1)
 		return err
 	})
 	return r0, err

@@ -36,7 +36,7 @@ func oneTimeLinks(t *testing.T, e *env) {
 func invitations(t *testing.T, e *env) {
 	accept := func(l storage.OneTimeLink, id string, now time.Time) (storage.User, error) {
 		u := storage.User{ID: id, Name: "ignored", PasswordHash: "$h", CreatedAt: e.now}
-		return e.s.AcceptInvitation(e.ctx, l.Hash, u, now)
+		return e.s.AcceptInvitation(e.ctx, storage.Acceptance{Hash: l.Hash, User: u, Now: now})
 	}
 	l := e.invitation("Invited")
 	check(t, e.s.PutLink(e.ctx, l, e.now))
@@ -108,7 +108,8 @@ func recoveries(t *testing.T, e *env) {
 		wantErr(t, use(l, randomHash(), l.NotBefore), storage.ErrMismatch)
 		wantErr(t, use(l, storage.Hash{}, l.NotBefore), storage.ErrMismatch)
 		wantErr(t, use(l, l.Browser, l.ExpiresAt), storage.ErrExpired)
-		_, err := e.s.AcceptInvitation(e.ctx, l.Hash, storage.User{ID: "usr_x", CreatedAt: e.now}, e.now)
+		_, err := e.s.AcceptInvitation(e.ctx,
+			storage.Acceptance{Hash: l.Hash, User: storage.User{ID: "usr_x", CreatedAt: e.now}, Now: e.now})
 		wantErr(t, err, storage.ErrNotFound)
 		wantErr(t, use(e.oneTime(storage.LinkRecover, userID), l.Browser, e.now), storage.ErrNotFound)
 		e.wantLive(t, a, true)
@@ -137,6 +138,40 @@ func recoveries(t *testing.T, e *env) {
 		e.wantRefreshRefused(t, a, refresh)
 		wantErr(t, use(l, l.Browser, l.NotBefore), storage.ErrNotFound)
 		wantErr(t, use(other, storage.Hash{}, e.now), storage.ErrNotFound)
+	})
+	t.Run("PE-16 a passkey takes the place of the password, in the same act", func(t *testing.T) {
+		l := e.oneTime(storage.LinkRecover, userID)
+		check(t, e.s.PutLink(e.ctx, l, e.now))
+		taken, w := e.add(t, e.passkey(e.person(t).ID)), e.passkey(userID)
+		r := e.recovery(l)
+		r.PasswordHash, r.Now, r.Passkey = "", l.NotBefore, &taken
+		_, err := e.s.RecoverAccount(e.ctx, r)
+		wantErr(t, err, storage.ErrExists)
+		u, err := e.s.User(e.ctx, userID)
+		check(t, err)
+		same(t, u.PasswordHash, "$new") // nothing is spent, nothing is changed
+		r.Passkey = &w
+		u, err = e.s.RecoverAccount(e.ctx, r)
+		check(t, err)
+		same(t, u.PasswordHash, "")
+		e.wantWays(t, userID, w)
+		_, err = e.s.RecoverAccount(e.ctx, r)
+		wantErr(t, err, storage.ErrNotFound)
+	})
+	t.Run("PE-16 an invitation makes an account with a passkey alone", func(t *testing.T) {
+		l, taken, w := e.invitation("keyed"), e.add(t, e.passkey(e.person(t).ID)), e.passkey("usr_keyed")
+		check(t, e.s.PutLink(e.ctx, l, e.now))
+		a := storage.Acceptance{
+			Hash: l.Hash, User: storage.User{ID: w.UserID, CreatedAt: e.now}, Passkey: &taken, Now: e.now,
+		}
+		_, err := e.s.AcceptInvitation(e.ctx, a)
+		wantErr(t, err, storage.ErrExists)
+		_, err = e.s.User(e.ctx, w.UserID)
+		wantErr(t, err, storage.ErrNotFound)
+		a.Passkey = &w
+		_, err = e.s.AcceptInvitation(e.ctx, a)
+		check(t, err)
+		e.wantWays(t, w.UserID, w)
 	})
 	t.Run("there are ten resets of a person at most", func(t *testing.T) {
 		for range storage.MaxResets {
@@ -224,7 +259,7 @@ func raceInvitation(t *testing.T, e *env) {
 	var c tally
 	compete(func(i int) {
 		u := storage.User{ID: fmt.Sprint("usr_", i), PasswordHash: "$h", CreatedAt: e.now}
-		_, err := e.s.AcceptInvitation(e.ctx, l.Hash, u, e.now)
+		_, err := e.s.AcceptInvitation(e.ctx, storage.Acceptance{Hash: l.Hash, User: u, Now: e.now})
 		c.add(err, storage.ErrNotFound)
 	})
 	c.want(t, 1)
