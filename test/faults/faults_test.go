@@ -65,7 +65,8 @@ const (
 )
 
 func endpoints() []scenario {
-	return slices.Concat(authorizeScenarios, tokenScenarios, deviceScenarios, clientScenarios, providerScenarios)
+	return slices.Concat(authorizeScenarios, tokenScenarios, deviceScenarios, clientScenarios, providerScenarios,
+		wayScenarios, linkScenarios, accountScenarios, remoteScenarios)
 }
 
 // TestEveryCallFails: Mutation 10. For each endpoint, the first call of the store fails, then

@@ -76,7 +76,7 @@ func newRig(t *testing.T) *rig {
 	mux := http.NewServeMux()
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-	r.url = server.URL
+	r.url = strings.Replace(server.URL, "127.0.0.1", "localhost", 1) // passkeys need a name
 	keys := [][]byte{bytes.Repeat([]byte{7}, secrets.KeySize)}
 	registry, err := dcr.New(dcr.Config{
 		Store: r.store, SecretKeys: keys, Now: r.clock, Limits: dcr.Limits{PerMinute: 100_000},
