@@ -48,6 +48,7 @@ const (
 	GrantSuperseded     = storage.GrantSuperseded // by newer ones of the same person, client and resource
 	TokenExchanged      = "token.exchanged"       // a resource server got a provider's token for one of ours
 	ConnectRefused      = "connect.refused"       // a person opened the link of another one
+	WayRefused          = "way.refused"           // a passkey or an app was not added: too late, or not accepted
 	PasskeyCounter      = "passkey.counter"       // a passkey's counter went back: there may be a copy of it
 	EverythingStopped   = "account.stopped"       // all sessions and grants of a person, by the person
 	UserCreated         = "user.created"

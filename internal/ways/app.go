@@ -59,9 +59,9 @@ func (w *Ways) FinishApp(
 	if err != nil {
 		return storage.Way{}, err
 	}
-	s, err := w.open(browser, enrolApp, sealed)
-	if err != nil || s.UserID != u.ID {
-		return storage.Way{}, ErrOver
+	s, err := w.begun(browser, enrolApp, u, sealed)
+	if err != nil {
+		return storage.Way{}, w.refuseNew(ctx, u, storage.App, err)
 	}
 	at, ok := matches(s.Secret, code, w.cfg.Now())
 	if !ok {
@@ -69,7 +69,7 @@ func (w *Ways) FinishApp(
 	}
 	// Each secret is one way, however often the form is sent.
 	if err := w.cfg.Store.Spend(ctx, spent, secretID(s.Secret), s.expires()); err != nil {
-		return storage.Way{}, over(err)
+		return storage.Way{}, w.refuseNew(ctx, u, storage.App, over(err))
 	}
 	way := storage.Way{
 		ID: secrets.ID("way_"), UserID: u.ID, Kind: storage.App, Name: name, Counter: at, CreatedAt: w.cfg.Now(),

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/go-webauthn/webauthn/protocol"
 	"github.com/go-webauthn/webauthn/webauthn"
 
+	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -72,27 +74,9 @@ func (w *Ways) ceremony(browser string, options any, s state) (Ceremony, error) 
 func (w *Ways) FinishPasskey(
 	ctx context.Context, browser string, u storage.User, name string, a Answer,
 ) (storage.Way, error) {
-	if w.auth == nil {
-		return storage.Way{}, ErrNotOffered
-	}
-	name, err := named(name)
+	way, err := w.NewPasskey(ctx, browser, u, name, a)
 	if err != nil {
 		return storage.Way{}, err
-	}
-	s, err := w.open(browser, enrol, a.Sealed)
-	if err != nil || s.UserID != u.ID {
-		return storage.Way{}, ErrOver
-	}
-	made, err := w.verifyNew(u, s, a.Response)
-	if err != nil {
-		return storage.Way{}, err
-	}
-	if err := w.cfg.Store.Spend(ctx, spent, s.Challenge, s.expires()); err != nil {
-		return storage.Way{}, over(err)
-	}
-	way := storage.Way{
-		ID: secrets.ID("way_"), UserID: u.ID, Kind: storage.Passkey, Name: name, RPID: s.RPID, CredentialID: made.ID,
-		Data: stored(made), Counter: int64(made.Authenticator.SignCount), CreatedAt: w.cfg.Now(),
 	}
 	switch err := w.cfg.Store.AddWay(ctx, way); {
 	case errors.Is(err, storage.ErrExists):
@@ -101,6 +85,53 @@ func (w *Ways) FinishPasskey(
 		return storage.Way{}, fmt.Errorf("ways: finish passkey: %w", err)
 	}
 	return way, nil
+}
+
+// NewPasskey is FinishPasskey for a caller who stores it, with more: ErrName, ErrOver, ErrRefused.
+func (w *Ways) NewPasskey(
+	ctx context.Context, browser string, u storage.User, name string, a Answer,
+) (storage.Way, error) {
+	if w.auth == nil {
+		return storage.Way{}, ErrNotOffered
+	}
+	name, err := named(name)
+	if err != nil {
+		return storage.Way{}, err
+	}
+	s, err := w.begun(browser, enrol, u, a.Sealed)
+	if err != nil {
+		return storage.Way{}, w.refuseNew(ctx, u, storage.Passkey, err)
+	}
+	made, err := w.verifyNew(u, s, a.Response)
+	if err != nil {
+		return storage.Way{}, w.refuseNew(ctx, u, storage.Passkey, err)
+	}
+	if err := w.cfg.Store.Spend(ctx, spent, s.Challenge, s.expires()); err != nil {
+		return storage.Way{}, w.refuseNew(ctx, u, storage.Passkey, over(err))
+	}
+	return storage.Way{
+		ID: secrets.ID("way_"), UserID: u.ID, Kind: storage.Passkey, Name: name, RPID: s.RPID, CredentialID: made.ID,
+		Data: stored(made), Counter: int64(made.Authenticator.SignCount), CreatedAt: w.cfg.Now(),
+	}, nil
+}
+
+// begun is an enrolment that a person began: ErrOver.
+func (w *Ways) begun(browser string, p Purpose, u storage.User, sealed string) (state, error) {
+	s, err := w.open(browser, p, sealed)
+	if err == nil && s.UserID != u.ID {
+		err = ended("it began for another person")
+	}
+	return s, err
+}
+
+// refuseNew records why a way is not added: forms that come late, twice or from elsewhere are the trace
+// of an attempt to add one by a stolen form. It returns the error.
+func (w *Ways) refuseNew(ctx context.Context, u storage.User, kind storage.WayKind, err error) error {
+	if errors.Is(err, ErrOver) || errors.Is(err, ErrRefused) {
+		w.cfg.Audit.Record(ctx, audit.WayRefused, audit.Person(u.ID, u.Name),
+			slog.String("kind", string(kind)), slog.String("reason", err.Error()))
+	}
+	return err
 }
 
 // verifyNew verifies what an authenticator says of a new credential (WebAuthn §7.1).
