@@ -165,23 +165,30 @@ func (s *steps) askConnect(w http.ResponseWriter, r *http.Request, step flow.Ask
 // choices are the providers on a page for a person who is not signed in: links to an
 // authorization request that continues there, or forms that lead back to it.
 func (s *steps) choices(w http.ResponseWriter, r *http.Request, to flow.Destination) ([]web.Choice, error) {
-	return s.choicesAnew(w, r, to, false)
+	return s.choicesBy(w, r, to, flow.ProviderForm{})
 }
 
-// choicesAnew are choices; anew: the provider is to ask the person again for a proof.
+// choicesAnew are choices at which the provider asks the person again who they are: a session that it
+// keeps in the browser is no proof (PE-04). held: it has said when the person proved it, and has to.
 func (s *steps) choicesAnew(
-	w http.ResponseWriter, r *http.Request, to flow.Destination, anew bool,
+	w http.ResponseWriter, r *http.Request, to flow.Destination, held bool,
+) ([]web.Choice, error) {
+	return s.choicesBy(w, r, to, flow.ProviderForm{Anew: held, Again: true})
+}
+
+func (s *steps) choicesBy(
+	w http.ResponseWriter, r *http.Request, to flow.Destination, form flow.ProviderForm,
 ) (out []web.Choice, err error) {
 	for _, p := range s.views.flow.Ways.Providers() {
 		c := web.Choice{Provider: providerView(p)}
 		if to.Query != "" {
 			c.URL = s.views.paths.atProvider(to.Query, p.ID)
-		} else if c, err = s.choice(w, r, p, flow.ProviderForm{
-			Purpose: delegation.PurposeSignIn,
-			Anew:    anew,
-			Payload: flow.Payload{Destination: to},
-		}); err != nil {
-			return nil, err
+		} else {
+			form.Purpose = delegation.PurposeSignIn
+			form.Payload.Destination = to
+			if c, err = s.choice(w, r, p, form); err != nil {
+				return nil, err
+			}
 		}
 		out = append(out, c)
 	}

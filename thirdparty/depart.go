@@ -77,7 +77,7 @@ func (d *Delegation) Depart(ctx context.Context, t delegation.Request) (delegati
 	}
 	out.URL, err = c.AuthorizeURL(ctx, provider.AuthorizationRequest{
 		State: out.State, Nonce: sent.Nonce, Verifier: sent.Verifier, RedirectURI: c.redirectURI(),
-		LoginHint: cmp.Or(t.LoginHint, hint), Fresh: t.Fresh, Choose: c.choose(t, accounts), Scopes: extra,
+		LoginHint: cmp.Or(t.LoginHint, hint), Fresh: t.Fresh || t.Again, Choose: c.choose(t, accounts), Scopes: extra,
 	})
 	if err != nil {
 		d.complain(ctx, c, err)

@@ -125,7 +125,7 @@ func (d *Delegation) vet(c *connector, sent sentRequest, p provider.Profile) err
 	if p.Subject == "" {
 		return c.told(fmt.Errorf("%w: no subject", provider.ErrGarbage))
 	}
-	if sent.Fresh {
+	if sent.Fresh || sent.Again {
 		if err := d.prove(c, sent, p); err != nil {
 			return err
 		}
@@ -141,6 +141,8 @@ func (d *Delegation) vet(c *connector, sent sentRequest, p provider.Profile) err
 // Core §2), and a provider that keeps its session could leave it out.
 func (d *Delegation) prove(c *connector, sent sentRequest, p provider.Profile) error {
 	switch at := p.Proved(d.now()); {
+	case at.IsZero() && !sent.Fresh:
+		return nil // it was asked, and does not say: many providers say nothing of it
 	case at.IsZero():
 		return c.say(oauth.UnmetAuthentication, sayUnproved)
 	case at.Before(sent.LeftAt.Add(-provider.Leeway)):

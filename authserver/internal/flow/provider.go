@@ -48,7 +48,9 @@ type ProviderForm struct {
 	Purpose  delegation.Purpose `json:"e"`
 	UserID   string             `json:"u,omitempty"` // who was signed in, "" for no person
 	Anew     bool               `json:"n,omitempty"` // the person has to prove again who they are
-	Payload  Payload            `json:"t"`
+	// Again asks the person again as Anew does, and believes a provider that does not say whether it has.
+	Again   bool    `json:"g,omitempty"`
+	Payload Payload `json:"t"`
 }
 
 // Payload is what comes back with the browser: where it was going.
@@ -73,7 +75,7 @@ func (s *SignIns) Begin(ctx context.Context, p ProviderForm, token storage.Hash,
 		}
 	}
 	p.Payload.Approved = nil
-	return s.begin(ctx, p, networks, delegation.Request{Fresh: p.Anew})
+	return s.begin(ctx, p, networks, delegation.Request{Fresh: p.Anew, Again: p.Again})
 }
 
 // Consent carries out what a person decided who is to sign in at a provider. The request is
