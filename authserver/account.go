@@ -94,7 +94,7 @@ func (p *accountPages) view(w http.ResponseWriter, r *http.Request, v *account.V
 	return web.AccountPage{
 		News: news,
 		You: web.AccountYou{
-			Username: v.Visit.User.Name, Ways: ways,
+			Username: v.Visit.User.Name, Back: views.paths.account, Ways: ways,
 			SignOut: web.AccountForm{Action: views.paths.logout, Step: signOut},
 		},
 		Apps:        views.apps(v, form(views.paths.connections)),

@@ -17,7 +17,7 @@ func (v *views) apps(page *account.View, form web.AccountForm) web.AccountApps {
 		out.NextURL = v.paths.account + "?" + url.Values{"before": {page.Before}}.Encode()
 	}
 	for _, c := range page.Connections {
-		out.Apps = append(out.Apps, web.ConnectedApp{
+		app := web.ConnectedApp{
 			ID: c.ID, Client: clientParty(c.Client), SelfRegistered: !v.clients.Vouched(c.Client),
 			Server: resourceParty(c.Resource), Scopes: grantedScopes(c.Resource, c.Scopes),
 			StaySignedIn: c.Scopes.Has(oauth.OfflineAccess), Username: page.Visit.User.Name,
@@ -25,7 +25,11 @@ func (v *views) apps(page *account.View, form web.AccountForm) web.AccountApps {
 			FirstUsed: c.FirstUsedAt,
 			Used:      web.Event{At: c.UsedAt, From: c.UsedFrom},
 			Paused:    !c.PausedAt.IsZero(),
-		})
+		}
+		if c.Account.Connector != "" {
+			app.Account = v.account(c.Account)
+		}
+		out.Apps = append(out.Apps, app)
 	}
 	return out
 }

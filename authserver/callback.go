@@ -86,7 +86,7 @@ func (p *providerPages) response(w http.ResponseWriter, r *http.Request, provide
 		sessions.EndSignIn(w, params.Get("state"))
 	}
 	if out.SignedIn {
-		if err := p.forms.hold(w, r, p.flow.Browsers, fresh, out.UserID); err != nil {
+		if err := p.forms.hold(w, r, p.flow.Browsers, fresh, out.User); err != nil {
 			p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)
 			return
 		}

@@ -70,7 +70,7 @@ func (p *loginPages) choose(w http.ResponseWriter, r *http.Request) {
 // hold makes a session that has begun the current one of the browser. Other people stay signed in
 // beside it; an earlier session of the same person is no longer held.
 func (f *pageForms) hold(
-	w http.ResponseWriter, r *http.Request, browsers *flow.Browsers, begun session.Minted, userID string,
+	w http.ResponseWriter, r *http.Request, browsers *flow.Browsers, begun session.Minted, u storage.User,
 ) error {
 	_, held := f.sessions.Held(r)
 	signedIn, err := browsers.SignedIn(r.Context(), hashes(held))
@@ -80,11 +80,12 @@ func (f *pageForms) hold(
 	var others []session.Held
 	for _, h := range held {
 		if slices.ContainsFunc(signedIn, func(v storage.Visit) bool {
-			return v.Session.Hash == h.Hash && v.User.ID != userID
+			return v.Session.Hash == h.Hash && v.User.ID != u.ID
 		}) {
 			others = append(others, h)
 		}
 	}
 	f.sessions.Hold(w, begun.Held(), others...)
+	f.follow(w, r, browsers, u)
 	return nil
 }

@@ -26,6 +26,7 @@ type Store interface {
 	storage.Clients
 	storage.Users
 	storage.Accounts
+	storage.Locales
 	storage.Setup
 	storage.Sessions
 	storage.SignIns
@@ -52,6 +53,8 @@ type Store interface {
 	storage.Leases
 	storage.Housekeeping
 	storage.Clock
+	// Upstream is that of storage.Upstreams.
+	Upstream(ctx context.Context, id string) (storage.Upstream, error)
 	// SessionEnd is that of storage.UpstreamEnds.
 	SessionEnd(ctx context.Context, session storage.Hash, now time.Time) (connector, reason string, err error)
 	storage.Events

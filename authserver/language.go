@@ -6,7 +6,10 @@ import (
 	"path"
 	"strings"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/session"
+	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
@@ -36,13 +39,39 @@ func (s *spokenPages) For(r *http.Request) *web.Pages {
 	return pages.Offering(r.URL.RequestURI())
 }
 
-// choose serves POST /language: the person chooses a language, and goes on from the same page.
-func (s *spokenPages) choose(w http.ResponseWriter, r *http.Request) {
+// languagePages are where people choose a language.
+type languagePages struct {
+	browsers *flow.Browsers
+	forms    *pageForms
+	web      *spokenPages
+}
+
+// choose serves POST /language: the person chooses a language, which is kept in the browser and at
+// their account, and goes on from the same page.
+func (p *languagePages) choose(w http.ResponseWriter, r *http.Request) {
 	form, err := readBody(r)
-	if tag, ok := s.pages.Speaks(form.Get("language")); err == nil && ok {
-		s.sessions.ChooseLanguage(w, tag)
+	if tag, ok := p.web.pages.Speaks(form.Get("language")); err == nil && ok {
+		p.web.sessions.ChooseLanguage(w, tag)
+		if err := p.browsers.Speak(r.Context(), p.forms.token(r), tag); err != nil {
+			p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
+			return
+		}
 	}
-	http.Redirect(w, r, s.own(form.Get("back")), http.StatusSeeOther)
+	http.Redirect(w, r, p.web.own(form.Get("back")), http.StatusSeeOther)
+}
+
+// follow has the pages in a browser speak the language that the person chose who has signed in, and
+// otherwise keeps at their account what they chose in this browser. That it could not be kept is no
+// reason to refuse the sign-in.
+func (f *pageForms) follow(w http.ResponseWriter, r *http.Request, browsers *flow.Browsers, u storage.User) {
+	chosen, _ := f.sessions.Languages(r)
+	tag, ok := f.errors.web.pages.Speaks(chosen)
+	switch {
+	case u.Locale != "" && u.Locale != chosen:
+		f.sessions.ChooseLanguage(w, u.Locale)
+	case u.Locale == "" && ok:
+		_ = browsers.Store.SetLocale(r.Context(), u.ID, tag)
+	}
 }
 
 // own is an address when it is one of ours, and otherwise the start page.

@@ -107,3 +107,45 @@ func TestPagesAreInTheLanguageAskedFor(t *testing.T) {
 		}
 	})
 }
+
+// PE-13: what a person chose is kept at their account: it follows them to another browser, and what
+// they chose before they signed in is kept, too.
+func TestLanguageIsKeptAtTheAccount(t *testing.T) {
+	r := newRig(t)
+	locale := func() string {
+		u, err := r.store.UserByName(t.Context(), "alice")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u.Locale
+	}
+	choose := func(p *person, tag string) {
+		p.post("/language", url.Values{"language": {tag}, "back": {"/account"}}).leads(t, "/account")
+	}
+	stranger := r.person()
+	choose(stranger, "fr")
+	if got := locale(); got != "" {
+		t.Fatalf("PE-13: a stranger changed it to %q", got)
+	}
+	if stranger.enter(); locale() != "fr" {
+		t.Errorf("PE-13: the choice before the sign-in: got %q, want fr", locale())
+	}
+	pg := stranger.get("/account", "Accept-Language", "ja")
+	if pg.header.Get("Content-Language") != "fr" ||
+		!strings.Contains(pg.body, `<option value="fr" lang="fr" selected>`) {
+		t.Errorf("PE-13: got %s", pg.header.Get("Content-Language"))
+	}
+	choose(stranger, "de")
+	choose(stranger, "no language!")
+	if got := locale(); got != "de" {
+		t.Errorf("PE-13: got %q, want de", got)
+	}
+	other := r.person()
+	if got := other.get("/login", "Accept-Language", "es").header.Get("Content-Language"); got != "es" {
+		t.Errorf("PE-13: before the sign-in: got %s, want es", got)
+	}
+	other.enter()
+	if got := other.get("/account", "Accept-Language", "es").header.Get("Content-Language"); got != "de" {
+		t.Errorf("PE-13: another browser: got %s, want de", got)
+	}
+}

@@ -56,7 +56,7 @@ func (p *noticePages) section(w http.ResponseWriter, r *http.Request, userID str
 	}
 	v, form := web.Notices{Action: p.paths.notices}, noticeForm{UserID: userID}
 	for _, n := range unseen {
-		v.Notices = append(v.Notices, web.Notice{What: web.NoticeText(n.Kind), Detail: n.Detail, At: n.At})
+		v.Notices = append(v.Notices, web.Notice{What: web.NoticeText(n.Kind), Detail: noticeDetail(n), At: n.At})
 		form.IDs = append(form.IDs, n.ID)
 	}
 	switch from, err := p.users.Recovering(r.Context(), userID); {
@@ -67,6 +67,13 @@ func (p *noticePages) section(w http.ResponseWriter, r *http.Request, userID str
 	}
 	v.Step, err = p.forms.seal(w, r, purposeNotices, form)
 	return v, err
+}
+
+func noticeDetail(n storage.Notice) web.Text {
+	if n.Kind == string(notice.WayRemoved) && n.Detail == flow.PasswordWay {
+		return web.Say("ways.password")
+	}
+	return web.Given(n.Detail)
 }
 
 // act serves POST /account/notices.

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/mcp-authd/mcp-authd/internal/notice"
+	"github.com/mcp-authd/mcp-authd/web/text"
 )
 
 // Mailer sends mail to people, to the addresses that the operator has given them.
@@ -21,9 +22,10 @@ type Webhook struct {
 	Networks []netip.Prefix
 }
 
-func newTeller(c Config) *notice.Teller {
+func newTeller(c Config, texts *text.Catalogues) *notice.Teller {
 	cfg := notice.Config{
 		Store: c.Store, Issuer: c.Issuer, Product: c.ProductName, Audit: c.Audit, Logger: c.Logger, Now: c.Now,
+		Texts: func() (*text.Catalogues, error) { return texts, nil },
 	}
 	if c.Mailer != nil {
 		cfg.Mailer = c.Mailer

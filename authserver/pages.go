@@ -19,6 +19,7 @@ type pages struct {
 	device    *devicePages
 	remote    *remotePages // nil: browsers are not signed in from other devices
 	account   *accountPages
+	language  *languagePages
 	setup     *setupPages
 	links     *linkPages
 	prove     *provePages
@@ -88,6 +89,7 @@ func newPages(s *Server) *pages {
 		authorize:   &authorizePages{f, signIns, forms, steps},
 		login:       &loginPages{f, accounts, entry, c.NoLocalLogin, forms, steps},
 		notices:     notices,
+		language:    &languagePages{browsers, forms, s.errors.web},
 		links:       &linkPages{s.users, s.ways, c.NoLocalLogin, c.Issuer, s.paths, s.errors.web, forms},
 		home:        &homePages{accounts, forms, steps},
 		account:     &accountPages{desk, ways, keys, notices, forms, steps},
@@ -151,7 +153,7 @@ func (p *pages) register(handle func(string, http.Handler, ...string)) {
 	both(p.paths.prefix+pageKeys, p.keys.page, p.keys.make)
 	post(p.paths.consent, p.authorize.consent)
 	post(p.paths.logout, p.login.logout)
-	post(p.paths.language, p.web.choose)
+	post(p.paths.language, p.language.choose)
 	device := sameSite.Handler(byMethod(p.device.page, p.device.decide))
 	handle(p.paths.device, device, http.MethodGet, http.MethodHead, http.MethodPost)
 	if p.remote != nil {

@@ -19,7 +19,7 @@ func (p *wayPages) accounts(
 	connected := map[string]bool{}
 	for _, id := range all {
 		connected[id.Connector] = true
-		a := p.account(id)
+		a := p.steps.views.account(id)
 		if !only || a.Gone {
 			form := flow.DisconnectForm{UserID: u.ID, Connector: id.Connector, Subject: id.Subject}
 			if a.Step, err = p.forms.seal(w, r, purposeDisconnect, form); err != nil {
@@ -41,14 +41,13 @@ func (p *wayPages) accounts(
 	return accounts, connect, nil
 }
 
-func (p *wayPages) account(id storage.Identity) web.Account {
-	provider, ok := p.steps.views.flow.Ways.Provider(id.Connector)
+func (v *views) account(id storage.Identity) web.Account {
+	provider, ok := v.flow.Ways.Provider(id.Connector)
 	if !ok { // taken out of the configuration
 		provider = delegation.Provider{Name: id.Connector}
 	}
 	return web.Account{
-		ID: accountID(id), Provider: providerView(provider), Label: id.Label, Gone: !ok,
-		Action: p.steps.views.paths.disconnect,
+		ID: accountID(id), Provider: providerView(provider), Label: id.Label, Gone: !ok, Action: v.paths.disconnect,
 	}
 }
 

@@ -109,7 +109,13 @@ func (s *Server) buildParts(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	s.teller = newTeller(c.Config)
+	pages, err := web.New(web.Config{
+		ProductName: c.ProductName, Prefix: s.paths.prefix, Branding: c.Branding,
+	})
+	if err != nil {
+		return err
+	}
+	s.teller = newTeller(c.Config, pages.Texts())
 	if s.users, err = users.New(users.Config{
 		Store: c.Store, Now: c.Now, Teller: s.teller, Providers: c.providers(), Links: c.SignIn.Links.policy(),
 		Audit: c.Audit, Logger: c.Logger,
@@ -117,12 +123,6 @@ func (s *Server) buildParts(ctx context.Context) (err error) {
 		return err
 	}
 	if err := s.buildWays(); err != nil {
-		return err
-	}
-	pages, err := web.New(web.Config{
-		ProductName: c.ProductName, Prefix: s.paths.prefix, Branding: c.Branding,
-	})
-	if err != nil {
 		return err
 	}
 	s.errors = &errorPages{&spokenPages{pages, s.sessions, s.paths}}

@@ -216,7 +216,7 @@ func (p *wayPages) setPassword(w http.ResponseWriter, r *http.Request) {
 		p.again(w, r, err, "", func(after attempt) { p.showPassword(w, r, f.by.User, after) })
 		return
 	}
-	if err := p.forms.hold(w, r, p.entry.Browsers, x.begun, x.user.ID); err != nil {
+	if err := p.forms.hold(w, r, p.entry.Browsers, x.begun, x.user); err != nil {
 		p.failed(w, r, err)
 		return
 	}

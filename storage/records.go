@@ -100,6 +100,7 @@ type User struct {
 	CreatedAt    time.Time
 	LastLoginAt  time.Time // zero: never
 	Mail         string    // where the person gets mail, as the operator said; "": nowhere
+	Locale       string    // the language that the person chose (BCP 47); "": none
 }
 
 // Session is a person's sign-in in one browser.

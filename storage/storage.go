@@ -118,6 +118,12 @@ type Accounts interface {
 	TouchLogin(ctx context.Context, userID string, now time.Time) error
 }
 
+// Locales keeps the language in which people are spoken to.
+type Locales interface {
+	// SetLocale replaces the language that a person chose. ErrNotFound when there is no such user.
+	SetLocale(ctx context.Context, userID, tag string) error
+}
+
 // Setup creates the first administrator through a one-time link.
 type Setup interface {
 	// PutSetupToken stores the hash of the one valid setup token, replacing an
@@ -360,6 +366,7 @@ type Store interface {
 	Clients
 	Users
 	Accounts
+	Locales
 	Setup
 	Sessions
 	SignIns

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs what the tests need and this machine lacks: PostgreSQL, PgBouncer, Chromium, npm, a C
-# compiler, pgrep and curl from Debian packages, Node 22, the clients and an OpenID provider from npm, and
-# Dex and mcp-go from Go modules. It may do so as root on Debian and Ubuntu; elsewhere it names the command,
-# and the tests that need it are skipped. With CI=true nothing is skipped, so a missing
-# part is a failure.
+# Installs what the tests need and this machine lacks: PostgreSQL, PgBouncer, Chromium with a font for
+# Japanese and Chinese, npm, a C compiler, pgrep and curl from Debian packages, Node 22, the clients and an
+# OpenID provider from npm, and Dex and mcp-go from Go modules. It may do so as root on Debian and
+# Ubuntu; elsewhere it names the command, and the tests that need it are skipped. With CI=true nothing
+# is skipped, so a missing part is a failure.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,6 +19,9 @@ lacking() {
   have cc || have gcc || echo build-essential
   have pgrep || echo procps
   have curl || echo curl
+  # Pages in Japanese and Chinese are looked at: the smallest package that has both, 1.6 MB.
+  { have fc-list && fc-list :lang=ja | grep -q . && fc-list :lang=zh-cn | grep -q .; } ||
+    compgen -G '/usr/share/fonts/truetype/wqy/wqy-microhei*' >/dev/null || echo fonts-wqy-microhei
 }
 
 missing=($(lacking))

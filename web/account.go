@@ -29,8 +29,11 @@ type AccountForm struct{ Action, Step string }
 // AccountYou is who the person is, and what lets them in.
 type AccountYou struct {
 	Username string
-	Ways     Ways
-	SignOut  AccountForm
+	// Back is the address of the page, to go on from after a choice of the language.
+	Back    string
+	Ways    Ways
+	SignOut AccountForm
+	Speak   foot // filled in by Account
 }
 
 // AccountApps are the applications that the person has connected: one page of them.
@@ -49,7 +52,8 @@ type ConnectedApp struct {
 	Server         Party
 	Scopes         []Scope
 	StaySignedIn   bool
-	Username       string // whose access it is
+	Username       string  // whose access it is
+	Account        Account // at a provider, that the access rests on; the zero value: none
 	Given          Event
 	FirstUsed      time.Time
 	Used           Event
@@ -89,6 +93,7 @@ type StopEverything struct {
 
 // Account shows the account page.
 func (p *Pages) Account(w http.ResponseWriter, status int, v AccountPage) {
+	v.You.Speak = p.speaking(v.You.Back)
 	p.show(w, status, "account", v, policy{formTargets: v.FormTargets, script: len(v.You.Ways.Accepted) > 0})
 }
 

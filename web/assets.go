@@ -1,6 +1,8 @@
 package web
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -24,6 +26,7 @@ type assets struct {
 type asset struct {
 	contentType string
 	body        []byte
+	small       []byte // body by gzip; nil: it is not smaller
 }
 
 func loadAssets(prefix string) (assets, error) {
@@ -45,7 +48,7 @@ func loadAssets(prefix string) (assets, error) {
 func (a *assets) add(name string, body []byte) {
 	sum, ext := sha256.Sum256(body), path.Ext(name)
 	served := "/assets/" + strings.TrimSuffix(name, ext) + "." + hex.EncodeToString(sum[:6]) + ext
-	a.files[served] = asset{contentType(ext), body}
+	a.files[served] = asset{contentType(ext), body, compressed(body)}
 	a.paths[name] = served
 }
 
@@ -76,10 +79,45 @@ func (a assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", file.contentType)
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Content-Length", fmt.Sprint(len(file.body)))
-	if r.Method == http.MethodGet {
-		_, _ = w.Write(file.body)
+	h.Set("Vary", "Accept-Encoding")
+	body := file.body
+	if file.small != nil && acceptsGzip(r.Header.Values("Accept-Encoding")) {
+		h.Set("Content-Encoding", "gzip")
+		body = file.small
 	}
+	h.Set("Content-Length", fmt.Sprint(len(body)))
+	if r.Method == http.MethodGet {
+		_, _ = w.Write(body)
+	}
+}
+
+// compressed is a file by gzip, nil when that is not smaller. Files are the same for everybody and hold
+// no secret, which pages do: they are not compressed, so that their length tells nothing of what is
+// on them (BREACH).
+func compressed(body []byte) []byte {
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return nil
+	}
+	if _, err := w.Write(body); err != nil || w.Close() != nil || b.Len() >= len(body) {
+		return nil
+	}
+	return b.Bytes()
+}
+
+// acceptsGzip reports whether a browser names gzip among what it accepts (RFC 9110 §12.5.3).
+func acceptsGzip(accepted []string) bool {
+	for _, list := range accepted {
+		for part := range strings.SplitSeq(list, ",") {
+			name, weight, _ := strings.Cut(part, ";")
+			refused := weight != "" && strings.Trim(weight, " q=0.") == ""
+			if strings.EqualFold(strings.TrimSpace(name), "gzip") && !refused {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // contentType does not ask the machine's MIME table for what we know.

@@ -7,9 +7,12 @@ type LanguageChoice struct{ Tag, Name string }
 type foot struct {
 	Action, Back string
 	Languages    []LanguageChoice
+	Current      string // its tag
 }
 
-func (p *Pages) foot() foot { return foot{p.choose, p.back, p.choices} }
+func (p *Pages) foot() foot { return p.speaking(p.back) }
+
+func (p *Pages) speaking(back string) foot { return foot{p.choose, back, p.choices, p.language.Tag} }
 
 // Offering has the same pages with a choice of languages at their end. It is posted to /language
 // below the prefix, as language and back: the address of the page, to go on from.

@@ -8,7 +8,8 @@ var (
 	sampleNotices = Notices{
 		Action: "/account/notices", Step: "sealed-step", Recovery: &sampleTime,
 		Notices: []Notice{
-			{NoticeText("way-added"), "Anna", sampleTime}, {What: NoticeText("password-changed"), At: sampleTime},
+			{NoticeText("way-added"), Given("Anna"), sampleTime},
+			{What: NoticeText("password-changed"), At: sampleTime},
 		},
 	}
 	sampleInvitation = Link{

@@ -424,7 +424,7 @@ func sampleAccount() AccountPage {
 	return AccountPage{
 		Done: Say("account.done_narrowed"),
 		You: AccountYou{
-			Username: "alice", Ways: sampleWays(), SignOut: AccountForm{"/logout", "sealed-2"},
+			Username: "alice", Back: "/account", Ways: sampleWays(), SignOut: AccountForm{"/logout", "sealed-2"},
 		},
 		Apps: AccountApps{
 			AccountForm: AccountForm{"/account/connections", "sealed-step"},
@@ -434,7 +434,8 @@ func sampleAccount() AccountPage {
 					{Name: "notes:read", Description: "Read your notes"},
 					{Name: "notes:delete", Description: "Delete your notes", Dangerous: true},
 				},
-				Given: Event{At: at, Agent: windows, From: "203.0.113.0/24"}, FirstUsed: at.Add(time.Minute),
+				Account: Account{ID: "acc_1", Provider: google, Label: "alice@example.com"},
+				Given:   Event{At: at, Agent: windows, From: "203.0.113.0/24"}, FirstUsed: at.Add(time.Minute),
 				Used: Event{At: at.Add(25 * time.Hour), From: "198.51.100.0/24"},
 			}, {
 				ID: "grt_VP72f5mdC8", Client: Party{URL: "mcp_1"}, SelfRegistered: true, Server: notes,

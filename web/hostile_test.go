@@ -119,12 +119,13 @@ func hostilePages(evil string) []sample {
 			}
 			p.Account(w, 200, AccountPage{
 				Done: Given(evil), Problem: Given(evil), HomeURL: "/", Stop: form,
-				News: Notices{Notices: []Notice{{What: NoticeText("way-added"), Detail: evil}}},
-				You:  AccountYou{evil, ways, form},
+				News: Notices{Notices: []Notice{{What: NoticeText("way-added"), Detail: Given(evil)}}},
+				You:  AccountYou{Username: evil, Ways: ways, SignOut: form},
 				Apps: AccountApps{AccountForm: form, NextURL: "/account", Apps: []ConnectedApp{{
 					ID: "grt_1", Client: party, SelfRegistered: true, Server: party,
 					Scopes: []Scope{{Name: evil, Description: evil}}, Username: evil,
-					Given: Event{Agent: who, From: evil}, Used: Event{Agent: who, From: evil},
+					Account: Account{ID: "acc_1", Provider: provider, Label: evil},
+					Given:   Event{Agent: who, From: evil}, Used: Event{Agent: who, From: evil},
 				}}},
 				Keys: AccountKeys{AccountForm: form, MakeURL: "/account/keys", Keys: []ProgramKey{{
 					ID: "grt_2", Name: evil, ClientID: evil, Server: party,

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	supplied = regexp.MustCompile(`(?s)<(?:bdi|code|svg|textarea)\b.*?</(?:bdi|code|svg|textarea)>`) // names, addresses, commands
+	supplied = regexp.MustCompile(`(?s)<(?:bdi|code|svg|textarea|option)\b.*?</(?:bdi|code|svg|textarea|option)>`) // names, addresses, commands
 	between  = regexp.MustCompile(`>([^<>]+)<`)
 )
 

@@ -20,7 +20,7 @@ func (v Notices) Any() bool { return len(v.Notices) > 0 || v.Recovery != nil }
 // Notice is one change.
 type Notice struct {
 	What   Text
-	Detail string
+	Detail Text
 	At     time.Time
 }
 

@@ -104,6 +104,9 @@ func (p *Pages) Languages() (tags []string) {
 	return tags
 }
 
+// Texts are the words of the pages, in every language.
+func (p *Pages) Texts() *text.Catalogues { return p.texts }
+
 // Assets serves GET and HEAD of "/assets/<name>.<hash>.<ext>". The names change with
 // the content, so browsers keep them. Strip Config.Prefix before.
 func (p *Pages) Assets() http.Handler { return p.assets }

@@ -3,9 +3,6 @@ package web
 import (
 	"fmt"
 	"html/template"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/mcp-authd/mcp-authd/web/text"
 )
@@ -13,18 +10,18 @@ import (
 // Text is a sentence that code gives to a page: a key of the catalogues with its values, or words
 // as they came from elsewhere. The zero value is nothing.
 type Text struct {
-	key    string
-	values []string // a name, its value, and so on
-	count  int
-	given  string
-	told   bool // given is English of ours, which the catalogues may have
+	said  text.Sentence
+	given string
+	told  bool // given is English of ours, which the catalogues may have
 }
 
 // Say is the text of a key ("login.wrong"), with the names and values that its braces stand for.
-func Say(key string, values ...string) Text { return Text{key: key, values: values} }
+func Say(key string, values ...string) Text { return Text{said: text.Say(key, values...)} }
 
 // Count is Say for a text with plural forms.
-func Count(key string, n int, values ...string) Text { return Text{key: key, count: n, values: values} }
+func Count(key string, n int, values ...string) Text {
+	return Text{said: text.Sentence{Key: key, Count: n, Values: values}}
+}
 
 // Given is a text that is shown as it is: in the language in which it came.
 func Given(s string) Text { return Text{given: s} }
@@ -53,7 +50,7 @@ func (p *Pages) plural(form string, n int) bool { return p.language.Form(n) == f
 func (p *Pages) html(t Text) template.HTML {
 	t = p.recognize(t)
 	switch s := cleanText(t.given); {
-	case t.key != "":
+	case t.said.Key != "":
 	case s == "":
 		return ""
 	case t.told && p.language.Tag != text.Default:
@@ -61,17 +58,18 @@ func (p *Pages) html(t Text) template.HTML {
 	default:
 		return element("bdi", "", s)
 	}
-	return template.HTML(p.spell(t, template.HTMLEscapeString, func(v string) string { // #nosec G203 -- escaped here
+	shown := p.language.Spell(t.said, template.HTMLEscapeString, func(v string) string {
 		return string(element("bdi", "", cleanText(v)))
-	}))
+	})
+	return template.HTML(shown) // #nosec G203 -- escaped here
 }
 
 // Plain is a text without elements, as it stands in a title.
 func (p *Pages) Plain(t Text) string {
-	if t = p.recognize(t); t.key == "" {
+	if t = p.recognize(t); t.said.Key == "" {
 		return cleanText(t.given)
 	}
-	return p.spell(t, func(s string) string { return s }, cleanText)
+	return p.language.Spell(t.said, func(s string) string { return s }, cleanText)
 }
 
 // recognize finds the text that an English sentence of ours is in the catalogues.
@@ -83,34 +81,6 @@ func (p *Pages) recognize(t Text) Text {
 		return Say(key, values...)
 	}
 	return t
-}
-
-func (p *Pages) spell(t Text, words, value func(string) string) string {
-	entry, ok := p.language.Entry(t.key)
-	if !ok {
-		return words(t.key) // a test reads the program for keys that do not exist
-	}
-	var out strings.Builder
-	for _, piece := range entry.In(p.language.Form(t.count)) {
-		switch {
-		case piece.Value == "":
-			out.WriteString(words(piece.Words))
-		case piece.Value == text.Number && entry.Counted:
-			out.WriteString(strconv.Itoa(t.count))
-		default:
-			out.WriteString(value(t.value(piece.Value)))
-		}
-	}
-	return out.String()
-}
-
-func (t Text) value(name string) string {
-	for pair := range slices.Chunk(t.values, 2) {
-		if pair[0] == name && len(pair) == 2 {
-			return pair[1]
-		}
-	}
-	return ""
 }
 
 // element is text in an element of its own.

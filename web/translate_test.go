@@ -1,7 +1,6 @@
 package web
 
 import (
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -180,9 +179,9 @@ func said(t *testing.T) map[string][]string {
 // saying is the key of a call of Say or Count, and the names of its values.
 func saying(call *ast.CallExpr) (key string, names []string) {
 	first := 1
-	switch strings.TrimPrefix(fmt.Sprint(exprName(call.Fun)), "web.") {
-	case "Say":
-	case "Count":
+	switch exprName(call.Fun) {
+	case "Say", "web.Say", "text.Say":
+	case "Count", "web.Count":
 		first, names = 2, []string{text.Number}
 	default:
 		return "", nil

@@ -84,7 +84,7 @@ var mayImport = map[string][]string{
 	"internal": {"oauth", "storage", "audit", "policy", "keys", "session", "metadata", "mcpresource", "internal"},
 	"internal/assembly": {
 		"oauth", "storage", "audit", "policy", "keys", "metadata", "delegation", "authserver", "dcr", "thirdparty",
-		"mcpresource", "internal",
+		"mcpresource", "web/text", "internal",
 	},
 	"internal/config": {
 		"oauth", "storage", "policy", "metadata", "authserver", "dcr", "thirdparty", "web", "internal",
@@ -92,11 +92,11 @@ var mayImport = map[string][]string{
 	"internal/secrets": {},
 	"internal/users": {
 		"oauth", "storage", "audit", "internal/bounded", "internal/mail", "internal/network",
-		"internal/notice", "internal/secrets",
+		"internal/notice", "internal/secrets", "web/text",
 	},
 	"internal/mail":     {},
 	"internal/safehttp": {},
-	"internal/notice":   {"storage", "audit", "internal/mail", "internal/safehttp", "internal/secrets"},
+	"internal/notice":   {"storage", "audit", "web/text", "internal/mail", "internal/safehttp", "internal/secrets"},
 	"internal/ways": {
 		"oauth", "storage", "audit", "internal/users", "internal/secrets", "internal/qr",
 	},

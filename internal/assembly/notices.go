@@ -5,6 +5,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
+	"github.com/mcp-authd/mcp-authd/web/text"
 )
 
 // mailer sends mail by the configured server, nil when there is none.
@@ -20,9 +21,21 @@ func (p Parts) mailer() (authserver.Mailer, error) {
 	return sender, nil
 }
 
+// texts are the words of letters, with those of the operator.
+func (p Parts) texts() (*text.Catalogues, error) {
+	branding, err := p.Config.Branding.Pages()
+	if err != nil {
+		return nil, err
+	}
+	return text.Load(branding.Texts)
+}
+
 // Teller tells people of what a command changes, as the server does of what they change.
 func (p Parts) Teller() (*notice.Teller, error) {
-	c := notice.Config{Store: p.Store, Issuer: p.Config.Issuer, Product: p.Config.Branding.Name, Audit: p.Audit, Logger: p.Log, Now: p.Now}
+	c := notice.Config{
+		Store: p.Store, Issuer: p.Config.Issuer, Product: p.Config.Branding.Name, Texts: p.texts, Audit: p.Audit,
+		Logger: p.Log, Now: p.Now,
+	}
 	mailer, err := p.mailer()
 	if err != nil {
 		return nil, err

@@ -1,5 +1,7 @@
 package notice
 
+import "github.com/mcp-authd/mcp-authd/web/text"
+
 // Kind is a kind of change. It is kept and sent, so a name is never reused for another meaning.
 type Kind string
 
@@ -18,22 +20,23 @@ const (
 	DeviceSignedIn      Kind = "device-signed-in"
 )
 
+// wording is what a letter says of a kind.
+type wording struct{ subject, text text.Sentence }
+
 // kinds are all of them with what a letter says.
 var kinds = map[Kind]wording{
-	WayAdded:            {"A new way to sign in was added", "A new way to sign in was added to your account."},
-	WayRemoved:          {"A way to sign in was removed", "A way to sign in was removed from your account."},
-	RecoveryRenewed:     {"New recovery codes were made", "New recovery codes were made. The earlier ones are no longer valid."},
-	RecoveryUsed:        {"Your account was recovered", "A recovery code or a recovery link was used to get into your account."},
-	RecoverLinkMade:     {"A recovery link was made", "A link to recover your account was made."},
-	PasswordChanged:     {"Your password was changed", "The password of your account was changed."},
-	AccountConnected:    {"An account was connected", "An account at a provider was connected to your account. It can now sign in to it."},
-	AccountDisconnected: {"An account was disconnected", "An account at a provider was disconnected from your account."},
-	DeviceSignedIn: {"A browser was signed in from another device",
-		"You, or a person with one of your devices, let another browser into your account."},
-	CodesGuessed: {"Wrong codes were typed", "Several wrong codes of your authenticator app were typed, after the password " +
-		"or another proof that was right. If it was not you, somebody knows your password: choose another one."},
-	KeyMade: {"A key for a program was made", "A key was made with which a program can act for you."},
+	WayAdded:            {text.Say("letter.way_added"), text.Say("letter.way_added_text")},
+	WayRemoved:          {text.Say("letter.way_removed"), text.Say("letter.way_removed_text")},
+	RecoveryRenewed:     {text.Say("letter.recovery_renewed"), text.Say("letter.recovery_renewed_text")},
+	RecoveryUsed:        {text.Say("letter.recovery_used"), text.Say("letter.recovery_used_text")},
+	RecoverLinkMade:     {text.Say("letter.recover_link_made"), text.Say("letter.recover_link_made_text")},
+	PasswordChanged:     {text.Say("letter.password_changed"), text.Say("letter.password_changed_text")},
+	AccountConnected:    {text.Say("letter.account_connected"), text.Say("letter.account_connected_text")},
+	AccountDisconnected: {text.Say("letter.account_disconnected"), text.Say("letter.account_disconnected_text")},
+	DeviceSignedIn:      {text.Say("letter.device_signed_in"), text.Say("letter.device_signed_in_text")},
+	CodesGuessed:        {text.Say("letter.codes_guessed"), text.Say("letter.codes_guessed_text")},
+	KeyMade:             {text.Say("letter.key_made"), text.Say("letter.key_made_text")},
 }
 
-// wording is what a letter says of a kind.
-type wording struct{ subject, text string }
+// otherwise is what a letter says of a kind that is none of them.
+var otherwise = wording{text.Say("letter.changed"), text.Say("letter.changed_text")}

@@ -5,22 +5,29 @@ import (
 	"fmt"
 	"html/template"
 	"strings"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/mail"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/web/text"
 )
 
-// Letter is a message to one person. UserID says to whom, or To for one without an account; the
-// rest is empty for a letter about a change.
+// Letter is a message to one person, in the language that they chose. UserID says to whom, or To for
+// one without an account; the rest is empty for a letter about a change.
 type Letter struct {
 	UserID  string
 	To      string
-	Subject string
-	Lines   []string // paragraphs of plain text
-	Link    string   // "" or what to open
+	Locale  string // the language that the person of To chose; "": none
+	Subject text.Sentence
+	Lines   []text.Sentence // paragraphs
+	Link    string          // "" or what to open
 
 	event   *Event
 	stopURL string
 }
+
+// Time is a moment as letters say it: the same in every language.
+func Time(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
 // send delivers a letter. A person who has no address is told at the next visit.
 func (t *Teller) send(ctx context.Context, l Letter) error {
@@ -29,47 +36,53 @@ func (t *Teller) send(ctx context.Context, l Letter) error {
 		if err != nil {
 			return fmt.Errorf("notice: %w", err)
 		}
-		l.To = user.Mail
+		l.To, l.Locale = user.Mail, user.Locale
 		if l.event != nil {
-			l = t.about(l, user.Name)
+			l = t.about(l, user)
 		}
 	}
 	if l.To == "" {
 		return nil
 	}
-	text, html, err := t.write(l)
+	texts, err := t.cfg.Texts()
 	if err != nil {
 		return fmt.Errorf("%w: %w", mail.ErrRefused, err)
 	}
-	return t.cfg.Mailer.Send(ctx, l.To, t.cfg.Product+": "+l.Subject, text, html)
+	subject, body, html, err := write(l, texts.Match(l.Locale))
+	if err != nil {
+		return fmt.Errorf("%w: %w", mail.ErrRefused, err)
+	}
+	return t.cfg.Mailer.Send(ctx, l.To, t.cfg.Product+": "+subject, body, html)
 }
 
 // about completes a letter about a change.
-func (t *Teller) about(l Letter, name string) Letter {
+func (t *Teller) about(l Letter, u storage.User) Letter {
 	w, ok := kinds[l.event.Kind]
 	if !ok {
-		w = wording{"Your account was changed", "Your account was changed."}
+		w = otherwise
 	}
 	l.Subject = w.subject
-	l.Lines = []string{fmt.Sprintf("Account: %s at %s", name, t.cfg.Issuer), w.text}
-	if l.event.Detail != "" {
-		l.Lines = append(l.Lines, "What: "+l.event.Detail)
+	l.Lines = []text.Sentence{text.Say("letter.account", "name", u.Name, "server", t.cfg.Issuer), w.text}
+	switch {
+	case l.event.Detail == "":
+	case l.event.Kind == RecoverLinkMade:
+		l.Lines = append(l.Lines, text.Say("letter.good_from", "time", l.event.Detail))
+	default:
+		l.Lines = append(l.Lines, text.Say("letter.what", "detail", l.event.Detail))
 	}
-	l.Lines = append(l.Lines, "When: "+l.event.At.Format("2006-01-02 15:04 UTC"))
+	l.Lines = append(l.Lines, text.Say("letter.when", "time", Time(l.event.At)))
 	if l.stopURL != "" {
-		l.Lines = append(l.Lines, "If you did not ask for it, stop it here; the link is then of no use:")
-		l.Link = l.stopURL
+		l.Lines, l.Link = append(l.Lines, text.Say("letter.stop")), l.stopURL
 		return l
 	}
-	l.Lines = append(l.Lines, "If this was you, there is nothing to do. If it was not, open your account, "+
-		"end what you do not know, and tell the operator of this server:")
-	l.Link = t.cfg.Issuer + "/account/notices"
+	l.Lines, l.Link = append(l.Lines, text.Say("letter.was_it_you")), t.cfg.Issuer+"/account/notices"
 	return l
 }
 
 // letter is simple on purpose: no picture, no style from elsewhere, nothing that reports back.
 var letter = template.Must(template.New("letter").Parse(`<!doctype html>
-<html><head><meta charset="utf-8"><title>{{.Subject}}</title></head>
+<html lang="{{.Language}}"{{if .RightToLeft}} dir="rtl"{{end}}>
+<head><meta charset="utf-8"><title>{{.Subject}}</title></head>
 <body style="font:16px/1.5 sans-serif;max-width:36em;margin:1em auto;padding:0 1em">
 <h1 style="font-size:1.25em">{{.Subject}}</h1>
 {{range .Lines}}<p>{{.}}</p>
@@ -77,14 +90,35 @@ var letter = template.Must(template.New("letter").Parse(`<!doctype html>
 {{end}}</body></html>
 `))
 
-func (t *Teller) write(l Letter) (text, html string, err error) {
-	var b strings.Builder
-	if err := letter.Execute(&b, l); err != nil {
-		return "", "", err
+// written is a letter in a language.
+type written struct {
+	Language    string
+	RightToLeft bool
+	Subject     string
+	Lines       []template.HTML
+	Link        string
+}
+
+func write(l Letter, in *text.Language) (subject, body, html string, err error) {
+	same := func(s string) string { return s }
+	w := written{
+		Language: in.Tag, RightToLeft: in.RightToLeft(), Subject: in.Spell(l.Subject, same, same), Link: l.Link,
 	}
-	parts := append([]string{}, l.Lines...)
+	var parts []string
+	for _, line := range l.Lines {
+		parts = append(parts, in.Spell(line, same, same))
+		shown := in.Spell(line, template.HTMLEscapeString, isolated)
+		w.Lines = append(w.Lines, template.HTML(shown)) // #nosec G203 -- escaped
+	}
 	if l.Link != "" {
 		parts = append(parts, l.Link)
 	}
-	return strings.Join(parts, "\n\n") + "\n", b.String(), nil
+	var b strings.Builder
+	if err := letter.Execute(&b, w); err != nil {
+		return "", "", "", err
+	}
+	return w.Subject, strings.Join(parts, "\n\n") + "\n", b.String(), nil
 }
+
+// isolated is a value that does not reorder the words around it (PE-13).
+func isolated(s string) string { return "<bdi>" + template.HTMLEscapeString(s) + "</bdi>" }

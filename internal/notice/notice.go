@@ -7,12 +7,14 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/web/text"
 )
 
 // Store is what this package needs of a store.
@@ -37,11 +39,13 @@ type Config struct {
 	Issuer string
 	// Product is the name of this server in letters. Default: "mcp-authd".
 	Product string
-	Mailer  Mailer // nil: there is no mail
-	Hook    Hook   // nil: there is no webhook
-	Audit   *audit.Recorder
-	Logger  *slog.Logger
-	Now     func() time.Time
+	// Texts are the words of letters. Default: those of the program.
+	Texts  func() (*text.Catalogues, error)
+	Mailer Mailer // nil: there is no mail
+	Hook   Hook   // nil: there is no webhook
+	Audit  *audit.Recorder
+	Logger *slog.Logger
+	Now    func() time.Time
 	// Sleep waits between attempts, or returns the context's error. Default: a timer.
 	Sleep func(context.Context, time.Duration) error
 }
@@ -63,6 +67,9 @@ func New(c Config) *Teller {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Texts == nil {
+		c.Texts = sync.OnceValues(func() (*text.Catalogues, error) { return text.Load(nil) })
 	}
 	if c.Sleep == nil {
 		c.Sleep = sleep

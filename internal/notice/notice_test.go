@@ -155,6 +155,36 @@ func TestPE04TheWebhookReachesNoInnerNetwork(t *testing.T) {
 	}
 }
 
+// TestPE13LettersAreInTheLanguageOfThePerson: all of them, and a name in another direction reorders
+// nothing.
+func TestPE13LettersAreInTheLanguageOfThePerson(t *testing.T) {
+	r := newRig(t)
+	teller := notice.New(r.cfg)
+	const name = "\u05d8\u05dc\u05e4\u05d5\u05df"
+	subjects := map[string]bool{}
+	tags := []string{"", "de", "fr", "es", "pt", "ja", "zh"}
+	for i, tag := range tags {
+		if err := r.cfg.Store.(storage.Locales).SetLocale(t.Context(), "usr_1", tag); err != nil {
+			t.Fatal(err)
+		}
+		teller.Tell(t.Context(), "usr_1", notice.Change{Kind: notice.WayAdded, Detail: name})
+		teller.Drain(t.Context())
+		m := r.smtp.Await(t, i+1)[i]
+		subjects[m.Subject()] = true
+		if tag == "" {
+			tag = "en"
+		}
+		if !strings.Contains(m.HTML, `<html lang="`+tag+`">`) ||
+			strings.Contains(m.Text, "Account:") != (tag == "en") ||
+			!strings.Contains(m.HTML, "<bdi>"+name+"</bdi>") {
+			t.Errorf("%s: got %s %s", tag, m.Text, m.HTML)
+		}
+	}
+	if len(subjects) != len(tags) {
+		t.Errorf("got %v", subjects)
+	}
+}
+
 func TestPE04APersonWithoutAnAddressIsToldAtTheNextVisit(t *testing.T) {
 	r := newRig(t)
 	m := &counting{}

@@ -12,6 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/web/text"
 )
 
 // LinkPolicy says how long links are good, and how long one waits when its person has other ways in.
@@ -114,10 +115,10 @@ func (u *Users) Invite(ctx context.Context, issuer string, i Invitation) (Link, 
 	}
 	made.Mail = i.Mail
 	return made, u.cfg.Teller.SendNow(ctx, notice.Letter{
-		To: i.Mail, Subject: "You are invited",
-		Lines: []string{
-			fmt.Sprintf("You are invited to have the account %s at %s.", i.Name, issuer),
-			"Choose how you will sign in. The link works once, until " + said(l.ExpiresAt) + ":",
+		To: i.Mail, Subject: text.Say("letter.invite"),
+		Lines: []text.Sentence{
+			text.Say("letter.invite_text", "name", i.Name, "server", issuer),
+			text.Say("letter.invite_link", "time", notice.Time(l.ExpiresAt)),
 		},
 		Link: made.URL,
 	})
@@ -160,18 +161,17 @@ func (u *Users) Recover(ctx context.Context, issuer, name string, o RecoveryOpti
 		return Link{}, err
 	}
 	u.cfg.Teller.TellOfRecovery(ctx, account.ID, notice.Change{
-		Kind: notice.RecoverLinkMade, Detail: "good from " + said(l.NotBefore),
+		Kind: notice.RecoverLinkMade, Detail: notice.Time(l.NotBefore),
 	}, issuer+LinkPath+stop)
 	if account.Mail == "" || !u.cfg.Teller.HasMail() {
 		return made, nil
 	}
 	made.Mail = account.Mail
 	return made, u.cfg.Teller.SendNow(ctx, notice.Letter{
-		To: account.Mail, Subject: "Get back into your account",
-		Lines: []string{
-			fmt.Sprintf("Account: %s at %s", account.Name, issuer),
-			fmt.Sprintf("Choose how you will sign in. The link works once, from %s until %s:", said(l.NotBefore),
-				said(l.ExpiresAt)),
+		To: account.Mail, Locale: account.Locale, Subject: text.Say("letter.recover"),
+		Lines: []text.Sentence{
+			text.Say("letter.account", "name", account.Name, "server", issuer),
+			text.Say("letter.recover_link", "start", notice.Time(l.NotBefore), "end", notice.Time(l.ExpiresAt)),
 		},
 		Link: made.URL,
 	})
@@ -355,4 +355,3 @@ func linkError(err error) error {
 	return fmt.Errorf("users: link: %w", err)
 }
 
-func said(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }

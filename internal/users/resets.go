@@ -11,6 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/web/text"
 )
 
 // Reset is the wish of a person who has forgotten a password.
@@ -97,11 +98,10 @@ func (u *Users) reset(ctx context.Context, r Reset, until time.Time) error {
 		return err
 	}
 	u.cfg.Teller.Write(notice.Letter{
-		To: account.Mail, Subject: "Choose a new password",
-		Lines: []string{
-			fmt.Sprintf("Account: %s at %s", account.Name, r.Issuer),
-			"A new password was asked for. If it was you, open this link in the same browser. It works once, " +
-				"until " + said(made.ExpiresAt) + ". If it was not you, there is nothing to do: nothing was changed.",
+		To: account.Mail, Locale: account.Locale, Subject: text.Say("letter.reset"),
+		Lines: []text.Sentence{
+			text.Say("letter.account", "name", account.Name, "server", r.Issuer),
+			text.Say("letter.reset_text", "time", notice.Time(made.ExpiresAt)),
 		},
 		Link: made.URL,
 	})

@@ -28,7 +28,7 @@ func (s *Store) PutSession(ctx context.Context, se storage.Session, passwordHash
 	})
 }
 
-const visit = `SELECT u.id, u.name, u.password_hash, u.admin, u.disabled, u.created_at, u.last_login_at, u.mail,
+const visit = `SELECT u.id, u.name, u.password_hash, u.admin, u.disabled, u.created_at, u.last_login_at, u.mail, u.locale,
 	` + column.SessionColumns + `,
 	consented.scopes, consented.known
 FROM sessions s JOIN users u ON u.id = s.user_id,

@@ -57,7 +57,7 @@ func (s *Store) HasPasswords(ctx context.Context) (has bool, err error) {
 // putUser inserts an account and counts it: 0 when its id or name is taken.
 func putUser(ctx context.Context, q querier, u storage.User) (int64, error) {
 	n, err := exec(ctx, q, "INSERT INTO users ("+column.UserColumns+
-		", name_key) VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9) ON CONFLICT DO NOTHING", column.UserValues(u)...)
+		", name_key) VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10) ON CONFLICT DO NOTHING", column.UserValues(u)...)
 	if err != nil || n == 0 {
 		return 0, err
 	}
@@ -163,6 +163,13 @@ func passwordCut(revokeGrants bool) storage.RevokedBy {
 func (s *Store) SetMail(ctx context.Context, userID, mail string) error {
 	return s.do(ctx, "set mail", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrNotFound)(exec(ctx, q, "UPDATE users SET mail = $1 WHERE id = $2", mail, userID))
+	})
+}
+
+// SetLocale implements storage.Locales.
+func (s *Store) SetLocale(ctx context.Context, userID, tag string) error {
+	return s.do(ctx, "set locale", func(ctx context.Context, q querier) error {
+		return changed(storage.ErrNotFound)(exec(ctx, q, "UPDATE users SET locale = $1 WHERE id = $2", tag, userID))
 	})
 }
 

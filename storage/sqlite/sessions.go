@@ -21,7 +21,7 @@ func (s *Store) PutSession(ctx context.Context, se storage.Session, passwordHash
 	})
 }
 
-const visit = `SELECT u.id, u.name, u.password_hash, u.admin, u.disabled, u.created_at, u.last_login_at, u.mail,
+const visit = `SELECT u.id, u.name, u.password_hash, u.admin, u.disabled, u.created_at, u.last_login_at, u.mail, u.locale,
 	` + column.SessionColumns + `,
 	(SELECT json_group_array(CASE WHEN resource = ?3 THEN scope END ORDER BY created_at, scope) FROM consents c
 		WHERE user_id = u.id AND client_id = ?2 AND (place = ?5 AND material = ?6 OR place = '' AND ?7)

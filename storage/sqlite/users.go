@@ -55,7 +55,7 @@ func (s *Store) HasPasswords(ctx context.Context) (has bool, err error) {
 // putUser inserts an account and counts it: 0 when its id or name is taken.
 func putUser(c *conn, u storage.User) (int64, error) {
 	n, err := c.exec("INSERT INTO users ("+column.UserColumns+
-		", name_key) VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING", column.UserValues(u)...)
+		", name_key) VALUES (?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING", column.UserValues(u)...)
 	if err != nil || n == 0 {
 		return 0, err
 	}
@@ -144,6 +144,13 @@ func passwordCut(revokeGrants bool) storage.RevokedBy {
 func (s *Store) SetMail(ctx context.Context, userID, mail string) error {
 	return s.write(ctx, "set mail", func(c *conn) error {
 		return changed(storage.ErrNotFound)(c.exec("UPDATE users SET mail = ? WHERE id = ?", mail, userID))
+	})
+}
+
+// SetLocale implements storage.Locales.
+func (s *Store) SetLocale(ctx context.Context, userID, tag string) error {
+	return s.write(ctx, "set locale", func(c *conn) error {
+		return changed(storage.ErrNotFound)(c.exec("UPDATE users SET locale = ? WHERE id = ?", tag, userID))
 	})
 }
 

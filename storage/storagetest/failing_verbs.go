@@ -901,6 +901,15 @@ func (f *Failing) Sessions(a0 context.Context, a1 string, a2 time.Time, a3 int) 
 	return r0, err
 }
 
+// SetLocale implements storage.Store.
+func (f *Failing) SetLocale(a0 context.Context, a1 string, a2 string) (err error) {
+	err = f.call("SetLocale", func() (err error) {
+		err = f.Store.SetLocale(a0, a1, a2)
+		return err
+	})
+	return err
+}
+
 // SetMail implements storage.Store.
 func (f *Failing) SetMail(a0 context.Context, a1 string, a2 string) (err error) {
 	err = f.call("SetMail", func() (err error) {

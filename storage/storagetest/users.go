@@ -87,6 +87,19 @@ func users(t *testing.T, e *env) {
 		}
 		wantErr(t, e.s.SetMail(e.ctx, "none", "x@a.example"), storage.ErrNotFound)
 	})
+	t.Run("PE-13 a person is spoken to in the language that they chose last", func(t *testing.T) {
+		check(t, e.s.CreateUser(e.ctx, storage.User{ID: "usr_l", Name: "l", Locale: "de", CreatedAt: e.now}))
+		got, err := e.s.User(e.ctx, "usr_l")
+		check(t, err)
+		same(t, got.Locale, "de")
+		for _, tag := range []string{"pt", ""} {
+			check(t, e.s.SetLocale(e.ctx, "usr_l", tag))
+			got, err := e.s.UserByName(e.ctx, "l")
+			check(t, err)
+			same(t, got.Locale, tag)
+		}
+		wantErr(t, e.s.SetLocale(e.ctx, "none", "de"), storage.ErrNotFound)
+	})
 	t.Run("a deleted user is gone and the name is free", func(t *testing.T) {
 		check(t, e.s.DeleteUser(e.ctx, berta.ID, e.now))
 		_, err := e.s.User(e.ctx, berta.ID)

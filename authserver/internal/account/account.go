@@ -34,13 +34,14 @@ type Store interface {
 	storage.Stops
 	flow.Facts
 	Client(ctx context.Context, id string) (storage.Client, error)
+	Upstream(ctx context.Context, id string) (storage.Upstream, error)
 	WithdrawGrant(ctx context.Context, grantID string, by storage.RevokedBy, now time.Time) error
 }
 
 // What the page shows at once. It stays below 50 KB with everything; more is on further pages.
 const (
-	PageSize   = 10 // connections
-	MaxSignIns = 10
+	PageSize   = 6 // connections
+	MaxSignIns = 6
 )
 
 // View is what the page shows.
@@ -59,6 +60,8 @@ type Connection struct {
 	storage.Connection
 	Client   storage.Client   // with the ID alone when nothing else is known any more
 	Resource storage.Resource // with the URI alone when the server was removed
+	// Account is the account at a provider that the grant rests on; the zero value: none.
+	Account storage.Identity
 }
 
 // View reads the page of the person whose a browser is; nil when no person is signed in. Before
@@ -89,6 +92,9 @@ func (d *Desk) View(ctx context.Context, token storage.Hash, before string) (*Vi
 		return nil, refusal.Unavailable(err)
 	}
 	if v.Keys, err = d.connections(ctx, keys); err != nil {
+		return nil, err
+	}
+	if err := d.addAccounts(ctx, v.Connections, v.Identities); err != nil {
 		return nil, err
 	}
 	if v.SignIns, err = d.Store.Sessions(ctx, visit.User.ID, now, MaxSignIns+1); err != nil {
@@ -122,6 +128,31 @@ func (d *Desk) connections(ctx context.Context, page []storage.Connection) ([]Co
 		out = append(out, Connection{Connection: c, Client: client, Resource: resource})
 	}
 	return out, nil
+}
+
+// addAccounts says which of the person's accounts at providers the grants rest on (PE-09).
+func (d *Desk) addAccounts(ctx context.Context, page []Connection, all []storage.Identity) error {
+	known := map[string]storage.Identity{}
+	for i, c := range page {
+		if c.UpstreamID == "" || len(all) == 0 {
+			continue
+		}
+		id, ok := known[c.UpstreamID]
+		if !ok {
+			up, err := d.Store.Upstream(ctx, c.UpstreamID)
+			if err != nil && !errors.Is(err, storage.ErrNotFound) {
+				return refusal.Unavailable(err)
+			}
+			for _, one := range all {
+				if err == nil && one.Connector == up.Connector && one.Subject == up.Subject {
+					id = one
+				}
+			}
+			known[c.UpstreamID] = id
+		}
+		page[i].Account = id
+	}
+	return nil
 }
 
 // client is what is stored of a client. Its document is not read again to show what was allowed.

@@ -29,6 +29,7 @@ type BrowserStore interface {
 	Visit(ctx context.Context, k storage.VisitKey) (storage.Visit, error)
 	SessionEnd(ctx context.Context, session storage.Hash, now time.Time) (connector, reason string, err error)
 	SeeSession(ctx context.Context, h storage.Hash, at time.Time) error
+	SetLocale(ctx context.Context, userID, tag string) error
 }
 
 // Visit returns who is signed in in the browser, nil for no person, and what they have consented
@@ -59,6 +60,19 @@ func (b *Browsers) see(ctx context.Context, s storage.Session) {
 	if now := b.Now(); !now.Before(s.SeenAt.Add(storage.SeenEvery)) {
 		_ = b.Store.SeeSession(ctx, s.Hash, now)
 	}
+}
+
+// Speak keeps the language that the person whose a browser is has chosen, for pages elsewhere and for
+// letters (PE-13). No error when no person is signed in.
+func (b *Browsers) Speak(ctx context.Context, token storage.Hash, tag string) error {
+	v, err := b.Visit(ctx, token, storage.VisitKey{})
+	if err != nil || v == nil || v.User.Locale == tag {
+		return err
+	}
+	if err := b.Store.SetLocale(ctx, v.User.ID, tag); err != nil {
+		return refusal.Unavailable(err)
+	}
+	return nil
 }
 
 // SignedIn returns who is signed in by the sessions that a browser holds, each person once.

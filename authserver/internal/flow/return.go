@@ -28,9 +28,9 @@ type Returned struct {
 	Next Step
 	// Over: the request to the provider cannot be completed again.
 	Over bool
-	// SignedIn: the session of the response has begun, for UserID.
+	// SignedIn: the session of the response has begun, for User.
 	SignedIn bool
-	UserID   string
+	User     storage.User
 }
 
 // Return completes a sign-in at a provider. Who left as a user must still be that user:
@@ -63,7 +63,7 @@ func (s *SignIns) Return(ctx context.Context, r Response) Returned {
 		out.Next = s.askClaim(ctx, result, payload, r.Token)
 	default:
 		audit.Note(ctx, slog.String("user", result.User.ID))
-		out.SignedIn, out.UserID = result.Request.Purpose == delegation.PurposeSignIn, result.User.ID
+		out.SignedIn, out.User = result.Request.Purpose == delegation.PurposeSignIn, result.User
 		out.Next = s.goOn(ctx, payload, result, r.Session)
 	}
 	return out

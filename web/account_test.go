@@ -1,0 +1,148 @@
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	tagOrText = regexp.MustCompile(`<[^>]*>|[^<]+`)
+	loaded    = regexp.MustCompile(`(?:href|src)="(/assets/[^"]+)"`)
+	headless  = regexp.MustCompile(`(?s)^.*</head>`)
+)
+
+// PE-13: a name that is written from right to left stands alone, on every page in every language: in
+// an element or a field of its own, where it does not reorder what surrounds it. What would turn the
+// direction of the rest is not shown.
+func TestNamesInAnotherDirectionStandAlone(t *testing.T) {
+	const name = "\u05e9\u05dc\u05d5\u05dd"
+	for _, tag := range newPages(t, Config{}).Languages() {
+		p := spoken(t, tag)
+		for _, s := range hostilePages("\u202e" + name) {
+			alone := false
+			body := headless.ReplaceAllString(record(p, s.show).Body.String(), "")
+			for _, part := range tagOrText.FindAllString(body, -1) {
+				field := strings.HasPrefix(part, "<input") && !strings.Contains(part, `type="hidden"`) &&
+					!strings.Contains(part, `type="checkbox"`)
+				switch {
+				case field && strings.Contains(part, name) && !strings.Contains(part, `dir="`):
+					t.Errorf("PE-13: %s in %s has a field without a direction: %s", s.name, tag, part)
+				case !strings.HasPrefix(part, "<") && strings.Contains(part, name) && !alone:
+					t.Errorf("PE-13: %s in %s has the name among other words: %s", s.name, tag, part)
+				case strings.HasPrefix(part, "<"):
+					alone = strings.HasPrefix(part, "<bdi") || strings.HasPrefix(part, "<textarea") ||
+						strings.HasPrefix(part, "<code") // isolated by the style sheet
+				}
+			}
+		}
+	}
+}
+
+// PE-12: the account page with everything, and all that a browser loads for it, is under 50 KB, in
+// every language: ten ways in, and as many applications and sign-ins as stand on one page.
+func TestAccountPageIsSmall(t *testing.T) {
+	const limit, sealed = 50_000, 190 // what the sealed state of a form takes
+	v := fullAccount(strings.Repeat("s", sealed))
+	for _, tag := range newPages(t, Config{}).Languages() {
+		p := spoken(t, tag)
+		page := record(p, func(p *Pages, w http.ResponseWriter) { p.Offering("/account").Account(w, 200, v) })
+		size := page.Body.Len()
+		for _, m := range loaded.FindAllStringSubmatch(page.Body.String(), -1) {
+			size += assetSize(t, p, m[1])
+		}
+		if size >= limit {
+			t.Errorf("PE-12: got %d bytes in %s, want under %d", size, tag, limit)
+		}
+	}
+}
+
+func assetSize(t *testing.T, p *Pages, path string) int {
+	t.Helper()
+	w := record(p, func(p *Pages, w http.ResponseWriter) {
+		r, err := http.NewRequest(http.MethodGet, path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Accept-Encoding", "gzip, deflate, br")
+		p.Assets().ServeHTTP(w, r)
+	})
+	if w.Code != http.StatusOK || w.Body.Len() == 0 {
+		t.Fatalf("%s: got %d", path, w.Code)
+	}
+	return w.Body.Len()
+}
+
+// A file is compressed for browsers that accept it, and holds the same.
+func TestAssetsAreCompressed(t *testing.T) {
+	p := newPages(t, Config{})
+	get := func(accept string) *http.Response {
+		r, err := http.NewRequest(http.MethodGet, p.assets.paths["style.css"], nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Accept-Encoding", accept)
+		return record(p, func(p *Pages, w http.ResponseWriter) { p.Assets().ServeHTTP(w, r) }).Result()
+	}
+	plain, err := io.ReadAll(get("").Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for accept, want := range map[string]string{
+		"gzip, br": "gzip", "br, GZIP;q=0.5": "gzip", "identity": "", "gzip;q=0": "", "gzip; q=0.0, br": "",
+	} {
+		got := get(accept)
+		body := io.Reader(got.Body)
+		if got.Header.Get("Content-Encoding") != want || got.Header.Get("Vary") != "Accept-Encoding" {
+			t.Errorf("%q: got %v", accept, got.Header)
+		}
+		if want == "gzip" {
+			if body, err = gzip.NewReader(got.Body); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if read, err := io.ReadAll(body); err != nil || !bytes.Equal(read, plain) {
+			t.Errorf("%q: got %d bytes, %v, want %d", accept, len(read), err, len(plain))
+		}
+	}
+}
+
+// fullAccount is one page of a person who has as much as a page shows.
+func fullAccount(step string) AccountPage {
+	v := sampleAccount()
+	form := func(to string) AccountForm { return AccountForm{to, step} }
+	v.Stop, v.You.SignOut = form("/account/stop"), form("/logout")
+	at := time.Date(2026, 11, 20, 9, 41, 0, 0, time.UTC)
+	who := Say("account.agent", "browser", "Chrome", "system", "Windows")
+	v.You.Ways.List = nil
+	for i := range 10 {
+		v.You.Ways.List = append(v.You.Ways.List, Way{
+			ID: fmt.Sprintf("way_%022d", i), Name: "Phone of the family", Step: step, Added: at, Used: at,
+		})
+	}
+	v.Apps.AccountForm, v.Apps.Apps = form("/account/connections"), nil
+	for i := range 6 { // the others are behind a link
+		v.Apps.Apps = append(v.Apps.Apps, ConnectedApp{
+			ID: fmt.Sprintf("grt_%022d", i), Client: claude, SelfRegistered: true, Server: notes, Username: "alice",
+			StaySignedIn: true, Given: Event{At: at, Agent: who, From: "203.0.113.0/24"}, FirstUsed: at,
+			Used: Event{At: at, From: "198.51.100.0/24"},
+			Scopes: []Scope{
+				{Name: "notes:read", Description: "Read your notes"},
+				{Name: "notes:write", Description: "Add and change notes"},
+			},
+		})
+	}
+	v.SignIns.AccountForm, v.SignIns.SignIns = form("/account/sign-ins"), nil
+	for i := range 6 {
+		v.SignIns.SignIns = append(v.SignIns.SignIns, SignIn{
+			ID: fmt.Sprintf("ses_%022d", i), Here: i == 0, Agent: who, From: "203.0.113.0/24", Begun: at, Seen: at,
+		})
+	}
+	return v
+}
