@@ -41,7 +41,8 @@ func (p *accountPages) page(w http.ResponseWriter, r *http.Request) {
 // show shows the page, after an act that came to nothing with its problem.
 func (p *accountPages) show(w http.ResponseWriter, r *http.Request, after attempt) {
 	query := r.URL.Query()
-	v, err := p.desk.View(r.Context(), p.forms.token(r), query.Get("before"))
+	from := account.Places{Connections: query.Get("before"), Keys: query.Get("keys")}
+	v, err := p.desk.View(r.Context(), p.forms.token(r), from)
 	switch {
 	case err != nil:
 		p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
@@ -55,7 +56,7 @@ func (p *accountPages) show(w http.ResponseWriter, r *http.Request, after attemp
 		p.forms.errors.show(w, r, http.StatusInternalServerError, err)
 		return
 	}
-	out.Apps.Later, out.Problem = query.Get("before") != "", after.problem
+	out.Apps.Later, out.Problem = from.Connections != "", after.problem
 	var done doneForm
 	if p.forms.sessions.OpenStep(purposeDone, p.forms.sessions.Browser(w, r), query.Get("done"), &done) == nil {
 		out.Done = doneTexts[done.Outcome]
@@ -98,7 +99,7 @@ func (p *accountPages) view(w http.ResponseWriter, r *http.Request, v *account.V
 			SignOut: web.AccountForm{Action: views.paths.logout, Step: signOut},
 		},
 		Apps:        views.apps(v, form(views.paths.connections)),
-		Keys:        p.keys.keys(v.Keys, form(views.paths.connections)),
+		Keys:        p.keys.keys(v, form(views.paths.connections)),
 		SignIns:     views.signIns(v, form(views.paths.signIns)),
 		Stop:        form(views.paths.stop),
 		HomeURL:     views.paths.home,

@@ -13,8 +13,8 @@ import (
 // apps are the connected applications of a page.
 func (v *views) apps(page *account.View, form web.AccountForm) web.AccountApps {
 	out := web.AccountApps{AccountForm: form}
-	if page.Before != "" {
-		out.NextURL = v.paths.account + "?" + url.Values{"before": {page.Before}}.Encode()
+	if page.Next.Connections != "" {
+		out.NextURL = v.paths.account + "?" + url.Values{"before": {page.Next.Connections}}.Encode()
 	}
 	for _, c := range page.Connections {
 		app := web.ConnectedApp{

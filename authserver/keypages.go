@@ -150,12 +150,15 @@ func keyProblem(err error) (int, web.Text) {
 }
 
 // keys are the keys for programs on the account page.
-func (p *keyPages) keys(all []account.Connection, form web.AccountForm) web.AccountKeys {
-	out := web.AccountKeys{AccountForm: form}
+func (p *keyPages) keys(page *account.View, form web.AccountForm) web.AccountKeys {
+	out, paths := web.AccountKeys{AccountForm: form}, p.steps.views.paths
 	if !p.maker.Off {
-		out.MakeURL = p.steps.views.paths.prefix + pageKeys
+		out.MakeURL = paths.prefix + pageKeys
 	}
-	for _, c := range all {
+	if page.Next.Keys != "" {
+		out.NextURL = paths.account + "?" + url.Values{"keys": {page.Next.Keys}}.Encode()
+	}
+	for _, c := range page.Keys {
 		out.Keys = append(out.Keys, web.ProgramKey{
 			ID: c.ID, Name: c.Client.Name, ClientID: c.ClientID,
 			Server: resourceParty(c.Resource), Scopes: grantedScopes(c.Resource, c.Scopes),

@@ -127,7 +127,7 @@ func fullAccount(step string) AccountPage {
 		})
 	}
 	v.Apps.AccountForm, v.Apps.Apps = form("/account/connections"), nil
-	for i := range 6 { // the others are behind a link
+	for i := range 5 { // the others are behind a link
 		v.Apps.Apps = append(v.Apps.Apps, ConnectedApp{
 			ID: fmt.Sprintf("grt_%022d", i), Client: claude, SelfRegistered: true, Server: notes, Username: "alice",
 			StaySignedIn: true, Given: Event{At: at, Agent: who, From: "203.0.113.0/24"}, FirstUsed: at,
@@ -138,8 +138,20 @@ func fullAccount(step string) AccountPage {
 			},
 		})
 	}
+	v.Keys.AccountForm, v.Keys.Keys = form("/account/connections"), nil
+	for i := range 3 {
+		v.Keys.Keys = append(v.Keys.Keys, ProgramKey{
+			ID: fmt.Sprintf("grt_1%021d", i), Name: "Report of every night", ClientID: fmt.Sprintf("key_%022d", i),
+			Server: notes, Made: Event{At: at, Agent: who, From: "203.0.113.0/24"}, Ends: at,
+			Used: Event{At: at, From: "198.51.100.0/24"},
+			Scopes: []Scope{
+				{Name: "notes:read", Description: "Read your notes"},
+				{Name: "notes:write", Description: "Add and change notes"},
+			},
+		})
+	}
 	v.SignIns.AccountForm, v.SignIns.SignIns = form("/account/sign-ins"), nil
-	for i := range 6 {
+	for i := range 5 {
 		v.SignIns.SignIns = append(v.SignIns.SignIns, SignIn{
 			ID: fmt.Sprintf("ses_%022d", i), Here: i == 0, Agent: who, From: "203.0.113.0/24", Begun: at, Seen: at,
 		})

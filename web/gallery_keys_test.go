@@ -8,7 +8,8 @@ import (
 // sampleKeys are the keys for programs of a person.
 func sampleKeys(at time.Time) AccountKeys {
 	return AccountKeys{
-		AccountForm: AccountForm{"/account/connections", "sealed-step"}, MakeURL: "/account/keys",
+		AccountForm: AccountForm{"/account/connections", "sealed-step"},
+		NextURL:     "/account?keys=grt_VP72f5mdC5", MakeURL: "/account/keys",
 		Keys: []ProgramKey{{
 			ID: "grt_VP72f5mdC7", Name: "Nightly report", ClientID: "key_VP72f5mdC6ab", Server: notes,
 			Scopes: []Scope{{Name: "notes:read", Description: "Read your notes"}},

@@ -6,10 +6,11 @@ import (
 )
 
 // AccountKeys are the keys that the person made for programs of theirs, a section of the account
-// page. Their forms are those of connected apps.
+// page: one page of them. Their forms are those of connected apps.
 type AccountKeys struct {
 	AccountForm
 	Keys    []ProgramKey
+	NextURL string // the next page; "": this is the last one
 	MakeURL string // "": none is made here
 }
 

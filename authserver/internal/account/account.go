@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
@@ -40,9 +41,14 @@ type Store interface {
 
 // What the page shows at once. It stays below 50 KB with everything; more is on further pages.
 const (
-	PageSize   = 6 // connections
-	MaxSignIns = 6
+	PageSize   = 5 // connections
+	PageKeys   = 3
+	MaxSignIns = 5
 )
+
+// Places are where lists go on that are longer than what the page shows: after a grant. "" is the
+// beginning of the list that is read, and the end of the one that was.
+type Places struct{ Connections, Keys string }
 
 // View is what the page shows.
 type View struct {
@@ -50,7 +56,7 @@ type View struct {
 	Identities  []storage.Identity
 	Connections []Connection
 	Keys        []Connection // for programs
-	Before      string       // where the next page of connections begins; "": this is the last one
+	Next        Places
 	SignIns     []storage.Session
 	MoreSignIns bool
 }
@@ -64,9 +70,8 @@ type Connection struct {
 	Account storage.Identity
 }
 
-// View reads the page of the person whose a browser is; nil when no person is signed in. Before
-// is where it goes on in the connections.
-func (d *Desk) View(ctx context.Context, token storage.Hash, before string) (*View, error) {
+// View reads the page of the person whose a browser is; nil when no person is signed in.
+func (d *Desk) View(ctx context.Context, token storage.Hash, from Places) (*View, error) {
 	visit, err := d.Browsers.Visit(ctx, token, storage.VisitKey{})
 	if err != nil || visit == nil {
 		return nil, err
@@ -77,13 +82,11 @@ func (d *Desk) View(ctx context.Context, token storage.Hash, before string) (*Vi
 			return nil, refusal.Protocol(err)
 		}
 	}
-	page, err := d.Store.Connections(ctx, visit.User.ID, before, now, PageSize+1)
+	page, err := d.Store.Connections(ctx, visit.User.ID, from.Connections, now, PageSize+1)
 	if err != nil {
 		return nil, refusal.Unavailable(err)
 	}
-	if len(page) > PageSize {
-		page, v.Before = page[:PageSize], page[PageSize-1].ID
-	}
+	page, v.Next.Connections = first(page, PageSize)
 	if v.Connections, err = d.connections(ctx, page); err != nil {
 		return nil, err
 	}
@@ -91,6 +94,7 @@ func (d *Desk) View(ctx context.Context, token storage.Hash, before string) (*Vi
 	if err != nil {
 		return nil, refusal.Unavailable(err)
 	}
+	keys, v.Next.Keys = first(after(keys, from.Keys), PageKeys)
 	if v.Keys, err = d.connections(ctx, keys); err != nil {
 		return nil, err
 	}
@@ -104,6 +108,23 @@ func (d *Desk) View(ctx context.Context, token storage.Hash, before string) (*Vi
 		v.SignIns, v.MoreSignIns = v.SignIns[:MaxSignIns], true
 	}
 	return v, nil
+}
+
+// first is what a page shows of a list, and where the next page begins; "": this is the last one.
+func first(all []storage.Connection, n int) (page []storage.Connection, next string) {
+	if len(all) <= n {
+		return all, ""
+	}
+	return all[:n], all[n-1].ID
+}
+
+// after is a list from after a grant, and all of it when the grant, or what came after it, has ended.
+func after(all []storage.Connection, id string) []storage.Connection {
+	i := slices.IndexFunc(all, func(c storage.Connection) bool { return c.ID == id })
+	if i+1 == len(all) {
+		return all
+	}
+	return all[i+1:]
 }
 
 func (d *Desk) connections(ctx context.Context, page []storage.Connection) ([]Connection, error) {
