@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
 // asking is a request with long texts, in one language.
@@ -84,6 +85,28 @@ func TestDecisionIsOnTheScreen(t *testing.T) {
 			}
 			b.visit(few.link(s.Demo, "scope", fiveScopes, "ui_locales", a.language))
 			b.wantDecision(name + "more")
+		}
+	}
+}
+
+// PE-11: so it is where the decision comes before a sign-in at a provider.
+func TestProviderDecisionIsOnTheScreen(t *testing.T) {
+	for _, a := range longest {
+		s := newSite(t, func(c *authserver.Config) { c.Resources = a.catalogue() },
+			thirdparty.Connector{ID: "company", Name: "Example Company Directory", Icon: "keycloak"})
+		s.MCPURL = longServer
+		web, desktop := s.registered(a.client, longHost), s.registered(a.client, longScheme)
+		few := s.registered(a.client, "")
+		for _, l := range looks {
+			b := open(t, l)
+			ask := func(where string, from *app, change ...string) {
+				change = append(change, "provider", "company", "scope", fiveScopes, "ui_locales", a.language)
+				b.visit(from.link(s.Demo, change...))
+				b.wantDecision(fmt.Sprintf("provider-decision-%s-%s", a.language, where))
+			}
+			ask("scheme", desktop, "redirect_uri", longScheme)
+			ask("web", web, "redirect_uri", longHost)
+			ask("loopback", few)
 		}
 	}
 }
