@@ -50,7 +50,7 @@ type languagePages struct {
 // their account, and goes on from the same page.
 func (p *languagePages) choose(w http.ResponseWriter, r *http.Request) {
 	form, err := readBody(r)
-	if tag, ok := p.web.pages.Speaks(form.Get("language")); err == nil && ok {
+	if tag := form.Get("language"); err == nil && p.web.pages.Offers(tag) {
 		p.web.sessions.ChooseLanguage(w, tag)
 		if err := p.browsers.Speak(r.Context(), p.forms.token(r), tag); err != nil {
 			p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
@@ -65,12 +65,11 @@ func (p *languagePages) choose(w http.ResponseWriter, r *http.Request) {
 // reason to refuse the sign-in.
 func (f *pageForms) follow(w http.ResponseWriter, r *http.Request, browsers *flow.Browsers, u storage.User) {
 	chosen, _ := f.sessions.Languages(r)
-	tag, ok := f.errors.web.pages.Speaks(chosen)
 	switch {
 	case u.Locale != "" && u.Locale != chosen:
 		f.sessions.ChooseLanguage(w, u.Locale)
-	case u.Locale == "" && ok:
-		_ = browsers.Store.SetLocale(r.Context(), u.ID, tag)
+	case u.Locale == "" && f.errors.web.pages.Offers(chosen):
+		_ = browsers.Store.SetLocale(r.Context(), u.ID, chosen)
 	}
 }
 

@@ -136,9 +136,12 @@ func TestLanguageIsKeptAtTheAccount(t *testing.T) {
 		t.Errorf("PE-13: got %s", pg.header.Get("Content-Language"))
 	}
 	choose(stranger, "de")
-	choose(stranger, "no language!")
-	if got := locale(); got != "de" {
-		t.Errorf("PE-13: got %q, want de", got)
+	for _, tag := range []string{"no language!", "tlh", "de, en", "de-x-none", ""} { // Klingon is nearest to English
+		choose(stranger, tag)
+		got := stranger.get("/account", "Accept-Language", "ja").header.Get("Content-Language")
+		if locale() != "de" || got != "de" {
+			t.Errorf("PE-13: %q is no choice: got %q, and pages in %s, want de", tag, locale(), got)
+		}
 	}
 	other := r.person()
 	if got := other.get("/login", "Accept-Language", "es").header.Get("Content-Language"); got != "es" {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -83,6 +84,9 @@ func (p *Pages) For(wishes ...string) *Pages {
 	}
 	return p
 }
+
+// Offers reports whether there are pages in the language with a tag.
+func (p *Pages) Offers(tag string) bool { return slices.Contains(p.Languages(), tag) }
 
 // Speaks returns the language for a list of wishes, and whether one of them is met.
 func (p *Pages) Speaks(wishes string) (tag string, ok bool) {
