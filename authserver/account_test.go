@@ -96,6 +96,27 @@ func TestAccountPage(t *testing.T) {
 	})
 }
 
+// PE-09: a connected application says which account at a provider its access rests on; one of a person
+// who signed in with a password rests on none.
+func TestAccountUsed(t *testing.T) {
+	r, f := delegated(t)
+	const used = `Account used</dt><dd><bdi>Google</bdi> <span class="address"><bdi>ada@example.com</bdi></span></dd>`
+	p := r.person()
+	p.signInAt("google")
+	p.get("/account").has(t, http.StatusOK, used)
+	f.set(func(f *providers) { f.person = "bob" })
+	other := r.person()
+	other.signInAt("google")
+	if pg := other.get("/account"); strings.Contains(pg.body, used) || !strings.Contains(pg.body, "bob@example.com") {
+		t.Errorf("another person: got %.3000s", pg.body)
+	}
+	alice := r.person()
+	alice.signIn()
+	if pg := alice.get("/account"); !grantRow.MatchString(pg.body) || strings.Contains(pg.body, "Account used") {
+		t.Errorf("a password: got %.3000s", pg.body)
+	}
+}
+
 func TestAccountDisconnects(t *testing.T) {
 	r := newRig(t)
 	p := r.person()

@@ -10,6 +10,8 @@ import (
 	"github.com/pquerna/otp/totp"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
 // withoutScript has the pages that the tab opens from now on run no script.
@@ -131,4 +133,35 @@ func (b *tab) in(t *testing.T) *tab {
 	with := *b
 	with.t = t
 	return &with
+}
+
+// PE-09: the account page says which account at a provider, where the person has really signed in, the
+// access of an application rests on.
+func TestAccountUsedAtAProvider(t *testing.T) {
+	s := newSite(t, nil, thirdparty.Connector{ID: "google", Name: "Google", Icon: "google"})
+	a, b := s.registered("Notes for Teams", ""), open(t, looks[2])
+	b.visit(a.link(s.Demo, "provider", "google"))
+	b.decide("approve")
+	s.token(a, a.answer(t, b))
+	identities, err := s.store.Identities(t.Context(), s.only().ID)
+	if err != nil || len(identities) != 1 || identities[0].Label == "" {
+		t.Fatalf("got %v, %v", identities, err)
+	}
+	b.visit(s.Issuer + "/account")
+	said, err := chromedp.Run(b.ctx, chromedp.Text(chromedp.CSS("[data-grant] dl")))
+	want := "Account used Google " + identities[0].Label
+	if err != nil || !strings.Contains(strings.Join(strings.Fields(said), " "), want) {
+		t.Errorf("got %q, %v, want %q", said, err, want)
+	}
+	b.show("account-used")
+}
+
+// only is the person of a site that has one.
+func (s *site) only() storage.User {
+	s.t.Helper()
+	all, err := s.store.ListUsers(s.t.Context(), "", 2)
+	if err != nil || len(all) != 1 {
+		s.t.Fatalf("got %v, %v", all, err)
+	}
+	return all[0]
 }
