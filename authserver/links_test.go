@@ -2,6 +2,7 @@ package authserver
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -89,6 +91,28 @@ func TestPE16ALinkEndsAndIsReplaced(t *testing.T) {
 	}
 	if _, err := r.users.Recover(t.Context(), r.as.Issuer, "alice", users.RecoveryOptions{}); err != users.ErrDisabled {
 		t.Errorf("got %v, want ErrDisabled", err)
+	}
+}
+
+// PE-13: a notice that a server kept before letters had languages is read without its English words.
+func TestNoticeWithEnglishWords(t *testing.T) {
+	r := newRig(t)
+	p := r.alice()
+	u, err := r.store.UserByName(t.Context(), "alice")
+	if err == nil {
+		err = r.store.PutNotice(t.Context(), storage.Notice{
+			ID: "ntc_1", UserID: u.ID, Kind: string(notice.RecoverLinkMade), Detail: "good from 2026-11-22 09:00 UTC",
+			At: r.now(),
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.post("/language", url.Values{"language": {"de"}, "back": {"/account"}})
+	pg := p.get("/account")
+	pg.has(t, http.StatusOK, "Wiederherstellungslink")
+	if strings.Contains(pg.body, "good from") || !strings.Contains(pg.body, "<bdi>2026-11-22 09:00 UTC</bdi>") {
+		t.Errorf("got %.2000s", pg.body)
 	}
 }
 

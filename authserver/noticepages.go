@@ -3,6 +3,7 @@ package authserver
 import (
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
@@ -69,9 +70,11 @@ func (p *noticePages) section(w http.ResponseWriter, r *http.Request, userID str
 	return v, err
 }
 
+// noticeDetail is what a change was about. Of a recovery link, servers before the letters had languages
+// kept the moment with English words before it.
 func noticeDetail(n storage.Notice) web.Text {
-	if n.Kind == string(notice.WayRemoved) && n.Detail == flow.PasswordWay {
-		return web.Say("ways.password")
+	if n.Kind == string(notice.RecoverLinkMade) {
+		return web.Given(strings.TrimPrefix(n.Detail, "good from "))
 	}
 	return web.Given(n.Detail)
 }
