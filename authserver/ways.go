@@ -106,6 +106,9 @@ func (p *wayPages) section(
 		v.Password = &web.PasswordWay{URL: p.path(pagePassword)}
 		v.Password.Step, err = p.forms.seal(w, r, purposeWay, flow.WayForm{UserID: u.ID, Way: flow.PasswordWay})
 	}
+	if err == nil && v.Recovery > 0 && p.alone(has.Factors) > 0 {
+		v.RecoveryStep, err = p.forms.seal(w, r, purposeWay, flow.WayForm{UserID: u.ID, Way: flow.RecoveryWay})
+	}
 	return v, err
 }
 

@@ -505,6 +505,17 @@ func TestRecoveryCodes(t *testing.T) {
 			t.Error("PE-04: the use is not told")
 		}
 	})
+	t.Run("PE-04 codes are removed with a fresh proof", func(t *testing.T) {
+		r.advance(6 * time.Minute)
+		p.change("recovery", "remove").leads(t, "/prove")
+		r.advance(-6 * time.Minute)
+		p.change("recovery", "remove").leads(t, "/account#ways")
+		use("alice", fresh[1]).has(t, http.StatusUnauthorized, "recovery code is not right")
+		p.get("/account").has(t, http.StatusOK, "Your recovery codes were removed.")
+		if !strings.Contains(r.log.String(), "recovery-removed") {
+			t.Error("PE-04: the removal is not told")
+		}
+	})
 	t.Run("PE-06 a code is never enough for an administrator alone", func(t *testing.T) {
 		admin, err := r.Users().Create(t.Context(), "root", "correct horse staple", true)
 		if err != nil {

@@ -101,9 +101,8 @@ type Users interface {
 type Accounts interface {
 	// CreateUser adds an account. ErrExists when the name or id is taken.
 	CreateUser(ctx context.Context, u User) error
-	// SetPassword replaces the password hash and, at once, ends every session of
-	// the user. With revokeGrants it also revokes every grant (OAuth 2.1 §4.3.3) and
-	// forgets every consent.
+	// SetPassword replaces the password hash and, at once, ends every session of the user. With
+	// revokeGrants it also revokes every grant (OAuth 2.1 §4.3.3) and forgets every consent.
 	SetPassword(ctx context.Context, userID, passwordHash string, revokeGrants bool, now time.Time) error
 	// SetUserDisabled disables or enables an account. Disabling ends every session, also
 	// those at upstream providers, whose tokens are then among the Handbacks, revokes every
@@ -116,12 +115,6 @@ type Accounts interface {
 	SetMail(ctx context.Context, userID, mail string) error
 	// TouchLogin records a sign-in.
 	TouchLogin(ctx context.Context, userID string, now time.Time) error
-}
-
-// Locales keeps the language in which people are spoken to.
-type Locales interface {
-	// SetLocale replaces the language that a person chose. ErrNotFound when there is no such user.
-	SetLocale(ctx context.Context, userID, tag string) error
 }
 
 // Setup creates the first administrator through a one-time link.

@@ -92,6 +92,9 @@ type WayEnds interface {
 	// RemovePassword removes the password of a user; sessions stay. ErrNotFound when there is none;
 	// ErrLast.
 	RemovePassword(ctx context.Context, userID string, by Admission) error
+	// RemoveRecoveryCodes removes the recovery codes of a user. ErrNotFound when there are none;
+	// ErrLast when nothing lets the person in alone.
+	RemoveRecoveryCodes(ctx context.Context, userID string, by Admission) error
 	// TakeWay removes a way for the operator, even if it is the last one. ErrNotFound.
 	TakeWay(ctx context.Context, userID, id string) error
 	// Factors counts what a user has that is admitted, in one round trip. ErrNotFound when the user is gone.

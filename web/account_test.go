@@ -120,7 +120,8 @@ func fullAccount(step string) AccountPage {
 	v.Stop, v.You.SignOut = form("/account/stop"), form("/logout")
 	at := time.Date(2026, 11, 20, 9, 41, 0, 0, time.UTC)
 	who := Say("account.agent", "browser", "Chrome", "system", "Windows")
-	v.You.Ways.List = nil
+	v.You.Ways.List, v.You.Ways.RecoveryStep = nil, step
+	v.You.Ways.Password = &PasswordWay{URL: "/account/password", Step: step}
 	for i := range 10 {
 		v.You.Ways.List = append(v.You.Ways.List, Way{
 			ID: fmt.Sprintf("way_%022d", i), Name: "Phone of the family", Step: step, Added: at, Used: at,

@@ -35,7 +35,9 @@ func NoticeText(kind string) Text {
 var noticeTexts = map[string]Text{
 	"way-added":            Say("notices.way_added"),
 	"way-removed":          Say("notices.way_removed"),
+	"password-removed":     Say("notices.password_removed"),
 	"recovery-renewed":     Say("notices.recovery_renewed"),
+	"recovery-removed":     Say("notices.recovery_removed"),
 	"recovery-used":        Say("notices.recovery_used"),
 	"recover-link-made":    Say("notices.recover_link_made"),
 	"password-changed":     Say("notices.password_changed"),

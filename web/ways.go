@@ -113,7 +113,9 @@ type Ways struct {
 	Accounts []Account    // at providers
 	Connect  []Choice     // the providers that can be connected
 	Recovery int          // codes that are left
-	Refused  Text         // why passkeys cannot be used here
+	// RecoveryStep is for the form that removes them; "": they are the only way in.
+	RecoveryStep string
+	Refused      Text // why passkeys cannot be used here
 	// Accepted tell authenticators which passkeys there are, each of one relying party, in JSON.
 	Accepted                        []string
 	PasskeyURL, AppURL, RecoveryURL string

@@ -86,7 +86,7 @@ func sampleWays() Ways {
 	added := time.Date(2026, 11, 2, 9, 30, 0, 0, time.UTC)
 	return Ways{
 		Action: "/account/ways", PasskeyURL: "/account/passkey", AppURL: "/account/app",
-		RecoveryURL: "/account/recovery", Recovery: 7,
+		RecoveryURL: "/account/recovery", Recovery: 7, RecoveryStep: "sealed-recovery",
 		Password: &PasswordWay{URL: "/account/password", Step: "sealed-password"},
 		Accepted: []string{`{"rpId":"auth.example.com","userId":"dXNyXzE","allAcceptedCredentialIds":["YQ"]}`},
 		List: []Way{

@@ -9,7 +9,9 @@ type Kind string
 const (
 	WayAdded            Kind = "way-added"
 	WayRemoved          Kind = "way-removed"
+	PasswordRemoved     Kind = "password-removed"
 	RecoveryRenewed     Kind = "recovery-renewed"
+	RecoveryRemoved     Kind = "recovery-removed"
 	RecoveryUsed        Kind = "recovery-used"
 	RecoverLinkMade     Kind = "recover-link-made"
 	PasswordChanged     Kind = "password-changed"
@@ -27,7 +29,9 @@ type wording struct{ subject, text text.Sentence }
 var kinds = map[Kind]wording{
 	WayAdded:            {text.Say("letter.way_added"), text.Say("letter.way_added_text")},
 	WayRemoved:          {text.Say("letter.way_removed"), text.Say("letter.way_removed_text")},
+	PasswordRemoved:     {text.Say("letter.password_removed"), text.Say("letter.password_removed_text")},
 	RecoveryRenewed:     {text.Say("letter.recovery_renewed"), text.Say("letter.recovery_renewed_text")},
+	RecoveryRemoved:     {text.Say("letter.recovery_removed"), text.Say("letter.recovery_removed_text")},
 	RecoveryUsed:        {text.Say("letter.recovery_used"), text.Say("letter.recovery_used_text")},
 	RecoverLinkMade:     {text.Say("letter.recover_link_made"), text.Say("letter.recover_link_made_text")},
 	PasswordChanged:     {text.Say("letter.password_changed"), text.Say("letter.password_changed_text")},

@@ -185,6 +185,15 @@ func (w *Ways) Remove(ctx context.Context, userID, id string) error {
 	return nil
 }
 
+// RemoveRecoveryCodes leaves a person without recovery codes. storage.ErrLast when nothing else would
+// let them in; storage.ErrNotFound when there are none.
+func (w *Ways) RemoveRecoveryCodes(ctx context.Context, userID string) error {
+	if err := w.cfg.Store.RemoveRecoveryCodes(ctx, userID, w.Admission()); err != nil {
+		return fmt.Errorf("ways: remove recovery codes: %w", err)
+	}
+	return nil
+}
+
 // RemovePassword leaves a person without a password. storage.ErrLast when nothing else would let
 // them in; storage.ErrNotFound when there is none.
 func (w *Ways) RemovePassword(ctx context.Context, userID string) error {

@@ -116,6 +116,9 @@ const (
 		") OR " + aPasskey + " AND id <> $5))"
 	removePassword = "UPDATE users SET password_hash = '' WHERE id = $1 AND password_hash <> '' AND (" + aProvider + ") OR " +
 		aPasskey + "))"
+
+	removeCodes = "DELETE FROM recovery_codes WHERE user_id = $1 AND (" + aPassword + " OR " + aProvider + ") OR " +
+		aPasskey + "))"
 )
 
 // RemoveWay implements storage.WayEnds.
@@ -140,6 +143,14 @@ func (s *Store) RemovePassword(ctx context.Context, userID string, by storage.Ad
 	return s.held(ctx, "remove password", holdUser, userID, func(ctx context.Context, q querier) error {
 		n, err := exec(ctx, q, removePassword, letIn(userID, by)[:3]...)
 		return lastOf(ctx, q, n, err, "SELECT 1 FROM users WHERE id = $1 AND password_hash <> ''", userID)
+	})
+}
+
+// RemoveRecoveryCodes implements storage.WayEnds.
+func (s *Store) RemoveRecoveryCodes(ctx context.Context, userID string, by storage.Admission) error {
+	return s.held(ctx, "remove recovery codes", holdUser, userID, func(ctx context.Context, q querier) error {
+		n, err := exec(ctx, q, removeCodes, letIn(userID, by)...)
+		return lastOf(ctx, q, n, err, "SELECT 1 FROM recovery_codes WHERE user_id = $1 LIMIT 1", userID)
 	})
 }
 

@@ -106,6 +106,9 @@ const (
 		") OR " + aPasskey + " AND id <> ?5))"
 	removePassword = "UPDATE users SET password_hash = '' WHERE id = ?1 AND password_hash <> '' AND (" + aProvider + ") OR " +
 		aPasskey + "))"
+
+	removeCodes = "DELETE FROM recovery_codes WHERE user_id = ?1 AND (" + aPassword + " OR " + aProvider + ") OR " +
+		aPasskey + "))"
 )
 
 // RemoveWay implements storage.WayEnds.
@@ -121,6 +124,14 @@ func (s *Store) RemovePassword(ctx context.Context, userID string, by storage.Ad
 	return s.write(ctx, "remove password", func(c *conn) error {
 		n, err := c.exec(removePassword, letIn(userID, by)[:3]...)
 		return lastOf(c, n, err, "SELECT 1 FROM users WHERE id = ? AND password_hash <> ''", userID)
+	})
+}
+
+// RemoveRecoveryCodes implements storage.WayEnds.
+func (s *Store) RemoveRecoveryCodes(ctx context.Context, userID string, by storage.Admission) error {
+	return s.write(ctx, "remove recovery codes", func(c *conn) error {
+		n, err := c.exec(removeCodes, letIn(userID, by)...)
+		return lastOf(c, n, err, "SELECT 1 FROM recovery_codes WHERE user_id = ? LIMIT 1", userID)
 	})
 }
 

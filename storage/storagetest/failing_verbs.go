@@ -676,6 +676,15 @@ func (f *Failing) RemovePassword(a0 context.Context, a1 string, a2 storage.Admis
 	return err
 }
 
+// RemoveRecoveryCodes implements storage.Store.
+func (f *Failing) RemoveRecoveryCodes(a0 context.Context, a1 string, a2 storage.Admission) (err error) {
+	err = f.call("RemoveRecoveryCodes", func() (err error) {
+		err = f.Store.RemoveRecoveryCodes(a0, a1, a2)
+		return err
+	})
+	return err
+}
+
 // RemoveResource implements storage.Store.
 func (f *Failing) RemoveResource(a0 context.Context, a1 string, a2 time.Time) (err error) {
 	err = f.call("RemoveResource", func() (err error) {

@@ -265,27 +265,6 @@ func factors(t *testing.T, e *env) {
 	wantErr(t, err, storage.ErrNotFound)
 }
 
-func recoveryCodes(t *testing.T, e *env) {
-	p, other := e.person(t), e.person(t)
-	old, one, two := randomHash(), randomHash(), randomHash()
-	spend := func(userID string, code storage.Hash) error { return e.s.SpendRecoveryCode(e.ctx, userID, code, e.now) }
-	t.Run("PE-06 a code is good once, with its name, and all end at a renewal", func(t *testing.T) {
-		check(t, e.s.ReplaceRecoveryCodes(e.ctx, p.ID, []storage.Hash{old, one}))
-		check(t, spend(p.ID, one))
-		wantErr(t, spend(p.ID, one), storage.ErrSpent)
-		wantErr(t, spend(other.ID, old), storage.ErrNotFound)
-		wantErr(t, spend("usr_none", old), storage.ErrNotFound)
-		check(t, e.s.ReplaceRecoveryCodes(e.ctx, p.ID, []storage.Hash{two}))
-		wantErr(t, spend(p.ID, old), storage.ErrNotFound)
-		check(t, spend(p.ID, two))
-	})
-	t.Run("two people may have the same code", func(t *testing.T) {
-		check(t, e.s.ReplaceRecoveryCodes(e.ctx, other.ID, []storage.Hash{two}))
-		check(t, spend(other.ID, two))
-	})
-	wantErr(t, e.s.ReplaceRecoveryCodes(e.ctx, "usr_none", nil), storage.ErrNotFound)
-}
-
 func wayCustody(t *testing.T, e *env) {
 	p, q := e.person(t), e.person(t)
 	check(t, e.s.SetPassword(e.ctx, q.ID, "$hash", false, e.now))
@@ -337,16 +316,18 @@ func raceUse(t *testing.T, e *env) {
 	c.want(t, 1)
 }
 
-// raceLast removes two passkeys, a password and an account at a provider at once: one stays.
+// raceLast removes two passkeys, a password, an account at a provider and the recovery codes at once:
+// one stays, which is not the codes.
 func raceLast(t *testing.T, e *env) {
 	for range 4 {
 		a, u := e.arrived(t)
 		check(t, e.s.SetPassword(e.ctx, u.ID, "$hash", false, e.now))
 		one, two := e.add(t, e.passkey(u.ID)), e.add(t, e.passkey(u.ID))
+		check(t, e.s.ReplaceRecoveryCodes(e.ctx, u.ID, []storage.Hash{randomHash(), randomHash()}))
 		var c tally
 		compete(func(i int) {
 			var err error
-			switch i % 4 {
+			switch i % 5 {
 			case 0:
 				err = e.s.RemoveWay(e.ctx, u.ID, one.ID, served)
 			case 1:
@@ -355,10 +336,12 @@ func raceLast(t *testing.T, e *env) {
 				err = e.s.RemovePassword(e.ctx, u.ID, served)
 			case 3:
 				_, err = e.s.Unlink(e.ctx, e.untie(u.ID, a.Identity))
+			case 4:
+				err = e.s.RemoveRecoveryCodes(e.ctx, u.ID, served)
 			}
 			c.add(err, storage.ErrLast, storage.ErrNotFound)
 		})
-		c.want(t, 3)
+		c.want(t, 4)
 		f, err := e.s.Factors(e.ctx, u.ID, served)
 		check(t, err)
 		left := f.Passkeys + f.Identities
@@ -366,15 +349,8 @@ func raceLast(t *testing.T, e *env) {
 			left++
 		}
 		same(t, left, 1)
+		same(t, f.RecoveryCodes, 0)
 	}
-}
-
-func raceRecovery(t *testing.T, e *env) {
-	p, code := e.person(t), randomHash()
-	check(t, e.s.ReplaceRecoveryCodes(e.ctx, p.ID, []storage.Hash{code}))
-	var c tally
-	compete(func(int) { c.add(e.s.SpendRecoveryCode(e.ctx, p.ID, code, e.now), storage.ErrSpent) })
-	c.want(t, 1)
 }
 
 func raceAdd(t *testing.T, e *env) {

@@ -94,7 +94,9 @@ func TestAccountWithoutScript(t *testing.T) {
 		b.click("main form button")
 		b.until("document.querySelectorAll('.codes li').length > 5")
 		b.click("a.primary")
-		b.until("!!document.querySelector('[data-credential=recovery]')")
+		b.unfold("[data-credential=recovery]")
+		b.click("[data-credential=recovery] button[value=remove]")
+		b.until("!document.querySelector('[data-credential=recovery]')")
 	})
 	t.Run("PE-17 a key for a program is made and ended", func(t *testing.T) {
 		b := b.in(t)

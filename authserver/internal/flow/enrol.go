@@ -13,7 +13,7 @@ import (
 // WayForm is what the forms carry along with which a person changes their ways in.
 type WayForm struct {
 	UserID string `json:"u"`
-	Way    string `json:"w,omitempty"` // the id of the one to change, or PasswordWay
+	Way    string `json:"w,omitempty"` // the id of the one to change, PasswordWay or RecoveryWay
 	Sealed string `json:"s,omitempty"` // of what was begun, by package ways
 	Secret string `json:"k,omitempty"` // of the app that is being added, to show it again
 	URI    string `json:"r,omitempty"`
@@ -21,8 +21,11 @@ type WayForm struct {
 	To Destination `json:"t,omitzero"`
 }
 
-// PasswordWay stands for the password where ways are named.
-const PasswordWay = "password"
+// PasswordWay and RecoveryWay stand for the password and the recovery codes where ways are named.
+const (
+	PasswordWay = "password"
+	RecoveryWay = "recovery"
+)
 
 // Belongings are the ways in of a person, as the account page shows them.
 type Belongings struct {
@@ -85,14 +88,19 @@ func (e *Entry) RenameWay(ctx context.Context, f WayForm, name string) error {
 
 // RemoveWay takes a way away: storage.ErrLast for the only one that lets the person in (PE-03).
 func (e *Entry) RemoveWay(ctx context.Context, u storage.User, f WayForm) error {
-	detail, err := PasswordWay, error(nil)
-	if f.Way == PasswordWay {
-		err = e.Ways.RemovePassword(ctx, u.ID)
-	} else {
-		detail, err = e.removeWay(ctx, u, f.Way)
+	var told notice.Change
+	var err error
+	switch f.Way {
+	case PasswordWay:
+		told.Kind, err = notice.PasswordRemoved, e.Ways.RemovePassword(ctx, u.ID)
+	case RecoveryWay:
+		told.Kind, err = notice.RecoveryRemoved, e.Ways.RemoveRecoveryCodes(ctx, u.ID)
+	default:
+		told.Kind = notice.WayRemoved
+		told.Detail, err = e.removeWay(ctx, u, f.Way)
 	}
 	if err == nil {
-		e.Notices.Tell(ctx, u.ID, notice.Change{Kind: notice.WayRemoved, Detail: detail})
+		e.Notices.Tell(ctx, u.ID, told)
 	}
 	return gone(err)
 }
