@@ -354,4 +354,3 @@ func linkError(err error) error {
 	}
 	return fmt.Errorf("users: link: %w", err)
 }
-
