@@ -29,13 +29,16 @@ var ErrThrottled = errors.New("device: too many wrong codes")
 const Window = 15 * time.Minute
 
 // The wrong codes that are free within the window (RFC 8628 §5.1, AS-240). Those of one person count
-// when they are typed, so that no burst of them passes. All together find one of a thousand codes that
-// wait with a chance of one in ten thousand.
+// when they are typed, so that no burst of them passes, and no right code forgives them: a person
+// who guesses has right codes of their own requests. The others are shared. Past them guessing goes
+// on slowly, by those who have typed few wrong codes themselves: so no person stops another one.
+// docs/threat-model.md has what that comes to.
 const (
 	wrongOfPerson  = 10
+	spared         = 3 // of a person, whatever others have typed
 	wrongOfNetwork = 50
 	wrongOfPrefix  = 20 // of codes with the same first half
-	wrongInTotal   = 3000
+	wrongInTotal   = 1000
 )
 
 // limit is a key with the wrong codes that are free under it.
@@ -48,6 +51,7 @@ func key(parts ...string) storage.Hash {
 	return sha256.Sum256([]byte("device codes\x00" + strings.Join(parts, "\x00")))
 }
 
+// limits are those that people share.
 func limits(code string, g Guesser) []limit {
 	out := []limit{
 		{key("prefix", code[:codeLength/2]), wrongOfPrefix},
@@ -72,18 +76,18 @@ func (q guesses) look(ctx context.Context, code string, g Guesser, up func() err
 	if code == "" {
 		return ErrWrong // a typing error finds nothing out
 	}
-	person := limit{key("person", g.UserID), wrongOfPerson}
-	if err := q.enter(ctx, person, limits(code, g)); err != nil {
+	person, shared := key("person", g.UserID), limits(code, g)
+	if err := q.enter(ctx, person, shared); err != nil {
 		return err
 	}
 	switch err := up(); {
 	case errors.Is(err, storage.ErrNotFound):
 		q.audit.Record(ctx, audit.DeviceUnknown)
-		return q.wrong(ctx, limits(code, g))
+		return q.wrong(ctx, shared)
 	case err != nil:
 		return refusal.Unavailable(err)
 	}
-	if err := q.store.ClearFailures(ctx, person.key); err != nil {
+	if err := q.store.ReturnTry(ctx, person); err != nil {
 		return refusal.Unavailable(err)
 	}
 	return nil
@@ -101,15 +105,17 @@ func waiting(err error) error {
 }
 
 // enter counts a code as a wrong one of the person, until it turns out to be right.
-func (q guesses) enter(ctx context.Context, person limit, others []limit) error {
-	n, err := q.store.RecordFailure(ctx, person.key, q.now(), Window)
-	if err != nil {
+func (q guesses) enter(ctx context.Context, person storage.Hash, shared []limit) error {
+	n, err := q.store.RecordFailure(ctx, person, q.now(), Window)
+	switch {
+	case err != nil:
 		return refusal.Unavailable(err)
-	}
-	if n > person.free {
+	case n > wrongOfPerson:
 		return ErrThrottled
+	case n <= spared:
+		return nil
 	}
-	for _, l := range others {
+	for _, l := range shared {
 		n, _, err := q.store.FailureCount(ctx, l.key, q.now(), Window)
 		if err != nil {
 			return refusal.Unavailable(err)
