@@ -61,15 +61,14 @@ func (p *languagePages) choose(w http.ResponseWriter, r *http.Request) {
 }
 
 // follow has the pages in a browser speak the language that the person chose who has signed in, and
-// otherwise keeps at their account what they chose in this browser. That it could not be kept is no
-// reason to refuse the sign-in.
+// otherwise keeps at their account what they chose in this browser.
 func (f *pageForms) follow(w http.ResponseWriter, r *http.Request, browsers *flow.Browsers, u storage.User) {
 	chosen, _ := f.sessions.Languages(r)
 	switch {
 	case u.Locale != "" && u.Locale != chosen:
 		f.sessions.ChooseLanguage(w, u.Locale)
 	case u.Locale == "" && f.errors.web.pages.Offers(chosen):
-		_ = browsers.Store.SetLocale(r.Context(), u.ID, chosen)
+		browsers.Remember(r.Context(), u.ID, chosen)
 	}
 }
 

@@ -118,7 +118,9 @@ func TestPE16ALinkMakesAPasskey(t *testing.T) {
 		if err := r.store.PutLink(t.Context(), reset, r.now()); err != nil {
 			t.Fatal(err)
 		}
-		way := storage.Way{ID: "way_1", UserID: alice.ID, Kind: storage.Passkey, CredentialID: []byte{1}, CreatedAt: r.now()}
+		way := storage.Way{
+			ID: "way_1", UserID: alice.ID, Kind: storage.Passkey, CredentialID: []byte{1}, CreatedAt: r.now(),
+		}
 		if _, err := r.users.UseLink(t.Context(), "mcplk_any", users.LinkUse{Passkey: &way}); err != users.ErrLink {
 			t.Errorf("behind the page: got %v, want ErrLink", err)
 		}

@@ -217,13 +217,18 @@ func (p *linkPages) spend(w http.ResponseWriter, r *http.Request, kind storage.L
 		})
 	default:
 		p.forms.sessions.Clear(w) // it has ended
-		recovered := "link.recovered"
-		if use.Passkey != nil {
-			recovered = "link.recovered_passkey"
+		p.message(w, r, http.StatusOK, recovered(account.Name, use))
+	}
+}
+
+func recovered(name string, use users.LinkUse) web.LinkMessage {
+	if use.Passkey != nil {
+		return web.LinkMessage{
+			Heading: web.Say("link.recovered_passkey"), Lead: web.Say("link.recovered_passkey_lead", "name", name),
 		}
-		p.message(w, r, http.StatusOK, web.LinkMessage{
-			Heading: web.Say(recovered), Lead: web.Say(recovered+"_lead", "name", account.Name),
-		})
+	}
+	return web.LinkMessage{
+		Heading: web.Say("link.recovered"), Lead: web.Say("link.recovered_lead", "name", name),
 	}
 }
 

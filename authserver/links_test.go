@@ -280,7 +280,8 @@ func TestLinkPolicy(t *testing.T) {
 	p.get(recover(0)).has(t, 200, "Set the password")
 
 	for _, wrong := range []LinkPolicy{
-		{InviteTTL: 31 * 24 * time.Hour}, {RecoverTTL: time.Second}, {ResetTTL: -1}, {RecoverDelay: 31 * 24 * time.Hour},
+		{InviteTTL: 31 * 24 * time.Hour}, {RecoverTTL: time.Second}, {ResetTTL: -1},
+		{RecoverDelay: 31 * 24 * time.Hour},
 	} {
 		c := r.as
 		c.SignIn.Links = wrong

@@ -11,7 +11,8 @@ import (
 // edge to the protocol to the store, and imports go the same way.
 var mayImport = map[string][]string{
 	"oauth":      {},
-	"web":        {},
+	"web":        {"web/text"},
+	"web/text":   {},
 	"migrations": {},
 	"storage":    {"oauth"},
 	"metadata":   {"oauth", "internal/cors"},
@@ -26,7 +27,8 @@ var mayImport = map[string][]string{
 	"storage/storagetest": {"oauth", "storage", "internal"},
 
 	"authserver": {
-		"oauth", "delegation", "storage", "policy", "keys", "session", "audit", "web", "metadata", "internal",
+		"oauth", "delegation", "storage", "policy", "keys", "session", "audit", "web", "web/text", "metadata",
+		"internal",
 		"authserver/internal/account", "authserver/internal/binding", "authserver/internal/catalogue",
 		"authserver/internal/clients", "authserver/internal/connect", "authserver/internal/device",
 		"authserver/internal/flow", "authserver/internal/form",

@@ -75,6 +75,12 @@ func (b *Browsers) Speak(ctx context.Context, token storage.Hash, tag string) er
 	return nil
 }
 
+// Remember keeps the language that a person chose in a browser before they had signed in. That it could
+// not be kept is no reason to refuse the sign-in.
+func (b *Browsers) Remember(ctx context.Context, person, tag string) {
+	_ = b.Store.SetLocale(ctx, person, tag)
+}
+
 // SignedIn returns who is signed in by the sessions that a browser holds, each person once.
 func (b *Browsers) SignedIn(ctx context.Context, held []storage.Hash) (out []storage.Visit, err error) {
 	for _, token := range held {

@@ -127,7 +127,8 @@ func gone(err error) error {
 }
 
 // SetPassword gives a person another password. It ends their sessions, also this one, which is
-// followed by a new one, which proves no more than it did; applications keep their access, which the person can end one by one.
+// followed by a new one, which proves no more than it did; applications keep their access, which the
+// person can end one by one.
 func (e *Entry) SetPassword(ctx context.Context, v storage.Visit, password string, mint Mint) error {
 	if err := e.Users.SetPassword(ctx, v.User.Name, password, true); err != nil {
 		return err
