@@ -21,7 +21,7 @@ type Forgotten struct{ Action, Step string }
 
 // Link shows what a one-time link is for. Its forms post step, and password or the passkey.
 func (p *Pages) Link(w http.ResponseWriter, status int, v Link) {
-	p.show(w, status, "link", v, policy{})
+	p.show(w, status, "link", v, policy{script: v.Passkey != nil})
 }
 
 // LinkMessage shows what has become of a one-time link, or why it is of no use.

@@ -77,10 +77,10 @@ func TestOpener(t *testing.T) {
 	p := newPages(t, Config{})
 	for _, s := range samples() {
 		kept := !slices.Contains([]string{
-			"error", "deadend", "error-empty", "setup", "setup-problem", "setupdone", "link", "link-stop",
-			"linkmessage", "forgotten", "answer", "notices"}, s.name) &&
+			"error", "deadend", "error-empty", "setup", "setup-problem", "setupdone", "forgotten", "answer",
+			"notices"}, s.name) &&
 			!slices.ContainsFunc([]string{"home", "device", "prove", "add", "recoverycodes", "newpassword", "way",
-				"account", "stopeverything", "signedout", "makekey", "keymade", "remoteask", "remotedone"},
+				"account", "stopeverything", "signedout", "makekey", "keymade", "remoteask", "remotedone", "link"},
 				func(account string) bool { return strings.HasPrefix(s.name, account) })
 		want := "same-origin"
 		if kept {
