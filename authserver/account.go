@@ -205,7 +205,7 @@ func (p *accountPages) done(w http.ResponseWriter, r *http.Request, outcome acco
 			return
 		}
 	}
-	p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
+	p.ways.prove.refused(w, r, pageAccount, err)
 }
 
 func (p *accountPages) unknown(w http.ResponseWriter, r *http.Request) {

@@ -185,7 +185,7 @@ func TestPE06ARecoveryWaitsWhereThereAreOtherWays(t *testing.T) {
 		t.Fatal("after the delay it is refused")
 	}
 	n, err := r.store.UnseenNotices(t.Context(), alice.ID)
-	if err != nil || len(n) != 2 || n[0].Kind != "recovery-used" {
+	if err != nil || len(n) != 3 || n[0].Kind != "recovery-used" || n[2].Kind != "recovery-stopped" {
 		t.Errorf("the person is told %v, %v", n, err)
 	}
 	if body := signedIn.get("/").body; strings.Contains(body, "alice") {

@@ -18,6 +18,7 @@ type noticePages struct {
 	browsers *flow.Browsers
 	teller   *notice.Teller
 	users    *users.Users
+	prove    *provePages
 	paths    paths
 	web      *spokenPages
 	forms    *pageForms
@@ -79,22 +80,24 @@ func noticeDetail(n storage.Notice) web.Text {
 	return web.Given(n.Detail)
 }
 
-// act serves POST /account/notices.
+// act serves POST /account/notices. Both acts need a proof of the last minutes: a thief of a session
+// could otherwise hide from the person what tells of the thief, and keep the person from getting
+// back in (PE-04). The link in the letter stops a recovery without one.
 func (p *noticePages) act(w http.ResponseWriter, r *http.Request) {
 	var sealed noticeForm
 	form, ok := p.forms.open(w, r, purposeNotices, &sealed)
 	if !ok {
 		return
 	}
-	visit, err := p.browsers.Visit(r.Context(), p.forms.token(r), storage.VisitKey{})
-	switch {
-	case err != nil:
-	case visit == nil || visit.User.ID != sealed.UserID:
-		p.forms.errors.stale(w, r)
+	_, err := p.browsers.Owner(r.Context(), p.forms.token(r), sealed.UserID)
+	if err != nil {
+		p.prove.refused(w, r, pageAccount, err)
 		return
-	case form.Get("act") == "stop":
+	}
+	switch form.Get("act") {
+	case "stop":
 		err = p.users.StopRecovery(r.Context(), sealed.UserID)
-	case form.Get("act") == "seen":
+	case "seen":
 		err = p.teller.See(r.Context(), sealed.UserID, sealed.IDs)
 	default:
 		p.forms.errors.stale(w, r)

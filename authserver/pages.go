@@ -76,9 +76,15 @@ func newPages(s *Server) *pages {
 	devices := &flow.Devices{Flow: f, Requests: s.devices, Approvals: s.grants.approvals}
 	prove := &provePages{entry, forms, steps}
 	ways := &wayPages{entry, accounts, prove, forms, steps}
-	notices := &noticePages{browsers, s.teller, s.users, s.paths, s.errors.web, forms}
+	notices := &noticePages{browsers, s.teller, s.users, prove, s.paths, s.errors.web, forms}
 	desk := &account.Desk{
-		Store: c.Store, Browsers: browsers, Catalog: s.catalog, Identities: c.Accounts, Audit: c.Audit, Now: c.Now,
+		Store:      c.Store,
+		Browsers:   browsers,
+		Catalog:    s.catalog,
+		Identities: c.Accounts,
+		Notices:    s.teller,
+		Audit:      c.Audit,
+		Now:        c.Now,
 	}
 	keys := &keyPages{s.newKeyMaker(browsers), prove, forms, steps}
 	p := &pages{

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -45,16 +46,36 @@ type Stops interface {
 	StopEverything(ctx context.Context, userID string, now time.Time) error
 }
 
+// SignInEnd is the end of sessions by another one.
+type SignInEnd struct {
+	UserID string
+	// ProvedBefore spares the sessions in which the person has proved who they are at this time or
+	// later: ErrProved. Zero: none is spared.
+	ProvedBefore time.Time
+	Now          time.Time
+}
+
+// Ends is nil for a session that may end, and ErrProved for one that is spared.
+func (e SignInEnd) Ends(s Session) error {
+	if !e.ProvedBefore.IsZero() && !s.Proved().Before(e.ProvedBefore) {
+		return ErrProved
+	}
+	return nil
+}
+
+// ErrProved: the person of a session has proved who they are there, and lately.
+var ErrProved = errors.New("storage: the session was proved lately")
+
 // SignIns shows people their sessions, and ends them.
 type SignIns interface {
 	// Sessions returns up to limit live sessions of a user, the newest first.
 	Sessions(ctx context.Context, userID string, now time.Time, limit int) ([]Session, error)
 	// EndSignIn is EndSession for the session of a user with an id. ErrNotFound when the user has
-	// none of that id, be it another user's.
-	EndSignIn(ctx context.Context, userID, id string, now time.Time) error
+	// none of that id, be it another user's; ErrProved.
+	EndSignIn(ctx context.Context, id string, e SignInEnd) error
 	// EndOtherSignIns is EndSession for each session of a user but the one to keep, and returns how
-	// many there were.
-	EndOtherSignIns(ctx context.Context, userID string, keep Hash, now time.Time) (int, error)
+	// many there were. ErrProved ends none.
+	EndOtherSignIns(ctx context.Context, keep Hash, e SignInEnd) (int, error)
 	// SeeSession notes that a session is used at a time, unless a use within SeenEvery before it
 	// is noted. No error when there is none.
 	SeeSession(ctx context.Context, h Hash, at time.Time) error

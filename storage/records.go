@@ -123,6 +123,15 @@ type Session struct {
 	SeenAt   time.Time // the last use, to the hour
 }
 
+// Proved is when the person last proved who they are in this session. Where a provider does not say
+// when they did, they came from there when the session began.
+func (s *Session) Proved() time.Time {
+	if s.ProvedAt.IsZero() {
+		return s.CreatedAt
+	}
+	return s.ProvedAt
+}
+
 // SeenEvery is how exactly Session.SeenAt is kept.
 const SeenEvery = time.Hour
 

@@ -35,15 +35,18 @@ func NoticeText(kind string) Text {
 var noticeTexts = map[string]Text{
 	"way-added":            Say("notices.way_added"),
 	"way-removed":          Say("notices.way_removed"),
+	"way-renamed":          Say("notices.way_renamed"),
 	"password-removed":     Say("notices.password_removed"),
 	"recovery-renewed":     Say("notices.recovery_renewed"),
 	"recovery-removed":     Say("notices.recovery_removed"),
 	"recovery-used":        Say("notices.recovery_used"),
 	"recover-link-made":    Say("notices.recover_link_made"),
+	"recovery-stopped":     Say("notices.recovery_stopped"),
 	"password-changed":     Say("notices.password_changed"),
 	"account-connected":    Say("notices.account_connected"),
 	"account-disconnected": Say("notices.account_disconnected"),
 	"key-made":             Say("notices.key_made"),
+	"connection-resumed":   Say("notices.connection_resumed"),
 	"codes-guessed":        Say("notices.codes_guessed"),
 	"device-signed-in":     Say("notices.device_signed_in"),
 }

@@ -9,15 +9,18 @@ type Kind string
 const (
 	WayAdded            Kind = "way-added"
 	WayRemoved          Kind = "way-removed"
+	WayRenamed          Kind = "way-renamed"
 	PasswordRemoved     Kind = "password-removed"
 	RecoveryRenewed     Kind = "recovery-renewed"
 	RecoveryRemoved     Kind = "recovery-removed"
 	RecoveryUsed        Kind = "recovery-used"
 	RecoverLinkMade     Kind = "recover-link-made"
+	RecoveryStopped     Kind = "recovery-stopped"
 	PasswordChanged     Kind = "password-changed"
 	AccountConnected    Kind = "account-connected"
 	AccountDisconnected Kind = "account-disconnected"
 	KeyMade             Kind = "key-made"
+	Resumed             Kind = "connection-resumed"
 	CodesGuessed        Kind = "codes-guessed"
 	DeviceSignedIn      Kind = "device-signed-in"
 )
@@ -29,16 +32,19 @@ type wording struct{ subject, text text.Sentence }
 var kinds = map[Kind]wording{
 	WayAdded:            {text.Say("letter.way_added"), text.Say("letter.way_added_text")},
 	WayRemoved:          {text.Say("letter.way_removed"), text.Say("letter.way_removed_text")},
+	WayRenamed:          {text.Say("letter.way_renamed"), text.Say("letter.way_renamed_text")},
 	PasswordRemoved:     {text.Say("letter.password_removed"), text.Say("letter.password_removed_text")},
 	RecoveryRenewed:     {text.Say("letter.recovery_renewed"), text.Say("letter.recovery_renewed_text")},
 	RecoveryRemoved:     {text.Say("letter.recovery_removed"), text.Say("letter.recovery_removed_text")},
 	RecoveryUsed:        {text.Say("letter.recovery_used"), text.Say("letter.recovery_used_text")},
 	RecoverLinkMade:     {text.Say("letter.recover_link_made"), text.Say("letter.recover_link_made_text")},
+	RecoveryStopped:     {text.Say("letter.recovery_stopped"), text.Say("letter.recovery_stopped_text")},
 	PasswordChanged:     {text.Say("letter.password_changed"), text.Say("letter.password_changed_text")},
 	AccountConnected:    {text.Say("letter.account_connected"), text.Say("letter.account_connected_text")},
 	AccountDisconnected: {text.Say("letter.account_disconnected"), text.Say("letter.account_disconnected_text")},
 	DeviceSignedIn:      {text.Say("letter.device_signed_in"), text.Say("letter.device_signed_in_text")},
 	CodesGuessed:        {text.Say("letter.codes_guessed"), text.Say("letter.codes_guessed_text")},
+	Resumed:             {text.Say("letter.connection_resumed"), text.Say("letter.connection_resumed_text")},
 	KeyMade:             {text.Say("letter.key_made"), text.Say("letter.key_made_text")},
 }
 

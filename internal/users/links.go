@@ -317,8 +317,14 @@ func (u *Users) StopLink(ctx context.Context, token string) error {
 	if err != nil {
 		return linkError(err)
 	}
-	u.cfg.Audit.Record(ctx, audit.LinkStopped, audit.Person(l.UserID, ""))
+	u.stopped(ctx, l.UserID)
 	return nil
+}
+
+// stopped tells the person: who waits for the link has to know why it does not work.
+func (u *Users) stopped(ctx context.Context, userID string) {
+	u.cfg.Audit.Record(ctx, audit.LinkStopped, audit.Person(userID, ""))
+	u.cfg.Teller.Tell(ctx, userID, notice.Change{Kind: notice.RecoveryStopped})
 }
 
 // Recovering returns since when a link to recover an account is good, for its person; ErrLink when
@@ -328,14 +334,14 @@ func (u *Users) Recovering(ctx context.Context, userID string) (time.Time, error
 	return l.NotBefore, linkError(err)
 }
 
-// StopRecovery ends every link of a person, who is signed in.
+// StopRecovery ends every link of a person, who is signed in and has proved who they are.
 func (u *Users) StopRecovery(ctx context.Context, userID string) error {
 	n, err := u.cfg.Store.StopLinks(ctx, userID, u.cfg.Now())
 	if err != nil {
 		return fmt.Errorf("users: stop links: %w", err)
 	}
 	if n > 0 {
-		u.cfg.Audit.Record(ctx, audit.LinkStopped, audit.Person(userID, ""))
+		u.stopped(ctx, userID)
 	}
 	return nil
 }

@@ -35,8 +35,8 @@ func scanSession(row pgx.CollectableRow) (storage.Session, error) {
 }
 
 // EndSignIn implements storage.SignIns.
-func (s *Store) EndSignIn(ctx context.Context, userID, id string, now time.Time) error {
-	n, err := s.endSignIns(ctx, userID, now, func(se storage.Session) bool { return se.ID() == id })
+func (s *Store) EndSignIn(ctx context.Context, id string, e storage.SignInEnd) error {
+	n, err := s.endSignIns(ctx, e, func(se storage.Session) bool { return se.ID() == id })
 	if err == nil && n == 0 {
 		return storage.ErrNotFound
 	}
@@ -44,23 +44,26 @@ func (s *Store) EndSignIn(ctx context.Context, userID, id string, now time.Time)
 }
 
 // EndOtherSignIns implements storage.SignIns.
-func (s *Store) EndOtherSignIns(ctx context.Context, userID string, keep storage.Hash, now time.Time) (int, error) {
-	return s.endSignIns(ctx, userID, now, func(se storage.Session) bool { return se.Hash != keep })
+func (s *Store) EndOtherSignIns(ctx context.Context, keep storage.Hash, e storage.SignInEnd) (int, error) {
+	return s.endSignIns(ctx, e, func(se storage.Session) bool { return se.Hash != keep })
 }
 
 // endSignIns ends the sessions of a user that end selects. They are locked in order, so that two
 // that end the same do not wait for each other.
 func (s *Store) endSignIns(
-	ctx context.Context, userID string, now time.Time, end func(storage.Session) bool,
+	ctx context.Context, e storage.SignInEnd, end func(storage.Session) bool,
 ) (ended int, err error) {
 	err = s.tx(ctx, "end sign-ins", func(ctx context.Context, q querier) error {
-		all, err := each(ctx, q, scanSession, selectSessions+" ORDER BY s.hash", userID, column.Millis(now))
+		all, err := each(ctx, q, scanSession, selectSessions+" ORDER BY s.hash", e.UserID, column.Millis(e.Now))
 		if err != nil {
 			return err
 		}
 		chosen := slices.DeleteFunc(all, func(se storage.Session) bool { return !end(se) })
 		for _, se := range chosen {
-			if err := endSession(ctx, q, se.Hash, now); err != nil {
+			if err := e.Ends(se); err != nil {
+				return err
+			}
+			if err := endSession(ctx, q, se.Hash, e.Now); err != nil {
 				return err
 			}
 		}

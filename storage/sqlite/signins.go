@@ -31,36 +31,37 @@ func scanSession(row scanner) (storage.Session, error) {
 }
 
 // EndSignIn implements storage.SignIns.
-func (s *Store) EndSignIn(ctx context.Context, userID, id string, now time.Time) error {
-	return s.write(ctx, "end sign-in", func(c *conn) error {
-		all, err := each(c, scanSession, selectSessions, userID, column.Millis(now))
-		if err != nil {
-			return err
-		}
-		for _, se := range all {
-			if se.ID() == id {
-				return endSession(c, se.Hash, now)
-			}
-		}
+func (s *Store) EndSignIn(ctx context.Context, id string, e storage.SignInEnd) error {
+	n, err := s.endSignIns(ctx, e, func(se storage.Session) bool { return se.ID() == id })
+	if err == nil && n == 0 {
 		return storage.ErrNotFound
-	})
+	}
+	return err
 }
 
 // EndOtherSignIns implements storage.SignIns.
-func (s *Store) EndOtherSignIns(
-	ctx context.Context, userID string, keep storage.Hash, now time.Time,
+func (s *Store) EndOtherSignIns(ctx context.Context, keep storage.Hash, e storage.SignInEnd) (int, error) {
+	return s.endSignIns(ctx, e, func(se storage.Session) bool { return se.Hash != keep })
+}
+
+// endSignIns ends the sessions of a user that end selects.
+func (s *Store) endSignIns(
+	ctx context.Context, e storage.SignInEnd, end func(storage.Session) bool,
 ) (ended int, err error) {
-	err = s.write(ctx, "end other sign-ins", func(c *conn) error {
+	err = s.write(ctx, "end sign-ins", func(c *conn) error {
 		ended = 0
-		all, err := each(c, scanSession, selectSessions, userID, column.Millis(now))
+		all, err := each(c, scanSession, selectSessions, e.UserID, column.Millis(e.Now))
 		if err != nil {
 			return err
 		}
 		for _, se := range all {
-			if se.Hash == keep {
+			if !end(se) {
 				continue
 			}
-			if err := endSession(c, se.Hash, now); err != nil {
+			if err := e.Ends(se); err != nil {
+				return err
+			}
+			if err := endSession(c, se.Hash, e.Now); err != nil {
 				return err
 			}
 			ended++

@@ -19,6 +19,8 @@ func (e *env) begin(t testing.TB, p person, minutes int) storage.Session {
 	return se
 }
 
+func (e *env) endOf(p person) storage.SignInEnd { return storage.SignInEnd{UserID: p.ID, Now: e.now} }
+
 func (e *env) wantSession(t testing.TB, h storage.Hash, live bool) {
 	t.Helper()
 	_, err := e.s.Visit(e.ctx, storage.VisitKey{Session: h, Now: e.now})
@@ -58,37 +60,57 @@ func signIns(t *testing.T, e *env) {
 	t.Run("one ends, by its id; the others stay", func(t *testing.T) {
 		p := e.person(t)
 		a, b := e.begin(t, p, 1), e.begin(t, p, 2)
-		check(t, e.s.EndSignIn(e.ctx, p.ID, a.ID(), e.now))
+		check(t, e.s.EndSignIn(e.ctx, a.ID(), e.endOf(p)))
 		e.wantSession(t, a.Hash, false)
 		e.wantSession(t, b.Hash, true)
-		wantErr(t, e.s.EndSignIn(e.ctx, p.ID, a.ID(), e.now), storage.ErrNotFound)
+		wantErr(t, e.s.EndSignIn(e.ctx, a.ID(), e.endOf(p)), storage.ErrNotFound)
 	})
 	t.Run("PE-08 another person's session is as unknown as one that never was", func(t *testing.T) {
 		p, q := e.person(t), e.person(t)
 		a := e.begin(t, q, 1)
-		wantErr(t, e.s.EndSignIn(e.ctx, p.ID, a.ID(), e.now), storage.ErrNotFound)
-		wantErr(t, e.s.EndSignIn(e.ctx, p.ID, "ses_unknown", e.now), storage.ErrNotFound)
+		wantErr(t, e.s.EndSignIn(e.ctx, a.ID(), e.endOf(p)), storage.ErrNotFound)
+		wantErr(t, e.s.EndSignIn(e.ctx, "ses_unknown", e.endOf(p)), storage.ErrNotFound)
 		e.wantSession(t, a.Hash, true)
 	})
 	t.Run("all others end; the one in use and those of others stay", func(t *testing.T) {
 		p, q := e.person(t), e.person(t)
 		a, b := e.begin(t, p, 1), e.begin(t, p, 2)
-		n, err := e.s.EndOtherSignIns(e.ctx, p.ID, b.Hash, e.now)
+		n, err := e.s.EndOtherSignIns(e.ctx, b.Hash, e.endOf(p))
 		check(t, err)
 		same(t, n, 2)
 		e.wantSession(t, p.session, false)
 		e.wantSession(t, a.Hash, false)
 		e.wantSession(t, b.Hash, true)
 		e.wantSession(t, q.session, true)
-		n, err = e.s.EndOtherSignIns(e.ctx, p.ID, b.Hash, e.now)
+		n, err = e.s.EndOtherSignIns(e.ctx, b.Hash, e.endOf(p))
 		check(t, err)
 		same(t, n, 0)
 	})
+	t.Run("PE-04 one that was proved lately is spared, and nothing ends with it", func(t *testing.T) {
+		p := e.person(t)
+		older, proved := e.begin(t, p, 1), e.begin(t, p, 2)
+		end := e.endOf(p)
+		end.ProvedBefore = proved.ProvedAt
+		wantErr(t, e.s.EndSignIn(e.ctx, proved.ID(), end), storage.ErrProved)
+		_, err := e.s.EndOtherSignIns(e.ctx, randomHash(), end)
+		wantErr(t, err, storage.ErrProved)
+		for _, h := range []storage.Hash{older.Hash, proved.Hash} {
+			e.wantSession(t, h, true)
+		}
+		check(t, e.s.EndSignIn(e.ctx, older.ID(), end))
+		n, err := e.s.EndOtherSignIns(e.ctx, proved.Hash, end)
+		check(t, err)
+		same(t, n, 1) // the first of the person
+		end.ProvedBefore = proved.ProvedAt.Add(time.Millisecond)
+		check(t, e.s.EndSignIn(e.ctx, proved.ID(), end))
+	})
 	t.Run("an ended sign-in ends the session at the provider that nothing else rests on", func(t *testing.T) {
 		for _, end := range []func(p, id string) error{
-			func(p, id string) error { return e.s.EndSignIn(e.ctx, p, id, e.now) },
+			func(p, id string) error {
+				return e.s.EndSignIn(e.ctx, id, storage.SignInEnd{UserID: p, Now: e.now})
+			},
 			func(p, _ string) error {
-				_, err := e.s.EndOtherSignIns(e.ctx, p, randomHash(), e.now)
+				_, err := e.s.EndOtherSignIns(e.ctx, randomHash(), storage.SignInEnd{UserID: p, Now: e.now})
 				return err
 			},
 		} {
@@ -124,10 +146,10 @@ func raceEndSignIns(t *testing.T, e *env) {
 	var ends tally
 	compete(func(i int) {
 		if i%2 == 0 {
-			ends.add(e.s.EndSignIn(e.ctx, p.ID, a.ID(), e.now), storage.ErrNotFound)
+			ends.add(e.s.EndSignIn(e.ctx, a.ID(), e.endOf(p)), storage.ErrNotFound)
 			return
 		}
-		if _, err := e.s.EndOtherSignIns(e.ctx, p.ID, keep.Hash, e.now); err != nil {
+		if _, err := e.s.EndOtherSignIns(e.ctx, keep.Hash, e.endOf(p)); err != nil {
 			t.Error(err)
 		}
 	})

@@ -3,6 +3,7 @@
 package account
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -23,6 +25,7 @@ type Desk struct {
 	Browsers   *flow.Browsers
 	Catalog    *catalogue.Catalogue
 	Identities flow.Identities // nil: accounts at providers are not shown
+	Notices    *notice.Teller
 	Audit      *audit.Recorder
 	Now        func() time.Time
 }
@@ -211,15 +214,15 @@ type Person struct {
 
 // check makes sure that the browser is the person's still. Access is taken away also while a
 // provider cannot be asked, so that is not waited for.
-func (d *Desk) check(ctx context.Context, p Person) (storage.User, error) {
+func (d *Desk) check(ctx context.Context, p Person) (storage.Visit, error) {
 	v, err := d.Browsers.Visit(ctx, p.Token, storage.VisitKey{})
 	switch {
 	case err != nil:
-		return storage.User{}, err
+		return storage.Visit{}, err
 	case v == nil || v.User.ID != p.UserID:
-		return storage.User{}, flow.ErrSomebodyElse
+		return storage.Visit{}, flow.ErrSomebodyElse
 	}
-	return v.User, nil
+	return *v, nil
 }
 
 // connection finds a grant of the person. What is another person's is unknown (PE-08).
@@ -269,13 +272,22 @@ func (d *Desk) Pause(ctx context.Context, p Person, id string) (Outcome, error) 
 	return d.outcome(ctx, Paused, err, audit.GrantPaused, c)
 }
 
-// Resume ends a pause.
+// Resume ends a pause. It gives access, as making a key does: flow.ErrProve without a proof of the
+// last minutes, and the person is told (PE-04).
 func (d *Desk) Resume(ctx context.Context, p Person, id string) (Outcome, error) {
+	if _, err := d.Browsers.Owner(ctx, p.Token, p.UserID); err != nil {
+		return "", err
+	}
 	c, err := d.connection(ctx, p, id)
 	if err == nil {
 		err = d.Store.ResumeGrant(ctx, p.UserID, id, d.Now())
 	}
-	return d.outcome(ctx, Resumed, err, audit.GrantResumed, c)
+	outcome, err := d.outcome(ctx, Resumed, err, audit.GrantResumed, c)
+	if outcome == Resumed && !c.PausedAt.IsZero() {
+		client, _ := d.client(ctx, c.ClientID) // whose id is told when its name cannot be read
+		d.Notices.Tell(ctx, p.UserID, notice.Change{Kind: notice.Resumed, Detail: cmp.Or(client.Name, c.ClientID)})
+	}
+	return outcome, err
 }
 
 func (d *Desk) outcome(

@@ -13,15 +13,16 @@ import (
 
 // EndSignIn ends one session of the person, named by its id.
 func (d *Desk) EndSignIn(ctx context.Context, p Person, id string) (Outcome, error) {
-	u, err := d.check(ctx, p)
+	v, err := d.check(ctx, p)
 	if err != nil {
 		return "", err
 	}
-	switch err := d.Store.EndSignIn(ctx, u.ID, id, d.Now()); {
+	u := v.User
+	switch err := d.Store.EndSignIn(ctx, id, d.endBy(v)); {
 	case errors.Is(err, storage.ErrNotFound): // another person's, too (PE-08)
 		return Gone, nil
 	case err != nil:
-		return "", refusal.Unavailable(err)
+		return "", unended(err)
 	}
 	d.Audit.Record(ctx, audit.LoggedOut, audit.Person(u.ID, u.Name), slog.String("session", id))
 	return Ended, nil
@@ -29,13 +30,14 @@ func (d *Desk) EndSignIn(ctx context.Context, p Person, id string) (Outcome, err
 
 // EndOthers ends every session of the person but the one in use.
 func (d *Desk) EndOthers(ctx context.Context, p Person) (Outcome, error) {
-	u, err := d.check(ctx, p)
+	v, err := d.check(ctx, p)
 	if err != nil {
 		return "", err
 	}
-	n, err := d.Store.EndOtherSignIns(ctx, u.ID, p.Token, d.Now())
+	u := v.User
+	n, err := d.Store.EndOtherSignIns(ctx, p.Token, d.endBy(v))
 	if err != nil {
-		return "", refusal.Unavailable(err)
+		return "", unended(err)
 	}
 	if n > 0 {
 		d.Audit.Record(ctx, audit.LoggedOut, audit.Person(u.ID, u.Name), slog.Int("sessions", n))
@@ -43,12 +45,31 @@ func (d *Desk) EndOthers(ctx context.Context, p Person) (Outcome, error) {
 	return OthersEnded, nil
 }
 
+// endBy is what a session may end. Without a proof of the last minutes, none that has one: a thief of
+// a cookie could otherwise throw the person out whenever they sign in (PE-04). All other sessions
+// end without a proof, and those of a thief who has proved something with one.
+func (d *Desk) endBy(v storage.Visit) storage.SignInEnd {
+	end := storage.SignInEnd{UserID: v.User.ID, Now: d.Now()}
+	if !flow.Fresh(v.Session, end.Now) {
+		end.ProvedBefore = end.Now.Add(-flow.FreshFor)
+	}
+	return end
+}
+
+func unended(err error) error {
+	if errors.Is(err, storage.ErrProved) {
+		return flow.ErrProve
+	}
+	return refusal.Unavailable(err)
+}
+
 // StopEverything ends every session and every grant of the person, all at once (PE-10).
 func (d *Desk) StopEverything(ctx context.Context, p Person) error {
-	u, err := d.check(ctx, p)
+	v, err := d.check(ctx, p)
 	if err != nil {
 		return err
 	}
+	u := v.User
 	if err := flow.NoteStop(ctx, d.Store, u.ID, d.Now()); err != nil {
 		return refusal.Unavailable(err)
 	}

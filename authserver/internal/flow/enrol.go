@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -81,9 +82,31 @@ func (e *Entry) NewCodes(ctx context.Context, u storage.User) ([]string, error) 
 	return codes, err
 }
 
-// RenameWay gives a way another name.
+// RenameWay gives a way another name, and tells both: by a name a person knows their ways.
 func (e *Entry) RenameWay(ctx context.Context, f WayForm, name string) error {
-	return gone(e.Ways.Rename(ctx, f.UserID, f.Way, name))
+	before, err := e.wayName(ctx, f.UserID, f.Way)
+	if err == nil {
+		err = e.Ways.Rename(ctx, f.UserID, f.Way, name)
+	}
+	if err != nil {
+		return gone(err)
+	}
+	after, err := e.wayName(ctx, f.UserID, f.Way)
+	if err == nil && after != before {
+		e.Notices.Tell(ctx, f.UserID, notice.Change{Kind: notice.WayRenamed, Detail: before + " → " + after})
+	}
+	return gone(err)
+}
+
+// wayName is the name of a way: storage.ErrNotFound when there is none.
+func (e *Entry) wayName(ctx context.Context, userID, id string) (string, error) {
+	all, err := e.Ways.List(ctx, userID)
+	for _, w := range all {
+		if w.ID == id {
+			return w.Name, err
+		}
+	}
+	return "", cmp.Or(err, storage.ErrNotFound)
 }
 
 // RemoveWay takes a way away: storage.ErrLast for the only one that lets the person in (PE-03).
@@ -106,13 +129,7 @@ func (e *Entry) RemoveWay(ctx context.Context, u storage.User, f WayForm) error 
 }
 
 func (e *Entry) removeWay(ctx context.Context, u storage.User, id string) (name string, err error) {
-	all, err := e.Ways.List(ctx, u.ID)
-	for _, w := range all {
-		if w.ID == id {
-			name = w.Name
-		}
-	}
-	if err == nil {
+	if name, err = e.wayName(ctx, u.ID, id); err == nil {
 		err = e.Ways.Remove(ctx, u.ID, id)
 	}
 	return name, err

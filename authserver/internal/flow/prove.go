@@ -14,14 +14,9 @@ import (
 // FreshFor is how old a proof may be for a change of what lets a person in (PE-04).
 const FreshFor = 5 * time.Minute
 
-// Fresh reports whether the person of a session has proved who they are within FreshFor. Where a
-// provider does not say when they did, they came from there when the session began.
+// Fresh reports whether the person of a session has proved who they are within FreshFor.
 func Fresh(s storage.Session, now time.Time) bool {
-	at := s.ProvedAt
-	if at.IsZero() {
-		at = s.CreatedAt
-	}
-	return now.Sub(at) <= FreshFor
+	return now.Sub(s.Proved()) <= FreshFor
 }
 
 // ProveForm is what the form carries along with which a person proves again who they are.

@@ -1,0 +1,139 @@
+package authserver
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/users"
+)
+
+// stolen is a browser with a session of alice in which nothing was proved: her phone let it in.
+func (r *rig) stolen(alice *person) *person {
+	r.t.Helper()
+	thief := r.person()
+	w := thief.askRemote("/login")
+	alice.approveRemote(w)
+	if thief.get(w.at); !thief.signedIn() {
+		r.t.Fatal("the browser is not signed in")
+	}
+	return thief
+}
+
+// notices posts an act of the page about what has changed.
+func (p *person) notices(act string) page {
+	p.t.Helper()
+	return p.post("/account/notices",
+		url.Values{"step": {formStep(p.t, p.get("/account/notices"), "/account/notices")}, "act": {act}})
+}
+
+// connectionAct posts an act on the one connection of the account page, and returns the answer.
+func (p *person) connectionAct(act string) page {
+	p.t.Helper()
+	pg := p.get("/account")
+	return p.post("/account/connections", url.Values{
+		"step": {formStep(p.t, pg, "/account/connections")}, "grant": rows(grantRow, pg)[:1], "act": {act},
+	})
+}
+
+// PE-04: who has a session, and has proved nothing in it, hides nothing from its person, gives no access
+// back and keeps the person neither out of the account nor from recovering it.
+func TestStolenSession(t *testing.T) {
+	t.Run("PE-04 what tells of a sign-in is not marked as seen by its browser", func(t *testing.T) {
+		r := newRig(t)
+		alice := r.alice()
+		thief := r.stolen(alice)
+		thief.notices("seen").leads(t, "/prove?to=")
+		const told = "A browser was signed in from another device"
+		alice.get("/account").has(t, http.StatusOK, told)
+		alice.notices("seen")
+		if pg := alice.get("/account"); strings.Contains(pg.body, told) {
+			t.Errorf("with a proof: got %.900s", pg.body)
+		}
+	})
+	t.Run("PE-06 nor is a recovery stopped; with a proof it is, and that is told", func(t *testing.T) {
+		r := newRig(t)
+		alice := r.alice()
+		thief := r.stolen(alice)
+		made, err := r.users.Recover(t.Context(), r.as.Issuer, "alice", users.RecoveryOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		link := pathOf(t, made.URL)
+		thief.notices("stop").leads(t, "/prove?to=")
+		r.person().get(link).has(t, http.StatusOK, "alice")
+		alice.notices("stop")
+		r.person().get(link).has(t, http.StatusNotFound, "link")
+		thief.get("/account").has(t, http.StatusOK, "The recovery of your account was cancelled.")
+	})
+	t.Run("PE-09 nor is access resumed; with a proof it is, and that is told", func(t *testing.T) {
+		r := newRig(t)
+		alice := r.person()
+		alice.signIn()
+		thief := r.stolen(alice)
+		alice.connectionAct("pause")
+		thief.connectionAct("resume").leads(t, "/prove?to=")
+		alice.get("/account").has(t, http.StatusOK, `value="resume"`)
+		alice.connectionAct("resume")
+		alice.get("/account").has(t, http.StatusOK, "A paused application may use your account again")
+		thief.connectionAct("pause").leads(t, "/account?done=") // to take access away needs no proof
+	})
+	t.Run("PE-09 nor is a person thrown out who has just proved who they are", func(t *testing.T) {
+		r := newRig(t)
+		alice := r.alice()
+		thief := r.stolen(alice)
+		id := rows(sessionRow, alice.get("/account"))
+		for _, act := range []url.Values{
+			{"act": {"end-others"}}, {"act": {"end"}, "session": id[:1]}, {"act": {"end"}, "session": id[1:]},
+		} {
+			act.Set("step", formStep(t, thief.get("/account"), "/account/sign-ins"))
+			if thief.post("/account/sign-ins", act); !alice.signedIn() {
+				t.Fatalf("%v: the person is signed out", act)
+			}
+			if !thief.signedIn() { // its own ends
+				thief = r.stolen(alice)
+			}
+		}
+		thief.post("/account/sign-ins", url.Values{
+			"step": {formStep(t, thief.get("/account"), "/account/sign-ins")}, "act": {"end-others"},
+		}).leads(t, "/prove?to=")
+		r.advance(time.Hour) // and ends the session of the thief without a proof
+		if pg := alice.account("sign-ins", "act", "end-others"); thief.signedIn() || !alice.signedIn() {
+			t.Errorf("the thief is still signed in: %d %.300s", pg.status, pg.body)
+		}
+	})
+}
+
+// PE-04: one change of the password is told once, and another name of a way is told with both names.
+func TestChangesAreToldOnce(t *testing.T) {
+	r := newRig(t, named)
+	p := r.alice()
+	p.addPasskey(r.authenticator())
+	if pg := p.change("way", "rename", "name", "Phone of Anna"); pg.status != http.StatusSeeOther {
+		t.Fatalf("got %d", pg.status)
+	}
+	p.change("way", "rename", "name", "Phone of Anna") // as before: no change
+	p.post("/account/password", url.Values{
+		"step": {p.get("/account/password").step(t)}, "password": {"a better horse battery"},
+	})
+	alice, err := r.Users().Find(t.Context(), "alice")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unseen, err := r.store.UnseenNotices(t.Context(), alice.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count, renamed := map[string]int{}, ""
+	for _, n := range unseen {
+		if count[n.Kind]++; n.Kind == "way-renamed" {
+			renamed = n.Detail
+		}
+	}
+	if count["password-changed"] != 1 || count["way-renamed"] != 1 || !strings.HasSuffix(renamed, " → Phone of Anna") {
+		t.Errorf("got %v, %q", count, renamed)
+	}
+	p.get("/account").has(t, http.StatusOK, "A way to sign in was given another name")
+}
