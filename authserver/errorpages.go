@@ -75,6 +75,18 @@ func (p *errorPages) stale(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
+// answered answers the form of a page whose answer the client has: of a window that was left open,
+// or after the way back from the client.
+func (p *errorPages) answered(w http.ResponseWriter, r *http.Request) {
+	noteError(r, oauth.NewError(oauth.InvalidRequest, "the form was answered before"))
+	p.web.For(r).Error(w, http.StatusConflict, web.Error{
+		Title:     web.Say("error.answered_title"),
+		Message:   web.Say("error.answered_message"),
+		Advice:    web.Say("error.answered_advice"),
+		RequestID: requestID(r),
+	})
+}
+
 // lost answers a browser that comes from a provider and did not go there from here.
 func (p *errorPages) lost(w http.ResponseWriter, r *http.Request) {
 	noteError(r, oauth.NewError(oauth.InvalidRequest, "unknown, used or foreign state"))

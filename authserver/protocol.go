@@ -29,6 +29,7 @@ func (p *protocol) Issue(ctx context.Context, a flow.Approval) (url.Values, erro
 			AuthTime:    a.AuthTime,
 			Remembered:  a.Remembered,
 			Declined:    a.Declined,
+			Code:        a.Code,
 			Client:      a.Client,
 			RedirectURI: a.RedirectURI,
 			Sent:        a.Sent,

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -78,7 +79,9 @@ func (s *steps) providerConsent(w http.ResponseWriter, r *http.Request, d before
 	p, _ := ways.Provider(d.provider)
 	sealed, err := s.forms.seal(w, r, purposeProviderConsent, flow.ProviderForm{
 		Provider: d.provider, Purpose: delegation.PurposeSignIn,
-		Payload: flow.Payload{Destination: flow.Destination{Query: d.query}, Approved: d.approved},
+		Payload: flow.Payload{
+			Destination: flow.Destination{Query: d.query}, Approved: d.approved, Code: grant.NewCode(),
+		},
 	})
 	if err != nil {
 		s.errors.show(w, r, http.StatusBadRequest, err)

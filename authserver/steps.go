@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/qr"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
@@ -48,6 +49,8 @@ func (s *steps) write(w http.ResponseWriter, r *http.Request, step flow.Step) {
 		s.sendToClient(w, r, step.To, step.Response)
 	case flow.ShowAnswer:
 		s.showAnswer(w, r, step)
+	case flow.Answered:
+		s.errors.answered(w, r)
 	case flow.RespondError:
 		s.note(r, step.Err)
 		s.sendToClient(w, r, step.To, flow.ErrorResponse(step.Err))
@@ -140,7 +143,7 @@ func (s *steps) askConsent(w http.ResponseWriter, r *http.Request, step flow.Ask
 	a, v, question := step.Request, step.Visit, step.Question()
 	sealed, err := s.forms.seal(w, r, purposeConsent, flow.ConsentForm{
 		Query: a.Query.Consented(), Shown: s.views.flow.Shown(a, question), UserID: v.User.ID,
-		AuthTime: v.Session.AuthTime.Unix(),
+		AuthTime: v.Session.AuthTime.Unix(), Code: grant.NewCode(),
 	})
 	if err != nil {
 		s.errors.show(w, r, http.StatusBadRequest, err)

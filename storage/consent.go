@@ -38,8 +38,12 @@ type Approvals interface {
 	// its code, in one round trip. ErrNotFound when the session is not live or its account
 	// is disabled or is not a.Grant.UserID; ErrRevoked when the client was deleted;
 	// ErrChanged when the store has the last word on the client and has another Material
-	// of it, or when a.Remembered is no longer remembered.
+	// of it, or when a.Remembered is no longer remembered; ErrExists, and nothing is changed, when a
+	// grant with the id is stored: of N that approve the same one does.
 	Approve(ctx context.Context, a Approval) error
+	// Approved reports, of an approval that was ErrExists, whether what is stored is the same one: of
+	// that person, with those scopes, and with a code that could be redeemed now.
+	Approved(ctx context.Context, a Approval) (bool, error)
 }
 
 // Approval is what Approve stores.

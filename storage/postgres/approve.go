@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -68,6 +69,19 @@ SELECT $4::text, $5::text, $6::text, $7::text, $8::text, $9::bigint, $10::bigint
 // Approve implements storage.Approvals.
 func (s *Store) Approve(ctx context.Context, a storage.Approval) error {
 	return s.do(ctx, "approve", func(ctx context.Context, q querier) error { return storeApproval(ctx, q, a) })
+}
+
+// Approved implements storage.Approvals.
+func (s *Store) Approved(ctx context.Context, a storage.Approval) (waits bool, err error) {
+	err = s.do(ctx, "approved", func(ctx context.Context, q querier) error {
+		code, err := storedCode(ctx, q, "id = $1", a.Grant.ID)
+		waits = err == nil && code.Waits(a)
+		return err
+	})
+	if errors.Is(err, storage.ErrNotFound) {
+		err = nil
+	}
+	return waits, err
 }
 
 func storeApproval(ctx context.Context, q querier, a storage.Approval) error {

@@ -76,28 +76,33 @@ func (s *Store) RedeemCode(ctx context.Context, r storage.RedeemCode) (out stora
 
 // refuseCode names the cause, and revokes the grant of a code used a second time.
 func refuseCode(ctx context.Context, q querier, r storage.RedeemCode) (storage.Grant, error) {
+	where, arg := "code_hash = $1 AND code_used_at IS NULL AND NOT "+leanGrants, any(r.Hash[:])
+	if r.GrantID != "" {
+		where, arg = "id = $1", r.GrantID
+	}
+	code, err := storedCode(ctx, q, where, arg)
+	if err != nil {
+		return storage.Grant{}, err
+	}
+	return carryOut(ctx, q, code.Judge(r), code.Grant, column.Millis(r.Now))
+}
+
+// storedCode reads a code with its grant.
+func storedCode(ctx context.Context, q querier, where string, arg any) (code verdict.Code, err error) {
 	var row column.GrantRow
-	var code verdict.Code
 	var expires int64
 	var used *int64
 	var hash []byte
 	dest := append(row.Dest(), &hash, &code.RedirectURI, &code.Challenge, &expires, &used, &code.Cut)
-	where, args := "code_hash = $1 AND code_used_at IS NULL AND NOT "+leanGrants, []any{r.Hash[:]}
-	if r.GrantID != "" {
-		where, args = "id = $1", []any{r.GrantID}
-	}
-	err := one(ctx, q, dest, readCode+where, args...)
-	if err != nil {
-		return storage.Grant{}, err
+	if err = one(ctx, q, dest, readCode+where, arg); err != nil {
+		return code, err
 	}
 	if code.Hash, err = column.Hash(hash); err != nil {
-		return storage.Grant{}, err
-	}
-	if code.Grant, err = row.Grant(); err != nil {
-		return storage.Grant{}, err
+		return code, err
 	}
 	code.ExpiresAt, code.UsedAt = column.Time(expires), column.OptTime(used)
-	return carryOut(ctx, q, code.Judge(r), code.Grant, column.Millis(r.Now))
+	code.Grant, err = row.Grant()
+	return code, err
 }
 
 // carryOut revokes the grant of what was used again. It shows the grant only to a

@@ -57,6 +57,16 @@ func (s *Store) Approve(ctx context.Context, a storage.Approval) error {
 	return s.write(ctx, "approve", func(c *conn) error { return storeApproval(c, a) })
 }
 
+// Approved implements storage.Approvals.
+func (s *Store) Approved(ctx context.Context, a storage.Approval) (waits bool, err error) {
+	err = s.read(ctx, "approved", func(c *conn) error {
+		code, err := storedCode(c, "id = ?", a.Grant.ID)
+		waits = err == nil && code.Waits(a)
+		return ignore(err, storage.ErrNotFound)
+	})
+	return waits, err
+}
+
 func storeApproval(c *conn, a storage.Approval) error {
 	if a.Client != nil && a.Client.ID != a.Grant.ClientID {
 		return fmt.Errorf("client %q with a grant for %q", a.Client.ID, a.Grant.ClientID)

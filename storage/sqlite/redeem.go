@@ -72,32 +72,38 @@ func (s *Store) RedeemCode(ctx context.Context, r storage.RedeemCode) (out stora
 
 // refuseCode names the cause, and revokes the grant of a code used a second time.
 func refuseCode(c *conn, r storage.RedeemCode) (g storage.Grant, refused, err error) {
-	var row column.GrantRow
-	var code verdict.Code
-	var expires int64
-	var used *int64
-	var hash []byte
-	dest := append(row.Dest(), &hash, &code.RedirectURI, &code.Challenge, &expires, &used, &code.Cut)
-	where, args := "code_hash = ? AND code_used_at IS NULL", []any{r.Hash[:]}
+	where, arg := "code_hash = ? AND code_used_at IS NULL", any(r.Hash[:])
 	if r.GrantID != "" {
-		where, args = "id = ?", []any{r.GrantID}
+		where, arg = "id = ?", r.GrantID
 	}
-	if err = c.one(dest, readCode+where, args...); err != nil {
+	code, err := storedCode(c, where, arg)
+	if err != nil {
 		return g, nil, err
 	}
-	if code.Hash, err = column.Hash(hash); err != nil {
-		return g, nil, err
-	}
-	if code.Grant, err = row.Grant(); err != nil {
-		return g, nil, err
-	}
-	code.ExpiresAt, code.UsedAt = column.Time(expires), column.OptTime(used)
 	refused = code.Judge(r)
 	if refused == nil {
 		return g, nil, errUndecided
 	}
 	g, err = carryOut(c, refused, code.Grant, r.Now)
 	return g, refused, err
+}
+
+// storedCode reads a code with its grant.
+func storedCode(c *conn, where string, arg any) (code verdict.Code, err error) {
+	var row column.GrantRow
+	var expires int64
+	var used *int64
+	var hash []byte
+	dest := append(row.Dest(), &hash, &code.RedirectURI, &code.Challenge, &expires, &used, &code.Cut)
+	if err = c.one(dest, readCode+where, arg); err != nil {
+		return code, err
+	}
+	if code.Hash, err = column.Hash(hash); err != nil {
+		return code, err
+	}
+	code.ExpiresAt, code.UsedAt = column.Time(expires), column.OptTime(used)
+	code.Grant, err = row.Grant()
+	return code, err
 }
 
 // errUndecided cannot happen: no statement changes the row between two of one

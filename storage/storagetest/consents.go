@@ -41,6 +41,7 @@ func (e *env) wantConsent(t *testing.T, p person, cl storage.Client, place strin
 // consents checks that a consent is for one place, and for the client as it was shown
 // (AS-74, AS-77).
 func consents(t *testing.T, e *env) {
+	t.Run("an approval that comes twice is stored once", func(t *testing.T) { approvedTwice(t, e) })
 	t.Run("AS-74 a consent is for one place", func(t *testing.T) {
 		p, cl := e.person(t), e.client()
 		check(t, e.s.Approve(e.ctx, e.placed(p, cl, claudeAI, "mcp")))

@@ -64,6 +64,15 @@ func (f *Failing) ApproveDevice(a0 context.Context, a1 storage.Approval) (err er
 	return err
 }
 
+// Approved implements storage.Store.
+func (f *Failing) Approved(a0 context.Context, a1 storage.Approval) (r0 bool, err error) {
+	err = f.call("Approved", func() (err error) {
+		r0, err = f.Store.Approved(a0, a1)
+		return err
+	})
+	return r0, err
+}
+
 // Arrive implements storage.Store.
 func (f *Failing) Arrive(a0 context.Context, a1 storage.Arrival) (r0 storage.User, err error) {
 	err = f.call("Arrive", func() (err error) {

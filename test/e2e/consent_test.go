@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"net/http/cookiejar"
@@ -210,6 +211,28 @@ func TestConsentOverReplicas(t *testing.T) {
 			wantQuestion(t, to, page, "nice.example")
 			to, page = b.open(replica + request(r, evil))
 			wantQuestion(t, to, page, "evil.example")
+		}
+	})
+	t.Run("a form that is sent to both replicas at once gives one code", func(t *testing.T) {
+		b, r := newVisitor(t), register(nice)
+		_, page := b.signIn(one, one+request(r, nice))
+		to := make(chan string, 32)
+		var all sync.WaitGroup
+		for i := range cap(to) {
+			all.Go(func() {
+				at, _ := b.press([]string{one, two}[i%2], page, "approve")
+				to <- at
+			})
+		}
+		all.Wait()
+		first := <-to
+		if !strings.HasPrefix(first, nice+"?") || !strings.Contains(first, "code=") {
+			t.Fatalf("got %q", first)
+		}
+		for range cap(to) - 1 {
+			if at := <-to; at != first {
+				t.Errorf("got %q and %q", first, at)
+			}
 		}
 	})
 	t.Run("M1 grant revoke and user passwd forget the approval on both", func(t *testing.T) {

@@ -28,6 +28,7 @@ type Approver struct {
 	AuthTime   time.Time
 	Remembered oauth.Scopes // the earlier yes that it rests on; nil: it was given just now
 	Declined   oauth.Scopes // what this person is to be asked about again, whatever they said before
+	Code       string       // of the page that was answered, see grant.NewCode; "": there was none
 }
 
 // issue is the step of a request that needs no question. Authorize carries it out.
@@ -53,6 +54,8 @@ func (f *Flow) approve(ctx context.Context, a Approval) Step {
 		return f.next(ctx, Valid{Request: a.Request}, a.Session)
 	case errors.Is(err, storage.ErrChanged):
 		return changed{a.Identified, err}
+	case errors.Is(err, grant.ErrAnswered):
+		return Answered{}
 	case err != nil:
 		return RespondError{a.Identified, err}
 	}
@@ -66,6 +69,7 @@ type ConsentForm struct {
 	Shown    *Shown `json:"s"`
 	UserID   string `json:"u"`
 	AuthTime int64  `json:"t"` // when that person signed in, seconds since the epoch
+	Code     string `json:"k"` // what the answer is, see grant.NewCode: a form gives one
 }
 
 // Decision is what a person did with a consent page.
@@ -83,7 +87,7 @@ func (f *Flow) Consent(ctx context.Context, c ConsentForm, token storage.Hash, d
 		return f.notApproved(ctx, f.Examine(ctx, p, f.Clients.Current, noPerson), c, token, d.Verdict)
 	}
 	x := f.examineShown(ctx, p, c.Shown, f.answering(token))
-	by := Approver{Session: token, UserID: c.UserID, AuthTime: time.Unix(c.AuthTime, 0)}
+	by := Approver{Session: token, UserID: c.UserID, AuthTime: time.Unix(c.AuthTime, 0), Code: c.Code}
 	return f.approved(ctx, x, answer{c.Shown, d.Choice, d.Elsewhere, c.Query}, by)
 }
 

@@ -61,6 +61,8 @@ type Payload struct {
 	Choice   policy.Choice `json:"s,omitzero"`
 	// Elsewhere is that of the Decision.
 	Elsewhere bool `json:"w,omitempty"`
+	// Code is that of the page on which the person approved, as in ConsentForm.
+	Code string `json:"k,omitempty"`
 }
 
 // Begin sends the browser of a person to a provider who signs in there, or ties an account

@@ -130,6 +130,6 @@ func (s *SignIns) answer(ctx context.Context, p Payload, result delegation.Resul
 	fresh.UpstreamID = result.Upstream
 	who := known(storage.Visit{Session: fresh, User: result.User})
 	x := f.Examine(ctx, form.New(p.Query.Values()), f.fetching(f.Clients.Current, who), who)
-	by := Approver{Session: fresh.Hash, UserID: result.User.ID, AuthTime: result.AuthTime}
+	by := Approver{Session: fresh.Hash, UserID: result.User.ID, AuthTime: result.AuthTime, Code: p.Code}
 	return f.approved(ctx, x, answer{p.Approved, p.Choice, p.Elsewhere, p.Query.SignedIn()}, by)
 }

@@ -74,6 +74,10 @@ type Respond struct {
 // browser goes nowhere (PE-14).
 type ShowAnswer Respond
 
+// Answered is the page for a person who answers once more what they have answered before, and whose
+// first answer the client has: see grant.ErrAnswered.
+type Answered struct{}
+
 // RespondError sends the browser to the client with an error: to one of the operator, or
 // to a place that this person has approved.
 type RespondError struct {
@@ -177,6 +181,7 @@ func (AskBeforeReading) step()     {}
 func (ToProvider) step()           {}
 func (Respond) step()              {}
 func (ShowAnswer) step()           {}
+func (Answered) step()             {}
 func (RespondError) step()         {}
 func (Stop) step()                 {}
 func (Fail) step()                 {}

@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -27,6 +28,8 @@ type Approval struct {
 	AuthTime   time.Time
 	Remembered oauth.Scopes // the earlier yes that it rests on; nil: it was given just now
 	Declined   oauth.Scopes // an earlier yes to these is taken back
+	// Code is that of the page on which it was given, see NewCode. "": of no page.
+	Code string
 
 	Client storage.Client
 	// RedirectURI is where the answer goes; Sent is what the request said, "" when it named none.
@@ -64,27 +67,51 @@ type Approvals struct {
 	Now      func() time.Time
 }
 
-// Approve creates the grant and its code, in one storage call. ErrSignedOut;
+// ErrAnswered is that of an approval on a page whose code was redeemed, is too old, or was given for
+// another choice.
+var ErrAnswered = errors.New("authserver: the page was answered before")
+
+// NewCode returns a code that no person has approved yet. A page has one, which makes it good for one
+// grant: sent twice, as by a double click, it has the same answer twice.
+func NewCode() string { return codeOf(secrets.ID(Prefix)) }
+
+// Approve creates the grant and its code, in one storage call. ErrSignedOut; ErrAnswered;
 // storage.ErrChanged when the client or the earlier consent is no longer the same; an
 // *oauth.Error.
 func (g *Approvals) Approve(ctx context.Context, a Approval) (code string, err error) {
-	approval := g.approval(a)
-	code = codeOf(approval.Grant.ID)
+	code = cmp.Or(a.Code, NewCode())
+	approval := g.approval(a, grantOf(code))
 	approval.Code = storage.Code{
 		Hash:        secrets.Hash(code),
 		RedirectURI: a.Sent,
 		Challenge:   a.Challenge,
 		ExpiresAt:   approval.Now.Add(g.CodeTTL),
 	}
-	if err := g.Store.Approve(ctx, approval); err != nil {
+	switch err := g.Store.Approve(ctx, approval); {
+	case errors.Is(err, storage.ErrExists):
+		return code, g.again(ctx, approval)
+	case err != nil:
 		return "", approvalError(err)
 	}
 	g.record(ctx, approval.Grant)
 	return code, nil
 }
 
+// again is an approval on a page that was answered before. The browser of a person who has clicked
+// twice shows the second answer alone, so it is the first one, while its code waits.
+func (g *Approvals) again(ctx context.Context, a storage.Approval) error {
+	waits, err := g.Store.Approved(ctx, a)
+	switch {
+	case err != nil:
+		return refusal.Unavailable(err)
+	case !waits:
+		return ErrAnswered
+	}
+	return nil
+}
+
 // approval is an approval as the store takes it, without its code.
-func (g *Approvals) approval(a Approval) storage.Approval {
+func (g *Approvals) approval(a Approval, id string) storage.Approval {
 	now := g.Now()
 	return storage.Approval{
 		Session:    a.Session,
@@ -95,7 +122,7 @@ func (g *Approvals) approval(a Approval) storage.Approval {
 		Remembered: a.Remembered,
 		Declined:   a.Declined,
 		Grant: storage.Grant{
-			ID:        secrets.ID(Prefix),
+			ID:        id,
 			ClientID:  a.Client.ID,
 			UserID:    a.UserID,
 			Scopes:    a.Scopes,
@@ -115,7 +142,7 @@ func (g *Approvals) ApproveDevice(ctx context.Context, a DeviceApproval) error {
 	approval := g.approval(Approval{
 		Session: a.Session, UserID: a.UserID, AuthTime: a.AuthTime, Client: a.Client,
 		Resource: a.Request.Resource, Scopes: a.Scopes,
-	})
+	}, secrets.ID(Prefix))
 	approval.Place = storage.DevicePlace
 	approval.Code = storage.Code{Hash: a.Request.Code, Challenge: deviceChallenge, ExpiresAt: a.Request.ExpiresAt}
 	err := g.Store.ApproveDevice(ctx, approval)

@@ -5,6 +5,7 @@ package verdict
 
 import (
 	"crypto/sha256"
+	"slices"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -43,6 +44,16 @@ func (c Code) Judge(r storage.RedeemCode) error {
 		return storage.ErrExpired
 	}
 	return nil
+}
+
+// Waits reports whether an approval is the one that the code was given for, and the code could be
+// redeemed.
+func (c Code) Waits(a storage.Approval) bool {
+	r := storage.RedeemCode{
+		Hash: a.Code.Hash, ClientID: a.Grant.ClientID, Challenge: a.Code.Challenge,
+		RedirectURI: a.Code.RedirectURI, Resource: a.Grant.Resource, Now: a.Now,
+	}
+	return c.Judge(r) == nil && c.Grant.UserID == a.Grant.UserID && slices.Equal(c.Grant.Scopes, a.Grant.Scopes)
 }
 
 // presented reports whether r carries what the code is bound to, as far as that is kept.
