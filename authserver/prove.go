@@ -19,11 +19,15 @@ type provePages struct {
 
 // refused answers a change that was not made: by leading to a proof when that is what is missing.
 func (p *provePages) refused(w http.ResponseWriter, r *http.Request, back string, err error) {
-	if errors.Is(err, flow.ErrProve) {
-		p.steps.lead(w, r, p.steps.views.paths.prove, flow.Destination{Page: back})
-		return
+	to := flow.Destination{Page: back}
+	switch {
+	case errors.Is(err, flow.ErrProve):
+		p.steps.lead(w, r, p.steps.views.paths.prove, to)
+	case errors.Is(err, flow.ErrMore):
+		p.steps.stepUp(w, r, to)
+	default:
+		p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
 	}
-	p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
 }
 
 // page serves GET /prove.

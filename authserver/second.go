@@ -32,7 +32,8 @@ func (x *entering) mint(u storage.User, methods []string) storage.Session {
 
 // entered goes on where the person was going who has signed in, or writes what comes before that.
 func (s *steps) entered(w http.ResponseWriter, r *http.Request, x *entering, step flow.Step) {
-	if _, done := step.(flow.Continue); done {
+	switch step.(type) {
+	case flow.Continue, flow.StepUp: // the session has begun
 		if err := s.forms.hold(w, r, s.views.flow.Browsers, x.begun, x.user); err != nil {
 			s.errors.show(w, r, http.StatusServiceUnavailable, err)
 			return

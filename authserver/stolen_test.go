@@ -137,3 +137,47 @@ func TestChangesAreToldOnce(t *testing.T) {
 	}
 	p.get("/account").has(t, http.StatusOK, "A way to sign in was given another name")
 }
+
+// PE-05: where a second factor is required, who has none enrols one before anything else; until then a
+// session by a password gives nothing away.
+func TestEnrolmentComesFirst(t *testing.T) {
+	r := newRig(t, named)
+	alice := r.person()
+	alice.signIn()
+	alice.connectionAct("pause")
+	r.restart(func(c *Config) { c.SignIn.SecondFactor = "required" })
+	p := r.person()
+	pg := p.enter()
+	pg.leads(t, "/login/second?to=")
+	p.get(pg.header.Get("Location")).has(t, http.StatusOK, "requires two proofs")
+	p.get("/account/keys").leads(t, "/login/second?to=")
+	p.connectionAct("resume").leads(t, "/login/second?to=")
+	p.get("/account").has(t, http.StatusOK, `value="resume"`)
+	t.Run("a form that was made before makes no key", func(t *testing.T) {
+		r.restart(func(c *Config) { c.SignIn.SecondFactor = "off" })
+		form := p.keyForm()
+		r.restart(func(c *Config) { c.SignIn.SecondFactor = "required" })
+		p.post("/account/keys", form).leads(t, "/login/second?to=")
+		if pg := p.get("/account"); strings.Contains(pg.body, "Nightly report") {
+			t.Error("there is a key")
+		}
+	})
+	t.Run("with an app the person goes on", func(t *testing.T) {
+		secret := p.addApp()
+		pg := p.get("/account/keys")
+		asked := p.get(pg.header.Get("Location"))
+		pg = p.post("/login/second", url.Values{"step": {asked.step(t)}, "code": {r.code(secret)}})
+		if pg.header.Get("Location") != "/account/keys" {
+			t.Fatalf("got %d to %q", pg.status, pg.header.Get("Location"))
+		}
+		p.get("/account/keys").has(t, http.StatusOK, `name="days"`)
+	})
+}
+
+// PE-05: also when a provider has signed the person in, who goes to the account page.
+func TestEnrolmentComesFirstAfterAProvider(t *testing.T) {
+	r, _ := delegated(t, func(c *Config) { c.SignIn.SecondFactor = "required" })
+	p := r.person()
+	left := p.post("/depart", url.Values{"step": {formStep(t, p.get("/login"), "/depart")}})
+	p.get(callback(t, "google", left)).leads(t, "/login/second?to=")
+}

@@ -25,6 +25,7 @@ type Desk struct {
 	Browsers   *flow.Browsers
 	Catalog    *catalogue.Catalogue
 	Identities flow.Identities // nil: accounts at providers are not shown
+	Factors    flow.Factors
 	Notices    *notice.Teller
 	Audit      *audit.Recorder
 	Now        func() time.Time
@@ -275,7 +276,11 @@ func (d *Desk) Pause(ctx context.Context, p Person, id string) (Outcome, error) 
 // Resume ends a pause. It gives access, as making a key does: flow.ErrProve without a proof of the
 // last minutes, and the person is told (PE-04).
 func (d *Desk) Resume(ctx context.Context, p Person, id string) (Outcome, error) {
-	if _, err := d.Browsers.Owner(ctx, p.Token, p.UserID); err != nil {
+	v, err := d.Browsers.Owner(ctx, p.Token, p.UserID)
+	if err == nil {
+		err = flow.Sufficient(ctx, d.Factors, v)
+	}
+	if err != nil {
 		return "", err
 	}
 	c, err := d.connection(ctx, p, id)

@@ -30,6 +30,7 @@ type KeyMaker struct {
 	Browsers *flow.Browsers
 	Catalog  *catalogue.Catalogue
 	Bindings binding.Checker
+	Factors  flow.Factors
 	Notices  *notice.Teller
 	Audit    *audit.Recorder
 	Off      bool
@@ -90,12 +91,15 @@ var errKeysOff = oauth.NewError(oauth.AccessDenied,
 	"Keys for programs are switched off at this server. Its operator can say why.")
 
 // Offer shows what the person whose a browser is may make a key for. flow.ErrProve when the
-// person's last proof is too old (PE-04).
+// person's last proof is too old (PE-04); flow.ErrMore when they owe a second factor.
 func (k *KeyMaker) Offer(ctx context.Context, token storage.Hash, server string) (o KeyOffer, err error) {
 	if k.Off {
 		return o, errKeysOff
 	}
 	v, err := k.Browsers.Mine(ctx, token)
+	if err == nil {
+		err = flow.Sufficient(ctx, k.Factors, v)
+	}
 	if err != nil {
 		return o, err
 	}
@@ -170,13 +174,16 @@ type MadeKey struct {
 	Server storage.Resource
 }
 
-// Make makes the key of a form, once. flow.ErrProve when the person's last proof is too old;
+// Make makes the key of a form, once. flow.ErrProve and flow.ErrMore as for Offer;
 // storage.ErrFull when they have as many keys as there may be; the errors above, which make none.
 func (k *KeyMaker) Make(ctx context.Context, token storage.Hash, f KeyForm, r KeyRequest) (MadeKey, error) {
 	if k.Off {
 		return MadeKey{}, errKeysOff
 	}
 	v, err := k.Browsers.Owner(ctx, token, f.UserID)
+	if err == nil {
+		err = flow.Sufficient(ctx, k.Factors, v)
+	}
 	if err != nil {
 		return MadeKey{}, err
 	}

@@ -136,8 +136,11 @@ func (e *Entry) enter(ctx context.Context, u storage.User, p Proof, a Answer, mi
 		return nil, err
 	}
 	e.Users.SignedIn(ctx, u, a.Attempt.Network, p.Methods)
-	if p.Old != nil {
+	switch {
+	case p.Old != nil:
 		err = e.Store.EndSession(ctx, *p.Old, e.Now())
+	case need.Enrol: // before anything else
+		return StepUp{p.To}, nil
 	}
 	return Continue{p.To}, refusal.Protocol(err)
 }

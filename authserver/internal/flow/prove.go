@@ -2,6 +2,7 @@ package flow
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -94,6 +95,24 @@ func (e *Entry) Prove(ctx context.Context, f ProveForm, a Answer, token storage.
 
 // ErrProve means that the person has to prove again who they are before a change.
 var ErrProve = oauth.NewError(oauth.UnmetAuthentication, "Confirm first that it is you.")
+
+// ErrMore means that the person has to show the second factor first that is required of them.
+var ErrMore = errors.New("flow: a second factor is required")
+
+// Sufficient is ErrMore for a session in which a second factor is required that was not shown: it
+// gives nothing to applications and programs.
+func Sufficient(ctx context.Context, f Factors, v storage.Visit) error {
+	if f == nil {
+		return nil
+	}
+	switch need, err := f.Owes(ctx, v.User, v.Session.Methods); {
+	case err != nil:
+		return refusal.Unavailable(err)
+	case need.Missing:
+		return ErrMore
+	}
+	return nil
+}
 
 // Mine returns the person whose a browser is, when they have proved who they are just now: ErrProve
 // when that was too long ago, or when no person is signed in.

@@ -116,10 +116,18 @@ func (s *SignIns) goOn(ctx context.Context, p Payload, result delegation.Result,
 		return s.connected(ctx, p.Connect, false)
 	case result.Request.Purpose == delegation.PurposeLink:
 		return Continue{p.Destination}
+	case p.Query == "" && s.owes(ctx, result.User, fresh):
+		return StepUp{p.Destination}
 	case p.Query == "" || p.Approved == nil: // consent, if it is needed, comes now
 		return Continue{p.Destination}
 	}
 	return s.answer(ctx, p, result, fresh)
+}
+
+// owes reports whether the person has to show a second factor before anything else, or whether that is
+// not known. The session has begun; a request of a client is answered by what Examine finds.
+func (s *SignIns) owes(ctx context.Context, u storage.User, fresh storage.Session) bool {
+	return Sufficient(ctx, s.Flow.Factors, storage.Visit{User: u, Session: fresh}) != nil
 }
 
 // answer answers the request that the person approved before signing in: with a code at
