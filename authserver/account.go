@@ -6,19 +6,19 @@ import (
 	"net/url"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/account"
-	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // accountPages are the account page and its forms.
 type accountPages struct {
-	desk    *account.Desk
-	ways    *wayPages
-	keys    *keyPages
-	notices *noticePages
-	forms   *pageForms
-	steps   *steps
+	accounts *account.Page
+	ways     *wayPages
+	keys     *keyPages
+	notices  *noticePages
+	forms    *pageForms
+	steps    *steps
 }
 
 // accountForm is what the forms of the account page carry along: whom the page was made for.
@@ -42,7 +42,7 @@ func (p *accountPages) page(w http.ResponseWriter, r *http.Request) {
 func (p *accountPages) show(w http.ResponseWriter, r *http.Request, after attempt) {
 	query := r.URL.Query()
 	from := account.Places{Connections: query.Get("before"), Keys: query.Get("keys")}
-	v, err := p.desk.View(r.Context(), p.forms.token(r), from)
+	v, err := p.accounts.View(r.Context(), p.forms.token(r), from)
 	switch {
 	case err != nil:
 		p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
@@ -82,7 +82,7 @@ func (p *accountPages) view(w http.ResponseWriter, r *http.Request, v *account.V
 	if err != nil {
 		return web.AccountPage{}, err
 	}
-	signOut, err := p.forms.seal(w, r, purposeLogout, flow.Destination{})
+	signOut, err := p.forms.seal(w, r, purposeLogout, entry.Destination{})
 	if err != nil {
 		return web.AccountPage{}, err
 	}
@@ -122,11 +122,11 @@ func (p *accountPages) connections(w http.ResponseWriter, r *http.Request) {
 	}
 	id := posted.Get("grant")
 	acts := map[string]func(context.Context, account.Person, string) (account.Outcome, error){
-		"disconnect": p.desk.Disconnect,
-		"pause":      p.desk.Pause,
-		"resume":     p.desk.Resume,
+		"disconnect": p.accounts.Disconnect,
+		"pause":      p.accounts.Pause,
+		"resume":     p.accounts.Resume,
 		"narrow": func(ctx context.Context, who account.Person, id string) (account.Outcome, error) {
-			return p.desk.Narrow(ctx, who, id, posted["scope"])
+			return p.accounts.Narrow(ctx, who, id, posted["scope"])
 		},
 	}
 	act, ok := acts[posted.Get("act")]
@@ -148,9 +148,9 @@ func (p *accountPages) signIns(w http.ResponseWriter, r *http.Request) {
 	var err error
 	switch posted.Get("act") {
 	case "end":
-		outcome, err = p.desk.EndSignIn(r.Context(), who, posted.Get("session"))
+		outcome, err = p.accounts.EndSignIn(r.Context(), who, posted.Get("session"))
 	case "end-others":
-		outcome, err = p.desk.EndOthers(r.Context(), who)
+		outcome, err = p.accounts.EndOthers(r.Context(), who)
 	default:
 		p.unknown(w, r)
 		return
@@ -186,7 +186,7 @@ func (p *accountPages) askStop(w http.ResponseWriter, r *http.Request, form acco
 }
 
 func (p *accountPages) stopEverything(w http.ResponseWriter, r *http.Request, who account.Person) {
-	if err := p.desk.StopEverything(r.Context(), who); err != nil {
+	if err := p.accounts.StopEverything(r.Context(), who); err != nil {
 		p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
 		return
 	}

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/account"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -20,9 +20,9 @@ func (p *accountPages) changeWay(w http.ResponseWriter, r *http.Request) {
 	var err error
 	switch f.Get("act") {
 	case "rename":
-		err = p.ways.entry.RenameWay(r.Context(), f.WayForm, f.Get("name"))
+		err = p.ways.enrol.RenameWay(r.Context(), f.WayForm, f.Get("name"))
 	case "remove":
-		err = p.ways.entry.RemoveWay(r.Context(), f.by.User, f.WayForm)
+		err = p.ways.enrol.RemoveWay(r.Context(), f.by.User, f.WayForm)
 	default:
 		p.forms.errors.stale(w, r)
 		return
@@ -35,15 +35,15 @@ func (p *accountPages) changeWay(w http.ResponseWriter, r *http.Request) {
 
 // disconnect serves POST /disconnect.
 func (p *accountPages) disconnect(w http.ResponseWriter, r *http.Request) {
-	var form flow.DisconnectForm
+	var form account.DisconnectForm
 	if _, ok := p.forms.open(w, r, purposeDisconnect, &form); !ok {
 		return
 	}
-	if p.ways.at.Identities == nil {
+	if p.accounts.Identities == nil {
 		p.forms.errors.stale(w, r)
 		return
 	}
-	p.changedWays(w, r, p.ways.at.Disconnect(r.Context(), form, p.forms.token(r)))
+	p.changedWays(w, r, p.accounts.DisconnectIdentity(r.Context(), form, p.forms.token(r)))
 }
 
 // changedWays shows the account page after a change of the ways in.

@@ -12,7 +12,7 @@ import (
 // authorizePages answers authorization requests, and the forms of their pages.
 type authorizePages struct {
 	flow    *flow.Flow
-	signIns *flow.SignIns
+	signIns *flow.ProviderSignIns
 	forms   *pageForms
 	steps   *steps
 }

@@ -19,7 +19,7 @@ var responseParams = []string{"state", "code", "iss", "error", "error_descriptio
 
 // callback serves /callback/{provider}, where the browser comes back to.
 func (p *providerPages) callback(w http.ResponseWriter, r *http.Request) {
-	provider, ok := p.flow.Ways.Provider(r.PathValue("provider"))
+	provider, ok := p.flow.Options.Provider(r.PathValue("provider"))
 	audit.Note(r.Context(), slog.String("connector", form.Cut(r.PathValue("provider"), 100)))
 	switch {
 	case !ok:
@@ -74,7 +74,7 @@ func (p *providerPages) response(w http.ResponseWriter, r *http.Request, provide
 		p.forms.errors.lost(w, r)
 		return
 	}
-	fresh := p.forms.mint(r, "", ways.ByProvider) // always a new one: see flow.Mint
+	fresh := p.forms.mint(r, "", ways.ByProvider) // always a new one: see entry.Mint
 	out := p.signIns.Return(r.Context(), flow.Response{
 		AuthorizationResponse: delegation.AuthorizationResponse{
 			Provider: provider.ID, Params: params, Binding: begun.Binding, Session: fresh.Session,

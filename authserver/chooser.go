@@ -4,7 +4,9 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
@@ -12,7 +14,7 @@ import (
 
 // chooseForm is what the form that chooses an account carries along, sealed and bound to the browser.
 type chooseForm struct {
-	Query   flow.Query   `json:"q"`
+	Query   form.Query   `json:"q"`
 	Session storage.Hash `json:"s"`
 }
 
@@ -24,7 +26,7 @@ func (s *steps) chooseAccount(w http.ResponseWriter, r *http.Request, step flow.
 		Action:      s.views.paths.choose,
 		Client:      clientParty(a.Client),
 		Resource:    resourceParty(a.Resource.Resource),
-		AnotherURL:  s.views.paths.request(s.views.flow.Ways.ForAnother(a.Query.AnotherAccount())),
+		AnotherURL:  s.views.paths.request(s.views.flow.Options.ForAnother(a.Query.AnotherAccount())),
 		FormTargets: formTargets(a.RedirectURI),
 	}
 	_, held := s.forms.sessions.Held(r)
@@ -44,7 +46,7 @@ func (s *steps) chooseAccount(w http.ResponseWriter, r *http.Request, step flow.
 	s.web.For(r).Chooser(w, v)
 }
 
-func hashes(held []session.Held) (out []storage.Hash) {
+func hashes(held []session.BrowserSession) (out []storage.Hash) {
 	for _, h := range held {
 		out = append(out, h.Hash)
 	}
@@ -58,26 +60,26 @@ func (p *loginPages) choose(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_, held := p.forms.sessions.Held(r)
-	i := slices.IndexFunc(held, func(h session.Held) bool { return h.Hash == form.Session })
+	i := slices.IndexFunc(held, func(h session.BrowserSession) bool { return h.Hash == form.Session })
 	if i < 0 { // signed out meanwhile, perhaps in another tab
 		p.forms.errors.stale(w, r)
 		return
 	}
-	p.forms.sessions.Hold(w, held[i], held...)
+	p.forms.sessions.SetCurrent(w, held[i], held...)
 	http.Redirect(w, r, p.steps.views.paths.request(form.Query), http.StatusSeeOther)
 }
 
 // hold makes a session that has begun the current one of the browser. Other people stay signed in
 // beside it; an earlier session of the same person is no longer held.
 func (f *pageForms) hold(
-	w http.ResponseWriter, r *http.Request, browsers *flow.Browsers, begun session.Minted, u storage.User,
+	w http.ResponseWriter, r *http.Request, browsers *entry.Browsers, begun session.Minted, u storage.User,
 ) error {
 	_, held := f.sessions.Held(r)
 	signedIn, err := browsers.SignedIn(r.Context(), hashes(held))
 	if err != nil {
 		return err
 	}
-	var others []session.Held
+	var others []session.BrowserSession
 	for _, h := range held {
 		if slices.ContainsFunc(signedIn, func(v storage.Visit) bool {
 			return v.Session.Hash == h.Hash && v.User.ID != u.ID
@@ -85,7 +87,7 @@ func (f *pageForms) hold(
 			others = append(others, h)
 		}
 	}
-	f.sessions.Hold(w, begun.Held(), others...)
+	f.sessions.SetCurrent(w, begun.InBrowser(), others...)
 	f.follow(w, r, browsers, u)
 	return nil
 }

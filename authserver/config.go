@@ -29,7 +29,7 @@ type Store interface {
 	storage.Locales
 	storage.Setup
 	storage.Sessions
-	storage.SignIns
+	storage.UserSessions
 	storage.Approvals
 	storage.Devices
 	storage.RemoteSignIns
@@ -346,7 +346,7 @@ func (c Config) validateDelegation() error {
 		return nil
 	}
 	var errs []error
-	w := flow.Ways{Password: !c.NoLocalLogin, At: c.Delegation}
+	w := flow.SignInOptions{Password: !c.NoLocalLogin, At: c.Delegation}
 	if !w.Password && len(w.Providers()) == 0 {
 		errs = append(errs, errors.New("without a provider no one could sign in"))
 	}

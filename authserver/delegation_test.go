@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
@@ -337,7 +338,7 @@ func TestChooser(t *testing.T) {
 		if strings.Contains(pg.body, "password") || !strings.Contains(pg.body, "Continue with <bdi>Google") {
 			t.Errorf("got %s", pg.body)
 		}
-		step, err := r.sessions.SealStep(purposeLogin, browserOf(t, r, p), flow.Destination{})
+		step, err := r.sessions.SealStep(purposeLogin, browserOf(t, r, p), entry.Destination{})
 		if err != nil {
 			t.Fatal(err)
 		}

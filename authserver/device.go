@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/device"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
@@ -79,7 +80,7 @@ func (s *Server) newDevices() *device.Requests {
 // devicePages are where people decide about devices.
 type devicePages struct {
 	devices *flow.Devices
-	remote  *flow.RemoteSignIns // nil: browsers are not signed in from other devices
+	remote  *remotePages // nil: browsers are not signed in from other devices
 	forms   *pageForms
 	steps   *steps
 }
@@ -90,11 +91,12 @@ func (p *devicePages) page(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	typed, look := query.Get(paramUserCode), p.devices.Look
+	typed := query.Get(paramUserCode)
 	if p.remote != nil && device.IsSignIn(typed) {
-		look = p.remote.Look
+		p.remote.look(w, r, typed)
+		return
 	}
-	p.steps.write(w, r, look(r.Context(), typed, p.forms.token(r), p.forms.networks(r)))
+	p.steps.write(w, r, p.devices.Look(r.Context(), typed, p.forms.token(r), p.forms.networks(r)))
 }
 
 // decide serves POST /device.
@@ -146,7 +148,7 @@ func (s *steps) askDevice(w http.ResponseWriter, r *http.Request, step flow.AskD
 	sealed, err := s.forms.seal(w, r, purposeDevice, step.Form)
 	var signOut string
 	if err == nil {
-		signOut, err = s.forms.seal(w, r, purposeLogout, flow.Destination{Device: step.Form.Code})
+		signOut, err = s.forms.seal(w, r, purposeLogout, entry.Destination{Device: step.Form.Code})
 	}
 	if err != nil {
 		s.errors.show(w, r, http.StatusBadRequest, err)

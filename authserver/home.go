@@ -3,6 +3,7 @@ package authserver
 import (
 	"net/http"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
@@ -10,14 +11,14 @@ import (
 
 // homePages are the start page.
 type homePages struct {
-	accounts *flow.Accounts
-	forms    *pageForms
-	steps    *steps
+	start *flow.StartPage
+	forms *pageForms
+	steps *steps
 }
 
 // home serves the start page.
 func (p *homePages) home(w http.ResponseWriter, r *http.Request) {
-	h, err := p.accounts.Home(r.Context(), p.forms.token(r))
+	h, err := p.start.Home(r.Context(), p.forms.token(r))
 	if err != nil {
 		p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)
 		return
@@ -47,13 +48,13 @@ func (p *homePages) addSignIn(w http.ResponseWriter, r *http.Request, v *web.Hom
 	if p.steps.passwords.offered(r.Context()) {
 		v.SignInURL = p.steps.views.paths.login
 	}
-	v.SignIn, err = p.steps.choices(w, r, flow.Destination{})
+	v.SignIn, err = p.steps.choices(w, r, entry.Destination{})
 	return err
 }
 
 // addAccount fills in who is signed in.
 func (p *homePages) addAccount(w http.ResponseWriter, r *http.Request, v *web.Home, u storage.User) (err error) {
 	v.Username, v.AccountURL = u.Name, p.steps.views.paths.account
-	v.Step, err = p.forms.seal(w, r, purposeLogout, flow.Destination{})
+	v.Step, err = p.forms.seal(w, r, purposeLogout, entry.Destination{})
 	return err
 }

@@ -6,7 +6,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -41,7 +41,7 @@ func (s *spokenPages) For(r *http.Request) *web.Pages {
 
 // languagePages are where people choose a language.
 type languagePages struct {
-	browsers *flow.Browsers
+	browsers *entry.Browsers
 	forms    *pageForms
 	web      *spokenPages
 }
@@ -62,7 +62,7 @@ func (p *languagePages) choose(w http.ResponseWriter, r *http.Request) {
 
 // follow has the pages in a browser speak the language that the person chose who has signed in, and
 // otherwise keeps at their account what they chose in this browser.
-func (f *pageForms) follow(w http.ResponseWriter, r *http.Request, browsers *flow.Browsers, u storage.User) {
+func (f *pageForms) follow(w http.ResponseWriter, r *http.Request, browsers *entry.Browsers, u storage.User) {
 	chosen, _ := f.sessions.Languages(r)
 	switch {
 	case u.Locale != "" && u.Locale != chosen:

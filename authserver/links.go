@@ -39,12 +39,12 @@ type choices struct{ password, passkey bool }
 
 // choices of a link. One that a person asked for by mail gives a password alone: a passkey counts as
 // two factors, and who reads the mail must not get past the second one with it.
-func (p *linkPages) choices(s users.Shown) choices {
+func (p *linkPages) choices(s users.LinkView) choices {
 	return choices{password: !p.off, passkey: p.ways.Site().Offered() && s.Kind != storage.LinkReset}
 }
 
 // open returns what the link of a token is for, in a browser; users.ErrLink where it leaves no choice.
-func (p *linkPages) open(r *http.Request, token string, browser storage.Hash) (users.Shown, error) {
+func (p *linkPages) open(r *http.Request, token string, browser storage.Hash) (users.LinkView, error) {
 	shown, err := p.users.ShowLink(r.Context(), token, browser)
 	if err == nil && !shown.Stops && p.choices(shown) == (choices{}) {
 		err = users.ErrLink
@@ -80,7 +80,7 @@ func (p *linkPages) show(w http.ResponseWriter, r *http.Request, status int, pro
 }
 
 // view is the page of a link, with a form for each choice.
-func (p *linkPages) view(w http.ResponseWriter, r *http.Request, shown users.Shown) (web.Link, error) {
+func (p *linkPages) view(w http.ResponseWriter, r *http.Request, shown users.LinkView) (web.Link, error) {
 	token, choices := r.PathValue("token"), p.choices(shown)
 	form, v := linkForm{Token: secrets.Hash(token)}, linkView(shown, choices)
 	v.Action = p.paths.link + token
@@ -100,7 +100,7 @@ func (p *linkPages) view(w http.ResponseWriter, r *http.Request, shown users.Sho
 
 // askPasskey begins to make a passkey for the person of a link.
 func (p *linkPages) askPasskey(
-	w http.ResponseWriter, r *http.Request, shown users.Shown, form *linkForm,
+	w http.ResponseWriter, r *http.Request, shown users.LinkView, form *linkForm,
 ) (*web.Passkey, error) {
 	if form.UserID = shown.UserID; form.UserID == "" {
 		form.UserID = users.NewID()
@@ -111,7 +111,7 @@ func (p *linkPages) askPasskey(
 	return &web.Passkey{Options: string(begun.Options)}, err
 }
 
-func linkView(s users.Shown, c choices) web.Link {
+func linkView(s users.LinkView, c choices) web.Link {
 	v := web.Link{Username: s.Name, Password: c.password && !s.Stops}
 	if !s.Stops {
 		v.Until = web.Say("link.until", "time", moment(s.ExpiresAt))
@@ -167,7 +167,7 @@ func (p *linkPages) use(w http.ResponseWriter, r *http.Request) {
 
 // usePasskey uses a link with the passkey that the person has made.
 func (p *linkPages) usePasskey(
-	w http.ResponseWriter, r *http.Request, shown users.Shown, use users.LinkUse, sealed linkForm, form url.Values,
+	w http.ResponseWriter, r *http.Request, shown users.LinkView, use users.LinkUse, sealed linkForm, form url.Values,
 ) {
 	answer := p.forms.answer(w, r, form)
 	made, err := p.ways.NewPasskey(r.Context(), answer.Browser,

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/internal/users"
@@ -15,32 +16,32 @@ import (
 
 // loginPages sign people in here, and out.
 type loginPages struct {
-	flow     *flow.Flow
-	accounts *flow.Accounts
-	entry    *flow.Entry
-	off      bool // accounts with a password do not sign in
-	forms    *pageForms
-	steps    *steps
+	flow  *flow.Flow
+	start *flow.StartPage
+	entry *entry.Entry
+	off   bool // accounts with a password do not sign in
+	forms *pageForms
+	steps *steps
 }
 
 // page serves GET /login: the address bar shows it after a wrong password, and
 // the start page leads here.
 func (p *loginPages) page(w http.ResponseWriter, r *http.Request) {
-	h, err := p.accounts.Home(r.Context(), p.forms.token(r))
+	h, err := p.start.Home(r.Context(), p.forms.token(r))
 	switch {
 	case err != nil:
 		p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)
 	case h.Visit != nil:
 		http.Redirect(w, r, p.steps.views.paths.account, http.StatusSeeOther)
 	default:
-		p.steps.write(w, r, flow.Login{EndNotice: h.EndNotice})
+		p.steps.enter(w, r, entry.Login{EndNotice: h.EndNotice})
 	}
 }
 
 // login serves POST /login: it checks a password, begins a session and goes
 // back to where the person came from.
 func (p *loginPages) login(w http.ResponseWriter, r *http.Request) {
-	var to flow.Destination
+	var to entry.Destination
 	posted, ok := p.forms.open(w, r, purposeLogin, &to)
 	if !ok {
 		return
@@ -61,7 +62,7 @@ func (p *loginPages) login(w http.ResponseWriter, r *http.Request) {
 var errNoPasswords = oauth.NewError(oauth.AccessDenied, "Signing in with a password is turned off on this server.")
 
 // problem shows the login page again with what was wrong.
-func (p *loginPages) problem(w http.ResponseWriter, r *http.Request, to flow.Destination, after attempt, err error) {
+func (p *loginPages) problem(w http.ResponseWriter, r *http.Request, to entry.Destination, after attempt, err error) {
 	if after.status, after.problem = proofProblem(w, after.wrong, err); after.status == 0 {
 		p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)
 		return
@@ -71,12 +72,13 @@ func (p *loginPages) problem(w http.ResponseWriter, r *http.Request, to flow.Des
 
 // again shows the login page for the request that it belongs to, as far as
 // that can be known before a person has signed in.
-func (p *loginPages) again(w http.ResponseWriter, r *http.Request, to flow.Destination, after attempt) {
-	login := flow.Login{To: to}
+func (p *loginPages) again(w http.ResponseWriter, r *http.Request, to entry.Destination, after attempt) {
+	login := entry.Login{To: to}
 	if to.Query != "" {
 		step := p.flow.Authorize(r.Context(), form.New(to.Query.Values()), storage.Hash{})
+		enter, _ := step.(flow.Enter)
 		var ok bool
-		if login, ok = step.(flow.Login); !ok {
+		if login, ok = enter.Step.(entry.Login); !ok {
 			p.steps.write(w, r, step)
 			return
 		}
@@ -103,13 +105,13 @@ func minutes(d time.Duration) int { return max(1, int(d.Round(time.Minute)/time.
 
 // logout serves POST /logout: it ends the current session of the browser, or all that it holds.
 func (p *loginPages) logout(w http.ResponseWriter, r *http.Request) {
-	var to flow.Destination
+	var to entry.Destination
 	posted, ok := p.forms.open(w, r, purposeLogout, &to)
 	if !ok {
 		return
 	}
 	current, held := p.forms.sessions.Held(r)
-	ending, staying := held, []session.Held(nil)
+	ending, staying := held, []session.BrowserSession(nil)
 	if posted.Get("all") == "" {
 		n := 0
 		if current {
@@ -123,11 +125,11 @@ func (p *loginPages) logout(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	p.forms.sessions.Release(w, staying...)
+	p.forms.sessions.DropCurrent(w, staying...)
 	paths := p.steps.views.paths
 	switch {
 	case to.Query != "":
-		http.Redirect(w, r, paths.request(p.flow.Ways.ForAnother(to.Query)), http.StatusSeeOther)
+		http.Redirect(w, r, paths.request(p.flow.Options.ForAnother(to.Query)), http.StatusSeeOther)
 	case to.Connect != "":
 		http.Redirect(w, r, paths.connect+to.Connect, http.StatusSeeOther)
 	case to.Device != "":
@@ -138,11 +140,11 @@ func (p *loginPages) logout(w http.ResponseWriter, r *http.Request) {
 }
 
 // signedOut says so, and offers to sign out the other people whose sessions the browser still holds.
-func (s *steps) signedOut(w http.ResponseWriter, r *http.Request, staying []session.Held) {
+func (s *steps) signedOut(w http.ResponseWriter, r *http.Request, staying []session.BrowserSession) {
 	v := web.SignedOut{Action: s.views.paths.logout}
 	others, err := s.views.flow.Browsers.SignedIn(r.Context(), hashes(staying))
 	if err == nil && len(others) > 0 {
-		v.Step, err = s.forms.seal(w, r, purposeLogout, flow.Destination{})
+		v.Step, err = s.forms.seal(w, r, purposeLogout, entry.Destination{})
 	}
 	if err != nil {
 		s.errors.show(w, r, http.StatusServiceUnavailable, err)

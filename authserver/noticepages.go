@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/users"
@@ -15,8 +15,8 @@ import (
 
 // noticePages show what has changed about an account (PE-04).
 type noticePages struct {
-	browsers *flow.Browsers
-	teller   *notice.Teller
+	browsers *entry.Browsers
+	notifier *notice.Notifier
 	users    *users.Users
 	prove    *provePages
 	paths    paths
@@ -52,7 +52,7 @@ func (p *noticePages) page(w http.ResponseWriter, r *http.Request) {
 
 // section is what a person has not seen yet.
 func (p *noticePages) section(w http.ResponseWriter, r *http.Request, userID string) (v web.Notices, err error) {
-	unseen, err := p.teller.Unseen(r.Context(), userID)
+	unseen, err := p.notifier.Unseen(r.Context(), userID)
 	if err != nil {
 		return v, refusal.Unavailable(err)
 	}
@@ -89,7 +89,7 @@ func (p *noticePages) act(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	_, err := p.browsers.Owner(r.Context(), p.forms.token(r), sealed.UserID)
+	_, err := p.browsers.FreshVisitOf(r.Context(), p.forms.token(r), sealed.UserID)
 	if err != nil {
 		p.prove.refused(w, r, pageAccount, err)
 		return
@@ -98,7 +98,7 @@ func (p *noticePages) act(w http.ResponseWriter, r *http.Request) {
 	case "stop":
 		err = p.users.StopRecovery(r.Context(), sealed.UserID)
 	case "seen":
-		err = p.teller.See(r.Context(), sealed.UserID, sealed.IDs)
+		err = p.notifier.See(r.Context(), sealed.UserID, sealed.IDs)
 	default:
 		p.forms.errors.stale(w, r)
 		return

@@ -22,7 +22,7 @@ type Webhook struct {
 	Networks []netip.Prefix
 }
 
-func newTeller(c Config, texts *text.Catalogues) *notice.Teller {
+func newNotifier(c Config, texts *text.Catalogues) *notice.Notifier {
 	cfg := notice.Config{
 		Store: c.Store, Issuer: c.Issuer, Product: c.ProductName, Audit: c.Audit, Logger: c.Logger, Now: c.Now,
 		Texts: func() (*text.Catalogues, error) { return texts, nil },

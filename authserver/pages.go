@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/account"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 )
 
@@ -34,26 +35,26 @@ type pages struct {
 // newPages puts the flow together, and the pages on it.
 func newPages(s *Server) *pages {
 	c := s.cfg
-	browsers := &flow.Browsers{Store: c.Store, Bindings: s.bindings, Notices: c.Bindings, Now: c.Now}
-	listed := &flow.Ways{Password: !c.NoLocalLogin, At: c.Delegation, Default: c.DefaultProvider}
+	browsers := &entry.Browsers{Store: c.Store, Bindings: s.bindings, Notices: c.Bindings, Now: c.Now}
+	listed := &flow.SignInOptions{Password: !c.NoLocalLogin, At: c.Delegation, Default: c.DefaultProvider}
 	f := &flow.Flow{
 		Clients:  s.clients,
 		Catalog:  s.catalog,
 		Browsers: browsers,
-		Ways:     listed,
+		Options:  listed,
 		Factors:  s.ways,
 		Protocol: &protocol{s.grants.shell, s.grants.approvals},
 		Bindings: s.bindings,
 		Audit:    c.Audit,
 		Now:      c.Now,
 	}
-	accounts := &flow.Accounts{Browsers: browsers, Catalog: s.catalog, Identities: c.Accounts, Notices: s.teller}
-	signIns := flow.NewSignIns(f, c.Delegation, s.links, s.teller)
-	entry := &flow.Entry{
+	start := &flow.StartPage{Browsers: browsers, Catalog: s.catalog}
+	signIns := flow.NewProviderSignIns(f, c.Delegation, s.links, s.notifier)
+	signIn := &entry.Entry{
 		Store:    c.Store,
 		Users:    s.users,
 		Ways:     s.ways,
-		Notices:  s.teller,
+		Notices:  s.notifier,
 		Clients:  s.clients,
 		Browsers: browsers,
 		Audit:    c.Audit,
@@ -66,49 +67,54 @@ func newPages(s *Server) *pages {
 		web:    s.errors.web,
 		views: &views{
 			issuer: c.Issuer, paths: s.paths, flow: f, clients: s.clients, mail: s.users.HasMail(),
-			codeTTL: c.Tokens.CodeTTL, noRemote: c.SignIn.NoOtherDevice,
+			codeTTL: c.Tokens.CodeTTL, noOtherDevice: c.SignIn.NoOtherDevice,
 		},
 		passwords: newPasswords(c.Config),
 		ways:      s.ways,
 		audit:     c.Audit,
 	}
-	remote := s.newRemote(browsers)
 	devices := &flow.Devices{Flow: f, Requests: s.devices, Approvals: s.grants.approvals}
-	prove := &provePages{entry, forms, steps}
-	ways := &wayPages{entry, accounts, prove, forms, steps}
-	notices := &noticePages{browsers, s.teller, s.users, prove, s.paths, s.errors.web, forms}
-	desk := &account.Desk{
+	prove := &provePages{signIn, forms, steps}
+	enrol := &entry.Enrolment{Store: c.Store, Users: s.users, Ways: s.ways, Notices: s.notifier}
+	ways := &wayPages{
+		browsers: browsers,
+		enrol:    enrol,
+		prove:    prove,
+		forms:    forms,
+		steps:    steps,
+	}
+	notices := &noticePages{browsers, s.notifier, s.users, prove, s.paths, s.errors.web, forms}
+	accounts := &account.Page{
 		Store:      c.Store,
 		Browsers:   browsers,
 		Catalog:    s.catalog,
 		Identities: c.Accounts,
 		Factors:    s.ways,
-		Notices:    s.teller,
+		Notices:    s.notifier,
 		Audit:      c.Audit,
 		Now:        c.Now,
 	}
 	keys := &keyPages{s.newKeyMaker(browsers), prove, forms, steps}
+	remote := s.newRemote(browsers, forms, steps)
 	p := &pages{
 		issuer:      c.Issuer,
 		paths:       s.paths,
 		web:         s.errors.web,
 		errors:      s.errors,
 		authorize:   &authorizePages{f, signIns, forms, steps},
-		login:       &loginPages{f, accounts, entry, c.NoLocalLogin, forms, steps},
+		login:       &loginPages{f, start, signIn, c.NoLocalLogin, forms, steps},
 		notices:     notices,
 		language:    &languagePages{browsers, forms, s.errors.web},
 		links:       &linkPages{s.users, s.ways, c.NoLocalLogin, c.Issuer, s.paths, s.errors.web, forms},
-		home:        &homePages{accounts, forms, steps},
-		account:     &accountPages{desk, ways, keys, notices, forms, steps},
+		home:        &homePages{start, forms, steps},
+		account:     &accountPages{accounts, ways, keys, notices, forms, steps},
 		keys:        keys,
 		setup:       &setupPages{s.users, c.NoLocalLogin, c.Issuer, s.paths.setup, s.errors.web, forms},
 		device:      &devicePages{devices, remote, forms, steps},
 		prove:       prove,
 		ways:        ways,
+		remote:      remote,
 		backchannel: c.BackchannelLogout,
-	}
-	if remote != nil {
-		p.remote = &remotePages{remote, forms, steps}
 	}
 	if c.Delegation != nil {
 		p.provider = &providerPages{f, signIns, forms, steps}
@@ -116,7 +122,7 @@ func newPages(s *Server) *pages {
 	return p
 }
 
-func (s *Server) newKeyMaker(browsers *flow.Browsers) *account.KeyMaker {
+func (s *Server) newKeyMaker(browsers *entry.Browsers) *account.KeyMaker {
 	c := s.cfg
 	return &account.KeyMaker{
 		Store:    c.Store,
@@ -124,7 +130,7 @@ func (s *Server) newKeyMaker(browsers *flow.Browsers) *account.KeyMaker {
 		Catalog:  s.catalog,
 		Bindings: s.bindings,
 		Factors:  s.ways,
-		Notices:  s.teller,
+		Notices:  s.notifier,
 		Audit:    c.Audit,
 		Off:      c.ProgramKeys.Off,
 		MaxTTL:   c.ProgramKeys.MaxTTL,

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/web"
 )
@@ -12,18 +12,18 @@ import (
 // provePages ask people who are signed in to prove again who they are, before they change what lets
 // them in (PE-04).
 type provePages struct {
-	entry *flow.Entry
+	entry *entry.Entry
 	forms *pageForms
 	steps *steps
 }
 
 // refused answers a change that was not made: by leading to a proof when that is what is missing.
 func (p *provePages) refused(w http.ResponseWriter, r *http.Request, back string, err error) {
-	to := flow.Destination{Page: back}
+	to := entry.Destination{Page: back}
 	switch {
-	case errors.Is(err, flow.ErrProve):
+	case errors.Is(err, entry.ErrProve):
 		p.steps.lead(w, r, p.steps.views.paths.prove, to)
-	case errors.Is(err, flow.ErrMore):
+	case errors.Is(err, entry.ErrMore):
 		p.steps.stepUp(w, r, to)
 	default:
 		p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
@@ -39,29 +39,29 @@ func (p *provePages) page(w http.ResponseWriter, r *http.Request) {
 	p.ask(w, r, to, attempt{status: http.StatusOK})
 }
 
-func (p *provePages) ask(w http.ResponseWriter, r *http.Request, to flow.Destination, after attempt) {
+func (p *provePages) ask(w http.ResponseWriter, r *http.Request, to entry.Destination, after attempt) {
 	browser := p.forms.sessions.Browser(w, r)
 	step, err := p.entry.Ask(r.Context(), p.forms.token(r), to, browser)
 	if err != nil {
 		p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)
 		return
 	}
-	if prove, ok := step.(flow.Prove); ok {
+	if prove, ok := step.(entry.Prove); ok {
 		p.show(w, r, prove, after)
 		return
 	}
-	p.steps.write(w, r, step)
+	p.steps.enter(w, r, step)
 }
 
 // prove serves POST /prove.
 func (p *provePages) prove(w http.ResponseWriter, r *http.Request) {
-	var f flow.ProveForm
+	var f entry.ProveForm
 	posted, ok := p.forms.open(w, r, purposeProve, &f)
 	if !ok {
 		return
 	}
 	x, a := &entering{forms: p.forms, r: r}, p.forms.answer(w, r, posted)
-	step, err := flow.Step(nil), errNoScript
+	step, err := entry.Step(nil), errNoScript
 	if a.Given() {
 		step, err = p.entry.Prove(r.Context(), f, a, p.forms.token(r), x.mint)
 	}
@@ -77,13 +77,13 @@ func (p *provePages) prove(w http.ResponseWriter, r *http.Request) {
 	p.ask(w, r, f.To, after)
 }
 
-func (p *provePages) show(w http.ResponseWriter, r *http.Request, step flow.Prove, after attempt) {
+func (p *provePages) show(w http.ResponseWriter, r *http.Request, step entry.Prove, after attempt) {
 	sealed, err := p.forms.seal(w, r, purposeProve, step.Form)
 	paths := p.steps.views.paths
 	v := web.Prove{
 		Action: paths.prove, Step: sealed, Username: step.Username, Problem: after.problem,
 		Password: step.Password && !p.steps.passwords.off, App: step.App,
-		BackURL: paths.destination(flow.Destination{Page: pageAccount}),
+		BackURL: paths.destination(entry.Destination{Page: pageAccount}),
 	}
 	if step.Options != nil {
 		v.Passkey = &web.Passkey{Action: v.Action, Step: sealed, Options: string(step.Options), Unknown: after.unknown}

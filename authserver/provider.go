@@ -9,7 +9,7 @@ import (
 // providerPages send people to providers and take them back.
 type providerPages struct {
 	flow    *flow.Flow
-	signIns *flow.SignIns
+	signIns *flow.ProviderSignIns
 	forms   *pageForms
 	steps   *steps
 }

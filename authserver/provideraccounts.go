@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"net/http"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/account"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
@@ -21,14 +22,14 @@ func (p *wayPages) accounts(
 		connected[id.Connector] = true
 		a := p.steps.views.account(id)
 		if !only || a.Gone {
-			form := flow.DisconnectForm{UserID: u.ID, Connector: id.Connector, Subject: id.Subject}
+			form := account.DisconnectForm{UserID: u.ID, Connector: id.Connector, Subject: id.Subject}
 			if a.Step, err = p.forms.seal(w, r, purposeDisconnect, form); err != nil {
 				return nil, nil, err
 			}
 		}
 		accounts = append(accounts, a)
 	}
-	for _, provider := range p.steps.views.flow.Ways.Providers() {
+	for _, provider := range p.steps.views.flow.Options.Providers() {
 		if connected[provider.ID] {
 			continue
 		}
@@ -42,7 +43,7 @@ func (p *wayPages) accounts(
 }
 
 func (v *views) account(id storage.Identity) web.Account {
-	provider, ok := v.flow.Ways.Provider(id.Connector)
+	provider, ok := v.flow.Options.Provider(id.Connector)
 	if !ok { // taken out of the configuration
 		provider = delegation.Provider{Name: id.Connector}
 	}

@@ -5,7 +5,9 @@ import (
 	"net/http"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/delegation"
@@ -69,18 +71,18 @@ func (s *steps) askBeforeReading(w http.ResponseWriter, r *http.Request, u flow.
 // beforeProvider is what the consent page shows before a sign-in at a provider.
 type beforeProvider struct {
 	provider string
-	query    flow.Query
+	query    form.Query
 	approved *flow.Shown // nil: consent comes after signing in
 	view     web.ProviderConsent
 }
 
 func (s *steps) providerConsent(w http.ResponseWriter, r *http.Request, d beforeProvider) {
-	ways, v := s.views.flow.Ways, d.view
+	ways, v := s.views.flow.Options, d.view
 	p, _ := ways.Provider(d.provider)
 	sealed, err := s.forms.seal(w, r, purposeProviderConsent, flow.ProviderForm{
 		Provider: d.provider, Purpose: delegation.PurposeSignIn,
 		Payload: flow.Payload{
-			Destination: flow.Destination{Query: d.query}, Approved: d.approved, Code: grant.NewCode(),
+			Destination: entry.Destination{Query: d.query}, Approved: d.approved, Code: grant.NewCode(),
 		},
 	})
 	if err != nil {
@@ -90,7 +92,7 @@ func (s *steps) providerConsent(w http.ResponseWriter, r *http.Request, d before
 	v.Action, v.Step, v.Provider = s.views.paths.consent, sealed, providerView(p)
 	v.FormTargets = append(v.FormTargets, providerTargets(p)...)
 	if ways.Several(s.passwords.offered(r.Context())) {
-		v.OtherURL = s.views.paths.atProvider(d.query, flow.AnyProvider)
+		v.OtherURL = s.views.paths.atProvider(d.query, form.AnyProvider)
 	}
 	s.web.For(r).ProviderConsent(w, http.StatusOK, v)
 }
@@ -151,7 +153,7 @@ func (s *steps) askConnect(w http.ResponseWriter, r *http.Request, step flow.Ask
 	sealed, err := s.forms.seal(w, r, purposeConnect, step.Form)
 	var signOut string
 	if err == nil {
-		signOut, err = s.forms.seal(w, r, purposeLogout, flow.Destination{Connect: step.Form.Request})
+		signOut, err = s.forms.seal(w, r, purposeLogout, entry.Destination{Connect: step.Form.Request})
 	}
 	if err != nil {
 		s.errors.show(w, r, http.StatusBadRequest, err)
@@ -167,22 +169,22 @@ func (s *steps) askConnect(w http.ResponseWriter, r *http.Request, step flow.Ask
 
 // choices are the providers on a page for a person who is not signed in: links to an
 // authorization request that continues there, or forms that lead back to it.
-func (s *steps) choices(w http.ResponseWriter, r *http.Request, to flow.Destination) ([]web.Choice, error) {
+func (s *steps) choices(w http.ResponseWriter, r *http.Request, to entry.Destination) ([]web.Choice, error) {
 	return s.choicesBy(w, r, to, flow.ProviderForm{})
 }
 
 // choicesAnew are choices at which the provider asks the person again who they are: a session that it
 // keeps in the browser is no proof (PE-04). held: it has said when the person proved it, and has to.
 func (s *steps) choicesAnew(
-	w http.ResponseWriter, r *http.Request, to flow.Destination, held bool,
+	w http.ResponseWriter, r *http.Request, to entry.Destination, held bool,
 ) ([]web.Choice, error) {
 	return s.choicesBy(w, r, to, flow.ProviderForm{Anew: held, Again: true})
 }
 
 func (s *steps) choicesBy(
-	w http.ResponseWriter, r *http.Request, to flow.Destination, form flow.ProviderForm,
+	w http.ResponseWriter, r *http.Request, to entry.Destination, form flow.ProviderForm,
 ) (out []web.Choice, err error) {
-	for _, p := range s.views.flow.Ways.Providers() {
+	for _, p := range s.views.flow.Options.Providers() {
 		c := web.Choice{Provider: providerView(p)}
 		if to.Query != "" {
 			c.URL = s.views.paths.atProvider(to.Query, p.ID)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/device"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/internal/qr"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -16,36 +17,41 @@ import (
 
 // remotePages sign in browsers from other devices (PE-15).
 type remotePages struct {
-	remote *flow.RemoteSignIns
+	remote *entry.RemoteSignIns
 	forms  *pageForms
 	steps  *steps
 }
 
-// newRemote returns the sign-ins from other devices, nil when they are turned off.
-func (s *Server) newRemote(browsers *flow.Browsers) *flow.RemoteSignIns {
+// newRemote returns the pages of sign-ins from other devices, nil when they are turned off.
+func (s *Server) newRemote(browsers *entry.Browsers, forms *pageForms, steps *steps) *remotePages {
 	c := s.cfg
 	if c.SignIn.NoOtherDevice {
 		return nil
 	}
-	return &flow.RemoteSignIns{
-		Requests: device.NewSignIns(device.SignIns{
-			Store: c.Store,
-			MAC:   func(purpose, code string) storage.Hash { return s.ring.MAC(purpose, []byte(code)) },
-			Audit: c.Audit,
-			Now:   c.Now,
-		}),
-		Browsers: browsers,
-		Ways:     s.ways,
-		Users:    s.users,
-		Notices:  s.teller,
-		Audit:    c.Audit,
-		Now:      c.Now,
+	requests := device.NewBrowserRequests(device.BrowserRequests{
+		Store: c.Store,
+		MAC:   func(purpose, code string) storage.Hash { return s.ring.MAC(purpose, []byte(code)) },
+		Audit: c.Audit,
+		Now:   c.Now,
+	})
+	return &remotePages{
+		remote: &entry.RemoteSignIns{
+			Requests: requests,
+			Browsers: browsers,
+			Ways:     s.ways,
+			Users:    s.users,
+			Notices:  s.notifier,
+			Audit:    c.Audit,
+			Now:      c.Now,
+		},
+		forms: forms,
+		steps: steps,
 	}
 }
 
 // begin serves POST /login/device: a browser asks to be signed in.
 func (p *remotePages) begin(w http.ResponseWriter, r *http.Request) {
-	var to flow.Destination
+	var to entry.Destination
 	if _, ok := p.forms.open(w, r, purposeLogin, &to); !ok {
 		return
 	}
@@ -58,14 +64,14 @@ func (p *remotePages) begin(w http.ResponseWriter, r *http.Request) {
 		p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
 		return
 	}
-	p.steps.write(w, r, step)
+	p.steps.enter(w, r, step)
 }
 
 // paramAsk is the parameter of /login/device with the request of the browser, sealed and bound to it.
 const paramAsk = "ask"
 
 // awaited is the request of the browser; when there is none, it has answered.
-func (p *remotePages) awaited(w http.ResponseWriter, r *http.Request) (a flow.Awaited, ok bool) {
+func (p *remotePages) awaited(w http.ResponseWriter, r *http.Request) (a entry.Awaited, ok bool) {
 	sealed := r.URL.Query().Get(paramAsk)
 	if err := p.forms.sessions.OpenStep(purposeRemote, p.forms.sessions.Browser(w, r), sealed, &a); err != nil {
 		p.forms.errors.stale(w, r)
@@ -106,38 +112,57 @@ func (p *remotePages) state(w http.ResponseWriter, r *http.Request) {
 
 // decide serves POST /device/sign-in: a person decides about a browser.
 func (p *remotePages) decide(w http.ResponseWriter, r *http.Request) {
-	var form flow.RemoteForm
+	var form entry.RemoteForm
 	posted, ok := p.forms.open(w, r, purposeRemoteDecision, &form)
 	if !ok {
 		return
 	}
-	p.steps.write(w, r, p.remote.Decide(r.Context(), form, posted.Get("decision"), posted.Get("number"),
-		p.forms.token(r)))
+	p.show(w, r)(p.remote.Decide(r.Context(), form, posted.Get("decision"), posted.Get("number"), p.forms.token(r)))
+}
+
+// look serves GET /device with the code of a browser.
+func (p *remotePages) look(w http.ResponseWriter, r *http.Request, code string) {
+	p.show(w, r)(p.remote.Look(r.Context(), code, p.forms.token(r), p.forms.networks(r)))
+}
+
+// show writes what the person sees who decides about a browser.
+func (p *remotePages) show(w http.ResponseWriter, r *http.Request) func(entry.Step, error) {
+	return func(step entry.Step, err error) {
+		if err != nil {
+			p.steps.write(w, r, flow.Fail{Err: err})
+			return
+		}
+		p.steps.enter(w, r, step)
+	}
 }
 
 // writeRemote writes the steps of a sign-in from another device.
-func (s *steps) writeRemote(w http.ResponseWriter, r *http.Request, step flow.Step) {
+func (s *steps) writeRemote(w http.ResponseWriter, r *http.Request, step entry.Step) {
 	switch step := step.(type) {
-	case flow.AwaitRemote:
+	case entry.AwaitRemote:
 		s.awaitRemote(w, r, step.Awaited)
-	case flow.WaitRemote:
+	case entry.WaitRemote:
 		s.waitRemote(w, r, step)
-	case flow.RemoteOver:
+	case entry.RemoteOver:
 		s.web.For(r).RemoteOver(w, web.RemoteOver{
-			Denied: step.Why == flow.RemoteDenied, AgainURL: s.views.paths.signIn(step.To),
+			Denied: step.Why == entry.RemoteDenied, AgainURL: s.views.paths.signIn(step.To),
 		})
-	case flow.AskRemote:
+	case entry.AskRemote:
 		s.askRemote(w, r, step)
-	case flow.RemoteDecided:
+	case entry.RemoteDecided:
 		s.web.For(r).RemoteDone(w, web.RemoteDone{
 			Denied: step.Denied, Mistaken: step.Mistaken, AccountURL: s.views.paths.account,
 		})
+	case entry.EnterRemoteCode:
+		s.enterDeviceCode(w, r, flow.EnterDeviceCode(step))
+	default:
+		s.errors.show(w, r, http.StatusInternalServerError, unknownStep(step))
 	}
 }
 
 // awaitRemote leads to the page on which the browser waits. Its address holds the request, which is
 // of no use in another browser.
-func (s *steps) awaitRemote(w http.ResponseWriter, r *http.Request, a flow.Awaited) {
+func (s *steps) awaitRemote(w http.ResponseWriter, r *http.Request, a entry.Awaited) {
 	sealed, err := s.forms.seal(w, r, purposeRemote, a)
 	if err != nil {
 		s.errors.show(w, r, http.StatusBadRequest, err)
@@ -147,7 +172,7 @@ func (s *steps) awaitRemote(w http.ResponseWriter, r *http.Request, a flow.Await
 	http.Redirect(w, r, s.views.paths.remote+"?"+url.Values{paramAsk: {sealed}}.Encode(), http.StatusSeeOther)
 }
 
-func (s *steps) waitRemote(w http.ResponseWriter, r *http.Request, step flow.WaitRemote) {
+func (s *steps) waitRemote(w http.ResponseWriter, r *http.Request, step entry.WaitRemote) {
 	a, paths := step.Awaited, s.views.paths
 	code, left := device.Show(a.Code), time.Unix(a.Expires, 0).Sub(s.views.flow.Now())
 	v := web.Remote{
@@ -166,11 +191,11 @@ func (s *steps) waitRemote(w http.ResponseWriter, r *http.Request, step flow.Wai
 	s.web.For(r).Remote(w, v)
 }
 
-func (s *steps) askRemote(w http.ResponseWriter, r *http.Request, step flow.AskRemote) {
+func (s *steps) askRemote(w http.ResponseWriter, r *http.Request, step entry.AskRemote) {
 	sealed, err := s.forms.seal(w, r, purposeRemoteDecision, step.Form)
 	var signOut string
 	if err == nil {
-		signOut, err = s.forms.seal(w, r, purposeLogout, flow.Destination{Device: step.Form.Code})
+		signOut, err = s.forms.seal(w, r, purposeLogout, entry.Destination{Device: step.Form.Code})
 	}
 	if err != nil {
 		s.errors.show(w, r, http.StatusBadRequest, err)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/rs/cors"
 
-	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/internal/users"
@@ -60,7 +60,7 @@ func (p paths) logged(path string) string {
 }
 
 // destination is where a person who has signed in was going.
-func (p paths) destination(to flow.Destination) string {
+func (p paths) destination(to entry.Destination) string {
 	switch {
 	case to.Query != "":
 		return p.authorize + "?" + string(to.Query.SignedIn())
@@ -75,11 +75,11 @@ func (p paths) destination(to flow.Destination) string {
 }
 
 // signIn is where a person signs in in another way, on the way to a destination.
-func (p paths) signIn(to flow.Destination) string {
+func (p paths) signIn(to entry.Destination) string {
 	switch {
 	case to.Query != "":
 		return p.request(to.Query)
-	case to == (flow.Destination{}):
+	case to == (entry.Destination{}):
 		return p.login
 	}
 	return p.destination(to)
@@ -91,10 +91,10 @@ func (p paths) forDevice(code string) string {
 }
 
 // request is where an authorization request begins.
-func (p paths) request(q flow.Query) string { return p.authorize + "?" + string(q) }
+func (p paths) request(q form.Query) string { return p.authorize + "?" + string(q) }
 
 // atProvider is where an authorization request continues at a provider.
-func (p paths) atProvider(q flow.Query, provider string) string {
+func (p paths) atProvider(q form.Query, provider string) string {
 	return p.authorize + "?" + string(q.AtProvider(provider))
 }
 

@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"slices"
 
-	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/internal/wire"
@@ -24,34 +24,34 @@ type entering struct {
 	user  storage.User
 }
 
-// mint is a flow.Mint.
+// mint is an entry.Mint.
 func (x *entering) mint(u storage.User, methods []string) storage.Session {
 	x.user, x.begun = u, x.forms.mint(x.r, u.ID, methods...)
 	return x.begun.Session
 }
 
 // entered goes on where the person was going who has signed in, or writes what comes before that.
-func (s *steps) entered(w http.ResponseWriter, r *http.Request, x *entering, step flow.Step) {
+func (s *steps) entered(w http.ResponseWriter, r *http.Request, x *entering, step entry.Step) {
 	switch step.(type) {
-	case flow.Continue, flow.StepUp: // the session has begun
+	case entry.Continue, entry.StepUp: // the session has begun
 		if err := s.forms.hold(w, r, s.views.flow.Browsers, x.begun, x.user); err != nil {
 			s.errors.show(w, r, http.StatusServiceUnavailable, err)
 			return
 		}
 		s.forms.sessions.Remember(w, r, x.user.Name)
 	}
-	s.write(w, r, step)
+	s.enter(w, r, step)
 }
 
 // passkey serves POST /login/passkey.
 func (p *loginPages) passkey(w http.ResponseWriter, r *http.Request) {
-	var f flow.PasskeyForm
+	var f entry.PasskeyForm
 	posted, ok := p.forms.open(w, r, purposePasskey, &f)
 	if !ok {
 		return
 	}
 	x, a := &entering{forms: p.forms, r: r}, p.forms.answer(w, r, posted)
-	step, err := flow.Step(nil), errNoScript
+	step, err := entry.Step(nil), errNoScript
 	if a.Given() {
 		step, err = p.entry.Passkey(r.Context(), f, a, x.mint)
 	}
@@ -64,7 +64,7 @@ func (p *loginPages) passkey(w http.ResponseWriter, r *http.Request) {
 
 // recovery serves POST /login/recovery.
 func (p *loginPages) recovery(w http.ResponseWriter, r *http.Request) {
-	var to flow.Destination
+	var to entry.Destination
 	posted, ok := p.forms.open(w, r, purposeLogin, &to)
 	if !ok {
 		return
@@ -80,13 +80,13 @@ func (p *loginPages) recovery(w http.ResponseWriter, r *http.Request) {
 
 // second serves POST /login/second, on which a person gives the second proof.
 func (p *loginPages) second(w http.ResponseWriter, r *http.Request) {
-	var f flow.Unfinished
+	var f entry.Unfinished
 	posted, ok := p.forms.open(w, r, purposeSecond, &f)
 	if !ok {
 		return
 	}
 	x, a := &entering{forms: p.forms, r: r}, p.forms.answer(w, r, posted)
-	step, err := flow.Step(nil), errNoScript
+	step, err := entry.Step(nil), errNoScript
 	if a.Given() {
 		step, err = p.entry.Second(r.Context(), f, a, x.mint)
 	}
@@ -95,17 +95,17 @@ func (p *loginPages) second(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	after := attempt{wrong: web.Say("second.wrong"), unknown: unknownPasskey(err)}
-	if errors.Is(err, flow.ErrLate) {
+	if errors.Is(err, entry.ErrLate) {
 		p.problem(w, r, f.To, after, err) // it begins again
 		return
 	}
 	if after.status, after.problem = proofProblem(w, after.wrong, err); after.status != 0 {
 		step, err = p.entry.Again(r.Context(), f, a.Browser)
 	}
-	switch again, ok := step.(flow.SecondFactor); {
+	switch again, ok := step.(entry.SecondFactor); {
 	case ok:
 		p.steps.second(w, r, again, after)
-	case errors.Is(err, flow.ErrLate):
+	case errors.Is(err, entry.ErrLate):
 		p.problem(w, r, f.To, after, err)
 	default:
 		p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)
@@ -123,16 +123,16 @@ func (p *loginPages) more(w http.ResponseWriter, r *http.Request) {
 		p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)
 		return
 	}
-	p.steps.write(w, r, step)
+	p.steps.enter(w, r, step)
 }
 
 // stepUp leads to it.
-func (s *steps) stepUp(w http.ResponseWriter, r *http.Request, to flow.Destination) {
+func (s *steps) stepUp(w http.ResponseWriter, r *http.Request, to entry.Destination) {
 	s.lead(w, r, s.views.paths.second, to)
 }
 
 // lead sends the browser to a page that goes on to a destination.
-func (s *steps) lead(w http.ResponseWriter, r *http.Request, page string, to flow.Destination) {
+func (s *steps) lead(w http.ResponseWriter, r *http.Request, page string, to entry.Destination) {
 	sealed, err := s.forms.seal(w, r, purposeTo, to)
 	if err != nil {
 		s.errors.show(w, r, http.StatusBadRequest, err)
@@ -143,10 +143,10 @@ func (s *steps) lead(w http.ResponseWriter, r *http.Request, page string, to flo
 }
 
 // destination is where a page goes on to, by its address: the account where that names none.
-func (f *pageForms) destination(w http.ResponseWriter, r *http.Request) (to flow.Destination, ok bool) {
+func (f *pageForms) destination(w http.ResponseWriter, r *http.Request) (to entry.Destination, ok bool) {
 	sealed := r.URL.Query().Get("to")
 	if sealed == "" {
-		return flow.Destination{Page: pageAccount}, true
+		return entry.Destination{Page: pageAccount}, true
 	}
 	if err := f.sessions.OpenStep(purposeTo, f.sessions.Browser(w, r), sealed, &to); err != nil {
 		f.errors.stale(w, r)
@@ -156,7 +156,7 @@ func (f *pageForms) destination(w http.ResponseWriter, r *http.Request) (to flow
 }
 
 // enrolFirst shows that a second proof is required of a person who has none.
-func (s *steps) enrolFirst(w http.ResponseWriter, r *http.Request, to flow.Destination) {
+func (s *steps) enrolFirst(w http.ResponseWriter, r *http.Request, to entry.Destination) {
 	sealed, err := s.forms.seal(w, r, purposeTo, to)
 	if err != nil {
 		s.errors.show(w, r, http.StatusBadRequest, err)
@@ -171,19 +171,19 @@ func (s *steps) enrolFirst(w http.ResponseWriter, r *http.Request, to flow.Desti
 }
 
 // answer is what a form of ours has of a proof, and from where.
-func (f *pageForms) answer(w http.ResponseWriter, r *http.Request, posted url.Values) flow.Answer {
-	from, device := f.networks(r), f.sessions.Device(r)
-	return flow.Answer{
+func (f *pageForms) answer(w http.ResponseWriter, r *http.Request, posted url.Values) entry.Answer {
+	from, device := f.networks(r), f.sessions.KnownBrowser(r)
+	return entry.Answer{
 		Code:       posted.Get("code"),
 		Recovery:   posted.Get("recovery"),
 		Credential: []byte(posted.Get("credential")),
 		Browser:    f.sessions.Browser(w, r),
 		Attempt: users.Attempt{
-			Name:     posted.Get("username"),
-			Password: posted.Get("password"),
-			Network:  from[0],
-			Wider:    from[1:],
-			Device:   users.Device{Name: device.Name, ID: device.ID},
+			Name:         posted.Get("username"),
+			Password:     posted.Get("password"),
+			Network:      from[0],
+			Wider:        from[1:],
+			KnownBrowser: users.KnownBrowser{Name: device.Name, ID: device.ID},
 		},
 	}
 }
@@ -207,7 +207,7 @@ func proofProblem(w http.ResponseWriter, wrong web.Text, err error) (status int,
 		return http.StatusUnauthorized, web.Say("passkey.unknown")
 	case errors.Is(err, ways.ErrRefused):
 		return http.StatusUnauthorized, web.Say("passkey.rejected")
-	case errors.Is(err, flow.ErrLate), errors.Is(err, ways.ErrOver):
+	case errors.Is(err, entry.ErrLate), errors.Is(err, ways.ErrOver):
 		return http.StatusBadRequest, web.Say("second.late")
 	}
 	return 0, web.Text{}
@@ -223,7 +223,7 @@ func unknownPasskey(err error) string {
 }
 
 // second shows the page for what is missing of a sign-in.
-func (s *steps) second(w http.ResponseWriter, r *http.Request, step flow.SecondFactor, after attempt) {
+func (s *steps) second(w http.ResponseWriter, r *http.Request, step entry.SecondFactor, after attempt) {
 	sealed, err := s.forms.seal(w, r, purposeSecond, step.Form)
 	if err != nil {
 		s.errors.show(w, r, http.StatusBadRequest, err)

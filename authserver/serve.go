@@ -75,7 +75,7 @@ func (s *Server) Serve(ctx context.Context, sites ...Site) error {
 	err := end(sites, servers, abort)
 	letters, done := context.WithTimeout(context.WithoutCancel(ctx), letterTime)
 	defer done()
-	s.teller.Drain(letters)
+	s.notifier.Drain(letters)
 	return err
 }
 

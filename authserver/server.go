@@ -31,7 +31,7 @@ type Server struct {
 	keys       *keys.Manager
 	sessions   *session.Manager
 	users      *users.Users
-	teller     *notice.Teller
+	notifier   *notice.Notifier
 	ways       *ways.Ways
 	errors     *errorPages
 	pages      *pages
@@ -115,9 +115,9 @@ func (s *Server) buildParts(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.teller = newTeller(c.Config, pages.Texts())
+	s.notifier = newNotifier(c.Config, pages.Texts())
 	if s.users, err = users.New(users.Config{
-		Store: c.Store, Now: c.Now, Teller: s.teller, Providers: c.providers(), Links: c.SignIn.Links.policy(),
+		Store: c.Store, Now: c.Now, Notifier: s.notifier, Providers: c.providers(), Links: c.SignIn.Links.policy(),
 		Audit: c.Audit, Logger: c.Logger,
 	}); err != nil {
 		return err

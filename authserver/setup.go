@@ -5,7 +5,7 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -56,7 +56,7 @@ func (p *setupPages) setup(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *setupPages) show(w http.ResponseWriter, r *http.Request, status int, v web.Setup) {
-	step, err := p.forms.seal(w, r, purposeSetup, flow.Destination{})
+	step, err := p.forms.seal(w, r, purposeSetup, entry.Destination{})
 	if err != nil {
 		p.forms.errors.show(w, r, http.StatusInternalServerError, err)
 		return
@@ -66,7 +66,7 @@ func (p *setupPages) show(w http.ResponseWriter, r *http.Request, status int, v 
 }
 
 func (p *setupPages) complete(w http.ResponseWriter, r *http.Request) {
-	form, ok := p.forms.open(w, r, purposeSetup, &flow.Destination{})
+	form, ok := p.forms.open(w, r, purposeSetup, &entry.Destination{})
 	if !ok {
 		return
 	}
@@ -90,7 +90,7 @@ func (p *setupPages) complete(w http.ResponseWriter, r *http.Request) {
 func (p *setupPages) check(w http.ResponseWriter, r *http.Request) {
 	form, err := readBody(r)
 	if err == nil {
-		err = p.forms.unseal(w, r, purposeSetup, form, &flow.Destination{})
+		err = p.forms.unseal(w, r, purposeSetup, form, &entry.Destination{})
 	}
 	if err != nil || p.off {
 		w.WriteHeader(http.StatusBadRequest)

@@ -10,7 +10,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -159,9 +161,10 @@ func TestWhatWasShownIsWhatIsAllowed(t *testing.T) {
 	t.Run("H1 a form of the version before says nothing of what was shown", func(t *testing.T) {
 		r := newRig(t)
 		r.nice()
-		form := flow.ConsentForm{Query: flow.Query(niceQuery().Encode())}
+		form := flow.ConsentForm{Query: form.Query(niceQuery().Encode())}
 		step := r.pages.authorize.flow.Consent(t.Context(), form, storage.Hash{}, flow.Decision{Verdict: "approve"})
-		if _, ok := step.(flow.Login); !ok {
+		enter, _ := step.(flow.Enter)
+		if _, ok := enter.Step.(entry.Login); !ok {
 			t.Errorf("got %T %+v", step, step)
 		}
 	})
@@ -191,7 +194,7 @@ func TestWhatWasShownIsWhatIsAllowed(t *testing.T) {
 				Identified: to, Resource: policy.Resolution{Resource: resource}, Scopes: tt.scopes,
 			}, policy.Question{Asked: tt.scopes})
 			form := flow.ConsentForm{
-				Query: flow.Query(niceQuery().Encode()), Shown: shown, UserID: u.ID, AuthTime: r.now().Unix(),
+				Query: form.Query(niceQuery().Encode()), Shown: shown, UserID: u.ID, AuthTime: r.now().Unix(),
 			}
 			step := f.Consent(t.Context(), form, fresh.Session.Hash, flow.Decision{Verdict: "approve"})
 			if answer, ok := step.(flow.Respond); reflect.TypeOf(step) != reflect.TypeOf(tt.want) ||

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
@@ -31,18 +32,10 @@ type steps struct {
 // write writes a step.
 func (s *steps) write(w http.ResponseWriter, r *http.Request, step flow.Step) {
 	switch step := step.(type) {
-	case flow.Login:
-		s.login(w, r, step, attempt{status: http.StatusOK})
+	case flow.Enter:
+		s.enter(w, r, step.Step)
 	case flow.ChooseAccount:
 		s.chooseAccount(w, r, step)
-	case flow.SecondFactor:
-		s.second(w, r, step, attempt{status: http.StatusOK})
-	case flow.StepUp:
-		s.stepUp(w, r, step.To)
-	case flow.Reprove:
-		s.lead(w, r, s.views.paths.prove, step.To)
-	case flow.EnrolFirst:
-		s.enrolFirst(w, r, step.To)
 	case flow.AskConsent:
 		s.askConsent(w, r, step)
 	case flow.Respond:
@@ -62,13 +55,29 @@ func (s *steps) write(w http.ResponseWriter, r *http.Request, step flow.Step) {
 		s.errors.fail(w, r, step)
 	case flow.EnterDeviceCode, flow.AskDevice, flow.DeviceDecided:
 		s.writeDevice(w, r, step)
-	case flow.AwaitRemote, flow.WaitRemote, flow.RemoteOver, flow.AskRemote, flow.RemoteDecided:
-		s.writeRemote(w, r, step)
-	case flow.Continue:
+	default:
+		s.writeProvider(w, r, step)
+	}
+}
+
+// enter writes a step of a person who signs in, or proves more.
+func (s *steps) enter(w http.ResponseWriter, r *http.Request, step entry.Step) {
+	switch step := step.(type) {
+	case entry.Login:
+		s.login(w, r, step, attempt{status: http.StatusOK})
+	case entry.SecondFactor:
+		s.second(w, r, step, attempt{status: http.StatusOK})
+	case entry.StepUp:
+		s.stepUp(w, r, step.To)
+	case entry.Reprove:
+		s.lead(w, r, s.views.paths.prove, step.To)
+	case entry.EnrolFirst:
+		s.enrolFirst(w, r, step.To)
+	case entry.Continue:
 		w.Header().Set("Referrer-Policy", "no-referrer")
 		http.Redirect(w, r, s.views.paths.destination(step.To), http.StatusSeeOther)
 	default:
-		s.writeProvider(w, r, step)
+		s.writeRemote(w, r, step)
 	}
 }
 
@@ -86,7 +95,7 @@ type attempt struct {
 	wrong   web.Text // the problem when what was typed is not right
 }
 
-func (s *steps) login(w http.ResponseWriter, r *http.Request, step flow.Login, after attempt) {
+func (s *steps) login(w http.ResponseWriter, r *http.Request, step entry.Login, after attempt) {
 	sealed, err := s.forms.seal(w, r, purposeLogin, step.To)
 	var choices []web.Choice
 	if err == nil {
@@ -103,7 +112,7 @@ func (s *steps) login(w http.ResponseWriter, r *http.Request, step flow.Login, a
 	v := s.views.login(step)
 	v.Step, v.Choices, v.NoPassword = sealed, choices, !s.passwords.offered(r.Context())
 	v.Username, v.Problem = cmp.Or(after.name, step.LoginHint), after.problem
-	if !s.views.noRemote {
+	if !s.views.noOtherDevice {
 		v.RemoteAction = s.views.paths.remote
 	}
 	if v.RecoveryAction = s.views.paths.recovery; len(passkeys) > 0 {
@@ -116,7 +125,7 @@ func (s *steps) login(w http.ResponseWriter, r *http.Request, step flow.Login, a
 // a browser is asked for those of one domain at a time, and the page does not know who comes (PE-02).
 // There are none where passkeys do not work (PE-01). They are the same for every name (PE-08).
 func (s *steps) passkeys(
-	w http.ResponseWriter, r *http.Request, to flow.Destination, unknown string,
+	w http.ResponseWriter, r *http.Request, to entry.Destination, unknown string,
 ) (out []web.Passkey, err error) {
 	browser := s.forms.sessions.Browser(w, r)
 	for i, rpID := range s.ways.Site().RPIDs() {
@@ -124,7 +133,7 @@ func (s *steps) passkeys(
 		if err != nil {
 			return nil, err
 		}
-		sealed, err := s.forms.seal(w, r, purposePasskey, flow.PasskeyForm{Sealed: begun.Sealed, To: to})
+		sealed, err := s.forms.seal(w, r, purposePasskey, entry.PasskeyForm{Sealed: begun.Sealed, To: to})
 		if err != nil {
 			return nil, err
 		}
@@ -209,4 +218,4 @@ func redirect(w http.ResponseWriter, target string) {
 // isDocument reports whether a browser will show the answer.
 func isDocument(r *http.Request) bool { return r.Header.Get("Sec-Fetch-Dest") == "document" }
 
-func unknownStep(step flow.Step) error { return fmt.Errorf("authserver: no page for %T", step) }
+func unknownStep(step any) error { return fmt.Errorf("authserver: no page for %T", step) }

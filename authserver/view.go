@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/clients"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -24,11 +25,11 @@ type views struct {
 	clients *clients.Finder
 	mail    bool // people can be written to
 	codeTTL time.Duration
-	// noRemote: browsers are not signed in from other devices.
-	noRemote bool
+	// noOtherDevice: browsers are not signed in from other devices.
+	noOtherDevice bool
 }
 
-func (v *views) login(step flow.Login) web.Login {
+func (v *views) login(step entry.Login) web.Login {
 	out := web.Login{Action: v.paths.login, EndNotice: web.Told(step.EndNotice)}
 	if v.mail {
 		out.ForgottenURL = v.paths.forgotten
@@ -174,7 +175,7 @@ func providerTargets(p delegation.Provider) []string {
 
 // providerTargets are those of a page that has a form for each provider.
 func (v *views) providerTargets() (out []string) {
-	for _, p := range v.flow.Ways.Providers() {
+	for _, p := range v.flow.Options.Providers() {
 		out = append(out, providerTargets(p)...)
 	}
 	return out

@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/internal/qr"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/session"
@@ -27,16 +27,16 @@ func (p *wayPages) passkey(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *wayPages) showPasskey(
-	w http.ResponseWriter, r *http.Request, u storage.User, to flow.Destination, after attempt,
+	w http.ResponseWriter, r *http.Request, u storage.User, to entry.Destination, after attempt,
 ) {
-	if !p.entry.Ways.Site().Offered() {
+	if !p.enrol.Ways.Site().Offered() {
 		http.Redirect(w, r, p.atWays(), http.StatusSeeOther) // which says why
 		return
 	}
-	begun, err := p.entry.Ways.BeginPasskey(r.Context(), p.forms.sessions.Browser(w, r), u)
+	begun, err := p.enrol.Ways.BeginPasskey(r.Context(), p.forms.sessions.Browser(w, r), u)
 	var sealed string
 	if err == nil {
-		sealed, err = p.forms.seal(w, r, purposePasskeyAdd, flow.WayForm{UserID: u.ID, Sealed: begun.Sealed, To: to})
+		sealed, err = p.forms.seal(w, r, purposePasskeyAdd, entry.WayForm{UserID: u.ID, Sealed: begun.Sealed, To: to})
 	}
 	if err != nil {
 		p.failed(w, r, err)
@@ -58,7 +58,7 @@ func (p *wayPages) addPasskey(w http.ResponseWriter, r *http.Request) {
 	way, first, err := storage.Way{}, false, errNoScript
 	if a.Given() {
 		name := nameOf(f.Values, session.Agent(r.UserAgent()))
-		way, first, err = p.entry.AddPasskey(r.Context(), f.by.User, f.WayForm, a, name)
+		way, first, err = p.enrol.AddPasskey(r.Context(), f.by.User, f.WayForm, a, name)
 	}
 	if err != nil {
 		p.again(w, r, err, f.Get("name"), func(after attempt) { p.showPasskey(w, r, f.by.User, f.To, after) })
@@ -78,7 +78,7 @@ func (p *wayPages) app(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	app, err := p.entry.Ways.BeginApp(p.forms.sessions.Browser(w, r), v.User)
+	app, err := p.enrol.Ways.BeginApp(p.forms.sessions.Browser(w, r), v.User)
 	if err != nil {
 		p.failed(w, r, err)
 		return
@@ -87,11 +87,11 @@ func (p *wayPages) app(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	f := flow.WayForm{UserID: v.User.ID, Sealed: app.Sealed, Secret: app.Secret, URI: app.URI, To: to}
+	f := entry.WayForm{UserID: v.User.ID, Sealed: app.Sealed, Secret: app.Secret, URI: app.URI, To: to}
 	p.showApp(w, r, f, attempt{status: http.StatusOK})
 }
 
-func (p *wayPages) showApp(w http.ResponseWriter, r *http.Request, f flow.WayForm, after attempt) {
+func (p *wayPages) showApp(w http.ResponseWriter, r *http.Request, f entry.WayForm, after attempt) {
 	sealed, err := p.forms.seal(w, r, purposeAppAdd, f)
 	var code web.QR
 	if err == nil {
@@ -122,7 +122,7 @@ func (p *wayPages) addApp(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a := p.forms.answer(w, r, f.Values)
-	way, first, err := p.entry.AddApp(r.Context(), f.by.User, f.WayForm, a, nameOf(f.Values, "App"))
+	way, first, err := p.enrol.AddApp(r.Context(), f.by.User, f.WayForm, a, nameOf(f.Values, "App"))
 	switch {
 	case errors.Is(err, ways.ErrOver):
 		http.Redirect(w, r, p.path(pageApp), http.StatusSeeOther) // with another secret
@@ -134,7 +134,7 @@ func (p *wayPages) addApp(w http.ResponseWriter, r *http.Request) {
 }
 
 // onward is where a person goes on to after adding a way that was required of them.
-func (p *wayPages) onward(w http.ResponseWriter, r *http.Request) (to flow.Destination, ok bool) {
+func (p *wayPages) onward(w http.ResponseWriter, r *http.Request) (to entry.Destination, ok bool) {
 	if r.URL.Query().Has("to") {
 		return p.forms.destination(w, r)
 	}
@@ -143,9 +143,9 @@ func (p *wayPages) onward(w http.ResponseWriter, r *http.Request) (to flow.Desti
 
 // added goes on, or back to the ways in, and proposes a second way after the first.
 func (p *wayPages) added(
-	w http.ResponseWriter, r *http.Request, way storage.Way, to flow.Destination, first bool,
+	w http.ResponseWriter, r *http.Request, way storage.Way, to entry.Destination, first bool,
 ) {
-	if to != (flow.Destination{}) {
+	if to != (entry.Destination{}) {
 		p.steps.stepUp(w, r, to)
 		return
 	}

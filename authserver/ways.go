@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -25,18 +25,18 @@ const (
 
 // wayPages are those pages.
 type wayPages struct {
-	entry *flow.Entry
-	at    *flow.Accounts
-	prove *provePages
-	forms *pageForms
-	steps *steps
+	browsers *entry.Browsers
+	enrol    *entry.Enrolment
+	prove    *provePages
+	forms    *pageForms
+	steps    *steps
 }
 
 func (p *wayPages) path(page string) string { return p.steps.views.paths.prefix + page }
 
 // mine returns the person who may change what lets them in; else it has answered.
 func (p *wayPages) mine(w http.ResponseWriter, r *http.Request, page string) (storage.Visit, bool) {
-	v, err := p.entry.Browsers.Mine(r.Context(), p.forms.token(r))
+	v, err := p.browsers.FreshVisit(r.Context(), p.forms.token(r))
 	if err != nil {
 		if r.URL.RawQuery != "" {
 			page += "?" + r.URL.RawQuery
@@ -48,7 +48,7 @@ func (p *wayPages) mine(w http.ResponseWriter, r *http.Request, page string) (st
 
 // posted is a form of a person who may change what lets them in.
 type posted struct {
-	flow.WayForm
+	entry.WayForm
 	url.Values
 	by storage.Visit
 }
@@ -59,7 +59,7 @@ func (p *wayPages) owner(w http.ResponseWriter, r *http.Request, page, purpose s
 		return f, false
 	}
 	var err error
-	if f.by, err = p.entry.Browsers.Owner(r.Context(), p.forms.token(r), f.UserID); err != nil {
+	if f.by, err = p.browsers.FreshVisitOf(r.Context(), p.forms.token(r), f.UserID); err != nil {
 		p.prove.refused(w, r, page, err)
 	}
 	return f, err == nil
@@ -76,12 +76,12 @@ func (p *wayPages) atWays() string { return p.path(pageAccount) + "#ways" }
 func (p *wayPages) section(
 	w http.ResponseWriter, r *http.Request, u storage.User, identities []storage.Identity,
 ) (v web.Ways, err error) {
-	has, err := p.entry.Belongings(r.Context(), u.ID)
+	has, err := p.enrol.Belongings(r.Context(), u.ID)
 	if err != nil {
 		return v, err
 	}
 	v = web.Ways{
-		Action: p.path(pageWays), Recovery: has.Factors.RecoveryCodes, Refused: refusedPasskeys(p.entry.Ways.Site()),
+		Action: p.path(pageWays), Recovery: has.Factors.RecoveryCodes, Refused: refusedPasskeys(p.enrol.Ways.Site()),
 		PasskeyURL: p.path(pagePasskey), AppURL: p.path(pageApp), RecoveryURL: p.path(pageRecovery),
 	}
 	only := has.Factors.Identities == 1 && p.alone(has.Factors) == 1
@@ -96,7 +96,7 @@ func (p *wayPages) section(
 		v.Accepted = append(v.Accepted, string(text))
 	}
 	for _, way := range has.Ways {
-		sealed, err := p.forms.seal(w, r, purposeWay, flow.WayForm{UserID: u.ID, Way: way.ID})
+		sealed, err := p.forms.seal(w, r, purposeWay, entry.WayForm{UserID: u.ID, Way: way.ID})
 		if err != nil {
 			return v, err
 		}
@@ -104,10 +104,10 @@ func (p *wayPages) section(
 	}
 	if has.Factors.Password && !p.steps.passwords.off {
 		v.Password = &web.PasswordWay{URL: p.path(pagePassword)}
-		v.Password.Step, err = p.forms.seal(w, r, purposeWay, flow.WayForm{UserID: u.ID, Way: flow.PasswordWay})
+		v.Password.Step, err = p.forms.seal(w, r, purposeWay, entry.WayForm{UserID: u.ID, Way: entry.PasswordWay})
 	}
 	if err == nil && v.Recovery > 0 && p.alone(has.Factors) > 0 {
-		v.RecoveryStep, err = p.forms.seal(w, r, purposeWay, flow.WayForm{UserID: u.ID, Way: flow.RecoveryWay})
+		v.RecoveryStep, err = p.forms.seal(w, r, purposeWay, entry.WayForm{UserID: u.ID, Way: entry.RecoveryWay})
 	}
 	return v, err
 }
@@ -135,11 +135,11 @@ func wayView(way ways.Listed, sealed string) web.Way {
 // refusedPasskeys says why passkeys do not work here (PE-01); nothing where they do.
 func refusedPasskeys(s ways.Site) web.Text {
 	switch s.Missing {
-	case ways.ByAddress:
+	case ways.NoHostName:
 		return web.Say("ways.passkeys_address")
-	case ways.ByPlain:
+	case ways.PlainHTTP:
 		return web.Say("ways.passkeys_plain")
-	case ways.ByName:
+	case ways.NoDomain:
 		return web.Say("ways.passkeys_name")
 	}
 	return web.Text{}
@@ -151,10 +151,10 @@ func (p *wayPages) recovery(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	has, err := p.entry.Belongings(r.Context(), v.User.ID)
+	has, err := p.enrol.Belongings(r.Context(), v.User.ID)
 	var sealed string
 	if err == nil {
-		sealed, err = p.forms.seal(w, r, purposeRecovery, flow.WayForm{UserID: v.User.ID})
+		sealed, err = p.forms.seal(w, r, purposeRecovery, entry.WayForm{UserID: v.User.ID})
 	}
 	if err != nil {
 		p.failed(w, r, err)
@@ -171,7 +171,7 @@ func (p *wayPages) newCodes(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	codes, err := p.entry.NewCodes(r.Context(), f.by.User)
+	codes, err := p.enrol.NewCodes(r.Context(), f.by.User)
 	if err != nil {
 		p.failed(w, r, err)
 		return
@@ -193,7 +193,7 @@ func (p *wayPages) password(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *wayPages) showPassword(w http.ResponseWriter, r *http.Request, u storage.User, after attempt) {
-	sealed, err := p.forms.seal(w, r, purposePassword, flow.WayForm{UserID: u.ID})
+	sealed, err := p.forms.seal(w, r, purposePassword, entry.WayForm{UserID: u.ID})
 	if err != nil {
 		p.failed(w, r, err)
 		return
@@ -215,11 +215,11 @@ func (p *wayPages) setPassword(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	x := &entering{forms: p.forms, r: r}
-	if err := p.entry.SetPassword(r.Context(), f.by, f.Get("password"), x.mint); err != nil {
+	if err := p.enrol.SetPassword(r.Context(), f.by, f.Get("password"), x.mint); err != nil {
 		p.again(w, r, err, "", func(after attempt) { p.showPassword(w, r, f.by.User, after) })
 		return
 	}
-	if err := p.forms.hold(w, r, p.entry.Browsers, x.begun, x.user); err != nil {
+	if err := p.forms.hold(w, r, p.browsers, x.begun, x.user); err != nil {
 		p.failed(w, r, err)
 		return
 	}

@@ -80,13 +80,13 @@ func Machine(r storage.Resource, registered, requested oauth.Scopes) (oauth.Scop
 	if len(registered) == 0 {
 		registered = DefaultScopes(r)
 	}
-	return Held(r, registered, requested)
+	return KeyScopes(r, registered, requested)
 }
 
-// Held returns the scopes of a client_credentials token of a client that holds some: what the
+// KeyScopes returns the scopes of a client_credentials token of a client that holds some: what the
 // resource still has of them among the requested, or all of that. A request is no way to more
 // (RFC 6749 §3.3); nothing left of it is invalid_scope.
-func Held(r storage.Resource, held, requested oauth.Scopes) (oauth.Scopes, error) {
+func KeyScopes(r storage.Resource, held, requested oauth.Scopes) (oauth.Scopes, error) {
 	allowed := held.Intersect(ResourceScopes(r))
 	requested = requested.Without(oauth.Scopes{oauth.OfflineAccess})
 	if len(requested) == 0 {

@@ -13,22 +13,23 @@ import (
 // maxHeld is how many people can be signed in in one browser at once.
 const maxHeld = 5
 
-// Held is a session that a browser holds. The one of the session cookie is current: it is who the
-// browser belongs to. The others wait in a cookie of their own, which versions before know nothing of.
-type Held struct {
+// BrowserSession is a session that a browser holds. The one of the session cookie is current: it is
+// who the browser belongs to. The others wait in a cookie of their own, which versions before know
+// nothing of.
+type BrowserSession struct {
 	Hash  storage.Hash
 	value string
 }
 
 // Held returns the sessions that a browser holds, the current one first if there is one.
-func (m *Manager) Held(r *http.Request) (current bool, all []Held) {
+func (m *Manager) Held(r *http.Request) (current bool, all []BrowserSession) {
 	value, current := m.read(r, m.session)
 	if current {
-		all = append(all, Held{secrets.Hash(value), value})
+		all = append(all, BrowserSession{secrets.Hash(value), value})
 	}
 	waiting, _ := m.read(r, m.waiting)
 	for _, value := range strings.Fields(waiting) {
-		h := Held{secrets.Hash(value), value}
+		h := BrowserSession{secrets.Hash(value), value}
 		if len(all) < maxHeld && !slices.Contains(all, h) {
 			all = append(all, h)
 		}
@@ -36,22 +37,22 @@ func (m *Manager) Held(r *http.Request) (current bool, all []Held) {
 	return current, all
 }
 
-// Held is a minted session as the browser will hold it.
-func (s Minted) Held() Held { return Held{s.Session.Hash, s.value} }
+// InBrowser is a minted session as the browser will hold it.
+func (s Minted) InBrowser() BrowserSession { return BrowserSession{s.Session.Hash, s.value} }
 
-// Hold makes a session, which has been stored, the current one of the browser, with others beside it.
-func (m *Manager) Hold(w http.ResponseWriter, current Held, others ...Held) {
+// SetCurrent makes a session, which has been stored, the current one of the browser, with others beside it.
+func (m *Manager) SetCurrent(w http.ResponseWriter, current BrowserSession, others ...BrowserSession) {
 	m.set(w, m.session, current.value, m.ttl)
-	m.wait(w, slices.DeleteFunc(slices.Clone(others), func(h Held) bool { return h == current }))
+	m.wait(w, slices.DeleteFunc(slices.Clone(others), func(h BrowserSession) bool { return h == current }))
 }
 
-// Release leaves the browser without a current session, and holds others.
-func (m *Manager) Release(w http.ResponseWriter, others ...Held) {
+// DropCurrent leaves the browser without a current session, and holds others.
+func (m *Manager) DropCurrent(w http.ResponseWriter, others ...BrowserSession) {
 	http.SetCookie(w, m.cookie(m.session, "", -time.Second))
 	m.wait(w, others)
 }
 
-func (m *Manager) wait(w http.ResponseWriter, held []Held) {
+func (m *Manager) wait(w http.ResponseWriter, held []BrowserSession) {
 	var values []string
 	for _, h := range held[:min(len(held), maxHeld-1)] {
 		values = append(values, h.value)

@@ -29,13 +29,13 @@ func TestHeld(t *testing.T) {
 			}
 			return r
 		}
-		var begun []Held
+		var begun []BrowserSession
 		for range maxHeld + 2 {
 			visit(func(w http.ResponseWriter, r *http.Request) {
 				_, held := m.Held(r)
-				s := m.Mint("usr_1").Held()
-				m.Hold(w, s, held...)
-				begun = append([]Held{s}, begun...)
+				s := m.Mint("usr_1").InBrowser()
+				m.SetCurrent(w, s, held...)
+				begun = append([]BrowserSession{s}, begun...)
 			})
 		}
 		visit(func(_ http.ResponseWriter, r *http.Request) {
@@ -46,19 +46,19 @@ func TestHeld(t *testing.T) {
 		})
 		visit(func(w http.ResponseWriter, r *http.Request) {
 			_, held := m.Held(r)
-			m.Hold(w, held[2], held...)
+			m.SetCurrent(w, held[2], held...)
 		})
 		visit(func(w http.ResponseWriter, r *http.Request) {
 			if _, held := m.Held(r); held[0] != begun[2] || len(held) != maxHeld {
 				t.Errorf("got %v, want %v first of five", held, begun[2])
 			}
-			m.Release(w, begun[0])
+			m.DropCurrent(w, begun[0])
 		})
 		visit(func(w http.ResponseWriter, r *http.Request) {
 			if current, held := m.Held(r); current || !slices.Equal(held, begun[:1]) {
 				t.Errorf("got %v %v, want one that is not current", current, held)
 			}
-			m.Release(w)
+			m.DropCurrent(w)
 		})
 		if len(jar) != 0 {
 			t.Errorf("left behind: %v", jar)

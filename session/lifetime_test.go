@@ -69,7 +69,7 @@ func TestLifetimes(t *testing.T) {
 		for days, want := range map[time.Duration]bool{0: true, 31: true, 364: true, 366: false} {
 			r := httptest.NewRequest(http.MethodGet, "/", nil)
 			r.AddCookie(&http.Cookie{Name: c.Name, Value: aged(t, "cookie", c.Name, c.Value, days*day)})
-			if got := m.Device(r).Name == "alice"; got != want {
+			if got := m.KnownBrowser(r).Name == "alice"; got != want {
 				t.Errorf("after %d days: got %v, want %v", days, got, want)
 			}
 		}
@@ -122,7 +122,7 @@ func TestStepOfAnotherShape(t *testing.T) {
 func TestNobodyIsRemembered(t *testing.T) {
 	m, w := manager(t, "http://localhost", nil), httptest.NewRecorder()
 	m.Remember(w, httptest.NewRequest(http.MethodGet, "/", nil), "")
-	if m.Device(carry(w)).Name != "" {
+	if m.KnownBrowser(carry(w)).Name != "" {
 		t.Error("AS-05: a browser without a sign-in is known")
 	}
 }

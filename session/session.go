@@ -154,9 +154,9 @@ func (m *Manager) Browser(w http.ResponseWriter, r *http.Request) string {
 	return id
 }
 
-// Device is a browser in which a person has signed in before. The zero value is one that no
+// KnownBrowser is a browser in which a person has signed in before. The zero value is one that no
 // person has.
-type Device struct {
+type KnownBrowser struct {
 	Name string // of the person, in lower case
 	ID   string // tells this browser from the others of the person
 }
@@ -164,16 +164,16 @@ type Device struct {
 // Remember notes that a person has signed in from this browser.
 func (m *Manager) Remember(w http.ResponseWriter, r *http.Request, name string) {
 	name = strings.ToLower(name)
-	d := m.Device(r)
+	d := m.KnownBrowser(r)
 	if d.Name != name || d.ID == "" {
-		d = Device{name, secrets.Token("")}
+		d = KnownBrowser{name, secrets.Token("")}
 	}
 	m.set(w, m.device, d.Name+"\n"+d.ID, deviceTTL)
 }
 
-// Device returns who has signed in from this browser before. Browsers that were remembered before
+// KnownBrowser returns who has signed in from this browser before. Browsers that were remembered before
 // each had an id have none.
-func (m *Manager) Device(r *http.Request) (d Device) {
+func (m *Manager) KnownBrowser(r *http.Request) (d KnownBrowser) {
 	if value, ok := m.read(r, m.device); ok {
 		d.Name, d.ID, _ = strings.Cut(value, "\n")
 	}

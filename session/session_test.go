@@ -63,7 +63,7 @@ func TestCookies(t *testing.T) {
 			if h, ok := m.Token(r); !ok || h != minted.Session.Hash {
 				t.Errorf("got %x %v, want the minted session", h, ok)
 			}
-			if d := m.Device(r); d.Name != "alice" || d.ID == "" {
+			if d := m.KnownBrowser(r); d.Name != "alice" || d.ID == "" {
 				t.Errorf("AS-05: got %+v, want the browser of alice", d)
 			}
 		})
@@ -78,17 +78,17 @@ func TestCookies(t *testing.T) {
 		first := remembered(httptest.NewRequest(http.MethodGet, "/", nil), "Alice")
 		again := remembered(first, "alice")
 		other := remembered(again, "bob")
-		if a, b := m.Device(first), m.Device(again); a != b || a.ID == "" {
+		if a, b := m.KnownBrowser(first), m.KnownBrowser(again); a != b || a.ID == "" {
 			t.Errorf("got %+v, then %+v", a, b)
 		}
-		if d := m.Device(other); d.Name != "bob" || d.ID == m.Device(first).ID {
+		if d := m.KnownBrowser(other); d.Name != "bob" || d.ID == m.KnownBrowser(first).ID {
 			t.Errorf("got %+v", d)
 		}
 	})
 	t.Run("AS-05 a browser from before there were ids is known", func(t *testing.T) {
 		m, w := manager(t, "http://localhost", nil), httptest.NewRecorder()
 		m.set(w, m.device, "alice", deviceTTL)
-		if d := m.Device(carry(w)); d != (Device{Name: "alice"}) {
+		if d := m.KnownBrowser(carry(w)); d != (KnownBrowser{Name: "alice"}) {
 			t.Errorf("got %+v", d)
 		}
 	})

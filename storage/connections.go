@@ -66,8 +66,8 @@ func (e SignInEnd) Ends(s Session) error {
 // ErrProved: the person of a session has proved who they are there, and lately.
 var ErrProved = errors.New("storage: the session was proved lately")
 
-// SignIns shows people their sessions, and ends them.
-type SignIns interface {
+// UserSessions shows people their sessions, and ends them.
+type UserSessions interface {
 	// Sessions returns up to limit live sessions of a user, the newest first.
 	Sessions(ctx context.Context, userID string, now time.Time, limit int) ([]Session, error)
 	// EndSignIn is EndSession for the session of a user with an id. ErrNotFound when the user has

@@ -362,7 +362,7 @@ type Store interface {
 	Locales
 	Setup
 	Sessions
-	SignIns
+	UserSessions
 	Approvals
 	Devices
 	RemoteSignIns

@@ -24,14 +24,14 @@ import (
 // app is what every command that touches the installation stands on: configuration,
 // log, store and master keys.
 type app struct {
-	std     std
-	config  *config.Loaded
-	log     *slog.Logger
-	audit   *audit.Recorder
-	metrics *assembly.Metrics
-	store   storage.Store
-	keys    [][]byte       // master keys, the primary first
-	teller  *notice.Teller // nil until it is needed
+	std      std
+	config   *config.Loaded
+	log      *slog.Logger
+	audit    *audit.Recorder
+	metrics  *assembly.Metrics
+	store    storage.Store
+	keys     [][]byte         // master keys, the primary first
+	notifier *notice.Notifier // nil until it is needed
 }
 
 // parts are what a server of this installation is made of.
@@ -123,24 +123,24 @@ func lookup(environ []string, name string) string {
 
 // accounts returns the local accounts, for commands that do not run the server.
 func (a *app) accounts() (*users.Users, error) {
-	teller, err := a.tells()
+	notifier, err := a.tells()
 	if err != nil {
 		return nil, err
 	}
 	return users.New(users.Config{
-		Store: a.store, Teller: teller, Providers: a.config.ProviderIDs(),
+		Store: a.store, Notifier: notifier, Providers: a.config.ProviderIDs(),
 		Links: users.LinkPolicy(a.config.Login.Links.Policy()), Audit: a.audit, Logger: a.log,
 	})
 }
 
 // tells tells people of what a command changes.
-func (a *app) tells() (*notice.Teller, error) {
-	if a.teller != nil {
-		return a.teller, nil
+func (a *app) tells() (*notice.Notifier, error) {
+	if a.notifier != nil {
+		return a.notifier, nil
 	}
-	teller, err := a.parts().Teller()
-	a.teller = teller
-	return teller, err
+	notifier, err := a.parts().Notifier()
+	a.notifier = notifier
+	return notifier, err
 }
 
 // letterTime is how long a command waits for the mail server at its end.
@@ -150,7 +150,7 @@ const letterTime = 30 * time.Second
 func (a *app) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), letterTime)
 	defer cancel()
-	a.teller.Drain(ctx)
+	a.notifier.Drain(ctx)
 	if a.store == nil {
 		return nil
 	}

@@ -181,11 +181,11 @@ func (a *app) removeWay(ctx context.Context, u storage.User, id string, force bo
 	case err != nil:
 		return removed, err
 	}
-	teller, err := a.tells()
+	notifier, err := a.tells()
 	if err != nil {
 		return removed, err
 	}
-	teller.Tell(ctx, u.ID, notice.Change{Kind: notice.WayRemoved, Detail: removed.Name})
+	notifier.Tell(ctx, u.ID, notice.Change{Kind: notice.WayRemoved, Detail: removed.Name})
 	return removed, nil
 }
 

@@ -150,7 +150,8 @@ func behindHTTP(m module) (bad []string) {
 		"authserver/internal/account", "authserver/internal/binding", "authserver/internal/catalogue",
 		"authserver/internal/clients",
 		"authserver/internal/connect",
-		"authserver/internal/flow", "authserver/internal/form", "authserver/internal/grant",
+		"authserver/internal/entry", "authserver/internal/flow", "authserver/internal/form",
+		"authserver/internal/grant",
 		"authserver/internal/refusal",
 	}
 	for _, f := range m.files {

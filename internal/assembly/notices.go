@@ -30,8 +30,8 @@ func (p Parts) texts() (*text.Catalogues, error) {
 	return text.Load(branding.Texts)
 }
 
-// Teller tells people of what a command changes, as the server does of what they change.
-func (p Parts) Teller() (*notice.Teller, error) {
+// Notifier tells people of what a command changes, as the server does of what they change.
+func (p Parts) Notifier() (*notice.Notifier, error) {
 	c := notice.Config{
 		Store: p.Store, Issuer: p.Config.Issuer, Product: p.Config.Branding.Name, Texts: p.texts, Audit: p.Audit,
 		Logger: p.Log, Now: p.Now,

@@ -22,7 +22,7 @@ const (
 	KeyMade             Kind = "key-made"
 	Resumed             Kind = "connection-resumed"
 	CodesGuessed        Kind = "codes-guessed"
-	DeviceSignedIn      Kind = "device-signed-in"
+	RemoteSignIn        Kind = "device-signed-in"
 )
 
 // wording is what a letter says of a kind.
@@ -42,7 +42,7 @@ var kinds = map[Kind]wording{
 	PasswordChanged:     {text.Say("letter.password_changed"), text.Say("letter.password_changed_text")},
 	AccountConnected:    {text.Say("letter.account_connected"), text.Say("letter.account_connected_text")},
 	AccountDisconnected: {text.Say("letter.account_disconnected"), text.Say("letter.account_disconnected_text")},
-	DeviceSignedIn:      {text.Say("letter.device_signed_in"), text.Say("letter.device_signed_in_text")},
+	RemoteSignIn:        {text.Say("letter.device_signed_in"), text.Say("letter.device_signed_in_text")},
 	CodesGuessed:        {text.Say("letter.codes_guessed"), text.Say("letter.codes_guessed_text")},
 	Resumed:             {text.Say("letter.connection_resumed"), text.Say("letter.connection_resumed_text")},
 	KeyMade:             {text.Say("letter.key_made"), text.Say("letter.key_made_text")},

@@ -30,7 +30,7 @@ type Letter struct {
 func Time(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
 // send delivers a letter. A person who has no address is told at the next visit.
-func (t *Teller) send(ctx context.Context, l Letter) error {
+func (t *Notifier) send(ctx context.Context, l Letter) error {
 	if l.UserID != "" {
 		user, err := t.cfg.Store.User(ctx, l.UserID)
 		if err != nil {
@@ -56,7 +56,7 @@ func (t *Teller) send(ctx context.Context, l Letter) error {
 }
 
 // about completes a letter about a change.
-func (t *Teller) about(l Letter, u storage.User) Letter {
+func (t *Notifier) about(l Letter, u storage.User) Letter {
 	w, ok := kinds[l.event.Kind]
 	if !ok {
 		w = otherwise

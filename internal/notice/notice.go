@@ -33,7 +33,7 @@ type Hook interface {
 	Post(ctx context.Context, e Event) error
 }
 
-// Config configures a Teller. Store and Issuer are required.
+// Config configures a Notifier. Store and Issuer are required.
 type Config struct {
 	Store  Store
 	Issuer string
@@ -50,15 +50,15 @@ type Config struct {
 	Sleep func(context.Context, time.Duration) error
 }
 
-// Teller tells people. It is safe for concurrent use; nil tells no one anything.
-type Teller struct {
+// Notifier tells people. It is safe for concurrent use; nil tells no one anything.
+type Notifier struct {
 	cfg   Config
 	mail  *queue[Letter]
 	hooks *queue[Event]
 }
 
-// New returns a Teller.
-func New(c Config) *Teller {
+// New returns a Notifier.
+func New(c Config) *Notifier {
 	if c.Product == "" {
 		c.Product = "mcp-authd"
 	}
@@ -74,7 +74,7 @@ func New(c Config) *Teller {
 	if c.Sleep == nil {
 		c.Sleep = sleep
 	}
-	t := &Teller{cfg: c}
+	t := &Notifier{cfg: c}
 	t.mail = newQueue(c.Sleep, t.send, func(l Letter, err error) { t.lost("mail", l.UserID, err) })
 	t.hooks = newQueue(c.Sleep, t.post, func(e Event, err error) { t.lost("webhook", e.UserID, err) })
 	return t
@@ -116,14 +116,14 @@ const maxDetail = 200
 
 // Tell records a change that has happened (PE-04), keeps it for the next visit of its person, and hands it
 // to mail and webhook. It goes on when the caller's request has ended.
-func (t *Teller) Tell(ctx context.Context, userID string, c Change) { t.tell(ctx, userID, c, "") }
+func (t *Notifier) Tell(ctx context.Context, userID string, c Change) { t.tell(ctx, userID, c, "") }
 
 // TellOfRecovery is Tell for a recovery link, which the letter leads to, and how to stop it.
-func (t *Teller) TellOfRecovery(ctx context.Context, userID string, c Change, stopURL string) {
+func (t *Notifier) TellOfRecovery(ctx context.Context, userID string, c Change, stopURL string) {
 	t.tell(ctx, userID, c, stopURL)
 }
 
-func (t *Teller) tell(ctx context.Context, userID string, c Change, stopURL string) {
+func (t *Notifier) tell(ctx context.Context, userID string, c Change, stopURL string) {
 	if t == nil {
 		return
 	}
@@ -151,17 +151,17 @@ func (t *Teller) tell(ctx context.Context, userID string, c Change, stopURL stri
 }
 
 // Write queues a letter that is about no change, such as one with a link that a person asked for.
-func (t *Teller) Write(l Letter) {
+func (t *Notifier) Write(l Letter) {
 	if t.HasMail() {
 		t.mail.add(l)
 	}
 }
 
 // HasMail reports whether people can be written to.
-func (t *Teller) HasMail() bool { return t != nil && t.cfg.Mailer != nil }
+func (t *Notifier) HasMail() bool { return t != nil && t.cfg.Mailer != nil }
 
 // SendNow delivers a letter, once, and says whether that worked.
-func (t *Teller) SendNow(ctx context.Context, l Letter) error {
+func (t *Notifier) SendNow(ctx context.Context, l Letter) error {
 	if !t.HasMail() {
 		return errors.New("notice: there is no mail")
 	}
@@ -169,17 +169,17 @@ func (t *Teller) SendNow(ctx context.Context, l Letter) error {
 }
 
 // Unseen returns what a person has not seen, newest first.
-func (t *Teller) Unseen(ctx context.Context, userID string) ([]storage.Notice, error) {
+func (t *Notifier) Unseen(ctx context.Context, userID string) ([]storage.Notice, error) {
 	return t.cfg.Store.UnseenNotices(ctx, userID)
 }
 
 // See marks notices of a person as seen.
-func (t *Teller) See(ctx context.Context, userID string, ids []string) error {
+func (t *Notifier) See(ctx context.Context, userID string, ids []string) error {
 	return t.cfg.Store.SeeNotices(ctx, userID, ids, t.cfg.Now())
 }
 
 // Drain waits until all is delivered, or ctx ends. What is left then is lost.
-func (t *Teller) Drain(ctx context.Context) {
+func (t *Notifier) Drain(ctx context.Context) {
 	if t == nil {
 		return
 	}
@@ -187,14 +187,14 @@ func (t *Teller) Drain(ctx context.Context) {
 	t.hooks.drain(ctx)
 }
 
-func (t *Teller) post(ctx context.Context, e Event) error {
+func (t *Notifier) post(ctx context.Context, e Event) error {
 	if user, err := t.cfg.Store.User(ctx, e.UserID); err == nil {
 		e.Name = user.Name
 	}
 	return t.cfg.Hook.Post(ctx, e)
 }
 
-func (t *Teller) lost(by, userID string, err error) {
+func (t *Notifier) lost(by, userID string, err error) {
 	t.cfg.Audit.Record(context.Background(), audit.NoticeLost, slog.String("user", userID), slog.String("by", by),
 		slog.String("reason", err.Error()))
 }

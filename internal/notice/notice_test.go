@@ -41,12 +41,12 @@ func TestPE04AChangeIsToldEverywhere(t *testing.T) {
 	}))
 	defer hook.Close()
 	r.cfg.Hook = notice.NewWebhook(hook.URL, secret, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})
-	teller := notice.New(r.cfg)
-	teller.Tell(t.Context(), "usr_1", notice.Change{Kind: notice.WayAdded, Detail: "Anna's phone\r\nBcc: x\u202e"})
-	teller.Drain(t.Context())
+	notifier := notice.New(r.cfg)
+	notifier.Tell(t.Context(), "usr_1", notice.Change{Kind: notice.WayAdded, Detail: "Anna's phone\r\nBcc: x\u202e"})
+	notifier.Drain(t.Context())
 
 	const detail = "Anna's phone  Bcc: x"
-	unseen, err := teller.Unseen(t.Context(), "usr_1")
+	unseen, err := notifier.Unseen(t.Context(), "usr_1")
 	if err != nil || len(unseen) != 1 || unseen[0].Kind != "way-added" || unseen[0].Detail != detail {
 		t.Fatalf("got %v, %v", unseen, err)
 	}
@@ -72,10 +72,10 @@ func TestPE04AChangeIsToldEverywhere(t *testing.T) {
 		!strings.Contains(log, `"what":"way-added"`) {
 		t.Errorf("the audit says %s", log)
 	}
-	if err := teller.See(t.Context(), "usr_1", []string{unseen[0].ID}); err != nil {
+	if err := notifier.See(t.Context(), "usr_1", []string{unseen[0].ID}); err != nil {
 		t.Fatal(err)
 	}
-	if unseen, err = teller.Unseen(t.Context(), "usr_1"); err != nil || len(unseen) != 0 {
+	if unseen, err = notifier.Unseen(t.Context(), "usr_1"); err != nil || len(unseen) != 0 {
 		t.Errorf("got %v, %v", unseen, err)
 	}
 }
@@ -86,13 +86,13 @@ func TestPE04TellingFailsNoRequest(t *testing.T) {
 	r := newRig(t)
 	r.cfg.Mailer = failing{}
 	r.cfg.Hook = notice.NewWebhook("http://127.0.0.1:1/", secret, nil)
-	teller := notice.New(r.cfg)
+	notifier := notice.New(r.cfg)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	teller.Tell(gone, "usr_1", notice.Change{Kind: notice.KeyMade})
-	teller.Tell(gone, "usr_none", notice.Change{Kind: notice.KeyMade})
-	teller.Drain(t.Context())
-	if unseen, err := teller.Unseen(t.Context(), "usr_1"); err != nil || len(unseen) != 1 {
+	notifier.Tell(gone, "usr_1", notice.Change{Kind: notice.KeyMade})
+	notifier.Tell(gone, "usr_none", notice.Change{Kind: notice.KeyMade})
+	notifier.Drain(t.Context())
+	if unseen, err := notifier.Unseen(t.Context(), "usr_1"); err != nil || len(unseen) != 1 {
 		t.Errorf("got %v, %v", unseen, err)
 	}
 	for _, by := range []string{"mail", "webhook", "account page"} {
@@ -100,7 +100,7 @@ func TestPE04TellingFailsNoRequest(t *testing.T) {
 			t.Errorf("that it was lost by %s is not logged", by)
 		}
 	}
-	var none *notice.Teller
+	var none *notice.Notifier
 	none.Tell(t.Context(), "usr_1", notice.Change{Kind: notice.KeyMade})
 	none.Drain(t.Context())
 }
@@ -114,9 +114,9 @@ func TestPE04WhatFailsIsSentAgainAFewTimes(t *testing.T) {
 		r := newRig(t)
 		m := &counting{err: c.err}
 		r.cfg.Mailer = m
-		teller := notice.New(r.cfg)
-		teller.Tell(t.Context(), "usr_1", notice.Change{Kind: notice.KeyMade})
-		teller.Drain(t.Context())
+		notifier := notice.New(r.cfg)
+		notifier.Tell(t.Context(), "usr_1", notice.Change{Kind: notice.KeyMade})
+		notifier.Drain(t.Context())
 		if m.count() != c.want {
 			t.Errorf("%v: got %d attempts, want %d", c.err, m.count(), c.want)
 		}
@@ -127,13 +127,13 @@ func TestPE04WhatFailsIsSentAgainAFewTimes(t *testing.T) {
 func TestPE04TheQueueIsBounded(t *testing.T) {
 	r := newRig(t)
 	r.cfg.Mailer = hanging{}
-	teller := notice.New(r.cfg)
+	notifier := notice.New(r.cfg)
 	for range 300 {
-		teller.Tell(t.Context(), "usr_1", notice.Change{Kind: notice.KeyMade})
+		notifier.Tell(t.Context(), "usr_1", notice.Change{Kind: notice.KeyMade})
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	teller.Drain(gone)
+	notifier.Drain(gone)
 	if n := strings.Count(r.log.String(), `"event":"notice.lost"`); n != 300 {
 		t.Errorf("got %d lost, want 300", n)
 	}
@@ -159,7 +159,7 @@ func TestPE04TheWebhookReachesNoInnerNetwork(t *testing.T) {
 // nothing.
 func TestPE13LettersAreInTheLanguageOfThePerson(t *testing.T) {
 	r := newRig(t)
-	teller := notice.New(r.cfg)
+	notifier := notice.New(r.cfg)
 	const name = "\u05d8\u05dc\u05e4\u05d5\u05df"
 	subjects := map[string]bool{}
 	tags := []string{"", "de", "fr", "es", "pt", "ja", "zh"}
@@ -167,8 +167,8 @@ func TestPE13LettersAreInTheLanguageOfThePerson(t *testing.T) {
 		if err := r.cfg.Store.(storage.Locales).SetLocale(t.Context(), "usr_1", tag); err != nil {
 			t.Fatal(err)
 		}
-		teller.Tell(t.Context(), "usr_1", notice.Change{Kind: notice.WayAdded, Detail: name})
-		teller.Drain(t.Context())
+		notifier.Tell(t.Context(), "usr_1", notice.Change{Kind: notice.WayAdded, Detail: name})
+		notifier.Drain(t.Context())
 		m := r.smtp.Await(t, i+1)[i]
 		subjects[m.Subject()] = true
 		if tag == "" {
@@ -189,10 +189,10 @@ func TestPE04APersonWithoutAnAddressIsToldAtTheNextVisit(t *testing.T) {
 	r := newRig(t)
 	m := &counting{}
 	r.cfg.Mailer = m
-	teller := notice.New(r.cfg)
-	teller.Tell(t.Context(), "usr_2", notice.Change{Kind: notice.KeyMade})
-	teller.Drain(t.Context())
-	if unseen, err := teller.Unseen(t.Context(), "usr_2"); err != nil || len(unseen) != 1 || m.count() != 0 {
+	notifier := notice.New(r.cfg)
+	notifier.Tell(t.Context(), "usr_2", notice.Change{Kind: notice.KeyMade})
+	notifier.Drain(t.Context())
+	if unseen, err := notifier.Unseen(t.Context(), "usr_2"); err != nil || len(unseen) != 1 || m.count() != 0 {
 		t.Errorf("got %v, %v and %d letters", unseen, err, m.count())
 	}
 }

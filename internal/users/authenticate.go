@@ -19,20 +19,20 @@ type Attempt struct {
 	// /24 or /64, and Wider are those around it that are counted as well, the smallest first.
 	Network string
 	Wider   []string
-	// Device is the browser, if a person has signed in from it before. Failures elsewhere do not
+	// KnownBrowser is the browser, if a person has signed in from it before. Failures elsewhere do not
 	// slow that person down in it.
-	Device Device
+	KnownBrowser KnownBrowser
 
 	of Guessed // "": the password
 }
 
-// Device is a browser in which the person of a name has signed in before, and what tells it from
+// KnownBrowser is a browser in which the person of a name has signed in before, and what tells it from
 // their other ones.
-type Device struct{ Name, ID string }
+type KnownBrowser struct{ Name, ID string }
 
 // known reports whether the person who signs in has done so in this browser before. Who else has
 // is of no use to an attacker, who has an account as well.
-func (a Attempt) known() bool { return a.Name != "" && strings.EqualFold(a.Device.Name, a.Name) }
+func (a Attempt) known() bool { return a.Name != "" && strings.EqualFold(a.KnownBrowser.Name, a.Name) }
 
 // ThrottledError says that too many attempts were made; the password was not looked at.
 type ThrottledError struct {

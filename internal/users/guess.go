@@ -90,7 +90,7 @@ func tryPause(n int) time.Duration {
 func tryKey(account storage.User, a Attempt) storage.Hash {
 	parts := []string{"tries", account.ID, account.PasswordHash}
 	if a.known() {
-		parts = append(parts, a.Device.ID)
+		parts = append(parts, a.KnownBrowser.ID)
 	}
 	return key(parts...)
 }
@@ -108,7 +108,7 @@ func (u *Users) tryCode(
 	err = check(ctx)
 	switch {
 	case errors.Is(err, ErrWrong) && n == tellAfter:
-		u.cfg.Teller.Tell(ctx, account.ID, notice.Change{Kind: notice.CodesGuessed})
+		u.cfg.Notifier.Tell(ctx, account.ID, notice.Change{Kind: notice.CodesGuessed})
 	case err == nil:
 		u.returnTry(ctx, k, account, a)
 	}

@@ -114,7 +114,7 @@ func TestGuessingFromEverywhere(t *testing.T) {
 	}
 	before := together.Load() + apart.Load()
 	_, err := r.Authenticate(t.Context(),
-		Attempt{Name: "alice", Password: good, Network: "x", Device: Device{Name: "alice", ID: "phone"}})
+		Attempt{Name: "alice", Password: good, Network: "x", KnownBrowser: KnownBrowser{Name: "alice", ID: "phone"}})
 	if err != nil || together.Load()+apart.Load() != before {
 		t.Errorf("AS-05: the known browser: got %v, or waited", err)
 	}

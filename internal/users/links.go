@@ -110,11 +110,11 @@ func (u *Users) Invite(ctx context.Context, issuer string, i Invitation) (Link, 
 	if errors.Is(err, storage.ErrExists) {
 		return Link{}, ErrExists
 	}
-	if err != nil || i.Mail == "" || !u.cfg.Teller.HasMail() {
+	if err != nil || i.Mail == "" || !u.cfg.Notifier.HasMail() {
 		return made, err
 	}
 	made.Mail = i.Mail
-	return made, u.cfg.Teller.SendNow(ctx, notice.Letter{
+	return made, u.cfg.Notifier.SendNow(ctx, notice.Letter{
 		To: i.Mail, Subject: text.Say("letter.invite"),
 		Lines: []text.Sentence{
 			text.Say("letter.invite_text", "name", i.Name, "server", issuer),
@@ -160,14 +160,14 @@ func (u *Users) Recover(ctx context.Context, issuer, name string, o RecoveryOpti
 	case err != nil:
 		return Link{}, err
 	}
-	u.cfg.Teller.TellOfRecovery(ctx, account.ID, notice.Change{
+	u.cfg.Notifier.TellOfRecovery(ctx, account.ID, notice.Change{
 		Kind: notice.RecoverLinkMade, Detail: notice.Time(l.NotBefore),
 	}, issuer+LinkPath+stop)
-	if account.Mail == "" || !u.cfg.Teller.HasMail() {
+	if account.Mail == "" || !u.cfg.Notifier.HasMail() {
 		return made, nil
 	}
 	made.Mail = account.Mail
-	return made, u.cfg.Teller.SendNow(ctx, notice.Letter{
+	return made, u.cfg.Notifier.SendNow(ctx, notice.Letter{
 		To: account.Mail, Locale: account.Locale, Subject: text.Say("letter.recover"),
 		Lines: []text.Sentence{
 			text.Say("letter.account", "name", account.Name, "server", issuer),
@@ -202,8 +202,8 @@ func (u *Users) put(ctx context.Context, issuer string, l storage.OneTimeLink) (
 	return Link{URL: issuer + LinkPath + token, NotBefore: l.NotBefore, ExpiresAt: l.ExpiresAt}, nil
 }
 
-// Shown is what a page shows of a link: nothing is spent by it.
-type Shown struct {
+// LinkView is what a page shows of a link: nothing is spent by it.
+type LinkView struct {
 	Kind      storage.LinkKind
 	UserID    string // "" of an invitation
 	Name      string // of the account
@@ -214,25 +214,25 @@ type Shown struct {
 }
 
 // ShowLink returns what the link of a token is for, in a browser: ErrLink, ErrBrowser.
-func (u *Users) ShowLink(ctx context.Context, token string, browser storage.Hash) (Shown, error) {
+func (u *Users) ShowLink(ctx context.Context, token string, browser storage.Hash) (LinkView, error) {
 	h := secrets.Hash(token)
 	l, err := u.cfg.Store.Link(ctx, h, u.cfg.Now())
 	if err != nil {
-		return Shown{}, linkError(err)
+		return LinkView{}, linkError(err)
 	}
-	s := Shown{
+	s := LinkView{
 		Kind: l.Kind, Name: l.Name, Stops: l.StopHash == h, NotBefore: l.NotBefore,
 		Early: u.cfg.Now().Before(l.NotBefore), ExpiresAt: l.ExpiresAt,
 	}
 	if l.Browser != (storage.Hash{}) && l.Browser != browser {
-		return Shown{}, ErrBrowser
+		return LinkView{}, ErrBrowser
 	}
 	if l.Kind == storage.LinkInvite {
 		return s, nil
 	}
 	account, err := u.cfg.Store.User(ctx, l.UserID)
 	if err != nil || account.Disabled {
-		return Shown{}, linkError(orNotFound(err))
+		return LinkView{}, linkError(orNotFound(err))
 	}
 	s.UserID, s.Name = account.ID, account.Name
 	return s, nil
@@ -286,7 +286,7 @@ func (u *Users) UseLink(ctx context.Context, token string, use LinkUse) (storage
 		return storage.User{}, u.refuseLink(ctx, err)
 	}
 	u.used(ctx, account, shown.Kind)
-	u.cfg.Teller.Tell(ctx, account.ID, notice.Change{Kind: notice.RecoveryUsed})
+	u.cfg.Notifier.Tell(ctx, account.ID, notice.Change{Kind: notice.RecoveryUsed})
 	return account, nil
 }
 
@@ -324,7 +324,7 @@ func (u *Users) StopLink(ctx context.Context, token string) error {
 // stopped tells the person: who waits for the link has to know why it does not work.
 func (u *Users) stopped(ctx context.Context, userID string) {
 	u.cfg.Audit.Record(ctx, audit.LinkStopped, audit.Person(userID, ""))
-	u.cfg.Teller.Tell(ctx, userID, notice.Change{Kind: notice.RecoveryStopped})
+	u.cfg.Notifier.Tell(ctx, userID, notice.Change{Kind: notice.RecoveryStopped})
 }
 
 // Recovering returns since when a link to recover an account is good, for its person; ErrLink when

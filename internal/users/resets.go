@@ -49,7 +49,7 @@ func newResets(now func() time.Time) *resets {
 }
 
 // HasMail reports whether people can be written to.
-func (u *Users) HasMail() bool { return u.cfg.Teller.HasMail() }
+func (u *Users) HasMail() bool { return u.cfg.Notifier.HasMail() }
 
 // Forgotten writes to a person who has forgotten the password, if there is an account of the name with
 // an address, and returns until when the link in the letter works. It returns before anything is
@@ -97,7 +97,7 @@ func (u *Users) reset(ctx context.Context, r Reset, until time.Time) error {
 	if err != nil {
 		return err
 	}
-	u.cfg.Teller.Write(notice.Letter{
+	u.cfg.Notifier.Write(notice.Letter{
 		To: account.Mail, Locale: account.Locale, Subject: text.Say("letter.reset"),
 		Lines: []text.Sentence{
 			text.Say("letter.account", "name", account.Name, "server", r.Issuer),

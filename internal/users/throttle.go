@@ -67,7 +67,7 @@ type limit struct {
 func limits(a Attempt) [][]limit {
 	name := string(a.of) + strings.ToLower(a.Name)
 	if a.known() {
-		known := key("known", name, a.Device.ID)
+		known := key("known", name, a.KnownBrowser.ID)
 		return [][]limit{{{known, known, nearFree, ByAccount}}}
 	}
 	var here, place []limit

@@ -22,7 +22,7 @@ func (r *rig) code(t *testing.T, device string, right bool) error {
 	}
 	a := Attempt{Name: "alice", Network: "net"}
 	if device != "" {
-		a.Device = Device{Name: "alice", ID: device}
+		a.KnownBrowser = KnownBrowser{Name: "alice", ID: device}
 	}
 	return r.Guess(t.Context(), AppCode, alice, a, func(context.Context) error {
 		if right {
@@ -105,7 +105,7 @@ func TestTries(t *testing.T) {
 		r.wrongCodes(t, "", triesFree)
 		alice, _ := r.store.UserByName(t.Context(), "alice")
 		turnedAway(t, r.Guess(t.Context(), AppCode, alice,
-			Attempt{Name: "alice", Network: "net", Device: Device{Name: "mallory", ID: "mine"}},
+			Attempt{Name: "alice", Network: "net", KnownBrowser: KnownBrowser{Name: "mallory", ID: "mine"}},
 			func(context.Context) error { return ErrWrong }), time.Minute)
 	})
 	t.Run("PE-05 right codes use up no tries, and forgive none to a stranger", func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestTries(t *testing.T) {
 	})
 	t.Run("PE-05 the person is told of the fifth wrong code, once", func(t *testing.T) {
 		r := newRig(t, func(c *Config) {
-			c.Teller = notice.New(notice.Config{
+			c.Notifier = notice.New(notice.Config{
 				Store: c.Store.(storage.Store), Issuer: "https://as.example.com", Now: c.Now,
 			})
 		})

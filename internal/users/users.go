@@ -76,10 +76,10 @@ type Config struct {
 	Links     LinkPolicy
 	Now       func() time.Time
 	// Sleep waits, or returns the context's error. Default: a timer.
-	Sleep  func(context.Context, time.Duration) error
-	Teller *notice.Teller // nil: people are not told of a new password
-	Audit  *audit.Recorder
-	Logger *slog.Logger
+	Sleep    func(context.Context, time.Duration) error
+	Notifier *notice.Notifier // nil: people are not told of a new password
+	Audit    *audit.Recorder
+	Logger   *slog.Logger
 }
 
 // Users is the set of local accounts. It is safe for concurrent use.
@@ -265,7 +265,7 @@ func (u *Users) SetPassword(ctx context.Context, name, password string, keepGran
 	}
 	err = u.changed(ctx, account, "password", u.cfg.Store.SetPassword(ctx, account.ID, hash, !keepGrants, u.cfg.Now()))
 	if err == nil {
-		u.cfg.Teller.Tell(ctx, account.ID, notice.Change{Kind: notice.PasswordChanged})
+		u.cfg.Notifier.Tell(ctx, account.ID, notice.Change{Kind: notice.PasswordChanged})
 	}
 	return err
 }

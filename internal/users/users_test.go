@@ -160,7 +160,7 @@ func TestThrottle(t *testing.T) {
 		before = r.slept.Load()
 		if _, err := r.Authenticate(t.Context(),
 			Attempt{
-				Name: "alice", Password: good, Network: "x", Device: Device{Name: "alice", ID: "phone"},
+				Name: "alice", Password: good, Network: "x", KnownBrowser: KnownBrowser{Name: "alice", ID: "phone"},
 			}); err != nil ||
 			r.slept.Load() != before {
 			t.Errorf("the known browser: got %v, waited %d", err, r.slept.Load()-before)

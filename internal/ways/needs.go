@@ -15,9 +15,9 @@ const (
 	ByRecovery = "recovery"
 	ByProvider = "fed"
 	ByLink     = "link"
-	// ByDevice stands beside the methods by which the person proved who they are elsewhere, on the
+	// ByOtherDevice stands beside the methods by which the person proved who they are elsewhere, on the
 	// device that let this one in. It is no proof of its own.
-	ByDevice = "device"
+	ByOtherDevice = "device"
 )
 
 // Demand is how much a second factor is wanted.

@@ -23,24 +23,24 @@ type Site struct {
 	Missing  Reason
 }
 
-// Reason says why passkeys are not offered: "" where they are. It is also the key of a text.
+// Reason says why passkeys are not offered: "" where they are.
 type Reason string
 
 // Browsers make passkeys for a host name alone, and in a secure context alone (WebAuthn §5.1.3).
 const (
-	ByAddress Reason = "passkeys_address" // the issuer is an IP address
-	ByPlain   Reason = "passkeys_plain"   // the issuer is http, and not on localhost
-	ByName    Reason = "passkeys_name"    // the issuer's host has no domain
+	NoHostName Reason = "passkeys_address" // the issuer is an IP address
+	PlainHTTP  Reason = "passkeys_plain"   // the issuer is http, and not on localhost
+	NoDomain   Reason = "passkeys_name"    // the issuer's host has no domain
 )
 
 // String is the reason in words, for operators.
 func (r Reason) String() string {
 	switch r {
-	case ByAddress:
+	case NoHostName:
 		return "the issuer is an IP address, and browsers make passkeys for host names only"
-	case ByPlain:
+	case PlainHTTP:
 		return "the issuer is plain http, and browsers make passkeys over https only (or on http://localhost)"
-	case ByName:
+	case NoDomain:
 		return "the issuer's host has no domain: passkeys need a full name such as auth.example.com"
 	}
 	return ""
@@ -64,11 +64,11 @@ func NewSite(issuer, rpID string, previous []string) (Site, error) {
 	s.Previous = previous
 	switch _, err := netip.ParseAddr(s.Host); {
 	case err == nil:
-		s.Missing = ByAddress
+		s.Missing = NoHostName
 	case u.Scheme != "https" && !localhost(s.Host):
-		s.Missing = ByPlain
+		s.Missing = PlainHTTP
 	case protocol.ValidateRPID(s.Host) != nil:
-		s.Missing = ByName
+		s.Missing = NoDomain
 	case rpID == "":
 		s.RPID = s.Host
 	default:

@@ -16,14 +16,14 @@ func TestPE01Offered(t *testing.T) {
 		"https://auth.example.com":      {"auth.example.com", ""},
 		"https://auth.example.com:8443": {"auth.example.com", ""},
 		"https://auth.example.com/path": {"auth.example.com", ""},
-		"https://nas":                   {"", ways.ByName},
+		"https://nas":                   {"", ways.NoDomain},
 		"http://localhost:8414":         {"localhost", ""},
 		"https://localhost":             {"localhost", ""},
-		"http://127.0.0.1:8414":         {"", ways.ByAddress},
-		"http://[::1]:8414":             {"", ways.ByAddress},
-		"https://192.0.2.7":             {"", ways.ByAddress},
-		"https://[2001:db8::1]":         {"", ways.ByAddress},
-		"http://auth.example.com":       {"", ways.ByPlain},
+		"http://127.0.0.1:8414":         {"", ways.NoHostName},
+		"http://[::1]:8414":             {"", ways.NoHostName},
+		"https://192.0.2.7":             {"", ways.NoHostName},
+		"https://[2001:db8::1]":         {"", ways.NoHostName},
+		"http://auth.example.com":       {"", ways.PlainHTTP},
 	} {
 		t.Run("PE-01 "+issuer, func(t *testing.T) {
 			r := newRig(t)

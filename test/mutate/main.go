@@ -38,6 +38,7 @@ var targets = []target{
 	{"session", []string{"./session"}, []string{"./authserver"}},
 	{"keys", []string{"./keys"}, []string{"./authserver"}},
 	{"authserver", []string{"./authserver"}, []string{"./test/faults"}},
+	{"authserver/internal/entry", []string{"./authserver"}, []string{"./test/faults"}},
 	{"authserver/internal/flow", []string{"./authserver/internal/flow", "./authserver"}, []string{"./test/faults"}},
 	{"authserver/internal/grant", []string{"./authserver/internal/grant", "./authserver"}, []string{"./test/faults"}},
 	{"dcr", []string{"./dcr"}, []string{"./authserver", "./test/faults"}},

@@ -12,32 +12,32 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
-	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Desk shows people their accounts, and acts for them.
-type Desk struct {
+// Page shows people their accounts, and acts for them.
+type Page struct {
 	Store      Store
-	Browsers   *flow.Browsers
+	Browsers   *entry.Browsers
 	Catalog    *catalogue.Catalogue
-	Identities flow.Identities // nil: accounts at providers are not shown
-	Factors    flow.Factors
-	Notices    *notice.Teller
+	Identities Identities // nil: accounts at providers are not shown
+	Factors    entry.SecondFactors
+	Notices    *notice.Notifier
 	Audit      *audit.Recorder
 	Now        func() time.Time
 }
 
-// Store is what Desk needs of the store.
+// Store is what Page needs of the store.
 type Store interface {
 	storage.Connections
 	storage.ProgramKeys
-	storage.SignIns
+	storage.UserSessions
 	storage.Stops
-	flow.Facts
+	entry.Facts
 	Client(ctx context.Context, id string) (storage.Client, error)
 	Upstream(ctx context.Context, id string) (storage.Upstream, error)
 	WithdrawGrant(ctx context.Context, grantID string, by storage.RevokedBy, now time.Time) error
@@ -75,37 +75,37 @@ type Connection struct {
 }
 
 // View reads the page of the person whose a browser is; nil when no person is signed in.
-func (d *Desk) View(ctx context.Context, token storage.Hash, from Places) (*View, error) {
-	visit, err := d.Browsers.Visit(ctx, token, storage.VisitKey{})
+func (a *Page) View(ctx context.Context, token storage.Hash, from Places) (*View, error) {
+	visit, err := a.Browsers.Visit(ctx, token, storage.VisitKey{})
 	if err != nil || visit == nil {
 		return nil, err
 	}
-	v, now := &View{Visit: *visit}, d.Now()
-	if d.Identities != nil {
-		if v.Identities, err = d.Identities.Identities(ctx, visit.User.ID); err != nil {
+	v, now := &View{Visit: *visit}, a.Now()
+	if a.Identities != nil {
+		if v.Identities, err = a.Identities.Identities(ctx, visit.User.ID); err != nil {
 			return nil, refusal.Protocol(err)
 		}
 	}
-	page, err := d.Store.Connections(ctx, visit.User.ID, from.Connections, now, PageSize+1)
+	page, err := a.Store.Connections(ctx, visit.User.ID, from.Connections, now, PageSize+1)
 	if err != nil {
 		return nil, refusal.Unavailable(err)
 	}
 	page, v.Next.Connections = first(page, PageSize)
-	if v.Connections, err = d.connections(ctx, page); err != nil {
+	if v.Connections, err = a.connections(ctx, page); err != nil {
 		return nil, err
 	}
-	keys, err := d.Store.ProgramKeys(ctx, visit.User.ID, now)
+	keys, err := a.Store.ProgramKeys(ctx, visit.User.ID, now)
 	if err != nil {
 		return nil, refusal.Unavailable(err)
 	}
 	keys, v.Next.Keys = first(after(keys, from.Keys), PageKeys)
-	if v.Keys, err = d.connections(ctx, keys); err != nil {
+	if v.Keys, err = a.connections(ctx, keys); err != nil {
 		return nil, err
 	}
-	if err := d.addAccounts(ctx, v.Connections, v.Identities); err != nil {
+	if err := a.addAccounts(ctx, v.Connections, v.Identities); err != nil {
 		return nil, err
 	}
-	if v.SignIns, err = d.Store.Sessions(ctx, visit.User.ID, now, MaxSignIns+1); err != nil {
+	if v.SignIns, err = a.Store.Sessions(ctx, visit.User.ID, now, MaxSignIns+1); err != nil {
 		return nil, refusal.Unavailable(err)
 	}
 	if len(v.SignIns) > MaxSignIns {
@@ -131,8 +131,8 @@ func after(all []storage.Connection, id string) []storage.Connection {
 	return all[i+1:]
 }
 
-func (d *Desk) connections(ctx context.Context, page []storage.Connection) ([]Connection, error) {
-	catalog, err := d.Catalog.Load(ctx)
+func (a *Page) connections(ctx context.Context, page []storage.Connection) ([]Connection, error) {
+	catalog, err := a.Catalog.Load(ctx)
 	if err != nil {
 		return nil, refusal.Unavailable(err)
 	}
@@ -141,7 +141,7 @@ func (d *Desk) connections(ctx context.Context, page []storage.Connection) ([]Co
 	for _, c := range page {
 		client, ok := known[c.ClientID]
 		if !ok {
-			if client, err = d.client(ctx, c.ClientID); err != nil {
+			if client, err = a.client(ctx, c.ClientID); err != nil {
 				return nil, err
 			}
 			known[c.ClientID] = client
@@ -156,7 +156,7 @@ func (d *Desk) connections(ctx context.Context, page []storage.Connection) ([]Co
 }
 
 // addAccounts says which of the person's accounts at providers the grants rest on (PE-09).
-func (d *Desk) addAccounts(ctx context.Context, page []Connection, all []storage.Identity) error {
+func (a *Page) addAccounts(ctx context.Context, page []Connection, all []storage.Identity) error {
 	known := map[string]storage.Identity{}
 	for i, c := range page {
 		if c.UpstreamID == "" || len(all) == 0 {
@@ -164,7 +164,7 @@ func (d *Desk) addAccounts(ctx context.Context, page []Connection, all []storage
 		}
 		id, ok := known[c.UpstreamID]
 		if !ok {
-			up, err := d.Store.Upstream(ctx, c.UpstreamID)
+			up, err := a.Store.Upstream(ctx, c.UpstreamID)
 			if err != nil && !errors.Is(err, storage.ErrNotFound) {
 				return refusal.Unavailable(err)
 			}
@@ -181,8 +181,8 @@ func (d *Desk) addAccounts(ctx context.Context, page []Connection, all []storage
 }
 
 // client is what is stored of a client. Its document is not read again to show what was allowed.
-func (d *Desk) client(ctx context.Context, id string) (storage.Client, error) {
-	c, err := d.Store.Client(ctx, id)
+func (a *Page) client(ctx context.Context, id string) (storage.Client, error) {
+	c, err := a.Store.Client(ctx, id)
 	switch {
 	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrRevoked):
 		return storage.Client{ID: id}, nil
@@ -215,23 +215,23 @@ type Person struct {
 
 // check makes sure that the browser is the person's still. Access is taken away also while a
 // provider cannot be asked, so that is not waited for.
-func (d *Desk) check(ctx context.Context, p Person) (storage.Visit, error) {
-	v, err := d.Browsers.Visit(ctx, p.Token, storage.VisitKey{})
+func (a *Page) check(ctx context.Context, p Person) (storage.Visit, error) {
+	v, err := a.Browsers.Visit(ctx, p.Token, storage.VisitKey{})
 	switch {
 	case err != nil:
 		return storage.Visit{}, err
 	case v == nil || v.User.ID != p.UserID:
-		return storage.Visit{}, flow.ErrSomebodyElse
+		return storage.Visit{}, entry.ErrAnotherPerson
 	}
 	return *v, nil
 }
 
 // connection finds a grant of the person. What is another person's is unknown (PE-08).
-func (d *Desk) connection(ctx context.Context, p Person, id string) (storage.Connection, error) {
-	if _, err := d.check(ctx, p); err != nil {
+func (a *Page) connection(ctx context.Context, p Person, id string) (storage.Connection, error) {
+	if _, err := a.check(ctx, p); err != nil {
 		return storage.Connection{}, err
 	}
-	c, err := d.Store.Connection(ctx, p.UserID, id, d.Now())
+	c, err := a.Store.Connection(ctx, p.UserID, id, a.Now())
 	if err == nil {
 		audit.Note(ctx, audit.Grant(c.Grant))
 	}
@@ -240,62 +240,62 @@ func (d *Desk) connection(ctx context.Context, p Person, id string) (storage.Con
 
 // Disconnect ends a grant by the verb of the command line, and forgets the consent behind it. When
 // it returns, no token of the grant is good any more (PE-09).
-func (d *Desk) Disconnect(ctx context.Context, p Person, id string) (Outcome, error) {
-	c, err := d.connection(ctx, p, id)
+func (a *Page) Disconnect(ctx context.Context, p Person, id string) (Outcome, error) {
+	c, err := a.connection(ctx, p, id)
 	if err == nil {
-		err = d.Store.WithdrawGrant(ctx, c.ID, storage.ByPerson, d.Now())
+		err = a.Store.WithdrawGrant(ctx, c.ID, storage.ByPerson, a.Now())
 	}
-	c.RevokedAt, c.RevokedBy = d.Now(), storage.ByPerson
-	return d.outcome(ctx, Disconnected, err, audit.GrantRevoked, c)
+	c.RevokedAt, c.RevokedBy = a.Now(), storage.ByPerson
+	return a.outcome(ctx, Disconnected, err, audit.GrantRevoked, c)
 }
 
 // Narrow leaves a grant the scopes to, and no others (PE-10).
-func (d *Desk) Narrow(ctx context.Context, p Person, id string, to oauth.Scopes) (Outcome, error) {
-	c, err := d.connection(ctx, p, id)
+func (a *Page) Narrow(ctx context.Context, p Person, id string, to oauth.Scopes) (Outcome, error) {
+	c, err := a.connection(ctx, p, id)
 	if err == nil {
 		// The client stays signed in as it was: that is not among the permissions.
 		offline := oauth.Scopes{oauth.OfflineAccess}
 		to = append(to.Without(offline), c.Scopes.Intersect(offline)...)
-		err = d.Store.NarrowGrant(ctx, p.UserID, id, to, d.Now())
+		err = a.Store.NarrowGrant(ctx, p.UserID, id, to, a.Now())
 	}
 	if errors.Is(err, storage.ErrMismatch) {
 		return Wider, nil
 	}
-	return d.outcome(ctx, Narrowed, err, audit.GrantNarrowed, c, slog.String("scope", to.String()))
+	return a.outcome(ctx, Narrowed, err, audit.GrantNarrowed, c, slog.String("scope", to.String()))
 }
 
 // Pause has a grant give nothing until it is resumed.
-func (d *Desk) Pause(ctx context.Context, p Person, id string) (Outcome, error) {
-	c, err := d.connection(ctx, p, id)
+func (a *Page) Pause(ctx context.Context, p Person, id string) (Outcome, error) {
+	c, err := a.connection(ctx, p, id)
 	if err == nil {
-		err = d.Store.PauseGrant(ctx, p.UserID, id, d.Now())
+		err = a.Store.PauseGrant(ctx, p.UserID, id, a.Now())
 	}
-	return d.outcome(ctx, Paused, err, audit.GrantPaused, c)
+	return a.outcome(ctx, Paused, err, audit.GrantPaused, c)
 }
 
-// Resume ends a pause. It gives access, as making a key does: flow.ErrProve without a proof of the
+// Resume ends a pause. It gives access, as making a key does: entry.ErrProve without a proof of the
 // last minutes, and the person is told (PE-04).
-func (d *Desk) Resume(ctx context.Context, p Person, id string) (Outcome, error) {
-	v, err := d.Browsers.Owner(ctx, p.Token, p.UserID)
+func (a *Page) Resume(ctx context.Context, p Person, id string) (Outcome, error) {
+	v, err := a.Browsers.FreshVisitOf(ctx, p.Token, p.UserID)
 	if err == nil {
-		err = flow.Sufficient(ctx, d.Factors, v)
+		err = entry.Sufficient(ctx, a.Factors, v)
 	}
 	if err != nil {
 		return "", err
 	}
-	c, err := d.connection(ctx, p, id)
+	c, err := a.connection(ctx, p, id)
 	if err == nil {
-		err = d.Store.ResumeGrant(ctx, p.UserID, id, d.Now())
+		err = a.Store.ResumeGrant(ctx, p.UserID, id, a.Now())
 	}
-	outcome, err := d.outcome(ctx, Resumed, err, audit.GrantResumed, c)
+	outcome, err := a.outcome(ctx, Resumed, err, audit.GrantResumed, c)
 	if outcome == Resumed && !c.PausedAt.IsZero() {
-		client, _ := d.client(ctx, c.ClientID) // whose id is told when its name cannot be read
-		d.Notices.Tell(ctx, p.UserID, notice.Change{Kind: notice.Resumed, Detail: cmp.Or(client.Name, c.ClientID)})
+		client, _ := a.client(ctx, c.ClientID) // whose id is told when its name cannot be read
+		a.Notices.Tell(ctx, p.UserID, notice.Change{Kind: notice.Resumed, Detail: cmp.Or(client.Name, c.ClientID)})
 	}
 	return outcome, err
 }
 
-func (d *Desk) outcome(
+func (a *Page) outcome(
 	ctx context.Context, done Outcome, err error, event string, c storage.Connection, more ...slog.Attr,
 ) (Outcome, error) {
 	var ours *oauth.Error
@@ -307,6 +307,6 @@ func (d *Desk) outcome(
 	case err != nil:
 		return "", refusal.Unavailable(err)
 	}
-	d.Audit.Record(ctx, event, append(more, audit.Grant(c.Grant), slog.String("client_id", c.ClientID))...)
+	a.Audit.Record(ctx, event, append(more, audit.Grant(c.Grant), slog.String("client_id", c.ClientID))...)
 	return done, nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/binding"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
-	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
@@ -27,11 +27,11 @@ import (
 // connection.
 type KeyMaker struct {
 	Store    KeyStore
-	Browsers *flow.Browsers
+	Browsers *entry.Browsers
 	Catalog  *catalogue.Catalogue
 	Bindings binding.Checker
-	Factors  flow.Factors
-	Notices  *notice.Teller
+	Factors  entry.SecondFactors
+	Notices  *notice.Notifier
 	Audit    *audit.Recorder
 	Off      bool
 	MaxTTL   time.Duration
@@ -90,15 +90,15 @@ const (
 var errKeysOff = oauth.NewError(oauth.AccessDenied,
 	"Keys for programs are switched off at this server. Its operator can say why.")
 
-// Offer shows what the person whose a browser is may make a key for. flow.ErrProve when the
-// person's last proof is too old (PE-04); flow.ErrMore when they owe a second factor.
+// Offer shows what the person whose a browser is may make a key for. entry.ErrProve when the
+// person's last proof is too old (PE-04); entry.ErrMore when they owe a second factor.
 func (k *KeyMaker) Offer(ctx context.Context, token storage.Hash, server string) (o KeyOffer, err error) {
 	if k.Off {
 		return o, errKeysOff
 	}
-	v, err := k.Browsers.Mine(ctx, token)
+	v, err := k.Browsers.FreshVisit(ctx, token)
 	if err == nil {
-		err = flow.Sufficient(ctx, k.Factors, v)
+		err = entry.Sufficient(ctx, k.Factors, v)
 	}
 	if err != nil {
 		return o, err
@@ -123,7 +123,7 @@ func (k *KeyMaker) Offer(ctx context.Context, token storage.Hash, server string)
 
 // Again is the offer of a form that made no key.
 func (k *KeyMaker) Again(ctx context.Context, token storage.Hash, f KeyForm) (o KeyOffer, err error) {
-	v, err := k.Browsers.Owner(ctx, token, f.UserID)
+	v, err := k.Browsers.FreshVisitOf(ctx, token, f.UserID)
 	if err != nil {
 		return o, err
 	}
@@ -148,7 +148,7 @@ func (k *KeyMaker) permitted(ctx context.Context, v storage.Visit, r storage.Res
 	case errors.Is(err, refusal.ErrNoScopes):
 		return nil, nil
 	case errors.Is(err, storage.ErrRevoked):
-		return nil, flow.ErrSomebodyElse
+		return nil, entry.ErrAnotherPerson
 	}
 	return scopes, err
 }
@@ -174,15 +174,15 @@ type MadeKey struct {
 	Server storage.Resource
 }
 
-// Make makes the key of a form, once. flow.ErrProve and flow.ErrMore as for Offer;
+// Make makes the key of a form, once. entry.ErrProve and entry.ErrMore as for Offer;
 // storage.ErrFull when they have as many keys as there may be; the errors above, which make none.
 func (k *KeyMaker) Make(ctx context.Context, token storage.Hash, f KeyForm, r KeyRequest) (MadeKey, error) {
 	if k.Off {
 		return MadeKey{}, errKeysOff
 	}
-	v, err := k.Browsers.Owner(ctx, token, f.UserID)
+	v, err := k.Browsers.FreshVisitOf(ctx, token, f.UserID)
 	if err == nil {
-		err = flow.Sufficient(ctx, k.Factors, v)
+		err = entry.Sufficient(ctx, k.Factors, v)
 	}
 	if err != nil {
 		return MadeKey{}, err
@@ -205,7 +205,7 @@ func (k *KeyMaker) Make(ctx context.Context, token storage.Hash, f KeyForm, r Ke
 	case errors.Is(err, storage.ErrFull):
 		return MadeKey{}, err
 	case errors.Is(err, storage.ErrNotFound):
-		return MadeKey{}, flow.ErrSomebodyElse // signed out meanwhile
+		return MadeKey{}, entry.ErrAnotherPerson // signed out meanwhile
 	case err != nil:
 		return MadeKey{}, refusal.Unavailable(err)
 	}

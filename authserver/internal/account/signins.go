@@ -6,41 +6,41 @@ import (
 	"log/slog"
 
 	"github.com/mcp-authd/mcp-authd/audit"
-	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // EndSignIn ends one session of the person, named by its id.
-func (d *Desk) EndSignIn(ctx context.Context, p Person, id string) (Outcome, error) {
-	v, err := d.check(ctx, p)
+func (a *Page) EndSignIn(ctx context.Context, p Person, id string) (Outcome, error) {
+	v, err := a.check(ctx, p)
 	if err != nil {
 		return "", err
 	}
 	u := v.User
-	switch err := d.Store.EndSignIn(ctx, id, d.endBy(v)); {
+	switch err := a.Store.EndSignIn(ctx, id, a.endBy(v)); {
 	case errors.Is(err, storage.ErrNotFound): // another person's, too (PE-08)
 		return Gone, nil
 	case err != nil:
 		return "", unended(err)
 	}
-	d.Audit.Record(ctx, audit.LoggedOut, audit.Person(u.ID, u.Name), slog.String("session", id))
+	a.Audit.Record(ctx, audit.LoggedOut, audit.Person(u.ID, u.Name), slog.String("session", id))
 	return Ended, nil
 }
 
 // EndOthers ends every session of the person but the one in use.
-func (d *Desk) EndOthers(ctx context.Context, p Person) (Outcome, error) {
-	v, err := d.check(ctx, p)
+func (a *Page) EndOthers(ctx context.Context, p Person) (Outcome, error) {
+	v, err := a.check(ctx, p)
 	if err != nil {
 		return "", err
 	}
 	u := v.User
-	n, err := d.Store.EndOtherSignIns(ctx, p.Token, d.endBy(v))
+	n, err := a.Store.EndOtherSignIns(ctx, p.Token, a.endBy(v))
 	if err != nil {
 		return "", unended(err)
 	}
 	if n > 0 {
-		d.Audit.Record(ctx, audit.LoggedOut, audit.Person(u.ID, u.Name), slog.Int("sessions", n))
+		a.Audit.Record(ctx, audit.LoggedOut, audit.Person(u.ID, u.Name), slog.Int("sessions", n))
 	}
 	return OthersEnded, nil
 }
@@ -48,34 +48,34 @@ func (d *Desk) EndOthers(ctx context.Context, p Person) (Outcome, error) {
 // endBy is what a session may end. Without a proof of the last minutes, none that has one: a thief of
 // a cookie could otherwise throw the person out whenever they sign in (PE-04). All other sessions
 // end without a proof, and those of a thief who has proved something with one.
-func (d *Desk) endBy(v storage.Visit) storage.SignInEnd {
-	end := storage.SignInEnd{UserID: v.User.ID, Now: d.Now()}
-	if !flow.Fresh(v.Session, end.Now) {
-		end.ProvedBefore = end.Now.Add(-flow.FreshFor)
+func (a *Page) endBy(v storage.Visit) storage.SignInEnd {
+	end := storage.SignInEnd{UserID: v.User.ID, Now: a.Now()}
+	if !entry.Fresh(v.Session, end.Now) {
+		end.ProvedBefore = end.Now.Add(-entry.FreshFor)
 	}
 	return end
 }
 
 func unended(err error) error {
 	if errors.Is(err, storage.ErrProved) {
-		return flow.ErrProve
+		return entry.ErrProve
 	}
 	return refusal.Unavailable(err)
 }
 
 // StopEverything ends every session and every grant of the person, all at once (PE-10).
-func (d *Desk) StopEverything(ctx context.Context, p Person) error {
-	v, err := d.check(ctx, p)
+func (a *Page) StopEverything(ctx context.Context, p Person) error {
+	v, err := a.check(ctx, p)
 	if err != nil {
 		return err
 	}
 	u := v.User
-	if err := flow.NoteStop(ctx, d.Store, u.ID, d.Now()); err != nil {
+	if err := entry.NoteStop(ctx, a.Store, u.ID, a.Now()); err != nil {
 		return refusal.Unavailable(err)
 	}
-	if err := d.Store.StopEverything(ctx, u.ID, d.Now()); err != nil {
+	if err := a.Store.StopEverything(ctx, u.ID, a.Now()); err != nil {
 		return refusal.Unavailable(err)
 	}
-	d.Audit.Record(ctx, audit.EverythingStopped, audit.Person(u.ID, u.Name))
+	a.Audit.Record(ctx, audit.EverythingStopped, audit.Person(u.ID, u.Name))
 	return nil
 }

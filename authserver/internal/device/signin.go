@@ -18,16 +18,16 @@ import (
 // SignInTTL is how long a person has to sign in a browser from another device (PE-15).
 const SignInTTL = 5 * time.Minute
 
-// SignInStore is what SignIns need of the store.
-type SignInStore interface {
+// BrowserRequestStore is what BrowserRequests need of the store.
+type BrowserRequestStore interface {
 	storage.RemoteSignIns
 	storage.Failures
 }
 
-// SignIns are the requests of browsers that are to be signed in by a person on another device. It is
+// BrowserRequests are the requests of browsers that are to be signed in by a person on another device. It is
 // safe for concurrent use.
-type SignIns struct {
-	Store SignInStore
+type BrowserRequests struct {
+	Store BrowserRequestStore
 	// MAC hides what is short from those who read the database.
 	MAC   func(purpose, code string) storage.Hash
 	Audit *audit.Recorder
@@ -44,8 +44,8 @@ const (
 	atOnce  = 10 // as many, and those of all tabs
 )
 
-// NewSignIns returns the requests in a store.
-func NewSignIns(s SignIns) *SignIns {
+// NewBrowserRequests returns the requests in a store.
+func NewBrowserRequests(s BrowserRequests) *BrowserRequests {
 	s.begun, s.guesses = newBeginnings(s.Now), guesses{s.Store, s.Audit, s.Now}
 	s.asked = bounded.NewLimiter[string](networks, s.Now)
 	return &s
@@ -69,7 +69,7 @@ type Asked struct {
 func (a Asked) Hash() storage.Hash { return secrets.Hash(a.Secret) }
 
 // Begin stores the request of a browser. An *oauth.Error.
-func (q *SignIns) Begin(ctx context.Context, b Browser) (Asked, error) {
+func (q *BrowserRequests) Begin(ctx context.Context, b Browser) (Asked, error) {
 	if err := q.begun.take(b.Networks, "Too many people are signing in at once."); err != nil {
 		return Asked{}, err
 	}
@@ -92,18 +92,18 @@ func (q *SignIns) Begin(ctx context.Context, b Browser) (Asked, error) {
 	return a, nil
 }
 
-func (q *SignIns) hash(code string) storage.Hash { return q.MAC("remote sign-in code", code) }
+func (q *BrowserRequests) hash(code string) storage.Hash { return q.MAC("remote sign-in code", code) }
 
 // Number is what the browser that asks shows beside its code, two digits, and no link and no picture
 // has: a person who was sent those does not know it.
-func (q *SignIns) Number(code string) string {
+func (q *BrowserRequests) Number(code string) string {
 	h := q.MAC("remote sign-in number", Read(code))
 	return strconv.FormatUint(10+binary.BigEndian.Uint64(h[:])%90, 10)
 }
 
 // Held returns the request of the browser that asks. ErrWrong when there is none, or none any more;
 // ErrThrottled for a browser that asks too often; an *oauth.Error.
-func (q *SignIns) Held(ctx context.Context, a Asked) (storage.RemoteSignIn, error) {
+func (q *BrowserRequests) Held(ctx context.Context, a Asked) (storage.RemoteSignIn, error) {
 	if a.Expires <= q.Now().Unix() {
 		return storage.RemoteSignIn{}, ErrWrong
 	}
@@ -117,7 +117,7 @@ func (q *SignIns) Held(ctx context.Context, a Asked) (storage.RemoteSignIn, erro
 
 // Find returns the request that waits under a code that was typed. ErrWrong; ErrThrottled; an
 // *oauth.Error.
-func (q *SignIns) Find(ctx context.Context, typed string, g Guesser) (r storage.RemoteSignIn, err error) {
+func (q *BrowserRequests) Find(ctx context.Context, typed string, g Guesser) (r storage.RemoteSignIn, err error) {
 	code := Read(typed)
 	err = q.guesses.look(ctx, code, g, func() (err error) {
 		r, err = q.Store.RemoteSignInByCode(ctx, q.hash(code), q.Now())
@@ -127,7 +127,7 @@ func (q *SignIns) Find(ctx context.Context, typed string, g Guesser) (r storage.
 }
 
 // Waiting is Find for a code that was found before: no guess.
-func (q *SignIns) Waiting(ctx context.Context, code string) (storage.RemoteSignIn, error) {
+func (q *BrowserRequests) Waiting(ctx context.Context, code string) (storage.RemoteSignIn, error) {
 	r, err := q.Store.RemoteSignInByCode(ctx, q.hash(Read(code)), q.Now())
 	return r, waiting(err)
 }

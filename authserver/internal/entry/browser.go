@@ -1,4 +1,4 @@
-package flow
+package entry
 
 import (
 	"context"
@@ -114,30 +114,25 @@ func (b *Browsers) LiveVisit(
 	return v, nil
 }
 
-// ErrSomebodyElse refuses a form that was made for another person than the one who is signed in.
-var ErrSomebodyElse = oauth.NewError(oauth.AccessDenied,
+// ErrAnotherPerson refuses a form that was made for another person than the one who is signed in.
+var ErrAnotherPerson = oauth.NewError(oauth.AccessDenied,
 	"Another person is signed in in this browser, or you have been signed out. Sign in and start again.")
 
-// user returns the user with an id, if the browser is theirs.
-func (b *Browsers) user(ctx context.Context, token storage.Hash, userID string) (storage.User, error) {
-	v, err := b.visitor(ctx, token, userID)
-	return v.User, err
-}
-
-// visitor is user with their session.
-func (b *Browsers) visitor(ctx context.Context, token storage.Hash, userID string) (storage.Visit, error) {
+// VisitOf is LiveVisit for a form that was made for the person with an id: ErrAnotherPerson when the
+// browser is not theirs.
+func (b *Browsers) VisitOf(ctx context.Context, token storage.Hash, userID string) (storage.Visit, error) {
 	v, err := b.LiveVisit(ctx, token, storage.VisitKey{})
 	switch {
 	case err != nil:
 		return storage.Visit{}, err
 	case v == nil || v.User.ID != userID:
-		return storage.Visit{}, ErrSomebodyElse
+		return storage.Visit{}, ErrAnotherPerson
 	}
 	return *v, nil
 }
 
-// endNotice tells why a browser is no longer signed in, if a provider has ended it.
-func (b *Browsers) endNotice(ctx context.Context, token storage.Hash) string {
+// EndNotice tells why a browser is no longer signed in, if a provider has ended it.
+func (b *Browsers) EndNotice(ctx context.Context, token storage.Hash) string {
 	if b.Notices == nil || token == (storage.Hash{}) {
 		return ""
 	}
@@ -147,32 +142,3 @@ func (b *Browsers) endNotice(ctx context.Context, token storage.Hash) string {
 	}
 	return b.Notices.EndNotice(provider, reason)
 }
-
-// visitor says for whom a request is examined: nil for no person.
-type visitor func(ctx context.Context, consent storage.VisitKey) (*storage.Visit, error)
-
-// browser is the person whose a browser is, with their consent to the request.
-func (f *Flow) browser(token storage.Hash) visitor {
-	return func(ctx context.Context, consent storage.VisitKey) (*storage.Visit, error) {
-		return f.Browsers.LiveVisit(ctx, token, consent)
-	}
-}
-
-// answering is the person who answers a form. The store makes sure of them when it takes the
-// approval, so they are looked up only where their sign-in may rest on a provider.
-func (f *Flow) answering(token storage.Hash) visitor {
-	return func(ctx context.Context, _ storage.VisitKey) (*storage.Visit, error) {
-		if f.Bindings.Bindings == nil {
-			return &storage.Visit{Session: storage.Session{Hash: token}}, nil
-		}
-		return f.Browsers.LiveVisit(ctx, token, storage.VisitKey{})
-	}
-}
-
-// known is a person who has just signed in.
-func known(v storage.Visit) visitor {
-	return func(context.Context, storage.VisitKey) (*storage.Visit, error) { return &v, nil }
-}
-
-// noPerson is for requests that are not narrowed to the scopes that a person may have.
-func noPerson(context.Context, storage.VisitKey) (*storage.Visit, error) { return nil, nil }

@@ -1,4 +1,4 @@
-package flow
+package entry
 
 import (
 	"cmp"
@@ -7,9 +7,24 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
+	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
+
+// Enrolment is what people change of their ways in.
+type Enrolment struct {
+	Store   EnrolmentStore
+	Users   *users.Users
+	Ways    *ways.Ways
+	Notices *notice.Notifier
+}
+
+// EnrolmentStore is what Enrolment needs of the store.
+type EnrolmentStore interface {
+	User(ctx context.Context, id string) (storage.User, error)
+	PutSession(ctx context.Context, s storage.Session, passwordHash string) error
+}
 
 // WayForm is what the forms carry along with which a person changes their ways in.
 type WayForm struct {
@@ -36,7 +51,7 @@ type Belongings struct {
 }
 
 // Belongings returns the ways in of a person.
-func (e *Entry) Belongings(ctx context.Context, userID string) (b Belongings, err error) {
+func (e *Enrolment) Belongings(ctx context.Context, userID string) (b Belongings, err error) {
 	if b.Ways, err = e.Ways.List(ctx, userID); err == nil {
 		b.Factors, err = e.Ways.Factors(ctx, userID)
 	}
@@ -48,21 +63,21 @@ func (e *Entry) Belongings(ctx context.Context, userID string) (b Belongings, er
 
 // AddPasskey adds the passkey that a browser has made, and reports whether to propose a second way
 // to the person, who has nothing else of that kind.
-func (e *Entry) AddPasskey(
+func (e *Enrolment) AddPasskey(
 	ctx context.Context, u storage.User, f WayForm, a Answer, name string,
 ) (w storage.Way, first bool, err error) {
 	return e.added(ctx, u)(e.Ways.FinishPasskey(ctx, a.Browser, u, name, a.credential(f.Sealed)))
 }
 
 // AddApp adds the app whose code is right.
-func (e *Entry) AddApp(
+func (e *Enrolment) AddApp(
 	ctx context.Context, u storage.User, f WayForm, a Answer, name string,
 ) (w storage.Way, first bool, err error) {
 	return e.added(ctx, u)(e.Ways.FinishApp(ctx, a.Browser, u, name, f.Sealed, a.Code))
 }
 
 // added tells the person of a way that was added.
-func (e *Entry) added(ctx context.Context, u storage.User) func(storage.Way, error) (storage.Way, bool, error) {
+func (e *Enrolment) added(ctx context.Context, u storage.User) func(storage.Way, error) (storage.Way, bool, error) {
 	return func(w storage.Way, err error) (storage.Way, bool, error) {
 		if err != nil {
 			return w, false, err
@@ -74,7 +89,7 @@ func (e *Entry) added(ctx context.Context, u storage.User) func(storage.Way, err
 }
 
 // NewCodes replaces the recovery codes of a person.
-func (e *Entry) NewCodes(ctx context.Context, u storage.User) ([]string, error) {
+func (e *Enrolment) NewCodes(ctx context.Context, u storage.User) ([]string, error) {
 	codes, err := e.Ways.NewRecoveryCodes(ctx, u.ID)
 	if err == nil {
 		e.Notices.Tell(ctx, u.ID, notice.Change{Kind: notice.RecoveryRenewed})
@@ -83,7 +98,7 @@ func (e *Entry) NewCodes(ctx context.Context, u storage.User) ([]string, error) 
 }
 
 // RenameWay gives a way another name, and tells both: by a name a person knows their ways.
-func (e *Entry) RenameWay(ctx context.Context, f WayForm, name string) error {
+func (e *Enrolment) RenameWay(ctx context.Context, f WayForm, name string) error {
 	before, err := e.wayName(ctx, f.UserID, f.Way)
 	if err == nil {
 		err = e.Ways.Rename(ctx, f.UserID, f.Way, name)
@@ -99,7 +114,7 @@ func (e *Entry) RenameWay(ctx context.Context, f WayForm, name string) error {
 }
 
 // wayName is the name of a way: storage.ErrNotFound when there is none.
-func (e *Entry) wayName(ctx context.Context, userID, id string) (string, error) {
+func (e *Enrolment) wayName(ctx context.Context, userID, id string) (string, error) {
 	all, err := e.Ways.List(ctx, userID)
 	for _, w := range all {
 		if w.ID == id {
@@ -110,7 +125,7 @@ func (e *Entry) wayName(ctx context.Context, userID, id string) (string, error) 
 }
 
 // RemoveWay takes a way away: storage.ErrLast for the only one that lets the person in (PE-03).
-func (e *Entry) RemoveWay(ctx context.Context, u storage.User, f WayForm) error {
+func (e *Enrolment) RemoveWay(ctx context.Context, u storage.User, f WayForm) error {
 	var told notice.Change
 	var err error
 	switch f.Way {
@@ -128,7 +143,7 @@ func (e *Entry) RemoveWay(ctx context.Context, u storage.User, f WayForm) error 
 	return gone(err)
 }
 
-func (e *Entry) removeWay(ctx context.Context, u storage.User, id string) (name string, err error) {
+func (e *Enrolment) removeWay(ctx context.Context, u storage.User, id string) (name string, err error) {
 	if name, err = e.wayName(ctx, u.ID, id); err == nil {
 		err = e.Ways.Remove(ctx, u.ID, id)
 	}
@@ -146,7 +161,7 @@ func gone(err error) error {
 // SetPassword gives a person another password. It ends their sessions, also this one, which is
 // followed by a new one, which proves no more than it did; applications keep their access, which the
 // person can end one by one.
-func (e *Entry) SetPassword(ctx context.Context, v storage.Visit, password string, mint Mint) error {
+func (e *Enrolment) SetPassword(ctx context.Context, v storage.Visit, password string, mint Mint) error {
 	if err := e.Users.SetPassword(ctx, v.User.Name, password, true); err != nil {
 		return err
 	}

@@ -1,4 +1,16 @@
-package flow
+// Package entry is how a browser gets a session, and how its person proves who they are, as values.
+// The edge parses a form, calls this package, and writes the Step that it gets. What a person
+// approves once they are in is package flow.
+//
+//	browser.go  whose a browser is
+//	step.go     the steps, and where a person goes after them
+//	entry.go    a person signs in with a password, a passkey or a recovery code
+//	second.go   a second proof before a sign-in is complete
+//	prove.go    a new proof of a person who is signed in
+//	stop.go     a sign-in that had begun before its person stopped everything
+//	enrol.go    what a person changes of their ways in
+//	remote.go   a browser that a person signs in from another device (PE-15)
+package entry
 
 import (
 	"context"
@@ -20,18 +32,18 @@ import (
 // Entry signs people in here: with a password, a passkey or a recovery code, and with what has to
 // follow it.
 type Entry struct {
-	Store    EntryStore
+	Store    Store
 	Users    *users.Users
 	Ways     *ways.Ways
-	Notices  *notice.Teller
+	Notices  *notice.Notifier
 	Clients  *clients.Finder
 	Browsers *Browsers
 	Audit    *audit.Recorder
 	Now      func() time.Time
 }
 
-// EntryStore is what Entry needs of the store.
-type EntryStore interface {
+// Store is what Entry needs of the store.
+type Store interface {
 	User(ctx context.Context, id string) (storage.User, error)
 	PutSession(ctx context.Context, s storage.Session, passwordHash string) error
 	EndSession(ctx context.Context, h storage.Hash, now time.Time) error
@@ -155,7 +167,7 @@ func (e *Entry) follows(ctx context.Context, p Proof) (upstream string, err erro
 	case err != nil:
 		return "", err
 	case v == nil || v.User.ID != p.UserID:
-		return "", ErrSomebodyElse
+		return "", ErrAnotherPerson
 	}
 	return v.Session.UpstreamID, nil
 }

@@ -1,4 +1,4 @@
-package flow
+package entry
 
 import (
 	"context"
@@ -47,7 +47,7 @@ func (e *Entry) Ask(ctx context.Context, token storage.Hash, to Destination, bro
 	case err != nil:
 		return nil, err
 	case v == nil:
-		return Login{To: to, EndNotice: e.Browsers.endNotice(ctx, token)}, nil
+		return Login{To: to, EndNotice: e.Browsers.EndNotice(ctx, token)}, nil
 	}
 	has, err := e.Ways.Factors(ctx, v.User.ID)
 	if err != nil {
@@ -73,7 +73,7 @@ func (e *Entry) Ask(ctx context.Context, token storage.Hash, to Destination, bro
 // Prove carries out a proof: the browser gets a session that is as good as a new sign-in, so that
 // a thief who has the cookie of the old one gains nothing by it.
 func (e *Entry) Prove(ctx context.Context, f ProveForm, a Answer, token storage.Hash, mint Mint) (Step, error) {
-	v, err := e.Browsers.visitor(ctx, token, f.UserID)
+	v, err := e.Browsers.VisitOf(ctx, token, f.UserID)
 	if err != nil {
 		return nil, err
 	}
@@ -96,12 +96,17 @@ func (e *Entry) Prove(ctx context.Context, f ProveForm, a Answer, token storage.
 // ErrProve means that the person has to prove again who they are before a change.
 var ErrProve = oauth.NewError(oauth.UnmetAuthentication, "Confirm first that it is you.")
 
+// SecondFactors says what is missing of a sign-in. *ways.Ways does.
+type SecondFactors interface {
+	Owes(ctx context.Context, u storage.User, methods []string) (ways.Need, error)
+}
+
 // ErrMore means that the person has to show the second factor first that is required of them.
-var ErrMore = errors.New("flow: a second factor is required")
+var ErrMore = errors.New("entry: a second factor is required")
 
 // Sufficient is ErrMore for a session in which a second factor is required that was not shown: it
 // gives nothing to applications and programs.
-func Sufficient(ctx context.Context, f Factors, v storage.Visit) error {
+func Sufficient(ctx context.Context, f SecondFactors, v storage.Visit) error {
 	if f == nil {
 		return nil
 	}
@@ -114,9 +119,9 @@ func Sufficient(ctx context.Context, f Factors, v storage.Visit) error {
 	return nil
 }
 
-// Mine returns the person whose a browser is, when they have proved who they are just now: ErrProve
+// FreshVisit returns the person whose a browser is, when they have proved who they are just now: ErrProve
 // when that was too long ago, or when no person is signed in.
-func (b *Browsers) Mine(ctx context.Context, token storage.Hash) (storage.Visit, error) {
+func (b *Browsers) FreshVisit(ctx context.Context, token storage.Hash) (storage.Visit, error) {
 	v, err := b.LiveVisit(ctx, token, storage.VisitKey{})
 	switch {
 	case err != nil:
@@ -127,9 +132,9 @@ func (b *Browsers) Mine(ctx context.Context, token storage.Hash) (storage.Visit,
 	return *v, nil
 }
 
-// Owner is Mine for a form that was made for a person, who must be the same.
-func (b *Browsers) Owner(ctx context.Context, token storage.Hash, userID string) (storage.Visit, error) {
-	v, err := b.visitor(ctx, token, userID)
+// FreshVisitOf is Mine for a form that was made for a person, who must be the same.
+func (b *Browsers) FreshVisitOf(ctx context.Context, token storage.Hash, userID string) (storage.Visit, error) {
+	v, err := b.VisitOf(ctx, token, userID)
 	if err == nil && !Fresh(v.Session, b.Now()) {
 		err = ErrProve
 	}

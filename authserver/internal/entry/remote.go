@@ -1,4 +1,4 @@
-package flow
+package entry
 
 import (
 	"context"
@@ -21,16 +21,17 @@ import (
 // RemoteSignIns have a person sign in a browser from another device, on which they are signed in
 // (PE-15). The browser asks: Begin, Await. The person decides: Look, Decide.
 type RemoteSignIns struct {
-	Requests *device.SignIns
+	Requests *device.BrowserRequests
 	Browsers *Browsers
 	Ways     *ways.Ways
 	Users    *users.Users
-	Notices  *notice.Teller
+	Notices  *notice.Notifier
 	Audit    *audit.Recorder
 	Now      func() time.Time
 }
 
-// Awaited is a request to be signed in as the browser holds it that asks, sealed and bound to it.
+// Awaited is the request of a browser to be signed in, as that browser holds it: sealed, and bound
+// to the browser.
 type Awaited struct {
 	device.Asked
 	To Destination `json:"t"`
@@ -79,13 +80,22 @@ type AskRemote struct {
 // denies it.
 type RemoteDecided struct{ Denied, Mistaken bool }
 
-func (AwaitRemote) step()   {}
-func (WaitRemote) step()    {}
-func (RemoteOver) step()    {}
-func (AskRemote) step()     {}
-func (RemoteDecided) step() {}
+// EnterRemoteCode is the page on which a person types the code of a browser again: device.ErrWrong or
+// device.ErrThrottled says why what they have typed leads nowhere.
+type EnterRemoteCode struct {
+	Code string
+	Err  error
+}
 
-// Begin has a browser ask. An *oauth.Error.
+func (AwaitRemote) step()     {}
+func (WaitRemote) step()      {}
+func (RemoteOver) step()      {}
+func (AskRemote) step()       {}
+func (RemoteDecided) step()   {}
+func (EnterRemoteCode) step() {}
+
+// Begin stores the request of a browser and returns the step to its waiting page. Its error is an
+// *oauth.Error.
 func (s *RemoteSignIns) Begin(ctx context.Context, b device.Browser, to Destination) (Step, error) {
 	asked, err := s.Requests.Begin(ctx, b)
 	return AwaitRemote{Awaited{asked, to}}, err
@@ -97,8 +107,8 @@ func (s *RemoteSignIns) Undecided(ctx context.Context, a Awaited) bool {
 	return err == nil && r.DecidedAt.IsZero() || errors.Is(err, device.ErrThrottled)
 }
 
-// Await signs in a browser as soon as a person has approved that. The step is Continue when a session
-// has begun, and else what the browser shows.
+// Await signs in a browser once a person has approved its request. It returns Continue when the
+// session has begun, and otherwise what the browser shows.
 func (s *RemoteSignIns) Await(ctx context.Context, a Awaited, from string, mint Mint) (Step, error) {
 	r, err := s.Requests.Held(ctx, a.Asked)
 	wait := WaitRemote{Awaited: a, Number: s.Requests.Number(a.Code)}
@@ -134,8 +144,8 @@ func (s *RemoteSignIns) collect(
 		return RemoteOver{a.To, RemoteDenied}, nil
 	}
 	methods := slices.Clone(v.Session.Methods)
-	if !slices.Contains(methods, ways.ByDevice) {
-		methods = append(methods, ways.ByDevice)
+	if !slices.Contains(methods, ways.ByOtherDevice) {
+		methods = append(methods, ways.ByOtherDevice)
 	}
 	se := mint(v.User, methods)
 	se.AuthTime, se.ProvedAt, se.UpstreamID = v.Session.ProvedAt, notProved, v.Session.UpstreamID
@@ -148,50 +158,60 @@ func (s *RemoteSignIns) collect(
 		return nil, refusal.Unavailable(err)
 	}
 	s.Users.SignedIn(ctx, v.User, from, methods)
-	s.Notices.Tell(ctx, v.User.ID, notice.Change{Kind: notice.DeviceSignedIn, Detail: se.Agent})
+	s.Notices.Tell(ctx, v.User.ID, notice.Change{Kind: notice.RemoteSignIn, Detail: se.Agent})
 	return Continue{a.To}, nil
 }
 
 // Look shows what waits under a code. It decides nothing, and looks nothing up for a person who has
 // not signed in.
-func (s *RemoteSignIns) Look(ctx context.Context, typed string, token storage.Hash, networks []string) Step {
+func (s *RemoteSignIns) Look(ctx context.Context, typed string, token storage.Hash, networks []string) (Step, error) {
 	v, err := s.Browsers.LiveVisit(ctx, token, storage.VisitKey{})
 	switch {
 	case err != nil:
-		return Fail{Err: err}
+		return nil, err
 	case v == nil:
-		return s.signIn(ctx, typed, token)
+		return s.signIn(ctx, typed, token), nil
 	}
 	found, err := s.Requests.Find(ctx, typed, device.Guesser{UserID: v.User.ID, Networks: networks})
 	if err != nil {
-		return notFound(typed, err)
+		return again(typed, err)
 	}
 	return s.ask(ctx, device.Read(typed), found, v)
 }
 
 func (s *RemoteSignIns) signIn(ctx context.Context, code string, token storage.Hash) Step {
-	return Login{To: Destination{Device: code}, EndNotice: s.Browsers.endNotice(ctx, token)}
+	return Login{To: Destination{Device: code}, EndNotice: s.Browsers.EndNotice(ctx, token)}
 }
 
-func (s *RemoteSignIns) ask(ctx context.Context, code string, found storage.RemoteSignIn, v *storage.Visit) Step {
-	if step := s.missing(ctx, code, v); step != nil {
-		return step
+// again has the person type the code again, if that is what an error means.
+func again(code string, err error) (Step, error) {
+	if errors.Is(err, device.ErrWrong) || errors.Is(err, device.ErrThrottled) {
+		return EnterRemoteCode{code, err}, nil
+	}
+	return nil, err
+}
+
+func (s *RemoteSignIns) ask(
+	ctx context.Context, code string, found storage.RemoteSignIn, v *storage.Visit,
+) (Step, error) {
+	if step, err := s.missing(ctx, code, v); step != nil || err != nil {
+		return step, err
 	}
 	return AskRemote{
 		Form:    RemoteForm{Code: code, Secret: found.Secret, UserID: v.User.ID},
 		Request: found,
 		Visit:   *v,
-	}
+	}, nil
 }
 
 // missing is the step for a person who has to prove more before they give away a session: as much as
 // signing in takes, and just now. So no browser gets in by another device that would not get in
 // by itself.
-func (s *RemoteSignIns) missing(ctx context.Context, code string, v *storage.Visit) Step {
+func (s *RemoteSignIns) missing(ctx context.Context, code string, v *storage.Visit) (Step, error) {
 	to := Destination{Device: code}
 	owes, err := s.Ways.Owes(ctx, v.User, v.Session.Methods)
 	if err == nil && owes.Missing {
-		return StepUp{to}
+		return StepUp{to}, nil
 	}
 	var needs ways.Need
 	if err == nil {
@@ -199,33 +219,33 @@ func (s *RemoteSignIns) missing(ctx context.Context, code string, v *storage.Vis
 	}
 	switch {
 	case err != nil:
-		return Fail{Err: refusal.Unavailable(err)}
+		return nil, refusal.Unavailable(err)
 	case needs.Missing, !Fresh(v.Session, s.Now()):
-		return Reprove{to}
+		return Reprove{to}, nil
 	}
-	return nil
+	return nil, nil
 }
 
 // Decide carries out what the person decided. An approval comes with the number that stands on the
-// browser: one that was sent the link or the picture, as bait, does not know it.
+// browser: a person who was only sent the link or the picture does not know the number.
 func (s *RemoteSignIns) Decide(
 	ctx context.Context, form RemoteForm, verdict, number string, token storage.Hash,
-) Step {
+) (Step, error) {
 	v, err := s.Browsers.LiveVisit(ctx, token, storage.VisitKey{})
 	switch {
 	case err != nil:
-		return Fail{Err: err}
+		return nil, err
 	case v == nil:
-		return s.signIn(ctx, form.Code, token)
+		return s.signIn(ctx, form.Code, token), nil
 	case v.User.ID != form.UserID:
-		return Fail{Err: ErrSomebodyElse}
+		return nil, ErrAnotherPerson
 	}
 	found, err := s.Requests.Waiting(ctx, form.Code)
 	if err == nil && found.Secret != form.Secret {
 		err = device.ErrWrong // the code belongs to a newer request
 	}
 	if err != nil {
-		return notFound(form.Code, err)
+		return again(form.Code, err)
 	}
 	switch verdict {
 	case "deny":
@@ -233,46 +253,47 @@ func (s *RemoteSignIns) Decide(
 	case "approve":
 		return s.approve(ctx, form, found, strings.TrimSpace(number), v)
 	}
-	return incomplete
+	return nil, refusal.ErrIncomplete
 }
 
-func (s *RemoteSignIns) deny(ctx context.Context, form RemoteForm, u storage.User, reason string) Step {
+func (s *RemoteSignIns) deny(ctx context.Context, form RemoteForm, u storage.User, reason string) (Step, error) {
 	if err := s.Requests.Store.DecideRemoteSignIn(ctx, form.Secret, nil, s.Now()); err != nil {
-		return s.undecided(form.Code, err)
+		return undecided(form.Code, err)
 	}
 	s.Audit.Record(ctx, audit.RemoteDenied, audit.Person(u.ID, u.Name), slog.String("reason", reason))
-	return RemoteDecided{Denied: true, Mistaken: reason != ""}
+	return RemoteDecided{Denied: true, Mistaken: reason != ""}, nil
 }
 
 func (s *RemoteSignIns) approve(
 	ctx context.Context, form RemoteForm, found storage.RemoteSignIn, number string, v *storage.Visit,
-) Step {
-	step := s.ask(ctx, form.Code, found, v)
+) (Step, error) {
+	step, err := s.ask(ctx, form.Code, found, v)
 	asked, ok := step.(AskRemote)
 	switch {
 	case !ok:
-		return step
+		return step, err
 	case number == "":
 		asked.NoNumber = true
-		return asked
+		return asked, nil
 	case subtle.ConstantTimeCompare([]byte(number), []byte(s.Requests.Number(form.Code))) != 1:
 		return s.deny(ctx, form, v.User, "wrong number") // a second guess would be too many
 	}
-	err := s.Requests.Store.DecideRemoteSignIn(ctx, form.Secret, &v.Session.Hash, s.Now())
+	err = s.Requests.Store.DecideRemoteSignIn(ctx, form.Secret, &v.Session.Hash, s.Now())
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return s.signIn(ctx, form.Code, v.Session.Hash)
+		return s.signIn(ctx, form.Code, v.Session.Hash), nil
 	case err != nil:
-		return s.undecided(form.Code, err)
+		return undecided(form.Code, err)
 	}
 	s.Audit.Record(ctx, audit.RemoteApproved, audit.Person(v.User.ID, v.User.Name),
 		slog.String("agent", found.Agent), slog.String("address", found.Address))
-	return RemoteDecided{}
+	return RemoteDecided{}, nil
 }
 
-func (s *RemoteSignIns) undecided(code string, err error) Step {
-	if step, ok := undecided(code, err).(EnterDeviceCode); ok {
-		return step
+// undecided is the step after a decision that was not carried out.
+func undecided(code string, err error) (Step, error) {
+	if errors.Is(err, storage.ErrSpent) || errors.Is(err, storage.ErrExpired) {
+		return EnterRemoteCode{code, device.ErrWrong}, nil
 	}
-	return Fail{Err: refusal.Unavailable(err)}
+	return nil, refusal.Unavailable(err)
 }

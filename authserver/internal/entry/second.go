@@ -1,4 +1,4 @@
-package flow
+package entry
 
 import (
 	"context"
@@ -56,7 +56,7 @@ func (e *Entry) More(ctx context.Context, token storage.Hash, to Destination, br
 	case err != nil:
 		return nil, err
 	case v == nil:
-		return Login{To: to, EndNotice: e.Browsers.endNotice(ctx, token)}, nil
+		return Login{To: to, EndNotice: e.Browsers.EndNotice(ctx, token)}, nil
 	}
 	need, err := e.Ways.Owes(ctx, v.User, v.Session.Methods)
 	switch {

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -65,11 +67,11 @@ func (f *Flow) approve(ctx context.Context, a Approval) Step {
 // ConsentForm is what the consent form carries along, sealed and bound to the
 // browser: the request, what was shown of it, and to whom.
 type ConsentForm struct {
-	Query    Query  `json:"q"`
-	Shown    *Shown `json:"s"`
-	UserID   string `json:"u"`
-	AuthTime int64  `json:"t"` // when that person signed in, seconds since the epoch
-	Code     string `json:"k"` // what the answer is, see grant.NewCode: a form gives one
+	Query    form.Query `json:"q"`
+	Shown    *Shown     `json:"s"`
+	UserID   string     `json:"u"`
+	AuthTime int64      `json:"t"` // when that person signed in, seconds since the epoch
+	Code     string     `json:"k"` // what the answer is, see grant.NewCode: a form gives one
 }
 
 // Decision is what a person did with a consent page.
@@ -97,7 +99,7 @@ type answer struct {
 	shown     *Shown
 	choice    policy.Choice
 	elsewhere bool
-	again     Query
+	again     form.Query
 }
 
 // narrow narrows an approved request to what was chosen, and notes what was not (AS-76). ErrNothing and
@@ -113,7 +115,7 @@ func (a answer) narrow(r Request, by Approver) (Approval, error) {
 }
 
 // incomplete answers a form without a decision.
-var incomplete = Fail{Err: oauth.NewError(oauth.InvalidRequest, "The form was not complete.")}
+var incomplete = Fail{Err: refusal.ErrIncomplete}
 
 var errDenied = oauth.NewError(oauth.AccessDenied, "The person denied the request.")
 
@@ -166,7 +168,7 @@ func (f *Flow) approved(ctx context.Context, x Examined, yes answer, by Approver
 		case x.Visit == nil:
 			return f.next(ctx, x, by.Session)
 		case x.Owes:
-			return StepUp{Destination{Query: yes.again}}
+			return Enter{entry.StepUp{To: entry.Destination{Query: yes.again}}}
 		case !f.covers(yes.shown, x.Request):
 			return f.ask(ctx, yes.again, by.Session)
 		}

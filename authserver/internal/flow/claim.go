@@ -3,6 +3,7 @@ package flow
 import (
 	"context"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
@@ -24,7 +25,7 @@ type ClaimForm struct {
 // askClaim asks whether the account that the provider returned is the person's, before it is tied
 // to them: the account that is signed in at the provider in this browser may be another person's,
 // who could then sign in here as them (RFC 6749 §10.12).
-func (s *SignIns) askClaim(ctx context.Context, r delegation.Result, p Payload, token storage.Hash) Step {
+func (s *ProviderSignIns) askClaim(ctx context.Context, r delegation.Result, p Payload, token storage.Hash) Step {
 	c := ClaimForm{
 		Ticket:   r.Claim.Ticket,
 		Provider: r.Request.Provider,
@@ -34,20 +35,20 @@ func (s *SignIns) askClaim(ctx context.Context, r delegation.Result, p Payload, 
 		Session:  token,
 		Connect:  p.Connect,
 	}
-	user, err := s.Flow.Browsers.user(ctx, c.Session, c.UserID)
+	v, err := s.Flow.Browsers.VisitOf(ctx, c.Session, c.UserID)
 	if err != nil {
 		return Fail{Err: err}
 	}
-	provider, _ := s.Flow.Ways.Provider(c.Provider)
-	return AskClaim{c, provider, user.Name}
+	provider, _ := s.Flow.Options.Provider(c.Provider)
+	return AskClaim{c, provider, v.User.Name}
 }
 
 // Claim carries out what the person said.
-func (s *SignIns) Claim(ctx context.Context, c ClaimForm, verdict string) Step {
-	if _, err := s.Flow.Browsers.user(ctx, c.Session, c.UserID); err != nil {
+func (s *ProviderSignIns) Claim(ctx context.Context, c ClaimForm, verdict string) Step {
+	if _, err := s.Flow.Browsers.VisitOf(ctx, c.Session, c.UserID); err != nil {
 		return Fail{Err: err}
 	}
-	p := Payload{Destination: Destination{Connect: c.Connect}}
+	p := Payload{Destination: entry.Destination{Connect: c.Connect}}
 	switch verdict {
 	case "approve":
 		result, err := s.Delegation.Claim(ctx, c.Ticket, c.UserID)
@@ -63,12 +64,12 @@ func (s *SignIns) Claim(ctx context.Context, c ClaimForm, verdict string) Step {
 		if c.Connect != "" {
 			return s.connected(ctx, c.Connect, true)
 		}
-		return Continue{}
+		return Enter{entry.Continue{}}
 	}
 	return incomplete
 }
 
-func (s *SignIns) claimFailed(c ClaimForm, err error) Step {
-	provider, _ := s.Flow.Ways.Provider(c.Provider)
-	return ProviderFailed{Provider: provider, To: Destination{Connect: c.Connect}, Err: refusal.Protocol(err)}
+func (s *ProviderSignIns) claimFailed(c ClaimForm, err error) Step {
+	provider, _ := s.Flow.Options.Provider(c.Provider)
+	return ProviderFailed{Provider: provider, To: entry.Destination{Connect: c.Connect}, Err: refusal.Protocol(err)}
 }

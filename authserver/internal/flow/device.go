@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/device"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
@@ -57,7 +58,7 @@ func (d *Devices) Look(ctx context.Context, typed string, token storage.Hash, ne
 }
 
 func (d *Devices) signIn(ctx context.Context, code string, token storage.Hash) Step {
-	return Login{To: Destination{Device: code}, EndNotice: d.Flow.Browsers.endNotice(ctx, token)}
+	return Enter{entry.Login{To: entry.Destination{Device: code}, EndNotice: d.Flow.Browsers.EndNotice(ctx, token)}}
 }
 
 func notFound(code string, err error) Step {
@@ -106,7 +107,7 @@ func (d *Devices) examine(ctx context.Context, code string, found storage.Device
 		return r, Fail{Client: client, Err: x.Err}
 	case Valid:
 		if x.Owes {
-			return r, StepUp{Destination{Device: code}}
+			return r, Enter{entry.StepUp{To: entry.Destination{Device: code}}}
 		}
 		if x.Visit == nil { // the session at the provider has ended meanwhile
 			return r, d.signIn(ctx, code, storage.Hash{})
@@ -126,7 +127,7 @@ func (d *Devices) Decide(ctx context.Context, form DeviceForm, decision Decision
 	case v == nil:
 		return d.signIn(ctx, form.Code, token)
 	case v.User.ID != form.UserID:
-		return Fail{Err: ErrSomebodyElse}
+		return Fail{Err: entry.ErrAnotherPerson}
 	}
 	found, err := d.Requests.Waiting(ctx, form.Code)
 	if err == nil && found.Code != form.Device {

@@ -67,8 +67,8 @@ func (f *Flow) unread(ctx context.Context, to Identified, p form.Params) Unread 
 	x := Unread{
 		Client:   storage.Client{ID: to.Client.ID, Source: storage.SourceCIMD},
 		Sent:     to.Sent,
-		Query:    Query(p.Values.Encode()),
-		Provider: f.Ways.pickFor(p),
+		Query:    form.Query(p.Values.Encode()),
+		Provider: f.Options.pickFor(p),
 	}
 	if catalog, err := f.Catalog.Load(ctx); err == nil {
 		resource, _ := catalog.Resolve(p.Resources())

@@ -5,19 +5,20 @@
 //	examine.go   Examine: identify, validate, permit. Every step of a flow goes through it.
 //	identify.go  who asks, and where the answer goes; can only fail to a page
 //	validate.go  the rest of the request; its failures are for the client
+//	request.go   what an examination has found out
 //	next.go      Next, the only function that chooses the next step
 //	step.go      the steps
 //	approve.go   what a person has approved becomes a code
 //	shown.go     what an approval is bound to
-//	browser.go   who a browser belongs to; entry.go begins and ends that
-//	second.go    a second proof before a sign-in is complete
-//	prove.go     a new proof of a person who is signed in; enrol.go what they change after it
-//	ways.go      how people may sign in
+//	visitor.go   for whom a request is examined
+//	signinoptions.go  where people may sign in
 //	provider.go  a sign-in at a provider begins; return.go ends it, claim.go asks whose an
 //	             account is, and link.go lets a resource server have more of one
+//	limiter.go   how many browsers may be sent to providers
 //	device.go    the request of a device without a browser (RFC 8628)
-//	remote.go    a browser that a person signs in from another device (PE-15)
-//	account.go   the start page
+//	home.go      the start page
+//
+// Package entry has people sign in and prove who they are.
 package flow
 
 import (
@@ -29,9 +30,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/binding"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/clients"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
-	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -39,18 +40,13 @@ import (
 type Flow struct {
 	Clients  *clients.Finder
 	Catalog  *catalogue.Catalogue
-	Browsers *Browsers
-	Ways     *Ways
-	Factors  Factors // nil: a second factor is required of no person
+	Browsers *entry.Browsers
+	Options  *SignInOptions
+	Factors  entry.SecondFactors // nil: a second factor is required of no person
 	Protocol Protocol
 	Bindings binding.Checker
 	Audit    *audit.Recorder
 	Now      func() time.Time
-}
-
-// Factors says what is missing of a sign-in. *ways.Ways does.
-type Factors interface {
-	Owes(ctx context.Context, u storage.User, methods []string) (ways.Need, error)
 }
 
 // Protocol is the protocol shell.
@@ -88,7 +84,7 @@ func (f *Flow) authorize(ctx context.Context, p form.Params, token storage.Hash,
 
 // ask shows the page on which people decide about a request, as it is now, whatever
 // they have approved before.
-func (f *Flow) ask(ctx context.Context, query Query, token storage.Hash) Step {
+func (f *Flow) ask(ctx context.Context, query form.Query, token storage.Hash) Step {
 	who := f.browser(token)
 	x := f.Examine(ctx, form.New(query.AskingAgain().Values()), f.fetching(f.Clients.Current, who), who)
 	return f.next(ctx, x, token)
@@ -98,11 +94,11 @@ func (f *Flow) ask(ctx context.Context, query Query, token storage.Hash) Step {
 func (f *Flow) next(ctx context.Context, x Examined, token storage.Hash) Step {
 	switch r := x.(type) {
 	case Unread:
-		r.EndNotice = f.Browsers.endNotice(ctx, token)
+		r.EndNotice = f.Browsers.EndNotice(ctx, token)
 		x = r
 	case Valid:
 		if r.Visit == nil {
-			r.EndNotice = f.Browsers.endNotice(ctx, token)
+			r.EndNotice = f.Browsers.EndNotice(ctx, token)
 		}
 		x = r
 	}

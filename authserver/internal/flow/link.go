@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/connect"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -18,7 +19,7 @@ type ConnectForm struct {
 }
 
 // Open shows what a link asks of the person who opens it.
-func (s *SignIns) Open(ctx context.Context, sealed string, token storage.Hash) (Step, error) {
+func (s *ProviderSignIns) Open(ctx context.Context, sealed string, token storage.Hash) (Step, error) {
 	r, err := s.Links.Open(sealed)
 	if err != nil {
 		return BadLink{err}, nil
@@ -28,12 +29,13 @@ func (s *SignIns) Open(ctx context.Context, sealed string, token storage.Hash) (
 	case err != nil:
 		return nil, err
 	case v == nil:
-		return Login{To: Destination{Connect: sealed}, EndNotice: s.Flow.Browsers.endNotice(ctx, token)}, nil
+		notice := s.Flow.Browsers.EndNotice(ctx, token)
+		return Enter{entry.Login{To: entry.Destination{Connect: sealed}, EndNotice: notice}}, nil
 	case v.User.ID != r.UserID:
 		s.recordNotYours(ctx, r, v)
 		return NotYours{}, nil
 	}
-	provider, ok := s.Flow.Ways.Provider(r.Provider)
+	provider, ok := s.Flow.Options.Provider(r.Provider)
 	if !ok {
 		return BadLink{connect.ErrLink}, nil
 	}
@@ -41,14 +43,16 @@ func (s *SignIns) Open(ctx context.Context, sealed string, token storage.Hash) (
 }
 
 // Extend carries out what the person said whom a link has asked.
-func (s *SignIns) Extend(ctx context.Context, asked AskConnect, verdict string, networks []string) (Step, error) {
+func (s *ProviderSignIns) Extend(
+	ctx context.Context, asked AskConnect, verdict string, networks []string,
+) (Step, error) {
 	switch verdict {
 	case "approve":
 		p := ProviderForm{
 			Provider: asked.Request.Provider,
 			Purpose:  delegation.PurposeExtend,
 			UserID:   asked.Request.UserID,
-			Payload:  Payload{Destination: Destination{Connect: asked.Form.Request}},
+			Payload:  Payload{Destination: entry.Destination{Connect: asked.Form.Request}},
 		}
 		return s.begin(ctx, p, networks, delegation.Request{Scopes: asked.Request.Scopes}), nil
 	case "deny":
@@ -59,23 +63,23 @@ func (s *SignIns) Extend(ctx context.Context, asked AskConnect, verdict string, 
 
 // recordNotYours leaves a trace: a person may have been sent another person's link, to tie
 // an account of theirs to that person's.
-func (s *SignIns) recordNotYours(ctx context.Context, r connect.Request, v *storage.Visit) {
+func (s *ProviderSignIns) recordNotYours(ctx context.Context, r connect.Request, v *storage.Visit) {
 	s.Flow.Audit.Record(ctx, audit.ConnectRefused, slog.String("user", v.User.ID), slog.String("for_user", r.UserID),
 		slog.String("connector", r.Provider), slog.String("resource", r.Resource))
 }
 
 // connected is the page after a link. The link may have expired on the way.
-func (s *SignIns) connected(ctx context.Context, sealed string, declined bool) Step {
+func (s *ProviderSignIns) connected(ctx context.Context, sealed string, declined bool) Step {
 	r, err := s.Links.Open(sealed)
 	if r.Provider == "" {
 		return Fail{Err: err}
 	}
-	provider, _ := s.Flow.Ways.Provider(r.Provider)
+	provider, _ := s.Flow.Options.Provider(r.Provider)
 	return Connected{provider, s.resource(ctx, r.Resource), declined}
 }
 
 // resource is a resource as people know it.
-func (s *SignIns) resource(ctx context.Context, uri string) storage.Resource {
+func (s *ProviderSignIns) resource(ctx context.Context, uri string) storage.Resource {
 	if catalog, err := s.Flow.Catalog.Load(ctx); err == nil {
 		if r, ok := catalog.Lookup(uri); ok {
 			return r

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
@@ -45,7 +46,7 @@ func nextValid(x Valid, now time.Time) Step {
 	case x.Owes && silent:
 		return refuse(r.Identified, x.Visit, oauth.NewError(oauth.LoginRequired, "The person has to prove more."))
 	case x.Owes:
-		return StepUp{Destination{Query: r.Query}}
+		return Enter{entry.StepUp{To: entry.Destination{Query: r.Query}}}
 	case mustConsent(r, x.Visit) && silent:
 		return refuse(r.Identified, x.Visit,
 			oauth.NewError(oauth.ConsentRequired, "The person has not consented to this request."))
@@ -65,14 +66,14 @@ func signIn(x Valid) Step {
 	if r.Provider != "" {
 		return AskBeforeProvider{Request: r, EndNotice: x.EndNotice}
 	}
-	return Login{
-		To:          Destination{Query: r.Query},
+	return Enter{entry.Login{
+		To:          entry.Destination{Query: r.Query},
 		Client:      r.Client,
 		Resource:    r.Resource.Resource,
 		RedirectURI: r.RedirectURI,
 		EndNotice:   x.EndNotice,
 		LoginHint:   form.Cut(r.LoginHint, maxHint),
-	}
+	}}
 }
 
 // maxHint bounds the name that a client fills into the login page, in bytes.
@@ -85,13 +86,13 @@ func signInUnread(x Unread) Step {
 	if x.Provider != "" {
 		return AskBeforeReading{x}
 	}
-	return Login{
-		To:          Destination{Query: x.Query},
+	return Enter{entry.Login{
+		To:          entry.Destination{Query: x.Query},
 		Client:      x.Client,
 		Resource:    x.Resource,
 		RedirectURI: x.Sent,
 		EndNotice:   x.EndNotice,
-	}
+	}}
 }
 
 func mustSignIn(r Request, v *storage.Visit, now time.Time) bool {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/connect"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/delegation"
@@ -18,12 +19,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// SignIns are sign-ins at providers, for a client that asks and without one.
-type SignIns struct {
+// ProviderSignIns are sign-ins at providers, for a client that asks and without one.
+type ProviderSignIns struct {
 	Flow       *Flow
 	Delegation Delegation
 	Links      *connect.Links
-	Notices    *notice.Teller
+	Notices    *notice.Notifier
 	limits     *signInLimiter
 }
 
@@ -36,9 +37,9 @@ type Delegation interface {
 	Disclaim(ctx context.Context, ticket, userID string) error
 }
 
-// NewSignIns returns the sign-ins that go on with a flow.
-func NewSignIns(f *Flow, d Delegation, l *connect.Links, n *notice.Teller) *SignIns {
-	return &SignIns{Flow: f, Delegation: d, Links: l, Notices: n, limits: newSignInLimiter(f.Now)}
+// NewProviderSignIns returns the sign-ins that go on with a flow.
+func NewProviderSignIns(f *Flow, d Delegation, l *connect.Links, n *notice.Notifier) *ProviderSignIns {
+	return &ProviderSignIns{Flow: f, Delegation: d, Links: l, Notices: n, limits: newSignInLimiter(f.Now)}
 }
 
 // ProviderForm is what the forms that send a browser to a provider carry along, sealed and
@@ -55,7 +56,7 @@ type ProviderForm struct {
 
 // Payload is what comes back with the browser: where it was going.
 type Payload struct {
-	Destination
+	entry.Destination
 	// Approved is what the person approved of the request, nil when that comes after signing in.
 	Approved *Shown        `json:"a,omitempty"`
 	Choice   policy.Choice `json:"s,omitzero"`
@@ -67,11 +68,11 @@ type Payload struct {
 
 // Begin sends the browser of a person to a provider who signs in there, or ties an account
 // there to theirs, without an application that asks for it.
-func (s *SignIns) Begin(ctx context.Context, p ProviderForm, token storage.Hash, networks []string) Step {
+func (s *ProviderSignIns) Begin(ctx context.Context, p ProviderForm, token storage.Hash, networks []string) Step {
 	if p.UserID != "" {
-		switch _, err := s.Flow.Browsers.Owner(ctx, token, p.UserID); {
-		case errors.Is(err, ErrProve):
-			return Reprove{p.Payload.Destination}
+		switch _, err := s.Flow.Browsers.FreshVisitOf(ctx, token, p.UserID); {
+		case errors.Is(err, entry.ErrProve):
+			return Enter{entry.Reprove{To: p.Payload.Destination}}
 		case err != nil:
 			return Fail{Err: err}
 		}
@@ -82,7 +83,7 @@ func (s *SignIns) Begin(ctx context.Context, p ProviderForm, token storage.Hash,
 
 // Consent carries out what a person decided who is to sign in at a provider. The request is
 // examined again, as after the consent page. Nothing is stored before this (AS-220, AS-222, SP-01).
-func (s *SignIns) Consent(ctx context.Context, p ProviderForm, d Decision, networks []string) Step {
+func (s *ProviderSignIns) Consent(ctx context.Context, p ProviderForm, d Decision, networks []string) Step {
 	query := p.Payload.Query
 	x := s.Flow.Examine(ctx, form.New(query.Values()), s.Flow.fetching(s.Flow.Clients.Current, noPerson), noPerson)
 	switch r := x.(type) {
@@ -99,7 +100,9 @@ func (s *SignIns) Consent(ctx context.Context, p ProviderForm, d Decision, netwo
 	return Next(x, s.Flow.Now())
 }
 
-func (s *SignIns) consent(ctx context.Context, p ProviderForm, x Valid, verdict string, networks []string) Step {
+func (s *ProviderSignIns) consent(
+	ctx context.Context, p ProviderForm, x Valid, verdict string, networks []string,
+) Step {
 	r, approved := x.Request, p.Payload.Approved
 	switch {
 	case !s.Flow.coversClient(approved, r.Identified):
@@ -118,7 +121,7 @@ func (s *SignIns) consent(ctx context.Context, p ProviderForm, x Valid, verdict 
 	case err != nil:
 		return nothingChosen(Next(x, s.Flow.Now()))
 	}
-	if _, ok := s.Flow.Ways.Provider(p.Provider); !ok {
+	if _, ok := s.Flow.Options.Provider(p.Provider); !ok {
 		return RespondError{r.Identified, errNotOffered}
 	}
 	step := s.begin(ctx, p, networks, s.signIn(p, r.Client))
@@ -128,7 +131,9 @@ func (s *SignIns) consent(ctx context.Context, p ProviderForm, x Valid, verdict 
 	return step
 }
 
-func (s *SignIns) consentUnread(ctx context.Context, p ProviderForm, x Unread, verdict string, networks []string) Step {
+func (s *ProviderSignIns) consentUnread(
+	ctx context.Context, p ProviderForm, x Unread, verdict string, networks []string,
+) Step {
 	switch verdict {
 	case "approve":
 		return s.begin(ctx, p, networks, s.signIn(p, x.Client))
@@ -139,14 +144,14 @@ func (s *SignIns) consentUnread(ctx context.Context, p ProviderForm, x Unread, v
 	return incomplete
 }
 
-func (s *SignIns) recordDenied(ctx context.Context, c storage.Client, resource string) {
+func (s *ProviderSignIns) recordDenied(ctx context.Context, c storage.Client, resource string) {
 	s.Flow.Audit.Record(ctx, audit.ConsentDenied, slog.String("client_id", c.ID), slog.String("resource", resource))
 }
 
 // signIn is what a client's request demands of the sign-in.
-func (s *SignIns) signIn(p ProviderForm, c storage.Client) delegation.Request {
+func (s *ProviderSignIns) signIn(p ProviderForm, c storage.Client) delegation.Request {
 	query := p.Payload.Query
-	values, prompts := query.Values(), query.prompts()
+	values, prompts := query.Values(), query.Prompts()
 	return delegation.Request{
 		ClientID:  c.ID,
 		LoginHint: values.Get("login_hint"),
@@ -158,11 +163,11 @@ func (s *SignIns) signIn(p ProviderForm, c storage.Client) delegation.Request {
 var errNotOffered = oauth.NewError(oauth.InvalidRequest, "This way to sign in is not offered any more.")
 
 // begin prepares the request to the provider. r says what is not in p.
-func (s *SignIns) begin(ctx context.Context, p ProviderForm, networks []string, r delegation.Request) Step {
+func (s *ProviderSignIns) begin(ctx context.Context, p ProviderForm, networks []string, r delegation.Request) Step {
 	if err := s.limits.take(networks, p.UserID != ""); err != nil {
 		return Fail{Err: err} // for the person, whose form stays good
 	}
-	provider, ok := s.Flow.Ways.Provider(p.Provider)
+	provider, ok := s.Flow.Options.Provider(p.Provider)
 	if !ok {
 		return Fail{Err: errNotOffered}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -29,7 +30,7 @@ type Request struct {
 	ResponseMode string // "" for the usual one
 	Prompt       []string
 	MaxAge       time.Duration // negative: not asked for
-	Query        Query         // the request itself, to come back to
+	Query        form.Query    // the request itself, to come back to
 	Provider     string        // where to sign in, "" for the page on which people choose
 	LoginHint    string        // whom the client expects, "" when it does not say
 	Another      bool          // the person wants to sign in with another account
@@ -78,7 +79,7 @@ type Unidentified struct {
 type Unread struct {
 	Client    storage.Client // its id and source
 	Sent      string         // the redirect URI, as the request says
-	Query     Query
+	Query     form.Query
 	Resource  storage.Resource // for the page; it is validated with the client
 	Provider  string
 	EndNotice string

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/delegation"
@@ -36,9 +37,9 @@ type Returned struct {
 // Return completes a sign-in at a provider. Who left as a user must still be that user:
 // another person who uses the browser meanwhile would get their account there tied to the wrong
 // one here (RS-203).
-func (s *SignIns) Return(ctx context.Context, r Response) Returned {
+func (s *ProviderSignIns) Return(ctx context.Context, r Response) Returned {
 	if r.UserID != "" {
-		if _, err := s.Flow.Browsers.user(ctx, r.Token, r.UserID); err != nil {
+		if _, err := s.Flow.Browsers.VisitOf(ctx, r.Token, r.UserID); err != nil {
 			return Returned{Next: Fail{Err: err}}
 		}
 	}
@@ -71,8 +72,8 @@ func (s *SignIns) Return(ctx context.Context, r Response) Returned {
 
 // failed is a sign-in that failed. Its client is told if the person approved that the answer goes
 // there.
-func (s *SignIns) failed(ctx context.Context, r Response, result delegation.Result, p Payload, err error) Step {
-	provider, _ := s.Flow.Ways.Provider(r.Provider)
+func (s *ProviderSignIns) failed(ctx context.Context, r Response, result delegation.Result, p Payload, err error) Step {
+	provider, _ := s.Flow.Options.Provider(r.Provider)
 	step := ProviderFailed{provider, p.Destination, err, result.Came, result.Expected}
 	if p.Approved == nil {
 		return step
@@ -110,30 +111,30 @@ func forClient(e *oauth.Error, request url.Values) *oauth.Error {
 }
 
 // goOn goes on to where the person was going; fresh is their session.
-func (s *SignIns) goOn(ctx context.Context, p Payload, result delegation.Result, fresh storage.Session) Step {
+func (s *ProviderSignIns) goOn(ctx context.Context, p Payload, result delegation.Result, fresh storage.Session) Step {
 	switch {
 	case result.Request.Purpose == delegation.PurposeExtend:
 		return s.connected(ctx, p.Connect, false)
 	case result.Request.Purpose == delegation.PurposeLink:
-		return Continue{p.Destination}
+		return Enter{entry.Continue{To: p.Destination}}
 	case p.Query == "" && s.owes(ctx, result.User, fresh):
-		return StepUp{p.Destination}
+		return Enter{entry.StepUp{To: p.Destination}}
 	case p.Query == "" || p.Approved == nil: // consent, if it is needed, comes now
-		return Continue{p.Destination}
+		return Enter{entry.Continue{To: p.Destination}}
 	}
 	return s.answer(ctx, p, result, fresh)
 }
 
 // owes reports whether the person has to show a second factor before anything else, or whether that is
 // not known. The session has begun; a request of a client is answered by what Examine finds.
-func (s *SignIns) owes(ctx context.Context, u storage.User, fresh storage.Session) bool {
-	return Sufficient(ctx, s.Flow.Factors, storage.Visit{User: u, Session: fresh}) != nil
+func (s *ProviderSignIns) owes(ctx context.Context, u storage.User, fresh storage.Session) bool {
+	return entry.Sufficient(ctx, s.Flow.Factors, storage.Visit{User: u, Session: fresh}) != nil
 }
 
 // answer answers the request that the person approved before signing in: with a code at
 // once, also for clients that ask each time. The request is examined again;
 // if it has become another one, the person is asked again.
-func (s *SignIns) answer(ctx context.Context, p Payload, result delegation.Result, fresh storage.Session) Step {
+func (s *ProviderSignIns) answer(ctx context.Context, p Payload, result delegation.Result, fresh storage.Session) Step {
 	f := s.Flow
 	fresh.UpstreamID = result.Upstream
 	who := known(storage.Visit{Session: fresh, User: result.User})

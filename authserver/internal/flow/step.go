@@ -4,6 +4,7 @@ import (
 	"net/url"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/connect"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -13,16 +14,9 @@ import (
 // edge writes it.
 type Step interface{ step() }
 
-// Login is the page on which people sign in, or choose where. Of a client whose
-// document is unread only its id is known.
-type Login struct {
-	To          Destination
-	Client      storage.Client // none for the start page and for /connect
-	Resource    storage.Resource
-	RedirectURI string // where the form may end
-	EndNotice   string // why the person is no longer signed in, "" for no special reason
-	LoginHint   string // who the client says will sign in
-}
+// Enter is the step of a person who has to sign in, or to prove more, before the request goes on,
+// and of one who has done so and goes on to where they were going.
+type Enter struct{ entry.Step }
 
 // ChooseAccount is the page on which a person who is signed in says as whom they answer.
 type ChooseAccount struct{ Request Request }
@@ -102,7 +96,7 @@ type Fail struct {
 // ProviderFailed is the page about a sign-in at a provider that failed.
 type ProviderFailed struct {
 	Provider delegation.Provider
-	To       Destination // to try again
+	To       entry.Destination // to try again
 	Err      error
 	// Came and Expected are accounts there, when the provider returned the wrong one.
 	Came, Expected string
@@ -116,9 +110,6 @@ type ProviderFailedClient struct {
 	Told     error // Err as the client understands it
 	Declined bool  // the person said no at the provider
 }
-
-// Continue sends the browser to a page of ours.
-type Continue struct{ To Destination }
 
 // AskClaim is the page that asks whether an account at a provider is the person's.
 type AskClaim struct {
@@ -173,7 +164,7 @@ type BadLink struct{ Err error }
 // NotYours is the page for a person who opened another person's link.
 type NotYours struct{}
 
-func (Login) step()                {}
+func (Enter) step()                {}
 func (ChooseAccount) step()        {}
 func (AskConsent) step()           {}
 func (AskBeforeProvider) step()    {}
@@ -187,7 +178,6 @@ func (Stop) step()                 {}
 func (Fail) step()                 {}
 func (ProviderFailed) step()       {}
 func (ProviderFailedClient) step() {}
-func (Continue) step()             {}
 func (AskClaim) step()             {}
 func (AskConnect) step()           {}
 func (Connected) step()            {}

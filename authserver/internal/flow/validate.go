@@ -22,7 +22,7 @@ func (f *Flow) validate(ctx context.Context, to Identified, p form.Params) (Requ
 		MaxAge:       -1,
 		Challenge:    p.Get("code_challenge"),
 		ResponseMode: p.Get("response_mode"),
-		Query:        Query(p.Values.Encode()),
+		Query:        form.Query(p.Values.Encode()),
 	}
 	if err := checkParams(p); err != nil {
 		return r, err
@@ -43,9 +43,9 @@ func (f *Flow) validate(ctx context.Context, to Identified, p form.Params) (Requ
 	}
 	audit.Note(ctx, slog.String("scope", r.Scopes.String()))
 	r.Prompt = strings.Fields(p.Get("prompt"))
-	r.Provider, r.LoginHint = f.Ways.pickFor(p), p.Get("login_hint")
-	account := p.Get(ParamAccount)
-	r.Another, r.Chosen = account == AnotherAccount, account == ChosenAccount
+	r.Provider, r.LoginHint = f.Options.pickFor(p), p.Get("login_hint")
+	account := p.Get(form.ParamAccount)
+	r.Another, r.Chosen = account == form.AnotherAccount, account == form.ChosenAccount
 	if age, err := strconv.Atoi(p.Get("max_age")); err == nil && age >= 0 {
 		r.MaxAge = time.Duration(min(age, 1<<30)) * time.Second
 	}

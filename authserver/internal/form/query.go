@@ -1,4 +1,4 @@
-package flow
+package form
 
 import (
 	"net/url"
@@ -13,8 +13,8 @@ const (
 	AnyProvider   = "*"
 )
 
-// ParamAccount is a parameter of ours at /authorize: with AnotherAccount the person signs in, whoever is
-// signed in; with ChosenAccount they have just said as whom they answer.
+// ParamAccount is a parameter of ours at /authorize: with AnotherAccount the person signs in, also when
+// another person is signed in; with ChosenAccount they have just said as whom they answer.
 const (
 	ParamAccount   = "account"
 	AnotherAccount = "another"
@@ -30,7 +30,8 @@ func (q Query) Values() url.Values {
 	return v
 }
 
-func (q Query) prompts() []string { return strings.Fields(q.Values().Get("prompt")) }
+// Prompts returns the values of the parameter prompt (OpenID Connect Core §3.1.2.1).
+func (q Query) Prompts() []string { return strings.Fields(q.Values().Get("prompt")) }
 
 // SignedIn is the request to come back to after signing in: what demanded the sign-in
 // is fulfilled by it.
@@ -40,7 +41,7 @@ func (q Query) SignedIn() Query {
 	v.Del("login_hint")
 	v.Del(ParamProvider)
 	v.Set(ParamAccount, ChosenAccount)
-	left := slices.DeleteFunc(q.prompts(), func(p string) bool { return p == "login" || p == "select_account" })
+	left := slices.DeleteFunc(q.Prompts(), func(p string) bool { return p == "login" || p == "select_account" })
 	if v.Del("prompt"); len(left) > 0 {
 		v.Set("prompt", strings.Join(left, " "))
 	}
@@ -52,7 +53,7 @@ func (q Query) Chosen() Query {
 	v := q.Values()
 	v.Del("login_hint")
 	v.Set(ParamAccount, ChosenAccount)
-	left := slices.DeleteFunc(q.prompts(), func(p string) bool { return p == "select_account" })
+	left := slices.DeleteFunc(q.Prompts(), func(p string) bool { return p == "select_account" })
 	if v.Del("prompt"); len(left) > 0 {
 		v.Set("prompt", strings.Join(left, " "))
 	}
@@ -61,7 +62,7 @@ func (q Query) Chosen() Query {
 
 // Choosing is the request with a demand for the page on which people choose an account.
 func (q Query) Choosing() Query {
-	v, prompts := q.Values(), slices.DeleteFunc(q.prompts(), func(p string) bool { return p == "none" })
+	v, prompts := q.Values(), slices.DeleteFunc(q.Prompts(), func(p string) bool { return p == "none" })
 	if !slices.Contains(prompts, "select_account") {
 		prompts = append(prompts, "select_account")
 	}
@@ -107,18 +108,8 @@ func (q Query) AtProvider(id string) Query {
 func (q Query) AsAnotherPerson() Query {
 	v := q.Values()
 	v.Set(ParamProvider, AnyProvider)
-	if prompts := q.prompts(); !slices.Contains(prompts, "select_account") {
+	if prompts := q.Prompts(); !slices.Contains(prompts, "select_account") {
 		v.Set("prompt", strings.Join(append(prompts, "select_account"), " "))
 	}
 	return Query(v.Encode())
-}
-
-// Destination is where a person goes after signing in: on with an authorization request, with
-// a request at /connect or at /device, or to a page of ours. It travels sealed in forms.
-type Destination struct {
-	Query   Query  `json:"q,omitempty"`
-	Connect string `json:"c,omitempty"` // sealed by connect.Links
-	Device  string `json:"d,omitempty"` // the code of a device that waits for an answer
-	// Page is the path of a page of ours, below that of the issuer; "": the account page.
-	Page string `json:"p,omitempty"`
 }

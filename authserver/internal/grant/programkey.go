@@ -94,7 +94,7 @@ func (g *ProgramKeys) scopes(ctx context.Context, grant storage.Grant, requested
 	if !ok {
 		return nil, oauth.NewError(oauth.InvalidTarget, "The MCP server of this key is no longer known here.")
 	}
-	scopes, err := policy.Held(resource, grant.Scopes, requested)
+	scopes, err := policy.KeyScopes(resource, grant.Scopes, requested)
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,9 @@ var (
 	ErrNoScopes = errors.New("authserver: policy permits none of the scopes")
 )
 
+// ErrIncomplete answers a form without a decision.
+var ErrIncomplete = oauth.NewError(oauth.InvalidRequest, "The form was not complete.")
+
 // StorageRetry is after how long a client should try again when the store failed.
 const StorageRetry = 2 * time.Second
 

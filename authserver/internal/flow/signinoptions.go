@@ -7,8 +7,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/delegation"
 )
 
-// Ways are the ways to sign in here.
-type Ways struct {
+// SignInOptions are the ways to sign in here.
+type SignInOptions struct {
 	Password bool
 	At       Listing // nil: at no provider
 	Default  string  // the provider for a person who does not say, "" for the page on which people choose
@@ -21,7 +21,7 @@ type Listing interface {
 }
 
 // Providers lists the providers, in the order in which people are offered them.
-func (w *Ways) Providers() []delegation.Provider {
+func (w *SignInOptions) Providers() []delegation.Provider {
 	if w.At == nil {
 		return nil
 	}
@@ -29,7 +29,7 @@ func (w *Ways) Providers() []delegation.Provider {
 }
 
 // Provider returns the provider with an id.
-func (w *Ways) Provider(id string) (delegation.Provider, bool) {
+func (w *SignInOptions) Provider(id string) (delegation.Provider, bool) {
 	all := w.Providers()
 	i := slices.IndexFunc(all, func(p delegation.Provider) bool { return p.ID == id })
 	if i < 0 {
@@ -39,7 +39,7 @@ func (w *Ways) Provider(id string) (delegation.Provider, bool) {
 }
 
 // Several reports whether there is anything to choose, with or without a form for a password.
-func (w *Ways) Several(password bool) bool {
+func (w *SignInOptions) Several(password bool) bool {
 	n := len(w.Providers())
 	return n > 1 || password && n > 0
 }
@@ -47,11 +47,11 @@ func (w *Ways) Several(password bool) bool {
 // pick returns the provider that a person who asked for one, or is routed to one by what
 // the client knows about them, signs in at; "" for the page on which people choose. An
 // unknown provider is no answer to the question.
-func (w *Ways) pick(asked, routed string) string {
+func (w *SignInOptions) pick(asked, routed string) string {
 	if all := w.Providers(); len(all) == 1 && !w.Several(w.Password) {
 		return all[0].ID
 	}
-	if asked == AnyProvider {
+	if asked == form.AnyProvider {
 		return ""
 	}
 	for _, id := range []string{asked, routed, w.Default} {
@@ -62,16 +62,16 @@ func (w *Ways) pick(asked, routed string) string {
 	return ""
 }
 
-func (w *Ways) pickFor(p form.Params) string {
+func (w *SignInOptions) pickFor(p form.Params) string {
 	routed := ""
 	if hint := p.Get("login_hint"); hint != "" && w.At != nil {
 		routed = w.At.Route(hint)
 	}
-	return w.pick(p.Get(ParamProvider), routed)
+	return w.pick(p.Get(form.ParamProvider), routed)
 }
 
 // ForAnother is the request of a person who has signed out, for another one to sign in.
-func (w *Ways) ForAnother(q Query) Query {
+func (w *SignInOptions) ForAnother(q form.Query) form.Query {
 	if w.At == nil {
 		return q
 	}

@@ -1,0 +1,43 @@
+package account
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/notice"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Identities are the accounts at providers that are tied to a user. Its contract is that of
+// authserver.Accounts.
+type Identities interface {
+	Identities(ctx context.Context, userID string) ([]storage.Identity, error)
+	Disconnect(ctx context.Context, userID, connector, subject string) error
+}
+
+// DisconnectForm is what the form that unties an account carries along, sealed and bound
+// to the browser.
+type DisconnectForm struct {
+	UserID    string `json:"u"`
+	Connector string `json:"c"`
+	Subject   string `json:"s"`
+}
+
+// DisconnectIdentity unties an account at a provider. It returns entry.ErrProve when the
+// person's last proof is too old, and storage.ErrLast for the only way in (PE-03).
+func (a *Page) DisconnectIdentity(ctx context.Context, d DisconnectForm, token storage.Hash) error {
+	if _, err := a.Browsers.FreshVisitOf(ctx, token, d.UserID); err != nil {
+		return err
+	}
+	err := a.Identities.Disconnect(ctx, d.UserID, d.Connector, d.Subject)
+	switch {
+	case err == nil:
+		a.Notices.Tell(ctx, d.UserID, notice.Change{Kind: notice.AccountDisconnected, Detail: d.Connector})
+	case errors.Is(err, storage.ErrNotFound):
+		return nil // it is what the person wants
+	case errors.Is(err, storage.ErrLast):
+		return err
+	}
+	return refusal.Protocol(err)
+}

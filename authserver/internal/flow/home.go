@@ -1,0 +1,39 @@
+package flow
+
+import (
+	"context"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// StartPage is what people see before they go anywhere.
+type StartPage struct {
+	Browsers *entry.Browsers
+	Catalog  *catalogue.Catalogue
+}
+
+// Home is what the start page shows.
+type Home struct {
+	Visit     *storage.Visit // nil: no person is signed in
+	Resources []storage.Resource
+	EndNotice string
+}
+
+// Home reads what the start page shows to the person whose a browser is.
+func (p *StartPage) Home(ctx context.Context, token storage.Hash) (h Home, err error) {
+	if h.Visit, err = p.Browsers.Visit(ctx, token, storage.VisitKey{}); err != nil {
+		return h, err
+	}
+	catalog, err := p.Catalog.Load(ctx)
+	if err != nil {
+		return h, refusal.Unavailable(err)
+	}
+	h.Resources = catalog.Resources()
+	if h.Visit == nil {
+		h.EndNotice = p.Browsers.EndNotice(ctx, token)
+	}
+	return h, nil
+}
