@@ -16,6 +16,7 @@ type Connection struct {
 	FirstUsedAt time.Time // when the client got its first token
 	UsedAt      time.Time // when it got its last one
 	UsedFrom    string    // the network that it got it from; "": not known
+	LastCall    ToolCall  // see LastCalls
 }
 
 // Connections are the grants of one person, who sees them, and has each of them do less. A grant

@@ -320,7 +320,7 @@ type Housekeeping interface {
 	// operator did not create goes, with its consents,
 	// when it has no grant and was not used for the times in r; one that has replaced
 	// its registration, and was never approved, leaves a tombstone. The client of a key for a
-	// program goes with its grant. A session at an
+	// program goes with its grant, as the last call of any grant does. A session at an
 	// upstream provider goes 30 days after its end, or when it is a day old, not linked,
 	// and no live session or grant rests on it; its tokens are then among the Handbacks. An event
 	// goes after 30 days, logged or not; a notice 30 days after it was seen, and after a year.
@@ -335,14 +335,6 @@ type Housekeeping interface {
 	// shows that: a server asks each second.
 	Writable(ctx context.Context) error
 	Close() error
-}
-
-// Clock is the clock by which the replicas of a store judge: one for all of them.
-type Clock interface {
-	// Correct returns what that clock says when this process's own one says t.
-	Correct(t time.Time) time.Time
-	// Skew is how far that clock is ahead of what this process's own one is set to.
-	Skew() time.Duration
 }
 
 // Retention says from when on records can no longer matter. A zero time keeps them.
@@ -373,6 +365,7 @@ type Store interface {
 	Grants
 	Connections
 	ProgramKeys
+	LastCalls
 	Stops
 	Resources
 	Keys

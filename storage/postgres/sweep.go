@@ -25,7 +25,8 @@ var sweeps = [...]string{
 	`WITH gone AS (DELETE FROM grants WHERE id IN (SELECT id FROM grants WHERE sweep_at <= $1 AND id = ANY (ARRAY(SELECT g.id FROM
 		(SELECT id FROM grants WHERE sweep_at <= $1 ORDER BY sweep_at LIMIT $2) g
 		WHERE NOT EXISTS (SELECT 1 FROM refresh_tokens t WHERE t.grant_id = g.id))) FOR UPDATE SKIP LOCKED)
-		RETURNING client_id, for_program),
+		RETURNING id, client_id, for_program),
+	calls AS (DELETE FROM last_calls WHERE grant_id IN (SELECT id FROM gone)),
 	keys AS (DELETE FROM clients WHERE ` + column.GoneKeys + ` AND id IN (SELECT client_id FROM gone WHERE for_program))
 	SELECT 1 FROM gone`,
 	"DELETE FROM denied_tokens WHERE id IN (SELECT id FROM denied_tokens WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
@@ -48,6 +49,7 @@ var sweeps = [...]string{
 	"DELETE FROM devices WHERE code_hash IN (SELECT code_hash FROM devices WHERE expires_at <= $1::bigint" +
 		column.Before(column.DecidedFor) + " LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM remote_sign_ins WHERE secret_hash IN (SELECT secret_hash FROM remote_sign_ins WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
+	"DELETE FROM last_calls WHERE grant_id IN (SELECT grant_id FROM last_calls WHERE kept_until <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
 }
 
 // The clients that are unused and have no grant, with their consents, $1 being

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"crypto/rand"
-	"slices"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -40,27 +39,37 @@ var sweeps = [...]string{
 	"DELETE FROM devices WHERE code_hash IN (SELECT code_hash FROM devices WHERE expires_at <= ?1" +
 		column.Before(column.DecidedFor) + " LIMIT ?2)",
 	"DELETE FROM remote_sign_ins WHERE secret_hash IN (SELECT secret_hash FROM remote_sign_ins WHERE expires_at <= ?1 LIMIT ?2)",
+	"DELETE FROM last_calls WHERE grant_id IN (SELECT grant_id FROM last_calls WHERE kept_until <= ?1 LIMIT ?2)",
 }
 
 const endedGrants = `DELETE FROM grants WHERE id IN (SELECT g.id FROM
 	(SELECT id FROM grants WHERE sweep_at <= ?1 ORDER BY sweep_at LIMIT ?2) g
 	WHERE NOT EXISTS (SELECT 1 FROM refresh_tokens t WHERE t.grant_id = g.id))
-RETURNING CASE WHEN for_program THEN client_id ELSE '' END`
+RETURNING id, CASE WHEN for_program THEN client_id ELSE '' END`
 
-// sweepGrants removes grants, and with those of keys for programs their clients.
+// sweepGrants removes grants with their last calls, and with those of keys for programs their
+// clients.
 func sweepGrants(c *conn, before int64, limit int) (int64, error) {
-	gone, err := each(c, func(row scanner) (id string, err error) {
-		err = row.Scan(&id)
-		return id, err
+	type grant struct{ id, key string }
+	gone, err := each(c, func(row scanner) (g grant, err error) {
+		err = row.Scan(&g.id, &g.key)
+		return g, err
 	}, endedGrants, before, limit)
-	if err != nil {
+	if err != nil || len(gone) == 0 {
 		return 0, err
 	}
-	keys := slices.DeleteFunc(slices.Clone(gone), func(id string) bool { return id == "" })
-	if len(keys) > 0 {
-		_, err = c.exec("DELETE FROM clients WHERE "+column.GoneKeys+" AND id IN (SELECT value FROM json_each(?))",
-			column.List(keys))
+	var ids, keys []string
+	for _, g := range gone {
+		ids = append(ids, g.id)
+		if g.key != "" {
+			keys = append(keys, g.key)
+		}
 	}
+	err = all(
+		run(c, "DELETE FROM last_calls WHERE grant_id IN (SELECT value FROM json_each(?))", column.List(ids)),
+		run(c, "DELETE FROM clients WHERE "+column.GoneKeys+" AND id IN (SELECT value FROM json_each(?))",
+			column.List(keys)),
+	)
 	return int64(len(gone)), err
 }
 

@@ -433,6 +433,15 @@ func (f *Failing) NarrowGrant(a0 context.Context, a1 string, a2 string, a3 oauth
 	return err
 }
 
+// NoteCalls implements storage.Store.
+func (f *Failing) NoteCalls(a0 context.Context, a1 map[string]storage.ToolCall) (err error) {
+	err = f.call("NoteCalls", func() (err error) {
+		err = f.Store.NoteCalls(a0, a1)
+		return err
+	})
+	return err
+}
+
 // PasskeyHosts implements storage.Store.
 func (f *Failing) PasskeyHosts(a0 context.Context, a1 storage.Admission) (r0 []storage.PasskeyHost, err error) {
 	err = f.call("PasskeyHosts", func() (err error) {

@@ -86,6 +86,7 @@ func Upgrade(t *testing.T, exec func(query string, args ...any), open func() sto
 	upgradedCodes(t, e, exec, code)
 	upgradedConnections(t, e, exec)
 	upgradedArrivals(t, e, exec, session)
+	upgradedCalls(t, e, exec)
 }
 
 // upgradedCodes redeems a code of an earlier version, which names no grant, and one that such

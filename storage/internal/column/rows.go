@@ -222,18 +222,23 @@ func (r *GrantRow) Grant() (storage.Grant, error) {
 }
 
 // ConnectionRead is what a person sees of the grant g.
-const ConnectionRead = GrantRead + ", given_agent, given_from, code_used_at, rotated_at, used_from"
+//
+// The last call is read by the key of each grant that is shown. A join would be left to a planner,
+// which may read the whole table for a page of a few grants.
+const ConnectionRead = GrantRead + ", given_agent, given_from, code_used_at, rotated_at, used_from" +
+	", (SELECT tool FROM last_calls l WHERE l.grant_id = g.id), (SELECT called_at FROM last_calls l WHERE l.grant_id = g.id)"
 
 // ConnectionRow reads ConnectionRead.
 type ConnectionRow struct {
 	grant                  GrantRow
 	agent, given, usedFrom *string
-	first, rotated         *int64
+	first, rotated, called *int64
+	tool                   *string
 }
 
 // Dest is what to scan into.
 func (r *ConnectionRow) Dest() []any {
-	return append(r.grant.Dest(), &r.agent, &r.given, &r.first, &r.rotated, &r.usedFrom)
+	return append(r.grant.Dest(), &r.agent, &r.given, &r.first, &r.rotated, &r.usedFrom, &r.tool, &r.called)
 }
 
 // Connection is the record that was read.
@@ -243,6 +248,7 @@ func (r *ConnectionRow) Connection() (c storage.Connection, err error) {
 	}
 	c.GivenAgent, c.GivenFrom, c.UsedFrom = OptText(r.agent), OptText(r.given), OptText(r.usedFrom)
 	c.FirstUsedAt, c.UsedAt = OptTime(r.first), OptTime(r.rotated)
+	c.LastCall = storage.ToolCall{Tool: OptText(r.tool), At: OptTime(r.called)}
 	if c.ForProgram {
 		c.FirstUsedAt = time.Time{} // there was no code
 		return c, nil

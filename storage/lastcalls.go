@@ -1,0 +1,23 @@
+package storage
+
+import (
+	"context"
+	"time"
+)
+
+// CallNotedEvery is how exactly Connection.LastCall is kept.
+const CallNotedEvery = time.Minute
+
+// ToolCall is a call of a tool of an MCP server.
+type ToolCall struct {
+	Tool string    // its name; "": not known
+	At   time.Time // when it began; zero: no call is known
+}
+
+// LastCalls keeps what grants were last used for, as far as resource servers tell.
+type LastCalls interface {
+	// NoteCalls keeps each call as the last one of the grant with the id, unless a later one is kept,
+	// or one less than CallNotedEvery before it. An id of no grant that is live when the call is made
+	// is left out, without an error.
+	NoteCalls(ctx context.Context, calls map[string]ToolCall) error
+}
