@@ -24,6 +24,7 @@ func (v *views) apps(page *account.View, form web.AccountForm) web.AccountApps {
 			Given:     web.Event{At: c.CreatedAt, Agent: agentText(c.GivenAgent), From: c.GivenFrom},
 			FirstUsed: c.FirstUsedAt,
 			Used:      web.Event{At: c.UsedAt, From: c.UsedFrom},
+			LastCall:  web.Call(c.LastCall),
 			Paused:    !c.PausedAt.IsZero(),
 		}
 		if c.Account.Connector != "" {

@@ -163,7 +163,8 @@ func (p *keyPages) keys(page *account.View, form web.AccountForm) web.AccountKey
 			ID: c.ID, Name: c.Client.Name, ClientID: c.ClientID,
 			Server: resourceParty(c.Resource), Scopes: grantedScopes(c.Resource, c.Scopes),
 			Made: web.Event{At: c.CreatedAt, Agent: agentText(c.GivenAgent), From: c.GivenFrom},
-			Ends: c.ExpiresAt, Used: web.Event{At: c.UsedAt, From: c.UsedFrom}, Paused: !c.PausedAt.IsZero(),
+			Ends: c.ExpiresAt, Used: web.Event{At: c.UsedAt, From: c.UsedFrom},
+			LastCall: web.Call(c.LastCall), Paused: !c.PausedAt.IsZero(),
 		})
 	}
 	return out

@@ -3,7 +3,6 @@ package mcpresource
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -205,11 +204,8 @@ func (p *Principal) withCredential(c Credential) *Principal {
 
 // grant names what the token rests on: the grant, else the token itself.
 func (p *Principal) grant() string {
-	var claims struct {
-		GrantID string `json:"gid"`
-	}
-	if json.Unmarshal(p.Claims, &claims) == nil && claims.GrantID != "" {
-		return claims.GrantID
+	if id := p.GrantID(); id != "" {
+		return id
 	}
 	sum := sha256.Sum256([]byte(p.presented.token))
 	return string(sum[:])

@@ -27,6 +27,8 @@ type Principal struct {
 	Thumbprint string
 	Claims     json.RawMessage // everything the token or the introspection says, as JSON
 
+	grantID string // what Claims say, when it is known without reading them
+
 	status *statuslist.Place           // where its issuer says that it is revoked, nil for nowhere
 	signed func(context.Context) error // nil while the key of the token is good; with status alone
 	// for Broker; nil but in a request that the guard has let through
@@ -57,6 +59,25 @@ func (p *Principal) Person() string {
 		return p.Issuer + "\x00\x00" + p.ClientID
 	}
 	return p.Issuer + "\x00" + p.Subject
+}
+
+// GrantID is what the token rests on: that which a person has granted, once, and of which an
+// application has had this token and those before it. mcp-authd says it in the claim gid. Another
+// issuer may mean something else by that, and most say nothing: then it is "".
+func (p *Principal) GrantID() string {
+	switch {
+	case p == nil:
+		return ""
+	case p.grantID != "":
+		return p.grantID
+	}
+	var claims struct {
+		GrantID string `json:"gid"`
+	}
+	if json.Unmarshal(p.Claims, &claims) != nil {
+		return ""
+	}
+	return claims.GrantID
 }
 
 type principalKey struct{}

@@ -57,6 +57,7 @@ type ConnectedApp struct {
 	Given          Event
 	FirstUsed      time.Time
 	Used           Event
+	LastCall       Call
 	Paused         bool
 }
 
@@ -65,6 +66,12 @@ type Event struct {
 	At    time.Time
 	Agent Text   // a browser
 	From  string // a network; "": not known
+}
+
+// Call is a call of a tool.
+type Call struct {
+	Tool string    // "": its name is not known
+	At   time.Time // zero: no call is known
 }
 
 // AccountSignIns are the browsers in which the person is signed in.

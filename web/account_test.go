@@ -132,7 +132,7 @@ func fullAccount(step string) AccountPage {
 		v.Apps.Apps = append(v.Apps.Apps, ConnectedApp{
 			ID: fmt.Sprintf("grt_%022d", i), Client: claude, SelfRegistered: true, Server: notes, Username: "alice",
 			StaySignedIn: true, Given: Event{At: at, Agent: who, From: "203.0.113.0/24"}, FirstUsed: at,
-			Used: Event{At: at, From: "198.51.100.0/24"},
+			Used: Event{At: at, From: "198.51.100.0/24"}, LastCall: Call{Tool: "search_notes", At: at},
 			Scopes: []Scope{
 				{Name: "notes:read", Description: "Read your notes"},
 				{Name: "notes:write", Description: "Add and change notes"},
@@ -144,7 +144,7 @@ func fullAccount(step string) AccountPage {
 		v.Keys.Keys = append(v.Keys.Keys, ProgramKey{
 			ID: fmt.Sprintf("grt_1%021d", i), Name: "Report of every night", ClientID: fmt.Sprintf("key_%022d", i),
 			Server: notes, Made: Event{At: at, Agent: who, From: "203.0.113.0/24"}, Ends: at,
-			Used: Event{At: at, From: "198.51.100.0/24"},
+			Used: Event{At: at, From: "198.51.100.0/24"}, LastCall: Call{Tool: "search_notes", At: at},
 			Scopes: []Scope{
 				{Name: "notes:read", Description: "Read your notes"},
 				{Name: "notes:write", Description: "Add and change notes"},

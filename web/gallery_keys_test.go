@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -16,6 +17,8 @@ func sampleKeys(at time.Time) AccountKeys {
 			Made:   Event{At: at, Agent: Given("Chrome on Windows"), From: "203.0.113.0/24"},
 			Ends:   at.AddDate(0, 0, 30),
 			Used:   Event{At: at.Add(time.Hour), From: "198.51.100.0/24"},
+			// as long as a name can be
+			LastCall: Call{Tool: "notes_" + strings.Repeat("of_the_day", 5) + "_summary", At: at.Add(time.Hour)},
 		}, {
 			ID: "grt_VP72f5mdC5", Name: "Backup", ClientID: "key_VP72f5mdC4ab", Server: notes,
 			Made: Event{At: at}, Ends: at.AddDate(0, 0, 1), Paused: true,

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -126,11 +127,13 @@ func hostilePages(evil string) []sample {
 					Scopes: []Scope{{Name: evil, Description: evil}}, Username: evil,
 					Account: Account{ID: "acc_1", Provider: provider, Label: evil},
 					Given:   Event{Agent: who, From: evil}, Used: Event{Agent: who, From: evil},
+					LastCall: Call{Tool: evil, At: time.Unix(0, 0)},
 				}}},
 				Keys: AccountKeys{AccountForm: form, MakeURL: "/account/keys", Keys: []ProgramKey{{
 					ID: "grt_2", Name: evil, ClientID: evil, Server: party,
 					Scopes: []Scope{{Name: evil, Description: evil}},
 					Made:   Event{Agent: who, From: evil}, Used: Event{Agent: who, From: evil},
+					LastCall: Call{Tool: evil, At: time.Unix(0, 0)},
 				}}},
 				SignIns: AccountSignIns{AccountForm: form, SignIns: []SignIn{{ID: "ses_1", Agent: who, From: evil}}},
 			})

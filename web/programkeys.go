@@ -24,6 +24,7 @@ type ProgramKey struct {
 	Made     Event
 	Ends     time.Time
 	Used     Event // At is zero: never
+	LastCall Call
 	Paused   bool
 }
 

@@ -20,15 +20,21 @@ import (
 // callRate is what a caller may do when nothing is configured.
 const callRate = 50
 
+// common is what the guards have in common.
+type common struct {
+	bodies *mcpresource.Bodies
+	calls  *lastCalls
+}
+
 // sites puts the MCP servers of the configuration that have an upstream behind guards,
 // beside the authorization server. It is nil when there is none.
-func (p Parts) sites(ctx context.Context, as *authserver.Server) (*gateway.Sites, error) {
+func (p Parts) sites(ctx context.Context, as *authserver.Server, calls *lastCalls) (*gateway.Sites, error) {
 	var sites *gateway.Sites
 	stored, err := p.Store.ListResources(ctx)
 	if err != nil {
 		return nil, err
 	}
-	bodies := p.bodies()
+	all := common{p.bodies(), calls}
 	for i := range p.Config.Resources {
 		r := &p.Config.Resources[i]
 		if !r.Upstream.Set() {
@@ -39,7 +45,7 @@ func (p Parts) sites(ctx context.Context, as *authserver.Server) (*gateway.Sites
 				return nil, err
 			}
 		}
-		if err := p.addSite(sites, as, r, stored, bodies); err != nil {
+		if err := p.addSite(sites, as, r, stored, all); err != nil {
 			sites.Close()
 			return nil, err
 		}
@@ -48,10 +54,9 @@ func (p Parts) sites(ctx context.Context, as *authserver.Server) (*gateway.Sites
 }
 
 func (p Parts) addSite(
-	sites *gateway.Sites, as *authserver.Server, r *config.Resource, stored []storage.Resource,
-	bodies *mcpresource.Bodies,
+	sites *gateway.Sites, as *authserver.Server, r *config.Resource, stored []storage.Resource, all common,
 ) error {
-	guard, err := p.guard(as, r, p.sharesOrigin(r, stored), bodies)
+	guard, err := p.guard(as, r, p.sharesOrigin(r, stored), all)
 	if err != nil {
 		return err
 	}
@@ -74,14 +79,15 @@ type issuer interface {
 
 // guard stands before one MCP server.
 func (p Parts) guard(
-	as issuer, r *config.Resource, shared bool, bodies *mcpresource.Bodies,
+	as issuer, r *config.Resource, shared bool, all common,
 ) (*mcpresource.Guard, error) {
+	log := p.Log.With("resource", r.URI)
 	c := mcpresource.Config{
 		Resource: r.URI, Aliases: r.Aliases, AuthorizationServers: []string{as.Issuer()},
 		Validator: gateway.Remember(mcpresource.Local(as), revokedWithin, p.Now), Policy: rules(r),
 		Metadata: mcpresource.Metadata{Name: r.Name, PathOnly: shared}, Origins: r.Upstream.Origins, CORS: true,
-		MaxBodyBytes: int64(r.Upstream.MaxBody), Bodies: bodies, Audit: p.recordCall(r.URI),
-		Logger: p.Log.With("resource", r.URI),
+		MaxBodyBytes: int64(r.Upstream.MaxBody), Bodies: all.bodies, Audit: p.recordCall(r.URI),
+		Calls: both(mcpresource.LogCalls(log), all.calls.take), Logger: log,
 	}
 	if r.Upstream.PerClient() {
 		c.SessionOwner = mcpresource.OwnerClient
@@ -92,6 +98,14 @@ func (p Parts) guard(
 	}
 	c.Limits.Calls = mcpresource.Rate{PerSecond: float64(calls), Burst: 5 * calls} // negative: any number
 	return mcpresource.New(c)
+}
+
+// both tells two of each call, one after the other.
+func both(a, b func(context.Context, mcpresource.CallEvent)) func(context.Context, mcpresource.CallEvent) {
+	return func(ctx context.Context, e mcpresource.CallEvent) {
+		a(ctx, e)
+		b(ctx, e)
+	}
 }
 
 // memory is what the bodies of requests for all MCP servers together may take.

@@ -16,14 +16,27 @@ func (s *Server) Serve(ctx context.Context, sites ...authserver.Site) error {
 	settleMemory()
 	ctx, cancel := context.WithCancel(ctx)
 	go restMemory(ctx)
-	if s.sites != nil {
-		go s.sites.Run(ctx)
-	}
-	settle := s.runDelegation(ctx)
+	settleSites, settle := s.runSites(ctx), s.runDelegation(ctx)
 	err := s.Auth.Serve(ctx, sites...)
 	cancel()
+	settleSites()
 	settle()
 	return err
+}
+
+// runSites runs the MCP servers until ctx ends. The function that it returns waits until the last
+// tool calls are written.
+func (s *Server) runSites(ctx context.Context) (settle func()) {
+	if s.sites == nil {
+		return func() {}
+	}
+	go s.sites.Run(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.calls.run(ctx)
+	}()
+	return func() { <-done }
 }
 
 // Handler is what the public listener serves.

@@ -34,6 +34,7 @@ type Server struct {
 	parts      Parts
 	delegation *thirdparty.Delegation // nil: no provider is configured
 	sites      *gateway.Sites         // nil: there is no upstream
+	calls      *lastCalls             // of the sites
 }
 
 // Server makes the server. Close it when it is not used any more.
@@ -49,7 +50,8 @@ func (p Parts) Server(ctx context.Context) (*Server, error) {
 	if s.Auth, err = authserver.New(ctx, cfg); err != nil {
 		return nil, err
 	}
-	if s.sites, err = p.sites(ctx, s.Auth); err != nil {
+	s.calls = p.lastCalls(s.Auth.Issuer())
+	if s.sites, err = p.sites(ctx, s.Auth, s.calls); err != nil {
 		return nil, err
 	}
 	return s, nil

@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -174,5 +175,38 @@ func raceCutOff(t *testing.T, e *env) {
 		if len(live) > 0 {
 			t.Errorf("%d grants of %s outlived the account's disabling", len(live), p.ID)
 		}
+	}
+}
+
+// tally counts outcomes of concurrent verbs.
+type tally struct {
+	mu  sync.Mutex
+	won int
+	odd []error
+}
+
+// add counts a success; an error must be one of allowed.
+func (c *tally) add(err error, allowed ...error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil {
+		c.won++
+		return
+	}
+	for _, a := range allowed {
+		if errors.Is(err, a) {
+			return
+		}
+	}
+	c.odd = append(c.odd, err)
+}
+
+func (c *tally) want(t *testing.T, won int) {
+	t.Helper()
+	if c.won != won {
+		t.Errorf("got %d winners of %d, want %d", c.won, racers, won)
+	}
+	for _, err := range c.odd {
+		t.Errorf("unexpected error: %v", err)
 	}
 }

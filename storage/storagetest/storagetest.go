@@ -367,36 +367,3 @@ func compete(f func(i int)) {
 	close(start)
 	done.Wait()
 }
-
-// tally counts outcomes of concurrent verbs.
-type tally struct {
-	mu  sync.Mutex
-	won int
-	odd []error
-}
-
-// add counts a success; an error must be one of allowed.
-func (c *tally) add(err error, allowed ...error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err == nil {
-		c.won++
-		return
-	}
-	for _, a := range allowed {
-		if errors.Is(err, a) {
-			return
-		}
-	}
-	c.odd = append(c.odd, err)
-}
-
-func (c *tally) want(t *testing.T, won int) {
-	t.Helper()
-	if c.won != won {
-		t.Errorf("got %d winners of %d, want %d", c.won, racers, won)
-	}
-	for _, err := range c.odd {
-		t.Errorf("unexpected error: %v", err)
-	}
-}

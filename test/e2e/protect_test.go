@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -105,6 +106,36 @@ func TestProtectStdio(t *testing.T) {
 		if _, err := os.Stat("/proc/" + c); err == nil {
 			t.Errorf("process %s is left", c)
 		}
+	}
+}
+
+// TestLastToolCall: PE-09. The account page says which tool an application has called last, for as
+// long as the gateway has let it; the end of the process loses nothing.
+func TestLastToolCall(t *testing.T) {
+	s := mcp.NewServer(&mcp.Implementation{Name: "inner", Version: "1"}, nil)
+	mcp.AddTool(s, &mcp.Tool{Name: "look"},
+		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return nil, map[string]bool{"ok": true}, nil
+		})
+	inner := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
+	defer inner.Close()
+	data := t.TempDir()
+	p := protect(t, "--data", data, inner.URL+"/mcp")
+	for _, args := range [][]string{{}, {"--call", "look"}} {
+		person := demotest.NewPerson(p.Username, p.Password)
+		if steps, err := runLogin(t, person, append(args, p.MCPURL)...); err != nil {
+			t.Fatalf("%v: %v", steps, err)
+		}
+	}
+	p.stop(t)
+	again := protect(t, "--data", data, "--listen", strings.TrimPrefix(p.Issuer, "http://"), inner.URL+"/mcp")
+	b := newVisitor(t)
+	_, page := b.open(again.Issuer + "/login")
+	b.submit(again.Issuer+"/login", page, url.Values{"username": {p.Username}, "password": {p.Password}})
+	_, account := b.open(again.Issuer + "/account")
+	apps, calls := strings.Count(account, "data-grant="), strings.Count(account, "<dt>Last tool call</dt>")
+	if apps != 2 || calls != 1 || !strings.Contains(account, "<dt>Last tool call</dt><dd><bdi>look</bdi>, <time") {
+		t.Errorf("got %d applications and %d calls, want the call of one of two: %.6000s", apps, calls, account)
 	}
 }
 
