@@ -7,9 +7,11 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 )
 
 //go:embed assets
@@ -30,7 +32,13 @@ type asset struct {
 }
 
 func loadAssets(prefix string) (assets, error) {
-	a := assets{prefix: prefix, files: make(map[string]asset), paths: make(map[string]string)}
+	a, err := ourAssets()
+	return assets{prefix: prefix, files: maps.Clone(a.files), paths: maps.Clone(a.paths)}, err
+}
+
+// ourAssets are those that are part of the program, compressed once.
+var ourAssets = sync.OnceValues(func() (assets, error) {
+	a := assets{files: make(map[string]asset), paths: make(map[string]string)}
 	entries, err := assetFiles.ReadDir("assets")
 	if err != nil {
 		return a, fmt.Errorf("web: list the assets: %w", err)
@@ -43,7 +51,7 @@ func loadAssets(prefix string) (assets, error) {
 		a.add(e.Name(), body)
 	}
 	return a, nil
-}
+})
 
 func (a *assets) add(name string, body []byte) {
 	sum, ext := sha256.Sum256(body), path.Ext(name)

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"html/template"
 	"io/fs"
 	"math"
 	"strconv"
@@ -152,27 +151,24 @@ func on(colour string) string {
 	return "#000000"
 }
 
-// dress adds what the branding has to the assets, and how the layout shows it.
-func (b Branding) dress(a *assets, layout *template.Template) error {
+// dress adds what the branding has to the assets, and returns the parts of the layout that show it,
+// by the names of the templates that they replace.
+func (b Branding) dress(a *assets) (parts map[string]string, err error) {
 	if err := b.Check(); err != nil {
-		return fmt.Errorf("web: branding: %w", err)
+		return nil, fmt.Errorf("web: branding: %w", err)
 	}
 	logo, err := b.logo()
 	if err != nil {
-		return fmt.Errorf("web: branding: %w", err)
+		return nil, fmt.Errorf("web: branding: %w", err)
 	}
+	parts = make(map[string]string)
 	if css := b.style(); css != "" {
 		a.add("brand.css", []byte(css))
-		link := "\n" + `<link rel="stylesheet" href="{{asset "brand.css"}}">`
-		if _, err := layout.New("brand").Parse(link); err != nil {
-			return fmt.Errorf("web: colours: %w", err)
-		}
+		parts["brand"] = "\n" + `<link rel="stylesheet" href="{{asset "brand.css"}}">`
 	}
 	if logo != "" {
 		a.add(logo, b.Logo)
-		if _, err := layout.New("mark").Parse(`<img class="mark" src="{{asset "` + logo + `"}}" alt="">`); err != nil {
-			return fmt.Errorf("web: logo: %w", err)
-		}
+		parts["mark"] = `<img class="mark" src="{{asset "` + logo + `"}}" alt="">`
 	}
-	return nil
+	return parts, nil
 }

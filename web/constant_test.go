@@ -28,7 +28,11 @@ func BenchmarkConsent(b *testing.B) {
 // the template package escapes them; nothing is left to look up for each page.
 func TestConstant(t *testing.T) {
 	p := newPages(t, Config{ProductName: `<b>"A & B" {{.}}`, Prefix: "/auth"})
-	for name, page := range p.pages {
+	for name, made := range p.pages {
+		page, err := made()
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, part := range page.Templates() {
 			for _, call := range []string{"{{product}}", "{{home}}", "{{asset "} {
 				if part.Tree != nil && strings.Contains(part.Tree.Root.String(), call) {

@@ -28,7 +28,7 @@ type Config struct {
 type Pages struct {
 	*shared
 	language *text.Language
-	pages    map[string]*template.Template
+	pages    map[string]func() (*template.Template, error)
 	back     string // where a person goes on who chooses another language; "": no choice is offered
 }
 
@@ -36,7 +36,9 @@ type Pages struct {
 type shared struct {
 	assets    assets
 	texts     *text.Catalogues
-	languages map[*text.Language]func() (*Pages, error)
+	languages map[*text.Language]func() *Pages
+	parts     map[string]string // of the layout, as the branding has them
+	words     map[string]string // that are the same on every page
 	choices   []LanguageChoice
 	choose    string    // where the choice of a language is posted
 	bodies    sync.Pool // of *bytes.Buffer
@@ -51,7 +53,7 @@ func New(c Config) (*Pages, error) {
 	if c.Prefix != "" && (!strings.HasPrefix(c.Prefix, "/") || strings.HasSuffix(c.Prefix, "/")) {
 		return nil, fmt.Errorf("web: prefix %q must begin with a slash and not end with one", c.Prefix)
 	}
-	all := &shared{languages: make(map[*text.Language]func() (*Pages, error))}
+	all := &shared{languages: make(map[*text.Language]func() *Pages)}
 	var err error
 	if all.assets, err = loadAssets(c.Prefix); err != nil {
 		return nil, err
@@ -59,17 +61,20 @@ func New(c Config) (*Pages, error) {
 	if all.texts, err = text.Load(c.Branding.Texts); err != nil {
 		return nil, fmt.Errorf("web: %w", err)
 	}
-	templates, err := parseTemplates(c.Branding, &all.assets)
+	templates, err := parsed()
 	if err != nil {
 		return nil, err
 	}
+	if all.parts, err = c.Branding.dress(&all.assets); err != nil {
+		return nil, err
+	}
+	all.words = all.assets.words(c)
 	all.choose = c.Prefix + "/language"
 	for _, l := range all.texts.Languages() {
 		all.choices = append(all.choices, LanguageChoice{Tag: l.Tag, Name: l.Name()})
-		// made when the first person asks for it: a server needs few of them, and starts sooner
-		all.languages[l] = sync.OnceValues(func() (*Pages, error) { return templates.in(l, all, c) })
+		all.languages[l] = sync.OnceValue(func() *Pages { return templates.in(l, all) })
 	}
-	return all.languages[all.texts.Match()]()
+	return all.languages[all.texts.Match()](), nil
 }
 
 // For has the pages in the language for a person who gives these wishes, the first before the
@@ -79,10 +84,7 @@ func (p *Pages) For(wishes ...string) *Pages {
 	if l == p.language {
 		return p
 	}
-	if in, err := p.languages[l](); err == nil { // the tests make every language
-		return in
-	}
-	return p
+	return p.languages[l]()
 }
 
 // Offers reports whether there are pages in the language with a tag.
@@ -247,9 +249,12 @@ func (p *Pages) show(w http.ResponseWriter, status int, page string, view any, r
 	}
 	body.Reset()
 	defer p.bodies.Put(body)
-	err := p.pages[page].Execute(body, view)
+	t, err := p.pages[page]()
 	if err == nil {
-		err = p.pages[page].ExecuteTemplate(body, "foot", p.foot())
+		err = t.Execute(body, view)
+	}
+	if err == nil {
+		err = t.ExecuteTemplate(body, "foot", p.foot())
 	}
 	if err != nil {
 		// The templates are tested with every view; this is a defect of ours, and the

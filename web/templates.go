@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"io/fs"
 	"maps"
+	"sync"
 
 	"github.com/mcp-authd/mcp-authd/web/text"
 )
@@ -27,7 +28,8 @@ var pageNames = [...]string{
 // templates are the pages as they are in the files, before a language is put in.
 type templates map[string]*template.Template
 
-func parseTemplates(b Branding, a *assets) (templates, error) {
+// parsed are the templates of the program.
+var parsed = sync.OnceValues(func() (templates, error) {
 	base := template.New("layout.html").Funcs(template.FuncMap{
 		"name": cleanName, "claim": cleanClaim, "address": cleanAddress,
 		"link": link, "scheme": privateScheme,
@@ -40,9 +42,6 @@ func parseTemplates(b Branding, a *assets) (templates, error) {
 		"templates/passkey.html", "templates/account_notices.html")
 	if err != nil {
 		return nil, fmt.Errorf("web: parse the layout: %w", err)
-	}
-	if err := b.dress(a, base); err != nil {
-		return nil, err
 	}
 	out := make(templates)
 	for _, name := range pageNames {
@@ -59,7 +58,7 @@ func parseTemplates(b Branding, a *assets) (templates, error) {
 		out[name] = page
 	}
 	return out, nil
-}
+})
 
 // notInlined stands for what is put into the templates before a page is shown.
 func notInlined(...any) (string, error) { return "", errors.New("this is no word of every page") }
@@ -69,25 +68,42 @@ func (p *Pages) functions() template.FuncMap {
 	return template.FuncMap{"text": p.text, "words": p.Plain, "plural": p.plural, "date": p.date, "day": p.day}
 }
 
-// in makes the pages of a language.
-func (t templates) in(l *text.Language, all *shared, c Config) (*Pages, error) {
-	p := &Pages{shared: all, language: l, pages: make(map[string]*template.Template)}
-	words := all.assets.words(c)
+// in makes the pages of a language, each when it is first shown: a server shows few of them, and
+// starts sooner.
+func (t templates) in(l *text.Language, all *shared) *Pages {
+	p := &Pages{shared: all, language: l, pages: make(map[string]func() (*template.Template, error))}
+	words := maps.Clone(all.words)
 	maps.Copy(words, map[string]string{"language": l.Tag, "direction": "ltr"})
 	if l.RightToLeft() {
 		words["direction"] = "rtl"
 	}
-	tr := translator{l, make(map[string]bool)}
 	for name, page := range t {
-		page, err := page.Clone()
-		if err != nil {
-			return nil, fmt.Errorf("web: page %s: %w", name, err)
-		}
-		if err := tr.translate(page.Funcs(p.functions())); err != nil {
+		p.pages[name] = sync.OnceValues(func() (*template.Template, error) {
+			page, err := p.made(page, words)
+			if err != nil {
+				return nil, fmt.Errorf("web: page %s: %w", name, err)
+			}
+			return page, nil
+		})
+	}
+	return p
+}
+
+// made puts the branding, the texts and the words of every page into a page.
+func (p *Pages) made(page *template.Template, words map[string]string) (*template.Template, error) {
+	page, err := page.Clone()
+	if err != nil {
+		return nil, err
+	}
+	for part, text := range p.parts {
+		if _, err := page.New(part).Parse(text); err != nil {
 			return nil, err
 		}
-		constant(page, words)
-		p.pages[name] = page
 	}
-	return p, nil
+	tr := translator{p.language, make(map[string]bool)}
+	if err := tr.translate(page.Funcs(p.functions())); err != nil {
+		return nil, err
+	}
+	constant(page, words)
+	return page, nil
 }

@@ -32,8 +32,10 @@ func spoken(t testing.TB, tag string) *Pages {
 func TestEveryLanguageHasPages(t *testing.T) {
 	p := newPages(t, Config{})
 	for _, l := range p.texts.Languages() {
-		if _, err := p.languages[l](); err != nil {
-			t.Error(err)
+		for _, page := range p.languages[l]().pages {
+			if _, err := page(); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 	if len(p.Languages()) != 7 {
@@ -227,11 +229,15 @@ func TestEveryTextIsUsed(t *testing.T) {
 	}
 	english := texts.Match()
 	tr := translator{english, make(map[string]bool)}
-	pages, err := parseTemplates(Branding{}, &assets{})
+	pages, err := parsed()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, page := range pages {
+		page, err := page.Clone()
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := tr.translate(page); err != nil {
 			t.Error(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/text/language"
 )
@@ -38,24 +39,36 @@ type Language struct {
 // be nil: texts that replace ours, and languages that we have not, in which an untranslated text
 // is English. An error names the file and the text.
 func Load(more fs.FS) (*Catalogues, error) {
+	ours, err := ours()
+	if err != nil || more == nil {
+		return ours, err
+	}
+	all := make(map[string]*Language)
+	for _, l := range ours.languages {
+		all[l.Tag] = &Language{Tag: l.Tag, tag: l.tag, entries: maps.Clone(l.entries)}
+	}
+	if err := add(all, more, ours.languages[0].entries, partial); err != nil {
+		return nil, err
+	}
+	c := newCatalogues(all)
+	c.known = ours.known // what the program says, whatever is put over it
+	return c, nil
+}
+
+// ours are the languages that are part of the program, read when they are first asked for.
+var ours = sync.OnceValues(func() (*Catalogues, error) {
 	english, err := read(builtin, Default)
 	if err != nil {
 		return nil, err
 	}
 	all := map[string]*Language{Default: english}
-	ours := &Language{entries: maps.Clone(english.entries)} // which the program says, whatever is put over it
 	if err := add(all, builtin, english.entries, complete); err != nil {
 		return nil, err
 	}
-	if more != nil {
-		if err := add(all, more, maps.Clone(english.entries), partial); err != nil {
-			return nil, err
-		}
-	}
 	c := newCatalogues(all)
-	c.known = newRecognizer(ours)
+	c.known = newRecognizer(english)
 	return c, nil
-}
+})
 
 // add reads the languages of a tree into all; check says what each must have.
 func add(all map[string]*Language, tree fs.FS, want map[string]Entry, check checker) error {
