@@ -53,7 +53,7 @@ func (p *accountPages) show(w http.ResponseWriter, r *http.Request, after attemp
 	}
 	out, err := p.view(w, r, v)
 	if err != nil {
-		p.forms.errors.show(w, r, http.StatusInternalServerError, err)
+		p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
 		return
 	}
 	out.Apps.Later, out.Problem = from.Connections != "", after.problem

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/web"
 )
@@ -71,6 +72,7 @@ func (p *provePages) prove(w http.ResponseWriter, r *http.Request) {
 	}
 	after := attempt{unknown: unknownPasskey(err)}
 	if after.status, after.problem = proofProblem(w, web.Say("second.wrong"), err); after.status == 0 {
+		err = refusal.Protocol(err)
 		p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
 		return
 	}

@@ -20,16 +20,13 @@ var ErrInjected = errors.New("storagetest: injected failure")
 type Failing struct {
 	storage.Store
 
-	// Around, when it is not nil, is called in place of all that Arm does: with the name of
-	// a verb, and with what carries the verb out, as often as it is called.
-	Around func(verb string, do func() error) error
-
-	mu    sync.Mutex // guards what follows
-	armed bool
-	lost  bool // the call is carried out and its answer lost
-	left  int  // calls that succeed before the one that fails
-	verbs []string
-	hit   string
+	mu     sync.Mutex // guards what follows
+	around Around
+	armed  bool
+	lost   bool // the call is carried out and its answer lost
+	left   int  // calls that succeed before the one that fails
+	verbs  []string
+	hit    string
 }
 
 // Arm makes the call after the next n succeeded ones fail, before anything is changed.
@@ -66,10 +63,27 @@ func (f *Failing) Pause(do func()) {
 	f.mu.Unlock()
 }
 
+// Around is called with the name of a verb, and with what carries the verb out, as often as it is
+// called.
+type Around func(verb string, do func() error) error
+
+// Surround has around called in place of all that Arm does; nil ends that.
+func (f *Failing) Surround(around Around) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.around = around
+}
+
+func (f *Failing) surrounding() Around {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.around
+}
+
 // call is what each verb is: do, or a failure in its place, or do with its answer lost.
 func (f *Failing) call(verb string, do func() error) error {
-	if f.Around != nil {
-		return f.Around(verb, do)
+	if around := f.surrounding(); around != nil {
+		return around(verb, do)
 	}
 	switch lost, hit := f.enter(verb); {
 	case !hit:

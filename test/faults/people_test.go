@@ -215,4 +215,13 @@ var signsIn = map[string]string{
 	"EndSession": "the session of before ends by itself", "PutNotice": told,
 }
 
+// added: the way is there, and the person may be told to add a second one.
+func added(a answer) bool {
+	return strings.Contains(a.body, "lets you into your account") || back(a) && a.at().Fragment == "ways"
+}
+
+var additions = map[string]string{
+	"PutNotice": told, "Factors": "it decides whether a second way is proposed",
+}
+
 var changes = map[string]string{"PutNotice": told}
