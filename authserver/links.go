@@ -283,7 +283,7 @@ func (p *linkPages) send(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	until := p.users.Forgotten(r.Context(), users.Reset{
-		Issuer: p.issuer, Name: form.Get("username"), Browser: p.browser(w, r), Network: p.forms.networks(r)[0],
+		Issuer: p.issuer, Browser: p.browser(w, r), From: p.forms.answer(w, r, form).Attempt,
 	})
 	p.message(w, r, http.StatusOK, web.LinkMessage{
 		Heading: web.Say("forgotten.sent"), Lead: web.Say("forgotten.sent_lead", "time", moment(until)),

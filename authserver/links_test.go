@@ -2,7 +2,9 @@ package authserver
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"strings"
@@ -228,6 +230,64 @@ func TestPE08ForgottenAnswersAlike(t *testing.T) {
 	r = newRig(t)
 	if got := r.person().get("/login/forgotten").status; got != 404 {
 		t.Errorf("without mail: got %d", got)
+	}
+}
+
+// TestForgottenIsLeftToItsPerson: PE-06, a stranger who asks for links in the name of a person, and opens
+// none, keeps the person from none; all replicas count together.
+func TestForgottenIsLeftToItsPerson(t *testing.T) {
+	m := &letters{}
+	r := newRig(t, func(c *Config) {
+		c.Mailer, c.TrustedProxies = m, TrustedProxies{netip.MustParsePrefix("127.0.0.0/8")}
+	})
+	if err := r.users.SetMail(t.Context(), "alice", "alice@example.com"); err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	ask := func(p *person, from string) {
+		t.Helper()
+		step := p.get("/login/forgotten").step(t)
+		p.post("/login/forgotten", url.Values{"step": {step}, "username": {"Alice"}}, "X-Forwarded-For", from)
+		asked++
+		for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) { // for the letter, or the event
+			done := m.count("Choose a new password") + strings.Count(r.log.String(), "too many were asked for")
+			if done >= asked {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%d were answered, want %d", done, asked)
+			}
+		}
+	}
+	known := r.alice()
+	for i := range 6 {
+		if i == 3 {
+			r.restart() // another replica
+		}
+		ask(r.person(), "203.0.113.200")
+	}
+	if n := m.count("Choose a new password"); n != 3 {
+		t.Errorf("a stranger got %d letters sent, want 3", n)
+	}
+	ask(r.person(), "198.51.100.7")
+	ask(known, "203.0.113.200")
+	if n := m.count("Choose a new password"); n != 5 {
+		t.Errorf("the person, in another network and in a known browser in that of the stranger: %d letters, want 5", n)
+	}
+	for i := range 30 {
+		ask(r.person(), fmt.Sprintf("192.0.%d.1", i))
+	}
+	if n := m.count("Choose a new password"); n != 21 { // 20 of strangers, who had 4 before
+		t.Errorf("got %d letters, want no more than 20 for strangers", n)
+	}
+	ask(known, "203.0.113.200")
+	if n := m.count("Choose a new password"); n != 22 {
+		t.Errorf("in a known browser: got %d letters, want 22", n)
+	}
+	r.advance(users.DefaultLinkPolicy().ResetTTL)
+	ask(r.person(), "203.0.113.200")
+	if n := m.count("Choose a new password"); n != 23 {
+		t.Errorf("later: got %d letters, want 23", n)
 	}
 }
 

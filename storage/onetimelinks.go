@@ -32,8 +32,9 @@ const (
 	LinkReset   LinkKind = "reset"   // a person has forgotten the password, and gets the link by mail
 )
 
-// MaxResets is how many links of LinkReset a person has at most at one time.
-const MaxResets = 10
+// MaxResets is how many links of LinkReset a person has at most at one time: more than what package
+// users lets strangers ask for.
+const MaxResets = 60
 
 // OneTimeLinks holds links that work once. A link that was used, or stopped, is forgotten:
 // ErrNotFound says no more than that it is of no use.

@@ -2,6 +2,7 @@ package users
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
+	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web/text"
@@ -17,16 +19,21 @@ import (
 // Reset is the wish of a person who has forgotten a password.
 type Reset struct {
 	Issuer  string
-	Name    string
 	Browser storage.Hash // in which the link will be good
-	Network string       // part of the address of the caller, by which wishes are counted
+	From    Attempt      // the name, and the caller by whom wishes are counted; there is no password
 }
 
-// The wishes of one network, and those for one name, beyond which none is fulfilled. All replicas
-// together make storage.MaxResets links of a person that are good at one time.
-var (
-	resetsOfNetwork = bounded.Rate{Every: time.Minute, Burst: 10}
-	resetsOfName    = bounded.Rate{Every: 10 * time.Minute, Burst: 3}
+// resetsOfNetwork are the wishes of one network, for whatever name, that one process looks at.
+var resetsOfNetwork = bounded.Rate{Every: time.Minute, Burst: 10}
+
+// The wishes for one name that are fulfilled while a link is good, by all replicas together. Those of
+// a stranger leave the person theirs: each network has its own, and so has each browser in which the
+// person has signed in before. storage.MaxResets has room for those of two windows.
+const (
+	resetsKnown  = 5                // of a known browser
+	resetsNear   = 3                // of a network
+	resetsOfName = 20               // of all unknown browsers
+	resetsWindow = 15 * time.Minute // at least
 )
 
 const (
@@ -57,10 +64,9 @@ func (u *Users) HasMail() bool { return u.cfg.Notifier.HasMail() }
 func (u *Users) Forgotten(ctx context.Context, r Reset) (until time.Time) {
 	until = u.cfg.Now().Add(u.cfg.Links.ResetTTL)
 	wait := u.resets.limiter.Take(
-		bounded.Draw[storage.Hash]{Key: key("reset network", r.Network), Rate: resetsOfNetwork},
-		bounded.Draw[storage.Hash]{Key: key("reset name", strings.ToLower(r.Name)), Rate: resetsOfName},
+		bounded.Draw[storage.Hash]{Key: key("reset network", r.From.Network), Rate: resetsOfNetwork},
 	)
-	if wait > 0 || !u.HasMail() || !validName(r.Name) {
+	if wait > 0 || !u.HasMail() || !validName(r.From.Name) {
 		return until
 	}
 	select {
@@ -82,7 +88,10 @@ func (u *Users) Forgotten(ctx context.Context, r Reset) (until time.Time) {
 
 // reset makes the link and queues the letter.
 func (u *Users) reset(ctx context.Context, r Reset, until time.Time) error {
-	account, err := u.cfg.Store.UserByName(ctx, r.Name)
+	if err := u.admit(ctx, r.From); err != nil {
+		return err
+	}
+	account, err := u.cfg.Store.UserByName(ctx, r.From.Name)
 	if err != nil {
 		return err
 	}
@@ -106,4 +115,29 @@ func (u *Users) reset(ctx context.Context, r Reset, until time.Time) error {
 		Link: made.URL,
 	})
 	return nil
+}
+
+var errResets = errors.New("users: reset: too many were asked for")
+
+// admit counts a wish, and returns errResets for one too many. One that is refused for its network
+// does not count for the name.
+func (u *Users) admit(ctx context.Context, a Attempt) error {
+	name := strings.ToLower(a.Name)
+	if a.known() {
+		return u.wished(ctx, key("reset known", name, a.KnownBrowser.ID), resetsKnown)
+	}
+	for i, n := range append([]string{a.Network}, a.Wider...) {
+		if err := u.wished(ctx, key("reset near", name, n), network.Allowance(i)*resetsNear); err != nil {
+			return err
+		}
+	}
+	return u.wished(ctx, key("reset name", name), resetsOfName)
+}
+
+func (u *Users) wished(ctx context.Context, key storage.Hash, most int) error {
+	n, err := u.cfg.Store.RecordFailure(ctx, key, u.cfg.Now(), max(u.cfg.Links.ResetTTL, resetsWindow))
+	if err == nil && n > most {
+		err = errResets
+	}
+	return err
 }

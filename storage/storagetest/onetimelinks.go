@@ -173,7 +173,7 @@ func recoveries(t *testing.T, e *env) {
 		check(t, err)
 		e.wantWays(t, w.UserID, w)
 	})
-	t.Run("there are ten resets of a person at most", func(t *testing.T) {
+	t.Run("there are so many resets of a person at most", func(t *testing.T) {
 		for range storage.MaxResets {
 			check(t, e.s.PutLink(e.ctx, e.oneTime(storage.LinkReset, userID), e.now))
 		}
