@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/account"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
@@ -82,7 +83,7 @@ func (p *accountPages) view(w http.ResponseWriter, r *http.Request, v *account.V
 	if err != nil {
 		return web.AccountPage{}, err
 	}
-	signOut, err := p.forms.seal(w, r, purposeLogout, entry.Destination{})
+	signOut, err := p.forms.signOut(w, r, v.Visit.User, entry.Destination{})
 	if err != nil {
 		return web.AccountPage{}, err
 	}
@@ -190,9 +191,13 @@ func (p *accountPages) stopEverything(w http.ResponseWriter, r *http.Request, wh
 		p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
 		return
 	}
-	_, held := p.forms.sessions.Held(r) // of other people, what has not ended
+	_, held, err := p.forms.held(r, p.steps.views.flow.Browsers)
+	if err != nil {
+		p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)
+		return
+	}
 	p.forms.sessions.Clear(w)
-	p.steps.signedOut(w, r, held)
+	p.steps.signedOut(w, r, slices.ContainsFunc(held, func(h heldBy) bool { return h.userID != "" }))
 }
 
 // done shows the account page with what an act came to: by a redirect, so that loading the page

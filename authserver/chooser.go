@@ -69,23 +69,48 @@ func (p *loginPages) choose(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, p.steps.views.paths.request(form.Query), http.StatusSeeOther)
 }
 
+// heldBy is a session that a browser holds, with whose it is: "" of one that has ended.
+type heldBy struct {
+	session.BrowserSession
+	userID string
+}
+
+// held returns the sessions that a browser holds, and whether the first one is current.
+func (f *pageForms) held(r *http.Request, browsers *entry.Browsers) (current bool, out []heldBy, err error) {
+	current, all := f.sessions.Held(r)
+	signedIn, err := browsers.SignedIn(r.Context(), hashes(all))
+	for _, h := range all {
+		by := heldBy{BrowserSession: h}
+		for _, v := range signedIn {
+			if v.Session.Hash == h.Hash {
+				by.userID = v.User.ID
+			}
+		}
+		out = append(out, by)
+	}
+	return current, out, err
+}
+
 // hold makes a session that has begun the current one of the browser. Other people stay signed in
-// beside it; an earlier session of the same person is no longer held.
+// beside it, as many as there is room for: the one who was current the longest time ago is signed
+// out, since no page of the browser would do that any more. An earlier session of the same person is
+// no longer held.
 func (f *pageForms) hold(
 	w http.ResponseWriter, r *http.Request, browsers *entry.Browsers, begun session.Minted, u storage.User,
 ) error {
-	_, held := f.sessions.Held(r)
-	signedIn, err := browsers.SignedIn(r.Context(), hashes(held))
-	if err != nil {
-		return err
-	}
+	_, held, err := f.held(r, browsers)
 	var others []session.BrowserSession
 	for _, h := range held {
-		if slices.ContainsFunc(signedIn, func(v storage.Visit) bool {
-			return v.Session.Hash == h.Hash && v.User.ID != u.ID
-		}) {
-			others = append(others, h)
+		switch {
+		case h.userID == "", h.userID == u.ID:
+		case len(others) < session.MaxHeld-1:
+			others = append(others, h.BrowserSession)
+		case err == nil:
+			err = browsers.SignOut(r.Context(), h.Hash)
 		}
+	}
+	if err != nil {
+		return err
 	}
 	f.sessions.SetCurrent(w, begun.InBrowser(), others...)
 	f.follow(w, r, browsers, u)

@@ -148,7 +148,7 @@ func (s *steps) askDevice(w http.ResponseWriter, r *http.Request, step flow.AskD
 	sealed, err := s.forms.seal(w, r, purposeDevice, step.Form)
 	var signOut string
 	if err == nil {
-		signOut, err = s.forms.seal(w, r, purposeLogout, entry.Destination{Device: step.Form.Code})
+		signOut, err = s.forms.signOut(w, r, step.Visit.User, entry.Destination{Device: step.Form.Code})
 	}
 	if err != nil {
 		s.errors.show(w, r, http.StatusBadRequest, err)

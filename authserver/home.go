@@ -55,6 +55,6 @@ func (p *homePages) addSignIn(w http.ResponseWriter, r *http.Request, v *web.Hom
 // addAccount fills in who is signed in.
 func (p *homePages) addAccount(w http.ResponseWriter, r *http.Request, v *web.Home, u storage.User) (err error) {
 	v.Username, v.AccountURL = u.Name, p.steps.views.paths.account
-	v.Step, err = p.forms.seal(w, r, purposeLogout, entry.Destination{})
+	v.Step, err = p.forms.signOut(w, r, u, entry.Destination{})
 	return err
 }

@@ -103,30 +103,54 @@ func tooMany(counted users.Counted, minutes int) web.Text {
 // minutes is a wait as people are told of it, one at least.
 func minutes(d time.Duration) int { return max(1, int(d.Round(time.Minute)/time.Minute)) }
 
-// logout serves POST /logout: it ends the current session of the browser, or all that it holds.
+// signOutForm is what the form that signs a person out carries along: a page signs out no other person
+// than the one whom it names, whoever is current in the browser since it was shown.
+type signOutForm struct {
+	UserID string            `json:"u"` // "" beside the parameter for all
+	To     entry.Destination `json:"t"`
+}
+
+// signOut is a form that signs out the person of a page.
+func (f *pageForms) signOut(
+	w http.ResponseWriter, r *http.Request, u storage.User, to entry.Destination,
+) (string, error) {
+	return f.seal(w, r, purposeLogout, signOutForm{u.ID, to})
+}
+
+// logout serves POST /logout: it ends the session of the person of the page, or all that the browser
+// holds.
 func (p *loginPages) logout(w http.ResponseWriter, r *http.Request) {
-	var to entry.Destination
-	posted, ok := p.forms.open(w, r, purposeLogout, &to)
+	var form signOutForm
+	posted, ok := p.forms.open(w, r, purposeLogout, &form)
 	if !ok {
 		return
 	}
-	current, held := p.forms.sessions.Held(r)
-	ending, staying := held, []session.BrowserSession(nil)
-	if posted.Get("all") == "" {
-		n := 0
-		if current {
-			n = 1
-		}
-		ending, staying = held[:n], held[n:]
+	all := posted.Get("all") != ""
+	if form.UserID == "" && !all { // of the version before, which named no person
+		p.forms.errors.stale(w, r)
+		return
 	}
-	for _, h := range ending {
-		if err := p.entry.SignOut(r.Context(), h.Hash); err != nil {
-			p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)
-			return
+	current, held, err := p.forms.held(r, p.flow.Browsers)
+	var staying []session.BrowserSession
+	for _, h := range held {
+		switch {
+		case err != nil:
+		case all || h.userID == form.UserID:
+			err = p.flow.Browsers.SignOut(r.Context(), h.Hash)
+		case h.userID != "":
+			staying = append(staying, h.BrowserSession)
 		}
 	}
-	p.forms.sessions.DropCurrent(w, staying...)
-	paths := p.steps.views.paths
+	if err != nil {
+		p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)
+		return
+	}
+	if current && len(staying) > 0 && staying[0] == held[0].BrowserSession {
+		p.forms.sessions.SetCurrent(w, staying[0], staying...)
+	} else {
+		p.forms.sessions.DropCurrent(w, staying...)
+	}
+	paths, to := p.steps.views.paths, form.To
 	switch {
 	case to.Query != "":
 		http.Redirect(w, r, paths.request(p.flow.Options.ForAnother(to.Query)), http.StatusSeeOther)
@@ -135,20 +159,19 @@ func (p *loginPages) logout(w http.ResponseWriter, r *http.Request) {
 	case to.Device != "":
 		http.Redirect(w, r, paths.forDevice(to.Device), http.StatusSeeOther)
 	default:
-		p.steps.signedOut(w, r, staying)
+		p.steps.signedOut(w, r, len(staying) > 0)
 	}
 }
 
 // signedOut says so, and offers to sign out the other people whose sessions the browser still holds.
-func (s *steps) signedOut(w http.ResponseWriter, r *http.Request, staying []session.BrowserSession) {
+func (s *steps) signedOut(w http.ResponseWriter, r *http.Request, others bool) {
 	v := web.SignedOut{Action: s.views.paths.logout}
-	others, err := s.views.flow.Browsers.SignedIn(r.Context(), hashes(staying))
-	if err == nil && len(others) > 0 {
-		v.Step, err = s.forms.seal(w, r, purposeLogout, entry.Destination{})
-	}
-	if err != nil {
-		s.errors.show(w, r, http.StatusServiceUnavailable, err)
-		return
+	if others {
+		var err error
+		if v.Step, err = s.forms.seal(w, r, purposeLogout, signOutForm{}); err != nil {
+			s.errors.show(w, r, http.StatusServiceUnavailable, err)
+			return
+		}
 	}
 	s.web.For(r).SignedOut(w, v)
 }

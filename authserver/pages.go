@@ -35,7 +35,9 @@ type pages struct {
 // newPages puts the flow together, and the pages on it.
 func newPages(s *Server) *pages {
 	c := s.cfg
-	browsers := &entry.Browsers{Store: c.Store, Bindings: s.bindings, Notices: c.Bindings, Now: c.Now}
+	browsers := &entry.Browsers{
+		Store: c.Store, Bindings: s.bindings, Notices: c.Bindings, Audit: c.Audit, Now: c.Now,
+	}
 	listed := &flow.SignInOptions{Password: !c.NoLocalLogin, At: c.Delegation, Default: c.DefaultProvider}
 	f := &flow.Flow{
 		Clients:  s.clients,

@@ -153,7 +153,7 @@ func (s *steps) askConnect(w http.ResponseWriter, r *http.Request, step flow.Ask
 	sealed, err := s.forms.seal(w, r, purposeConnect, step.Form)
 	var signOut string
 	if err == nil {
-		signOut, err = s.forms.seal(w, r, purposeLogout, entry.Destination{Connect: step.Form.Request})
+		signOut, err = s.forms.signOut(w, r, step.Visit.User, entry.Destination{Connect: step.Form.Request})
 	}
 	if err != nil {
 		s.errors.show(w, r, http.StatusBadRequest, err)

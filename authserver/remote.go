@@ -195,7 +195,7 @@ func (s *steps) askRemote(w http.ResponseWriter, r *http.Request, step entry.Ask
 	sealed, err := s.forms.seal(w, r, purposeRemoteDecision, step.Form)
 	var signOut string
 	if err == nil {
-		signOut, err = s.forms.seal(w, r, purposeLogout, entry.Destination{Device: step.Form.Code})
+		signOut, err = s.forms.signOut(w, r, step.Visit.User, entry.Destination{Device: step.Form.Code})
 	}
 	if err != nil {
 		s.errors.show(w, r, http.StatusBadRequest, err)

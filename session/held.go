@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// maxHeld is how many people can be signed in in one browser at once.
-const maxHeld = 5
+// MaxHeld is how many people can be signed in in one browser at once.
+const MaxHeld = 5
 
 // BrowserSession is a session that a browser holds. The one of the session cookie is current: it is
 // who the browser belongs to. The others wait in a cookie of their own, which versions before know
@@ -30,7 +30,7 @@ func (m *Manager) Held(r *http.Request) (current bool, all []BrowserSession) {
 	waiting, _ := m.read(r, m.waiting)
 	for _, value := range strings.Fields(waiting) {
 		h := BrowserSession{secrets.Hash(value), value}
-		if len(all) < maxHeld && !slices.Contains(all, h) {
+		if len(all) < MaxHeld && !slices.Contains(all, h) {
 			all = append(all, h)
 		}
 	}
@@ -54,7 +54,7 @@ func (m *Manager) DropCurrent(w http.ResponseWriter, others ...BrowserSession) {
 
 func (m *Manager) wait(w http.ResponseWriter, held []BrowserSession) {
 	var values []string
-	for _, h := range held[:min(len(held), maxHeld-1)] {
+	for _, h := range held[:min(len(held), MaxHeld-1)] {
 		values = append(values, h.value)
 	}
 	if len(values) == 0 {

@@ -30,7 +30,7 @@ func TestHeld(t *testing.T) {
 			return r
 		}
 		var begun []BrowserSession
-		for range maxHeld + 2 {
+		for range MaxHeld + 2 {
 			visit(func(w http.ResponseWriter, r *http.Request) {
 				_, held := m.Held(r)
 				s := m.Mint("usr_1").InBrowser()
@@ -40,7 +40,7 @@ func TestHeld(t *testing.T) {
 		}
 		visit(func(_ http.ResponseWriter, r *http.Request) {
 			current, held := m.Held(r)
-			if token, _ := m.Token(r); !current || token != begun[0].Hash || !slices.Equal(held, begun[:maxHeld]) {
+			if token, _ := m.Token(r); !current || token != begun[0].Hash || !slices.Equal(held, begun[:MaxHeld]) {
 				t.Errorf("got %v %v, want the last five of %v", current, held, begun)
 			}
 		})
@@ -49,7 +49,7 @@ func TestHeld(t *testing.T) {
 			m.SetCurrent(w, held[2], held...)
 		})
 		visit(func(w http.ResponseWriter, r *http.Request) {
-			if _, held := m.Held(r); held[0] != begun[2] || len(held) != maxHeld {
+			if _, held := m.Held(r); held[0] != begun[2] || len(held) != MaxHeld {
 				t.Errorf("got %v, want %v first of five", held, begun[2])
 			}
 			m.DropCurrent(w, begun[0])

@@ -21,7 +21,8 @@ type Browsers struct {
 	Notices interface {
 		EndNotice(provider, reason string) string
 	}
-	Now func() time.Time
+	Audit *audit.Recorder
+	Now   func() time.Time
 }
 
 // BrowserStore is what Browsers needs of the store.
@@ -30,6 +31,7 @@ type BrowserStore interface {
 	SessionEnd(ctx context.Context, session storage.Hash, now time.Time) (connector, reason string, err error)
 	SeeSession(ctx context.Context, h storage.Hash, at time.Time) error
 	SetLocale(ctx context.Context, userID, tag string) error
+	EndSession(ctx context.Context, h storage.Hash, now time.Time) error
 }
 
 // Visit returns who is signed in in the browser, nil for no person, and what they have consented
@@ -97,6 +99,21 @@ func (b *Browsers) SignedIn(ctx context.Context, held []storage.Hash) (out []sto
 		}
 	}
 	return out, nil
+}
+
+// SignOut ends a session that a browser holds.
+func (b *Browsers) SignOut(ctx context.Context, token storage.Hash) error {
+	v, err := b.Visit(ctx, token, storage.VisitKey{})
+	if err != nil {
+		return err
+	}
+	if err := b.Store.EndSession(ctx, token, b.Now()); err != nil {
+		return refusal.Unavailable(err)
+	}
+	if v != nil {
+		b.Audit.Record(ctx, audit.LoggedOut, audit.Person(v.User.ID, v.User.Name))
+	}
+	return nil
 }
 
 // LiveVisit is Visit for a person who is about to be given something: a sign-in that rests on a

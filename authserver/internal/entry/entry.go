@@ -200,18 +200,3 @@ func (e *Entry) endsAt(ctx context.Context, to Destination) string {
 	}
 	return ""
 }
-
-// SignOut ends the session of a browser, whichever way it began.
-func (e *Entry) SignOut(ctx context.Context, token storage.Hash) error {
-	v, err := e.Browsers.Visit(ctx, token, storage.VisitKey{})
-	if err != nil {
-		return err
-	}
-	if err := e.Store.EndSession(ctx, token, e.Browsers.Now()); err != nil {
-		return refusal.Unavailable(err)
-	}
-	if v != nil {
-		e.Audit.Record(ctx, audit.LoggedOut, audit.Person(v.User.ID, v.User.Name))
-	}
-	return nil
-}

@@ -1,0 +1,112 @@
+package authserver
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// signOutForm is what a page posts to sign out the person whom it shows.
+func (pg page) signOutForm(t *testing.T) url.Values {
+	t.Helper()
+	return url.Values{"step": {page{body: pg.body[strings.Index(pg.body, `action="/logout"`):]}.step(t)}}
+}
+
+// wantCurrent asks who is signed in, "" for no person.
+func (p *person) wantCurrent(name string) {
+	p.t.Helper()
+	pg := p.get("/")
+	if got := strings.Contains(pg.body, `action="/logout"`); got != (name != "") {
+		p.t.Errorf("a person is signed in: %v, want %q", got, name)
+	}
+	if name != "" && !strings.Contains(pg.body, "<bdi>"+name+"</bdi>") {
+		p.t.Errorf("%q is not signed in: %.600s", name, pg.body)
+	}
+}
+
+// AS-239: a page signs out the person whom it shows, whoever is current in the browser since.
+func TestSignOutOfAPersonOfAPage(t *testing.T) {
+	alicesTab := func(t *testing.T, path string) (*person, url.Values) {
+		t.Helper()
+		p := twoPeople(t).person()
+		p.signInAs(p.get("/login"), "alice", alicesPassword)
+		form := p.get(path).signOutForm(t)
+		p.signInAs(p.get(linkTo(t, p.get("/authorize?"+authorizeQuery("prompt", "select_account").Encode()),
+			"account=another")), "bob", bobsPassword)
+		return p, form
+	}
+	for _, path := range []string{"/", "/account"} {
+		t.Run("another person is current: they stay, of "+path, func(t *testing.T) {
+			p, form := alicesTab(t, path)
+			if pg := p.post("/logout", form); !strings.Contains(pg.body, `name="all"`) {
+				t.Errorf("bob is not said to be signed in: %d %.400s", pg.status, pg.body)
+			}
+			p.wantCurrent("bob")
+			chooser := p.get("/authorize?" + authorizeQuery("prompt", "select_account").Encode())
+			if _, ok := accounts(chooser)["alice"]; ok {
+				t.Error("alice is signed in")
+			}
+		})
+	}
+	t.Run("the second click of a double click signs out no other person", func(t *testing.T) {
+		p, form := alicesTab(t, "/")
+		p.post("/logout", form)
+		p.post("/logout", form)
+		p.wantCurrent("bob")
+	})
+	t.Run("also after the session was replaced by a proof", func(t *testing.T) {
+		p := twoPeople(t).person()
+		p.signInAs(p.get("/login"), "alice", alicesPassword)
+		form := p.get("/").signOutForm(t)
+		p.signInAs(p.get("/authorize?"+authorizeQuery("prompt", "login").Encode()), "alice", alicesPassword)
+		p.post("/logout", form)
+		p.wantCurrent("")
+	})
+	t.Run("the form for all others signs out no single person", func(t *testing.T) {
+		p, form := alicesTab(t, "/")
+		step := p.post("/logout", form).signOutForm(t)
+		if pg := p.post("/logout", step); pg.status != http.StatusBadRequest ||
+			!strings.Contains(pg.body, "out of date") {
+			t.Errorf("got %d %.400s", pg.status, pg.body)
+		}
+		p.wantCurrent("bob")
+		step.Set("all", "yes")
+		p.post("/logout", step)
+		p.wantCurrent("")
+	})
+}
+
+// AS-239: the session of a person whom a sixth one pushes out of the browser ends.
+func TestTheSixthPersonOfABrowser(t *testing.T) {
+	r := newRig(t)
+	p := r.person()
+	var first []*http.Cookie
+	for i := range 6 {
+		name := fmt.Sprint("person", i)
+		if _, err := r.Users().Create(t.Context(), name, bobsPassword, false); err != nil {
+			t.Fatal(err)
+		}
+		p.signInAs(p.get("/authorize?"+authorizeQuery("prompt", "login").Encode()), name, bobsPassword)
+		if i == 0 {
+			first = p.client.Jar.Cookies(mustURL(t, r.http.URL))
+		}
+		if i == 4 {
+			before := r.person()
+			before.client.Jar.SetCookies(mustURL(t, r.http.URL), first)
+			before.wantCurrent("person0")
+		}
+	}
+	thief := r.person()
+	thief.client.Jar.SetCookies(mustURL(t, r.http.URL), first)
+	thief.wantCurrent("")
+	p.wantCurrent("person5")
+	chooser := accounts(p.get("/authorize?" + authorizeQuery("prompt", "select_account").Encode()))
+	if _, ok := chooser["person0"]; ok || len(chooser) != 5 {
+		t.Errorf("got %v, want the last five", chooser)
+	}
+	if n := strings.Count(r.log.String(), `"msg":"session.ended"`); n != 1 {
+		t.Errorf("%d sign-outs are in the log, want 1", n)
+	}
+}
