@@ -49,7 +49,7 @@ func (p *accountPages) show(w http.ResponseWriter, r *http.Request, after attemp
 		p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
 		return
 	case v == nil:
-		http.Redirect(w, r, p.steps.views.paths.login, http.StatusSeeOther)
+		redirect(w, p.steps.views.paths.login)
 		return
 	}
 	out, err := p.view(w, r, v)

@@ -54,6 +54,6 @@ func (p *accountPages) changedWays(w http.ResponseWriter, r *http.Request, err e
 	case err != nil:
 		p.ways.prove.refused(w, r, pageAccount, refusal.Protocol(err))
 	default:
-		http.Redirect(w, r, p.ways.atWays(), http.StatusSeeOther)
+		redirect(w, p.ways.atWays())
 	}
 }

@@ -66,7 +66,7 @@ func (p *loginPages) choose(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.forms.sessions.SetCurrent(w, held[i], held...)
-	http.Redirect(w, r, p.steps.views.paths.request(form.Query), http.StatusSeeOther)
+	redirect(w, p.steps.views.paths.request(form.Query))
 }
 
 // heldBy is a session that a browser holds, with whose it is: "" of one that has ended.

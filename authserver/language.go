@@ -57,7 +57,7 @@ func (p *languagePages) choose(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	http.Redirect(w, r, p.web.own(form.Get("back")), http.StatusSeeOther)
+	redirect(w, p.web.own(form.Get("back")))
 }
 
 // follow has the pages in a browser speak the language that the person chose who has signed in, and

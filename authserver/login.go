@@ -32,7 +32,7 @@ func (p *loginPages) page(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)
 	case h.Visit != nil:
-		http.Redirect(w, r, p.steps.views.paths.account, http.StatusSeeOther)
+		redirect(w, p.steps.views.paths.account)
 	default:
 		p.steps.enter(w, r, entry.Login{EndNotice: h.EndNotice})
 	}
@@ -153,11 +153,11 @@ func (p *loginPages) logout(w http.ResponseWriter, r *http.Request) {
 	paths, to := p.steps.views.paths, form.To
 	switch {
 	case to.Query != "":
-		http.Redirect(w, r, paths.request(p.flow.Options.ForAnother(to.Query)), http.StatusSeeOther)
+		redirect(w, paths.request(p.flow.Options.ForAnother(to.Query)))
 	case to.Connect != "":
-		http.Redirect(w, r, paths.connect+to.Connect, http.StatusSeeOther)
+		redirect(w, paths.connect+to.Connect)
 	case to.Device != "":
-		http.Redirect(w, r, paths.forDevice(to.Device), http.StatusSeeOther)
+		redirect(w, paths.forDevice(to.Device))
 	default:
 		p.steps.signedOut(w, r, len(staying) > 0)
 	}

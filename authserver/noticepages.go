@@ -38,7 +38,7 @@ func (p *noticePages) page(w http.ResponseWriter, r *http.Request) {
 		p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)
 		return
 	case visit == nil:
-		http.Redirect(w, r, p.paths.login, http.StatusSeeOther)
+		redirect(w, p.paths.login)
 		return
 	}
 	v, err := p.section(w, r, visit.User.ID)
@@ -107,5 +107,5 @@ func (p *noticePages) act(w http.ResponseWriter, r *http.Request) {
 		p.forms.errors.show(w, r, http.StatusServiceUnavailable, refusal.Unavailable(err))
 		return
 	}
-	http.Redirect(w, r, p.paths.account, http.StatusSeeOther)
+	redirect(w, p.paths.account)
 }

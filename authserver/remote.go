@@ -8,7 +8,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/device"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
-	"github.com/mcp-authd/mcp-authd/internal/qr"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -168,8 +167,7 @@ func (s *steps) awaitRemote(w http.ResponseWriter, r *http.Request, a entry.Awai
 		s.errors.show(w, r, http.StatusBadRequest, err)
 		return
 	}
-	w.Header().Set("Referrer-Policy", "no-referrer")
-	http.Redirect(w, r, s.views.paths.remote+"?"+url.Values{paramAsk: {sealed}}.Encode(), http.StatusSeeOther)
+	redirect(w, s.views.paths.remote+"?"+url.Values{paramAsk: {sealed}}.Encode())
 }
 
 func (s *steps) waitRemote(w http.ResponseWriter, r *http.Request, step entry.WaitRemote) {
@@ -185,9 +183,7 @@ func (s *steps) waitRemote(w http.ResponseWriter, r *http.Request, step entry.Wa
 		StateURL:   paths.remote + "/state?" + r.URL.RawQuery,
 		ElsewayURL: paths.signIn(a.To),
 	}
-	if path, size, err := qr.Path(s.views.issuer + "/device?" + paramUserCode + "=" + code); err == nil {
-		v.QR = web.QR{Path: path, Size: size}
-	}
+	v.QR, _ = picture(s.views.issuer+"/device?"+paramUserCode+"="+code, web.Say("remote.qr"))
 	s.web.For(r).Remote(w, v)
 }
 

@@ -138,8 +138,7 @@ func (s *steps) lead(w http.ResponseWriter, r *http.Request, page string, to ent
 		s.errors.show(w, r, http.StatusBadRequest, err)
 		return
 	}
-	w.Header().Set("Referrer-Policy", "no-referrer")
-	http.Redirect(w, r, page+"?to="+url.QueryEscape(sealed), http.StatusSeeOther)
+	redirect(w, page+"?to="+url.QueryEscape(sealed))
 }
 
 // destination is where a page goes on to, by its address: the account where that names none.

@@ -74,8 +74,7 @@ func (s *steps) enter(w http.ResponseWriter, r *http.Request, step entry.Step) {
 	case entry.EnrolFirst:
 		s.enrolFirst(w, r, step.To)
 	case entry.Continue:
-		w.Header().Set("Referrer-Policy", "no-referrer")
-		http.Redirect(w, r, s.views.paths.destination(step.To), http.StatusSeeOther)
+		redirect(w, s.views.paths.destination(step.To))
 	default:
 		s.writeRemote(w, r, step)
 	}
@@ -200,10 +199,17 @@ func (s *steps) sendToClient(w http.ResponseWriter, r *http.Request, to flow.Ide
 func (s *steps) showAnswer(w http.ResponseWriter, r *http.Request, step flow.ShowAnswer) {
 	target := step.To.ResponseURL(s.views.issuer, step.Response)
 	v := web.Answer{Client: clientParty(step.To.Client), URL: target, Seconds: int(s.views.codeTTL.Seconds())}
-	if path, size, err := qr.Path(target); err == nil { // an address that is too long has no code
-		v.QR = web.QR{Path: path, Size: size}
-	}
+	v.QR, _ = picture(target, web.Say("answer.qr_label")) // an address that is too long has none
 	s.web.For(r).Answer(w, v)
+}
+
+// picture is the QR code of an address.
+func picture(of string, label web.Text) (web.QR, error) {
+	path, size, err := qr.Path(of)
+	if err != nil {
+		return web.QR{}, err
+	}
+	return web.QR{Path: path, Size: size, Label: label}, nil
 }
 
 // redirect sends the browser elsewhere, to an address that is a secret.

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
-	"github.com/mcp-authd/mcp-authd/internal/qr"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -30,7 +29,7 @@ func (p *wayPages) showPasskey(
 	w http.ResponseWriter, r *http.Request, u storage.User, to entry.Destination, after attempt,
 ) {
 	if !p.enrol.Ways.Site().Offered() {
-		http.Redirect(w, r, p.atWays(), http.StatusSeeOther) // which says why
+		redirect(w, p.atWays()) // which says why
 		return
 	}
 	begun, err := p.enrol.Ways.BeginPasskey(r.Context(), p.forms.sessions.Browser(w, r), u)
@@ -95,7 +94,7 @@ func (p *wayPages) showApp(w http.ResponseWriter, r *http.Request, f entry.WayFo
 	sealed, err := p.forms.seal(w, r, purposeAppAdd, f)
 	var code web.QR
 	if err == nil {
-		code.Path, code.Size, err = qr.Path(f.URI)
+		code, err = picture(f.URI, web.Say("addapp.picture"))
 	}
 	if err != nil {
 		p.failed(w, r, err)
@@ -125,7 +124,7 @@ func (p *wayPages) addApp(w http.ResponseWriter, r *http.Request) {
 	way, first, err := p.enrol.AddApp(r.Context(), f.by.User, f.WayForm, a, nameOf(f.Values, "App"))
 	switch {
 	case errors.Is(err, ways.ErrOver):
-		http.Redirect(w, r, p.path(pageApp), http.StatusSeeOther) // with another secret
+		redirect(w, p.path(pageApp)) // with another secret
 	case err != nil:
 		p.again(w, r, err, f.Get("name"), func(after attempt) { p.showApp(w, r, f.WayForm, after) })
 	default:
@@ -150,7 +149,7 @@ func (p *wayPages) added(
 		return
 	}
 	if !first {
-		http.Redirect(w, r, p.atWays(), http.StatusSeeOther)
+		redirect(w, p.atWays())
 		return
 	}
 	p.steps.web.For(r).WayAdded(w, web.WayAdded{

@@ -223,7 +223,7 @@ func (p *wayPages) setPassword(w http.ResponseWriter, r *http.Request) {
 		p.failed(w, r, err)
 		return
 	}
-	http.Redirect(w, r, p.atWays(), http.StatusSeeOther)
+	redirect(w, p.atWays())
 }
 
 // again shows a page once more for an answer that was not right.

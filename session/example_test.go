@@ -21,7 +21,7 @@ func Example() {
 	}
 	minted := manager.Mint("usr_alice")
 	w := httptest.NewRecorder()
-	manager.SetCookie(w, minted)
+	manager.SetCurrent(w, minted.InBrowser())
 	next := httptest.NewRequest("GET", "/authorize", nil)
 	for _, c := range w.Result().Cookies() {
 		next.AddCookie(c)

@@ -48,7 +48,7 @@ func (m *Manager) SetCurrent(w http.ResponseWriter, current BrowserSession, othe
 
 // DropCurrent leaves the browser without a current session, and holds others.
 func (m *Manager) DropCurrent(w http.ResponseWriter, others ...BrowserSession) {
-	http.SetCookie(w, m.cookie(m.session, "", -time.Second))
+	m.Clear(w)
 	m.wait(w, others)
 }
 

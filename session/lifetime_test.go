@@ -40,7 +40,7 @@ func TestLifetimes(t *testing.T) {
 	m := manager(t, "http://localhost", func() time.Time { return now })
 	t.Run("a sign-in lasts for 14 days, in the store and in the browser", func(t *testing.T) {
 		w, minted := httptest.NewRecorder(), m.Mint("usr_1")
-		m.SetCookie(w, minted)
+		m.SetCurrent(w, minted.InBrowser())
 		s := minted.Session
 		if !s.ExpiresAt.Equal(now.Add(14*day)) || !s.CreatedAt.Equal(now) || !s.AuthTime.Equal(now) ||
 			s.UserID != "usr_1" {

@@ -122,12 +122,7 @@ func (m *Manager) Mint(userID string) Minted {
 	}, token}
 }
 
-// SetCookie sends the cookie of a session that has been stored.
-func (m *Manager) SetCookie(w http.ResponseWriter, s Minted) {
-	m.set(w, m.session, s.value, m.ttl)
-}
-
-// Clear removes the session cookie.
+// Clear removes the session cookie. Sessions that the browser holds beside it stay.
 func (m *Manager) Clear(w http.ResponseWriter) {
 	http.SetCookie(w, m.cookie(m.session, "", -time.Second))
 }

@@ -47,7 +47,7 @@ func TestCookies(t *testing.T) {
 			m := manager(t, issuer, nil)
 			w := httptest.NewRecorder()
 			minted := m.Mint("usr_1")
-			m.SetCookie(w, minted)
+			m.SetCurrent(w, minted.InBrowser())
 			m.Browser(w, httptest.NewRequest(http.MethodGet, "/", nil))
 			m.Remember(w, httptest.NewRequest(http.MethodGet, "/", nil), "Alice")
 			for _, c := range w.Result().Cookies() {
@@ -150,7 +150,8 @@ func TestCookies(t *testing.T) {
 	})
 	t.Run("an older master key still opens, a stranger's does not", func(t *testing.T) {
 		w := httptest.NewRecorder()
-		manager(t, "http://localhost", nil, 1).SetCookie(w, manager(t, "http://localhost", nil, 1).Mint("u"))
+		m := manager(t, "http://localhost", nil, 1)
+		m.SetCurrent(w, m.Mint("u").InBrowser())
 		if _, ok := manager(t, "http://localhost", nil, 2, 1).Token(carry(w)); !ok {
 			t.Error("signed out by a key change")
 		}

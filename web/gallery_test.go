@@ -265,7 +265,8 @@ func samples() []sample {
 		}},
 		{"answer", func(p *Pages, w http.ResponseWriter) {
 			p.Answer(w, Answer{
-				Client: Party{Name: "Claude Code"}, Seconds: 60, QR: QR{Path: "M4 4h7v1h-7z", Size: 29},
+				Client: Party{Name: "Claude Code"}, Seconds: 60,
+				QR:  QR{Path: "M4 4h7v1h-7z", Size: 29, Label: Say("answer.qr_label")},
 				URL: "http://localhost:33418/callback?code=mcpac_1&iss=https%3A%2F%2Fauth.example.com&state=s",
 			})
 		}},

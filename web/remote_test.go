@@ -5,7 +5,7 @@ import "time"
 func sampleRemote() Remote {
 	return Remote{
 		URL: "https://auth.example.com/device", Code: "4DJB-MJHT", Number: "27", Minutes: 5, Seconds: 300,
-		QR: QR{Path: "M4 4h7v1h-7z", Size: 29}, SelfURL: "/login/device?ask=sealed",
+		QR: QR{Path: "M4 4h7v1h-7z", Size: 29, Label: Say("remote.qr")}, SelfURL: "/login/device?ask=sealed",
 		StateURL: "/login/device/state?ask=sealed", ElsewayURL: "/login",
 	}
 }

@@ -51,7 +51,7 @@ type Choice struct {
 type QR struct {
 	Path  string
 	Size  int
-	Label string // what the picture is, for people who do not see it
+	Label Text // what the picture is, for people who do not see it
 }
 
 // Login is the view of the sign-in page.

@@ -39,7 +39,8 @@ func waySamples() []sample {
 		Title: "https://auth.example.com · alice", BackURL: "/account",
 	}
 	app := AddApp{
-		Action: "/account/app", Step: "sealed-step", QR: QR{Path: "M4 4h7v1h-7zM4 5h1v1h-1z", Size: 29},
+		Action: "/account/app", Step: "sealed-step",
+		QR:     QR{Path: "M4 4h7v1h-7zM4 5h1v1h-1z", Size: 29, Label: Say("addapp.picture")},
 		Secret: []string{"JBSW", "Y3DP", "EHPK", "3PXP"}, Name: "Phone", BackURL: "/account",
 	}
 	appWrong := app

@@ -105,7 +105,7 @@ var mayImport = map[string][]string{
 	"internal/safehttp": {},
 	"internal/notice":   {"storage", "audit", "web/text", "internal/mail", "internal/safehttp", "internal/secrets"},
 	"internal/ways": {
-		"oauth", "storage", "audit", "internal/users", "internal/secrets", "internal/qr",
+		"oauth", "storage", "audit", "internal/users", "internal/secrets",
 	},
 	"internal/network":    {"oauth"},
 	"internal/archtest":   {},

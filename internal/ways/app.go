@@ -12,7 +12,6 @@ import (
 	"github.com/pquerna/otp/hotp"
 	"github.com/pquerna/otp/totp"
 
-	"github.com/mcp-authd/mcp-authd/internal/qr"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -32,9 +31,6 @@ type NewApp struct {
 	Ceremony
 	Secret string // to type, base32
 	URI    string // otpauth://
-	// QRPath is the d of an SVG path that draws URI as a QR code, in a square viewBox of QRSize.
-	QRPath string
-	QRSize int
 }
 
 // BeginApp begins to enrol an authenticator app: SHA-1, six digits, 30 seconds, which every app knows.
@@ -46,8 +42,7 @@ func (w *Ways) BeginApp(browser string, u storage.User) (NewApp, error) {
 	}
 	out := NewApp{Secret: key.Secret(), URI: key.URL()}
 	out.Sealed = w.seal(browser, state{Purpose: enrolApp, UserID: u.ID, Secret: secret})
-	out.QRPath, out.QRSize, err = qr.Path(out.URI)
-	return out, err
+	return out, nil
 }
 
 // FinishApp stores an app once it has shown a code. ErrName, ErrOver, storage.ErrFull; ErrCode leaves
