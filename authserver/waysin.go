@@ -15,8 +15,9 @@ import (
 // SignInPolicy says with what people sign in, beside passwords and providers. The zero value is a
 // safe default.
 type SignInPolicy struct {
-	// SecondFactor is wanted of nobody ("off"), of those who have a passkey or an authenticator app
-	// ("optional", the default), or of everybody ("required"). A passkey counts as two factors.
+	// SecondFactor says of which people a second factor is required: of none ("off"), of those who have
+	// a passkey or an authenticator app ("optional", the default), or of all ("required"). A passkey
+	// counts as two factors.
 	SecondFactor string
 	// AdminsSecondFactor is the same for administrators. Default: "enrolled", which is "required" as
 	// soon as one of them has a passkey or an app, and SecondFactor until then.

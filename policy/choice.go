@@ -148,7 +148,7 @@ func FaultOf(r storage.Resource, s storage.ScopeText) string {
 	switch {
 	case s.Access != "" && s.Access != storage.AccessRead && s.Access != storage.AccessWrite &&
 		s.Access != storage.AccessAdmin:
-		return "access is none of read, write, admin"
+		return "access is not read, write or admin"
 	case s.Required && len(Dangerous(r, one)) > 0:
 		return "it is required and dangerous, but what is dangerous must be left to people: mark it as one of both"
 	case s.Access == storage.AccessRead && len(ReadOnly(r, one)) == 0:

@@ -39,7 +39,7 @@ type RemoteAsk struct {
 	Near     bool
 	Asked    time.Time
 	Username string
-	// SignOutAction and SignOutStep are the form behind "Not you?".
+	// SignOutAction and SignOutStep are the form behind "Use another account".
 	SignOutAction, SignOutStep string
 }
 

@@ -152,7 +152,7 @@ type Device struct {
 	Near           bool
 	Asked          time.Time
 	Username       string
-	// SignOutAction and SignOutStep are the form behind "Not you?".
+	// SignOutAction and SignOutStep are the form behind "Use another account".
 	SignOutAction, SignOutStep string
 }
 
@@ -217,7 +217,7 @@ type Connect struct {
 	Provider     Provider
 	Scopes       []string // by the provider's names
 	Username     string
-	// SignOutAction and SignOutStep are the form behind "Not you?".
+	// SignOutAction and SignOutStep are the form behind "Use another account".
 	SignOutAction, SignOutStep string
 	FormTargets                []string
 }

@@ -46,7 +46,7 @@ type Client struct {
 }
 
 var (
-	// ErrStatus means that the server answered with something else than 200.
+	// ErrStatus means that the status of the answer is not 200, and that of a Post not 2xx.
 	ErrStatus = errors.New("safehttp: status is not 200")
 	// ErrTooLarge means that the body is larger than permitted.
 	ErrTooLarge = errors.New("safehttp: body is too large")
@@ -153,8 +153,8 @@ func (c *Client) Get(ctx context.Context, location string, v Validators) (Answer
 	return Answer{resp.Header, body}, err
 }
 
-// Post sends a document of JSON with further headers. ErrStatus when the answer is none of success,
-// ErrRefused when the address is not one to connect to. What the server says else is not read.
+// Post sends a document of JSON with further headers. ErrStatus when the status is not 2xx;
+// ErrRefused when the address is refused. The body of the answer is not read.
 func (c *Client) Post(ctx context.Context, location string, header http.Header, body []byte) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, location, bytes.NewReader(body))
 	if err != nil {

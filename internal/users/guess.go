@@ -56,7 +56,7 @@ func (u *Users) Guess(
 	return err
 }
 
-// Six digits are a secret of the app alone to a caller who has the password. Of a million codes three
+// A caller who has the password needs only six digits. Of a million codes three
 // are good at a time, and of each app of the person others; so the wrong codes of a day are few: some
 // are free, and after each further one there is a pause before the next is looked at. There are 62
 // of them in any day, with which the best guesser of one app is right once in 5,000 days, and of

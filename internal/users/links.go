@@ -91,8 +91,8 @@ type Invitation struct {
 }
 
 // Invite makes a link by which a person makes an account of a name (PE-16), and sends it where there
-// is mail. ErrName, ErrMail, ErrExists. A link that was made, and could not be sent, comes with the
-// error.
+// is mail. It returns ErrName, ErrMail or ErrExists. A link that was made, and could not be sent, comes
+// with the error.
 func (u *Users) Invite(ctx context.Context, issuer string, i Invitation) (Link, error) {
 	if !validName(i.Name) {
 		return Link{}, ErrName
@@ -132,7 +132,8 @@ type RecoveryOptions struct {
 
 // Recover makes a link by which a person gets back into an account, tells the person, and sends the
 // link where there is mail. When the person has other ways in, it waits, and the person can stop
-// it (PE-06): who asks the operator need not be the person. ErrUnknown, ErrDisabled, ErrOtherWays.
+// it (PE-06): who asks the operator need not be the person. It returns
+// ErrUnknown, ErrDisabled or ErrOtherWays.
 func (u *Users) Recover(ctx context.Context, issuer, name string, o RecoveryOptions) (Link, error) {
 	account, err := u.Find(ctx, name)
 	if err != nil {
@@ -213,7 +214,8 @@ type LinkView struct {
 	ExpiresAt time.Time
 }
 
-// ShowLink returns what the link of a token is for, in a browser: ErrLink, ErrBrowser.
+// ShowLink returns what the link of a token is for, in a browser; ErrLink when it is no good, ErrBrowser
+// when it belongs to another browser.
 func (u *Users) ShowLink(ctx context.Context, token string, browser storage.Hash) (LinkView, error) {
 	h := secrets.Hash(token)
 	l, err := u.cfg.Store.Link(ctx, h, u.cfg.Now())
@@ -311,7 +313,7 @@ func orNotFound(err error) error {
 	return err
 }
 
-// StopLink ends the link that a token stops: ErrLink.
+// StopLink ends the link that a token stops; ErrLink when there is no such link.
 func (u *Users) StopLink(ctx context.Context, token string) error {
 	l, err := u.cfg.Store.StopLink(ctx, secrets.Hash(token), u.cfg.Now())
 	if err != nil {
@@ -327,8 +329,8 @@ func (u *Users) stopped(ctx context.Context, userID string) {
 	u.cfg.Notifier.Tell(ctx, userID, notice.Change{Kind: notice.RecoveryStopped})
 }
 
-// Recovering returns since when a link to recover an account is good, for its person; ErrLink when
-// there is none.
+// Recovering returns the time from which the recovery link of an account works, which may be in the
+// future; ErrLink when there is no such link.
 func (u *Users) Recovering(ctx context.Context, userID string) (time.Time, error) {
 	l, err := u.cfg.Store.RecoveryLink(ctx, userID, u.cfg.Now())
 	return l.NotBefore, linkError(err)

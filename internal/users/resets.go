@@ -60,7 +60,7 @@ func (u *Users) HasMail() bool { return u.cfg.Notifier.HasMail() }
 
 // Forgotten writes to a person who has forgotten the password, if there is an account of the name with
 // an address, and returns until when the link in the letter works. It returns before anything is
-// looked up, so that a stranger learns nothing, from the time either (PE-08).
+// looked up, so that a stranger learns nothing, not even from the time that the answer takes (PE-08).
 func (u *Users) Forgotten(ctx context.Context, r Reset) (until time.Time) {
 	until = u.cfg.Now().Add(u.cfg.Links.ResetTTL)
 	wait := u.resets.limiter.Take(

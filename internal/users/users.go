@@ -133,8 +133,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// SetMail replaces where the person of an account gets mail, "" for nowhere; ErrMail. A letter to the
-// address before says nothing of it: the operator decides where people are written to.
+// SetMail replaces where the person of an account gets mail, "" for nowhere; ErrMail for what is no
+// address. The earlier address is not told: the operator decides where people are written to.
 func (u *Users) SetMail(ctx context.Context, name, address string) error {
 	if err := checkMail(address); err != nil {
 		return err

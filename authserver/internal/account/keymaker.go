@@ -45,7 +45,7 @@ type KeyStore interface {
 	Connection(ctx context.Context, userID, id string, now time.Time) (storage.Connection, error)
 }
 
-// Why no key is made, in words for its person.
+// The errors for which no key is made.
 var (
 	ErrKeyName  = errors.New("account: a name of a key has 1 to 64 characters, all of which can be seen")
 	ErrKeyLife  = errors.New("account: a key cannot live so long")

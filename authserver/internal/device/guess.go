@@ -70,8 +70,8 @@ type guesses struct {
 	now   func() time.Time
 }
 
-// look looks up a code that was typed; what is not found is a guess. ErrWrong; ErrThrottled; an
-// *oauth.Error.
+// look looks up a code that was typed; what is not found is a guess. Its error is ErrWrong,
+// ErrThrottled or an *oauth.Error.
 func (q guesses) look(ctx context.Context, code string, g Guesser, up func() error) error {
 	if code == "" {
 		return ErrWrong // a typing error finds nothing out

@@ -80,7 +80,7 @@ type Begun struct {
 	ExpiresIn, Interval  time.Duration
 }
 
-// Begin stores the request of a client. An *oauth.Error.
+// Begin stores the request of a client. Its error is an *oauth.Error.
 func (q *Requests) Begin(ctx context.Context, client storage.Client, a Ask) (Begun, error) {
 	if !slices.Contains(client.GrantTypes, oauth.GrantDeviceCode) {
 		return Begun{}, oauth.NewError(oauth.UnauthorizedClient,

@@ -68,7 +68,7 @@ type Asked struct {
 // Hash is the secret as it is stored.
 func (a Asked) Hash() storage.Hash { return secrets.Hash(a.Secret) }
 
-// Begin stores the request of a browser. An *oauth.Error.
+// Begin stores the request of a browser. Its error is an *oauth.Error.
 func (q *BrowserRequests) Begin(ctx context.Context, b Browser) (Asked, error) {
 	if err := q.begun.take(b.Networks, "Too many people are signing in at once."); err != nil {
 		return Asked{}, err
@@ -94,15 +94,15 @@ func (q *BrowserRequests) Begin(ctx context.Context, b Browser) (Asked, error) {
 
 func (q *BrowserRequests) hash(code string) storage.Hash { return q.MAC("remote sign-in code", code) }
 
-// Number is what the browser that asks shows beside its code, two digits, and no link and no picture
-// has: a person who was sent those does not know it.
+// Number returns the two digits that a waiting browser shows beside its code. No link and no picture
+// holds them, so a person who was sent one of these does not know them.
 func (q *BrowserRequests) Number(code string) string {
 	h := q.MAC("remote sign-in number", Read(code))
 	return strconv.FormatUint(10+binary.BigEndian.Uint64(h[:])%90, 10)
 }
 
-// Held returns the request of the browser that asks. ErrWrong when there is none, or none any more;
-// ErrThrottled for a browser that asks too often; an *oauth.Error.
+// Held returns the request of the browser that asks. Its error is ErrWrong when there is none, or none
+// any more, ErrThrottled for a browser that asks too often, or an *oauth.Error.
 func (q *BrowserRequests) Held(ctx context.Context, a Asked) (storage.RemoteSignIn, error) {
 	if a.Expires <= q.Now().Unix() {
 		return storage.RemoteSignIn{}, ErrWrong
