@@ -18,7 +18,7 @@ var connected = flag.Int("connected", 10_000,
 	"how many applications the person of BenchmarkAccount has connected at last")
 
 // BenchmarkAccount is the account page of a person with few connected applications and with many,
-// each an application of its own.
+// each an application of its own that has called a tool.
 func BenchmarkAccount(b *testing.B) {
 	for _, s := range stores {
 		b.Run("store="+s.name, func(b *testing.B) {
@@ -86,5 +86,8 @@ func (r *rig) connectOnce(i int) error {
 			ExpiresAt: now.Add(time.Hour),
 		},
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return r.store.NoteCalls(ctx, map[string]storage.ToolCall{"grt_" + id: {Tool: "search", At: now}})
 }
