@@ -149,7 +149,7 @@ func TestAccountDisconnects(t *testing.T) {
 	})
 	t.Run("PE-09 two tabs: the old form says kindly that it is over", func(t *testing.T) {
 		pg := p.account("connections", "grant", ids[1], "act", "disconnect")
-		if pg.status != http.StatusOK || !strings.Contains(pg.body, "over already") {
+		if pg.status != http.StatusOK || !strings.Contains(pg.body, "had ended already") {
 			t.Errorf("got %d: %s", pg.status, pg.body)
 		}
 	})

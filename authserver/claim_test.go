@@ -23,11 +23,11 @@ func (p *person) signInHere() {
 	p.login(authorizeQuery())
 }
 
-// connectGoogle presses "Connect Google" on the account page and comes back.
+// connectGoogle presses "Link your Google account" on the account page and comes back.
 func (p *person) connectGoogle() page {
 	p.t.Helper()
 	pg := p.get("/account")
-	form := pg.body[:strings.Index(pg.body, "Connect <bdi>Google")]
+	form := pg.body[:strings.Index(pg.body, "Link your <bdi>Google")]
 	left := p.post("/depart", url.Values{"step": {page{body: form[strings.LastIndex(form, "<form"):]}.step(p.t)}})
 	return p.get(callback(p.t, "google", left))
 }

@@ -215,7 +215,7 @@ func TestHomeDeparture(t *testing.T) {
 		}
 	})
 	t.Run("a linked account is tied to the person who is signed in, and proven by signing in there", func(t *testing.T) {
-		pg := p.post("/depart", url.Values{"step": {choice(p.get("/account"), "Connect <bdi>Google")}})
+		pg := p.post("/depart", url.Values{"step": {choice(p.get("/account"), "Link your <bdi>Google")}})
 		trip := f.departed[len(f.departed)-1]
 		if trip.Purpose != "link" || trip.UserID != "usr_githubada" {
 			t.Fatalf("got %+v", trip)
@@ -256,7 +256,7 @@ func TestHomeDeparture(t *testing.T) {
 		p := r.person()
 		p.get(callback(t, "github",
 			p.post("/depart", url.Values{"step": {choice(p.get("/"), "Continue with <bdi>GitHub")}})))
-		step := choice(p.get("/account"), "Disconnect<span")
+		step := choice(p.get("/account"), "Unlink<span")
 		if pg := p.post("/disconnect", url.Values{"step": {step}}); pg.status != 303 ||
 			!slices.Equal(f.untied, []string{"usr_githubada github ada"}) {
 			t.Errorf("got %d %v", pg.status, f.untied)

@@ -165,7 +165,7 @@ func TestDeviceGrant(t *testing.T) {
 		r.advance(10 * time.Minute)
 		tv.wantPoll(a, http.StatusBadRequest, "expired_token")
 		pg = phone.decideDevice(open, "approve")
-		if pg.status != 400 || !strings.Contains(pg.body, "No device waits") {
+		if pg.status != 400 || !strings.Contains(pg.body, "No device is waiting") {
 			t.Errorf("an expired request is approved: %d %s", pg.status, pg.body)
 		}
 		tv.wantPoll(a, http.StatusBadRequest, "expired_token")
@@ -348,7 +348,7 @@ func TestDevicePage(t *testing.T) {
 		open := phone.signInFor(devicePath(a.UserCode))
 		phone.decideDevice(open, "deny")
 		pg := phone.decideDevice(open, "approve")
-		if pg.status != 400 || !strings.Contains(pg.body, "No device waits") {
+		if pg.status != 400 || !strings.Contains(pg.body, "No device is waiting") {
 			t.Errorf("got %d %s", pg.status, pg.body)
 		}
 		tv.wantPoll(a, 400, "access_denied")

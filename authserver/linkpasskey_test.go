@@ -140,7 +140,7 @@ func TestPE16ALinkMakesAPasskey(t *testing.T) {
 			want string
 		}{
 			{url.Values{}, "neither a password nor a passkey"},
-			{url.Values{"credential": {""}}, "needs script"},
+			{url.Values{"credential": {""}}, "need JavaScript"},
 			{url.Values{"password": {""}}, "at least 8 characters"},
 		} {
 			c.form.Set("step", p.get(path).step(t))

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
@@ -66,7 +65,7 @@ func (p *linkPages) show(w http.ResponseWriter, r *http.Request, status int, pro
 	if shown.Early && !shown.Stops {
 		p.message(w, r, http.StatusForbidden, web.LinkMessage{
 			Heading: web.Say("link.early"),
-			Lead:    web.Say("link.early_lead", "time", moment(shown.NotBefore)),
+			Lead:    web.Say("link.early_lead", "time", shown.NotBefore),
 		})
 		return
 	}
@@ -114,7 +113,7 @@ func (p *linkPages) askPasskey(
 func linkView(s users.LinkView, c choices) web.Link {
 	v := web.Link{Username: s.Name, Password: c.password && !s.Stops}
 	if !s.Stops {
-		v.Until = web.Say("link.until", "time", moment(s.ExpiresAt))
+		v.Until = web.Say("link.until", "time", s.ExpiresAt)
 	}
 	switch {
 	case s.Stops:
@@ -248,8 +247,6 @@ func (p *linkPages) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
-
 func (p *linkPages) message(w http.ResponseWriter, r *http.Request, status int, v web.LinkMessage) {
 	p.web.For(r).LinkMessage(w, status, v)
 }
@@ -286,7 +283,7 @@ func (p *linkPages) send(w http.ResponseWriter, r *http.Request) {
 		Issuer: p.issuer, Browser: p.browser(w, r), From: p.forms.answer(w, r, form).Attempt,
 	})
 	p.message(w, r, http.StatusOK, web.LinkMessage{
-		Heading: web.Say("forgotten.sent"), Lead: web.Say("forgotten.sent_lead", "time", moment(until)),
+		Heading: web.Say("forgotten.sent"), Lead: web.Say("forgotten.sent_lead", "time", until),
 	})
 }
 

@@ -113,7 +113,7 @@ func TestNoticeWithEnglishWords(t *testing.T) {
 	p.post("/language", url.Values{"language": {"de"}, "back": {"/account"}})
 	pg := p.get("/account")
 	pg.has(t, http.StatusOK, "Wiederherstellungslink")
-	if strings.Contains(pg.body, "good from") || !strings.Contains(pg.body, "<bdi>2026-11-22 09:00 UTC</bdi>") {
+	if strings.Contains(pg.body, "good from") || !strings.Contains(pg.body, ">22. November 2026, 09:00 Uhr UTC</time>") {
 		t.Errorf("got %.2000s", pg.body)
 	}
 }
@@ -315,7 +315,7 @@ func TestLinkPolicy(t *testing.T) {
 	if err != nil || !made.ExpiresAt.Equal(r.now().Add(2*time.Hour)) {
 		t.Errorf("an invitation: got %v %v", made.ExpiresAt, err)
 	}
-	p.get(pathOf(t, made.URL)).has(t, 200, "until <bdi>2026-11-21 14:00 UTC")
+	p.get(pathOf(t, made.URL)).has(t, 200, "until <bdi>21 November 2026, 14:00 UTC")
 	recover := func(wait time.Duration) string {
 		made, err := r.users.Recover(t.Context(), r.as.Issuer, "alice", users.RecoveryOptions{})
 		from := r.now().Add(wait)
@@ -325,14 +325,14 @@ func TestLinkPolicy(t *testing.T) {
 		return pathOf(t, made.URL)
 	}
 	path := recover(5 * time.Hour)
-	p.get(path).has(t, 403, "from <bdi>2026-11-21 17:00 UTC")
+	p.get(path).has(t, 403, "from <bdi>21 November 2026, 17:00 UTC")
 	r.advance(5 * time.Hour)
-	p.get(path).has(t, 200, "until <bdi>2026-11-21 20:00 UTC")
+	p.get(path).has(t, 200, "until <bdi>21 November 2026, 20:00 UTC")
 
 	form := url.Values{"step": {p.get("/login/forgotten").step(t)}, "username": {"alice"}}
-	p.post("/login/forgotten", form).has(t, 200, "until <bdi>2026-11-21 17:04 UTC")
+	p.post("/login/forgotten", form).has(t, 200, "until <bdi>21 November 2026, 17:04 UTC")
 	path = pathOf(t, m.await(t, "Choose a new password"))
-	p.get(path).has(t, 200, "until <bdi>2026-11-21 17:04 UTC")
+	p.get(path).has(t, 200, "until <bdi>21 November 2026, 17:04 UTC")
 	r.advance(4 * time.Minute)
 	p.get(path).has(t, 404, "no longer valid")
 

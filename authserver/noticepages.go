@@ -3,7 +3,6 @@ package authserver
 import (
 	"errors"
 	"net/http"
-	"strings"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
@@ -71,11 +70,10 @@ func (p *noticePages) section(w http.ResponseWriter, r *http.Request, userID str
 	return v, err
 }
 
-// noticeDetail is what a change was about. Of a recovery link, servers before the letters had languages
-// kept the moment with English words before it.
+// noticeDetail is what a change was about.
 func noticeDetail(n storage.Notice) web.Text {
-	if n.Kind == string(notice.RecoverLinkMade) {
-		return web.Given(strings.TrimPrefix(n.Detail, "good from "))
+	if from, ok := notice.Moment(n.Detail); ok && n.Kind == string(notice.RecoverLinkMade) {
+		return web.When(from)
 	}
 	return web.Given(n.Detail)
 }

@@ -226,7 +226,7 @@ func TestProgramKeyIsNotWidened(t *testing.T) {
 	t.Run("PE-17 by a narrowed one", func(t *testing.T) {
 		wide := p.makeKey("scope", "mcp notes:write")
 		id := rows(grantRow, p.get("/account"))[0]
-		p.account("connections", "grant", id, "act", "narrow", "scope", "mcp").has(t, 200, "keeps the")
+		p.account("connections", "grant", id, "act", "narrow", "scope", "mcp").has(t, 200, "keeps only the")
 		p.refuses(wide, http.StatusBadRequest, "invalid_scope", "scope", "notes:write")
 		if status, out := p.use(wide); status != 200 || out["scope"] != "mcp" {
 			t.Errorf("got %d %v", status, out)
@@ -363,7 +363,7 @@ func TestProgramKeyForm(t *testing.T) {
 		} {
 			form := p.keyForm()
 			form.Set("name", name)
-			p.post("/account/keys", form).has(t, http.StatusBadRequest, "all of which can be seen")
+			p.post("/account/keys", form).has(t, http.StatusBadRequest, "all of them visible")
 		}
 		form := p.keyForm()
 		form.Set("name", "夜間　レポート é")

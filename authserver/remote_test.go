@@ -77,7 +77,7 @@ func (p *person) wantOver(w waiting, why string) {
 }
 
 const (
-	remoteLate   = "Nobody approved this in time"
+	remoteLate   = "This was not approved in time"
 	remoteDenied = "It was not approved on the other device"
 )
 
@@ -132,7 +132,7 @@ func TestRemoteSignIn(t *testing.T) {
 			t.Errorf("replayed: got %d %s", pg.status, pg.body)
 		}
 		again := phone.get(devicePath(w.code))
-		if again.status != http.StatusBadRequest || !strings.Contains(again.body, "No browser waits under this code") {
+		if again.status != http.StatusBadRequest || !strings.Contains(again.body, "No browser is waiting with this code") {
 			t.Errorf("the code again: got %d %s", again.status, again.body)
 		}
 		for _, want := range []string{
@@ -152,7 +152,7 @@ func TestRemoteSignIn(t *testing.T) {
 		asker, phone := r.person(), r.person()
 		w := asker.askRemote("/login")
 		if pg := phone.decideRemote(phone.signInFor(devicePath(w.code)), "deny", ""); !strings.Contains(
-			pg.body, "Nobody was signed in") {
+			pg.body, "The browser was not signed in") {
 			t.Fatalf("got %d %s", pg.status, pg.body)
 		}
 		asker.wantOver(w, remoteDenied)
@@ -164,7 +164,7 @@ func TestRemoteSignIn(t *testing.T) {
 		r.advance(5 * time.Minute)
 		asker.wantOver(late, remoteLate)
 		asker.wantOver(approved, remoteLate)
-		if pg := phone.decideRemote(open, "approve", late.number); !strings.Contains(pg.body, "No browser waits") {
+		if pg := phone.decideRemote(open, "approve", late.number); !strings.Contains(pg.body, "No browser is waiting") {
 			t.Errorf("an expired request is approved: %d %s", pg.status, pg.body)
 		}
 	})
@@ -177,7 +177,7 @@ func TestRemoteSignIn(t *testing.T) {
 		if pg := p.get("/login/device"); pg.status != http.StatusNotFound {
 			t.Errorf("got %d", pg.status)
 		}
-		if pg := p.signInFor("/device?user_code=4BCD-FGHJ"); !strings.Contains(pg.body, "No browser waits") {
+		if pg := p.signInFor("/device?user_code=4BCD-FGHJ"); !strings.Contains(pg.body, "No browser is waiting") {
 			t.Errorf("got %d %s", pg.status, pg.body)
 		}
 	})
@@ -200,7 +200,7 @@ func TestRemoteAttacks(t *testing.T) {
 		if pg := victim.decideRemote(open, "approve", wrong); !strings.Contains(pg.body, "That is not the number") {
 			t.Errorf("a wrong number: got %d %s", pg.status, pg.body)
 		}
-		if pg := victim.decideRemote(open, "approve", w.number); !strings.Contains(pg.body, "No browser waits") {
+		if pg := victim.decideRemote(open, "approve", w.number); !strings.Contains(pg.body, "No browser is waiting") {
 			t.Errorf("a second number: got %d %s", pg.status, pg.body)
 		}
 		thief.wantOver(w, remoteDenied)

@@ -162,6 +162,7 @@ func (p *wayPages) recovery(w http.ResponseWriter, r *http.Request) {
 	}
 	p.steps.web.For(r).RecoveryCodes(w, web.RecoveryCodes{
 		Action: p.path(pageRecovery), Step: sealed, Left: has.Factors.RecoveryCodes, BackURL: p.atWays(),
+		Second: p.enrol.Ways.CodeIsSecond(v.User, has.Factors),
 	})
 }
 

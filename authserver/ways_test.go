@@ -203,7 +203,7 @@ func TestPasskeySignIn(t *testing.T) {
 		step, _ := pg.asked(t)
 		pg.has(t, http.StatusOK, "<noscript>")
 		p.post("/login/passkey", url.Values{"step": {step}, "credential": {""}}).
-			has(t, http.StatusBadRequest, "needs script")
+			has(t, http.StatusBadRequest, "need JavaScript")
 	})
 	t.Run("PE-08 the page is the same for every name", func(t *testing.T) {
 		shape := func(name string) string {
@@ -444,7 +444,7 @@ func TestChangeOfWays(t *testing.T) {
 	r := newRig(t, named)
 	p := r.alice()
 	t.Run("PE-03 a password is not removed while it is the only way in", func(t *testing.T) {
-		p.change("password", "remove").has(t, http.StatusConflict, "your only way in")
+		p.change("password", "remove").has(t, http.StatusConflict, "your only way to sign in")
 	})
 	p.addPasskey(r.authenticator())
 	t.Run("a way has the name that the person gives it", func(t *testing.T) {
@@ -462,7 +462,7 @@ func TestChangeOfWays(t *testing.T) {
 		if pg := p.change("password", "remove"); pg.status != http.StatusSeeOther {
 			t.Fatalf("got %d %.300s", pg.status, pg.body)
 		}
-		p.change("way", "remove").has(t, http.StatusConflict, "your only way in")
+		p.change("way", "remove").has(t, http.StatusConflict, "your only way to sign in")
 		p.get("/account").has(t, http.StatusOK, "Key on the desk")
 	})
 	t.Run("the earlier page of the ways in leads to the account page", func(t *testing.T) {

@@ -81,7 +81,7 @@ func (c *connector) recognize(sent sentRequest, p provider.Profile) error {
 		return nil
 	}
 	return c.say(oauth.AccessDenied,
-		"At NAME another account is signed in than the one that is connected here.").Because(errOtherAccount)
+		"The account that is signed in at NAME is not the one that is connected here.").Because(errOtherAccount)
 }
 
 // question keeps an account that no user has until the person has said whether it is theirs.
@@ -174,4 +174,4 @@ func (d *Delegation) openClaim(row storage.Departure) (c *connector, out claim, 
 }
 
 var errNoClaim = oauth.NewError(oauth.InvalidRequest,
-	"This question was answered already, or is more than ten minutes old. Nothing was connected. Please begin again.")
+	"This question was answered already, or is more than ten minutes old. Nothing was linked. Please begin again.")

@@ -34,7 +34,7 @@ func (d *Delegation) EndNotice(provider, reason string) string {
 		reasonLoggedOut:    "You have signed out at NAME, and so here. Please sign in again.",
 		reasonNotAllowed:   "Your account at NAME may not use this server any more. If it should, please ask the operator of this server.",
 		reasonMistaken:     "NAME answered with the account of another person. Please sign in again.",
-		reasonDisconnected: "Your account at NAME was disconnected from this server. Please sign in again.",
+		reasonDisconnected: "Your account at NAME was unlinked from this server. Please sign in again.",
 		reasonDisabled:     "Your account on this server was disabled. Please ask its operator.",
 	}[reason]
 	return strings.ReplaceAll(text, "NAME", name)

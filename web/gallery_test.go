@@ -107,7 +107,7 @@ func delegated() []sample {
 		Code:    "access_denied", Provider: google, RetryURL: "/",
 	}
 	other := Failed{
-		Message: Told("At Google another account is signed in than the one that is connected here."), Code: "access_denied",
+		Message: Told("The account that is signed in at Google is not the one that is connected here."), Code: "access_denied",
 		Provider: google,
 		Came:     "mallory@example.com", Expected: "alice@example.com", RetryURL: "/connect/sealed",
 	}

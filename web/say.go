@@ -3,25 +3,30 @@ package web
 import (
 	"fmt"
 	"html/template"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/web/text"
 )
 
-// Text is a sentence that code gives to a page: a key of the catalogues with its values, or words
-// as they came from elsewhere. The zero value is nothing.
+// Text is a sentence that code gives to a page: a key of the catalogues with its values, a moment, or
+// words as they came from elsewhere. The zero value is nothing.
 type Text struct {
 	said  text.Sentence
+	at    time.Time
 	given string
 	told  bool // given is English of ours, which the catalogues may have
 }
 
 // Say is the text of a key ("login.wrong"), with the names and values that its braces stand for.
-func Say(key string, values ...string) Text { return Text{said: text.Say(key, values...)} }
+func Say(key string, values ...any) Text { return Text{said: text.Say(key, values...)} }
 
 // Count is Say for a text with plural forms.
-func Count(key string, n int, values ...string) Text {
+func Count(key string, n int, values ...any) Text {
 	return Text{said: text.Sentence{Key: key, Count: n, Values: values}}
 }
+
+// When is a moment.
+func When(at time.Time) Text { return Text{at: at} }
 
 // Given is a text that is shown as it is: in the language in which it came.
 func Given(s string) Text { return Text{given: s} }
@@ -51,6 +56,8 @@ func (p *Pages) html(t Text) template.HTML {
 	t = p.recognize(t)
 	switch s := cleanText(t.given); {
 	case t.said.Key != "":
+	case !t.at.IsZero():
+		return p.date(t.at)
 	case s == "":
 		return ""
 	case t.told && p.language.Tag != text.Default:
@@ -66,7 +73,10 @@ func (p *Pages) html(t Text) template.HTML {
 
 // Plain is a text without elements, as it stands in a title.
 func (p *Pages) Plain(t Text) string {
-	if t = p.recognize(t); t.said.Key == "" {
+	switch t = p.recognize(t); {
+	case !t.at.IsZero():
+		return p.language.Moment(t.at)
+	case t.said.Key == "":
 		return cleanText(t.given)
 	}
 	return p.language.Spell(t.said, func(s string) string { return s }, cleanText)

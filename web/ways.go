@@ -69,7 +69,8 @@ type AddApp struct {
 // shows them, once.
 type RecoveryCodes struct {
 	Action, Step string
-	Left         int // of the earlier ones, which end
+	Left         int  // of the earlier ones, which end
+	Second       bool // a code alone does not sign the person in
 	Codes        []string
 	Title        string // of the file
 	BackURL      string

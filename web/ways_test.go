@@ -67,6 +67,11 @@ func waySamples() []sample {
 				Action: "/account/recovery", Step: "sealed-step", Left: 3, BackURL: "/account",
 			})
 		}},
+		{"recoverycodes-second", func(p *Pages, w http.ResponseWriter) {
+			p.RecoveryCodes(w, RecoveryCodes{
+				Action: "/account/recovery", Step: "sealed-step", Second: true, BackURL: "/account",
+			})
+		}},
 		{"newpassword", func(p *Pages, w http.ResponseWriter) {
 			p.NewPassword(w, 400, NewPassword{
 				Action: "/account/password", Step: "sealed-step", Username: "alice", Problem: Say("newpassword.short"),

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"html/template"
 	"strings"
-	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/mail"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -25,9 +24,6 @@ type Letter struct {
 	event   *Event
 	stopURL string
 }
-
-// Time is a moment as letters say it: the same in every language.
-func Time(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
 // send delivers a letter. A person who has no address is told at the next visit.
 func (t *Notifier) send(ctx context.Context, l Letter) error {
@@ -63,14 +59,15 @@ func (t *Notifier) about(l Letter, u storage.User) Letter {
 	}
 	l.Subject = w.subject
 	l.Lines = []text.Sentence{text.Say("letter.account", "name", u.Name, "server", t.cfg.Issuer), w.text}
+	from, ok := Moment(l.event.Detail)
 	switch {
 	case l.event.Detail == "":
-	case l.event.Kind == RecoverLinkMade:
-		l.Lines = append(l.Lines, text.Say("letter.good_from", "time", l.event.Detail))
+	case ok && l.event.Kind == RecoverLinkMade:
+		l.Lines = append(l.Lines, text.Say("letter.good_from", "time", from))
 	default:
 		l.Lines = append(l.Lines, text.Say("letter.what", "detail", l.event.Detail))
 	}
-	l.Lines = append(l.Lines, text.Say("letter.when", "time", Time(l.event.At)))
+	l.Lines = append(l.Lines, text.Say("letter.when", "time", l.event.At))
 	if l.stopURL != "" {
 		l.Lines, l.Link = append(l.Lines, text.Say("letter.stop")), l.stopURL
 		return l

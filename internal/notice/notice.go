@@ -108,6 +108,19 @@ type Event struct {
 	Detail string    `json:"detail,omitempty"`
 }
 
+// From is the detail of RecoverLinkMade: the moment from which the link works.
+func From(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+// Moment is the moment of such a detail, also of one that a server kept before letters had languages.
+func Moment(detail string) (at time.Time, ok bool) {
+	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04 UTC", "good from 2006-01-02 15:04 UTC"} {
+		if at, err := time.Parse(layout, detail); err == nil {
+			return at, true
+		}
+	}
+	return time.Time{}, false
+}
+
 // keepTime bounds the writing of a notice.
 const keepTime = 5 * time.Second
 

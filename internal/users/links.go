@@ -118,7 +118,7 @@ func (u *Users) Invite(ctx context.Context, issuer string, i Invitation) (Link, 
 		To: i.Mail, Subject: text.Say("letter.invite"),
 		Lines: []text.Sentence{
 			text.Say("letter.invite_text", "name", i.Name, "server", issuer),
-			text.Say("letter.invite_link", "time", notice.Time(l.ExpiresAt)),
+			text.Say("letter.invite_link", "time", l.ExpiresAt),
 		},
 		Link: made.URL,
 	})
@@ -162,7 +162,7 @@ func (u *Users) Recover(ctx context.Context, issuer, name string, o RecoveryOpti
 		return Link{}, err
 	}
 	u.cfg.Notifier.TellOfRecovery(ctx, account.ID, notice.Change{
-		Kind: notice.RecoverLinkMade, Detail: notice.Time(l.NotBefore),
+		Kind: notice.RecoverLinkMade, Detail: notice.From(l.NotBefore),
 	}, issuer+LinkPath+stop)
 	if account.Mail == "" || !u.cfg.Notifier.HasMail() {
 		return made, nil
@@ -172,7 +172,7 @@ func (u *Users) Recover(ctx context.Context, issuer, name string, o RecoveryOpti
 		To: account.Mail, Locale: account.Locale, Subject: text.Say("letter.recover"),
 		Lines: []text.Sentence{
 			text.Say("letter.account", "name", account.Name, "server", issuer),
-			text.Say("letter.recover_link", "start", notice.Time(l.NotBefore), "end", notice.Time(l.ExpiresAt)),
+			text.Say("letter.recover_link", "start", l.NotBefore, "end", l.ExpiresAt),
 		},
 		Link: made.URL,
 	})

@@ -110,7 +110,7 @@ func (u *Users) reset(ctx context.Context, r Reset, until time.Time) error {
 		To: account.Mail, Locale: account.Locale, Subject: text.Say("letter.reset"),
 		Lines: []text.Sentence{
 			text.Say("letter.account", "name", account.Name, "server", r.Issuer),
-			text.Say("letter.reset_text", "time", notice.Time(made.ExpiresAt)),
+			text.Say("letter.reset_text", "time", made.ExpiresAt),
 		},
 		Link: made.URL,
 	})

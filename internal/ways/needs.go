@@ -88,8 +88,7 @@ func (p Policy) needs(u storage.User, f storage.Factors, methods []string) Need 
 	switch {
 	case shown(ByPasskey), shown(ByLink), first && shown(ByRecovery), (first || recovering) && shown(ByApp):
 		return Need{}
-	case recovering && (u.Admin || p.of(u, f) == Required):
-		// PE-06: a code from a drawer is not enough for an administrator, nor two factors.
+	case recovering && p.codeIsSecond(u, f):
 		return Need{Missing: true, Possible: possible(f, false, true)}
 	case recovering:
 		return Need{}
@@ -105,6 +104,17 @@ func (p Policy) needs(u storage.User, f storage.Factors, methods []string) Need 
 		}
 	}
 	return Need{}
+}
+
+// codeIsSecond reports whether a recovery code alone does not let a person in (PE-06): a code from a
+// drawer is not enough for an administrator, nor where two factors are required.
+func (p Policy) codeIsSecond(u storage.User, f storage.Factors) bool {
+	return u.Admin || p.of(u, f) == Required
+}
+
+// CodeIsSecond reports whether a person needs another proof beside a recovery code.
+func (w *Ways) CodeIsSecond(u storage.User, f storage.Factors) bool {
+	return w.cfg.Policy.codeIsSecond(u, f)
 }
 
 // possible are the methods that a person can use.

@@ -161,7 +161,7 @@ func TestPasskey(t *testing.T) {
 		remove("password")
 		b.until("!document.querySelector('[data-credential=password]')")
 		remove("way_")
-		b.says("your only way in")
+		b.says("your only way to sign in")
 		b.inspect("ways-last")
 	})
 }

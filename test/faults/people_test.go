@@ -217,7 +217,7 @@ var signsIn = map[string]string{
 
 // added: the way is there, and the person may be told to add a second one.
 func added(a answer) bool {
-	return strings.Contains(a.body, "lets you into your account") || back(a) && a.at().Fragment == "ways"
+	return strings.Contains(a.body, "From now on you can use") || back(a) && a.at().Fragment == "ways"
 }
 
 var additions = map[string]string{

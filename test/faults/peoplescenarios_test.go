@@ -383,7 +383,7 @@ var remoteScenarios = []scenario{
 			form.Set("decision", "deny")
 			return posts(b, action, form)
 		},
-		done: says("Nobody was signed in"),
+		done: says("The browser was not signed in"),
 	},
 	{
 		name: "GET /login/device once it is approved",

@@ -214,7 +214,7 @@ func TestLinking(t *testing.T) {
 				shown, err = root.goOn(shown)
 			}
 			if err != nil || !strings.Contains(shown.Text, "Signed in as root") ||
-				!strings.Contains(shown.Text, "Disconnect\n"+p.Kind+"\n") {
+				!strings.Contains(shown.Text, "Unlink\n"+p.Kind+"\n") {
 				t.Fatalf("%s: %v\n%s", p.Kind, err, shown.Text)
 			}
 		}

@@ -36,9 +36,9 @@ func TestProofAtAProvider(t *testing.T) {
 	alice, a := newPerson(t, idptest.Alice), newApp(t)
 	id := i.register(t, "An application", a.redirect())
 	alice.visit(t, i.link(id, a.redirect(), "provider", "node"))
-	connected := func(p page) (n int) { // those that can be disconnected: not the last one
+	connected := func(p page) (n int) { // those that can be unlinked: not the last one
 		for _, l := range p.Links {
-			if strings.HasPrefix(l, "Disconnect") {
+			if strings.HasPrefix(l, "Unlink") {
 				n++
 			}
 		}

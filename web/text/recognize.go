@@ -23,7 +23,7 @@ type recognizer struct {
 const Refusals = "refusal"
 
 // Recognize finds the text in file Refusals that is s in English, with its names and values.
-func (c *Catalogues) Recognize(s string) (key string, values []string, ok bool) {
+func (c *Catalogues) Recognize(s string) (key string, values []any, ok bool) {
 	if key, ok := c.known.whole[s]; ok {
 		return key, nil, true
 	}

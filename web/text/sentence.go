@@ -1,27 +1,33 @@
 package text
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Sentence is a text of the catalogues with the values that its braces stand for.
 type Sentence struct {
-	Key    string   // by file and name: "login.wrong"
-	Values []string // a name, its value, and so on
-	Count  int      // what a text with plural forms depends on
+	Key    string // by file and name: "login.wrong"
+	Values []any  // a name, its value, and so on; a time.Time is written as the language does
+	Count  int    // what a text with plural forms depends on
 }
 
 // Say is the sentence of a key.
-func Say(key string, values ...string) Sentence { return Sentence{Key: key, Values: values} }
+func Say(key string, values ...any) Sentence { return Sentence{Key: key, Values: values} }
 
-// Value is the value with a name, "" for none.
-func (s Sentence) Value(name string) string {
+// value is the value with a name in a language, "" for none.
+func (s Sentence) value(name string, in *Language) string {
 	for pair := range slices.Chunk(s.Values, 2) {
-		if pair[0] == name && len(pair) == 2 {
-			return pair[1]
+		if pair[0] != name || len(pair) < 2 {
+			continue
 		}
+		if at, ok := pair[1].(time.Time); ok {
+			return in.Moment(at)
+		}
+		return fmt.Sprint(pair[1])
 	}
 	return ""
 }
@@ -41,7 +47,7 @@ func (l *Language) Spell(s Sentence, words, value func(string) string) string {
 		case piece.Value == Number && entry.Counted:
 			out.WriteString(strconv.Itoa(s.Count))
 		default:
-			out.WriteString(value(s.Value(piece.Value)))
+			out.WriteString(value(s.value(piece.Value, l)))
 		}
 	}
 	return out.String()

@@ -88,7 +88,7 @@ const (
 )
 
 var errKeysOff = oauth.NewError(oauth.AccessDenied,
-	"Keys for programs are switched off at this server. Its operator can say why.")
+	"Keys for programs are turned off on this server. Ask its operator.")
 
 // Offer shows what the person whose a browser is may make a key for. entry.ErrProve when the
 // person's last proof is too old (PE-04); entry.ErrMore when they owe a second factor.

@@ -32,7 +32,7 @@ var (
 	errKeyEnded = oauth.NewError(oauth.InvalidClient,
 		"Client authentication failed: this key has ended. Its person can make another one.")
 	errKeysOff = oauth.NewError(oauth.UnauthorizedClient,
-		"Keys for programs are switched off at this authorization server.")
+		"Keys for programs are turned off on this authorization server.")
 )
 
 // Reply decides what the program may have, in one storage call.
