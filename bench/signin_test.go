@@ -64,14 +64,20 @@ func (r *rig) signedIn(b *testing.B) *browser {
 	return br
 }
 
-// BenchmarkSignIn is a sign-in of a person with a browser session: the page on which they
-// are asked, their approval, and the code exchange.
+// BenchmarkSignIn is a sign-in: with the password, up to the page on which the person is asked; and
+// with a browser session, that page, their approval, and the code exchange.
 func BenchmarkSignIn(b *testing.B) {
 	for _, s := range stores {
 		b.Run("store="+s.name, func(b *testing.B) {
 			r := newRig(b, s.open(b))
 			br := r.signedIn(b)
 			var page, location string
+			b.Run("password", func(b *testing.B) { // which is hashed
+				b.ReportAllocs()
+				for b.Loop() {
+					r.signedIn(b)
+				}
+			})
 			b.Run("page", func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {

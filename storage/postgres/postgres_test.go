@@ -41,9 +41,17 @@ func open(t testing.TB, url string, o Options) *Store {
 	return s
 }
 
+// migrated returns what creates databases that have our schema already, and returns their URLs with
+// some settings, by which the schema was made: it takes longer to make than most tests take.
+func migrated(t *testing.T, server *pgtest.Server, settings string) func(testing.TB) string {
+	t.Helper()
+	database := server.Template(t, func(url string) { open(t, url+settings, Options{}).Close() })
+	return func(tb testing.TB) string { return database(tb) + settings }
+}
+
 func TestContract(t *testing.T) {
-	server := pgtest.Start(t)
-	storagetest.Run(t, func(t *testing.T) storage.Store { return open(t, server.Database(t), Options{}) })
+	database := migrated(t, pgtest.Start(t), "")
+	storagetest.Run(t, func(t *testing.T) storage.Store { return open(t, database(t), Options{}) })
 }
 
 // TestContractWhilePutOff runs what tokens are concerned with before step 12 is applied.
@@ -85,19 +93,15 @@ func openEditable(server *pgtest.Server) func(t *testing.T) (storage.Store, func
 // TestContractSerializable stands for servers that know no weaker isolation: there
 // a conflict is an error 40001, and the verb must start over.
 func TestContractSerializable(t *testing.T) {
-	server := pgtest.Start(t)
-	storagetest.Run(t, func(t *testing.T) storage.Store {
-		return open(t, server.Database(t)+"&default_transaction_isolation=serializable", Options{})
-	})
+	database := migrated(t, pgtest.Start(t), "&default_transaction_isolation=serializable")
+	storagetest.Run(t, func(t *testing.T) storage.Store { return open(t, database(t), Options{}) })
 }
 
 // TestContractBehindAPooler runs without prepared statements, as an old PgBouncer
 // in transaction mode requires.
 func TestContractBehindAPooler(t *testing.T) {
-	server := pgtest.Start(t)
-	storagetest.Run(t, func(t *testing.T) storage.Store {
-		return open(t, server.Database(t)+"&default_query_exec_mode=cache_describe", Options{})
-	})
+	database := migrated(t, pgtest.Start(t), "&default_query_exec_mode=cache_describe")
+	storagetest.Run(t, func(t *testing.T) storage.Store { return open(t, database(t), Options{}) })
 }
 
 // TestContractBehindPgBouncer runs through a real PgBouncer in transaction mode, of
@@ -105,9 +109,9 @@ func TestContractBehindAPooler(t *testing.T) {
 func TestContractBehindPgBouncer(t *testing.T) {
 	server := pgtest.Start(t)
 	through := server.Bouncer(t)
-	storagetest.Run(t, func(t *testing.T) storage.Store {
-		return open(t, through(server.Database(t)), Options{})
-	})
+	open(t, through(server.Database(t)), Options{}).Close() // which it keeps connections to
+	database := migrated(t, server, "")
+	storagetest.Run(t, func(t *testing.T) storage.Store { return open(t, through(database(t)), Options{}) })
 }
 
 func BenchmarkPostgres(b *testing.B) {

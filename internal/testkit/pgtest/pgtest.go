@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -105,8 +107,26 @@ func start() (*Server, error) {
 // its URL.
 func (s *Server) Database(tb testing.TB) string {
 	tb.Helper()
+	return s.create(tb, "CREATE DATABASE %s")
+}
+
+// Template has fill put something into a database, and returns what creates copies of it, as
+// Database creates empty ones, while the test runs. No connection of fill may stay open.
+func (s *Server) Template(tb testing.TB, fill func(url string)) (database func(testing.TB) string) {
+	tb.Helper()
+	url := s.Database(tb)
+	fill(url)
+	copied := "CREATE DATABASE %s TEMPLATE " + pgx.Identifier{path.Base(strings.Split(url, "?")[0])}.Sanitize()
+	return func(tb testing.TB) string {
+		tb.Helper()
+		return s.create(tb, copied)
+	}
+}
+
+func (s *Server) create(tb testing.TB, statement string) (url string) {
+	tb.Helper()
 	name := pgx.Identifier{secrets.ID("mcp_authd_test_")}
-	if err := s.Exec("CREATE DATABASE " + name.Sanitize()); err != nil {
+	if err := s.Exec(fmt.Sprintf(statement, name.Sanitize())); err != nil {
 		tb.Fatalf("pgtest: %v", err)
 	}
 	tb.Cleanup(func() {

@@ -23,6 +23,31 @@ func TestEachDatabaseIsEmptyAndItsOwn(t *testing.T) {
 	}
 }
 
+func TestCopiesOfATemplateAreTheirOwn(t *testing.T) {
+	run := func(url, sql string) int64 {
+		t.Helper()
+		c, err := pgx.Connect(t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close(t.Context())
+		tag, err := c.Exec(t.Context(), sql)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tag.RowsAffected()
+	}
+	database := Start(t).Template(t, func(url string) {
+		run(url, "CREATE TABLE filled (id INTEGER)")
+		run(url, "INSERT INTO filled VALUES (1)")
+	})
+	for range 2 {
+		if got := run(database(t), "DELETE FROM filled"); got != 1 {
+			t.Errorf("got %d rows, want 1", got)
+		}
+	}
+}
+
 func TestWhatWasCommittedSurvivesAStop(t *testing.T) {
 	ctx, s := context.Background(), StartOwn(t)
 	url := s.Database(t)
