@@ -150,7 +150,7 @@ func (s *steps) writeRemote(w http.ResponseWriter, r *http.Request, step entry.S
 		s.askRemote(w, r, step)
 	case entry.RemoteDecided:
 		s.web.For(r).RemoteDone(w, web.RemoteDone{
-			Denied: step.Denied, Mistaken: step.Mistaken, AccountURL: s.views.paths.account,
+			Outcome: string(step.Outcome), AccountURL: s.views.paths.account,
 		})
 	case entry.EnterRemoteCode:
 		s.enterDeviceCode(w, r, flow.EnterDeviceCode(step))

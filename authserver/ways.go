@@ -84,7 +84,7 @@ func (p *wayPages) section(
 		Action: p.path(pageWays), Recovery: has.Factors.RecoveryCodes, Refused: refusedPasskeys(p.enrol.Ways.Site()),
 		PasskeyURL: p.path(pagePasskey), AppURL: p.path(pageApp), RecoveryURL: p.path(pageRecovery),
 	}
-	only := has.Factors.Identities == 1 && p.alone(has.Factors) == 1
+	only := has.Factors.Identities == 1 && has.Factors.Alone() == 1
 	if v.Accounts, v.Connect, err = p.accounts(w, r, u, identities, only); err != nil {
 		return v, err
 	}
@@ -106,19 +106,10 @@ func (p *wayPages) section(
 		v.Password = &web.PasswordWay{URL: p.path(pagePassword)}
 		v.Password.Step, err = p.forms.seal(w, r, purposeWay, entry.WayForm{UserID: u.ID, Way: entry.PasswordWay})
 	}
-	if err == nil && v.Recovery > 0 && p.alone(has.Factors) > 0 {
+	if err == nil && v.Recovery > 0 && has.Factors.Alone() > 0 {
 		v.RecoveryStep, err = p.forms.seal(w, r, purposeWay, entry.WayForm{UserID: u.ID, Way: entry.RecoveryWay})
 	}
 	return v, err
-}
-
-// alone counts the ways that let a person in without another one.
-func (p *wayPages) alone(has storage.Factors) int {
-	n := has.Passkeys + has.Identities
-	if has.Password && !p.steps.passwords.off {
-		n++
-	}
-	return n
 }
 
 func wayView(way ways.Listed, sealed string) web.Way {

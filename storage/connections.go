@@ -28,7 +28,7 @@ type Connections interface {
 	// Connection returns one of them, or a key for a program. ErrNotFound.
 	Connection(ctx context.Context, userID, id string, now time.Time) (Connection, error)
 	// NarrowGrant leaves a grant fewer scopes, and forgets the consent to the others, so that a
-	// client which wants them again has to ask. ErrMismatch for a scope that the grant has not;
+	// client which wants them again has to ask. ErrWider for a scope that the grant has not;
 	// ErrNotFound when it is not live.
 	NarrowGrant(ctx context.Context, userID, id string, to oauth.Scopes, now time.Time) error
 	// PauseGrant has a grant give nothing until it is resumed: its tokens are inactive, its refresh
@@ -63,6 +63,9 @@ func (e SignInEnd) Ends(s Session) error {
 	}
 	return nil
 }
+
+// ErrWider: a grant can be narrowed, and not be given a scope that it has not.
+var ErrWider = errors.New("storage: the grant has not all of the scopes")
 
 // ErrProved: the person of a session has proved who they are there, and lately.
 var ErrProved = errors.New("storage: the session was proved lately")

@@ -50,6 +50,15 @@ type Factors struct {
 	AdminEnrolled bool
 }
 
+// Alone counts the ways that let a person in without another one. The verbs of WayEnds count the same.
+func (f Factors) Alone() int {
+	n := f.Passkeys + f.Identities
+	if f.Password {
+		n++
+	}
+	return n
+}
+
 // Ways holds passkeys and authenticator apps.
 type Ways interface {
 	// AddWay stores a way. ErrNotFound when the account is gone or disabled; ErrExists when the id

@@ -293,12 +293,14 @@ func samples() []sample {
 			v.Near, v.Problem = false, Say("remote.number_missing")
 			p.RemoteAsk(w, 400, v)
 		}},
-		{"remotedone", func(p *Pages, w http.ResponseWriter) { p.RemoteDone(w, RemoteDone{AccountURL: "/account"}) }},
+		{"remotedone", func(p *Pages, w http.ResponseWriter) {
+			p.RemoteDone(w, RemoteDone{Outcome: "approved", AccountURL: "/account"})
+		}},
 		{"remotedone-denied", func(p *Pages, w http.ResponseWriter) {
-			p.RemoteDone(w, RemoteDone{Denied: true, AccountURL: "/account"})
+			p.RemoteDone(w, RemoteDone{Outcome: "denied", AccountURL: "/account"})
 		}},
 		{"remotedone-mistaken", func(p *Pages, w http.ResponseWriter) {
-			p.RemoteDone(w, RemoteDone{Denied: true, Mistaken: true, AccountURL: "/account"})
+			p.RemoteDone(w, RemoteDone{Outcome: "wrong number", AccountURL: "/account"})
 		}},
 		{"setup", func(p *Pages, w http.ResponseWriter) { p.Setup(w, 200, setup) }},
 		{"setup-problem", func(p *Pages, w http.ResponseWriter) { p.Setup(w, 400, setupFailed) }},

@@ -45,8 +45,7 @@ type RemoteAsk struct {
 
 // RemoteDone is the view of the page after RemoteAsk.
 type RemoteDone struct {
-	Denied     bool
-	Mistaken   bool // the number was not that of the browser
+	Outcome    string // approved, denied, or "wrong number", which denies the browser
 	AccountURL string
 }
 

@@ -27,7 +27,7 @@ func newGrantNarrow(s std) *cobra.Command {
 			return a.lessen(c.Context(), s, args[0], asJSON, "narrowed", audit.GrantNarrowed,
 				func(ctx context.Context, g storage.Grant) error {
 					err := a.store.NarrowGrant(ctx, g.UserID, g.ID, to, time.Now())
-					if errors.Is(err, storage.ErrMismatch) {
+					if errors.Is(err, storage.ErrWider) {
 						return fmt.Errorf("the grant has only %q: a grant can be left less, and not be given more", g.Scopes)
 					}
 					return err

@@ -40,7 +40,8 @@ func TestEveryStatementCanFail(t *testing.T) {
 		if err := s.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		return &storagetest.Failing{Store: s, Around: func(verb string, do func() error) error {
+		failing := &storagetest.Failing{Store: s}
+		failing.Surround(func(verb string, do func() error) error {
 			one.Lock()
 			defer one.Unlock()
 			if verb == "Sweep" { // of many transactions: what one has swept stays swept
@@ -60,7 +61,8 @@ func TestEveryStatementCanFail(t *testing.T) {
 					return err
 				}
 			}
-		}}
+		})
+		return failing
 	})
 	if hits < 1000 {
 		t.Errorf("%d statements failed: the verbs do not go through the driver of the test", hits)

@@ -118,9 +118,9 @@ func narrowings(t *testing.T, e *env) {
 			check(t, err)
 			same(t, v.Consented, oauth.Scopes{"mcp"})
 		})
-		t.Run("wider is ErrMismatch, and changes nothing", func(t *testing.T) {
+		t.Run("wider is ErrWider, and changes nothing", func(t *testing.T) {
 			for _, to := range []oauth.Scopes{{"mcp", "notes:write"}, {"admin"}, {""}} {
-				wantErr(t, e.s.NarrowGrant(e.ctx, p.ID, a.Grant.ID, to, e.now), storage.ErrMismatch)
+				wantErr(t, e.s.NarrowGrant(e.ctx, p.ID, a.Grant.ID, to, e.now), storage.ErrWider)
 			}
 			same(t, e.state(t, a).Scopes, oauth.Scopes{"mcp"})
 		})
@@ -286,7 +286,7 @@ func raceNarrow(t *testing.T, e *env) {
 		default:
 			_, err = e.s.RotateRefresh(e.ctx, e.rotation(a, token))
 		}
-		if err != nil && !errors.Is(err, storage.ErrMismatch) {
+		if err != nil && !errors.Is(err, storage.ErrWider) {
 			t.Error(err)
 		}
 	})

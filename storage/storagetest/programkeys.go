@@ -227,7 +227,7 @@ func keyEnds(t *testing.T, e *env) {
 		_, err := e.useKey(k, e.now)
 		wantErr(t, err, storage.ErrPaused)
 		check(t, e.s.NarrowGrant(e.ctx, p.ID, k.Grant.ID, oauth.Scopes{"mcp"}, e.now))
-		wantErr(t, e.s.NarrowGrant(e.ctx, p.ID, k.Grant.ID, k.Grant.Scopes, e.now), storage.ErrMismatch)
+		wantErr(t, e.s.NarrowGrant(e.ctx, p.ID, k.Grant.ID, k.Grant.Scopes, e.now), storage.ErrWider)
 		check(t, e.s.ResumeGrant(e.ctx, p.ID, k.Grant.ID, e.now))
 		g, err := e.useKey(k, e.now)
 		check(t, err)

@@ -258,7 +258,7 @@ func (a *Page) Narrow(ctx context.Context, p Person, id string, to oauth.Scopes)
 		to = append(to.Without(offline), c.Scopes.Intersect(offline)...)
 		err = a.Store.NarrowGrant(ctx, p.UserID, id, to, a.Now())
 	}
-	if errors.Is(err, storage.ErrMismatch) {
+	if errors.Is(err, storage.ErrWider) {
 		return Wider, nil
 	}
 	return a.outcome(ctx, Narrowed, err, audit.GrantNarrowed, c, slog.String("scope", to.String()))

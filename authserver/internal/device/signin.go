@@ -126,6 +126,43 @@ func (q *BrowserRequests) Find(ctx context.Context, typed string, g Guesser) (r 
 	return r, err
 }
 
+// Approve has the browser of a request be signed in by the session that approves. Its error is
+// ErrSignedOut when that has ended, ErrWrong when the request was decided or has expired, or an
+// *oauth.Error.
+func (q *BrowserRequests) Approve(ctx context.Context, secret, approver storage.Hash) error {
+	return q.decide(ctx, secret, &approver)
+}
+
+// Deny decides a request against its browser. Its errors are those of Approve.
+func (q *BrowserRequests) Deny(ctx context.Context, secret storage.Hash) error {
+	return q.decide(ctx, secret, nil)
+}
+
+func (q *BrowserRequests) decide(ctx context.Context, secret storage.Hash, approver *storage.Hash) error {
+	return decided(q.Store.DecideRemoteSignIn(ctx, secret, approver, q.Now()))
+}
+
+// Collect begins the session of a browser whose request was approved, once. Its errors are those of
+// Approve.
+func (q *BrowserRequests) Collect(ctx context.Context, a Asked, s storage.Session) error {
+	return decided(q.Store.CollectRemoteSignIn(ctx, a.Hash(), s, q.Now()))
+}
+
+// ErrSignedOut: the session that approves, or has approved, has ended.
+var ErrSignedOut = errors.New("device: the session that approves has ended")
+
+func decided(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, storage.ErrNotFound):
+		return ErrSignedOut
+	case errors.Is(err, storage.ErrSpent), errors.Is(err, storage.ErrExpired):
+		return ErrWrong
+	}
+	return refusal.Unavailable(err)
+}
+
 // Waiting is Find for a code that was found before: no guess.
 func (q *BrowserRequests) Waiting(ctx context.Context, code string) (storage.RemoteSignIn, error) {
 	r, err := q.Store.RemoteSignInByCode(ctx, q.hash(Read(code)), q.Now())

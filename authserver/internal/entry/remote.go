@@ -76,9 +76,19 @@ type AskRemote struct {
 	NoNumber bool // the person has approved, and typed no number
 }
 
-// RemoteDecided is the page after that. Mistaken: the number was not that of the browser, which
-// denies it.
-type RemoteDecided struct{ Denied, Mistaken bool }
+// RemoteOutcome is what a person has decided about a browser.
+type RemoteOutcome string
+
+// The outcomes.
+const (
+	Approved RemoteOutcome = "approved"
+	Denied   RemoteOutcome = "denied"
+	// WrongNumber: the number was not that of the browser, which denies it.
+	WrongNumber RemoteOutcome = "wrong number"
+)
+
+// RemoteDecided is the page after that.
+type RemoteDecided struct{ Outcome RemoteOutcome }
 
 // EnterRemoteCode is the page on which a person types the code of a browser again: device.ErrWrong or
 // device.ErrThrottled says why what they have typed leads nowhere.
@@ -149,13 +159,13 @@ func (s *RemoteSignIns) collect(
 	}
 	se := mint(v.User, methods)
 	se.AuthTime, se.ProvedAt, se.UpstreamID = v.Session.ProvedAt, notProved, v.Session.UpstreamID
-	switch err := s.Requests.Store.CollectRemoteSignIn(ctx, a.Hash(), se, s.Now()); {
-	case errors.Is(err, storage.ErrNotFound):
+	switch err := s.Requests.Collect(ctx, a.Asked, se); {
+	case errors.Is(err, device.ErrSignedOut):
 		return RemoteOver{a.To, RemoteDenied}, nil
-	case errors.Is(err, storage.ErrSpent), errors.Is(err, storage.ErrExpired):
+	case errors.Is(err, device.ErrWrong):
 		return RemoteOver{a.To, RemoteLate}, nil
 	case err != nil:
-		return nil, refusal.Unavailable(err)
+		return nil, err
 	}
 	s.Users.SignedIn(ctx, v.User, from, methods)
 	s.Notices.Tell(ctx, v.User.ID, notice.Change{Kind: notice.RemoteSignIn, Detail: se.Agent})
@@ -249,19 +259,23 @@ func (s *RemoteSignIns) Decide(
 	}
 	switch verdict {
 	case "deny":
-		return s.deny(ctx, form, v.User, "")
+		return s.deny(ctx, form, v.User, Denied)
 	case "approve":
 		return s.approve(ctx, form, found, strings.TrimSpace(number), v)
 	}
 	return nil, refusal.ErrIncomplete
 }
 
-func (s *RemoteSignIns) deny(ctx context.Context, form RemoteForm, u storage.User, reason string) (Step, error) {
-	if err := s.Requests.Store.DecideRemoteSignIn(ctx, form.Secret, nil, s.Now()); err != nil {
-		return undecided(form.Code, err)
+func (s *RemoteSignIns) deny(ctx context.Context, form RemoteForm, u storage.User, outcome RemoteOutcome) (Step, error) {
+	if err := s.Requests.Deny(ctx, form.Secret); err != nil {
+		return again(form.Code, err)
+	}
+	reason := ""
+	if outcome == WrongNumber {
+		reason = string(outcome)
 	}
 	s.Audit.Record(ctx, audit.RemoteDenied, audit.Person(u.ID, u.Name), slog.String("reason", reason))
-	return RemoteDecided{Denied: true, Mistaken: reason != ""}, nil
+	return RemoteDecided{outcome}, nil
 }
 
 func (s *RemoteSignIns) approve(
@@ -276,24 +290,15 @@ func (s *RemoteSignIns) approve(
 		asked.NoNumber = true
 		return asked, nil
 	case subtle.ConstantTimeCompare([]byte(number), []byte(s.Requests.Number(form.Code))) != 1:
-		return s.deny(ctx, form, v.User, "wrong number") // a second guess would be too many
+		return s.deny(ctx, form, v.User, WrongNumber) // a second guess would be too many
 	}
-	err = s.Requests.Store.DecideRemoteSignIn(ctx, form.Secret, &v.Session.Hash, s.Now())
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
+	switch err := s.Requests.Approve(ctx, form.Secret, v.Session.Hash); {
+	case errors.Is(err, device.ErrSignedOut):
 		return s.signIn(ctx, form.Code, v.Session.Hash), nil
 	case err != nil:
-		return undecided(form.Code, err)
+		return again(form.Code, err)
 	}
 	s.Audit.Record(ctx, audit.RemoteApproved, audit.Person(v.User.ID, v.User.Name),
 		slog.String("agent", found.Agent), slog.String("address", found.Address))
-	return RemoteDecided{}, nil
-}
-
-// undecided is the step after a decision that was not carried out.
-func undecided(code string, err error) (Step, error) {
-	if errors.Is(err, storage.ErrSpent) || errors.Is(err, storage.ErrExpired) {
-		return EnterRemoteCode{code, device.ErrWrong}, nil
-	}
-	return nil, refusal.Unavailable(err)
+	return RemoteDecided{Approved}, nil
 }

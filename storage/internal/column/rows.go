@@ -372,7 +372,7 @@ func (r *NumberedRow) Values() (secret []byte, generation int64, rotatedAt, expi
 // Narrowing is what a grant loses when it is left the scopes to: nothing when it has no others.
 func Narrowing(g storage.Grant, to oauth.Scopes) (gone oauth.Scopes, err error) {
 	if len(to.Without(g.Scopes)) > 0 {
-		return nil, storage.ErrMismatch
+		return nil, storage.ErrWider
 	}
 	return g.Scopes.Without(to), nil
 }
