@@ -126,6 +126,21 @@ func TestStopEndsWhatIsUnderWay(t *testing.T) {
 			t.Error("it has signed in")
 		}
 	})
+	t.Run("PE-10 a sign-in whose password is being checked", func(t *testing.T) {
+		r := newRig(t)
+		u, err := r.Users().Find(t.Context(), "alice")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.store.StopEverything(t.Context(), u.ID, r.now().Add(time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		p := r.person()
+		p.enter().has(t, http.StatusUnauthorized, "not right")
+		if r.advance(2 * time.Second); p.enter().status != http.StatusSeeOther {
+			t.Error("one that begins afterwards is refused")
+		}
+	})
 	t.Run("PE-10 a page that asks", func(t *testing.T) {
 		if pg := p.decided(asked, nil); !strings.Contains(pg.body, `name="password"`) {
 			t.Errorf("got %d to %q", pg.status, pg.header.Get("Location"))

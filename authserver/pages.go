@@ -77,7 +77,7 @@ func newPages(s *Server) *pages {
 	}
 	devices := &flow.Devices{Flow: f, Requests: s.devices, Approvals: s.grants.approvals}
 	prove := &provePages{signIn, forms, steps}
-	enrol := &entry.Enrolment{Store: c.Store, Users: s.users, Ways: s.ways, Notices: s.notifier}
+	enrol := &entry.Enrolment{Store: c.Store, Users: s.users, Ways: s.ways, Notices: s.notifier, Now: c.Now}
 	ways := &wayPages{
 		browsers: browsers,
 		enrol:    enrol,

@@ -176,7 +176,8 @@ func TestWhatWasShownIsWhatIsAllowed(t *testing.T) {
 			t.Fatal(err)
 		}
 		fresh := r.sessions.Mint(u.ID)
-		if err := r.store.PutSession(t.Context(), fresh.Session, u.PasswordHash); err != nil {
+		by := storage.SignInStart{PasswordHash: u.PasswordHash}
+		if err := r.store.PutSession(t.Context(), fresh.Session, by); err != nil {
 			t.Fatal(err)
 		}
 		for _, tt := range []struct {

@@ -152,7 +152,8 @@ func pile(b *testing.B, s storage.Store, db *sql.DB, fill []string, created, exp
 				ID: "mcp_hosted", Name: "Hosted", AuthMethod: "none", Source: storage.SourceCIMD, CreatedAt: now,
 			}),
 		s.PutSession(b.Context(),
-			storage.Session{Hash: session, UserID: "usr_1", CreatedAt: now, ExpiresAt: now.Add(24 * time.Hour)}, ""),
+			storage.Session{Hash: session, UserID: "usr_1", CreatedAt: now, ExpiresAt: now.Add(24 * time.Hour)},
+			storage.SignInStart{}),
 	} {
 		if err != nil {
 			b.Fatal(err)

@@ -91,7 +91,8 @@ func newRig(b *testing.B, store storage.Store) *rig {
 	for _, err := range []error{
 		store.PutSession(ctx,
 			storage.Session{
-				Hash: r.session, UserID: u.ID, AuthTime: now, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}, ""),
+				Hash: r.session, UserID: u.ID, AuthTime: now, CreatedAt: now, ExpiresAt: now.Add(time.Hour)},
+			storage.SignInStart{}),
 		store.PutClient(ctx,
 			storage.Client{
 				ID: "app", RedirectURIs: []string{redirect},

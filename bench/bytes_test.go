@@ -83,7 +83,7 @@ func signInOnce(s storage.Store, i int) error {
 	}
 	if err := s.PutSession(ctx,
 		storage.Session{Hash: token, UserID: user.ID, AuthTime: now, CreatedAt: now, ExpiresAt: now.Add(time.Hour)},
-		""); err != nil {
+		storage.SignInStart{}); err != nil {
 		return err
 	}
 	if _, err := s.Visit(ctx,

@@ -106,7 +106,8 @@ func grown(b *testing.B, e grownStore) {
 	err = s.CreateUser(b.Context(), storage.User{ID: "usr_1", Name: "alice", CreatedAt: now})
 	if err == nil || errors.Is(err, storage.ErrExists) {
 		err = s.PutSession(b.Context(),
-			storage.Session{Hash: session, UserID: "usr_1", CreatedAt: now, ExpiresAt: now.Add(24 * time.Hour)}, "")
+			storage.Session{Hash: session, UserID: "usr_1", CreatedAt: now, ExpiresAt: now.Add(24 * time.Hour)},
+			storage.SignInStart{})
 	}
 	if err != nil && !errors.Is(err, storage.ErrExists) {
 		b.Fatal(err)

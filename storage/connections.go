@@ -43,8 +43,15 @@ type Connections interface {
 type Stops interface {
 	// StopEverything ends every session of a user, also those at upstream providers, whose
 	// tokens are then among the Handbacks, revokes every grant and forgets every consent, all at
-	// once. The account stays.
+	// once. The account stays. No session begins of a sign-in that began by now: see PutSession.
 	StopEverything(ctx context.Context, userID string, now time.Time) error
+}
+
+// SignInStart is what a session begins with. What ends all sessions of a person ends also the sign-ins
+// that are under way by then.
+type SignInStart struct {
+	PasswordHash string    // that was checked; "": no password was given
+	At           time.Time // when the sign-in began; zero: whenever
 }
 
 // SignInEnd is the end of sessions by another one.

@@ -134,12 +134,10 @@ type Setup interface {
 
 // Sessions holds browser sign-ins.
 type Sessions interface {
-	// PutSession stores a new session. ErrNotFound when the account is gone or disabled,
-	// or when its password hash is no longer the one that was checked: an operator who sets a
-	// password ends also the sign-ins that are under way. An empty passwordHash: the
-	// sign-in had no password. ErrNotFound also when the session names one at an upstream
-	// provider that has ended or is not the user's.
-	PutSession(ctx context.Context, s Session, passwordHash string) error
+	// PutSession stores a new session. ErrNotFound when the account is gone or disabled, or has
+	// another password or was stopped since the sign-in began; also when the session names one at an
+	// upstream provider that has ended or is not the user's.
+	PutSession(ctx context.Context, s Session, by SignInStart) error
 	// Visit answers, in one round trip, who a browser belongs to and what that
 	// person has consented to for one client and resource.
 	Visit(ctx context.Context, v VisitKey) (Visit, error)

@@ -60,7 +60,7 @@ func (l *lost) grant(id, user, client string) {
 		copy(code[1:], id)
 		err = errors.Join(
 			s.PutSession(ctx, storage.Session{Hash: session, UserID: u.ID, CreatedAt: l.now, ExpiresAt: soon},
-				u.PasswordHash),
+				storage.SignInStart{PasswordHash: u.PasswordHash}),
 			s.Approve(ctx, storage.Approval{Session: session, Now: l.now,
 				Client: &c, Material: c.Material(),
 				Grant: storage.Grant{

@@ -24,7 +24,7 @@ func scriptProgramKey(ts *testscript.TestScript, _ bool, args []string) {
 	se := storage.Session{
 		Hash: secrets.Hash(secrets.Token("")), UserID: u.ID, CreatedAt: now, ExpiresAt: now.Add(time.Hour),
 	}
-	ts.Check(s.PutSession(ctx, se, u.PasswordHash))
+	ts.Check(s.PutSession(ctx, se, storage.SignInStart{PasswordHash: u.PasswordHash}))
 	digest := storage.Hash(secrets.Hash(secrets.Token("")))
 	k := storage.ProgramKey{
 		Session: se.Hash,

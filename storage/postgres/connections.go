@@ -120,11 +120,12 @@ func (s *Store) ResumeGrant(ctx context.Context, userID, id string, now time.Tim
 
 // StopEverything implements storage.Stops.
 //
-// It holds the account, so that a session which another one has approved, and which begins
-// meanwhile, is there to be ended: see CollectRemoteSignIn.
+// It holds the account, so that a session which begins meanwhile is there to be ended, or finds that
+// everything was stopped: see PutSession and CollectRemoteSignIn.
 func (s *Store) StopEverything(ctx context.Context, userID string, now time.Time) error {
 	return s.tx(ctx, "stop everything", func(ctx context.Context, q querier) error {
-		if _, err := exec(ctx, q, "SELECT 1 FROM users WHERE id = $1 FOR NO KEY UPDATE", userID); err != nil {
+		if _, err := exec(ctx, q, "UPDATE users SET stopped_at = greatest(stopped_at, $2::bigint) WHERE id = $1",
+			userID, column.Millis(now)); err != nil {
 			return err
 		}
 		if err := all(ctx, q, eraseOfUser(userID, column.SignedOut, now)); err != nil {

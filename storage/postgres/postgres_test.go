@@ -143,7 +143,8 @@ func TestTheHotVerbsAreOneStatement(t *testing.T) {
 	}{
 		{"user", 0, func() error { return s.CreateUser(ctx, storage.User{ID: "u", Name: "u", CreatedAt: now}) }},
 		{"session", 1, func() error {
-			return s.PutSession(ctx, storage.Session{Hash: session, UserID: "u", CreatedAt: now, ExpiresAt: soon}, "")
+			return s.PutSession(ctx, storage.Session{Hash: session, UserID: "u", CreatedAt: now, ExpiresAt: soon},
+				storage.SignInStart{})
 		}},
 		{"Visit", 1, func() error {
 			_, err := s.Visit(ctx, storage.VisitKey{Session: session, Now: now})

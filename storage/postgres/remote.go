@@ -106,7 +106,7 @@ func (s *Store) CollectRemoteSignIn(
 		if err != nil {
 			return err
 		}
-		return changed(storage.ErrNotFound)(exec(ctx, q, putSession, append(column.SessionValues(se), "")...))
+		return changed(storage.ErrNotFound)(exec(ctx, q, putSession, append(column.SessionValues(se), "", nil)...))
 	})
 }
 

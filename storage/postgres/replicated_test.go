@@ -68,7 +68,8 @@ func approveUntil(t *testing.T, s *Store, id string, expires time.Time) {
 	ctx, now, soon := t.Context(), time.Now(), time.Now().Add(time.Hour)
 	err := errors.Join(
 		s.PutSession(ctx,
-			storage.Session{Hash: hashOf("session " + id), UserID: "u", CreatedAt: now, ExpiresAt: soon}, ""),
+			storage.Session{Hash: hashOf("session " + id), UserID: "u", CreatedAt: now, ExpiresAt: soon},
+			storage.SignInStart{}),
 		s.Approve(ctx,
 			storage.Approval{
 				Session: hashOf("session " + id), Client: &storage.Client{ID: "c", CreatedAt: now}, Now: now,

@@ -14,17 +14,18 @@ import (
 // putSession holds the account against a change of its password or its state, and the
 // session at a provider against its end, until the session is there to be ended by it.
 const putSession = `WITH account AS (SELECT id FROM users
-	WHERE id = $2 AND NOT disabled AND ($12::text = '' OR password_hash = $12) FOR SHARE),
+	WHERE id = $2 AND NOT disabled AND ($12::text = '' OR password_hash = $12)
+		AND ($13::bigint IS NULL OR coalesce(stopped_at, 0) < $13) FOR SHARE),
 upstream AS (SELECT id FROM upstreams WHERE id = $6 AND user_id = $2 AND ended_at IS NULL FOR KEY SHARE)
 INSERT INTO sessions (` + column.SessionInsert + `)
 SELECT $1::bytea, id, $3::bigint, $4::bigint, $5::bigint, $6, $7::text, $8::bigint, $9::text, $10::text, $11::bigint
 FROM account WHERE $6::text IS NULL OR EXISTS (SELECT 1 FROM upstream)`
 
 // PutSession implements storage.Sessions.
-func (s *Store) PutSession(ctx context.Context, se storage.Session, passwordHash string) error {
+func (s *Store) PutSession(ctx context.Context, se storage.Session, by storage.SignInStart) error {
 	return s.do(ctx, "put session", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrNotFound)(exec(ctx, q, putSession,
-			append(column.SessionValues(se), passwordHash)...))
+			append(column.SessionValues(se), by.PasswordHash, column.OptMillis(by.At))...))
 	})
 }
 

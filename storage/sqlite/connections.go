@@ -100,6 +100,7 @@ func (s *Store) ResumeGrant(ctx context.Context, userID, id string, now time.Tim
 func (s *Store) StopEverything(ctx context.Context, userID string, now time.Time) error {
 	return s.write(ctx, "stop everything", func(c *conn) error {
 		return all(
+			run(c, "UPDATE users SET stopped_at = max(coalesce(stopped_at, 0), ?) WHERE id = ?", column.Millis(now), userID),
 			eraseOfUser(c, userID, column.SignedOut, now),
 			func() error { return cutOff(c, userID, storage.ByPerson, now) },
 		)

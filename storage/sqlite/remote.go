@@ -97,7 +97,7 @@ func (s *Store) CollectRemoteSignIn(
 		if err != nil {
 			return err
 		}
-		return changed(storage.ErrNotFound)(c.exec(putSession, append(column.SessionValues(se), "")...))
+		return changed(storage.ErrNotFound)(c.exec(putSession, append(column.SessionValues(se), "", nil)...))
 	})
 }
 

@@ -10,14 +10,14 @@ import (
 
 const putSession = "INSERT INTO sessions (" + column.SessionInsert + `)
 SELECT ?1, id, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11 FROM users
-WHERE id = ?2 AND NOT disabled AND (?12 = '' OR password_hash = ?12)
+WHERE id = ?2 AND NOT disabled AND (?12 = '' OR password_hash = ?12) AND (?13 IS NULL OR coalesce(stopped_at, 0) < ?13)
 	AND (?6 IS NULL OR EXISTS (SELECT 1 FROM upstreams p WHERE p.id = ?6 AND p.user_id = ?2 AND p.ended_at IS NULL))`
 
 // PutSession implements storage.Sessions.
-func (s *Store) PutSession(ctx context.Context, se storage.Session, passwordHash string) error {
+func (s *Store) PutSession(ctx context.Context, se storage.Session, by storage.SignInStart) error {
 	return s.write(ctx, "put session", func(c *conn) error {
 		return changed(storage.ErrNotFound)(c.exec(putSession,
-			append(column.SessionValues(se), passwordHash)...))
+			append(column.SessionValues(se), by.PasswordHash, column.OptMillis(by.At))...))
 	})
 }
 

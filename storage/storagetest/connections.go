@@ -234,6 +234,25 @@ func stops(t *testing.T, e *env) {
 		check(t, e.s.StopEverything(e.ctx, p.ID, e.now))
 		check(t, e.s.StopEverything(e.ctx, "usr_unknown", e.now))
 	})
+	t.Run("PE-10 a sign-in that had begun by then begins no session, a later one does", func(t *testing.T) {
+		p := e.person(t)
+		begin := func(at time.Time) (storage.Session, error) {
+			se := storage.Session{Hash: randomHash(), UserID: p.ID, CreatedAt: e.now, ExpiresAt: e.now.Add(time.Hour)}
+			return se, e.s.PutSession(e.ctx, se, storage.SignInStart{PasswordHash: p.PasswordHash, At: at})
+		}
+		_, err := begin(e.now.Add(-time.Hour))
+		check(t, err)
+		check(t, e.s.StopEverything(e.ctx, p.ID, e.now))
+		check(t, e.s.StopEverything(e.ctx, p.ID, e.now.Add(-time.Minute))) // by a clock that is behind
+		for _, at := range []time.Time{e.now.Add(-time.Minute), e.now} {
+			se, err := begin(at)
+			wantErr(t, err, storage.ErrNotFound)
+			e.wantSession(t, se.Hash, false)
+		}
+		se, err := begin(e.now.Add(time.Millisecond))
+		check(t, err)
+		e.wantSession(t, se.Hash, true)
+	})
 	t.Run("sessions at providers end, and their tokens are handed back", func(t *testing.T) {
 		arrival := e.arrival()
 		u := e.arrive(t, arrival)

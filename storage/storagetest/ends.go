@@ -103,7 +103,8 @@ func upstreamEnds(t *testing.T, e *env) {
 		put := func(upstream string) error {
 			return e.s.PutSession(e.ctx,
 				storage.Session{
-					Hash: randomHash(), UserID: u.ID, UpstreamID: upstream, ExpiresAt: e.now.Add(time.Hour)}, "")
+					Hash: randomHash(), UserID: u.ID, UpstreamID: upstream, ExpiresAt: e.now.Add(time.Hour)},
+				storage.SignInStart{})
 		}
 		check(t, put(a.Upstream.ID))
 		wantErr(t, put(other.Upstream.ID), storage.ErrNotFound)

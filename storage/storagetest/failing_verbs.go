@@ -587,7 +587,7 @@ func (f *Failing) PutRemoteSignIn(a0 context.Context, a1 storage.RemoteSignIn) (
 }
 
 // PutSession implements storage.Store.
-func (f *Failing) PutSession(a0 context.Context, a1 storage.Session, a2 string) (err error) {
+func (f *Failing) PutSession(a0 context.Context, a1 storage.Session, a2 storage.SignInStart) (err error) {
 	err = f.call("PutSession", func() (err error) {
 		err = f.Store.PutSession(a0, a1, a2)
 		return err

@@ -126,7 +126,7 @@ func recoveries(t *testing.T, e *env) {
 		session := storage.Session{
 			Hash: randomHash(), UserID: userID, AuthTime: e.now, CreatedAt: e.now, ExpiresAt: e.now.Add(time.Hour),
 		}
-		check(t, e.s.PutSession(e.ctx, session, ""))
+		check(t, e.s.PutSession(e.ctx, session, storage.SignInStart{}))
 		r := e.recovery(l)
 		r.Now = l.NotBefore
 		got, err := e.s.RecoverAccount(e.ctx, r)

@@ -144,7 +144,7 @@ func keyBound(t *testing.T, e *env) {
 	late := e.programKey(p)
 	late.Grant.CreatedAt, late.Grant.ExpiresAt = k.Grant.ExpiresAt, k.Grant.ExpiresAt.Add(time.Hour)
 	se := storage.Session{Hash: randomHash(), UserID: p.ID, CreatedAt: e.now, ExpiresAt: e.now.Add(72 * time.Hour)}
-	check(t, e.s.PutSession(e.ctx, se, ""))
+	check(t, e.s.PutSession(e.ctx, se, storage.SignInStart{}))
 	late.Session = se.Hash
 	check(t, e.s.MakeProgramKey(e.ctx, late)) // all the others have expired
 }

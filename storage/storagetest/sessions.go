@@ -41,14 +41,16 @@ func sessions(t *testing.T, e *env) {
 	t.Run("a session cannot be put over another's", func(t *testing.T) {
 		evil := e.person(t)
 		wantErr(t, e.s.PutSession(e.ctx,
-			storage.Session{Hash: p.session, UserID: evil.ID, ExpiresAt: e.now.Add(time.Hour)}, ""), storage.ErrExists)
+			storage.Session{Hash: p.session, UserID: evil.ID, ExpiresAt: e.now.Add(time.Hour)},
+			storage.SignInStart{}), storage.ErrExists)
 	})
 	t.Run("a sign-in that was under way when the password changed, or the account was disabled, begins no session",
 		func(t *testing.T) {
 			q := e.person(t)
 			begin := func(hash string) error {
 				return e.s.PutSession(e.ctx,
-					storage.Session{Hash: randomHash(), UserID: q.ID, ExpiresAt: e.now.Add(time.Hour)}, hash)
+					storage.Session{Hash: randomHash(), UserID: q.ID, ExpiresAt: e.now.Add(time.Hour)},
+					storage.SignInStart{PasswordHash: hash})
 			}
 			check(t, e.s.SetPassword(e.ctx, q.ID, "new", false, e.now))
 			wantErr(t, begin("old"), storage.ErrNotFound)
@@ -58,7 +60,7 @@ func sessions(t *testing.T, e *env) {
 			wantErr(t, begin("new"), storage.ErrNotFound)
 			wantErr(t, e.s.PutSession(e.ctx,
 				storage.Session{Hash: randomHash(), UserID: "usr_nobody", ExpiresAt: e.now},
-				""), storage.ErrNotFound)
+				storage.SignInStart{}), storage.ErrNotFound)
 		})
 	t.Run("a consent is per client and resource; the client is known everywhere", func(t *testing.T) {
 		a := e.approval(p)

@@ -15,7 +15,7 @@ func (e *env) begin(t testing.TB, p person, minutes int) storage.Session {
 		Hash: randomHash(), UserID: p.ID, AuthTime: at, CreatedAt: at, ExpiresAt: at.Add(time.Hour),
 		Methods: []string{"pwd"}, ProvedAt: at, Agent: "Firefox on Linux", Address: "203.0.113.0/24", SeenAt: at,
 	}
-	check(t, e.s.PutSession(e.ctx, se, p.PasswordHash))
+	check(t, e.s.PutSession(e.ctx, se, storage.SignInStart{PasswordHash: p.PasswordHash}))
 	return se
 }
 

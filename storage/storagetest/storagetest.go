@@ -211,7 +211,8 @@ func (e *env) person(t testing.TB) person {
 func (e *env) signIn(t testing.TB, p person) {
 	t.Helper()
 	check(t, e.s.PutSession(e.ctx, storage.Session{Hash: p.session, UserID: p.ID,
-		AuthTime: e.now, CreatedAt: e.now, ExpiresAt: e.now.Add(24 * time.Hour)}, p.PasswordHash))
+		AuthTime: e.now, CreatedAt: e.now, ExpiresAt: e.now.Add(24 * time.Hour)},
+		storage.SignInStart{PasswordHash: p.PasswordHash}))
 }
 
 func (e *env) client() storage.Client {

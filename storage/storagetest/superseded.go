@@ -106,7 +106,7 @@ func superseded(t *testing.T, e *env) {
 		check(t, e.s.PutSession(e.ctx,
 			storage.Session{
 				Hash: a.Session, UserID: a.Grant.UserID, AuthTime: e.now, CreatedAt: e.now,
-				ExpiresAt: e.now.Add(2 * week)}, ""))
+				ExpiresAt: e.now.Add(2 * week)}, storage.SignInStart{}))
 		last, _ := e.signInAgain(t, a, e.now.Add(week+day/2))
 		e.sweepAll(t, e.now.Add(week+day))
 		live := e.live(t, a)

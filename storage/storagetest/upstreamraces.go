@@ -169,7 +169,8 @@ func raceEndApprove(t *testing.T, e *env) {
 			begun[i][n] = randomHash()
 			err := e.s.PutSession(e.ctx,
 				storage.Session{Hash: begun[i][n], UserID: users[i].ID, UpstreamID: arrived[i].Upstream.ID,
-					CreatedAt: e.now, ExpiresAt: e.now.Add(time.Hour)}, "")
+					CreatedAt: e.now, ExpiresAt: e.now.Add(time.Hour)},
+				storage.SignInStart{})
 			if err != nil {
 				wantErr(t, err, storage.ErrNotFound)
 			}

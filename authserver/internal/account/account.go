@@ -37,7 +37,6 @@ type Store interface {
 	storage.ProgramKeys
 	storage.UserSessions
 	storage.Stops
-	entry.Facts
 	Client(ctx context.Context, id string) (storage.Client, error)
 	Upstream(ctx context.Context, id string) (storage.Upstream, error)
 	WithdrawGrant(ctx context.Context, grantID string, by storage.RevokedBy, now time.Time) error

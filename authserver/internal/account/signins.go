@@ -70,9 +70,6 @@ func (a *Page) StopEverything(ctx context.Context, p Person) error {
 		return err
 	}
 	u := v.User
-	if err := entry.NoteStop(ctx, a.Store, u.ID, a.Now()); err != nil {
-		return refusal.Unavailable(err)
-	}
 	if err := a.Store.StopEverything(ctx, u.ID, a.Now()); err != nil {
 		return refusal.Unavailable(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
@@ -18,12 +19,13 @@ type Enrolment struct {
 	Users   *users.Users
 	Ways    *ways.Ways
 	Notices *notice.Notifier
+	Now     func() time.Time
 }
 
 // EnrolmentStore is what Enrolment needs of the store.
 type EnrolmentStore interface {
 	User(ctx context.Context, id string) (storage.User, error)
-	PutSession(ctx context.Context, s storage.Session, passwordHash string) error
+	PutSession(ctx context.Context, s storage.Session, by storage.SignInStart) error
 }
 
 // WayForm is what the forms carry along with which a person changes their ways in.
@@ -162,6 +164,7 @@ func gone(err error) error {
 // followed by a new one, which proves no more than it did; applications keep their access, which the
 // person can end one by one.
 func (e *Enrolment) SetPassword(ctx context.Context, v storage.Visit, password string, mint Mint) error {
+	by := storage.SignInStart{At: e.Now()}
 	if err := e.Users.SetPassword(ctx, v.User.Name, password, true); err != nil {
 		return err
 	}
@@ -171,5 +174,6 @@ func (e *Enrolment) SetPassword(ctx context.Context, v storage.Visit, password s
 	}
 	s := mint(u, v.Session.Methods)
 	s.UpstreamID, s.AuthTime, s.ProvedAt = v.Session.UpstreamID, v.Session.AuthTime, v.Session.ProvedAt
-	return refusal.Protocol(e.Store.PutSession(ctx, s, u.PasswordHash))
+	by.PasswordHash = u.PasswordHash
+	return refusal.Protocol(e.Store.PutSession(ctx, s, by))
 }

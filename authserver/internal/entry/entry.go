@@ -7,7 +7,6 @@
 //	entry.go    a person signs in with a password, a passkey or a recovery code
 //	second.go   a second proof before a sign-in is complete
 //	prove.go    a new proof of a person who is signed in
-//	stop.go     a sign-in that had begun before its person stopped everything
 //	enrol.go    what a person changes of their ways in
 //	remote.go   a browser that a person signs in from another device (PE-15)
 package entry
@@ -45,10 +44,9 @@ type Entry struct {
 // Store is what Entry needs of the store.
 type Store interface {
 	User(ctx context.Context, id string) (storage.User, error)
-	PutSession(ctx context.Context, s storage.Session, passwordHash string) error
+	PutSession(ctx context.Context, s storage.Session, by storage.SignInStart) error
 	EndSession(ctx context.Context, h storage.Hash, now time.Time) error
 	Spend(ctx context.Context, purpose, id string, expires time.Time) error
-	Facts
 }
 
 // Mint makes the session of a person who has signed in by methods. It is always a new one, so that
@@ -62,9 +60,9 @@ type Proof struct {
 	// Password is the digest of the hash of the password that was given, "" for none: setting
 	// another one ends also the sign-ins that are under way.
 	Password string `json:"p,omitempty"`
-	// Begun is when a sign-in began that takes a second proof, in seconds since the epoch; 0: it
-	// takes none.
-	Begun int64 `json:"b,omitempty"`
+	// Begun is when the sign-in or proof began, in milliseconds since the epoch: a person who stops
+	// everything stops also what is under way by then.
+	Begun int64 `json:"at,omitempty"`
 	// Old is the session that a new one follows, none for a person who signs in.
 	Old *storage.Hash `json:"o,omitempty"`
 	To  Destination   `json:"t"`
@@ -73,12 +71,15 @@ type Proof struct {
 // Password signs a person in with a name and a password, or leads to what must follow.
 // users.ErrWrong and *users.ThrottledError say why not.
 func (e *Entry) Password(ctx context.Context, a Answer, to Destination, mint Mint) (Step, error) {
+	begun := e.Now().UnixMilli()
 	e.noteClient(ctx, to)
 	u, err := e.Users.Authenticate(ctx, a.Attempt)
 	if err != nil {
 		return nil, err
 	}
-	p := Proof{UserID: u.ID, Methods: []string{ways.ByPassword}, Password: digest(u.PasswordHash), To: to}
+	p := Proof{
+		UserID: u.ID, Methods: []string{ways.ByPassword}, Password: digest(u.PasswordHash), Begun: begun, To: to,
+	}
 	return e.enter(ctx, u, p, a, mint)
 }
 
@@ -90,24 +91,27 @@ type PasskeyForm struct {
 
 // Passkey signs in the person whose passkey has answered. The errors of package ways say why not.
 func (e *Entry) Passkey(ctx context.Context, f PasskeyForm, a Answer, mint Mint) (Step, error) {
+	begun := e.Now().UnixMilli()
 	e.noteClient(ctx, f.To)
 	by, err := e.Ways.FinishSignIn(ctx, a.Browser, ways.SignIn, a.credential(f.Sealed))
 	if err != nil {
 		return nil, err
 	}
-	p := Proof{UserID: by.User.ID, Methods: []string{ways.ByPasskey}, To: f.To}
+	p := Proof{UserID: by.User.ID, Methods: []string{ways.ByPasskey}, Begun: begun, To: f.To}
 	return e.enter(ctx, by.User, p, a, mint)
 }
 
 // Recovery signs in the person with a name and one of their recovery codes. An unknown name takes
 // the same way as a wrong code (PE-08).
 func (e *Entry) Recovery(ctx context.Context, a Answer, to Destination, mint Mint) (Step, error) {
+	begun := e.Now().UnixMilli()
 	e.noteClient(ctx, to)
 	u, err := e.recover(ctx, a)
 	if err != nil {
 		return nil, err
 	}
-	return e.enter(ctx, u, Proof{UserID: u.ID, Methods: []string{ways.ByRecovery}, To: to}, a, mint)
+	p := Proof{UserID: u.ID, Methods: []string{ways.ByRecovery}, Begun: begun, To: to}
+	return e.enter(ctx, u, p, a, mint)
 }
 
 func (e *Entry) recover(ctx context.Context, a Answer) (storage.User, error) {
@@ -127,25 +131,24 @@ func (e *Entry) enter(ctx context.Context, u storage.User, p Proof, a Answer, mi
 	if need.Missing && !need.Enrol {
 		return e.second(ctx, u, p, need, a.Browser)
 	}
-	hash := ""
+	by := storage.SignInStart{At: time.UnixMilli(p.Begun)}
 	if p.Password != "" {
 		if p.Password != digest(u.PasswordHash) {
 			return nil, users.ErrWrong
 		}
-		hash = u.PasswordHash
+		by.PasswordHash = u.PasswordHash
 	}
 	s := mint(u, p.Methods)
 	if s.UpstreamID, err = e.follows(ctx, p); err != nil {
 		return nil, err
 	}
-	switch err := e.Store.PutSession(ctx, s, hash); {
-	case errors.Is(err, storage.ErrNotFound): // disabled, or the password was changed in between
+	switch err := e.Store.PutSession(ctx, s, by); {
+	case errors.Is(err, storage.ErrNotFound) && len(p.Methods) > 1: // see below; what was typed is right
+		return nil, ErrLate
+	case errors.Is(err, storage.ErrNotFound): // disabled, stopped, or the password was changed in between
 		return nil, users.ErrWrong
 	case err != nil:
 		return nil, refusal.Unavailable(err)
-	}
-	if err := e.stopped(ctx, p, s.Hash); err != nil {
-		return nil, err
 	}
 	e.Users.SignedIn(ctx, u, a.Attempt.Network, p.Methods)
 	switch {

@@ -73,6 +73,7 @@ func (e *Entry) Ask(ctx context.Context, token storage.Hash, to Destination, bro
 // Prove carries out a proof: the browser gets a session that is as good as a new sign-in, so that
 // a thief who has the cookie of the old one gains nothing by it.
 func (e *Entry) Prove(ctx context.Context, f ProveForm, a Answer, token storage.Hash, mint Mint) (Step, error) {
+	begun := e.Now().UnixMilli()
 	v, err := e.Browsers.VisitOf(ctx, token, f.UserID)
 	if err != nil {
 		return nil, err
@@ -81,7 +82,7 @@ func (e *Entry) Prove(ctx context.Context, f ProveForm, a Answer, token storage.
 	if err != nil {
 		return nil, err
 	}
-	p := Proof{UserID: v.User.ID, Methods: []string{method}, Old: &token, To: f.To}
+	p := Proof{UserID: v.User.ID, Methods: []string{method}, Begun: begun, Old: &token, To: f.To}
 	switch method {
 	case ways.ByPassword:
 		p.Password = digest(v.User.PasswordHash)

@@ -75,8 +75,8 @@ func (e *Entry) More(ctx context.Context, token storage.Hash, to Destination, br
 func (e *Entry) second(
 	ctx context.Context, u storage.User, p Proof, need ways.Need, browser string,
 ) (Step, error) {
-	if p.Begun == 0 {
-		p.Begun = e.Now().Unix()
+	if p.Begun == 0 { // it follows a session
+		p.Begun = e.Now().UnixMilli()
 	}
 	f := Unfinished{Proof: p, ID: secrets.ID("2nd_"), Until: e.Now().Add(secondTTL).Unix()}
 	return e.offer(ctx, SecondFactor{Form: f, Username: u.Name, Possible: need.Possible}, browser)
