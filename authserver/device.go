@@ -92,11 +92,23 @@ func (p *devicePages) page(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	typed := query.Get(paramUserCode)
-	if p.remote != nil && device.IsSignIn(typed) {
+	switch {
+	case linked(r):
+		p.steps.write(w, r, p.devices.Fill(r.Context(), typed, p.forms.token(r)))
+	case p.remote != nil && device.IsSignIn(typed):
 		p.remote.look(w, r, typed)
-		return
+	default:
+		p.steps.write(w, r, p.devices.Look(r.Context(), typed, p.forms.token(r), p.forms.networks(r)))
 	}
-	p.steps.write(w, r, p.devices.Look(r.Context(), typed, p.forms.token(r), p.forms.networks(r)))
+}
+
+// linked reports whether a browser comes by a link, or by an address that was typed, and not from a
+// page of ours. A code that comes so is looked up once the person presses the button: wrong ones count,
+// and any page could send a browser here with a dozen of them. Browsers since 2023 say where they come
+// from (Fetch Metadata Request Headers, W3C); people with others are not asked to press once more.
+func linked(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site != "" && site != "same-origin"
 }
 
 // decide serves POST /device.

@@ -271,6 +271,9 @@ func samples() []sample {
 			})
 		}},
 		{"devicecode", func(p *Pages, w http.ResponseWriter) { p.DeviceCode(w, 200, DeviceCode{Action: "/device"}) }},
+		{"devicecode_linked", func(p *Pages, w http.ResponseWriter) {
+			p.DeviceCode(w, 200, DeviceCode{Action: "/device", Code: "WDJB-MJHT"})
+		}},
 		{"devicecode-problem", func(p *Pages, w http.ResponseWriter) {
 			p.DeviceCode(w, 400,
 				DeviceCode{Action: "/device", Code: "wdjb-mjht", Problem: Say("device.wrong")})

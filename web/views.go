@@ -137,7 +137,7 @@ type Answer struct {
 // DeviceCode is the view of the page on which a person types the code that a device shows them.
 type DeviceCode struct {
 	Action  string // where the form leads
-	Code    string // as it was typed, "" at first
+	Code    string // as it was typed, or, with no Problem, that of a link; "" at first
 	Problem Text   // says what was wrong with it
 }
 

@@ -26,6 +26,14 @@ func (b *tab) shown() (code, number string) {
 	return shown[0], shown[1]
 }
 
+// scan opens the link of a code, and goes on: nothing is looked up before.
+func (b *tab) scan(issuer, code string) {
+	b.t.Helper()
+	b.visit(issuer + "/device?user_code=" + url.QueryEscape(code))
+	b.inspect("devicecode_linked")
+	b.click("form[action$='/device'] button")
+}
+
 // PE-15: one browser is signed in from another one, on its way to an application.
 func TestSignInOnAnotherDevice(t *testing.T) {
 	issuer := serveFor(t, "localhost")
@@ -51,7 +59,7 @@ func TestSignInOnAnotherDevice(t *testing.T) {
 	second := open(t, looks[1])
 	second.visit(issuer + "/login")
 	code, number = second.remote()
-	phone.visit(issuer + "/device?user_code=" + url.QueryEscape(code))
+	phone.scan(issuer, code)
 	phone.until("typeof held === 'boolean' && !held")
 	phone.leave()
 	phone.do(chromedp.SendKeys(chromedp.CSS("#number"), number+"\r"))
@@ -68,7 +76,7 @@ func TestSignInOnAnotherDevice(t *testing.T) {
 	third.do(chromedp.Click(chromedp.CSS("form[action$='/login/device'] button")))
 	third.until("document.querySelectorAll('dd strong.host').length === 2")
 	code, number = third.shown()
-	phone.visit(issuer + "/device?user_code=" + url.QueryEscape(code))
+	phone.scan(issuer, code)
 	phone.do(chromedp.SendKeys(chromedp.CSS("#number"), number))
 	phone.decide("approve")
 	third.until("!location.pathname.includes('/login')")

@@ -37,6 +37,21 @@ type DeviceForm struct {
 	UserID string       `json:"u"`
 }
 
+// Fill shows the form for a code with the one of a link, which is not looked up (RFC 8628 §3.3.1).
+func (d *Devices) Fill(ctx context.Context, linked string, token storage.Hash) Step {
+	code := device.Show(device.Read(linked))
+	if code == "" {
+		return EnterDeviceCode{}
+	}
+	switch v, err := d.Flow.Browsers.LiveVisit(ctx, token, storage.VisitKey{}); {
+	case err != nil:
+		return Fail{Err: err}
+	case v == nil:
+		return d.signIn(ctx, code, token)
+	}
+	return EnterDeviceCode{Code: code}
+}
+
 // Look shows what waits under a code. It decides nothing (RFC 8628 §3.3.1), and looks nothing up
 // for a person who has not signed in.
 func (d *Devices) Look(ctx context.Context, typed string, token storage.Hash, networks []string) Step {

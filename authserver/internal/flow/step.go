@@ -131,7 +131,7 @@ type AskConnect struct {
 // EnterDeviceCode is the page on which a person types the code that a device shows them. Err says
 // why the code that they have typed leads nowhere: device.ErrWrong, device.ErrThrottled.
 type EnterDeviceCode struct {
-	Code string // as it was typed, "" at first
+	Code string // as it was typed, or that of a link; "" at first
 	Err  error
 }
 
