@@ -61,7 +61,7 @@ func New(c Config) (*Pages, error) {
 	if all.texts, err = text.Load(c.Branding.Texts); err != nil {
 		return nil, fmt.Errorf("web: %w", err)
 	}
-	templates, err := parsed()
+	base, err := layout()
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func New(c Config) (*Pages, error) {
 	all.choose = c.Prefix + "/language"
 	for _, l := range all.texts.Languages() {
 		all.choices = append(all.choices, LanguageChoice{Tag: l.Tag, Name: l.Name()})
-		all.languages[l] = sync.OnceValue(func() *Pages { return templates.in(l, all) })
+		all.languages[l] = sync.OnceValue(func() *Pages { return all.in(l, base) })
 	}
 	return all.languages[all.texts.Match()](), nil
 }

@@ -25,11 +25,8 @@ var pageNames = [...]string{
 	"account", "stopeverything", "makekey", "keymade",
 }
 
-// templates are the pages as they are in the files, before a language is put in.
-type templates map[string]*template.Template
-
-// parsed are the templates of the program.
-var parsed = sync.OnceValues(func() (templates, error) {
+// layout is what all pages have in common, before a language is put in. It is never shown, only cloned.
+var layout = sync.OnceValues(func() (*template.Template, error) {
 	base := template.New("layout.html").Funcs(template.FuncMap{
 		"name": cleanName, "claim": cleanClaim, "address": cleanAddress,
 		"link": link, "scheme": privateScheme,
@@ -43,22 +40,20 @@ var parsed = sync.OnceValues(func() (templates, error) {
 	if err != nil {
 		return nil, fmt.Errorf("web: parse the layout: %w", err)
 	}
-	out := make(templates)
-	for _, name := range pageNames {
-		page, err := base.Clone()
-		if err == nil {
-			page, err = page.ParseFS(templateFiles, "templates/"+name+".html")
-		}
-		if sections, _ := fs.Glob(templateFiles, "templates/"+name+"_*.html"); err == nil && len(sections) > 0 {
-			page, err = page.ParseFS(templateFiles, sections...)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("web: parse page %s: %w", name, err)
-		}
-		out[name] = page
-	}
-	return out, nil
+	return base, nil
 })
+
+// pageIn returns a page as it is in the files, in the layout.
+func pageIn(base *template.Template, name string) (*template.Template, error) {
+	page, err := base.Clone()
+	if err == nil {
+		page, err = page.ParseFS(templateFiles, "templates/"+name+".html")
+	}
+	if sections, _ := fs.Glob(templateFiles, "templates/"+name+"_*.html"); err == nil && len(sections) > 0 {
+		page, err = page.ParseFS(templateFiles, sections...)
+	}
+	return page, err
+}
 
 // notInlined stands for what is put into the templates before a page is shown.
 func notInlined(...any) (string, error) { return "", errors.New("this is no word of every page") }
@@ -68,42 +63,41 @@ func (p *Pages) functions() template.FuncMap {
 	return template.FuncMap{"text": p.text, "words": p.Plain, "plural": p.plural, "date": p.date, "day": p.day}
 }
 
-// in makes the pages of a language, each when it is first shown: a server shows few of them, and
-// starts sooner.
-func (t templates) in(l *text.Language, all *shared) *Pages {
-	p := &Pages{shared: all, language: l, pages: make(map[string]func() (*template.Template, error))}
-	words := maps.Clone(all.words)
+// in makes the pages of a language, each when it is first shown: a server shows few of them, starts
+// sooner, and has less for the collector to look at after each password (see internal/users).
+func (p *shared) in(l *text.Language, base *template.Template) *Pages {
+	out := &Pages{shared: p, language: l, pages: make(map[string]func() (*template.Template, error))}
+	words := maps.Clone(p.words)
 	maps.Copy(words, map[string]string{"language": l.Tag, "direction": "ltr"})
 	if l.RightToLeft() {
 		words["direction"] = "rtl"
 	}
-	for name, page := range t {
-		p.pages[name] = sync.OnceValues(func() (*template.Template, error) {
-			page, err := p.made(page, words)
+	for _, name := range pageNames {
+		out.pages[name] = sync.OnceValues(func() (*template.Template, error) {
+			page, err := pageIn(base, name)
+			if err == nil {
+				err = out.fill(page, words)
+			}
 			if err != nil {
 				return nil, fmt.Errorf("web: page %s: %w", name, err)
 			}
 			return page, nil
 		})
 	}
-	return p
+	return out
 }
 
-// made puts the branding, the texts and the words of every page into a page.
-func (p *Pages) made(page *template.Template, words map[string]string) (*template.Template, error) {
-	page, err := page.Clone()
-	if err != nil {
-		return nil, err
-	}
+// fill puts the branding, the texts and the words of every page into a page.
+func (p *Pages) fill(page *template.Template, words map[string]string) error {
 	for part, text := range p.parts {
 		if _, err := page.New(part).Parse(text); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	tr := translator{p.language, make(map[string]bool)}
 	if err := tr.translate(page.Funcs(p.functions())); err != nil {
-		return nil, err
+		return err
 	}
 	constant(page, words)
-	return page, nil
+	return nil
 }

@@ -229,12 +229,12 @@ func TestEveryTextIsUsed(t *testing.T) {
 	}
 	english := texts.Match()
 	tr := translator{english, make(map[string]bool)}
-	pages, err := parsed()
+	base, err := layout()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, page := range pages {
-		page, err := page.Clone()
+	for _, name := range pageNames {
+		page, err := pageIn(base, name)
 		if err != nil {
 			t.Fatal(err)
 		}
