@@ -93,7 +93,7 @@ func (p *keyPages) make(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	days, _ := strconv.Atoi(posted.Get("days")) // 0 is none that is offered
+	days, _ := strconv.Atoi(posted.Get("days")) // 0 is refused: the page offers no such choice
 	want := account.KeyRequest{Name: posted.Get("name"), Days: days, Scopes: posted["scope"]}
 	made, err := p.maker.Make(r.Context(), p.forms.token(r), f, want)
 	if err == nil {

@@ -104,7 +104,7 @@ func tooMany(counted users.Counted, minutes int) web.Text {
 func minutes(d time.Duration) int { return max(1, int(d.Round(time.Minute)/time.Minute)) }
 
 // signOutForm is what the form that signs a person out carries along: a page signs out no other person
-// than the one whom it names, whoever is current in the browser since it was shown.
+// than the one whom it names, also when another person has become current in the browser since.
 type signOutForm struct {
 	UserID string            `json:"u"` // "" beside the parameter for all
 	To     entry.Destination `json:"t"`

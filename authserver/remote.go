@@ -69,7 +69,8 @@ func (p *remotePages) begin(w http.ResponseWriter, r *http.Request) {
 // paramAsk is the parameter of /login/device with the request of the browser, sealed and bound to it.
 const paramAsk = "ask"
 
-// awaited is the request of the browser; when there is none, it has answered.
+// awaited returns the request that this browser waits for. It answers, and returns false, when the
+// browser waits for no request.
 func (p *remotePages) awaited(w http.ResponseWriter, r *http.Request) (a entry.Awaited, ok bool) {
 	sealed := r.URL.Query().Get(paramAsk)
 	if err := p.forms.sessions.OpenStep(purposeRemote, p.forms.sessions.Browser(w, r), sealed, &a); err != nil {

@@ -132,7 +132,7 @@ func TestRemoteSignIn(t *testing.T) {
 			t.Errorf("replayed: got %d %s", pg.status, pg.body)
 		}
 		again := phone.get(devicePath(w.code))
-		if again.status != http.StatusBadRequest || !strings.Contains(again.body, "No browser is waiting with this code") {
+		if again.status != http.StatusBadRequest || !strings.Contains(again.body, "No browser is waiting") {
 			t.Errorf("the code again: got %d %s", again.status, again.body)
 		}
 		for _, want := range []string{

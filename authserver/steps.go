@@ -122,7 +122,7 @@ func (s *steps) login(w http.ResponseWriter, r *http.Request, step entry.Login, 
 
 // passkeys are the forms of the login page for a passkey, of this host and then of each earlier one:
 // a browser is asked for those of one domain at a time, and the page does not know who comes (PE-02).
-// There are none where passkeys do not work (PE-01). They are the same for every name (PE-08).
+// It returns no ceremonies where passkeys do not work (PE-01). They are the same for every name (PE-08).
 func (s *steps) passkeys(
 	w http.ResponseWriter, r *http.Request, to entry.Destination, unknown string,
 ) (out []web.Passkey, err error) {

@@ -66,7 +66,8 @@ func (c *Catalogue) add(r storage.Resource) bool {
 	return true
 }
 
-// aliasOf is an alias as a resource: all but its URI is that of r, and people can tell the two apart.
+// aliasOf returns the resource that an alias stands for: r with the URI of the alias, and with a name by
+// which people can tell the two apart.
 func aliasOf(r storage.Resource, alias string) storage.Resource {
 	r.Name = oauth.AliasName(r.Name, r.URI, alias)
 	r.URI, r.AliasOf, r.Aliases = alias, r.URI, nil

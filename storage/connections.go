@@ -34,7 +34,7 @@ type Connections interface {
 	// PauseGrant has a grant give nothing until it is resumed: its tokens are inactive, its refresh
 	// tokens are ErrPaused, and stay. No error when it is paused. ErrNotFound when it is not live.
 	PauseGrant(ctx context.Context, userID, id string, now time.Time) error
-	// ResumeGrant ends a pause. No error when there is none. ErrNotFound when the grant is not
+	// ResumeGrant ends a pause. It returns no error when the grant is not paused. ErrNotFound when the grant is not
 	// live.
 	ResumeGrant(ctx context.Context, userID, id string, now time.Time) error
 }
@@ -88,6 +88,6 @@ type UserSessions interface {
 	// many there were. ErrProved ends none.
 	EndOtherSignIns(ctx context.Context, keep Hash, e SignInEnd) (int, error)
 	// SeeSession notes that a session is used at a time, unless a use within SeenEvery before it
-	// is noted. No error when there is none.
+	// is noted. It returns no error when the session has ended.
 	SeeSession(ctx context.Context, h Hash, at time.Time) error
 }

@@ -142,7 +142,7 @@ type Sessions interface {
 	// person has consented to for one client and resource.
 	Visit(ctx context.Context, v VisitKey) (Visit, error)
 	// EndSession removes a session, and ends the one at an upstream provider that it began with if
-	// nothing else rests on that, with its tokens among the Handbacks. No error when there is none.
+	// nothing else rests on that, with its tokens among the Handbacks. To end it twice is no error.
 	EndSession(ctx context.Context, h Hash, now time.Time) error
 }
 
